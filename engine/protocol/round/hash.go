@@ -1,0 +1,90 @@
+package round
+
+import (
+	"crypto/sha256"
+	"crypto/sha3"
+	"encoding/binary"
+	"hash"
+	"io"
+)
+
+// Digest is a SHA-256 value. Digests are public.
+type Digest [32]byte
+
+// Hash is SHA-256 over the tag and the fields, each preceded by its length as 8 bytes, least
+// significant first. A tag is used for one purpose with one list of fields.
+func Hash(tag string, fields ...[]byte) Digest {
+	h := sha256.New()
+	write(h, tag, fields)
+	return Digest(h.Sum(nil))
+}
+
+// XOF is SHAKE256 over the tag and the fields, written as by Hash: a public stream that never fails.
+func XOF(tag string, fields ...[]byte) io.Reader {
+	h := sha3.NewSHAKE256()
+	write(h, tag, fields)
+	return h
+}
+
+func write(h io.Writer, tag string, fields [][]byte) {
+	writeField(h, []byte(tag))
+	for _, f := range fields {
+		writeField(h, f)
+	}
+}
+
+func writeField(h io.Writer, f []byte) {
+	var n [8]byte
+	binary.LittleEndian.PutUint64(n[:], uint64(len(f)))
+	h.Write(n[:]) // hashes do not fail
+	h.Write(f)
+}
+
+// Uint is the 8 bytes of v as a field, least significant first.
+func Uint(v uint64) []byte { return binary.LittleEndian.AppendUint64(nil, v) }
+
+// Hasher makes the digest of a message: SHA-256 over a tag, the name, then for every frame a 1, its
+// length and its bytes, and at the end a 0 and the number of frames.
+type Hasher struct {
+	h      hash.Hash
+	frames uint64
+}
+
+// NewHasher starts the digest of a message of this name.
+func NewHasher(name string) *Hasher {
+	h := &Hasher{h: sha256.New()}
+	write(h.h, "lodge message", [][]byte{[]byte(name)})
+	return h
+}
+
+// Frame takes the next frame.
+func (h *Hasher) Frame(frame []byte) {
+	h.h.Write([]byte{1})
+	writeField(h.h, frame)
+	h.frames++
+}
+
+// Sum ends the digest; h must not be used afterwards.
+func (h *Hasher) Sum() Digest {
+	h.h.Write([]byte{0})
+	h.h.Write(Uint(h.frames))
+	return Digest(h.h.Sum(nil))
+}
+
+// DigestOf is the digest of the message with this name and body, whose frames it makes once.
+func DigestOf(name string, body Body) (Digest, error) {
+	if d, ok := body.(interface{ digest(name string) (Digest, bool) }); ok {
+		if sum, known := d.digest(name); known {
+			return sum, nil
+		}
+	}
+	h := NewHasher(name)
+	for i := range body.Frames() {
+		f, err := body.Frame(i)
+		if err != nil {
+			return Digest{}, err
+		}
+		h.Frame(f)
+	}
+	return h.Sum(), nil
+}
