@@ -1,0 +1,232 @@
+package params
+
+import (
+	"fmt"
+	"math/big"
+	"math/bits"
+	"slices"
+	"strings"
+)
+
+// Default names the set that commands use when none is asked for.
+const Default = "S14-32"
+
+// InsecurePrefix starts the name of every set that is too small to be secure. Such sets exist for tests.
+const InsecurePrefix = "insecure-"
+
+// KeysUnproved and KeysProved are the values of Set.Keys.
+const (
+	KeysUnproved = "unproved" // the modulus has no room for proofs of the key shares
+	KeysProved   = "proved"   // key shares can be proved: Gaussian secrets and a modulus that holds the extracted bounds
+)
+
+// MinStatSecurity is the overall statistical security in bits under which a service refuses to work.
+const MinStatSecurity = 40
+
+// Dist is the distribution of each party's share of the secret key (and of the ephemeral secret u of the
+// relinearisation key).
+type Dist uint8
+
+// Distributions of secrets.
+const (
+	Ternary  Dist = iota + 1 // uniform in {-1, 0, 1}
+	Gaussian                 // discrete Gaussian of width Set.SecretWidth
+)
+
+// String names the distribution.
+func (d Dist) String() string {
+	switch d {
+	case Ternary:
+		return "ternary"
+	case Gaussian:
+		return "gaussian"
+	}
+	return fmt.Sprintf("Dist(%d)", uint8(d))
+}
+
+// A Set is one choice of ring, moduli and key distributions. It fixes the keys: one key set serves every field of its
+// set. Sets are data and must not be modified.
+//
+// A width w belongs to the density exp(-pi x^2/w^2); the standard deviation is w/sqrt(2 pi).
+type Set struct {
+	Name        string
+	LogN        int      // ring Z[X]/(X^N+1), N = 2^LogN
+	LogB        int      // fields have b just under 2^LogB
+	Q           []uint64 // primes of the ciphertext modulus q, each 1 mod 2N
+	Aux         []uint64 // primes of the auxiliary modulus of products, distinct from Q, with product at least q
+	DigitPrimes int      // primes of Q per key-switching digit; the last digit may have fewer
+	Secret      Dist     // each party's secret share s and ephemeral u
+	SecretWidth float64  // width when Secret is Gaussian, otherwise 0
+	ErrorWidth  float64  // width of every error in keys
+	Keys        string   // KeysUnproved or KeysProved: what the set has room for
+	LambdaDDec  int      // flooding of distributed decryption, bits
+	LambdaSnd   int      // soundness of proofs, bits
+	LambdaSim   int      // simulation: quality of the discrete Gaussians, bits
+	Insecure    bool     // for tests only; the name says so too
+	Fields      []FieldSpec
+}
+
+// A FieldSpec is a plaintext field Z_p with p = B^M+1 prime; a ciphertext has N/M slots.
+type FieldSpec struct {
+	Name string   // "p64" to "p4096", for log2 p
+	B    *big.Int // even, just under 2^LogB
+	M    int      // power of two, at least 2
+}
+
+// N is the ring degree.
+func (s *Set) N() int { return 1 << s.LogN }
+
+// Digits is the number of key-switching digits.
+func (s *Set) Digits() int { return (len(s.Q) + s.DigitPrimes - 1) / s.DigitPrimes }
+
+// Modulus is q, the product of Q.
+func (s *Set) Modulus() *big.Int { return product(s.Q) }
+
+// Slots is D = N/M, the number of field elements in a ciphertext of field f.
+func (s *Set) Slots(f FieldSpec) int { return s.N() / f.M }
+
+// P is the field's modulus b^M+1.
+func (f FieldSpec) P() *big.Int {
+	p := new(big.Int).Exp(f.B, big.NewInt(int64(f.M)), nil)
+	return p.Add(p, big.NewInt(1))
+}
+
+// Sets lists every set, shipped ones first, in the order of the registry's table. The caller owns the result.
+func Sets() []*Set {
+	var all []*Set
+	for _, s := range registry() {
+		all = append(all, s)
+	}
+	return all
+}
+
+// Lookup finds a set by name.
+func Lookup(name string) (*Set, error) {
+	var names []string
+	for _, s := range registry() {
+		if s.Name == name {
+			return s, nil
+		}
+		if !s.Insecure {
+			names = append(names, s.Name)
+		}
+	}
+	return nil, &UnknownError{What: "set", Name: name, Known: names}
+}
+
+// Field finds a field of the set by name.
+func (s *Set) Field(name string) (FieldSpec, error) {
+	var names []string
+	for _, f := range s.Fields {
+		if f.Name == name {
+			return f, nil
+		}
+		names = append(names, f.Name)
+	}
+	return FieldSpec{}, &UnknownError{What: "field of " + s.Name, Name: name, Known: names}
+}
+
+// UnknownError says that a set or field does not exist and which do.
+type UnknownError struct {
+	What, Name string
+	Known      []string
+}
+
+func (e *UnknownError) Error() string {
+	return fmt.Sprintf("params: unknown %s %q (known: %s)", e.What, e.Name, strings.Join(e.Known, ", "))
+}
+
+// securityLimits bounds log2 q by log2 N for 128-bit classical security with uniform ternary secrets and errors of
+// standard deviation 3.19 (Bossuat et al., Security Guidelines for Implementing Homomorphic Encryption, Table 5.2).
+// Wider Gaussian secrets and errors are at least as hard. There is no special modulus, so q is all that keys reveal.
+var securityLimits = map[int]int{12: 106, 13: 214, 14: 430, 15: 868}
+
+// SecurityLimit is the largest log2 q with 128-bit security at ring degree 2^logN, or 0 where no limit is known.
+func SecurityLimit(logN int) int { return securityLimits[logN] }
+
+// Narrowest standard deviations that the security table covers: rounded down from 3.19 for errors, and the uniform
+// ternary sqrt(2/3) for secrets.
+const minErrorWidth = 7.99
+
+// Validate checks what the mathematics and the security table require of a set, field primality apart (field.New
+// checks that). Primality of the moduli is checked by ring.NewBasis and by this package's tests.
+func (s *Set) Validate() error {
+	fail := func(format string, a ...any) error {
+		return fmt.Errorf("params: set %s: %s", s.Name, fmt.Sprintf(format, a...))
+	}
+	if strings.HasPrefix(s.Name, InsecurePrefix) != s.Insecure {
+		return fail("name and Insecure disagree")
+	}
+	if s.LogN < 2 || s.LogN > 16 {
+		return fail("log2 N = %d is out of range", s.LogN)
+	}
+	if len(s.Q) == 0 || len(s.Q) != len(s.Aux) || s.DigitPrimes < 1 || s.DigitPrimes > len(s.Q) {
+		return fail("needs as many auxiliary primes as primes and at least one prime per digit")
+	}
+	if product(s.Aux).Cmp(s.Modulus()) < 0 {
+		return fail("auxiliary modulus is smaller than q")
+	}
+	seen := map[uint64]bool{}
+	for _, q := range slices.Concat(s.Q, s.Aux) {
+		if q%(2*uint64(s.N())) != 1 || q>>61 != 0 || seen[q] {
+			return fail("prime %d is repeated, too large, or not 1 mod 2N", q)
+		}
+		seen[q] = true
+	}
+	if err := s.validateKeys(); err != nil {
+		return fail("%v", err)
+	}
+	for _, f := range s.Fields {
+		if err := s.validateField(f); err != nil {
+			return fail("%v", err)
+		}
+	}
+	if s.Insecure {
+		return nil
+	}
+	limit := SecurityLimit(s.LogN)
+	if got := s.Modulus().BitLen(); got > limit {
+		return fail("a modulus of %d bits exceeds the %d bits that are secure at N = 2^%d", got, limit, s.LogN)
+	}
+	if s.ErrorWidth < minErrorWidth {
+		return fail("errors are too narrow for the security table")
+	}
+	return nil
+}
+
+func (s *Set) validateKeys() error {
+	switch {
+	case s.LambdaSim != 128 || s.LambdaSnd != 128:
+		return fmt.Errorf("simulation and soundness are fixed at 128 bits")
+	case s.Secret == Ternary && s.SecretWidth != 0, s.Secret == Gaussian && s.SecretWidth < minErrorWidth:
+		return fmt.Errorf("secret width %v does not suit %v secrets", s.SecretWidth, s.Secret)
+	case s.Secret != Ternary && s.Secret != Gaussian:
+		return fmt.Errorf("unknown secret distribution")
+	case s.Keys != KeysUnproved && s.Keys != KeysProved:
+		return fmt.Errorf("keys are neither proved nor unproved")
+	case s.Keys == KeysProved && s.Secret != Gaussian:
+		return fmt.Errorf("proofs of keys need Gaussian secrets")
+	}
+	return nil
+}
+
+func (s *Set) validateField(f FieldSpec) error {
+	n := s.N()
+	switch {
+	case f.M < 2 || bits.OnesCount(uint(f.M)) != 1 || f.M > n/2:
+		return fmt.Errorf("field %s: M = %d is not a power of two from 2 to N/2", f.Name, f.M)
+	case f.B.Sign() <= 0 || f.B.BitLen() != s.LogB:
+		return fmt.Errorf("field %s: b has %d bits, not %d", f.Name, f.B.BitLen(), s.LogB)
+	case uint(f.M)*f.B.TrailingZeroBits() < uint(s.LogN)+1:
+		return fmt.Errorf("field %s: 2N does not divide p-1", f.Name)
+	}
+	return nil
+}
+
+func product(primes []uint64) *big.Int {
+	p := big.NewInt(1)
+	for _, q := range primes {
+		p.Mul(p, new(big.Int).SetUint64(q))
+	}
+	return p
+}
