@@ -1,35 +1,38 @@
 package params
 
-import "math/big"
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/big"
+	"math/bits"
+	"strings"
+)
 
 // Version of the protocols; part of every instance hash.
 const Version = 1
+
+// Bounds on uses, far above what fits.
+const (
+	MaxParties = 256
+	maxInner   = 1 << 20
+	maxU       = 1 << 20
+)
+
+// scalarBlocks is the number of blocks of D scalar triples that DefaultU's batch holds when a use leaves U open.
+const scalarBlocks = 32
 
 // A Use says what an instance is for.
 type Use struct {
 	Parties int // n, 2 to MaxParties
 	Dim     int // rows d of the square blocks, a power of two; 1 for scalar triples
-	U       int // ciphertexts that each party proves in one batch; 0 takes DefaultU(Dim, 1)
-	Inner   int // length of the inner products accumulated before decryption; 0 takes Dim
+	U       int // ciphertexts that each party proves in one batch; 0 takes DefaultU(Dim, 1), for scalars 32 blocks
+	Inner   int // terms of the inner products that are accumulated before decryption, a multiple of Dim; 0 takes Dim
 }
 
-// MaxParties bounds the number of parties.
-const MaxParties = 64
-
-// A Proof holds the parameters of one kind of PoPK batch. Witness and mask are drawn in units of P = X^D-b, so mu = P*x.
-type Proof struct {
-	Diag bool // the message is one constant in every slot, challenges are multiples of X^D
-	U    int  // ciphertexts per party and batch
-	V    int  // repetitions
-
-	WidthX float64 // s1: message witnesses x
-	WidthY float64 // sqrt(U+1)*s2: message masks
-	WidthR float64 // g1: encryption randomness r0, r1, r2
-	WidthS float64 // sqrt(U+1)*g2: masks of encryption randomness
-
-	B1  *big.Int // every coefficient of a party's response mu_z is less than B1 in absolute value
-	Bt1 *big.Int // every coefficient of a party's responses t is less than Bt1 in absolute value
-}
+// DefaultU is the number of PoPK ciphertexts of a batch of blocks: two factors of dim ciphertexts each, and one whose
+// slots mask the combinations that the MAC check opens.
+func DefaultU(dim, blocks int) int { return 2*dim*blocks + 1 }
 
 // An Instance is a set, a field and a use whose noise fits, with every number that parties must share.
 type Instance struct {
@@ -42,49 +45,187 @@ type Instance struct {
 	VDiag  int   // MACKey.V
 
 	DDecPrimes int      // distributed decryption works modulo q', the product of the first DDecPrimes primes of Q
-	PhaseBound *big.Int // bound on the phase error after the switch to q'
-	FloodBound *big.Int // E: flooding is uniform in [-E, E]
+	PhaseBound *big.Int // coefficients of the phase error after the switch to q' are at most this
+	FloodBound *big.Int // E: coefficients of each party's flooding are uniform in [-E, E]
 
-	BDecLog2         float64 // log2 of the relative noise B_Dec before decryption
+	BDecLog2         float64 // log2 of the largest relative noise that is decrypted, before flooding
 	NeedLog2         float64 // log2 of the least q that fits
 	HaveLog2         float64 // log2 q
+	FloodBits        float64 // log2(E/PhaseBound), at least LambdaDDec
 	StatSecurityBits int     // overall statistical security after 2^20 decrypted ciphertexts
 	Noise            []Term  // the noise model, term by term
+
+	hash [32]byte
 }
 
-// A Term is one bound of the noise model.
-type Term struct {
-	Name  string
-	Bound *big.Int // rounded up
-	Log2  float64
-}
+// ErrUse is wrapped by the error of Resolve for a use that makes no sense under any set.
+var ErrUse = errors.New("params: invalid use")
 
-// Resolve computes the instance for a use, or returns a *DoesNotFit error.
-func Resolve(s *Set, field string, u Use) (*Instance, error) {
-	f, err := s.Field(field)
-	if err != nil {
-		return nil, err
-	}
-	return &Instance{Set: s, Field: f, Use: u}, nil
-}
-
-// DefaultU is the number of PoPK ciphertexts of a batch of blocks: two factors of dim ciphertexts each, and one whose
-// slots mask the values that the MAC check opens.
-func DefaultU(dim, blocks int) int { return 2*dim*blocks + 1 }
-
-// DoesNotFit says that a set cannot serve a use.
+// DoesNotFit is the error of Resolve for a use that the set cannot serve.
 type DoesNotFit struct {
 	Set, Field string
 	Use        Use
 	Reason     string
-	Short      int      // missing bits of q, at least 1; 0 when the reason is not noise
+	Short      int      // missing bits of q, rounded up; 0 when the reason is not noise
 	Fits       []string // secure sets that serve the same field and use
 }
 
-func (e *DoesNotFit) Error() string { return "params: " + e.Set + " does not fit" }
+func (e *DoesNotFit) Error() string {
+	fits := "no set does"
+	if len(e.Fits) > 0 {
+		fits = "these do: " + strings.Join(e.Fits, ", ")
+	}
+	return fmt.Sprintf("params: %s does not fit %s with %d parties, d = %d, U = %d, inner length %d: %s; %s",
+		e.Set, e.Field, e.Use.Parties, e.Use.Dim, e.Use.U, e.Use.Inner, e.Reason, fits)
+}
 
-// Hash identifies the set.
-func (s *Set) Hash() [32]byte { return [32]byte{} }
+// Resolve computes the instance for a use. The error wraps ErrUse, or is an *UnknownError for a field that the set does
+// not have, or a *DoesNotFit.
+func Resolve(s *Set, field string, u Use) (*Instance, error) {
+	if err := s.Validate(); err != nil {
+		return nil, err
+	}
+	f, err := s.Field(field)
+	if err != nil {
+		return nil, err
+	}
+	if u, err = u.complete(); err != nil {
+		return nil, err
+	}
+	inst, miss := fit(s, f, u)
+	if miss != nil {
+		miss.Fits = setsThatFit(field, u)
+		return nil, miss
+	}
+	if inst.hash, err = inst.digest(); err != nil {
+		return nil, err
+	}
+	return inst, nil
+}
 
-// Hash identifies the instance.
-func (i *Instance) Hash() [32]byte { return [32]byte{} }
+func (u Use) complete() (Use, error) {
+	if u.Parties < 2 || u.Parties > MaxParties {
+		return u, fmt.Errorf("%w: %d parties", ErrUse, u.Parties)
+	}
+	if u.Dim < 1 || u.Dim > maxInner || bits.OnesCount(uint(u.Dim)) != 1 {
+		return u, fmt.Errorf("%w: dimension %d is not a power of two", ErrUse, u.Dim)
+	}
+	if u.U == 0 && u.Dim == 1 {
+		u.U = DefaultU(1, scalarBlocks)
+	} else if u.U == 0 {
+		u.U = DefaultU(u.Dim, 1)
+	}
+	if u.Inner == 0 {
+		u.Inner = u.Dim
+	}
+	if u.U < 1 || u.U > maxU {
+		return u, fmt.Errorf("%w: %d ciphertexts per proof", ErrUse, u.U)
+	}
+	if u.Inner < u.Dim || u.Inner > maxInner || u.Inner%u.Dim != 0 {
+		return u, fmt.Errorf("%w: inner length %d is not a multiple of %d", ErrUse, u.Inner, u.Dim)
+	}
+	return u, nil
+}
+
+// fit computes an instance without its hash, or says what is missing.
+func fit(s *Set, f FieldSpec, u Use) (*Instance, *DoesNotFit) {
+	miss := &DoesNotFit{Set: s.Name, Field: f.Name, Use: u}
+	if d := s.Slots(f); u.Dim > d {
+		miss.Reason = fmt.Sprintf("a ciphertext has %d slots", d)
+		return nil, miss
+	}
+	i := &Instance{
+		Set: s, Field: f, Use: u,
+		Proof:  newProof(s, f, u.U, false),
+		MACKey: newProof(s, f, 1, true),
+	}
+	i.VDiag = i.MACKey.V
+	k := honestKeys(s, u.Parties)
+	v := newNoise(s, f, u, i.Proof, i.MACKey, k)
+	q := s.Modulus()
+	i.NeedLog2, i.HaveLog2 = v.need.log2(), log2Int(q)
+	need := v.need.ceil()
+	for h := new(big.Int).Set(q); h.Cmp(need) < 0; h.Lsh(h, 1) {
+		miss.Short++
+	}
+	if miss.Short > 0 {
+		miss.Reason = fmt.Sprintf("the noise needs a modulus of %.1f bits and q has %.1f, %d too few",
+			i.NeedLog2, i.HaveLog2, miss.Short)
+		return nil, miss
+	}
+	if !i.setDecryption(v) {
+		miss.Reason = "the flooding of distributed decryption has no room"
+		return nil, miss
+	}
+	i.StatSecurityBits = s.LambdaDDec + 1 - s.LogN - 20
+	i.Noise = v.terms(k)
+	return i, nil
+}
+
+// setDecryption chooses the smallest prefix q' of Q under which E, the largest integer with
+// (b+1)(PhaseBound + n(E+1)) < q'/2, is at least 2^LambdaDDec times PhaseBound.
+func (i *Instance) setDecryption(v noise) bool {
+	bPlus1, bMinus1 := new(big.Int).Add(i.Field.B, one), new(big.Int).Sub(i.Field.B, one)
+	relative := v.macAlphaC.times(fixedInt(bPlus1)) // times q: B_Dec
+	phase := relative.over(bMinus1)
+	q := i.Set.Modulus()
+	i.BDecLog2 = relative.log2() - log2Int(q)
+	n := big.NewInt(int64(i.Use.Parties))
+	for k := 1; k <= len(i.Set.Q); k++ {
+		qq := product(i.Set.Q[:k])
+		bound := phase
+		if k < len(i.Set.Q) {
+			bound = fixed{divUp(new(big.Int).Mul(phase.v, qq), q)}.plus(v.switching)
+		}
+		phaseBound := bound.ceil()
+		room := new(big.Int).Sub(qq, one)
+		room.Quo(room, new(big.Int).Lsh(bPlus1, 1))
+		e := room.Sub(room, phaseBound)
+		if e.Sign() <= 0 {
+			continue
+		}
+		e.Quo(e, n).Sub(e, one)
+		if e.Cmp(new(big.Int).Lsh(phaseBound, uint(i.Set.LambdaDDec))) >= 0 {
+			i.DDecPrimes, i.PhaseBound, i.FloodBound = k, phaseBound, e
+			i.FloodBits = log2Int(e) - log2Int(phaseBound)
+			return true
+		}
+	}
+	return false
+}
+
+// setsThatFit lists the secure sets that serve a field and use.
+func setsThatFit(field string, u Use) []string {
+	var names []string
+	for _, s := range registry() {
+		if s.Insecure {
+			continue
+		}
+		if f, err := s.Field(field); err == nil {
+			if _, miss := fit(s, f, u); miss == nil {
+				names = append(names, s.Name)
+			}
+		}
+	}
+	return names
+}
+
+// Term finds a term of the noise model by name.
+func (i *Instance) Term(name string) (Term, bool) {
+	for _, t := range i.Noise {
+		if t.Name == name {
+			return t, true
+		}
+	}
+	return Term{}, false
+}
+
+// NeedWithProvedKeys is log2 of the least q once key shares are proved with the given number of challenges, a power of
+// two from 4 to 2N/d: proofs bound the keys less tightly than honesty does.
+func (i *Instance) NeedWithProvedKeys(challenges int) float64 {
+	if challenges < 4 || bits.OnesCount(uint(challenges)) != 1 {
+		return math.Inf(1)
+	}
+	k := provedKeys(i.Set, i.Use.Parties, challenges)
+	return newNoise(i.Set, i.Field, i.Use, i.Proof, i.MACKey, k).need.log2()
+}

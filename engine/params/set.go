@@ -92,13 +92,7 @@ func (f FieldSpec) P() *big.Int {
 }
 
 // Sets lists every set, shipped ones first, in the order of the registry's table. The caller owns the result.
-func Sets() []*Set {
-	var all []*Set
-	for _, s := range registry() {
-		all = append(all, s)
-	}
-	return all
-}
+func Sets() []*Set { return registry() }
 
 // Lookup finds a set by name.
 func Lookup(name string) (*Set, error) {
@@ -144,8 +138,7 @@ var securityLimits = map[int]int{12: 106, 13: 214, 14: 430, 15: 868}
 // SecurityLimit is the largest log2 q with 128-bit security at ring degree 2^logN, or 0 where no limit is known.
 func SecurityLimit(logN int) int { return securityLimits[logN] }
 
-// Narrowest standard deviations that the security table covers: rounded down from 3.19 for errors, and the uniform
-// ternary sqrt(2/3) for secrets.
+// minErrorWidth is the narrowest error that the security table covers, standard deviation 3.19.
 const minErrorWidth = 7.99
 
 // Validate checks what the mathematics and the security table require of a set, field primality apart (field.New
