@@ -1,0 +1,179 @@
+package field
+
+import (
+	"fmt"
+	"math/big"
+	"math/bits"
+
+	"github.com/lodge-mpc/lodge/engine/intpoly"
+)
+
+// digitPlan is how coefficients are cut into base-b digits: first by b^group, the largest power of
+// two of digits that fits a word (or b itself), then each group by b.
+type digitPlan struct {
+	group    int
+	byGroup  divisor // b^group
+	byB      divisor
+	lengths  []int  // words of floor((p-1)/b^(group·s)), at least 1
+	b1, b0   uint64 // b
+	t1, t0   uint64 // b/2
+	bWords   int
+	outWords int
+}
+
+func newDigitPlan(f *Field) digitPlan {
+	group, power := 1, new(big.Int).Set(f.b)
+	for group < f.m && 2*power.BitLen() <= 64 {
+		power.Mul(power, power)
+		group *= 2
+	}
+	pl := digitPlan{group: group, byGroup: newDivisor(power), byB: newDivisor(f.b)}
+	rest := new(big.Int).Sub(f.p, big.NewInt(1))
+	for range f.m / group {
+		pl.lengths = append(pl.lengths, max(1, (rest.BitLen()+63)/64))
+		rest.Div(rest, power)
+	}
+	pl.bWords = pl.byB.words
+	pl.b1, pl.b0 = twoWords(f.b)
+	half := new(big.Int).Rsh(f.b, 1)
+	pl.t1, pl.t0 = twoWords(half)
+	pl.outWords = (half.BitLen() + 1 + 63) / 64 // b/2 and a sign
+	return pl
+}
+
+// twoWords returns x < 2^128.
+func twoWords(x *big.Int) (hi, lo uint64) {
+	hi = new(big.Int).Rsh(x, 64).Uint64()
+	return hi, new(big.Int).And(x, new(big.Int).SetUint64(^uint64(0))).Uint64()
+}
+
+// DigitWords returns the words that a coefficient of Digits needs.
+func (p *Packing) DigitWords() int { return p.digits.outWords }
+
+// Digits sets dst to the canonical lift [mu]_R of a plaintext of D coefficients c_j: coefficient
+// iD+j is digit i of c_j in base b, with digits balanced into [-b/2, b/2] (MatriGear, section 2.3,
+// with balanced digits). A digit above b/2 becomes negative and carries 1 upwards; digit M-1
+// carries -1 into digit 0, as b^M = -1. dst has N coefficients of at least DigitWords words.
+func (p *Packing) Digits(dst intpoly.Poly, coeffs Vec) {
+	f, pl := p.f, &p.digits
+	f.same(coeffs, p.twiddles)
+	p.wants(dst, pl.outWords)
+	var rest [maxLimbs]uint64
+	for j := range p.d {
+		f.Mul(rest[:f.limbs], coeffs.At(j), f.plainOne)
+		var carry uint64
+		for s, n := range pl.lengths {
+			hi, lo := pl.byGroup.divide(rest[:n])
+			group := [1]uint64{lo}
+			for k := range pl.group {
+				if pl.group > 1 {
+					hi, lo = pl.byB.divide(group[:])
+				}
+				carry = pl.put(dst.Coeff((s*pl.group+k)*p.d+j), hi, lo, carry)
+			}
+		}
+		// rest is 1 for c = p-1 = b^M, whose digits are all zero, and else 0.
+		addSmall(dst.Coeff(j), -(carry + rest[0]))
+	}
+	clear(rest[:])
+}
+
+// put sets dst to digit+carry, less b if it is above b/2, and returns what it carries. digit < b.
+func (pl *digitPlan) put(dst []uint64, hi, lo, carry uint64) uint64 {
+	lo, c := bits.Add64(lo, carry, 0)
+	hi += c // digit+1 <= b < 2^128
+	_, c = bits.Sub64(pl.t0, lo, 0)
+	_, above := bits.Sub64(pl.t1, hi, c)
+	mask := bitMask(above)
+	lo, c = bits.Sub64(lo, pl.b0&mask, 0)
+	hi, c = bits.Sub64(hi, pl.b1&mask, c)
+	dst[0] = lo
+	sign := bitMask(c)
+	if len(dst) > 1 {
+		dst[1] = hi
+		for k := 2; k < len(dst); k++ {
+			dst[k] = sign
+		}
+	}
+	return above
+}
+
+// addSmall adds the signed word v to the two's-complement x.
+func addSmall(x []uint64, v uint64) {
+	sign := bitMask(v >> 63)
+	var c uint64
+	x[0], c = bits.Add64(x[0], v, 0)
+	for k := 1; k < len(x); k++ {
+		x[k], c = bits.Add64(x[k], sign, c)
+	}
+}
+
+// wants panics unless v has N coefficients of at least words words.
+func (p *Packing) wants(v intpoly.Poly, words int) {
+	if v.W < words || len(v.C) != p.n*v.W {
+		panic(fmt.Sprintf("field: polynomial of %d words, %d each, where N=%d needs at least %d each",
+			len(v.C), v.W, p.n, words))
+	}
+}
+
+// Reduce sets coeffs to mu mod P: c_j is the sum over i of mu_{iD+j}·b^i, mod p. Coefficients of mu
+// are signed and of any size and width.
+func (p *Packing) Reduce(coeffs Vec, mu intpoly.Poly) {
+	f := p.f
+	f.same(coeffs, p.twiddles)
+	p.wants(mu, 1)
+	// |sum| < 2^(64W-1)·b^M, so that L+W words hold it with its sign; taken as chunks of L words.
+	chunks := (f.limbs + mu.W + f.limbs - 1) / f.limbs
+	sum := make([]uint64, chunks*f.limbs)
+	t := f.NewElement()
+	for j := range p.d {
+		clear(sum)
+		for i := f.m - 1; i >= 0; i-- {
+			p.digits.horner(sum, mu.Coeff(i*p.d+j))
+		}
+		// sum = chunk_0 + chunk_1·R + ... - (1 if negative)·R^chunks
+		c := coeffs.At(j)
+		sign := bitMask(sum[len(sum)-1] >> 63)
+		for k := range c {
+			c[k] = f.minusOne[k] & sign
+		}
+		for k := chunks - 1; k >= 0; k-- {
+			f.Mul(c, c, f.rr)
+			f.Mul(t, sum[k*f.limbs:(k+1)*f.limbs], f.rr)
+			f.Add(c, c, t)
+		}
+	}
+	clear(sum)
+	clear(t)
+}
+
+// horner sets sum = sum·b + m, both in two's complement, m of at most as many words as sum.
+func (pl *digitPlan) horner(sum, m []uint64) {
+	ext := bitMask(m[len(m)-1] >> 63)
+	if pl.bWords == 1 {
+		var c uint64
+		for k, x := range sum {
+			w := ext
+			if k < len(m) {
+				w = m[k]
+			}
+			c, sum[k] = mulAddWord(x, pl.b0, c, w)
+		}
+		return
+	}
+	var prev, c1, c0 uint64 // the word below, and the carry
+	for k, x := range sum {
+		w := ext
+		if k < len(m) {
+			w = m[k]
+		}
+		h, l := mulAddWord(x, pl.b0, c0, w)
+		h2, l2 := mulAddWord(prev, pl.b1, l, 0)
+		sum[k] = l2
+		var o, o2 uint64
+		h, o = bits.Add64(h, h2, 0)
+		c0, o2 = bits.Add64(h, c1, 0)
+		c1 = o + o2
+		prev = x
+	}
+}

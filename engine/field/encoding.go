@@ -1,0 +1,108 @@
+package field
+
+import (
+	"encoding/binary"
+	"fmt"
+	"io"
+)
+
+// Size returns the bytes of an encoded element, ceil(Bits/8).
+func (f *Field) Size() int { return (f.bits + 7) / 8 }
+
+// Encode writes x, out of Montgomery form, as Size little-endian bytes. dst has exactly that length.
+func (f *Field) Encode(dst []byte, x Element) {
+	if len(dst) != f.Size() {
+		panic(fmt.Sprintf("field: %d bytes for an encoding of %d", len(dst), f.Size()))
+	}
+	var words [maxLimbs]uint64
+	t := words[:f.limbs]
+	f.Mul(t, x, f.plainOne)
+	for i := range dst {
+		dst[i] = byte(t[i/8] >> (8 * (i % 8)))
+	}
+}
+
+// Decode reads what Encode writes. It returns ErrLength or ErrRange, and then x is 0.
+func (f *Field) Decode(x Element, src []byte) error {
+	clear(x)
+	if len(src) != f.Size() {
+		return ErrLength
+	}
+	f.load(x, src)
+	if limbsBelow(x, f.mod) == 0 {
+		clear(x)
+		return ErrRange
+	}
+	f.Mul(x, x, f.rr)
+	return nil
+}
+
+// load sets x to the integer of Size little-endian bytes, which may exceed p.
+func (f *Field) load(x Element, src []byte) {
+	whole := len(src) / 8
+	for i := range whole {
+		x[i] = binary.LittleEndian.Uint64(src[8*i:])
+	}
+	if whole < len(x) {
+		x[whole] = 0
+		for k, c := range src[8*whole:] {
+			x[whole] |= uint64(c) << (8 * k)
+		}
+	}
+}
+
+// EncodeVec writes the encodings of v's elements one after the other. dst has exactly
+// Size·v.Len() bytes.
+func (f *Field) EncodeVec(dst []byte, v Vec) {
+	size := f.Size()
+	if len(dst) != size*v.Len() {
+		panic(fmt.Sprintf("field: %d bytes for an encoding of %d", len(dst), size*v.Len()))
+	}
+	for i := range v.Len() {
+		f.Encode(dst[i*size:(i+1)*size], v.At(i))
+	}
+}
+
+// DecodeVec reads v.Len() elements as EncodeVec writes them. It returns ErrLength or ErrRange, and
+// then v is 0.
+func (f *Field) DecodeVec(v Vec, src []byte) error {
+	size := f.Size()
+	if len(src) != size*v.Len() {
+		v.Wipe()
+		return ErrLength
+	}
+	for i := range v.Len() {
+		if err := f.Decode(v.At(i), src[i*size:(i+1)*size]); err != nil {
+			v.Wipe()
+			return err
+		}
+	}
+	return nil
+}
+
+// Random sets dst to uniform elements, by rejection: of the successive blocks of Size bytes of r,
+// cut to Bits bits, the first dst.Len() below p are its elements in order. It fails only if r does.
+func (f *Field) Random(dst Vec, r io.Reader) error {
+	const block = 1 << 12 // bytes wanted from r at a time
+	size := f.Size()
+	buf := make([]byte, max(1, min(dst.Len(), block/size))*size)
+	defer clear(buf)
+	top := byte(0xff >> (8*size - f.bits))
+	for i := 0; i < dst.Len(); {
+		got := buf[:min(len(buf), (dst.Len()-i)*size)]
+		if _, err := io.ReadFull(r, got); err != nil {
+			dst.Wipe()
+			return fmt.Errorf("field: reading randomness: %w", err)
+		}
+		for ; len(got) > 0; got = got[size:] {
+			got[size-1] &= top
+			x := dst.At(i)
+			f.load(x, got[:size])
+			if limbsBelow(x, f.mod) == 1 { // independent of the elements that are kept
+				f.Mul(x, x, f.rr)
+				i++
+			}
+		}
+	}
+	return nil
+}

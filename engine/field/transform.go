@@ -1,0 +1,93 @@
+package field
+
+// Pack sets coeffs to the plaintext whose slots are given. Both have D elements, and they may be
+// the same vector.
+func (p *Packing) Pack(coeffs, slots Vec) {
+	p.f.same(coeffs, slots, p.twiddles)
+	src := slots
+	if &src.W[0] == &coeffs.W[0] {
+		src = slots.Clone()
+		defer src.Wipe()
+	}
+	for i, pos := range p.position {
+		copy(coeffs.At(pos), src.At(i))
+	}
+	p.inverse(coeffs)
+}
+
+// Unpack sets slots to the slots of the plaintext coeffs. Both have D elements, and they may be the
+// same vector.
+func (p *Packing) Unpack(slots, coeffs Vec) {
+	p.f.same(slots, coeffs, p.twiddles)
+	values := coeffs.Clone()
+	defer values.Wipe()
+	p.forward(values)
+	for i, pos := range p.position {
+		copy(slots.At(i), values.At(pos))
+	}
+}
+
+// PackConstant sets coeffs to the plaintext with alpha in every slot, the constant alpha. Its
+// digits are zero except at multiples of D: it lies in the subring Z[X^D].
+func (p *Packing) PackConstant(coeffs Vec, alpha Element) {
+	p.f.same(coeffs, p.twiddles)
+	c := append(Element(nil), alpha[:p.f.limbs]...)
+	coeffs.Wipe()
+	copy(coeffs.At(0), c)
+	clear(c)
+}
+
+// IsConstant reports whether all slots of the plaintext coeffs are equal.
+func (p *Packing) IsConstant(coeffs Vec) bool {
+	p.f.same(coeffs, p.twiddles)
+	var acc uint64
+	for _, w := range coeffs.W[p.f.limbs:] {
+		acc |= w
+	}
+	return acc == 0
+}
+
+// forward evaluates v at the roots of X^D-b, in the order of makeTransform. A block
+// lo + hi·X^(n/2) becomes its remainders lo + z·hi and lo - z·hi.
+func (p *Packing) forward(v Vec) {
+	f := p.f
+	t := f.NewElement()
+	for h := 1; h < p.d; h *= 2 {
+		half := p.d / h / 2
+		for k := range h {
+			z := p.twiddles.At(h + k)
+			lo, hi := v.Slice(2*k*half, (2*k+1)*half), v.Slice((2*k+1)*half, (2*k+2)*half)
+			for j := range half {
+				x, y := lo.At(j), hi.At(j)
+				f.Mul(t, y, z)
+				f.Sub(y, x, t)
+				f.Add(x, x, t)
+			}
+		}
+	}
+	clear(t)
+}
+
+// inverse undoes forward: every block gives back lo = (x+y)/2 and hi = (x-y)/2z, with all
+// the halves put into the last level.
+func (p *Packing) inverse(v Vec) {
+	f := p.f
+	t := f.NewElement()
+	for h := p.d / 2; h >= 1; h /= 2 {
+		half := p.d / h / 2
+		for k := range h {
+			z := p.inverses.At(h + k)
+			lo, hi := v.Slice(2*k*half, (2*k+1)*half), v.Slice((2*k+1)*half, (2*k+2)*half)
+			for j := range half {
+				x, y := lo.At(j), hi.At(j)
+				f.Sub(t, x, y)
+				f.Add(x, x, y)
+				f.Mul(y, t, z)
+			}
+			if h == 1 {
+				f.ScaleVec(lo, lo, p.scale)
+			}
+		}
+	}
+	clear(t)
+}

@@ -1,0 +1,120 @@
+package field
+
+import "fmt"
+
+// Vec is a vector of elements of L limbs each, contiguous.
+type Vec struct {
+	L int
+	W []uint64
+}
+
+// NewVec returns the zero vector of length n.
+func (f *Field) NewVec(n int) Vec { return Vec{L: f.limbs, W: make([]uint64, n*f.limbs)} }
+
+// Len returns the number of elements.
+func (v Vec) Len() int { return len(v.W) / v.L }
+
+// At returns element i, aliased.
+func (v Vec) At(i int) Element { return v.W[i*v.L : (i+1)*v.L : (i+1)*v.L] }
+
+// Slice returns elements i to j-1, aliased.
+func (v Vec) Slice(i, j int) Vec { return Vec{L: v.L, W: v.W[i*v.L : j*v.L : j*v.L]} }
+
+// Clone returns a copy.
+func (v Vec) Clone() Vec { return Vec{L: v.L, W: append([]uint64(nil), v.W...)} }
+
+// Wipe zeroes v.
+func (v Vec) Wipe() { clear(v.W) }
+
+// same panics unless the vectors belong to f and have equal lengths.
+func (f *Field) same(vs ...Vec) {
+	for _, v := range vs {
+		if v.L != f.limbs || len(v.W) != len(vs[0].W) {
+			panic(fmt.Sprintf("field: vectors of %d and %d words, of %d and %d limbs, in a field of %d limbs",
+				len(vs[0].W), len(v.W), vs[0].L, v.L, f.limbs))
+		}
+	}
+}
+
+// AddVec sets dst = a+b elementwise. dst may be an operand.
+func (f *Field) AddVec(dst, a, b Vec) {
+	f.same(dst, a, b)
+	for i := range dst.Len() {
+		f.Add(dst.At(i), a.At(i), b.At(i))
+	}
+}
+
+// SubVec sets dst = a-b elementwise. dst may be an operand.
+func (f *Field) SubVec(dst, a, b Vec) {
+	f.same(dst, a, b)
+	for i := range dst.Len() {
+		f.Sub(dst.At(i), a.At(i), b.At(i))
+	}
+}
+
+// NegVec sets dst = -a elementwise. dst may be a.
+func (f *Field) NegVec(dst, a Vec) {
+	f.same(dst, a)
+	for i := range dst.Len() {
+		f.Neg(dst.At(i), a.At(i))
+	}
+}
+
+// MulVec sets dst = a∘b elementwise. dst may be an operand.
+func (f *Field) MulVec(dst, a, b Vec) {
+	f.same(dst, a, b)
+	for i := range dst.Len() {
+		f.Mul(dst.At(i), a.At(i), b.At(i))
+	}
+}
+
+// ScaleVec sets dst = s·a. dst may be a.
+func (f *Field) ScaleVec(dst, a Vec, s Element) {
+	f.same(dst, a)
+	for i := range dst.Len() {
+		f.Mul(dst.At(i), a.At(i), s)
+	}
+}
+
+// MulAddVec sets dst += s·a.
+func (f *Field) MulAddVec(dst, a Vec, s Element) {
+	f.same(dst, a)
+	t := f.NewElement()
+	for i := range dst.Len() {
+		f.Mul(t, a.At(i), s)
+		f.Add(dst.At(i), dst.At(i), t)
+	}
+	clear(t)
+}
+
+// Inner sets dst to the sum of a_i·b_i.
+func (f *Field) Inner(dst Element, a, b Vec) {
+	f.same(a, b)
+	t, acc := f.NewElement(), f.NewElement()
+	for i := range a.Len() {
+		f.Mul(t, a.At(i), b.At(i))
+		f.Add(acc, acc, t)
+	}
+	copy(dst, acc)
+	clear(t)
+	clear(acc)
+}
+
+// Fill sets every element of dst to s.
+func (f *Field) Fill(dst Vec, s Element) {
+	for i := range dst.Len() {
+		copy(dst.At(i), s)
+	}
+}
+
+// EqualVec reports whether a = b, in constant time for vectors of equal lengths.
+func (f *Field) EqualVec(a, b Vec) bool {
+	if len(a.W) != len(b.W) {
+		return false
+	}
+	var acc uint64
+	for i, w := range a.W {
+		acc |= w ^ b.W[i]
+	}
+	return acc == 0
+}
