@@ -57,10 +57,10 @@ const (
 
 	// 2*sqrt(2)*beta(N), rounded up: twice the width at which Hint-RLWE reduces to RLWE, as proofs of keys need it.
 	// beta(N) = sqrt(ln(2N(1+2^128))/pi). Standard deviation 6.34 at N = 2^14.
-	widthProved6  = 15.436529667152
-	widthProved8  = 15.55045394087602
+	widthProved6  = 15.436529667151998
+	widthProved8  = 15.550453940876007
 	widthProved11 = 15.719792370479
-	widthProved14 = 15.887325973071538
+	widthProved14 = 15.887325973071537
 )
 
 // fieldsUnder lists fields p = b^M+1 with b = 2^logB-x. Each was found as the least x for which p is prime and 2N

@@ -3,28 +3,34 @@ package params
 import (
 	"fmt"
 	"math/big"
+	"sync"
+
+	"github.com/lodge-mpc/lodge/engine/field"
 )
 
-// rootOfUnity is xi with xi^D = b mod p, of order 2N.
+// roots remembers xi per ring degree and field: finding it includes a primality test of p, up to half a second.
+var roots sync.Map // rootKey to *big.Int, never written to
+
+type rootKey struct {
+	logN, m int
+	b       string
+}
+
+// rootOfUnity is the xi that orders the slots of the field, xi^D = b mod p.
 func rootOfUnity(s *Set, f FieldSpec) (*big.Int, error) {
-	p := f.P()
-	exp := new(big.Int).Sub(p, one)
-	minus1 := new(big.Int).Set(exp)
-	exp.Rsh(exp, uint(s.LogN+1))
-	for h := int64(2); h < 1000; h++ {
-		w := new(big.Int).Exp(big.NewInt(h), exp, p)
-		if new(big.Int).Exp(w, big.NewInt(int64(s.N())), p).Cmp(minus1) != 0 {
-			continue
-		}
-		wd := new(big.Int).Exp(w, big.NewInt(int64(s.Slots(f))), p)
-		step := new(big.Int).Mul(wd, wd)
-		step.Mod(step, p)
-		for k := int64(1); k < int64(2*f.M); k += 2 {
-			if wd.Cmp(f.B) == 0 {
-				return w.Exp(w, big.NewInt(k), p), nil
-			}
-			wd.Mul(wd, step).Mod(wd, p)
-		}
+	key := rootKey{s.LogN, f.M, f.B.String()}
+	if xi, ok := roots.Load(key); ok {
+		return xi.(*big.Int), nil
 	}
-	return nil, fmt.Errorf("params: field %s of %s has no root of unity", f.Name, s.Name)
+	zp, err := field.New(f.B, f.M)
+	if err != nil {
+		return nil, fmt.Errorf("params: field %s of %s: %w", f.Name, s.Name, err)
+	}
+	pack, err := field.NewPacking(zp, s.LogN)
+	if err != nil {
+		return nil, fmt.Errorf("params: field %s of %s: %w", f.Name, s.Name, err)
+	}
+	xi := pack.Xi()
+	roots.Store(key, xi)
+	return xi, nil
 }
