@@ -1,0 +1,168 @@
+// Package pki makes what a roster pins: a certificate authority, leaf
+// certificates whose identity is a URI or DNS name, and Ed25519 signing keys.
+// It serves development rosters and tests; a deployment brings its own PKI and
+// needs from this package at most the signing keys.
+package pki
+
+import (
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/base64"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"math/big"
+	"net"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+)
+
+// Authority signs leaf certificates.
+type Authority struct {
+	cert *x509.Certificate
+	key  *ecdsa.PrivateKey
+	pem  []byte
+}
+
+// Leaf describes a certificate to issue.
+type Leaf struct {
+	Identity string        // URI (has "://") or DNS name
+	Hosts    []string      // further DNS names and IP addresses; not identities of a roster
+	Lifetime time.Duration // from now
+}
+
+// NewAuthority makes a self-signed authority.
+func NewAuthority(name string, lifetime time.Duration) (*Authority, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	t, err := template(name, lifetime)
+	if err != nil {
+		return nil, err
+	}
+	t.IsCA, t.BasicConstraintsValid, t.MaxPathLenZero = true, true, true
+	t.KeyUsage = x509.KeyUsageCertSign
+	der, err := x509.CreateCertificate(rand.Reader, t, t, key.Public(), key)
+	if err != nil {
+		return nil, err
+	}
+	cert, err := x509.ParseCertificate(der)
+	if err != nil {
+		return nil, err
+	}
+	return &Authority{cert, key, encode("CERTIFICATE", der)}, nil
+}
+
+func template(name string, lifetime time.Duration) (*x509.Certificate, error) {
+	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
+	if err != nil {
+		return nil, err
+	}
+	now := time.Now()
+	return &x509.Certificate{
+		SerialNumber: serial,
+		Subject:      pkix.Name{CommonName: name},
+		NotBefore:    now.Add(-time.Minute),
+		NotAfter:     now.Add(lifetime),
+	}, nil
+}
+
+// PEM is the authority's certificate.
+func (a *Authority) PEM() []byte { return a.pem }
+
+// Issue makes a leaf that can serve and call; certificate and key as PEM.
+func (a *Authority) Issue(l Leaf) (cert, key []byte, err error) {
+	t, err := template(l.Identity, l.Lifetime)
+	if err != nil {
+		return nil, nil, err
+	}
+	t.KeyUsage = x509.KeyUsageDigitalSignature
+	t.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}
+	if strings.Contains(l.Identity, "://") {
+		u, err := url.Parse(l.Identity)
+		if err != nil {
+			return nil, nil, fmt.Errorf("pki: identity: %w", err)
+		}
+		t.URIs = []*url.URL{u}
+	} else {
+		t.DNSNames = []string{l.Identity}
+	}
+	for _, h := range l.Hosts {
+		if ip := net.ParseIP(h); ip != nil {
+			t.IPAddresses = append(t.IPAddresses, ip)
+		} else {
+			t.DNSNames = append(t.DNSNames, h)
+		}
+	}
+	k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, nil, err
+	}
+	der, err := x509.CreateCertificate(rand.Reader, t, a.cert, k.Public(), a.key)
+	if err != nil {
+		return nil, nil, err
+	}
+	kder, err := x509.MarshalPKCS8PrivateKey(k)
+	if err != nil {
+		return nil, nil, err
+	}
+	return encode("CERTIFICATE", der), encode("PRIVATE KEY", kder), nil
+}
+
+func encode(kind string, der []byte) []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})
+}
+
+// NewSigningKey makes an Ed25519 key: the private half as PEM (PKCS #8), and
+// the public half as a roster writes it.
+func NewSigningKey() (private []byte, public string, err error) {
+	pub, priv, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		return nil, "", err
+	}
+	der, err := x509.MarshalPKCS8PrivateKey(priv)
+	if err != nil {
+		return nil, "", err
+	}
+	return encode("PRIVATE KEY", der), EncodePublic(pub), nil
+}
+
+// EncodePublic is the roster's form of a signing key: standard base64.
+func EncodePublic(k ed25519.PublicKey) string { return base64.StdEncoding.EncodeToString(k) }
+
+// ParsePublic reads a roster's signing key.
+func ParsePublic(s string) (ed25519.PublicKey, error) {
+	b, err := base64.StdEncoding.Strict().DecodeString(s)
+	if err != nil || len(b) != ed25519.PublicKeySize {
+		return nil, errors.New("pki: a signing key is 32 bytes in base64")
+	}
+	return b, nil
+}
+
+// LoadSigningKey reads a private signing key.
+func LoadSigningKey(path string) (ed25519.PrivateKey, error) {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("pki: signing key: %w", err)
+	}
+	block, rest := pem.Decode(b)
+	if block == nil || block.Type != "PRIVATE KEY" || len(strings.TrimSpace(string(rest))) > 0 {
+		return nil, fmt.Errorf("pki: signing key %s is not one PKCS #8 private key in PEM", path)
+	}
+	k, err := x509.ParsePKCS8PrivateKey(block.Bytes)
+	if err != nil {
+		return nil, fmt.Errorf("pki: signing key %s does not parse", path)
+	}
+	ed, ok := k.(ed25519.PrivateKey)
+	if !ok {
+		return nil, fmt.Errorf("pki: signing key %s is not Ed25519", path)
+	}
+	return ed, nil
+}

@@ -1,0 +1,35 @@
+package rpc
+
+import (
+	"errors"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/keepalive"
+)
+
+// Dial prepares a connection to the member at address, whose certificate must
+// carry the pinned identity. It connects when first used, and again by itself.
+func Dial(address, identity string, c *Credentials) (*grpc.ClientConn, error) {
+	if c == nil {
+		return nil, errors.New("rpc: dialling needs TLS credentials")
+	}
+	if identity == "" {
+		return nil, errors.New("rpc: dialling needs the identity of the other side")
+	}
+	return grpc.NewClient("passthrough:///"+address,
+		grpc.WithTransportCredentials(credentials.NewTLS(c.Client(identity))),
+		grpc.WithDefaultCallOptions(
+			grpc.MaxCallRecvMsgSize(MaxMessage),
+			grpc.MaxCallSendMsgSize(MaxMessage),
+		),
+		grpc.WithDisableServiceConfig(),
+		grpc.WithConnectParams(grpc.ConnectParams{
+			Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 3 * time.Second},
+			MinConnectTimeout: 5 * time.Second,
+		}),
+		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 15 * time.Second, Timeout: 10 * time.Second, PermitWithoutStream: true}),
+	)
+}

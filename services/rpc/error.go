@@ -1,0 +1,152 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	statusv1 "github.com/lodge-mpc/lodge/proto/lodge/status/v1"
+)
+
+// Code is the stable machine-readable name of an error at the RPC boundary.
+type Code string
+
+// The codes, and the gRPC code that each travels under.
+const (
+	Unauthenticated Code = "unauthenticated"   // no usable certificate
+	Forbidden       Code = "forbidden"         // this identity may not call this
+	Invalid         Code = "invalid_request"   // a field is missing, malformed or out of range
+	TooLarge        Code = "too_large"         // a message or request beyond its bound
+	PolicyRefused   Code = "policy_refused"    // this party's own job policy says no
+	RateLimited     Code = "rate_limited"      // allowed, but not so often
+	Busy            Code = "busy"              // allowed, but not beside what runs now
+	PinMismatch     Code = "pin_mismatch"      // roster, parameters or protocol version differ from the pinned ones
+	PassiveKeygen   Code = "passive_keygen"    // passively secure key generation is not allowed here
+	KeyPurpose      Code = "key_purpose"       // the epoch was made for another purpose
+	NotFound        Code = "not_found"         // no such job, session, epoch or batch
+	Conflict        Code = "conflict"          // the same name with other content, or the wrong state
+	Delivered       Code = "already_delivered" // the batch or decryption went to another client
+	Burnt           Code = "burnt"             // the MAC key failed its check, or the epoch is retired
+	SessionOver     Code = "session_over"      // the session has ended
+	Unavailable     Code = "unavailable"       // not ready; try again
+	TimedOut        Code = "timed_out"         // the deadline passed
+	Cancelled       Code = "cancelled"         // the caller or the coordinator gave up
+	Internal        Code = "internal"          // a fault of this process
+)
+
+var grpcCodes = map[Code]codes.Code{
+	Unauthenticated: codes.Unauthenticated,
+	Forbidden:       codes.PermissionDenied,
+	Invalid:         codes.InvalidArgument,
+	TooLarge:        codes.ResourceExhausted,
+	PolicyRefused:   codes.FailedPrecondition,
+	RateLimited:     codes.ResourceExhausted,
+	Busy:            codes.ResourceExhausted,
+	PinMismatch:     codes.FailedPrecondition,
+	PassiveKeygen:   codes.FailedPrecondition,
+	KeyPurpose:      codes.FailedPrecondition,
+	NotFound:        codes.NotFound,
+	Conflict:        codes.FailedPrecondition,
+	Delivered:       codes.FailedPrecondition,
+	Burnt:           codes.FailedPrecondition,
+	SessionOver:     codes.FailedPrecondition,
+	Unavailable:     codes.Unavailable,
+	TimedOut:        codes.DeadlineExceeded,
+	Cancelled:       codes.Canceled,
+	Internal:        codes.Internal,
+}
+
+// Error is the one error type of the RPC boundary. It survives the wire: What
+// and Next are for people, Code is for programs. None of them carries a secret.
+type Error struct {
+	Code Code
+	What string // what happened, lowercase
+	Next string // what the caller can do, or empty
+}
+
+// Errorf makes an Error with a formatted What.
+func Errorf(code Code, next, format string, args ...any) *Error {
+	return &Error{Code: code, What: fmt.Sprintf(format, args...), Next: next}
+}
+
+func (e *Error) Error() string {
+	if e.Next == "" {
+		return fmt.Sprintf("%s: %s", e.Code, e.What)
+	}
+	return fmt.Sprintf("%s: %s (%s)", e.Code, e.What, e.Next)
+}
+
+// Is makes errors.Is compare codes, so that &Error{Code: c} is a sentinel.
+func (e *Error) Is(target error) bool {
+	t, ok := target.(*Error)
+	return ok && t.Code == e.Code && (t.What == "" || t.What == e.What)
+}
+
+// GRPCStatus is the status that the error travels as.
+func (e *Error) GRPCStatus() *status.Status {
+	c, ok := grpcCodes[e.Code]
+	if !ok {
+		c = codes.Unknown
+	}
+	s := status.New(c, e.Error())
+	detailed, err := s.WithDetails(&statusv1.ErrorDetail{Code: string(e.Code), What: e.What, Next: e.Next})
+	if err != nil {
+		return s
+	}
+	return detailed
+}
+
+// FromError gives the Error that a call returned, whatever made it; nil for nil.
+func FromError(err error) *Error {
+	if err == nil {
+		return nil
+	}
+	var e *Error
+	if errors.As(err, &e) {
+		return e
+	}
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		return &Error{Code: TimedOut, What: "deadline exceeded"}
+	case errors.Is(err, context.Canceled):
+		return &Error{Code: Cancelled, What: "cancelled"}
+	}
+	s, ok := status.FromError(err)
+	if !ok {
+		return &Error{Code: Internal, What: err.Error()}
+	}
+	for _, d := range s.Details() {
+		if d, ok := d.(*statusv1.ErrorDetail); ok {
+			return &Error{Code: Code(d.GetCode()), What: d.GetWhat(), Next: d.GetNext()}
+		}
+	}
+	return &Error{Code: fromGRPC(s.Code()), What: s.Message()}
+}
+
+// fromGRPC names an error that gRPC itself made.
+func fromGRPC(c codes.Code) Code {
+	switch c {
+	case codes.Unauthenticated:
+		return Unauthenticated
+	case codes.PermissionDenied:
+		return Forbidden
+	case codes.InvalidArgument:
+		return Invalid
+	case codes.ResourceExhausted:
+		return TooLarge
+	case codes.NotFound:
+		return NotFound
+	case codes.FailedPrecondition:
+		return Conflict
+	case codes.Unavailable:
+		return Unavailable
+	case codes.DeadlineExceeded:
+		return TimedOut
+	case codes.Canceled:
+		return Cancelled
+	}
+	return Internal
+}

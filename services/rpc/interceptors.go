@@ -1,0 +1,96 @@
+package rpc
+
+import (
+	"context"
+	"runtime/debug"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/status"
+)
+
+// admit authenticates and authorises one call.
+func (s *Server) admit(ctx context.Context, method string) (context.Context, Principal, *Error) {
+	p, err := authenticate(ctx, s.opts.Directory, s.opts.Credentials)
+	if err != nil {
+		return ctx, p, err
+	}
+	if err := s.opts.Rules.check(method, p); err != nil {
+		return ctx, p, err
+	}
+	return WithCaller(ctx, p), p, nil
+}
+
+// finish turns what a handler returned into what the caller may see, and observes it.
+func (s *Server) finish(method string, p Principal, start time.Time, err error) error {
+	out, code := s.public(method, p, err)
+	if s.opts.Observe != nil {
+		s.opts.Observe(method, p.Role, code, time.Since(start))
+	}
+	return out
+}
+
+// public keeps typed errors and gRPC statuses; anything else is logged here
+// and hidden from the caller.
+func (s *Server) public(method string, p Principal, err error) (error, string) {
+	if err == nil {
+		return nil, "ok"
+	}
+	e := FromError(err)
+	if _, isStatus := status.FromError(err); !isStatus && e.Code == Internal {
+		s.opts.Log.Error("call failed", "method", method, "caller", p.Name, "error", err)
+		e = &Error{Code: Internal, What: "the server failed; its log says more"}
+	}
+	if e.Code == Forbidden || e.Code == Unauthenticated {
+		s.opts.Log.Warn("call refused", "method", method, "caller", p.Name, "reason", e.What)
+	}
+	return e.GRPCStatus().Err(), string(e.Code)
+}
+
+// recovered turns a panic of a handler into an internal error. The value of
+// the panic is not logged: it might hold what must not be.
+func (s *Server) recovered(method string, err *error) {
+	if r := recover(); r != nil {
+		s.opts.Log.Error("handler panicked", "method", method, "stack", string(debug.Stack()))
+		*err = &Error{Code: Internal, What: "the server failed; its log says more"}
+	}
+}
+
+func (s *Server) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, h grpc.UnaryHandler) (any, error) {
+	start := time.Now()
+	ctx, p, refused := s.admit(ctx, info.FullMethod)
+	if refused != nil {
+		return nil, s.finish(info.FullMethod, p, start, refused)
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.opts.UnaryTimeout)
+	defer cancel()
+	resp, err := func() (resp any, err error) {
+		defer s.recovered(info.FullMethod, &err)
+		return h(ctx, req)
+	}()
+	if err = s.finish(info.FullMethod, p, start, err); err != nil {
+		return nil, err
+	}
+	return resp, nil
+}
+
+func (s *Server) stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, h grpc.StreamHandler) error {
+	start := time.Now()
+	ctx, p, refused := s.admit(ss.Context(), info.FullMethod)
+	if refused != nil {
+		return s.finish(info.FullMethod, p, start, refused)
+	}
+	err := func() (err error) {
+		defer s.recovered(info.FullMethod, &err)
+		return h(srv, identified{ss, ctx})
+	}()
+	return s.finish(info.FullMethod, p, start, err)
+}
+
+// identified is a server stream whose context knows the caller.
+type identified struct {
+	grpc.ServerStream
+	ctx context.Context
+}
+
+func (s identified) Context() context.Context { return s.ctx }

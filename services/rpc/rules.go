@@ -1,0 +1,40 @@
+package rpc
+
+import (
+	"slices"
+)
+
+// Rule says who may call a method.
+type Rule struct {
+	Roles []Role
+	// Permission that a Client needs besides its role; empty: none.
+	Permission string
+}
+
+// Rules maps a full method name ("/lodge.triples.v1.TriplesService/Fetch") to
+// its rule. A method without one is refused to everybody.
+type Rules map[string]Rule
+
+// Allow makes a rule for roles.
+func Allow(roles ...Role) Rule { return Rule{Roles: roles} }
+
+// With adds the permission that a client needs.
+func (r Rule) With(permission string) Rule {
+	r.Permission = permission
+	return r
+}
+
+// Anyone is every authenticated principal.
+var Anyone = Allow(Peer, Coordinator, Client)
+
+func (rs Rules) check(method string, p Principal) *Error {
+	r, ok := rs[method]
+	if !ok || !slices.Contains(r.Roles, p.Role) {
+		return Errorf(Forbidden, "", "%s %s may not call %s", p.Role, p.Name, method)
+	}
+	if p.Role == Client && r.Permission != "" && !p.May(r.Permission) {
+		return Errorf(Forbidden, "add the permission to this client in the party's configuration",
+			"client %s lacks the permission %q for %s", p.Name, r.Permission, method)
+	}
+	return nil
+}
