@@ -157,7 +157,7 @@ func fit(s *Set, f FieldSpec, u Use) (*Instance, *DoesNotFit) {
 		miss.Reason = "the flooding of distributed decryption has no room"
 		return nil, miss
 	}
-	i.StatSecurityBits = s.LambdaDDec + 1 - s.LogN - 20
+	i.StatSecurityBits = s.StatSecurityBits()
 	i.Noise = v.terms(k)
 	return i, nil
 }

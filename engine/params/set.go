@@ -20,6 +20,10 @@ const (
 	KeysProved   = "proved"   // key shares can be proved: Gaussian secrets and a modulus that holds the extracted bounds
 )
 
+// KeygenSecurity is the security of key generation under every set until key shares are proved, whatever Set.Keys has
+// room for: a party that deviates in it is not caught.
+const KeygenSecurity = "passive"
+
 // MinStatSecurity is the overall statistical security in bits under which a service refuses to work.
 const MinStatSecurity = 40
 
@@ -81,6 +85,13 @@ func (s *Set) Digits() int { return (len(s.Q) + s.DigitPrimes - 1) / s.DigitPrim
 
 // Modulus is q, the product of Q.
 func (s *Set) Modulus() *big.Int { return product(s.Q) }
+
+// LogQ is log2 q, for people.
+func (s *Set) LogQ() float64 { return log2Int(s.Modulus()) }
+
+// StatSecurityBits is the overall statistical security of distributed decryption after 2^20 ciphertexts: each reveals at
+// most N*2^-(LambdaDDec+1). Services refuse less than MinStatSecurity.
+func (s *Set) StatSecurityBits() int { return s.LambdaDDec + 1 - s.LogN - 20 }
 
 // Slots is D = N/M, the number of field elements in a ciphertext of field f.
 func (s *Set) Slots(f FieldSpec) int { return s.N() / f.M }

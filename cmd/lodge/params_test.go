@@ -1,0 +1,123 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/lodge-mpc/lodge/engine/params"
+)
+
+func runParams(t *testing.T, args ...string) (string, error) {
+	t.Helper()
+	cmd := paramsCommand()
+	var out bytes.Buffer
+	cmd.SetOut(&out)
+	cmd.SetErr(&out)
+	cmd.SetArgs(args)
+	cmd.SilenceUsage = true
+	err := cmd.Execute()
+	return out.String(), err
+}
+
+func TestParamsList(t *testing.T) {
+	out, err := runParams(t, "list")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"S14-32 (default)", "S14-64", "S13-8", "S13-16", "S15-128", "p64..p4096", "passive"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+	if strings.Contains(out, params.InsecurePrefix) {
+		t.Errorf("insecure sets in\n%s", out)
+	}
+	if out, err = runParams(t, "list", "--all", "--json"); err != nil {
+		t.Fatal(err)
+	}
+	var list []setSummary
+	if err := json.Unmarshal([]byte(out), &list); err != nil {
+		t.Fatal(err)
+	}
+	if len(list) != len(params.Sets()) || list[0].StatSecurityBits != 47 || len(list[0].Hash) != 64 {
+		t.Errorf("list %+v", list)
+	}
+}
+
+func TestParamsShow(t *testing.T) {
+	out, err := runParams(t, "show", "S13-8")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"matrix 128", "n=16", "ternary", "3.19"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+	if out, err = runParams(t, "show", "S13-8", "--json"); err != nil {
+		t.Fatal(err)
+	}
+	var d setDetail
+	if err := json.Unmarshal([]byte(out), &d); err != nil {
+		t.Fatal(err)
+	}
+	if len(d.Verdicts) != 20 || !d.Verdicts[0].Fits || *d.Verdicts[0].SpareBits < 1 || len(d.Q) != 5 {
+		t.Errorf("detail %+v", d)
+	}
+}
+
+func TestParamsShowUse(t *testing.T) {
+	args := []string{"show", "S14-32", "--field", "p128", "--parties", "3", "--dim", "128"}
+	out, err := runParams(t, args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"293.6, 343.0 bits", "47 bits", "mac.c", "9, MAC key 44"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+	if out, err = runParams(t, append(args, "--json")...); err != nil {
+		t.Fatal(err)
+	}
+	var d useDetail
+	if err := json.Unmarshal([]byte(out), &d); err != nil {
+		t.Fatal(err)
+	}
+	if d.Parties != 3 || d.Batch != 257 || len(d.Noise) != 18 {
+		t.Errorf("use %+v", d)
+	}
+}
+
+func TestParamsRefuses(t *testing.T) {
+	var unknown *params.UnknownError
+	var miss *params.DoesNotFit
+	if _, err := runParams(t, "show", "S99"); !errors.As(err, &unknown) {
+		t.Errorf("unknown set: %v", err)
+	}
+	if _, err := runParams(t, "show", "S13-16", "--field", "p128", "--parties", "16", "--dim", "128"); !errors.As(err, &miss) {
+		t.Errorf("use that does not fit: %v", err)
+	}
+	if _, err := runParams(t, "show", "S13-16", "--field", "p128", "--parties", "1"); !errors.Is(err, params.ErrUse) {
+		t.Errorf("one party: %v", err)
+	}
+	for _, args := range [][]string{{"show"}, {"list", "x"}} {
+		if _, err := runParams(t, args...); err == nil {
+			t.Errorf("%v: accepted", args)
+		}
+	}
+}
+
+func TestWeakStatisticalSecurityIsFlagged(t *testing.T) {
+	s, err := params.Lookup(params.Default)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.LambdaDDec = 72 // 39 bits at N = 2^14
+	if got := statistical(summarize(s)); got != "39 (refused)" {
+		t.Errorf("statistical security is shown as %q", got)
+	}
+}
