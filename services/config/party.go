@@ -1,0 +1,230 @@
+package config
+
+import (
+	"bytes"
+	"crypto/ed25519"
+	"encoding/hex"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/lodge-mpc/lodge/services/pki"
+	"github.com/lodge-mpc/lodge/services/rpc"
+)
+
+const defaultJobTimeout = Duration(time.Hour)
+
+// PartyFile is the configuration of one party's process.
+type PartyFile struct {
+	Name          string   `yaml:"name"` // as in the roster
+	RosterFile    string   `yaml:"roster"`
+	Listen        string   `yaml:"listen"`
+	MetricsListen string   `yaml:"metrics_listen,omitempty"`
+	TLS           TLS      `yaml:"tls"`
+	SigningKey    string   `yaml:"signing_key"` // path of an Ed25519 key in PEM
+	Vault         Vault    `yaml:"vault"`
+	SpoolDir      string   `yaml:"spool_dir"`
+	Clients       []Client `yaml:"clients"`
+	Policy        Policy   `yaml:"policy"`
+	Limits        Limits   `yaml:"limits,omitempty"`
+	// AllowPassiveKeygen accepts keys whose generation is only passively
+	// secure. For development.
+	AllowPassiveKeygen bool `yaml:"allow_passive_keygen,omitempty"`
+	// AllowInsecureParams accepts parameter sets that are too small to hide
+	// anything. For tests.
+	AllowInsecureParams bool `yaml:"allow_insecure_params,omitempty"`
+	Reflection          bool `yaml:"reflection,omitempty"`
+
+	Roster *Roster `yaml:"-"`
+	Index  int     `yaml:"-"` // in the roster
+}
+
+// Vault is where secrets rest.
+type Vault struct {
+	Dir     string `yaml:"dir"`
+	KeyFile string `yaml:"key_file"` // 32 bytes in hex, readable by its owner only
+}
+
+// ParamsPin pins a parameter set by its hash.
+type ParamsPin struct {
+	Name string `yaml:"name"`
+	Hash string `yaml:"hash"` // 64 hexadecimal digits
+}
+
+// Sum is the hash as bytes; the file has been validated.
+func (p ParamsPin) Sum() [32]byte {
+	var sum [32]byte
+	b, _ := hex.DecodeString(p.Hash)
+	copy(sum[:], b)
+	return sum
+}
+
+// Policy is what this party agrees to do, whatever the coordinator asks.
+type Policy struct {
+	Params []ParamsPin `yaml:"params"`
+	Kinds  []string    `yaml:"kinds"`  // of keys, scalar, matrix, proof
+	Fields []string    `yaml:"fields"` // such as p128
+	// Purposes of keys that it makes: triples, decryption.
+	Purposes []string `yaml:"purposes"`
+	Tenants  []string `yaml:"tenants"`
+	// MaxCount bounds the tuples of one job.
+	MaxCount uint64 `yaml:"max_count"`
+	// MaxDim bounds rows, inner and columns of a matrix product.
+	MaxDim uint32 `yaml:"max_dim,omitempty"`
+	// JobsPerHour bounds starts, in any hour.
+	JobsPerHour int `yaml:"jobs_per_hour"`
+	// MaxConcurrent bounds sessions at the same time; MaxMemory what they may
+	// hold together, by estimate.
+	MaxConcurrent int   `yaml:"max_concurrent"`
+	MaxMemory     Bytes `yaml:"max_memory"`
+	// DecryptionsPerHour bounds new answers to clients, in any hour.
+	DecryptionsPerHour int `yaml:"decryptions_per_hour,omitempty"`
+}
+
+// Limits on time and buffers within a session.
+type Limits struct {
+	// Idle is how long a peer may make no progress; default 30 s.
+	Idle Duration `yaml:"idle,omitempty"`
+	// Compute is what a peer may take for its own work before the first byte
+	// of a round; default 2 m.
+	Compute Duration `yaml:"compute,omitempty"`
+	// MinRate is what a sending peer must keep up in bytes per second; default 64KiB.
+	MinRate Bytes `yaml:"min_rate,omitempty"`
+	// Window is what may be in flight to one peer in one session; default 16MiB.
+	Window Bytes `yaml:"window,omitempty"`
+}
+
+// Kinds that a policy can name, and Purposes.
+var (
+	Kinds    = []string{"keys", "scalar", "matrix", "proof"}
+	Purposes = []string{"triples", "decryption"}
+)
+
+// LoadParty reads and checks a party's file and its roster.
+func LoadParty(path string) (*PartyFile, error) {
+	f := new(PartyFile)
+	if err := decode(path, f); err != nil {
+		return nil, err
+	}
+	c, dir := new(check), filepath.Dir(path)
+	c.name("name", f.Name)
+	c.path(dir, "roster", &f.RosterFile, false)
+	c.address("listen", f.Listen, false)
+	c.address("metrics_listen", f.MetricsListen, true)
+	c.tls(dir, &f.TLS)
+	c.path(dir, "signing_key", &f.SigningKey, false)
+	c.path(dir, "vault.dir", &f.Vault.Dir, false)
+	c.path(dir, "vault.key_file", &f.Vault.KeyFile, false)
+	c.path(dir, "spool_dir", &f.SpoolDir, false)
+	c.clients(f.Clients, PermStatus, PermFetch, PermMACKey, PermProve, PermDecrypt, PermRetire)
+	f.Policy.validate(c)
+	f.Limits.defaults()
+	if f.Limits.Window < 4<<20 {
+		c.failf("limits.window: %d; at least one frame of 4MiB", f.Limits.Window)
+	}
+	if err := c.err(path); err != nil {
+		return nil, err
+	}
+	var err error
+	if f.Roster, err = LoadRoster(f.RosterFile); err != nil {
+		return nil, err
+	}
+	var ok bool
+	if f.Index, ok = f.Roster.Index(f.Name); !ok {
+		return nil, fmt.Errorf("config: %s: name: %q is not in the roster %s", path, f.Name, f.RosterFile)
+	}
+	_, err = f.Directory()
+	return f, err
+}
+
+func (p *Policy) validate(c *check) {
+	c.params(p.Params)
+	list := func(key string, got, allowed []string) {
+		if len(got) == 0 {
+			c.failf("policy.%s: empty; nothing would be allowed", key)
+		}
+		for _, g := range got {
+			if allowed != nil && !contains(allowed, g) {
+				c.failf("policy.%s: %q is not one of %s", key, g, strings.Join(allowed, ", "))
+			}
+		}
+	}
+	list("kinds", p.Kinds, Kinds)
+	list("purposes", p.Purposes, Purposes)
+	list("fields", p.Fields, nil)
+	list("tenants", p.Tenants, nil)
+	for _, t := range p.Tenants {
+		c.name("policy.tenants", t)
+	}
+	positive := func(key string, ok bool) {
+		if !ok {
+			c.failf("policy.%s: missing or not positive", key)
+		}
+	}
+	positive("max_count", p.MaxCount > 0)
+	positive("jobs_per_hour", p.JobsPerHour > 0)
+	positive("max_concurrent", p.MaxConcurrent > 0)
+	positive("max_memory", p.MaxMemory > 0)
+	positive("max_dim (with kind matrix)", p.MaxDim > 0 || !contains(p.Kinds, "matrix"))
+	positive("decryptions_per_hour (with purpose decryption)", p.DecryptionsPerHour > 0 || !contains(p.Purposes, "decryption"))
+}
+
+func (c *check) params(pins []ParamsPin) {
+	if len(pins) == 0 {
+		c.failf("params: empty; pin at least one parameter set by name and hash")
+	}
+	seen := map[string]bool{}
+	for i, p := range pins {
+		if p.Name == "" || seen[p.Name] {
+			c.failf("params[%d].name: %q is empty or there twice", i, p.Name)
+		}
+		seen[p.Name] = true
+		if b, err := hex.DecodeString(p.Hash); err != nil || len(b) != 32 {
+			c.failf("params[%d].hash: not 64 hexadecimal digits; `lodge params show %s` prints it", i, p.Name)
+		}
+	}
+}
+
+func (l *Limits) defaults() {
+	if l.Idle == 0 {
+		l.Idle = Duration(30 * time.Second)
+	}
+	if l.Compute == 0 {
+		l.Compute = Duration(2 * time.Minute)
+	}
+	if l.MinRate == 0 {
+		l.MinRate = 64 << 10
+	}
+	if l.Window == 0 {
+		l.Window = 16 << 20
+	}
+}
+
+// Directory of those who may call this party.
+func (f *PartyFile) Directory() (*rpc.Directory, error) {
+	return f.Roster.directory(f.Name, f.Clients)
+}
+
+// Signer loads the party's signing key and refuses one that the roster does not pin.
+func (f *PartyFile) Signer() (ed25519.PrivateKey, error) {
+	k, err := pki.LoadSigningKey(f.SigningKey)
+	if err != nil {
+		return nil, err
+	}
+	pinned, err := pki.ParsePublic(f.Roster.Parties[f.Index].SigningKey)
+	if err != nil || !bytes.Equal(k.Public().(ed25519.PublicKey), pinned) {
+		return nil, fmt.Errorf("config: signing key %s is not the one that the roster pins for %s", f.SigningKey, f.Name)
+	}
+	return k, nil
+}
+
+// Pin gives the pinned hash of a parameter set.
+func Pin(pins []ParamsPin, name string) ([32]byte, bool) {
+	for _, p := range pins {
+		if p.Name == name {
+			return p.Sum(), true
+		}
+	}
+	return [32]byte{}, false
+}

@@ -1,0 +1,205 @@
+package config
+
+import (
+	"crypto/ed25519"
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"path/filepath"
+
+	"github.com/lodge-mpc/lodge/services/pki"
+	"github.com/lodge-mpc/lodge/services/rpc"
+)
+
+// MaxParties is the most that a roster holds.
+const MaxParties = 64
+
+// Roster is who takes part. Everybody pins the same one.
+type Roster struct {
+	Parties     []Member    `yaml:"parties"`
+	Coordinator Coordinator `yaml:"coordinator"`
+}
+
+// Member is one party of the roster; its ID is its index.
+type Member struct {
+	ID         int    `yaml:"id"`
+	Name       string `yaml:"name"`
+	Address    string `yaml:"address"`     // host:port of its gRPC server
+	Identity   string `yaml:"identity"`    // URI or DNS name in its certificate
+	SigningKey string `yaml:"signing_key"` // Ed25519, 32 bytes in base64
+}
+
+// Coordinator is who may ask parties for sessions.
+type Coordinator struct {
+	Address  string `yaml:"address"`
+	Identity string `yaml:"identity"`
+}
+
+// LoadRoster reads and checks a roster.
+func LoadRoster(path string) (*Roster, error) {
+	r := new(Roster)
+	if err := decode(path, r); err != nil {
+		return nil, err
+	}
+	c := new(check)
+	r.validate(c)
+	if err := c.err(path); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+func (r *Roster) validate(c *check) {
+	if len(r.Parties) < 2 || len(r.Parties) > MaxParties {
+		c.failf("parties: %d of them; a roster has 2 to %d", len(r.Parties), MaxParties)
+	}
+	seen := map[string]string{}
+	once := func(key, kind, v string) {
+		if other, ok := seen[kind+v]; ok {
+			c.failf("%s: %q is also %s", key, v, other)
+		}
+		seen[kind+v] = key
+	}
+	for i, p := range r.Parties {
+		key := fmt.Sprintf("parties[%d]", i)
+		if p.ID != i {
+			c.failf("%s.id: %d; ids run from 0 in order", key, p.ID)
+		}
+		c.name(key+".name", p.Name)
+		once(key+".name", "name", p.Name)
+		c.address(key+".address", p.Address, false)
+		if p.Identity == "" {
+			c.failf("%s.identity: missing; write the URI or DNS name of the party's certificate", key)
+		}
+		once(key+".identity", "identity", p.Identity)
+		if _, err := pki.ParsePublic(p.SigningKey); err != nil {
+			c.failf("%s.signing_key: not 32 bytes in base64", key)
+		}
+		once(key+".signing_key", "key", p.SigningKey)
+	}
+	if r.Coordinator.Identity == "" {
+		c.failf("coordinator.identity: missing; write the URI or DNS name of the coordinator's certificate")
+	}
+	once("coordinator.identity", "identity", r.Coordinator.Identity)
+	c.address("coordinator.address", r.Coordinator.Address, false)
+}
+
+// Hash binds what parties must agree on: ids, names, certificate identities and
+// signing keys, and the coordinator's identity. Addresses are a matter of routing.
+func (r *Roster) Hash() [32]byte {
+	h := sha256.New()
+	put := func(s string) {
+		var n [8]byte
+		binary.LittleEndian.PutUint64(n[:], uint64(len(s)))
+		h.Write(n[:])
+		h.Write([]byte(s))
+	}
+	put("lodge roster v1")
+	for _, p := range r.Parties {
+		put(fmt.Sprint(p.ID))
+		put(p.Name)
+		put(p.Identity)
+		put(p.SigningKey)
+	}
+	put(r.Coordinator.Identity)
+	return [32]byte(h.Sum(nil))
+}
+
+// Index of the party with this name.
+func (r *Roster) Index(name string) (int, bool) {
+	for i, p := range r.Parties {
+		if p.Name == name {
+			return i, true
+		}
+	}
+	return 0, false
+}
+
+// SigningKeys of all parties by index; the roster has been validated.
+func (r *Roster) SigningKeys() []ed25519.PublicKey {
+	keys := make([]ed25519.PublicKey, len(r.Parties))
+	for i, p := range r.Parties {
+		keys[i], _ = pki.ParsePublic(p.SigningKey)
+	}
+	return keys
+}
+
+// directory lists who may call a process of this roster.
+func (r *Roster) directory(self string, clients []Client) (*rpc.Directory, error) {
+	d := rpc.NewDirectory()
+	for i, p := range r.Parties {
+		if p.Name == self {
+			continue // nobody calls itself
+		}
+		if err := d.Add(p.Identity, rpc.Principal{Role: rpc.Peer, Name: p.Name, Party: i}); err != nil {
+			return nil, err
+		}
+	}
+	if self != CoordinatorName {
+		err := d.Add(r.Coordinator.Identity, rpc.Principal{Role: rpc.Coordinator, Name: CoordinatorName, Party: -1})
+		if err != nil {
+			return nil, err
+		}
+	}
+	for _, c := range clients {
+		err := d.Add(c.Identity, rpc.Principal{Role: rpc.Client, Name: c.Name, Party: -1, Permissions: c.Permissions})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return d, nil
+}
+
+// CoordinatorName names the coordinator where parties are named by the roster.
+const CoordinatorName = "coordinator"
+
+// CoordinatorFile is the configuration of the coordinator's process.
+type CoordinatorFile struct {
+	RosterFile    string   `yaml:"roster"`
+	Listen        string   `yaml:"listen"`
+	MetricsListen string   `yaml:"metrics_listen,omitempty"`
+	TLS           TLS      `yaml:"tls"`
+	DataDir       string   `yaml:"data_dir"`
+	Clients       []Client `yaml:"clients"`
+	// Params that jobs may name, with the hash that goes into every session.
+	Params []ParamsPin `yaml:"params"`
+	// JobTimeout caps every job; default 1 h.
+	JobTimeout Duration `yaml:"job_timeout,omitempty"`
+	Reflection bool     `yaml:"reflection,omitempty"`
+
+	Roster *Roster `yaml:"-"`
+}
+
+// LoadCoordinator reads and checks the coordinator's file and its roster.
+func LoadCoordinator(path string) (*CoordinatorFile, error) {
+	f := new(CoordinatorFile)
+	if err := decode(path, f); err != nil {
+		return nil, err
+	}
+	c, dir := new(check), filepath.Dir(path)
+	c.path(dir, "roster", &f.RosterFile, false)
+	c.path(dir, "data_dir", &f.DataDir, false)
+	c.address("listen", f.Listen, false)
+	c.address("metrics_listen", f.MetricsListen, true)
+	c.tls(dir, &f.TLS)
+	c.clients(f.Clients, PermStatus, PermSubmit)
+	c.params(f.Params)
+	if f.JobTimeout == 0 {
+		f.JobTimeout = defaultJobTimeout
+	}
+	if err := c.err(path); err != nil {
+		return nil, err
+	}
+	var err error
+	f.Roster, err = LoadRoster(f.RosterFile)
+	if err != nil {
+		return nil, err
+	}
+	_, err = f.Directory()
+	return f, err
+}
+
+// Directory of those who may call the coordinator. Parties do not.
+func (f *CoordinatorFile) Directory() (*rpc.Directory, error) {
+	return f.Roster.directory(CoordinatorName, f.Clients)
+}

@@ -1,0 +1,169 @@
+package job
+
+import (
+	"bytes"
+	"slices"
+	"sync"
+	"time"
+
+	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
+	"github.com/lodge-mpc/lodge/services/config"
+	"github.com/lodge-mpc/lodge/services/rpc"
+)
+
+// Terms are what a party has pinned and allows.
+type Terms struct {
+	Policy              config.Policy
+	RosterHash          [32]byte
+	AllowPassiveKeygen  bool
+	AllowInsecureParams bool
+	// Insecure says whether a parameter set is for tests only.
+	Insecure func(params string) bool
+	Now      func() time.Time // nil: time.Now
+}
+
+// Gate enforces a party's terms. It is safe for concurrent use.
+type Gate struct {
+	terms Terms
+
+	mu          sync.Mutex
+	sessions    int
+	memory      uint64
+	starts      []time.Time // within the last hour
+	decryptions []time.Time
+}
+
+// NewGate makes a gate that has admitted nothing.
+func NewGate(t Terms) *Gate {
+	if t.Now == nil {
+		t.Now = time.Now
+	}
+	return &Gate{terms: t}
+}
+
+var kindNames = map[jobv1.Kind]string{
+	jobv1.Kind_KIND_KEYS:   "keys",
+	jobv1.Kind_KIND_SCALAR: "scalar",
+	jobv1.Kind_KIND_MATRIX: "matrix",
+	jobv1.Kind_KIND_PROOF:  "proof",
+}
+
+var purposeNames = map[jobv1.Purpose]string{
+	jobv1.Purpose_PURPOSE_TRIPLES:    "triples",
+	jobv1.Purpose_PURPOSE_DECRYPTION: "decryption",
+}
+
+// KindName is the name of a kind in configurations, flags and JSON.
+func KindName(k jobv1.Kind) string { return kindNames[k] }
+
+// PurposeName is the name of a purpose in configurations, flags and JSON.
+func PurposeName(p jobv1.Purpose) string { return purposeNames[p] }
+
+// Check holds a spec against pins and policy, without admitting it.
+func (g *Gate) Check(s *jobv1.SessionSpec) error {
+	if err := Validate(s, g.terms.Now()); err != nil {
+		return err
+	}
+	if err := g.pins(s); err != nil {
+		return err
+	}
+	p := &g.terms.Policy
+	refuse := func(what string, args ...any) error {
+		return rpc.Errorf(rpc.PolicyRefused, "the party's operator can change its policy", what, args...)
+	}
+	kind, purpose, shape := kindNames[s.GetKind()], purposeNames[s.GetPurpose()], s.GetShape()
+	switch {
+	case !slices.Contains(p.Kinds, kind):
+		return refuse("kind %s is not among %q", kind, p.Kinds)
+	case !slices.Contains(p.Purposes, purpose):
+		return refuse("purpose %s is not among %q", purpose, p.Purposes)
+	case s.GetKind() == jobv1.Kind_KIND_KEYS:
+		return nil
+	case !slices.Contains(p.Fields, s.GetField()):
+		return refuse("field %q is not among %q", s.GetField(), p.Fields)
+	case !slices.Contains(p.Tenants, s.GetTenant()):
+		return refuse("tenant %q is not one of this party's", s.GetTenant())
+	case s.GetCount() > p.MaxCount:
+		return refuse("count %d is above %d", s.GetCount(), p.MaxCount)
+	case s.GetKind() == jobv1.Kind_KIND_MATRIX &&
+		max(shape.GetRows(), shape.GetInner(), shape.GetColumns(), s.GetDim()) > p.MaxDim:
+		return refuse("%d x %d x %d in blocks of %d is above the largest dimension %d",
+			shape.GetRows(), shape.GetInner(), shape.GetColumns(), s.GetDim(), p.MaxDim)
+	}
+	return nil
+}
+
+func (g *Gate) pins(s *jobv1.SessionSpec) error {
+	hash, pinned := config.Pin(g.terms.Policy.Params, s.GetParams())
+	switch {
+	case s.GetProtocolVersion() != ProtocolVersion:
+		return rpc.Errorf(rpc.PinMismatch, "run the same release everywhere",
+			"protocol version %d asked, %d spoken here", s.GetProtocolVersion(), ProtocolVersion)
+	case !bytes.Equal(s.GetRosterHash(), g.terms.RosterHash[:]):
+		return rpc.Errorf(rpc.PinMismatch, "compare the roster files", "the roster differs from the one pinned here")
+	case !pinned:
+		return rpc.Errorf(rpc.PolicyRefused, "pin the set in the party's policy", "parameter set %q is not pinned here", s.GetParams())
+	case !bytes.Equal(s.GetParamsHash(), hash[:]):
+		return rpc.Errorf(rpc.PinMismatch, "compare the output of `lodge params show` at every party",
+			"parameter set %s has another hash than the one pinned here", s.GetParams())
+	case g.terms.Insecure != nil && g.terms.Insecure(s.GetParams()) && !g.terms.AllowInsecureParams:
+		return rpc.Errorf(rpc.PolicyRefused, "allow_insecure_params is for tests", "parameter set %s is insecure", s.GetParams())
+	case s.GetKind() == jobv1.Kind_KIND_KEYS && !g.terms.AllowPassiveKeygen:
+		return rpc.Errorf(rpc.PassiveKeygen, "allow_passive_keygen: true accepts this, for development",
+			"key generation is only passively secure, and this party does not allow that")
+	}
+	return nil
+}
+
+// Admit checks a spec and takes its place among what runs; memory is its
+// estimated peak in bytes. The caller calls release once when it ends.
+func (g *Gate) Admit(s *jobv1.SessionSpec, memory uint64) (release func(), err error) {
+	if err := g.Check(s); err != nil {
+		return nil, err
+	}
+	p := &g.terms.Policy
+	if memory > uint64(p.MaxMemory) {
+		return nil, rpc.Errorf(rpc.PolicyRefused, "ask for less, or raise policy.max_memory",
+			"the session would hold about %d bytes, above %d", memory, p.MaxMemory)
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	switch {
+	case g.sessions >= p.MaxConcurrent:
+		return nil, rpc.Errorf(rpc.Busy, "try again when one has ended", "%d sessions run already", g.sessions)
+	case g.memory+memory > uint64(p.MaxMemory):
+		return nil, rpc.Errorf(rpc.Busy, "try again when one has ended",
+			"the sessions that run hold about %d bytes; with this one it would be above %d", g.memory, p.MaxMemory)
+	case !take(&g.starts, p.JobsPerHour, g.terms.Now()):
+		return nil, rpc.Errorf(rpc.RateLimited, "try again later", "%d sessions were started within the hour", p.JobsPerHour)
+	}
+	g.sessions++
+	g.memory += memory
+	return sync.OnceFunc(func() {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		g.sessions--
+		g.memory -= memory
+	}), nil
+}
+
+// AdmitDecryption counts one new answer to a client.
+func (g *Gate) AdmitDecryption() error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !take(&g.decryptions, g.terms.Policy.DecryptionsPerHour, g.terms.Now()) {
+		return rpc.Errorf(rpc.RateLimited, "try again later",
+			"%d decryptions were answered within the hour", g.terms.Policy.DecryptionsPerHour)
+	}
+	return nil
+}
+
+// take adds now to the events of the last hour if they are fewer than most.
+func take(events *[]time.Time, most int, now time.Time) bool {
+	*events = slices.DeleteFunc(*events, func(t time.Time) bool { return now.Sub(t) >= time.Hour })
+	if len(*events) >= most {
+		return false
+	}
+	*events = append(*events, now)
+	return true
+}

@@ -1,0 +1,157 @@
+// Package job is what parties and coordinator share about jobs: when a session's
+// spec is well formed, its digest, and the gate by which every party enforces
+// its own policy whatever the coordinator asks.
+package job
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"time"
+
+	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
+	"github.com/lodge-mpc/lodge/services/config"
+	"github.com/lodge-mpc/lodge/services/rpc"
+)
+
+// ProtocolVersion is the version of everything that parties say to each other.
+// Parties of different versions refuse each other's sessions.
+const ProtocolVersion = 1
+
+// Ref names a session within this process: job id and ordinal.
+type Ref struct {
+	JobID   string
+	Ordinal uint32
+}
+
+func (r Ref) String() string { return fmt.Sprintf("%s.%d", r.JobID, r.Ordinal) }
+
+// Proto is the reference on the wire.
+func (r Ref) Proto() *jobv1.SessionRef {
+	return &jobv1.SessionRef{JobId: r.JobID, Ordinal: r.Ordinal}
+}
+
+// RefOf reads a reference from the wire.
+func RefOf(r *jobv1.SessionRef) (Ref, error) {
+	if !config.ValidName(r.GetJobId()) || r.GetOrdinal() == 0 {
+		return Ref{}, rpc.Errorf(rpc.Invalid, "name a job (a-z, 0-9, '-') and an ordinal from 1",
+			"%q.%d is not a session", r.GetJobId(), r.GetOrdinal())
+	}
+	return Ref{r.GetJobId(), r.GetOrdinal()}, nil
+}
+
+// Validate says whether a spec is well formed; it knows no policy.
+func Validate(s *jobv1.SessionSpec, now time.Time) error {
+	if _, err := RefOf(s.GetRef()); err != nil {
+		return err
+	}
+	bad := func(format string, args ...any) error {
+		return rpc.Errorf(rpc.Invalid, "", "spec: "+format, args...)
+	}
+	kinds := map[jobv1.Protocol][]jobv1.Kind{
+		jobv1.Protocol_PROTOCOL_KEYGEN:  {jobv1.Kind_KIND_KEYS},
+		jobv1.Protocol_PROTOCOL_POPK:    {jobv1.Kind_KIND_PROOF},
+		jobv1.Protocol_PROTOCOL_TRIPLES: {jobv1.Kind_KIND_SCALAR, jobv1.Kind_KIND_MATRIX},
+	}
+	fits := false
+	for _, k := range kinds[s.GetProtocol()] {
+		fits = fits || k == s.GetKind()
+	}
+	switch {
+	case !fits:
+		return bad("kind %s does not go with protocol %s", s.GetKind(), s.GetProtocol())
+	case s.GetParams() == "" || len(s.GetParamsHash()) != 32:
+		return bad("params need a name and a hash of 32 bytes")
+	case len(s.GetRosterHash()) != 32:
+		return bad("the roster hash has 32 bytes")
+	case s.GetEpoch() == 0:
+		return bad("epochs count from 1")
+	case s.GetPurpose() != jobv1.Purpose_PURPOSE_TRIPLES && s.GetPurpose() != jobv1.Purpose_PURPOSE_DECRYPTION:
+		return bad("no purpose")
+	case s.GetDeadline() == nil || s.GetDeadline().CheckValid() != nil:
+		return bad("no deadline")
+	case !s.GetDeadline().AsTime().After(now):
+		return rpc.Errorf(rpc.TimedOut, "start a new session", "the session's deadline is over")
+	}
+	if s.GetKind() == jobv1.Kind_KIND_KEYS {
+		if s.GetField() != "" || s.GetCount() != 0 || s.GetDim() != 0 || s.GetShape() != nil || s.GetTenant() != "" {
+			return bad("keys have no field, count, dim, shape or tenant")
+		}
+		return nil
+	}
+	switch {
+	case s.GetField() == "" || s.GetCount() == 0 || s.GetDim() == 0:
+		return bad("field, count and dim are needed")
+	case !config.ValidName(s.GetTenant()):
+		return bad("tenant %q is not a name", s.GetTenant())
+	case s.GetProtocol() == jobv1.Protocol_PROTOCOL_TRIPLES && s.GetPurpose() != jobv1.Purpose_PURPOSE_TRIPLES:
+		return rpc.Errorf(rpc.KeyPurpose, "use an epoch made for triples", "triples are not made under a key for decryption")
+	}
+	shape := s.GetShape()
+	switch {
+	case s.GetKind() != jobv1.Kind_KIND_MATRIX && (shape != nil || s.GetDim() != 1):
+		return bad("only matrices have a shape or a dim above 1")
+	case s.GetKind() == jobv1.Kind_KIND_MATRIX &&
+		(shape.GetRows() == 0 || shape.GetInner() == 0 || shape.GetColumns() == 0 || s.GetDim()&(s.GetDim()-1) != 0):
+		return bad("a matrix job has rows, inner and columns, and a power of two as dim")
+	}
+	return nil
+}
+
+// Digest is the SHA-256 of every field of the spec, each preceded by its length.
+// Parties compare it before anything else.
+func Digest(s *jobv1.SessionSpec) [32]byte {
+	h := sha256.New()
+	put := func(b []byte) {
+		var n [8]byte
+		binary.LittleEndian.PutUint64(n[:], uint64(len(b)))
+		h.Write(n[:])
+		h.Write(b)
+	}
+	num := func(v uint64) { put(binary.LittleEndian.AppendUint64(nil, v)) }
+	put([]byte("lodge session spec v1"))
+	put([]byte(s.GetRef().GetJobId()))
+	num(uint64(s.GetRef().GetOrdinal()))
+	num(uint64(s.GetProtocol()))
+	num(uint64(s.GetProtocolVersion()))
+	put([]byte(s.GetParams()))
+	put(s.GetParamsHash())
+	put(s.GetRosterHash())
+	put([]byte(s.GetField()))
+	num(uint64(s.GetKind()))
+	num(uint64(s.GetDim()))
+	num(uint64(s.GetShape().GetRows()))
+	num(uint64(s.GetShape().GetInner()))
+	num(uint64(s.GetShape().GetColumns()))
+	num(s.GetCount())
+	num(s.GetEpoch())
+	num(uint64(s.GetPurpose()))
+	put([]byte(s.GetTenant()))
+	num(uint64(s.GetDeadline().GetSeconds()))
+	num(uint64(s.GetDeadline().GetNanos()) & math.MaxUint32)
+	return [32]byte(h.Sum(nil))
+}
+
+// Final reports whether a state is the end of a session or job.
+func Final(s jobv1.JobState) bool {
+	switch s {
+	case jobv1.JobState_JOB_STATE_COMPLETED, jobv1.JobState_JOB_STATE_FAILED,
+		jobv1.JobState_JOB_STATE_CANCELLED, jobv1.JobState_JOB_STATE_TIMED_OUT:
+		return true
+	}
+	return false
+}
+
+// MayFollow reports whether a job or session in state a may move to b: forwards
+// through the states, and before ACTIVATING to any of the unhappy ends.
+func MayFollow(a, b jobv1.JobState) bool {
+	const activating = jobv1.JobState_JOB_STATE_ACTIVATING
+	switch {
+	case Final(a):
+		return false
+	case b <= jobv1.JobState_JOB_STATE_COMPLETED:
+		return b > a && (b != jobv1.JobState_JOB_STATE_COMPLETED || a == activating)
+	}
+	return a < activating
+}
