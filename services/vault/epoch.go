@@ -1,0 +1,227 @@
+package vault
+
+import (
+	"fmt"
+	"io"
+	"time"
+)
+
+const (
+	epochPrefix = "epoch/"
+	macPrefix   = "mac/"
+	batchPrefix = "batch/"
+)
+
+// EpochState of a key epoch.
+type EpochState string
+
+// The states of an epoch, in order.
+const (
+	EpochLocked  EpochState = "locked" // stored, not yet active everywhere
+	EpochActive  EpochState = "active"
+	EpochRetired EpochState = "retired" // erased; this record is the tombstone
+)
+
+// Epoch is a set of jointly generated keys, of which this party holds a share.
+type Epoch struct {
+	ID             uint64     `json:"id"`
+	State          EpochState `json:"state"`
+	Params         string     `json:"params"`
+	ParamsHash     [32]byte   `json:"params_hash"`
+	RosterHash     [32]byte   `json:"roster_hash"`
+	Purpose        string     `json:"purpose"` // "triples" or "decryption"; never both
+	Digest         [32]byte   `json:"digest"`  // of the public keys
+	SessionID      [32]byte   `json:"session_id"`
+	Session        string     `json:"session"` // job and ordinal that made it
+	KeygenSecurity string     `json:"keygen_security"`
+	Created        time.Time  `json:"created"`
+	Reason         string     `json:"reason,omitempty"` // of retirement
+}
+
+func epochKey(id uint64) string       { return fmt.Sprintf("%s%020d", epochPrefix, id) }
+func (e *Epoch) secretObject() string { return objectName("epoch-secret", fmt.Sprint(e.ID)) }
+func (e *Epoch) publicObject() string { return objectName("epoch-public", fmt.Sprint(e.ID)) }
+
+// EpochWriter stores a new epoch: write both parts, then Commit or Abort.
+type EpochWriter struct {
+	Secret io.Writer // this party's share
+	Public io.Writer // public, relinearisation and rotation keys
+	v      *Vault
+	epoch  Epoch
+	parts  [2]*writer
+	done   bool
+}
+
+// NewEpoch begins to store an epoch. An id is used once, ever.
+func (v *Vault) NewEpoch(e Epoch) (*EpochWriter, error) {
+	if _, err := v.Epoch(e.ID); err == nil {
+		return nil, fmt.Errorf("%w: epoch %d", ErrExists, e.ID)
+	}
+	e.State, e.Created, e.Reason = EpochLocked, v.now().UTC(), ""
+	secret, err := v.create(e.secretObject())
+	if err != nil {
+		return nil, err
+	}
+	public, err := v.create(e.publicObject())
+	if err != nil {
+		secret.abort()
+		return nil, err
+	}
+	return &EpochWriter{Secret: secret, Public: public, v: v, epoch: e, parts: [2]*writer{secret, public}}, nil
+}
+
+// SetDigest sets the digest of the public keys, for those who know it only at the end.
+func (w *EpochWriter) SetDigest(d [32]byte) { w.epoch.Digest = d }
+
+// Commit makes the epoch durable, locked. After an error nothing is stored.
+func (w *EpochWriter) Commit() error {
+	defer w.Abort() // does nothing after success
+	key := epochKey(w.epoch.ID)
+	release, err := w.v.claim(key)
+	if err != nil {
+		return err
+	}
+	defer release()
+	if _, err := w.v.Epoch(w.epoch.ID); err == nil {
+		return fmt.Errorf("%w: epoch %d", ErrExists, w.epoch.ID)
+	}
+	for _, p := range w.parts {
+		if err := p.commit(); err != nil {
+			return err
+		}
+	}
+	err = w.v.store.Update(func(tx Tx) error { return put(w.v, tx, key, &w.epoch) })
+	w.done = err == nil
+	return err
+}
+
+// Abort erases what was written; after a Commit that succeeded it does nothing.
+func (w *EpochWriter) Abort() {
+	if w.done {
+		return
+	}
+	for _, p := range w.parts {
+		p.abort()
+	}
+}
+
+// claim keeps two writers from committing under one name.
+func (v *Vault) claim(name string) (release func(), err error) {
+	if _, taken := v.writing.LoadOrStore(name, true); taken {
+		return nil, fmt.Errorf("%w: %s is being stored", ErrExists, name)
+	}
+	return func() { v.writing.Delete(name) }, nil
+}
+
+// Epoch gives the record of an epoch.
+func (v *Vault) Epoch(id uint64) (e Epoch, err error) {
+	err = v.store.View(func(tx Tx) error {
+		r, err := get[Epoch](v, tx, epochKey(id))
+		if err != nil {
+			return fmt.Errorf("%w: epoch %d", err, id)
+		}
+		e = *r
+		return nil
+	})
+	return e, err
+}
+
+// Epochs lists all epochs by id, retired ones included.
+func (v *Vault) Epochs() ([]Epoch, error) { return records[Epoch](v, epochPrefix) }
+
+func records[T any](v *Vault, prefix string) (all []T, err error) {
+	err = v.store.View(func(tx Tx) error {
+		rs, err := list[T](v, tx, prefix)
+		for _, r := range rs {
+			if r != nil {
+				all = append(all, *r)
+			}
+		}
+		return err
+	})
+	return all, err
+}
+
+// ActivateEpoch makes a locked epoch active; an active one stays so.
+func (v *Vault) ActivateEpoch(id uint64) error {
+	return v.store.Update(func(tx Tx) error {
+		e, err := get[Epoch](v, tx, epochKey(id))
+		switch {
+		case err != nil:
+			return fmt.Errorf("%w: epoch %d", err, id)
+		case e.State == EpochRetired:
+			return fmt.Errorf("%w: epoch %d", ErrErased, id)
+		case e.State == EpochActive:
+			return nil
+		}
+		e.State = EpochActive
+		return put(v, tx, epochKey(id), e)
+	})
+}
+
+// OpenEpochSecret reads this party's share of an active epoch; the caller wipes it.
+func (v *Vault) OpenEpochSecret(id uint64) (io.ReadCloser, error) {
+	return v.openEpoch(id, (*Epoch).secretObject)
+}
+
+// OpenEpochPublic reads the public keys of an active epoch.
+func (v *Vault) OpenEpochPublic(id uint64) (io.ReadCloser, error) {
+	return v.openEpoch(id, (*Epoch).publicObject)
+}
+
+func (v *Vault) openEpoch(id uint64, object func(*Epoch) string) (io.ReadCloser, error) {
+	e, err := v.Epoch(id)
+	switch {
+	case err != nil:
+		return nil, err
+	case e.State == EpochRetired:
+		return nil, fmt.Errorf("%w: epoch %d is retired", ErrErased, id)
+	case e.State != EpochActive:
+		return nil, fmt.Errorf("%w: epoch %d is %s", ErrState, id, e.State)
+	}
+	return v.open(object(&e))
+}
+
+// RetireEpoch erases an epoch, its MAC keys and every batch under them, and the
+// answers of its decryption ledger. It counts the batches that held data.
+func (v *Vault) RetireEpoch(id uint64, reason string) (batches int, err error) {
+	var objects []string
+	err = v.store.Update(func(tx Tx) error {
+		objects, batches = nil, 0
+		e, err := get[Epoch](v, tx, epochKey(id))
+		if err != nil {
+			return fmt.Errorf("%w: epoch %d", err, id)
+		}
+		objects = append(objects, e.secretObject(), e.publicObject())
+		if e.State != EpochRetired {
+			e.State, e.Reason = EpochRetired, reason
+			if err := put(v, tx, epochKey(id), e); err != nil {
+				return err
+			}
+		}
+		more, err := v.burn(tx, func(k *MACKey) bool { return k.Epoch == id }, reason)
+		if err != nil {
+			return err
+		}
+		objects = append(objects, more...)
+		more, err = v.revoke(tx, func(b *Batch) bool { return b.Epoch == id }, reason)
+		if err != nil {
+			return err
+		}
+		objects, batches = append(objects, more...), len(more)
+		return v.forget(tx, id)
+	})
+	if err != nil {
+		return 0, err
+	}
+	return batches, v.eraseAll(objects)
+}
+
+func (v *Vault) eraseAll(objects []string) error {
+	for _, o := range objects {
+		if err := v.erase(o); err != nil {
+			return err
+		}
+	}
+	return nil
+}
