@@ -73,7 +73,9 @@ func (h *Hasher) Sum() Digest {
 
 // DigestOf is the digest of the message with this name and body, whose frames it makes once.
 func DigestOf(name string, body Body) (Digest, error) {
-	if d, ok := body.(interface{ digest(name string) (Digest, bool) }); ok {
+	if d, ok := body.(interface {
+		digest(name string) (Digest, bool)
+	}); ok {
 		if sum, known := d.digest(name); known {
 			return sum, nil
 		}

@@ -1,0 +1,83 @@
+// Package byzantine lets tests make a party cheat from the inside: a protocol passes its own values
+// through named hooks before it commits to them or sends them, and a test replaces them there. The
+// zero Hooks, the only one that a package outside engine/protocol can have, changes nothing.
+package byzantine
+
+import (
+	"fmt"
+	"sync"
+)
+
+// Hooks is a set of named cheats of one party.
+type Hooks struct{ set *set }
+
+type set struct {
+	mu    sync.Mutex
+	hooks map[string]any
+	skips map[string]bool
+	fired map[string]int
+}
+
+// New returns hooks that change nothing yet.
+func New() Hooks {
+	return Hooks{&set{hooks: map[string]any{}, skips: map[string]bool{}, fired: map[string]int{}}}
+}
+
+// On sets the cheat at the named hook. T is the type that the protocol passes to Apply there: a pointer,
+// or something else that can be changed in place.
+func On[T any](h Hooks, name string, cheat func(v T)) Hooks {
+	h.set.mu.Lock()
+	defer h.set.mu.Unlock()
+	h.set.hooks[name] = cheat
+	return h
+}
+
+// Skip makes this party omit the named check.
+func (h Hooks) Skip(check string) Hooks {
+	h.set.mu.Lock()
+	defer h.set.mu.Unlock()
+	h.set.skips[check] = true
+	return h
+}
+
+// Apply runs the cheat of this name on v, if there is one. A cheat made for another type is a mistake in
+// the test, and panics.
+func Apply[T any](h Hooks, name string, v T) {
+	if h.set == nil {
+		return
+	}
+	h.set.mu.Lock()
+	f, ok := h.set.hooks[name]
+	if ok {
+		h.set.fired[name]++
+	}
+	h.set.mu.Unlock()
+	if !ok {
+		return
+	}
+	cheat, ok := f.(func(T))
+	if !ok {
+		panic(fmt.Sprintf("byzantine: hook %s has a %T and wants a %T", name, f, cheat))
+	}
+	cheat(v)
+}
+
+// Skips reports whether this party omits the named check.
+func (h Hooks) Skips(check string) bool {
+	if h.set == nil {
+		return false
+	}
+	h.set.mu.Lock()
+	defer h.set.mu.Unlock()
+	return h.set.skips[check]
+}
+
+// Fired counts how often the cheat of this name has run, so that a test notices a hook that is gone.
+func (h Hooks) Fired(name string) int {
+	if h.set == nil {
+		return 0
+	}
+	h.set.mu.Lock()
+	defer h.set.mu.Unlock()
+	return h.set.fired[name]
+}

@@ -1,0 +1,233 @@
+package round
+
+import (
+	"context"
+	"errors"
+	"io"
+
+	"github.com/lodge-mpc/lodge/engine/protocol/internal/byzantine"
+)
+
+// nonceSize is the length in bytes of the nonces of commitments and sessions.
+const nonceSize = 32
+
+var errLength = errors.New("wrong length")
+
+// Commit-then-open. Every party broadcasts
+//
+//	C_l = H("lodge commitment", sid, step, l, digest of l's opening)
+//
+// and, after the echo check of all C_l, its opening: a fresh 32-byte nonce followed by the content. The
+// nonce is inside the digest, so C_l hides the content; the party is inside C_l, so that a copy of
+// another party's commitment has no opening. Nobody sees any content before everybody is bound.
+func commitment(s Session, step string, p Party, opening Digest) Digest {
+	return Hash("lodge commitment", s.ID[:], []byte(step), Uint(uint64(p)), opening[:])
+}
+
+// The two messages of a commit-then-open step.
+func commitName(step string) string { return step + "/commit" }
+func openName(step string) string   { return step + "/open" }
+
+// Opened is what a commit-then-open step gives.
+type Opened struct {
+	// Payloads are the contents by party, this party's own included. Empty when they were streamed.
+	Payloads [][]byte
+	// Agreed is the hash over all openings, the same at every honest party: what a common challenge hashes.
+	Agreed Digest
+}
+
+// CommitOpen lets all parties reveal payloads of exactly size bytes at once. The hooks STEP/commit and STEP/open
+// get the payload (*[]byte) before and after it is committed to. A mismatch is a *Blame with
+// CheckCommitment, unless the hooks skip that check.
+func CommitOpen(s Session, step string, random io.Reader, payload []byte, size int) (Transition[Opened], error) {
+	nonce, err := newNonce(random)
+	if err != nil {
+		return Transition[Opened]{}, err
+	}
+	byzantine.Apply(s.Hooks, commitName(step), &payload)
+	sum, err := DigestOf(openName(step), Bytes(concat(nonce, payload)))
+	if err != nil {
+		return Transition[Opened]{}, err
+	}
+	byzantine.Apply(s.Hooks, openName(step), &payload)
+	o := opening{
+		Session: s,
+		step:    step,
+		body:    Bytes(concat(nonce, payload)),
+		own:     payload,
+		limit:   func(Party) Limit { return Limit{Bytes: int64(size)} },
+	}
+	return o.start(sum), nil
+}
+
+// Limit bounds the content of one party in a commit-then-open step.
+type Limit struct {
+	Frames int
+	Bytes  int64
+}
+
+// Sink takes the frames of the others' contents as they arrive, numbered from 0; its Frame is called
+// as a Streamer's. What it has gathered counts for nothing until the step has given its result.
+type Sink interface {
+	Frame(ctx context.Context, from Party, index int, last bool, frame []byte) error
+}
+
+// Streamed describes the contents of a commit-then-open step that are too large to hold.
+type Streamed struct {
+	Step  string
+	Body  Body                   // this party's content; made twice or more, identically
+	Limit func(from Party) Limit // of the others' contents
+	Sink  Sink
+	Spool bool // keep packed copies of the openings, which Replayed wants again
+}
+
+// CommitOpenStream lets all parties reveal large contents at once. The opening is a frame with the nonce
+// and then the frames of the body. The hooks STEP/commit and STEP/open get the body (*Body).
+func CommitOpenStream(s Session, c Streamed, random io.Reader) (Transition[Opened], error) {
+	nonce, err := newNonce(random)
+	if err != nil {
+		return Transition[Opened]{}, err
+	}
+	byzantine.Apply(s.Hooks, commitName(c.Step), &c.Body)
+	body := &prefixed{first: nonce, rest: c.Body}
+	sum, err := DigestOf(openName(c.Step), body)
+	if err != nil {
+		return Transition[Opened]{}, err
+	}
+	content := c.Body
+	byzantine.Apply(s.Hooks, openName(c.Step), &content)
+	if s.Hooks.Fired(openName(c.Step)) > 0 {
+		body = &prefixed{first: nonce, rest: content}
+	} else {
+		body.name, body.sum = openName(c.Step), sum // spares the driver a pass over the body
+	}
+	o := opening{Session: s, step: c.Step, body: body, limit: c.Limit, sink: c.Sink, spool: c.Spool}
+	return o.start(sum), nil
+}
+
+// Replayed wants the spooled opening of one party of a streamed step again. Its frame 0 is the nonce;
+// the content follows from frame 1.
+func Replayed(step string, from Party, l Limit) Want {
+	return Want{From: from, Name: openName(step), MaxFrames: l.Frames + 1, MaxBytes: l.Bytes + nonceSize, Stream: true, Replay: true}
+}
+
+// opening is the state of a commit-then-open step, the same in both of its rounds.
+type opening struct {
+	Session
+	step  string
+	body  Body   // this party's opening: nonce and content
+	own   []byte // this party's content unless streamed
+	limit func(Party) Limit
+	sink  Sink // nil unless streamed
+	spool bool
+}
+
+func (o opening) start(sum Digest) Transition[Opened] {
+	c := commitment(o.Session, o.step, o.Self, sum)
+	return Next(Round[Opened](committed{o}), Broadcast(commitName(o.step), c[:]))
+}
+
+// committed waits for all commitments.
+type committed struct{ opening }
+
+func (r committed) Wants() []Want {
+	return r.Each(Want{Name: commitName(r.step), MaxBytes: int64(len(Digest{})), Broadcast: true})
+}
+
+func (r committed) Step(_ context.Context, in Inbox) (Transition[Opened], error) {
+	commitments := make([]Digest, r.Parties)
+	for p := range Party(r.Parties) {
+		if p == r.Self {
+			continue
+		}
+		c := in.Bytes(p, commitName(r.step))
+		if len(c) != len(commitments[p]) {
+			return Transition[Opened]{}, Malformed(p, errLength)
+		}
+		copy(commitments[p][:], c)
+	}
+	return Next(Round[Opened](revealed{r.opening, commitments}),
+		Message{To: All, Name: openName(r.step), Body: r.body}), nil
+}
+
+// revealed waits for all openings.
+type revealed struct {
+	opening
+	commitments []Digest
+}
+
+func (r revealed) Wants() []Want {
+	wants := r.Each(Want{Name: openName(r.step), Broadcast: true, Stream: r.sink != nil, Spool: r.spool})
+	for i := range wants {
+		l := r.limit(wants[i].From)
+		wants[i].MaxBytes = l.Bytes + nonceSize
+		if r.sink != nil {
+			wants[i].MaxFrames = l.Frames + 1
+		}
+	}
+	return wants
+}
+
+// Frame takes the nonce itself and gives the content to the sink.
+func (r revealed) Frame(ctx context.Context, from Party, _ string, index int, last bool, frame []byte) error {
+	if index > 0 {
+		return r.sink.Frame(ctx, from, index-1, last, frame)
+	}
+	if len(frame) != nonceSize || last && r.limit(from).Frames > 0 {
+		return Malformed(from, errLength)
+	}
+	return nil
+}
+
+func (r revealed) Step(_ context.Context, in Inbox) (Transition[Opened], error) {
+	opened := Opened{Agreed: in.Agreed(openName(r.step))}
+	if r.sink == nil {
+		opened.Payloads = make([][]byte, r.Parties)
+		opened.Payloads[r.Self] = r.own
+	}
+	for p := range Party(r.Parties) {
+		if p == r.Self {
+			continue
+		}
+		sum := in.Digest(p, openName(r.step))
+		if commitment(r.Session, r.step, p, sum) != r.commitments[p] && !r.Hooks.Skips(CheckCommitment) {
+			return Transition[Opened]{}, &Blame{Party: p, Check: CheckCommitment, Reason: "opening does not match the commitment of " + r.step}
+		}
+		if r.sink != nil {
+			continue
+		}
+		b := in.Bytes(p, openName(r.step))
+		if int64(len(b)) != nonceSize+r.limit(p).Bytes {
+			return Transition[Opened]{}, Malformed(p, errLength)
+		}
+		opened.Payloads[p] = b[nonceSize:]
+	}
+	return Done(opened), nil
+}
+
+// prefixed is a body with one frame before those of another.
+type prefixed struct {
+	first []byte
+	rest  Body
+	name  string // of the message whose digest is known
+	sum   Digest
+}
+
+func (p *prefixed) Frames() int { return p.rest.Frames() + 1 }
+
+func (p *prefixed) Frame(i int) ([]byte, error) {
+	if i == 0 {
+		return p.first, nil
+	}
+	return p.rest.Frame(i - 1)
+}
+
+func (p *prefixed) digest(name string) (Digest, bool) { return p.sum, p.name != "" && p.name == name }
+
+func newNonce(random io.Reader) ([]byte, error) {
+	nonce := make([]byte, nonceSize)
+	_, err := io.ReadFull(random, nonce)
+	return nonce, err
+}
+
+func concat(a, b []byte) []byte { return append(append(make([]byte, 0, len(a)+len(b)), a...), b...) }
