@@ -41,6 +41,9 @@ func NewPacking(f *Field, logN int) (*Packing, error) {
 	if f.m < 2 || f.m > n || order.TrailingZeroBits() < uint(logN+1) {
 		return nil, fmt.Errorf("%w: M=%d and ring degree %d need 2 <= M <= N and 2N | p-1", ErrParameters, f.m, n)
 	}
+	if f.b.BitLen() > 128 {
+		return nil, fmt.Errorf("%w: b has %d bits, at most 128 are packed", ErrParameters, f.b.BitLen())
+	}
 	p := &Packing{f: f, n: n, d: n / f.m}
 	if p.xi = p.root(); p.xi == nil {
 		return nil, fmt.Errorf("%w: no 2N-th root of unity extends b", ErrParameters)
