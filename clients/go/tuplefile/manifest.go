@@ -1,0 +1,225 @@
+package tuplefile
+
+import (
+	"bytes"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math/bits"
+	"os"
+	"path/filepath"
+)
+
+// Names and limits of the format.
+const (
+	FormatVersion = 1
+	ManifestName  = "manifest.json"
+	DataName      = "tuples.bin"
+
+	maxManifestBytes = 1 << 20
+	maxModulusDigits = 5000    // a modulus of 16384 bits has 4933 digits
+	maxParties       = 1 << 10 // far above any roster
+	maxDim           = 1 << 16
+	maxTuples        = 1 << 40
+	maxValues        = 1 << 24 // in one triple; 2048 x 2048 x 2048 fits
+)
+
+// Kinds of tuples.
+const (
+	Scalar = "scalar"
+	Matrix = "matrix"
+)
+
+// Errors of this package; every error that it returns wraps one of them or comes from the file system.
+var (
+	ErrManifest  = errors.New("tuplefile: bad manifest")
+	ErrTruncated = errors.New("tuplefile: data file is shorter than its manifest says")
+	ErrTrailing  = errors.New("tuplefile: data file is longer than its manifest says")
+	ErrDigest    = errors.New("tuplefile: data file does not match its digest")
+	ErrCount     = errors.New("tuplefile: wrong number of bytes written")
+)
+
+// Dims is the shape of a product: A is M x K, B is K x N, C is M x N. Scalars have 1 x 1 x 1.
+type Dims struct {
+	M int `json:"m"`
+	K int `json:"k"`
+	N int `json:"n"`
+}
+
+// File describes a data file.
+type File struct {
+	Name   string `json:"name"`
+	SHA256 string `json:"sha256"`
+	Bytes  int64  `json:"bytes"`
+}
+
+// Manifest says what one party's directory holds. Its MACKeyShare is secret; String and GoString leave it out.
+type Manifest struct {
+	FormatVersion  int    `json:"format_version"`
+	Kind           string `json:"kind"`
+	Params         string `json:"params"`  // parameter set, as S14-32
+	Field          string `json:"field"`   // as p128
+	Modulus        string `json:"modulus"` // decimal
+	Parties        int    `json:"parties"`
+	Party          int    `json:"party"` // from 0
+	Epoch          uint64 `json:"epoch"`
+	Batch          string `json:"batch"` // the same at every party
+	Tuples         int64  `json:"tuples"`
+	Dims           Dims   `json:"dims"`
+	MACKeyShare    string `json:"mac_key_share"` // decimal, below the modulus
+	KeygenSecurity string `json:"keygen_security"`
+	Files          []File `json:"files"`
+}
+
+// String describes the manifest without its secret.
+func (m Manifest) String() string {
+	return fmt.Sprintf("party %d of %d: %d %s triples %dx%dx%d over %s (%s), epoch %d, batch %s",
+		m.Party, m.Parties, m.Tuples, m.Kind, m.Dims.M, m.Dims.K, m.Dims.N, m.Field, m.Params, m.Epoch, m.Batch)
+}
+
+// GoString is String.
+func (m Manifest) GoString() string { return m.String() }
+
+// Values returns the number of values in one triple, MACs not counted: mk + kn + mn.
+func (m Manifest) Values() int {
+	d := m.Dims
+	return d.M*d.K + d.K*d.N + d.M*d.N
+}
+
+// RecordBytes returns the length of one triple's record for elements of the given number of bytes.
+func (m Manifest) RecordBytes(elementBytes int) int64 {
+	return 2 * int64(m.Values()) * int64(elementBytes)
+}
+
+// check validates everything that needs no arithmetic modulo the modulus. files says whether Files must be complete.
+func (m Manifest) check(files bool) error {
+	bad := func(format string, args ...any) error {
+		return fmt.Errorf("%w: %s", ErrManifest, fmt.Sprintf(format, args...))
+	}
+	switch {
+	case m.FormatVersion != FormatVersion:
+		return bad("format_version %d, want %d", m.FormatVersion, FormatVersion)
+	case m.Kind != Scalar && m.Kind != Matrix:
+		return bad("kind is neither %s nor %s", Scalar, Matrix)
+	case m.Parties < 1 || m.Parties > maxParties:
+		return bad("%d parties", m.Parties)
+	case m.Party < 0 || m.Party >= m.Parties:
+		return bad("party %d of %d", m.Party, m.Parties)
+	case m.Tuples < 0 || m.Tuples > maxTuples:
+		return bad("%d tuples", m.Tuples)
+	case !dimOK(m.Dims.M) || !dimOK(m.Dims.K) || !dimOK(m.Dims.N):
+		return bad("dims %dx%dx%d", m.Dims.M, m.Dims.K, m.Dims.N)
+	case m.Values() > maxValues:
+		return bad("%d values in one triple, at most %d", m.Values(), maxValues)
+	case m.Kind == Scalar && m.Dims != Dims{1, 1, 1}:
+		return bad("scalar triples with dims %dx%dx%d", m.Dims.M, m.Dims.K, m.Dims.N)
+	case !decimal(m.Modulus):
+		return bad("modulus is not a canonical decimal number")
+	case !decimal(m.MACKeyShare):
+		return bad("mac_key_share is not a canonical decimal number")
+	}
+	if !files {
+		return nil
+	}
+	if len(m.Files) != 1 || m.Files[0].Name != DataName {
+		return bad("files must name %s alone", DataName)
+	}
+	if d, err := hex.DecodeString(m.Files[0].SHA256); err != nil || len(d) != 32 {
+		return bad("sha256 of %s is not 64 hexadecimal digits", DataName)
+	}
+	if m.Files[0].Bytes < 0 {
+		return bad("%s has negative length", DataName)
+	}
+	return nil
+}
+
+// dataBytes returns the length that the data file must have.
+func (m Manifest) dataBytes(elementBytes int) (int64, error) {
+	hi, lo := bits.Mul64(uint64(m.RecordBytes(elementBytes)), uint64(m.Tuples))
+	if hi != 0 || lo > 1<<62 {
+		return 0, fmt.Errorf("%w: %d tuples of %d bytes are too large", ErrManifest, m.Tuples, m.RecordBytes(elementBytes))
+	}
+	return int64(lo), nil
+}
+
+func dimOK(d int) bool { return d >= 1 && d <= maxDim }
+
+// decimal accepts one form per number: digits only, no leading zero.
+func decimal(s string) bool {
+	if s == "" || len(s) > maxModulusDigits || (s[0] == '0' && s != "0") {
+		return false
+	}
+	for i := range len(s) {
+		if s[i] < '0' || s[i] > '9' {
+			return false
+		}
+	}
+	return true
+}
+
+// ParseManifest decodes a manifest strictly: known keys only, each value in range, nothing after it.
+func ParseManifest(data []byte) (Manifest, error) {
+	var m Manifest
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.DisallowUnknownFields()
+	// The decoder's own errors can quote the input, which holds a key share.
+	if err := dec.Decode(&m); err != nil {
+		return Manifest{}, fmt.Errorf("%w: not the expected JSON object", ErrManifest)
+	}
+	if _, err := dec.Token(); err != io.EOF {
+		return Manifest{}, fmt.Errorf("%w: data after the JSON object", ErrManifest)
+	}
+	if err := m.check(true); err != nil {
+		return Manifest{}, err
+	}
+	return m, nil
+}
+
+// ReadManifest reads DIR/manifest.json.
+func ReadManifest(dir string) (Manifest, error) {
+	f, err := os.Open(filepath.Join(dir, ManifestName))
+	if err != nil {
+		return Manifest{}, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxManifestBytes+1))
+	if err != nil {
+		return Manifest{}, err
+	}
+	if len(data) > maxManifestBytes {
+		return Manifest{}, fmt.Errorf("%w: more than %d bytes", ErrManifest, maxManifestBytes)
+	}
+	return ParseManifest(data)
+}
+
+// Find returns the share directories among dirs: a directory with a manifest stands for itself, one without stands for
+// its immediate subdirectories that have one.
+func Find(dirs ...string) ([]string, error) {
+	var found []string
+	for _, dir := range dirs {
+		if _, err := os.Stat(filepath.Join(dir, ManifestName)); err == nil {
+			found = append(found, dir)
+			continue
+		} else if !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+		entries, err := os.ReadDir(dir)
+		if err != nil {
+			return nil, err
+		}
+		before := len(found)
+		for _, e := range entries {
+			sub := filepath.Join(dir, e.Name())
+			if _, err := os.Stat(filepath.Join(sub, ManifestName)); err == nil {
+				found = append(found, sub)
+			}
+		}
+		if len(found) == before {
+			return nil, fmt.Errorf("%w: no %s in %s or below it", ErrManifest, ManifestName, dir)
+		}
+	}
+	return found, nil
+}

@@ -1,0 +1,100 @@
+package tuplefile
+
+import (
+	"bufio"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash"
+	"os"
+	"path/filepath"
+)
+
+// Writer writes one party's share directory. The data is streamed; the manifest appears last, and only when all of the
+// data is on disk, so that a directory with a manifest is complete.
+type Writer struct {
+	dir      string
+	manifest Manifest
+	want     int64
+	n        int64
+	file     *os.File
+	buf      *bufio.Writer
+	sum      hash.Hash
+}
+
+// Create makes dir (it must not hold an export already) and its data file. The manifest's Files are filled in by Close;
+// elementBytes is the length of one canonical element, ceil(bits/8).
+func Create(dir string, m Manifest, elementBytes int) (*Writer, error) {
+	m.Files = nil
+	if err := m.check(false); err != nil {
+		return nil, err
+	}
+	if elementBytes < 1 {
+		return nil, fmt.Errorf("%w: elements of %d bytes", ErrManifest, elementBytes)
+	}
+	want, err := m.dataBytes(elementBytes)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(filepath.Join(dir, DataName), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	return &Writer{
+		dir: dir, manifest: m, want: want, file: f, buf: bufio.NewWriterSize(f, 1<<18), sum: sha256.New(),
+	}, nil
+}
+
+// Write appends data: whole records in order, cut anywhere. More than the manifest promises is ErrCount.
+func (w *Writer) Write(p []byte) (int, error) {
+	if int64(len(p)) > w.want-w.n {
+		return 0, fmt.Errorf("%w: more than %d", ErrCount, w.want)
+	}
+	n, err := w.buf.Write(p)
+	w.sum.Write(p[:n])
+	w.n += int64(n)
+	return n, err
+}
+
+// Close finishes the directory: flushes and syncs the data, then writes the manifest. Less data than the manifest
+// promises is ErrCount, and the directory stays without a manifest.
+func (w *Writer) Close() error {
+	if w.n != w.want {
+		return errors.Join(fmt.Errorf("%w: %d of %d", ErrCount, w.n, w.want), w.Abort())
+	}
+	if err := errors.Join(w.buf.Flush(), w.file.Sync(), w.file.Close()); err != nil {
+		return err
+	}
+	w.manifest.Files = []File{{Name: DataName, SHA256: hex.EncodeToString(w.sum.Sum(nil)), Bytes: w.n}}
+	return WriteManifest(w.dir, w.manifest)
+}
+
+// Abort removes what was written.
+func (w *Writer) Abort() error {
+	return errors.Join(w.file.Close(), os.Remove(filepath.Join(w.dir, DataName)))
+}
+
+// WriteManifest writes DIR/manifest.json in one step: it is there whole or not at all.
+func WriteManifest(dir string, m Manifest) error {
+	if err := m.check(true); err != nil {
+		return err
+	}
+	data, err := json.MarshalIndent(m, "", "  ")
+	if err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(dir, ".manifest-*") // mode 0600
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(append(data, '\n'))
+	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return os.Rename(f.Name(), filepath.Join(dir, ManifestName))
+}

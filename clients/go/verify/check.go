@@ -1,0 +1,241 @@
+package verify
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"fmt"
+	"math/big"
+	"slices"
+
+	"github.com/lodge-mpc/lodge/clients/go/tuplefile"
+)
+
+// soundnessBits: a wrong matrix product passes with probability at most 2^-soundnessBits.
+const soundnessBits = 100
+
+// checker holds what is the same for all triples of a batch.
+type checker struct {
+	manifest tuplefile.Manifest
+	p, alpha *big.Int
+	size     int // bytes per element
+	values   int // per triple, MACs not counted
+	vectors  int // of Freivalds' method
+	seen     map[[16]byte]struct{}
+}
+
+func newChecker(m tuplefile.Manifest, p, alpha *big.Int) *checker {
+	c := &checker{
+		manifest: m, p: p, alpha: alpha, size: (p.BitLen() + 7) / 8, values: m.Values(),
+		seen: make(map[[16]byte]struct{}),
+	}
+	if m.Kind == tuplefile.Matrix {
+		each := p.BitLen() - 1 // p >= 2^each
+		c.vectors = (soundnessBits + each - 1) / each
+	}
+	return c
+}
+
+func (c *checker) newReport() *Report {
+	m := c.manifest
+	return &Report{
+		Kind: m.Kind, Params: m.Params, Field: m.Field, ModulusBits: c.p.BitLen(), Parties: m.Parties, Epoch: m.Epoch,
+		Batch: m.Batch, Dims: m.Dims, KeygenSecurity: m.KeygenSecurity, Tuples: m.Tuples,
+		Failed: make(map[string]int64), Failures: []Failure{}, FreivaldsVectors: c.vectors,
+	}
+}
+
+// chunk is a run of triples, each the sums over the parties: values, then MACs, all in [0,p).
+type chunk struct {
+	first    int64 // index of the first triple
+	tuples   int
+	sums     []big.Int
+	failures []Failure
+	done     chan struct{}
+}
+
+func newChunk(elements int) *chunk {
+	return &chunk{sums: make([]big.Int, elements), done: make(chan struct{}, 1)}
+}
+
+func (ch *chunk) fail(i int, check string, wrong int) {
+	ch.failures = append(ch.failures, Failure{Tuple: ch.first + int64(i), Check: check, Wrong: wrong})
+}
+
+// readAll reads every triple and, after the last, checks the files' digests.
+func (c *checker) readAll(ctx context.Context, readers []*tuplefile.Reader, perChunk int,
+	free <-chan *chunk, work, ordered chan<- *chunk,
+) error {
+	total := c.manifest.Tuples
+	for first := int64(0); first < total; {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		var ch *chunk
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case ch = <-free:
+		}
+		ch.first, ch.tuples, ch.failures = first, int(min(int64(perChunk), total-first)), ch.failures[:0]
+		for i := range ch.tuples {
+			if err := c.read(readers, first+int64(i), ch.sums[2*i*c.values:][:2*c.values]); err != nil {
+				return err
+			}
+			c.compare(ch, i)
+		}
+		first += int64(ch.tuples)
+		ordered <- ch
+		work <- ch
+	}
+	for _, r := range readers {
+		if err := r.Finish(); err != nil {
+			return fmt.Errorf("party %d: %w", r.Manifest.Party, err)
+		}
+	}
+	return nil
+}
+
+// read adds up one triple's shares.
+func (c *checker) read(readers []*tuplefile.Reader, tuple int64, sums []big.Int) error {
+	buf := make([]byte, c.size)
+	var x big.Int
+	for e := range sums {
+		sum := &sums[e]
+		for i, r := range readers {
+			if _, err := r.Read(buf); err != nil {
+				return fmt.Errorf("party %d, triple %d: %w", r.Manifest.Party, tuple, err)
+			}
+			slices.Reverse(buf) // to big-endian
+			x.SetBytes(buf)
+			if x.Cmp(c.p) >= 0 {
+				return &ElementError{Party: r.Manifest.Party, Tuple: tuple, Element: e}
+			}
+			if i == 0 {
+				sum.Set(&x)
+			} else if sum.Add(sum, &x).Cmp(c.p) >= 0 {
+				sum.Sub(sum, c.p)
+			}
+		}
+	}
+	return nil
+}
+
+// compare looks for factors that are zero or that were there before: a mask used twice gives away what it hid.
+func (c *checker) compare(ch *chunk, i int) {
+	a, b, _ := c.split(ch.sums[2*i*c.values:][:c.values])
+	for _, factor := range [][]big.Int{a, b} {
+		if !slices.ContainsFunc(factor, func(x big.Int) bool { return x.Sign() != 0 }) {
+			ch.fail(i, CheckDegenerate, len(factor))
+			continue
+		}
+		if ch.first+int64(i) >= maxCompared {
+			continue
+		}
+		h := sha256.New()
+		buf := make([]byte, c.size)
+		for e := range factor {
+			h.Write(factor[e].FillBytes(buf))
+		}
+		key := [16]byte(h.Sum(nil))
+		if _, ok := c.seen[key]; ok {
+			ch.fail(i, CheckRepeated, len(factor))
+		}
+		c.seen[key] = struct{}{}
+	}
+}
+
+// split cuts one triple's values into A, B, C.
+func (c *checker) split(values []big.Int) (a, b, ab []big.Int) {
+	d := c.manifest.Dims
+	return values[:d.M*d.K], values[d.M*d.K:][:d.K*d.N], values[d.M*d.K+d.K*d.N:]
+}
+
+// check checks products and MACs of a chunk.
+func (c *checker) check(ch *chunk) {
+	for i := range ch.tuples {
+		record := ch.sums[2*i*c.values:][:2*c.values]
+		values, macs := record[:c.values], record[c.values:]
+		if wrong := c.wrongRows(values); wrong > 0 {
+			ch.fail(i, CheckProduct, wrong)
+		}
+		va, vb, vc := c.split(values)
+		ma, mb, mc := c.split(macs)
+		for _, part := range []struct {
+			name         string
+			values, macs []big.Int
+		}{{CheckMACA, va, ma}, {CheckMACB, vb, mb}, {CheckMACC, vc, mc}} {
+			if wrong := c.wrongMACs(part.values, part.macs); wrong > 0 {
+				ch.fail(i, part.name, wrong)
+			}
+		}
+	}
+}
+
+func (c *checker) wrongMACs(values, macs []big.Int) (wrong int) {
+	var product, want, quotient big.Int
+	for i := range values {
+		product.Mul(c.alpha, &values[i])
+		quotient.QuoRem(&product, c.p, &want)
+		if want.Cmp(&macs[i]) != 0 {
+			wrong++
+		}
+	}
+	return wrong
+}
+
+// wrongRows counts the rows in which C differs from A*B: exactly for scalars, else as far as random vectors tell.
+func (c *checker) wrongRows(values []big.Int) int {
+	d := c.manifest.Dims
+	a, b, ab := c.split(values)
+	if c.manifest.Kind == tuplefile.Scalar {
+		return c.differ(c.times(a, b, 1, 1), ab)
+	}
+	for range c.vectors {
+		r := c.randomVector(d.N)
+		if wrong := c.differ(c.times(a, c.times(b, r, d.K, d.N), d.M, d.K), c.times(ab, r, d.M, d.N)); wrong > 0 {
+			return wrong
+		}
+	}
+	return 0
+}
+
+func (c *checker) differ(x, y []big.Int) (n int) {
+	for i := range x {
+		if x[i].Cmp(&y[i]) != 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// times returns the rows x cols matrix times the vector, mod p.
+func (c *checker) times(matrix, vector []big.Int, rows, cols int) []big.Int {
+	out := make([]big.Int, rows)
+	var product, sum, quotient big.Int
+	for i := range rows {
+		sum.SetInt64(0)
+		for j := range cols {
+			sum.Add(&sum, product.Mul(&matrix[i*cols+j], &vector[j]))
+		}
+		quotient.QuoRem(&sum, c.p, &out[i])
+	}
+	return out
+}
+
+// randomVector draws uniformly from Z_p^n by rejection.
+func (c *checker) randomVector(n int) []big.Int {
+	v := make([]big.Int, n)
+	bits := c.p.BitLen()
+	buf := make([]byte, c.size)
+	for i := range v {
+		for {
+			rand.Read(buf) // never fails
+			buf[0] &= 0xff >> (8*c.size - bits)
+			if v[i].SetBytes(buf).Cmp(c.p) < 0 {
+				break
+			}
+		}
+	}
+	return v
+}

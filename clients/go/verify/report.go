@@ -1,0 +1,44 @@
+package verify
+
+import "github.com/lodge-mpc/lodge/clients/go/tuplefile"
+
+// The checks that a triple can fail.
+const (
+	CheckProduct    = "product"    // c = a*b
+	CheckMACA       = "mac_a"      // sum of a's MAC shares = alpha*a, likewise b and c
+	CheckMACB       = "mac_b"      //
+	CheckMACC       = "mac_c"      //
+	CheckDegenerate = "degenerate" // a factor is zero
+	CheckRepeated   = "repeated"   // a factor occurs twice
+)
+
+// Failure is one check that one triple failed.
+type Failure struct {
+	Tuple int64  `json:"tuple"` // from 0
+	Check string `json:"check"`
+	Wrong int    `json:"wrong"` // values that are wrong; for products of matrices, rows found wrong
+}
+
+// Report is the outcome of a run that could read everything.
+type Report struct {
+	Kind           string           `json:"kind"`
+	Params         string           `json:"params"`
+	Field          string           `json:"field"`
+	ModulusBits    int              `json:"modulus_bits"`
+	Parties        int              `json:"parties"`
+	Epoch          uint64           `json:"epoch"`
+	Batch          string           `json:"batch"`
+	Dims           tuplefile.Dims   `json:"dims"`
+	KeygenSecurity string           `json:"keygen_security"`
+	Tuples         int64            `json:"tuples"`
+	Verified       int64            `json:"verified"` // triples that passed every check
+	Failed         map[string]int64 `json:"failed"`   // triples by the check that they failed; empty when all passed
+	Failures       []Failure        `json:"failures"` // the first ones, in order
+	// Vectors per product in Freivalds' method; 0 for scalars, whose products are checked exactly.
+	FreivaldsVectors int `json:"freivalds_vectors"`
+	// Triples whose factors were compared with each other.
+	ComparedForRepeats int64 `json:"compared_for_repeats"`
+}
+
+// OK reports whether there was at least one triple and every triple passed every check.
+func (r *Report) OK() bool { return r.Tuples > 0 && r.Verified == r.Tuples }
