@@ -1,0 +1,241 @@
+package engine_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// The import law: an arrow points only downwards (docs/architecture.md). This file is the law; a package that is not in
+// it fails the test until someone says where it belongs.
+
+const module = "github.com/lodge-mpc/lodge/"
+
+// layers lists the engine from the bottom up. A package imports only from layers below its own.
+var layers = [][]string{
+	{"engine", "engine/kernel", "engine/intpoly", "engine/parallel", "engine/secret", "engine/protocol/internal/byzantine"},
+	{"engine/ring", "engine/field", "engine/sample"},
+	{"engine/codec", "engine/share", "engine/params"},
+	{"engine/gbfv"},
+	{"engine/gbfv/gbfvtest", "engine/sigma"},
+	{"engine/protocol/round"},
+	{"engine/protocol/round/roundtest"},
+	{"engine/protocol/keygen", "engine/protocol/popk", "engine/protocol/ddec", "engine/protocol/maccheck"},
+	{"engine/protocol/triple"},
+}
+
+// edges are what the engine's own code never imports directly: randomness, time and I/O enter as arguments. An entry
+// stands for the packages below it too.
+var edges = []string{
+	module + "cmd", module + "services", module + "clients", module + "proto", "google.golang.org/grpc", "net", "os", "syscall",
+	"time", "log", "crypto/rand", "math/rand",
+}
+
+// edgesForTests is what remains of edges for test files of the engine, which may read testdata, measure, and draw inputs.
+var edgesForTests = []string{
+	module + "cmd", module + "services", module + "clients", module + "proto", "google.golang.org/grpc", "net", "syscall", "log",
+	"crypto/rand",
+}
+
+// outside is what the engine's own code takes from other modules, and why.
+var outside = map[string]string{
+	"github.com/tuneinsight/lattigo/v6/ring": "number-theoretic transforms",
+	"golang.org/x/sys/cpu":                   "which kernels this processor can run",
+}
+
+// unreachable says what a package must not depend on, even indirectly.
+var unreachable = []struct{ from, to, reason string }{
+	{"services/coordinator", module + "engine", "the coordinator never sees a share, a key or a seed"},
+	{"proto", module + "engine", "wire structures are not domain types"},
+	{"proto", module + "services", "the wire is below the services"},
+	{"engine", module + "services", "the engine knows no network, clock or disk"},
+	{"engine", "google.golang.org/grpc", "the engine knows no network"},
+	{"services", module + "cmd", "commands wire services, not the other way round"},
+	{"clients/go/tuplefile", module + "engine", "the independent checker shares no protocol code"},
+	{"clients/go/verify", module + "engine", "the independent checker shares no protocol code"},
+	{"clients/go/verify", module + "services", "the independent checker shares no protocol code"},
+	{"clients/go/verify", "github.com/tuneinsight/lattigo", "the independent checker shares no protocol code"},
+}
+
+// exceptions to the rules above, each with its reason. One that is not needed any more fails the test.
+var exceptions = []struct{ from, to, reason string }{
+	{"engine", "os/exec", "this test asks the go command for the imports"},
+}
+
+// listed is what the go command says of a package.
+type listed struct {
+	ImportPath                               string
+	Imports, TestImports, XTestImports, Deps []string
+}
+
+func TestImportLaw(t *testing.T) {
+	cmd := exec.Command("go", "list", "-e", "-json=ImportPath,Imports,TestImports,XTestImports,Deps", module+"...")
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go list: %v\n%s", err, stderr.Bytes())
+	}
+	var packages []listed
+	for dec := json.NewDecoder(bytes.NewReader(out)); ; {
+		var p listed
+		if err := dec.Decode(&p); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		packages = append(packages, p)
+	}
+	if len(packages) < 10 {
+		t.Fatalf("only %d packages are listed", len(packages))
+	}
+	used := make([]bool, len(exceptions))
+	for _, v := range violations(packages) {
+		i := slices.IndexFunc(exceptions, func(e struct{ from, to, reason string }) bool {
+			return e.from == v.from && e.to == v.to
+		})
+		if i < 0 {
+			t.Errorf("%s must not import %s: %s", v.from, strings.TrimPrefix(v.to, module), v.reason)
+		} else {
+			used[i] = true
+		}
+	}
+	for i, e := range exceptions {
+		if !used[i] {
+			t.Errorf("the exception for %s importing %s is not needed any more", e.from, e.to)
+		}
+	}
+}
+
+type violation struct{ from, to, reason string }
+
+// violations holds packages against the law, exceptions aside.
+func violations(packages []listed) []violation {
+	rank := make(map[string]int)
+	for i, layer := range layers {
+		for _, name := range layer {
+			rank[name] = i
+		}
+	}
+	var found []violation
+	for _, p := range packages {
+		from := strings.TrimPrefix(p.ImportPath, module)
+		tests := slices.Concat(p.TestImports, p.XTestImports)
+		add := func(to, reason string) { found = append(found, violation{from, to, reason}) }
+
+		for _, u := range unreachable {
+			for _, dep := range p.Deps {
+				if under(u.from, from) && under(u.to, dep) {
+					add(dep, u.reason)
+				}
+			}
+		}
+		for _, to := range p.Imports {
+			if strings.HasPrefix(to, module) && forTests(to) && !forTests(p.ImportPath) {
+				add(to, "only tests may import a package made for tests")
+			}
+			if under(module+"cmd", to) && !under("cmd", from) {
+				add(to, "nothing imports a command")
+			}
+		}
+		if !under("engine", from) {
+			continue
+		}
+		forbid := edges
+		if forTests(p.ImportPath) {
+			forbid = edgesForTests
+		}
+		for _, to := range p.Imports {
+			if slices.ContainsFunc(forbid, func(edge string) bool { return under(edge, to) }) {
+				add(to, "randomness, time and I/O enter the engine as arguments")
+			} else if _, ok := outside[to]; !ok && strings.Contains(strings.Split(to, "/")[0], ".") && !under(module[:len(module)-1], to) {
+				add(to, "what the engine takes from other modules is in a list with reasons")
+			}
+		}
+		for _, to := range tests {
+			if slices.ContainsFunc(edgesForTests, func(edge string) bool { return under(edge, to) }) {
+				add(to, "tests of the engine are as far from the edges as the engine, testdata and clocks aside")
+			} else if under("os", to) && to != "os" {
+				add(to, "tests of the engine read testdata, nothing more")
+			}
+		}
+		own, known := rank[from]
+		if !known {
+			add("anything", "the package is in no layer: add it to layers in engine/imports_test.go")
+			continue
+		}
+		for _, to := range p.Imports {
+			name, ours := strings.CutPrefix(to, module)
+			if below, ok := rank[name]; ours && ok && below >= own {
+				add(to, fmt.Sprintf("layer %d imports layer %d", own, below))
+			}
+		}
+	}
+	return found
+}
+
+// under reports whether path is root or below it.
+func under(root, path string) bool {
+	return path == root || strings.HasPrefix(path, root+"/")
+}
+
+// forTests reports whether a package is there for tests only, which its name says.
+func forTests(path string) bool {
+	return strings.HasSuffix(path, "test")
+}
+
+// The law catches what it is there for: one broken rule a row, and the same without it passes.
+func TestImportLawCatches(t *testing.T) {
+	m := func(names ...string) (paths []string) {
+		for _, n := range names {
+			paths = append(paths, module+n)
+		}
+		return paths
+	}
+	for name, c := range map[string]struct {
+		p  listed
+		to string // "" if nothing is wrong
+	}{
+		"clean":                    {listed{ImportPath: module + "engine/gbfv", Imports: append(m("engine/ring"), "math/big", "io")}, ""},
+		"clean service":            {listed{ImportPath: module + "services/triples", Imports: append(m("engine/gbfv"), "net", "time")}, ""},
+		"clean test":               {listed{ImportPath: module + "engine/ring", TestImports: []string{"os", "time", "math/rand/v2"}}, ""},
+		"prefix of a name only":    {listed{ImportPath: module + "engine/ring", Imports: []string{"network", "logic"}}, ""},
+		"clock":                    {listed{ImportPath: module + "engine/gbfv", Imports: []string{"time"}}, "time"},
+		"randomness":               {listed{ImportPath: module + "engine/sample", Imports: []string{"crypto/rand"}}, "crypto/rand"},
+		"weak randomness":          {listed{ImportPath: module + "engine/sample", Imports: []string{"math/rand/v2"}}, "math/rand/v2"},
+		"lattigo's samplers":       {listed{ImportPath: module + "engine/sample", Imports: []string{"github.com/tuneinsight/lattigo/v6/core/rlwe"}}, "github.com/tuneinsight/lattigo/v6/core/rlwe"},
+		"disk":                     {listed{ImportPath: module + "engine/ring", Imports: []string{"os"}}, "os"},
+		"network":                  {listed{ImportPath: module + "engine/ring", Imports: []string{"net/http"}}, "net/http"},
+		"log":                      {listed{ImportPath: module + "engine/ring", Imports: []string{"log/slog"}}, "log/slog"},
+		"rpc":                      {listed{ImportPath: module + "engine/ring", Imports: []string{"google.golang.org/grpc/codes"}}, "google.golang.org/grpc/codes"},
+		"service":                  {listed{ImportPath: module + "engine/ring", Imports: m("services/rpc")}, module + "services/rpc"},
+		"service, by another":      {listed{ImportPath: module + "engine/ring", Deps: m("services/rpc")}, module + "services/rpc"},
+		"network in a test":        {listed{ImportPath: module + "engine/ring", XTestImports: []string{"net"}}, "net"},
+		"process in a test":        {listed{ImportPath: module + "engine/ring", XTestImports: []string{"os/exec"}}, "os/exec"},
+		"upwards":                  {listed{ImportPath: module + "engine/ring", Imports: m("engine/gbfv")}, module + "engine/gbfv"},
+		"sideways":                 {listed{ImportPath: module + "engine/ring", Imports: m("engine/field")}, module + "engine/field"},
+		"no layer":                 {listed{ImportPath: module + "engine/strange"}, "anything"},
+		"coordinator":              {listed{ImportPath: module + "services/coordinator", Imports: m("services/job"), Deps: m("services/job", "engine/secret")}, module + "engine/secret"},
+		"checker":                  {listed{ImportPath: module + "clients/go/verify", Deps: m("engine/field")}, module + "engine/field"},
+		"command":                  {listed{ImportPath: module + "e2e", Imports: m("cmd/lodge")}, module + "cmd/lodge"},
+		"cheats in a real package": {listed{ImportPath: module + "services/runner", Imports: m("engine/protocol/round/roundtest")}, module + "engine/protocol/round/roundtest"},
+		"wire depending on engine": {listed{ImportPath: module + "proto/lodge/job/v1", Deps: m("engine/params")}, module + "engine/params"},
+	} {
+		found := violations([]listed{c.p})
+		if c.to == "" {
+			if len(found) > 0 {
+				t.Errorf("%s: %v", name, found)
+			}
+			continue
+		}
+		if len(found) == 0 || slices.ContainsFunc(found, func(v violation) bool { return v.to != c.to }) {
+			t.Errorf("%s: %v, want one against %s", name, found, c.to)
+		}
+	}
+}
