@@ -1,6 +1,14 @@
 // Package intpoly holds polynomials of Z[X]/(X^N+1) whose coefficients are small signed
 // integers of a fixed number of words: witnesses, masks and responses of proofs, flooding noise.
+// Nothing here branches on or indexes by a coefficient, except what says that it is for public values.
 package intpoly
+
+import (
+	"fmt"
+	"math/big"
+	"math/bits"
+	"slices"
+)
 
 // Poly is a polynomial with N signed coefficients. Coefficient k is the two's-complement
 // little-endian integer C[k*W : (k+1)*W]. Operations wrap modulo 2^(64 W); callers size W by bounds.
@@ -12,11 +20,148 @@ type Poly struct {
 // New returns the zero polynomial with n coefficients of w words.
 func New(n, w int) Poly { return Poly{W: w, C: make([]uint64, n*w)} }
 
+// FromInt64 returns a polynomial of one word per coefficient.
+func FromInt64(v []int64) Poly {
+	p := New(len(v), 1)
+	for i, x := range v {
+		p.C[i] = uint64(x)
+	}
+	return p
+}
+
 // N returns the number of coefficients.
 func (p Poly) N() int { return len(p.C) / p.W }
 
 // Coeff returns the words of coefficient k, aliased.
 func (p Poly) Coeff(k int) []uint64 { return p.C[k*p.W : (k+1)*p.W] }
 
+// Clone returns a copy.
+func (p Poly) Clone() Poly { return Poly{W: p.W, C: slices.Clone(p.C)} }
+
 // Wipe zeroes p.
 func (p Poly) Wipe() { clear(p.C) }
+
+// Add sets dst = a + b, all of one width. dst may be an operand.
+func Add(dst, a, b Poly) {
+	same(dst, a, b)
+	for k := 0; k < len(dst.C); k += dst.W {
+		var c uint64
+		for i := k; i < k+dst.W; i++ {
+			dst.C[i], c = bits.Add64(a.C[i], b.C[i], c)
+		}
+	}
+}
+
+// Sub sets dst = a - b, all of one width. dst may be an operand.
+func Sub(dst, a, b Poly) {
+	same(dst, a, b)
+	for k := 0; k < len(dst.C); k += dst.W {
+		var c uint64
+		for i := k; i < k+dst.W; i++ {
+			dst.C[i], c = bits.Sub64(a.C[i], b.C[i], c)
+		}
+	}
+}
+
+func same(ps ...Poly) {
+	for _, p := range ps {
+		if p.W != ps[0].W || len(p.C) != len(ps[0].C) {
+			panic(fmt.Sprintf("intpoly: %d coefficients of %d words beside %d of %d", p.N(), p.W, ps[0].N(), ps[0].W))
+		}
+	}
+}
+
+// AddMonomial sets dst += X^e a for e in [0, 2N). dst is at least as wide as a, whose sign is extended.
+func AddMonomial(dst, a Poly, e int) {
+	n := dst.N()
+	if a.N() != n || a.W > dst.W || e < 0 || e >= 2*n {
+		panic(fmt.Sprintf("intpoly: X^%d times %d coefficients of %d words into %d of %d", e, a.N(), a.W, n, dst.W))
+	}
+	for k := range n {
+		at, sign := k+e, uint64(0)
+		if at >= 2*n {
+			at -= 2 * n
+		}
+		if at >= n {
+			at -= n
+			sign = ^uint64(0)
+		}
+		addSigned(dst.Coeff(at), a.Coeff(k), sign)
+	}
+}
+
+// addSigned adds a, or its negation when sign is all ones, to dst.
+func addSigned(dst, a []uint64, sign uint64) {
+	extension := uint64(int64(a[len(a)-1])>>63) ^ sign
+	c := sign & 1
+	for i := range dst {
+		w := extension
+		if i < len(a) {
+			w = a[i] ^ sign
+		}
+		dst[i], c = bits.Add64(dst[i], w, c)
+	}
+}
+
+// Within reports whether every coefficient c has |c| < bound. It is for public values.
+func (p Poly) Within(bound *big.Int) bool {
+	if bound.Sign() <= 0 {
+		return false
+	}
+	if bound.BitLen() > 64*p.W-1 {
+		return true
+	}
+	limit := make([]uint64, p.W)
+	fill(limit, bound)
+	magnitude := make([]uint64, p.W)
+	for k := range p.N() {
+		c := p.Coeff(k)
+		sign := uint64(int64(c[p.W-1]) >> 63)
+		clear(magnitude)
+		addSigned(magnitude, c, sign) // -2^(64W-1) gives itself: not below any limit
+		if !below(magnitude, limit) {
+			return false
+		}
+	}
+	return true
+}
+
+func below(a, b []uint64) bool {
+	var c uint64
+	for i := range a {
+		_, c = bits.Sub64(a[i], b[i], c)
+	}
+	return c == 1
+}
+
+// SetBig sets coefficient k. It is for public values.
+func (p Poly) SetBig(k int, v *big.Int) {
+	m := v
+	if v.Sign() < 0 {
+		m = new(big.Int).Add(v, new(big.Int).Lsh(big.NewInt(1), uint(64*p.W)))
+	}
+	fill(p.Coeff(k), m)
+}
+
+// Big returns coefficient k. It is for public values.
+func (p Poly) Big(k int) *big.Int {
+	c := p.Coeff(k)
+	v := new(big.Int)
+	for i := p.W - 1; i >= 0; i-- {
+		v.Lsh(v, 64).Or(v, new(big.Int).SetUint64(c[i]))
+	}
+	if c[p.W-1]>>63 == 1 {
+		v.Sub(v, new(big.Int).Lsh(big.NewInt(1), uint(64*p.W)))
+	}
+	return v
+}
+
+// fill writes v >= 0 modulo 2^(64 len(dst)).
+func fill(dst []uint64, v *big.Int) {
+	t := new(big.Int).Set(v)
+	mask := new(big.Int).SetUint64(^uint64(0))
+	for i := range dst {
+		dst[i] = new(big.Int).And(t, mask).Uint64()
+		t.Rsh(t, 64)
+	}
+}

@@ -1,0 +1,256 @@
+// Package ring implements R_q = Z_q[X]/(X^N+1) for a product q of distinct primes that are 1 mod 2N, in
+// residue number system. Polynomials in coefficient form (Poly) and in evaluation form (NTT) are
+// different types. Every residue is canonical, in [0, q_i).
+//
+// Everything is exact integer arithmetic, so results are the same on every machine. The number theoretic
+// transforms are Lattigo's. Functions run on the calling goroutine; a Basis is immutable and may be shared.
+package ring
+
+import (
+	"fmt"
+	"math/big"
+	"slices"
+
+	lattigo "github.com/tuneinsight/lattigo/v6/ring"
+
+	"github.com/lodge-mpc/lodge/engine/intpoly"
+	"github.com/lodge-mpc/lodge/engine/kernel"
+)
+
+// Poly is a polynomial in coefficient form: C[i][k] is coefficient k modulo prime i.
+type Poly struct{ C [][]uint64 }
+
+// NTT is a polynomial in evaluation form: C[i][k] is its value modulo prime i at the root with the exponent
+// of slot k (see Orbits).
+type NTT struct{ C [][]uint64 }
+
+// limb is one prime of a basis.
+type limb struct {
+	kernel.Modulus
+	sub *lattigo.SubRing
+}
+
+// Basis is an ordered list of primes with the degree N.
+type Basis struct {
+	n     int
+	limbs []*limb
+}
+
+// NewBasis prepares primes of at most 61 bits, each 1 mod 2^(logN+1).
+func NewBasis(logN int, primes []uint64) (*Basis, error) {
+	if logN < 4 || logN > 17 || len(primes) == 0 {
+		return nil, fmt.Errorf("ring: degree 2^%d with %d primes", logN, len(primes))
+	}
+	r, err := lattigo.NewRing(1<<logN, primes)
+	if err != nil {
+		return nil, fmt.Errorf("ring: %w", err)
+	}
+	b := &Basis{n: 1 << logN}
+	for i, q := range primes {
+		m, err := kernel.NewModulus(q)
+		if err != nil {
+			return nil, fmt.Errorf("ring: %w", err)
+		}
+		b.limbs = append(b.limbs, &limb{m, r.SubRings[i]})
+	}
+	return b, nil
+}
+
+// Join is the basis of a's primes and then b's.
+func Join(a, b *Basis) *Basis {
+	if a.n != b.n {
+		panic("ring: joined bases differ in degree")
+	}
+	return &Basis{n: a.n, limbs: slices.Concat(a.limbs, b.limbs)}
+}
+
+// Range is the basis of primes i to j-1.
+func (b *Basis) Range(i, j int) *Basis { return &Basis{n: b.n, limbs: b.limbs[i:j:j]} }
+
+// Prefix is the basis of the first k primes.
+func (b *Basis) Prefix(k int) *Basis { return b.Range(0, k) }
+
+// N is the degree.
+func (b *Basis) N() int { return b.n }
+
+// Len is the number of primes.
+func (b *Basis) Len() int { return len(b.limbs) }
+
+// Primes lists the primes.
+func (b *Basis) Primes() []uint64 {
+	p := make([]uint64, len(b.limbs))
+	for i, l := range b.limbs {
+		p[i] = l.Q
+	}
+	return p
+}
+
+// Modulus is the product of the primes.
+func (b *Basis) Modulus() *big.Int {
+	q := big.NewInt(1)
+	for _, l := range b.limbs {
+		q.Mul(q, new(big.Int).SetUint64(l.Q))
+	}
+	return q
+}
+
+func (b *Basis) table() [][]uint64 {
+	all := make([]uint64, b.n*len(b.limbs))
+	c := make([][]uint64, len(b.limbs))
+	for i := range c {
+		c[i] = all[i*b.n : (i+1)*b.n : (i+1)*b.n]
+	}
+	return c
+}
+
+// NewPoly returns the zero polynomial.
+func (b *Basis) NewPoly() Poly { return Poly{b.table()} }
+
+// NewNTT returns the zero polynomial in evaluation form.
+func (b *Basis) NewNTT() NTT { return NTT{b.table()} }
+
+func cloneTable(c [][]uint64) [][]uint64 {
+	out := make([][]uint64, len(c))
+	for i := range c {
+		out[i] = slices.Clone(c[i])
+	}
+	return out
+}
+
+func zeroTable(c [][]uint64) {
+	for i := range c {
+		clear(c[i])
+	}
+}
+
+// Clone returns a copy.
+func (p Poly) Clone() Poly { return Poly{cloneTable(p.C)} }
+
+// Clone returns a copy.
+func (p NTT) Clone() NTT { return NTT{cloneTable(p.C)} }
+
+// Zero sets p to 0.
+func (p Poly) Zero() { zeroTable(p.C) }
+
+// Zero sets p to 0.
+func (p NTT) Zero() { zeroTable(p.C) }
+
+// Equal reports whether p and o have the same residues, in variable time.
+func (p Poly) Equal(o Poly) bool { return slices.EqualFunc(p.C, o.C, slices.Equal[[]uint64]) }
+
+// Equal reports whether p and o have the same residues, in variable time.
+func (p NTT) Equal(o NTT) bool { return slices.EqualFunc(p.C, o.C, slices.Equal[[]uint64]) }
+
+// Forward sets dst to the evaluation form of src, with which it may share its storage.
+func (b *Basis) Forward(dst NTT, src Poly) {
+	for i, l := range b.limbs {
+		l.sub.NTT(src.C[i], dst.C[i])
+	}
+}
+
+// Inverse sets dst to the coefficient form of src, with which it may share its storage.
+func (b *Basis) Inverse(dst Poly, src NTT) {
+	for i, l := range b.limbs {
+		l.sub.INTT(src.C[i], dst.C[i])
+	}
+}
+
+// Add sets dst = x + y.
+func (b *Basis) Add(dst, x, y Poly) {
+	for i, l := range b.limbs {
+		l.AddVec(dst.C[i], x.C[i], y.C[i])
+	}
+}
+
+// Sub sets dst = x - y.
+func (b *Basis) Sub(dst, x, y Poly) {
+	for i, l := range b.limbs {
+		l.SubVec(dst.C[i], x.C[i], y.C[i])
+	}
+}
+
+// Neg sets dst = -x.
+func (b *Basis) Neg(dst, x Poly) {
+	for i, l := range b.limbs {
+		l.NegVec(dst.C[i], x.C[i])
+	}
+}
+
+// Double sets dst = 2x.
+func (b *Basis) Double(dst, x Poly) { b.Add(dst, x, x) }
+
+// AddNTT sets dst = x + y.
+func (b *Basis) AddNTT(dst, x, y NTT) { b.Add(Poly(dst), Poly(x), Poly(y)) }
+
+// SubNTT sets dst = x - y.
+func (b *Basis) SubNTT(dst, x, y NTT) { b.Sub(Poly(dst), Poly(x), Poly(y)) }
+
+// NegNTT sets dst = -x.
+func (b *Basis) NegNTT(dst, x NTT) { b.Neg(Poly(dst), Poly(x)) }
+
+// MulNTT sets dst = x y.
+func (b *Basis) MulNTT(dst, x, y NTT) {
+	for i, l := range b.limbs {
+		l.MulVec(dst.C[i], x.C[i], y.C[i])
+	}
+}
+
+// MulAddNTT sets dst += x y.
+func (b *Basis) MulAddNTT(dst, x, y NTT) {
+	for i, l := range b.limbs {
+		l.MulAddVec(dst.C[i], x.C[i], y.C[i])
+	}
+}
+
+// MulScalar sets dst = c x for an integer c given by its residues.
+func (b *Basis) MulScalar(dst, x Poly, c []uint64) {
+	for i, l := range b.limbs {
+		l.ScaleVec(dst.C[i], x.C[i], c[i])
+	}
+}
+
+// AddMonomial sets dst += X^e x for e in [0, 2N). dst must not be x.
+func (b *Basis) AddMonomial(dst, x Poly, e int) {
+	b.checkMonomial(e)
+	for i, l := range b.limbs {
+		d, s := dst.C[i], x.C[i]
+		add, sub := l.AddVec, l.SubVec
+		at := e
+		if at >= b.n {
+			at -= b.n
+			add, sub = sub, add
+		}
+		add(d[at:], d[at:], s[:b.n-at])
+		sub(d[:at], d[:at], s[b.n-at:])
+	}
+}
+
+// MulMonomial sets dst = X^e x for e in [0, 2N). dst must not be x.
+func (b *Basis) MulMonomial(dst, x Poly, e int) {
+	dst.Zero()
+	b.AddMonomial(dst, x, e)
+}
+
+func (b *Basis) checkMonomial(e int) {
+	if e < 0 || e >= 2*b.n {
+		panic(fmt.Sprintf("ring: exponent %d is not in [0, %d)", e, 2*b.n))
+	}
+}
+
+// FromInt sets dst to v modulo the primes.
+func (b *Basis) FromInt(dst Poly, v intpoly.Poly) {
+	for i, l := range b.limbs {
+		shift := l.Reduce(1, 0)                  // 2^64
+		wrap := l.Neg(l.Exp(shift, uint64(v.W))) // -2^(64 W), for negative coefficients
+		d := dst.C[i]
+		for k := range d {
+			c := v.Coeff(k)
+			r := l.Reduce(0, c[v.W-1])
+			for w := v.W - 2; w >= 0; w-- {
+				r = l.Add(l.Mul(r, shift), l.Reduce(0, c[w]))
+			}
+			sign := uint64(int64(c[v.W-1]) >> 63)
+			d[k] = l.Add(r, wrap&sign)
+		}
+	}
+}
