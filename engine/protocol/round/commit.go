@@ -37,7 +37,7 @@ type Opened struct {
 }
 
 // CommitOpen lets all parties reveal payloads of exactly size bytes at once. The hooks STEP/commit and STEP/open
-// get the payload (*[]byte) before and after it is committed to. A mismatch is a *Blame with
+// get the payload (*[]byte) before it is committed to and when all commitments are known. A mismatch is a *Blame with
 // CheckCommitment, unless the hooks skip that check.
 func CommitOpen(s Session, step string, random io.Reader, payload []byte, size int) (Transition[Opened], error) {
 	nonce, err := newNonce(random)
@@ -49,18 +49,18 @@ func CommitOpen(s Session, step string, random io.Reader, payload []byte, size i
 	if err != nil {
 		return Transition[Opened]{}, err
 	}
-	byzantine.Apply(s.Hooks, openName(step), &payload)
 	o := opening{
 		Session: s,
 		step:    step,
-		body:    Bytes(concat(nonce, payload)),
+		nonce:   nonce,
 		own:     payload,
+		sum:     sum,
 		limit:   func(Party) Limit { return Limit{Bytes: int64(size)} },
 	}
-	return o.start(sum), nil
+	return o.start(), nil
 }
 
-// Limit bounds the content of one party in a commit-then-open step.
+// Limit says how large the content of one party is: exactly Frames frames, at most Bytes bytes.
 type Limit struct {
 	Frames int
 	Bytes  int64
@@ -89,20 +89,12 @@ func CommitOpenStream(s Session, c Streamed, random io.Reader) (Transition[Opene
 		return Transition[Opened]{}, err
 	}
 	byzantine.Apply(s.Hooks, commitName(c.Step), &c.Body)
-	body := &prefixed{first: nonce, rest: c.Body}
-	sum, err := DigestOf(openName(c.Step), body)
+	sum, err := DigestOf(openName(c.Step), &prefixed{first: nonce, rest: c.Body})
 	if err != nil {
 		return Transition[Opened]{}, err
 	}
-	content := c.Body
-	byzantine.Apply(s.Hooks, openName(c.Step), &content)
-	if s.Hooks.Fired(openName(c.Step)) > 0 {
-		body = &prefixed{first: nonce, rest: content}
-	} else {
-		body.name, body.sum = openName(c.Step), sum // spares the driver a pass over the body
-	}
-	o := opening{Session: s, step: c.Step, body: body, limit: c.Limit, sink: c.Sink, spool: c.Spool}
-	return o.start(sum), nil
+	o := opening{Session: s, step: c.Step, nonce: nonce, content: c.Body, sum: sum, limit: c.Limit, sink: c.Sink, spool: c.Spool}
+	return o.start(), nil
 }
 
 // Replayed wants the spooled opening of one party of a streamed step again. Its frame 0 is the nonce;
@@ -114,16 +106,18 @@ func Replayed(step string, from Party, l Limit) Want {
 // opening is the state of a commit-then-open step, the same in both of its rounds.
 type opening struct {
 	Session
-	step  string
-	body  Body   // this party's opening: nonce and content
-	own   []byte // this party's content unless streamed
-	limit func(Party) Limit
-	sink  Sink // nil unless streamed
-	spool bool
+	step    string
+	nonce   []byte
+	own     []byte // this party's content unless streamed
+	content Body   // this party's content if streamed
+	sum     Digest // of this party's opening
+	limit   func(Party) Limit
+	sink    Sink // nil unless streamed
+	spool   bool
 }
 
-func (o opening) start(sum Digest) Transition[Opened] {
-	c := commitment(o.Session, o.step, o.Self, sum)
+func (o opening) start() Transition[Opened] {
+	c := commitment(o.Session, o.step, o.Self, o.sum)
 	return Next(Round[Opened](committed{o}), Broadcast(commitName(o.step), c[:]))
 }
 
@@ -146,14 +140,29 @@ func (r committed) Step(_ context.Context, in Inbox) (Transition[Opened], error)
 		}
 		copy(commitments[p][:], c)
 	}
-	return Next(Round[Opened](revealed{r.opening, commitments}),
-		Message{To: All, Name: openName(r.step), Body: r.body}), nil
+	next := revealed{r.opening, commitments}
+	return Next(Round[Opened](next), Message{To: All, Name: openName(r.step), Body: next.reveal()}), nil
 }
 
 // revealed waits for all openings.
 type revealed struct {
 	opening
 	commitments []Digest
+}
+
+// reveal is this party's opening.
+func (r *revealed) reveal() Body {
+	if r.sink == nil {
+		byzantine.Apply(r.Hooks, openName(r.step), &r.own)
+		return Bytes(concat(r.nonce, r.own))
+	}
+	fired := r.Hooks.Fired(openName(r.step))
+	byzantine.Apply(r.Hooks, openName(r.step), &r.content)
+	body := &prefixed{first: r.nonce, rest: r.content}
+	if r.Hooks.Fired(openName(r.step)) == fired {
+		body.name, body.sum = openName(r.step), r.sum // spares a pass over the body
+	}
+	return body
 }
 
 func (r revealed) Wants() []Want {
@@ -170,13 +179,13 @@ func (r revealed) Wants() []Want {
 
 // Frame takes the nonce itself and gives the content to the sink.
 func (r revealed) Frame(ctx context.Context, from Party, _ string, index int, last bool, frame []byte) error {
-	if index > 0 {
-		return r.sink.Frame(ctx, from, index-1, last, frame)
-	}
-	if len(frame) != nonceSize || last && r.limit(from).Frames > 0 {
+	if last != (index == r.limit(from).Frames) || index == 0 && len(frame) != nonceSize {
 		return Malformed(from, errLength)
 	}
-	return nil
+	if index == 0 {
+		return nil
+	}
+	return r.sink.Frame(ctx, from, index-1, last, frame)
 }
 
 func (r revealed) Step(_ context.Context, in Inbox) (Transition[Opened], error) {

@@ -49,7 +49,8 @@ type Round[R any] interface {
 // Streamer is a Round that wants messages with Stream set. Frame gets their frames as they arrive: for
 // one sender and name in order from index 0, with last set on the final one; different senders
 // interleave. Calls are never concurrent with each other or with Step. The frame is valid during the
-// call only. What has been folded counts for nothing until Step has run and returned no error.
+// call only. What has been folded counts for nothing until Step has run and returned no error. Frames of a
+// replayed message come the same way; what is judged on them is judged in Step, when their digest is known.
 type Streamer interface {
 	Frame(ctx context.Context, from Party, name string, index int, last bool, frame []byte) error
 }
@@ -258,7 +259,6 @@ const (
 	CheckDuplicate  = "duplicate"  // a second message in the place of one that has been received
 	CheckEcho       = "echo"       // parties report different broadcasts of one sender
 	CheckCommitment = "commitment" // an opening that does not match its commitment
-	CheckReplay     = "replay"     // a spooled copy is not what was received
 )
 
 // Blame is the fault of one peer.
@@ -286,6 +286,8 @@ type Abort struct {
 	Check    string
 	Reason   string
 	Suspects []Party // ascending; at least one of them is at fault; empty when nothing is known
+	// Conflicts are the reports behind a failed echo check.
+	Conflicts []Conflict
 }
 
 func (a *Abort) Error() string {

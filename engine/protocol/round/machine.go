@@ -1,0 +1,372 @@
+package round
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// ErrEarly is Deliver's answer to a frame of a later round, which the driver offers again then.
+var ErrEarly = errors.New("round: frame of a later round")
+
+// ErrReplay says that the driver's spooled copy of a message is not what was received.
+var ErrReplay = errors.New("round: spooled copy differs from the message received")
+
+// ErrDead is the answer of a machine whose chain has failed before.
+var ErrDead = errors.New("round: session is dead")
+
+// Machine runs one party's chain for a driver. The driver sends Outgoing, delivers frames until Ready,
+// calls Step, and begins again until Result is there. Where a round has received broadcasts and there
+// are three or more parties, the machine puts a round of its own for the echo check before the
+// protocol's Step. A machine is not for concurrent use, but the bodies of Outgoing may be sent meanwhile.
+type Machine[R any] struct {
+	session    Session
+	index      int
+	next       Round[R]
+	streamer   Streamer
+	result     *R
+	dead       bool
+	out        []Outgoing
+	wants      map[key]Want
+	partial    map[key]*partial
+	inbox      Inbox
+	broadcasts broadcasts
+	spooled    map[key]Digest
+	transcript Digest
+	// waiting is the inbox of the protocol's round while the machine's own round is on.
+	waiting *Inbox
+}
+
+// Outgoing is a message to send in the current round.
+type Outgoing struct {
+	Round int
+	Message
+}
+
+// Incoming is one frame from an authenticated peer, or from the driver's spool.
+type Incoming struct {
+	Round   int
+	From    Party
+	Name    string
+	Index   int
+	Last    bool
+	Payload []byte
+	Replay  bool // from the spool
+}
+
+// partial is a message of which frames are missing.
+type partial struct {
+	hasher  *Hasher
+	frames  int
+	bytes   int64
+	payload []byte
+}
+
+// NewMachine starts the chain t of a party. The transcript begins with the session's ID.
+func NewMachine[R any](s Session, t Transition[R]) (*Machine[R], error) {
+	if err := s.check(); err != nil {
+		return nil, err
+	}
+	m := &Machine[R]{
+		session:    s,
+		spooled:    map[key]Digest{},
+		transcript: Hash("lodge transcript", s.ID[:], Uint(uint64(s.Parties))),
+	}
+	if err := m.enter(t); err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+// Round is the number of the current round, from 0. It counts the rounds of the echo check, and is the
+// same at all parties for messages that belong together.
+func (m *Machine[R]) Round() int { return m.index }
+
+// Outgoing is what to send in the current round.
+func (m *Machine[R]) Outgoing() []Outgoing { return m.out }
+
+// Result is the chain's result, once it is there.
+func (m *Machine[R]) Result() (R, bool) {
+	if m.result == nil {
+		var none R
+		return none, false
+	}
+	return *m.result, true
+}
+
+// Transcript is the hash over all broadcasts so far, equal at all honest parties in the same round.
+func (m *Machine[R]) Transcript() Digest { return m.transcript }
+
+// Missing lists the wants of the current round that are not met, by party and name. Those with Replay are
+// for the driver to deliver from its spool.
+func (m *Machine[R]) Missing() []Want {
+	var missing []Want
+	for k, w := range m.wants {
+		if _, ok := m.inbox.received[k]; !ok {
+			missing = append(missing, w)
+		}
+	}
+	slices.SortFunc(missing, func(a, b Want) int {
+		if a.From != b.From {
+			return int(a.From - b.From)
+		}
+		return strings.Compare(a.Name, b.Name)
+	})
+	return missing
+}
+
+// Want is the want that a frame of the current round would serve.
+func (m *Machine[R]) Want(from Party, name string) (Want, bool) {
+	w, ok := m.wants[key{from, name}]
+	return w, ok
+}
+
+// Received is the digest of a complete message of the current round: what the driver compares with the
+// sender's signature.
+func (m *Machine[R]) Received(from Party, name string) (Digest, bool) {
+	r, ok := m.inbox.received[key{from, name}]
+	return r.digest, ok
+}
+
+// Ready reports whether every want is met, so that Step may run.
+func (m *Machine[R]) Ready() bool {
+	return !m.dead && m.result == nil && len(m.inbox.received) == len(m.wants)
+}
+
+// Deliver takes the next frame of a message. The payload is copied unless the want is streamed. A peer's
+// fault is a *Blame, after which the machine is dead; ErrEarly changes nothing.
+func (m *Machine[R]) Deliver(ctx context.Context, in Incoming) error {
+	if m.dead || m.result != nil {
+		return ErrDead
+	}
+	if in.Round > m.index {
+		return ErrEarly
+	}
+	if err := m.deliver(ctx, in); err != nil {
+		m.dead = true
+		return err
+	}
+	return nil
+}
+
+func (m *Machine[R]) deliver(ctx context.Context, in Incoming) error {
+	k := key{in.From, in.Name}
+	if in.Round < m.index {
+		return &Blame{Party: in.From, Check: CheckDuplicate, Reason: "frame of a round that is over"}
+	}
+	w, ok := m.wants[k]
+	if !ok || w.Replay != in.Replay {
+		return &Blame{Party: in.From, Check: CheckShape, Reason: fmt.Sprintf("unwanted message %q", clip(in.Name))}
+	}
+	if _, ok := m.inbox.received[k]; ok {
+		return &Blame{Party: in.From, Check: CheckDuplicate, Reason: "second " + in.Name}
+	}
+	p := m.partial[k]
+	if p == nil {
+		p = &partial{hasher: NewHasher(in.Name)}
+		m.partial[k] = p
+	}
+	if err := p.check(w, in); err != nil {
+		return replayed(w, err)
+	}
+	p.frames++
+	p.bytes += int64(len(in.Payload))
+	p.hasher.Frame(in.Payload)
+	if !w.Stream {
+		p.payload = append(p.payload, in.Payload...)
+	} else if err := m.streamer.Frame(ctx, in.From, in.Name, in.Index, in.Last, in.Payload); err != nil {
+		return replayed(w, err)
+	}
+	if !in.Last {
+		return nil
+	}
+	return m.complete(k, w, p)
+}
+
+// replayed turns what would be the fault of a peer into that of the spool: the message passed before.
+func replayed(w Want, err error) error {
+	var blame *Blame
+	if w.Replay && errors.As(err, &blame) {
+		return ErrReplay
+	}
+	return err
+}
+
+// check refuses a frame that is out of order or too large.
+func (p *partial) check(w Want, in Incoming) error {
+	switch {
+	case in.Index != p.frames:
+		return &Blame{Party: in.From, Check: CheckShape, Reason: fmt.Sprintf("frame %d of %s where %d is next", in.Index, in.Name, p.frames)}
+	case len(in.Payload) > MaxFrame:
+		return &Blame{Party: in.From, Check: CheckSize, Reason: "frame of " + in.Name + " is too large"}
+	case p.frames >= w.MaxFrames:
+		return &Blame{Party: in.From, Check: CheckSize, Reason: "too many frames of " + in.Name}
+	case p.bytes+int64(len(in.Payload)) > w.MaxBytes:
+		return &Blame{Party: in.From, Check: CheckSize, Reason: "too many bytes of " + in.Name}
+	case w.Stream:
+		return nil
+	case !in.Last && len(in.Payload) != MaxFrame, in.Last && in.Index > 0 && len(in.Payload) == 0:
+		return &Blame{Party: in.From, Check: CheckShape, Reason: "frames of " + in.Name + " are not full"}
+	}
+	return nil
+}
+
+func (m *Machine[R]) complete(k key, w Want, p *partial) error {
+	delete(m.partial, k)
+	r := received{payload: p.payload, digest: p.hasher.Sum()}
+	if w.Replay && m.spooled[k] != r.digest {
+		return ErrReplay
+	}
+	if w.Spool {
+		m.spooled[k] = r.digest
+	}
+	m.inbox.received[k] = r
+	if w.Broadcast {
+		m.broadcasts.set(m.session.Parties, k.name, k.from, r.digest)
+	}
+	return nil
+}
+
+// Step runs the round, which must be Ready, and enters the next. After an error the machine is dead.
+func (m *Machine[R]) Step(ctx context.Context) error {
+	if m.dead || m.result != nil {
+		return ErrDead
+	}
+	if !m.Ready() {
+		return errors.New("round: step before all messages are there")
+	}
+	if err := m.step(ctx); err != nil {
+		m.dead = true
+		m.next, m.streamer, m.out = nil, nil, nil
+		return err
+	}
+	return nil
+}
+
+func (m *Machine[R]) step(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	in := m.inbox
+	if m.waiting != nil {
+		echoed := m.inbox
+		if err := m.broadcasts.compare(m.session.Self, m.session.Parties, func(p Party) []byte { return echoed.Bytes(p, echoName) }); err != nil {
+			return err
+		}
+		in, m.waiting = *m.waiting, nil
+	} else if len(m.broadcasts) > 0 && m.session.Parties > 2 {
+		m.waiting = &in
+		report := m.broadcasts.report()
+		m.index++
+		m.out = []Outgoing{{m.index, Broadcast(echoName, report)}}
+		m.expect(m.session.Each(Want{Name: echoName, MaxFrames: framesFor(int64(len(report))), MaxBytes: int64(len(report))}))
+		return nil
+	}
+	in.broad = m.broadcasts.agreed(m.session.ID)
+	for _, name := range m.broadcasts.names() {
+		d := in.broad[name]
+		m.transcript = Hash("lodge transcript round", m.transcript[:], Uint(uint64(m.index)), []byte(name), d[:])
+	}
+	in.Transcript = m.transcript
+	t, err := m.next.Step(ctx, in)
+	if err != nil {
+		return err
+	}
+	m.index++
+	return m.enter(t)
+}
+
+// enter makes t's round the current one.
+func (m *Machine[R]) enter(t Transition[R]) error {
+	m.out, m.broadcasts = nil, broadcasts{}
+	m.expect(nil)
+	if (t.Next == nil) == (t.Done == nil) || t.Done != nil && len(t.Send) > 0 {
+		return errors.New("round: transition must have either a next round or a result alone")
+	}
+	if m.next, m.result = t.Next, t.Done; m.result != nil {
+		return nil
+	}
+	m.streamer, _ = t.Next.(Streamer)
+	wants := slices.Clone(t.Next.Wants())
+	for i := range wants {
+		if err := m.check(&wants[i]); err != nil {
+			return err
+		}
+		if wants[i].Broadcast {
+			m.broadcasts.set(m.session.Parties, wants[i].Name, wants[i].From, Digest{})
+		}
+	}
+	m.expect(wants)
+	if len(m.wants) != len(wants) {
+		return errors.New("round: two wants for one message")
+	}
+	sent := map[key]bool{}
+	for _, msg := range t.Send {
+		k := key{msg.To, msg.Name}
+		if msg.Name == "" || msg.Name == echoName || sent[k] || msg.To == m.session.Self || msg.To < All || int(msg.To) >= m.session.Parties {
+			return fmt.Errorf("round: cannot send %q to %d", msg.Name, msg.To)
+		}
+		sent[k] = true
+		if msg.To == All {
+			d, err := DigestOf(msg.Name, msg.Body)
+			if err != nil {
+				return err
+			}
+			m.broadcasts.set(m.session.Parties, msg.Name, m.session.Self, d)
+		}
+		msg.Body = &serial{body: msg.Body}
+		m.out = append(m.out, Outgoing{m.index, msg})
+	}
+	return nil
+}
+
+// check completes a want of the protocol and refuses what makes no sense.
+func (m *Machine[R]) check(w *Want) error {
+	if w.MaxFrames == 0 && !w.Stream {
+		w.MaxFrames = framesFor(w.MaxBytes)
+	}
+	_, known := m.spooled[key{w.From, w.Name}]
+	switch {
+	case w.From < 0 || int(w.From) >= m.session.Parties || w.From == m.session.Self:
+		return fmt.Errorf("round: cannot want %q of party %d", w.Name, w.From)
+	case w.Name == "" || w.Name == echoName:
+		return fmt.Errorf("round: cannot want a message named %q", w.Name)
+	case w.MaxBytes < 0 || w.MaxFrames < 1:
+		return fmt.Errorf("round: want of %s without limits", w.Name)
+	case w.Stream && m.streamer == nil:
+		return fmt.Errorf("round: streamed want of %s by a round that takes no frames", w.Name)
+	case w.Replay && (!known || w.Broadcast || w.Spool), w.Spool && known:
+		return fmt.Errorf("round: want of %s repeats or misses a spooled message", w.Name)
+	}
+	return nil
+}
+
+// serial makes the frames of a body one at a time, so that a driver may send to several peers at once.
+type serial struct {
+	mu   sync.Mutex
+	body Body
+}
+
+func (s *serial) Frames() int { return s.body.Frames() }
+
+func (s *serial) Frame(i int) ([]byte, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.body.Frame(i)
+}
+
+// expect empties the inbox for these wants.
+func (m *Machine[R]) expect(wants []Want) {
+	m.wants = make(map[key]Want, len(wants))
+	for _, w := range wants {
+		m.wants[key{w.From, w.Name}] = w
+	}
+	m.partial = map[key]*partial{}
+	m.inbox = Inbox{received: make(map[key]received, len(wants))}
+}
+
+// clip bounds a peer's name for an error.
+func clip(name string) string { return name[:min(len(name), 64)] }
