@@ -1,0 +1,33 @@
+.DEFAULT_GOAL := help
+.PHONY: help build demo test check tools proto fuzz bench clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "%-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+build: ## build bin/lodge
+	go build -o bin/lodge ./cmd/lodge
+
+demo: ## three parties on this machine make triples, and a checker accepts them
+	go run ./cmd/lodge demo $(ARGS)
+
+test: ## run all tests
+	go test -timeout 10m ./...
+
+check: ## static checks; make check ONLY="vet shell" runs some
+	.ci/check $(ONLY)
+
+tools: ## install the pinned tools that check and proto use, under bin/
+	.ci/install
+
+proto: tools ## regenerate the Go code of proto/
+	PATH="$(CURDIR)/bin/tools:$$PATH" buf format --write
+	PATH="$(CURDIR)/bin/tools:$$PATH" buf generate
+
+fuzz: ## run every fuzz target for FUZZTIME (5s) each
+	FUZZTIME=$(or $(FUZZTIME),5s) .ci/fuzz
+
+bench: ## run the benchmarks; BENCH and PKG choose which
+	go test -run '^$$' -bench '$(or $(BENCH),.)' -benchmem $(or $(PKG),./...)
+
+clean: ## remove what was built
+	rm -rf bin

@@ -1,0 +1,52 @@
+// Package e2e tests the lodge binary from outside: real processes, real sockets, exit codes and what a user reads.
+package e2e
+
+import (
+	"os/exec"
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/gexec"
+)
+
+// binary is the lodge that all specs run, built once.
+var binary string
+
+func TestEndToEnd(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts processes")
+	}
+	RegisterFailHandler(Fail)
+	RunSpecs(t, "End to end")
+}
+
+var _ = SynchronizedBeforeSuite(func() []byte {
+	path, err := gexec.Build("github.com/lodge-mpc/lodge/cmd/lodge")
+	Expect(err).NotTo(HaveOccurred())
+	return []byte(path)
+}, func(path []byte) {
+	binary = string(path)
+})
+
+var _ = SynchronizedAfterSuite(func() { gexec.KillAndWait() }, gexec.CleanupBuildArtifacts)
+
+// start runs lodge with these arguments in a directory of its own; the process is gone when the spec ends.
+func start(args ...string) *gexec.Session {
+	GinkgoHelper()
+	cmd := exec.Command(binary, args...)
+	cmd.Dir = GinkgoT().TempDir()
+	session, err := gexec.Start(cmd, GinkgoWriter, GinkgoWriter)
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(func() { session.Kill().Wait(10 * time.Second) })
+	return session
+}
+
+// run runs lodge to its end.
+func run(limit time.Duration, args ...string) *gexec.Session {
+	GinkgoHelper()
+	session := start(args...)
+	Eventually(session, limit).Should(gexec.Exit())
+	return session
+}
