@@ -1,0 +1,121 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// planned commands are documented ahead of their code. One that exists must not be here: the test says so.
+var planned = map[string]bool{"demo": true}
+
+// Every command in a ```sh block of the documents exists: make targets, and lodge's subcommands with their flags. Every
+// relative link leads somewhere.
+func TestDocuments(t *testing.T) {
+	root := filepath.Join("..", "..")
+	makefile, err := os.ReadFile(filepath.Join(root, "Makefile"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	documents, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"README.md", "CONTRIBUTING.md", "SECURITY.md"} {
+		documents = append(documents, filepath.Join(root, name))
+	}
+	commands := 0
+	for _, file := range documents {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, line := range shellLines(string(text)) {
+			if err := checkCommand(line, string(makefile)); err != nil {
+				t.Errorf("%s: %q: %v", filepath.Base(file), line, err)
+			}
+			commands++
+		}
+		for _, link := range regexp.MustCompile(`\]\(([^)#]+)[^)]*\)`).FindAllStringSubmatch(string(text), -1) {
+			if strings.Contains(link[1], "://") {
+				continue
+			}
+			if _, err := os.Stat(filepath.Join(filepath.Dir(file), link[1])); err != nil {
+				t.Errorf("%s links to %s: %v", filepath.Base(file), link[1], err)
+			}
+		}
+	}
+	if commands < 2 {
+		t.Errorf("%d commands were found in the documents", commands)
+	}
+	for name := range planned {
+		if cmd, _, err := rootCommand().Find([]string{name}); err == nil && cmd.Name() == name {
+			t.Errorf("lodge %s exists now: take it off the list of planned commands", name)
+		}
+	}
+}
+
+// shellLines returns the lines of the ```sh blocks, without comments.
+func shellLines(text string) (lines []string) {
+	inside := false
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		switch {
+		case strings.HasPrefix(line, "```"):
+			inside = line == "```sh"
+		case inside && line != "" && !strings.HasPrefix(line, "#"):
+			lines = append(lines, line)
+		}
+	}
+	return lines
+}
+
+// checkCommand reports what is wrong with a documented command: `make TARGET`, `go run ./cmd/lodge ...`, `lodge ...`.
+func checkCommand(line, makefile string) error {
+	line = strings.TrimPrefix(strings.TrimPrefix(line, "go run ./cmd/"), "bin/")
+	words := strings.Fields(line)
+	switch {
+	case words[0] == "make" && len(words) > 1:
+		for _, target := range words[1:] {
+			if !strings.Contains(target, "=") && !strings.Contains("\n"+makefile, "\n"+target+": ") {
+				return fmt.Errorf("the Makefile has no target %s", target)
+			}
+		}
+		return nil
+	case words[0] == "lodge" && len(words) > 1:
+		if planned[words[1]] {
+			return nil
+		}
+		cmd, rest, err := rootCommand().Find(words[1:])
+		if err != nil {
+			return err
+		}
+		if !cmd.Runnable() {
+			return fmt.Errorf("%s alone does nothing", cmd.CommandPath())
+		}
+		if err := cmd.ParseFlags(rest); err != nil {
+			return err
+		}
+		return cmd.ValidateArgs(cmd.Flags().Args())
+	}
+	return fmt.Errorf("neither make nor lodge")
+}
+
+func TestCheckCommandCatches(t *testing.T) {
+	makefile := "test: ## run\n\tgo test ./...\n"
+	for _, good := range []string{"make test", "make test ARGS=1", "lodge verify DIR", "go run ./cmd/lodge params list --json"} {
+		if err := checkCommand(good, makefile); err != nil {
+			t.Errorf("%s: %v", good, err)
+		}
+	}
+	for _, bad := range []string{
+		"make tests", "lodge nonsense", "lodge verify", "lodge verify DIR --nonsense", "curl x | sh", "lodge params show",
+	} {
+		if checkCommand(bad, makefile) == nil {
+			t.Errorf("%s passes", bad)
+		}
+	}
+}
