@@ -129,6 +129,7 @@ type ExchangeResponse struct {
 	//
 	//	*ExchangeResponse_Welcome
 	//	*ExchangeResponse_Ack
+	//	*ExchangeResponse_Abort
 	Kind          isExchangeResponse_Kind `protobuf_oneof:"kind"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -189,6 +190,15 @@ func (x *ExchangeResponse) GetAck() *Ack {
 	return nil
 }
 
+func (x *ExchangeResponse) GetAbort() *Abort {
+	if x != nil {
+		if x, ok := x.Kind.(*ExchangeResponse_Abort); ok {
+			return x.Abort
+		}
+	}
+	return nil
+}
+
 type isExchangeResponse_Kind interface {
 	isExchangeResponse_Kind()
 }
@@ -201,9 +211,15 @@ type ExchangeResponse_Ack struct {
 	Ack *Ack `protobuf:"bytes,2,opt,name=ack,proto3,oneof"`
 }
 
+type ExchangeResponse_Abort struct {
+	Abort *Abort `protobuf:"bytes,3,opt,name=abort,proto3,oneof"`
+}
+
 func (*ExchangeResponse_Welcome) isExchangeResponse_Kind() {}
 
 func (*ExchangeResponse_Ack) isExchangeResponse_Kind() {}
+
+func (*ExchangeResponse_Abort) isExchangeResponse_Kind() {}
 
 // Hello opens or resumes the stream. Every field must be the
 // same as in the first Hello of the session; a sender that restarted has
@@ -586,7 +602,8 @@ func (x *Ack) GetNextSeq() uint64 {
 	return 0
 }
 
-// Abort tells the receiver that the sender's session has ended without a result.
+// Abort tells the other side that this side's session has ended without a
+// result. It may come in place of a Welcome, and ends the stream.
 type Abort struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Outcome string                 `protobuf:"bytes,1,opt,name=outcome,proto3" json:"outcome,omitempty"`
@@ -673,10 +690,11 @@ const file_lodge_exchange_v1_exchange_proto_rawDesc = "" +
 	"\x05hello\x18\x01 \x01(\v2\x18.lodge.exchange.v1.HelloH\x00R\x05hello\x120\n" +
 	"\x05frame\x18\x02 \x01(\v2\x18.lodge.exchange.v1.FrameH\x00R\x05frame\x120\n" +
 	"\x05abort\x18\x03 \x01(\v2\x18.lodge.exchange.v1.AbortH\x00R\x05abortB\x06\n" +
-	"\x04kind\"~\n" +
+	"\x04kind\"\xb0\x01\n" +
 	"\x10ExchangeResponse\x126\n" +
 	"\awelcome\x18\x01 \x01(\v2\x1a.lodge.exchange.v1.WelcomeH\x00R\awelcome\x12*\n" +
-	"\x03ack\x18\x02 \x01(\v2\x16.lodge.exchange.v1.AckH\x00R\x03ackB\x06\n" +
+	"\x03ack\x18\x02 \x01(\v2\x16.lodge.exchange.v1.AckH\x00R\x03ack\x120\n" +
+	"\x05abort\x18\x03 \x01(\v2\x18.lodge.exchange.v1.AbortH\x00R\x05abortB\x06\n" +
 	"\x04kind\"\xe3\x01\n" +
 	"\x05Hello\x12*\n" +
 	"\x03ref\x18\x01 \x01(\v2\x18.lodge.job.v1.SessionRefR\x03ref\x12)\n" +
@@ -742,21 +760,22 @@ var file_lodge_exchange_v1_exchange_proto_goTypes = []any{
 	(*v1.SessionRef)(nil),    // 9: lodge.job.v1.SessionRef
 }
 var file_lodge_exchange_v1_exchange_proto_depIdxs = []int32{
-	2, // 0: lodge.exchange.v1.ExchangeRequest.hello:type_name -> lodge.exchange.v1.Hello
-	4, // 1: lodge.exchange.v1.ExchangeRequest.frame:type_name -> lodge.exchange.v1.Frame
-	8, // 2: lodge.exchange.v1.ExchangeRequest.abort:type_name -> lodge.exchange.v1.Abort
-	3, // 3: lodge.exchange.v1.ExchangeResponse.welcome:type_name -> lodge.exchange.v1.Welcome
-	7, // 4: lodge.exchange.v1.ExchangeResponse.ack:type_name -> lodge.exchange.v1.Ack
-	9, // 5: lodge.exchange.v1.Hello.ref:type_name -> lodge.job.v1.SessionRef
-	5, // 6: lodge.exchange.v1.Frame.start:type_name -> lodge.exchange.v1.Start
-	6, // 7: lodge.exchange.v1.Frame.end:type_name -> lodge.exchange.v1.End
-	0, // 8: lodge.exchange.v1.ExchangeService.Exchange:input_type -> lodge.exchange.v1.ExchangeRequest
-	1, // 9: lodge.exchange.v1.ExchangeService.Exchange:output_type -> lodge.exchange.v1.ExchangeResponse
-	9, // [9:10] is the sub-list for method output_type
-	8, // [8:9] is the sub-list for method input_type
-	8, // [8:8] is the sub-list for extension type_name
-	8, // [8:8] is the sub-list for extension extendee
-	0, // [0:8] is the sub-list for field type_name
+	2,  // 0: lodge.exchange.v1.ExchangeRequest.hello:type_name -> lodge.exchange.v1.Hello
+	4,  // 1: lodge.exchange.v1.ExchangeRequest.frame:type_name -> lodge.exchange.v1.Frame
+	8,  // 2: lodge.exchange.v1.ExchangeRequest.abort:type_name -> lodge.exchange.v1.Abort
+	3,  // 3: lodge.exchange.v1.ExchangeResponse.welcome:type_name -> lodge.exchange.v1.Welcome
+	7,  // 4: lodge.exchange.v1.ExchangeResponse.ack:type_name -> lodge.exchange.v1.Ack
+	8,  // 5: lodge.exchange.v1.ExchangeResponse.abort:type_name -> lodge.exchange.v1.Abort
+	9,  // 6: lodge.exchange.v1.Hello.ref:type_name -> lodge.job.v1.SessionRef
+	5,  // 7: lodge.exchange.v1.Frame.start:type_name -> lodge.exchange.v1.Start
+	6,  // 8: lodge.exchange.v1.Frame.end:type_name -> lodge.exchange.v1.End
+	0,  // 9: lodge.exchange.v1.ExchangeService.Exchange:input_type -> lodge.exchange.v1.ExchangeRequest
+	1,  // 10: lodge.exchange.v1.ExchangeService.Exchange:output_type -> lodge.exchange.v1.ExchangeResponse
+	10, // [10:11] is the sub-list for method output_type
+	9,  // [9:10] is the sub-list for method input_type
+	9,  // [9:9] is the sub-list for extension type_name
+	9,  // [9:9] is the sub-list for extension extendee
+	0,  // [0:9] is the sub-list for field type_name
 }
 
 func init() { file_lodge_exchange_v1_exchange_proto_init() }
@@ -772,6 +791,7 @@ func file_lodge_exchange_v1_exchange_proto_init() {
 	file_lodge_exchange_v1_exchange_proto_msgTypes[1].OneofWrappers = []any{
 		(*ExchangeResponse_Welcome)(nil),
 		(*ExchangeResponse_Ack)(nil),
+		(*ExchangeResponse_Abort)(nil),
 	}
 	file_lodge_exchange_v1_exchange_proto_msgTypes[8].OneofWrappers = []any{}
 	type x struct{}

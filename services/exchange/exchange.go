@@ -1,0 +1,271 @@
+// Package exchange carries messages between parties: per session and direction
+// one stream of numbered frames of at most 4 MiB, acknowledged as the protocol
+// takes them, with a bounded window in flight.
+//
+// A connection that breaks is opened again and goes on with identical frames
+// from the first that the receiver lacks. A process that restarts is another
+// incarnation: it is refused, because it could only send other frames. Every
+// message ends with its sender's signature (Envelope); TLS says who speaks, the
+// signature lets others be shown what was said.
+package exchange
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+
+	"github.com/lodge-mpc/lodge/engine/protocol/round"
+	exchangev1 "github.com/lodge-mpc/lodge/proto/lodge/exchange/v1"
+	"github.com/lodge-mpc/lodge/services/job"
+	"github.com/lodge-mpc/lodge/services/metrics"
+	"github.com/lodge-mpc/lodge/services/rpc"
+)
+
+// Peer is how another party is reached.
+type Peer struct {
+	Name string // in metrics and errors
+	Conn grpc.ClientConnInterface
+}
+
+// Config of a party's exchange.
+type Config struct {
+	Self       round.Party
+	Peers      []Peer // by index in the roster; the entry of Self is not used
+	RosterHash [32]byte
+	// Window is the most that is in flight to one peer in one session, in
+	// bytes; 0 means 16 MiB.
+	Window  int
+	Metrics *metrics.Metrics
+	// StartWait is how long a peer's stream waits for a session to be started
+	// here before it is told to try again; 0 means 5 s.
+	StartWait time.Duration
+	// BackoffMax is the longest pause between attempts to reach a peer; 0 means 2 s.
+	BackoffMax time.Duration
+	// Farewell is how long Abort tries to tell the peers; 0 means 2 s.
+	Farewell time.Duration
+}
+
+// Exchange serves and calls the peers of one party.
+type Exchange struct {
+	exchangev1.UnimplementedExchangeServiceServer
+	cfg Config
+
+	mu       sync.Mutex
+	sessions map[job.Ref]*Session
+	over     []job.Ref     // ended sessions that are still remembered, oldest first
+	changed  chan struct{} // closed and replaced when a session is opened
+	pending  []int         // streams per peer that wait for a session to be opened
+}
+
+const (
+	maxOver    = 256 // ended sessions remembered
+	maxPending = 64  // streams of one peer that may wait for a session
+	maxName    = 64  // bytes in a message's name
+	maxFrames  = 1 << 20
+)
+
+// Method is the full name of the one method, for rules.
+const Method = "/lodge.exchange.v1.ExchangeService/Exchange"
+
+// New makes an exchange without sessions.
+func New(cfg Config) (*Exchange, error) {
+	if cfg.Self < 0 || int(cfg.Self) >= len(cfg.Peers) || len(cfg.Peers) < 2 {
+		return nil, fmt.Errorf("exchange: party %d of %d", cfg.Self, len(cfg.Peers))
+	}
+	for i, p := range cfg.Peers {
+		if p.Conn == nil && round.Party(i) != cfg.Self {
+			return nil, fmt.Errorf("exchange: no connection to party %d", i)
+		}
+	}
+	if cfg.Window == 0 {
+		cfg.Window = 16 << 20
+	}
+	if cfg.StartWait == 0 {
+		cfg.StartWait = 5 * time.Second
+	}
+	if cfg.BackoffMax == 0 {
+		cfg.BackoffMax = 2 * time.Second
+	}
+	if cfg.Farewell == 0 {
+		cfg.Farewell = 2 * time.Second
+	}
+	return &Exchange{
+		cfg:      cfg,
+		sessions: map[job.Ref]*Session{},
+		changed:  make(chan struct{}),
+		pending:  make([]int, len(cfg.Peers)),
+	}, nil
+}
+
+// Pins are what the parties of a session compare before its first frame.
+type Pins struct {
+	ParamsHash [32]byte
+	SpecDigest [32]byte
+}
+
+// Open starts a session: it dials every peer and takes their streams until
+// Finish or Abort. A reference is used once in the life of a process.
+func (x *Exchange) Open(ref job.Ref, pins Pins) (*Session, error) {
+	s := &Session{x: x, ref: ref, pins: pins, changed: make(chan struct{}), broken: make(chan struct{})}
+	rand.Read(s.incarnation[:])
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	for i := range x.cfg.Peers {
+		s.in = append(s.in, &inbox{})
+		s.out = append(s.out, &outbox{s: s, peer: round.Party(i)})
+	}
+	x.mu.Lock()
+	if _, taken := x.sessions[ref]; taken {
+		x.mu.Unlock()
+		s.cancel()
+		return nil, fmt.Errorf("exchange: session %s was opened before", ref)
+	}
+	x.sessions[ref] = s
+	close(x.changed)
+	x.changed = make(chan struct{})
+	x.mu.Unlock()
+	for p, o := range s.out {
+		if round.Party(p) != x.cfg.Self {
+			s.streams.Add(1)
+			go o.run()
+		}
+	}
+	return s, nil
+}
+
+// remember keeps an ended session's numbers for peers that come back late.
+func (x *Exchange) remember(ref job.Ref) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.over = append(x.over, ref)
+	if len(x.over) > maxOver {
+		delete(x.sessions, x.over[0])
+		x.over = x.over[1:]
+	}
+}
+
+// await finds a session, waiting a little for it to be started here.
+func (x *Exchange) await(ctx context.Context, ref job.Ref, from round.Party) (*Session, error) {
+	ctx, cancel := context.WithTimeout(ctx, x.cfg.StartWait)
+	defer cancel()
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if s := x.sessions[ref]; s != nil {
+		return s, nil
+	}
+	if x.pending[from] >= maxPending {
+		return nil, rpc.Errorf(rpc.Unavailable, "try again", "too many streams wait for sessions to be started")
+	}
+	x.pending[from]++
+	defer func() { x.pending[from]-- }()
+	for {
+		changed := x.changed
+		x.mu.Unlock()
+		select {
+		case <-changed:
+			x.mu.Lock()
+		case <-ctx.Done():
+			x.mu.Lock()
+			return nil, rpc.Errorf(rpc.Unavailable, "try again", "session %s is not started here", ref)
+		}
+		if s := x.sessions[ref]; s != nil {
+			return s, nil
+		}
+	}
+}
+
+// Exchange takes one peer's stream of one session.
+func (x *Exchange) Exchange(st exchangev1.ExchangeService_ExchangeServer) error {
+	caller, ok := rpc.Caller(st.Context())
+	if !ok || caller.Role != rpc.Peer || caller.Party < 0 || caller.Party >= len(x.cfg.Peers) || round.Party(caller.Party) == x.cfg.Self {
+		return rpc.Errorf(rpc.Forbidden, "", "only peers exchange")
+	}
+	from := round.Party(caller.Party)
+	first, err := st.Recv()
+	if err != nil {
+		return err
+	}
+	hello := first.GetHello()
+	if hello == nil {
+		return rpc.Errorf(rpc.Invalid, "", "a stream begins with a hello")
+	}
+	ref, err := job.RefOf(hello.GetRef())
+	if err != nil {
+		return err
+	}
+	s, err := x.await(st.Context(), ref, from)
+	if err != nil {
+		return err
+	}
+	if err := s.compare(from, hello); err != nil {
+		return err
+	}
+	return s.receive(st, from, hello.GetIncarnation())
+}
+
+// compare holds a hello against what is pinned here. A difference ends the
+// session: the parties do not mean the same thing by it.
+func (s *Session) compare(from round.Party, h *exchangev1.Hello) error {
+	var what string
+	switch {
+	case h.GetProtocolVersion() != job.ProtocolVersion:
+		what = fmt.Sprintf("protocol version %d, here %d", h.GetProtocolVersion(), job.ProtocolVersion)
+	case !bytes.Equal(h.GetRosterHash(), s.x.cfg.RosterHash[:]):
+		what = "another roster"
+	case !bytes.Equal(h.GetParamsHash(), s.pins.ParamsHash[:]):
+		what = "another parameter hash"
+	case !bytes.Equal(h.GetSpecDigest(), s.pins.SpecDigest[:]):
+		what = "another session spec"
+	case len(h.GetIncarnation()) != len(s.incarnation):
+		return rpc.Errorf(rpc.Invalid, "", "the incarnation has %d bytes", len(h.GetIncarnation()))
+	default:
+		return nil
+	}
+	s.fail(&LostError{Peer: from, Name: s.x.cfg.Peers[from].Name, Check: CheckPins, Reason: "it has " + what})
+	return rpc.Errorf(rpc.PinMismatch, "compare rosters, parameter hashes and releases",
+		"%s has %s", s.x.cfg.Peers[from].Name, what)
+}
+
+// The checks under which a peer is lost.
+const (
+	CheckPins        = "pins"        // it has another roster, parameter hash, version or spec
+	CheckIncarnation = "incarnation" // its process restarted within the session
+	CheckRefused     = "refused"     // it refused our stream for good
+)
+
+// LostError says that a peer cannot take part in the session any more.
+type LostError struct {
+	Peer   round.Party
+	Name   string
+	Check  string
+	Reason string
+}
+
+func (e *LostError) Error() string {
+	return fmt.Sprintf("exchange: party %d (%s) is lost: %s: %s", e.Peer, e.Name, e.Check, e.Reason)
+}
+
+// AbortedError says that a peer has ended the session on its side.
+type AbortedError struct {
+	Peer    round.Party
+	Name    string
+	Outcome string // as the peer puts it
+	Round   string
+	Check   string
+	Reason  string
+	Blamed  *round.Party // whom the peer blames
+}
+
+func (e *AbortedError) Error() string {
+	return fmt.Sprintf("exchange: party %d (%s) ended the session in round %s: %s: %s", e.Peer, e.Name, e.Round, e.Outcome, e.Reason)
+}
+
+var (
+	errSuperseded = errors.New("exchange: a newer stream of the same session took over")
+	errAborted    = errors.New("exchange: the session was aborted here")
+)

@@ -1,0 +1,499 @@
+package exchange_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/lodge-mpc/lodge/engine/protocol/round"
+	exchangev1 "github.com/lodge-mpc/lodge/proto/lodge/exchange/v1"
+	"github.com/lodge-mpc/lodge/services/exchange"
+	"github.com/lodge-mpc/lodge/services/internal/testnet"
+	"github.com/lodge-mpc/lodge/services/job"
+	"github.com/lodge-mpc/lodge/services/pki"
+	"github.com/lodge-mpc/lodge/services/rpc"
+)
+
+var (
+	ref  = job.Ref{JobID: "job", Ordinal: 1}
+	pins = exchange.Pins{ParamsHash: [32]byte{1}, SpecDigest: [32]byte{2}}
+)
+
+func open(t *testing.T, n *testnet.Net, party int) *exchange.Session {
+	t.Helper()
+	s, err := n.Parties[party].Exchange.Open(ref, pins)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Abort(&exchange.AbortedError{Outcome: "test"}) })
+	return s
+}
+
+func short(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func from(p round.Party) func(round.Party) bool {
+	return func(q round.Party) bool { return p == q }
+}
+
+// body makes pseudorandom frames on demand and counts how often.
+type body struct {
+	frames, size int
+	mu           sync.Mutex
+	made         int
+}
+
+func (b *body) Frames() int { return b.frames }
+
+func (b *body) Frame(i int) ([]byte, error) {
+	b.mu.Lock()
+	b.made++
+	b.mu.Unlock()
+	out := make([]byte, b.size)
+	rand.NewChaCha8([32]byte{byte(i), byte(i >> 8)}).Read(out)
+	return out, nil
+}
+
+func envelope(to round.Party, name string) exchange.Envelope {
+	return exchange.Envelope{Protocol: "test", Version: 1, Round: 3, Name: name, From: 0, To: to}
+}
+
+func send(ctx context.Context, n *testnet.Net, s *exchange.Session, to round.Party, name string, b round.Body) error {
+	return s.Send(ctx, 3, round.Message{To: to, Name: name, Body: b}, func(d round.Digest) []byte {
+		e := envelope(to, name)
+		e.Digest = d
+		return e.Sign(n.Parties[0].Signer)
+	})
+}
+
+// take receives one message of party 0 and checks it against b and its signature.
+func take(ctx context.Context, n *testnet.Net, s *exchange.Session, to round.Party, name string, b round.Body) error {
+	h := round.NewHasher(name)
+	for i := range b.Frames() {
+		f, err := s.Receive(ctx, from(0))
+		if err != nil {
+			return err
+		}
+		want, err := b.Frame(i)
+		if err != nil {
+			return err
+		}
+		if f.Name != name || f.Round != 3 || f.Index != i || f.Count != b.Frames() || f.Broadcast != (to == round.All) || !bytes.Equal(f.Data, want) {
+			return fmt.Errorf("frame %d of %s: got %d of %s, %d bytes", i, name, f.Index, f.Name, len(f.Data))
+		}
+		h.Frame(f.Data)
+		if f.Last() {
+			e := envelope(to, name)
+			e.Digest = h.Sum()
+			if !bytes.Equal(f.Digest, e.Digest[:]) || !e.Verify(n.Keys[0], f.Signature) {
+				return errors.New("bad envelope")
+			}
+		}
+	}
+	return nil
+}
+
+func TestMessagesArriveInOrder(t *testing.T) {
+	n := testnet.New(t, 3, testnet.Options{})
+	ctx := short(t)
+	s := []*exchange.Session{open(t, n, 0), open(t, n, 1), open(t, n, 2)}
+	shared := &body{frames: 5, size: 1000}
+	private := round.Bytes([]byte("for one"))
+	empty := round.Bytes(nil)
+	errs := make(chan error, 3)
+	go func() {
+		errs <- errors.Join(
+			send(ctx, n, s[0], round.All, "a", shared),
+			send(ctx, n, s[0], 2, "b", private),
+			send(ctx, n, s[0], round.All, "c", empty),
+			s[0].Finish(ctx))
+	}()
+	for p := 1; p < 3; p++ {
+		go func() {
+			err := take(ctx, n, s[p], round.All, "a", &body{frames: 5, size: 1000})
+			if p == 2 {
+				err = errors.Join(err, take(ctx, n, s[p], 2, "b", private))
+			}
+			errs <- errors.Join(err, take(ctx, n, s[p], round.All, "c", empty), s[p].Finish(ctx))
+		}()
+	}
+	for range 3 {
+		if err := <-errs; err != nil {
+			t.Error(err)
+		}
+	}
+	if shared.made != 5 {
+		t.Errorf("a broadcast's frames were made %d times", shared.made)
+	}
+	if _, err := n.Parties[0].Exchange.Open(ref, pins); err == nil {
+		t.Error("a session's name was used again")
+	}
+}
+
+// A connection that breaks in the middle of messages, again and again, is
+// resumed: every frame arrives once, in order, identical.
+func TestResume(t *testing.T) {
+	n := testnet.New(t, 2, testnet.Options{Exchange: exchange.Config{Window: 1 << 20}})
+	ctx := short(t)
+	n.Link(0, 1).CutAfter(700_000, 8)
+	a, b := open(t, n, 0), open(t, n, 1)
+	mk := func() *body { return &body{frames: 60, size: 100_000} }
+	done := make(chan error, 1)
+	sent := mk()
+	go func() {
+		done <- errors.Join(send(ctx, n, a, 1, "big", sent), send(ctx, n, a, 1, "small", round.Bytes([]byte("x"))), a.Finish(ctx))
+	}()
+	if err := take(ctx, n, b, 1, "big", mk()); err != nil {
+		t.Fatal(err)
+	}
+	if err := take(ctx, n, b, 1, "small", round.Bytes([]byte("x"))); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	if c := n.Link(0, 1).Cuts(); c != 0 {
+		t.Errorf("%d cuts did not happen", c)
+	}
+	if sent.made != 60 {
+		t.Errorf("frames were made %d times", sent.made)
+	}
+	out, _ := a.Traffic()
+	_, in := b.Traffic()
+	if out < 6_000_000 || in < 6_000_000 || in > 6_100_000 {
+		t.Errorf("sent %d, received %d bytes", out, in)
+	}
+}
+
+func TestBackpressure(t *testing.T) {
+	n := testnet.New(t, 2, testnet.Options{Exchange: exchange.Config{Window: 500_000}})
+	ctx := short(t)
+	a, b := open(t, n, 0), open(t, n, 1)
+	sent := &body{frames: 50, size: 100_000}
+	done := make(chan error, 1)
+	go func() { done <- send(ctx, n, a, 1, "big", sent) }()
+	time.Sleep(300 * time.Millisecond) // nobody takes anything
+	sent.mu.Lock()
+	made := sent.made
+	sent.mu.Unlock()
+	if made > 7 {
+		t.Fatalf("%d frames were made for a window of 5", made)
+	}
+	if err := take(ctx, n, b, 1, "big", &body{frames: 50, size: 100_000}); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestLateStart(t *testing.T) {
+	n := testnet.New(t, 2, testnet.Options{Exchange: exchange.Config{StartWait: 100 * time.Millisecond}})
+	ctx := short(t)
+	a := open(t, n, 0)
+	done := make(chan error, 1)
+	go func() { done <- send(ctx, n, a, 1, "x", round.Bytes([]byte("x"))) }()
+	time.Sleep(350 * time.Millisecond)
+	b := open(t, n, 1)
+	if err := take(ctx, n, b, 1, "x", round.Bytes([]byte("x"))); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestPinsDiffer(t *testing.T) {
+	for name, c := range map[string]struct {
+		pins   exchange.Pins
+		roster byte
+		want   string
+	}{
+		"params": {exchange.Pins{ParamsHash: [32]byte{9}, SpecDigest: pins.SpecDigest}, 1, "parameter hash"},
+		"spec":   {exchange.Pins{ParamsHash: pins.ParamsHash, SpecDigest: [32]byte{9}}, 1, "spec"},
+		"roster": {pins, 9, "roster"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := testnet.New(t, 2, testnet.Options{Roster: func(p int) [32]byte {
+				if p == 1 {
+					return [32]byte{c.roster}
+				}
+				return [32]byte{1}
+			}})
+			ctx := short(t)
+			a := open(t, n, 0)
+			b, err := n.Parties[1].Exchange.Open(ref, c.pins)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer b.Abort(&exchange.AbortedError{})
+			for p, s := range []*exchange.Session{a, b} {
+				_, err := s.Receive(ctx, from(round.Party(1-p)))
+				var lost *exchange.LostError
+				if !errors.As(err, &lost) || lost.Check != exchange.CheckPins || lost.Peer != round.Party(1-p) || !strings.Contains(lost.Reason, c.want) {
+					t.Errorf("party %d: got %v", p, err)
+				}
+			}
+		})
+	}
+}
+
+func TestAbortReachesPeers(t *testing.T) {
+	n := testnet.New(t, 3, testnet.Options{})
+	ctx := short(t)
+	s := []*exchange.Session{open(t, n, 0), open(t, n, 1), open(t, n, 2)}
+	blamed := round.Party(2)
+	s[0].Abort(&exchange.AbortedError{Outcome: "blame", Round: "r", Check: "c", Reason: "because\n", Blamed: &blamed})
+	for p := 1; p < 3; p++ {
+		_, err := s[p].Receive(ctx, from(0))
+		var gone *exchange.AbortedError
+		if !errors.As(err, &gone) || gone.Peer != 0 || gone.Outcome != "blame" || gone.Reason != "because?" || gone.Blamed == nil || *gone.Blamed != 2 {
+			t.Errorf("party %d: got %v", p, err)
+		}
+		select {
+		case <-s[p].Broken():
+		default:
+			t.Error("not broken")
+		}
+	}
+	if _, err := s[0].Receive(ctx, from(1)); err == nil {
+		t.Error("received after the end")
+	}
+}
+
+func TestFinishNamesWhoIsMissing(t *testing.T) {
+	n := testnet.New(t, 2, testnet.Options{})
+	a := open(t, n, 0)
+	open(t, n, 1)
+	if err := send(short(t), n, a, 1, "x", round.Bytes([]byte("x"))); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	if err := a.Finish(ctx); err == nil || !strings.Contains(err.Error(), "party 1 has not acknowledged 1 frames") {
+		t.Fatalf("got %v", err)
+	}
+}
+
+// A raw stream of party 1 to party 0, for what a correct party never sends.
+func raw(t *testing.T, n *testnet.Net, ctx context.Context, hello *exchangev1.Hello) (exchangev1.ExchangeService_ExchangeClient, *exchangev1.Welcome, error) {
+	t.Helper()
+	conn, err := rpc.Dial(n.Parties[0].Address, n.Parties[0].Identity, n.Parties[1].Credentials)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	st, err := exchangev1.NewExchangeServiceClient(conn).Exchange(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = st.Send(&exchangev1.ExchangeRequest{Kind: &exchangev1.ExchangeRequest_Hello{Hello: hello}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := st.Recv()
+	return st, m.GetWelcome(), err
+}
+
+func hello(incarnation byte) *exchangev1.Hello {
+	return &exchangev1.Hello{Ref: ref.Proto(), ProtocolVersion: job.ProtocolVersion,
+		ParamsHash: pins.ParamsHash[:], SpecDigest: pins.SpecDigest[:], RosterHash: append([]byte{1}, make([]byte, 31)...),
+		Incarnation: bytes.Repeat([]byte{incarnation}, 16)}
+}
+
+func TestMalformedFrames(t *testing.T) {
+	start := func(frames uint32) *exchangev1.Start {
+		return &exchangev1.Start{Round: 0, Name: "x", Frames: frames}
+	}
+	end := &exchangev1.End{}
+	for name, c := range map[string]struct {
+		frames []*exchangev1.Frame
+		check  string
+	}{
+		"gap":                 {[]*exchangev1.Frame{{Seq: 1, Start: start(1), End: end}}, round.CheckShape},
+		"repeated":            {[]*exchangev1.Frame{{Seq: 0, Start: start(1), End: end}, {Seq: 0, Start: start(1), End: end}}, round.CheckShape},
+		"no start":            {[]*exchangev1.Frame{{Seq: 0, End: end}}, round.CheckShape},
+		"start inside":        {[]*exchangev1.Frame{{Seq: 0, Start: start(2)}, {Seq: 1, Start: start(1), End: end}}, round.CheckShape},
+		"ends early":          {[]*exchangev1.Frame{{Seq: 0, Start: start(2), End: end}}, round.CheckShape},
+		"does not end":        {[]*exchangev1.Frame{{Seq: 0, Start: start(1)}}, round.CheckShape},
+		"no frames":           {[]*exchangev1.Frame{{Seq: 0, Start: start(0), End: end}}, round.CheckShape},
+		"endless":             {[]*exchangev1.Frame{{Seq: 0, Start: start(1 << 30)}}, round.CheckShape},
+		"nameless":            {[]*exchangev1.Frame{{Seq: 0, Start: &exchangev1.Start{Frames: 1}, End: end}}, round.CheckShape},
+		"oversized by little": {[]*exchangev1.Frame{{Seq: 0, Start: start(1), End: end, Data: make([]byte, round.MaxFrame+1)}}, round.CheckSize},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := testnet.New(t, 2, testnet.Options{})
+			ctx := short(t)
+			a := open(t, n, 0)
+			st, _, err := raw(t, n, ctx, hello(7))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, f := range c.frames {
+				if err := st.Send(&exchangev1.ExchangeRequest{Kind: &exchangev1.ExchangeRequest_Frame{Frame: f}}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for {
+				if _, err = a.Receive(ctx, from(1)); err != nil {
+					break
+				}
+			}
+			var blame *round.Blame
+			if !errors.As(err, &blame) || blame.Party != 1 || blame.Check != c.check {
+				t.Fatalf("got %v", err)
+			}
+			for err = nil; err == nil; {
+				_, err = st.Recv()
+			}
+			if e := rpc.FromError(err); e.Code != rpc.Invalid {
+				t.Fatalf("the sender got %v", err)
+			}
+		})
+	}
+}
+
+// A message far over the bound is refused before it is read.
+func TestOversizedFrame(t *testing.T) {
+	n := testnet.New(t, 2, testnet.Options{})
+	ctx := short(t)
+	open(t, n, 0)
+	st, _, err := raw(t, n, ctx, hello(7))
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = st.Send(&exchangev1.ExchangeRequest{Kind: &exchangev1.ExchangeRequest_Frame{Frame: &exchangev1.Frame{
+		Start: &exchangev1.Start{Name: "x", Frames: 1}, Data: make([]byte, 8<<20)}}})
+	if e := rpc.FromError(err); e == nil || e.Code != rpc.TooLarge {
+		t.Fatalf("got %v", err)
+	}
+}
+
+func TestRestartedPeer(t *testing.T) {
+	n := testnet.New(t, 2, testnet.Options{})
+	ctx := short(t)
+	a := open(t, n, 0)
+	if _, w, err := raw(t, n, ctx, hello(7)); err != nil || w.GetNextSeq() != 0 {
+		t.Fatalf("%v, %v", w, err)
+	}
+	_, _, err := raw(t, n, ctx, hello(8))
+	if e := rpc.FromError(err); e == nil || e.Code != rpc.SessionOver {
+		t.Fatalf("the restarted peer got %v", err)
+	}
+	_, err = a.Receive(ctx, from(1))
+	var lost *exchange.LostError
+	if !errors.As(err, &lost) || lost.Check != exchange.CheckIncarnation || lost.Peer != 1 {
+		t.Fatalf("got %v", err)
+	}
+}
+
+// A newer stream of the same process takes over, and goes on where the older was.
+func TestNewerStreamTakesOver(t *testing.T) {
+	n := testnet.New(t, 2, testnet.Options{})
+	ctx := short(t)
+	a := open(t, n, 0)
+	old, _, err := raw(t, n, ctx, hello(7))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := func(seq uint64) *exchangev1.ExchangeRequest {
+		return &exchangev1.ExchangeRequest{Kind: &exchangev1.ExchangeRequest_Frame{Frame: &exchangev1.Frame{
+			Seq: seq, Start: &exchangev1.Start{Name: "x", Frames: 1}, End: &exchangev1.End{}}}}
+	}
+	if err := old.Send(f(0)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.Receive(ctx, from(1)); err != nil {
+		t.Fatal(err)
+	}
+	next, w, err := raw(t, n, ctx, hello(7))
+	if err != nil || w.GetNextSeq() != 1 {
+		t.Fatalf("%v, %v", w, err)
+	}
+	for err == nil {
+		_, err = old.Recv()
+	}
+	if errors.Is(err, io.EOF) {
+		t.Fatal("the older stream ended well")
+	}
+	if err := next.Send(f(1)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.Receive(ctx, from(1)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestStrangersAreRefused(t *testing.T) {
+	n := testnet.New(t, 2, testnet.Options{})
+	ctx := short(t)
+	open(t, n, 0)
+	for name, id := range map[string]string{
+		"unknown": "spiffe://lodge/party/mallory", "itself": n.Parties[0].Identity,
+	} {
+		conn, err := rpc.Dial(n.Parties[0].Address, n.Parties[0].Identity, n.Credentials(n.CA, pki.Leaf{Identity: id, Lifetime: time.Hour}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		st, err := exchangev1.NewExchangeServiceClient(conn).Exchange(ctx)
+		if err == nil {
+			_, err = st.Recv()
+		}
+		if e := rpc.FromError(err); e == nil || e.Code != rpc.Forbidden {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+	// And by the caller: a server that is not the peer is not spoken to.
+	other := testnet.New(t, 2, testnet.Options{Issue: func(p int) (*pki.Authority, *pki.Leaf) {
+		if p == 1 {
+			return n.CA, &pki.Leaf{Identity: testnet.Identity(1), Lifetime: time.Hour}
+		}
+		return nil, nil
+	}})
+	a := open(t, other, 0)
+	wait, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	defer cancel()
+	if _, err := a.Receive(wait, from(1)); !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatalf("got %v", err)
+	}
+	if tr := a.Trouble(1); !strings.Contains(tr, "certificate") {
+		t.Errorf("the trouble is %q", tr)
+	}
+}
+
+// Every field is under the signature.
+func TestEnvelope(t *testing.T) {
+	n := testnet.New(t, 2, testnet.Options{})
+	good := exchange.Envelope{Protocol: "p", Version: 1, Session: [32]byte{1}, Round: 2, Name: "n", From: 0, To: 1, Digest: round.Digest{3}}
+	sig := good.Sign(n.Parties[0].Signer)
+	if !good.Verify(n.Keys[0], sig) || good.Verify(n.Keys[1], sig) || good.Verify(n.Keys[0], sig[1:]) {
+		t.Fatal("signature")
+	}
+	for i, change := range []func(*exchange.Envelope){
+		func(e *exchange.Envelope) { e.Protocol = "q" },
+		func(e *exchange.Envelope) { e.Version = 2 },
+		func(e *exchange.Envelope) { e.Session[0]++ },
+		func(e *exchange.Envelope) { e.Round++ },
+		func(e *exchange.Envelope) { e.Name = "m" },
+		func(e *exchange.Envelope) { e.From = 2 },
+		func(e *exchange.Envelope) { e.To = round.All },
+		func(e *exchange.Envelope) { e.Digest[0]++ },
+	} {
+		e := good
+		change(&e)
+		if e.Verify(n.Keys[0], sig) {
+			t.Errorf("change %d verifies", i)
+		}
+	}
+}

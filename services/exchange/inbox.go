@@ -1,0 +1,230 @@
+package exchange
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/lodge-mpc/lodge/engine/protocol/round"
+	exchangev1 "github.com/lodge-mpc/lodge/proto/lodge/exchange/v1"
+	"github.com/lodge-mpc/lodge/services/rpc"
+)
+
+// inbox is what has come from one peer and was not yet taken. Session.mu guards it.
+type inbox struct {
+	incarnation []byte // of the peer's process; set by its first hello
+	generation  int    // counts the peer's streams; only the newest may push
+	received    uint64 // frames received so far
+	queue       []*Frame
+	bytes       int
+
+	// The message that is being received.
+	open  bool
+	start *exchangev1.Start
+	index int
+}
+
+func (b *inbox) pop() *Frame {
+	if len(b.queue) == 0 {
+		return nil
+	}
+	f := b.queue[0]
+	b.queue[0] = nil
+	b.queue = b.queue[1:]
+	b.bytes -= len(f.Data)
+	return f
+}
+
+func (b *inbox) drop() { b.queue, b.bytes = nil, 0 }
+
+// taken is how many frames the protocol has taken.
+func (b *inbox) taken() uint64 { return b.received - uint64(len(b.queue)) }
+
+// accept checks a frame's place and shape and gives it as the protocol sees it.
+func (b *inbox) accept(from round.Party, f *exchangev1.Frame) (*Frame, error) {
+	malformed := func(format string, args ...any) error {
+		return &round.Blame{Party: from, Check: round.CheckShape, Reason: fmt.Sprintf(format, args...)}
+	}
+	st := f.GetStart()
+	switch {
+	case f.GetSeq() != b.received:
+		return nil, malformed("frame %d of the stream where %d was due", f.GetSeq(), b.received)
+	case len(f.GetData()) > round.MaxFrame:
+		return nil, &round.Blame{Party: from, Check: round.CheckSize, Reason: fmt.Sprintf("a frame of %d bytes", len(f.GetData()))}
+	case (st != nil) == b.open:
+		return nil, malformed("a message starts inside another, or none has started")
+	case st != nil && (st.GetFrames() == 0 || st.GetFrames() > maxFrames || len(st.GetName()) == 0 || len(st.GetName()) > maxName):
+		return nil, malformed("a message of %d frames and a name of %d bytes", st.GetFrames(), len(st.GetName()))
+	}
+	if st != nil {
+		b.open, b.start, b.index = true, st, 0
+	}
+	last := b.index == int(b.start.GetFrames())-1
+	if (f.GetEnd() != nil) != last {
+		return nil, malformed("message %s ends in the wrong frame", clip(b.start.GetName()))
+	}
+	out := &Frame{
+		From: from, Round: b.start.GetRound(), Name: b.start.GetName(), Broadcast: b.start.GetBroadcast(),
+		Index: b.index, Count: int(b.start.GetFrames()), Data: f.GetData(),
+		Digest: f.GetEnd().GetDigest(), Signature: f.GetEnd().GetSignature(),
+	}
+	b.index++
+	b.received++
+	if last {
+		b.open = false
+	}
+	return out, nil
+}
+
+// attach makes a stream the peer's newest and says from where to go on.
+func (s *Session) attach(from round.Party, incarnation []byte) (generation int, next uint64, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	b := s.in[from]
+	name := s.x.cfg.Peers[from].Name
+	switch {
+	case s.end == aborted:
+		return 0, 0, errAborted
+	case b.incarnation == nil:
+		b.incarnation = bytes.Clone(incarnation)
+	case !bytes.Equal(b.incarnation, incarnation):
+		s.failLocked(&LostError{Peer: from, Name: name, Check: CheckIncarnation, Reason: "its process restarted within the session"})
+		return 0, 0, rpc.Errorf(rpc.SessionOver, "start a new session", "%s restarted within the session", name)
+	}
+	if b.generation > 0 {
+		s.x.cfg.Metrics.Resumed(name)
+	}
+	b.generation++
+	s.notify() // an older stream of this peer leaves
+	return b.generation, b.received, nil
+}
+
+// receive takes the frames of one stream until it breaks, ends or is superseded.
+func (s *Session) receive(st exchangev1.ExchangeService_ExchangeServer, from round.Party, incarnation []byte) error {
+	generation, next, err := s.attach(from, incarnation)
+	if errors.Is(err, errAborted) {
+		return farewell(st, s.bye)
+	}
+	if err != nil {
+		return err
+	}
+	err = st.Send(&exchangev1.ExchangeResponse{Kind: &exchangev1.ExchangeResponse_Welcome{
+		Welcome: &exchangev1.Welcome{NextSeq: next, Incarnation: s.incarnation[:]}}})
+	if err != nil {
+		return err
+	}
+	pulled := make(chan error, 1)
+	go func() { pulled <- s.pull(st, from, generation) }() // ends with the stream
+	acked := make(chan error, 1)
+	stop := make(chan struct{})
+	go func() { acked <- s.acknowledge(st, from, generation, next, stop) }()
+	select {
+	case err = <-pulled:
+		close(stop)
+		<-acked
+	case err = <-acked:
+	}
+	return err
+}
+
+// farewell ends a peer's stream with the reason why the session has ended here.
+func farewell(st exchangev1.ExchangeService_ExchangeServer, bye *exchangev1.Abort) error {
+	return st.Send(&exchangev1.ExchangeResponse{Kind: &exchangev1.ExchangeResponse_Abort{Abort: bye}})
+}
+
+// pull moves frames from the stream into the inbox, waiting while it is full.
+func (s *Session) pull(st exchangev1.ExchangeService_ExchangeServer, from round.Party, generation int) error {
+	for {
+		m, err := st.Recv()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		switch k := m.GetKind().(type) {
+		case *exchangev1.ExchangeRequest_Frame:
+			if err := s.push(st, from, generation, k.Frame); err != nil {
+				return err
+			}
+		case *exchangev1.ExchangeRequest_Abort:
+			s.fail(s.abortOf(from, k.Abort))
+			return nil
+		default:
+			return rpc.Errorf(rpc.Invalid, "", "neither a frame nor an abort")
+		}
+	}
+}
+
+func (s *Session) abortOf(from round.Party, a *exchangev1.Abort) *AbortedError {
+	e := &AbortedError{Peer: from, Name: s.x.cfg.Peers[from].Name, Outcome: clip(a.GetOutcome()),
+		Round: clip(a.GetRound()), Check: clip(a.GetCheck()), Reason: clip(a.GetReason())}
+	if a.Blamed != nil && int(a.GetBlamed()) < len(s.x.cfg.Peers) {
+		p := round.Party(a.GetBlamed())
+		e.Blamed = &p
+	}
+	return e
+}
+
+func (s *Session) push(st exchangev1.ExchangeService_ExchangeServer, from round.Party, generation int, f *exchangev1.Frame) error {
+	size := proto.Size(f)
+	s.x.cfg.Metrics.Received(s.x.cfg.Peers[from].Name, size)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	b := s.in[from]
+	err := s.until(st.Context(), func() bool {
+		return s.end != running || b.generation != generation || len(b.queue) == 0 || b.bytes+len(f.GetData()) <= s.x.cfg.Window
+	})
+	switch {
+	case err != nil:
+		return err
+	case b.generation != generation:
+		return errSuperseded
+	case s.end != running:
+		return nil // nobody wants it any more
+	}
+	s.taken += int64(size)
+	frame, err := b.accept(from, f)
+	if err != nil {
+		s.failLocked(err)
+		return rpc.Errorf(rpc.Invalid, "", "%v", err)
+	}
+	b.queue = append(b.queue, frame)
+	b.bytes += len(frame.Data)
+	s.notify()
+	return nil
+}
+
+// acknowledge tells the peer what the protocol has taken, until stop, a newer
+// stream, or the session's end.
+func (s *Session) acknowledge(st exchangev1.ExchangeService_ExchangeServer, from round.Party, generation int, told uint64, stop <-chan struct{}) error {
+	b := s.in[from]
+	for {
+		s.mu.Lock()
+		taken, changed, end, newest := b.taken(), s.changed, s.end, b.generation == generation
+		bye := s.bye
+		s.mu.Unlock()
+		if taken > told || end == finished {
+			if err := st.Send(&exchangev1.ExchangeResponse{Kind: &exchangev1.ExchangeResponse_Ack{Ack: &exchangev1.Ack{NextSeq: taken}}}); err != nil {
+				return err
+			}
+			told = taken
+		}
+		switch {
+		case !newest:
+			return errSuperseded
+		case end == finished:
+			return nil
+		case end == aborted:
+			return farewell(st, bye)
+		}
+		select {
+		case <-changed:
+		case <-stop:
+			return nil
+		}
+	}
+}

@@ -1,0 +1,321 @@
+// Package testnet gives tests n parties with real TLS on loopback sockets, and
+// proxies between them that a test can break.
+package testnet
+
+import (
+	"context"
+	"crypto/ed25519"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+
+	"github.com/lodge-mpc/lodge/engine/protocol/round"
+	exchangev1 "github.com/lodge-mpc/lodge/proto/lodge/exchange/v1"
+	"github.com/lodge-mpc/lodge/services/exchange"
+	"github.com/lodge-mpc/lodge/services/metrics"
+	"github.com/lodge-mpc/lodge/services/pki"
+	"github.com/lodge-mpc/lodge/services/rpc"
+)
+
+// Party is one party's side of the network.
+type Party struct {
+	Exchange    *exchange.Exchange
+	Server      *rpc.Server
+	Credentials *rpc.Credentials
+	Address     string
+	Identity    string
+	Signer      ed25519.PrivateKey
+	Metrics     *metrics.Metrics
+}
+
+// Net is the network.
+type Net struct {
+	t       testing.TB
+	CA      *pki.Authority
+	Dir     string
+	Parties []*Party
+	Names   []string
+	Keys    []ed25519.PublicKey
+	proxies map[[2]int]*Proxy
+}
+
+// Options of a network.
+type Options struct {
+	Exchange exchange.Config // Window, StartWait and BackoffMax are used
+	// Issue replaces the certificate of a party, if set and it says so.
+	Issue func(party int) (*pki.Authority, *pki.Leaf)
+	// Roster replaces the roster's hash of a party, if set.
+	Roster func(party int) [32]byte
+}
+
+// Identity of a party's certificate.
+func Identity(p int) string { return fmt.Sprintf("spiffe://lodge/party/p%d", p) }
+
+// New starts n parties. They stop with the test.
+func New(t testing.TB, n int, o Options) *Net {
+	t.Helper()
+	ca, err := pki.NewAuthority("testnet", time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	net := &Net{t: t, CA: ca, Dir: t.TempDir(), proxies: map[[2]int]*Proxy{}}
+	net.write("ca.pem", ca.PEM())
+	listeners := make([]netListener, n)
+	for i := range n {
+		p := &Party{Identity: Identity(i), Metrics: metrics.New("test")}
+		issuer, leaf := ca, pki.Leaf{Identity: p.Identity, Lifetime: time.Hour}
+		if o.Issue != nil {
+			if a, l := o.Issue(i); a != nil {
+				issuer, leaf = a, *l
+			}
+		}
+		p.Credentials = net.Credentials(issuer, leaf)
+		pub, priv, err := ed25519.GenerateKey(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.Signer = priv
+		net.Keys = append(net.Keys, pub)
+		net.Names = append(net.Names, fmt.Sprintf("p%d", i))
+		net.Parties = append(net.Parties, p)
+		listeners[i] = listen(t)
+		p.Address = listeners[i].Addr().String()
+	}
+	for i := range n {
+		net.start(i, o, listeners[i])
+	}
+	return net
+}
+
+type netListener = net.Listener
+
+func listen(t testing.TB) net.Listener {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func (n *Net) write(name string, b []byte) string {
+	p := filepath.Join(n.Dir, name)
+	if err := os.WriteFile(p, b, 0o600); err != nil {
+		n.t.Fatal(err)
+	}
+	return p
+}
+
+// Credentials with a certificate from issuer.
+func (n *Net) Credentials(issuer *pki.Authority, l pki.Leaf) *rpc.Credentials {
+	n.t.Helper()
+	cert, key, err := issuer.Issue(l)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	c, err := rpc.LoadCredentials(rpc.Files{Certificate: n.write("c.pem", cert), Key: n.write("k.pem", key), CA: filepath.Join(n.Dir, "ca.pem")})
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	return c
+}
+
+func (n *Net) start(i int, o Options, l net.Listener) {
+	p := n.Parties[i]
+	cfg := o.Exchange
+	cfg.Self, cfg.Peers, cfg.Metrics = round.Party(i), make([]exchange.Peer, len(n.Parties)), p.Metrics
+	cfg.RosterHash = [32]byte{1}
+	if o.Roster != nil {
+		cfg.RosterHash = o.Roster(i)
+	}
+	if cfg.BackoffMax == 0 {
+		cfg.BackoffMax = 100 * time.Millisecond
+	}
+	if cfg.Farewell == 0 {
+		cfg.Farewell = 200 * time.Millisecond
+	}
+	directory := rpc.NewDirectory()
+	for j := range n.Parties {
+		if j == i {
+			continue
+		}
+		if err := directory.Add(Identity(j), rpc.Principal{Role: rpc.Peer, Name: n.Names[j], Party: j}); err != nil {
+			n.t.Fatal(err)
+		}
+		proxy := newProxy(n.t, n.Parties[j].Address)
+		n.proxies[[2]int{i, j}] = proxy
+		conn, err := rpc.Dial(proxy.Address(), Identity(j), p.Credentials)
+		if err != nil {
+			n.t.Fatal(err)
+		}
+		n.t.Cleanup(func() { conn.Close() })
+		cfg.Peers[j] = exchange.Peer{Name: n.Names[j], Conn: grpc.ClientConnInterface(conn)}
+	}
+	var err error
+	if p.Exchange, err = exchange.New(cfg); err != nil {
+		n.t.Fatal(err)
+	}
+	p.Server, err = rpc.NewServer(rpc.Options{Credentials: p.Credentials, Directory: directory,
+		Rules: rpc.Rules{exchange.Method: rpc.Allow(rpc.Peer)}})
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	exchangev1.RegisterExchangeServiceServer(p.Server, p.Exchange)
+	go p.Server.Serve(l)
+	n.t.Cleanup(func() {
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel()
+		p.Server.Stop(ctx)
+	})
+}
+
+// Link is the proxy through which from calls to.
+func (n *Net) Link(from, to int) *Proxy { return n.proxies[[2]int{from, to}] }
+
+// Proxy passes TCP connections on until it is told otherwise.
+type Proxy struct {
+	l      net.Listener
+	target string
+
+	mu      sync.Mutex
+	conns   map[net.Conn]bool
+	budget  int64 // bytes towards the target until the connections are cut; negative: no limit
+	cuts    int
+	refuse  bool
+	stalled bool
+	resume  *sync.Cond
+}
+
+func newProxy(t testing.TB, target string) *Proxy {
+	p := &Proxy{l: listen(t), target: target, conns: map[net.Conn]bool{}, budget: -1}
+	p.resume = sync.NewCond(&p.mu)
+	go p.accept()
+	t.Cleanup(func() { p.Stall(false); p.l.Close(); p.Cut() })
+	return p
+}
+
+// Address to dial.
+func (p *Proxy) Address() string { return p.l.Addr().String() }
+
+// Cut breaks all connections; new ones are accepted.
+func (p *Proxy) Cut() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.cut()
+}
+
+func (p *Proxy) cut() {
+	for c := range p.conns {
+		c.(*net.TCPConn).SetLinger(0)
+		c.Close()
+	}
+	p.conns = map[net.Conn]bool{}
+}
+
+// CutAfter breaks all connections as soon as so many more bytes have passed
+// towards the target, however often times says.
+func (p *Proxy) CutAfter(bytes int64, times int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.budget, p.cuts = bytes, times
+}
+
+// Refuse closes all connections and accepts none while it is on.
+func (p *Proxy) Refuse(on bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.refuse = on
+	if on {
+		p.cut()
+	}
+}
+
+// Stall lets nothing through towards the target while it is on.
+func (p *Proxy) Stall(on bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.stalled = on
+	p.resume.Broadcast()
+}
+
+func (p *Proxy) accept() {
+	for {
+		c, err := p.l.Accept()
+		if err != nil {
+			return
+		}
+		p.mu.Lock()
+		refuse := p.refuse
+		p.mu.Unlock()
+		if refuse {
+			c.Close()
+			continue
+		}
+		out, err := net.Dial("tcp", p.target)
+		if err != nil {
+			c.Close()
+			continue
+		}
+		p.mu.Lock()
+		p.conns[c], p.conns[out] = true, true
+		p.mu.Unlock()
+		go p.pipe(out, c)
+		go func() {
+			io.Copy(c, out)
+			c.Close()
+		}()
+	}
+}
+
+// pipe passes bytes towards the target, counting them.
+func (p *Proxy) pipe(out, in net.Conn) {
+	defer out.Close()
+	b := make([]byte, 16<<10)
+	left := p.cutSize() // per connection; negative: not yet limited
+	for {
+		n, err := in.Read(b)
+		if n > 0 {
+			p.mu.Lock()
+			for p.stalled {
+				p.resume.Wait()
+			}
+			if p.budget >= 0 && p.cuts > 0 {
+				if left < 0 {
+					left = p.budget
+				}
+				if left -= int64(n); left <= 0 {
+					p.cuts--
+					p.cut()
+					p.mu.Unlock()
+					return
+				}
+			}
+			p.mu.Unlock()
+			if _, werr := out.Write(b[:n]); werr != nil {
+				return
+			}
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+func (p *Proxy) cutSize() int64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.budget
+}
+
+// Cuts still to come.
+func (p *Proxy) Cuts() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.cuts
+}

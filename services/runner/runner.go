@@ -1,0 +1,265 @@
+// Package runner is the one loop that drives any protocol over the network: it
+// sends what a round says, collects what it wants, checks every message's
+// envelope, steps, and measures. Protocols have no loops, timeouts, retries or
+// metrics of their own.
+//
+// A session fails whole: whatever goes wrong, at a peer or here, ends it with a
+// *Failure, tells the peers, and leaves nothing behind. There are no retries
+// here; another attempt is another session with fresh randomness.
+package runner
+
+import (
+	"context"
+	"crypto/ed25519"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/lodge-mpc/lodge/engine/protocol/round"
+	"github.com/lodge-mpc/lodge/services/exchange"
+	"github.com/lodge-mpc/lodge/services/metrics"
+)
+
+// Options of one session. All but Metrics, Progress and Log are required.
+type Options struct {
+	Terms    round.Terms // what all parties hold in common; Protocol labels metrics
+	Session  *exchange.Session
+	Self     round.Party
+	Names    []string            // of all parties, by index
+	Signer   ed25519.PrivateKey  // this party's
+	Keys     []ed25519.PublicKey // of all parties, by index
+	Random   io.Reader           // for the prelude's nonce; cryptographic
+	SpoolDir string
+	Limits   Limits
+	Metrics  *metrics.Metrics
+	// Progress is called when a round begins, when a message is complete, and
+	// now and then in between; never concurrently.
+	Progress func(Progress)
+	Log      *slog.Logger
+}
+
+// Progress of a session in its present round.
+type Progress struct {
+	Round      string
+	Index      int
+	WaitingFor []round.Party // empty while this party computes
+	Since      time.Time     // begin of the round
+	// Bytes of the session so far, and of the round: received, and at most to come.
+	Sent, Received            int64
+	RoundReceived, RoundLimit int64
+}
+
+// Report is what a session took.
+type Report struct {
+	Outcome        Outcome
+	SessionID      round.Digest
+	Transcript     round.Digest // over all broadcasts; equal at honest parties
+	Rounds         int
+	Sent, Received int64
+	Took           time.Duration
+	Evidence       []Evidence // the signed envelopes of broadcasts, when the session failed
+}
+
+// Evidence is a peer's signature over one of its broadcasts.
+type Evidence struct {
+	Envelope  exchange.Envelope
+	Signature []byte
+}
+
+// Start gives a protocol's chain, once the session has its id.
+type Start[R any] func(round.Session) (round.Transition[R], error)
+
+// Run drives a session to its result: the prelude that makes the session's id,
+// then the protocol. It ends the exchange's session in any case. A context that
+// is cancelled or past its deadline ends it. The error is a *Failure.
+func Run[R any](ctx context.Context, o Options, start Start[R]) (R, Report, error) {
+	began := time.Now()
+	ended := o.Metrics.SessionStarted(o.Terms.Protocol)
+	result, report, failure := run(ctx, o, start)
+	report.Took = time.Since(began)
+	report.Sent, report.Received = o.Session.Traffic()
+	report.Outcome = OK
+	if failure != nil {
+		report.Outcome = failure.Outcome
+		ended(string(failure.Outcome))
+		return result, report, failure
+	}
+	ended(string(OK))
+	return result, report, nil
+}
+
+func run[R any](ctx context.Context, o Options, start Start[R]) (result R, report Report, failure *Failure) {
+	d, err := newDriver(o)
+	if err != nil {
+		o.Session.Abort(&exchange.AbortedError{Outcome: string(Internal)})
+		return result, report, &Failure{Outcome: Internal, Reason: "this party failed; its log says more", Cause: err}
+	}
+	defer d.spool.remove()
+	inner, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	sending := make(chan struct{})
+	go func() {
+		defer close(sending)
+		if err := d.sendAll(inner); err != nil {
+			cancel(err)
+		}
+	}()
+	stopWatch := make(chan struct{})
+	defer close(stopWatch)
+	go func() { // wakes a step that computes while the session breaks
+		select {
+		case <-o.Session.Broken():
+			cancel(o.Session.Failed())
+		case <-stopWatch:
+		}
+	}()
+	result, err = chain(inner, d, start)
+	report.SessionID, report.Transcript, report.Rounds = d.id, d.transcript, max(d.index, d.offset)
+	d.queue.close()
+	if err == nil {
+		<-sending
+		err = d.finish(inner)
+	}
+	if err == nil {
+		return result, report, nil
+	}
+	if errors.Is(err, context.Canceled) && ctx.Err() == nil {
+		err = context.Cause(inner) // what cancelled, rather than that it was cancelled
+	}
+	failure = d.classify(ctx, err)
+	if failure.Outcome == Internal {
+		d.log.Error("session failed here", "round", failure.Round, "error", err)
+	}
+	cancel(err)
+	o.Session.Abort(d.farewell(failure))
+	<-sending
+	report.Evidence = d.evidence
+	var none R
+	return none, report, failure
+}
+
+// chain runs the prelude and the protocol.
+func chain[R any](ctx context.Context, d *driver, start Start[R]) (result R, err error) {
+	s := round.Session{ID: d.o.Terms.ID(), Self: d.o.Self, Parties: len(d.o.Names)}
+	t, err := round.Prelude(s, d.o.Random)
+	if err != nil {
+		return result, err
+	}
+	s, err = drive(ctx, d, s, t)
+	if err != nil {
+		return result, err
+	}
+	p, err := start(s)
+	if err != nil {
+		return result, err
+	}
+	return drive(ctx, d, s, p)
+}
+
+// farewell is what the peers are told. Faults of this party are not described.
+func (d *driver) farewell(f *Failure) *exchange.AbortedError {
+	a := &exchange.AbortedError{Outcome: string(f.Outcome), Round: f.Round, Check: f.Check, Reason: f.Reason}
+	if f.Outcome == Blamed {
+		a.Blamed = &f.Party
+	}
+	return a
+}
+
+// finish waits until the peers have everything. One that does not take it by
+// then has ended or will fail by itself: the result here stands.
+func (d *driver) finish(ctx context.Context) error {
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, d.o.Limits.Idle+d.o.Limits.Compute)
+	defer cancel()
+	if err := d.o.Session.Finish(ctx); err != nil {
+		d.log.Warn("a peer did not take the last messages", "error", err)
+	}
+	return nil
+}
+
+// driver is the state of one session that does not depend on its result.
+type driver struct {
+	o        Options
+	log      *slog.Logger
+	spool    *spool
+	queue    *sendQueue
+	evidence []Evidence
+
+	id         round.Digest // signed into envelopes
+	offset     int          // of the present chain's rounds in the session
+	index      int          // of the present round in the session
+	label      string       // of the present round
+	since      time.Time    // its begin
+	clocks     map[round.Party]*clock
+	ownStep    time.Duration // what this party's last step took
+	transcript round.Digest
+	told       time.Time // of the last Progress
+}
+
+func newDriver(o Options) (*driver, error) {
+	switch {
+	case len(o.Names) != len(o.Keys) || len(o.Names) < 2 || int(o.Self) >= len(o.Names):
+		return nil, errors.New("runner: names and keys of all parties are needed")
+	case o.Limits.Idle <= 0 || o.Limits.MinRate <= 0:
+		return nil, errors.New("runner: limits are needed")
+	case len(o.Signer) != ed25519.PrivateKeySize || o.Random == nil:
+		return nil, errors.New("runner: a signing key and randomness are needed")
+	}
+	sp, err := newSpool(o.SpoolDir)
+	if err != nil {
+		return nil, err
+	}
+	log := o.Log
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	return &driver{o: o, log: log, spool: sp, queue: newSendQueue(), id: o.Terms.ID()}, nil
+}
+
+func (d *driver) name(p round.Party) string {
+	if p < 0 || int(p) >= len(d.o.Names) {
+		return fmt.Sprintf("party %d", p)
+	}
+	return fmt.Sprintf("party %d (%s)", p, d.o.Names[p])
+}
+
+// tell reports progress: always when forced, otherwise four times a second.
+func (d *driver) tell(forced bool) {
+	if d.o.Progress == nil || !forced && time.Since(d.told) < 250*time.Millisecond {
+		return
+	}
+	d.told = time.Now()
+	p := Progress{Round: d.label, Index: d.index, WaitingFor: d.awaited(), Since: d.since}
+	p.Sent, p.Received = d.o.Session.Traffic()
+	for _, c := range d.clocks {
+		p.RoundReceived += c.bytes
+		p.RoundLimit += c.mostMade
+	}
+	d.o.Progress(p)
+}
+
+// labelOf names a round by the first message that it wants, or else sends.
+// Numbers that are a segment of the name do not go into labels.
+func labelOf(wants []round.Want, out []round.Outgoing) string {
+	name := "local"
+	if len(wants) > 0 {
+		name = wants[0].Name
+	} else if len(out) > 0 {
+		name = out[0].Name
+	}
+	var kept []string
+	for _, segment := range strings.FieldsFunc(name, func(r rune) bool { return r == '/' || r == '.' || r == '-' }) {
+		if strings.Trim(segment, "0123456789") != "" {
+			kept = append(kept, segment)
+		}
+	}
+	if len(kept) == 0 {
+		return "local"
+	}
+	return strings.Join(kept, "/")
+}
