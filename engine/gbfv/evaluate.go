@@ -1,0 +1,137 @@
+package gbfv
+
+import (
+	"fmt"
+
+	"github.com/lodge-mpc/lodge/engine/ring"
+)
+
+// A product of ciphertexts treats its operands differently (MatriGear, section 3.2, computed in RNS): the left
+// one is scaled to round(Q'/q·ct) and extended to qQ', the right one is only extended. Either can be made once
+// and used in any number of products.
+
+// Left is the left operand of products, in evaluation form on basis Full.
+type Left struct{ c [2]ring.NTT }
+
+// Right is the right operand of products, in evaluation form on basis Full.
+type Right struct{ c [2]ring.NTT }
+
+// Left prepares ct as a left operand.
+func (s *Scheme) Left(ct *Ciphertext) *Left {
+	var out Left
+	p, t := s.Full.NewPoly(), s.Q.NewPoly()
+	low, high := s.split(p)
+	for i, c := range []ring.Poly{ct.C0, ct.C1} {
+		s.scaleToAux(high, c, t)
+		s.auxToQ.Extend(low, high)
+		out.c[i] = s.Full.NewNTT()
+		s.Full.Forward(out.c[i], p)
+	}
+	return &out
+}
+
+// Right prepares ct as a right operand.
+func (s *Scheme) Right(ct *Ciphertext) *Right {
+	var out Right
+	p := s.Full.NewPoly()
+	low, high := s.split(p)
+	for i, c := range []ring.Poly{ct.C0, ct.C1} {
+		for l := range low.C {
+			copy(low.C[l], c.C[l])
+		}
+		s.qToAux.Extend(high, c)
+		out.c[i] = s.Full.NewNTT()
+		s.Full.Forward(out.c[i], p)
+	}
+	return &out
+}
+
+// split views a polynomial on Full as its parts on Q and Aux.
+func (s *Scheme) split(p ring.Poly) (low, high ring.Poly) {
+	l := s.Q.Len()
+	return ring.Poly{C: p.C[:l]}, ring.Poly{C: p.C[l:]}
+}
+
+// scaleToAux sets dst, on Aux, to round(Q'/q·c): with t = Q'·c mod q, centred, Q'·c = t + q·w gives w, and
+// dividing 0 mod Q', t mod q by q gives w mod Q'. t is scratch on Q.
+func (s *Scheme) scaleToAux(dst, c, t ring.Poly) {
+	s.Q.MulScalar(t, c, s.auxModQ)
+	dst.Zero()
+	s.toAux.DivRound(dst, dst, t)
+}
+
+// Evaluator multiplies and rotates with a set of evaluation keys. It is safe for concurrent use if its keys
+// are.
+type Evaluator struct {
+	*Scheme
+	Keys Keys
+}
+
+// NewEvaluator returns an evaluator of s.
+func NewEvaluator(s *Scheme, keys Keys) *Evaluator { return &Evaluator{Scheme: s, Keys: keys} }
+
+// Mul returns the relinearised product.
+func (e *Evaluator) Mul(a *Left, b *Right) *Ciphertext {
+	s := e.Scheme
+	t, p := s.Full.NewNTT(), s.Full.NewPoly()
+	low, _ := s.split(p)
+	out := s.NewCiphertext()
+
+	s.Full.MulNTT(t, a.c[0], b.c[0])
+	s.divideTensor(out.C0, t, p)
+	s.Full.MulNTT(t, a.c[0], b.c[1])
+	s.Full.MulAddNTT(t, a.c[1], b.c[0])
+	s.divideTensor(out.C1, t, p)
+	s.Full.MulNTT(t, a.c[1], b.c[1])
+	s.divideTensor(low, t, p)
+
+	acc := s.accumulator()
+	defer acc.done()
+	acc.add(low, e.Keys.Relin())
+	acc.addTo(out)
+	return out
+}
+
+// divideTensor sets dst, on Q, to P·round(t/Q'). p is scratch on Full, and dst may be its part on Q.
+func (s *Scheme) divideTensor(dst ring.Poly, t ring.NTT, p ring.Poly) {
+	s.Full.Inverse(p, t)
+	low, high := s.split(p)
+	s.fromAux.DivRound(dst, low, high)
+	s.mulP(dst)
+}
+
+// addTo adds the collected sums to ct.
+func (a *accumulator) addTo(ct *Ciphertext) {
+	a.s.Q.Inverse(a.digit, a.c0)
+	a.s.Q.Add(ct.C0, ct.C0, a.digit)
+	a.s.Q.Inverse(a.digit, a.c1)
+	a.s.Q.Add(ct.C1, ct.C1, a.digit)
+}
+
+// Rotate returns ct with rotation i of dimension d applied: in every d x d matrix layout slots move i·D/d places
+// to the left. With d = Slots that is i places. d is a power of two up to Slots.
+//
+// The gadget's wide digits cost noise that only evaluated ciphertexts have to spare: rotating a fresh ciphertext
+// and going on to multiply it twice does not fit the shipped sets.
+func (e *Evaluator) Rotate(ct *Ciphertext, i, d int) (*Ciphertext, error) {
+	s := e.Scheme
+	if !s.validDim(d) {
+		return nil, fmt.Errorf("gbfv: dimension %d of a rotation does not suit %d slots", d, s.Slots())
+	}
+	if i = (i%d + d) % d; i == 0 {
+		return ct.Clone(), nil
+	}
+	key, err := e.Keys.Rotation(i, d)
+	if err != nil {
+		return nil, err
+	}
+	g := Galois(s.N(), i, d)
+	out, rotated := s.NewCiphertext(), s.Q.NewPoly()
+	s.Q.Automorphism(out.C0, ct.C0, g)
+	s.Q.Automorphism(rotated, ct.C1, g)
+	acc := s.accumulator()
+	defer acc.done()
+	acc.add(rotated, key)
+	acc.addTo(out)
+	return out, nil
+}

@@ -1,0 +1,178 @@
+package gbfv
+
+import (
+	"errors"
+	"fmt"
+	"math/bits"
+
+	"github.com/lodge-mpc/lodge/engine/ring"
+)
+
+// ErrNoKey is wrapped when an evaluation needs a rotation key that does not exist.
+var ErrNoKey = errors.New("gbfv: no such rotation key")
+
+// SwitchKey switches a multiple of some s' to s: for each gadget digit j, K0[j] = -a_j·s + s'·g_j + e_j and
+// K1[j] = a_j, in evaluation form on basis Q. s' is s^2 for relinearisation, and phi(s) for the rotation
+// phi: the automorphism comes before the switch.
+type SwitchKey struct{ K0, K1 []ring.NTT }
+
+// Keys provides evaluation keys. Uniform halves need not be stored: a provider may expand them from a seed
+// when asked. It is used by several goroutines at once.
+type Keys interface {
+	Relin() *SwitchKey
+	// Rotation returns the key for X -> X^g, g = 5^(i·N/(2d)) mod 2N, which rotates the rows of d x d
+	// matrices by i, 0 < i < d. Keys for one d are keys for every smaller power of two.
+	Rotation(i, d int) (*SwitchKey, error)
+}
+
+// Galois returns 5^(i·N/(2d)) mod 2N for the exponent of rotation i of dimension d. It belongs to the ring,
+// not to a field.
+func Galois(n, i, d int) int {
+	g := 1
+	for range (i%d + d) % d * (n / (2 * d)) {
+		g = g * 5 & (2*n - 1)
+	}
+	return g
+}
+
+// KeyTable is a Keys that holds the halves K0 and asks for the halves K1 when they are needed.
+type KeyTable struct {
+	N        int
+	RelinKey *SwitchKey
+	K0       map[int][]ring.NTT // by Galois element
+	// Uniform returns K1 for a Galois element.
+	Uniform func(g int) []ring.NTT
+}
+
+// Relin returns the relinearisation key.
+func (t *KeyTable) Relin() *SwitchKey { return t.RelinKey }
+
+// Rotation implements Keys. The error wraps ErrNoKey.
+func (t *KeyTable) Rotation(i, d int) (*SwitchKey, error) {
+	g := Galois(t.N, i, d)
+	k0, ok := t.K0[g]
+	if !ok {
+		return nil, fmt.Errorf("%w: %d of dimension %d", ErrNoKey, i, d)
+	}
+	return &SwitchKey{K0: k0, K1: t.Uniform(g)}, nil
+}
+
+// digit is one gadget digit: an element x of R_q contributes the centred [x]_{Q_j}, Q_j the product of the
+// primes lo to hi-1, with the factor g_j = 1 mod Q_j, 0 mod the other primes.
+type digit struct {
+	lo, hi int
+	below  *ring.Extender // from the digit's primes to those before it; nil if none
+	above  *ring.Extender // and to those after it
+}
+
+func newGadget(q *ring.Basis, width int) []digit {
+	var all []digit
+	for lo := 0; lo < q.Len(); lo += width {
+		d := digit{lo: lo, hi: min(lo+width, q.Len())}
+		own := q.Range(d.lo, d.hi)
+		if d.lo > 0 {
+			d.below = ring.NewExtender(own, q.Range(0, d.lo))
+		}
+		if d.hi < q.Len() {
+			d.above = ring.NewExtender(own, q.Range(d.hi, q.Len()))
+		}
+		all = append(all, d)
+	}
+	return all
+}
+
+// GadgetDigits is the number of digits of a switching key.
+func (s *Scheme) GadgetDigits() int { return len(s.gadget) }
+
+// DigitPrimes returns the range [lo, hi) of primes on which the gadget factor g_j is 1; it is 0 on the others.
+func (s *Scheme) DigitPrimes(j int) (lo, hi int) { return s.gadget[j].lo, s.gadget[j].hi }
+
+// AddGadget adds g_j·x to dst.
+func (s *Scheme) AddGadget(dst, x ring.NTT, j int) {
+	lo, hi := s.DigitPrimes(j)
+	s.Q.Range(lo, hi).AddNTT(ring.NTT{C: dst.C[lo:hi]}, ring.NTT{C: dst.C[lo:hi]}, ring.NTT{C: x.C[lo:hi]})
+}
+
+// decompose sets dst to digit j of x, extended to all of Q.
+func (d *digit) decompose(dst, x ring.Poly) {
+	for l := d.lo; l < d.hi; l++ {
+		copy(dst.C[l], x.C[l])
+	}
+	own := ring.Poly{C: x.C[d.lo:d.hi]}
+	if d.below != nil {
+		d.below.Extend(ring.Poly{C: dst.C[:d.lo]}, own)
+	}
+	if d.above != nil {
+		d.above.Extend(ring.Poly{C: dst.C[d.hi:]}, own)
+	}
+}
+
+// accumulator collects sums of key switches in evaluation form, with the buffers that they need.
+type accumulator struct {
+	s        *Scheme
+	c0, c1   ring.NTT
+	digit    ring.Poly
+	digitNTT ring.NTT
+}
+
+// accumulator returns one with sums of 0. Give it back with done.
+func (s *Scheme) accumulator() *accumulator {
+	if a, ok := s.accumulators.Get().(*accumulator); ok {
+		a.c0.Zero()
+		a.c1.Zero()
+		return a
+	}
+	return &accumulator{s: s, c0: s.Q.NewNTT(), c1: s.Q.NewNTT(), digit: s.Q.NewPoly(), digitNTT: s.Q.NewNTT()}
+}
+
+func (a *accumulator) done() { a.s.accumulators.Put(a) }
+
+// add adds x [.] key: a pair (c0, c1) with c0 + c1·s = x·s' + small, x in coefficient form.
+func (a *accumulator) add(x ring.Poly, key *SwitchKey) {
+	for j := range a.s.gadget {
+		a.s.gadget[j].decompose(a.digit, x)
+		a.s.Q.Forward(a.digitNTT, a.digit)
+		a.s.Q.MulAddNTT(a.c0, a.digitNTT, key.K0[j])
+		a.s.Q.MulAddNTT(a.c1, a.digitNTT, key.K1[j])
+	}
+}
+
+// mulP sets x = P·x = X^D·x - b·x modulo the primes of Q.
+func (s *Scheme) mulP(x ring.Poly) {
+	d := s.Slots()
+	for l, q := range s.Set.Q {
+		mulPLimb(x.C[l], d, s.bModFull[l], q)
+	}
+}
+
+// mulPLimb sets x_k = x_{k-D} - b·x_k mod q in place, by walking each residue class mod D downwards.
+func mulPLimb(x []uint64, d int, b, q uint64) {
+	n := len(x)
+	shoup, _ := bits.Div64(b, 0, q)
+	for j := range d {
+		last := x[n-d+j]
+		for k := n - d + j; k >= 0; k -= d {
+			v := x[k]
+			quo, _ := bits.Mul64(v, shoup)
+			t := v*b - quo*q // below 2q
+			if t >= q {
+				t -= q
+			}
+			var prev uint64
+			if k >= d {
+				prev = x[k-d]
+			} else if last != 0 {
+				prev = q - last
+			}
+			if prev < t {
+				prev += q
+			}
+			x[k] = prev - t
+		}
+	}
+}
+
+// validDim reports whether d is a power of two that divides the number of slots.
+func (s *Scheme) validDim(d int) bool {
+	return d > 0 && d&(d-1) == 0 && d <= s.Slots()
+}

@@ -1,0 +1,101 @@
+package gbfv
+
+import (
+	"fmt"
+
+	"github.com/lodge-mpc/lodge/engine/field"
+)
+
+// Order is how a block of a matrix is spread over d vectors (MatriGear, section 4, with indices mod d).
+type Order uint8
+
+const (
+	// Diagonal is iota: vector i holds a_{j,j+i} at place j. Left factors and products have it.
+	Diagonal Order = iota + 1
+	// Shifted is iota-tilde: vector i holds b_{j-i,j} at place j. Right factors have it.
+	Shifted
+)
+
+// Layout places batches of equally large matrices in the slots of ciphertexts. A matrix of Rows x Cols is cut into
+// blocks of Dim x Dim, the last ones padded; a block takes Dim vectors of Slots places; place j of matrix t of
+// the batch is slot j·Batch+t, so that rotation i of dimension Dim rotates every matrix by i. Vectors are
+// ordered by block row, block column, and index within the block.
+type Layout struct {
+	Order      Order
+	Rows, Cols int
+	Dim        int // d, a power of two, at most Slots
+	Slots      int // D
+}
+
+// Layout returns the layout of rows x cols matrices in blocks of dim x dim.
+func (s *Scheme) Layout(order Order, rows, cols, dim int) (Layout, error) {
+	if !s.validDim(dim) || rows < 1 || cols < 1 {
+		return Layout{}, fmt.Errorf("gbfv: no layout of %d x %d matrices in blocks of %d and %d slots", rows, cols, dim, s.Slots())
+	}
+	return Layout{Order: order, Rows: rows, Cols: cols, Dim: dim, Slots: s.Slots()}, nil
+}
+
+// Batch is the number of matrices that are laid out side by side, Slots/Dim.
+func (l Layout) Batch() int { return l.Slots / l.Dim }
+
+// BlockRows and BlockCols count the blocks of a matrix.
+func (l Layout) BlockRows() int { return (l.Rows + l.Dim - 1) / l.Dim }
+
+// BlockCols counts the blocks in a row of blocks.
+func (l Layout) BlockCols() int { return (l.Cols + l.Dim - 1) / l.Dim }
+
+// Vectors is the number of vectors, and of ciphertexts, that hold a batch.
+func (l Layout) Vectors() int { return l.BlockRows() * l.BlockCols() * l.Dim }
+
+// Place returns the vector and the slot of entry (row, col) of matrix t. Entries of the padding, up to whole blocks,
+// have places too.
+func (l Layout) Place(t, row, col int) (vector, slot int) {
+	d := l.Dim
+	block := row/d*l.BlockCols() + col/d
+	r, c := row%d, col%d
+	i, j := (c-r+d)%d, r
+	if l.Order == Shifted {
+		j = c
+	}
+	return block*d + i, j*l.Batch() + t
+}
+
+// Entry is the inverse of Place. Entries with row >= Rows or col >= Cols are padding.
+func (l Layout) Entry(vector, slot int) (t, row, col int) {
+	d := l.Dim
+	block, i := vector/d, vector%d
+	j, t := slot/l.Batch(), slot%l.Batch()
+	r, c := j, (j+i)%d
+	if l.Order == Shifted {
+		r, c = (j-i+d)%d, j
+	}
+	return t, block/l.BlockCols()*d + r, block%l.BlockCols()*d + c
+}
+
+// NewVectors returns Vectors zero vectors of Slots places.
+func (l Layout) NewVectors(f *field.Field) []field.Vec {
+	v := make([]field.Vec, l.Vectors())
+	for i := range v {
+		v[i] = f.NewVec(l.Slots)
+	}
+	return v
+}
+
+// Encode writes matrix t, row-major, to its places in the vectors.
+func (l Layout) Encode(vectors []field.Vec, t int, matrix field.Vec) {
+	l.walk(t, func(k, vector, slot int) { copy(vectors[vector].At(slot), matrix.At(k)) })
+}
+
+// Decode reads matrix t, row-major, from its places in the vectors.
+func (l Layout) Decode(matrix field.Vec, t int, vectors []field.Vec) {
+	l.walk(t, func(k, vector, slot int) { copy(matrix.At(k), vectors[vector].At(slot)) })
+}
+
+func (l Layout) walk(t int, visit func(k, vector, slot int)) {
+	for row := range l.Rows {
+		for col := range l.Cols {
+			vector, slot := l.Place(t, row, col)
+			visit(row*l.Cols+col, vector, slot)
+		}
+	}
+}

@@ -1,0 +1,274 @@
+package gbfv
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/lodge-mpc/lodge/engine/kernel"
+	"github.com/lodge-mpc/lodge/engine/parallel"
+	"github.com/lodge-mpc/lodge/engine/ring"
+)
+
+// Grid is a matrix of blocks, each of Dim ciphertexts as in a Layout: block (i, j) is
+// C[(i·Cols+j)·Dim : (i·Cols+j+1)·Dim].
+type Grid struct {
+	Rows, Cols, Dim int
+	C               []*Ciphertext
+}
+
+// Block returns the ciphertexts of block (i, j).
+func (g Grid) Block(i, j int) []*Ciphertext {
+	at := (i*g.Cols + j) * g.Dim
+	return g.C[at : at+g.Dim]
+}
+
+// MatMul multiplies grids of encrypted blocks: a in Diagonal order, b in Shifted order, the product in Diagonal order.
+// It is MatriGear, Algorithm 1, for each block of the product, with the sum over inner blocks taken before the
+// division and the key switches, so that any shape needs the d-1 rotation keys of its blocks and one
+// relinearisation key. The result does not depend on the number of workers. Beside its arguments and result it
+// holds about 4.5 blocks of polynomials on Full (one block is Dim polynomials), and three polynomials per worker.
+func (e *Evaluator) MatMul(ctx context.Context, a, b Grid, workers int) (Grid, error) {
+	s := e.Scheme
+	if a.Dim != b.Dim || a.Cols != b.Rows || !s.validDim(a.Dim) ||
+		len(a.C) != a.Rows*a.Cols*a.Dim || len(b.C) != b.Rows*b.Cols*b.Dim || len(a.C)*len(b.C) == 0 {
+		return Grid{}, fmt.Errorf("gbfv: %d x %d blocks of %d times %d x %d blocks of %d do not form a product",
+			a.Rows, a.Cols, a.Dim, b.Rows, b.Cols, b.Dim)
+	}
+	m := newMatMul(e, a.Dim, max(1, workers))
+	out := Grid{Rows: a.Rows, Cols: b.Cols, Dim: a.Dim}
+	for i := range a.Rows {
+		for j := range b.Cols {
+			left, right := make([][]*Ciphertext, a.Cols), make([][]*Ciphertext, a.Cols)
+			for k := range a.Cols {
+				left[k], right[k] = a.Block(i, k), b.Block(k, j)
+			}
+			block, err := m.block(ctx, left, right)
+			if err != nil {
+				return Grid{}, err
+			}
+			out.C = append(out.C, block...)
+		}
+	}
+	return out, nil
+}
+
+// matMul computes blocks of products. Write phi for X -> X^g, g = Galois(N, 1, d). Output i needs, before division
+// and key switching, the sums over k of a_{k,x}·phi^i(b_{i-k,y}) for x, y in {0, 1}, which belong to
+// 1, s, phi^i(s) and s·phi^i(s) for (x, y) = (0, 0), (1, 0), (0, 1), (1, 1).
+//
+// In evaluation form phi permutes slots in orbits s_0..s_{d-1}: phi(v)[s_j] = v[s_{j+1}]. On one orbit and modulo
+// one prime put A[j][j+k] = a_k[s_j] and B[r][c] = b_{c-r}[s_c], indices mod d. Then output i at s_j
+// is (A·B)[j][j+i]. So a block is N/d products of d x d by d x 2d matrices per prime and x.
+//
+// Memory is bounded by working on one x at a time, and for it on one prime at a time.
+type matMul struct {
+	*Evaluator
+	d       int
+	workers int
+	orbits  *ring.Orbits
+
+	single  []*ring.Basis    // one basis per prime of Full
+	qToOne  []*ring.Extender // from Q to each prime of Aux
+	auxTo   []*ring.Extender // from Aux to each prime of Q
+	leftAux []ring.Poly      // round(Q'/q·a_{k,x}) on Aux, for one inner block
+	full    [2][]ring.Poly   // sums for y = 0, 1 on Full, d each
+	tile    [3][]uint64      // a_x, b_0, b_1 modulo one prime in evaluation form, d polynomials each
+}
+
+func newMatMul(e *Evaluator, d, workers int) *matMul {
+	s := e.Scheme
+	m := &matMul{Evaluator: e, d: d, workers: workers, orbits: ring.NewOrbits(s.Q, Galois(s.N(), 1, d), d)}
+	l := s.Q.Len()
+	for i := range s.Full.Len() {
+		one := s.Full.Range(i, i+1)
+		m.single = append(m.single, one)
+		if i < l {
+			m.auxTo = append(m.auxTo, ring.NewExtender(s.Aux, one))
+		} else {
+			m.qToOne = append(m.qToOne, ring.NewExtender(s.Q, one))
+		}
+	}
+	for range d {
+		m.leftAux = append(m.leftAux, s.Aux.NewPoly())
+		for y := range m.full {
+			m.full[y] = append(m.full[y], s.Full.NewPoly())
+		}
+	}
+	for i := range m.tile {
+		m.tile[i] = make([]uint64, d*s.N())
+	}
+	return m
+}
+
+// block returns the sum over k of left[k]·right[k].
+func (m *matMul) block(ctx context.Context, left, right [][]*Ciphertext) ([]*Ciphertext, error) {
+	s := m.Scheme
+	out := make([]*Ciphertext, m.d)
+	var byRotated [2][]ring.Poly // terms of phi^i(s) and s·phi^i(s)
+	for x := range 2 {
+		if err := m.tensor(ctx, left, right, x); err != nil {
+			return nil, err
+		}
+		byRotated[x] = make([]ring.Poly, m.d)
+		err := parallel.Try(ctx, m.workers, m.d, func(i int) error {
+			for y := range 2 {
+				p := m.full[y][i]
+				t := ring.NTT{C: p.C}
+				s.Full.Inverse(p, t)
+				low, high := s.split(p)
+				r := s.Q.NewPoly()
+				s.fromAux.DivRound(r, low, high)
+				s.mulP(r)
+				switch {
+				case y == 1:
+					byRotated[x][i] = r
+				case x == 0:
+					out[i] = &Ciphertext{C0: r}
+				default:
+					out[i].C1 = r
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	err := parallel.Try(ctx, m.workers, m.d, func(i int) error {
+		return m.switchKeys(out[i], byRotated[0][i], byRotated[1][i], i)
+	})
+	return out, err
+}
+
+// switchKeys adds to ct the terms rotated of phi^i(s) and product of s·phi^i(s) (Algorithm 1, lines 8 to 11): with
+// u = rotated [.] rtk_i, v = product [.] rtk_i and w = v1 [.] rlk it adds (u0 + w0, u1 + v0 + w1).
+func (m *matMul) switchKeys(ct *Ciphertext, rotated, product ring.Poly, i int) error {
+	s := m.Scheme
+	acc := s.accumulator()
+	defer acc.done()
+	if i == 0 {
+		s.Q.Add(ct.C1, ct.C1, rotated)
+	} else {
+		key, err := m.Keys.Rotation(i, m.d)
+		if err != nil {
+			return err
+		}
+		v := s.accumulator()
+		defer v.done()
+		v.add(product, key)
+		s.Q.Inverse(v.digit, v.c0)
+		s.Q.Add(ct.C1, ct.C1, v.digit)
+		s.Q.Inverse(product, v.c1)
+		acc.add(rotated, key)
+	}
+	acc.add(product, m.Keys.Relin())
+	acc.addTo(ct)
+	return nil
+}
+
+// tensor sets full[y][i] to the sum over inner blocks and k of a_{k,x}·phi^i(b_{i-k,y}), in evaluation form.
+func (m *matMul) tensor(ctx context.Context, left, right [][]*Ciphertext, x int) error {
+	for k := range left {
+		if err := m.scaleLeft(ctx, left[k], x); err != nil {
+			return err
+		}
+		for l := range m.single {
+			if err := m.fillTile(ctx, left[k], right[k], x, l); err != nil {
+				return err
+			}
+			if err := m.multiplyOrbits(ctx, l, k > 0); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// part returns c0 or c1.
+func (c *Ciphertext) part(x int) ring.Poly {
+	if x == 0 {
+		return c.C0
+	}
+	return c.C1
+}
+
+// scaleLeft sets leftAux to the scaled left operands.
+func (m *matMul) scaleLeft(ctx context.Context, left []*Ciphertext, x int) error {
+	return parallel.Try(ctx, m.workers, m.d, func(k int) error {
+		m.scaleToAux(m.leftAux[k], left[k].part(x), m.Q.NewPoly())
+		return nil
+	})
+}
+
+// fillTile sets tile to the operands modulo prime l of Full, in evaluation form.
+func (m *matMul) fillTile(ctx context.Context, left, right []*Ciphertext, x, l int) error {
+	n, own := m.N(), m.Q.Len()
+	return parallel.Try(ctx, m.workers, 3*m.d, func(i int) error {
+		which, k := i/m.d, i%m.d
+		at := m.tile[which][k*n : (k+1)*n]
+		dst := ring.Poly{C: [][]uint64{at}}
+		switch {
+		case which == 0 && l < own:
+			m.auxTo[l].Extend(dst, m.leftAux[k])
+		case which == 0:
+			copy(at, m.leftAux[k].C[l-own])
+		case l < own:
+			copy(at, right[k].part(which - 1).C[l])
+		default:
+			m.qToOne[l-own].Extend(dst, right[k].part(which-1))
+		}
+		m.single[l].Forward(ring.NTT{C: dst.C}, dst)
+		return nil
+	})
+}
+
+// multiplyOrbits sets limb l of full, or adds to it, from the tile.
+func (m *matMul) multiplyOrbits(ctx context.Context, l int, add bool) error {
+	d, q := m.d, m.Full.Primes()[l]
+	count := m.N() / d
+	chunks := min(count, 4*m.workers)
+	return parallel.Try(ctx, m.workers, chunks, func(chunk int) error {
+		a, b, c := make([]uint64, d*d), make([]uint64, 2*d*d), make([]uint64, 2*d*d)
+		for orbit := chunk * count / chunks; orbit < (chunk+1)*count/chunks; orbit++ {
+			m.gather(a, b, orbit)
+			kernel.MatMul(c, a, b, d, d, 2*d, q)
+			m.scatter(c, orbit, l, q, add)
+		}
+		return ctx.Err()
+	})
+}
+
+// gather fills a, d x d, and b, d x 2d, for one orbit.
+func (m *matMul) gather(a, b []uint64, orbit int) {
+	d, n, mask := m.d, m.N(), m.d-1
+	for j := range d {
+		slot := m.orbits.Index(orbit, j)
+		for k := range d {
+			v := k*n + slot
+			a[j*d+(j+k)&mask] = m.tile[0][v]
+			row := (j - k) & mask * 2 * d
+			b[row+j] = m.tile[1][v]
+			b[row+d+j] = m.tile[2][v]
+		}
+	}
+}
+
+// scatter writes or adds c, d x 2d, for one orbit to limb l of full.
+func (m *matMul) scatter(c []uint64, orbit, l int, q uint64, add bool) {
+	d, mask := m.d, m.d-1
+	for j := range d {
+		slot := m.orbits.Index(orbit, j)
+		for i := range d {
+			for y := range 2 {
+				v := c[j*2*d+y*d+(j+i)&mask]
+				dst := &m.full[y][i].C[l][slot]
+				if add {
+					if v += *dst; v >= q {
+						v -= q
+					}
+				}
+				*dst = v
+			}
+		}
+	}
+}
