@@ -1,0 +1,146 @@
+// Package gbfvtest makes generalized BFV keys in one process, for tests only: the caller holds every party's
+// secret. Real keys come from distributed key generation.
+package gbfvtest
+
+import (
+	"github.com/lodge-mpc/lodge/engine/field"
+	"github.com/lodge-mpc/lodge/engine/gbfv"
+	"github.com/lodge-mpc/lodge/engine/intpoly"
+	"github.com/lodge-mpc/lodge/engine/params"
+	"github.com/lodge-mpc/lodge/engine/ring"
+	"github.com/lodge-mpc/lodge/engine/sample"
+)
+
+// Key is a joint key whose secret is the sum of the parties' shares.
+type Key struct {
+	Shares []ring.NTT
+	Secret ring.NTT // the sum of Shares
+	Public *gbfv.PublicKey
+	Eval   gbfv.Keys
+
+	scheme *gbfv.Scheme
+	source *sample.Source
+}
+
+// New makes the joint key of n parties with rotation keys for dimension dim (1 for none), as each party would: errors
+// and secrets are sums of n of the set's distributions. The seed has at least 32 bytes.
+func New(s *gbfv.Scheme, n, dim int, seed []byte) *Key {
+	k := &Key{scheme: s, source: sample.NewSource(seed), Secret: s.Q.NewNTT()}
+	for party := range n {
+		share := k.small("secret", s.Set.Secret, s.Set.SecretWidth, uint64(party))
+		k.Shares = append(k.Shares, share)
+		s.Q.AddNTT(k.Secret, k.Secret, share)
+	}
+	zero := s.Q.NewNTT()
+	pk := k.switchKey(zero, "public", 0)
+	k.Public = &gbfv.PublicKey{P0: pk.K0[0], P1: pk.K1[0]}
+
+	square := s.Q.NewNTT()
+	s.Q.MulNTT(square, k.Secret, k.Secret)
+	table := &gbfv.KeyTable{
+		N: s.N(), RelinKey: k.switchKey(square, "relin", 0), K0: map[int][]ring.NTT{},
+		Uniform: func(g int) []ring.NTT { return k.uniform("rotation", uint64(g)) },
+	}
+	for i := 1; i < dim; i++ {
+		g := gbfv.Galois(s.N(), i, dim)
+		rotated := s.Q.NewNTT()
+		s.Q.AutomorphismNTT(rotated, k.Secret, g)
+		table.K0[g] = k.switchKey(rotated, "rotation", uint64(g)).K0
+	}
+	k.Eval = table
+	return k
+}
+
+// small samples a polynomial from a distribution.
+func (k *Key) small(label string, dist params.Dist, width float64, index ...uint64) ring.NTT {
+	s := k.scheme
+	v := make([]int64, s.N())
+	stream := k.source.Stream(label, index...)
+	if dist == params.Ternary {
+		sample.Ternary(v, stream)
+	} else {
+		gaussian(width).Sample(v, stream)
+	}
+	return k.lift(v)
+}
+
+func (k *Key) lift(v []int64) ring.NTT {
+	s := k.scheme
+	ip, p, out := intpoly.New(s.N(), 1), s.Q.NewPoly(), s.Q.NewNTT()
+	intpoly.FromInt64(ip, v)
+	s.Q.FromInt(p, ip)
+	s.Q.Forward(out, p)
+	return out
+}
+
+func gaussian(width float64) *sample.Gaussian {
+	g, err := sample.NewGaussian(width)
+	if err != nil {
+		panic(err)
+	}
+	return g
+}
+
+// uniform expands the halves K1 of one switching key.
+func (k *Key) uniform(label string, index uint64) []ring.NTT {
+	s := k.scheme
+	all := make([]ring.NTT, s.GadgetDigits())
+	for j := range all {
+		all[j] = s.Q.NewNTT()
+		sample.Expand(all[j].C, s.Q.Primes(), []byte("gbfvtest uniform halves, 32 byte"), label, index, uint64(j))
+	}
+	return all
+}
+
+// switchKey makes a switching key from target to the secret.
+func (k *Key) switchKey(target ring.NTT, label string, index uint64) *gbfv.SwitchKey {
+	s := k.scheme
+	key := &gbfv.SwitchKey{K1: k.uniform(label, index)}
+	for j, a := range key.K1 {
+		k0, t := s.Q.NewNTT(), s.Q.NewNTT()
+		s.Q.MulNTT(t, a, k.Secret)
+		for party := range k.Shares {
+			e := k.small("error "+label, params.Gaussian, s.Set.ErrorWidth, index, uint64(j), uint64(party))
+			s.Q.AddNTT(k0, k0, e)
+		}
+		s.Q.SubNTT(k0, k0, t)
+		s.AddGadget(k0, target, j)
+		key.K0 = append(key.K0, k0)
+	}
+	return key
+}
+
+// Encrypt encrypts slots honestly under the joint key; index separates ciphertexts.
+func (k *Key) Encrypt(slots field.Vec, index uint64) *gbfv.Ciphertext {
+	s := k.scheme
+	coeffs := s.Field.NewVec(s.Slots())
+	s.Pack.Pack(coeffs, slots)
+	mu := intpoly.New(s.N(), s.Pack.DigitWords())
+	s.Pack.Digits(mu, coeffs)
+	var r [3]intpoly.Poly
+	v := make([]int64, s.N())
+	for i := range r {
+		r[i] = intpoly.New(s.N(), 1)
+		gaussian(s.Set.ErrorWidth).Sample(v, k.source.Stream("encryption", index, uint64(i)))
+		intpoly.FromInt64(r[i], v)
+	}
+	ct := s.NewCiphertext()
+	s.EncryptWith(ct, k.Public, mu, r)
+	return ct
+}
+
+// Decrypt returns the slots of a ciphertext on basis Q.
+func (k *Key) Decrypt(ct *gbfv.Ciphertext) field.Vec {
+	slots := k.scheme.Field.NewVec(k.scheme.Slots())
+	k.scheme.Decrypt(slots, ct, k.Secret)
+	return slots
+}
+
+// Random returns uniform slots; index separates vectors.
+func (k *Key) Random(index uint64) field.Vec {
+	v := k.scheme.Field.NewVec(k.scheme.Slots())
+	if err := k.scheme.Field.Random(v, k.source.Stream("slots", index)); err != nil {
+		panic(err)
+	}
+	return v
+}
