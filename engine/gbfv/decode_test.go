@@ -1,0 +1,182 @@
+package gbfv_test
+
+import (
+	"math/big"
+	"testing"
+
+	"github.com/lodge-mpc/lodge/engine/field"
+	"github.com/lodge-mpc/lodge/engine/gbfv"
+	"github.com/lodge-mpc/lodge/engine/gbfv/gbfvtest"
+	"github.com/lodge-mpc/lodge/engine/intpoly"
+	"github.com/lodge-mpc/lodge/engine/params"
+	"github.com/lodge-mpc/lodge/engine/ring"
+	"github.com/lodge-mpc/lodge/engine/sample"
+)
+
+// edgeVectors returns coefficients that are random, and ones around multiples of p/b where digits carry.
+func edgeVectors(t *testing.T, s *gbfv.Scheme) []field.Vec {
+	f := s.Field
+	random, edges := f.NewVec(s.Slots()), f.NewVec(s.Slots())
+	if err := f.Random(random, sample.NewSource(seed).Stream("edges")); err != nil {
+		t.Fatal(err)
+	}
+	half := new(big.Int).Rsh(f.Modulus(), 1)
+	values := []*big.Int{
+		big.NewInt(0), big.NewInt(1), big.NewInt(-1), half, new(big.Int).Add(half, big.NewInt(1)),
+		s.Spec.B, new(big.Int).Rsh(s.Spec.B, 1), new(big.Int).Neg(s.Spec.B),
+	}
+	for i := range edges.Len() {
+		f.SetBig(edges.At(i), values[i%len(values)])
+	}
+	return []field.Vec{random, edges, f.NewVec(s.Slots())}
+}
+
+// TestScalePlainAgainstBig compares with round(q'·(c_j·b^-(i+1) mod p)/p) mod q', the fractions of mu/P. Where the
+// fraction is next to a half either neighbour will do: the error is at most 1/2 + 2^-64.
+func TestScalePlainAgainstBig(t *testing.T) {
+	eachTiny(t, func(t *testing.T, s *gbfv.Scheme) {
+		p, d := s.Field.Modulus(), s.Slots()
+		inverse := new(big.Int).ModInverse(s.Spec.B, p)
+		for _, coeffs := range edgeVectors(t, s) {
+			for k := 1; k <= s.Q.Len(); k++ {
+				b := s.Prefix(k)
+				q := b.Modulus()
+				dst := b.NewPoly()
+				s.ScalePlain(dst, coeffs, k)
+				got := b.ToBig(dst)
+				// 2^65·|got - q·v/p| <= 2^64 + 1, over p and modulo q
+				limit := new(big.Int).Lsh(p, 64)
+				limit.Add(limit, p)
+				qp := new(big.Int).Mul(q, p)
+				for j := range d {
+					v := s.Field.Big(coeffs.At(j))
+					for i := range s.Spec.M {
+						v.Mul(v, inverse).Mod(v, p)
+						w := new(big.Int).Mul(v, q)
+						w.Sub(w, new(big.Int).Mul(got[i*d+j], p)).Mod(w, qp)
+						if r := new(big.Int).Sub(qp, w); r.Cmp(w) < 0 {
+							w = r
+						}
+						if w.Lsh(w, 65).Cmp(limit) > 0 {
+							t.Fatalf("k=%d: coefficient (%d, %d) is wrong", k, i, j)
+						}
+					}
+				}
+			}
+		}
+	})
+}
+
+// bigDecode is round(P/q'·x) mod P, computed with big integers.
+func bigDecode(s *gbfv.Scheme, x ring.Poly, k int) field.Vec {
+	b := s.Prefix(k)
+	q, n, d := b.Modulus(), s.N(), s.Slots()
+	lifted := b.ToBig(x)
+	coeffs := s.Field.NewVec(d)
+	for j := range d {
+		sum := new(big.Int)
+		for i := s.Spec.M - 1; i >= 0; i-- {
+			at := i*d + j
+			y := new(big.Int).Mul(s.Spec.B, lifted[at])
+			y.Neg(y)
+			if at >= d {
+				y.Add(y, lifted[at-d])
+			} else {
+				y.Sub(y, lifted[at-d+n])
+			}
+			y.Lsh(y, 1).Add(y, q).Div(y, new(big.Int).Lsh(q, 1)) // floor
+			sum.Mul(sum, s.Spec.B).Add(sum, y)
+		}
+		s.Field.SetBig(coeffs.At(j), sum)
+	}
+	return coeffs
+}
+
+func TestDecodeAgainstBig(t *testing.T) {
+	eachTiny(t, func(t *testing.T, s *gbfv.Scheme) {
+		source := sample.NewSource(seed)
+		for k := 1; k <= s.Q.Len(); k++ {
+			b := s.Prefix(k)
+			x, y := b.NewPoly(), b.NewPoly()
+			for l, q := range b.Primes() {
+				sample.Uniform(x.C[l], q, source.Stream("uniform", uint64(k), uint64(l)))
+			}
+			// y: next to the places where rounding changes. x_k = (2m+1)·q'/(2b) for integers m, rounded.
+			values := make([]*big.Int, s.N())
+			for i := range values {
+				v := new(big.Int).Mul(b.Modulus(), big.NewInt(int64(2*i+1)))
+				values[i] = v.Div(v, new(big.Int).Lsh(s.Spec.B, 1))
+				if i < s.N()-s.Slots() && i%2 == 0 { // so that x_{k-D} is 0 at times
+					values[i].SetInt64(0)
+				}
+			}
+			b.FromBig(y, values)
+			for _, v := range []ring.Poly{x, y, b.NewPoly()} {
+				got := s.Field.NewVec(s.Slots())
+				s.Decode(got, v, k)
+				wantSlots(t, s.Field, "decoded", got, bigDecode(s, v, k))
+			}
+		}
+	})
+}
+
+// TestDistributedDecryption runs the arithmetic of distributed decryption with the largest flooding and injected
+// phase errors at their bound, for signs that add up worst.
+func TestDistributedDecryption(t *testing.T) {
+	for _, tc := range []struct{ set, field string }{
+		{"insecure-6", "p128"}, {"insecure-8", "p1024"}, {"insecure-8-64", "p512"}, {"insecure-8-16", "p64"},
+	} {
+		t.Run(tc.set+"/"+tc.field, func(t *testing.T) {
+			s := newScheme(t, tc.set, tc.field)
+			inst, err := params.Resolve(s.Set, tc.field, params.Use{Parties: 2, Dim: 1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			k, f, primes := gbfvtest.New(s, 2, 1, seed), s.Field, inst.DDecPrimes
+			b := s.Prefix(primes)
+			message := k.Random(0)
+			ct := s.SwitchModulus(k.Encrypt(message, 0), primes)
+			if k.Noise(ct, message).Cmp(inst.PhaseBound) > 0 {
+				t.Errorf("noise %v exceeds the bound %v", k.Noise(ct, message), inst.PhaseBound)
+			}
+			// An ideal phase with an error of +-PhaseBound in place of the fresh one.
+			x, phase := b.NewPoly(), b.NewPoly()
+			coeffs := f.NewVec(s.Slots())
+			s.Pack.Pack(coeffs, message)
+			s.ScalePlain(phase, coeffs, primes)
+			extreme := intpoly.New(s.N(), 4)
+			fill := func(bound *big.Int) {
+				for i := range s.N() {
+					v := new(big.Int).Set(bound)
+					if (i/s.Slots())%2 == 1 {
+						v.Neg(v)
+					}
+					extreme.SetBig(i, v)
+				}
+			}
+			fill(inst.PhaseBound)
+			b.FromInt(x, extreme)
+			b.Add(phase, phase, x)
+			s.Phase(x, ct, k.Secret, primes)
+			b.Sub(phase, phase, x)
+			b.Add(ct.C0, ct.C0, phase)
+
+			fill(inst.FloodBound)
+			sum := ct.C0.Clone()
+			masks := f.NewVec(s.Slots())
+			for party, share := range k.Shares {
+				mask := k.Random(uint64(1 + party))
+				f.AddVec(masks, masks, mask)
+				s.Pack.Pack(coeffs, mask)
+				d := b.NewPoly()
+				s.DecryptionShare(d, ct.C1, share, extreme, coeffs, primes)
+				b.Add(sum, sum, d)
+			}
+			s.Decode(coeffs, sum, primes)
+			got := f.NewVec(s.Slots())
+			s.Pack.Unpack(got, coeffs)
+			f.SubVec(got, got, masks)
+			wantSlots(t, f, "message", got, message)
+		})
+	}
+}
