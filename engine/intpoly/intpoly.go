@@ -20,13 +20,18 @@ type Poly struct {
 // New returns the zero polynomial with n coefficients of w words.
 func New(n, w int) Poly { return Poly{W: w, C: make([]uint64, n*w)} }
 
-// FromInt64 returns a polynomial of one word per coefficient.
-func FromInt64(v []int64) Poly {
-	p := New(len(v), 1)
-	for i, x := range v {
-		p.C[i] = uint64(x)
+// FromInt64 sets dst to v, one value per coefficient, sign-extended.
+func FromInt64(dst Poly, v []int64) {
+	if len(v) != dst.N() {
+		panic(fmt.Sprintf("intpoly: %d values for %d coefficients", len(v), dst.N()))
 	}
-	return p
+	for k, x := range v {
+		c := dst.Coeff(k)
+		c[0] = uint64(x)
+		for i := 1; i < dst.W; i++ {
+			c[i] = uint64(x >> 63)
+		}
+	}
 }
 
 // N returns the number of coefficients.
@@ -71,7 +76,8 @@ func same(ps ...Poly) {
 	}
 }
 
-// AddMonomial sets dst += X^e a for e in [0, 2N). dst is at least as wide as a, whose sign is extended.
+// AddMonomial sets dst += X^e a for e in [0, 2N). dst is at least as wide as a, whose sign is
+// extended, and shares no storage with it.
 func AddMonomial(dst, a Poly, e int) {
 	n := dst.N()
 	if a.N() != n || a.W > dst.W || e < 0 || e >= 2*n {
@@ -108,8 +114,8 @@ func (p Poly) Within(bound *big.Int) bool {
 	if bound.Sign() <= 0 {
 		return false
 	}
-	if bound.BitLen() > 64*p.W-1 {
-		return true
+	if new(big.Int).Sub(bound, big.NewInt(1)).BitLen() > 64*p.W-1 {
+		return true // bound > 2^(64W-1)
 	}
 	limit := make([]uint64, p.W)
 	fill(limit, bound)
@@ -118,7 +124,7 @@ func (p Poly) Within(bound *big.Int) bool {
 		c := p.Coeff(k)
 		sign := uint64(int64(c[p.W-1]) >> 63)
 		clear(magnitude)
-		addSigned(magnitude, c, sign) // -2^(64W-1) gives itself: not below any limit
+		addSigned(magnitude, c, sign) // -2^(64W-1) gives 2^(64W-1), not below any limit
 		if !below(magnitude, limit) {
 			return false
 		}

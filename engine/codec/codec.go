@@ -1,0 +1,239 @@
+// Package codec is the canonical encoding of the engine's values: residues and signed integers packed at
+// their bit length, least significant bit first. A value has one encoding, and decoders accept nothing
+// else: the length is exact, residues are below their modulus, padding is zero. Decoders write to places
+// that the caller has sized, and allocate nothing.
+package codec
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/bits"
+
+	"github.com/lodge-mpc/lodge/engine/intpoly"
+)
+
+// What an encoding can have wrong; errors of this package wrap one of these.
+var (
+	ErrTruncated = errors.New("codec: too short")
+	ErrTrailing  = errors.New("codec: too long")
+	ErrRange     = errors.New("codec: value out of range")
+)
+
+// length demands exactly want bytes.
+func length(have, want int) error {
+	switch {
+	case have < want:
+		return fmt.Errorf("%w: %d bytes, want %d", ErrTruncated, have, want)
+	case have > want:
+		return fmt.Errorf("%w: %d bytes, want %d", ErrTrailing, have, want)
+	}
+	return nil
+}
+
+// width is the number of bits of a residue modulo q.
+func width(q uint64) int { return bits.Len64(q - 1) }
+
+// packed is the number of bytes of n values of so many bits.
+func packed(n, bits int) int { return (n*bits + 7) / 8 }
+
+// PolySize is the size in bytes of a polynomial of n coefficients modulo the primes.
+func PolySize(n int, primes []uint64) int {
+	size := 0
+	for _, q := range primes {
+		size += packed(n, width(q))
+	}
+	return size
+}
+
+// AppendPoly appends the residues c[i] modulo primes[i], prime by prime.
+func AppendPoly(dst []byte, c [][]uint64, primes []uint64) []byte {
+	for i, q := range primes {
+		dst = appendWords(dst, c[i], width(q))
+	}
+	return dst
+}
+
+// DecodePoly sets c[i], residues modulo primes[i], from exactly src.
+func DecodePoly(c [][]uint64, primes []uint64, src []byte) error {
+	size := 0
+	for i, q := range primes {
+		size += packed(len(c[i]), width(q))
+	}
+	if err := length(len(src), size); err != nil {
+		return err
+	}
+	for i, q := range primes {
+		n := packed(len(c[i]), width(q))
+		if !decodeWords(c[i], src[:n], width(q)) {
+			return fmt.Errorf("%w: padding is not zero", ErrRange)
+		}
+		var below uint64 = 1
+		for _, v := range c[i] {
+			_, b := bits.Sub64(v, q, 0)
+			below &= b
+		}
+		if below == 0 {
+			return fmt.Errorf("%w: a residue is not below its prime %d", ErrRange, q)
+		}
+		src = src[n:]
+	}
+	return nil
+}
+
+// appendWords appends the low w bits of each value, 1 <= w <= 64.
+func appendWords(dst []byte, v []uint64, w int) []byte {
+	var acc uint64
+	fill := 0
+	for _, x := range v {
+		acc |= x << fill
+		if fill+w >= 64 {
+			dst = binary.LittleEndian.AppendUint64(dst, acc)
+			acc = x >> (64 - fill) // Go gives 0 for a shift of 64
+			fill += w - 64
+		} else {
+			fill += w
+		}
+	}
+	for ; fill > 0; fill -= 8 {
+		dst = append(dst, byte(acc))
+		acc >>= 8
+	}
+	return dst
+}
+
+// decodeWords reads values of w bits from exactly src and reports whether the padding is zero.
+func decodeWords(v []uint64, src []byte, w int) bool {
+	mask := ^uint64(0) >> (64 - w)
+	var acc uint64 // unread bits
+	fill := 0
+	for i := range v {
+		if fill >= w {
+			v[i] = acc & mask
+			acc >>= w
+			fill -= w
+			continue
+		}
+		var next uint64
+		got := 64
+		if len(src) >= 8 {
+			next = binary.LittleEndian.Uint64(src)
+			src = src[8:]
+		} else {
+			for k, b := range src {
+				next |= uint64(b) << (8 * k)
+			}
+			got = 8 * len(src)
+			src = nil
+		}
+		v[i] = (acc | next<<fill) & mask
+		acc = next >> (w - fill) // 0 when w - fill = 64
+		fill += got - w
+	}
+	return acc == 0 && len(src) == 0
+}
+
+// SignedSize is the size in bytes of n signed integers of so many bits, the sign included.
+func SignedSize(n, width int) int { return packed(n, width) }
+
+// AppendSigned appends the coefficients of p as two's complement integers of width bits. It reports an
+// error that wraps ErrRange when one does not fit; nothing is appended then.
+func AppendSigned(dst []byte, p intpoly.Poly, width int) ([]byte, error) {
+	start := len(dst)
+	var acc uint64
+	fill := 0
+	for k := range p.N() {
+		c := p.Coeff(k)
+		if !fits(c, width) {
+			return dst[:start], fmt.Errorf("%w: a coefficient needs more than %d bits", ErrRange, width)
+		}
+		for i := range wordsFor(width) {
+			w := min(64, width-64*i)
+			x := word(c, i) & (^uint64(0) >> (64 - w))
+			acc |= x << fill
+			if fill+w >= 64 {
+				dst = binary.LittleEndian.AppendUint64(dst, acc)
+				acc = x >> (64 - fill)
+				fill -= 64
+			}
+			fill += w
+		}
+	}
+	for ; fill > 0; fill -= 8 {
+		dst = append(dst, byte(acc))
+		acc >>= 8
+	}
+	return dst, nil
+}
+
+// DecodeSigned sets p, whose coefficients have at least width bits, from exactly src.
+func DecodeSigned(p intpoly.Poly, width int, src []byte) error {
+	if err := length(len(src), SignedSize(p.N(), width)); err != nil {
+		return err
+	}
+	if 64*p.W < width {
+		panic(fmt.Sprintf("codec: %d bits into %d words", width, p.W))
+	}
+	at := 0
+	for k := range p.N() {
+		c := p.Coeff(k)
+		clear(c)
+		for i := range wordsFor(width) {
+			w := min(64, width-64*i)
+			c[i] = bitsAt(src, at, w)
+			at += w
+		}
+		if top := (width - 1) / 64; c[top]>>((width-1)%64)&1 == 1 {
+			if r := width % 64; r != 0 {
+				c[top] |= ^uint64(0) << r
+			}
+			for i := top + 1; i < p.W; i++ {
+				c[i] = ^uint64(0)
+			}
+		}
+	}
+	if at%8 != 0 && src[len(src)-1]>>(at%8) != 0 {
+		return fmt.Errorf("%w: padding is not zero", ErrRange)
+	}
+	return nil
+}
+
+func wordsFor(width int) int { return (width + 63) / 64 }
+
+// word is word i of a sign-extended integer.
+func word(c []uint64, i int) uint64 {
+	if i < len(c) {
+		return c[i]
+	}
+	return uint64(int64(c[len(c)-1]) >> 63)
+}
+
+// fits reports whether a two's complement integer has at most width bits.
+func fits(c []uint64, width int) bool {
+	sign := uint64(int64(c[len(c)-1]) >> 63)
+	var rest uint64
+	for i, x := range c {
+		x ^= sign
+		switch lo := width - 1 - 64*i; {
+		case lo <= 0:
+			rest |= x
+		case lo < 64:
+			rest |= x >> lo
+		}
+	}
+	return rest == 0
+}
+
+// bitsAt reads w <= 64 bits from bit at.
+func bitsAt(src []byte, at, w int) uint64 {
+	var lo, hi uint64
+	from := at / 8
+	for i := 0; i < 8 && from+i < len(src); i++ {
+		lo |= uint64(src[from+i]) << (8 * i)
+	}
+	if from+8 < len(src) {
+		hi = uint64(src[from+8])
+	}
+	shift := at % 8
+	return (lo>>shift | hi<<(64-shift)) & (^uint64(0) >> (64 - w))
+}
