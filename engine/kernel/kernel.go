@@ -4,7 +4,6 @@ package kernel
 
 import (
 	"fmt"
-	"math/big"
 	"math/bits"
 )
 
@@ -22,25 +21,24 @@ func NewModulus(q uint64) (Modulus, error) {
 	if q < 3 || q&1 == 0 || bits.Len64(q) > MaxBits {
 		return Modulus{}, fmt.Errorf("kernel: modulus %d is not an odd number of at most %d bits", q, MaxBits)
 	}
-	m := new(big.Int).Lsh(big.NewInt(1), 128)
-	m.Quo(m, new(big.Int).SetUint64(q))
-	low := new(big.Int).And(m, new(big.Int).SetUint64(^uint64(0))).Uint64()
-	return Modulus{Q: q, hi: m.Rsh(m, 64).Uint64(), lo: low}, nil
+	hi, r := bits.Div64(1, 0, q)
+	lo, _ := bits.Div64(r, 0, q)
+	return Modulus{Q: q, hi: hi, lo: lo}, nil
 }
 
 // Reduce gives (2^64 hi + lo) mod q for any two words.
 func (m *Modulus) Reduce(hi, lo uint64) uint64 {
-	// The quotient estimate is at most 2 too small; only its low word matters as r < 3q < 2^64.
+	// The quotient estimate is at most 1 too small; only its low word matters as r < 2q < 2^64.
 	h1, l1 := bits.Mul64(lo, m.hi)
 	h2, l2 := bits.Mul64(hi, m.lo)
 	h3, _ := bits.Mul64(lo, m.lo)
 	s, c1 := bits.Add64(l1, l2, 0)
 	_, c2 := bits.Add64(s, h3, 0)
 	r := lo - (hi*m.hi+h1+h2+c1+c2)*m.Q
-	return m.once(m.once(r))
+	return m.once(r)
 }
 
-// once gives r - q if r >= q, else r, for r < 2^63.
+// once gives r - q if r >= q, else r, for r < 2q.
 func (m *Modulus) once(r uint64) uint64 {
 	d := r - m.Q
 	return d + m.Q&uint64(int64(d)>>63)
