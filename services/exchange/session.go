@@ -203,7 +203,8 @@ func (s *Session) Traffic() (sent, received int64) {
 
 // Finish waits until every peer has what was sent to it, and ends the session.
 // When a peer does not acknowledge until ctx is done, the session ends all the
-// same, and the error says who.
+// same, and the error says who. When the session has failed it does not end:
+// then call Abort.
 func (s *Session) Finish(ctx context.Context) error {
 	s.mu.Lock()
 	err := s.until(ctx, func() bool {
@@ -228,6 +229,10 @@ func (s *Session) Finish(ctx context.Context) error {
 			}
 		}
 	}
+	if s.failed != nil || s.end != running {
+		s.mu.Unlock()
+		return err
+	}
 	s.close(finished, nil)
 	s.mu.Unlock()
 	s.streams.Wait()
@@ -235,13 +240,18 @@ func (s *Session) Finish(ctx context.Context) error {
 	return err
 }
 
-// Abort ends the session without a result and tells the peers that can be reached.
+// Abort ends the session without a result and tells the peers that can be
+// reached. On a session that has ended it does nothing.
 func (s *Session) Abort(a *AbortedError) {
 	bye := &exchangev1.Abort{Outcome: clip(a.Outcome), Round: clip(a.Round), Check: clip(a.Check), Reason: clip(a.Reason)}
 	if a.Blamed != nil {
 		bye.Blamed = proto.Uint32(uint32(*a.Blamed))
 	}
 	s.mu.Lock()
+	if s.end != running {
+		s.mu.Unlock()
+		return
+	}
 	s.close(aborted, bye)
 	s.mu.Unlock()
 	stop := time.AfterFunc(s.x.cfg.Farewell, s.cancel)
@@ -252,9 +262,6 @@ func (s *Session) Abort(a *AbortedError) {
 
 // close drops all buffers and lets streams end; s.mu is held.
 func (s *Session) close(how ending, bye *exchangev1.Abort) {
-	if s.end != running {
-		return
-	}
 	s.end, s.bye = how, bye
 	for i := range s.in {
 		s.in[i].drop()

@@ -126,8 +126,8 @@ func deliver[R any](ctx context.Context, d *driver, m *round.Machine[R], f *exch
 		return blame(round.CheckDuplicate, "frame of a round that is over")
 	}
 	w, wanted := m.Want(f.From, f.Name)
-	if wanted && int(f.Round) == d.index && w.Broadcast != f.Broadcast {
-		return blame(round.CheckShape, f.Name+" is a broadcast at one end only")
+	if wanted && int(f.Round) == d.index && w.Broadcast && !f.Broadcast {
+		return blame(round.CheckShape, f.Name+" is not signed as the broadcast that it is")
 	}
 	err := m.Deliver(ctx, round.Incoming{
 		Round: int(f.Round) - d.offset, From: f.From, Name: f.Name, Index: f.Index, Last: f.Last(), Payload: f.Data,

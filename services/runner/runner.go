@@ -168,8 +168,9 @@ func (d *driver) farewell(f *Failure) *exchange.AbortedError {
 	return a
 }
 
-// finish waits until the peers have everything. One that does not take it by
-// then has ended or will fail by itself: the result here stands.
+// finish waits until the peers have everything. A peer that says meanwhile that
+// it has failed ends the session here too; of one that says nothing, the result
+// here stands.
 func (d *driver) finish(ctx context.Context) error {
 	if err := context.Cause(ctx); err != nil {
 		return err
@@ -177,6 +178,9 @@ func (d *driver) finish(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, d.o.Limits.Idle+d.o.Limits.Compute)
 	defer cancel()
 	if err := d.o.Session.Finish(ctx); err != nil {
+		if failed := d.o.Session.Failed(); failed != nil {
+			return failed
+		}
 		d.log.Warn("a peer did not take the last messages", "error", err)
 	}
 	return nil
