@@ -15,8 +15,14 @@ import (
 
 var seed = bytes.Repeat([]byte{7}, 32)
 
+// schemes holds those that were made: large fields take a while.
+var schemes = map[string]*gbfv.Scheme{}
+
 func newScheme(t testing.TB, set, name string) *gbfv.Scheme {
 	t.Helper()
+	if s, ok := schemes[set+"/"+name]; ok {
+		return s
+	}
 	p, err := params.Lookup(set)
 	if err != nil {
 		t.Fatal(err)
@@ -29,6 +35,7 @@ func newScheme(t testing.TB, set, name string) *gbfv.Scheme {
 	if err != nil {
 		t.Fatal(err)
 	}
+	schemes[set+"/"+name] = s
 	return s
 }
 
