@@ -1,6 +1,7 @@
 package ring
 
 import (
+	"fmt"
 	"math/big"
 	"math/bits"
 
@@ -10,13 +11,17 @@ import (
 // block is the number of coefficients that an extension treats at a time, to stay in cache.
 const block = 512
 
+// maxTerms is the largest number of primes to extend from: as many products below 2^122 fit in 128 bits.
+const maxTerms = 60
+
 // Extender lifts a polynomial from one basis to another: the residues of its centred coefficients, in
 // (-F/2, F/2] for the modulus F of the basis it comes from. With y_i = x_i (F/f_i)^-1 mod f_i,
 //
 //	x = sum_i y_i F/f_i - v F,   v = floor(sum_i y_i/f_i + 1/2).
 //
-// v is computed from 64-bit approximations of y_i/f_i that are below by less than 3·2^-64 each: for x within
-// 3·len·2^-64·F below F/2 the lift may be x-F or x. Which one is fixed by integers alone.
+// v is computed from 64-bit approximations of y_i/f_i that are below by less than 3·2^-64 each, so it may be 1 too
+// small for a centred x in (-F/2, -F/2 + 3·len·2^-64·F), whose lift is then x+F, just above F/2. Which one it is
+// is fixed by integers alone. There is no such x for a single prime.
 type Extender struct {
 	from, to *Basis
 	inverse  []uint64   // (F/f_i)^-1 mod f_i
@@ -26,8 +31,11 @@ type Extender struct {
 	negF     []uint64   // -F mod t_j
 }
 
-// NewExtender prepares the lift; the bases may share primes.
+// NewExtender prepares the lift, from at most 60 primes; the bases may share primes.
 func NewExtender(from, to *Basis) *Extender {
+	if from.Len() > maxTerms {
+		panic(fmt.Sprintf("ring: extension from %d primes, more than %d", from.Len(), maxTerms))
+	}
 	e := &Extender{from: from, to: to}
 	f := from.Modulus()
 	rest := make([]*big.Int, from.Len())

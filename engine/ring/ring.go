@@ -227,7 +227,7 @@ func (b *Basis) AddMonomial(dst, x Poly, e int) {
 
 // MulMonomial sets dst = X^e x for e in [0, 2N). dst must not be x.
 func (b *Basis) MulMonomial(dst, x Poly, e int) {
-	dst.Zero()
+	zeroTable(dst.C[:len(b.limbs)])
 	b.AddMonomial(dst, x, e)
 }
 
