@@ -41,17 +41,20 @@ func NewBasis(logN int, primes []uint64) (*Basis, error) {
 	if logN < 4 || logN > 17 || len(primes) == 0 {
 		return nil, fmt.Errorf("ring: degree 2^%d with %d primes", logN, len(primes))
 	}
-	r, err := lattigo.NewRing(1<<logN, primes)
-	if err != nil {
-		return nil, fmt.Errorf("ring: %w", err)
-	}
 	b := &Basis{n: 1 << logN}
-	for i, q := range primes {
+	for _, q := range primes {
 		m, err := kernel.NewModulus(q)
 		if err != nil {
 			return nil, fmt.Errorf("ring: %w", err)
 		}
-		b.limbs = append(b.limbs, &limb{m, r.SubRings[i]})
+		b.limbs = append(b.limbs, &limb{Modulus: m})
+	}
+	r, err := lattigo.NewRing(b.n, primes) // refuses what is not prime, distinct and 1 mod 2N
+	if err != nil {
+		return nil, fmt.Errorf("ring: %w", err)
+	}
+	for i, l := range b.limbs {
+		l.sub = r.SubRings[i]
 	}
 	return b, nil
 }
