@@ -23,7 +23,7 @@ func (s *Server) admit(ctx context.Context, method string) (context.Context, Pri
 
 // finish turns what a handler returned into what the caller may see, and observes it.
 func (s *Server) finish(method string, p Principal, start time.Time, err error) error {
-	out, code := s.public(method, p, err)
+	code, out := s.public(method, p, err)
 	if s.opts.Observe != nil {
 		s.opts.Observe(method, p.Role, code, time.Since(start))
 	}
@@ -32,9 +32,9 @@ func (s *Server) finish(method string, p Principal, start time.Time, err error) 
 
 // public keeps typed errors and gRPC statuses; anything else is logged here
 // and hidden from the caller.
-func (s *Server) public(method string, p Principal, err error) (error, string) {
+func (s *Server) public(method string, p Principal, err error) (string, error) {
 	if err == nil {
-		return nil, "ok"
+		return "ok", nil
 	}
 	e := FromError(err)
 	if _, isStatus := status.FromError(err); !isStatus && e.Code == Internal {
@@ -44,7 +44,7 @@ func (s *Server) public(method string, p Principal, err error) (error, string) {
 	if e.Code == Forbidden || e.Code == Unauthenticated {
 		s.opts.Log.Warn("call refused", "method", method, "caller", p.Name, "reason", e.What)
 	}
-	return e.GRPCStatus().Err(), string(e.Code)
+	return string(e.Code), e.GRPCStatus().Err()
 }
 
 // recovered turns a panic of a handler into an internal error. The value of

@@ -132,8 +132,6 @@ func TestCoinToss(t *testing.T) {
 type bulk struct {
 	round.Session
 	frames, size int
-	mu           *sync.Mutex
-	sums         map[round.Party]*round.Hasher
 }
 
 func content(p round.Party, frames, size int) round.Body {
