@@ -10,10 +10,13 @@ import (
 // MaxBits is the size of the largest modulus in bits.
 const MaxBits = 61
 
-// Modulus is a modulus with its Barrett constant floor(2^128/q).
+// Modulus is a modulus of n bits with its Barrett constants: floor(2^128/q) for any two words, and
+// floor(2^(n+62)/q) for products of residues.
 type Modulus struct {
 	Q      uint64
 	hi, lo uint64
+	short  uint64
+	shift  uint8 // n-2
 }
 
 // NewModulus prepares q, odd, 3 <= q < 2^61.
@@ -23,7 +26,9 @@ func NewModulus(q uint64) (Modulus, error) {
 	}
 	hi, r := bits.Div64(1, 0, q)
 	lo, _ := bits.Div64(r, 0, q)
-	return Modulus{Q: q, hi: hi, lo: lo}, nil
+	shift := bits.Len64(q) - 2
+	short, _ := bits.Div64(1<<shift, 0, q)
+	return Modulus{Q: q, hi: hi, lo: lo, short: short, shift: uint8(shift)}, nil
 }
 
 // Reduce gives (2^64 hi + lo) mod q for any two words.
@@ -38,6 +43,15 @@ func (m *Modulus) Reduce(hi, lo uint64) uint64 {
 	return m.once(r)
 }
 
+// product gives x = (2^64 hi + lo) mod q for x < 2^(2n), q of n bits: a product of residues, plus one residue.
+func (m *Modulus) product(hi, lo uint64) uint64 {
+	// The estimate is x/q less at most x/2^(n+62) + 2^(n-2)/q <= 1 and less the fraction, so that r < 2q.
+	// If n = 2 then hi = 0, and its shift by 64 may be any other.
+	top := hi<<((64-m.shift)&63) | lo>>(m.shift&63)
+	quotient, _ := bits.Mul64(top, m.short)
+	return m.once(lo - quotient*m.Q)
+}
+
 // once gives r - q if r >= q, else r, for r < 2q.
 func (m *Modulus) once(r uint64) uint64 {
 	d := r - m.Q
@@ -45,7 +59,22 @@ func (m *Modulus) once(r uint64) uint64 {
 }
 
 // Mul gives a b mod q.
-func (m *Modulus) Mul(a, b uint64) uint64 { return m.Reduce(bits.Mul64(a, b)) }
+func (m *Modulus) Mul(a, b uint64) uint64 { return m.product(bits.Mul64(a, b)) }
+
+// Factor is a public residue prepared as a multiplier: c and floor(2^64 c/q) (Shoup's method).
+type Factor struct{ c, scaled uint64 }
+
+// Factor prepares c.
+func (m *Modulus) Factor(c uint64) Factor {
+	scaled, _ := bits.Div64(c, 0, m.Q)
+	return Factor{c, scaled}
+}
+
+// Scale gives a f mod q for any word a.
+func (m *Modulus) Scale(a uint64, f Factor) uint64 {
+	quotient, _ := bits.Mul64(a, f.scaled) // at most 1 too small
+	return m.once(a*f.c - quotient*m.Q)
+}
 
 // Add gives a + b mod q.
 func (m *Modulus) Add(a, b uint64) uint64 { return m.once(a + b) }
@@ -98,11 +127,12 @@ func (m *Modulus) NegVec(dst, a []uint64) {
 	}
 }
 
-// ScaleVec sets dst = c a mod q.
+// ScaleVec sets dst = c a mod q for a public c.
 func (m *Modulus) ScaleVec(dst, a []uint64, c uint64) {
+	f := m.Factor(c)
 	a = a[:len(dst)]
 	for i := range dst {
-		dst[i] = m.Mul(a[i], c)
+		dst[i] = m.Scale(a[i], f)
 	}
 }
 
@@ -120,6 +150,6 @@ func (m *Modulus) MulAddVec(dst, a, b []uint64) {
 	for i := range dst {
 		hi, lo := bits.Mul64(a[i], b[i])
 		lo, c := bits.Add64(lo, dst[i], 0)
-		dst[i] = m.Reduce(hi+c, lo)
+		dst[i] = m.product(hi+c, lo)
 	}
 }

@@ -82,6 +82,49 @@ func TestReduce(t *testing.T) {
 	}
 }
 
+// TestProduct takes the bounds of product literally: every x below 2^(2n).
+func TestProduct(t *testing.T) {
+	r := rand.New(rand.NewPCG(8, 8))
+	for _, q := range moduli(r) {
+		m := mustModulus(t, q)
+		n := uint(bits.Len64(q))
+		topHi, topLo := uint64(0), uint64(1)<<(2*n&63)-1
+		if 2*n >= 64 {
+			topHi, topLo = 1<<(2*n-64)-1, ones
+		}
+		check := func(hi, lo uint64) {
+			if hi > topHi || hi == topHi && lo > topLo {
+				return
+			}
+			if got, want := m.product(hi, lo), oracle(hi, lo, q); got != want {
+				t.Fatalf("(%#x, %#x) mod %d = %d, want %d", hi, lo, q, got, want)
+			}
+		}
+		check(topHi, topLo)
+		check(bits.Mul64(q-1, q-1))
+		check(0, 0)
+		for range 300 {
+			check(r.Uint64()&topHi, r.Uint64()&topLo)
+			hi, lo := bits.Mul64(q, r.Uint64()&(1<<n-1)) // multiples of q and their neighbours
+			check(hi, lo)
+			down, borrow := bits.Sub64(lo, 1, 0)
+			check(hi-borrow, down)
+			check(hi, lo+1)
+			c, a := r.Uint64N(q), r.Uint64()
+			if got, want := m.Scale(a, m.Factor(c)), product(a%q, c, 0, q); got != want {
+				t.Fatalf("%d times %d mod %d = %d", a, c, q, got)
+			}
+		}
+		for _, a := range []uint64{0, 1, q - 1, q, ones - 1, ones} {
+			for _, c := range []uint64{0, 1, q - 1} {
+				if got, want := m.Scale(a, m.Factor(c)), product(a%q, c, 0, q); got != want {
+					t.Fatalf("%d times %d mod %d = %d", a, c, q, got)
+				}
+			}
+		}
+	}
+}
+
 func TestSmallModuliExhaustively(t *testing.T) {
 	for q := uint64(3); q < 200; q += 2 {
 		m := mustModulus(t, q)
@@ -90,7 +133,7 @@ func TestSmallModuliExhaustively(t *testing.T) {
 				t.Fatalf("-%d mod %d", a, q)
 			}
 			for b := range q {
-				if m.Add(a, b) != (a+b)%q || m.Sub(a, b) != (a+q-b)%q || m.Mul(a, b) != a*b%q {
+				if m.Add(a, b) != (a+b)%q || m.Sub(a, b) != (a+q-b)%q || m.Mul(a, b) != a*b%q || m.Scale(a, m.Factor(b)) != a*b%q {
 					t.Fatalf("%d and %d mod %d", a, b, q)
 				}
 			}
