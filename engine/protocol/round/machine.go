@@ -355,7 +355,11 @@ func (s *serial) Frames() int { return s.body.Frames() }
 func (s *serial) Frame(i int) ([]byte, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.body.Frame(i)
+	f, err := s.body.Frame(i)
+	if err == nil && len(f) > MaxFrame {
+		return nil, fmt.Errorf("round: own frame of %d bytes", len(f))
+	}
+	return f, err
 }
 
 // expect empties the inbox for these wants.

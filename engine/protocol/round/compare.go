@@ -1,0 +1,28 @@
+package round
+
+import "bytes"
+
+// Compare checks that every other party's broadcast of this name in the inbox is want, a digest of something
+// public that each computed for itself. Where one differs nobody can tell from the messages alone who is
+// wrong: the *Abort suspects those that differ from this party, and this party.
+func Compare(s Session, in Inbox, name, check string, want Digest) error {
+	var suspects []Party
+	for p := range Party(s.Parties) {
+		if p != s.Self && !bytes.Equal(in.Bytes(p, name), want[:]) {
+			suspects = append(suspects, p)
+		}
+	}
+	if suspects == nil || s.Hooks.Skips(check) {
+		return nil
+	}
+	all := make([]Party, 0, len(suspects)+1)
+	for p := range Party(s.Parties) {
+		if p == s.Self || len(suspects) > 0 && p == suspects[0] {
+			all = append(all, p)
+			if p != s.Self {
+				suspects = suspects[1:]
+			}
+		}
+	}
+	return &Abort{Check: check, Reason: "parties computed different values of " + name, Suspects: all}
+}
