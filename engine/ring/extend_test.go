@@ -230,3 +230,28 @@ func TestDivRoundExhaustively(t *testing.T) {
 		wantPoly(t, keep, got, want, "quotients of %v", v)
 	})
 }
+
+func TestLift(t *testing.T) {
+	r := rand.New(rand.NewPCG(4, 4))
+	full := mustBasis(t, 11, append(primesOf(11, 49, 3), primesOf(11, 60, 2)...)...)
+	from := full.Range(1, 4)
+	e := NewExtender(from, full)
+	x, want, got := randomPoly(r, from), full.NewPoly(), full.NewPoly()
+	e.Extend(want, x)
+	lift := e.NewLift()
+	for range 2 { // a lift may be filled again
+		e.Prepare(lift, x)
+		for j := range got.C {
+			e.Limb(got.C[j], lift, j)
+		}
+		if !got.Equal(want) {
+			t.Fatal("prime by prime the extension differs")
+		}
+	}
+	lift.Wipe()
+	for _, y := range lift.y {
+		if y != 0 {
+			t.Fatal("a wiped lift is not zero")
+		}
+	}
+}
