@@ -1,0 +1,46 @@
+package ddec
+
+import (
+	"fmt"
+
+	"github.com/lodge-mpc/lodge/engine/codec"
+	"github.com/lodge-mpc/lodge/engine/field"
+	"github.com/lodge-mpc/lodge/engine/gbfv"
+	"github.com/lodge-mpc/lodge/engine/params"
+	"github.com/lodge-mpc/lodge/engine/protocol/round"
+	"github.com/lodge-mpc/lodge/engine/ring"
+	"github.com/lodge-mpc/lodge/engine/sample"
+)
+
+// ClientShare is one party's last message of the decryption of ct, on basis Q, for a client that collects
+// those of all parties and combines them itself. There is no mask: the sum of the messages is the message's
+// encoding, flooded by every party.
+//
+// The caller answers for what makes this safe: the key was made for clients, the noise of ct is within the
+// instance's bound (a fresh ciphertext with a proof of plaintext knowledge, doubled), and the answer for
+// each c1 is made once and kept, since two answers for one c1 leak the key.
+func ClientShare(s *gbfv.Scheme, i *params.Instance, ct *gbfv.Ciphertext, secret ring.NTT, source *sample.Source) []byte {
+	switched := s.SwitchModulus(ct, i.DDecPrimes)
+	zero := s.Field.NewVec(s.Slots())
+	d := message(s, i, switched.C1, secret, zero, source.Stream("flood"))
+	return codec.AppendPoly(nil, d.C, s.Prefix(i.DDecPrimes).Primes())
+}
+
+// Combine gives the D slots of ct from all parties' messages, in any order. The error is a *round.Blame when
+// a message does not decode; a message that is wrong gives a wrong result.
+func Combine(s *gbfv.Scheme, i *params.Instance, ct *gbfv.Ciphertext, messages [][]byte) (field.Vec, error) {
+	if len(messages) != i.Use.Parties {
+		return field.Vec{}, fmt.Errorf("ddec: messages of %d parties, want %d", len(messages), i.Use.Parties)
+	}
+	b := s.Prefix(i.DDecPrimes)
+	sum, t := b.NewPoly(), b.NewPoly()
+	for p, m := range messages {
+		if err := codec.DecodePoly(t.C, b.Primes(), m); err != nil {
+			return field.Vec{}, round.Malformed(round.Party(p), err)
+		}
+		b.Add(sum, sum, t)
+	}
+	slots := s.Field.NewVec(s.Slots())
+	decode(s, i, slots, s.SwitchModulus(ct, i.DDecPrimes).C0, sum)
+	return slots, nil
+}

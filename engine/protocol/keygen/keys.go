@@ -1,0 +1,125 @@
+package keygen
+
+import (
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/lodge-mpc/lodge/engine/codec"
+	"github.com/lodge-mpc/lodge/engine/gbfv"
+	"github.com/lodge-mpc/lodge/engine/parallel"
+	"github.com/lodge-mpc/lodge/engine/protocol/round"
+	"github.com/lodge-mpc/lodge/engine/ring"
+)
+
+// PublicKeys are the joint keys of an epoch. Uniform halves are not stored: Seed expands to them.
+type PublicKeys struct {
+	Seed   round.Digest // of the common reference string
+	Dim    int
+	Public *gbfv.PublicKey
+	Relin  *gbfv.SwitchKey
+	// K0 holds the other halves of the rotation keys by Galois element.
+	K0 map[int][]ring.NTT
+}
+
+// Keys gives the evaluation keys to an evaluator.
+func (k *PublicKeys) Keys(s *gbfv.Scheme) gbfv.Keys {
+	return &gbfv.KeyTable{
+		N: s.N(), RelinKey: k.Relin, K0: k.K0,
+		Uniform: func(g int) []ring.NTT {
+			k1 := make([]ring.NTT, s.GadgetDigits())
+			for j := range k1 {
+				k1[j] = uniform(s, k.Seed, labelRotation, uint64(g), uint64(j))
+			}
+			return k1
+		},
+	}
+}
+
+// stored lists what an encoding holds besides the seed, in order: P0, the relinearisation key, all K0.
+func (k *PublicKeys) stored(n int) []ring.NTT {
+	list := slices.Concat([]ring.NTT{k.Public.P0}, k.Relin.K0, k.Relin.K1)
+	for _, g := range Rotations(n, k.Dim) {
+		list = append(list, k.K0[g]...)
+	}
+	return list
+}
+
+// EncodedFrames is the number of frames of the encoding of keys of dimension d.
+func EncodedFrames(s *gbfv.Scheme, d int) int { return 2 + (d+1)*s.GadgetDigits() }
+
+// Frame is frame i of the encoding: the seed, and then one polynomial to a frame, in coefficient form.
+func (k *PublicKeys) Frame(s *gbfv.Scheme, i int) []byte {
+	if i == 0 {
+		return k.Seed[:]
+	}
+	p := s.Q.NewPoly()
+	s.Q.Inverse(p, k.stored(s.N())[i-1])
+	return codec.AppendPoly(nil, p.C, s.Q.Primes())
+}
+
+// Digest is the hash of the encoding, which the parties compare.
+func (k *PublicKeys) Digest(s *gbfv.Scheme, workers int) round.Digest {
+	h := round.NewHasher("lodge keys")
+	total := EncodedFrames(s, k.Dim)
+	for start := 0; start < total; start += 16 {
+		frames := make([][]byte, min(16, total-start))
+		parallel.For(workers, len(frames), func(i int) { frames[i] = k.Frame(s, start+i) })
+		for _, f := range frames {
+			h.Frame(f)
+		}
+	}
+	return h.Sum()
+}
+
+// PublicHash is the hash of the public key alone.
+func (k *PublicKeys) PublicHash(s *gbfv.Scheme) round.Digest {
+	return round.Hash("lodge public key", k.Seed[:], k.Frame(s, 1))
+}
+
+// Decode reads keys of dimension d from the frames that next gives, until all are there. next returns io.EOF
+// after the last.
+func Decode(s *gbfv.Scheme, d int, next func() ([]byte, error)) (*PublicKeys, error) {
+	seed, err := next()
+	if err != nil {
+		return nil, fmt.Errorf("keygen: reading keys: %w", err)
+	}
+	k := &PublicKeys{Dim: d}
+	if len(seed) != len(k.Seed) {
+		return nil, fmt.Errorf("keygen: seed of %d bytes", len(seed))
+	}
+	copy(k.Seed[:], seed)
+	k.allocate(s)
+	p := s.Q.NewPoly()
+	for i, dst := range k.stored(s.N()) {
+		frame, err := next()
+		if err != nil {
+			return nil, fmt.Errorf("keygen: reading key polynomial %d: %w", i, err)
+		}
+		if err := codec.DecodePoly(p.C, s.Q.Primes(), frame); err != nil {
+			return nil, fmt.Errorf("keygen: key polynomial %d: %w", i, err)
+		}
+		s.Q.Forward(dst, p)
+	}
+	if _, err := next(); err != io.EOF {
+		return nil, fmt.Errorf("keygen: %w after the keys", codec.ErrTrailing)
+	}
+	return k, nil
+}
+
+// allocate makes room for every polynomial and expands the public key's uniform half.
+func (k *PublicKeys) allocate(s *gbfv.Scheme) {
+	row := func() []ring.NTT {
+		r := make([]ring.NTT, s.GadgetDigits())
+		for j := range r {
+			r[j] = s.Q.NewNTT()
+		}
+		return r
+	}
+	k.Public = &gbfv.PublicKey{P0: s.Q.NewNTT(), P1: uniform(s, k.Seed, labelPublic)}
+	k.Relin = &gbfv.SwitchKey{K0: row(), K1: row()}
+	k.K0 = map[int][]ring.NTT{}
+	for _, g := range Rotations(s.N(), k.Dim) {
+		k.K0[g] = row()
+	}
+}

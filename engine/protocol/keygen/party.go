@@ -1,0 +1,177 @@
+package keygen
+
+import (
+	"context"
+
+	"github.com/lodge-mpc/lodge/engine/codec"
+	"github.com/lodge-mpc/lodge/engine/gbfv"
+	"github.com/lodge-mpc/lodge/engine/intpoly"
+	"github.com/lodge-mpc/lodge/engine/parallel"
+	"github.com/lodge-mpc/lodge/engine/params"
+	"github.com/lodge-mpc/lodge/engine/protocol/round"
+	"github.com/lodge-mpc/lodge/engine/ring"
+	"github.com/lodge-mpc/lodge/engine/sample"
+)
+
+// party is one party's secrets during a run.
+type party struct {
+	*Config
+	seed   round.Digest
+	secret []int64
+	s, u   ring.NTT
+	errors *sample.Gaussian
+}
+
+func newParty(c *Config, seed round.Digest) (*party, error) {
+	p := &party{Config: c, seed: seed, secret: make([]int64, c.Scheme.N())}
+	var err error
+	if p.errors, err = sample.NewGaussian(c.Scheme.Set.ErrorWidth); err != nil {
+		return nil, err
+	}
+	if err := p.sampleSecret(p.secret, "secret"); err != nil {
+		return nil, err
+	}
+	u := make([]int64, c.Scheme.N())
+	defer clear(u)
+	if err := p.sampleSecret(u, "relinearisation secret"); err != nil {
+		return nil, err
+	}
+	p.s, p.u = p.lift(p.secret), p.lift(u)
+	return p, nil
+}
+
+// sampleSecret draws from the set's distribution of secrets.
+func (p *party) sampleSecret(dst []int64, label string) error {
+	set, stream := p.Scheme.Set, p.Source.Stream(label)
+	if set.Secret == params.Ternary {
+		sample.Ternary(dst, stream)
+		return nil
+	}
+	g, err := sample.NewGaussian(set.SecretWidth)
+	if err != nil {
+		return err
+	}
+	g.Sample(dst, stream)
+	return nil
+}
+
+func (p *party) lift(v []int64) ring.NTT { return Lift(p.Scheme, v) }
+
+// Lift is the evaluation form, on basis Q, of a polynomial with small coefficients, such as a secret.
+func Lift(s *gbfv.Scheme, v []int64) ring.NTT {
+	small, poly, out := intpoly.New(s.N(), 1), s.Q.NewPoly(), s.Q.NewNTT()
+	intpoly.FromInt64(small, v)
+	s.Q.FromInt(poly, small)
+	s.Q.Forward(out, poly)
+	small.Wipe()
+	poly.Zero()
+	return out
+}
+
+// fresh is a new error in coefficient form.
+func (p *party) fresh(label string, index ...uint64) ring.Poly {
+	e := make([]int64, p.Scheme.N())
+	p.errors.Sample(e, p.Source.Stream("error "+label, index...))
+	small, poly := intpoly.New(len(e), 1), p.Scheme.Q.NewPoly()
+	intpoly.FromInt64(small, e)
+	p.Scheme.Q.FromInt(poly, small)
+	clear(e)
+	small.Wipe()
+	return poly
+}
+
+// share is this party's polynomial for one place of the first round, in coefficient form.
+func (p *party) share(at slot) ring.Poly {
+	q := p.Scheme.Q
+	t, x := q.NewNTT(), q.NewPoly()
+	index := []uint64{uint64(at.g), uint64(at.digit)}
+	var e ring.Poly
+	switch at.kind {
+	case publicKey: // -a s + e
+		q.MulNTT(t, uniform(p.Scheme, p.seed, labelPublic), p.s)
+		q.NegNTT(t, t)
+		e = p.fresh("public")
+	case rotation: // -a s + phi(s) g_j + e
+		q.MulNTT(t, uniform(p.Scheme, p.seed, labelRotation, index...), p.s)
+		q.NegNTT(t, t)
+		rotated := q.NewNTT()
+		q.AutomorphismNTT(rotated, p.s, at.g)
+		p.Scheme.AddGadget(t, rotated, at.digit)
+		rotated.Zero()
+		e = p.fresh("rotation", index...)
+	case relinH0: // -u a + s g_j + e0
+		q.MulNTT(t, uniform(p.Scheme, p.seed, labelRelin, uint64(at.digit)), p.u)
+		q.NegNTT(t, t)
+		p.Scheme.AddGadget(t, p.s, at.digit)
+		e = p.fresh("relin h0", uint64(at.digit))
+	case relinH1: // s a + e1
+		q.MulNTT(t, uniform(p.Scheme, p.seed, labelRelin, uint64(at.digit)), p.s)
+		e = p.fresh("relin h1", uint64(at.digit))
+	}
+	q.Inverse(x, t)
+	q.Add(x, x, e)
+	t.Zero()
+	e.Zero()
+	return x
+}
+
+// second is this party's polynomial of the second round: s H0 + (u-s) H1 + e.
+func (p *party) second(h0, h1 ring.NTT, digit int) ring.Poly {
+	q := p.Scheme.Q
+	t, d, x := q.NewNTT(), q.NewNTT(), q.NewPoly()
+	q.MulNTT(t, p.s, h0)
+	q.SubNTT(d, p.u, p.s)
+	q.MulAddNTT(t, d, h1)
+	q.Inverse(x, t)
+	e := p.fresh("relin second", uint64(digit))
+	q.Add(x, x, e)
+	t.Zero()
+	d.Zero()
+	e.Zero()
+	return x
+}
+
+func (p *party) wipe() {
+	p.s.Zero()
+	p.u.Zero()
+}
+
+// folded adds the parties' polynomials up, place by place; it is the sink of their openings.
+type folded struct {
+	scheme *gbfv.Scheme
+	sum    []ring.Poly
+	buffer ring.Poly
+}
+
+// fold makes this party's polynomials, packs them as the frames of its message and begins the sums with them.
+func (p *party) fold(ctx context.Context, n int, make1 func(i int) ring.Poly) (*folded, [][]byte, error) {
+	f := &folded{scheme: p.Scheme, sum: make([]ring.Poly, n), buffer: p.Scheme.Q.NewPoly()}
+	frames := make([][]byte, n)
+	primes := p.Scheme.Q.Primes()
+	size := codec.PolySize(p.Scheme.N(), primes)
+	err := parallel.Try(ctx, p.Workers, n, func(i int) error {
+		f.sum[i] = make1(i)
+		frames[i] = codec.AppendPoly(make([]byte, 0, size), f.sum[i].C, primes)
+		return nil
+	})
+	return f, frames, err
+}
+
+func (f *folded) Frame(_ context.Context, from round.Party, index int, _ bool, frame []byte) error {
+	q := f.scheme.Q
+	if err := codec.DecodePoly(f.buffer.C, q.Primes(), frame); err != nil {
+		return round.Malformed(from, err)
+	}
+	q.Add(f.sum[index], f.sum[index], f.buffer)
+	return nil
+}
+
+// evaluations turns the sums into evaluation form, in place.
+func (f *folded) evaluations(workers int) []ring.NTT {
+	out := make([]ring.NTT, len(f.sum))
+	parallel.For(workers, len(out), func(i int) {
+		out[i] = ring.NTT(f.sum[i])
+		f.scheme.Q.Forward(out[i], f.sum[i])
+	})
+	return out
+}

@@ -1,0 +1,121 @@
+package keygen
+
+import (
+	"context"
+
+	"github.com/lodge-mpc/lodge/engine/gbfv"
+	"github.com/lodge-mpc/lodge/engine/protocol/internal/byzantine"
+	"github.com/lodge-mpc/lodge/engine/protocol/round"
+	"github.com/lodge-mpc/lodge/engine/ring"
+)
+
+// The steps of a run.
+const (
+	stepSeed   = "keygen/seed"
+	stepFirst  = "keygen/first"
+	stepSecond = "keygen/second"
+	nameAgree  = "keygen/agree"
+)
+
+// Start begins a run: the reference string is tossed; then the public key, the rotation keys and the first
+// part of the relinearisation key are committed and opened; then its second part; then all compare the
+// hash of the keys.
+//
+// Hooks of tests: keygen/party gets *party after its secrets are drawn; keygen/first/commit, .../open and so on get
+// the bodies.
+func Start(c Config) (round.Transition[Result], error) {
+	if err := c.check(); err != nil {
+		return round.Transition[Result]{}, err
+	}
+	t, err := round.CoinToss(c.Session, stepSeed, c.Source.Stream("reference string"))
+	if err != nil {
+		return round.Transition[Result]{}, err
+	}
+	return round.Then(t, func(ctx context.Context, seed round.Digest) (round.Transition[Result], error) {
+		p, err := newParty(&c, seed)
+		if err != nil {
+			return round.Transition[Result]{}, err
+		}
+		byzantine.Apply(c.Session.Hooks, "keygen/party", p)
+		return first(ctx, p)
+	}), nil
+}
+
+// exchange commits to and opens one list of polynomials, and gives their sums.
+func exchange(ctx context.Context, p *party, step string, n int, make1 func(i int) ring.Poly) (round.Transition[[]ring.NTT], error) {
+	f, frames, err := p.fold(ctx, n, make1)
+	if err != nil {
+		return round.Transition[[]ring.NTT]{}, err
+	}
+	t, err := round.CommitOpenStream(p.Session, round.Streamed{
+		Step:  step,
+		Body:  round.Frames(n, func(i int) ([]byte, error) { return frames[i], nil }),
+		Limit: func(round.Party) round.Limit { return p.limit(n) },
+		Sink:  f,
+	}, p.Source.Stream("nonce "+step))
+	if err != nil {
+		return round.Transition[[]ring.NTT]{}, err
+	}
+	return round.Map(t, func(round.Opened) ([]ring.NTT, error) { return f.evaluations(p.Workers), nil }), nil
+}
+
+// first is the first round of all keys.
+func first(ctx context.Context, p *party) (round.Transition[Result], error) {
+	list := p.slots()
+	t, err := exchange(ctx, p, stepFirst, len(list), func(i int) ring.Poly { return p.share(list[i]) })
+	if err != nil {
+		return round.Transition[Result]{}, err
+	}
+	return round.Then(t, func(ctx context.Context, sum []ring.NTT) (round.Transition[Result], error) {
+		keys := &PublicKeys{Seed: p.seed, Dim: p.Dim, K0: map[int][]ring.NTT{}}
+		var h0 []ring.NTT
+		relin := &gbfv.SwitchKey{}
+		for i, at := range list {
+			switch at.kind {
+			case publicKey:
+				keys.Public = &gbfv.PublicKey{P0: sum[i], P1: uniform(p.Scheme, p.seed, labelPublic)}
+			case rotation:
+				keys.K0[at.g] = append(keys.K0[at.g], sum[i])
+			case relinH0:
+				h0 = append(h0, sum[i])
+			case relinH1:
+				relin.K1 = append(relin.K1, sum[i])
+			}
+		}
+		keys.Relin = relin
+		return second(ctx, p, keys, h0)
+	}), nil
+}
+
+// second completes the relinearisation key.
+func second(ctx context.Context, p *party, keys *PublicKeys, h0 []ring.NTT) (round.Transition[Result], error) {
+	t, err := exchange(ctx, p, stepSecond, len(h0), func(j int) ring.Poly { return p.second(h0[j], keys.Relin.K1[j], j) })
+	if err != nil {
+		return round.Transition[Result]{}, err
+	}
+	return round.Then(t, func(_ context.Context, sum []ring.NTT) (round.Transition[Result], error) {
+		p.wipe()
+		keys.Relin.K0 = sum
+		digest := keys.Digest(p.Scheme, p.Workers)
+		r := agree{p.Session, Result{Keys: keys, Secret: p.secret}, digest}
+		return round.Next(round.Round[Result](r), round.Broadcast(nameAgree, digest[:])), nil
+	}), nil
+}
+
+// agree compares the hash of the keys.
+type agree struct {
+	round.Session
+	result Result
+	digest round.Digest
+}
+
+func (r agree) Wants() []round.Want {
+	return r.Each(round.Want{Name: nameAgree, MaxBytes: int64(len(r.digest)), Broadcast: true})
+}
+
+func (r agree) Step(_ context.Context, in round.Inbox) (round.Transition[Result], error) {
+	if err := round.Compare(r.Session, in, nameAgree, CheckAgree, r.digest); err != nil {
+		return round.Transition[Result]{}, err
+	}
+	return round.Done(r.result), nil
+}
