@@ -132,6 +132,16 @@ func (p Poly) Clone() Poly { return Poly{cloneTable(p.C)} }
 // Clone returns a copy.
 func (p NTT) Clone() NTT { return NTT{cloneTable(p.C)} }
 
+// Copy sets the limbs of p to those of o, which has at least as many.
+func (p Poly) Copy(o Poly) {
+	for i := range p.C {
+		copy(p.C[i], o.C[i])
+	}
+}
+
+// Copy sets the limbs of p to those of o, which has at least as many.
+func (p NTT) Copy(o NTT) { Poly(p).Copy(Poly(o)) }
+
 // Zero sets p to 0.
 func (p Poly) Zero() { zeroTable(p.C) }
 

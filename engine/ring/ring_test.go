@@ -155,7 +155,14 @@ func TestBasisParts(t *testing.T) {
 	r := rand.New(rand.NewPCG(9, 9))
 	x, y := randomPoly(r, b), randomPoly(r, b)
 	keep := y.Clone()
+	other := b.NewNTT()
+	if other.Copy(NTT(y)); !other.Equal(NTT(y)) {
+		t.Fatal("a copy differs")
+	}
 	b.Prefix(2).MulMonomial(y, x, 3)
+	if !other.Equal(NTT(keep)) {
+		t.Fatal("a copy shares storage")
+	}
 	b.Prefix(2).Add(y, y, x)
 	if (Poly{y.C[2:]}).Equal(Poly{keep.C[2:]}) == false || (Poly{y.C[:2]}).Equal(Poly{keep.C[:2]}) {
 		t.Fatal("a prefix touched more, or less, than its limbs")
