@@ -68,6 +68,17 @@ func Sub(dst, a, b Poly) {
 	}
 }
 
+// Neg sets dst = -a, of one width. dst may be a.
+func Neg(dst, a Poly) {
+	same(dst, a)
+	for k := 0; k < len(dst.C); k += dst.W {
+		var c uint64
+		for i := k; i < k+dst.W; i++ {
+			dst.C[i], c = bits.Sub64(0, a.C[i], c)
+		}
+	}
+}
+
 func same(ps ...Poly) {
 	for _, p := range ps {
 		if p.W != ps[0].W || len(p.C) != len(ps[0].C) {

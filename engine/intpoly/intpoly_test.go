@@ -91,11 +91,15 @@ func TestAddSub(t *testing.T) {
 	const n = 500
 	for w := 1; w <= 3; w++ {
 		a, b := random(r, n, w), random(r, n, w)
-		sum, diff := New(n, w), a.Clone()
+		sum, diff, neg := New(n, w), a.Clone(), New(n, w)
+		Neg(neg, a)
 		Add(sum, a, b)
 		Sub(diff, diff, b) // in place
 		for k := range n {
 			x, y := a.Big(k), b.Big(k)
+			if want := wrap(new(big.Int).Neg(x), w); neg.Big(k).Cmp(want) != 0 {
+				t.Fatalf("width %d: -(%v) = %v", w, x, neg.Big(k))
+			}
 			if want := wrap(new(big.Int).Add(x, y), w); sum.Big(k).Cmp(want) != 0 {
 				t.Fatalf("width %d: %v + %v = %v", w, x, y, sum.Big(k))
 			}
