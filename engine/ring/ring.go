@@ -215,7 +215,7 @@ func (b *Basis) MulAddNTT(dst, x, y NTT) {
 	}
 }
 
-// MulScalar sets dst = c x for an integer c given by its residues.
+// MulScalar sets dst = c x for a public integer c given by its residues.
 func (b *Basis) MulScalar(dst, x Poly, c []uint64) {
 	for i, l := range b.limbs {
 		l.ScaleVec(dst.C[i], x.C[i], c[i])
