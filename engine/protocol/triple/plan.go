@@ -1,0 +1,127 @@
+package triple
+
+import (
+	"errors"
+	"fmt"
+	"math/bits"
+
+	"github.com/lodge-mpc/lodge/engine/gbfv"
+	"github.com/lodge-mpc/lodge/engine/params"
+)
+
+// Kind is what a batch consists of.
+type Kind uint8
+
+// Kinds of triples.
+const (
+	Scalar Kind = iota + 1
+	Matrix
+)
+
+// Shape is the size of a matrix product: Rows x Inner times Inner x Cols.
+type Shape struct{ Rows, Inner, Cols int }
+
+// MaxBlocks is the number of blocks of D scalar triples in the largest batch.
+const MaxBlocks = 16
+
+// maxDim is the largest block that a plan chooses by itself.
+const maxDim = 128
+
+// Plan says how a batch is computed. It is a function of public values: every party makes it for itself.
+type Plan struct {
+	Instance *params.Instance
+	Kind     Kind
+	Shape    Shape // of matrices
+	Dim      int   // d, the size of blocks; 1 for scalars
+	Blocks   int   // of D scalar triples
+	Count    int   // triples that the batch yields
+}
+
+// NewPlan plans a batch that yields count triples if one batch can, and otherwise as many as one can. For
+// matrices a batch always yields as many as fit side by side. keyDim is the dimension of the rotation keys;
+// dim is the size of blocks, or 0 to choose. The error is a *params.DoesNotFit or a *params.UnknownError, or
+// says what is wrong with the request.
+func NewPlan(set *params.Set, fieldName string, parties int, kind Kind, shape Shape, dim, count, keyDim int) (*Plan, error) {
+	spec, err := set.Field(fieldName)
+	if err != nil {
+		return nil, err
+	}
+	if count < 1 {
+		return nil, errors.New("triple: a batch of no triples")
+	}
+	p := &Plan{Kind: kind}
+	slots := set.Slots(spec)
+	var use params.Use
+	switch kind {
+	case Scalar:
+		// one slot gives the random value that masks the MAC check
+		p.Dim, p.Blocks = 1, min(MaxBlocks, (count+slots)/slots)
+		p.Count = p.Blocks*slots - 1
+		use = params.Use{Parties: parties, Dim: 1, U: 2 * p.Blocks}
+	case Matrix:
+		if shape.Rows < 1 || shape.Inner < 1 || shape.Cols < 1 || max(shape.Rows, shape.Inner, shape.Cols) > 1<<14 {
+			return nil, fmt.Errorf("triple: no product of %d x %d and %d x %d matrices", shape.Rows, shape.Inner, shape.Inner, shape.Cols)
+		}
+		p.Shape, p.Dim = shape, dim
+		if dim == 0 {
+			largest := max(shape.Rows, shape.Inner, shape.Cols)
+			p.Dim = min(1<<bits.Len(uint(largest-1)), maxDim, keyDim, slots)
+		}
+		if p.Dim < 1 || p.Dim&(p.Dim-1) != 0 || p.Dim > keyDim || p.Dim > slots {
+			return nil, fmt.Errorf("triple: blocks of %d: want a power of two up to %d, which the rotation keys serve, and the %d slots of %s in %s",
+				p.Dim, keyDim, slots, fieldName, set.Name)
+		}
+		inner := p.blocks(shape.Inner)
+		p.Count = slots / p.Dim
+		use = params.Use{Parties: parties, Dim: p.Dim, U: p.vectors(shape.Rows, shape.Inner) + p.vectors(shape.Inner, shape.Cols) + 1, Inner: inner * p.Dim}
+	default:
+		return nil, fmt.Errorf("triple: unknown kind %d", kind)
+	}
+	p.Instance, err = params.Resolve(set, fieldName, use)
+	return p, err
+}
+
+// MACKeyInstance is the instance of the proof of a MAC key, which serves every batch of its field.
+func MACKeyInstance(set *params.Set, fieldName string, parties int) (*params.Instance, error) {
+	return params.Resolve(set, fieldName, params.Use{Parties: parties, Dim: 1, U: 1})
+}
+
+func (p *Plan) blocks(n int) int { return (n + p.Dim - 1) / p.Dim }
+
+// vectors is the number of ciphertexts of rows x cols matrices.
+func (p *Plan) vectors(rows, cols int) int { return p.blocks(rows) * p.blocks(cols) * p.Dim }
+
+// Elements is the number of field elements in a, b and c of one triple.
+func (p *Plan) Elements() (a, b, c int) {
+	if p.Kind == Scalar {
+		return 1, 1, 1
+	}
+	return p.Shape.Rows * p.Shape.Inner, p.Shape.Inner * p.Shape.Cols, p.Shape.Rows * p.Shape.Cols
+}
+
+// layouts are those of the matrices a, b and c.
+func (p *Plan) layouts(s *gbfv.Scheme) (a, b, c gbfv.Layout, err error) {
+	if a, err = s.Layout(gbfv.Diagonal, p.Shape.Rows, p.Shape.Inner, p.Dim); err != nil {
+		return
+	}
+	if b, err = s.Layout(gbfv.Shifted, p.Shape.Inner, p.Shape.Cols, p.Dim); err != nil {
+		return
+	}
+	c, err = s.Layout(gbfv.Diagonal, p.Shape.Rows, p.Shape.Cols, p.Dim)
+	return
+}
+
+// MemoryBytes estimates the peak memory of a batch at one party.
+func (p *Plan) MemoryBytes() int64 {
+	set := p.Instance.Set
+	poly := int64(set.N()) * int64(len(set.Q)) * 8
+	u, v := int64(p.Instance.U), int64(p.Instance.V)
+	statement := 4 * (u + v) * poly // sums and packed copy
+	witness := (u + v) * int64(set.N()) * 8 * 5
+	evaluated := 4 * (2*u + 1) * poly * int64(p.Instance.DDecPrimes) / int64(len(set.Q))
+	product := int64(0)
+	if p.Kind == Matrix {
+		product = int64(p.Dim) * poly * 10
+	}
+	return (statement + witness + evaluated + product) * 5 / 4
+}

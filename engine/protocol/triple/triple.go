@@ -1,0 +1,161 @@
+package triple
+
+import (
+	"context"
+	"errors"
+
+	"github.com/lodge-mpc/lodge/engine/field"
+	"github.com/lodge-mpc/lodge/engine/gbfv"
+	"github.com/lodge-mpc/lodge/engine/protocol/ddec"
+	"github.com/lodge-mpc/lodge/engine/protocol/internal/byzantine"
+	"github.com/lodge-mpc/lodge/engine/protocol/maccheck"
+	"github.com/lodge-mpc/lodge/engine/protocol/popk"
+	"github.com/lodge-mpc/lodge/engine/protocol/round"
+	"github.com/lodge-mpc/lodge/engine/ring"
+	"github.com/lodge-mpc/lodge/engine/sample"
+)
+
+// CheckEvaluated compares the hashes of the ciphertexts that are about to be decrypted.
+const CheckEvaluated = "evaluated"
+
+// Config is what all parties of a run agree on, and what is this party's own.
+type Config struct {
+	Session round.Session
+	Plan    *Plan
+	Scheme  *gbfv.Scheme
+	Keys    gbfv.Keys
+	Public  *gbfv.PublicKey
+	KeyHash round.Digest
+	Secret  ring.NTT // this party's share of the secret key
+	MAC     MACKey
+	Source  *sample.Source
+	Workers int
+}
+
+// Result is one party's shares of a batch that passed the check: of values and of their products with the
+// MAC key. Of scalar triples a, b and c have Count elements; of matrices Count matrices, row-major, one after
+// another.
+type Result struct {
+	Count            int
+	A, B, C          field.Vec
+	MACA, MACB, MACC field.Vec
+	Digest           round.Digest // public, the same at every honest party
+}
+
+// Wipe erases the shares.
+func (r *Result) Wipe() {
+	for _, v := range []field.Vec{r.A, r.B, r.C, r.MACA, r.MACB, r.MACC} {
+		v.Wipe()
+	}
+}
+
+// batch is a run's state.
+type batch struct {
+	Config
+	a, b   []field.Vec // shares of the factors, by ciphertext
+	rho    field.Vec   // matrices: shares of the vector whose first slot masks the check
+	extent extent
+}
+
+// extent is how many ciphertexts of each there are. The decrypted list has c, alpha a, alpha b, alpha c, and, for
+// matrices, alpha rho, in this order.
+type extent struct{ a, b, c, rho int }
+
+// Start begins a batch.
+//
+// Hooks of tests: those of the protocols it runs, and triple/shares, which gets the shares after the proof
+// (*popk.Result), and triple/evaluated, which gets the ciphertexts before they are compared ([]*gbfv.Ciphertext).
+func Start(c Config) (round.Transition[Result], error) {
+	if c.Plan == nil || c.Scheme == nil || c.Keys == nil || c.Public == nil || c.MAC.Ciphertext == nil || c.Source == nil {
+		return round.Transition[Result]{}, errors.New("triple: configuration without plan, scheme, keys or source")
+	}
+	r := &batch{Config: c}
+	proof := popk.Config{
+		Session: c.Session, Step: "triple", Scheme: c.Scheme, Instance: c.Plan.Instance, Key: c.Public, KeyHash: c.KeyHash,
+		Source: c.Source.Sub("proof"), Workers: c.Workers,
+	}
+	switch p := c.Plan; p.Kind {
+	case Scalar:
+		r.extent = extent{p.Blocks, p.Blocks, p.Blocks, 0}
+	case Matrix:
+		r.extent = extent{p.vectors(p.Shape.Rows, p.Shape.Inner), p.vectors(p.Shape.Inner, p.Shape.Cols), p.vectors(p.Shape.Rows, p.Shape.Cols), 1}
+		message, err := p.padded(c.Scheme)
+		if err != nil {
+			return round.Transition[Result]{}, err
+		}
+		proof.Message = message
+	}
+	t, err := popk.Start(proof)
+	if err != nil {
+		return round.Transition[Result]{}, err
+	}
+	return round.Then(t, r.proved), nil
+}
+
+// proved evaluates and compares.
+func (r *batch) proved(ctx context.Context, proved popk.Result) (round.Transition[Result], error) {
+	byzantine.Apply(r.Session.Hooks, "triple/shares", &proved)
+	n := r.extent
+	r.a, r.b = proved.Shares[:n.a], proved.Shares[n.a:n.a+n.b]
+	if n.rho == 1 {
+		r.rho = proved.Shares[n.a+n.b]
+	}
+	list, err := r.evaluate(ctx, proved.Ciphertexts)
+	if err != nil {
+		return round.Transition[Result]{}, err
+	}
+	byzantine.Apply(r.Session.Hooks, "triple/evaluated", list)
+	digest := round.Digest(gbfv.Hash(list))
+	return round.Next(round.Round[Result](compare{r, list, digest}), round.Broadcast(compareName, digest[:])), nil
+}
+
+const compareName = "triple/evaluated"
+
+// compare waits for the hashes of the others.
+type compare struct {
+	*batch
+	list   []*gbfv.Ciphertext
+	digest round.Digest
+}
+
+func (r compare) Wants() []round.Want {
+	return r.Session.Each(round.Want{Name: compareName, MaxBytes: int64(len(r.digest)), Broadcast: true})
+}
+
+func (r compare) Step(_ context.Context, in round.Inbox) (round.Transition[Result], error) {
+	var none round.Transition[Result]
+	if err := round.Compare(r.Session, in, compareName, CheckEvaluated, r.digest); err != nil {
+		return none, err
+	}
+	t, err := ddec.Start(ddec.Config{
+		Session: r.Session, Step: "triple", Scheme: r.Scheme, Instance: r.Plan.Instance, Ciphertexts: r.list,
+		Secret: r.Secret, Source: r.Source.Sub("decryption"), Workers: r.Workers,
+	})
+	if err != nil {
+		return none, err
+	}
+	return round.Then(t, r.decrypted), nil
+}
+
+// decrypted checks the MACs and releases.
+func (r *batch) decrypted(_ context.Context, shares ddec.Shares) (round.Transition[Result], error) {
+	byzantine.Apply(r.Session.Hooks, "triple/decrypted", shares)
+	result, mask, zeros, err := r.collect(shares)
+	if err != nil {
+		return round.Transition[Result]{}, err
+	}
+	t, err := maccheck.Start(maccheck.Config{
+		Session: r.Session, Step: "triple/mac", Field: r.Scheme.Field,
+		Values: []maccheck.Pair{{Value: result.A, MAC: result.MACA}, {Value: result.B, MAC: result.MACB}, {Value: result.C, MAC: result.MACC}},
+		Zeros:  zeros, Mask: mask, Alpha: r.MAC.Share.At(0), Source: r.Source.Sub("mac check"),
+	})
+	if err != nil {
+		return round.Transition[Result]{}, err
+	}
+	return round.Map(t, func(p maccheck.Passed) (Result, error) {
+		h := r.Plan.Instance.Hash()
+		result.Digest = round.Hash("lodge batch", r.Session.ID[:], h[:], r.KeyHash[:], round.Uint(uint64(r.Plan.Kind)),
+			round.Uint(uint64(result.Count)), p.Transcript[:])
+		return result, nil
+	}), nil
+}

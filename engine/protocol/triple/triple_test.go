@@ -1,0 +1,195 @@
+package triple
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/lodge-mpc/lodge/engine/field"
+	"github.com/lodge-mpc/lodge/engine/gbfv"
+	"github.com/lodge-mpc/lodge/engine/params"
+	"github.com/lodge-mpc/lodge/engine/protocol/keygen"
+	"github.com/lodge-mpc/lodge/engine/protocol/round"
+	"github.com/lodge-mpc/lodge/engine/protocol/round/roundtest"
+	"github.com/lodge-mpc/lodge/engine/sample"
+)
+
+// network is n parties with keys and a MAC key, made by the protocols themselves.
+type network struct {
+	n      int
+	set    *params.Set
+	scheme *gbfv.Scheme
+	keys   []keygen.Result
+	macs   []MACKey
+	field  string
+	dim    int
+}
+
+func seed(label string, p round.Party) *sample.Source {
+	d := round.Hash("triple test", []byte(label), round.Uint(uint64(p)))
+	return sample.NewSource(d[:])
+}
+
+func newNetwork(t testing.TB, setName, fieldName string, n, dim int) *network {
+	t.Helper()
+	set, err := params.Lookup(setName)
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec, err := set.Field(fieldName)
+	if err != nil {
+		t.Fatal(err)
+	}
+	scheme, err := gbfv.New(set, spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &network{n: n, set: set, scheme: scheme, field: fieldName, dim: dim}
+	keys := roundtest.Lockstep(n, func(s round.Session) (round.Transition[keygen.Result], error) {
+		return keygen.Start(keygen.Config{Session: s, Scheme: scheme, Dim: dim, Source: seed("keys", s.Self), Workers: 2})
+	})
+	w.keys = keys.Results
+	failOn(t, keys.Errors)
+	instance, err := MACKeyInstance(set, fieldName, n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	macs := roundtest.Lockstep(n, func(s round.Session) (round.Transition[MACKey], error) {
+		k := w.keys[s.Self].Keys
+		return StartMACKey(MACKeyConfig{Session: s, Scheme: scheme, Instance: instance, Public: k.Public, KeyHash: k.PublicHash(scheme), Source: seed("mac", s.Self), Workers: 2})
+	})
+	failOn(t, macs.Errors)
+	w.macs = macs.Results
+	return w
+}
+
+func failOn(t testing.TB, errs []error) {
+	t.Helper()
+	for p, err := range errs {
+		if err != nil {
+			t.Fatalf("party %d: %v", p, err)
+		}
+	}
+}
+
+func (w *network) plan(t testing.TB, kind Kind, shape Shape, dim, count int) *Plan {
+	t.Helper()
+	p, err := NewPlan(w.set, w.field, w.n, kind, shape, dim, count, w.dim)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func (w *network) run(plan *Plan, options ...roundtest.Option) *roundtest.Outcome[Result] {
+	return roundtest.Lockstep(w.n, func(s round.Session) (round.Transition[Result], error) {
+		k := w.keys[s.Self]
+		return Start(Config{
+			Session: s, Plan: plan, Scheme: w.scheme, Keys: k.Keys.Keys(w.scheme), Public: k.Keys.Public,
+			KeyHash: k.Keys.PublicHash(w.scheme), Secret: keygen.Lift(w.scheme, k.Secret), MAC: w.macs[s.Self],
+			Source: seed("batch", s.Self), Workers: 2,
+		})
+	}, options...)
+}
+
+// sum adds up the parties' shares.
+func (w *network) sum(results []Result, pick func(r *Result) field.Vec) field.Vec {
+	f := w.scheme.Field
+	total := f.NewVec(pick(&results[0]).Len())
+	for i := range results {
+		f.AddVec(total, total, pick(&results[i]))
+	}
+	return total
+}
+
+// verify checks every triple and MAC against the pooled shares.
+func (w *network) verify(t testing.TB, plan *Plan, results []Result) {
+	t.Helper()
+	f := w.scheme.Field
+	alpha := f.NewElement()
+	for _, m := range w.macs {
+		f.Add(alpha, alpha, m.Share.At(0))
+	}
+	if f.IsZero(alpha) {
+		t.Fatal("alpha is zero")
+	}
+	a := w.sum(results, func(r *Result) field.Vec { return r.A })
+	b := w.sum(results, func(r *Result) field.Vec { return r.B })
+	c := w.sum(results, func(r *Result) field.Vec { return r.C })
+	for _, m := range []struct {
+		name  string
+		value field.Vec
+		mac   field.Vec
+	}{
+		{"a", a, w.sum(results, func(r *Result) field.Vec { return r.MACA })},
+		{"b", b, w.sum(results, func(r *Result) field.Vec { return r.MACB })},
+		{"c", c, w.sum(results, func(r *Result) field.Vec { return r.MACC })},
+	} {
+		want := f.NewVec(m.value.Len())
+		f.ScaleVec(want, m.value, alpha)
+		if !f.EqualVec(want, m.mac) {
+			t.Errorf("MACs of %s are wrong", m.name)
+		}
+	}
+	if plan.Kind == Scalar {
+		want := f.NewVec(a.Len())
+		f.MulVec(want, a, b)
+		if a.Len() != plan.Count || !f.EqualVec(want, c) {
+			t.Errorf("c differs from a b")
+		}
+		return
+	}
+	s := plan.Shape
+	x := f.NewElement()
+	for m := range plan.Count {
+		for i := range s.Rows {
+			for j := range s.Cols {
+				sum := f.NewElement()
+				for k := range s.Inner {
+					f.Mul(x, a.At(m*s.Rows*s.Inner+i*s.Inner+k), b.At(m*s.Inner*s.Cols+k*s.Cols+j))
+					f.Add(sum, sum, x)
+				}
+				if !f.Equal(sum, c.At(m*s.Rows*s.Cols+i*s.Cols+j)) {
+					t.Fatalf("entry (%d, %d) of product %d is wrong", i, j, m)
+				}
+			}
+		}
+	}
+}
+
+func TestScalarTriples(t *testing.T) {
+	for _, n := range []int{2, 3, 5} {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			w := newNetwork(t, "insecure-8", "p128", n, 1)
+			plan := w.plan(t, Scalar, Shape{}, 0, 100)
+			out := w.run(plan)
+			failOn(t, out.Errors)
+			w.verify(t, plan, out.Results)
+		})
+	}
+}
+
+func TestMatrixTriples(t *testing.T) {
+	w := newNetwork(t, "insecure-8", "p128", 3, 16)
+	for _, c := range []struct {
+		shape Shape
+		dim   int
+	}{
+		{Shape{16, 16, 16}, 0},
+		{Shape{8, 8, 8}, 0},
+		{Shape{20, 10, 5}, 8},
+		{Shape{3, 17, 2}, 4},
+		{Shape{1, 16, 1}, 0},
+	} {
+		t.Run(fmt.Sprint(c.shape), func(t *testing.T) {
+			plan := w.plan(t, Matrix, c.shape, c.dim, 1)
+			out := w.run(plan)
+			failOn(t, out.Errors)
+			w.verify(t, plan, out.Results)
+			for p := range out.Results {
+				if out.Results[p].Digest != out.Results[0].Digest {
+					t.Errorf("party %d has another digest", p)
+				}
+			}
+		})
+	}
+}
