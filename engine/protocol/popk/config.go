@@ -1,0 +1,110 @@
+package popk
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/lodge-mpc/lodge/engine/codec"
+	"github.com/lodge-mpc/lodge/engine/field"
+	"github.com/lodge-mpc/lodge/engine/gbfv"
+	"github.com/lodge-mpc/lodge/engine/params"
+	"github.com/lodge-mpc/lodge/engine/protocol/round"
+	"github.com/lodge-mpc/lodge/engine/sample"
+	"github.com/lodge-mpc/lodge/engine/sigma"
+)
+
+// The checks that name what a peer got wrong.
+const (
+	CheckBound    = "popk-bound"    // a response is not below its bound
+	CheckDiagonal = "popk-diagonal" // a response leaves the subring of X^D
+	CheckEquation = "popk-equation" // Enc(z; t) differs from comm + sum w ct
+)
+
+// Config is what all parties of a run agree on, and what is this party's own.
+type Config struct {
+	Session  round.Session
+	Step     string // tells several proofs of one session apart
+	Scheme   *gbfv.Scheme
+	Instance *params.Instance
+	Key      *gbfv.PublicKey
+	KeyHash  round.Digest // of the public key
+	// MACKey selects the proof of a MAC key: one ciphertext whose slots are all equal, with witnesses and
+	// masks in the subring of X^D and challenges X^(kD).
+	MACKey bool
+
+	Source  *sample.Source // this party's randomness for this step
+	Workers int
+	// Message fills in the slots of message i and the coefficients of the same element of Z_p[X]/(X^D-b).
+	// Nil draws them uniformly. A MAC key is always drawn uniformly.
+	Message func(i int, slots, coeffs field.Vec, s *sample.Stream)
+}
+
+// Result is what a run gives each party: ciphertexts of sums, and this party's terms of them.
+type Result struct {
+	Ciphertexts []*gbfv.Ciphertext // 2 sum_l ct_l
+	Shares      []field.Vec        // D slots each: 2x for this party's message x
+}
+
+// sizes returns the numbers of this run's proof.
+func (c *Config) sizes() params.Proof {
+	if c.MACKey {
+		return c.Instance.MACKey
+	}
+	return c.Instance.Proof
+}
+
+func (c *Config) check() error {
+	switch {
+	case c.Scheme == nil || c.Instance == nil || c.Key == nil || c.Source == nil:
+		return errors.New("popk: configuration without scheme, instance, key or source")
+	case c.Session.Parties != c.Instance.Use.Parties:
+		return fmt.Errorf("popk: session of %d parties, instance for %d", c.Session.Parties, c.Instance.Use.Parties)
+	case c.Scheme.Set != c.Instance.Set && c.Scheme.Set.Name != c.Instance.Set.Name:
+		return fmt.Errorf("popk: scheme of %s, instance of %s", c.Scheme.Set.Name, c.Instance.Set.Name)
+	}
+	return nil
+}
+
+// challenge derives the monomials from everything that was opened.
+func (c *Config) challenge(opened round.Digest) (sigma.Challenge, error) {
+	h := c.Instance.Hash()
+	return newChallenge(c.Scheme, c.sizes(), round.XOF("lodge popk challenge",
+		c.Session.ID[:], []byte(c.Step), h[:], c.KeyHash[:], opened[:]))
+}
+
+func newChallenge(s *gbfv.Scheme, p params.Proof, xof io.Reader) (sigma.Challenge, error) {
+	stride, count := 1, 2*s.N()
+	if p.Diag {
+		stride, count = s.Slots(), 2*s.Pack.M()
+	}
+	return sigma.NewChallenge(xof, p.V, p.U, stride, count)
+}
+
+func (c *Config) statementName() string { return c.Step + "/statement" }
+func (c *Config) responseName() string  { return c.Step + "/response" }
+
+// A statement is U ciphertexts and V masks, a frame for each of their polynomials.
+func statementFrames(p params.Proof) int { return 2 * (p.U + p.V) }
+
+func statementLimit(s *gbfv.Scheme, p params.Proof) round.Limit {
+	frames := statementFrames(p)
+	return round.Limit{Frames: frames, Bytes: int64(frames) * int64(codec.PolySize(s.N(), s.Q.Primes()))}
+}
+
+// part is the polynomial of frame f in a list of ciphertexts.
+func part(list []*gbfv.Ciphertext, f int) [][]uint64 {
+	if f%2 == 0 {
+		return list[f/2].C0.C
+	}
+	return list[f/2].C1.C
+}
+
+// widths are the bits of a coefficient of mu_z and of t in a response: enough to show that one is out of bounds.
+func widths(p params.Proof) (z, t int) { return p.B1.BitLen() + 1, p.Bt1.BitLen() + 1 }
+
+// responseSize is the length of the frame of one repetition: mu_z and the three polynomials of t.
+func responseSize(n int, p params.Proof) int {
+	z, t := widths(p)
+	return codec.SignedSize(n, z) + 3*codec.SignedSize(n, t)
+}

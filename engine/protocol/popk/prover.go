@@ -1,0 +1,157 @@
+package popk
+
+import (
+	"context"
+
+	"github.com/lodge-mpc/lodge/engine/codec"
+	"github.com/lodge-mpc/lodge/engine/field"
+	"github.com/lodge-mpc/lodge/engine/gbfv"
+	"github.com/lodge-mpc/lodge/engine/intpoly"
+	"github.com/lodge-mpc/lodge/engine/parallel"
+	"github.com/lodge-mpc/lodge/engine/params"
+	"github.com/lodge-mpc/lodge/engine/sample"
+	"github.com/lodge-mpc/lodge/engine/sigma"
+)
+
+// prover is one party's side of the argument: witnesses and masks in one list, the U witnesses first.
+type prover struct {
+	scheme *gbfv.Scheme
+	sizes  params.Proof
+	key    *gbfv.PublicKey
+	source *sample.Source
+	// message as in Config; nil draws uniformly
+	message func(i int, slots, coeffs field.Vec, s *sample.Stream)
+	workers int
+
+	shares []field.Vec // messages x_i, not yet doubled
+	secret []response  // (mu, r) of the witnesses and then the masks
+}
+
+// samplers are the four Gaussians of a proof.
+type samplers struct{ x, y, r, s *sample.Gaussian }
+
+func newSamplers(p params.Proof) (g samplers, err error) {
+	for _, c := range []struct {
+		at    **sample.Gaussian
+		width float64
+	}{{&g.x, p.WidthX}, {&g.y, p.WidthY}, {&g.r, p.WidthR}, {&g.s, p.WidthS}} {
+		if *c.at, err = sample.NewGaussian(c.width); err != nil {
+			return g, err
+		}
+	}
+	return g, nil
+}
+
+// sample draws messages, witnesses and masks (Fig. 3, sampling and commitment phases).
+func (p *prover) sample(ctx context.Context) error {
+	g, err := newSamplers(p.sizes)
+	if err != nil {
+		return err
+	}
+	u, total := p.sizes.U, p.sizes.U+p.sizes.V
+	p.shares = make([]field.Vec, u)
+	p.secret = make([]response, total)
+	return parallel.Try(ctx, p.workers, total, func(i int) error {
+		s := p.scheme
+		slots, coeffs := s.Field.NewVec(s.Slots()), s.Field.NewVec(s.Slots())
+		defer coeffs.Wipe()
+		mu, r, label := g.x, g.r, "witness"
+		if i >= u {
+			mu, r, label = g.y, g.s, "mask"
+		}
+		stream := p.source.Stream(label, uint64(i))
+		switch {
+		case p.sizes.Diag:
+			alpha := s.Field.NewVec(1)
+			if err := s.Field.Random(alpha, stream); err != nil {
+				return err
+			}
+			s.Field.Fill(slots, alpha.At(0))
+			copy(coeffs.At(0), alpha.At(0))
+			alpha.Wipe()
+		case i < u && p.message != nil:
+			p.message(i, slots, coeffs, stream)
+		default: // no packing is needed for a random message
+			if err := s.Field.Random(coeffs, stream); err != nil {
+				return err
+			}
+			if i < u {
+				s.Pack.Unpack(slots, coeffs)
+			}
+		}
+		w := newResponse(s.N(), p.sizes)
+		m := intpoly.New(s.N(), s.MessageWords())
+		defer m.Wipe()
+		if p.sizes.Diag {
+			s.RandPackDiag(m, coeffs.At(0), mu, stream)
+		} else {
+			s.RandPack(m, coeffs, mu, stream)
+		}
+		intpoly.AddMonomial(w.z, m, 0)
+		z := make([]int64, s.N())
+		defer clear(z)
+		for k := range w.t {
+			r.Sample(z, stream)
+			intpoly.FromInt64(w.t[k], z)
+		}
+		p.secret[i] = w
+		if i < u {
+			p.shares[i] = slots
+		}
+		return nil
+	})
+}
+
+// encrypt encrypts witnesses and masks, gives each ciphertext to take, in any order and concurrently, and returns
+// the packed frames of the statement.
+func (p *prover) encrypt(ctx context.Context, take func(i int, ct *gbfv.Ciphertext)) ([][]byte, error) {
+	frames := make([][]byte, statementFrames(p.sizes))
+	primes := p.scheme.Q.Primes()
+	size := codec.PolySize(p.scheme.N(), primes)
+	err := parallel.Try(ctx, p.workers, len(p.secret), func(i int) error {
+		ct := p.scheme.NewCiphertext()
+		p.scheme.EncryptWith(ct, p.key, p.secret[i].z, p.secret[i].t)
+		frames[2*i] = codec.AppendPoly(make([]byte, 0, size), ct.C0.C, primes)
+		frames[2*i+1] = codec.AppendPoly(make([]byte, 0, size), ct.C1.C, primes)
+		take(i, ct)
+		return nil
+	})
+	return frames, err
+}
+
+// respond computes all responses in the places of the masks (Fig. 3, response phase).
+func (p *prover) respond(ctx context.Context, w sigma.Challenge) ([]response, error) {
+	u := p.sizes.U
+	masks := p.secret[u:]
+	witnesses := make([]intpoly.Poly, u)
+	combine := func(pick func(r *response) *intpoly.Poly) error {
+		for i := range witnesses {
+			witnesses[i] = *pick(&p.secret[i])
+		}
+		return parallel.Try(ctx, p.workers, len(masks), func(j int) error {
+			w.Respond(*pick(&masks[j]), j, witnesses)
+			return nil
+		})
+	}
+	if err := combine(func(r *response) *intpoly.Poly { return &r.z }); err != nil {
+		return nil, err
+	}
+	for k := range 3 {
+		if err := combine(func(r *response) *intpoly.Poly { return &r.t[k] }); err != nil {
+			return nil, err
+		}
+	}
+	for _, x := range p.secret[:u] {
+		x.wipe()
+	}
+	p.secret = nil
+	return masks, nil
+}
+
+// doubled returns 2x for every message x.
+func (p *prover) doubled() []field.Vec {
+	for _, x := range p.shares {
+		p.scheme.Field.AddVec(x, x, x)
+	}
+	return p.shares
+}

@@ -1,0 +1,140 @@
+package popk
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/lodge-mpc/lodge/engine/gbfv"
+	"github.com/lodge-mpc/lodge/engine/parallel"
+	"github.com/lodge-mpc/lodge/engine/protocol/internal/byzantine"
+	"github.com/lodge-mpc/lodge/engine/protocol/round"
+	"github.com/lodge-mpc/lodge/engine/sigma"
+)
+
+// Start begins a run.
+//
+// Hooks of tests: STEP/witness gets *prover after sampling, STEP/statement/commit and .../open the body,
+// STEP/responses gets the list of responses.
+func Start(c Config) (round.Transition[Result], error) {
+	if err := c.check(); err != nil {
+		return round.Transition[Result]{}, err
+	}
+	return round.Next(round.Local(func(ctx context.Context) (round.Transition[Result], error) { return commit(ctx, c) })), nil
+}
+
+// commit samples and encrypts, commits to the ciphertexts and masks and opens them.
+func commit(ctx context.Context, c Config) (round.Transition[Result], error) {
+	sizes := c.sizes()
+	p := &prover{scheme: c.Scheme, sizes: sizes, key: c.Key, source: c.Source, message: c.Message, workers: c.Workers}
+	if err := p.sample(ctx); err != nil {
+		return round.Transition[Result]{}, err
+	}
+	byzantine.Apply(c.Session.Hooks, c.Step+"/witness", p)
+	folded := newSums(c.Scheme, sizes.U+sizes.V)
+	frames, err := p.encrypt(ctx, func(i int, ct *gbfv.Ciphertext) { folded.list[i] = ct })
+	if err != nil {
+		return round.Transition[Result]{}, err
+	}
+	t, err := round.CommitOpenStream(c.Session, round.Streamed{
+		Step:  c.statementName(),
+		Body:  round.Frames(len(frames), func(i int) ([]byte, error) { return frames[i], nil }),
+		Limit: func(round.Party) round.Limit { return statementLimit(c.Scheme, sizes) },
+		Sink:  folded,
+		Spool: true,
+	}, c.Source.Stream("nonce"))
+	if err != nil {
+		return round.Transition[Result]{}, err
+	}
+	return round.Then(t, func(ctx context.Context, o round.Opened) (round.Transition[Result], error) {
+		return respond(ctx, c, p, folded.list, o.Agreed)
+	}), nil
+}
+
+// respond answers the challenge.
+func respond(ctx context.Context, c Config, p *prover, list []*gbfv.Ciphertext, opened round.Digest) (round.Transition[Result], error) {
+	var none round.Transition[Result]
+	w, err := c.challenge(opened)
+	if err != nil {
+		return none, err
+	}
+	own, err := p.respond(ctx, w)
+	if err != nil {
+		return none, err
+	}
+	byzantine.Apply(c.Session.Hooks, c.Step+"/responses", own)
+	frames := make([][]byte, len(own))
+	for j := range own {
+		if frames[j], err = own[j].encode(p.sizes); err != nil {
+			return none, fmt.Errorf("popk: own response: %w", err)
+		}
+	}
+	r := &responses{
+		Config: c, challenge: w, statement: list, prover: p,
+		total: own, buffer: newResponse(c.Scheme.N(), p.sizes),
+	}
+	return round.Next(round.Round[Result](r), round.Message{
+		To: round.All, Name: c.responseName(),
+		Body: round.Frames(len(frames), func(i int) ([]byte, error) { return frames[i], nil }),
+	}), nil
+}
+
+// responses takes the responses of all parties, checks each on its own, and the sum.
+type responses struct {
+	Config
+	challenge sigma.Challenge
+	statement []*gbfv.Ciphertext // sums over the parties
+	prover    *prover
+	total     []response // sums over the parties whose frames have come
+	buffer    response
+}
+
+func (r *responses) want() round.Want {
+	p := r.sizes()
+	return round.Want{
+		Name: r.responseName(), MaxFrames: p.V, MaxBytes: int64(p.V) * int64(responseSize(r.Scheme.N(), p)),
+		Broadcast: true, Stream: true, Spool: true,
+	}
+}
+
+func (r *responses) Wants() []round.Want { return r.Session.Each(r.want()) }
+
+func (r *responses) Frame(_ context.Context, from round.Party, _ string, index int, last bool, frame []byte) error {
+	if last != (index == len(r.total)-1) {
+		return &round.Blame{Party: from, Check: round.CheckShape, Reason: fmt.Sprintf("%d repetitions, want %d", index+1, len(r.total))}
+	}
+	if err := r.buffer.decode(r.sizes(), frame); err != nil {
+		return round.Malformed(from, err)
+	}
+	if check := r.buffer.fault(r.Scheme, r.sizes()); check != "" && !r.Session.Hooks.Skips(check) {
+		return &round.Blame{Party: from, Check: check, Reason: fmt.Sprintf("response to repetition %d", index)}
+	}
+	r.total[index].add(r.buffer)
+	return nil
+}
+
+// Step checks Enc(sum z; sum t) = sum comm_j + sum_i w_ij sum ct_i for every repetition j.
+func (r *responses) Step(ctx context.Context, _ round.Inbox) (round.Transition[Result], error) {
+	var mu sync.Mutex
+	failed := false
+	err := parallel.Try(ctx, r.Workers, len(r.total), func(j int) error {
+		left := encryption(r.Scheme, r.Key, r.total[j].z, r.total[j].t)
+		if !left.Equal(combined(r.Scheme, r.challenge, r.statement, j)) {
+			mu.Lock()
+			failed = true
+			mu.Unlock()
+		}
+		return nil
+	})
+	if err != nil {
+		return round.Transition[Result]{}, err
+	}
+	if failed && !r.Session.Hooks.Skips(CheckEquation) {
+		return blameFrom(r.Config, r.challenge, 0), nil
+	}
+	u := r.sizes().U
+	for _, ct := range r.statement[:u] {
+		r.Scheme.Double(ct, ct)
+	}
+	return round.Done(Result{Ciphertexts: r.statement[:u:u], Shares: r.prover.doubled()}), nil
+}
