@@ -19,7 +19,7 @@ import (
 // The sum is evaluated in fixed point, in two's complement, with so many fractional bits and terms that
 // its error is below 2^-64. Its operations do not depend on the digits.
 type scaler struct {
-	m, d       int
+	m          int
 	words      int // of a sum: frac fractional ones and the integer part
 	frac       int
 	digitWords int
