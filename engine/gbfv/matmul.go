@@ -113,7 +113,7 @@ func (m *matMul) block(ctx context.Context, left, right [][]*Ciphertext) ([]*Cip
 		err := parallel.Try(ctx, m.workers, m.d, func(i int) error {
 			for y := range 2 {
 				p := m.full[y][i]
-				t := ring.NTT{C: p.C}
+				t := ring.NTT(p)
 				s.Full.Inverse(p, t)
 				low, high := s.split(p)
 				r := s.Q.NewPoly()
@@ -217,7 +217,7 @@ func (m *matMul) fillTile(ctx context.Context, left, right []*Ciphertext, x, l i
 		default:
 			m.qToOne[l-own].Extend(dst, right[k].part(which-1))
 		}
-		m.single[l].Forward(ring.NTT{C: dst.C}, dst)
+		m.single[l].Forward(ring.NTT(dst), dst)
 		return nil
 	})
 }
