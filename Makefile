@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help build demo test check tools proto fuzz bench clean
+.PHONY: help build demo test check tools proto kernels fuzz bench clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "%-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -22,6 +22,9 @@ tools: ## install the pinned tools that check and proto use, under bin/
 proto: tools ## regenerate the Go code of proto/
 	PATH="$(CURDIR)/bin/tools:$$PATH" buf format --write
 	PATH="$(CURDIR)/bin/tools:$$PATH" buf generate
+
+kernels: ## regenerate the assembly of engine/kernel
+	go run -C engine/kernel/gen . ..
 
 fuzz: ## run every fuzz target for FUZZTIME (5s) each
 	FUZZTIME=$(or $(FUZZTIME),5s) .ci/fuzz

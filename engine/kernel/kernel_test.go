@@ -278,16 +278,6 @@ func TestMatMulRefuses(t *testing.T) {
 	}
 }
 
-func BenchmarkMatMul(b *testing.B) {
-	const m, k, n, q = 128, 128, 256, 0x1ffffffd40001
-	r := rand.New(rand.NewPCG(6, 6))
-	x, y, dst := residues(r, m*k, q), residues(r, k*n, q), make([]uint64, m*n)
-	for b.Loop() {
-		MatMul(dst, x, y, m, k, n, q)
-	}
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/(m*k*n), "ns/mac")
-}
-
 func BenchmarkMulAddVec(b *testing.B) {
 	const n, q = 1 << 14, 0x1ffffffd40001
 	r := rand.New(rand.NewPCG(7, 7))

@@ -7,8 +7,8 @@ import "math/bits"
 const columns = 3
 
 // MatMul sets dst = a b mod q for row-major matrices, a of m x k, b of k x n and dst of m x n, which shares no
-// storage with a or b. It accumulates products in two words and reduces once per entry, or once every
-// 2^(128 - 2 log q) terms.
+// storage with a or b. It accumulates products in two words and reduces once per entry, or, for the longest moduli or
+// rows, once every so many terms as cannot overflow.
 func MatMul(dst, a, b []uint64, m, k, n int, q uint64) {
 	mod, err := NewModulus(q)
 	if err != nil {
@@ -16,6 +16,9 @@ func MatMul(dst, a, b []uint64, m, k, n int, q uint64) {
 	}
 	if len(a) < m*k || len(b) < k*n || len(dst) < m*n {
 		panic("kernel: matrix shorter than its dimensions")
+	}
+	if mod.vectorMatMul(dst, a, b, m, k, n) {
+		return
 	}
 	lazy := 1 << min(30, 128-2*bits.Len64(q))
 	panel := make([][columns]uint64, k) // columns of b, side by side, 0 beyond the last

@@ -1,0 +1,145 @@
+// Command gen writes the assembly of package kernel and its declarations, with avo.
+//
+//	go run . DIRECTORY
+package main
+
+import (
+	"fmt"
+	"log"
+	"os"
+	"path/filepath"
+
+	"github.com/mmcloughlin/avo/attr"
+	"github.com/mmcloughlin/avo/build"
+	"github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/pass"
+	"github.com/mmcloughlin/avo/printer"
+	"github.com/mmcloughlin/avo/reg"
+	"github.com/mmcloughlin/avo/x86"
+)
+
+// file is an assembly file, DIRECTORY/NAME_amd64.s, whose functions are declared in NAME_amd64_stubs.go.
+type file struct {
+	name  string
+	write func(*assembler)
+}
+
+var files = []file{
+	{"matmul", matmul},
+}
+
+func main() {
+	log.SetFlags(0)
+	if len(os.Args) != 2 {
+		log.Fatal("usage: gen DIRECTORY")
+	}
+	for _, f := range files {
+		if err := f.generate(os.Args[1]); err != nil {
+			log.Fatalf("%s: %v", f.name, err)
+		}
+	}
+}
+
+func (f file) generate(directory string) error {
+	a := &assembler{Context: build.NewContext()}
+	a.ConstraintExpr("amd64")
+	f.write(a)
+	config := printer.Config{Name: "engine/kernel/gen with avo", Pkg: "kernel"}
+	path := filepath.Join(directory, f.name+"_amd64")
+	asm, err := os.Create(path + ".s")
+	if err != nil {
+		return err
+	}
+	stubs, err := os.Create(path + "_stubs.go")
+	if err != nil {
+		return err
+	}
+	status := build.Main(&build.Config{ErrOut: os.Stderr, MaxErrors: 10, Passes: []pass.Interface{
+		pass.Compile,
+		&pass.Output{Writer: asm, Printer: printer.NewGoAsm(config)},
+		&pass.Output{Writer: stubs, Printer: printer.NewStubs(config)},
+	}}, a.Context)
+	if status != 0 {
+		return fmt.Errorf("avo failed")
+	}
+	return nil
+}
+
+// assembler adds to avo what all kernels use.
+type assembler struct{ *build.Context }
+
+// function begins a function that keeps none of its pointers.
+func (a *assembler) function(name, parameters, doc string, args ...any) {
+	a.Function(name)
+	a.Attributes(attr.NOSPLIT)
+	a.Pragma("noescape")
+	a.SignatureExpr("func(" + parameters + ")")
+	a.Doc(name + " " + fmt.Sprintf(doc, args...))
+}
+
+// done ends a function.
+func (a *assembler) done() {
+	a.VZEROUPPER()
+	a.RET()
+}
+
+// arg loads a parameter.
+func (a *assembler) arg(name string) reg.GPVirtual {
+	r := a.GP64()
+	a.Load(a.Param(name), r)
+	return r
+}
+
+// broadcast loads a parameter into all lanes.
+func (a *assembler) broadcast(name string) reg.VecVirtual {
+	z := a.ZMM()
+	a.VPBROADCASTQ(a.arg(name), z)
+	return z
+}
+
+// mask loads a parameter into a mask of lanes.
+func (a *assembler) mask(name string) reg.OpmaskVirtual {
+	k := a.K()
+	a.KMOVB(a.arg(name).As32(), k)
+	return k
+}
+
+// zero returns a cleared vector.
+func (a *assembler) zero() reg.VecVirtual {
+	z := a.ZMM()
+	a.clear(z)
+	return z
+}
+
+func (a *assembler) clear(z reg.VecVirtual) {
+	i, err := x86.VPXORQ(z, z, z)
+	if err != nil {
+		log.Fatal(err)
+	}
+	i.CancellingInputs = true // avo does not know that the old value does not matter
+	a.Instruction(i)
+}
+
+// zeros returns n cleared vectors.
+func (a *assembler) zeros(n int) []reg.VecVirtual {
+	v := make([]reg.VecVirtual, n)
+	for i := range v {
+		v[i] = a.zero()
+	}
+	return v
+}
+
+// once sets x = min(x, x - c) as unsigned words, which is x - c if x >= c, else x.
+func (a *assembler) once(x, c reg.VecVirtual) {
+	t := a.ZMM()
+	a.VPSUBQ(c, x, t)
+	a.VPMINUQ(t, x, x)
+}
+
+// lowest52 returns 2^52-1 in all lanes.
+func (a *assembler) lowest52() reg.VecVirtual {
+	r, z := a.GP64(), a.ZMM()
+	a.MOVQ(operand.U64(1<<52-1), r)
+	a.VPBROADCASTQ(r, z)
+	return z
+}

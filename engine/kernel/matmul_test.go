@@ -1,0 +1,116 @@
+package kernel
+
+import (
+	"math/big"
+	"math/bits"
+	"math/rand/v2"
+	"testing"
+)
+
+// innerProducts is the matrix product entry by entry, in two words with a reduction per term.
+func innerProducts(a, b []uint64, m, k, n int, q uint64) []uint64 {
+	out := make([]uint64, m*n)
+	for i := range m {
+		for j := range n {
+			var x uint64
+			for t := range k {
+				hi, lo := bits.Mul64(a[i*k+t], b[t*n+j])
+				lo, c := bits.Add64(lo, x, 0)
+				_, x = bits.Div64((hi+c)%q, lo, q)
+			}
+			out[i*n+j] = x
+		}
+	}
+	return out
+}
+
+func fill(v []uint64, x uint64) []uint64 {
+	for i := range v {
+		v[i] = x
+	}
+	return v
+}
+
+// checkMatMul compares a product on the selected path with want, and sees that it writes nothing beside it.
+func checkMatMul(t *testing.T, want, a, b []uint64, m, k, n int, q uint64) {
+	t.Helper()
+	const guard = 16
+	dst := fill(make([]uint64, m*n+guard), ones)
+	MatMul(dst, a, b, m, k, n, q)
+	for i, x := range dst {
+		if i >= m*n && x != ones {
+			t.Fatalf("%d x %d x %d mod %d: word %d behind the product was written", m, k, n, q, i-m*n)
+		}
+		if i < m*n && x != want[i] {
+			t.Fatalf("%d x %d x %d mod %d: entry %d is %d, want %d", m, k, n, q, i, x, want[i])
+		}
+	}
+}
+
+// Every length of modulus: the largest and the smallest modulus and a random one; extreme and random entries.
+func TestMatMulModuli(t *testing.T) {
+	onPaths(t, func(t *testing.T) {
+		r := rand.New(rand.NewPCG(11, 11))
+		for _, q := range moduli(r) {
+			m, k, n := 1+r.IntN(6), 1+r.IntN(140), 1+r.IntN(30)
+			a, b := residues(r, m*k, q), residues(r, k*n, q)
+			checkMatMul(t, innerProducts(a, b, m, k, n, q), a, b, m, k, n, q)
+			fill(a, q-1)
+			fill(b[:k*n/2], q-1)
+			checkMatMul(t, innerProducts(a, b, m, k, n, q), a, b, m, k, n, q)
+			clear(a)
+			checkMatMul(t, make([]uint64, m*n), a, b, m, k, n, q)
+		}
+	})
+}
+
+// Every remainder of rows and columns by the tiles, and lengths around what is added up without reduction.
+func TestMatMulShapes(t *testing.T) {
+	onPaths(t, func(t *testing.T) {
+		r := rand.New(rand.NewPCG(12, 12))
+		for _, q := range []uint64{0x1ffffffd40001, 1<<50 - 27, 1<<60 - 93, 1<<61 - 1} {
+			for m := 1; m <= 9; m++ {
+				for n := 1; n <= 50; n++ {
+					k := 1 + r.IntN(9)
+					a, b := residues(r, m*k, q), residues(r, k*n, q)
+					checkMatMul(t, innerProducts(a, b, m, k, n, q), a, b, m, k, n, q)
+				}
+			}
+		}
+	})
+}
+
+// Sums of as many products of the largest residues as there can be before a reduction, and more.
+func TestMatMulLong(t *testing.T) {
+	onPaths(t, func(t *testing.T) {
+		for length := 2; length <= MaxBits; length += 1 {
+			q := uint64(1)<<length - 1
+			for _, k := range []int{4095, 4096, 4097, 8193, 1<<16 + 1} {
+				if k > 5000 && length%10 > 1 {
+					continue
+				}
+				const m, n = 5, 9
+				a, b := fill(make([]uint64, m*k), q-1), fill(make([]uint64, k*n), q-1)
+				x := new(big.Int).SetUint64(q - 1)
+				x.Mul(x, x).Mul(x, big.NewInt(int64(k))).Mod(x, new(big.Int).SetUint64(q))
+				checkMatMul(t, fill(make([]uint64, m*n), x.Uint64()), a, b, m, k, n, q)
+			}
+		}
+	})
+}
+
+func BenchmarkMatMul(b *testing.B) {
+	for _, q := range []uint64{0x1ffffffd40001, 0x7fffffff150001, 1<<61 - 1} {
+		b.Run(big.NewInt(int64(bits.Len64(q))).String(), func(b *testing.B) {
+			benchmarkPaths(b, func(b *testing.B) {
+				const m, k, n = 128, 128, 256
+				r := rand.New(rand.NewPCG(6, 6))
+				x, y, dst := residues(r, m*k, q), residues(r, k*n, q), make([]uint64, m*n)
+				for b.Loop() {
+					MatMul(dst, x, y, m, k, n, q)
+				}
+				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/(m*k*n), "ns/mac")
+			})
+		})
+	}
+}

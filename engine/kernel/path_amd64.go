@@ -1,0 +1,16 @@
+package kernel
+
+import "golang.org/x/sys/cpu"
+
+var best = func() Path {
+	switch x := &cpu.X86; {
+	case !x.HasAVX2:
+		return Plain
+	case !x.HasAVX512F || !x.HasAVX512DQ || !x.HasAVX512VL:
+		return AVX2
+	case !x.HasAVX512IFMA:
+		return AVX512
+	default:
+		return IFMA
+	}
+}()
