@@ -21,9 +21,9 @@ const canary = "canary"
 var (
 	wordCanary = uint64(0x636e617279)
 	leaks      = []string{
-		canary, "63616e617279", "63616E617279", "63 61 6e", "63 61 6E", "99 97", "143 141", "0x63", "0X63", "0b1100011", "1100011 1100001",
+		canary, "63616e617279", "63616E617279", "63 61 6e", "63 61 6E", "99 97", "143 141", "0x63 0x61", "0X63 0X61", "0x63, 0x61", "0b1100011 ", "1100011 1100001",
 		fmt.Sprint(wordCanary), fmt.Sprintf("%x", wordCanary), fmt.Sprintf("%X", wordCanary), fmt.Sprintf("%o", wordCanary), fmt.Sprintf("%b", wordCanary),
-		"U+0063", "'c'", `"c"`,
+		"U+0063 U+0061", "'c' 'a'",
 	}
 )
 
