@@ -20,6 +20,13 @@ type arithmetic struct {
 	minusQ, low  reg.VecVirtual // -q and 2^52-1, with IFMA
 }
 
+func (a *assembler) arithmetic(ifma bool, q reg.VecVirtual) *arithmetic {
+	if ifma {
+		return a.arithmetic52(q)
+	}
+	return a.arithmetic64(q)
+}
+
 func (a *assembler) arithmetic52(q reg.VecVirtual) *arithmetic {
 	m := &arithmetic{ifma: true, q: q, q2: a.ZMM(), minusQ: a.ZMM(), low: a.lowest52()}
 	a.VPADDQ(q, q, m.q2)

@@ -26,6 +26,7 @@ type file struct {
 
 var files = []file{
 	{"matmul", matmul},
+	{"ntt", ntt},
 }
 
 func main() {
