@@ -1,7 +1,6 @@
 package kernel
 
 import (
-	"fmt"
 	"math/big"
 	"math/bits"
 	"math/rand/v2"
@@ -173,54 +172,9 @@ func residues(r *rand.Rand, n int, q uint64) []uint64 {
 	return v
 }
 
-func TestVectors(t *testing.T) {
-	r := rand.New(rand.NewPCG(4, 4))
-	for _, q := range moduli(r) {
-		m := mustModulus(t, q)
-		for _, n := range []int{0, 1, 5, 16} {
-			a, b, d := residues(r, n, q), residues(r, n, q), residues(r, n, q)
-			if n > 1 {
-				a[0], b[0], d[0] = q-1, q-1, q-1
-				a[1], b[1] = 0, q-1
-			}
-			c := r.Uint64N(q)
-			for name, op := range map[string]struct {
-				run  func(dst []uint64)
-				want func(i int) uint64
-			}{
-				"add":    {func(dst []uint64) { m.AddVec(dst, a, b) }, func(i int) uint64 { return oracle(0, a[i]+b[i], q) }},
-				"sub":    {func(dst []uint64) { m.SubVec(dst, a, b) }, func(i int) uint64 { return oracle(0, a[i]+q-b[i], q) }},
-				"neg":    {func(dst []uint64) { m.NegVec(dst, a) }, func(i int) uint64 { return oracle(0, q-a[i], q) }},
-				"scale":  {func(dst []uint64) { m.ScaleVec(dst, a, c) }, func(i int) uint64 { return product(a[i], c, 0, q) }},
-				"mul":    {func(dst []uint64) { m.MulVec(dst, a, b) }, func(i int) uint64 { return product(a[i], b[i], 0, q) }},
-				"muladd": {func(dst []uint64) { m.MulAddVec(dst, a, b) }, func(i int) uint64 { return product(a[i], b[i], d[i], q) }},
-			} {
-				dst := append([]uint64(nil), d...)
-				op.run(dst)
-				for i := range dst {
-					if dst[i] != op.want(i) {
-						t.Fatalf("%s mod %d: entry %d is %d, want %d", name, q, i, dst[i], op.want(i))
-					}
-				}
-			}
-		}
-	}
-}
-
 func product(a, b, c, q uint64) uint64 {
 	hi, lo := bits.Mul64(a, b)
 	return (oracle(hi, lo, q) + c) % q
-}
-
-func TestVectorsInPlace(t *testing.T) {
-	m := mustModulus(t, 97)
-	a, b := []uint64{3, 96, 0}, []uint64{95, 96, 96}
-	m.MulVec(a, a, b)
-	m.AddVec(a, b, a)
-	m.SubVec(b, a, b)
-	if fmt.Sprint(a, b) != "[89 0 96] [91 1 0]" {
-		t.Fatal(a, b)
-	}
 }
 
 func TestMatMul(t *testing.T) {
@@ -276,15 +230,4 @@ func TestMatMulRefuses(t *testing.T) {
 			f()
 		}()
 	}
-}
-
-func BenchmarkMulAddVec(b *testing.B) {
-	const n, q = 1 << 14, 0x1ffffffd40001
-	r := rand.New(rand.NewPCG(7, 7))
-	x, y, dst := residues(r, n, q), residues(r, n, q), residues(r, n, q)
-	m := mustModulus(b, q)
-	for b.Loop() {
-		m.MulAddVec(dst, x, y)
-	}
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/n, "ns/coeff")
 }

@@ -14,7 +14,7 @@ type Path uint32
 const (
 	Plain  Path = iota // Go
 	AVX2               // additions and transforms of four words at a time
-	AVX512             // AVX-512 F, DQ and VL: moduli of up to 61 bits
+	AVX512             // AVX-512 F, DQ and VL, and BMI2: moduli of up to 61 bits
 	IFMA               // AVX-512 IFMA: moduli of up to 50 bits, the rest as AVX512
 )
 

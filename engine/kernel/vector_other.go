@@ -7,3 +7,15 @@ func (m *Modulus) vectorMatMul(dst, a, b []uint64, rows, k, n int) bool { return
 func (t *NTT) vectorForward(dst, src []uint64) bool { return false }
 
 func (t *NTT) vectorInverse(dst, src []uint64) bool { return false }
+
+func (m *Modulus) vectorAdd(dst, a, b []uint64) bool { return false }
+
+func (m *Modulus) vectorSub(dst, a, b []uint64) bool { return false }
+
+func (m *Modulus) vectorNeg(dst, a []uint64) bool { return false }
+
+func (m *Modulus) vectorScale(dst, a []uint64, f Factor, words bool) bool { return false }
+
+func (m *Modulus) vectorMul(dst, a, b []uint64) bool { return false }
+
+func (m *Modulus) vectorMulAdd(dst, a, b []uint64) bool { return false }

@@ -27,6 +27,7 @@ type file struct {
 var files = []file{
 	{"matmul", matmul},
 	{"ntt", ntt},
+	{"vector", vector},
 }
 
 func main() {
@@ -138,9 +139,12 @@ func (a *assembler) once(x, c reg.VecVirtual) {
 }
 
 // lowest52 returns 2^52-1 in all lanes.
-func (a *assembler) lowest52() reg.VecVirtual {
+func (a *assembler) lowest52() reg.VecVirtual { return a.lanes(1<<52 - 1) }
+
+// lanes returns a constant in all lanes.
+func (a *assembler) lanes(c uint64) reg.VecVirtual {
 	r, z := a.GP64(), a.ZMM()
-	a.MOVQ(operand.U64(1<<52-1), r)
+	a.MOVQ(operand.U64(c), r)
 	a.VPBROADCASTQ(r, z)
 	return z
 }
