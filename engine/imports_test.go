@@ -45,7 +45,7 @@ var edgesForTests = []string{
 
 // outside is what the engine's own code takes from other modules, and why.
 var outside = map[string]string{
-	"github.com/tuneinsight/lattigo/v6/ring": "number-theoretic transforms",
+	"github.com/tuneinsight/lattigo/v6/ring": "roots of unity and the order of slots; its rings can take our transforms",
 	"golang.org/x/sys/cpu":                   "which kernels this processor can run",
 }
 

@@ -2,8 +2,9 @@
 // residue number system. Polynomials in coefficient form (Poly) and in evaluation form (NTT) are
 // different types. Every residue is canonical, in [0, q_i).
 //
-// Everything is exact integer arithmetic, so results are the same on every machine. The number theoretic
-// transforms are Lattigo's. Functions run on the calling goroutine; a Basis is immutable and may be shared.
+// Everything is exact integer arithmetic, so results are the same on every machine. The roots and the order of slots
+// of the number theoretic transforms are Lattigo's. Functions run on the calling goroutine; a Basis is immutable and
+// may be shared.
 package ring
 
 import (
@@ -24,10 +25,13 @@ type Poly struct{ C [][]uint64 }
 // of slot k (see Orbits).
 type NTT struct{ C [][]uint64 }
 
+// maxDegree is the largest degree of a basis.
+const maxDegree = 1 << 17
+
 // limb is one prime of a basis.
 type limb struct {
 	kernel.Modulus
-	sub *lattigo.SubRing
+	ntt *kernel.NTT
 }
 
 // Basis is an ordered list of primes with the degree N.
@@ -38,7 +42,7 @@ type Basis struct {
 
 // NewBasis prepares primes of at most 61 bits, each 1 mod 2^(logN+1).
 func NewBasis(logN int, primes []uint64) (*Basis, error) {
-	if logN < 4 || logN > 17 || len(primes) == 0 {
+	if logN < 4 || 1<<logN > maxDegree || len(primes) == 0 {
 		return nil, fmt.Errorf("ring: degree 2^%d with %d primes", logN, len(primes))
 	}
 	b := &Basis{n: 1 << logN}
@@ -54,7 +58,9 @@ func NewBasis(logN int, primes []uint64) (*Basis, error) {
 		return nil, fmt.Errorf("ring: %w", err)
 	}
 	for i, l := range b.limbs {
-		l.sub = r.SubRings[i]
+		if l.ntt, err = newNTT(l.Modulus, r.SubRings[i]); err != nil {
+			return nil, err
+		}
 	}
 	return b, nil
 }
@@ -157,14 +163,14 @@ func (p NTT) Equal(o NTT) bool { return slices.EqualFunc(p.C, o.C, slices.Equal[
 // Forward sets dst to the evaluation form of src, with which it may share its storage.
 func (b *Basis) Forward(dst NTT, src Poly) {
 	for i, l := range b.limbs {
-		l.sub.NTT(src.C[i], dst.C[i])
+		l.ntt.Forward(dst.C[i], src.C[i])
 	}
 }
 
 // Inverse sets dst to the coefficient form of src, with which it may share its storage.
 func (b *Basis) Inverse(dst Poly, src NTT) {
 	for i, l := range b.limbs {
-		l.sub.INTT(src.C[i], dst.C[i])
+		l.ntt.Inverse(dst.C[i], src.C[i])
 	}
 }
 
