@@ -34,6 +34,10 @@ func rootCommand() *cobra.Command {
 	root.AddCommand(
 		paramsCommand(),
 		verifyCommand(),
+		initCommand(),
+		partyCommand(),
+		coordinatorCommand(),
+		demoCommand(),
 	)
 	return root
 }

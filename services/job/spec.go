@@ -75,8 +75,11 @@ func Validate(s *jobv1.SessionSpec, now time.Time) error {
 		return rpc.Errorf(rpc.TimedOut, "start a new session", "the session's deadline is over")
 	}
 	if s.GetKind() == jobv1.Kind_KIND_KEYS {
-		if s.GetField() != "" || s.GetCount() != 0 || s.GetDim() != 0 || s.GetShape() != nil || s.GetTenant() != "" {
-			return bad("keys have no field, count, dim, shape or tenant")
+		if s.GetField() != "" || s.GetCount() != 0 || s.GetShape() != nil || s.GetTenant() != "" {
+			return bad("keys have no field, count, shape or tenant")
+		}
+		if d := s.GetDim(); d&(d-1) != 0 {
+			return bad("rotation keys are for blocks of a power of two, not %d", d)
 		}
 		return nil
 	}

@@ -1,0 +1,101 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lodge-mpc/lodge/engine/params"
+	"github.com/lodge-mpc/lodge/services/config"
+	"github.com/lodge-mpc/lodge/services/coordinator"
+	"github.com/lodge-mpc/lodge/services/devnet"
+	"github.com/lodge-mpc/lodge/services/party"
+)
+
+// initCommand is `lodge init`.
+func initCommand() *cobra.Command {
+	o := devnet.Options{}
+	cmd := &cobra.Command{
+		Use:   "init DIR",
+		Short: "Write the files of a development cluster",
+		Long: "Write a roster, a certificate authority, certificates, keys and configurations for n parties, a coordinator and\n" +
+			"their clients. All secrets of all parties are in one directory: this is for development.",
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := devnet.Write(args[0], o)
+			if err != nil {
+				return err
+			}
+			w := cmd.OutOrStdout()
+			fmt.Fprintf(w, "wrote %d parties and a coordinator to %s; start them with\n", o.Parties, c.Dir)
+			fmt.Fprintf(w, "  lodge coordinator --config %s\n", c.Coordinator)
+			for _, p := range c.Parties {
+				fmt.Fprintf(w, "  lodge party --config %s\n", p)
+			}
+			if !o.Dev {
+				fmt.Fprintf(w, "The parties refuse key generation, which is only passively secure so far: --dev accepts it.\n")
+			}
+			return nil
+		},
+	}
+	f := cmd.Flags()
+	f.IntVar(&o.Parties, "parties", 3, "number of parties")
+	f.StringVar(&o.Host, "host", "127.0.0.1", "address that all processes listen on")
+	f.IntVar(&o.Port, "port", 7100, "port of the coordinator; party i has the one that is 1+i higher; 0 takes free ones")
+	f.StringSliceVar(&o.Params, "params", []string{params.Default}, "parameter sets to pin")
+	f.BoolVar(&o.Dev, "dev", false, "accept key generation that is only passively secure")
+	f.BoolVar(&o.Insecure, "allow-insecure-params", false, "accept parameter sets for tests")
+	return cmd
+}
+
+func logger(w io.Writer, asJSON bool) *slog.Logger {
+	if asJSON {
+		return slog.New(slog.NewJSONHandler(w, nil))
+	}
+	return slog.New(slog.NewTextHandler(w, nil))
+}
+
+// partyCommand is `lodge party`.
+func partyCommand() *cobra.Command {
+	var file string
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "party",
+		Short: "Run one party",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			f, err := config.LoadParty(file)
+			if err != nil {
+				return err
+			}
+			return party.Run(cmd.Context(), f, version(), logger(cmd.ErrOrStderr(), asJSON))
+		},
+	}
+	cmd.Flags().StringVar(&file, "config", "party.yaml", "configuration of the party")
+	cmd.Flags().BoolVar(&asJSON, "log-json", false, "log as JSON")
+	return cmd
+}
+
+// coordinatorCommand is `lodge coordinator`.
+func coordinatorCommand() *cobra.Command {
+	file := filepath.Join("coordinator.yaml")
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "coordinator",
+		Short: "Run the coordinator",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			f, err := config.LoadCoordinator(file)
+			if err != nil {
+				return err
+			}
+			return coordinator.Run(cmd.Context(), f, version(), logger(cmd.ErrOrStderr(), asJSON))
+		},
+	}
+	cmd.Flags().StringVar(&file, "config", file, "configuration of the coordinator")
+	cmd.Flags().BoolVar(&asJSON, "log-json", false, "log as JSON")
+	return cmd
+}

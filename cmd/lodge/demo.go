@@ -1,0 +1,266 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/bits"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	lodge "github.com/lodge-mpc/lodge/clients/go/lodge"
+	"github.com/lodge-mpc/lodge/clients/go/verify"
+	"github.com/lodge-mpc/lodge/engine/params"
+	coordinatorv1 "github.com/lodge-mpc/lodge/proto/lodge/coordinator/v1"
+	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
+	keygenv1 "github.com/lodge-mpc/lodge/proto/lodge/keygen/v1"
+	"github.com/lodge-mpc/lodge/services/devnet"
+)
+
+// demoOptions are the flags of `lodge demo`.
+type demoOptions struct {
+	parties            int
+	kind, dim          string
+	count              uint64
+	field, params, out string
+	json, keep         bool
+}
+
+// shape is what --dim means: N is an N x N square, or RxKxC.
+func (o *demoOptions) shape() (*jobv1.Shape, uint32, error) {
+	if o.kind == "scalar" {
+		return nil, 1, nil
+	}
+	var n [3]uint64
+	parts := strings.Split(o.dim, "x")
+	if len(parts) == 1 {
+		parts = []string{o.dim, o.dim, o.dim}
+	}
+	if len(parts) != 3 {
+		return nil, 0, fmt.Errorf("--dim %s: write 128, or rows x inner x columns such as 200x100x50", o.dim)
+	}
+	for i, p := range parts {
+		v, err := strconv.ParseUint(p, 10, 14)
+		if err != nil || v == 0 {
+			return nil, 0, fmt.Errorf("--dim %s: %q is not a dimension from 1 to 16383", o.dim, p)
+		}
+		n[i] = v
+	}
+	block := min(uint32(128), uint32(1)<<bits.Len64(max(n[0], n[1], n[2])-1))
+	return &jobv1.Shape{Rows: uint32(n[0]), Inner: uint32(n[1]), Columns: uint32(n[2])}, block, nil
+}
+
+// demoReport is the outcome of a demonstration.
+type demoReport struct {
+	Parties           int      `json:"parties"`
+	Kind              string   `json:"kind"`
+	Field             string   `json:"field"`
+	Params            string   `json:"params"`
+	Dim               string   `json:"dim"`
+	Tuples            uint64   `json:"tuples"`
+	Verified          uint64   `json:"verified"`
+	KeygenSeconds     float64  `json:"keygen_seconds"`
+	GenerateSeconds   float64  `json:"generate_seconds"`
+	TuplesPerSecond   float64  `json:"tuples_per_second"`
+	KeygenSentBytes   uint64   `json:"keygen_sent_bytes_per_party"`
+	SentBytesPerTuple float64  `json:"sent_bytes_per_tuple_per_party"`
+	PeakRSS           []uint64 `json:"peak_rss_bytes"`
+	KeygenSecurity    string   `json:"keygen_security"`
+	StatisticalBits   uint32   `json:"statistical_security_bits"`
+	Rounds            uint32   `json:"rounds"`
+	RetiredEpoch      uint64   `json:"retired_epoch"`
+	TotalSeconds      float64  `json:"total_seconds"`
+	Out               string   `json:"out,omitempty"`
+	sent              uint64
+}
+
+func demoCommand() *cobra.Command {
+	o := &demoOptions{}
+	cmd := &cobra.Command{
+		Use:   "demo",
+		Short: "Run a coordinator and n parties on this machine, make triples and check them",
+		Long: "Start a coordinator and n parties on loopback with mutual TLS, generate keys, make triples, draw each party's\n" +
+			"shares through the party's own API with a client certificate, and hand them to a checker that shares no\n" +
+			"protocol code. The checker pools every party's MAC-key share, so the key epoch is retired at the end.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return runDemo(cmd, o) },
+	}
+	f := cmd.Flags()
+	f.IntVar(&o.parties, "parties", 3, "number of parties")
+	f.StringVar(&o.kind, "kind", "scalar", "scalar or matrix")
+	f.Uint64Var(&o.count, "count", 0, "triples to make at least; 0 means 10000 scalars or one batch of matrices")
+	f.StringVar(&o.dim, "dim", "128", "of matrices: N, or rows x inner x columns such as 200x100x50")
+	f.StringVar(&o.field, "field", "p128", "field: p64 to p4096")
+	f.StringVar(&o.params, "params", params.Default, "parameter set")
+	f.StringVar(&o.out, "out", "", "keep every party's exported shares in this new directory")
+	f.BoolVar(&o.json, "json", false, "write the result as JSON")
+	f.BoolVar(&o.keep, "keep", false, "keep the working directory: configurations, logs and vaults")
+	return cmd
+}
+
+func runDemo(cmd *cobra.Command, o *demoOptions) (err error) {
+	start := time.Now()
+	shape, block, err := o.shape()
+	if err != nil {
+		return err
+	}
+	if o.kind != "scalar" && o.kind != "matrix" {
+		return fmt.Errorf("--kind %s: write scalar or matrix", o.kind)
+	}
+	if o.count == 0 {
+		o.count = 1
+		if o.kind == "scalar" {
+			o.count = 10000
+		}
+	}
+	c, err := startCluster(cmd, o.parties, o.params, o.keep)
+	if err != nil {
+		return err
+	}
+	defer c.stop()
+	ctx := cmd.Context()
+	report := &demoReport{Parties: o.parties, Kind: o.kind, Field: o.field, Params: o.params, Dim: o.dim, PeakRSS: make([]uint64, o.parties)}
+	if o.kind == "scalar" {
+		report.Dim = "1"
+	}
+	began := time.Now()
+	keys, err := c.job(ctx, &coordinatorv1.JobRequest{
+		Kind: jobv1.Kind_KIND_KEYS, Params: o.params, Dim: block, Purpose: jobv1.Purpose_PURPOSE_TRIPLES, Timeout: durationpb.New(time.Hour),
+	})
+	if err != nil {
+		return err
+	}
+	report.KeygenSeconds, report.KeygenSentBytes = time.Since(began).Seconds(), c.account(report, keys)
+	report.KeygenSecurity = keys.GetParties()[0].GetStatus().GetKeygenSecurity()
+	var batches []*coordinatorv1.Job
+	began = time.Now()
+	for report.Tuples < o.count {
+		kind := jobv1.Kind_KIND_SCALAR
+		if o.kind == "matrix" {
+			kind = jobv1.Kind_KIND_MATRIX
+		}
+		j, err := c.job(ctx, &coordinatorv1.JobRequest{
+			Kind: kind, Params: o.params, Field: o.field, Dim: block, Shape: shape, Count: o.count - report.Tuples, Epoch: keys.GetEpoch(),
+			Purpose: jobv1.Purpose_PURPOSE_TRIPLES, Tenant: devnet.Tenant, Timeout: durationpb.New(time.Hour),
+		})
+		if err != nil {
+			return err
+		}
+		batches = append(batches, j)
+		st := j.GetParties()[0].GetStatus()
+		report.Tuples += st.GetCount()
+		report.StatisticalBits, report.Rounds = st.GetStatisticalSecurityBits(), st.GetRounds()
+		report.sent += c.account(report, j)
+	}
+	report.GenerateSeconds = time.Since(began).Seconds()
+	report.TuplesPerSecond = float64(report.Tuples) / report.GenerateSeconds
+	report.SentBytesPerTuple = float64(report.sent) / float64(report.Tuples)
+	if report.Verified, err = c.verify(ctx, o, batches, report.KeygenSecurity); err != nil {
+		return err
+	}
+	if err := c.retire(ctx, keys.GetEpoch()); err != nil {
+		return err
+	}
+	report.RetiredEpoch, report.TotalSeconds, report.Out = keys.GetEpoch(), time.Since(start).Seconds(), o.out
+	if o.json {
+		err = writeIndented(cmd.OutOrStdout(), report)
+	} else {
+		err = report.print(cmd)
+	}
+	if err == nil && report.Verified != report.Tuples {
+		err = fmt.Errorf("%w: %d of %d triples are good", errUnverified, report.Verified, report.Tuples)
+	}
+	return err
+}
+
+// account notes the peak memory of the parties and gives the bytes that a party sent, on average.
+func (c *cluster) account(r *demoReport, j *coordinatorv1.Job) uint64 {
+	var sent uint64
+	for i, p := range j.GetParties() {
+		sent += p.GetStatus().GetProgress().GetSentBytes()
+		r.PeakRSS[i] = max(r.PeakRSS[i], p.GetStatus().GetPeakRssBytes())
+	}
+	return sent / uint64(len(j.GetParties()))
+}
+
+// verify draws every party's shares of the batches and has them checked.
+func (c *cluster) verify(ctx context.Context, o *demoOptions, batches []*coordinatorv1.Job, security string) (verified uint64, err error) {
+	out := o.out
+	if out == "" {
+		out = filepath.Join(c.dir, "shares")
+	} else if list, err := os.ReadDir(out); err == nil && len(list) > 0 {
+		return 0, fmt.Errorf("--out %s is not empty; name a new directory", out)
+	}
+	for _, j := range batches {
+		var dirs []string
+		for i, conn := range c.clients {
+			dir := filepath.Join(out, j.GetBatchId(), "party-"+strconv.Itoa(i))
+			c.progress.say("drawing batch %s from party %d", j.GetBatchId(), i)
+			if err := lodge.Fetch(ctx, conn, j.GetBatchId(), dir, lodge.Origin{Parties: o.parties, Party: i, KeygenSecurity: security}); err != nil {
+				return 0, fmt.Errorf("drawing batch %s from party %d: %w", j.GetBatchId(), i, err)
+			}
+			dirs = append(dirs, dir)
+		}
+		c.progress.say("checking batch %s", j.GetBatchId())
+		report, err := verify.Dirs(ctx, dirs, verify.Options{})
+		if err != nil {
+			return 0, err
+		}
+		verified += uint64(report.Verified)
+	}
+	return verified, nil
+}
+
+// retire erases the epoch everywhere: its MAC-key shares have been pooled.
+func (c *cluster) retire(ctx context.Context, epoch uint64) error {
+	var errs []error
+	for i, conn := range c.clients {
+		_, err := keygenv1.NewKeygenServiceClient(conn).RetireEpoch(ctx, &keygenv1.RetireEpochRequest{Epoch: epoch, Reason: "the demonstration pooled its MAC-key shares"})
+		if err != nil {
+			errs = append(errs, fmt.Errorf("retiring the epoch at party %d: %w", i, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (r *demoReport) print(cmd *cobra.Command) error {
+	var peak uint64
+	for _, p := range r.PeakRSS {
+		peak = max(peak, p)
+	}
+	what := r.Kind
+	if r.Kind == "matrix" {
+		what = r.Dim + " matrix"
+	}
+	_, err := fmt.Fprintf(cmd.OutOrStdout(), `
+%d parties made %d %s triples over %s with %s; an independent check accepts %d of them.
+
+  key generation      %10.1f s   %s sent by each party, security: %s
+  generation          %10.1f s   %.1f triples per second, %d rounds
+  traffic             %10s     sent by each party for a triple
+  memory              %10s     at the party that needed most
+  statistical security%10d bits after 2^20 decrypted ciphertexts
+  in all              %10.1f s
+
+The check pooled every party's share of the MAC key, so epoch %d is retired: its keys and tuples are erased.
+`, r.Parties, r.Tuples, what, r.Field, r.Params, r.Verified, r.KeygenSeconds, amount(float64(r.KeygenSentBytes)), r.KeygenSecurity,
+		r.GenerateSeconds, r.TuplesPerSecond, r.Rounds, amount(r.SentBytesPerTuple), amount(float64(peak)), r.StatisticalBits, r.TotalSeconds, r.RetiredEpoch)
+	return err
+}
+
+// amount prints bytes with a decimal unit.
+func amount(b float64) string {
+	for _, u := range []string{"B", "kB", "MB"} {
+		if b < 1000 {
+			return fmt.Sprintf("%.3g %s", b, u)
+		}
+		b /= 1000
+	}
+	return fmt.Sprintf("%.3g GB", b)
+}

@@ -1,0 +1,286 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+	"google.golang.org/grpc"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+
+	"github.com/lodge-mpc/lodge/engine/params"
+	coordinatorv1 "github.com/lodge-mpc/lodge/proto/lodge/coordinator/v1"
+	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
+	"github.com/lodge-mpc/lodge/services/devnet"
+	"github.com/lodge-mpc/lodge/services/job"
+	"github.com/lodge-mpc/lodge/services/rpc"
+)
+
+// cluster is a demonstration's processes and connections.
+type cluster struct {
+	dir      string
+	keep     bool
+	progress *progress
+	procs    []*process
+	operator *grpc.ClientConn
+	clients  []*grpc.ClientConn // of each party
+}
+
+// process is a child of this one.
+type process struct {
+	name string
+	cmd  *exec.Cmd
+	log  string
+	done chan struct{}
+}
+
+// startCluster writes a cluster and starts its processes.
+func startCluster(cmd *cobra.Command, n int, set string, keep bool) (_ *cluster, err error) {
+	s, err := params.Lookup(set)
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp("", "lodge-demo-")
+	if err != nil {
+		return nil, err
+	}
+	c := &cluster{dir: dir, keep: keep, progress: newProgress(cmd.ErrOrStderr())}
+	defer func() {
+		if err != nil {
+			c.stop()
+		}
+	}()
+	c.progress.say("writing a cluster of %d parties", n)
+	net, err := devnet.Write(filepath.Join(dir, "cluster"), devnet.Options{Parties: n, Params: []string{set}, Dev: true, Insecure: s.Insecure, MaxMemory: 4 << 30})
+	if err != nil {
+		return nil, err
+	}
+	if err := c.start("coordinator", "coordinator", net.Coordinator); err != nil {
+		return nil, err
+	}
+	for i, file := range net.Parties {
+		if err := c.start(net.Roster.Parties[i].Name, "party", file); err != nil {
+			return nil, err
+		}
+	}
+	if c.operator, err = dial(net, devnet.Operator, net.Roster.Coordinator.Address, net.Roster.Coordinator.Identity); err != nil {
+		return nil, err
+	}
+	for i, m := range net.Roster.Parties {
+		conn, err := dial(net, devnet.ClientName(i), m.Address, m.Identity)
+		if err != nil {
+			return nil, err
+		}
+		c.clients = append(c.clients, conn)
+	}
+	for i, conn := range append([]*grpc.ClientConn{c.operator}, c.clients...) {
+		if err := c.ready(cmd.Context(), c.procs[i], conn); err != nil {
+			return nil, err
+		}
+	}
+	return c, nil
+}
+
+func dial(net *devnet.Cluster, client, address, identity string) (*grpc.ClientConn, error) {
+	credentials, err := net.Credentials(client)
+	if err != nil {
+		return nil, err
+	}
+	return rpc.Dial(address, identity, credentials)
+}
+
+// start runs this program again as a coordinator or a party.
+func (c *cluster) start(name, role, file string) error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	p := &process{name: name, log: filepath.Join(c.dir, name+".log"), done: make(chan struct{})}
+	log, err := os.Create(p.log)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	p.cmd = exec.Command(self, role, "--config", file)
+	p.cmd.Stdout, p.cmd.Stderr = log, log
+	p.cmd.SysProcAttr = childAttributes()
+	if err := p.cmd.Start(); err != nil {
+		return err
+	}
+	go func() {
+		defer close(p.done)
+		_ = p.cmd.Wait()
+	}()
+	c.procs = append(c.procs, p)
+	return nil
+}
+
+// ready waits until a process serves.
+func (c *cluster) ready(ctx context.Context, p *process, conn *grpc.ClientConn) error {
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	for {
+		r, err := healthpb.NewHealthClient(conn).Check(ctx, &healthpb.HealthCheckRequest{})
+		if err == nil && r.GetStatus() == healthpb.HealthCheckResponse_SERVING {
+			return nil
+		}
+		select {
+		case <-p.done:
+			return fmt.Errorf("%s has ended: %s", p.name, p.lastLine())
+		case <-ctx.Done():
+			return fmt.Errorf("%s is not ready: %w", p.name, errors.Join(ctx.Err(), err))
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+func (p *process) lastLine() string {
+	b, _ := os.ReadFile(p.log)
+	lines := strings.Split(strings.TrimSpace(string(b)), "\n")
+	return lines[len(lines)-1]
+}
+
+// stop ends all processes and removes what they wrote.
+func (c *cluster) stop() {
+	c.progress.done()
+	for _, conn := range append(c.clients, c.operator) {
+		if conn != nil {
+			conn.Close()
+		}
+	}
+	for _, p := range c.procs {
+		_ = p.cmd.Process.Signal(syscall.SIGTERM)
+	}
+	for _, p := range c.procs {
+		select {
+		case <-p.done:
+		case <-time.After(10 * time.Second):
+			_ = p.cmd.Process.Kill()
+			<-p.done
+		}
+	}
+	if c.keep {
+		c.progress.say("kept %s", c.dir)
+		c.progress.done()
+		return
+	}
+	_ = os.RemoveAll(c.dir)
+}
+
+// job submits a job and shows it until it ends.
+func (c *cluster) job(ctx context.Context, q *coordinatorv1.JobRequest) (*coordinatorv1.Job, error) {
+	client := coordinatorv1.NewCoordinatorServiceClient(c.operator)
+	r, err := client.SubmitJob(ctx, &coordinatorv1.SubmitJobRequest{Job: q})
+	if err != nil {
+		return nil, rpc.FromError(err)
+	}
+	stream, err := client.WatchJob(ctx, &coordinatorv1.WatchJobRequest{Id: r.GetJob().GetId()})
+	for err == nil {
+		var w *coordinatorv1.WatchJobResponse
+		if w, err = stream.Recv(); err != nil {
+			break
+		}
+		j := w.GetJob()
+		c.progress.job(j)
+		if j.GetState() == jobv1.JobState_JOB_STATE_COMPLETED {
+			return j, nil
+		}
+		if job.Final(j.GetState()) {
+			return nil, jobFailed(j)
+		}
+	}
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	return nil, rpc.FromError(err)
+}
+
+func jobFailed(j *coordinatorv1.Job) error {
+	f := j.GetFailure()
+	who := ""
+	if f.GetBlame() != nil {
+		who = fmt.Sprintf("; party %d is to blame", f.GetBlame().GetParty())
+	} else if len(f.GetSuspects()) > 0 {
+		who = fmt.Sprintf("; suspects: parties %v", f.GetSuspects())
+	}
+	in := ""
+	if f.GetRound() != "" {
+		in = fmt.Sprintf(" in round %d (%s)", f.GetRoundIndex(), f.GetRound())
+	}
+	return fmt.Errorf("job %s failed%s: %s%s", j.GetId(), in, f.GetReason(), who)
+}
+
+// progress shows one line that changes on a terminal, and lines now and then elsewhere.
+type progress struct {
+	w        io.Writer
+	terminal bool
+	last     time.Time
+	line     string
+	width    int
+	begun    time.Time
+}
+
+func newProgress(w io.Writer) *progress {
+	p := &progress{w: w, begun: time.Now()}
+	if f, ok := w.(*os.File); ok {
+		info, err := f.Stat()
+		p.terminal = err == nil && info.Mode()&os.ModeCharDevice != 0
+	}
+	return p
+}
+
+func (p *progress) say(format string, args ...any) { p.show(fmt.Sprintf(format, args...), true) }
+
+// show prints a line; off a terminal at most one every two seconds, unless it is important.
+func (p *progress) show(line string, important bool) {
+	if line == p.line || !important && !p.terminal && time.Since(p.last) < 2*time.Second || p.terminal && time.Since(p.last) < 50*time.Millisecond && !important {
+		return
+	}
+	p.line, p.last = line, time.Now()
+	line = fmt.Sprintf("%6.1f s  %s", time.Since(p.begun).Seconds(), line)
+	if !p.terminal {
+		fmt.Fprintln(p.w, line)
+		return
+	}
+	fmt.Fprintf(p.w, "\r%-*s", p.width, line)
+	p.width = len(line)
+}
+
+func (p *progress) done() {
+	if p.terminal && p.width > 0 {
+		fmt.Fprintln(p.w)
+		p.width = 0
+	}
+}
+
+// job shows a job: its state, the round of the party that is furthest behind, bytes and the time that is left of the round.
+func (p *progress) job(j *coordinatorv1.Job) {
+	state := strings.ToLower(strings.TrimPrefix(j.GetState().String(), "JOB_STATE_"))
+	line := fmt.Sprintf("%s: %s", job.KindName(j.GetRequest().GetKind()), state)
+	var behind *jobv1.Progress
+	party := 0
+	var sent uint64
+	for i, x := range j.GetParties() {
+		g := x.GetStatus().GetProgress()
+		sent += g.GetSentBytes()
+		if g != nil && (behind == nil || g.GetRoundIndex() < behind.GetRoundIndex()) {
+			behind, party = g, i
+		}
+	}
+	if behind != nil && !job.Final(j.GetState()) {
+		line += fmt.Sprintf(", party %d in round %d %s, %s sent", party, behind.GetRoundIndex(), behind.GetRound(), amount(float64(sent)))
+		if got, limit := behind.GetRoundReceivedBytes(), behind.GetRoundLimitBytes(); got > 0 && got < limit {
+			spent := time.Since(behind.GetSince().AsTime()).Seconds()
+			line += fmt.Sprintf(", %d %% of the round, %.0f s left", 100*got/limit, spent*float64(limit-got)/float64(got))
+		}
+	}
+	p.show(line, job.Final(j.GetState()))
+}

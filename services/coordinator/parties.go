@@ -1,0 +1,123 @@
+package coordinator
+
+import (
+	"context"
+
+	coordinatorv1 "github.com/lodge-mpc/lodge/proto/lodge/coordinator/v1"
+	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
+	keygenv1 "github.com/lodge-mpc/lodge/proto/lodge/keygen/v1"
+	triplesv1 "github.com/lodge-mpc/lodge/proto/lodge/triples/v1"
+)
+
+// sessions are the calls that every protocol service of a party has.
+type sessions interface {
+	start(context.Context, *jobv1.SessionSpec) (*jobv1.SessionStatus, error)
+	// watch calls each with every status until it says false or the stream ends.
+	watch(ctx context.Context, ref *jobv1.SessionRef, each func(*jobv1.SessionStatus) bool) error
+	cancel(ctx context.Context, ref *jobv1.SessionRef, reason string) error
+	activate(ctx context.Context, ref *jobv1.SessionRef, digest []byte) (*jobv1.SessionStatus, error)
+}
+
+func (m *member) session(p jobv1.Protocol) sessions {
+	if p == jobv1.Protocol_PROTOCOL_KEYGEN {
+		return keygenSessions{keygenv1.NewKeygenServiceClient(m.conn)}
+	}
+	return triplesSessions{triplesv1.NewTriplesServiceClient(m.conn)}
+}
+
+// lastEpoch is the highest epoch that the party knows.
+func (m *member) lastEpoch(ctx context.Context) (last uint64, err error) {
+	r, err := keygenv1.NewKeygenServiceClient(m.conn).ListEpochs(ctx, &keygenv1.ListEpochsRequest{})
+	for _, e := range r.GetEpochs() {
+		last = max(last, e.GetEpoch())
+	}
+	return last, err
+}
+
+// holds reports whether a party has the result of a job unlocked.
+func (c *Coordinator) holds(ctx context.Context, p *member, j *coordinatorv1.Job) bool {
+	if j.GetRequest().GetKind() == jobv1.Kind_KIND_KEYS {
+		r, err := keygenv1.NewKeygenServiceClient(p.conn).ListEpochs(ctx, &keygenv1.ListEpochsRequest{})
+		for _, e := range r.GetEpochs() {
+			if err == nil && e.GetEpoch() == j.GetEpoch() {
+				return e.GetState() == keygenv1.EpochState_EPOCH_STATE_ACTIVE
+			}
+		}
+		return false
+	}
+	after := ""
+	for {
+		r, err := triplesv1.NewTriplesServiceClient(p.conn).ListBatches(ctx, &triplesv1.ListBatchesRequest{Epoch: j.GetEpoch(), After: after})
+		if err != nil {
+			return false
+		}
+		for _, b := range r.GetBatches() {
+			if b.GetId() == j.GetBatchId() {
+				return b.GetState() != triplesv1.BatchState_BATCH_STATE_LOCKED
+			}
+		}
+		if after = r.GetNext(); after == "" {
+			return false
+		}
+	}
+}
+
+type keygenSessions struct{ keygenv1.KeygenServiceClient }
+
+func (s keygenSessions) start(ctx context.Context, spec *jobv1.SessionSpec) (*jobv1.SessionStatus, error) {
+	r, err := s.Start(ctx, &keygenv1.StartRequest{Spec: spec})
+	return r.GetStatus(), err
+}
+
+func (s keygenSessions) watch(ctx context.Context, ref *jobv1.SessionRef, each func(*jobv1.SessionStatus) bool) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	st, err := s.Watch(ctx, &keygenv1.WatchRequest{Ref: ref})
+	for err == nil {
+		var r *keygenv1.WatchResponse
+		if r, err = st.Recv(); err == nil && !each(r.GetStatus()) {
+			return nil
+		}
+	}
+	return err
+}
+
+func (s keygenSessions) cancel(ctx context.Context, ref *jobv1.SessionRef, reason string) error {
+	_, err := s.Cancel(ctx, &keygenv1.CancelRequest{Ref: ref, Reason: reason})
+	return err
+}
+
+func (s keygenSessions) activate(ctx context.Context, ref *jobv1.SessionRef, digest []byte) (*jobv1.SessionStatus, error) {
+	r, err := s.Activate(ctx, &keygenv1.ActivateRequest{Ref: ref, Digest: digest})
+	return r.GetStatus(), err
+}
+
+type triplesSessions struct{ triplesv1.TriplesServiceClient }
+
+func (s triplesSessions) start(ctx context.Context, spec *jobv1.SessionSpec) (*jobv1.SessionStatus, error) {
+	r, err := s.Start(ctx, &triplesv1.StartRequest{Spec: spec})
+	return r.GetStatus(), err
+}
+
+func (s triplesSessions) watch(ctx context.Context, ref *jobv1.SessionRef, each func(*jobv1.SessionStatus) bool) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	st, err := s.Watch(ctx, &triplesv1.WatchRequest{Ref: ref})
+	for err == nil {
+		var r *triplesv1.WatchResponse
+		if r, err = st.Recv(); err == nil && !each(r.GetStatus()) {
+			return nil
+		}
+	}
+	return err
+}
+
+func (s triplesSessions) cancel(ctx context.Context, ref *jobv1.SessionRef, reason string) error {
+	_, err := s.Cancel(ctx, &triplesv1.CancelRequest{Ref: ref, Reason: reason})
+	return err
+}
+
+func (s triplesSessions) activate(ctx context.Context, ref *jobv1.SessionRef, digest []byte) (*jobv1.SessionStatus, error) {
+	r, err := s.Activate(ctx, &triplesv1.ActivateRequest{Ref: ref, Digest: digest})
+	return r.GetStatus(), err
+}

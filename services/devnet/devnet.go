@@ -1,0 +1,238 @@
+// Package devnet writes the files of a development cluster: a certificate authority, certificates, signing and
+// vault keys, a roster, and a configuration for the coordinator, every party and every client. All secrets of
+// all parties end up in one directory, which is what makes it a development cluster.
+package devnet
+
+import (
+	"encoding/hex"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/lodge-mpc/lodge/engine/params"
+	"github.com/lodge-mpc/lodge/services/config"
+	"github.com/lodge-mpc/lodge/services/pki"
+	"github.com/lodge-mpc/lodge/services/rpc"
+	"github.com/lodge-mpc/lodge/services/vault"
+)
+
+// lifetime of development certificates.
+const lifetime = 90 * 24 * time.Hour
+
+// Options of a cluster.
+type Options struct {
+	Parties int
+	Host    string   // where all processes listen; empty: 127.0.0.1
+	Port    int      // of the coordinator; party i has Port+1+i. 0 takes free ones.
+	Params  []string // pinned sets
+	// Dev accepts passively secure key generation, which is all there is so far.
+	Dev bool
+	// Insecure accepts sets for tests.
+	Insecure  bool
+	MaxMemory uint64 // of a party's sessions; 0 means 4 GiB
+}
+
+// Cluster says where things are.
+type Cluster struct {
+	Dir         string
+	Roster      *config.Roster
+	Coordinator string   // configuration file
+	Parties     []string // configuration files
+}
+
+// Tenant is the one tenant of a development cluster.
+const Tenant = "dev"
+
+func identity(kind string, i int) string {
+	if i < 0 {
+		return "spiffe://lodge/" + kind
+	}
+	return "spiffe://lodge/" + kind + "/p" + strconv.Itoa(i)
+}
+
+// Operator is the client of the coordinator.
+const Operator = "operator"
+
+// ClientName is the client of party i; it has every permission there.
+func ClientName(i int) string { return "client-p" + strconv.Itoa(i) }
+
+// Credentials of a client of the cluster, by name.
+func (c *Cluster) Credentials(client string) (*rpc.Credentials, error) {
+	return rpc.LoadCredentials(rpc.Files{
+		Certificate: filepath.Join(c.Dir, "clients", client+".pem"),
+		Key:         filepath.Join(c.Dir, "clients", client+".key"),
+		CA:          filepath.Join(c.Dir, "ca.pem"),
+	})
+}
+
+// writer writes files and remembers the first error.
+type writer struct {
+	dir string
+	ca  *pki.Authority
+	err error
+}
+
+func (w *writer) do(f func() error) {
+	if w.err == nil {
+		w.err = f()
+	}
+}
+
+func (w *writer) file(name string, b []byte) {
+	w.do(func() error {
+		path := filepath.Join(w.dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			return err
+		}
+		return os.WriteFile(path, b, 0o600)
+	})
+}
+
+func (w *writer) yaml(name string, v any) {
+	w.do(func() error {
+		b, err := yaml.Marshal(v)
+		if err == nil {
+			w.file(name, b)
+		}
+		return err
+	})
+}
+
+func (w *writer) leaf(base, id, host string) {
+	w.do(func() error {
+		cert, key, err := w.ca.Issue(pki.Leaf{Identity: id, Hosts: []string{host, "localhost"}, Lifetime: lifetime})
+		if err == nil {
+			w.file(base+".pem", cert)
+			w.file(base+".key", key)
+		}
+		return err
+	})
+}
+
+// Write makes a cluster in an empty or absent directory.
+func Write(dir string, o Options) (*Cluster, error) {
+	if o.Parties < 2 || o.Parties > config.MaxParties {
+		return nil, fmt.Errorf("devnet: %d parties; a cluster has 2 to %d", o.Parties, config.MaxParties)
+	}
+	if list, err := os.ReadDir(dir); err == nil && len(list) > 0 {
+		return nil, fmt.Errorf("devnet: %s is not empty; name a new directory", dir)
+	}
+	if o.Host == "" {
+		o.Host = "127.0.0.1"
+	}
+	if o.MaxMemory == 0 {
+		o.MaxMemory = 4 << 30
+	}
+	addresses, err := addresses(o)
+	if err != nil {
+		return nil, err
+	}
+	ca, err := pki.NewAuthority("Lodge development", lifetime)
+	if err != nil {
+		return nil, err
+	}
+	if dir, err = filepath.Abs(dir); err != nil {
+		return nil, err
+	}
+	w := &writer{dir: dir, ca: ca}
+	w.file("ca.pem", ca.PEM())
+	c := &Cluster{Dir: dir, Roster: &config.Roster{Coordinator: config.Coordinator{Address: addresses[0], Identity: identity("coordinator", -1)}}}
+	for i := range o.Parties {
+		private, public, err := pki.NewSigningKey()
+		if err != nil {
+			return nil, err
+		}
+		name := "p" + strconv.Itoa(i)
+		w.file(name+"/signing.key", private)
+		c.Roster.Parties = append(c.Roster.Parties, config.Member{
+			ID: i, Name: name, Address: addresses[i+1], Identity: identity("party", i), SigningKey: public,
+		})
+	}
+	w.yaml("roster.yaml", c.Roster)
+	pins, fields, err := pins(o)
+	if err != nil {
+		return nil, err
+	}
+	w.coordinator(c, o, pins)
+	for i := range o.Parties {
+		w.party(c, o, i, pins, fields)
+	}
+	return c, w.err
+}
+
+// addresses are the coordinator's and then the parties'.
+func addresses(o Options) ([]string, error) {
+	list := make([]string, o.Parties+1)
+	for i := range list {
+		if o.Port != 0 {
+			list[i] = net.JoinHostPort(o.Host, strconv.Itoa(o.Port+i))
+			continue
+		}
+		l, err := net.Listen("tcp", net.JoinHostPort(o.Host, "0"))
+		if err != nil {
+			return nil, err
+		}
+		defer l.Close() // after all are chosen, so that they differ
+		list[i] = l.Addr().String()
+	}
+	return list, nil
+}
+
+func pins(o Options) (pins []config.ParamsPin, fields []string, err error) {
+	seen := map[string]bool{}
+	for _, name := range o.Params {
+		set, err := params.Lookup(name)
+		if err != nil {
+			return nil, nil, err
+		}
+		h := set.Hash()
+		pins = append(pins, config.ParamsPin{Name: name, Hash: hex.EncodeToString(h[:])})
+		for _, f := range set.Fields {
+			if !seen[f.Name] {
+				seen[f.Name] = true
+				fields = append(fields, f.Name)
+			}
+		}
+	}
+	return pins, fields, nil
+}
+
+func tls(base string) config.TLS {
+	return config.TLS{Certificate: base + ".pem", Key: base + ".key", CA: "../ca.pem"}
+}
+
+func (w *writer) coordinator(c *Cluster, o Options, pins []config.ParamsPin) {
+	w.leaf("coordinator/tls", identity("coordinator", -1), o.Host)
+	w.leaf("clients/"+Operator, identity(Operator, -1), o.Host)
+	w.yaml("coordinator/coordinator.yaml", &config.CoordinatorFile{
+		RosterFile: "../roster.yaml", Listen: c.Roster.Coordinator.Address, TLS: tls("tls"), DataDir: "data",
+		Clients: []config.Client{{Name: Operator, Identity: identity(Operator, -1), Permissions: []string{config.PermStatus, config.PermSubmit}}},
+		Params:  pins, JobTimeout: config.Duration(time.Hour),
+	})
+	c.Coordinator = filepath.Join(w.dir, "coordinator", "coordinator.yaml")
+}
+
+func (w *writer) party(c *Cluster, o Options, i int, pins []config.ParamsPin, fields []string) {
+	m := c.Roster.Parties[i]
+	w.leaf(m.Name+"/tls", m.Identity, o.Host)
+	w.leaf("clients/"+ClientName(i), identity("client", i), o.Host)
+	w.do(func() error { return vault.WriteNewKey(filepath.Join(w.dir, m.Name, "vault.key")) })
+	w.yaml(m.Name+"/party.yaml", &config.PartyFile{
+		Name: m.Name, RosterFile: "../roster.yaml", Listen: m.Address, TLS: tls("tls"), SigningKey: "signing.key",
+		Vault: config.Vault{Dir: "vault", KeyFile: "vault.key"}, SpoolDir: "spool",
+		Clients: []config.Client{{Name: ClientName(i), Identity: identity("client", i), Permissions: []string{
+			config.PermStatus, config.PermFetch, config.PermMACKey, config.PermProve, config.PermDecrypt, config.PermRetire,
+		}}},
+		Policy: config.Policy{
+			Params: pins, Kinds: config.Kinds, Fields: fields, Purposes: config.Purposes, Tenants: []string{Tenant},
+			MaxCount: 1 << 20, MaxDim: 1 << 12, JobsPerHour: 1000, MaxConcurrent: 2, MaxMemory: config.Bytes(o.MaxMemory), DecryptionsPerHour: 1000,
+		},
+		AllowPassiveKeygen: o.Dev, AllowInsecureParams: o.Insecure,
+	})
+	c.Parties = append(c.Parties, filepath.Join(w.dir, m.Name, "party.yaml"))
+}

@@ -1,0 +1,231 @@
+// Package keygen serves distributed key generation at one party: an adapter between lodge.keygen.v1 and the
+// protocol of the same name.
+package keygen
+
+import (
+	"context"
+
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/lodge-mpc/lodge/engine/params"
+	protocol "github.com/lodge-mpc/lodge/engine/protocol/keygen"
+	"github.com/lodge-mpc/lodge/engine/protocol/round"
+	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
+	keygenv1 "github.com/lodge-mpc/lodge/proto/lodge/keygen/v1"
+	"github.com/lodge-mpc/lodge/services/config"
+	"github.com/lodge-mpc/lodge/services/job"
+	"github.com/lodge-mpc/lodge/services/keyring"
+	"github.com/lodge-mpc/lodge/services/rpc"
+	"github.com/lodge-mpc/lodge/services/session"
+	"github.com/lodge-mpc/lodge/services/vault"
+)
+
+const prefix = "/lodge.keygen.v1.KeygenService/"
+
+// Rules say who may call what.
+var Rules = rpc.Rules{
+	prefix + "Start":        rpc.Allow(rpc.Coordinator),
+	prefix + "GetStatus":    rpc.Allow(rpc.Coordinator, rpc.Client).With(config.PermStatus),
+	prefix + "Watch":        rpc.Allow(rpc.Coordinator, rpc.Client).With(config.PermStatus),
+	prefix + "Cancel":       rpc.Allow(rpc.Coordinator),
+	prefix + "Activate":     rpc.Allow(rpc.Coordinator),
+	prefix + "ListEpochs":   rpc.Allow(rpc.Coordinator, rpc.Client).With(config.PermStatus),
+	prefix + "GetPublicKey": rpc.Allow(rpc.Client),
+	prefix + "RetireEpoch":  rpc.Allow(rpc.Client).With(config.PermRetire),
+}
+
+// Service implements lodge.keygen.v1.
+type Service struct {
+	keygenv1.UnimplementedKeygenServiceServer
+	Sessions *session.Registry
+	Ring     *keyring.Ring
+	Vault    *vault.Vault
+}
+
+// Start implements the service.
+func (s *Service) Start(_ context.Context, r *keygenv1.StartRequest) (*keygenv1.StartResponse, error) {
+	st, err := s.Sessions.Start(r.GetSpec(), &run{s, r.GetSpec()})
+	return &keygenv1.StartResponse{Status: st}, err
+}
+
+// GetStatus implements the service.
+func (s *Service) GetStatus(_ context.Context, r *keygenv1.GetStatusRequest) (*keygenv1.GetStatusResponse, error) {
+	x, err := s.Sessions.Get(r.GetRef())
+	if err != nil {
+		return nil, err
+	}
+	return &keygenv1.GetStatusResponse{Status: x.Status()}, nil
+}
+
+// Watch implements the service.
+func (s *Service) Watch(r *keygenv1.WatchRequest, stream keygenv1.KeygenService_WatchServer) error {
+	x, err := s.Sessions.Get(r.GetRef())
+	if err != nil {
+		return err
+	}
+	return x.Watch(stream.Context(), func(st *jobv1.SessionStatus) error {
+		return stream.Send(&keygenv1.WatchResponse{Status: st})
+	})
+}
+
+// Cancel implements the service.
+func (s *Service) Cancel(_ context.Context, r *keygenv1.CancelRequest) (*keygenv1.CancelResponse, error) {
+	x, err := s.Sessions.Get(r.GetRef())
+	if err != nil {
+		return nil, err
+	}
+	st, err := x.Cancel(r.GetReason())
+	return &keygenv1.CancelResponse{Status: st}, err
+}
+
+// Activate implements the service.
+func (s *Service) Activate(_ context.Context, r *keygenv1.ActivateRequest) (*keygenv1.ActivateResponse, error) {
+	x, err := s.Sessions.Get(r.GetRef())
+	if err != nil {
+		return nil, err
+	}
+	st, err := x.Activate(r.GetDigest())
+	return &keygenv1.ActivateResponse{Status: st}, err
+}
+
+// ListEpochs implements the service.
+func (s *Service) ListEpochs(context.Context, *keygenv1.ListEpochsRequest) (*keygenv1.ListEpochsResponse, error) {
+	all, err := s.Vault.Epochs()
+	if err != nil {
+		return nil, err
+	}
+	out := &keygenv1.ListEpochsResponse{}
+	for _, e := range all {
+		out.Epochs = append(out.Epochs, wire(e))
+	}
+	return out, nil
+}
+
+// GetPublicKey implements the service: the seed and the first polynomial of the stored keys.
+func (s *Service) GetPublicKey(r *keygenv1.GetPublicKeyRequest, stream keygenv1.KeygenService_GetPublicKeyServer) error {
+	e, err := s.Vault.Epoch(r.GetEpoch())
+	if err != nil {
+		return keyring.Refused(err, "such epoch")
+	}
+	k, err := s.Ring.Load(e.ID, e.Purpose)
+	if err != nil {
+		return err
+	}
+	scheme, err := s.Ring.Scheme(e.Params, "")
+	if err != nil {
+		return err
+	}
+	if err := stream.Send(&keygenv1.GetPublicKeyResponse{Epoch: wire(e), Chunk: k.Public.Frame(scheme, 0)}); err != nil {
+		return err
+	}
+	return stream.Send(&keygenv1.GetPublicKeyResponse{Chunk: k.Public.Frame(scheme, 1)})
+}
+
+// RetireEpoch implements the service.
+func (s *Service) RetireEpoch(_ context.Context, r *keygenv1.RetireEpochRequest) (*keygenv1.RetireEpochResponse, error) {
+	n, err := s.Vault.RetireEpoch(r.GetEpoch(), r.GetReason())
+	if err != nil {
+		return nil, keyring.Refused(err, "such epoch")
+	}
+	s.Ring.Forget(r.GetEpoch())
+	e, err := s.Vault.Epoch(r.GetEpoch())
+	if err != nil {
+		return nil, err
+	}
+	return &keygenv1.RetireEpochResponse{Epoch: wire(e), ErasedBatches: uint64(n)}, nil
+}
+
+var states = map[vault.EpochState]keygenv1.EpochState{
+	vault.EpochLocked:  keygenv1.EpochState_EPOCH_STATE_LOCKED,
+	vault.EpochActive:  keygenv1.EpochState_EPOCH_STATE_ACTIVE,
+	vault.EpochRetired: keygenv1.EpochState_EPOCH_STATE_RETIRED,
+}
+
+func wire(e vault.Epoch) *keygenv1.Epoch {
+	purpose := jobv1.Purpose_PURPOSE_TRIPLES
+	if e.Purpose == job.PurposeName(jobv1.Purpose_PURPOSE_DECRYPTION) {
+		purpose = jobv1.Purpose_PURPOSE_DECRYPTION
+	}
+	return &keygenv1.Epoch{
+		Epoch: e.ID, State: states[e.State], Params: e.Params, ParamsHash: e.ParamsHash[:], Purpose: purpose,
+		Digest: e.Digest[:], KeygenSecurity: e.KeygenSecurity, Created: timestamppb.New(e.Created),
+	}
+}
+
+// run is one session.
+type run struct {
+	*Service
+	spec *jobv1.SessionSpec
+}
+
+func (r *run) dim() int { return max(1, int(r.spec.GetDim())) }
+
+// Memory: sums, the packed copy of what is sent, and the keys.
+func (r *run) Memory() (uint64, error) {
+	scheme, err := r.Ring.Scheme(r.spec.GetParams(), "")
+	if err != nil {
+		return 0, err
+	}
+	set := scheme.Set
+	if r.dim() > set.N()/2 {
+		return 0, rpc.Errorf(rpc.Invalid, "", "no rotation keys for blocks of %d in a ring of degree %d", r.dim(), set.N())
+	}
+	if bits := set.StatSecurityBits(); bits < params.MinStatSecurity && !set.Insecure {
+		return 0, rpc.Errorf(rpc.PolicyRefused, "use another parameter set",
+			"%s leaves %d bits of statistical security, fewer than %d", set.Name, bits, params.MinStatSecurity)
+	}
+	frames := uint64(protocol.EncodedFrames(scheme, r.dim()) + 2*scheme.GadgetDigits())
+	return frames * uint64(set.N()) * uint64(len(set.Q)) * 8 * 2, nil
+}
+
+// Run implements session.Protocol.
+func (r *run) Run(ctx context.Context, s *session.Session) (*session.Stored, error) {
+	scheme, err := r.Ring.Scheme(r.spec.GetParams(), "")
+	if err != nil {
+		return nil, err
+	}
+	source, err := session.Source()
+	if err != nil {
+		return nil, err
+	}
+	defer source.Wipe()
+	var id round.Digest
+	result, err := session.Drive(ctx, s, "keygen", scheme.Set.Hash(), func(rs round.Session) (round.Transition[protocol.Result], error) {
+		id = rs.ID
+		return protocol.Start(protocol.Config{Session: rs, Scheme: scheme, Dim: r.dim(), Source: source, Workers: r.Ring.Workers()})
+	})
+	if err != nil {
+		return nil, err
+	}
+	defer clear(result.Secret)
+	s.Enter(jobv1.JobState_JOB_STATE_STORING)
+	e := vault.Epoch{
+		ID: r.spec.GetEpoch(), Params: r.spec.GetParams(), ParamsHash: scheme.Set.Hash(), RosterHash: r.Sessions.Roster,
+		Purpose: job.PurposeName(r.spec.GetPurpose()), Digest: result.Keys.Digest(scheme, r.Ring.Workers()), SessionID: id,
+		Session: session.Name(r.spec.GetRef()), KeygenSecurity: protocol.Security, Created: session.Now(),
+	}
+	w, err := keyring.Store(r.Vault, e, scheme, result)
+	if err != nil {
+		return nil, keyring.Refused(err, "this epoch")
+	}
+	if err := w.Commit(); err != nil {
+		return nil, keyring.Refused(err, "this epoch")
+	}
+	return Locked(r.Vault, e), nil
+}
+
+// Locked is a stored epoch that waits for activation.
+func Locked(v *vault.Vault, e vault.Epoch) *session.Stored {
+	bits := 0
+	if set, err := params.Lookup(e.Params); err == nil {
+		bits = set.StatSecurityBits()
+	}
+	return &session.Stored{
+		Digest: e.Digest, Epoch: e.ID, Security: e.KeygenSecurity, StatBits: bits,
+		Activate: func() error { return v.ActivateEpoch(e.ID) },
+		Discard: func(reason string) error {
+			_, err := v.RetireEpoch(e.ID, reason)
+			return err
+		},
+	}
+}

@@ -1,0 +1,250 @@
+// Package party is one party's process: its vault, its exchange with the peers, its protocol services and its
+// own clients' access to them, wired from its configuration.
+package party
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"runtime"
+	"runtime/debug"
+	"time"
+
+	"google.golang.org/grpc"
+
+	"github.com/lodge-mpc/lodge/engine/params"
+	"github.com/lodge-mpc/lodge/engine/protocol/round"
+	exchangev1 "github.com/lodge-mpc/lodge/proto/lodge/exchange/v1"
+	keygenv1 "github.com/lodge-mpc/lodge/proto/lodge/keygen/v1"
+	triplesv1 "github.com/lodge-mpc/lodge/proto/lodge/triples/v1"
+	"github.com/lodge-mpc/lodge/services/config"
+	"github.com/lodge-mpc/lodge/services/exchange"
+	"github.com/lodge-mpc/lodge/services/job"
+	"github.com/lodge-mpc/lodge/services/keygen"
+	"github.com/lodge-mpc/lodge/services/keyring"
+	"github.com/lodge-mpc/lodge/services/metrics"
+	"github.com/lodge-mpc/lodge/services/rpc"
+	"github.com/lodge-mpc/lodge/services/runner"
+	"github.com/lodge-mpc/lodge/services/session"
+	"github.com/lodge-mpc/lodge/services/triples"
+	"github.com/lodge-mpc/lodge/services/vault"
+)
+
+// stopTime is how long running calls may take to end when the process stops.
+const stopTime = 5 * time.Second
+
+// Run serves until ctx is done.
+func Run(ctx context.Context, f *config.PartyFile, version string, log *slog.Logger) error {
+	debug.SetGCPercent(50)
+	debug.SetMemoryLimit(int64(f.Policy.MaxMemory))
+	p, err := newParty(f, version, log)
+	if err != nil {
+		return err
+	}
+	defer p.close()
+	return p.serve(ctx)
+}
+
+// party holds what has to be closed.
+type party struct {
+	file     *config.PartyFile
+	log      *slog.Logger
+	metrics  *metrics.Metrics
+	vault    *vault.Vault
+	conns    []*grpc.ClientConn
+	sessions *session.Registry
+	server   *rpc.Server
+}
+
+func newParty(f *config.PartyFile, version string, log *slog.Logger) (_ *party, err error) {
+	p := &party{file: f, log: log, metrics: metrics.New(version)}
+	defer func() {
+		if err != nil {
+			p.close()
+		}
+	}()
+	if err := checkPins(f); err != nil {
+		return nil, err
+	}
+	if err := runner.CleanSpool(f.SpoolDir); err != nil {
+		return nil, err
+	}
+	key, err := vault.LoadKey(f.Vault.KeyFile)
+	if err != nil {
+		return nil, err
+	}
+	if p.vault, err = vault.Open(f.Vault.Dir, key); err != nil {
+		return nil, err
+	}
+	credentials, err := rpc.LoadCredentials(f.TLS.Files())
+	if err != nil {
+		return nil, err
+	}
+	x, err := p.exchange(credentials)
+	if err != nil {
+		return nil, err
+	}
+	if p.sessions, err = p.registry(x); err != nil {
+		return nil, err
+	}
+	if err := p.restore(); err != nil {
+		return nil, err
+	}
+	directory, err := f.Directory()
+	if err != nil {
+		return nil, err
+	}
+	rules := rpc.Rules{exchange.Method: rpc.Allow(rpc.Peer)}
+	for _, more := range []rpc.Rules{keygen.Rules, triples.Rules} {
+		for m, r := range more {
+			rules[m] = r
+		}
+	}
+	p.server, err = rpc.NewServer(rpc.Options{
+		Credentials: credentials, Directory: directory, Rules: rules, Log: log, Reflection: f.Reflection,
+		Observe: func(method string, role rpc.Role, code string, took time.Duration) {
+			p.metrics.Call(method, string(role), code, took)
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	ring := keyring.New(p.vault, runtime.GOMAXPROCS(0))
+	exchangev1.RegisterExchangeServiceServer(p.server, x)
+	keygenv1.RegisterKeygenServiceServer(p.server, &keygen.Service{Sessions: p.sessions, Ring: ring, Vault: p.vault})
+	triplesv1.RegisterTriplesServiceServer(p.server, &triples.Service{Sessions: p.sessions, Ring: ring, Vault: p.vault, Parties: len(f.Roster.Parties)})
+	return p, nil
+}
+
+// checkPins holds the pinned hashes against the sets of this build.
+func checkPins(f *config.PartyFile) error {
+	for _, pin := range f.Policy.Params {
+		set, err := params.Lookup(pin.Name)
+		if err != nil {
+			return err
+		}
+		if set.Hash() != pin.Sum() {
+			return fmt.Errorf("party: parameter set %s has the hash %x in this build, but %s is pinned", pin.Name, set.Hash(), pin.Hash)
+		}
+		if set.Insecure && !f.AllowInsecureParams {
+			return fmt.Errorf("party: parameter set %s is insecure; remove it, or set allow_insecure_params in a test", pin.Name)
+		}
+	}
+	return nil
+}
+
+// restore brings back the sessions whose results were stored and not yet activated: peers may have activated
+// theirs. The coordinator activates or cancels them. Nothing of other sessions has survived.
+func (p *party) restore() error {
+	epochs, err := p.vault.Epochs()
+	if err != nil {
+		return err
+	}
+	for _, e := range epochs {
+		if e.State == vault.EpochLocked {
+			p.sessions.Restore(e.Session, keygen.Locked(p.vault, e))
+		}
+	}
+	batches, err := p.vault.Batches()
+	if err != nil {
+		return err
+	}
+	for _, b := range batches {
+		if b.State == vault.BatchLocked {
+			p.sessions.Restore(b.ID, triples.Locked(p.vault, b, p.metrics))
+		}
+	}
+	return nil
+}
+
+func (p *party) exchange(credentials *rpc.Credentials) (*exchange.Exchange, error) {
+	r := p.file.Roster
+	peers := make([]exchange.Peer, len(r.Parties))
+	for i, m := range r.Parties {
+		if i == p.file.Index {
+			continue
+		}
+		conn, err := rpc.Dial(m.Address, m.Identity, credentials)
+		if err != nil {
+			return nil, err
+		}
+		p.conns = append(p.conns, conn)
+		peers[i] = exchange.Peer{Name: m.Name, Conn: conn}
+	}
+	return exchange.New(exchange.Config{
+		Self: round.Party(p.file.Index), Peers: peers, RosterHash: r.Hash(), Window: int(p.file.Limits.Window), Metrics: p.metrics,
+	})
+}
+
+func (p *party) registry(x *exchange.Exchange) (*session.Registry, error) {
+	f := p.file
+	signer, err := f.Signer()
+	if err != nil {
+		return nil, err
+	}
+	keys := f.Roster.SigningKeys()
+	names := make([]string, len(f.Roster.Parties))
+	for i, m := range f.Roster.Parties {
+		names[i] = m.Name
+	}
+	gate := job.NewGate(job.Terms{
+		Policy: f.Policy, RosterHash: f.Roster.Hash(), AllowPassiveKeygen: f.AllowPassiveKeygen, AllowInsecureParams: f.AllowInsecureParams,
+		Insecure: func(name string) bool {
+			set, err := params.Lookup(name)
+			return err != nil || set.Insecure
+		},
+	})
+	return session.NewRegistry(session.Config{
+		Gate: gate, Exchange: x, Self: round.Party(f.Index), Names: names, Signer: signer, Keys: keys, Roster: f.Roster.Hash(),
+		SpoolDir: f.SpoolDir, Metrics: p.metrics, Log: p.log,
+		Limits: runner.Limits{Idle: time.Duration(f.Limits.Idle), Compute: time.Duration(f.Limits.Compute), MinRate: int64(f.Limits.MinRate)},
+	}), nil
+}
+
+func (p *party) serve(ctx context.Context) error {
+	listener, err := net.Listen("tcp", p.file.Listen)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	if p.file.MetricsListen != "" {
+		ml, err := net.Listen("tcp", p.file.MetricsListen)
+		if err != nil {
+			return errors.Join(err, listener.Close())
+		}
+		go func() {
+			if err := p.metrics.Serve(ctx, ml); err != nil {
+				p.log.Error("metrics", "error", err)
+			}
+		}()
+	}
+	done := make(chan error, 1)
+	go func() { done <- p.server.Serve(listener) }()
+	p.server.SetReady(true)
+	p.log.Info("party is ready", "party", p.file.Name, "listen", listener.Addr().String())
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+	}
+	p.server.SetReady(false)
+	p.sessions.Close()
+	stop, end := context.WithTimeout(context.Background(), stopTime)
+	defer end()
+	p.server.Stop(stop)
+	return nil
+}
+
+func (p *party) close() {
+	for _, c := range p.conns {
+		c.Close()
+	}
+	if p.vault != nil {
+		if err := p.vault.Close(); err != nil {
+			p.log.Error("closing the vault", "error", err)
+		}
+	}
+}

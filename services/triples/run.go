@@ -1,0 +1,264 @@
+package triples
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"io"
+
+	"github.com/lodge-mpc/lodge/engine/field"
+	"github.com/lodge-mpc/lodge/engine/gbfv"
+	"github.com/lodge-mpc/lodge/engine/params"
+	"github.com/lodge-mpc/lodge/engine/protocol/keygen"
+	"github.com/lodge-mpc/lodge/engine/protocol/maccheck"
+	"github.com/lodge-mpc/lodge/engine/protocol/round"
+	"github.com/lodge-mpc/lodge/engine/protocol/triple"
+	"github.com/lodge-mpc/lodge/engine/sample"
+	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
+	"github.com/lodge-mpc/lodge/services/job"
+	"github.com/lodge-mpc/lodge/services/keyring"
+	"github.com/lodge-mpc/lodge/services/metrics"
+	"github.com/lodge-mpc/lodge/services/rpc"
+	"github.com/lodge-mpc/lodge/services/runner"
+	"github.com/lodge-mpc/lodge/services/session"
+	"github.com/lodge-mpc/lodge/services/vault"
+)
+
+// run is one session: a batch, and the MAC key that it needs if there is none.
+type run struct {
+	*Service
+	spec *jobv1.SessionSpec
+
+	keys   *keyring.Keys
+	scheme *gbfv.Scheme
+	plan   *triple.Plan
+	macKey *params.Instance
+	macID  string // of the MAC key that was used
+	held   vault.MACKey
+	fresh  bool // whether it was made in this session
+	mac    triple.MACKey
+	id     round.Digest
+}
+
+// Memory implements session.Protocol.
+func (r *run) Memory() (uint64, error) {
+	var err error
+	if r.keys, err = r.Ring.Load(r.spec.GetEpoch(), job.PurposeName(r.spec.GetPurpose())); err != nil {
+		return 0, err
+	}
+	if r.keys.Epoch.Params != r.spec.GetParams() {
+		return 0, rpc.Errorf(rpc.Invalid, "", "epoch %d was made with %s, not %s", r.spec.GetEpoch(), r.keys.Epoch.Params, r.spec.GetParams())
+	}
+	if r.scheme, err = r.Ring.Scheme(r.spec.GetParams(), r.spec.GetField()); err != nil {
+		return 0, err
+	}
+	kind, dim := triple.Scalar, 0
+	var shape triple.Shape
+	if r.spec.GetKind() == jobv1.Kind_KIND_MATRIX {
+		kind, dim = triple.Matrix, int(r.spec.GetDim())
+		shape = triple.Shape{Rows: int(r.spec.GetShape().GetRows()), Inner: int(r.spec.GetShape().GetInner()), Cols: int(r.spec.GetShape().GetColumns())}
+	}
+	set := r.scheme.Set
+	r.plan, err = triple.NewPlan(set, r.spec.GetField(), r.Parties, kind, shape, dim, int(min(r.spec.GetCount(), 1<<30)), r.keys.Public.Dim)
+	if err != nil {
+		return 0, rpc.Errorf(rpc.Invalid, "`lodge params show` says what fits", "%v", err)
+	}
+	if r.plan.Instance.StatSecurityBits < params.MinStatSecurity && !set.Insecure {
+		return 0, rpc.Errorf(rpc.PolicyRefused, "use another parameter set", "%s leaves %d bits of statistical security, fewer than %d",
+			set.Name, r.plan.Instance.StatSecurityBits, params.MinStatSecurity)
+	}
+	if r.macKey, err = triple.MACKeyInstance(set, r.spec.GetField(), r.Parties); err != nil {
+		return 0, err
+	}
+	return uint64(r.plan.MemoryBytes()), nil
+}
+
+// Run implements session.Protocol.
+func (r *run) Run(ctx context.Context, s *session.Session) (*session.Stored, error) {
+	source, err := session.Source()
+	if err != nil {
+		return nil, err
+	}
+	defer source.Wipe()
+	held, err := r.findMACKey()
+	if err != nil {
+		return nil, err
+	}
+	result, err := session.Drive(ctx, s, "triples", r.plan.Instance.Hash(), func(rs round.Session) (round.Transition[triple.Result], error) {
+		r.id = rs.ID
+		return round.Then(triple.AgreeOnMACKey(rs, held), func(_ context.Context, same bool) (round.Transition[triple.Result], error) {
+			if same {
+				return r.batch(rs, source)
+			}
+			return r.withFreshKey(rs, source)
+		}), nil
+	})
+	if err != nil {
+		r.burn(err)
+		return nil, err
+	}
+	defer result.Wipe()
+	defer r.mac.Share.Wipe()
+	s.Enter(jobv1.JobState_JOB_STATE_STORING)
+	return r.store(&result)
+}
+
+// findMACKey loads the active MAC key of this epoch, field and tenant, if there is one, and names it.
+func (r *run) findMACKey() (round.Digest, error) {
+	var err error
+	r.held, err = r.Vault.FindMACKey(r.spec.GetEpoch(), r.spec.GetField(), r.spec.GetTenant())
+	if errors.Is(err, vault.ErrNotFound) {
+		return round.Digest{}, nil
+	}
+	if err != nil {
+		return round.Digest{}, err
+	}
+	if r.mac, err = loadMACKey(r.Vault, r.held.ID, r.scheme); err != nil {
+		return round.Digest{}, err
+	}
+	r.macID = r.held.ID
+	return round.Hash("lodge mac key", []byte(r.held.ID), r.held.Digest[:]), nil
+}
+
+// withFreshKey makes a MAC key first. A key that only some parties hold is given up.
+func (r *run) withFreshKey(rs round.Session, source *sample.Source) (round.Transition[triple.Result], error) {
+	if r.macID != "" {
+		if err := r.Vault.BurnMACKey(r.macID, "not all parties hold it"); err != nil {
+			return round.Transition[triple.Result]{}, err
+		}
+	}
+	r.fresh, r.macID = true, "mac-"+hex.EncodeToString(rs.ID[:8])
+	t, err := triple.StartMACKey(triple.MACKeyConfig{
+		Session: rs, Scheme: r.scheme, Instance: r.macKey, Public: r.keys.Public.Public, KeyHash: r.keys.PublicHash,
+		Source: source.Sub("mac key"), Workers: r.Ring.Workers(),
+	})
+	if err != nil {
+		return round.Transition[triple.Result]{}, err
+	}
+	return round.Then(t, func(_ context.Context, m triple.MACKey) (round.Transition[triple.Result], error) {
+		r.mac = m
+		return r.batch(rs, source)
+	}), nil
+}
+
+func (r *run) batch(rs round.Session, source *sample.Source) (round.Transition[triple.Result], error) {
+	return triple.Start(triple.Config{
+		Session: rs, Plan: r.plan, Scheme: r.scheme, Keys: r.keys.Public.Keys(r.scheme), Public: r.keys.Public.Public,
+		KeyHash: r.keys.PublicHash, Secret: r.keys.Secret, MAC: r.mac, Source: source.Sub("batch"), Workers: r.Ring.Workers(),
+	})
+}
+
+// burn erases the MAC key and everything under it when the MAC check has failed.
+func (r *run) burn(err error) {
+	var f *runner.Failure
+	if !errors.As(err, &f) || f.Check != maccheck.CheckMAC && f.Check != maccheck.CheckZero || r.fresh {
+		return // a key that was made in this session is gone with it
+	}
+	if err := r.Vault.BurnMACKey(r.macID, "the MAC check failed"); err != nil {
+		r.Sessions.Log.Error("burning a MAC key", "mac_key", r.macID, "error", err)
+	}
+}
+
+// store writes the batch, and the MAC key if it is new, locked.
+func (r *run) store(result *triple.Result) (*session.Stored, error) {
+	b := vault.Batch{
+		ID: session.Name(r.spec.GetRef()), Epoch: r.spec.GetEpoch(), MACKey: r.macID,
+		Params: r.spec.GetParams(), Field: r.spec.GetField(), Kind: job.KindName(r.spec.GetKind()), Dim: uint32(r.plan.Dim),
+		Rows: r.spec.GetShape().GetRows(), Inner: r.spec.GetShape().GetInner(), Columns: r.spec.GetShape().GetColumns(),
+		Count: uint64(result.Count), Tenant: r.spec.GetTenant(), Digest: result.Digest, SessionID: r.id, Created: session.Now(),
+	}
+	w, err := r.Vault.NewBatch(b)
+	if err != nil {
+		return nil, keyring.Refused(err, "this batch")
+	}
+	if err := writeShares(w, r.scheme.Field, r.plan, result); err != nil {
+		w.Abort()
+		return nil, err
+	}
+	var fresh *vault.NewMACKey
+	if r.fresh {
+		fresh = newMACKey(r, b)
+		defer clear(fresh.Secret)
+	}
+	if err := w.Commit(fresh); err != nil {
+		return nil, keyring.Refused(err, "this batch")
+	}
+	return Locked(r.Vault, b, r.Sessions.Metrics), nil
+}
+
+// Locked is a stored batch that waits for activation.
+func Locked(v *vault.Vault, b vault.Batch, m *metrics.Metrics) *session.Stored {
+	bits := 0
+	if set, err := params.Lookup(b.Params); err == nil {
+		bits = set.StatSecurityBits()
+	}
+	return &session.Stored{
+		Digest: b.Digest, Epoch: b.Epoch, BatchID: b.ID, Count: b.Count, Security: keygen.Security, StatBits: bits,
+		Activate:   func() error { return v.ActivateBatch(b.ID) },
+		Discard:    func(reason string) error { return v.RevokeBatch(b.ID, reason) },
+		OnActivate: func() { m.Stored(b.Kind, b.Field, b.Count) },
+	}
+}
+
+// writeShares writes tuple by tuple: a, b, c and their MACs, matrices row-major.
+func writeShares(w io.Writer, f *field.Field, p *triple.Plan, r *triple.Result) error {
+	na, nb, nc := p.Elements()
+	buf := make([]byte, 2*(na+nb+nc)*f.Size())
+	defer clear(buf)
+	for t := range r.Count {
+		at := 0
+		for _, part := range []struct {
+			v field.Vec
+			n int
+		}{{r.A, na}, {r.B, nb}, {r.C, nc}, {r.MACA, na}, {r.MACB, nb}, {r.MACC, nc}} {
+			size := part.n * f.Size()
+			f.EncodeVec(buf[at:at+size], part.v.Slice(t*part.n, (t+1)*part.n))
+			at += size
+		}
+		if _, err := w.Write(buf); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// A stored MAC key is its share and the two polynomials of its ciphertext.
+
+func newMACKey(r *run, b vault.Batch) *vault.NewMACKey {
+	frames := triple.EncodeCiphertext(r.scheme, r.mac.Ciphertext)
+	secret := make([]byte, r.scheme.Field.Size(), r.scheme.Field.Size()+len(frames[0])+len(frames[1]))
+	r.scheme.Field.Encode(secret, r.mac.Share.At(0))
+	secret = append(append(secret, frames[0]...), frames[1]...)
+	return &vault.NewMACKey{
+		MACKey: vault.MACKey{
+			ID: b.MACKey, Epoch: b.Epoch, Field: b.Field, Tenant: b.Tenant,
+			Digest: round.Hash("lodge mac key ciphertext", frames[0], frames[1]), Created: b.Created,
+		},
+		Secret: secret,
+	}
+}
+
+func loadMACKey(v *vault.Vault, id string, s *gbfv.Scheme) (triple.MACKey, error) {
+	var m triple.MACKey
+	in, err := v.OpenMACKey(id)
+	if err != nil {
+		return m, keyring.Refused(err, "such MAC key")
+	}
+	defer in.Close()
+	b, err := io.ReadAll(in)
+	if err != nil {
+		return m, err
+	}
+	defer clear(b)
+	size := s.Field.Size()
+	if len(b) < size || (len(b)-size)%2 != 0 {
+		return m, vault.ErrCorrupt
+	}
+	m.Share = s.Field.NewVec(1)
+	if err := s.Field.DecodeVec(m.Share, b[:size]); err != nil {
+		return m, vault.ErrCorrupt
+	}
+	half := (len(b) - size) / 2
+	m.Ciphertext, err = triple.DecodeCiphertext(s, [2][]byte{b[size : size+half], b[size+half:]})
+	return m, err
+}

@@ -1,0 +1,200 @@
+// Package triples serves authenticated triples at one party: an adapter between lodge.triples.v1 and the
+// protocol of the same name, and the delivery of the party's own shares to its own clients.
+package triples
+
+import (
+	"context"
+	"crypto/sha256"
+	"io"
+
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
+	triplesv1 "github.com/lodge-mpc/lodge/proto/lodge/triples/v1"
+	"github.com/lodge-mpc/lodge/services/config"
+	"github.com/lodge-mpc/lodge/services/keyring"
+	"github.com/lodge-mpc/lodge/services/rpc"
+	"github.com/lodge-mpc/lodge/services/session"
+	"github.com/lodge-mpc/lodge/services/vault"
+)
+
+const prefix = "/lodge.triples.v1.TriplesService/"
+
+// Rules say who may call what.
+var Rules = rpc.Rules{
+	prefix + "Start":       rpc.Allow(rpc.Coordinator),
+	prefix + "GetStatus":   rpc.Allow(rpc.Coordinator, rpc.Client).With(config.PermStatus),
+	prefix + "Watch":       rpc.Allow(rpc.Coordinator, rpc.Client).With(config.PermStatus),
+	prefix + "Cancel":      rpc.Allow(rpc.Coordinator),
+	prefix + "Activate":    rpc.Allow(rpc.Coordinator),
+	prefix + "ListBatches": rpc.Allow(rpc.Coordinator, rpc.Client).With(config.PermStatus),
+	prefix + "Fetch":       rpc.Allow(rpc.Client).With(config.PermFetch),
+}
+
+// Service implements lodge.triples.v1.
+type Service struct {
+	triplesv1.UnimplementedTriplesServiceServer
+	Sessions *session.Registry
+	Ring     *keyring.Ring
+	Vault    *vault.Vault
+	Parties  int
+}
+
+// Start implements the service.
+func (s *Service) Start(_ context.Context, r *triplesv1.StartRequest) (*triplesv1.StartResponse, error) {
+	st, err := s.Sessions.Start(r.GetSpec(), &run{Service: s, spec: r.GetSpec()})
+	return &triplesv1.StartResponse{Status: st}, err
+}
+
+// GetStatus implements the service.
+func (s *Service) GetStatus(_ context.Context, r *triplesv1.GetStatusRequest) (*triplesv1.GetStatusResponse, error) {
+	x, err := s.Sessions.Get(r.GetRef())
+	if err != nil {
+		return nil, err
+	}
+	return &triplesv1.GetStatusResponse{Status: x.Status()}, nil
+}
+
+// Watch implements the service.
+func (s *Service) Watch(r *triplesv1.WatchRequest, stream triplesv1.TriplesService_WatchServer) error {
+	x, err := s.Sessions.Get(r.GetRef())
+	if err != nil {
+		return err
+	}
+	return x.Watch(stream.Context(), func(st *jobv1.SessionStatus) error {
+		return stream.Send(&triplesv1.WatchResponse{Status: st})
+	})
+}
+
+// Cancel implements the service.
+func (s *Service) Cancel(_ context.Context, r *triplesv1.CancelRequest) (*triplesv1.CancelResponse, error) {
+	x, err := s.Sessions.Get(r.GetRef())
+	if err != nil {
+		return nil, err
+	}
+	st, err := x.Cancel(r.GetReason())
+	return &triplesv1.CancelResponse{Status: st}, err
+}
+
+// Activate implements the service.
+func (s *Service) Activate(_ context.Context, r *triplesv1.ActivateRequest) (*triplesv1.ActivateResponse, error) {
+	x, err := s.Sessions.Get(r.GetRef())
+	if err != nil {
+		return nil, err
+	}
+	st, err := x.Activate(r.GetDigest())
+	return &triplesv1.ActivateResponse{Status: st}, err
+}
+
+// ListBatches implements the service.
+func (s *Service) ListBatches(_ context.Context, r *triplesv1.ListBatchesRequest) (*triplesv1.ListBatchesResponse, error) {
+	limit := int(r.GetLimit())
+	switch {
+	case limit == 0:
+		limit = 100
+	case limit > 1000:
+		return nil, rpc.Errorf(rpc.Invalid, "ask for at most 1000 and go on after the last", "limit %d", limit)
+	}
+	all, err := s.Vault.Batches()
+	if err != nil {
+		return nil, err
+	}
+	out := &triplesv1.ListBatchesResponse{}
+	for _, b := range all {
+		if b.ID <= r.GetAfter() || r.GetEpoch() != 0 && b.Epoch != r.GetEpoch() {
+			continue
+		}
+		if len(out.Batches) == limit {
+			out.Next = out.Batches[limit-1].Id
+			break
+		}
+		out.Batches = append(out.Batches, wire(b))
+	}
+	return out, nil
+}
+
+// chunk is the size of the pieces in which share data travels.
+const chunk = 1 << 20
+
+// Fetch implements the service. The delivery is durable before the first byte leaves.
+func (s *Service) Fetch(r *triplesv1.FetchRequest, stream triplesv1.TriplesService_FetchServer) error {
+	caller, ok := rpc.Caller(stream.Context())
+	if !ok {
+		return rpc.Errorf(rpc.Unauthenticated, "", "no caller")
+	}
+	if r.GetWithMacKey() && !caller.May(config.PermMACKey) {
+		return rpc.Errorf(rpc.Forbidden, "add the permission to this client in the party's configuration",
+			"client %s lacks the permission %q", caller.Name, config.PermMACKey)
+	}
+	b, data, first, err := s.Vault.Deliver(r.GetBatchId(), caller.Name)
+	if err != nil {
+		return keyring.Refused(err, "such batch")
+	}
+	defer data.Close()
+	if first {
+		s.Sessions.Metrics.Delivered(b.Kind, b.Field, b.Count)
+	}
+	head := &triplesv1.FetchResponse{Batch: wire(b)}
+	if r.GetWithMacKey() {
+		if head.MacKeyShare, err = s.macKeyShare(b); err != nil {
+			return err
+		}
+		defer clear(head.MacKeyShare)
+	}
+	if err := stream.Send(head); err != nil {
+		return err
+	}
+	sum := sha256.New()
+	for {
+		piece := make([]byte, chunk)
+		n, err := io.ReadFull(data, piece)
+		if n > 0 {
+			sum.Write(piece[:n])
+			if err := stream.Send(&triplesv1.FetchResponse{Chunk: piece[:n]}); err != nil {
+				return err
+			}
+		}
+		if err == io.EOF || err == io.ErrUnexpectedEOF {
+			return stream.Send(&triplesv1.FetchResponse{Sha256: sum.Sum(nil)})
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// macKeyShare is the canonical encoding of this party's share of a batch's MAC key.
+func (s *Service) macKeyShare(b vault.Batch) ([]byte, error) {
+	scheme, err := s.Ring.Scheme(b.Params, b.Field)
+	if err != nil {
+		return nil, err
+	}
+	mac, err := loadMACKey(s.Vault, b.MACKey, scheme)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]byte, scheme.Field.Size())
+	scheme.Field.Encode(out, mac.Share.At(0))
+	mac.Share.Wipe()
+	return out, nil
+}
+
+var states = map[vault.BatchState]triplesv1.BatchState{
+	vault.BatchLocked:    triplesv1.BatchState_BATCH_STATE_LOCKED,
+	vault.BatchAvailable: triplesv1.BatchState_BATCH_STATE_AVAILABLE,
+	vault.BatchConsumed:  triplesv1.BatchState_BATCH_STATE_CONSUMED,
+	vault.BatchRevoked:   triplesv1.BatchState_BATCH_STATE_REVOKED,
+}
+
+func wire(b vault.Batch) *triplesv1.Batch {
+	out := &triplesv1.Batch{
+		Id: b.ID, State: states[b.State], Epoch: b.Epoch, MacKeyId: b.MACKey, Params: b.Params, Field: b.Field,
+		Kind: jobv1.Kind_KIND_SCALAR, Dim: b.Dim, Count: b.Count, Digest: b.Digest[:], Tenant: b.Tenant,
+		Created: timestamppb.New(b.Created), ShareBytes: b.ShareBytes,
+	}
+	if b.Rows > 0 {
+		out.Kind = jobv1.Kind_KIND_MATRIX
+		out.Shape = &jobv1.Shape{Rows: b.Rows, Inner: b.Inner, Columns: b.Columns}
+	}
+	return out
+}
