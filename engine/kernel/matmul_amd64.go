@@ -27,12 +27,8 @@ func (m *Modulus) vectorMatMul(dst, a, b []uint64, rows, k, n int) bool {
 		return false
 	}
 	switch path := Selected(); {
-	case path >= IFMA && bits.Len64(m.Q) <= MaxBitsIFMA:
-		c := [10]uint64{m.Q, 2 * m.Q, 4 * m.Q, -m.Q}
-		for i := range 3 {
-			f := m.Factor(m.Exp(2, uint64(52*i)))
-			c[4+2*i], c[5+2*i] = f.c, f.scaled>>12
-		}
+	case m.ifma():
+		c := m.reduction52()
 		panel := make([]uint64, 8*len(tilesIFMA)*min(k, maxTermsIFMA))
 		multiplyTiles(tilesIFMA, &c, dst, a, b, panel, rows, min(k, maxTermsIFMA), n, k)
 		for from := maxTermsIFMA; from < k; from += maxTermsIFMA {
@@ -59,6 +55,17 @@ func (m *Modulus) vectorMatMul(dst, a, b []uint64, rows, k, n int) bool {
 		return false
 	}
 	return true
+}
+
+// reduction52 is what a reduction of sums of lower and upper halves of 52 bits needs: q, 2q, 4q, -q, and 1, 2^52 and 2^104
+// mod q, each with floor(2^52 c/q).
+func (m *Modulus) reduction52() [10]uint64 {
+	c := [10]uint64{m.Q, 2 * m.Q, 4 * m.Q, -m.Q}
+	for i := range 3 {
+		f := m.Factor(m.Exp(2, uint64(52*i)))
+		c[4+2*i], c[5+2*i] = f.c, f.scaled>>12
+	}
+	return c
 }
 
 // split sets dst to the words of src with their lower bits in the lower half and the others in the upper half.

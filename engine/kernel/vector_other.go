@@ -19,3 +19,7 @@ func (m *Modulus) vectorScale(dst, a []uint64, f Factor, words bool) bool { retu
 func (m *Modulus) vectorMul(dst, a, b []uint64) bool { return false }
 
 func (m *Modulus) vectorMulAdd(dst, a, b []uint64) bool { return false }
+
+func vectorRoundFractions(v []uint8, y []uint64, stride int, f []Fraction) int { return 0 }
+
+func (s *Sum) vectorApply(dst, y []uint64, stride int, v []uint8) int { return 0 }

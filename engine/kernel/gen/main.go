@@ -28,6 +28,7 @@ var files = []file{
 	{"matmul", matmul},
 	{"ntt", ntt},
 	{"vector", vector},
+	{"extend", extend},
 }
 
 func main() {

@@ -1,0 +1,92 @@
+package kernel
+
+import "math/bits"
+
+// Sums over the residues of a number modulo several primes, for the extension to another one. Rows hold the residues
+// y_i[k] = y[i·stride + k] of as many numbers as the result has.
+
+// MaxTerms is the largest number of rows of a sum.
+const MaxTerms = 60
+
+// Fraction approximates y/f for residues y modulo f, in units of 2^-64, from below by less than 3 units.
+type Fraction struct{ scaled, shift uint64 }
+
+// Fraction prepares the modulus.
+func (m *Modulus) Fraction() Fraction {
+	length := bits.Len64(m.Q)
+	scaled, _ := bits.Div64(1<<(length-1), 0, m.Q) // floor(2^(63+length)/q)
+	return Fraction{scaled, uint64(length - 1)}
+}
+
+// of gives floor(y scaled/2^shift).
+func (f Fraction) of(y uint64) uint64 {
+	hi, lo := bits.Mul64(y, f.scaled)
+	return hi<<((64-f.shift)&63) | lo>>(f.shift&63)
+}
+
+// RoundFractions sets v[k] = floor(1/2 + sum_i y_i[k]/f_i) for the approximate fractions. There are at most MaxTerms.
+func RoundFractions(v []uint8, y []uint64, stride int, f []Fraction) {
+	if len(f) > MaxTerms || len(f) > 0 && len(v) > 0 && len(y) < (len(f)-1)*stride+len(v) {
+		panic("kernel: more fractions than there may be")
+	}
+	for k := vectorRoundFractions(v, y, stride, f); k < len(v); k++ {
+		sum, carries, at := uint64(1)<<63, uint64(0), k
+		for _, g := range f {
+			var c uint64
+			sum, c = bits.Add64(sum, g.of(y[at]), 0)
+			carries += c
+			at += stride
+		}
+		v[k] = uint8(carries)
+	}
+}
+
+// Sum is a weighted sum of rows modulo a prime.
+type Sum struct {
+	Modulus
+	weights []uint64 // c_i and floor(2^64 c_i/q), one after the other; those of v last
+	short   bool     // the rows are of at most MaxBitsIFMA bits
+}
+
+// NewSum prepares sum_i c_i y_i + last v, for residues c_i and last, and rows of at most length bits.
+func (m *Modulus) NewSum(c []uint64, last uint64, length int) *Sum {
+	if len(c) > MaxTerms || length > MaxBits {
+		panic("kernel: a sum of more or longer rows than there may be")
+	}
+	s := &Sum{Modulus: *m, short: length <= MaxBitsIFMA}
+	for _, x := range c {
+		f := m.Factor(x)
+		s.weights = append(s.weights, f.c, f.scaled)
+	}
+	f := m.Factor(last)
+	s.weights = append(s.weights, f.c, f.scaled)
+	return s
+}
+
+// Weight is c_i.
+func (s *Sum) Weight(i int) Factor { return Factor{s.weights[2*i], s.weights[2*i+1]} }
+
+func (s *Sum) terms() int { return len(s.weights)/2 - 1 }
+
+// Apply sets dst[k] = sum_i c_i y_i[k] + last v[k] mod q.
+func (s *Sum) Apply(dst, y []uint64, stride int, v []uint8) {
+	terms := s.terms()
+	v = v[:len(dst)]
+	if terms > 0 && len(dst) > 0 && len(y) < (terms-1)*stride+len(dst) {
+		panic("kernel: rows shorter than a sum")
+	}
+	last := s.weights[2*terms]
+	// At most 61 products below 2^122 fit in 128 bits.
+	for k := s.vectorApply(dst, y, stride, v); k < len(dst); k++ {
+		hi, lo := bits.Mul64(uint64(v[k]), last)
+		at := k
+		for i := 0; i < len(s.weights)-2; i += 2 {
+			h, l := bits.Mul64(y[at], s.weights[i])
+			var c uint64
+			lo, c = bits.Add64(lo, l, 0)
+			hi, _ = bits.Add64(hi, h, c)
+			at += stride
+		}
+		dst[k] = s.Reduce(hi, lo)
+	}
+}
