@@ -2,7 +2,6 @@ package sample
 
 import (
 	"fmt"
-	"math"
 	"math/big"
 	"math/bits"
 )
@@ -17,17 +16,29 @@ import (
 //  3. Accept z with probability exp(-x), x = (pi/w^2) (u (u + 2 k y) + t (t + 2 z0)). The weight of z is
 //     then exp(-pi y^2 k^2/w^2) exp(-x) = exp(-pi (z-c)^2/w^2), and every z has exactly one (y, u, b).
 //
-// Accuracy. The table has 192 bits and ends where less than 2^-192 is left: at most 60 entries, an error
-// below 2^-185 for each candidate. Step 3 compares exp(-x) with a uniform number bit by bit: it computes
-// P = 2^63 exp(-x) in words, within 128 (below), and decides by 63 random bits unless they are within 128
-// of P. Then, with probability 2^-55, it draws 192 more bits and compares with 2^255 exp(-x) computed to more
-// than 256 bits. The accepted distribution differs from D by less than 2^-180, and from D at the centre that
-// was given; a centre is 128 bits, and moving one by 2^-128 moves D by less than 2^-127 for w >= 3.
+// This is the shape of Falcon's SamplerZ (a half Gaussian, a sign, an exponential), with integers for its
+// floating point and any width for its fixed one. A candidate with u < k, which is more than half of the draws
+// (all for k = 1), is accepted with probability w/(w+k) >= 3/4.
 //
-// Error of P, in units of 2^-63. t is cut to 64 bits, which moves x by less than (pi/w^2)(2+2 z0) 2^-64,
-// below 24·2^-64 as z0 < 6.6 w + k and w >= 3; pi/w^2 is cut to 64 bits, which moves x by x 2^-63, so
-// exp(-x) by less than 2^-64; n ln 2 is off by n 2^-64 where the result has the factor 2^-n. The 19 terms
-// of the series are cut to one unit each and leave 0.7^19/19! < 2^-66. The sum is below 60.
+// Accuracy. The table has 192 bits and ends where less than 2^-192 is left: at most 60 entries, an error
+// below 2^-185 for each candidate. Step 3 decides whether a uniform number is below exp(-x), lazily: it
+// computes P = 2^63 exp(-x) in words, within 128 (below), and decides by the first 63 bits of the number
+// unless they are within 128 of P. Then, with probability 2^-55, it draws 192 more bits and compares all 255
+// with 2^255 exp(-x), computed to more than 256 bits. The accepted distribution differs from D by less than
+// 2^-180. A centre is 128 bits: moving one by 2^-128 moves D by less than 2^-129 in statistical distance, whose
+// growth is half the mean deviation of 2 pi (z-c)/w^2, at most sqrt(pi/2)/w.
+//
+// Error of P, in units of 2^-63, for w >= 3. The table ends at k y < 6.65 w, so z0 < 6.9 w and x < 32.
+//
+//	t cut to 64 bits       moves x by (pi/w^2)(2 + 2 z0) 2^-64 < 16·2^-64      8
+//	products for x cut     t^2, the product by pi/w^2, its shift               2
+//	pi/w^2 cut to 64 bits  moves x by x 2^-63, exp(-x) by x exp(-x) 2^-63      1
+//	n ln 2 cut             moves exp(-x) by n 2^-64 2^-n                       1
+//	exp(-r), r < 0.7       term i: constant and product cut, times 0.7^i       7
+//	the rest of its series 0.7^19/19! < 2^-66                                  1
+//	times 2^-n, and the cap of 2^63 - 1                                        2
+//
+// The sum is 22.
 
 // Frac is the fraction (Hi 2^64 + Lo)/2^128 in [0, 1).
 type Frac struct{ Hi, Lo uint64 }
@@ -38,11 +49,11 @@ const (
 	maxWidth = 1 << 16
 )
 
-// Gaussian samples the discrete Gaussian of one width. It is immutable and may be shared.
+// Gaussian samples the discrete Gaussian of one width. It is immutable, public, and may be shared.
 type Gaussian struct {
 	width float64
-	k     uint64
-	kMask uint64
+	k     uint64      // 1 <= k <= 2^14
+	kMask uint64      // the least 2^i - 1 that is k-1 or more
 	table [][3]uint64 // floor(2^192 P(y <= j)) for j = 0, 1, ...; least significant word first
 	a     uint64      // pi/w^2 = a 2^-(64+shift), a >= 2^63
 	shift uint
@@ -59,12 +70,22 @@ func NewGaussian(width float64) (*Gaussian, error) {
 	w := newFloat().SetFloat64(width)
 	g.ratio = newFloat().Quo(pi, newFloat().Mul(w, w))
 
-	scaled := newFloat().Mul(g.ratio, newFloat().SetInt64(int64(g.k*g.k))) // pi k^2/w^2
+	g.table = halfTable(newFloat().Mul(g.ratio, newFloat().SetUint64(g.k*g.k)))
+	mantissa := newFloat()
+	exponent := g.ratio.MantExp(mantissa) // ratio = mantissa 2^exponent, 1/2 <= mantissa < 1
+	g.shift = uint(-exponent)
+	a, _ := newFloat().SetMantExp(mantissa, 64).Int(nil)
+	g.a = a.Uint64()
+	return g, nil
+}
+
+// halfTable is the table of the distribution on y >= 0 with weights exp(-scale y^2).
+func halfTable(scale *big.Float) (table [][3]uint64) {
 	var sums []*big.Float
 	total := newFloat()
 	cut := newFloat().SetMantExp(newFloat().SetInt64(1), -200)
 	for y := int64(0); ; y++ {
-		weight := expNeg(newFloat().Mul(scaled, newFloat().SetInt64(y*y)))
+		weight := expNeg(newFloat().Mul(scale, newFloat().SetInt64(y*y)))
 		if weight.Cmp(cut) < 0 {
 			break
 		}
@@ -73,14 +94,9 @@ func NewGaussian(width float64) (*Gaussian, error) {
 	}
 	for _, sum := range sums[:len(sums)-1] { // what is above the last is the last value
 		p, _ := newFloat().SetMantExp(newFloat().Quo(sum, total), 192).Int(nil)
-		g.table = append(g.table, [3]uint64(words(p, 3)))
+		table = append(table, [3]uint64(words(p, 3)))
 	}
-	mantissa := newFloat()
-	exponent := g.ratio.MantExp(mantissa) // ratio = mantissa 2^exponent, 1/2 <= mantissa < 1
-	g.shift = uint(-exponent)
-	a, _ := newFloat().SetMantExp(mantissa, 64).Int(nil)
-	g.a = a.Uint64()
-	return g, nil
+	return table
 }
 
 // Width is the width w.
@@ -93,8 +109,11 @@ func (g *Gaussian) Sample(dst []int64, s *Stream) {
 	}
 }
 
-// SampleAt fills dst[i] from the Gaussian with centre centres[i].
+// SampleAt fills dst[i] from the Gaussian with centre centres[i], of which there are as many.
 func (g *Gaussian) SampleAt(dst []int64, centres []Frac, s *Stream) {
+	if len(dst) != len(centres) {
+		panic(fmt.Sprintf("sample: %d centres for %d values", len(centres), len(dst)))
+	}
 	for i := range dst {
 		dst[i] = g.one(centres[i], s)
 	}
@@ -106,6 +125,13 @@ type candidate struct {
 	c       Frac
 }
 
+// value is z.
+func (g *Gaussian) value(v candidate) int64 {
+	z0 := int64(g.k*v.y + v.u)
+	sign := int64(v.b) - 1 // -1 for b = 0
+	return (z0 ^ sign) - sign + int64(v.b)
+}
+
 func (g *Gaussian) one(c Frac, s *Stream) int64 {
 	for {
 		v := candidate{y: g.half(s), c: c}
@@ -114,9 +140,7 @@ func (g *Gaussian) one(c Frac, s *Stream) int64 {
 		if v.u >= g.k || !g.accept(v, s) {
 			continue
 		}
-		z0 := int64(g.k*v.y + v.u)
-		sign := int64(v.b) - 1 // -1 for b = 0
-		return (z0 ^ sign) - sign + int64(v.b)
+		return g.value(v)
 	}
 }
 
@@ -194,34 +218,34 @@ var inverseFactorial = func() (f [19]uint64) {
 	return f
 }()
 
-// expNegWord is 2^63 exp(-(whole + frac/2^64)), at most 2^63 - 1.
+// expNegWord is 2^63 exp(-(whole + frac/2^64)) within 14, at most 2^63 - 1, for whole < 64.
 func expNegWord(whole, frac uint64) uint64 {
-	if whole > 255 {
-		return 0 // the table ends long before; kept for safety
-	}
 	// n <= x/ln 2 with x/ln 2 - n < 1 + 2^-50
 	x := whole<<56 | frac>>8
 	hi, _ := bits.Mul64(x, log2eFloor)
 	n := hi >> 55
-	nh, nl := bits.Mul64(n, ln2Word)
-	r, borrow := bits.Sub64(frac, nl, 0)
-	over := whole - nh - borrow // 0, or 1 when r is just above 1, which ln 2 < 1 excludes; all ones if x < n ln 2
-	r &^= over                  // rounding of ln 2 downwards makes r at least 0, so this changes nothing
+	r := frac - n*ln2Word // x - n ln 2 is in [0, 0.7), so its integer part cancels
 	acc := inverseFactorial[len(inverseFactorial)-1]
 	for i := len(inverseFactorial) - 2; i >= 0; i-- {
 		m, _ := bits.Mul64(r, acc)
 		acc = inverseFactorial[i] - m
 	}
-	if n > 63 {
-		return 0
-	}
-	p := acc >> n
+	p := acc >> n    // 0 for n > 63
 	return p - p>>63 // 2^63 becomes 2^63 - 1
 }
 
 // refine decides where the first 63 bits, r, do not, with 192 more bits. It is reached with probability
-// 2^-55 and its time depends on the candidate.
+// 2^-55: that it uses big integers, whose time depends on the candidate, shows nothing that matters.
 func (g *Gaussian) refine(v candidate, r uint64, s *Stream) bool {
+	uniform := new(big.Int).SetUint64(r)
+	for range 3 {
+		uniform.Lsh(uniform, 64).Or(uniform, new(big.Int).SetUint64(s.Uint64()))
+	}
+	return uniform.Cmp(g.threshold(v)) < 0
+}
+
+// threshold is floor(2^255 exp(-x)), or one less.
+func (g *Gaussian) threshold(v candidate) *big.Int {
 	t := newFloat().SetInt(fracInt(v.c))
 	t.SetMantExp(t, -128)
 	if v.b == 1 {
@@ -232,14 +256,11 @@ func (g *Gaussian) refine(v candidate, r uint64, s *Stream) bool {
 	x.Add(x, newFloat().SetUint64(v.u*(v.u+2*g.k*v.y)))
 	p := expNeg(x.Mul(x, g.ratio))
 
-	uniform := new(big.Int).SetUint64(r)
-	for range 3 {
-		uniform.Lsh(uniform, 64).Or(uniform, new(big.Int).SetUint64(s.Uint64()))
-	}
 	limit, _ := newFloat().SetMantExp(p, 255).Int(nil)
-	return uniform.Cmp(limit) < 0
+	return limit
 }
 
+// fracInt is 2^128 c.
 func fracInt(c Frac) *big.Int {
 	v := new(big.Int).SetUint64(c.Hi)
 	return v.Lsh(v, 64).Or(v, new(big.Int).SetUint64(c.Lo))
@@ -278,6 +299,3 @@ func expNeg(x *big.Float) *big.Float {
 	}
 	return sum
 }
-
-// Deviation is the standard deviation w/sqrt(2 pi), for documentation and tests.
-func (g *Gaussian) Deviation() float64 { return g.width / math.Sqrt(2*math.Pi) }

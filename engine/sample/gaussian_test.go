@@ -1,192 +1,235 @@
 package sample
 
 import (
+	"fmt"
 	"math"
-	"math/big"
+	"slices"
 	"testing"
 )
 
-func source(b byte) *Source {
-	seed := make([]byte, SeedSize)
-	for i := range seed {
-		seed[i] = b
-	}
-	return NewSource(seed)
+// The statistical tests: draws against the exact probabilities, which doubles give to 15 digits, far finer
+// than a million draws can see.
+
+// law is the discrete Gaussian of a width and a centre, tabulated on an interval that holds all but 2^-150.
+type law struct {
+	from        int64
+	probability []float64
 }
 
-// chiSquare draws n values and compares them with the Gaussian of the given width and centre. It returns the
-// statistic in standard deviations from its mean.
-func chiSquare(t *testing.T, g *Gaussian, c Frac, width, centre float64, n int, s *Stream) float64 {
-	t.Helper()
-	dst, centres := make([]int64, n), make([]Frac, n)
-	for i := range centres {
-		centres[i] = c
-	}
-	g.SampleAt(dst, centres, s)
-	count := map[int64]int{}
-	for _, z := range dst {
-		count[z]++
-	}
-	span := int64(width*3) + 2
+func newLaw(width, centre float64) law {
+	span := int64(6*width) + 2
+	l := law{from: -span}
 	total := 0.0
-	pmf := func(z int64) float64 { d := float64(z) - centre; return math.Exp(-math.Pi * d * d / (width * width)) }
-	for z := -2 * span; z <= 2*span; z++ {
-		total += pmf(z)
-	}
-	stat, cells := 0.0, 0
-	restObserved, restExpected := n, float64(n)
 	for z := -span; z <= span; z++ {
-		e := float64(n) * pmf(z) / total
-		if e < 10 {
-			continue
-		}
-		d := float64(count[z]) - e
-		stat += d * d / e
-		cells++
-		restObserved -= count[z]
-		restExpected -= e
+		d := (float64(z) - centre) / width
+		l.probability = append(l.probability, math.Exp(-math.Pi*d*d))
+		total += l.probability[len(l.probability)-1]
 	}
-	if restExpected > 5 {
-		d := float64(restObserved) - restExpected
-		stat += d * d / restExpected
-		cells++
+	for i := range l.probability {
+		l.probability[i] /= total
 	}
-	df := float64(cells - 1)
-	return (stat - df) / math.Sqrt(2*df)
+	return l
 }
 
-func TestGaussianFitsItsDistribution(t *testing.T) {
-	const n = 400_000
-	centres := []struct {
-		c Frac
-		v float64
-	}{
-		{Frac{}, 0},
-		{Frac{1 << 63, 0}, 0.5},
-		{Frac{^uint64(0), 0}, 1}, // 1 - 2^-64
-		{Frac{^uint64(0), ^uint64(0)}, 1},
-		{Frac{0, 1}, 0},
-		{Frac{0x5555555555555555, 0x5555555555555555}, 1.0 / 3},
-		{Frac{0xe000000000000000, 12345}, 0.875},
-	}
-	s := source(1)
-	for wi, width := range []float64{3.5, 7.943, 15.886, 33.3, 402.7} {
-		g, err := NewGaussian(width)
-		if err != nil {
-			t.Fatal(err)
+// share is the probability of [a, b].
+func (l law) share(a, b float64) (p float64) {
+	for i, x := range l.probability {
+		if z := float64(l.from + int64(i)); a <= z && z <= b {
+			p += x
 		}
-		for ci, c := range centres {
-			if d := chiSquare(t, g, c.c, width, c.v, n, s.Stream("fit", uint64(wi), uint64(ci))); math.Abs(d) > 5 {
-				t.Errorf("width %v, centre %v: chi-square is %.1f deviations off", width, c.v, d)
+	}
+	return p
+}
+
+// moments are the mean and the variance.
+func (l law) moments() (mean, variance float64) {
+	for i, p := range l.probability {
+		mean += p * float64(l.from+int64(i))
+	}
+	for i, p := range l.probability {
+		d := float64(l.from+int64(i)) - mean
+		variance += p * d * d
+	}
+	return mean, variance
+}
+
+// fits compares values with l by chi-square on at most 48 cells of neighbours: few enough for the test to see a
+// width that is 1 % off.
+func (l law) fits(values []int64) (ok bool, statistic, low, high float64) {
+	n := float64(len(values))
+	cellOf := make([]int, len(l.probability))
+	expected := []float64{0}
+	for i, p := range l.probability {
+		last := len(expected) - 1
+		if expected[last] >= n/48 {
+			expected = append(expected, 0)
+			last++
+		}
+		cellOf[i] = last
+		expected[last] += n * p
+	}
+	for expected[len(expected)-1] < 10 { // the end of the tail joins the cell before
+		last := len(expected) - 1
+		expected[last-1] += expected[last]
+		expected = expected[:last]
+	}
+	count := make([]int, len(expected))
+	for _, z := range values {
+		count[min(cellOf[min(max(z-l.from, 0), int64(len(cellOf)-1))], len(count)-1)]++
+	}
+	statistic, low, high = chiSquare(count, expected)
+	return low <= statistic && statistic <= high, statistic, low, high
+}
+
+var testCentres = []struct {
+	name  string
+	c     Frac
+	value float64
+}{
+	{"0", Frac{}, 0},
+	{"2^-128", Frac{0, 1}, 0},
+	{"1/3", Frac{0x5555555555555555, 0x5555555555555555}, 1.0 / 3},
+	{"1/2", Frac{1 << 63, 0}, 0.5},
+	{"7/8 and some", Frac{0xe000000000000000, 12345}, 0.875},
+	{"1-2^-64", Frac{math.MaxUint64, 0}, 1},
+	{"1-2^-128", Frac{math.MaxUint64, math.MaxUint64}, 1},
+}
+
+func draw(t *testing.T, width float64, c Frac, n int, s *Stream) []int64 {
+	t.Helper()
+	g, err := NewGaussian(width)
+	if err != nil {
+		t.Fatal(err)
+	}
+	values, centres := make([]int64, n), slices.Repeat([]Frac{c}, n)
+	g.SampleAt(values, centres, s)
+	return values
+}
+
+func TestGaussianFitsItsLaw(t *testing.T) {
+	const n = 1_000_000 // with fewer, the test would not see a width 1 % off
+	for _, width := range []float64{3, 4.5, 7.943, 15.886, 33.3, 402.7, 1000} {
+		t.Run(fmt.Sprint(width), func(t *testing.T) {
+			t.Parallel()
+			for i, c := range testCentres {
+				values := draw(t, width, c.c, n, source(1).Stream("fit", math.Float64bits(width), uint64(i)))
+				right := newLaw(width, c.value)
+				if ok, s, low, high := right.fits(values); !ok {
+					t.Errorf("centre %s: chi-square is %.1f, want %.1f to %.1f", c.name, s, low, high)
+				}
+				checkMoments(t, c.name, right, values)
+				checkTails(t, c.name, right, values)
+				// The same test refuses a width 1 % off and a centre 1 % of a width off.
+				for what, wrong := range map[string]law{
+					"a width 1 % more":     newLaw(width*1.01, c.value),
+					"a width 1 % less":     newLaw(width/1.01, c.value),
+					"a centre on the left": newLaw(width, c.value-width/100), "a centre on the right": newLaw(width, c.value+width/100),
+				} {
+					if ok, s, _, high := wrong.fits(values); ok {
+						t.Errorf("centre %s: %s passes with %.1f, within %.1f", c.name, what, s, high)
+					}
+				}
+			}
+		})
+	}
+}
+
+// checkMoments compares mean, variance and the covariance of neighbours within five standard deviations.
+func checkMoments(t *testing.T, name string, l law, values []int64) {
+	t.Helper()
+	n := float64(len(values))
+	mean, variance := l.moments()
+	var sum, squares, products float64
+	for i, z := range values {
+		d := float64(z) - mean
+		sum += d
+		squares += d * d
+		if i > 0 {
+			products += d * (float64(values[i-1]) - mean)
+		}
+	}
+	if d := math.Abs(sum / n); d > 5*math.Sqrt(variance/n) {
+		t.Errorf("centre %s: the mean is %g off", name, d)
+	}
+	if d := math.Abs(squares/n/variance - 1); d > 5*math.Sqrt(2/n) {
+		t.Errorf("centre %s: the variance is %g of itself off", name, d)
+	}
+	if d := math.Abs(products / n / variance); d > 5/math.Sqrt(n) {
+		t.Errorf("centre %s: neighbours correlate by %g", name, d)
+	}
+}
+
+// checkTails compares the numbers beyond 2 to 4.5 standard deviations on each side, by Bernstein's bound.
+func checkTails(t *testing.T, name string, l law, values []int64) {
+	t.Helper()
+	mean, variance := l.moments()
+	for _, far := range []float64{2, 2.5, 3, 3.5, 4, 4.5} {
+		edge := far * math.Sqrt(variance)
+		left, right := 0, 0
+		for _, z := range values {
+			if float64(z) <= mean-edge {
+				left++
+			}
+			if float64(z) >= mean+edge {
+				right++
 			}
 		}
-		// The same test sees a width 1 % off (4 % for the widest) and a centre 1/60 of a width off.
-		off := 1.01
-		if width > 100 {
-			off = 1.04 // spread over thousands of cells
-		}
-		if d := chiSquare(t, g, Frac{}, width*off, 0, n, s.Stream("width", uint64(wi))); d < 5 {
-			t.Errorf("width %v: chi-square does not see %v (%.1f)", width, width*off, d)
-		}
-		if d := chiSquare(t, g, Frac{1 << 63, 0}, width, 0.5+width/60, n, s.Stream("centre", uint64(wi))); d < 5 {
-			t.Errorf("width %v: chi-square does not see a centre off (%.1f)", width, d)
-		}
-	}
-}
-
-// exactProbability is 2^63 exp(-x) by big floats.
-func exactProbability(g *Gaussian, v candidate) *big.Float {
-	tt := newFloat().SetMantExp(newFloat().SetInt(fracInt(v.c)), -128)
-	if v.b == 1 {
-		tt.Sub(newFloat().SetInt64(1), tt)
-	}
-	x := newFloat().Add(tt, newFloat().SetUint64(2*(g.k*v.y+v.u)))
-	x.Mul(x, tt)
-	x.Add(x, newFloat().SetUint64(v.u*(v.u+2*g.k*v.y)))
-	return newFloat().SetMantExp(expNeg(x.Mul(x, g.ratio)), 63)
-}
-
-func TestProbabilityIsWithinItsBound(t *testing.T) {
-	s := source(2).Stream("probability")
-	worst := 0.0
-	for _, width := range []float64{3, 7.943, 15.886, 100.25, 402.7, 5000} {
-		g, err := NewGaussian(width)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for i := range 400 {
-			v := candidate{y: s.Uint64() % uint64(len(g.table)+1), u: s.Uint64() % g.k, b: s.Uint64() & 1, c: Frac{s.Uint64(), s.Uint64()}}
-			switch i % 8 {
-			case 1:
-				v.c = Frac{}
-			case 2:
-				v.c = Frac{^uint64(0), ^uint64(0)}
-			case 3:
-				v.c = Frac{0, 1}
-			case 4:
-				v.c.Lo = 0
-			case 5:
-				v.y, v.u = 0, 0
+		n := float64(len(values))
+		for side, c := range map[string][2]float64{
+			"left":  {float64(left), n * l.share(math.Inf(-1), mean-edge)},
+			"right": {float64(right), n * l.share(mean+edge, math.Inf(1))},
+		} {
+			if d := math.Abs(c[0] - c[1]); d > math.Sqrt(2*c[1]*doubt)+doubt/3.0 {
+				t.Errorf("centre %s: %v values beyond %v deviations on the %s, want about %.1f", name, c[0], far, side, c[1])
 			}
-			d, _ := newFloat().Sub(newFloat().SetUint64(g.probability(v)), exactProbability(g, v)).Float64()
-			worst = max(worst, math.Abs(d))
 		}
-	}
-	if worst > 60 {
-		t.Errorf("probability is off by %.1f units of 2^-63, the analysis says less than 60", worst)
 	}
 }
 
-func TestRefineDecidesByTheNextBits(t *testing.T) {
+func TestSampleIsSampleAtZero(t *testing.T) {
+	g, err := NewGaussian(15.886)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, b := make([]int64, 1000), make([]int64, 1000)
+	g.Sample(a, source(5).Stream("x"))
+	g.SampleAt(b, make([]Frac, 1000), source(5).Stream("x"))
+	if !slices.Equal(a, b) {
+		t.Error("Sample differs from SampleAt with centre 0")
+	}
+	checkPanics(t, "fewer centres than values", func() { g.SampleAt(a, make([]Frac, 999), source(5).Stream("x")) })
+}
+
+func TestCentresAreUsedOneByOne(t *testing.T) {
 	g, err := NewGaussian(7.943)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := source(3)
-	v := candidate{y: 3, b: 1, c: Frac{0x1234567890abcdef, 42}}
-	exact := exactProbability(g, v)
-	whole, _ := exact.Int(nil)
-	p := whole.Uint64()
-	rest, _ := newFloat().Sub(exact, newFloat().SetInt(whole)).Float64()
-	if !g.refine(v, p-1, s.Stream("below")) || g.refine(v, p+1, s.Stream("above")) {
-		t.Fatal("refine disagrees with the bits before")
+	const n = 200_000
+	values, centres := make([]int64, 3*n), make([]Frac, 3*n)
+	for i := range centres {
+		centres[i] = []Frac{{}, {1 << 62, 0}, {3 << 62, 0}}[i%3]
 	}
-	accepted := 0
-	const n = 2000
-	for i := range n {
-		if g.refine(v, p, s.Stream("at", uint64(i))) {
-			accepted++
+	g.SampleAt(values, centres, source(6).Stream("x"))
+	for r, centre := range []float64{0, 0.25, 0.75} {
+		var own []int64
+		for i := r; i < len(values); i += 3 {
+			own = append(own, values[i])
 		}
-	}
-	if d := math.Abs(float64(accepted)/n - rest); d > 5*math.Sqrt(rest*(1-rest)/n) {
-		t.Errorf("refine accepts %d of %d, want a share of %.3f", accepted, n, rest)
-	}
-}
-
-func TestExpNegWordAtItsEdges(t *testing.T) {
-	for _, c := range []struct{ whole, frac uint64 }{
-		{0, 0}, {0, 1}, {0, ln2Word - 1}, {0, ln2Word}, {0, ln2Word + 1}, {0, ^uint64(0)}, {1, 0}, {43, 1 << 63}, {44, 0}, {200, 7}, {256, 0},
-	} {
-		x := newFloat().SetMantExp(newFloat().SetUint64(c.frac), -64)
-		if c.frac == 0 {
-			x = newFloat()
-		}
-		x.Add(x, newFloat().SetUint64(c.whole))
-		want := newFloat().SetMantExp(expNeg(x), 63)
-		d, _ := newFloat().Sub(newFloat().SetUint64(expNegWord(c.whole, c.frac)), want).Float64()
-		if math.Abs(d) > 30 {
-			t.Errorf("exp(-(%d + %d/2^64)) is off by %.0f units", c.whole, c.frac, d)
+		if ok, s, low, high := newLaw(7.943, centre).fits(own); !ok {
+			t.Errorf("centre %v: chi-square is %.1f, want %.1f to %.1f", centre, s, low, high)
 		}
 	}
 }
 
-func TestExpNegAgainstKnownDigits(t *testing.T) {
-	got := expNeg(newFloat().SetInt64(1)).Text('f', 60)
-	if want := "0.367879441171442321595523770161460867445811131031767834507837"; got[:61] != want[:61] {
-		t.Errorf("exp(-1) = %s, want %s", got, want)
+func TestSamplingDoesNotAllocate(t *testing.T) {
+	g, err := NewGaussian(7.943)
+	if err != nil {
+		t.Fatal(err)
 	}
-	if got, want := pi.Text('f', 60), "3.141592653589793238462643383279502884197169399375105820974945"; got[:61] != want[:61] {
-		t.Errorf("pi = %s, want %s", got, want)
+	dst, centres, s := make([]int64, 1000), make([]Frac, 1000), source(4).Stream("x")
+	if n := testing.AllocsPerRun(10, func() { g.SampleAt(dst, centres, s) }); n != 0 {
+		t.Errorf("%v allocations in 1000 samples", n)
 	}
 }
 
@@ -196,21 +239,32 @@ func TestNewGaussianRefusesWidths(t *testing.T) {
 			t.Errorf("width %v was accepted", w)
 		}
 	}
+	for _, w := range []float64{minWidth, maxWidth} {
+		if g, err := NewGaussian(w); err != nil || g.Width() != w {
+			t.Errorf("width %v: %v", w, err)
+		}
+	}
 }
 
 func BenchmarkGaussian(b *testing.B) {
 	for _, width := range []float64{7.943, 15.886, 402.7} {
-		g, _ := NewGaussian(width)
-		dst, c := make([]int64, 1024), make([]Frac, 1024)
-		s := source(4).Stream("bench")
-		for i := range c {
-			c[i] = Frac{s.Uint64(), s.Uint64()}
+		for _, at := range []string{"zero", "fraction"} {
+			b.Run(fmt.Sprint(width, "/", at), func(b *testing.B) {
+				g, err := NewGaussian(width)
+				if err != nil {
+					b.Fatal(err)
+				}
+				dst, centres, s := make([]int64, 1024), make([]Frac, 1024), source(4).Stream("bench")
+				for i := range centres {
+					if at == "fraction" {
+						centres[i] = Frac{s.Uint64(), s.Uint64()}
+					}
+				}
+				for b.Loop() {
+					g.SampleAt(dst, centres, s)
+				}
+				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/1024, "ns/sample")
+			})
 		}
-		b.Run("", func(b *testing.B) {
-			for range b.N {
-				g.SampleAt(dst, c, s)
-			}
-			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/1024, "ns/sample")
-		})
 	}
 }

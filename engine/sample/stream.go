@@ -3,19 +3,23 @@
 //
 // A Source is a seed; Stream and Sub derive independent streams and sources from it by name, so that every
 // value has one place that draws it and nothing depends on the order of calls. Derivation is SHAKE256 over
-// length-prefixed fields; a stream is AES-256 in counter mode. Seeds enter from outside the engine.
+// length-prefixed fields (derive); a stream is AES-256 in counter mode (newStream). Seeds enter from outside
+// the engine. Whoever expands a public seed gets the same polynomial; Expand fixes how.
 //
-// The discrete Gaussian is described in gaussian.go. Rejection makes the time of a sampler depend on what it
+// The discrete Gaussian, with its error analysis, is described in gaussian.go. Rejection makes the time of a sampler depend on what it
 // rejects, and for a Gaussian on the centre; accepted values are neither branched nor indexed on.
 package sample
 
 import (
+	"bytes"
 	"crypto/aes"
 	"crypto/cipher"
 	"crypto/sha3"
 	"encoding/binary"
 	"fmt"
 	"io"
+
+	"github.com/lodge-mpc/lodge/engine/secret"
 )
 
 // SeedSize is the length in bytes of seeds that this package derives, and the least it accepts.
@@ -24,35 +28,35 @@ const SeedSize = 32
 const bufferSize = 4096
 
 // Source is a secret seed. It is safe for concurrent use until it is wiped.
-type Source struct{ seed []byte }
+type Source struct{ seed secret.Bytes }
 
 // NewSource makes a source of a seed of at least SeedSize uniform bytes, which it copies.
 func NewSource(seed []byte) *Source {
 	if len(seed) < SeedSize {
 		panic(fmt.Sprintf("sample: seed of %d bytes", len(seed)))
 	}
-	return &Source{append([]byte(nil), seed...)}
+	return &Source{secret.NewBytes(bytes.Clone(seed))}
 }
 
-// Sub is the source of this name.
+// Sub is the source of this name. It panics on a wiped source.
 func (s *Source) Sub(label string, index ...uint64) *Source {
-	return &Source{derive("lodge source", s.seed, label, index)}
+	return &Source{secret.NewBytes(derive("lodge source", s.seed.Open(), label, index))}
 }
 
-// Stream is the stream of this name. The same name gives the same stream again.
+// Stream is the stream of this name. The same name gives the same stream again. It panics on a wiped source.
 func (s *Source) Stream(label string, index ...uint64) *Stream {
-	return newStream(derive("lodge stream", s.seed, label, index))
+	return newStream(derive("lodge stream", s.seed.Open(), label, index))
 }
 
-// Wipe erases the seed. Streams that were made stay usable.
-func (s *Source) Wipe() { clear(s.seed) }
+// Wipe erases the seed. Streams and sources that were made of it stay usable.
+func (s *Source) Wipe() { s.seed.Wipe() }
 
-// String shows nothing of the seed.
-func (s *Source) String() string { return "[redacted]" }
+// Format shows nothing of the seed, whatever the verb.
+func (Source) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, secret.Redacted) }
 
-// GoString shows nothing of the seed.
-func (s *Source) GoString() string { return s.String() }
-
+// derive is the first SeedSize bytes of SHAKE256(F(tag) F(seed) F(label) F(index[0]) F(index[1]) ...), where
+// F(x) is the length of x in bytes followed by x, and lengths and indices are 8 bytes, least significant
+// first. Fields that carry their lengths can be read back, so different names never give the same input.
 func derive(tag string, seed []byte, label string, index []uint64) []byte {
 	h := sha3.NewSHAKE256()
 	var n [8]byte
@@ -74,21 +78,26 @@ func derive(tag string, seed []byte, label string, index []uint64) []byte {
 
 // Stream is an endless string of random bytes. It is not safe for concurrent use.
 type Stream struct {
-	ctr    cipher.Stream
-	at     int
-	buffer [bufferSize]byte
+	ctr    cipher.Stream     // nil once wiped
+	at     int               // what precedes it in buffer is used up
+	buffer *[bufferSize]byte // a pointer, as fmt with a wrong verb follows the first one in an unexported field
 }
 
+// newStream is the key stream of AES-256 in counter mode, the counter being a block of 16 bytes, most
+// significant first, that starts at 0. It clears the key.
 func newStream(key []byte) *Stream {
 	block, err := aes.NewCipher(key)
 	if err != nil {
 		panic(err) // the key has 32 bytes
 	}
 	clear(key)
-	return &Stream{ctr: cipher.NewCTR(block, make([]byte, aes.BlockSize)), at: bufferSize}
+	return &Stream{ctr: cipher.NewCTR(block, make([]byte, aes.BlockSize)), at: bufferSize, buffer: new([bufferSize]byte)}
 }
 
 func (s *Stream) fill() {
+	if s.ctr == nil {
+		panic("sample: wiped stream")
+	}
 	clear(s.buffer[:])
 	s.ctr.XORKeyStream(s.buffer[:], s.buffer[:])
 	s.at = 0
@@ -102,14 +111,14 @@ func (s *Stream) Read(p []byte) (int, error) {
 			s.fill()
 		}
 		k := copy(p, s.buffer[s.at:])
-		clear(s.buffer[s.at : s.at+k])
 		s.at += k
 		p = p[k:]
 	}
 	return n, nil
 }
 
-// Uint64 is a uniform word: the next 8 bytes, least significant first, of what is left in whole words.
+// Uint64 is a uniform word: the next 8 bytes, least significant first. What a Read of another length left
+// over at the end of a buffer is passed over.
 func (s *Stream) Uint64() uint64 {
 	if s.at > bufferSize-8 {
 		s.fill()
@@ -118,5 +127,15 @@ func (s *Stream) Uint64() uint64 {
 	s.at += 8
 	return v
 }
+
+// Wipe erases what is buffered and drops the key, which the cipher does not let us erase. A wiped stream
+// panics when it is read.
+func (s *Stream) Wipe() {
+	clear(s.buffer[:])
+	s.ctr, s.at = nil, bufferSize
+}
+
+// Format shows nothing of the stream, whatever the verb.
+func (*Stream) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, secret.Redacted) }
 
 var _ io.Reader = (*Stream)(nil)

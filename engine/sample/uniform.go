@@ -1,36 +1,56 @@
 package sample
 
 import (
+	"encoding/binary"
 	"fmt"
 	"math/big"
 	"math/bits"
+	"slices"
 
 	"github.com/lodge-mpc/lodge/engine/intpoly"
 )
 
-// Uniform fills dst with uniform residues modulo q by masked rejection.
+// Uniform fills dst with uniform residues modulo q >= 1 by masked rejection: it reads words, keeps of each
+// the bits that q-1 needs, and takes what is below q, in order. Only rejection shows in its time.
 func Uniform(dst []uint64, q uint64, s *Stream) {
+	if q == 0 {
+		panic("sample: modulus 0")
+	}
 	mask := ^uint64(0) >> bits.LeadingZeros64(q-1)
-	for i := 0; i < len(dst); {
-		v := s.Uint64() & mask
-		dst[i] = v
-		if v < q {
-			i++
+	for len(dst) > 0 {
+		if s.at > bufferSize-8 {
+			s.fill()
 		}
+		left := s.buffer[s.at:]
+		n := 0
+		for n < len(dst) && len(left) >= 8 {
+			v := binary.LittleEndian.Uint64(left) & mask
+			left = left[8:]
+			dst[n] = v
+			_, below := bits.Sub64(v, q, 0)
+			n += int(below)
+		}
+		s.at = bufferSize - len(left)
+		dst = dst[n:]
 	}
 }
 
-// Expand fills dst with a uniform polynomial that everybody who knows the public seed gets: dst[i] with
-// residues modulo primes[i], in the order of Uniform, from the stream that the seed, the label and the
-// indices followed by i name.
+// Expand fills dst with a uniform polynomial that everybody who knows the public seed gets. It is fixed for
+// all parties and versions: dst[i] holds residues modulo primes[i], taken in the order of Uniform from the
+// words, least significant byte first, of the AES-256 counter-mode stream (newStream) under the key
+// derive("lodge common reference string", seed, label, (index..., i)).
 func Expand(dst [][]uint64, primes []uint64, seed []byte, label string, index ...uint64) {
+	if len(dst) != len(primes) {
+		panic(fmt.Sprintf("sample: %d polynomials for %d primes", len(dst), len(primes)))
+	}
+	name := append(slices.Clone(index), 0)
 	for i, q := range primes {
-		name := append(append(make([]uint64, 0, len(index)+1), index...), uint64(i))
+		name[len(index)] = uint64(i)
 		Uniform(dst[i], q, newStream(derive("lodge common reference string", seed, label, name)))
 	}
 }
 
-// Ternary fills dst with uniform values of {-1, 0, 1}.
+// Ternary fills dst with uniform values of {-1, 0, 1}: two bits each, 3 being rejected.
 func Ternary(dst []int64, s *Stream) {
 	var word uint64
 	left := 0
@@ -38,18 +58,17 @@ func Ternary(dst []int64, s *Stream) {
 		if left == 0 {
 			word, left = s.Uint64(), 32
 		}
-		v := int64(word & 3)
+		v := word & 3
 		word >>= 2
 		left--
-		dst[i] = v - 1
-		if v != 3 {
-			i++
-		}
+		dst[i] = int64(v) - 1
+		i += int(1 - v&(v>>1))
 	}
 }
 
-// Flood fills dst with integers that are uniform in [-bound, bound], by masked rejection. The words of dst
-// hold the bound and a sign.
+// Flood fills dst with integers that are uniform in [-bound, bound], by masked rejection of candidates for
+// the value plus bound. The bound is at least 1, and the words of dst hold it and a sign. The bound is
+// public; only rejection shows in the time.
 func Flood(dst intpoly.Poly, bound *big.Int, s *Stream) {
 	if bound.Sign() <= 0 || bound.BitLen() > 64*dst.W-1 {
 		panic(fmt.Sprintf("sample: flooding of %d bits in %d words", bound.BitLen(), dst.W))
@@ -64,7 +83,7 @@ func Flood(dst intpoly.Poly, bound *big.Int, s *Stream) {
 			c[i] = s.Uint64()
 		}
 		c[n-1] &= mask
-		clear(c[n:])
+		clear(c[n:])     // becomes the sign below
 		var above uint64 // 1 if limit < c
 		for i := range c {
 			_, above = bits.Sub64(limit[i], c[i], above)
@@ -80,6 +99,7 @@ func Flood(dst intpoly.Poly, bound *big.Int, s *Stream) {
 	}
 }
 
+// words is the n least significant words of v >= 0.
 func words(v *big.Int, n int) []uint64 {
 	out := make([]uint64, n)
 	t := new(big.Int).Set(v)
