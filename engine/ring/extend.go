@@ -12,8 +12,8 @@ import (
 // block is the number of coefficients that a lift or a division treats at a time, to stay in cache.
 const block = 512
 
-// maxTerms is the largest number of primes to extend from: as many products below 2^122 fit in 128 bits.
-const maxTerms = 60
+// maxTerms is the largest number of primes to extend from.
+const maxTerms = kernel.MaxTerms
 
 // Extender lifts a polynomial from one basis to another: the residues of its centred coefficients, in
 // (-F/2, F/2] for the modulus F of the basis it comes from. With y_i = x_i (F/f_i)^-1 mod f_i,
@@ -24,13 +24,11 @@ const maxTerms = 60
 // small for a centred x in (-F/2, -F/2 + 3·len·2^-64·F), whose lift is then x+F, just above F/2. Which one it is
 // is fixed by integers alone. There is no such x for a single prime.
 type Extender struct {
-	from, to *Basis
-	inverse  []kernel.Factor // (F/f_i)^-1 mod f_i
-	scaled   []uint64        // floor(2^(63+bits)/f_i) for bits = length of f_i
-	shift    []uint8         // bits-1
-	factor   [][]uint64      // [j][i] F/f_i mod t_j
-	negF     []uint64        // -F mod t_j
-	shared   []int           // i with f_i = t_j, else -1
+	from, to  *Basis
+	inverse   []kernel.Factor // (F/f_i)^-1 mod f_i
+	fractions []kernel.Fraction
+	sums      []*kernel.Sum // [j] of y_i F/f_i - v F mod t_j
+	shared    []int         // i with f_i = t_j, else -1
 }
 
 // NewExtender prepares the lift, from at most 60 primes; the bases may share primes.
@@ -40,23 +38,21 @@ func NewExtender(from, to *Basis) *Extender {
 	}
 	e := &Extender{from: from, to: to}
 	f := from.Modulus()
-	rest := make([]*big.Int, from.Len())
+	rest, length := make([]*big.Int, from.Len()), 0
 	for i, l := range from.limbs {
 		p := new(big.Int).SetUint64(l.Q)
 		rest[i] = new(big.Int).Quo(f, p)
 		e.inverse = append(e.inverse, l.Factor(l.Inverse(new(big.Int).Mod(rest[i], p).Uint64())))
-		e.shift = append(e.shift, uint8(bits.Len64(l.Q)-1))
-		s := new(big.Int).Lsh(big.NewInt(1), 64+uint(e.shift[i]))
-		e.scaled = append(e.scaled, s.Quo(s, p).Uint64())
+		e.fractions = append(e.fractions, l.Fraction())
+		length = max(length, bits.Len64(l.Q))
 	}
 	for _, l := range to.limbs {
 		t := new(big.Int).SetUint64(l.Q)
-		row := make([]uint64, from.Len())
-		for i := range row {
-			row[i] = new(big.Int).Mod(rest[i], t).Uint64()
+		weights := make([]uint64, from.Len())
+		for i := range weights {
+			weights[i] = new(big.Int).Mod(rest[i], t).Uint64()
 		}
-		e.factor = append(e.factor, row)
-		e.negF = append(e.negF, l.Neg(new(big.Int).Mod(f, t).Uint64()))
+		e.sums = append(e.sums, l.NewSum(weights, l.Neg(new(big.Int).Mod(f, t).Uint64()), length))
 		e.shared = append(e.shared, slices.IndexFunc(from.limbs, func(o *limb) bool { return o.Q == l.Q }))
 	}
 	return e
@@ -65,7 +61,7 @@ func NewExtender(from, to *Basis) *Extender {
 // Lift holds what the lift of a polynomial to any prime starts from, so that it is computed once when the primes
 // are wanted one at a time. It is as large as the polynomial, and an eighth of a limb more.
 type Lift struct {
-	y []uint64 // y_i of coefficient k at k·len+i
+	y []uint64 // per block of coefficients: all y_0, all y_1, and so on
 	v []uint8
 }
 
@@ -88,7 +84,12 @@ func (e *Extender) Prepare(dst *Lift, src Poly) {
 }
 
 // Limb sets dst to prime j of the basis to of what Extend gives.
-func (e *Extender) Limb(dst []uint64, src *Lift, j int) { e.combine(dst, *src, j) }
+func (e *Extender) Limb(dst []uint64, src *Lift, j int) {
+	for start := 0; start < e.from.n; start += block {
+		part := src.part(start, min(block, e.from.n-start))
+		e.combine(dst[start:start+len(part.v)], part, j)
+	}
+}
 
 // part views the lift of size coefficients from start.
 func (l *Lift) part(start, size int) Lift {
@@ -109,49 +110,23 @@ func (e *Extender) Extend(dst, src Poly) {
 	scratch.Wipe()
 }
 
-// digits fills in y_i and v for the coefficients of src from start that dst has room for.
+// digits fills in y_i and v for the coefficients of src from start that dst, a block, has room for.
 func (e *Extender) digits(dst Lift, src Poly, start int) {
-	var fraction [block]uint64
-	for k := range dst.v {
-		fraction[k], dst.v[k] = 1<<63, 0
-	}
-	terms := len(e.from.limbs)
+	size := len(dst.v)
 	for i, l := range e.from.limbs {
-		m, f, scaled, shift := l.Modulus, e.inverse[i], e.scaled[i], e.shift[i]
-		for k, x := range src.C[i][start : start+len(dst.v)] {
-			y := m.Scale(x, f)
-			dst.y[k*terms+i] = y
-			hi, lo := bits.Mul64(y, scaled)
-			var c uint64
-			fraction[k], c = bits.Add64(fraction[k], hi<<((64-shift)&63)|lo>>(shift&63), 0)
-			dst.v[k] += uint8(c)
-		}
+		l.ScaleByVec(dst.y[i*size:(i+1)*size], src.C[i][start:start+size], e.inverse[i])
 	}
-	clear(fraction[:])
+	kernel.RoundFractions(dst.v, dst.y, size, e.fractions)
 }
 
-// combine computes sum_i y_i (F/f_i) - v F modulo t_j. At most maxTerms+1 products below 2^122 fit in 128 bits.
+// combine computes sum_i y_i (F/f_i) - v F modulo t_j for a block.
 func (e *Extender) combine(dst []uint64, src Lift, j int) {
-	m, terms := e.to.limbs[j].Modulus, len(e.from.limbs)
+	size, sum := len(src.v), e.sums[j]
 	if i := e.shared[j]; i >= 0 { // x mod f_i = y_i F/f_i
-		f := m.Factor(e.factor[j][i])
-		for k := range dst {
-			dst[k] = m.Scale(src.y[k*terms+i], f)
-		}
+		sum.ScaleByVec(dst, src.y[i*size:(i+1)*size], sum.Weight(i))
 		return
 	}
-	factor, negF := e.factor[j], e.negF[j]
-	for k := range dst {
-		hi, lo := bits.Mul64(uint64(src.v[k]), negF)
-		y := src.y[k*terms : (k+1)*terms]
-		for i, f := range factor[:len(y)] {
-			h, l := bits.Mul64(y[i], f)
-			var c uint64
-			lo, c = bits.Add64(lo, l, 0)
-			hi, _ = bits.Add64(hi, h, c)
-		}
-		dst[k] = m.Reduce(hi, lo)
-	}
+	sum.Apply(dst, src.y, size, src.v)
 }
 
 // Divider divides by the modulus of some primes: for x on keep and drop together it gives round(x/Drop) on
@@ -187,11 +162,9 @@ func (d *Divider) DivRound(dst, keepPart, dropPart Poly) {
 		e.digits(y, dropPart, start)
 		for j, l := range d.keep.limbs {
 			e.combine(remainder[:size], y, j)
-			m, f := l.Modulus, d.inverse[j]
-			to, from := dst.C[j][start:start+size], keepPart.C[j][start:start+size]
-			for k := range to {
-				to[k] = m.Scale(m.Sub(from[k], remainder[k]), f)
-			}
+			to := dst.C[j][start : start+size]
+			l.SubVec(to, keepPart.C[j][start:start+size], remainder[:size])
+			l.ScaleByVec(to, to, d.inverse[j])
 		}
 	}
 	scratch.Wipe()

@@ -165,3 +165,17 @@ func BenchmarkTransforms(b *testing.B) {
 		}
 	}
 }
+
+// Every path passes what the best one does.
+func TestOnPaths(t *testing.T) {
+	onPaths(t, func(t *testing.T) {
+		for name, f := range map[string]func(*testing.T){
+			"extend": TestExtend, "extend exhaustively": TestExtendExhaustively, "extend in place": TestExtendInPlace,
+			"divide": TestDivRound, "divide exhaustively": TestDivRoundExhaustively, "lift": TestLift,
+			"arithmetic": TestArithmetic, "products": TestProducts, "monomials": TestMonomials,
+			"slots": TestSlots, "roots": TestRootsArePinned,
+		} {
+			t.Run(name, f)
+		}
+	})
+}
