@@ -39,6 +39,8 @@ var Rules = rpc.Rules{
 const (
 	stopTime    = 5 * time.Second
 	callTimeout = 30 * time.Second
+	// startTimeout is how long a party that cannot be reached may take to come back when a job begins.
+	startTimeout = 20 * time.Second
 )
 
 // Coordinator runs one job at a time, in the order of submission.

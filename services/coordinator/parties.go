@@ -3,11 +3,16 @@ package coordinator
 import (
 	"context"
 
+	"google.golang.org/grpc"
+
 	coordinatorv1 "github.com/lodge-mpc/lodge/proto/lodge/coordinator/v1"
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
 	keygenv1 "github.com/lodge-mpc/lodge/proto/lodge/keygen/v1"
 	triplesv1 "github.com/lodge-mpc/lodge/proto/lodge/triples/v1"
 )
+
+// waitForReady lets a call wait for a party that has just restarted, as long as its context allows.
+var waitForReady = grpc.WaitForReady(true)
 
 // sessions are the calls that every protocol service of a party has.
 type sessions interface {
@@ -27,7 +32,7 @@ func (m *member) session(p jobv1.Protocol) sessions {
 
 // lastEpoch is the highest epoch that the party knows.
 func (m *member) lastEpoch(ctx context.Context) (last uint64, err error) {
-	r, err := keygenv1.NewKeygenServiceClient(m.conn).ListEpochs(ctx, &keygenv1.ListEpochsRequest{})
+	r, err := keygenv1.NewKeygenServiceClient(m.conn).ListEpochs(ctx, &keygenv1.ListEpochsRequest{}, waitForReady)
 	for _, e := range r.GetEpochs() {
 		last = max(last, e.GetEpoch())
 	}
@@ -37,7 +42,7 @@ func (m *member) lastEpoch(ctx context.Context) (last uint64, err error) {
 // holds reports whether a party has the result of a job unlocked.
 func (c *Coordinator) holds(ctx context.Context, p *member, j *coordinatorv1.Job) bool {
 	if j.GetRequest().GetKind() == jobv1.Kind_KIND_KEYS {
-		r, err := keygenv1.NewKeygenServiceClient(p.conn).ListEpochs(ctx, &keygenv1.ListEpochsRequest{})
+		r, err := keygenv1.NewKeygenServiceClient(p.conn).ListEpochs(ctx, &keygenv1.ListEpochsRequest{}, waitForReady)
 		for _, e := range r.GetEpochs() {
 			if err == nil && e.GetEpoch() == j.GetEpoch() {
 				return e.GetState() == keygenv1.EpochState_EPOCH_STATE_ACTIVE
@@ -65,7 +70,7 @@ func (c *Coordinator) holds(ctx context.Context, p *member, j *coordinatorv1.Job
 type keygenSessions struct{ keygenv1.KeygenServiceClient }
 
 func (s keygenSessions) start(ctx context.Context, spec *jobv1.SessionSpec) (*jobv1.SessionStatus, error) {
-	r, err := s.Start(ctx, &keygenv1.StartRequest{Spec: spec})
+	r, err := s.Start(ctx, &keygenv1.StartRequest{Spec: spec}, waitForReady)
 	return r.GetStatus(), err
 }
 
@@ -95,7 +100,7 @@ func (s keygenSessions) activate(ctx context.Context, ref *jobv1.SessionRef, dig
 type triplesSessions struct{ triplesv1.TriplesServiceClient }
 
 func (s triplesSessions) start(ctx context.Context, spec *jobv1.SessionSpec) (*jobv1.SessionStatus, error) {
-	r, err := s.Start(ctx, &triplesv1.StartRequest{Spec: spec})
+	r, err := s.Start(ctx, &triplesv1.StartRequest{Spec: spec}, waitForReady)
 	return r.GetStatus(), err
 }
 

@@ -103,6 +103,8 @@ func (c *Coordinator) run(ctx context.Context, e *entry) {
 // nextEpoch is above every epoch that any party knows.
 func (c *Coordinator) nextEpoch(ctx context.Context) (uint64, error) {
 	var last uint64
+	ctx, stop := context.WithTimeout(ctx, startTimeout)
+	defer stop()
 	for _, p := range c.parties {
 		n, err := p.lastEpoch(ctx)
 		if err != nil {
@@ -200,10 +202,13 @@ func worst(errs []error) error {
 
 // follow starts the session at one party and copies its status until it has a result.
 func (c *Coordinator) follow(ctx context.Context, e *entry, p *member, spec *jobv1.SessionSpec) error {
-	call, stop := context.WithTimeout(ctx, callTimeout)
+	call, stop := context.WithTimeout(ctx, startTimeout)
 	_, err := p.session(spec.GetProtocol()).start(call, spec)
 	stop()
-	if err != nil {
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case err != nil:
 		return &partyError{p, err}
 	}
 	lost := 0

@@ -1,0 +1,217 @@
+package e2e
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/gexec"
+	"google.golang.org/grpc"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	coordinatorv1 "github.com/lodge-mpc/lodge/proto/lodge/coordinator/v1"
+	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
+	triplesv1 "github.com/lodge-mpc/lodge/proto/lodge/triples/v1"
+	"github.com/lodge-mpc/lodge/services/config"
+	"github.com/lodge-mpc/lodge/services/devnet"
+	"github.com/lodge-mpc/lodge/services/job"
+	"github.com/lodge-mpc/lodge/services/rpc"
+)
+
+// set is a parameter set for tests whose rounds are long enough to be hit and short enough to be many.
+const set = "insecure-11"
+
+// within is how soon a job must end when a process is gone or stands still; the limits below are part of it.
+const within = 60 * time.Second
+
+// cluster is a coordinator and parties, each a process.
+type cluster struct {
+	dir      string
+	roster   *config.Roster
+	procs    map[string]*gexec.Session
+	operator *grpc.ClientConn
+	clients  []*grpc.ClientConn
+}
+
+// newCluster writes a cluster of n parties with short limits and starts it.
+func newCluster(n int) *cluster {
+	GinkgoHelper()
+	c := &cluster{dir: filepath.Join(GinkgoT().TempDir(), "cluster"), procs: map[string]*gexec.Session{}}
+	Expect(run(20*time.Second, "init", c.dir, "--parties", strconv.Itoa(n), "--port", "0", "--dev",
+		"--allow-insecure-params", "--params", set)).To(gexec.Exit(0))
+	DeferCleanup(func() { // of the container, not of the spec that started a process again
+		for _, p := range c.procs {
+			p.Kill().Wait(10 * time.Second)
+		}
+	})
+	var err error
+	c.roster, err = config.LoadRoster(filepath.Join(c.dir, "roster.yaml"))
+	Expect(err).NotTo(HaveOccurred())
+	for _, m := range c.roster.Parties {
+		c.edit(m.Name, func(s string) string { return s + "limits:\n  idle: 3s\n  compute: 5s\n" })
+	}
+	c.operator = c.dial(devnet.Operator, c.roster.Coordinator.Address, c.roster.Coordinator.Identity)
+	for i, m := range c.roster.Parties {
+		c.clients = append(c.clients, c.dial(devnet.ClientName(i), m.Address, m.Identity))
+	}
+	c.start("coordinator")
+	for _, m := range c.roster.Parties {
+		c.start(m.Name)
+	}
+	return c
+}
+
+// edit changes a party's configuration.
+func (c *cluster) edit(party string, change func(string) string) {
+	GinkgoHelper()
+	path := filepath.Join(c.dir, party, "party.yaml")
+	b, err := os.ReadFile(path)
+	Expect(err).NotTo(HaveOccurred())
+	s := string(b)
+	if at := strings.Index(s, "limits:"); at >= 0 && !strings.Contains(s, "idle: 3s") {
+		end := at + strings.IndexByte(s[at:], '\n') + 1
+		for strings.HasPrefix(s[end:], " ") {
+			end += strings.IndexByte(s[end:], '\n') + 1
+		}
+		s = s[:at] + s[end:]
+	}
+	Expect(os.WriteFile(path, []byte(change(s)), 0o600)).To(Succeed())
+}
+
+func (c *cluster) dial(client, address, identity string) *grpc.ClientConn {
+	GinkgoHelper()
+	credentials, err := (&devnet.Cluster{Dir: c.dir}).Credentials(client)
+	Expect(err).NotTo(HaveOccurred())
+	conn, err := rpc.Dial(address, identity, credentials)
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(conn.Close)
+	return conn
+}
+
+// launch starts a process without waiting for it.
+func (c *cluster) launch(name string) *gexec.Session {
+	GinkgoHelper()
+	args := []string{"party", "--config", filepath.Join(c.dir, name, "party.yaml")}
+	if name == "coordinator" {
+		args = []string{"coordinator", "--config", filepath.Join(c.dir, name, "coordinator.yaml")}
+	}
+	cmd := exec.Command(binary, args...)
+	session, err := gexec.Start(cmd, GinkgoWriter, GinkgoWriter)
+	Expect(err).NotTo(HaveOccurred())
+	c.procs[name] = session
+	return session
+}
+
+// start starts a process and waits until it serves.
+func (c *cluster) start(name string) {
+	GinkgoHelper()
+	c.launch(name)
+	conn := c.operator
+	for i, m := range c.roster.Parties {
+		if m.Name == name {
+			conn = c.clients[i]
+		}
+	}
+	Eventually(func() bool {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		r, err := healthpb.NewHealthClient(conn).Check(ctx, &healthpb.HealthCheckRequest{})
+		return err == nil && r.GetStatus() == healthpb.HealthCheckResponse_SERVING
+	}, 20*time.Second, 50*time.Millisecond).Should(BeTrue(), name+" does not serve")
+}
+
+// kill ends a process as a power cut would.
+func (c *cluster) kill(name string) {
+	GinkgoHelper()
+	c.procs[name].Kill().Wait(10 * time.Second)
+}
+
+func (c *cluster) signal(name string, s syscall.Signal) { c.procs[name].Signal(s) }
+
+func (c *cluster) jobs() coordinatorv1.CoordinatorServiceClient {
+	return coordinatorv1.NewCoordinatorServiceClient(c.operator)
+}
+
+// submit queues a job.
+func (c *cluster) submit(q *coordinatorv1.JobRequest) string {
+	GinkgoHelper()
+	q.Params, q.Purpose, q.Timeout = set, jobv1.Purpose_PURPOSE_TRIPLES, durationpb.New(5*time.Minute)
+	r, err := c.jobs().SubmitJob(context.Background(), &coordinatorv1.SubmitJobRequest{Job: q})
+	Expect(err).NotTo(HaveOccurred())
+	return r.GetJob().GetId()
+}
+
+func keysJob() *coordinatorv1.JobRequest {
+	return &coordinatorv1.JobRequest{Kind: jobv1.Kind_KIND_KEYS}
+}
+
+func triplesJob(epoch uint64) *coordinatorv1.JobRequest {
+	return &coordinatorv1.JobRequest{Kind: jobv1.Kind_KIND_SCALAR, Field: "p128", Dim: 1, Count: 4000, Epoch: epoch, Tenant: devnet.Tenant}
+}
+
+func (c *cluster) job(id string) *coordinatorv1.Job {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	r, err := c.jobs().GetJob(ctx, &coordinatorv1.GetJobRequest{Id: id})
+	if err != nil {
+		return nil
+	}
+	return r.GetJob()
+}
+
+// end waits for a job to end.
+func (c *cluster) end(id string) *coordinatorv1.Job {
+	GinkgoHelper()
+	var j *coordinatorv1.Job
+	Eventually(func() bool {
+		j = c.job(id)
+		return j != nil && job.Final(j.GetState())
+	}, within, 20*time.Millisecond).Should(BeTrue(), "the job does not end")
+	return j
+}
+
+// complete runs a job that must succeed.
+func (c *cluster) complete(q *coordinatorv1.JobRequest) *coordinatorv1.Job {
+	GinkgoHelper()
+	j := c.end(c.submit(q))
+	Expect(j.GetState()).To(Equal(jobv1.JobState_JOB_STATE_COMPLETED), "%v", j.GetFailure())
+	return j
+}
+
+// reach waits until some party's session of a job is in this round or beyond, or the job is over.
+func (c *cluster) reach(id string, round uint32) {
+	GinkgoHelper()
+	Eventually(func() bool {
+		j := c.job(id)
+		if job.Final(j.GetState()) {
+			return true
+		}
+		for _, p := range j.GetParties() {
+			g := p.GetStatus().GetProgress()
+			if g != nil && g.GetRoundIndex() >= round {
+				return true
+			}
+		}
+		return false
+	}, within, time.Millisecond).Should(BeTrue())
+}
+
+// batches lists what the parties hold, by state.
+func (c *cluster) batches(party int) map[triplesv1.BatchState]int {
+	GinkgoHelper()
+	r, err := triplesv1.NewTriplesServiceClient(c.clients[party]).ListBatches(context.Background(), &triplesv1.ListBatchesRequest{})
+	Expect(err).NotTo(HaveOccurred())
+	count := map[triplesv1.BatchState]int{}
+	for _, b := range r.GetBatches() {
+		count[b.GetState()]++
+	}
+	return count
+}

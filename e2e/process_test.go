@@ -1,0 +1,244 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/gbytes"
+	"github.com/onsi/gomega/gexec"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	exchangev1 "github.com/lodge-mpc/lodge/proto/lodge/exchange/v1"
+	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
+	triplesv1 "github.com/lodge-mpc/lodge/proto/lodge/triples/v1"
+	"github.com/lodge-mpc/lodge/services/pki"
+	"github.com/lodge-mpc/lodge/services/rpc"
+)
+
+var _ = Describe("the demonstration", func() {
+	It("makes triples that the checker accepts, and exports them", func() {
+		out := filepath.Join(GinkgoT().TempDir(), "shares")
+		session := run(2*time.Minute, "demo", "--params", "insecure-8", "--count", "100", "--json", "--out", out)
+		Expect(session).To(gexec.Exit(0))
+		var r map[string]any
+		Expect(json.Unmarshal(session.Out.Contents(), &r)).To(Succeed())
+		Expect(r).To(HaveKeyWithValue("keygen_security", "passive"))
+		Expect(r["verified"]).To(Equal(r["tuples"]))
+		for _, key := range []string{"parties", "kind", "field", "params", "dim", "keygen_seconds", "generate_seconds", "tuples_per_second",
+			"sent_bytes_per_tuple_per_party", "peak_rss_bytes", "statistical_security_bits", "rounds"} {
+			Expect(r).To(HaveKey(key))
+		}
+		batches, err := filepath.Glob(filepath.Join(out, "*"))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(batches).To(HaveLen(1))
+		Expect(run(time.Minute, "verify", batches[0])).To(gexec.Exit(0))
+		files, err := filepath.Glob(filepath.Join(out, "*", "party-1", "tuples.bin"))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(files).To(HaveLen(1))
+		b, err := os.ReadFile(files[0])
+		Expect(err).NotTo(HaveOccurred())
+		b[len(b)/2] ^= 1
+		Expect(os.WriteFile(files[0], b, 0o600)).To(Succeed())
+		Expect(run(time.Minute, "verify", batches[0])).To(gexec.Exit(1))
+	})
+
+	It("makes matrix triples of a shape that fills no whole blocks", func() {
+		session := run(2*time.Minute, "demo", "--params", "insecure-8", "--parties", "2", "--kind", "matrix", "--dim", "5x6x3", "--json")
+		Expect(session).To(gexec.Exit(0))
+		var r map[string]any
+		Expect(json.Unmarshal(session.Out.Contents(), &r)).To(Succeed())
+		Expect(r["verified"]).To(Equal(r["tuples"]))
+	})
+
+	It("says what is wrong", func() {
+		session := run(20*time.Second, "demo", "--params", "S14-33")
+		Expect(session).To(gexec.Exit(1))
+		Expect(session.Err).To(gbytes.Say("S14-33"))
+	})
+})
+
+var _ = Describe("processes that fail", Ordered, func() {
+	var c *cluster
+	var epoch uint64
+	completed := 0
+
+	BeforeAll(func() {
+		c = newCluster(3)
+		epoch = c.complete(keysJob()).GetEpoch()
+		c.complete(triplesJob(epoch))
+		completed = 1
+	})
+
+	// next is a job that succeeds after everything that went before, and leaves nothing half-made.
+	next := func() {
+		GinkgoHelper()
+		c.complete(triplesJob(epoch))
+		completed++
+		for p := range c.clients {
+			count := c.batches(p)
+			Expect(count[triplesv1.BatchState_BATCH_STATE_LOCKED]).To(BeZero(), "party %d holds locked batches", p)
+		}
+	}
+
+	It("ends a job clearly when a party is killed in any round", func() {
+		killed := 0
+		for round := uint32(0); round < 34; round += 1 + rand.Uint32N(6) {
+			victim := c.roster.Parties[rand.IntN(3)].Name
+			By("killing " + victim)
+			id := c.submit(triplesJob(epoch))
+			c.reach(id, round)
+			c.kill(victim)
+			j := c.end(id)
+			c.start(victim)
+			if j.GetState() == jobv1.JobState_JOB_STATE_COMPLETED {
+				continue // it was too late
+			}
+			killed++
+			Expect(j.GetState()).To(Equal(jobv1.JobState_JOB_STATE_FAILED))
+			Expect(j.GetFailure().GetReason()).NotTo(BeEmpty())
+		}
+		Expect(killed).To(BeNumerically(">", 2), "the kills all came too late")
+		next()
+	})
+
+	It("ends a job clearly when the coordinator is killed, and goes on after", func() {
+		id := c.submit(triplesJob(epoch))
+		c.reach(id, 8)
+		c.kill("coordinator")
+		c.start("coordinator")
+		j := c.end(id)
+		if j.GetState() != jobv1.JobState_JOB_STATE_COMPLETED {
+			Expect(j.GetFailure().GetReason()).To(ContainSubstring("restarted"))
+		}
+		next()
+	})
+
+	It("names a peer that stands still, within its deadline", func() {
+		id := c.submit(triplesJob(epoch))
+		c.reach(id, 4)
+		c.signal("p2", syscall.SIGSTOP)
+		began := time.Now()
+		j := c.end(id)
+		c.signal("p2", syscall.SIGCONT)
+		if j.GetState() != jobv1.JobState_JOB_STATE_COMPLETED {
+			Expect(time.Since(began)).To(BeNumerically("<", 45*time.Second))
+			Expect(j.GetFailure().String()).To(Or(ContainSubstring("p2"), ContainSubstring("party 2"), ContainSubstring("suspects:2")))
+		}
+		Eventually(func() string { return c.job(id).GetState().String() }).Should(HavePrefix("JOB_STATE_"))
+		next()
+	})
+
+	It("refuses a peer whose certificate is another authority's", func() {
+		cert := filepath.Join(c.dir, "p1", "tls.pem")
+		key := filepath.Join(c.dir, "p1", "tls.key")
+		oldCert, oldKey := read(cert), read(key)
+		ca, err := pki.NewAuthority("somebody else", time.Hour)
+		Expect(err).NotTo(HaveOccurred())
+		newCert, newKey, err := ca.Issue(pki.Leaf{Identity: c.roster.Parties[1].Identity, Hosts: []string{"127.0.0.1"}, Lifetime: time.Hour})
+		Expect(err).NotTo(HaveOccurred())
+		c.kill("p1")
+		Expect(os.WriteFile(cert, newCert, 0o600)).To(Succeed())
+		Expect(os.WriteFile(key, newKey, 0o600)).To(Succeed())
+		c.launch("p1")
+		j := c.end(c.submit(triplesJob(epoch)))
+		Expect(j.GetState()).To(Equal(jobv1.JobState_JOB_STATE_FAILED))
+		Expect(j.GetFailure().GetReason()).To(ContainSubstring("party 1"))
+		c.kill("p1")
+		Expect(os.WriteFile(cert, oldCert, 0o600)).To(Succeed())
+		Expect(os.WriteFile(key, oldKey, 0o600)).To(Succeed())
+		c.start("p1")
+		next()
+	})
+
+	It("does not start with another parameter hash", func() {
+		path := filepath.Join(c.dir, "p1", "party.yaml")
+		good := string(read(path))
+		at := strings.Index(good, "hash: ") + len("hash: ")
+		flipped := "0"
+		if good[at] == '0' {
+			flipped = "1"
+		}
+		c.kill("p1")
+		Expect(os.WriteFile(path, []byte(good[:at]+flipped+good[at+1:]), 0o600)).To(Succeed())
+		session := c.launch("p1")
+		Eventually(session, 10*time.Second).Should(gexec.Exit(1))
+		Expect(session.Err).To(gbytes.Say("is pinned"))
+		Expect(os.WriteFile(path, []byte(good), 0o600)).To(Succeed())
+		c.start("p1")
+		next()
+	})
+
+	It("refuses an oversized frame and stays up", func() {
+		credentials, err := rpc.LoadCredentials(rpc.Files{
+			Certificate: filepath.Join(c.dir, "p1", "tls.pem"), Key: filepath.Join(c.dir, "p1", "tls.key"), CA: filepath.Join(c.dir, "ca.pem"),
+		})
+		Expect(err).NotTo(HaveOccurred())
+		m := c.roster.Parties[0]
+		conn, err := rpc.Dial(m.Address, m.Identity, credentials)
+		Expect(err).NotTo(HaveOccurred())
+		defer conn.Close()
+		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		defer cancel()
+		err = conn.Invoke(ctx, "/lodge.exchange.v1.ExchangeService/Exchange", &exchangev1.ExchangeRequest{}, &exchangev1.ExchangeResponse{})
+		Expect(err).To(HaveOccurred(), "an empty stream was accepted")
+		_, err = triplesv1.NewTriplesServiceClient(conn).Start(ctx, &triplesv1.StartRequest{Spec: &jobv1.SessionSpec{Field: strings.Repeat("x", 5<<20)}})
+		Expect(status.Code(err)).To(Or(Equal(codes.ResourceExhausted), Equal(codes.PermissionDenied)))
+		next()
+	})
+
+	It("gives tuples to one client, once, and keeps secrets from the coordinator", func() {
+		j := c.complete(triplesJob(epoch))
+		var canaries [][]byte
+		for _, conn := range c.clients {
+			stream, err := triplesv1.NewTriplesServiceClient(conn).Fetch(context.Background(), &triplesv1.FetchRequest{BatchId: j.GetBatchId(), WithMacKey: true})
+			Expect(err).NotTo(HaveOccurred())
+			for {
+				r, err := stream.Recv()
+				if err != nil {
+					break
+				}
+				if len(r.GetMacKeyShare()) > 0 {
+					canaries = append(canaries, r.GetMacKeyShare())
+				}
+				for at := 0; at+16 <= len(r.GetChunk()); at += 16 {
+					canaries = append(canaries, r.GetChunk()[at:at+16])
+				}
+			}
+		}
+		Expect(len(canaries)).To(BeNumerically(">", 1000))
+		seen := map[string]bool{}
+		for _, k := range canaries {
+			seen[string(k)] = true
+		}
+		c.kill("coordinator") // so that everything is on disk
+		haystack := append(c.procs["coordinator"].Out.Contents(), c.procs["coordinator"].Err.Contents()...)
+		Expect(filepath.Walk(filepath.Join(c.dir, "coordinator"), func(path string, info os.FileInfo, err error) error {
+			if err == nil && !info.IsDir() {
+				haystack = append(haystack, read(path)...)
+			}
+			return err
+		})).To(Succeed())
+		Expect(len(haystack)).To(BeNumerically(">", 1000))
+		for at := 0; at+16 <= len(haystack); at++ {
+			Expect(seen[string(haystack[at:at+16])]).To(BeFalse(), "a share is in the coordinator's files or log")
+		}
+		c.start("coordinator")
+		next()
+	})
+})
+
+func read(path string) []byte {
+	GinkgoHelper()
+	b, err := os.ReadFile(path)
+	Expect(err).NotTo(HaveOccurred())
+	return b
+}
