@@ -76,15 +76,16 @@ func (c *Coordinator) run(ctx context.Context, e *entry) {
 	}
 	c.mu.Unlock()
 
+	last, err := c.lastEpoch(ctx) // also finds out early which party cannot be reached
+	if err != nil {
+		c.fail(ctx, e, err)
+		return
+	}
 	epoch := j.GetRequest().GetEpoch()
 	if epoch == 0 {
-		var err error
-		if epoch, err = c.nextEpoch(ctx); err != nil {
-			c.fail(ctx, e, err)
-			return
-		}
+		epoch = last + 1
 	}
-	err := c.update(e, func(j *coordinatorv1.Job) {
+	err = c.update(e, func(j *coordinatorv1.Job) {
 		j.State, j.Ordinal, j.Epoch, j.Started = preparing, 1, epoch, timestamppb.Now()
 		for _, p := range c.parties {
 			j.Parties = append(j.Parties, &coordinatorv1.PartyProgress{Party: uint32(p.index), Name: p.name, Reachable: true})
@@ -100,11 +101,11 @@ func (c *Coordinator) run(ctx context.Context, e *entry) {
 	c.activate(context.WithoutCancel(ctx), e)
 }
 
-// nextEpoch is above every epoch that any party knows.
-func (c *Coordinator) nextEpoch(ctx context.Context) (uint64, error) {
-	var last uint64
+// lastEpoch is the highest epoch that any party knows.
+func (c *Coordinator) lastEpoch(ctx context.Context) (uint64, error) {
 	ctx, stop := context.WithTimeout(ctx, startTimeout)
 	defer stop()
+	var last uint64
 	for _, p := range c.parties {
 		n, err := p.lastEpoch(ctx)
 		if err != nil {
@@ -112,7 +113,7 @@ func (c *Coordinator) nextEpoch(ctx context.Context) (uint64, error) {
 		}
 		last = max(last, n)
 	}
-	return last + 1, nil
+	return last, nil
 }
 
 // partyError is an error of a call to a party.
