@@ -1,5 +1,7 @@
 package kernel
 
+import "math/bits"
+
 // vectorRoundFractions computes the first slots and gives their number.
 func vectorRoundFractions(v []uint8, y []uint64, stride int, f []Fraction) int {
 	n := len(v) &^ 7
@@ -16,7 +18,7 @@ func (s *Sum) vectorApply(dst, y []uint64, stride int, v []uint8) int {
 	switch {
 	case Selected() < AVX512 || n == 0 || terms == 0:
 		return 0
-	case s.short && s.ifma():
+	case s.short && Selected() >= IFMA && bits.Len64(s.Q) <= MaxBitsIFMA:
 		c := s.reduction52()
 		sumIFMA(&dst[0], &y[0], &v[0], stride, n, &s.weights[0], terms, &c)
 	default:

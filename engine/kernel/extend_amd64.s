@@ -41,20 +41,20 @@ row:
 	VPMULUDQ     Z6, Z11, Z13
 	VPMULUDQ     Z10, Z7, Z14
 	VPMULUDQ     Z10, Z11, Z10
-	VPMULLQ      Z6, Z7, Z6
-	VPSRLQ       $0x20, Z12, Z12
-	VPADDQ       Z12, Z14, Z14
-	VPANDQ       Z2, Z14, Z7
-	VPADDQ       Z7, Z13, Z13
-	VPSRLQ       $0x20, Z14, Z14
-	VPSRLQ       $0x20, Z13, Z13
-	VPADDQ       Z14, Z10, Z10
-	VPADDQ       Z13, Z10, Z10
+	VPSRLQ       $0x20, Z12, Z11
+	VPADDQ       Z11, Z14, Z14
+	VPANDQ       Z2, Z14, Z11
+	VPMULLQ      Z6, Z7, Z12
+	VPADDQ       Z11, Z13, Z13
+	VPSRLQ       $0x20, Z14, Z6
+	VPADDQ       Z6, Z10, Z10
+	VPSRLQ       $0x20, Z13, Z6
+	VPADDQ       Z6, Z10, Z10
 	VPSLLVQ      Z9, Z10, Z10
-	VPSRLVQ      Z8, Z6, Z6
-	VPORQ        Z10, Z6, Z6
-	VPADDQ       Z6, Z4, Z4
-	VPCMPUQ      $0x01, Z6, Z4, K1
+	VPSRLVQ      Z8, Z12, Z12
+	VPORQ        Z10, Z12, Z12
+	VPADDQ       Z12, Z4, Z4
+	VPCMPUQ      $0x01, Z12, Z4, K1
 	VPADDQ       Z1, Z5, K1, Z5
 	ADDQ         SI, BX
 	ADDQ         $0x10, R10
@@ -150,64 +150,64 @@ TEXT ·sumAVX512(SB), NOSPLIT, $0-64
 	MOVQ         terms+48(FP), R8
 	MOVQ         weights+40(FP), R10
 	SHLQ         $0x03, DI
-	MOVQ         q+56(FP), SI
-	VPBROADCASTQ SI, Z0
+	VPBROADCASTQ q+56(FP), Z0
 	VPADDQ       Z0, Z0, Z1
-	VPADDQ       Z1, Z1, Z2
+	VPADDQ       Z1, Z1, Z1
 
 group:
-	VPXORQ Z3, Z3, Z3
+	VPXORQ Z2, Z2, Z2
 	MOVQ   BX, SI
 	MOVQ   R10, R11
 	MOVQ   R8, R9
 
 row:
-	VMOVDQU64    (SI), Z4
-	VPBROADCASTQ (R11), Z5
-	VPBROADCASTQ 8(R11), Z6
-	VPSRLQ       $0x20, Z6, Z7
-	VPSRLQ       $0x20, Z4, Z8
-	VPMULUDQ     Z7, Z8, Z9
-	VPMULUDQ     Z6, Z8, Z8
-	VPMULUDQ     Z7, Z4, Z6
-	VPSRLQ       $0x20, Z8, Z8
+	VMOVDQU64    (SI), Z3
+	VPBROADCASTQ (R11), Z4
+	VPBROADCASTQ 8(R11), Z5
+	VPSRLQ       $0x20, Z5, Z6
+	VPSRLQ       $0x20, Z3, Z7
+	VPMULUDQ     Z6, Z7, Z8
+	VPMULUDQ     Z5, Z7, Z5
+	VPMULUDQ     Z6, Z3, Z6
+	VPSRLQ       $0x20, Z5, Z5
 	VPSRLQ       $0x20, Z6, Z6
-	VPADDQ       Z8, Z9, Z9
-	VPADDQ       Z6, Z9, Z9
-	VPMULLQ      Z5, Z4, Z4
-	VPMULLQ      Z0, Z9, Z9
-	VPSUBQ       Z9, Z4, Z4
-	VPADDQ       Z4, Z3, Z3
-	VPSUBQ       Z2, Z3, Z4
-	VPMINUQ      Z4, Z3, Z3
+	VPADDQ       Z5, Z8, Z8
+	VPADDQ       Z6, Z8, Z8
+	VPMULLQ      Z4, Z3, Z3
+	VPMULLQ      Z0, Z8, Z8
+	VPSUBQ       Z8, Z3, Z3
+	VPADDQ       Z3, Z2, Z2
+	VPSUBQ       Z1, Z2, Z3
+	VPMINUQ      Z3, Z2, Z2
 	ADDQ         DI, SI
 	ADDQ         $0x10, R11
 	DECQ         R9
 	JNZ          row
 	ADDQ         $0x40, BX
-	VPMOVZXBQ    (CX), Z4
-	VPBROADCASTQ (R11), Z5
-	VPBROADCASTQ 8(R11), Z6
-	VPSRLQ       $0x20, Z6, Z7
-	VPSRLQ       $0x20, Z4, Z8
-	VPMULUDQ     Z7, Z8, Z9
-	VPMULUDQ     Z6, Z8, Z8
-	VPMULUDQ     Z7, Z4, Z6
-	VPSRLQ       $0x20, Z8, Z8
+	VPMOVZXBQ    (CX), Z3
+	VPBROADCASTQ (R11), Z4
+	VPBROADCASTQ 8(R11), Z5
+	VPSRLQ       $0x20, Z5, Z6
+	VPSRLQ       $0x20, Z3, Z7
+	VPMULUDQ     Z6, Z7, Z8
+	VPMULUDQ     Z5, Z7, Z5
+	VPMULUDQ     Z6, Z3, Z6
+	VPSRLQ       $0x20, Z5, Z5
 	VPSRLQ       $0x20, Z6, Z6
-	VPADDQ       Z8, Z9, Z9
-	VPADDQ       Z6, Z9, Z9
-	VPMULLQ      Z5, Z4, Z4
-	VPMULLQ      Z0, Z9, Z9
-	VPSUBQ       Z9, Z4, Z4
-	VPADDQ       Z4, Z3, Z3
-	VPSUBQ       Z2, Z3, Z4
-	VPMINUQ      Z4, Z3, Z3
-	VPSUBQ       Z1, Z3, Z4
-	VPMINUQ      Z4, Z3, Z3
-	VPSUBQ       Z0, Z3, Z4
-	VPMINUQ      Z4, Z3, Z3
-	VMOVDQU64    Z3, (AX)
+	VPADDQ       Z5, Z8, Z8
+	VPADDQ       Z6, Z8, Z8
+	VPMULLQ      Z4, Z3, Z3
+	VPMULLQ      Z0, Z8, Z8
+	VPSUBQ       Z8, Z3, Z3
+	VPADDQ       Z3, Z2, Z2
+	VPSUBQ       Z1, Z2, Z3
+	VPMINUQ      Z3, Z2, Z2
+	VPADDQ       Z0, Z0, Z3
+	VPSUBQ       Z3, Z2, Z3
+	VPMINUQ      Z3, Z2, Z2
+	VPSUBQ       Z0, Z2, Z3
+	VPMINUQ      Z3, Z2, Z2
+	VMOVDQU64    Z2, (AX)
 	ADDQ         $0x40, AX
 	ADDQ         $0x08, CX
 	SUBQ         $0x08, DX

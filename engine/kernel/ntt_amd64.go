@@ -13,6 +13,9 @@ var (
 	passesIFMA = &passes{
 		forward2IFMA, forward4IFMA, inverse4IFMA, inverse2LastIFMA, inverse4LastIFMA, forward16IFMA, inverse16IFMA,
 	}
+	passesAVX2 = &passes{
+		forward2AVX2, forward4AVX2, inverse4AVX2, inverse2LastAVX2, inverse4LastAVX2, forward16AVX2, inverse16AVX2,
+	}
 	passesAVX512 = &passes{
 		forward2AVX512, forward4AVX512, inverse4AVX512, inverse2LastAVX512, inverse4LastAVX512, forward16AVX512,
 		inverse16AVX512,
@@ -20,11 +23,13 @@ var (
 )
 
 func (t *NTT) passes() *passes {
-	switch path := Selected(); {
-	case path >= IFMA && bits.Len64(t.Q) <= MaxBitsIFMA:
+	switch path, _ := t.kernels(t.n, true); path {
+	case IFMA:
 		return passesIFMA
-	case path >= AVX512:
+	case AVX512:
 		return passesAVX512
+	case AVX2:
+		return passesAVX2
 	}
 	return nil
 }

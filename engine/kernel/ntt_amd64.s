@@ -84,16 +84,13 @@ DATA odds<>+48(SB)/8, $0x000000000000000d
 DATA odds<>+56(SB)/8, $0x000000000000000f
 GLOBL odds<>(SB), RODATA|NOPTR, $64
 
-// func forward2IFMA(dst *uint64, src *uint64, c *uint64, scaled *uint64, k int, blocks int, half int, q uint64)
-// Requires: AVX, AVX512F, AVX512IFMA
-TEXT ·forward2IFMA(SB), NOSPLIT, $0-64
-	MOVQ         q+56(FP), AX
-	VPBROADCASTQ AX, Z0
-	MOVQ         $0x000fffffffffffff, AX
-	VPBROADCASTQ AX, Z2
-	VPADDQ       Z0, Z0, Z1
-	VPXORQ       Z3, Z3, Z3
-	VPSUBQ       Z0, Z3, Z0
+// func forward2AVX2(dst *uint64, src *uint64, c *uint64, scaled *uint64, k int, blocks int, half int, q uint64)
+// Requires: AVX, AVX2
+TEXT ·forward2AVX2(SB), NOSPLIT, $0-64
+	VPBROADCASTQ q+56(FP), Y0
+	VPADDQ       Y0, Y0, Y1
+	VPSRLQ       $0x20, Y0, Y2
+	VPADDQ       Y1, Y1, Y1
 	MOVQ         dst+0(FP), AX
 	MOVQ         src+8(FP), CX
 	MOVQ         c+16(FP), DX
@@ -107,49 +104,63 @@ TEXT ·forward2IFMA(SB), NOSPLIT, $0-64
 	LEAQ         (R9)(R9*2), R10
 
 block:
-	VPBROADCASTQ (DX)(SI*1), Z3
-	VPBROADCASTQ (BX)(SI*1), Z4
-	VPSRLQ       $0x0c, Z4, Z4
-	MOVQ         R8, R10
+	MOVQ R8, R10
 
 vector:
-	VMOVDQU64   (CX), Z5
-	VMOVDQU64   (CX)(R9*1), Z6
-	VPSUBQ      Z1, Z5, Z7
-	VPMINUQ     Z7, Z5, Z5
-	VPXORQ      Z7, Z7, Z7
-	VPXORQ      Z8, Z8, Z8
-	VPMADD52HUQ Z4, Z6, Z7
-	VPMADD52LUQ Z3, Z6, Z8
-	VPMADD52LUQ Z0, Z7, Z8
-	VPANDQ      Z2, Z8, Z8
-	VPSUBQ      Z8, Z5, Z6
-	VPADDQ      Z1, Z6, Z6
-	VPADDQ      Z8, Z5, Z5
-	VMOVDQU64   Z5, (AX)
-	VMOVDQU64   Z6, (AX)(R9*1)
-	ADDQ        $0x40, AX
-	ADDQ        $0x40, CX
-	SUBQ        $0x08, R10
-	JNZ         vector
-	ADDQ        R9, AX
-	ADDQ        R9, CX
-	ADDQ        $0x08, SI
-	DECQ        DI
-	JNZ         block
+	VMOVDQU      (CX), Y3
+	VMOVDQU      (CX)(R9*1), Y4
+	VPSUBQ       Y1, Y3, Y5
+	VBLENDVPD    Y5, Y3, Y5, Y3
+	VPSRLQ       $0x20, Y4, Y5
+	VPBROADCASTQ (BX)(SI*1), Y6
+	VPBROADCASTD 4(BX)(SI*1), Y7
+	VPMULUDQ     Y7, Y5, Y8
+	VPMULUDQ     Y6, Y5, Y6
+	VPMULUDQ     Y7, Y4, Y7
+	VPSRLQ       $0x20, Y6, Y6
+	VPSRLQ       $0x20, Y7, Y7
+	VPADDQ       Y6, Y8, Y8
+	VPADDQ       Y7, Y8, Y8
+	VPBROADCASTQ (DX)(SI*1), Y6
+	VPBROADCASTD 4(DX)(SI*1), Y7
+	VPSRLQ       $0x20, Y8, Y9
+	VPMULUDQ     Y0, Y9, Y9
+	VPMULUDQ     Y2, Y8, Y10
+	VPADDQ       Y10, Y9, Y9
+	VPSLLQ       $0x20, Y9, Y9
+	VPMULUDQ     Y0, Y8, Y8
+	VPADDQ       Y9, Y8, Y8
+	VPMULUDQ     Y6, Y5, Y5
+	VPMULUDQ     Y7, Y4, Y7
+	VPADDQ       Y7, Y5, Y5
+	VPSLLQ       $0x20, Y5, Y5
+	VPMULUDQ     Y6, Y4, Y6
+	VPADDQ       Y5, Y6, Y6
+	VPSUBQ       Y8, Y6, Y6
+	VPSUBQ       Y6, Y3, Y4
+	VPADDQ       Y1, Y4, Y4
+	VPADDQ       Y6, Y3, Y3
+	VMOVDQU      Y3, (AX)
+	VMOVDQU      Y4, (AX)(R9*1)
+	ADDQ         $0x20, AX
+	ADDQ         $0x20, CX
+	SUBQ         $0x04, R10
+	JNZ          vector
+	ADDQ         R9, AX
+	ADDQ         R9, CX
+	ADDQ         $0x08, SI
+	DECQ         DI
+	JNZ          block
 	VZEROUPPER
 	RET
 
-// func forward4IFMA(dst *uint64, src *uint64, c *uint64, scaled *uint64, k int, blocks int, quarter int, q uint64)
-// Requires: AVX, AVX512F, AVX512IFMA
-TEXT ·forward4IFMA(SB), NOSPLIT, $0-64
-	MOVQ         q+56(FP), AX
-	VPBROADCASTQ AX, Z0
-	MOVQ         $0x000fffffffffffff, AX
-	VPBROADCASTQ AX, Z2
-	VPADDQ       Z0, Z0, Z1
-	VPXORQ       Z3, Z3, Z3
-	VPSUBQ       Z0, Z3, Z0
+// func forward4AVX2(dst *uint64, src *uint64, c *uint64, scaled *uint64, k int, blocks int, quarter int, q uint64)
+// Requires: AVX, AVX2
+TEXT ·forward4AVX2(SB), NOSPLIT, $0-64
+	VPBROADCASTQ q+56(FP), Y0
+	VPADDQ       Y0, Y0, Y1
+	VPSRLQ       $0x20, Y0, Y2
+	VPADDQ       Y1, Y1, Y1
 	MOVQ         dst+0(FP), AX
 	MOVQ         src+8(FP), CX
 	MOVQ         c+16(FP), DX
@@ -163,92 +174,160 @@ TEXT ·forward4IFMA(SB), NOSPLIT, $0-64
 	LEAQ         (R9)(R9*2), R10
 
 block:
-	VPBROADCASTQ (DX)(SI*1), Z3
-	VPBROADCASTQ (BX)(SI*1), Z4
-	VPSRLQ       $0x0c, Z4, Z4
-	VPBROADCASTQ (DX)(SI*2), Z5
-	VPBROADCASTQ (BX)(SI*2), Z6
-	VPSRLQ       $0x0c, Z6, Z6
-	VPBROADCASTQ 8(DX)(SI*2), Z7
-	VPBROADCASTQ 8(BX)(SI*2), Z8
-	VPSRLQ       $0x0c, Z8, Z8
-	MOVQ         R8, R11
+	MOVQ R8, R11
 
 vector:
-	VMOVDQU64   (CX), Z9
-	VMOVDQU64   (CX)(R9*1), Z10
-	VMOVDQU64   (CX)(R9*2), Z11
-	VMOVDQU64   (CX)(R10*1), Z12
-	VPSUBQ      Z1, Z9, Z13
-	VPMINUQ     Z13, Z9, Z9
-	VPXORQ      Z13, Z13, Z13
-	VPXORQ      Z14, Z14, Z14
-	VPMADD52HUQ Z4, Z11, Z13
-	VPMADD52LUQ Z3, Z11, Z14
-	VPMADD52LUQ Z0, Z13, Z14
-	VPANDQ      Z2, Z14, Z14
-	VPSUBQ      Z14, Z9, Z11
-	VPADDQ      Z1, Z11, Z11
-	VPADDQ      Z14, Z9, Z9
-	VPSUBQ      Z1, Z10, Z13
-	VPMINUQ     Z13, Z10, Z10
-	VPXORQ      Z13, Z13, Z13
-	VPXORQ      Z14, Z14, Z14
-	VPMADD52HUQ Z4, Z12, Z13
-	VPMADD52LUQ Z3, Z12, Z14
-	VPMADD52LUQ Z0, Z13, Z14
-	VPANDQ      Z2, Z14, Z14
-	VPSUBQ      Z14, Z10, Z12
-	VPADDQ      Z1, Z12, Z12
-	VPADDQ      Z14, Z10, Z10
-	VPSUBQ      Z1, Z9, Z13
-	VPMINUQ     Z13, Z9, Z9
-	VPXORQ      Z13, Z13, Z13
-	VPXORQ      Z14, Z14, Z14
-	VPMADD52HUQ Z6, Z10, Z13
-	VPMADD52LUQ Z5, Z10, Z14
-	VPMADD52LUQ Z0, Z13, Z14
-	VPANDQ      Z2, Z14, Z14
-	VPSUBQ      Z14, Z9, Z10
-	VPADDQ      Z1, Z10, Z10
-	VPADDQ      Z14, Z9, Z9
-	VPSUBQ      Z1, Z11, Z13
-	VPMINUQ     Z13, Z11, Z11
-	VPXORQ      Z13, Z13, Z13
-	VPXORQ      Z14, Z14, Z14
-	VPMADD52HUQ Z8, Z12, Z13
-	VPMADD52LUQ Z7, Z12, Z14
-	VPMADD52LUQ Z0, Z13, Z14
-	VPANDQ      Z2, Z14, Z14
-	VPSUBQ      Z14, Z11, Z12
-	VPADDQ      Z1, Z12, Z12
-	VPADDQ      Z14, Z11, Z11
-	VMOVDQU64   Z9, (AX)
-	VMOVDQU64   Z10, (AX)(R9*1)
-	VMOVDQU64   Z11, (AX)(R9*2)
-	VMOVDQU64   Z12, (AX)(R10*1)
-	ADDQ        $0x40, AX
-	ADDQ        $0x40, CX
-	SUBQ        $0x08, R11
-	JNZ         vector
-	ADDQ        R10, AX
-	ADDQ        R10, CX
-	ADDQ        $0x08, SI
-	DECQ        DI
-	JNZ         block
+	VMOVDQU      (CX), Y3
+	VMOVDQU      (CX)(R9*1), Y4
+	VMOVDQU      (CX)(R9*2), Y5
+	VMOVDQU      (CX)(R10*1), Y6
+	VPSUBQ       Y1, Y3, Y7
+	VBLENDVPD    Y7, Y3, Y7, Y3
+	VPSRLQ       $0x20, Y5, Y7
+	VPBROADCASTQ (BX)(SI*1), Y8
+	VPBROADCASTD 4(BX)(SI*1), Y9
+	VPMULUDQ     Y9, Y7, Y10
+	VPMULUDQ     Y8, Y7, Y8
+	VPMULUDQ     Y9, Y5, Y9
+	VPSRLQ       $0x20, Y8, Y8
+	VPSRLQ       $0x20, Y9, Y9
+	VPADDQ       Y8, Y10, Y10
+	VPADDQ       Y9, Y10, Y10
+	VPBROADCASTQ (DX)(SI*1), Y8
+	VPBROADCASTD 4(DX)(SI*1), Y9
+	VPSRLQ       $0x20, Y10, Y11
+	VPMULUDQ     Y0, Y11, Y11
+	VPMULUDQ     Y2, Y10, Y12
+	VPADDQ       Y12, Y11, Y11
+	VPSLLQ       $0x20, Y11, Y11
+	VPMULUDQ     Y0, Y10, Y10
+	VPADDQ       Y11, Y10, Y10
+	VPMULUDQ     Y8, Y7, Y7
+	VPMULUDQ     Y9, Y5, Y9
+	VPADDQ       Y9, Y7, Y7
+	VPSLLQ       $0x20, Y7, Y7
+	VPMULUDQ     Y8, Y5, Y8
+	VPADDQ       Y7, Y8, Y8
+	VPSUBQ       Y10, Y8, Y8
+	VPSUBQ       Y8, Y3, Y5
+	VPADDQ       Y1, Y5, Y5
+	VPADDQ       Y8, Y3, Y3
+	VPSUBQ       Y1, Y4, Y7
+	VBLENDVPD    Y7, Y4, Y7, Y4
+	VPSRLQ       $0x20, Y6, Y7
+	VPBROADCASTQ (BX)(SI*1), Y8
+	VPBROADCASTD 4(BX)(SI*1), Y9
+	VPMULUDQ     Y9, Y7, Y10
+	VPMULUDQ     Y8, Y7, Y8
+	VPMULUDQ     Y9, Y6, Y9
+	VPSRLQ       $0x20, Y8, Y8
+	VPSRLQ       $0x20, Y9, Y9
+	VPADDQ       Y8, Y10, Y10
+	VPADDQ       Y9, Y10, Y10
+	VPBROADCASTQ (DX)(SI*1), Y8
+	VPBROADCASTD 4(DX)(SI*1), Y9
+	VPSRLQ       $0x20, Y10, Y11
+	VPMULUDQ     Y0, Y11, Y11
+	VPMULUDQ     Y2, Y10, Y12
+	VPADDQ       Y12, Y11, Y11
+	VPSLLQ       $0x20, Y11, Y11
+	VPMULUDQ     Y0, Y10, Y10
+	VPADDQ       Y11, Y10, Y10
+	VPMULUDQ     Y8, Y7, Y7
+	VPMULUDQ     Y9, Y6, Y9
+	VPADDQ       Y9, Y7, Y7
+	VPSLLQ       $0x20, Y7, Y7
+	VPMULUDQ     Y8, Y6, Y8
+	VPADDQ       Y7, Y8, Y8
+	VPSUBQ       Y10, Y8, Y8
+	VPSUBQ       Y8, Y4, Y6
+	VPADDQ       Y1, Y6, Y6
+	VPADDQ       Y8, Y4, Y4
+	VPSUBQ       Y1, Y3, Y7
+	VBLENDVPD    Y7, Y3, Y7, Y3
+	VPSRLQ       $0x20, Y4, Y7
+	VPBROADCASTQ (BX)(SI*2), Y8
+	VPBROADCASTD 4(BX)(SI*2), Y9
+	VPMULUDQ     Y9, Y7, Y10
+	VPMULUDQ     Y8, Y7, Y8
+	VPMULUDQ     Y9, Y4, Y9
+	VPSRLQ       $0x20, Y8, Y8
+	VPSRLQ       $0x20, Y9, Y9
+	VPADDQ       Y8, Y10, Y10
+	VPADDQ       Y9, Y10, Y10
+	VPBROADCASTQ (DX)(SI*2), Y8
+	VPBROADCASTD 4(DX)(SI*2), Y9
+	VPSRLQ       $0x20, Y10, Y11
+	VPMULUDQ     Y0, Y11, Y11
+	VPMULUDQ     Y2, Y10, Y12
+	VPADDQ       Y12, Y11, Y11
+	VPSLLQ       $0x20, Y11, Y11
+	VPMULUDQ     Y0, Y10, Y10
+	VPADDQ       Y11, Y10, Y10
+	VPMULUDQ     Y8, Y7, Y7
+	VPMULUDQ     Y9, Y4, Y9
+	VPADDQ       Y9, Y7, Y7
+	VPSLLQ       $0x20, Y7, Y7
+	VPMULUDQ     Y8, Y4, Y8
+	VPADDQ       Y7, Y8, Y8
+	VPSUBQ       Y10, Y8, Y8
+	VPSUBQ       Y8, Y3, Y4
+	VPADDQ       Y1, Y4, Y4
+	VPADDQ       Y8, Y3, Y3
+	VPSUBQ       Y1, Y5, Y7
+	VBLENDVPD    Y7, Y5, Y7, Y5
+	VPSRLQ       $0x20, Y6, Y7
+	VPBROADCASTQ 8(BX)(SI*2), Y8
+	VPBROADCASTD 12(BX)(SI*2), Y9
+	VPMULUDQ     Y9, Y7, Y10
+	VPMULUDQ     Y8, Y7, Y8
+	VPMULUDQ     Y9, Y6, Y9
+	VPSRLQ       $0x20, Y8, Y8
+	VPSRLQ       $0x20, Y9, Y9
+	VPADDQ       Y8, Y10, Y10
+	VPADDQ       Y9, Y10, Y10
+	VPBROADCASTQ 8(DX)(SI*2), Y8
+	VPBROADCASTD 12(DX)(SI*2), Y9
+	VPSRLQ       $0x20, Y10, Y11
+	VPMULUDQ     Y0, Y11, Y11
+	VPMULUDQ     Y2, Y10, Y12
+	VPADDQ       Y12, Y11, Y11
+	VPSLLQ       $0x20, Y11, Y11
+	VPMULUDQ     Y0, Y10, Y10
+	VPADDQ       Y11, Y10, Y10
+	VPMULUDQ     Y8, Y7, Y7
+	VPMULUDQ     Y9, Y6, Y9
+	VPADDQ       Y9, Y7, Y7
+	VPSLLQ       $0x20, Y7, Y7
+	VPMULUDQ     Y8, Y6, Y8
+	VPADDQ       Y7, Y8, Y8
+	VPSUBQ       Y10, Y8, Y8
+	VPSUBQ       Y8, Y5, Y6
+	VPADDQ       Y1, Y6, Y6
+	VPADDQ       Y8, Y5, Y5
+	VMOVDQU      Y3, (AX)
+	VMOVDQU      Y4, (AX)(R9*1)
+	VMOVDQU      Y5, (AX)(R9*2)
+	VMOVDQU      Y6, (AX)(R10*1)
+	ADDQ         $0x20, AX
+	ADDQ         $0x20, CX
+	SUBQ         $0x04, R11
+	JNZ          vector
+	ADDQ         R10, AX
+	ADDQ         R10, CX
+	ADDQ         $0x08, SI
+	DECQ         DI
+	JNZ          block
 	VZEROUPPER
 	RET
 
-// func inverse4IFMA(dst *uint64, src *uint64, c *uint64, scaled *uint64, k int, blocks int, quarter int, q uint64)
-// Requires: AVX, AVX512F, AVX512IFMA
-TEXT ·inverse4IFMA(SB), NOSPLIT, $0-64
-	MOVQ         q+56(FP), AX
-	VPBROADCASTQ AX, Z0
-	MOVQ         $0x000fffffffffffff, AX
-	VPBROADCASTQ AX, Z2
-	VPADDQ       Z0, Z0, Z1
-	VPXORQ       Z3, Z3, Z3
-	VPSUBQ       Z0, Z3, Z0
+// func inverse4AVX2(dst *uint64, src *uint64, c *uint64, scaled *uint64, k int, blocks int, quarter int, q uint64)
+// Requires: AVX, AVX2
+TEXT ·inverse4AVX2(SB), NOSPLIT, $0-64
+	VPBROADCASTQ q+56(FP), Y0
+	VPADDQ       Y0, Y0, Y1
+	VPSRLQ       $0x20, Y0, Y2
+	VPADDQ       Y1, Y1, Y1
 	MOVQ         dst+0(FP), AX
 	MOVQ         src+8(FP), CX
 	MOVQ         c+16(FP), DX
@@ -262,283 +341,505 @@ TEXT ·inverse4IFMA(SB), NOSPLIT, $0-64
 	LEAQ         (R9)(R9*2), R10
 
 block:
-	VPBROADCASTQ (DX)(SI*1), Z3
-	VPBROADCASTQ (BX)(SI*1), Z4
-	VPSRLQ       $0x0c, Z4, Z4
-	VPBROADCASTQ (DX)(SI*2), Z5
-	VPBROADCASTQ (BX)(SI*2), Z6
-	VPSRLQ       $0x0c, Z6, Z6
-	VPBROADCASTQ 8(DX)(SI*2), Z7
-	VPBROADCASTQ 8(BX)(SI*2), Z8
-	VPSRLQ       $0x0c, Z8, Z8
-	MOVQ         R8, R11
+	MOVQ R8, R11
 
 vector:
-	VMOVDQU64   (CX), Z9
-	VMOVDQU64   (CX)(R9*1), Z10
-	VMOVDQU64   (CX)(R9*2), Z11
-	VMOVDQU64   (CX)(R10*1), Z12
-	VPSUBQ      Z10, Z9, Z13
-	VPADDQ      Z1, Z13, Z13
-	VPADDQ      Z10, Z9, Z9
-	VPSUBQ      Z1, Z9, Z10
-	VPMINUQ     Z10, Z9, Z9
-	VPXORQ      Z10, Z10, Z10
-	VPXORQ      Z14, Z14, Z14
-	VPMADD52HUQ Z6, Z13, Z10
-	VPMADD52LUQ Z5, Z13, Z14
-	VPMADD52LUQ Z0, Z10, Z14
-	VPANDQ      Z2, Z14, Z14
-	VMOVDQA64   Z14, Z10
-	VPSUBQ      Z12, Z11, Z13
-	VPADDQ      Z1, Z13, Z13
-	VPADDQ      Z12, Z11, Z11
-	VPSUBQ      Z1, Z11, Z12
-	VPMINUQ     Z12, Z11, Z11
-	VPXORQ      Z12, Z12, Z12
-	VPXORQ      Z14, Z14, Z14
-	VPMADD52HUQ Z8, Z13, Z12
-	VPMADD52LUQ Z7, Z13, Z14
-	VPMADD52LUQ Z0, Z12, Z14
-	VPANDQ      Z2, Z14, Z14
-	VMOVDQA64   Z14, Z12
-	VPSUBQ      Z11, Z9, Z13
-	VPADDQ      Z1, Z13, Z13
-	VPADDQ      Z11, Z9, Z9
-	VPSUBQ      Z1, Z9, Z11
-	VPMINUQ     Z11, Z9, Z9
-	VPXORQ      Z11, Z11, Z11
-	VPXORQ      Z14, Z14, Z14
-	VPMADD52HUQ Z4, Z13, Z11
-	VPMADD52LUQ Z3, Z13, Z14
-	VPMADD52LUQ Z0, Z11, Z14
-	VPANDQ      Z2, Z14, Z14
-	VMOVDQA64   Z14, Z11
-	VPSUBQ      Z12, Z10, Z13
-	VPADDQ      Z1, Z13, Z13
-	VPADDQ      Z12, Z10, Z10
-	VPSUBQ      Z1, Z10, Z12
-	VPMINUQ     Z12, Z10, Z10
-	VPXORQ      Z12, Z12, Z12
-	VPXORQ      Z14, Z14, Z14
-	VPMADD52HUQ Z4, Z13, Z12
-	VPMADD52LUQ Z3, Z13, Z14
-	VPMADD52LUQ Z0, Z12, Z14
-	VPANDQ      Z2, Z14, Z14
-	VMOVDQA64   Z14, Z12
-	VMOVDQU64   Z9, (AX)
-	VMOVDQU64   Z10, (AX)(R9*1)
-	VMOVDQU64   Z11, (AX)(R9*2)
-	VMOVDQU64   Z12, (AX)(R10*1)
-	ADDQ        $0x40, AX
-	ADDQ        $0x40, CX
-	SUBQ        $0x08, R11
-	JNZ         vector
-	ADDQ        R10, AX
-	ADDQ        R10, CX
-	ADDQ        $0x08, SI
-	DECQ        DI
-	JNZ         block
+	VMOVDQU      (CX), Y3
+	VMOVDQU      (CX)(R9*1), Y4
+	VMOVDQU      (CX)(R9*2), Y5
+	VMOVDQU      (CX)(R10*1), Y6
+	VPSUBQ       Y4, Y3, Y7
+	VPADDQ       Y1, Y7, Y7
+	VPADDQ       Y4, Y3, Y3
+	VPSUBQ       Y1, Y3, Y4
+	VBLENDVPD    Y4, Y3, Y4, Y3
+	VPSRLQ       $0x20, Y7, Y4
+	VPBROADCASTQ (BX)(SI*2), Y8
+	VPBROADCASTD 4(BX)(SI*2), Y9
+	VPMULUDQ     Y9, Y4, Y10
+	VPMULUDQ     Y8, Y4, Y8
+	VPMULUDQ     Y9, Y7, Y9
+	VPSRLQ       $0x20, Y8, Y8
+	VPSRLQ       $0x20, Y9, Y9
+	VPADDQ       Y8, Y10, Y10
+	VPADDQ       Y9, Y10, Y10
+	VPBROADCASTQ (DX)(SI*2), Y8
+	VPBROADCASTD 4(DX)(SI*2), Y9
+	VPSRLQ       $0x20, Y10, Y11
+	VPMULUDQ     Y0, Y11, Y11
+	VPMULUDQ     Y2, Y10, Y12
+	VPADDQ       Y12, Y11, Y11
+	VPSLLQ       $0x20, Y11, Y11
+	VPMULUDQ     Y0, Y10, Y10
+	VPADDQ       Y11, Y10, Y10
+	VPMULUDQ     Y8, Y4, Y4
+	VPMULUDQ     Y9, Y7, Y9
+	VPADDQ       Y9, Y4, Y4
+	VPSLLQ       $0x20, Y4, Y4
+	VPMULUDQ     Y8, Y7, Y7
+	VPADDQ       Y4, Y7, Y7
+	VPSUBQ       Y10, Y7, Y7
+	VMOVDQU      Y7, Y4
+	VPSUBQ       Y6, Y5, Y7
+	VPADDQ       Y1, Y7, Y7
+	VPADDQ       Y6, Y5, Y5
+	VPSUBQ       Y1, Y5, Y6
+	VBLENDVPD    Y6, Y5, Y6, Y5
+	VPSRLQ       $0x20, Y7, Y6
+	VPBROADCASTQ 8(BX)(SI*2), Y8
+	VPBROADCASTD 12(BX)(SI*2), Y9
+	VPMULUDQ     Y9, Y6, Y10
+	VPMULUDQ     Y8, Y6, Y8
+	VPMULUDQ     Y9, Y7, Y9
+	VPSRLQ       $0x20, Y8, Y8
+	VPSRLQ       $0x20, Y9, Y9
+	VPADDQ       Y8, Y10, Y10
+	VPADDQ       Y9, Y10, Y10
+	VPBROADCASTQ 8(DX)(SI*2), Y8
+	VPBROADCASTD 12(DX)(SI*2), Y9
+	VPSRLQ       $0x20, Y10, Y11
+	VPMULUDQ     Y0, Y11, Y11
+	VPMULUDQ     Y2, Y10, Y12
+	VPADDQ       Y12, Y11, Y11
+	VPSLLQ       $0x20, Y11, Y11
+	VPMULUDQ     Y0, Y10, Y10
+	VPADDQ       Y11, Y10, Y10
+	VPMULUDQ     Y8, Y6, Y6
+	VPMULUDQ     Y9, Y7, Y9
+	VPADDQ       Y9, Y6, Y6
+	VPSLLQ       $0x20, Y6, Y6
+	VPMULUDQ     Y8, Y7, Y7
+	VPADDQ       Y6, Y7, Y7
+	VPSUBQ       Y10, Y7, Y7
+	VMOVDQU      Y7, Y6
+	VPSUBQ       Y5, Y3, Y7
+	VPADDQ       Y1, Y7, Y7
+	VPADDQ       Y5, Y3, Y3
+	VPSUBQ       Y1, Y3, Y5
+	VBLENDVPD    Y5, Y3, Y5, Y3
+	VPSRLQ       $0x20, Y7, Y5
+	VPBROADCASTQ (BX)(SI*1), Y8
+	VPBROADCASTD 4(BX)(SI*1), Y9
+	VPMULUDQ     Y9, Y5, Y10
+	VPMULUDQ     Y8, Y5, Y8
+	VPMULUDQ     Y9, Y7, Y9
+	VPSRLQ       $0x20, Y8, Y8
+	VPSRLQ       $0x20, Y9, Y9
+	VPADDQ       Y8, Y10, Y10
+	VPADDQ       Y9, Y10, Y10
+	VPBROADCASTQ (DX)(SI*1), Y8
+	VPBROADCASTD 4(DX)(SI*1), Y9
+	VPSRLQ       $0x20, Y10, Y11
+	VPMULUDQ     Y0, Y11, Y11
+	VPMULUDQ     Y2, Y10, Y12
+	VPADDQ       Y12, Y11, Y11
+	VPSLLQ       $0x20, Y11, Y11
+	VPMULUDQ     Y0, Y10, Y10
+	VPADDQ       Y11, Y10, Y10
+	VPMULUDQ     Y8, Y5, Y5
+	VPMULUDQ     Y9, Y7, Y9
+	VPADDQ       Y9, Y5, Y5
+	VPSLLQ       $0x20, Y5, Y5
+	VPMULUDQ     Y8, Y7, Y7
+	VPADDQ       Y5, Y7, Y7
+	VPSUBQ       Y10, Y7, Y7
+	VMOVDQU      Y7, Y5
+	VPSUBQ       Y6, Y4, Y7
+	VPADDQ       Y1, Y7, Y7
+	VPADDQ       Y6, Y4, Y4
+	VPSUBQ       Y1, Y4, Y6
+	VBLENDVPD    Y6, Y4, Y6, Y4
+	VPSRLQ       $0x20, Y7, Y6
+	VPBROADCASTQ (BX)(SI*1), Y8
+	VPBROADCASTD 4(BX)(SI*1), Y9
+	VPMULUDQ     Y9, Y6, Y10
+	VPMULUDQ     Y8, Y6, Y8
+	VPMULUDQ     Y9, Y7, Y9
+	VPSRLQ       $0x20, Y8, Y8
+	VPSRLQ       $0x20, Y9, Y9
+	VPADDQ       Y8, Y10, Y10
+	VPADDQ       Y9, Y10, Y10
+	VPBROADCASTQ (DX)(SI*1), Y8
+	VPBROADCASTD 4(DX)(SI*1), Y9
+	VPSRLQ       $0x20, Y10, Y11
+	VPMULUDQ     Y0, Y11, Y11
+	VPMULUDQ     Y2, Y10, Y12
+	VPADDQ       Y12, Y11, Y11
+	VPSLLQ       $0x20, Y11, Y11
+	VPMULUDQ     Y0, Y10, Y10
+	VPADDQ       Y11, Y10, Y10
+	VPMULUDQ     Y8, Y6, Y6
+	VPMULUDQ     Y9, Y7, Y9
+	VPADDQ       Y9, Y6, Y6
+	VPSLLQ       $0x20, Y6, Y6
+	VPMULUDQ     Y8, Y7, Y7
+	VPADDQ       Y6, Y7, Y7
+	VPSUBQ       Y10, Y7, Y7
+	VMOVDQU      Y7, Y6
+	VMOVDQU      Y3, (AX)
+	VMOVDQU      Y4, (AX)(R9*1)
+	VMOVDQU      Y5, (AX)(R9*2)
+	VMOVDQU      Y6, (AX)(R10*1)
+	ADDQ         $0x20, AX
+	ADDQ         $0x20, CX
+	SUBQ         $0x04, R11
+	JNZ          vector
+	ADDQ         R10, AX
+	ADDQ         R10, CX
+	ADDQ         $0x08, SI
+	DECQ         DI
+	JNZ          block
 	VZEROUPPER
 	RET
 
-// func inverse2LastIFMA(dst *uint64, c *uint64, scaled *uint64, half int, last *[4]uint64, q uint64)
-// Requires: AVX, AVX512F, AVX512IFMA
-TEXT ·inverse2LastIFMA(SB), NOSPLIT, $0-48
-	MOVQ         q+40(FP), AX
-	VPBROADCASTQ AX, Z0
-	MOVQ         $0x000fffffffffffff, AX
-	VPBROADCASTQ AX, Z3
-	VPADDQ       Z0, Z0, Z1
-	VPXORQ       Z2, Z2, Z2
-	VPSUBQ       Z0, Z2, Z2
+// func inverse2LastAVX2(dst *uint64, c *uint64, scaled *uint64, half int, last *[4]uint64, q uint64)
+// Requires: AVX, AVX2
+TEXT ·inverse2LastAVX2(SB), NOSPLIT, $0-48
+	VPBROADCASTQ q+40(FP), Y0
+	VPADDQ       Y0, Y0, Y1
+	VPSRLQ       $0x20, Y0, Y2
+	VPADDQ       Y1, Y1, Y1
 	MOVQ         dst+0(FP), AX
 	MOVQ         c+8(FP), CX
 	MOVQ         scaled+16(FP), CX
 	MOVQ         $0x00000008, CX
 	MOVQ         $0x00000001, DX
 	MOVQ         last+32(FP), BX
-	VPBROADCASTQ (BX), Z4
-	VPBROADCASTQ 8(BX), Z5
-	VPSRLQ       $0x0c, Z5, Z5
-	VPBROADCASTQ 16(BX), Z6
-	VPBROADCASTQ 24(BX), Z7
-	VPSRLQ       $0x0c, Z7, Z7
-	MOVQ         half+24(FP), BX
-	MOVQ         BX, SI
-	SHLQ         $0x03, SI
-	LEAQ         (SI)(SI*2), DI
+	MOVQ         half+24(FP), SI
+	MOVQ         SI, DI
+	SHLQ         $0x03, DI
+	LEAQ         (DI)(DI*2), R8
 
 block:
-	MOVQ BX, DI
+	MOVQ SI, R8
 
 vector:
-	VMOVDQU64   (AX), Z8
-	VMOVDQU64   (AX)(SI*1), Z9
-	VPSUBQ      Z9, Z8, Z10
-	VPADDQ      Z1, Z10, Z10
-	VPADDQ      Z9, Z8, Z8
-	VPXORQ      Z9, Z9, Z9
-	VPXORQ      Z11, Z11, Z11
-	VPMADD52HUQ Z5, Z8, Z9
-	VPMADD52LUQ Z4, Z8, Z11
-	VPMADD52LUQ Z2, Z9, Z11
-	VPANDQ      Z3, Z11, Z11
-	VMOVDQA64   Z11, Z8
-	VPXORQ      Z9, Z9, Z9
-	VPXORQ      Z11, Z11, Z11
-	VPMADD52HUQ Z7, Z10, Z9
-	VPMADD52LUQ Z6, Z10, Z11
-	VPMADD52LUQ Z2, Z9, Z11
-	VPANDQ      Z3, Z11, Z11
-	VMOVDQA64   Z11, Z9
-	VPSUBQ      Z0, Z8, Z10
-	VPMINUQ     Z10, Z8, Z8
-	VPSUBQ      Z0, Z9, Z10
-	VPMINUQ     Z10, Z9, Z9
-	VMOVDQU64   Z8, (AX)
-	VMOVDQU64   Z9, (AX)(SI*1)
-	ADDQ        $0x40, AX
-	SUBQ        $0x08, DI
-	JNZ         vector
-	ADDQ        SI, AX
-	ADDQ        $0x08, CX
-	DECQ        DX
-	JNZ         block
+	VMOVDQU      (AX), Y3
+	VMOVDQU      (AX)(DI*1), Y4
+	VPSUBQ       Y4, Y3, Y5
+	VPADDQ       Y1, Y5, Y5
+	VPADDQ       Y4, Y3, Y3
+	VPSRLQ       $0x20, Y3, Y4
+	VPBROADCASTQ 8(BX), Y6
+	VPBROADCASTD 12(BX), Y7
+	VPMULUDQ     Y7, Y4, Y8
+	VPMULUDQ     Y6, Y4, Y6
+	VPMULUDQ     Y7, Y3, Y7
+	VPSRLQ       $0x20, Y6, Y6
+	VPSRLQ       $0x20, Y7, Y7
+	VPADDQ       Y6, Y8, Y8
+	VPADDQ       Y7, Y8, Y8
+	VPBROADCASTQ (BX), Y6
+	VPBROADCASTD 4(BX), Y7
+	VPSRLQ       $0x20, Y8, Y9
+	VPMULUDQ     Y0, Y9, Y9
+	VPMULUDQ     Y2, Y8, Y10
+	VPADDQ       Y10, Y9, Y9
+	VPSLLQ       $0x20, Y9, Y9
+	VPMULUDQ     Y0, Y8, Y8
+	VPADDQ       Y9, Y8, Y8
+	VPMULUDQ     Y6, Y4, Y4
+	VPMULUDQ     Y7, Y3, Y7
+	VPADDQ       Y7, Y4, Y4
+	VPSLLQ       $0x20, Y4, Y4
+	VPMULUDQ     Y6, Y3, Y3
+	VPADDQ       Y4, Y3, Y3
+	VPSUBQ       Y8, Y3, Y3
+	VMOVDQU      Y3, Y3
+	VPSRLQ       $0x20, Y5, Y4
+	VPBROADCASTQ 24(BX), Y6
+	VPBROADCASTD 28(BX), Y7
+	VPMULUDQ     Y7, Y4, Y8
+	VPMULUDQ     Y6, Y4, Y6
+	VPMULUDQ     Y7, Y5, Y7
+	VPSRLQ       $0x20, Y6, Y6
+	VPSRLQ       $0x20, Y7, Y7
+	VPADDQ       Y6, Y8, Y8
+	VPADDQ       Y7, Y8, Y8
+	VPBROADCASTQ 16(BX), Y6
+	VPBROADCASTD 20(BX), Y7
+	VPSRLQ       $0x20, Y8, Y9
+	VPMULUDQ     Y0, Y9, Y9
+	VPMULUDQ     Y2, Y8, Y10
+	VPADDQ       Y10, Y9, Y9
+	VPSLLQ       $0x20, Y9, Y9
+	VPMULUDQ     Y0, Y8, Y8
+	VPADDQ       Y9, Y8, Y8
+	VPMULUDQ     Y6, Y4, Y4
+	VPMULUDQ     Y7, Y5, Y7
+	VPADDQ       Y7, Y4, Y4
+	VPSLLQ       $0x20, Y4, Y4
+	VPMULUDQ     Y6, Y5, Y5
+	VPADDQ       Y4, Y5, Y5
+	VPSUBQ       Y8, Y5, Y5
+	VMOVDQU      Y5, Y4
+	VPADDQ       Y0, Y0, Y5
+	VPSUBQ       Y5, Y3, Y5
+	VBLENDVPD    Y5, Y3, Y5, Y3
+	VPSUBQ       Y0, Y3, Y5
+	VBLENDVPD    Y5, Y3, Y5, Y3
+	VPADDQ       Y0, Y0, Y5
+	VPSUBQ       Y5, Y4, Y5
+	VBLENDVPD    Y5, Y4, Y5, Y4
+	VPSUBQ       Y0, Y4, Y5
+	VBLENDVPD    Y5, Y4, Y5, Y4
+	VMOVDQU      Y3, (AX)
+	VMOVDQU      Y4, (AX)(DI*1)
+	ADDQ         $0x20, AX
+	SUBQ         $0x04, R8
+	JNZ          vector
+	ADDQ         DI, AX
+	ADDQ         $0x08, CX
+	DECQ         DX
+	JNZ          block
 	VZEROUPPER
 	RET
 
-// func inverse4LastIFMA(dst *uint64, c *uint64, scaled *uint64, quarter int, last *[4]uint64, q uint64)
-// Requires: AVX, AVX512F, AVX512IFMA
-TEXT ·inverse4LastIFMA(SB), NOSPLIT, $0-48
-	MOVQ         q+40(FP), AX
-	VPBROADCASTQ AX, Z0
-	MOVQ         $0x000fffffffffffff, AX
-	VPBROADCASTQ AX, Z3
-	VPADDQ       Z0, Z0, Z1
-	VPXORQ       Z2, Z2, Z2
-	VPSUBQ       Z0, Z2, Z2
+// func inverse4LastAVX2(dst *uint64, c *uint64, scaled *uint64, quarter int, last *[4]uint64, q uint64)
+// Requires: AVX, AVX2
+TEXT ·inverse4LastAVX2(SB), NOSPLIT, $0-48
+	VPBROADCASTQ q+40(FP), Y0
+	VPADDQ       Y0, Y0, Y1
+	VPSRLQ       $0x20, Y0, Y2
+	VPADDQ       Y1, Y1, Y1
 	MOVQ         dst+0(FP), AX
 	MOVQ         c+8(FP), CX
 	MOVQ         scaled+16(FP), DX
 	MOVQ         $0x00000008, BX
 	MOVQ         $0x00000001, SI
 	MOVQ         last+32(FP), DI
-	VPBROADCASTQ (DI), Z4
-	VPBROADCASTQ 8(DI), Z5
-	VPSRLQ       $0x0c, Z5, Z5
-	VPBROADCASTQ 16(DI), Z6
-	VPBROADCASTQ 24(DI), Z7
-	VPSRLQ       $0x0c, Z7, Z7
-	MOVQ         quarter+24(FP), DI
-	MOVQ         DI, R8
-	SHLQ         $0x03, R8
-	LEAQ         (R8)(R8*2), R9
+	MOVQ         quarter+24(FP), R8
+	MOVQ         R8, R9
+	SHLQ         $0x03, R9
+	LEAQ         (R9)(R9*2), R10
 
 block:
-	VPBROADCASTQ (CX)(BX*2), Z8
-	VPBROADCASTQ (DX)(BX*2), Z9
-	VPSRLQ       $0x0c, Z9, Z9
-	VPBROADCASTQ 8(CX)(BX*2), Z10
-	VPBROADCASTQ 8(DX)(BX*2), Z11
-	VPSRLQ       $0x0c, Z11, Z11
-	MOVQ         DI, R10
+	MOVQ R8, R11
 
 vector:
-	VMOVDQU64   (AX), Z12
-	VMOVDQU64   (AX)(R8*1), Z13
-	VMOVDQU64   (AX)(R8*2), Z14
-	VMOVDQU64   (AX)(R9*1), Z15
-	VPSUBQ      Z13, Z12, Z16
-	VPADDQ      Z1, Z16, Z16
-	VPADDQ      Z13, Z12, Z12
-	VPSUBQ      Z1, Z12, Z13
-	VPMINUQ     Z13, Z12, Z12
-	VPXORQ      Z13, Z13, Z13
-	VPXORQ      Z17, Z17, Z17
-	VPMADD52HUQ Z9, Z16, Z13
-	VPMADD52LUQ Z8, Z16, Z17
-	VPMADD52LUQ Z2, Z13, Z17
-	VPANDQ      Z3, Z17, Z17
-	VMOVDQA64   Z17, Z13
-	VPSUBQ      Z15, Z14, Z16
-	VPADDQ      Z1, Z16, Z16
-	VPADDQ      Z15, Z14, Z14
-	VPSUBQ      Z1, Z14, Z15
-	VPMINUQ     Z15, Z14, Z14
-	VPXORQ      Z15, Z15, Z15
-	VPXORQ      Z17, Z17, Z17
-	VPMADD52HUQ Z11, Z16, Z15
-	VPMADD52LUQ Z10, Z16, Z17
-	VPMADD52LUQ Z2, Z15, Z17
-	VPANDQ      Z3, Z17, Z17
-	VMOVDQA64   Z17, Z15
-	VPSUBQ      Z14, Z12, Z16
-	VPADDQ      Z1, Z16, Z16
-	VPADDQ      Z14, Z12, Z12
-	VPXORQ      Z14, Z14, Z14
-	VPXORQ      Z17, Z17, Z17
-	VPMADD52HUQ Z5, Z12, Z14
-	VPMADD52LUQ Z4, Z12, Z17
-	VPMADD52LUQ Z2, Z14, Z17
-	VPANDQ      Z3, Z17, Z17
-	VMOVDQA64   Z17, Z12
-	VPXORQ      Z14, Z14, Z14
-	VPXORQ      Z17, Z17, Z17
-	VPMADD52HUQ Z7, Z16, Z14
-	VPMADD52LUQ Z6, Z16, Z17
-	VPMADD52LUQ Z2, Z14, Z17
-	VPANDQ      Z3, Z17, Z17
-	VMOVDQA64   Z17, Z14
-	VPSUBQ      Z0, Z12, Z16
-	VPMINUQ     Z16, Z12, Z12
-	VPSUBQ      Z0, Z14, Z16
-	VPMINUQ     Z16, Z14, Z14
-	VPSUBQ      Z15, Z13, Z16
-	VPADDQ      Z1, Z16, Z16
-	VPADDQ      Z15, Z13, Z13
-	VPXORQ      Z15, Z15, Z15
-	VPXORQ      Z17, Z17, Z17
-	VPMADD52HUQ Z5, Z13, Z15
-	VPMADD52LUQ Z4, Z13, Z17
-	VPMADD52LUQ Z2, Z15, Z17
-	VPANDQ      Z3, Z17, Z17
-	VMOVDQA64   Z17, Z13
-	VPXORQ      Z15, Z15, Z15
-	VPXORQ      Z17, Z17, Z17
-	VPMADD52HUQ Z7, Z16, Z15
-	VPMADD52LUQ Z6, Z16, Z17
-	VPMADD52LUQ Z2, Z15, Z17
-	VPANDQ      Z3, Z17, Z17
-	VMOVDQA64   Z17, Z15
-	VPSUBQ      Z0, Z13, Z16
-	VPMINUQ     Z16, Z13, Z13
-	VPSUBQ      Z0, Z15, Z16
-	VPMINUQ     Z16, Z15, Z15
-	VMOVDQU64   Z12, (AX)
-	VMOVDQU64   Z13, (AX)(R8*1)
-	VMOVDQU64   Z14, (AX)(R8*2)
-	VMOVDQU64   Z15, (AX)(R9*1)
-	ADDQ        $0x40, AX
-	SUBQ        $0x08, R10
-	JNZ         vector
-	ADDQ        R9, AX
-	ADDQ        $0x08, BX
-	DECQ        SI
-	JNZ         block
+	VMOVDQU      (AX), Y3
+	VMOVDQU      (AX)(R9*1), Y4
+	VMOVDQU      (AX)(R9*2), Y5
+	VMOVDQU      (AX)(R10*1), Y6
+	VPSUBQ       Y4, Y3, Y7
+	VPADDQ       Y1, Y7, Y7
+	VPADDQ       Y4, Y3, Y3
+	VPSUBQ       Y1, Y3, Y4
+	VBLENDVPD    Y4, Y3, Y4, Y3
+	VPSRLQ       $0x20, Y7, Y4
+	VPBROADCASTQ (DX)(BX*2), Y8
+	VPBROADCASTD 4(DX)(BX*2), Y9
+	VPMULUDQ     Y9, Y4, Y10
+	VPMULUDQ     Y8, Y4, Y8
+	VPMULUDQ     Y9, Y7, Y9
+	VPSRLQ       $0x20, Y8, Y8
+	VPSRLQ       $0x20, Y9, Y9
+	VPADDQ       Y8, Y10, Y10
+	VPADDQ       Y9, Y10, Y10
+	VPBROADCASTQ (CX)(BX*2), Y8
+	VPBROADCASTD 4(CX)(BX*2), Y9
+	VPSRLQ       $0x20, Y10, Y11
+	VPMULUDQ     Y0, Y11, Y11
+	VPMULUDQ     Y2, Y10, Y12
+	VPADDQ       Y12, Y11, Y11
+	VPSLLQ       $0x20, Y11, Y11
+	VPMULUDQ     Y0, Y10, Y10
+	VPADDQ       Y11, Y10, Y10
+	VPMULUDQ     Y8, Y4, Y4
+	VPMULUDQ     Y9, Y7, Y9
+	VPADDQ       Y9, Y4, Y4
+	VPSLLQ       $0x20, Y4, Y4
+	VPMULUDQ     Y8, Y7, Y7
+	VPADDQ       Y4, Y7, Y7
+	VPSUBQ       Y10, Y7, Y7
+	VMOVDQU      Y7, Y4
+	VPSUBQ       Y6, Y5, Y7
+	VPADDQ       Y1, Y7, Y7
+	VPADDQ       Y6, Y5, Y5
+	VPSUBQ       Y1, Y5, Y6
+	VBLENDVPD    Y6, Y5, Y6, Y5
+	VPSRLQ       $0x20, Y7, Y6
+	VPBROADCASTQ 8(DX)(BX*2), Y8
+	VPBROADCASTD 12(DX)(BX*2), Y9
+	VPMULUDQ     Y9, Y6, Y10
+	VPMULUDQ     Y8, Y6, Y8
+	VPMULUDQ     Y9, Y7, Y9
+	VPSRLQ       $0x20, Y8, Y8
+	VPSRLQ       $0x20, Y9, Y9
+	VPADDQ       Y8, Y10, Y10
+	VPADDQ       Y9, Y10, Y10
+	VPBROADCASTQ 8(CX)(BX*2), Y8
+	VPBROADCASTD 12(CX)(BX*2), Y9
+	VPSRLQ       $0x20, Y10, Y11
+	VPMULUDQ     Y0, Y11, Y11
+	VPMULUDQ     Y2, Y10, Y12
+	VPADDQ       Y12, Y11, Y11
+	VPSLLQ       $0x20, Y11, Y11
+	VPMULUDQ     Y0, Y10, Y10
+	VPADDQ       Y11, Y10, Y10
+	VPMULUDQ     Y8, Y6, Y6
+	VPMULUDQ     Y9, Y7, Y9
+	VPADDQ       Y9, Y6, Y6
+	VPSLLQ       $0x20, Y6, Y6
+	VPMULUDQ     Y8, Y7, Y7
+	VPADDQ       Y6, Y7, Y7
+	VPSUBQ       Y10, Y7, Y7
+	VMOVDQU      Y7, Y6
+	VPSUBQ       Y5, Y3, Y7
+	VPADDQ       Y1, Y7, Y7
+	VPADDQ       Y5, Y3, Y3
+	VPSRLQ       $0x20, Y3, Y5
+	VPBROADCASTQ 8(DI), Y8
+	VPBROADCASTD 12(DI), Y9
+	VPMULUDQ     Y9, Y5, Y10
+	VPMULUDQ     Y8, Y5, Y8
+	VPMULUDQ     Y9, Y3, Y9
+	VPSRLQ       $0x20, Y8, Y8
+	VPSRLQ       $0x20, Y9, Y9
+	VPADDQ       Y8, Y10, Y10
+	VPADDQ       Y9, Y10, Y10
+	VPBROADCASTQ (DI), Y8
+	VPBROADCASTD 4(DI), Y9
+	VPSRLQ       $0x20, Y10, Y11
+	VPMULUDQ     Y0, Y11, Y11
+	VPMULUDQ     Y2, Y10, Y12
+	VPADDQ       Y12, Y11, Y11
+	VPSLLQ       $0x20, Y11, Y11
+	VPMULUDQ     Y0, Y10, Y10
+	VPADDQ       Y11, Y10, Y10
+	VPMULUDQ     Y8, Y5, Y5
+	VPMULUDQ     Y9, Y3, Y9
+	VPADDQ       Y9, Y5, Y5
+	VPSLLQ       $0x20, Y5, Y5
+	VPMULUDQ     Y8, Y3, Y3
+	VPADDQ       Y5, Y3, Y3
+	VPSUBQ       Y10, Y3, Y3
+	VMOVDQU      Y3, Y3
+	VPSRLQ       $0x20, Y7, Y5
+	VPBROADCASTQ 24(DI), Y8
+	VPBROADCASTD 28(DI), Y9
+	VPMULUDQ     Y9, Y5, Y10
+	VPMULUDQ     Y8, Y5, Y8
+	VPMULUDQ     Y9, Y7, Y9
+	VPSRLQ       $0x20, Y8, Y8
+	VPSRLQ       $0x20, Y9, Y9
+	VPADDQ       Y8, Y10, Y10
+	VPADDQ       Y9, Y10, Y10
+	VPBROADCASTQ 16(DI), Y8
+	VPBROADCASTD 20(DI), Y9
+	VPSRLQ       $0x20, Y10, Y11
+	VPMULUDQ     Y0, Y11, Y11
+	VPMULUDQ     Y2, Y10, Y12
+	VPADDQ       Y12, Y11, Y11
+	VPSLLQ       $0x20, Y11, Y11
+	VPMULUDQ     Y0, Y10, Y10
+	VPADDQ       Y11, Y10, Y10
+	VPMULUDQ     Y8, Y5, Y5
+	VPMULUDQ     Y9, Y7, Y9
+	VPADDQ       Y9, Y5, Y5
+	VPSLLQ       $0x20, Y5, Y5
+	VPMULUDQ     Y8, Y7, Y7
+	VPADDQ       Y5, Y7, Y7
+	VPSUBQ       Y10, Y7, Y7
+	VMOVDQU      Y7, Y5
+	VPADDQ       Y0, Y0, Y7
+	VPSUBQ       Y7, Y3, Y7
+	VBLENDVPD    Y7, Y3, Y7, Y3
+	VPSUBQ       Y0, Y3, Y7
+	VBLENDVPD    Y7, Y3, Y7, Y3
+	VPADDQ       Y0, Y0, Y7
+	VPSUBQ       Y7, Y5, Y7
+	VBLENDVPD    Y7, Y5, Y7, Y5
+	VPSUBQ       Y0, Y5, Y7
+	VBLENDVPD    Y7, Y5, Y7, Y5
+	VPSUBQ       Y6, Y4, Y7
+	VPADDQ       Y1, Y7, Y7
+	VPADDQ       Y6, Y4, Y4
+	VPSRLQ       $0x20, Y4, Y6
+	VPBROADCASTQ 8(DI), Y8
+	VPBROADCASTD 12(DI), Y9
+	VPMULUDQ     Y9, Y6, Y10
+	VPMULUDQ     Y8, Y6, Y8
+	VPMULUDQ     Y9, Y4, Y9
+	VPSRLQ       $0x20, Y8, Y8
+	VPSRLQ       $0x20, Y9, Y9
+	VPADDQ       Y8, Y10, Y10
+	VPADDQ       Y9, Y10, Y10
+	VPBROADCASTQ (DI), Y8
+	VPBROADCASTD 4(DI), Y9
+	VPSRLQ       $0x20, Y10, Y11
+	VPMULUDQ     Y0, Y11, Y11
+	VPMULUDQ     Y2, Y10, Y12
+	VPADDQ       Y12, Y11, Y11
+	VPSLLQ       $0x20, Y11, Y11
+	VPMULUDQ     Y0, Y10, Y10
+	VPADDQ       Y11, Y10, Y10
+	VPMULUDQ     Y8, Y6, Y6
+	VPMULUDQ     Y9, Y4, Y9
+	VPADDQ       Y9, Y6, Y6
+	VPSLLQ       $0x20, Y6, Y6
+	VPMULUDQ     Y8, Y4, Y4
+	VPADDQ       Y6, Y4, Y4
+	VPSUBQ       Y10, Y4, Y4
+	VMOVDQU      Y4, Y4
+	VPSRLQ       $0x20, Y7, Y6
+	VPBROADCASTQ 24(DI), Y8
+	VPBROADCASTD 28(DI), Y9
+	VPMULUDQ     Y9, Y6, Y10
+	VPMULUDQ     Y8, Y6, Y8
+	VPMULUDQ     Y9, Y7, Y9
+	VPSRLQ       $0x20, Y8, Y8
+	VPSRLQ       $0x20, Y9, Y9
+	VPADDQ       Y8, Y10, Y10
+	VPADDQ       Y9, Y10, Y10
+	VPBROADCASTQ 16(DI), Y8
+	VPBROADCASTD 20(DI), Y9
+	VPSRLQ       $0x20, Y10, Y11
+	VPMULUDQ     Y0, Y11, Y11
+	VPMULUDQ     Y2, Y10, Y12
+	VPADDQ       Y12, Y11, Y11
+	VPSLLQ       $0x20, Y11, Y11
+	VPMULUDQ     Y0, Y10, Y10
+	VPADDQ       Y11, Y10, Y10
+	VPMULUDQ     Y8, Y6, Y6
+	VPMULUDQ     Y9, Y7, Y9
+	VPADDQ       Y9, Y6, Y6
+	VPSLLQ       $0x20, Y6, Y6
+	VPMULUDQ     Y8, Y7, Y7
+	VPADDQ       Y6, Y7, Y7
+	VPSUBQ       Y10, Y7, Y7
+	VMOVDQU      Y7, Y6
+	VPADDQ       Y0, Y0, Y7
+	VPSUBQ       Y7, Y4, Y7
+	VBLENDVPD    Y7, Y4, Y7, Y4
+	VPSUBQ       Y0, Y4, Y7
+	VBLENDVPD    Y7, Y4, Y7, Y4
+	VPADDQ       Y0, Y0, Y7
+	VPSUBQ       Y7, Y6, Y7
+	VBLENDVPD    Y7, Y6, Y7, Y6
+	VPSUBQ       Y0, Y6, Y7
+	VBLENDVPD    Y7, Y6, Y7, Y6
+	VMOVDQU      Y3, (AX)
+	VMOVDQU      Y4, (AX)(R9*1)
+	VMOVDQU      Y5, (AX)(R9*2)
+	VMOVDQU      Y6, (AX)(R10*1)
+	ADDQ         $0x20, AX
+	SUBQ         $0x04, R11
+	JNZ          vector
+	ADDQ         R10, AX
+	ADDQ         $0x08, BX
+	DECQ         SI
+	JNZ          block
 	VZEROUPPER
 	RET
 
-// func forward16IFMA(dst *uint64, src *uint64, c *uint64, scaled *uint64, k int, blocks int, q uint64)
-// Requires: AVX, AVX512F, AVX512IFMA
-TEXT ·forward16IFMA(SB), NOSPLIT, $0-56
-	MOVQ         q+48(FP), AX
-	VPBROADCASTQ AX, Z0
-	MOVQ         $0x000fffffffffffff, AX
-	VPBROADCASTQ AX, Z3
-	VPADDQ       Z0, Z0, Z1
-	VPXORQ       Z2, Z2, Z2
-	VPSUBQ       Z0, Z2, Z2
+// func forward16AVX2(dst *uint64, src *uint64, c *uint64, scaled *uint64, k int, blocks int, q uint64)
+// Requires: AVX, AVX2
+TEXT ·forward16AVX2(SB), NOSPLIT, $0-56
+	VPBROADCASTQ q+48(FP), Y0
+	VPADDQ       Y0, Y0, Y1
+	VPSRLQ       $0x20, Y0, Y2
+	VPADDQ       Y1, Y1, Y1
 	MOVQ         dst+0(FP), AX
 	MOVQ         src+8(FP), CX
 	MOVQ         c+16(FP), DX
@@ -546,96 +847,316 @@ TEXT ·forward16IFMA(SB), NOSPLIT, $0-56
 	MOVQ         k+32(FP), SI
 	MOVQ         blocks+40(FP), DI
 	SHLQ         $0x03, SI
-	VMOVDQU64    fours<>+0(SB), Z4
-	VMOVDQU64    twos<>+0(SB), Z5
-	VMOVDQU64    lowerPairs<>+0(SB), Z6
-	VMOVDQU64    upperPairs<>+0(SB), Z7
-	VMOVDQU64    lowerHalves<>+0(SB), Z8
-	VMOVDQU64    upperHalves<>+0(SB), Z9
 
 block:
-	VMOVDQU64    (CX), Z10
-	VMOVDQU64    64(CX), Z11
-	VPBROADCASTQ (DX)(SI*1), Z12
-	VPBROADCASTQ (BX)(SI*1), Z13
-	VPSRLQ       $0x0c, Z13, Z13
-	VPSUBQ       Z1, Z10, Z14
-	VPMINUQ      Z14, Z10, Z10
-	VPXORQ       Z14, Z14, Z14
-	VPXORQ       Z15, Z15, Z15
-	VPMADD52HUQ  Z13, Z11, Z14
-	VPMADD52LUQ  Z12, Z11, Z15
-	VPMADD52LUQ  Z2, Z14, Z15
-	VPANDQ       Z3, Z15, Z15
-	VPSUBQ       Z15, Z10, Z11
-	VPADDQ       Z1, Z11, Z11
-	VPADDQ       Z15, Z10, Z10
-	VSHUFI64X2   $0x44, Z11, Z10, Z12
-	VSHUFI64X2   $0xee, Z11, Z10, Z11
-	VMOVDQA64    Z12, Z10
-	VPERMQ       (DX)(SI*2), Z4, Z12
-	VPERMQ       (BX)(SI*2), Z4, Z13
-	VPSRLQ       $0x0c, Z13, Z13
-	VPSUBQ       Z1, Z10, Z14
-	VPMINUQ      Z14, Z10, Z10
-	VPXORQ       Z14, Z14, Z14
-	VPXORQ       Z15, Z15, Z15
-	VPMADD52HUQ  Z13, Z11, Z14
-	VPMADD52LUQ  Z12, Z11, Z15
-	VPMADD52LUQ  Z2, Z14, Z15
-	VPANDQ       Z3, Z15, Z15
-	VPSUBQ       Z15, Z10, Z11
-	VPADDQ       Z1, Z11, Z11
-	VPADDQ       Z15, Z10, Z10
-	VMOVDQA64    Z10, Z12
-	VPERMT2Q     Z11, Z6, Z10
-	VPERMT2Q     Z11, Z7, Z12
-	VMOVDQA64    Z12, Z11
-	VPERMQ       (DX)(SI*4), Z5, Z12
-	VPERMQ       (BX)(SI*4), Z5, Z13
-	VPSRLQ       $0x0c, Z13, Z13
-	VPSUBQ       Z1, Z10, Z14
-	VPMINUQ      Z14, Z10, Z10
-	VPXORQ       Z14, Z14, Z14
-	VPXORQ       Z15, Z15, Z15
-	VPMADD52HUQ  Z13, Z11, Z14
-	VPMADD52LUQ  Z12, Z11, Z15
-	VPMADD52LUQ  Z2, Z14, Z15
-	VPANDQ       Z3, Z15, Z15
-	VPSUBQ       Z15, Z10, Z11
-	VPADDQ       Z1, Z11, Z11
-	VPADDQ       Z15, Z10, Z10
-	VPUNPCKLQDQ  Z11, Z10, Z12
-	VPUNPCKHQDQ  Z11, Z10, Z11
-	VMOVDQA64    Z12, Z10
-	VMOVDQU64    (DX)(SI*8), Z12
-	VMOVDQU64    (BX)(SI*8), Z13
-	VPSRLQ       $0x0c, Z13, Z13
-	VPSUBQ       Z1, Z10, Z14
-	VPMINUQ      Z14, Z10, Z10
-	VPXORQ       Z14, Z14, Z14
-	VPXORQ       Z15, Z15, Z15
-	VPMADD52HUQ  Z13, Z11, Z14
-	VPMADD52LUQ  Z12, Z11, Z15
-	VPMADD52LUQ  Z2, Z14, Z15
-	VPANDQ       Z3, Z15, Z15
-	VPSUBQ       Z15, Z10, Z11
-	VPADDQ       Z1, Z11, Z11
-	VPADDQ       Z15, Z10, Z10
-	VPSUBQ       Z1, Z10, Z12
-	VPMINUQ      Z12, Z10, Z10
-	VPSUBQ       Z1, Z11, Z12
-	VPMINUQ      Z12, Z11, Z11
-	VPSUBQ       Z0, Z10, Z12
-	VPMINUQ      Z12, Z10, Z10
-	VPSUBQ       Z0, Z11, Z12
-	VPMINUQ      Z12, Z11, Z11
-	VMOVDQA64    Z10, Z12
-	VPERMT2Q     Z11, Z8, Z10
-	VPERMT2Q     Z11, Z9, Z12
-	VMOVDQA64    Z12, Z11
-	VMOVDQU64    Z10, (AX)
-	VMOVDQU64    Z11, 64(AX)
+	VMOVDQU      (CX), Y3
+	VMOVDQU      32(CX), Y4
+	VMOVDQU      64(CX), Y5
+	VMOVDQU      96(CX), Y6
+	VPSUBQ       Y1, Y3, Y7
+	VBLENDVPD    Y7, Y3, Y7, Y3
+	VPSRLQ       $0x20, Y5, Y7
+	VPBROADCASTQ (BX)(SI*1), Y8
+	VPBROADCASTD 4(BX)(SI*1), Y9
+	VPMULUDQ     Y9, Y7, Y10
+	VPMULUDQ     Y8, Y7, Y8
+	VPMULUDQ     Y9, Y5, Y9
+	VPSRLQ       $0x20, Y8, Y8
+	VPSRLQ       $0x20, Y9, Y9
+	VPADDQ       Y8, Y10, Y10
+	VPADDQ       Y9, Y10, Y10
+	VPBROADCASTQ (DX)(SI*1), Y8
+	VPBROADCASTD 4(DX)(SI*1), Y9
+	VPSRLQ       $0x20, Y10, Y11
+	VPMULUDQ     Y0, Y11, Y11
+	VPMULUDQ     Y2, Y10, Y12
+	VPADDQ       Y12, Y11, Y11
+	VPSLLQ       $0x20, Y11, Y11
+	VPMULUDQ     Y0, Y10, Y10
+	VPADDQ       Y11, Y10, Y10
+	VPMULUDQ     Y8, Y7, Y7
+	VPMULUDQ     Y9, Y5, Y9
+	VPADDQ       Y9, Y7, Y7
+	VPSLLQ       $0x20, Y7, Y7
+	VPMULUDQ     Y8, Y5, Y8
+	VPADDQ       Y7, Y8, Y8
+	VPSUBQ       Y10, Y8, Y8
+	VPSUBQ       Y8, Y3, Y5
+	VPADDQ       Y1, Y5, Y5
+	VPADDQ       Y8, Y3, Y3
+	VPSUBQ       Y1, Y4, Y7
+	VBLENDVPD    Y7, Y4, Y7, Y4
+	VPSRLQ       $0x20, Y6, Y7
+	VPBROADCASTQ (BX)(SI*1), Y8
+	VPBROADCASTD 4(BX)(SI*1), Y9
+	VPMULUDQ     Y9, Y7, Y10
+	VPMULUDQ     Y8, Y7, Y8
+	VPMULUDQ     Y9, Y6, Y9
+	VPSRLQ       $0x20, Y8, Y8
+	VPSRLQ       $0x20, Y9, Y9
+	VPADDQ       Y8, Y10, Y10
+	VPADDQ       Y9, Y10, Y10
+	VPBROADCASTQ (DX)(SI*1), Y8
+	VPBROADCASTD 4(DX)(SI*1), Y9
+	VPSRLQ       $0x20, Y10, Y11
+	VPMULUDQ     Y0, Y11, Y11
+	VPMULUDQ     Y2, Y10, Y12
+	VPADDQ       Y12, Y11, Y11
+	VPSLLQ       $0x20, Y11, Y11
+	VPMULUDQ     Y0, Y10, Y10
+	VPADDQ       Y11, Y10, Y10
+	VPMULUDQ     Y8, Y7, Y7
+	VPMULUDQ     Y9, Y6, Y9
+	VPADDQ       Y9, Y7, Y7
+	VPSLLQ       $0x20, Y7, Y7
+	VPMULUDQ     Y8, Y6, Y8
+	VPADDQ       Y7, Y8, Y8
+	VPSUBQ       Y10, Y8, Y8
+	VPSUBQ       Y8, Y4, Y6
+	VPADDQ       Y1, Y6, Y6
+	VPADDQ       Y8, Y4, Y4
+	VPSUBQ       Y1, Y3, Y7
+	VBLENDVPD    Y7, Y3, Y7, Y3
+	VPSRLQ       $0x20, Y4, Y7
+	VPBROADCASTQ (BX)(SI*2), Y8
+	VPBROADCASTD 4(BX)(SI*2), Y9
+	VPMULUDQ     Y9, Y7, Y10
+	VPMULUDQ     Y8, Y7, Y8
+	VPMULUDQ     Y9, Y4, Y9
+	VPSRLQ       $0x20, Y8, Y8
+	VPSRLQ       $0x20, Y9, Y9
+	VPADDQ       Y8, Y10, Y10
+	VPADDQ       Y9, Y10, Y10
+	VPBROADCASTQ (DX)(SI*2), Y8
+	VPBROADCASTD 4(DX)(SI*2), Y9
+	VPSRLQ       $0x20, Y10, Y11
+	VPMULUDQ     Y0, Y11, Y11
+	VPMULUDQ     Y2, Y10, Y12
+	VPADDQ       Y12, Y11, Y11
+	VPSLLQ       $0x20, Y11, Y11
+	VPMULUDQ     Y0, Y10, Y10
+	VPADDQ       Y11, Y10, Y10
+	VPMULUDQ     Y8, Y7, Y7
+	VPMULUDQ     Y9, Y4, Y9
+	VPADDQ       Y9, Y7, Y7
+	VPSLLQ       $0x20, Y7, Y7
+	VPMULUDQ     Y8, Y4, Y8
+	VPADDQ       Y7, Y8, Y8
+	VPSUBQ       Y10, Y8, Y8
+	VPSUBQ       Y8, Y3, Y4
+	VPADDQ       Y1, Y4, Y4
+	VPADDQ       Y8, Y3, Y3
+	VPSUBQ       Y1, Y5, Y7
+	VBLENDVPD    Y7, Y5, Y7, Y5
+	VPSRLQ       $0x20, Y6, Y7
+	VPBROADCASTQ 8(BX)(SI*2), Y8
+	VPBROADCASTD 12(BX)(SI*2), Y9
+	VPMULUDQ     Y9, Y7, Y10
+	VPMULUDQ     Y8, Y7, Y8
+	VPMULUDQ     Y9, Y6, Y9
+	VPSRLQ       $0x20, Y8, Y8
+	VPSRLQ       $0x20, Y9, Y9
+	VPADDQ       Y8, Y10, Y10
+	VPADDQ       Y9, Y10, Y10
+	VPBROADCASTQ 8(DX)(SI*2), Y8
+	VPBROADCASTD 12(DX)(SI*2), Y9
+	VPSRLQ       $0x20, Y10, Y11
+	VPMULUDQ     Y0, Y11, Y11
+	VPMULUDQ     Y2, Y10, Y12
+	VPADDQ       Y12, Y11, Y11
+	VPSLLQ       $0x20, Y11, Y11
+	VPMULUDQ     Y0, Y10, Y10
+	VPADDQ       Y11, Y10, Y10
+	VPMULUDQ     Y8, Y7, Y7
+	VPMULUDQ     Y9, Y6, Y9
+	VPADDQ       Y9, Y7, Y7
+	VPSLLQ       $0x20, Y7, Y7
+	VPMULUDQ     Y8, Y6, Y8
+	VPADDQ       Y7, Y8, Y8
+	VPSUBQ       Y10, Y8, Y8
+	VPSUBQ       Y8, Y5, Y6
+	VPADDQ       Y1, Y6, Y6
+	VPADDQ       Y8, Y5, Y5
+	VPERM2I128   $0x20, Y4, Y3, Y7
+	VPERM2I128   $0x31, Y4, Y3, Y4
+	VMOVDQU      Y7, Y3
+	VPERMQ       $0x50, (DX)(SI*4), Y7
+	VPERMQ       $0x50, (BX)(SI*4), Y8
+	VPSRLQ       $0x20, Y8, Y9
+	VPSRLQ       $0x20, Y7, Y10
+	VPSUBQ       Y1, Y3, Y11
+	VBLENDVPD    Y11, Y3, Y11, Y3
+	VPSRLQ       $0x20, Y4, Y11
+	VPMULUDQ     Y9, Y11, Y12
+	VPMULUDQ     Y8, Y11, Y8
+	VPMULUDQ     Y9, Y4, Y9
+	VPSRLQ       $0x20, Y8, Y8
+	VPSRLQ       $0x20, Y9, Y9
+	VPADDQ       Y8, Y12, Y12
+	VPADDQ       Y9, Y12, Y12
+	VPSRLQ       $0x20, Y12, Y8
+	VPMULUDQ     Y0, Y8, Y8
+	VPMULUDQ     Y2, Y12, Y9
+	VPADDQ       Y9, Y8, Y8
+	VPSLLQ       $0x20, Y8, Y8
+	VPMULUDQ     Y0, Y12, Y9
+	VPADDQ       Y8, Y9, Y9
+	VPMULUDQ     Y7, Y11, Y8
+	VPMULUDQ     Y10, Y4, Y10
+	VPADDQ       Y10, Y8, Y8
+	VPSLLQ       $0x20, Y8, Y8
+	VPMULUDQ     Y7, Y4, Y7
+	VPADDQ       Y8, Y7, Y7
+	VPSUBQ       Y9, Y7, Y7
+	VPSUBQ       Y7, Y3, Y4
+	VPADDQ       Y1, Y4, Y4
+	VPADDQ       Y7, Y3, Y3
+	VPUNPCKLQDQ  Y4, Y3, Y7
+	VPUNPCKHQDQ  Y4, Y3, Y4
+	VMOVDQU      Y7, Y3
+	VMOVDQU      (DX)(SI*8), Y7
+	VMOVDQU      (BX)(SI*8), Y8
+	VPSRLQ       $0x20, Y8, Y9
+	VPSRLQ       $0x20, Y7, Y10
+	VPSUBQ       Y1, Y3, Y11
+	VBLENDVPD    Y11, Y3, Y11, Y3
+	VPSRLQ       $0x20, Y4, Y11
+	VPMULUDQ     Y9, Y11, Y12
+	VPMULUDQ     Y8, Y11, Y8
+	VPMULUDQ     Y9, Y4, Y9
+	VPSRLQ       $0x20, Y8, Y8
+	VPSRLQ       $0x20, Y9, Y9
+	VPADDQ       Y8, Y12, Y12
+	VPADDQ       Y9, Y12, Y12
+	VPSRLQ       $0x20, Y12, Y8
+	VPMULUDQ     Y0, Y8, Y8
+	VPMULUDQ     Y2, Y12, Y9
+	VPADDQ       Y9, Y8, Y8
+	VPSLLQ       $0x20, Y8, Y8
+	VPMULUDQ     Y0, Y12, Y9
+	VPADDQ       Y8, Y9, Y9
+	VPMULUDQ     Y7, Y11, Y8
+	VPMULUDQ     Y10, Y4, Y10
+	VPADDQ       Y10, Y8, Y8
+	VPSLLQ       $0x20, Y8, Y8
+	VPMULUDQ     Y7, Y4, Y7
+	VPADDQ       Y8, Y7, Y7
+	VPSUBQ       Y9, Y7, Y7
+	VPSUBQ       Y7, Y3, Y4
+	VPADDQ       Y1, Y4, Y4
+	VPADDQ       Y7, Y3, Y3
+	VPSUBQ       Y1, Y3, Y7
+	VBLENDVPD    Y7, Y3, Y7, Y3
+	VPADDQ       Y0, Y0, Y7
+	VPSUBQ       Y7, Y3, Y7
+	VBLENDVPD    Y7, Y3, Y7, Y3
+	VPSUBQ       Y0, Y3, Y7
+	VBLENDVPD    Y7, Y3, Y7, Y3
+	VPSUBQ       Y1, Y4, Y7
+	VBLENDVPD    Y7, Y4, Y7, Y4
+	VPADDQ       Y0, Y0, Y7
+	VPSUBQ       Y7, Y4, Y7
+	VBLENDVPD    Y7, Y4, Y7, Y4
+	VPSUBQ       Y0, Y4, Y7
+	VBLENDVPD    Y7, Y4, Y7, Y4
+	VPUNPCKLQDQ  Y4, Y3, Y7
+	VPUNPCKHQDQ  Y4, Y3, Y4
+	VMOVDQU      Y7, Y3
+	VPERM2I128   $0x20, Y4, Y3, Y7
+	VPERM2I128   $0x31, Y4, Y3, Y4
+	VMOVDQU      Y7, Y3
+	VPERM2I128   $0x20, Y6, Y5, Y7
+	VPERM2I128   $0x31, Y6, Y5, Y6
+	VMOVDQU      Y7, Y5
+	VPERMQ       $0xfa, (DX)(SI*4), Y7
+	VPERMQ       $0xfa, (BX)(SI*4), Y8
+	VPSRLQ       $0x20, Y8, Y9
+	VPSRLQ       $0x20, Y7, Y10
+	VPSUBQ       Y1, Y5, Y11
+	VBLENDVPD    Y11, Y5, Y11, Y5
+	VPSRLQ       $0x20, Y6, Y11
+	VPMULUDQ     Y9, Y11, Y12
+	VPMULUDQ     Y8, Y11, Y8
+	VPMULUDQ     Y9, Y6, Y9
+	VPSRLQ       $0x20, Y8, Y8
+	VPSRLQ       $0x20, Y9, Y9
+	VPADDQ       Y8, Y12, Y12
+	VPADDQ       Y9, Y12, Y12
+	VPSRLQ       $0x20, Y12, Y8
+	VPMULUDQ     Y0, Y8, Y8
+	VPMULUDQ     Y2, Y12, Y9
+	VPADDQ       Y9, Y8, Y8
+	VPSLLQ       $0x20, Y8, Y8
+	VPMULUDQ     Y0, Y12, Y9
+	VPADDQ       Y8, Y9, Y9
+	VPMULUDQ     Y7, Y11, Y8
+	VPMULUDQ     Y10, Y6, Y10
+	VPADDQ       Y10, Y8, Y8
+	VPSLLQ       $0x20, Y8, Y8
+	VPMULUDQ     Y7, Y6, Y7
+	VPADDQ       Y8, Y7, Y7
+	VPSUBQ       Y9, Y7, Y7
+	VPSUBQ       Y7, Y5, Y6
+	VPADDQ       Y1, Y6, Y6
+	VPADDQ       Y7, Y5, Y5
+	VPUNPCKLQDQ  Y6, Y5, Y7
+	VPUNPCKHQDQ  Y6, Y5, Y6
+	VMOVDQU      Y7, Y5
+	VMOVDQU      32(DX)(SI*8), Y7
+	VMOVDQU      32(BX)(SI*8), Y8
+	VPSRLQ       $0x20, Y8, Y9
+	VPSRLQ       $0x20, Y7, Y10
+	VPSUBQ       Y1, Y5, Y11
+	VBLENDVPD    Y11, Y5, Y11, Y5
+	VPSRLQ       $0x20, Y6, Y11
+	VPMULUDQ     Y9, Y11, Y12
+	VPMULUDQ     Y8, Y11, Y8
+	VPMULUDQ     Y9, Y6, Y9
+	VPSRLQ       $0x20, Y8, Y8
+	VPSRLQ       $0x20, Y9, Y9
+	VPADDQ       Y8, Y12, Y12
+	VPADDQ       Y9, Y12, Y12
+	VPSRLQ       $0x20, Y12, Y8
+	VPMULUDQ     Y0, Y8, Y8
+	VPMULUDQ     Y2, Y12, Y9
+	VPADDQ       Y9, Y8, Y8
+	VPSLLQ       $0x20, Y8, Y8
+	VPMULUDQ     Y0, Y12, Y9
+	VPADDQ       Y8, Y9, Y9
+	VPMULUDQ     Y7, Y11, Y8
+	VPMULUDQ     Y10, Y6, Y10
+	VPADDQ       Y10, Y8, Y8
+	VPSLLQ       $0x20, Y8, Y8
+	VPMULUDQ     Y7, Y6, Y7
+	VPADDQ       Y8, Y7, Y7
+	VPSUBQ       Y9, Y7, Y7
+	VPSUBQ       Y7, Y5, Y6
+	VPADDQ       Y1, Y6, Y6
+	VPADDQ       Y7, Y5, Y5
+	VPSUBQ       Y1, Y5, Y7
+	VBLENDVPD    Y7, Y5, Y7, Y5
+	VPADDQ       Y0, Y0, Y7
+	VPSUBQ       Y7, Y5, Y7
+	VBLENDVPD    Y7, Y5, Y7, Y5
+	VPSUBQ       Y0, Y5, Y7
+	VBLENDVPD    Y7, Y5, Y7, Y5
+	VPSUBQ       Y1, Y6, Y7
+	VBLENDVPD    Y7, Y6, Y7, Y6
+	VPADDQ       Y0, Y0, Y7
+	VPSUBQ       Y7, Y6, Y7
+	VBLENDVPD    Y7, Y6, Y7, Y6
+	VPSUBQ       Y0, Y6, Y7
+	VBLENDVPD    Y7, Y6, Y7, Y6
+	VPUNPCKLQDQ  Y6, Y5, Y7
+	VPUNPCKHQDQ  Y6, Y5, Y6
+	VMOVDQU      Y7, Y5
+	VPERM2I128   $0x20, Y6, Y5, Y7
+	VPERM2I128   $0x31, Y6, Y5, Y6
+	VMOVDQU      Y7, Y5
+	VMOVDQU      Y3, (AX)
+	VMOVDQU      Y4, 32(AX)
+	VMOVDQU      Y5, 64(AX)
+	VMOVDQU      Y6, 96(AX)
 	ADDQ         $0x80, CX
 	ADDQ         $0x80, AX
 	ADDQ         $0x08, SI
@@ -644,16 +1165,13 @@ block:
 	VZEROUPPER
 	RET
 
-// func inverse16IFMA(dst *uint64, src *uint64, c *uint64, scaled *uint64, k int, blocks int, q uint64)
-// Requires: AVX, AVX512F, AVX512IFMA
-TEXT ·inverse16IFMA(SB), NOSPLIT, $0-56
-	MOVQ         q+48(FP), AX
-	VPBROADCASTQ AX, Z0
-	MOVQ         $0x000fffffffffffff, AX
-	VPBROADCASTQ AX, Z2
-	VPADDQ       Z0, Z0, Z1
-	VPXORQ       Z3, Z3, Z3
-	VPSUBQ       Z0, Z3, Z0
+// func inverse16AVX2(dst *uint64, src *uint64, c *uint64, scaled *uint64, k int, blocks int, q uint64)
+// Requires: AVX, AVX2
+TEXT ·inverse16AVX2(SB), NOSPLIT, $0-56
+	VPBROADCASTQ q+48(FP), Y0
+	VPADDQ       Y0, Y0, Y1
+	VPSRLQ       $0x20, Y0, Y2
+	VPADDQ       Y1, Y1, Y1
 	MOVQ         dst+0(FP), AX
 	MOVQ         src+8(FP), CX
 	MOVQ         c+16(FP), DX
@@ -661,92 +1179,296 @@ TEXT ·inverse16IFMA(SB), NOSPLIT, $0-56
 	MOVQ         k+32(FP), SI
 	MOVQ         blocks+40(FP), DI
 	SHLQ         $0x03, SI
-	VMOVDQU64    fours<>+0(SB), Z3
-	VMOVDQU64    twos<>+0(SB), Z4
-	VMOVDQU64    lowerPairs<>+0(SB), Z5
-	VMOVDQU64    upperPairs<>+0(SB), Z6
-	VMOVDQU64    evens<>+0(SB), Z7
-	VMOVDQU64    odds<>+0(SB), Z8
 
 block:
-	VMOVDQU64    (CX), Z9
-	VMOVDQU64    64(CX), Z10
-	VMOVDQA64    Z9, Z11
-	VPERMT2Q     Z10, Z7, Z9
-	VPERMT2Q     Z10, Z8, Z11
-	VMOVDQA64    Z11, Z10
-	VMOVDQU64    (DX)(SI*8), Z11
-	VMOVDQU64    (BX)(SI*8), Z12
-	VPSRLQ       $0x0c, Z12, Z12
-	VPSUBQ       Z10, Z9, Z13
-	VPADDQ       Z1, Z13, Z13
-	VPADDQ       Z10, Z9, Z9
-	VPSUBQ       Z1, Z9, Z10
-	VPMINUQ      Z10, Z9, Z9
-	VPXORQ       Z10, Z10, Z10
-	VPXORQ       Z14, Z14, Z14
-	VPMADD52HUQ  Z12, Z13, Z10
-	VPMADD52LUQ  Z11, Z13, Z14
-	VPMADD52LUQ  Z0, Z10, Z14
-	VPANDQ       Z2, Z14, Z14
-	VMOVDQA64    Z14, Z10
-	VPUNPCKLQDQ  Z10, Z9, Z11
-	VPUNPCKHQDQ  Z10, Z9, Z10
-	VMOVDQA64    Z11, Z9
-	VPERMQ       (DX)(SI*4), Z4, Z11
-	VPERMQ       (BX)(SI*4), Z4, Z12
-	VPSRLQ       $0x0c, Z12, Z12
-	VPSUBQ       Z10, Z9, Z13
-	VPADDQ       Z1, Z13, Z13
-	VPADDQ       Z10, Z9, Z9
-	VPSUBQ       Z1, Z9, Z10
-	VPMINUQ      Z10, Z9, Z9
-	VPXORQ       Z10, Z10, Z10
-	VPXORQ       Z14, Z14, Z14
-	VPMADD52HUQ  Z12, Z13, Z10
-	VPMADD52LUQ  Z11, Z13, Z14
-	VPMADD52LUQ  Z0, Z10, Z14
-	VPANDQ       Z2, Z14, Z14
-	VMOVDQA64    Z14, Z10
-	VMOVDQA64    Z9, Z11
-	VPERMT2Q     Z10, Z5, Z9
-	VPERMT2Q     Z10, Z6, Z11
-	VMOVDQA64    Z11, Z10
-	VPERMQ       (DX)(SI*2), Z3, Z11
-	VPERMQ       (BX)(SI*2), Z3, Z12
-	VPSRLQ       $0x0c, Z12, Z12
-	VPSUBQ       Z10, Z9, Z13
-	VPADDQ       Z1, Z13, Z13
-	VPADDQ       Z10, Z9, Z9
-	VPSUBQ       Z1, Z9, Z10
-	VPMINUQ      Z10, Z9, Z9
-	VPXORQ       Z10, Z10, Z10
-	VPXORQ       Z14, Z14, Z14
-	VPMADD52HUQ  Z12, Z13, Z10
-	VPMADD52LUQ  Z11, Z13, Z14
-	VPMADD52LUQ  Z0, Z10, Z14
-	VPANDQ       Z2, Z14, Z14
-	VMOVDQA64    Z14, Z10
-	VSHUFI64X2   $0x44, Z10, Z9, Z11
-	VSHUFI64X2   $0xee, Z10, Z9, Z10
-	VMOVDQA64    Z11, Z9
-	VPBROADCASTQ (DX)(SI*1), Z11
-	VPBROADCASTQ (BX)(SI*1), Z12
-	VPSRLQ       $0x0c, Z12, Z12
-	VPSUBQ       Z10, Z9, Z13
-	VPADDQ       Z1, Z13, Z13
-	VPADDQ       Z10, Z9, Z9
-	VPSUBQ       Z1, Z9, Z10
-	VPMINUQ      Z10, Z9, Z9
-	VPXORQ       Z10, Z10, Z10
-	VPXORQ       Z14, Z14, Z14
-	VPMADD52HUQ  Z12, Z13, Z10
-	VPMADD52LUQ  Z11, Z13, Z14
-	VPMADD52LUQ  Z0, Z10, Z14
-	VPANDQ       Z2, Z14, Z14
-	VMOVDQA64    Z14, Z10
-	VMOVDQU64    Z9, (AX)
-	VMOVDQU64    Z10, 64(AX)
+	VMOVDQU      (CX), Y3
+	VMOVDQU      32(CX), Y4
+	VMOVDQU      64(CX), Y5
+	VMOVDQU      96(CX), Y6
+	VPERM2I128   $0x20, Y4, Y3, Y7
+	VPERM2I128   $0x31, Y4, Y3, Y4
+	VMOVDQU      Y7, Y3
+	VPUNPCKLQDQ  Y4, Y3, Y7
+	VPUNPCKHQDQ  Y4, Y3, Y4
+	VMOVDQU      Y7, Y3
+	VMOVDQU      (DX)(SI*8), Y7
+	VMOVDQU      (BX)(SI*8), Y8
+	VPSRLQ       $0x20, Y8, Y9
+	VPSRLQ       $0x20, Y7, Y10
+	VPSUBQ       Y4, Y3, Y11
+	VPADDQ       Y1, Y11, Y11
+	VPADDQ       Y4, Y3, Y3
+	VPSUBQ       Y1, Y3, Y4
+	VBLENDVPD    Y4, Y3, Y4, Y3
+	VPSRLQ       $0x20, Y11, Y4
+	VPMULUDQ     Y9, Y4, Y12
+	VPMULUDQ     Y8, Y4, Y8
+	VPMULUDQ     Y9, Y11, Y9
+	VPSRLQ       $0x20, Y8, Y8
+	VPSRLQ       $0x20, Y9, Y9
+	VPADDQ       Y8, Y12, Y12
+	VPADDQ       Y9, Y12, Y12
+	VPSRLQ       $0x20, Y12, Y8
+	VPMULUDQ     Y0, Y8, Y8
+	VPMULUDQ     Y2, Y12, Y9
+	VPADDQ       Y9, Y8, Y8
+	VPSLLQ       $0x20, Y8, Y8
+	VPMULUDQ     Y0, Y12, Y9
+	VPADDQ       Y8, Y9, Y9
+	VPMULUDQ     Y7, Y4, Y4
+	VPMULUDQ     Y10, Y11, Y8
+	VPADDQ       Y8, Y4, Y4
+	VPSLLQ       $0x20, Y4, Y4
+	VPMULUDQ     Y7, Y11, Y7
+	VPADDQ       Y4, Y7, Y7
+	VPSUBQ       Y9, Y7, Y7
+	VMOVDQU      Y7, Y4
+	VPUNPCKLQDQ  Y4, Y3, Y7
+	VPUNPCKHQDQ  Y4, Y3, Y4
+	VMOVDQU      Y7, Y3
+	VPERMQ       $0x50, (DX)(SI*4), Y7
+	VPERMQ       $0x50, (BX)(SI*4), Y8
+	VPSRLQ       $0x20, Y8, Y9
+	VPSRLQ       $0x20, Y7, Y10
+	VPSUBQ       Y4, Y3, Y11
+	VPADDQ       Y1, Y11, Y11
+	VPADDQ       Y4, Y3, Y3
+	VPSUBQ       Y1, Y3, Y4
+	VBLENDVPD    Y4, Y3, Y4, Y3
+	VPSRLQ       $0x20, Y11, Y4
+	VPMULUDQ     Y9, Y4, Y12
+	VPMULUDQ     Y8, Y4, Y8
+	VPMULUDQ     Y9, Y11, Y9
+	VPSRLQ       $0x20, Y8, Y8
+	VPSRLQ       $0x20, Y9, Y9
+	VPADDQ       Y8, Y12, Y12
+	VPADDQ       Y9, Y12, Y12
+	VPSRLQ       $0x20, Y12, Y8
+	VPMULUDQ     Y0, Y8, Y8
+	VPMULUDQ     Y2, Y12, Y9
+	VPADDQ       Y9, Y8, Y8
+	VPSLLQ       $0x20, Y8, Y8
+	VPMULUDQ     Y0, Y12, Y9
+	VPADDQ       Y8, Y9, Y9
+	VPMULUDQ     Y7, Y4, Y4
+	VPMULUDQ     Y10, Y11, Y8
+	VPADDQ       Y8, Y4, Y4
+	VPSLLQ       $0x20, Y4, Y4
+	VPMULUDQ     Y7, Y11, Y7
+	VPADDQ       Y4, Y7, Y7
+	VPSUBQ       Y9, Y7, Y7
+	VMOVDQU      Y7, Y4
+	VPERM2I128   $0x20, Y4, Y3, Y7
+	VPERM2I128   $0x31, Y4, Y3, Y4
+	VMOVDQU      Y7, Y3
+	VPERM2I128   $0x20, Y6, Y5, Y7
+	VPERM2I128   $0x31, Y6, Y5, Y6
+	VMOVDQU      Y7, Y5
+	VPUNPCKLQDQ  Y6, Y5, Y7
+	VPUNPCKHQDQ  Y6, Y5, Y6
+	VMOVDQU      Y7, Y5
+	VMOVDQU      32(DX)(SI*8), Y7
+	VMOVDQU      32(BX)(SI*8), Y8
+	VPSRLQ       $0x20, Y8, Y9
+	VPSRLQ       $0x20, Y7, Y10
+	VPSUBQ       Y6, Y5, Y11
+	VPADDQ       Y1, Y11, Y11
+	VPADDQ       Y6, Y5, Y5
+	VPSUBQ       Y1, Y5, Y6
+	VBLENDVPD    Y6, Y5, Y6, Y5
+	VPSRLQ       $0x20, Y11, Y6
+	VPMULUDQ     Y9, Y6, Y12
+	VPMULUDQ     Y8, Y6, Y8
+	VPMULUDQ     Y9, Y11, Y9
+	VPSRLQ       $0x20, Y8, Y8
+	VPSRLQ       $0x20, Y9, Y9
+	VPADDQ       Y8, Y12, Y12
+	VPADDQ       Y9, Y12, Y12
+	VPSRLQ       $0x20, Y12, Y8
+	VPMULUDQ     Y0, Y8, Y8
+	VPMULUDQ     Y2, Y12, Y9
+	VPADDQ       Y9, Y8, Y8
+	VPSLLQ       $0x20, Y8, Y8
+	VPMULUDQ     Y0, Y12, Y9
+	VPADDQ       Y8, Y9, Y9
+	VPMULUDQ     Y7, Y6, Y6
+	VPMULUDQ     Y10, Y11, Y8
+	VPADDQ       Y8, Y6, Y6
+	VPSLLQ       $0x20, Y6, Y6
+	VPMULUDQ     Y7, Y11, Y7
+	VPADDQ       Y6, Y7, Y7
+	VPSUBQ       Y9, Y7, Y7
+	VMOVDQU      Y7, Y6
+	VPUNPCKLQDQ  Y6, Y5, Y7
+	VPUNPCKHQDQ  Y6, Y5, Y6
+	VMOVDQU      Y7, Y5
+	VPERMQ       $0xfa, (DX)(SI*4), Y7
+	VPERMQ       $0xfa, (BX)(SI*4), Y8
+	VPSRLQ       $0x20, Y8, Y9
+	VPSRLQ       $0x20, Y7, Y10
+	VPSUBQ       Y6, Y5, Y11
+	VPADDQ       Y1, Y11, Y11
+	VPADDQ       Y6, Y5, Y5
+	VPSUBQ       Y1, Y5, Y6
+	VBLENDVPD    Y6, Y5, Y6, Y5
+	VPSRLQ       $0x20, Y11, Y6
+	VPMULUDQ     Y9, Y6, Y12
+	VPMULUDQ     Y8, Y6, Y8
+	VPMULUDQ     Y9, Y11, Y9
+	VPSRLQ       $0x20, Y8, Y8
+	VPSRLQ       $0x20, Y9, Y9
+	VPADDQ       Y8, Y12, Y12
+	VPADDQ       Y9, Y12, Y12
+	VPSRLQ       $0x20, Y12, Y8
+	VPMULUDQ     Y0, Y8, Y8
+	VPMULUDQ     Y2, Y12, Y9
+	VPADDQ       Y9, Y8, Y8
+	VPSLLQ       $0x20, Y8, Y8
+	VPMULUDQ     Y0, Y12, Y9
+	VPADDQ       Y8, Y9, Y9
+	VPMULUDQ     Y7, Y6, Y6
+	VPMULUDQ     Y10, Y11, Y8
+	VPADDQ       Y8, Y6, Y6
+	VPSLLQ       $0x20, Y6, Y6
+	VPMULUDQ     Y7, Y11, Y7
+	VPADDQ       Y6, Y7, Y7
+	VPSUBQ       Y9, Y7, Y7
+	VMOVDQU      Y7, Y6
+	VPERM2I128   $0x20, Y6, Y5, Y7
+	VPERM2I128   $0x31, Y6, Y5, Y6
+	VMOVDQU      Y7, Y5
+	VPSUBQ       Y4, Y3, Y7
+	VPADDQ       Y1, Y7, Y7
+	VPADDQ       Y4, Y3, Y3
+	VPSUBQ       Y1, Y3, Y4
+	VBLENDVPD    Y4, Y3, Y4, Y3
+	VPSRLQ       $0x20, Y7, Y4
+	VPBROADCASTQ (BX)(SI*2), Y8
+	VPBROADCASTD 4(BX)(SI*2), Y9
+	VPMULUDQ     Y9, Y4, Y10
+	VPMULUDQ     Y8, Y4, Y8
+	VPMULUDQ     Y9, Y7, Y9
+	VPSRLQ       $0x20, Y8, Y8
+	VPSRLQ       $0x20, Y9, Y9
+	VPADDQ       Y8, Y10, Y10
+	VPADDQ       Y9, Y10, Y10
+	VPBROADCASTQ (DX)(SI*2), Y8
+	VPBROADCASTD 4(DX)(SI*2), Y9
+	VPSRLQ       $0x20, Y10, Y11
+	VPMULUDQ     Y0, Y11, Y11
+	VPMULUDQ     Y2, Y10, Y12
+	VPADDQ       Y12, Y11, Y11
+	VPSLLQ       $0x20, Y11, Y11
+	VPMULUDQ     Y0, Y10, Y10
+	VPADDQ       Y11, Y10, Y10
+	VPMULUDQ     Y8, Y4, Y4
+	VPMULUDQ     Y9, Y7, Y9
+	VPADDQ       Y9, Y4, Y4
+	VPSLLQ       $0x20, Y4, Y4
+	VPMULUDQ     Y8, Y7, Y7
+	VPADDQ       Y4, Y7, Y7
+	VPSUBQ       Y10, Y7, Y7
+	VMOVDQU      Y7, Y4
+	VPSUBQ       Y6, Y5, Y7
+	VPADDQ       Y1, Y7, Y7
+	VPADDQ       Y6, Y5, Y5
+	VPSUBQ       Y1, Y5, Y6
+	VBLENDVPD    Y6, Y5, Y6, Y5
+	VPSRLQ       $0x20, Y7, Y6
+	VPBROADCASTQ 8(BX)(SI*2), Y8
+	VPBROADCASTD 12(BX)(SI*2), Y9
+	VPMULUDQ     Y9, Y6, Y10
+	VPMULUDQ     Y8, Y6, Y8
+	VPMULUDQ     Y9, Y7, Y9
+	VPSRLQ       $0x20, Y8, Y8
+	VPSRLQ       $0x20, Y9, Y9
+	VPADDQ       Y8, Y10, Y10
+	VPADDQ       Y9, Y10, Y10
+	VPBROADCASTQ 8(DX)(SI*2), Y8
+	VPBROADCASTD 12(DX)(SI*2), Y9
+	VPSRLQ       $0x20, Y10, Y11
+	VPMULUDQ     Y0, Y11, Y11
+	VPMULUDQ     Y2, Y10, Y12
+	VPADDQ       Y12, Y11, Y11
+	VPSLLQ       $0x20, Y11, Y11
+	VPMULUDQ     Y0, Y10, Y10
+	VPADDQ       Y11, Y10, Y10
+	VPMULUDQ     Y8, Y6, Y6
+	VPMULUDQ     Y9, Y7, Y9
+	VPADDQ       Y9, Y6, Y6
+	VPSLLQ       $0x20, Y6, Y6
+	VPMULUDQ     Y8, Y7, Y7
+	VPADDQ       Y6, Y7, Y7
+	VPSUBQ       Y10, Y7, Y7
+	VMOVDQU      Y7, Y6
+	VPSUBQ       Y5, Y3, Y7
+	VPADDQ       Y1, Y7, Y7
+	VPADDQ       Y5, Y3, Y3
+	VPSUBQ       Y1, Y3, Y5
+	VBLENDVPD    Y5, Y3, Y5, Y3
+	VPSRLQ       $0x20, Y7, Y5
+	VPBROADCASTQ (BX)(SI*1), Y8
+	VPBROADCASTD 4(BX)(SI*1), Y9
+	VPMULUDQ     Y9, Y5, Y10
+	VPMULUDQ     Y8, Y5, Y8
+	VPMULUDQ     Y9, Y7, Y9
+	VPSRLQ       $0x20, Y8, Y8
+	VPSRLQ       $0x20, Y9, Y9
+	VPADDQ       Y8, Y10, Y10
+	VPADDQ       Y9, Y10, Y10
+	VPBROADCASTQ (DX)(SI*1), Y8
+	VPBROADCASTD 4(DX)(SI*1), Y9
+	VPSRLQ       $0x20, Y10, Y11
+	VPMULUDQ     Y0, Y11, Y11
+	VPMULUDQ     Y2, Y10, Y12
+	VPADDQ       Y12, Y11, Y11
+	VPSLLQ       $0x20, Y11, Y11
+	VPMULUDQ     Y0, Y10, Y10
+	VPADDQ       Y11, Y10, Y10
+	VPMULUDQ     Y8, Y5, Y5
+	VPMULUDQ     Y9, Y7, Y9
+	VPADDQ       Y9, Y5, Y5
+	VPSLLQ       $0x20, Y5, Y5
+	VPMULUDQ     Y8, Y7, Y7
+	VPADDQ       Y5, Y7, Y7
+	VPSUBQ       Y10, Y7, Y7
+	VMOVDQU      Y7, Y5
+	VPSUBQ       Y6, Y4, Y7
+	VPADDQ       Y1, Y7, Y7
+	VPADDQ       Y6, Y4, Y4
+	VPSUBQ       Y1, Y4, Y6
+	VBLENDVPD    Y6, Y4, Y6, Y4
+	VPSRLQ       $0x20, Y7, Y6
+	VPBROADCASTQ (BX)(SI*1), Y8
+	VPBROADCASTD 4(BX)(SI*1), Y9
+	VPMULUDQ     Y9, Y6, Y10
+	VPMULUDQ     Y8, Y6, Y8
+	VPMULUDQ     Y9, Y7, Y9
+	VPSRLQ       $0x20, Y8, Y8
+	VPSRLQ       $0x20, Y9, Y9
+	VPADDQ       Y8, Y10, Y10
+	VPADDQ       Y9, Y10, Y10
+	VPBROADCASTQ (DX)(SI*1), Y8
+	VPBROADCASTD 4(DX)(SI*1), Y9
+	VPSRLQ       $0x20, Y10, Y11
+	VPMULUDQ     Y0, Y11, Y11
+	VPMULUDQ     Y2, Y10, Y12
+	VPADDQ       Y12, Y11, Y11
+	VPSLLQ       $0x20, Y11, Y11
+	VPMULUDQ     Y0, Y10, Y10
+	VPADDQ       Y11, Y10, Y10
+	VPMULUDQ     Y8, Y6, Y6
+	VPMULUDQ     Y9, Y7, Y9
+	VPADDQ       Y9, Y6, Y6
+	VPSLLQ       $0x20, Y6, Y6
+	VPMULUDQ     Y8, Y7, Y7
+	VPADDQ       Y6, Y7, Y7
+	VPSUBQ       Y10, Y7, Y7
+	VMOVDQU      Y7, Y6
+	VMOVDQU      Y3, (AX)
+	VMOVDQU      Y4, 32(AX)
+	VMOVDQU      Y5, 64(AX)
+	VMOVDQU      Y6, 96(AX)
 	ADDQ         $0x80, CX
 	ADDQ         $0x80, AX
 	ADDQ         $0x08, SI
@@ -758,8 +1480,7 @@ block:
 // func forward2AVX512(dst *uint64, src *uint64, c *uint64, scaled *uint64, k int, blocks int, half int, q uint64)
 // Requires: AVX, AVX512DQ, AVX512F
 TEXT ·forward2AVX512(SB), NOSPLIT, $0-64
-	MOVQ         q+56(FP), AX
-	VPBROADCASTQ AX, Z0
+	VPBROADCASTQ q+56(FP), Z0
 	VPADDQ       Z0, Z0, Z1
 	VPADDQ       Z1, Z1, Z1
 	MOVQ         dst+0(FP), AX
@@ -816,8 +1537,7 @@ vector:
 // func forward4AVX512(dst *uint64, src *uint64, c *uint64, scaled *uint64, k int, blocks int, quarter int, q uint64)
 // Requires: AVX, AVX512DQ, AVX512F
 TEXT ·forward4AVX512(SB), NOSPLIT, $0-64
-	MOVQ         q+56(FP), AX
-	VPBROADCASTQ AX, Z0
+	VPBROADCASTQ q+56(FP), Z0
 	VPADDQ       Z0, Z0, Z1
 	VPADDQ       Z1, Z1, Z1
 	MOVQ         dst+0(FP), AX
@@ -932,8 +1652,7 @@ vector:
 // func inverse4AVX512(dst *uint64, src *uint64, c *uint64, scaled *uint64, k int, blocks int, quarter int, q uint64)
 // Requires: AVX, AVX512DQ, AVX512F
 TEXT ·inverse4AVX512(SB), NOSPLIT, $0-64
-	MOVQ         q+56(FP), AX
-	VPBROADCASTQ AX, Z0
+	VPBROADCASTQ q+56(FP), Z0
 	VPADDQ       Z0, Z0, Z1
 	VPADDQ       Z1, Z1, Z1
 	MOVQ         dst+0(FP), AX
@@ -981,7 +1700,7 @@ vector:
 	VPMULLQ   Z5, Z15, Z12
 	VPMULLQ   Z0, Z16, Z16
 	VPSUBQ    Z16, Z12, Z12
-	VMOVDQA64 Z12, Z12
+	VMOVDQU64 Z12, Z12
 	VPSUBQ    Z14, Z13, Z15
 	VPADDQ    Z1, Z15, Z15
 	VPADDQ    Z14, Z13, Z13
@@ -998,7 +1717,7 @@ vector:
 	VPMULLQ   Z8, Z15, Z14
 	VPMULLQ   Z0, Z16, Z16
 	VPSUBQ    Z16, Z14, Z14
-	VMOVDQA64 Z14, Z14
+	VMOVDQU64 Z14, Z14
 	VPSUBQ    Z13, Z11, Z15
 	VPADDQ    Z1, Z15, Z15
 	VPADDQ    Z13, Z11, Z11
@@ -1015,7 +1734,7 @@ vector:
 	VPMULLQ   Z2, Z15, Z13
 	VPMULLQ   Z0, Z16, Z16
 	VPSUBQ    Z16, Z13, Z13
-	VMOVDQA64 Z13, Z13
+	VMOVDQU64 Z13, Z13
 	VPSUBQ    Z14, Z12, Z15
 	VPADDQ    Z1, Z15, Z15
 	VPADDQ    Z14, Z12, Z12
@@ -1032,7 +1751,7 @@ vector:
 	VPMULLQ   Z2, Z15, Z14
 	VPMULLQ   Z0, Z16, Z16
 	VPSUBQ    Z16, Z14, Z14
-	VMOVDQA64 Z14, Z14
+	VMOVDQU64 Z14, Z14
 	VMOVDQU64 Z11, (AX)
 	VMOVDQU64 Z12, (AX)(R9*1)
 	VMOVDQU64 Z13, (AX)(R9*2)
@@ -1052,22 +1771,21 @@ vector:
 // func inverse2LastAVX512(dst *uint64, c *uint64, scaled *uint64, half int, last *[4]uint64, q uint64)
 // Requires: AVX, AVX512DQ, AVX512F
 TEXT ·inverse2LastAVX512(SB), NOSPLIT, $0-48
-	MOVQ         q+40(FP), AX
-	VPBROADCASTQ AX, Z0
+	VPBROADCASTQ q+40(FP), Z0
 	VPADDQ       Z0, Z0, Z1
-	VPADDQ       Z1, Z1, Z2
+	VPADDQ       Z1, Z1, Z1
 	MOVQ         dst+0(FP), AX
 	MOVQ         c+8(FP), CX
 	MOVQ         scaled+16(FP), CX
 	MOVQ         $0x00000008, CX
 	MOVQ         $0x00000001, DX
 	MOVQ         last+32(FP), BX
-	VPBROADCASTQ (BX), Z3
-	VPBROADCASTQ 8(BX), Z4
-	VPSRLQ       $0x20, Z4, Z5
-	VPBROADCASTQ 16(BX), Z6
-	VPBROADCASTQ 24(BX), Z7
-	VPSRLQ       $0x20, Z7, Z8
+	VPBROADCASTQ (BX), Z2
+	VPBROADCASTQ 8(BX), Z3
+	VPSRLQ       $0x20, Z3, Z4
+	VPBROADCASTQ 16(BX), Z5
+	VPBROADCASTQ 24(BX), Z6
+	VPSRLQ       $0x20, Z6, Z7
 	MOVQ         half+24(FP), BX
 	MOVQ         BX, SI
 	SHLQ         $0x03, SI
@@ -1077,45 +1795,47 @@ block:
 	MOVQ BX, DI
 
 vector:
-	VMOVDQU64 (AX), Z9
-	VMOVDQU64 (AX)(SI*1), Z10
-	VPSUBQ    Z10, Z9, Z11
-	VPADDQ    Z2, Z11, Z11
-	VPADDQ    Z10, Z9, Z9
-	VPSRLQ    $0x20, Z9, Z10
-	VPMULUDQ  Z5, Z10, Z12
-	VPMULUDQ  Z4, Z10, Z10
-	VPMULUDQ  Z5, Z9, Z13
-	VPSRLQ    $0x20, Z10, Z10
-	VPSRLQ    $0x20, Z13, Z13
-	VPADDQ    Z10, Z12, Z12
-	VPADDQ    Z13, Z12, Z12
-	VPMULLQ   Z3, Z9, Z9
-	VPMULLQ   Z0, Z12, Z12
-	VPSUBQ    Z12, Z9, Z9
-	VMOVDQA64 Z9, Z9
-	VPSRLQ    $0x20, Z11, Z10
-	VPMULUDQ  Z8, Z10, Z12
-	VPMULUDQ  Z7, Z10, Z10
-	VPMULUDQ  Z8, Z11, Z13
-	VPSRLQ    $0x20, Z10, Z10
-	VPSRLQ    $0x20, Z13, Z13
-	VPADDQ    Z10, Z12, Z12
-	VPADDQ    Z13, Z12, Z12
-	VPMULLQ   Z6, Z11, Z10
-	VPMULLQ   Z0, Z12, Z12
-	VPSUBQ    Z12, Z10, Z10
-	VMOVDQA64 Z10, Z10
-	VPSUBQ    Z1, Z9, Z11
-	VPMINUQ   Z11, Z9, Z9
-	VPSUBQ    Z0, Z9, Z11
-	VPMINUQ   Z11, Z9, Z9
-	VPSUBQ    Z1, Z10, Z11
-	VPMINUQ   Z11, Z10, Z10
-	VPSUBQ    Z0, Z10, Z11
-	VPMINUQ   Z11, Z10, Z10
-	VMOVDQU64 Z9, (AX)
-	VMOVDQU64 Z10, (AX)(SI*1)
+	VMOVDQU64 (AX), Z8
+	VMOVDQU64 (AX)(SI*1), Z9
+	VPSUBQ    Z9, Z8, Z10
+	VPADDQ    Z1, Z10, Z10
+	VPADDQ    Z9, Z8, Z8
+	VPSRLQ    $0x20, Z8, Z9
+	VPMULUDQ  Z4, Z9, Z11
+	VPMULUDQ  Z3, Z9, Z9
+	VPMULUDQ  Z4, Z8, Z12
+	VPSRLQ    $0x20, Z9, Z9
+	VPSRLQ    $0x20, Z12, Z12
+	VPADDQ    Z9, Z11, Z11
+	VPADDQ    Z12, Z11, Z11
+	VPMULLQ   Z2, Z8, Z8
+	VPMULLQ   Z0, Z11, Z11
+	VPSUBQ    Z11, Z8, Z8
+	VMOVDQU64 Z8, Z8
+	VPSRLQ    $0x20, Z10, Z9
+	VPMULUDQ  Z7, Z9, Z11
+	VPMULUDQ  Z6, Z9, Z9
+	VPMULUDQ  Z7, Z10, Z12
+	VPSRLQ    $0x20, Z9, Z9
+	VPSRLQ    $0x20, Z12, Z12
+	VPADDQ    Z9, Z11, Z11
+	VPADDQ    Z12, Z11, Z11
+	VPMULLQ   Z5, Z10, Z9
+	VPMULLQ   Z0, Z11, Z11
+	VPSUBQ    Z11, Z9, Z9
+	VMOVDQU64 Z9, Z9
+	VPADDQ    Z0, Z0, Z10
+	VPSUBQ    Z10, Z8, Z10
+	VPMINUQ   Z10, Z8, Z8
+	VPSUBQ    Z0, Z8, Z10
+	VPMINUQ   Z10, Z8, Z8
+	VPADDQ    Z0, Z0, Z10
+	VPSUBQ    Z10, Z9, Z10
+	VPMINUQ   Z10, Z9, Z9
+	VPSUBQ    Z0, Z9, Z10
+	VPMINUQ   Z10, Z9, Z9
+	VMOVDQU64 Z8, (AX)
+	VMOVDQU64 Z9, (AX)(SI*1)
 	ADDQ      $0x40, AX
 	SUBQ      $0x08, DI
 	JNZ       vector
@@ -1129,149 +1849,152 @@ vector:
 // func inverse4LastAVX512(dst *uint64, c *uint64, scaled *uint64, quarter int, last *[4]uint64, q uint64)
 // Requires: AVX, AVX512DQ, AVX512F
 TEXT ·inverse4LastAVX512(SB), NOSPLIT, $0-48
-	MOVQ         q+40(FP), AX
-	VPBROADCASTQ AX, Z0
+	VPBROADCASTQ q+40(FP), Z0
 	VPADDQ       Z0, Z0, Z1
-	VPADDQ       Z1, Z1, Z2
+	VPADDQ       Z1, Z1, Z1
 	MOVQ         dst+0(FP), AX
 	MOVQ         c+8(FP), CX
 	MOVQ         scaled+16(FP), DX
 	MOVQ         $0x00000008, BX
 	MOVQ         $0x00000001, SI
 	MOVQ         last+32(FP), DI
-	VPBROADCASTQ (DI), Z3
-	VPBROADCASTQ 8(DI), Z4
-	VPSRLQ       $0x20, Z4, Z5
-	VPBROADCASTQ 16(DI), Z6
-	VPBROADCASTQ 24(DI), Z7
-	VPSRLQ       $0x20, Z7, Z8
+	VPBROADCASTQ (DI), Z2
+	VPBROADCASTQ 8(DI), Z3
+	VPSRLQ       $0x20, Z3, Z4
+	VPBROADCASTQ 16(DI), Z5
+	VPBROADCASTQ 24(DI), Z6
+	VPSRLQ       $0x20, Z6, Z7
 	MOVQ         quarter+24(FP), DI
 	MOVQ         DI, R8
 	SHLQ         $0x03, R8
 	LEAQ         (R8)(R8*2), R9
 
 block:
-	VPBROADCASTQ (CX)(BX*2), Z9
-	VPBROADCASTQ (DX)(BX*2), Z10
-	VPSRLQ       $0x20, Z10, Z11
-	VPBROADCASTQ 8(CX)(BX*2), Z12
-	VPBROADCASTQ 8(DX)(BX*2), Z13
-	VPSRLQ       $0x20, Z13, Z14
+	VPBROADCASTQ (CX)(BX*2), Z8
+	VPBROADCASTQ (DX)(BX*2), Z9
+	VPSRLQ       $0x20, Z9, Z10
+	VPBROADCASTQ 8(CX)(BX*2), Z11
+	VPBROADCASTQ 8(DX)(BX*2), Z12
+	VPSRLQ       $0x20, Z12, Z13
 	MOVQ         DI, R10
 
 vector:
-	VMOVDQU64 (AX), Z15
-	VMOVDQU64 (AX)(R8*1), Z16
-	VMOVDQU64 (AX)(R8*2), Z17
-	VMOVDQU64 (AX)(R9*1), Z18
-	VPSUBQ    Z16, Z15, Z19
-	VPADDQ    Z2, Z19, Z19
-	VPADDQ    Z16, Z15, Z15
-	VPSUBQ    Z2, Z15, Z16
-	VPMINUQ   Z16, Z15, Z15
-	VPSRLQ    $0x20, Z19, Z16
-	VPMULUDQ  Z11, Z16, Z20
-	VPMULUDQ  Z10, Z16, Z16
-	VPMULUDQ  Z11, Z19, Z21
+	VMOVDQU64 (AX), Z14
+	VMOVDQU64 (AX)(R8*1), Z15
+	VMOVDQU64 (AX)(R8*2), Z16
+	VMOVDQU64 (AX)(R9*1), Z17
+	VPSUBQ    Z15, Z14, Z18
+	VPADDQ    Z1, Z18, Z18
+	VPADDQ    Z15, Z14, Z14
+	VPSUBQ    Z1, Z14, Z15
+	VPMINUQ   Z15, Z14, Z14
+	VPSRLQ    $0x20, Z18, Z15
+	VPMULUDQ  Z10, Z15, Z19
+	VPMULUDQ  Z9, Z15, Z15
+	VPMULUDQ  Z10, Z18, Z20
+	VPSRLQ    $0x20, Z15, Z15
+	VPSRLQ    $0x20, Z20, Z20
+	VPADDQ    Z15, Z19, Z19
+	VPADDQ    Z20, Z19, Z19
+	VPMULLQ   Z8, Z18, Z15
+	VPMULLQ   Z0, Z19, Z19
+	VPSUBQ    Z19, Z15, Z15
+	VMOVDQU64 Z15, Z15
+	VPSUBQ    Z17, Z16, Z18
+	VPADDQ    Z1, Z18, Z18
+	VPADDQ    Z17, Z16, Z16
+	VPSUBQ    Z1, Z16, Z17
+	VPMINUQ   Z17, Z16, Z16
+	VPSRLQ    $0x20, Z18, Z17
+	VPMULUDQ  Z13, Z17, Z19
+	VPMULUDQ  Z12, Z17, Z17
+	VPMULUDQ  Z13, Z18, Z20
+	VPSRLQ    $0x20, Z17, Z17
+	VPSRLQ    $0x20, Z20, Z20
+	VPADDQ    Z17, Z19, Z19
+	VPADDQ    Z20, Z19, Z19
+	VPMULLQ   Z11, Z18, Z17
+	VPMULLQ   Z0, Z19, Z19
+	VPSUBQ    Z19, Z17, Z17
+	VMOVDQU64 Z17, Z17
+	VPSUBQ    Z16, Z14, Z18
+	VPADDQ    Z1, Z18, Z18
+	VPADDQ    Z16, Z14, Z14
+	VPSRLQ    $0x20, Z14, Z16
+	VPMULUDQ  Z4, Z16, Z19
+	VPMULUDQ  Z3, Z16, Z16
+	VPMULUDQ  Z4, Z14, Z20
 	VPSRLQ    $0x20, Z16, Z16
-	VPSRLQ    $0x20, Z21, Z21
-	VPADDQ    Z16, Z20, Z20
-	VPADDQ    Z21, Z20, Z20
-	VPMULLQ   Z9, Z19, Z16
-	VPMULLQ   Z0, Z20, Z20
-	VPSUBQ    Z20, Z16, Z16
-	VMOVDQA64 Z16, Z16
-	VPSUBQ    Z18, Z17, Z19
-	VPADDQ    Z2, Z19, Z19
-	VPADDQ    Z18, Z17, Z17
-	VPSUBQ    Z2, Z17, Z18
-	VPMINUQ   Z18, Z17, Z17
-	VPSRLQ    $0x20, Z19, Z18
-	VPMULUDQ  Z14, Z18, Z20
-	VPMULUDQ  Z13, Z18, Z18
-	VPMULUDQ  Z14, Z19, Z21
-	VPSRLQ    $0x20, Z18, Z18
-	VPSRLQ    $0x20, Z21, Z21
-	VPADDQ    Z18, Z20, Z20
-	VPADDQ    Z21, Z20, Z20
-	VPMULLQ   Z12, Z19, Z18
-	VPMULLQ   Z0, Z20, Z20
-	VPSUBQ    Z20, Z18, Z18
-	VMOVDQA64 Z18, Z18
-	VPSUBQ    Z17, Z15, Z19
-	VPADDQ    Z2, Z19, Z19
+	VPSRLQ    $0x20, Z20, Z20
+	VPADDQ    Z16, Z19, Z19
+	VPADDQ    Z20, Z19, Z19
+	VPMULLQ   Z2, Z14, Z14
+	VPMULLQ   Z0, Z19, Z19
+	VPSUBQ    Z19, Z14, Z14
+	VMOVDQU64 Z14, Z14
+	VPSRLQ    $0x20, Z18, Z16
+	VPMULUDQ  Z7, Z16, Z19
+	VPMULUDQ  Z6, Z16, Z16
+	VPMULUDQ  Z7, Z18, Z20
+	VPSRLQ    $0x20, Z16, Z16
+	VPSRLQ    $0x20, Z20, Z20
+	VPADDQ    Z16, Z19, Z19
+	VPADDQ    Z20, Z19, Z19
+	VPMULLQ   Z5, Z18, Z16
+	VPMULLQ   Z0, Z19, Z19
+	VPSUBQ    Z19, Z16, Z16
+	VMOVDQU64 Z16, Z16
+	VPADDQ    Z0, Z0, Z18
+	VPSUBQ    Z18, Z14, Z18
+	VPMINUQ   Z18, Z14, Z14
+	VPSUBQ    Z0, Z14, Z18
+	VPMINUQ   Z18, Z14, Z14
+	VPADDQ    Z0, Z0, Z18
+	VPSUBQ    Z18, Z16, Z18
+	VPMINUQ   Z18, Z16, Z16
+	VPSUBQ    Z0, Z16, Z18
+	VPMINUQ   Z18, Z16, Z16
+	VPSUBQ    Z17, Z15, Z18
+	VPADDQ    Z1, Z18, Z18
 	VPADDQ    Z17, Z15, Z15
 	VPSRLQ    $0x20, Z15, Z17
-	VPMULUDQ  Z5, Z17, Z20
-	VPMULUDQ  Z4, Z17, Z17
-	VPMULUDQ  Z5, Z15, Z21
+	VPMULUDQ  Z4, Z17, Z19
+	VPMULUDQ  Z3, Z17, Z17
+	VPMULUDQ  Z4, Z15, Z20
 	VPSRLQ    $0x20, Z17, Z17
-	VPSRLQ    $0x20, Z21, Z21
-	VPADDQ    Z17, Z20, Z20
-	VPADDQ    Z21, Z20, Z20
-	VPMULLQ   Z3, Z15, Z15
-	VPMULLQ   Z0, Z20, Z20
-	VPSUBQ    Z20, Z15, Z15
-	VMOVDQA64 Z15, Z15
-	VPSRLQ    $0x20, Z19, Z17
-	VPMULUDQ  Z8, Z17, Z20
-	VPMULUDQ  Z7, Z17, Z17
-	VPMULUDQ  Z8, Z19, Z21
+	VPSRLQ    $0x20, Z20, Z20
+	VPADDQ    Z17, Z19, Z19
+	VPADDQ    Z20, Z19, Z19
+	VPMULLQ   Z2, Z15, Z15
+	VPMULLQ   Z0, Z19, Z19
+	VPSUBQ    Z19, Z15, Z15
+	VMOVDQU64 Z15, Z15
+	VPSRLQ    $0x20, Z18, Z17
+	VPMULUDQ  Z7, Z17, Z19
+	VPMULUDQ  Z6, Z17, Z17
+	VPMULUDQ  Z7, Z18, Z20
 	VPSRLQ    $0x20, Z17, Z17
-	VPSRLQ    $0x20, Z21, Z21
-	VPADDQ    Z17, Z20, Z20
-	VPADDQ    Z21, Z20, Z20
-	VPMULLQ   Z6, Z19, Z17
-	VPMULLQ   Z0, Z20, Z20
-	VPSUBQ    Z20, Z17, Z17
-	VMOVDQA64 Z17, Z17
-	VPSUBQ    Z1, Z15, Z19
-	VPMINUQ   Z19, Z15, Z15
-	VPSUBQ    Z0, Z15, Z19
-	VPMINUQ   Z19, Z15, Z15
-	VPSUBQ    Z1, Z17, Z19
-	VPMINUQ   Z19, Z17, Z17
-	VPSUBQ    Z0, Z17, Z19
-	VPMINUQ   Z19, Z17, Z17
-	VPSUBQ    Z18, Z16, Z19
-	VPADDQ    Z2, Z19, Z19
-	VPADDQ    Z18, Z16, Z16
-	VPSRLQ    $0x20, Z16, Z18
-	VPMULUDQ  Z5, Z18, Z20
-	VPMULUDQ  Z4, Z18, Z18
-	VPMULUDQ  Z5, Z16, Z21
-	VPSRLQ    $0x20, Z18, Z18
-	VPSRLQ    $0x20, Z21, Z21
-	VPADDQ    Z18, Z20, Z20
-	VPADDQ    Z21, Z20, Z20
-	VPMULLQ   Z3, Z16, Z16
-	VPMULLQ   Z0, Z20, Z20
-	VPSUBQ    Z20, Z16, Z16
-	VMOVDQA64 Z16, Z16
-	VPSRLQ    $0x20, Z19, Z18
-	VPMULUDQ  Z8, Z18, Z20
-	VPMULUDQ  Z7, Z18, Z18
-	VPMULUDQ  Z8, Z19, Z21
-	VPSRLQ    $0x20, Z18, Z18
-	VPSRLQ    $0x20, Z21, Z21
-	VPADDQ    Z18, Z20, Z20
-	VPADDQ    Z21, Z20, Z20
-	VPMULLQ   Z6, Z19, Z18
-	VPMULLQ   Z0, Z20, Z20
-	VPSUBQ    Z20, Z18, Z18
-	VMOVDQA64 Z18, Z18
-	VPSUBQ    Z1, Z16, Z19
-	VPMINUQ   Z19, Z16, Z16
-	VPSUBQ    Z0, Z16, Z19
-	VPMINUQ   Z19, Z16, Z16
-	VPSUBQ    Z1, Z18, Z19
-	VPMINUQ   Z19, Z18, Z18
-	VPSUBQ    Z0, Z18, Z19
-	VPMINUQ   Z19, Z18, Z18
-	VMOVDQU64 Z15, (AX)
-	VMOVDQU64 Z16, (AX)(R8*1)
-	VMOVDQU64 Z17, (AX)(R8*2)
-	VMOVDQU64 Z18, (AX)(R9*1)
+	VPSRLQ    $0x20, Z20, Z20
+	VPADDQ    Z17, Z19, Z19
+	VPADDQ    Z20, Z19, Z19
+	VPMULLQ   Z5, Z18, Z17
+	VPMULLQ   Z0, Z19, Z19
+	VPSUBQ    Z19, Z17, Z17
+	VMOVDQU64 Z17, Z17
+	VPADDQ    Z0, Z0, Z18
+	VPSUBQ    Z18, Z15, Z18
+	VPMINUQ   Z18, Z15, Z15
+	VPSUBQ    Z0, Z15, Z18
+	VPMINUQ   Z18, Z15, Z15
+	VPADDQ    Z0, Z0, Z18
+	VPSUBQ    Z18, Z17, Z18
+	VPMINUQ   Z18, Z17, Z17
+	VPSUBQ    Z0, Z17, Z18
+	VPMINUQ   Z18, Z17, Z17
+	VMOVDQU64 Z14, (AX)
+	VMOVDQU64 Z15, (AX)(R8*1)
+	VMOVDQU64 Z16, (AX)(R8*2)
+	VMOVDQU64 Z17, (AX)(R9*1)
 	ADDQ      $0x40, AX
 	SUBQ      $0x08, R10
 	JNZ       vector
@@ -1285,10 +2008,9 @@ vector:
 // func forward16AVX512(dst *uint64, src *uint64, c *uint64, scaled *uint64, k int, blocks int, q uint64)
 // Requires: AVX, AVX512DQ, AVX512F
 TEXT ·forward16AVX512(SB), NOSPLIT, $0-56
-	MOVQ         q+48(FP), AX
-	VPBROADCASTQ AX, Z0
+	VPBROADCASTQ q+48(FP), Z0
 	VPADDQ       Z0, Z0, Z1
-	VPADDQ       Z1, Z1, Z2
+	VPADDQ       Z1, Z1, Z1
 	MOVQ         dst+0(FP), AX
 	MOVQ         src+8(FP), CX
 	MOVQ         c+16(FP), DX
@@ -1296,120 +2018,122 @@ TEXT ·forward16AVX512(SB), NOSPLIT, $0-56
 	MOVQ         k+32(FP), SI
 	MOVQ         blocks+40(FP), DI
 	SHLQ         $0x03, SI
-	VMOVDQU64    fours<>+0(SB), Z3
-	VMOVDQU64    twos<>+0(SB), Z4
-	VMOVDQU64    lowerPairs<>+0(SB), Z5
-	VMOVDQU64    upperPairs<>+0(SB), Z6
-	VMOVDQU64    lowerHalves<>+0(SB), Z7
-	VMOVDQU64    upperHalves<>+0(SB), Z8
+	VMOVDQU64    fours<>+0(SB), Z2
+	VMOVDQU64    twos<>+0(SB), Z3
+	VMOVDQU64    lowerPairs<>+0(SB), Z4
+	VMOVDQU64    upperPairs<>+0(SB), Z5
+	VMOVDQU64    lowerHalves<>+0(SB), Z6
+	VMOVDQU64    upperHalves<>+0(SB), Z7
 
 block:
-	VMOVDQU64    (CX), Z9
-	VMOVDQU64    64(CX), Z10
-	VPBROADCASTQ (DX)(SI*1), Z11
-	VPBROADCASTQ (BX)(SI*1), Z12
-	VPSRLQ       $0x20, Z12, Z13
-	VPSUBQ       Z2, Z9, Z14
-	VPMINUQ      Z14, Z9, Z9
-	VPSRLQ       $0x20, Z10, Z14
-	VPMULUDQ     Z13, Z14, Z15
-	VPMULUDQ     Z12, Z14, Z14
-	VPMULUDQ     Z13, Z10, Z12
-	VPSRLQ       $0x20, Z14, Z14
+	VMOVDQU64    (CX), Z8
+	VMOVDQU64    64(CX), Z9
+	VPBROADCASTQ (DX)(SI*1), Z10
+	VPBROADCASTQ (BX)(SI*1), Z11
+	VPSRLQ       $0x20, Z11, Z12
+	VPSUBQ       Z1, Z8, Z13
+	VPMINUQ      Z13, Z8, Z8
+	VPSRLQ       $0x20, Z9, Z13
+	VPMULUDQ     Z12, Z13, Z14
+	VPMULUDQ     Z11, Z13, Z11
+	VPMULUDQ     Z12, Z9, Z12
+	VPSRLQ       $0x20, Z11, Z11
 	VPSRLQ       $0x20, Z12, Z12
-	VPADDQ       Z14, Z15, Z15
-	VPADDQ       Z12, Z15, Z15
-	VPMULLQ      Z11, Z10, Z11
-	VPMULLQ      Z0, Z15, Z15
-	VPSUBQ       Z15, Z11, Z11
-	VPSUBQ       Z11, Z9, Z10
-	VPADDQ       Z2, Z10, Z10
-	VPADDQ       Z11, Z9, Z9
-	VSHUFI64X2   $0x44, Z10, Z9, Z11
-	VSHUFI64X2   $0xee, Z10, Z9, Z10
-	VMOVDQA64    Z11, Z9
-	VPERMQ       (DX)(SI*2), Z3, Z11
-	VPERMQ       (BX)(SI*2), Z3, Z12
-	VPSRLQ       $0x20, Z12, Z13
-	VPSUBQ       Z2, Z9, Z14
-	VPMINUQ      Z14, Z9, Z9
-	VPSRLQ       $0x20, Z10, Z14
-	VPMULUDQ     Z13, Z14, Z15
-	VPMULUDQ     Z12, Z14, Z14
-	VPMULUDQ     Z13, Z10, Z12
-	VPSRLQ       $0x20, Z14, Z14
+	VPADDQ       Z11, Z14, Z14
+	VPADDQ       Z12, Z14, Z14
+	VPMULLQ      Z10, Z9, Z10
+	VPMULLQ      Z0, Z14, Z14
+	VPSUBQ       Z14, Z10, Z10
+	VPSUBQ       Z10, Z8, Z9
+	VPADDQ       Z1, Z9, Z9
+	VPADDQ       Z10, Z8, Z8
+	VSHUFI64X2   $0x44, Z9, Z8, Z10
+	VSHUFI64X2   $0xee, Z9, Z8, Z9
+	VMOVDQU64    Z10, Z8
+	VPERMQ       (DX)(SI*2), Z2, Z10
+	VPERMQ       (BX)(SI*2), Z2, Z11
+	VPSRLQ       $0x20, Z11, Z12
+	VPSUBQ       Z1, Z8, Z13
+	VPMINUQ      Z13, Z8, Z8
+	VPSRLQ       $0x20, Z9, Z13
+	VPMULUDQ     Z12, Z13, Z14
+	VPMULUDQ     Z11, Z13, Z11
+	VPMULUDQ     Z12, Z9, Z12
+	VPSRLQ       $0x20, Z11, Z11
 	VPSRLQ       $0x20, Z12, Z12
-	VPADDQ       Z14, Z15, Z15
-	VPADDQ       Z12, Z15, Z15
-	VPMULLQ      Z11, Z10, Z11
-	VPMULLQ      Z0, Z15, Z15
-	VPSUBQ       Z15, Z11, Z11
-	VPSUBQ       Z11, Z9, Z10
-	VPADDQ       Z2, Z10, Z10
-	VPADDQ       Z11, Z9, Z9
-	VMOVDQA64    Z9, Z11
-	VPERMT2Q     Z10, Z5, Z9
-	VPERMT2Q     Z10, Z6, Z11
-	VMOVDQA64    Z11, Z10
-	VPERMQ       (DX)(SI*4), Z4, Z11
-	VPERMQ       (BX)(SI*4), Z4, Z12
-	VPSRLQ       $0x20, Z12, Z13
-	VPSUBQ       Z2, Z9, Z14
-	VPMINUQ      Z14, Z9, Z9
-	VPSRLQ       $0x20, Z10, Z14
-	VPMULUDQ     Z13, Z14, Z15
-	VPMULUDQ     Z12, Z14, Z14
-	VPMULUDQ     Z13, Z10, Z12
-	VPSRLQ       $0x20, Z14, Z14
+	VPADDQ       Z11, Z14, Z14
+	VPADDQ       Z12, Z14, Z14
+	VPMULLQ      Z10, Z9, Z10
+	VPMULLQ      Z0, Z14, Z14
+	VPSUBQ       Z14, Z10, Z10
+	VPSUBQ       Z10, Z8, Z9
+	VPADDQ       Z1, Z9, Z9
+	VPADDQ       Z10, Z8, Z8
+	VMOVDQU64    Z8, Z10
+	VPERMT2Q     Z9, Z4, Z8
+	VPERMT2Q     Z9, Z5, Z10
+	VMOVDQU64    Z10, Z9
+	VPERMQ       (DX)(SI*4), Z3, Z10
+	VPERMQ       (BX)(SI*4), Z3, Z11
+	VPSRLQ       $0x20, Z11, Z12
+	VPSUBQ       Z1, Z8, Z13
+	VPMINUQ      Z13, Z8, Z8
+	VPSRLQ       $0x20, Z9, Z13
+	VPMULUDQ     Z12, Z13, Z14
+	VPMULUDQ     Z11, Z13, Z11
+	VPMULUDQ     Z12, Z9, Z12
+	VPSRLQ       $0x20, Z11, Z11
 	VPSRLQ       $0x20, Z12, Z12
-	VPADDQ       Z14, Z15, Z15
-	VPADDQ       Z12, Z15, Z15
-	VPMULLQ      Z11, Z10, Z11
-	VPMULLQ      Z0, Z15, Z15
-	VPSUBQ       Z15, Z11, Z11
-	VPSUBQ       Z11, Z9, Z10
-	VPADDQ       Z2, Z10, Z10
-	VPADDQ       Z11, Z9, Z9
-	VPUNPCKLQDQ  Z10, Z9, Z11
-	VPUNPCKHQDQ  Z10, Z9, Z10
-	VMOVDQA64    Z11, Z9
-	VMOVDQU64    (DX)(SI*8), Z11
-	VMOVDQU64    (BX)(SI*8), Z12
-	VPSRLQ       $0x20, Z12, Z13
-	VPSUBQ       Z2, Z9, Z14
-	VPMINUQ      Z14, Z9, Z9
-	VPSRLQ       $0x20, Z10, Z14
-	VPMULUDQ     Z13, Z14, Z15
-	VPMULUDQ     Z12, Z14, Z14
-	VPMULUDQ     Z13, Z10, Z12
-	VPSRLQ       $0x20, Z14, Z14
+	VPADDQ       Z11, Z14, Z14
+	VPADDQ       Z12, Z14, Z14
+	VPMULLQ      Z10, Z9, Z10
+	VPMULLQ      Z0, Z14, Z14
+	VPSUBQ       Z14, Z10, Z10
+	VPSUBQ       Z10, Z8, Z9
+	VPADDQ       Z1, Z9, Z9
+	VPADDQ       Z10, Z8, Z8
+	VPUNPCKLQDQ  Z9, Z8, Z10
+	VPUNPCKHQDQ  Z9, Z8, Z9
+	VMOVDQU64    Z10, Z8
+	VMOVDQU64    (DX)(SI*8), Z10
+	VMOVDQU64    (BX)(SI*8), Z11
+	VPSRLQ       $0x20, Z11, Z12
+	VPSUBQ       Z1, Z8, Z13
+	VPMINUQ      Z13, Z8, Z8
+	VPSRLQ       $0x20, Z9, Z13
+	VPMULUDQ     Z12, Z13, Z14
+	VPMULUDQ     Z11, Z13, Z11
+	VPMULUDQ     Z12, Z9, Z12
+	VPSRLQ       $0x20, Z11, Z11
 	VPSRLQ       $0x20, Z12, Z12
-	VPADDQ       Z14, Z15, Z15
-	VPADDQ       Z12, Z15, Z15
-	VPMULLQ      Z11, Z10, Z11
-	VPMULLQ      Z0, Z15, Z15
-	VPSUBQ       Z15, Z11, Z11
-	VPSUBQ       Z11, Z9, Z10
-	VPADDQ       Z2, Z10, Z10
-	VPADDQ       Z11, Z9, Z9
-	VPSUBQ       Z2, Z9, Z11
-	VPMINUQ      Z11, Z9, Z9
-	VPSUBQ       Z2, Z10, Z11
-	VPMINUQ      Z11, Z10, Z10
-	VPSUBQ       Z1, Z9, Z11
-	VPMINUQ      Z11, Z9, Z9
-	VPSUBQ       Z0, Z9, Z11
-	VPMINUQ      Z11, Z9, Z9
-	VPSUBQ       Z1, Z10, Z11
-	VPMINUQ      Z11, Z10, Z10
-	VPSUBQ       Z0, Z10, Z11
-	VPMINUQ      Z11, Z10, Z10
-	VMOVDQA64    Z9, Z11
-	VPERMT2Q     Z10, Z7, Z9
-	VPERMT2Q     Z10, Z8, Z11
-	VMOVDQA64    Z11, Z10
-	VMOVDQU64    Z9, (AX)
-	VMOVDQU64    Z10, 64(AX)
+	VPADDQ       Z11, Z14, Z14
+	VPADDQ       Z12, Z14, Z14
+	VPMULLQ      Z10, Z9, Z10
+	VPMULLQ      Z0, Z14, Z14
+	VPSUBQ       Z14, Z10, Z10
+	VPSUBQ       Z10, Z8, Z9
+	VPADDQ       Z1, Z9, Z9
+	VPADDQ       Z10, Z8, Z8
+	VPSUBQ       Z1, Z8, Z10
+	VPMINUQ      Z10, Z8, Z8
+	VPSUBQ       Z1, Z9, Z10
+	VPMINUQ      Z10, Z9, Z9
+	VPADDQ       Z0, Z0, Z10
+	VPSUBQ       Z10, Z8, Z10
+	VPMINUQ      Z10, Z8, Z8
+	VPSUBQ       Z0, Z8, Z10
+	VPMINUQ      Z10, Z8, Z8
+	VPADDQ       Z0, Z0, Z10
+	VPSUBQ       Z10, Z9, Z10
+	VPMINUQ      Z10, Z9, Z9
+	VPSUBQ       Z0, Z9, Z10
+	VPMINUQ      Z10, Z9, Z9
+	VMOVDQU64    Z8, Z10
+	VPERMT2Q     Z9, Z6, Z8
+	VPERMT2Q     Z9, Z7, Z10
+	VMOVDQU64    Z10, Z9
+	VMOVDQU64    Z8, (AX)
+	VMOVDQU64    Z9, 64(AX)
 	ADDQ         $0x80, CX
 	ADDQ         $0x80, AX
 	ADDQ         $0x08, SI
@@ -1421,8 +2145,7 @@ block:
 // func inverse16AVX512(dst *uint64, src *uint64, c *uint64, scaled *uint64, k int, blocks int, q uint64)
 // Requires: AVX, AVX512DQ, AVX512F
 TEXT ·inverse16AVX512(SB), NOSPLIT, $0-56
-	MOVQ         q+48(FP), AX
-	VPBROADCASTQ AX, Z0
+	VPBROADCASTQ q+48(FP), Z0
 	VPADDQ       Z0, Z0, Z1
 	VPADDQ       Z1, Z1, Z1
 	MOVQ         dst+0(FP), AX
@@ -1442,10 +2165,10 @@ TEXT ·inverse16AVX512(SB), NOSPLIT, $0-56
 block:
 	VMOVDQU64    (CX), Z8
 	VMOVDQU64    64(CX), Z9
-	VMOVDQA64    Z8, Z10
+	VMOVDQU64    Z8, Z10
 	VPERMT2Q     Z9, Z6, Z8
 	VPERMT2Q     Z9, Z7, Z10
-	VMOVDQA64    Z10, Z9
+	VMOVDQU64    Z10, Z9
 	VMOVDQU64    (DX)(SI*8), Z10
 	VMOVDQU64    (BX)(SI*8), Z11
 	VPSRLQ       $0x20, Z11, Z12
@@ -1465,10 +2188,10 @@ block:
 	VPMULLQ      Z10, Z13, Z9
 	VPMULLQ      Z0, Z14, Z14
 	VPSUBQ       Z14, Z9, Z9
-	VMOVDQA64    Z9, Z9
+	VMOVDQU64    Z9, Z9
 	VPUNPCKLQDQ  Z9, Z8, Z10
 	VPUNPCKHQDQ  Z9, Z8, Z9
-	VMOVDQA64    Z10, Z8
+	VMOVDQU64    Z10, Z8
 	VPERMQ       (DX)(SI*4), Z3, Z10
 	VPERMQ       (BX)(SI*4), Z3, Z11
 	VPSRLQ       $0x20, Z11, Z12
@@ -1488,11 +2211,11 @@ block:
 	VPMULLQ      Z10, Z13, Z9
 	VPMULLQ      Z0, Z14, Z14
 	VPSUBQ       Z14, Z9, Z9
-	VMOVDQA64    Z9, Z9
-	VMOVDQA64    Z8, Z10
+	VMOVDQU64    Z9, Z9
+	VMOVDQU64    Z8, Z10
 	VPERMT2Q     Z9, Z4, Z8
 	VPERMT2Q     Z9, Z5, Z10
-	VMOVDQA64    Z10, Z9
+	VMOVDQU64    Z10, Z9
 	VPERMQ       (DX)(SI*2), Z2, Z10
 	VPERMQ       (BX)(SI*2), Z2, Z11
 	VPSRLQ       $0x20, Z11, Z12
@@ -1512,10 +2235,10 @@ block:
 	VPMULLQ      Z10, Z13, Z9
 	VPMULLQ      Z0, Z14, Z14
 	VPSUBQ       Z14, Z9, Z9
-	VMOVDQA64    Z9, Z9
+	VMOVDQU64    Z9, Z9
 	VSHUFI64X2   $0x44, Z9, Z8, Z10
 	VSHUFI64X2   $0xee, Z9, Z8, Z9
-	VMOVDQA64    Z10, Z8
+	VMOVDQU64    Z10, Z8
 	VPBROADCASTQ (DX)(SI*1), Z10
 	VPBROADCASTQ (BX)(SI*1), Z11
 	VPSRLQ       $0x20, Z11, Z12
@@ -1535,9 +2258,673 @@ block:
 	VPMULLQ      Z10, Z13, Z9
 	VPMULLQ      Z0, Z14, Z14
 	VPSUBQ       Z14, Z9, Z9
-	VMOVDQA64    Z9, Z9
+	VMOVDQU64    Z9, Z9
 	VMOVDQU64    Z8, (AX)
 	VMOVDQU64    Z9, 64(AX)
+	ADDQ         $0x80, CX
+	ADDQ         $0x80, AX
+	ADDQ         $0x08, SI
+	DECQ         DI
+	JNZ          block
+	VZEROUPPER
+	RET
+
+// func forward2IFMA(dst *uint64, src *uint64, c *uint64, scaled *uint64, k int, blocks int, half int, q uint64)
+// Requires: AVX, AVX512F, AVX512IFMA
+TEXT ·forward2IFMA(SB), NOSPLIT, $0-64
+	VPBROADCASTQ q+56(FP), Z0
+	VPADDQ       Z0, Z0, Z1
+	MOVQ         $0x000fffffffffffff, AX
+	VPBROADCASTQ AX, Z2
+	VPXORQ       Z3, Z3, Z3
+	VPSUBQ       Z0, Z3, Z0
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         c+16(FP), DX
+	MOVQ         scaled+24(FP), BX
+	MOVQ         k+32(FP), SI
+	MOVQ         blocks+40(FP), DI
+	SHLQ         $0x03, SI
+	MOVQ         half+48(FP), R8
+	MOVQ         R8, R9
+	SHLQ         $0x03, R9
+	LEAQ         (R9)(R9*2), R10
+
+block:
+	VPBROADCASTQ (DX)(SI*1), Z3
+	VPBROADCASTQ (BX)(SI*1), Z4
+	VPSRLQ       $0x0c, Z4, Z4
+	MOVQ         R8, R10
+
+vector:
+	VMOVDQU64   (CX), Z5
+	VMOVDQU64   (CX)(R9*1), Z6
+	VPSUBQ      Z1, Z5, Z7
+	VPMINUQ     Z7, Z5, Z5
+	VPXORQ      Z7, Z7, Z7
+	VPXORQ      Z8, Z8, Z8
+	VPMADD52HUQ Z4, Z6, Z7
+	VPMADD52LUQ Z3, Z6, Z8
+	VPMADD52LUQ Z0, Z7, Z8
+	VPANDQ      Z2, Z8, Z8
+	VPSUBQ      Z8, Z5, Z6
+	VPADDQ      Z1, Z6, Z6
+	VPADDQ      Z8, Z5, Z5
+	VMOVDQU64   Z5, (AX)
+	VMOVDQU64   Z6, (AX)(R9*1)
+	ADDQ        $0x40, AX
+	ADDQ        $0x40, CX
+	SUBQ        $0x08, R10
+	JNZ         vector
+	ADDQ        R9, AX
+	ADDQ        R9, CX
+	ADDQ        $0x08, SI
+	DECQ        DI
+	JNZ         block
+	VZEROUPPER
+	RET
+
+// func forward4IFMA(dst *uint64, src *uint64, c *uint64, scaled *uint64, k int, blocks int, quarter int, q uint64)
+// Requires: AVX, AVX512F, AVX512IFMA
+TEXT ·forward4IFMA(SB), NOSPLIT, $0-64
+	VPBROADCASTQ q+56(FP), Z0
+	VPADDQ       Z0, Z0, Z1
+	MOVQ         $0x000fffffffffffff, AX
+	VPBROADCASTQ AX, Z2
+	VPXORQ       Z3, Z3, Z3
+	VPSUBQ       Z0, Z3, Z0
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         c+16(FP), DX
+	MOVQ         scaled+24(FP), BX
+	MOVQ         k+32(FP), SI
+	MOVQ         blocks+40(FP), DI
+	SHLQ         $0x03, SI
+	MOVQ         quarter+48(FP), R8
+	MOVQ         R8, R9
+	SHLQ         $0x03, R9
+	LEAQ         (R9)(R9*2), R10
+
+block:
+	VPBROADCASTQ (DX)(SI*1), Z3
+	VPBROADCASTQ (BX)(SI*1), Z4
+	VPSRLQ       $0x0c, Z4, Z4
+	VPBROADCASTQ (DX)(SI*2), Z5
+	VPBROADCASTQ (BX)(SI*2), Z6
+	VPSRLQ       $0x0c, Z6, Z6
+	VPBROADCASTQ 8(DX)(SI*2), Z7
+	VPBROADCASTQ 8(BX)(SI*2), Z8
+	VPSRLQ       $0x0c, Z8, Z8
+	MOVQ         R8, R11
+
+vector:
+	VMOVDQU64   (CX), Z9
+	VMOVDQU64   (CX)(R9*1), Z10
+	VMOVDQU64   (CX)(R9*2), Z11
+	VMOVDQU64   (CX)(R10*1), Z12
+	VPSUBQ      Z1, Z9, Z13
+	VPMINUQ     Z13, Z9, Z9
+	VPXORQ      Z13, Z13, Z13
+	VPXORQ      Z14, Z14, Z14
+	VPMADD52HUQ Z4, Z11, Z13
+	VPMADD52LUQ Z3, Z11, Z14
+	VPMADD52LUQ Z0, Z13, Z14
+	VPANDQ      Z2, Z14, Z14
+	VPSUBQ      Z14, Z9, Z11
+	VPADDQ      Z1, Z11, Z11
+	VPADDQ      Z14, Z9, Z9
+	VPSUBQ      Z1, Z10, Z13
+	VPMINUQ     Z13, Z10, Z10
+	VPXORQ      Z13, Z13, Z13
+	VPXORQ      Z14, Z14, Z14
+	VPMADD52HUQ Z4, Z12, Z13
+	VPMADD52LUQ Z3, Z12, Z14
+	VPMADD52LUQ Z0, Z13, Z14
+	VPANDQ      Z2, Z14, Z14
+	VPSUBQ      Z14, Z10, Z12
+	VPADDQ      Z1, Z12, Z12
+	VPADDQ      Z14, Z10, Z10
+	VPSUBQ      Z1, Z9, Z13
+	VPMINUQ     Z13, Z9, Z9
+	VPXORQ      Z13, Z13, Z13
+	VPXORQ      Z14, Z14, Z14
+	VPMADD52HUQ Z6, Z10, Z13
+	VPMADD52LUQ Z5, Z10, Z14
+	VPMADD52LUQ Z0, Z13, Z14
+	VPANDQ      Z2, Z14, Z14
+	VPSUBQ      Z14, Z9, Z10
+	VPADDQ      Z1, Z10, Z10
+	VPADDQ      Z14, Z9, Z9
+	VPSUBQ      Z1, Z11, Z13
+	VPMINUQ     Z13, Z11, Z11
+	VPXORQ      Z13, Z13, Z13
+	VPXORQ      Z14, Z14, Z14
+	VPMADD52HUQ Z8, Z12, Z13
+	VPMADD52LUQ Z7, Z12, Z14
+	VPMADD52LUQ Z0, Z13, Z14
+	VPANDQ      Z2, Z14, Z14
+	VPSUBQ      Z14, Z11, Z12
+	VPADDQ      Z1, Z12, Z12
+	VPADDQ      Z14, Z11, Z11
+	VMOVDQU64   Z9, (AX)
+	VMOVDQU64   Z10, (AX)(R9*1)
+	VMOVDQU64   Z11, (AX)(R9*2)
+	VMOVDQU64   Z12, (AX)(R10*1)
+	ADDQ        $0x40, AX
+	ADDQ        $0x40, CX
+	SUBQ        $0x08, R11
+	JNZ         vector
+	ADDQ        R10, AX
+	ADDQ        R10, CX
+	ADDQ        $0x08, SI
+	DECQ        DI
+	JNZ         block
+	VZEROUPPER
+	RET
+
+// func inverse4IFMA(dst *uint64, src *uint64, c *uint64, scaled *uint64, k int, blocks int, quarter int, q uint64)
+// Requires: AVX, AVX512F, AVX512IFMA
+TEXT ·inverse4IFMA(SB), NOSPLIT, $0-64
+	VPBROADCASTQ q+56(FP), Z0
+	VPADDQ       Z0, Z0, Z1
+	MOVQ         $0x000fffffffffffff, AX
+	VPBROADCASTQ AX, Z2
+	VPXORQ       Z3, Z3, Z3
+	VPSUBQ       Z0, Z3, Z0
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         c+16(FP), DX
+	MOVQ         scaled+24(FP), BX
+	MOVQ         k+32(FP), SI
+	MOVQ         blocks+40(FP), DI
+	SHLQ         $0x03, SI
+	MOVQ         quarter+48(FP), R8
+	MOVQ         R8, R9
+	SHLQ         $0x03, R9
+	LEAQ         (R9)(R9*2), R10
+
+block:
+	VPBROADCASTQ (DX)(SI*1), Z3
+	VPBROADCASTQ (BX)(SI*1), Z4
+	VPSRLQ       $0x0c, Z4, Z4
+	VPBROADCASTQ (DX)(SI*2), Z5
+	VPBROADCASTQ (BX)(SI*2), Z6
+	VPSRLQ       $0x0c, Z6, Z6
+	VPBROADCASTQ 8(DX)(SI*2), Z7
+	VPBROADCASTQ 8(BX)(SI*2), Z8
+	VPSRLQ       $0x0c, Z8, Z8
+	MOVQ         R8, R11
+
+vector:
+	VMOVDQU64   (CX), Z9
+	VMOVDQU64   (CX)(R9*1), Z10
+	VMOVDQU64   (CX)(R9*2), Z11
+	VMOVDQU64   (CX)(R10*1), Z12
+	VPSUBQ      Z10, Z9, Z13
+	VPADDQ      Z1, Z13, Z13
+	VPADDQ      Z10, Z9, Z9
+	VPSUBQ      Z1, Z9, Z10
+	VPMINUQ     Z10, Z9, Z9
+	VPXORQ      Z10, Z10, Z10
+	VPXORQ      Z14, Z14, Z14
+	VPMADD52HUQ Z6, Z13, Z10
+	VPMADD52LUQ Z5, Z13, Z14
+	VPMADD52LUQ Z0, Z10, Z14
+	VPANDQ      Z2, Z14, Z14
+	VMOVDQU64   Z14, Z10
+	VPSUBQ      Z12, Z11, Z13
+	VPADDQ      Z1, Z13, Z13
+	VPADDQ      Z12, Z11, Z11
+	VPSUBQ      Z1, Z11, Z12
+	VPMINUQ     Z12, Z11, Z11
+	VPXORQ      Z12, Z12, Z12
+	VPXORQ      Z14, Z14, Z14
+	VPMADD52HUQ Z8, Z13, Z12
+	VPMADD52LUQ Z7, Z13, Z14
+	VPMADD52LUQ Z0, Z12, Z14
+	VPANDQ      Z2, Z14, Z14
+	VMOVDQU64   Z14, Z12
+	VPSUBQ      Z11, Z9, Z13
+	VPADDQ      Z1, Z13, Z13
+	VPADDQ      Z11, Z9, Z9
+	VPSUBQ      Z1, Z9, Z11
+	VPMINUQ     Z11, Z9, Z9
+	VPXORQ      Z11, Z11, Z11
+	VPXORQ      Z14, Z14, Z14
+	VPMADD52HUQ Z4, Z13, Z11
+	VPMADD52LUQ Z3, Z13, Z14
+	VPMADD52LUQ Z0, Z11, Z14
+	VPANDQ      Z2, Z14, Z14
+	VMOVDQU64   Z14, Z11
+	VPSUBQ      Z12, Z10, Z13
+	VPADDQ      Z1, Z13, Z13
+	VPADDQ      Z12, Z10, Z10
+	VPSUBQ      Z1, Z10, Z12
+	VPMINUQ     Z12, Z10, Z10
+	VPXORQ      Z12, Z12, Z12
+	VPXORQ      Z14, Z14, Z14
+	VPMADD52HUQ Z4, Z13, Z12
+	VPMADD52LUQ Z3, Z13, Z14
+	VPMADD52LUQ Z0, Z12, Z14
+	VPANDQ      Z2, Z14, Z14
+	VMOVDQU64   Z14, Z12
+	VMOVDQU64   Z9, (AX)
+	VMOVDQU64   Z10, (AX)(R9*1)
+	VMOVDQU64   Z11, (AX)(R9*2)
+	VMOVDQU64   Z12, (AX)(R10*1)
+	ADDQ        $0x40, AX
+	ADDQ        $0x40, CX
+	SUBQ        $0x08, R11
+	JNZ         vector
+	ADDQ        R10, AX
+	ADDQ        R10, CX
+	ADDQ        $0x08, SI
+	DECQ        DI
+	JNZ         block
+	VZEROUPPER
+	RET
+
+// func inverse2LastIFMA(dst *uint64, c *uint64, scaled *uint64, half int, last *[4]uint64, q uint64)
+// Requires: AVX, AVX512F, AVX512IFMA
+TEXT ·inverse2LastIFMA(SB), NOSPLIT, $0-48
+	VPBROADCASTQ q+40(FP), Z0
+	VPADDQ       Z0, Z0, Z1
+	MOVQ         $0x000fffffffffffff, AX
+	VPBROADCASTQ AX, Z3
+	VPXORQ       Z2, Z2, Z2
+	VPSUBQ       Z0, Z2, Z2
+	MOVQ         dst+0(FP), AX
+	MOVQ         c+8(FP), CX
+	MOVQ         scaled+16(FP), CX
+	MOVQ         $0x00000008, CX
+	MOVQ         $0x00000001, DX
+	MOVQ         last+32(FP), BX
+	VPBROADCASTQ (BX), Z4
+	VPBROADCASTQ 8(BX), Z5
+	VPSRLQ       $0x0c, Z5, Z5
+	VPBROADCASTQ 16(BX), Z6
+	VPBROADCASTQ 24(BX), Z7
+	VPSRLQ       $0x0c, Z7, Z7
+	MOVQ         half+24(FP), BX
+	MOVQ         BX, SI
+	SHLQ         $0x03, SI
+	LEAQ         (SI)(SI*2), DI
+
+block:
+	MOVQ BX, DI
+
+vector:
+	VMOVDQU64   (AX), Z8
+	VMOVDQU64   (AX)(SI*1), Z9
+	VPSUBQ      Z9, Z8, Z10
+	VPADDQ      Z1, Z10, Z10
+	VPADDQ      Z9, Z8, Z8
+	VPXORQ      Z9, Z9, Z9
+	VPXORQ      Z11, Z11, Z11
+	VPMADD52HUQ Z5, Z8, Z9
+	VPMADD52LUQ Z4, Z8, Z11
+	VPMADD52LUQ Z2, Z9, Z11
+	VPANDQ      Z3, Z11, Z11
+	VMOVDQU64   Z11, Z8
+	VPXORQ      Z9, Z9, Z9
+	VPXORQ      Z11, Z11, Z11
+	VPMADD52HUQ Z7, Z10, Z9
+	VPMADD52LUQ Z6, Z10, Z11
+	VPMADD52LUQ Z2, Z9, Z11
+	VPANDQ      Z3, Z11, Z11
+	VMOVDQU64   Z11, Z9
+	VPSUBQ      Z0, Z8, Z10
+	VPMINUQ     Z10, Z8, Z8
+	VPSUBQ      Z0, Z9, Z10
+	VPMINUQ     Z10, Z9, Z9
+	VMOVDQU64   Z8, (AX)
+	VMOVDQU64   Z9, (AX)(SI*1)
+	ADDQ        $0x40, AX
+	SUBQ        $0x08, DI
+	JNZ         vector
+	ADDQ        SI, AX
+	ADDQ        $0x08, CX
+	DECQ        DX
+	JNZ         block
+	VZEROUPPER
+	RET
+
+// func inverse4LastIFMA(dst *uint64, c *uint64, scaled *uint64, quarter int, last *[4]uint64, q uint64)
+// Requires: AVX, AVX512F, AVX512IFMA
+TEXT ·inverse4LastIFMA(SB), NOSPLIT, $0-48
+	VPBROADCASTQ q+40(FP), Z0
+	VPADDQ       Z0, Z0, Z1
+	MOVQ         $0x000fffffffffffff, AX
+	VPBROADCASTQ AX, Z3
+	VPXORQ       Z2, Z2, Z2
+	VPSUBQ       Z0, Z2, Z2
+	MOVQ         dst+0(FP), AX
+	MOVQ         c+8(FP), CX
+	MOVQ         scaled+16(FP), DX
+	MOVQ         $0x00000008, BX
+	MOVQ         $0x00000001, SI
+	MOVQ         last+32(FP), DI
+	VPBROADCASTQ (DI), Z4
+	VPBROADCASTQ 8(DI), Z5
+	VPSRLQ       $0x0c, Z5, Z5
+	VPBROADCASTQ 16(DI), Z6
+	VPBROADCASTQ 24(DI), Z7
+	VPSRLQ       $0x0c, Z7, Z7
+	MOVQ         quarter+24(FP), DI
+	MOVQ         DI, R8
+	SHLQ         $0x03, R8
+	LEAQ         (R8)(R8*2), R9
+
+block:
+	VPBROADCASTQ (CX)(BX*2), Z8
+	VPBROADCASTQ (DX)(BX*2), Z9
+	VPSRLQ       $0x0c, Z9, Z9
+	VPBROADCASTQ 8(CX)(BX*2), Z10
+	VPBROADCASTQ 8(DX)(BX*2), Z11
+	VPSRLQ       $0x0c, Z11, Z11
+	MOVQ         DI, R10
+
+vector:
+	VMOVDQU64   (AX), Z12
+	VMOVDQU64   (AX)(R8*1), Z13
+	VMOVDQU64   (AX)(R8*2), Z14
+	VMOVDQU64   (AX)(R9*1), Z15
+	VPSUBQ      Z13, Z12, Z16
+	VPADDQ      Z1, Z16, Z16
+	VPADDQ      Z13, Z12, Z12
+	VPSUBQ      Z1, Z12, Z13
+	VPMINUQ     Z13, Z12, Z12
+	VPXORQ      Z13, Z13, Z13
+	VPXORQ      Z17, Z17, Z17
+	VPMADD52HUQ Z9, Z16, Z13
+	VPMADD52LUQ Z8, Z16, Z17
+	VPMADD52LUQ Z2, Z13, Z17
+	VPANDQ      Z3, Z17, Z17
+	VMOVDQU64   Z17, Z13
+	VPSUBQ      Z15, Z14, Z16
+	VPADDQ      Z1, Z16, Z16
+	VPADDQ      Z15, Z14, Z14
+	VPSUBQ      Z1, Z14, Z15
+	VPMINUQ     Z15, Z14, Z14
+	VPXORQ      Z15, Z15, Z15
+	VPXORQ      Z17, Z17, Z17
+	VPMADD52HUQ Z11, Z16, Z15
+	VPMADD52LUQ Z10, Z16, Z17
+	VPMADD52LUQ Z2, Z15, Z17
+	VPANDQ      Z3, Z17, Z17
+	VMOVDQU64   Z17, Z15
+	VPSUBQ      Z14, Z12, Z16
+	VPADDQ      Z1, Z16, Z16
+	VPADDQ      Z14, Z12, Z12
+	VPXORQ      Z14, Z14, Z14
+	VPXORQ      Z17, Z17, Z17
+	VPMADD52HUQ Z5, Z12, Z14
+	VPMADD52LUQ Z4, Z12, Z17
+	VPMADD52LUQ Z2, Z14, Z17
+	VPANDQ      Z3, Z17, Z17
+	VMOVDQU64   Z17, Z12
+	VPXORQ      Z14, Z14, Z14
+	VPXORQ      Z17, Z17, Z17
+	VPMADD52HUQ Z7, Z16, Z14
+	VPMADD52LUQ Z6, Z16, Z17
+	VPMADD52LUQ Z2, Z14, Z17
+	VPANDQ      Z3, Z17, Z17
+	VMOVDQU64   Z17, Z14
+	VPSUBQ      Z0, Z12, Z16
+	VPMINUQ     Z16, Z12, Z12
+	VPSUBQ      Z0, Z14, Z16
+	VPMINUQ     Z16, Z14, Z14
+	VPSUBQ      Z15, Z13, Z16
+	VPADDQ      Z1, Z16, Z16
+	VPADDQ      Z15, Z13, Z13
+	VPXORQ      Z15, Z15, Z15
+	VPXORQ      Z17, Z17, Z17
+	VPMADD52HUQ Z5, Z13, Z15
+	VPMADD52LUQ Z4, Z13, Z17
+	VPMADD52LUQ Z2, Z15, Z17
+	VPANDQ      Z3, Z17, Z17
+	VMOVDQU64   Z17, Z13
+	VPXORQ      Z15, Z15, Z15
+	VPXORQ      Z17, Z17, Z17
+	VPMADD52HUQ Z7, Z16, Z15
+	VPMADD52LUQ Z6, Z16, Z17
+	VPMADD52LUQ Z2, Z15, Z17
+	VPANDQ      Z3, Z17, Z17
+	VMOVDQU64   Z17, Z15
+	VPSUBQ      Z0, Z13, Z16
+	VPMINUQ     Z16, Z13, Z13
+	VPSUBQ      Z0, Z15, Z16
+	VPMINUQ     Z16, Z15, Z15
+	VMOVDQU64   Z12, (AX)
+	VMOVDQU64   Z13, (AX)(R8*1)
+	VMOVDQU64   Z14, (AX)(R8*2)
+	VMOVDQU64   Z15, (AX)(R9*1)
+	ADDQ        $0x40, AX
+	SUBQ        $0x08, R10
+	JNZ         vector
+	ADDQ        R9, AX
+	ADDQ        $0x08, BX
+	DECQ        SI
+	JNZ         block
+	VZEROUPPER
+	RET
+
+// func forward16IFMA(dst *uint64, src *uint64, c *uint64, scaled *uint64, k int, blocks int, q uint64)
+// Requires: AVX, AVX512F, AVX512IFMA
+TEXT ·forward16IFMA(SB), NOSPLIT, $0-56
+	VPBROADCASTQ q+48(FP), Z0
+	VPADDQ       Z0, Z0, Z1
+	MOVQ         $0x000fffffffffffff, AX
+	VPBROADCASTQ AX, Z3
+	VPXORQ       Z2, Z2, Z2
+	VPSUBQ       Z0, Z2, Z2
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         c+16(FP), DX
+	MOVQ         scaled+24(FP), BX
+	MOVQ         k+32(FP), SI
+	MOVQ         blocks+40(FP), DI
+	SHLQ         $0x03, SI
+	VMOVDQU64    fours<>+0(SB), Z4
+	VMOVDQU64    twos<>+0(SB), Z5
+	VMOVDQU64    lowerPairs<>+0(SB), Z6
+	VMOVDQU64    upperPairs<>+0(SB), Z7
+	VMOVDQU64    lowerHalves<>+0(SB), Z8
+	VMOVDQU64    upperHalves<>+0(SB), Z9
+
+block:
+	VMOVDQU64    (CX), Z10
+	VMOVDQU64    64(CX), Z11
+	VPBROADCASTQ (DX)(SI*1), Z12
+	VPBROADCASTQ (BX)(SI*1), Z13
+	VPSRLQ       $0x0c, Z13, Z13
+	VPSUBQ       Z1, Z10, Z14
+	VPMINUQ      Z14, Z10, Z10
+	VPXORQ       Z14, Z14, Z14
+	VPXORQ       Z15, Z15, Z15
+	VPMADD52HUQ  Z13, Z11, Z14
+	VPMADD52LUQ  Z12, Z11, Z15
+	VPMADD52LUQ  Z2, Z14, Z15
+	VPANDQ       Z3, Z15, Z15
+	VPSUBQ       Z15, Z10, Z11
+	VPADDQ       Z1, Z11, Z11
+	VPADDQ       Z15, Z10, Z10
+	VSHUFI64X2   $0x44, Z11, Z10, Z12
+	VSHUFI64X2   $0xee, Z11, Z10, Z11
+	VMOVDQU64    Z12, Z10
+	VPERMQ       (DX)(SI*2), Z4, Z12
+	VPERMQ       (BX)(SI*2), Z4, Z13
+	VPSRLQ       $0x0c, Z13, Z13
+	VPSUBQ       Z1, Z10, Z14
+	VPMINUQ      Z14, Z10, Z10
+	VPXORQ       Z14, Z14, Z14
+	VPXORQ       Z15, Z15, Z15
+	VPMADD52HUQ  Z13, Z11, Z14
+	VPMADD52LUQ  Z12, Z11, Z15
+	VPMADD52LUQ  Z2, Z14, Z15
+	VPANDQ       Z3, Z15, Z15
+	VPSUBQ       Z15, Z10, Z11
+	VPADDQ       Z1, Z11, Z11
+	VPADDQ       Z15, Z10, Z10
+	VMOVDQU64    Z10, Z12
+	VPERMT2Q     Z11, Z6, Z10
+	VPERMT2Q     Z11, Z7, Z12
+	VMOVDQU64    Z12, Z11
+	VPERMQ       (DX)(SI*4), Z5, Z12
+	VPERMQ       (BX)(SI*4), Z5, Z13
+	VPSRLQ       $0x0c, Z13, Z13
+	VPSUBQ       Z1, Z10, Z14
+	VPMINUQ      Z14, Z10, Z10
+	VPXORQ       Z14, Z14, Z14
+	VPXORQ       Z15, Z15, Z15
+	VPMADD52HUQ  Z13, Z11, Z14
+	VPMADD52LUQ  Z12, Z11, Z15
+	VPMADD52LUQ  Z2, Z14, Z15
+	VPANDQ       Z3, Z15, Z15
+	VPSUBQ       Z15, Z10, Z11
+	VPADDQ       Z1, Z11, Z11
+	VPADDQ       Z15, Z10, Z10
+	VPUNPCKLQDQ  Z11, Z10, Z12
+	VPUNPCKHQDQ  Z11, Z10, Z11
+	VMOVDQU64    Z12, Z10
+	VMOVDQU64    (DX)(SI*8), Z12
+	VMOVDQU64    (BX)(SI*8), Z13
+	VPSRLQ       $0x0c, Z13, Z13
+	VPSUBQ       Z1, Z10, Z14
+	VPMINUQ      Z14, Z10, Z10
+	VPXORQ       Z14, Z14, Z14
+	VPXORQ       Z15, Z15, Z15
+	VPMADD52HUQ  Z13, Z11, Z14
+	VPMADD52LUQ  Z12, Z11, Z15
+	VPMADD52LUQ  Z2, Z14, Z15
+	VPANDQ       Z3, Z15, Z15
+	VPSUBQ       Z15, Z10, Z11
+	VPADDQ       Z1, Z11, Z11
+	VPADDQ       Z15, Z10, Z10
+	VPSUBQ       Z1, Z10, Z12
+	VPMINUQ      Z12, Z10, Z10
+	VPSUBQ       Z1, Z11, Z12
+	VPMINUQ      Z12, Z11, Z11
+	VPSUBQ       Z0, Z10, Z12
+	VPMINUQ      Z12, Z10, Z10
+	VPSUBQ       Z0, Z11, Z12
+	VPMINUQ      Z12, Z11, Z11
+	VMOVDQU64    Z10, Z12
+	VPERMT2Q     Z11, Z8, Z10
+	VPERMT2Q     Z11, Z9, Z12
+	VMOVDQU64    Z12, Z11
+	VMOVDQU64    Z10, (AX)
+	VMOVDQU64    Z11, 64(AX)
+	ADDQ         $0x80, CX
+	ADDQ         $0x80, AX
+	ADDQ         $0x08, SI
+	DECQ         DI
+	JNZ          block
+	VZEROUPPER
+	RET
+
+// func inverse16IFMA(dst *uint64, src *uint64, c *uint64, scaled *uint64, k int, blocks int, q uint64)
+// Requires: AVX, AVX512F, AVX512IFMA
+TEXT ·inverse16IFMA(SB), NOSPLIT, $0-56
+	VPBROADCASTQ q+48(FP), Z0
+	VPADDQ       Z0, Z0, Z1
+	MOVQ         $0x000fffffffffffff, AX
+	VPBROADCASTQ AX, Z2
+	VPXORQ       Z3, Z3, Z3
+	VPSUBQ       Z0, Z3, Z0
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         c+16(FP), DX
+	MOVQ         scaled+24(FP), BX
+	MOVQ         k+32(FP), SI
+	MOVQ         blocks+40(FP), DI
+	SHLQ         $0x03, SI
+	VMOVDQU64    fours<>+0(SB), Z3
+	VMOVDQU64    twos<>+0(SB), Z4
+	VMOVDQU64    lowerPairs<>+0(SB), Z5
+	VMOVDQU64    upperPairs<>+0(SB), Z6
+	VMOVDQU64    evens<>+0(SB), Z7
+	VMOVDQU64    odds<>+0(SB), Z8
+
+block:
+	VMOVDQU64    (CX), Z9
+	VMOVDQU64    64(CX), Z10
+	VMOVDQU64    Z9, Z11
+	VPERMT2Q     Z10, Z7, Z9
+	VPERMT2Q     Z10, Z8, Z11
+	VMOVDQU64    Z11, Z10
+	VMOVDQU64    (DX)(SI*8), Z11
+	VMOVDQU64    (BX)(SI*8), Z12
+	VPSRLQ       $0x0c, Z12, Z12
+	VPSUBQ       Z10, Z9, Z13
+	VPADDQ       Z1, Z13, Z13
+	VPADDQ       Z10, Z9, Z9
+	VPSUBQ       Z1, Z9, Z10
+	VPMINUQ      Z10, Z9, Z9
+	VPXORQ       Z10, Z10, Z10
+	VPXORQ       Z14, Z14, Z14
+	VPMADD52HUQ  Z12, Z13, Z10
+	VPMADD52LUQ  Z11, Z13, Z14
+	VPMADD52LUQ  Z0, Z10, Z14
+	VPANDQ       Z2, Z14, Z14
+	VMOVDQU64    Z14, Z10
+	VPUNPCKLQDQ  Z10, Z9, Z11
+	VPUNPCKHQDQ  Z10, Z9, Z10
+	VMOVDQU64    Z11, Z9
+	VPERMQ       (DX)(SI*4), Z4, Z11
+	VPERMQ       (BX)(SI*4), Z4, Z12
+	VPSRLQ       $0x0c, Z12, Z12
+	VPSUBQ       Z10, Z9, Z13
+	VPADDQ       Z1, Z13, Z13
+	VPADDQ       Z10, Z9, Z9
+	VPSUBQ       Z1, Z9, Z10
+	VPMINUQ      Z10, Z9, Z9
+	VPXORQ       Z10, Z10, Z10
+	VPXORQ       Z14, Z14, Z14
+	VPMADD52HUQ  Z12, Z13, Z10
+	VPMADD52LUQ  Z11, Z13, Z14
+	VPMADD52LUQ  Z0, Z10, Z14
+	VPANDQ       Z2, Z14, Z14
+	VMOVDQU64    Z14, Z10
+	VMOVDQU64    Z9, Z11
+	VPERMT2Q     Z10, Z5, Z9
+	VPERMT2Q     Z10, Z6, Z11
+	VMOVDQU64    Z11, Z10
+	VPERMQ       (DX)(SI*2), Z3, Z11
+	VPERMQ       (BX)(SI*2), Z3, Z12
+	VPSRLQ       $0x0c, Z12, Z12
+	VPSUBQ       Z10, Z9, Z13
+	VPADDQ       Z1, Z13, Z13
+	VPADDQ       Z10, Z9, Z9
+	VPSUBQ       Z1, Z9, Z10
+	VPMINUQ      Z10, Z9, Z9
+	VPXORQ       Z10, Z10, Z10
+	VPXORQ       Z14, Z14, Z14
+	VPMADD52HUQ  Z12, Z13, Z10
+	VPMADD52LUQ  Z11, Z13, Z14
+	VPMADD52LUQ  Z0, Z10, Z14
+	VPANDQ       Z2, Z14, Z14
+	VMOVDQU64    Z14, Z10
+	VSHUFI64X2   $0x44, Z10, Z9, Z11
+	VSHUFI64X2   $0xee, Z10, Z9, Z10
+	VMOVDQU64    Z11, Z9
+	VPBROADCASTQ (DX)(SI*1), Z11
+	VPBROADCASTQ (BX)(SI*1), Z12
+	VPSRLQ       $0x0c, Z12, Z12
+	VPSUBQ       Z10, Z9, Z13
+	VPADDQ       Z1, Z13, Z13
+	VPADDQ       Z10, Z9, Z9
+	VPSUBQ       Z1, Z9, Z10
+	VPMINUQ      Z10, Z9, Z9
+	VPXORQ       Z10, Z10, Z10
+	VPXORQ       Z14, Z14, Z14
+	VPMADD52HUQ  Z12, Z13, Z10
+	VPMADD52LUQ  Z11, Z13, Z14
+	VPMADD52LUQ  Z0, Z10, Z14
+	VPANDQ       Z2, Z14, Z14
+	VMOVDQU64    Z14, Z10
+	VMOVDQU64    Z9, (AX)
+	VMOVDQU64    Z10, 64(AX)
 	ADDQ         $0x80, CX
 	ADDQ         $0x80, AX
 	ADDQ         $0x08, SI

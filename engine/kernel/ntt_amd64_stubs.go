@@ -4,52 +4,52 @@
 
 package kernel
 
-// forward2IFMA takes a level of blocks blocks of src, with roots from k of the tables c and scaled, into dst. The blocks are 2 half words, half a multiple of 8.
+// forward2AVX2 takes a level of blocks blocks of src, with roots from k of the tables c and scaled, into dst. The blocks are 2 half words, half a multiple of 16.
 //
 //go:noescape
-func forward2IFMA(dst *uint64, src *uint64, c *uint64, scaled *uint64, k int, blocks int, half int, q uint64)
+func forward2AVX2(dst *uint64, src *uint64, c *uint64, scaled *uint64, k int, blocks int, half int, q uint64)
 
-// forward4IFMA takes two levels of blocks blocks of src, with roots from k of the tables c and scaled, into dst. The blocks are 4 quarter words, quarter a multiple of 8.
+// forward4AVX2 takes two levels of blocks blocks of src, with roots from k of the tables c and scaled, into dst. The blocks are 4 quarter words, quarter a multiple of 16.
 //
 //go:noescape
-func forward4IFMA(dst *uint64, src *uint64, c *uint64, scaled *uint64, k int, blocks int, quarter int, q uint64)
+func forward4AVX2(dst *uint64, src *uint64, c *uint64, scaled *uint64, k int, blocks int, quarter int, q uint64)
 
-// inverse4IFMA takes two levels of blocks blocks of src, with roots from k of the tables c and scaled, into dst. The blocks are 4 quarter words, quarter a multiple of 8.
+// inverse4AVX2 takes two levels of blocks blocks of src, with roots from k of the tables c and scaled, into dst. The blocks are 4 quarter words, quarter a multiple of 16.
 //
 //go:noescape
-func inverse4IFMA(dst *uint64, src *uint64, c *uint64, scaled *uint64, k int, blocks int, quarter int, q uint64)
+func inverse4AVX2(dst *uint64, src *uint64, c *uint64, scaled *uint64, k int, blocks int, quarter int, q uint64)
 
-// inverse2LastIFMA takes the last level of 2 half words, with the division by N.
+// inverse2LastAVX2 takes the last level of 2 half words, with the division by N.
 //
 //go:noescape
-func inverse2LastIFMA(dst *uint64, c *uint64, scaled *uint64, half int, last *[4]uint64, q uint64)
+func inverse2LastAVX2(dst *uint64, c *uint64, scaled *uint64, half int, last *[4]uint64, q uint64)
 
-// inverse4LastIFMA takes the last two levels of 4 quarter words, with the division by N.
+// inverse4LastAVX2 takes the last two levels of 4 quarter words, with the division by N.
 //
 //go:noescape
-func inverse4LastIFMA(dst *uint64, c *uint64, scaled *uint64, quarter int, last *[4]uint64, q uint64)
+func inverse4LastAVX2(dst *uint64, c *uint64, scaled *uint64, quarter int, last *[4]uint64, q uint64)
 
-// forward16IFMA takes the last four levels of blocks blocks of src, with roots from k of the tables c and scaled, into dst. The blocks are 16 words. The result is canonical.
+// forward16AVX2 takes the last four levels of blocks blocks of src, with roots from k of the tables c and scaled, into dst. The blocks are 16 words. The result is canonical.
 //
 //go:noescape
-func forward16IFMA(dst *uint64, src *uint64, c *uint64, scaled *uint64, k int, blocks int, q uint64)
+func forward16AVX2(dst *uint64, src *uint64, c *uint64, scaled *uint64, k int, blocks int, q uint64)
 
-// inverse16IFMA takes the first four levels of blocks blocks of src, with roots from k of the tables c and scaled, into dst. The blocks are 16 words.
+// inverse16AVX2 takes the first four levels of blocks blocks of src, with roots from k of the tables c and scaled, into dst. The blocks are 16 words.
 //
 //go:noescape
-func inverse16IFMA(dst *uint64, src *uint64, c *uint64, scaled *uint64, k int, blocks int, q uint64)
+func inverse16AVX2(dst *uint64, src *uint64, c *uint64, scaled *uint64, k int, blocks int, q uint64)
 
-// forward2AVX512 takes a level of blocks blocks of src, with roots from k of the tables c and scaled, into dst. The blocks are 2 half words, half a multiple of 8.
+// forward2AVX512 takes a level of blocks blocks of src, with roots from k of the tables c and scaled, into dst. The blocks are 2 half words, half a multiple of 16.
 //
 //go:noescape
 func forward2AVX512(dst *uint64, src *uint64, c *uint64, scaled *uint64, k int, blocks int, half int, q uint64)
 
-// forward4AVX512 takes two levels of blocks blocks of src, with roots from k of the tables c and scaled, into dst. The blocks are 4 quarter words, quarter a multiple of 8.
+// forward4AVX512 takes two levels of blocks blocks of src, with roots from k of the tables c and scaled, into dst. The blocks are 4 quarter words, quarter a multiple of 16.
 //
 //go:noescape
 func forward4AVX512(dst *uint64, src *uint64, c *uint64, scaled *uint64, k int, blocks int, quarter int, q uint64)
 
-// inverse4AVX512 takes two levels of blocks blocks of src, with roots from k of the tables c and scaled, into dst. The blocks are 4 quarter words, quarter a multiple of 8.
+// inverse4AVX512 takes two levels of blocks blocks of src, with roots from k of the tables c and scaled, into dst. The blocks are 4 quarter words, quarter a multiple of 16.
 //
 //go:noescape
 func inverse4AVX512(dst *uint64, src *uint64, c *uint64, scaled *uint64, k int, blocks int, quarter int, q uint64)
@@ -73,3 +73,38 @@ func forward16AVX512(dst *uint64, src *uint64, c *uint64, scaled *uint64, k int,
 //
 //go:noescape
 func inverse16AVX512(dst *uint64, src *uint64, c *uint64, scaled *uint64, k int, blocks int, q uint64)
+
+// forward2IFMA takes a level of blocks blocks of src, with roots from k of the tables c and scaled, into dst. The blocks are 2 half words, half a multiple of 16.
+//
+//go:noescape
+func forward2IFMA(dst *uint64, src *uint64, c *uint64, scaled *uint64, k int, blocks int, half int, q uint64)
+
+// forward4IFMA takes two levels of blocks blocks of src, with roots from k of the tables c and scaled, into dst. The blocks are 4 quarter words, quarter a multiple of 16.
+//
+//go:noescape
+func forward4IFMA(dst *uint64, src *uint64, c *uint64, scaled *uint64, k int, blocks int, quarter int, q uint64)
+
+// inverse4IFMA takes two levels of blocks blocks of src, with roots from k of the tables c and scaled, into dst. The blocks are 4 quarter words, quarter a multiple of 16.
+//
+//go:noescape
+func inverse4IFMA(dst *uint64, src *uint64, c *uint64, scaled *uint64, k int, blocks int, quarter int, q uint64)
+
+// inverse2LastIFMA takes the last level of 2 half words, with the division by N.
+//
+//go:noescape
+func inverse2LastIFMA(dst *uint64, c *uint64, scaled *uint64, half int, last *[4]uint64, q uint64)
+
+// inverse4LastIFMA takes the last two levels of 4 quarter words, with the division by N.
+//
+//go:noescape
+func inverse4LastIFMA(dst *uint64, c *uint64, scaled *uint64, quarter int, last *[4]uint64, q uint64)
+
+// forward16IFMA takes the last four levels of blocks blocks of src, with roots from k of the tables c and scaled, into dst. The blocks are 16 words. The result is canonical.
+//
+//go:noescape
+func forward16IFMA(dst *uint64, src *uint64, c *uint64, scaled *uint64, k int, blocks int, q uint64)
+
+// inverse16IFMA takes the first four levels of blocks blocks of src, with roots from k of the tables c and scaled, into dst. The blocks are 16 words.
+//
+//go:noescape
+func inverse16IFMA(dst *uint64, src *uint64, c *uint64, scaled *uint64, k int, blocks int, q uint64)

@@ -7,9 +7,8 @@ import "math/bits"
 // AddVec sets dst = a + b mod q.
 func (m *Modulus) AddVec(dst, a, b []uint64) {
 	a, b = a[:len(dst)], b[:len(dst)]
-	if m.vectorAdd(dst, a, b) {
-		return
-	}
+	n := m.vectorAdd(dst, a, b)
+	dst, a, b = dst[n:], a[n:len(dst)], b[n:len(dst)]
 	for i := range dst {
 		dst[i] = m.Add(a[i], b[i])
 	}
@@ -18,9 +17,8 @@ func (m *Modulus) AddVec(dst, a, b []uint64) {
 // SubVec sets dst = a - b mod q.
 func (m *Modulus) SubVec(dst, a, b []uint64) {
 	a, b = a[:len(dst)], b[:len(dst)]
-	if m.vectorSub(dst, a, b) {
-		return
-	}
+	n := m.vectorSub(dst, a, b)
+	dst, a, b = dst[n:], a[n:len(dst)], b[n:len(dst)]
 	for i := range dst {
 		dst[i] = m.Sub(a[i], b[i])
 	}
@@ -29,9 +27,8 @@ func (m *Modulus) SubVec(dst, a, b []uint64) {
 // NegVec sets dst = -a mod q.
 func (m *Modulus) NegVec(dst, a []uint64) {
 	a = a[:len(dst)]
-	if m.vectorNeg(dst, a) {
-		return
-	}
+	n := m.vectorNeg(dst, a)
+	dst, a = dst[n:], a[n:len(dst)]
 	for i := range dst {
 		dst[i] = m.Sub(0, a[i])
 	}
@@ -43,9 +40,8 @@ func (m *Modulus) ScaleVec(dst, a []uint64, c uint64) { m.ScaleByVec(dst, a, m.F
 // ScaleByVec sets dst = f a mod q.
 func (m *Modulus) ScaleByVec(dst, a []uint64, f Factor) {
 	a = a[:len(dst)]
-	if m.vectorScale(dst, a, f, false) {
-		return
-	}
+	n := m.vectorScale(dst, a, f, false)
+	dst, a = dst[n:], a[n:len(dst)]
 	for i := range dst {
 		dst[i] = m.Scale(a[i], f)
 	}
@@ -55,9 +51,8 @@ func (m *Modulus) ScaleByVec(dst, a []uint64, f Factor) {
 func (m *Modulus) ReduceVec(dst, a []uint64) {
 	f := m.Factor(1)
 	a = a[:len(dst)]
-	if m.vectorScale(dst, a, f, true) {
-		return
-	}
+	n := m.vectorScale(dst, a, f, true)
+	dst, a = dst[n:], a[n:len(dst)]
 	for i := range dst {
 		dst[i] = m.Scale(a[i], f)
 	}
@@ -66,9 +61,8 @@ func (m *Modulus) ReduceVec(dst, a []uint64) {
 // MulVec sets dst = a b mod q, slot by slot.
 func (m *Modulus) MulVec(dst, a, b []uint64) {
 	a, b = a[:len(dst)], b[:len(dst)]
-	if m.vectorMul(dst, a, b) {
-		return
-	}
+	n := m.vectorMul(dst, a, b)
+	dst, a, b = dst[n:], a[n:len(dst)], b[n:len(dst)]
 	for i := range dst {
 		dst[i] = m.Mul(a[i], b[i])
 	}
@@ -77,9 +71,8 @@ func (m *Modulus) MulVec(dst, a, b []uint64) {
 // MulAddVec sets dst += a b mod q, slot by slot.
 func (m *Modulus) MulAddVec(dst, a, b []uint64) {
 	a, b = a[:len(dst)], b[:len(dst)]
-	if m.vectorMulAdd(dst, a, b) {
-		return
-	}
+	n := m.vectorMulAdd(dst, a, b)
+	dst, a, b = dst[n:], a[n:len(dst)], b[n:len(dst)]
 	for i := range dst {
 		hi, lo := bits.Mul64(a[i], b[i])
 		lo, c := bits.Add64(lo, dst[i], 0)

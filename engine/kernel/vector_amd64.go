@@ -2,67 +2,98 @@ package kernel
 
 import "math/bits"
 
-// The functions below compute what Modulus does under the same name, if the selected path has kernels for it.
+// maxBitsAVX2 is the size of the largest modulus for whose products there are kernels with AVX2.
+const maxBitsAVX2 = 60
 
-func (m *Modulus) ifma() bool { return Selected() >= IFMA && bits.Len64(m.Q) <= MaxBitsIFMA }
-
-func (m *Modulus) vectorAdd(dst, a, b []uint64) bool {
-	if Selected() < AVX512 || len(dst) == 0 {
-		return false
+// kernels says for how many of n slots there are kernels on the selected path, and with which instructions.
+func (m *Modulus) kernels(n int, products bool) (Path, int) {
+	path, length := Selected(), bits.Len64(m.Q)
+	switch {
+	case n == 0:
+	case products && path >= IFMA && length <= MaxBitsIFMA:
+		return IFMA, n
+	case path >= AVX512:
+		return AVX512, n
+	case path >= AVX2 && n >= 4 && (!products || length <= maxBitsAVX2):
+		return AVX2, n &^ 3
 	}
-	addAVX512(&dst[0], &a[0], &b[0], len(dst), m.Q)
-	return true
+	return Plain, 0
 }
 
-func (m *Modulus) vectorSub(dst, a, b []uint64) bool {
-	if Selected() < AVX512 || len(dst) == 0 {
-		return false
+// The functions below compute what Modulus does under the same name for the first slots, and give their number.
+
+func (m *Modulus) vectorAdd(dst, a, b []uint64) int {
+	path, n := m.kernels(len(dst), false)
+	switch path {
+	case AVX512:
+		addAVX512(&dst[0], &a[0], &b[0], n, m.Q)
+	case AVX2:
+		addAVX2(&dst[0], &a[0], &b[0], n, m.Q)
 	}
-	subAVX512(&dst[0], &a[0], &b[0], len(dst), m.Q)
-	return true
+	return n
 }
 
-func (m *Modulus) vectorNeg(dst, a []uint64) bool {
-	if Selected() < AVX512 || len(dst) == 0 {
-		return false
+func (m *Modulus) vectorSub(dst, a, b []uint64) int {
+	path, n := m.kernels(len(dst), false)
+	switch path {
+	case AVX512:
+		subAVX512(&dst[0], &a[0], &b[0], n, m.Q)
+	case AVX2:
+		subAVX2(&dst[0], &a[0], &b[0], n, m.Q)
 	}
-	negAVX512(&dst[0], &a[0], len(dst), m.Q)
-	return true
+	return n
+}
+
+func (m *Modulus) vectorNeg(dst, a []uint64) int {
+	path, n := m.kernels(len(dst), false)
+	switch path {
+	case AVX512:
+		negAVX512(&dst[0], &a[0], n, m.Q)
+	case AVX2:
+		negAVX2(&dst[0], &a[0], n, m.Q)
+	}
+	return n
 }
 
 // vectorScale is for residues a, or for any words.
-func (m *Modulus) vectorScale(dst, a []uint64, f Factor, words bool) bool {
-	switch {
-	case Selected() < AVX512 || len(dst) == 0:
-		return false
-	case m.ifma() && !words:
-		scaleIFMA(&dst[0], &a[0], len(dst), f.c, f.scaled, m.Q)
-	default:
-		scaleAVX512(&dst[0], &a[0], len(dst), f.c, f.scaled, m.Q)
+func (m *Modulus) vectorScale(dst, a []uint64, f Factor, words bool) int {
+	path, n := m.kernels(len(dst), true)
+	if path == IFMA && words {
+		path = AVX512
 	}
-	return true
+	switch path {
+	case IFMA:
+		scaleIFMA(&dst[0], &a[0], n, f.c, f.scaled, m.Q)
+	case AVX512:
+		scaleAVX512(&dst[0], &a[0], n, f.c, f.scaled, m.Q)
+	case AVX2:
+		scaleAVX2(&dst[0], &a[0], n, f.c, f.scaled, m.Q)
+	}
+	return n
 }
 
-func (m *Modulus) vectorMul(dst, a, b []uint64) bool {
-	switch {
-	case Selected() < AVX512 || len(dst) == 0:
-		return false
-	case m.ifma():
-		mulIFMA(&dst[0], &a[0], &b[0], len(dst), m.short, uint64(m.shift), m.Q)
-	default:
-		mulAVX512(&dst[0], &a[0], &b[0], len(dst), m.short, uint64(m.shift), m.Q)
+func (m *Modulus) vectorMul(dst, a, b []uint64) int {
+	path, n := m.kernels(len(dst), true)
+	switch path {
+	case IFMA:
+		mulIFMA(&dst[0], &a[0], &b[0], n, m.short, uint64(m.shift), m.Q)
+	case AVX512:
+		mulAVX512(&dst[0], &a[0], &b[0], n, m.short, uint64(m.shift), m.Q)
+	case AVX2:
+		mulAVX2(&dst[0], &a[0], &b[0], n, m.short, uint64(m.shift), m.Q)
 	}
-	return true
+	return n
 }
 
-func (m *Modulus) vectorMulAdd(dst, a, b []uint64) bool {
-	switch {
-	case Selected() < AVX512 || len(dst) == 0:
-		return false
-	case m.ifma():
-		mulAddIFMA(&dst[0], &a[0], &b[0], len(dst), m.short, uint64(m.shift), m.Q)
-	default:
-		mulAddAVX512(&dst[0], &a[0], &b[0], len(dst), m.short, uint64(m.shift), m.Q)
+func (m *Modulus) vectorMulAdd(dst, a, b []uint64) int {
+	path, n := m.kernels(len(dst), true)
+	switch path {
+	case IFMA:
+		mulAddIFMA(&dst[0], &a[0], &b[0], n, m.short, uint64(m.shift), m.Q)
+	case AVX512:
+		mulAddAVX512(&dst[0], &a[0], &b[0], n, m.short, uint64(m.shift), m.Q)
+	case AVX2:
+		mulAddAVX2(&dst[0], &a[0], &b[0], n, m.short, uint64(m.shift), m.Q)
 	}
-	return true
+	return n
 }

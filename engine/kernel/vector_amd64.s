@@ -4,6 +4,278 @@
 
 #include "textflag.h"
 
+// func addAVX2(dst *uint64, a *uint64, b *uint64, n int, q uint64)
+// Requires: AVX, AVX2
+TEXT ·addAVX2(SB), NOSPLIT, $0-40
+	MOVQ         dst+0(FP), AX
+	MOVQ         n+24(FP), CX
+	MOVQ         a+8(FP), BX
+	MOVQ         b+16(FP), SI
+	VPBROADCASTQ q+32(FP), Y0
+	XORQ         DX, DX
+
+vector:
+	VMOVDQU   (BX)(DX*8), Y1
+	VMOVDQU   (SI)(DX*8), Y2
+	VPADDQ    Y2, Y1, Y1
+	VPSUBQ    Y0, Y1, Y2
+	VBLENDVPD Y2, Y1, Y2, Y1
+	VMOVDQU   Y1, (AX)(DX*8)
+	ADDQ      $0x04, DX
+	SUBQ      $0x04, CX
+	JNZ       vector
+	VZEROUPPER
+	RET
+
+// func subAVX2(dst *uint64, a *uint64, b *uint64, n int, q uint64)
+// Requires: AVX, AVX2
+TEXT ·subAVX2(SB), NOSPLIT, $0-40
+	MOVQ         dst+0(FP), AX
+	MOVQ         n+24(FP), CX
+	MOVQ         a+8(FP), BX
+	MOVQ         b+16(FP), SI
+	VPBROADCASTQ q+32(FP), Y0
+	XORQ         DX, DX
+
+vector:
+	VMOVDQU   (BX)(DX*8), Y1
+	VMOVDQU   (SI)(DX*8), Y2
+	VPSUBQ    Y2, Y1, Y1
+	VPADDQ    Y0, Y1, Y2
+	VBLENDVPD Y1, Y2, Y1, Y1
+	VMOVDQU   Y1, (AX)(DX*8)
+	ADDQ      $0x04, DX
+	SUBQ      $0x04, CX
+	JNZ       vector
+	VZEROUPPER
+	RET
+
+// func negAVX2(dst *uint64, a *uint64, n int, q uint64)
+// Requires: AVX, AVX2
+TEXT ·negAVX2(SB), NOSPLIT, $0-32
+	MOVQ         dst+0(FP), AX
+	MOVQ         n+16(FP), CX
+	MOVQ         a+8(FP), BX
+	VPBROADCASTQ q+24(FP), Y0
+	VPXOR        Y1, Y1, Y1
+	XORQ         DX, DX
+
+vector:
+	VMOVDQU   (BX)(DX*8), Y2
+	VPSUBQ    Y2, Y1, Y2
+	VPADDQ    Y0, Y2, Y3
+	VBLENDVPD Y2, Y3, Y2, Y2
+	VMOVDQU   Y2, (AX)(DX*8)
+	ADDQ      $0x04, DX
+	SUBQ      $0x04, CX
+	JNZ       vector
+	VZEROUPPER
+	RET
+
+// func scaleAVX2(dst *uint64, a *uint64, n int, c uint64, scaled uint64, q uint64)
+// Requires: AVX, AVX2
+TEXT ·scaleAVX2(SB), NOSPLIT, $0-48
+	MOVQ         dst+0(FP), AX
+	MOVQ         n+16(FP), CX
+	MOVQ         a+8(FP), BX
+	VPBROADCASTQ q+40(FP), Y0
+	VPADDQ       Y0, Y0, Y1
+	VPSRLQ       $0x20, Y0, Y2
+	VPADDQ       Y1, Y1, Y1
+	VPBROADCASTQ c+24(FP), Y1
+	VPBROADCASTQ scaled+32(FP), Y3
+	VPSRLQ       $0x20, Y3, Y4
+	VPSRLQ       $0x20, Y1, Y5
+	XORQ         DX, DX
+
+vector:
+	VMOVDQU   (BX)(DX*8), Y6
+	VPSRLQ    $0x20, Y6, Y7
+	VPMULUDQ  Y4, Y7, Y8
+	VPMULUDQ  Y3, Y7, Y9
+	VPMULUDQ  Y4, Y6, Y10
+	VPSRLQ    $0x20, Y9, Y9
+	VPSRLQ    $0x20, Y10, Y10
+	VPADDQ    Y9, Y8, Y8
+	VPADDQ    Y10, Y8, Y8
+	VPSRLQ    $0x20, Y8, Y9
+	VPMULUDQ  Y0, Y9, Y9
+	VPMULUDQ  Y2, Y8, Y10
+	VPADDQ    Y10, Y9, Y9
+	VPSLLQ    $0x20, Y9, Y9
+	VPMULUDQ  Y0, Y8, Y8
+	VPADDQ    Y9, Y8, Y8
+	VPMULUDQ  Y1, Y7, Y7
+	VPMULUDQ  Y5, Y6, Y9
+	VPADDQ    Y9, Y7, Y7
+	VPSLLQ    $0x20, Y7, Y7
+	VPMULUDQ  Y1, Y6, Y6
+	VPADDQ    Y7, Y6, Y6
+	VPSUBQ    Y8, Y6, Y6
+	VPADDQ    Y0, Y0, Y7
+	VPSUBQ    Y7, Y6, Y7
+	VBLENDVPD Y7, Y6, Y7, Y6
+	VPSUBQ    Y0, Y6, Y7
+	VBLENDVPD Y7, Y6, Y7, Y6
+	VMOVDQU   Y6, (AX)(DX*8)
+	ADDQ      $0x04, DX
+	SUBQ      $0x04, CX
+	JNZ       vector
+	VZEROUPPER
+	RET
+
+// func mulAVX2(dst *uint64, a *uint64, b *uint64, n int, short uint64, shift uint64, q uint64)
+// Requires: AVX, AVX2
+TEXT ·mulAVX2(SB), NOSPLIT, $0-56
+	MOVQ         dst+0(FP), AX
+	MOVQ         n+24(FP), CX
+	MOVQ         a+8(FP), BX
+	MOVQ         b+16(FP), SI
+	VPBROADCASTQ q+48(FP), Y0
+	VPADDQ       Y0, Y0, Y1
+	VPSRLQ       $0x20, Y0, Y2
+	VPADDQ       Y1, Y1, Y1
+	VPBROADCASTQ short+32(FP), Y1
+	VPBROADCASTQ shift+40(FP), Y3
+	MOVQ         $0x0000000000000040, DX
+	VMOVQ        DX, X4
+	VPBROADCASTQ X4, Y4
+	MOVQ         $0x00000000ffffffff, DX
+	VMOVQ        DX, X5
+	VPBROADCASTQ X5, Y5
+	VPSRLQ       $0x20, Y1, Y6
+	VPSUBQ       Y3, Y4, Y4
+	XORQ         DX, DX
+
+vector:
+	VMOVDQU   (BX)(DX*8), Y7
+	VMOVDQU   (SI)(DX*8), Y8
+	VPSRLQ    $0x20, Y7, Y9
+	VPSRLQ    $0x20, Y8, Y10
+	VPMULUDQ  Y7, Y8, Y11
+	VPMULUDQ  Y7, Y10, Y7
+	VPMULUDQ  Y9, Y8, Y8
+	VPMULUDQ  Y9, Y10, Y9
+	VPSRLQ    $0x20, Y11, Y10
+	VPADDQ    Y10, Y8, Y8
+	VPAND     Y5, Y8, Y10
+	VPAND     Y5, Y11, Y11
+	VPADDQ    Y10, Y7, Y7
+	VPSRLQ    $0x20, Y8, Y8
+	VPADDQ    Y8, Y9, Y9
+	VPSRLQ    $0x20, Y7, Y8
+	VPADDQ    Y8, Y9, Y9
+	VPSLLQ    $0x20, Y7, Y7
+	VPADDQ    Y7, Y11, Y11
+	VPSRLVQ   Y3, Y11, Y7
+	VPSLLVQ   Y4, Y9, Y9
+	VPADDQ    Y9, Y7, Y7
+	VPSRLQ    $0x20, Y7, Y8
+	VPMULUDQ  Y6, Y8, Y9
+	VPMULUDQ  Y1, Y8, Y8
+	VPMULUDQ  Y6, Y7, Y7
+	VPSRLQ    $0x20, Y8, Y8
+	VPSRLQ    $0x20, Y7, Y7
+	VPADDQ    Y8, Y9, Y9
+	VPADDQ    Y7, Y9, Y9
+	VPSRLQ    $0x20, Y9, Y7
+	VPMULUDQ  Y0, Y7, Y7
+	VPMULUDQ  Y2, Y9, Y8
+	VPADDQ    Y8, Y7, Y7
+	VPSLLQ    $0x20, Y7, Y7
+	VPMULUDQ  Y0, Y9, Y8
+	VPADDQ    Y7, Y8, Y8
+	VPSUBQ    Y8, Y11, Y11
+	VPADDQ    Y0, Y0, Y7
+	VPSUBQ    Y7, Y11, Y7
+	VBLENDVPD Y7, Y11, Y7, Y11
+	VPSUBQ    Y0, Y11, Y7
+	VBLENDVPD Y7, Y11, Y7, Y11
+	VMOVDQU   Y11, (AX)(DX*8)
+	ADDQ      $0x04, DX
+	SUBQ      $0x04, CX
+	JNZ       vector
+	VZEROUPPER
+	RET
+
+// func mulAddAVX2(dst *uint64, a *uint64, b *uint64, n int, short uint64, shift uint64, q uint64)
+// Requires: AVX, AVX2
+TEXT ·mulAddAVX2(SB), NOSPLIT, $0-56
+	MOVQ         dst+0(FP), AX
+	MOVQ         n+24(FP), CX
+	MOVQ         a+8(FP), BX
+	MOVQ         b+16(FP), SI
+	VPBROADCASTQ q+48(FP), Y0
+	VPADDQ       Y0, Y0, Y1
+	VPSRLQ       $0x20, Y0, Y2
+	VPADDQ       Y1, Y1, Y1
+	VPBROADCASTQ short+32(FP), Y3
+	VPBROADCASTQ shift+40(FP), Y4
+	MOVQ         $0x0000000000000040, DX
+	VMOVQ        DX, X5
+	VPBROADCASTQ X5, Y5
+	MOVQ         $0x00000000ffffffff, DX
+	VMOVQ        DX, X6
+	VPBROADCASTQ X6, Y6
+	VPSRLQ       $0x20, Y3, Y7
+	VPSUBQ       Y4, Y5, Y5
+	XORQ         DX, DX
+
+vector:
+	VMOVDQU   (BX)(DX*8), Y8
+	VMOVDQU   (SI)(DX*8), Y9
+	VMOVDQU   (AX)(DX*8), Y10
+	VPSRLQ    $0x20, Y8, Y11
+	VPSRLQ    $0x20, Y9, Y12
+	VPMULUDQ  Y8, Y9, Y13
+	VPMULUDQ  Y8, Y12, Y8
+	VPMULUDQ  Y11, Y9, Y9
+	VPMULUDQ  Y11, Y12, Y11
+	VPSRLQ    $0x20, Y13, Y12
+	VPADDQ    Y12, Y9, Y9
+	VPAND     Y6, Y9, Y12
+	VPAND     Y6, Y13, Y13
+	VPADDQ    Y12, Y8, Y8
+	VPSRLQ    $0x20, Y9, Y9
+	VPADDQ    Y9, Y11, Y11
+	VPSRLQ    $0x20, Y8, Y9
+	VPADDQ    Y9, Y11, Y11
+	VPSLLQ    $0x20, Y8, Y8
+	VPADDQ    Y8, Y13, Y13
+	VPSRLVQ   Y4, Y13, Y8
+	VPSLLVQ   Y5, Y11, Y11
+	VPADDQ    Y11, Y8, Y8
+	VPSRLQ    $0x20, Y8, Y9
+	VPMULUDQ  Y7, Y9, Y11
+	VPMULUDQ  Y3, Y9, Y9
+	VPMULUDQ  Y7, Y8, Y8
+	VPSRLQ    $0x20, Y9, Y9
+	VPSRLQ    $0x20, Y8, Y8
+	VPADDQ    Y9, Y11, Y11
+	VPADDQ    Y8, Y11, Y11
+	VPSRLQ    $0x20, Y11, Y8
+	VPMULUDQ  Y0, Y8, Y8
+	VPMULUDQ  Y2, Y11, Y9
+	VPADDQ    Y9, Y8, Y8
+	VPSLLQ    $0x20, Y8, Y8
+	VPMULUDQ  Y0, Y11, Y9
+	VPADDQ    Y8, Y9, Y9
+	VPSUBQ    Y9, Y13, Y13
+	VPADDQ    Y10, Y13, Y13
+	VPSUBQ    Y1, Y13, Y8
+	VBLENDVPD Y8, Y13, Y8, Y13
+	VPADDQ    Y0, Y0, Y8
+	VPSUBQ    Y8, Y13, Y8
+	VBLENDVPD Y8, Y13, Y8, Y13
+	VPSUBQ    Y0, Y13, Y8
+	VBLENDVPD Y8, Y13, Y8, Y13
+	VMOVDQU   Y13, (AX)(DX*8)
+	ADDQ      $0x04, DX
+	SUBQ      $0x04, CX
+	JNZ       vector
+	VZEROUPPER
+	RET
+
 // func addAVX512(dst *uint64, a *uint64, b *uint64, n int, q uint64)
 // Requires: AVX, AVX512DQ, AVX512F, BMI2
 TEXT ·addAVX512(SB), NOSPLIT, $0-40
@@ -11,13 +283,12 @@ TEXT ·addAVX512(SB), NOSPLIT, $0-40
 	MOVQ         n+24(FP), CX
 	MOVQ         a+8(FP), BX
 	MOVQ         b+16(FP), SI
-	MOVQ         q+32(FP), DX
-	VPBROADCASTQ DX, Z0
+	VPBROADCASTQ q+32(FP), Z0
 	XORQ         DX, DX
 	SUBQ         $0x08, CX
 	JLT          tail
 
-eight:
+vector:
 	VMOVDQU64 (BX)(DX*8), Z1
 	VMOVDQU64 (SI)(DX*8), Z2
 	VPADDQ    Z2, Z1, Z1
@@ -26,7 +297,7 @@ eight:
 	VMOVDQU64 Z1, (AX)(DX*8)
 	ADDQ      $0x08, DX
 	SUBQ      $0x08, CX
-	JGE       eight
+	JGE       vector
 
 tail:
 	ADDQ        $0x08, CX
@@ -53,22 +324,21 @@ TEXT ·subAVX512(SB), NOSPLIT, $0-40
 	MOVQ         n+24(FP), CX
 	MOVQ         a+8(FP), BX
 	MOVQ         b+16(FP), SI
-	MOVQ         q+32(FP), DX
-	VPBROADCASTQ DX, Z0
+	VPBROADCASTQ q+32(FP), Z0
 	XORQ         DX, DX
 	SUBQ         $0x08, CX
 	JLT          tail
 
-eight:
+vector:
 	VMOVDQU64 (BX)(DX*8), Z1
 	VMOVDQU64 (SI)(DX*8), Z2
 	VPSUBQ    Z2, Z1, Z1
 	VPADDQ    Z0, Z1, Z2
-	VPMINUQ   Z2, Z1, Z1
+	VPMINUQ   Z1, Z2, Z1
 	VMOVDQU64 Z1, (AX)(DX*8)
 	ADDQ      $0x08, DX
 	SUBQ      $0x08, CX
-	JGE       eight
+	JGE       vector
 
 tail:
 	ADDQ        $0x08, CX
@@ -81,7 +351,7 @@ tail:
 	VMOVDQU64.Z (SI)(DX*8), K1, Z2
 	VPSUBQ      Z2, Z1, Z1
 	VPADDQ      Z0, Z1, Z0
-	VPMINUQ     Z0, Z1, Z1
+	VPMINUQ     Z1, Z0, Z1
 	VMOVDQU64   Z1, K1, (AX)(DX*8)
 
 done:
@@ -94,22 +364,21 @@ TEXT ·negAVX512(SB), NOSPLIT, $0-32
 	MOVQ         dst+0(FP), AX
 	MOVQ         n+16(FP), CX
 	MOVQ         a+8(FP), BX
-	MOVQ         q+24(FP), DX
-	VPBROADCASTQ DX, Z0
+	VPBROADCASTQ q+24(FP), Z0
 	VPXORQ       Z1, Z1, Z1
 	XORQ         DX, DX
 	SUBQ         $0x08, CX
 	JLT          tail
 
-eight:
+vector:
 	VMOVDQU64 (BX)(DX*8), Z2
 	VPSUBQ    Z2, Z1, Z2
 	VPADDQ    Z0, Z2, Z3
-	VPMINUQ   Z3, Z2, Z2
+	VPMINUQ   Z2, Z3, Z2
 	VMOVDQU64 Z2, (AX)(DX*8)
 	ADDQ      $0x08, DX
 	SUBQ      $0x08, CX
-	JGE       eight
+	JGE       vector
 
 tail:
 	ADDQ        $0x08, CX
@@ -121,8 +390,307 @@ tail:
 	VMOVDQU64.Z (BX)(DX*8), K1, Z2
 	VPSUBQ      Z2, Z1, Z1
 	VPADDQ      Z0, Z1, Z0
+	VPMINUQ     Z1, Z0, Z1
+	VMOVDQU64   Z1, K1, (AX)(DX*8)
+
+done:
+	VZEROUPPER
+	RET
+
+// func scaleAVX512(dst *uint64, a *uint64, n int, c uint64, scaled uint64, q uint64)
+// Requires: AVX, AVX512DQ, AVX512F, BMI2
+TEXT ·scaleAVX512(SB), NOSPLIT, $0-48
+	MOVQ         dst+0(FP), AX
+	MOVQ         n+16(FP), CX
+	MOVQ         a+8(FP), BX
+	VPBROADCASTQ q+40(FP), Z0
+	VPADDQ       Z0, Z0, Z1
+	VPADDQ       Z1, Z1, Z1
+	VPBROADCASTQ c+24(FP), Z1
+	VPBROADCASTQ scaled+32(FP), Z2
+	VPSRLQ       $0x20, Z2, Z3
+	XORQ         DX, DX
+	SUBQ         $0x08, CX
+	JLT          tail
+
+vector:
+	VMOVDQU64 (BX)(DX*8), Z4
+	VPSRLQ    $0x20, Z4, Z5
+	VPMULUDQ  Z3, Z5, Z6
+	VPMULUDQ  Z2, Z5, Z5
+	VPMULUDQ  Z3, Z4, Z7
+	VPSRLQ    $0x20, Z5, Z5
+	VPSRLQ    $0x20, Z7, Z7
+	VPADDQ    Z5, Z6, Z6
+	VPADDQ    Z7, Z6, Z6
+	VPMULLQ   Z1, Z4, Z4
+	VPMULLQ   Z0, Z6, Z6
+	VPSUBQ    Z6, Z4, Z4
+	VPADDQ    Z0, Z0, Z5
+	VPSUBQ    Z5, Z4, Z5
+	VPMINUQ   Z5, Z4, Z4
+	VPSUBQ    Z0, Z4, Z5
+	VPMINUQ   Z5, Z4, Z4
+	VMOVDQU64 Z4, (AX)(DX*8)
+	ADDQ      $0x08, DX
+	SUBQ      $0x08, CX
+	JGE       vector
+
+tail:
+	ADDQ        $0x08, CX
+	JZ          done
+	MOVQ        $0x000000ff, SI
+	SHLXQ       CX, SI, SI
+	NOTQ        SI
+	KMOVB       SI, K1
+	VMOVDQU64.Z (BX)(DX*8), K1, Z4
+	VPSRLQ      $0x20, Z4, Z5
+	VPMULUDQ    Z3, Z5, Z6
+	VPMULUDQ    Z2, Z5, Z2
+	VPMULUDQ    Z3, Z4, Z3
+	VPSRLQ      $0x20, Z2, Z2
+	VPSRLQ      $0x20, Z3, Z3
+	VPADDQ      Z2, Z6, Z6
+	VPADDQ      Z3, Z6, Z6
+	VPMULLQ     Z1, Z4, Z1
+	VPMULLQ     Z0, Z6, Z6
+	VPSUBQ      Z6, Z1, Z1
+	VPADDQ      Z0, Z0, Z2
+	VPSUBQ      Z2, Z1, Z2
+	VPMINUQ     Z2, Z1, Z1
+	VPSUBQ      Z0, Z1, Z0
 	VPMINUQ     Z0, Z1, Z1
 	VMOVDQU64   Z1, K1, (AX)(DX*8)
+
+done:
+	VZEROUPPER
+	RET
+
+// func mulAVX512(dst *uint64, a *uint64, b *uint64, n int, short uint64, shift uint64, q uint64)
+// Requires: AVX, AVX512DQ, AVX512F, BMI2
+TEXT ·mulAVX512(SB), NOSPLIT, $0-56
+	MOVQ         dst+0(FP), AX
+	MOVQ         n+24(FP), CX
+	MOVQ         a+8(FP), BX
+	MOVQ         b+16(FP), SI
+	VPBROADCASTQ q+48(FP), Z0
+	VPADDQ       Z0, Z0, Z1
+	VPADDQ       Z1, Z1, Z1
+	VPBROADCASTQ short+32(FP), Z1
+	VPBROADCASTQ shift+40(FP), Z2
+	MOVQ         $0x0000000000000040, DX
+	VPBROADCASTQ DX, Z3
+	MOVQ         $0x00000000ffffffff, DX
+	VPBROADCASTQ DX, Z4
+	VPSRLQ       $0x20, Z1, Z5
+	VPSUBQ       Z2, Z3, Z3
+	XORQ         DX, DX
+	SUBQ         $0x08, CX
+	JLT          tail
+
+vector:
+	VMOVDQU64 (BX)(DX*8), Z6
+	VMOVDQU64 (SI)(DX*8), Z7
+	VPSRLQ    $0x20, Z6, Z8
+	VPSRLQ    $0x20, Z7, Z9
+	VPMULUDQ  Z6, Z7, Z10
+	VPMULUDQ  Z6, Z9, Z11
+	VPMULUDQ  Z8, Z7, Z12
+	VPMULUDQ  Z8, Z9, Z8
+	VPSRLQ    $0x20, Z10, Z9
+	VPADDQ    Z9, Z12, Z12
+	VPANDQ    Z4, Z12, Z9
+	VPMULLQ   Z6, Z7, Z10
+	VPADDQ    Z9, Z11, Z11
+	VPSRLQ    $0x20, Z12, Z6
+	VPADDQ    Z6, Z8, Z8
+	VPSRLQ    $0x20, Z11, Z6
+	VPADDQ    Z6, Z8, Z8
+	VPSRLVQ   Z2, Z10, Z6
+	VPSLLVQ   Z3, Z8, Z8
+	VPADDQ    Z8, Z6, Z6
+	VPSRLQ    $0x20, Z6, Z7
+	VPMULUDQ  Z5, Z7, Z8
+	VPMULUDQ  Z1, Z7, Z7
+	VPMULUDQ  Z5, Z6, Z6
+	VPSRLQ    $0x20, Z7, Z7
+	VPSRLQ    $0x20, Z6, Z6
+	VPADDQ    Z7, Z8, Z8
+	VPADDQ    Z6, Z8, Z8
+	VPMULLQ   Z0, Z8, Z8
+	VPSUBQ    Z8, Z10, Z10
+	VPADDQ    Z0, Z0, Z6
+	VPSUBQ    Z6, Z10, Z6
+	VPMINUQ   Z6, Z10, Z10
+	VPSUBQ    Z0, Z10, Z6
+	VPMINUQ   Z6, Z10, Z10
+	VMOVDQU64 Z10, (AX)(DX*8)
+	ADDQ      $0x08, DX
+	SUBQ      $0x08, CX
+	JGE       vector
+
+tail:
+	ADDQ        $0x08, CX
+	JZ          done
+	MOVQ        $0x000000ff, DI
+	SHLXQ       CX, DI, DI
+	NOTQ        DI
+	KMOVB       DI, K1
+	VMOVDQU64.Z (BX)(DX*8), K1, Z6
+	VMOVDQU64.Z (SI)(DX*8), K1, Z7
+	VPSRLQ      $0x20, Z6, Z8
+	VPSRLQ      $0x20, Z7, Z9
+	VPMULUDQ    Z6, Z7, Z10
+	VPMULUDQ    Z6, Z9, Z11
+	VPMULUDQ    Z8, Z7, Z12
+	VPMULUDQ    Z8, Z9, Z8
+	VPSRLQ      $0x20, Z10, Z9
+	VPADDQ      Z9, Z12, Z12
+	VPANDQ      Z4, Z12, Z4
+	VPMULLQ     Z6, Z7, Z10
+	VPADDQ      Z4, Z11, Z11
+	VPSRLQ      $0x20, Z12, Z4
+	VPADDQ      Z4, Z8, Z8
+	VPSRLQ      $0x20, Z11, Z4
+	VPADDQ      Z4, Z8, Z8
+	VPSRLVQ     Z2, Z10, Z2
+	VPSLLVQ     Z3, Z8, Z8
+	VPADDQ      Z8, Z2, Z2
+	VPSRLQ      $0x20, Z2, Z3
+	VPMULUDQ    Z5, Z3, Z4
+	VPMULUDQ    Z1, Z3, Z1
+	VPMULUDQ    Z5, Z2, Z2
+	VPSRLQ      $0x20, Z1, Z1
+	VPSRLQ      $0x20, Z2, Z2
+	VPADDQ      Z1, Z4, Z4
+	VPADDQ      Z2, Z4, Z4
+	VPMULLQ     Z0, Z4, Z4
+	VPSUBQ      Z4, Z10, Z10
+	VPADDQ      Z0, Z0, Z1
+	VPSUBQ      Z1, Z10, Z1
+	VPMINUQ     Z1, Z10, Z10
+	VPSUBQ      Z0, Z10, Z0
+	VPMINUQ     Z0, Z10, Z10
+	VMOVDQU64   Z10, K1, (AX)(DX*8)
+
+done:
+	VZEROUPPER
+	RET
+
+// func mulAddAVX512(dst *uint64, a *uint64, b *uint64, n int, short uint64, shift uint64, q uint64)
+// Requires: AVX, AVX512DQ, AVX512F, BMI2
+TEXT ·mulAddAVX512(SB), NOSPLIT, $0-56
+	MOVQ         dst+0(FP), AX
+	MOVQ         n+24(FP), CX
+	MOVQ         a+8(FP), BX
+	MOVQ         b+16(FP), SI
+	VPBROADCASTQ q+48(FP), Z0
+	VPADDQ       Z0, Z0, Z1
+	VPADDQ       Z1, Z1, Z1
+	VPBROADCASTQ short+32(FP), Z2
+	VPBROADCASTQ shift+40(FP), Z3
+	MOVQ         $0x0000000000000040, DX
+	VPBROADCASTQ DX, Z4
+	MOVQ         $0x00000000ffffffff, DX
+	VPBROADCASTQ DX, Z5
+	VPSRLQ       $0x20, Z2, Z6
+	VPSUBQ       Z3, Z4, Z4
+	XORQ         DX, DX
+	SUBQ         $0x08, CX
+	JLT          tail
+
+vector:
+	VMOVDQU64 (BX)(DX*8), Z7
+	VMOVDQU64 (SI)(DX*8), Z8
+	VMOVDQU64 (AX)(DX*8), Z9
+	VPSRLQ    $0x20, Z7, Z10
+	VPSRLQ    $0x20, Z8, Z11
+	VPMULUDQ  Z7, Z8, Z12
+	VPMULUDQ  Z7, Z11, Z13
+	VPMULUDQ  Z10, Z8, Z14
+	VPMULUDQ  Z10, Z11, Z10
+	VPSRLQ    $0x20, Z12, Z11
+	VPADDQ    Z11, Z14, Z14
+	VPANDQ    Z5, Z14, Z11
+	VPMULLQ   Z7, Z8, Z12
+	VPADDQ    Z11, Z13, Z13
+	VPSRLQ    $0x20, Z14, Z7
+	VPADDQ    Z7, Z10, Z10
+	VPSRLQ    $0x20, Z13, Z7
+	VPADDQ    Z7, Z10, Z10
+	VPSRLVQ   Z3, Z12, Z7
+	VPSLLVQ   Z4, Z10, Z10
+	VPADDQ    Z10, Z7, Z7
+	VPSRLQ    $0x20, Z7, Z8
+	VPMULUDQ  Z6, Z8, Z10
+	VPMULUDQ  Z2, Z8, Z8
+	VPMULUDQ  Z6, Z7, Z7
+	VPSRLQ    $0x20, Z8, Z8
+	VPSRLQ    $0x20, Z7, Z7
+	VPADDQ    Z8, Z10, Z10
+	VPADDQ    Z7, Z10, Z10
+	VPMULLQ   Z0, Z10, Z10
+	VPSUBQ    Z10, Z12, Z12
+	VPADDQ    Z9, Z12, Z12
+	VPSUBQ    Z1, Z12, Z7
+	VPMINUQ   Z7, Z12, Z12
+	VPADDQ    Z0, Z0, Z7
+	VPSUBQ    Z7, Z12, Z7
+	VPMINUQ   Z7, Z12, Z12
+	VPSUBQ    Z0, Z12, Z7
+	VPMINUQ   Z7, Z12, Z12
+	VMOVDQU64 Z12, (AX)(DX*8)
+	ADDQ      $0x08, DX
+	SUBQ      $0x08, CX
+	JGE       vector
+
+tail:
+	ADDQ        $0x08, CX
+	JZ          done
+	MOVQ        $0x000000ff, DI
+	SHLXQ       CX, DI, DI
+	NOTQ        DI
+	KMOVB       DI, K1
+	VMOVDQU64.Z (BX)(DX*8), K1, Z7
+	VMOVDQU64.Z (SI)(DX*8), K1, Z8
+	VMOVDQU64.Z (AX)(DX*8), K1, Z9
+	VPSRLQ      $0x20, Z7, Z10
+	VPSRLQ      $0x20, Z8, Z11
+	VPMULUDQ    Z7, Z8, Z12
+	VPMULUDQ    Z7, Z11, Z13
+	VPMULUDQ    Z10, Z8, Z14
+	VPMULUDQ    Z10, Z11, Z10
+	VPSRLQ      $0x20, Z12, Z11
+	VPADDQ      Z11, Z14, Z14
+	VPANDQ      Z5, Z14, Z5
+	VPMULLQ     Z7, Z8, Z12
+	VPADDQ      Z5, Z13, Z13
+	VPSRLQ      $0x20, Z14, Z5
+	VPADDQ      Z5, Z10, Z10
+	VPSRLQ      $0x20, Z13, Z5
+	VPADDQ      Z5, Z10, Z10
+	VPSRLVQ     Z3, Z12, Z3
+	VPSLLVQ     Z4, Z10, Z10
+	VPADDQ      Z10, Z3, Z3
+	VPSRLQ      $0x20, Z3, Z4
+	VPMULUDQ    Z6, Z4, Z5
+	VPMULUDQ    Z2, Z4, Z2
+	VPMULUDQ    Z6, Z3, Z3
+	VPSRLQ      $0x20, Z2, Z2
+	VPSRLQ      $0x20, Z3, Z3
+	VPADDQ      Z2, Z5, Z5
+	VPADDQ      Z3, Z5, Z5
+	VPMULLQ     Z0, Z5, Z5
+	VPSUBQ      Z5, Z12, Z12
+	VPADDQ      Z9, Z12, Z12
+	VPSUBQ      Z1, Z12, Z1
+	VPMINUQ     Z1, Z12, Z12
+	VPADDQ      Z0, Z0, Z1
+	VPSUBQ      Z1, Z12, Z1
+	VPMINUQ     Z1, Z12, Z12
+	VPSUBQ      Z0, Z12, Z0
+	VPMINUQ     Z0, Z12, Z12
+	VMOVDQU64   Z12, K1, (AX)(DX*8)
 
 done:
 	VZEROUPPER
@@ -134,23 +702,20 @@ TEXT ·scaleIFMA(SB), NOSPLIT, $0-48
 	MOVQ         dst+0(FP), AX
 	MOVQ         n+16(FP), CX
 	MOVQ         a+8(FP), BX
-	MOVQ         q+40(FP), DX
-	VPBROADCASTQ DX, Z0
+	VPBROADCASTQ q+40(FP), Z0
+	VPADDQ       Z0, Z0, Z1
 	MOVQ         $0x000fffffffffffff, DX
 	VPBROADCASTQ DX, Z2
-	VPADDQ       Z0, Z0, Z1
 	VPXORQ       Z1, Z1, Z1
 	VPSUBQ       Z0, Z1, Z1
-	MOVQ         c+24(FP), DX
-	VPBROADCASTQ DX, Z3
-	MOVQ         scaled+32(FP), DX
-	VPBROADCASTQ DX, Z4
+	VPBROADCASTQ c+24(FP), Z3
+	VPBROADCASTQ scaled+32(FP), Z4
 	VPSRLQ       $0x0c, Z4, Z4
 	XORQ         DX, DX
 	SUBQ         $0x08, CX
 	JLT          tail
 
-eight:
+vector:
 	VMOVDQU64   (BX)(DX*8), Z5
 	VPXORQ      Z6, Z6, Z6
 	VPXORQ      Z7, Z7, Z7
@@ -163,7 +728,7 @@ eight:
 	VMOVDQU64   Z7, (AX)(DX*8)
 	ADDQ        $0x08, DX
 	SUBQ        $0x08, CX
-	JGE         eight
+	JGE         vector
 
 tail:
 	ADDQ        $0x08, CX
@@ -194,17 +759,14 @@ TEXT ·mulIFMA(SB), NOSPLIT, $0-56
 	MOVQ         n+24(FP), CX
 	MOVQ         a+8(FP), BX
 	MOVQ         b+16(FP), SI
-	MOVQ         q+48(FP), DX
-	VPBROADCASTQ DX, Z0
+	VPBROADCASTQ q+48(FP), Z0
+	VPADDQ       Z0, Z0, Z1
 	MOVQ         $0x000fffffffffffff, DX
 	VPBROADCASTQ DX, Z3
-	VPADDQ       Z0, Z0, Z1
 	VPXORQ       Z2, Z2, Z2
 	VPSUBQ       Z0, Z2, Z2
-	MOVQ         short+32(FP), DX
-	VPBROADCASTQ DX, Z4
-	MOVQ         shift+40(FP), DX
-	VPBROADCASTQ DX, Z5
+	VPBROADCASTQ short+32(FP), Z4
+	VPBROADCASTQ shift+40(FP), Z5
 	MOVQ         $0x0000000000000034, DX
 	VPBROADCASTQ DX, Z6
 	VPSRLQ       $0x0c, Z4, Z4
@@ -213,7 +775,7 @@ TEXT ·mulIFMA(SB), NOSPLIT, $0-56
 	SUBQ         $0x08, CX
 	JLT          tail
 
-eight:
+vector:
 	VMOVDQU64   (BX)(DX*8), Z7
 	VMOVDQU64   (SI)(DX*8), Z8
 	VPXORQ      Z9, Z9, Z9
@@ -234,7 +796,7 @@ eight:
 	VMOVDQU64   Z10, (AX)(DX*8)
 	ADDQ        $0x08, DX
 	SUBQ        $0x08, CX
-	JGE         eight
+	JGE         vector
 
 tail:
 	ADDQ        $0x08, CX
@@ -273,17 +835,14 @@ TEXT ·mulAddIFMA(SB), NOSPLIT, $0-56
 	MOVQ         n+24(FP), CX
 	MOVQ         a+8(FP), BX
 	MOVQ         b+16(FP), SI
-	MOVQ         q+48(FP), DX
-	VPBROADCASTQ DX, Z0
+	VPBROADCASTQ q+48(FP), Z0
+	VPADDQ       Z0, Z0, Z1
 	MOVQ         $0x000fffffffffffff, DX
 	VPBROADCASTQ DX, Z3
-	VPADDQ       Z0, Z0, Z1
 	VPXORQ       Z2, Z2, Z2
 	VPSUBQ       Z0, Z2, Z2
-	MOVQ         short+32(FP), DX
-	VPBROADCASTQ DX, Z4
-	MOVQ         shift+40(FP), DX
-	VPBROADCASTQ DX, Z5
+	VPBROADCASTQ short+32(FP), Z4
+	VPBROADCASTQ shift+40(FP), Z5
 	MOVQ         $0x0000000000000034, DX
 	VPBROADCASTQ DX, Z6
 	VPSRLQ       $0x0c, Z4, Z4
@@ -292,7 +851,7 @@ TEXT ·mulAddIFMA(SB), NOSPLIT, $0-56
 	SUBQ         $0x08, CX
 	JLT          tail
 
-eight:
+vector:
 	VMOVDQU64   (BX)(DX*8), Z7
 	VMOVDQU64   (SI)(DX*8), Z8
 	VMOVDQU64   (AX)(DX*8), Z9
@@ -314,7 +873,7 @@ eight:
 	VMOVDQU64   Z9, (AX)(DX*8)
 	ADDQ        $0x08, DX
 	SUBQ        $0x08, CX
-	JGE         eight
+	JGE         vector
 
 tail:
 	ADDQ        $0x08, CX
@@ -342,308 +901,6 @@ tail:
 	VPSUBQ      Z0, Z9, Z0
 	VPMINUQ     Z0, Z9, Z9
 	VMOVDQU64   Z9, K1, (AX)(DX*8)
-
-done:
-	VZEROUPPER
-	RET
-
-// func scaleAVX512(dst *uint64, a *uint64, n int, c uint64, scaled uint64, q uint64)
-// Requires: AVX, AVX512DQ, AVX512F, BMI2
-TEXT ·scaleAVX512(SB), NOSPLIT, $0-48
-	MOVQ         dst+0(FP), AX
-	MOVQ         n+16(FP), CX
-	MOVQ         a+8(FP), BX
-	MOVQ         q+40(FP), DX
-	VPBROADCASTQ DX, Z0
-	VPADDQ       Z0, Z0, Z1
-	VPADDQ       Z1, Z1, Z2
-	MOVQ         c+24(FP), DX
-	VPBROADCASTQ DX, Z2
-	MOVQ         scaled+32(FP), DX
-	VPBROADCASTQ DX, Z3
-	VPSRLQ       $0x20, Z3, Z4
-	XORQ         DX, DX
-	SUBQ         $0x08, CX
-	JLT          tail
-
-eight:
-	VMOVDQU64 (BX)(DX*8), Z5
-	VPSRLQ    $0x20, Z5, Z6
-	VPMULUDQ  Z4, Z6, Z7
-	VPMULUDQ  Z3, Z6, Z6
-	VPMULUDQ  Z4, Z5, Z8
-	VPSRLQ    $0x20, Z6, Z6
-	VPSRLQ    $0x20, Z8, Z8
-	VPADDQ    Z6, Z7, Z7
-	VPADDQ    Z8, Z7, Z7
-	VPMULLQ   Z2, Z5, Z5
-	VPMULLQ   Z0, Z7, Z7
-	VPSUBQ    Z7, Z5, Z5
-	VPSUBQ    Z1, Z5, Z6
-	VPMINUQ   Z6, Z5, Z5
-	VPSUBQ    Z0, Z5, Z6
-	VPMINUQ   Z6, Z5, Z5
-	VMOVDQU64 Z5, (AX)(DX*8)
-	ADDQ      $0x08, DX
-	SUBQ      $0x08, CX
-	JGE       eight
-
-tail:
-	ADDQ        $0x08, CX
-	JZ          done
-	MOVQ        $0x000000ff, SI
-	SHLXQ       CX, SI, SI
-	NOTQ        SI
-	KMOVB       SI, K1
-	VMOVDQU64.Z (BX)(DX*8), K1, Z5
-	VPSRLQ      $0x20, Z5, Z6
-	VPMULUDQ    Z4, Z6, Z7
-	VPMULUDQ    Z3, Z6, Z6
-	VPMULUDQ    Z4, Z5, Z3
-	VPSRLQ      $0x20, Z6, Z6
-	VPSRLQ      $0x20, Z3, Z3
-	VPADDQ      Z6, Z7, Z7
-	VPADDQ      Z3, Z7, Z7
-	VPMULLQ     Z2, Z5, Z2
-	VPMULLQ     Z0, Z7, Z7
-	VPSUBQ      Z7, Z2, Z2
-	VPSUBQ      Z1, Z2, Z1
-	VPMINUQ     Z1, Z2, Z2
-	VPSUBQ      Z0, Z2, Z0
-	VPMINUQ     Z0, Z2, Z2
-	VMOVDQU64   Z2, K1, (AX)(DX*8)
-
-done:
-	VZEROUPPER
-	RET
-
-// func mulAVX512(dst *uint64, a *uint64, b *uint64, n int, short uint64, shift uint64, q uint64)
-// Requires: AVX, AVX512DQ, AVX512F, BMI2
-TEXT ·mulAVX512(SB), NOSPLIT, $0-56
-	MOVQ         dst+0(FP), AX
-	MOVQ         n+24(FP), CX
-	MOVQ         a+8(FP), BX
-	MOVQ         b+16(FP), SI
-	MOVQ         q+48(FP), DX
-	VPBROADCASTQ DX, Z0
-	VPADDQ       Z0, Z0, Z1
-	VPADDQ       Z1, Z1, Z2
-	MOVQ         short+32(FP), DX
-	VPBROADCASTQ DX, Z2
-	MOVQ         shift+40(FP), DX
-	VPBROADCASTQ DX, Z4
-	MOVQ         $0x0000000000000040, DX
-	VPBROADCASTQ DX, Z5
-	MOVQ         $0x00000000ffffffff, DX
-	VPBROADCASTQ DX, Z6
-	VPSRLQ       $0x20, Z2, Z3
-	VPSUBQ       Z4, Z5, Z5
-	XORQ         DX, DX
-	SUBQ         $0x08, CX
-	JLT          tail
-
-eight:
-	VMOVDQU64 (BX)(DX*8), Z7
-	VMOVDQU64 (SI)(DX*8), Z8
-	VPSRLQ    $0x20, Z7, Z9
-	VPSRLQ    $0x20, Z8, Z10
-	VPMULUDQ  Z7, Z8, Z11
-	VPMULUDQ  Z7, Z10, Z12
-	VPMULUDQ  Z9, Z8, Z13
-	VPMULUDQ  Z9, Z10, Z9
-	VPMULLQ   Z7, Z8, Z7
-	VPSRLQ    $0x20, Z11, Z11
-	VPADDQ    Z11, Z13, Z13
-	VPANDQ    Z6, Z13, Z8
-	VPADDQ    Z8, Z12, Z12
-	VPSRLQ    $0x20, Z13, Z13
-	VPSRLQ    $0x20, Z12, Z12
-	VPADDQ    Z13, Z9, Z9
-	VPADDQ    Z12, Z9, Z9
-	VPSRLVQ   Z4, Z7, Z8
-	VPSLLVQ   Z5, Z9, Z9
-	VPORQ     Z9, Z8, Z8
-	VPSRLQ    $0x20, Z8, Z9
-	VPMULUDQ  Z3, Z9, Z10
-	VPMULUDQ  Z2, Z9, Z9
-	VPMULUDQ  Z3, Z8, Z8
-	VPSRLQ    $0x20, Z9, Z9
-	VPSRLQ    $0x20, Z8, Z8
-	VPADDQ    Z9, Z10, Z10
-	VPADDQ    Z8, Z10, Z10
-	VPMULLQ   Z0, Z10, Z10
-	VPSUBQ    Z10, Z7, Z7
-	VPSUBQ    Z1, Z7, Z8
-	VPMINUQ   Z8, Z7, Z7
-	VPSUBQ    Z0, Z7, Z8
-	VPMINUQ   Z8, Z7, Z7
-	VMOVDQU64 Z7, (AX)(DX*8)
-	ADDQ      $0x08, DX
-	SUBQ      $0x08, CX
-	JGE       eight
-
-tail:
-	ADDQ        $0x08, CX
-	JZ          done
-	MOVQ        $0x000000ff, DI
-	SHLXQ       CX, DI, DI
-	NOTQ        DI
-	KMOVB       DI, K1
-	VMOVDQU64.Z (BX)(DX*8), K1, Z7
-	VMOVDQU64.Z (SI)(DX*8), K1, Z8
-	VPSRLQ      $0x20, Z7, Z9
-	VPSRLQ      $0x20, Z8, Z10
-	VPMULUDQ    Z7, Z8, Z11
-	VPMULUDQ    Z7, Z10, Z12
-	VPMULUDQ    Z9, Z8, Z13
-	VPMULUDQ    Z9, Z10, Z9
-	VPMULLQ     Z7, Z8, Z7
-	VPSRLQ      $0x20, Z11, Z11
-	VPADDQ      Z11, Z13, Z13
-	VPANDQ      Z6, Z13, Z6
-	VPADDQ      Z6, Z12, Z12
-	VPSRLQ      $0x20, Z13, Z13
-	VPSRLQ      $0x20, Z12, Z12
-	VPADDQ      Z13, Z9, Z9
-	VPADDQ      Z12, Z9, Z9
-	VPSRLVQ     Z4, Z7, Z4
-	VPSLLVQ     Z5, Z9, Z9
-	VPORQ       Z9, Z4, Z4
-	VPSRLQ      $0x20, Z4, Z5
-	VPMULUDQ    Z3, Z5, Z6
-	VPMULUDQ    Z2, Z5, Z5
-	VPMULUDQ    Z3, Z4, Z2
-	VPSRLQ      $0x20, Z5, Z5
-	VPSRLQ      $0x20, Z2, Z2
-	VPADDQ      Z5, Z6, Z6
-	VPADDQ      Z2, Z6, Z6
-	VPMULLQ     Z0, Z6, Z6
-	VPSUBQ      Z6, Z7, Z7
-	VPSUBQ      Z1, Z7, Z1
-	VPMINUQ     Z1, Z7, Z7
-	VPSUBQ      Z0, Z7, Z0
-	VPMINUQ     Z0, Z7, Z7
-	VMOVDQU64   Z7, K1, (AX)(DX*8)
-
-done:
-	VZEROUPPER
-	RET
-
-// func mulAddAVX512(dst *uint64, a *uint64, b *uint64, n int, short uint64, shift uint64, q uint64)
-// Requires: AVX, AVX512DQ, AVX512F, BMI2
-TEXT ·mulAddAVX512(SB), NOSPLIT, $0-56
-	MOVQ         dst+0(FP), AX
-	MOVQ         n+24(FP), CX
-	MOVQ         a+8(FP), BX
-	MOVQ         b+16(FP), SI
-	MOVQ         q+48(FP), DX
-	VPBROADCASTQ DX, Z0
-	VPADDQ       Z0, Z0, Z1
-	VPADDQ       Z1, Z1, Z2
-	MOVQ         short+32(FP), DX
-	VPBROADCASTQ DX, Z3
-	MOVQ         shift+40(FP), DX
-	VPBROADCASTQ DX, Z5
-	MOVQ         $0x0000000000000040, DX
-	VPBROADCASTQ DX, Z6
-	MOVQ         $0x00000000ffffffff, DX
-	VPBROADCASTQ DX, Z7
-	VPSRLQ       $0x20, Z3, Z4
-	VPSUBQ       Z5, Z6, Z6
-	XORQ         DX, DX
-	SUBQ         $0x08, CX
-	JLT          tail
-
-eight:
-	VMOVDQU64 (BX)(DX*8), Z8
-	VMOVDQU64 (SI)(DX*8), Z9
-	VMOVDQU64 (AX)(DX*8), Z10
-	VPSRLQ    $0x20, Z8, Z11
-	VPSRLQ    $0x20, Z9, Z12
-	VPMULUDQ  Z8, Z9, Z13
-	VPMULUDQ  Z8, Z12, Z14
-	VPMULUDQ  Z11, Z9, Z15
-	VPMULUDQ  Z11, Z12, Z11
-	VPMULLQ   Z8, Z9, Z8
-	VPSRLQ    $0x20, Z13, Z13
-	VPADDQ    Z13, Z15, Z15
-	VPANDQ    Z7, Z15, Z9
-	VPADDQ    Z9, Z14, Z14
-	VPSRLQ    $0x20, Z15, Z15
-	VPSRLQ    $0x20, Z14, Z14
-	VPADDQ    Z15, Z11, Z11
-	VPADDQ    Z14, Z11, Z11
-	VPSRLVQ   Z5, Z8, Z9
-	VPSLLVQ   Z6, Z11, Z11
-	VPORQ     Z11, Z9, Z9
-	VPSRLQ    $0x20, Z9, Z11
-	VPMULUDQ  Z4, Z11, Z12
-	VPMULUDQ  Z3, Z11, Z11
-	VPMULUDQ  Z4, Z9, Z9
-	VPSRLQ    $0x20, Z11, Z11
-	VPSRLQ    $0x20, Z9, Z9
-	VPADDQ    Z11, Z12, Z12
-	VPADDQ    Z9, Z12, Z12
-	VPMULLQ   Z0, Z12, Z12
-	VPSUBQ    Z12, Z8, Z8
-	VPADDQ    Z10, Z8, Z8
-	VPSUBQ    Z2, Z8, Z9
-	VPMINUQ   Z9, Z8, Z8
-	VPSUBQ    Z1, Z8, Z9
-	VPMINUQ   Z9, Z8, Z8
-	VPSUBQ    Z0, Z8, Z9
-	VPMINUQ   Z9, Z8, Z8
-	VMOVDQU64 Z8, (AX)(DX*8)
-	ADDQ      $0x08, DX
-	SUBQ      $0x08, CX
-	JGE       eight
-
-tail:
-	ADDQ        $0x08, CX
-	JZ          done
-	MOVQ        $0x000000ff, DI
-	SHLXQ       CX, DI, DI
-	NOTQ        DI
-	KMOVB       DI, K1
-	VMOVDQU64.Z (BX)(DX*8), K1, Z8
-	VMOVDQU64.Z (SI)(DX*8), K1, Z9
-	VMOVDQU64.Z (AX)(DX*8), K1, Z10
-	VPSRLQ      $0x20, Z8, Z11
-	VPSRLQ      $0x20, Z9, Z12
-	VPMULUDQ    Z8, Z9, Z13
-	VPMULUDQ    Z8, Z12, Z14
-	VPMULUDQ    Z11, Z9, Z15
-	VPMULUDQ    Z11, Z12, Z11
-	VPMULLQ     Z8, Z9, Z8
-	VPSRLQ      $0x20, Z13, Z13
-	VPADDQ      Z13, Z15, Z15
-	VPANDQ      Z7, Z15, Z7
-	VPADDQ      Z7, Z14, Z14
-	VPSRLQ      $0x20, Z15, Z15
-	VPSRLQ      $0x20, Z14, Z14
-	VPADDQ      Z15, Z11, Z11
-	VPADDQ      Z14, Z11, Z11
-	VPSRLVQ     Z5, Z8, Z5
-	VPSLLVQ     Z6, Z11, Z11
-	VPORQ       Z11, Z5, Z5
-	VPSRLQ      $0x20, Z5, Z6
-	VPMULUDQ    Z4, Z6, Z7
-	VPMULUDQ    Z3, Z6, Z6
-	VPMULUDQ    Z4, Z5, Z3
-	VPSRLQ      $0x20, Z6, Z6
-	VPSRLQ      $0x20, Z3, Z3
-	VPADDQ      Z6, Z7, Z7
-	VPADDQ      Z3, Z7, Z7
-	VPMULLQ     Z0, Z7, Z7
-	VPSUBQ      Z7, Z8, Z8
-	VPADDQ      Z10, Z8, Z8
-	VPSUBQ      Z2, Z8, Z2
-	VPMINUQ     Z2, Z8, Z8
-	VPSUBQ      Z1, Z8, Z1
-	VPMINUQ     Z1, Z8, Z8
-	VPSUBQ      Z0, Z8, Z0
-	VPMINUQ     Z0, Z8, Z8
-	VMOVDQU64   Z8, K1, (AX)(DX*8)
 
 done:
 	VZEROUPPER

@@ -4,6 +4,36 @@
 
 package kernel
 
+// addAVX2 sets dst = a + b mod q, for n slots, a multiple of 4, not 0.
+//
+//go:noescape
+func addAVX2(dst *uint64, a *uint64, b *uint64, n int, q uint64)
+
+// subAVX2 sets dst = a - b mod q, for n slots, a multiple of 4, not 0.
+//
+//go:noescape
+func subAVX2(dst *uint64, a *uint64, b *uint64, n int, q uint64)
+
+// negAVX2 sets dst = -a mod q, for n slots, a multiple of 4, not 0.
+//
+//go:noescape
+func negAVX2(dst *uint64, a *uint64, n int, q uint64)
+
+// scaleAVX2 sets dst = c a mod q for a of any words and scaled = floor(2^64 c/q), for n slots, a multiple of 4, not 0.
+//
+//go:noescape
+func scaleAVX2(dst *uint64, a *uint64, n int, c uint64, scaled uint64, q uint64)
+
+// mulAVX2 sets dst = a b mod q, with fields of Modulus, for n slots, a multiple of 4, not 0.
+//
+//go:noescape
+func mulAVX2(dst *uint64, a *uint64, b *uint64, n int, short uint64, shift uint64, q uint64)
+
+// mulAddAVX2 sets dst += a b mod q, with fields of Modulus, for n slots, a multiple of 4, not 0.
+//
+//go:noescape
+func mulAddAVX2(dst *uint64, a *uint64, b *uint64, n int, short uint64, shift uint64, q uint64)
+
 // addAVX512 sets dst = a + b mod q, for n slots.
 //
 //go:noescape
@@ -19,21 +49,6 @@ func subAVX512(dst *uint64, a *uint64, b *uint64, n int, q uint64)
 //go:noescape
 func negAVX512(dst *uint64, a *uint64, n int, q uint64)
 
-// scaleIFMA sets dst = c a mod q for a of words below 2^52 and scaled = floor(2^64 c/q), for n slots.
-//
-//go:noescape
-func scaleIFMA(dst *uint64, a *uint64, n int, c uint64, scaled uint64, q uint64)
-
-// mulIFMA sets dst = a b mod q, with fields of Modulus, for n slots.
-//
-//go:noescape
-func mulIFMA(dst *uint64, a *uint64, b *uint64, n int, short uint64, shift uint64, q uint64)
-
-// mulAddIFMA sets dst += a b mod q, with fields of Modulus, for n slots.
-//
-//go:noescape
-func mulAddIFMA(dst *uint64, a *uint64, b *uint64, n int, short uint64, shift uint64, q uint64)
-
 // scaleAVX512 sets dst = c a mod q for a of any words and scaled = floor(2^64 c/q), for n slots.
 //
 //go:noescape
@@ -48,3 +63,18 @@ func mulAVX512(dst *uint64, a *uint64, b *uint64, n int, short uint64, shift uin
 //
 //go:noescape
 func mulAddAVX512(dst *uint64, a *uint64, b *uint64, n int, short uint64, shift uint64, q uint64)
+
+// scaleIFMA sets dst = c a mod q for a of words below 2^52 and scaled = floor(2^64 c/q), for n slots.
+//
+//go:noescape
+func scaleIFMA(dst *uint64, a *uint64, n int, c uint64, scaled uint64, q uint64)
+
+// mulIFMA sets dst = a b mod q, with fields of Modulus, for n slots.
+//
+//go:noescape
+func mulIFMA(dst *uint64, a *uint64, b *uint64, n int, short uint64, shift uint64, q uint64)
+
+// mulAddIFMA sets dst += a b mod q, with fields of Modulus, for n slots.
+//
+//go:noescape
+func mulAddIFMA(dst *uint64, a *uint64, b *uint64, n int, short uint64, shift uint64, q uint64)

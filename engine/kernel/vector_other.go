@@ -8,17 +8,17 @@ func (t *NTT) vectorForward(dst, src []uint64) bool { return false }
 
 func (t *NTT) vectorInverse(dst, src []uint64) bool { return false }
 
-func (m *Modulus) vectorAdd(dst, a, b []uint64) bool { return false }
+func (m *Modulus) vectorAdd(dst, a, b []uint64) int { return 0 }
 
-func (m *Modulus) vectorSub(dst, a, b []uint64) bool { return false }
+func (m *Modulus) vectorSub(dst, a, b []uint64) int { return 0 }
 
-func (m *Modulus) vectorNeg(dst, a []uint64) bool { return false }
+func (m *Modulus) vectorNeg(dst, a []uint64) int { return 0 }
 
-func (m *Modulus) vectorScale(dst, a []uint64, f Factor, words bool) bool { return false }
+func (m *Modulus) vectorScale(dst, a []uint64, f Factor, words bool) int { return 0 }
 
-func (m *Modulus) vectorMul(dst, a, b []uint64) bool { return false }
+func (m *Modulus) vectorMul(dst, a, b []uint64) int { return 0 }
 
-func (m *Modulus) vectorMulAdd(dst, a, b []uint64) bool { return false }
+func (m *Modulus) vectorMulAdd(dst, a, b []uint64) int { return 0 }
 
 func vectorRoundFractions(v []uint8, y []uint64, stride int, f []Fraction) int { return 0 }
 

@@ -95,7 +95,7 @@ func (a *assembler) sum64() {
 	a.function("sumAVX512", "dst, y *uint64, v *uint8, stride, n int, weights *uint64, terms int, q uint64",
 		"is Sum.Apply for n slots, a multiple of 8, not 0, and as many terms.")
 	dst, v, n, r := a.arg("dst"), a.arg("v"), a.arg("n"), a.rowSums("weights", 16)
-	m := a.arithmetic64(a.broadcast("q"))
+	m := a.arithmetic(avx512, a.broadcast("q"))
 	sum, x := a.ZMM(), a.ZMM()
 	add := func(y reg.VecVirtual) {
 		p := m.scale(a, y, a.factor(m, Mem{Base: r.at}, Mem{Base: r.at, Disp: 8}))

@@ -68,8 +68,36 @@ func (f file) generate(directory string) error {
 	return nil
 }
 
-// assembler adds to avo what all kernels use.
-type assembler struct{ *build.Context }
+// assembler adds to avo what all kernels use. Vectors are of 8 words, or of 4 with AVX2.
+type assembler struct {
+	*build.Context
+	avx2 bool
+}
+
+// words is the length of a vector.
+func (a *assembler) words() int {
+	if a.avx2 {
+		return 4
+	}
+	return 8
+}
+
+// vec returns a new vector.
+func (a *assembler) vec() reg.VecVirtual {
+	if a.avx2 {
+		return a.YMM()
+	}
+	return a.ZMM()
+}
+
+// move copies a vector from or to memory, or another vector.
+func (a *assembler) move(from, to operand.Op) {
+	if a.avx2 {
+		a.VMOVDQU(from, to)
+	} else {
+		a.VMOVDQU64(from, to)
+	}
+}
 
 // function begins a function that keeps none of its pointers.
 func (a *assembler) function(name, parameters, doc string, args ...any) {
@@ -95,8 +123,12 @@ func (a *assembler) arg(name string) reg.GPVirtual {
 
 // broadcast loads a parameter into all lanes.
 func (a *assembler) broadcast(name string) reg.VecVirtual {
-	z := a.ZMM()
-	a.VPBROADCASTQ(a.arg(name), z)
+	z := a.vec()
+	at, err := a.Param(name).Resolve()
+	if err != nil {
+		log.Fatal(err)
+	}
+	a.VPBROADCASTQ(at.Addr, z)
 	return z
 }
 
@@ -109,13 +141,16 @@ func (a *assembler) mask(name string) reg.OpmaskVirtual {
 
 // zero returns a cleared vector.
 func (a *assembler) zero() reg.VecVirtual {
-	z := a.ZMM()
+	z := a.vec()
 	a.clear(z)
 	return z
 }
 
 func (a *assembler) clear(z reg.VecVirtual) {
 	i, err := x86.VPXORQ(z, z, z)
+	if a.avx2 {
+		i, err = x86.VPXOR(z, z, z)
+	}
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -132,11 +167,20 @@ func (a *assembler) zeros(n int) []reg.VecVirtual {
 	return v
 }
 
-// once sets x = min(x, x - c) as unsigned words, which is x - c if x >= c, else x.
+// once sets x to x - c if x >= c. With AVX2, x < 2^63 and c <= 2^63.
 func (a *assembler) once(x, c reg.VecVirtual) {
-	t := a.ZMM()
+	t := a.vec()
 	a.VPSUBQ(c, x, t)
-	a.VPMINUQ(t, x, x)
+	a.smaller(t, x, x)
+}
+
+// smaller sets z to x or y, the smaller one as unsigned words. With AVX2, to y if x is negative, else to x.
+func (a *assembler) smaller(x, y, z reg.VecVirtual) {
+	if a.avx2 {
+		a.VBLENDVPD(x, y, x, z)
+	} else {
+		a.VPMINUQ(x, y, z)
+	}
 }
 
 // lowest52 returns 2^52-1 in all lanes.
@@ -144,8 +188,14 @@ func (a *assembler) lowest52() reg.VecVirtual { return a.lanes(1<<52 - 1) }
 
 // lanes returns a constant in all lanes.
 func (a *assembler) lanes(c uint64) reg.VecVirtual {
-	r, z := a.GP64(), a.ZMM()
+	r, z := a.GP64(), a.vec()
 	a.MOVQ(operand.U64(c), r)
-	a.VPBROADCASTQ(r, z)
+	if a.avx2 {
+		x := a.XMM()
+		a.VMOVQ(r, x)
+		a.VPBROADCASTQ(x, z)
+	} else {
+		a.VPBROADCASTQ(r, z)
+	}
 	return z
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 
+	"github.com/mmcloughlin/avo/attr"
 	. "github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
 )
@@ -16,8 +17,10 @@ func matmul(a *assembler) {
 		}
 	}
 	for _, rows := range []int{2, 1} {
-		a.matmul64(rows)
+		a.matmul64(avx512, rows)
 	}
+	a.avx2 = true
+	a.matmul64(avx2, 1)
 }
 
 // matmul52 multiplies rows of a by columns, 8 per vector, of a panel. Sums of lower and upper halves of the products
@@ -114,19 +117,20 @@ func (a *assembler) reduce52(c reg.GPVirtual, low, lo, hi reg.VecVirtual) reg.Ve
 	return sum
 }
 
-// matmul64 multiplies rows of a by 8 columns. Entries of a and of the panel are split, lower half in the lower 32
+// matmul64 multiplies rows of a by the columns of a vector. Entries of a and of the panel are split, lower half in the lower 32
 // bits. Sums of the products of halves stay in registers. After lazy terms, before they can overflow, their upper 32
 // bits are added to one sum, and they themselves, modulo 2^64, to another.
-func (a *assembler) matmul64(rows int) {
-	a.function(fmt.Sprintf("matmul%dx8AVX512", rows),
+func (a *assembler) matmul64(set instructions, rows int) {
+	columns := a.words()
+	a.function(fmt.Sprintf("matmul%dx%d%s", rows, columns, set),
 		"dst *uint64, stride int, a *uint64, next int, panel *uint64, k int, c *[14]uint64, mask uint64",
-		"multiplies %d rows of a, which are next words apart, by 8 columns: panel is k x 8. The rows of dst are "+
-			"stride words apart, and mask says which of the 8 columns are written. 1 <= k < 2^30.", rows)
+		"multiplies %d rows of a, which are next words apart, by %d columns: panel is k x %d. The rows of dst are "+
+			"stride words apart, and mask says which of the columns are written. 1 <= k < 2^30.", rows, columns, columns)
 	left, panel, k := a.rows("a", "next", rows), a.arg("panel"), a.arg("k")
 	c := a.arg("c")
 	sum := a.zeros(3 * rows) // lower, cross and upper products per row
 	wide, upper := a.zeros(3*rows), a.zeros(3*rows)
-	b0, b1, x0, x1 := a.ZMM(), a.ZMM(), a.ZMM(), a.ZMM()
+	b0, b1, x0, x1 := a.vec(), a.vec(), a.vec(), a.vec()
 	lazy := a.GP64()
 	a.Label("block")
 	a.MOVQ(Mem{Base: c, Disp: 8}, lazy)
@@ -134,24 +138,27 @@ func (a *assembler) matmul64(rows int) {
 	a.CMOVQLT(k, lazy)
 	a.SUBQ(lazy, k)
 	a.Label("term")
-	a.VMOVDQU64(Mem{Base: panel}, b0)
+	a.move(Mem{Base: panel}, b0)
 	a.VPSRLQ(Imm(32), b0, b1)
 	for r := range rows {
 		a.VPBROADCASTD(left[r], x0)
 		at := left[r]
 		at.Disp += 4
 		a.VPBROADCASTD(at, x1)
-		for _, p := range []struct {
-			to   int
-			x, b reg.VecVirtual
-		}{{0, x0, b0}, {1, x0, b1}, {2, x1, b1}, {1, x1, b0}} {
-			product := a.ZMM()
-			a.VPMULUDQ(p.x, p.b, product)
-			a.VPADDQ(product, sum[3*r+p.to], sum[3*r+p.to])
+		multiply := func(x, b reg.VecVirtual) reg.VecVirtual {
+			p := a.vec()
+			a.VPMULUDQ(x, b, p)
+			return p
 		}
+		lower, cross := multiply(x0, b0), multiply(x0, b1)
+		a.VPADDQ(lower, sum[3*r], sum[3*r])
+		other, upper := multiply(x1, b0), multiply(x1, b1)
+		a.VPADDQ(other, cross, cross) // one addition to each sum, as they wait for each other
+		a.VPADDQ(upper, sum[3*r+2], sum[3*r+2])
+		a.VPADDQ(cross, sum[3*r+1], sum[3*r+1])
 	}
 	a.ADDQ(Imm(8), left[0].Base)
-	a.ADDQ(Imm(64), panel)
+	a.ADDQ(Imm(uint64(8*columns)), panel)
 	a.DECQ(lazy)
 	a.JNZ(LabelRef("term"))
 	for i, s := range sum {
@@ -163,12 +170,12 @@ func (a *assembler) matmul64(rows int) {
 	a.TESTQ(k, k)
 	a.JNZ(LabelRef("block"))
 
-	m := a.arithmetic64(a.at(c))
-	dst, mask := a.rows("dst", "stride", rows), a.mask("mask")
+	m := a.arithmetic(set, a.at(c))
+	dst := a.rows("dst", "stride", rows)
 	for r := range rows {
 		var total reg.VecVirtual
 		for i := 3 * r; i < 3*r+3; i++ {
-			t := a.ZMM() // what the lower 32 bits add up to
+			t := a.vec() // what the lower 32 bits add up to
 			a.VPSLLQ(Imm(32), upper[i], t)
 			a.VPSUBQ(t, wide[i], wide[i])
 			for half, x := range []reg.VecVirtual{wide[i], upper[i]} {
@@ -183,14 +190,32 @@ func (a *assembler) matmul64(rows int) {
 			}
 		}
 		m.canonical(a, total)
-		a.VMOVDQU64(total, mask, dst[r])
+		a.storeMasked(total, "mask", dst[r])
 	}
 	a.done()
 }
 
 // at returns the word at a pointer in all lanes.
 func (a *assembler) at(base reg.GPVirtual) reg.VecVirtual {
-	z := a.ZMM()
+	z := a.vec()
 	a.VPBROADCASTQ(Mem{Base: base}, z)
 	return z
+}
+
+// storeMasked stores the lanes whose bits are set in a parameter.
+func (a *assembler) storeMasked(x reg.VecVirtual, mask string, to Mem) {
+	if !a.avx2 {
+		a.VMOVDQU64(x, a.mask(mask), to)
+		return
+	}
+	bits := a.StaticGlobal("laneBits")
+	a.DataAttributes(attr.RODATA | attr.NOPTR)
+	for i := range 4 {
+		a.AddDatum(8*i, U64(1<<i))
+	}
+	lanes := a.load(bits)
+	m := a.broadcast(mask)
+	a.VPAND(lanes, m, m)
+	a.VPCMPEQQ(lanes, m, m)
+	a.VPMASKMOVQ(x, m, to)
 }

@@ -11,8 +11,9 @@ import (
 // below the bound between those of an inverse one.
 func ntt(a *assembler) {
 	index := a.indices()
-	for _, ifma := range []bool{true, false} {
-		a.passes(ifma, index)
+	for _, set := range []instructions{avx2, avx512, ifma} {
+		a.avx2 = set == avx2
+		a.passes(set, index)
 	}
 }
 
@@ -21,22 +22,19 @@ const (
 	passDoc        = "of blocks blocks of src, with roots from k of the tables c and scaled, into dst. "
 )
 
-func (a *assembler) passes(ifma bool, index map[string]Mem) {
-	suffix := "AVX512"
-	if ifma {
-		suffix = "IFMA"
-	}
+func (a *assembler) passes(set instructions, index map[string]Mem) {
+	suffix := string(set)
 	begin := func(name, more, doc string) (*arithmetic, *cursor) {
 		a.function(name+suffix, passParameters+more+" int, q uint64", "takes %s", doc)
-		return a.arithmetic(ifma, a.broadcast("q")), a.cursor()
+		return a.arithmetic(set, a.broadcast("q")), a.cursor()
 	}
 
-	m, at := begin("forward2", ", half", "a level "+passDoc+"The blocks are 2 half words, half a multiple of 8.")
+	m, at := begin("forward2", ", half", "a level "+passDoc+"The blocks are 2 half words, half a multiple of 16.")
 	a.levels(at, "half", 2, func() func([]reg.VecVirtual) {
 		f := m.root(a, at, 1, 0)
 		return func(x []reg.VecVirtual) { m.forward(a, x[0], x[1], f) }
 	})
-	m, at = begin("forward4", ", quarter", "two levels "+passDoc+"The blocks are 4 quarter words, quarter a multiple of 8.")
+	m, at = begin("forward4", ", quarter", "two levels "+passDoc+"The blocks are 4 quarter words, quarter a multiple of 16.")
 	a.levels(at, "quarter", 4, func() func([]reg.VecVirtual) {
 		f, g, h := m.root(a, at, 1, 0), m.root(a, at, 2, 0), m.root(a, at, 2, 8)
 		return func(x []reg.VecVirtual) {
@@ -46,7 +44,7 @@ func (a *assembler) passes(ifma bool, index map[string]Mem) {
 			m.forward(a, x[2], x[3], h)
 		}
 	})
-	m, at = begin("inverse4", ", quarter", "two levels "+passDoc+"The blocks are 4 quarter words, quarter a multiple of 8.")
+	m, at = begin("inverse4", ", quarter", "two levels "+passDoc+"The blocks are 4 quarter words, quarter a multiple of 16.")
 	a.levels(at, "quarter", 4, func() func([]reg.VecVirtual) {
 		f, g, h := m.root(a, at, 1, 0), m.root(a, at, 2, 0), m.root(a, at, 2, 8)
 		return func(x []reg.VecVirtual) {
@@ -59,7 +57,7 @@ func (a *assembler) passes(ifma bool, index map[string]Mem) {
 
 	last := func(name, size, doc string) (*arithmetic, *cursor, [2]factor) {
 		a.function(name+suffix, "dst *uint64, c, scaled *uint64, "+size+" int, last *[4]uint64, q uint64", "%s", doc)
-		m, at, p := a.arithmetic(ifma, a.broadcast("q")), a.cursorInPlace(), a.arg("last")
+		m, at, p := a.arithmetic(set, a.broadcast("q")), a.cursorInPlace(), a.arg("last")
 		return m, at, [2]factor{
 			a.factor(m, Mem{Base: p}, Mem{Base: p, Disp: 8}),
 			a.factor(m, Mem{Base: p, Disp: 16}, Mem{Base: p, Disp: 24}),
@@ -81,9 +79,17 @@ func (a *assembler) passes(ifma bool, index map[string]Mem) {
 	})
 
 	m, at = begin("forward16", "", "the last four levels "+passDoc+"The blocks are 16 words. The result is canonical.")
-	a.forward16(m, at, index)
+	if a.avx2 {
+		a.forward4x4(m, at)
+	} else {
+		a.forward16(m, at, index)
+	}
 	m, at = begin("inverse16", "", "the first four levels "+passDoc+"The blocks are 16 words.")
-	a.inverse16(m, at, index)
+	if a.avx2 {
+		a.inverse4x4(m, at)
+	} else {
+		a.inverse16(m, at, index)
+	}
 }
 
 // cursor walks over blocks and their roots.
@@ -113,7 +119,7 @@ func (m *arithmetic) root(a *assembler, at *cursor, scale uint8, disp int) facto
 
 // roots loads the 8 factors from scale·k. With an index only those lanes that it names.
 func (m *arithmetic) roots(a *assembler, at *cursor, scale uint8, index reg.VecVirtual) factor {
-	f := factor{c: a.ZMM(), scaled: a.ZMM()}
+	f := factor{c: a.vec(), scaled: a.vec()}
 	c, scaled := Mem{Base: at.c, Index: at.k, Scale: scale}, Mem{Base: at.scaled, Index: at.k, Scale: scale}
 	if index == nil {
 		a.VMOVDQU64(c, f.c)
@@ -142,21 +148,20 @@ func (a *assembler) levels(at *cursor, parameter string, parts int, prepare func
 	a.Label("vector")
 	x := make([]reg.VecVirtual, parts)
 	for i := range x {
-		x[i] = a.ZMM()
-		a.VMOVDQU64(address(at.src, i), x[i])
+		x[i] = a.load(address(at.src, i))
 	}
 	do(x)
 	for i := range x {
-		a.VMOVDQU64(x[i], address(at.dst, i))
+		a.move(x[i], address(at.dst, i))
 	}
 	pointers := []reg.GPVirtual{at.dst, at.src}
 	if at.src == at.dst {
 		pointers = pointers[:1]
 	}
 	for _, p := range pointers {
-		a.ADDQ(Imm(64), p)
+		a.ADDQ(Imm(uint64(8*a.words())), p)
 	}
-	a.SUBQ(Imm(8), left)
+	a.SUBQ(Imm(uint64(a.words())), left)
 	a.JNZ(LabelRef("vector"))
 	for _, p := range pointers {
 		if parts == 2 {
@@ -185,12 +190,12 @@ func (m *arithmetic) inverse(a *assembler, x, y reg.VecVirtual, f factor) {
 	d := m.difference(a, x, y)
 	a.VPADDQ(y, x, x)
 	a.once(x, m.bound)
-	a.VMOVDQA64(m.scale(a, d, f), y)
+	a.move(m.scale(a, d, f), y)
 }
 
 // difference returns x - y + bound.
 func (m *arithmetic) difference(a *assembler, x, y reg.VecVirtual) reg.VecVirtual {
-	d := a.ZMM()
+	d := a.vec()
 	a.VPSUBQ(y, x, d)
 	a.VPADDQ(m.bound, d, d)
 	return d
@@ -200,8 +205,8 @@ func (m *arithmetic) difference(a *assembler, x, y reg.VecVirtual) reg.VecVirtua
 func (m *arithmetic) last(a *assembler, x, y reg.VecVirtual, f [2]factor) {
 	d := m.difference(a, x, y)
 	a.VPADDQ(y, x, x)
-	a.VMOVDQA64(m.scale(a, x, f[0]), x)
-	a.VMOVDQA64(m.scale(a, d, f[1]), y)
+	a.move(m.scale(a, x, f[0]), x)
+	a.move(m.scale(a, d, f[1]), y)
 	m.canonical(a, x)
 	m.canonical(a, y)
 }
@@ -232,18 +237,18 @@ func (a *assembler) indices() map[string]Mem {
 }
 
 func (a *assembler) load(at Mem) reg.VecVirtual {
-	z := a.ZMM()
-	a.VMOVDQU64(at, z)
+	z := a.vec()
+	a.move(at, z)
 	return z
 }
 
 // permute sets (x, y) to what two indices choose from both.
 func (a *assembler) permute(x, y, first, second reg.VecVirtual) {
 	t := a.ZMM()
-	a.VMOVDQA64(x, t)
+	a.move(x, t)
 	a.VPERMT2Q(y, first, x)
 	a.VPERMT2Q(y, second, t)
-	a.VMOVDQA64(t, y)
+	a.move(t, y)
 }
 
 // halves sets x to the lower halves and y to the upper halves of both.
@@ -251,15 +256,15 @@ func (a *assembler) halves(x, y reg.VecVirtual) {
 	t := a.ZMM()
 	a.VSHUFI64X2(Imm(0x44), y, x, t)
 	a.VSHUFI64X2(Imm(0xee), y, x, y)
-	a.VMOVDQA64(t, x)
+	a.move(t, x)
 }
 
 // neighbours sets x to the even and y to the odd lanes of both, in pairs.
 func (a *assembler) neighbours(x, y reg.VecVirtual) {
-	t := a.ZMM()
+	t := a.vec()
 	a.VPUNPCKLQDQ(y, x, t)
 	a.VPUNPCKHQDQ(y, x, y)
-	a.VMOVDQA64(t, x)
+	a.move(t, x)
 }
 
 func (a *assembler) forward16(m *arithmetic, at *cursor, index map[string]Mem) {
@@ -304,6 +309,11 @@ func (a *assembler) inverse16(m *arithmetic, at *cursor, index map[string]Mem) {
 func (a *assembler) next16(at *cursor, x, y reg.VecVirtual) {
 	a.VMOVDQU64(x, Mem{Base: at.dst})
 	a.VMOVDQU64(y, Mem{Base: at.dst, Disp: 64})
+	a.nextBlock(at)
+}
+
+// nextBlock goes on to the next 16 words.
+func (a *assembler) nextBlock(at *cursor) {
 	a.ADDQ(Imm(128), at.src)
 	a.ADDQ(Imm(128), at.dst)
 	a.ADDQ(Imm(8), at.k)

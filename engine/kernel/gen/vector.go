@@ -9,7 +9,18 @@ import (
 
 // vector writes the operations on vectors of any length, slot by slot.
 func vector(a *assembler) {
-	a.slots("addAVX512", []string{"a", "b"}, "", "dst = a + b mod q", func() operation {
+	for _, set := range []instructions{avx2, avx512, ifma} {
+		a.avx2 = set == avx2
+		if set != ifma {
+			a.sums(set)
+		}
+		a.products(set)
+	}
+}
+
+// sums are additions and subtractions.
+func (a *assembler) sums(set instructions) {
+	a.slots("add", set, []string{"a", "b"}, "", "dst = a + b mod q", func() operation {
 		q := a.broadcast("q")
 		return func(x []reg.VecVirtual) reg.VecVirtual {
 			a.VPADDQ(x[1], x[0], x[0])
@@ -17,21 +28,24 @@ func vector(a *assembler) {
 			return x[0]
 		}
 	})
-	a.slots("subAVX512", []string{"a", "b"}, "", "dst = a - b mod q", func() operation {
+	a.slots("sub", set, []string{"a", "b"}, "", "dst = a - b mod q", func() operation {
 		q := a.broadcast("q")
 		return func(x []reg.VecVirtual) reg.VecVirtual { return a.subtract(x[0], x[1], q) }
 	})
-	a.slots("negAVX512", []string{"a"}, "", "dst = -a mod q", func() operation {
+	a.slots("neg", set, []string{"a"}, "", "dst = -a mod q", func() operation {
 		q, zero := a.broadcast("q"), a.zero()
 		return func(x []reg.VecVirtual) reg.VecVirtual { return a.subtract(zero, x[0], q) }
 	})
-	for _, ifma := range []bool{true, false} {
-		suffix, operand := "AVX512", "any words"
-		if ifma {
-			suffix, operand = "IFMA", "words below 2^52"
-		}
-		a.slots("scale"+suffix, []string{"a"}, "c, scaled ", "dst = c a mod q for a of "+operand+" and scaled = floor(2^64 c/q)", func() operation {
-			m := a.arithmetic(ifma, a.broadcast("q"))
+}
+
+func (a *assembler) products(set instructions) {
+	operand := "any words"
+	if set == ifma {
+		operand = "words below 2^52"
+	}
+	a.slots("scale", set, []string{"a"}, "c, scaled ", "dst = c a mod q for a of "+operand+" and scaled = floor(2^64 c/q)",
+		func() operation {
+			m := a.arithmetic(set, a.broadcast("q"))
 			f := m.prepare(a, factor{c: a.broadcast("c"), scaled: a.broadcast("scaled")})
 			return func(x []reg.VecVirtual) reg.VecVirtual {
 				r := m.scale(a, x[0], f)
@@ -39,27 +53,26 @@ func vector(a *assembler) {
 				return r
 			}
 		})
-		for _, add := range []bool{false, true} {
-			name, doc, operands := "mul", "dst = a b mod q", []string{"a", "b"}
-			if add {
-				name, doc, operands = "mulAdd", "dst += a b mod q", append(operands, "dst")
-			}
-			a.slots(name+suffix, operands, "short, shift ", doc+", with fields of Modulus", func() operation {
-				if ifma {
-					return a.product52(add)
-				}
-				return a.product64(add)
-			})
+	for _, add := range []bool{false, true} {
+		name, doc, operands := "mul", "dst = a b mod q", []string{"a", "b"}
+		if add {
+			name, doc, operands = "mulAdd", "dst += a b mod q", append(operands, "dst")
 		}
+		a.slots(name, set, operands, "short, shift ", doc+", with fields of Modulus", func() operation {
+			if set == ifma {
+				return a.product52(add)
+			}
+			return a.product64(set, add)
+		})
 	}
 }
 
-// operation computes 8 slots. It may destroy its operands.
+// operation computes the slots of a vector. It may destroy its operands.
 type operation func([]reg.VecVirtual) reg.VecVirtual
 
 // slots writes a function that applies an operation to n slots of operands, of which the last may be dst. more are its parameters of words
 // but for q.
-func (a *assembler) slots(name string, operands []string, more, doc string, prepare func() operation) {
+func (a *assembler) slots(name string, set instructions, operands []string, more, doc string, prepare func() operation) {
 	parameters := "dst"
 	for _, o := range operands {
 		if o != "dst" {
@@ -69,7 +82,11 @@ func (a *assembler) slots(name string, operands []string, more, doc string, prep
 	if more != "" {
 		more = fmt.Sprintf("%suint64, ", more)
 	}
-	a.function(name, parameters+" *uint64, n int, "+more+"q uint64", "sets %s, for n slots.", doc)
+	count := "n slots"
+	if a.avx2 {
+		count = "n slots, a multiple of 4, not 0"
+	}
+	a.function(name+string(set), parameters+" *uint64, n int, "+more+"q uint64", "sets %s, for %s.", doc, count)
 	dst, n, i := a.arg("dst"), a.arg("n"), a.GP64()
 	var from []reg.GPVirtual
 	for _, o := range operands {
@@ -80,19 +97,26 @@ func (a *assembler) slots(name string, operands []string, more, doc string, prep
 		}
 	}
 	do := prepare()
+	words := uint64(a.words())
 	a.XORQ(i, i)
-	a.SUBQ(Imm(8), n)
-	a.JLT(LabelRef("tail"))
-	a.Label("eight")
+	if !a.avx2 {
+		a.SUBQ(Imm(words), n)
+		a.JLT(LabelRef("tail"))
+	}
+	a.Label("vector")
 	x := make([]reg.VecVirtual, len(from))
 	for j, f := range from {
-		x[j] = a.ZMM()
-		a.VMOVDQU64(Mem{Base: f, Index: i, Scale: 8}, x[j])
+		x[j] = a.load(Mem{Base: f, Index: i, Scale: 8})
 	}
-	a.VMOVDQU64(do(x), Mem{Base: dst, Index: i, Scale: 8})
-	a.ADDQ(Imm(8), i)
-	a.SUBQ(Imm(8), n)
-	a.JGE(LabelRef("eight"))
+	a.move(do(x), Mem{Base: dst, Index: i, Scale: 8})
+	a.ADDQ(Imm(words), i)
+	a.SUBQ(Imm(words), n)
+	if a.avx2 {
+		a.JNZ(LabelRef("vector"))
+		a.done()
+		return
+	}
+	a.JGE(LabelRef("vector"))
 
 	a.Label("tail")
 	a.ADDQ(Imm(8), n)
@@ -113,17 +137,17 @@ func (a *assembler) slots(name string, operands []string, more, doc string, prep
 
 // subtract returns x - y mod q.
 func (a *assembler) subtract(x, y, q reg.VecVirtual) reg.VecVirtual {
-	d, t := a.ZMM(), a.ZMM()
+	d, t := a.vec(), a.vec()
 	a.VPSUBQ(y, x, d)
-	a.VPADDQ(q, d, t) // the smaller one, unless d is negative
-	a.VPMINUQ(t, d, d)
+	a.VPADDQ(q, d, t) // the smaller one if d is negative
+	a.smaller(d, t, d)
 	return d
 }
 
 // product52 is for moduli of n <= 50 bits, with short = floor(2^(n+62)/q) and shift = n-2. The quotient is estimated
 // from floor(x/2^(n-2)) < 2^52 and floor(2^(n+50)/q) < 2^51; each being less by a fraction, the remainder is below 2.5q.
 func (a *assembler) product52(add bool) operation {
-	m := a.arithmetic52(a.broadcast("q"))
+	m := a.arithmetic(ifma, a.broadcast("q"))
 	short, right, left := a.broadcast("short"), a.broadcast("shift"), a.lanes(52)
 	a.VPSRLQ(Imm(12), short, short)
 	a.VPSUBQ(right, left, left)
@@ -140,27 +164,25 @@ func (a *assembler) product52(add bool) operation {
 		a.VPMADD52HUQ(short, top, quotient)
 		a.VPMADD52LUQ(m.minusQ, quotient, lo)
 		a.VPANDQ(m.low, lo, lo)
-		a.once(lo, m.q2)
+		a.once(lo, m.bound)
 		a.once(lo, m.q)
 		return lo
 	}
 }
 
 // product64 is the product of Modulus. As upperProduct is less by up to 2 more, the remainder is below 4q.
-func (a *assembler) product64(add bool) operation {
-	m := a.arithmetic64(a.broadcast("q"))
-	short, upper, right, left := a.broadcast("short"), a.ZMM(), a.broadcast("shift"), a.lanes(64)
-	low32 := a.lanes(1<<32 - 1)
-	a.VPSRLQ(Imm(32), short, upper)
+func (a *assembler) product64(set instructions, add bool) operation {
+	m := a.arithmetic(set, a.broadcast("q"))
+	short, right, left, low32 := a.broadcast("short"), a.broadcast("shift"), a.lanes(64), a.lanes(1<<32-1)
+	upper := a.upper(short)
 	a.VPSUBQ(right, left, left)
 	return func(x []reg.VecVirtual) reg.VecVirtual {
 		hi, lo := a.wideProduct(x[0], x[1], low32)
-		r := a.ZMM()
+		r := a.vec()
 		a.VPSRLVQ(right, lo, r)
 		a.VPSLLVQ(left, hi, hi) // 0 if shifted by 64, but then hi is 0
-		a.VPORQ(hi, r, r)
-		r = a.upperProduct(r, short, upper)
-		a.VPMULLQ(m.q, r, r)
+		a.VPADDQ(hi, r, r)
+		r = m.timesQ(a, a.upperProduct(r, a.upper(r), short, upper))
 		a.VPSUBQ(r, lo, lo)
 		if add {
 			a.VPADDQ(x[2], lo, lo)
@@ -173,22 +195,27 @@ func (a *assembler) product64(add bool) operation {
 
 // wideProduct returns x y = 2^64 hi + lo. low32 is 2^32-1.
 func (a *assembler) wideProduct(x, y, low32 reg.VecVirtual) (hi, lo reg.VecVirtual) {
-	x1, y1, p00, p01, p10, t := a.ZMM(), a.ZMM(), a.ZMM(), a.ZMM(), a.ZMM(), a.ZMM()
-	hi, lo = a.ZMM(), a.ZMM()
-	a.VPSRLQ(Imm(32), x, x1)
-	a.VPSRLQ(Imm(32), y, y1)
-	a.VPMULUDQ(x, y, p00)
+	x1, y1, lo, p01, p10 := a.upper(x), a.upper(y), a.vec(), a.vec(), a.vec()
+	hi = a.vec()
+	a.VPMULUDQ(x, y, lo)
 	a.VPMULUDQ(x, y1, p01)
 	a.VPMULUDQ(x1, y, p10)
 	a.VPMULUDQ(x1, y1, hi)
-	a.VPMULLQ(x, y, lo)
-	a.VPSRLQ(Imm(32), p00, p00)
-	a.VPADDQ(p00, p10, p10) // no overflow: (2^32-1)^2 + 2^32-1
-	a.VPANDQ(low32, p10, t)
+	a.VPADDQ(a.upper(lo), p10, p10) // no overflow: (2^32-1)^2 + 2^32-1
+	t := a.vec()
+	if a.avx2 {
+		a.VPAND(low32, p10, t)
+		a.VPAND(low32, lo, lo)
+	} else {
+		a.VPANDQ(low32, p10, t)
+		a.VPMULLQ(x, y, lo)
+	}
 	a.VPADDQ(t, p01, p01)
-	a.VPSRLQ(Imm(32), p10, p10)
-	a.VPSRLQ(Imm(32), p01, p01)
-	a.VPADDQ(p10, hi, hi)
-	a.VPADDQ(p01, hi, hi)
+	a.VPADDQ(a.upper(p10), hi, hi)
+	a.VPADDQ(a.upper(p01), hi, hi)
+	if a.avx2 {
+		a.VPSLLQ(Imm(32), p01, p01)
+		a.VPADDQ(p01, lo, lo)
+	}
 	return hi, lo
 }
