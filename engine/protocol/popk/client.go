@@ -1,0 +1,147 @@
+package popk
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/lodge-mpc/lodge/engine/codec"
+	"github.com/lodge-mpc/lodge/engine/field"
+	"github.com/lodge-mpc/lodge/engine/gbfv"
+	"github.com/lodge-mpc/lodge/engine/params"
+	"github.com/lodge-mpc/lodge/engine/protocol/round"
+	"github.com/lodge-mpc/lodge/engine/sample"
+	"github.com/lodge-mpc/lodge/engine/sigma"
+)
+
+// ClientConfig is what a single prover and its verifiers agree on. The proof is bound to the prover's name, so that
+// nobody passes a copy off as its own, and to a context of the application's choice.
+type ClientConfig struct {
+	Scheme   *gbfv.Scheme
+	Instance *params.Instance // of U ciphertexts; see ClientInstance
+	Key      *gbfv.PublicKey
+	KeyHash  round.Digest
+	Prover   string
+	Context  []byte
+	Workers  int
+}
+
+// ClientInstance is the instance for proofs of u ciphertexts by one client under the key of n parties.
+func ClientInstance(set *params.Set, fieldName string, parties, u int) (*params.Instance, error) {
+	return params.Resolve(set, fieldName, params.Use{Parties: parties, Dim: 1, U: u})
+}
+
+// CiphertextSize and ProofSize are the lengths in bytes of what Prove returns.
+func (c *ClientConfig) CiphertextSize() int {
+	return 2 * c.Instance.U * codec.PolySize(c.Scheme.N(), c.Scheme.Q.Primes())
+}
+
+// ProofSize is the length of the proof: V masks and V responses.
+func (c *ClientConfig) ProofSize() int {
+	p := c.Instance.Proof
+	return 2*p.V*codec.PolySize(c.Scheme.N(), c.Scheme.Q.Primes()) + p.V*responseSize(c.Scheme.N(), p)
+}
+
+func (c *ClientConfig) challenge(statement []byte) (sigma.Challenge, error) {
+	h := c.Instance.Hash()
+	return newChallenge(c.Scheme, c.Instance.Proof, round.XOF("lodge popk client challenge",
+		[]byte(c.Prover), c.Context, h[:], c.KeyHash[:], statement))
+}
+
+// Prove encrypts U messages, given by their slots, and proves knowledge of them without interaction. The
+// ciphertexts decrypt to the messages; Verify accepts them doubled.
+func Prove(ctx context.Context, c ClientConfig, messages []field.Vec, source *sample.Source) (ciphertexts, proof []byte, err error) {
+	sizes := c.Instance.Proof
+	if len(messages) != sizes.U {
+		return nil, nil, fmt.Errorf("popk: %d messages, want %d", len(messages), sizes.U)
+	}
+	p := &prover{scheme: c.Scheme, sizes: sizes, key: c.Key, source: source, workers: c.Workers,
+		message: func(i int, slots, coeffs field.Vec, _ *sample.Stream) {
+			copy(slots.W, messages[i].W)
+			c.Scheme.Pack.Pack(coeffs, slots)
+		}}
+	if err := p.sample(ctx); err != nil {
+		return nil, nil, err
+	}
+	frames, err := p.encrypt(ctx, func(int, *gbfv.Ciphertext) {})
+	if err != nil {
+		return nil, nil, err
+	}
+	var statement []byte
+	for _, f := range frames {
+		statement = append(statement, f...)
+	}
+	w, err := c.challenge(statement)
+	if err != nil {
+		return nil, nil, err
+	}
+	responses, err := p.respond(ctx, w)
+	if err != nil {
+		return nil, nil, err
+	}
+	at := c.CiphertextSize()
+	ciphertexts, proof = statement[:at:at], statement[at:]
+	for _, r := range responses {
+		frame, err := r.encode(sizes)
+		if err != nil {
+			return nil, nil, err
+		}
+		proof = append(proof, frame...)
+		r.wipe()
+	}
+	for _, x := range p.shares {
+		x.Wipe()
+	}
+	return ciphertexts, proof, nil
+}
+
+// ErrProof is wrapped by the error of Verify for a proof that is well formed and wrong.
+var ErrProof = errors.New("popk: proof refused")
+
+// Verify checks a proof and returns twice the ciphertexts, for which it holds: they decrypt to twice the messages,
+// with the noise of the instance. The error wraps one of package codec, or ErrProof.
+func Verify(ctx context.Context, c ClientConfig, ciphertexts, proof []byte) ([]*gbfv.Ciphertext, error) {
+	sizes := c.Instance.Proof
+	primes := c.Scheme.Q.Primes()
+	poly := codec.PolySize(c.Scheme.N(), primes)
+	if len(ciphertexts) != c.CiphertextSize() || len(proof) != c.ProofSize() {
+		return nil, fmt.Errorf("popk: %w: %d and %d bytes, want %d and %d", codec.ErrTruncated,
+			len(ciphertexts), len(proof), c.CiphertextSize(), c.ProofSize())
+	}
+	statement := append(append(make([]byte, 0, len(ciphertexts)+2*sizes.V*poly), ciphertexts...), proof[:2*sizes.V*poly]...)
+	list := make([]*gbfv.Ciphertext, sizes.U+sizes.V)
+	for i := range list {
+		list[i] = c.Scheme.NewCiphertext()
+		for half := range 2 {
+			f := 2*i + half
+			if err := codec.DecodePoly(part(list, f), primes, statement[f*poly:(f+1)*poly]); err != nil {
+				return nil, err
+			}
+		}
+	}
+	w, err := c.challenge(statement)
+	if err != nil {
+		return nil, err
+	}
+	answers := proof[2*sizes.V*poly:]
+	size := responseSize(c.Scheme.N(), sizes)
+	r := newResponse(c.Scheme.N(), sizes)
+	for j := range sizes.V {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		if err := r.decode(sizes, answers[j*size:(j+1)*size]); err != nil {
+			return nil, err
+		}
+		if check := r.fault(c.Scheme, sizes); check != "" {
+			return nil, fmt.Errorf("%w: %s in repetition %d", ErrProof, check, j)
+		}
+		if !encryption(c.Scheme, c.Key, r.z, r.t).Equal(combined(c.Scheme, w, list, j)) {
+			return nil, fmt.Errorf("%w: %s in repetition %d", ErrProof, CheckEquation, j)
+		}
+	}
+	for _, ct := range list[:sizes.U] {
+		c.Scheme.Double(ct, ct)
+	}
+	return list[:sizes.U:sizes.U], nil
+}
