@@ -88,16 +88,13 @@ func (t *NTT) plainForward(dst, src []uint64) {
 		}
 		m = 2
 	}
-	for ; m < t.n; m *= 4 {
+	for ; 4*m < t.n; m *= 4 {
 		quarter := t.n / m / 4
 		for i := range m {
 			t.forwardBlock(dst[4*i*quarter:4*(i+1)*quarter], m+i)
 		}
 	}
-	for k, a := range dst {
-		a = min(a, a-q2)
-		dst[k] = min(a, a-t.Q)
-	}
+	t.forwardFours(dst)
 }
 
 // forwardBlock takes two levels of a block, with root k and its successors.
@@ -121,12 +118,51 @@ func (t *NTT) forwardBlock(v []uint64, k int) {
 	}
 }
 
+// forwardFours takes the last two levels, on blocks of four words. The result is canonical.
+func (t *NTT) forwardFours(v []uint64) {
+	q, q2 := t.Q, 2*t.Q
+	m := len(v) / 4
+	c1, s1 := t.forward.c[m:2*m], t.forward.scaled[m:2*m]
+	for i, c := range c1 {
+		x := (*[4]uint64)(v[4*i:])
+		c2, s2 := (*[2]uint64)(t.forward.c[2*m+2*i:]), (*[2]uint64)(t.forward.scaled[2*m+2*i:])
+		x0, x1 := min(x[0], x[0]-q2), min(x[1], x[1]-q2)
+		x2, x3 := lazy(x[2], c, s1[i], q), lazy(x[3], c, s1[i], q)
+		x0, x2 = x0+x2, x0+q2-x2
+		x1, x3 = x1+x3, x1+q2-x3
+		x0, x2 = min(x0, x0-q2), min(x2, x2-q2)
+		x1, x3 = lazy(x1, c2[0], s2[0], q), lazy(x3, c2[1], s2[1], q)
+		for j, y := range [4]uint64{x0 + x1, x0 + q2 - x1, x2 + x3, x2 + q2 - x3} {
+			y = min(y, y-q2)
+			x[j] = min(y, y-q)
+		}
+	}
+}
+
+// inverseFours undoes forwardFours, but for a factor 4.
+func (t *NTT) inverseFours(v []uint64) {
+	q, q2 := t.Q, 2*t.Q
+	m := len(v) / 4
+	c1, s1 := t.inverse.c[m:2*m], t.inverse.scaled[m:2*m]
+	for i, c := range c1 {
+		x := (*[4]uint64)(v[4*i:])
+		c2, s2 := (*[2]uint64)(t.inverse.c[2*m+2*i:]), (*[2]uint64)(t.inverse.scaled[2*m+2*i:])
+		x0, x1 := x[0]+x[1], lazy(x[0]+q2-x[1], c2[0], s2[0], q)
+		x2, x3 := x[2]+x[3], lazy(x[2]+q2-x[3], c2[1], s2[1], q)
+		x0, x2 = min(x0, x0-q2), min(x2, x2-q2)
+		y0, y1 := x0+x2, x1+x3
+		x[0], x[1] = min(y0, y0-q2), min(y1, y1-q2)
+		x[2], x[3] = lazy(x0+q2-x2, c, s1[i], q), lazy(x1+q2-x3, c, s1[i], q)
+	}
+}
+
 // plainInverse takes two levels at a time, but the last ones by themselves, the very last one with the division by N.
 // Values are below 2q between levels.
 func (t *NTT) plainInverse(dst, src []uint64) {
 	copy(dst, src)
 	q, q2 := t.Q, 2*t.Q
-	m := t.n
+	t.inverseFours(dst)
+	m := t.n / 4
 	for m > 4 {
 		m /= 4
 		quarter := t.n / m / 4
