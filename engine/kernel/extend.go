@@ -5,8 +5,12 @@ import "math/bits"
 // Sums over the residues of a number modulo several primes, for the extension to another one. Rows hold the residues
 // y_i[k] = y[i·stride + k] of as many numbers as the result has.
 
-// MaxTerms is the largest number of rows of a sum.
-const MaxTerms = 60
+const (
+	// MaxTerms is the largest number of rows of a sum.
+	MaxTerms = 60
+	// MaxWordTerms is the largest number if the rows are of words of more than MaxBits bits.
+	MaxWordTerms = 7
+)
 
 // Fraction approximates y/f for residues y modulo f, in units of 2^-64, from below by less than 3 units.
 type Fraction struct{ scaled, shift uint64 }
@@ -48,9 +52,9 @@ type Sum struct {
 	short   bool     // the rows are of at most MaxBitsIFMA bits
 }
 
-// NewSum prepares sum_i c_i y_i + last v, for residues c_i and last, and rows of at most length bits.
+// NewSum prepares sum_i c_i y_i + last v, for residues c_i and last, and rows of at most length <= 64 bits.
 func (m *Modulus) NewSum(c []uint64, last uint64, length int) *Sum {
-	if len(c) > MaxTerms || length > MaxBits {
+	if len(c) > MaxTerms || length > MaxBits && len(c) > MaxWordTerms {
 		panic("kernel: a sum of more or longer rows than there may be")
 	}
 	s := &Sum{Modulus: *m, short: length <= MaxBitsIFMA}
@@ -76,7 +80,7 @@ func (s *Sum) Apply(dst, y []uint64, stride int, v []uint8) {
 		panic("kernel: rows shorter than a sum")
 	}
 	last := s.weights[2*terms]
-	// At most 61 products below 2^122 fit in 128 bits.
+	// At most 61 products below 2^122 fit in 128 bits, or 7 below 2^125 and one below 2^69.
 	for k := s.vectorApply(dst, y, stride, v); k < len(dst); k++ {
 		hi, lo := bits.Mul64(uint64(v[k]), last)
 		at := k

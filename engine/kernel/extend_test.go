@@ -71,6 +71,11 @@ func TestSum(t *testing.T) {
 				checkSum(t, r, q, length, terms, rowLengths[r.IntN(len(rowLengths))])
 			}
 		}
+		for _, q := range append(moduli(r), 1<<61-1) {
+			for _, terms := range []int{1, 2, MaxWordTerms} {
+				checkSum(t, r, q, 64, terms, rowLengths[r.IntN(len(rowLengths))])
+			}
+		}
 		for _, q := range []uint64{1<<50 - 27, 1<<61 - 1} {
 			for _, n := range rowLengths {
 				checkSum(t, r, q, min(MaxBits, MaxBitsIFMA), MaxTerms, n)
@@ -82,7 +87,10 @@ func TestSum(t *testing.T) {
 func checkSum(t *testing.T, r *rand.Rand, q uint64, length, terms, n int) {
 	t.Helper()
 	for _, extreme := range []bool{false, true} {
-		stride, top := n+r.IntN(3), uint64(1)<<length
+		stride, top := n+r.IntN(3), ones
+		if length < 64 {
+			top = 1 << length
+		}
 		c, y, v := endpoints(r, terms+1, q), endpoints(r, terms*stride, top), make([]uint8, n)
 		for k := range v {
 			v[k] = uint8(r.IntN(256))
@@ -121,7 +129,7 @@ func TestSumsRefuse(t *testing.T) {
 	s := m.NewSum([]uint64{1, 2}, 3, 7)
 	for name, f := range map[string]func(){
 		"too many terms":     func() { m.NewSum(make([]uint64, MaxTerms+1), 0, 7) },
-		"too long rows":      func() { m.NewSum(nil, 0, MaxBits+1) },
+		"too many words":     func() { m.NewSum(make([]uint64, MaxWordTerms+1), 0, MaxBits+1) },
 		"short rows":         func() { s.Apply(make([]uint64, 8), make([]uint64, 15), 8, make([]uint8, 8)) },
 		"too few carries":    func() { s.Apply(make([]uint64, 8), make([]uint64, 16), 8, make([]uint8, 7)) },
 		"short fractions":    func() { RoundFractions(make([]uint8, 8), make([]uint64, 15), 8, make([]Fraction, 2)) },

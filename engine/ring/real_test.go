@@ -1,10 +1,12 @@
 package ring_test
 
 import (
+	"fmt"
 	"math/big"
 	"math/rand/v2"
 	"testing"
 
+	"github.com/lodge-mpc/lodge/engine/intpoly"
 	"github.com/lodge-mpc/lodge/engine/params"
 	"github.com/lodge-mpc/lodge/engine/ring"
 )
@@ -122,5 +124,20 @@ func BenchmarkAutomorphismNTT(b *testing.B) {
 	v := q.NewNTT()
 	for b.Loop() {
 		q.AutomorphismNTT(v, ring.NTT(x), 5)
+	}
+}
+
+func BenchmarkFromInt(b *testing.B) {
+	q, _, x, _ := realBases(b)
+	for _, w := range []int{1, 2, 5} {
+		v := intpoly.New(q.N(), w)
+		for i := range v.C {
+			v.C[i] = uint64(i) * 0x9e3779b97f4a7c15
+		}
+		b.Run(fmt.Sprintf("words=%d", w), func(b *testing.B) {
+			for b.Loop() {
+				q.FromInt(x, v)
+			}
+		})
 	}
 }

@@ -258,18 +258,46 @@ func (b *Basis) checkMonomial(e int) {
 
 // FromInt sets dst to v modulo the primes.
 func (b *Basis) FromInt(dst Poly, v intpoly.Poly) {
+	size := min(block, b.n)
+	rows, sum, signs := make([]uint64, v.W*size), make([]uint64, size), make([]uint8, size)
+	sums := make([][]*kernel.Sum, len(b.limbs))
 	for i, l := range b.limbs {
-		shift := l.Reduce(1, 0)                  // 2^64
-		wrap := l.Neg(l.Exp(shift, uint64(v.W))) // -2^(64 W), for negative coefficients
-		d := dst.C[i]
-		for k := range d {
-			c := v.Coeff(k)
-			r := l.Reduce(0, c[v.W-1])
-			for w := v.W - 2; w >= 0; w-- {
-				r = l.Add(l.Mul(r, shift), l.Reduce(0, c[w]))
+		sums[i] = l.wordSums(v.W)
+	}
+	for start := 0; start < b.n; start += size {
+		for k := range size {
+			c := v.Coeff(start + k)
+			for w, x := range c {
+				rows[w*size+k] = x
 			}
-			sign := uint64(int64(c[v.W-1]) >> 63)
-			d[k] = l.Add(r, wrap&sign)
+			signs[k] = uint8(c[v.W-1] >> 63)
+		}
+		for i, l := range b.limbs {
+			d := dst.C[i][start : start+size]
+			sums[i][0].Apply(d, rows, size, signs)
+			for j, s := range sums[i][1:] {
+				s.Apply(sum, rows[(j+1)*kernel.MaxWordTerms*size:], size, signs)
+				l.AddVec(d, d, sum)
+			}
 		}
 	}
+	clear(rows)
+	clear(sum)
+	clear(signs)
+}
+
+// wordSums prepares the residue of an integer of so many words, of which MaxWordTerms at a time are added up, the first
+// ones with -2^(64 words) if the sign is set.
+func (l *limb) wordSums(words int) (sums []*kernel.Sum) {
+	shift := l.Reduce(1, 0) // 2^64
+	wrap := l.Neg(l.Exp(shift, uint64(words)))
+	for from := 0; from < words; from += kernel.MaxWordTerms {
+		var weights []uint64
+		for w := from; w < min(from+kernel.MaxWordTerms, words); w++ {
+			weights = append(weights, l.Exp(shift, uint64(w)))
+		}
+		sums = append(sums, l.NewSum(weights, wrap, 64))
+		wrap = 0
+	}
+	return sums
 }

@@ -172,7 +172,7 @@ func TestOnPaths(t *testing.T) {
 		for name, f := range map[string]func(*testing.T){
 			"extend": TestExtend, "extend exhaustively": TestExtendExhaustively, "extend in place": TestExtendInPlace,
 			"divide": TestDivRound, "divide exhaustively": TestDivRoundExhaustively, "lift": TestLift,
-			"arithmetic": TestArithmetic, "products": TestProducts, "monomials": TestMonomials,
+			"arithmetic": TestArithmetic, "products": TestProducts, "monomials": TestMonomials, "from integers": TestFromInt,
 			"slots": TestSlots, "roots": TestRootsArePinned,
 		} {
 			t.Run(name, f)
