@@ -17,9 +17,11 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	decryptionv1 "github.com/lodge-mpc/lodge/proto/lodge/decryption/v1"
 	exchangev1 "github.com/lodge-mpc/lodge/proto/lodge/exchange/v1"
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
 	triplesv1 "github.com/lodge-mpc/lodge/proto/lodge/triples/v1"
+	"github.com/lodge-mpc/lodge/services/devnet"
 	"github.com/lodge-mpc/lodge/services/pki"
 	"github.com/lodge-mpc/lodge/services/rpc"
 )
@@ -242,3 +244,30 @@ func read(path string) []byte {
 	Expect(err).NotTo(HaveOccurred())
 	return b
 }
+
+var _ = Describe("decryption for a client", func() {
+	It("gives back what the client encrypted", func() {
+		session := run(2*time.Minute, "demo", "decrypt", "--params", "insecure-8", "--parties", "2", "--json")
+		Expect(session).To(gexec.Exit(0))
+		var r map[string]any
+		Expect(json.Unmarshal(session.Out.Contents(), &r)).To(Succeed())
+		Expect(r["correct"]).To(Equal(r["values"]))
+		Expect(r).To(HaveKeyWithValue("repeat_gives_same_bytes", true))
+	})
+
+	It("refuses keys that were made for triples, and clients without permission", func() {
+		c := newCluster(2)
+		epoch := c.complete(keysJob()).GetEpoch()
+		m := c.roster.Parties[0]
+		ask := func(client string) error {
+			conn := c.dial(client, m.Address, m.Identity)
+			stream, err := decryptionv1.NewDecryptionServiceClient(conn).DecryptShare(context.Background())
+			Expect(err).NotTo(HaveOccurred())
+			Expect(stream.Send(&decryptionv1.DecryptShareRequest{Header: &decryptionv1.DecryptShareHeader{Epoch: epoch, Field: "p128", Quorum: []uint32{0, 1}}})).To(Succeed())
+			_, err = stream.Recv()
+			return rpc.FromError(err)
+		}
+		Expect(ask(devnet.App)).To(MatchError(&rpc.Error{Code: rpc.KeyPurpose}))
+		Expect(ask(devnet.ClientName(0))).To(MatchError(&rpc.Error{Code: rpc.Forbidden}))
+	})
+})

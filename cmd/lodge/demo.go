@@ -101,6 +101,7 @@ func demoCommand() *cobra.Command {
 	f.StringVar(&o.out, "out", "", "keep every party's exported shares in this new directory")
 	f.BoolVar(&o.json, "json", false, "write the result as JSON")
 	f.BoolVar(&o.keep, "keep", false, "keep the working directory: configurations, logs and vaults")
+	cmd.AddCommand(demoDecryptCommand())
 	return cmd
 }
 

@@ -28,6 +28,7 @@ import (
 type cluster struct {
 	dir      string
 	keep     bool
+	net      *devnet.Cluster
 	progress *progress
 	procs    []*process
 	operator *grpc.ClientConn
@@ -63,6 +64,7 @@ func startCluster(cmd *cobra.Command, n int, set string, keep bool) (_ *cluster,
 	if err != nil {
 		return nil, err
 	}
+	c.net = net
 	if err := c.start("coordinator", "coordinator", net.Coordinator); err != nil {
 		return nil, err
 	}
@@ -95,6 +97,19 @@ func dial(net *devnet.Cluster, client, address, identity string) (*grpc.ClientCo
 		return nil, err
 	}
 	return rpc.Dial(address, identity, credentials)
+}
+
+// dialAll connects to every party as the same client.
+func (c *cluster) dialAll(client string) ([]*grpc.ClientConn, error) {
+	var conns []*grpc.ClientConn
+	for _, m := range c.net.Roster.Parties {
+		conn, err := dial(c.net, client, m.Address, m.Identity)
+		if err != nil {
+			return conns, err
+		}
+		conns = append(conns, conn)
+	}
+	return conns, nil
 }
 
 // start runs this program again as a coordinator or a party.

@@ -58,7 +58,10 @@ func identity(kind string, i int) string {
 // Operator is the client of the coordinator.
 const Operator = "operator"
 
-// ClientName is the client of party i; it has every permission there.
+// App is a client of every party, which may have ciphertexts decrypted.
+const App = "app"
+
+// ClientName is the client of party i, which draws its tuples.
 func ClientName(i int) string { return "client-p" + strconv.Itoa(i) }
 
 // Credentials of a client of the cluster, by name.
@@ -209,6 +212,7 @@ func tls(base string) config.TLS {
 func (w *writer) coordinator(c *Cluster, o Options, pins []config.ParamsPin) {
 	w.leaf("coordinator/tls", identity("coordinator", -1), o.Host)
 	w.leaf("clients/"+Operator, identity(Operator, -1), o.Host)
+	w.leaf("clients/"+App, identity(App, -1), o.Host)
 	w.yaml("coordinator/coordinator.yaml", &config.CoordinatorFile{
 		RosterFile: "../roster.yaml", Listen: c.Roster.Coordinator.Address, TLS: tls("tls"), DataDir: "data",
 		Clients: []config.Client{{Name: Operator, Identity: identity(Operator, -1), Permissions: []string{config.PermStatus, config.PermSubmit}}},
@@ -226,8 +230,8 @@ func (w *writer) party(c *Cluster, o Options, i int, pins []config.ParamsPin, fi
 		Name: m.Name, RosterFile: "../roster.yaml", Listen: m.Address, TLS: tls("tls"), SigningKey: "signing.key",
 		Vault: config.Vault{Dir: "vault", KeyFile: "vault.key"}, SpoolDir: "spool",
 		Clients: []config.Client{{Name: ClientName(i), Identity: identity("client", i), Permissions: []string{
-			config.PermStatus, config.PermFetch, config.PermMACKey, config.PermProve, config.PermDecrypt, config.PermRetire,
-		}}},
+			config.PermStatus, config.PermFetch, config.PermMACKey, config.PermProve, config.PermRetire,
+		}}, {Name: App, Identity: identity(App, -1), Permissions: []string{config.PermStatus, config.PermProve, config.PermDecrypt}}},
 		Policy: config.Policy{
 			Params: pins, Kinds: config.Kinds, Fields: fields, Purposes: config.Purposes, Tenants: []string{Tenant},
 			MaxCount: 1 << 20, MaxDim: 1 << 12, JobsPerHour: 1000, MaxConcurrent: 2, MaxMemory: config.Bytes(o.MaxMemory), DecryptionsPerHour: 1000,

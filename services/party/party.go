@@ -16,10 +16,12 @@ import (
 
 	"github.com/lodge-mpc/lodge/engine/params"
 	"github.com/lodge-mpc/lodge/engine/protocol/round"
+	decryptionv1 "github.com/lodge-mpc/lodge/proto/lodge/decryption/v1"
 	exchangev1 "github.com/lodge-mpc/lodge/proto/lodge/exchange/v1"
 	keygenv1 "github.com/lodge-mpc/lodge/proto/lodge/keygen/v1"
 	triplesv1 "github.com/lodge-mpc/lodge/proto/lodge/triples/v1"
 	"github.com/lodge-mpc/lodge/services/config"
+	"github.com/lodge-mpc/lodge/services/decryption"
 	"github.com/lodge-mpc/lodge/services/exchange"
 	"github.com/lodge-mpc/lodge/services/job"
 	"github.com/lodge-mpc/lodge/services/keygen"
@@ -97,7 +99,7 @@ func newParty(f *config.PartyFile, version string, log *slog.Logger) (_ *party, 
 		return nil, err
 	}
 	rules := rpc.Rules{exchange.Method: rpc.Allow(rpc.Peer)}
-	for _, more := range []rpc.Rules{keygen.Rules, triples.Rules} {
+	for _, more := range []rpc.Rules{keygen.Rules, triples.Rules, decryption.Rules} {
 		for m, r := range more {
 			rules[m] = r
 		}
@@ -114,6 +116,7 @@ func newParty(f *config.PartyFile, version string, log *slog.Logger) (_ *party, 
 	ring := keyring.New(p.vault, runtime.GOMAXPROCS(0))
 	exchangev1.RegisterExchangeServiceServer(p.server, x)
 	keygenv1.RegisterKeygenServiceServer(p.server, &keygen.Service{Sessions: p.sessions, Ring: ring, Vault: p.vault})
+	decryptionv1.RegisterDecryptionServiceServer(p.server, &decryption.Service{Sessions: p.sessions, Ring: ring, Vault: p.vault, Parties: len(f.Roster.Parties)})
 	triplesv1.RegisterTriplesServiceServer(p.server, &triples.Service{Sessions: p.sessions, Ring: ring, Vault: p.vault, Parties: len(f.Roster.Parties)})
 	return p, nil
 }

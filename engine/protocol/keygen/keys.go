@@ -123,3 +123,19 @@ func (k *PublicKeys) allocate(s *gbfv.Scheme) {
 		k.K0[g] = row()
 	}
 }
+
+// DecodePublic reads the public key alone from the first two frames of an encoding, and gives its hash.
+func DecodePublic(s *gbfv.Scheme, seed, frame []byte) (*gbfv.PublicKey, round.Digest, error) {
+	k := &PublicKeys{Dim: 1}
+	if len(seed) != len(k.Seed) {
+		return nil, round.Digest{}, fmt.Errorf("keygen: seed of %d bytes", len(seed))
+	}
+	copy(k.Seed[:], seed)
+	p := s.Q.NewPoly()
+	if err := codec.DecodePoly(p.C, s.Q.Primes(), frame); err != nil {
+		return nil, round.Digest{}, fmt.Errorf("keygen: public key: %w", err)
+	}
+	k.Public = &gbfv.PublicKey{P0: s.Q.NewNTT(), P1: uniform(s, k.Seed, labelPublic)}
+	s.Q.Forward(k.Public.P0, p)
+	return k.Public, round.Hash("lodge public key", seed, frame), nil
+}

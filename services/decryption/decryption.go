@@ -1,0 +1,209 @@
+// Package decryption serves the decryption of clients' ciphertexts at one party: it answers a client with this
+// party's last message, which the client combines with those of all other parties.
+//
+// Decryption is an oracle for the key. A party therefore answers only under keys that were made for this
+// purpose, only for fresh ciphertexts that come with a proof of plaintext knowledge by the caller itself (so that
+// nobody has another's ciphertext decrypted, and the noise is bounded), within its rate, and once for each
+// polynomial that its key share multiplies: the answer is durable before it leaves, and asking again gives the
+// same bytes.
+package decryption
+
+import (
+	"context"
+	"errors"
+	"io"
+	"slices"
+
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/lodge-mpc/lodge/engine/codec"
+	"github.com/lodge-mpc/lodge/engine/gbfv"
+	"github.com/lodge-mpc/lodge/engine/params"
+	"github.com/lodge-mpc/lodge/engine/protocol/ddec"
+	"github.com/lodge-mpc/lodge/engine/protocol/popk"
+	"github.com/lodge-mpc/lodge/engine/protocol/round"
+	decryptionv1 "github.com/lodge-mpc/lodge/proto/lodge/decryption/v1"
+	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
+	"github.com/lodge-mpc/lodge/services/config"
+	"github.com/lodge-mpc/lodge/services/job"
+	"github.com/lodge-mpc/lodge/services/keyring"
+	"github.com/lodge-mpc/lodge/services/rpc"
+	"github.com/lodge-mpc/lodge/services/session"
+	"github.com/lodge-mpc/lodge/services/vault"
+)
+
+const prefix = "/lodge.decryption.v1.DecryptionService/"
+
+// Rules say who may call what.
+var Rules = rpc.Rules{
+	prefix + "DecryptShare":  rpc.Allow(rpc.Client).With(config.PermDecrypt),
+	prefix + "GetDecryption": rpc.Allow(rpc.Client).With(config.PermDecrypt),
+}
+
+// maxContext bounds the context of a proof.
+const maxContext = 1 << 10
+
+// Service implements lodge.decryption.v1.
+type Service struct {
+	decryptionv1.UnimplementedDecryptionServiceServer
+	Sessions *session.Registry
+	Ring     *keyring.Ring
+	Vault    *vault.Vault
+	Parties  int
+}
+
+// request is a decryption that has been checked against policy and form.
+type request struct {
+	keys   *keyring.Keys
+	scheme *gbfv.Scheme
+	client popk.ClientConfig
+	header *decryptionv1.DecryptShareHeader
+	caller string
+}
+
+// DecryptShare implements the service.
+func (s *Service) DecryptShare(stream decryptionv1.DecryptionService_DecryptShareServer) error {
+	err := s.decryptShare(stream)
+	if err != nil {
+		s.Sessions.Metrics.Decryption(string(rpc.FromError(err).Code))
+	}
+	return err
+}
+
+func (s *Service) decryptShare(stream decryptionv1.DecryptionService_DecryptShareServer) error {
+	first, err := stream.Recv()
+	if err != nil {
+		return err
+	}
+	caller, _ := rpc.Caller(stream.Context())
+	q, err := s.open(first.GetHeader(), caller.Name)
+	if err != nil {
+		return err
+	}
+	ciphertext, proof, err := q.read(first, stream.Recv)
+	if err != nil {
+		return err
+	}
+	key := q.ledgerKey(ciphertext)
+	answer, err := s.answer(stream.Context(), q, key, ciphertext, proof)
+	if err != nil {
+		return err
+	}
+	return stream.Send(&decryptionv1.DecryptShareResponse{CiphertextDigest: key.Digest[:], Party: uint32(s.Sessions.Self), Chunk: answer})
+}
+
+// open checks a header and loads what it names.
+func (s *Service) open(h *decryptionv1.DecryptShareHeader, caller string) (*request, error) {
+	if h == nil || len(h.GetContext()) > maxContext {
+		return nil, rpc.Errorf(rpc.Invalid, "send the header first; a context has at most 1024 bytes", "no header, or a context of %d bytes", len(h.GetContext()))
+	}
+	if !slices.Equal(h.GetQuorum(), everybody(s.Parties)) {
+		return nil, rpc.Errorf(rpc.Invalid, "name all parties in ascending order", "quorum %v; keys of %d parties need all of them", h.GetQuorum(), s.Parties)
+	}
+	q := &request{header: h, caller: caller}
+	var err error
+	if q.keys, err = s.Ring.Load(h.GetEpoch(), job.PurposeName(jobv1.Purpose_PURPOSE_DECRYPTION)); err != nil {
+		return nil, err
+	}
+	if q.scheme, err = s.Ring.Scheme(q.keys.Epoch.Params, h.GetField()); err != nil {
+		return nil, err
+	}
+	instance, err := popk.ClientInstance(q.scheme.Set, h.GetField(), s.Parties, 1)
+	if err != nil {
+		return nil, rpc.Errorf(rpc.Invalid, "", "%v", err)
+	}
+	if instance.StatSecurityBits < params.MinStatSecurity && !q.scheme.Set.Insecure {
+		return nil, rpc.Errorf(rpc.PolicyRefused, "use another parameter set", "%s leaves %d bits of statistical security", q.scheme.Set.Name, instance.StatSecurityBits)
+	}
+	q.client = popk.ClientConfig{
+		Scheme: q.scheme, Instance: instance, Key: q.keys.Public.Public, KeyHash: q.keys.PublicHash,
+		Prover: caller, Context: h.GetContext(), Workers: s.Ring.Workers(),
+	}
+	return q, nil
+}
+
+func everybody(n int) []uint32 {
+	all := make([]uint32, n)
+	for i := range all {
+		all[i] = uint32(i)
+	}
+	return all
+}
+
+// read collects ciphertext and proof, whose sizes the header determines.
+func (q *request) read(m *decryptionv1.DecryptShareRequest, next func() (*decryptionv1.DecryptShareRequest, error)) (ciphertext, proof []byte, err error) {
+	for {
+		ciphertext, proof = append(ciphertext, m.GetCiphertext()...), append(proof, m.GetProof()...)
+		if len(ciphertext) > q.client.CiphertextSize() || len(proof) > q.client.ProofSize() {
+			return nil, nil, rpc.Errorf(rpc.TooLarge, "", "a ciphertext of %s has %d bytes and its proof %d",
+				q.scheme.Set.Name, q.client.CiphertextSize(), q.client.ProofSize())
+		}
+		if m, err = next(); errors.Is(err, io.EOF) {
+			return ciphertext, proof, nil
+		} else if err != nil {
+			return nil, nil, err
+		}
+	}
+}
+
+// ledgerKey names what the key share multiplies: c1 alone.
+func (q *request) ledgerKey(ciphertext []byte) vault.LedgerKey {
+	poly := codec.PolySize(q.scheme.N(), q.scheme.Q.Primes())
+	c1 := ciphertext[min(poly, len(ciphertext)):]
+	quorum := make([]int, len(q.header.GetQuorum()))
+	for i, p := range q.header.GetQuorum() {
+		quorum[i] = int(p)
+	}
+	return vault.LedgerKey{Epoch: q.header.GetEpoch(), Digest: round.Hash("lodge decryption", c1), Quorum: quorum}
+}
+
+// answer gives the one answer for a ciphertext, making it if there is none.
+func (s *Service) answer(ctx context.Context, q *request, key vault.LedgerKey, ciphertext, proof []byte) ([]byte, error) {
+	doubled, err := popk.Verify(ctx, q.client, ciphertext, proof)
+	if err != nil {
+		return nil, rpc.Errorf(rpc.Invalid, "prove the ciphertext under this epoch's key, with your own name and this context", "%v", err)
+	}
+	_, err = s.Vault.Decryption(key)
+	if errors.Is(err, vault.ErrNotFound) {
+		err = s.Sessions.Gate.AdmitDecryption()
+	}
+	if err != nil {
+		return nil, err
+	}
+	source, err := session.Source()
+	if err != nil {
+		return nil, err
+	}
+	defer source.Wipe()
+	fresh := ddec.ClientShare(q.scheme, q.client.Instance, doubled[0], q.keys.Secret, source)
+	held, first, err := s.Vault.RecordDecryption(key, q.caller, fresh)
+	if err != nil {
+		return nil, keyring.Refused(err, "this decryption")
+	}
+	outcome := "repeated"
+	if first {
+		outcome = "answered"
+	}
+	s.Sessions.Metrics.Decryption(outcome)
+	return held, nil
+}
+
+// GetDecryption implements the service.
+func (s *Service) GetDecryption(ctx context.Context, r *decryptionv1.GetDecryptionRequest) (*decryptionv1.GetDecryptionResponse, error) {
+	if len(r.GetCiphertextDigest()) != 32 {
+		return nil, rpc.Errorf(rpc.Invalid, "", "a digest of %d bytes", len(r.GetCiphertextDigest()))
+	}
+	quorum := make([]int, len(r.GetQuorum()))
+	for i, p := range r.GetQuorum() {
+		quorum[i] = int(p)
+	}
+	e, err := s.Vault.Decryption(vault.LedgerKey{Epoch: r.GetEpoch(), Digest: [32]byte(r.GetCiphertextDigest()), Quorum: quorum})
+	if errors.Is(err, vault.ErrNotFound) {
+		return &decryptionv1.GetDecryptionResponse{}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	caller, _ := rpc.Caller(ctx)
+	return &decryptionv1.GetDecryptionResponse{Answered: true, When: timestamppb.New(e.When), ToCaller: e.Client == caller.Name}, nil
+}
