@@ -143,7 +143,10 @@ func (c *cluster) jobs() coordinatorv1.CoordinatorServiceClient {
 // submit queues a job.
 func (c *cluster) submit(q *coordinatorv1.JobRequest) string {
 	GinkgoHelper()
-	q.Params, q.Purpose, q.Timeout = set, jobv1.Purpose_PURPOSE_TRIPLES, durationpb.New(5*time.Minute)
+	q.Params, q.Timeout = set, durationpb.New(5*time.Minute)
+	if q.Purpose == jobv1.Purpose_PURPOSE_UNSPECIFIED {
+		q.Purpose = jobv1.Purpose_PURPOSE_TRIPLES
+	}
 	r, err := c.jobs().SubmitJob(context.Background(), &coordinatorv1.SubmitJobRequest{Job: q})
 	Expect(err).NotTo(HaveOccurred())
 	return r.GetJob().GetId()

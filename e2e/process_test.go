@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"encoding/json"
+	"io"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -17,9 +18,11 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	coordinatorv1 "github.com/lodge-mpc/lodge/proto/lodge/coordinator/v1"
 	decryptionv1 "github.com/lodge-mpc/lodge/proto/lodge/decryption/v1"
 	exchangev1 "github.com/lodge-mpc/lodge/proto/lodge/exchange/v1"
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
+	popkv1 "github.com/lodge-mpc/lodge/proto/lodge/popk/v1"
 	triplesv1 "github.com/lodge-mpc/lodge/proto/lodge/triples/v1"
 	"github.com/lodge-mpc/lodge/services/devnet"
 	"github.com/lodge-mpc/lodge/services/pki"
@@ -269,5 +272,66 @@ var _ = Describe("decryption for a client", func() {
 		}
 		Expect(ask(devnet.App)).To(MatchError(&rpc.Error{Code: rpc.KeyPurpose}))
 		Expect(ask(devnet.ClientName(0))).To(MatchError(&rpc.Error{Code: rpc.Forbidden}))
+	})
+})
+
+var _ = Describe("proofs of plaintext knowledge", func() {
+	It("runs a joint proof, and proves and verifies for a client", func() {
+		c := newCluster(2)
+		q := keysJob()
+		q.Purpose = jobv1.Purpose_PURPOSE_DECRYPTION
+		epoch := c.complete(q).GetEpoch()
+		c.complete(&coordinatorv1.JobRequest{
+			Kind: jobv1.Kind_KIND_PROOF, Field: "p128", Dim: 1, Count: 3, Epoch: epoch, Tenant: devnet.Tenant, Purpose: jobv1.Purpose_PURPOSE_DECRYPTION,
+		})
+		m := c.roster.Parties[1]
+		client := popkv1.NewPopkServiceClient(c.dial(devnet.App, m.Address, m.Identity))
+		header := &popkv1.ProofHeader{Epoch: epoch, Field: "p128", Context: []byte("e2e"), Ciphertexts: 1}
+		prove := func(values []byte) (ciphertexts, proof []byte, err error) {
+			stream, err := client.Prove(context.Background())
+			Expect(err).NotTo(HaveOccurred())
+			Expect(stream.Send(&popkv1.ProveRequest{Header: header, Values: values})).To(Succeed())
+			Expect(stream.CloseSend()).To(Succeed())
+			for {
+				r, err := stream.Recv()
+				if err == io.EOF {
+					return ciphertexts, proof, nil
+				}
+				if err != nil {
+					return nil, nil, rpc.FromError(err)
+				}
+				ciphertexts, proof = append(ciphertexts, r.GetCiphertexts()...), append(proof, r.GetProof()...)
+			}
+		}
+		verify := func(ciphertexts, proof []byte) *popkv1.VerifyResponse {
+			stream, err := client.Verify(context.Background())
+			Expect(err).NotTo(HaveOccurred())
+			Expect(stream.Send(&popkv1.VerifyRequest{Header: header})).To(Succeed())
+			for at := 0; at < len(ciphertexts); at += 1 << 20 {
+				Expect(stream.Send(&popkv1.VerifyRequest{Ciphertexts: ciphertexts[at:min(at+1<<20, len(ciphertexts))]})).To(Succeed())
+			}
+			for at := 0; at < len(proof); at += 1 << 20 {
+				Expect(stream.Send(&popkv1.VerifyRequest{Proof: proof[at:min(at+1<<20, len(proof))]})).To(Succeed())
+			}
+			r, err := stream.CloseAndRecv()
+			Expect(err).NotTo(HaveOccurred())
+			return r
+		}
+		values := make([]byte, 16*512) // 2048/4 slots of p128
+		values[0], values[16] = 7, 9
+		ciphertexts, proof, err := prove(values)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(verify(ciphertexts, proof).GetAccepted()).To(BeTrue())
+		proof[len(proof)/2] ^= 1
+		answer := verify(ciphertexts, proof)
+		Expect(answer.GetAccepted()).To(BeFalse())
+		Expect(answer.GetCheck()).NotTo(BeEmpty())
+		_, _, err = prove(values[1:])
+		Expect(err).To(MatchError(&rpc.Error{Code: rpc.Invalid}))
+		for i := range 16 {
+			values[i] = 0xff
+		}
+		_, _, err = prove(values)
+		Expect(err).To(MatchError(&rpc.Error{Code: rpc.Invalid}), "a value above the modulus was accepted")
 	})
 })

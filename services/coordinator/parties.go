@@ -8,6 +8,7 @@ import (
 	coordinatorv1 "github.com/lodge-mpc/lodge/proto/lodge/coordinator/v1"
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
 	keygenv1 "github.com/lodge-mpc/lodge/proto/lodge/keygen/v1"
+	popkv1 "github.com/lodge-mpc/lodge/proto/lodge/popk/v1"
 	triplesv1 "github.com/lodge-mpc/lodge/proto/lodge/triples/v1"
 )
 
@@ -24,8 +25,11 @@ type sessions interface {
 }
 
 func (m *member) session(p jobv1.Protocol) sessions {
-	if p == jobv1.Protocol_PROTOCOL_KEYGEN {
+	switch p {
+	case jobv1.Protocol_PROTOCOL_KEYGEN:
 		return keygenSessions{keygenv1.NewKeygenServiceClient(m.conn)}
+	case jobv1.Protocol_PROTOCOL_POPK:
+		return popkSessions{popkv1.NewPopkServiceClient(m.conn)}
 	}
 	return triplesSessions{triplesv1.NewTriplesServiceClient(m.conn)}
 }
@@ -41,6 +45,9 @@ func (m *member) lastEpoch(ctx context.Context) (last uint64, err error) {
 
 // holds reports whether a party has the result of a job unlocked.
 func (c *Coordinator) holds(ctx context.Context, p *member, j *coordinatorv1.Job) bool {
+	if j.GetRequest().GetKind() == jobv1.Kind_KIND_PROOF {
+		return true // there is nothing to hold
+	}
 	if j.GetRequest().GetKind() == jobv1.Kind_KIND_KEYS {
 		r, err := keygenv1.NewKeygenServiceClient(p.conn).ListEpochs(ctx, &keygenv1.ListEpochsRequest{}, waitForReady)
 		for _, e := range r.GetEpochs() {
@@ -124,5 +131,36 @@ func (s triplesSessions) cancel(ctx context.Context, ref *jobv1.SessionRef, reas
 
 func (s triplesSessions) activate(ctx context.Context, ref *jobv1.SessionRef, digest []byte) (*jobv1.SessionStatus, error) {
 	r, err := s.Activate(ctx, &triplesv1.ActivateRequest{Ref: ref, Digest: digest})
+	return r.GetStatus(), err
+}
+
+type popkSessions struct{ popkv1.PopkServiceClient }
+
+func (s popkSessions) start(ctx context.Context, spec *jobv1.SessionSpec) (*jobv1.SessionStatus, error) {
+	r, err := s.Start(ctx, &popkv1.StartRequest{Spec: spec}, waitForReady)
+	return r.GetStatus(), err
+}
+
+func (s popkSessions) watch(ctx context.Context, ref *jobv1.SessionRef, each func(*jobv1.SessionStatus) bool) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	st, err := s.Watch(ctx, &popkv1.WatchRequest{Ref: ref})
+	for err == nil {
+		var r *popkv1.WatchResponse
+		if r, err = st.Recv(); err == nil && !each(r.GetStatus()) {
+			return nil
+		}
+	}
+	return err
+}
+
+func (s popkSessions) cancel(ctx context.Context, ref *jobv1.SessionRef, reason string) error {
+	_, err := s.Cancel(ctx, &popkv1.CancelRequest{Ref: ref, Reason: reason})
+	return err
+}
+
+// activate has nothing to unlock: a proof leaves nothing behind.
+func (s popkSessions) activate(ctx context.Context, ref *jobv1.SessionRef, _ []byte) (*jobv1.SessionStatus, error) {
+	r, err := s.GetStatus(ctx, &popkv1.GetStatusRequest{Ref: ref})
 	return r.GetStatus(), err
 }

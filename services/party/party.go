@@ -19,6 +19,7 @@ import (
 	decryptionv1 "github.com/lodge-mpc/lodge/proto/lodge/decryption/v1"
 	exchangev1 "github.com/lodge-mpc/lodge/proto/lodge/exchange/v1"
 	keygenv1 "github.com/lodge-mpc/lodge/proto/lodge/keygen/v1"
+	popkv1 "github.com/lodge-mpc/lodge/proto/lodge/popk/v1"
 	triplesv1 "github.com/lodge-mpc/lodge/proto/lodge/triples/v1"
 	"github.com/lodge-mpc/lodge/services/config"
 	"github.com/lodge-mpc/lodge/services/decryption"
@@ -27,6 +28,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/keygen"
 	"github.com/lodge-mpc/lodge/services/keyring"
 	"github.com/lodge-mpc/lodge/services/metrics"
+	"github.com/lodge-mpc/lodge/services/popk"
 	"github.com/lodge-mpc/lodge/services/rpc"
 	"github.com/lodge-mpc/lodge/services/runner"
 	"github.com/lodge-mpc/lodge/services/session"
@@ -99,7 +101,7 @@ func newParty(f *config.PartyFile, version string, log *slog.Logger) (_ *party, 
 		return nil, err
 	}
 	rules := rpc.Rules{exchange.Method: rpc.Allow(rpc.Peer)}
-	for _, more := range []rpc.Rules{keygen.Rules, triples.Rules, decryption.Rules} {
+	for _, more := range []rpc.Rules{keygen.Rules, triples.Rules, decryption.Rules, popk.Rules} {
 		for m, r := range more {
 			rules[m] = r
 		}
@@ -117,6 +119,7 @@ func newParty(f *config.PartyFile, version string, log *slog.Logger) (_ *party, 
 	exchangev1.RegisterExchangeServiceServer(p.server, x)
 	keygenv1.RegisterKeygenServiceServer(p.server, &keygen.Service{Sessions: p.sessions, Ring: ring, Vault: p.vault})
 	decryptionv1.RegisterDecryptionServiceServer(p.server, &decryption.Service{Sessions: p.sessions, Ring: ring, Vault: p.vault, Parties: len(f.Roster.Parties)})
+	popkv1.RegisterPopkServiceServer(p.server, &popk.Service{Sessions: p.sessions, Ring: ring, Vault: p.vault, Parties: len(f.Roster.Parties)})
 	triplesv1.RegisterTriplesServiceServer(p.server, &triples.Service{Sessions: p.sessions, Ring: ring, Vault: p.vault, Parties: len(f.Roster.Parties)})
 	return p, nil
 }

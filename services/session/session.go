@@ -57,6 +57,7 @@ type Stored struct {
 	Activate   func() error
 	Discard    func(reason string) error
 	OnActivate func() // after the first activation; may be nil
+	Final      bool   // there is nothing to activate: the session is complete
 }
 
 // Protocol is one session's work.
@@ -275,6 +276,9 @@ func (s *Session) complete(stored *Stored) {
 		st.Digest, st.Epoch, st.BatchId, st.Count = stored.Digest[:], stored.Epoch, stored.BatchID, stored.Count
 		st.KeygenSecurity, st.StatisticalSecurityBits = stored.Security, uint32(stored.StatBits)
 		st.PeakRssBytes = peakRSS()
+		if stored.Final {
+			st.State, st.Ended = jobv1.JobState_JOB_STATE_COMPLETED, timestamppb.Now()
+		}
 	})
 }
 

@@ -1,0 +1,272 @@
+// Package popk serves proofs of plaintext knowledge at one party: it encrypts and proves values for the party's own
+// clients, verifies ciphertexts that clients bring, and runs the joint proof of all parties as a session of its own,
+// which shows that a roster's parties can prove to each other; its ciphertexts are dropped, only their hash is reported.
+package popk
+
+import (
+	"context"
+	"errors"
+	"io"
+
+	"github.com/lodge-mpc/lodge/engine/field"
+	"github.com/lodge-mpc/lodge/engine/gbfv"
+	"github.com/lodge-mpc/lodge/engine/params"
+	protocol "github.com/lodge-mpc/lodge/engine/protocol/popk"
+	"github.com/lodge-mpc/lodge/engine/protocol/round"
+	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
+	popkv1 "github.com/lodge-mpc/lodge/proto/lodge/popk/v1"
+	"github.com/lodge-mpc/lodge/services/config"
+	"github.com/lodge-mpc/lodge/services/job"
+	"github.com/lodge-mpc/lodge/services/keyring"
+	"github.com/lodge-mpc/lodge/services/rpc"
+	"github.com/lodge-mpc/lodge/services/session"
+	"github.com/lodge-mpc/lodge/services/vault"
+)
+
+const prefix = "/lodge.popk.v1.PopkService/"
+
+// Rules say who may call what.
+var Rules = rpc.Rules{
+	prefix + "Start":     rpc.Allow(rpc.Coordinator),
+	prefix + "GetStatus": rpc.Allow(rpc.Coordinator, rpc.Client).With(config.PermStatus),
+	prefix + "Watch":     rpc.Allow(rpc.Coordinator, rpc.Client).With(config.PermStatus),
+	prefix + "Cancel":    rpc.Allow(rpc.Coordinator),
+	prefix + "Prove":     rpc.Allow(rpc.Client).With(config.PermProve),
+	prefix + "Verify":    rpc.Allow(rpc.Client).With(config.PermProve),
+}
+
+// Bounds of one request.
+const (
+	maxContext     = 1 << 10
+	maxCiphertexts = 64
+	chunk          = 1 << 20
+)
+
+// Service implements lodge.popk.v1.
+type Service struct {
+	popkv1.UnimplementedPopkServiceServer
+	Sessions *session.Registry
+	Ring     *keyring.Ring
+	Vault    *vault.Vault
+	Parties  int
+}
+
+// config checks a header and gives what prover and verifier agree on. The prover is the caller.
+func (s *Service) config(ctx context.Context, h *popkv1.ProofHeader) (*protocol.ClientConfig, error) {
+	caller, _ := rpc.Caller(ctx)
+	switch {
+	case h == nil:
+		return nil, rpc.Errorf(rpc.Invalid, "send the header first", "no header")
+	case len(h.GetContext()) > maxContext:
+		return nil, rpc.Errorf(rpc.TooLarge, "a context has at most 1024 bytes", "a context of %d bytes", len(h.GetContext()))
+	case h.GetCiphertexts() < 1 || h.GetCiphertexts() > maxCiphertexts:
+		return nil, rpc.Errorf(rpc.Invalid, "prove 1 to 64 ciphertexts at a time", "%d ciphertexts", h.GetCiphertexts())
+	case h.GetDiagonal():
+		return nil, rpc.Errorf(rpc.Invalid, "", "clients cannot prove that all slots are equal; only MAC keys are proved so")
+	}
+	e, err := s.Vault.Epoch(h.GetEpoch())
+	if err != nil {
+		return nil, keyring.Refused(err, "such epoch")
+	}
+	if purpose := job.PurposeName(jobv1.Purpose_PURPOSE_DECRYPTION); e.Purpose != purpose {
+		return nil, rpc.Errorf(rpc.KeyPurpose, "use an epoch that was made for decryption", "epoch %d was made for %s: clients do not encrypt under it", e.ID, e.Purpose)
+	}
+	keys, err := s.Ring.Load(e.ID, e.Purpose)
+	if err != nil {
+		return nil, err
+	}
+	scheme, err := s.Ring.Scheme(e.Params, h.GetField())
+	if err != nil {
+		return nil, err
+	}
+	instance, err := protocol.ClientInstance(scheme.Set, h.GetField(), s.Parties, int(h.GetCiphertexts()))
+	if err != nil {
+		return nil, rpc.Errorf(rpc.Invalid, "", "%v", err)
+	}
+	return &protocol.ClientConfig{
+		Scheme: scheme, Instance: instance, Key: keys.Public.Public, KeyHash: keys.PublicHash,
+		Prover: caller.Name, Context: h.GetContext(), Workers: s.Ring.Workers(),
+	}, nil
+}
+
+// Prove implements the service: values are canonical field elements, slot by slot, ciphertext by ciphertext.
+func (s *Service) Prove(stream popkv1.PopkService_ProveServer) error {
+	m, err := stream.Recv()
+	if err != nil {
+		return err
+	}
+	c, err := s.config(stream.Context(), m.GetHeader())
+	if err != nil {
+		return err
+	}
+	f := c.Scheme.Field
+	size := f.Size() * c.Scheme.Slots()
+	values := make([]byte, 0, size*c.Instance.U)
+	defer func() { clear(values[:cap(values)]) }()
+	for ; err == nil; m, err = stream.Recv() {
+		if len(values)+len(m.GetValues()) > cap(values) {
+			return rpc.Errorf(rpc.TooLarge, "", "%d ciphertexts take %d bytes of values", c.Instance.U, cap(values))
+		}
+		values = append(values, m.GetValues()...)
+		clear(m.GetValues())
+	}
+	if !errors.Is(err, io.EOF) {
+		return err
+	}
+	if len(values) != cap(values) {
+		return rpc.Errorf(rpc.Invalid, "fill every slot of every ciphertext", "%d bytes of values, want %d", len(values), cap(values))
+	}
+	messages := make([]field.Vec, c.Instance.U)
+	for i := range messages {
+		messages[i] = f.NewVec(c.Scheme.Slots())
+		defer messages[i].Wipe()
+		if err := f.DecodeVec(messages[i], values[i*size:(i+1)*size]); err != nil {
+			return rpc.Errorf(rpc.Invalid, "values are below the field's modulus, least significant byte first", "%v", err)
+		}
+	}
+	source, err := session.Source()
+	if err != nil {
+		return err
+	}
+	defer source.Wipe()
+	ciphertexts, proof, err := protocol.Prove(stream.Context(), *c, messages, source)
+	if err != nil {
+		return err
+	}
+	for at := 0; at < len(ciphertexts); at += chunk {
+		if err := stream.Send(&popkv1.ProveResponse{Ciphertexts: ciphertexts[at:min(at+chunk, len(ciphertexts))]}); err != nil {
+			return err
+		}
+	}
+	for at := 0; at < len(proof); at += chunk {
+		if err := stream.Send(&popkv1.ProveResponse{Proof: proof[at:min(at+chunk, len(proof))]}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Verify implements the service. The proof is the caller's own.
+func (s *Service) Verify(stream popkv1.PopkService_VerifyServer) error {
+	m, err := stream.Recv()
+	if err != nil {
+		return err
+	}
+	c, err := s.config(stream.Context(), m.GetHeader())
+	if err != nil {
+		return err
+	}
+	var ciphertexts, proof []byte
+	for ; err == nil; m, err = stream.Recv() {
+		ciphertexts, proof = append(ciphertexts, m.GetCiphertexts()...), append(proof, m.GetProof()...)
+		if len(ciphertexts) > c.CiphertextSize() || len(proof) > c.ProofSize() {
+			return rpc.Errorf(rpc.TooLarge, "", "ciphertexts have %d bytes and their proof %d", c.CiphertextSize(), c.ProofSize())
+		}
+	}
+	if !errors.Is(err, io.EOF) {
+		return err
+	}
+	answer := &popkv1.VerifyResponse{Accepted: true}
+	if _, err := protocol.Verify(stream.Context(), *c, ciphertexts, proof); err != nil {
+		if ctx := stream.Context().Err(); ctx != nil {
+			return ctx
+		}
+		answer = &popkv1.VerifyResponse{Check: "form", Reason: err.Error()}
+		if errors.Is(err, protocol.ErrProof) {
+			answer.Check = "proof"
+		}
+	}
+	return stream.SendAndClose(answer)
+}
+
+// Start implements the service.
+func (s *Service) Start(_ context.Context, r *popkv1.StartRequest) (*popkv1.StartResponse, error) {
+	st, err := s.Sessions.Start(r.GetSpec(), &run{Service: s, spec: r.GetSpec()})
+	return &popkv1.StartResponse{Status: st}, err
+}
+
+// GetStatus implements the service.
+func (s *Service) GetStatus(_ context.Context, r *popkv1.GetStatusRequest) (*popkv1.GetStatusResponse, error) {
+	x, err := s.Sessions.Get(r.GetRef())
+	if err != nil {
+		return nil, err
+	}
+	return &popkv1.GetStatusResponse{Status: x.Status()}, nil
+}
+
+// Watch implements the service.
+func (s *Service) Watch(r *popkv1.WatchRequest, stream popkv1.PopkService_WatchServer) error {
+	x, err := s.Sessions.Get(r.GetRef())
+	if err != nil {
+		return err
+	}
+	return x.Watch(stream.Context(), func(st *jobv1.SessionStatus) error {
+		return stream.Send(&popkv1.WatchResponse{Status: st})
+	})
+}
+
+// Cancel implements the service.
+func (s *Service) Cancel(_ context.Context, r *popkv1.CancelRequest) (*popkv1.CancelResponse, error) {
+	x, err := s.Sessions.Get(r.GetRef())
+	if err != nil {
+		return nil, err
+	}
+	st, err := x.Cancel(r.GetReason())
+	return &popkv1.CancelResponse{Status: st}, err
+}
+
+// run is one joint session. Its count is the number of ciphertexts that every party proves.
+type run struct {
+	*Service
+	spec     *jobv1.SessionSpec
+	keys     *keyring.Keys
+	scheme   *gbfv.Scheme
+	instance *params.Instance
+}
+
+// Memory implements session.Protocol.
+func (r *run) Memory() (uint64, error) {
+	var err error
+	if r.keys, err = r.Ring.Load(r.spec.GetEpoch(), job.PurposeName(r.spec.GetPurpose())); err != nil {
+		return 0, err
+	}
+	if r.keys.Epoch.Params != r.spec.GetParams() {
+		return 0, rpc.Errorf(rpc.Invalid, "", "epoch %d was made with %s, not %s", r.spec.GetEpoch(), r.keys.Epoch.Params, r.spec.GetParams())
+	}
+	if r.scheme, err = r.Ring.Scheme(r.spec.GetParams(), r.spec.GetField()); err != nil {
+		return 0, err
+	}
+	if r.spec.GetCount() > maxCiphertexts {
+		return 0, rpc.Errorf(rpc.Invalid, "", "%d ciphertexts in one proof; at most %d", r.spec.GetCount(), maxCiphertexts)
+	}
+	if r.instance, err = protocol.ClientInstance(r.scheme.Set, r.spec.GetField(), r.Parties, int(r.spec.GetCount())); err != nil {
+		return 0, rpc.Errorf(rpc.Invalid, "", "%v", err)
+	}
+	set := r.scheme.Set
+	return uint64(r.instance.U+r.instance.V) * uint64(set.N()) * 8 * uint64(4*len(set.Q)+8), nil
+}
+
+// Run implements session.Protocol.
+func (r *run) Run(ctx context.Context, s *session.Session) (*session.Stored, error) {
+	source, err := session.Source()
+	if err != nil {
+		return nil, err
+	}
+	defer source.Wipe()
+	result, err := session.Drive(ctx, s, "popk", r.instance.Hash(), func(rs round.Session) (round.Transition[protocol.Result], error) {
+		return protocol.Start(protocol.Config{
+			Session: rs, Step: "popk", Scheme: r.scheme, Instance: r.instance, Key: r.keys.Public.Public, KeyHash: r.keys.PublicHash,
+			Source: source, Workers: r.Ring.Workers(),
+		})
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, x := range result.Shares {
+		x.Wipe()
+	}
+	return &session.Stored{
+		Digest: gbfv.Hash(result.Ciphertexts), Epoch: r.spec.GetEpoch(), Count: r.spec.GetCount(), Security: r.keys.Epoch.KeygenSecurity,
+		StatBits: r.instance.StatSecurityBits, Final: true,
+	}, nil
+}
