@@ -70,7 +70,7 @@ func TestPassesAtTheirBounds(t *testing.T) {
 		p      *passes
 		length int
 		bound  uint64 // in q
-	}{{IFMA, passesIFMA, MaxBitsIFMA, 2}, {AVX512, passesAVX512, MaxBits, 4}, {AVX2, passesAVX2, maxBitsAVX2, 4}} {
+	}{{IFMA, passesIFMA, MaxBitsIFMA, 2}, {AVX512, passesAVX512, MaxBits, 4}, {AVX2, passesAVX2, MaxBits, 4}} {
 		if c.path > best {
 			t.Skipf("this processor cannot run %v", c.path)
 		}

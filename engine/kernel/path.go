@@ -13,8 +13,8 @@ type Path uint32
 // The paths, each an extension of the one before.
 const (
 	Plain  Path = iota // Go
-	AVX2               // AVX2: moduli of up to 60 bits, and additions for all
-	AVX512             // AVX-512 F, DQ and VL, and BMI2: moduli of up to 61 bits
+	AVX2               // AVX2
+	AVX512             // AVX-512 F, DQ and VL, and BMI2
 	IFMA               // AVX-512 IFMA: moduli of up to 50 bits, the rest as AVX512
 )
 

@@ -2,19 +2,16 @@ package kernel
 
 import "math/bits"
 
-// maxBitsAVX2 is the size of the largest modulus for whose products there are kernels with AVX2.
-const maxBitsAVX2 = 60
-
 // kernels says for how many of n slots there are kernels on the selected path, and with which instructions.
 func (m *Modulus) kernels(n int, products bool) (Path, int) {
-	path, length := Selected(), bits.Len64(m.Q)
+	path := Selected()
 	switch {
 	case n == 0:
-	case products && path >= IFMA && length <= MaxBitsIFMA:
+	case products && path >= IFMA && bits.Len64(m.Q) <= MaxBitsIFMA:
 		return IFMA, n
 	case path >= AVX512:
 		return AVX512, n
-	case path >= AVX2 && n >= 4 && (!products || length <= maxBitsAVX2):
+	case path >= AVX2 && n >= 4:
 		return AVX2, n &^ 3
 	}
 	return Plain, 0

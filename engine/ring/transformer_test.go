@@ -145,13 +145,15 @@ func BenchmarkTransforms(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		x := Poly{[][]uint64{random(r, 1<<logN, q)}}
+		x, y := Poly{[][]uint64{random(r, 1<<logN, q)}}, Poly{[][]uint64{random(r, 1<<logN, q)}}
 		for _, c := range []struct {
 			name string
 			run  func()
 		}{
 			{"forward", func() { basis.Forward(NTT(x), x) }},
 			{"inverse", func() { basis.Inverse(x, NTT(x)) }},
+			{"multiply-add", func() { basis.MulAddNTT(NTT(y), NTT(x), NTT(x)) }},
+			{"lattigo-multiply-add", func() { own.SubRings[0].MulCoeffsMontgomeryThenAdd(x.C[0], x.C[0], y.C[0]) }},
 			{"lattigo-forward", func() { own.SubRings[0].NTT(x.C[0], x.C[0]) }},
 			{"lattigo-inverse", func() { own.SubRings[0].INTT(x.C[0], x.C[0]) }},
 			{"transformer-forward", func() { custom.SubRings[0].NTT(x.C[0], x.C[0]) }},

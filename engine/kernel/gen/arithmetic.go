@@ -28,7 +28,7 @@ type factor struct {
 //     and products are below 2q, the bound.
 //   - Without, q < 2^61, operands are any words, the quotient is estimated from floor(2^64 c/q) without the product of
 //     the lower halves and without carries, at most 3 too small, and products are below 4q, the bound.
-//   - With AVX2, q < 2^60, as twice the bound is to be at most 2^63, the rest is the same.
+//   - With AVX2 it is the same; only the instructions differ.
 type arithmetic struct {
 	set         instructions
 	q, bound    reg.VecVirtual

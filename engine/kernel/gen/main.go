@@ -167,7 +167,7 @@ func (a *assembler) zeros(n int) []reg.VecVirtual {
 	return v
 }
 
-// once sets x to x - c if x >= c. With AVX2, x < 2^63 and c <= 2^63.
+// once sets x to x - c if x >= c. With AVX2, c <= 2^63 and x < c + 2^63, so that the sign of x - c is its upper bit.
 func (a *assembler) once(x, c reg.VecVirtual) {
 	t := a.vec()
 	a.VPSUBQ(c, x, t)

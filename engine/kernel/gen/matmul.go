@@ -9,7 +9,7 @@ import (
 )
 
 // matmul writes the inner products of MatMul: rows of the left factor with a panel of columns of the right one,
-// for moduli of up to 50 bits with IFMA and of up to 61 bits with the rest of AVX-512.
+// for moduli of up to 50 bits with IFMA and of up to 61 bits without.
 func matmul(a *assembler) {
 	for _, rows := range []int{4, 1} {
 		for vectors := 1; vectors <= 3; vectors++ {
