@@ -4,70 +4,6 @@
 
 #include "textflag.h"
 
-// func roundFractionsAVX512(v *uint8, y *uint64, stride int, n int, fractions *uint64, terms int)
-// Requires: AVX, AVX512DQ, AVX512F
-TEXT ·roundFractionsAVX512(SB), NOSPLIT, $0-48
-	MOVQ         v+0(FP), AX
-	MOVQ         n+24(FP), CX
-	MOVQ         y+8(FP), DX
-	MOVQ         stride+16(FP), SI
-	MOVQ         terms+40(FP), DI
-	MOVQ         fractions+32(FP), R9
-	SHLQ         $0x03, SI
-	MOVQ         $0x8000000000000000, BX
-	VPBROADCASTQ BX, Z0
-	MOVQ         $0x0000000000000001, BX
-	VPBROADCASTQ BX, Z1
-	MOVQ         $0x00000000ffffffff, BX
-	VPBROADCASTQ BX, Z2
-	MOVQ         $0x0000000000000040, BX
-	VPBROADCASTQ BX, Z3
-
-group:
-	VMOVDQA64 Z0, Z4
-	VPXORQ    Z5, Z5, Z5
-	MOVQ      DX, BX
-	MOVQ      R9, R10
-	MOVQ      DI, R8
-
-row:
-	VMOVDQU64    (BX), Z6
-	VPBROADCASTQ (R10), Z7
-	VPBROADCASTQ 8(R10), Z8
-	VPSUBQ       Z8, Z3, Z9
-	VPSRLQ       $0x20, Z6, Z10
-	VPSRLQ       $0x20, Z7, Z11
-	VPMULUDQ     Z6, Z7, Z12
-	VPMULUDQ     Z6, Z11, Z13
-	VPMULUDQ     Z10, Z7, Z14
-	VPMULUDQ     Z10, Z11, Z10
-	VPSRLQ       $0x20, Z12, Z11
-	VPADDQ       Z11, Z14, Z14
-	VPANDQ       Z2, Z14, Z11
-	VPMULLQ      Z6, Z7, Z12
-	VPADDQ       Z11, Z13, Z13
-	VPSRLQ       $0x20, Z14, Z6
-	VPADDQ       Z6, Z10, Z10
-	VPSRLQ       $0x20, Z13, Z6
-	VPADDQ       Z6, Z10, Z10
-	VPSLLVQ      Z9, Z10, Z10
-	VPSRLVQ      Z8, Z12, Z12
-	VPORQ        Z10, Z12, Z12
-	VPADDQ       Z12, Z4, Z4
-	VPCMPUQ      $0x01, Z12, Z4, K1
-	VPADDQ       Z1, Z5, K1, Z5
-	ADDQ         SI, BX
-	ADDQ         $0x10, R10
-	DECQ         R8
-	JNZ          row
-	ADDQ         $0x40, DX
-	VPMOVQB      Z5, (AX)
-	ADDQ         $0x08, AX
-	SUBQ         $0x08, CX
-	JNZ          group
-	VZEROUPPER
-	RET
-
 // func sumIFMA(dst *uint64, y *uint64, v *uint8, stride int, n int, weights *uint64, terms int, c *[10]uint64)
 // Requires: AVX, AVX512F, AVX512IFMA
 TEXT ·sumIFMA(SB), NOSPLIT, $0-64
@@ -136,6 +72,245 @@ row:
 	ADDQ             $0x08, CX
 	SUBQ             $0x08, DX
 	JNZ              group
+	VZEROUPPER
+	RET
+
+// func roundFractionsAVX2(v *uint8, y *uint64, stride int, n int, fractions *uint64, terms int)
+// Requires: AVX, AVX2
+TEXT ·roundFractionsAVX2(SB), NOSPLIT, $0-48
+	MOVQ         v+0(FP), AX
+	MOVQ         n+24(FP), CX
+	MOVQ         y+8(FP), DX
+	MOVQ         stride+16(FP), SI
+	MOVQ         terms+40(FP), DI
+	MOVQ         fractions+32(FP), R9
+	SHLQ         $0x03, SI
+	MOVQ         $0x8000000000000000, BX
+	VMOVQ        BX, X0
+	VPBROADCASTQ X0, Y0
+	MOVQ         $0x00000000ffffffff, BX
+	VMOVQ        BX, X1
+	VPBROADCASTQ X1, Y1
+	MOVQ         $0x0000000000000040, BX
+	VMOVQ        BX, X2
+	VPBROADCASTQ X2, Y2
+
+group:
+	VPXOR Y3, Y3, Y3
+	VPXOR Y4, Y4, Y4
+	MOVQ  DX, BX
+	MOVQ  R9, R10
+	MOVQ  DI, R8
+
+row:
+	VMOVDQU      (BX), Y5
+	VPBROADCASTQ (R10), Y6
+	VPSRLQ       $0x20, Y5, Y7
+	VPSRLQ       $0x20, Y6, Y8
+	VPMULUDQ     Y5, Y6, Y9
+	VPMULUDQ     Y5, Y8, Y5
+	VPMULUDQ     Y7, Y6, Y6
+	VPMULUDQ     Y7, Y8, Y7
+	VPSRLQ       $0x20, Y9, Y8
+	VPADDQ       Y8, Y6, Y6
+	VPAND        Y1, Y6, Y8
+	VPAND        Y1, Y9, Y9
+	VPADDQ       Y8, Y5, Y5
+	VPSRLQ       $0x20, Y6, Y6
+	VPADDQ       Y6, Y7, Y7
+	VPSRLQ       $0x20, Y5, Y6
+	VPADDQ       Y6, Y7, Y7
+	VPSLLQ       $0x20, Y5, Y5
+	VPADDQ       Y5, Y9, Y9
+	VPBROADCASTQ 8(R10), Y5
+	VPSUBQ       Y5, Y2, Y6
+	VPSLLVQ      Y6, Y7, Y7
+	VPSRLVQ      Y5, Y9, Y9
+	VPADDQ       Y7, Y9, Y9
+	VPADDQ       Y9, Y3, Y3
+	VPADDQ       Y0, Y9, Y9
+	VPCMPGTQ     Y3, Y9, Y9
+	VPSUBQ       Y9, Y4, Y4
+	ADDQ         SI, BX
+	ADDQ         $0x10, R10
+	DECQ         R8
+	JNZ          row
+	ADDQ         $0x20, DX
+	VEXTRACTI128 $0x01, Y4, X3
+	VPSLLQ       $0x10, X3, X3
+	VPADDQ       X3, X4, X4
+	VPSRLDQ      $0x07, X4, X3
+	VPADDQ       X3, X4, X4
+	VMOVD        X4, (AX)
+	ADDQ         $0x04, AX
+	SUBQ         $0x04, CX
+	JNZ          group
+	VZEROUPPER
+	RET
+
+// func sumAVX2(dst *uint64, y *uint64, v *uint8, stride int, n int, weights *uint64, terms int, q uint64)
+// Requires: AVX, AVX2
+TEXT ·sumAVX2(SB), NOSPLIT, $0-64
+	MOVQ         dst+0(FP), AX
+	MOVQ         v+16(FP), CX
+	MOVQ         n+32(FP), DX
+	MOVQ         y+8(FP), BX
+	MOVQ         stride+24(FP), DI
+	MOVQ         terms+48(FP), R8
+	MOVQ         weights+40(FP), R10
+	SHLQ         $0x03, DI
+	VPBROADCASTQ q+56(FP), Y0
+	VPADDQ       Y0, Y0, Y1
+	VPSRLQ       $0x20, Y0, Y2
+	VPADDQ       Y1, Y1, Y1
+
+group:
+	VPXOR Y3, Y3, Y3
+	MOVQ  BX, SI
+	MOVQ  R10, R11
+	MOVQ  R8, R9
+
+row:
+	VMOVDQU      (SI), Y4
+	VPSRLQ       $0x20, Y4, Y5
+	VPBROADCASTQ 8(R11), Y6
+	VPBROADCASTD 12(R11), Y7
+	VPMULUDQ     Y7, Y5, Y8
+	VPMULUDQ     Y6, Y5, Y6
+	VPMULUDQ     Y7, Y4, Y7
+	VPSRLQ       $0x20, Y6, Y6
+	VPSRLQ       $0x20, Y7, Y7
+	VPADDQ       Y6, Y8, Y8
+	VPADDQ       Y7, Y8, Y8
+	VPBROADCASTQ (R11), Y6
+	VPBROADCASTD 4(R11), Y7
+	VPSRLQ       $0x20, Y8, Y9
+	VPMULUDQ     Y0, Y9, Y9
+	VPMULUDQ     Y2, Y8, Y10
+	VPADDQ       Y10, Y9, Y9
+	VPSLLQ       $0x20, Y9, Y9
+	VPMULUDQ     Y0, Y8, Y8
+	VPADDQ       Y9, Y8, Y8
+	VPMULUDQ     Y6, Y5, Y5
+	VPMULUDQ     Y7, Y4, Y7
+	VPADDQ       Y7, Y5, Y5
+	VPSLLQ       $0x20, Y5, Y5
+	VPMULUDQ     Y6, Y4, Y4
+	VPADDQ       Y5, Y4, Y4
+	VPSUBQ       Y8, Y4, Y4
+	VPADDQ       Y4, Y3, Y3
+	VPSUBQ       Y1, Y3, Y4
+	VBLENDVPD    Y4, Y3, Y4, Y3
+	ADDQ         DI, SI
+	ADDQ         $0x10, R11
+	DECQ         R9
+	JNZ          row
+	ADDQ         $0x20, BX
+	VPMOVZXBQ    (CX), Y4
+	VPSRLQ       $0x20, Y4, Y5
+	VPBROADCASTQ 8(R11), Y6
+	VPBROADCASTD 12(R11), Y7
+	VPMULUDQ     Y7, Y5, Y8
+	VPMULUDQ     Y6, Y5, Y6
+	VPMULUDQ     Y7, Y4, Y7
+	VPSRLQ       $0x20, Y6, Y6
+	VPSRLQ       $0x20, Y7, Y7
+	VPADDQ       Y6, Y8, Y8
+	VPADDQ       Y7, Y8, Y8
+	VPBROADCASTQ (R11), Y6
+	VPBROADCASTD 4(R11), Y7
+	VPSRLQ       $0x20, Y8, Y9
+	VPMULUDQ     Y0, Y9, Y9
+	VPMULUDQ     Y2, Y8, Y10
+	VPADDQ       Y10, Y9, Y9
+	VPSLLQ       $0x20, Y9, Y9
+	VPMULUDQ     Y0, Y8, Y8
+	VPADDQ       Y9, Y8, Y8
+	VPMULUDQ     Y6, Y5, Y5
+	VPMULUDQ     Y7, Y4, Y7
+	VPADDQ       Y7, Y5, Y5
+	VPSLLQ       $0x20, Y5, Y5
+	VPMULUDQ     Y6, Y4, Y4
+	VPADDQ       Y5, Y4, Y4
+	VPSUBQ       Y8, Y4, Y4
+	VPADDQ       Y4, Y3, Y3
+	VPSUBQ       Y1, Y3, Y4
+	VBLENDVPD    Y4, Y3, Y4, Y3
+	VPADDQ       Y0, Y0, Y4
+	VPSUBQ       Y4, Y3, Y4
+	VBLENDVPD    Y4, Y3, Y4, Y3
+	VPSUBQ       Y0, Y3, Y4
+	VBLENDVPD    Y4, Y3, Y4, Y3
+	VMOVDQU      Y3, (AX)
+	ADDQ         $0x20, AX
+	ADDQ         $0x04, CX
+	SUBQ         $0x04, DX
+	JNZ          group
+	VZEROUPPER
+	RET
+
+// func roundFractionsAVX512(v *uint8, y *uint64, stride int, n int, fractions *uint64, terms int)
+// Requires: AVX, AVX512DQ, AVX512F
+TEXT ·roundFractionsAVX512(SB), NOSPLIT, $0-48
+	MOVQ         v+0(FP), AX
+	MOVQ         n+24(FP), CX
+	MOVQ         y+8(FP), DX
+	MOVQ         stride+16(FP), SI
+	MOVQ         terms+40(FP), DI
+	MOVQ         fractions+32(FP), R9
+	SHLQ         $0x03, SI
+	MOVQ         $0x8000000000000000, BX
+	VPBROADCASTQ BX, Z0
+	MOVQ         $0x00000000ffffffff, BX
+	VPBROADCASTQ BX, Z1
+	MOVQ         $0x0000000000000040, BX
+	VPBROADCASTQ BX, Z2
+	MOVQ         $0x0000000000000001, BX
+	VPBROADCASTQ BX, Z3
+
+group:
+	VPXORQ Z4, Z4, Z4
+	VPXORQ Z5, Z5, Z5
+	MOVQ   DX, BX
+	MOVQ   R9, R10
+	MOVQ   DI, R8
+
+row:
+	VMOVDQU64    (BX), Z6
+	VPBROADCASTQ (R10), Z7
+	VPSRLQ       $0x20, Z6, Z8
+	VPSRLQ       $0x20, Z7, Z9
+	VPMULUDQ     Z6, Z7, Z10
+	VPMULUDQ     Z6, Z9, Z11
+	VPMULUDQ     Z8, Z7, Z12
+	VPMULUDQ     Z8, Z9, Z8
+	VPSRLQ       $0x20, Z10, Z9
+	VPADDQ       Z9, Z12, Z12
+	VPANDQ       Z1, Z12, Z9
+	VPMULLQ      Z6, Z7, Z10
+	VPADDQ       Z9, Z11, Z11
+	VPSRLQ       $0x20, Z12, Z6
+	VPADDQ       Z6, Z8, Z8
+	VPSRLQ       $0x20, Z11, Z6
+	VPADDQ       Z6, Z8, Z8
+	VPBROADCASTQ 8(R10), Z6
+	VPSUBQ       Z6, Z2, Z7
+	VPSLLVQ      Z7, Z8, Z8
+	VPSRLVQ      Z6, Z10, Z10
+	VPADDQ       Z8, Z10, Z10
+	VPADDQ       Z10, Z4, Z4
+	VPADDQ       Z0, Z10, Z10
+	VPCMPGTQ     Z4, Z10, K1
+	VPADDQ       Z3, Z5, K1, Z5
+	ADDQ         SI, BX
+	ADDQ         $0x10, R10
+	DECQ         R8
+	JNZ          row
+	ADDQ         $0x40, DX
+	VPMOVQB      Z5, (AX)
+	ADDQ         $0x08, AX
+	SUBQ         $0x08, CX
+	JNZ          group
 	VZEROUPPER
 	RET
 

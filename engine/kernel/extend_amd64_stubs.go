@@ -4,15 +4,25 @@
 
 package kernel
 
-// roundFractionsAVX512 is RoundFractions for n slots, a multiple of 8, not 0, and as many terms.
-//
-//go:noescape
-func roundFractionsAVX512(v *uint8, y *uint64, stride int, n int, fractions *uint64, terms int)
-
 // sumIFMA is Sum.Apply for n slots, a multiple of 8, not 0, as many terms, and rows and moduli of at most 50 bits.
 //
 //go:noescape
 func sumIFMA(dst *uint64, y *uint64, v *uint8, stride int, n int, weights *uint64, terms int, c *[10]uint64)
+
+// roundFractionsAVX2 is RoundFractions for n slots, a multiple of 4, not 0, and as many terms.
+//
+//go:noescape
+func roundFractionsAVX2(v *uint8, y *uint64, stride int, n int, fractions *uint64, terms int)
+
+// sumAVX2 is Sum.Apply for n slots, a multiple of 4, not 0, and as many terms.
+//
+//go:noescape
+func sumAVX2(dst *uint64, y *uint64, v *uint8, stride int, n int, weights *uint64, terms int, q uint64)
+
+// roundFractionsAVX512 is RoundFractions for n slots, a multiple of 8, not 0, and as many terms.
+//
+//go:noescape
+func roundFractionsAVX512(v *uint8, y *uint64, stride int, n int, fractions *uint64, terms int)
 
 // sumAVX512 is Sum.Apply for n slots, a multiple of 8, not 0, and as many terms.
 //

@@ -5,14 +5,17 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// extend writes sums over rows of residues, for 8 slots at a time.
+// extend writes sums over rows of residues, for the slots of a vector at a time.
 func extend(a *assembler) {
-	a.roundFractions()
 	a.sum52()
-	a.sum64()
+	for _, set := range []instructions{avx2, avx512} {
+		a.avx2 = set == avx2
+		a.roundFractions(set)
+		a.sum64(set)
+	}
 }
 
-// rowSums is a loop over groups of 8 slots, and within it over the rows and what belongs to each.
+// rowSums is a loop over groups of slots, and within it over the rows and what belongs to each.
 type rowSums struct {
 	y, row, stride, terms, left, data, at reg.GPVirtual
 	size                                  int // of data, per row, in bytes
@@ -25,7 +28,7 @@ func (a *assembler) rowSums(data string, size int) *rowSums {
 	return r
 }
 
-// rows runs do for every row of a group, with its 8 words.
+// rows runs do for every row of a group, with its words.
 func (r *rowSums) rows(a *assembler, do func(y reg.VecVirtual)) {
 	a.MOVQ(r.y, r.row)
 	a.MOVQ(r.data, r.at)
@@ -36,38 +39,69 @@ func (r *rowSums) rows(a *assembler, do func(y reg.VecVirtual)) {
 	a.ADDQ(Imm(uint64(r.size)), r.at)
 	a.DECQ(r.left)
 	a.JNZ(LabelRef("row"))
-	a.ADDQ(Imm(64), r.y)
+	a.ADDQ(Imm(uint64(8*a.words())), r.y)
 }
 
-// roundFractions is RoundFractions: the sums modulo 2^64, and the number of times that they overflow.
-func (a *assembler) roundFractions() {
-	a.function("roundFractionsAVX512", "v *uint8, y *uint64, stride, n int, fractions *uint64, terms int",
-		"is RoundFractions for n slots, a multiple of 8, not 0, and as many terms.")
+// roundFractions is RoundFractions: the sums modulo 2^64, and the number of times that they overflow. A sum is kept with
+// its upper bit flipped, so that words are compared as signed ones; 1/2 is then 0.
+func (a *assembler) roundFractions(set instructions) {
+	a.function("roundFractions"+string(set), "v *uint8, y *uint64, stride, n int, fractions *uint64, terms int",
+		"is RoundFractions for n slots, a multiple of %d, not 0, and as many terms.", a.words())
 	v, n, r := a.arg("v"), a.arg("n"), a.rowSums("fractions", 16)
-	half, one, low32, length := a.lanes(1<<63), a.lanes(1), a.lanes(1<<32-1), a.lanes(64)
-	sum, carries := a.ZMM(), a.ZMM()
+	half, low32, length := a.lanes(1<<63), a.lanes(1<<32-1), a.lanes(64)
+	var one reg.VecVirtual
+	if !a.avx2 {
+		one = a.lanes(1)
+	}
+	sum, carries := a.vec(), a.vec()
 	a.Label("group")
-	a.VMOVDQA64(half, sum)
+	a.clear(sum)
 	a.clear(carries)
 	r.rows(a, func(y reg.VecVirtual) {
-		scaled, right, left := a.ZMM(), a.ZMM(), a.ZMM()
+		scaled, right, left := a.vec(), a.vec(), a.vec()
 		a.VPBROADCASTQ(Mem{Base: r.at}, scaled)
+		hi, lo := a.wideProduct(y, scaled, low32)
 		a.VPBROADCASTQ(Mem{Base: r.at, Disp: 8}, right)
 		a.VPSUBQ(right, length, left)
-		hi, lo := a.wideProduct(y, scaled, low32)
 		a.VPSLLVQ(left, hi, hi)
 		a.VPSRLVQ(right, lo, lo)
-		a.VPORQ(hi, lo, lo)
+		a.VPADDQ(hi, lo, lo)
 		a.VPADDQ(lo, sum, sum)
-		k := a.K()
-		a.VPCMPUQ(Imm(1), lo, sum, k) // sum < lo
-		a.VPADDQ(one, carries, k, carries)
+		a.VPADDQ(half, lo, lo) // flips its upper bit
+		a.countGreater(lo, sum, one, carries)
 	})
-	a.VPMOVQB(carries, Mem{Base: v})
-	a.ADDQ(Imm(8), v)
-	a.SUBQ(Imm(8), n)
+	a.storeBytes(carries, v)
+	a.ADDQ(Imm(uint64(a.words())), v)
+	a.SUBQ(Imm(uint64(a.words())), n)
 	a.JNZ(LabelRef("group"))
 	a.done()
+}
+
+// countGreater adds 1, not used with AVX2, to the lanes of count in which x > y as signed words. It may destroy x.
+func (a *assembler) countGreater(x, y, one, count reg.VecVirtual) {
+	if a.avx2 {
+		a.VPCMPGTQ(y, x, x)
+		a.VPSUBQ(x, count, count)
+		return
+	}
+	k := a.K()
+	a.VPCMPGTQ(y, x, k)
+	a.VPADDQ(one, count, k, count)
+}
+
+// storeBytes stores words below 2^8 as bytes. It destroys x.
+func (a *assembler) storeBytes(x reg.VecVirtual, to reg.GPVirtual) {
+	if !a.avx2 {
+		a.VPMOVQB(x, Mem{Base: to})
+		return
+	}
+	upper, lower := a.XMM(), a.XMM()
+	a.VEXTRACTI128(Imm(1), x, upper)
+	a.VPSLLQ(Imm(16), upper, upper)
+	a.VPADDQ(upper, x.AsX(), lower) // byte 0: lane 0, byte 2: lane 2, byte 8: lane 1, byte 10: lane 3
+	a.VPSRLDQ(Imm(7), lower, upper)
+	a.VPADDQ(upper, lower, lower)
+	a.VMOVD(lower, Mem{Base: to})
 }
 
 // sum52 adds up lower and upper halves of products below 2^100, 61 at most.
@@ -91,12 +125,12 @@ func (a *assembler) sum52() {
 }
 
 // sum64 adds up products by Shoup's method, below 4q.
-func (a *assembler) sum64() {
-	a.function("sumAVX512", "dst, y *uint64, v *uint8, stride, n int, weights *uint64, terms int, q uint64",
-		"is Sum.Apply for n slots, a multiple of 8, not 0, and as many terms.")
+func (a *assembler) sum64(set instructions) {
+	a.function("sum"+string(set), "dst, y *uint64, v *uint8, stride, n int, weights *uint64, terms int, q uint64",
+		"is Sum.Apply for n slots, a multiple of %d, not 0, and as many terms.", a.words())
 	dst, v, n, r := a.arg("dst"), a.arg("v"), a.arg("n"), a.rowSums("weights", 16)
-	m := a.arithmetic(avx512, a.broadcast("q"))
-	sum, x := a.ZMM(), a.ZMM()
+	m := a.arithmetic(set, a.broadcast("q"))
+	sum, x := a.vec(), a.vec()
 	add := func(y reg.VecVirtual) {
 		p := m.scale(a, y, a.factor(m, Mem{Base: r.at}, Mem{Base: r.at, Disp: 8}))
 		a.VPADDQ(p, sum, sum)
@@ -108,14 +142,14 @@ func (a *assembler) sum64() {
 	a.VPMOVZXBQ(Mem{Base: v}, x)
 	add(x)
 	m.canonical(a, sum)
-	a.VMOVDQU64(sum, Mem{Base: dst})
+	a.move(sum, Mem{Base: dst})
 	a.nextGroup(dst, v, n)
 }
 
 func (a *assembler) nextGroup(dst, v, n reg.GPVirtual) {
-	a.ADDQ(Imm(64), dst)
-	a.ADDQ(Imm(8), v)
-	a.SUBQ(Imm(8), n)
+	a.ADDQ(Imm(uint64(8*a.words())), dst)
+	a.ADDQ(Imm(uint64(a.words())), v)
+	a.SUBQ(Imm(uint64(a.words())), n)
 	a.JNZ(LabelRef("group"))
 	a.done()
 }
