@@ -122,18 +122,14 @@ func (g *Gate) Admit(s *jobv1.SessionSpec, memory uint64) (release func(), err e
 		return nil, err
 	}
 	p := &g.terms.Policy
-	if memory > uint64(p.MaxMemory) {
-		return nil, rpc.Errorf(rpc.PolicyRefused, "ask for less, or raise policy.max_memory",
-			"the session would hold about %d bytes, above %d", memory, p.MaxMemory)
-	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	if err := g.room(memory); err != nil {
+		return nil, err
+	}
 	switch {
 	case g.sessions >= p.MaxConcurrent:
 		return nil, rpc.Errorf(rpc.Busy, "try again when one has ended", "%d sessions run already", g.sessions)
-	case g.memory+memory > uint64(p.MaxMemory):
-		return nil, rpc.Errorf(rpc.Busy, "try again when one has ended",
-			"the sessions that run hold about %d bytes; with this one it would be above %d", g.memory, p.MaxMemory)
 	case !take(&g.starts, p.JobsPerHour, g.terms.Now()):
 		return nil, rpc.Errorf(rpc.RateLimited, "try again later", "%d sessions were started within the hour", p.JobsPerHour)
 	}
@@ -145,6 +141,36 @@ func (g *Gate) Admit(s *jobv1.SessionSpec, memory uint64) (release func(), err e
 		g.sessions--
 		g.memory -= memory
 	}), nil
+}
+
+// AdmitCall takes a place for a client's computation, which shares the memory
+// of the sessions. The caller calls release once when it ends.
+func (g *Gate) AdmitCall(memory uint64) (release func(), err error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if err := g.room(memory); err != nil {
+		return nil, err
+	}
+	g.memory += memory
+	return sync.OnceFunc(func() {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		g.memory -= memory
+	}), nil
+}
+
+// room says whether this much memory is allowed, and free.
+func (g *Gate) room(memory uint64) error {
+	most := uint64(g.terms.Policy.MaxMemory)
+	switch {
+	case memory > most:
+		return rpc.Errorf(rpc.PolicyRefused, "ask for less, or raise policy.max_memory",
+			"this would hold about %d bytes, above %d", memory, most)
+	case g.memory+memory > most:
+		return rpc.Errorf(rpc.Busy, "try again when something has ended",
+			"what runs holds about %d bytes; with this it would be above %d", g.memory, most)
+	}
+	return nil
 }
 
 // AdmitDecryption counts one new answer to a client.

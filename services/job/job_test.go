@@ -139,6 +139,17 @@ func TestAdmit(t *testing.T) {
 	admit(1, rpc.RateLimited)
 	now = now.Add(30 * time.Second)
 	admit(1, rpc.RateLimited)
+	if _, err := g.AdmitCall(101); !errors.Is(err, &rpc.Error{Code: rpc.PolicyRefused}) {
+		t.Fatalf("got %v", err)
+	}
+	three, err := g.AdmitCall(60)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := g.AdmitCall(41); !errors.Is(err, &rpc.Error{Code: rpc.Busy}) {
+		t.Fatalf("got %v", err)
+	}
+	three()
 	if err := g.AdmitDecryption(); err != nil {
 		t.Fatal(err)
 	}

@@ -44,7 +44,7 @@ type Service struct {
 
 // Start implements the service.
 func (s *Service) Start(_ context.Context, r *keygenv1.StartRequest) (*keygenv1.StartResponse, error) {
-	st, err := s.Sessions.Start(r.GetSpec(), &run{s, r.GetSpec()})
+	st, err := s.Sessions.Start(jobv1.Protocol_PROTOCOL_KEYGEN, r.GetSpec(), &run{s, r.GetSpec()})
 	return &keygenv1.StartResponse{Status: st}, err
 }
 
@@ -148,7 +148,7 @@ func wire(e vault.Epoch) *keygenv1.Epoch {
 	}
 	return &keygenv1.Epoch{
 		Epoch: e.ID, State: states[e.State], Params: e.Params, ParamsHash: e.ParamsHash[:], Purpose: purpose,
-		Digest: e.Digest[:], KeygenSecurity: e.KeygenSecurity, Created: timestamppb.New(e.Created),
+		Digest: e.Digest[:], KeygenSecurity: e.KeygenSecurity, Created: timestamppb.New(e.Created), Session: e.Session,
 	}
 }
 

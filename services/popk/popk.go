@@ -181,7 +181,7 @@ func (s *Service) Verify(stream popkv1.PopkService_VerifyServer) error {
 
 // Start implements the service.
 func (s *Service) Start(_ context.Context, r *popkv1.StartRequest) (*popkv1.StartResponse, error) {
-	st, err := s.Sessions.Start(r.GetSpec(), &run{Service: s, spec: r.GetSpec()})
+	st, err := s.Sessions.Start(jobv1.Protocol_PROTOCOL_POPK, r.GetSpec(), &run{Service: s, spec: r.GetSpec()})
 	return &popkv1.StartResponse{Status: st}, err
 }
 
@@ -267,6 +267,6 @@ func (r *run) Run(ctx context.Context, s *session.Session) (*session.Stored, err
 	}
 	return &session.Stored{
 		Digest: gbfv.Hash(result.Ciphertexts), Epoch: r.spec.GetEpoch(), Count: r.spec.GetCount(), Security: r.keys.Epoch.KeygenSecurity,
-		StatBits: r.instance.StatSecurityBits, Final: true,
+		StatBits: r.instance.StatSecurityBits,
 	}, nil
 }

@@ -13,6 +13,7 @@ import (
 	"net"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
@@ -44,6 +45,7 @@ type Options struct {
 type Server struct {
 	grpc   *grpc.Server
 	health *health.Server
+	ready  atomic.Bool
 	opts   Options
 }
 
@@ -99,12 +101,16 @@ func (s *Server) RegisterService(d *grpc.ServiceDesc, impl any) { s.grpc.Registe
 
 // SetReady sets the answer to health checks.
 func (s *Server) SetReady(ready bool) {
+	s.ready.Store(ready)
 	st := healthpb.HealthCheckResponse_NOT_SERVING
 	if ready {
 		st = healthpb.HealthCheckResponse_SERVING
 	}
 	s.health.SetServingStatus("", st)
 }
+
+// Ready is what SetReady set.
+func (s *Server) Ready() bool { return s.ready.Load() }
 
 // Serve accepts connections until Stop. It refuses to start when a registered
 // method has no rule, or a rule has no method.

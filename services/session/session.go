@@ -9,7 +9,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"log/slog"
-	"os"
 	"strconv"
 	"strings"
 	"sync"
@@ -57,7 +56,6 @@ type Stored struct {
 	Activate   func() error
 	Discard    func(reason string) error
 	OnActivate func() // after the first activation; may be nil
-	Final      bool   // there is nothing to activate: the session is complete
 }
 
 // Protocol is one session's work.
@@ -88,20 +86,31 @@ type Session struct {
 	digest   [32]byte
 	cancel   context.CancelCauseFunc
 
+	ending    sync.Mutex // held while a result comes in, is activated or is discarded
+	cancelled bool       // before there was a result
+	reason    string     // of that
+
 	mu      sync.Mutex
 	status  *jobv1.SessionStatus
 	changed chan struct{} // closed and replaced at every change
 	stored  *Stored
 }
 
-// Start admits a spec and begins its session. The same spec again gives the status of the session that it began.
-func (r *Registry) Start(spec *jobv1.SessionSpec, p Protocol) (*jobv1.SessionStatus, error) {
+// Start admits a spec of a service's protocol and begins its session. The same spec again gives the status of the
+// session that it began.
+func (r *Registry) Start(of jobv1.Protocol, spec *jobv1.SessionSpec, p Protocol) (*jobv1.SessionStatus, error) {
 	ref, err := job.RefOf(spec.GetRef())
 	if err != nil {
 		return nil, err
 	}
+	if spec.GetProtocol() != of {
+		return nil, rpc.Errorf(rpc.Invalid, "ask the service of that protocol", "a spec of %s was sent to the service of %s", spec.GetProtocol(), of)
+	}
 	digest := job.Digest(spec)
-	if st, err := r.begun(ref, digest); st != nil || err != nil {
+	r.mu.Lock()
+	st, err := r.begun(ref, digest)
+	r.mu.Unlock()
+	if st != nil || err != nil {
 		return st, err
 	}
 	if err := r.Gate.Check(spec); err != nil {
@@ -113,8 +122,8 @@ func (r *Registry) Start(spec *jobv1.SessionSpec, p Protocol) (*jobv1.SessionSta
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if _, ok := r.sessions[ref]; ok {
-		return nil, rpc.Errorf(rpc.Conflict, "ask for its status", "session %s is being started", ref)
+	if st, err := r.begun(ref, digest); st != nil || err != nil {
+		return st, err
 	}
 	if r.closed {
 		return nil, rpc.Errorf(rpc.Unavailable, "try again when the party is back", "this party is stopping")
@@ -142,10 +151,8 @@ func (r *Registry) Start(spec *jobv1.SessionSpec, p Protocol) (*jobv1.SessionSta
 	return s.Status(), nil
 }
 
-// begun gives the status of a session that this spec began before, or nil.
+// begun gives the status of a session that this spec began before, or nil. The caller holds the lock.
 func (r *Registry) begun(ref job.Ref, digest [32]byte) (*jobv1.SessionStatus, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	old, ok := r.sessions[ref]
 	switch {
 	case !ok:
@@ -167,6 +174,19 @@ func (r *Registry) forget() {
 		delete(r.sessions, ref)
 		r.order = append(r.order[:i], r.order[i+1:]...)
 	}
+}
+
+// Running counts the sessions that have not ended.
+func (r *Registry) Running() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n := 0
+	for _, s := range r.sessions {
+		if !job.Final(s.Status().GetState()) {
+			n++
+		}
+	}
+	return n
 }
 
 // Get finds a session.
@@ -268,17 +288,21 @@ func (s *Session) run(ctx context.Context, p Protocol) {
 	s.complete(stored)
 }
 
-// complete has a result that waits for activation.
+// complete has a result that waits for activation, unless it is final. A result that comes after the session was
+// cancelled is discarded.
 func (s *Session) complete(stored *Stored) {
+	s.ending.Lock()
+	defer s.ending.Unlock()
+	if s.cancelled {
+		_ = s.discard(stored, s.reason)
+		return
+	}
 	s.update(func(st *jobv1.SessionStatus) {
 		s.stored = stored
 		st.State = jobv1.JobState_JOB_STATE_ACTIVATING
 		st.Digest, st.Epoch, st.BatchId, st.Count = stored.Digest[:], stored.Epoch, stored.BatchID, stored.Count
 		st.KeygenSecurity, st.StatisticalSecurityBits = stored.Security, uint32(stored.StatBits)
-		st.PeakRssBytes = peakRSS()
-		if stored.Final {
-			st.State, st.Ended = jobv1.JobState_JOB_STATE_COMPLETED, timestamppb.Now()
-		}
+		_, st.PeakRssBytes = metrics.ResidentBytes()
 	})
 }
 
@@ -291,19 +315,24 @@ func (s *Session) fail(ctx context.Context, err error) {
 		if errors.As(err, &known) {
 			f.Reason = known.What
 		}
-		if ctx.Err() != nil {
+		switch {
+		case errors.Is(ctx.Err(), context.DeadlineExceeded):
+			f.Outcome, f.Reason = runner.Timeout, "the session's deadline is over"
+		case ctx.Err() != nil:
 			f.Outcome, f.Reason = runner.Cancelled, "cancelled"
 		}
 		s.registry.Log.Error("session failed", "session", s.Spec.GetRef().GetJobId(), "error", err)
 	}
 	s.update(func(st *jobv1.SessionStatus) {
 		st.State, st.Failure, st.Ended = f.State(), f.Proto(s.registry.Self), timestamppb.Now()
-		st.PeakRssBytes = peakRSS()
+		_, st.PeakRssBytes = metrics.ResidentBytes()
 	})
 }
 
 // Cancel ends a session that is not active and erases what it stored.
 func (s *Session) Cancel(reason string) (*jobv1.SessionStatus, error) {
+	s.ending.Lock()
+	defer s.ending.Unlock()
 	s.mu.Lock()
 	state, stored := s.status.GetState(), s.stored
 	s.mu.Unlock()
@@ -311,23 +340,36 @@ func (s *Session) Cancel(reason string) (*jobv1.SessionStatus, error) {
 	case state == jobv1.JobState_JOB_STATE_COMPLETED:
 		return nil, rpc.Errorf(rpc.Conflict, "retire the epoch or revoke the batch instead", "the session is complete")
 	case job.Final(state):
-		return s.Status(), nil
 	case stored != nil:
-		if err := stored.Discard("cancelled: " + reason); err != nil {
+		if err := s.discard(stored, reason); err != nil {
 			return nil, err
 		}
-		s.update(func(st *jobv1.SessionStatus) {
-			st.State, st.Ended = jobv1.JobState_JOB_STATE_CANCELLED, timestamppb.Now()
-			st.Failure = &jobv1.Failure{Outcome: string(runner.Cancelled), Reason: reason, Reporter: uint32(s.registry.Self)}
-		})
 	default:
+		s.cancelled, s.reason = true, reason
 		s.cancel(rpc.Errorf(rpc.Cancelled, "", "%s", reason))
 	}
 	return s.Status(), nil
 }
 
+// discard erases a result that was stored.
+func (s *Session) discard(stored *Stored, reason string) error {
+	if stored.Discard != nil {
+		if err := stored.Discard("cancelled: " + reason); err != nil {
+			s.registry.Log.Error("discarding a result", "session", s.status.GetRef().GetJobId(), "error", err)
+			return err
+		}
+	}
+	s.update(func(st *jobv1.SessionStatus) {
+		st.State, st.Ended = jobv1.JobState_JOB_STATE_CANCELLED, timestamppb.Now()
+		st.Failure = &jobv1.Failure{Outcome: string(runner.Cancelled), Reason: reason, Reporter: uint32(s.registry.Self)}
+	})
+	return nil
+}
+
 // Activate unlocks what the session stored, if the digest is the one it reported.
 func (s *Session) Activate(digest []byte) (*jobv1.SessionStatus, error) {
+	s.ending.Lock()
+	defer s.ending.Unlock()
 	s.mu.Lock()
 	state, stored := s.status.GetState(), s.stored
 	s.mu.Unlock()
@@ -409,21 +451,6 @@ func (s *Session) progress(p runner.Progress) {
 			st.State = jobv1.JobState_JOB_STATE_VERIFYING
 		}
 	})
-}
-
-// peakRSS is the largest resident size of this process so far, in bytes; 0 where the system does not say.
-func peakRSS() uint64 {
-	b, err := os.ReadFile("/proc/self/status")
-	if err != nil {
-		return 0
-	}
-	for line := range strings.Lines(string(b)) {
-		if rest, ok := strings.CutPrefix(line, "VmHWM:"); ok {
-			kb, _ := strconv.ParseUint(strings.Fields(rest)[0], 10, 64)
-			return kb << 10
-		}
-	}
-	return 0
 }
 
 // Now is when a record is made.

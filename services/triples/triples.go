@@ -42,7 +42,7 @@ type Service struct {
 
 // Start implements the service.
 func (s *Service) Start(_ context.Context, r *triplesv1.StartRequest) (*triplesv1.StartResponse, error) {
-	st, err := s.Sessions.Start(r.GetSpec(), &run{Service: s, spec: r.GetSpec()})
+	st, err := s.Sessions.Start(jobv1.Protocol_PROTOCOL_TRIPLES, r.GetSpec(), &run{Service: s, spec: r.GetSpec()})
 	return &triplesv1.StartResponse{Status: st}, err
 }
 

@@ -88,8 +88,10 @@ type Epoch struct {
 	// "passive" or "active".
 	KeygenSecurity string                 `protobuf:"bytes,7,opt,name=keygen_security,json=keygenSecurity,proto3" json:"keygen_security,omitempty"`
 	Created        *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=created,proto3" json:"created,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// The session that made it, as job and ordinal: "JOB-1".
+	Session       string `protobuf:"bytes,9,opt,name=session,proto3" json:"session,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Epoch) Reset() {
@@ -176,6 +178,13 @@ func (x *Epoch) GetCreated() *timestamppb.Timestamp {
 		return x.Created
 	}
 	return nil
+}
+
+func (x *Epoch) GetSession() string {
+	if x != nil {
+		return x.Session
+	}
+	return ""
 }
 
 type StartRequest struct {
@@ -919,7 +928,7 @@ var File_lodge_keygen_v1_keygen_proto protoreflect.FileDescriptor
 
 const file_lodge_keygen_v1_keygen_proto_rawDesc = "" +
 	"\n" +
-	"\x1clodge/keygen/v1/keygen.proto\x12\x0flodge.keygen.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16lodge/job/v1/job.proto\"\xb1\x02\n" +
+	"\x1clodge/keygen/v1/keygen.proto\x12\x0flodge.keygen.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16lodge/job/v1/job.proto\"\xcb\x02\n" +
 	"\x05Epoch\x12\x14\n" +
 	"\x05epoch\x18\x01 \x01(\x04R\x05epoch\x121\n" +
 	"\x05state\x18\x02 \x01(\x0e2\x1b.lodge.keygen.v1.EpochStateR\x05state\x12\x16\n" +
@@ -929,7 +938,8 @@ const file_lodge_keygen_v1_keygen_proto_rawDesc = "" +
 	"\apurpose\x18\x05 \x01(\x0e2\x15.lodge.job.v1.PurposeR\apurpose\x12\x16\n" +
 	"\x06digest\x18\x06 \x01(\fR\x06digest\x12'\n" +
 	"\x0fkeygen_security\x18\a \x01(\tR\x0ekeygenSecurity\x124\n" +
-	"\acreated\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\acreated\"=\n" +
+	"\acreated\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\acreated\x12\x18\n" +
+	"\asession\x18\t \x01(\tR\asession\"=\n" +
 	"\fStartRequest\x12-\n" +
 	"\x04spec\x18\x01 \x01(\v2\x19.lodge.job.v1.SessionSpecR\x04spec\"D\n" +
 	"\rStartResponse\x123\n" +
