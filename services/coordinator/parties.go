@@ -2,6 +2,9 @@ package coordinator
 
 import (
 	"context"
+	"fmt"
+	"strconv"
+	"strings"
 
 	"google.golang.org/grpc"
 
@@ -163,4 +166,49 @@ func (s popkSessions) cancel(ctx context.Context, ref *jobv1.SessionRef, reason 
 func (s popkSessions) activate(ctx context.Context, ref *jobv1.SessionRef, _ []byte) (*jobv1.SessionStatus, error) {
 	r, err := s.GetStatus(ctx, &popkv1.GetStatusRequest{Ref: ref})
 	return r.GetStatus(), err
+}
+
+// sweep cancels what a party still holds locked. One job runs at a time, so before it starts anything locked belongs
+// to a job that failed while the party could not be reached.
+func (m *member) sweep(ctx context.Context) error {
+	keys := keygenSessions{keygenv1.NewKeygenServiceClient(m.conn)}
+	epochs, err := keys.ListEpochs(ctx, &keygenv1.ListEpochsRequest{})
+	if err != nil {
+		return err
+	}
+	for _, e := range epochs.GetEpochs() {
+		if e.GetState() == keygenv1.EpochState_EPOCH_STATE_LOCKED {
+			if err := cancelNamed(ctx, keys, e.GetSession()); err != nil {
+				return err
+			}
+		}
+	}
+	triples := triplesSessions{triplesv1.NewTriplesServiceClient(m.conn)}
+	after := ""
+	for {
+		r, err := triples.ListBatches(ctx, &triplesv1.ListBatchesRequest{After: after, Limit: 1000})
+		if err != nil {
+			return err
+		}
+		for _, b := range r.GetBatches() {
+			if b.GetState() == triplesv1.BatchState_BATCH_STATE_LOCKED {
+				if err := cancelNamed(ctx, triples, b.GetId()); err != nil {
+					return err
+				}
+			}
+		}
+		if after = r.GetNext(); after == "" {
+			return nil
+		}
+	}
+}
+
+// cancelNamed cancels a session by its name, job and ordinal.
+func cancelNamed(ctx context.Context, s sessions, name string) error {
+	at := strings.LastIndexByte(name, '-')
+	ordinal, err := strconv.ParseUint(name[at+1:], 10, 32)
+	if at < 0 || err != nil {
+		return fmt.Errorf("%q names no session", name)
+	}
+	return s.cancel(ctx, &jobv1.SessionRef{JobId: name[:at], Ordinal: uint32(ordinal)}, "its job failed")
 }

@@ -101,7 +101,7 @@ func (c *Coordinator) run(ctx context.Context, e *entry) {
 	c.activate(context.WithoutCancel(ctx), e)
 }
 
-// lastEpoch is the highest epoch that any party knows.
+// lastEpoch is the highest epoch that any party knows. It also cancels what failed jobs left behind.
 func (c *Coordinator) lastEpoch(ctx context.Context) (uint64, error) {
 	ctx, stop := context.WithTimeout(ctx, startTimeout)
 	defer stop()
@@ -112,6 +112,9 @@ func (c *Coordinator) lastEpoch(ctx context.Context) (uint64, error) {
 			return 0, &partyError{p, err}
 		}
 		last = max(last, n)
+		if err := p.sweep(ctx); err != nil {
+			c.log.Warn("cancelling what earlier jobs left", "party", p.name, "error", err)
+		}
 	}
 	return last, nil
 }

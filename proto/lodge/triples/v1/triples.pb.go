@@ -84,7 +84,8 @@ func (BatchState) EnumDescriptor() ([]byte, []int) {
 }
 
 type Batch struct {
-	state    protoimpl.MessageState `protogen:"open.v1"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The session that made it, as job and ordinal: "JOB-1".
 	Id       string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
 	State    BatchState             `protobuf:"varint,2,opt,name=state,proto3,enum=lodge.triples.v1.BatchState" json:"state,omitempty"`
 	Epoch    uint64                 `protobuf:"varint,3,opt,name=epoch,proto3" json:"epoch,omitempty"`
