@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"os"
 	"path/filepath"
@@ -19,10 +20,12 @@ import (
 
 	coordinatorv1 "github.com/lodge-mpc/lodge/proto/lodge/coordinator/v1"
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
+	statusv1 "github.com/lodge-mpc/lodge/proto/lodge/status/v1"
 	"github.com/lodge-mpc/lodge/services/config"
 	"github.com/lodge-mpc/lodge/services/job"
 	"github.com/lodge-mpc/lodge/services/metrics"
 	"github.com/lodge-mpc/lodge/services/rpc"
+	"github.com/lodge-mpc/lodge/services/status"
 )
 
 const prefix = "/lodge.coordinator.v1.CoordinatorService/"
@@ -104,8 +107,10 @@ func Run(ctx context.Context, f *config.CoordinatorFile, version string, log *sl
 	if err != nil {
 		return err
 	}
+	rules := maps.Clone(Rules)
+	maps.Copy(rules, status.Rules)
 	server, err := rpc.NewServer(rpc.Options{
-		Credentials: credentials, Directory: directory, Rules: Rules, Log: log, Reflection: f.Reflection,
+		Credentials: credentials, Directory: directory, Rules: rules, Log: log, Reflection: f.Reflection,
 		Observe: func(method string, role rpc.Role, code string, took time.Duration) {
 			c.metrics.Call(method, string(role), code, took)
 		},
@@ -114,7 +119,24 @@ func Run(ctx context.Context, f *config.CoordinatorFile, version string, log *sl
 		return err
 	}
 	coordinatorv1.RegisterCoordinatorServiceServer(server, c)
+	statusv1.RegisterStatusServiceServer(server, &status.Service{
+		Name: "coordinator", Party: -1, Version: version, Roster: f.Roster.Hash(), Params: f.Params, Started: time.Now(),
+		Ready: server.Ready, Running: c.running,
+	})
 	return c.serve(ctx, server)
+}
+
+// running counts the jobs that have begun and are not over.
+func (c *Coordinator) running() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := 0
+	for _, e := range c.jobs {
+		if s := e.job.GetState(); s > pending && !job.Final(s) {
+			n++
+		}
+	}
+	return n
 }
 
 func (c *Coordinator) serve(ctx context.Context, server *rpc.Server) error {

@@ -11,8 +11,8 @@ package decryption
 import (
 	"context"
 	"errors"
-	"io"
 	"slices"
+	"time"
 
 	"google.golang.org/protobuf/types/known/timestamppb"
 
@@ -40,8 +40,11 @@ var Rules = rpc.Rules{
 	prefix + "GetDecryption": rpc.Allow(rpc.Client).With(config.PermDecrypt),
 }
 
-// maxContext bounds the context of a proof.
-const maxContext = 1 << 10
+// Bounds of one request.
+const (
+	maxContext = 1 << 10
+	uploadTime = 2 * time.Minute
+)
 
 // Service implements lodge.decryption.v1.
 type Service struct {
@@ -59,6 +62,8 @@ type request struct {
 	client popk.ClientConfig
 	header *decryptionv1.DecryptShareHeader
 	caller string
+
+	ciphertext, proof []byte
 }
 
 // DecryptShare implements the service.
@@ -71,21 +76,31 @@ func (s *Service) DecryptShare(stream decryptionv1.DecryptionService_DecryptShar
 }
 
 func (s *Service) decryptShare(stream decryptionv1.DecryptionService_DecryptShareServer) error {
-	first, err := stream.Recv()
-	if err != nil {
-		return err
-	}
 	caller, _ := rpc.Caller(stream.Context())
-	q, err := s.open(first.GetHeader(), caller.Name)
-	if err != nil {
+	var q *request
+	release := func() {}
+	defer func() { release() }()
+	err := rpc.Upload(uploadTime, stream.Recv, func(m *decryptionv1.DecryptShareRequest) (err error) {
+		if q == nil {
+			if q, err = s.open(m.GetHeader(), caller.Name); err != nil {
+				return err
+			}
+			free, err := s.Sessions.Gate.AdmitCall(uint64(q.client.MemoryBytes()))
+			if err != nil {
+				return err
+			}
+			release = free
+		}
+		return q.add(m)
+	})
+	switch {
+	case err != nil:
 		return err
+	case q == nil:
+		return rpc.Errorf(rpc.Invalid, "send the header first", "no header")
 	}
-	ciphertext, proof, err := q.read(first, stream.Recv)
-	if err != nil {
-		return err
-	}
-	key := q.ledgerKey(ciphertext)
-	answer, err := s.answer(stream.Context(), q, key, ciphertext, proof)
+	key := q.ledgerKey()
+	answer, err := s.answer(stream.Context(), q, key)
 	if err != nil {
 		return err
 	}
@@ -130,26 +145,20 @@ func everybody(n int) []uint32 {
 	return all
 }
 
-// read collects ciphertext and proof, whose sizes the header determines.
-func (q *request) read(m *decryptionv1.DecryptShareRequest, next func() (*decryptionv1.DecryptShareRequest, error)) (ciphertext, proof []byte, err error) {
-	for {
-		ciphertext, proof = append(ciphertext, m.GetCiphertext()...), append(proof, m.GetProof()...)
-		if len(ciphertext) > q.client.CiphertextSize() || len(proof) > q.client.ProofSize() {
-			return nil, nil, rpc.Errorf(rpc.TooLarge, "", "a ciphertext of %s has %d bytes and its proof %d",
-				q.scheme.Set.Name, q.client.CiphertextSize(), q.client.ProofSize())
-		}
-		if m, err = next(); errors.Is(err, io.EOF) {
-			return ciphertext, proof, nil
-		} else if err != nil {
-			return nil, nil, err
-		}
+// add collects ciphertext and proof, whose sizes the header determines.
+func (q *request) add(m *decryptionv1.DecryptShareRequest) error {
+	q.ciphertext, q.proof = append(q.ciphertext, m.GetCiphertext()...), append(q.proof, m.GetProof()...)
+	if len(q.ciphertext) > q.client.CiphertextSize() || len(q.proof) > q.client.ProofSize() {
+		return rpc.Errorf(rpc.TooLarge, "", "a ciphertext of %s has %d bytes and its proof %d",
+			q.scheme.Set.Name, q.client.CiphertextSize(), q.client.ProofSize())
 	}
+	return nil
 }
 
 // ledgerKey names what the key share multiplies: c1 alone.
-func (q *request) ledgerKey(ciphertext []byte) vault.LedgerKey {
+func (q *request) ledgerKey() vault.LedgerKey {
 	poly := codec.PolySize(q.scheme.N(), q.scheme.Q.Primes())
-	c1 := ciphertext[min(poly, len(ciphertext)):]
+	c1 := q.ciphertext[min(poly, len(q.ciphertext)):]
 	quorum := make([]int, len(q.header.GetQuorum()))
 	for i, p := range q.header.GetQuorum() {
 		quorum[i] = int(p)
@@ -158,25 +167,21 @@ func (q *request) ledgerKey(ciphertext []byte) vault.LedgerKey {
 }
 
 // answer gives the one answer for a ciphertext, making it if there is none.
-func (s *Service) answer(ctx context.Context, q *request, key vault.LedgerKey, ciphertext, proof []byte) ([]byte, error) {
-	doubled, err := popk.Verify(ctx, q.client, ciphertext, proof)
+func (s *Service) answer(ctx context.Context, q *request, key vault.LedgerKey) ([]byte, error) {
+	doubled, err := popk.Verify(ctx, q.client, q.ciphertext, q.proof)
 	if err != nil {
 		return nil, rpc.Errorf(rpc.Invalid, "prove the ciphertext under this epoch's key, with your own name and this context", "%v", err)
 	}
-	_, err = s.Vault.Decryption(key)
-	if errors.Is(err, vault.ErrNotFound) {
-		err = s.Sessions.Gate.AdmitDecryption()
-	}
-	if err != nil {
+	var fresh []byte
+	switch _, err = s.Vault.Decryption(key); {
+	case errors.Is(err, vault.ErrNotFound):
+		if fresh, err = s.share(q, doubled[0]); err != nil {
+			return nil, err
+		}
+	case err != nil:
 		return nil, err
 	}
-	source, err := session.Source()
-	if err != nil {
-		return nil, err
-	}
-	defer source.Wipe()
-	fresh := ddec.ClientShare(q.scheme, q.client.Instance, doubled[0], q.keys.Secret, source)
-	held, first, err := s.Vault.RecordDecryption(key, q.caller, fresh)
+	held, first, err := s.Vault.RecordDecryption(key, q.caller, fresh) // gives what is held to the client that it went to
 	if err != nil {
 		return nil, keyring.Refused(err, "this decryption")
 	}
@@ -186,6 +191,19 @@ func (s *Service) answer(ctx context.Context, q *request, key vault.LedgerKey, c
 	}
 	s.Sessions.Metrics.Decryption(outcome)
 	return held, nil
+}
+
+// share makes this party's message. It leaves the party only if it is the first that is recorded.
+func (s *Service) share(q *request, doubled *gbfv.Ciphertext) ([]byte, error) {
+	if err := s.Sessions.Gate.AdmitDecryption(); err != nil {
+		return nil, err
+	}
+	source, err := session.Source()
+	if err != nil {
+		return nil, err
+	}
+	defer source.Wipe()
+	return ddec.ClientShare(q.scheme, q.client.Instance, doubled, q.keys.Secret, source), nil
 }
 
 // GetDecryption implements the service.

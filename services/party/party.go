@@ -20,6 +20,7 @@ import (
 	exchangev1 "github.com/lodge-mpc/lodge/proto/lodge/exchange/v1"
 	keygenv1 "github.com/lodge-mpc/lodge/proto/lodge/keygen/v1"
 	popkv1 "github.com/lodge-mpc/lodge/proto/lodge/popk/v1"
+	statusv1 "github.com/lodge-mpc/lodge/proto/lodge/status/v1"
 	triplesv1 "github.com/lodge-mpc/lodge/proto/lodge/triples/v1"
 	"github.com/lodge-mpc/lodge/services/config"
 	"github.com/lodge-mpc/lodge/services/decryption"
@@ -32,6 +33,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/rpc"
 	"github.com/lodge-mpc/lodge/services/runner"
 	"github.com/lodge-mpc/lodge/services/session"
+	"github.com/lodge-mpc/lodge/services/status"
 	"github.com/lodge-mpc/lodge/services/triples"
 	"github.com/lodge-mpc/lodge/services/vault"
 )
@@ -101,7 +103,7 @@ func newParty(f *config.PartyFile, version string, log *slog.Logger) (_ *party, 
 		return nil, err
 	}
 	rules := rpc.Rules{exchange.Method: rpc.Allow(rpc.Peer)}
-	for _, more := range []rpc.Rules{keygen.Rules, triples.Rules, decryption.Rules, popk.Rules} {
+	for _, more := range []rpc.Rules{keygen.Rules, triples.Rules, decryption.Rules, popk.Rules, status.Rules} {
 		for m, r := range more {
 			rules[m] = r
 		}
@@ -115,13 +117,23 @@ func newParty(f *config.PartyFile, version string, log *slog.Logger) (_ *party, 
 	if err != nil {
 		return nil, err
 	}
+	p.register(x, version)
+	return p, nil
+}
+
+// register puts the party's services on its server.
+func (p *party) register(x *exchange.Exchange, version string) {
+	f, n := p.file, len(p.file.Roster.Parties)
 	ring := keyring.New(p.vault, runtime.GOMAXPROCS(0))
 	exchangev1.RegisterExchangeServiceServer(p.server, x)
 	keygenv1.RegisterKeygenServiceServer(p.server, &keygen.Service{Sessions: p.sessions, Ring: ring, Vault: p.vault})
-	decryptionv1.RegisterDecryptionServiceServer(p.server, &decryption.Service{Sessions: p.sessions, Ring: ring, Vault: p.vault, Parties: len(f.Roster.Parties)})
-	popkv1.RegisterPopkServiceServer(p.server, &popk.Service{Sessions: p.sessions, Ring: ring, Vault: p.vault, Parties: len(f.Roster.Parties)})
-	triplesv1.RegisterTriplesServiceServer(p.server, &triples.Service{Sessions: p.sessions, Ring: ring, Vault: p.vault, Parties: len(f.Roster.Parties)})
-	return p, nil
+	decryptionv1.RegisterDecryptionServiceServer(p.server, &decryption.Service{Sessions: p.sessions, Ring: ring, Vault: p.vault, Parties: n})
+	popkv1.RegisterPopkServiceServer(p.server, &popk.Service{Sessions: p.sessions, Ring: ring, Vault: p.vault, Parties: n})
+	triplesv1.RegisterTriplesServiceServer(p.server, &triples.Service{Sessions: p.sessions, Ring: ring, Vault: p.vault, Parties: n})
+	statusv1.RegisterStatusServiceServer(p.server, &status.Service{
+		Name: f.Name, Party: f.Index, Version: version, Roster: f.Roster.Hash(), Params: f.Policy.Params, Started: time.Now(),
+		Ready: p.server.Ready, Running: p.sessions.Running,
+	})
 }
 
 // checkPins holds the pinned hashes against the sets of this build.

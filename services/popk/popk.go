@@ -6,7 +6,7 @@ package popk
 import (
 	"context"
 	"errors"
-	"io"
+	"time"
 
 	"github.com/lodge-mpc/lodge/engine/field"
 	"github.com/lodge-mpc/lodge/engine/gbfv"
@@ -40,7 +40,10 @@ const (
 	maxContext     = 1 << 10
 	maxCiphertexts = 64
 	chunk          = 1 << 20
+	uploadTime     = 2 * time.Minute
 )
+
+var errNoHeader = rpc.Errorf(rpc.Invalid, "send the header first", "no header")
 
 // Service implements lodge.popk.v1.
 type Service struct {
@@ -56,7 +59,7 @@ func (s *Service) config(ctx context.Context, h *popkv1.ProofHeader) (*protocol.
 	caller, _ := rpc.Caller(ctx)
 	switch {
 	case h == nil:
-		return nil, rpc.Errorf(rpc.Invalid, "send the header first", "no header")
+		return nil, errNoHeader
 	case len(h.GetContext()) > maxContext:
 		return nil, rpc.Errorf(rpc.TooLarge, "a context has at most 1024 bytes", "a context of %d bytes", len(h.GetContext()))
 	case h.GetCiphertexts() < 1 || h.GetCiphertexts() > maxCiphertexts:
@@ -91,45 +94,34 @@ func (s *Service) config(ctx context.Context, h *popkv1.ProofHeader) (*protocol.
 
 // Prove implements the service: values are canonical field elements, slot by slot, ciphertext by ciphertext.
 func (s *Service) Prove(stream popkv1.PopkService_ProveServer) error {
-	m, err := stream.Recv()
-	if err != nil {
-		return err
-	}
-	c, err := s.config(stream.Context(), m.GetHeader())
-	if err != nil {
-		return err
-	}
-	f := c.Scheme.Field
-	size := f.Size() * c.Scheme.Slots()
-	values := make([]byte, 0, size*c.Instance.U)
-	defer func() { clear(values[:cap(values)]) }()
-	for ; err == nil; m, err = stream.Recv() {
+	var c *protocol.ClientConfig
+	var values []byte
+	release := func() {}
+	defer func() {
+		release()
+		clear(values[:cap(values)])
+	}()
+	err := rpc.Upload(uploadTime, stream.Recv, func(m *popkv1.ProveRequest) (err error) {
+		defer clear(m.GetValues())
+		if c == nil {
+			if c, err = s.config(stream.Context(), m.GetHeader()); err != nil {
+				return err
+			}
+			if release, err = s.admit(c); err != nil {
+				return err
+			}
+			values = make([]byte, 0, c.Instance.U*c.Scheme.Slots()*c.Scheme.Field.Size())
+		}
 		if len(values)+len(m.GetValues()) > cap(values) {
 			return rpc.Errorf(rpc.TooLarge, "", "%d ciphertexts take %d bytes of values", c.Instance.U, cap(values))
 		}
 		values = append(values, m.GetValues()...)
-		clear(m.GetValues())
-	}
-	if !errors.Is(err, io.EOF) {
-		return err
-	}
-	if len(values) != cap(values) {
-		return rpc.Errorf(rpc.Invalid, "fill every slot of every ciphertext", "%d bytes of values, want %d", len(values), cap(values))
-	}
-	messages := make([]field.Vec, c.Instance.U)
-	for i := range messages {
-		messages[i] = f.NewVec(c.Scheme.Slots())
-		defer messages[i].Wipe()
-		if err := f.DecodeVec(messages[i], values[i*size:(i+1)*size]); err != nil {
-			return rpc.Errorf(rpc.Invalid, "values are below the field's modulus, least significant byte first", "%v", err)
-		}
-	}
-	source, err := session.Source()
+		return nil
+	})
 	if err != nil {
 		return err
 	}
-	defer source.Wipe()
-	ciphertexts, proof, err := protocol.Prove(stream.Context(), *c, messages, source)
+	ciphertexts, proof, err := prove(stream.Context(), c, values)
 	if err != nil {
 		return err
 	}
@@ -146,25 +138,58 @@ func (s *Service) Prove(stream popkv1.PopkService_ProveServer) error {
 	return nil
 }
 
+// prove decodes values and proves them with fresh randomness.
+func prove(ctx context.Context, c *protocol.ClientConfig, values []byte) (ciphertexts, proof []byte, err error) {
+	if c == nil {
+		return nil, nil, errNoHeader
+	}
+	if len(values) != cap(values) {
+		return nil, nil, rpc.Errorf(rpc.Invalid, "fill every slot of every ciphertext", "%d bytes of values, want %d", len(values), cap(values))
+	}
+	f := c.Scheme.Field
+	size := f.Size() * c.Scheme.Slots()
+	messages := make([]field.Vec, c.Instance.U)
+	for i := range messages {
+		messages[i] = f.NewVec(c.Scheme.Slots())
+		defer messages[i].Wipe()
+		if err := f.DecodeVec(messages[i], values[i*size:(i+1)*size]); err != nil {
+			return nil, nil, rpc.Errorf(rpc.Invalid, "values are below the field's modulus, least significant byte first", "%v", err)
+		}
+	}
+	source, err := session.Source()
+	if err != nil {
+		return nil, nil, err
+	}
+	defer source.Wipe()
+	return protocol.Prove(ctx, *c, messages, source)
+}
+
 // Verify implements the service. The proof is the caller's own.
 func (s *Service) Verify(stream popkv1.PopkService_VerifyServer) error {
-	m, err := stream.Recv()
-	if err != nil {
-		return err
-	}
-	c, err := s.config(stream.Context(), m.GetHeader())
-	if err != nil {
-		return err
-	}
+	var c *protocol.ClientConfig
 	var ciphertexts, proof []byte
-	for ; err == nil; m, err = stream.Recv() {
+	release := func() {}
+	defer func() { release() }()
+	err := rpc.Upload(uploadTime, stream.Recv, func(m *popkv1.VerifyRequest) (err error) {
+		if c == nil {
+			if c, err = s.config(stream.Context(), m.GetHeader()); err != nil {
+				return err
+			}
+			if release, err = s.admit(c); err != nil {
+				return err
+			}
+		}
 		ciphertexts, proof = append(ciphertexts, m.GetCiphertexts()...), append(proof, m.GetProof()...)
 		if len(ciphertexts) > c.CiphertextSize() || len(proof) > c.ProofSize() {
 			return rpc.Errorf(rpc.TooLarge, "", "ciphertexts have %d bytes and their proof %d", c.CiphertextSize(), c.ProofSize())
 		}
-	}
-	if !errors.Is(err, io.EOF) {
+		return nil
+	})
+	switch {
+	case err != nil:
 		return err
+	case c == nil:
+		return errNoHeader
 	}
 	answer := &popkv1.VerifyResponse{Accepted: true}
 	if _, err := protocol.Verify(stream.Context(), *c, ciphertexts, proof); err != nil {
@@ -177,6 +202,15 @@ func (s *Service) Verify(stream popkv1.PopkService_VerifyServer) error {
 		}
 	}
 	return stream.SendAndClose(answer)
+}
+
+// admit takes a place for a client's computation.
+func (s *Service) admit(c *protocol.ClientConfig) (release func(), err error) {
+	release, err = s.Sessions.Gate.AdmitCall(uint64(c.MemoryBytes()))
+	if err != nil {
+		return func() {}, err
+	}
+	return release, nil
 }
 
 // Start implements the service.
@@ -242,8 +276,8 @@ func (r *run) Memory() (uint64, error) {
 	if r.instance, err = protocol.ClientInstance(r.scheme.Set, r.spec.GetField(), r.Parties, int(r.spec.GetCount())); err != nil {
 		return 0, rpc.Errorf(rpc.Invalid, "", "%v", err)
 	}
-	set := r.scheme.Set
-	return uint64(r.instance.U+r.instance.V) * uint64(set.N()) * 8 * uint64(4*len(set.Q)+8), nil
+	c := protocol.ClientConfig{Scheme: r.scheme, Instance: r.instance}
+	return uint64(c.MemoryBytes()), nil
 }
 
 // Run implements session.Protocol.

@@ -42,6 +42,13 @@ func (c *ClientConfig) ProofSize() int {
 	return 2*p.V*codec.PolySize(c.Scheme.N(), c.Scheme.Q.Primes()) + p.V*responseSize(c.Scheme.N(), p)
 }
 
+// MemoryBytes estimates the peak of Prove or Verify: for each ciphertext and mask its residues, its packed copy and
+// its witness, and what is sent.
+func (c *ClientConfig) MemoryBytes() int64 {
+	i := c.Instance
+	return int64(i.U+i.V)*int64(c.Scheme.N())*8*int64(4*len(c.Scheme.Set.Q)+8) + 2*int64(c.CiphertextSize()+c.ProofSize())
+}
+
 func (c *ClientConfig) challenge(statement []byte) (sigma.Challenge, error) {
 	h := c.Instance.Hash()
 	return newChallenge(c.Scheme, c.Instance.Proof, round.XOF("lodge popk client challenge",
