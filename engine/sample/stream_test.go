@@ -176,6 +176,7 @@ func TestSourcesAndStreamsShowNothing(t *testing.T) {
 			}
 		}
 	}
+	//lint:ignore SA9005 that nothing is exported is what is tested
 	if out, err := json.Marshal(s); err != nil || string(out) != "{}" {
 		t.Errorf("JSON is %s, %v", out, err)
 	}

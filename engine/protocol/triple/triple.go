@@ -63,7 +63,8 @@ type extent struct{ a, b, c, rho int }
 
 // Start begins a batch.
 //
-// Hooks of tests: those of the protocols it runs, and triple/shares, which gets the shares after the proof
+// Hooks of tests: those of the protocols it runs; triple/message, which makes a matrix factor uniform where it must be
+// zero (*bool); triple/decrypted, which gets the decrypted shares (ddec.Shares); triple/shares, which gets the shares after the proof
 // (*popk.Result), and triple/evaluated, which gets the ciphertexts before they are compared ([]*gbfv.Ciphertext).
 func Start(c Config) (round.Transition[Result], error) {
 	if c.Plan == nil || c.Scheme == nil || c.Keys == nil || c.Public == nil || c.MAC.Ciphertext == nil || c.Source == nil {
@@ -83,7 +84,11 @@ func Start(c Config) (round.Transition[Result], error) {
 		if err != nil {
 			return round.Transition[Result]{}, err
 		}
-		proof.Message = message
+		full := false
+		byzantine.Apply(c.Session.Hooks, "triple/message", &full)
+		if !full {
+			proof.Message = message
+		}
 	}
 	t, err := popk.Start(proof)
 	if err != nil {

@@ -1,0 +1,159 @@
+package triple
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/lodge-mpc/lodge/engine/field"
+	"github.com/lodge-mpc/lodge/engine/gbfv"
+	"github.com/lodge-mpc/lodge/engine/protocol/ddec"
+	"github.com/lodge-mpc/lodge/engine/protocol/internal/byzantine"
+	"github.com/lodge-mpc/lodge/engine/protocol/maccheck"
+	"github.com/lodge-mpc/lodge/engine/protocol/popk"
+	"github.com/lodge-mpc/lodge/engine/protocol/round"
+	"github.com/lodge-mpc/lodge/engine/protocol/round/roundtest"
+	"github.com/lodge-mpc/lodge/engine/ring"
+)
+
+// A cheat is one deviation of the last party in a batch, and how it ends.
+type cheat struct {
+	name  string
+	hooks func(w *network) byzantine.Hooks
+	// check that ends the batch; empty when it passes
+	check  string
+	blamed bool // in public
+}
+
+var cheats = []cheat{
+	{"shares that are not doubled", func(w *network) byzantine.Hooks {
+		return byzantine.On(byzantine.New(), "triple/shares", func(r *popk.Result) {
+			f := w.scheme.Field
+			half := f.NewElement()
+			f.SetUint64(half, 2)
+			f.Inverse(half, half)
+			for _, x := range r.Shares {
+				f.ScaleVec(x, x, half)
+			}
+		})
+	}, maccheck.CheckMAC, false},
+	{"a decryption share plus Delta", func(w *network) byzantine.Hooks {
+		return shifted(func(d ring.Poly, b *ring.Basis) {
+			delta := w.scheme.Delta()
+			for l := range d.C {
+				d.C[l][0] = (d.C[l][0] + delta.C[l][0]) % b.Primes()[l]
+			}
+		}, w)
+	}, maccheck.CheckMAC, false},
+	{"a decryption share off by one in one residue", func(w *network) byzantine.Hooks {
+		return shifted(func(d ring.Poly, b *ring.Basis) { d.C[0][3] = (d.C[0][3] + 1) % b.Primes()[0] }, w)
+	}, maccheck.CheckMAC, false},
+	{"a decryption share plus an encoded one", func(w *network) byzantine.Hooks {
+		return shifted(func(d ring.Poly, b *ring.Basis) {
+			s := w.scheme
+			one, coeffs, p := s.Field.NewVec(s.Slots()), s.Field.NewVec(s.Slots()), b.NewPoly()
+			s.Field.Fill(one, s.Field.One())
+			s.Pack.Pack(coeffs, one)
+			s.ScalePlain(p, coeffs, b.Len())
+			b.Add(d, d, p)
+		}, w)
+	}, maccheck.CheckMAC, false},
+	{"own shares shifted after decryption", func(w *network) byzantine.Hooks {
+		return byzantine.On(byzantine.New(), "triple/decrypted", func(s ddec.Shares) {
+			w.scheme.Field.Add(s[0].At(0), s[0].At(0), w.scheme.Field.One())
+		})
+	}, maccheck.CheckMAC, false},
+	{"another evaluated ciphertext", func(w *network) byzantine.Hooks {
+		return byzantine.On(byzantine.New(), "triple/evaluated", func(list []*gbfv.Ciphertext) { list[0].C0.C[0][0] ^= 1 })
+	}, CheckEvaluated, false},
+	{"an opened value that is wrong", func(w *network) byzantine.Hooks {
+		return byzantine.On(byzantine.New(), "triple/mac/open", func(v field.Vec) { w.scheme.Field.Add(v.At(0), v.At(0), w.scheme.Field.One()) })
+	}, maccheck.CheckMAC, false},
+	{"a sigma that changes after its commitment", func(*network) byzantine.Hooks {
+		return byzantine.On(byzantine.New(), "triple/mac/sigma/open", func(b *[]byte) { *b = append([]byte{(*b)[0] ^ 1}, (*b)[1:]...) })
+	}, round.CheckCommitment, true},
+	{"a coin that changes after its commitment", func(*network) byzantine.Hooks {
+		return byzantine.On(byzantine.New(), "triple/mac/coin/open", func(b *[]byte) { *b = append([]byte{(*b)[0] ^ 1}, (*b)[1:]...) })
+	}, round.CheckCommitment, true},
+}
+
+// shifted changes the decryption share of the first ciphertext that another party combines.
+func shifted(change func(d ring.Poly, b *ring.Basis), w *network) byzantine.Hooks {
+	return byzantine.On(byzantine.New(), "triple/share", func(messages []ring.Poly) {
+		change(messages[0], w.scheme.Prefix(len(messages[0].C)))
+	})
+}
+
+func TestCheatsInABatch(t *testing.T) {
+	for _, n := range []int{2, 3} {
+		w := newNetwork(t, "insecure-8", "p128", n, 1)
+		plan := w.plan(t, Scalar, Shape{}, 0, 50)
+		culprit := round.Party(n - 1)
+		for _, c := range cheats {
+			t.Run(fmt.Sprint(n, " parties, ", c.name), func(t *testing.T) {
+				h := c.hooks(w)
+				out := w.run(plan, roundtest.Cheat(culprit, h))
+				if c.blamed {
+					out.Blamed(t, culprit, c.check)
+					return
+				}
+				for p, err := range out.Errors {
+					if round.Party(p) == culprit {
+						continue
+					}
+					var abort *round.Abort
+					if !errors.As(err, &abort) || abort.Check != c.check {
+						t.Errorf("party %d ends with %v, want an abort of check %s", p, err, c.check)
+					}
+				}
+			})
+		}
+	}
+}
+
+// A peer that shifts its decryption share and its own share to match redefines its share: the batch passes, and c = ab.
+func TestAShiftThatIsCarriedThroughPasses(t *testing.T) {
+	for _, n := range []int{2, 3} {
+		w := newNetwork(t, "insecure-8", "p128", n, 1)
+		plan := w.plan(t, Scalar, Shape{}, 0, 50)
+		culprit := round.Party(n - 1)
+		s := w.scheme
+		one, coeffs := s.Field.NewVec(s.Slots()), s.Field.NewVec(s.Slots())
+		s.Field.Fill(one, s.Field.One())
+		s.Pack.Pack(coeffs, one)
+		h := byzantine.New()
+		byzantine.On(h, "triple/share", func(messages []ring.Poly) {
+			b := s.Prefix(len(messages[0].C))
+			p := b.NewPoly()
+			s.ScalePlain(p, coeffs, b.Len())
+			b.Add(messages[0], messages[0], p)
+		})
+		byzantine.On(h, "triple/decrypted", func(shares ddec.Shares) { s.Field.SubVec(shares[0], shares[0], one) })
+		out := w.run(plan, roundtest.Cheat(culprit, h))
+		failOn(t, out.Errors)
+		w.verify(t, plan, out.Results)
+		if h.Fired("triple/share") != 1 || h.Fired("triple/decrypted") != 1 {
+			t.Error("the cheat did not run")
+		}
+	}
+}
+
+// Padding that is not zero would add to c; the zero check stops the batch.
+func TestPaddingThatIsNotZero(t *testing.T) {
+	w := newNetwork(t, "insecure-8", "p128", 3, 16)
+	plan := w.plan(t, Matrix, Shape{4, 3, 4}, 4, 1)
+	h := byzantine.On(byzantine.New(), "triple/message", func(full *bool) { *full = true })
+	out := w.run(plan, roundtest.Cheat(2, h))
+	if h.Fired("triple/message") == 0 {
+		t.Fatal("the cheat did not run")
+	}
+	for p := range 2 {
+		var abort *round.Abort
+		if !errors.As(out.Errors[p], &abort) || abort.Check != maccheck.CheckZero {
+			t.Errorf("party %d ends with %v, want an abort of check %s", p, out.Errors[p], maccheck.CheckZero)
+		}
+	}
+	honest := w.run(plan)
+	failOn(t, honest.Errors)
+	w.verify(t, plan, honest.Results)
+}
