@@ -96,8 +96,9 @@ var _ = Describe("processes that fail", Ordered, func() {
 
 	It("ends a job clearly when a party is killed in any round", func() {
 		killed := 0
-		for round := uint32(0); round < 34; round += 1 + rand.Uint32N(6) {
-			victim := c.roster.Parties[rand.IntN(3)].Name
+		random := rand.New(rand.NewPCG(uint64(GinkgoRandomSeed()), 0))
+		for round := uint32(0); round < 34; round += 1 + random.Uint32N(6) {
+			victim := c.roster.Parties[random.IntN(3)].Name
 			By("killing " + victim)
 			id := c.submit(triplesJob(epoch))
 			c.reach(id, round)
