@@ -162,6 +162,9 @@ func (r *run) dim() int { return max(1, int(r.spec.GetDim())) }
 
 // Memory: sums, the packed copy of what is sent, and the keys.
 func (r *run) Memory() (uint64, error) {
+	if _, err := r.Vault.Epoch(r.spec.GetEpoch()); err == nil {
+		return 0, rpc.Errorf(rpc.Conflict, "an epoch is made once; take the next number", "epoch %d exists already", r.spec.GetEpoch())
+	}
 	scheme, err := r.Ring.Scheme(r.spec.GetParams(), "")
 	if err != nil {
 		return 0, err

@@ -53,7 +53,7 @@ type Stored struct {
 	Count      uint64
 	Security   string // of key generation
 	StatBits   int
-	Activate   func() error
+	Activate   func() error // nil when nothing was stored: the session is complete
 	Discard    func(reason string) error
 	OnActivate func() // after the first activation; may be nil
 }
@@ -74,10 +74,15 @@ type Registry struct {
 	order    []job.Ref
 	running  sync.WaitGroup
 	closed   bool
+	stopped  chan struct{} // closed when Close has ended all sessions
 }
 
+var errStopping = rpc.Errorf(rpc.Unavailable, "try again when the party is back", "this party is stopping")
+
 // NewRegistry is empty.
-func NewRegistry(c Config) *Registry { return &Registry{Config: c, sessions: map[job.Ref]*Session{}} }
+func NewRegistry(c Config) *Registry {
+	return &Registry{Config: c, sessions: map[job.Ref]*Session{}, stopped: make(chan struct{})}
+}
 
 // Session is one session.
 type Session struct {
@@ -126,7 +131,7 @@ func (r *Registry) Start(of jobv1.Protocol, spec *jobv1.SessionSpec, p Protocol)
 		return st, err
 	}
 	if r.closed {
-		return nil, rpc.Errorf(rpc.Unavailable, "try again when the party is back", "this party is stopping")
+		return nil, errStopping
 	}
 	release, err := r.Gate.Admit(spec, memory)
 	if err != nil {
@@ -204,7 +209,7 @@ func (r *Registry) Get(ref *jobv1.SessionRef) (*Session, error) {
 	return s, nil
 }
 
-// Close cancels what runs and waits for it to end.
+// Close cancels what runs, waits for it to end, and lets go of those who watch. It is called once.
 func (r *Registry) Close() {
 	r.mu.Lock()
 	r.closed = true
@@ -213,6 +218,7 @@ func (r *Registry) Close() {
 	}
 	r.mu.Unlock()
 	r.running.Wait()
+	close(r.stopped)
 }
 
 // Name is the form of a session's reference in stored records.
@@ -257,6 +263,11 @@ func (s *Session) Watch(ctx context.Context, send func(*jobv1.SessionStatus) err
 		case <-changed:
 		case <-ctx.Done():
 			return ctx.Err()
+		case <-s.registry.stopped:
+			if now := s.Status(); job.Final(now.GetState()) {
+				return send(now)
+			}
+			return errStopping
 		}
 	}
 }
@@ -303,6 +314,9 @@ func (s *Session) complete(stored *Stored) {
 		st.Digest, st.Epoch, st.BatchId, st.Count = stored.Digest[:], stored.Epoch, stored.BatchID, stored.Count
 		st.KeygenSecurity, st.StatisticalSecurityBits = stored.Security, uint32(stored.StatBits)
 		_, st.PeakRssBytes = metrics.ResidentBytes()
+		if stored.Activate == nil {
+			st.State, st.Ended = jobv1.JobState_JOB_STATE_COMPLETED, timestamppb.Now()
+		}
 	})
 }
 

@@ -1,0 +1,391 @@
+package party
+
+import (
+	"bytes"
+	"context"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/reflection/grpc_reflection_v1"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/lodge-mpc/lodge/clients/go/lodge"
+	"github.com/lodge-mpc/lodge/clients/go/verify"
+	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
+	keygenv1 "github.com/lodge-mpc/lodge/proto/lodge/keygen/v1"
+	popkv1 "github.com/lodge-mpc/lodge/proto/lodge/popk/v1"
+	statusv1 "github.com/lodge-mpc/lodge/proto/lodge/status/v1"
+	triplesv1 "github.com/lodge-mpc/lodge/proto/lodge/triples/v1"
+	"github.com/lodge-mpc/lodge/services/config"
+	"github.com/lodge-mpc/lodge/services/devnet"
+	"github.com/lodge-mpc/lodge/services/rpc"
+	"github.com/lodge-mpc/lodge/services/vault"
+)
+
+// Keys, scalar and matrix triples under one MAC key, delivery to one client once, and the end of the epoch.
+func TestTriples(t *testing.T) {
+	n := newNetwork(t, func(_ int, f *config.PartyFile) {
+		f.Clients[1].Permissions = append(f.Clients[1].Permissions, config.PermFetch) // without mac_key
+	})
+	n.keys(1, forKeys)
+	scalar := n.complete(n.spec(jobv1.Kind_KIND_SCALAR, 1))
+	matrix := n.complete(n.spec(jobv1.Kind_KIND_MATRIX, 1))
+	if scalar.GetKeygenSecurity() != "passive" || scalar.GetStatisticalSecurityBits() == 0 || scalar.GetRounds() == 0 {
+		t.Errorf("status %v", scalar)
+	}
+	ctx := n.context()
+	for _, b := range []*jobv1.SessionStatus{scalar, matrix} {
+		var dirs []string
+		for i, x := range n.nodes {
+			dir := filepath.Join(t.TempDir(), strconv.Itoa(i))
+			if err := lodge.Fetch(ctx, x.client, b.GetBatchId(), dir, lodge.Origin{Parties: 3, Party: i, KeygenSecurity: "passive"}); err != nil {
+				t.Fatal(err)
+			}
+			dirs = append(dirs, dir)
+		}
+		r, err := verify.Dirs(ctx, dirs, verify.Options{})
+		if err != nil || uint64(r.Verified) != b.GetCount() || b.GetCount() < 2 {
+			t.Errorf("%d of %d tuples verified: %v", r.Verified, b.GetCount(), err)
+		}
+	}
+
+	x := n.nodes[0]
+	first, key, err := fetch(ctx, x.client, scalar.GetBatchId(), true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, other, err := fetch(ctx, x.client, matrix.GetBatchId(), true)
+	if err != nil || !bytes.Equal(key, other) || len(again) == 0 {
+		t.Errorf("two batches of a tenant lie under different MAC keys (%v)", err)
+	}
+	again, _, err = fetch(ctx, x.client, scalar.GetBatchId(), false)
+	if err != nil || !bytes.Equal(first, again) {
+		t.Errorf("the same client asked again and got other bytes (%v)", err)
+	}
+	_, _, err = fetch(ctx, x.app, scalar.GetBatchId(), false)
+	refused(t, err, rpc.Delivered)
+	_, _, err = fetch(ctx, x.app, scalar.GetBatchId(), true)
+	refused(t, err, rpc.Forbidden)
+	_, _, err = fetch(ctx, x.client, "nothing-1", false)
+	refused(t, err, rpc.NotFound)
+	_, _, err = fetch(ctx, x.coordinator, scalar.GetBatchId(), false)
+	refused(t, err, rpc.Forbidden)
+
+	retired, err := keygenv1.NewKeygenServiceClient(x.client).RetireEpoch(ctx, &keygenv1.RetireEpochRequest{Epoch: 1, Reason: "test"})
+	if err != nil || retired.GetErasedBatches() != 2 || retired.GetEpoch().GetState() != keygenv1.EpochState_EPOCH_STATE_RETIRED {
+		t.Errorf("retiring: %v, %v", retired, err)
+	}
+	_, _, err = fetch(ctx, x.client, scalar.GetBatchId(), false)
+	refused(t, err, rpc.Burnt)
+	_, err = x.begin(ctx, n.spec(jobv1.Kind_KIND_SCALAR, 1))
+	refused(t, err, rpc.Burnt)
+}
+
+// Every refusal of a party before a session begins.
+func TestRefusals(t *testing.T) {
+	n := newNetwork(t, func(_ int, f *config.PartyFile) {
+		f.Policy.MaxCount, f.Policy.MaxDim, f.Policy.MaxMemory = 5000, 64, 8<<20
+		f.Policy.Fields = []string{"p128", "p256"}
+	})
+	n.keys(1, forKeys)
+	n.keys(2, jobv1.Purpose_PURPOSE_DECRYPTION)
+	for _, c := range []struct {
+		name   string
+		change func(s *jobv1.SessionSpec)
+		want   rpc.Code
+	}{
+		{"another roster", func(s *jobv1.SessionSpec) { s.RosterHash[0]++ }, rpc.PinMismatch},
+		{"another parameter hash", func(s *jobv1.SessionSpec) { s.ParamsHash[0]++ }, rpc.PinMismatch},
+		{"another protocol version", func(s *jobv1.SessionSpec) { s.ProtocolVersion++ }, rpc.PinMismatch},
+		{"a set that is not pinned", func(s *jobv1.SessionSpec) { s.Params = "S14-32" }, rpc.PolicyRefused},
+		{"a field outside the policy", func(s *jobv1.SessionSpec) { s.Field = "p512" }, rpc.PolicyRefused},
+		{"somebody else's tenant", func(s *jobv1.SessionSpec) { s.Tenant = "other" }, rpc.PolicyRefused},
+		{"too many", func(s *jobv1.SessionSpec) { s.Count = 5001 }, rpc.PolicyRefused},
+		{"too large", func(s *jobv1.SessionSpec) {
+			s.Kind, s.Dim, s.Shape = jobv1.Kind_KIND_MATRIX, 4, &jobv1.Shape{Rows: 65, Inner: 4, Columns: 4}
+		}, rpc.PolicyRefused},
+		{"blocks beyond the rotation keys", func(s *jobv1.SessionSpec) {
+			s.Kind, s.Dim, s.Shape = jobv1.Kind_KIND_MATRIX, 8, &jobv1.Shape{Rows: 8, Inner: 8, Columns: 8}
+		}, rpc.Invalid},
+		{"an epoch that does not exist", func(s *jobv1.SessionSpec) { s.Epoch = 9 }, rpc.NotFound},
+		{"keys for decryption", func(s *jobv1.SessionSpec) { s.Epoch = 2 }, rpc.KeyPurpose},
+		{"keys for decryption, said so", func(s *jobv1.SessionSpec) { s.Epoch, s.Purpose = 2, jobv1.Purpose_PURPOSE_DECRYPTION }, rpc.KeyPurpose},
+		{"a deadline that is over", func(s *jobv1.SessionSpec) { s.Deadline = timestamppb.New(time.Now().Add(-time.Second)) }, rpc.TimedOut},
+		{"no name", func(s *jobv1.SessionSpec) { s.Ref.JobId = "../x" }, rpc.Invalid},
+		{"more memory than allowed", func(s *jobv1.SessionSpec) {
+			s.Kind, s.Dim, s.Shape = jobv1.Kind_KIND_MATRIX, 4, &jobv1.Shape{Rows: 64, Inner: 4, Columns: 4}
+		}, rpc.PolicyRefused},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := n.spec(jobv1.Kind_KIND_SCALAR, 1)
+			c.change(s)
+			_, err := n.nodes[0].begin(n.context(), s)
+			refused(t, err, c.want)
+		})
+	}
+	t.Run("a spec for another service", func(t *testing.T) {
+		_, err := triplesv1.NewTriplesServiceClient(n.nodes[0].coordinator).Start(n.context(), &triplesv1.StartRequest{Spec: n.spec(jobv1.Kind_KIND_KEYS, 3)})
+		refused(t, err, rpc.Invalid)
+	})
+	t.Run("an epoch that exists", func(t *testing.T) {
+		_, err := n.nodes[0].begin(n.context(), n.spec(jobv1.Kind_KIND_KEYS, 1))
+		refused(t, err, rpc.Conflict)
+	})
+	t.Run("a client starts a session", func(t *testing.T) {
+		_, err := triplesv1.NewTriplesServiceClient(n.nodes[0].client).Start(n.context(), &triplesv1.StartRequest{Spec: n.spec(jobv1.Kind_KIND_SCALAR, 1)})
+		refused(t, err, rpc.Forbidden)
+	})
+	t.Run("another spec under the same name", func(t *testing.T) {
+		s := n.spec(jobv1.Kind_KIND_SCALAR, 1)
+		n.complete(s)
+		if st, err := n.nodes[0].begin(n.context(), s); err != nil || st.GetState() != completed {
+			t.Errorf("the same spec again: %v, %v", st, err)
+		}
+		other := proto.Clone(s).(*jobv1.SessionSpec)
+		other.Count++
+		_, err := n.nodes[0].begin(n.context(), other)
+		refused(t, err, rpc.Conflict)
+	})
+	t.Run("a digest that is not the party's", func(t *testing.T) {
+		s := n.spec(jobv1.Kind_KIND_SCALAR, 1)
+		all := n.run(s)
+		_, err := n.nodes[0].activate(n.context(), s.GetRef(), make([]byte, 32))
+		refused(t, err, rpc.Conflict)
+		_, _, err = fetch(n.context(), n.nodes[0].client, all[0].GetBatchId(), false)
+		refused(t, err, rpc.Conflict) // locked
+		_, err = triplesv1.NewTriplesServiceClient(n.nodes[0].coordinator).Cancel(n.context(), &triplesv1.CancelRequest{Ref: s.GetRef(), Reason: "test"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _, err = fetch(n.context(), n.nodes[0].client, all[0].GetBatchId(), false)
+		refused(t, err, rpc.Burnt)
+		_, err = n.nodes[0].activate(n.context(), s.GetRef(), all[0].GetDigest())
+		refused(t, err, rpc.Conflict)
+	})
+}
+
+func TestPassiveKeygenIsRefused(t *testing.T) {
+	n := newNetwork(t, func(_ int, f *config.PartyFile) { f.AllowPassiveKeygen = false })
+	_, err := n.nodes[0].begin(n.context(), n.spec(jobv1.Kind_KIND_KEYS, 1))
+	refused(t, err, rpc.PassiveKeygen)
+}
+
+func TestPartyDoesNotStart(t *testing.T) {
+	n := newNetwork(t, nil)
+	for name, change := range map[string]func(f *config.PartyFile){
+		"insecure set": func(f *config.PartyFile) { f.AllowInsecureParams = false },
+		"other hash": func(f *config.PartyFile) {
+			f.Policy.Params = []config.ParamsPin{{Name: set, Hash: f.Policy.Params[0].Hash[2:] + "00"}}
+		},
+		"unknown set": func(f *config.PartyFile) {
+			f.Policy.Params = []config.ParamsPin{{Name: "S99", Hash: f.Policy.Params[0].Hash}}
+		},
+		"vault in use": func(*config.PartyFile) {},
+	} {
+		f := *n.nodes[0].file
+		change(&f)
+		if p, err := newParty(&f, "test", n.nodes[0].party.log); err == nil {
+			p.close()
+			t.Errorf("%s: the party starts", name)
+		}
+	}
+}
+
+// A result that was stored and not activated survives a restart; a session that was not finished does not.
+func TestRestart(t *testing.T) {
+	n := newNetwork(t, nil)
+	n.keys(1, forKeys)
+	s := n.spec(jobv1.Kind_KIND_SCALAR, 1)
+	all := n.run(s)
+	unfinished := n.spec(jobv1.Kind_KIND_SCALAR, 1)
+	if _, err := n.nodes[0].begin(n.context(), unfinished); err != nil { // its peers never hear of it
+		t.Fatal(err)
+	}
+	for i, x := range n.nodes {
+		x.stop()
+		n.start(i)
+	}
+	for i, x := range n.nodes {
+		st, err := x.await(n.context(), s.GetRef())
+		if err != nil || !bytes.Equal(st.GetDigest(), all[0].GetDigest()) || st.GetState() != jobv1.JobState_JOB_STATE_ACTIVATING {
+			t.Fatalf("party %d after the restart: %v, %v", i, st, err)
+		}
+		if _, err := x.activate(n.context(), s.GetRef(), all[0].GetDigest()); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := x.activate(n.context(), s.GetRef(), all[0].GetDigest()); err != nil { // again
+			t.Fatal(err)
+		}
+	}
+	_, err := n.nodes[0].await(n.context(), unfinished.GetRef())
+	refused(t, err, rpc.NotFound)
+	n.complete(n.spec(jobv1.Kind_KIND_SCALAR, 1))
+}
+
+func TestCancelOfARunningSession(t *testing.T) {
+	n := newNetwork(t, nil)
+	s := n.spec(jobv1.Kind_KIND_KEYS, 1)
+	x := n.nodes[1]
+	if _, err := x.begin(n.context(), s); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := keygenv1.NewKeygenServiceClient(x.coordinator).Cancel(n.context(), &keygenv1.CancelRequest{Ref: s.GetRef(), Reason: "enough"}); err != nil {
+		t.Fatal(err)
+	}
+	st, err := x.await(n.context(), s.GetRef())
+	if err != nil || st.GetState() != jobv1.JobState_JOB_STATE_CANCELLED {
+		t.Fatalf("%v, %v", st, err)
+	}
+}
+
+// macKeys lists what a party knows of MAC keys, by id.
+func (x *node) macKeys(t *testing.T) map[string]vault.MACState {
+	t.Helper()
+	all, err := x.party.vault.MACKeys()
+	if err != nil {
+		t.Fatal(err)
+	}
+	states := map[string]vault.MACState{}
+	for _, k := range all {
+		states[k.ID] = k.State
+	}
+	return states
+}
+
+// A MAC key that not all parties hold is given up for a new one.
+func TestMACKeyThatAPartyLost(t *testing.T) {
+	n := newNetwork(t, nil)
+	n.keys(1, forKeys)
+	lost := n.complete(n.spec(jobv1.Kind_KIND_SCALAR, 1))
+	old, err := n.nodes[1].party.vault.FindMACKey(1, "p128", devnet.Tenant)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := n.nodes[1].party.vault.BurnMACKey(old.ID, "test"); err != nil {
+		t.Fatal(err)
+	}
+	n.complete(n.spec(jobv1.Kind_KIND_SCALAR, 1))
+	var id string
+	for i, x := range n.nodes {
+		k, err := x.party.vault.FindMACKey(1, "p128", devnet.Tenant)
+		if err != nil || k.ID == old.ID || id != "" && k.ID != id || x.macKeys(t)[old.ID] != vault.MACBurnt {
+			t.Errorf("party %d uses MAC key %q after %q (%v)", i, k.ID, old.ID, err)
+		}
+		id = k.ID
+		_, _, err = fetch(n.context(), x.client, lost.GetBatchId(), false)
+		refused(t, err, rpc.Burnt)
+	}
+}
+
+// A failed MAC check burns the MAC key and everything under it at every party; the next job makes a new one.
+func TestMACCheckFails(t *testing.T) {
+	n := newNetwork(t, nil)
+	n.keys(1, forKeys)
+	n.complete(n.spec(jobv1.Kind_KIND_SCALAR, 1))
+	for i, x := range n.nodes {
+		x.plant(t, i == 2)
+	}
+	for i, st := range n.run(n.spec(jobv1.Kind_KIND_SCALAR, 1)) {
+		if st.GetState() != jobv1.JobState_JOB_STATE_FAILED || st.GetFailure().GetCheck() != "mac" {
+			t.Fatalf("party %d: %v", i, st)
+		}
+	}
+	for i, x := range n.nodes {
+		if x.macKeys(t)["mac-planted"] != vault.MACBurnt {
+			t.Errorf("party %d still has the MAC key", i)
+		}
+		_, _, err := fetch(n.context(), x.client, "planted-1", false)
+		refused(t, err, rpc.Burnt)
+	}
+	n.complete(n.spec(jobv1.Kind_KIND_SCALAR, 1))
+}
+
+// plant copies the active MAC key under another name, perhaps with a share that is wrong, and burns the old one.
+func (x *node) plant(t *testing.T, wrong bool) {
+	t.Helper()
+	v := x.party.vault
+	k, err := v.FindMACKey(1, "p128", devnet.Tenant)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in, err := v.OpenMACKey(k.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	var secret bytes.Buffer
+	if _, err := secret.ReadFrom(in); err != nil {
+		t.Fatal(err)
+	}
+	if wrong {
+		secret.Bytes()[0] ^= 1
+	}
+	w, err := v.NewBatch(vault.Batch{ID: "planted-1", Epoch: 1, MACKey: "mac-planted", Params: set, Field: "p128", Kind: "scalar", Tenant: devnet.Tenant})
+	if err != nil {
+		t.Fatal(err)
+	}
+	k2 := k
+	k2.ID = "mac-planted"
+	if err := w.Commit(&vault.NewMACKey{MACKey: k2, Secret: secret.Bytes()}); err != nil {
+		t.Fatal(err)
+	}
+	if err := v.ActivateBatch("planted-1"); err != nil {
+		t.Fatal(err)
+	}
+	if err := v.BurnMACKey(k.ID, "test"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// The joint proof of plaintext knowledge as a session of its own.
+func TestJointProof(t *testing.T) {
+	n := newNetwork(t, nil)
+	n.keys(1, forKeys)
+	all := n.run(n.spec(jobv1.Kind_KIND_PROOF, 1))
+	for i, st := range all {
+		if st.GetState() != completed || !bytes.Equal(st.GetDigest(), all[0].GetDigest()) {
+			t.Errorf("party %d: %v", i, st)
+		}
+	}
+	_, err := popkv1.NewPopkServiceClient(n.nodes[0].client).Cancel(n.context(), &popkv1.CancelRequest{Ref: all[0].GetRef()})
+	refused(t, err, rpc.Forbidden)
+}
+
+func TestStatus(t *testing.T) {
+	n := newNetwork(t, func(i int, f *config.PartyFile) { f.Reflection = i == 1 })
+	for i, x := range n.nodes {
+		s, err := statusv1.NewStatusServiceClient(x.client).GetStatus(n.context(), &statusv1.GetStatusRequest{}, grpc.WaitForReady(true))
+		if err != nil {
+			t.Fatal(err)
+		}
+		hash := n.cluster.Roster.Hash()
+		if s.GetName() != x.file.Name || s.Party == nil || int(s.GetParty()) != i || !bytes.Equal(s.GetRosterHash(), hash[:]) || !s.GetReady() ||
+			len(s.GetParams()) != 1 || s.GetParams()[0].GetName() != set || s.GetRssBytes() == 0 {
+			t.Errorf("status %v", s)
+		}
+		want := codes.PermissionDenied
+		if i == 1 {
+			want = codes.OK
+		}
+		ctx, cancel := context.WithCancel(n.context())
+		stream, err := grpc_reflection_v1.NewServerReflectionClient(x.client).ServerReflectionInfo(ctx)
+		if err == nil {
+			err = stream.Send(&grpc_reflection_v1.ServerReflectionRequest{
+				MessageRequest: &grpc_reflection_v1.ServerReflectionRequest_ListServices{},
+			})
+		}
+		if err == nil {
+			_, err = stream.Recv()
+		}
+		cancel()
+		if got := status.Code(err); got != want && (want == codes.OK || got != codes.Unimplemented) {
+			t.Errorf("party %d: reflection gives %v", i, err)
+		}
+	}
+}
