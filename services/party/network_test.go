@@ -17,6 +17,7 @@ import (
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
 	keygenv1 "github.com/lodge-mpc/lodge/proto/lodge/keygen/v1"
 	popkv1 "github.com/lodge-mpc/lodge/proto/lodge/popk/v1"
+	statusv1 "github.com/lodge-mpc/lodge/proto/lodge/status/v1"
 	triplesv1 "github.com/lodge-mpc/lodge/proto/lodge/triples/v1"
 	"github.com/lodge-mpc/lodge/services/config"
 	"github.com/lodge-mpc/lodge/services/devnet"
@@ -143,6 +144,11 @@ func (n *network) start(i int) {
 		<-ended
 		p.close()
 	})
+	for _, conn := range []*grpc.ClientConn{x.coordinator, x.client, x.app} {
+		if _, err := statusv1.NewStatusServiceClient(conn).GetStatus(n.context(), &statusv1.GetStatusRequest{}, grpc.WaitForReady(true)); err != nil {
+			n.t.Fatal(err)
+		}
+	}
 }
 
 func (n *network) context() context.Context {
@@ -180,13 +186,13 @@ func (n *network) spec(kind jobv1.Kind, epoch uint64) *jobv1.SessionSpec {
 func (x *node) begin(ctx context.Context, s *jobv1.SessionSpec) (*jobv1.SessionStatus, error) {
 	switch s.GetProtocol() {
 	case jobv1.Protocol_PROTOCOL_KEYGEN:
-		r, err := keygenv1.NewKeygenServiceClient(x.coordinator).Start(ctx, &keygenv1.StartRequest{Spec: s}, grpc.WaitForReady(true))
+		r, err := keygenv1.NewKeygenServiceClient(x.coordinator).Start(ctx, &keygenv1.StartRequest{Spec: s})
 		return r.GetStatus(), err
 	case jobv1.Protocol_PROTOCOL_POPK:
-		r, err := popkv1.NewPopkServiceClient(x.coordinator).Start(ctx, &popkv1.StartRequest{Spec: s}, grpc.WaitForReady(true))
+		r, err := popkv1.NewPopkServiceClient(x.coordinator).Start(ctx, &popkv1.StartRequest{Spec: s})
 		return r.GetStatus(), err
 	}
-	r, err := triplesv1.NewTriplesServiceClient(x.coordinator).Start(ctx, &triplesv1.StartRequest{Spec: s}, grpc.WaitForReady(true))
+	r, err := triplesv1.NewTriplesServiceClient(x.coordinator).Start(ctx, &triplesv1.StartRequest{Spec: s})
 	return r.GetStatus(), err
 }
 
@@ -194,7 +200,7 @@ func (x *node) begin(ctx context.Context, s *jobv1.SessionSpec) (*jobv1.SessionS
 func (x *node) await(ctx context.Context, ref *jobv1.SessionRef) (*jobv1.SessionStatus, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	stream, err := triplesv1.NewTriplesServiceClient(x.coordinator).Watch(ctx, &triplesv1.WatchRequest{Ref: ref}, grpc.WaitForReady(true))
+	stream, err := triplesv1.NewTriplesServiceClient(x.coordinator).Watch(ctx, &triplesv1.WatchRequest{Ref: ref})
 	if err != nil {
 		return nil, err
 	}
