@@ -60,7 +60,7 @@ func startCluster(cmd *cobra.Command, n int, set string, keep bool) (_ *cluster,
 		}
 	}()
 	c.progress.say("writing a cluster of %d parties", n)
-	net, err := devnet.Write(filepath.Join(dir, "cluster"), devnet.Options{Parties: n, Params: []string{set}, Dev: true, Insecure: s.Insecure, MaxMemory: 4 << 30})
+	net, err := devnet.Write(filepath.Join(dir, "cluster"), devnet.Options{Parties: n, Params: []string{set}, Dev: true, Insecure: s.Insecure, MaxMemory: 6 << 30})
 	if err != nil {
 		return nil, err
 	}
