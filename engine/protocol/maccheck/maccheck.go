@@ -14,6 +14,11 @@
 // about alpha. After a failure alpha is burnt: the opened sigma_l say too much about it. Nobody can be named,
 // as what was wrong is a share that only its owner knows.
 //
+// Alpha is burnt as well when this party has opened its sigma and the check then has no verdict. A peer that
+// adds a known eps to one value makes the sigma_l sum to -chi eps alpha; if it waits for the others' sigma_l it
+// knows alpha, and can end the session in any way but by opening its own: by silence, by an opening that does
+// not match, by an echo that does not. Config.Exposed tells the owner of alpha when this begins.
+//
 // Values that must be zero, the padding of matrices that fill no whole number of blocks, are checked in the
 // same rounds: a combination of them with weights of its own is opened without a mask, must be zero, and
 // its MAC is checked beside y's.
@@ -49,6 +54,10 @@ type Config struct {
 	Mask    Pair          // one fresh authenticated random value
 	Alpha   field.Element // this party's share of the MAC key
 	Source  *sample.Source
+	// Exposed is called when this party is about to open its sigma; nil does nothing. From then on alpha is burnt
+	// unless the run gives a result: after every error, a timeout, or the end of this process. An error ends the
+	// run before anything is opened.
+	Exposed func() error
 }
 
 // Passed is the result: the hash over all broadcasts of the session, the same at every honest party.
@@ -149,7 +158,27 @@ func (r opening) Step(_ context.Context, in round.Inbox) (round.Transition[Passe
 	if err != nil {
 		return round.Transition[Passed]{}, err
 	}
+	if r.Exposed != nil {
+		next.Next = exposing{next.Next, r.Exposed}
+	}
 	return round.Map(next, func(o round.Opened) (Passed, error) { return r.verdict(o) }), nil
+}
+
+// exposing is the round that has all commitments and leads to the openings; it calls before first.
+type exposing struct {
+	round.Round[round.Opened]
+	before func() error
+}
+
+func (r exposing) Step(ctx context.Context, in round.Inbox) (round.Transition[round.Opened], error) {
+	t, err := r.Round.Step(ctx, in)
+	if err == nil {
+		err = r.before()
+	}
+	if err != nil {
+		return round.Transition[round.Opened]{}, err
+	}
+	return t, nil
 }
 
 // verdict adds up the sigmas.

@@ -30,6 +30,9 @@ type Config struct {
 	MAC     MACKey
 	Source  *sample.Source
 	Workers int
+	// Exposed is called when an end of the run without a result begins to cost the MAC key; see maccheck.Config. It
+	// may be nil where the MAC key serves this run only.
+	Exposed func() error
 }
 
 // Result is one party's shares of a batch that passed the check: of values and of their products with the
@@ -153,6 +156,7 @@ func (r *batch) decrypted(_ context.Context, shares ddec.Shares) (round.Transiti
 		Session: r.Session, Step: "triple/mac", Field: r.Scheme.Field,
 		Values: []maccheck.Pair{{Value: result.A, MAC: result.MACA}, {Value: result.B, MAC: result.MACB}, {Value: result.C, MAC: result.MACC}},
 		Zeros:  zeros, Mask: mask, Alpha: r.MAC.Share.At(0), Source: r.Source.Sub("mac check"),
+		Exposed: r.Exposed,
 	})
 	if err != nil {
 		return round.Transition[Result]{}, err
