@@ -38,6 +38,8 @@ type run struct {
 	fresh  bool // whether it was made in this session
 	mac    triple.MACKey
 	id     round.Digest
+	// exposed is set when this party is about to open what a failed MAC check turns into the MAC key.
+	exposed bool
 }
 
 // Memory implements session.Protocol.
@@ -145,16 +147,23 @@ func (r *run) batch(rs round.Session, source *sample.Source) (round.Transition[t
 	return triple.Start(triple.Config{
 		Session: rs, Plan: r.plan, Scheme: r.scheme, Keys: r.keys.Public.Keys(r.scheme), Public: r.keys.Public.Public,
 		KeyHash: r.keys.PublicHash, Secret: r.keys.Secret, MAC: r.mac, Source: source.Sub("batch"), Workers: r.Ring.Workers(),
+		Exposed: func() error {
+			r.exposed = true
+			return nil
+		},
 	})
 }
 
-// burn erases the MAC key and everything under it when the MAC check has failed.
+// burn erases the MAC key and everything under it when the MAC check has failed, or when the session ended without a
+// verdict after this party began to open its part of the check: a peer that saw the parts of all others then knows
+// the key if it cheated, however it ended the session.
 func (r *run) burn(err error) {
 	var f *runner.Failure
-	if !errors.As(err, &f) || f.Check != maccheck.CheckMAC && f.Check != maccheck.CheckZero || r.fresh {
+	failedCheck := errors.As(err, &f) && (f.Check == maccheck.CheckMAC || f.Check == maccheck.CheckZero)
+	if r.fresh || !r.exposed && !failedCheck {
 		return // a key that was made in this session is gone with it
 	}
-	if err := r.Vault.BurnMACKey(r.macID, "the MAC check failed"); err != nil {
+	if err := r.Vault.BurnMACKey(r.macID, "the MAC check failed or ended without a verdict"); err != nil {
 		r.Sessions.Log.Error("burning a MAC key", "mac_key", r.macID, "error", err)
 	}
 }
