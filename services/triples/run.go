@@ -101,6 +101,11 @@ func (r *run) Run(ctx context.Context, s *session.Session) (*session.Stored, err
 	}
 	defer result.Wipe()
 	defer r.mac.Share.Wipe()
+	if r.exposed && !r.fresh {
+		if err := r.Vault.SettleMACKey(r.macID, hex.EncodeToString(r.id[:])); err != nil {
+			return nil, err
+		}
+	}
 	s.Enter(jobv1.JobState_JOB_STATE_STORING)
 	return r.store(&result)
 }
@@ -147,11 +152,17 @@ func (r *run) batch(rs round.Session, source *sample.Source) (round.Transition[t
 	return triple.Start(triple.Config{
 		Session: rs, Plan: r.plan, Scheme: r.scheme, Keys: r.keys.Public.Keys(r.scheme), Public: r.keys.Public.Public,
 		KeyHash: r.keys.PublicHash, Secret: r.keys.Secret, MAC: r.mac, Source: source.Sub("batch"), Workers: r.Ring.Workers(),
-		Exposed: func() error {
-			r.exposed = true
-			return nil
-		},
+		Exposed: r.expose,
 	})
+}
+
+// expose notes, and for a stored MAC key durably, that the key is burnt unless the check has a verdict.
+func (r *run) expose() error {
+	r.exposed = true
+	if r.fresh {
+		return nil
+	}
+	return r.Vault.ExposeMACKey(r.macID, hex.EncodeToString(r.id[:]))
 }
 
 // burn erases the MAC key and everything under it when the MAC check has failed, or when the session ended without a

@@ -3,6 +3,7 @@ package vault
 import (
 	"fmt"
 	"io"
+	"slices"
 	"time"
 )
 
@@ -26,6 +27,8 @@ type MACKey struct {
 	Digest  [32]byte  `json:"digest"` // of its public part
 	Created time.Time `json:"created"`
 	Reason  string    `json:"reason,omitempty"`
+	// Exposed names the sessions that have opened what tells the key to a cheating peer, and have no verdict yet.
+	Exposed []string `json:"exposed,omitempty"`
 }
 
 func (k *MACKey) object() string { return objectName("mac", k.ID) }
@@ -338,6 +341,49 @@ func (v *Vault) OpenMACKey(id string) (io.ReadCloser, error) {
 		return nil, fmt.Errorf("%w: MAC key %s is %s", ErrState, id, k.State)
 	}
 	return v.open(k.object())
+}
+
+// ExposeMACKey records that a session is about to open its part of a MAC check. If the session ends without a verdict,
+// the key must be burnt; if this process ends first, Open burns it.
+func (v *Vault) ExposeMACKey(id, session string) error {
+	return v.changeMACKey(id, func(k *MACKey) { k.Exposed = append(k.Exposed, session) })
+}
+
+// SettleMACKey records that the check of a session has passed.
+func (v *Vault) SettleMACKey(id, session string) error {
+	return v.changeMACKey(id, func(k *MACKey) {
+		k.Exposed = slices.DeleteFunc(k.Exposed, func(s string) bool { return s == session })
+	})
+}
+
+// changeMACKey changes the record of an active MAC key.
+func (v *Vault) changeMACKey(id string, change func(k *MACKey)) error {
+	return v.store.Update(func(tx Tx) error {
+		k, err := get[MACKey](v, tx, macPrefix+id)
+		switch {
+		case err != nil:
+			return fmt.Errorf("%w: MAC key %s", err, id)
+		case k.State != MACActive:
+			return fmt.Errorf("%w: MAC key %s is %s", ErrState, id, k.State)
+		}
+		change(k)
+		return put(v, tx, macPrefix+id, k)
+	})
+}
+
+// burnExposed burns the MAC keys whose checks were under way when the process ended. Their data is left to the sweep.
+func (v *Vault) burnExposed() error {
+	return v.store.Update(func(tx Tx) error {
+		exposed := map[string]bool{}
+		_, err := v.burn(tx, func(k *MACKey) bool {
+			exposed[k.ID] = len(k.Exposed) > 0
+			return exposed[k.ID]
+		}, "the process ended during a MAC check")
+		if err == nil {
+			_, err = v.revoke(tx, func(b *Batch) bool { return exposed[b.MACKey] }, "its MAC key is burnt")
+		}
+		return err
+	})
 }
 
 // BurnMACKey erases a MAC key whose check has failed, and every batch under it,

@@ -171,9 +171,12 @@ func list[T any](v *Vault, tx Tx, prefix string) ([]*T, error) {
 	return all, err
 }
 
-// recover erases the data of what is recorded as gone, and data that no record
-// names.
+// recover burns MAC keys whose check had no verdict, and erases the data of
+// what is recorded as gone, and data that no record names.
 func (v *Vault) recover() error {
+	if err := v.burnExposed(); err != nil {
+		return err
+	}
 	keep := map[string]bool{}
 	err := v.store.View(func(tx Tx) error {
 		epochs, err := list[Epoch](v, tx, epochPrefix)

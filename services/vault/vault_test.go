@@ -478,3 +478,37 @@ func TestKeyFile(t *testing.T) {
 		}
 	}
 }
+
+// A MAC key whose check was under way when the process ended is burnt with everything under it; one whose checks have
+// passed is not.
+func TestMACKeysExposedByACrash(t *testing.T) {
+	dir, k := t.TempDir(), newKey(t)
+	v := mustOpen(t, dir, k)
+	addEpoch(t, v, 1, "triples")
+	must(t, v.ActivateEpoch(1))
+	for _, id := range []string{"1", "2"} {
+		w, err := v.NewBatch(Batch{ID: "batch-" + id, Epoch: 1, MACKey: "mac-" + id, Field: "p128", Tenant: "demo"})
+		must(t, err)
+		must(t, w.Commit(macKey("mac-"+id)))
+		refused(t, v.ExposeMACKey("mac-"+id, "s"), ErrState) // it is locked
+		must(t, v.ActivateBatch("batch-"+id))
+		must(t, v.ExposeMACKey("mac-"+id, "s"))
+		must(t, v.ExposeMACKey("mac-"+id, "t"))
+		must(t, v.SettleMACKey("mac-"+id, "s"))
+	}
+	must(t, v.SettleMACKey("mac-2", "t"))
+	refused(t, v.ExposeMACKey("mac-3", "s"), ErrNotFound)
+	must(t, v.Close())
+	v = mustOpen(t, dir, k)
+	defer v.Close()
+	_, err := v.OpenMACKey("mac-1")
+	refused(t, err, ErrErased)
+	_, _, _, err = v.Deliver("batch-1", "alice")
+	refused(t, err, ErrErased)
+	in, err := v.OpenMACKey("mac-2")
+	must(t, err)
+	must(t, in.Close())
+	_, in, _, err = v.Deliver("batch-2", "alice")
+	must(t, err)
+	must(t, in.Close())
+}
