@@ -26,8 +26,8 @@ func ClientShare(s *gbfv.Scheme, i *params.Instance, ct *gbfv.Ciphertext, secret
 	return codec.AppendPoly(nil, d.C, s.Prefix(i.DDecPrimes).Primes())
 }
 
-// Combine gives the D slots of ct from all parties' messages, in any order. The error is a *round.Blame when
-// a message does not decode; a message that is wrong gives a wrong result.
+// Combine gives the D slots of ct from all parties' messages, which are in the order of the roster. The error is a
+// *round.Blame when a message does not decode. A message that is wrong gives a wrong result, and nothing tells.
 func Combine(s *gbfv.Scheme, i *params.Instance, ct *gbfv.Ciphertext, messages [][]byte) (field.Vec, error) {
 	if len(messages) != i.Use.Parties {
 		return field.Vec{}, fmt.Errorf("ddec: messages of %d parties, want %d", len(messages), i.Use.Parties)
