@@ -8,6 +8,7 @@ import (
 	"github.com/lodge-mpc/lodge/engine/intpoly"
 	"github.com/lodge-mpc/lodge/engine/parallel"
 	"github.com/lodge-mpc/lodge/engine/params"
+	"github.com/lodge-mpc/lodge/engine/protocol/internal/byzantine"
 	"github.com/lodge-mpc/lodge/engine/protocol/round"
 	"github.com/lodge-mpc/lodge/engine/ring"
 	"github.com/lodge-mpc/lodge/engine/sample"
@@ -36,6 +37,8 @@ func newParty(c *Config, seed round.Digest) (*party, error) {
 	if err := p.sampleSecret(u, "relinearisation secret"); err != nil {
 		return nil, err
 	}
+	byzantine.Apply(c.Session.Hooks, "keygen/secret", p.secret)
+	byzantine.Apply(c.Session.Hooks, "keygen/secret/relin", u)
 	p.s, p.u = p.lift(p.secret), p.lift(u)
 	return p, nil
 }
@@ -72,6 +75,7 @@ func Lift(s *gbfv.Scheme, v []int64) ring.NTT {
 func (p *party) fresh(label string, index ...uint64) ring.Poly {
 	e := make([]int64, p.Scheme.N())
 	p.errors.Sample(e, p.Source.Stream("error "+label, index...))
+	byzantine.Apply(p.Session.Hooks, "keygen/error/"+label, e)
 	small, poly := intpoly.New(len(e), 1), p.Scheme.Q.NewPoly()
 	intpoly.FromInt64(small, e)
 	p.Scheme.Q.FromInt(poly, small)

@@ -21,8 +21,9 @@ const (
 // part of the relinearisation key are committed and opened; then its second part; then all compare the
 // hash of the keys.
 //
-// Hooks of tests: keygen/party gets *party after its secrets are drawn; keygen/first/commit, .../open and so on get
-// the bodies.
+// Hooks of tests: keygen/secret and keygen/secret/relin get s and u ([]int64), keygen/party gets *party after them;
+// keygen/error/public, .../rotation, .../relin h0, .../relin h1 and .../relin second get each error ([]int64), several
+// at once; keygen/first/commit, .../open and so on get the bodies.
 func Start(c Config) (round.Transition[Result], error) {
 	if err := c.check(); err != nil {
 		return round.Transition[Result]{}, err
