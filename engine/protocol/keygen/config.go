@@ -31,8 +31,13 @@ func (c *Config) check() error {
 	switch {
 	case c.Scheme == nil || c.Source == nil:
 		return errors.New("keygen: configuration without scheme or source")
-	case c.Dim < 1 || c.Dim&(c.Dim-1) != 0 || c.Dim > c.Scheme.N()/2:
-		return fmt.Errorf("keygen: no rotation keys of dimension %d", c.Dim)
+	}
+	return checkDim(c.Scheme, c.Dim)
+}
+
+func checkDim(s *gbfv.Scheme, d int) error {
+	if d < 1 || d&(d-1) != 0 || d > s.N()/2 {
+		return fmt.Errorf("keygen: no rotation keys of dimension %d", d)
 	}
 	return nil
 }

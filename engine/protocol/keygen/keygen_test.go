@@ -2,9 +2,10 @@ package keygen
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
-	"math/big"
+	"math/bits"
 	"slices"
 	"testing"
 
@@ -13,7 +14,6 @@ import (
 	"github.com/lodge-mpc/lodge/engine/gbfv"
 	"github.com/lodge-mpc/lodge/engine/intpoly"
 	"github.com/lodge-mpc/lodge/engine/params"
-	"github.com/lodge-mpc/lodge/engine/protocol/internal/byzantine"
 	"github.com/lodge-mpc/lodge/engine/protocol/round"
 	"github.com/lodge-mpc/lodge/engine/protocol/round/roundtest"
 	"github.com/lodge-mpc/lodge/engine/ring"
@@ -161,137 +161,211 @@ func TestKeysAreStoredAndRead(t *testing.T) {
 	if err != nil || hash != keys.PublicHash(s) || !public.P0.Equal(keys.Public.P0) || !public.P1.Equal(keys.Public.P1) {
 		t.Errorf("the public key alone changes: %v", err)
 	}
-	for name, bad := range map[string][][]byte{
-		"nothing":        nil,
-		"a short seed":   append([][]byte{list[0][1:]}, list[1:]...),
-		"a frame less":   list[:len(list)-1],
-		"a frame more":   append(slices.Clone(list), []byte{0}),
-		"a short frame":  append(slices.Clone(list[:len(list)-1]), list[len(list)-1][1:]),
-		"a residue of q": append(slices.Clone(list[:len(list)-1]), bytes.Repeat([]byte{0xff}, len(list[1]))),
+	last := len(list) - 1
+	for name, c := range map[string]struct {
+		frames [][]byte
+		want   error
+	}{
+		"nothing":        {nil, codec.ErrTruncated},
+		"a short seed":   {append([][]byte{list[0][1:]}, list[1:]...), nil},
+		"a frame less":   {list[:last], codec.ErrTruncated},
+		"a frame more":   {append(slices.Clone(list), []byte{0}), codec.ErrTrailing},
+		"a short frame":  {append(slices.Clone(list[:last]), list[last][1:]), codec.ErrTruncated},
+		"a long frame":   {append(slices.Clone(list[:last]), append(bytes.Clone(list[last]), 0)), codec.ErrTrailing},
+		"a residue of q": {append(slices.Clone(list[:last]), residue(s, list[last])), codec.ErrRange},
 	} {
-		if _, err := Decode(s, 4, reader(bad)); err == nil {
-			t.Errorf("%s was accepted", name)
+		if _, err := Decode(s, 4, reader(c.frames)); err == nil || c.want != nil && !errors.Is(err, c.want) {
+			t.Errorf("%s: %v, want %v", name, err, c.want)
 		}
 	}
-}
-
-// The last party waits for the others' shares and opens minus their sum plus a public key of its own.
-func rogue(s *gbfv.Scheme, n int, own ring.Poly) (byzantine.Hooks, *roundtest.View) {
-	v := &roundtest.View{}
-	h := byzantine.On(byzantine.New(), stepFirst+"/open", func(b *round.Body) {
-		list := make([][]byte, (*b).Frames())
-		for i := range list {
-			list[i], _ = (*b).Frame(i)
-		}
-		sum, p := own.Clone(), s.Q.NewPoly()
-		for from := range round.Party(n - 1) {
-			if err := codec.DecodePoly(p.C, s.Q.Primes(), v.Frames(from, round.Party(n-1), stepFirst+"/open")[1]); err != nil {
-				panic(err)
+	broken := errors.New("disk is broken")
+	for at := range len(list) + 1 {
+		next := reader(list[:at])
+		_, err := Decode(s, 4, func() ([]byte, error) {
+			f, err := next()
+			if err == io.EOF {
+				err = broken
 			}
-			s.Q.Sub(sum, sum, p)
+			return f, err
+		})
+		if !errors.Is(err, broken) {
+			t.Errorf("reading breaks at frame %d: %v", at, err)
 		}
-		list[0] = codec.AppendPoly(nil, sum.C, s.Q.Primes())
-		*b = round.Frames(len(list), func(i int) ([]byte, error) { return list[i], nil })
-	})
-	return h, v
-}
-
-func TestARogueKeyShareIsRefused(t *testing.T) {
-	s := testScheme(t, "insecure-6")
-	own := s.Q.NewPoly()
-	sample.Expand(own.C, s.Q.Primes(), bytes.Repeat([]byte{9}, 32), "a key of the last party's own")
-	for _, n := range []int{2, 3} {
-		culprit := round.Party(n - 1)
-		h, v := rogue(s, n, own)
-		run(s, n, 1, roundtest.Cheat(culprit, h), roundtest.Rushing(culprit, v)).Blamed(t, culprit, round.CheckCommitment)
-
-		// Without the commitment it succeeds: the joint public key is the one that the last party chose. (The culprit of this
-		// test computes its own keys from its honest share, so the comparison of keys is off too.)
-		h, v = rogue(s, n, own)
-		options := []roundtest.Option{roundtest.Cheat(culprit, h), roundtest.Rushing(culprit, v)}
-		for p := range culprit {
-			options = append(options, roundtest.Watch(p, byzantine.New().Skip(round.CheckCommitment).Skip(CheckAgree)))
-		}
-		out := run(s, n, 1, options...)
-		got := s.Q.NewPoly()
-		if out.Errors[0] != nil {
-			t.Fatal(out.Errors[0])
-		}
-		if s.Q.Inverse(got, out.Results[0].Keys.Public.P0); !got.Equal(own) {
-			t.Errorf("%d parties: the experiment without commitments does not fix the key", n)
+	}
+	for _, d := range []int{-4, 0, 3, s.N()} {
+		if _, err := Decode(s, d, reader(list)); err == nil {
+			t.Errorf("keys of dimension %d were read", d)
 		}
 	}
 }
 
-// The first part of the relinearisation key: the last party makes the sum of all h0 a constant K and the sum of all h1
-// zero. The second part of an honest party is then K s + e, which gives s by division: the commitment is what stops it.
-func TestARushingPeerInTheRelinearisationKeyIsRefused(t *testing.T) {
-	const n, culprit = 2, round.Party(1)
-	s := testScheme(t, "insecure-6")
-	k := new(big.Int).Rsh(s.Q.Modulus(), 30)
-	constant := s.Q.NewPoly()
-	coefficients := make([]*big.Int, s.N())
-	for i := range coefficients {
-		coefficients[i] = new(big.Int)
+// residue puts q into the place of the first residue of a frame.
+func residue(s *gbfv.Scheme, frame []byte) []byte {
+	q := s.Q.Primes()[0]
+	f := bytes.Clone(frame)
+	for bit := range bits.Len64(q) {
+		f[bit/8] = f[bit/8]&^(1<<(bit%8)) | byte(q>>bit&1)<<(bit%8)
 	}
-	coefficients[0].Set(k)
-	s.Q.FromBig(constant, coefficients)
-	attack := func() (byzantine.Hooks, *roundtest.View) {
-		v := &roundtest.View{}
-		return byzantine.On(byzantine.New(), stepFirst+"/open", func(b *round.Body) {
-			list := make([][]byte, (*b).Frames())
-			digits := s.GadgetDigits()
-			for i := range list {
-				list[i], _ = (*b).Frame(i)
-				target := s.Q.NewPoly()
-				switch {
-				case i >= 1 && i < 1+digits: // h0 follows the public key
-					target = constant.Clone()
-				case i < 1:
-					continue
-				}
-				p := s.Q.NewPoly()
-				if err := codec.DecodePoly(p.C, s.Q.Primes(), v.Frames(0, culprit, stepFirst+"/open")[i+1]); err != nil {
-					panic(err)
-				}
-				s.Q.Sub(target, target, p)
-				list[i] = codec.AppendPoly(nil, target.C, s.Q.Primes())
-			}
-			*b = round.Frames(len(list), func(i int) ([]byte, error) { return list[i], nil })
-		}), v
-	}
-	h, v := attack()
-	run(s, n, 1, roundtest.Cheat(culprit, h), roundtest.Rushing(culprit, v)).Blamed(t, culprit, round.CheckCommitment)
+	return f
+}
 
-	h, v = attack()
-	var secret []int64
-	watch := byzantine.On(byzantine.New().Skip(round.CheckCommitment), "keygen/party", func(p *party) { secret = p.secret })
-	out := run(s, n, 1, roundtest.Cheat(culprit, h), roundtest.Rushing(culprit, v), roundtest.Watch(0, watch), roundtest.Record())
-	second := out.Recording.Frames(0, culprit, stepSecond+"/open")
-	p := s.Q.NewPoly()
-	if err := codec.DecodePoly(p.C, s.Q.Primes(), second[1]); err != nil {
+// The encoding is the seed, P0, the relinearisation key and the rotation keys by rotation and digit.
+func TestOrderOfFrames(t *testing.T) {
+	const dim = 8
+	s := testScheme(t, "insecure-6")
+	k := run(s, 2, dim).OK(t).Results[0].Keys
+	want := []ring.NTT{k.Public.P0}
+	want = append(append(want, k.Relin.K0...), k.Relin.K1...)
+	for i := 1; i < dim; i++ {
+		want = append(want, k.K0[gbfv.Galois(s.N(), i, dim)]...)
+	}
+	if len(want)+1 != EncodedFrames(s, dim) || len(k.K0) != dim-1 || !bytes.Equal(k.Frame(s, 0), k.Seed[:]) {
+		t.Fatal("wrong number of keys or wrong seed")
+	}
+	p, v := s.Q.NewPoly(), s.Q.NewNTT()
+	for i := range want {
+		if err := codec.DecodePoly(p.C, s.Q.Primes(), k.Frame(s, i+1)); err != nil {
+			t.Fatal(err)
+		}
+		if s.Q.Forward(v, p); !v.Equal(want[i]) {
+			t.Errorf("frame %d is another polynomial", i+1)
+		}
+	}
+}
+
+// Keys of dimension d rotate by steps of every smaller one, and are the same as those made for it alone.
+func TestDimensions(t *testing.T) {
+	s := testScheme(t, "insecure-8")
+	results := map[int][]Result{}
+	for _, dim := range []int{1, 4, 16} {
+		results[dim] = run(s, 2, dim).OK(t).Results
+		keys := results[dim][0].Keys
+		if n := len(keys.K0); n != dim-1 || keys.Dim != dim {
+			t.Errorf("%d rotation keys of dimension %d", n, dim)
+		}
+		if keys.Digest(s, 1) != keys.Digest(s, 3) {
+			t.Error("the digest depends on the number of workers")
+		}
+	}
+	table, few := results[16][0].Keys.Keys(s), results[4][0].Keys.Keys(s)
+	secret := joint(s, results[16])
+	a, want, got := s.Field.NewVec(s.Slots()), s.Field.NewVec(s.Slots()), s.Field.NewVec(s.Slots())
+	if err := s.Field.Random(a, source("slots", 0).Stream("a")); err != nil {
 		t.Fatal(err)
 	}
-	half := new(big.Int).Rsh(k, 1)
-	for i, c := range s.Q.ToBig(p) {
-		c.Add(c, half)
-		if got := c.Div(c, k).Int64(); got != secret[i] {
-			t.Fatalf("coefficient %d of the secret is %d, the experiment without commitments finds %d", i, secret[i], got)
+	ct := encrypt(t, s, results[16][0].Keys.Public, a, "a")
+	e := gbfv.NewEvaluator(s, table)
+	for _, dim := range []int{2, 4, 8, 16} {
+		for i := 1; i < dim; i++ {
+			rotated, err := e.Rotate(ct, i, dim)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for k := range s.Slots() {
+				copy(want.At(k), a.At((k+i*s.Slots()/dim)%s.Slots()))
+			}
+			if s.Decrypt(got, rotated, secret); !s.Field.EqualVec(got, want) {
+				t.Errorf("rotation %d of dimension %d is wrong", i, dim)
+			}
+			key, err := few.Rotation(i, dim)
+			if (err == nil) != (dim <= 4 || i%(dim/4) == 0) {
+				t.Errorf("keys of dimension 4 for rotation %d of %d: %v", i, dim, err)
+			}
+			if err != nil && !errors.Is(err, gbfv.ErrNoKey) {
+				t.Error(err)
+			}
+			if err == nil {
+				long, _ := table.Rotation(i, dim)
+				// One randomness, one reference string: the same keys.
+				if !key.K0[0].Equal(long.K0[0]) || !key.K1[0].Equal(long.K1[0]) {
+					t.Errorf("rotation key %d of %d depends on the dimension of the run", i, dim)
+				}
+			}
 		}
 	}
+	if _, err := results[1][0].Keys.Keys(s).Rotation(1, 2); !errors.Is(err, gbfv.ErrNoKey) {
+		t.Errorf("a rotation without keys: %v", err)
+	}
+}
+
+// Decode refuses or gives keys whose encoding is its input.
+func FuzzDecode(f *testing.F) {
+	const dim = 2
+	s := testScheme(f, "insecure-6")
+	results := run(s, 2, dim).Results
+	size := codec.PolySize(s.N(), s.Q.Primes())
+	var seed []byte
+	for _, frame := range frames(s, results[0].Keys) {
+		seed = append(seed, frame...)
+	}
+	f.Add(seed)
+	f.Add(seed[:len(seed)-1])
+	f.Add(append(bytes.Clone(seed), make([]byte, size)...))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var list [][]byte
+		for rest, n := data, 32; len(rest) > 0; n = size {
+			n = min(n, len(rest))
+			list, rest = append(list, rest[:n]), rest[n:]
+		}
+		k, err := Decode(s, dim, reader(list))
+		if err != nil {
+			return
+		}
+		if again := bytes.Join(frames(s, k), nil); !bytes.Equal(again, data) {
+			t.Error("another encoding was accepted")
+		}
+	})
 }
 
 func TestMalformedKeyMessagesAreBlamed(t *testing.T) {
 	s := testScheme(t, "insecure-6")
+	at := func(i int, change func(f []byte) []byte) roundtest.Edit {
+		return func(_ *roundtest.View, list [][]byte) [][]byte {
+			if i < 0 {
+				i += len(list)
+			}
+			list[i] = change(list[i])
+			return list
+		}
+	}
+	q := func(f []byte) []byte { return residue(s, f) }
+	longer := func(f []byte) []byte { return append(f, 0) }
 	for _, n := range []int{2, 3} {
 		culprit := round.Party(n - 1)
 		for _, name := range []string{stepFirst + "/open", stepSecond + "/open"} {
-			run(s, n, 1, roundtest.Rewrite(culprit, name, roundtest.Truncate(1))).Blamed(t, culprit, round.CheckShape)
+			for _, c := range []struct {
+				what  string
+				edit  roundtest.Edit
+				check string
+			}{
+				{"a residue of q", at(1, q), round.CheckShape},
+				{"a residue of q at the end", at(-1, q), round.CheckShape},
+				{"cut short", roundtest.Truncate(1), round.CheckShape},
+				{"a byte more", at(1, longer), round.CheckShape},
+				{"a byte more at the end", roundtest.Extend(1), round.CheckSize},
+				{"a nonce that is short", at(0, func(f []byte) []byte { return f[1:] }), round.CheckShape},
+				{"a frame less", func(_ *roundtest.View, list [][]byte) [][]byte { return list[:len(list)-1] }, round.CheckShape},
+				{"a frame more", roundtest.ExtraFrame(nil), round.CheckShape},
+				{"another polynomial", at(-1, func(f []byte) []byte { return make([]byte, len(f)) }), round.CheckCommitment},
+				{"another nonce", roundtest.Flip(0), round.CheckCommitment},
+			} {
+				t.Run(fmt.Sprint(name, ": ", c.what, ", ", n, " parties"), func(t *testing.T) {
+					run(s, n, 2, roundtest.Rewrite(culprit, name, c.edit)).Blamed(t, culprit, c.check)
+				})
+			}
+			run(s, n, 2, roundtest.Rewrite(culprit, name, roundtest.Drop)).Stalls(t, culprit, name)
 		}
-		run(s, n, 1, roundtest.Rewrite(culprit, nameAgree, roundtest.Flip(9))).Aborted(t, culprit, CheckAgree)
+		run(s, n, 2, roundtest.Rewrite(culprit, stepSeed+"/open", roundtest.Flip(-1))).Blamed(t, culprit, round.CheckCommitment)
+		run(s, n, 2, roundtest.Rewrite(culprit, nameAgree, roundtest.Flip(9))).Aborted(t, culprit, CheckAgree)
+		run(s, n, 2, roundtest.Rewrite(culprit, nameAgree, roundtest.Truncate(1))).Aborted(t, culprit, CheckAgree)
 	}
-	for _, name := range []string{stepFirst + "/commit", stepFirst + "/open", stepSecond + "/open"} {
-		run(s, 3, 1, roundtest.Link(2, 0, name, roundtest.Flip(40))).Aborted(t, 2, round.CheckEcho)
+	for _, name := range []string{
+		stepSeed + "/commit", stepSeed + "/open", stepFirst + "/commit", stepFirst + "/open",
+		stepSecond + "/commit", stepSecond + "/open", nameAgree,
+	} {
+		t.Run("two versions of "+name, func(t *testing.T) {
+			run(s, 3, 1, roundtest.Link(2, 0, name, roundtest.Flip(40))).Aborted(t, 2, round.CheckEcho)
+		})
 	}
 }
 

@@ -78,9 +78,12 @@ func (k *PublicKeys) PublicHash(s *gbfv.Scheme) round.Digest {
 }
 
 // Decode reads keys of dimension d from the frames that next gives, until all are there. next returns io.EOF
-// after the last.
+// after the last; too few frames are codec.ErrTruncated and too many codec.ErrTrailing.
 func Decode(s *gbfv.Scheme, d int, next func() ([]byte, error)) (*PublicKeys, error) {
-	seed, err := next()
+	if err := checkDim(s, d); err != nil {
+		return nil, err
+	}
+	seed, err := required(next)
 	if err != nil {
 		return nil, fmt.Errorf("keygen: reading keys: %w", err)
 	}
@@ -92,7 +95,7 @@ func Decode(s *gbfv.Scheme, d int, next func() ([]byte, error)) (*PublicKeys, er
 	k.allocate(s)
 	p := s.Q.NewPoly()
 	for i, dst := range k.stored(s.N()) {
-		frame, err := next()
+		frame, err := required(next)
 		if err != nil {
 			return nil, fmt.Errorf("keygen: reading key polynomial %d: %w", i, err)
 		}
@@ -101,10 +104,23 @@ func Decode(s *gbfv.Scheme, d int, next func() ([]byte, error)) (*PublicKeys, er
 		}
 		s.Q.Forward(dst, p)
 	}
-	if _, err := next(); err != io.EOF {
+	switch _, err := next(); err {
+	case io.EOF:
+		return k, nil
+	case nil:
 		return nil, fmt.Errorf("keygen: %w after the keys", codec.ErrTrailing)
+	default:
+		return nil, fmt.Errorf("keygen: reading the end of keys: %w", err)
 	}
-	return k, nil
+}
+
+// required is the next frame, which must exist.
+func required(next func() ([]byte, error)) ([]byte, error) {
+	frame, err := next()
+	if err == io.EOF {
+		return nil, codec.ErrTruncated
+	}
+	return frame, err
 }
 
 // allocate makes room for every polynomial and expands the public key's uniform half.
