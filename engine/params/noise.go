@@ -102,16 +102,21 @@ func newNoise(s *Set, f FieldSpec, u Use, popk, mac Proof, k keyBounds) noise {
 	v.ksRotate = digit.times(k.e)
 	v.ksRelin = digit.times(k.erl)
 	v.ksMatMul = digit.times(k.e.plus(k.e.times(k.s), k.erl))
-	v.rounding = bPlus1.times(uniform6, sqrtN, onePlusS, onePlusS)
+	// A product rounds its left operand to multiples of 1/Q', which the right one multiplies, and then its three parts.
+	v.rounding = bPlus1.times(v.wrap.times(v.wrap).plus(uniform6.times(sqrtN, onePlusS, onePlusS)))
 	v.tensor = bPlus1.times(v.wrap, v.fresh).timesInt(2 * u.Inner)
 	v.product = v.tensor.plus(v.ksMatMul, v.rounding)
 
-	last := func(w fixed) fixed { // product by ct_alpha
+	last := func(errors fixed) fixed { // product by ct_alpha, coefficients; errors are those of wraps times factors
 		ks := fixed{divUp(new(big.Int).Lsh(v.ksRelin.v, fracBits), sqrtFloor(s.N()))}
-		round := bPlus1.times(uniform6, onePlusS, onePlusS)
-		return bPlus1.times(v.wrapCoeff, v.alpha.plus(w)).plus(ks, round)
+		round := v.wrap.times(v.wrapCoeff).plus(uniform6.times(onePlusS, onePlusS))
+		return bPlus1.times(errors.plus(round)).plus(ks)
 	}
-	v.macAlphaA, v.macAlphaC = last(v.fresh), last(v.product)
+	// Coefficients are small where the wrap of one factor is random after the error of the other is fixed. That is so
+	// for all but alpha*a and alpha*b: ct_alpha is public before a and b are chosen, and parties that collude know all of
+	// the key but one share, so that their errors may be in phase with its wrap.
+	v.macAlphaA = last(v.wrapCoeff.times(v.alpha).plus(v.wrap.times(v.fresh)))
+	v.macAlphaC = last(v.wrapCoeff.times(v.alpha.plus(v.product)))
 	v.switching = v.wrapCoeff
 	floods := fixedOf(1).plus(fixedOf(u.Parties).shift(s.LambdaDDec))
 	v.need = bPlus1.times(v.macAlphaC, floods, ratio(101, 100)).timesInt(2)
