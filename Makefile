@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help build demo test check tools proto kernels fuzz bench clean
+.PHONY: help build demo test slow noise check tools proto kernels fuzz bench clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "%-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -12,6 +12,13 @@ demo: ## three parties on this machine make triples, and a checker accepts them
 
 test: ## run all tests
 	go test -timeout 10m ./...
+
+slow: ## tests that take an hour or more: the shipped sets at full size, every field, 2 to 16 parties
+	go test -timeout 6h -run 'Limits' ./engine/gbfv -slow
+	go test -timeout 6h -v -run 'WholeRuns' ./engine/protocol/triple -slow
+
+noise: ## measure the noise of all sets and write the tables of docs/noise.md
+	go test -count=1 -timeout 1h -run 'NoiseStudy' ./engine/gbfv -slow -write $(CURDIR)/docs/noise.md
 
 check: ## static checks; make check ONLY="vet shell" runs some
 	.ci/check $(ONLY)

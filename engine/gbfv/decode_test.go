@@ -6,9 +6,6 @@ import (
 
 	"github.com/lodge-mpc/lodge/engine/field"
 	"github.com/lodge-mpc/lodge/engine/gbfv"
-	"github.com/lodge-mpc/lodge/engine/gbfv/gbfvtest"
-	"github.com/lodge-mpc/lodge/engine/intpoly"
-	"github.com/lodge-mpc/lodge/engine/params"
 	"github.com/lodge-mpc/lodge/engine/ring"
 	"github.com/lodge-mpc/lodge/engine/sample"
 )
@@ -118,65 +115,4 @@ func TestDecodeAgainstBig(t *testing.T) {
 			}
 		}
 	})
-}
-
-// TestDistributedDecryption runs the arithmetic of distributed decryption with the largest flooding and injected
-// phase errors at their bound, for signs that add up worst.
-func TestDistributedDecryption(t *testing.T) {
-	for _, tc := range []struct{ set, field string }{
-		{"insecure-6", "p128"}, {"insecure-8", "p1024"}, {"insecure-8-64", "p512"}, {"insecure-8-16", "p64"},
-	} {
-		t.Run(tc.set+"/"+tc.field, func(t *testing.T) {
-			s := newScheme(t, tc.set, tc.field)
-			inst, err := params.Resolve(s.Set, tc.field, params.Use{Parties: 2, Dim: 1})
-			if err != nil {
-				t.Fatal(err)
-			}
-			k, f, primes := gbfvtest.New(s, 2, 1, seed), s.Field, inst.DDecPrimes
-			b := s.Prefix(primes)
-			message := k.Random(0)
-			ct := s.SwitchModulus(k.Encrypt(message, 0), primes)
-			if k.Noise(ct, message).Cmp(inst.PhaseBound) > 0 {
-				t.Errorf("noise %v exceeds the bound %v", k.Noise(ct, message), inst.PhaseBound)
-			}
-			// An ideal phase with an error of +-PhaseBound in place of the fresh one.
-			x, phase := b.NewPoly(), b.NewPoly()
-			coeffs := f.NewVec(s.Slots())
-			s.Pack.Pack(coeffs, message)
-			s.ScalePlain(phase, coeffs, primes)
-			extreme := intpoly.New(s.N(), 4)
-			fill := func(bound *big.Int) {
-				for i := range s.N() {
-					v := new(big.Int).Set(bound)
-					if (i/s.Slots())%2 == 1 {
-						v.Neg(v)
-					}
-					extreme.SetBig(i, v)
-				}
-			}
-			fill(inst.PhaseBound)
-			b.FromInt(x, extreme)
-			b.Add(phase, phase, x)
-			s.Phase(x, ct, k.Secret, primes)
-			b.Sub(phase, phase, x)
-			b.Add(ct.C0, ct.C0, phase)
-
-			fill(inst.FloodBound)
-			sum := ct.C0.Clone()
-			masks := f.NewVec(s.Slots())
-			for party, share := range k.Shares {
-				mask := k.Random(uint64(1 + party))
-				f.AddVec(masks, masks, mask)
-				s.Pack.Pack(coeffs, mask)
-				d := b.NewPoly()
-				s.DecryptionShare(d, ct.C1, share, extreme, coeffs, primes)
-				b.Add(sum, sum, d)
-			}
-			s.Decode(coeffs, sum, primes)
-			got := f.NewVec(s.Slots())
-			s.Pack.Unpack(got, coeffs)
-			f.SubVec(got, got, masks)
-			wantSlots(t, f, "message", got, message)
-		})
-	}
 }

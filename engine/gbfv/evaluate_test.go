@@ -2,13 +2,10 @@ package gbfv_test
 
 import (
 	"errors"
-	"math/big"
 	"testing"
 
-	"github.com/lodge-mpc/lodge/engine/field"
 	"github.com/lodge-mpc/lodge/engine/gbfv"
 	"github.com/lodge-mpc/lodge/engine/gbfv/gbfvtest"
-	"github.com/lodge-mpc/lodge/engine/params"
 )
 
 func TestMulDepthTwo(t *testing.T) {
@@ -25,49 +22,6 @@ func TestMulDepthTwo(t *testing.T) {
 		wantSlots(t, s.Field, "depth 2", k.Decrypt(ct), xyz)
 		ct = e.Mul(alpha, s.Right(k.Encrypt(y, 3)))
 		wantSlots(t, s.Field, "hoisted", k.Decrypt(ct), mulVec(s.Field, z, y))
-	})
-}
-
-// TestNoiseUnderBound compares phase errors with the registry's terms. Honest inputs lie below the proved bounds, by
-// less in small rings; TestRealSize has the margin of a shipped set. The last level is a bound on coefficients.
-func TestNoiseUnderBound(t *testing.T) {
-	const margin = 10 // bits
-	eachTiny(t, func(t *testing.T, s *gbfv.Scheme) {
-		const parties = 3
-		inst, err := params.Resolve(s.Set, s.Spec.Name, params.Use{Parties: parties, Dim: 1})
-		var miss *params.DoesNotFit
-		if errors.As(err, &miss) {
-			t.Skip(miss)
-		} else if err != nil {
-			t.Fatal(err)
-		}
-		k := gbfvtest.New(s, parties, 1, seed)
-		e := gbfv.NewEvaluator(s, k.Eval)
-		x, y, z := k.Random(0), k.Random(1), k.Random(2)
-		check := func(term string, ct *gbfv.Ciphertext, slots field.Vec) {
-			t.Helper()
-			bound, ok := inst.Term(term)
-			if !ok {
-				t.Fatalf("no term %q", term)
-			}
-			noise := k.Noise(ct, slots)
-			if new(big.Int).Lsh(noise, margin).Cmp(bound.Bound) > 0 {
-				t.Errorf("%s: noise of %d bits, bound of %d, want %d less", term, noise.BitLen(), bound.Bound.BitLen(), margin)
-			}
-		}
-		cx, cy, cz := k.Encrypt(x, 0), k.Encrypt(y, 1), k.Encrypt(z, 2)
-		check("fresh", cx, x)
-		c := e.Mul(s.Left(cx), s.Right(cy))
-		xy := mulVec(s.Field, x, y)
-		check("product", c, xy)
-		check("mac.a", e.Mul(s.Left(cz), s.Right(cx)), mulVec(s.Field, z, x))
-		xyz := mulVec(s.Field, xy, z)
-		ac := e.Mul(s.Left(cz), s.Right(c))
-		check("mac.c", ac, xyz)
-		switched := s.SwitchModulus(ac, inst.DDecPrimes)
-		if noise := k.Noise(switched, xyz); noise.Cmp(inst.PhaseBound) > 0 {
-			t.Errorf("noise %v after the switch, bound %v", noise, inst.PhaseBound)
-		}
 	})
 }
 

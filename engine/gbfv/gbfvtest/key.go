@@ -35,10 +35,8 @@ func New(s *gbfv.Scheme, n, dim int, seed []byte) *Key {
 	pk := k.switchKey(zero, "public", 0)
 	k.Public = &gbfv.PublicKey{P0: pk.K0[0], P1: pk.K1[0]}
 
-	square := s.Q.NewNTT()
-	s.Q.MulNTT(square, k.Secret, k.Secret)
 	table := &gbfv.KeyTable{
-		N: s.N(), RelinKey: k.switchKey(square, "relin", 0), K0: map[int][]ring.NTT{},
+		N: s.N(), RelinKey: k.relinKey(), K0: map[int][]ring.NTT{},
 		Uniform: func(g int) []ring.NTT { return k.uniform("rotation", uint64(g)) },
 	}
 	for i := 1; i < dim; i++ {
@@ -97,15 +95,46 @@ func (k *Key) switchKey(target ring.NTT, label string, index uint64) *gbfv.Switc
 	s := k.scheme
 	key := &gbfv.SwitchKey{K1: k.uniform(label, index)}
 	for j, a := range key.K1 {
-		k0, t := s.Q.NewNTT(), s.Q.NewNTT()
+		k0, t := k.error(label, index, uint64(j)), s.Q.NewNTT()
 		s.Q.MulNTT(t, a, k.Secret)
-		for party := range k.Shares {
-			e := k.small("error "+label, params.Gaussian, s.Set.ErrorWidth, index, uint64(j), uint64(party))
-			s.Q.AddNTT(k0, k0, e)
-		}
 		s.Q.SubNTT(k0, k0, t)
 		s.AddGadget(k0, target, j)
 		key.K0 = append(key.K0, k0)
+	}
+	return key
+}
+
+// error sums one error of each party.
+func (k *Key) error(label string, index ...uint64) ring.NTT {
+	e := k.scheme.Q.NewNTT()
+	for party := range k.Shares {
+		own := append(append([]uint64(nil), index...), uint64(party))
+		k.scheme.Q.AddNTT(e, e, k.small("error "+label, params.Gaussian, k.scheme.Set.ErrorWidth, own...))
+	}
+	return e
+}
+
+// relinKey makes the relinearisation key in the two rounds of key generation: H0 = -u·a + s·g + e0 and H1 = s·a + e1,
+// then K0 = s·H0 + (u-s)·H1 + e2 and K1 = H1. Its error s·e0 + u·e1 + e2 is much larger than that of one party's key.
+func (k *Key) relinKey() *gbfv.SwitchKey {
+	s := k.scheme
+	u := s.Q.NewNTT()
+	for party := range k.Shares {
+		s.Q.AddNTT(u, u, k.small("relin secret", s.Set.Secret, s.Set.SecretWidth, uint64(party)))
+	}
+	d := s.Q.NewNTT()
+	s.Q.SubNTT(d, u, k.Secret)
+	key := &gbfv.SwitchKey{}
+	for j, a := range k.uniform("relin", 0) {
+		h0, h1, t := k.error("relin h0", uint64(j)), k.error("relin h1", uint64(j)), s.Q.NewNTT()
+		s.Q.MulNTT(t, u, a)
+		s.Q.SubNTT(h0, h0, t)
+		s.AddGadget(h0, k.Secret, j)
+		s.Q.MulAddNTT(h1, k.Secret, a)
+		k0 := k.error("relin second", uint64(j))
+		s.Q.MulAddNTT(k0, k.Secret, h0)
+		s.Q.MulAddNTT(k0, d, h1)
+		key.K0, key.K1 = append(key.K0, k0), append(key.K1, h1)
 	}
 	return key
 }

@@ -1,0 +1,79 @@
+package gbfvtest
+
+import (
+	"math"
+	"math/big"
+	"math/cmplx"
+)
+
+// An Embedding is a polynomial with real coefficients by its values at the roots of X^N+1: value j belongs to
+// exp(i·pi·(2j+1)/N), and value N-1-j is its conjugate. It is for measuring: its doubles have 53 bits.
+type Embedding []complex128
+
+// Embed evaluates a polynomial. N is a power of two.
+func Embed(coeffs []float64) Embedding {
+	n := len(coeffs)
+	v := make(Embedding, n)
+	for k, c := range coeffs {
+		v[k] = complex(c, 0) * cmplx.Rect(1, math.Pi*float64(k)/float64(n))
+	}
+	transform(v, 1)
+	return v
+}
+
+// Coefficients is the inverse of Embed. What is left of imaginary parts, by rounding, is dropped.
+func (v Embedding) Coefficients() []float64 {
+	n := len(v)
+	t := append(Embedding(nil), v...)
+	transform(t, -1)
+	c := make([]float64, n)
+	for k := range c {
+		c[k] = real(t[k]*cmplx.Rect(1, -math.Pi*float64(k)/float64(n))) / float64(n)
+	}
+	return c
+}
+
+// Norm is the canonical norm: the largest absolute value.
+func (v Embedding) Norm() (top float64) {
+	for _, x := range v {
+		top = max(top, cmplx.Abs(x))
+	}
+	return top
+}
+
+// transform replaces v by its sums over k of v_k·exp(sign·2·pi·i·jk/N).
+func transform(v Embedding, sign float64) {
+	n := len(v)
+	for i, j := 1, 0; i < n; i++ { // bit reversal
+		bit := n >> 1
+		for ; j&bit != 0; bit >>= 1 {
+			j ^= bit
+		}
+		j ^= bit
+		if i < j {
+			v[i], v[j] = v[j], v[i]
+		}
+	}
+	roots := make(Embedding, n/2)
+	for k := range roots {
+		roots[k] = cmplx.Rect(1, sign*2*math.Pi*float64(k)/float64(n))
+	}
+	for size := 2; size <= n; size *= 2 {
+		half, step := size/2, n/size
+		for start := 0; start < n; start += size {
+			for k := range half {
+				a, b := v[start+k], v[start+k+half]*roots[k*step]
+				v[start+k], v[start+k+half] = a+b, a-b
+			}
+		}
+	}
+}
+
+// Floats converts integers to the nearest doubles.
+func Floats(v []*big.Int) []float64 {
+	f := make([]float64, len(v))
+	for k, x := range v {
+		f[k], _ = new(big.Float).SetInt(x).Float64()
+	}
+	return f
+}

@@ -1,0 +1,137 @@
+package gbfv_test
+
+import (
+	"maps"
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/lodge-mpc/lodge/engine/params"
+)
+
+// margins are how far the largest measurement of a term lies under its bound, in bits, for every subject: at least from
+// and at most to. More would mean that the study does not reach the term, or that the term has become too loose.
+var margins = map[string]struct{ from, to float64 }{
+	"s":          {0.5, 2},
+	"e":          {0.5, 2},
+	"delta.mu":   {0.8, 7}, // M = 2 roundings of Delta may both be small
+	"r.key":      {0.7, 2.2},
+	"fresh":      {0.8, 7},
+	"alpha":      {5, 35}, // the term is at least fresh, which is much larger
+	"alpha.own":  {0.8, 7},
+	"wrap":       {1.8, 4},
+	"wrap.coeff": {0.1, 1.5},
+	"tensor":     {2.5, 7},
+	"ks.rotate":  {2.5, 4.5},
+	"ks.relin":   {5, 8},
+	"ks.matmul":  {5, 8},
+	"rounding":   {5, 9},
+	"product":    {2.5, 9},
+	"mac.a":      {5, 9},
+	"mac.c":      {0.2, 1.5},
+	"switch":     {0.1, 1.5},
+	"phase":      {0.1, 1.5},
+}
+
+// honestDepthTwo is how far alpha·c of honest batches lies under its bound at least, in bits, by set. The error of the
+// relinearisation key counts as honest in the bound too; where it is the largest term the distance is small.
+var honestDepthTwo = map[string]float64{"S14-32": 8, "S14-64": 20, "S13-8": 12, "S13-16": 20, "S15-128": 20}
+
+// fieldsToStudy are the smallest field of a set, p128, and the largest.
+func fieldsToStudy(s *params.Set) (names []string) {
+	for i, f := range s.Fields {
+		if i == 0 || f.Name == "p128" || i == len(s.Fields)-1 {
+			names = append(names, f.Name)
+		}
+	}
+	return names
+}
+
+// mostParties is the largest number of parties, up to 16, that an instance has room for.
+func mostParties(t testing.TB, s *params.Set, field string, dim int) int {
+	for n := 16; n >= 2; n-- {
+		if _, err := params.Resolve(s, field, params.Use{Parties: n, Dim: dim}); err == nil {
+			return n
+		}
+	}
+	t.Fatalf("%s has no room for %s, d = %d", s.Name, field, dim)
+	return 0
+}
+
+// subjects lists what is studied: in small rings every day, in all with -slow.
+func subjects(t testing.TB) (list []subject) {
+	for _, s := range params.Sets() {
+		if s.LogN > 8 && !*slow {
+			continue
+		}
+		fields := fieldsToStudy(s)
+		for _, f := range fields {
+			if most := mostParties(t, s, f, 1); most > 2 && *slow {
+				list = append(list, subject{s.Name, f, 2, 1}, subject{s.Name, f, most, 1})
+			} else {
+				list = append(list, subject{s.Name, f, most, 1})
+			}
+		}
+		field, dim := fields[min(1, len(fields)-2)], 4 // p128, or the smallest
+		if !s.Insecure {
+			dim = 16
+		}
+		list = append(list, subject{s.Name, field, 2, dim})
+		if s.Name == params.Default {
+			list = append(list, subject{s.Name, field, 3, 128})
+		}
+	}
+	return list
+}
+
+// TestNoiseStudy holds every measurement against the registry's term, with margins to both sides.
+func TestNoiseStudy(t *testing.T) {
+	var results []result
+	reached := map[string]bool{}
+	for _, c := range subjects(t) {
+		t.Run(c.String(), func(t *testing.T) {
+			r := result{subject: c, rows: map[string]row{}}
+			st := c.run(t)
+			for term, by := range st.found {
+				bound, worst := st.bound(term), slices.Max(slices.Collect(maps.Values(by)))
+				margin, want := math.Log2(bound/worst), margins[term]
+				if !(margin >= want.from && margin <= want.to) {
+					t.Errorf("%s: measured 2^%.2f, bound 2^%.2f: a margin of %.2f bits, want %v to %v", term,
+						math.Log2(worst), math.Log2(bound), margin, want.from, want.to)
+				}
+				r.rows[term], reached[term] = row{bound: math.Log2(bound), margin: margin, by: by}, true
+			}
+			if v := st.found["mac.c"][honest]; c.dim <= 16 && v*math.Exp2(honestDepthTwo[c.set]) > st.bound("mac.c") {
+				t.Errorf("mac.c: honest 2^%.2f, not %v bits under 2^%.2f", math.Log2(v), honestDepthTwo[c.set], math.Log2(st.bound("mac.c")))
+			}
+			results = append(results, r)
+		})
+	}
+	for _, term := range terms(t) {
+		if !reached[term] && term != "need" { // need is computed from mac.c
+			t.Errorf("no measurement of term %s", term)
+		}
+	}
+	if *write != "" && !t.Failed() {
+		writeTables(t, *write, results)
+	}
+}
+
+// terms names the registry's terms, and the study's own.
+func terms(t testing.TB) (names []string) {
+	set, err := params.Lookup(params.Default)
+	if err != nil {
+		t.Fatal(err)
+	}
+	inst, err := params.Resolve(set, "p128", params.Use{Parties: 2, Dim: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, term := range inst.Noise {
+		names = append(names, term.Name)
+		if term.Name == "alpha" {
+			names = append(names, "alpha.own")
+		}
+	}
+	return append(names, "phase")
+}

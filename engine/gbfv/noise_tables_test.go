@@ -1,0 +1,157 @@
+package gbfv_test
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/lodge-mpc/lodge/engine/params"
+)
+
+// result is what the study found of one subject, by term.
+type result struct {
+	subject
+	rows map[string]row
+}
+
+// row is a term's bound, how far the largest measurement lies under it, both in bits, and the measurements.
+type row struct {
+	bound, margin float64
+	by            map[pattern]float64
+}
+
+// The tables stand between these lines.
+const (
+	tablesBegin = "<!-- Tables: written by make noise. -->\n"
+	tablesEnd   = "<!-- End of tables. -->\n"
+)
+
+// writeTables replaces the tables of a file.
+func writeTables(t testing.TB, path string, results []result) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	head, rest, ok := strings.Cut(string(text), tablesBegin)
+	_, tail, ok2 := strings.Cut(rest, tablesEnd)
+	if !ok || !ok2 {
+		t.Fatalf("%s has no place for tables", path)
+	}
+	var b strings.Builder
+	fmt.Fprint(&b, head, tablesBegin)
+	marginTable(t, &b, results)
+	patternTable(t, &b, results)
+	honestTable(&b, results)
+	setTables(t, &b, results)
+	fmt.Fprint(&b, tablesEnd, tail)
+	if err := os.WriteFile(path, []byte(b.String()), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func header(b *strings.Builder, columns ...string) {
+	fmt.Fprintf(b, "| %s |\n|%s\n", strings.Join(columns, " | "), strings.Repeat("---|", len(columns)))
+}
+
+// marginTable has what the tests assert and the extremes that they saw.
+func marginTable(t testing.TB, b *strings.Builder, results []result) {
+	fmt.Fprint(b, "\n### Margins over all instances\n\n")
+	header(b, "term", "asserted at least", "smallest", "largest", "asserted at most")
+	for _, term := range terms(t) {
+		least, most := math.Inf(1), math.Inf(-1)
+		for _, r := range results {
+			if x, ok := r.rows[term]; ok {
+				least, most = min(least, x.margin), max(most, x.margin)
+			}
+		}
+		if m, ok := margins[term]; ok {
+			fmt.Fprintf(b, "| %s | %.1f | %.2f | %.2f | %.1f |\n", term, m.from, least, most, m.to)
+		}
+	}
+}
+
+// patternTable has all measurements of the default set, p128, the largest number of parties.
+func patternTable(t testing.TB, b *strings.Builder, results []result) {
+	i := slices.IndexFunc(results, func(r result) bool { return r.set == params.Default && r.field == "p128" && r.parties == 16 })
+	if i < 0 {
+		return
+	}
+	fmt.Fprintf(b, "\n### Measurements by pattern: %s, %s, %d parties, scalars\n\nlog2 of the bound and of what was measured.\n\n",
+		results[i].set, results[i].field, results[i].parties)
+	patterns := []pattern{honest, signs, aligned, step}
+	header(b, "term", "bound", "honest", "signs", "aligned", "step")
+	for _, term := range terms(t) {
+		x, ok := results[i].rows[term]
+		if !ok {
+			continue
+		}
+		fmt.Fprintf(b, "| %s | %.1f", term, x.bound)
+		for _, p := range patterns {
+			if v, ok := x.by[p]; ok {
+				fmt.Fprintf(b, " | %.1f", math.Log2(v))
+			} else {
+				fmt.Fprint(b, " | ")
+			}
+		}
+		fmt.Fprint(b, " |\n")
+	}
+}
+
+// honestTable has how far honest batches stay under the bounds, up to depth 2.
+func honestTable(b *strings.Builder, results []result) {
+	fmt.Fprint(b, "\n### Honest batches\n\nBits under the bound when all parties are honest.\n\n")
+	names := []string{"fresh", "tensor", "product", "mac.a", "mac.c", "phase"}
+	header(b, append([]string{"set", "field", "n", "d"}, names...)...)
+	for _, r := range results {
+		if strings.HasPrefix(r.set, params.InsecurePrefix) || r.dim > 16 {
+			continue
+		}
+		fmt.Fprintf(b, "| %s | %s | %d | %d", r.set, r.field, r.parties, r.dim)
+		for _, name := range names {
+			x, ok := r.rows[name]
+			if v, measured := x.by[honest]; ok && measured {
+				fmt.Fprintf(b, " | %.1f", x.bound-math.Log2(v))
+			} else {
+				fmt.Fprint(b, " | ")
+			}
+		}
+		fmt.Fprint(b, " |\n")
+	}
+}
+
+// setTables has every term of every instance.
+func setTables(t testing.TB, b *strings.Builder, results []result) {
+	for _, set := range params.Sets() {
+		own := slices.DeleteFunc(slices.Clone(results), func(r result) bool { return r.set != set.Name })
+		if len(own) == 0 {
+			continue
+		}
+		fmt.Fprintf(b, "\n### %s\n\nlog2 of the bound, and in brackets how many bits the largest measurement lies under it.\n\n", set.Name)
+		columns := []string{"term"}
+		for _, r := range own {
+			c := fmt.Sprintf("%s n=%d", r.field, r.parties)
+			if r.dim > 1 {
+				c += fmt.Sprintf(" d=%d", r.dim)
+			}
+			columns = append(columns, c)
+		}
+		header(b, columns...)
+		for _, term := range terms(t) {
+			if term == "need" {
+				continue
+			}
+			fmt.Fprintf(b, "| %s", term)
+			for _, r := range own {
+				if x, ok := r.rows[term]; ok {
+					fmt.Fprintf(b, " | %.1f (%.1f)", x.bound, x.margin)
+				} else {
+					fmt.Fprint(b, " | ")
+				}
+			}
+			fmt.Fprint(b, " |\n")
+		}
+	}
+}
