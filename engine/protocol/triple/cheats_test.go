@@ -92,7 +92,13 @@ func TestCheatsInABatch(t *testing.T) {
 		for _, c := range cheats {
 			t.Run(fmt.Sprint(n, " parties, ", c.name), func(t *testing.T) {
 				h := c.hooks(w)
-				out := w.run(plan, roundtest.Cheat(culprit, h))
+				out := w.run(plan, roundtest.Cheat(culprit, h), roundtest.Record())
+				for from := range round.Party(n) {
+					sent := out.Recording.Frames(from, roundtest.Any, "triple/share") != nil
+					if decrypts := c.check != CheckEvaluated; sent != decrypts {
+						t.Errorf("party %d has sent a decryption share: %v", from, sent)
+					}
+				}
 				if c.blamed {
 					out.Blamed(t, culprit, c.check)
 					return
@@ -107,6 +113,68 @@ func TestCheatsInABatch(t *testing.T) {
 					}
 				}
 			})
+		}
+	}
+}
+
+// Malformed messages and two versions of one, at every step that sends polynomials or decides.
+func TestFaultsInABatch(t *testing.T) {
+	for _, n := range []int{2, 3} {
+		w := newNetwork(t, "insecure-8", "p128", n, 1)
+		plan := w.plan(t, Scalar, Shape{}, 0, 50)
+		culprit := round.Party(n - 1)
+		for _, name := range []string{"triple/statement/open", "triple/response", "triple/share"} {
+			for _, c := range []struct {
+				fault string
+				edit  roundtest.Edit
+				check string
+			}{
+				{"all ones", allOnes, round.CheckShape},
+				{"cut short", roundtest.Truncate(1), round.CheckShape},
+				{"a byte more", roundtest.Extend(1), round.CheckSize},
+				{"a frame more", roundtest.ExtraFrame(nil), round.CheckShape},
+				{"a frame less", func(_ *roundtest.View, f [][]byte) [][]byte { return f[:len(f)-1] }, round.CheckShape},
+			} {
+				if name == "triple/response" && c.fault == "all ones" {
+					continue // it is -1 in every place, and the equation fails
+				}
+				t.Run(fmt.Sprint(name, ": ", c.fault, ", ", n, " parties"), func(t *testing.T) {
+					w.run(plan, roundtest.Rewrite(culprit, name, c.edit)).Blamed(t, culprit, c.check)
+				})
+			}
+		}
+		if n == 2 {
+			continue
+		}
+		for _, name := range []string{
+			"triple/statement/commit", "triple/statement/open", "triple/response", "triple/evaluated", "triple/mac/coin/commit",
+			"triple/mac/coin/open", "triple/mac/open", "triple/mac/sigma/commit", "triple/mac/sigma/open",
+		} {
+			t.Run("two versions of "+name, func(t *testing.T) {
+				w.run(plan, roundtest.Link(culprit, 0, name, roundtest.Flip(0))).Aborted(t, culprit, round.CheckEcho)
+			})
+		}
+	}
+}
+
+func allOnes(_ *roundtest.View, frames [][]byte) [][]byte {
+	last := frames[len(frames)-1]
+	for i := range last {
+		last[i] = 0xff
+	}
+	return frames
+}
+
+// From the opening of the MAC check on, and not before, an end without a verdict costs the MAC key.
+func TestExposed(t *testing.T) {
+	const n, culprit = 3, round.Party(2)
+	w := newNetwork(t, "insecure-8", "p128", n, 1)
+	plan := w.plan(t, Scalar, Shape{}, 0, 50)
+	for name, want := range map[string]bool{"triple/share": false, "triple/mac/open": false, "triple/mac/sigma/commit": false, "triple/mac/sigma/open": true} {
+		w.exposed = make([]bool, n)
+		w.run(plan, roundtest.Rewrite(culprit, name, roundtest.Drop))
+		if w.exposed[0] != want || w.exposed[1] != want {
+			t.Errorf("without %s: exposed %v, want %v", name, w.exposed, want)
 		}
 	}
 }

@@ -22,6 +22,8 @@ type network struct {
 	macs   []MACKey
 	field  string
 	dim    int
+	// exposed notes calls of Config.Exposed, unless it is nil
+	exposed []bool
 }
 
 func seed(label string, p round.Party) *sample.Source {
@@ -83,11 +85,18 @@ func (w *network) plan(t testing.TB, kind Kind, shape Shape, dim, count int) *Pl
 func (w *network) run(plan *Plan, options ...roundtest.Option) *roundtest.Outcome[Result] {
 	return roundtest.Lockstep(w.n, func(s round.Session) (round.Transition[Result], error) {
 		k := w.keys[s.Self]
-		return Start(Config{
+		c := Config{
 			Session: s, Plan: plan, Scheme: w.scheme, Keys: k.Keys.Keys(w.scheme), Public: k.Keys.Public,
 			KeyHash: k.Keys.PublicHash(w.scheme), Secret: keygen.Lift(w.scheme, k.Secret), MAC: w.macs[s.Self],
 			Source: seed("batch", s.Self), Workers: 2,
-		})
+		}
+		if w.exposed != nil {
+			c.Exposed = func() error {
+				w.exposed[s.Self] = true
+				return nil
+			}
+		}
+		return Start(c)
 	}, options...)
 }
 
@@ -157,9 +166,12 @@ func (w *network) verify(t testing.TB, plan *Plan, results []Result) {
 }
 
 func TestScalarTriples(t *testing.T) {
-	for _, n := range []int{2, 3, 5} {
-		t.Run(fmt.Sprint(n), func(t *testing.T) {
-			w := newNetwork(t, "insecure-8", "p128", n, 1)
+	for _, c := range []struct {
+		set, field string
+		n          int
+	}{{"insecure-8", "p128", 2}, {"insecure-8", "p64", 3}, {"insecure-8", "p256", 5}, {"insecure-8-64", "p256", 2}, {"insecure-8-16", "p128", 3}} {
+		t.Run(fmt.Sprint(c), func(t *testing.T) {
+			w := newNetwork(t, c.set, c.field, c.n, 1)
 			plan := w.plan(t, Scalar, Shape{}, 0, 100)
 			out := w.run(plan)
 			failOn(t, out.Errors)
