@@ -1,0 +1,192 @@
+package triple
+
+import (
+	"bytes"
+	"errors"
+	"testing"
+
+	"github.com/lodge-mpc/lodge/engine/codec"
+	"github.com/lodge-mpc/lodge/engine/field"
+	"github.com/lodge-mpc/lodge/engine/params"
+	"github.com/lodge-mpc/lodge/engine/protocol/keygen"
+	"github.com/lodge-mpc/lodge/engine/protocol/round"
+	"github.com/lodge-mpc/lodge/engine/protocol/round/roundtest"
+)
+
+// The ciphertext of a MAC key has the sum of all shares in every slot.
+func TestMACKeys(t *testing.T) {
+	for _, n := range []int{2, 3} {
+		w := newNetwork(t, "insecure-8", "p128", n, 1)
+		s, f := w.scheme, w.scheme.Field
+		secret, alpha := s.Q.NewNTT(), f.NewElement()
+		for p, m := range w.macs {
+			s.Q.AddNTT(secret, secret, keygen.Lift(s, w.keys[p].Secret))
+			f.Add(alpha, alpha, m.Share.At(0))
+			if m.Share.Len() != 1 || !m.Ciphertext.Equal(w.macs[0].Ciphertext) {
+				t.Errorf("party %d has another ciphertext, or not one share", p)
+			}
+		}
+		got, want := f.NewVec(s.Slots()), f.NewVec(s.Slots())
+		f.Fill(want, alpha)
+		if s.Decrypt(got, w.macs[0].Ciphertext, secret); !f.EqualVec(got, want) {
+			t.Errorf("%d parties: slots differ from the sum of the shares", n)
+		}
+	}
+}
+
+func TestCiphertextsAreStoredAndRead(t *testing.T) {
+	w := newNetwork(t, "insecure-8", "p128", 2, 1)
+	frames := EncodeCiphertext(w.scheme, w.macs[0].Ciphertext)
+	again, err := DecodeCiphertext(w.scheme, frames)
+	if err != nil || !again.Equal(w.macs[0].Ciphertext) {
+		t.Fatalf("a ciphertext changes when it is stored: %v", err)
+	}
+	for i := range frames {
+		for name, c := range map[string]struct {
+			frame []byte
+			want  error
+		}{
+			"nothing":   {nil, codec.ErrTruncated},
+			"cut short": {frames[i][1:], codec.ErrTruncated},
+			"too long":  {append(bytes.Clone(frames[i]), 0), codec.ErrTrailing},
+			"all ones":  {bytes.Repeat([]byte{0xff}, len(frames[i])), codec.ErrRange},
+		} {
+			bad := frames
+			bad[i] = c.frame
+			if _, err := DecodeCiphertext(w.scheme, bad); !errors.Is(err, c.want) {
+				t.Errorf("%s in frame %d: %v, want %v", name, i, err, c.want)
+			}
+		}
+	}
+}
+
+func TestAgreeOnMACKey(t *testing.T) {
+	a, b, none := round.Digest{1}, round.Digest{2}, round.Digest{}
+	agree := func(held []round.Digest, options ...roundtest.Option) *roundtest.Outcome[bool] {
+		return roundtest.Lockstep(len(held), func(s round.Session) (round.Transition[bool], error) {
+			return AgreeOnMACKey(s, held[s.Self]), nil
+		}, options...)
+	}
+	for _, c := range []struct {
+		held []round.Digest
+		want bool
+	}{
+		{[]round.Digest{a, a}, true},
+		{[]round.Digest{a, b}, false},
+		{[]round.Digest{a, none}, false},
+		{[]round.Digest{none, none}, false},
+		{[]round.Digest{a, a, a}, true},
+		{[]round.Digest{a, a, b}, false},
+		{[]round.Digest{none, a, a}, false},
+	} {
+		out := agree(c.held).OK(t)
+		for p, got := range out.Results {
+			if got != c.want {
+				t.Errorf("%v: party %d says %v", c.held, p, got)
+			}
+		}
+	}
+	agree([]round.Digest{a, a}, roundtest.Rewrite(1, nameMACKey, roundtest.Truncate(1))).Blamed(t, 1, round.CheckShape)
+	// Were it possible, one party would use the key and the other give it up.
+	agree([]round.Digest{a, a, a}, roundtest.Link(2, 0, nameMACKey, roundtest.Flip(0))).Aborted(t, 2, round.CheckEcho)
+}
+
+func TestPlans(t *testing.T) {
+	set, err := params.Lookup("insecure-8")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const slots = 64 // of p128
+	for _, c := range []struct {
+		kind   Kind
+		shape  Shape
+		dim    int
+		count  int
+		keyDim int
+		want   Plan // without instance; Count 0 is a refusal
+	}{
+		{Scalar, Shape{}, 0, 1, 1, Plan{Dim: 1, Blocks: 1, Count: slots - 1}},
+		{Scalar, Shape{}, 0, slots - 1, 1, Plan{Dim: 1, Blocks: 1, Count: slots - 1}},
+		{Scalar, Shape{}, 0, slots, 1, Plan{Dim: 1, Blocks: 2, Count: 2*slots - 1}},
+		{Scalar, Shape{}, 0, 1 << 30, 1, Plan{Dim: 1, Blocks: MaxBlocks, Count: MaxBlocks*slots - 1}},
+		{Scalar, Shape{}, 0, 0, 1, Plan{}},
+		{Matrix, Shape{4, 4, 4}, 0, 1, 16, Plan{Dim: 4, Count: slots / 4}},
+		{Matrix, Shape{5, 3, 2}, 0, 1, 16, Plan{Dim: 8, Count: slots / 8}},
+		{Matrix, Shape{40, 3, 2}, 0, 1, 16, Plan{Dim: 16, Count: slots / 16}}, // no keys for more
+		{Matrix, Shape{1, 1, 1}, 0, 1, 16, Plan{Dim: 1, Count: slots}},
+		{Matrix, Shape{4, 4, 4}, 2, 1, 16, Plan{Dim: 2, Count: slots / 2}},
+		{Matrix, Shape{4, 4, 4}, 3, 1, 16, Plan{}},
+		{Matrix, Shape{4, 4, 4}, -2, 1, 16, Plan{}},
+		{Matrix, Shape{4, 4, 4}, 32, 1, 16, Plan{}},
+		{Matrix, Shape{4, 4, 4}, 128, 1, 128, Plan{}}, // more than there are slots
+		{Matrix, Shape{0, 4, 4}, 0, 1, 16, Plan{}},
+		{Matrix, Shape{4, -1, 4}, 0, 1, 16, Plan{}},
+		{Matrix, Shape{4, 4, 1<<14 + 1}, 0, 1, 16, Plan{}},
+		{Matrix, Shape{1 << 14, 1 << 14, 1 << 14}, 1, 1, 16, Plan{}},
+		{0, Shape{}, 0, 1, 16, Plan{}},
+	} {
+		p, err := NewPlan(set, "p128", 3, c.kind, c.shape, c.dim, c.count, c.keyDim)
+		if c.want.Count == 0 {
+			if err == nil {
+				t.Errorf("kind %d, shape %v, dimension %d: accepted", c.kind, c.shape, c.dim)
+			}
+			continue
+		}
+		if err != nil {
+			t.Errorf("shape %v: %v", c.shape, err)
+			continue
+		}
+		again, err := NewPlan(set, "p128", 3, c.kind, c.shape, c.dim, c.count, c.keyDim)
+		if err != nil || again.Instance.Hash() != p.Instance.Hash() {
+			t.Errorf("shape %v: a second plan is another", c.shape)
+		}
+		if p.Dim != c.want.Dim || p.Blocks != c.want.Blocks || p.Count != c.want.Count || p.MemoryBytes() <= 0 {
+			t.Errorf("kind %d, shape %v, dimension %d, count %d: %+v", c.kind, c.shape, c.dim, c.count, p)
+		}
+	}
+	if _, err := NewPlan(set, "p3", 3, Scalar, Shape{}, 0, 1, 1); err == nil {
+		t.Error("an unknown field was accepted")
+	}
+}
+
+func TestStartRefuses(t *testing.T) {
+	w := newNetwork(t, "insecure-8", "p128", 2, 1)
+	k := w.keys[0]
+	good := Config{
+		Session: round.Session{Parties: 2}, Plan: w.plan(t, Scalar, Shape{}, 0, 1), Scheme: w.scheme, Keys: k.Keys.Keys(w.scheme),
+		Public: k.Keys.Public, Secret: keygen.Lift(w.scheme, k.Secret), MAC: w.macs[0], Source: seed("x", 0), Workers: 1,
+	}
+	if _, err := Start(good); err != nil {
+		t.Fatal(err)
+	}
+	for name, change := range map[string]func(c *Config){
+		"plan":       func(c *Config) { c.Plan = nil },
+		"scheme":     func(c *Config) { c.Scheme = nil },
+		"keys":       func(c *Config) { c.Keys = nil },
+		"public key": func(c *Config) { c.Public = nil },
+		"MAC key":    func(c *Config) { c.MAC = MACKey{} },
+		"source":     func(c *Config) { c.Source = nil },
+		"parties":    func(c *Config) { c.Session.Parties = 3 },
+	} {
+		c := good
+		change(&c)
+		if _, err := Start(c); err == nil {
+			t.Errorf("a configuration with a wrong %s was accepted", name)
+		}
+	}
+}
+
+// Wiped shares are zero.
+func TestWipe(t *testing.T) {
+	w := newNetwork(t, "insecure-8", "p128", 2, 1)
+	out := w.run(w.plan(t, Scalar, Shape{}, 0, 1)).OK(t)
+	r := out.Results[0]
+	r.Wipe()
+	for i, v := range []field.Vec{r.A, r.B, r.C, r.MACA, r.MACB, r.MACC} {
+		for k := range v.Len() {
+			if !w.scheme.Field.IsZero(v.At(k)) {
+				t.Fatalf("vector %d still has an element", i)
+			}
+		}
+	}
+}
