@@ -56,7 +56,7 @@ func newCluster(n int) *cluster {
 	c.roster, err = config.LoadRoster(filepath.Join(c.dir, "roster.yaml"))
 	Expect(err).NotTo(HaveOccurred())
 	for _, m := range c.roster.Parties {
-		c.edit(m.Name, func(s string) string { return s + "limits:\n  idle: 3s\n  compute: 5s\n" })
+		c.edit(m.Name, func(s string) string { return s + "limits:\n  idle: 2s\n  compute: 3s\n" })
 	}
 	c.operator = c.dial(devnet.Operator, c.roster.Coordinator.Address, c.roster.Coordinator.Identity)
 	for i, m := range c.roster.Parties {
@@ -76,7 +76,7 @@ func (c *cluster) edit(party string, change func(string) string) {
 	b, err := os.ReadFile(path)
 	Expect(err).NotTo(HaveOccurred())
 	s := string(b)
-	if at := strings.Index(s, "limits:"); at >= 0 && !strings.Contains(s, "idle: 3s") {
+	if at := strings.Index(s, "limits:"); at >= 0 && !strings.Contains(s, "idle: 2s") {
 		end := at + strings.IndexByte(s[at:], '\n') + 1
 		for strings.HasPrefix(s[end:], " ") {
 			end += strings.IndexByte(s[end:], '\n') + 1

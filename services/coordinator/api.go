@@ -4,8 +4,10 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	coordinatorv1 "github.com/lodge-mpc/lodge/proto/lodge/coordinator/v1"
@@ -32,39 +34,59 @@ func (c *Coordinator) SubmitJob(ctx context.Context, r *coordinatorv1.SubmitJobR
 	if q.GetKind() != jobv1.Kind_KIND_KEYS && q.GetEpoch() == 0 {
 		return nil, rpc.Errorf(rpc.Invalid, "generate keys first and name their epoch", "no epoch")
 	}
+	if t := q.GetTimeout(); t != nil && (t.CheckValid() != nil || t.AsDuration() <= 0) {
+		return nil, rpc.Errorf(rpc.Invalid, "leave it out for the coordinator's own limit", "the timeout is not a positive time span")
+	}
 	key := ""
 	if r.GetIdempotencyKey() != "" {
 		key = caller.Name + "/" + r.GetIdempotencyKey()
 	}
-	c.mu.Lock()
-	if key != "" {
-		for _, e := range c.jobs {
-			if e.key == key {
-				c.mu.Unlock()
-				j, _ := c.snapshot(e)
-				return &coordinatorv1.SubmitJobResponse{Job: j}, nil
-			}
-		}
-	}
-	now := time.Now()
-	id := fmt.Sprintf("j%013d-%04d", now.UnixMilli(), len(c.list)%10000)
-	e := &entry{key: key, changed: make(chan struct{}), job: &coordinatorv1.Job{
-		Id: id, Request: q, State: jobv1.JobState_JOB_STATE_PENDING, Created: timestamppb.New(now), SubmittedBy: caller.Name,
-	}}
-	if err := c.records.put(e.job, key); err != nil {
-		c.mu.Unlock()
+	e, err := c.add(q, key, caller.Name)
+	if err != nil {
 		return nil, err
-	}
-	c.jobs[id] = e
-	c.list = append(c.list, id)
-	c.mu.Unlock()
-	select {
-	case c.wake <- struct{}{}:
-	default:
 	}
 	j, _ := c.snapshot(e)
 	return &coordinatorv1.SubmitJobResponse{Job: j}, nil
 }
+
+// add records a new job, or finds the one that the client submitted under this key.
+func (c *Coordinator) add(q *coordinatorv1.JobRequest, key, client string) (*entry, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if key != "" {
+		for _, e := range c.jobs {
+			switch {
+			case e.key != key:
+			case !proto.Equal(e.job.GetRequest(), q):
+				return nil, rpc.Errorf(rpc.Conflict, "use a new key", "job %s was submitted under this idempotency key, and asks for something else", e.job.GetId())
+			default:
+				return e, nil
+			}
+		}
+	}
+	now := time.Now()
+	id := jobID(now, len(c.list))
+	for len(c.list) > 0 && id <= c.list[len(c.list)-1] { // the clock went back
+		now = now.Add(time.Millisecond)
+		id = jobID(now, len(c.list))
+	}
+	e := &entry{key: key, changed: make(chan struct{}), job: &coordinatorv1.Job{
+		Id: id, Request: q, State: pending, Created: timestamppb.New(now), SubmittedBy: client,
+	}}
+	if err := c.records.put(e.job, key); err != nil {
+		return nil, err
+	}
+	c.jobs[id] = e
+	c.list = append(c.list, id)
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
+	return e, nil
+}
+
+// jobID names the nth job, submitted at a time; ids in order are jobs in order.
+func jobID(at time.Time, n int) string { return fmt.Sprintf("j%013d-%04d", at.UnixMilli(), n%10000) }
 
 // GetJob implements the service.
 func (c *Coordinator) GetJob(_ context.Context, r *coordinatorv1.GetJobRequest) (*coordinatorv1.GetJobResponse, error) {
@@ -76,19 +98,30 @@ func (c *Coordinator) GetJob(_ context.Context, r *coordinatorv1.GetJobRequest) 
 	return &coordinatorv1.GetJobResponse{Job: j}, nil
 }
 
-// WatchJob implements the service.
+// WatchJob implements the service. While a job waits, watchers hear for how long.
 func (c *Coordinator) WatchJob(r *coordinatorv1.WatchJobRequest, stream coordinatorv1.CoordinatorService_WatchJobServer) error {
 	e, err := c.find(r.GetId())
 	if err != nil {
 		return err
 	}
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	var last *coordinatorv1.Job
 	for {
 		j, changed := c.snapshot(e)
-		if err := stream.Send(&coordinatorv1.WatchJobResponse{Job: j}); err != nil || job.Final(j.GetState()) {
-			return err
+		if last == nil || !proto.Equal(j, last) {
+			if err := stream.Send(&coordinatorv1.WatchJobResponse{Job: j}); err != nil {
+				return err
+			}
+		}
+		if last = j; job.Final(j.GetState()) {
+			return nil
 		}
 		select {
 		case <-changed:
+		case <-tick.C:
+		case <-c.stopped:
+			return errStopping
 		case <-stream.Context().Done():
 			return stream.Context().Err()
 		}
@@ -129,26 +162,39 @@ func (c *Coordinator) ListJobs(_ context.Context, r *coordinatorv1.ListJobsReque
 	return out, nil
 }
 
-// CancelJob implements the service.
+// CancelJob implements the service. A job that has not begun ends at once, another one as soon as its parties have
+// been told.
 func (c *Coordinator) CancelJob(_ context.Context, r *coordinatorv1.CancelJobRequest) (*coordinatorv1.CancelJobResponse, error) {
 	e, err := c.find(r.GetId())
 	if err != nil {
 		return nil, err
 	}
+	if len(r.GetReason()) > maxReason {
+		return nil, rpc.Errorf(rpc.TooLarge, "", "a reason has at most %d characters", maxReason)
+	}
 	c.mu.Lock()
-	state := e.job.GetState()
-	if state >= jobv1.JobState_JOB_STATE_ACTIVATING {
+	if state := e.job.GetState(); state >= activating {
 		c.mu.Unlock()
-		return nil, rpc.Errorf(rpc.Conflict, "", "job %s is %s", r.GetId(), state)
+		return nil, rpc.Errorf(rpc.Conflict, "", "job %s is %s", r.GetId(), stateName(state))
 	}
 	e.stop = "cancelled"
 	if r.GetReason() != "" {
 		e.stop += ": " + r.GetReason()
 	}
 	if e.cancel != nil {
-		e.cancel(rpc.Errorf(rpc.Cancelled, "", "%s", e.stop))
+		e.cancel()
 	}
+	waits := !e.begun
+	e.begun = true
 	c.mu.Unlock()
+	if waits {
+		c.conclude(e, cancelled, nil, time.Time{})
+	}
 	j, _ := c.snapshot(e)
 	return &coordinatorv1.CancelJobResponse{Job: j}, nil
 }
+
+const maxReason = 1000
+
+// stateName is a state in text.
+func stateName(s jobv1.JobState) string { return strings.TrimPrefix(s.String(), "JOB_STATE_") }

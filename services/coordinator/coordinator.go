@@ -11,15 +11,14 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/types/known/timestamppb"
 
 	coordinatorv1 "github.com/lodge-mpc/lodge/proto/lodge/coordinator/v1"
-	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
 	statusv1 "github.com/lodge-mpc/lodge/proto/lodge/status/v1"
 	"github.com/lodge-mpc/lodge/services/config"
 	"github.com/lodge-mpc/lodge/services/job"
@@ -39,22 +38,23 @@ var Rules = rpc.Rules{
 	prefix + "CancelJob": rpc.Allow(rpc.Client).With(config.PermSubmit),
 }
 
-const (
-	stopTime    = 5 * time.Second
-	callTimeout = 30 * time.Second
-	// startTimeout is how long a party that cannot be reached may take to come back when a job begins.
-	startTimeout = 20 * time.Second
-)
-
-// Coordinator runs one job at a time, in the order of submission.
+// Coordinator runs one session at a time, in the order of submission. Results are activated beside that: a party that
+// is away does not hold up other jobs.
 type Coordinator struct {
 	coordinatorv1.UnimplementedCoordinatorServiceServer
-	file    *config.CoordinatorFile
-	log     *slog.Logger
-	metrics *metrics.Metrics
-	records *records
-	parties []*member
+	file        *config.CoordinatorFile
+	version     string
+	credentials *rpc.Credentials
+	log         *slog.Logger
+	metrics     *metrics.Metrics
+	records     *records
+	parties     []*member
+	timing      timing
+
 	wake    chan struct{}
+	stopped chan struct{} // closed when the coordinator begins to stop
+
+	activations sync.WaitGroup
 
 	mu   sync.Mutex
 	jobs map[string]*entry
@@ -73,57 +73,88 @@ type entry struct {
 	job     *coordinatorv1.Job
 	key     string // idempotency key of its client
 	changed chan struct{}
-	cancel  context.CancelCauseFunc // of the run, while it runs
-	stop    string                  // why a client cancelled it
+	cancel  func() // ends its session, while there is one
+	stop    string // why a client cancelled it
+	note    string // what it waits for, where parties do not say
+	begun   bool   // by this process
 }
 
 // Run serves until ctx is done.
 func Run(ctx context.Context, f *config.CoordinatorFile, version string, log *slog.Logger) error {
-	c := &Coordinator{file: f, log: log, metrics: metrics.New(version), jobs: map[string]*entry{}, wake: make(chan struct{}, 1)}
-	if err := os.MkdirAll(f.DataDir, 0o700); err != nil {
-		return err
-	}
-	var err error
-	if c.records, err = openRecords(filepath.Join(f.DataDir, "jobs.db")); err != nil {
-		return err
-	}
-	defer c.records.close()
-	credentials, err := rpc.LoadCredentials(f.TLS.Files())
+	c, err := open(f, version, log)
 	if err != nil {
 		return err
+	}
+	defer c.close()
+	l, err := net.Listen("tcp", f.Listen)
+	if err != nil {
+		return err
+	}
+	return c.serve(ctx, l)
+}
+
+// open reads the records of earlier processes and prepares connections to the parties.
+func open(f *config.CoordinatorFile, version string, log *slog.Logger) (_ *Coordinator, err error) {
+	c := &Coordinator{
+		file: f, version: version, log: log, metrics: metrics.New(version), timing: defaultTiming,
+		jobs: map[string]*entry{}, wake: make(chan struct{}, 1), stopped: make(chan struct{}),
+	}
+	defer func() {
+		if err != nil {
+			c.close()
+		}
+	}()
+	if c.credentials, err = rpc.LoadCredentials(f.TLS.Files()); err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(f.DataDir, 0o700); err != nil {
+		return nil, err
+	}
+	if c.records, err = openRecords(filepath.Join(f.DataDir, "jobs.db")); err != nil {
+		return nil, err
 	}
 	for i, m := range f.Roster.Parties {
-		conn, err := rpc.Dial(m.Address, m.Identity, credentials)
+		conn, err := rpc.Dial(m.Address, m.Identity, c.credentials)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		defer conn.Close()
 		c.parties = append(c.parties, &member{i, m.Name, conn})
 	}
-	if err := c.load(); err != nil {
-		return err
+	return c, c.load()
+}
+
+func (c *Coordinator) close() {
+	for _, p := range c.parties {
+		p.conn.Close()
 	}
-	directory, err := f.Directory()
+	if c.records != nil {
+		c.records.close()
+	}
+}
+
+// server has the coordinator's service and its status.
+func (c *Coordinator) server() (*rpc.Server, error) {
+	directory, err := c.file.Directory()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	rules := maps.Clone(Rules)
 	maps.Copy(rules, status.Rules)
 	server, err := rpc.NewServer(rpc.Options{
-		Credentials: credentials, Directory: directory, Rules: rules, Log: log, Reflection: f.Reflection,
+		Credentials: c.credentials, Directory: directory, Rules: rules, Log: c.log, Reflection: c.file.Reflection,
 		Observe: func(method string, role rpc.Role, code string, took time.Duration) {
 			c.metrics.Call(method, string(role), code, took)
 		},
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	coordinatorv1.RegisterCoordinatorServiceServer(server, c)
 	statusv1.RegisterStatusServiceServer(server, &status.Service{
-		Name: "coordinator", Party: -1, Version: version, Roster: f.Roster.Hash(), Params: f.Params, Started: time.Now(),
-		Ready: server.Ready, Running: c.running,
+		Name: config.CoordinatorName, Party: -1, Version: c.version, Roster: c.file.Roster.Hash(), Params: c.file.Params,
+		Started: time.Now(), Ready: server.Ready, Running: c.running,
 	})
-	return c.serve(ctx, server)
+	return server, nil
 }
 
 // running counts the jobs that have begun and are not over.
@@ -139,11 +170,14 @@ func (c *Coordinator) running() int {
 	return n
 }
 
-func (c *Coordinator) serve(ctx context.Context, server *rpc.Server) error {
-	l, err := net.Listen("tcp", c.file.Listen)
+// serve works and answers until ctx is done. It stops being ready first, then ends what it leads, then its server.
+func (c *Coordinator) serve(ctx context.Context, l net.Listener) error {
+	server, err := c.server()
 	if err != nil {
 		return err
 	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	if c.file.MetricsListen != "" {
 		ml, err := net.Listen("tcp", c.file.MetricsListen)
 		if err != nil {
@@ -156,95 +190,131 @@ func (c *Coordinator) serve(ctx context.Context, server *rpc.Server) error {
 		}()
 	}
 	done := make(chan error, 1)
-	go func() { done <- server.Serve(l) }()
-	worked := make(chan struct{})
 	go func() {
-		defer close(worked)
-		c.work(ctx)
+		done <- server.Serve(l)
+		cancel()
 	}()
+	context.AfterFunc(ctx, func() {
+		server.SetReady(false)
+		close(c.stopped)
+	})
 	server.SetReady(true)
 	c.log.Info("coordinator is ready", "listen", l.Addr().String())
-	select {
-	case err := <-done:
-		return err
-	case <-ctx.Done():
-	}
-	server.SetReady(false)
-	<-worked
-	stop, end := context.WithTimeout(context.Background(), stopTime)
+	c.work(ctx)
+	<-c.stopped
+	c.activations.Wait()
+	stop, end := context.WithTimeout(context.Background(), c.timing.stop)
 	defer end()
 	server.Stop(stop)
-	return nil
+	return <-done
 }
 
-// load reads the records of earlier processes. A job that was not yet activating has failed: its sessions have
-// nobody to lead them, and work cancels them first of all.
+// stopping reports whether the coordinator has begun to stop.
+func (c *Coordinator) stopping() bool {
+	select {
+	case <-c.stopped:
+		return true
+	default:
+		return false
+	}
+}
+
+// load reads the records of earlier processes.
 func (c *Coordinator) load() error {
 	all, err := c.records.all()
-	if err != nil {
-		return err
-	}
 	for _, r := range all {
-		e := &entry{job: r.job, key: r.key, changed: make(chan struct{})}
-		c.jobs[r.job.GetId()] = e
+		c.jobs[r.job.GetId()] = &entry{job: r.job, key: r.key, changed: make(chan struct{})}
 		c.list = append(c.list, r.job.GetId())
 	}
-	return nil
+	return err
 }
 
-// work runs jobs until ctx is done.
+// work takes jobs forward until ctx is done.
 func (c *Coordinator) work(ctx context.Context) {
 	for ctx.Err() == nil {
-		e := c.next()
-		if e == nil {
-			select {
-			case <-c.wake:
-			case <-ctx.Done():
-			}
+		if e := c.next(); e != nil {
+			c.advance(ctx, e)
 			continue
 		}
-		c.run(ctx, e)
+		select {
+		case <-c.wake:
+		case <-ctx.Done():
+		}
 	}
 }
 
-// next is the first job that is not over.
+// next is the first job that is not over and that this process has not begun. What earlier processes left in the
+// middle comes first: it was submitted first.
 func (c *Coordinator) next() *entry {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, id := range c.list {
-		if e := c.jobs[id]; !job.Final(e.job.GetState()) {
+		if e := c.jobs[id]; !e.begun && nextStep(e.job.GetState()) != stepNone {
+			e.begun = true
 			return e
 		}
 	}
 	return nil
 }
 
-// update changes a job, makes it durable when its state changed, and wakes the watchers.
+// settled names the sessions whose results are being activated.
+func (c *Coordinator) settled() map[string]bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	names := map[string]bool{}
+	for id, e := range c.jobs {
+		if e.job.GetState() == activating {
+			names[fmt.Sprintf("%s-%d", id, e.job.GetOrdinal())] = true
+		}
+	}
+	return names
+}
+
+// update changes a job and wakes its watchers. A new state is durable before anybody sees it; where that fails, only
+// an end is shown nevertheless. The caller's function holds the lock.
 func (c *Coordinator) update(e *entry, change func(j *coordinatorv1.Job)) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	before := e.job.GetState()
-	change(e.job)
-	now := e.job.GetState()
-	var err error
-	if now != before {
-		if job.Final(now) {
-			e.job.Ended = timestamppb.Now()
-			c.metrics.JobEnded(job.KindName(e.job.GetRequest().GetKind()), now.String())
+	next := proto.CloneOf(e.job)
+	change(next)
+	if now := next.GetState(); now != e.job.GetState() {
+		if err := c.records.put(next, e.key); err != nil {
+			c.log.Error("recording a job", "job", next.GetId(), "error", err)
+			if !job.Final(now) {
+				return err
+			}
 		}
-		if err = c.records.put(e.job, e.key); err != nil {
-			c.log.Error("recording a job", "job", e.job.GetId(), "error", err)
+		if job.Final(now) {
+			e.note = ""
+			c.metrics.JobEnded(job.KindName(next.GetRequest().GetKind()), strings.ToLower(strings.TrimPrefix(now.String(), "JOB_STATE_")))
 		}
 	}
+	e.job = next
 	close(e.changed)
 	e.changed = make(chan struct{})
-	return err
+	return nil
 }
 
+// snapshot is a copy of a job with the reason why it waits, and a channel that is closed when the job changes.
 func (c *Coordinator) snapshot(e *entry) (*coordinatorv1.Job, chan struct{}) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return proto.Clone(e.job).(*coordinatorv1.Job), e.changed
+	j := proto.CloneOf(e.job)
+	switch s := j.GetState(); {
+	case job.Final(s):
+		j.Reason = j.GetFailure().GetReason()
+	case e.stop != "":
+		j.Reason = e.stop
+	case e.note != "":
+		j.Reason = e.note
+	case s == pending && !e.begun:
+		j.Reason = "waiting for the jobs before it"
+	case s == activating:
+		j.Reason = "activating"
+	default:
+		j.Reason = waiting(j.GetParties(), time.Now())
+	}
+	return j, e.changed
 }
 
 func (c *Coordinator) find(id string) (*entry, error) {
@@ -255,23 +325,4 @@ func (c *Coordinator) find(id string) (*entry, error) {
 		return nil, rpc.Errorf(rpc.NotFound, "`lodge jobs list` shows what there is", "no job %q", id)
 	}
 	return e, nil
-}
-
-// waits says what a running job waits for.
-func (c *Coordinator) waits(parties []*coordinatorv1.PartyProgress) string {
-	for _, p := range parties {
-		if !p.GetReachable() {
-			return fmt.Sprintf("party %d (%s) cannot be reached", p.GetParty(), p.GetName())
-		}
-	}
-	for _, p := range parties {
-		g := p.GetStatus().GetProgress()
-		if p.GetStatus().GetState() >= jobv1.JobState_JOB_STATE_STORING || len(g.GetWaitingFor()) == 0 {
-			continue
-		}
-		w := g.GetWaitingFor()[0]
-		return fmt.Sprintf("waiting for party %d, round %d (%s), %d s", w, g.GetRoundIndex(), g.GetRound(),
-			int(time.Since(g.GetSince().AsTime()).Seconds()))
-	}
-	return ""
 }

@@ -46,23 +46,23 @@ func (m *member) lastEpoch(ctx context.Context) (last uint64, err error) {
 	return last, err
 }
 
-// holds reports whether a party has the result of a job unlocked.
-func (c *Coordinator) holds(ctx context.Context, p *member, j *coordinatorv1.Job) bool {
+// holds reports whether the party has, or had, the result of a job unlocked.
+func (m *member) holds(ctx context.Context, j *coordinatorv1.Job) bool {
 	if j.GetRequest().GetKind() == jobv1.Kind_KIND_PROOF {
 		return true // there is nothing to hold
 	}
 	if j.GetRequest().GetKind() == jobv1.Kind_KIND_KEYS {
-		r, err := keygenv1.NewKeygenServiceClient(p.conn).ListEpochs(ctx, &keygenv1.ListEpochsRequest{}, waitForReady)
+		r, err := keygenv1.NewKeygenServiceClient(m.conn).ListEpochs(ctx, &keygenv1.ListEpochsRequest{}, waitForReady)
 		for _, e := range r.GetEpochs() {
 			if err == nil && e.GetEpoch() == j.GetEpoch() {
-				return e.GetState() == keygenv1.EpochState_EPOCH_STATE_ACTIVE
+				return e.GetState() != keygenv1.EpochState_EPOCH_STATE_LOCKED
 			}
 		}
 		return false
 	}
 	after := ""
 	for {
-		r, err := triplesv1.NewTriplesServiceClient(p.conn).ListBatches(ctx, &triplesv1.ListBatchesRequest{Epoch: j.GetEpoch(), After: after})
+		r, err := triplesv1.NewTriplesServiceClient(m.conn).ListBatches(ctx, &triplesv1.ListBatchesRequest{Epoch: j.GetEpoch(), After: after, Limit: 1000})
 		if err != nil {
 			return false
 		}
@@ -168,16 +168,16 @@ func (s popkSessions) activate(ctx context.Context, ref *jobv1.SessionRef, _ []b
 	return r.GetStatus(), err
 }
 
-// sweep cancels what a party still holds locked. One job runs at a time, so before it starts anything locked belongs
-// to a job that failed while the party could not be reached.
-func (m *member) sweep(ctx context.Context) error {
+// sweep cancels what a party still holds locked, except what is named. One session runs at a time, so before it starts
+// anything locked that is not being activated belongs to a job that failed while the party could not be reached.
+func (m *member) sweep(ctx context.Context, except map[string]bool) error {
 	keys := keygenSessions{keygenv1.NewKeygenServiceClient(m.conn)}
 	epochs, err := keys.ListEpochs(ctx, &keygenv1.ListEpochsRequest{})
 	if err != nil {
 		return err
 	}
 	for _, e := range epochs.GetEpochs() {
-		if e.GetState() == keygenv1.EpochState_EPOCH_STATE_LOCKED {
+		if e.GetState() == keygenv1.EpochState_EPOCH_STATE_LOCKED && !except[e.GetSession()] {
 			if err := cancelNamed(ctx, keys, e.GetSession()); err != nil {
 				return err
 			}
@@ -191,7 +191,7 @@ func (m *member) sweep(ctx context.Context) error {
 			return err
 		}
 		for _, b := range r.GetBatches() {
-			if b.GetState() == triplesv1.BatchState_BATCH_STATE_LOCKED {
+			if b.GetState() == triplesv1.BatchState_BATCH_STATE_LOCKED && !except[b.GetId()] {
 				if err := cancelNamed(ctx, triples, b.GetId()); err != nil {
 					return err
 				}

@@ -1,10 +1,9 @@
 package coordinator
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -17,14 +16,29 @@ import (
 	"github.com/lodge-mpc/lodge/services/rpc"
 )
 
-const (
-	pending    = jobv1.JobState_JOB_STATE_PENDING
-	preparing  = jobv1.JobState_JOB_STATE_PREPARING
-	activating = jobv1.JobState_JOB_STATE_ACTIVATING
-	completed  = jobv1.JobState_JOB_STATE_COMPLETED
-	failed     = jobv1.JobState_JOB_STATE_FAILED
-	cancelled  = jobv1.JobState_JOB_STATE_CANCELLED
-	timedOut   = jobv1.JobState_JOB_STATE_TIMED_OUT
+// timing of what the coordinator waits for.
+type timing struct {
+	call  time.Duration // a call to a party that is there
+	start time.Duration // a party that cannot be reached, when a job begins
+	lost  time.Duration // a party that cannot be reached, in the middle of a job
+	grace time.Duration // the other parties' accounts, once one party's session has failed
+	late  time.Duration // the parties' own accounts, once a job's time is over
+	stop  time.Duration // cancelling the sessions of a job that failed, and stopping
+	retry time.Duration // between attempts; longer each time when activating
+	slow  time.Duration // before a job says which party it cannot reach
+}
+
+var defaultTiming = timing{
+	call: 30 * time.Second, start: 20 * time.Second, lost: 15 * time.Second, grace: 3 * time.Second, late: 5 * time.Second,
+	stop: 5 * time.Second, retry: 200 * time.Millisecond, slow: time.Second,
+}
+
+// maxRetry bounds the time between attempts to activate.
+const maxRetry = 5 * time.Second
+
+var (
+	errStopping = rpc.Errorf(rpc.Unavailable, "try again when it is back", "the coordinator is stopping")
+	errGaveUp   = rpc.Errorf(rpc.Cancelled, "", "the coordinator gave up")
 )
 
 // spec is what every party is asked, in the same words.
@@ -47,261 +61,319 @@ func (c *Coordinator) spec(j *coordinatorv1.Job, deadline time.Time) *jobv1.Sess
 	}
 }
 
-// run leads one job to its end, or goes on where an earlier process stopped.
-func (c *Coordinator) run(ctx context.Context, e *entry) {
+// advance takes a job one step further.
+func (c *Coordinator) advance(ctx context.Context, e *entry) {
 	j, _ := c.snapshot(e)
-	switch j.GetState() {
-	case pending:
-	case activating:
-		c.activate(ctx, e)
-		return
-	default: // an earlier process stopped in the middle
-		c.cancelAll(ctx, j, "the coordinator restarted")
-		c.end(e, failed, &jobv1.Failure{Outcome: "internal", Reason: "the coordinator restarted in the middle of the job; submit it again"})
-		return
+	switch nextStep(j.GetState()) {
+	case stepLead:
+		c.lead(ctx, e)
+	case stepAbandon:
+		c.cancelAll(j, "the coordinator restarted")
+		c.end(e, failed, &jobv1.Failure{Outcome: outcomeInternal, Reason: "the coordinator restarted in the middle of the job; submit it again"})
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
+	if j, _ := c.snapshot(e); nextStep(j.GetState()) == stepActivate {
+		c.activations.Go(func() { c.activate(ctx, e) })
+	}
+}
+
+// lead runs a job's session until every party has a result, and ends the job if that is not to be.
+func (c *Coordinator) lead(ctx context.Context, e *entry) {
+	j, _ := c.snapshot(e)
 	timeout := time.Duration(c.file.JobTimeout)
 	if t := j.GetRequest().GetTimeout().AsDuration(); t > 0 {
 		timeout = min(timeout, t)
 	}
 	deadline := time.Now().Add(timeout)
-	ctx, stop := context.WithDeadline(ctx, deadline)
-	defer stop()
-	c.mu.Lock()
-	e.cancel = cancel
-	if e.stop != "" {
-		cancel(errors.New(e.stop))
-	}
-	c.mu.Unlock()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer c.hold(e, cancel)()
 
-	last, err := c.lastEpoch(ctx) // also finds out early which party cannot be reached
-	if err != nil {
-		c.fail(ctx, e, err)
+	epoch, ends := c.reach(ctx, e, deadline)
+	if state, f := verdict(ends); f != nil {
+		c.conclude(e, state, f, deadline)
 		return
 	}
-	epoch := j.GetRequest().GetEpoch()
-	if epoch == 0 {
-		epoch = last + 1
+	if j.GetRequest().GetEpoch() != 0 {
+		epoch = j.GetRequest().GetEpoch()
 	}
-	err = c.update(e, func(j *coordinatorv1.Job) {
+	err := c.update(e, func(j *coordinatorv1.Job) { // durable before the first party hears of it
 		j.State, j.Ordinal, j.Epoch, j.Started = preparing, 1, epoch, timestamppb.Now()
 		for _, p := range c.parties {
 			j.Parties = append(j.Parties, &coordinatorv1.PartyProgress{Party: uint32(p.index), Name: p.name, Reachable: true})
 		}
 	})
-	if err == nil {
-		err = c.sessions(ctx, e, deadline)
-	}
 	if err != nil {
-		c.fail(ctx, e, err)
+		c.conclude(e, failed, &jobv1.Failure{Outcome: outcomeInternal, Reason: "the job could not be recorded; see the coordinator's log and disk"}, deadline)
 		return
 	}
-	c.activate(context.WithoutCancel(ctx), e)
+	j, _ = c.snapshot(e)
+	state, f := verdict(c.sessions(ctx, e, c.spec(j, deadline), deadline))
+	if f == nil {
+		j, _ = c.snapshot(e)
+		state, f = failed, agreed(j.GetParties())
+	}
+	if f == nil {
+		f = c.settle(e)
+	}
+	if f == nil {
+		return
+	}
+	c.cancelAll(j, "the job failed: "+f.GetReason())
+	c.conclude(e, state, f, deadline)
 }
 
-// lastEpoch is the highest epoch that any party knows. It also cancels what failed jobs left behind.
-func (c *Coordinator) lastEpoch(ctx context.Context) (uint64, error) {
-	ctx, stop := context.WithTimeout(ctx, startTimeout)
-	defer stop()
-	var last uint64
-	for _, p := range c.parties {
-		n, err := p.lastEpoch(ctx)
-		if err != nil {
-			return 0, &partyError{p, err}
+// hold lets clients cancel the job until the function that it returns is called.
+func (c *Coordinator) hold(e *entry, cancel func()) (release func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e.cancel = cancel
+	if e.stop != "" {
+		cancel()
+	}
+	return func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		e.cancel, e.note = nil, ""
+	}
+}
+
+// settle makes the results of all parties the job's, unless a client has cancelled it. From here on it completes.
+func (c *Coordinator) settle(e *entry) (f *jobv1.Failure) {
+	err := c.update(e, func(j *coordinatorv1.Job) {
+		if e.stop != "" {
+			f = &jobv1.Failure{Outcome: outcomeCancelled, Reason: e.stop}
+			return
 		}
-		last = max(last, n)
-		if err := p.sweep(ctx); err != nil {
-			c.log.Warn("cancelling what earlier jobs left", "party", p.name, "error", err)
+		first := j.GetParties()[0].GetStatus()
+		j.State, j.Digest, j.Epoch, j.BatchId = activating, first.GetDigest(), first.GetEpoch(), first.GetBatchId()
+	})
+	if err != nil {
+		f = &jobv1.Failure{Outcome: outcomeInternal, Reason: "the result could not be recorded; see the coordinator's log and disk"}
+	}
+	return f
+}
+
+// conclude ends a job without a result. That a client cancelled it, that its time is over and that the coordinator
+// stops say more than what parties say as a consequence.
+func (c *Coordinator) conclude(e *entry, state jobv1.JobState, f *jobv1.Failure, deadline time.Time) {
+	j, _ := c.snapshot(e)
+	c.mu.Lock()
+	stop := e.stop
+	c.mu.Unlock()
+	consequence := f.GetOutcome() == outcomeCancelled || f.GetOutcome() == outcomePeerAbort
+	switch {
+	case stop != "":
+		state, f = cancelled, &jobv1.Failure{Outcome: outcomeCancelled, Reason: stop}
+	case consequence && c.stopping() && j.GetOrdinal() == 0:
+		return // no party has heard of it: the next process leads it
+	case consequence && !time.Now().Before(deadline):
+		state, f = timedOut, &jobv1.Failure{Outcome: outcomeTimeout, Reason: "the job's time is over"}
+	case consequence && c.stopping():
+		f = &jobv1.Failure{Outcome: outcomeInternal, Reason: "the coordinator stopped in the middle of the job; submit it again"}
+	}
+	if f.GetRound() == "" { // as far as any party came
+		for _, p := range j.GetParties() {
+			if g := p.GetStatus().GetProgress(); g.GetRoundIndex() >= f.GetRoundIndex() {
+				f.Round, f.RoundIndex = g.GetRound(), g.GetRoundIndex()
+			}
 		}
 	}
-	return last, nil
+	c.end(e, state, f)
 }
 
-// partyError is an error of a call to a party.
-type partyError struct {
-	*member
-	err error
+// reach asks all parties which epochs they know, and gives the next one. On the way each party cancels what it holds
+// locked of jobs that failed.
+func (c *Coordinator) reach(ctx context.Context, e *entry, deadline time.Time) (next uint64, ends []ended) {
+	call, stop := context.WithDeadline(ctx, minTime(deadline, time.Now().Add(c.timing.start)))
+	defer stop()
+	keep := c.settled()
+	type answer struct {
+		ended
+		last uint64
+	}
+	answers := make(chan answer, len(c.parties))
+	missing := map[int]string{}
+	for _, p := range c.parties {
+		missing[p.index] = p.name
+		go func() {
+			last, err := p.lastEpoch(call)
+			if err == nil {
+				if err := p.sweep(call, keep); err != nil {
+					c.log.Warn("cancelling what earlier jobs left", "party", p.name, "error", err)
+				}
+			} else if ctx.Err() != nil {
+				err = errGaveUp
+			}
+			answers <- answer{ended{party: p.index, name: p.name, err: err}, last}
+		}()
+	}
+	slow, show := time.After(c.timing.slow), false
+	for len(missing) > 0 {
+		select {
+		case a := <-answers:
+			delete(missing, a.party)
+			next, ends = max(next, a.last+1), append(ends, a.ended)
+		case <-slow:
+			show = true
+		}
+		if show {
+			c.note(e, missing)
+		}
+	}
+	return next, ends
 }
 
-func (e *partyError) Error() string {
-	return fmt.Sprintf("party %d (%s): %s", e.index, e.name, rpc.FromError(e.err).What)
+// note says which parties a job cannot reach yet.
+func (c *Coordinator) note(e *entry, missing map[int]string) {
+	note := ""
+	for i, name := range missing {
+		if line := fmt.Sprintf("waiting to reach party %d (%s)", i, name); note == "" || line < note {
+			note = line
+		}
+	}
+	_ = c.update(e, func(*coordinatorv1.Job) { e.note = note })
 }
-func (e *partyError) Unwrap() error { return e.err }
 
-// sessionFailed is the failure that a party reports.
-type sessionFailed struct {
-	state   jobv1.JobState
-	failure *jobv1.Failure
-}
-
-func (e *sessionFailed) Error() string { return e.failure.GetReason() }
-
-// sessions starts the job's session everywhere and watches until all parties have a result, the same one.
-func (c *Coordinator) sessions(ctx context.Context, e *entry, deadline time.Time) error {
-	j, _ := c.snapshot(e)
-	spec := c.spec(j, deadline)
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
+// sessions starts a session everywhere, all with the same spec, and follows it until all of it has ended.
+func (c *Coordinator) sessions(ctx context.Context, e *entry, spec *jobv1.SessionSpec, deadline time.Time) []ended {
+	// Not a deadline of ctx: that would travel with the calls, and parties would end them before we do.
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	defer time.AfterFunc(time.Until(deadline.Add(c.timing.late)), stop).Stop()
+	ends := make([]ended, len(c.parties))
 	var wg sync.WaitGroup
-	results := make([]error, len(c.parties))
 	for i, p := range c.parties {
 		wg.Go(func() {
-			if results[i] = c.follow(ctx, e, p, spec); results[i] != nil {
-				cancel(results[i])
+			call, stop := context.WithTimeout(ctx, c.timing.start)
+			defer stop()
+			_, err := p.session(spec.GetProtocol()).start(call, spec)
+			if err != nil && ctx.Err() != nil {
+				err = errGaveUp
 			}
+			ends[i] = ended{party: p.index, name: p.name, err: err}
 		})
 	}
 	wg.Wait()
-	if err := worst(results); err != nil {
-		return err
+	if slices.ContainsFunc(ends, func(e ended) bool { return !e.ok() }) {
+		return ends
 	}
-	j, _ = c.snapshot(e)
-	first := j.GetParties()[0].GetStatus()
-	for _, p := range j.GetParties()[1:] {
-		if !bytes.Equal(p.GetStatus().GetDigest(), first.GetDigest()) {
-			return fmt.Errorf("parties %d and %d report different results", j.GetParties()[0].GetParty(), p.GetParty())
+	all := make(chan ended, len(c.parties))
+	for _, p := range c.parties {
+		go func() { all <- c.follow(ctx, e, p, spec) }()
+	}
+	ends = ends[:0]
+	var grace <-chan time.Time
+	for len(ends) < len(c.parties) {
+		select {
+		case end := <-all:
+			ends = append(ends, end)
+			if !end.ok() && grace == nil {
+				grace = time.After(c.timing.grace)
+			}
+		case <-grace:
+			stop()
 		}
 	}
-	return c.update(e, func(j *coordinatorv1.Job) {
-		j.State, j.Digest, j.Epoch, j.BatchId, j.Reason = activating, first.GetDigest(), first.GetEpoch(), first.GetBatchId(), "activating"
-	})
+	return ends
 }
 
-// gone reports whether a party says that it has no such session.
-func gone(err error) bool {
-	e := rpc.FromError(err)
-	return e != nil && e.Code == rpc.NotFound
-}
-
-// worst picks the error that says most: a named blame before other failures, and those before consequences.
-func worst(errs []error) error {
-	rank := func(err error) int {
-		var f *sessionFailed
-		switch {
-		case err == nil:
-			return 0
-		case errors.Is(err, context.Canceled):
-			return 1
-		case !errors.As(err, &f):
-			return 4
-		case f.failure.GetOutcome() == "blame":
-			return 6
-		case f.failure.GetOutcome() == "abort":
-			return 5
-		case f.failure.GetOutcome() == "peer_abort":
-			return 2
-		}
-		return 3
-	}
-	var out error
-	for _, err := range errs {
-		if rank(err) > rank(out) {
-			out = err
-		}
-	}
-	return out
-}
-
-// follow starts the session at one party and copies its status until it has a result.
-func (c *Coordinator) follow(ctx context.Context, e *entry, p *member, spec *jobv1.SessionSpec) error {
-	call, stop := context.WithTimeout(ctx, startTimeout)
-	_, err := p.session(spec.GetProtocol()).start(call, spec)
-	stop()
-	switch {
-	case ctx.Err() != nil:
-		return context.Cause(ctx)
-	case err != nil:
-		return &partyError{p, err}
-	}
-	lost := 0
+// follow copies the status of one party's session into the job, until it has a result or has ended without.
+func (c *Coordinator) follow(ctx context.Context, e *entry, p *member, spec *jobv1.SessionSpec) ended {
+	end := ended{party: p.index, name: p.name}
+	heard, lost := time.Now(), error(nil)
 	for {
 		var last *jobv1.SessionStatus
 		err := p.session(spec.GetProtocol()).watch(ctx, spec.GetRef(), func(st *jobv1.SessionStatus) bool {
-			last, lost = st, 0
-			c.observe(e, p, st)
+			last, heard, lost = st, time.Now(), nil
+			_ = c.update(e, func(j *coordinatorv1.Job) { observe(j, p.index, st) })
 			return st.GetState() < activating
 		})
 		switch {
-		case last != nil && job.Final(last.GetState()) && last.GetState() != completed:
-			return &sessionFailed{last.GetState(), last.GetFailure()}
-		case last.GetState() >= activating:
-			return nil
-		case ctx.Err() != nil:
-			return context.Cause(ctx)
+		case last.GetState() == activating || last.GetState() == completed:
+			return end
+		case job.Final(last.GetState()):
+			end.status = last
+			return end
+		case ctx.Err() != nil && lost == nil:
+			end.err = errGaveUp
+			return end
+		case ctx.Err() == nil:
+			lost = err
+			if err == nil {
+				lost = errGone
+			}
 		}
-		if lost++; lost > 3 || gone(err) {
-			return &partyError{p, fmt.Errorf("its session is gone: %w", err)}
+		if ctx.Err() != nil || isGone(lost) || time.Since(heard) > c.timing.lost {
+			end.err = lost
+			return end
 		}
-		c.unreachable(e, p)
+		_ = c.update(e, func(j *coordinatorv1.Job) { j.Parties[p.index].Reachable = false })
 		select {
-		case <-time.After(time.Second):
+		case <-time.After(c.timing.retry):
 		case <-ctx.Done():
 		}
 	}
 }
 
-// observe copies a party's status into the job.
-func (c *Coordinator) observe(e *entry, p *member, st *jobv1.SessionStatus) {
-	_ = c.update(e, func(j *coordinatorv1.Job) {
-		j.Parties[p.index].Status, j.Parties[p.index].Reachable = st, true
-		state := activating - 1
-		for _, x := range j.Parties {
-			state = min(state, max(preparing, x.GetStatus().GetState()))
-		}
-		if job.MayFollow(j.State, state) {
-			j.State = state
-		}
-		j.Reason = c.waits(j.Parties)
-	})
-}
+var errGone = rpc.Errorf(rpc.Unavailable, "", "the party ended the stream")
 
-func (c *Coordinator) unreachable(e *entry, p *member) {
-	_ = c.update(e, func(j *coordinatorv1.Job) {
-		j.Parties[p.index].Reachable = false
-		j.Reason = c.waits(j.Parties)
-	})
+// isGone reports whether a party says that it has no such session.
+func isGone(err error) bool {
+	e := rpc.FromError(err)
+	return e != nil && e.Code == rpc.NotFound
 }
 
 // activate unlocks the result at every party. It does not give up: some may have unlocked theirs.
 func (c *Coordinator) activate(ctx context.Context, e *entry) {
 	j, _ := c.snapshot(e)
-	spec := c.spec(j, time.Now())
+	var wg sync.WaitGroup
 	for _, p := range c.parties {
-		for wait := 100 * time.Millisecond; ; wait = min(2*wait, 5*time.Second) {
-			call, stop := context.WithTimeout(ctx, callTimeout)
-			st, err := p.session(spec.GetProtocol()).activate(call, spec.GetRef(), j.GetDigest())
-			stop()
-			if err == nil {
-				_ = c.update(e, func(j *coordinatorv1.Job) { j.Parties[p.index].Status = st })
-				break
+		wg.Go(func() {
+			for wait := c.timing.retry; ctx.Err() == nil && !c.unlock(ctx, e, p, j); wait = min(2*wait, maxRetry) {
+				select {
+				case <-time.After(wait):
+				case <-ctx.Done():
+				}
 			}
-			if gone(err) && c.holds(ctx, p, j) {
-				break // activated by an earlier process of the coordinator, before the party restarted
-			}
-			_ = c.update(e, func(j *coordinatorv1.Job) {
-				j.Reason = fmt.Sprintf("activating: party %d (%s): %v", p.index, p.name, err)
-			})
-			select {
-			case <-time.After(wait):
-			case <-ctx.Done():
-				return
-			}
-		}
+		})
 	}
-	c.end(e, completed, nil)
+	wg.Wait()
+	if ctx.Err() == nil {
+		c.end(e, completed, nil)
+	}
+}
+
+// unlock makes one attempt to activate a job's result at a party.
+func (c *Coordinator) unlock(ctx context.Context, e *entry, p *member, j *coordinatorv1.Job) bool {
+	spec := c.spec(j, time.Now())
+	call, stop := context.WithTimeout(ctx, c.timing.call)
+	defer stop()
+	st, err := p.session(spec.GetProtocol()).activate(call, spec.GetRef(), j.GetDigest())
+	if err == nil {
+		_ = c.update(e, func(j *coordinatorv1.Job) {
+			j.Parties[p.index].Status, j.Parties[p.index].Reachable, e.note = st, true, ""
+		})
+		return true
+	}
+	if isGone(err) && p.holds(call, j) {
+		return true // activated by an earlier process of the coordinator, before the party restarted
+	}
+	_ = c.update(e, func(j *coordinatorv1.Job) {
+		j.Parties[p.index].Reachable = !unreachable(err)
+		e.note = fmt.Sprintf("activating: party %d (%s): %s", p.index, p.name, rpc.FromError(err).What)
+	})
+	return false
 }
 
 // cancelAll ends the job's sessions at all parties that can be reached.
-func (c *Coordinator) cancelAll(ctx context.Context, j *coordinatorv1.Job, reason string) {
+func (c *Coordinator) cancelAll(j *coordinatorv1.Job, reason string) {
 	spec := c.spec(j, time.Now())
 	var wg sync.WaitGroup
 	for _, p := range c.parties {
 		wg.Go(func() {
-			call, stop := context.WithTimeout(context.WithoutCancel(ctx), stopTime)
+			call, stop := context.WithTimeout(context.Background(), c.timing.stop)
 			defer stop()
-			if err := p.session(spec.GetProtocol()).cancel(call, spec.GetRef(), reason); err != nil && !gone(err) {
+			if err := p.session(spec.GetProtocol()).cancel(call, spec.GetRef(), reason); err != nil && !isGone(err) {
 				c.log.Warn("cancelling a session", "job", j.GetId(), "party", p.name, "error", err)
 			}
 		})
@@ -309,30 +381,13 @@ func (c *Coordinator) cancelAll(ctx context.Context, j *coordinatorv1.Job, reaso
 	wg.Wait()
 }
 
-// fail ends a job without a result.
-func (c *Coordinator) fail(ctx context.Context, e *entry, err error) {
-	j, _ := c.snapshot(e)
-	if j.GetOrdinal() > 0 {
-		c.cancelAll(ctx, j, "the job failed: "+err.Error())
-	}
-	c.mu.Lock()
-	stop := e.stop
-	c.mu.Unlock()
-	var f *sessionFailed
-	switch {
-	case stop != "":
-		c.end(e, cancelled, &jobv1.Failure{Outcome: "cancelled", Reason: stop})
-	case errors.As(err, &f):
-		c.end(e, f.state, f.failure)
-	case ctx.Err() == context.DeadlineExceeded:
-		c.end(e, timedOut, &jobv1.Failure{Outcome: "timeout", Reason: "the job's time is over"})
-	default:
-		c.end(e, failed, &jobv1.Failure{Outcome: "refused", Reason: err.Error()})
-	}
+func (c *Coordinator) end(e *entry, state jobv1.JobState, f *jobv1.Failure) {
+	_ = c.update(e, func(j *coordinatorv1.Job) { j.State, j.Failure, j.Ended = state, f, timestamppb.Now() })
 }
 
-func (c *Coordinator) end(e *entry, state jobv1.JobState, f *jobv1.Failure) {
-	_ = c.update(e, func(j *coordinatorv1.Job) {
-		j.State, j.Failure, j.Reason = state, f, f.GetReason()
-	})
+func minTime(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
 }

@@ -1,0 +1,248 @@
+package coordinator
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	coordinatorv1 "github.com/lodge-mpc/lodge/proto/lodge/coordinator/v1"
+	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
+	"github.com/lodge-mpc/lodge/services/job"
+	"github.com/lodge-mpc/lodge/services/rpc"
+)
+
+// The schedule says what becomes of a job, given what is known of it: functions of values, without network, clock or
+// disk.
+
+const (
+	pending    = jobv1.JobState_JOB_STATE_PENDING
+	preparing  = jobv1.JobState_JOB_STATE_PREPARING
+	storing    = jobv1.JobState_JOB_STATE_STORING
+	activating = jobv1.JobState_JOB_STATE_ACTIVATING
+	completed  = jobv1.JobState_JOB_STATE_COMPLETED
+	failed     = jobv1.JobState_JOB_STATE_FAILED
+	cancelled  = jobv1.JobState_JOB_STATE_CANCELLED
+	timedOut   = jobv1.JobState_JOB_STATE_TIMED_OUT
+)
+
+// The outcomes of a failure that the coordinator tells apart; parties use the same words.
+const (
+	outcomeBlame     = "blame"
+	outcomeAbort     = "abort"
+	outcomePeerAbort = "peer_abort"
+	outcomeTimeout   = "timeout"
+	outcomeCancelled = "cancelled"
+	outcomeRefused   = "refused"
+	outcomeInternal  = "internal"
+)
+
+// step is what to do next with a job.
+type step int
+
+const (
+	stepNone     step = iota // it is over
+	stepLead                 // start its session everywhere
+	stepActivate             // unlock its result everywhere
+	stepAbandon              // an earlier process stopped in the middle: nobody leads its sessions
+)
+
+// nextStep of a job in a state in which nobody works on it.
+func nextStep(s jobv1.JobState) step {
+	switch {
+	case job.Final(s):
+		return stepNone
+	case s == pending:
+		return stepLead
+	case s == activating:
+		return stepActivate
+	}
+	return stepAbandon
+}
+
+// observe takes a party's status into a job. The job is as far as the party that is furthest behind, and at most
+// STORING: what follows is for the coordinator to say.
+func observe(j *coordinatorv1.Job, party int, st *jobv1.SessionStatus) {
+	if f := st.GetFailure(); f != nil {
+		f.Reason = f.Reason[:min(len(f.Reason), maxReason)] // a party's word, which is recorded
+		if b := f.GetBlame(); b != nil && (f.Outcome != outcomeBlame || b.GetParty() >= uint32(len(j.Parties))) {
+			f.Blame = nil
+		}
+	}
+	j.Parties[party].Status, j.Parties[party].Reachable = st, true
+	state := storing
+	for _, p := range j.Parties {
+		state = min(state, max(preparing, p.GetStatus().GetState()))
+	}
+	if job.MayFollow(j.State, state) {
+		j.State = state
+	}
+}
+
+// waiting says what the sessions of a job wait for, as the party sees it that is furthest behind; empty for nothing.
+func waiting(parties []*coordinatorv1.PartyProgress, now time.Time) string {
+	var behind *jobv1.Progress
+	for _, p := range parties {
+		if !p.GetReachable() {
+			return fmt.Sprintf("party %d (%s) cannot be reached", p.GetParty(), p.GetName())
+		}
+		g := p.GetStatus().GetProgress()
+		if p.GetStatus().GetState() >= storing || len(g.GetWaitingFor()) == 0 {
+			continue
+		}
+		if behind == nil || g.GetRoundIndex() < behind.GetRoundIndex() ||
+			g.GetRoundIndex() == behind.GetRoundIndex() && g.GetSince().AsTime().Before(behind.GetSince().AsTime()) {
+			behind = g
+		}
+	}
+	if behind == nil {
+		return ""
+	}
+	return fmt.Sprintf("waiting for %s, round %d (%s), %d s", named(behind.GetWaitingFor()), behind.GetRoundIndex(), behind.GetRound(),
+		max(0, int(now.Sub(behind.GetSince().AsTime()).Seconds())))
+}
+
+// named writes "party 1" or "parties 0, 2".
+func named(parties []uint32) string {
+	words := make([]string, len(parties))
+	for i, p := range parties {
+		words[i] = fmt.Sprint(p)
+	}
+	if len(words) == 1 {
+		return "party " + words[0]
+	}
+	return "parties " + strings.Join(words, ", ")
+}
+
+// agreed reports how the results of the parties differ; nil when all stored the same.
+func agreed(parties []*coordinatorv1.PartyProgress) *jobv1.Failure {
+	first := parties[0].GetStatus()
+	for _, p := range parties {
+		s := p.GetStatus()
+		switch {
+		case len(s.GetDigest()) != 32:
+			return &jobv1.Failure{Outcome: outcomeAbort, Check: "result", Suspects: []uint32{p.GetParty()},
+				Reason: fmt.Sprintf("party %d (%s) reports a result without a digest", p.GetParty(), p.GetName())}
+		case string(s.GetDigest()) != string(first.GetDigest()) || s.GetEpoch() != first.GetEpoch() ||
+			s.GetBatchId() != first.GetBatchId() || s.GetCount() != first.GetCount():
+			return &jobv1.Failure{Outcome: outcomeAbort, Check: "result",
+				Reason: fmt.Sprintf("parties %d and %d report different results; nothing was activated", parties[0].GetParty(), p.GetParty())}
+		}
+	}
+	return nil
+}
+
+// ended is how one party's session of a job ended, as the coordinator saw it.
+type ended struct {
+	party  int
+	name   string
+	status *jobv1.SessionStatus // in a final state without a result; nil otherwise
+	err    error                // of a call to the party; nil otherwise
+}
+
+// ok reports whether the party has a result.
+func (e ended) ok() bool { return e.status == nil && e.err == nil }
+
+// unreachable reports whether an error says that nobody answers.
+func unreachable(err error) bool {
+	e := rpc.FromError(err)
+	return e != nil && (e.Code == rpc.Unavailable || e.Code == rpc.TimedOut)
+}
+
+// failure describes the end; nil when the party has a result.
+func (e ended) failure() *jobv1.Failure {
+	switch {
+	case e.ok():
+		return nil
+	case e.status != nil && e.status.GetFailure() == nil:
+		return &jobv1.Failure{Outcome: outcomeInternal, Reporter: uint32(e.party),
+			Reason: fmt.Sprintf("party %d (%s) ended its session without saying why", e.party, e.name)}
+	case e.status != nil:
+		f := proto.CloneOf(e.status.GetFailure())
+		if f.Outcome == outcomeInternal || f.Outcome == outcomeCancelled { // reasons that speak of "this party"
+			f.Reason = fmt.Sprintf("party %d (%s): %s", e.party, e.name, f.Reason)
+		}
+		return f
+	}
+	said := rpc.FromError(e.err)
+	f := &jobv1.Failure{Outcome: outcomeRefused, Reporter: uint32(e.party)}
+	switch {
+	case unreachable(e.err):
+		f.Outcome, f.Suspects = outcomeTimeout, []uint32{uint32(e.party)}
+		f.Reason = fmt.Sprintf("party %d (%s) cannot be reached: %s; see that it runs and that its certificate is the roster's", e.party, e.name, said.What)
+	case said.Code == rpc.Cancelled:
+		f.Outcome, f.Reason = outcomeCancelled, said.What
+	case said.Code == rpc.NotFound:
+		f.Outcome, f.Suspects = outcomeAbort, []uint32{uint32(e.party)}
+		f.Reason = fmt.Sprintf("party %d (%s) has lost its session, as when it restarts", e.party, e.name)
+	default:
+		f.Check = string(said.Code)
+		f.Reason = fmt.Sprintf("party %d (%s) refuses: %s", e.party, e.name, said.What)
+		if said.Next != "" {
+			f.Reason += " (" + said.Next + ")"
+		}
+	}
+	return f
+}
+
+// weights order outcomes by how much they say about the cause: a party blamed for certain before failed checks, those
+// before parties that refuse, fail or are gone, those before timeouts, and those before consequences.
+var weights = map[string]int{
+	outcomePeerAbort: 2, outcomeCancelled: 3, outcomeTimeout: 4, outcomeRefused: 5, outcomeInternal: 5, outcomeAbort: 6, outcomeBlame: 7,
+}
+
+func (e ended) weight() int {
+	switch {
+	case e.ok():
+		return 0
+	case e.err != nil && rpc.FromError(e.err).Code == rpc.Cancelled:
+		return 1 // we gave up
+	case e.err != nil:
+		return weights[outcomeRefused]
+	}
+	return max(2, weights[e.failure().GetOutcome()])
+}
+
+// verdict says how a job ends whose sessions ended like this; nil when every party has a result. Where parties blame
+// different parties, the one that most parties blame is named, and the others are reported.
+func verdict(ends []ended) (jobv1.JobState, *jobv1.Failure) {
+	var worst *ended
+	votes := map[uint32][]uint32{} // by whom a party is blamed
+	for i, e := range ends {
+		if worst == nil || e.weight() > worst.weight() {
+			worst = &ends[i]
+		}
+		if f := e.failure(); f.GetBlame() != nil {
+			votes[f.GetBlame().GetParty()] = append(votes[f.GetBlame().GetParty()], uint32(e.party))
+		}
+	}
+	if worst == nil || worst.ok() {
+		return completed, nil
+	}
+	for _, e := range ends { // the most votes, then the lowest number
+		f := e.failure()
+		if f.GetBlame() == nil || worst.weight() != e.weight() {
+			continue
+		}
+		now, best := f.GetBlame().GetParty(), worst.failure().GetBlame().GetParty()
+		if len(votes[now]) > len(votes[best]) || len(votes[now]) == len(votes[best]) && now < best {
+			worst = &e
+		}
+	}
+	f := worst.failure()
+	if f.GetBlame() != nil {
+		for party := range uint32(len(ends)) {
+			if by := votes[party]; party != f.GetBlame().GetParty() && len(by) > 0 {
+				slices.Sort(by)
+				f.Reason += fmt.Sprintf("; according to %s it is party %d", named(by), party)
+			}
+		}
+	}
+	state := failed
+	if worst.status != nil && f.GetOutcome() == outcomeTimeout {
+		state = timedOut
+	}
+	return state, f
+}
