@@ -1,5 +1,8 @@
 .DEFAULT_GOAL := help
-.PHONY: help build demo test slow noise check tools proto kernels fuzz bench clean
+SHELL := bash -o pipefail
+LONG := Limits|NoiseStudy|WholeRuns
+LONGPKG := ./engine/gbfv ./engine/protocol/triple
+.PHONY: help build demo test slow sample noise check tools proto kernels fuzz bench clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "%-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -14,11 +17,13 @@ test: ## run all tests
 	go test -timeout 10m ./...
 
 slow: ## tests that take an hour or more: the shipped sets at full size, every field, 2 to 16 parties
-	go test -timeout 6h -run 'Limits' ./engine/gbfv -slow
-	go test -timeout 6h -v -run 'WholeRuns' ./engine/protocol/triple -slow
+	go test -timeout 6h -v -run '$(LONG)' $(LONGPKG) -long all
+
+sample: ## some of the slow tests, chosen by SEED: COUNT of each group; prints what was left out
+	go test -timeout 30m -v -run '$(LONG)' $(LONGPKG) -long $(or $(COUNT),2)@$(or $(SEED),1) | grep -vE '^ *=== '
 
 noise: ## measure the noise of all sets and write the tables of docs/noise.md
-	go test -count=1 -timeout 1h -run 'NoiseStudy' ./engine/gbfv -slow -write $(CURDIR)/docs/noise.md
+	go test -count=1 -timeout 1h -run 'NoiseStudy' ./engine/gbfv -long all -write $(CURDIR)/docs/noise.md
 
 check: ## static checks; make check ONLY="vet shell" runs some
 	.ci/check $(ONLY)

@@ -9,6 +9,7 @@ import (
 	"github.com/lodge-mpc/lodge/engine/field"
 	"github.com/lodge-mpc/lodge/engine/gbfv"
 	"github.com/lodge-mpc/lodge/engine/gbfv/gbfvtest"
+	"github.com/lodge-mpc/lodge/engine/internal/longtest"
 	"github.com/lodge-mpc/lodge/engine/intpoly"
 	"github.com/lodge-mpc/lodge/engine/params"
 	"github.com/lodge-mpc/lodge/engine/ring"
@@ -18,36 +19,40 @@ import (
 // its bound and every party floods with E, the signs chosen so that P times the error is as large as it can be. That
 // decodes for every set and field. Three more than E does not: the condition on E is tight, and the test sees it.
 func TestDistributedDecryptionAtItsLimits(t *testing.T) {
+	var cases []longtest.Case
 	for _, set := range params.Sets() {
-		if set.LogN > 8 && !*slow {
-			continue
-		}
 		for _, f := range set.Fields {
 			for _, n := range slices.Compact([]int{2, mostParties(t, set, f.Name, 1)}) {
-				t.Run(fmt.Sprintf("%s/%s/n=%d", set.Name, f.Name, n), func(t *testing.T) {
-					s := newScheme(t, set.Name, f.Name)
-					inst, err := params.Resolve(set, f.Name, params.Use{Parties: n, Dim: 1})
-					if err != nil {
-						t.Fatal(err)
-					}
-					l := newLimit(s, inst)
-					for _, signs := range []func(k int) bool{
-						func(k int) bool { return k/s.Slots()%2 == 1 }, // v_{k-D} and -b·v_k have one sign, but for the first D
-						func(k int) bool { return k/s.Slots()%2 == 0 },
-						func(int) bool { return false },
-						func(k int) bool { return k%3 == 0 },
-					} {
-						if !l.decrypts(signs, inst.FloodBound) {
-							t.Error("wrong at the limit")
-						}
-					}
-					over := new(big.Int).Add(inst.FloodBound, big.NewInt(3))
-					if l.decrypts(func(k int) bool { return k/s.Slots()%2 == 1 }, over) {
-						t.Error("right beyond the limit: the bound on the flooding is not tight")
-					}
+				cases = append(cases, longtest.Case{
+					Name: fmt.Sprintf("%s/%s/n=%d", set.Name, f.Name, n), Everyday: set.LogN <= 8,
+					Run: func(t *testing.T) { decryptsUpToItsLimit(t, set, f.Name, n) },
 				})
 			}
 		}
+	}
+	longtest.Run(t, cases)
+}
+
+func decryptsUpToItsLimit(t *testing.T, set *params.Set, field string, n int) {
+	s := newScheme(t, set.Name, field)
+	inst, err := params.Resolve(set, field, params.Use{Parties: n, Dim: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := newLimit(s, inst)
+	for _, signs := range []func(k int) bool{
+		func(k int) bool { return k/s.Slots()%2 == 1 }, // v_{k-D} and -b·v_k have one sign, but for the first D
+		func(k int) bool { return k/s.Slots()%2 == 0 },
+		func(int) bool { return false },
+		func(k int) bool { return k%3 == 0 },
+	} {
+		if !l.decrypts(signs, inst.FloodBound) {
+			t.Error("wrong at the limit")
+		}
+	}
+	over := new(big.Int).Add(inst.FloodBound, big.NewInt(3))
+	if l.decrypts(func(k int) bool { return k/s.Slots()%2 == 1 }, over) {
+		t.Error("right beyond the limit: the bound on the flooding is not tight")
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/lodge-mpc/lodge/engine/internal/longtest"
 	"github.com/lodge-mpc/lodge/engine/params"
 )
 
@@ -58,55 +59,47 @@ func mostParties(t testing.TB, s *params.Set, field string, dim int) int {
 	return 0
 }
 
-// subjects lists what is studied: in small rings every day, in all with -slow.
-func subjects(t testing.TB) (list []subject) {
+// subjects lists what is studied; everyday, in small rings and for the most parties, says which of it always.
+func subjects(t testing.TB) (list []subject, everyday map[subject]bool) {
+	everyday = map[subject]bool{}
 	for _, s := range params.Sets() {
-		if s.LogN > 8 && !*slow {
-			continue
-		}
+		small := s.LogN <= 8
 		fields := fieldsToStudy(s)
 		for _, f := range fields {
-			if most := mostParties(t, s, f, 1); most > 2 && *slow {
-				list = append(list, subject{s.Name, f, 2, 1}, subject{s.Name, f, most, 1})
-			} else {
-				list = append(list, subject{s.Name, f, most, 1})
+			c := subject{s.Name, f, mostParties(t, s, f, 1), 1}
+			if c.parties > 2 {
+				list = append(list, subject{s.Name, f, 2, 1})
 			}
+			list, everyday[c] = append(list, c), small
 		}
-		field, dim := fields[min(1, len(fields)-2)], 4 // p128, or the smallest
+		c := subject{s.Name, fields[min(1, len(fields)-2)], 2, 4} // p128, or the smallest
 		if !s.Insecure {
-			dim = 16
+			c.dim = 16
 		}
-		list = append(list, subject{s.Name, field, 2, dim})
+		list, everyday[c] = append(list, c), small
 		if s.Name == params.Default {
-			list = append(list, subject{s.Name, field, 3, 128})
+			list = append(list, subject{s.Name, c.field, 3, 128})
 		}
 	}
-	return list
+	return list, everyday
 }
 
 // TestNoiseStudy holds every measurement against the registry's term, with margins to both sides.
 func TestNoiseStudy(t *testing.T) {
 	var results []result
+	var cases []longtest.Case
 	reached := map[string]bool{}
-	for _, c := range subjects(t) {
-		t.Run(c.String(), func(t *testing.T) {
-			r := result{subject: c, rows: map[string]row{}}
-			st := c.run(t)
-			for term, by := range st.found {
-				bound, worst := st.bound(term), slices.Max(slices.Collect(maps.Values(by)))
-				margin, want := math.Log2(bound/worst), margins[term]
-				if !(margin >= want.from && margin <= want.to) {
-					t.Errorf("%s: measured 2^%.2f, bound 2^%.2f: a margin of %.2f bits, want %v to %v", term,
-						math.Log2(worst), math.Log2(bound), margin, want.from, want.to)
-				}
-				r.rows[term], reached[term] = row{bound: math.Log2(bound), margin: margin, by: by}, true
-			}
-			if v := st.found["mac.c"][honest]; c.dim <= 16 && v*math.Exp2(honestDepthTwo[c.set]) > st.bound("mac.c") {
-				t.Errorf("mac.c: honest 2^%.2f, not %v bits under 2^%.2f", math.Log2(v), honestDepthTwo[c.set], math.Log2(st.bound("mac.c")))
+	list, everyday := subjects(t)
+	for _, c := range list {
+		cases = append(cases, longtest.Case{Name: c.String(), Everyday: everyday[c], Run: func(t *testing.T) {
+			r := c.hold(t)
+			for term := range r.rows {
+				reached[term] = true
 			}
 			results = append(results, r)
-		})
+		}})
 	}
+	longtest.Run(t, cases)
 	for _, term := range terms(t) {
 		if !reached[term] && term != "need" { // need is computed from mac.c
 			t.Errorf("no measurement of term %s", term)
@@ -115,6 +108,25 @@ func TestNoiseStudy(t *testing.T) {
 	if *write != "" && !t.Failed() {
 		writeTables(t, *write, results)
 	}
+}
+
+// hold measures a subject and holds the figures against the bounds.
+func (c subject) hold(t *testing.T) result {
+	r := result{subject: c, rows: map[string]row{}}
+	st := c.run(t)
+	for term, by := range st.found {
+		bound, worst := st.bound(term), slices.Max(slices.Collect(maps.Values(by)))
+		margin, want := math.Log2(bound/worst), margins[term]
+		if !(margin >= want.from && margin <= want.to) {
+			t.Errorf("%s: measured 2^%.2f, bound 2^%.2f: a margin of %.2f bits, want %v to %v", term,
+				math.Log2(worst), math.Log2(bound), margin, want.from, want.to)
+		}
+		r.rows[term] = row{bound: math.Log2(bound), margin: margin, by: by}
+	}
+	if v := st.found["mac.c"][honest]; c.dim <= 16 && v*math.Exp2(honestDepthTwo[c.set]) > st.bound("mac.c") {
+		t.Errorf("mac.c: honest 2^%.2f, not %v bits under 2^%.2f", math.Log2(v), honestDepthTwo[c.set], math.Log2(st.bound("mac.c")))
+	}
+	return r
 }
 
 // terms names the registry's terms, and the study's own.

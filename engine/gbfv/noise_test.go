@@ -22,10 +22,7 @@ import (
 // as honest parties make them; ciphertexts are what a proof of plaintext knowledge lets pass. docs/noise.md has its
 // model and results; "make noise" runs it at full size and writes the tables of that file.
 
-var (
-	slow  = flag.Bool("slow", false, "run the noise study and the limits of decoding on the shipped sets too")
-	write = flag.String("write", "", "file whose tables the noise study replaces")
-)
+var write = flag.String("write", "", "file whose tables the noise study replaces; with -long all")
 
 // A pattern is a way to choose the inputs of an operation.
 type pattern string

@@ -1,0 +1,85 @@
+// Package longtest runs the tests that take too long for every day: all of them, or a sample that a seed chooses, and
+// says which it left out.
+package longtest
+
+import (
+	"cmp"
+	"flag"
+	"hash/fnv"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+var which = flag.String("long", "", `tests that take long: "all", or COUNT@SEED for COUNT of them in each group`)
+
+// All reports whether every long test runs.
+func All() bool { return *which == "all" }
+
+// A Case is one test of a group.
+type Case struct {
+	Name     string
+	Everyday bool // short enough to run always
+	Run      func(t *testing.T)
+}
+
+// Run runs the everyday cases, and of the others those that -long asks for, in their order.
+func Run(t *testing.T, cases []Case) {
+	t.Helper()
+	left := omitted(t, cases)
+	for _, c := range cases {
+		if !left[c.Name] {
+			t.Run(c.Name, c.Run)
+		}
+	}
+	if *which != "" && len(left) > 0 {
+		var names []string
+		for _, c := range cases {
+			if left[c.Name] {
+				names = append(names, c.Name)
+			}
+		}
+		t.Logf("left out %d of %d: %s", len(names), len(cases), strings.Join(names, " "))
+	}
+}
+
+// omitted are the names of the cases that do not run.
+func omitted(t *testing.T, cases []Case) map[string]bool {
+	left := map[string]bool{}
+	if All() {
+		return left
+	}
+	count, seed := 0, ""
+	if *which != "" {
+		number, rest, ok := strings.Cut(*which, "@")
+		n, err := strconv.Atoi(number)
+		if !ok || err != nil || n < 0 {
+			t.Fatalf(`-long %q: want "all" or COUNT@SEED`, *which)
+		}
+		count, seed = n, rest
+	}
+	var long []string
+	for _, c := range cases {
+		if !c.Everyday {
+			long = append(long, c.Name)
+		}
+	}
+	slices.SortFunc(long, func(a, b string) int { return cmp.Compare(rank(seed, a), rank(seed, b)) })
+	for _, name := range long[min(count, len(long)):] {
+		left[name] = true
+	}
+	return left
+}
+
+// rank orders names differently for every seed.
+func rank(seed, name string) uint64 {
+	h := fnv.New64a()
+	h.Write([]byte(seed + "\x00" + name))
+	v := h.Sum64() // the last bytes hardly reach the high bits: mix
+	v ^= v >> 32
+	v *= 0xd6e8feb86659fd93
+	v ^= v >> 32
+	v *= 0xd6e8feb86659fd93
+	return v ^ v>>32
+}
