@@ -1,0 +1,163 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/lodge-mpc/lodge/engine/kernel"
+)
+
+// turns is how often contenders take turns when the time allows.
+const turns = 9
+
+// operation is something to time, with Lattigo's routine for the same where there is one.
+type operation struct {
+	own     func() error
+	lattigo func() error
+	// per and lattigoPer are the units of work in one call; 0 means 1.
+	per, lattigoPer float64
+}
+
+// units of time, in seconds.
+var units = map[string]float64{"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1}
+
+// timed is the row of one operation, which prepare makes ready when the row is run.
+func (o *Options) timed(name, unit, what string, prepare func(ctx context.Context) (operation, error)) Row {
+	return Row{Names: []string{name}, Run: func(ctx context.Context) ([]Result, error) {
+		op, err := prepare(ctx)
+		if err != nil {
+			return nil, err
+		}
+		r, err := o.time(ctx, op)
+		if err != nil {
+			return nil, err
+		}
+		r.Name, r.Unit, r.What = name, unit, what
+		r.Value /= units[unit]
+		return []Result{r}, nil
+	}}
+}
+
+// time measures the CPU time of an operation on one thread; the value is in seconds for a unit of work.
+func (o *Options) time(ctx context.Context, op operation) (Result, error) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	best := kernel.Selected()
+	defer func() { _ = kernel.Select(best) }() // it was selected before
+	list := []contender{{by: best.String(), path: best, call: op.own, per: op.per}}
+	if best != kernel.Plain {
+		list = append(list, contender{by: kernel.Plain.String(), path: kernel.Plain, call: op.own, per: op.per})
+	}
+	if op.lattigo != nil {
+		list = append(list, contender{by: "lattigo", path: best, call: op.lattigo, per: op.lattigoPer})
+	}
+	runs, err := compare(ctx, o.Duration, list)
+	if err != nil {
+		return Result{}, err
+	}
+	r := Result{Value: median(runs[0].times), runs: runs}
+	for _, other := range runs[1:] {
+		x := medianRatio(other.times, runs[0].times)
+		if other.by == "lattigo" {
+			r.LattigoRatio = &x
+		} else {
+			r.PlainRatio = &x
+		}
+	}
+	return r, nil
+}
+
+// contender is one way to do the work.
+type contender struct {
+	by   string
+	path kernel.Path
+	call func() error
+	per  float64
+}
+
+// repeat calls the contender n times and gives the seconds for a unit of work.
+func (c *contender) repeat(n int) (float64, error) {
+	if err := kernel.Select(c.path); err != nil {
+		return 0, err
+	}
+	began := cpuSeconds()
+	for range n {
+		if err := c.call(); err != nil {
+			return 0, fmt.Errorf("%s: %w", c.by, err)
+		}
+	}
+	seconds := (cpuSeconds() - began) / float64(n)
+	if c.per != 0 {
+		seconds /= c.per
+	}
+	return max(seconds, 1e-12), nil // the clock has steps
+}
+
+// compare lets the contenders take turns for about the given time, in turns of equal lengths after a first call of
+// each, which counts only when there is no time for more.
+func compare(ctx context.Context, d time.Duration, list []contender) ([]run, error) {
+	runs := make([]run, len(list))
+	first := make([]float64, len(list)) // seconds of a call
+	total := 0.0
+	for i := range list {
+		began := time.Now()
+		t, err := list[i].repeat(1)
+		if err != nil {
+			return nil, err
+		}
+		first[i] = time.Since(began).Seconds()
+		total += first[i]
+		runs[i] = run{by: list[i].by, times: []float64{t}}
+	}
+	rounds := min(turns, int(d.Seconds()/max(total, 1e-9)))
+	if rounds == 0 {
+		return runs, nil
+	}
+	for i := range runs {
+		runs[i].times = nil
+	}
+	slice := d.Seconds() / float64(rounds*len(list))
+	for range rounds {
+		for i := range list {
+			if err := ctx.Err(); err != nil {
+				return nil, err
+			}
+			t, err := list[i].repeat(max(1, int(slice/max(first[i], 1e-9))))
+			if err != nil {
+				return nil, err
+			}
+			runs[i].times = append(runs[i].times, t)
+		}
+	}
+	return runs, nil
+}
+
+// cpuSeconds is the CPU time of this process, garbage collection included: what else runs on the machine counts for
+// little in it.
+func cpuSeconds() float64 {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		panic(err) // the arguments are right
+	}
+	return float64(u.Utime.Nano()+u.Stime.Nano()) / 1e9
+}
+
+func median(v []float64) float64 {
+	v = slices.Sorted(slices.Values(v))
+	if n := len(v); n%2 == 0 {
+		return (v[n/2-1] + v[n/2]) / 2
+	}
+	return v[len(v)/2]
+}
+
+// medianRatio is the median of a/b over turns, in which a and b ran one after the other.
+func medianRatio(a, b []float64) float64 {
+	q := make([]float64, min(len(a), len(b)))
+	for i := range q {
+		q[i] = a[i] / b[i]
+	}
+	return median(q)
+}

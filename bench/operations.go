@@ -1,0 +1,249 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"time"
+
+	"github.com/lodge-mpc/lodge/engine/field"
+	"github.com/lodge-mpc/lodge/engine/gbfv"
+	"github.com/lodge-mpc/lodge/engine/params"
+	"github.com/lodge-mpc/lodge/engine/protocol/ddec"
+	"github.com/lodge-mpc/lodge/engine/protocol/keygen"
+	"github.com/lodge-mpc/lodge/engine/protocol/popk"
+)
+
+// proved is how many ciphertexts one proof is about: as many as in the largest batch of scalar triples.
+var proved = params.DefaultU(1, 16)
+
+// FieldOf is the field that a set is measured with.
+func (o *Options) FieldOf(set *params.Set) string {
+	if o.Field != "" {
+		return o.Field
+	}
+	for _, f := range set.Fields {
+		if f.Name == "p128" {
+			return f.Name
+		}
+	}
+	return set.Fields[0].Name
+}
+
+// Dim is the dimension of the matrix products that a set is measured with: 128, or the largest that it has room for.
+func (o *Options) Dim(set *params.Set) int {
+	for d := 128; d > 1; d /= 2 {
+		if _, err := params.Resolve(set, o.FieldOf(set), params.Use{Parties: o.Parties, Dim: d}); err == nil {
+			return d
+		}
+	}
+	return 1
+}
+
+// Operations lists the measurements of whole operations, by set.
+func (o *Options) Operations() (rows []Row) {
+	for _, set := range o.Sets {
+		f := &fixture{options: o, set: set}
+		rows = append(rows, f.ciphertexts()...)
+		rows = append(rows, f.proofs()...)
+		rows = append(rows, f.decryptions()...)
+		if d := o.Dim(set); d > 1 {
+			rows = append(rows, f.matmul(d), f.evaluationKeys(d))
+		}
+	}
+	return rows
+}
+
+// row names a timed operation after its set.
+func (f *fixture) row(name, unit, what string, prepare func(ctx context.Context) (operation, error)) Row {
+	what = fmt.Sprintf("%s, %s, %s", what, f.options.FieldOf(f.set), f.set.Name)
+	return f.options.timed(name+"_"+slug(f.set), unit, what, func(ctx context.Context) (operation, error) {
+		if err := f.prepare(ctx, 1); err != nil {
+			return operation{}, err
+		}
+		return prepare(ctx)
+	})
+}
+
+func (f *fixture) ciphertexts() []Row {
+	return []Row{
+		f.row("encrypt", "ms", "encryption of a random vector, sampling included (Lattigo: BGV with the same degree and primes)", func(context.Context) (operation, error) {
+			r, err := f.lattigo()
+			if err != nil {
+				return operation{}, err
+			}
+			v := f.random(0)
+			return operation{own: func() error { f.encrypt(v, 0); return nil }, lattigo: r.encrypt}, nil
+		}),
+		f.row("mul", "ms", "product of two ciphertexts with relinearisation (Lattigo: scale-invariant BGV with the same degree and primes)", func(context.Context) (operation, error) {
+			r, err := f.lattigo()
+			if err != nil {
+				return operation{}, err
+			}
+			v, w := f.random(0), f.random(1)
+			x, y := f.encrypt(v, 0), f.encrypt(w, 1)
+			e := gbfv.NewEvaluator(f.scheme, f.keys.public.Keys(f.scheme))
+			want := f.scheme.Field.NewVec(v.Len())
+			f.scheme.Field.MulVec(want, v, w)
+			if !f.scheme.Field.EqualVec(f.decrypt(e.Mul(f.scheme.Left(x), f.scheme.Right(y))), want) {
+				return operation{}, errors.New("the product of ciphertexts is wrong")
+			}
+			return operation{own: func() error { e.Mul(f.scheme.Left(x), f.scheme.Right(y)); return nil }, lattigo: r.mul}, nil
+		}),
+		f.row("rotate", "ms", "rotation with key switching (Lattigo: the same degree and primes, one special prime)", func(ctx context.Context) (operation, error) {
+			if err := f.prepare(ctx, 2); err != nil {
+				return operation{}, err
+			}
+			r, err := f.lattigo()
+			if err != nil {
+				return operation{}, err
+			}
+			x, e := f.encrypt(f.random(0), 0), gbfv.NewEvaluator(f.scheme, f.keys.public.Keys(f.scheme))
+			return operation{own: func() error { _, err := e.Rotate(x, 1, 2); return err }, lattigo: r.rotate}, nil
+		}),
+	}
+}
+
+// client is what a proof of so many ciphertexts is made and checked with.
+func (f *fixture) client(u int) (popk.ClientConfig, error) {
+	i, err := popk.ClientInstance(f.set, f.options.FieldOf(f.set), f.options.Parties, u)
+	return popk.ClientConfig{
+		Scheme: f.scheme, Instance: i, Key: f.keys.public.Public, KeyHash: f.keys.public.PublicHash(f.scheme), Prover: "bench", Workers: 1,
+	}, err
+}
+
+// messages are random vectors of slots.
+func (f *fixture) messages(u int) (list []field.Vec) {
+	for i := range u {
+		list = append(list, f.random(uint64(i)))
+	}
+	return list
+}
+
+func (f *fixture) proofs() []Row {
+	of := fmt.Sprintf(" of %d ciphertexts, for one", proved)
+	return []Row{
+		f.row("popk_prove", "ms", "encryption and proof of plaintext knowledge"+of, func(ctx context.Context) (operation, error) {
+			c, err := f.client(proved)
+			if err != nil {
+				return operation{}, err
+			}
+			list := f.messages(proved)
+			return operation{own: func() error { _, _, err := popk.Prove(ctx, c, list, f.source); return err }, per: float64(proved)}, nil
+		}),
+		f.row("popk_verify", "ms", "check of a proof of plaintext knowledge"+of, func(ctx context.Context) (operation, error) {
+			c, err := f.client(proved)
+			if err != nil {
+				return operation{}, err
+			}
+			ciphertexts, proof, err := popk.Prove(ctx, c, f.messages(proved), f.source)
+			if err != nil {
+				return operation{}, err
+			}
+			return operation{own: func() error { _, err := popk.Verify(ctx, c, ciphertexts, proof); return err }, per: float64(proved)}, nil
+		}),
+	}
+}
+
+func (f *fixture) decryptions() []Row {
+	prepare := func() (c popk.ClientConfig, ct *gbfv.Ciphertext, messages [][]byte, err error) {
+		if c, err = f.client(1); err != nil {
+			return c, nil, nil, err
+		}
+		v := f.random(0)
+		ct = f.encrypt(v, 0)
+		for i, share := range f.keys.shares {
+			messages = append(messages, ddec.ClientShare(f.scheme, c.Instance, ct, share, f.source.Sub("share", uint64(i))))
+		}
+		got, err := ddec.Combine(f.scheme, c.Instance, ct, messages)
+		if err == nil && !f.scheme.Field.EqualVec(got, v) {
+			err = errors.New("the joint decryption is wrong")
+		}
+		return c, ct, messages, err
+	}
+	return []Row{
+		f.row("ddec_share", "ms", "one party's message of a distributed decryption", func(context.Context) (operation, error) {
+			c, ct, _, err := prepare()
+			return operation{own: func() error { ddec.ClientShare(f.scheme, c.Instance, ct, f.keys.shares[0], f.source); return nil }}, err
+		}),
+		f.row("ddec_combine", "ms", fmt.Sprintf("result of a distributed decryption by %d parties", f.options.Parties), func(context.Context) (operation, error) {
+			c, ct, messages, err := prepare()
+			return operation{own: func() error { _, err := ddec.Combine(f.scheme, c.Instance, ct, messages); return err }}, err
+		}),
+	}
+}
+
+// matmul measures the homomorphic matrix product on one thread, on the plain path too, and on two threads.
+func (f *fixture) matmul(d int) Row {
+	name := fmt.Sprintf("matmul_d%d_%s", d, slug(f.set))
+	return Row{Names: []string{name, name + "_plain", name + "_speedup_2_cores"}, Run: func(ctx context.Context) ([]Result, error) {
+		if err := f.prepare(ctx, d); err != nil {
+			return nil, err
+		}
+		p, err := f.product(d)
+		if err != nil {
+			return nil, err
+		}
+		e := gbfv.NewEvaluator(f.scheme, f.keys.public.Keys(f.scheme))
+		workers, out := 1, gbfv.Grid{}
+		call := func() (err error) { out, err = e.MatMul(ctx, p.a, p.b, workers); return err }
+		r, err := f.options.time(ctx, operation{own: call})
+		if err != nil {
+			return nil, err
+		}
+		if err := p.check(f, out); err != nil {
+			return nil, err
+		}
+		r.Name, r.Unit = name, "s"
+		r.What = fmt.Sprintf("homomorphic product of %d pairs of %d x %d matrices, one thread, %s, %s", p.batch, d, d, f.options.FieldOf(f.set), f.set.Name)
+		plain := Result{Name: name + "_plain", Unit: "s", Value: r.Value, What: "the same on the plain path", runs: r.runs[:1]}
+		if r.PlainRatio != nil {
+			plain.Value, plain.runs = median(r.runs[1].times), r.runs[1:2]
+			plain.runs[0].by = "plain"
+		}
+		r.runs = r.runs[:1]
+		speedup, err := f.speedup(ctx, &workers, call)
+		speedup.Name, speedup.What = name+"_speedup_2_cores", "the same, time on one thread over time on two"
+		return []Result{r, plain, speedup}, err
+	}}
+}
+
+// speedup is the time of a call on one thread over that on two, in turn.
+func (f *fixture) speedup(ctx context.Context, workers *int, call func() error) (Result, error) {
+	var times [2][]float64
+	began := time.Now()
+	for len(times[1]) == 0 || len(times[1]) < turns && time.Since(began) < f.options.Duration {
+		for i := range times {
+			if err := ctx.Err(); err != nil {
+				return Result{}, err
+			}
+			*workers = i + 1
+			before := runtime.GOMAXPROCS(i + 1)
+			start := time.Now()
+			err := call()
+			runtime.GOMAXPROCS(before)
+			if err != nil {
+				return Result{}, err
+			}
+			times[i] = append(times[i], time.Since(start).Seconds())
+		}
+	}
+	return Result{Unit: "x", Value: medianRatio(times[0], times[1])}, nil
+}
+
+// evaluationKeys counts the bytes of all joint keys as parties encode them, uniform halves as their seed.
+func (f *fixture) evaluationKeys(d int) Row {
+	name := fmt.Sprintf("evk_wire_bytes_d%d%s", d, Suffix(f.set))
+	return Row{Names: []string{name}, Run: func(ctx context.Context) ([]Result, error) {
+		if err := f.prepare(ctx, d); err != nil {
+			return nil, err
+		}
+		total := 0
+		for i := range keygen.EncodedFrames(f.scheme, f.keys.public.Dim) {
+			total += len(f.keys.public.Frame(f.scheme, i))
+		}
+		what := fmt.Sprintf("public, relinearisation and %d rotation keys, encoded, %s", f.keys.public.Dim-1, f.set.Name)
+		return []Result{{Name: name, Unit: "B", Value: float64(total), What: what}}, nil
+	}}
+}

@@ -1,0 +1,149 @@
+// Package bench measures the engine: its kernels and whole operations, each beside Lattigo's own routine and beside the
+// plain path of the kernels where there are such, all in one process and in turn. It also writes down what the command
+// `lodge bench` measures of whole protocols, as JSON, as lines for benchstat, as a table, and as a page.
+//
+// On a shared machine times drift, and ratios of things that ran in turn stay.
+package bench
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"regexp"
+	"strings"
+	"text/tabwriter"
+)
+
+// Result is one measured figure.
+type Result struct {
+	Name  string  `json:"name"`
+	Unit  string  `json:"unit"`
+	Value float64 `json:"value"`
+	// LattigoRatio is the time of Lattigo's routine for the same work over ours, and PlainRatio the time of the plain
+	// path over that of the selected one; nil where there is no rival.
+	LattigoRatio *float64 `json:"lattigo_ratio"`
+	PlainRatio   *float64 `json:"plain_ratio"`
+
+	What string `json:"-"` // for people
+	runs []run  // of a time: all that was measured
+}
+
+// run is what one contender needed for one unit of work, in seconds, in each turn.
+type run struct {
+	by    string // the kernels' path, or lattigo
+	times []float64
+}
+
+// Row is a measurement that yields results of known names.
+type Row struct {
+	Names []string
+	Run   func(ctx context.Context) ([]Result, error)
+}
+
+// Run runs the rows with a name that the filter matches, in order, and gives the results that it matches. say is told
+// what comes next.
+func Run(ctx context.Context, rows []Row, filter *regexp.Regexp, say func(line string)) ([]Result, error) {
+	list := []Result{} // not nil: JSON has a list even when nothing matches
+	for _, row := range rows {
+		if !matches(row.Names, filter) {
+			continue
+		}
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		say(row.Names[0])
+		got, err := row.Run(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("bench: %s: %w", row.Names[0], err)
+		}
+		for i, r := range got {
+			if i >= len(row.Names) || r.Name != row.Names[i] {
+				return nil, fmt.Errorf("bench: the row %v gave %s in place %d", row.Names, r.Name, i)
+			}
+			if filter.MatchString(r.Name) {
+				list = append(list, r)
+			}
+		}
+		if len(got) != len(row.Names) {
+			return nil, fmt.Errorf("bench: the row %v gave %d results", row.Names, len(got))
+		}
+	}
+	return list, nil
+}
+
+func matches(names []string, filter *regexp.Regexp) bool {
+	for _, n := range names {
+		if filter.MatchString(n) {
+			return true
+		}
+	}
+	return false
+}
+
+// WriteJSON writes the results as one list.
+func WriteJSON(w io.Writer, list []Result) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	return e.Encode(list)
+}
+
+// WriteText writes the results in the format of Go's benchmarks, which benchstat reads: a line for every turn. Rivals
+// of a time are told apart by the key "by".
+func WriteText(w io.Writer, m Machine, list []Result) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "goos: %s\ngoarch: %s\npkg: github.com/lodge-mpc/lodge/bench\ncpu: %s\n", m.OS, m.Arch, m.CPU)
+	for _, r := range list {
+		if len(r.runs) == 0 {
+			fmt.Fprintf(&b, "Benchmark%s 1 %.10g %s\n", camel(r.Name), r.Value, strings.ReplaceAll(r.Unit, " ", "-"))
+		}
+		for _, run := range r.runs {
+			for _, t := range run.times {
+				fmt.Fprintf(&b, "Benchmark%s/by=%s 1 %.10g ns/op\n", camel(r.Name), run.by, t*1e9)
+			}
+		}
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// camel turns ntt_n14_50bit into NttN14_50bit: what follows "Benchmark" must not begin with a small letter.
+func camel(name string) string {
+	var b strings.Builder
+	for _, w := range strings.Split(name, "_") {
+		if w[0] >= '0' && w[0] <= '9' {
+			b.WriteByte('_')
+		}
+		b.WriteString(strings.ToUpper(w[:1]) + w[1:])
+	}
+	return b.String()
+}
+
+// WriteTable writes the machine and the results for people.
+func WriteTable(w io.Writer, m Machine, list []Result) error {
+	for _, l := range m.Lines() {
+		fmt.Fprintf(w, "%-12s %s\n", l[0], l[1])
+	}
+	fmt.Fprintln(w)
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprint(t, "NAME\tVALUE\tUNIT\tLATTIGO\tPLAIN\t\n")
+	for _, r := range list {
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t\n", r.Name, figure(r.Value), r.Unit, ratio(r.LattigoRatio), ratio(r.PlainRatio))
+	}
+	return t.Flush()
+}
+
+// figure prints a value with four digits, and integers of more whole.
+func figure(v float64) string {
+	if v >= 1000 || v <= -1000 {
+		return fmt.Sprintf("%.0f", v)
+	}
+	return fmt.Sprintf("%.4g", v)
+}
+
+func ratio(r *float64) string {
+	if r == nil {
+		return "-"
+	}
+	return fmt.Sprintf("%.2fx", *r)
+}
