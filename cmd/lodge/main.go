@@ -38,6 +38,7 @@ func rootCommand() *cobra.Command {
 		partyCommand(),
 		coordinatorCommand(),
 		demoCommand(),
+		jobsCommand(),
 	)
 	return root
 }

@@ -1,0 +1,347 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"google.golang.org/grpc"
+
+	coordinatorv1 "github.com/lodge-mpc/lodge/proto/lodge/coordinator/v1"
+	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
+	"github.com/lodge-mpc/lodge/services/config"
+	"github.com/lodge-mpc/lodge/services/devnet"
+	"github.com/lodge-mpc/lodge/services/job"
+	"github.com/lodge-mpc/lodge/services/rpc"
+)
+
+const (
+	callTime = 15 * time.Second // a call that does not stream
+	lostTime = 30 * time.Second // how long a watch goes on while the coordinator cannot be reached
+)
+
+// operator is how `lodge jobs` reaches the coordinator, and how it writes.
+type operator struct {
+	cluster, roster, identity, ca string
+	json                          bool
+}
+
+// jobsCommand is `lodge jobs`: a client of the coordinator.
+func jobsCommand() *cobra.Command {
+	o := &operator{}
+	cmd := &cobra.Command{
+		Use:   "jobs",
+		Short: "Submit, list, show, watch and cancel jobs at a coordinator",
+		Long: "Ask a coordinator for jobs, as a client that it knows by its certificate.\n\n" +
+			"--cluster names a directory that `lodge init` wrote. Elsewhere, name the roster, the client's certificate (its key\n" +
+			"has the same name with .key) and the authority of the coordinator's certificate.",
+	}
+	f := cmd.PersistentFlags()
+	f.StringVar(&o.cluster, "cluster", ".", "directory of the cluster, for the files that are not named")
+	f.StringVar(&o.roster, "roster", "", "roster (default CLUSTER/roster.yaml)")
+	f.StringVar(&o.identity, "identity", "", "the client's certificate; its key is beside it (default CLUSTER/clients/"+devnet.Operator+".pem)")
+	f.StringVar(&o.ca, "ca", "", "authority of the coordinator's certificate (default CLUSTER/ca.pem)")
+	f.BoolVar(&o.json, "json", false, "write JSON")
+	cmd.AddCommand(o.submitCommand(), o.listCommand(), o.showCommand(), o.watchCommand(), o.cancelCommand())
+	return cmd
+}
+
+// files fills in the paths that follow from the cluster's directory.
+func (o *operator) files() (roster string, f rpc.Files) {
+	or := func(path string, elements ...string) string {
+		if path != "" {
+			return path
+		}
+		return filepath.Join(append([]string{o.cluster}, elements...)...)
+	}
+	identity := or(o.identity, "clients", devnet.Operator+".pem")
+	return or(o.roster, "roster.yaml"), rpc.Files{
+		Certificate: identity, Key: strings.TrimSuffix(identity, ".pem") + ".key", CA: or(o.ca, "ca.pem"),
+	}
+}
+
+// client is a connection to a coordinator.
+type client struct {
+	coordinatorv1.CoordinatorServiceClient
+	conn    *grpc.ClientConn
+	address string
+}
+
+// dial prepares a connection to the coordinator. It connects with the first call.
+func (o *operator) dial() (*client, error) {
+	roster, files := o.files()
+	r, err := config.LoadRoster(roster)
+	if err != nil {
+		return nil, absent(err)
+	}
+	credentials, err := rpc.LoadCredentials(files)
+	if err != nil {
+		return nil, absent(err)
+	}
+	conn, err := rpc.Dial(r.Coordinator.Address, r.Coordinator.Identity, credentials)
+	if err != nil {
+		return nil, err
+	}
+	return &client{coordinatorv1.NewCoordinatorServiceClient(conn), conn, r.Coordinator.Address}, nil
+}
+
+// absent says what to do about a file that is not there.
+func absent(err error) error {
+	if errors.Is(err, os.ErrNotExist) {
+		return rpc.Errorf(rpc.NotFound, "name a directory that `lodge init` wrote with --cluster, or --roster, --identity and --ca", "%v", err)
+	}
+	return err
+}
+
+// explain gives the typed error of a call, with a next step where the coordinator could not name one.
+func (c *client) explain(err error) error {
+	e := rpc.FromError(err)
+	if e == nil {
+		return nil
+	}
+	out := *e
+	out.What = oneLine(out.What)
+	switch {
+	case out.Next != "":
+	case e.Code == rpc.Unavailable || e.Code == rpc.TimedOut:
+		out.Next = "see that the coordinator runs and listens at " + c.address
+	case e.Code == rpc.Unauthenticated || e.Code == rpc.Forbidden:
+		out.Next = "name a certificate with --identity whose identity is among the clients of the coordinator's configuration"
+	}
+	return &out
+}
+
+// call connects, runs f within callTime and names its error.
+func (o *operator) call(cmd *cobra.Command, f func(context.Context, *client) error) error {
+	c, err := o.dial()
+	if err != nil {
+		return err
+	}
+	defer c.conn.Close()
+	ctx, cancel := context.WithTimeout(cmd.Context(), callTime)
+	defer cancel()
+	return c.explain(f(ctx, c))
+}
+
+func (o *operator) listCommand() *cobra.Command {
+	var states []string
+	r := &coordinatorv1.ListJobsRequest{}
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List jobs, newest first",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			for _, name := range states {
+				s, ok := jobv1.JobState_value["JOB_STATE_"+strings.ToUpper(name)]
+				if !ok || s == 0 {
+					return rpc.Errorf(rpc.Invalid, "write one of "+strings.Join(stateNames(), ", "), "--state %q", name)
+				}
+				r.States = append(r.States, jobv1.JobState(s))
+			}
+			return o.call(cmd, func(ctx context.Context, c *client) error {
+				got, err := c.ListJobs(ctx, r)
+				if err != nil {
+					return err
+				}
+				if o.json {
+					return writeIndented(cmd.OutOrStdout(), listJSON(got))
+				}
+				if err := printJobs(cmd.OutOrStdout(), got.GetJobs(), time.Now()); err != nil {
+					return err
+				}
+				if got.GetNext() != "" {
+					fmt.Fprintf(cmd.ErrOrStderr(), "there are older ones: lodge jobs list --before %s\n", got.GetNext())
+				}
+				return nil
+			})
+		},
+	}
+	f := cmd.Flags()
+	f.StringSliceVar(&states, "state", nil, "only jobs in this state: "+strings.Join(stateNames(), ", "))
+	f.Uint32Var(&r.Limit, "limit", 20, "at most this many, up to 1000")
+	f.StringVar(&r.Before, "before", "", "only jobs older than this one")
+	return cmd
+}
+
+// stateNames are the states of jobs in the order in which they follow.
+func stateNames() []string {
+	var names []string
+	for n := range len(jobv1.JobState_name) {
+		if n != 0 {
+			names = append(names, stateName(jobv1.JobState(n)))
+		}
+	}
+	return names
+}
+
+func (o *operator) showCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "show ID",
+		Short: "Show a job: how far each party is, and how it ended",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return o.call(cmd, func(ctx context.Context, c *client) error {
+				r, err := c.GetJob(ctx, &coordinatorv1.GetJobRequest{Id: args[0]})
+				if err != nil {
+					return err
+				}
+				return o.write(cmd, r.GetJob())
+			})
+		},
+	}
+}
+
+// write writes all that is known of a job.
+func (o *operator) write(cmd *cobra.Command, j *coordinatorv1.Job) error {
+	if o.json {
+		return writeIndented(cmd.OutOrStdout(), jobJSON(j))
+	}
+	return printJob(cmd.OutOrStdout(), j, time.Now())
+}
+
+func (o *operator) cancelCommand() *cobra.Command {
+	var dryRun bool
+	r := &coordinatorv1.CancelJobRequest{}
+	cmd := &cobra.Command{
+		Use:   "cancel ID",
+		Short: "Cancel a job that is not over; what it has made is lost",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			r.Id = args[0]
+			return o.call(cmd, func(ctx context.Context, c *client) error {
+				if dryRun {
+					got, err := c.GetJob(ctx, &coordinatorv1.GetJobRequest{Id: r.GetId()})
+					if err != nil {
+						return err
+					}
+					if s := got.GetJob().GetState(); s >= jobv1.JobState_JOB_STATE_ACTIVATING {
+						return rpc.Errorf(rpc.Conflict, "there is nothing to cancel", "job %s is %s", r.GetId(), stateName(s))
+					}
+					if !o.json {
+						fmt.Fprintln(cmd.OutOrStdout(), "this job would be cancelled:")
+					}
+					return o.write(cmd, got.GetJob())
+				}
+				got, err := c.CancelJob(ctx, r)
+				if err != nil {
+					return err
+				}
+				if o.json {
+					return o.write(cmd, got.GetJob())
+				}
+				_, err = fmt.Fprintf(cmd.OutOrStdout(), "job %s: %s\n", r.GetId(), cancelled(got.GetJob()))
+				return err
+			})
+		},
+	}
+	cmd.Flags().StringVar(&r.Reason, "reason", "", "why, for those who look at the job later")
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "show the job and cancel nothing")
+	return cmd
+}
+
+// cancelled says what a cancellation has come to: one that runs ends as soon as its parties have been told.
+func cancelled(j *coordinatorv1.Job) string {
+	if job.Final(j.GetState()) {
+		return stateName(j.GetState())
+	}
+	return "its parties are being told to stop"
+}
+
+func (o *operator) watchCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "watch ID",
+		Short: "Show the progress of a job until it ends; fails unless it completes",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := o.dial()
+			if err != nil {
+				return err
+			}
+			defer c.conn.Close()
+			return o.watch(cmd, c, args[0])
+		},
+	}
+}
+
+// watch shows a job until it ends, and its last state. With JSON every change is one line. It outlives a restart of
+// the coordinator.
+func (o *operator) watch(cmd *cobra.Command, c *client, id string) error {
+	p := newProgress(cmd.ErrOrStderr())
+	defer p.done()
+	var last *coordinatorv1.Job
+	heard := time.Now()
+	for !job.Final(last.GetState()) {
+		err := c.follow(cmd.Context(), id, func(j *coordinatorv1.Job) error {
+			last, heard = j, time.Now()
+			if o.json {
+				return writeLine(cmd.OutOrStdout(), jobJSON(j))
+			}
+			p.job(j)
+			return nil
+		})
+		switch {
+		case cmd.Context().Err() != nil:
+			return rpc.Errorf(rpc.Cancelled, "`lodge jobs cancel` ends it, `lodge jobs watch` shows it again", "job %s goes on", id)
+		case err == nil: // the stream ends with the job
+		case !errors.Is(err, &rpc.Error{Code: rpc.Unavailable}) || time.Since(heard) > lostTime || last == nil:
+			return err
+		default:
+			p.say("the coordinator cannot be reached; trying again")
+			time.Sleep(200 * time.Millisecond)
+		}
+	}
+	p.done()
+	if !o.json {
+		if err := printJob(cmd.OutOrStdout(), last, time.Now()); err != nil {
+			return err
+		}
+	}
+	return unlessCompleted(last)
+}
+
+// follow calls each with a job at every change, until the stream ends.
+func (c *client) follow(ctx context.Context, id string, each func(*coordinatorv1.Job) error) error {
+	stream, err := c.WatchJob(ctx, &coordinatorv1.WatchJobRequest{Id: id})
+	var ended bool
+	for err == nil {
+		var r *coordinatorv1.WatchJobResponse
+		if r, err = stream.Recv(); err == nil {
+			err = each(r.GetJob())
+			ended = job.Final(r.GetJob().GetState())
+		}
+	}
+	if ended {
+		return nil
+	}
+	return c.explain(err)
+}
+
+// unlessCompleted is the error of a job that ended without a result.
+func unlessCompleted(j *coordinatorv1.Job) error {
+	switch j.GetState() {
+	case jobv1.JobState_JOB_STATE_COMPLETED:
+		return nil
+	case jobv1.JobState_JOB_STATE_CANCELLED:
+		return rpc.Errorf(rpc.Cancelled, "submit it again", "job %s: %s", j.GetId(), oneLine(j.GetReason()))
+	case jobv1.JobState_JOB_STATE_TIMED_OUT:
+		return rpc.Errorf(rpc.TimedOut, "see to the parties that were waited for, or submit it with a longer --timeout", "%s", oneLine(jobFailed(j).Error()))
+	}
+	return rpc.Errorf(jobError(j.GetFailure()), "see to the cause and submit it again; a failed job leaves nothing behind", "%s", oneLine(jobFailed(j).Error()))
+}
+
+// jobError is the code of a job that failed: the refusal of a party where that is the cause, else the outcome.
+func jobError(f *jobv1.Failure) rpc.Code {
+	if f.GetOutcome() == "refused" && f.GetCheck() != "" {
+		return rpc.Code(f.GetCheck())
+	}
+	if slices.Contains([]string{"", "internal"}, f.GetOutcome()) {
+		return rpc.Internal
+	}
+	return rpc.Code(f.GetOutcome())
+}

@@ -1,0 +1,179 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math/bits"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/lodge-mpc/lodge/engine/params"
+	coordinatorv1 "github.com/lodge-mpc/lodge/proto/lodge/coordinator/v1"
+	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
+	"github.com/lodge-mpc/lodge/services/devnet"
+	"github.com/lodge-mpc/lodge/services/job"
+	"github.com/lodge-mpc/lodge/services/rpc"
+)
+
+// jobOptions are the flags of `lodge jobs submit`.
+type jobOptions struct {
+	kind, params, field, shape, purpose, tenant, key string
+	dim                                              uint32
+	count, epoch                                     uint64
+	timeout                                          time.Duration
+	wait                                             bool
+}
+
+func (o *operator) submitCommand() *cobra.Command {
+	q := &jobOptions{}
+	cmd := &cobra.Command{
+		Use:   "submit",
+		Short: "Submit a job and print its id",
+		Long: "Submit a job. Keys come first: every other job names the epoch that a job of kind keys has made.\n\n" +
+			"  keys    an epoch of keys; --dim for matrix products of up to that block\n" +
+			"  scalar  at least --count scalar triples\n" +
+			"  matrix  at least --count matrix triples of --shape; the epoch must have keys for the block --dim\n" +
+			"  proof   a joint proof of plaintext knowledge of --count ciphertexts",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			r, err := q.request(cmd.Flags().Changed)
+			if err != nil {
+				return err
+			}
+			return o.submit(cmd, q, r)
+		},
+	}
+	q.flags(cmd)
+	_ = cmd.MarkFlagRequired("kind")
+	return cmd
+}
+
+// flags adds the flags of a job to a command.
+func (q *jobOptions) flags(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVar(&q.kind, "kind", "", "keys, scalar, matrix or proof")
+	f.StringVar(&q.params, "params", params.Default, "parameter set")
+	f.StringVar(&q.field, "field", "p128", "field: p64 to p4096; not with keys")
+	f.StringVar(&q.shape, "shape", "", "of matrices: N, or rows x inner x columns such as 200x100x50")
+	f.Uint32Var(&q.dim, "dim", 0, "block dimension, a power of two (default: with keys none, with matrices what holds the shape, up to 128)")
+	f.Uint64Var(&q.count, "count", 1, "tuples to make at least; not with keys")
+	f.Uint64Var(&q.epoch, "epoch", 0, "epoch to use; with keys the epoch to make (default: the next)")
+	f.StringVar(&q.purpose, "purpose", "triples", "of the keys: triples or decryption")
+	f.StringVar(&q.tenant, "tenant", devnet.Tenant, "whose tuples these are; not with keys")
+	f.DurationVar(&q.timeout, "timeout", 0, "end the job after this long (default: the coordinator's limit)")
+	f.StringVar(&q.key, "idempotency-key", "", "the same key gives the same job, so that a submission can be repeated")
+	f.BoolVar(&q.wait, "wait", false, "watch the job until it ends; fail unless it completes")
+}
+
+// request is what the flags ask for; changed says which of them were given. What a party or the coordinator decides is
+// left to them.
+func (q *jobOptions) request(changed func(string) bool) (*coordinatorv1.JobRequest, error) {
+	r := &coordinatorv1.JobRequest{Params: q.params, Dim: q.dim, Epoch: q.epoch}
+	for k := range jobv1.Kind_name {
+		if k != 0 && job.KindName(jobv1.Kind(k)) == q.kind {
+			r.Kind = jobv1.Kind(k)
+		}
+	}
+	for p := range jobv1.Purpose_name {
+		if p != 0 && job.PurposeName(jobv1.Purpose(p)) == q.purpose {
+			r.Purpose = jobv1.Purpose(p)
+		}
+	}
+	invalid := func(next, format string, args ...any) (*coordinatorv1.JobRequest, error) {
+		return nil, rpc.Errorf(rpc.Invalid, next, format, args...)
+	}
+	switch {
+	case r.Kind == 0:
+		return invalid("write keys, scalar, matrix or proof", "--kind %q", q.kind)
+	case r.Purpose == 0:
+		return invalid("write triples or decryption", "--purpose %q", q.purpose)
+	case q.timeout < 0:
+		return invalid("write for example 10m", "--timeout %s", q.timeout)
+	case q.shape != "" && r.Kind != jobv1.Kind_KIND_MATRIX:
+		return invalid("shapes are of matrices", "--shape with --kind %s", q.kind)
+	}
+	if q.timeout > 0 {
+		r.Timeout = durationpb.New(q.timeout)
+	}
+	if r.Kind == jobv1.Kind_KIND_KEYS {
+		for _, name := range []string{"field", "count", "tenant"} {
+			if changed(name) {
+				return invalid("leave it out: an epoch serves all fields and tenants", "--%s with --kind keys", name)
+			}
+		}
+		return r, nil
+	}
+	r.Field, r.Count, r.Tenant = q.field, q.count, q.tenant
+	if r.Epoch == 0 {
+		return invalid("`lodge jobs submit --kind keys` makes one, `lodge jobs show` of that job names it", "no --epoch")
+	}
+	if r.Kind != jobv1.Kind_KIND_MATRIX {
+		if r.Dim == 0 {
+			r.Dim = 1
+		}
+		return r, nil
+	}
+	shape, block, err := parseShape(q.shape)
+	if err != nil {
+		return invalid("write 128, or rows x inner x columns such as 200x100x50", "--shape %q: %v", q.shape, err)
+	}
+	if r.Shape = shape; r.Dim == 0 {
+		r.Dim = block
+	}
+	return r, nil
+}
+
+// parseShape reads N, an N x N square, or RxKxC, and gives the block that holds it, up to 128.
+func parseShape(text string) (shape *jobv1.Shape, block uint32, err error) {
+	parts := strings.Split(text, "x")
+	if len(parts) == 1 {
+		parts = []string{text, text, text}
+	}
+	if len(parts) != 3 {
+		return nil, 0, fmt.Errorf("%d dimensions", len(parts))
+	}
+	var n [3]uint32
+	for i, p := range parts {
+		v, err := strconv.ParseUint(p, 10, 14)
+		if err != nil || v == 0 {
+			return nil, 0, fmt.Errorf("%q is not a dimension from 1 to 16383", p)
+		}
+		n[i] = uint32(v)
+	}
+	block = min(128, uint32(1)<<bits.Len32(max(n[0], n[1], n[2])-1))
+	return &jobv1.Shape{Rows: n[0], Inner: n[1], Columns: n[2]}, block, nil
+}
+
+func (o *operator) submit(cmd *cobra.Command, q *jobOptions, r *coordinatorv1.JobRequest) error {
+	c, err := o.dial()
+	if err != nil {
+		return err
+	}
+	defer c.conn.Close()
+	ctx, cancel := context.WithTimeout(cmd.Context(), callTime)
+	defer cancel()
+	got, err := c.SubmitJob(ctx, &coordinatorv1.SubmitJobRequest{Job: r, IdempotencyKey: q.key})
+	if err != nil {
+		err = c.explain(err)
+		if e := rpc.FromError(err); q.key == "" && (e.Code == rpc.TimedOut || e.Code == rpc.Cancelled) {
+			e.Next = "the job may have been queued: see `lodge jobs list`; with --idempotency-key a submission can be repeated"
+		}
+		return err
+	}
+	j := got.GetJob()
+	switch {
+	case q.wait && !o.json:
+		fmt.Fprintln(cmd.ErrOrStderr(), "submitted", j.GetId())
+		fallthrough
+	case q.wait:
+		return o.watch(cmd, c, j.GetId())
+	case o.json:
+		return o.write(cmd, j)
+	}
+	_, err = fmt.Fprintln(cmd.OutOrStdout(), j.GetId())
+	return err
+}
