@@ -41,8 +41,8 @@ kernels: ## regenerate the assembly of engine/kernel
 fuzz: ## run every fuzz target for FUZZTIME (5s) each
 	FUZZTIME=$(or $(FUZZTIME),5s) .ci/fuzz
 
-bench: ## run the benchmarks; BENCH and PKG choose which
-	go test -run '^$$' -bench '$(or $(BENCH),.)' -benchmem $(or $(PKG),./...)
+bench: ## measure this machine: kernels, operations, whole protocols; ARGS="--filter ntt --text" and the like
+	go run ./cmd/lodge bench $(or $(PART),all) $(ARGS)
 
 clean: ## remove what was built
 	rm -rf bin

@@ -187,6 +187,22 @@ func TestFormats(t *testing.T) {
 		}
 	}
 	b.Reset()
+	list[0].section, list[1].section = "Kernels", "Whole protocols"
+	list = append(list, Result{Name: "mul_s14_64", Unit: "ms", Value: 5.66, What: "a product", section: "Operations"})
+	if err := WritePage(&b, ThisMachine(), time.Second, list); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"# Benchmarks\n", "## Kernels\n", "| a transform | `ntt_n14_50bit` | 20 us | 0.50x | - |", "| 536.9 MB |", "| 56.6 ms | MatriGear", "| 10.0x |",
+	} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("the page has no %q:\n%s", want, b.String())
+		}
+	}
+	if strings.Count(b.String(), "## Published figures") != 1 || strings.Contains(b.String(), "47.8 s") {
+		t.Error("published figures without ours beside them")
+	}
+	b.Reset()
 	if err := WriteTable(&b, ThisMachine(), list); err != nil || !strings.Contains(b.String(), "0.50x") {
 		t.Errorf("%s, %v", b.String(), err)
 	}

@@ -67,7 +67,15 @@ func (o *Options) Kernels() []Row {
 	rows = append(rows, o.matmulMAC())
 	rows = append(rows, o.bases()...)
 	rows = append(rows, o.samplers()...)
-	return append(rows, o.fields()...)
+	return under("Kernels", append(rows, o.fields()...))
+}
+
+// under puts rows in a section.
+func under(section string, rows []Row) []Row {
+	for i := range rows {
+		rows[i].Section = section
+	}
+	return rows
 }
 
 // pair is one polynomial ring, ours and Lattigo's, with operands.

@@ -45,12 +45,12 @@ func (o *Options) Dim(set *params.Set) int {
 func (o *Options) Operations() (rows []Row) {
 	for _, set := range o.Sets {
 		f := &fixture{options: o, set: set}
-		rows = append(rows, f.ciphertexts()...)
-		rows = append(rows, f.proofs()...)
-		rows = append(rows, f.decryptions()...)
+		all := append(f.ciphertexts(), f.proofs()...)
+		all = append(all, f.decryptions()...)
 		if d := o.Dim(set); d > 1 {
-			rows = append(rows, f.matmul(d), f.evaluationKeys(d))
+			all = append(all, f.matmul(d), f.evaluationKeys(d))
 		}
+		rows = append(rows, under("Operations with "+set.Name, all)...)
 	}
 	return rows
 }

@@ -25,8 +25,9 @@ type Result struct {
 	LattigoRatio *float64 `json:"lattigo_ratio"`
 	PlainRatio   *float64 `json:"plain_ratio"`
 
-	What string `json:"-"` // for people
-	runs []run  // of a time: all that was measured
+	What    string `json:"-"` // for people
+	section string // of the page
+	runs    []run  // of a time: all that was measured
 }
 
 // run is what one contender needed for one unit of work, in seconds, in each turn.
@@ -37,8 +38,9 @@ type run struct {
 
 // Row is a measurement that yields results of known names.
 type Row struct {
-	Names []string
-	Run   func(ctx context.Context) ([]Result, error)
+	Section string // for people: what it belongs to
+	Names   []string
+	Run     func(ctx context.Context) ([]Result, error)
 }
 
 // Run runs the rows with a name that the filter matches, in order, and gives the results that it matches. say is told
@@ -62,6 +64,7 @@ func Run(ctx context.Context, rows []Row, filter *regexp.Regexp, say func(line s
 				return nil, fmt.Errorf("bench: the row %v gave %s in place %d", row.Names, r.Name, i)
 			}
 			if filter.MatchString(r.Name) {
+				r.section = row.Section
 				list = append(list, r)
 			}
 		}

@@ -120,7 +120,7 @@ func runDemo(cmd *cobra.Command, o *demoOptions) (err error) {
 			o.count = 10000
 		}
 	}
-	c, err := startCluster(cmd, o.parties, o.params, o.keep)
+	c, err := startCluster(cmd, clusterOptions{parties: o.parties, set: o.params, keep: o.keep})
 	if err != nil {
 		return err
 	}

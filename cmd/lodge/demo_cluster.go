@@ -43,9 +43,20 @@ type process struct {
 	done chan struct{}
 }
 
+// anyCPU leaves a process free to run on all CPUs.
+const anyCPU = -1
+
+// clusterOptions say what cluster to start.
+type clusterOptions struct {
+	parties  int
+	set      string
+	keep     bool // the working directory
+	measured bool // parties serve metrics, and party i runs on CPU i alone, modulo the number of CPUs
+}
+
 // startCluster writes a cluster and starts its processes.
-func startCluster(cmd *cobra.Command, n int, set string, keep bool) (_ *cluster, err error) {
-	s, err := params.Lookup(set)
+func startCluster(cmd *cobra.Command, o clusterOptions) (_ *cluster, err error) {
+	s, err := params.Lookup(o.set)
 	if err != nil {
 		return nil, err
 	}
@@ -53,23 +64,29 @@ func startCluster(cmd *cobra.Command, n int, set string, keep bool) (_ *cluster,
 	if err != nil {
 		return nil, err
 	}
-	c := &cluster{dir: dir, keep: keep, progress: newProgress(cmd.ErrOrStderr())}
+	c := &cluster{dir: dir, keep: o.keep, progress: newProgress(cmd.ErrOrStderr())}
 	defer func() {
 		if err != nil {
 			c.stop()
 		}
 	}()
-	c.progress.say("writing a cluster of %d parties", n)
-	net, err := devnet.Write(filepath.Join(dir, "cluster"), devnet.Options{Parties: n, Params: []string{set}, Dev: true, Insecure: s.Insecure, MaxMemory: 6 << 30})
+	c.progress.say("writing a cluster of %d parties", o.parties)
+	net, err := devnet.Write(filepath.Join(dir, "cluster"), devnet.Options{
+		Parties: o.parties, Params: []string{o.set}, Dev: true, Insecure: s.Insecure, MaxMemory: 6 << 30, Metrics: o.measured,
+	})
 	if err != nil {
 		return nil, err
 	}
 	c.net = net
-	if err := c.start("coordinator", "coordinator", net.Coordinator); err != nil {
+	if err := c.start("coordinator", "coordinator", net.Coordinator, anyCPU); err != nil {
 		return nil, err
 	}
 	for i, file := range net.Parties {
-		if err := c.start(net.Roster.Parties[i].Name, "party", file); err != nil {
+		cpu := anyCPU
+		if o.measured {
+			cpu = i
+		}
+		if err := c.start(net.Roster.Parties[i].Name, "party", file, cpu); err != nil {
 			return nil, err
 		}
 	}
@@ -112,8 +129,8 @@ func (c *cluster) dialAll(client string) ([]*grpc.ClientConn, error) {
 	return conns, nil
 }
 
-// start runs this program again as a coordinator or a party.
-func (c *cluster) start(name, role, file string) error {
+// start runs this program again as a coordinator or a party, on one CPU (see onCPU) or any.
+func (c *cluster) start(name, role, file string, cpu int) error {
 	self, err := os.Executable()
 	if err != nil {
 		return err
@@ -127,7 +144,7 @@ func (c *cluster) start(name, role, file string) error {
 	p.cmd = exec.Command(self, role, "--config", file)
 	p.cmd.Stdout, p.cmd.Stderr = log, log
 	p.cmd.SysProcAttr = childAttributes()
-	if err := p.cmd.Start(); err != nil {
+	if err := onCPU(cpu, p.cmd.Start); err != nil {
 		return err
 	}
 	go func() {

@@ -83,7 +83,7 @@ func runDemoDecrypt(cmd *cobra.Command, o *demoOptions) error {
 	if err != nil {
 		return err
 	}
-	c, err := startCluster(cmd, o.parties, o.params, o.keep)
+	c, err := startCluster(cmd, clusterOptions{parties: o.parties, set: o.params, keep: o.keep})
 	if err != nil {
 		return err
 	}

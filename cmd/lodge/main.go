@@ -39,6 +39,7 @@ func rootCommand() *cobra.Command {
 		coordinatorCommand(),
 		demoCommand(),
 		jobsCommand(),
+		benchCommand(),
 	)
 	return root
 }

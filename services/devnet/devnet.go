@@ -35,6 +35,8 @@ type Options struct {
 	// Insecure accepts sets for tests.
 	Insecure  bool
 	MaxMemory uint64 // of a party's sessions; 0 means 4 GiB
+	// Metrics makes every party serve its metrics, on a free port.
+	Metrics bool
 }
 
 // Cluster says where things are.
@@ -43,6 +45,7 @@ type Cluster struct {
 	Roster      *config.Roster
 	Coordinator string   // configuration file
 	Parties     []string // configuration files
+	Metrics     []string // addresses of the parties' metrics, with Options.Metrics
 }
 
 // Tenant is the one tenant of a development cluster.
@@ -162,17 +165,21 @@ func Write(dir string, o Options) (*Cluster, error) {
 		return nil, err
 	}
 	w.coordinator(c, o, pins)
+	c.Metrics = addresses[o.Parties+1:]
 	for i := range o.Parties {
 		w.party(c, o, i, pins, fields)
 	}
 	return c, w.err
 }
 
-// addresses are the coordinator's and then the parties'.
+// addresses are the coordinator's, then the parties', and then those of the parties' metrics.
 func addresses(o Options) ([]string, error) {
 	list := make([]string, o.Parties+1)
+	if o.Metrics {
+		list = make([]string, 2*o.Parties+1)
+	}
 	for i := range list {
-		if o.Port != 0 {
+		if o.Port != 0 && i <= o.Parties {
 			list[i] = net.JoinHostPort(o.Host, strconv.Itoa(o.Port+i))
 			continue
 		}
@@ -226,8 +233,12 @@ func (w *writer) party(c *Cluster, o Options, i int, pins []config.ParamsPin, fi
 	w.leaf(m.Name+"/tls", m.Identity, o.Host)
 	w.leaf("clients/"+ClientName(i), identity("client", i), o.Host)
 	w.do(func() error { return vault.WriteNewKey(filepath.Join(w.dir, m.Name, "vault.key")) })
+	metrics := ""
+	if o.Metrics {
+		metrics = c.Metrics[i]
+	}
 	w.yaml(m.Name+"/party.yaml", &config.PartyFile{
-		Name: m.Name, RosterFile: "../roster.yaml", Listen: m.Address, TLS: tls("tls"), SigningKey: "signing.key",
+		MetricsListen: metrics, Name: m.Name, RosterFile: "../roster.yaml", Listen: m.Address, TLS: tls("tls"), SigningKey: "signing.key",
 		Vault: config.Vault{Dir: "vault", KeyFile: "vault.key"}, SpoolDir: "spool",
 		Clients: []config.Client{{Name: ClientName(i), Identity: identity("client", i), Permissions: []string{
 			config.PermStatus, config.PermFetch, config.PermMACKey, config.PermProve, config.PermRetire,

@@ -1,0 +1,97 @@
+package bench
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+)
+
+// reference is a figure that others have published, for the work of a result.
+type reference struct {
+	work, figure string
+	result       string  // the name of ours
+	scale        float64 // published figure in the result's unit
+	source       string
+}
+
+const matriGear = "MatriGear, section 6, 2.9 GHz Xeon, one thread"
+
+var references = []reference{
+	{"homomorphic product of 64 pairs of 128 x 128 matrices, log p = 128, N = 2^14", "47.8 s", "matmul_d128_s14_64", 47.8, matriGear},
+	{"one homomorphic multiplication, the same parameters", "56.6 ms", "mul_s14_64", 56.6, matriGear},
+	{"an authenticated 128 x 128 triple, 2 parties, amortised", "0.99 s", "matrix_d128_cpu_seconds_per_triple", 0.99, matriGear},
+	{"evaluation keys for d = 128, N = 2^14", "1.45 GB", "evk_wire_bytes_d128", 1.45e9, "MatriGear, section 6"},
+	{"bytes that each party sends for a 128 x 128 triple, 2 parties", "13.6 MB", "matrix_d128_bytes_per_triple", 13.6e6, "MatriGear, section 6"},
+}
+
+const preamble = "# Benchmarks\n\n" + `This page is written by the command that measures. Absolute times drift on shared machines; ratios of things that ran in
+turn, in one process, stay.
+
+- *Kernels* and *operations* run on one thread. Their times are CPU time, so that other programs count for little.
+- *Lattigo* is the time of Lattigo's own routine for the same work over ours, *plain* the time of our kernels in plain Go
+  over that of the selected ones: above 1, ours is faster. A dash means that there is no such routine.
+- *Whole protocols* run between parties that are processes, each bound to a CPU of its own while there are enough, on
+  loopback with TLS. Keys, the MAC key included, are made before measuring begins. CPU-seconds are what a party's process
+  used, all of it. Shares are of the time of a party's rounds.
+
+## How to reproduce
+
+` + "```sh\nmake bench\nlodge bench kernels --filter 'ntt|matmul' --text\nlodge bench all --json\nlodge bench all --write docs/benchmarks.md\n```" + `
+
+Lines of ` + "`--text`" + ` are for benchstat, which compares two runs; ` + "`benchstat -col /by`" + ` compares the kernels' paths and Lattigo
+within one.
+
+`
+
+// WritePage writes a page of results in Markdown. Its lines on other work are quotations.
+func WritePage(w io.Writer, m Machine, d time.Duration, list []Result) error {
+	var b strings.Builder
+	b.WriteString(preamble)
+	b.WriteString("## Machine\n\n| | |\n|---|---|\n")
+	for _, l := range append(m.Lines(), [2]string{"time for a row", d.String() + ", at least; whole protocols ten times as long"}) {
+		fmt.Fprintf(&b, "| %s | %s |\n", l[0], l[1])
+	}
+	section := ""
+	for _, r := range list {
+		if r.section != section {
+			section = r.section
+			fmt.Fprintf(&b, "\n## %s\n\n| what | name | measured | Lattigo | plain |\n|---|---|---:|---:|---:|\n", section)
+		}
+		fmt.Fprintf(&b, "| %s | `%s` | %s | %s | %s |\n", r.What, r.Name, people(r.Value, r.Unit), ratio(r.LattigoRatio), ratio(r.PlainRatio))
+	}
+	writeReferences(&b, list)
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// writeReferences quotes what is published about the work that the list has results for.
+func writeReferences(b *strings.Builder, list []Result) {
+	by := map[string]Result{}
+	for _, r := range list {
+		by[r.Name] = r
+	}
+	head := "\n## Published figures\n\n" +
+		"Quoted as published, on the machines that their authors used; compare with care. The last column is the published\nfigure over ours.\n\n" +
+		"| work | published | source | ours | ratio |\n|---|---:|---|---:|---:|\n"
+	for _, q := range references {
+		if r, ok := by[q.result]; ok {
+			fmt.Fprintf(b, "%s| %s | %s | %s | %s | %.1fx |\n", head, q.work, q.figure, q.source, people(r.Value, r.Unit), q.scale/r.Value)
+			head = ""
+		}
+	}
+}
+
+// people prints a value with its unit, bytes in decimal multiples.
+func people(v float64, unit string) string {
+	if unit != "B" {
+		return figure(v) + " " + unit
+	}
+	for _, u := range []string{"B", "kB", "MB"} {
+		if v < 1000 {
+			return fmt.Sprintf("%.4g %s", v, u)
+		}
+		v /= 1000
+	}
+	return fmt.Sprintf("%.4g GB", v)
+}

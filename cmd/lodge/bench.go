@@ -1,0 +1,134 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"regexp"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lodge-mpc/lodge/bench"
+	"github.com/lodge-mpc/lodge/engine/params"
+)
+
+// benchOptions are the flags of `lodge bench`.
+type benchOptions struct {
+	json, text, list bool
+	filter, write    string
+	sets             []string
+	parties          int
+	duration         time.Duration
+}
+
+// benchCommand is `lodge bench`.
+func benchCommand() *cobra.Command {
+	o := &benchOptions{}
+	cmd := &cobra.Command{
+		Use:   "bench",
+		Short: "Measure kernels, operations and whole protocols on this machine",
+		Long: "Measure this machine. Every time stands beside that of Lattigo's own routine for the same work, where there is one,\n" +
+			"and beside that of the kernels in plain Go, all measured in turn in one process; ratios above 1 mean that the\n" +
+			"selected kernels are faster. Whole protocols run between processes as `lodge demo` runs them.",
+	}
+	f := cmd.PersistentFlags()
+	f.BoolVar(&o.json, "json", false, "write one list of {name, unit, value, lattigo_ratio, plain_ratio}")
+	f.BoolVar(&o.text, "text", false, "write lines for benchstat")
+	f.BoolVar(&o.list, "list", false, "write the names of what would be measured, and measure nothing")
+	f.StringVar(&o.filter, "filter", "", "measure only what has a name that matches this regular expression")
+	f.StringSliceVar(&o.sets, "set", []string{bench.Headline, params.Default}, "parameter sets of operations and protocols")
+	f.IntVar(&o.parties, "parties", 2, "parties of whole protocols")
+	f.DurationVar(&o.duration, "duration", time.Second, "time for one row, unless its work takes longer; whole protocols take ten times as long")
+	f.StringVar(&o.write, "write", "", "write the results to this page too, such as docs/benchmarks.md")
+	type part func(cmd *cobra.Command, o *bench.Options) []bench.Row
+	kernels := func(_ *cobra.Command, b *bench.Options) []bench.Row { return b.Kernels() }
+	operations := func(_ *cobra.Command, b *bench.Options) []bench.Row { return b.Operations() }
+	for _, c := range []struct {
+		name, short string
+		parts       []part
+	}{
+		{"kernels", "Measure kernels: transforms, products, samplers, fields", []part{kernels}},
+		{"operations", "Measure encryption, products, proofs, decryption", []part{operations}},
+		{"protocol", "Measure parties that make triples, each in a process of its own", []part{protocolRows}},
+		{"all", "Measure everything", []part{kernels, operations, protocolRows}},
+	} {
+		cmd.AddCommand(&cobra.Command{Use: c.name, Short: c.short, Args: cobra.NoArgs, RunE: func(cmd *cobra.Command, _ []string) error {
+			b, err := o.options()
+			if err != nil {
+				return err
+			}
+			var rows []bench.Row
+			for _, p := range c.parts {
+				rows = append(rows, p(cmd, b)...)
+			}
+			return o.run(cmd, rows)
+		}})
+	}
+	return cmd
+}
+
+func (o *benchOptions) options() (*bench.Options, error) {
+	if o.json && o.text {
+		return nil, errors.New("--json and --text exclude each other")
+	}
+	b := &bench.Options{Parties: o.parties, Duration: o.duration}
+	for _, name := range o.sets {
+		set, err := params.Lookup(name)
+		if err != nil {
+			return nil, err
+		}
+		b.Sets = append(b.Sets, set)
+	}
+	if len(b.Sets) == 0 || o.parties < 2 || o.duration <= 0 {
+		return nil, errors.New("a benchmark wants a parameter set, two parties or more, and time")
+	}
+	return b, nil
+}
+
+func (o *benchOptions) run(cmd *cobra.Command, rows []bench.Row) error {
+	filter, err := regexp.Compile(o.filter)
+	if err != nil {
+		return fmt.Errorf("--filter: %w", err)
+	}
+	w := cmd.OutOrStdout()
+	if o.list {
+		for _, r := range rows {
+			for _, name := range r.Names {
+				if filter.MatchString(name) {
+					fmt.Fprintln(w, name)
+				}
+			}
+		}
+		return nil
+	}
+	machine := bench.ThisMachine()
+	progress := newProgress(cmd.ErrOrStderr())
+	if o.json || o.text {
+		for _, l := range machine.Lines() {
+			fmt.Fprintf(cmd.ErrOrStderr(), "%-12s %s\n", l[0], l[1])
+		}
+	}
+	list, err := bench.Run(cmd.Context(), rows, filter, func(line string) { progress.say("%s", line) })
+	progress.done()
+	if err != nil {
+		return err
+	}
+	if o.write != "" {
+		var page bytes.Buffer
+		if err := bench.WritePage(&page, machine, o.duration, list); err != nil {
+			return err
+		}
+		if err := os.WriteFile(o.write, page.Bytes(), 0o644); err != nil {
+			return err
+		}
+	}
+	switch {
+	case o.json:
+		return bench.WriteJSON(w, list)
+	case o.text:
+		return bench.WriteText(w, machine, list)
+	}
+	return bench.WriteTable(w, machine, list)
+}

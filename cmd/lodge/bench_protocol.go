@@ -1,0 +1,292 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/lodge-mpc/lodge/bench"
+	"github.com/lodge-mpc/lodge/engine/params"
+	coordinatorv1 "github.com/lodge-mpc/lodge/proto/lodge/coordinator/v1"
+	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
+	"github.com/lodge-mpc/lodge/services/devnet"
+)
+
+// most is a count that no batch reaches: a job then makes as many triples as one batch can.
+const most = 1 << 20
+
+// latencyParties is the number of parties whose first triples are waited for.
+const latencyParties = 3
+
+// protocolRows are the measurements of parties that are processes, each on a CPU of its own while there are enough.
+func protocolRows(cmd *cobra.Command, o *bench.Options) (rows []bench.Row) {
+	for _, set := range o.Sets {
+		first := len(rows)
+		p := &protocolBench{cmd: cmd, options: o, set: set, duration: 10 * o.Duration}
+		rows = append(rows, p.triples("scalar", 1))
+		if d := o.Dim(set); d > 1 {
+			rows = append(rows, p.triples("matrix", d))
+		}
+		rows = append(rows, p.growth(), p.latency())
+		for i := range rows[first:] {
+			rows[first+i].Section = "Whole protocols with " + set.Name
+		}
+	}
+	return rows
+}
+
+// protocolBench measures one set.
+type protocolBench struct {
+	cmd      *cobra.Command
+	options  *bench.Options
+	set      *params.Set
+	duration time.Duration
+}
+
+// network is a running cluster with keys.
+type network struct {
+	*protocolBench
+	*cluster
+	epoch    uint64
+	dim      int
+	keysPeak float64
+}
+
+// batches is what making some batches took; figures of parties are averages, and peaks those of the one that needed most.
+type batches struct {
+	tuples    float64
+	wall, cpu float64 // seconds; CPU-seconds of a party
+	sent      float64 // bytes by a party
+	peak      float64 // bytes
+	shares    map[string]float64
+}
+
+// start starts parties and has them make keys for matrix blocks of the dimension.
+func (p *protocolBench) start(ctx context.Context, parties, dim int) (*network, error) {
+	c, err := startCluster(p.cmd, clusterOptions{parties: parties, set: p.set.Name, measured: true})
+	if err != nil {
+		return nil, err
+	}
+	n := &network{protocolBench: p, cluster: c, dim: dim}
+	keys, err := c.job(ctx, &coordinatorv1.JobRequest{
+		Kind: jobv1.Kind_KIND_KEYS, Params: p.set.Name, Dim: uint32(dim), Purpose: jobv1.Purpose_PURPOSE_TRIPLES, Timeout: durationpb.New(time.Hour),
+	})
+	if err != nil {
+		c.stop()
+		return nil, err
+	}
+	n.epoch, n.keysPeak = keys.GetEpoch(), peakOf(keys)
+	for _, proc := range c.procs {
+		resetPeak(proc.cmd.Process.Pid)
+	}
+	return n, nil
+}
+
+func peakOf(j *coordinatorv1.Job) (peak float64) {
+	for _, p := range j.GetParties() {
+		peak = max(peak, float64(p.GetStatus().GetPeakRssBytes()))
+	}
+	return peak
+}
+
+// snapshots reads what the parties count.
+func (n *network) snapshots(ctx context.Context) (list []bench.Snapshot, err error) {
+	for _, address := range n.net.Metrics {
+		q, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/metrics", nil)
+		if err != nil {
+			return nil, err
+		}
+		r, err := http.DefaultClient.Do(q)
+		if err != nil {
+			return nil, err
+		}
+		s, err := bench.ParseMetrics(r.Body)
+		if err = errors.Join(err, r.Body.Close()); err != nil {
+			return nil, err
+		}
+		list = append(list, s)
+	}
+	return list, nil
+}
+
+// make has batches made until the time is over, at least one.
+func (n *network) make(ctx context.Context, field string, count uint64, d time.Duration) (*batches, error) {
+	before, err := n.snapshots(ctx)
+	if err != nil {
+		return nil, err
+	}
+	q := &coordinatorv1.JobRequest{
+		Kind: jobv1.Kind_KIND_SCALAR, Params: n.set.Name, Field: field, Dim: uint32(n.dim), Count: count, Epoch: n.epoch,
+		Purpose: jobv1.Purpose_PURPOSE_TRIPLES, Tenant: devnet.Tenant, Timeout: durationpb.New(time.Hour),
+	}
+	if n.dim > 1 {
+		d := uint32(n.dim)
+		q.Kind, q.Shape = jobv1.Kind_KIND_MATRIX, &jobv1.Shape{Rows: d, Inner: d, Columns: d}
+	}
+	b := &batches{shares: map[string]float64{}}
+	parties := float64(len(n.clients))
+	began := time.Now()
+	for b.tuples == 0 || time.Since(began) < d {
+		j, err := n.job(ctx, q)
+		if err != nil {
+			return nil, err
+		}
+		b.tuples += float64(j.GetParties()[0].GetStatus().GetCount())
+		b.peak = max(b.peak, peakOf(j))
+		for _, p := range j.GetParties() {
+			b.sent += float64(p.GetStatus().GetProgress().GetSentBytes()) / parties
+		}
+	}
+	b.wall = time.Since(began).Seconds()
+	after, err := n.snapshots(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for i := range after {
+		counted := after[i].Since(before[i])
+		b.cpu += counted["process_cpu_seconds_total"] / parties
+		for phase, share := range bench.Shares(counted) {
+			b.shares[phase] += share / parties
+		}
+	}
+	b.cpu = max(b.cpu, 0.005) // it is counted in hundredths
+	return b, nil
+}
+
+// triples measures batches of one kind after one that makes the MAC key, which counts as a key.
+func (p *protocolBench) triples(kind string, dim int) bench.Row {
+	stem, memory := kind, "scalar"
+	if kind == "matrix" {
+		stem = fmt.Sprintf("matrix_d%d", dim)
+		memory = stem
+	}
+	field, sfx := p.options.FieldOf(p.set), bench.Suffix(p.set)
+	of := fmt.Sprintf("%s, %d parties, %s, %s", stem, p.options.Parties, field, p.set.Name)
+	results := func(n *network, b *batches) []bench.Result {
+		cost := bench.Result{Name: stem + "_triples_per_cpu_second" + sfx, Unit: "triples/CPU-s", Value: b.tuples / b.cpu, What: "triples for a CPU-second of a party, " + of}
+		if kind == "matrix" {
+			cost = bench.Result{Name: stem + "_cpu_seconds_per_triple" + sfx, Unit: "CPU-s", Value: b.cpu / b.tuples, What: "CPU-seconds of a party for a triple, " + of}
+		}
+		list := []bench.Result{
+			cost,
+			{Name: stem + "_bytes_per_triple" + sfx, Unit: "B", Value: b.sent / b.tuples, What: "bytes that a party sends for a triple, " + of},
+			{Name: stem + "_triples_per_second" + sfx, Unit: "triples/s", Value: b.tuples / b.wall, What: "triples in a second, " + of},
+			{Name: stem + "_cpus_used" + sfx, Unit: "CPUs", Value: b.cpu / b.wall, What: "CPU-seconds of a party for a second, " + of},
+			{Name: "peak_rss_" + memory + sfx, Unit: "B", Value: b.peak, What: "largest resident memory of a party while it makes triples, " + of},
+			{Name: "peak_rss_" + memory + "_keys" + sfx, Unit: "B", Value: n.keysPeak, What: "largest resident memory of a party until it has keys, " + of},
+		}
+		for _, phase := range bench.Phases {
+			list = append(list, bench.Result{
+				Name: fmt.Sprintf("%s_share_%s%s", stem, phase.Name, sfx), Unit: "%", Value: b.shares[phase.Name],
+				What: "share of a party's time in a batch: " + phase.What + ", " + of,
+			})
+		}
+		return list
+	}
+	return bench.Row{Names: namesOf(results(&network{}, &batches{})), Run: func(ctx context.Context) ([]bench.Result, error) {
+		n, err := p.start(ctx, p.options.Parties, dim)
+		if err != nil {
+			return nil, err
+		}
+		defer n.stop()
+		if kind == "scalar" { // the smallest batch; of matrices there is one size, and MAC keys do not depend on it
+			_, err = n.make(ctx, field, 1, 0)
+		} else {
+			err = n.scalarMACKey(ctx, field)
+		}
+		if err != nil {
+			return nil, err
+		}
+		b, err := n.make(ctx, field, most, p.duration)
+		if err != nil {
+			return nil, err
+		}
+		return results(n, b), nil
+	}}
+}
+
+// scalarMACKey makes the MAC key of an epoch with the smallest batch that needs one.
+func (n *network) scalarMACKey(ctx context.Context, field string) error {
+	scalar := *n
+	scalar.dim = 1
+	_, err := scalar.make(ctx, field, 1, 0)
+	return err
+}
+
+func namesOf(list []bench.Result) (names []string) {
+	for _, r := range list {
+		names = append(names, r.Name)
+	}
+	return names
+}
+
+// growth measures what a scalar triple costs in each field of the set.
+func (p *protocolBench) growth() bench.Row {
+	sfx, first, last := bench.Suffix(p.set), p.set.Fields[0], p.set.Fields[len(p.set.Fields)-1]
+	results := func(cost []float64) (list []bench.Result) {
+		for i, f := range p.set.Fields {
+			list = append(list, bench.Result{
+				Name: fmt.Sprintf("scalar_cpu_us_per_triple_%s%s", f.Name, sfx), Unit: "us", Value: cost[i],
+				What: fmt.Sprintf("CPU time of a party for a scalar triple, %d parties, %s, %s", p.options.Parties, f.Name, p.set.Name),
+			})
+		}
+		bits := float64(last.P().BitLen()) / float64(first.P().BitLen())
+		return append(list, bench.Result{
+			Name: fmt.Sprintf("scalar_growth_%s_%s%s", first.Name, last.Name, sfx), Unit: "x", Value: cost[len(cost)-1] / cost[0] / bits,
+			What: fmt.Sprintf("growth of this cost from %s to %s over the growth of the field's bits, %s", first.Name, last.Name, p.set.Name),
+		})
+	}
+	cost := make([]float64, len(p.set.Fields))
+	return bench.Row{Names: namesOf(results(cost)), Run: func(ctx context.Context) ([]bench.Result, error) {
+		n, err := p.start(ctx, p.options.Parties, 1)
+		if err != nil {
+			return nil, err
+		}
+		defer n.stop()
+		for i, f := range p.set.Fields {
+			if _, err := n.make(ctx, f.Name, 1, 0); err != nil {
+				return nil, err
+			}
+			b, err := n.make(ctx, f.Name, most, p.duration/time.Duration(len(cost)))
+			if err != nil {
+				return nil, err
+			}
+			cost[i] = 1e6 * b.cpu / b.tuples
+		}
+		return results(cost), nil
+	}}
+}
+
+// latency measures how long the smallest batch takes once there are keys: the first, for which the parties make a MAC
+// key, and the second.
+func (p *protocolBench) latency() bench.Row {
+	field, sfx := p.options.FieldOf(p.set), bench.Suffix(p.set)
+	of := fmt.Sprintf("batch of scalar triples, %d parties, %s, %s", latencyParties, field, p.set.Name)
+	results := func(first, second float64) []bench.Result {
+		return []bench.Result{
+			{Name: "scalar_first_batch_seconds_3_parties" + sfx, Unit: "s", Value: first, What: "time of the first smallest " + of + ", with its MAC key"},
+			{Name: "scalar_next_batch_seconds_3_parties" + sfx, Unit: "s", Value: second, What: "time of the next smallest " + of},
+		}
+	}
+	return bench.Row{Names: namesOf(results(0, 0)), Run: func(ctx context.Context) ([]bench.Result, error) {
+		n, err := p.start(ctx, latencyParties, 1)
+		if err != nil {
+			return nil, err
+		}
+		defer n.stop()
+		first, err := n.make(ctx, field, 1, 0)
+		if err != nil {
+			return nil, err
+		}
+		second, err := n.make(ctx, field, 1, 0)
+		if err != nil {
+			return nil, err
+		}
+		return results(first.wall, second.wall), nil
+	}}
+}

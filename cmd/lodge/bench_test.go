@@ -1,0 +1,104 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestMain lets this program be what it tests: clusters start the running program again as parties and coordinators.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && (os.Args[1] == "party" || os.Args[1] == "coordinator") {
+		main()
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// runBench runs lodge bench and gives what it prints.
+func runBench(t *testing.T, args ...string) (string, error) {
+	t.Helper()
+	var out bytes.Buffer
+	cmd := rootCommand()
+	cmd.SetArgs(append([]string{"bench"}, args...))
+	cmd.SetOut(&out)
+	cmd.SetErr(&bytes.Buffer{})
+	err := cmd.ExecuteContext(t.Context())
+	return out.String(), err
+}
+
+// Without flags everything is measured that a reader looks for by name, for the headline set and for the default one.
+func TestBenchNames(t *testing.T) {
+	out, err := runBench(t, "all", "--list")
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := strings.Fields(out)
+	for _, want := range []string{
+		"ntt_n14_50bit", "matmul_mac", "matmul_d128_s14_64", "matmul_d128_s14_64_plain", "mul_s14_64", "evk_wire_bytes_d128",
+		"scalar_triples_per_cpu_second", "scalar_bytes_per_triple", "matrix_d128_cpu_seconds_per_triple", "matrix_d128_bytes_per_triple",
+		"peak_rss_scalar", "peak_rss_matrix_d128", "scalar_triples_per_cpu_second_s14_32", "matrix_d128_bytes_per_triple_s14_32",
+		"scalar_cpu_us_per_triple_p4096", "scalar_growth_p128_p4096", "scalar_first_batch_seconds_3_parties", "scalar_share_evaluate",
+	} {
+		if !slices.Contains(names, want) {
+			t.Errorf("no %s", want)
+		}
+	}
+	if slices.Sort(names); len(slices.Compact(slices.Clone(names))) != len(names) {
+		t.Error("a name appears twice")
+	}
+}
+
+// A run with a set for tests gives, as JSON, every name that it lists, and writes its page.
+func TestBenchAll(t *testing.T) {
+	args := []string{"all", "--set", "insecure-6", "--duration", "1us"}
+	listed, err := runBench(t, append(args, "--list")...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := filepath.Join(t.TempDir(), "benchmarks.md")
+	out, err := runBench(t, append(args, "--json", "--write", page)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var results []struct {
+		Name, Unit   string
+		Value        *float64
+		LattigoRatio *float64 `json:"lattigo_ratio"`
+		PlainRatio   *float64 `json:"plain_ratio"`
+	}
+	dec := json.NewDecoder(strings.NewReader(out))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&results); err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, r := range results {
+		names = append(names, r.Name)
+		if r.Unit == "" || r.Value == nil || *r.Value <= 0 && !strings.Contains(r.Name, "_share_") {
+			t.Errorf("%+v", r)
+		}
+	}
+	if want := strings.Fields(listed); !slices.Equal(names, want) {
+		t.Errorf("results %v\nlisted %v", names, want)
+	}
+	text, err := os.ReadFile(page)
+	if err != nil || !strings.Contains(string(text), "`scalar_triples_per_cpu_second_insecure_6`") {
+		t.Errorf("the page: %v\n%s", err, text)
+	}
+}
+
+func TestBenchRefuses(t *testing.T) {
+	for _, args := range [][]string{
+		{"all", "--set", "none"}, {"all", "--json", "--text"}, {"all", "--parties", "1"}, {"all", "--duration", "0s"},
+		{"kernels", "--filter", "("}, {"kernels", "nonsense"},
+	} {
+		if _, err := runBench(t, args...); err == nil {
+			t.Errorf("lodge bench %v does something", args)
+		}
+	}
+}
