@@ -26,6 +26,16 @@ type Options struct {
 	Field    string        // of operations; "" is p128, or the smallest of the set
 }
 
+// Lines are the parameters, by name.
+func (o *Options) Lines() (lines [][2]string) {
+	for _, s := range o.Sets {
+		lines = append(lines, [2]string{s.Name, fmt.Sprintf(
+			"N = 2^%d, q of %.0f bits in %d primes, digits of %d primes, keys %s, statistical security in bits: decryption %d, soundness %d, simulation %d",
+			s.LogN, s.LogQ(), len(s.Q), s.DigitPrimes, s.Keys, s.LambdaDDec, s.LambdaSnd, s.LambdaSim)})
+	}
+	return append(lines, [2]string{"time", fmt.Sprintf("%v for a row, or one call; ten times as long for whole protocols, or one batch", o.Duration)})
+}
+
 // Headline is the set whose figures carry no name of a set, where names are those of the project's goals.
 const Headline = "S14-64"
 
@@ -64,7 +74,7 @@ func (o *Options) Kernels() []Row {
 		rows = append(rows, o.transforms(bits)...)
 	}
 	rows = append(rows, o.pointwise()...)
-	rows = append(rows, o.matmulMAC())
+	rows = append(rows, o.matmulMAC("matmul_mac", 50), o.matmulMAC("matmul_mac_60bit", 60))
 	rows = append(rows, o.bases()...)
 	rows = append(rows, o.samplers()...)
 	return under("Kernels", append(rows, o.fields()...))
@@ -158,11 +168,12 @@ func (o *Options) pointwise() (rows []Row) {
 }
 
 // matmulMAC is the product of the shape that the homomorphic matrix product consists of, d = 128.
-func (o *Options) matmulMAC() Row {
+func (o *Options) matmulMAC(name string, bits int) Row {
 	const d = 128
-	return o.timed("matmul_mac", "ns", "multiply-accumulate in a product of 128 x 128 by 128 x 256 matrices, prime of 50 bits (Lattigo: MulCoeffsMontgomeryThenAdd, a coefficient)",
+	what := fmt.Sprintf("multiply-accumulate in a product of 128 x 128 by 128 x 256 matrices, prime of %d bits (Lattigo: MulCoeffsMontgomeryThenAdd, a coefficient)", bits)
+	return o.timed(name, "ns", what,
 		func(context.Context) (operation, error) {
-			q := prime(50)
+			q := prime(bits)
 			p, err := newPair(logN, []uint64{q})
 			if err != nil {
 				return operation{}, err

@@ -76,7 +76,7 @@ func property(file, name string) string {
 // Lines are the properties with their names.
 func (m Machine) Lines() [][2]string {
 	lines := [][2]string{
-		{"CPU", fmt.Sprintf("%s, %d of them, %s/%s", m.CPU, m.CPUs, m.OS, m.Arch)},
+		{"CPU", fmt.Sprintf("%s, %d CPUs, %s/%s", m.CPU, m.CPUs, m.OS, m.Arch)},
 		{"features", strings.Join(m.Features, " ")},
 		{"kernels", m.Path},
 		{"GOMAXPROCS", fmt.Sprint(m.GOMAXPROCS)},

@@ -96,8 +96,12 @@ func (c *contender) repeat(n int) (float64, error) {
 	return max(seconds, 1e-12), nil // the clock has steps
 }
 
+// patience is how many times longer than asked a measurement may take so that first calls, which make the heap grow and
+// fill caches, need not count.
+const patience = 10
+
 // compare lets the contenders take turns for about the given time, in turns of equal lengths after a first call of
-// each, which counts only when there is no time for more.
+// each, which counts only where calls take much longer than that.
 func compare(ctx context.Context, d time.Duration, list []contender) ([]run, error) {
 	runs := make([]run, len(list))
 	first := make([]float64, len(list)) // seconds of a call
@@ -112,10 +116,10 @@ func compare(ctx context.Context, d time.Duration, list []contender) ([]run, err
 		total += first[i]
 		runs[i] = run{by: list[i].by, times: []float64{t}}
 	}
-	rounds := min(turns, int(d.Seconds()/max(total, 1e-9)))
-	if rounds == 0 {
+	if total > patience*d.Seconds() {
 		return runs, nil
 	}
+	rounds := min(turns, max(1, int(d.Seconds()/max(total, 1e-9))))
 	for i := range runs {
 		runs[i].times = nil
 	}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"time"
 )
 
 // reference is a figure that others have published, for the work of a result.
@@ -44,12 +43,12 @@ within one.
 
 `
 
-// WritePage writes a page of results in Markdown. Its lines on other work are quotations.
-func WritePage(w io.Writer, m Machine, d time.Duration, list []Result) error {
+// WritePage writes a page of results in Markdown, with what was measured on and with.
+func WritePage(w io.Writer, about [][2]string, list []Result) error {
 	var b strings.Builder
 	b.WriteString(preamble)
-	b.WriteString("## Machine\n\n| | |\n|---|---|\n")
-	for _, l := range append(m.Lines(), [2]string{"time for a row", d.String() + ", at least; whole protocols ten times as long"}) {
+	b.WriteString("## Machine and parameters\n\n| | |\n|---|---|\n")
+	for _, l := range about {
 		fmt.Fprintf(&b, "| %s | %s |\n", l[0], l[1])
 	}
 	section := ""

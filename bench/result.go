@@ -122,12 +122,16 @@ func camel(name string) string {
 	return b.String()
 }
 
-// WriteTable writes the machine and the results for people.
-func WriteTable(w io.Writer, m Machine, list []Result) error {
-	for _, l := range m.Lines() {
+// WriteLines writes what was measured on, and with.
+func WriteLines(w io.Writer, about [][2]string) {
+	for _, l := range about {
 		fmt.Fprintf(w, "%-12s %s\n", l[0], l[1])
 	}
 	fmt.Fprintln(w)
+}
+
+// WriteTable writes the results for people.
+func WriteTable(w io.Writer, list []Result) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprint(t, "NAME\tVALUE\tUNIT\tLATTIGO\tPLAIN\t\n")
 	for _, r := range list {

@@ -63,7 +63,7 @@ func benchCommand() *cobra.Command {
 			for _, p := range c.parts {
 				rows = append(rows, p(cmd, b)...)
 			}
-			return o.run(cmd, rows)
+			return o.run(cmd, b, rows)
 		}})
 	}
 	return cmd
@@ -87,7 +87,7 @@ func (o *benchOptions) options() (*bench.Options, error) {
 	return b, nil
 }
 
-func (o *benchOptions) run(cmd *cobra.Command, rows []bench.Row) error {
+func (o *benchOptions) run(cmd *cobra.Command, b *bench.Options, rows []bench.Row) error {
 	filter, err := regexp.Compile(o.filter)
 	if err != nil {
 		return fmt.Errorf("--filter: %w", err)
@@ -105,10 +105,11 @@ func (o *benchOptions) run(cmd *cobra.Command, rows []bench.Row) error {
 	}
 	machine := bench.ThisMachine()
 	progress := newProgress(cmd.ErrOrStderr())
+	about := append(machine.Lines(), b.Lines()...)
 	if o.json || o.text {
-		for _, l := range machine.Lines() {
-			fmt.Fprintf(cmd.ErrOrStderr(), "%-12s %s\n", l[0], l[1])
-		}
+		bench.WriteLines(cmd.ErrOrStderr(), about)
+	} else {
+		bench.WriteLines(w, about)
 	}
 	list, err := bench.Run(cmd.Context(), rows, filter, func(line string) { progress.say("%s", line) })
 	progress.done()
@@ -117,7 +118,7 @@ func (o *benchOptions) run(cmd *cobra.Command, rows []bench.Row) error {
 	}
 	if o.write != "" {
 		var page bytes.Buffer
-		if err := bench.WritePage(&page, machine, o.duration, list); err != nil {
+		if err := bench.WritePage(&page, about, list); err != nil {
 			return err
 		}
 		if err := os.WriteFile(o.write, page.Bytes(), 0o644); err != nil {
@@ -130,5 +131,5 @@ func (o *benchOptions) run(cmd *cobra.Command, rows []bench.Row) error {
 	case o.text:
 		return bench.WriteText(w, machine, list)
 	}
-	return bench.WriteTable(w, machine, list)
+	return bench.WriteTable(w, list)
 }
