@@ -26,6 +26,14 @@ func (v Vec) Clone() Vec { return Vec{L: v.L, W: append([]uint64(nil), v.W...)} 
 // Wipe zeroes v.
 func (v Vec) Wipe() { clear(v.W) }
 
+// Format shows the shape of v and never its elements, which may be secret, whatever the verb.
+func (v Vec) Format(s fmt.State, _ rune) {
+	fmt.Fprintf(s, "[%d words, %d to an element]", len(v.W), v.L)
+}
+
+// MarshalText shows what Format shows.
+func (v Vec) MarshalText() ([]byte, error) { return fmt.Append(nil, v), nil }
+
 // same panics unless the vectors belong to f and have equal lengths.
 func (f *Field) same(vs ...Vec) {
 	for _, v := range vs {

@@ -46,6 +46,14 @@ func (p Poly) Clone() Poly { return Poly{W: p.W, C: slices.Clone(p.C)} }
 // Wipe zeroes p.
 func (p Poly) Wipe() { clear(p.C) }
 
+// Format shows the shape of p and never its coefficients, which may be secret, whatever the verb.
+func (p Poly) Format(s fmt.State, _ rune) {
+	fmt.Fprintf(s, "[%d words, %d to a coefficient]", len(p.C), p.W)
+}
+
+// MarshalText shows what Format shows.
+func (p Poly) MarshalText() ([]byte, error) { return fmt.Append(nil, p), nil }
+
 // Add sets dst = a + b, all of one width. dst may be an operand.
 func Add(dst, a, b Poly) {
 	same(dst, a, b)

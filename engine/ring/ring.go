@@ -154,6 +154,18 @@ func (p Poly) Zero() { zeroTable(p.C) }
 // Zero sets p to 0.
 func (p NTT) Zero() { zeroTable(p.C) }
 
+// Format shows the number of primes and never the residues, which may be secret, whatever the verb.
+func (p Poly) Format(s fmt.State, _ rune) { fmt.Fprintf(s, "[%d primes]", len(p.C)) }
+
+// Format shows the number of primes and never the residues, which may be secret, whatever the verb.
+func (p NTT) Format(s fmt.State, v rune) { Poly(p).Format(s, v) }
+
+// MarshalText shows what Format shows.
+func (p Poly) MarshalText() ([]byte, error) { return fmt.Append(nil, p), nil }
+
+// MarshalText shows what Format shows.
+func (p NTT) MarshalText() ([]byte, error) { return fmt.Append(nil, p), nil }
+
 // Equal reports whether p and o have the same residues, in variable time.
 func (p Poly) Equal(o Poly) bool { return slices.EqualFunc(p.C, o.C, slices.Equal[[]uint64]) }
 

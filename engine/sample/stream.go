@@ -111,6 +111,7 @@ func (s *Stream) Read(p []byte) (int, error) {
 			s.fill()
 		}
 		k := copy(p, s.buffer[s.at:])
+		clear(s.buffer[s.at : s.at+k]) // what has been read is nobody else's to find
 		s.at += k
 		p = p[k:]
 	}
@@ -124,6 +125,7 @@ func (s *Stream) Uint64() uint64 {
 		s.fill()
 	}
 	v := binary.LittleEndian.Uint64(s.buffer[s.at:])
+	binary.LittleEndian.PutUint64(s.buffer[s.at:], 0)
 	s.at += 8
 	return v
 }

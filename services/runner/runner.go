@@ -152,6 +152,8 @@ func chain[R any](ctx context.Context, d *driver, start Start[R]) (result R, err
 	if err != nil {
 		return result, err
 	}
+	s.Secrets = new(round.Secrets)
+	defer s.Secrets.Wipe()
 	p, err := start(s)
 	if err != nil {
 		return result, err

@@ -18,12 +18,19 @@ import (
 //
 // The caller answers for what makes this safe: the key was made for clients, the noise of ct is within the
 // instance's bound (a fresh ciphertext with a proof of plaintext knowledge, doubled), and the answer for
-// each c1 is made once and kept, since two answers for one c1 leak the key.
+// each ClientKey is made once and kept: every further answer floods the same phase anew and spends statistical distance.
 func ClientShare(s *gbfv.Scheme, i *params.Instance, ct *gbfv.Ciphertext, secret ring.NTT, source *sample.Source) []byte {
 	switched := s.SwitchModulus(ct, i.DDecPrimes)
 	zero := s.Field.NewVec(s.Slots())
 	d := message(s, i, switched.C1, secret, zero, source.Stream("flood"))
 	return codec.AppendPoly(nil, d.C, s.Prefix(i.DDecPrimes).Primes())
+}
+
+// ClientKey names what a party's answer depends on besides its key: the c1 that is left after the switch of modulus.
+// Ciphertexts that differ only in what the switch drops share it.
+func ClientKey(s *gbfv.Scheme, i *params.Instance, ct *gbfv.Ciphertext) round.Digest {
+	switched := s.SwitchModulus(ct, i.DDecPrimes)
+	return round.Hash("lodge client ciphertext", codec.AppendPoly(nil, switched.C1.C, s.Prefix(i.DDecPrimes).Primes()))
 }
 
 // Combine gives the D slots of ct from all parties' messages, which are in the order of the roster. The error is a

@@ -10,7 +10,8 @@
 //     not all compute is an oracle for the key.
 //
 // A corrupted message adds an error that its sender knows to one vector of shares; the MAC check that
-// follows catches it. A ciphertext is decrypted once: fresh shares of the same one leak the key.
+// follows catches it. A ciphertext is decrypted once: the flooding of every further answer spends as much of the
+// statistical distance as that of another ciphertext.
 package ddec
 
 import (
@@ -44,6 +45,13 @@ type Config struct {
 
 // Shares are this party's additive shares of the messages, D slots for each ciphertext.
 type Shares []field.Vec
+
+// Wipe erases the shares.
+func (s Shares) Wipe() {
+	for _, v := range s {
+		v.Wipe()
+	}
+}
 
 func (c *Config) name() string { return c.Step + "/share" }
 
@@ -81,6 +89,7 @@ func Start(c Config) (round.Transition[Shares], error) {
 func share(ctx context.Context, c Config) (round.Transition[Shares], error) {
 	s := c.Scheme
 	r := &combine{Config: c, shares: make(Shares, len(c.Ciphertexts)), sum: make([]ring.Poly, len(c.Ciphertexts)), buffer: c.basis().NewPoly()}
+	c.Session.Secrets.Own(r, c.Source)
 	messages := make([]ring.Poly, len(c.Ciphertexts))
 	err := parallel.Try(ctx, c.Workers, len(messages), func(k int) error {
 		mask, slots := s.Field.NewVec(s.Slots()), s.Field.NewVec(s.Slots())
@@ -168,7 +177,19 @@ func (r *combine) Step(ctx context.Context, _ round.Inbox) (round.Transition[Sha
 	if err != nil {
 		return round.Transition[Shares]{}, err
 	}
-	return round.Done(r.shares), nil
+	shares := r.shares
+	r.shares = nil // they are the caller's now
+	return round.Done(shares), nil
+}
+
+// Wipe erases the shares, unless they were handed over, and the sums that decrypt to the combined messages.
+func (r *combine) Wipe() {
+	r.shares.Wipe()
+	for _, p := range r.sum {
+		if p.C != nil {
+			p.Zero()
+		}
+	}
 }
 
 // decode sets slots to the message of c0 + sum, where sum holds the parties' messages and is overwritten.

@@ -3,6 +3,7 @@ package keygen
 import (
 	"errors"
 	"fmt"
+	"io"
 
 	"github.com/lodge-mpc/lodge/engine/codec"
 	"github.com/lodge-mpc/lodge/engine/gbfv"
@@ -10,6 +11,7 @@ import (
 	"github.com/lodge-mpc/lodge/engine/protocol/round"
 	"github.com/lodge-mpc/lodge/engine/ring"
 	"github.com/lodge-mpc/lodge/engine/sample"
+	"github.com/lodge-mpc/lodge/engine/secret"
 )
 
 // CheckAgree compares the keys that the parties arrived at.
@@ -48,8 +50,23 @@ const Security = params.KeygenSecurity
 // Result is one party's outcome.
 type Result struct {
 	Keys   *PublicKeys
-	Secret []int64 // this party's share of the secret key, N coefficients
+	Secret Secret
 }
+
+// Wipe erases the share of the secret key.
+func (r *Result) Wipe() { r.Secret.Wipe() }
+
+// Secret is a share of the secret key: N coefficients.
+type Secret []int64
+
+// Wipe erases the share.
+func (s Secret) Wipe() { clear(s) }
+
+// Format shows nothing, whatever the verb.
+func (Secret) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, secret.Redacted) }
+
+// MarshalText shows nothing.
+func (Secret) MarshalText() ([]byte, error) { return []byte(secret.Redacted), nil }
 
 // slot is one polynomial of the first round.
 type slot struct {

@@ -25,6 +25,7 @@ type party struct {
 
 func newParty(c *Config, seed round.Digest) (*party, error) {
 	p := &party{Config: c, seed: seed, secret: make([]int64, c.Scheme.N())}
+	c.Session.Secrets.Own(p, c.Source)
 	var err error
 	if p.errors, err = sample.NewGaussian(c.Scheme.Set.ErrorWidth); err != nil {
 		return nil, err
@@ -135,9 +136,14 @@ func (p *party) second(h0, h1 ring.NTT, digit int) ring.Poly {
 	return x
 }
 
-func (p *party) wipe() {
-	p.s.Zero()
-	p.u.Zero()
+// Wipe erases what the keys were made of, and the share of the secret key unless it was handed over.
+func (p *party) Wipe() {
+	for _, x := range []ring.NTT{p.s, p.u} {
+		if x.C != nil {
+			x.Zero()
+		}
+	}
+	clear(p.secret)
 }
 
 // folded adds the parties' polynomials up, place by place; it is the sink of their openings.

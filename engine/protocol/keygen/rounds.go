@@ -95,10 +95,9 @@ func second(ctx context.Context, p *party, keys *PublicKeys, h0 []ring.NTT) (rou
 		return round.Transition[Result]{}, err
 	}
 	return round.Then(t, func(_ context.Context, sum []ring.NTT) (round.Transition[Result], error) {
-		p.wipe()
 		keys.Relin.K0 = sum
 		digest := keys.Digest(p.Scheme, p.Workers)
-		r := agree{p.Session, Result{Keys: keys, Secret: p.secret}, digest}
+		r := agree{p.Session, p, keys, digest}
 		return round.Next(round.Round[Result](r), round.Broadcast(nameAgree, digest[:])), nil
 	}), nil
 }
@@ -106,7 +105,8 @@ func second(ctx context.Context, p *party, keys *PublicKeys, h0 []ring.NTT) (rou
 // agree compares the hash of the keys.
 type agree struct {
 	round.Session
-	result Result
+	party  *party
+	keys   *PublicKeys
 	digest round.Digest
 }
 
@@ -118,5 +118,7 @@ func (r agree) Step(_ context.Context, in round.Inbox) (round.Transition[Result]
 	if err := round.Compare(r.Session, in, nameAgree, CheckAgree, r.digest); err != nil {
 		return round.Transition[Result]{}, err
 	}
-	return round.Done(r.result), nil
+	result := Result{Keys: r.keys, Secret: r.party.secret}
+	r.party.secret = nil // it is the caller's now
+	return round.Done(result), nil
 }

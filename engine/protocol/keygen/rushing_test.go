@@ -3,6 +3,7 @@ package keygen
 import (
 	"bytes"
 	"math/big"
+	"slices"
 	"testing"
 
 	"github.com/lodge-mpc/lodge/engine/codec"
@@ -98,7 +99,7 @@ func TestARushingPeerInTheRelinearisationKeyIsRefused(t *testing.T) {
 		options := []roundtest.Option{roundtest.Cheat(culprit, h), roundtest.Rushing(culprit, v), roundtest.Record()}
 		for p := range culprit {
 			watch := byzantine.New().Skip(round.CheckCommitment)
-			options = append(options, roundtest.Watch(p, byzantine.On(watch, "keygen/party", func(x *party) { secrets[p] = x.secret })))
+			options = append(options, roundtest.Watch(p, byzantine.On(watch, "keygen/party", func(x *party) { secrets[p] = slices.Clone(x.secret) })))
 		}
 		out := run(s, n, 1, options...)
 		for p, secret := range secrets {

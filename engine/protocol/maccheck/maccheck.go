@@ -49,10 +49,10 @@ type Config struct {
 	Session round.Session
 	Step    string
 	Field   *field.Field
-	Values  []Pair        // everything that will be released
-	Zeros   []Pair        // what must be zero; may be empty
-	Mask    Pair          // one fresh authenticated random value
-	Alpha   field.Element // this party's share of the MAC key
+	Values  []Pair    // everything that will be released
+	Zeros   []Pair    // what must be zero; may be empty
+	Mask    Pair      // one fresh authenticated random value, which the run erases
+	Alpha   field.Vec // this party's share of the MAC key: one element
 	Source  *sample.Source
 	// Exposed is called when this party is about to open its sigma; nil does nothing. From then on alpha is burnt
 	// unless the run gives a result: after every error, a timeout, or the end of this process. An error ends the
@@ -68,9 +68,10 @@ func (c *Config) openName() string { return c.Step + "/open" }
 // Start begins a run. The hook STEP/open gets the opened shares y_l and z_l (field.Vec), STEP/sigma/commit
 // and .../open the encoded sigmas.
 func Start(c Config) (round.Transition[Passed], error) {
-	if c.Field == nil || c.Source == nil || c.Mask.Value.Len() != 1 || c.Mask.MAC.Len() != 1 {
-		return round.Transition[Passed]{}, errors.New("maccheck: configuration without field, source or mask")
+	if c.Field == nil || c.Source == nil || !single(c.Mask.Value) || !single(c.Mask.MAC) || !single(c.Alpha) {
+		return round.Transition[Passed]{}, errors.New("maccheck: configuration without field, source, mask or MAC key")
 	}
+	c.Session.Secrets.Own(c.Mask.Value, c.Mask.MAC, c.Source)
 	for _, p := range append(append([]Pair(nil), c.Values...), c.Zeros...) {
 		if p.Value.Len() != p.MAC.Len() {
 			return round.Transition[Passed]{}, errors.New("maccheck: values and MACs differ in number")
@@ -84,6 +85,9 @@ func Start(c Config) (round.Transition[Passed], error) {
 		return open(c, coin)
 	}), nil
 }
+
+// single reports whether v is one element.
+func single(v field.Vec) bool { return len(v.W) > 0 && v.Len() == 1 }
 
 // combine adds sum chi_k value_k to value and sum chi_k mac_k to mac, with weights read from xof.
 func combine(f *field.Field, value, mac field.Element, pairs []Pair, xof io.Reader) error {
@@ -109,6 +113,7 @@ func combine(f *field.Field, value, mac field.Element, pairs []Pair, xof io.Read
 func open(c Config, coin round.Digest) (round.Transition[Passed], error) {
 	f := c.Field
 	r := opening{Config: c, shares: f.NewVec(2), macs: f.NewVec(2)}
+	c.Session.Secrets.Own(r.shares, r.macs)
 	copy(r.shares.At(0), c.Mask.Value.At(0))
 	copy(r.macs.At(0), c.Mask.MAC.At(0))
 	for i, pairs := range [][]Pair{c.Values, c.Zeros} {
@@ -149,7 +154,7 @@ func (r opening) Step(_ context.Context, in round.Inbox) (round.Transition[Passe
 		return round.Transition[Passed]{}, &round.Abort{Check: CheckZero, Reason: "padding of a matrix is not zero"}
 	}
 	sigma := f.NewVec(2) // gamma_l - alpha_l times the opened value
-	f.ScaleVec(sigma, sum, r.Alpha)
+	f.ScaleVec(sigma, sum, r.Alpha.At(0))
 	f.SubVec(sigma, r.macs, sigma)
 	payload := make([]byte, 2*f.Size())
 	f.EncodeVec(payload, sigma)
@@ -194,5 +199,5 @@ func (r opening) verdict(o round.Opened) (Passed, error) {
 	if (!f.IsZero(sum.At(0)) || !f.IsZero(sum.At(1))) && !r.Session.Hooks.Skips(CheckMAC) {
 		return Passed{}, &round.Abort{Check: CheckMAC, Reason: "values and MACs of the batch differ"}
 	}
-	return Passed{Transcript: o.Agreed}, nil
+	return Passed{Transcript: o.Transcript}, nil
 }

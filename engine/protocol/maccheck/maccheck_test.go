@@ -81,7 +81,7 @@ func deal(t testing.TB, f *field.Field, n, zeros int) *dealt {
 	}
 	x, y, z, mask := pairs(random(7)), pairs(random(300)), pairs(f.NewVec(zeros)), pairs(random(1))
 	for p, a := range share(alpha) {
-		d.inputs[p] = Config{Step: step, Field: f, Values: []Pair{x[p], y[p]}, Mask: mask[p], Alpha: a.At(0)}
+		d.inputs[p] = Config{Step: step, Field: f, Values: []Pair{x[p], y[p]}, Mask: mask[p], Alpha: a}
 		if zeros > 0 {
 			d.inputs[p].Zeros = []Pair{z[p]}
 		}
@@ -156,7 +156,7 @@ var cheats = []struct {
 	{name: "a wrong share of a value", wrong: func(f *field.Field, c *Config) { bump(f, c.Values[0].Value.At(3)) }, check: CheckMAC},
 	{name: "a wrong share of the last value", wrong: func(f *field.Field, c *Config) { bump(f, c.Values[1].Value.At(299)) }, check: CheckMAC},
 	{name: "a wrong share of a MAC", wrong: func(f *field.Field, c *Config) { bump(f, c.Values[1].MAC.At(256)) }, check: CheckMAC},
-	{name: "a wrong share of alpha", wrong: func(f *field.Field, c *Config) { bump(f, c.Alpha) }, check: CheckMAC},
+	{name: "a wrong share of alpha", wrong: func(f *field.Field, c *Config) { bump(f, c.Alpha.At(0)) }, check: CheckMAC},
 	{name: "a wrong share of the mask", wrong: func(f *field.Field, c *Config) { bump(f, c.Mask.Value.At(0)) }, check: CheckMAC},
 	{name: "a wrong share of the mask's MAC", wrong: func(f *field.Field, c *Config) { bump(f, c.Mask.MAC.At(0)) }, check: CheckMAC},
 	{name: "two errors that cancel without weights", wrong: func(f *field.Field, c *Config) {

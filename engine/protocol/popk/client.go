@@ -67,6 +67,7 @@ func Prove(ctx context.Context, c ClientConfig, messages []field.Vec, source *sa
 			copy(slots.W, messages[i].W)
 			c.Scheme.Pack.Pack(coeffs, slots)
 		}}
+	defer p.Wipe()
 	if err := p.sample(ctx); err != nil {
 		return nil, nil, err
 	}
@@ -94,10 +95,6 @@ func Prove(ctx context.Context, c ClientConfig, messages []field.Vec, source *sa
 			return nil, nil, err
 		}
 		proof = append(proof, frame...)
-		r.wipe()
-	}
-	for _, x := range p.shares {
-		x.Wipe()
 	}
 	return ciphertexts, proof, nil
 }

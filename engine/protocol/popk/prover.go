@@ -55,6 +55,9 @@ func (p *prover) sample(ctx context.Context) error {
 		s := p.scheme
 		slots, coeffs := s.Field.NewVec(s.Slots()), s.Field.NewVec(s.Slots())
 		defer coeffs.Wipe()
+		if i >= u {
+			defer slots.Wipe()
+		}
 		mu, r, label := g.x, g.r, "witness"
 		if i >= u {
 			mu, r, label = g.y, g.s, "mask"
@@ -144,14 +147,27 @@ func (p *prover) respond(ctx context.Context, w sigma.Challenge) ([]response, er
 	for _, x := range p.secret[:u] {
 		x.wipe()
 	}
-	p.secret = nil
+	p.secret = nil // the masks have become responses
 	return masks, nil
 }
 
-// doubled returns 2x for every message x.
+// doubled hands over 2x for every message x.
 func (p *prover) doubled() []field.Vec {
-	for _, x := range p.shares {
+	shares := p.shares
+	p.shares = nil
+	for _, x := range shares {
 		p.scheme.Field.AddVec(x, x, x)
 	}
-	return p.shares
+	return shares
+}
+
+// Wipe erases witnesses, masks and messages that were not handed over.
+func (p *prover) Wipe() {
+	for _, x := range p.secret {
+		x.wipe()
+	}
+	for _, x := range p.shares {
+		x.Wipe()
+	}
+	p.secret, p.shares = nil, nil
 }

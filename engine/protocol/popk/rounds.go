@@ -27,6 +27,7 @@ func Start(c Config) (round.Transition[Result], error) {
 func commit(ctx context.Context, c Config) (round.Transition[Result], error) {
 	sizes := c.sizes()
 	p := &prover{scheme: c.Scheme, sizes: sizes, key: c.Key, source: c.Source, message: c.Message, workers: c.Workers}
+	c.Session.Secrets.Own(p, c.Source)
 	if err := p.sample(ctx); err != nil {
 		return round.Transition[Result]{}, err
 	}

@@ -34,6 +34,8 @@ type Opened struct {
 	Payloads [][]byte
 	// Agreed is the hash over all openings, the same at every honest party: what a common challenge hashes.
 	Agreed Digest
+	// Transcript is the hash over all broadcasts of the session, up to and with the openings.
+	Transcript Digest
 }
 
 // CommitOpen lets all parties reveal payloads of exactly size bytes at once. The hooks STEP/commit and STEP/open
@@ -189,7 +191,7 @@ func (r revealed) Frame(ctx context.Context, from Party, _ string, index int, la
 }
 
 func (r revealed) Step(_ context.Context, in Inbox) (Transition[Opened], error) {
-	opened := Opened{Agreed: in.Agreed(openName(r.step))}
+	opened := Opened{Agreed: in.Agreed(openName(r.step)), Transcript: in.Transcript}
 	if r.sink == nil {
 		opened.Payloads = make([][]byte, r.Parties)
 		opened.Payloads[r.Self] = r.own

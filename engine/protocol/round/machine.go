@@ -336,12 +336,21 @@ func (m *Machine[R]) check(w *Want) error {
 		return fmt.Errorf("round: cannot want a message named %q", w.Name)
 	case w.MaxBytes < 0 || w.MaxFrames < 1:
 		return fmt.Errorf("round: want of %s without limits", w.Name)
-	case w.Stream && m.streamer == nil:
+	case w.Stream && !streams(m.next):
 		return fmt.Errorf("round: streamed want of %s by a round that takes no frames", w.Name)
 	case w.Replay && (!known || w.Broadcast || w.Spool), w.Spool && known:
 		return fmt.Errorf("round: want of %s repeats or misses a spooled message", w.Name)
 	}
 	return nil
+}
+
+// streams reports whether a round takes frames. A chain of chains does when the round that runs does.
+func streams[R any](r Round[R]) bool {
+	if inner, ok := r.(interface{ streams() bool }); ok {
+		return inner.streams()
+	}
+	_, ok := r.(Streamer)
+	return ok
 }
 
 // serial makes the frames of a body one at a time, so that a driver may send to several peers at once.

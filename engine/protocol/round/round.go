@@ -16,8 +16,9 @@
 //   - A message to All is a broadcast: its recipients want it with Broadcast set, and with three or more
 //     parties Step runs only after all parties have compared the digests of what they received.
 //   - The transition that carries Done sends nothing.
-//   - Step neither keeps its inbox nor changes its receiver. The exception is a Streamer, whose Frame
-//     folds into accumulators of its own round before Step runs.
+//   - Step runs once. It may fold into its receiver, as Frame of a Streamer does, and keep what its inbox holds,
+//     which nobody changes any more.
+//   - Secrets that a round keeps for a later one belong to Session.Secrets, so that every end erases them.
 //   - A fault of a peer is a *Blame; a failure that nobody can be named for is an *Abort; any other
 //     error is the party's own. After any error the chain is dead.
 package round
@@ -179,6 +180,8 @@ type then[A, B any] struct {
 }
 
 func (r then[A, B]) Wants() []Want { return r.first.Wants() }
+
+func (r then[A, B]) streams() bool { return streams(r.first) }
 
 func (r then[A, B]) Frame(ctx context.Context, from Party, name string, index int, last bool, frame []byte) error {
 	return r.first.(Streamer).Frame(ctx, from, name, index, last, frame)

@@ -4,21 +4,56 @@ import (
 	"context"
 	"errors"
 	"io"
+	"sync"
 
 	"github.com/lodge-mpc/lodge/engine/protocol/internal/byzantine"
+	"github.com/lodge-mpc/lodge/engine/secret"
 )
 
-// Session is one run of one protocol, as one party sees it. Every hash of the run includes its ID.
+// Session is one run of one protocol, as one party sees it. Every commitment, challenge and transcript of the run
+// includes its ID.
 type Session struct {
 	ID      Digest
 	Self    Party
 	Parties int
+	// Secrets are what the driver erases when the run has ended; nil where nobody does.
+	Secrets *Secrets
 	// Hooks are the cheats of tests; outside engine/protocol they are empty.
 	Hooks byzantine.Hooks
 }
 
 // Each wants w from every other party.
 func (s Session) Each(w Want) []Want { return Each(s.Self, s.Parties, w) }
+
+// Secrets are what a run holds and must not outlive it, however it ends. What a run hands over as its result is no
+// longer among them. A nil *Secrets takes note of nothing.
+type Secrets struct {
+	mu   sync.Mutex
+	list []secret.Wiper
+}
+
+// Own has the end of the run erase these.
+func (s *Secrets) Own(list ...secret.Wiper) {
+	if s == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.list = append(s.list, list...)
+}
+
+// Wipe erases everything. No round of the run may be running.
+func (s *Secrets) Wipe() {
+	if s == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, w := range s.list {
+		w.Wipe()
+	}
+	s.list = nil
+}
 
 // check reports an error in a session made by the caller.
 func (s Session) check() error {

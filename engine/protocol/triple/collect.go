@@ -82,7 +82,7 @@ func (r *batch) collect(shares ddec.Shares) (result Result, mask maccheck.Pair, 
 	if la.Cols%la.Dim != 0 {
 		zeros = []maccheck.Pair{{Value: r.padding(la, r.a), MAC: r.padding(la, macA)}}
 	}
-	mask = maccheck.Pair{Value: r.rho.Slice(0, 1), MAC: macRho[0].Slice(0, 1)}
+	mask = maccheck.Pair{Value: r.rho.Slice(0, 1).Clone(), MAC: macRho[0].Slice(0, 1).Clone()}
 	return result, mask, zeros, nil
 }
 

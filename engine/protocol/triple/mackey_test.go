@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/lodge-mpc/lodge/engine/codec"
-	"github.com/lodge-mpc/lodge/engine/field"
 	"github.com/lodge-mpc/lodge/engine/params"
 	"github.com/lodge-mpc/lodge/engine/protocol/keygen"
 	"github.com/lodge-mpc/lodge/engine/protocol/round"
@@ -172,21 +171,6 @@ func TestStartRefuses(t *testing.T) {
 		change(&c)
 		if _, err := Start(c); err == nil {
 			t.Errorf("a configuration with a wrong %s was accepted", name)
-		}
-	}
-}
-
-// Wiped shares are zero.
-func TestWipe(t *testing.T) {
-	w := newNetwork(t, "insecure-8", "p128", 2, 1)
-	out := w.run(w.plan(t, Scalar, Shape{}, 0, 1)).OK(t)
-	r := out.Results[0]
-	r.Wipe()
-	for i, v := range []field.Vec{r.A, r.B, r.C, r.MACA, r.MACB, r.MACC} {
-		for k := range v.Len() {
-			if !w.scheme.Field.IsZero(v.At(k)) {
-				t.Fatalf("vector %d still has an element", i)
-			}
 		}
 	}
 }

@@ -58,6 +58,17 @@ type batch struct {
 	a, b   []field.Vec // shares of the factors, by ciphertext
 	rho    field.Vec   // matrices: shares of the vector whose first slot masks the check
 	extent extent
+	result *Result // until the check has passed
+}
+
+// Wipe erases the shares, but for a result that was handed over.
+func (r *batch) Wipe() {
+	for _, v := range append(append([]field.Vec{r.rho}, r.a...), r.b...) {
+		v.Wipe()
+	}
+	if r.result != nil {
+		r.result.Wipe()
+	}
 }
 
 // extent is how many ciphertexts of each there are. The decrypted list has c, alpha a, alpha b, alpha c, and, for
@@ -70,10 +81,11 @@ type extent struct{ a, b, c, rho int }
 // zero (*bool); triple/decrypted, which gets the decrypted shares (ddec.Shares); triple/shares, which gets the shares after the proof
 // (*popk.Result), and triple/evaluated, which gets the ciphertexts before they are compared ([]*gbfv.Ciphertext).
 func Start(c Config) (round.Transition[Result], error) {
-	if c.Plan == nil || c.Scheme == nil || c.Keys == nil || c.Public == nil || c.MAC.Ciphertext == nil || c.Source == nil {
-		return round.Transition[Result]{}, errors.New("triple: configuration without plan, scheme, keys or source")
+	if c.Plan == nil || c.Scheme == nil || c.Keys == nil || c.Public == nil || c.MAC.Ciphertext == nil || c.Source == nil || len(c.MAC.Share.W) == 0 {
+		return round.Transition[Result]{}, errors.New("triple: configuration without plan, scheme, keys, MAC key or source")
 	}
 	r := &batch{Config: c}
+	c.Session.Secrets.Own(r, c.Source)
 	proof := popk.Config{
 		Session: c.Session, Step: "triple", Scheme: c.Scheme, Instance: c.Plan.Instance, Key: c.Public, KeyHash: c.KeyHash,
 		Source: c.Source.Sub("proof"), Workers: c.Workers,
@@ -148,14 +160,19 @@ func (r compare) Step(_ context.Context, in round.Inbox) (round.Transition[Resul
 // decrypted checks the MACs and releases.
 func (r *batch) decrypted(_ context.Context, shares ddec.Shares) (round.Transition[Result], error) {
 	byzantine.Apply(r.Session.Hooks, "triple/decrypted", shares)
+	defer shares.Wipe()
 	result, mask, zeros, err := r.collect(shares)
 	if err != nil {
 		return round.Transition[Result]{}, err
 	}
+	r.result = &result
+	for _, z := range zeros {
+		r.Session.Secrets.Own(z.Value, z.MAC)
+	}
 	t, err := maccheck.Start(maccheck.Config{
 		Session: r.Session, Step: "triple/mac", Field: r.Scheme.Field,
 		Values: []maccheck.Pair{{Value: result.A, MAC: result.MACA}, {Value: result.B, MAC: result.MACB}, {Value: result.C, MAC: result.MACC}},
-		Zeros:  zeros, Mask: mask, Alpha: r.MAC.Share.At(0), Source: r.Source.Sub("mac check"),
+		Zeros:  zeros, Mask: mask, Alpha: r.MAC.Share, Source: r.Source.Sub("mac check"),
 		Exposed: r.Exposed,
 	})
 	if err != nil {
@@ -165,6 +182,7 @@ func (r *batch) decrypted(_ context.Context, shares ddec.Shares) (round.Transiti
 		h := r.Plan.Instance.Hash()
 		result.Digest = round.Hash("lodge batch", r.Session.ID[:], h[:], r.KeyHash[:], round.Uint(uint64(r.Plan.Kind)),
 			round.Uint(uint64(result.Count)), p.Transcript[:])
+		r.result = nil // it is the caller's now
 		return result, nil
 	}), nil
 }

@@ -121,7 +121,7 @@ func (d *driver[R]) run() {
 	d.view.frames = d.outgoing
 	d.each(func(p round.Party) {
 		d.spools[p] = map[string][][]byte{}
-		s := round.Session{ID: d.id, Self: p, Parties: d.n, Hooks: d.hooks[p]}
+		s := round.Session{ID: d.id, Self: p, Parties: d.n, Hooks: d.hooks[p], Secrets: new(round.Secrets)}
 		d.Sessions[p] = s
 		t, err := d.start(s)
 		if err == nil {
@@ -134,6 +134,9 @@ func (d *driver[R]) run() {
 		d.record()
 		d.each(d.receive)
 		d.each(d.step)
+	}
+	for _, s := range d.Sessions {
+		s.Secrets.Wipe()
 	}
 }
 
