@@ -2,9 +2,9 @@ package popk
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"math/big"
+	"math/bits"
 	"testing"
 
 	"github.com/lodge-mpc/lodge/engine/gbfv"
@@ -85,20 +85,30 @@ func inside[T any](name string, change func(b *bench, v T)) func(b *bench, culpr
 	}
 }
 
-// opened changes the frames of the culprit's statement after it has committed to them.
-func opened(change func(frames [][]byte)) func(b *bench, culprit round.Party) []roundtest.Option {
-	return inside("p/statement/open", func(_ *bench, body *round.Body) {
-		frames := make([][]byte, (*body).Frames())
-		for i := range frames {
-			f, err := (*body).Frame(i)
-			if err != nil {
-				panic(err)
-			}
-			frames[i] = bytes.Clone(f)
-		}
-		change(frames)
-		*body = round.Frames(len(frames), func(i int) ([]byte, error) { return frames[i], nil })
+// stated changes the frames of the culprit's statement, without the nonce: before its commitment at the hook
+// p/statement/commit, after it at p/statement/open.
+func stated(hook string, change func(b *bench, frames [][]byte)) func(b *bench, culprit round.Party) []roundtest.Option {
+	return inside(hook, func(b *bench, body *round.Body) {
+		frames := framesOf(*body)
+		change(b, frames)
+		*body = bodyOf(frames)
 	})
+}
+
+func framesOf(body round.Body) [][]byte {
+	frames := make([][]byte, body.Frames())
+	for i := range frames {
+		f, err := body.Frame(i)
+		if err != nil {
+			panic(err)
+		}
+		frames[i] = bytes.Clone(f)
+	}
+	return frames
+}
+
+func bodyOf(frames [][]byte) round.Body {
+	return round.Frames(len(frames), func(i int) ([]byte, error) { return frames[i], nil })
 }
 
 func rewritten(name string, e roundtest.Edit) func(b *bench, culprit round.Party) []roundtest.Option {
@@ -110,6 +120,16 @@ func rewritten(name string, e roundtest.Edit) func(b *bench, culprit round.Party
 // The cheats of the last party: what it does, in which kind of proof, and the check that names it.
 func TestCheatsAreNamed(t *testing.T) {
 	set := func(p intpoly.Poly, v *big.Int, off int64) { p.SetBig(0, new(big.Int).Add(v, big.NewInt(off))) }
+	answer := func(change func(b *bench, r []response)) func(b *bench, culprit round.Party) []roundtest.Option {
+		return inside("p/responses", change)
+	}
+	bit := func(frame int) func(b *bench, frames [][]byte) {
+		return func(_ *bench, frames [][]byte) { frames[(frame+len(frames))%len(frames)][7] ^= 1 }
+	}
+	residue := func(frame int) func(b *bench, frames [][]byte) {
+		return func(b *bench, frames [][]byte) { putPrime(b, frames[(frame+len(frames))%len(frames)]) }
+	}
+	const commit, open = "p/statement/commit", "p/statement/open"
 	for _, c := range []struct {
 		name  string
 		mac   bool
@@ -117,95 +137,80 @@ func TestCheatsAreNamed(t *testing.T) {
 		check string
 	}{
 		{"a MAC key that differs between slots", true, inside("p/witness", func(_ *bench, p *prover) { addTo(p.secret[0].z, 1, big.NewInt(1)) }), CheckDiagonal},
-		{"mu_z at its bound", false, inside("p/responses", func(b *bench, r []response) { set(r[0].z, b.instance.B1, 0) }), CheckBound},
-		{"mu_z one below its bound", false, inside("p/responses", func(b *bench, r []response) { set(r[0].z, b.instance.B1, -1) }), CheckEquation},
-		{"t at its bound", false, inside("p/responses", func(b *bench, r []response) { set(r[2].t[1], b.instance.Bt1, 0) }), CheckBound},
-		{"t one below its bound", false, inside("p/responses", func(b *bench, r []response) { set(r[2].t[1], b.instance.Bt1, -1) }), CheckEquation},
-		{"mu_z off by one", false, inside("p/responses", func(_ *bench, r []response) { addTo(r[0].z, 0, big.NewInt(1)) }), CheckEquation},
-		{"t0 off by one", false, inside("p/responses", func(_ *bench, r []response) { addTo(r[1].t[0], 3, big.NewInt(1)) }), CheckEquation},
-		{"t1 off by one", false, inside("p/responses", func(_ *bench, r []response) { addTo(r[2].t[1], 3, big.NewInt(1)) }), CheckEquation},
-		{"t2 off by one", false, inside("p/responses", func(_ *bench, r []response) { addTo(r[3].t[2], 3, big.NewInt(-1)) }), CheckEquation},
-		{"a bit of a ciphertext after the commitment", false, opened(func(f [][]byte) { f[0][7] ^= 1 }), round.CheckCommitment},
-		{"a bit of a mask after the commitment", false, opened(func(f [][]byte) { f[len(f)-1][7] ^= 1 }), round.CheckCommitment},
+		{"a mask of a MAC key that differs between slots", true, inside("p/witness", func(_ *bench, p *prover) { addTo(p.secret[1].z, 63, big.NewInt(-1)) }), CheckDiagonal},
+		{"a response of a MAC key that differs between slots", true, answer(func(_ *bench, r []response) { addTo(r[43].z, 255, big.NewInt(1)) }), CheckDiagonal},
+		{"mu_z at its bound", false, answer(func(b *bench, r []response) { set(r[0].z, b.instance.B1, 0) }), CheckBound},
+		{"mu_z one above its bound", false, answer(func(b *bench, r []response) { set(r[0].z, b.instance.B1, 1) }), CheckBound},
+		{"mu_z at minus its bound", false, answer(func(b *bench, r []response) { set(r[14].z, new(big.Int).Neg(b.instance.B1), 0) }), CheckBound},
+		{"mu_z one below its bound", false, answer(func(b *bench, r []response) { set(r[0].z, b.instance.B1, -1) }), CheckEquation},
+		{"t0 at its bound", false, answer(func(b *bench, r []response) { set(r[1].t[0], b.instance.Bt1, 0) }), CheckBound},
+		{"t1 at its bound", false, answer(func(b *bench, r []response) { set(r[2].t[1], b.instance.Bt1, 0) }), CheckBound},
+		{"t2 at minus its bound", false, answer(func(b *bench, r []response) { set(r[2].t[2], new(big.Int).Neg(b.instance.Bt1), 0) }), CheckBound},
+		{"t one above its bound", false, answer(func(b *bench, r []response) { set(r[2].t[1], b.instance.Bt1, 1) }), CheckBound},
+		{"t one below its bound", false, answer(func(b *bench, r []response) { set(r[2].t[1], b.instance.Bt1, -1) }), CheckEquation},
+		{"mu_z of a MAC key at its bound", true, answer(func(b *bench, r []response) { set(r[0].z, b.instance.MACKey.B1, 0) }), CheckBound},
+		{"mu_z off by one", false, answer(func(_ *bench, r []response) { addTo(r[0].z, 0, big.NewInt(1)) }), CheckEquation},
+		{"t0 off by one", false, answer(func(_ *bench, r []response) { addTo(r[1].t[0], 3, big.NewInt(1)) }), CheckEquation},
+		{"t1 off by one", false, answer(func(_ *bench, r []response) { addTo(r[2].t[1], 3, big.NewInt(1)) }), CheckEquation},
+		{"t2 off by one", false, answer(func(_ *bench, r []response) { addTo(r[3].t[2], 3, big.NewInt(-1)) }), CheckEquation},
+		{"a bit of a response", false, rewritten("p/response", roundtest.Flip(0)), CheckEquation},
+		{"a bit of a ciphertext from the start", false, stated(commit, bit(0)), CheckEquation},
+		{"a bit of a mask from the start", false, stated(commit, bit(-1)), CheckEquation},
+		{"a bit of a ciphertext after the commitment", false, stated(open, bit(0)), round.CheckCommitment},
+		{"a bit of a mask after the commitment", false, stated(open, bit(-1)), round.CheckCommitment},
+		{"another nonce after the commitment", false, rewritten(open, roundtest.Flip(0)), round.CheckCommitment},
+		{"a residue of q in a ciphertext", false, stated(commit, residue(0)), round.CheckShape},
+		{"a residue of q in a mask", false, stated(commit, residue(-1)), round.CheckShape},
 		{"a copy of another's statement and response", false, func(_ *bench, culprit round.Party) []roundtest.Option {
 			var v roundtest.View
 			options := []roundtest.Option{roundtest.Rushing(culprit, &v)}
-			for _, name := range []string{"p/statement/commit", "p/statement/open", "p/response"} {
+			for _, name := range []string{commit, open, "p/response"} {
 				options = append(options, roundtest.Rewrite(culprit, name, roundtest.CopyOf(0, name)))
 			}
 			return options
 		}, round.CheckCommitment},
+		{"a truncated commitment", false, rewritten(commit, roundtest.Truncate(1)), round.CheckShape},
 		{"a truncated response", false, rewritten("p/response", roundtest.Truncate(1)), round.CheckShape},
-		{"a truncated statement", false, rewritten("p/statement/open", roundtest.Truncate(1)), round.CheckShape},
-		{"a response with a frame too many", false, rewritten("p/response", roundtest.ExtraFrame([]byte{1})), ""},
+		{"a response with a byte more", false, rewritten("p/response", roundtest.Extend(1)), round.CheckSize},
+		{"a truncated statement", false, rewritten(open, roundtest.Truncate(1)), round.CheckShape},
+		{"a statement with a byte more", false, rewritten(open, roundtest.Extend(1)), round.CheckSize},
+		{"a statement with a frame more", false, rewritten(open, roundtest.ExtraFrame(nil)), round.CheckShape},
+		{"a response with a frame more", false, rewritten("p/response", roundtest.ExtraFrame([]byte{1})), round.CheckShape},
 	} {
 		for _, n := range []int{2, 3} {
 			t.Run(fmt.Sprint(n, " parties, ", c.name), func(t *testing.T) {
 				b := newBench(t, n)
 				culprit := round.Party(n - 1)
-				out := b.run(c.mac, nil, c.cheat(b, culprit)...)
-				if c.check != "" {
-					out.Blamed(t, culprit, c.check)
-					return
-				}
-				for p, err := range out.Errors[:n-1] {
-					var blame *round.Blame
-					if !errors.As(err, &blame) || blame.Party != culprit {
-						t.Errorf("party %d ends with %v, want blame of %d", p, err, culprit)
-					}
-				}
+				b.run(c.mac, nil, c.cheat(b, culprit)...).Blamed(t, culprit, c.check)
 			})
-		}
-	}
-}
-
-// Without commitments the copy that the figure of the paper allows passes a check of sums: the commitment is what stops it.
-func TestNegationPassesACheckOfSums(t *testing.T) {
-	b := newBench(t, 2)
-	honest := b.run(false, nil).OK(t)
-	// Party 1 sends minus what party 0 sent: the sums are zero, and zero is an encryption of zero with zero randomness.
-	zero := b.scheme.NewCiphertext()
-	z := newResponse(b.scheme.N(), b.instance.Proof)
-	if !encryption(b.scheme, b.key.Public, z.z, z.t).Equal(zero) {
-		t.Error("Enc(0; 0) is not zero: the check of sums would see the attack")
-	}
-	if honest.Results[0].Ciphertexts[0].Equal(zero) {
-		t.Error("an honest run gives a zero ciphertext")
-	}
-}
-
-// Parties that disagree on what they prove, or where, do not accept each other.
-func TestDisagreementIsRefused(t *testing.T) {
-	for name, change := range map[string]func(c *Config){
-		"session":  func(c *Config) { c.Session.ID[0] ^= 1 },
-		"key hash": func(c *Config) { c.KeyHash[0] ^= 1 },
-	} {
-		for _, n := range []int{2, 3} {
-			out := newBench(t, n).run(false, change)
-			for p, err := range out.Errors {
-				if err == nil {
-					t.Errorf("another %s, %d parties: party %d accepts", name, n, p)
-				}
-			}
 		}
 	}
 }
 
 // A proof that is recorded and played back in another session does not open its commitments there.
 func TestReplayIsRefused(t *testing.T) {
-	b := newBench(t, 2)
-	first := b.run(false, nil, roundtest.Record()).OK(t)
-	var options []roundtest.Option
-	for _, name := range []string{"p/statement/commit", "p/statement/open", "p/response"} {
-		options = append(options, roundtest.Rewrite(1, name, roundtest.Replay(first.Recording, 1, 0, name)))
+	for _, n := range []int{2, 3} {
+		b, culprit := newBench(t, n), round.Party(n-1)
+		first := b.run(false, nil, roundtest.Record()).OK(t)
+		options := []roundtest.Option{roundtest.ID(round.Hash("a later session"))}
+		for _, name := range []string{"p/statement/commit", "p/statement/open", "p/response"} {
+			options = append(options, roundtest.Rewrite(culprit, name, roundtest.Replay(first.Recording, culprit, 0, name)))
+		}
+		b.run(false, nil, options...).Blamed(t, culprit, round.CheckCommitment)
 	}
-	options = append(options, roundtest.ID(round.Hash("a later session")))
-	b.run(false, nil, options...).Blamed(t, 1, round.CheckCommitment)
 }
 
 // From three parties on, different statements to different parties are seen by the echo.
 func TestEquivocationIsSeen(t *testing.T) {
 	for _, name := range []string{"p/statement/commit", "p/statement/open", "p/response"} {
 		newBench(t, 3).run(false, nil, roundtest.Link(2, 0, name, roundtest.Flip(100))).Aborted(t, 2, round.CheckEcho)
+	}
+}
+
+// putPrime puts the first prime in the place of a frame's first residue.
+func putPrime(b *bench, frame []byte) {
+	q := b.scheme.Q.Primes()[0]
+	for at := range bits.Len64(q) {
+		frame[at/8] = frame[at/8]&^(1<<(at%8)) | byte(q>>at&1)<<(at%8)
 	}
 }

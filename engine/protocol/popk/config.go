@@ -9,6 +9,7 @@ import (
 	"github.com/lodge-mpc/lodge/engine/field"
 	"github.com/lodge-mpc/lodge/engine/gbfv"
 	"github.com/lodge-mpc/lodge/engine/params"
+	"github.com/lodge-mpc/lodge/engine/protocol/internal/byzantine"
 	"github.com/lodge-mpc/lodge/engine/protocol/round"
 	"github.com/lodge-mpc/lodge/engine/sample"
 	"github.com/lodge-mpc/lodge/engine/sigma"
@@ -68,9 +69,21 @@ func (c *Config) check() error {
 
 // challenge derives the monomials from everything that was opened.
 func (c *Config) challenge(opened round.Digest) (sigma.Challenge, error) {
-	h := c.Instance.Hash()
-	return newChallenge(c.Scheme, c.sizes(), round.XOF("lodge popk challenge",
-		c.Session.ID[:], []byte(c.Step), h[:], c.KeyHash[:], opened[:]))
+	fields := c.bound(opened)
+	byzantine.Apply(c.Session.Hooks, c.Step+"/challenge", fields)
+	return newChallenge(c.Scheme, c.sizes(), round.XOF("lodge popk challenge", fields...))
+}
+
+// bound lists what the challenge is bound to: session, step, instance, U, V, the kind of proof, key, and what was opened.
+// The hook STEP/challenge gets this list.
+func (c *Config) bound(opened round.Digest) [][]byte {
+	p, h, kind := c.sizes(), c.Instance.Hash(), uint64(0)
+	if p.Diag {
+		kind = 1
+	}
+	return [][]byte{
+		c.Session.ID[:], []byte(c.Step), h[:], round.Uint(uint64(p.U)), round.Uint(uint64(p.V)), round.Uint(kind), c.KeyHash[:], opened[:],
+	}
 }
 
 func newChallenge(s *gbfv.Scheme, p params.Proof, xof io.Reader) (sigma.Challenge, error) {

@@ -1,0 +1,195 @@
+package popk
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/lodge-mpc/lodge/engine/codec"
+	"github.com/lodge-mpc/lodge/engine/intpoly"
+	"github.com/lodge-mpc/lodge/engine/params"
+	"github.com/lodge-mpc/lodge/engine/protocol/internal/byzantine"
+	"github.com/lodge-mpc/lodge/engine/protocol/round"
+	"github.com/lodge-mpc/lodge/engine/protocol/round/roundtest"
+	"github.com/lodge-mpc/lodge/engine/sample"
+)
+
+// Places in what the challenge hashes; see Config.bound.
+const (
+	ofSession = iota
+	ofStep
+	ofInstance
+	ofU
+	ofV
+	ofKind
+	ofKey
+	ofOpened
+	places
+)
+
+// The culprit answers a challenge that it made over something else than the others.
+func TestAnotherChallengeIsRefused(t *testing.T) {
+	terms := round.Terms{Version: 1, Protocol: "popk", Epoch: 7}
+	epoch := terms
+	epoch.Epoch++
+	session := terms.ID()
+	for _, n := range []int{2, 3} {
+		b, culprit := newBench(t, n), round.Party(n-1)
+		more, err := params.Resolve(b.scheme.Set, "p128", params.Use{Parties: n, Dim: 1, U: 4})
+		if err != nil {
+			t.Fatal(err)
+		}
+		other, instance, later := round.Hash("another"), more.Hash(), epoch.ID()
+		for _, c := range []struct {
+			name  string
+			place int
+			value func(p params.Proof) []byte
+		}{
+			{"another session", ofSession, func(params.Proof) []byte { return other[:] }},
+			{"another epoch", ofSession, func(params.Proof) []byte { return later[:] }},
+			{"another step", ofStep, func(params.Proof) []byte { return []byte("q") }},
+			{"another instance", ofInstance, func(params.Proof) []byte { return instance[:] }},
+			{"another U", ofU, func(p params.Proof) []byte { return round.Uint(uint64(p.U + 1)) }},
+			{"another V", ofV, func(p params.Proof) []byte { return round.Uint(uint64(p.V - 1)) }},
+			{"the other kind of proof", ofKind, func(p params.Proof) []byte {
+				if p.Diag {
+					return round.Uint(0)
+				}
+				return round.Uint(1)
+			}},
+			{"another key", ofKey, func(params.Proof) []byte { return other[:] }},
+			{"openings without the last", ofOpened, func(params.Proof) []byte { return other[:] }},
+		} {
+			for _, mac := range []bool{false, true} {
+				t.Run(fmt.Sprint(c.name, ", MAC key: ", mac, ", ", n, " parties"), func(t *testing.T) {
+					p := b.instance.Proof
+					if mac {
+						p = b.instance.MACKey
+					}
+					h := byzantine.On(byzantine.New(), "p/challenge", func(fields [][]byte) {
+						if len(fields) != places {
+							t.Errorf("the challenge hashes %d values, want %d", len(fields), places)
+						}
+						if string(fields[c.place]) == string(c.value(p)) {
+							t.Error("the cheat changes nothing")
+						}
+						fields[c.place] = c.value(p)
+					})
+					b.run(mac, nil, roundtest.Cheat(culprit, h), roundtest.ID(session)).Blamed(t, culprit, CheckEquation)
+				})
+			}
+		}
+	}
+}
+
+// Parties that disagree on what they prove, or where, do not accept each other.
+func TestDisagreementIsRefused(t *testing.T) {
+	for _, n := range []int{2, 3} {
+		b, culprit := newBench(t, n), round.Party(n-1)
+		instance := func(u int) *params.Instance {
+			i, err := params.Resolve(b.scheme.Set, "p128", params.Use{Parties: n, Dim: 1, U: u})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return i
+		}
+		epoch := round.Terms{Epoch: 1}
+		repetitions := *b.instance
+		repetitions.Proof.V--
+		for _, c := range []struct {
+			name   string
+			change func(c *Config)
+			check  string
+		}{
+			{"session", func(c *Config) { c.Session.ID[0] ^= 1 }, round.CheckCommitment},
+			{"epoch", func(c *Config) { c.Session.ID = epoch.ID() }, round.CheckCommitment},
+			{"key hash", func(c *Config) { c.KeyHash[0] ^= 1 }, CheckEquation},
+			{"one U more", func(c *Config) { c.Instance = instance(4) }, round.CheckShape},
+			{"one U less", func(c *Config) { c.Instance = instance(2) }, round.CheckShape},
+			{"one V less", func(c *Config) { c.Instance = &repetitions }, round.CheckShape},
+			{"kind of proof", func(c *Config) { c.MACKey = true }, round.CheckShape},
+		} {
+			t.Run(fmt.Sprint("another ", c.name, ", ", n, " parties"), func(t *testing.T) {
+				b.run(false, c.change, roundtest.Cheat(culprit, byzantine.New())).Blamed(t, culprit, c.check)
+			})
+		}
+	}
+}
+
+// simulated lets the culprit prove what it does not know: it guesses the challenge w before anybody opens, takes random
+// polynomials as its ciphertexts, short z_j and t_j as its responses, and Enc(z_j; t_j) - sum_i w_ij ct_i as its masks.
+func simulated(b *bench, c *Config, guess [][]byte) byzantine.Hooks {
+	var masks []response
+	h := byzantine.On(byzantine.New(), "p/witness", func(p *prover) {
+		for _, m := range p.secret[p.sizes.U:] {
+			kept := newResponse(b.scheme.N(), p.sizes)
+			kept.add(m)
+			masks = append(masks, kept)
+		}
+	})
+	byzantine.On(h, "p/statement/commit", func(body *round.Body) {
+		s, sizes := b.scheme, c.sizes()
+		w, err := newChallenge(s, sizes, round.XOF("lodge popk challenge", guess...))
+		if err != nil {
+			panic(err)
+		}
+		list := newSums(s, sizes.U+sizes.V).list
+		for i := range sizes.U {
+			sample.Expand(list[i].C0.C, s.Q.Primes(), make([]byte, 32), "simulated", uint64(i), 0)
+			sample.Expand(list[i].C1.C, s.Q.Primes(), make([]byte, 32), "simulated", uint64(i), 1)
+		}
+		frames := make([][]byte, 2*len(list))
+		for k, ct := range list {
+			if j := k - sizes.U; j >= 0 {
+				*ct = *encryption(s, b.key.Public, masks[j].z, masks[j].t)
+				for i := range sizes.U {
+					minus := list[i].Clone()
+					s.Q.Neg(minus.C0, minus.C0)
+					s.Q.Neg(minus.C1, minus.C1)
+					s.AddMonomial(ct, minus, w.At(j, i))
+				}
+			}
+			frames[2*k] = codec.AppendPoly(nil, ct.C0.C, s.Q.Primes())
+			frames[2*k+1] = codec.AppendPoly(nil, ct.C1.C, s.Q.Primes())
+		}
+		*body = bodyOf(frames)
+	})
+	byzantine.On(h, "p/responses", func(own []response) {
+		for j, r := range own {
+			r.wipe()
+			intpoly.Add(r.z, r.z, masks[j].z)
+			for k := range r.t {
+				intpoly.Add(r.t[k], r.t[k], masks[j].t[k])
+			}
+		}
+	})
+	return h
+}
+
+// A statement that is made to fit a challenge which its prover chose fits no other. If the challenge did not hash what was
+// opened, the prover would know it in advance, and pass without a witness.
+func TestAChallengeBeforeTheOpeningsProvesNothing(t *testing.T) {
+	constant := make([]byte, 32)
+	for _, n := range []int{2, 3} {
+		b, culprit := newBench(t, n), round.Party(n-1)
+		var own Config
+		var guess [][]byte
+		known := func(c *Config) {
+			own = *c
+			guess = own.bound(round.Digest(constant))
+			c.Session.Hooks = simulated(b, &own, guess)
+			byzantine.On(c.Session.Hooks, "p/challenge", func(fields [][]byte) { fields[ofOpened] = constant }).Skip(CheckEquation)
+		}
+		b.run(false, known, roundtest.Cheat(culprit, byzantine.New())).Blamed(t, culprit, CheckEquation)
+
+		options := []roundtest.Option{roundtest.Cheat(culprit, byzantine.New())}
+		for p := range culprit {
+			options = append(options, roundtest.Watch(p, byzantine.On(byzantine.New(), "p/challenge", func(fields [][]byte) { fields[ofOpened] = constant })))
+		}
+		out := b.run(false, known, options...)
+		for p := range culprit {
+			if out.Errors[p] != nil {
+				t.Errorf("%d parties: with a challenge that is known in advance party %d ends with %v", n, p, out.Errors[p])
+			}
+		}
+	}
+}
