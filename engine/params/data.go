@@ -133,7 +133,7 @@ func shipped() []*Set {
 			Name: "S13-8", LogN: 13, LogB: 8, Q: q42, Aux: aux42, DigitPrimes: 1, Fields: fields8(),
 			Secret: Ternary, ErrorWidth: width319, Keys: KeysUnproved,
 		},
-		{ // Small keys and more slots than S13-8, for two to four parties.
+		{ // Small keys and more slots than S13-8; large matrices for two to five parties only.
 			Name: "S13-16", LogN: 13, LogB: 16, Q: q43, Aux: aux43, DigitPrimes: 1, Fields: fields16(),
 			Secret: Ternary, ErrorWidth: width319, Keys: KeysUnproved, LambdaDDec: 72,
 		},

@@ -19,20 +19,25 @@ const (
 	maxU       = 1 << 20
 )
 
-// scalarBlocks is the number of blocks of D scalar triples that DefaultU's batch holds when a use leaves U open.
-const scalarBlocks = 32
+// scalarBlocks is the number of blocks of D scalar triples of the batch for which a use that leaves U open is sized.
+const scalarBlocks = 16
 
 // A Use says what an instance is for.
 type Use struct {
 	Parties int // n, 2 to MaxParties
 	Dim     int // rows d of the square blocks, a power of two; 1 for scalar triples
-	U       int // ciphertexts that each party proves in one batch; 0 takes DefaultU(Dim, 1), for scalars 32 blocks
+	U       int // ciphertexts that each party proves in one batch; 0 takes that of one batch: DefaultU(Dim, 1), for scalars 16 blocks
 	Inner   int // terms of the inner products that are accumulated before decryption, a multiple of Dim; 0 takes Dim
 }
 
-// DefaultU is the number of PoPK ciphertexts of a batch of blocks: two factors of dim ciphertexts each, and one whose
-// slots mask the combinations that the MAC check opens.
-func DefaultU(dim, blocks int) int { return 2*dim*blocks + 1 }
+// DefaultU is the number of PoPK ciphertexts of a batch of blocks: two factors of dim ciphertexts each and, for
+// matrices, one of which a slot masks the combination that the MAC check opens. Scalars give up a triple for that.
+func DefaultU(dim, blocks int) int {
+	if dim == 1 {
+		return 2 * blocks
+	}
+	return 2*dim*blocks + 1
+}
 
 // An Instance is a set, a field and a use whose noise fits, with every number that parties must share.
 type Instance struct {

@@ -29,8 +29,8 @@ func TestWhatFits(t *testing.T) {
 		"S14-64": {"p128": {all, all}, "p256": {all, all}, "p512": {all, 15}, "p1024": {all, 12}, "p2048": {all, 9},
 			"p4096": {all, 7}},
 		"S13-8": {"p64": {all, all}, "p128": {all, all}},
-		"S13-16": {"p64": {all, 5}, "p128": {all, 4}, "p256": {all, 3}, "p512": {all, 2}, "p1024": {13, 2},
-			"p2048": {10, 0}, "p4096": {8, 0}},
+		"S13-16": {"p64": {all, 5}, "p128": {all, 4}, "p256": {all, 3}, "p512": {all, 2}, "p1024": {14, 2},
+			"p2048": {11, 0}, "p4096": {9, 0}},
 		"S15-128": {"p256": {all, all}, "p512": {all, all}, "p1024": {all, all}, "p2048": {all, all}, "p4096": {all, all}},
 	}
 	for _, s := range Sets() {
@@ -107,7 +107,7 @@ func TestUseIsCompleted(t *testing.T) {
 	if got, want := resolve(t, Default, "p128", Use{Parties: 2, Dim: 128}).Use, (Use{2, 128, 257, 128}); got != want {
 		t.Errorf("matrix use %+v, want %+v", got, want)
 	}
-	if got, want := resolve(t, Default, "p128", Use{Parties: 2, Dim: 1}).Use, (Use{2, 1, 65, 1}); got != want {
+	if got, want := resolve(t, Default, "p128", Use{Parties: 2, Dim: 1}).Use, (Use{2, 1, 32, 1}); got != want {
 		t.Errorf("scalar use %+v, want %+v", got, want)
 	}
 }
@@ -210,7 +210,7 @@ func TestSetHashBinds(t *testing.T) {
 
 func TestInstanceHashes(t *testing.T) {
 	want := map[string]string{
-		"default scalar":      "cd0c5f8839615803",
+		"default scalar":      "8b644bd527e3b512",
 		"default matrix":      "d34aac19ac56427a",
 		"four parties":        "13437eb98e48de8c",
 		"other batch":         "42c40eafe1062852",

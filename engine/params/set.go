@@ -89,9 +89,15 @@ func (s *Set) Modulus() *big.Int { return product(s.Q) }
 // LogQ is log2 q, for people.
 func (s *Set) LogQ() float64 { return log2Int(s.Modulus()) }
 
-// StatSecurityBits is the overall statistical security of distributed decryption after 2^20 ciphertexts: each reveals at
-// most N*2^-(LambdaDDec+1). Services refuse less than MinStatSecurity.
-func (s *Set) StatSecurityBits() int { return s.LambdaDDec + 1 - s.LogN - 20 }
+// MaxDecryptions is how many ciphertexts a key decrypts at most.
+const (
+	logDecryptions = 20
+	MaxDecryptions = 1 << logDecryptions
+)
+
+// StatSecurityBits is the overall statistical security of distributed decryption after MaxDecryptions ciphertexts: each
+// reveals at most N*2^-(LambdaDDec+1). Services refuse less than MinStatSecurity.
+func (s *Set) StatSecurityBits() int { return s.LambdaDDec + 1 - s.LogN - logDecryptions }
 
 // Slots is D = N/M, the number of field elements in a ciphertext of field f.
 func (s *Set) Slots(f FieldSpec) int { return s.N() / f.M }

@@ -16,12 +16,10 @@ import (
 
 	"google.golang.org/protobuf/types/known/timestamppb"
 
-	"github.com/lodge-mpc/lodge/engine/codec"
 	"github.com/lodge-mpc/lodge/engine/gbfv"
 	"github.com/lodge-mpc/lodge/engine/params"
 	"github.com/lodge-mpc/lodge/engine/protocol/ddec"
 	"github.com/lodge-mpc/lodge/engine/protocol/popk"
-	"github.com/lodge-mpc/lodge/engine/protocol/round"
 	decryptionv1 "github.com/lodge-mpc/lodge/proto/lodge/decryption/v1"
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
 	"github.com/lodge-mpc/lodge/services/config"
@@ -99,8 +97,7 @@ func (s *Service) decryptShare(stream decryptionv1.DecryptionService_DecryptShar
 	case q == nil:
 		return rpc.Errorf(rpc.Invalid, "send the header first", "no header")
 	}
-	key := q.ledgerKey()
-	answer, err := s.answer(stream.Context(), q, key)
+	key, answer, err := s.answer(stream.Context(), q)
 	if err != nil {
 		return err
 	}
@@ -155,42 +152,41 @@ func (q *request) add(m *decryptionv1.DecryptShareRequest) error {
 	return nil
 }
 
-// ledgerKey names what the key share multiplies: c1 alone.
-func (q *request) ledgerKey() vault.LedgerKey {
-	poly := codec.PolySize(q.scheme.N(), q.scheme.Q.Primes())
-	c1 := q.ciphertext[min(poly, len(q.ciphertext)):]
+// ledgerKey names what the key share multiplies.
+func (q *request) ledgerKey(doubled *gbfv.Ciphertext) vault.LedgerKey {
 	quorum := make([]int, len(q.header.GetQuorum()))
 	for i, p := range q.header.GetQuorum() {
 		quorum[i] = int(p)
 	}
-	return vault.LedgerKey{Epoch: q.header.GetEpoch(), Digest: round.Hash("lodge decryption", c1), Quorum: quorum}
+	return vault.LedgerKey{Epoch: q.header.GetEpoch(), Digest: ddec.ClientKey(q.scheme, q.client.Instance, doubled), Quorum: quorum}
 }
 
 // answer gives the one answer for a ciphertext, making it if there is none.
-func (s *Service) answer(ctx context.Context, q *request, key vault.LedgerKey) ([]byte, error) {
+func (s *Service) answer(ctx context.Context, q *request) (key vault.LedgerKey, held []byte, err error) {
 	doubled, err := popk.Verify(ctx, q.client, q.ciphertext, q.proof)
 	if err != nil {
-		return nil, rpc.Errorf(rpc.Invalid, "prove the ciphertext under this epoch's key, with your own name and this context", "%v", err)
+		return key, nil, rpc.Errorf(rpc.Invalid, "prove the ciphertext under this epoch's key, with your own name and this context", "%v", err)
 	}
+	key = q.ledgerKey(doubled[0])
 	var fresh []byte
 	switch _, err = s.Vault.Decryption(key); {
 	case errors.Is(err, vault.ErrNotFound):
 		if fresh, err = s.share(q, doubled[0]); err != nil {
-			return nil, err
+			return key, nil, err
 		}
 	case err != nil:
-		return nil, err
+		return key, nil, err
 	}
 	held, first, err := s.Vault.RecordDecryption(key, q.caller, fresh) // gives what is held to the client that it went to
 	if err != nil {
-		return nil, keyring.Refused(err, "this decryption")
+		return key, nil, keyring.Refused(err, "this decryption")
 	}
 	outcome := "repeated"
 	if first {
 		outcome = "answered"
 	}
 	s.Sessions.Metrics.Decryption(outcome)
-	return held, nil
+	return key, held, nil
 }
 
 // share makes this party's message. It leaves the party only if it is the first that is recorded.

@@ -200,12 +200,13 @@ func (r *run) Run(ctx context.Context, s *session.Session) (*session.Stored, err
 	if err != nil {
 		return nil, err
 	}
-	defer clear(result.Secret)
+	defer result.Wipe()
 	s.Enter(jobv1.JobState_JOB_STATE_STORING)
 	e := vault.Epoch{
 		ID: r.spec.GetEpoch(), Params: r.spec.GetParams(), ParamsHash: scheme.Set.Hash(), RosterHash: r.Sessions.Roster,
 		Purpose: job.PurposeName(r.spec.GetPurpose()), Digest: result.Keys.Digest(scheme, r.Ring.Workers()), SessionID: id,
 		Session: session.Name(r.spec.GetRef()), KeygenSecurity: protocol.Security, Created: session.Now(),
+		Limit: params.MaxDecryptions,
 	}
 	w, err := keyring.Store(r.Vault, e, scheme, result)
 	if err != nil {

@@ -230,6 +230,8 @@ func Refused(err error, what string) error {
 		return rpc.Errorf(rpc.Burnt, "", "%s is erased", what)
 	case errors.Is(err, vault.ErrDelivered):
 		return rpc.Errorf(rpc.Delivered, "tuples go to one client, once", "%s went to another client", what)
+	case errors.Is(err, vault.ErrSpent):
+		return rpc.Errorf(rpc.Burnt, "generate new keys: `lodge jobs submit --kind keys`", "%s: %v", what, err)
 	case errors.Is(err, vault.ErrState):
 		return rpc.Errorf(rpc.Conflict, "", "%s is not in the state for this", what)
 	}

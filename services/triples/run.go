@@ -77,11 +77,15 @@ func (r *run) Memory() (uint64, error) {
 
 // Run implements session.Protocol.
 func (r *run) Run(ctx context.Context, s *session.Session) (*session.Stored, error) {
+	if err := r.Vault.SpendDecryptions(r.spec.GetEpoch(), uint64(r.plan.Decryptions())); err != nil {
+		return nil, keyring.Refused(err, "this batch")
+	}
 	source, err := session.Source()
 	if err != nil {
 		return nil, err
 	}
 	defer source.Wipe()
+	defer func() { r.mac.Share.Wipe() }()
 	held, err := r.findMACKey()
 	if err != nil {
 		return nil, err
@@ -100,7 +104,6 @@ func (r *run) Run(ctx context.Context, s *session.Session) (*session.Stored, err
 		return nil, err
 	}
 	defer result.Wipe()
-	defer r.mac.Share.Wipe()
 	if r.exposed && !r.fresh {
 		if err := r.Vault.SettleMACKey(r.macID, hex.EncodeToString(r.id[:])); err != nil {
 			return nil, err

@@ -36,6 +36,37 @@ type Epoch struct {
 	KeygenSecurity string     `json:"keygen_security"`
 	Created        time.Time  `json:"created"`
 	Reason         string     `json:"reason,omitempty"` // of retirement
+	// Decrypted counts the ciphertexts that the key may have decrypted, and Limit bounds them: each costs some of the
+	// statistical distance that flooding keeps.
+	Decrypted uint64 `json:"decrypted"`
+	Limit     uint64 `json:"limit"`
+}
+
+// spend counts n more decryptions.
+func (e *Epoch) spend(n uint64) error {
+	if e.Decrypted > e.Limit || n > e.Limit-e.Decrypted {
+		return fmt.Errorf("%w: %d of %d under epoch %d, and %d more are asked for", ErrSpent, e.Decrypted, e.Limit, e.ID, n)
+	}
+	e.Decrypted += n
+	return nil
+}
+
+// SpendDecryptions notes durably, before a session, that it may decrypt n ciphertexts under an epoch. They stay spent
+// however the session ends. ErrSpent when there are not so many left.
+func (v *Vault) SpendDecryptions(id, n uint64) error {
+	return v.store.Update(func(tx Tx) error {
+		e, err := get[Epoch](v, tx, epochKey(id))
+		if err != nil {
+			return fmt.Errorf("%w: epoch %d", err, id)
+		}
+		if e.State != EpochActive {
+			return fmt.Errorf("%w: epoch %d is %s", ErrState, id, e.State)
+		}
+		if err := e.spend(n); err != nil {
+			return err
+		}
+		return put(v, tx, epochKey(id), e)
+	})
 }
 
 func epochKey(id uint64) string       { return fmt.Sprintf("%s%020d", epochPrefix, id) }
@@ -57,7 +88,7 @@ func (v *Vault) NewEpoch(e Epoch) (*EpochWriter, error) {
 	if _, err := v.Epoch(e.ID); err == nil {
 		return nil, fmt.Errorf("%w: epoch %d", ErrExists, e.ID)
 	}
-	e.State, e.Created, e.Reason = EpochLocked, v.now().UTC(), ""
+	e.State, e.Created, e.Reason, e.Decrypted = EpochLocked, v.now().UTC(), "", 0
 	secret, err := v.create(e.secretObject())
 	if err != nil {
 		return nil, err

@@ -10,8 +10,8 @@ import (
 const ledgerPrefix = "ledger/"
 
 // LedgerKey names one decryption: what is decrypted under which epoch, and with
-// whom. Digest must be of what a share depends on (the polynomial c1 that the
-// key share multiplies), because fresh shares of the same polynomial leak the key.
+// whom. Digest is of what a share depends on: the polynomial that the key share
+// multiplies. Another answer for the same polynomial would be another decryption.
 type LedgerKey struct {
 	Epoch  uint64
 	Digest [32]byte
@@ -44,7 +44,7 @@ func (v *Vault) Decryption(k LedgerKey) (LedgerEntry, error) {
 
 // RecordDecryption makes an answer durable if there is none yet, and gives the
 // one that holds: only that may be sent. Another client gets ErrDelivered, a
-// retired epoch ErrErased. first says whether this answer was recorded now.
+// retired epoch ErrErased, and an epoch that has decrypted its limit ErrSpent. first says whether this answer was recorded now.
 func (v *Vault) RecordDecryption(k LedgerKey, client string, answer []byte) (held []byte, first bool, err error) {
 	if !slices.IsSorted(k.Quorum) || client == "" {
 		return nil, false, fmt.Errorf("%w: quorum not ascending or no client", ErrState)
@@ -64,6 +64,12 @@ func (v *Vault) RecordDecryption(k LedgerKey, client string, answer []byte) (hel
 		switch {
 		case errors.Is(err, ErrNotFound):
 			first = true
+			if err := epoch.spend(1); err != nil {
+				return err
+			}
+			if err := put(v, tx, epochKey(k.Epoch), epoch); err != nil {
+				return err
+			}
 			e = &LedgerEntry{Client: client, When: v.now().UTC(), Answer: answer}
 			if err := put(v, tx, k.key(), e); err != nil {
 				return err

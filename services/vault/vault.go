@@ -37,6 +37,7 @@ var (
 	ErrState     = errors.New("vault: not in the state for this")
 	ErrErased    = errors.New("vault: erased")
 	ErrDelivered = errors.New("vault: already delivered to another client")
+	ErrSpent     = errors.New("vault: the key has decrypted as many ciphertexts as it may")
 )
 
 // Vault is open in one process at a time. It is safe for concurrent use.

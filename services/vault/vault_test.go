@@ -57,7 +57,7 @@ func refused(t *testing.T, err, want error) {
 
 func addEpoch(t *testing.T, v *Vault, id uint64, purpose string) {
 	t.Helper()
-	w, err := v.NewEpoch(Epoch{ID: id, Purpose: purpose})
+	w, err := v.NewEpoch(Epoch{ID: id, Purpose: purpose, Limit: 3})
 	must(t, err)
 	_, err = w.Secret.Write(canary)
 	must(t, err)
@@ -511,4 +511,31 @@ func TestMACKeysExposedByACrash(t *testing.T) {
 	_, in, _, err = v.Deliver("batch-2", "alice")
 	must(t, err)
 	must(t, in.Close())
+}
+
+// A key decrypts as many ciphertexts as it may, those of clients and of sessions together, also across a restart.
+func TestDecryptionsAreCounted(t *testing.T) {
+	dir, key := filepath.Join(t.TempDir(), "vault"), newKey(t)
+	v := mustOpen(t, dir, key)
+	addEpoch(t, v, 1, "decryption") // of three
+	refused(t, v.SpendDecryptions(1, 1), ErrState)
+	refused(t, v.SpendDecryptions(2, 1), ErrNotFound)
+	must(t, v.ActivateEpoch(1))
+	refused(t, v.SpendDecryptions(1, 4), ErrSpent)
+	refused(t, v.SpendDecryptions(1, ^uint64(0)), ErrSpent)
+	must(t, v.SpendDecryptions(1, 2))
+	must(t, v.Close())
+	v = mustOpen(t, dir, key)
+	defer v.Close()
+	refused(t, v.SpendDecryptions(1, 2), ErrSpent)
+	k := LedgerKey{Epoch: 1, Digest: [32]byte{1}, Quorum: []int{0, 1}}
+	for range 2 { // the second is no other decryption
+		_, _, err := v.RecordDecryption(k, "alice", []byte("answer"))
+		must(t, err)
+	}
+	k.Digest[0]++
+	_, _, err := v.RecordDecryption(k, "alice", []byte("answer"))
+	refused(t, err, ErrSpent)
+	_, err = v.Decryption(k)
+	refused(t, err, ErrNotFound)
 }

@@ -91,6 +91,21 @@ func (p *Plan) blocks(n int) int { return (n + p.Dim - 1) / p.Dim }
 // vectors is the number of ciphertexts of rows x cols matrices.
 func (p *Plan) vectors(rows, cols int) int { return p.blocks(rows) * p.blocks(cols) * p.Dim }
 
+// Decryptions is the number of ciphertexts that a batch decrypts.
+func (p *Plan) Decryptions() int {
+	n := p.extent()
+	return n.a + n.b + 2*n.c + n.rho
+}
+
+// extent is how many ciphertexts of each kind there are.
+func (p *Plan) extent() extent {
+	if p.Kind == Scalar {
+		return extent{p.Blocks, p.Blocks, p.Blocks, 0}
+	}
+	s := p.Shape
+	return extent{p.vectors(s.Rows, s.Inner), p.vectors(s.Inner, s.Cols), p.vectors(s.Rows, s.Cols), 1}
+}
+
 // Elements is the number of field elements in a, b and c of one triple.
 func (p *Plan) Elements() (a, b, c int) {
 	if p.Kind == Scalar {

@@ -90,12 +90,9 @@ func Start(c Config) (round.Transition[Result], error) {
 		Session: c.Session, Step: "triple", Scheme: c.Scheme, Instance: c.Plan.Instance, Key: c.Public, KeyHash: c.KeyHash,
 		Source: c.Source.Sub("proof"), Workers: c.Workers,
 	}
-	switch p := c.Plan; p.Kind {
-	case Scalar:
-		r.extent = extent{p.Blocks, p.Blocks, p.Blocks, 0}
-	case Matrix:
-		r.extent = extent{p.vectors(p.Shape.Rows, p.Shape.Inner), p.vectors(p.Shape.Inner, p.Shape.Cols), p.vectors(p.Shape.Rows, p.Shape.Cols), 1}
-		message, err := p.padded(c.Scheme)
+	r.extent = c.Plan.extent()
+	if c.Plan.Kind == Matrix {
+		message, err := c.Plan.padded(c.Scheme)
 		if err != nil {
 			return round.Transition[Result]{}, err
 		}
