@@ -92,17 +92,25 @@ func Decode(s *gbfv.Scheme, d int, next func() ([]byte, error)) (*PublicKeys, er
 		return nil, fmt.Errorf("keygen: seed of %d bytes", len(seed))
 	}
 	copy(k.Seed[:], seed)
-	k.allocate(s)
-	p := s.Q.NewPoly()
-	for i, dst := range k.stored(s.N()) {
-		frame, err := required(next)
-		if err != nil {
-			return nil, fmt.Errorf("keygen: reading key polynomial %d: %w", i, err)
+	p, read := s.Q.NewPoly(), 0
+	row := func(n int) ([]ring.NTT, error) { // memory grows with what has been read
+		r := make([]ring.NTT, n)
+		for j := range r {
+			frame, err := required(next)
+			if err != nil {
+				return nil, fmt.Errorf("keygen: reading key polynomial %d: %w", read, err)
+			}
+			if err := codec.DecodePoly(p.C, s.Q.Primes(), frame); err != nil {
+				return nil, fmt.Errorf("keygen: key polynomial %d: %w", read, err)
+			}
+			r[j] = s.Q.NewNTT()
+			s.Q.Forward(r[j], p)
+			read++
 		}
-		if err := codec.DecodePoly(p.C, s.Q.Primes(), frame); err != nil {
-			return nil, fmt.Errorf("keygen: key polynomial %d: %w", i, err)
-		}
-		s.Q.Forward(dst, p)
+		return r, nil
+	}
+	if err := k.read(s, row); err != nil {
+		return nil, err
 	}
 	switch _, err := next(); err {
 	case io.EOF:
@@ -123,21 +131,27 @@ func required(next func() ([]byte, error)) ([]byte, error) {
 	return frame, err
 }
 
-// allocate makes room for every polynomial and expands the public key's uniform half.
-func (k *PublicKeys) allocate(s *gbfv.Scheme) {
-	row := func() []ring.NTT {
-		r := make([]ring.NTT, s.GadgetDigits())
-		for j := range r {
-			r[j] = s.Q.NewNTT()
-		}
-		return r
+// read fills k in the order of stored with what row gives, and expands the public key's uniform half.
+func (k *PublicKeys) read(s *gbfv.Scheme, row func(n int) ([]ring.NTT, error)) error {
+	public, err := row(1)
+	if err != nil {
+		return err
 	}
-	k.Public = &gbfv.PublicKey{P0: s.Q.NewNTT(), P1: uniform(s, k.Seed, labelPublic)}
-	k.Relin = &gbfv.SwitchKey{K0: row(), K1: row()}
+	k.Public = &gbfv.PublicKey{P0: public[0], P1: uniform(s, k.Seed, labelPublic)}
+	k.Relin = &gbfv.SwitchKey{}
+	if k.Relin.K0, err = row(s.GadgetDigits()); err != nil {
+		return err
+	}
+	if k.Relin.K1, err = row(s.GadgetDigits()); err != nil {
+		return err
+	}
 	k.K0 = map[int][]ring.NTT{}
 	for _, g := range Rotations(s.N(), k.Dim) {
-		k.K0[g] = row()
+		if k.K0[g], err = row(s.GadgetDigits()); err != nil {
+			return err
+		}
 	}
+	return nil
 }
 
 // DecodePublic reads the public key alone from the first two frames of an encoding, and gives its hash.
