@@ -148,3 +148,16 @@ func roundQuotient(x, y *big.Int) *big.Int {
 	z.Add(z, y)
 	return z.Div(z, new(big.Int).Lsh(y, 1))
 }
+
+// Serves reports an error unless an instance is of this scheme's set and field and for this many parties.
+func (s *Scheme) Serves(i *params.Instance, parties int) error {
+	switch {
+	case i.Set.Hash() != s.Set.Hash():
+		return fmt.Errorf("gbfv: scheme of %s, instance of %s", s.Set.Name, i.Set.Name)
+	case i.Field.M != s.Spec.M || i.Field.B.Cmp(s.Spec.B) != 0:
+		return fmt.Errorf("gbfv: scheme for %s, instance for %s", s.Spec.Name, i.Field.Name)
+	case i.Use.Parties != parties:
+		return fmt.Errorf("gbfv: %d parties, instance for %d", parties, i.Use.Parties)
+	}
+	return nil
+}

@@ -82,6 +82,9 @@ func Start(c Config) (round.Transition[Shares], error) {
 	if c.Scheme == nil || c.Instance == nil || c.Source == nil || len(c.Ciphertexts) == 0 {
 		return round.Transition[Shares]{}, errors.New("ddec: configuration without scheme, instance, source or ciphertexts")
 	}
+	if err := c.Scheme.Serves(c.Instance, c.Session.Parties); err != nil {
+		return round.Transition[Shares]{}, err
+	}
 	return round.Next(round.Local(func(ctx context.Context) (round.Transition[Shares], error) { return share(ctx, c) })), nil
 }
 

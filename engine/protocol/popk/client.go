@@ -49,6 +49,13 @@ func (c *ClientConfig) MemoryBytes() int64 {
 	return int64(i.U+i.V)*int64(c.Scheme.N())*8*int64(4*len(c.Scheme.Set.Q)+8) + 2*int64(c.CiphertextSize()+c.ProofSize())
 }
 
+func (c *ClientConfig) check() error {
+	if c.Scheme == nil || c.Instance == nil || c.Key == nil {
+		return errors.New("popk: configuration without scheme, instance or key")
+	}
+	return c.Scheme.Serves(c.Instance, c.Instance.Use.Parties)
+}
+
 func (c *ClientConfig) challenge(statement []byte) (sigma.Challenge, error) {
 	h := c.Instance.Hash()
 	return newChallenge(c.Scheme, c.Instance.Proof, round.XOF("lodge popk client challenge",
@@ -58,9 +65,17 @@ func (c *ClientConfig) challenge(statement []byte) (sigma.Challenge, error) {
 // Prove encrypts U messages, given by their slots, and proves knowledge of them without interaction. The
 // ciphertexts decrypt to the messages; Verify accepts them doubled.
 func Prove(ctx context.Context, c ClientConfig, messages []field.Vec, source *sample.Source) (ciphertexts, proof []byte, err error) {
+	if err := c.check(); err != nil {
+		return nil, nil, err
+	}
 	sizes := c.Instance.Proof
 	if len(messages) != sizes.U {
 		return nil, nil, fmt.Errorf("popk: %d messages, want %d", len(messages), sizes.U)
+	}
+	for i, m := range messages {
+		if len(m.W) != len(c.Scheme.Field.NewVec(c.Scheme.Slots()).W) {
+			return nil, nil, fmt.Errorf("popk: message %d does not have %d slots", i, c.Scheme.Slots())
+		}
 	}
 	p := &prover{scheme: c.Scheme, sizes: sizes, key: c.Key, source: source, workers: c.Workers,
 		message: func(i int, slots, coeffs field.Vec, _ *sample.Stream) {
@@ -105,6 +120,9 @@ var ErrProof = errors.New("popk: proof refused")
 // Verify checks a proof and returns twice the ciphertexts, for which it holds: they decrypt to twice the messages,
 // with the noise of the instance. The error wraps one of package codec, or ErrProof.
 func Verify(ctx context.Context, c ClientConfig, ciphertexts, proof []byte) ([]*gbfv.Ciphertext, error) {
+	if err := c.check(); err != nil {
+		return nil, err
+	}
 	sizes := c.Instance.Proof
 	primes := c.Scheme.Q.Primes()
 	poly := codec.PolySize(c.Scheme.N(), primes)

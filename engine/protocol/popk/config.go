@@ -2,7 +2,6 @@ package popk
 
 import (
 	"errors"
-	"fmt"
 	"io"
 
 	"github.com/lodge-mpc/lodge/engine/codec"
@@ -59,12 +58,8 @@ func (c *Config) check() error {
 	switch {
 	case c.Scheme == nil || c.Instance == nil || c.Key == nil || c.Source == nil:
 		return errors.New("popk: configuration without scheme, instance, key or source")
-	case c.Session.Parties != c.Instance.Use.Parties:
-		return fmt.Errorf("popk: session of %d parties, instance for %d", c.Session.Parties, c.Instance.Use.Parties)
-	case c.Scheme.Set != c.Instance.Set && c.Scheme.Set.Name != c.Instance.Set.Name:
-		return fmt.Errorf("popk: scheme of %s, instance of %s", c.Scheme.Set.Name, c.Instance.Set.Name)
 	}
-	return nil
+	return c.Scheme.Serves(c.Instance, c.Session.Parties)
 }
 
 // challenge derives the monomials from everything that was opened.

@@ -81,8 +81,14 @@ type extent struct{ a, b, c, rho int }
 // zero (*bool); triple/decrypted, which gets the decrypted shares (ddec.Shares); triple/shares, which gets the shares after the proof
 // (*popk.Result), and triple/evaluated, which gets the ciphertexts before they are compared ([]*gbfv.Ciphertext).
 func Start(c Config) (round.Transition[Result], error) {
-	if c.Plan == nil || c.Scheme == nil || c.Keys == nil || c.Public == nil || c.MAC.Ciphertext == nil || c.Source == nil || len(c.MAC.Share.W) == 0 {
+	if c.Plan == nil || c.Scheme == nil || c.Keys == nil || c.Public == nil || c.MAC.Ciphertext == nil || c.Source == nil {
 		return round.Transition[Result]{}, errors.New("triple: configuration without plan, scheme, keys, MAC key or source")
+	}
+	if err := c.Scheme.Serves(c.Plan.Instance, c.Session.Parties); err != nil {
+		return round.Transition[Result]{}, err
+	}
+	if len(c.MAC.Share.W) != len(c.Scheme.Field.NewElement()) {
+		return round.Transition[Result]{}, errors.New("triple: the MAC key is not one element of the field")
 	}
 	r := &batch{Config: c}
 	c.Session.Secrets.Own(r, c.Source)
