@@ -2,6 +2,8 @@ package e2e
 
 import (
 	"context"
+	"fmt"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -143,7 +145,10 @@ func (c *cluster) jobs() coordinatorv1.CoordinatorServiceClient {
 // submit queues a job.
 func (c *cluster) submit(q *coordinatorv1.JobRequest) string {
 	GinkgoHelper()
-	q.Params, q.Timeout = set, durationpb.New(5*time.Minute)
+	q.Params = set
+	if q.Timeout == nil {
+		q.Timeout = durationpb.New(5 * time.Minute)
+	}
 	if q.Purpose == jobv1.Purpose_PURPOSE_UNSPECIFIED {
 		q.Purpose = jobv1.Purpose_PURPOSE_TRIPLES
 	}
@@ -205,6 +210,42 @@ func (c *cluster) reach(id string, round uint32) {
 		}
 		return false
 	}, within, time.Millisecond).Should(BeTrue())
+}
+
+// strike kills a party in a round of a job and gives the job's end. The party is back at once, as under a supervisor, or
+// only after the job has ended.
+func (c *cluster) strike(q *coordinatorv1.JobRequest, round uint32, victim string, atOnce bool) *coordinatorv1.Job {
+	GinkgoHelper()
+	By(fmt.Sprintf("killing %s in round %d of %s, back at once: %t", victim, round, job.KindName(q.GetKind()), atOnce))
+	id := c.submit(q)
+	c.reach(id, round)
+	c.kill(victim)
+	if atOnce {
+		c.start(victim)
+		return c.end(id)
+	}
+	defer c.start(victim)
+	return c.end(id)
+}
+
+// strikes kills a random party in each of n jobs, in a random round of the nth part of the job's rounds. One victim stays
+// away until its job has ended; the others are back at once and have forgotten the session. It gives how many jobs failed.
+func (c *cluster) strikes(q func() *coordinatorv1.JobRequest, rounds, n uint32) (failed int) {
+	GinkgoHelper()
+	random := rand.New(rand.NewPCG(uint64(GinkgoRandomSeed()), uint64(rounds)))
+	away := random.Uint32N(n / 2) // early, for the strike to hit
+	for i := range n {
+		round := (i*rounds + random.Uint32N(rounds)) / n
+		j := c.strike(q(), round, c.roster.Parties[random.IntN(len(c.roster.Parties))].Name, i != away)
+		if j.GetState() == jobv1.JobState_JOB_STATE_COMPLETED {
+			continue // it was too late
+		}
+		failed++
+		Expect(j.GetState()).To(Equal(jobv1.JobState_JOB_STATE_FAILED))
+		Expect(j.GetFailure().GetReason()).NotTo(BeEmpty())
+		Expect(j.GetFailure().GetSuspects()).NotTo(BeEmpty(), "%v", j.GetFailure())
+	}
+	return failed
 }
 
 // batches lists what the parties hold, by state.

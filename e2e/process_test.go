@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"io"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -17,6 +16,7 @@ import (
 	"github.com/onsi/gomega/gexec"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	coordinatorv1 "github.com/lodge-mpc/lodge/proto/lodge/coordinator/v1"
 	decryptionv1 "github.com/lodge-mpc/lodge/proto/lodge/decryption/v1"
@@ -95,23 +95,7 @@ var _ = Describe("processes that fail", Ordered, func() {
 	}
 
 	It("ends a job clearly when a party is killed in any round", func() {
-		killed := 0
-		random := rand.New(rand.NewPCG(uint64(GinkgoRandomSeed()), 0))
-		for round := uint32(0); round < 34; round += 1 + random.Uint32N(6) {
-			victim := c.roster.Parties[random.IntN(3)].Name
-			By("killing " + victim)
-			id := c.submit(triplesJob(epoch))
-			c.reach(id, round)
-			c.kill(victim)
-			j := c.end(id)
-			c.start(victim)
-			if j.GetState() == jobv1.JobState_JOB_STATE_COMPLETED {
-				continue // it was too late
-			}
-			killed++
-			Expect(j.GetState()).To(Equal(jobv1.JobState_JOB_STATE_FAILED))
-			Expect(j.GetFailure().GetReason()).NotTo(BeEmpty())
-		}
+		killed := c.strikes(func() *coordinatorv1.JobRequest { return triplesJob(epoch) }, 32, 6)
 		Expect(killed).To(BeNumerically(">", 2), "the kills all came too late")
 		next()
 	})
@@ -155,7 +139,9 @@ var _ = Describe("processes that fail", Ordered, func() {
 		Expect(os.WriteFile(cert, newCert, 0o600)).To(Succeed())
 		Expect(os.WriteFile(key, newKey, 0o600)).To(Succeed())
 		c.launch("p1")
-		j := c.end(c.submit(triplesJob(epoch)))
+		q := triplesJob(epoch)
+		q.Timeout = durationpb.New(5 * time.Second) // or the coordinator waits for longer
+		j := c.end(c.submit(q))
 		Expect(j.GetState()).To(Equal(jobv1.JobState_JOB_STATE_FAILED))
 		Expect(j.GetFailure().GetReason()).To(ContainSubstring("party 1"))
 		c.kill("p1")
