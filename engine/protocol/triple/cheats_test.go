@@ -3,6 +3,7 @@ package triple
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/lodge-mpc/lodge/engine/field"
@@ -58,6 +59,14 @@ var cheats = []cheat{
 			b.Add(d, d, p)
 		}, w)
 	}, maccheck.CheckMAC, false},
+	{"the decryption share of the last MAC off by Delta", func(w *network) byzantine.Hooks {
+		return byzantine.On(byzantine.New(), "triple/share", func(messages []ring.Poly) {
+			d, delta := messages[len(messages)-1], w.scheme.Delta()
+			for l, q := range w.scheme.Prefix(len(d.C)).Primes() {
+				d.C[l][1] = (d.C[l][1] + delta.C[l][0]) % q
+			}
+		})
+	}, maccheck.CheckMAC, false},
 	{"own shares shifted after decryption", func(w *network) byzantine.Hooks {
 		return byzantine.On(byzantine.New(), "triple/decrypted", func(s ddec.Shares) {
 			w.scheme.Field.Add(s[0].At(0), s[0].At(0), w.scheme.Field.One())
@@ -66,15 +75,47 @@ var cheats = []cheat{
 	{"another evaluated ciphertext", func(w *network) byzantine.Hooks {
 		return byzantine.On(byzantine.New(), "triple/evaluated", func(list []*gbfv.Ciphertext) { list[0].C0.C[0][0] ^= 1 })
 	}, CheckEvaluated, false},
+	{"the ciphertexts of an earlier batch", func(w *network) byzantine.Hooks {
+		return byzantine.On(byzantine.New(), "triple/evaluated", func(list []*gbfv.Ciphertext) {
+			for i, ct := range w.earlier {
+				if ct.Equal(list[i]) {
+					panic("the earlier batch is this one")
+				}
+				list[i] = ct
+			}
+		})
+	}, CheckEvaluated, false},
 	{"an opened value that is wrong", func(w *network) byzantine.Hooks {
 		return byzantine.On(byzantine.New(), "triple/mac/open", func(v field.Vec) { w.scheme.Field.Add(v.At(0), v.At(0), w.scheme.Field.One()) })
 	}, maccheck.CheckMAC, false},
-	{"a sigma that changes after its commitment", func(*network) byzantine.Hooks {
-		return byzantine.On(byzantine.New(), "triple/mac/sigma/open", func(b *[]byte) { *b = append([]byte{(*b)[0] ^ 1}, (*b)[1:]...) })
-	}, round.CheckCommitment, true},
-	{"a coin that changes after its commitment", func(*network) byzantine.Hooks {
-		return byzantine.On(byzantine.New(), "triple/mac/coin/open", func(b *[]byte) { *b = append([]byte{(*b)[0] ^ 1}, (*b)[1:]...) })
-	}, round.CheckCommitment, true},
+	{"a sigma that is wrong from the start", func(*network) byzantine.Hooks { return flipped("triple/mac/sigma/commit") }, maccheck.CheckMAC, false},
+	{"a sigma that changes after its commitment", func(*network) byzantine.Hooks { return flipped("triple/mac/sigma/open") }, round.CheckCommitment, true},
+	{"a coin that changes after its commitment", func(*network) byzantine.Hooks { return flipped("triple/mac/coin/open") }, round.CheckCommitment, true},
+	{"a ciphertext that changes after its commitment", func(*network) byzantine.Hooks { return touched() }, round.CheckCommitment, true},
+	{"an answer to another challenge", func(*network) byzantine.Hooks {
+		return byzantine.On(byzantine.New(), "triple/challenge", func(fields [][]byte) { fields[len(fields)-1] = make([]byte, 32) })
+	}, popk.CheckEquation, true},
+	// A seed of the coin that the culprit chose before it saw another is as good as any.
+	{"a coin of its own choice", func(*network) byzantine.Hooks { return flipped("triple/mac/coin/commit") }, "", false},
+}
+
+// flipped changes a bit of what a commit-then-open step commits to or opens.
+func flipped(name string) byzantine.Hooks {
+	return byzantine.On(byzantine.New(), name, func(b *[]byte) { *b = append([]byte{(*b)[0] ^ 1}, (*b)[1:]...) })
+}
+
+// touched changes a bit of the first frame of a statement that is opened.
+func touched() byzantine.Hooks {
+	return byzantine.On(byzantine.New(), "triple/statement/open", func(b *round.Body) {
+		inner := *b
+		*b = round.Frames(inner.Frames(), func(i int) ([]byte, error) {
+			f, err := inner.Frame(i)
+			if i == 0 && err == nil {
+				f = append([]byte{f[0] ^ 1}, f[1:]...)
+			}
+			return f, err
+		})
+	})
 }
 
 // shifted changes the decryption share of the first ciphertext that another party combines.
@@ -89,15 +130,30 @@ func TestCheatsInABatch(t *testing.T) {
 		w := newNetwork(t, "insecure-8", "p128", n, 1)
 		plan := w.plan(t, Scalar, Shape{}, 0, 50)
 		culprit := round.Party(n - 1)
+		w.label = "earlier"
+		keep := byzantine.On(byzantine.New(), "triple/evaluated", func(list []*gbfv.Ciphertext) { w.earlier = slices.Clone(list) })
+		w.run(plan, roundtest.Watch(0, keep)).OK(t)
+		w.label = ""
 		for _, c := range cheats {
 			t.Run(fmt.Sprint(n, " parties, ", c.name), func(t *testing.T) {
 				h := c.hooks(w)
 				out := w.run(plan, roundtest.Cheat(culprit, h), roundtest.Record())
+				if names := h.Unfired(); names != nil {
+					t.Fatalf("the cheats %v did not run", names)
+				}
 				for from := range round.Party(n) {
 					sent := out.Recording.Frames(from, roundtest.Any, "triple/share") != nil
-					if decrypts := c.check != CheckEvaluated; sent != decrypts {
+					if decrypts := out.Recording.Frames(from, roundtest.Any, "triple/mac/coin/commit") != nil; sent != decrypts {
 						t.Errorf("party %d has sent a decryption share: %v", from, sent)
 					}
+					if early := c.check == CheckEvaluated || c.check == popk.CheckEquation; sent && early {
+						t.Errorf("party %d has decrypted", from)
+					}
+				}
+				if c.check == "" {
+					failOn(t, out.Errors)
+					w.verify(t, plan, out.Results)
+					return
 				}
 				if c.blamed {
 					out.Blamed(t, culprit, c.check)
@@ -208,20 +264,22 @@ func TestAShiftThatIsCarriedThroughPasses(t *testing.T) {
 
 // Padding that is not zero would add to c; the zero check stops the batch.
 func TestPaddingThatIsNotZero(t *testing.T) {
-	w := newNetwork(t, "insecure-8", "p128", 3, 16)
-	plan := w.plan(t, Matrix, Shape{4, 3, 4}, 4, 1)
-	h := byzantine.On(byzantine.New(), "triple/message", func(full *bool) { *full = true })
-	out := w.run(plan, roundtest.Cheat(2, h))
-	if h.Fired("triple/message") == 0 {
-		t.Fatal("the cheat did not run")
-	}
-	for p := range 2 {
-		var abort *round.Abort
-		if !errors.As(out.Errors[p], &abort) || abort.Check != maccheck.CheckZero {
-			t.Errorf("party %d ends with %v, want an abort of check %s", p, out.Errors[p], maccheck.CheckZero)
+	for _, n := range []int{2, 3} {
+		w := newNetwork(t, "insecure-8", "p128", n, 16)
+		plan := w.plan(t, Matrix, Shape{4, 3, 4}, 4, 1)
+		h := byzantine.On(byzantine.New(), "triple/message", func(full *bool) { *full = true })
+		out := w.run(plan, roundtest.Cheat(round.Party(n-1), h))
+		if h.Fired("triple/message") == 0 {
+			t.Fatal("the cheat did not run")
 		}
+		for p := range n - 1 {
+			var abort *round.Abort
+			if !errors.As(out.Errors[p], &abort) || abort.Check != maccheck.CheckZero {
+				t.Errorf("party %d ends with %v, want an abort of check %s", p, out.Errors[p], maccheck.CheckZero)
+			}
+		}
+		honest := w.run(plan)
+		failOn(t, honest.Errors)
+		w.verify(t, plan, honest.Results)
 	}
-	honest := w.run(plan)
-	failOn(t, honest.Errors)
-	w.verify(t, plan, honest.Results)
 }

@@ -7,7 +7,9 @@ import (
 
 	"github.com/lodge-mpc/lodge/engine/codec"
 	"github.com/lodge-mpc/lodge/engine/params"
+	"github.com/lodge-mpc/lodge/engine/protocol/internal/byzantine"
 	"github.com/lodge-mpc/lodge/engine/protocol/keygen"
+	"github.com/lodge-mpc/lodge/engine/protocol/popk"
 	"github.com/lodge-mpc/lodge/engine/protocol/round"
 	"github.com/lodge-mpc/lodge/engine/protocol/round/roundtest"
 )
@@ -171,6 +173,37 @@ func TestStartRefuses(t *testing.T) {
 		change(&c)
 		if _, err := Start(c); err == nil {
 			t.Errorf("a configuration with a wrong %s was accepted", name)
+		}
+	}
+}
+
+// What a peer does to a MAC key, and the check that names it. (What it can do inside the proof is tried in package popk.)
+func TestCheatsInAMACKey(t *testing.T) {
+	for _, n := range []int{2, 3} {
+		w, culprit := newNetwork(t, "insecure-8", "p128", n, 1), round.Party(n-1)
+		instance, err := MACKeyInstance(w.set, w.field, n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		run := func(options ...roundtest.Option) *roundtest.Outcome[MACKey] {
+			return roundtest.Lockstep(n, func(s round.Session) (round.Transition[MACKey], error) {
+				k := w.keys[s.Self].Keys
+				return StartMACKey(MACKeyConfig{
+					Session: s, Scheme: w.scheme, Instance: instance, Public: k.Public, KeyHash: k.PublicHash(w.scheme), Source: seed("cheat", s.Self), Workers: 2,
+				})
+			}, options...)
+		}
+		run().OK(t)
+		copies := []roundtest.Option{roundtest.Rushing(culprit, &roundtest.View{})}
+		for _, name := range []string{"mackey/statement/commit", "mackey/statement/open", "mackey/response"} {
+			copies = append(copies, roundtest.Rewrite(culprit, name, roundtest.CopyOf(0, name)))
+		}
+		run(copies...).Blamed(t, culprit, round.CheckCommitment)
+		h := byzantine.On(byzantine.New(), "mackey/challenge", func(fields [][]byte) { fields[0] = make([]byte, 32) })
+		run(roundtest.Cheat(culprit, h)).Blamed(t, culprit, popk.CheckEquation)
+		run(roundtest.Rewrite(culprit, "mackey/response", roundtest.Flip(0))).Blamed(t, culprit, popk.CheckEquation)
+		if n > 2 {
+			run(roundtest.Link(culprit, 0, "mackey/statement/open", roundtest.Flip(0))).Aborted(t, culprit, round.CheckEcho)
 		}
 	}
 }

@@ -22,6 +22,10 @@ type network struct {
 	macs   []MACKey
 	field  string
 	dim    int
+	// earlier are the ciphertexts that an earlier batch decrypted
+	earlier []*gbfv.Ciphertext
+	// label tells the randomness of batches apart
+	label string
 	// exposed notes calls of Config.Exposed, unless it is nil
 	exposed []bool
 }
@@ -88,7 +92,7 @@ func (w *network) run(plan *Plan, options ...roundtest.Option) *roundtest.Outcom
 		c := Config{
 			Session: s, Plan: plan, Scheme: w.scheme, Keys: k.Keys.Keys(w.scheme), Public: k.Keys.Public,
 			KeyHash: k.Keys.PublicHash(w.scheme), Secret: keygen.Lift(w.scheme, k.Secret), MAC: w.macs[s.Self],
-			Source: seed("batch", s.Self), Workers: 2,
+			Source: seed("batch"+w.label, s.Self), Workers: 2,
 		}
 		if w.exposed != nil {
 			c.Exposed = func() error {

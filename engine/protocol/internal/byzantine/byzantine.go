@@ -5,6 +5,7 @@ package byzantine
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 )
 
@@ -80,4 +81,20 @@ func (h Hooks) Fired(name string) int {
 	h.set.mu.Lock()
 	defer h.set.mu.Unlock()
 	return h.set.fired[name]
+}
+
+// Unfired lists the names of the cheats that have not run.
+func (h Hooks) Unfired() (names []string) {
+	if h.set == nil {
+		return nil
+	}
+	h.set.mu.Lock()
+	defer h.set.mu.Unlock()
+	for name := range h.set.hooks {
+		if h.set.fired[name] == 0 {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
 }

@@ -9,10 +9,14 @@ func TestHooks(t *testing.T) {
 		t.Fatal("the zero hooks do something")
 	}
 	h := On(New(), "a", func(v *int) { *v++ }).Skip("c")
+	On(h, "later", func(*int) {})
 	Apply(h, "a", &x)
 	Apply(h, "b", &x)
 	if x != 2 || h.Fired("a") != 1 || h.Fired("b") != 0 || !h.Skips("c") || h.Skips("a") {
 		t.Fatal("hooks miscounted")
+	}
+	if got := h.Unfired(); len(got) != 1 || got[0] != "later" || (Hooks{}).Unfired() != nil {
+		t.Fatalf("hooks %v have not run", got)
 	}
 	defer func() {
 		if recover() == nil {
