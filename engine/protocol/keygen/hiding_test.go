@@ -1,0 +1,311 @@
+package keygen
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"math"
+	"math/big"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/lodge-mpc/lodge/engine/gbfv"
+	"github.com/lodge-mpc/lodge/engine/params"
+	"github.com/lodge-mpc/lodge/engine/protocol/internal/byzantine"
+	"github.com/lodge-mpc/lodge/engine/protocol/round"
+	"github.com/lodge-mpc/lodge/engine/protocol/round/roundtest"
+	"github.com/lodge-mpc/lodge/engine/ring"
+	"github.com/lodge-mpc/lodge/engine/sample"
+)
+
+// Keys whose errors are small or repeated, or whose uniform halves are, work as well as others: only what is drawn
+// tells. These tests look at it.
+
+// drawn is what one party draws in a run, in no order within a label.
+type drawn struct {
+	mu     sync.Mutex
+	values map[string][][]int64
+	party  *party
+}
+
+var errorLabels = []string{"public", "rotation", "relin h0", "relin h1", "relin second"}
+
+func watch(p round.Party) (*drawn, roundtest.Option) {
+	d := &drawn{values: map[string][][]int64{}}
+	h := byzantine.On(byzantine.New(), "keygen/party", func(own *party) { d.party = own })
+	names := []string{"secret", "secret/relin"}
+	for _, label := range errorLabels {
+		names = append(names, "error/"+label)
+	}
+	for _, name := range names {
+		byzantine.On(h, "keygen/"+name, func(v []int64) {
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			d.values[name] = append(d.values[name], slices.Clone(v))
+		})
+	}
+	return d, roundtest.Watch(p, h)
+}
+
+// width is that of a Gaussian with the variance of these values.
+func width(lists [][]int64) (w float64, count int) {
+	sum := 0.0
+	for _, v := range lists {
+		for _, x := range v {
+			sum += float64(x * x)
+			count++
+		}
+	}
+	return math.Sqrt(2 * math.Pi * sum / float64(count)), count
+}
+
+// Each key has errors of its own, of the set's width, and s and u are two secrets of the set's distribution.
+func TestSecretsAndErrors(t *testing.T) {
+	const n, dim = 2, 8
+	for _, set := range []string{"insecure-8", "insecure-8-64", "insecure-8-16"} { // Gaussian and ternary secrets
+		s := testScheme(t, set)
+		digits := s.GadgetDigits()
+		want := map[string]int{
+			"secret": 1, "secret/relin": 1, "error/public": 1, "error/rotation": (dim - 1) * digits,
+			"error/relin h0": digits, "error/relin h1": digits, "error/relin second": digits,
+		}
+		all := make([]*drawn, n)
+		options := make([]roundtest.Option, n)
+		for p := range round.Party(n) {
+			all[p], options[p] = watch(p)
+		}
+		run(s, n, dim, options...).OK(t)
+		seen := map[string]string{}
+		var secrets, errors [][]int64
+		for p, d := range all {
+			for name, count := range want {
+				if len(d.values[name]) != count {
+					t.Errorf("%s: %d polynomials of %s, want %d", set, len(d.values[name]), name, count)
+				}
+				for _, v := range d.values[name] {
+					where, value := fmt.Sprintf("%s of party %d", name, p), fmt.Sprint(v)
+					if other, ok := seen[value]; ok {
+						t.Errorf("%s: the polynomial of %s is that of %s", set, where, other)
+					}
+					seen[value] = where
+					if count > 1 || name == "error/public" {
+						errors = append(errors, v)
+					} else {
+						secrets = append(secrets, v)
+					}
+				}
+			}
+		}
+		check := func(what string, lists [][]int64, want float64) {
+			got, count := width(lists)
+			if math.Abs(got/want-1) > 6/math.Sqrt(2*float64(count)) { // six standard deviations
+				t.Errorf("%s: %s of width %.2f, want %.2f", set, what, got, want)
+			}
+		}
+		check("errors", errors, s.Set.ErrorWidth)
+		if s.Set.Secret == params.Gaussian {
+			check("secrets", secrets, s.Set.SecretWidth)
+			continue
+		}
+		check("secrets", secrets, math.Sqrt(2*math.Pi*2/3))
+		for _, v := range slices.Concat(secrets...) {
+			if v < -1 || v > 1 {
+				t.Fatalf("%s: a ternary secret has a coefficient %d", set, v)
+			}
+		}
+	}
+}
+
+// Nonces are opened: none is the beginning of a stream that something secret is drawn from.
+func TestNoncesAreNoSecrets(t *testing.T) {
+	const n, dim = 2, 2
+	s := testScheme(t, "insecure-6")
+	d, option := watch(0)
+	out := run(s, n, dim, option, roundtest.Record()).OK(t)
+	streams := map[string]*sample.Stream{}
+	own := source("run", 0)
+	for _, label := range []string{"secret", "relinearisation secret", "error public"} {
+		streams[label] = own.Stream(label)
+	}
+	for j := range uint64(s.GadgetDigits()) {
+		for _, label := range []string{"error relin h0", "error relin h1", "error relin second"} {
+			streams[fmt.Sprint(label, j)] = own.Stream(label, j)
+		}
+		for _, g := range Rotations(s.N(), dim) {
+			streams[fmt.Sprint("error rotation", g, j)] = own.Stream("error rotation", uint64(g), j)
+		}
+	}
+	seen := map[string]string{}
+	for name, stream := range streams {
+		first := make([]byte, 32)
+		if _, err := stream.Read(first); err != nil {
+			t.Fatal(err)
+		}
+		seen[string(first)] = name
+	}
+	// The streams above are those of the protocol: one of them gives the error that the party had.
+	g, err := sample.NewGaussian(s.Set.ErrorWidth)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := make([]int64, s.N())
+	if g.Sample(e, own.Stream("error public")); !slices.Equal(e, d.values["error/public"][0]) {
+		t.Error("the names of streams in this test are out of date")
+	}
+	for _, step := range []string{stepSeed, stepFirst, stepSecond} {
+		nonce := string(out.Recording.Frames(0, roundtest.Any, step+"/open")[0][:32])
+		if other, ok := seen[nonce]; ok {
+			t.Errorf("the nonce of %s is that of %s", step, other)
+		}
+		seen[nonce] = step
+	}
+}
+
+// Every uniform half of the reference string has its own name, all of which and the seed count.
+func TestReferenceString(t *testing.T) {
+	s := testScheme(t, "insecure-6")
+	h := sha256.New()
+	seen := map[string]string{}
+	for _, seed := range []round.Digest{round.Hash("seed 1"), round.Hash("seed 2")} {
+		add := func(label string, index ...uint64) {
+			where := fmt.Sprintf("%x %s %v", seed[:2], label, index)
+			a := uniform(s, seed, label, index...)
+			value := fmt.Sprint(a.C[0][:4])
+			if other, ok := seen[value]; ok {
+				t.Errorf("%s is %s", where, other)
+			}
+			seen[value] = where
+			want := s.Q.NewNTT()
+			sample.Expand(want.C, s.Q.Primes(), seed[:], label, index...)
+			if !a.Equal(want) {
+				t.Errorf("%s is another polynomial", where)
+			}
+			for _, row := range a.C {
+				if err := binary.Write(h, binary.LittleEndian, row); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		add(labelPublic)
+		for j := range uint64(s.GadgetDigits()) {
+			add(labelRelin, j)
+			for _, g := range Rotations(s.N(), 8) {
+				add(labelRotation, uint64(g), j)
+			}
+		}
+	}
+	// All of them, so that every party and version expands a seed to the same keys.
+	const want = "9adcee4bccd8b8d0df7dfb878d58c86d"
+	if got := hex.EncodeToString(h.Sum(nil)[:16]); got != want {
+		t.Errorf("reference string %s, want %s", got, want)
+	}
+}
+
+// The keys of a run have the halves that their seed, rotation and digit name, and another run has others.
+func TestUniformHalvesOfKeys(t *testing.T) {
+	const dim = 8
+	s := testScheme(t, "insecure-6")
+	seen := map[string]string{}
+	for _, id := range []round.Digest{round.Hash("run 1"), round.Hash("run 2")} {
+		keys := run(s, 2, dim, roundtest.ID(id)).OK(t).Results[0].Keys
+		add := func(where string, a ring.NTT) {
+			where = fmt.Sprintf("%x %s", id[:2], where)
+			if other, ok := seen[fmt.Sprint(a.C[0])]; ok {
+				t.Errorf("%s is %s", where, other)
+			}
+			seen[fmt.Sprint(a.C[0])] = where
+		}
+		add("public key", keys.Public.P1)
+		if !keys.Public.P1.Equal(uniform(s, keys.Seed, labelPublic)) {
+			t.Error("the public key has another half than its seed says")
+		}
+		table := keys.Keys(s)
+		for i := 1; i < dim; i++ {
+			key, err := table.Rotation(i, dim)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for j, a := range key.K1 {
+				add(fmt.Sprintf("rotation %d, digit %d", i, j), a)
+				if !a.Equal(uniform(s, keys.Seed, labelRotation, uint64(gbfv.Galois(s.N(), i, dim)), uint64(j))) {
+					t.Errorf("rotation key %d has another half %d than its seed says", i, j)
+				}
+			}
+		}
+		// K1 of the relinearisation key is s·a + e with an a for each digit: two with one a differ by errors only.
+		limit := new(big.Int).Rsh(s.Q.Modulus(), 4)
+		half := new(big.Int).Rsh(s.Q.Modulus(), 1)
+		for j := range keys.Relin.K1 {
+			for k := range j {
+				d, p, large := s.Q.NewNTT(), s.Q.NewPoly(), false
+				s.Q.SubNTT(d, keys.Relin.K1[j], keys.Relin.K1[k])
+				s.Q.Inverse(p, d)
+				for _, c := range s.Q.ToBig(p) {
+					if c.Cmp(half) > 0 {
+						c.Sub(s.Q.Modulus(), c)
+					}
+					large = large || c.CmpAbs(limit) > 0
+				}
+				if !large {
+					t.Errorf("digits %d and %d of the relinearisation key share their uniform polynomial", j, k)
+				}
+			}
+		}
+	}
+}
+
+// One residue of any polynomial, the last one of the last rotation key too, makes another digest of the keys.
+func TestEveryPolynomialChangesTheDigest(t *testing.T) {
+	const dim = 8
+	s := testScheme(t, "insecure-6")
+	keys := run(s, 2, dim).OK(t).Results[0].Keys
+	stored := keys.stored(s.N())
+	last := keys.K0[gbfv.Galois(s.N(), dim-1, dim)]
+	if len(stored) != EncodedFrames(s, dim)-1 || !stored[len(stored)-1].Equal(last[len(last)-1]) {
+		t.Fatal("the keys do not end with the last rotation key")
+	}
+	all, public := keys.Digest(s, 2), keys.PublicHash(s)
+	seen := map[round.Digest]int{all: -1}
+	row := len(s.Q.Primes()) - 1
+	for i, a := range stored {
+		q := s.Q.Primes()[row]
+		was := a.C[row][s.N()-1]
+		a.C[row][s.N()-1] = (was + 1) % q
+		got := keys.Digest(s, 2)
+		if other, ok := seen[got]; ok {
+			t.Errorf("the digest is the same with another polynomial %d and %d", i, other)
+		}
+		seen[got] = i
+		if same := keys.PublicHash(s) == public; same != (i > 0) {
+			t.Errorf("the hash of the public key stays with another polynomial %d: %v", i, same)
+		}
+		a.C[row][s.N()-1] = was
+	}
+	for i := range keys.Seed {
+		keys.Seed[i] ^= 1
+		if keys.Digest(s, 2) == all || keys.PublicHash(s) == public {
+			t.Errorf("byte %d of the seed is in no hash", i)
+		}
+		keys.Seed[i] ^= 1
+	}
+	if keys.Digest(s, 1) != all {
+		t.Error("the digest does not come back")
+	}
+}
+
+// The evaluation forms of s and u are erased when the keys are made; what stays is the share of the secret key.
+func TestPartySecretsAreWiped(t *testing.T) {
+	s := testScheme(t, "insecure-6")
+	d, option := watch(0)
+	out := run(s, 2, 1, option).OK(t)
+	for what, v := range map[string]ring.NTT{"s": d.party.s, "u": d.party.u} {
+		if !v.Equal(s.Q.NewNTT()) {
+			t.Errorf("%s is still there", what)
+		}
+	}
+	if slices.Max(out.Results[0].Secret) == 0 {
+		t.Error("the party's share of the secret key is gone")
+	}
+}
