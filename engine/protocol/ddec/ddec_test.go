@@ -195,28 +195,30 @@ func TestLargestNoise(t *testing.T) {
 // A corrupted message is an error that its sender knows in the sum of the shares, and nobody notices here: the MAC check
 // that follows does.
 func TestACorruptedShareIsAKnownError(t *testing.T) {
-	w := newWorld(t, "insecure-8", "p128", 3, 3)
-	s := w.scheme
-	delta, coeffs := s.Field.NewVec(s.Slots()), s.Field.NewVec(s.Slots())
-	if err := s.Field.Random(delta, source("error", 0).Stream("delta")); err != nil {
-		t.Fatal(err)
-	}
-	s.Pack.Pack(coeffs, delta)
-	h := byzantine.On(byzantine.New(), "test/share", func(messages []ring.Poly) {
-		b := s.Prefix(w.instance.DDecPrimes)
-		p := b.NewPoly()
-		s.ScalePlain(p, coeffs, b.Len())
-		b.Add(messages[0], messages[0], p)
-	})
-	out := w.run(roundtest.Cheat(2, h)).OK(t)
-	want := s.Field.NewVec(s.Slots())
-	s.Field.AddVec(want, w.messages[0], delta)
-	if !s.Field.EqualVec(w.sum(out.Results, 0), want) || h.Fired("test/share") != 1 {
-		t.Error("the sum of the shares is not the message plus the error")
-	}
-	for k := 1; k < 3; k++ {
-		if !s.Field.EqualVec(w.sum(out.Results, k), w.messages[k]) {
-			t.Errorf("ciphertext %d changes too", k)
+	for _, n := range []int{2, 3} {
+		w := newWorld(t, "insecure-8", "p128", n, 3)
+		s := w.scheme
+		delta, coeffs := s.Field.NewVec(s.Slots()), s.Field.NewVec(s.Slots())
+		if err := s.Field.Random(delta, source("error", 0).Stream("delta")); err != nil {
+			t.Fatal(err)
+		}
+		s.Pack.Pack(coeffs, delta)
+		h := byzantine.On(byzantine.New(), "test/share", func(messages []ring.Poly) {
+			b := s.Prefix(w.instance.DDecPrimes)
+			p := b.NewPoly()
+			s.ScalePlain(p, coeffs, b.Len())
+			b.Add(messages[0], messages[0], p)
+		})
+		out := w.run(roundtest.Cheat(round.Party(n-1), h)).OK(t)
+		want := s.Field.NewVec(s.Slots())
+		s.Field.AddVec(want, w.messages[0], delta)
+		if !s.Field.EqualVec(w.sum(out.Results, 0), want) || h.Fired("test/share") != 1 {
+			t.Errorf("%d parties: the sum of the shares is not the message plus the error", n)
+		}
+		for k := 1; k < 3; k++ {
+			if !s.Field.EqualVec(w.sum(out.Results, k), w.messages[k]) {
+				t.Errorf("%d parties: ciphertext %d changes too", n, k)
+			}
 		}
 	}
 }
