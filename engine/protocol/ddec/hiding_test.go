@@ -1,0 +1,155 @@
+package ddec
+
+import (
+	"fmt"
+	"math"
+	"math/big"
+	"testing"
+
+	"github.com/lodge-mpc/lodge/engine/codec"
+	"github.com/lodge-mpc/lodge/engine/field"
+	"github.com/lodge-mpc/lodge/engine/intpoly"
+	"github.com/lodge-mpc/lodge/engine/protocol/internal/byzantine"
+	"github.com/lodge-mpc/lodge/engine/protocol/round"
+	"github.com/lodge-mpc/lodge/engine/protocol/round/roundtest"
+	"github.com/lodge-mpc/lodge/engine/ring"
+	"github.com/lodge-mpc/lodge/engine/sample"
+)
+
+// The shares add up whatever masks and floods are. That they are there, fresh for each ciphertext and as large as they
+// should be, is looked at here.
+
+// drawn takes the message of party p for ciphertext k apart: without the secret key's part it is an encoding of the mask
+// and the flood.
+func (w *world) drawn(p round.Party, k int, message ring.Poly) (mask field.Vec, flood []*big.Int) {
+	s, primes := w.scheme, w.instance.DDecPrimes
+	b := s.Prefix(primes)
+	part := func(coeffs field.Vec) ring.Poly {
+		d := b.NewPoly()
+		s.DecryptionShare(d, w.switched[k].C1, w.key.Shares[p], intpoly.New(s.N(), 1), coeffs, primes)
+		b.Sub(d, message, d)
+		return d
+	}
+	coeffs, mask := s.Field.NewVec(s.Slots()), s.Field.NewVec(s.Slots())
+	s.Decode(coeffs, part(coeffs), primes)
+	s.Pack.Unpack(mask, coeffs)
+	flood = b.ToBig(part(coeffs))
+	for _, v := range flood {
+		if new(big.Int).Lsh(v, 1).Cmp(b.Modulus()) > 0 {
+			v.Sub(v, b.Modulus())
+		}
+	}
+	return mask, flood
+}
+
+// Every ciphertext has a mask of its own, which hides the combiner's result, and a flood of its own, which is uniform in
+// [-E, E].
+func TestMasksAndFloodsAreFresh(t *testing.T) {
+	const count = 8
+	for _, n := range []int{2, 3} {
+		w := newWorld(t, "insecure-8", "p128", n, count)
+		f, bound := w.scheme.Field, w.instance.FloodBound
+		sent := make([][]ring.Poly, n)
+		var options []roundtest.Option
+		for p := range round.Party(n) {
+			options = append(options, roundtest.Watch(p, byzantine.On(byzantine.New(), "test/share", func(messages []ring.Poly) {
+				for _, m := range messages {
+					sent[p] = append(sent[p], m.Clone())
+				}
+			})))
+		}
+		out := w.run(options...).OK(t)
+		seen := map[string]string{}
+		fresh := func(where, value string) {
+			if other, ok := seen[value]; ok {
+				t.Errorf("%d parties: the %s is the %s", n, where, other)
+			}
+			seen[value] = where
+		}
+		squares, largest, values := 0.0, 0.0, 0
+		for p := range round.Party(n) {
+			for k := range count {
+				mask, flood := w.drawn(p, k, sent[p][k])
+				fresh(fmt.Sprintf("mask of party %d for ciphertext %d", p, k), fmt.Sprint(mask.W))
+				fresh(fmt.Sprintf("flood of party %d for ciphertext %d", p, k), fmt.Sprint(flood))
+				w.independent(t, p, k, mask, flood)
+				zero, share := f.NewVec(mask.Len()), out.Results[p][k].Clone()
+				for slot := range mask.Len() {
+					if f.IsZero(mask.At(slot)) {
+						t.Fatalf("%d parties: slot %d of the mask of party %d for ciphertext %d is zero", n, slot, p, k)
+					}
+				}
+				// Whoever does not combine keeps minus its mask.
+				if f.AddVec(share, share, mask); k%n != int(p) && !f.EqualVec(share, zero) {
+					t.Errorf("%d parties: party %d sends another mask than it keeps for ciphertext %d", n, p, k)
+				}
+				for at, v := range flood {
+					if v.CmpAbs(bound) > 0 {
+						t.Fatalf("%d parties: coefficient %d of a flood is %v, the bound %v", n, at, v, bound)
+					}
+					x, _ := new(big.Rat).SetFrac(v, bound).Float64()
+					squares += x * x
+					largest = max(largest, math.Abs(x))
+					values++
+				}
+			}
+		}
+		// Uniform in [-1, 1]: a mean square of 1/3 with a deviation of sqrt(4/45) for one value.
+		if mean := squares / float64(values); math.Abs(mean-1.0/3) > 6*math.Sqrt(4.0/45/float64(values)) || largest < 0.99 {
+			t.Errorf("%d parties: floods have mean square %.3f E^2 and reach %.3f E", n, mean, largest)
+		}
+	}
+}
+
+// independent fails the test if the flood comes from the stream of the mask.
+func (w *world) independent(t *testing.T, p round.Party, k int, mask field.Vec, flood []*big.Int) {
+	t.Helper()
+	s := w.scheme
+	coeffs, slots := s.Field.NewVec(s.Slots()), s.Field.NewVec(s.Slots())
+	if err := s.Field.Random(coeffs, source("run", p).Stream("mask", uint64(k))); err != nil {
+		t.Fatal(err)
+	}
+	if s.Pack.Unpack(slots, coeffs); !s.Field.EqualVec(slots, mask) {
+		t.Fatal("the names of streams in this test are out of date")
+	}
+	e := intpoly.New(s.N(), (w.instance.FloodBound.BitLen()+1+64)/64)
+	sample.Flood(e, w.instance.FloodBound, source("run", p).Stream("mask", uint64(k)))
+	if e.Big(0).Cmp(flood[0]) == 0 && e.Big(1).Cmp(flood[1]) == 0 {
+		t.Errorf("party %d draws mask and flood of ciphertext %d from one stream", p, k)
+	}
+}
+
+// A client's answer is flooded too, by each party and source differently.
+func TestAnswersToClientsAreFlooded(t *testing.T) {
+	w := newWorld(t, "insecure-8", "p128", 2, 1)
+	s, k := w.scheme, w.instance.DDecPrimes
+	w.switched[0] = s.SwitchModulus(w.full[0], k)
+	seen := map[string]bool{}
+	for p := range round.Party(w.n) {
+		for _, label := range []string{"client 1", "client 2"} {
+			answer := ClientShare(s, w.instance, w.full[0], w.key.Shares[p], source(label, p))
+			d := s.Prefix(k).NewPoly()
+			if err := codec.DecodePoly(d.C, s.Prefix(k).Primes(), answer); err != nil {
+				t.Fatal(err)
+			}
+			mask, e := w.drawn(p, 0, d)
+			if !s.Field.EqualVec(mask, s.Field.NewVec(s.Slots())) {
+				t.Errorf("party %d masks its answer", p)
+			}
+			large := 0
+			for _, v := range e {
+				if v.CmpAbs(w.instance.FloodBound) > 0 {
+					t.Fatalf("party %d: a flood out of bounds", p)
+				}
+				if new(big.Int).Lsh(v, 1).CmpAbs(w.instance.FloodBound) > 0 {
+					large++
+				}
+			}
+			// of 256, half are larger than E/2, with a deviation of 8
+			if large < 80 || large > 176 || seen[fmt.Sprint(e)] {
+				t.Errorf("party %d: %d of %d coefficients of a flood above half the bound, or one flood twice", p, large, len(e))
+			}
+			seen[fmt.Sprint(e)] = true
+		}
+	}
+}
