@@ -106,7 +106,9 @@ func TestCompare(t *testing.T) {
 		t.Fatal(err)
 	}
 	changes := len(slices.Compact(order))
-	if n := len(runs[0].times); n < 2 || n != len(runs[1].times) || changes != 2*n+2 {
+	n := len(runs[0].times)
+	alone := n == 1 && changes == 2 // a machine that stood still: the first calls count
+	if n == 0 || n != len(runs[1].times) || changes != 2*n+2 && !alone {
 		t.Errorf("%d and %d turns, %d changes", n, len(runs[1].times), changes)
 	}
 	broken := fmt.Errorf("broken")

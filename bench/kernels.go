@@ -153,7 +153,7 @@ func (o *Options) pointwise() (rows []Row) {
 				return func() { p.basis.MulAddNTT(ring.NTT(p.z), ring.NTT(p.x), ring.NTT(p.y)) }, func() { p.rival.MulCoeffsMontgomeryThenAdd(p.p, p.q, p.r) }
 			}},
 		} {
-			what := fmt.Sprintf("pointwise %s, a coefficient, prime of %d bits (Lattigo: one operand in Montgomery form)", c.what, bits)
+			what := fmt.Sprintf("pointwise %s, a coefficient, prime of %d bits (Lattigo: Montgomery form)", c.what, bits)
 			rows = append(rows, o.timed(fmt.Sprintf("pointwise_%s_%dbit", c.name, bits), "ns", what, func(context.Context) (operation, error) {
 				p, err := newPair(logN, []uint64{prime(bits)})
 				if err != nil {
@@ -170,7 +170,7 @@ func (o *Options) pointwise() (rows []Row) {
 // matmulMAC is the product of the shape that the homomorphic matrix product consists of, d = 128.
 func (o *Options) matmulMAC(name string, bits int) Row {
 	const d = 128
-	what := fmt.Sprintf("multiply-accumulate in a product of 128 x 128 by 128 x 256 matrices, prime of %d bits (Lattigo: MulCoeffsMontgomeryThenAdd, a coefficient)", bits)
+	what := fmt.Sprintf("multiply-accumulate in a matrix product, prime of %d bits (Lattigo: MulCoeffsMontgomeryThenAdd)", bits)
 	return o.timed(name, "ns", what,
 		func(context.Context) (operation, error) {
 			q := prime(bits)
@@ -264,7 +264,7 @@ func (o *Options) samplers() []Row {
 			}
 			return operation{own: sure(func() { g.SampleAt(dst, centres, s) }), per: degree}, nil
 		}),
-		o.timed("gaussian_error", "ns", "discrete Gaussian of standard deviation 3.19 about 0, a sample (Lattigo: its sampler, which rounds)", func(context.Context) (operation, error) {
+		o.timed("gaussian_error", "ns", "discrete Gaussian of deviation 3.19 about 0, a sample (Lattigo: a rounded Gaussian)", func(context.Context) (operation, error) {
 			g, err := sample.NewGaussian(width)
 			if err != nil {
 				return operation{}, err

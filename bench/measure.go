@@ -78,22 +78,24 @@ type contender struct {
 	per  float64
 }
 
-// repeat calls the contender n times and gives the seconds for a unit of work.
-func (c *contender) repeat(n int) (float64, error) {
+// repeat calls the contender n times. It gives the CPU-seconds for a unit of work, and the seconds of a call.
+func (c *contender) repeat(n int) (unit, call float64, err error) {
 	if err := kernel.Select(c.path); err != nil {
-		return 0, err
+		return 0, 0, err
 	}
-	began := cpuSeconds()
+	runtime.GC() // of what others left
+	began, used := time.Now(), cpuSeconds()
 	for range n {
 		if err := c.call(); err != nil {
-			return 0, fmt.Errorf("%s: %w", c.by, err)
+			return 0, 0, fmt.Errorf("%s: %w", c.by, err)
 		}
 	}
-	seconds := (cpuSeconds() - began) / float64(n)
+	used, call = cpuSeconds()-used, time.Since(began).Seconds()/float64(n)
+	unit = max(used, 1e-7) / float64(n) // the clock of CPU time has steps
 	if c.per != 0 {
-		seconds /= c.per
+		unit /= c.per
 	}
-	return max(seconds, 1e-12), nil // the clock has steps
+	return unit, max(call, 1e-9), nil
 }
 
 // patience is how many times longer than asked a measurement may take so that first calls, which make the heap grow and
@@ -107,19 +109,18 @@ func compare(ctx context.Context, d time.Duration, list []contender) ([]run, err
 	first := make([]float64, len(list)) // seconds of a call
 	total := 0.0
 	for i := range list {
-		began := time.Now()
-		t, err := list[i].repeat(1)
+		t, call, err := list[i].repeat(1)
 		if err != nil {
 			return nil, err
 		}
-		first[i] = time.Since(began).Seconds()
-		total += first[i]
+		first[i] = call
+		total += call
 		runs[i] = run{by: list[i].by, times: []float64{t}}
 	}
 	if total > patience*d.Seconds() {
 		return runs, nil
 	}
-	rounds := min(turns, max(1, int(d.Seconds()/max(total, 1e-9))))
+	rounds := min(turns, max(1, int(d.Seconds()/total)))
 	for i := range runs {
 		runs[i].times = nil
 	}
@@ -129,7 +130,7 @@ func compare(ctx context.Context, d time.Duration, list []contender) ([]run, err
 			if err := ctx.Err(); err != nil {
 				return nil, err
 			}
-			t, err := list[i].repeat(max(1, int(slice/max(first[i], 1e-9))))
+			t, _, err := list[i].repeat(max(1, int(slice/first[i])))
 			if err != nil {
 				return nil, err
 			}

@@ -57,7 +57,7 @@ func (o *Options) Operations() (rows []Row) {
 
 // row names a timed operation after its set.
 func (f *fixture) row(name, unit, what string, prepare func(ctx context.Context) (operation, error)) Row {
-	what = fmt.Sprintf("%s, %s, %s", what, f.options.FieldOf(f.set), f.set.Name)
+	what = fmt.Sprintf("%s, %s", what, f.options.FieldOf(f.set))
 	return f.options.timed(name+"_"+slug(f.set), unit, what, func(ctx context.Context) (operation, error) {
 		if err := f.prepare(ctx, 1); err != nil {
 			return operation{}, err
@@ -68,7 +68,7 @@ func (f *fixture) row(name, unit, what string, prepare func(ctx context.Context)
 
 func (f *fixture) ciphertexts() []Row {
 	return []Row{
-		f.row("encrypt", "ms", "encryption of a random vector, sampling included (Lattigo: BGV with the same degree and primes)", func(context.Context) (operation, error) {
+		f.row("encrypt", "ms", "encryption with its sampling (Lattigo: BGV, same degree and primes)", func(context.Context) (operation, error) {
 			r, err := f.lattigo()
 			if err != nil {
 				return operation{}, err
@@ -76,7 +76,7 @@ func (f *fixture) ciphertexts() []Row {
 			v := f.random(0)
 			return operation{own: func() error { f.encrypt(v, 0); return nil }, lattigo: r.encrypt}, nil
 		}),
-		f.row("mul", "ms", "product of two ciphertexts with relinearisation (Lattigo: scale-invariant BGV with the same degree and primes)", func(context.Context) (operation, error) {
+		f.row("mul", "ms", "product with relinearisation (Lattigo: scale-invariant BGV, same degree and primes)", func(context.Context) (operation, error) {
 			r, err := f.lattigo()
 			if err != nil {
 				return operation{}, err
@@ -91,7 +91,7 @@ func (f *fixture) ciphertexts() []Row {
 			}
 			return operation{own: func() error { e.Mul(f.scheme.Left(x), f.scheme.Right(y)); return nil }, lattigo: r.mul}, nil
 		}),
-		f.row("rotate", "ms", "rotation with key switching (Lattigo: the same degree and primes, one special prime)", func(ctx context.Context) (operation, error) {
+		f.row("rotate", "ms", "rotation with key switching (Lattigo: BGV, same degree and primes)", func(ctx context.Context) (operation, error) {
 			if err := f.prepare(ctx, 2); err != nil {
 				return operation{}, err
 			}
@@ -199,7 +199,7 @@ func (f *fixture) matmul(d int) Row {
 			return nil, err
 		}
 		r.Name, r.Unit = name, "s"
-		r.What = fmt.Sprintf("homomorphic product of %d pairs of %d x %d matrices, one thread, %s, %s", p.batch, d, d, f.options.FieldOf(f.set), f.set.Name)
+		r.What = fmt.Sprintf("homomorphic product of %d pairs of %d x %d matrices, one thread, %s", p.batch, d, d, f.options.FieldOf(f.set))
 		plain := Result{Name: name + "_plain", Unit: "s", Value: r.Value, What: "the same on the plain path"}
 		if r.PlainRatio != nil {
 			plain.Value = median(r.runs[1].times)
@@ -246,7 +246,7 @@ func (f *fixture) evaluationKeys(d int) Row {
 		for i := range keygen.EncodedFrames(f.scheme, f.keys.public.Dim) {
 			total += len(f.keys.public.Frame(f.scheme, i))
 		}
-		what := fmt.Sprintf("public, relinearisation and %d rotation keys, encoded, %s", f.keys.public.Dim-1, f.set.Name)
+		what := fmt.Sprintf("public, relinearisation and %d rotation keys, encoded", f.keys.public.Dim-1)
 		return []Result{{Name: name, Unit: "B", Value: float64(total), What: what}}, nil
 	}}
 }

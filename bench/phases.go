@@ -49,14 +49,14 @@ type Phase struct{ Name, What string }
 
 // Phases are all parts; a party's time in a batch is their sum. A round's step belongs to the message that it waited for.
 var Phases = []Phase{
-	{"sample", "sampling and encryption, and messages of distributed decryption"},
-	{"prove", "responses of the proof of plaintext knowledge"},
-	{"evaluate", "check of the proof, and evaluation"},
-	{"decrypt", "shares of what is decrypted"},
-	{"check", "the check of MACs"},
-	{"mackey", "the MAC key: its proof, and agreement on it"},
-	{"other", "all other rounds"},
-	{"transport", "waiting, and sending, receiving and folding what comes in pieces"},
+	{"sample", "sampling, encryption, messages of decryption"},
+	{"prove", "responses of proofs"},
+	{"evaluate", "check of proofs, evaluation"},
+	{"decrypt", "decryption"},
+	{"check", "MAC check"},
+	{"mackey", "MAC key"},
+	{"other", "other rounds"},
+	{"transport", "waiting, transport, folding what comes in pieces"},
 }
 
 // phaseOf is the phase of a round by its label.

@@ -34,7 +34,7 @@ func protocolRows(cmd *cobra.Command, o *bench.Options) (rows []bench.Row) {
 		}
 		rows = append(rows, p.growth(), p.latency())
 		for i := range rows[first:] {
-			rows[first+i].Section = "Whole protocols with " + set.Name
+			rows[first+i].Section = fmt.Sprintf("Whole protocols with %s, %d parties", set.Name, o.Parties)
 		}
 	}
 	return rows
@@ -160,30 +160,28 @@ func (n *network) make(ctx context.Context, field string, count uint64, d time.D
 
 // triples measures batches of one kind after one that makes the MAC key, which counts as a key.
 func (p *protocolBench) triples(kind string, dim int) bench.Row {
-	stem, memory := kind, "scalar"
-	if kind == "matrix" {
-		stem = fmt.Sprintf("matrix_d%d", dim)
-		memory = stem
-	}
 	field, sfx := p.options.FieldOf(p.set), bench.Suffix(p.set)
-	of := fmt.Sprintf("%s, %d parties, %s, %s", stem, p.options.Parties, field, p.set.Name)
+	stem, of := kind, "scalar, "+field
+	if kind == "matrix" {
+		stem, of = fmt.Sprintf("matrix_d%d", dim), fmt.Sprintf("%d x %d, %s", dim, dim, field)
+	}
 	results := func(n *network, b *batches) []bench.Result {
-		cost := bench.Result{Name: stem + "_triples_per_cpu_second" + sfx, Unit: "triples/CPU-s", Value: b.tuples / b.cpu, What: "triples for a CPU-second of a party, " + of}
+		cost := bench.Result{Name: stem + "_triples_per_cpu_second" + sfx, Unit: "triples/CPU-s", Value: b.tuples / b.cpu, What: "triples for a CPU-second of a party: " + of}
 		if kind == "matrix" {
-			cost = bench.Result{Name: stem + "_cpu_seconds_per_triple" + sfx, Unit: "CPU-s", Value: b.cpu / b.tuples, What: "CPU-seconds of a party for a triple, " + of}
+			cost = bench.Result{Name: stem + "_cpu_seconds_per_triple" + sfx, Unit: "CPU-s", Value: b.cpu / b.tuples, What: "CPU-seconds of a party for a triple: " + of}
 		}
 		list := []bench.Result{
 			cost,
-			{Name: stem + "_bytes_per_triple" + sfx, Unit: "B", Value: b.sent / b.tuples, What: "bytes that a party sends for a triple, " + of},
-			{Name: stem + "_triples_per_second" + sfx, Unit: "triples/s", Value: b.tuples / b.wall, What: "triples in a second, " + of},
-			{Name: stem + "_cpus_used" + sfx, Unit: "CPUs", Value: b.cpu / b.wall, What: "CPU-seconds of a party for a second, " + of},
-			{Name: "peak_rss_" + memory + sfx, Unit: "B", Value: b.peak, What: "largest resident memory of a party while it makes triples, " + of},
-			{Name: "peak_rss_" + memory + "_keys" + sfx, Unit: "B", Value: n.keysPeak, What: "largest resident memory of a party until it has keys, " + of},
+			{Name: stem + "_bytes_per_triple" + sfx, Unit: "B", Value: b.sent / b.tuples, What: "bytes that a party sends for a triple: " + of},
+			{Name: stem + "_triples_per_second" + sfx, Unit: "triples/s", Value: b.tuples / b.wall, What: "triples in a second: " + of},
+			{Name: stem + "_cpus_used" + sfx, Unit: "CPUs", Value: b.cpu / b.wall, What: "CPUs that a party uses: " + of},
+			{Name: "peak_rss_" + stem + sfx, Unit: "B", Value: b.peak, What: "peak memory of a party, making triples: " + of},
+			{Name: "peak_rss_" + stem + "_keys" + sfx, Unit: "B", Value: n.keysPeak, What: "peak memory of a party, making keys: " + of},
 		}
 		for _, phase := range bench.Phases {
 			list = append(list, bench.Result{
 				Name: fmt.Sprintf("%s_share_%s%s", stem, phase.Name, sfx), Unit: "%", Value: b.shares[phase.Name],
-				What: "share of a party's time in a batch: " + phase.What + ", " + of,
+				What: "share of time, " + phase.What + ": " + of,
 			})
 		}
 		return list
@@ -232,13 +230,13 @@ func (p *protocolBench) growth() bench.Row {
 		for i, f := range p.set.Fields {
 			list = append(list, bench.Result{
 				Name: fmt.Sprintf("scalar_cpu_us_per_triple_%s%s", f.Name, sfx), Unit: "us", Value: cost[i],
-				What: fmt.Sprintf("CPU time of a party for a scalar triple, %d parties, %s, %s", p.options.Parties, f.Name, p.set.Name),
+				What: "CPU time of a party for a triple: scalar, " + f.Name,
 			})
 		}
 		bits := float64(last.P().BitLen()) / float64(first.P().BitLen())
 		return append(list, bench.Result{
 			Name: fmt.Sprintf("scalar_growth_%s_%s%s", first.Name, last.Name, sfx), Unit: "x", Value: cost[len(cost)-1] / cost[0] / bits,
-			What: fmt.Sprintf("growth of this cost from %s to %s over the growth of the field's bits, %s", first.Name, last.Name, p.set.Name),
+			What: fmt.Sprintf("growth of this time from %s to %s over that of the field's bits", first.Name, last.Name),
 		})
 	}
 	cost := make([]float64, len(p.set.Fields))
@@ -266,10 +264,10 @@ func (p *protocolBench) growth() bench.Row {
 // key, and the second.
 func (p *protocolBench) latency() bench.Row {
 	field, sfx := p.options.FieldOf(p.set), bench.Suffix(p.set)
-	of := fmt.Sprintf("batch of scalar triples, %d parties, %s, %s", latencyParties, field, p.set.Name)
+	of := fmt.Sprintf("batch of scalar triples, %d parties, %s", latencyParties, field)
 	results := func(first, second float64) []bench.Result {
 		return []bench.Result{
-			{Name: "scalar_first_batch_seconds_3_parties" + sfx, Unit: "s", Value: first, What: "time of the first smallest " + of + ", with its MAC key"},
+			{Name: "scalar_first_batch_seconds_3_parties" + sfx, Unit: "s", Value: first, What: "time of the first smallest " + of + ", MAC key included"},
 			{Name: "scalar_next_batch_seconds_3_parties" + sfx, Unit: "s", Value: second, What: "time of the next smallest " + of},
 		}
 	}
