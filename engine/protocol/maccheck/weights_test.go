@@ -1,0 +1,138 @@
+package maccheck
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/lodge-mpc/lodge/engine/field"
+	"github.com/lodge-mpc/lodge/engine/protocol/internal/byzantine"
+	"github.com/lodge-mpc/lodge/engine/protocol/round"
+	"github.com/lodge-mpc/lodge/engine/protocol/round/roundtest"
+)
+
+// weighed is how many weights of each kind the tests look at: more than one block of combine, in two pairs.
+const weighed = 300
+
+// weights are the weights of values and of zeros, read off what open would broadcast of unit vectors. With mac they are
+// read off the combination of the MACs instead.
+func weights(t *testing.T, f *field.Field, session round.Session, step string, coin round.Digest, mac bool) (values, zeros field.Vec) {
+	t.Helper()
+	values, zeros = f.NewVec(weighed), f.NewVec(weighed)
+	one := func(k int) []Pair {
+		v := f.NewVec(weighed)
+		copy(v.At(k), f.One())
+		none := f.NewVec(weighed)
+		pairs := []Pair{{v.Slice(0, 7), none.Slice(0, 7)}, {v.Slice(7, weighed), none.Slice(7, weighed)}}
+		if mac {
+			for i := range pairs {
+				pairs[i].Value, pairs[i].MAC = pairs[i].MAC, pairs[i].Value
+			}
+		}
+		return pairs
+	}
+	for k := range weighed {
+		next, err := open(Config{
+			Session: session, Step: step, Field: f, Values: one(k), Zeros: one(k), Mask: Pair{f.NewVec(1), f.NewVec(1)},
+		}, coin)
+		if err != nil {
+			t.Fatal(err)
+		}
+		opened := next.Next.(opening).shares
+		if mac {
+			opened = next.Next.(opening).macs
+		}
+		copy(values.At(k), opened.At(0))
+		copy(zeros.At(k), opened.At(1))
+	}
+	return values, zeros
+}
+
+// A weight has one place: no two entries share one, nor do values and zeros, nor two steps, sessions or coins.
+func TestWeightsDependOnEverything(t *testing.T) {
+	f := testField(t, "p128")
+	base := round.Session{ID: round.Hash("a session"), Parties: 2}
+	other := base
+	other.ID[31] ^= 1
+	coin := round.Hash("a coin")
+	another := coin
+	another[31] ^= 1
+	seen := map[string]string{}
+	for _, c := range []struct {
+		name    string
+		session round.Session
+		step    string
+		coin    round.Digest
+	}{
+		{"the check", base, step, coin},
+		{"another coin", base, step, another},
+		{"another session", other, step, coin},
+		{"another step", base, step + "2", coin},
+	} {
+		values, zeros := weights(t, f, c.session, c.step, c.coin, false)
+		for k := range weighed {
+			for what, x := range map[string]field.Element{"value": values.At(k), "zero": zeros.At(k)} {
+				where := fmt.Sprintf("%s %d of %s", what, k, c.name)
+				if f.IsZero(x) {
+					t.Errorf("%s has weight 0", where)
+				}
+				if same, ok := seen[fmt.Sprint(x)]; ok {
+					t.Errorf("%s has the weight of %s", where, same)
+				}
+				seen[fmt.Sprint(x)] = where
+			}
+		}
+		// MACs have the weights of what they are of.
+		macsOfValues, macsOfZeros := weights(t, f, c.session, c.step, c.coin, true)
+		if !f.EqualVec(values, macsOfValues) || !f.EqualVec(zeros, macsOfZeros) {
+			t.Errorf("%s: MACs have other weights than their values", c.name)
+		}
+	}
+}
+
+// Errors e0 and e1 with e0 chi_0 + e1 chi_1 = 0 pass. Whoever knows the weights before the coin can plant them: the
+// parties' coin must make other weights than any that can be foreseen.
+func TestErrorsForForeseenWeightsAreFound(t *testing.T) {
+	f := testField(t, "p128")
+	for _, n := range []int{2, 3} {
+		culprit := round.Party(n - 1)
+		var coin round.Digest
+		session := round.Session{ID: round.Hash("roundtest session"), Parties: n}
+		for _, zeros := range []bool{false, true} {
+			foreseen, ofZeros := weights(t, f, session, step, coin, false)
+			check := CheckMAC
+			plant := func(d *dealt, chi field.Vec) {
+				v := d.inputs[culprit].Values[0].Value
+				if zeros {
+					v = d.inputs[culprit].Zeros[0].Value
+				}
+				f.Add(v.At(0), v.At(0), chi.At(1))
+				f.Sub(v.At(1), v.At(1), chi.At(0))
+			}
+			if zeros {
+				check, foreseen = CheckZero, ofZeros
+			}
+			d := deal(t, f, n, 5)
+			plant(d, foreseen)
+			aborts(t, d.run(roundtest.Cheat(culprit, byzantine.New())).Errors, culprit, check)
+		}
+	}
+}
+
+// With the true weights the same errors pass: the experiment above plants them in the right place.
+func TestErrorsForTheTrueWeightsPass(t *testing.T) {
+	f := testField(t, "p128")
+	session := round.Session{ID: round.Hash("roundtest session"), Parties: 2}
+	// The coin comes first, and is the same again with the same randomness.
+	tossed := roundtest.Lockstep(2, func(s round.Session) (round.Transition[round.Digest], error) {
+		return round.CoinToss(s, step+"/coin", source("run", s.Self).Stream("coin"))
+	}).OK(t).Results[0]
+	chi, ofZeros := weights(t, f, session, step, tossed, false)
+	d := deal(t, f, 2, 5)
+	for _, c := range []struct {
+		v, chi field.Vec
+	}{{d.inputs[1].Values[0].Value, chi}, {d.inputs[1].Zeros[0].Value, ofZeros}} {
+		f.Add(c.v.At(0), c.v.At(0), c.chi.At(1))
+		f.Sub(c.v.At(1), c.v.At(1), c.chi.At(0))
+	}
+	d.run().OK(t)
+}
