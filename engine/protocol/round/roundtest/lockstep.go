@@ -318,11 +318,11 @@ func (d *driver[R]) count(from round.Party, bytes int) {
 	d.Sent[from] += int64(bytes)
 }
 
-// spool keeps a frame that p will want again.
+// spool keeps a frame that p will want again. Nobody changes a frame that was sent, so all recipients keep the same.
 func (d *driver[R]) spool(p round.Party, m *round.Machine[R], in round.Incoming) {
 	if w, ok := m.Want(in.From, in.Name); ok && w.Spool && in.Round == m.Round() {
 		k := spoolKey(in.From, in.Name)
-		d.spools[p][k] = append(d.spools[p][k], slices.Clone(in.Payload))
+		d.spools[p][k] = append(d.spools[p][k], in.Payload)
 	}
 }
 
