@@ -66,7 +66,7 @@ var _ = Describe("processes that are killed during key generation", Ordered, fun
 	}
 
 	It("ends the job clearly when a party is killed in any round", func() {
-		Expect(c.strikes(big, 16, 5)).To(BeNumerically(">", 1), "the kills all came too late")
+		Expect(c.strikes(big, 16, 4)).To(BeNumerically(">", 1), "the kills all came too late")
 		next()
 	})
 

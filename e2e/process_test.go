@@ -95,7 +95,7 @@ var _ = Describe("processes that fail", Ordered, func() {
 	}
 
 	It("ends a job clearly when a party is killed in any round", func() {
-		killed := c.strikes(func() *coordinatorv1.JobRequest { return triplesJob(epoch) }, 32, 6)
+		killed := c.strikes(func() *coordinatorv1.JobRequest { return triplesJob(epoch) }, 32, 5)
 		Expect(killed).To(BeNumerically(">", 2), "the kills all came too late")
 		next()
 	})

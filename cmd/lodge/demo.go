@@ -4,11 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/bits"
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -37,23 +35,11 @@ func (o *demoOptions) shape() (*jobv1.Shape, uint32, error) {
 	if o.kind == "scalar" {
 		return nil, 1, nil
 	}
-	var n [3]uint64
-	parts := strings.Split(o.dim, "x")
-	if len(parts) == 1 {
-		parts = []string{o.dim, o.dim, o.dim}
+	shape, block, err := parseShape(o.dim)
+	if err != nil {
+		return nil, 0, fmt.Errorf("--dim %s: %w; write 128, or rows x inner x columns such as 200x100x50", o.dim, err)
 	}
-	if len(parts) != 3 {
-		return nil, 0, fmt.Errorf("--dim %s: write 128, or rows x inner x columns such as 200x100x50", o.dim)
-	}
-	for i, p := range parts {
-		v, err := strconv.ParseUint(p, 10, 14)
-		if err != nil || v == 0 {
-			return nil, 0, fmt.Errorf("--dim %s: %q is not a dimension from 1 to 16383", o.dim, p)
-		}
-		n[i] = v
-	}
-	block := min(uint32(128), uint32(1)<<bits.Len64(max(n[0], n[1], n[2])-1))
-	return &jobv1.Shape{Rows: uint32(n[0]), Inner: uint32(n[1]), Columns: uint32(n[2])}, block, nil
+	return shape, block, nil
 }
 
 // demoReport is the outcome of a demonstration.
