@@ -1,0 +1,243 @@
+package triple
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/lodge-mpc/lodge/engine/field"
+	"github.com/lodge-mpc/lodge/engine/gbfv"
+	"github.com/lodge-mpc/lodge/engine/protocol/ddec"
+	"github.com/lodge-mpc/lodge/engine/protocol/internal/byzantine"
+	"github.com/lodge-mpc/lodge/engine/protocol/maccheck"
+	"github.com/lodge-mpc/lodge/engine/protocol/popk"
+	"github.com/lodge-mpc/lodge/engine/protocol/round"
+	"github.com/lodge-mpc/lodge/engine/protocol/round/roundtest"
+)
+
+// A place is one list of a batch that is released: which vectors of the proof's shares or of the decrypted ones hold it.
+type place struct {
+	name   string
+	proved bool                  // in popk.Result.Shares, otherwise in ddec.Shares
+	first  func(n extent) int    // the list's first vector
+	layout func(r *batch) layout // of matrices
+}
+
+type layout = gbfv.Layout
+
+var places = []place{
+	{"a", true, func(extent) int { return 0 }, layoutOf(0)},
+	{"b", true, func(n extent) int { return n.a }, layoutOf(1)},
+	{"c", false, func(extent) int { return 0 }, layoutOf(2)},
+	{"alpha a", false, func(n extent) int { return n.c }, layoutOf(0)},
+	{"alpha b", false, func(n extent) int { return n.c + n.a }, layoutOf(1)},
+	{"alpha c", false, func(n extent) int { return n.c + n.a + n.b }, layoutOf(2)},
+}
+
+func layoutOf(which int) func(r *batch) layout {
+	return func(r *batch) layout {
+		a, b, c, err := r.Plan.layouts(r.Scheme)
+		if err != nil {
+			panic(err)
+		}
+		return [3]layout{a, b, c}[which]
+	}
+}
+
+// state is a batch of the plan as Start makes it, without a run.
+func (w *network) state(plan *Plan) *batch {
+	r := &batch{Config: Config{Plan: plan, Scheme: w.scheme}}
+	if plan.Kind == Scalar {
+		r.extent = extent{plan.Blocks, plan.Blocks, plan.Blocks, 0}
+		return r
+	}
+	s := plan.Shape
+	r.extent = extent{plan.vectors(s.Rows, s.Inner), plan.vectors(s.Inner, s.Cols), plan.vectors(s.Rows, s.Cols), 1}
+	return r
+}
+
+// adds adds one to a slot of a vector of the culprit's shares.
+func (w *network) adds(proved bool, vector, slot int) byzantine.Hooks {
+	f := w.scheme.Field
+	if proved {
+		return byzantine.On(byzantine.New(), "triple/shares", func(r *popk.Result) {
+			f.Add(r.Shares[vector].At(slot), r.Shares[vector].At(slot), f.One())
+		})
+	}
+	return byzantine.On(byzantine.New(), "triple/decrypted", func(s ddec.Shares) {
+		f.Add(s[vector].At(slot), s[vector].At(slot), f.One())
+	})
+}
+
+// stops runs the plan with a cheat of the last party and fails the test unless all others abort for this check.
+func (w *network) stops(t *testing.T, plan *Plan, h byzantine.Hooks, check string) {
+	t.Helper()
+	culprit := round.Party(w.n - 1)
+	out := w.run(plan, roundtest.Cheat(culprit, h))
+	if h.Fired("triple/shares")+h.Fired("triple/decrypted") != 1 {
+		t.Error("the cheat did not run")
+	}
+	for p, err := range out.Errors[:culprit] {
+		var abort *round.Abort
+		if !errors.As(err, &abort) || abort.Check != check {
+			t.Errorf("party %d ends with %v, want an abort of check %s", p, err, check)
+		}
+	}
+}
+
+// A wrong share of any list that is released, in its first entry or its last, stops the batch.
+func TestEveryReleasedValueIsChecked(t *testing.T) {
+	w := newNetwork(t, "insecure-8", "p128", 2, 4)
+	t.Run("scalar", func(t *testing.T) {
+		plan := w.plan(t, Scalar, Shape{}, 0, 100)
+		r := w.state(plan)
+		slots := w.scheme.Slots()
+		for _, c := range places {
+			for _, entry := range []int{0, plan.Count - 1} {
+				t.Run(fmt.Sprint(c.name, " ", entry), func(t *testing.T) {
+					w.stops(t, plan, w.adds(c.proved, c.first(r.extent)+entry/slots, entry%slots), maccheck.CheckMAC)
+				})
+			}
+		}
+	})
+	t.Run("matrix", func(t *testing.T) {
+		plan := w.plan(t, Matrix, Shape{5, 3, 2}, 4, 1)
+		r := w.state(plan)
+		for _, c := range places {
+			l := c.layout(r)
+			for _, at := range [][3]int{{0, 0, 0}, {plan.Count - 1, l.Rows - 1, l.Cols - 1}} {
+				t.Run(fmt.Sprint(c.name, " ", at), func(t *testing.T) {
+					vector, slot := l.Place(at[0], at[1], at[2])
+					w.stops(t, plan, w.adds(c.proved, c.first(r.extent)+vector, slot), maccheck.CheckMAC)
+				})
+			}
+		}
+	})
+}
+
+// So does the mask of the check, which is never released, and its MAC.
+func TestTheMaskIsChecked(t *testing.T) {
+	w := newNetwork(t, "insecure-8", "p128", 2, 4)
+	scalar, matrix := w.plan(t, Scalar, Shape{}, 0, 1), w.plan(t, Matrix, Shape{4, 4, 4}, 4, 1)
+	n, m := w.state(scalar).extent, w.state(matrix).extent
+	last := scalar.Count % w.scheme.Slots()
+	w.stops(t, scalar, w.adds(true, n.a-1, last), maccheck.CheckMAC)
+	w.stops(t, scalar, w.adds(false, n.c+n.a-1, last), maccheck.CheckMAC)
+	w.stops(t, matrix, w.adds(true, m.a+m.b, 0), maccheck.CheckMAC)
+	w.stops(t, matrix, w.adds(false, 2*m.c+m.a+m.b, 0), maccheck.CheckMAC)
+}
+
+// Padding is checked in every row and column that the product reads, and so are its MACs.
+func TestEveryPaddingIsChecked(t *testing.T) {
+	w := newNetwork(t, "insecure-8", "p128", 2, 4)
+	plan := w.plan(t, Matrix, Shape{5, 6, 2}, 4, 1) // two columns of padding
+	r := w.state(plan)
+	l := layoutOf(0)(r)
+	for _, at := range [][3]int{{0, 0, 6}, {0, 4, 7}, {plan.Count - 1, 0, 7}, {plan.Count - 1, 4, 6}} {
+		vector, slot := l.Place(at[0], at[1], at[2])
+		t.Run(fmt.Sprint(at), func(t *testing.T) {
+			w.stops(t, plan, w.adds(true, vector, slot), maccheck.CheckZero)
+			w.stops(t, plan, w.adds(false, r.extent.c+vector, slot), maccheck.CheckMAC)
+		})
+	}
+}
+
+// What is handed to the check: all values beside their MACs, all padding, and a mask that is not released.
+func TestCollect(t *testing.T) {
+	w := newNetwork(t, "insecure-8", "p128", 2, 4)
+	f := w.scheme.Field
+	for _, plan := range []*Plan{
+		w.plan(t, Scalar, Shape{}, 0, 1), w.plan(t, Scalar, Shape{}, 0, 100), w.plan(t, Matrix, Shape{4, 4, 4}, 4, 1),
+		w.plan(t, Matrix, Shape{5, 6, 2}, 4, 1),
+	} {
+		r := w.state(plan)
+		n := r.extent
+		// Every slot has a value of its own, and a decrypted one beside it is its MAC: the negative value.
+		next := uint64(0)
+		fill := func(count int) (list []field.Vec) {
+			for range count {
+				v := f.NewVec(w.scheme.Slots())
+				for slot := range v.Len() {
+					next++
+					f.SetUint64(v.At(slot), next)
+				}
+				list = append(list, v)
+			}
+			return list
+		}
+		negative := func(list []field.Vec) (out []field.Vec) {
+			for _, v := range list {
+				m := f.NewVec(v.Len())
+				f.NegVec(m, v)
+				out = append(out, m)
+			}
+			return out
+		}
+		c := fill(n.c)
+		r.a, r.b = fill(n.a), fill(n.b)
+		shares := append(ddec.Shares(nil), c...)
+		shares = append(append(append(shares, negative(r.a)...), negative(r.b)...), negative(c)...)
+		rho := fill(n.rho)
+		if n.rho == 1 {
+			r.rho = rho[0]
+			shares = append(shares, negative(rho)...)
+		}
+		result, mask, zeros, err := r.collect(shares)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all := []maccheck.Pair{mask, {Value: result.A, MAC: result.MACA}, {Value: result.B, MAC: result.MACB}, {Value: result.C, MAC: result.MACC}}
+		seen := map[string]string{}
+		for i, pair := range append(all, zeros...) {
+			for k := range pair.Value.Len() {
+				where := fmt.Sprintf("%d of list %d", k, i)
+				x := f.NewElement()
+				if f.Neg(x, pair.MAC.At(k)); !f.Equal(x, pair.Value.At(k)) || f.IsZero(x) {
+					t.Fatalf("%v: value %s has the MAC of another, or none", plan.Shape, where)
+				}
+				if other, ok := seen[fmt.Sprint(x)]; ok {
+					t.Fatalf("%v: value %s is value %s", plan.Shape, where, other)
+				}
+				seen[fmt.Sprint(x)] = where
+			}
+		}
+		a, b, products := plan.Elements()
+		padding := 0
+		if plan.Kind == Matrix {
+			padding = plan.Count * plan.Shape.Rows * (plan.blocks(plan.Shape.Inner)*plan.Dim - plan.Shape.Inner)
+		}
+		if want := 1 + plan.Count*(a+b+products) + padding; len(seen) != want || mask.Value.Len() != 1 {
+			t.Errorf("%v: %d values are checked, want %d", plan.Shape, len(seen), want)
+		}
+		if plan.Kind == Scalar {
+			want := f.NewElement() // the slot after the last triple
+			if f.SetUint64(want, uint64(n.c*w.scheme.Slots()+plan.Count+1)); !f.Equal(mask.Value.At(0), want) {
+				t.Error("the mask of scalars is not the a that is dropped")
+			}
+			for i, v := range shares {
+				if !f.EqualVec(v, f.NewVec(v.Len())) {
+					t.Errorf("decrypted shares %d are still there beside the result", i)
+				}
+			}
+		}
+	}
+}
+
+// A batch is named by its session, its instance, its key, its kind and size, and all that was broadcast.
+func TestDigestOfABatch(t *testing.T) {
+	w := newNetwork(t, "insecure-8", "p128", 2, 4)
+	for _, plan := range []*Plan{w.plan(t, Scalar, Shape{}, 0, 1), w.plan(t, Matrix, Shape{4, 4, 4}, 4, 1)} {
+		id := round.Hash("a session")
+		out := w.run(plan, roundtest.ID(id)).OK(t)
+		instance, key := plan.Instance.Hash(), w.keys[0].Keys.PublicHash(w.scheme)
+		want := round.Hash("lodge batch", id[:], instance[:], key[:], round.Uint(uint64(plan.Kind)), round.Uint(uint64(plan.Count)), out.Transcripts[0][:])
+		for p, r := range out.Results {
+			if r.Digest != want {
+				t.Errorf("kind %d: party %d has another digest", plan.Kind, p)
+			}
+		}
+		if again := w.run(plan).OK(t); again.Results[0].Digest == want {
+			t.Error("two sessions have one digest")
+		}
+	}
+}
