@@ -2,6 +2,7 @@ package keygen
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -312,6 +313,48 @@ func FuzzDecode(f *testing.F) {
 			return
 		}
 		if again := bytes.Join(frames(s, k), nil); !bytes.Equal(again, data) {
+			t.Error("another encoding was accepted")
+		}
+	})
+}
+
+// A public key is refused or is the one encoding of what it decodes to.
+func FuzzDecodePublic(f *testing.F) {
+	s := testScheme(f, "insecure-6")
+	list := frames(s, run(s, 2, 1).Results[0].Keys)
+	f.Add(list[0], list[1])
+	f.Add(list[0][1:], list[1])
+	f.Add(list[0], list[1][1:])
+	f.Add(list[0], append(bytes.Clone(list[1]), 0))
+	f.Add(list[0], residue(s, list[1]))
+	f.Fuzz(func(t *testing.T, seed, frame []byte) {
+		key, _, err := DecodePublic(s, seed, frame)
+		if err != nil {
+			return
+		}
+		p := s.Q.NewPoly()
+		s.Q.Inverse(p, key.P0)
+		if again := codec.AppendPoly(nil, p.C, s.Q.Primes()); len(seed) != 32 || !bytes.Equal(again, frame) {
+			t.Error("another encoding was accepted")
+		}
+	})
+}
+
+// A peer's share of a key is blamed on it, or added to the sum of its place as it is.
+func FuzzShare(f *testing.F) {
+	s := testScheme(f, "insecure-6")
+	valid := frames(s, run(s, 2, 1).Results[0].Keys)[1]
+	for _, data := range [][]byte{valid, valid[1:], append(bytes.Clone(valid), 0), residue(s, valid), nil} {
+		f.Add(data)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		sums := &folded{scheme: s, sum: []ring.Poly{s.Q.NewPoly()}, buffer: s.Q.NewPoly()}
+		err := sums.Frame(context.Background(), 1, 0, false, data)
+		var blame *round.Blame
+		switch again := codec.AppendPoly(nil, sums.sum[0].C, s.Q.Primes()); {
+		case err != nil && (!errors.As(err, &blame) || blame.Party != 1 || blame.Check != round.CheckShape):
+			t.Errorf("got %v", err)
+		case err == nil && !bytes.Equal(again, data):
 			t.Error("another encoding was accepted")
 		}
 	})

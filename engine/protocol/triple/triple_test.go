@@ -35,7 +35,8 @@ func seed(label string, p round.Party) *sample.Source {
 	return sample.NewSource(d[:])
 }
 
-func newNetwork(t testing.TB, setName, fieldName string, n, dim int) *network {
+// schemeOf is the scheme of a set and a field.
+func schemeOf(t testing.TB, setName, fieldName string) *gbfv.Scheme {
 	t.Helper()
 	set, err := params.Lookup(setName)
 	if err != nil {
@@ -49,6 +50,13 @@ func newNetwork(t testing.TB, setName, fieldName string, n, dim int) *network {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return scheme
+}
+
+func newNetwork(t testing.TB, setName, fieldName string, n, dim int) *network {
+	t.Helper()
+	scheme := schemeOf(t, setName, fieldName)
+	set := scheme.Set
 	w := &network{n: n, set: set, scheme: scheme, field: fieldName, dim: dim}
 	keys := roundtest.Lockstep(n, func(s round.Session) (round.Transition[keygen.Result], error) {
 		return keygen.Start(keygen.Config{Session: s, Scheme: scheme, Dim: dim, Source: seed("keys", s.Self), Workers: 2})
