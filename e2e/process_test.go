@@ -182,7 +182,7 @@ var _ = Describe("processes that fail", Ordered, func() {
 		defer cancel()
 		err = conn.Invoke(ctx, "/lodge.exchange.v1.ExchangeService/Exchange", &exchangev1.ExchangeRequest{}, &exchangev1.ExchangeResponse{})
 		Expect(err).To(HaveOccurred(), "an empty stream was accepted")
-		_, err = triplesv1.NewTriplesServiceClient(conn).Start(ctx, &triplesv1.StartRequest{Spec: &jobv1.SessionSpec{Field: strings.Repeat("x", 5<<20)}})
+		_, err = triplesv1.NewTriplesServiceClient(conn).Start(ctx, &jobv1.StartRequest{Spec: &jobv1.SessionSpec{Field: strings.Repeat("x", 5<<20)}})
 		Expect(status.Code(err)).To(Or(Equal(codes.ResourceExhausted), Equal(codes.PermissionDenied)))
 		next()
 	})

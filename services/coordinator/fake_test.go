@@ -193,28 +193,43 @@ func (p *fakeParty) end(ref *jobv1.SessionRef, digest []byte, state jobv1.JobSta
 	return s.status, nil
 }
 
-type fakeKeygen struct {
-	keygenv1.UnimplementedKeygenServiceServer
-	p *fakeParty
-}
+// fakeSessions are the calls that a fake party's services share.
+type fakeSessions struct{ p *fakeParty }
 
-func (f fakeKeygen) Start(_ context.Context, r *keygenv1.StartRequest) (*keygenv1.StartResponse, error) {
+func (f fakeSessions) Start(_ context.Context, r *jobv1.StartRequest) (*jobv1.StartResponse, error) {
 	st, err := f.p.start(r.GetSpec())
-	return &keygenv1.StartResponse{Status: st}, err
+	return &jobv1.StartResponse{Status: st}, err
 }
 
-func (f fakeKeygen) Watch(r *keygenv1.WatchRequest, stream keygenv1.KeygenService_WatchServer) error {
-	return f.p.watch(stream.Context(), r.GetRef(), func(st *jobv1.SessionStatus) error { return stream.Send(&keygenv1.WatchResponse{Status: st}) })
+func (f fakeSessions) GetStatus(context.Context, *jobv1.GetStatusRequest) (*jobv1.GetStatusResponse, error) {
+	return nil, rpc.Errorf(rpc.NotFound, "", "no session")
 }
 
-func (f fakeKeygen) Cancel(_ context.Context, r *keygenv1.CancelRequest) (*keygenv1.CancelResponse, error) {
+func (f fakeSessions) Watch(r *jobv1.WatchRequest, stream grpc.ServerStreamingServer[jobv1.WatchResponse]) error {
+	return f.p.watch(stream.Context(), r.GetRef(), func(st *jobv1.SessionStatus) error { return stream.Send(&jobv1.WatchResponse{Status: st}) })
+}
+
+func (f fakeSessions) Cancel(_ context.Context, r *jobv1.CancelRequest) (*jobv1.CancelResponse, error) {
 	st, err := f.p.end(r.GetRef(), nil, cancelled)
-	return &keygenv1.CancelResponse{Status: st}, err
+	return &jobv1.CancelResponse{Status: st}, err
 }
 
-func (f fakeKeygen) Activate(_ context.Context, r *keygenv1.ActivateRequest) (*keygenv1.ActivateResponse, error) {
+func (f fakeSessions) Activate(_ context.Context, r *jobv1.ActivateRequest) (*jobv1.ActivateResponse, error) {
 	st, err := f.p.end(r.GetRef(), r.GetDigest(), completed)
-	return &keygenv1.ActivateResponse{Status: st}, err
+	return &jobv1.ActivateResponse{Status: st}, err
+}
+
+type fakeKeygen struct {
+	keygenv1.UnsafeKeygenServiceServer
+	fakeSessions
+}
+
+func (f fakeKeygen) GetPublicKey(*keygenv1.GetPublicKeyRequest, keygenv1.KeygenService_GetPublicKeyServer) error {
+	return rpc.Errorf(rpc.NotFound, "", "no key")
+}
+
+func (f fakeKeygen) RetireEpoch(context.Context, *keygenv1.RetireEpochRequest) (*keygenv1.RetireEpochResponse, error) {
+	return nil, rpc.Errorf(rpc.NotFound, "", "no epoch")
 }
 
 func (f fakeKeygen) ListEpochs(context.Context, *keygenv1.ListEpochsRequest) (*keygenv1.ListEpochsResponse, error) {
@@ -228,27 +243,12 @@ func (f fakeKeygen) ListEpochs(context.Context, *keygenv1.ListEpochsRequest) (*k
 }
 
 type fakeTriples struct {
-	triplesv1.UnimplementedTriplesServiceServer
-	p *fakeParty
+	triplesv1.UnsafeTriplesServiceServer
+	fakeSessions
 }
 
-func (f fakeTriples) Start(_ context.Context, r *triplesv1.StartRequest) (*triplesv1.StartResponse, error) {
-	st, err := f.p.start(r.GetSpec())
-	return &triplesv1.StartResponse{Status: st}, err
-}
-
-func (f fakeTriples) Watch(r *triplesv1.WatchRequest, stream triplesv1.TriplesService_WatchServer) error {
-	return f.p.watch(stream.Context(), r.GetRef(), func(st *jobv1.SessionStatus) error { return stream.Send(&triplesv1.WatchResponse{Status: st}) })
-}
-
-func (f fakeTriples) Cancel(_ context.Context, r *triplesv1.CancelRequest) (*triplesv1.CancelResponse, error) {
-	st, err := f.p.end(r.GetRef(), nil, cancelled)
-	return &triplesv1.CancelResponse{Status: st}, err
-}
-
-func (f fakeTriples) Activate(_ context.Context, r *triplesv1.ActivateRequest) (*triplesv1.ActivateResponse, error) {
-	st, err := f.p.end(r.GetRef(), r.GetDigest(), completed)
-	return &triplesv1.ActivateResponse{Status: st}, err
+func (f fakeTriples) Fetch(*triplesv1.FetchRequest, triplesv1.TriplesService_FetchServer) error {
+	return rpc.Errorf(rpc.NotFound, "", "no batch")
 }
 
 // ListBatches gives pages of one, so that whoever asks must turn them.
@@ -374,8 +374,8 @@ func (f *fakeNet) serve(p *fakeParty, l net.Listener) {
 		f.Fatal(err)
 	}
 	p.server = server
-	keygenv1.RegisterKeygenServiceServer(server, fakeKeygen{p: p})
-	triplesv1.RegisterTriplesServiceServer(server, fakeTriples{p: p})
+	keygenv1.RegisterKeygenServiceServer(server, fakeKeygen{fakeSessions: fakeSessions{p}})
+	triplesv1.RegisterTriplesServiceServer(server, fakeTriples{fakeSessions: fakeSessions{p}})
 	go server.Serve(l)
 }
 

@@ -20,21 +20,52 @@ var waitForReady = grpc.WaitForReady(true)
 
 // sessions are the calls that every protocol service of a party has.
 type sessions interface {
-	start(context.Context, *jobv1.SessionSpec) (*jobv1.SessionStatus, error)
-	// watch calls each with every status until it says false or the stream ends.
-	watch(ctx context.Context, ref *jobv1.SessionRef, each func(*jobv1.SessionStatus) bool) error
-	cancel(ctx context.Context, ref *jobv1.SessionRef, reason string) error
-	activate(ctx context.Context, ref *jobv1.SessionRef, digest []byte) (*jobv1.SessionStatus, error)
+	Start(ctx context.Context, in *jobv1.StartRequest, opts ...grpc.CallOption) (*jobv1.StartResponse, error)
+	Watch(ctx context.Context, in *jobv1.WatchRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[jobv1.WatchResponse], error)
+	Cancel(ctx context.Context, in *jobv1.CancelRequest, opts ...grpc.CallOption) (*jobv1.CancelResponse, error)
+	Activate(ctx context.Context, in *jobv1.ActivateRequest, opts ...grpc.CallOption) (*jobv1.ActivateResponse, error)
 }
 
 func (m *member) session(p jobv1.Protocol) sessions {
 	switch p {
 	case jobv1.Protocol_PROTOCOL_KEYGEN:
-		return keygenSessions{keygenv1.NewKeygenServiceClient(m.conn)}
+		return keygenv1.NewKeygenServiceClient(m.conn)
 	case jobv1.Protocol_PROTOCOL_POPK:
-		return popkSessions{popkv1.NewPopkServiceClient(m.conn)}
+		return popkv1.NewPopkServiceClient(m.conn)
 	}
-	return triplesSessions{triplesv1.NewTriplesServiceClient(m.conn)}
+	return triplesv1.NewTriplesServiceClient(m.conn)
+}
+
+// start begins a session, waiting for a party that has just restarted as long as ctx allows.
+func start(ctx context.Context, s sessions, spec *jobv1.SessionSpec) error {
+	_, err := s.Start(ctx, &jobv1.StartRequest{Spec: spec}, waitForReady)
+	return err
+}
+
+// watch calls each with every status of a session until it says false or the stream ends.
+func watch(ctx context.Context, s sessions, ref *jobv1.SessionRef, each func(*jobv1.SessionStatus) bool) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stream, err := s.Watch(ctx, &jobv1.WatchRequest{Ref: ref})
+	for err == nil {
+		var r *jobv1.WatchResponse
+		if r, err = stream.Recv(); err == nil && !each(r.GetStatus()) {
+			return nil
+		}
+	}
+	return err
+}
+
+// cancel ends a session.
+func cancel(ctx context.Context, s sessions, ref *jobv1.SessionRef, reason string) error {
+	_, err := s.Cancel(ctx, &jobv1.CancelRequest{Ref: ref, Reason: reason})
+	return err
+}
+
+// activate unlocks a session's result.
+func activate(ctx context.Context, s sessions, ref *jobv1.SessionRef, digest []byte) (*jobv1.SessionStatus, error) {
+	r, err := s.Activate(ctx, &jobv1.ActivateRequest{Ref: ref, Digest: digest})
+	return r.GetStatus(), err
 }
 
 // lastEpoch is the highest epoch that the party knows.
@@ -77,101 +108,10 @@ func (m *member) holds(ctx context.Context, j *coordinatorv1.Job) bool {
 	}
 }
 
-type keygenSessions struct{ keygenv1.KeygenServiceClient }
-
-func (s keygenSessions) start(ctx context.Context, spec *jobv1.SessionSpec) (*jobv1.SessionStatus, error) {
-	r, err := s.Start(ctx, &keygenv1.StartRequest{Spec: spec}, waitForReady)
-	return r.GetStatus(), err
-}
-
-func (s keygenSessions) watch(ctx context.Context, ref *jobv1.SessionRef, each func(*jobv1.SessionStatus) bool) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	st, err := s.Watch(ctx, &keygenv1.WatchRequest{Ref: ref})
-	for err == nil {
-		var r *keygenv1.WatchResponse
-		if r, err = st.Recv(); err == nil && !each(r.GetStatus()) {
-			return nil
-		}
-	}
-	return err
-}
-
-func (s keygenSessions) cancel(ctx context.Context, ref *jobv1.SessionRef, reason string) error {
-	_, err := s.Cancel(ctx, &keygenv1.CancelRequest{Ref: ref, Reason: reason})
-	return err
-}
-
-func (s keygenSessions) activate(ctx context.Context, ref *jobv1.SessionRef, digest []byte) (*jobv1.SessionStatus, error) {
-	r, err := s.Activate(ctx, &keygenv1.ActivateRequest{Ref: ref, Digest: digest})
-	return r.GetStatus(), err
-}
-
-type triplesSessions struct{ triplesv1.TriplesServiceClient }
-
-func (s triplesSessions) start(ctx context.Context, spec *jobv1.SessionSpec) (*jobv1.SessionStatus, error) {
-	r, err := s.Start(ctx, &triplesv1.StartRequest{Spec: spec}, waitForReady)
-	return r.GetStatus(), err
-}
-
-func (s triplesSessions) watch(ctx context.Context, ref *jobv1.SessionRef, each func(*jobv1.SessionStatus) bool) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	st, err := s.Watch(ctx, &triplesv1.WatchRequest{Ref: ref})
-	for err == nil {
-		var r *triplesv1.WatchResponse
-		if r, err = st.Recv(); err == nil && !each(r.GetStatus()) {
-			return nil
-		}
-	}
-	return err
-}
-
-func (s triplesSessions) cancel(ctx context.Context, ref *jobv1.SessionRef, reason string) error {
-	_, err := s.Cancel(ctx, &triplesv1.CancelRequest{Ref: ref, Reason: reason})
-	return err
-}
-
-func (s triplesSessions) activate(ctx context.Context, ref *jobv1.SessionRef, digest []byte) (*jobv1.SessionStatus, error) {
-	r, err := s.Activate(ctx, &triplesv1.ActivateRequest{Ref: ref, Digest: digest})
-	return r.GetStatus(), err
-}
-
-type popkSessions struct{ popkv1.PopkServiceClient }
-
-func (s popkSessions) start(ctx context.Context, spec *jobv1.SessionSpec) (*jobv1.SessionStatus, error) {
-	r, err := s.Start(ctx, &popkv1.StartRequest{Spec: spec}, waitForReady)
-	return r.GetStatus(), err
-}
-
-func (s popkSessions) watch(ctx context.Context, ref *jobv1.SessionRef, each func(*jobv1.SessionStatus) bool) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	st, err := s.Watch(ctx, &popkv1.WatchRequest{Ref: ref})
-	for err == nil {
-		var r *popkv1.WatchResponse
-		if r, err = st.Recv(); err == nil && !each(r.GetStatus()) {
-			return nil
-		}
-	}
-	return err
-}
-
-func (s popkSessions) cancel(ctx context.Context, ref *jobv1.SessionRef, reason string) error {
-	_, err := s.Cancel(ctx, &popkv1.CancelRequest{Ref: ref, Reason: reason})
-	return err
-}
-
-// activate has nothing to unlock: a proof leaves nothing behind.
-func (s popkSessions) activate(ctx context.Context, ref *jobv1.SessionRef, _ []byte) (*jobv1.SessionStatus, error) {
-	r, err := s.GetStatus(ctx, &popkv1.GetStatusRequest{Ref: ref})
-	return r.GetStatus(), err
-}
-
 // sweep cancels what a party still holds locked, except what is named. One session runs at a time, so before it starts
 // anything locked that is not being activated belongs to a job that failed while the party could not be reached.
 func (m *member) sweep(ctx context.Context, except map[string]bool) error {
-	keys := keygenSessions{keygenv1.NewKeygenServiceClient(m.conn)}
+	keys := keygenv1.NewKeygenServiceClient(m.conn)
 	epochs, err := keys.ListEpochs(ctx, &keygenv1.ListEpochsRequest{})
 	if err != nil {
 		return err
@@ -183,7 +123,7 @@ func (m *member) sweep(ctx context.Context, except map[string]bool) error {
 			}
 		}
 	}
-	triples := triplesSessions{triplesv1.NewTriplesServiceClient(m.conn)}
+	triples := triplesv1.NewTriplesServiceClient(m.conn)
 	after := ""
 	for {
 		r, err := triples.ListBatches(ctx, &triplesv1.ListBatchesRequest{After: after, Limit: 1000})
@@ -210,5 +150,5 @@ func cancelNamed(ctx context.Context, s sessions, name string) error {
 	if at < 0 || err != nil {
 		return fmt.Errorf("%q names no session", name)
 	}
-	return s.cancel(ctx, &jobv1.SessionRef{JobId: name[:at], Ordinal: uint32(ordinal)}, "its job failed")
+	return cancel(ctx, s, &jobv1.SessionRef{JobId: name[:at], Ordinal: uint32(ordinal)}, "its job failed")
 }

@@ -246,7 +246,7 @@ func (c *Coordinator) sessions(ctx context.Context, e *entry, spec *jobv1.Sessio
 		wg.Go(func() {
 			call, stop := context.WithTimeout(ctx, c.timing.start)
 			defer stop()
-			_, err := p.session(spec.GetProtocol()).start(call, spec)
+			err := start(call, p.session(spec.GetProtocol()), spec)
 			if err != nil && ctx.Err() != nil {
 				err = errGaveUp
 			}
@@ -283,7 +283,7 @@ func (c *Coordinator) follow(ctx context.Context, e *entry, p *member, spec *job
 	heard, lost := time.Now(), error(nil)
 	for {
 		var last *jobv1.SessionStatus
-		err := p.session(spec.GetProtocol()).watch(ctx, spec.GetRef(), func(st *jobv1.SessionStatus) bool {
+		err := watch(ctx, p.session(spec.GetProtocol()), spec.GetRef(), func(st *jobv1.SessionStatus) bool {
 			last, heard, lost = st, time.Now(), nil
 			_ = c.update(e, func(j *coordinatorv1.Job) { observe(j, p.index, st) })
 			return st.GetState() < activating
@@ -348,7 +348,7 @@ func (c *Coordinator) unlock(ctx context.Context, e *entry, p *member, j *coordi
 	spec := c.spec(j, time.Now())
 	call, stop := context.WithTimeout(ctx, c.timing.call)
 	defer stop()
-	st, err := p.session(spec.GetProtocol()).activate(call, spec.GetRef(), j.GetDigest())
+	st, err := activate(call, p.session(spec.GetProtocol()), spec.GetRef(), j.GetDigest())
 	if err == nil {
 		_ = c.update(e, func(j *coordinatorv1.Job) {
 			j.Parties[p.index].Status, j.Parties[p.index].Reachable, e.note = st, true, ""
@@ -373,7 +373,7 @@ func (c *Coordinator) cancelAll(j *coordinatorv1.Job, reason string) {
 		wg.Go(func() {
 			call, stop := context.WithTimeout(context.Background(), c.timing.stop)
 			defer stop()
-			if err := p.session(spec.GetProtocol()).cancel(call, spec.GetRef(), reason); err != nil && !isGone(err) {
+			if err := cancel(call, p.session(spec.GetProtocol()), spec.GetRef(), reason); err != nil && !isGone(err) {
 				c.log.Warn("cancelling a session", "job", j.GetId(), "party", p.name, "error", err)
 			}
 		})

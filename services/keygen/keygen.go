@@ -20,77 +20,33 @@ import (
 	"github.com/lodge-mpc/lodge/services/vault"
 )
 
-const prefix = "/lodge.keygen.v1.KeygenService/"
-
 // Rules say who may call what.
-var Rules = rpc.Rules{
-	prefix + "Start":        rpc.Allow(rpc.Coordinator),
-	prefix + "GetStatus":    rpc.Allow(rpc.Coordinator, rpc.Client).With(config.PermStatus),
-	prefix + "Watch":        rpc.Allow(rpc.Coordinator, rpc.Client).With(config.PermStatus),
-	prefix + "Cancel":       rpc.Allow(rpc.Coordinator),
-	prefix + "Activate":     rpc.Allow(rpc.Coordinator),
-	prefix + "ListEpochs":   rpc.Allow(rpc.Coordinator, rpc.Client).With(config.PermStatus),
-	prefix + "GetPublicKey": rpc.Allow(rpc.Client),
-	prefix + "RetireEpoch":  rpc.Allow(rpc.Client).With(config.PermRetire),
-}
+var Rules = session.Rules("/lodge.keygen.v1.KeygenService/", rpc.Rules{
+	"ListEpochs":   rpc.Allow(rpc.Coordinator, rpc.Client).With(config.PermStatus),
+	"GetPublicKey": rpc.Allow(rpc.Client),
+	"RetireEpoch":  rpc.Allow(rpc.Client).With(config.PermRetire),
+})
 
 // Service implements lodge.keygen.v1.
 type Service struct {
-	keygenv1.UnimplementedKeygenServiceServer
-	Sessions *session.Registry
-	Ring     *keyring.Ring
-	Vault    *vault.Vault
+	keygenv1.UnsafeKeygenServiceServer
+	session.Service
+	ring  *keyring.Ring
+	vault *vault.Vault
 }
 
-// Start implements the service.
-func (s *Service) Start(_ context.Context, r *keygenv1.StartRequest) (*keygenv1.StartResponse, error) {
-	st, err := s.Sessions.Start(jobv1.Protocol_PROTOCOL_KEYGEN, r.GetSpec(), &run{s, r.GetSpec()})
-	return &keygenv1.StartResponse{Status: st}, err
-}
-
-// GetStatus implements the service.
-func (s *Service) GetStatus(_ context.Context, r *keygenv1.GetStatusRequest) (*keygenv1.GetStatusResponse, error) {
-	x, err := s.Sessions.Get(r.GetRef())
-	if err != nil {
-		return nil, err
-	}
-	return &keygenv1.GetStatusResponse{Status: x.Status()}, nil
-}
-
-// Watch implements the service.
-func (s *Service) Watch(r *keygenv1.WatchRequest, stream keygenv1.KeygenService_WatchServer) error {
-	x, err := s.Sessions.Get(r.GetRef())
-	if err != nil {
-		return err
-	}
-	return x.Watch(stream.Context(), func(st *jobv1.SessionStatus) error {
-		return stream.Send(&keygenv1.WatchResponse{Status: st})
+// New serves key generation.
+func New(sessions *session.Registry, ring *keyring.Ring, v *vault.Vault) *Service {
+	s := &Service{ring: ring, vault: v}
+	s.Service = session.NewService(sessions, jobv1.Protocol_PROTOCOL_KEYGEN, func(spec *jobv1.SessionSpec) session.Protocol {
+		return &run{s, spec}
 	})
-}
-
-// Cancel implements the service.
-func (s *Service) Cancel(_ context.Context, r *keygenv1.CancelRequest) (*keygenv1.CancelResponse, error) {
-	x, err := s.Sessions.Get(r.GetRef())
-	if err != nil {
-		return nil, err
-	}
-	st, err := x.Cancel(r.GetReason())
-	return &keygenv1.CancelResponse{Status: st}, err
-}
-
-// Activate implements the service.
-func (s *Service) Activate(_ context.Context, r *keygenv1.ActivateRequest) (*keygenv1.ActivateResponse, error) {
-	x, err := s.Sessions.Get(r.GetRef())
-	if err != nil {
-		return nil, err
-	}
-	st, err := x.Activate(r.GetDigest())
-	return &keygenv1.ActivateResponse{Status: st}, err
+	return s
 }
 
 // ListEpochs implements the service.
 func (s *Service) ListEpochs(context.Context, *keygenv1.ListEpochsRequest) (*keygenv1.ListEpochsResponse, error) {
-	all, err := s.Vault.Epochs()
+	all, err := s.vault.Epochs()
 	if err != nil {
 		return nil, err
 	}
@@ -103,15 +59,15 @@ func (s *Service) ListEpochs(context.Context, *keygenv1.ListEpochsRequest) (*key
 
 // GetPublicKey implements the service: the seed and the first polynomial of the stored keys.
 func (s *Service) GetPublicKey(r *keygenv1.GetPublicKeyRequest, stream keygenv1.KeygenService_GetPublicKeyServer) error {
-	e, err := s.Vault.Epoch(r.GetEpoch())
+	e, err := s.vault.Epoch(r.GetEpoch())
 	if err != nil {
 		return keyring.Refused(err, "such epoch")
 	}
-	k, err := s.Ring.Load(e.ID, e.Purpose)
+	k, err := s.ring.Load(e.ID, e.Purpose)
 	if err != nil {
 		return err
 	}
-	scheme, err := s.Ring.Scheme(e.Params, "")
+	scheme, err := s.ring.Scheme(e.Params, "")
 	if err != nil {
 		return err
 	}
@@ -123,12 +79,12 @@ func (s *Service) GetPublicKey(r *keygenv1.GetPublicKeyRequest, stream keygenv1.
 
 // RetireEpoch implements the service.
 func (s *Service) RetireEpoch(_ context.Context, r *keygenv1.RetireEpochRequest) (*keygenv1.RetireEpochResponse, error) {
-	n, err := s.Vault.RetireEpoch(r.GetEpoch(), r.GetReason())
+	n, err := s.vault.RetireEpoch(r.GetEpoch(), r.GetReason())
 	if err != nil {
 		return nil, keyring.Refused(err, "such epoch")
 	}
-	s.Ring.Forget(r.GetEpoch())
-	e, err := s.Vault.Epoch(r.GetEpoch())
+	s.ring.Forget(r.GetEpoch())
+	e, err := s.vault.Epoch(r.GetEpoch())
 	if err != nil {
 		return nil, err
 	}
@@ -162,10 +118,10 @@ func (r *run) dim() int { return max(1, int(r.spec.GetDim())) }
 
 // Memory: sums, the packed copy of what is sent, and the keys.
 func (r *run) Memory() (uint64, error) {
-	if _, err := r.Vault.Epoch(r.spec.GetEpoch()); err == nil {
+	if _, err := r.vault.Epoch(r.spec.GetEpoch()); err == nil {
 		return 0, rpc.Errorf(rpc.Conflict, "an epoch is made once; take the next number", "epoch %d exists already", r.spec.GetEpoch())
 	}
-	scheme, err := r.Ring.Scheme(r.spec.GetParams(), "")
+	scheme, err := r.ring.Scheme(r.spec.GetParams(), "")
 	if err != nil {
 		return 0, err
 	}
@@ -183,7 +139,7 @@ func (r *run) Memory() (uint64, error) {
 
 // Run implements session.Protocol.
 func (r *run) Run(ctx context.Context, s *session.Session) (*session.Stored, error) {
-	scheme, err := r.Ring.Scheme(r.spec.GetParams(), "")
+	scheme, err := r.ring.Scheme(r.spec.GetParams(), "")
 	if err != nil {
 		return nil, err
 	}
@@ -195,7 +151,7 @@ func (r *run) Run(ctx context.Context, s *session.Session) (*session.Stored, err
 	var id round.Digest
 	result, err := session.Drive(ctx, s, "keygen", scheme.Set.Hash(), func(rs round.Session) (round.Transition[protocol.Result], error) {
 		id = rs.ID
-		return protocol.Start(protocol.Config{Session: rs, Scheme: scheme, Dim: r.dim(), Source: source, Workers: r.Ring.Workers()})
+		return protocol.Start(protocol.Config{Session: rs, Scheme: scheme, Dim: r.dim(), Source: source, Workers: r.ring.Workers()})
 	})
 	if err != nil {
 		return nil, err
@@ -204,18 +160,18 @@ func (r *run) Run(ctx context.Context, s *session.Session) (*session.Stored, err
 	s.Enter(jobv1.JobState_JOB_STATE_STORING)
 	e := vault.Epoch{
 		ID: r.spec.GetEpoch(), Params: r.spec.GetParams(), ParamsHash: scheme.Set.Hash(), RosterHash: r.Sessions.Roster,
-		Purpose: job.PurposeName(r.spec.GetPurpose()), Digest: result.Keys.Digest(scheme, r.Ring.Workers()), SessionID: id,
+		Purpose: job.PurposeName(r.spec.GetPurpose()), Digest: result.Keys.Digest(scheme, r.ring.Workers()), SessionID: id,
 		Session: session.Name(r.spec.GetRef()), KeygenSecurity: protocol.Security, Created: session.Now(),
 		Limit: params.MaxDecryptions,
 	}
-	w, err := keyring.Store(r.Vault, e, scheme, result)
+	w, err := keyring.Store(r.vault, e, scheme, result)
 	if err != nil {
 		return nil, keyring.Refused(err, "this epoch")
 	}
 	if err := w.Commit(); err != nil {
 		return nil, keyring.Refused(err, "this epoch")
 	}
-	return Locked(r.Vault, e), nil
+	return Locked(r.vault, e), nil
 }
 
 // Locked is a stored epoch that waits for activation.

@@ -186,13 +186,13 @@ func (n *network) spec(kind jobv1.Kind, epoch uint64) *jobv1.SessionSpec {
 func (x *node) begin(ctx context.Context, s *jobv1.SessionSpec) (*jobv1.SessionStatus, error) {
 	switch s.GetProtocol() {
 	case jobv1.Protocol_PROTOCOL_KEYGEN:
-		r, err := keygenv1.NewKeygenServiceClient(x.coordinator).Start(ctx, &keygenv1.StartRequest{Spec: s})
+		r, err := keygenv1.NewKeygenServiceClient(x.coordinator).Start(ctx, &jobv1.StartRequest{Spec: s})
 		return r.GetStatus(), err
 	case jobv1.Protocol_PROTOCOL_POPK:
-		r, err := popkv1.NewPopkServiceClient(x.coordinator).Start(ctx, &popkv1.StartRequest{Spec: s})
+		r, err := popkv1.NewPopkServiceClient(x.coordinator).Start(ctx, &jobv1.StartRequest{Spec: s})
 		return r.GetStatus(), err
 	}
-	r, err := triplesv1.NewTriplesServiceClient(x.coordinator).Start(ctx, &triplesv1.StartRequest{Spec: s})
+	r, err := triplesv1.NewTriplesServiceClient(x.coordinator).Start(ctx, &jobv1.StartRequest{Spec: s})
 	return r.GetStatus(), err
 }
 
@@ -200,7 +200,7 @@ func (x *node) begin(ctx context.Context, s *jobv1.SessionSpec) (*jobv1.SessionS
 func (x *node) await(ctx context.Context, ref *jobv1.SessionRef) (*jobv1.SessionStatus, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	stream, err := triplesv1.NewTriplesServiceClient(x.coordinator).Watch(ctx, &triplesv1.WatchRequest{Ref: ref})
+	stream, err := triplesv1.NewTriplesServiceClient(x.coordinator).Watch(ctx, &jobv1.WatchRequest{Ref: ref})
 	if err != nil {
 		return nil, err
 	}
@@ -216,7 +216,7 @@ func (x *node) await(ctx context.Context, ref *jobv1.SessionRef) (*jobv1.Session
 }
 
 func (x *node) activate(ctx context.Context, ref *jobv1.SessionRef, digest []byte) (*jobv1.SessionStatus, error) {
-	r, err := triplesv1.NewTriplesServiceClient(x.coordinator).Activate(ctx, &triplesv1.ActivateRequest{Ref: ref, Digest: digest})
+	r, err := triplesv1.NewTriplesServiceClient(x.coordinator).Activate(ctx, &jobv1.ActivateRequest{Ref: ref, Digest: digest})
 	return r.GetStatus(), err
 }
 

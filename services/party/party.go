@@ -126,10 +126,10 @@ func (p *party) register(x *exchange.Exchange, version string) {
 	f, n := p.file, len(p.file.Roster.Parties)
 	ring := keyring.New(p.vault, runtime.GOMAXPROCS(0))
 	exchangev1.RegisterExchangeServiceServer(p.server, x)
-	keygenv1.RegisterKeygenServiceServer(p.server, &keygen.Service{Sessions: p.sessions, Ring: ring, Vault: p.vault})
+	keygenv1.RegisterKeygenServiceServer(p.server, keygen.New(p.sessions, ring, p.vault))
 	decryptionv1.RegisterDecryptionServiceServer(p.server, &decryption.Service{Sessions: p.sessions, Ring: ring, Vault: p.vault, Parties: n})
-	popkv1.RegisterPopkServiceServer(p.server, &popk.Service{Sessions: p.sessions, Ring: ring, Vault: p.vault, Parties: n})
-	triplesv1.RegisterTriplesServiceServer(p.server, &triples.Service{Sessions: p.sessions, Ring: ring, Vault: p.vault, Parties: n})
+	popkv1.RegisterPopkServiceServer(p.server, popk.New(p.sessions, ring, p.vault, n))
+	triplesv1.RegisterTriplesServiceServer(p.server, triples.New(p.sessions, ring, p.vault, n))
 	statusv1.RegisterStatusServiceServer(p.server, &status.Service{
 		Name: f.Name, Party: f.Index, Version: version, Roster: f.Roster.Hash(), Params: f.Policy.Params, Started: time.Now(),
 		Ready: p.server.Ready, Running: p.sessions.Running,

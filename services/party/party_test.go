@@ -129,7 +129,7 @@ func TestRefusals(t *testing.T) {
 		})
 	}
 	t.Run("a spec for another service", func(t *testing.T) {
-		_, err := triplesv1.NewTriplesServiceClient(n.nodes[0].coordinator).Start(n.context(), &triplesv1.StartRequest{Spec: n.spec(jobv1.Kind_KIND_KEYS, 3)})
+		_, err := triplesv1.NewTriplesServiceClient(n.nodes[0].coordinator).Start(n.context(), &jobv1.StartRequest{Spec: n.spec(jobv1.Kind_KIND_KEYS, 3)})
 		refused(t, err, rpc.Invalid)
 	})
 	t.Run("an epoch that exists", func(t *testing.T) {
@@ -137,7 +137,7 @@ func TestRefusals(t *testing.T) {
 		refused(t, err, rpc.Conflict)
 	})
 	t.Run("a client starts a session", func(t *testing.T) {
-		_, err := triplesv1.NewTriplesServiceClient(n.nodes[0].client).Start(n.context(), &triplesv1.StartRequest{Spec: n.spec(jobv1.Kind_KIND_SCALAR, 1)})
+		_, err := triplesv1.NewTriplesServiceClient(n.nodes[0].client).Start(n.context(), &jobv1.StartRequest{Spec: n.spec(jobv1.Kind_KIND_SCALAR, 1)})
 		refused(t, err, rpc.Forbidden)
 	})
 	t.Run("another spec under the same name", func(t *testing.T) {
@@ -158,7 +158,7 @@ func TestRefusals(t *testing.T) {
 		refused(t, err, rpc.Conflict)
 		_, _, err = fetch(n.context(), n.nodes[0].client, all[0].GetBatchId(), false)
 		refused(t, err, rpc.Conflict) // locked
-		_, err = triplesv1.NewTriplesServiceClient(n.nodes[0].coordinator).Cancel(n.context(), &triplesv1.CancelRequest{Ref: s.GetRef(), Reason: "test"})
+		_, err = triplesv1.NewTriplesServiceClient(n.nodes[0].coordinator).Cancel(n.context(), &jobv1.CancelRequest{Ref: s.GetRef(), Reason: "test"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -234,7 +234,7 @@ func TestCancelOfARunningSession(t *testing.T) {
 	if _, err := x.begin(n.context(), s); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := keygenv1.NewKeygenServiceClient(x.coordinator).Cancel(n.context(), &keygenv1.CancelRequest{Ref: s.GetRef(), Reason: "enough"}); err != nil {
+	if _, err := keygenv1.NewKeygenServiceClient(x.coordinator).Cancel(n.context(), &jobv1.CancelRequest{Ref: s.GetRef(), Reason: "enough"}); err != nil {
 		t.Fatal(err)
 	}
 	st, err := x.await(n.context(), s.GetRef())
@@ -352,7 +352,7 @@ func TestJointProof(t *testing.T) {
 			t.Errorf("party %d: %v", i, st)
 		}
 	}
-	_, err := popkv1.NewPopkServiceClient(n.nodes[0].client).Cancel(n.context(), &popkv1.CancelRequest{Ref: all[0].GetRef()})
+	_, err := popkv1.NewPopkServiceClient(n.nodes[0].client).Cancel(n.context(), &jobv1.CancelRequest{Ref: all[0].GetRef()})
 	refused(t, err, rpc.Forbidden)
 }
 

@@ -23,17 +23,11 @@ import (
 	"github.com/lodge-mpc/lodge/services/vault"
 )
 
-const prefix = "/lodge.popk.v1.PopkService/"
-
 // Rules say who may call what.
-var Rules = rpc.Rules{
-	prefix + "Start":     rpc.Allow(rpc.Coordinator),
-	prefix + "GetStatus": rpc.Allow(rpc.Coordinator, rpc.Client).With(config.PermStatus),
-	prefix + "Watch":     rpc.Allow(rpc.Coordinator, rpc.Client).With(config.PermStatus),
-	prefix + "Cancel":    rpc.Allow(rpc.Coordinator),
-	prefix + "Prove":     rpc.Allow(rpc.Client).With(config.PermProve),
-	prefix + "Verify":    rpc.Allow(rpc.Client).With(config.PermProve),
-}
+var Rules = session.Rules("/lodge.popk.v1.PopkService/", rpc.Rules{
+	"Prove":  rpc.Allow(rpc.Client).With(config.PermProve),
+	"Verify": rpc.Allow(rpc.Client).With(config.PermProve),
+})
 
 // Bounds of one request.
 const (
@@ -47,11 +41,20 @@ var errNoHeader = rpc.Errorf(rpc.Invalid, "send the header first", "no header")
 
 // Service implements lodge.popk.v1.
 type Service struct {
-	popkv1.UnimplementedPopkServiceServer
-	Sessions *session.Registry
-	Ring     *keyring.Ring
-	Vault    *vault.Vault
-	Parties  int
+	popkv1.UnsafePopkServiceServer
+	session.Service
+	ring    *keyring.Ring
+	vault   *vault.Vault
+	parties int
+}
+
+// New serves the proofs of n parties.
+func New(sessions *session.Registry, ring *keyring.Ring, v *vault.Vault, n int) *Service {
+	s := &Service{ring: ring, vault: v, parties: n}
+	s.Service = session.NewService(sessions, jobv1.Protocol_PROTOCOL_POPK, func(spec *jobv1.SessionSpec) session.Protocol {
+		return &run{Service: s, spec: spec}
+	})
+	return s
 }
 
 // config checks a header and gives what prover and verifier agree on. The prover is the caller.
@@ -67,28 +70,28 @@ func (s *Service) config(ctx context.Context, h *popkv1.ProofHeader) (*protocol.
 	case h.GetDiagonal():
 		return nil, rpc.Errorf(rpc.Invalid, "", "clients cannot prove that all slots are equal; only MAC keys are proved so")
 	}
-	e, err := s.Vault.Epoch(h.GetEpoch())
+	e, err := s.vault.Epoch(h.GetEpoch())
 	if err != nil {
 		return nil, keyring.Refused(err, "such epoch")
 	}
 	if purpose := job.PurposeName(jobv1.Purpose_PURPOSE_DECRYPTION); e.Purpose != purpose {
 		return nil, rpc.Errorf(rpc.KeyPurpose, "use an epoch that was made for decryption", "epoch %d was made for %s: clients do not encrypt under it", e.ID, e.Purpose)
 	}
-	keys, err := s.Ring.Load(e.ID, e.Purpose)
+	keys, err := s.ring.Load(e.ID, e.Purpose)
 	if err != nil {
 		return nil, err
 	}
-	scheme, err := s.Ring.Scheme(e.Params, h.GetField())
+	scheme, err := s.ring.Scheme(e.Params, h.GetField())
 	if err != nil {
 		return nil, err
 	}
-	instance, err := protocol.ClientInstance(scheme.Set, h.GetField(), s.Parties, int(h.GetCiphertexts()))
+	instance, err := protocol.ClientInstance(scheme.Set, h.GetField(), s.parties, int(h.GetCiphertexts()))
 	if err != nil {
 		return nil, rpc.Errorf(rpc.Invalid, "", "%v", err)
 	}
 	return &protocol.ClientConfig{
 		Scheme: scheme, Instance: instance, Key: keys.Public.Public, KeyHash: keys.PublicHash,
-		Prover: caller.Name, Context: h.GetContext(), Workers: s.Ring.Workers(),
+		Prover: caller.Name, Context: h.GetContext(), Workers: s.ring.Workers(),
 	}, nil
 }
 
@@ -213,42 +216,6 @@ func (s *Service) admit(c *protocol.ClientConfig) (release func(), err error) {
 	return release, nil
 }
 
-// Start implements the service.
-func (s *Service) Start(_ context.Context, r *popkv1.StartRequest) (*popkv1.StartResponse, error) {
-	st, err := s.Sessions.Start(jobv1.Protocol_PROTOCOL_POPK, r.GetSpec(), &run{Service: s, spec: r.GetSpec()})
-	return &popkv1.StartResponse{Status: st}, err
-}
-
-// GetStatus implements the service.
-func (s *Service) GetStatus(_ context.Context, r *popkv1.GetStatusRequest) (*popkv1.GetStatusResponse, error) {
-	x, err := s.Sessions.Get(r.GetRef())
-	if err != nil {
-		return nil, err
-	}
-	return &popkv1.GetStatusResponse{Status: x.Status()}, nil
-}
-
-// Watch implements the service.
-func (s *Service) Watch(r *popkv1.WatchRequest, stream popkv1.PopkService_WatchServer) error {
-	x, err := s.Sessions.Get(r.GetRef())
-	if err != nil {
-		return err
-	}
-	return x.Watch(stream.Context(), func(st *jobv1.SessionStatus) error {
-		return stream.Send(&popkv1.WatchResponse{Status: st})
-	})
-}
-
-// Cancel implements the service.
-func (s *Service) Cancel(_ context.Context, r *popkv1.CancelRequest) (*popkv1.CancelResponse, error) {
-	x, err := s.Sessions.Get(r.GetRef())
-	if err != nil {
-		return nil, err
-	}
-	st, err := x.Cancel(r.GetReason())
-	return &popkv1.CancelResponse{Status: st}, err
-}
-
 // run is one joint session. Its count is the number of ciphertexts that every party proves.
 type run struct {
 	*Service
@@ -261,19 +228,19 @@ type run struct {
 // Memory implements session.Protocol.
 func (r *run) Memory() (uint64, error) {
 	var err error
-	if r.keys, err = r.Ring.Load(r.spec.GetEpoch(), job.PurposeName(r.spec.GetPurpose())); err != nil {
+	if r.keys, err = r.ring.Load(r.spec.GetEpoch(), job.PurposeName(r.spec.GetPurpose())); err != nil {
 		return 0, err
 	}
 	if r.keys.Epoch.Params != r.spec.GetParams() {
 		return 0, rpc.Errorf(rpc.Invalid, "", "epoch %d was made with %s, not %s", r.spec.GetEpoch(), r.keys.Epoch.Params, r.spec.GetParams())
 	}
-	if r.scheme, err = r.Ring.Scheme(r.spec.GetParams(), r.spec.GetField()); err != nil {
+	if r.scheme, err = r.ring.Scheme(r.spec.GetParams(), r.spec.GetField()); err != nil {
 		return 0, err
 	}
 	if r.spec.GetCount() > maxCiphertexts {
 		return 0, rpc.Errorf(rpc.Invalid, "", "%d ciphertexts in one proof; at most %d", r.spec.GetCount(), maxCiphertexts)
 	}
-	if r.instance, err = protocol.ClientInstance(r.scheme.Set, r.spec.GetField(), r.Parties, int(r.spec.GetCount())); err != nil {
+	if r.instance, err = protocol.ClientInstance(r.scheme.Set, r.spec.GetField(), r.parties, int(r.spec.GetCount())); err != nil {
 		return 0, rpc.Errorf(rpc.Invalid, "", "%v", err)
 	}
 	c := protocol.ClientConfig{Scheme: r.scheme, Instance: r.instance}
@@ -290,7 +257,7 @@ func (r *run) Run(ctx context.Context, s *session.Session) (*session.Stored, err
 	result, err := session.Drive(ctx, s, "popk", r.instance.Hash(), func(rs round.Session) (round.Transition[protocol.Result], error) {
 		return protocol.Start(protocol.Config{
 			Session: rs, Step: "popk", Scheme: r.scheme, Instance: r.instance, Key: r.keys.Public.Public, KeyHash: r.keys.PublicHash,
-			Source: source, Workers: r.Ring.Workers(),
+			Source: source, Workers: r.ring.Workers(),
 		})
 	})
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/credentials"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 
+	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
 	popkv1 "github.com/lodge-mpc/lodge/proto/lodge/popk/v1"
 	statusv1 "github.com/lodge-mpc/lodge/proto/lodge/status/v1"
 	"github.com/lodge-mpc/lodge/services/pki"
@@ -316,7 +317,7 @@ func TestEveryMethodNeedsARule(t *testing.T) {
 func TestOversizedMessage(t *testing.T) {
 	w := newWorld(t)
 	o := Options{Rules: Rules{statusMethod: Anyone}}
-	for _, m := range []string{"Start", "GetStatus", "Watch", "Cancel", "Prove", "Verify"} {
+	for _, m := range []string{"Start", "GetStatus", "Watch", "Cancel", "Activate", "Prove", "Verify"} {
 		o.Rules["/lodge.popk.v1.PopkService/"+m] = Anyone
 	}
 	o.Credentials = w.credentials(w.ca, pki.Leaf{Identity: alice})
@@ -342,7 +343,7 @@ func TestOversizedMessage(t *testing.T) {
 	}
 	defer conn.Close()
 	// Refused at the caller, and by a caller that does not care, at the server.
-	req := &popkv1.CancelRequest{Reason: strings.Repeat("x", MaxMessage)}
+	req := &jobv1.CancelRequest{Reason: strings.Repeat("x", MaxMessage)}
 	for _, opt := range [][]grpc.CallOption{nil, {grpc.MaxCallSendMsgSize(2 * MaxMessage)}} {
 		_, err = popkv1.NewPopkServiceClient(conn).Cancel(t.Context(), req, opt...)
 		if e := FromError(err); e == nil || e.Code != TooLarge {

@@ -45,13 +45,13 @@ type run struct {
 // Memory implements session.Protocol.
 func (r *run) Memory() (uint64, error) {
 	var err error
-	if r.keys, err = r.Ring.Load(r.spec.GetEpoch(), job.PurposeName(r.spec.GetPurpose())); err != nil {
+	if r.keys, err = r.ring.Load(r.spec.GetEpoch(), job.PurposeName(r.spec.GetPurpose())); err != nil {
 		return 0, err
 	}
 	if r.keys.Epoch.Params != r.spec.GetParams() {
 		return 0, rpc.Errorf(rpc.Invalid, "", "epoch %d was made with %s, not %s", r.spec.GetEpoch(), r.keys.Epoch.Params, r.spec.GetParams())
 	}
-	if r.scheme, err = r.Ring.Scheme(r.spec.GetParams(), r.spec.GetField()); err != nil {
+	if r.scheme, err = r.ring.Scheme(r.spec.GetParams(), r.spec.GetField()); err != nil {
 		return 0, err
 	}
 	kind, dim := triple.Scalar, 0
@@ -61,7 +61,7 @@ func (r *run) Memory() (uint64, error) {
 		shape = triple.Shape{Rows: int(r.spec.GetShape().GetRows()), Inner: int(r.spec.GetShape().GetInner()), Cols: int(r.spec.GetShape().GetColumns())}
 	}
 	set := r.scheme.Set
-	r.plan, err = triple.NewPlan(set, r.spec.GetField(), r.Parties, kind, shape, dim, int(min(r.spec.GetCount(), 1<<30)), r.keys.Public.Dim)
+	r.plan, err = triple.NewPlan(set, r.spec.GetField(), r.parties, kind, shape, dim, int(min(r.spec.GetCount(), 1<<30)), r.keys.Public.Dim)
 	if err != nil {
 		return 0, rpc.Errorf(rpc.Invalid, "`lodge params show` says what fits", "%v", err)
 	}
@@ -69,7 +69,7 @@ func (r *run) Memory() (uint64, error) {
 		return 0, rpc.Errorf(rpc.PolicyRefused, "use another parameter set", "%s leaves %d bits of statistical security, fewer than %d",
 			set.Name, r.plan.Instance.StatSecurityBits, params.MinStatSecurity)
 	}
-	if r.macKey, err = triple.MACKeyInstance(set, r.spec.GetField(), r.Parties); err != nil {
+	if r.macKey, err = triple.MACKeyInstance(set, r.spec.GetField(), r.parties); err != nil {
 		return 0, err
 	}
 	return uint64(r.plan.MemoryBytes()), nil
@@ -77,7 +77,7 @@ func (r *run) Memory() (uint64, error) {
 
 // Run implements session.Protocol.
 func (r *run) Run(ctx context.Context, s *session.Session) (*session.Stored, error) {
-	if err := r.Vault.SpendDecryptions(r.spec.GetEpoch(), uint64(r.plan.Decryptions())); err != nil {
+	if err := r.vault.SpendDecryptions(r.spec.GetEpoch(), uint64(r.plan.Decryptions())); err != nil {
 		return nil, keyring.Refused(err, "this batch")
 	}
 	source, err := session.Source()
@@ -105,7 +105,7 @@ func (r *run) Run(ctx context.Context, s *session.Session) (*session.Stored, err
 	}
 	defer result.Wipe()
 	if r.exposed && !r.fresh {
-		if err := r.Vault.SettleMACKey(r.macID, hex.EncodeToString(r.id[:])); err != nil {
+		if err := r.vault.SettleMACKey(r.macID, hex.EncodeToString(r.id[:])); err != nil {
 			return nil, err
 		}
 	}
@@ -116,14 +116,14 @@ func (r *run) Run(ctx context.Context, s *session.Session) (*session.Stored, err
 // findMACKey loads the active MAC key of this epoch, field and tenant, if there is one, and names it.
 func (r *run) findMACKey() (round.Digest, error) {
 	var err error
-	r.held, err = r.Vault.FindMACKey(r.spec.GetEpoch(), r.spec.GetField(), r.spec.GetTenant())
+	r.held, err = r.vault.FindMACKey(r.spec.GetEpoch(), r.spec.GetField(), r.spec.GetTenant())
 	if errors.Is(err, vault.ErrNotFound) {
 		return round.Digest{}, nil
 	}
 	if err != nil {
 		return round.Digest{}, err
 	}
-	if r.mac, err = loadMACKey(r.Vault, r.held.ID, r.scheme); err != nil {
+	if r.mac, err = loadMACKey(r.vault, r.held.ID, r.scheme); err != nil {
 		return round.Digest{}, err
 	}
 	r.macID = r.held.ID
@@ -133,14 +133,14 @@ func (r *run) findMACKey() (round.Digest, error) {
 // withFreshKey makes a MAC key first. A key that only some parties hold is given up.
 func (r *run) withFreshKey(rs round.Session, source *sample.Source) (round.Transition[triple.Result], error) {
 	if r.macID != "" {
-		if err := r.Vault.BurnMACKey(r.macID, "not all parties hold it"); err != nil {
+		if err := r.vault.BurnMACKey(r.macID, "not all parties hold it"); err != nil {
 			return round.Transition[triple.Result]{}, err
 		}
 	}
 	r.fresh, r.macID = true, "mac-"+hex.EncodeToString(rs.ID[:8])
 	t, err := triple.StartMACKey(triple.MACKeyConfig{
 		Session: rs, Scheme: r.scheme, Instance: r.macKey, Public: r.keys.Public.Public, KeyHash: r.keys.PublicHash,
-		Source: source.Sub("mac key"), Workers: r.Ring.Workers(),
+		Source: source.Sub("mac key"), Workers: r.ring.Workers(),
 	})
 	if err != nil {
 		return round.Transition[triple.Result]{}, err
@@ -154,7 +154,7 @@ func (r *run) withFreshKey(rs round.Session, source *sample.Source) (round.Trans
 func (r *run) batch(rs round.Session, source *sample.Source) (round.Transition[triple.Result], error) {
 	return triple.Start(triple.Config{
 		Session: rs, Plan: r.plan, Scheme: r.scheme, Keys: r.keys.Public.Keys(r.scheme), Public: r.keys.Public.Public,
-		KeyHash: r.keys.PublicHash, Secret: r.keys.Secret, MAC: r.mac, Source: source.Sub("batch"), Workers: r.Ring.Workers(),
+		KeyHash: r.keys.PublicHash, Secret: r.keys.Secret, MAC: r.mac, Source: source.Sub("batch"), Workers: r.ring.Workers(),
 		Exposed: r.expose,
 	})
 }
@@ -165,7 +165,7 @@ func (r *run) expose() error {
 	if r.fresh {
 		return nil
 	}
-	return r.Vault.ExposeMACKey(r.macID, hex.EncodeToString(r.id[:]))
+	return r.vault.ExposeMACKey(r.macID, hex.EncodeToString(r.id[:]))
 }
 
 // burn erases the MAC key and everything under it when the MAC check has failed, or when the session ended without a
@@ -177,7 +177,7 @@ func (r *run) burn(err error) {
 	if r.fresh || !r.exposed && !failedCheck {
 		return // a key that was made in this session is gone with it
 	}
-	if err := r.Vault.BurnMACKey(r.macID, "the MAC check failed or ended without a verdict"); err != nil {
+	if err := r.vault.BurnMACKey(r.macID, "the MAC check failed or ended without a verdict"); err != nil {
 		r.Sessions.Log.Error("burning a MAC key", "mac_key", r.macID, "error", err)
 	}
 }
@@ -190,7 +190,7 @@ func (r *run) store(result *triple.Result) (*session.Stored, error) {
 		Rows: r.spec.GetShape().GetRows(), Inner: r.spec.GetShape().GetInner(), Columns: r.spec.GetShape().GetColumns(),
 		Count: uint64(result.Count), Tenant: r.spec.GetTenant(), Digest: result.Digest, SessionID: r.id, Created: session.Now(),
 	}
-	w, err := r.Vault.NewBatch(b)
+	w, err := r.vault.NewBatch(b)
 	if err != nil {
 		return nil, keyring.Refused(err, "this batch")
 	}
@@ -206,7 +206,7 @@ func (r *run) store(result *triple.Result) (*session.Stored, error) {
 	if err := w.Commit(fresh); err != nil {
 		return nil, keyring.Refused(err, "this batch")
 	}
-	return Locked(r.Vault, b, r.Sessions.Metrics), nil
+	return Locked(r.vault, b, r.Sessions.Metrics), nil
 }
 
 // Locked is a stored batch that waits for activation.

@@ -18,72 +18,28 @@ import (
 	"github.com/lodge-mpc/lodge/services/vault"
 )
 
-const prefix = "/lodge.triples.v1.TriplesService/"
-
 // Rules say who may call what.
-var Rules = rpc.Rules{
-	prefix + "Start":       rpc.Allow(rpc.Coordinator),
-	prefix + "GetStatus":   rpc.Allow(rpc.Coordinator, rpc.Client).With(config.PermStatus),
-	prefix + "Watch":       rpc.Allow(rpc.Coordinator, rpc.Client).With(config.PermStatus),
-	prefix + "Cancel":      rpc.Allow(rpc.Coordinator),
-	prefix + "Activate":    rpc.Allow(rpc.Coordinator),
-	prefix + "ListBatches": rpc.Allow(rpc.Coordinator, rpc.Client).With(config.PermStatus),
-	prefix + "Fetch":       rpc.Allow(rpc.Client).With(config.PermFetch),
-}
+var Rules = session.Rules("/lodge.triples.v1.TriplesService/", rpc.Rules{
+	"ListBatches": rpc.Allow(rpc.Coordinator, rpc.Client).With(config.PermStatus),
+	"Fetch":       rpc.Allow(rpc.Client).With(config.PermFetch),
+})
 
 // Service implements lodge.triples.v1.
 type Service struct {
-	triplesv1.UnimplementedTriplesServiceServer
-	Sessions *session.Registry
-	Ring     *keyring.Ring
-	Vault    *vault.Vault
-	Parties  int
+	triplesv1.UnsafeTriplesServiceServer
+	session.Service
+	ring    *keyring.Ring
+	vault   *vault.Vault
+	parties int
 }
 
-// Start implements the service.
-func (s *Service) Start(_ context.Context, r *triplesv1.StartRequest) (*triplesv1.StartResponse, error) {
-	st, err := s.Sessions.Start(jobv1.Protocol_PROTOCOL_TRIPLES, r.GetSpec(), &run{Service: s, spec: r.GetSpec()})
-	return &triplesv1.StartResponse{Status: st}, err
-}
-
-// GetStatus implements the service.
-func (s *Service) GetStatus(_ context.Context, r *triplesv1.GetStatusRequest) (*triplesv1.GetStatusResponse, error) {
-	x, err := s.Sessions.Get(r.GetRef())
-	if err != nil {
-		return nil, err
-	}
-	return &triplesv1.GetStatusResponse{Status: x.Status()}, nil
-}
-
-// Watch implements the service.
-func (s *Service) Watch(r *triplesv1.WatchRequest, stream triplesv1.TriplesService_WatchServer) error {
-	x, err := s.Sessions.Get(r.GetRef())
-	if err != nil {
-		return err
-	}
-	return x.Watch(stream.Context(), func(st *jobv1.SessionStatus) error {
-		return stream.Send(&triplesv1.WatchResponse{Status: st})
+// New serves the triples of n parties.
+func New(sessions *session.Registry, ring *keyring.Ring, v *vault.Vault, n int) *Service {
+	s := &Service{ring: ring, vault: v, parties: n}
+	s.Service = session.NewService(sessions, jobv1.Protocol_PROTOCOL_TRIPLES, func(spec *jobv1.SessionSpec) session.Protocol {
+		return &run{Service: s, spec: spec}
 	})
-}
-
-// Cancel implements the service.
-func (s *Service) Cancel(_ context.Context, r *triplesv1.CancelRequest) (*triplesv1.CancelResponse, error) {
-	x, err := s.Sessions.Get(r.GetRef())
-	if err != nil {
-		return nil, err
-	}
-	st, err := x.Cancel(r.GetReason())
-	return &triplesv1.CancelResponse{Status: st}, err
-}
-
-// Activate implements the service.
-func (s *Service) Activate(_ context.Context, r *triplesv1.ActivateRequest) (*triplesv1.ActivateResponse, error) {
-	x, err := s.Sessions.Get(r.GetRef())
-	if err != nil {
-		return nil, err
-	}
-	st, err := x.Activate(r.GetDigest())
-	return &triplesv1.ActivateResponse{Status: st}, err
+	return s
 }
 
 // ListBatches implements the service.
@@ -95,7 +51,7 @@ func (s *Service) ListBatches(_ context.Context, r *triplesv1.ListBatchesRequest
 	case limit > 1000:
 		return nil, rpc.Errorf(rpc.Invalid, "ask for at most 1000 and go on after the last", "limit %d", limit)
 	}
-	all, err := s.Vault.Batches()
+	all, err := s.vault.Batches()
 	if err != nil {
 		return nil, err
 	}
@@ -126,7 +82,7 @@ func (s *Service) Fetch(r *triplesv1.FetchRequest, stream triplesv1.TriplesServi
 		return rpc.Errorf(rpc.Forbidden, "add the permission to this client in the party's configuration",
 			"client %s lacks the permission %q", caller.Name, config.PermMACKey)
 	}
-	b, data, first, err := s.Vault.Deliver(r.GetBatchId(), caller.Name)
+	b, data, first, err := s.vault.Deliver(r.GetBatchId(), caller.Name)
 	if err != nil {
 		return keyring.Refused(err, "such batch")
 	}
@@ -165,11 +121,11 @@ func (s *Service) Fetch(r *triplesv1.FetchRequest, stream triplesv1.TriplesServi
 
 // macKeyShare is the canonical encoding of this party's share of a batch's MAC key.
 func (s *Service) macKeyShare(b vault.Batch) ([]byte, error) {
-	scheme, err := s.Ring.Scheme(b.Params, b.Field)
+	scheme, err := s.ring.Scheme(b.Params, b.Field)
 	if err != nil {
 		return nil, err
 	}
-	mac, err := loadMACKey(s.Vault, b.MACKey, scheme)
+	mac, err := loadMACKey(s.vault, b.MACKey, scheme)
 	if err != nil {
 		return nil, err
 	}

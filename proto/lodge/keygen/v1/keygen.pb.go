@@ -187,462 +187,6 @@ func (x *Epoch) GetSession() string {
 	return ""
 }
 
-type StartRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Spec          *v1.SessionSpec        `protobuf:"bytes,1,opt,name=spec,proto3" json:"spec,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *StartRequest) Reset() {
-	*x = StartRequest{}
-	mi := &file_lodge_keygen_v1_keygen_proto_msgTypes[1]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *StartRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*StartRequest) ProtoMessage() {}
-
-func (x *StartRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lodge_keygen_v1_keygen_proto_msgTypes[1]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use StartRequest.ProtoReflect.Descriptor instead.
-func (*StartRequest) Descriptor() ([]byte, []int) {
-	return file_lodge_keygen_v1_keygen_proto_rawDescGZIP(), []int{1}
-}
-
-func (x *StartRequest) GetSpec() *v1.SessionSpec {
-	if x != nil {
-		return x.Spec
-	}
-	return nil
-}
-
-type StartResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Status        *v1.SessionStatus      `protobuf:"bytes,1,opt,name=status,proto3" json:"status,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *StartResponse) Reset() {
-	*x = StartResponse{}
-	mi := &file_lodge_keygen_v1_keygen_proto_msgTypes[2]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *StartResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*StartResponse) ProtoMessage() {}
-
-func (x *StartResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lodge_keygen_v1_keygen_proto_msgTypes[2]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use StartResponse.ProtoReflect.Descriptor instead.
-func (*StartResponse) Descriptor() ([]byte, []int) {
-	return file_lodge_keygen_v1_keygen_proto_rawDescGZIP(), []int{2}
-}
-
-func (x *StartResponse) GetStatus() *v1.SessionStatus {
-	if x != nil {
-		return x.Status
-	}
-	return nil
-}
-
-type GetStatusRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Ref           *v1.SessionRef         `protobuf:"bytes,1,opt,name=ref,proto3" json:"ref,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *GetStatusRequest) Reset() {
-	*x = GetStatusRequest{}
-	mi := &file_lodge_keygen_v1_keygen_proto_msgTypes[3]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *GetStatusRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*GetStatusRequest) ProtoMessage() {}
-
-func (x *GetStatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lodge_keygen_v1_keygen_proto_msgTypes[3]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use GetStatusRequest.ProtoReflect.Descriptor instead.
-func (*GetStatusRequest) Descriptor() ([]byte, []int) {
-	return file_lodge_keygen_v1_keygen_proto_rawDescGZIP(), []int{3}
-}
-
-func (x *GetStatusRequest) GetRef() *v1.SessionRef {
-	if x != nil {
-		return x.Ref
-	}
-	return nil
-}
-
-type GetStatusResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Status        *v1.SessionStatus      `protobuf:"bytes,1,opt,name=status,proto3" json:"status,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *GetStatusResponse) Reset() {
-	*x = GetStatusResponse{}
-	mi := &file_lodge_keygen_v1_keygen_proto_msgTypes[4]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *GetStatusResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*GetStatusResponse) ProtoMessage() {}
-
-func (x *GetStatusResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lodge_keygen_v1_keygen_proto_msgTypes[4]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use GetStatusResponse.ProtoReflect.Descriptor instead.
-func (*GetStatusResponse) Descriptor() ([]byte, []int) {
-	return file_lodge_keygen_v1_keygen_proto_rawDescGZIP(), []int{4}
-}
-
-func (x *GetStatusResponse) GetStatus() *v1.SessionStatus {
-	if x != nil {
-		return x.Status
-	}
-	return nil
-}
-
-type WatchRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Ref           *v1.SessionRef         `protobuf:"bytes,1,opt,name=ref,proto3" json:"ref,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *WatchRequest) Reset() {
-	*x = WatchRequest{}
-	mi := &file_lodge_keygen_v1_keygen_proto_msgTypes[5]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *WatchRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*WatchRequest) ProtoMessage() {}
-
-func (x *WatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lodge_keygen_v1_keygen_proto_msgTypes[5]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
-func (*WatchRequest) Descriptor() ([]byte, []int) {
-	return file_lodge_keygen_v1_keygen_proto_rawDescGZIP(), []int{5}
-}
-
-func (x *WatchRequest) GetRef() *v1.SessionRef {
-	if x != nil {
-		return x.Ref
-	}
-	return nil
-}
-
-type WatchResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Status        *v1.SessionStatus      `protobuf:"bytes,1,opt,name=status,proto3" json:"status,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *WatchResponse) Reset() {
-	*x = WatchResponse{}
-	mi := &file_lodge_keygen_v1_keygen_proto_msgTypes[6]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *WatchResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*WatchResponse) ProtoMessage() {}
-
-func (x *WatchResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lodge_keygen_v1_keygen_proto_msgTypes[6]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use WatchResponse.ProtoReflect.Descriptor instead.
-func (*WatchResponse) Descriptor() ([]byte, []int) {
-	return file_lodge_keygen_v1_keygen_proto_rawDescGZIP(), []int{6}
-}
-
-func (x *WatchResponse) GetStatus() *v1.SessionStatus {
-	if x != nil {
-		return x.Status
-	}
-	return nil
-}
-
-type CancelRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Ref           *v1.SessionRef         `protobuf:"bytes,1,opt,name=ref,proto3" json:"ref,omitempty"`
-	Reason        string                 `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *CancelRequest) Reset() {
-	*x = CancelRequest{}
-	mi := &file_lodge_keygen_v1_keygen_proto_msgTypes[7]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *CancelRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*CancelRequest) ProtoMessage() {}
-
-func (x *CancelRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lodge_keygen_v1_keygen_proto_msgTypes[7]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use CancelRequest.ProtoReflect.Descriptor instead.
-func (*CancelRequest) Descriptor() ([]byte, []int) {
-	return file_lodge_keygen_v1_keygen_proto_rawDescGZIP(), []int{7}
-}
-
-func (x *CancelRequest) GetRef() *v1.SessionRef {
-	if x != nil {
-		return x.Ref
-	}
-	return nil
-}
-
-func (x *CancelRequest) GetReason() string {
-	if x != nil {
-		return x.Reason
-	}
-	return ""
-}
-
-type CancelResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Status        *v1.SessionStatus      `protobuf:"bytes,1,opt,name=status,proto3" json:"status,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *CancelResponse) Reset() {
-	*x = CancelResponse{}
-	mi := &file_lodge_keygen_v1_keygen_proto_msgTypes[8]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *CancelResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*CancelResponse) ProtoMessage() {}
-
-func (x *CancelResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lodge_keygen_v1_keygen_proto_msgTypes[8]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use CancelResponse.ProtoReflect.Descriptor instead.
-func (*CancelResponse) Descriptor() ([]byte, []int) {
-	return file_lodge_keygen_v1_keygen_proto_rawDescGZIP(), []int{8}
-}
-
-func (x *CancelResponse) GetStatus() *v1.SessionStatus {
-	if x != nil {
-		return x.Status
-	}
-	return nil
-}
-
-type ActivateRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Ref           *v1.SessionRef         `protobuf:"bytes,1,opt,name=ref,proto3" json:"ref,omitempty"`
-	Digest        []byte                 `protobuf:"bytes,2,opt,name=digest,proto3" json:"digest,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ActivateRequest) Reset() {
-	*x = ActivateRequest{}
-	mi := &file_lodge_keygen_v1_keygen_proto_msgTypes[9]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ActivateRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ActivateRequest) ProtoMessage() {}
-
-func (x *ActivateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lodge_keygen_v1_keygen_proto_msgTypes[9]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ActivateRequest.ProtoReflect.Descriptor instead.
-func (*ActivateRequest) Descriptor() ([]byte, []int) {
-	return file_lodge_keygen_v1_keygen_proto_rawDescGZIP(), []int{9}
-}
-
-func (x *ActivateRequest) GetRef() *v1.SessionRef {
-	if x != nil {
-		return x.Ref
-	}
-	return nil
-}
-
-func (x *ActivateRequest) GetDigest() []byte {
-	if x != nil {
-		return x.Digest
-	}
-	return nil
-}
-
-type ActivateResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Status        *v1.SessionStatus      `protobuf:"bytes,1,opt,name=status,proto3" json:"status,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ActivateResponse) Reset() {
-	*x = ActivateResponse{}
-	mi := &file_lodge_keygen_v1_keygen_proto_msgTypes[10]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ActivateResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ActivateResponse) ProtoMessage() {}
-
-func (x *ActivateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lodge_keygen_v1_keygen_proto_msgTypes[10]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ActivateResponse.ProtoReflect.Descriptor instead.
-func (*ActivateResponse) Descriptor() ([]byte, []int) {
-	return file_lodge_keygen_v1_keygen_proto_rawDescGZIP(), []int{10}
-}
-
-func (x *ActivateResponse) GetStatus() *v1.SessionStatus {
-	if x != nil {
-		return x.Status
-	}
-	return nil
-}
-
 type ListEpochsRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -651,7 +195,7 @@ type ListEpochsRequest struct {
 
 func (x *ListEpochsRequest) Reset() {
 	*x = ListEpochsRequest{}
-	mi := &file_lodge_keygen_v1_keygen_proto_msgTypes[11]
+	mi := &file_lodge_keygen_v1_keygen_proto_msgTypes[1]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -663,7 +207,7 @@ func (x *ListEpochsRequest) String() string {
 func (*ListEpochsRequest) ProtoMessage() {}
 
 func (x *ListEpochsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lodge_keygen_v1_keygen_proto_msgTypes[11]
+	mi := &file_lodge_keygen_v1_keygen_proto_msgTypes[1]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -676,7 +220,7 @@ func (x *ListEpochsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListEpochsRequest.ProtoReflect.Descriptor instead.
 func (*ListEpochsRequest) Descriptor() ([]byte, []int) {
-	return file_lodge_keygen_v1_keygen_proto_rawDescGZIP(), []int{11}
+	return file_lodge_keygen_v1_keygen_proto_rawDescGZIP(), []int{1}
 }
 
 type ListEpochsResponse struct {
@@ -688,7 +232,7 @@ type ListEpochsResponse struct {
 
 func (x *ListEpochsResponse) Reset() {
 	*x = ListEpochsResponse{}
-	mi := &file_lodge_keygen_v1_keygen_proto_msgTypes[12]
+	mi := &file_lodge_keygen_v1_keygen_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -700,7 +244,7 @@ func (x *ListEpochsResponse) String() string {
 func (*ListEpochsResponse) ProtoMessage() {}
 
 func (x *ListEpochsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lodge_keygen_v1_keygen_proto_msgTypes[12]
+	mi := &file_lodge_keygen_v1_keygen_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -713,7 +257,7 @@ func (x *ListEpochsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListEpochsResponse.ProtoReflect.Descriptor instead.
 func (*ListEpochsResponse) Descriptor() ([]byte, []int) {
-	return file_lodge_keygen_v1_keygen_proto_rawDescGZIP(), []int{12}
+	return file_lodge_keygen_v1_keygen_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *ListEpochsResponse) GetEpochs() []*Epoch {
@@ -732,7 +276,7 @@ type GetPublicKeyRequest struct {
 
 func (x *GetPublicKeyRequest) Reset() {
 	*x = GetPublicKeyRequest{}
-	mi := &file_lodge_keygen_v1_keygen_proto_msgTypes[13]
+	mi := &file_lodge_keygen_v1_keygen_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -744,7 +288,7 @@ func (x *GetPublicKeyRequest) String() string {
 func (*GetPublicKeyRequest) ProtoMessage() {}
 
 func (x *GetPublicKeyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lodge_keygen_v1_keygen_proto_msgTypes[13]
+	mi := &file_lodge_keygen_v1_keygen_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -757,7 +301,7 @@ func (x *GetPublicKeyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetPublicKeyRequest.ProtoReflect.Descriptor instead.
 func (*GetPublicKeyRequest) Descriptor() ([]byte, []int) {
-	return file_lodge_keygen_v1_keygen_proto_rawDescGZIP(), []int{13}
+	return file_lodge_keygen_v1_keygen_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *GetPublicKeyRequest) GetEpoch() uint64 {
@@ -778,7 +322,7 @@ type GetPublicKeyResponse struct {
 
 func (x *GetPublicKeyResponse) Reset() {
 	*x = GetPublicKeyResponse{}
-	mi := &file_lodge_keygen_v1_keygen_proto_msgTypes[14]
+	mi := &file_lodge_keygen_v1_keygen_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -790,7 +334,7 @@ func (x *GetPublicKeyResponse) String() string {
 func (*GetPublicKeyResponse) ProtoMessage() {}
 
 func (x *GetPublicKeyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lodge_keygen_v1_keygen_proto_msgTypes[14]
+	mi := &file_lodge_keygen_v1_keygen_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -803,7 +347,7 @@ func (x *GetPublicKeyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetPublicKeyResponse.ProtoReflect.Descriptor instead.
 func (*GetPublicKeyResponse) Descriptor() ([]byte, []int) {
-	return file_lodge_keygen_v1_keygen_proto_rawDescGZIP(), []int{14}
+	return file_lodge_keygen_v1_keygen_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *GetPublicKeyResponse) GetEpoch() *Epoch {
@@ -830,7 +374,7 @@ type RetireEpochRequest struct {
 
 func (x *RetireEpochRequest) Reset() {
 	*x = RetireEpochRequest{}
-	mi := &file_lodge_keygen_v1_keygen_proto_msgTypes[15]
+	mi := &file_lodge_keygen_v1_keygen_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -842,7 +386,7 @@ func (x *RetireEpochRequest) String() string {
 func (*RetireEpochRequest) ProtoMessage() {}
 
 func (x *RetireEpochRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lodge_keygen_v1_keygen_proto_msgTypes[15]
+	mi := &file_lodge_keygen_v1_keygen_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -855,7 +399,7 @@ func (x *RetireEpochRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RetireEpochRequest.ProtoReflect.Descriptor instead.
 func (*RetireEpochRequest) Descriptor() ([]byte, []int) {
-	return file_lodge_keygen_v1_keygen_proto_rawDescGZIP(), []int{15}
+	return file_lodge_keygen_v1_keygen_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *RetireEpochRequest) GetEpoch() uint64 {
@@ -882,7 +426,7 @@ type RetireEpochResponse struct {
 
 func (x *RetireEpochResponse) Reset() {
 	*x = RetireEpochResponse{}
-	mi := &file_lodge_keygen_v1_keygen_proto_msgTypes[16]
+	mi := &file_lodge_keygen_v1_keygen_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -894,7 +438,7 @@ func (x *RetireEpochResponse) String() string {
 func (*RetireEpochResponse) ProtoMessage() {}
 
 func (x *RetireEpochResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lodge_keygen_v1_keygen_proto_msgTypes[16]
+	mi := &file_lodge_keygen_v1_keygen_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -907,7 +451,7 @@ func (x *RetireEpochResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RetireEpochResponse.ProtoReflect.Descriptor instead.
 func (*RetireEpochResponse) Descriptor() ([]byte, []int) {
-	return file_lodge_keygen_v1_keygen_proto_rawDescGZIP(), []int{16}
+	return file_lodge_keygen_v1_keygen_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *RetireEpochResponse) GetEpoch() *Epoch {
@@ -928,7 +472,7 @@ var File_lodge_keygen_v1_keygen_proto protoreflect.FileDescriptor
 
 const file_lodge_keygen_v1_keygen_proto_rawDesc = "" +
 	"\n" +
-	"\x1clodge/keygen/v1/keygen.proto\x12\x0flodge.keygen.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16lodge/job/v1/job.proto\"\xcb\x02\n" +
+	"\x1clodge/keygen/v1/keygen.proto\x12\x0flodge.keygen.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16lodge/job/v1/job.proto\x1a\x1alodge/job/v1/session.proto\"\xcb\x02\n" +
 	"\x05Epoch\x12\x14\n" +
 	"\x05epoch\x18\x01 \x01(\x04R\x05epoch\x121\n" +
 	"\x05state\x18\x02 \x01(\x0e2\x1b.lodge.keygen.v1.EpochStateR\x05state\x12\x16\n" +
@@ -939,29 +483,7 @@ const file_lodge_keygen_v1_keygen_proto_rawDesc = "" +
 	"\x06digest\x18\x06 \x01(\fR\x06digest\x12'\n" +
 	"\x0fkeygen_security\x18\a \x01(\tR\x0ekeygenSecurity\x124\n" +
 	"\acreated\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\acreated\x12\x18\n" +
-	"\asession\x18\t \x01(\tR\asession\"=\n" +
-	"\fStartRequest\x12-\n" +
-	"\x04spec\x18\x01 \x01(\v2\x19.lodge.job.v1.SessionSpecR\x04spec\"D\n" +
-	"\rStartResponse\x123\n" +
-	"\x06status\x18\x01 \x01(\v2\x1b.lodge.job.v1.SessionStatusR\x06status\">\n" +
-	"\x10GetStatusRequest\x12*\n" +
-	"\x03ref\x18\x01 \x01(\v2\x18.lodge.job.v1.SessionRefR\x03ref\"H\n" +
-	"\x11GetStatusResponse\x123\n" +
-	"\x06status\x18\x01 \x01(\v2\x1b.lodge.job.v1.SessionStatusR\x06status\":\n" +
-	"\fWatchRequest\x12*\n" +
-	"\x03ref\x18\x01 \x01(\v2\x18.lodge.job.v1.SessionRefR\x03ref\"D\n" +
-	"\rWatchResponse\x123\n" +
-	"\x06status\x18\x01 \x01(\v2\x1b.lodge.job.v1.SessionStatusR\x06status\"S\n" +
-	"\rCancelRequest\x12*\n" +
-	"\x03ref\x18\x01 \x01(\v2\x18.lodge.job.v1.SessionRefR\x03ref\x12\x16\n" +
-	"\x06reason\x18\x02 \x01(\tR\x06reason\"E\n" +
-	"\x0eCancelResponse\x123\n" +
-	"\x06status\x18\x01 \x01(\v2\x1b.lodge.job.v1.SessionStatusR\x06status\"U\n" +
-	"\x0fActivateRequest\x12*\n" +
-	"\x03ref\x18\x01 \x01(\v2\x18.lodge.job.v1.SessionRefR\x03ref\x12\x16\n" +
-	"\x06digest\x18\x02 \x01(\fR\x06digest\"G\n" +
-	"\x10ActivateResponse\x123\n" +
-	"\x06status\x18\x01 \x01(\v2\x1b.lodge.job.v1.SessionStatusR\x06status\"\x13\n" +
+	"\asession\x18\t \x01(\tR\asession\"\x13\n" +
 	"\x11ListEpochsRequest\"D\n" +
 	"\x12ListEpochsResponse\x12.\n" +
 	"\x06epochs\x18\x01 \x03(\v2\x16.lodge.keygen.v1.EpochR\x06epochs\"+\n" +
@@ -981,13 +503,13 @@ const file_lodge_keygen_v1_keygen_proto_rawDesc = "" +
 	"\x17EPOCH_STATE_UNSPECIFIED\x10\x00\x12\x16\n" +
 	"\x12EPOCH_STATE_LOCKED\x10\x01\x12\x16\n" +
 	"\x12EPOCH_STATE_ACTIVE\x10\x02\x12\x17\n" +
-	"\x13EPOCH_STATE_RETIRED\x10\x032\xa1\x05\n" +
-	"\rKeygenService\x12F\n" +
-	"\x05Start\x12\x1d.lodge.keygen.v1.StartRequest\x1a\x1e.lodge.keygen.v1.StartResponse\x12R\n" +
-	"\tGetStatus\x12!.lodge.keygen.v1.GetStatusRequest\x1a\".lodge.keygen.v1.GetStatusResponse\x12H\n" +
-	"\x05Watch\x12\x1d.lodge.keygen.v1.WatchRequest\x1a\x1e.lodge.keygen.v1.WatchResponse0\x01\x12I\n" +
-	"\x06Cancel\x12\x1e.lodge.keygen.v1.CancelRequest\x1a\x1f.lodge.keygen.v1.CancelResponse\x12O\n" +
-	"\bActivate\x12 .lodge.keygen.v1.ActivateRequest\x1a!.lodge.keygen.v1.ActivateResponse\x12U\n" +
+	"\x13EPOCH_STATE_RETIRED\x10\x032\x83\x05\n" +
+	"\rKeygenService\x12@\n" +
+	"\x05Start\x12\x1a.lodge.job.v1.StartRequest\x1a\x1b.lodge.job.v1.StartResponse\x12L\n" +
+	"\tGetStatus\x12\x1e.lodge.job.v1.GetStatusRequest\x1a\x1f.lodge.job.v1.GetStatusResponse\x12B\n" +
+	"\x05Watch\x12\x1a.lodge.job.v1.WatchRequest\x1a\x1b.lodge.job.v1.WatchResponse0\x01\x12C\n" +
+	"\x06Cancel\x12\x1b.lodge.job.v1.CancelRequest\x1a\x1c.lodge.job.v1.CancelResponse\x12I\n" +
+	"\bActivate\x12\x1d.lodge.job.v1.ActivateRequest\x1a\x1e.lodge.job.v1.ActivateResponse\x12U\n" +
 	"\n" +
 	"ListEpochs\x12\".lodge.keygen.v1.ListEpochsRequest\x1a#.lodge.keygen.v1.ListEpochsResponse\x12]\n" +
 	"\fGetPublicKey\x12$.lodge.keygen.v1.GetPublicKeyRequest\x1a%.lodge.keygen.v1.GetPublicKeyResponse0\x01\x12X\n" +
@@ -1006,70 +528,57 @@ func file_lodge_keygen_v1_keygen_proto_rawDescGZIP() []byte {
 }
 
 var file_lodge_keygen_v1_keygen_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_lodge_keygen_v1_keygen_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
+var file_lodge_keygen_v1_keygen_proto_msgTypes = make([]protoimpl.MessageInfo, 7)
 var file_lodge_keygen_v1_keygen_proto_goTypes = []any{
 	(EpochState)(0),               // 0: lodge.keygen.v1.EpochState
 	(*Epoch)(nil),                 // 1: lodge.keygen.v1.Epoch
-	(*StartRequest)(nil),          // 2: lodge.keygen.v1.StartRequest
-	(*StartResponse)(nil),         // 3: lodge.keygen.v1.StartResponse
-	(*GetStatusRequest)(nil),      // 4: lodge.keygen.v1.GetStatusRequest
-	(*GetStatusResponse)(nil),     // 5: lodge.keygen.v1.GetStatusResponse
-	(*WatchRequest)(nil),          // 6: lodge.keygen.v1.WatchRequest
-	(*WatchResponse)(nil),         // 7: lodge.keygen.v1.WatchResponse
-	(*CancelRequest)(nil),         // 8: lodge.keygen.v1.CancelRequest
-	(*CancelResponse)(nil),        // 9: lodge.keygen.v1.CancelResponse
-	(*ActivateRequest)(nil),       // 10: lodge.keygen.v1.ActivateRequest
-	(*ActivateResponse)(nil),      // 11: lodge.keygen.v1.ActivateResponse
-	(*ListEpochsRequest)(nil),     // 12: lodge.keygen.v1.ListEpochsRequest
-	(*ListEpochsResponse)(nil),    // 13: lodge.keygen.v1.ListEpochsResponse
-	(*GetPublicKeyRequest)(nil),   // 14: lodge.keygen.v1.GetPublicKeyRequest
-	(*GetPublicKeyResponse)(nil),  // 15: lodge.keygen.v1.GetPublicKeyResponse
-	(*RetireEpochRequest)(nil),    // 16: lodge.keygen.v1.RetireEpochRequest
-	(*RetireEpochResponse)(nil),   // 17: lodge.keygen.v1.RetireEpochResponse
-	(v1.Purpose)(0),               // 18: lodge.job.v1.Purpose
-	(*timestamppb.Timestamp)(nil), // 19: google.protobuf.Timestamp
-	(*v1.SessionSpec)(nil),        // 20: lodge.job.v1.SessionSpec
-	(*v1.SessionStatus)(nil),      // 21: lodge.job.v1.SessionStatus
-	(*v1.SessionRef)(nil),         // 22: lodge.job.v1.SessionRef
+	(*ListEpochsRequest)(nil),     // 2: lodge.keygen.v1.ListEpochsRequest
+	(*ListEpochsResponse)(nil),    // 3: lodge.keygen.v1.ListEpochsResponse
+	(*GetPublicKeyRequest)(nil),   // 4: lodge.keygen.v1.GetPublicKeyRequest
+	(*GetPublicKeyResponse)(nil),  // 5: lodge.keygen.v1.GetPublicKeyResponse
+	(*RetireEpochRequest)(nil),    // 6: lodge.keygen.v1.RetireEpochRequest
+	(*RetireEpochResponse)(nil),   // 7: lodge.keygen.v1.RetireEpochResponse
+	(v1.Purpose)(0),               // 8: lodge.job.v1.Purpose
+	(*timestamppb.Timestamp)(nil), // 9: google.protobuf.Timestamp
+	(*v1.StartRequest)(nil),       // 10: lodge.job.v1.StartRequest
+	(*v1.GetStatusRequest)(nil),   // 11: lodge.job.v1.GetStatusRequest
+	(*v1.WatchRequest)(nil),       // 12: lodge.job.v1.WatchRequest
+	(*v1.CancelRequest)(nil),      // 13: lodge.job.v1.CancelRequest
+	(*v1.ActivateRequest)(nil),    // 14: lodge.job.v1.ActivateRequest
+	(*v1.StartResponse)(nil),      // 15: lodge.job.v1.StartResponse
+	(*v1.GetStatusResponse)(nil),  // 16: lodge.job.v1.GetStatusResponse
+	(*v1.WatchResponse)(nil),      // 17: lodge.job.v1.WatchResponse
+	(*v1.CancelResponse)(nil),     // 18: lodge.job.v1.CancelResponse
+	(*v1.ActivateResponse)(nil),   // 19: lodge.job.v1.ActivateResponse
 }
 var file_lodge_keygen_v1_keygen_proto_depIdxs = []int32{
 	0,  // 0: lodge.keygen.v1.Epoch.state:type_name -> lodge.keygen.v1.EpochState
-	18, // 1: lodge.keygen.v1.Epoch.purpose:type_name -> lodge.job.v1.Purpose
-	19, // 2: lodge.keygen.v1.Epoch.created:type_name -> google.protobuf.Timestamp
-	20, // 3: lodge.keygen.v1.StartRequest.spec:type_name -> lodge.job.v1.SessionSpec
-	21, // 4: lodge.keygen.v1.StartResponse.status:type_name -> lodge.job.v1.SessionStatus
-	22, // 5: lodge.keygen.v1.GetStatusRequest.ref:type_name -> lodge.job.v1.SessionRef
-	21, // 6: lodge.keygen.v1.GetStatusResponse.status:type_name -> lodge.job.v1.SessionStatus
-	22, // 7: lodge.keygen.v1.WatchRequest.ref:type_name -> lodge.job.v1.SessionRef
-	21, // 8: lodge.keygen.v1.WatchResponse.status:type_name -> lodge.job.v1.SessionStatus
-	22, // 9: lodge.keygen.v1.CancelRequest.ref:type_name -> lodge.job.v1.SessionRef
-	21, // 10: lodge.keygen.v1.CancelResponse.status:type_name -> lodge.job.v1.SessionStatus
-	22, // 11: lodge.keygen.v1.ActivateRequest.ref:type_name -> lodge.job.v1.SessionRef
-	21, // 12: lodge.keygen.v1.ActivateResponse.status:type_name -> lodge.job.v1.SessionStatus
-	1,  // 13: lodge.keygen.v1.ListEpochsResponse.epochs:type_name -> lodge.keygen.v1.Epoch
-	1,  // 14: lodge.keygen.v1.GetPublicKeyResponse.epoch:type_name -> lodge.keygen.v1.Epoch
-	1,  // 15: lodge.keygen.v1.RetireEpochResponse.epoch:type_name -> lodge.keygen.v1.Epoch
-	2,  // 16: lodge.keygen.v1.KeygenService.Start:input_type -> lodge.keygen.v1.StartRequest
-	4,  // 17: lodge.keygen.v1.KeygenService.GetStatus:input_type -> lodge.keygen.v1.GetStatusRequest
-	6,  // 18: lodge.keygen.v1.KeygenService.Watch:input_type -> lodge.keygen.v1.WatchRequest
-	8,  // 19: lodge.keygen.v1.KeygenService.Cancel:input_type -> lodge.keygen.v1.CancelRequest
-	10, // 20: lodge.keygen.v1.KeygenService.Activate:input_type -> lodge.keygen.v1.ActivateRequest
-	12, // 21: lodge.keygen.v1.KeygenService.ListEpochs:input_type -> lodge.keygen.v1.ListEpochsRequest
-	14, // 22: lodge.keygen.v1.KeygenService.GetPublicKey:input_type -> lodge.keygen.v1.GetPublicKeyRequest
-	16, // 23: lodge.keygen.v1.KeygenService.RetireEpoch:input_type -> lodge.keygen.v1.RetireEpochRequest
-	3,  // 24: lodge.keygen.v1.KeygenService.Start:output_type -> lodge.keygen.v1.StartResponse
-	5,  // 25: lodge.keygen.v1.KeygenService.GetStatus:output_type -> lodge.keygen.v1.GetStatusResponse
-	7,  // 26: lodge.keygen.v1.KeygenService.Watch:output_type -> lodge.keygen.v1.WatchResponse
-	9,  // 27: lodge.keygen.v1.KeygenService.Cancel:output_type -> lodge.keygen.v1.CancelResponse
-	11, // 28: lodge.keygen.v1.KeygenService.Activate:output_type -> lodge.keygen.v1.ActivateResponse
-	13, // 29: lodge.keygen.v1.KeygenService.ListEpochs:output_type -> lodge.keygen.v1.ListEpochsResponse
-	15, // 30: lodge.keygen.v1.KeygenService.GetPublicKey:output_type -> lodge.keygen.v1.GetPublicKeyResponse
-	17, // 31: lodge.keygen.v1.KeygenService.RetireEpoch:output_type -> lodge.keygen.v1.RetireEpochResponse
-	24, // [24:32] is the sub-list for method output_type
-	16, // [16:24] is the sub-list for method input_type
-	16, // [16:16] is the sub-list for extension type_name
-	16, // [16:16] is the sub-list for extension extendee
-	0,  // [0:16] is the sub-list for field type_name
+	8,  // 1: lodge.keygen.v1.Epoch.purpose:type_name -> lodge.job.v1.Purpose
+	9,  // 2: lodge.keygen.v1.Epoch.created:type_name -> google.protobuf.Timestamp
+	1,  // 3: lodge.keygen.v1.ListEpochsResponse.epochs:type_name -> lodge.keygen.v1.Epoch
+	1,  // 4: lodge.keygen.v1.GetPublicKeyResponse.epoch:type_name -> lodge.keygen.v1.Epoch
+	1,  // 5: lodge.keygen.v1.RetireEpochResponse.epoch:type_name -> lodge.keygen.v1.Epoch
+	10, // 6: lodge.keygen.v1.KeygenService.Start:input_type -> lodge.job.v1.StartRequest
+	11, // 7: lodge.keygen.v1.KeygenService.GetStatus:input_type -> lodge.job.v1.GetStatusRequest
+	12, // 8: lodge.keygen.v1.KeygenService.Watch:input_type -> lodge.job.v1.WatchRequest
+	13, // 9: lodge.keygen.v1.KeygenService.Cancel:input_type -> lodge.job.v1.CancelRequest
+	14, // 10: lodge.keygen.v1.KeygenService.Activate:input_type -> lodge.job.v1.ActivateRequest
+	2,  // 11: lodge.keygen.v1.KeygenService.ListEpochs:input_type -> lodge.keygen.v1.ListEpochsRequest
+	4,  // 12: lodge.keygen.v1.KeygenService.GetPublicKey:input_type -> lodge.keygen.v1.GetPublicKeyRequest
+	6,  // 13: lodge.keygen.v1.KeygenService.RetireEpoch:input_type -> lodge.keygen.v1.RetireEpochRequest
+	15, // 14: lodge.keygen.v1.KeygenService.Start:output_type -> lodge.job.v1.StartResponse
+	16, // 15: lodge.keygen.v1.KeygenService.GetStatus:output_type -> lodge.job.v1.GetStatusResponse
+	17, // 16: lodge.keygen.v1.KeygenService.Watch:output_type -> lodge.job.v1.WatchResponse
+	18, // 17: lodge.keygen.v1.KeygenService.Cancel:output_type -> lodge.job.v1.CancelResponse
+	19, // 18: lodge.keygen.v1.KeygenService.Activate:output_type -> lodge.job.v1.ActivateResponse
+	3,  // 19: lodge.keygen.v1.KeygenService.ListEpochs:output_type -> lodge.keygen.v1.ListEpochsResponse
+	5,  // 20: lodge.keygen.v1.KeygenService.GetPublicKey:output_type -> lodge.keygen.v1.GetPublicKeyResponse
+	7,  // 21: lodge.keygen.v1.KeygenService.RetireEpoch:output_type -> lodge.keygen.v1.RetireEpochResponse
+	14, // [14:22] is the sub-list for method output_type
+	6,  // [6:14] is the sub-list for method input_type
+	6,  // [6:6] is the sub-list for extension type_name
+	6,  // [6:6] is the sub-list for extension extendee
+	0,  // [0:6] is the sub-list for field type_name
 }
 
 func init() { file_lodge_keygen_v1_keygen_proto_init() }
@@ -1083,7 +592,7 @@ func file_lodge_keygen_v1_keygen_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lodge_keygen_v1_keygen_proto_rawDesc), len(file_lodge_keygen_v1_keygen_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   17,
+			NumMessages:   7,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -10,6 +10,7 @@ package keygenv1
 
 import (
 	context "context"
+	v1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
 	grpc "google.golang.org/grpc"
 	codes "google.golang.org/grpc/codes"
 	status "google.golang.org/grpc/status"
@@ -37,16 +38,16 @@ const (
 type KeygenServiceClient interface {
 	// Start checks the spec against this party's policy and begins the session.
 	// The same spec again is answered with the session's status. [coordinator]
-	Start(ctx context.Context, in *StartRequest, opts ...grpc.CallOption) (*StartResponse, error)
+	Start(ctx context.Context, in *v1.StartRequest, opts ...grpc.CallOption) (*v1.StartResponse, error)
 	// GetStatus of a session. [coordinator, client with "status"]
-	GetStatus(ctx context.Context, in *GetStatusRequest, opts ...grpc.CallOption) (*GetStatusResponse, error)
+	GetStatus(ctx context.Context, in *v1.GetStatusRequest, opts ...grpc.CallOption) (*v1.GetStatusResponse, error)
 	// Watch streams the status at every change until the session ends. [as GetStatus]
-	Watch(ctx context.Context, in *WatchRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchResponse], error)
+	Watch(ctx context.Context, in *v1.WatchRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[v1.WatchResponse], error)
 	// Cancel ends a session that is not yet active and erases what it stored. [coordinator]
-	Cancel(ctx context.Context, in *CancelRequest, opts ...grpc.CallOption) (*CancelResponse, error)
+	Cancel(ctx context.Context, in *v1.CancelRequest, opts ...grpc.CallOption) (*v1.CancelResponse, error)
 	// Activate unlocks the stored epoch; the digest must be this party's own.
 	// Idempotent. [coordinator]
-	Activate(ctx context.Context, in *ActivateRequest, opts ...grpc.CallOption) (*ActivateResponse, error)
+	Activate(ctx context.Context, in *v1.ActivateRequest, opts ...grpc.CallOption) (*v1.ActivateResponse, error)
 	// ListEpochs of this party. [coordinator, client with "status"]
 	ListEpochs(ctx context.Context, in *ListEpochsRequest, opts ...grpc.CallOption) (*ListEpochsResponse, error)
 	// GetPublicKey streams an epoch's public key. [client]
@@ -64,9 +65,9 @@ func NewKeygenServiceClient(cc grpc.ClientConnInterface) KeygenServiceClient {
 	return &keygenServiceClient{cc}
 }
 
-func (c *keygenServiceClient) Start(ctx context.Context, in *StartRequest, opts ...grpc.CallOption) (*StartResponse, error) {
+func (c *keygenServiceClient) Start(ctx context.Context, in *v1.StartRequest, opts ...grpc.CallOption) (*v1.StartResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(StartResponse)
+	out := new(v1.StartResponse)
 	err := c.cc.Invoke(ctx, KeygenService_Start_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
@@ -74,9 +75,9 @@ func (c *keygenServiceClient) Start(ctx context.Context, in *StartRequest, opts 
 	return out, nil
 }
 
-func (c *keygenServiceClient) GetStatus(ctx context.Context, in *GetStatusRequest, opts ...grpc.CallOption) (*GetStatusResponse, error) {
+func (c *keygenServiceClient) GetStatus(ctx context.Context, in *v1.GetStatusRequest, opts ...grpc.CallOption) (*v1.GetStatusResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(GetStatusResponse)
+	out := new(v1.GetStatusResponse)
 	err := c.cc.Invoke(ctx, KeygenService_GetStatus_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
@@ -84,13 +85,13 @@ func (c *keygenServiceClient) GetStatus(ctx context.Context, in *GetStatusReques
 	return out, nil
 }
 
-func (c *keygenServiceClient) Watch(ctx context.Context, in *WatchRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchResponse], error) {
+func (c *keygenServiceClient) Watch(ctx context.Context, in *v1.WatchRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[v1.WatchResponse], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	stream, err := c.cc.NewStream(ctx, &KeygenService_ServiceDesc.Streams[0], KeygenService_Watch_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
-	x := &grpc.GenericClientStream[WatchRequest, WatchResponse]{ClientStream: stream}
+	x := &grpc.GenericClientStream[v1.WatchRequest, v1.WatchResponse]{ClientStream: stream}
 	if err := x.ClientStream.SendMsg(in); err != nil {
 		return nil, err
 	}
@@ -101,11 +102,11 @@ func (c *keygenServiceClient) Watch(ctx context.Context, in *WatchRequest, opts 
 }
 
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
-type KeygenService_WatchClient = grpc.ServerStreamingClient[WatchResponse]
+type KeygenService_WatchClient = grpc.ServerStreamingClient[v1.WatchResponse]
 
-func (c *keygenServiceClient) Cancel(ctx context.Context, in *CancelRequest, opts ...grpc.CallOption) (*CancelResponse, error) {
+func (c *keygenServiceClient) Cancel(ctx context.Context, in *v1.CancelRequest, opts ...grpc.CallOption) (*v1.CancelResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(CancelResponse)
+	out := new(v1.CancelResponse)
 	err := c.cc.Invoke(ctx, KeygenService_Cancel_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
@@ -113,9 +114,9 @@ func (c *keygenServiceClient) Cancel(ctx context.Context, in *CancelRequest, opt
 	return out, nil
 }
 
-func (c *keygenServiceClient) Activate(ctx context.Context, in *ActivateRequest, opts ...grpc.CallOption) (*ActivateResponse, error) {
+func (c *keygenServiceClient) Activate(ctx context.Context, in *v1.ActivateRequest, opts ...grpc.CallOption) (*v1.ActivateResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(ActivateResponse)
+	out := new(v1.ActivateResponse)
 	err := c.cc.Invoke(ctx, KeygenService_Activate_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
@@ -168,16 +169,16 @@ func (c *keygenServiceClient) RetireEpoch(ctx context.Context, in *RetireEpochRe
 type KeygenServiceServer interface {
 	// Start checks the spec against this party's policy and begins the session.
 	// The same spec again is answered with the session's status. [coordinator]
-	Start(context.Context, *StartRequest) (*StartResponse, error)
+	Start(context.Context, *v1.StartRequest) (*v1.StartResponse, error)
 	// GetStatus of a session. [coordinator, client with "status"]
-	GetStatus(context.Context, *GetStatusRequest) (*GetStatusResponse, error)
+	GetStatus(context.Context, *v1.GetStatusRequest) (*v1.GetStatusResponse, error)
 	// Watch streams the status at every change until the session ends. [as GetStatus]
-	Watch(*WatchRequest, grpc.ServerStreamingServer[WatchResponse]) error
+	Watch(*v1.WatchRequest, grpc.ServerStreamingServer[v1.WatchResponse]) error
 	// Cancel ends a session that is not yet active and erases what it stored. [coordinator]
-	Cancel(context.Context, *CancelRequest) (*CancelResponse, error)
+	Cancel(context.Context, *v1.CancelRequest) (*v1.CancelResponse, error)
 	// Activate unlocks the stored epoch; the digest must be this party's own.
 	// Idempotent. [coordinator]
-	Activate(context.Context, *ActivateRequest) (*ActivateResponse, error)
+	Activate(context.Context, *v1.ActivateRequest) (*v1.ActivateResponse, error)
 	// ListEpochs of this party. [coordinator, client with "status"]
 	ListEpochs(context.Context, *ListEpochsRequest) (*ListEpochsResponse, error)
 	// GetPublicKey streams an epoch's public key. [client]
@@ -195,19 +196,19 @@ type KeygenServiceServer interface {
 // pointer dereference when methods are called.
 type UnimplementedKeygenServiceServer struct{}
 
-func (UnimplementedKeygenServiceServer) Start(context.Context, *StartRequest) (*StartResponse, error) {
+func (UnimplementedKeygenServiceServer) Start(context.Context, *v1.StartRequest) (*v1.StartResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Start not implemented")
 }
-func (UnimplementedKeygenServiceServer) GetStatus(context.Context, *GetStatusRequest) (*GetStatusResponse, error) {
+func (UnimplementedKeygenServiceServer) GetStatus(context.Context, *v1.GetStatusRequest) (*v1.GetStatusResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method GetStatus not implemented")
 }
-func (UnimplementedKeygenServiceServer) Watch(*WatchRequest, grpc.ServerStreamingServer[WatchResponse]) error {
+func (UnimplementedKeygenServiceServer) Watch(*v1.WatchRequest, grpc.ServerStreamingServer[v1.WatchResponse]) error {
 	return status.Error(codes.Unimplemented, "method Watch not implemented")
 }
-func (UnimplementedKeygenServiceServer) Cancel(context.Context, *CancelRequest) (*CancelResponse, error) {
+func (UnimplementedKeygenServiceServer) Cancel(context.Context, *v1.CancelRequest) (*v1.CancelResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Cancel not implemented")
 }
-func (UnimplementedKeygenServiceServer) Activate(context.Context, *ActivateRequest) (*ActivateResponse, error) {
+func (UnimplementedKeygenServiceServer) Activate(context.Context, *v1.ActivateRequest) (*v1.ActivateResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Activate not implemented")
 }
 func (UnimplementedKeygenServiceServer) ListEpochs(context.Context, *ListEpochsRequest) (*ListEpochsResponse, error) {
@@ -241,7 +242,7 @@ func RegisterKeygenServiceServer(s grpc.ServiceRegistrar, srv KeygenServiceServe
 }
 
 func _KeygenService_Start_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(StartRequest)
+	in := new(v1.StartRequest)
 	if err := dec(in); err != nil {
 		return nil, err
 	}
@@ -253,13 +254,13 @@ func _KeygenService_Start_Handler(srv interface{}, ctx context.Context, dec func
 		FullMethod: KeygenService_Start_FullMethodName,
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(KeygenServiceServer).Start(ctx, req.(*StartRequest))
+		return srv.(KeygenServiceServer).Start(ctx, req.(*v1.StartRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
 
 func _KeygenService_GetStatus_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(GetStatusRequest)
+	in := new(v1.GetStatusRequest)
 	if err := dec(in); err != nil {
 		return nil, err
 	}
@@ -271,24 +272,24 @@ func _KeygenService_GetStatus_Handler(srv interface{}, ctx context.Context, dec 
 		FullMethod: KeygenService_GetStatus_FullMethodName,
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(KeygenServiceServer).GetStatus(ctx, req.(*GetStatusRequest))
+		return srv.(KeygenServiceServer).GetStatus(ctx, req.(*v1.GetStatusRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
 
 func _KeygenService_Watch_Handler(srv interface{}, stream grpc.ServerStream) error {
-	m := new(WatchRequest)
+	m := new(v1.WatchRequest)
 	if err := stream.RecvMsg(m); err != nil {
 		return err
 	}
-	return srv.(KeygenServiceServer).Watch(m, &grpc.GenericServerStream[WatchRequest, WatchResponse]{ServerStream: stream})
+	return srv.(KeygenServiceServer).Watch(m, &grpc.GenericServerStream[v1.WatchRequest, v1.WatchResponse]{ServerStream: stream})
 }
 
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
-type KeygenService_WatchServer = grpc.ServerStreamingServer[WatchResponse]
+type KeygenService_WatchServer = grpc.ServerStreamingServer[v1.WatchResponse]
 
 func _KeygenService_Cancel_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(CancelRequest)
+	in := new(v1.CancelRequest)
 	if err := dec(in); err != nil {
 		return nil, err
 	}
@@ -300,13 +301,13 @@ func _KeygenService_Cancel_Handler(srv interface{}, ctx context.Context, dec fun
 		FullMethod: KeygenService_Cancel_FullMethodName,
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(KeygenServiceServer).Cancel(ctx, req.(*CancelRequest))
+		return srv.(KeygenServiceServer).Cancel(ctx, req.(*v1.CancelRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
 
 func _KeygenService_Activate_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(ActivateRequest)
+	in := new(v1.ActivateRequest)
 	if err := dec(in); err != nil {
 		return nil, err
 	}
@@ -318,7 +319,7 @@ func _KeygenService_Activate_Handler(srv interface{}, ctx context.Context, dec f
 		FullMethod: KeygenService_Activate_FullMethodName,
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(KeygenServiceServer).Activate(ctx, req.(*ActivateRequest))
+		return srv.(KeygenServiceServer).Activate(ctx, req.(*v1.ActivateRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }

@@ -25,366 +25,6 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-type StartRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Spec          *v1.SessionSpec        `protobuf:"bytes,1,opt,name=spec,proto3" json:"spec,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *StartRequest) Reset() {
-	*x = StartRequest{}
-	mi := &file_lodge_popk_v1_popk_proto_msgTypes[0]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *StartRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*StartRequest) ProtoMessage() {}
-
-func (x *StartRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lodge_popk_v1_popk_proto_msgTypes[0]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use StartRequest.ProtoReflect.Descriptor instead.
-func (*StartRequest) Descriptor() ([]byte, []int) {
-	return file_lodge_popk_v1_popk_proto_rawDescGZIP(), []int{0}
-}
-
-func (x *StartRequest) GetSpec() *v1.SessionSpec {
-	if x != nil {
-		return x.Spec
-	}
-	return nil
-}
-
-type StartResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Status        *v1.SessionStatus      `protobuf:"bytes,1,opt,name=status,proto3" json:"status,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *StartResponse) Reset() {
-	*x = StartResponse{}
-	mi := &file_lodge_popk_v1_popk_proto_msgTypes[1]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *StartResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*StartResponse) ProtoMessage() {}
-
-func (x *StartResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lodge_popk_v1_popk_proto_msgTypes[1]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use StartResponse.ProtoReflect.Descriptor instead.
-func (*StartResponse) Descriptor() ([]byte, []int) {
-	return file_lodge_popk_v1_popk_proto_rawDescGZIP(), []int{1}
-}
-
-func (x *StartResponse) GetStatus() *v1.SessionStatus {
-	if x != nil {
-		return x.Status
-	}
-	return nil
-}
-
-type GetStatusRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Ref           *v1.SessionRef         `protobuf:"bytes,1,opt,name=ref,proto3" json:"ref,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *GetStatusRequest) Reset() {
-	*x = GetStatusRequest{}
-	mi := &file_lodge_popk_v1_popk_proto_msgTypes[2]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *GetStatusRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*GetStatusRequest) ProtoMessage() {}
-
-func (x *GetStatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lodge_popk_v1_popk_proto_msgTypes[2]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use GetStatusRequest.ProtoReflect.Descriptor instead.
-func (*GetStatusRequest) Descriptor() ([]byte, []int) {
-	return file_lodge_popk_v1_popk_proto_rawDescGZIP(), []int{2}
-}
-
-func (x *GetStatusRequest) GetRef() *v1.SessionRef {
-	if x != nil {
-		return x.Ref
-	}
-	return nil
-}
-
-type GetStatusResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Status        *v1.SessionStatus      `protobuf:"bytes,1,opt,name=status,proto3" json:"status,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *GetStatusResponse) Reset() {
-	*x = GetStatusResponse{}
-	mi := &file_lodge_popk_v1_popk_proto_msgTypes[3]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *GetStatusResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*GetStatusResponse) ProtoMessage() {}
-
-func (x *GetStatusResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lodge_popk_v1_popk_proto_msgTypes[3]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use GetStatusResponse.ProtoReflect.Descriptor instead.
-func (*GetStatusResponse) Descriptor() ([]byte, []int) {
-	return file_lodge_popk_v1_popk_proto_rawDescGZIP(), []int{3}
-}
-
-func (x *GetStatusResponse) GetStatus() *v1.SessionStatus {
-	if x != nil {
-		return x.Status
-	}
-	return nil
-}
-
-type WatchRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Ref           *v1.SessionRef         `protobuf:"bytes,1,opt,name=ref,proto3" json:"ref,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *WatchRequest) Reset() {
-	*x = WatchRequest{}
-	mi := &file_lodge_popk_v1_popk_proto_msgTypes[4]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *WatchRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*WatchRequest) ProtoMessage() {}
-
-func (x *WatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lodge_popk_v1_popk_proto_msgTypes[4]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
-func (*WatchRequest) Descriptor() ([]byte, []int) {
-	return file_lodge_popk_v1_popk_proto_rawDescGZIP(), []int{4}
-}
-
-func (x *WatchRequest) GetRef() *v1.SessionRef {
-	if x != nil {
-		return x.Ref
-	}
-	return nil
-}
-
-type WatchResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Status        *v1.SessionStatus      `protobuf:"bytes,1,opt,name=status,proto3" json:"status,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *WatchResponse) Reset() {
-	*x = WatchResponse{}
-	mi := &file_lodge_popk_v1_popk_proto_msgTypes[5]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *WatchResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*WatchResponse) ProtoMessage() {}
-
-func (x *WatchResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lodge_popk_v1_popk_proto_msgTypes[5]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use WatchResponse.ProtoReflect.Descriptor instead.
-func (*WatchResponse) Descriptor() ([]byte, []int) {
-	return file_lodge_popk_v1_popk_proto_rawDescGZIP(), []int{5}
-}
-
-func (x *WatchResponse) GetStatus() *v1.SessionStatus {
-	if x != nil {
-		return x.Status
-	}
-	return nil
-}
-
-type CancelRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Ref           *v1.SessionRef         `protobuf:"bytes,1,opt,name=ref,proto3" json:"ref,omitempty"`
-	Reason        string                 `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *CancelRequest) Reset() {
-	*x = CancelRequest{}
-	mi := &file_lodge_popk_v1_popk_proto_msgTypes[6]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *CancelRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*CancelRequest) ProtoMessage() {}
-
-func (x *CancelRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lodge_popk_v1_popk_proto_msgTypes[6]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use CancelRequest.ProtoReflect.Descriptor instead.
-func (*CancelRequest) Descriptor() ([]byte, []int) {
-	return file_lodge_popk_v1_popk_proto_rawDescGZIP(), []int{6}
-}
-
-func (x *CancelRequest) GetRef() *v1.SessionRef {
-	if x != nil {
-		return x.Ref
-	}
-	return nil
-}
-
-func (x *CancelRequest) GetReason() string {
-	if x != nil {
-		return x.Reason
-	}
-	return ""
-}
-
-type CancelResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Status        *v1.SessionStatus      `protobuf:"bytes,1,opt,name=status,proto3" json:"status,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *CancelResponse) Reset() {
-	*x = CancelResponse{}
-	mi := &file_lodge_popk_v1_popk_proto_msgTypes[7]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *CancelResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*CancelResponse) ProtoMessage() {}
-
-func (x *CancelResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lodge_popk_v1_popk_proto_msgTypes[7]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use CancelResponse.ProtoReflect.Descriptor instead.
-func (*CancelResponse) Descriptor() ([]byte, []int) {
-	return file_lodge_popk_v1_popk_proto_rawDescGZIP(), []int{7}
-}
-
-func (x *CancelResponse) GetStatus() *v1.SessionStatus {
-	if x != nil {
-		return x.Status
-	}
-	return nil
-}
-
 // ProofHeader says under which key, field and form values are proved.
 type ProofHeader struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -402,7 +42,7 @@ type ProofHeader struct {
 
 func (x *ProofHeader) Reset() {
 	*x = ProofHeader{}
-	mi := &file_lodge_popk_v1_popk_proto_msgTypes[8]
+	mi := &file_lodge_popk_v1_popk_proto_msgTypes[0]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -414,7 +54,7 @@ func (x *ProofHeader) String() string {
 func (*ProofHeader) ProtoMessage() {}
 
 func (x *ProofHeader) ProtoReflect() protoreflect.Message {
-	mi := &file_lodge_popk_v1_popk_proto_msgTypes[8]
+	mi := &file_lodge_popk_v1_popk_proto_msgTypes[0]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -427,7 +67,7 @@ func (x *ProofHeader) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProofHeader.ProtoReflect.Descriptor instead.
 func (*ProofHeader) Descriptor() ([]byte, []int) {
-	return file_lodge_popk_v1_popk_proto_rawDescGZIP(), []int{8}
+	return file_lodge_popk_v1_popk_proto_rawDescGZIP(), []int{0}
 }
 
 func (x *ProofHeader) GetEpoch() uint64 {
@@ -477,7 +117,7 @@ type ProveRequest struct {
 
 func (x *ProveRequest) Reset() {
 	*x = ProveRequest{}
-	mi := &file_lodge_popk_v1_popk_proto_msgTypes[9]
+	mi := &file_lodge_popk_v1_popk_proto_msgTypes[1]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -489,7 +129,7 @@ func (x *ProveRequest) String() string {
 func (*ProveRequest) ProtoMessage() {}
 
 func (x *ProveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lodge_popk_v1_popk_proto_msgTypes[9]
+	mi := &file_lodge_popk_v1_popk_proto_msgTypes[1]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -502,7 +142,7 @@ func (x *ProveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProveRequest.ProtoReflect.Descriptor instead.
 func (*ProveRequest) Descriptor() ([]byte, []int) {
-	return file_lodge_popk_v1_popk_proto_rawDescGZIP(), []int{9}
+	return file_lodge_popk_v1_popk_proto_rawDescGZIP(), []int{1}
 }
 
 func (x *ProveRequest) GetHeader() *ProofHeader {
@@ -530,7 +170,7 @@ type ProveResponse struct {
 
 func (x *ProveResponse) Reset() {
 	*x = ProveResponse{}
-	mi := &file_lodge_popk_v1_popk_proto_msgTypes[10]
+	mi := &file_lodge_popk_v1_popk_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -542,7 +182,7 @@ func (x *ProveResponse) String() string {
 func (*ProveResponse) ProtoMessage() {}
 
 func (x *ProveResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lodge_popk_v1_popk_proto_msgTypes[10]
+	mi := &file_lodge_popk_v1_popk_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -555,7 +195,7 @@ func (x *ProveResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProveResponse.ProtoReflect.Descriptor instead.
 func (*ProveResponse) Descriptor() ([]byte, []int) {
-	return file_lodge_popk_v1_popk_proto_rawDescGZIP(), []int{10}
+	return file_lodge_popk_v1_popk_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *ProveResponse) GetCiphertexts() []byte {
@@ -585,7 +225,7 @@ type VerifyRequest struct {
 
 func (x *VerifyRequest) Reset() {
 	*x = VerifyRequest{}
-	mi := &file_lodge_popk_v1_popk_proto_msgTypes[11]
+	mi := &file_lodge_popk_v1_popk_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -597,7 +237,7 @@ func (x *VerifyRequest) String() string {
 func (*VerifyRequest) ProtoMessage() {}
 
 func (x *VerifyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lodge_popk_v1_popk_proto_msgTypes[11]
+	mi := &file_lodge_popk_v1_popk_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -610,7 +250,7 @@ func (x *VerifyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VerifyRequest.ProtoReflect.Descriptor instead.
 func (*VerifyRequest) Descriptor() ([]byte, []int) {
-	return file_lodge_popk_v1_popk_proto_rawDescGZIP(), []int{11}
+	return file_lodge_popk_v1_popk_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *VerifyRequest) GetHeader() *ProofHeader {
@@ -646,7 +286,7 @@ type VerifyResponse struct {
 
 func (x *VerifyResponse) Reset() {
 	*x = VerifyResponse{}
-	mi := &file_lodge_popk_v1_popk_proto_msgTypes[12]
+	mi := &file_lodge_popk_v1_popk_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -658,7 +298,7 @@ func (x *VerifyResponse) String() string {
 func (*VerifyResponse) ProtoMessage() {}
 
 func (x *VerifyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lodge_popk_v1_popk_proto_msgTypes[12]
+	mi := &file_lodge_popk_v1_popk_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -671,7 +311,7 @@ func (x *VerifyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VerifyResponse.ProtoReflect.Descriptor instead.
 func (*VerifyResponse) Descriptor() ([]byte, []int) {
-	return file_lodge_popk_v1_popk_proto_rawDescGZIP(), []int{12}
+	return file_lodge_popk_v1_popk_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *VerifyResponse) GetAccepted() bool {
@@ -699,24 +339,7 @@ var File_lodge_popk_v1_popk_proto protoreflect.FileDescriptor
 
 const file_lodge_popk_v1_popk_proto_rawDesc = "" +
 	"\n" +
-	"\x18lodge/popk/v1/popk.proto\x12\rlodge.popk.v1\x1a\x16lodge/job/v1/job.proto\"=\n" +
-	"\fStartRequest\x12-\n" +
-	"\x04spec\x18\x01 \x01(\v2\x19.lodge.job.v1.SessionSpecR\x04spec\"D\n" +
-	"\rStartResponse\x123\n" +
-	"\x06status\x18\x01 \x01(\v2\x1b.lodge.job.v1.SessionStatusR\x06status\">\n" +
-	"\x10GetStatusRequest\x12*\n" +
-	"\x03ref\x18\x01 \x01(\v2\x18.lodge.job.v1.SessionRefR\x03ref\"H\n" +
-	"\x11GetStatusResponse\x123\n" +
-	"\x06status\x18\x01 \x01(\v2\x1b.lodge.job.v1.SessionStatusR\x06status\":\n" +
-	"\fWatchRequest\x12*\n" +
-	"\x03ref\x18\x01 \x01(\v2\x18.lodge.job.v1.SessionRefR\x03ref\"D\n" +
-	"\rWatchResponse\x123\n" +
-	"\x06status\x18\x01 \x01(\v2\x1b.lodge.job.v1.SessionStatusR\x06status\"S\n" +
-	"\rCancelRequest\x12*\n" +
-	"\x03ref\x18\x01 \x01(\v2\x18.lodge.job.v1.SessionRefR\x03ref\x12\x16\n" +
-	"\x06reason\x18\x02 \x01(\tR\x06reason\"E\n" +
-	"\x0eCancelResponse\x123\n" +
-	"\x06status\x18\x01 \x01(\v2\x1b.lodge.job.v1.SessionStatusR\x06status\"\x91\x01\n" +
+	"\x18lodge/popk/v1/popk.proto\x12\rlodge.popk.v1\x1a\x1alodge/job/v1/session.proto\"\x91\x01\n" +
 	"\vProofHeader\x12\x14\n" +
 	"\x05epoch\x18\x01 \x01(\x04R\x05epoch\x12\x14\n" +
 	"\x05field\x18\x02 \x01(\tR\x05field\x12\x1a\n" +
@@ -736,12 +359,13 @@ const file_lodge_popk_v1_popk_proto_rawDesc = "" +
 	"\x0eVerifyResponse\x12\x1a\n" +
 	"\baccepted\x18\x01 \x01(\bR\baccepted\x12\x14\n" +
 	"\x05check\x18\x02 \x01(\tR\x05check\x12\x16\n" +
-	"\x06reason\x18\x03 \x01(\tR\x06reason2\xbf\x03\n" +
-	"\vPopkService\x12B\n" +
-	"\x05Start\x12\x1b.lodge.popk.v1.StartRequest\x1a\x1c.lodge.popk.v1.StartResponse\x12N\n" +
-	"\tGetStatus\x12\x1f.lodge.popk.v1.GetStatusRequest\x1a .lodge.popk.v1.GetStatusResponse\x12D\n" +
-	"\x05Watch\x12\x1b.lodge.popk.v1.WatchRequest\x1a\x1c.lodge.popk.v1.WatchResponse0\x01\x12E\n" +
-	"\x06Cancel\x12\x1c.lodge.popk.v1.CancelRequest\x1a\x1d.lodge.popk.v1.CancelResponse\x12F\n" +
+	"\x06reason\x18\x03 \x01(\tR\x06reason2\x82\x04\n" +
+	"\vPopkService\x12@\n" +
+	"\x05Start\x12\x1a.lodge.job.v1.StartRequest\x1a\x1b.lodge.job.v1.StartResponse\x12L\n" +
+	"\tGetStatus\x12\x1e.lodge.job.v1.GetStatusRequest\x1a\x1f.lodge.job.v1.GetStatusResponse\x12B\n" +
+	"\x05Watch\x12\x1a.lodge.job.v1.WatchRequest\x1a\x1b.lodge.job.v1.WatchResponse0\x01\x12C\n" +
+	"\x06Cancel\x12\x1b.lodge.job.v1.CancelRequest\x1a\x1c.lodge.job.v1.CancelResponse\x12I\n" +
+	"\bActivate\x12\x1d.lodge.job.v1.ActivateRequest\x1a\x1e.lodge.job.v1.ActivateResponse\x12F\n" +
 	"\x05Prove\x12\x1b.lodge.popk.v1.ProveRequest\x1a\x1c.lodge.popk.v1.ProveResponse(\x010\x01\x12G\n" +
 	"\x06Verify\x12\x1c.lodge.popk.v1.VerifyRequest\x1a\x1d.lodge.popk.v1.VerifyResponse(\x01B7Z5github.com/lodge-mpc/lodge/proto/lodge/popk/v1;popkv1b\x06proto3"
 
@@ -757,53 +381,46 @@ func file_lodge_popk_v1_popk_proto_rawDescGZIP() []byte {
 	return file_lodge_popk_v1_popk_proto_rawDescData
 }
 
-var file_lodge_popk_v1_popk_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
+var file_lodge_popk_v1_popk_proto_msgTypes = make([]protoimpl.MessageInfo, 5)
 var file_lodge_popk_v1_popk_proto_goTypes = []any{
-	(*StartRequest)(nil),      // 0: lodge.popk.v1.StartRequest
-	(*StartResponse)(nil),     // 1: lodge.popk.v1.StartResponse
-	(*GetStatusRequest)(nil),  // 2: lodge.popk.v1.GetStatusRequest
-	(*GetStatusResponse)(nil), // 3: lodge.popk.v1.GetStatusResponse
-	(*WatchRequest)(nil),      // 4: lodge.popk.v1.WatchRequest
-	(*WatchResponse)(nil),     // 5: lodge.popk.v1.WatchResponse
-	(*CancelRequest)(nil),     // 6: lodge.popk.v1.CancelRequest
-	(*CancelResponse)(nil),    // 7: lodge.popk.v1.CancelResponse
-	(*ProofHeader)(nil),       // 8: lodge.popk.v1.ProofHeader
-	(*ProveRequest)(nil),      // 9: lodge.popk.v1.ProveRequest
-	(*ProveResponse)(nil),     // 10: lodge.popk.v1.ProveResponse
-	(*VerifyRequest)(nil),     // 11: lodge.popk.v1.VerifyRequest
-	(*VerifyResponse)(nil),    // 12: lodge.popk.v1.VerifyResponse
-	(*v1.SessionSpec)(nil),    // 13: lodge.job.v1.SessionSpec
-	(*v1.SessionStatus)(nil),  // 14: lodge.job.v1.SessionStatus
-	(*v1.SessionRef)(nil),     // 15: lodge.job.v1.SessionRef
+	(*ProofHeader)(nil),          // 0: lodge.popk.v1.ProofHeader
+	(*ProveRequest)(nil),         // 1: lodge.popk.v1.ProveRequest
+	(*ProveResponse)(nil),        // 2: lodge.popk.v1.ProveResponse
+	(*VerifyRequest)(nil),        // 3: lodge.popk.v1.VerifyRequest
+	(*VerifyResponse)(nil),       // 4: lodge.popk.v1.VerifyResponse
+	(*v1.StartRequest)(nil),      // 5: lodge.job.v1.StartRequest
+	(*v1.GetStatusRequest)(nil),  // 6: lodge.job.v1.GetStatusRequest
+	(*v1.WatchRequest)(nil),      // 7: lodge.job.v1.WatchRequest
+	(*v1.CancelRequest)(nil),     // 8: lodge.job.v1.CancelRequest
+	(*v1.ActivateRequest)(nil),   // 9: lodge.job.v1.ActivateRequest
+	(*v1.StartResponse)(nil),     // 10: lodge.job.v1.StartResponse
+	(*v1.GetStatusResponse)(nil), // 11: lodge.job.v1.GetStatusResponse
+	(*v1.WatchResponse)(nil),     // 12: lodge.job.v1.WatchResponse
+	(*v1.CancelResponse)(nil),    // 13: lodge.job.v1.CancelResponse
+	(*v1.ActivateResponse)(nil),  // 14: lodge.job.v1.ActivateResponse
 }
 var file_lodge_popk_v1_popk_proto_depIdxs = []int32{
-	13, // 0: lodge.popk.v1.StartRequest.spec:type_name -> lodge.job.v1.SessionSpec
-	14, // 1: lodge.popk.v1.StartResponse.status:type_name -> lodge.job.v1.SessionStatus
-	15, // 2: lodge.popk.v1.GetStatusRequest.ref:type_name -> lodge.job.v1.SessionRef
-	14, // 3: lodge.popk.v1.GetStatusResponse.status:type_name -> lodge.job.v1.SessionStatus
-	15, // 4: lodge.popk.v1.WatchRequest.ref:type_name -> lodge.job.v1.SessionRef
-	14, // 5: lodge.popk.v1.WatchResponse.status:type_name -> lodge.job.v1.SessionStatus
-	15, // 6: lodge.popk.v1.CancelRequest.ref:type_name -> lodge.job.v1.SessionRef
-	14, // 7: lodge.popk.v1.CancelResponse.status:type_name -> lodge.job.v1.SessionStatus
-	8,  // 8: lodge.popk.v1.ProveRequest.header:type_name -> lodge.popk.v1.ProofHeader
-	8,  // 9: lodge.popk.v1.VerifyRequest.header:type_name -> lodge.popk.v1.ProofHeader
-	0,  // 10: lodge.popk.v1.PopkService.Start:input_type -> lodge.popk.v1.StartRequest
-	2,  // 11: lodge.popk.v1.PopkService.GetStatus:input_type -> lodge.popk.v1.GetStatusRequest
-	4,  // 12: lodge.popk.v1.PopkService.Watch:input_type -> lodge.popk.v1.WatchRequest
-	6,  // 13: lodge.popk.v1.PopkService.Cancel:input_type -> lodge.popk.v1.CancelRequest
-	9,  // 14: lodge.popk.v1.PopkService.Prove:input_type -> lodge.popk.v1.ProveRequest
-	11, // 15: lodge.popk.v1.PopkService.Verify:input_type -> lodge.popk.v1.VerifyRequest
-	1,  // 16: lodge.popk.v1.PopkService.Start:output_type -> lodge.popk.v1.StartResponse
-	3,  // 17: lodge.popk.v1.PopkService.GetStatus:output_type -> lodge.popk.v1.GetStatusResponse
-	5,  // 18: lodge.popk.v1.PopkService.Watch:output_type -> lodge.popk.v1.WatchResponse
-	7,  // 19: lodge.popk.v1.PopkService.Cancel:output_type -> lodge.popk.v1.CancelResponse
-	10, // 20: lodge.popk.v1.PopkService.Prove:output_type -> lodge.popk.v1.ProveResponse
-	12, // 21: lodge.popk.v1.PopkService.Verify:output_type -> lodge.popk.v1.VerifyResponse
-	16, // [16:22] is the sub-list for method output_type
-	10, // [10:16] is the sub-list for method input_type
-	10, // [10:10] is the sub-list for extension type_name
-	10, // [10:10] is the sub-list for extension extendee
-	0,  // [0:10] is the sub-list for field type_name
+	0,  // 0: lodge.popk.v1.ProveRequest.header:type_name -> lodge.popk.v1.ProofHeader
+	0,  // 1: lodge.popk.v1.VerifyRequest.header:type_name -> lodge.popk.v1.ProofHeader
+	5,  // 2: lodge.popk.v1.PopkService.Start:input_type -> lodge.job.v1.StartRequest
+	6,  // 3: lodge.popk.v1.PopkService.GetStatus:input_type -> lodge.job.v1.GetStatusRequest
+	7,  // 4: lodge.popk.v1.PopkService.Watch:input_type -> lodge.job.v1.WatchRequest
+	8,  // 5: lodge.popk.v1.PopkService.Cancel:input_type -> lodge.job.v1.CancelRequest
+	9,  // 6: lodge.popk.v1.PopkService.Activate:input_type -> lodge.job.v1.ActivateRequest
+	1,  // 7: lodge.popk.v1.PopkService.Prove:input_type -> lodge.popk.v1.ProveRequest
+	3,  // 8: lodge.popk.v1.PopkService.Verify:input_type -> lodge.popk.v1.VerifyRequest
+	10, // 9: lodge.popk.v1.PopkService.Start:output_type -> lodge.job.v1.StartResponse
+	11, // 10: lodge.popk.v1.PopkService.GetStatus:output_type -> lodge.job.v1.GetStatusResponse
+	12, // 11: lodge.popk.v1.PopkService.Watch:output_type -> lodge.job.v1.WatchResponse
+	13, // 12: lodge.popk.v1.PopkService.Cancel:output_type -> lodge.job.v1.CancelResponse
+	14, // 13: lodge.popk.v1.PopkService.Activate:output_type -> lodge.job.v1.ActivateResponse
+	2,  // 14: lodge.popk.v1.PopkService.Prove:output_type -> lodge.popk.v1.ProveResponse
+	4,  // 15: lodge.popk.v1.PopkService.Verify:output_type -> lodge.popk.v1.VerifyResponse
+	9,  // [9:16] is the sub-list for method output_type
+	2,  // [2:9] is the sub-list for method input_type
+	2,  // [2:2] is the sub-list for extension type_name
+	2,  // [2:2] is the sub-list for extension extendee
+	0,  // [0:2] is the sub-list for field type_name
 }
 
 func init() { file_lodge_popk_v1_popk_proto_init() }
@@ -817,7 +434,7 @@ func file_lodge_popk_v1_popk_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lodge_popk_v1_popk_proto_rawDesc), len(file_lodge_popk_v1_popk_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   13,
+			NumMessages:   5,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -11,6 +11,7 @@ package popkv1
 
 import (
 	context "context"
+	v1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
 	grpc "google.golang.org/grpc"
 	codes "google.golang.org/grpc/codes"
 	status "google.golang.org/grpc/status"
@@ -26,6 +27,7 @@ const (
 	PopkService_GetStatus_FullMethodName = "/lodge.popk.v1.PopkService/GetStatus"
 	PopkService_Watch_FullMethodName     = "/lodge.popk.v1.PopkService/Watch"
 	PopkService_Cancel_FullMethodName    = "/lodge.popk.v1.PopkService/Cancel"
+	PopkService_Activate_FullMethodName  = "/lodge.popk.v1.PopkService/Activate"
 	PopkService_Prove_FullMethodName     = "/lodge.popk.v1.PopkService/Prove"
 	PopkService_Verify_FullMethodName    = "/lodge.popk.v1.PopkService/Verify"
 )
@@ -35,13 +37,15 @@ const (
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 type PopkServiceClient interface {
 	// Start a joint proof session. [coordinator]
-	Start(ctx context.Context, in *StartRequest, opts ...grpc.CallOption) (*StartResponse, error)
+	Start(ctx context.Context, in *v1.StartRequest, opts ...grpc.CallOption) (*v1.StartResponse, error)
 	// GetStatus of a session. [coordinator, client with "status"]
-	GetStatus(ctx context.Context, in *GetStatusRequest, opts ...grpc.CallOption) (*GetStatusResponse, error)
+	GetStatus(ctx context.Context, in *v1.GetStatusRequest, opts ...grpc.CallOption) (*v1.GetStatusResponse, error)
 	// Watch streams the status at every change until the session ends. [as GetStatus]
-	Watch(ctx context.Context, in *WatchRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchResponse], error)
+	Watch(ctx context.Context, in *v1.WatchRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[v1.WatchResponse], error)
 	// Cancel a session. [coordinator]
-	Cancel(ctx context.Context, in *CancelRequest, opts ...grpc.CallOption) (*CancelResponse, error)
+	Cancel(ctx context.Context, in *v1.CancelRequest, opts ...grpc.CallOption) (*v1.CancelResponse, error)
+	// Activate answers with the status: a proof leaves nothing to unlock. [coordinator]
+	Activate(ctx context.Context, in *v1.ActivateRequest, opts ...grpc.CallOption) (*v1.ActivateResponse, error)
 	// Prove encrypts the client's values under an epoch's public key and proves
 	// knowledge of them; the witness is wiped when the call ends. [client with "prove"]
 	Prove(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[ProveRequest, ProveResponse], error)
@@ -57,9 +61,9 @@ func NewPopkServiceClient(cc grpc.ClientConnInterface) PopkServiceClient {
 	return &popkServiceClient{cc}
 }
 
-func (c *popkServiceClient) Start(ctx context.Context, in *StartRequest, opts ...grpc.CallOption) (*StartResponse, error) {
+func (c *popkServiceClient) Start(ctx context.Context, in *v1.StartRequest, opts ...grpc.CallOption) (*v1.StartResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(StartResponse)
+	out := new(v1.StartResponse)
 	err := c.cc.Invoke(ctx, PopkService_Start_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
@@ -67,9 +71,9 @@ func (c *popkServiceClient) Start(ctx context.Context, in *StartRequest, opts ..
 	return out, nil
 }
 
-func (c *popkServiceClient) GetStatus(ctx context.Context, in *GetStatusRequest, opts ...grpc.CallOption) (*GetStatusResponse, error) {
+func (c *popkServiceClient) GetStatus(ctx context.Context, in *v1.GetStatusRequest, opts ...grpc.CallOption) (*v1.GetStatusResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(GetStatusResponse)
+	out := new(v1.GetStatusResponse)
 	err := c.cc.Invoke(ctx, PopkService_GetStatus_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
@@ -77,13 +81,13 @@ func (c *popkServiceClient) GetStatus(ctx context.Context, in *GetStatusRequest,
 	return out, nil
 }
 
-func (c *popkServiceClient) Watch(ctx context.Context, in *WatchRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchResponse], error) {
+func (c *popkServiceClient) Watch(ctx context.Context, in *v1.WatchRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[v1.WatchResponse], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	stream, err := c.cc.NewStream(ctx, &PopkService_ServiceDesc.Streams[0], PopkService_Watch_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
-	x := &grpc.GenericClientStream[WatchRequest, WatchResponse]{ClientStream: stream}
+	x := &grpc.GenericClientStream[v1.WatchRequest, v1.WatchResponse]{ClientStream: stream}
 	if err := x.ClientStream.SendMsg(in); err != nil {
 		return nil, err
 	}
@@ -94,12 +98,22 @@ func (c *popkServiceClient) Watch(ctx context.Context, in *WatchRequest, opts ..
 }
 
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
-type PopkService_WatchClient = grpc.ServerStreamingClient[WatchResponse]
+type PopkService_WatchClient = grpc.ServerStreamingClient[v1.WatchResponse]
 
-func (c *popkServiceClient) Cancel(ctx context.Context, in *CancelRequest, opts ...grpc.CallOption) (*CancelResponse, error) {
+func (c *popkServiceClient) Cancel(ctx context.Context, in *v1.CancelRequest, opts ...grpc.CallOption) (*v1.CancelResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(CancelResponse)
+	out := new(v1.CancelResponse)
 	err := c.cc.Invoke(ctx, PopkService_Cancel_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *popkServiceClient) Activate(ctx context.Context, in *v1.ActivateRequest, opts ...grpc.CallOption) (*v1.ActivateResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(v1.ActivateResponse)
+	err := c.cc.Invoke(ctx, PopkService_Activate_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -137,13 +151,15 @@ type PopkService_VerifyClient = grpc.ClientStreamingClient[VerifyRequest, Verify
 // for forward compatibility.
 type PopkServiceServer interface {
 	// Start a joint proof session. [coordinator]
-	Start(context.Context, *StartRequest) (*StartResponse, error)
+	Start(context.Context, *v1.StartRequest) (*v1.StartResponse, error)
 	// GetStatus of a session. [coordinator, client with "status"]
-	GetStatus(context.Context, *GetStatusRequest) (*GetStatusResponse, error)
+	GetStatus(context.Context, *v1.GetStatusRequest) (*v1.GetStatusResponse, error)
 	// Watch streams the status at every change until the session ends. [as GetStatus]
-	Watch(*WatchRequest, grpc.ServerStreamingServer[WatchResponse]) error
+	Watch(*v1.WatchRequest, grpc.ServerStreamingServer[v1.WatchResponse]) error
 	// Cancel a session. [coordinator]
-	Cancel(context.Context, *CancelRequest) (*CancelResponse, error)
+	Cancel(context.Context, *v1.CancelRequest) (*v1.CancelResponse, error)
+	// Activate answers with the status: a proof leaves nothing to unlock. [coordinator]
+	Activate(context.Context, *v1.ActivateRequest) (*v1.ActivateResponse, error)
 	// Prove encrypts the client's values under an epoch's public key and proves
 	// knowledge of them; the witness is wiped when the call ends. [client with "prove"]
 	Prove(grpc.BidiStreamingServer[ProveRequest, ProveResponse]) error
@@ -159,17 +175,20 @@ type PopkServiceServer interface {
 // pointer dereference when methods are called.
 type UnimplementedPopkServiceServer struct{}
 
-func (UnimplementedPopkServiceServer) Start(context.Context, *StartRequest) (*StartResponse, error) {
+func (UnimplementedPopkServiceServer) Start(context.Context, *v1.StartRequest) (*v1.StartResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Start not implemented")
 }
-func (UnimplementedPopkServiceServer) GetStatus(context.Context, *GetStatusRequest) (*GetStatusResponse, error) {
+func (UnimplementedPopkServiceServer) GetStatus(context.Context, *v1.GetStatusRequest) (*v1.GetStatusResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method GetStatus not implemented")
 }
-func (UnimplementedPopkServiceServer) Watch(*WatchRequest, grpc.ServerStreamingServer[WatchResponse]) error {
+func (UnimplementedPopkServiceServer) Watch(*v1.WatchRequest, grpc.ServerStreamingServer[v1.WatchResponse]) error {
 	return status.Error(codes.Unimplemented, "method Watch not implemented")
 }
-func (UnimplementedPopkServiceServer) Cancel(context.Context, *CancelRequest) (*CancelResponse, error) {
+func (UnimplementedPopkServiceServer) Cancel(context.Context, *v1.CancelRequest) (*v1.CancelResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Cancel not implemented")
+}
+func (UnimplementedPopkServiceServer) Activate(context.Context, *v1.ActivateRequest) (*v1.ActivateResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Activate not implemented")
 }
 func (UnimplementedPopkServiceServer) Prove(grpc.BidiStreamingServer[ProveRequest, ProveResponse]) error {
 	return status.Error(codes.Unimplemented, "method Prove not implemented")
@@ -199,7 +218,7 @@ func RegisterPopkServiceServer(s grpc.ServiceRegistrar, srv PopkServiceServer) {
 }
 
 func _PopkService_Start_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(StartRequest)
+	in := new(v1.StartRequest)
 	if err := dec(in); err != nil {
 		return nil, err
 	}
@@ -211,13 +230,13 @@ func _PopkService_Start_Handler(srv interface{}, ctx context.Context, dec func(i
 		FullMethod: PopkService_Start_FullMethodName,
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(PopkServiceServer).Start(ctx, req.(*StartRequest))
+		return srv.(PopkServiceServer).Start(ctx, req.(*v1.StartRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
 
 func _PopkService_GetStatus_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(GetStatusRequest)
+	in := new(v1.GetStatusRequest)
 	if err := dec(in); err != nil {
 		return nil, err
 	}
@@ -229,24 +248,24 @@ func _PopkService_GetStatus_Handler(srv interface{}, ctx context.Context, dec fu
 		FullMethod: PopkService_GetStatus_FullMethodName,
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(PopkServiceServer).GetStatus(ctx, req.(*GetStatusRequest))
+		return srv.(PopkServiceServer).GetStatus(ctx, req.(*v1.GetStatusRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
 
 func _PopkService_Watch_Handler(srv interface{}, stream grpc.ServerStream) error {
-	m := new(WatchRequest)
+	m := new(v1.WatchRequest)
 	if err := stream.RecvMsg(m); err != nil {
 		return err
 	}
-	return srv.(PopkServiceServer).Watch(m, &grpc.GenericServerStream[WatchRequest, WatchResponse]{ServerStream: stream})
+	return srv.(PopkServiceServer).Watch(m, &grpc.GenericServerStream[v1.WatchRequest, v1.WatchResponse]{ServerStream: stream})
 }
 
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
-type PopkService_WatchServer = grpc.ServerStreamingServer[WatchResponse]
+type PopkService_WatchServer = grpc.ServerStreamingServer[v1.WatchResponse]
 
 func _PopkService_Cancel_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(CancelRequest)
+	in := new(v1.CancelRequest)
 	if err := dec(in); err != nil {
 		return nil, err
 	}
@@ -258,7 +277,25 @@ func _PopkService_Cancel_Handler(srv interface{}, ctx context.Context, dec func(
 		FullMethod: PopkService_Cancel_FullMethodName,
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(PopkServiceServer).Cancel(ctx, req.(*CancelRequest))
+		return srv.(PopkServiceServer).Cancel(ctx, req.(*v1.CancelRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _PopkService_Activate_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(v1.ActivateRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(PopkServiceServer).Activate(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: PopkService_Activate_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(PopkServiceServer).Activate(ctx, req.(*v1.ActivateRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -295,6 +332,10 @@ var PopkService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Cancel",
 			Handler:    _PopkService_Cancel_Handler,
+		},
+		{
+			MethodName: "Activate",
+			Handler:    _PopkService_Activate_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{

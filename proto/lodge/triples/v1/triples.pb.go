@@ -233,462 +233,6 @@ func (x *Batch) GetShareBytes() uint64 {
 	return 0
 }
 
-type StartRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Spec          *v1.SessionSpec        `protobuf:"bytes,1,opt,name=spec,proto3" json:"spec,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *StartRequest) Reset() {
-	*x = StartRequest{}
-	mi := &file_lodge_triples_v1_triples_proto_msgTypes[1]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *StartRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*StartRequest) ProtoMessage() {}
-
-func (x *StartRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lodge_triples_v1_triples_proto_msgTypes[1]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use StartRequest.ProtoReflect.Descriptor instead.
-func (*StartRequest) Descriptor() ([]byte, []int) {
-	return file_lodge_triples_v1_triples_proto_rawDescGZIP(), []int{1}
-}
-
-func (x *StartRequest) GetSpec() *v1.SessionSpec {
-	if x != nil {
-		return x.Spec
-	}
-	return nil
-}
-
-type StartResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Status        *v1.SessionStatus      `protobuf:"bytes,1,opt,name=status,proto3" json:"status,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *StartResponse) Reset() {
-	*x = StartResponse{}
-	mi := &file_lodge_triples_v1_triples_proto_msgTypes[2]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *StartResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*StartResponse) ProtoMessage() {}
-
-func (x *StartResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lodge_triples_v1_triples_proto_msgTypes[2]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use StartResponse.ProtoReflect.Descriptor instead.
-func (*StartResponse) Descriptor() ([]byte, []int) {
-	return file_lodge_triples_v1_triples_proto_rawDescGZIP(), []int{2}
-}
-
-func (x *StartResponse) GetStatus() *v1.SessionStatus {
-	if x != nil {
-		return x.Status
-	}
-	return nil
-}
-
-type GetStatusRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Ref           *v1.SessionRef         `protobuf:"bytes,1,opt,name=ref,proto3" json:"ref,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *GetStatusRequest) Reset() {
-	*x = GetStatusRequest{}
-	mi := &file_lodge_triples_v1_triples_proto_msgTypes[3]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *GetStatusRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*GetStatusRequest) ProtoMessage() {}
-
-func (x *GetStatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lodge_triples_v1_triples_proto_msgTypes[3]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use GetStatusRequest.ProtoReflect.Descriptor instead.
-func (*GetStatusRequest) Descriptor() ([]byte, []int) {
-	return file_lodge_triples_v1_triples_proto_rawDescGZIP(), []int{3}
-}
-
-func (x *GetStatusRequest) GetRef() *v1.SessionRef {
-	if x != nil {
-		return x.Ref
-	}
-	return nil
-}
-
-type GetStatusResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Status        *v1.SessionStatus      `protobuf:"bytes,1,opt,name=status,proto3" json:"status,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *GetStatusResponse) Reset() {
-	*x = GetStatusResponse{}
-	mi := &file_lodge_triples_v1_triples_proto_msgTypes[4]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *GetStatusResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*GetStatusResponse) ProtoMessage() {}
-
-func (x *GetStatusResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lodge_triples_v1_triples_proto_msgTypes[4]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use GetStatusResponse.ProtoReflect.Descriptor instead.
-func (*GetStatusResponse) Descriptor() ([]byte, []int) {
-	return file_lodge_triples_v1_triples_proto_rawDescGZIP(), []int{4}
-}
-
-func (x *GetStatusResponse) GetStatus() *v1.SessionStatus {
-	if x != nil {
-		return x.Status
-	}
-	return nil
-}
-
-type WatchRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Ref           *v1.SessionRef         `protobuf:"bytes,1,opt,name=ref,proto3" json:"ref,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *WatchRequest) Reset() {
-	*x = WatchRequest{}
-	mi := &file_lodge_triples_v1_triples_proto_msgTypes[5]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *WatchRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*WatchRequest) ProtoMessage() {}
-
-func (x *WatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lodge_triples_v1_triples_proto_msgTypes[5]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
-func (*WatchRequest) Descriptor() ([]byte, []int) {
-	return file_lodge_triples_v1_triples_proto_rawDescGZIP(), []int{5}
-}
-
-func (x *WatchRequest) GetRef() *v1.SessionRef {
-	if x != nil {
-		return x.Ref
-	}
-	return nil
-}
-
-type WatchResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Status        *v1.SessionStatus      `protobuf:"bytes,1,opt,name=status,proto3" json:"status,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *WatchResponse) Reset() {
-	*x = WatchResponse{}
-	mi := &file_lodge_triples_v1_triples_proto_msgTypes[6]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *WatchResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*WatchResponse) ProtoMessage() {}
-
-func (x *WatchResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lodge_triples_v1_triples_proto_msgTypes[6]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use WatchResponse.ProtoReflect.Descriptor instead.
-func (*WatchResponse) Descriptor() ([]byte, []int) {
-	return file_lodge_triples_v1_triples_proto_rawDescGZIP(), []int{6}
-}
-
-func (x *WatchResponse) GetStatus() *v1.SessionStatus {
-	if x != nil {
-		return x.Status
-	}
-	return nil
-}
-
-type CancelRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Ref           *v1.SessionRef         `protobuf:"bytes,1,opt,name=ref,proto3" json:"ref,omitempty"`
-	Reason        string                 `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *CancelRequest) Reset() {
-	*x = CancelRequest{}
-	mi := &file_lodge_triples_v1_triples_proto_msgTypes[7]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *CancelRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*CancelRequest) ProtoMessage() {}
-
-func (x *CancelRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lodge_triples_v1_triples_proto_msgTypes[7]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use CancelRequest.ProtoReflect.Descriptor instead.
-func (*CancelRequest) Descriptor() ([]byte, []int) {
-	return file_lodge_triples_v1_triples_proto_rawDescGZIP(), []int{7}
-}
-
-func (x *CancelRequest) GetRef() *v1.SessionRef {
-	if x != nil {
-		return x.Ref
-	}
-	return nil
-}
-
-func (x *CancelRequest) GetReason() string {
-	if x != nil {
-		return x.Reason
-	}
-	return ""
-}
-
-type CancelResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Status        *v1.SessionStatus      `protobuf:"bytes,1,opt,name=status,proto3" json:"status,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *CancelResponse) Reset() {
-	*x = CancelResponse{}
-	mi := &file_lodge_triples_v1_triples_proto_msgTypes[8]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *CancelResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*CancelResponse) ProtoMessage() {}
-
-func (x *CancelResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lodge_triples_v1_triples_proto_msgTypes[8]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use CancelResponse.ProtoReflect.Descriptor instead.
-func (*CancelResponse) Descriptor() ([]byte, []int) {
-	return file_lodge_triples_v1_triples_proto_rawDescGZIP(), []int{8}
-}
-
-func (x *CancelResponse) GetStatus() *v1.SessionStatus {
-	if x != nil {
-		return x.Status
-	}
-	return nil
-}
-
-type ActivateRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Ref           *v1.SessionRef         `protobuf:"bytes,1,opt,name=ref,proto3" json:"ref,omitempty"`
-	Digest        []byte                 `protobuf:"bytes,2,opt,name=digest,proto3" json:"digest,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ActivateRequest) Reset() {
-	*x = ActivateRequest{}
-	mi := &file_lodge_triples_v1_triples_proto_msgTypes[9]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ActivateRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ActivateRequest) ProtoMessage() {}
-
-func (x *ActivateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lodge_triples_v1_triples_proto_msgTypes[9]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ActivateRequest.ProtoReflect.Descriptor instead.
-func (*ActivateRequest) Descriptor() ([]byte, []int) {
-	return file_lodge_triples_v1_triples_proto_rawDescGZIP(), []int{9}
-}
-
-func (x *ActivateRequest) GetRef() *v1.SessionRef {
-	if x != nil {
-		return x.Ref
-	}
-	return nil
-}
-
-func (x *ActivateRequest) GetDigest() []byte {
-	if x != nil {
-		return x.Digest
-	}
-	return nil
-}
-
-type ActivateResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Status        *v1.SessionStatus      `protobuf:"bytes,1,opt,name=status,proto3" json:"status,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ActivateResponse) Reset() {
-	*x = ActivateResponse{}
-	mi := &file_lodge_triples_v1_triples_proto_msgTypes[10]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ActivateResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ActivateResponse) ProtoMessage() {}
-
-func (x *ActivateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lodge_triples_v1_triples_proto_msgTypes[10]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ActivateResponse.ProtoReflect.Descriptor instead.
-func (*ActivateResponse) Descriptor() ([]byte, []int) {
-	return file_lodge_triples_v1_triples_proto_rawDescGZIP(), []int{10}
-}
-
-func (x *ActivateResponse) GetStatus() *v1.SessionStatus {
-	if x != nil {
-		return x.Status
-	}
-	return nil
-}
-
 type ListBatchesRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// 0: all epochs.
@@ -703,7 +247,7 @@ type ListBatchesRequest struct {
 
 func (x *ListBatchesRequest) Reset() {
 	*x = ListBatchesRequest{}
-	mi := &file_lodge_triples_v1_triples_proto_msgTypes[11]
+	mi := &file_lodge_triples_v1_triples_proto_msgTypes[1]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -715,7 +259,7 @@ func (x *ListBatchesRequest) String() string {
 func (*ListBatchesRequest) ProtoMessage() {}
 
 func (x *ListBatchesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lodge_triples_v1_triples_proto_msgTypes[11]
+	mi := &file_lodge_triples_v1_triples_proto_msgTypes[1]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -728,7 +272,7 @@ func (x *ListBatchesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListBatchesRequest.ProtoReflect.Descriptor instead.
 func (*ListBatchesRequest) Descriptor() ([]byte, []int) {
-	return file_lodge_triples_v1_triples_proto_rawDescGZIP(), []int{11}
+	return file_lodge_triples_v1_triples_proto_rawDescGZIP(), []int{1}
 }
 
 func (x *ListBatchesRequest) GetEpoch() uint64 {
@@ -763,7 +307,7 @@ type ListBatchesResponse struct {
 
 func (x *ListBatchesResponse) Reset() {
 	*x = ListBatchesResponse{}
-	mi := &file_lodge_triples_v1_triples_proto_msgTypes[12]
+	mi := &file_lodge_triples_v1_triples_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -775,7 +319,7 @@ func (x *ListBatchesResponse) String() string {
 func (*ListBatchesResponse) ProtoMessage() {}
 
 func (x *ListBatchesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lodge_triples_v1_triples_proto_msgTypes[12]
+	mi := &file_lodge_triples_v1_triples_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -788,7 +332,7 @@ func (x *ListBatchesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListBatchesResponse.ProtoReflect.Descriptor instead.
 func (*ListBatchesResponse) Descriptor() ([]byte, []int) {
-	return file_lodge_triples_v1_triples_proto_rawDescGZIP(), []int{12}
+	return file_lodge_triples_v1_triples_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *ListBatchesResponse) GetBatches() []*Batch {
@@ -816,7 +360,7 @@ type FetchRequest struct {
 
 func (x *FetchRequest) Reset() {
 	*x = FetchRequest{}
-	mi := &file_lodge_triples_v1_triples_proto_msgTypes[13]
+	mi := &file_lodge_triples_v1_triples_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -828,7 +372,7 @@ func (x *FetchRequest) String() string {
 func (*FetchRequest) ProtoMessage() {}
 
 func (x *FetchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lodge_triples_v1_triples_proto_msgTypes[13]
+	mi := &file_lodge_triples_v1_triples_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -841,7 +385,7 @@ func (x *FetchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FetchRequest.ProtoReflect.Descriptor instead.
 func (*FetchRequest) Descriptor() ([]byte, []int) {
-	return file_lodge_triples_v1_triples_proto_rawDescGZIP(), []int{13}
+	return file_lodge_triples_v1_triples_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *FetchRequest) GetBatchId() string {
@@ -872,7 +416,7 @@ type FetchResponse struct {
 
 func (x *FetchResponse) Reset() {
 	*x = FetchResponse{}
-	mi := &file_lodge_triples_v1_triples_proto_msgTypes[14]
+	mi := &file_lodge_triples_v1_triples_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -884,7 +428,7 @@ func (x *FetchResponse) String() string {
 func (*FetchResponse) ProtoMessage() {}
 
 func (x *FetchResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lodge_triples_v1_triples_proto_msgTypes[14]
+	mi := &file_lodge_triples_v1_triples_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -897,7 +441,7 @@ func (x *FetchResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FetchResponse.ProtoReflect.Descriptor instead.
 func (*FetchResponse) Descriptor() ([]byte, []int) {
-	return file_lodge_triples_v1_triples_proto_rawDescGZIP(), []int{14}
+	return file_lodge_triples_v1_triples_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *FetchResponse) GetBatch() *Batch {
@@ -932,7 +476,7 @@ var File_lodge_triples_v1_triples_proto protoreflect.FileDescriptor
 
 const file_lodge_triples_v1_triples_proto_rawDesc = "" +
 	"\n" +
-	"\x1elodge/triples/v1/triples.proto\x12\x10lodge.triples.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16lodge/job/v1/job.proto\"\xaf\x03\n" +
+	"\x1elodge/triples/v1/triples.proto\x12\x10lodge.triples.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16lodge/job/v1/job.proto\x1a\x1alodge/job/v1/session.proto\"\xaf\x03\n" +
 	"\x05Batch\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x122\n" +
 	"\x05state\x18\x02 \x01(\x0e2\x1c.lodge.triples.v1.BatchStateR\x05state\x12\x14\n" +
@@ -950,29 +494,7 @@ const file_lodge_triples_v1_triples_proto_rawDesc = "" +
 	"\x06tenant\x18\f \x01(\tR\x06tenant\x124\n" +
 	"\acreated\x18\r \x01(\v2\x1a.google.protobuf.TimestampR\acreated\x12\x1f\n" +
 	"\vshare_bytes\x18\x0e \x01(\x04R\n" +
-	"shareBytes\"=\n" +
-	"\fStartRequest\x12-\n" +
-	"\x04spec\x18\x01 \x01(\v2\x19.lodge.job.v1.SessionSpecR\x04spec\"D\n" +
-	"\rStartResponse\x123\n" +
-	"\x06status\x18\x01 \x01(\v2\x1b.lodge.job.v1.SessionStatusR\x06status\">\n" +
-	"\x10GetStatusRequest\x12*\n" +
-	"\x03ref\x18\x01 \x01(\v2\x18.lodge.job.v1.SessionRefR\x03ref\"H\n" +
-	"\x11GetStatusResponse\x123\n" +
-	"\x06status\x18\x01 \x01(\v2\x1b.lodge.job.v1.SessionStatusR\x06status\":\n" +
-	"\fWatchRequest\x12*\n" +
-	"\x03ref\x18\x01 \x01(\v2\x18.lodge.job.v1.SessionRefR\x03ref\"D\n" +
-	"\rWatchResponse\x123\n" +
-	"\x06status\x18\x01 \x01(\v2\x1b.lodge.job.v1.SessionStatusR\x06status\"S\n" +
-	"\rCancelRequest\x12*\n" +
-	"\x03ref\x18\x01 \x01(\v2\x18.lodge.job.v1.SessionRefR\x03ref\x12\x16\n" +
-	"\x06reason\x18\x02 \x01(\tR\x06reason\"E\n" +
-	"\x0eCancelResponse\x123\n" +
-	"\x06status\x18\x01 \x01(\v2\x1b.lodge.job.v1.SessionStatusR\x06status\"U\n" +
-	"\x0fActivateRequest\x12*\n" +
-	"\x03ref\x18\x01 \x01(\v2\x18.lodge.job.v1.SessionRefR\x03ref\x12\x16\n" +
-	"\x06digest\x18\x02 \x01(\fR\x06digest\"G\n" +
-	"\x10ActivateResponse\x123\n" +
-	"\x06status\x18\x01 \x01(\v2\x1b.lodge.job.v1.SessionStatusR\x06status\"V\n" +
+	"shareBytes\"V\n" +
 	"\x12ListBatchesRequest\x12\x14\n" +
 	"\x05epoch\x18\x01 \x01(\x04R\x05epoch\x12\x14\n" +
 	"\x05after\x18\x02 \x01(\tR\x05after\x12\x14\n" +
@@ -995,13 +517,13 @@ const file_lodge_triples_v1_triples_proto_rawDesc = "" +
 	"\x12BATCH_STATE_LOCKED\x10\x01\x12\x19\n" +
 	"\x15BATCH_STATE_AVAILABLE\x10\x02\x12\x18\n" +
 	"\x14BATCH_STATE_CONSUMED\x10\x03\x12\x17\n" +
-	"\x13BATCH_STATE_REVOKED\x10\x042\xc4\x04\n" +
-	"\x0eTriplesService\x12H\n" +
-	"\x05Start\x12\x1e.lodge.triples.v1.StartRequest\x1a\x1f.lodge.triples.v1.StartResponse\x12T\n" +
-	"\tGetStatus\x12\".lodge.triples.v1.GetStatusRequest\x1a#.lodge.triples.v1.GetStatusResponse\x12J\n" +
-	"\x05Watch\x12\x1e.lodge.triples.v1.WatchRequest\x1a\x1f.lodge.triples.v1.WatchResponse0\x01\x12K\n" +
-	"\x06Cancel\x12\x1f.lodge.triples.v1.CancelRequest\x1a .lodge.triples.v1.CancelResponse\x12Q\n" +
-	"\bActivate\x12!.lodge.triples.v1.ActivateRequest\x1a\".lodge.triples.v1.ActivateResponse\x12Z\n" +
+	"\x13BATCH_STATE_REVOKED\x10\x042\x9c\x04\n" +
+	"\x0eTriplesService\x12@\n" +
+	"\x05Start\x12\x1a.lodge.job.v1.StartRequest\x1a\x1b.lodge.job.v1.StartResponse\x12L\n" +
+	"\tGetStatus\x12\x1e.lodge.job.v1.GetStatusRequest\x1a\x1f.lodge.job.v1.GetStatusResponse\x12B\n" +
+	"\x05Watch\x12\x1a.lodge.job.v1.WatchRequest\x1a\x1b.lodge.job.v1.WatchResponse0\x01\x12C\n" +
+	"\x06Cancel\x12\x1b.lodge.job.v1.CancelRequest\x1a\x1c.lodge.job.v1.CancelResponse\x12I\n" +
+	"\bActivate\x12\x1d.lodge.job.v1.ActivateRequest\x1a\x1e.lodge.job.v1.ActivateResponse\x12Z\n" +
 	"\vListBatches\x12$.lodge.triples.v1.ListBatchesRequest\x1a%.lodge.triples.v1.ListBatchesResponse\x12J\n" +
 	"\x05Fetch\x12\x1e.lodge.triples.v1.FetchRequest\x1a\x1f.lodge.triples.v1.FetchResponse0\x01B=Z;github.com/lodge-mpc/lodge/proto/lodge/triples/v1;triplesv1b\x06proto3"
 
@@ -1018,67 +540,54 @@ func file_lodge_triples_v1_triples_proto_rawDescGZIP() []byte {
 }
 
 var file_lodge_triples_v1_triples_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_lodge_triples_v1_triples_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
+var file_lodge_triples_v1_triples_proto_msgTypes = make([]protoimpl.MessageInfo, 5)
 var file_lodge_triples_v1_triples_proto_goTypes = []any{
 	(BatchState)(0),               // 0: lodge.triples.v1.BatchState
 	(*Batch)(nil),                 // 1: lodge.triples.v1.Batch
-	(*StartRequest)(nil),          // 2: lodge.triples.v1.StartRequest
-	(*StartResponse)(nil),         // 3: lodge.triples.v1.StartResponse
-	(*GetStatusRequest)(nil),      // 4: lodge.triples.v1.GetStatusRequest
-	(*GetStatusResponse)(nil),     // 5: lodge.triples.v1.GetStatusResponse
-	(*WatchRequest)(nil),          // 6: lodge.triples.v1.WatchRequest
-	(*WatchResponse)(nil),         // 7: lodge.triples.v1.WatchResponse
-	(*CancelRequest)(nil),         // 8: lodge.triples.v1.CancelRequest
-	(*CancelResponse)(nil),        // 9: lodge.triples.v1.CancelResponse
-	(*ActivateRequest)(nil),       // 10: lodge.triples.v1.ActivateRequest
-	(*ActivateResponse)(nil),      // 11: lodge.triples.v1.ActivateResponse
-	(*ListBatchesRequest)(nil),    // 12: lodge.triples.v1.ListBatchesRequest
-	(*ListBatchesResponse)(nil),   // 13: lodge.triples.v1.ListBatchesResponse
-	(*FetchRequest)(nil),          // 14: lodge.triples.v1.FetchRequest
-	(*FetchResponse)(nil),         // 15: lodge.triples.v1.FetchResponse
-	(v1.Kind)(0),                  // 16: lodge.job.v1.Kind
-	(*v1.Shape)(nil),              // 17: lodge.job.v1.Shape
-	(*timestamppb.Timestamp)(nil), // 18: google.protobuf.Timestamp
-	(*v1.SessionSpec)(nil),        // 19: lodge.job.v1.SessionSpec
-	(*v1.SessionStatus)(nil),      // 20: lodge.job.v1.SessionStatus
-	(*v1.SessionRef)(nil),         // 21: lodge.job.v1.SessionRef
+	(*ListBatchesRequest)(nil),    // 2: lodge.triples.v1.ListBatchesRequest
+	(*ListBatchesResponse)(nil),   // 3: lodge.triples.v1.ListBatchesResponse
+	(*FetchRequest)(nil),          // 4: lodge.triples.v1.FetchRequest
+	(*FetchResponse)(nil),         // 5: lodge.triples.v1.FetchResponse
+	(v1.Kind)(0),                  // 6: lodge.job.v1.Kind
+	(*v1.Shape)(nil),              // 7: lodge.job.v1.Shape
+	(*timestamppb.Timestamp)(nil), // 8: google.protobuf.Timestamp
+	(*v1.StartRequest)(nil),       // 9: lodge.job.v1.StartRequest
+	(*v1.GetStatusRequest)(nil),   // 10: lodge.job.v1.GetStatusRequest
+	(*v1.WatchRequest)(nil),       // 11: lodge.job.v1.WatchRequest
+	(*v1.CancelRequest)(nil),      // 12: lodge.job.v1.CancelRequest
+	(*v1.ActivateRequest)(nil),    // 13: lodge.job.v1.ActivateRequest
+	(*v1.StartResponse)(nil),      // 14: lodge.job.v1.StartResponse
+	(*v1.GetStatusResponse)(nil),  // 15: lodge.job.v1.GetStatusResponse
+	(*v1.WatchResponse)(nil),      // 16: lodge.job.v1.WatchResponse
+	(*v1.CancelResponse)(nil),     // 17: lodge.job.v1.CancelResponse
+	(*v1.ActivateResponse)(nil),   // 18: lodge.job.v1.ActivateResponse
 }
 var file_lodge_triples_v1_triples_proto_depIdxs = []int32{
 	0,  // 0: lodge.triples.v1.Batch.state:type_name -> lodge.triples.v1.BatchState
-	16, // 1: lodge.triples.v1.Batch.kind:type_name -> lodge.job.v1.Kind
-	17, // 2: lodge.triples.v1.Batch.shape:type_name -> lodge.job.v1.Shape
-	18, // 3: lodge.triples.v1.Batch.created:type_name -> google.protobuf.Timestamp
-	19, // 4: lodge.triples.v1.StartRequest.spec:type_name -> lodge.job.v1.SessionSpec
-	20, // 5: lodge.triples.v1.StartResponse.status:type_name -> lodge.job.v1.SessionStatus
-	21, // 6: lodge.triples.v1.GetStatusRequest.ref:type_name -> lodge.job.v1.SessionRef
-	20, // 7: lodge.triples.v1.GetStatusResponse.status:type_name -> lodge.job.v1.SessionStatus
-	21, // 8: lodge.triples.v1.WatchRequest.ref:type_name -> lodge.job.v1.SessionRef
-	20, // 9: lodge.triples.v1.WatchResponse.status:type_name -> lodge.job.v1.SessionStatus
-	21, // 10: lodge.triples.v1.CancelRequest.ref:type_name -> lodge.job.v1.SessionRef
-	20, // 11: lodge.triples.v1.CancelResponse.status:type_name -> lodge.job.v1.SessionStatus
-	21, // 12: lodge.triples.v1.ActivateRequest.ref:type_name -> lodge.job.v1.SessionRef
-	20, // 13: lodge.triples.v1.ActivateResponse.status:type_name -> lodge.job.v1.SessionStatus
-	1,  // 14: lodge.triples.v1.ListBatchesResponse.batches:type_name -> lodge.triples.v1.Batch
-	1,  // 15: lodge.triples.v1.FetchResponse.batch:type_name -> lodge.triples.v1.Batch
-	2,  // 16: lodge.triples.v1.TriplesService.Start:input_type -> lodge.triples.v1.StartRequest
-	4,  // 17: lodge.triples.v1.TriplesService.GetStatus:input_type -> lodge.triples.v1.GetStatusRequest
-	6,  // 18: lodge.triples.v1.TriplesService.Watch:input_type -> lodge.triples.v1.WatchRequest
-	8,  // 19: lodge.triples.v1.TriplesService.Cancel:input_type -> lodge.triples.v1.CancelRequest
-	10, // 20: lodge.triples.v1.TriplesService.Activate:input_type -> lodge.triples.v1.ActivateRequest
-	12, // 21: lodge.triples.v1.TriplesService.ListBatches:input_type -> lodge.triples.v1.ListBatchesRequest
-	14, // 22: lodge.triples.v1.TriplesService.Fetch:input_type -> lodge.triples.v1.FetchRequest
-	3,  // 23: lodge.triples.v1.TriplesService.Start:output_type -> lodge.triples.v1.StartResponse
-	5,  // 24: lodge.triples.v1.TriplesService.GetStatus:output_type -> lodge.triples.v1.GetStatusResponse
-	7,  // 25: lodge.triples.v1.TriplesService.Watch:output_type -> lodge.triples.v1.WatchResponse
-	9,  // 26: lodge.triples.v1.TriplesService.Cancel:output_type -> lodge.triples.v1.CancelResponse
-	11, // 27: lodge.triples.v1.TriplesService.Activate:output_type -> lodge.triples.v1.ActivateResponse
-	13, // 28: lodge.triples.v1.TriplesService.ListBatches:output_type -> lodge.triples.v1.ListBatchesResponse
-	15, // 29: lodge.triples.v1.TriplesService.Fetch:output_type -> lodge.triples.v1.FetchResponse
-	23, // [23:30] is the sub-list for method output_type
-	16, // [16:23] is the sub-list for method input_type
-	16, // [16:16] is the sub-list for extension type_name
-	16, // [16:16] is the sub-list for extension extendee
-	0,  // [0:16] is the sub-list for field type_name
+	6,  // 1: lodge.triples.v1.Batch.kind:type_name -> lodge.job.v1.Kind
+	7,  // 2: lodge.triples.v1.Batch.shape:type_name -> lodge.job.v1.Shape
+	8,  // 3: lodge.triples.v1.Batch.created:type_name -> google.protobuf.Timestamp
+	1,  // 4: lodge.triples.v1.ListBatchesResponse.batches:type_name -> lodge.triples.v1.Batch
+	1,  // 5: lodge.triples.v1.FetchResponse.batch:type_name -> lodge.triples.v1.Batch
+	9,  // 6: lodge.triples.v1.TriplesService.Start:input_type -> lodge.job.v1.StartRequest
+	10, // 7: lodge.triples.v1.TriplesService.GetStatus:input_type -> lodge.job.v1.GetStatusRequest
+	11, // 8: lodge.triples.v1.TriplesService.Watch:input_type -> lodge.job.v1.WatchRequest
+	12, // 9: lodge.triples.v1.TriplesService.Cancel:input_type -> lodge.job.v1.CancelRequest
+	13, // 10: lodge.triples.v1.TriplesService.Activate:input_type -> lodge.job.v1.ActivateRequest
+	2,  // 11: lodge.triples.v1.TriplesService.ListBatches:input_type -> lodge.triples.v1.ListBatchesRequest
+	4,  // 12: lodge.triples.v1.TriplesService.Fetch:input_type -> lodge.triples.v1.FetchRequest
+	14, // 13: lodge.triples.v1.TriplesService.Start:output_type -> lodge.job.v1.StartResponse
+	15, // 14: lodge.triples.v1.TriplesService.GetStatus:output_type -> lodge.job.v1.GetStatusResponse
+	16, // 15: lodge.triples.v1.TriplesService.Watch:output_type -> lodge.job.v1.WatchResponse
+	17, // 16: lodge.triples.v1.TriplesService.Cancel:output_type -> lodge.job.v1.CancelResponse
+	18, // 17: lodge.triples.v1.TriplesService.Activate:output_type -> lodge.job.v1.ActivateResponse
+	3,  // 18: lodge.triples.v1.TriplesService.ListBatches:output_type -> lodge.triples.v1.ListBatchesResponse
+	5,  // 19: lodge.triples.v1.TriplesService.Fetch:output_type -> lodge.triples.v1.FetchResponse
+	13, // [13:20] is the sub-list for method output_type
+	6,  // [6:13] is the sub-list for method input_type
+	6,  // [6:6] is the sub-list for extension type_name
+	6,  // [6:6] is the sub-list for extension extendee
+	0,  // [0:6] is the sub-list for field type_name
 }
 
 func init() { file_lodge_triples_v1_triples_proto_init() }
@@ -1092,7 +601,7 @@ func file_lodge_triples_v1_triples_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lodge_triples_v1_triples_proto_rawDesc), len(file_lodge_triples_v1_triples_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   15,
+			NumMessages:   5,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -11,6 +11,7 @@ package triplesv1
 
 import (
 	context "context"
+	v1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
 	grpc "google.golang.org/grpc"
 	codes "google.golang.org/grpc/codes"
 	status "google.golang.org/grpc/status"
@@ -37,16 +38,16 @@ const (
 type TriplesServiceClient interface {
 	// Start checks the spec against this party's policy and begins the session.
 	// The same spec again is answered with the session's status. [coordinator]
-	Start(ctx context.Context, in *StartRequest, opts ...grpc.CallOption) (*StartResponse, error)
+	Start(ctx context.Context, in *v1.StartRequest, opts ...grpc.CallOption) (*v1.StartResponse, error)
 	// GetStatus of a session. [coordinator, client with "status"]
-	GetStatus(ctx context.Context, in *GetStatusRequest, opts ...grpc.CallOption) (*GetStatusResponse, error)
+	GetStatus(ctx context.Context, in *v1.GetStatusRequest, opts ...grpc.CallOption) (*v1.GetStatusResponse, error)
 	// Watch streams the status at every change until the session ends. [as GetStatus]
-	Watch(ctx context.Context, in *WatchRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchResponse], error)
+	Watch(ctx context.Context, in *v1.WatchRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[v1.WatchResponse], error)
 	// Cancel ends a session that is not yet active and erases what it stored. [coordinator]
-	Cancel(ctx context.Context, in *CancelRequest, opts ...grpc.CallOption) (*CancelResponse, error)
+	Cancel(ctx context.Context, in *v1.CancelRequest, opts ...grpc.CallOption) (*v1.CancelResponse, error)
 	// Activate unlocks the stored batch; the digest must be this party's own.
 	// Idempotent. [coordinator]
-	Activate(ctx context.Context, in *ActivateRequest, opts ...grpc.CallOption) (*ActivateResponse, error)
+	Activate(ctx context.Context, in *v1.ActivateRequest, opts ...grpc.CallOption) (*v1.ActivateResponse, error)
 	// ListBatches that this party holds. [coordinator, client with "status"]
 	ListBatches(ctx context.Context, in *ListBatchesRequest, opts ...grpc.CallOption) (*ListBatchesResponse, error)
 	// Fetch streams this party's shares of a batch. The delivery is recorded
@@ -63,9 +64,9 @@ func NewTriplesServiceClient(cc grpc.ClientConnInterface) TriplesServiceClient {
 	return &triplesServiceClient{cc}
 }
 
-func (c *triplesServiceClient) Start(ctx context.Context, in *StartRequest, opts ...grpc.CallOption) (*StartResponse, error) {
+func (c *triplesServiceClient) Start(ctx context.Context, in *v1.StartRequest, opts ...grpc.CallOption) (*v1.StartResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(StartResponse)
+	out := new(v1.StartResponse)
 	err := c.cc.Invoke(ctx, TriplesService_Start_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
@@ -73,9 +74,9 @@ func (c *triplesServiceClient) Start(ctx context.Context, in *StartRequest, opts
 	return out, nil
 }
 
-func (c *triplesServiceClient) GetStatus(ctx context.Context, in *GetStatusRequest, opts ...grpc.CallOption) (*GetStatusResponse, error) {
+func (c *triplesServiceClient) GetStatus(ctx context.Context, in *v1.GetStatusRequest, opts ...grpc.CallOption) (*v1.GetStatusResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(GetStatusResponse)
+	out := new(v1.GetStatusResponse)
 	err := c.cc.Invoke(ctx, TriplesService_GetStatus_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
@@ -83,13 +84,13 @@ func (c *triplesServiceClient) GetStatus(ctx context.Context, in *GetStatusReque
 	return out, nil
 }
 
-func (c *triplesServiceClient) Watch(ctx context.Context, in *WatchRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchResponse], error) {
+func (c *triplesServiceClient) Watch(ctx context.Context, in *v1.WatchRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[v1.WatchResponse], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	stream, err := c.cc.NewStream(ctx, &TriplesService_ServiceDesc.Streams[0], TriplesService_Watch_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
-	x := &grpc.GenericClientStream[WatchRequest, WatchResponse]{ClientStream: stream}
+	x := &grpc.GenericClientStream[v1.WatchRequest, v1.WatchResponse]{ClientStream: stream}
 	if err := x.ClientStream.SendMsg(in); err != nil {
 		return nil, err
 	}
@@ -100,11 +101,11 @@ func (c *triplesServiceClient) Watch(ctx context.Context, in *WatchRequest, opts
 }
 
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
-type TriplesService_WatchClient = grpc.ServerStreamingClient[WatchResponse]
+type TriplesService_WatchClient = grpc.ServerStreamingClient[v1.WatchResponse]
 
-func (c *triplesServiceClient) Cancel(ctx context.Context, in *CancelRequest, opts ...grpc.CallOption) (*CancelResponse, error) {
+func (c *triplesServiceClient) Cancel(ctx context.Context, in *v1.CancelRequest, opts ...grpc.CallOption) (*v1.CancelResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(CancelResponse)
+	out := new(v1.CancelResponse)
 	err := c.cc.Invoke(ctx, TriplesService_Cancel_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
@@ -112,9 +113,9 @@ func (c *triplesServiceClient) Cancel(ctx context.Context, in *CancelRequest, op
 	return out, nil
 }
 
-func (c *triplesServiceClient) Activate(ctx context.Context, in *ActivateRequest, opts ...grpc.CallOption) (*ActivateResponse, error) {
+func (c *triplesServiceClient) Activate(ctx context.Context, in *v1.ActivateRequest, opts ...grpc.CallOption) (*v1.ActivateResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(ActivateResponse)
+	out := new(v1.ActivateResponse)
 	err := c.cc.Invoke(ctx, TriplesService_Activate_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
@@ -157,16 +158,16 @@ type TriplesService_FetchClient = grpc.ServerStreamingClient[FetchResponse]
 type TriplesServiceServer interface {
 	// Start checks the spec against this party's policy and begins the session.
 	// The same spec again is answered with the session's status. [coordinator]
-	Start(context.Context, *StartRequest) (*StartResponse, error)
+	Start(context.Context, *v1.StartRequest) (*v1.StartResponse, error)
 	// GetStatus of a session. [coordinator, client with "status"]
-	GetStatus(context.Context, *GetStatusRequest) (*GetStatusResponse, error)
+	GetStatus(context.Context, *v1.GetStatusRequest) (*v1.GetStatusResponse, error)
 	// Watch streams the status at every change until the session ends. [as GetStatus]
-	Watch(*WatchRequest, grpc.ServerStreamingServer[WatchResponse]) error
+	Watch(*v1.WatchRequest, grpc.ServerStreamingServer[v1.WatchResponse]) error
 	// Cancel ends a session that is not yet active and erases what it stored. [coordinator]
-	Cancel(context.Context, *CancelRequest) (*CancelResponse, error)
+	Cancel(context.Context, *v1.CancelRequest) (*v1.CancelResponse, error)
 	// Activate unlocks the stored batch; the digest must be this party's own.
 	// Idempotent. [coordinator]
-	Activate(context.Context, *ActivateRequest) (*ActivateResponse, error)
+	Activate(context.Context, *v1.ActivateRequest) (*v1.ActivateResponse, error)
 	// ListBatches that this party holds. [coordinator, client with "status"]
 	ListBatches(context.Context, *ListBatchesRequest) (*ListBatchesResponse, error)
 	// Fetch streams this party's shares of a batch. The delivery is recorded
@@ -183,19 +184,19 @@ type TriplesServiceServer interface {
 // pointer dereference when methods are called.
 type UnimplementedTriplesServiceServer struct{}
 
-func (UnimplementedTriplesServiceServer) Start(context.Context, *StartRequest) (*StartResponse, error) {
+func (UnimplementedTriplesServiceServer) Start(context.Context, *v1.StartRequest) (*v1.StartResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Start not implemented")
 }
-func (UnimplementedTriplesServiceServer) GetStatus(context.Context, *GetStatusRequest) (*GetStatusResponse, error) {
+func (UnimplementedTriplesServiceServer) GetStatus(context.Context, *v1.GetStatusRequest) (*v1.GetStatusResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method GetStatus not implemented")
 }
-func (UnimplementedTriplesServiceServer) Watch(*WatchRequest, grpc.ServerStreamingServer[WatchResponse]) error {
+func (UnimplementedTriplesServiceServer) Watch(*v1.WatchRequest, grpc.ServerStreamingServer[v1.WatchResponse]) error {
 	return status.Error(codes.Unimplemented, "method Watch not implemented")
 }
-func (UnimplementedTriplesServiceServer) Cancel(context.Context, *CancelRequest) (*CancelResponse, error) {
+func (UnimplementedTriplesServiceServer) Cancel(context.Context, *v1.CancelRequest) (*v1.CancelResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Cancel not implemented")
 }
-func (UnimplementedTriplesServiceServer) Activate(context.Context, *ActivateRequest) (*ActivateResponse, error) {
+func (UnimplementedTriplesServiceServer) Activate(context.Context, *v1.ActivateRequest) (*v1.ActivateResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Activate not implemented")
 }
 func (UnimplementedTriplesServiceServer) ListBatches(context.Context, *ListBatchesRequest) (*ListBatchesResponse, error) {
@@ -226,7 +227,7 @@ func RegisterTriplesServiceServer(s grpc.ServiceRegistrar, srv TriplesServiceSer
 }
 
 func _TriplesService_Start_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(StartRequest)
+	in := new(v1.StartRequest)
 	if err := dec(in); err != nil {
 		return nil, err
 	}
@@ -238,13 +239,13 @@ func _TriplesService_Start_Handler(srv interface{}, ctx context.Context, dec fun
 		FullMethod: TriplesService_Start_FullMethodName,
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(TriplesServiceServer).Start(ctx, req.(*StartRequest))
+		return srv.(TriplesServiceServer).Start(ctx, req.(*v1.StartRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
 
 func _TriplesService_GetStatus_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(GetStatusRequest)
+	in := new(v1.GetStatusRequest)
 	if err := dec(in); err != nil {
 		return nil, err
 	}
@@ -256,24 +257,24 @@ func _TriplesService_GetStatus_Handler(srv interface{}, ctx context.Context, dec
 		FullMethod: TriplesService_GetStatus_FullMethodName,
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(TriplesServiceServer).GetStatus(ctx, req.(*GetStatusRequest))
+		return srv.(TriplesServiceServer).GetStatus(ctx, req.(*v1.GetStatusRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
 
 func _TriplesService_Watch_Handler(srv interface{}, stream grpc.ServerStream) error {
-	m := new(WatchRequest)
+	m := new(v1.WatchRequest)
 	if err := stream.RecvMsg(m); err != nil {
 		return err
 	}
-	return srv.(TriplesServiceServer).Watch(m, &grpc.GenericServerStream[WatchRequest, WatchResponse]{ServerStream: stream})
+	return srv.(TriplesServiceServer).Watch(m, &grpc.GenericServerStream[v1.WatchRequest, v1.WatchResponse]{ServerStream: stream})
 }
 
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
-type TriplesService_WatchServer = grpc.ServerStreamingServer[WatchResponse]
+type TriplesService_WatchServer = grpc.ServerStreamingServer[v1.WatchResponse]
 
 func _TriplesService_Cancel_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(CancelRequest)
+	in := new(v1.CancelRequest)
 	if err := dec(in); err != nil {
 		return nil, err
 	}
@@ -285,13 +286,13 @@ func _TriplesService_Cancel_Handler(srv interface{}, ctx context.Context, dec fu
 		FullMethod: TriplesService_Cancel_FullMethodName,
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(TriplesServiceServer).Cancel(ctx, req.(*CancelRequest))
+		return srv.(TriplesServiceServer).Cancel(ctx, req.(*v1.CancelRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
 
 func _TriplesService_Activate_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(ActivateRequest)
+	in := new(v1.ActivateRequest)
 	if err := dec(in); err != nil {
 		return nil, err
 	}
@@ -303,7 +304,7 @@ func _TriplesService_Activate_Handler(srv interface{}, ctx context.Context, dec 
 		FullMethod: TriplesService_Activate_FullMethodName,
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(TriplesServiceServer).Activate(ctx, req.(*ActivateRequest))
+		return srv.(TriplesServiceServer).Activate(ctx, req.(*v1.ActivateRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
