@@ -99,6 +99,14 @@ const (
 // reveals at most N*2^-(LambdaDDec+1). Services refuse less than MinStatSecurity.
 func (s *Set) StatSecurityBits() int { return s.LambdaDDec + 1 - s.LogN - logDecryptions }
 
+// CheckStatSecurity refuses a set that leaves less than MinStatSecurity bits; those for tests may.
+func (s *Set) CheckStatSecurity() error {
+	if bits := s.StatSecurityBits(); bits < MinStatSecurity && !s.Insecure {
+		return fmt.Errorf("params: %s leaves %d bits of statistical security, fewer than %d", s.Name, bits, MinStatSecurity)
+	}
+	return nil
+}
+
 // Slots is D = N/M, the number of field elements in a ciphertext of field f.
 func (s *Set) Slots(f FieldSpec) int { return s.N() / f.M }
 

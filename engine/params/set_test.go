@@ -218,3 +218,23 @@ func TestSetsAreIndependent(t *testing.T) {
 		t.Errorf("a caller changed the registry: %v", err)
 	}
 }
+
+// One bit of flooding less than S13-16 has leaves 39 bits, which is refused outside tests.
+func TestTooLittleStatisticalSecurityIsRefused(t *testing.T) {
+	for _, s := range Sets() {
+		if err := s.CheckStatSecurity(); err != nil {
+			t.Error(err)
+		}
+	}
+	s, err := Lookup("S13-16")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.LambdaDDec--
+	if s.CheckStatSecurity() == nil {
+		t.Error("39 bits are served")
+	}
+	if s.Insecure = true; s.CheckStatSecurity() != nil {
+		t.Error("tests are refused their sets")
+	}
+}

@@ -17,7 +17,6 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/lodge-mpc/lodge/engine/gbfv"
-	"github.com/lodge-mpc/lodge/engine/params"
 	"github.com/lodge-mpc/lodge/engine/protocol/ddec"
 	"github.com/lodge-mpc/lodge/engine/protocol/popk"
 	decryptionv1 "github.com/lodge-mpc/lodge/proto/lodge/decryption/v1"
@@ -123,9 +122,6 @@ func (s *Service) open(h *decryptionv1.DecryptShareHeader, caller string) (*requ
 	instance, err := popk.ClientInstance(q.scheme.Set, h.GetField(), s.Parties, 1)
 	if err != nil {
 		return nil, rpc.Errorf(rpc.Invalid, "", "%v", err)
-	}
-	if instance.StatSecurityBits < params.MinStatSecurity && !q.scheme.Set.Insecure {
-		return nil, rpc.Errorf(rpc.PolicyRefused, "use another parameter set", "%s leaves %d bits of statistical security", q.scheme.Set.Name, instance.StatSecurityBits)
 	}
 	q.client = popk.ClientConfig{
 		Scheme: q.scheme, Instance: instance, Key: q.keys.Public.Public, KeyHash: q.keys.PublicHash,

@@ -129,10 +129,6 @@ func (r *run) Memory() (uint64, error) {
 	if r.dim() > set.N()/2 {
 		return 0, rpc.Errorf(rpc.Invalid, "", "no rotation keys for blocks of %d in a ring of degree %d", r.dim(), set.N())
 	}
-	if bits := set.StatSecurityBits(); bits < params.MinStatSecurity && !set.Insecure {
-		return 0, rpc.Errorf(rpc.PolicyRefused, "use another parameter set",
-			"%s leaves %d bits of statistical security, fewer than %d", set.Name, bits, params.MinStatSecurity)
-	}
 	frames := uint64(protocol.EncodedFrames(scheme, r.dim()) + 2*scheme.GadgetDigits())
 	return frames * uint64(set.N()) * uint64(len(set.Q)) * 8 * 2, nil
 }

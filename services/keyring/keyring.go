@@ -41,7 +41,7 @@ func New(v *vault.Vault, workers int) *Ring {
 	return &Ring{vault: v, workers: workers, schemes: map[string]*gbfv.Scheme{}}
 }
 
-// Scheme gives the scheme of a set and a field; an empty field means any, for what does not depend on it.
+// Scheme gives the scheme of a set and a field, and refuses sets of too little statistical security; an empty field means any, for what does not depend on it.
 func (r *Ring) Scheme(set, field string) (*gbfv.Scheme, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -52,6 +52,9 @@ func (r *Ring) scheme(set, field string) (*gbfv.Scheme, error) {
 	s, err := params.Lookup(set)
 	if err != nil {
 		return nil, invalid(err)
+	}
+	if err := s.CheckStatSecurity(); err != nil {
+		return nil, rpc.Errorf(rpc.PolicyRefused, "use another parameter set", "%v", err)
 	}
 	if field == "" {
 		field = s.Fields[0].Name

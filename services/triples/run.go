@@ -65,10 +65,6 @@ func (r *run) Memory() (uint64, error) {
 	if err != nil {
 		return 0, rpc.Errorf(rpc.Invalid, "`lodge params show` says what fits", "%v", err)
 	}
-	if r.plan.Instance.StatSecurityBits < params.MinStatSecurity && !set.Insecure {
-		return 0, rpc.Errorf(rpc.PolicyRefused, "use another parameter set", "%s leaves %d bits of statistical security, fewer than %d",
-			set.Name, r.plan.Instance.StatSecurityBits, params.MinStatSecurity)
-	}
 	if r.macKey, err = triple.MACKeyInstance(set, r.spec.GetField(), r.parties); err != nil {
 		return 0, err
 	}
