@@ -1,6 +1,7 @@
 package ddec
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"math/big"
@@ -152,4 +153,43 @@ func TestAnswersToClientsAreFlooded(t *testing.T) {
 			seen[fmt.Sprint(e)] = true
 		}
 	}
+}
+
+// The end of a run before its result, whatever it is, erases shares, sums and the randomness.
+func TestTheEndErases(t *testing.T) {
+	const n, count = 2, 4
+	w := newWorld(t, "insecure-8", "p128", n, count)
+	c := Config{
+		Session: round.Session{Parties: n, Secrets: new(round.Secrets)}, Step: "test", Scheme: w.scheme, Instance: w.instance,
+		Ciphertexts: w.switched, Secret: w.key.Shares[0], Source: source("run", 0), Workers: 2,
+	}
+	next, err := share(context.Background(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := next.Next.(*combine)
+	erased := func() (shares, sums int) {
+		for k := range count {
+			if v := r.shares[k]; w.scheme.Field.EqualVec(v, w.scheme.Field.NewVec(v.Len())) {
+				shares++
+			}
+			if p := r.sum[k]; p.C != nil && p.Equal(r.basis().NewPoly()) {
+				sums++
+			}
+		}
+		return shares, sums
+	}
+	if shares, sums := erased(); shares != 0 || sums != 0 {
+		t.Fatal("nothing to erase")
+	}
+	c.Session.Secrets.Wipe()
+	if shares, sums := erased(); shares != count || sums != count/n {
+		t.Errorf("%d of %d shares and %d of %d sums are erased", shares, count, sums, count/n)
+	}
+	defer func() {
+		if recover() == nil {
+			t.Error("the source still gives randomness")
+		}
+	}()
+	c.Source.Stream("mask", 0)
 }

@@ -27,14 +27,13 @@ import (
 type drawn struct {
 	mu     sync.Mutex
 	values map[string][][]int64
-	party  *party
 }
 
 var errorLabels = []string{"public", "rotation", "relin h0", "relin h1", "relin second"}
 
 func watch(p round.Party) (*drawn, roundtest.Option) {
 	d := &drawn{values: map[string][][]int64{}}
-	h := byzantine.On(byzantine.New(), "keygen/party", func(own *party) { d.party = own })
+	h := byzantine.New()
 	names := []string{"secret", "secret/relin"}
 	for _, label := range errorLabels {
 		names = append(names, "error/"+label)
@@ -295,17 +294,56 @@ func TestEveryPolynomialChangesTheDigest(t *testing.T) {
 	}
 }
 
-// The evaluation forms of s and u are erased when the keys are made; what stays is the share of the secret key.
-func TestPartySecretsAreWiped(t *testing.T) {
+// However a run ends, s, u and the randomness are erased, and the share of the secret key too unless it is the result.
+func TestEveryEndOfKeyGenerationErases(t *testing.T) {
+	const n, culprit, watched = 2, round.Party(0), round.Party(1)
 	s := testScheme(t, "insecure-6")
-	d, option := watch(0)
-	out := run(s, 2, 1, option).OK(t)
-	for what, v := range map[string]ring.NTT{"s": d.party.s, "u": d.party.u} {
-		if !v.Equal(s.Q.NewNTT()) {
-			t.Errorf("%s is still there", what)
+	for _, c := range []struct {
+		name  string
+		fault roundtest.Option
+	}{
+		{"success", nil},
+		{"no commitment", roundtest.Rewrite(culprit, stepFirst+"/commit", roundtest.Drop)},
+		{"no first message", roundtest.Rewrite(culprit, stepFirst+"/open", roundtest.Drop)},
+		{"another first message", roundtest.Rewrite(culprit, stepFirst+"/open", roundtest.Flip(-9))},
+		{"no second message", roundtest.Rewrite(culprit, stepSecond+"/open", roundtest.Drop)},
+		{"no hash", roundtest.Rewrite(culprit, nameAgree, roundtest.Drop)},
+		{"another hash", roundtest.Rewrite(culprit, nameAgree, roundtest.Flip(0))},
+	} {
+		var own *party
+		var secret []int64
+		var used *sample.Source
+		h := byzantine.On(byzantine.New(), "keygen/party", func(p *party) { own, secret = p, p.secret })
+		options := []roundtest.Option{roundtest.Watch(watched, h)}
+		if c.fault != nil {
+			options = append(options, c.fault)
 		}
-	}
-	if slices.Max(out.Results[0].Secret) == 0 {
-		t.Error("the party's share of the secret key is gone")
+		out := roundtest.Lockstep(n, func(rs round.Session) (round.Transition[Result], error) {
+			config := Config{Session: rs, Scheme: s, Dim: 1, Source: source("run", rs.Self), Workers: 2}
+			if rs.Self == watched {
+				used = config.Source
+			}
+			return Start(config)
+		}, options...)
+		success := out.Errors[watched] == nil
+		if success != (c.fault == nil) || own == nil {
+			t.Fatalf("%s: the party ends with %v", c.name, out.Errors[watched])
+		}
+		for what, v := range map[string]ring.NTT{"s": own.s, "u": own.u} {
+			if !v.Equal(s.Q.NewNTT()) {
+				t.Errorf("%s: %s is still there", c.name, what)
+			}
+		}
+		if zero := slices.Max(secret) == 0 && slices.Min(secret) == 0; zero == success {
+			t.Errorf("%s: the share of the secret key is erased: %v", c.name, zero)
+		}
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("%s: the source still gives randomness", c.name)
+				}
+			}()
+			used.Stream("secret")
+		}()
 	}
 }

@@ -234,22 +234,74 @@ func TestTheNonceIsNoRandomnessOfTheProof(t *testing.T) {
 	}
 }
 
-// The witnesses are erased once they are answered for.
-func TestWitnessesAreWiped(t *testing.T) {
-	b := newBench(t, 2)
-	var kept []response
-	h := byzantine.On(byzantine.New(), "p/witness", func(own *prover) { kept = append(kept, own.secret[:own.sizes.U]...) })
-	b.run(false, nil, roundtest.Watch(0, h)).OK(t)
-	if len(kept) != b.instance.U {
-		t.Fatalf("%d witnesses, want %d", len(kept), b.instance.U)
+// However a run ends, its witnesses, the masks that have not become responses and the randomness are erased, and the
+// messages too unless they are the result.
+func TestEveryEndOfAProofErases(t *testing.T) {
+	const n, culprit, watched = 2, round.Party(0), round.Party(1)
+	b := newBench(t, n)
+	fault := func(name string, e roundtest.Edit) []roundtest.Option {
+		return []roundtest.Option{roundtest.Rewrite(culprit, name, e)}
 	}
-	for i, r := range kept {
-		for _, v := range append([]intpoly.Poly{r.z}, r.t[:]...) {
-			for _, w := range v.C {
-				if w != 0 {
-					t.Fatalf("witness %d is still there", i)
+	for _, c := range []struct {
+		name     string
+		options  []roundtest.Option
+		answered bool // the watched party has sent its responses
+	}{
+		{"success", nil, true},
+		{"no commitment", fault("p/statement/commit", roundtest.Drop), false},
+		{"no statement", fault("p/statement/open", roundtest.Drop), false},
+		{"another statement", fault("p/statement/open", roundtest.Flip(-9)), false},
+		{"no response", fault("p/response", roundtest.Drop), true},
+		{"a wrong response", inside("p/responses", func(_ *bench, r []response) { addTo(r[0].z, 0, big.NewInt(1)) })(b, culprit), true},
+	} {
+		for _, mac := range []bool{false, true} {
+			var witnesses, masks []response
+			var shares []field.Vec
+			var used *sample.Source
+			h := byzantine.On(byzantine.New(), "p/witness", func(own *prover) {
+				witnesses, masks = own.secret[:own.sizes.U:own.sizes.U], own.secret[own.sizes.U:]
+				shares = own.shares
+			})
+			out := b.run(mac, func(c *Config) { used = c.Source }, append(c.options, roundtest.Watch(watched, h))...)
+			success := out.Errors[watched] == nil
+			if success != (c.options == nil) || len(witnesses) == 0 {
+				t.Fatalf("%s: the party ends with %v and %d witnesses", c.name, out.Errors[watched], len(witnesses))
+			}
+			for i, r := range witnesses {
+				if !blank(r) {
+					t.Errorf("%s, MAC key %v: witness %d is still there", c.name, mac, i)
 				}
+			}
+			for j, r := range masks {
+				if !c.answered && !blank(r) {
+					t.Errorf("%s, MAC key %v: mask %d is still there", c.name, mac, j)
+				}
+			}
+			for i, x := range shares {
+				if zero := b.scheme.Field.EqualVec(x, b.scheme.Field.NewVec(x.Len())); zero == success {
+					t.Errorf("%s, MAC key %v: message %d is erased: %v", c.name, mac, i, zero)
+				}
+			}
+			func() {
+				defer func() {
+					if recover() == nil {
+						t.Errorf("%s: the source still gives randomness", c.name)
+					}
+				}()
+				used.Stream("witness", 0)
+			}()
+		}
+	}
+}
+
+// blank reports whether all of r is zero.
+func blank(r response) bool {
+	for _, v := range append([]intpoly.Poly{r.z}, r.t[:]...) {
+		for _, w := range v.C {
+			if w != 0 {
+				return false
 			}
 		}
 	}
+	return true
 }
