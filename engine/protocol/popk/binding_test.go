@@ -65,6 +65,8 @@ func TestEachFieldChangesTheChallenge(t *testing.T) {
 		"number of parties": func(c *Config, _ *round.Digest) { c.Instance = b.instanceLike(t, func(u *params.Use) { u.Parties++ }) },
 		"ciphertexts":       func(c *Config, _ *round.Digest) { c.Instance = b.instanceLike(t, func(u *params.Use) { u.U++ }) },
 		"dimension":         func(c *Config, _ *round.Digest) { c.Instance = b.instanceLike(t, func(u *params.Use) { u.Dim = 2 }) },
+		"U alone":           func(c *Config, _ *round.Digest) { c.Instance = b.sized(func(p *params.Proof) { p.U++ }) },
+		"V alone":           func(c *Config, _ *round.Digest) { c.Instance = b.sized(func(p *params.Proof) { p.V++ }) },
 		"what was opened":   func(_ *Config, d *round.Digest) { d[31] ^= 0x80 },
 	} {
 		c, d := base, opened
@@ -75,6 +77,30 @@ func TestEachFieldChangesTheChallenge(t *testing.T) {
 		}
 		seen[got] = name
 	}
+	// The kind of proof is in the hash, not only in the space: the other kind's exponents are not these cut short.
+	plain, err := base.challenge(opened)
+	if err != nil {
+		t.Fatal(err)
+	}
+	base.Instance = b.sized(func(p *params.Proof) { p.Diag = true })
+	diagonal, err := base.challenge(opened)
+	if err != nil {
+		t.Fatal(err)
+	}
+	same := true
+	for j := range plain.Repetitions() {
+		same = same && diagonal.At(j, 0)/b.scheme.Slots() == plain.At(j, 0)%(2*b.scheme.Spec.M)
+	}
+	if same {
+		t.Error("the challenge is the same for the other kind of proof")
+	}
+}
+
+// sized is the instance of b, hash and all, with other sizes of its proof.
+func (b *bench) sized(change func(p *params.Proof)) *params.Instance {
+	i := *b.instance
+	change(&i.Proof)
+	return &i
 }
 
 func TestEachFieldChangesTheClientChallenge(t *testing.T) {
