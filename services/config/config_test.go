@@ -56,7 +56,7 @@ params:
     hash: 1111111111111111111111111111111111111111111111111111111111111111
 `
 
-func write(t *testing.T, dir, name, content string) string {
+func write(t testing.TB, dir, name, content string) string {
 	t.Helper()
 	p := filepath.Join(dir, name)
 	if err := os.WriteFile(p, []byte(content), 0o600); err != nil {
@@ -66,7 +66,7 @@ func write(t *testing.T, dir, name, content string) string {
 }
 
 // roster for alice and bob; alice's signing key is written beside it.
-func roster(t *testing.T, dir string) string {
+func roster(t testing.TB, dir string) string {
 	t.Helper()
 	var b strings.Builder
 	b.WriteString("parties:\n")

@@ -134,8 +134,10 @@ func LoadParty(path string) (*PartyFile, error) {
 	if f.Index, ok = f.Roster.Index(f.Name); !ok {
 		return nil, fmt.Errorf("config: %s: name: %q is not in the roster %s", path, f.Name, f.RosterFile)
 	}
-	_, err = f.Directory()
-	return f, err
+	if _, err = f.Directory(); err != nil {
+		return nil, fmt.Errorf("config: %s: %w", path, err)
+	}
+	return f, nil
 }
 
 func (p *Policy) validate(c *check) {

@@ -195,8 +195,10 @@ func LoadCoordinator(path string) (*CoordinatorFile, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, err = f.Directory()
-	return f, err
+	if _, err = f.Directory(); err != nil {
+		return nil, fmt.Errorf("config: %s: %w", path, err)
+	}
+	return f, nil
 }
 
 // Directory of those who may call the coordinator. Parties do not.

@@ -2,6 +2,7 @@ package coordinator
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"time"
 
@@ -35,26 +36,35 @@ func openRecords(path string) (*records, error) {
 
 func (r *records) close() { r.db.Close() }
 
-// put writes a job. A value is the length of the key (4 bytes), the key, and the job.
+// encodeRecord gives the length of the key (4 bytes), the key, and the job.
+func encodeRecord(r record) ([]byte, error) {
+	v := binary.LittleEndian.AppendUint32(nil, uint32(len(r.key)))
+	return proto.MarshalOptions{}.MarshalAppend(append(v, r.key...), r.job)
+}
+
+func decodeRecord(v []byte) (record, error) {
+	if len(v) < 4 || int64(binary.LittleEndian.Uint32(v)) > int64(len(v)-4) {
+		return record{}, errors.New("the key is cut short")
+	}
+	n := int(binary.LittleEndian.Uint32(v))
+	rec := record{job: new(coordinatorv1.Job), key: string(v[4 : 4+n])}
+	return rec, proto.Unmarshal(v[4+n:], rec.job)
+}
+
+// put writes a job.
 func (r *records) put(j *coordinatorv1.Job, key string) error {
-	b, err := proto.Marshal(j)
+	v, err := encodeRecord(record{job: j, key: key})
 	if err != nil {
 		return err
 	}
-	v := binary.LittleEndian.AppendUint32(nil, uint32(len(key)))
-	v = append(append(v, key...), b...)
 	return r.db.Update(func(tx *bbolt.Tx) error { return tx.Bucket(bucket).Put([]byte(j.GetId()), v) })
 }
 
 func (r *records) all() (list []record, err error) {
 	err = r.db.View(func(tx *bbolt.Tx) error {
 		return tx.Bucket(bucket).ForEach(func(k, v []byte) error {
-			if len(v) < 4 || int(binary.LittleEndian.Uint32(v)) > len(v)-4 {
-				return fmt.Errorf("coordinator: the record of job %s is damaged", k)
-			}
-			n := int(binary.LittleEndian.Uint32(v))
-			rec := record{job: new(coordinatorv1.Job), key: string(v[4 : 4+n])}
-			if err := proto.Unmarshal(v[4+n:], rec.job); err != nil {
+			rec, err := decodeRecord(v)
+			if err != nil {
 				return fmt.Errorf("coordinator: the record of job %s is damaged: %w", k, err)
 			}
 			list = append(list, rec)

@@ -166,6 +166,11 @@ func (r *Ring) loadPublic(id uint64, s *gbfv.Scheme) (*keygen.PublicKeys, error)
 		return nil, err
 	}
 	defer in.Close()
+	return readPublic(in, s)
+}
+
+// readPublic reads the dimension of public keys and their frames, each after its length, to the end.
+func readPublic(in io.Reader, s *gbfv.Scheme) (*keygen.PublicKeys, error) {
 	buffered := bufio.NewReaderSize(in, 1<<20)
 	var n [4]byte
 	if _, err := io.ReadFull(buffered, n[:]); err != nil {
@@ -199,12 +204,20 @@ func (r *Ring) loadSecret(id uint64, s *gbfv.Scheme) (ring.NTT, error) {
 		return ring.NTT{}, err
 	}
 	defer in.Close()
+	return readSecret(in, s)
+}
+
+// readSecret reads the coefficients of a secret, two bytes each, to the end.
+func readSecret(in io.Reader, s *gbfv.Scheme) (ring.NTT, error) {
 	b := make([]byte, 2*s.N())
 	secret := make([]int64, s.N())
 	defer clear(b)
 	defer clear(secret)
 	if _, err := io.ReadFull(in, b); err != nil {
 		return ring.NTT{}, err
+	}
+	if n, err := in.Read(make([]byte, 1)); n != 0 || !errors.Is(err, io.EOF) {
+		return ring.NTT{}, vault.ErrCorrupt
 	}
 	for i := range secret {
 		secret[i] = int64(int16(binary.LittleEndian.Uint16(b[2*i:])))

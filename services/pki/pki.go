@@ -5,6 +5,7 @@
 package pki
 
 import (
+	"bytes"
 	"crypto/ecdsa"
 	"crypto/ed25519"
 	"crypto/elliptic"
@@ -140,7 +141,7 @@ func EncodePublic(k ed25519.PublicKey) string { return base64.StdEncoding.Encode
 // ParsePublic reads a roster's signing key.
 func ParsePublic(s string) (ed25519.PublicKey, error) {
 	b, err := base64.StdEncoding.Strict().DecodeString(s)
-	if err != nil || len(b) != ed25519.PublicKeySize {
+	if err != nil || len(b) != ed25519.PublicKeySize || EncodePublic(b) != s { // the decoder skips line ends
 		return nil, errors.New("pki: a signing key is 32 bytes in base64")
 	}
 	return b, nil
@@ -152,17 +153,26 @@ func LoadSigningKey(path string) (ed25519.PrivateKey, error) {
 	if err != nil {
 		return nil, fmt.Errorf("pki: signing key: %w", err)
 	}
+	k, err := parseSigningKey(b)
+	if err != nil {
+		return nil, fmt.Errorf("pki: signing key %s %w", path, err)
+	}
+	return k, nil
+}
+
+// parseSigningKey reads one private key. Its errors end a sentence about the file, and show nothing of it.
+func parseSigningKey(b []byte) (ed25519.PrivateKey, error) {
 	block, rest := pem.Decode(b)
-	if block == nil || block.Type != "PRIVATE KEY" || len(strings.TrimSpace(string(rest))) > 0 {
-		return nil, fmt.Errorf("pki: signing key %s is not one PKCS #8 private key in PEM", path)
+	if block == nil || block.Type != "PRIVATE KEY" || len(bytes.TrimSpace(rest)) > 0 {
+		return nil, errors.New("is not one PKCS #8 private key in PEM")
 	}
 	k, err := x509.ParsePKCS8PrivateKey(block.Bytes)
 	if err != nil {
-		return nil, fmt.Errorf("pki: signing key %s does not parse", path)
+		return nil, errors.New("does not parse")
 	}
 	ed, ok := k.(ed25519.PrivateKey)
 	if !ok {
-		return nil, fmt.Errorf("pki: signing key %s is not Ed25519", path)
+		return nil, errors.New("is not Ed25519")
 	}
 	return ed, nil
 }

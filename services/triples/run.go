@@ -258,17 +258,20 @@ func newMACKey(r *run, b vault.Batch) *vault.NewMACKey {
 }
 
 func loadMACKey(v *vault.Vault, id string, s *gbfv.Scheme) (triple.MACKey, error) {
-	var m triple.MACKey
 	in, err := v.OpenMACKey(id)
 	if err != nil {
-		return m, keyring.Refused(err, "such MAC key")
+		return triple.MACKey{}, keyring.Refused(err, "such MAC key")
 	}
 	defer in.Close()
 	b, err := io.ReadAll(in)
 	if err != nil {
-		return m, err
+		return triple.MACKey{}, err
 	}
 	defer clear(b)
+	return decodeMACKey(b, s)
+}
+
+func decodeMACKey(b []byte, s *gbfv.Scheme) (m triple.MACKey, err error) {
 	size := s.Field.Size()
 	if len(b) < size || (len(b)-size)%2 != 0 {
 		return m, vault.ErrCorrupt

@@ -1,11 +1,11 @@
 package vault
 
 import (
+	"bytes"
 	"crypto/rand"
 	"encoding/hex"
 	"fmt"
 	"os"
-	"strings"
 )
 
 // Key is the operator's key, under which everything in a vault is encrypted.
@@ -31,12 +31,22 @@ func LoadKey(path string) (*Key, error) {
 		return nil, fmt.Errorf("vault: key file: %w", err)
 	}
 	defer clear(b)
-	k := new(Key)
-	text := strings.TrimSpace(string(b))
-	if n, err := hex.Decode(k.b[:], []byte(text)[:min(len(text), 64)]); err != nil || n != 32 || len(text) != 64 {
+	k, ok := parseKey(b)
+	if !ok {
 		return nil, fmt.Errorf("vault: key file %s is not 64 hexadecimal digits; `openssl rand -hex 32` makes one", path)
 	}
 	return k, nil
+}
+
+// parseKey reads 64 hexadecimal digits with space around them.
+func parseKey(b []byte) (*Key, bool) {
+	k := new(Key)
+	text := bytes.TrimSpace(b)
+	if len(text) != hex.EncodedLen(len(k.b)) {
+		return nil, false
+	}
+	_, err := hex.Decode(k.b[:], text)
+	return k, err == nil
 }
 
 // WriteNewKey makes a random key file; it does not replace one.

@@ -12,7 +12,7 @@ import (
 
 var canary = []byte("CANARY-SECRET-SHARE-0123456789")
 
-func newKey(t *testing.T) *Key {
+func newKey(t testing.TB) *Key {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "key")
 	if err := WriteNewKey(path); err != nil {
@@ -25,7 +25,7 @@ func newKey(t *testing.T) *Key {
 	return k
 }
 
-func mustOpen(t *testing.T, dir string, k *Key) *Vault {
+func mustOpen(t testing.TB, dir string, k *Key) *Vault {
 	t.Helper()
 	v, err := Open(dir, k)
 	if err != nil {
@@ -34,14 +34,14 @@ func mustOpen(t *testing.T, dir string, k *Key) *Vault {
 	return v
 }
 
-func newVault(t *testing.T) *Vault {
+func newVault(t testing.TB) *Vault {
 	t.Helper()
 	v := mustOpen(t, filepath.Join(t.TempDir(), "vault"), newKey(t))
 	t.Cleanup(func() { v.Close() })
 	return v
 }
 
-func must(t *testing.T, err error) {
+func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)

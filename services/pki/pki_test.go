@@ -1,0 +1,79 @@
+package pki
+
+import (
+	"bytes"
+	"crypto/ed25519"
+	"crypto/rand"
+	"encoding/base64"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestSigningKeysAreWrittenAndRead(t *testing.T) {
+	private, public, err := NewSigningKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	k, err := parseSigningKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := ParsePublic(public)
+	if err != nil || !k.Public().(ed25519.PublicKey).Equal(p) {
+		t.Fatalf("the halves of a key do not belong together: %v", err)
+	}
+	a, err := NewAuthority("test", time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, leaf, err := a.Issue(Leaf{Identity: "x", Lifetime: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, b := range map[string][]byte{
+		"nothing": nil, "a certificate": a.PEM(), "a key of another kind": leaf, "two keys": append(bytes.Clone(private), private...),
+		"half a key": private[:len(private)/2],
+	} {
+		if _, err := parseSigningKey(b); err == nil {
+			t.Errorf("%s was read as a signing key", name)
+		}
+	}
+}
+
+// A roster's signing key is refused or is the one text of 32 bytes.
+func FuzzParsePublic(f *testing.F) {
+	valid := base64.StdEncoding.EncodeToString(make([]byte, 32))
+	for _, s := range []string{valid, valid[1:], valid + "\n", strings.TrimRight(valid, "="), valid[:42] + "B=", ""} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		k, err := ParsePublic(s)
+		if err == nil && (len(k) != ed25519.PublicKeySize || EncodePublic(k) != s) {
+			t.Errorf("%q was read as %x", s, k)
+		}
+	})
+}
+
+// A file is refused as a signing key, or signs.
+func FuzzSigningKey(f *testing.F) {
+	private, _, err := NewSigningKey()
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(private)
+	f.Add(private[:len(private)/2])
+	f.Add(append(bytes.Clone(private), private...))
+	f.Add([]byte("-----BEGIN PRIVATE KEY-----\n-----END PRIVATE KEY-----\n"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		k, err := parseSigningKey(b)
+		if err != nil {
+			return
+		}
+		message := make([]byte, 16)
+		rand.Read(message)
+		if !ed25519.Verify(k.Public().(ed25519.PublicKey), message, ed25519.Sign(k, message)) {
+			t.Error("a key that does not sign was accepted")
+		}
+	})
+}
