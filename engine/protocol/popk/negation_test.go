@@ -1,6 +1,7 @@
 package popk
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -75,7 +76,7 @@ func (b *bench) sums(p params.Proof, fields [][]byte, r *roundtest.Recording) ([
 	one := newResponse(s.N(), p)
 	for from := range round.Party(b.n) {
 		for i, frame := range r.Frames(from, round.All, "p/statement/open")[1:] {
-			if err := total.Frame(nil, from, i, false, frame); err != nil {
+			if err := total.Frame(context.Background(), from, i, false, frame); err != nil {
 				return nil, err
 			}
 		}

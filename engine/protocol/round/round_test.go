@@ -182,16 +182,17 @@ func TestCopiedOpeningIsRefused(t *testing.T) {
 
 // A cheat that changes its coin after having seen the others' is caught.
 func TestRushingCoinIsRefused(t *testing.T) {
-	v := &rt.View{}
-	var seen [][]byte
-	h := byzantine.On(byzantine.New(), "coin/open", func(own *[]byte) {
-		seen = v.Frames(0, rt.Any, "coin/open")
-		*own = bytes.Clone(seen[0][32:])
-	})
-	o := rt.Lockstep(3, toss, rt.Rushing(2, v), rt.Cheat(2, h))
-	o.Blamed(t, 2, round.CheckCommitment)
-	if len(seen) != 1 || len(seen[0]) != 64 || h.Fired("coin/open") != 1 {
-		t.Fatalf("the cheat saw %d frames", len(seen))
+	for _, n := range []int{2, 3} {
+		v, culprit := &rt.View{}, round.Party(n-1)
+		var seen [][]byte
+		h := byzantine.On(byzantine.New(), "coin/open", func(own *[]byte) {
+			seen = v.Frames(0, rt.Any, "coin/open")
+			*own = bytes.Clone(seen[0][32:])
+		})
+		rt.Lockstep(n, toss, rt.Rushing(culprit, v), rt.Cheat(culprit, h)).Blamed(t, culprit, round.CheckCommitment)
+		if len(seen) != 1 || len(seen[0]) != 64 || h.Fired("coin/open") != 1 {
+			t.Fatalf("the cheat saw %d frames", len(seen))
+		}
 	}
 }
 

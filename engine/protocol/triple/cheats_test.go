@@ -223,14 +223,17 @@ func allOnes(_ *roundtest.View, frames [][]byte) [][]byte {
 
 // From the opening of the MAC check on, and not before, an end without a verdict costs the MAC key.
 func TestExposed(t *testing.T) {
-	const n, culprit = 3, round.Party(2)
-	w := newNetwork(t, "insecure-8", "p128", n, 1)
-	plan := w.plan(t, Scalar, Shape{}, 0, 50)
-	for name, want := range map[string]bool{"triple/share": false, "triple/mac/open": false, "triple/mac/sigma/commit": false, "triple/mac/sigma/open": true} {
-		w.exposed = make([]bool, n)
-		w.run(plan, roundtest.Rewrite(culprit, name, roundtest.Drop))
-		if w.exposed[0] != want || w.exposed[1] != want {
-			t.Errorf("without %s: exposed %v, want %v", name, w.exposed, want)
+	for _, n := range []int{2, 3} {
+		w, culprit := newNetwork(t, "insecure-8", "p128", n, 1), round.Party(n-1)
+		plan := w.plan(t, Scalar, Shape{}, 0, 50)
+		for name, want := range map[string]bool{"triple/share": false, "triple/mac/open": false, "triple/mac/sigma/commit": false, "triple/mac/sigma/open": true} {
+			w.exposed = make([]bool, n)
+			w.run(plan, roundtest.Rewrite(culprit, name, roundtest.Drop))
+			for p, got := range w.exposed[:culprit] {
+				if got != want {
+					t.Errorf("%d parties, without %s: party %d is exposed: %v", n, name, p, got)
+				}
+			}
 		}
 	}
 }
