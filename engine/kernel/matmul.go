@@ -10,16 +10,46 @@ const columns = 3
 // storage with a or b. It accumulates products in two words and reduces once per entry, or, for the longest moduli or
 // rows, once every so many terms as cannot overflow.
 func MatMul(dst, a, b []uint64, m, k, n int, q uint64) {
+	matMul(dst, left{a, m, k, 1}, b, k, n, q)
+}
+
+// MatMulTransposed sets dst = a^T b mod q like MatMul, for a of k x m.
+func MatMulTransposed(dst, a, b []uint64, m, k, n int, q uint64) {
+	matMul(dst, left{a, m, 1, m}, b, k, n, q)
+}
+
+// left is a left factor: entry (i, t) is word i next + t step.
+type left struct {
+	words            []uint64
+	rows, next, step int
+}
+
+// byRows returns the same matrix of k columns with the entries of a row side by side.
+func (a left) byRows(k int) left {
+	if a.step == 1 && a.next == k {
+		return a
+	}
+	out := left{make([]uint64, a.rows*k), a.rows, k, 1}
+	for t := range k {
+		for i := range a.rows {
+			out.words[i*k+t] = a.words[i*a.next+t*a.step]
+		}
+	}
+	return out
+}
+
+func matMul(dst []uint64, a left, b []uint64, k, n int, q uint64) {
 	mod, err := NewModulus(q)
 	if err != nil {
 		panic(err)
 	}
-	if len(a) < m*k || len(b) < k*n || len(dst) < m*n {
+	if len(a.words) < a.rows*k || len(b) < k*n || len(dst) < a.rows*n {
 		panic("kernel: matrix shorter than its dimensions")
 	}
-	if mod.vectorMatMul(dst, a, b, m, k, n) {
+	if mod.vectorMatMul(dst, a, b, k, n) {
 		return
 	}
+	a = a.byRows(k)
 	lazy := 1 << min(30, 128-2*bits.Len64(q))
 	panel := make([][columns]uint64, k) // columns of b, side by side, 0 beyond the last
 	for j := 0; j < n; j += columns {
@@ -28,8 +58,8 @@ func MatMul(dst, a, b []uint64, m, k, n int, q uint64) {
 			panel[t] = [columns]uint64{}
 			copy(panel[t][:], b[t*n+j:t*n+j+width])
 		}
-		for i := range m {
-			r := mod.dot(a[i*k:(i+1)*k], panel, lazy)
+		for i := range a.rows {
+			r := mod.dot(a.words[i*k:(i+1)*k], panel, lazy)
 			copy(dst[i*n+j:i*n+j+width], r[:])
 		}
 	}

@@ -5,7 +5,7 @@ import "math/bits"
 // tile is an inner product of some rows of the left factor with a panel of columns of the right one, in assembly.
 type tile[C any] struct {
 	rows int
-	run  func(dst *uint64, stride int, a *uint64, next int, panel *uint64, k int, c *C, mask uint64)
+	run  func(dst *uint64, stride int, a *uint64, next, step int, panel *uint64, k int, c *C, mask uint64)
 }
 
 // The tiles by vectors of columns, 8 each, in decreasing order of rows.
@@ -23,36 +23,37 @@ var (
 const maxTermsIFMA = 1 << 12
 
 // vectorMatMul computes MatMul if the selected path has a kernel for the modulus.
-func (m *Modulus) vectorMatMul(dst, a, b []uint64, rows, k, n int) bool {
-	if rows == 0 || k == 0 || n == 0 {
+func (m *Modulus) vectorMatMul(dst []uint64, a left, b []uint64, k, n int) bool {
+	if a.rows == 0 || k == 0 || n == 0 {
 		return false
 	}
 	switch path, _ := m.kernels(n+4, true); path { // any n, as tiles leave columns out
 	case IFMA:
-		m.matMulIFMA(dst, a, b, rows, k, n)
+		m.matMulIFMA(dst, a, b, k, n)
 	case AVX512:
-		m.matMulHalves(tilesAVX512, 8, dst, a, b, rows, k, n)
+		m.matMulHalves(tilesAVX512, 8, dst, a, b, k, n)
 	case AVX2:
-		m.matMulHalves(tilesAVX2, 4, dst, a, b, rows, k, n)
+		m.matMulHalves(tilesAVX2, 4, dst, a, b, k, n)
 	default:
 		return false
 	}
 	return true
 }
 
-func (m *Modulus) matMulIFMA(dst, a, b []uint64, rows, k, n int) {
+func (m *Modulus) matMulIFMA(dst []uint64, a left, b []uint64, k, n int) {
 	c := m.reduction52()
 	panel := make([]uint64, 8*len(tilesIFMA)*min(k, maxTermsIFMA))
-	multiplyTiles(tilesIFMA, 8, &c, dst, a, b, panel, rows, min(k, maxTermsIFMA), n, k)
+	multiplyTiles(tilesIFMA, 8, &c, dst, a, b, panel, min(k, maxTermsIFMA), n)
 	for from := maxTermsIFMA; from < k; from += maxTermsIFMA {
-		part := make([]uint64, rows*n)
-		multiplyTiles(tilesIFMA, 8, &c, part, a[from:], b[from*n:], panel, rows, min(k-from, maxTermsIFMA), n, k)
-		m.AddVec(dst[:rows*n], dst, part)
+		part, rest := make([]uint64, a.rows*n), a
+		rest.words = a.words[from*a.step:]
+		multiplyTiles(tilesIFMA, 8, &c, part, rest, b[from*n:], panel, min(k-from, maxTermsIFMA), n)
+		m.AddVec(dst[:a.rows*n], dst, part)
 	}
 }
 
 // matMulHalves splits residues in halves for tiles of so many lanes.
-func (m *Modulus) matMulHalves(tiles [][]tile[[14]uint64], lanes int, dst, a, b []uint64, rows, k, n int) {
+func (m *Modulus) matMulHalves(tiles [][]tile[[14]uint64], lanes int, dst []uint64, a left, b []uint64, k, n int) {
 	length := bits.Len64(m.Q)
 	half := (length + 1) / 2
 	// Products of halves: lower ones below 2^(2 half), the two cross ones together below 2^(length+1).
@@ -62,11 +63,12 @@ func (m *Modulus) matMulHalves(tiles [][]tile[[14]uint64], lanes int, dst, a, b 
 		f := m.Factor(m.Exp(2, uint64(e)))
 		c[2+2*i], c[3+2*i] = f.c, f.scaled
 	}
-	words := make([]uint64, rows*k+k*n+lanes*k)
-	left, right, panel := words[:rows*k], words[rows*k:rows*k+k*n], words[rows*k+k*n:]
-	split(left, a, half)
+	words := make([]uint64, a.rows*k+k*n+lanes*k)
+	halves, right, panel := words[:a.rows*k], words[a.rows*k:a.rows*k+k*n], words[a.rows*k+k*n:]
+	split(halves, a.words, half)
 	split(right, b, half)
-	multiplyTiles(tiles, lanes, &c, dst, left, right, panel, rows, k, n, k)
+	a.words = halves
+	multiplyTiles(tiles, lanes, &c, dst, a, right, panel, k, n)
 }
 
 // reduction52 is what a reduction of sums of lower and upper halves of 52 bits needs: q, 2q, 4q, -q, and 1, 2^52 and 2^104
@@ -89,9 +91,8 @@ func split(dst, src []uint64, bits int) {
 	}
 }
 
-// multiplyTiles sets dst to the product of a, rows x k with rows next words apart, and b, k x n, with vectors of so many
-// lanes.
-func multiplyTiles[C any](tiles [][]tile[C], lanes int, c *C, dst, a, b, panel []uint64, rows, k, n, next int) {
+// multiplyTiles sets dst to the product of k columns of a and of b, k x n, with vectors of so many lanes.
+func multiplyTiles[C any](tiles [][]tile[C], lanes int, c *C, dst []uint64, a left, b, panel []uint64, k, n int) {
 	for j := 0; j < n; {
 		vectors := min(len(tiles), (n-j+lanes-1)/lanes)
 		columns := lanes * vectors
@@ -101,10 +102,10 @@ func multiplyTiles[C any](tiles [][]tile[C], lanes int, c *C, dst, a, b, panel [
 			clear(row[copy(row, b[t*n+j:t*n+j+width]):])
 		}
 		mask := uint64(1)<<(lanes-columns+width) - 1
-		for i := 0; i < rows; {
+		for i := 0; i < a.rows; {
 			for _, t := range tiles[vectors-1] {
-				for ; rows-i >= t.rows; i += t.rows {
-					t.run(&dst[i*n+j], n, &a[i*next], next, &panel[0], k, c, mask)
+				for ; a.rows-i >= t.rows; i += t.rows {
+					t.run(&dst[i*n+j], n, &a.words[i*a.next], a.next, a.step, &panel[0], k, c, mask)
 				}
 			}
 		}

@@ -4,15 +4,17 @@
 
 #include "textflag.h"
 
-// func matmul4x8IFMA(dst *uint64, stride int, a *uint64, next int, panel *uint64, k int, c *[10]uint64, mask uint64)
+// func matmul4x8IFMA(dst *uint64, stride int, a *uint64, next int, step int, panel *uint64, k int, c *[10]uint64, mask uint64)
 // Requires: AVX, AVX512DQ, AVX512F, AVX512IFMA
-TEXT ·matmul4x8IFMA(SB), NOSPLIT, $0-64
+TEXT ·matmul4x8IFMA(SB), NOSPLIT, $0-72
 	MOVQ   a+16(FP), AX
 	MOVQ   next+24(FP), CX
 	SHLQ   $0x03, CX
 	LEAQ   (CX)(CX*2), DX
-	MOVQ   panel+32(FP), BX
-	MOVQ   k+40(FP), SI
+	MOVQ   panel+40(FP), BX
+	MOVQ   k+48(FP), SI
+	MOVQ   step+32(FP), DI
+	SHLQ   $0x03, DI
 	VPXORQ Z0, Z0, Z0
 	VPXORQ Z1, Z1, Z1
 	VPXORQ Z2, Z2, Z2
@@ -36,18 +38,18 @@ term:
 	VPBROADCASTQ     (AX)(DX*1), Z9
 	VPMADD52LUQ      Z9, Z8, Z3
 	VPMADD52HUQ      Z9, Z8, Z7
-	ADDQ             $0x08, AX
+	ADDQ             DI, AX
 	ADDQ             $0x40, BX
 	DECQ             SI
 	JNZ              term
-	MOVQ             c+48(FP), AX
+	MOVQ             c+56(FP), AX
 	MOVQ             $0x000fffffffffffff, CX
 	VPBROADCASTQ     CX, Z8
 	MOVQ             dst+0(FP), CX
 	MOVQ             stride+8(FP), DX
 	SHLQ             $0x03, DX
 	LEAQ             (DX)(DX*2), BX
-	MOVQ             mask+56(FP), SI
+	MOVQ             mask+64(FP), SI
 	KMOVB            SI, K1
 	VPSRLQ           $0x34, Z0, Z9
 	VPADDQ           Z9, Z4, Z4
@@ -172,15 +174,17 @@ term:
 	VZEROUPPER
 	RET
 
-// func matmul4x16IFMA(dst *uint64, stride int, a *uint64, next int, panel *uint64, k int, c *[10]uint64, mask uint64)
+// func matmul4x16IFMA(dst *uint64, stride int, a *uint64, next int, step int, panel *uint64, k int, c *[10]uint64, mask uint64)
 // Requires: AVX, AVX512DQ, AVX512F, AVX512IFMA
-TEXT ·matmul4x16IFMA(SB), NOSPLIT, $0-64
+TEXT ·matmul4x16IFMA(SB), NOSPLIT, $0-72
 	MOVQ   a+16(FP), AX
 	MOVQ   next+24(FP), CX
 	SHLQ   $0x03, CX
 	LEAQ   (CX)(CX*2), DX
-	MOVQ   panel+32(FP), BX
-	MOVQ   k+40(FP), SI
+	MOVQ   panel+40(FP), BX
+	MOVQ   k+48(FP), SI
+	MOVQ   step+32(FP), DI
+	SHLQ   $0x03, DI
 	VPXORQ Z0, Z0, Z0
 	VPXORQ Z1, Z1, Z1
 	VPXORQ Z2, Z2, Z2
@@ -221,18 +225,18 @@ term:
 	VPMADD52HUQ      Z18, Z16, Z14
 	VPMADD52LUQ      Z18, Z17, Z7
 	VPMADD52HUQ      Z18, Z17, Z15
-	ADDQ             $0x08, AX
+	ADDQ             DI, AX
 	ADDQ             $0x80, BX
 	DECQ             SI
 	JNZ              term
-	MOVQ             c+48(FP), AX
+	MOVQ             c+56(FP), AX
 	MOVQ             $0x000fffffffffffff, CX
 	VPBROADCASTQ     CX, Z16
 	MOVQ             dst+0(FP), CX
 	MOVQ             stride+8(FP), DX
 	SHLQ             $0x03, DX
 	LEAQ             (DX)(DX*2), BX
-	MOVQ             mask+56(FP), SI
+	MOVQ             mask+64(FP), SI
 	KMOVB            SI, K1
 	VPSRLQ           $0x34, Z0, Z17
 	VPADDQ           Z17, Z8, Z8
@@ -477,15 +481,17 @@ term:
 	VZEROUPPER
 	RET
 
-// func matmul4x24IFMA(dst *uint64, stride int, a *uint64, next int, panel *uint64, k int, c *[10]uint64, mask uint64)
+// func matmul4x24IFMA(dst *uint64, stride int, a *uint64, next int, step int, panel *uint64, k int, c *[10]uint64, mask uint64)
 // Requires: AVX, AVX512DQ, AVX512F, AVX512IFMA
-TEXT ·matmul4x24IFMA(SB), NOSPLIT, $0-64
+TEXT ·matmul4x24IFMA(SB), NOSPLIT, $0-72
 	MOVQ   a+16(FP), AX
 	MOVQ   next+24(FP), CX
 	SHLQ   $0x03, CX
 	LEAQ   (CX)(CX*2), DX
-	MOVQ   panel+32(FP), BX
-	MOVQ   k+40(FP), SI
+	MOVQ   panel+40(FP), BX
+	MOVQ   k+48(FP), SI
+	MOVQ   step+32(FP), DI
+	SHLQ   $0x03, DI
 	VPXORQ Z0, Z0, Z0
 	VPXORQ Z1, Z1, Z1
 	VPXORQ Z2, Z2, Z2
@@ -543,18 +549,18 @@ term:
 	VPMADD52HUQ      Z27, Z25, Z22
 	VPMADD52LUQ      Z27, Z26, Z11
 	VPMADD52HUQ      Z27, Z26, Z23
-	ADDQ             $0x08, AX
+	ADDQ             DI, AX
 	ADDQ             $0xc0, BX
 	DECQ             SI
 	JNZ              term
-	MOVQ             c+48(FP), AX
+	MOVQ             c+56(FP), AX
 	MOVQ             $0x000fffffffffffff, CX
 	VPBROADCASTQ     CX, Z24
 	MOVQ             dst+0(FP), CX
 	MOVQ             stride+8(FP), DX
 	SHLQ             $0x03, DX
 	LEAQ             (DX)(DX*2), BX
-	MOVQ             mask+56(FP), SI
+	MOVQ             mask+64(FP), SI
 	KMOVB            SI, K1
 	VPSRLQ           $0x34, Z0, Z25
 	VPADDQ           Z25, Z12, Z12
@@ -919,12 +925,14 @@ term:
 	VZEROUPPER
 	RET
 
-// func matmul1x8IFMA(dst *uint64, stride int, a *uint64, next int, panel *uint64, k int, c *[10]uint64, mask uint64)
+// func matmul1x8IFMA(dst *uint64, stride int, a *uint64, next int, step int, panel *uint64, k int, c *[10]uint64, mask uint64)
 // Requires: AVX, AVX512DQ, AVX512F, AVX512IFMA
-TEXT ·matmul1x8IFMA(SB), NOSPLIT, $0-64
+TEXT ·matmul1x8IFMA(SB), NOSPLIT, $0-72
 	MOVQ   a+16(FP), AX
-	MOVQ   panel+32(FP), CX
-	MOVQ   k+40(FP), DX
+	MOVQ   panel+40(FP), CX
+	MOVQ   k+48(FP), DX
+	MOVQ   step+32(FP), BX
+	SHLQ   $0x03, BX
 	VPXORQ Z0, Z0, Z0
 	VPXORQ Z1, Z1, Z1
 
@@ -933,15 +941,15 @@ term:
 	VPBROADCASTQ     (AX), Z3
 	VPMADD52LUQ      Z3, Z2, Z0
 	VPMADD52HUQ      Z3, Z2, Z1
-	ADDQ             $0x08, AX
+	ADDQ             BX, AX
 	ADDQ             $0x40, CX
 	DECQ             DX
 	JNZ              term
-	MOVQ             c+48(FP), AX
+	MOVQ             c+56(FP), AX
 	MOVQ             $0x000fffffffffffff, CX
 	VPBROADCASTQ     CX, Z2
 	MOVQ             dst+0(FP), CX
-	MOVQ             mask+56(FP), DX
+	MOVQ             mask+64(FP), DX
 	KMOVB            DX, K1
 	VPSRLQ           $0x34, Z0, Z3
 	VPADDQ           Z3, Z1, Z1
@@ -976,12 +984,14 @@ term:
 	VZEROUPPER
 	RET
 
-// func matmul1x16IFMA(dst *uint64, stride int, a *uint64, next int, panel *uint64, k int, c *[10]uint64, mask uint64)
+// func matmul1x16IFMA(dst *uint64, stride int, a *uint64, next int, step int, panel *uint64, k int, c *[10]uint64, mask uint64)
 // Requires: AVX, AVX512DQ, AVX512F, AVX512IFMA
-TEXT ·matmul1x16IFMA(SB), NOSPLIT, $0-64
+TEXT ·matmul1x16IFMA(SB), NOSPLIT, $0-72
 	MOVQ   a+16(FP), AX
-	MOVQ   panel+32(FP), CX
-	MOVQ   k+40(FP), DX
+	MOVQ   panel+40(FP), CX
+	MOVQ   k+48(FP), DX
+	MOVQ   step+32(FP), BX
+	SHLQ   $0x03, BX
 	VPXORQ Z0, Z0, Z0
 	VPXORQ Z1, Z1, Z1
 	VPXORQ Z2, Z2, Z2
@@ -995,15 +1005,15 @@ term:
 	VPMADD52HUQ      Z6, Z4, Z2
 	VPMADD52LUQ      Z6, Z5, Z1
 	VPMADD52HUQ      Z6, Z5, Z3
-	ADDQ             $0x08, AX
+	ADDQ             BX, AX
 	ADDQ             $0x80, CX
 	DECQ             DX
 	JNZ              term
-	MOVQ             c+48(FP), AX
+	MOVQ             c+56(FP), AX
 	MOVQ             $0x000fffffffffffff, CX
 	VPBROADCASTQ     CX, Z4
 	MOVQ             dst+0(FP), CX
-	MOVQ             mask+56(FP), DX
+	MOVQ             mask+64(FP), DX
 	KMOVB            DX, K1
 	VPSRLQ           $0x34, Z0, Z5
 	VPADDQ           Z5, Z2, Z2
@@ -1068,12 +1078,14 @@ term:
 	VZEROUPPER
 	RET
 
-// func matmul1x24IFMA(dst *uint64, stride int, a *uint64, next int, panel *uint64, k int, c *[10]uint64, mask uint64)
+// func matmul1x24IFMA(dst *uint64, stride int, a *uint64, next int, step int, panel *uint64, k int, c *[10]uint64, mask uint64)
 // Requires: AVX, AVX512DQ, AVX512F, AVX512IFMA
-TEXT ·matmul1x24IFMA(SB), NOSPLIT, $0-64
+TEXT ·matmul1x24IFMA(SB), NOSPLIT, $0-72
 	MOVQ   a+16(FP), AX
-	MOVQ   panel+32(FP), CX
-	MOVQ   k+40(FP), DX
+	MOVQ   panel+40(FP), CX
+	MOVQ   k+48(FP), DX
+	MOVQ   step+32(FP), BX
+	SHLQ   $0x03, BX
 	VPXORQ Z0, Z0, Z0
 	VPXORQ Z1, Z1, Z1
 	VPXORQ Z2, Z2, Z2
@@ -1092,15 +1104,15 @@ term:
 	VPMADD52HUQ      Z9, Z7, Z4
 	VPMADD52LUQ      Z9, Z8, Z2
 	VPMADD52HUQ      Z9, Z8, Z5
-	ADDQ             $0x08, AX
+	ADDQ             BX, AX
 	ADDQ             $0xc0, CX
 	DECQ             DX
 	JNZ              term
-	MOVQ             c+48(FP), AX
+	MOVQ             c+56(FP), AX
 	MOVQ             $0x000fffffffffffff, CX
 	VPBROADCASTQ     CX, Z6
 	MOVQ             dst+0(FP), CX
-	MOVQ             mask+56(FP), DX
+	MOVQ             mask+64(FP), DX
 	KMOVB            DX, K1
 	VPSRLQ           $0x34, Z0, Z7
 	VPADDQ           Z7, Z3, Z3
@@ -1195,15 +1207,17 @@ term:
 	VZEROUPPER
 	RET
 
-// func matmul2x8AVX512(dst *uint64, stride int, a *uint64, next int, panel *uint64, k int, c *[14]uint64, mask uint64)
+// func matmul2x8AVX512(dst *uint64, stride int, a *uint64, next int, step int, panel *uint64, k int, c *[14]uint64, mask uint64)
 // Requires: AVX, AVX512DQ, AVX512F, CMOV
-TEXT ·matmul2x8AVX512(SB), NOSPLIT, $0-64
+TEXT ·matmul2x8AVX512(SB), NOSPLIT, $0-72
 	MOVQ   a+16(FP), AX
 	MOVQ   next+24(FP), CX
 	SHLQ   $0x03, CX
-	MOVQ   panel+32(FP), DX
-	MOVQ   k+40(FP), BX
-	MOVQ   c+48(FP), SI
+	MOVQ   panel+40(FP), DX
+	MOVQ   k+48(FP), BX
+	MOVQ   step+32(FP), SI
+	SHLQ   $0x03, SI
+	MOVQ   c+56(FP), DI
 	VPXORQ Z0, Z0, Z0
 	VPXORQ Z1, Z1, Z1
 	VPXORQ Z2, Z2, Z2
@@ -1224,10 +1238,10 @@ TEXT ·matmul2x8AVX512(SB), NOSPLIT, $0-64
 	VPXORQ Z17, Z17, Z17
 
 block:
-	MOVQ    8(SI), DI
-	CMPQ    BX, DI
-	CMOVQLT BX, DI
-	SUBQ    DI, BX
+	MOVQ    8(DI), R8
+	CMPQ    BX, R8
+	CMOVQLT BX, R8
+	SUBQ    R8, BX
 
 term:
 	VMOVDQU64    (DX), Z18
@@ -1252,9 +1266,9 @@ term:
 	VPADDQ       Z18, Z20, Z20
 	VPADDQ       Z19, Z5, Z5
 	VPADDQ       Z20, Z4, Z4
-	ADDQ         $0x08, AX
+	ADDQ         SI, AX
 	ADDQ         $0x40, DX
-	DECQ         DI
+	DECQ         R8
 	JNZ          term
 	VPADDQ       Z0, Z6, Z6
 	VPSRLQ       $0x20, Z0, Z0
@@ -1282,7 +1296,7 @@ term:
 	VPXORQ       Z5, Z5, Z5
 	TESTQ        BX, BX
 	JNZ          block
-	VPBROADCASTQ (SI), Z0
+	VPBROADCASTQ (DI), Z0
 	VPADDQ       Z0, Z0, Z1
 	VPADDQ       Z1, Z1, Z1
 	MOVQ         dst+0(FP), AX
@@ -1290,8 +1304,8 @@ term:
 	SHLQ         $0x03, CX
 	VPSLLQ       $0x20, Z12, Z2
 	VPSUBQ       Z2, Z6, Z6
-	VPBROADCASTQ 16(SI), Z2
-	VPBROADCASTQ 24(SI), Z3
+	VPBROADCASTQ 16(DI), Z2
+	VPBROADCASTQ 24(DI), Z3
 	VPSRLQ       $0x20, Z3, Z4
 	VPSRLQ       $0x20, Z6, Z5
 	VPMULUDQ     Z4, Z5, Z18
@@ -1304,8 +1318,8 @@ term:
 	VPMULLQ      Z2, Z6, Z2
 	VPMULLQ      Z0, Z18, Z18
 	VPSUBQ       Z18, Z2, Z2
-	VPBROADCASTQ 32(SI), Z3
-	VPBROADCASTQ 40(SI), Z4
+	VPBROADCASTQ 32(DI), Z3
+	VPBROADCASTQ 40(DI), Z4
 	VPSRLQ       $0x20, Z4, Z5
 	VPSRLQ       $0x20, Z12, Z6
 	VPMULUDQ     Z5, Z6, Z18
@@ -1323,8 +1337,8 @@ term:
 	VPMINUQ      Z3, Z2, Z2
 	VPSLLQ       $0x20, Z13, Z3
 	VPSUBQ       Z3, Z7, Z7
-	VPBROADCASTQ 48(SI), Z3
-	VPBROADCASTQ 56(SI), Z4
+	VPBROADCASTQ 48(DI), Z3
+	VPBROADCASTQ 56(DI), Z4
 	VPSRLQ       $0x20, Z4, Z5
 	VPSRLQ       $0x20, Z7, Z6
 	VPMULUDQ     Z5, Z6, Z12
@@ -1340,8 +1354,8 @@ term:
 	VPADDQ       Z3, Z2, Z2
 	VPSUBQ       Z1, Z2, Z3
 	VPMINUQ      Z3, Z2, Z2
-	VPBROADCASTQ 64(SI), Z3
-	VPBROADCASTQ 72(SI), Z4
+	VPBROADCASTQ 64(DI), Z3
+	VPBROADCASTQ 72(DI), Z4
 	VPSRLQ       $0x20, Z4, Z5
 	VPSRLQ       $0x20, Z13, Z6
 	VPMULUDQ     Z5, Z6, Z7
@@ -1359,8 +1373,8 @@ term:
 	VPMINUQ      Z3, Z2, Z2
 	VPSLLQ       $0x20, Z14, Z3
 	VPSUBQ       Z3, Z8, Z8
-	VPBROADCASTQ 80(SI), Z3
-	VPBROADCASTQ 88(SI), Z4
+	VPBROADCASTQ 80(DI), Z3
+	VPBROADCASTQ 88(DI), Z4
 	VPSRLQ       $0x20, Z4, Z5
 	VPSRLQ       $0x20, Z8, Z6
 	VPMULUDQ     Z5, Z6, Z7
@@ -1376,8 +1390,8 @@ term:
 	VPADDQ       Z3, Z2, Z2
 	VPSUBQ       Z1, Z2, Z3
 	VPMINUQ      Z3, Z2, Z2
-	VPBROADCASTQ 96(SI), Z3
-	VPBROADCASTQ 104(SI), Z4
+	VPBROADCASTQ 96(DI), Z3
+	VPBROADCASTQ 104(DI), Z4
 	VPSRLQ       $0x20, Z4, Z5
 	VPSRLQ       $0x20, Z14, Z6
 	VPMULUDQ     Z5, Z6, Z7
@@ -1398,13 +1412,13 @@ term:
 	VPMINUQ      Z3, Z2, Z2
 	VPSUBQ       Z0, Z2, Z3
 	VPMINUQ      Z3, Z2, Z2
-	MOVQ         mask+56(FP), DX
+	MOVQ         mask+64(FP), DX
 	KMOVB        DX, K1
 	VMOVDQU64    Z2, K1, (AX)
 	VPSLLQ       $0x20, Z15, Z2
 	VPSUBQ       Z2, Z9, Z9
-	VPBROADCASTQ 16(SI), Z2
-	VPBROADCASTQ 24(SI), Z3
+	VPBROADCASTQ 16(DI), Z2
+	VPBROADCASTQ 24(DI), Z3
 	VPSRLQ       $0x20, Z3, Z4
 	VPSRLQ       $0x20, Z9, Z5
 	VPMULUDQ     Z4, Z5, Z6
@@ -1417,8 +1431,8 @@ term:
 	VPMULLQ      Z2, Z9, Z2
 	VPMULLQ      Z0, Z6, Z6
 	VPSUBQ       Z6, Z2, Z2
-	VPBROADCASTQ 32(SI), Z3
-	VPBROADCASTQ 40(SI), Z4
+	VPBROADCASTQ 32(DI), Z3
+	VPBROADCASTQ 40(DI), Z4
 	VPSRLQ       $0x20, Z4, Z5
 	VPSRLQ       $0x20, Z15, Z6
 	VPMULUDQ     Z5, Z6, Z7
@@ -1436,8 +1450,8 @@ term:
 	VPMINUQ      Z3, Z2, Z2
 	VPSLLQ       $0x20, Z16, Z3
 	VPSUBQ       Z3, Z10, Z10
-	VPBROADCASTQ 48(SI), Z3
-	VPBROADCASTQ 56(SI), Z4
+	VPBROADCASTQ 48(DI), Z3
+	VPBROADCASTQ 56(DI), Z4
 	VPSRLQ       $0x20, Z4, Z5
 	VPSRLQ       $0x20, Z10, Z6
 	VPMULUDQ     Z5, Z6, Z7
@@ -1453,8 +1467,8 @@ term:
 	VPADDQ       Z3, Z2, Z2
 	VPSUBQ       Z1, Z2, Z3
 	VPMINUQ      Z3, Z2, Z2
-	VPBROADCASTQ 64(SI), Z3
-	VPBROADCASTQ 72(SI), Z4
+	VPBROADCASTQ 64(DI), Z3
+	VPBROADCASTQ 72(DI), Z4
 	VPSRLQ       $0x20, Z4, Z5
 	VPSRLQ       $0x20, Z16, Z6
 	VPMULUDQ     Z5, Z6, Z7
@@ -1472,8 +1486,8 @@ term:
 	VPMINUQ      Z3, Z2, Z2
 	VPSLLQ       $0x20, Z17, Z3
 	VPSUBQ       Z3, Z11, Z11
-	VPBROADCASTQ 80(SI), Z3
-	VPBROADCASTQ 88(SI), Z4
+	VPBROADCASTQ 80(DI), Z3
+	VPBROADCASTQ 88(DI), Z4
 	VPSRLQ       $0x20, Z4, Z5
 	VPSRLQ       $0x20, Z11, Z6
 	VPMULUDQ     Z5, Z6, Z7
@@ -1489,8 +1503,8 @@ term:
 	VPADDQ       Z3, Z2, Z2
 	VPSUBQ       Z1, Z2, Z3
 	VPMINUQ      Z3, Z2, Z2
-	VPBROADCASTQ 96(SI), Z3
-	VPBROADCASTQ 104(SI), Z4
+	VPBROADCASTQ 96(DI), Z3
+	VPBROADCASTQ 104(DI), Z4
 	VPSRLQ       $0x20, Z4, Z5
 	VPSRLQ       $0x20, Z17, Z6
 	VPMULUDQ     Z5, Z6, Z7
@@ -1511,19 +1525,21 @@ term:
 	VPMINUQ      Z1, Z2, Z2
 	VPSUBQ       Z0, Z2, Z0
 	VPMINUQ      Z0, Z2, Z2
-	MOVQ         mask+56(FP), DX
+	MOVQ         mask+64(FP), DX
 	KMOVB        DX, K1
 	VMOVDQU64    Z2, K1, (AX)(CX*1)
 	VZEROUPPER
 	RET
 
-// func matmul1x8AVX512(dst *uint64, stride int, a *uint64, next int, panel *uint64, k int, c *[14]uint64, mask uint64)
+// func matmul1x8AVX512(dst *uint64, stride int, a *uint64, next int, step int, panel *uint64, k int, c *[14]uint64, mask uint64)
 // Requires: AVX, AVX512DQ, AVX512F, CMOV
-TEXT ·matmul1x8AVX512(SB), NOSPLIT, $0-64
+TEXT ·matmul1x8AVX512(SB), NOSPLIT, $0-72
 	MOVQ   a+16(FP), AX
-	MOVQ   panel+32(FP), CX
-	MOVQ   k+40(FP), DX
-	MOVQ   c+48(FP), BX
+	MOVQ   panel+40(FP), CX
+	MOVQ   k+48(FP), DX
+	MOVQ   step+32(FP), BX
+	SHLQ   $0x03, BX
+	MOVQ   c+56(FP), SI
 	VPXORQ Z0, Z0, Z0
 	VPXORQ Z1, Z1, Z1
 	VPXORQ Z2, Z2, Z2
@@ -1535,10 +1551,10 @@ TEXT ·matmul1x8AVX512(SB), NOSPLIT, $0-64
 	VPXORQ Z8, Z8, Z8
 
 block:
-	MOVQ    8(BX), SI
-	CMPQ    DX, SI
-	CMOVQLT DX, SI
-	SUBQ    SI, DX
+	MOVQ    8(SI), DI
+	CMPQ    DX, DI
+	CMOVQLT DX, DI
+	SUBQ    DI, DX
 
 term:
 	VMOVDQU64    (CX), Z9
@@ -1553,9 +1569,9 @@ term:
 	VPADDQ       Z9, Z11, Z11
 	VPADDQ       Z10, Z2, Z2
 	VPADDQ       Z11, Z1, Z1
-	ADDQ         $0x08, AX
+	ADDQ         BX, AX
 	ADDQ         $0x40, CX
-	DECQ         SI
+	DECQ         DI
 	JNZ          term
 	VPADDQ       Z0, Z3, Z3
 	VPSRLQ       $0x20, Z0, Z0
@@ -1571,14 +1587,14 @@ term:
 	VPXORQ       Z2, Z2, Z2
 	TESTQ        DX, DX
 	JNZ          block
-	VPBROADCASTQ (BX), Z0
+	VPBROADCASTQ (SI), Z0
 	VPADDQ       Z0, Z0, Z1
 	VPADDQ       Z1, Z1, Z1
 	MOVQ         dst+0(FP), AX
 	VPSLLQ       $0x20, Z6, Z2
 	VPSUBQ       Z2, Z3, Z3
-	VPBROADCASTQ 16(BX), Z2
-	VPBROADCASTQ 24(BX), Z9
+	VPBROADCASTQ 16(SI), Z2
+	VPBROADCASTQ 24(SI), Z9
 	VPSRLQ       $0x20, Z9, Z10
 	VPSRLQ       $0x20, Z3, Z11
 	VPMULUDQ     Z10, Z11, Z12
@@ -1591,8 +1607,8 @@ term:
 	VPMULLQ      Z2, Z3, Z2
 	VPMULLQ      Z0, Z12, Z12
 	VPSUBQ       Z12, Z2, Z2
-	VPBROADCASTQ 32(BX), Z3
-	VPBROADCASTQ 40(BX), Z9
+	VPBROADCASTQ 32(SI), Z3
+	VPBROADCASTQ 40(SI), Z9
 	VPSRLQ       $0x20, Z9, Z10
 	VPSRLQ       $0x20, Z6, Z11
 	VPMULUDQ     Z10, Z11, Z12
@@ -1610,8 +1626,8 @@ term:
 	VPMINUQ      Z3, Z2, Z2
 	VPSLLQ       $0x20, Z7, Z3
 	VPSUBQ       Z3, Z4, Z4
-	VPBROADCASTQ 48(BX), Z3
-	VPBROADCASTQ 56(BX), Z6
+	VPBROADCASTQ 48(SI), Z3
+	VPBROADCASTQ 56(SI), Z6
 	VPSRLQ       $0x20, Z6, Z9
 	VPSRLQ       $0x20, Z4, Z10
 	VPMULUDQ     Z9, Z10, Z11
@@ -1627,8 +1643,8 @@ term:
 	VPADDQ       Z3, Z2, Z2
 	VPSUBQ       Z1, Z2, Z3
 	VPMINUQ      Z3, Z2, Z2
-	VPBROADCASTQ 64(BX), Z3
-	VPBROADCASTQ 72(BX), Z4
+	VPBROADCASTQ 64(SI), Z3
+	VPBROADCASTQ 72(SI), Z4
 	VPSRLQ       $0x20, Z4, Z6
 	VPSRLQ       $0x20, Z7, Z9
 	VPMULUDQ     Z6, Z9, Z10
@@ -1646,8 +1662,8 @@ term:
 	VPMINUQ      Z3, Z2, Z2
 	VPSLLQ       $0x20, Z8, Z3
 	VPSUBQ       Z3, Z5, Z5
-	VPBROADCASTQ 80(BX), Z3
-	VPBROADCASTQ 88(BX), Z4
+	VPBROADCASTQ 80(SI), Z3
+	VPBROADCASTQ 88(SI), Z4
 	VPSRLQ       $0x20, Z4, Z6
 	VPSRLQ       $0x20, Z5, Z7
 	VPMULUDQ     Z6, Z7, Z9
@@ -1663,8 +1679,8 @@ term:
 	VPADDQ       Z3, Z2, Z2
 	VPSUBQ       Z1, Z2, Z3
 	VPMINUQ      Z3, Z2, Z2
-	VPBROADCASTQ 96(BX), Z3
-	VPBROADCASTQ 104(BX), Z4
+	VPBROADCASTQ 96(SI), Z3
+	VPBROADCASTQ 104(SI), Z4
 	VPSRLQ       $0x20, Z4, Z5
 	VPSRLQ       $0x20, Z8, Z6
 	VPMULUDQ     Z5, Z6, Z7
@@ -1685,19 +1701,21 @@ term:
 	VPMINUQ      Z1, Z2, Z2
 	VPSUBQ       Z0, Z2, Z0
 	VPMINUQ      Z0, Z2, Z2
-	MOVQ         mask+56(FP), CX
+	MOVQ         mask+64(FP), CX
 	KMOVB        CX, K1
 	VMOVDQU64    Z2, K1, (AX)
 	VZEROUPPER
 	RET
 
-// func matmul1x4AVX2(dst *uint64, stride int, a *uint64, next int, panel *uint64, k int, c *[14]uint64, mask uint64)
+// func matmul1x4AVX2(dst *uint64, stride int, a *uint64, next int, step int, panel *uint64, k int, c *[14]uint64, mask uint64)
 // Requires: AVX, AVX2, CMOV
-TEXT ·matmul1x4AVX2(SB), NOSPLIT, $0-64
+TEXT ·matmul1x4AVX2(SB), NOSPLIT, $0-72
 	MOVQ  a+16(FP), AX
-	MOVQ  panel+32(FP), CX
-	MOVQ  k+40(FP), DX
-	MOVQ  c+48(FP), BX
+	MOVQ  panel+40(FP), CX
+	MOVQ  k+48(FP), DX
+	MOVQ  step+32(FP), BX
+	SHLQ  $0x03, BX
+	MOVQ  c+56(FP), SI
 	VPXOR Y0, Y0, Y0
 	VPXOR Y1, Y1, Y1
 	VPXOR Y2, Y2, Y2
@@ -1709,10 +1727,10 @@ TEXT ·matmul1x4AVX2(SB), NOSPLIT, $0-64
 	VPXOR Y8, Y8, Y8
 
 block:
-	MOVQ    8(BX), SI
-	CMPQ    DX, SI
-	CMOVQLT DX, SI
-	SUBQ    SI, DX
+	MOVQ    8(SI), DI
+	CMPQ    DX, DI
+	CMOVQLT DX, DI
+	SUBQ    DI, DX
 
 term:
 	VMOVDQU      (CX), Y9
@@ -1727,9 +1745,9 @@ term:
 	VPADDQ       Y9, Y11, Y11
 	VPADDQ       Y10, Y2, Y2
 	VPADDQ       Y11, Y1, Y1
-	ADDQ         $0x08, AX
+	ADDQ         BX, AX
 	ADDQ         $0x20, CX
-	DECQ         SI
+	DECQ         DI
 	JNZ          term
 	VPADDQ       Y0, Y3, Y3
 	VPSRLQ       $0x20, Y0, Y0
@@ -1745,7 +1763,7 @@ term:
 	VPXOR        Y2, Y2, Y2
 	TESTQ        DX, DX
 	JNZ          block
-	VPBROADCASTQ (BX), Y0
+	VPBROADCASTQ (SI), Y0
 	VPADDQ       Y0, Y0, Y1
 	VPSRLQ       $0x20, Y0, Y2
 	VPADDQ       Y1, Y1, Y1
@@ -1753,8 +1771,8 @@ term:
 	VPSLLQ       $0x20, Y6, Y9
 	VPSUBQ       Y9, Y3, Y3
 	VPSRLQ       $0x20, Y3, Y9
-	VPBROADCASTQ 24(BX), Y10
-	VPBROADCASTD 28(BX), Y11
+	VPBROADCASTQ 24(SI), Y10
+	VPBROADCASTD 28(SI), Y11
 	VPMULUDQ     Y11, Y9, Y12
 	VPMULUDQ     Y10, Y9, Y10
 	VPMULUDQ     Y11, Y3, Y11
@@ -1762,8 +1780,8 @@ term:
 	VPSRLQ       $0x20, Y11, Y11
 	VPADDQ       Y10, Y12, Y12
 	VPADDQ       Y11, Y12, Y12
-	VPBROADCASTQ 16(BX), Y10
-	VPBROADCASTD 20(BX), Y11
+	VPBROADCASTQ 16(SI), Y10
+	VPBROADCASTD 20(SI), Y11
 	VPSRLQ       $0x20, Y12, Y13
 	VPMULUDQ     Y0, Y13, Y13
 	VPMULUDQ     Y2, Y12, Y14
@@ -1779,8 +1797,8 @@ term:
 	VPADDQ       Y9, Y3, Y3
 	VPSUBQ       Y12, Y3, Y3
 	VPSRLQ       $0x20, Y6, Y9
-	VPBROADCASTQ 40(BX), Y10
-	VPBROADCASTD 44(BX), Y11
+	VPBROADCASTQ 40(SI), Y10
+	VPBROADCASTD 44(SI), Y11
 	VPMULUDQ     Y11, Y9, Y12
 	VPMULUDQ     Y10, Y9, Y10
 	VPMULUDQ     Y11, Y6, Y11
@@ -1788,8 +1806,8 @@ term:
 	VPSRLQ       $0x20, Y11, Y11
 	VPADDQ       Y10, Y12, Y12
 	VPADDQ       Y11, Y12, Y12
-	VPBROADCASTQ 32(BX), Y10
-	VPBROADCASTD 36(BX), Y11
+	VPBROADCASTQ 32(SI), Y10
+	VPBROADCASTD 36(SI), Y11
 	VPSRLQ       $0x20, Y12, Y13
 	VPMULUDQ     Y0, Y13, Y13
 	VPMULUDQ     Y2, Y12, Y14
@@ -1810,8 +1828,8 @@ term:
 	VPSLLQ       $0x20, Y7, Y6
 	VPSUBQ       Y6, Y4, Y4
 	VPSRLQ       $0x20, Y4, Y6
-	VPBROADCASTQ 56(BX), Y9
-	VPBROADCASTD 60(BX), Y10
+	VPBROADCASTQ 56(SI), Y9
+	VPBROADCASTD 60(SI), Y10
 	VPMULUDQ     Y10, Y6, Y11
 	VPMULUDQ     Y9, Y6, Y9
 	VPMULUDQ     Y10, Y4, Y10
@@ -1819,8 +1837,8 @@ term:
 	VPSRLQ       $0x20, Y10, Y10
 	VPADDQ       Y9, Y11, Y11
 	VPADDQ       Y10, Y11, Y11
-	VPBROADCASTQ 48(BX), Y9
-	VPBROADCASTD 52(BX), Y10
+	VPBROADCASTQ 48(SI), Y9
+	VPBROADCASTD 52(SI), Y10
 	VPSRLQ       $0x20, Y11, Y12
 	VPMULUDQ     Y0, Y12, Y12
 	VPMULUDQ     Y2, Y11, Y13
@@ -1839,8 +1857,8 @@ term:
 	VPSUBQ       Y1, Y3, Y4
 	VBLENDVPD    Y4, Y3, Y4, Y3
 	VPSRLQ       $0x20, Y7, Y4
-	VPBROADCASTQ 72(BX), Y6
-	VPBROADCASTD 76(BX), Y9
+	VPBROADCASTQ 72(SI), Y6
+	VPBROADCASTD 76(SI), Y9
 	VPMULUDQ     Y9, Y4, Y10
 	VPMULUDQ     Y6, Y4, Y6
 	VPMULUDQ     Y9, Y7, Y9
@@ -1848,8 +1866,8 @@ term:
 	VPSRLQ       $0x20, Y9, Y9
 	VPADDQ       Y6, Y10, Y10
 	VPADDQ       Y9, Y10, Y10
-	VPBROADCASTQ 64(BX), Y6
-	VPBROADCASTD 68(BX), Y9
+	VPBROADCASTQ 64(SI), Y6
+	VPBROADCASTD 68(SI), Y9
 	VPSRLQ       $0x20, Y10, Y11
 	VPMULUDQ     Y0, Y11, Y11
 	VPMULUDQ     Y2, Y10, Y12
@@ -1870,8 +1888,8 @@ term:
 	VPSLLQ       $0x20, Y8, Y4
 	VPSUBQ       Y4, Y5, Y5
 	VPSRLQ       $0x20, Y5, Y4
-	VPBROADCASTQ 88(BX), Y6
-	VPBROADCASTD 92(BX), Y7
+	VPBROADCASTQ 88(SI), Y6
+	VPBROADCASTD 92(SI), Y7
 	VPMULUDQ     Y7, Y4, Y9
 	VPMULUDQ     Y6, Y4, Y6
 	VPMULUDQ     Y7, Y5, Y7
@@ -1879,8 +1897,8 @@ term:
 	VPSRLQ       $0x20, Y7, Y7
 	VPADDQ       Y6, Y9, Y9
 	VPADDQ       Y7, Y9, Y9
-	VPBROADCASTQ 80(BX), Y6
-	VPBROADCASTD 84(BX), Y7
+	VPBROADCASTQ 80(SI), Y6
+	VPBROADCASTD 84(SI), Y7
 	VPSRLQ       $0x20, Y9, Y10
 	VPMULUDQ     Y0, Y10, Y10
 	VPMULUDQ     Y2, Y9, Y11
@@ -1899,8 +1917,8 @@ term:
 	VPSUBQ       Y1, Y3, Y4
 	VBLENDVPD    Y4, Y3, Y4, Y3
 	VPSRLQ       $0x20, Y8, Y4
-	VPBROADCASTQ 104(BX), Y5
-	VPBROADCASTD 108(BX), Y6
+	VPBROADCASTQ 104(SI), Y5
+	VPBROADCASTD 108(SI), Y6
 	VPMULUDQ     Y6, Y4, Y7
 	VPMULUDQ     Y5, Y4, Y5
 	VPMULUDQ     Y6, Y8, Y6
@@ -1908,8 +1926,8 @@ term:
 	VPSRLQ       $0x20, Y6, Y6
 	VPADDQ       Y5, Y7, Y7
 	VPADDQ       Y6, Y7, Y7
-	VPBROADCASTQ 96(BX), Y5
-	VPBROADCASTD 100(BX), Y6
+	VPBROADCASTQ 96(SI), Y5
+	VPBROADCASTD 100(SI), Y6
 	VPSRLQ       $0x20, Y7, Y9
 	VPMULUDQ     Y0, Y9, Y9
 	VPMULUDQ     Y2, Y7, Y2
@@ -1933,7 +1951,7 @@ term:
 	VPSUBQ       Y0, Y3, Y0
 	VBLENDVPD    Y0, Y3, Y0, Y3
 	VMOVDQU      laneBits<>+0(SB), Y0
-	VPBROADCASTQ mask+56(FP), Y1
+	VPBROADCASTQ mask+64(FP), Y1
 	VPAND        Y0, Y1, Y1
 	VPCMPEQQ     Y0, Y1, Y1
 	VPMASKMOVQ   Y3, Y1, (AX)

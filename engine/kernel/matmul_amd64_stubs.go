@@ -4,47 +4,47 @@
 
 package kernel
 
-// matmul4x8IFMA multiplies 4 rows of a, which are next words apart, by 8 columns: panel is k x 8. The rows of dst are stride words apart, and mask says which of the last 8 columns are written. 1 <= k <= 4096.
+// matmul4x8IFMA multiplies 4 rows of a, which are next words apart and their terms step words, by 8 columns: panel is k x 8. The rows of dst are stride words apart, and mask says which of the last 8 columns are written. 1 <= k <= 4096.
 //
 //go:noescape
-func matmul4x8IFMA(dst *uint64, stride int, a *uint64, next int, panel *uint64, k int, c *[10]uint64, mask uint64)
+func matmul4x8IFMA(dst *uint64, stride int, a *uint64, next int, step int, panel *uint64, k int, c *[10]uint64, mask uint64)
 
-// matmul4x16IFMA multiplies 4 rows of a, which are next words apart, by 16 columns: panel is k x 16. The rows of dst are stride words apart, and mask says which of the last 8 columns are written. 1 <= k <= 4096.
+// matmul4x16IFMA multiplies 4 rows of a, which are next words apart and their terms step words, by 16 columns: panel is k x 16. The rows of dst are stride words apart, and mask says which of the last 8 columns are written. 1 <= k <= 4096.
 //
 //go:noescape
-func matmul4x16IFMA(dst *uint64, stride int, a *uint64, next int, panel *uint64, k int, c *[10]uint64, mask uint64)
+func matmul4x16IFMA(dst *uint64, stride int, a *uint64, next int, step int, panel *uint64, k int, c *[10]uint64, mask uint64)
 
-// matmul4x24IFMA multiplies 4 rows of a, which are next words apart, by 24 columns: panel is k x 24. The rows of dst are stride words apart, and mask says which of the last 8 columns are written. 1 <= k <= 4096.
+// matmul4x24IFMA multiplies 4 rows of a, which are next words apart and their terms step words, by 24 columns: panel is k x 24. The rows of dst are stride words apart, and mask says which of the last 8 columns are written. 1 <= k <= 4096.
 //
 //go:noescape
-func matmul4x24IFMA(dst *uint64, stride int, a *uint64, next int, panel *uint64, k int, c *[10]uint64, mask uint64)
+func matmul4x24IFMA(dst *uint64, stride int, a *uint64, next int, step int, panel *uint64, k int, c *[10]uint64, mask uint64)
 
-// matmul1x8IFMA multiplies 1 rows of a, which are next words apart, by 8 columns: panel is k x 8. The rows of dst are stride words apart, and mask says which of the last 8 columns are written. 1 <= k <= 4096.
+// matmul1x8IFMA multiplies 1 rows of a, which are next words apart and their terms step words, by 8 columns: panel is k x 8. The rows of dst are stride words apart, and mask says which of the last 8 columns are written. 1 <= k <= 4096.
 //
 //go:noescape
-func matmul1x8IFMA(dst *uint64, stride int, a *uint64, next int, panel *uint64, k int, c *[10]uint64, mask uint64)
+func matmul1x8IFMA(dst *uint64, stride int, a *uint64, next int, step int, panel *uint64, k int, c *[10]uint64, mask uint64)
 
-// matmul1x16IFMA multiplies 1 rows of a, which are next words apart, by 16 columns: panel is k x 16. The rows of dst are stride words apart, and mask says which of the last 8 columns are written. 1 <= k <= 4096.
+// matmul1x16IFMA multiplies 1 rows of a, which are next words apart and their terms step words, by 16 columns: panel is k x 16. The rows of dst are stride words apart, and mask says which of the last 8 columns are written. 1 <= k <= 4096.
 //
 //go:noescape
-func matmul1x16IFMA(dst *uint64, stride int, a *uint64, next int, panel *uint64, k int, c *[10]uint64, mask uint64)
+func matmul1x16IFMA(dst *uint64, stride int, a *uint64, next int, step int, panel *uint64, k int, c *[10]uint64, mask uint64)
 
-// matmul1x24IFMA multiplies 1 rows of a, which are next words apart, by 24 columns: panel is k x 24. The rows of dst are stride words apart, and mask says which of the last 8 columns are written. 1 <= k <= 4096.
+// matmul1x24IFMA multiplies 1 rows of a, which are next words apart and their terms step words, by 24 columns: panel is k x 24. The rows of dst are stride words apart, and mask says which of the last 8 columns are written. 1 <= k <= 4096.
 //
 //go:noescape
-func matmul1x24IFMA(dst *uint64, stride int, a *uint64, next int, panel *uint64, k int, c *[10]uint64, mask uint64)
+func matmul1x24IFMA(dst *uint64, stride int, a *uint64, next int, step int, panel *uint64, k int, c *[10]uint64, mask uint64)
 
-// matmul2x8AVX512 multiplies 2 rows of a, which are next words apart, by 8 columns: panel is k x 8. The rows of dst are stride words apart, and mask says which of the columns are written. 1 <= k < 2^30.
+// matmul2x8AVX512 multiplies 2 rows of a, which are next words apart and their terms step words, by 8 columns: panel is k x 8. The rows of dst are stride words apart, and mask says which of the columns are written. 1 <= k < 2^30.
 //
 //go:noescape
-func matmul2x8AVX512(dst *uint64, stride int, a *uint64, next int, panel *uint64, k int, c *[14]uint64, mask uint64)
+func matmul2x8AVX512(dst *uint64, stride int, a *uint64, next int, step int, panel *uint64, k int, c *[14]uint64, mask uint64)
 
-// matmul1x8AVX512 multiplies 1 rows of a, which are next words apart, by 8 columns: panel is k x 8. The rows of dst are stride words apart, and mask says which of the columns are written. 1 <= k < 2^30.
+// matmul1x8AVX512 multiplies 1 rows of a, which are next words apart and their terms step words, by 8 columns: panel is k x 8. The rows of dst are stride words apart, and mask says which of the columns are written. 1 <= k < 2^30.
 //
 //go:noescape
-func matmul1x8AVX512(dst *uint64, stride int, a *uint64, next int, panel *uint64, k int, c *[14]uint64, mask uint64)
+func matmul1x8AVX512(dst *uint64, stride int, a *uint64, next int, step int, panel *uint64, k int, c *[14]uint64, mask uint64)
 
-// matmul1x4AVX2 multiplies 1 rows of a, which are next words apart, by 4 columns: panel is k x 4. The rows of dst are stride words apart, and mask says which of the columns are written. 1 <= k < 2^30.
+// matmul1x4AVX2 multiplies 1 rows of a, which are next words apart and their terms step words, by 4 columns: panel is k x 4. The rows of dst are stride words apart, and mask says which of the columns are written. 1 <= k < 2^30.
 //
 //go:noescape
-func matmul1x4AVX2(dst *uint64, stride int, a *uint64, next int, panel *uint64, k int, c *[14]uint64, mask uint64)
+func matmul1x4AVX2(dst *uint64, stride int, a *uint64, next int, step int, panel *uint64, k int, c *[14]uint64, mask uint64)

@@ -4,6 +4,7 @@ import (
 	"math/big"
 	"math/bits"
 	"math/rand/v2"
+	"slices"
 	"testing"
 )
 
@@ -44,6 +45,17 @@ func checkMatMul(t *testing.T, want, a, b []uint64, m, k, n int, q uint64) {
 		if i < m*n && x != want[i] {
 			t.Fatalf("%d x %d x %d mod %d: entry %d is %d, want %d", m, k, n, q, i, x, want[i])
 		}
+	}
+	transposed := make([]uint64, m*k)
+	for i := range m {
+		for t := range k {
+			transposed[t*m+i] = a[i*k+t]
+		}
+	}
+	again := fill(make([]uint64, m*n+guard), ones)
+	MatMulTransposed(again, transposed, b, m, k, n, q)
+	if !slices.Equal(again, dst) {
+		t.Fatalf("%d x %d x %d mod %d: the product of the transposed factor differs", m, k, n, q)
 	}
 }
 

@@ -2,7 +2,7 @@
 
 package kernel
 
-func (m *Modulus) vectorMatMul(dst, a, b []uint64, rows, k, n int) bool { return false }
+func (m *Modulus) vectorMatMul(dst []uint64, a left, b []uint64, k, n int) bool { return false }
 
 func (t *NTT) vectorForward(dst, src []uint64) bool { return false }
 
@@ -23,3 +23,7 @@ func (m *Modulus) vectorMulAdd(dst, a, b []uint64) int { return 0 }
 func vectorRoundFractions(v []uint8, y []uint64, stride int, f []Fraction) int { return 0 }
 
 func (s *Sum) vectorApply(dst, y []uint64, stride int, v []uint8) int { return 0 }
+
+func (*Shear) vectorDown(_ []uint64, _ []int, _ []uint64, _ []int) bool { return false }
+
+func (*Shear) vectorUp(_ []uint64, _ []int, _ []uint64, _ []int) bool { return false }

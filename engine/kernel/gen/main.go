@@ -29,6 +29,7 @@ var files = []file{
 	{"ntt", ntt},
 	{"vector", vector},
 	{"extend", extend},
+	{"shear", shear},
 }
 
 func main() {

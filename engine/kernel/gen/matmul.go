@@ -28,10 +28,12 @@ func matmul(a *assembler) {
 // ones below 2^60.
 func (a *assembler) matmul52(rows, vectors int) {
 	a.function(fmt.Sprintf("matmul%dx%dIFMA", rows, 8*vectors),
-		"dst *uint64, stride int, a *uint64, next int, panel *uint64, k int, c *[10]uint64, mask uint64",
-		"multiplies %d rows of a, which are next words apart, by %d columns: panel is k x %d. The rows of dst are "+
-			"stride words apart, and mask says which of the last 8 columns are written. 1 <= k <= 4096.", rows, 8*vectors, 8*vectors)
+		"dst *uint64, stride int, a *uint64, next, step int, panel *uint64, k int, c *[10]uint64, mask uint64",
+		"multiplies %d rows of a, which are next words apart and their terms step words, by %d columns: panel is "+
+			"k x %d. The rows of dst are stride words apart, and mask says which of the last 8 columns are written. 1 <= k <= 4096.", rows, 8*vectors, 8*vectors)
 	left, panel, k := a.rows("a", "next", rows), a.arg("panel"), a.arg("k")
+	step := a.arg("step")
+	a.SHLQ(Imm(3), step)
 	lo, hi := a.zeros(rows*vectors), a.zeros(rows*vectors)
 	b := make([]reg.VecVirtual, vectors)
 	for v := range b {
@@ -49,7 +51,7 @@ func (a *assembler) matmul52(rows, vectors int) {
 			a.VPMADD52HUQ(x, b[v], hi[r*vectors+v])
 		}
 	}
-	a.ADDQ(Imm(8), left[0].Base)
+	a.ADDQ(step, left[0].Base)
 	a.ADDQ(Imm(uint64(64*vectors)), panel)
 	a.DECQ(k)
 	a.JNZ(LabelRef("term"))
@@ -123,10 +125,12 @@ func (a *assembler) reduce52(c reg.GPVirtual, low, lo, hi reg.VecVirtual) reg.Ve
 func (a *assembler) matmul64(set instructions, rows int) {
 	columns := a.words()
 	a.function(fmt.Sprintf("matmul%dx%d%s", rows, columns, set),
-		"dst *uint64, stride int, a *uint64, next int, panel *uint64, k int, c *[14]uint64, mask uint64",
-		"multiplies %d rows of a, which are next words apart, by %d columns: panel is k x %d. The rows of dst are "+
-			"stride words apart, and mask says which of the columns are written. 1 <= k < 2^30.", rows, columns, columns)
+		"dst *uint64, stride int, a *uint64, next, step int, panel *uint64, k int, c *[14]uint64, mask uint64",
+		"multiplies %d rows of a, which are next words apart and their terms step words, by %d columns: panel is "+
+			"k x %d. The rows of dst are stride words apart, and mask says which of the columns are written. 1 <= k < 2^30.", rows, columns, columns)
 	left, panel, k := a.rows("a", "next", rows), a.arg("panel"), a.arg("k")
+	step := a.arg("step")
+	a.SHLQ(Imm(3), step)
 	c := a.arg("c")
 	sum := a.zeros(3 * rows) // lower, cross and upper products per row
 	wide, upper := a.zeros(3*rows), a.zeros(3*rows)
@@ -157,7 +161,7 @@ func (a *assembler) matmul64(set instructions, rows int) {
 		a.VPADDQ(upper, sum[3*r+2], sum[3*r+2])
 		a.VPADDQ(cross, sum[3*r+1], sum[3*r+1])
 	}
-	a.ADDQ(Imm(8), left[0].Base)
+	a.ADDQ(step, left[0].Base)
 	a.ADDQ(Imm(uint64(8*columns)), panel)
 	a.DECQ(lazy)
 	a.JNZ(LabelRef("term"))
