@@ -63,13 +63,13 @@ func (s Service) Watch(r *jobv1.WatchRequest, stream grpc.ServerStreamingServer[
 	})
 }
 
-// Cancel ends a session that is not active yet.
-func (s Service) Cancel(_ context.Context, r *jobv1.CancelRequest) (*jobv1.CancelResponse, error) {
+// Cancel ends a session that is not active yet, and waits for its end.
+func (s Service) Cancel(ctx context.Context, r *jobv1.CancelRequest) (*jobv1.CancelResponse, error) {
 	x, err := s.Sessions.Get(r.GetRef())
 	if err != nil {
 		return nil, err
 	}
-	st, err := x.Cancel(r.GetReason())
+	st, err := x.Cancel(ctx, r.GetReason())
 	return &jobv1.CancelResponse{Status: st}, err
 }
 

@@ -343,8 +343,22 @@ func (s *Session) fail(ctx context.Context, err error) {
 	})
 }
 
-// Cancel ends a session that is not active and erases what it stored.
-func (s *Session) Cancel(reason string) (*jobv1.SessionStatus, error) {
+// Cancel ends a session that is not active and erases what it stored. It returns when nothing of the session runs any
+// more, so that whoever asks what there is next sees all that it made, or when ctx is done.
+func (s *Session) Cancel(ctx context.Context, reason string) (*jobv1.SessionStatus, error) {
+	if err := s.stop(reason); err != nil {
+		return nil, err
+	}
+	var last *jobv1.SessionStatus
+	_ = s.Watch(ctx, func(st *jobv1.SessionStatus) error { // an end of ctx changes nothing: the session ends without us
+		last = st
+		return nil
+	})
+	return last, nil
+}
+
+// stop begins to end the session.
+func (s *Session) stop(reason string) error {
 	s.ending.Lock()
 	defer s.ending.Unlock()
 	s.mu.Lock()
@@ -352,17 +366,15 @@ func (s *Session) Cancel(reason string) (*jobv1.SessionStatus, error) {
 	s.mu.Unlock()
 	switch {
 	case state == jobv1.JobState_JOB_STATE_COMPLETED:
-		return nil, rpc.Errorf(rpc.Conflict, "retire the epoch or revoke the batch instead", "the session is complete")
+		return rpc.Errorf(rpc.Conflict, "retire the epoch or revoke the batch instead", "the session is complete")
 	case job.Final(state):
 	case stored != nil:
-		if err := s.discard(stored, reason); err != nil {
-			return nil, err
-		}
+		return s.discard(stored, reason)
 	default:
 		s.cancelled, s.reason = true, reason
 		s.cancel(rpc.Errorf(rpc.Cancelled, "", "%s", reason))
 	}
-	return s.Status(), nil
+	return nil
 }
 
 // discard erases a result that was stored.
