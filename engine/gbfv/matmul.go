@@ -26,7 +26,7 @@ func (g Grid) Block(i, j int) []*Ciphertext {
 // It is MatriGear, Algorithm 1, for each block of the product, with the sum over inner blocks taken before the
 // division and the key switches, so that any shape needs the d-1 rotation keys of its blocks and one
 // relinearisation key. The result does not depend on the number of workers. Beside its arguments and result it
-// holds about 4.5 blocks of polynomials on Full (one block is Dim polynomials), and three polynomials per worker.
+// holds about 5 blocks of polynomials on Full (one block is Dim polynomials), and three polynomials per worker.
 func (e *Evaluator) MatMul(ctx context.Context, a, b Grid, workers int) (Grid, error) {
 	s := e.Scheme
 	if a.Dim != b.Dim || a.Cols != b.Rows || !s.validDim(a.Dim) ||
@@ -60,42 +60,79 @@ func (e *Evaluator) MatMul(ctx context.Context, a, b Grid, workers int) (Grid, e
 // one prime put A[j][j+k] = a_k[s_j] and B[r][c] = b_{c-r}[s_c], indices mod d. Then output i at s_j
 // is (A·B)[j][j+i]. So a block is N/d products of d x d by d x 2d matrices per prime and x.
 //
-// Memory is bounded by working on one x at a time, and for it on one prime at a time.
+// Memory is bounded by working on one x at a time, and for it on a few primes at a time: what an operand is extended
+// from is then read, and its digits computed, once for all of them.
 type matMul struct {
 	*Evaluator
 	d       int
 	workers int
-	orbits  *ring.Orbits
+	orbits  *orbits
 
-	single  []*ring.Basis    // one basis per prime of Full
-	qToOne  []*ring.Extender // from Q to each prime of Aux
-	auxTo   []*ring.Extender // from Aux to each prime of Q
-	leftAux []ring.Poly      // round(Q'/q·a_{k,x}) on Aux, for one inner block
-	full    [2][]ring.Poly   // sums for y = 0, 1 on Full, d each
-	tile    [3][]uint64      // a_x, b_0, b_1 modulo one prime in evaluation form, d polynomials each
+	groups  []group
+	leftAux []ring.Poly    // round(Q'/q·a_{k,x}) on Aux, for one inner block
+	full    [2][]ring.Poly // sums for y = 0, 1 on Full, d each
+	sums    [2][]uint64    // the words of full: limb l of polynomial i begins at (i·len(Full) + l)·N
+	tile    [3][]uint64    // a_x, b_0, b_1 modulo a group in evaluation form: d polynomials for each prime
+}
+
+// maxGroup bounds a group of primes. Three polynomials per block element and prime of it are held at a time.
+const maxGroup = 4
+
+// group is some primes of Full, from lo to hi-1, all of Q or all of Aux.
+type group struct {
+	lo, hi int
+	basis  *ring.Basis
+	extend *ring.Extender // from the other one of Q and Aux
+	moduli []kernel.Modulus
+}
+
+// newGroups divides the primes into groups of about the same size.
+func newGroups(s *Scheme) []group {
+	var all []group
+	add := func(first, count int, from *ring.Basis) {
+		parts := (count + maxGroup - 1) / maxGroup
+		for i := range parts {
+			g := group{lo: first + i*count/parts, hi: first + (i+1)*count/parts}
+			g.basis = s.Full.Range(g.lo, g.hi)
+			g.extend = ring.NewExtender(from, g.basis)
+			for _, q := range g.basis.Primes() {
+				m, err := kernel.NewModulus(q)
+				if err != nil {
+					panic(err) // it is one of a basis
+				}
+				g.moduli = append(g.moduli, m)
+			}
+			all = append(all, g)
+		}
+	}
+	add(0, s.Q.Len(), s.Aux)
+	add(s.Q.Len(), s.Aux.Len(), s.Q)
+	return all
 }
 
 func newMatMul(e *Evaluator, d, workers int) *matMul {
 	s := e.Scheme
-	m := &matMul{Evaluator: e, d: d, workers: workers, orbits: ring.NewOrbits(s.Q, Galois(s.N(), 1, d), d)}
-	l := s.Q.Len()
-	for i := range s.Full.Len() {
-		one := s.Full.Range(i, i+1)
-		m.single = append(m.single, one)
-		if i < l {
-			m.auxTo = append(m.auxTo, ring.NewExtender(s.Aux, one))
-		} else {
-			m.qToOne = append(m.qToOne, ring.NewExtender(s.Q, one))
+	m := &matMul{Evaluator: e, d: d, workers: workers, orbits: newOrbits(s, d), groups: newGroups(s)}
+	n, size := s.N(), 0
+	for _, g := range m.groups {
+		size = max(size, g.hi-g.lo)
+	}
+	for y := range m.full {
+		m.sums[y] = make([]uint64, d*s.Full.Len()*n)
+		for rest := m.sums[y]; len(rest) > 0; {
+			p := ring.Poly{}
+			for range s.Full.Len() {
+				p.C = append(p.C, rest[:n:n])
+				rest = rest[n:]
+			}
+			m.full[y] = append(m.full[y], p)
 		}
 	}
 	for range d {
 		m.leftAux = append(m.leftAux, s.Aux.NewPoly())
-		for y := range m.full {
-			m.full[y] = append(m.full[y], s.Full.NewPoly())
-		}
 	}
 	for i := range m.tile {
-		m.tile[i] = make([]uint64, d*s.N())
+		m.tile[i] = make([]uint64, size*d*n)
 	}
 	return m
 }
@@ -172,11 +209,11 @@ func (m *matMul) tensor(ctx context.Context, left, right [][]*Ciphertext, x int)
 		if err := m.scaleLeft(ctx, left[k], x); err != nil {
 			return err
 		}
-		for l := range m.single {
-			if err := m.fillTile(ctx, left[k], right[k], x, l); err != nil {
+		for i := range m.groups {
+			if err := m.fillTile(ctx, right[k], &m.groups[i]); err != nil {
 				return err
 			}
-			if err := m.multiplyOrbits(ctx, l, k > 0); err != nil {
+			if err := m.multiplyOrbits(ctx, &m.groups[i], k > 0); err != nil {
 				return err
 			}
 		}
@@ -200,75 +237,50 @@ func (m *matMul) scaleLeft(ctx context.Context, left []*Ciphertext, x int) error
 	})
 }
 
-// fillTile sets tile to the operands modulo prime l of Full, in evaluation form.
-func (m *matMul) fillTile(ctx context.Context, left, right []*Ciphertext, x, l int) error {
+// fillTile sets tile to the operands modulo the primes of a group, in evaluation form.
+func (m *matMul) fillTile(ctx context.Context, right []*Ciphertext, g *group) error {
 	n, own := m.N(), m.Q.Len()
 	return parallel.Try(ctx, m.workers, 3*m.d, func(i int) error {
 		which, k := i/m.d, i%m.d
-		at := m.tile[which][k*n : (k+1)*n]
-		dst := ring.Poly{C: [][]uint64{at}}
-		switch {
-		case which == 0 && l < own:
-			m.auxTo[l].Extend(dst, m.leftAux[k])
-		case which == 0:
-			copy(at, m.leftAux[k].C[l-own])
-		case l < own:
-			copy(at, right[k].part(which - 1).C[l])
-		default:
-			m.qToOne[l-own].Extend(dst, right[k].part(which-1))
+		var dst, src ring.Poly
+		for l := range g.hi - g.lo {
+			at := (l*m.d + k) * n
+			dst.C = append(dst.C, m.tile[which][at:at+n])
 		}
-		m.single[l].Forward(ring.NTT(dst), dst)
+		if which == 0 {
+			src = m.leftAux[k]
+		} else {
+			src = right[k].part(which - 1)
+		}
+		switch {
+		case (which == 0) == (g.lo < own):
+			g.extend.Extend(dst, src)
+			src = dst
+		case which == 0:
+			src.C = src.C[g.lo-own : g.hi-own]
+		default:
+			src.C = src.C[g.lo:g.hi]
+		}
+		g.basis.Forward(ring.NTT(dst), src)
 		return nil
 	})
 }
 
-// multiplyOrbits sets limb l of full, or adds to it, from the tile.
-func (m *matMul) multiplyOrbits(ctx context.Context, l int, add bool) error {
-	d, q := m.d, m.Full.Primes()[l]
-	count := m.N() / d
-	chunks := min(count, 4*m.workers)
+// multiplyOrbits sets the limbs of a group in full, or adds to them, from the tile.
+func (m *matMul) multiplyOrbits(ctx context.Context, g *group, add bool) error {
+	count := len(m.orbits.all)
+	tasks := count * (g.hi - g.lo)
+	chunks := min(tasks, 8*m.workers)
 	return parallel.Try(ctx, m.workers, chunks, func(chunk int) error {
-		a, b, c := make([]uint64, d*d), make([]uint64, 2*d*d), make([]uint64, 2*d*d)
-		for orbit := chunk * count / chunks; orbit < (chunk+1)*count/chunks; orbit++ {
-			m.gather(a, b, orbit)
-			kernel.MatMul(c, a, b, d, d, 2*d, q)
-			m.scatter(c, orbit, l, q, add)
+		f := m.orbits.newFactors()
+		for t := chunk * tasks / chunks; t < (chunk+1)*tasks/chunks; t++ {
+			l, o := t/count, &m.orbits.all[t%count]
+			from := l*m.d*m.N() + o.base
+			f.gather(o, m.tile[0][from:], m.tile[1][from:], m.tile[2][from:])
+			f.multiply(&g.moduli[l])
+			to := (g.lo+l)*m.N() + o.base
+			f.scatter(o, &g.moduli[l], [2][]uint64{m.sums[0][to:], m.sums[1][to:]}, add)
 		}
 		return ctx.Err()
 	})
-}
-
-// gather fills a, d x d, and b, d x 2d, for one orbit.
-func (m *matMul) gather(a, b []uint64, orbit int) {
-	d, n, mask := m.d, m.N(), m.d-1
-	for j := range d {
-		slot := m.orbits.Index(orbit, j)
-		for k := range d {
-			v := k*n + slot
-			a[j*d+(j+k)&mask] = m.tile[0][v]
-			row := (j - k) & mask * 2 * d
-			b[row+j] = m.tile[1][v]
-			b[row+d+j] = m.tile[2][v]
-		}
-	}
-}
-
-// scatter writes or adds c, d x 2d, for one orbit to limb l of full.
-func (m *matMul) scatter(c []uint64, orbit, l int, q uint64, add bool) {
-	d, mask := m.d, m.d-1
-	for j := range d {
-		slot := m.orbits.Index(orbit, j)
-		for i := range d {
-			for y := range 2 {
-				v := c[j*2*d+y*d+(j+i)&mask]
-				dst := &m.full[y][i].C[l][slot]
-				if add {
-					if v += *dst; v >= q {
-						v -= q
-					}
-				}
-				*dst = v
-			}
-		}
-	}
 }

@@ -103,6 +103,7 @@ func TestMatMul(t *testing.T) {
 		{"insecure-6", "p512", shape{2, 2, 2, 2}},    //
 		{"insecure-6", "p128", shape{9, 5, 3, 4}},    // blocks, padded
 		{"insecure-6", "p64", shape{4, 16, 8, 4}},    // four inner blocks
+		{"insecure-6", "p64", shape{8, 16, 8, 8}},    // two inner blocks, of as many columns as a vector has words
 		{"insecure-8-64", "p256", shape{8, 8, 8, 8}}, // digits of three primes
 		{"insecure-8-16", "p128", shape{4, 4, 4, 4}}, // digits of one prime
 		{"insecure-8", "p1024", shape{8, 8, 8, 8}},   // M = D/... larger M
