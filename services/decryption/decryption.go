@@ -76,7 +76,12 @@ func (s *Service) decryptShare(stream decryptionv1.DecryptionService_DecryptShar
 	caller, _ := rpc.Caller(stream.Context())
 	var q *request
 	release := func() {}
-	defer func() { release() }()
+	defer func() {
+		release()
+		if q != nil {
+			q.keys.Release()
+		}
+	}()
 	err := rpc.Upload(uploadTime, stream.Recv, func(m *decryptionv1.DecryptShareRequest) (err error) {
 		if q == nil {
 			if q, err = s.open(m.GetHeader(), caller.Name); err != nil {
@@ -112,16 +117,19 @@ func (s *Service) open(h *decryptionv1.DecryptShareHeader, caller string) (*requ
 		return nil, rpc.Errorf(rpc.Invalid, "name all parties in ascending order", "quorum %v; keys of %d parties need all of them", h.GetQuorum(), s.Parties)
 	}
 	q := &request{header: h, caller: caller}
-	var err error
-	if q.keys, err = s.Ring.Load(h.GetEpoch(), job.PurposeName(jobv1.Purpose_PURPOSE_DECRYPTION)); err != nil {
+	epoch, err := s.Ring.Epoch(h.GetEpoch(), job.PurposeName(jobv1.Purpose_PURPOSE_DECRYPTION))
+	if err != nil {
 		return nil, err
 	}
-	if q.scheme, err = s.Ring.Scheme(q.keys.Epoch.Params, h.GetField()); err != nil {
+	if q.scheme, err = s.Ring.Scheme(epoch.Params, h.GetField()); err != nil {
 		return nil, err
 	}
 	instance, err := popk.ClientInstance(q.scheme.Set, h.GetField(), s.Parties, 1)
 	if err != nil {
 		return nil, rpc.Errorf(rpc.Invalid, "", "%v", err)
+	}
+	if q.keys, err = s.Ring.Load(epoch.ID, epoch.Purpose); err != nil {
+		return nil, err
 	}
 	q.client = popk.ClientConfig{
 		Scheme: q.scheme, Instance: instance, Key: q.keys.Public.Public, KeyHash: q.keys.PublicHash,

@@ -4,6 +4,7 @@ package keygen
 
 import (
 	"context"
+	"fmt"
 
 	"google.golang.org/protobuf/types/known/timestamppb"
 
@@ -63,26 +64,29 @@ func (s *Service) GetPublicKey(r *keygenv1.GetPublicKeyRequest, stream keygenv1.
 	if err != nil {
 		return keyring.Refused(err, "such epoch")
 	}
-	k, err := s.ring.Load(e.ID, e.Purpose)
+	if e, err = s.ring.Epoch(e.ID, e.Purpose); err != nil {
+		return err
+	}
+	seed, polynomial, err := s.ring.PublicFrames(e.ID)
 	if err != nil {
 		return err
 	}
-	scheme, err := s.ring.Scheme(e.Params, "")
-	if err != nil {
+	if err := stream.Send(&keygenv1.GetPublicKeyResponse{Epoch: wire(e), Chunk: seed}); err != nil {
 		return err
 	}
-	if err := stream.Send(&keygenv1.GetPublicKeyResponse{Epoch: wire(e), Chunk: k.Public.Frame(scheme, 0)}); err != nil {
-		return err
-	}
-	return stream.Send(&keygenv1.GetPublicKeyResponse{Chunk: k.Public.Frame(scheme, 1)})
+	return stream.Send(&keygenv1.GetPublicKeyResponse{Chunk: polynomial})
 }
 
-// RetireEpoch implements the service.
-func (s *Service) RetireEpoch(_ context.Context, r *keygenv1.RetireEpochRequest) (*keygenv1.RetireEpochResponse, error) {
+// RetireEpoch implements the service. Sessions under the epoch end as cancelled before its keys leave the memory.
+func (s *Service) RetireEpoch(ctx context.Context, r *keygenv1.RetireEpochRequest) (*keygenv1.RetireEpochResponse, error) {
+	if err := session.CheckReason(r.GetReason()); err != nil {
+		return nil, err
+	}
 	n, err := s.vault.RetireEpoch(r.GetEpoch(), r.GetReason())
 	if err != nil {
 		return nil, keyring.Refused(err, "such epoch")
 	}
+	s.Sessions.CancelEpoch(ctx, r.GetEpoch(), fmt.Sprintf("epoch %d is retired", r.GetEpoch()))
 	s.ring.Forget(r.GetEpoch())
 	e, err := s.vault.Epoch(r.GetEpoch())
 	if err != nil {
@@ -158,7 +162,7 @@ func (r *run) Run(ctx context.Context, s *session.Session) (*session.Stored, err
 		ID: r.spec.GetEpoch(), Params: r.spec.GetParams(), ParamsHash: scheme.Set.Hash(), RosterHash: r.Sessions.Roster,
 		Purpose: job.PurposeName(r.spec.GetPurpose()), Digest: result.Keys.Digest(scheme, r.ring.Workers()), SessionID: id,
 		Session: session.Name(r.spec.GetRef()), KeygenSecurity: protocol.Security, Created: session.Now(),
-		Limit: params.MaxDecryptions,
+		Dim: uint32(r.dim()), Limit: params.MaxDecryptions,
 	}
 	w, err := keyring.Store(r.vault, e, scheme, result)
 	if err != nil {
@@ -178,7 +182,7 @@ func Locked(v *vault.Vault, e vault.Epoch) *session.Stored {
 	}
 	return &session.Stored{
 		Digest: e.Digest, Epoch: e.ID, Security: e.KeygenSecurity, StatBits: bits,
-		Activate: func() error { return v.ActivateEpoch(e.ID) },
+		Activate: func() error { return keyring.Refused(v.ActivateEpoch(e.ID), fmt.Sprintf("epoch %d", e.ID)) },
 		Discard: func(reason string) error {
 			_, err := v.RetireEpoch(e.ID, reason)
 			return err

@@ -3,6 +3,7 @@ package keyring
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -18,27 +19,39 @@ import (
 	"github.com/lodge-mpc/lodge/services/vault"
 )
 
-// Keys are the keys of an active epoch at this party.
+// Keys are the keys of an active epoch at this party. Whoever loads them releases them.
 type Keys struct {
 	Epoch      vault.Epoch
 	Public     *keygen.PublicKeys
 	PublicHash round.Digest
 	Secret     ring.NTT // this party's share
+
+	ring *Ring
 }
 
-// Ring loads keys and keeps the last ones in memory, and schemes by set and field.
+// Ring loads keys, shares them among those who use them, keeps the last ones in memory, and erases the others when
+// nobody uses them any more. It keeps schemes by set and field.
 type Ring struct {
 	vault   *vault.Vault
 	workers int
 
 	mu      sync.Mutex
-	last    *Keys
+	loaded  map[uint64]*loaded
+	last    uint64 // the epoch that stays in memory
 	schemes map[string]*gbfv.Scheme
+}
+
+// loaded is an epoch in memory, or on its way there.
+type loaded struct {
+	ready chan struct{} // closed when keys or err are there
+	keys  *Keys
+	err   error
+	users int
 }
 
 // New makes a ring over a vault.
 func New(v *vault.Vault, workers int) *Ring {
-	return &Ring{vault: v, workers: workers, schemes: map[string]*gbfv.Scheme{}}
+	return &Ring{vault: v, workers: workers, loaded: map[uint64]*loaded{}, schemes: map[string]*gbfv.Scheme{}}
 }
 
 // Scheme gives the scheme of a set and a field, and refuses sets of too little statistical security; an empty field means any, for what does not depend on it.
@@ -120,44 +133,155 @@ func write(w *vault.EpochWriter, s *gbfv.Scheme, result keygen.Result) error {
 	return out.Flush()
 }
 
-// Load gives the keys of an active epoch of this purpose.
-func (r *Ring) Load(id uint64, purpose string) (*Keys, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+// Epoch gives the record of an active epoch of this purpose.
+func (r *Ring) Epoch(id uint64, purpose string) (vault.Epoch, error) {
 	e, err := r.vault.Epoch(id)
-	if err != nil {
-		return nil, Refused(err, fmt.Sprintf("epoch %d", id))
+	switch {
+	case err != nil:
+		return e, Refused(err, fmt.Sprintf("epoch %d", id))
+	case e.Purpose != purpose:
+		return e, rpc.Errorf(rpc.KeyPurpose, "generate keys for this purpose", "epoch %d was made for %s, not for %s", id, e.Purpose, purpose)
+	case e.State == vault.EpochRetired:
+		return e, rpc.Errorf(rpc.Burnt, "use another epoch", "epoch %d is retired", id)
+	case e.State == vault.EpochLocked:
+		return e, rpc.Errorf(rpc.Conflict, "wait until the job that makes it is complete", "epoch %d is not active", id)
 	}
-	if e.Purpose != purpose {
-		return nil, rpc.Errorf(rpc.KeyPurpose, "generate keys for this purpose", "epoch %d was made for %s, not for %s", id, e.Purpose, purpose)
-	}
-	switch e.State {
-	case vault.EpochRetired:
-		r.last = nil
-		return nil, rpc.Errorf(rpc.Burnt, "use another epoch", "epoch %d is retired", id)
-	case vault.EpochLocked:
-		return nil, rpc.Errorf(rpc.Conflict, "wait until the job that makes it is complete", "epoch %d is not active", id)
-	}
-	if r.last != nil && r.last.Epoch.ID == id {
-		return r.last, nil
-	}
-	s, err := r.scheme(e.Params, "")
+	return e, nil
+}
+
+// Load gives the keys of an active epoch of this purpose. Those who ask for the same epoch at once wait for one load;
+// the caller releases what it gets.
+func (r *Ring) Load(id uint64, purpose string) (*Keys, error) {
+	e, err := r.Epoch(id, purpose)
 	if err != nil {
 		return nil, err
 	}
-	k := &Keys{Epoch: e}
-	if k.Public, err = r.loadPublic(id, s); err != nil {
+	r.mu.Lock()
+	l, found := r.loaded[id]
+	if !found {
+		l = &loaded{ready: make(chan struct{})}
+		r.loaded[id] = l
+	}
+	l.users++
+	r.mu.Unlock()
+	if !found {
+		l.keys, l.err = r.load(e)
+		close(l.ready)
+	}
+	<-l.ready
+	if l.err != nil {
+		r.release(id, l)
+		return nil, l.err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if old := r.last; old != id && r.loaded[id] == l {
+		r.last = id
+		r.drop(old)
+	}
+	return l.keys, nil
+}
+
+// Release ends the use of keys that Load gave. The last user's erases them when another epoch has taken their place in
+// memory, or when they were forgotten.
+func (k *Keys) Release() {
+	k.ring.mu.Lock()
+	l := k.ring.loaded[k.Epoch.ID]
+	k.ring.mu.Unlock()
+	if l != nil && l.keys == k {
+		k.ring.release(k.Epoch.ID, l)
+	}
+}
+
+func (r *Ring) release(id uint64, l *loaded) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	l.users--
+	if l.err != nil || id != r.last {
+		r.drop(id)
+	}
+}
+
+// drop erases an epoch's keys in memory unless somebody uses them. The caller holds the lock.
+func (r *Ring) drop(id uint64) {
+	l := r.loaded[id]
+	if l == nil || l.users > 0 {
+		return
+	}
+	if l.keys != nil {
+		l.keys.Secret.Zero()
+	}
+	delete(r.loaded, id)
+}
+
+// Forget lets the last user of an epoch's keys erase them.
+func (r *Ring) Forget(id uint64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.last == id {
+		r.last = 0
+	}
+	r.drop(id)
+}
+
+func (r *Ring) load(e vault.Epoch) (*Keys, error) {
+	s, err := r.Scheme(e.Params, "")
+	if err != nil {
+		return nil, err
+	}
+	k := &Keys{Epoch: e, ring: r}
+	if k.Public, err = r.loadPublic(e.ID, s); err != nil {
 		return nil, err
 	}
 	if k.Public.Digest(s, r.workers) != round.Digest(e.Digest) {
-		return nil, fmt.Errorf("keyring: stored keys of epoch %d differ from their digest: %w", id, vault.ErrCorrupt)
+		return nil, fmt.Errorf("keyring: stored keys of epoch %d differ from their digest: %w", e.ID, vault.ErrCorrupt)
 	}
 	k.PublicHash = k.Public.PublicHash(s)
-	if k.Secret, err = r.loadSecret(id, s); err != nil {
+	if k.Secret, err = r.loadSecret(e.ID, s); err != nil {
 		return nil, err
 	}
-	r.last = k
 	return k, nil
+}
+
+// MemoryBytes is what the keys of an epoch take in memory.
+func (r *Ring) MemoryBytes(e vault.Epoch) (uint64, error) {
+	s, err := r.Scheme(e.Params, "")
+	if err != nil {
+		return 0, err
+	}
+	return uint64(keygen.EncodedFrames(s, int(e.Dim))) * uint64(s.N()) * uint64(len(s.Set.Q)) * 8, nil
+}
+
+// PublicKey reads an epoch's public key and its hash, without the keys that Load gives.
+func (r *Ring) PublicKey(e vault.Epoch) (*gbfv.PublicKey, round.Digest, error) {
+	s, err := r.Scheme(e.Params, "")
+	if err != nil {
+		return nil, round.Digest{}, err
+	}
+	seed, polynomial, err := r.PublicFrames(e.ID)
+	if err != nil {
+		return nil, round.Digest{}, err
+	}
+	return keygen.DecodePublic(s, seed, polynomial)
+}
+
+// PublicFrames reads the two frames of an epoch's public key: the seed of the reference string, and a polynomial.
+func (r *Ring) PublicFrames(id uint64) (seed, polynomial []byte, err error) {
+	in, err := r.vault.OpenEpochPublic(id)
+	if err != nil {
+		return nil, nil, Refused(err, fmt.Sprintf("epoch %d", id))
+	}
+	defer in.Close()
+	frames, _, err := readFrames(in)
+	if err != nil {
+		return nil, nil, err
+	}
+	if seed, err = frames(); err != nil {
+		return nil, nil, err
+	}
+	seed = bytes.Clone(seed)
+	polynomial, err = frames()
+	return seed, polynomial, err
 }
 
 func (r *Ring) loadPublic(id uint64, s *gbfv.Scheme) (*keygen.PublicKeys, error) {
@@ -169,19 +293,27 @@ func (r *Ring) loadPublic(id uint64, s *gbfv.Scheme) (*keygen.PublicKeys, error)
 	return readPublic(in, s)
 }
 
-// readPublic reads the dimension of public keys and their frames, each after its length, to the end.
 func readPublic(in io.Reader, s *gbfv.Scheme) (*keygen.PublicKeys, error) {
-	buffered := bufio.NewReaderSize(in, 1<<20)
-	var n [4]byte
-	if _, err := io.ReadFull(buffered, n[:]); err != nil {
+	frames, dim, err := readFrames(in)
+	if err != nil {
 		return nil, err
 	}
-	dim := int(binary.LittleEndian.Uint32(n[:]))
 	if dim < 1 || dim > s.N()/2 || dim&(dim-1) != 0 {
 		return nil, vault.ErrCorrupt
 	}
+	return keygen.Decode(s, dim, frames)
+}
+
+// readFrames reads what write wrote: the dimension, and frame after frame, each valid until the next.
+func readFrames(in io.Reader) (next func() ([]byte, error), dim int, err error) {
+	buffered := bufio.NewReaderSize(in, 1<<20)
+	var n [4]byte
+	if _, err := io.ReadFull(buffered, n[:]); err != nil {
+		return nil, 0, err
+	}
+	dim = int(binary.LittleEndian.Uint32(n[:]))
 	var frame []byte
-	return keygen.Decode(s, dim, func() ([]byte, error) {
+	return func() ([]byte, error) {
 		if _, err := io.ReadFull(buffered, n[:]); err != nil {
 			return nil, err
 		}
@@ -195,7 +327,7 @@ func readPublic(in io.Reader, s *gbfv.Scheme) (*keygen.PublicKeys, error) {
 		frame = frame[:size]
 		_, err := io.ReadFull(buffered, frame)
 		return frame, err
-	})
+	}, dim, nil
 }
 
 func (r *Ring) loadSecret(id uint64, s *gbfv.Scheme) (ring.NTT, error) {
@@ -223,16 +355,6 @@ func readSecret(in io.Reader, s *gbfv.Scheme) (ring.NTT, error) {
 		secret[i] = int64(int16(binary.LittleEndian.Uint16(b[2*i:])))
 	}
 	return keygen.Lift(s, secret), nil
-}
-
-// Forget drops the keys of an epoch from memory.
-func (r *Ring) Forget(id uint64) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.last != nil && r.last.Epoch.ID == id {
-		r.last.Secret.Zero()
-		r.last = nil
-	}
 }
 
 // Refused turns a vault's refusal into an error for the caller.

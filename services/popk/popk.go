@@ -77,7 +77,10 @@ func (s *Service) config(ctx context.Context, h *popkv1.ProofHeader) (*protocol.
 	if purpose := job.PurposeName(jobv1.Purpose_PURPOSE_DECRYPTION); e.Purpose != purpose {
 		return nil, rpc.Errorf(rpc.KeyPurpose, "use an epoch that was made for decryption", "epoch %d was made for %s: clients do not encrypt under it", e.ID, e.Purpose)
 	}
-	keys, err := s.ring.Load(e.ID, e.Purpose)
+	if e, err = s.ring.Epoch(e.ID, e.Purpose); err != nil {
+		return nil, err
+	}
+	key, hash, err := s.ring.PublicKey(e)
 	if err != nil {
 		return nil, err
 	}
@@ -90,7 +93,7 @@ func (s *Service) config(ctx context.Context, h *popkv1.ProofHeader) (*protocol.
 		return nil, rpc.Errorf(rpc.Invalid, "", "%v", err)
 	}
 	return &protocol.ClientConfig{
-		Scheme: scheme, Instance: instance, Key: keys.Public.Public, KeyHash: keys.PublicHash,
+		Scheme: scheme, Instance: instance, Key: key, KeyHash: hash,
 		Prover: caller.Name, Context: h.GetContext(), Workers: s.ring.Workers(),
 	}, nil
 }
@@ -227,12 +230,12 @@ type run struct {
 
 // Memory implements session.Protocol.
 func (r *run) Memory() (uint64, error) {
-	var err error
-	if r.keys, err = r.ring.Load(r.spec.GetEpoch(), job.PurposeName(r.spec.GetPurpose())); err != nil {
+	epoch, err := r.ring.Epoch(r.spec.GetEpoch(), job.PurposeName(r.spec.GetPurpose()))
+	if err != nil {
 		return 0, err
 	}
-	if r.keys.Epoch.Params != r.spec.GetParams() {
-		return 0, rpc.Errorf(rpc.Invalid, "", "epoch %d was made with %s, not %s", r.spec.GetEpoch(), r.keys.Epoch.Params, r.spec.GetParams())
+	if epoch.Params != r.spec.GetParams() {
+		return 0, rpc.Errorf(rpc.Invalid, "", "epoch %d was made with %s, not %s", r.spec.GetEpoch(), epoch.Params, r.spec.GetParams())
 	}
 	if r.scheme, err = r.ring.Scheme(r.spec.GetParams(), r.spec.GetField()); err != nil {
 		return 0, err
@@ -249,6 +252,11 @@ func (r *run) Memory() (uint64, error) {
 
 // Run implements session.Protocol.
 func (r *run) Run(ctx context.Context, s *session.Session) (*session.Stored, error) {
+	var err error
+	if r.keys, err = r.ring.Load(r.spec.GetEpoch(), job.PurposeName(r.spec.GetPurpose())); err != nil {
+		return nil, err
+	}
+	defer r.keys.Release()
 	source, err := session.Source()
 	if err != nil {
 		return nil, err

@@ -181,6 +181,35 @@ func (r *Registry) forget() {
 	}
 }
 
+// CancelEpoch cancels every session under an epoch that has not ended, and waits until none runs any more or ctx is done.
+func (r *Registry) CancelEpoch(ctx context.Context, epoch uint64, reason string) {
+	r.mu.Lock()
+	var under []*Session
+	for _, s := range r.sessions {
+		if s.Spec.GetEpoch() == epoch && !job.Final(s.Status().GetState()) {
+			under = append(under, s)
+		}
+	}
+	r.mu.Unlock()
+	for _, s := range under {
+		_ = s.stop(reason) // what is complete stays; what was stored is gone with the epoch
+	}
+	for _, s := range under {
+		s.wait(ctx)
+	}
+}
+
+// maxReason bounds what somebody else gives as a reason, which is recorded.
+const maxReason = 1000
+
+// CheckReason refuses a reason that is too long.
+func CheckReason(reason string) error {
+	if len(reason) > maxReason {
+		return rpc.Errorf(rpc.TooLarge, "", "a reason has at most %d bytes, not %d", maxReason, len(reason))
+	}
+	return nil
+}
+
 // Running counts the sessions that have not ended.
 func (r *Registry) Running() int {
 	r.mu.Lock()
@@ -305,7 +334,9 @@ func (s *Session) complete(stored *Stored) {
 	s.ending.Lock()
 	defer s.ending.Unlock()
 	if s.cancelled {
-		_ = s.discard(stored, s.reason)
+		if err := s.discard(stored, s.reason); err != nil {
+			s.lost("its result could not be erased; see this party's log")
+		}
 		return
 	}
 	s.update(func(st *jobv1.SessionStatus) {
@@ -346,15 +377,19 @@ func (s *Session) fail(ctx context.Context, err error) {
 // Cancel ends a session that is not active and erases what it stored. It returns when nothing of the session runs any
 // more, so that whoever asks what there is next sees all that it made, or when ctx is done.
 func (s *Session) Cancel(ctx context.Context, reason string) (*jobv1.SessionStatus, error) {
+	if err := CheckReason(reason); err != nil {
+		return nil, err
+	}
 	if err := s.stop(reason); err != nil {
 		return nil, err
 	}
-	var last *jobv1.SessionStatus
-	_ = s.Watch(ctx, func(st *jobv1.SessionStatus) error { // an end of ctx changes nothing: the session ends without us
-		last = st
-		return nil
-	})
-	return last, nil
+	s.wait(ctx)
+	return s.Status(), nil
+}
+
+// wait returns when the session has ended or ctx is done.
+func (s *Session) wait(ctx context.Context) {
+	_ = s.Watch(ctx, func(*jobv1.SessionStatus) error { return nil }) // an end of ctx changes nothing: the session ends without us
 }
 
 // stop begins to end the session.
@@ -392,6 +427,14 @@ func (s *Session) discard(stored *Stored, reason string) error {
 	return nil
 }
 
+// lost ends a session whose result is gone, or should be.
+func (s *Session) lost(reason string) {
+	s.update(func(st *jobv1.SessionStatus) {
+		st.State, st.Ended = jobv1.JobState_JOB_STATE_FAILED, timestamppb.Now()
+		st.Failure = &jobv1.Failure{Outcome: string(runner.Internal), Reason: reason, Reporter: uint32(s.registry.Self)}
+	})
+}
+
 // Activate unlocks what the session stored, if the digest is the one it reported.
 func (s *Session) Activate(digest []byte) (*jobv1.SessionStatus, error) {
 	s.ending.Lock()
@@ -408,6 +451,9 @@ func (s *Session) Activate(digest []byte) (*jobv1.SessionStatus, error) {
 		return nil, rpc.Errorf(rpc.Conflict, "cancel the session everywhere", "the digest is not the one that this party computed")
 	}
 	if err := stored.Activate(); err != nil {
+		if e := rpc.FromError(err); e != nil && e.Code == rpc.Burnt {
+			s.lost(e.What)
+		}
 		return nil, err
 	}
 	if stored.OnActivate != nil {

@@ -44,12 +44,12 @@ type run struct {
 
 // Memory implements session.Protocol.
 func (r *run) Memory() (uint64, error) {
-	var err error
-	if r.keys, err = r.ring.Load(r.spec.GetEpoch(), job.PurposeName(r.spec.GetPurpose())); err != nil {
+	epoch, err := r.ring.Epoch(r.spec.GetEpoch(), job.PurposeName(r.spec.GetPurpose()))
+	if err != nil {
 		return 0, err
 	}
-	if r.keys.Epoch.Params != r.spec.GetParams() {
-		return 0, rpc.Errorf(rpc.Invalid, "", "epoch %d was made with %s, not %s", r.spec.GetEpoch(), r.keys.Epoch.Params, r.spec.GetParams())
+	if epoch.Params != r.spec.GetParams() {
+		return 0, rpc.Errorf(rpc.Invalid, "", "epoch %d was made with %s, not %s", r.spec.GetEpoch(), epoch.Params, r.spec.GetParams())
 	}
 	if r.scheme, err = r.ring.Scheme(r.spec.GetParams(), r.spec.GetField()); err != nil {
 		return 0, err
@@ -61,18 +61,24 @@ func (r *run) Memory() (uint64, error) {
 		shape = triple.Shape{Rows: int(r.spec.GetShape().GetRows()), Inner: int(r.spec.GetShape().GetInner()), Cols: int(r.spec.GetShape().GetColumns())}
 	}
 	set := r.scheme.Set
-	r.plan, err = triple.NewPlan(set, r.spec.GetField(), r.parties, kind, shape, dim, int(min(r.spec.GetCount(), 1<<30)), r.keys.Public.Dim)
+	r.plan, err = triple.NewPlan(set, r.spec.GetField(), r.parties, kind, shape, dim, int(min(r.spec.GetCount(), 1<<30)), int(epoch.Dim))
 	if err != nil {
 		return 0, rpc.Errorf(rpc.Invalid, "`lodge params show` says what fits", "%v", err)
 	}
 	if r.macKey, err = triple.MACKeyInstance(set, r.spec.GetField(), r.parties); err != nil {
 		return 0, err
 	}
-	return uint64(r.plan.MemoryBytes()), nil
+	keys, err := r.ring.MemoryBytes(epoch)
+	return keys + uint64(r.plan.MemoryBytes()), err
 }
 
 // Run implements session.Protocol.
 func (r *run) Run(ctx context.Context, s *session.Session) (*session.Stored, error) {
+	var err error
+	if r.keys, err = r.ring.Load(r.spec.GetEpoch(), job.PurposeName(r.spec.GetPurpose())); err != nil {
+		return nil, err
+	}
+	defer r.keys.Release()
 	if err := r.vault.SpendDecryptions(r.spec.GetEpoch(), uint64(r.plan.Decryptions())); err != nil {
 		return nil, keyring.Refused(err, "this batch")
 	}
@@ -169,7 +175,8 @@ func (r *run) expose() error {
 // the key if it cheated, however it ended the session.
 func (r *run) burn(err error) {
 	var f *runner.Failure
-	failedCheck := errors.As(err, &f) && (f.Check == maccheck.CheckMAC || f.Check == maccheck.CheckZero)
+	failedCheck := errors.As(err, &f) && f.Outcome == runner.Aborted && // here, and not by the word of a peer
+		(f.Check == maccheck.CheckMAC || f.Check == maccheck.CheckZero)
 	if r.fresh || !r.exposed && !failedCheck {
 		return // a key that was made in this session is gone with it
 	}
@@ -213,7 +220,7 @@ func Locked(v *vault.Vault, b vault.Batch, m *metrics.Metrics) *session.Stored {
 	}
 	return &session.Stored{
 		Digest: b.Digest, Epoch: b.Epoch, BatchID: b.ID, Count: b.Count, Security: keygen.Security, StatBits: bits,
-		Activate:   func() error { return v.ActivateBatch(b.ID) },
+		Activate:   func() error { return keyring.Refused(v.ActivateBatch(b.ID), "batch "+b.ID) },
 		Discard:    func(reason string) error { return v.RevokeBatch(b.ID, reason) },
 		OnActivate: func() { m.Stored(b.Kind, b.Field, b.Count) },
 	}

@@ -30,6 +30,7 @@ type Epoch struct {
 	ParamsHash     [32]byte   `json:"params_hash"`
 	RosterHash     [32]byte   `json:"roster_hash"`
 	Purpose        string     `json:"purpose"` // "triples" or "decryption"; never both
+	Dim            uint32     `json:"dim"`     // of the rotation keys
 	Digest         [32]byte   `json:"digest"`  // of the public keys
 	SessionID      [32]byte   `json:"session_id"`
 	Session        string     `json:"session"` // job and ordinal that made it
