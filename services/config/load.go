@@ -89,6 +89,8 @@ type Client struct {
 	Name        string   `yaml:"name"`
 	Identity    string   `yaml:"identity"`
 	Permissions []string `yaml:"permissions"`
+	// Tenants whose batches a party shows and gives to this client; empty means none.
+	Tenants []string `yaml:"tenants,omitempty"`
 }
 
 // The permissions of clients.
@@ -211,6 +213,9 @@ func (c *check) clients(cs []Client, allowed ...string) {
 		names[cl.Name] = true
 		if cl.Identity == "" {
 			c.failf("%s.identity: missing; write the URI or DNS name of the client's certificate", key)
+		}
+		for _, t := range cl.Tenants {
+			c.name(key+".tenants", t)
 		}
 		for _, p := range cl.Permissions {
 			if !contains(allowed, p) {

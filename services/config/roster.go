@@ -142,7 +142,7 @@ func (r *Roster) directory(self string, clients []Client) (*rpc.Directory, error
 		}
 	}
 	for _, c := range clients {
-		err := d.Add(c.Identity, rpc.Principal{Role: rpc.Client, Name: c.Name, Party: -1, Permissions: c.Permissions})
+		err := d.Add(c.Identity, rpc.Principal{Role: rpc.Client, Name: c.Name, Party: -1, Permissions: c.Permissions, Tenants: c.Tenants})
 		if err != nil {
 			return nil, err
 		}

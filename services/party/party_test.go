@@ -5,6 +5,7 @@ import (
 	"context"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -23,6 +24,7 @@ import (
 	triplesv1 "github.com/lodge-mpc/lodge/proto/lodge/triples/v1"
 	"github.com/lodge-mpc/lodge/services/config"
 	"github.com/lodge-mpc/lodge/services/devnet"
+	"github.com/lodge-mpc/lodge/services/job"
 	"github.com/lodge-mpc/lodge/services/rpc"
 	"github.com/lodge-mpc/lodge/services/vault"
 )
@@ -385,4 +387,61 @@ func TestStatus(t *testing.T) {
 			t.Errorf("party %d: reflection gives %v", i, err)
 		}
 	}
+}
+
+// A client neither sees nor draws batches of a tenant that is not its own, whatever its permissions.
+func TestTenants(t *testing.T) {
+	n := newNetwork(t, func(i int, f *config.PartyFile) {
+		f.Policy.Tenants = append(f.Policy.Tenants, "rival")
+		if i == 0 {
+			f.Clients[0].Tenants = []string{"rival"}
+		}
+	})
+	n.keys(1, forKeys)
+	ours := n.spec(jobv1.Kind_KIND_SCALAR, 1)
+	batch := n.complete(ours).GetBatchId()
+	x := n.nodes[0]
+	list, err := triplesv1.NewTriplesServiceClient(x.client).ListBatches(n.context(), &triplesv1.ListBatchesRequest{})
+	if err != nil || len(list.GetBatches()) != 0 {
+		t.Errorf("another tenant's batches are listed: %v, %v", list, err)
+	}
+	_, _, err = fetch(n.context(), x.client, batch, true)
+	refused(t, err, rpc.NotFound)
+	if _, _, err = fetch(n.context(), n.nodes[1].client, batch, true); err != nil {
+		t.Errorf("the tenant's own client: %v", err)
+	}
+	theirs := n.spec(jobv1.Kind_KIND_SCALAR, 1)
+	theirs.Tenant = "rival"
+	if _, _, err = fetch(n.context(), x.client, n.complete(theirs).GetBatchId(), true); err != nil {
+		t.Errorf("the other tenant's own client: %v", err)
+	}
+}
+
+// Retiring an epoch ends what runs under it, as cancelled, and nothing of it can be activated afterwards.
+func TestRetiringEndsSessions(t *testing.T) {
+	n := newNetwork(t, nil)
+	n.keys(1, forKeys)
+	stored := n.spec(jobv1.Kind_KIND_SCALAR, 1)
+	all := n.run(stored)
+	running := n.spec(jobv1.Kind_KIND_SCALAR, 1)
+	x := n.nodes[0]
+	if _, err := x.begin(n.context(), running); err != nil { // its peers never hear of it
+		t.Fatal(err)
+	}
+	if _, err := keygenv1.NewKeygenServiceClient(x.client).RetireEpoch(n.context(), &keygenv1.RetireEpochRequest{Epoch: 1, Reason: "test"}); err != nil {
+		t.Fatal(err)
+	}
+	st, err := x.await(n.context(), running.GetRef())
+	if err != nil || st.GetState() != jobv1.JobState_JOB_STATE_CANCELLED || !strings.Contains(st.GetFailure().GetReason(), "retired") {
+		t.Errorf("the running session: %v, %v", st, err)
+	}
+	if _, err := x.activate(n.context(), stored.GetRef(), all[0].GetDigest()); err == nil {
+		t.Error("a batch of a retired epoch was activated")
+	}
+	if st, err := x.await(n.context(), stored.GetRef()); err != nil || !job.Final(st.GetState()) {
+		t.Errorf("the stored session: %v, %v", st, err)
+	}
+	long := strings.Repeat("x", 1001)
+	_, err = keygenv1.NewKeygenServiceClient(n.nodes[1].client).RetireEpoch(n.context(), &keygenv1.RetireEpochRequest{Epoch: 1, Reason: long})
+	refused(t, err, rpc.TooLarge)
 }

@@ -27,12 +27,15 @@ type Principal struct {
 	Name string
 	// Party is the index in the roster of a Peer; -1 for others.
 	Party int
-	// Permissions of a Client.
-	Permissions []string
+	// Permissions of a Client, and the tenants whose batches it may see and draw.
+	Permissions, Tenants []string
 }
 
 // May reports whether a client has the permission.
 func (p Principal) May(permission string) bool { return slices.Contains(p.Permissions, permission) }
+
+// Serves reports whether a client acts for a tenant.
+func (p Principal) Serves(tenant string) bool { return slices.Contains(p.Tenants, tenant) }
 
 // Directory says whose certificate is whose. A certificate's identity is one of
 // its URI SANs (such as spiffe://lodge/party/alice) or DNS SANs, compared

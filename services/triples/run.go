@@ -174,15 +174,18 @@ func (r *run) expose() error {
 // verdict after this party began to open its part of the check: a peer that saw the parts of all others then knows
 // the key if it cheated, however it ended the session.
 func (r *run) burn(err error) {
-	var f *runner.Failure
-	failedCheck := errors.As(err, &f) && f.Outcome == runner.Aborted && // here, and not by the word of a peer
-		(f.Check == maccheck.CheckMAC || f.Check == maccheck.CheckZero)
-	if r.fresh || !r.exposed && !failedCheck {
+	if r.fresh || !r.exposed && !failedHere(err) {
 		return // a key that was made in this session is gone with it
 	}
 	if err := r.vault.BurnMACKey(r.macID, "the MAC check failed or ended without a verdict"); err != nil {
 		r.Sessions.Log.Error("burning a MAC key", "mac_key", r.macID, "error", err)
 	}
+}
+
+// failedHere reports whether this party's own MAC check failed. The word of a peer that its check failed burns nothing.
+func failedHere(err error) bool {
+	var f *runner.Failure
+	return errors.As(err, &f) && f.Outcome == runner.Aborted && (f.Check == maccheck.CheckMAC || f.Check == maccheck.CheckZero)
 }
 
 // store writes the batch, and the MAC key if it is new, locked.

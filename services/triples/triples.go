@@ -42,8 +42,8 @@ func New(sessions *session.Registry, ring *keyring.Ring, v *vault.Vault, n int) 
 	return s
 }
 
-// ListBatches implements the service.
-func (s *Service) ListBatches(_ context.Context, r *triplesv1.ListBatchesRequest) (*triplesv1.ListBatchesResponse, error) {
+// ListBatches implements the service. A client sees the batches of its tenants.
+func (s *Service) ListBatches(ctx context.Context, r *triplesv1.ListBatchesRequest) (*triplesv1.ListBatchesResponse, error) {
 	limit := int(r.GetLimit())
 	switch {
 	case limit == 0:
@@ -55,8 +55,12 @@ func (s *Service) ListBatches(_ context.Context, r *triplesv1.ListBatchesRequest
 	if err != nil {
 		return nil, err
 	}
+	caller, _ := rpc.Caller(ctx)
 	out := &triplesv1.ListBatchesResponse{}
 	for _, b := range all {
+		if caller.Role == rpc.Client && !caller.Serves(b.Tenant) {
+			continue
+		}
 		if b.ID <= r.GetAfter() || r.GetEpoch() != 0 && b.Epoch != r.GetEpoch() {
 			continue
 		}
@@ -81,6 +85,9 @@ func (s *Service) Fetch(r *triplesv1.FetchRequest, stream triplesv1.TriplesServi
 	if r.GetWithMacKey() && !caller.May(config.PermMACKey) {
 		return rpc.Errorf(rpc.Forbidden, "add the permission to this client in the party's configuration",
 			"client %s lacks the permission %q", caller.Name, config.PermMACKey)
+	}
+	if b, err := s.vault.Batch(r.GetBatchId()); err != nil || !caller.Serves(b.Tenant) {
+		return rpc.Errorf(rpc.NotFound, "ask for batches of the tenants that this party's configuration gives to client "+caller.Name, "no such batch at this party")
 	}
 	b, data, first, err := s.vault.Deliver(r.GetBatchId(), caller.Name)
 	if err != nil {
