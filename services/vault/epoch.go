@@ -241,7 +241,9 @@ func (v *Vault) RetireEpoch(id uint64, reason string) (batches int, err error) {
 			return err
 		}
 		objects, batches = append(objects, more...), len(more)
-		return v.forget(tx, id)
+		more, err = v.forget(tx, id)
+		objects = append(objects, more...)
+		return err
 	})
 	if err != nil {
 		return 0, err

@@ -1,8 +1,10 @@
 package vault
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"time"
 )
@@ -22,11 +24,11 @@ func (k LedgerKey) key() string {
 	return fmt.Sprintf("%s%020d/%x/%v", ledgerPrefix, k.Epoch, k.Digest, k.Quorum)
 }
 
-// LedgerEntry is the one answer that a ciphertext ever gets.
+// LedgerEntry is the one answer that a ciphertext ever gets. The answer itself is an object of its own.
 type LedgerEntry struct {
 	Client string    `json:"client"`
 	When   time.Time `json:"when"`
-	Answer []byte    `json:"answer"` // nil once the epoch is retired
+	Object string    `json:"object,omitempty"` // empty once the epoch is retired
 }
 
 // Decryption looks an answer up; ErrNotFound when there is none.
@@ -44,66 +46,102 @@ func (v *Vault) Decryption(k LedgerKey) (LedgerEntry, error) {
 
 // RecordDecryption makes an answer durable if there is none yet, and gives the
 // one that holds: only that may be sent. Another client gets ErrDelivered, a
-// retired epoch ErrErased, and an epoch that has decrypted its limit ErrSpent. first says whether this answer was recorded now.
+// retired epoch ErrErased, and an epoch that has decrypted its limit ErrSpent.
+// first says whether this answer was recorded now.
 func (v *Vault) RecordDecryption(k LedgerKey, client string, answer []byte) (held []byte, first bool, err error) {
 	if !slices.IsSorted(k.Quorum) || client == "" {
 		return nil, false, fmt.Errorf("%w: quorum not ascending or no client", ErrState)
 	}
+	w, err := v.create(objectName("answer", k.key()+"/"+rand.Text())) // of two at once, one is erased
+	if err != nil {
+		return nil, false, err
+	}
+	recorded := false
+	defer func() {
+		if !recorded {
+			w.abort()
+		}
+	}()
+	if _, err := w.Write(answer); err != nil {
+		return nil, false, err
+	}
+	if err := w.commit(); err != nil {
+		return nil, false, err
+	}
+	var object string
 	err = v.store.Update(func(tx Tx) error {
 		first = false
-		epoch, err := get[Epoch](v, tx, epochKey(k.Epoch))
-		switch {
-		case err != nil:
-			return fmt.Errorf("%w: epoch %d", err, k.Epoch)
-		case epoch.State == EpochRetired:
-			return fmt.Errorf("%w: epoch %d is retired", ErrErased, k.Epoch)
-		case epoch.State != EpochActive || epoch.Purpose != "decryption":
-			return fmt.Errorf("%w: epoch %d is %s, for %s", ErrState, k.Epoch, epoch.State, epoch.Purpose)
-		}
-		e, err := get[LedgerEntry](v, tx, k.key())
-		switch {
-		case errors.Is(err, ErrNotFound):
+		e, err := v.answered(tx, k, client)
+		if err == nil && e == nil {
 			first = true
-			if err := epoch.spend(1); err != nil {
-				return err
-			}
-			if err := put(v, tx, epochKey(k.Epoch), epoch); err != nil {
-				return err
-			}
-			e = &LedgerEntry{Client: client, When: v.now().UTC(), Answer: answer}
-			if err := put(v, tx, k.key(), e); err != nil {
-				return err
-			}
-		case err != nil:
-			return err
-		case e.Client != client:
-			return fmt.Errorf("%w: this ciphertext", ErrDelivered)
+			e = &LedgerEntry{Client: client, When: v.now().UTC(), Object: w.name}
+			err = put(v, tx, k.key(), e)
 		}
-		held = e.Answer
-		return nil
-	})
-	return held, first, err
-}
-
-// forget drops the answers of an epoch and keeps that they were given.
-func (v *Vault) forget(tx Tx, epoch uint64) error {
-	prefix := fmt.Sprintf("%s%020d/", ledgerPrefix, epoch)
-	changed := map[string]*LedgerEntry{}
-	err := tx.Scan(prefix, func(key string, sealed []byte) error {
-		e, err := decodeRecord[LedgerEntry](v, key, sealed)
-		if err == nil && e.Answer != nil {
-			changed[key] = e
+		if err == nil {
+			object = e.Object
 		}
 		return err
 	})
 	if err != nil {
-		return err
+		return nil, false, err
 	}
-	for key, e := range changed {
-		e.Answer = nil
-		if err := put(v, tx, key, e); err != nil {
-			return err
+	if recorded = first; first {
+		return answer, true, nil
+	}
+	in, err := v.open(object)
+	if err != nil {
+		return nil, false, err
+	}
+	defer in.Close()
+	held, err = io.ReadAll(in)
+	return held, false, err
+}
+
+// answered gives the entry of an answer that this client may have, or nil when it is the first, which it counts.
+func (v *Vault) answered(tx Tx, k LedgerKey, client string) (*LedgerEntry, error) {
+	epoch, err := get[Epoch](v, tx, epochKey(k.Epoch))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("%w: epoch %d", err, k.Epoch)
+	case epoch.State == EpochRetired:
+		return nil, fmt.Errorf("%w: epoch %d is retired", ErrErased, k.Epoch)
+	case epoch.State != EpochActive || epoch.Purpose != "decryption":
+		return nil, fmt.Errorf("%w: epoch %d is %s, for %s", ErrState, k.Epoch, epoch.State, epoch.Purpose)
+	}
+	e, err := get[LedgerEntry](v, tx, k.key())
+	switch {
+	case err == nil && e.Client != client:
+		return nil, fmt.Errorf("%w: this ciphertext", ErrDelivered)
+	case !errors.Is(err, ErrNotFound):
+		return e, err
+	}
+	if err := epoch.spend(1); err != nil {
+		return nil, err
+	}
+	if err := put(v, tx, epochKey(k.Epoch), epoch); err != nil {
+		return nil, err
+	}
+	return nil, nil
+}
+
+// forget drops the answers of an epoch, which the caller erases, and keeps that they were given.
+func (v *Vault) forget(tx Tx, epoch uint64) (objects []string, err error) {
+	prefix := fmt.Sprintf("%s%020d/", ledgerPrefix, epoch)
+	changed := map[string]*LedgerEntry{}
+	err = tx.Scan(prefix, func(key string, sealed []byte) error {
+		e, err := decodeRecord[LedgerEntry](v, key, sealed)
+		if err == nil && e.Object != "" {
+			changed[key] = e
 		}
+		return err
+	})
+	for key, e := range changed {
+		if err != nil {
+			return nil, err
+		}
+		objects = append(objects, e.Object)
+		e.Object = ""
+		err = put(v, tx, key, e)
 	}
-	return nil
+	return objects, err
 }

@@ -207,7 +207,13 @@ func (v *Vault) recover() error {
 				keep[b.object()] = true
 			}
 		}
-		return nil
+		return tx.Scan(ledgerPrefix, func(key string, sealed []byte) error {
+			e, err := decodeRecord[LedgerEntry](v, key, sealed)
+			if err == nil && e.Object != "" {
+				keep[e.Object] = true
+			}
+			return err
+		})
 	})
 	if err != nil {
 		return err

@@ -293,7 +293,7 @@ func TestLedger(t *testing.T) {
 	must(t, err)
 	_, _, err = v.RecordDecryption(k, "alice", nil)
 	refused(t, err, ErrErased)
-	if e, err := v.Decryption(k); err != nil || e.Answer != nil || e.Client != "alice" {
+	if e, err := v.Decryption(k); err != nil || e.Object != "" || e.Client != "alice" {
 		t.Fatalf("%+v, %v", e, err)
 	}
 }
@@ -538,4 +538,37 @@ func TestDecryptionsAreCounted(t *testing.T) {
 	refused(t, err, ErrSpent)
 	_, err = v.Decryption(k)
 	refused(t, err, ErrNotFound)
+}
+
+// Answers are objects: they survive a restart, those that nobody recorded and those of a retired epoch do not.
+func TestAnswersAreObjects(t *testing.T) {
+	dir, key := filepath.Join(t.TempDir(), "vault"), newKey(t)
+	v := mustOpen(t, dir, key)
+	addEpoch(t, v, 1, "decryption")
+	must(t, v.ActivateEpoch(1))
+	objects := func() int {
+		list, err := filepath.Glob(filepath.Join(dir, "objects", "answer-*"))
+		must(t, err)
+		return len(list)
+	}
+	k := LedgerKey{Epoch: 1, Digest: [32]byte{1}, Quorum: []int{0, 1}}
+	for range 3 {
+		_, _, err := v.RecordDecryption(k, "alice", bytes.Repeat([]byte("answer"), 50_000))
+		must(t, err)
+	}
+	if objects() != 1 {
+		t.Errorf("%d objects for one answer", objects())
+	}
+	must(t, v.Close())
+	v = mustOpen(t, dir, key)
+	defer v.Close()
+	held, first, err := v.RecordDecryption(k, "alice", []byte("another"))
+	if err != nil || first || len(held) != 300_000 || objects() != 1 {
+		t.Errorf("%d bytes, %v, %v; %d objects", len(held), first, err, objects())
+	}
+	_, err = v.RetireEpoch(1, "")
+	must(t, err)
+	if objects() != 0 {
+		t.Errorf("%d answers outlive their epoch", objects())
+	}
 }
