@@ -6,8 +6,7 @@ import "math/bits"
 func (f *Field) Add(dst, a, b Element) {
 	switch f.limbs {
 	case 1:
-		s, carry := bits.Add64(a[0], b[0], 0)
-		dst[0] = f.reduceOnce1(s, carry)
+		dst[0] = f.add1(a[0], b[0])
 	case 2:
 		add2((*[2]uint64)(dst), (*[2]uint64)(a), (*[2]uint64)(b), (*[2]uint64)(f.mod))
 	case 4:
@@ -25,17 +24,26 @@ func (f *Field) Add(dst, a, b Element) {
 
 // Sub sets dst = a-b. dst may alias its operands.
 func (f *Field) Sub(dst, a, b Element) {
-	n := f.limbs
-	dst, a, b = dst[:n], a[:n], b[:n]
-	var borrow uint64
-	for i := range dst {
-		dst[i], borrow = bits.Sub64(a[i], b[i], borrow)
-	}
-	mask := bitMask(borrow)
-	mod := f.mod[:n]
-	var carry uint64
-	for i := range dst {
-		dst[i], carry = bits.Add64(dst[i], mod[i]&mask, carry)
+	switch f.limbs {
+	case 1:
+		dst[0] = sub1(a[0], b[0], f.mod[0])
+	case 2:
+		sub2((*[2]uint64)(dst), (*[2]uint64)(a), (*[2]uint64)(b), (*[2]uint64)(f.mod))
+	case 4:
+		sub4((*[4]uint64)(dst), (*[4]uint64)(a), (*[4]uint64)(b), (*[4]uint64)(f.mod))
+	default:
+		n := f.limbs
+		dst, a, b = dst[:n], a[:n], b[:n]
+		var borrow uint64
+		for i := range dst {
+			dst[i], borrow = bits.Sub64(a[i], b[i], borrow)
+		}
+		mask := bitMask(borrow)
+		mod := f.mod[:n]
+		var carry uint64
+		for i := range dst {
+			dst[i], carry = bits.Add64(dst[i], mod[i]&mask, carry)
+		}
 	}
 }
 
@@ -99,9 +107,9 @@ func addMul(t, a []uint64, w uint64) (c uint64) {
 		hi, lo := bits.Mul64(x, w)
 		var cc uint64
 		lo, cc = bits.Add64(lo, t[i], 0)
-		hi += cc
+		hi, _ = bits.Add64(hi, 0, cc)
 		t[i], cc = bits.Add64(lo, c, 0)
-		c = hi + cc
+		c, _ = bits.Add64(hi, 0, cc)
 	}
 	return c
 }
@@ -114,9 +122,9 @@ func addMulShift(t, mod []uint64, q, c uint64) uint64 {
 		hi, lo := bits.Mul64(mod[i], q)
 		var cc uint64
 		lo, cc = bits.Add64(lo, t[i], 0)
-		hi += cc
+		hi, _ = bits.Add64(hi, 0, cc)
 		t[i-1], cc = bits.Add64(lo, c, 0)
-		c = hi + cc
+		c, _ = bits.Add64(hi, 0, cc)
 	}
 	return c
 }
@@ -153,9 +161,10 @@ func (f *Field) mul1(a, b uint64) uint64 {
 func mulAddWord(x, y, a, b uint64) (hi, lo uint64) {
 	hi, lo = bits.Mul64(x, y)
 	lo, c := bits.Add64(lo, a, 0)
-	hi += c
+	hi, _ = bits.Add64(hi, 0, c) // not hi += c, for which the carry leaves its flag
 	lo, c = bits.Add64(lo, b, 0)
-	return hi + c, lo
+	hi, _ = bits.Add64(hi, 0, c)
+	return hi, lo
 }
 
 func add2(dst, a, b, mod *[2]uint64) {

@@ -57,12 +57,7 @@ func (p *Packing) forward(v Vec) {
 		for k := range h {
 			z := p.twiddles.At(h + k)
 			lo, hi := v.Slice(2*k*half, (2*k+1)*half), v.Slice((2*k+1)*half, (2*k+2)*half)
-			for j := range half {
-				x, y := lo.At(j), hi.At(j)
-				f.Mul(t, y, z)
-				f.Sub(y, x, t)
-				f.Add(x, x, t)
-			}
+			f.split(lo, hi, z, t)
 		}
 	}
 	clear(t)
@@ -78,12 +73,7 @@ func (p *Packing) inverse(v Vec) {
 		for k := range h {
 			z := p.inverses.At(h + k)
 			lo, hi := v.Slice(2*k*half, (2*k+1)*half), v.Slice((2*k+1)*half, (2*k+2)*half)
-			for j := range half {
-				x, y := lo.At(j), hi.At(j)
-				f.Sub(t, x, y)
-				f.Add(x, x, y)
-				f.Mul(y, t, z)
-			}
+			f.merge(lo, hi, z, t)
 			if h == 1 {
 				f.ScaleVec(lo, lo, p.scale)
 			}
