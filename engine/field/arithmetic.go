@@ -1,6 +1,10 @@
 package field
 
-import "math/bits"
+import (
+	"math/bits"
+
+	"github.com/lodge-mpc/lodge/engine/kernel"
+)
 
 // Add sets dst = a+b. dst may alias its operands.
 func (f *Field) Add(dst, a, b Element) {
@@ -78,55 +82,12 @@ func (f *Field) Mul(dst, a, b Element) {
 	}
 }
 
-// mulGeneric is Mul for any number of limbs: Montgomery multiplication, operands scanned word by
-// word of b (CIOS; Koc, Acar, Kaliski 1996). After every word the sum t is below a+p < 2R.
+// mulGeneric is Mul for any number of limbs.
 func (f *Field) mulGeneric(dst, a, b Element) {
-	n := f.limbs
-	var buf [maxLimbs]uint64
-	t, mod := buf[:n], f.mod[:n]
-	a = a[:n]
-	var top uint64 // t[n], 0 or 1
-	for _, w := range b[:n] {
-		c := addMul(t, a, w)
-		over, o1 := bits.Add64(top, c, 0)
-		q := t[0] * f.n0
-		hi, lo := bits.Mul64(q, mod[0])
-		_, cc := bits.Add64(lo, t[0], 0)
-		c = addMulShift(t, mod, q, hi+cc)
-		var o2 uint64
-		t[n-1], o2 = bits.Add64(over, c, 0)
-		top = o1 + o2
-	}
-	f.subtractOnce(dst, t, top)
-}
-
-// addMul adds a·w to t and returns the word carried out.
-func addMul(t, a []uint64, w uint64) (c uint64) {
-	t = t[:len(a)]
-	for i, x := range a {
-		hi, lo := bits.Mul64(x, w)
-		var cc uint64
-		lo, cc = bits.Add64(lo, t[i], 0)
-		hi, _ = bits.Add64(hi, 0, cc)
-		t[i], cc = bits.Add64(lo, c, 0)
-		c, _ = bits.Add64(hi, 0, cc)
-	}
-	return c
-}
-
-// addMulShift sets t[i-1] = word i of t + mod·q for i >= 1, where c is what word 0 carries, and
-// returns the word carried out.
-func addMulShift(t, mod []uint64, q, c uint64) uint64 {
-	t = t[:len(mod)]
-	for i := 1; i < len(mod); i++ {
-		hi, lo := bits.Mul64(mod[i], q)
-		var cc uint64
-		lo, cc = bits.Add64(lo, t[i], 0)
-		hi, _ = bits.Add64(hi, 0, cc)
-		t[i-1], cc = bits.Add64(lo, c, 0)
-		c, _ = bits.Add64(hi, 0, cc)
-	}
-	return c
+	var buf [maxLimbs + 1]uint64
+	t := buf[:f.limbs+1]
+	kernel.Montgomery(t, a, b, f.mod, f.n0)
+	f.subtractOnce(dst, t[1:], t[0])
 }
 
 // subtractOnce sets dst = x mod p for x = top·R + t < 2p, top in {0,1}. dst may alias t.

@@ -14,7 +14,7 @@ type Path uint32
 const (
 	Plain  Path = iota // Go
 	AVX2               // AVX2
-	AVX512             // AVX-512 F, DQ and VL, and BMI2
+	AVX512             // AVX-512 F, DQ and VL, BMI2 and ADX
 	IFMA               // AVX-512 IFMA: moduli of up to 50 bits, the rest as AVX512
 )
 

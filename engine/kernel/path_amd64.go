@@ -6,7 +6,7 @@ var best = func() Path {
 	switch x := &cpu.X86; {
 	case !x.HasAVX2:
 		return Plain
-	case !x.HasAVX512F || !x.HasAVX512DQ || !x.HasAVX512VL || !x.HasBMI2:
+	case !x.HasAVX512F || !x.HasAVX512DQ || !x.HasAVX512VL || !x.HasBMI2 || !x.HasADX:
 		return AVX2
 	case !x.HasAVX512IFMA:
 		return AVX512

@@ -30,6 +30,7 @@ var files = []file{
 	{"vector", vector},
 	{"extend", extend},
 	{"shear", shear},
+	{"words", words},
 }
 
 func main() {
