@@ -16,12 +16,7 @@ func (f *Field) Add(dst, a, b Element) {
 	case 4:
 		add4((*[4]uint64)(dst), (*[4]uint64)(a), (*[4]uint64)(b), (*[4]uint64)(f.mod))
 	default:
-		n := f.limbs
-		dst, a, b = dst[:n], a[:n], b[:n]
-		var carry uint64
-		for i := range dst {
-			dst[i], carry = bits.Add64(a[i], b[i], carry)
-		}
+		carry := addWords(dst[:f.limbs], a, b, bitMask(1))
 		f.subtractOnce(dst, dst, carry)
 	}
 }
@@ -36,35 +31,15 @@ func (f *Field) Sub(dst, a, b Element) {
 	case 4:
 		sub4((*[4]uint64)(dst), (*[4]uint64)(a), (*[4]uint64)(b), (*[4]uint64)(f.mod))
 	default:
-		n := f.limbs
-		dst, a, b = dst[:n], a[:n], b[:n]
-		var borrow uint64
-		for i := range dst {
-			dst[i], borrow = bits.Sub64(a[i], b[i], borrow)
-		}
-		mask := bitMask(borrow)
-		mod := f.mod[:n]
-		var carry uint64
-		for i := range dst {
-			dst[i], carry = bits.Add64(dst[i], mod[i]&mask, carry)
-		}
+		borrow := subWords(dst[:f.limbs], a, b)
+		addWords(dst[:f.limbs], dst, f.mod, bitMask(borrow))
 	}
 }
 
 // Neg sets dst = -a. dst may alias a.
 func (f *Field) Neg(dst, a Element) {
-	n := f.limbs
-	dst, a = dst[:n], a[:n]
-	var borrow uint64
-	for i := range dst {
-		dst[i], borrow = bits.Sub64(0, a[i], borrow)
-	}
-	mask := bitMask(borrow)
-	mod := f.mod[:n]
-	var carry uint64
-	for i := range dst {
-		dst[i], carry = bits.Add64(dst[i], mod[i]&mask, carry)
-	}
+	var zero [maxLimbs]uint64
+	f.Sub(dst, zero[:f.limbs], a)
 }
 
 // Mul sets dst = a·b, on Montgomery forms: dst = a·b/R mod p with R = 2^(64 L). One operand may be
@@ -92,14 +67,40 @@ func (f *Field) mulGeneric(dst, a, b Element) {
 
 // subtractOnce sets dst = x mod p for x = top·R + t < 2p, top in {0,1}. dst may alias t.
 func (f *Field) subtractOnce(dst, t []uint64, top uint64) {
-	n := f.limbs
-	dst, t = dst[:n], t[:n]
-	mod := f.mod[:n]
-	mask := bitMask(top | (1 ^ limbsBelow(t, mod)))
-	var borrow uint64
-	for i := range dst {
-		dst[i], borrow = bits.Sub64(t[i], mod[i]&mask, borrow)
+	borrow := subWords(dst[:f.limbs], t, f.mod)
+	addWords(dst[:f.limbs], dst, f.mod, bitMask(borrow&^top))
+}
+
+// addWords sets dst = a + (b & mask) and returns what it carries. All have the length of dst, or more.
+func addWords(dst, a, b []uint64, mask uint64) (c uint64) {
+	a, b = a[:len(dst)], b[:len(dst)]
+	for ; len(dst) >= 4; dst, a, b = dst[4:], a[4:], b[4:] { // between two turns the carry leaves its flag
+		d, x, y := (*[4]uint64)(dst), (*[4]uint64)(a), (*[4]uint64)(b)
+		d[0], c = bits.Add64(x[0], y[0]&mask, c)
+		d[1], c = bits.Add64(x[1], y[1]&mask, c)
+		d[2], c = bits.Add64(x[2], y[2]&mask, c)
+		d[3], c = bits.Add64(x[3], y[3]&mask, c)
 	}
+	for i := range dst {
+		dst[i], c = bits.Add64(a[i], b[i]&mask, c)
+	}
+	return c
+}
+
+// subWords sets dst = a - b and returns what it borrows. All have the length of dst, or more.
+func subWords(dst, a, b []uint64) (c uint64) {
+	a, b = a[:len(dst)], b[:len(dst)]
+	for ; len(dst) >= 4; dst, a, b = dst[4:], a[4:], b[4:] {
+		d, x, y := (*[4]uint64)(dst), (*[4]uint64)(a), (*[4]uint64)(b)
+		d[0], c = bits.Sub64(x[0], y[0], c)
+		d[1], c = bits.Sub64(x[1], y[1], c)
+		d[2], c = bits.Sub64(x[2], y[2], c)
+		d[3], c = bits.Sub64(x[3], y[3], c)
+	}
+	for i := range dst {
+		dst[i], c = bits.Sub64(a[i], b[i], c)
+	}
+	return c
 }
 
 // reduceOnce1 is subtractOnce for one limb.
