@@ -1,0 +1,80 @@
+package session
+
+import (
+	"context"
+	"crypto/rand"
+	"strings"
+	"time"
+
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/lodge-mpc/lodge/engine/protocol/round"
+	"github.com/lodge-mpc/lodge/engine/sample"
+	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
+	"github.com/lodge-mpc/lodge/services/exchange"
+	"github.com/lodge-mpc/lodge/services/job"
+	"github.com/lodge-mpc/lodge/services/runner"
+)
+
+// Source is a fresh source of randomness, the only place where a session's secrets come from.
+func Source() (*sample.Source, error) {
+	seed := make([]byte, 2*sample.SeedSize)
+	defer clear(seed)
+	if _, err := rand.Read(seed); err != nil {
+		return nil, err
+	}
+	return sample.NewSource(seed), nil
+}
+
+// Drive runs one chain with the peers. params is the hash of what the protocol computes with, beyond the set.
+func Drive[R any](ctx context.Context, s *Session, protocol string, params [32]byte, start runner.Start[R]) (R, error) {
+	var none R
+	c := s.registry.Config
+	ref, err := job.RefOf(s.Spec.GetRef())
+	if err != nil {
+		return none, err
+	}
+	x, err := c.Exchange.Open(ref, exchange.Pins{ParamsHash: params, SpecDigest: s.digest})
+	if err != nil {
+		return none, err
+	}
+	s.Enter(jobv1.JobState_JOB_STATE_GENERATING)
+	result, report, err := runner.Run(ctx, runner.Options{
+		Terms: round.Terms{
+			Version: job.ProtocolVersion, Protocol: protocol, Params: params, Roster: c.Roster,
+			Epoch: s.Spec.GetEpoch(), Job: s.digest,
+		},
+		Session: x, Self: c.Self, Names: c.Names, Signer: c.Signer, Keys: c.Keys, Random: rand.Reader,
+		SpoolDir: c.SpoolDir, Limits: c.Limits, Metrics: c.Metrics, Log: c.Log, Progress: s.progress,
+	}, start)
+	s.update(func(st *jobv1.SessionStatus) {
+		st.Rounds = uint32(report.Rounds)
+		if st.Progress == nil {
+			st.Progress = &jobv1.Progress{}
+		}
+		st.Progress.SentBytes, st.Progress.ReceivedBytes = uint64(report.Sent), uint64(report.Received)
+	})
+	return result, err
+}
+
+// progress copies the runner's view into the status.
+func (s *Session) progress(p runner.Progress) {
+	waiting := make([]uint32, len(p.WaitingFor))
+	for i, w := range p.WaitingFor {
+		waiting[i] = uint32(w)
+	}
+	s.update(func(st *jobv1.SessionStatus) {
+		st.Progress = &jobv1.Progress{
+			Round: p.Round, RoundIndex: uint32(p.Index), WaitingFor: waiting, Since: timestamppb.New(p.Since),
+			SentBytes: uint64(p.Sent), ReceivedBytes: uint64(p.Received),
+			RoundReceivedBytes: uint64(p.RoundReceived), RoundLimitBytes: uint64(p.RoundLimit),
+		}
+		st.Rounds = uint32(p.Index)
+		if strings.Contains(p.Round, "mac/") && st.State == jobv1.JobState_JOB_STATE_GENERATING {
+			st.State = jobv1.JobState_JOB_STATE_VERIFYING
+		}
+	})
+}
+
+// Now is when a record is made.
+func Now() time.Time { return time.Now().UTC() }

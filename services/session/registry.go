@@ -1,0 +1,251 @@
+// Package session runs the sessions of one party: it starts them from specs, drives their protocols through
+// the runner, keeps their status for whoever watches, and activates or discards what they stored. The
+// protocol services are adapters over it.
+package session
+
+import (
+	"context"
+	"crypto/ed25519"
+	"log/slog"
+	"strconv"
+	"strings"
+	"sync"
+
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/lodge-mpc/lodge/engine/protocol/round"
+	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
+	"github.com/lodge-mpc/lodge/services/exchange"
+	"github.com/lodge-mpc/lodge/services/job"
+	"github.com/lodge-mpc/lodge/services/metrics"
+	"github.com/lodge-mpc/lodge/services/rpc"
+	"github.com/lodge-mpc/lodge/services/runner"
+)
+
+// maxKept is how many ended sessions the registry remembers.
+const maxKept = 1000
+
+// Config is what all sessions of a party share.
+type Config struct {
+	Gate     *job.Gate
+	Exchange *exchange.Exchange
+	Self     round.Party
+	Names    []string
+	Signer   ed25519.PrivateKey
+	Keys     []ed25519.PublicKey
+	Roster   [32]byte
+	SpoolDir string
+	Limits   runner.Limits
+	Metrics  *metrics.Metrics
+	Log      *slog.Logger
+}
+
+// Stored is what a protocol left in the vault, locked.
+type Stored struct {
+	Digest     [32]byte
+	Epoch      uint64
+	BatchID    string
+	Count      uint64
+	Security   string // of key generation
+	StatBits   int
+	Activate   func() error // nil when nothing was stored: the session is complete
+	Discard    func(reason string) error
+	OnActivate func() // after the first activation; may be nil
+}
+
+// Protocol is one session's work.
+type Protocol interface {
+	// Memory checks what the spec asks of the protocol and estimates the peak in bytes.
+	Memory() (uint64, error)
+	// Run drives the protocol and stores its result, locked.
+	Run(ctx context.Context, s *Session) (*Stored, error)
+}
+
+// Registry holds a party's sessions.
+type Registry struct {
+	Config
+	mu       sync.Mutex
+	sessions map[job.Ref]*Session
+	order    []job.Ref
+	running  sync.WaitGroup
+	closed   bool
+	stopped  chan struct{} // closed when Close has ended all sessions
+}
+
+var errStopping = rpc.Errorf(rpc.Unavailable, "try again when the party is back", "this party is stopping")
+
+// NewRegistry is empty.
+func NewRegistry(c Config) *Registry {
+	return &Registry{Config: c, sessions: map[job.Ref]*Session{}, stopped: make(chan struct{})}
+}
+
+// Start admits a spec of a service's protocol and begins its session. The same spec again gives the status of the
+// session that it began.
+func (r *Registry) Start(of jobv1.Protocol, spec *jobv1.SessionSpec, p Protocol) (*jobv1.SessionStatus, error) {
+	ref, err := job.RefOf(spec.GetRef())
+	if err != nil {
+		return nil, err
+	}
+	if spec.GetProtocol() != of {
+		return nil, rpc.Errorf(rpc.Invalid, "ask the service of that protocol", "a spec of %s was sent to the service of %s", spec.GetProtocol(), of)
+	}
+	digest := job.Digest(spec)
+	r.mu.Lock()
+	st, err := r.begun(ref, digest)
+	r.mu.Unlock()
+	if st != nil || err != nil {
+		return st, err
+	}
+	if err := r.Gate.Check(spec); err != nil {
+		return nil, err
+	}
+	memory, err := p.Memory() // may load keys: not under the lock
+	if err != nil {
+		return nil, err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if st, err := r.begun(ref, digest); st != nil || err != nil {
+		return st, err
+	}
+	if r.closed {
+		return nil, errStopping
+	}
+	release, err := r.Gate.Admit(spec, memory)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancelCause(context.Background())
+	ctx, stop := context.WithDeadline(ctx, spec.GetDeadline().AsTime())
+	s := &Session{
+		Spec: spec, registry: r, digest: digest, cancel: cancel, changed: make(chan struct{}),
+		status: &jobv1.SessionStatus{Ref: spec.GetRef(), State: jobv1.JobState_JOB_STATE_PREPARING, Started: timestamppb.Now()},
+	}
+	r.sessions[ref] = s
+	r.order = append(r.order, ref)
+	r.forget()
+	r.running.Add(1)
+	go func() {
+		defer r.running.Done()
+		defer release()
+		defer stop()
+		s.run(ctx, p)
+	}()
+	return s.Status(), nil
+}
+
+// begun gives the status of a session that this spec began before, or nil. The caller holds the lock.
+func (r *Registry) begun(ref job.Ref, digest [32]byte) (*jobv1.SessionStatus, error) {
+	old, ok := r.sessions[ref]
+	switch {
+	case !ok:
+		return nil, nil
+	case old.digest != digest:
+		return nil, rpc.Errorf(rpc.Conflict, "use a new ordinal", "session %s was started with another spec", ref)
+	}
+	return old.Status(), nil
+}
+
+// forget drops the oldest ended sessions beyond maxKept.
+func (r *Registry) forget() {
+	for i := 0; len(r.order) > maxKept && i < len(r.order); {
+		ref := r.order[i]
+		if !job.Final(r.sessions[ref].Status().GetState()) {
+			i++
+			continue
+		}
+		delete(r.sessions, ref)
+		r.order = append(r.order[:i], r.order[i+1:]...)
+	}
+}
+
+// CancelEpoch cancels every session under an epoch that has not ended, and waits until none runs any more or ctx is done.
+func (r *Registry) CancelEpoch(ctx context.Context, epoch uint64, reason string) {
+	r.mu.Lock()
+	var under []*Session
+	for _, s := range r.sessions {
+		if s.Spec.GetEpoch() == epoch && !job.Final(s.Status().GetState()) {
+			under = append(under, s)
+		}
+	}
+	r.mu.Unlock()
+	for _, s := range under {
+		_ = s.stop(reason) // what is complete stays; what was stored is gone with the epoch
+	}
+	for _, s := range under {
+		s.wait(ctx)
+	}
+}
+
+// maxReason bounds what somebody else gives as a reason, which is recorded.
+const maxReason = 1000
+
+// CheckReason refuses a reason that is too long.
+func CheckReason(reason string) error {
+	if len(reason) > maxReason {
+		return rpc.Errorf(rpc.TooLarge, "", "a reason has at most %d bytes, not %d", maxReason, len(reason))
+	}
+	return nil
+}
+
+// Running counts the sessions that have not ended.
+func (r *Registry) Running() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n := 0
+	for _, s := range r.sessions {
+		if !job.Final(s.Status().GetState()) {
+			n++
+		}
+	}
+	return n
+}
+
+// Get finds a session.
+func (r *Registry) Get(ref *jobv1.SessionRef) (*Session, error) {
+	k, err := job.RefOf(ref)
+	if err != nil {
+		return nil, err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s, ok := r.sessions[k]
+	if !ok {
+		return nil, rpc.Errorf(rpc.NotFound, "sessions do not survive a restart of the party", "no session %s", k)
+	}
+	return s, nil
+}
+
+// Close cancels what runs, waits for it to end, and lets go of those who watch. It is called once.
+func (r *Registry) Close() {
+	r.mu.Lock()
+	r.closed = true
+	for _, s := range r.sessions {
+		s.cancel(rpc.Errorf(rpc.Cancelled, "", "the party is stopping"))
+	}
+	r.mu.Unlock()
+	r.running.Wait()
+	close(r.stopped)
+}
+
+// Name is the form of a session's reference in stored records.
+func Name(ref *jobv1.SessionRef) string {
+	return ref.GetJobId() + "-" + strconv.FormatUint(uint64(ref.GetOrdinal()), 10)
+}
+
+// Restore brings a session back whose result an earlier process stored and nobody activated.
+func (r *Registry) Restore(name string, stored *Stored) {
+	at := strings.LastIndexByte(name, '-')
+	ordinal, err := strconv.ParseUint(name[at+1:], 10, 32)
+	if at < 0 || err != nil {
+		r.Log.Error("a stored result has no session", "name", name)
+		return
+	}
+	ref := job.Ref{JobID: name[:at], Ordinal: uint32(ordinal)}
+	s := &Session{registry: r, changed: make(chan struct{}), cancel: func(error) {}, status: &jobv1.SessionStatus{Ref: ref.Proto()}}
+	s.complete(stored)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.sessions[ref] = s
+	r.order = append(r.order, ref)
+}
