@@ -102,16 +102,44 @@ func AddMonomial(dst, a Poly, e int) {
 	if a.N() != n || a.W > dst.W || e < 0 || e >= 2*n {
 		panic(fmt.Sprintf("intpoly: X^%d times %d coefficients of %d words into %d of %d", e, a.N(), a.W, n, dst.W))
 	}
-	for k := range n {
-		at, sign := k+e, uint64(0)
-		if at >= 2*n {
-			at -= 2 * n
+	sign := uint64(0)
+	if e >= n {
+		e, sign = e-n, ^sign
+	}
+	addRun(dst.C[e*dst.W:], a.C[:(n-e)*a.W], dst.W, a.W, sign)
+	addRun(dst.C[:e*dst.W], a.C[(n-e)*a.W:], dst.W, a.W, ^sign)
+}
+
+// addRun adds coefficients of narrow words to as many of wide words, or subtracts them when sign is all ones. Equal and
+// usual widths have loops of their own.
+func addRun(dst, a []uint64, wide, narrow int, sign uint64) {
+	switch {
+	case wide == 1 && narrow == 1:
+		dst = dst[:len(a)]
+		for i, x := range a {
+			dst[i] += (x ^ sign) - sign
 		}
-		if at >= n {
-			at -= n
-			sign = ^uint64(0)
+	case wide == 2 && narrow == 2:
+		dst = dst[:len(a)]
+		for i := 0; i <= len(a)-2; i += 2 {
+			d, x := (*[2]uint64)(dst[i:]), (*[2]uint64)(a[i:])
+			var c uint64
+			d[0], c = bits.Add64(d[0], x[0]^sign, sign&1)
+			d[1], _ = bits.Add64(d[1], x[1]^sign, c)
 		}
-		addSigned(dst.Coeff(at), a.Coeff(k), sign)
+	case wide == 3 && narrow == 3:
+		dst = dst[:len(a)]
+		for i := 0; i <= len(a)-3; i += 3 {
+			d, x := (*[3]uint64)(dst[i:]), (*[3]uint64)(a[i:])
+			var c uint64
+			d[0], c = bits.Add64(d[0], x[0]^sign, sign&1)
+			d[1], c = bits.Add64(d[1], x[1]^sign, c)
+			d[2], _ = bits.Add64(d[2], x[2]^sign, c)
+		}
+	default:
+		for ; len(a) > 0; dst, a = dst[wide:], a[narrow:] {
+			addSigned(dst[:wide], a[:narrow], sign)
+		}
 	}
 }
 

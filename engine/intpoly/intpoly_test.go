@@ -1,6 +1,7 @@
 package intpoly
 
 import (
+	"fmt"
 	"math/big"
 	"math/rand/v2"
 	"testing"
@@ -113,8 +114,8 @@ func TestAddSub(t *testing.T) {
 func TestAddMonomial(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 3))
 	for _, n := range []int{1, 2, 8} {
-		for narrow := 1; narrow <= 3; narrow++ {
-			for wide := narrow; wide <= 3; wide++ {
+		for narrow := 1; narrow <= 4; narrow++ {
+			for wide := narrow; wide <= 4; wide++ {
 				for e := range 2 * n {
 					a, dst := random(r, n, narrow), random(r, n, wide)
 					want := make([]*big.Int, n)
@@ -210,4 +211,17 @@ func FuzzAddMonomial(f *testing.F) {
 			}
 		}
 	})
+}
+
+func BenchmarkAddMonomial(b *testing.B) {
+	const n = 1 << 14
+	r := rand.New(rand.NewPCG(9, 9))
+	for w := 1; w <= 4; w++ {
+		a, dst := random(r, n, w), random(r, n, w)
+		b.Run(fmt.Sprintf("words=%d", w), func(b *testing.B) {
+			for b.Loop() {
+				AddMonomial(dst, a, n+n/3)
+			}
+		})
+	}
 }
