@@ -96,9 +96,6 @@ func (v *Vault) NewBatch(b Batch) (*BatchWriter, error) {
 // Write appends share data.
 func (w *BatchWriter) Write(p []byte) (int, error) { return w.data.Write(p) }
 
-// SetDigest sets the batch's public digest, for those who know it only at the end.
-func (w *BatchWriter) SetDigest(d [32]byte) { w.batch.Digest = d }
-
 // NewMACKey is a MAC key that comes into being with the first batch under it.
 type NewMACKey struct {
 	MACKey

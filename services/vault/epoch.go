@@ -102,9 +102,6 @@ func (v *Vault) NewEpoch(e Epoch) (*EpochWriter, error) {
 	return &EpochWriter{Secret: secret, Public: public, v: v, epoch: e, parts: [2]*writer{secret, public}}, nil
 }
 
-// SetDigest sets the digest of the public keys, for those who know it only at the end.
-func (w *EpochWriter) SetDigest(d [32]byte) { w.epoch.Digest = d }
-
 // Commit makes the epoch durable, locked. After an error nothing is stored.
 func (w *EpochWriter) Commit() error {
 	defer w.Abort() // does nothing after success

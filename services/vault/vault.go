@@ -223,9 +223,3 @@ func (v *Vault) recover() error {
 
 // Close ends the use of the vault.
 func (v *Vault) Close() error { return v.store.Close() }
-
-// Destroy erases everything and closes the vault.
-func (v *Vault) Destroy() error {
-	err := errors.Join(v.sweep(nil), v.store.Close())
-	return errors.Join(err, os.RemoveAll(v.dir))
-}
