@@ -10,6 +10,7 @@ import (
 	"github.com/lodge-mpc/lodge/engine/field"
 	"github.com/lodge-mpc/lodge/engine/gbfv"
 	"github.com/lodge-mpc/lodge/engine/gbfv/gbfvtest"
+	"github.com/lodge-mpc/lodge/engine/kernel"
 	"github.com/lodge-mpc/lodge/engine/sample"
 )
 
@@ -122,7 +123,8 @@ func TestMatMul(t *testing.T) {
 	}
 }
 
-// TestMatMulIsDeterministic compares hashes for several numbers of workers and values of GOMAXPROCS.
+// TestMatMulIsDeterministic compares hashes for all paths of the kernels, several numbers of workers and values of
+// GOMAXPROCS.
 func TestMatMulIsDeterministic(t *testing.T) {
 	s := newScheme(t, "insecure-6", "p128")
 	k := gbfvtest.New(s, 2, 8, seed)
@@ -143,6 +145,24 @@ func TestMatMulIsDeterministic(t *testing.T) {
 			}
 		}
 		runtime.GOMAXPROCS(old)
+	}
+	before := kernel.Selected()
+	defer func() {
+		if err := kernel.Select(before); err != nil {
+			t.Fatal(err)
+		}
+	}()
+	for path := range kernel.Best() + 1 {
+		if err := kernel.Select(path); err != nil {
+			t.Fatal(err)
+		}
+		got, err := e.MatMul(context.Background(), p.ga, p.gb, 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if gbfv.Hash(got.C) != want {
+			t.Errorf("path %v: other ciphertexts", path)
+		}
 	}
 }
 
