@@ -75,8 +75,9 @@ type matMul struct {
 	tile    [3][]uint64    // a_x, b_0, b_1 modulo a group in evaluation form: d polynomials for each prime
 }
 
-// maxGroup bounds a group of primes. Three polynomials per block element and prime of it are held at a time.
-const maxGroup = 4
+// maxGroup bounds a group of primes. Three polynomials per block element and prime of it are held at a time; more
+// primes than 2 take more memory and, as measured for blocks of 128, no less time.
+const maxGroup = 2
 
 // group is some primes of Full, from lo to hi-1, all of Q or all of Aux.
 type group struct {
