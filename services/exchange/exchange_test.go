@@ -311,11 +311,44 @@ func hello(incarnation byte) *exchangev1.Hello {
 		Incarnation: bytes.Repeat([]byte{incarnation}, 16)}
 }
 
+// ending ends a message with a digest and a signature of the right lengths.
+func ending() *exchangev1.End {
+	return &exchangev1.End{Digest: make([]byte, 32), Signature: make([]byte, 64)}
+}
+
+// Empty frames take room in the window too: a peer whose messages nobody takes cannot fill the memory with them.
+func TestEmptyFramesFillTheWindow(t *testing.T) {
+	n := testnet.New(t, 2, testnet.Options{Exchange: exchange.Config{Window: 256 << 10}})
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	open(t, n, 0)
+	st, _, err := raw(t, n, ctx, hello(7))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const many = 300_000
+	sent := make(chan int)
+	go func() {
+		for i := range many {
+			f := &exchangev1.Frame{Seq: uint64(i), Start: &exchangev1.Start{Name: "x", Frames: 1}, End: ending()}
+			if st.Send(&exchangev1.ExchangeRequest{Kind: &exchangev1.ExchangeRequest_Frame{Frame: f}}) != nil {
+				sent <- i
+				return
+			}
+		}
+		sent <- many
+	}()
+	time.AfterFunc(3*time.Second, cancel)
+	if got := <-sent; got > many/2 {
+		t.Errorf("%d frames went out that nobody takes", got)
+	}
+}
+
 func TestMalformedFrames(t *testing.T) {
 	start := func(frames uint32) *exchangev1.Start {
 		return &exchangev1.Start{Round: 0, Name: "x", Frames: frames}
 	}
-	end := &exchangev1.End{}
+	end := ending()
 	for name, c := range map[string]struct {
 		frames []*exchangev1.Frame
 		check  string
@@ -329,6 +362,8 @@ func TestMalformedFrames(t *testing.T) {
 		"no frames":           {[]*exchangev1.Frame{{Seq: 0, Start: start(0), End: end}}, round.CheckShape},
 		"endless":             {[]*exchangev1.Frame{{Seq: 0, Start: start(1 << 30)}}, round.CheckShape},
 		"nameless":            {[]*exchangev1.Frame{{Seq: 0, Start: &exchangev1.Start{Frames: 1}, End: end}}, round.CheckShape},
+		"long signature":      {[]*exchangev1.Frame{{Seq: 0, Start: start(1), End: &exchangev1.End{Digest: end.Digest, Signature: make([]byte, 1<<20)}}}, round.CheckShape},
+		"short digest":        {[]*exchangev1.Frame{{Seq: 0, Start: start(1), End: &exchangev1.End{Digest: end.Digest[1:], Signature: end.Signature}}}, round.CheckShape},
 		"oversized by little": {[]*exchangev1.Frame{{Seq: 0, Start: start(1), End: end, Data: make([]byte, round.MaxFrame+1)}}, round.CheckSize},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -408,7 +443,7 @@ func TestNewerStreamTakesOver(t *testing.T) {
 	}
 	f := func(seq uint64) *exchangev1.ExchangeRequest {
 		return &exchangev1.ExchangeRequest{Kind: &exchangev1.ExchangeRequest_Frame{Frame: &exchangev1.Frame{
-			Seq: seq, Start: &exchangev1.Start{Name: "x", Frames: 1}, End: &exchangev1.End{}}}}
+			Seq: seq, Start: &exchangev1.Start{Name: "x", Frames: 1}, End: ending()}}}
 	}
 	if err := old.Send(f(0)); err != nil {
 		t.Fatal(err)

@@ -2,6 +2,7 @@ package exchange
 
 import (
 	"bytes"
+	"crypto/ed25519"
 	"errors"
 	"fmt"
 	"io"
@@ -19,7 +20,7 @@ type inbox struct {
 	generation  int    // counts the peer's streams; only the newest may push
 	received    uint64 // frames received so far
 	queue       []*Frame
-	bytes       int
+	bytes       int // of memory that the queue takes, at most
 
 	// The message that is being received.
 	open  bool
@@ -34,7 +35,7 @@ func (b *inbox) pop() *Frame {
 	f := b.queue[0]
 	b.queue[0] = nil
 	b.queue = b.queue[1:]
-	b.bytes -= len(f.Data)
+	b.bytes -= f.weight
 	return f
 }
 
@@ -66,10 +67,13 @@ func (b *inbox) accept(from round.Party, f *exchangev1.Frame) (*Frame, error) {
 	if (f.GetEnd() != nil) != last {
 		return nil, malformed("message %s ends in the wrong frame", clip(b.start.GetName()))
 	}
+	if end := f.GetEnd(); last && (len(end.GetDigest()) != len(round.Digest{}) || len(end.GetSignature()) != ed25519.SignatureSize) {
+		return nil, malformed("message %s has a digest of %d bytes and a signature of %d", clip(b.start.GetName()), len(end.GetDigest()), len(end.GetSignature()))
+	}
 	out := &Frame{
 		From: from, Round: b.start.GetRound(), Name: b.start.GetName(), Broadcast: b.start.GetBroadcast(),
 		Index: b.index, Count: int(b.start.GetFrames()), Data: f.GetData(),
-		Digest: f.GetEnd().GetDigest(), Signature: f.GetEnd().GetSignature(),
+		Digest: f.GetEnd().GetDigest(), Signature: f.GetEnd().GetSignature(), weight: weight(f),
 	}
 	b.index++
 	b.received++
@@ -78,6 +82,12 @@ func (b *inbox) accept(from round.Party, f *exchangev1.Frame) (*Frame, error) {
 	}
 	return out, nil
 }
+
+// frameOverhead is what a frame takes in memory beside its encoding, so that empty frames count too.
+const frameOverhead = 512
+
+// weight is what a frame takes of the window.
+func weight(f *exchangev1.Frame) int { return proto.Size(f) + frameOverhead }
 
 // attach makes a stream the peer's newest and says from where to go on.
 func (s *Session) attach(from round.Party, incarnation []byte) (generation int, next uint64, err error) {
@@ -176,7 +186,7 @@ func (s *Session) push(st exchangev1.ExchangeService_ExchangeServer, from round.
 	defer s.mu.Unlock()
 	b := s.in[from]
 	err := s.until(st.Context(), func() bool {
-		return s.end != running || b.generation != generation || len(b.queue) == 0 || b.bytes+len(f.GetData()) <= s.x.cfg.Window
+		return s.end != running || b.generation != generation || len(b.queue) == 0 || b.bytes+weight(f) <= s.x.cfg.Window
 	})
 	switch {
 	case err != nil:
@@ -193,7 +203,7 @@ func (s *Session) push(st exchangev1.ExchangeService_ExchangeServer, from round.
 		return rpc.Errorf(rpc.Invalid, "", "%v", err)
 	}
 	b.queue = append(b.queue, frame)
-	b.bytes += len(frame.Data)
+	b.bytes += frame.weight
 	s.notify()
 	return nil
 }

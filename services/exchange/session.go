@@ -57,6 +57,8 @@ type Frame struct {
 	// With the last frame: the digest that the sender claims and its signature.
 	Digest    []byte
 	Signature []byte
+
+	weight int // what it takes of the window
 }
 
 // Last reports whether the frame ends its message.
