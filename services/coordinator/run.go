@@ -279,12 +279,12 @@ func (c *Coordinator) sessions(ctx context.Context, e *entry, spec *jobv1.Sessio
 
 // follow copies the status of one party's session into the job, until it has a result or has ended without.
 func (c *Coordinator) follow(ctx context.Context, e *entry, p *member, spec *jobv1.SessionSpec) ended {
-	end := ended{party: p.index, name: p.name}
-	heard, lost := time.Now(), error(nil)
+	end := ended{party: p.index, name: p.name, begun: true}
+	since, lost := time.Now(), error(nil)
 	for {
 		var last *jobv1.SessionStatus
 		err := watch(ctx, p.session(spec.GetProtocol()), spec.GetRef(), func(st *jobv1.SessionStatus) bool {
-			last, heard, lost = st, time.Now(), nil
+			last, since, lost = heard(st, uint32(len(c.parties))), time.Now(), nil
 			_ = c.update(e, func(j *coordinatorv1.Job) { observe(j, p.index, st) })
 			return st.GetState() < activating
 		})
@@ -303,7 +303,7 @@ func (c *Coordinator) follow(ctx context.Context, e *entry, p *member, spec *job
 				lost = errGone
 			}
 		}
-		if ctx.Err() != nil || isGone(lost) || time.Since(heard) > c.timing.lost {
+		if ctx.Err() != nil || isGone(lost) || time.Since(since) > c.timing.lost {
 			end.err = lost
 			return end
 		}
@@ -351,7 +351,7 @@ func (c *Coordinator) unlock(ctx context.Context, e *entry, p *member, j *coordi
 	st, err := activate(call, p.session(spec.GetProtocol()), spec.GetRef(), j.GetDigest())
 	if err == nil {
 		_ = c.update(e, func(j *coordinatorv1.Job) {
-			j.Parties[p.index].Status, j.Parties[p.index].Reachable, e.note = st, true, ""
+			j.Parties[p.index].Status, j.Parties[p.index].Reachable, e.note = heard(st, uint32(len(j.Parties))), true, ""
 		})
 		return true
 	}

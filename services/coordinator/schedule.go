@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	coordinatorv1 "github.com/lodge-mpc/lodge/proto/lodge/coordinator/v1"
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
@@ -65,13 +66,7 @@ func nextStep(s jobv1.JobState) step {
 // observe takes a party's status into a job. The job is as far as the party that is furthest behind, and at most
 // STORING: what follows is for the coordinator to say.
 func observe(j *coordinatorv1.Job, party int, st *jobv1.SessionStatus) {
-	if f := st.GetFailure(); f != nil {
-		f.Reason = f.Reason[:min(len(f.Reason), maxReason)] // a party's word, which is recorded
-		if b := f.GetBlame(); b != nil && (f.Outcome != outcomeBlame || b.GetParty() >= uint32(len(j.Parties))) {
-			f.Blame = nil
-		}
-	}
-	j.Parties[party].Status, j.Parties[party].Reachable = st, true
+	j.Parties[party].Status, j.Parties[party].Reachable = heard(st, uint32(len(j.Parties))), true
 	state := storing
 	for _, p := range j.Parties {
 		state = min(state, max(preparing, p.GetStatus().GetState()))
@@ -79,6 +74,56 @@ func observe(j *coordinatorv1.Job, party int, st *jobv1.SessionStatus) {
 	if job.MayFollow(j.State, state) {
 		j.State = state
 	}
+}
+
+// heard is a party's word as it is recorded and shown to every client: bounded, of text that can be written, and naming
+// parties that exist. What it does not know it leaves out.
+func heard(st *jobv1.SessionStatus, parties uint32) *jobv1.SessionStatus {
+	list := func(named []uint32) (known []uint32) {
+		for _, p := range named[:min(len(named), int(parties))] {
+			if p < parties {
+				known = append(known, p)
+			}
+		}
+		return known
+	}
+	out := &jobv1.SessionStatus{
+		Ref: &jobv1.SessionRef{JobId: word(st.GetRef().GetJobId()), Ordinal: st.GetRef().GetOrdinal()}, State: st.GetState(),
+		Digest: st.GetDigest()[:min(len(st.GetDigest()), 64)], Epoch: st.GetEpoch(), BatchId: word(st.GetBatchId()), Count: st.GetCount(),
+		Started: moment(st.GetStarted()), Ended: moment(st.GetEnded()), Rounds: st.GetRounds(), PeakRssBytes: st.GetPeakRssBytes(),
+		KeygenSecurity: word(st.GetKeygenSecurity()), StatisticalSecurityBits: st.GetStatisticalSecurityBits(),
+	}
+	if g := st.GetProgress(); g != nil {
+		out.Progress = &jobv1.Progress{
+			Round: word(g.GetRound()), RoundIndex: g.GetRoundIndex(), WaitingFor: list(g.GetWaitingFor()), Since: moment(g.GetSince()),
+			SentBytes: g.GetSentBytes(), ReceivedBytes: g.GetReceivedBytes(), RoundReceivedBytes: g.GetRoundReceivedBytes(),
+			RoundLimitBytes: g.GetRoundLimitBytes(), WorkDone: g.GetWorkDone(), WorkTotal: g.GetWorkTotal(),
+		}
+	}
+	if f := st.GetFailure(); f != nil {
+		out.Failure = &jobv1.Failure{
+			Outcome: word(f.GetOutcome()), Round: word(f.GetRound()), RoundIndex: f.GetRoundIndex(), Check: word(f.GetCheck()),
+			Reason: text(f.GetReason(), maxReason), Suspects: list(f.GetSuspects()), Reporter: f.GetReporter(),
+		}
+		if b := f.GetBlame(); b != nil && f.GetOutcome() == outcomeBlame && b.GetParty() < parties {
+			out.Failure.Blame = &jobv1.Blame{Party: b.GetParty(), Check: word(b.GetCheck()), Reason: text(b.GetReason(), maxReason)}
+		}
+	}
+	return out
+}
+
+// word bounds a name.
+func word(s string) string { return text(s, 100) }
+
+// text is at most so many bytes of s, as UTF-8.
+func text(s string, most int) string { return strings.ToValidUTF8(s[:min(len(s), most)], "?") }
+
+// moment is a time that can be shown, or nil.
+func moment(t *timestamppb.Timestamp) *timestamppb.Timestamp {
+	if !t.IsValid() {
+		return nil
+	}
+	return &timestamppb.Timestamp{Seconds: t.GetSeconds(), Nanos: t.GetNanos()}
 }
 
 // waiting says what the sessions of a job wait for, as the party sees it that is furthest behind; empty for nothing.
@@ -140,6 +185,7 @@ type ended struct {
 	name   string
 	status *jobv1.SessionStatus // in a final state without a result; nil otherwise
 	err    error                // of a call to the party; nil otherwise
+	begun  bool                 // whether the session had been started at the party
 }
 
 // ok reports whether the party has a result.
@@ -174,7 +220,7 @@ func (e ended) failure() *jobv1.Failure {
 		f.Reason = fmt.Sprintf("party %d (%s) cannot be reached: %s; see that it runs and that its certificate is the roster's", e.party, e.name, said.What)
 	case said.Code == rpc.Cancelled:
 		f.Outcome, f.Reason = outcomeCancelled, said.What
-	case said.Code == rpc.NotFound:
+	case said.Code == rpc.NotFound && e.begun:
 		f.Outcome, f.Suspects = outcomeAbort, []uint32{uint32(e.party)}
 		f.Reason = fmt.Sprintf("party %d (%s) has lost its session, as when it restarts", e.party, e.name)
 	default:

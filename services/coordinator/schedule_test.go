@@ -161,7 +161,8 @@ func TestVerdict(t *testing.T) {
 		{"tie", []ended{blames(0, 1), blames(1, 0)}, failed, outcomeBlame, "according to party 0 it is party 1", 0},
 		{"refused", []ended{calls(0, errGaveUp), calls(1, rpc.Errorf(rpc.PolicyRefused, "ask for less", "too many"))}, failed, outcomeRefused, "party 1 (p1) refuses: too many (ask for less)", -1},
 		{"unreachable", []ended{outcome(0, outcomeTimeout), calls(1, status.Error(codes.Unavailable, "refused"))}, failed, outcomeTimeout, "party 1 (p1) cannot be reached", -1},
-		{"restarted", []ended{outcome(0, outcomeTimeout), calls(1, rpc.Errorf(rpc.NotFound, "", "no session"))}, failed, outcomeAbort, "party 1 (p1) has lost its session", -1},
+		{"restarted", []ended{outcome(0, outcomeTimeout), begun(calls(1, rpc.Errorf(rpc.NotFound, "", "no session")))}, failed, outcomeAbort, "party 1 (p1) has lost its session", -1},
+		{"no such epoch", []ended{calls(0, errGaveUp), calls(1, rpc.Errorf(rpc.NotFound, "", "no epoch 9 at this party"))}, failed, outcomeRefused, "party 1 (p1) refuses: no epoch 9", -1},
 		{"given up", []ended{calls(0, errGaveUp), calls(1, errGaveUp)}, failed, outcomeCancelled, "gave up", -1},
 		{"an error of no kind", []ended{calls(0, errors.New("odd"))}, failed, outcomeRefused, "odd", -1},
 	} {
@@ -173,5 +174,47 @@ func TestVerdict(t *testing.T) {
 		if state != c.state || f.GetOutcome() != c.outcome || !strings.Contains(f.GetReason(), c.reason) || blame != c.blame {
 			t.Errorf("%s: %s, %v", c.name, state, f)
 		}
+	}
+}
+
+func begun(e ended) ended {
+	e.begun = true
+	return e
+}
+
+// Whatever a party says, its job can be written, read and listed.
+func TestWhatIsHeardIsBounded(t *testing.T) {
+	long := strings.Repeat("é", 1<<20)
+	many := make([]uint32, 1<<20)
+	for i := range many {
+		many[i] = 7
+	}
+	st := &jobv1.SessionStatus{
+		Ref: &jobv1.SessionRef{JobId: long}, Digest: []byte(long), BatchId: "x" + long, KeygenSecurity: long, Started: &timestamppb.Timestamp{Seconds: 1 << 62},
+		Progress: &jobv1.Progress{Round: long, WaitingFor: many, Since: &timestamppb.Timestamp{Nanos: -1}},
+		Failure: &jobv1.Failure{Outcome: outcomeBlame, Round: long, Check: long, Reason: "x" + long, Suspects: append([]uint32{2}, many...),
+			Blame: &jobv1.Blame{Party: 1, Check: long, Reason: long}},
+	}
+	got := heard(st, 3)
+	b, err := proto.Marshal(got)
+	if err != nil || len(b) > 4000 {
+		t.Fatalf("%d bytes, %v", len(b), err)
+	}
+	if f := got.GetFailure(); f.GetBlame().GetParty() != 1 || len(f.GetSuspects()) != 1 || f.GetSuspects()[0] != 2 || !strings.HasPrefix(f.GetReason(), "xé") {
+		t.Errorf("lost what it said: %v", f)
+	}
+	if got.GetStarted() != nil || got.GetProgress().GetSince() != nil {
+		t.Error("a time that cannot be shown")
+	}
+	st.Failure.Blame.Party = 3
+	if heard(st, 3).GetFailure().GetBlame() != nil {
+		t.Error("blame of a party that does not exist")
+	}
+	again := heard(got, 3)
+	if !proto.Equal(got, again) {
+		t.Error("what was heard changes when it is heard again")
+	}
+	if heard(nil, 3) == nil {
+		t.Error("nothing heard")
 	}
 }

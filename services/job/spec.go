@@ -41,6 +41,9 @@ func RefOf(r *jobv1.SessionRef) (Ref, error) {
 	return Ref{r.GetJobId(), r.GetOrdinal()}, nil
 }
 
+// maxName bounds the names of sets and fields, which are recorded.
+const maxName = 64
+
 // Validate says whether a spec is well formed; it knows no policy.
 func Validate(s *jobv1.SessionSpec, now time.Time) error {
 	if _, err := RefOf(s.GetRef()); err != nil {
@@ -61,8 +64,8 @@ func Validate(s *jobv1.SessionSpec, now time.Time) error {
 	switch {
 	case !fits:
 		return bad("kind %s does not go with protocol %s", s.GetKind(), s.GetProtocol())
-	case s.GetParams() == "" || len(s.GetParamsHash()) != 32:
-		return bad("params need a name and a hash of 32 bytes")
+	case s.GetParams() == "" || len(s.GetParams()) > maxName || len(s.GetParamsHash()) != 32:
+		return bad("params need a name of at most %d bytes and a hash of 32", maxName)
 	case len(s.GetRosterHash()) != 32:
 		return bad("the roster hash has 32 bytes")
 	case s.GetEpoch() == 0:
@@ -84,8 +87,8 @@ func Validate(s *jobv1.SessionSpec, now time.Time) error {
 		return nil
 	}
 	switch {
-	case s.GetField() == "" || s.GetCount() == 0 || s.GetDim() == 0:
-		return bad("field, count and dim are needed")
+	case s.GetField() == "" || len(s.GetField()) > maxName || s.GetCount() == 0 || s.GetDim() == 0:
+		return bad("field, count and dim are needed, and a field's name has at most %d bytes", maxName)
 	case !config.ValidName(s.GetTenant()):
 		return bad("tenant %q is not a name", s.GetTenant())
 	case s.GetProtocol() == jobv1.Protocol_PROTOCOL_TRIPLES && s.GetPurpose() != jobv1.Purpose_PURPOSE_TRIPLES:
