@@ -19,6 +19,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	coordinatorv1 "github.com/lodge-mpc/lodge/proto/lodge/coordinator/v1"
+	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
 	statusv1 "github.com/lodge-mpc/lodge/proto/lodge/status/v1"
 	"github.com/lodge-mpc/lodge/services/config"
 	"github.com/lodge-mpc/lodge/services/job"
@@ -32,9 +33,9 @@ const prefix = "/lodge.coordinator.v1.CoordinatorService/"
 // Rules say who may call what.
 var Rules = rpc.Rules{
 	prefix + "SubmitJob": rpc.Allow(rpc.Client).With(config.PermSubmit),
-	prefix + "GetJob":    rpc.Allow(rpc.Client),
-	prefix + "WatchJob":  rpc.Allow(rpc.Client),
-	prefix + "ListJobs":  rpc.Allow(rpc.Client),
+	prefix + "GetJob":    rpc.Allow(rpc.Client).With(config.PermStatus),
+	prefix + "WatchJob":  rpc.Allow(rpc.Client).With(config.PermStatus),
+	prefix + "ListJobs":  rpc.Allow(rpc.Client).With(config.PermStatus),
 	prefix + "CancelJob": rpc.Allow(rpc.Client).With(config.PermSubmit),
 }
 
@@ -268,6 +269,18 @@ func (c *Coordinator) settled() map[string]bool {
 		}
 	}
 	return names
+}
+
+// lastEpoch is the highest epoch that a job has made or tried to make.
+func (c *Coordinator) lastEpoch() (last uint64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, e := range c.jobs {
+		if e.job.GetRequest().GetKind() == jobv1.Kind_KIND_KEYS {
+			last = max(last, e.job.GetEpoch())
+		}
+	}
+	return last
 }
 
 // update changes a job and wakes its watchers. A new state is durable before anybody sees it; where that fails, only

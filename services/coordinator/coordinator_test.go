@@ -529,3 +529,33 @@ func TestAPI(t *testing.T) {
 		t.Errorf("a job that is not there: %v", err)
 	}
 }
+
+// A party that has erased its result ends the job, which would be activated for ever.
+func TestAnErasedResultEndsTheJob(t *testing.T) {
+	f := newNet(t, 3)
+	epoch := f.complete(keysJob()).GetEpoch()
+	f.parties[1].change(func(p *fakeParty) {
+		p.onActivate = func() error { return rpc.Errorf(rpc.Burnt, "", "the batch is erased") }
+	})
+	j := f.until(f.submit(scalarJob(epoch)), over)
+	if j.GetState() != failed || !strings.Contains(j.GetFailure().GetReason(), "party 1 (p1) has erased its result") {
+		t.Errorf("%s, %v", j.GetState(), j.GetFailure())
+	}
+}
+
+// A party cannot use up the numbers of epochs.
+func TestAPartyFarAhead(t *testing.T) {
+	f := newNet(t, 3)
+	first := f.complete(keysJob()).GetEpoch()
+	f.parties[2].change(func(p *fakeParty) {
+		p.epochs = append(p.epochs, &keygenv1.Epoch{Epoch: 1<<64 - 2, State: keygenv1.EpochState_EPOCH_STATE_ACTIVE})
+	})
+	j := f.until(f.submit(keysJob()), over)
+	if j.GetState() != failed || !strings.Contains(j.GetFailure().GetReason(), "party 2") {
+		t.Errorf("%s, %v", j.GetState(), j.GetFailure())
+	}
+	f.parties[2].change(func(p *fakeParty) { p.epochs = p.epochs[:len(p.epochs)-1] })
+	if next := f.complete(keysJob()).GetEpoch(); next != first+1 {
+		t.Errorf("epoch %d after %d", next, first)
+	}
+}

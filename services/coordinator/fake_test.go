@@ -312,7 +312,7 @@ func newNet(t *testing.T, n int) *fakeNet {
 	f.file = &config.CoordinatorFile{
 		Roster: roster, DataDir: filepath.Join(f.dir, "data"), JobTimeout: config.Duration(20 * time.Second),
 		TLS:     config.TLS{Certificate: f.path("coordinator.pem"), Key: f.path("coordinator.key"), CA: f.path("ca.pem")},
-		Clients: []config.Client{client("operator", config.PermSubmit), client("other", config.PermSubmit), client("viewer", config.PermStatus)},
+		Clients: []config.Client{client("operator", config.PermStatus, config.PermSubmit), client("other", config.PermStatus, config.PermSubmit), client("viewer", config.PermStatus)},
 		Params:  []config.ParamsPin{{Name: "S14-32", Hash: fmt.Sprintf("%x", sha256.Sum256([]byte("set")))}},
 	}
 	f.begin()

@@ -33,6 +33,10 @@ var defaultTiming = timing{
 	stop: 5 * time.Second, retry: 200 * time.Millisecond, slow: time.Second,
 }
 
+// maxAhead is how far a party's last epoch may be ahead of the coordinator's records, which may have been lost. One word
+// of a party must not use up the numbers.
+const maxAhead = 1 << 20
+
 // maxRetry bounds the time between attempts to activate.
 const maxRetry = 5 * time.Second
 
@@ -192,6 +196,8 @@ func (c *Coordinator) reach(ctx context.Context, e *entry, deadline time.Time) (
 		last uint64
 	}
 	answers := make(chan answer, len(c.parties))
+	made := c.lastEpoch()
+	next = made + 1
 	missing := map[int]string{}
 	for _, p := range c.parties {
 		missing[p.index] = p.name
@@ -212,7 +218,12 @@ func (c *Coordinator) reach(ctx context.Context, e *entry, deadline time.Time) (
 		select {
 		case a := <-answers:
 			delete(missing, a.party)
-			next, ends = max(next, a.last+1), append(ends, a.ended)
+			if a.last > made+maxAhead {
+				a.err = rpc.Errorf(rpc.Invalid, "see whose data directory this is", "it knows epoch %d, and the last that was made here is %d", a.last, made)
+			} else {
+				next = max(next, a.last+1)
+			}
+			ends = append(ends, a.ended)
 		case <-slow:
 			show = true
 		}
@@ -323,13 +334,19 @@ func isGone(err error) bool {
 	return e != nil && e.Code == rpc.NotFound
 }
 
-// activate unlocks the result at every party. It does not give up: some may have unlocked theirs.
+// activate unlocks the result at every party. It does not give up, as some may have unlocked theirs, unless a party has
+// erased its own.
 func (c *Coordinator) activate(ctx context.Context, e *entry) {
 	j, _ := c.snapshot(e)
+	erased := make([]error, len(c.parties))
 	var wg sync.WaitGroup
-	for _, p := range c.parties {
+	for i, p := range c.parties {
 		wg.Go(func() {
-			for wait := c.timing.retry; ctx.Err() == nil && !c.unlock(ctx, e, p, j); wait = min(2*wait, maxRetry) {
+			for wait := c.timing.retry; ctx.Err() == nil; wait = min(2*wait, maxRetry) {
+				done, err := c.unlock(ctx, e, p, j)
+				if erased[i] = err; done || err != nil {
+					return
+				}
 				select {
 				case <-time.After(wait):
 				case <-ctx.Done():
@@ -338,13 +355,21 @@ func (c *Coordinator) activate(ctx context.Context, e *entry) {
 		})
 	}
 	wg.Wait()
-	if ctx.Err() == nil {
-		c.end(e, completed, nil)
+	if ctx.Err() != nil {
+		return
 	}
+	for i, p := range c.parties {
+		if erased[i] != nil {
+			c.end(e, failed, &jobv1.Failure{Outcome: outcomeAbort, Check: "activation", Suspects: []uint32{uint32(p.index)},
+				Reason: fmt.Sprintf("party %d (%s) has erased its result: %s; what the others hold is of no use", p.index, p.name, rpc.FromError(erased[i]).What)})
+			return
+		}
+	}
+	c.end(e, completed, nil)
 }
 
-// unlock makes one attempt to activate a job's result at a party.
-func (c *Coordinator) unlock(ctx context.Context, e *entry, p *member, j *coordinatorv1.Job) bool {
+// unlock makes one attempt to activate a job's result at a party. An error says that no further one can succeed.
+func (c *Coordinator) unlock(ctx context.Context, e *entry, p *member, j *coordinatorv1.Job) (done bool, erased error) {
 	spec := c.spec(j, time.Now())
 	call, stop := context.WithTimeout(ctx, c.timing.call)
 	defer stop()
@@ -353,16 +378,19 @@ func (c *Coordinator) unlock(ctx context.Context, e *entry, p *member, j *coordi
 		_ = c.update(e, func(j *coordinatorv1.Job) {
 			j.Parties[p.index].Status, j.Parties[p.index].Reachable, e.note = heard(st, uint32(len(j.Parties))), true, ""
 		})
-		return true
+		return true, nil
+	}
+	if said := rpc.FromError(err); said != nil && said.Code == rpc.Burnt {
+		return false, err
 	}
 	if isGone(err) && p.holds(call, j) {
-		return true // activated by an earlier process of the coordinator, before the party restarted
+		return true, nil // activated by an earlier process of the coordinator, before the party restarted
 	}
 	_ = c.update(e, func(j *coordinatorv1.Job) {
 		j.Parties[p.index].Reachable = !unreachable(err)
 		e.note = fmt.Sprintf("activating: party %d (%s): %s", p.index, p.name, rpc.FromError(err).What)
 	})
-	return false
+	return false, nil
 }
 
 // cancelAll ends the job's sessions at all parties that can be reached.

@@ -33,15 +33,15 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 type CoordinatorServiceClient interface {
-	// SubmitJob queues a job. [client]
+	// SubmitJob queues a job. [client with "submit"]
 	SubmitJob(ctx context.Context, in *SubmitJobRequest, opts ...grpc.CallOption) (*SubmitJobResponse, error)
-	// GetJob by id. [client]
+	// GetJob by id. [client with "status"]
 	GetJob(ctx context.Context, in *GetJobRequest, opts ...grpc.CallOption) (*GetJobResponse, error)
-	// WatchJob streams the job at every change until it ends. [client]
+	// WatchJob streams the job at every change until it ends. [client with "status"]
 	WatchJob(ctx context.Context, in *WatchJobRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchJobResponse], error)
-	// ListJobs, newest first. [client]
+	// ListJobs, newest first. [client with "status"]
 	ListJobs(ctx context.Context, in *ListJobsRequest, opts ...grpc.CallOption) (*ListJobsResponse, error)
-	// CancelJob that is not yet activating. [client]
+	// CancelJob that is not yet activating, whoever submitted it. [client with "submit"]
 	CancelJob(ctx context.Context, in *CancelJobRequest, opts ...grpc.CallOption) (*CancelJobResponse, error)
 }
 
@@ -116,15 +116,15 @@ func (c *coordinatorServiceClient) CancelJob(ctx context.Context, in *CancelJobR
 // All implementations must embed UnimplementedCoordinatorServiceServer
 // for forward compatibility.
 type CoordinatorServiceServer interface {
-	// SubmitJob queues a job. [client]
+	// SubmitJob queues a job. [client with "submit"]
 	SubmitJob(context.Context, *SubmitJobRequest) (*SubmitJobResponse, error)
-	// GetJob by id. [client]
+	// GetJob by id. [client with "status"]
 	GetJob(context.Context, *GetJobRequest) (*GetJobResponse, error)
-	// WatchJob streams the job at every change until it ends. [client]
+	// WatchJob streams the job at every change until it ends. [client with "status"]
 	WatchJob(*WatchJobRequest, grpc.ServerStreamingServer[WatchJobResponse]) error
-	// ListJobs, newest first. [client]
+	// ListJobs, newest first. [client with "status"]
 	ListJobs(context.Context, *ListJobsRequest) (*ListJobsResponse, error)
-	// CancelJob that is not yet activating. [client]
+	// CancelJob that is not yet activating, whoever submitted it. [client with "submit"]
 	CancelJob(context.Context, *CancelJobRequest) (*CancelJobResponse, error)
 	mustEmbedUnimplementedCoordinatorServiceServer()
 }
