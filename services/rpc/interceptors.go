@@ -7,19 +7,24 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/status"
+	"google.golang.org/grpc/tap"
 )
 
-// admit authenticates and authorises one call.
-func (s *Server) admit(ctx context.Context, method string) (context.Context, Principal, *Error) {
-	p, err := authenticate(ctx, s.opts.Directory, s.opts.Credentials)
-	if err != nil {
-		return ctx, p, err
+// tap authenticates and authorises one call when its headers have come, before any message of it is read.
+func (s *Server) tap(ctx context.Context, info *tap.Info) (context.Context, error) {
+	start := time.Now()
+	p, refused := authenticate(ctx, s.opts.Directory, s.opts.Credentials)
+	if refused == nil {
+		refused = s.opts.Rules.check(info.FullMethodName, p)
 	}
-	if err := s.opts.Rules.check(method, p); err != nil {
-		return ctx, p, err
+	if refused != nil {
+		return ctx, s.finish(info.FullMethodName, p, start, refused)
 	}
-	return WithCaller(ctx, p), p, nil
+	return WithCaller(ctx, p), nil
 }
+
+// errUntapped refuses what did not come through tap.
+var errUntapped = Errorf(Unauthenticated, "", "no caller")
 
 // finish turns what a handler returned into what the caller may see, and observes it.
 func (s *Server) finish(method string, p Principal, start time.Time, err error) error {
@@ -58,8 +63,11 @@ func (s *Server) recovered(method string, err *error) {
 
 func (s *Server) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, h grpc.UnaryHandler) (any, error) {
 	start := time.Now()
-	ctx, p, refused := s.admit(ctx, info.FullMethod)
-	if refused != nil {
+	p, ok := Caller(ctx)
+	if !ok {
+		return nil, s.finish(info.FullMethod, p, start, errUntapped)
+	}
+	if refused := small(req); refused != nil {
 		return nil, s.finish(info.FullMethod, p, start, refused)
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.opts.UnaryTimeout)
@@ -76,21 +84,21 @@ func (s *Server) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo,
 
 func (s *Server) stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, h grpc.StreamHandler) error {
 	start := time.Now()
-	ctx, p, refused := s.admit(ss.Context(), info.FullMethod)
+	p, ok := Caller(ss.Context())
+	if !ok {
+		return s.finish(info.FullMethod, p, start, errUntapped)
+	}
+	leave, refused := s.streams.enter(p)
 	if refused != nil {
 		return s.finish(info.FullMethod, p, start, refused)
 	}
+	defer leave()
+	if p.Role != Peer { // a session has clocks of its own for its peers
+		ss = &bounded{ServerStream: ss, stall: s.opts.StallTimeout, upload: info.IsClientStream}
+	}
 	err := func() (err error) {
 		defer s.recovered(info.FullMethod, &err)
-		return h(srv, identified{ss, ctx})
+		return h(srv, ss)
 	}()
 	return s.finish(info.FullMethod, p, start, err)
 }
-
-// identified is a server stream whose context knows the caller.
-type identified struct {
-	grpc.ServerStream
-	ctx context.Context
-}
-
-func (s identified) Context() context.Context { return s.ctx }

@@ -34,6 +34,8 @@ type Options struct {
 	Rules       Rules        // what is not here is refused
 	// UnaryTimeout caps a unary call whose caller allows more; 0 means 30 s.
 	UnaryTimeout time.Duration
+	// StallTimeout ends the stream of a client or coordinator that takes nothing of what is sent; 0 means 30 s.
+	StallTimeout time.Duration
 	// Observe is called once per call, if set.
 	Observe func(method string, role Role, code string, took time.Duration)
 	Log     *slog.Logger // nil: discard
@@ -47,6 +49,8 @@ type Server struct {
 	health *health.Server
 	ready  atomic.Bool
 	opts   Options
+
+	streams streams
 }
 
 // NewServer makes a server that is not ready until SetReady(true).
@@ -59,6 +63,9 @@ func NewServer(o Options) (*Server, error) {
 	}
 	if o.UnaryTimeout == 0 {
 		o.UnaryTimeout = 30 * time.Second
+	}
+	if o.StallTimeout == 0 {
+		o.StallTimeout = 30 * time.Second
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.NewTextHandler(io.Discard, nil))
@@ -76,7 +83,7 @@ func NewServer(o Options) (*Server, error) {
 		rules[m] = r
 	}
 	o.Rules = rules
-	s := &Server{opts: o, health: health.NewServer()}
+	s := &Server{opts: o, health: health.NewServer(), streams: streams{open: map[caller]int{}}}
 	s.grpc = grpc.NewServer(
 		grpc.Creds(credentials.NewTLS(o.Credentials.Server())),
 		grpc.MaxRecvMsgSize(MaxMessage),
@@ -85,6 +92,7 @@ func NewServer(o Options) (*Server, error) {
 		grpc.ConnectionTimeout(10*time.Second),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 10 * time.Second, Timeout: 5 * time.Second}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),
+		grpc.InTapHandle(s.tap),
 		grpc.ChainUnaryInterceptor(s.unary),
 		grpc.ChainStreamInterceptor(s.stream),
 	)
