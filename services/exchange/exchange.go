@@ -47,6 +47,9 @@ type Config struct {
 	StartWait time.Duration
 	// BackoffMax is the longest pause between attempts to reach a peer; 0 means 2 s.
 	BackoffMax time.Duration
+	// Stall is how long a peer may take nothing while its window is full; 0 means 2 min. It must be longer than a peer
+	// computes, and shorter than the others wait for what is held up meanwhile.
+	Stall time.Duration
 	// Farewell is how long Abort tries to tell the peers; 0 means 2 s.
 	Farewell time.Duration
 }
@@ -91,6 +94,9 @@ func New(cfg Config) (*Exchange, error) {
 	}
 	if cfg.BackoffMax == 0 {
 		cfg.BackoffMax = 2 * time.Second
+	}
+	if cfg.Stall == 0 {
+		cfg.Stall = 2 * time.Minute
 	}
 	if cfg.Farewell == 0 {
 		cfg.Farewell = 2 * time.Second
@@ -235,6 +241,7 @@ func (s *Session) compare(from round.Party, h *exchangev1.Hello) error {
 const (
 	CheckPins        = "pins"        // it has another roster, parameter hash, version or spec
 	CheckIncarnation = "incarnation" // its process restarted within the session
+	CheckStalled     = "stalled"     // it takes nothing of what is sent to it
 	CheckRefused     = "refused"     // it refused our stream for good
 )
 

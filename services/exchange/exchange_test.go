@@ -311,6 +311,30 @@ func hello(incarnation byte) *exchangev1.Hello {
 		Incarnation: bytes.Repeat([]byte{incarnation}, 16)}
 }
 
+// A peer that takes nothing ends the session of a sender whose window to it is full, and is named.
+func TestAStalledPeerIsNamed(t *testing.T) {
+	n := testnet.New(t, 3, testnet.Options{Exchange: exchange.Config{Window: 1 << 20, Stall: 300 * time.Millisecond}})
+	ctx := short(t)
+	a, b := open(t, n, 0), open(t, n, 1)
+	open(t, n, 2) // and never receives
+	go func() {
+		for {
+			if _, err := b.Receive(ctx, from(0)); err != nil {
+				return
+			}
+		}
+	}()
+	body := round.Frames(40, func(int) ([]byte, error) { return make([]byte, 200_000), nil })
+	err := a.Send(ctx, 0, round.Message{To: round.All, Name: "bulk", Body: body}, func(round.Digest) []byte { return make([]byte, 64) })
+	var lost *exchange.LostError
+	if !errors.As(err, &lost) || lost.Peer != 2 || lost.Check != exchange.CheckStalled {
+		t.Fatalf("got %v", err)
+	}
+	if !errors.As(a.Failed(), &lost) {
+		t.Errorf("the session goes on: %v", a.Failed())
+	}
+}
+
 // ending ends a message with a digest and a signature of the right lengths.
 func ending() *exchangev1.End {
 	return &exchangev1.End{Digest: make([]byte, 32), Signature: make([]byte, 64)}

@@ -17,6 +17,8 @@ import (
 	"github.com/lodge-mpc/lodge/services/rpc"
 )
 
+var errStalled = errors.New("exchange: the peer takes nothing")
+
 // outbox is what one peer has not yet acknowledged. Session.mu guards the
 // fields below the first two.
 type outbox struct {
@@ -31,14 +33,30 @@ type outbox struct {
 	trouble     string // why there is no stream at present
 }
 
-// put numbers a frame and waits until it fits into the window.
+// put numbers a frame and waits until it fits into the window. A peer that takes nothing for too long ends the session:
+// it would hold up what is due to the others, who would then suspect this party.
 func (o *outbox) put(ctx context.Context, f *exchangev1.Frame) error {
 	s := o.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	err := s.until(ctx, func() bool {
+	fits := func() bool {
 		return s.failed != nil || s.end != running || len(o.queue) == 0 || o.bytes+len(f.GetData()) <= s.x.cfg.Window
-	})
+	}
+	var err error
+	for !fits() && err == nil {
+		base := o.base
+		clock, stop := context.WithTimeoutCause(ctx, s.x.cfg.Stall, errStalled)
+		err = s.until(clock, func() bool { return fits() || o.base != base })
+		stop()
+		if errors.Is(err, errStalled) {
+			reason := fmt.Sprintf("it took nothing for %s, with %d bytes on the way", s.x.cfg.Stall, o.bytes)
+			if o.trouble != "" {
+				reason += ": " + o.trouble
+			}
+			err = nil
+			s.failLocked(&LostError{Peer: o.peer, Name: s.x.cfg.Peers[o.peer].Name, Check: CheckStalled, Reason: reason})
+		}
+	}
 	switch {
 	case err != nil:
 		return err

@@ -114,6 +114,9 @@ func (d *driver) classify(ctx context.Context, err error) *Failure {
 	case errors.As(err, &lost):
 		f.Outcome, f.Check, f.Suspects = Aborted, lost.Check, []round.Party{lost.Peer}
 		f.Reason = fmt.Sprintf("%s: %s", d.name(lost.Peer), lost.Reason)
+		if lost.Check == exchange.CheckStalled {
+			f.Outcome = Timeout
+		}
 	case errors.Is(context.Cause(ctx), context.DeadlineExceeded):
 		f.Outcome, f.Reason = Timeout, "the session's deadline is over"
 		f.Suspects = d.awaited()
