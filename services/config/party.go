@@ -75,7 +75,8 @@ type Policy struct {
 	// JobsPerHour bounds starts, in any hour.
 	JobsPerHour int `yaml:"jobs_per_hour"`
 	// MaxConcurrent bounds sessions at the same time; MaxMemory what they may
-	// hold together, by estimate.
+	// hold together, by estimate. Clients' proofs and decryptions may hold a
+	// quarter as much beside them.
 	MaxConcurrent int   `yaml:"max_concurrent"`
 	MaxMemory     Bytes `yaml:"max_memory"`
 	// DecryptionsPerHour bounds new answers to clients, in any hour.

@@ -75,9 +75,9 @@ func (s *Service) DecryptShare(stream decryptionv1.DecryptionService_DecryptShar
 func (s *Service) decryptShare(stream decryptionv1.DecryptionService_DecryptShareServer) error {
 	caller, _ := rpc.Caller(stream.Context())
 	var q *request
-	release := func() {}
+	var call *job.Call
 	defer func() {
-		release()
+		call.Release()
 		if q != nil {
 			q.keys.Release()
 		}
@@ -87,11 +87,9 @@ func (s *Service) decryptShare(stream decryptionv1.DecryptionService_DecryptShar
 			if q, err = s.open(m.GetHeader(), caller.Name); err != nil {
 				return err
 			}
-			free, err := s.Sessions.Gate.AdmitCall(uint64(q.client.MemoryBytes()))
-			if err != nil {
+			if call, err = s.Sessions.Gate.AdmitCall(caller.Name, uint64(q.client.MemoryBytes())); err != nil {
 				return err
 			}
-			release = free
 		}
 		return q.add(m)
 	})
@@ -100,6 +98,9 @@ func (s *Service) decryptShare(stream decryptionv1.DecryptionService_DecryptShar
 		return err
 	case q == nil:
 		return rpc.Errorf(rpc.Invalid, "send the header first", "no header")
+	}
+	if err := call.Compute(); err != nil {
+		return err
 	}
 	key, answer, err := s.answer(stream.Context(), q)
 	if err != nil {

@@ -28,8 +28,10 @@ type Gate struct {
 
 	mu          sync.Mutex
 	sessions    int
-	memory      uint64
-	starts      []time.Time // within the last hour
+	memory      uint64         // of sessions, estimated bytes
+	callMemory  uint64         // of clients' computations, estimated bytes
+	calls       map[string]int // of each client that has some
+	starts      []time.Time    // within the last hour
 	decryptions []time.Time
 }
 
@@ -38,7 +40,7 @@ func NewGate(t Terms) *Gate {
 	if t.Now == nil {
 		t.Now = time.Now
 	}
-	return &Gate{terms: t}
+	return &Gate{terms: t, calls: map[string]int{}}
 }
 
 var kindNames = map[jobv1.Kind]string{
@@ -139,22 +141,6 @@ func (g *Gate) Admit(s *jobv1.SessionSpec, memory uint64) (release func(), err e
 		g.mu.Lock()
 		defer g.mu.Unlock()
 		g.sessions--
-		g.memory -= memory
-	}), nil
-}
-
-// AdmitCall takes a place for a client's computation, which shares the memory
-// of the sessions. The caller calls release once when it ends.
-func (g *Gate) AdmitCall(memory uint64) (release func(), err error) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if err := g.room(memory); err != nil {
-		return nil, err
-	}
-	g.memory += memory
-	return sync.OnceFunc(func() {
-		g.mu.Lock()
-		defer g.mu.Unlock()
 		g.memory -= memory
 	}), nil
 }

@@ -139,17 +139,6 @@ func TestAdmit(t *testing.T) {
 	admit(1, rpc.RateLimited)
 	now = now.Add(30 * time.Second)
 	admit(1, rpc.RateLimited)
-	if _, err := g.AdmitCall(101); !errors.Is(err, &rpc.Error{Code: rpc.PolicyRefused}) {
-		t.Fatalf("got %v", err)
-	}
-	three, err := g.AdmitCall(60)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := g.AdmitCall(41); !errors.Is(err, &rpc.Error{Code: rpc.Busy}) {
-		t.Fatalf("got %v", err)
-	}
-	three()
 	if err := g.AdmitDecryption(); err != nil {
 		t.Fatal(err)
 	}
@@ -161,6 +150,54 @@ func TestAdmit(t *testing.T) {
 	s.Deadline = timestamppb.New(now.Add(time.Minute))
 	if _, err := g.Admit(s, 1); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// Clients hold no memory while they upload, at most two places each, and nothing of what the sessions have.
+func TestCallsHaveTheirOwnBudget(t *testing.T) {
+	tm := terms()
+	tm.Now = nil
+	g := NewGate(tm) // 100 bytes for sessions, 25 for calls
+	call := func(client string, memory uint64, want rpc.Code) *Call {
+		t.Helper()
+		c, err := g.AdmitCall(client, memory)
+		if want == "" && err != nil || want != "" && !errors.Is(err, &rpc.Error{Code: want}) {
+			t.Fatalf("got %v, want %q", err, want)
+		}
+		return c
+	}
+	call("a", 26, rpc.PolicyRefused)
+	var calls []*Call
+	for _, client := range []string{"a", "a", "b", "b"} {
+		calls = append(calls, call(client, 25, ""))
+	}
+	call("a", 1, rpc.Busy)
+	call("b", 1, rpc.Busy)
+	if err := calls[0].Compute(); err != nil {
+		t.Fatal(err)
+	}
+	if err := calls[2].Compute(); !errors.Is(err, &rpc.Error{Code: rpc.Busy}) {
+		t.Fatalf("beyond the budget: %v", err)
+	}
+	calls[2].Release() // held no memory
+	if err := calls[3].Compute(); !errors.Is(err, &rpc.Error{Code: rpc.Busy}) {
+		t.Fatalf("beyond the budget: %v", err)
+	}
+	calls[0].Release()
+	calls[0].Release() // counts once
+	if err := calls[3].Compute(); err != nil {
+		t.Fatal(err)
+	}
+	call("a", 1, "")
+	call("a", 1, rpc.Busy)
+	if (*Call)(nil).Release(); len(g.calls) != 2 {
+		t.Errorf("calls of %v", g.calls)
+	}
+	now := time.Now()
+	s := spec()
+	s.Deadline = timestamppb.New(now.Add(time.Minute))
+	if _, err := g.Admit(s, 100); err != nil {
+		t.Errorf("calls take the sessions' memory: %v", err)
 	}
 }
 

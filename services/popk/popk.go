@@ -102,9 +102,9 @@ func (s *Service) config(ctx context.Context, h *popkv1.ProofHeader) (*protocol.
 func (s *Service) Prove(stream popkv1.PopkService_ProveServer) error {
 	var c *protocol.ClientConfig
 	var values []byte
-	release := func() {}
+	var call *job.Call
 	defer func() {
-		release()
+		call.Release()
 		clear(values[:cap(values)])
 	}()
 	err := rpc.Upload(uploadTime, stream.Recv, func(m *popkv1.ProveRequest) (err error) {
@@ -113,7 +113,7 @@ func (s *Service) Prove(stream popkv1.PopkService_ProveServer) error {
 			if c, err = s.config(stream.Context(), m.GetHeader()); err != nil {
 				return err
 			}
-			if release, err = s.admit(c); err != nil {
+			if call, err = s.Sessions.Gate.AdmitCall(c.Prover, uint64(c.MemoryBytes())); err != nil {
 				return err
 			}
 			values = make([]byte, 0, c.Instance.U*c.Scheme.Slots()*c.Scheme.Field.Size())
@@ -124,7 +124,13 @@ func (s *Service) Prove(stream popkv1.PopkService_ProveServer) error {
 		values = append(values, m.GetValues()...)
 		return nil
 	})
-	if err != nil {
+	switch {
+	case err != nil:
+		return err
+	case c == nil:
+		return errNoHeader
+	}
+	if err := call.Compute(); err != nil {
 		return err
 	}
 	ciphertexts, proof, err := prove(stream.Context(), c, values)
@@ -146,9 +152,6 @@ func (s *Service) Prove(stream popkv1.PopkService_ProveServer) error {
 
 // prove decodes values and proves them with fresh randomness.
 func prove(ctx context.Context, c *protocol.ClientConfig, values []byte) (ciphertexts, proof []byte, err error) {
-	if c == nil {
-		return nil, nil, errNoHeader
-	}
 	if len(values) != cap(values) {
 		return nil, nil, rpc.Errorf(rpc.Invalid, "fill every slot of every ciphertext", "%d bytes of values, want %d", len(values), cap(values))
 	}
@@ -174,14 +177,14 @@ func prove(ctx context.Context, c *protocol.ClientConfig, values []byte) (cipher
 func (s *Service) Verify(stream popkv1.PopkService_VerifyServer) error {
 	var c *protocol.ClientConfig
 	var ciphertexts, proof []byte
-	release := func() {}
-	defer func() { release() }()
+	var call *job.Call
+	defer func() { call.Release() }()
 	err := rpc.Upload(uploadTime, stream.Recv, func(m *popkv1.VerifyRequest) (err error) {
 		if c == nil {
 			if c, err = s.config(stream.Context(), m.GetHeader()); err != nil {
 				return err
 			}
-			if release, err = s.admit(c); err != nil {
+			if call, err = s.Sessions.Gate.AdmitCall(c.Prover, uint64(c.MemoryBytes())); err != nil {
 				return err
 			}
 		}
@@ -197,6 +200,9 @@ func (s *Service) Verify(stream popkv1.PopkService_VerifyServer) error {
 	case c == nil:
 		return errNoHeader
 	}
+	if err := call.Compute(); err != nil {
+		return err
+	}
 	answer := &popkv1.VerifyResponse{Accepted: true}
 	if _, err := protocol.Verify(stream.Context(), *c, ciphertexts, proof); err != nil {
 		if ctx := stream.Context().Err(); ctx != nil {
@@ -208,15 +214,6 @@ func (s *Service) Verify(stream popkv1.PopkService_VerifyServer) error {
 		}
 	}
 	return stream.SendAndClose(answer)
-}
-
-// admit takes a place for a client's computation.
-func (s *Service) admit(c *protocol.ClientConfig) (release func(), err error) {
-	release, err = s.Sessions.Gate.AdmitCall(uint64(c.MemoryBytes()))
-	if err != nil {
-		return func() {}, err
-	}
-	return release, nil
 }
 
 // run is one joint session. Its count is the number of ciphertexts that every party proves.
