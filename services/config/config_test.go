@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lodge-mpc/lodge/engine/params"
 	"github.com/lodge-mpc/lodge/services/pki"
 )
 
@@ -110,6 +111,22 @@ func TestParty(t *testing.T) {
 	}
 }
 
+// A policy can name the fields of the parameter sets, and no others.
+func TestFieldsAreThoseOfTheSets(t *testing.T) {
+	known := map[string]bool{}
+	for _, set := range params.Sets() {
+		for _, f := range set.Fields {
+			known[f.Name] = true
+			if !contains(Fields, f.Name) {
+				t.Errorf("no policy can allow field %s of %s", f.Name, set.Name)
+			}
+		}
+	}
+	if len(known) != len(Fields) {
+		t.Errorf("%q, but the sets have %d fields", Fields, len(known))
+	}
+}
+
 func TestPartyRefusals(t *testing.T) {
 	for _, c := range []struct{ name, old, new, want string }{
 		{"unknown key", "listen:", "lisen: x\nlisten:", "lisen"},
@@ -121,6 +138,7 @@ func TestPartyRefusals(t *testing.T) {
 		{"not in the roster", "name: alice", "name: carol", "not in the roster"},
 		{"permission", "[status, fetch]", "[status, everything]", "everything"},
 		{"kind", "[keys, scalar, matrix]", "[keys, vector]", "vector"},
+		{"field", "fields: [p128]", "fields: [p128, p129]", `policy.fields: "p129" is not one of`},
 		{"no fields", "fields: [p128]", "fields: []", "policy.fields: empty"},
 		{"hash", "hash: 11", "hash: x", "64 hexadecimal digits"},
 		{"count", "max_count: 100000", "max_count: 0", "max_count"},

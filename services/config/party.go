@@ -96,10 +96,11 @@ type Limits struct {
 	Window Bytes `yaml:"window,omitempty"`
 }
 
-// Kinds that a policy can name, and Purposes.
+// Kinds that a policy can name, Purposes, and the Fields of all parameter sets.
 var (
 	Kinds    = []string{"keys", "scalar", "matrix", "proof"}
 	Purposes = []string{"triples", "decryption"}
+	Fields   = []string{"p64", "p128", "p256", "p512", "p1024", "p2048", "p4096"}
 )
 
 // LoadParty reads and checks a party's file and its roster.
@@ -155,7 +156,7 @@ func (p *Policy) validate(c *check) {
 	}
 	list("kinds", p.Kinds, Kinds)
 	list("purposes", p.Purposes, Purposes)
-	list("fields", p.Fields, nil)
+	list("fields", p.Fields, Fields)
 	list("tenants", p.Tenants, nil)
 	for _, t := range p.Tenants {
 		c.name("policy.tenants", t)

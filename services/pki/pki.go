@@ -147,8 +147,15 @@ func ParsePublic(s string) (ed25519.PublicKey, error) {
 	return b, nil
 }
 
-// LoadSigningKey reads a private signing key.
+// LoadSigningKey reads a private signing key from a file that only its owner can read.
 func LoadSigningKey(path string) (ed25519.PrivateKey, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, fmt.Errorf("pki: signing key: %w", err)
+	}
+	if info.Mode().Perm()&0o077 != 0 {
+		return nil, fmt.Errorf("pki: signing key %s can be read by others; chmod 600 it", path)
+	}
 	b, err := os.ReadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("pki: signing key: %w", err)

@@ -5,6 +5,9 @@ import (
 	"crypto/ed25519"
 	"crypto/rand"
 	"encoding/base64"
+	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -38,6 +41,30 @@ func TestSigningKeysAreWrittenAndRead(t *testing.T) {
 		if _, err := parseSigningKey(b); err == nil {
 			t.Errorf("%s was read as a signing key", name)
 		}
+	}
+}
+
+// A key that others can read is no longer one's own.
+func TestSigningKeyFile(t *testing.T) {
+	private, _, err := NewSigningKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "key.pem")
+	if err := os.WriteFile(path, private, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for mode, ok := range map[os.FileMode]bool{0o600: true, 0o400: true, 0o640: false, 0o604: false, 0o620: false} {
+		if err := os.Chmod(path, mode); err != nil {
+			t.Fatal(err)
+		}
+		_, err := LoadSigningKey(path)
+		if ok && err != nil || !ok && (err == nil || !strings.Contains(err.Error(), "chmod 600")) {
+			t.Errorf("mode %o: %v", mode, err)
+		}
+	}
+	if _, err := LoadSigningKey(path + "x"); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("no file: %v", err)
 	}
 }
 

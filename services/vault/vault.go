@@ -40,6 +40,9 @@ var (
 	ErrSpent     = errors.New("vault: the key has decrypted as many ciphertexts as it may")
 )
 
+// errNoRecords keeps a lost store from looking like a new vault, which would erase every object as nobody's.
+var errNoRecords = errors.New("vault: there are objects but no records.db that names them; put the file back, or empty the directory")
+
 // Vault is open in one process at a time. It is safe for concurrent use.
 type Vault struct {
 	dir     string
@@ -58,7 +61,13 @@ func Open(dir string, key *Key) (*Vault, error) {
 	if err := os.MkdirAll(objects, 0o700); err != nil {
 		return nil, fmt.Errorf("vault: %w", err)
 	}
-	store, err := openBolt(filepath.Join(dir, "records.db"))
+	records := filepath.Join(dir, "records.db")
+	if _, err := os.Stat(records); errors.Is(err, os.ErrNotExist) { // refuse before an empty one is made
+		if err := checkFresh(objects); err != nil {
+			return nil, err
+		}
+	}
+	store, err := openBolt(records)
 	if err != nil {
 		return nil, err
 	}
@@ -74,6 +83,18 @@ func Open(dir string, key *Key) (*Vault, error) {
 	return v, nil
 }
 
+// checkFresh refuses the objects of an earlier vault in what is to be a new one.
+func checkFresh(objects string) error {
+	entries, err := os.ReadDir(objects)
+	if err != nil {
+		return fmt.Errorf("vault: %w", err)
+	}
+	if len(entries) > 0 {
+		return errNoRecords
+	}
+	return nil
+}
+
 // unlock derives the vault's key from the operator's and the vault's salt, and
 // proves it against a sealed constant.
 func (v *Vault) unlock(key *Key) error {
@@ -82,6 +103,9 @@ func (v *Vault) unlock(key *Key) error {
 		header := append([]byte(nil), tx.Get(headerKey)...)
 		fresh := len(header) == 0
 		if fresh {
+			if err := checkFresh(v.objects); err != nil {
+				return err
+			}
 			header = make([]byte, saltLen)
 			rand.Read(header)
 		}

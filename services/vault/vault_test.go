@@ -329,6 +329,34 @@ func TestRecovery(t *testing.T) {
 	must(t, v.ActivateBatch("kept"))
 }
 
+// A vault that has lost its records is not a new one: its objects stay for whoever puts the records back.
+func TestLostRecords(t *testing.T) {
+	dir, k := t.TempDir(), newKey(t)
+	v := mustOpen(t, dir, k)
+	addEpoch(t, v, 1, "triples")
+	must(t, v.ActivateEpoch(1))
+	addBatch(t, v, "kept", macKey("mac-1"))
+	before := objects(t, v)
+	must(t, v.Close())
+	records, saved := filepath.Join(dir, "records.db"), filepath.Join(dir, "saved")
+	must(t, os.Rename(records, saved))
+	_, err := Open(dir, k)
+	refused(t, err, errNoRecords)
+	if _, err := os.Stat(records); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("an empty store was made: %v", err)
+	}
+	must(t, os.WriteFile(records, nil, 0o600)) // lost its content
+	_, err = Open(dir, k)
+	refused(t, err, errNoRecords)
+	must(t, os.Rename(saved, records))
+	v = mustOpen(t, dir, k)
+	defer v.Close()
+	if n := objects(t, v); n != before {
+		t.Errorf("%d objects, before %d", n, before)
+	}
+	must(t, v.ActivateBatch("kept"))
+}
+
 func TestWrongKeyAndSecondProcess(t *testing.T) {
 	dir, k := filepath.Join(t.TempDir(), "vault"), newKey(t)
 	v := mustOpen(t, dir, k)
