@@ -248,6 +248,18 @@ func (c *cluster) strikes(q func() *coordinatorv1.JobRequest, rounds, n uint32) 
 	return failed
 }
 
+// hit repeats a strike until it comes in time: until the job that it gives has not completed.
+func (c *cluster) hit(strike func() *coordinatorv1.Job) *coordinatorv1.Job {
+	GinkgoHelper()
+	for range 8 {
+		if j := strike(); j.GetState() != jobv1.JobState_JOB_STATE_COMPLETED {
+			return j
+		}
+	}
+	Fail("eight strikes came too late")
+	return nil
+}
+
 // batches lists what the parties hold, by state.
 func (c *cluster) batches(party int) map[triplesv1.BatchState]int {
 	GinkgoHelper()
