@@ -15,9 +15,17 @@ import (
 	"github.com/lodge-mpc/lodge/services/party"
 )
 
+// initReport is the outcome of `lodge init`: the cluster's directory and its configuration files.
+type initReport struct {
+	Dir         string   `json:"dir"`
+	Coordinator string   `json:"coordinator"`
+	Parties     []string `json:"parties"`
+}
+
 // initCommand is `lodge init`.
 func initCommand() *cobra.Command {
 	o := devnet.Options{}
+	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "init DIR",
 		Short: "Write the files of a development cluster",
@@ -30,6 +38,9 @@ func initCommand() *cobra.Command {
 				return err
 			}
 			w := cmd.OutOrStdout()
+			if asJSON {
+				return writeIndented(w, initReport{Dir: c.Dir, Coordinator: c.Coordinator, Parties: c.Parties})
+			}
 			fmt.Fprintf(w, "wrote %d parties and a coordinator to %s; start them with\n", o.Parties, c.Dir)
 			fmt.Fprintf(w, "  lodge coordinator --config %s\n", c.Coordinator)
 			for _, p := range c.Parties {
@@ -48,6 +59,7 @@ func initCommand() *cobra.Command {
 	f.StringSliceVar(&o.Params, "params", []string{params.Default}, "parameter sets to pin")
 	f.BoolVar(&o.Dev, "dev", false, "accept key generation that is only passively secure")
 	f.BoolVar(&o.Insecure, "allow-insecure-params", false, "accept parameter sets for tests")
+	f.BoolVar(&asJSON, "json", false, "write the result as JSON")
 	return cmd
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strconv"
 	"time"
@@ -92,19 +91,14 @@ func demoCommand() *cobra.Command {
 }
 
 func runDemo(cmd *cobra.Command, o *demoOptions) (err error) {
-	start := time.Now()
+	start, reported := time.Now(), false
+	defer func() { err = o.ended(cmd, err, reported) }()
+	if err := o.check(cmd.Flags().Changed("dim")); err != nil {
+		return err
+	}
 	shape, block, err := o.shape()
 	if err != nil {
 		return err
-	}
-	if o.kind != "scalar" && o.kind != "matrix" {
-		return fmt.Errorf("--kind %s: write scalar or matrix", o.kind)
-	}
-	if o.count == 0 {
-		o.count = 1
-		if o.kind == "scalar" {
-			o.count = 10000
-		}
 	}
 	c, err := startCluster(cmd, clusterOptions{parties: o.parties, set: o.params, keep: o.keep})
 	if err != nil {
@@ -148,13 +142,13 @@ func runDemo(cmd *cobra.Command, o *demoOptions) (err error) {
 	report.GenerateSeconds = time.Since(began).Seconds()
 	report.TuplesPerSecond = float64(report.Tuples) / report.GenerateSeconds
 	report.SentBytesPerTuple = float64(report.sent) / float64(report.Tuples)
-	if report.Verified, err = c.verify(ctx, o, batches, report.KeygenSecurity); err != nil {
-		return err
-	}
-	if err := c.retire(ctx, keys.GetEpoch()); err != nil {
+	report.Verified, err = c.verify(ctx, o, batches, report.KeygenSecurity)
+	// Whatever the check says, it may have pooled MAC-key shares.
+	if err := errors.Join(err, c.retire(ctx, keys.GetEpoch())); err != nil {
 		return err
 	}
 	report.RetiredEpoch, report.TotalSeconds, report.Out = keys.GetEpoch(), time.Since(start).Seconds(), o.out
+	reported = true
 	if o.json {
 		err = writeIndented(cmd.OutOrStdout(), report)
 	} else {
@@ -181,8 +175,6 @@ func (c *cluster) verify(ctx context.Context, o *demoOptions, batches []*coordin
 	out := o.out
 	if out == "" {
 		out = filepath.Join(c.dir, "shares")
-	} else if list, err := os.ReadDir(out); err == nil && len(list) > 0 {
-		return 0, fmt.Errorf("--out %s is not empty; name a new directory", out)
 	}
 	for _, j := range batches {
 		var dirs []string
@@ -204,8 +196,10 @@ func (c *cluster) verify(ctx context.Context, o *demoOptions, batches []*coordin
 	return verified, nil
 }
 
-// retire erases the epoch everywhere: its MAC-key shares have been pooled.
+// retire erases the epoch everywhere: its MAC-key shares have been pooled. An interrupt does not keep it from that.
 func (c *cluster) retire(ctx context.Context, epoch uint64) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
+	defer cancel()
 	var errs []error
 	for i, conn := range c.clients {
 		_, err := keygenv1.NewKeygenServiceClient(conn).RetireEpoch(ctx, &keygenv1.RetireEpochRequest{Epoch: epoch, Reason: "the demonstration pooled its MAC-key shares"})

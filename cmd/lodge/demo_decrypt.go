@@ -66,7 +66,12 @@ func demoDecryptCommand() *cobra.Command {
 	return cmd
 }
 
-func runDemoDecrypt(cmd *cobra.Command, o *demoOptions) error {
+func runDemoDecrypt(cmd *cobra.Command, o *demoOptions) (err error) {
+	reported := false
+	defer func() { err = o.ended(cmd, err, reported) }()
+	if err := checkParties(o.parties); err != nil {
+		return err
+	}
 	set, err := params.Lookup(o.params)
 	if err != nil {
 		return err
@@ -104,6 +109,7 @@ func runDemoDecrypt(cmd *cobra.Command, o *demoOptions) error {
 	if err := d.run(cmd.Context()); err != nil {
 		return err
 	}
+	reported = true
 	if o.json {
 		err = writeIndented(cmd.OutOrStdout(), r)
 	} else {

@@ -1,0 +1,122 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lodge-mpc/lodge/engine/params"
+	"github.com/lodge-mpc/lodge/engine/protocol/triple"
+	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
+	"github.com/lodge-mpc/lodge/services/config"
+)
+
+// What the parties of a demonstration accept, as devnet writes their policies.
+const (
+	demoMaxCount = 1 << 20 // triples
+	demoMaxDim   = 1 << 12 // rows, inner or columns
+	demoMaxJobs  = 999     // 1000 in an hour, with the one that makes keys
+)
+
+// errInterrupted is the error of a demonstration that a signal ended.
+var errInterrupted = errors.New("interrupted")
+
+// check refuses, before anything is started, what cannot succeed, and sets the default count.
+func (o *demoOptions) check(dimGiven bool) error {
+	if o.kind != "scalar" && o.kind != "matrix" {
+		return fmt.Errorf("--kind %s: write scalar or matrix", o.kind)
+	}
+	if o.kind == "scalar" && dimGiven {
+		return fmt.Errorf("--dim %s: scalars have no dimensions; add --kind matrix", o.dim)
+	}
+	if err := checkParties(o.parties); err != nil {
+		return err
+	}
+	shape, block, err := o.shape()
+	if err != nil {
+		return err
+	}
+	if o.count == 0 {
+		o.count = 1
+		if o.kind == "scalar" {
+			o.count = 10000
+		}
+	}
+	if o.count > demoMaxCount {
+		return fmt.Errorf("--count %d: a demonstration makes at most %d triples", o.count, demoMaxCount)
+	}
+	if err := o.plan(shape, block); err != nil {
+		return err
+	}
+	return checkOut(o.out)
+}
+
+// plan asks the engine whether the set, the field, the shape and the number of parties go together.
+func (o *demoOptions) plan(shape *jobv1.Shape, block uint32) error {
+	set, err := params.Lookup(o.params)
+	if err != nil {
+		return err
+	}
+	kind := triple.Scalar
+	if o.kind == "matrix" {
+		kind = triple.Matrix
+	}
+	size := triple.Shape{Rows: int(shape.GetRows()), Inner: int(shape.GetInner()), Cols: int(shape.GetColumns())}
+	if max(size.Rows, size.Inner, size.Cols) > demoMaxDim {
+		return fmt.Errorf("--dim %s: a demonstration has matrices of at most %d rows and columns", o.dim, demoMaxDim)
+	}
+	p, err := triple.NewPlan(set, o.field, o.parties, kind, size, int(block), int(o.count), int(block))
+	if err != nil {
+		return err
+	}
+	if jobs := (o.count + uint64(p.Count) - 1) / uint64(p.Count); jobs > demoMaxJobs {
+		return fmt.Errorf("--count %d: that is %d batches of %d; a demonstration makes at most %d batches", o.count, jobs, p.Count, demoMaxJobs)
+	}
+	return nil
+}
+
+func checkParties(n int) error {
+	if n < 2 || n > config.MaxParties {
+		return fmt.Errorf("--parties %d: a cluster has 2 to %d", n, config.MaxParties)
+	}
+	return nil
+}
+
+// checkOut makes the directory for the shares, which must be empty and take files.
+func checkOut(dir string) error {
+	if dir == "" {
+		return nil
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("--out: %w", err)
+	}
+	list, err := os.ReadDir(dir)
+	if err != nil {
+		return fmt.Errorf("--out: %w", err)
+	}
+	if len(list) > 0 {
+		return fmt.Errorf("--out %s is not empty; name a new directory", dir)
+	}
+	probe, err := os.CreateTemp(dir, "probe-")
+	if err != nil {
+		return fmt.Errorf("--out: %w", err)
+	}
+	return errors.Join(probe.Close(), os.Remove(probe.Name()))
+}
+
+// ended is the error to end a demonstration with; with --json it is written as JSON too, unless a report was.
+func (o *demoOptions) ended(cmd *cobra.Command, err error, reported bool) error {
+	if err == nil {
+		return nil
+	}
+	if cmd.Context().Err() != nil && errors.Is(cmd.Context().Err(), context.Canceled) {
+		err = errInterrupted
+	}
+	if o.json && !reported {
+		err = errors.Join(err, writeIndented(cmd.OutOrStdout(), map[string]string{"error": err.Error()}))
+	}
+	return err
+}
