@@ -116,7 +116,8 @@ type Pins struct {
 }
 
 // Open starts a session: it dials every peer and takes their streams until
-// Finish or Abort. A reference is used once in the life of a process.
+// Finish or Abort. A reference that is open, or among the last 256 to have
+// ended, is refused; that an older one does not come again is the caller's part.
 func (x *Exchange) Open(ref job.Ref, pins Pins) (*Session, error) {
 	s := &Session{x: x, ref: ref, pins: pins, changed: make(chan struct{}), broken: make(chan struct{})}
 	rand.Read(s.incarnation[:])
@@ -192,13 +193,9 @@ func (x *Exchange) Exchange(st exchangev1.ExchangeService_ExchangeServer) error 
 		return rpc.Errorf(rpc.Forbidden, "", "only peers exchange")
 	}
 	from := round.Party(caller.Party)
-	first, err := st.Recv()
+	hello, err := x.hello(st)
 	if err != nil {
 		return err
-	}
-	hello := first.GetHello()
-	if hello == nil {
-		return rpc.Errorf(rpc.Invalid, "", "a stream begins with a hello")
 	}
 	ref, err := job.RefOf(hello.GetRef())
 	if err != nil {
@@ -212,6 +209,33 @@ func (x *Exchange) Exchange(st exchangev1.ExchangeService_ExchangeServer) error 
 		return err
 	}
 	return s.receive(st, from, hello.GetIncarnation())
+}
+
+// hello takes the first message of a stream, for which the caller has the start wait.
+func (x *Exchange) hello(st exchangev1.ExchangeService_ExchangeServer) (*exchangev1.Hello, error) {
+	type first struct {
+		m   *exchangev1.ExchangeRequest
+		err error
+	}
+	came := make(chan first, 1)
+	go func() { // ends with the stream
+		m, err := st.Recv()
+		came <- first{m, err}
+	}()
+	timer := time.NewTimer(x.cfg.StartWait)
+	defer timer.Stop()
+	select {
+	case f := <-came:
+		if f.err != nil {
+			return nil, f.err
+		}
+		if f.m.GetHello() == nil {
+			return nil, rpc.Errorf(rpc.Invalid, "", "a stream begins with a hello")
+		}
+		return f.m.GetHello(), nil
+	case <-timer.C:
+		return nil, rpc.Errorf(rpc.Unavailable, "", "no hello came within %s", x.cfg.StartWait)
+	}
 }
 
 // compare holds a hello against what is pinned here. A difference ends the

@@ -335,6 +335,26 @@ func TestAStalledPeerIsNamed(t *testing.T) {
 	}
 }
 
+// A stream that says nothing ends after the start wait.
+func TestAStreamWithoutHelloEnds(t *testing.T) {
+	n := testnet.New(t, 2, testnet.Options{Exchange: exchange.Config{StartWait: 200 * time.Millisecond}})
+	conn, err := rpc.Dial(n.Parties[0].Address, n.Parties[0].Identity, n.Parties[1].Credentials)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	st, err := exchangev1.NewExchangeServiceClient(conn).Exchange(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = st.Recv()
+	if e := rpc.FromError(err); e == nil || e.Code != rpc.Unavailable || !strings.Contains(e.What, "no hello came") {
+		t.Fatalf("got %v", err)
+	}
+}
+
 // ending ends a message with a digest and a signature of the right lengths.
 func ending() *exchangev1.End {
 	return &exchangev1.End{Digest: make([]byte, 32), Signature: make([]byte, 64)}

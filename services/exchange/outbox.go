@@ -28,7 +28,8 @@ type outbox struct {
 	queue       []*exchangev1.Frame // in order; the first has sequence number base
 	base        uint64
 	next        uint64 // the first that the present stream has not sent
-	bytes       int    // of data in queue
+	bytes       int    // of memory that the queue takes, at most
+	taken       int64  // bytes, counted as above, that the peer has acknowledged
 	incarnation []byte // of the peer's process; set by its first welcome
 	trouble     string // why there is no stream at present
 }
@@ -40,7 +41,7 @@ func (o *outbox) put(ctx context.Context, f *exchangev1.Frame) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	fits := func() bool {
-		return s.failed != nil || s.end != running || len(o.queue) == 0 || o.bytes+len(f.GetData()) <= s.x.cfg.Window
+		return s.failed != nil || s.end != running || len(o.queue) == 0 || o.bytes+weight(f) <= s.x.cfg.Window
 	}
 	var err error
 	for !fits() && err == nil {
@@ -67,7 +68,7 @@ func (o *outbox) put(ctx context.Context, f *exchangev1.Frame) error {
 	}
 	f.Seq = o.base + uint64(len(o.queue))
 	o.queue = append(o.queue, f)
-	o.bytes += len(f.GetData())
+	o.bytes += weight(f)
 	s.notify()
 	return nil
 }
@@ -81,7 +82,8 @@ func (o *outbox) drop(next uint64) error {
 		return fmt.Errorf("acknowledges %d, outside of %d to %d", next, o.base, o.base+uint64(len(o.queue)))
 	}
 	for ; o.base < next; o.base++ {
-		o.bytes -= len(o.queue[0].GetData())
+		o.bytes -= weight(o.queue[0])
+		o.taken += int64(weight(o.queue[0]))
 		o.queue[0] = nil
 		o.queue = o.queue[1:]
 	}

@@ -196,6 +196,14 @@ func (s *Session) Failed() error {
 	return s.failed
 }
 
+// Taken gives the bytes that a peer has acknowledged, and whether it has yet to
+// acknowledge frames.
+func (s *Session) Taken(p round.Party) (bytes int64, owing bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.out[p].taken, len(s.out[p].queue) > 0
+}
+
 // Traffic gives the bytes of frames sent and received so far.
 func (s *Session) Traffic() (sent, received int64) {
 	s.mu.Lock()
