@@ -11,6 +11,7 @@ package runner
 import (
 	"context"
 	"crypto/ed25519"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -69,6 +70,16 @@ type Evidence struct {
 	Signature []byte
 }
 
+// LogValue has all that a signature covers, so that whoever reads the log and
+// the roster can check it.
+func (e Evidence) LogValue() slog.Value {
+	v := e.Envelope
+	return slog.GroupValue(
+		slog.String("protocol", v.Protocol), slog.Uint64("version", uint64(v.Version)), slog.String("session", hex.EncodeToString(v.Session[:])),
+		slog.Uint64("round", uint64(v.Round)), slog.String("name", v.Name), slog.Int("from", int(v.From)),
+		slog.String("digest", hex.EncodeToString(v.Digest[:])), slog.String("signature", hex.EncodeToString(e.Signature)))
+}
+
 // Start gives a protocol's chain, once the session has its id.
 type Start[R any] func(round.Session) (round.Transition[R], error)
 
@@ -120,8 +131,7 @@ func run[R any](ctx context.Context, o Options, start Start[R]) (result R, repor
 	report.SessionID, report.Transcript, report.Rounds = d.id, d.transcript, max(d.index, d.offset)
 	d.queue.close()
 	if err == nil {
-		<-sending
-		err = d.finish(inner)
+		err = d.finish(inner, sending)
 	}
 	if err == nil {
 		return result, report, nil
@@ -171,13 +181,15 @@ func (d *driver) farewell(f *Failure) *exchange.AbortedError {
 }
 
 // finish waits until the peers have everything. A peer that says meanwhile that
-// it has failed ends the session here too; of one that says nothing, the result
-// here stands.
-func (d *driver) finish(ctx context.Context) error {
-	if err := context.Cause(ctx); err != nil {
+// it has failed ends the session here too, and so does one that takes nothing
+// while messages are still to be sent; when only acknowledgements are missing,
+// the result here stands.
+func (d *driver) finish(ctx context.Context, sending <-chan struct{}) error {
+	patience := d.o.Limits.Idle + d.o.Limits.Compute
+	if err := d.drain(ctx, sending, patience); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, d.o.Limits.Idle+d.o.Limits.Compute)
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	if err := d.o.Session.Finish(ctx); err != nil {
 		if failed := d.o.Session.Failed(); failed != nil {
@@ -186,6 +198,52 @@ func (d *driver) finish(ctx context.Context) error {
 		d.log.Warn("a peer did not take the last messages", "error", err)
 	}
 	return nil
+}
+
+// drain waits for the last messages to be sent, for as long as the peers that
+// lack frames take them: patience for each at first, and then the lowest rate.
+func (d *driver) drain(ctx context.Context, sending <-chan struct{}, patience time.Duration) error {
+	type debt struct {
+		taken int64
+		due   time.Time
+	}
+	debts := map[round.Party]debt{}
+	tick := time.NewTicker(max(patience/20, time.Millisecond))
+	defer tick.Stop()
+	for {
+		select {
+		case <-sending:
+			return context.Cause(ctx)
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case now := <-tick.C:
+			f := &Failure{Outcome: Timeout, Round: d.label, Index: d.index, Check: exchange.CheckStalled}
+			var reasons []string
+			for p := range round.Party(len(d.o.Names)) {
+				taken, owing := d.o.Session.Taken(p)
+				last, waiting := debts[p]
+				switch {
+				case !owing:
+					delete(debts, p)
+				case !waiting:
+					debts[p] = debt{taken, now.Add(patience)}
+				case taken > last.taken:
+					due := last.due.Add(d.o.Limits.worth(taken - last.taken))
+					if latest := now.Add(patience); due.After(latest) {
+						due = latest
+					}
+					debts[p] = debt{taken, due}
+				case now.After(last.due):
+					f.Suspects = append(f.Suspects, p)
+					reasons = append(reasons, d.name(p)+" does not take the last messages")
+				}
+			}
+			if len(reasons) > 0 {
+				f.Reason = strings.Join(reasons, "; ")
+				return f
+			}
+		}
+	}
 }
 
 // driver is the state of one session that does not depend on its result.

@@ -257,6 +257,91 @@ func TestStalledPeer(t *testing.T) {
 	ends[2].failure(t)
 }
 
+// A peer that takes nothing of a last message that is larger than the window
+// does not hold the session until its deadline, and is named.
+func TestLastMessageIsNotTaken(t *testing.T) {
+	for size, name := range map[int]string{200_000: "larger than the window", 1000: "within the window"} {
+		t.Run(name, func(t *testing.T) {
+			net := testnet.New(t, 2, testnet.Options{Exchange: exchange.Config{Window: 1 << 20}})
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			defer cancel()
+			opts := all(t, net, fast)
+			took, absence := time.Duration(0), 4*time.Second
+			if size == 1000 {
+				absence = 1500 * time.Millisecond
+			}
+			ends := play(ctx, opts, func(p int) runner.Start[int] {
+				return func(round.Session) (round.Transition[int], error) {
+					if p == 1 {
+						return round.Next(round.Local(func(ctx context.Context) (round.Transition[int], error) {
+							defer func(began time.Time) { took = time.Since(began) }(time.Now())
+							select {
+							case <-ctx.Done():
+							case <-time.After(absence):
+							}
+							return round.Transition[int]{}, errors.New("took nothing")
+						})), nil
+					}
+					last := round.Next(round.Local(func(context.Context) (round.Transition[int], error) { return round.Done(1), nil }))
+					last.Send = []round.Message{{To: 1, Name: "last", Body: content(0, 20, size)}}
+					return last, nil
+				}
+			})
+			if size == 1000 {
+				if ends[0].err != nil || ends[0].result != 1 {
+					t.Errorf("party 0: %d, %v", ends[0].result, ends[0].err)
+				}
+				return
+			}
+			f := ends[0].failure(t)
+			if f.Outcome != runner.Timeout || len(f.Suspects) != 1 || f.Suspects[0] != 1 || f.Check != exchange.CheckStalled {
+				t.Errorf("party 0: %v, suspects %v", f, f.Suspects)
+			}
+			if took > 3*time.Second {
+				t.Errorf("the peer heard of it after %s", took)
+			}
+		})
+	}
+}
+
+// A last message that is taken slower than all patience, but at the lowest rate, arrives.
+func TestLastMessageIsTakenSlowly(t *testing.T) {
+	net := testnet.New(t, 2, testnet.Options{Exchange: exchange.Config{Window: 256 << 10}})
+	limits := runner.Limits{Idle: 200 * time.Millisecond, Compute: 200 * time.Millisecond, MinRate: 64 << 10}
+	const frames, size = 20, 100_000
+	ends := play(t.Context(), all(t, net, limits), func(p int) runner.Start[int] {
+		return func(s round.Session) (round.Transition[int], error) {
+			if p == 1 {
+				return round.Next(round.Round[int](&slowly{bulk{s, frames, size}})), nil
+			}
+			last := round.Next(round.Local(func(context.Context) (round.Transition[int], error) { return round.Done(1), nil }))
+			last.Send = []round.Message{{To: 1, Name: "last", Body: content(0, frames, size)}}
+			return last, nil
+		}
+	})
+	for p, e := range ends {
+		if e.err != nil {
+			t.Errorf("party %d: %v", p, e.err)
+		}
+	}
+}
+
+// slowly takes a large message with a pause at every frame.
+type slowly struct{ bulk }
+
+func (r *slowly) Wants() []round.Want {
+	return []round.Want{{From: 0, Name: "last", MaxFrames: r.frames, MaxBytes: r.limit(0).Bytes, Stream: true}}
+}
+
+func (r *slowly) Frame(ctx context.Context, from round.Party, _ string, index int, last bool, frame []byte) error {
+	time.Sleep(50 * time.Millisecond)
+	return r.bulk.Frame(ctx, from, index, last, frame)
+}
+
+func (r *slowly) Step(context.Context, round.Inbox) (round.Transition[int], error) {
+	return round.Done(1), nil
+}
+
 // A peer that never starts.
 func TestAbsentPeer(t *testing.T) {
 	net := testnet.New(t, 3, testnet.Options{Exchange: exchange.Config{StartWait: 100 * time.Millisecond}})
