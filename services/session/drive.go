@@ -3,6 +3,9 @@ package session
 import (
 	"context"
 	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"log/slog"
 	"strings"
 	"time"
 
@@ -47,6 +50,7 @@ func Drive[R any](ctx context.Context, s *Session, protocol string, params [32]b
 		Session: x, Self: c.Self, Names: c.Names, Signer: c.Signer, Keys: c.Keys, Random: rand.Reader,
 		SpoolDir: c.SpoolDir, Limits: c.Limits, Metrics: c.Metrics, Log: c.Log, Progress: s.progress,
 	}, start)
+	record(c.Log, c.Names, ref, report, err)
 	s.update(func(st *jobv1.SessionStatus) {
 		st.Rounds = uint32(report.Rounds)
 		if st.Progress == nil {
@@ -55,6 +59,25 @@ func Drive[R any](ctx context.Context, s *Session, protocol string, params [32]b
 		st.Progress.SentBytes, st.Progress.ReceivedBytes = uint64(report.Sent), uint64(report.Received)
 	})
 	return result, err
+}
+
+// record logs what a session leaves to be compared with the logs of others: the transcript, which is equal at honest
+// parties, or after a dispute what the party at fault, or everybody when none is named, has signed.
+func record(log *slog.Logger, names []string, ref job.Ref, report runner.Report, err error) {
+	log = log.With("job", ref.JobID, "ordinal", ref.Ordinal)
+	if err == nil {
+		log.Info("session complete", "session", hex.EncodeToString(report.SessionID[:]), "transcript", hex.EncodeToString(report.Transcript[:]))
+		return
+	}
+	var f *runner.Failure
+	if !errors.As(err, &f) || f.Outcome != runner.Blamed && f.Outcome != runner.Aborted {
+		return
+	}
+	for _, e := range report.Evidence {
+		if f.Outcome == runner.Aborted || e.Envelope.From == f.Party {
+			log.Warn("signed broadcast", "party", names[e.Envelope.From], "evidence", e)
+		}
+	}
 }
 
 // progress copies the runner's view into the status.

@@ -1,0 +1,72 @@
+package session
+
+import (
+	"bytes"
+	"crypto/ed25519"
+	"encoding/hex"
+	"encoding/json"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/lodge-mpc/lodge/engine/protocol/round"
+	"github.com/lodge-mpc/lodge/services/exchange"
+	"github.com/lodge-mpc/lodge/services/job"
+	"github.com/lodge-mpc/lodge/services/runner"
+)
+
+// What the log has of a dispute is enough to check the signature of the party at fault.
+func TestRecordOfADispute(t *testing.T) {
+	public, signer, err := ed25519.GenerateKey(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var report runner.Report
+	for p := range round.Party(3) {
+		e := exchange.Envelope{Protocol: "test", Version: 1, Session: [32]byte{7}, Round: 4, Name: "x/open", From: p, To: round.All, Digest: round.Digest{byte(p)}}
+		report.Evidence = append(report.Evidence, runner.Evidence{Envelope: e, Signature: e.Sign(signer)})
+	}
+	report.Transcript = round.Digest{0xab, 0xcd}
+	names, ref := []string{"a", "b", "c"}, job.Ref{JobID: "job-1", Ordinal: 2}
+	logged := func(err error) string {
+		var out bytes.Buffer
+		record(slog.New(slog.NewJSONHandler(&out, nil)), names, ref, report, err)
+		return out.String()
+	}
+	for outcome, lines := range map[runner.Outcome]int{
+		runner.Blamed: 1, runner.Aborted: 3, runner.Timeout: 0, runner.Cancelled: 0, runner.PeerAbort: 0,
+	} {
+		if got := strings.Count(logged(&runner.Failure{Outcome: outcome, Party: 1}), "signed broadcast"); got != lines {
+			t.Errorf("%s: %d lines", outcome, got)
+		}
+	}
+	if text := logged(nil); !strings.Contains(text, `"transcript":"abcd00`) || strings.Contains(text, "broadcast") {
+		t.Errorf("of a complete session: %s", text)
+	}
+	var line struct {
+		Job, Party string
+		Evidence   struct {
+			Protocol, Session, Name, Digest, Signature string
+			Version, Round                             uint32
+			From                                       int
+		}
+	}
+	if err := json.Unmarshal([]byte(logged(&runner.Failure{Outcome: runner.Blamed, Party: 1})), &line); err != nil {
+		t.Fatal(err)
+	}
+	ev := line.Evidence
+	e := exchange.Envelope{Protocol: ev.Protocol, Version: ev.Version, Round: ev.Round, Name: ev.Name, From: round.Party(ev.From), To: round.All}
+	signature, err := hex.DecodeString(ev.Signature)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, to := range map[string][]byte{ev.Session: e.Session[:], ev.Digest: e.Digest[:]} {
+		b, err := hex.DecodeString(text)
+		if err != nil || copy(to, b) != 32 {
+			t.Fatalf("%q: %v", text, err)
+		}
+	}
+	if line.Job != "job-1" || line.Party != "b" || e.From != 1 || !e.Verify(public, signature) {
+		t.Errorf("the line %+v does not verify", line)
+	}
+}
