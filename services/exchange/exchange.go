@@ -50,6 +50,9 @@ type Config struct {
 	// Stall is how long a peer may take nothing while its window is full; 0 means 2 min. It must be longer than a peer
 	// computes, and shorter than the others wait for what is held up meanwhile.
 	Stall time.Duration
+	// Lull is the same while others who have taken their part of the same message wait for the rest; at most Stall, and
+	// shorter than these wait within a message. 0 means Stall.
+	Lull time.Duration
 	// Farewell is how long Abort tries to tell the peers; 0 means 2 s.
 	Farewell time.Duration
 }
@@ -97,6 +100,9 @@ func New(cfg Config) (*Exchange, error) {
 	}
 	if cfg.Stall == 0 {
 		cfg.Stall = 2 * time.Minute
+	}
+	if cfg.Lull == 0 || cfg.Lull > cfg.Stall {
+		cfg.Lull = cfg.Stall
 	}
 	if cfg.Farewell == 0 {
 		cfg.Farewell = 2 * time.Second

@@ -312,8 +312,17 @@ func hello(incarnation byte) *exchangev1.Hello {
 }
 
 // A peer that takes nothing ends the session of a sender whose window to it is full, and is named.
+// Where others wait in the middle of the same message, it is named sooner.
 func TestAStalledPeerIsNamed(t *testing.T) {
-	n := testnet.New(t, 3, testnet.Options{Exchange: exchange.Config{Window: 1 << 20, Stall: 300 * time.Millisecond}})
+	for name, c := range map[string]exchange.Config{
+		"alone": {Window: 1 << 20, Stall: 300 * time.Millisecond}, "before others": {Window: 1 << 20, Stall: time.Minute, Lull: 300 * time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) { stalledPeerIsNamed(t, c) })
+	}
+}
+
+func stalledPeerIsNamed(t *testing.T, c exchange.Config) {
+	n := testnet.New(t, 3, testnet.Options{Exchange: c})
 	ctx := short(t)
 	a, b := open(t, n, 0), open(t, n, 1)
 	open(t, n, 2) // and never receives

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"google.golang.org/grpc"
@@ -34,42 +35,60 @@ type outbox struct {
 	trouble     string // why there is no stream at present
 }
 
-// put numbers a frame and waits until it fits into the window. A peer that takes nothing for too long ends the session:
-// it would hold up what is due to the others, who would then suspect this party.
-func (o *outbox) put(ctx context.Context, f *exchangev1.Frame) error {
+// room waits until a frame of this weight fits into the window. A peer that takes nothing for too long ends the session:
+// it would hold up what is due to the others, who would then suspect this party. begun are those who have a part of the
+// frame's message, and wait for more once they have taken it.
+func (o *outbox) room(ctx context.Context, weight int, begun []*outbox) error {
 	s := o.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	fits := func() bool {
-		return s.failed != nil || s.end != running || len(o.queue) == 0 || o.bytes+weight(f) <= s.x.cfg.Window
+		return s.failed != nil || s.end != running || len(o.queue) == 0 || o.bytes+weight <= s.x.cfg.Window
 	}
-	var err error
-	for !fits() && err == nil {
-		base := o.base
-		clock, stop := context.WithTimeoutCause(ctx, s.x.cfg.Stall, errStalled)
-		err = s.until(clock, func() bool { return fits() || o.base != base })
+	base, since := o.base, time.Now()
+	for !fits() {
+		clock, stop := context.WithTimeoutCause(ctx, min(s.x.cfg.Lull, max(s.x.cfg.Stall-time.Since(since), 0)), errStalled)
+		err := s.until(clock, func() bool { return fits() || o.base != base })
 		stop()
-		if errors.Is(err, errStalled) {
-			reason := fmt.Sprintf("it took nothing for %s, with %d bytes on the way", s.x.cfg.Stall, o.bytes)
+		switch {
+		case err != nil && !errors.Is(err, errStalled):
+			return err
+		case o.base != base:
+			base, since = o.base, time.Now()
+		case err != nil && (time.Since(since) >= s.x.cfg.Stall || slices.ContainsFunc(begun, func(q *outbox) bool { return len(q.queue) == 0 })):
+			reason := fmt.Sprintf("it took nothing for %s, with %d bytes on the way", time.Since(since).Round(time.Millisecond), o.bytes)
 			if o.trouble != "" {
 				reason += ": " + o.trouble
 			}
-			err = nil
 			s.failLocked(&LostError{Peer: o.peer, Name: s.x.cfg.Peers[o.peer].Name, Check: CheckStalled, Reason: reason})
 		}
 	}
-	switch {
-	case err != nil:
+	return s.overLocked()
+}
+
+// put numbers a frame for which there is room.
+func (o *outbox) put(f *exchangev1.Frame) error {
+	s := o.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.overLocked(); err != nil {
 		return err
-	case s.failed != nil:
-		return s.failed
-	case s.end != running:
-		return errors.New("exchange: the session is over")
 	}
 	f.Seq = o.base + uint64(len(o.queue))
 	o.queue = append(o.queue, f)
 	o.bytes += weight(f)
 	s.notify()
+	return nil
+}
+
+// overLocked says why nothing can be sent any more; s.mu is held.
+func (s *Session) overLocked() error {
+	switch {
+	case s.failed != nil:
+		return s.failed
+	case s.end != running:
+		return errors.New("exchange: the session is over")
+	}
 	return nil
 }
 

@@ -180,8 +180,18 @@ func (s *Session) Send(ctx context.Context, index uint32, m round.Message, sign 
 			d := h.Sum()
 			end = &exchangev1.End{Digest: d[:], Signature: sign(d)}
 		}
+		frame := func() *exchangev1.Frame { return &exchangev1.Frame{Start: start, Data: data, End: end} }
+		var begun []*outbox
+		if i > 0 {
+			begun = to
+		}
+		for _, o := range to { // nobody's time begins before all can go on
+			if err := o.room(ctx, weight(frame()), begun); err != nil {
+				return err
+			}
+		}
 		for _, o := range to {
-			if err := o.put(ctx, &exchangev1.Frame{Start: start, Data: data, End: end}); err != nil {
+			if err := o.put(frame()); err != nil {
 				return err
 			}
 		}

@@ -194,6 +194,7 @@ func (p *party) exchange(credentials *rpc.Credentials) (*exchange.Exchange, erro
 	return exchange.New(exchange.Config{
 		Self: round.Party(p.file.Index), Peers: peers, RosterHash: r.Hash(), Window: int(p.file.Limits.Window), Metrics: p.metrics,
 		Stall: time.Duration(p.file.Limits.Compute + p.file.Limits.Idle/2),
+		Lull:  time.Duration(p.file.Limits.Idle / 4 * 3),
 	})
 }
 
