@@ -17,6 +17,19 @@ func (s *Scheme) NewCiphertext() *Ciphertext {
 	return &Ciphertext{C0: s.Q.NewPoly(), C1: s.Q.NewPoly()}
 }
 
+// borrowCiphertext returns a ciphertext on basis Q that may be anything, to be written before it is read.
+func (s *Scheme) borrowCiphertext() *Ciphertext {
+	return &Ciphertext{C0: s.Q.Borrow(), C1: s.Q.Borrow()}
+}
+
+// Free gives the storage of a ciphertext back; it is not used any more. A nil ciphertext has none.
+func (c *Ciphertext) Free() {
+	if c != nil {
+		c.C0.Free()
+		c.C1.Free()
+	}
+}
+
 // Clone returns a copy.
 func (c *Ciphertext) Clone() *Ciphertext { return &Ciphertext{C0: c.C0.Clone(), C1: c.C1.Clone()} }
 
@@ -49,8 +62,10 @@ func (s *Scheme) AddMonomial(dst, a *Ciphertext, e int) {
 
 // MulPlain sets dst = mu·a for a plaintext mu, such as Digits gives. dst may be a.
 func (s *Scheme) MulPlain(dst, a *Ciphertext, mu intpoly.Poly) {
-	m, c := s.Q.NewNTT(), s.Q.NewNTT()
-	p := s.Q.NewPoly()
+	m, c, p := s.Q.BorrowNTT(), s.Q.BorrowNTT(), s.Q.Borrow()
+	defer m.Free()
+	defer c.Free()
+	defer p.Free()
 	s.Q.FromInt(p, mu)
 	s.Q.Forward(m, p)
 	p.Zero()

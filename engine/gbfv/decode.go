@@ -124,11 +124,12 @@ func (s *Scheme) Phase(dst ring.Poly, ct *Ciphertext, share ring.NTT, k int) {
 // mulShare sets dst = c1·share modulo the first k primes.
 func (s *Scheme) mulShare(dst, c1 ring.Poly, share ring.NTT, k int) {
 	b := s.Prefix(k)
-	t := b.NewNTT()
+	t := b.BorrowNTT()
 	b.Forward(t, c1)
 	b.MulNTT(t, t, ring.NTT{C: share.C[:k]})
 	b.Inverse(dst, t)
 	t.Zero()
+	t.Free()
 }
 
 // Decrypt sets slots to the message of ct under the whole secret key, in evaluation form on basis Q.
@@ -140,6 +141,7 @@ func (s *Scheme) Decrypt(slots field.Vec, ct *Ciphertext, key ring.NTT) {
 	s.Decode(coeffs, x, k)
 	s.Pack.Unpack(slots, coeffs)
 	x.Zero()
+	x.Free()
 	coeffs.Wipe()
 }
 
@@ -150,7 +152,7 @@ func (s *Scheme) SwitchModulus(ct *Ciphertext, k int) *Ciphertext {
 	if p.divider == nil {
 		return ct.Clone()
 	}
-	out := &Ciphertext{C0: p.basis.NewPoly(), C1: p.basis.NewPoly()}
+	out := &Ciphertext{C0: p.basis.Borrow(), C1: p.basis.Borrow()}
 	for _, pair := range [2][2]ring.Poly{{out.C0, ct.C0}, {out.C1, ct.C1}} {
 		p.divider.DivRound(pair[0], ring.Poly{C: pair[1].C[:k]}, ring.Poly{C: pair[1].C[k:]})
 	}
@@ -164,10 +166,11 @@ func (s *Scheme) SwitchModulus(ct *Ciphertext, k int) *Ciphertext {
 func (s *Scheme) DecryptionShare(dst, c1 ring.Poly, share ring.NTT, flood intpoly.Poly, mask field.Vec, k int) {
 	b := s.Prefix(k)
 	s.mulShare(dst, c1, share, k)
-	t := b.NewPoly()
+	t := b.Borrow()
 	b.FromInt(t, flood)
 	b.Add(dst, dst, t)
 	s.ScalePlain(t, mask, k)
 	b.Add(dst, dst, t)
 	t.Zero()
+	t.Free()
 }

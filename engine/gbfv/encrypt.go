@@ -23,12 +23,14 @@ func (s *Scheme) EncryptWith(dst *Ciphertext, pk *PublicKey, mu intpoly.Poly, r 
 			panic(fmt.Sprintf("gbfv: polynomial of %d coefficients in a ring of degree %d", v.N(), s.N()))
 		}
 	}
-	p, e0, m, acc := s.Q.NewPoly(), s.Q.NewNTT(), s.Q.NewNTT(), s.Q.NewNTT()
+	p, e0, m, acc := s.Q.Borrow(), s.Q.BorrowNTT(), s.Q.BorrowNTT(), s.Q.BorrowNTT()
 	defer func() {
 		p.Zero()
-		e0.Zero()
-		m.Zero()
-		acc.Zero()
+		p.Free()
+		for _, x := range []ring.NTT{e0, m, acc} {
+			x.Zero()
+			x.Free()
+		}
 	}()
 	s.Q.FromInt(p, r[0])
 	s.Q.Forward(e0, p)

@@ -16,15 +16,29 @@ type Left struct{ c [2]ring.NTT }
 // Right is the right operand of products, in evaluation form on basis Full.
 type Right struct{ c [2]ring.NTT }
 
+// Free gives the operand's storage back; it is not used any more.
+func (l *Left) Free() { freeAll(l.c[:]) }
+
+// Free gives the operand's storage back; it is not used any more.
+func (r *Right) Free() { freeAll(r.c[:]) }
+
+func freeAll(list []ring.NTT) {
+	for _, p := range list {
+		p.Free()
+	}
+}
+
 // Left prepares ct as a left operand.
 func (s *Scheme) Left(ct *Ciphertext) *Left {
 	var out Left
-	p, t := s.Full.NewPoly(), s.Q.NewPoly()
+	p, t := s.Full.Borrow(), s.Q.Borrow()
+	defer p.Free()
+	defer t.Free()
 	low, high := s.split(p)
 	for i, c := range []ring.Poly{ct.C0, ct.C1} {
 		s.scaleToAux(high, c, t)
 		s.auxToQ.Extend(low, high)
-		out.c[i] = s.Full.NewNTT()
+		out.c[i] = s.Full.BorrowNTT()
 		s.Full.Forward(out.c[i], p)
 	}
 	return &out
@@ -33,14 +47,15 @@ func (s *Scheme) Left(ct *Ciphertext) *Left {
 // Right prepares ct as a right operand.
 func (s *Scheme) Right(ct *Ciphertext) *Right {
 	var out Right
-	p := s.Full.NewPoly()
+	p := s.Full.Borrow()
+	defer p.Free()
 	low, high := s.split(p)
 	for i, c := range []ring.Poly{ct.C0, ct.C1} {
 		for l := range low.C {
 			copy(low.C[l], c.C[l])
 		}
 		s.qToAux.Extend(high, c)
-		out.c[i] = s.Full.NewNTT()
+		out.c[i] = s.Full.BorrowNTT()
 		s.Full.Forward(out.c[i], p)
 	}
 	return &out
@@ -73,9 +88,11 @@ func NewEvaluator(s *Scheme, keys Keys) *Evaluator { return &Evaluator{Scheme: s
 // Mul returns the relinearised product.
 func (e *Evaluator) Mul(a *Left, b *Right) *Ciphertext {
 	s := e.Scheme
-	t, p := s.Full.NewNTT(), s.Full.NewPoly()
+	t, p := s.Full.BorrowNTT(), s.Full.Borrow()
+	defer t.Free()
+	defer p.Free()
 	low, _ := s.split(p)
-	out := s.NewCiphertext()
+	out := s.borrowCiphertext()
 
 	s.Full.MulNTT(t, a.c[0], b.c[0])
 	s.divideTensor(out.C0, t, p)
@@ -126,7 +143,8 @@ func (e *Evaluator) Rotate(ct *Ciphertext, i, d int) (*Ciphertext, error) {
 		return nil, err
 	}
 	g := Galois(s.N(), i, d)
-	out, rotated := s.NewCiphertext(), s.Q.NewPoly()
+	out, rotated := s.NewCiphertext(), s.Q.Borrow()
+	defer rotated.Free()
 	s.Q.Automorphism(out.C0, ct.C0, g)
 	s.Q.Automorphism(rotated, ct.C1, g)
 	acc := s.accumulator()

@@ -117,15 +117,13 @@ type accumulator struct {
 
 // accumulator returns one with sums of 0. Give it back with done.
 func (s *Scheme) accumulator() *accumulator {
-	if a, ok := s.accumulators.Get().(*accumulator); ok {
-		a.c0.Zero()
-		a.c1.Zero()
-		return a
-	}
-	return &accumulator{s: s, c0: s.Q.NewNTT(), c1: s.Q.NewNTT(), digit: s.Q.NewPoly(), digitNTT: s.Q.NewNTT()}
+	return &accumulator{s: s, c0: s.Q.NewNTT(), c1: s.Q.NewNTT(), digit: s.Q.Borrow(), digitNTT: s.Q.BorrowNTT()}
 }
 
-func (a *accumulator) done() { a.s.accumulators.Put(a) }
+func (a *accumulator) done() {
+	a.digit.Free()
+	freeAll([]ring.NTT{a.c0, a.c1, a.digitNTT})
+}
 
 // add adds x [.] key: a pair (c0, c1) with c0 + c1·s = x·s' + small, x in coefficient form.
 func (a *accumulator) add(x ring.Poly, key *SwitchKey) {

@@ -49,6 +49,9 @@ func (e *Evaluator) MatMul(ctx context.Context, a, b Grid, workers int) (Grid, e
 			out.C = append(out.C, block...)
 		}
 	}
+	for _, p := range m.leftAux {
+		p.Free()
+	}
 	return out, nil
 }
 
@@ -130,7 +133,7 @@ func newMatMul(e *Evaluator, d, workers int) *matMul {
 		}
 	}
 	for range d {
-		m.leftAux = append(m.leftAux, s.Aux.NewPoly())
+		m.leftAux = append(m.leftAux, s.Aux.Borrow())
 	}
 	for i := range m.tile {
 		m.tile[i] = make([]uint64, size*d*n)
@@ -154,7 +157,7 @@ func (m *matMul) block(ctx context.Context, left, right [][]*Ciphertext) ([]*Cip
 				t := ring.NTT(p)
 				s.Full.Inverse(p, t)
 				low, high := s.split(p)
-				r := s.Q.NewPoly()
+				r := s.Q.Borrow()
 				s.fromAux.DivRound(r, low, high)
 				s.mulP(r)
 				switch {
@@ -173,6 +176,8 @@ func (m *matMul) block(ctx context.Context, left, right [][]*Ciphertext) ([]*Cip
 		}
 	}
 	err := parallel.Try(ctx, m.workers, m.d, func(i int) error {
+		defer byRotated[0][i].Free()
+		defer byRotated[1][i].Free()
 		return m.switchKeys(out[i], byRotated[0][i], byRotated[1][i], i)
 	})
 	return out, err
@@ -233,7 +238,9 @@ func (c *Ciphertext) part(x int) ring.Poly {
 // scaleLeft sets leftAux to the scaled left operands.
 func (m *matMul) scaleLeft(ctx context.Context, left []*Ciphertext, x int) error {
 	return parallel.Try(ctx, m.workers, m.d, func(k int) error {
-		m.scaleToAux(m.leftAux[k], left[k].part(x), m.Q.NewPoly())
+		t := m.Q.Borrow()
+		m.scaleToAux(m.leftAux[k], left[k].part(x), t)
+		t.Free()
 		return nil
 	})
 }

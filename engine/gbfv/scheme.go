@@ -49,8 +49,6 @@ type Scheme struct {
 	qToAux   *ring.Extender
 	gadget   []digit
 	prefixes []*prefix // index k-1: the first k primes of Q
-
-	accumulators sync.Pool // of *accumulator, which hold public values only
 }
 
 // prefix holds what decryption modulo the first k primes of Q needs.

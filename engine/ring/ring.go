@@ -103,25 +103,13 @@ func (b *Basis) Modulus() *big.Int {
 	return q
 }
 
-func (b *Basis) table() [][]uint64 {
-	all := make([]uint64, b.n*len(b.limbs))
-	c := make([][]uint64, len(b.limbs))
-	for i := range c {
-		c[i] = all[i*b.n : (i+1)*b.n : (i+1)*b.n]
-	}
-	return c
-}
-
-// NewPoly returns the zero polynomial.
-func (b *Basis) NewPoly() Poly { return Poly{b.table()} }
-
-// NewNTT returns the zero polynomial in evaluation form.
-func (b *Basis) NewNTT() NTT { return NTT{b.table()} }
-
 func cloneTable(c [][]uint64) [][]uint64 {
-	out := make([][]uint64, len(c))
+	if len(c) == 0 {
+		return nil
+	}
+	out := borrow(len(c[0]), len(c))
 	for i := range c {
-		out[i] = slices.Clone(c[i])
+		copy(out[i], c[i])
 	}
 	return out
 }

@@ -71,7 +71,7 @@ func message(s *gbfv.Scheme, i *params.Instance, c1 ring.Poly, secret ring.NTT, 
 	k := i.DDecPrimes
 	e := intpoly.New(s.N(), (i.FloodBound.BitLen()+1+64)/64)
 	sample.Flood(e, i.FloodBound, flood)
-	d := s.Prefix(k).NewPoly()
+	d := s.Prefix(k).Borrow()
 	s.DecryptionShare(d, c1, secret, e, mask, k)
 	e.Wipe()
 	return d
@@ -126,7 +126,10 @@ func share(ctx context.Context, c Config) (round.Transition[Shares], error) {
 		}
 		frames := make([][]byte, len(mine))
 		parallel.For(c.Workers, len(mine), func(i int) {
-			frames[i] = codec.AppendPoly(make([]byte, 0, size), messages[mine[i]].C, primes)
+			m := messages[mine[i]]
+			frames[i] = codec.AppendPoly(make([]byte, 0, size), m.C, primes)
+			m.Zero()
+			m.Free()
 		})
 		send = append(send, round.Message{
 			To: p, Name: c.name(),
@@ -175,6 +178,9 @@ func (r *combine) Step(ctx context.Context, _ round.Inbox) (round.Transition[Sha
 		decode(s, r.Instance, slots, r.Ciphertexts[k].C0, r.sum[k])
 		s.Field.AddVec(r.shares[k], r.shares[k], slots)
 		slots.Wipe()
+		r.sum[k].Zero()
+		r.sum[k].Free()
+		r.sum[k] = ring.Poly{}
 		return nil
 	})
 	if err != nil {

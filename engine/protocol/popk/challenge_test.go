@@ -132,7 +132,7 @@ func simulated(b *bench, c *Config, guess [][]byte) byzantine.Hooks {
 		if err != nil {
 			panic(err)
 		}
-		list := newSums(s, sizes.U+sizes.V).list
+		list := zeros(s, sizes.U+sizes.V)
 		for i := range sizes.U {
 			sample.Expand(list[i].C0.C, s.Q.Primes(), make([]byte, 32), "simulated", uint64(i), 0)
 			sample.Expand(list[i].C1.C, s.Q.Primes(), make([]byte, 32), "simulated", uint64(i), 1)

@@ -73,7 +73,7 @@ func FuzzStatement(f *testing.F) {
 	primes := b.scheme.Q.Primes()
 	f.Fuzz(func(t *testing.T, place uint8, data []byte) {
 		index := int(place) % statementFrames(p)
-		s := newSums(b.scheme, p.U+p.V)
+		s := newSums(b.scheme, zeros(b.scheme, p.U+p.V))
 		err := s.Frame(context.Background(), 1, index, false, data)
 		want := data
 		if err != nil {

@@ -64,11 +64,20 @@ func mustDecode(s *gbfv.Scheme, p ring.Poly, frame []byte) {
 	}
 }
 
+// zeros are n ciphertexts of 0 without noise.
+func zeros(s *gbfv.Scheme, n int) []*gbfv.Ciphertext {
+	list := make([]*gbfv.Ciphertext, n)
+	for i := range list {
+		list[i] = s.NewCiphertext()
+	}
+	return list
+}
+
 // sums is the verifier of the figure: it adds up what all parties sent and checks bounds and equations of the sums, and
 // nothing else. It gives the sums of the ciphertexts when they pass. fields is what the parties' challenge hashed.
 func (b *bench) sums(p params.Proof, fields [][]byte, r *roundtest.Recording) ([]*gbfv.Ciphertext, error) {
 	s := b.scheme
-	total := newSums(s, p.U+p.V)
+	total := newSums(s, zeros(s, p.U+p.V))
 	answers := make([]response, p.V)
 	for j := range answers {
 		answers[j] = newResponse(s.N(), p)

@@ -32,8 +32,8 @@ func commit(ctx context.Context, c Config) (round.Transition[Result], error) {
 		return round.Transition[Result]{}, err
 	}
 	byzantine.Apply(c.Session.Hooks, c.Step+"/witness", p)
-	folded := newSums(c.Scheme, sizes.U+sizes.V)
-	frames, err := p.encrypt(ctx, func(i int, ct *gbfv.Ciphertext) { folded.list[i] = ct })
+	own := make([]*gbfv.Ciphertext, sizes.U+sizes.V)
+	frames, err := p.encrypt(ctx, func(i int, ct *gbfv.Ciphertext) { own[i] = ct })
 	if err != nil {
 		return round.Transition[Result]{}, err
 	}
@@ -41,14 +41,14 @@ func commit(ctx context.Context, c Config) (round.Transition[Result], error) {
 		Step:  c.statementName(),
 		Body:  round.Frames(len(frames), func(i int) ([]byte, error) { return frames[i], nil }),
 		Limit: func(round.Party) round.Limit { return statementLimit(c.Scheme, sizes) },
-		Sink:  folded,
+		Sink:  newSums(c.Scheme, own),
 		Spool: true,
 	}, c.Source.Stream("nonce"))
 	if err != nil {
 		return round.Transition[Result]{}, err
 	}
 	return round.Then(t, func(ctx context.Context, o round.Opened) (round.Transition[Result], error) {
-		return respond(ctx, c, p, folded.list, o.Agreed)
+		return respond(ctx, c, p, own, o.Agreed)
 	}), nil
 }
 
@@ -119,12 +119,14 @@ func (r *responses) Step(ctx context.Context, _ round.Inbox) (round.Transition[R
 	var mu sync.Mutex
 	failed := false
 	err := parallel.Try(ctx, r.Workers, len(r.total), func(j int) error {
-		left := encryption(r.Scheme, r.Key, r.total[j].z, r.total[j].t)
-		if !left.Equal(combined(r.Scheme, r.challenge, r.statement, j)) {
+		left, right := encryption(r.Scheme, r.Key, r.total[j].z, r.total[j].t), combined(r.Scheme, r.challenge, r.statement, j)
+		if !left.Equal(right) {
 			mu.Lock()
 			failed = true
 			mu.Unlock()
 		}
+		left.Free()
+		right.Free()
 		return nil
 	})
 	if err != nil {
@@ -136,6 +138,9 @@ func (r *responses) Step(ctx context.Context, _ round.Inbox) (round.Transition[R
 	u := r.sizes().U
 	for _, ct := range r.statement[:u] {
 		r.Scheme.Double(ct, ct)
+	}
+	for _, mask := range r.statement[u:] {
+		mask.Free()
 	}
 	return round.Done(Result{Ciphertexts: r.statement[:u:u], Shares: r.prover.doubled()}), nil
 }

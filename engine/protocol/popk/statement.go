@@ -20,12 +20,9 @@ type sums struct {
 	buffer ring.Poly
 }
 
-func newSums(s *gbfv.Scheme, n int) *sums {
-	f := &sums{scheme: s, list: make([]*gbfv.Ciphertext, n), buffer: s.Q.NewPoly()}
-	for i := range f.list {
-		f.list[i] = s.NewCiphertext()
-	}
-	return f
+// newSums begins with this party's statement, which becomes the sums.
+func newSums(s *gbfv.Scheme, own []*gbfv.Ciphertext) *sums {
+	return &sums{scheme: s, list: own, buffer: s.Q.NewPoly()}
 }
 
 func (f *sums) Frame(_ context.Context, from round.Party, index int, _ bool, frame []byte) error {

@@ -3,7 +3,6 @@ package triple
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"testing"
 
 	"github.com/lodge-mpc/lodge/engine/field"
@@ -131,7 +130,11 @@ func TestCheatsInABatch(t *testing.T) {
 		plan := w.plan(t, Scalar, Shape{}, 0, 50)
 		culprit := round.Party(n - 1)
 		w.label = "earlier"
-		keep := byzantine.On(byzantine.New(), "triple/evaluated", func(list []*gbfv.Ciphertext) { w.earlier = slices.Clone(list) })
+		keep := byzantine.On(byzantine.New(), "triple/evaluated", func(list []*gbfv.Ciphertext) {
+			for _, ct := range list {
+				w.earlier = append(w.earlier, ct.Clone())
+			}
+		})
 		w.run(plan, roundtest.Watch(0, keep)).OK(t)
 		w.label = ""
 		for _, c := range cheats {

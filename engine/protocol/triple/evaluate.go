@@ -23,7 +23,10 @@ func (r *batch) evaluate(ctx context.Context, proved []*gbfv.Ciphertext) ([]*gbf
 	} else {
 		c = make([]*gbfv.Ciphertext, n.c)
 		err = parallel.Try(ctx, r.Workers, n.c, func(i int) error {
-			c[i] = e.Mul(e.Left(proved[i]), e.Right(proved[n.a+i]))
+			a, b := e.Left(proved[i]), e.Right(proved[n.a+i])
+			c[i] = e.Mul(a, b)
+			a.Free()
+			b.Free()
 			return nil
 		})
 		if err != nil {
@@ -44,9 +47,15 @@ func (r *batch) evaluate(ctx context.Context, proved []*gbfv.Ciphertext) ([]*gbf
 			out[j] = r.Scheme.SwitchModulus(x, k)
 			c[j] = nil
 		}
-		out[n.c+i] = r.Scheme.SwitchModulus(e.Mul(alpha, e.Right(x)), k)
+		right := e.Right(x)
+		x.Free()
+		product := e.Mul(alpha, right)
+		right.Free()
+		out[n.c+i] = r.Scheme.SwitchModulus(product, k)
+		product.Free()
 		return nil
 	})
+	alpha.Free()
 	return out, err
 }
 

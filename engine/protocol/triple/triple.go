@@ -58,7 +58,8 @@ type batch struct {
 	a, b   []field.Vec // shares of the factors, by ciphertext
 	rho    field.Vec   // matrices: shares of the vector whose first slot masks the check
 	extent extent
-	result *Result // until the check has passed
+	list   []*gbfv.Ciphertext // what is decrypted, until it is
+	result *Result            // until the check has passed
 }
 
 // Wipe erases the shares, but for a result that was handed over.
@@ -123,13 +124,13 @@ func (r *batch) proved(ctx context.Context, proved popk.Result) (round.Transitio
 	if n.rho == 1 {
 		r.rho = proved.Shares[n.a+n.b]
 	}
-	list, err := r.evaluate(ctx, proved.Ciphertexts)
-	if err != nil {
+	var err error
+	if r.list, err = r.evaluate(ctx, proved.Ciphertexts); err != nil {
 		return round.Transition[Result]{}, err
 	}
-	byzantine.Apply(r.Session.Hooks, "triple/evaluated", list)
-	digest := round.Digest(gbfv.Hash(list))
-	return round.Next(round.Round[Result](compare{r, list, digest}), round.Broadcast(compareName, digest[:])), nil
+	byzantine.Apply(r.Session.Hooks, "triple/evaluated", r.list)
+	digest := round.Digest(gbfv.Hash(r.list))
+	return round.Next(round.Round[Result](compare{r, digest}), round.Broadcast(compareName, digest[:])), nil
 }
 
 const compareName = "triple/evaluated"
@@ -137,7 +138,6 @@ const compareName = "triple/evaluated"
 // compare waits for the hashes of the others.
 type compare struct {
 	*batch
-	list   []*gbfv.Ciphertext
 	digest round.Digest
 }
 
@@ -164,6 +164,10 @@ func (r compare) Step(_ context.Context, in round.Inbox) (round.Transition[Resul
 func (r *batch) decrypted(_ context.Context, shares ddec.Shares) (round.Transition[Result], error) {
 	byzantine.Apply(r.Session.Hooks, "triple/decrypted", shares)
 	defer shares.Wipe()
+	for _, ct := range r.list {
+		ct.Free()
+	}
+	r.list = nil
 	result, mask, zeros, err := r.collect(shares)
 	if err != nil {
 		return round.Transition[Result]{}, err
