@@ -87,8 +87,11 @@ func (f *Field) Random(dst Vec, r io.Reader) error {
 	size := f.Size()
 	buf := make([]byte, max(1, min(dst.Len(), block/size))*size)
 	defer clear(buf)
+	m := f.products(dst.Len())
+	defer m.wipe()
 	top := byte(0xff >> (8*size - f.bits))
 	for i := 0; i < dst.Len(); {
+		first := i
 		got := buf[:min(len(buf), (dst.Len()-i)*size)]
 		if _, err := io.ReadFull(r, got); err != nil {
 			dst.Wipe()
@@ -99,10 +102,11 @@ func (f *Field) Random(dst Vec, r io.Reader) error {
 			x := dst.At(i)
 			f.load(x, got[:size])
 			if limbsBelow(x, f.mod) == 1 { // independent of the elements that are kept
-				f.Mul(x, x, f.rr)
 				i++
 			}
 		}
+		kept := dst.Slice(first, i)
+		m.scale(kept, kept, f.rr)
 	}
 	return nil
 }

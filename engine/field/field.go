@@ -13,6 +13,8 @@ import (
 	"fmt"
 	"math/big"
 	"math/bits"
+
+	"github.com/lodge-mpc/lodge/engine/kernel"
 )
 
 const (
@@ -49,6 +51,8 @@ type Field struct {
 	plainOne []uint64 // the integer 1, which takes an element out of Montgomery form
 
 	inverseExp *big.Int // p-2
+
+	wide *kernel.Wide // p for many products at a time, from wideLimbs limbs on
 }
 
 // Element is an element of a field: its limbs in Montgomery form, in [0,p).
@@ -99,6 +103,9 @@ func newField(b *big.Int, m int) (*Field, error) {
 	f.rr = f.words(new(big.Int).Mod(new(big.Int).Mul(r, r), p))
 	f.plainOne = f.words(big.NewInt(1))
 	f.inverseExp = new(big.Int).Sub(p, big.NewInt(2))
+	if f.limbs >= wideLimbs {
+		f.wide = kernel.NewWide(f.mod)
+	}
 	return f, nil
 }
 

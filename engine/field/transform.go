@@ -50,34 +50,23 @@ func (p *Packing) IsConstant(coeffs Vec) bool {
 // forward evaluates v at the roots of X^D-b, in the order of makeTransform. A block
 // lo + hi·X^(n/2) becomes its remainders lo + z·hi and lo - z·hi.
 func (p *Packing) forward(v Vec) {
-	f := p.f
-	t := f.NewElement()
+	l := p.newLevels()
 	for h := 1; h < p.d; h *= 2 {
-		half := p.d / h / 2
-		for k := range h {
-			z := p.twiddles.At(h + k)
-			lo, hi := v.Slice(2*k*half, (2*k+1)*half), v.Slice((2*k+1)*half, (2*k+2)*half)
-			f.split(lo, hi, z, t)
-		}
+		l.split(v, p.twiddles.Slice(h, 2*h))
 	}
-	clear(t)
+	l.wipe()
 }
 
 // inverse undoes forward: every block gives back lo = (x+y)/2 and hi = (x-y)/2z, with all
 // the halves put into the last level.
 func (p *Packing) inverse(v Vec) {
-	f := p.f
-	t := f.NewElement()
+	l := p.newLevels()
 	for h := p.d / 2; h >= 1; h /= 2 {
-		half := p.d / h / 2
-		for k := range h {
-			z := p.inverses.At(h + k)
-			lo, hi := v.Slice(2*k*half, (2*k+1)*half), v.Slice((2*k+1)*half, (2*k+2)*half)
-			f.merge(lo, hi, z, t)
-			if h == 1 {
-				f.ScaleVec(lo, lo, p.scale)
-			}
+		l.merge(v, p.inverses.Slice(h, 2*h))
+		if h == 1 {
+			lo := v.Slice(0, p.d/2)
+			l.products.scale(lo, lo, p.scale)
 		}
 	}
-	clear(t)
+	l.wipe()
 }

@@ -71,40 +71,55 @@ func (f *Field) NegVec(dst, a Vec) {
 // MulVec sets dst = a∘b elementwise. dst may be an operand.
 func (f *Field) MulVec(dst, a, b Vec) {
 	f.same(dst, a, b)
-	for i := range dst.Len() {
-		f.Mul(dst.At(i), a.At(i), b.At(i))
-	}
+	m := f.products(dst.Len())
+	m.mul(dst, a, b)
+	m.wipe()
 }
 
 // ScaleVec sets dst = s·a. dst may be a.
 func (f *Field) ScaleVec(dst, a Vec, s Element) {
 	f.same(dst, a)
-	for i := range dst.Len() {
-		f.Mul(dst.At(i), a.At(i), s)
+	m := f.products(dst.Len())
+	m.scale(dst, a, s)
+	m.wipe()
+}
+
+// chunk is how many elements are computed before they are used, so that they are still in a cache.
+const chunk = 64
+
+// inChunks calls do for successive parts i to j-1 of n elements, at most chunk each, with as many elements of scratch.
+func (f *Field) inChunks(n int, do func(i, j int, t Vec)) {
+	t := f.NewVec(min(n, chunk))
+	for i := 0; i < n; i += chunk {
+		j := min(i+chunk, n)
+		do(i, j, t.Slice(0, j-i))
 	}
+	t.Wipe()
 }
 
 // MulAddVec sets dst += s·a.
 func (f *Field) MulAddVec(dst, a Vec, s Element) {
 	f.same(dst, a)
-	t := f.NewElement()
-	for i := range dst.Len() {
-		f.Mul(t, a.At(i), s)
-		f.Add(dst.At(i), dst.At(i), t)
-	}
-	clear(t)
+	m := f.products(dst.Len())
+	f.inChunks(dst.Len(), func(i, j int, t Vec) {
+		m.scale(t, a.Slice(i, j), s)
+		f.AddVec(dst.Slice(i, j), dst.Slice(i, j), t)
+	})
+	m.wipe()
 }
 
 // Inner sets dst to the sum of a_i·b_i.
 func (f *Field) Inner(dst Element, a, b Vec) {
 	f.same(a, b)
-	t, acc := f.NewElement(), f.NewElement()
-	for i := range a.Len() {
-		f.Mul(t, a.At(i), b.At(i))
-		f.Add(acc, acc, t)
-	}
+	m, acc := f.products(a.Len()), f.NewElement()
+	f.inChunks(a.Len(), func(i, j int, t Vec) {
+		m.mul(t, a.Slice(i, j), b.Slice(i, j))
+		for k := range t.Len() {
+			f.Add(acc, acc, t.At(k))
+		}
+	})
+	m.wipe()
 	copy(dst, acc)
-	clear(t)
 	clear(acc)
 }
 

@@ -29,3 +29,9 @@ func (*Shear) vectorDown(_ []uint64, _ []int, _ []uint64, _ []int) bool { return
 func (*Shear) vectorUp(_ []uint64, _ []int, _ []uint64, _ []int) bool { return false }
 
 func vectorMontgomery(t, a, b, mod []uint64, n0 uint64) bool { return false }
+
+func (b *WideBuffer) load(_, _ []uint64, _ []wideStep) {}
+
+func (b *WideBuffer) spread(_ []uint64) {}
+
+func (b *WideBuffer) multiply(_ []uint64) {}
