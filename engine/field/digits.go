@@ -18,6 +18,7 @@ type digitPlan struct {
 	b1, b0   uint64 // b
 	t1, t0   uint64 // b/2
 	bWords   int
+	bBits    int // the length of b
 	outWords int
 }
 
@@ -33,7 +34,7 @@ func newDigitPlan(f *Field) digitPlan {
 		pl.lengths = append(pl.lengths, max(1, (rest.BitLen()+63)/64))
 		rest.Div(rest, power)
 	}
-	pl.bWords = pl.byB.words
+	pl.bWords, pl.bBits = pl.byB.words, f.b.BitLen()
 	pl.b1, pl.b0 = twoWords(f.b)
 	half := new(big.Int).Rsh(f.b, 1)
 	pl.t1, pl.t0 = twoWords(half)
@@ -55,27 +56,49 @@ func (p *Packing) DigitWords() int { return p.digits.outWords }
 // with balanced digits). A digit above b/2 becomes negative and carries 1 upwards; digit M-1
 // carries -1 into digit 0, as b^M = -1. dst has N coefficients of at least DigitWords words.
 func (p *Packing) Digits(dst intpoly.Poly, coeffs Vec) {
-	f, pl := p.f, &p.digits
+	f := p.f
 	f.same(coeffs, p.twiddles)
-	p.wants(dst, pl.outWords)
-	var rest [maxLimbs]uint64
-	for j := range p.d {
-		f.Mul(rest[:f.limbs], coeffs.At(j), f.plainOne)
-		var carry uint64
-		for s, n := range pl.lengths {
-			hi, lo := pl.byGroup.divide(rest[:n])
-			group := [1]uint64{lo}
-			for k := range pl.group {
+	p.wants(dst, p.digits.outWords)
+	m := f.products(p.d)
+	f.inChunks(p.d, func(i, j int, t Vec) {
+		m.scale(t, coeffs.Slice(i, j), f.plainOne)
+		for k := 0; k < t.Len(); k += abreast {
+			p.digitsOf(dst, i+k, t.Slice(k, min(k+abreast, t.Len())))
+		}
+	})
+	m.wipe()
+}
+
+// digitsOf sets the columns of dst from j on to the digits of at most abreast integers, which it destroys.
+func (p *Packing) digitsOf(dst intpoly.Poly, j int, integers Vec) {
+	pl, columns := &p.digits, integers.Len()
+	var unused [abreast][maxLimbs]uint64
+	var rest [abreast][]uint64
+	for c := range rest {
+		rest[c] = unused[c][:]
+		if c < columns {
+			rest[c] = integers.At(c)
+		}
+	}
+	var carry [abreast]uint64
+	for s, n := range pl.lengths {
+		group := pl.byGroup.divideAbreast(&rest, n)
+		for k := range pl.group {
+			at := (s*pl.group+k)*p.d + j
+			for c := range columns {
+				g := &group[c]
+				hi, lo := g[1], g[0]
 				if pl.group > 1 {
-					hi, lo = pl.byB.divide(group[:])
+					hi, lo = pl.byB.divide(g[:1])
 				}
-				carry = pl.put(dst.Coeff((s*pl.group+k)*p.d+j), hi, lo, carry)
+				carry[c] = pl.put(dst.Coeff(at+c), hi, lo, carry[c])
 			}
 		}
-		// rest is 1 for c = p-1 = b^M, whose digits are all zero, and else 0.
-		addSmall(dst.Coeff(j), -(carry + rest[0]))
 	}
-	clear(rest[:])
+	for c := range columns {
+		// rest is 1 for an integer p-1 = b^M, whose digits are all zero, and else 0.
+		addSmall(dst.Coeff(j+c), -(carry[c] + rest[c][0]))
+	}
 }
 
 // put sets dst to digit+carry, less b if it is above b/2, and returns what it carries. digit < b.
@@ -125,26 +148,56 @@ func (p *Packing) Reduce(coeffs Vec, mu intpoly.Poly) {
 	// |sum| < 2^(64W-1)·b^M, so that L+W words hold it with its sign; taken as chunks of L words.
 	chunks := (f.limbs + mu.W + f.limbs - 1) / f.limbs
 	sum := make([]uint64, chunks*f.limbs)
-	t := f.NewElement()
-	for j := range p.d {
-		clear(sum)
-		for i := f.m - 1; i >= 0; i-- {
-			p.digits.horner(sum, mu.Coeff(i*p.d+j))
-		}
-		// sum = chunk_0 + chunk_1·R + ... - (1 if negative)·R^chunks
-		c := coeffs.At(j)
-		sign := bitMask(sum[len(sum)-1] >> 63)
-		for k := range c {
-			c[k] = f.minusOne[k] & sign
+	parts := make([]Vec, chunks)
+	for k := range parts {
+		parts[k] = f.NewVec(min(p.d, chunk))
+	}
+	m := f.products(p.d)
+	f.inChunks(p.d, func(first, end int, t Vec) {
+		c := coeffs.Slice(first, end)
+		for j := range c.Len() {
+			p.evaluate(sum, mu, first+j)
+			for k := range parts {
+				copy(parts[k].At(j), sum[k*f.limbs:])
+			}
+			// sum = chunk_0 + chunk_1·R + ... - (1 if negative)·R^chunks
+			x, sign := c.At(j), bitMask(sum[len(sum)-1]>>63)
+			for k := range x {
+				x[k] = f.minusOne[k] & sign
+			}
 		}
 		for k := chunks - 1; k >= 0; k-- {
-			f.Mul(c, c, f.rr)
-			f.Mul(t, sum[k*f.limbs:(k+1)*f.limbs], f.rr)
-			f.Add(c, c, t)
+			m.scale(c, c, f.rr)
+			m.scale(t, parts[k].Slice(0, t.Len()), f.rr)
+			f.AddVec(c, c, t)
 		}
-	}
+	})
+	m.wipe()
 	clear(sum)
-	clear(t)
+	for _, v := range parts {
+		v.Wipe()
+	}
+}
+
+// evaluate sets sum to the sum over i of mu_{iD+j}·b^i, in two's complement.
+func (p *Packing) evaluate(sum []uint64, mu intpoly.Poly, j int) {
+	f, words := p.f, 0
+	for k := range f.m {
+		// what k+1 terms sum to is below 2^(64W-1)·b^(k+1)
+		longer := min(len(sum), mu.W+((k+1)*p.digits.bBits+63)/64)
+		ext := uint64(0)
+		if words > 0 {
+			ext = bitMask(sum[words-1] >> 63)
+		}
+		for ; words < longer; words++ {
+			sum[words] = ext
+		}
+		p.digits.horner(sum[:words], mu.Coeff((f.m-1-k)*p.d+j))
+	}
+	ext := bitMask(sum[words-1] >> 63)
+	for ; words < len(sum); words++ {
+		sum[words] = ext
+	}
 }
 
 // horner sets sum = sum·b + m, both in two's complement, m of at most as many words as sum.
@@ -152,12 +205,12 @@ func (pl *digitPlan) horner(sum, m []uint64) {
 	ext := bitMask(m[len(m)-1] >> 63)
 	if pl.bWords == 1 {
 		var c uint64
+		for k, w := range m {
+			c, sum[k] = mulAddWord(sum[k], pl.b0, c, w)
+		}
+		sum, b0 := sum[len(m):], pl.b0
 		for k, x := range sum {
-			w := ext
-			if k < len(m) {
-				w = m[k]
-			}
-			c, sum[k] = mulAddWord(x, pl.b0, c, w)
+			c, sum[k] = mulAddWord(x, b0, c, ext)
 		}
 		return
 	}

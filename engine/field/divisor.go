@@ -53,6 +53,29 @@ func (d *divisor) divide(x []uint64) (hi, lo uint64) {
 	return r1 >> d.shift, r0>>d.shift | r1<<1<<(63-d.shift)
 }
 
+// abreast is how many integers are divided side by side: every step of a division waits for the one before.
+const abreast = 4
+
+// divideAbreast is divide for the first n words of several integers. It returns the remainders, lower word first.
+func (d *divisor) divideAbreast(x *[abreast][]uint64, n int) (r [abreast][2]uint64) {
+	if d.words != 1 || d.shift != 0 {
+		for k := range x {
+			r[k][1], r[k][0] = d.divide(x[k][:n])
+		}
+		return r
+	}
+	x0, x1, x2, x3 := x[0][:n], x[1][:n], x[2][:n], x[3][:n]
+	var r0, r1, r2, r3 uint64
+	for i := n - 1; i >= 0; i-- {
+		x0[i], r0 = d.step1(r0, x0[i])
+		x1[i], r1 = d.step1(r1, x1[i])
+		x2[i], r2 = d.step1(r2, x2[i])
+		x3[i], r3 = d.step1(r3, x3[i])
+	}
+	r[0][0], r[1][0], r[2][0], r[3][0] = r0, r1, r2, r3
+	return r
+}
+
 // shifted returns word i of x·2^shift.
 func (d *divisor) shifted(x []uint64, i int) uint64 {
 	w := x[i] << d.shift

@@ -94,7 +94,8 @@ func halves(v Vec, k, half int) (lo, hi Vec) {
 	return v.Slice(2*k*half, (2*k+1)*half), v.Slice((2*k+1)*half, (2*k+2)*half)
 }
 
-// together multiplies half elements of every block by its z, many blocks at a time: before sets the elements of a block and
+// together multiplies half elements of every block by its z, many blocks at a time: before sets the elements of a
+// block and
 // after takes the products.
 func (l *levels) together(z Vec, half int, before, after func(k int, t Vec)) {
 	most := l.t.Len() / half

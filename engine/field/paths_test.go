@@ -43,7 +43,8 @@ func ends(t *testing.T, f *Field, v Vec, salt string) {
 	}
 }
 
-// What is computed for vectors is the same, word for word, on every path; on the first it is what Mul and Add give, which
+// What is computed for vectors is the same, word for word, on every path; on the first it is what Mul and Add give,
+// which
 // other tests compare with integers. Vectors are longer than a chunk and no multiple of what kernels take at a time.
 func TestVectorsOnPaths(t *testing.T) {
 	forFields(t, func(t *testing.T, _ spec, f *Field) {

@@ -2,7 +2,8 @@ package field
 
 import "github.com/lodge-mpc/lodge/engine/kernel"
 
-// products computes many products of elements. Where the selected path of package kernel multiplies several at a time it
+// products computes many products of elements. Where the selected path of package kernel multiplies several at a time
+// it
 // does so, and otherwise as Mul. It is not safe for concurrent use; wipe ends it.
 type products struct {
 	f    *Field

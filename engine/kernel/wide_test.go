@@ -16,7 +16,8 @@ func words(x *big.Int, n int) []uint64 {
 	return w
 }
 
-// Products of integers at both ends of all ranges, for moduli of every number of words up to several blocks of limbs and
+// Products of integers at both ends of all ranges, for moduli of every number of words up to several blocks of limbs
+// and
 // rows, and long ones, and any number of products: whole eights or not.
 func TestWide(t *testing.T) {
 	if Best() < IFMA {

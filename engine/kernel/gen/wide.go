@@ -19,7 +19,8 @@ func wide(a *assembler) {
 const wideBlock = 4
 
 // wideProducts scans operands block by block (CIOS; Koc, Acar, Kaliski 1996): for every block of y, t = (t + x y + m q)
-// over 2^(52 wideBlock), where q makes the division exact. The limbs of t are sums of words below 2^52: a limb lives for
+// over 2^(52 wideBlock), where q makes the division exact. The limbs of t are sums of words below 2^52: a limb lives
+// for
 // n/4 blocks of y, each of which adds 16 words and a carry, so that they stay below 2^64 without being carried.
 func (a *assembler) wideProducts() {
 	a.function("wideProductsIFMA", "t, x, y, mod *uint64, n0 uint64, n int",
@@ -139,7 +140,8 @@ func (p *wideSums) row(r int, b []reg.VecVirtual, v reg.VecVirtual) {
 	}
 }
 
-// quotients finds q, for which the first block plus q m is divisible by 2^(52 wideBlock), and adds q m. high[k] is in low[k]
+// quotients finds q, for which the first block plus q m is divisible by 2^(52 wideBlock), and adds q m. high[k] is in
+// low[k]
 // already where it is not in the next block.
 func (p *wideSums) quotients(q []reg.VecVirtual, m reg.GPVirtual, n0 reg.VecVirtual) {
 	mod := make([]reg.VecVirtual, wideBlock)
