@@ -198,12 +198,20 @@ func TestPartyDoesNotStart(t *testing.T) {
 	}
 }
 
-// A result that was stored and not activated survives a restart; a session that was not finished does not.
+// Results that were stored and not activated survive a restart, also when two were in flight; a session that was not
+// finished does not.
 func TestRestart(t *testing.T) {
 	n := newNetwork(t, nil)
 	n.keys(1, forKeys)
-	s := n.spec(jobv1.Kind_KIND_SCALAR, 1)
-	all := n.run(s)
+	n.complete(n.spec(jobv1.Kind_KIND_SCALAR, 1)) // makes the MAC key
+	both := []*jobv1.SessionSpec{n.spec(jobv1.Kind_KIND_SCALAR, 1), n.spec(jobv1.Kind_KIND_MATRIX, 1)}
+	var all [][]*jobv1.SessionStatus
+	for _, s := range both {
+		n.beginAll(s)
+	}
+	for _, s := range both {
+		all = append(all, n.endAll(s))
+	}
 	unfinished := n.spec(jobv1.Kind_KIND_SCALAR, 1)
 	if _, err := n.nodes[0].begin(n.context(), unfinished); err != nil { // its peers never hear of it
 		t.Fatal(err)
@@ -213,15 +221,16 @@ func TestRestart(t *testing.T) {
 		n.start(i)
 	}
 	for i, x := range n.nodes {
-		st, err := x.await(n.context(), s.GetRef())
-		if err != nil || !bytes.Equal(st.GetDigest(), all[0].GetDigest()) || st.GetState() != jobv1.JobState_JOB_STATE_ACTIVATING {
-			t.Fatalf("party %d after the restart: %v, %v", i, st, err)
-		}
-		if _, err := x.activate(n.context(), s.GetRef(), all[0].GetDigest()); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := x.activate(n.context(), s.GetRef(), all[0].GetDigest()); err != nil { // again
-			t.Fatal(err)
+		for k, s := range both {
+			st, err := x.await(n.context(), s.GetRef())
+			if err != nil || !bytes.Equal(st.GetDigest(), all[k][0].GetDigest()) || st.GetState() != jobv1.JobState_JOB_STATE_ACTIVATING {
+				t.Fatalf("party %d after the restart: %v, %v", i, st, err)
+			}
+			for range 2 { // again
+				if _, err := x.activate(n.context(), s.GetRef(), st.GetDigest()); err != nil {
+					t.Fatal(err)
+				}
+			}
 		}
 	}
 	_, err := n.nodes[0].await(n.context(), unfinished.GetRef())
@@ -421,12 +430,19 @@ func TestTenants(t *testing.T) {
 func TestRetiringEndsSessions(t *testing.T) {
 	n := newNetwork(t, nil)
 	n.keys(1, forKeys)
+	n.complete(n.spec(jobv1.Kind_KIND_SCALAR, 1)) // makes the MAC key, with which sessions may run beside each other
 	stored := n.spec(jobv1.Kind_KIND_SCALAR, 1)
 	all := n.run(stored)
 	running := n.spec(jobv1.Kind_KIND_SCALAR, 1)
 	x := n.nodes[0]
 	if _, err := x.begin(n.context(), running); err != nil { // its peers never hear of it
 		t.Fatal(err)
+	}
+	for st := (*jobv1.SessionStatus)(nil); st.GetState() != jobv1.JobState_JOB_STATE_GENERATING; time.Sleep(time.Millisecond) {
+		r, err := triplesv1.NewTriplesServiceClient(x.coordinator).GetStatus(n.context(), &jobv1.GetStatusRequest{Ref: running.GetRef()})
+		if st = r.GetStatus(); err != nil || job.Final(st.GetState()) { // it has keys and waits
+			t.Fatalf("%v, %v", st, err)
+		}
 	}
 	if _, err := keygenv1.NewKeygenServiceClient(x.client).RetireEpoch(n.context(), &keygenv1.RetireEpochRequest{Epoch: 1, Reason: "test"}); err != nil {
 		t.Fatal(err)

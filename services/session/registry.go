@@ -61,6 +61,14 @@ type Protocol interface {
 	Run(ctx context.Context, s *Session) (*Stored, error)
 }
 
+// Claimant is a Protocol whose sessions cannot all run beside each other, whatever memory there is.
+type Claimant interface {
+	Protocol
+	// Claim takes the session's place among those that run, or refuses with rpc.Busy. Release is called once, when Run
+	// has returned, or when the session is not admitted.
+	Claim() (release func(), err error)
+}
+
 // Registry holds a party's sessions.
 type Registry struct {
 	Config
@@ -111,7 +119,7 @@ func (r *Registry) Start(of jobv1.Protocol, spec *jobv1.SessionSpec, p Protocol)
 	if r.closed {
 		return nil, errStopping
 	}
-	release, err := r.Gate.Admit(spec, memory)
+	release, err := r.admit(spec, memory, p)
 	if err != nil {
 		return nil, err
 	}
@@ -127,11 +135,26 @@ func (r *Registry) Start(of jobv1.Protocol, spec *jobv1.SessionSpec, p Protocol)
 	r.running.Add(1)
 	go func() {
 		defer r.running.Done()
-		defer release()
 		defer stop()
-		s.run(ctx, p)
+		s.run(ctx, p, release)
 	}()
 	return s.Status(), nil
+}
+
+// admit takes a session's place beside those that run, and the memory that it is about to hold.
+func (r *Registry) admit(spec *jobv1.SessionSpec, memory uint64, p Protocol) (release func(), err error) {
+	leave := func() {}
+	if c, ok := p.(Claimant); ok {
+		if leave, err = c.Claim(); err != nil {
+			return nil, err
+		}
+	}
+	free, err := r.Gate.Admit(spec, memory)
+	if err != nil {
+		leave()
+		return nil, err
+	}
+	return func() { leave(); free() }, nil
 }
 
 // begun gives the status of a session that this spec began before, or nil. The caller holds the lock.

@@ -79,8 +79,12 @@ func (s *Session) Enter(state jobv1.JobState) {
 	})
 }
 
-func (s *Session) run(ctx context.Context, p Protocol) {
-	stored, err := p.Run(ctx, s)
+// run drives the protocol. Whoever sees that the session has ended may count on its place, which release gives back.
+func (s *Session) run(ctx context.Context, p Protocol, release func()) {
+	stored, err := func() (*Stored, error) {
+		defer release()
+		return p.Run(ctx, s)
+	}()
 	if err != nil {
 		s.fail(ctx, err)
 		return
@@ -109,6 +113,19 @@ func (s *Session) complete(stored *Stored) {
 			st.State, st.Ended = jobv1.JobState_JOB_STATE_COMPLETED, timestamppb.Now()
 		}
 	})
+}
+
+// Refused is the outcome of a session that this party ends because of what else runs or ran here, and for no fault of
+// anybody's in this session.
+const Refused runner.Outcome = "refused"
+
+// Refuse ends a session with a typed reason, which is the failure's check.
+func Refuse(why *rpc.Error) *runner.Failure {
+	reason := why.What
+	if why.Next != "" {
+		reason += " (" + why.Next + ")"
+	}
+	return &runner.Failure{Outcome: Refused, Check: string(why.Code), Reason: reason}
 }
 
 // fail ends the session without a result.

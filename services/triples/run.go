@@ -29,6 +29,7 @@ type run struct {
 	*Service
 	spec *jobv1.SessionSpec
 
+	claim  *claim
 	keys   *keyring.Keys
 	scheme *gbfv.Scheme
 	plan   *triple.Plan
@@ -72,6 +73,14 @@ func (r *run) Memory() (uint64, error) {
 	return keys + uint64(r.plan.MemoryBytes()), err
 }
 
+// Claim implements session.Claimant.
+func (r *run) Claim() (release func(), err error) {
+	if r.claim, err = r.claims.enter(slotOf(r.spec)); err != nil {
+		return nil, err
+	}
+	return r.claim.leave, nil
+}
+
 // Run implements session.Protocol.
 func (r *run) Run(ctx context.Context, s *session.Session) (*session.Stored, error) {
 	var err error
@@ -106,10 +115,8 @@ func (r *run) Run(ctx context.Context, s *session.Session) (*session.Stored, err
 		return nil, err
 	}
 	defer result.Wipe()
-	if r.exposed && !r.fresh {
-		if err := r.vault.SettleMACKey(r.macID, hex.EncodeToString(r.id[:])); err != nil {
-			return nil, err
-		}
+	if err := r.settle(ctx); err != nil {
+		return nil, err
 	}
 	s.Enter(jobv1.JobState_JOB_STATE_STORING)
 	return r.store(&result)
@@ -132,8 +139,11 @@ func (r *run) findMACKey() (round.Digest, error) {
 	return round.Hash("lodge mac key", []byte(r.held.ID), r.held.Digest[:]), nil
 }
 
-// withFreshKey makes a MAC key first. A key that only some parties hold is given up.
+// withFreshKey makes a MAC key first. A key that only some parties hold is given up, unless another session uses it.
 func (r *run) withFreshKey(rs round.Session, source *sample.Source) (round.Transition[triple.Result], error) {
+	if err := r.claim.make(); err != nil {
+		return round.Transition[triple.Result]{}, session.Refuse(rpc.FromError(err))
+	}
 	if r.macID != "" {
 		if err := r.vault.BurnMACKey(r.macID, "not all parties hold it"); err != nil {
 			return round.Transition[triple.Result]{}, err
@@ -167,7 +177,37 @@ func (r *run) expose() error {
 	if r.fresh {
 		return nil
 	}
-	return r.vault.ExposeMACKey(r.macID, hex.EncodeToString(r.id[:]))
+	r.claims.expose(r.macID, r.name())
+	return r.unlessBurnt(r.vault.ExposeMACKey(r.macID, r.name()))
+}
+
+// settle records that the check has passed. Before the result is stored it waits for the sessions that have opened
+// their parts of a check of the same key and have no verdict: should one of them have told the key to a cheating peer,
+// this check proved nothing, and the key is burnt by then.
+func (r *run) settle(ctx context.Context) error {
+	if !r.exposed || r.fresh {
+		return nil
+	}
+	err := r.vault.SettleMACKey(r.macID, r.name())
+	others := r.claims.settle(r.macID, r.name())
+	if err != nil {
+		return r.unlessBurnt(err)
+	}
+	return await(ctx, others)
+}
+
+// name is how the session appears in the records of MAC keys.
+func (r *run) name() string { return hex.EncodeToString(r.id[:]) }
+
+// unlessBurnt says of an error of the vault that the MAC key was burnt in another session, if it was.
+func (r *run) unlessBurnt(err error) error {
+	if err == nil || r.fresh {
+		return err
+	}
+	if k, found := r.vault.MACKey(r.macID); found == nil && k.State == vault.MACBurnt {
+		return session.Refuse(rpc.Errorf(rpc.Burnt, "submit the job again", "the MAC key was burnt meanwhile: %s", k.Reason))
+	}
+	return err
 }
 
 // burn erases the MAC key and everything under it when the MAC check has failed, or when the session ended without a
@@ -179,7 +219,9 @@ func (r *run) burn(err error) {
 	}
 	if err := r.vault.BurnMACKey(r.macID, "the MAC check failed or ended without a verdict"); err != nil {
 		r.Sessions.Log.Error("burning a MAC key", "mac_key", r.macID, "error", err)
+		return // whoever waits for a verdict waits on: this key is not to be trusted
 	}
+	r.claims.settle(r.macID, r.name())
 }
 
 // failedHere reports whether this party's own MAC check failed. The word of a peer that its check failed burns nothing.
@@ -210,7 +252,7 @@ func (r *run) store(result *triple.Result) (*session.Stored, error) {
 		defer clear(fresh.Secret)
 	}
 	if err := w.Commit(fresh); err != nil {
-		return nil, keyring.Refused(err, "this batch")
+		return nil, keyring.Refused(r.unlessBurnt(err), "this batch")
 	}
 	return Locked(r.vault, b, r.Sessions.Metrics), nil
 }

@@ -30,12 +30,13 @@ type Service struct {
 	session.Service
 	ring    *keyring.Ring
 	vault   *vault.Vault
+	claims  *claims
 	parties int
 }
 
 // New serves the triples of n parties.
 func New(sessions *session.Registry, ring *keyring.Ring, v *vault.Vault, n int) *Service {
-	s := &Service{ring: ring, vault: v, parties: n}
+	s := &Service{ring: ring, vault: v, claims: newClaims(v), parties: n}
 	s.Service = session.NewService(sessions, jobv1.Protocol_PROTOCOL_TRIPLES, func(spec *jobv1.SessionSpec) session.Protocol {
 		return &run{Service: s, spec: spec}
 	})
