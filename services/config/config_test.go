@@ -221,8 +221,14 @@ func TestCoordinator(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if time.Duration(f.JobTimeout) != time.Hour || len(f.Roster.Parties) != 2 {
+	if time.Duration(f.JobTimeout) != time.Hour || f.MaxConcurrent != 2 || len(f.Roster.Parties) != 2 {
 		t.Errorf("%+v", f)
+	}
+	for text, want := range map[string]int{"1": 1, "16": 16, "17": 0, "-1": 0, "two": 0} {
+		f, err := LoadCoordinator(write(t, dir, "jobs.yaml", coordinatorYAML+"max_concurrent: "+text+"\n"))
+		if want == 0 && (err == nil || !strings.Contains(err.Error(), "max_concurrent") && text != "two") || want > 0 && (err != nil || f.MaxConcurrent != want) {
+			t.Errorf("max_concurrent: %s gives %v", text, err)
+		}
 	}
 	bad := strings.Replace(coordinatorYAML, "submit", "fetch", 1)
 	if _, err := LoadCoordinator(write(t, dir, "bad.yaml", bad)); err == nil {

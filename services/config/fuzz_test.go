@@ -41,6 +41,7 @@ func FuzzCoordinator(f *testing.F) {
 	f.Add([]byte(coordinatorYAML))
 	f.Add([]byte(coordinatorYAML + "job_timeout: 1h\n"))
 	f.Add([]byte(coordinatorYAML + "job_timeout: -1h\n"))
+	f.Add([]byte(coordinatorYAML + "max_concurrent: 3\n"))
 	f.Add([]byte(strings.Replace(coordinatorYAML, "submit", "fetch", 1)))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		path := filepath.Join(dir, "coordinator.yaml")
@@ -54,7 +55,7 @@ func FuzzCoordinator(f *testing.F) {
 			}
 			return
 		}
-		if c.JobTimeout <= 0 || c.DataDir == "" || c.Roster == nil {
+		if c.JobTimeout <= 0 || c.MaxConcurrent < 1 || c.MaxConcurrent > MaxJobs || c.DataDir == "" || c.Roster == nil {
 			t.Errorf("%+v was accepted", c)
 		}
 	})

@@ -153,6 +153,11 @@ func (r *Roster) directory(self string, clients []Client) (*rpc.Directory, error
 // CoordinatorName names the coordinator where parties are named by the roster.
 const CoordinatorName = "coordinator"
 
+// MaxJobs is the most that a coordinator runs at the same time.
+const MaxJobs = 16
+
+const defaultConcurrent = 2
+
 // CoordinatorFile is the configuration of the coordinator's process.
 type CoordinatorFile struct {
 	RosterFile    string   `yaml:"roster"`
@@ -165,6 +170,8 @@ type CoordinatorFile struct {
 	Params []ParamsPin `yaml:"params"`
 	// JobTimeout caps every job; default 1 h.
 	JobTimeout Duration `yaml:"job_timeout,omitempty"`
+	// MaxConcurrent is how many jobs run at the same time, 1 to MaxJobs; default 2. Parties bound theirs on their own.
+	MaxConcurrent int `yaml:"max_concurrent,omitempty"`
 	Reflection bool     `yaml:"reflection,omitempty"`
 
 	Roster *Roster `yaml:"-"`
@@ -186,6 +193,12 @@ func LoadCoordinator(path string) (*CoordinatorFile, error) {
 	c.params(f.Params)
 	if f.JobTimeout == 0 {
 		f.JobTimeout = defaultJobTimeout
+	}
+	if f.MaxConcurrent == 0 {
+		f.MaxConcurrent = defaultConcurrent
+	}
+	if f.MaxConcurrent < 1 || f.MaxConcurrent > MaxJobs {
+		c.failf("max_concurrent: %d; 1 to %d jobs run at the same time", f.MaxConcurrent, MaxJobs)
 	}
 	if err := c.err(path); err != nil {
 		return nil, err

@@ -78,10 +78,8 @@ func (c *Coordinator) add(q *coordinatorv1.JobRequest, key, client string) (*ent
 	}
 	c.jobs[id] = e
 	c.list = append(c.list, id)
-	select {
-	case c.wake <- struct{}{}:
-	default:
-	}
+	c.count(nil, 0)
+	c.kick()
 	return e, nil
 }
 
@@ -189,6 +187,7 @@ func (c *Coordinator) CancelJob(_ context.Context, r *coordinatorv1.CancelJobReq
 	c.mu.Unlock()
 	if waits {
 		c.conclude(e, cancelled, nil, time.Time{})
+		c.kick()
 	}
 	j, _ := c.snapshot(e)
 	return &coordinatorv1.CancelJobResponse{Job: j}, nil

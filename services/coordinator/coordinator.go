@@ -5,12 +5,12 @@ package coordinator
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"maps"
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -39,8 +39,8 @@ var Rules = rpc.Rules{
 	prefix + "CancelJob": rpc.Allow(rpc.Client).With(config.PermSubmit),
 }
 
-// Coordinator runs one session at a time, in the order of submission. Results are activated beside that: a party that
-// is away does not hold up other jobs.
+// Coordinator runs jobs, a few at a time, in the order of submission as far as schedule.go allows. Results are activated
+// beside that: a party that is away does not hold up other jobs, unless they need what is being activated.
 type Coordinator struct {
 	coordinatorv1.UnimplementedCoordinatorServiceServer
 	file        *config.CoordinatorFile
@@ -55,6 +55,7 @@ type Coordinator struct {
 	wake    chan struct{}
 	stopped chan struct{} // closed when the coordinator begins to stop
 
+	leads       sync.WaitGroup
 	activations sync.WaitGroup
 
 	mu   sync.Mutex
@@ -74,10 +75,14 @@ type entry struct {
 	job     *coordinatorv1.Job
 	key     string // idempotency key of its client
 	changed chan struct{}
-	cancel  func() // ends its session, while there is one
-	stop    string // why a client cancelled it
-	note    string // what it waits for, where parties do not say
-	begun   bool   // by this process
+	cancel  func()   // ends its session, while there is one
+	stop    string   // why a client cancelled it
+	note    string   // what it waits for, where parties do not say
+	begun   bool     // by this process
+	doing   step     // with what it was begun
+	starts  bool     // not all parties have taken it yet
+	refused string   // why parties did not take it beside others, since it was put back
+	beside  []*entry // those others, while it waits for one of them to end
 }
 
 // Run serves until ctx is done.
@@ -227,48 +232,160 @@ func (c *Coordinator) load() error {
 		c.jobs[r.job.GetId()] = &entry{job: r.job, key: r.key, changed: make(chan struct{})}
 		c.list = append(c.list, r.job.GetId())
 	}
+	c.count(nil, 0)
 	return err
 }
 
 // work takes jobs forward until ctx is done.
 func (c *Coordinator) work(ctx context.Context) {
 	for ctx.Err() == nil {
-		if e := c.next(); e != nil {
-			c.advance(ctx, e)
-			continue
+		for _, e := range c.begin() {
+			c.leads.Go(func() {
+				c.advance(ctx, e)
+				c.yield(e)
+			})
 		}
 		select {
 		case <-c.wake:
 		case <-ctx.Done():
 		}
 	}
+	c.leads.Wait()
 }
 
-// next is the first job that is not over and that this process has not begun. What earlier processes left in the
-// middle comes first: it was submitted first.
-func (c *Coordinator) next() *entry {
+// kick has the schedule looked at again.
+func (c *Coordinator) kick() {
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
+}
+
+// begin gives the jobs to begin now.
+func (c *Coordinator) begin() (list []*entry) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	var all []*coordinatorv1.Job
+	var tasks []task
+	var entries []*entry
 	for _, id := range c.list {
-		if e := c.jobs[id]; !e.begun && nextStep(e.job.GetState()) != stepNone {
-			e.begun = true
-			return e
+		e := c.jobs[id]
+		all = append(all, e.job)
+		if s := nextStep(e.job.GetState()); s != stepNone {
+			if e.begun && s != stepActivate {
+				s = e.doing
+			}
+			tasks = append(tasks, task{job: e.job, step: s, begun: e.begun, starts: e.starts, refused: e.waits()})
+			entries = append(entries, e)
 		}
 	}
-	return nil
+	for _, i := range due(tasks, c.file.MaxConcurrent, keyed(all)) {
+		e := entries[i]
+		e.begun, e.doing, e.refused, e.beside = true, tasks[i].step, "", nil
+		e.starts = e.doing == stepLead
+		list = append(list, e)
+	}
+	return list
 }
 
-// settled names the sessions whose results are being activated.
-func (c *Coordinator) settled() map[string]bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	names := map[string]bool{}
-	for id, e := range c.jobs {
-		if e.job.GetState() == activating {
-			names[fmt.Sprintf("%s-%d", id, e.job.GetOrdinal())] = true
+// leads reports whether sessions of the job run, or are about to. The caller holds the lock.
+func (e *entry) leads() bool {
+	return e.begun && e.doing == stepLead && e.job.GetState() < activating
+}
+
+// precedes reports whether a job is being activated whose MAC key another one needs. The caller holds the lock.
+func (e *entry) precedes(other *entry) bool {
+	own, ok := slotOf(e.job.GetRequest())
+	theirs, needs := slotOf(other.job.GetRequest())
+	return e.job.GetState() == activating && ok && needs && own == theirs
+}
+
+// others are the jobs beside which parties may refuse this one. The caller holds the lock.
+func (c *Coordinator) others(e *entry) (list []*entry) {
+	for _, x := range c.jobs {
+		if x != e && (x.leads() || x.precedes(e)) {
+			list = append(list, x)
 		}
 	}
-	return names
+	return list
+}
+
+// waits says what a job waits for that was put back. The caller holds the lock.
+func (e *entry) waits() (w refusal) {
+	for _, x := range e.beside {
+		switch {
+		case x.leads():
+			w = refusedRunning
+		case !x.precedes(e):
+			return refusedNever
+		case w == refusedNever:
+			w = refusedActivating
+		}
+	}
+	return w
+}
+
+// putBack makes a job wait again that parties refused beside others: those that ran when it began, and those that run
+// now. Where there are none it gives false: the refusal is a failure. No session of the job is left.
+func (c *Coordinator) putBack(e *entry, before []*entry, reason string) bool {
+	c.mu.Lock()
+	beside := c.others(e)
+	stop := e.stop != "" || len(before)+len(beside) == 0
+	c.mu.Unlock()
+	if stop {
+		return false
+	}
+	err := c.update(e, func(j *coordinatorv1.Job) { j.State, j.Epoch, j.Parties, j.Started = pending, 0, nil, nil })
+	if err != nil {
+		return false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e.refused = "waiting for the jobs beside it: " + reason
+	for _, x := range before {
+		if !slices.Contains(beside, x) {
+			return true // it has ended: at once
+		}
+	}
+	e.beside = beside
+	return true
+}
+
+// taken notes that all parties have taken a job: the next one may begin.
+func (c *Coordinator) taken(e *entry) {
+	c.mu.Lock()
+	e.starts = false
+	c.mu.Unlock()
+	c.kick()
+}
+
+// yield ends this process' work at a job, for now when it was put back.
+func (c *Coordinator) yield(e *entry) {
+	c.mu.Lock()
+	again := e.job.GetState() == pending
+	stop := again && e.stop != ""
+	e.begun, e.starts = e.begun && (!again || stop), false
+	c.mu.Unlock()
+	if stop {
+		c.conclude(e, cancelled, nil, time.Time{})
+	}
+	c.kick()
+}
+
+// keeps reports whether a session's result is a job's, or may become one's.
+func (c *Coordinator) keeps(session string) bool {
+	ref, err := refOf(session)
+	if err != nil {
+		return false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e, ok := c.jobs[ref.GetJobId()]
+	if !ok || e.job.GetOrdinal() != ref.GetOrdinal() {
+		return false
+	}
+	s := e.job.GetState()
+	return s > pending && s <= completed
 }
 
 // lastEpoch is the highest epoch that a job has made or tried to make.
@@ -297,9 +414,10 @@ func (c *Coordinator) update(e *entry, change func(j *coordinatorv1.Job)) error 
 				return err
 			}
 		}
+		c.count(e, now)
 		if job.Final(now) {
 			e.note = ""
-			c.metrics.JobEnded(job.KindName(next.GetRequest().GetKind()), strings.ToLower(strings.TrimPrefix(now.String(), "JOB_STATE_")))
+			c.metrics.JobEnded(job.KindName(next.GetRequest().GetKind()), metricName(now))
 		}
 	}
 	e.job = next
@@ -307,6 +425,22 @@ func (c *Coordinator) update(e *entry, change func(j *coordinatorv1.Job)) error 
 	e.changed = make(chan struct{})
 	return nil
 }
+
+// count sets the metric of how many jobs are in each state, with one in a new state. The caller holds the lock.
+func (c *Coordinator) count(changed *entry, state jobv1.JobState) {
+	n := map[jobv1.JobState]int{state: 1}
+	for _, e := range c.jobs {
+		if e != changed {
+			n[e.job.GetState()]++
+		}
+	}
+	for s := pending; s <= activating; s++ {
+		c.metrics.Jobs(metricName(s), n[s])
+	}
+}
+
+// metricName is a state as a label.
+func metricName(s jobv1.JobState) string { return strings.ToLower(stateName(s)) }
 
 // snapshot is a copy of a job with the reason why it waits, and a channel that is closed when the job changes.
 func (c *Coordinator) snapshot(e *entry) (*coordinatorv1.Job, chan struct{}) {
@@ -320,6 +454,8 @@ func (c *Coordinator) snapshot(e *entry) (*coordinatorv1.Job, chan struct{}) {
 		j.Reason = e.stop
 	case e.note != "":
 		j.Reason = e.note
+	case s == pending && e.refused != "":
+		j.Reason = e.refused
 	case s == pending && !e.begun:
 		j.Reason = "waiting for the jobs before it"
 	case s == activating:

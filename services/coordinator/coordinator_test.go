@@ -317,6 +317,7 @@ func TestCancel(t *testing.T) {
 func TestActivationIsResumed(t *testing.T) {
 	f := newNet(t, 3)
 	epoch := f.complete(keysJob()).GetEpoch()
+	f.complete(scalarJob(epoch)) // from here on there is a MAC key
 	refuse := func() error { return rpc.Errorf(rpc.Internal, "", "disk full") }
 	f.parties[2].change(func(p *fakeParty) { p.onActivate = refuse })
 	id := f.submit(scalarJob(epoch))

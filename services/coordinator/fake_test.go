@@ -310,7 +310,7 @@ func newNet(t *testing.T, n int) *fakeNet {
 		return config.Client{Name: name, Identity: "spiffe://lodge/client/" + name, Permissions: permissions}
 	}
 	f.file = &config.CoordinatorFile{
-		Roster: roster, DataDir: filepath.Join(f.dir, "data"), JobTimeout: config.Duration(20 * time.Second),
+		Roster: roster, DataDir: filepath.Join(f.dir, "data"), JobTimeout: config.Duration(20 * time.Second), MaxConcurrent: 2,
 		TLS:     config.TLS{Certificate: f.path("coordinator.pem"), Key: f.path("coordinator.key"), CA: f.path("ca.pem")},
 		Clients: []config.Client{client("operator", config.PermStatus, config.PermSubmit), client("other", config.PermStatus, config.PermSubmit), client("viewer", config.PermStatus)},
 		Params:  []config.ParamsPin{{Name: "S14-32", Hash: fmt.Sprintf("%x", sha256.Sum256([]byte("set")))}},
@@ -403,7 +403,7 @@ func (f *fakeNet) begin() {
 		f.Fatal(err)
 	}
 	c.timing = timing{
-		call: 5 * time.Second, start: 500 * time.Millisecond, lost: time.Second, grace: 300 * time.Millisecond, late: 300 * time.Millisecond,
+		call: 5 * time.Second, start: time.Second, lost: time.Second, grace: 300 * time.Millisecond, late: 600 * time.Millisecond,
 		stop: time.Second, retry: 10 * time.Millisecond, slow: 50 * time.Millisecond,
 	}
 	l := f.listen("127.0.0.1:0")

@@ -108,16 +108,17 @@ func (m *member) holds(ctx context.Context, j *coordinatorv1.Job) bool {
 	}
 }
 
-// sweep cancels what a party still holds locked, except what is named. One session runs at a time, so before it starts
-// anything locked that is not being activated belongs to a job that failed while the party could not be reached.
-func (m *member) sweep(ctx context.Context, except map[string]bool) error {
+// sweep cancels what a party still holds locked, except what belongs to a job that runs or is being activated: the rest
+// is left of jobs that failed while the party could not be reached. A session is known to keeps before a party hears of
+// it, so that asking after the party has answered misses none.
+func (m *member) sweep(ctx context.Context, keeps func(session string) bool) error {
 	keys := keygenv1.NewKeygenServiceClient(m.conn)
 	epochs, err := keys.ListEpochs(ctx, &keygenv1.ListEpochsRequest{})
 	if err != nil {
 		return err
 	}
 	for _, e := range epochs.GetEpochs() {
-		if e.GetState() == keygenv1.EpochState_EPOCH_STATE_LOCKED && !except[e.GetSession()] {
+		if e.GetState() == keygenv1.EpochState_EPOCH_STATE_LOCKED && !keeps(e.GetSession()) {
 			if err := cancelNamed(ctx, keys, e.GetSession()); err != nil {
 				return err
 			}
@@ -131,7 +132,7 @@ func (m *member) sweep(ctx context.Context, except map[string]bool) error {
 			return err
 		}
 		for _, b := range r.GetBatches() {
-			if b.GetState() == triplesv1.BatchState_BATCH_STATE_LOCKED && !except[b.GetId()] {
+			if b.GetState() == triplesv1.BatchState_BATCH_STATE_LOCKED && !keeps(b.GetId()) {
 				if err := cancelNamed(ctx, triples, b.GetId()); err != nil {
 					return err
 				}
@@ -145,10 +146,19 @@ func (m *member) sweep(ctx context.Context, except map[string]bool) error {
 
 // cancelNamed cancels a session by its name, job and ordinal.
 func cancelNamed(ctx context.Context, s sessions, name string) error {
+	ref, err := refOf(name)
+	if err != nil {
+		return err
+	}
+	return cancel(ctx, s, ref, "its job failed")
+}
+
+// refOf reads a session's name, its job and ordinal.
+func refOf(name string) (*jobv1.SessionRef, error) {
 	at := strings.LastIndexByte(name, '-')
 	ordinal, err := strconv.ParseUint(name[at+1:], 10, 32)
 	if at < 0 || err != nil {
-		return fmt.Errorf("%q names no session", name)
+		return nil, fmt.Errorf("%q names no session", name)
 	}
-	return cancel(ctx, s, &jobv1.SessionRef{JobId: name[:at], Ordinal: uint32(ordinal)}, "its job failed")
+	return &jobv1.SessionRef{JobId: name[:at], Ordinal: uint32(ordinal)}, nil
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/protobuf/types/known/timestamppb"
@@ -76,38 +77,48 @@ func (c *Coordinator) advance(ctx context.Context, e *entry) {
 		c.end(e, failed, &jobv1.Failure{Outcome: outcomeInternal, Reason: "the coordinator restarted in the middle of the job; submit it again"})
 	}
 	if j, _ := c.snapshot(e); nextStep(j.GetState()) == stepActivate {
-		c.activations.Go(func() { c.activate(ctx, e) })
+		c.activations.Go(func() {
+			c.activate(ctx, e)
+			c.kick()
+		})
 	}
 }
 
 // lead runs a job's session until every party has a result, and ends the job if that is not to be.
-func (c *Coordinator) lead(ctx context.Context, e *entry) {
+func (c *Coordinator) lead(process context.Context, e *entry) {
 	j, _ := c.snapshot(e)
 	timeout := time.Duration(c.file.JobTimeout)
 	if t := j.GetRequest().GetTimeout().AsDuration(); t > 0 {
 		timeout = min(timeout, t)
 	}
 	deadline := time.Now().Add(timeout)
-	ctx, cancel := context.WithCancel(ctx)
+	conclude := func(state jobv1.JobState, f *jobv1.Failure) {
+		if process.Err() != nil {
+			<-c.stopped // it is about to be closed
+		}
+		c.conclude(e, state, f, deadline)
+	}
+	ctx, cancel := context.WithCancel(process)
 	defer cancel()
-	defer c.hold(e, cancel)()
+	before, release := c.hold(e, cancel)
+	defer release()
 
 	epoch, ends := c.reach(ctx, e, deadline)
 	if state, f := verdict(ends); f != nil {
-		c.conclude(e, state, f, deadline)
+		conclude(state, f)
 		return
 	}
 	if j.GetRequest().GetEpoch() != 0 {
 		epoch = j.GetRequest().GetEpoch()
 	}
 	err := c.update(e, func(j *coordinatorv1.Job) { // durable before the first party hears of it
-		j.State, j.Ordinal, j.Epoch, j.Started = preparing, 1, epoch, timestamppb.Now()
+		j.State, j.Ordinal, j.Epoch, j.Started = preparing, j.GetOrdinal()+1, epoch, timestamppb.Now()
 		for _, p := range c.parties {
 			j.Parties = append(j.Parties, &coordinatorv1.PartyProgress{Party: uint32(p.index), Name: p.name, Reachable: true})
 		}
 	})
 	if err != nil {
-		c.conclude(e, failed, &jobv1.Failure{Outcome: outcomeInternal, Reason: "the job could not be recorded; see the coordinator's log and disk"}, deadline)
+		conclude(failed, &jobv1.Failure{Outcome: outcomeInternal, Reason: "the job could not be recorded; see the coordinator's log and disk"})
 		return
 	}
 	j, _ = c.snapshot(e)
@@ -122,19 +133,21 @@ func (c *Coordinator) lead(ctx context.Context, e *entry) {
 	if f == nil {
 		return
 	}
-	c.cancelAll(j, "the job failed: "+f.GetReason())
-	c.conclude(e, state, f, deadline)
+	if c.cancelAll(j, "the job failed: "+f.GetReason()) && full(f) && c.putBack(e, before, f.GetReason()) {
+		return
+	}
+	conclude(state, f)
 }
 
-// hold lets clients cancel the job until the function that it returns is called.
-func (c *Coordinator) hold(e *entry, cancel func()) (release func()) {
+// hold lets clients cancel the job until release is called. It gives the jobs that run beside it already.
+func (c *Coordinator) hold(e *entry, cancel func()) (before []*entry, release func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	e.cancel = cancel
 	if e.stop != "" {
 		cancel()
 	}
-	return func() {
+	return c.others(e), func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		e.cancel, e.note = nil, ""
@@ -168,8 +181,8 @@ func (c *Coordinator) conclude(e *entry, state jobv1.JobState, f *jobv1.Failure,
 	switch {
 	case stop != "":
 		state, f = cancelled, &jobv1.Failure{Outcome: outcomeCancelled, Reason: stop}
-	case consequence && c.stopping() && j.GetOrdinal() == 0:
-		return // no party has heard of it: the next process leads it
+	case consequence && c.stopping() && j.GetState() == pending:
+		return // no party has heard of this attempt: the next process leads it
 	case consequence && !time.Now().Before(deadline):
 		state, f = timedOut, &jobv1.Failure{Outcome: outcomeTimeout, Reason: "the job's time is over"}
 	case consequence && c.stopping():
@@ -190,7 +203,6 @@ func (c *Coordinator) conclude(e *entry, state jobv1.JobState, f *jobv1.Failure,
 func (c *Coordinator) reach(ctx context.Context, e *entry, deadline time.Time) (next uint64, ends []ended) {
 	call, stop := context.WithDeadline(ctx, minTime(deadline, time.Now().Add(c.timing.start)))
 	defer stop()
-	keep := c.settled()
 	type answer struct {
 		ended
 		last uint64
@@ -204,7 +216,7 @@ func (c *Coordinator) reach(ctx context.Context, e *entry, deadline time.Time) (
 		go func() {
 			last, err := p.lastEpoch(call)
 			if err == nil {
-				if err := p.sweep(call, keep); err != nil {
+				if err := p.sweep(call, c.keeps); err != nil {
 					c.log.Warn("cancelling what earlier jobs left", "party", p.name, "error", err)
 				}
 			} else if ctx.Err() != nil {
@@ -268,6 +280,7 @@ func (c *Coordinator) sessions(ctx context.Context, e *entry, spec *jobv1.Sessio
 	if slices.ContainsFunc(ends, func(e ended) bool { return !e.ok() }) {
 		return ends
 	}
+	c.taken(e)
 	all := make(chan ended, len(c.parties))
 	for _, p := range c.parties {
 		go func() { all <- c.follow(ctx, e, p, spec) }()
@@ -393,20 +406,23 @@ func (c *Coordinator) unlock(ctx context.Context, e *entry, p *member, j *coordi
 	return false, nil
 }
 
-// cancelAll ends the job's sessions at all parties that can be reached.
-func (c *Coordinator) cancelAll(j *coordinatorv1.Job, reason string) {
+// cancelAll ends the job's sessions at all parties that can be reached, and reports whether none is left.
+func (c *Coordinator) cancelAll(j *coordinatorv1.Job, reason string) bool {
 	spec := c.spec(j, time.Now())
 	var wg sync.WaitGroup
+	var left atomic.Bool
 	for _, p := range c.parties {
 		wg.Go(func() {
 			call, stop := context.WithTimeout(context.Background(), c.timing.stop)
 			defer stop()
 			if err := cancel(call, p.session(spec.GetProtocol()), spec.GetRef(), reason); err != nil && !isGone(err) {
 				c.log.Warn("cancelling a session", "job", j.GetId(), "party", p.name, "error", err)
+				left.Store(true)
 			}
 		})
 	}
 	wg.Wait()
+	return !left.Load()
 }
 
 func (c *Coordinator) end(e *entry, state jobv1.JobState, f *jobv1.Failure) {

@@ -63,6 +63,107 @@ func nextStep(s jobv1.JobState) step {
 	return stepAbandon
 }
 
+// slot is what has one MAC key at a time at the parties.
+type slot struct {
+	epoch         uint64
+	field, tenant string
+}
+
+// slotOf gives the slot whose MAC key a job needs; ok says whether it needs one.
+func slotOf(q *coordinatorv1.JobRequest) (s slot, ok bool) {
+	ok = q.GetKind() == jobv1.Kind_KIND_SCALAR || q.GetKind() == jobv1.Kind_KIND_MATRIX
+	return slot{q.GetEpoch(), q.GetField(), q.GetTenant()}, ok
+}
+
+// keyed gives the slots that have a MAC key for all that is known: those whose last job to end has completed. One that
+// failed may have burnt it.
+func keyed(jobs []*coordinatorv1.Job) map[slot]bool {
+	last := map[slot]time.Time{}
+	has := map[slot]bool{}
+	for _, j := range jobs {
+		s, ok := slotOf(j.GetRequest())
+		at := j.GetEnded().AsTime()
+		if !ok || !job.Final(j.GetState()) || j.GetOrdinal() == 0 || at.Before(last[s]) {
+			continue // of another kind, not over, or over before any party heard of it
+		}
+		last[s], has[s] = at, j.GetState() == completed
+	}
+	return has
+}
+
+// refusal says what a job waits for that parties did not take beside what ran.
+type refusal int
+
+const (
+	refusedNever      refusal = iota // or something has ended since
+	refusedRunning                   // until one of the jobs that ran beside it has ended
+	refusedActivating                // until a job of its slot is active everywhere
+)
+
+// task is what the schedule knows of a job that is not over.
+type task struct {
+	job     *coordinatorv1.Job
+	step    step
+	begun   bool // this process is at it
+	starts  bool // parties are being asked, and not all have taken it yet
+	refused refusal
+}
+
+// due gives the tasks to begin now, by index; tasks are in the order of submission, and at most places of them run at
+// the same time. Results are activated beside that. Jobs begin in their order, and one at a time, or a later one could
+// take the room for which an earlier one is refused. One that waits for a certain other job to be active lets others
+// pass: it is the next when that job is. Nothing passes a job that makes keys, which runs alone, or one that parties
+// have refused for want of room.
+func due(tasks []task, places int, keyed map[slot]bool) (begin []int) {
+	running, closed := 0, false
+	locked, taken := map[uint64]bool{}, map[slot]bool{}
+	occupy := func(q *coordinatorv1.JobRequest) {
+		if s, ok := slotOf(q); ok {
+			taken[s] = true
+		}
+	}
+	for i, t := range tasks {
+		q := t.job.GetRequest()
+		switch {
+		case t.step == stepAbandon:
+			closed = true // what it left at the parties takes their room
+		case t.step == stepActivate:
+			locked[t.job.GetEpoch()] = locked[t.job.GetEpoch()] || q.GetKind() == jobv1.Kind_KIND_KEYS
+			occupy(q)
+		case t.begun:
+			running++
+			closed = closed || t.starts || q.GetKind() == jobv1.Kind_KIND_KEYS
+			occupy(q)
+		}
+		if !t.begun && t.step != stepLead {
+			begin = append(begin, i)
+		}
+	}
+	if closed || running >= places {
+		return begin
+	}
+	for i, t := range tasks {
+		if t.begun || t.step != stepLead {
+			continue
+		}
+		q := t.job.GetRequest()
+		keys := q.GetKind() == jobv1.Kind_KIND_KEYS
+		if keys && running > 0 || t.refused == refusedRunning {
+			break
+		}
+		if s, ok := slotOf(q); ok && taken[s] && !keyed[s] || t.refused == refusedActivating || !keys && locked[q.GetEpoch()] {
+			continue
+		}
+		return append(begin, i)
+	}
+	return begin
+}
+
+// full reports whether a failure says no more than that a party does not take the job beside what runs there.
+func full(f *jobv1.Failure) bool {
+	return f.GetOutcome() == outcomeRefused && f.GetCheck() == string(rpc.Busy)
+}
+
 // observe takes a party's status into a job. The job is as far as the party that is furthest behind, and at most
 // STORING: what follows is for the coordinator to say.
 func observe(j *coordinatorv1.Job, party int, st *jobv1.SessionStatus) {
@@ -207,8 +308,11 @@ func (e ended) failure() *jobv1.Failure {
 			Reason: fmt.Sprintf("party %d (%s) ended its session without saying why", e.party, e.name)}
 	case e.status != nil:
 		f := proto.CloneOf(e.status.GetFailure())
-		if f.Outcome == outcomeInternal || f.Outcome == outcomeCancelled { // reasons that speak of "this party"
+		switch f.Outcome { // reasons that speak of "this party"
+		case outcomeInternal, outcomeCancelled:
 			f.Reason = fmt.Sprintf("party %d (%s): %s", e.party, e.name, f.Reason)
+		case outcomeRefused:
+			f.Reason = fmt.Sprintf("party %d (%s) refuses: %s", e.party, e.name, f.Reason)
 		}
 		return f
 	}

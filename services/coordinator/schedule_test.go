@@ -2,6 +2,8 @@ package coordinator
 
 import (
 	"errors"
+	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -216,5 +218,158 @@ func TestWhatIsHeardIsBounded(t *testing.T) {
 	}
 	if heard(nil, 3) == nil {
 		t.Error("nothing heard")
+	}
+}
+
+func TestDue(t *testing.T) {
+	keys := &coordinatorv1.JobRequest{Kind: jobv1.Kind_KIND_KEYS}
+	proof := &coordinatorv1.JobRequest{Kind: jobv1.Kind_KIND_PROOF, Epoch: 1, Field: "p128", Tenant: "a"}
+	scalar := &coordinatorv1.JobRequest{Kind: jobv1.Kind_KIND_SCALAR, Epoch: 1, Field: "p128", Tenant: "a"}
+	matrix := &coordinatorv1.JobRequest{Kind: jobv1.Kind_KIND_MATRIX, Epoch: 1, Field: "p128", Tenant: "a"}
+	p256 := &coordinatorv1.JobRequest{Kind: jobv1.Kind_KIND_SCALAR, Epoch: 1, Field: "p256", Tenant: "a"}
+	tenant := &coordinatorv1.JobRequest{Kind: jobv1.Kind_KIND_SCALAR, Epoch: 1, Field: "p128", Tenant: "b"}
+	second := &coordinatorv1.JobRequest{Kind: jobv1.Kind_KIND_SCALAR, Epoch: 2, Field: "p128", Tenant: "a"}
+	make := func(s step, begun bool, q *coordinatorv1.JobRequest) task {
+		return task{job: &coordinatorv1.Job{Request: q, Epoch: max(1, q.GetEpoch())}, step: s, begun: begun}
+	}
+	waits := func(q *coordinatorv1.JobRequest) task { return make(stepLead, false, q) }
+	runs := func(q *coordinatorv1.JobRequest) task { return make(stepLead, true, q) }
+	activates := func(q *coordinatorv1.JobRequest) task { return make(stepActivate, true, q) }
+	refused := func(q *coordinatorv1.JobRequest, r refusal) task {
+		x := waits(q)
+		x.refused = r
+		return x
+	}
+	starts := runs(scalar)
+	starts.starts = true
+	all := map[slot]bool{{1, "p128", "a"}: true, {1, "p256", "a"}: true, {1, "p128", "b"}: true, {2, "p128", "a"}: true}
+	for _, c := range []struct {
+		name   string
+		tasks  []task
+		places int
+		keyed  map[slot]bool
+		want   []int
+	}{
+		{"nothing", nil, 2, nil, nil},
+		{"one", []task{waits(scalar)}, 2, nil, []int{0}},
+		{"in order", []task{waits(scalar), waits(matrix), waits(scalar)}, 2, all, []int{0}},
+		{"one begins at a time", []task{starts, waits(matrix)}, 2, all, nil},
+		{"one place", []task{waits(scalar), waits(scalar)}, 1, all, []int{0}},
+		{"a place is free", []task{runs(scalar), waits(scalar), waits(scalar)}, 2, all, []int{1}},
+		{"no place is free", []task{runs(scalar), runs(p256), waits(scalar)}, 2, all, nil},
+		{"keys run alone", []task{waits(keys), waits(scalar)}, 2, all, []int{0}},
+		{"keys wait for what runs, and nothing passes them", []task{runs(scalar), waits(keys), waits(scalar)}, 2, all, nil},
+		{"keys that run keep others out", []task{runs(keys), waits(scalar), waits(keys)}, 3, all, nil},
+		{"keys are due when nothing runs", []task{activates(scalar), waits(keys), waits(scalar)}, 2, all, []int{1}},
+		{"the epoch is being activated", []task{activates(keys), waits(scalar), waits(proof), waits(second), waits(keys)}, 2, all, []int{3}},
+		{"one makes the MAC key, others pass", []task{waits(scalar), waits(matrix), waits(p256), waits(tenant)}, 3, nil, []int{0}},
+		{"another one waits for it", []task{runs(scalar), waits(matrix), waits(p256), waits(tenant)}, 3, nil, []int{2}},
+		{"it is made", []task{runs(scalar), waits(scalar), waits(second)}, 2, nil, []int{2}},
+		{"it is locked", []task{activates(scalar), waits(matrix), waits(proof)}, 2, nil, []int{2}},
+		{"it is there", []task{activates(scalar), runs(scalar), waits(matrix)}, 2, all, []int{2}},
+		{"who let others pass comes next", []task{runs(p256), waits(matrix), waits(scalar)}, 2, nil, []int{1}},
+		{"a proof needs no MAC key", []task{runs(scalar), waits(proof)}, 2, nil, []int{1}},
+		{"nothing passes what was refused beside another", []task{runs(p256), refused(scalar, refusedRunning), waits(tenant)}, 3, all, nil},
+		{"the other has ended", []task{refused(scalar, refusedNever), waits(tenant)}, 2, all, []int{0}},
+		{"refused until another is active", []task{activates(scalar), refused(matrix, refusedActivating), waits(tenant)}, 2, all, []int{2}},
+		{"what an earlier process left goes first", []task{make(stepAbandon, false, scalar), make(stepActivate, false, keys), waits(p256)}, 2, all, []int{0, 1}},
+		{"and alone", []task{make(stepAbandon, true, scalar), waits(p256)}, 2, all, nil},
+		{"what it left to activate does not hold up others", []task{make(stepActivate, false, scalar), waits(p256)}, 2, all, []int{0, 1}},
+	} {
+		if got := due(c.tasks, c.places, c.keyed); !slices.Equal(got, c.want) {
+			t.Errorf("%s: %v, want %v", c.name, got, c.want)
+		}
+	}
+}
+
+// Whatever is submitted, and whatever ends in whatever order, every job runs, never more of them than there are places,
+// keys alone, and two that may make the same MAC key never.
+func TestDueStarvesNobody(t *testing.T) {
+	random := rand.New(rand.NewPCG(7, 7))
+	for range 300 {
+		var tasks []task
+		for range 12 {
+			q := &coordinatorv1.JobRequest{Kind: jobv1.Kind(1 + random.IntN(4)), Epoch: 1, Field: []string{"p64", "p128"}[random.IntN(2)], Tenant: "a"}
+			tasks = append(tasks, task{job: &coordinatorv1.Job{Request: q}, step: stepLead})
+		}
+		places, known := 1+random.IntN(3), map[slot]bool{}
+		for steps := 0; len(tasks) > 0; steps++ {
+			if steps > 1000 {
+				t.Fatalf("%d tasks are never due", len(tasks))
+			}
+			for list := due(tasks, places, known); len(list) > 0; list = due(tasks, places, known) {
+				for _, i := range list {
+					tasks[i].begun = true
+				}
+			}
+			var running []int
+			made := map[slot]int{}
+			keys := 0
+			for i, x := range tasks {
+				if x.begun && x.step == stepLead {
+					running = append(running, i)
+					if x.job.Request.Kind == jobv1.Kind_KIND_KEYS {
+						keys++
+					}
+				}
+				if s, ok := slotOf(x.job.Request); ok && x.begun {
+					made[s]++
+				}
+			}
+			if len(running) > places || keys > 0 && len(running) > 1 {
+				t.Fatalf("%d run in %d places, %d of them for keys", len(running), places, keys)
+			}
+			for s, n := range made {
+				if n > 1 && !known[s] {
+					t.Fatalf("%d jobs may make the MAC key of %v", n, s)
+				}
+			}
+			var begun []int
+			for i, x := range tasks {
+				if x.begun {
+					begun = append(begun, i)
+				}
+			}
+			i := begun[random.IntN(len(begun))]
+			if tasks[i].step == stepLead && random.IntN(3) > 0 {
+				tasks[i].step = stepActivate
+				continue
+			}
+			if s, ok := slotOf(tasks[i].job.Request); ok && made[s] == 1 {
+				known[s] = tasks[i].step == stepActivate
+			}
+			tasks = slices.Delete(tasks, i, i+1)
+		}
+	}
+}
+
+func TestKeyed(t *testing.T) {
+	at := func(q *coordinatorv1.JobRequest, s jobv1.JobState, ordinal uint32, ended int64) *coordinatorv1.Job {
+		j := &coordinatorv1.Job{Request: q, State: s, Ordinal: ordinal}
+		if ended > 0 {
+			j.Ended = timestamppb.New(time.Unix(ended, 0))
+		}
+		return j
+	}
+	q, keys := scalarJob(1), keysJob()
+	s, _ := slotOf(q)
+	for _, c := range []struct {
+		name string
+		jobs []*coordinatorv1.Job
+		want bool
+	}{
+		{"nothing", nil, false},
+		{"made", []*coordinatorv1.Job{at(q, completed, 1, 5)}, true},
+		{"on its way", []*coordinatorv1.Job{at(q, activating, 1, 0)}, false},
+		{"perhaps burnt", []*coordinatorv1.Job{at(q, completed, 1, 5), at(q, failed, 1, 6)}, false},
+		{"made again", []*coordinatorv1.Job{at(q, failed, 1, 6), at(q, completed, 1, 7)}, true},
+		{"the later one ended first", []*coordinatorv1.Job{at(q, failed, 1, 7), at(q, completed, 1, 6)}, false},
+		{"cancelled before it began", []*coordinatorv1.Job{at(q, completed, 1, 5), at(q, cancelled, 0, 6)}, true},
+		{"keys", []*coordinatorv1.Job{at(keys, completed, 1, 5)}, false},
+		{"another runs", []*coordinatorv1.Job{at(q, completed, 1, 5), at(q, storing, 1, 0)}, true},
+	} {
+		if got := keyed(c.jobs)[s]; got != c.want {
+			t.Errorf("%s: %t", c.name, got)
+		}
 	}
 }
