@@ -4,20 +4,42 @@ import "sync"
 
 // Polynomials are large, and a batch needs tens of gigabytes of them one after another: what is made anew each time is
 // cleared by the machine each time, which took a third of a batch's time. So storage that is no longer needed goes back
-// with Free, and all that makes a polynomial uses it again. The garbage collector empties the pools when nobody does.
+// with Free, and all that makes a polynomial uses it again. It is kept until Trim.
 
 // shape is the size of a polynomial.
 type shape struct{ n, limbs int }
 
-// pools holds a *sync.Pool of *[][]uint64 for every shape.
-var pools sync.Map
+// free is what has been given back, by shape.
+var free struct {
+	sync.Mutex
+	tables map[shape][][][]uint64
+}
 
-func poolOf(s shape) *sync.Pool {
-	p, ok := pools.Load(s)
-	if !ok {
-		p, _ = pools.LoadOrStore(s, new(sync.Pool))
+// take returns a table that was given back, with any content, or nil.
+func take(s shape) [][]uint64 {
+	free.Lock()
+	defer free.Unlock()
+	list := free.tables[s]
+	if len(list) == 0 {
+		return nil
 	}
-	return p.(*sync.Pool)
+	last := len(list) - 1
+	c := list[last]
+	list[last] = nil
+	free.tables[s] = list[:last]
+	return c
+}
+
+// Trim leaves all storage that was given back to the garbage collector, and returns how many bytes that is. It is for
+// times when nothing is computed.
+func Trim() (bytes int64) {
+	free.Lock()
+	defer free.Unlock()
+	for s, list := range free.tables {
+		bytes += int64(len(list)) * int64(s.n) * int64(s.limbs) * 8
+	}
+	free.tables = nil
+	return bytes
 }
 
 // table makes the limbs of a polynomial, side by side in one allocation. This allocation stands behind the last limb,
@@ -35,8 +57,8 @@ func table(s shape) [][]uint64 {
 // borrow returns a table with any content.
 func borrow(n, limbs int) [][]uint64 {
 	s := shape{n, limbs}
-	if c, ok := poolOf(s).Get().(*[][]uint64); ok {
-		return *c
+	if c := take(s); c != nil {
+		return c
 	}
 	return table(s)
 }
@@ -44,12 +66,12 @@ func borrow(n, limbs int) [][]uint64 {
 // zero returns a table of zeros.
 func (b *Basis) zero() [][]uint64 {
 	s := shape{b.n, len(b.limbs)}
-	c, ok := poolOf(s).Get().(*[][]uint64)
-	if !ok {
+	c := take(s)
+	if c == nil {
 		return table(s)
 	}
-	zeroTable(*c)
-	return *c
+	zeroTable(c)
+	return c
 }
 
 // NewPoly returns the zero polynomial.
@@ -77,7 +99,12 @@ func (p Poly) Free() {
 	if all := p.C[:s.limbs+1][s.limbs]; len(all) != s.n*s.limbs || &all[0] != &p.C[0][0] {
 		panic("ring: giving back a part of a polynomial")
 	}
-	poolOf(s).Put(&p.C)
+	free.Lock()
+	defer free.Unlock()
+	if free.tables == nil {
+		free.tables = map[shape][][][]uint64{}
+	}
+	free.tables[s] = append(free.tables[s], p.C)
 }
 
 // Free gives the storage of p back, as that of a Poly.

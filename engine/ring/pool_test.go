@@ -5,32 +5,40 @@ import (
 	"testing"
 )
 
-// What is given back comes again, as zero where that is promised, and a part of a polynomial is refused: two owners of
-// the same words would follow.
+// What is given back comes again, once, and as zero where that is promised.
 func TestStorageIsUsedAgain(t *testing.T) {
 	b := mustBasis(t, 4, primesOf(4, 30, 3)...)
-	for range 50 { // a pool may drop what it is given, and does so now and then with the race detector
-		p := b.NewPoly()
-		for _, c := range p.C {
-			for k := range c {
-				c[k] = 7
-			}
-		}
-		first := &p.C[0][0]
-		p.Free()
-		q := b.NewNTT()
-		for i, c := range q.C {
-			if len(c) != b.N() || cap(c) != b.N() || slices.ContainsFunc(c, func(x uint64) bool { return x != 0 }) {
-				t.Fatalf("limb %d of a new polynomial is not %d zeros", i, b.N())
-			}
-		}
-		if &q.C[0][0] == first {
-			return
+	Trim()
+	p := b.NewPoly()
+	for _, c := range p.C {
+		for k := range c {
+			c[k] = 7
 		}
 	}
-	t.Error("storage that was given back is never used again")
+	first := &p.C[0][0]
+	p.Free()
+	q := b.NewNTT()
+	if &q.C[0][0] != first {
+		t.Error("storage that was given back is not used again")
+	}
+	for i, c := range q.C {
+		if len(c) != b.N() || cap(c) != b.N() || slices.ContainsFunc(c, func(x uint64) bool { return x != 0 }) {
+			t.Errorf("limb %d of a new polynomial is not %d zeros", i, b.N())
+		}
+	}
+	if r := b.Borrow(); &r.C[0][0] == first {
+		t.Error("two owners")
+	}
+	q.Free()
+	if n := Trim(); n != 3*16*8 {
+		t.Errorf("%d bytes were kept, want %d", n, 3*16*8)
+	}
+	if r := b.BorrowNTT(); &r.C[0][0] == first {
+		t.Error("kept after Trim")
+	}
 }
 
+// A part of a polynomial is refused: two owners of the same words would follow.
 func TestFreeRefusesParts(t *testing.T) {
 	b := mustBasis(t, 4, primesOf(4, 30, 3)...)
 	one := mustBasis(t, 4, primesOf(4, 30, 1)...)

@@ -43,13 +43,16 @@ const stopTime = 5 * time.Second
 
 // Run serves until ctx is done.
 func Run(ctx context.Context, f *config.PartyFile, version string, log *slog.Logger) error {
-	debug.SetGCPercent(50)
+	debug.SetGCPercent(garbage)
 	debug.SetMemoryLimit(int64(f.Policy.MaxMemory))
 	p, err := newParty(f, version, log)
 	if err != nil {
 		return err
 	}
 	defer p.close()
+	idle, stop := context.WithCancel(ctx)
+	defer stop()
+	go trim(idle, p.sessions.Running, trimAfter, giveBack)
 	return p.serve(ctx)
 }
 

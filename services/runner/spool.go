@@ -23,6 +23,7 @@ type spool struct {
 	aead   cipher.AEAD
 	frames uint64 // sealed so far, over all files: the nonce
 	files  map[spoolKey]*spooled
+	buffer []byte // the last frame, sealed
 }
 
 type spoolKey struct {
@@ -83,7 +84,8 @@ func (s *spool) add(from round.Party, name string, frame []byte) error {
 		m = &spooled{f: f}
 		s.files[k] = m
 	}
-	c := s.aead.Seal(nil, spoolNonce(s.frames), frame, nil)
+	s.buffer = s.aead.Seal(s.buffer[:0], spoolNonce(s.frames), frame, nil)
+	c := s.buffer
 	if _, err := m.f.WriteAt(c, m.size); err != nil {
 		return fmt.Errorf("runner: spool: %w", err)
 	}
