@@ -17,8 +17,18 @@ func (f *Field) Encode(dst []byte, x Element) {
 	var words [maxLimbs]uint64
 	t := words[:f.limbs]
 	f.Mul(t, x, f.plainOne)
-	for i := range dst {
-		dst[i] = byte(t[i/8] >> (8 * (i % 8)))
+	f.store(dst, t)
+	clear(t)
+}
+
+// store writes an integer below 2^(8 Size).
+func (f *Field) store(dst []byte, x []uint64) {
+	whole := len(dst) / 8
+	for i := range whole {
+		binary.LittleEndian.PutUint64(dst[8*i:], x[i])
+	}
+	for k := 8 * whole; k < len(dst); k++ {
+		dst[k] = byte(x[whole] >> (8 * (k - 8*whole)))
 	}
 }
 
@@ -58,9 +68,20 @@ func (f *Field) EncodeVec(dst []byte, v Vec) {
 	if len(dst) != size*v.Len() {
 		panic(fmt.Sprintf("field: %d bytes for an encoding of %d", len(dst), size*v.Len()))
 	}
-	for i := range v.Len() {
-		f.Encode(dst[i*size:(i+1)*size], v.At(i))
+	if v.Len() < fewProducts {
+		for i := range v.Len() {
+			f.Encode(dst[i*size:(i+1)*size], v.At(i))
+		}
+		return
 	}
+	m := f.products(v.Len())
+	f.inChunks(v.Len(), func(i, j int, t Vec) {
+		m.scale(t, v.Slice(i, j), f.plainOne)
+		for k := range t.Len() {
+			f.store(dst[(i+k)*size:(i+k+1)*size], t.At(k))
+		}
+	})
+	m.wipe()
 }
 
 // DecodeVec reads v.Len() elements as EncodeVec writes them. It returns ErrLength or ErrRange, and
@@ -72,11 +93,13 @@ func (f *Field) DecodeVec(v Vec, src []byte) error {
 		return ErrLength
 	}
 	for i := range v.Len() {
-		if err := f.Decode(v.At(i), src[i*size:(i+1)*size]); err != nil {
+		f.load(v.At(i), src[i*size:(i+1)*size])
+		if limbsBelow(v.At(i), f.mod) == 0 {
 			v.Wipe()
-			return err
+			return ErrRange
 		}
 	}
+	f.ScaleVec(v, v, f.rr)
 	return nil
 }
 
