@@ -2,10 +2,10 @@
 SHELL := bash -o pipefail
 LONG := Limits|NoiseStudy|WholeRuns
 LONGPKG := ./engine/gbfv ./engine/protocol/triple
-.PHONY: help build demo test slow sample noise check tools proto kernels fuzz bench clean
+.PHONY: help build demo test test-plain test-avx2 test-avx512 slow sample noise check tools proto kernels fuzz bench clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "%-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "%-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## build bin/lodge
 	go build -o bin/lodge ./cmd/lodge
@@ -15,6 +15,21 @@ demo: ## three parties on this machine make triples, and a checker accepts them
 
 test: ## run all tests
 	go test -timeout 10m ./...
+
+# A tag leaves kernels out of a build, and e2e builds lodge with the tags of its own. The first line says how far the
+# processor goes: one without AVX-512 runs test-avx512 on AVX2.
+PATHS = go test -count=1 -v -run '^TestBuildTags$$' ./engine/kernel
+test-plain: ## run all tests without any assembly, ours or that of libraries
+	@$(PATHS) -tags purego | grep -o 'paths up to .*'
+	go test -tags purego -timeout 15m ./...
+
+test-avx2: ## run the engine's tests with no more than AVX2
+	@$(PATHS) -tags avx2 | grep -o 'paths up to .*'
+	go test -tags avx2 -timeout 10m ./engine/...
+
+test-avx512: ## run the engine's tests with AVX-512, but not its IFMA
+	@$(PATHS) -tags avx512 | grep -o 'paths up to .*'
+	go test -tags avx512 -timeout 10m ./engine/...
 
 slow: ## tests that take an hour or more: the shipped sets at full size, every field, 2 to 16 parties
 	go test -timeout 6h -v -run '$(LONG)' $(LONGPKG) -long all

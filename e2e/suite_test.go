@@ -2,7 +2,9 @@
 package e2e
 
 import (
+	"debug/buildinfo"
 	"os/exec"
+	"runtime/debug"
 	"testing"
 	"time"
 
@@ -23,14 +25,33 @@ func TestEndToEnd(t *testing.T) {
 }
 
 var _ = SynchronizedBeforeSuite(func() []byte {
-	path, err := gexec.Build("github.com/lodge-mpc/lodge/cmd/lodge")
+	own, ok := debug.ReadBuildInfo()
+	Expect(ok).To(BeTrue())
+	var args []string
+	if tags := tagsOf(own); tags != "" {
+		args = append(args, "-tags", tags)
+	}
+	path, err := gexec.Build("github.com/lodge-mpc/lodge/cmd/lodge", args...)
 	Expect(err).NotTo(HaveOccurred())
+	built, err := buildinfo.ReadFile(path)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(tagsOf(built)).To(Equal(tagsOf(own)))
 	return []byte(path)
 }, func(path []byte) {
 	binary = string(path)
 })
 
 var _ = SynchronizedAfterSuite(func() { gexec.KillAndWait() }, gexec.CleanupBuildArtifacts)
+
+// tagsOf are the build tags of a program. lodge is built with those of its tests, which choose the kernels.
+func tagsOf(info *debug.BuildInfo) string {
+	for _, s := range info.Settings {
+		if s.Key == "-tags" {
+			return s.Value
+		}
+	}
+	return ""
+}
 
 // start runs lodge with these arguments in a directory of its own; the process is gone when the spec ends.
 func start(args ...string) *gexec.Session {

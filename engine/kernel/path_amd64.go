@@ -1,8 +1,10 @@
+//go:build !purego
+
 package kernel
 
 import "golang.org/x/sys/cpu"
 
-var best = func() Path {
+var best = min(last, func() Path {
 	switch x := &cpu.X86; {
 	case !x.HasAVX2:
 		return Plain
@@ -13,4 +15,4 @@ var best = func() Path {
 	default:
 		return IFMA
 	}
-}()
+}())

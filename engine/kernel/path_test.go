@@ -2,6 +2,8 @@ package kernel
 
 import (
 	"fmt"
+	"runtime/debug"
+	"strings"
 	"testing"
 )
 
@@ -26,6 +28,34 @@ func benchmarkPaths(b *testing.B, f func(b *testing.B)) {
 		restore(p)
 		b.Run(p.String(), f)
 	}
+}
+
+// A build tag that is to leave paths out does, and the processor takes away no more than that.
+func TestBuildTags(t *testing.T) {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		t.Fatal("a test without its build settings")
+	}
+	last := IFMA
+	for _, s := range info.Settings {
+		if s.Key != "-tags" {
+			continue
+		}
+		for tag := range strings.SplitSeq(s.Value, ",") {
+			switch tag {
+			case "purego":
+				last = min(last, Plain)
+			case "avx2":
+				last = min(last, AVX2)
+			case "avx512":
+				last = min(last, AVX512)
+			}
+		}
+	}
+	if Best() > last {
+		t.Errorf("path %v runs in a build that ends with %v", Best(), last)
+	}
+	t.Logf("paths up to %v, of %v in this build", Best(), last)
 }
 
 func TestSelect(t *testing.T) {

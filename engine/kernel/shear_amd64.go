@@ -1,3 +1,5 @@
+//go:build !purego
+
 package kernel
 
 // vectorDown computes Down if the selected path has a kernel for it.

@@ -1,3 +1,5 @@
+//go:build !purego
+
 package kernel
 
 // load cuts up to eight integers into limbs, one to a lane.

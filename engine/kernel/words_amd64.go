@@ -1,3 +1,5 @@
+//go:build !purego
+
 package kernel
 
 // vectorMontgomery computes Montgomery, for t of zeros, if the selected path has a kernel for it.

@@ -48,7 +48,7 @@ func main() {
 
 func (f file) generate(directory string) error {
 	a := &assembler{Context: build.NewContext()}
-	a.ConstraintExpr("amd64")
+	a.ConstraintExpr("amd64,!purego")
 	f.write(a)
 	config := printer.Config{Name: "engine/kernel/gen with avo", Pkg: "kernel"}
 	path := filepath.Join(directory, f.name+"_amd64")

@@ -1,0 +1,5 @@
+//go:build amd64 && !purego && avx2
+
+package kernel
+
+const last = AVX2 // of this build

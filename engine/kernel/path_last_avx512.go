@@ -1,0 +1,5 @@
+//go:build amd64 && !purego && avx512 && !avx2
+
+package kernel
+
+const last = AVX512 // of this build
