@@ -171,8 +171,8 @@ type CoordinatorFile struct {
 	// JobTimeout caps every job; default 1 h.
 	JobTimeout Duration `yaml:"job_timeout,omitempty"`
 	// MaxConcurrent is how many jobs run at the same time, 1 to MaxJobs; default 2. Parties bound theirs on their own.
-	MaxConcurrent int `yaml:"max_concurrent,omitempty"`
-	Reflection bool     `yaml:"reflection,omitempty"`
+	MaxConcurrent int  `yaml:"max_concurrent,omitempty"`
+	Reflection    bool `yaml:"reflection,omitempty"`
 
 	Roster *Roster `yaml:"-"`
 }

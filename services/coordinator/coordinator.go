@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
@@ -68,6 +69,7 @@ type member struct {
 	index int
 	name  string
 	conn  *grpc.ClientConn
+	full  atomic.Bool // whether it has ever refused a session beside others
 }
 
 // entry is a job in memory.
@@ -124,7 +126,7 @@ func open(f *config.CoordinatorFile, version string, log *slog.Logger) (_ *Coord
 		if err != nil {
 			return nil, err
 		}
-		c.parties = append(c.parties, &member{i, m.Name, conn})
+		c.parties = append(c.parties, &member{index: i, name: m.Name, conn: conn})
 	}
 	return c, c.load()
 }

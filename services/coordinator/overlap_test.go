@@ -193,9 +193,15 @@ func TestRefusedForRoom(t *testing.T) {
 	}
 	g.completes(third)
 	f.parties[2].change(func(*fakeParty) { most = 0 })
-	if j := f.until(f.submit(in("p1024", epoch)), over); j.GetState() != failed || j.GetFailure().GetCheck() != string(rpc.Busy) {
+	j = f.until(f.submit(in("p1024", epoch)), over)
+	if j.GetState() != failed || j.GetFailure().GetCheck() != string(rpc.Busy) {
 		t.Errorf("refused while nothing else runs: %s, %v", j.GetState(), j.GetFailure())
 	}
+	f.parties[0].change(func(p *fakeParty) {
+		if p.sessions[j.GetId()+"-1"] != nil {
+			t.Error("a party is asked before the one that has refused before")
+		}
+	})
 	if n := f.locked(); n != 0 {
 		t.Errorf("%d results are left locked", n)
 	}

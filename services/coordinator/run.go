@@ -263,20 +263,7 @@ func (c *Coordinator) sessions(ctx context.Context, e *entry, spec *jobv1.Sessio
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	defer time.AfterFunc(time.Until(deadline.Add(c.timing.late)), stop).Stop()
-	ends := make([]ended, len(c.parties))
-	var wg sync.WaitGroup
-	for i, p := range c.parties {
-		wg.Go(func() {
-			call, stop := context.WithTimeout(ctx, c.timing.start)
-			defer stop()
-			err := start(call, p.session(spec.GetProtocol()), spec)
-			if err != nil && ctx.Err() != nil {
-				err = errGaveUp
-			}
-			ends[i] = ended{party: p.index, name: p.name, err: err}
-		})
-	}
-	wg.Wait()
+	ends := c.startAll(ctx, spec)
 	if slices.ContainsFunc(ends, func(e ended) bool { return !e.ok() }) {
 		return ends
 	}
@@ -296,6 +283,49 @@ func (c *Coordinator) sessions(ctx context.Context, e *entry, spec *jobv1.Sessio
 			}
 		case <-grace:
 			stop()
+		}
+	}
+	return ends
+}
+
+// startAll starts a session at every party. Those that have refused one for want of room before are asked first: a
+// session that others have begun by then ends only when they have said goodbye to all.
+func (c *Coordinator) startAll(ctx context.Context, spec *jobv1.SessionSpec) []ended {
+	ends := make([]ended, len(c.parties))
+	ask := func(hesitant bool) (refused bool) {
+		var wg sync.WaitGroup
+		for i, p := range c.parties {
+			if p.full.Load() != hesitant {
+				continue
+			}
+			wg.Go(func() {
+				call, stop := context.WithTimeout(ctx, c.timing.start)
+				defer stop()
+				err := start(call, p.session(spec.GetProtocol()), spec)
+				if err != nil && ctx.Err() != nil {
+					err = errGaveUp
+				}
+				ends[i].err = err
+			})
+		}
+		wg.Wait()
+		return slices.ContainsFunc(ends, func(e ended) bool { return !e.ok() })
+	}
+	for i, p := range c.parties {
+		ends[i] = ended{party: p.index, name: p.name}
+	}
+	if ask(true) {
+		for i, p := range c.parties {
+			if !p.full.Load() {
+				ends[i].err = errGaveUp // it was not asked
+			}
+		}
+	} else {
+		ask(false)
+	}
+	for i, p := range c.parties {
+		if e := rpc.FromError(ends[i].err); e != nil && e.Code == rpc.Busy {
+			p.full.Store(true)
 		}
 	}
 	return ends

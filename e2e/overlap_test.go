@@ -1,0 +1,129 @@
+package e2e
+
+import (
+	"context"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
+	triplesv1 "github.com/lodge-mpc/lodge/proto/lodge/triples/v1"
+	"github.com/lodge-mpc/lodge/services/job"
+)
+
+var _ = Describe("two batches in flight", Ordered, func() {
+	var c *cluster
+	var epoch uint64
+	BeforeAll(func() {
+		c = newCluster(3)
+		epoch = c.complete(keysJob()).GetEpoch()
+		c.complete(triplesJob(epoch)) // makes the MAC key
+	})
+
+	// both submits two jobs and waits until both are in this round or beyond, or over.
+	both := func(round uint32) []string {
+		GinkgoHelper()
+		ids := []string{c.submit(triplesJob(epoch)), c.submit(triplesJob(epoch))}
+		for _, id := range ids {
+			c.reach(id, round)
+		}
+		return ids
+	}
+
+	// next holds that batches are made after everything that went before, that no party holds anything half-made, and that
+	// what completed is at all parties, or is revoked with a MAC key whose check was under way.
+	next := func() {
+		GinkgoHelper()
+		last := c.complete(triplesJob(epoch)).GetBatchId()
+		known := map[string]int{}
+		for p, conn := range c.clients {
+			r, err := triplesv1.NewTriplesServiceClient(conn).ListBatches(context.Background(), &triplesv1.ListBatchesRequest{Limit: 1000})
+			Expect(err).NotTo(HaveOccurred())
+			for _, b := range r.GetBatches() {
+				Expect(b.GetState()).NotTo(Equal(triplesv1.BatchState_BATCH_STATE_LOCKED), "party %d: %s", p, b.GetId())
+				if b.GetState() == triplesv1.BatchState_BATCH_STATE_AVAILABLE {
+					known[b.GetId()]++
+				}
+			}
+		}
+		Expect(known[last]).To(Equal(len(c.clients)))
+	}
+
+	It("run at the same time", func() {
+		ids := []string{c.submit(triplesJob(epoch)), c.submit(triplesJob(epoch))}
+		together := false
+		Eventually(func() bool {
+			a, b := c.job(ids[0]), c.job(ids[1])
+			running := func(s jobv1.JobState) bool {
+				return s >= jobv1.JobState_JOB_STATE_GENERATING && s <= jobv1.JobState_JOB_STATE_VERIFYING
+			}
+			together = together || running(a.GetState()) && running(b.GetState())
+			return job.Final(a.GetState()) && job.Final(b.GetState())
+		}, within, time.Millisecond).Should(BeTrue())
+		Expect(together).To(BeTrue(), "one began when the other was over")
+		for _, id := range ids {
+			Expect(c.end(id).GetState()).To(Equal(jobv1.JobState_JOB_STATE_COMPLETED))
+		}
+		next()
+	})
+
+	It("end clearly when a party is killed", func() {
+		failed := 0
+		for round := 2 + rand.Uint32N(6); round < 26; round += 8 {
+			ids := both(round)
+			victim := c.roster.Parties[rand.IntN(3)].Name
+			c.kill(victim)
+			c.start(victim)
+			for _, id := range ids {
+				j := c.end(id)
+				if j.GetState() != jobv1.JobState_JOB_STATE_COMPLETED {
+					failed++
+					Expect(j.GetState()).To(Equal(jobv1.JobState_JOB_STATE_FAILED))
+					Expect(j.GetFailure().GetReason()).NotTo(BeEmpty())
+				}
+			}
+			next()
+		}
+		Expect(failed).To(BeNumerically(">", 2), "the kills all came too late")
+	})
+
+	It("end clearly when the coordinator is killed", func() {
+		failed := 0
+		for _, round := range []uint32{rand.Uint32N(4), 8} {
+			ids := both(round)
+			third := c.submit(triplesJob(epoch))
+			c.kill("coordinator")
+			c.start("coordinator")
+			for _, id := range ids {
+				if j := c.end(id); j.GetState() != jobv1.JobState_JOB_STATE_COMPLETED {
+					failed++
+					Expect(j.GetFailure().GetReason()).To(ContainSubstring("restarted"))
+				}
+			}
+			if j := c.end(third); j.GetState() != jobv1.JobState_JOB_STATE_COMPLETED { // it had begun
+				Expect(j.GetFailure().GetReason()).To(ContainSubstring("restarted"))
+			}
+			next()
+		}
+		Expect(failed).To(BeNumerically(">", 1), "the kills all came too late")
+	})
+
+	It("wait for each other where a party takes one at a time", func() {
+		name := c.roster.Parties[1].Name
+		c.kill(name)
+		c.edit(name, func(s string) string { return strings.Replace(s, "max_concurrent: 2", "max_concurrent: 1", 1) })
+		c.start(name)
+		ids := []string{c.submit(triplesJob(epoch)), c.submit(triplesJob(epoch)), c.submit(triplesJob(epoch))}
+		Eventually(func() string { return c.job(ids[2]).GetReason() }, within, time.Millisecond).Should(
+			HavePrefix("waiting for the jobs beside it: party 1 (p1) refuses: 1 sessions run already"))
+		for i, id := range ids {
+			j := c.end(id)
+			Expect(j.GetState()).To(Equal(jobv1.JobState_JOB_STATE_COMPLETED), "%v", j.GetFailure())
+			Expect(j.GetOrdinal()).To(BeEquivalentTo(min(i+1, 2)), "attempts")
+		}
+		next()
+	})
+})
