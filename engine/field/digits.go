@@ -6,7 +6,11 @@ import (
 	"math/bits"
 
 	"github.com/lodge-mpc/lodge/engine/intpoly"
+	"github.com/lodge-mpc/lodge/engine/kernel"
 )
+
+// maxColumns are the most columns of digits that are made at a time.
+const maxColumns = 8
 
 // digitPlan is how coefficients are cut into base-b digits: first by b^group, the largest power of
 // two of digits that fits a word (or b itself), then each group by b.
@@ -18,7 +22,8 @@ type digitPlan struct {
 	b1, b0   uint64 // b
 	t1, t0   uint64 // b/2
 	bWords   int
-	bBits    int // the length of b
+	bBits    int               // the length of b
+	radix    *kernel.WideRadix // b^group, or nil
 	outWords int
 }
 
@@ -33,6 +38,9 @@ func newDigitPlan(f *Field) digitPlan {
 	for range f.m / group {
 		pl.lengths = append(pl.lengths, max(1, (rest.BitLen()+63)/64))
 		rest.Div(rest, power)
+	}
+	if f.wide != nil && pl.byGroup.words == 1 {
+		pl.radix = f.wide.Radix(power.Uint64(), f.m/group)
 	}
 	pl.bWords, pl.bBits = pl.byB.words, f.b.BitLen()
 	pl.b1, pl.b0 = twoWords(f.b)
@@ -60,44 +68,86 @@ func (p *Packing) Digits(dst intpoly.Poly, coeffs Vec) {
 	f.same(coeffs, p.twiddles)
 	p.wants(dst, p.digits.outWords)
 	m := f.products(p.d)
+	defer m.wipe()
+	if r := p.digits.radix; r != nil && m.wide != nil {
+		p.wideDigits(dst, coeffs, m)
+		return
+	}
+	low := make([]uint64, abreast*(len(p.digits.lengths)+1))
+	high := make([]uint64, len(low))
 	f.inChunks(p.d, func(i, j int, t Vec) {
 		m.scale(t, coeffs.Slice(i, j), f.plainOne)
 		for k := 0; k < t.Len(); k += abreast {
-			p.digitsOf(dst, i+k, t.Slice(k, min(k+abreast, t.Len())))
+			integers := t.Slice(k, min(k+abreast, t.Len()))
+			p.divideGroups(low, high, integers)
+			p.balance(dst, i+k, integers.Len(), low, high, abreast)
 		}
 	})
-	m.wipe()
+	clear(low)
+	clear(high)
 }
 
-// digitsOf sets the columns of dst from j on to the digits of at most abreast integers, which it destroys.
-func (p *Packing) digitsOf(dst intpoly.Poly, j int, integers Vec) {
-	pl, columns := &p.digits, integers.Len()
+// wideDigits is Digits where a kernel takes several columns.
+func (p *Packing) wideDigits(dst intpoly.Poly, coeffs Vec, m products) {
+	r := p.digits.radix
+	groups := make([]uint64, r.Words())
+	width := r.Columns()
+	for j := 0; j < p.d; j += width {
+		columns := min(width, p.d-j)
+		m.wide.Digits(r, groups, coeffs.Slice(j, j+columns).W)
+		p.balance(dst, j, columns, groups, nil, width)
+	}
+	clear(groups)
+}
+
+// divideGroups sets words s·abreast+c of low and high to group s of digits of integer c, and the last abreast words of
+// low to 1 for the integer b^M, whose digits are all zero, and else 0. It destroys the integers, of which there are at
+// most abreast.
+func (p *Packing) divideGroups(low, high []uint64, integers Vec) {
+	pl := &p.digits
 	var unused [abreast][maxLimbs]uint64
 	var rest [abreast][]uint64
 	for c := range rest {
 		rest[c] = unused[c][:]
-		if c < columns {
+		if c < integers.Len() {
 			rest[c] = integers.At(c)
 		}
 	}
-	var carry [abreast]uint64
 	for s, n := range pl.lengths {
-		group := pl.byGroup.divideAbreast(&rest, n)
+		for c, g := range pl.byGroup.divideAbreast(&rest, n) {
+			low[s*abreast+c], high[s*abreast+c] = g[0], g[1]
+		}
+	}
+	for c := range rest {
+		low[len(pl.lengths)*abreast+c] = rest[c][0]
+	}
+}
+
+// balance sets columns of dst, from j on, to balanced digits: words s·width+c of low and high are group s of column
+// c, and the last width words of low the multiple of b^M. high is nil if groups are of one word.
+func (p *Packing) balance(dst intpoly.Poly, j, columns int, low, high []uint64, width int) {
+	pl := &p.digits
+	var carries [maxColumns]uint64
+	carry := carries[:columns]
+	for s := range pl.lengths {
 		for k := range pl.group {
 			at := (s*pl.group+k)*p.d + j
-			for c := range columns {
-				g := &group[c]
-				hi, lo := g[1], g[0]
+			for c := range carry {
+				g := low[s*width+c : s*width+c+1]
+				hi, lo := uint64(0), g[0]
+				if high != nil {
+					hi = high[s*width+c]
+				}
 				if pl.group > 1 {
-					hi, lo = pl.byB.divide(g[:1])
+					hi, lo = pl.byB.divide(g)
 				}
 				carry[c] = pl.put(dst.Coeff(at+c), hi, lo, carry[c])
 			}
 		}
 	}
-	for c := range columns {
-		// rest is 1 for an integer p-1 = b^M, whose digits are all zero, and else 0.
-		addSmall(dst.Coeff(j+c), -(carry[c] + rest[c][0]))
+	over := low[len(pl.lengths)*width:]
+	for c := range carry {
+		addSmall(dst.Coeff(j+c), -(carry[c] + over[c]))
 	}
 }
 

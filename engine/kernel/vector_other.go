@@ -35,3 +35,5 @@ func (b *WideBuffer) load(_, _ []uint64, _ []wideStep) {}
 func (b *WideBuffer) spread(_ []uint64) {}
 
 func (b *WideBuffer) multiply(_ []uint64) {}
+
+func (b *WideBuffer) digits(_ *WideRadix, _ []uint64) {}

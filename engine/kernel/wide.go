@@ -41,10 +41,7 @@ func NewWide(mod []uint64) *Wide {
 	}
 	one := new(big.Int).Lsh(big.NewInt(1), limbBits)
 	w.n0 = new(big.Int).Sub(one, new(big.Int).ModInverse(x, one)).Uint64()
-	for range limbs {
-		w.mod = append(w.mod, new(big.Int).Mod(x, one).Uint64())
-		x.Rsh(x, limbBits)
-	}
+	w.mod = limbsOf(x, limbs)
 	excess := limbBits*limbs - 64*n
 	for j := range limbs {
 		bit := limbBits*j + 64*wordsBefore
@@ -72,7 +69,7 @@ type WideBuffer struct {
 
 // Buffer returns a buffer, or nil if the selected path has no kernel. Whoever is done with it wipes it.
 func (w *Wide) Buffer() *WideBuffer {
-	if Selected() < IFMA || best < IFMA {
+	if Selected() < IFMA {
 		return nil
 	}
 	rounded := (w.words + 7) / 8 * 8

@@ -33,3 +33,12 @@ func (b *WideBuffer) multiply(dst []uint64) {
 	wideRowsAVX512(&b.rows[0], words, 8*w.words, w.words)
 	copy(dst, b.rows)
 }
+
+// digits computes Digits from what was loaded.
+func (b *WideBuffer) digits(r *WideRadix, dst []uint64) {
+	w, q := b.w, b.x
+	wideProductsIFMA(&b.product[0], &b.x[0], &b.y[0], &w.mod[0], w.n0, w.limbs)
+	wideQuotientsIFMA(&q[0], &b.product[0], &w.mod[0], w.n0, w.limbs)
+	wideFractionsIFMA(&q[0], &r.unit[0], &dst[wideLanes*r.count], w.limbs)
+	wideDigitsIFMA(&dst[0], &q[0], &r.firsts[0], r.base, w.limbs, r.count)
+}

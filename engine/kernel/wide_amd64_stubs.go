@@ -4,10 +4,25 @@
 
 package kernel
 
-// wideProductsIFMA sets the n limbs of t, n a multiple of 4 below 512, to x y/2^(52n) modulo mod in each of eight lanes. t is below 2 mod if x y is below mod 2^(52n), its limbs below 2^64; those of x and y are below 2^52. mod has one lane.
+// wideProductsIFMA sets the n limbs of t, n a multiple of 4 below 512, to x y/2^(52n) modulo mod in each of eight lanes. t is below 2 mod if x y is below mod 2^(52n), its limbs below 2^62; those of x and y are below 2^52. mod has one lane.
 //
 //go:noescape
 func wideProductsIFMA(t *uint64, x *uint64, y *uint64, mod *uint64, n0 uint64, n int)
+
+// wideQuotientsIFMA sets the n limbs of q to -t/mod modulo 2^(52n) in each of eight lanes, for limbs of t, which it destroys, below 2^62. Those of q are below 2^52. mod has one lane.
+//
+//go:noescape
+func wideQuotientsIFMA(q *uint64, t *uint64, mod *uint64, n0 uint64, n int)
+
+// wideFractionsIFMA adds (f + 1/2) unit/4 to the n limbs of y in each of eight lanes, where f is the upper limb of y over 2^52, and sets over to what is carried out. unit has n+1 limbs, the same in all lanes.
+//
+//go:noescape
+func wideFractionsIFMA(y *uint64, unit *uint64, over *uint64, n int)
+
+// wideDigitsIFMA sets words from the last of count words on, in each of eight lanes, to the digits of the fraction y of n limbs, the upper one first, and destroys y. For every digit limbs below the one that firsts names, in bytes, are dropped.
+//
+//go:noescape
+func wideDigitsIFMA(digits *uint64, y *uint64, firsts *uint64, base uint64, n int, count int)
 
 // wideLimbsAVX512 sets n limbs of 52 bits in each of eight lanes, from the words and the bit that the steps name.
 //

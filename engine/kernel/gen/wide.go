@@ -8,7 +8,10 @@ import (
 // wide writes products of integers of many words, eight side by side: every vector holds the same limb of 52 bits, or
 // the same word, of eight integers.
 func wide(a *assembler) {
-	a.wideProducts()
+	a.wideProducts(true)
+	a.wideProducts(false)
+	a.wideFractions()
+	a.wideDigits()
 	a.wideLimbs()
 	a.wideWords()
 	a.wideColumns()
@@ -20,31 +23,34 @@ const wideBlock = 4
 
 // wideProducts scans operands block by block (CIOS; Koc, Acar, Kaliski 1996): for every block of y, t = (t + x y + m q)
 // over 2^(52 wideBlock), where q makes the division exact. The limbs of t are sums of words below 2^52: a limb lives
-// for
-// n/4 blocks of y, each of which adds 16 words and a carry, so that they stay below 2^64 without being carried.
-func (a *assembler) wideProducts() {
-	a.function("wideProductsIFMA", "t, x, y, mod *uint64, n0 uint64, n int",
-		"sets the n limbs of t, n a multiple of 4 below 512, to x y/2^(52n) modulo mod in each of eight lanes. t is below "+
-			"2 mod if x y is below mod 2^(52n), its limbs below 2^64; those of x and y are below 2^52. mod has one lane.")
-	t, x, y, mod := a.arg("t"), a.arg("x"), a.arg("y"), a.arg("mod")
-	n0, n := a.broadcast("n0"), a.arg("n")
-	p := &wideSums{assembler: a}
-	for k := range p.low {
-		p.low[k] = a.vec()
+// for n/4 blocks of y, each of which adds 16 words and a carry, so that they stay below 2^64 without being carried.
+// Without operands t is given, and q is what is wanted.
+func (a *assembler) wideProducts(operands bool) {
+	var t, x, y reg.GPVirtual
+	if operands {
+		a.function("wideProductsIFMA", "t, x, y, mod *uint64, n0 uint64, n int",
+			"sets the n limbs of t, n a multiple of 4 below 512, to x y/2^(52n) modulo mod in each of eight lanes. t is below "+
+				"2 mod if x y is below mod 2^(52n), its limbs below 2^62; those of x and y are below 2^52. mod has one lane.")
+		t, x, y = a.arg("t"), a.arg("x"), a.arg("y")
+	} else {
+		a.function("wideQuotientsIFMA", "q, t, mod *uint64, n0 uint64, n int",
+			"sets the n limbs of q to -t/mod modulo 2^(52n) in each of eight lanes, for limbs of t, which it destroys, below "+
+				"2^62. Those of q are below 2^52. mod has one lane.")
+		t, y = a.arg("t"), a.arg("q")
 	}
-	for k := range p.high {
-		p.high[k] = a.vec()
-	}
+	mod, n0, n := a.arg("mod"), a.broadcast("n0"), a.arg("n")
+	p := a.wideSums()
 	left, to := a.GP64(), a.GP64()
-
-	a.MOVQ(t, to)
-	a.MOVQ(n, left)
-	zero := a.zero()
-	a.Label("clear")
-	a.move(zero, Mem{Base: to})
-	a.ADDQ(Imm(64), to)
-	a.DECQ(left)
-	a.JNZ(LabelRef("clear"))
+	if operands {
+		a.MOVQ(t, to)
+		a.MOVQ(n, left)
+		zero := a.zero()
+		a.Label("clear")
+		a.move(zero, Mem{Base: to})
+		a.ADDQ(Imm(64), to)
+		a.DECQ(left)
+		a.JNZ(LabelRef("clear"))
+	}
 
 	a.SHRQ(Imm(2), n)
 	rows := a.GP64()
@@ -56,33 +62,50 @@ func (a *assembler) wideProducts() {
 	from, m := a.GP64(), a.GP64()
 	a.Label("rows")
 	for s := range wideBlock {
-		a.move(Mem{Base: y, Disp: 64 * s}, b[s])
+		if operands {
+			a.move(Mem{Base: y, Disp: 64 * s}, b[s])
+		}
 	}
-	a.ADDQ(U32(64*wideBlock), y)
-	a.MOVQ(x, from)
+	if operands {
+		a.MOVQ(x, from)
+	}
 	a.MOVQ(mod, m)
 	a.MOVQ(t, to)
 
 	p.begin(to, false)
-	p.add(b, func(r int) reg.VecVirtual { return a.load(Mem{Base: from, Disp: 64 * r}) })
-	for k := 1; k < wideBlock; k++ {
-		a.VPADDQ(p.high[k], p.low[k], p.low[k])
+	if operands {
+		for r := range wideBlock {
+			p.row(r, b, a.load(Mem{Base: from, Disp: 64 * r}))
+		}
+		for k := 1; k < wideBlock; k++ {
+			a.VPADDQ(p.high[k], p.low[k], p.low[k])
+		}
 	}
 	p.quotients(q, m, n0)
+	for s := range wideBlock {
+		if !operands {
+			a.move(q[s], Mem{Base: y, Disp: 64 * s})
+		}
+	}
+	a.ADDQ(U32(64*wideBlock), y)
 	p.shift()
 
 	a.MOVQ(n, left)
 	a.DECQ(left)
 	a.JZ(LabelRef("last"))
 	a.Label("blocks")
-	a.ADDQ(U32(64*wideBlock), from)
+	if operands {
+		a.ADDQ(U32(64*wideBlock), from)
+	}
 	a.ADDQ(U32(64*wideBlock), to)
 	a.ADDQ(U32(8*wideBlock), m)
 	p.begin(to, true)
-	for r := range wideBlock {
-		p.row(r, b, a.load(Mem{Base: from, Disp: 64 * r}))
-		u := (r + 2) % wideBlock
-		p.row(u, q, a.spread(m, u))
+	for r := range wideBlock { // no two rows in succession add to quite the same limbs
+		if operands {
+			p.row(r, b, a.load(Mem{Base: from, Disp: 64 * r}))
+			r = (r + wideBlock/2) % wideBlock
+		}
+		p.row(r, q, a.spread(m, r))
 	}
 	for k := 1; k < wideBlock; k++ {
 		a.VPADDQ(p.high[k], p.low[k], p.low[k])
@@ -100,11 +123,102 @@ func (a *assembler) wideProducts() {
 	a.done()
 }
 
+// wideFractions makes fractions of quotients.
+func (a *assembler) wideFractions() {
+	a.function("wideFractionsIFMA", "y, unit, over *uint64, n int",
+		"adds (f + 1/2) unit/4 to the n limbs of y in each of eight lanes, where f is the upper limb of y over 2^52, "+
+			"and sets over to what is carried out. unit has n+1 limbs, the same in all lanes.")
+	y, unit, over, n := a.arg("y"), a.arg("unit"), a.arg("over"), a.arg("n")
+	low, f, carry := a.lowest52(), a.vec(), a.zero()
+	top := a.GP64()
+	a.MOVQ(n, top)
+	a.SHLQ(Imm(6), top)
+	a.move(Mem{Base: y, Index: top, Scale: 1, Disp: -64}, f)
+	a.VPSRLQ(Imm(2), f, f)
+	a.VPADDQ(a.lanes(1<<49), f, f) // 2^50 (f + 1/2)
+	x := a.vec()
+	a.Label("limb")
+	a.VPADDQ(Mem{Base: y}, carry, x)
+	a.VPMADD52HUQ(a.spread(unit, 0), f, x)
+	a.VPMADD52LUQ(a.spread(unit, 1), f, x)
+	a.VPSRLQ(Imm(52), x, carry)
+	a.VPANDQ(low, x, x)
+	a.move(x, Mem{Base: y})
+	a.ADDQ(Imm(64), y)
+	a.ADDQ(Imm(8), unit)
+	a.DECQ(n)
+	a.JNZ(LabelRef("limb"))
+	a.move(carry, Mem{Base: over})
+	a.done()
+}
+
+// wideDigits multiplies fractions by the base again and again; each integer part is a digit.
+func (a *assembler) wideDigits() {
+	a.function("wideDigitsIFMA", "digits, y, firsts *uint64, base uint64, n, count int",
+		"sets words from the last of count words on, in each of eight lanes, to the digits of the fraction y of n limbs, "+
+			"the upper one first, and destroys y. For every digit limbs below the one that firsts names, in bytes, are dropped.")
+	digits, y, firsts := a.arg("digits"), a.arg("y"), a.arg("firsts")
+	base, low := a.broadcast("base"), a.lowest52()
+	upper := a.vec()
+	a.VPSRLQ(Imm(52), base, upper)
+	n, count := a.arg("n"), a.arg("count")
+	end, at := a.GP64(), a.GP64()
+	a.SHLQ(Imm(6), n)
+	a.LEAQ(Mem{Base: y, Index: n, Scale: 1}, end)
+	a.MOVQ(count, at)
+	a.SHLQ(Imm(6), at)
+	a.ADDQ(at, digits)
+	// what is added to this limb, the next and the one after it
+	carry, x, sum, next, after := a.vec(), a.vec(), a.vec(), a.vec(), a.vec()
+	a.Label("digit")
+	a.SUBQ(Imm(64), digits)
+	a.MOVQ(Mem{Base: firsts}, at)
+	a.ADDQ(Imm(8), firsts)
+	a.ADDQ(y, at)
+	a.clear(carry)
+	a.clear(sum)
+	a.clear(next)
+	a.Label("limb")
+	a.move(Mem{Base: at}, x)
+	a.clear(after)
+	a.VPMADD52LUQ(base, x, sum) // of the base, the lowest 52 bits
+	a.VPMADD52HUQ(base, x, next)
+	a.VPMADD52HUQ(upper, x, after)
+	a.VPMADD52LUQ(upper, x, next)
+	a.VPADDQ(carry, sum, sum)
+	a.VPSRLQ(Imm(52), sum, carry)
+	a.VPANDQ(low, sum, sum)
+	a.move(sum, Mem{Base: at})
+	a.move(next, sum)
+	a.move(after, next)
+	a.ADDQ(Imm(64), at)
+	a.CMPQ(at, end)
+	a.JNE(LabelRef("limb"))
+	a.VPADDQ(carry, sum, sum)
+	a.VPSLLQ(Imm(52), next, next)
+	a.VPADDQ(sum, next, next)
+	a.move(next, Mem{Base: digits})
+	a.DECQ(count)
+	a.JNZ(LabelRef("digit"))
+	a.done()
+}
+
 // wideSums are the limbs of a block of t and of the next: low[k] + high[k] is limb k.
 type wideSums struct {
 	*assembler
 	low  [2*wideBlock - 1]reg.VecVirtual
 	high [2 * wideBlock]reg.VecVirtual // high[0] is not used
+}
+
+func (a *assembler) wideSums() *wideSums {
+	p := &wideSums{assembler: a}
+	for k := range p.low {
+		p.low[k] = a.vec()
+	}
+	for k := range p.high {
+		p.high[k] = a.vec()
+	}
+	return p
 }
 
 // begin loads a block of t; with carried it adds what the block before has left in low.
@@ -122,13 +236,6 @@ func (p *wideSums) begin(t reg.GPVirtual, carried bool) {
 	}
 	for _, z := range p.high[1:] {
 		p.clear(z)
-	}
-}
-
-// add adds the product of two blocks.
-func (p *wideSums) add(b []reg.VecVirtual, load func(r int) reg.VecVirtual) {
-	for r := range wideBlock {
-		p.row(r, b, load(r))
 	}
 }
 
@@ -216,8 +323,8 @@ func (a *assembler) wideLimbs() {
 // wideWords carries and reduces sums and makes words of them.
 func (a *assembler) wideWords() {
 	a.function("wideWordsAVX512", "words, limbs, mod, steps *uint64, n, l int",
-		"carries the n sums of limbs and subtracts mod unless the result is negative, in each of eight lanes, and sets l words "+
-			"from the limb and the bit that the steps name, up to two limbs behind the n. mod has one lane.")
+		"carries the n sums of limbs and subtracts mod unless the result is negative, in each of eight lanes, and sets l "+
+			"words from the limb and the bit that the steps name, up to two limbs behind the n. mod has one lane.")
 	words, limbs, mod, steps := a.arg("words"), a.arg("limbs"), a.arg("mod"), a.arg("steps")
 	n, l := a.arg("n"), a.arg("l")
 	low, carry, sign := a.lowest52(), a.zero(), a.zero()
@@ -281,7 +388,8 @@ func (a *assembler) wideWords() {
 // wideColumns turns rows of words into vectors.
 func (a *assembler) wideColumns() {
 	a.function("wideColumnsAVX512", "words, rows *uint64, stride, l int",
-		"sets l words in each of eight lanes, and up to seven zeros more, from eight rows of l words that are stride bytes apart.")
+		"sets l words in each of eight lanes, and up to seven zeros more, from eight rows of l words that are stride "+
+			"bytes apart.")
 	a.turn("words", "rows", false)
 }
 
