@@ -205,29 +205,34 @@ func (f *fixture) matmul(d int) Row {
 			plain.Value = median(r.runs[1].times)
 		}
 		speedup, err := f.speedup(ctx, &workers, call)
-		speedup.Name, speedup.What = name+"_speedup_2_cores", "the same, time on one thread over time on two"
+		speedup.Name = name + "_speedup_2_cores"
+		speedup.What = "the same, wall time of one worker over that of two, with two threads of Go for either, on an idle machine"
 		return []Result{r, plain, speedup}, err
 	}}
 }
 
-// speedup is the time of a call on one thread over that on two, in turn.
+// speedup is the wall time of a call with one worker over that with two, the median of at least 3 turns. Go has two
+// threads for both, so that the garbage collector does not share the only one of the first; it runs before each call, so
+// that none pays for what another left. The two change places every turn, as a machine may slow down while it is busy.
 func (f *fixture) speedup(ctx context.Context, workers *int, call func() error) (Result, error) {
+	const least = 3
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2))
+	defer func() { *workers = 1 }()
 	var times [2][]float64
 	began := time.Now()
-	for len(times[1]) == 0 || len(times[1]) < turns && time.Since(began) < f.options.Duration {
+	for turn := 0; turn < least || turn < turns && time.Since(began) < f.options.Duration; turn++ {
 		for i := range times {
 			if err := ctx.Err(); err != nil {
 				return Result{}, err
 			}
-			*workers = i + 1
-			before := runtime.GOMAXPROCS(i + 1)
+			n := (i + turn) % 2
+			*workers = n + 1
+			runtime.GC()
 			start := time.Now()
-			err := call()
-			runtime.GOMAXPROCS(before)
-			if err != nil {
+			if err := call(); err != nil {
 				return Result{}, err
 			}
-			times[i] = append(times[i], time.Since(start).Seconds())
+			times[n] = append(times[n], time.Since(start).Seconds())
 		}
 	}
 	return Result{Unit: "x", Value: medianRatio(times[0], times[1])}, nil
