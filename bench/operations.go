@@ -89,7 +89,13 @@ func (f *fixture) ciphertexts() []Row {
 			if !f.scheme.Field.EqualVec(f.decrypt(e.Mul(f.scheme.Left(x), f.scheme.Right(y))), want) {
 				return operation{}, errors.New("the product of ciphertexts is wrong")
 			}
-			return operation{own: func() error { e.Mul(f.scheme.Left(x), f.scheme.Right(y)); return nil }, lattigo: r.mul}, nil
+			return operation{own: func() error {
+				left, right := f.scheme.Left(x), f.scheme.Right(y)
+				e.Mul(left, right).Free()
+				left.Free()
+				right.Free()
+				return nil
+			}, lattigo: r.mul}, nil
 		}),
 		f.row("rotate", "ms", "rotation with key switching (Lattigo: BGV, same degree and primes)", func(ctx context.Context) (operation, error) {
 			if err := f.prepare(ctx, 2); err != nil {
@@ -100,7 +106,11 @@ func (f *fixture) ciphertexts() []Row {
 				return operation{}, err
 			}
 			x, e := f.encrypt(f.random(0), 0), gbfv.NewEvaluator(f.scheme, f.keys.public.Keys(f.scheme))
-			return operation{own: func() error { _, err := e.Rotate(x, 1, 2); return err }, lattigo: r.rotate}, nil
+			return operation{own: func() error {
+				rotated, err := e.Rotate(x, 1, 2)
+				rotated.Free()
+				return err
+			}, lattigo: r.rotate}, nil
 		}),
 	}
 }

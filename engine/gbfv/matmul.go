@@ -26,7 +26,7 @@ func (g Grid) Block(i, j int) []*Ciphertext {
 // It is MatriGear, Algorithm 1, for each block of the product, with the sum over inner blocks taken before the
 // division and the key switches, so that any shape needs the d-1 rotation keys of its blocks and one
 // relinearisation key. The result does not depend on the number of workers. Beside its arguments and result it
-// holds about 5 blocks of polynomials on Full (one block is Dim polynomials), and three polynomials per worker.
+// holds about 3 blocks of polynomials on Full (one block is Dim polynomials), and three polynomials per worker.
 func (e *Evaluator) MatMul(ctx context.Context, a, b Grid, workers int) (Grid, error) {
 	s := e.Scheme
 	if a.Dim != b.Dim || a.Cols != b.Rows || !s.validDim(a.Dim) ||
@@ -35,6 +35,7 @@ func (e *Evaluator) MatMul(ctx context.Context, a, b Grid, workers int) (Grid, e
 			a.Rows, a.Cols, a.Dim, b.Rows, b.Cols, b.Dim)
 	}
 	m := newMatMul(e, a.Dim, max(1, workers))
+	defer m.free()
 	out := Grid{Rows: a.Rows, Cols: b.Cols, Dim: a.Dim}
 	for i := range a.Rows {
 		for j := range b.Cols {
@@ -49,9 +50,6 @@ func (e *Evaluator) MatMul(ctx context.Context, a, b Grid, workers int) (Grid, e
 			out.C = append(out.C, block...)
 		}
 	}
-	for _, p := range m.leftAux {
-		p.Free()
-	}
 	return out, nil
 }
 
@@ -61,10 +59,10 @@ func (e *Evaluator) MatMul(ctx context.Context, a, b Grid, workers int) (Grid, e
 //
 // In evaluation form phi permutes slots in orbits s_0..s_{d-1}: phi(v)[s_j] = v[s_{j+1}]. On one orbit and modulo
 // one prime put A[j][j+k] = a_k[s_j] and B[r][c] = b_{c-r}[s_c], indices mod d. Then output i at s_j
-// is (A·B)[j][j+i]. So a block is N/d products of d x d by d x 2d matrices per prime and x.
+// is (A·B)[j][j+i]. So a block is N/d products of d x d matrices per prime, x and y.
 //
-// Memory is bounded by working on one x at a time, and for it on a few primes at a time: what an operand is extended
-// from is then read, and its digits computed, once for all of them.
+// Memory is bounded by working on one x and y at a time, and for them on a few primes at a time: what an operand is
+// extended from is then read, and its digits computed, once for all of them.
 type matMul struct {
 	*Evaluator
 	d       int
@@ -72,13 +70,14 @@ type matMul struct {
 	orbits  *orbits
 
 	groups  []group
-	leftAux []ring.Poly    // round(Q'/q·a_{k,x}) on Aux, for one inner block
-	full    [2][]ring.Poly // sums for y = 0, 1 on Full, d each
-	sums    [2][]uint64    // the words of full: limb l of polynomial i begins at (i·len(Full) + l)·N
-	tile    [3][]uint64    // a_x, b_0, b_1 modulo a group in evaluation form: d polynomials for each prime
+	leftAux []ring.Poly // round(Q'/q·a_{k,x}) on Aux, for one inner block
+	full    []ring.Poly // d sums on Full
+	sums    []uint64    // the words of full: limb l of polynomial i begins at (i·len(Full) + l)·N
+	tile    [2][]uint64 // a_x and b_y modulo a group in evaluation form: d polynomials for each prime
+	storage []ring.Poly // of all that
 }
 
-// maxGroup bounds a group of primes. Three polynomials per block element and prime of it are held at a time; more
+// maxGroup bounds a group of primes. Two polynomials per block element and prime of it are held at a time; more
 // primes than 2 take more memory and, as measured for blocks of 128, no less time.
 const maxGroup = 2
 
@@ -117,62 +116,57 @@ func newGroups(s *Scheme) []group {
 func newMatMul(e *Evaluator, d, workers int) *matMul {
 	s := e.Scheme
 	m := &matMul{Evaluator: e, d: d, workers: workers, orbits: newOrbits(s, d), groups: newGroups(s)}
-	n, size := s.N(), 0
+	n, size, limbs := s.N(), 0, s.Full.Len()
 	for _, g := range m.groups {
 		size = max(size, g.hi-g.lo)
 	}
-	for y := range m.full {
-		m.sums[y] = make([]uint64, d*s.Full.Len()*n)
-		for rest := m.sums[y]; len(rest) > 0; {
-			p := ring.Poly{}
-			for range s.Full.Len() {
-				p.C = append(p.C, rest[:n:n])
-				rest = rest[n:]
-			}
-			m.full[y] = append(m.full[y], p)
-		}
-	}
-	for range d {
+	words, all := ring.BorrowWords(n, d*limbs)
+	m.sums, m.storage = words, append(m.storage, all)
+	for i := range d {
+		m.full = append(m.full, ring.Poly{C: all.C[i*limbs : (i+1)*limbs]})
 		m.leftAux = append(m.leftAux, s.Aux.Borrow())
 	}
 	for i := range m.tile {
-		m.tile[i] = make([]uint64, size*d*n)
+		m.tile[i], all = ring.BorrowWords(n, size*d)
+		m.storage = append(m.storage, all)
 	}
+	m.storage = append(m.storage, m.leftAux...)
 	return m
+}
+
+// free gives the storage back.
+func (m *matMul) free() {
+	for _, p := range m.storage {
+		p.Free()
+	}
 }
 
 // block returns the sum over k of left[k]·right[k].
 func (m *matMul) block(ctx context.Context, left, right [][]*Ciphertext) ([]*Ciphertext, error) {
 	s := m.Scheme
 	out := make([]*Ciphertext, m.d)
+	for i := range out {
+		out[i] = s.borrowCiphertext()
+	}
 	var byRotated [2][]ring.Poly // terms of phi^i(s) and s·phi^i(s)
 	for x := range 2 {
-		if err := m.tensor(ctx, left, right, x); err != nil {
-			return nil, err
-		}
 		byRotated[x] = make([]ring.Poly, m.d)
-		err := parallel.Try(ctx, m.workers, m.d, func(i int) error {
-			for y := range 2 {
-				p := m.full[y][i]
-				t := ring.NTT(p)
-				s.Full.Inverse(p, t)
-				low, high := s.split(p)
-				r := s.Q.Borrow()
-				s.fromAux.DivRound(r, low, high)
-				s.mulP(r)
-				switch {
-				case y == 1:
-					byRotated[x][i] = r
-				case x == 0:
-					out[i] = &Ciphertext{C0: r}
-				default:
-					out[i].C1 = r
-				}
+		for y := range 2 {
+			if err := m.tensor(ctx, left, right, x, y); err != nil {
+				return nil, err
 			}
-			return nil
-		})
-		if err != nil {
-			return nil, err
+			err := parallel.Try(ctx, m.workers, m.d, func(i int) error {
+				r := out[i].part(x)
+				if y == 1 {
+					r = s.Q.Borrow()
+					byRotated[x][i] = r
+				}
+				s.divideTensor(r, ring.NTT(m.full[i]), m.full[i])
+				return nil
+			})
+			if err != nil {
+				return nil, err
+			}
 		}
 	}
 	err := parallel.Try(ctx, m.workers, m.d, func(i int) error {
@@ -209,14 +203,16 @@ func (m *matMul) switchKeys(ct *Ciphertext, rotated, product ring.Poly, i int) e
 	return nil
 }
 
-// tensor sets full[y][i] to the sum over inner blocks and k of a_{k,x}·phi^i(b_{i-k,y}), in evaluation form.
-func (m *matMul) tensor(ctx context.Context, left, right [][]*Ciphertext, x int) error {
+// tensor sets full[i] to the sum over inner blocks and k of a_{k,x}·phi^i(b_{i-k,y}), in evaluation form.
+func (m *matMul) tensor(ctx context.Context, left, right [][]*Ciphertext, x, y int) error {
 	for k := range left {
-		if err := m.scaleLeft(ctx, left[k], x); err != nil {
-			return err
+		if y == 0 || len(left) > 1 { // it is there already if there is no other
+			if err := m.scaleLeft(ctx, left[k], x); err != nil {
+				return err
+			}
 		}
 		for i := range m.groups {
-			if err := m.fillTile(ctx, right[k], &m.groups[i]); err != nil {
+			if err := m.fillTile(ctx, right[k], y, &m.groups[i]); err != nil {
 				return err
 			}
 			if err := m.multiplyOrbits(ctx, &m.groups[i], k > 0); err != nil {
@@ -246,9 +242,9 @@ func (m *matMul) scaleLeft(ctx context.Context, left []*Ciphertext, x int) error
 }
 
 // fillTile sets tile to the operands modulo the primes of a group, in evaluation form.
-func (m *matMul) fillTile(ctx context.Context, right []*Ciphertext, g *group) error {
+func (m *matMul) fillTile(ctx context.Context, right []*Ciphertext, y int, g *group) error {
 	n, own := m.N(), m.Q.Len()
-	return parallel.Try(ctx, m.workers, 3*m.d, func(i int) error {
+	return parallel.Try(ctx, m.workers, 2*m.d, func(i int) error {
 		which, k := i/m.d, i%m.d
 		var dst, src ring.Poly
 		for l := range g.hi - g.lo {
@@ -258,7 +254,7 @@ func (m *matMul) fillTile(ctx context.Context, right []*Ciphertext, g *group) er
 		if which == 0 {
 			src = m.leftAux[k]
 		} else {
-			src = right[k].part(which - 1)
+			src = right[k].part(y)
 		}
 		switch {
 		case (which == 0) == (g.lo < own):
@@ -284,10 +280,10 @@ func (m *matMul) multiplyOrbits(ctx context.Context, g *group, add bool) error {
 		for t := chunk * tasks / chunks; t < (chunk+1)*tasks/chunks; t++ {
 			l, o := t/count, &m.orbits.all[t%count]
 			from := l*m.d*m.N() + o.base
-			f.gather(o, m.tile[0][from:], m.tile[1][from:], m.tile[2][from:])
+			f.gather(o, m.tile[0][from:], m.tile[1][from:])
 			f.multiply(&g.moduli[l])
 			to := (g.lo+l)*m.N() + o.base
-			f.scatter(o, &g.moduli[l], [2][]uint64{m.sums[0][to:], m.sums[1][to:]}, add)
+			f.scatter(o, &g.moduli[l], m.sums[to:], add)
 		}
 		return ctx.Err()
 	})

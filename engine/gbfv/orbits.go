@@ -16,8 +16,8 @@ import (
 type orbits struct {
 	d   int
 	all []orbit
-	// Where rows 0 to d-1 begin: in the tile, of what A and B are made from; in sums; in A^T, and in B beside another one.
-	leftRows, rightRows, outRows, oneRows, twoRows []int
+	// Where rows 0 to d-1 begin: in the tile, of what A and B are made from; in sums; in a matrix.
+	leftRows, rightRows, outRows, rows []int
 }
 
 type orbit struct {
@@ -32,8 +32,7 @@ func newOrbits(s *Scheme, d int) *orbits {
 		o.leftRows = append(o.leftRows, k*s.N())
 		o.rightRows = append(o.rightRows, (d-k)%d*s.N())
 		o.outRows = append(o.outRows, k*s.Full.Len()*s.N())
-		o.oneRows = append(o.oneRows, k*d)
-		o.twoRows = append(o.twoRows, k*2*d)
+		o.rows = append(o.rows, k*d)
 	}
 	slots := ring.NewOrbits(s.Q, Galois(s.N(), 1, d), d)
 	for i := range slots.Count() {
@@ -56,42 +55,37 @@ func newOrbits(s *Scheme, d int) *orbits {
 	return o
 }
 
-// factors holds the matrices of one orbit: A^T, (B_0, B_1), and the transposed products one below the other.
+// factors holds the matrices of one orbit: A^T, B, and the transposed product.
 type factors struct {
 	*orbits
 	a, b, c []uint64
 }
 
 func (o *orbits) newFactors() *factors {
-	d := o.d
-	return &factors{o, make([]uint64, d*d), make([]uint64, 2*d*d), make([]uint64, 2*d*d)}
+	size := o.d * o.d
+	return &factors{o, make([]uint64, size), make([]uint64, size), make([]uint64, size)}
 }
 
 // gather fills in the factors from the slots of an orbit, given the tile from its first slot on.
-func (f *factors) gather(o *orbit, a, b0, b1 []uint64) {
-	o.shear.Down(f.a, f.oneRows, a, f.leftRows)
-	o.shear.Down(f.b, f.twoRows, b0, f.rightRows)
-	o.shear.Down(f.b[f.d:], f.twoRows, b1, f.rightRows)
+func (f *factors) gather(o *orbit, a, b []uint64) {
+	o.shear.Down(f.a, f.rows, a, f.leftRows)
+	o.shear.Down(f.b, f.rows, b, f.rightRows)
 }
 
-// multiply computes (B_0, B_1)^T·A^T.
+// multiply computes B^T·A^T.
 func (f *factors) multiply(m *kernel.Modulus) {
-	kernel.MatMulTransposed(f.c, f.b, f.a, 2*f.d, f.d, f.d, m.Q)
+	kernel.MatMulTransposed(f.c, f.b, f.a, f.d, f.d, f.d, m.Q)
 }
 
-// scatter sets the slots of an orbit in both sums, given from its first slot on, or adds to them. It may destroy the
+// scatter sets the slots of an orbit in the sums, given from its first slot on, or adds to them. It may destroy the
 // factors.
-func (f *factors) scatter(o *orbit, m *kernel.Modulus, sums [2][]uint64, add bool) {
-	size := f.d * f.d
-	for y, to := range sums {
-		c := f.c[y*size : (y+1)*size]
-		if !add {
-			o.shear.Up(to, f.outRows, c, o.rows)
-			continue
-		}
-		o.shear.Up(f.a, f.oneRows, c, o.rows)
-		for i, at := range f.outRows {
-			m.AddVec(to[at:at+f.d], to[at:at+f.d], f.a[i*f.d:(i+1)*f.d])
-		}
+func (f *factors) scatter(o *orbit, m *kernel.Modulus, sums []uint64, add bool) {
+	if !add {
+		o.shear.Up(sums, f.outRows, f.c, o.rows)
+		return
+	}
+	o.shear.Up(f.a, f.rows, f.c, o.rows)
+	for i, at := range f.outRows {
+		m.AddVec(sums[at:at+f.d], sums[at:at+f.d], f.a[i*f.d:(i+1)*f.d])
 	}
 }

@@ -74,6 +74,13 @@ func (b *Basis) zero() [][]uint64 {
 	return c
 }
 
+// BorrowWords returns n·limbs words that may be anything, and a Poly of them, to give them back; limbs may be more than
+// any basis has.
+func BorrowWords(n, limbs int) ([]uint64, Poly) {
+	c := borrow(n, limbs)
+	return c[:limbs+1][limbs], Poly{c}
+}
+
 // NewPoly returns the zero polynomial.
 func (b *Basis) NewPoly() Poly { return Poly{b.zero()} }
 

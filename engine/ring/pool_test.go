@@ -30,6 +30,11 @@ func TestStorageIsUsedAgain(t *testing.T) {
 		t.Error("two owners")
 	}
 	q.Free()
+	words, p := BorrowWords(16, 3)
+	if len(words) != 3*16 || &words[0] != first || &p.C[2][15] != &words[47] {
+		t.Error("words are not those of a polynomial")
+	}
+	p.Free()
 	if n := Trim(); n != 3*16*8 {
 		t.Errorf("%d bytes were kept, want %d", n, 3*16*8)
 	}
