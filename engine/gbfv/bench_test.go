@@ -11,24 +11,24 @@ import (
 )
 
 func BenchmarkMul(b *testing.B) {
-	s := newScheme(b, params.Default, "p128")
+	s := newScheme(b, "S14-64", "p128")
 	k := gbfvtest.New(s, 2, 1, seed)
 	e := gbfv.NewEvaluator(s, k.Eval)
 	x, y := k.Encrypt(k.Random(0), 0), k.Encrypt(k.Random(1), 1)
 	left, right := s.Left(x), s.Right(y)
 	b.Run("Left", func(b *testing.B) {
 		for b.Loop() {
-			s.Left(x)
+			s.Left(x).Free()
 		}
 	})
 	b.Run("Right", func(b *testing.B) {
 		for b.Loop() {
-			s.Right(y)
+			s.Right(y).Free()
 		}
 	})
 	b.Run("Mul", func(b *testing.B) {
 		for b.Loop() {
-			e.Mul(left, right)
+			e.Mul(left, right).Free()
 		}
 	})
 }

@@ -113,8 +113,10 @@ func (e *Evaluator) Mul(a *Left, b *Right) *Ciphertext {
 func (s *Scheme) divideTensor(dst ring.Poly, t ring.NTT, p ring.Poly) {
 	s.Full.Inverse(p, t)
 	low, high := s.split(p)
-	s.fromAux.DivRound(dst, low, high)
-	s.mulP(dst)
+	quotient := s.Q.Borrow()
+	defer quotient.Free()
+	s.fromAux.DivRound(quotient, low, high)
+	s.mulP(dst, quotient)
 }
 
 // addTo adds the collected sums to ct.

@@ -3,7 +3,6 @@ package gbfv
 import (
 	"errors"
 	"fmt"
-	"math/bits"
 
 	"github.com/lodge-mpc/lodge/engine/ring"
 )
@@ -135,39 +134,10 @@ func (a *accumulator) add(x ring.Poly, key *SwitchKey) {
 	}
 }
 
-// mulP sets x = P·x = X^D·x - b·x modulo the primes of Q.
-func (s *Scheme) mulP(x ring.Poly) {
-	d := s.Slots()
-	for l, q := range s.Set.Q {
-		mulPLimb(x.C[l], d, s.bModFull[l], q)
-	}
-}
-
-// mulPLimb sets x_k = x_{k-D} - b·x_k mod q in place, by walking each residue class mod D downwards.
-func mulPLimb(x []uint64, d int, b, q uint64) {
-	n := len(x)
-	shoup, _ := bits.Div64(b, 0, q)
-	for j := range d {
-		last := x[n-d+j]
-		for k := n - d + j; k >= 0; k -= d {
-			v := x[k]
-			quo, _ := bits.Mul64(v, shoup)
-			t := v*b - quo*q // below 2q
-			if t >= q {
-				t -= q
-			}
-			var prev uint64
-			if k >= d {
-				prev = x[k-d]
-			} else if last != 0 {
-				prev = q - last
-			}
-			if prev < t {
-				prev += q
-			}
-			x[k] = prev - t
-		}
-	}
+// mulP sets dst = P·x = X^D·x - b·x modulo the primes of Q. dst must not be x.
+func (s *Scheme) mulP(dst, x ring.Poly) {
+	s.Q.MulScalar(dst, x, s.minusB)
+	s.Q.AddMonomial(dst, x, s.Slots())
 }
 
 // validDim reports whether d is a power of two that divides the number of slots.

@@ -41,7 +41,7 @@ type Scheme struct {
 	Full *ring.Basis // Q and Aux, in this order
 
 	delta    ring.NTT      // Delta = round(q/P)
-	bModFull []uint64      // b modulo the primes of Full
+	minusB   []uint64      // -b modulo the primes of Q
 	auxModQ  []uint64      // Q' modulo the primes of Q
 	toAux    *ring.Divider // x -> round(x/q) on Full, result in Aux
 	fromAux  *ring.Divider // x -> round(x/Q') on Full, result in Q
@@ -82,7 +82,7 @@ func New(set *params.Set, spec params.FieldSpec) (*Scheme, error) {
 	s.Full = ring.Join(s.Q, s.Aux)
 	s.toAux, s.fromAux = ring.NewDivider(s.Aux, s.Q), ring.NewDivider(s.Q, s.Aux)
 	s.auxToQ, s.qToAux = ring.NewExtender(s.Aux, s.Q), ring.NewExtender(s.Q, s.Aux)
-	s.bModFull = residues(spec.B, s.Full.Primes())
+	s.minusB = residues(new(big.Int).Neg(spec.B), s.Q.Primes())
 	s.auxModQ = residues(s.Aux.Modulus(), s.Q.Primes())
 	s.gadget = newGadget(s.Q, set.DigitPrimes)
 	s.delta = s.Q.NewNTT()
