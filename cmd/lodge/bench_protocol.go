@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -19,6 +21,17 @@ import (
 
 // most is a count that no batch reaches: a job then makes as many triples as one batch can.
 const most = 1 << 20
+
+// benchMemory is what a party's sessions may hold by their estimates: two of the largest batches, where the machine's
+// parties have room for them. Otherwise they take such batches one after the other.
+func benchMemory(parties int) uint64 {
+	const enough = 12 << 30
+	var kB uint64
+	if _, err := fmt.Sscanf(bench.ThisMachine().Memory, "%d kB", &kB); err != nil {
+		return demoMemory
+	}
+	return min(enough, kB<<10/10*9/uint64(parties))
+}
 
 // latencyParties is the number of parties whose first triples are waited for.
 const latencyParties = 3
@@ -68,7 +81,7 @@ type batches struct {
 
 // start starts parties and has them make keys for matrix blocks of the dimension.
 func (p *protocolBench) start(ctx context.Context, parties, dim int) (*network, error) {
-	c, err := startCluster(p.cmd, clusterOptions{parties: parties, set: p.set.Name, measured: true})
+	c, err := startCluster(p.cmd, clusterOptions{parties: parties, set: p.set.Name, memory: benchMemory(parties), measured: true})
 	if err != nil {
 		return nil, err
 	}
@@ -81,10 +94,15 @@ func (p *protocolBench) start(ctx context.Context, parties, dim int) (*network, 
 		return nil, err
 	}
 	n.epoch, n.keysPeak = keys.GetEpoch(), peakOf(keys)
-	for _, proc := range c.procs {
+	n.resetPeaks()
+	return n, nil
+}
+
+// resetPeaks lets the memory that processes have held until now not count as their peak.
+func (n *network) resetPeaks() {
+	for _, proc := range n.procs {
 		resetPeak(proc.cmd.Process.Pid)
 	}
-	return n, nil
 }
 
 func peakOf(j *coordinatorv1.Job) (peak float64) {
@@ -114,8 +132,13 @@ func (n *network) snapshots(ctx context.Context) (list []bench.Snapshot, err err
 	return list, nil
 }
 
-// make has batches made until the time is over, at least one.
+// make has batches made one after the other until the time is over, at least one.
 func (n *network) make(ctx context.Context, field string, count uint64, d time.Duration) (*batches, error) {
+	return n.makeInFlight(ctx, field, count, d, 1, 1)
+}
+
+// makeInFlight has batches made until the time is over, so many at the same time, and at least so many in each place.
+func (n *network) makeInFlight(ctx context.Context, field string, count uint64, d time.Duration, inFlight, least int) (*batches, error) {
 	before, err := n.snapshots(ctx)
 	if err != nil {
 		return nil, err
@@ -131,16 +154,43 @@ func (n *network) make(ctx context.Context, field string, count uint64, d time.D
 	b := &batches{shares: map[string]float64{}}
 	parties := float64(len(n.clients))
 	began := time.Now()
-	for b.tuples == 0 || time.Since(began) < d {
-		j, err := n.job(ctx, q)
-		if err != nil {
-			return nil, err
+	var (
+		all    sync.WaitGroup
+		mu     sync.Mutex
+		failed error
+	)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	for place := range inFlight {
+		c := *n.cluster
+		if place > 0 { // one line of progress is enough
+			c.progress = newProgress(io.Discard)
 		}
-		b.tuples += float64(j.GetParties()[0].GetStatus().GetCount())
-		b.peak = max(b.peak, peakOf(j))
-		for _, p := range j.GetParties() {
-			b.sent += float64(p.GetStatus().GetProgress().GetSentBytes()) / parties
-		}
+		all.Go(func() {
+			for made := 0; made < least || time.Since(began) < d; made++ {
+				j, err := c.job(ctx, q)
+				if err == nil && j.GetOrdinal() > 1 {
+					c.progress.say("a party did not take %d batches at the same time", inFlight)
+				}
+				mu.Lock()
+				if err != nil {
+					if failed == nil {
+						failed = err
+					}
+					cancel()
+				} else {
+					b.add(j, parties)
+				}
+				mu.Unlock()
+				if err != nil {
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+	if failed != nil {
+		return nil, failed
 	}
 	b.wall = time.Since(began).Seconds()
 	after, err := n.snapshots(ctx)
@@ -158,14 +208,24 @@ func (n *network) make(ctx context.Context, field string, count uint64, d time.D
 	return b, nil
 }
 
-// triples measures batches of one kind after one that makes the MAC key, which counts as a key.
+// add counts a batch that is complete.
+func (b *batches) add(j *coordinatorv1.Job, parties float64) {
+	b.tuples += float64(j.GetParties()[0].GetStatus().GetCount())
+	b.peak = max(b.peak, peakOf(j))
+	for _, p := range j.GetParties() {
+		b.sent += float64(p.GetStatus().GetProgress().GetSentBytes()) / parties
+	}
+}
+
+// triples measures batches of one kind after one that makes the MAC key, which counts as a key: first one at a time, so
+// that time and memory are those of a batch, and then two at a time.
 func (p *protocolBench) triples(kind string, dim int) bench.Row {
 	field, sfx := p.options.FieldOf(p.set), bench.Suffix(p.set)
 	stem, of := kind, "scalar, "+field
 	if kind == "matrix" {
 		stem, of = fmt.Sprintf("matrix_d%d", dim), fmt.Sprintf("%d x %d, %s", dim, dim, field)
 	}
-	results := func(n *network, b *batches) []bench.Result {
+	results := func(n *network, b, two *batches) []bench.Result {
 		cost := bench.Result{Name: stem + "_triples_per_cpu_second" + sfx, Unit: "triples/CPU-s", Value: b.tuples / b.cpu, What: "triples for a CPU-second of a party: " + of}
 		if kind == "matrix" {
 			cost = bench.Result{Name: stem + "_cpu_seconds_per_triple" + sfx, Unit: "CPU-s", Value: b.cpu / b.tuples, What: "CPU-seconds of a party for a triple: " + of}
@@ -176,6 +236,9 @@ func (p *protocolBench) triples(kind string, dim int) bench.Row {
 			{Name: stem + "_triples_per_second" + sfx, Unit: "triples/s", Value: b.tuples / b.wall, What: "triples in a second: " + of},
 			{Name: stem + "_cpus_used" + sfx, Unit: "CPUs", Value: b.cpu / b.wall, What: "CPUs that a party uses: " + of},
 			{Name: "peak_rss_" + stem + sfx, Unit: "B", Value: b.peak, What: "peak memory of a party, making triples: " + of},
+			{Name: stem + "_triples_per_second_pipelined" + sfx, Unit: "triples/s", Value: two.tuples / two.wall, What: "triples in a second, two batches in flight: " + of},
+			{Name: stem + "_cpus_used_pipelined" + sfx, Unit: "CPUs", Value: two.cpu / two.wall, What: "CPUs that a party uses, two batches in flight: " + of},
+			{Name: "peak_rss_" + stem + "_pipelined" + sfx, Unit: "B", Value: two.peak, What: "peak memory of a party, two batches in flight: " + of},
 			{Name: "peak_rss_" + stem + "_keys" + sfx, Unit: "B", Value: n.keysPeak, What: "peak memory of a party, making keys: " + of},
 		}
 		for _, phase := range bench.Phases {
@@ -186,7 +249,7 @@ func (p *protocolBench) triples(kind string, dim int) bench.Row {
 		}
 		return list
 	}
-	return bench.Row{Names: namesOf(results(&network{}, &batches{})), Run: func(ctx context.Context) ([]bench.Result, error) {
+	return bench.Row{Names: namesOf(results(&network{}, &batches{}, &batches{})), Run: func(ctx context.Context) ([]bench.Result, error) {
 		n, err := p.start(ctx, p.options.Parties, dim)
 		if err != nil {
 			return nil, err
@@ -204,7 +267,12 @@ func (p *protocolBench) triples(kind string, dim int) bench.Row {
 		if err != nil {
 			return nil, err
 		}
-		return results(n, b), nil
+		n.resetPeaks()
+		two, err := n.makeInFlight(ctx, field, most, p.duration, 2, 2)
+		if err != nil {
+			return nil, err
+		}
+		return results(n, b, two), nil
 	}}
 }
 

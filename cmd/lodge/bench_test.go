@@ -43,6 +43,7 @@ func TestBenchNames(t *testing.T) {
 		"scalar_triples_per_cpu_second", "scalar_bytes_per_triple", "matrix_d128_cpu_seconds_per_triple", "matrix_d128_bytes_per_triple",
 		"peak_rss_scalar", "peak_rss_matrix_d128", "scalar_triples_per_cpu_second_s14_32", "matrix_d128_bytes_per_triple_s14_32",
 		"scalar_cpu_us_per_triple_p4096", "scalar_growth_p128_p4096", "scalar_first_batch_seconds_3_parties", "scalar_share_evaluate",
+		"scalar_triples_per_second_pipelined", "matrix_d128_triples_per_second_pipelined_s14_32", "peak_rss_matrix_d128_pipelined",
 	} {
 		if !slices.Contains(names, want) {
 			t.Errorf("no %s", want)

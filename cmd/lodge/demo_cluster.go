@@ -50,9 +50,13 @@ const anyCPU = -1
 type clusterOptions struct {
 	parties  int
 	set      string
-	keep     bool // the working directory
-	measured bool // parties serve metrics, and party i runs on CPU i alone, modulo the number of CPUs
+	keep     bool   // the working directory
+	memory   uint64 // of a party's sessions; at least demoMemory
+	measured bool   // parties serve metrics, and party i runs on CPU i alone, modulo the number of CPUs
 }
+
+// demoMemory is what a party's sessions may hold.
+const demoMemory = 6 << 30
 
 // startCluster writes a cluster and starts its processes.
 func startCluster(cmd *cobra.Command, o clusterOptions) (_ *cluster, err error) {
@@ -72,7 +76,7 @@ func startCluster(cmd *cobra.Command, o clusterOptions) (_ *cluster, err error) 
 	}()
 	c.progress.say("writing a cluster of %d parties", o.parties)
 	net, err := devnet.Write(filepath.Join(dir, "cluster"), devnet.Options{
-		Parties: o.parties, Params: []string{o.set}, Dev: true, Insecure: s.Insecure, MaxMemory: 6 << 30, Metrics: o.measured,
+		Parties: o.parties, Params: []string{o.set}, Dev: true, Insecure: s.Insecure, MaxMemory: max(o.memory, demoMemory), Metrics: o.measured,
 	})
 	if err != nil {
 		return nil, err
