@@ -23,7 +23,7 @@ func BenchmarkField(b *testing.B) {
 			"Unpack":   func() { p.Unpack(slots, c) },
 			"Pack":     func() { p.Pack(slots, c) },
 			"Digits":   func() { p.Digits(e, c) },
-			"Centres":  func() { p.CosetCentres(centres, e) },
+			"Centres":  func() { p.CosetCentres(centres, z, e) },
 			"Assemble": func() { p.AssembleRandPack(mu, e, z) },
 			"Reduce":   func() { p.Reduce(slots, mu) },
 		} {

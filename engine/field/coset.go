@@ -19,7 +19,7 @@ import (
 // for each of the D columns e_{iD+j}, so that few digits determine t_i to 128 bits, and |t_i| < 1.
 //
 // A sampler takes centres in [0,1): it gets the fractional part of t_k, and floor(t_k), which is 0
-// or -1 for balanced digits, is added to the integer that it returns.
+// or -1 for balanced digits, is added to the integer that it returns. The sum is x_k + t_k.
 
 // fixed is a signed fixed-point number: words 0 and 1 hold 128 fractional bits, word 2 the integer
 // part, in two's complement.
@@ -60,66 +60,75 @@ func (pl *cosetPlan) step(t fixed, e []uint64, negate uint64) fixed {
 	x[2], c = bits.Add64(x[2], t[2], 0)
 	x[3], c = bits.Add64(x[3], sign, c)
 	x[4], _ = bits.Add64(x[4], sign, c)
-	pl.byB.divide(x[:])
+	if d := &pl.byB; d.words == 1 && d.shift == 0 { // x < 4b: its upper word is 0 and the next below b
+		var r uint64
+		x[2], r = d.step1(x[3], x[2])
+		x[1], r = d.step1(r, x[1])
+		x[0], _ = d.step1(r, x[0])
+	} else {
+		d.divide(x[:])
+	}
 	return fixed{x[0], x[1], x[2] - 2}
 }
 
-// column calls visit with t_{iD+j} for i = 0..M-1. The error is below 2^-123: |t| <= 1 instead
-// of 0 at the start leaves b^-T, and each rounding down at most 2^-128 at the end.
-func (p *Packing) column(digits intpoly.Poly, j int, visit func(i int, t fixed)) {
-	var t fixed
+// CosetCentres writes, for each coefficient k of digits, the integer part of the centre t_k to floors[k] and its
+// fractional part as two words: centres[2k] the high and centres[2k+1] the low 64 of 128 bits, in [0,1). The error of
+// the sum is below 2^-120. digits are those of Digits, or any integers of magnitude at most b, b >= 4.
+func (p *Packing) CosetCentres(centres []uint64, floors []int64, digits intpoly.Poly) {
+	p.wants(digits, p.digits.outWords)
+	if len(centres) != 2*p.n || len(floors) != p.n {
+		panic(fmt.Sprintf("field: %d words and %d integers for %d centres", len(centres), len(floors), p.n))
+	}
+	for j := 0; j < p.d; j += abreast {
+		p.columns(centres, floors, digits, j, min(abreast, p.d-j))
+	}
+}
+
+// columns is CosetCentres for n <= abreast columns from j on, side by side as every step of a column waits for the one
+// before. The error is below 2^-123: |t| <= 1 instead of 0 at the start leaves b^-T, and each rounding down at most
+// 2^-128 at the end.
+func (p *Packing) columns(centres []uint64, floors []int64, digits intpoly.Poly, j, n int) {
+	var t [abreast]fixed
 	m := p.f.m
 	for i := -p.coset.lead; i < m; i++ {
 		at := i & (2*m - 1) // e_{i+M} = -e_i
 		negate := bitMask(uint64(at / m))
-		t = p.coset.step(t, digits.Coeff(at%m*p.d+j), negate)
-		if i >= 0 {
-			visit(i, t)
+		at = at%m*p.d + j
+		for c := range n {
+			t[c] = p.coset.step(t[c], digits.Coeff(at+c), negate)
+		}
+		if i < 0 {
+			continue
+		}
+		for c, v := range t[:n] {
+			k := at + c
+			centres[2*k], centres[2*k+1], floors[k] = v[1], v[0], int64(v[2])
 		}
 	}
 }
 
-// CosetCentres writes, for each coefficient k of digits, the fractional part of the centre t_k as
-// two words: centres[2k] the high and centres[2k+1] the low 64 of 128 bits, in [0,1), with an error
-// below 2^-120. digits are those of Digits, or any integers of magnitude at most b, b >= 4.
-// AssembleRandPack takes the integers that are sampled about these centres.
-func (p *Packing) CosetCentres(centres []uint64, digits intpoly.Poly) {
-	p.wants(digits, p.digits.outWords)
-	if len(centres) != 2*p.n {
-		panic(fmt.Sprintf("field: %d words for %d centres", len(centres), p.n))
-	}
-	for j := range p.d {
-		p.column(digits, j, func(i int, t fixed) {
-			k := 2 * (i*p.d + j)
-			centres[k], centres[k+1] = t[1], t[0]
-		})
-	}
-}
-
-// AssembleRandPack sets dst = e + P·z: dst_{iD+j} = e_{iD+j} + z_{(i-1)D+j} - b·z_{iD+j}, with
-// z_{-D+j} = -z_{(M-1)D+j}, where e are the digits that were given to CosetCentres and z the sampled
-// integers plus the integer parts of the centres. dst reduces to the same plaintext as the digits
-// and |dst| <= |e| + (b+1)(max|z|+1), which dst's words must hold. dst must not alias digits. In
-// columns where digits are zero, centres are zero; leaving z zero there keeps a plaintext
-// of the subring Z[X^D] in it.
-func (p *Packing) AssembleRandPack(dst, digits intpoly.Poly, z []int64) {
+// AssembleRandPack sets dst = e + P·x: dst_{iD+j} = e_{iD+j} + x_{(i-1)D+j} - b·x_{iD+j}, with x_{-D+j} =
+// -x_{(M-1)D+j}. For the digits e that were given to CosetCentres and x the sampled integers plus the integer parts
+// of the centres, it reduces to the same plaintext as the digits, and |dst| <= |e| + (b+1) max|x|, which dst's words
+// must hold. dst must not alias digits. In columns where digits are zero, centres and integer parts are zero; leaving
+// x zero there keeps a plaintext of the subring Z[X^D] in it.
+func (p *Packing) AssembleRandPack(dst, digits intpoly.Poly, x []int64) {
 	p.wants(digits, p.digits.outWords)
 	p.wants(dst, 1)
-	if len(z) != p.n {
-		panic(fmt.Sprintf("field: %d integers for ring degree %d", len(z), p.n))
+	if len(x) != p.n {
+		panic(fmt.Sprintf("field: %d integers for ring degree %d", len(x), p.n))
 	}
-	for j := range p.d {
-		var prev, last uint64
-		p.column(digits, j, func(i int, t fixed) {
-			k := i*p.d + j
-			zk := uint64(z[k]) + t[2]
-			out := dst.Coeff(k)
-			signExtend(out, digits.Coeff(k))
-			addSmall(out, prev)
-			p.subtractTimesB(out, zk)
-			prev, last = zk, zk
-		})
-		addSmall(dst.Coeff(j), -last)
+	for k, v := range x {
+		var prev uint64
+		if k >= p.d {
+			prev = uint64(x[k-p.d])
+		} else {
+			prev = -uint64(x[k-p.d+p.n])
+		}
+		out := dst.Coeff(k)
+		signExtend(out, digits.Coeff(k))
+		addSmall(out, prev)
+		p.subtractTimesB(out, uint64(v))
 	}
 }
 

@@ -39,8 +39,8 @@ func TestRandPack(t *testing.T) {
 		}
 		e := intpoly.New(n, p.DigitWords())
 		p.Digits(e, c)
-		centres := make([]uint64, 2*n)
-		p.CosetCentres(centres, e)
+		centres, floors := make([]uint64, 2*n), make([]int64, n)
+		p.CosetCentres(centres, floors, e)
 		z, raw := make([]int64, n), make([]byte, 8)
 		const zMax = 2400
 		r := shake("z")
@@ -50,7 +50,10 @@ func TestRandPack(t *testing.T) {
 		}
 		width := (f.b.BitLen() + 13 + 63) / 64
 		mu := intpoly.New(n, width)
-		p.AssembleRandPack(mu, e, z)
+		for k, v := range z {
+			floors[k] += v
+		}
+		p.AssembleRandPack(mu, e, floors)
 		if p.Reduce(back, mu); !f.EqualVec(back, c) {
 			t.Fatal("mu reduces to another plaintext")
 		}
@@ -112,18 +115,18 @@ func TestRandPackMean(t *testing.T) {
 	f.Random(c, shake("mean"))
 	e, mu := intpoly.New(p.N(), 1), intpoly.New(p.N(), 1)
 	p.Digits(e, c)
-	centres, z := make([]uint64, 2*p.N()), make([]int64, p.N())
-	p.CosetCentres(centres, e)
+	centres, floors, x := make([]uint64, 2*p.N()), make([]int64, p.N()), make([]int64, p.N())
+	p.CosetCentres(centres, floors, e)
 	const runs = 200
 	sum := make([]float64, p.N())
 	for range runs {
-		for k := range z { // randomized rounding has mean exactly at the centre
-			z[k] = 0
+		copy(x, floors)
+		for k := range x { // randomized rounding has mean exactly at the centre
 			if rng.next() < centres[2*k] {
-				z[k] = 1
+				x[k]++
 			}
 		}
-		p.AssembleRandPack(mu, e, z)
+		p.AssembleRandPack(mu, e, x)
 		for k := range sum {
 			sum[k] += float64(int64(mu.C[k]))
 		}

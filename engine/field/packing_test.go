@@ -158,7 +158,7 @@ func TestKnownAnswers(t *testing.T) {
 func checkCentres(t *testing.T, p *Packing, e intpoly.Poly, want []string) {
 	t.Helper()
 	got := make([]uint64, 2*p.N())
-	p.CosetCentres(got, e)
+	p.CosetCentres(got, make([]int64, p.N()), e)
 	for i := range min(4, p.M()) {
 		for j := range 8 {
 			w, err := strconv.ParseUint(want[8*i+j], 16, 64)

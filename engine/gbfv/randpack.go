@@ -30,22 +30,22 @@ func (s *Scheme) randPack(mu intpoly.Poly, coeffs field.Vec, step int, g *sample
 	digits := intpoly.New(n, s.Pack.DigitWords())
 	words := make([]uint64, 2*n)
 	centres := make([]sample.Frac, n/step)
-	z, all := make([]int64, n/step), make([]int64, n)
+	z, x := make([]int64, n/step), make([]int64, n)
 	defer func() {
 		digits.Wipe()
 		clear(words)
 		clear(centres)
 		clear(z)
-		clear(all)
+		clear(x)
 	}()
 	s.Pack.Digits(digits, coeffs)
-	s.Pack.CosetCentres(words, digits)
+	s.Pack.CosetCentres(words, x, digits)
 	for k := range centres {
 		centres[k] = sample.Frac{Hi: words[2*k*step], Lo: words[2*k*step+1]}
 	}
 	g.SampleAt(z, centres, stream)
 	for k, v := range z {
-		all[k*step] = v
+		x[k*step] += v
 	}
-	s.Pack.AssembleRandPack(mu, digits, all)
+	s.Pack.AssembleRandPack(mu, digits, x)
 }
