@@ -3,6 +3,7 @@ package kernel
 import (
 	"fmt"
 	"math/big"
+	"math/bits"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -60,6 +61,33 @@ func TestRoundFractions(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Sums of two fractions that are 1/2 and one unit less: the first is rounded up and the other down.
+func TestRoundFractionsAtHalf(t *testing.T) {
+	r := rand.New(rand.NewPCG(55, 55))
+	const n = 8
+	p, q := mustModulus(t, 1<<61-1), mustModulus(t, 1<<60-93)
+	f := []Fraction{p.Fraction(), q.Fraction()}
+	for _, short := range []uint64{0, 1} {
+		y := make([]uint64, 2*n)
+		for k := range n {
+			for f[0].of(y[k])+f[1].of(y[n+k]) != 1<<63-short {
+				y[k] = r.Uint64N(p.Q / 2)
+				hi, lo := bits.Mul64(1<<63-short-f[0].of(y[k]), q.Q)
+				y[n+k] = min(hi+lo>>63, q.Q-1) // y/q, to the nearest
+			}
+		}
+		onPaths(t, func(t *testing.T) {
+			v := make([]uint8, n)
+			for length := range n + 1 {
+				RoundFractions(v[:length], y, n, f)
+				if slices.ContainsFunc(v[:length], func(x uint8) bool { return x != uint8(1-short) }) {
+					t.Fatalf("1/2 less %d/2^64 is rounded to %d", short, v)
+				}
+			}
+		})
+	}
 }
 
 func TestSum(t *testing.T) {

@@ -124,6 +124,32 @@ func TestProduct(t *testing.T) {
 	}
 }
 
+// Multiples of q of which the estimate of product loses most: they end in as many ones as it cuts off, their quotients
+// are the largest, and the moduli little above a power of two, where what is cut off weighs most.
+func TestProductLosesMost(t *testing.T) {
+	r := rand.New(rand.NewPCG(13, 13))
+	for n := 6; n <= MaxBits; n++ {
+		top := 64 - min(64, 128-2*n) // bits of the upper word of 2^(2n) - 1
+		for range 40 {
+			q := uint64(1)<<(n-1) | r.Uint64N(1<<(n-5)) | 1
+			m := mustModulus(t, q)
+			most, _ := bits.Div64(1<<top-1, ones>>(max(0, 64-2*n)), q)
+			inverse := uint64(1)
+			for range 6 {
+				inverse *= 2 - inverse*q
+			}
+			cut := uint64(1) << m.shift
+			for end := range uint64(4) {
+				k := -(1 + end) * inverse & (cut - 1)
+				k += (most - k) / cut * cut
+				if hi, lo := bits.Mul64(k, q); m.product(hi, lo) != 0 {
+					t.Fatalf("%d times %d is not a multiple of it", k, q)
+				}
+			}
+		}
+	}
+}
+
 func TestSmallModuliExhaustively(t *testing.T) {
 	for q := uint64(3); q < 200; q += 2 {
 		m := mustModulus(t, q)
@@ -220,6 +246,9 @@ func TestMatMulRefuses(t *testing.T) {
 		"even modulus":    func() { MatMul(make([]uint64, 1), make([]uint64, 1), make([]uint64, 1), 1, 1, 1, 8) },
 		"short result":    func() { MatMul(make([]uint64, 3), make([]uint64, 4), make([]uint64, 4), 2, 2, 2, 7) },
 		"short left side": func() { MatMul(make([]uint64, 4), make([]uint64, 3), make([]uint64, 4), 2, 2, 2, 7) },
+		"short right side": func() { // its storage goes on
+			MatMul(make([]uint64, 4), make([]uint64, 4), make([]uint64, 3, 8), 2, 2, 2, 7)
+		},
 	} {
 		func() {
 			defer func() {

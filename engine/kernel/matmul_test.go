@@ -111,6 +111,58 @@ func TestMatMulLong(t *testing.T) {
 	})
 }
 
+// Every tile with long sums: the largest residues for moduli whose constants are not small, as those of 2^length - 1
+// are, and random ones, which tell the terms of a factor apart.
+func TestMatMulTilesLong(t *testing.T) {
+	onPaths(t, func(t *testing.T) {
+		r := rand.New(rand.NewPCG(14, 14))
+		for i := range 8 {
+			top := uint64(1) << []int{50, 61, 50, 60, 50, 53, 49, 32}[i]
+			q := top - r.Uint64N(top/8) | 1
+			for n := 1; n <= 25; n++ {
+				m, k, x := 1+n%6, []int{32, 300, 4096}[n%3], new(big.Int).SetUint64(q-1)
+				a, b := fill(make([]uint64, m*k), q-1), fill(make([]uint64, k*n), q-1)
+				x.Mul(x, x).Mul(x, big.NewInt(int64(k))).Mod(x, new(big.Int).SetUint64(q))
+				checkMatMul(t, fill(make([]uint64, m*n), x.Uint64()), a, b, m, k, n, q)
+			}
+			const m, k, n = 5, 4096 + 5, 3
+			a, b := residues(r, m*k, q), residues(r, k*n, q)
+			checkMatMul(t, innerProducts(a, b, m, k, n, q), a, b, m, k, n, q)
+		}
+	})
+}
+
+// worst gives, of many moduli of so many bits, the one for which the quotients of products by 2^e mod q, for all e, are
+// the most wrong when they are estimated by so many bits, so that sums of such products are the largest.
+func worst(t *testing.T, r *rand.Rand, length, bits int, e ...int) (q uint64) {
+	most := -1.0
+	for range 5000 {
+		p := uint64(1)<<(length-1) | r.Uint64N(1<<(length-1)) | 1
+		m, least := mustModulus(t, p), 1.0
+		for _, x := range e {
+			least = min(least, float64(m.Exp(2, uint64(x+bits)))/float64(p)) // of 2^bits (2^e mod q)/q, what is cut off
+		}
+		if least > most {
+			most, q = least, p
+		}
+	}
+	return q
+}
+
+// Every tile with random entries for the moduli whose reductions need most to become canonical.
+func TestMatMulReductions(t *testing.T) {
+	r := rand.New(rand.NewPCG(15, 15))
+	short := worst(t, r, 50, 52, 0, 52)
+	long := worst(t, r, 61, 64, 0, 32, 31, 63, 62, 94)
+	const k = 1024
+	for i := range 90 {
+		q, m, n := []uint64{short, short, long}[i%3], []int{4, 1}[i/9%2], []int{24, 16, 8}[i/3%3]
+		a, b := residues(r, m*k, 1+r.Uint64N(q)), residues(r, k*n, q) // sums of any size
+		want := innerProducts(a, b, m, k, n, q)
+		onPaths(t, func(t *testing.T) { checkMatMul(t, want, a, b, m, k, n, q) })
+	}
+}
+
 func BenchmarkMatMul(b *testing.B) {
 	for _, q := range []uint64{0x1ffffffd40001, 0x7fffffff150001, 1<<61 - 1} {
 		b.Run(big.NewInt(int64(bits.Len64(q))).String(), func(b *testing.B) {

@@ -67,6 +67,17 @@ func TestNewNTT(t *testing.T) {
 			t.Errorf("n=%d, psi=%d: %v", c.n, c.psi, err)
 		}
 	}
+	const large = 1 << 21 // too large, though there is a root
+	q := nttPrimes(61, large, 1)[0]
+	m = mustModulus(t, q)
+	for g := uint64(2); ; g++ {
+		if psi := m.Exp(g, (q-1)/(2*large)); m.Exp(psi, large) == q-1 {
+			if _, err := NewNTT(*m, large, psi); err == nil {
+				t.Error("degree 2^21 was accepted")
+			}
+			break
+		}
+	}
 }
 
 // Every slot against the value of the polynomial by Horner's rule, and back.

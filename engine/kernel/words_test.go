@@ -80,6 +80,15 @@ func TestMontgomery(t *testing.T) {
 	})
 }
 
+func TestMontgomeryOfNothing(t *testing.T) {
+	onPaths(t, func(t *testing.T) {
+		out := []uint64{7, 7}
+		if Montgomery(out[:1], nil, nil, nil, 1); out[0] != 0 || out[1] != 7 {
+			t.Error(out)
+		}
+	})
+}
+
 // All paths give the same words, not only the same residue.
 func TestMontgomeryPaths(t *testing.T) {
 	defer restore(Selected())

@@ -293,6 +293,17 @@ func TestMonomials(t *testing.T) {
 			wantPoly(t, b, y, want, "adding X^%d", e)
 		}
 	}
+	b := mustBasis(t, 4, 97)
+	for _, e := range []int{-1, 2 * b.N(), 2*b.N() + 1} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("X^%d is added", e)
+				}
+			}()
+			b.AddMonomial(b.NewPoly(), b.NewPoly(), e)
+		}()
+	}
 }
 
 func TestFromInt(t *testing.T) {
