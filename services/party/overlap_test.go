@@ -176,3 +176,27 @@ func TestMACCheckFailsWithTwoInFlight(t *testing.T) {
 	}
 	n.complete(n.spec(jobv1.Kind_KIND_SCALAR, 1))
 }
+
+// A session that is refused for room leaves nothing behind that refuses it later, and one that ends gives back all that
+// it took before its end is seen.
+func TestRefusedForRoomLeavesNothing(t *testing.T) {
+	n := newNetwork(t, func(_ int, f *config.PartyFile) { f.Policy.MaxConcurrent = 1 })
+	n.keys(1, forKeys)
+	x := n.nodes[0]
+	first, second := n.spec(jobv1.Kind_KIND_SCALAR, 1), n.spec(jobv1.Kind_KIND_SCALAR, 1)
+	second.Field = "p256"
+	if _, err := x.begin(n.context(), first); err != nil { // its peers never hear of it
+		t.Fatal(err)
+	}
+	_, err := x.begin(n.context(), second)
+	refused(t, err, rpc.Busy)
+	x.cancel(t, first)
+	if _, err := x.begin(n.context(), second); err != nil {
+		t.Fatal(err)
+	}
+	x.cancel(t, second)
+	for range 3 { // at once after the other
+		s := n.spec(jobv1.Kind_KIND_SCALAR, 1)
+		n.complete(s)
+	}
+}
