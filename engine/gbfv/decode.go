@@ -53,15 +53,17 @@ func newDecoder(spec params.FieldSpec, basis *ring.Basis) *decoder {
 // fractions sets f to x_k/q' mod 1 for every k.
 func (z *decoder) fractions(f []uint64, x ring.Poly) {
 	clear(f)
-	for l, q := range z.q {
-		recip := z.recip[l*z.words : (l+1)*z.words]
-		var y [1]uint64
-		for k, v := range x.C[l] {
+	w := z.words
+	var y [1]uint64
+	for k := range x.C[0] {
+		sum := f[k*w : (k+1)*w]
+		for l, q := range z.q {
+			v := x.C[l][k]
 			quo, _ := bits.Mul64(v, z.shoup[l])
 			r := v*z.inverse[l] - quo*q // below 2q
 			t, borrow := bits.Sub64(r, q, 0)
 			y[0] = t + q&-borrow
-			addProduct(f[k*z.words:(k+1)*z.words], recip, y[:])
+			addProduct(sum, z.recip[l*w:(l+1)*w], y[:])
 		}
 	}
 }
@@ -71,7 +73,7 @@ func (z *decoder) decode(mu intpoly.Poly, x ring.Poly) {
 	n, w := len(x.C[0]), z.words
 	f := make([]uint64, n*w)
 	z.fractions(f, x)
-	acc, wide := make([]uint64, w+z.out), make([]uint64, w+z.out)
+	acc := make([]uint64, w+z.out)
 	for k := range n {
 		from, negate := k-z.d, uint64(0)
 		if from < 0 {
@@ -79,8 +81,7 @@ func (z *decoder) decode(mu intpoly.Poly, x ring.Poly) {
 		}
 		// acc = b·f_k, then acc = ±f_{k-D} - acc + 1/2
 		clear(acc)
-		copy(wide, f[k*w:(k+1)*w])
-		addProduct(acc, wide, z.b)
+		addProduct(acc, f[k*w:(k+1)*w], z.b)
 		carry, borrow := negate&1, uint64(0)
 		for i := range acc {
 			v := negate
@@ -99,7 +100,6 @@ func (z *decoder) decode(mu intpoly.Poly, x ring.Poly) {
 	}
 	clear(f)
 	clear(acc)
-	clear(wide)
 }
 
 // Decode sets coeffs to round(P/q'·x) mod P as coefficients c_j in Z_p, where x = c0 + c1·s modulo the product q'

@@ -14,19 +14,19 @@ import (
 // scaler computes round(Q/P·e) for an integer Q and digits e, |e| <= b/2+1, of a plaintext. From
 // P^-1 = -(1/p)·sum_t b^(M-1-t)·X^(tD), coefficient (i, j) of Q/P·e is
 //
-//	sum over t < M of g_t·(-1)^[t > i]·e_{(i-t) mod M, j},  g_t = -Q·b^(M-1-t)/p, about -Q/b^(t+1).
+//	sum over t < M of -g_t·(-1)^[t > i]·e_{(i-t) mod M, j},  g_t = Q·b^(M-1-t)/p, about Q/b^(t+1).
 //
-// The sum is evaluated in fixed point, in two's complement, with so many fractional bits and terms that
-// its error is below 2^-64. Its operations do not depend on the digits.
+// It is the sum of g_t·(x_{i-t} - 2^(bitlen(b)-1)) for integers x_v = 2^(bitlen(b)-1) -+ e_{v mod M, j} that are not
+// negative, with a minus for v >= 0 and a plus for v < 0. The sum is evaluated in fixed point, in two's complement,
+// with so many fractional bits and terms that its error is below 2^-64. Its operations do not depend on the digits.
 type scaler struct {
 	m          int
 	words      int // of a sum: frac fractional ones and the integer part
 	frac       int
 	digitWords int
-	terms      int         // of the sum over t; further ones are negligible
-	g          [2][]uint64 // g_t and -g_t, words each
-	offset     []uint64    // 2^(bitlen(b)-1), added to digits so that they are not negative
-	base       []uint64    // per i: 1/2 minus what the offset adds to the sum
+	g          [][]uint64 // terms of the sum over t, without words of zeros; further terms are negligible
+	offset     []uint64   // 2^(bitlen(b)-1)
+	base       []uint64   // 1/2 less what the offset adds to the sum
 }
 
 func newScaler(spec params.FieldSpec, scale *big.Int) *scaler {
@@ -42,32 +42,21 @@ func newScaler(spec params.FieldSpec, scale *big.Int) *scaler {
 	z.offset = wordsOf(offset, z.digitWords)
 	z.words = z.frac + (scale.BitLen()+2+63)/64
 	// The terms from t on sum to less than Q/b^t.
-	bound := new(big.Int).Lsh(scale, 66)
-	for power := big.NewInt(1); z.terms < z.m && power.Cmp(bound) < 0; z.terms++ {
+	bound, terms := new(big.Int).Lsh(scale, 66), 0
+	for power := big.NewInt(1); terms < z.m && power.Cmp(bound) < 0; terms++ {
 		power.Mul(power, spec.B)
 	}
 
-	modulus := new(big.Int).Lsh(big.NewInt(1), uint(64*z.words))
 	wide := new(big.Int).Lsh(scale, uint(64*z.frac))
-	g := make([]*big.Int, z.terms)
-	for t := range g {
+	base := new(big.Int).Lsh(big.NewInt(1), uint(64*z.frac-1))
+	for t := range terms {
 		power := new(big.Int).Exp(spec.B, big.NewInt(int64(z.m-1-t)), nil)
-		g[t] = roundQuotient(power.Mul(power, wide), spec.P())
-		z.g[1] = append(z.g[1], wordsOf(g[t], z.words)...)
-		z.g[0] = append(z.g[0], wordsOf(g[t].Sub(modulus, g[t]), z.words)...)
+		g := roundQuotient(power.Mul(power, wide), spec.P())
+		z.g = append(z.g, wordsOf(g, (g.BitLen()+63)/64))
+		base.Sub(base, g.Mul(g, offset))
 	}
-	half := new(big.Int).Lsh(big.NewInt(1), uint(64*z.frac-1))
-	for i := range z.m {
-		sum := new(big.Int).Set(half)
-		for t := range g {
-			v := new(big.Int).Mul(g[t], offset)
-			if t <= i {
-				v.Neg(v)
-			}
-			sum.Add(sum, v)
-		}
-		z.base = append(z.base, wordsOf(sum.Mod(sum, modulus), z.words)...)
-	}
+	modulus := new(big.Int).Lsh(big.NewInt(1), uint(64*z.words))
+	z.base = wordsOf(base.Mod(base, modulus), z.words)
 	return z
 }
 
@@ -76,30 +65,28 @@ func (z *scaler) outWords() int { return z.words - z.frac }
 
 // scale sets dst to round(Q/P·e). dst has outWords words; d is the number of columns, N/M.
 func (z *scaler) scale(dst, digits intpoly.Poly, d int) {
-	column := make([]uint64, z.m*z.digitWords)
+	w, first := z.digitWords, len(z.g)-1
+	x := make([]uint64, (first+z.m)*w) // from v = -first on
 	acc := make([]uint64, z.words)
 	for j := range d {
-		for i := range z.m {
-			z.loadDigit(column[i*z.digitWords:(i+1)*z.digitWords], digits.Coeff(i*d+j))
+		for v := -first; v < z.m; v++ {
+			z.loadDigit(x[(first+v)*w:(first+v+1)*w], digits.Coeff((v+z.m)%z.m*d+j), v >= 0)
 		}
 		for i := range z.m {
-			copy(acc, z.base[i*z.words:])
-			for t := range z.terms {
-				at, sign := i-t, 0
-				if at < 0 {
-					at, sign = at+z.m, 1
-				}
-				addProduct(acc, z.g[sign][t*z.words:(t+1)*z.words], column[at*z.digitWords:(at+1)*z.digitWords])
+			copy(acc, z.base)
+			for t, g := range z.g {
+				at := (first + i - t) * w
+				addProduct(acc, g, x[at:at+w])
 			}
 			copy(dst.Coeff(i*d+j), acc[z.frac:])
 		}
 	}
-	clear(column)
+	clear(x)
 	clear(acc)
 }
 
-// loadDigit sets x = e + 2^(bitlen(b)-1), which is not negative.
-func (z *scaler) loadDigit(x, e []uint64) {
+// loadDigit sets x = 2^(bitlen(b)-1) + e, or - e; neither is negative.
+func (z *scaler) loadDigit(x, e []uint64, minus bool) {
 	sign := -(e[len(e)-1] >> 63)
 	var c uint64
 	for k := range x {
@@ -107,21 +94,29 @@ func (z *scaler) loadDigit(x, e []uint64) {
 		if k < len(e) {
 			w = e[k]
 		}
-		x[k], c = bits.Add64(w, z.offset[k], c)
+		if minus {
+			x[k], c = bits.Sub64(z.offset[k], w, c)
+		} else {
+			x[k], c = bits.Add64(z.offset[k], w, c)
+		}
 	}
 }
 
-// addProduct adds a·b to acc modulo 2^(64 len(acc)). a is as long as acc.
+// addProduct adds a·b to acc modulo 2^(64 len(acc)).
 func addProduct(acc, a, b []uint64) {
 	for s, w := range b {
-		var carry uint64
-		for k := s; k < len(acc); k++ {
-			hi, lo := bits.Mul64(a[k-s], w)
-			var c uint64
-			lo, c = bits.Add64(lo, carry, 0)
-			hi += c
-			acc[k], c = bits.Add64(acc[k], lo, 0)
-			carry = hi + c
+		sum := acc[s:]
+		x := a[:min(len(a), len(sum))]
+		var carry, c uint64
+		for k, v := range x {
+			hi, lo := bits.Mul64(v, w)
+			lo, c = bits.Add64(lo, sum[k], 0)
+			hi, _ = bits.Add64(hi, 0, c)
+			sum[k], c = bits.Add64(lo, carry, 0)
+			carry, _ = bits.Add64(hi, 0, c)
+		}
+		for k := len(x); k < len(sum); k++ {
+			sum[k], carry = bits.Add64(sum[k], carry, 0)
 		}
 	}
 }
