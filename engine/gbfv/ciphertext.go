@@ -17,8 +17,8 @@ func (s *Scheme) NewCiphertext() *Ciphertext {
 	return &Ciphertext{C0: s.Q.NewPoly(), C1: s.Q.NewPoly()}
 }
 
-// borrowCiphertext returns a ciphertext on basis Q that may be anything, to be written before it is read.
-func (s *Scheme) borrowCiphertext() *Ciphertext {
+// Borrow returns a ciphertext on basis Q that may be anything, to be written before it is read.
+func (s *Scheme) Borrow() *Ciphertext {
 	return &Ciphertext{C0: s.Q.Borrow(), C1: s.Q.Borrow()}
 }
 
@@ -58,6 +58,11 @@ func (s *Scheme) Double(dst, a *Ciphertext) {
 func (s *Scheme) AddMonomial(dst, a *Ciphertext, e int) {
 	s.Q.AddMonomial(dst.C0, a.C0, e)
 	s.Q.AddMonomial(dst.C1, a.C1, e)
+}
+
+// SubMonomial sets dst -= X^e·a for e in [0, 2N).
+func (s *Scheme) SubMonomial(dst, a *Ciphertext, e int) {
+	s.AddMonomial(dst, a, (e+s.N())%(2*s.N())) // -X^e = X^(e+N)
 }
 
 // MulPlain sets dst = mu·a for a plaintext mu, such as Digits gives. dst may be a.

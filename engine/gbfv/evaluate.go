@@ -92,7 +92,7 @@ func (e *Evaluator) Mul(a *Left, b *Right) *Ciphertext {
 	defer t.Free()
 	defer p.Free()
 	low, _ := s.split(p)
-	out := s.borrowCiphertext()
+	out := s.Borrow()
 
 	s.Full.MulNTT(t, a.c[0], b.c[0])
 	s.divideTensor(out.C0, t, p)

@@ -146,7 +146,7 @@ func (m *matMul) block(ctx context.Context, left, right [][]*Ciphertext) ([]*Cip
 	s := m.Scheme
 	out := make([]*Ciphertext, m.d)
 	for i := range out {
-		out[i] = s.borrowCiphertext()
+		out[i] = s.Borrow()
 	}
 	var byRotated [2][]ring.Poly // terms of phi^i(s) and s·phi^i(s)
 	for x := range 2 {

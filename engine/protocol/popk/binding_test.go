@@ -200,7 +200,9 @@ func TestBoundsOfResponses(t *testing.T) {
 }
 
 // One wrong coefficient in any repetition is enough to refuse the proof of a party.
-func TestEveryRepetitionIsChecked(t *testing.T) {
+func TestEveryRepetitionIsChecked(t *testing.T) { inBothModes(t, everyRepetitionIsChecked) }
+
+func everyRepetitionIsChecked(t *testing.T, newBench func(t testing.TB, n int) *bench) {
 	b := newBench(t, 2)
 	for j := range b.instance.V {
 		wrong := inside("p/responses", func(_ *bench, r []response) { addTo(r[j].z, 0, big.NewInt(1)) })

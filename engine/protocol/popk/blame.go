@@ -47,10 +47,9 @@ type blame struct {
 }
 
 func (b *blame) Wants() []round.Want {
-	p := b.sizes()
-	response := (&responses{Config: b.Config}).want()
+	response := b.responseWant()
 	response.From, response.Broadcast, response.Spool, response.Replay = b.party, false, false, true
-	return []round.Want{round.Replayed(b.statementName(), b.party, statementLimit(b.Scheme, p)), response}
+	return []round.Want{round.Replayed(b.statementName(), b.party, b.statementLimit()), response}
 }
 
 func (b *blame) Frame(_ context.Context, from round.Party, name string, index int, _ bool, frame []byte) error {

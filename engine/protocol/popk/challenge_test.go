@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/lodge-mpc/lodge/engine/codec"
 	"github.com/lodge-mpc/lodge/engine/intpoly"
 	"github.com/lodge-mpc/lodge/engine/params"
 	"github.com/lodge-mpc/lodge/engine/protocol/internal/byzantine"
@@ -27,7 +26,9 @@ const (
 )
 
 // The culprit answers a challenge that it made over something else than the others.
-func TestAnotherChallengeIsRefused(t *testing.T) {
+func TestAnotherChallengeIsRefused(t *testing.T) { inBothModes(t, anotherChallengeIsRefused) }
+
+func anotherChallengeIsRefused(t *testing.T, newBench func(t testing.TB, n int) *bench) {
 	terms := round.Terms{Version: 1, Protocol: "popk", Epoch: 7}
 	epoch := terms
 	epoch.Epoch++
@@ -82,7 +83,9 @@ func TestAnotherChallengeIsRefused(t *testing.T) {
 }
 
 // Parties that disagree on what they prove, or where, do not accept each other.
-func TestDisagreementIsRefused(t *testing.T) {
+func TestDisagreementIsRefused(t *testing.T) { inBothModes(t, disagreementIsRefused) }
+
+func disagreementIsRefused(t *testing.T, newBench func(t testing.TB, n int) *bench) {
 	for _, n := range []int{2, 3} {
 		b, culprit := newBench(t, n), round.Party(n-1)
 		instance := func(u int) *params.Instance {
@@ -93,6 +96,10 @@ func TestDisagreementIsRefused(t *testing.T) {
 			return i
 		}
 		epoch := round.Terms{Epoch: 1}
+		more := round.CheckShape
+		if !b.joint {
+			more = round.CheckSize // a ciphertext is more than the digests
+		}
 		repetitions := *b.instance
 		repetitions.Proof.V--
 		for _, c := range []struct {
@@ -103,7 +110,7 @@ func TestDisagreementIsRefused(t *testing.T) {
 			{"session", func(c *Config) { c.Session.ID[0] ^= 1 }, round.CheckCommitment},
 			{"epoch", func(c *Config) { c.Session.ID = epoch.ID() }, round.CheckCommitment},
 			{"key hash", func(c *Config) { c.KeyHash[0] ^= 1 }, CheckEquation},
-			{"one U more", func(c *Config) { c.Instance = instance(4) }, round.CheckShape},
+			{"one U more", func(c *Config) { c.Instance = instance(4) }, more},
 			{"one U less", func(c *Config) { c.Instance = instance(2) }, round.CheckShape},
 			{"one V less", func(c *Config) { c.Instance = &repetitions }, round.CheckShape},
 			{"kind of proof", func(c *Config) { c.MACKey = true }, round.CheckShape},
@@ -137,19 +144,25 @@ func simulated(b *bench, c *Config, guess [][]byte) byzantine.Hooks {
 			sample.Expand(list[i].C0.C, s.Q.Primes(), make([]byte, 32), "simulated", uint64(i), 0)
 			sample.Expand(list[i].C1.C, s.Q.Primes(), make([]byte, 32), "simulated", uint64(i), 1)
 		}
-		frames := make([][]byte, 2*len(list))
+		var frames [][]byte
+		var digests []byte
 		for k, ct := range list {
 			if j := k - sizes.U; j >= 0 {
 				*ct = *encryption(s, b.key.Public, masks[j].z, masks[j].t)
 				for i := range sizes.U {
-					minus := list[i].Clone()
-					s.Q.Neg(minus.C0, minus.C0)
-					s.Q.Neg(minus.C1, minus.C1)
-					s.AddMonomial(ct, minus, w.At(j, i))
+					s.SubMonomial(ct, list[i], w.At(j, i))
+				}
+				d := maskDigest(s, ct)
+				digests = append(digests, d[:]...)
+				if c.separate() {
+					continue
 				}
 			}
-			frames[2*k] = codec.AppendPoly(nil, ct.C0.C, s.Q.Primes())
-			frames[2*k+1] = codec.AppendPoly(nil, ct.C1.C, s.Q.Primes())
+			c0, c1 := packed(s, ct)
+			frames = append(frames, c0, c1)
+		}
+		if c.separate() {
+			frames = append(frames, digests)
 		}
 		*body = bodyOf(frames)
 	})
@@ -168,6 +181,10 @@ func simulated(b *bench, c *Config, guess [][]byte) byzantine.Hooks {
 // A statement that is made to fit a challenge which its prover chose fits no other. If the challenge did not hash what was
 // opened, the prover would know it in advance, and pass without a witness.
 func TestAChallengeBeforeTheOpeningsProvesNothing(t *testing.T) {
+	inBothModes(t, aChallengeBeforeTheOpeningsProvesNothing)
+}
+
+func aChallengeBeforeTheOpeningsProvesNothing(t *testing.T, newBench func(t testing.TB, n int) *bench) {
 	constant := make([]byte, 32)
 	for _, n := range []int{2, 3} {
 		b, culprit := newBench(t, n), round.Party(n-1)

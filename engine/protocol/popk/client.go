@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/lodge-mpc/lodge/engine/codec"
 	"github.com/lodge-mpc/lodge/engine/field"
@@ -36,10 +37,10 @@ func (c *ClientConfig) CiphertextSize() int {
 	return 2 * c.Instance.U * codec.PolySize(c.Scheme.N(), c.Scheme.Q.Primes())
 }
 
-// ProofSize is the length of the proof: V masks and V responses.
+// ProofSize is the length of the proof: the digests of V masks and V responses.
 func (c *ClientConfig) ProofSize() int {
 	p := c.Instance.Proof
-	return 2*p.V*codec.PolySize(c.Scheme.N(), c.Scheme.Q.Primes()) + p.V*responseSize(c.Scheme.N(), p)
+	return digestsSize(p) + p.V*responseSize(c.Scheme.N(), p)
 }
 
 // MemoryBytes estimates the peak of Prove or Verify: for each ciphertext and mask its residues, its packed copy and
@@ -86,7 +87,7 @@ func Prove(ctx context.Context, c ClientConfig, messages []field.Vec, source *sa
 	if err := p.sample(ctx); err != nil {
 		return nil, nil, err
 	}
-	frames, err := p.encrypt(ctx, func(int, *gbfv.Ciphertext) {})
+	frames, err := p.encryptHashed(ctx, func(_ int, ct *gbfv.Ciphertext) { ct.Free() })
 	if err != nil {
 		return nil, nil, err
 	}
@@ -130,22 +131,21 @@ func Verify(ctx context.Context, c ClientConfig, ciphertexts, proof []byte) ([]*
 		return nil, fmt.Errorf("popk: %w: %d and %d bytes, want %d and %d", codec.ErrTruncated,
 			len(ciphertexts), len(proof), c.CiphertextSize(), c.ProofSize())
 	}
-	statement := append(append(make([]byte, 0, len(ciphertexts)+2*sizes.V*poly), ciphertexts...), proof[:2*sizes.V*poly]...)
-	list := make([]*gbfv.Ciphertext, sizes.U+sizes.V)
+	digests, answers := proof[:digestsSize(sizes)], proof[digestsSize(sizes):]
+	list := make([]*gbfv.Ciphertext, sizes.U)
 	for i := range list {
 		list[i] = c.Scheme.NewCiphertext()
 		for half := range 2 {
 			f := 2*i + half
-			if err := codec.DecodePoly(part(list, f), primes, statement[f*poly:(f+1)*poly]); err != nil {
+			if err := codec.DecodePoly(part(list, f), primes, ciphertexts[f*poly:(f+1)*poly]); err != nil {
 				return nil, err
 			}
 		}
 	}
-	w, err := c.challenge(statement)
+	w, err := c.challenge(slices.Concat(ciphertexts, digests))
 	if err != nil {
 		return nil, err
 	}
-	answers := proof[2*sizes.V*poly:]
 	size := responseSize(c.Scheme.N(), sizes)
 	r := newResponse(c.Scheme.N(), sizes)
 	for j := range sizes.V {
@@ -158,12 +158,12 @@ func Verify(ctx context.Context, c ClientConfig, ciphertexts, proof []byte) ([]*
 		if check := r.fault(c.Scheme, sizes); check != "" {
 			return nil, fmt.Errorf("%w: %s in repetition %d", ErrProof, check, j)
 		}
-		if !encryption(c.Scheme, c.Key, r.z, r.t).Equal(combined(c.Scheme, w, list, j)) {
+		if !opens(c.Scheme, c.Key, w, list, j, r, digests) {
 			return nil, fmt.Errorf("%w: %s in repetition %d", ErrProof, CheckEquation, j)
 		}
 	}
-	for _, ct := range list[:sizes.U] {
+	for _, ct := range list {
 		c.Scheme.Double(ct, ct)
 	}
-	return list[:sizes.U:sizes.U], nil
+	return list, nil
 }

@@ -62,7 +62,7 @@ func FuzzResponse(f *testing.F) {
 
 // A frame of a statement is blamed on its sender and changes no sum, or is added to the sum of its place as it is.
 func FuzzStatement(f *testing.F) {
-	b := newBench(f, 2)
+	b := newJointBench(f, 2)
 	p := b.instance.Proof
 	frames := recorded(f, b, false, "p/statement/open")[1:]
 	for _, i := range []int{0, 2*p.U + 1, len(frames) - 1} {
@@ -72,7 +72,7 @@ func FuzzStatement(f *testing.F) {
 	}
 	primes := b.scheme.Q.Primes()
 	f.Fuzz(func(t *testing.T, place uint8, data []byte) {
-		index := int(place) % statementFrames(p)
+		index := int(place) % (2 * (p.U + p.V))
 		s := newSums(b.scheme, zeros(b.scheme, p.U+p.V))
 		err := s.Frame(context.Background(), 1, index, false, data)
 		want := data
@@ -85,6 +85,42 @@ func FuzzStatement(f *testing.F) {
 		}
 		if got := codec.AppendPoly(nil, part(s.list, index), primes); !bytes.Equal(got, want) {
 			t.Errorf("the sum at %d is another polynomial than was sent", index)
+		}
+	})
+}
+
+// The same where each proof is checked by itself: a frame is a polynomial of the sender's, or the digests of its masks.
+func FuzzSeparateStatement(f *testing.F) {
+	b := newBench(f, 2)
+	c := Config{Session: round.Session{Parties: 2}, Scheme: b.scheme, Instance: b.instance}
+	u := b.instance.U
+	frames := recorded(f, b, false, "p/statement/open")[1:]
+	for _, i := range []int{0, 2*u - 1, 2 * u} {
+		for _, data := range spoiled(frames[i]) {
+			f.Add(uint8(i), data)
+		}
+	}
+	f.Fuzz(func(t *testing.T, place uint8, data []byte) {
+		index := int(place) % (2*u + 1)
+		s := newStatements(&c, nil)
+		for i := range index {
+			if err := s.Frame(context.Background(), 1, i, false, frames[i]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := s.Frame(context.Background(), 1, index, false, data); err != nil {
+			var blame *round.Blame
+			if !errors.As(err, &blame) || blame.Party != 1 || blame.Check != round.CheckShape {
+				t.Fatalf("got %v", err)
+			}
+			return
+		}
+		got := s.digests[1]
+		if index < 2*u {
+			got = codec.AppendPoly(nil, part(s.list[1], index), b.scheme.Q.Primes())
+		}
+		if !bytes.Equal(got, data) {
+			t.Errorf("frame %d became something else", index)
 		}
 	})
 }

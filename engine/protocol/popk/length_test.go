@@ -27,6 +27,10 @@ func times(v *big.Int, k int) *big.Int { return new(big.Int).Mul(v, big.NewInt(i
 // A witness that is longer than the proof allows is refused for its bound, and for nothing else: it encodes its message,
 // its responses open the masks, and parties that do not look at the bound accept it.
 func TestALongWitnessIsRefusedForItsBound(t *testing.T) {
+	inBothModes(t, aLongWitnessIsRefusedForItsBound)
+}
+
+func aLongWitnessIsRefusedForItsBound(t *testing.T, newBench func(t testing.TB, n int) *bench) {
 	for _, n := range []int{2, 3} {
 		b, culprit := newBench(t, n), round.Party(n-1)
 		// Just over the bound, so that responses still fit the bits that messages have for them.
@@ -107,7 +111,9 @@ func TestAWitnessOf2To20B(t *testing.T) {
 }
 
 // Hooks that do nothing at every message leave a run as it is, and all of them are there.
-func TestHooksAreReached(t *testing.T) {
+func TestHooksAreReached(t *testing.T) { inBothModes(t, hooksAreReached) }
+
+func hooksAreReached(t *testing.T, newBench func(t testing.TB, n int) *bench) {
 	for _, n := range []int{2, 3} {
 		h := byzantine.New()
 		byzantine.On(h, "p/witness", func(*prover) {})

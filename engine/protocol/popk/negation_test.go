@@ -120,7 +120,7 @@ func TestNegationIsStoppedByTheCommitment(t *testing.T) {
 	for _, n := range []int{2, 3} {
 		for _, mac := range []bool{false, true} {
 			t.Run(fmt.Sprint(n, " parties, MAC key: ", mac), func(t *testing.T) {
-				b, culprit := newBench(t, n), round.Party(n-1)
+				b, culprit := newJointBench(t, n), round.Party(n-1)
 				p := b.instance.Proof
 				if mac {
 					p = b.instance.MACKey

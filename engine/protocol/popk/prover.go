@@ -3,7 +3,6 @@ package popk
 import (
 	"context"
 
-	"github.com/lodge-mpc/lodge/engine/codec"
 	"github.com/lodge-mpc/lodge/engine/field"
 	"github.com/lodge-mpc/lodge/engine/gbfv"
 	"github.com/lodge-mpc/lodge/engine/intpoly"
@@ -105,18 +104,35 @@ func (p *prover) sample(ctx context.Context) error {
 	})
 }
 
-// encrypt encrypts witnesses and masks, gives each ciphertext to take, in any order and concurrently, and returns
-// the packed frames of the statement.
+// encrypt encrypts witnesses and masks and returns the packed frames of both, two for each, in the order of the list. It
+// gives each ciphertext to take, concurrently and in any order.
 func (p *prover) encrypt(ctx context.Context, take func(i int, ct *gbfv.Ciphertext)) ([][]byte, error) {
-	frames := make([][]byte, statementFrames(p.sizes))
-	primes := p.scheme.Q.Primes()
-	size := codec.PolySize(p.scheme.N(), primes)
+	frames := make([][]byte, 2*len(p.secret))
 	err := parallel.Try(ctx, p.workers, len(p.secret), func(i int) error {
-		ct := p.scheme.NewCiphertext()
-		p.scheme.EncryptWith(ct, p.key, p.secret[i].z, p.secret[i].t)
-		frames[2*i] = codec.AppendPoly(make([]byte, 0, size), ct.C0.C, primes)
-		frames[2*i+1] = codec.AppendPoly(make([]byte, 0, size), ct.C1.C, primes)
+		ct := encryption(p.scheme, p.key, p.secret[i].z, p.secret[i].t)
+		frames[2*i], frames[2*i+1] = packed(p.scheme, ct)
 		take(i, ct)
+		return nil
+	})
+	return frames, err
+}
+
+// encryptHashed encrypts witnesses and masks and returns the packed frames of the U ciphertexts and then one frame with the
+// digests of the masks, of which nothing else is kept. It gives each ciphertext to take, concurrently and in any order.
+func (p *prover) encryptHashed(ctx context.Context, take func(i int, ct *gbfv.Ciphertext)) ([][]byte, error) {
+	u := p.sizes.U
+	frames := make([][]byte, 2*u+1)
+	frames[2*u] = make([]byte, digestsSize(p.sizes))
+	err := parallel.Try(ctx, p.workers, len(p.secret), func(i int) error {
+		ct := encryption(p.scheme, p.key, p.secret[i].z, p.secret[i].t)
+		if i < u {
+			frames[2*i], frames[2*i+1] = packed(p.scheme, ct)
+			take(i, ct)
+			return nil
+		}
+		d := maskDigest(p.scheme, ct)
+		copy(frames[2*u][(i-u)*len(d):], d[:])
+		ct.Free()
 		return nil
 	})
 	return frames, err

@@ -32,28 +32,41 @@ func commit(ctx context.Context, c Config) (round.Transition[Result], error) {
 		return round.Transition[Result]{}, err
 	}
 	byzantine.Apply(c.Session.Hooks, c.Step+"/witness", p)
-	own := make([]*gbfv.Ciphertext, sizes.U+sizes.V)
-	frames, err := p.encrypt(ctx, func(i int, ct *gbfv.Ciphertext) { own[i] = ct })
+	own := make([]*gbfv.Ciphertext, sizes.U, sizes.U+sizes.V)
+	stream := round.Streamed{Step: c.statementName(), Limit: func(round.Party) round.Limit { return c.statementLimit() }}
+	var frames [][]byte
+	var next func(w sigma.Challenge, answers []response) round.Round[Result]
+	var err error
+	if c.separate() {
+		frames, err = p.encryptHashed(ctx, func(i int, ct *gbfv.Ciphertext) { own[i] = ct })
+		all := newStatements(&c, own)
+		stream.Sink = all
+		next = func(w sigma.Challenge, _ []response) round.Round[Result] { return newSeparate(all, w, p) }
+	} else {
+		own = own[:cap(own)]
+		frames, err = p.encrypt(ctx, func(i int, ct *gbfv.Ciphertext) { own[i] = ct })
+		stream.Sink, stream.Spool = newSums(c.Scheme, own), true
+		next = func(w sigma.Challenge, answers []response) round.Round[Result] {
+			return &responses{Config: c, challenge: w, statement: own, prover: p, total: answers, buffer: newResponse(c.Scheme.N(), sizes)}
+		}
+	}
 	if err != nil {
 		return round.Transition[Result]{}, err
 	}
-	t, err := round.CommitOpenStream(c.Session, round.Streamed{
-		Step:  c.statementName(),
-		Body:  round.Frames(len(frames), func(i int) ([]byte, error) { return frames[i], nil }),
-		Limit: func(round.Party) round.Limit { return statementLimit(c.Scheme, sizes) },
-		Sink:  newSums(c.Scheme, own),
-		Spool: true,
-	}, c.Source.Stream("nonce"))
+	stream.Body = round.Frames(len(frames), func(i int) ([]byte, error) { return frames[i], nil })
+	t, err := round.CommitOpenStream(c.Session, stream, c.Source.Stream("nonce"))
 	if err != nil {
 		return round.Transition[Result]{}, err
 	}
 	return round.Then(t, func(ctx context.Context, o round.Opened) (round.Transition[Result], error) {
-		return respond(ctx, c, p, own, o.Agreed)
+		return respond(ctx, c, p, o.Agreed, next)
 	}), nil
 }
 
-// respond answers the challenge.
-func respond(ctx context.Context, c Config, p *prover, list []*gbfv.Ciphertext, opened round.Digest) (round.Transition[Result], error) {
+// respond answers the challenge; next makes the round that takes the others' answers.
+func respond(
+	ctx context.Context, c Config, p *prover, opened round.Digest, next func(w sigma.Challenge, own []response) round.Round[Result],
+) (round.Transition[Result], error) {
 	var none round.Transition[Result]
 	w, err := c.challenge(opened)
 	if err != nil {
@@ -70,14 +83,42 @@ func respond(ctx context.Context, c Config, p *prover, list []*gbfv.Ciphertext, 
 			return none, fmt.Errorf("popk: own response: %w", err)
 		}
 	}
-	r := &responses{
-		Config: c, challenge: w, statement: list, prover: p,
-		total: own, buffer: newResponse(c.Scheme.N(), p.sizes),
-	}
-	return round.Next(round.Round[Result](r), round.Message{
+	return round.Next(next(w, own), round.Message{
 		To: round.All, Name: c.responseName(),
 		Body: round.Frames(len(frames), func(i int) ([]byte, error) { return frames[i], nil }),
 	}), nil
+}
+
+// responseWant is the message with the responses of one party.
+func (c *Config) responseWant() round.Want {
+	p := c.sizes()
+	return round.Want{
+		Name: c.responseName(), MaxFrames: p.V, MaxBytes: int64(p.V) * int64(responseSize(c.Scheme.N(), p)),
+		Broadcast: true, Stream: true, Spool: true,
+	}
+}
+
+// takeResponse decodes a frame of the responses of a party into r, and checks what can be seen of it alone.
+func (c *Config) takeResponse(r response, from round.Party, index int, last bool, frame []byte) error {
+	p := c.sizes()
+	if last != (index == p.V-1) {
+		return &round.Blame{Party: from, Check: round.CheckShape, Reason: fmt.Sprintf("%d repetitions, want %d", index+1, p.V)}
+	}
+	if err := r.decode(p, frame); err != nil {
+		return round.Malformed(from, err)
+	}
+	if check := r.fault(c.Scheme, p); check != "" && !c.Session.Hooks.Skips(check) {
+		return &round.Blame{Party: from, Check: check, Reason: fmt.Sprintf("response to repetition %d", index)}
+	}
+	return nil
+}
+
+// result is what a run that passed gives: twice the sums and twice this party's messages.
+func (c *Config) result(sums []*gbfv.Ciphertext, p *prover) Result {
+	for _, ct := range sums {
+		c.Scheme.Double(ct, ct)
+	}
+	return Result{Ciphertexts: sums, Shares: p.doubled()}
 }
 
 // responses takes the responses of all parties, checks each on its own, and the sum.
@@ -90,25 +131,11 @@ type responses struct {
 	buffer    response
 }
 
-func (r *responses) want() round.Want {
-	p := r.sizes()
-	return round.Want{
-		Name: r.responseName(), MaxFrames: p.V, MaxBytes: int64(p.V) * int64(responseSize(r.Scheme.N(), p)),
-		Broadcast: true, Stream: true, Spool: true,
-	}
-}
-
-func (r *responses) Wants() []round.Want { return r.Session.Each(r.want()) }
+func (r *responses) Wants() []round.Want { return r.Session.Each(r.responseWant()) }
 
 func (r *responses) Frame(_ context.Context, from round.Party, _ string, index int, last bool, frame []byte) error {
-	if last != (index == len(r.total)-1) {
-		return &round.Blame{Party: from, Check: round.CheckShape, Reason: fmt.Sprintf("%d repetitions, want %d", index+1, len(r.total))}
-	}
-	if err := r.buffer.decode(r.sizes(), frame); err != nil {
-		return round.Malformed(from, err)
-	}
-	if check := r.buffer.fault(r.Scheme, r.sizes()); check != "" && !r.Session.Hooks.Skips(check) {
-		return &round.Blame{Party: from, Check: check, Reason: fmt.Sprintf("response to repetition %d", index)}
+	if err := r.takeResponse(r.buffer, from, index, last, frame); err != nil {
+		return err
 	}
 	r.total[index].add(r.buffer)
 	return nil
@@ -136,11 +163,8 @@ func (r *responses) Step(ctx context.Context, _ round.Inbox) (round.Transition[R
 		return blameFrom(r.Config, r.challenge, 0), nil
 	}
 	u := r.sizes().U
-	for _, ct := range r.statement[:u] {
-		r.Scheme.Double(ct, ct)
-	}
 	for _, mask := range r.statement[u:] {
 		mask.Free()
 	}
-	return round.Done(Result{Ciphertexts: r.statement[:u:u], Shares: r.prover.doubled()}), nil
+	return round.Done(r.result(r.statement[:u:u], r.prover)), nil
 }

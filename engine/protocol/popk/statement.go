@@ -1,11 +1,13 @@
 package popk
 
 import (
+	"bytes"
 	"context"
 
 	"github.com/lodge-mpc/lodge/engine/codec"
 	"github.com/lodge-mpc/lodge/engine/gbfv"
 	"github.com/lodge-mpc/lodge/engine/intpoly"
+	"github.com/lodge-mpc/lodge/engine/params"
 	"github.com/lodge-mpc/lodge/engine/protocol/round"
 	"github.com/lodge-mpc/lodge/engine/ring"
 	"github.com/lodge-mpc/lodge/engine/sigma"
@@ -43,9 +45,38 @@ func combined(s *gbfv.Scheme, w sigma.Challenge, list []*gbfv.Ciphertext, j int)
 	return c
 }
 
+// packed encodes a ciphertext as two frames.
+func packed(s *gbfv.Scheme, ct *gbfv.Ciphertext) (c0, c1 []byte) {
+	primes := s.Q.Primes()
+	size := codec.PolySize(s.N(), primes)
+	return codec.AppendPoly(make([]byte, 0, size), ct.C0.C, primes), codec.AppendPoly(make([]byte, 0, size), ct.C1.C, primes)
+}
+
+// maskDigest stands for a mask that is not sent: the verifier computes the mask that a response is for, as
+// Enc(z; t) - sum_i w_i ct_i, and its digest must be the same.
+func maskDigest(s *gbfv.Scheme, mask *gbfv.Ciphertext) round.Digest {
+	c0, c1 := packed(s, mask)
+	return round.Hash("lodge popk mask", c0, c1)
+}
+
+// digestsSize is the length of the frame with the digests of the masks.
+func digestsSize(p params.Proof) int { return p.V * len(round.Digest{}) }
+
+// opens reports whether a response to repetition j opens its mask, whose digest is the j-th of digests: whether
+// Enc(z; t) - sum_i w_ji ct_i has this digest.
+func opens(s *gbfv.Scheme, key *gbfv.PublicKey, w sigma.Challenge, list []*gbfv.Ciphertext, j int, r response, digests []byte) bool {
+	mask := encryption(s, key, r.z, r.t)
+	defer mask.Free()
+	for i := range w.Witnesses() {
+		s.SubMonomial(mask, list[i], w.At(j, i))
+	}
+	d := maskDigest(s, mask)
+	return bytes.Equal(d[:], digests[j*len(d):(j+1)*len(d)])
+}
+
 // encryption is Enc(z; t).
 func encryption(s *gbfv.Scheme, key *gbfv.PublicKey, z intpoly.Poly, t [3]intpoly.Poly) *gbfv.Ciphertext {
-	c := s.NewCiphertext()
+	c := s.Borrow()
 	s.EncryptWith(c, key, z, t)
 	return c
 }

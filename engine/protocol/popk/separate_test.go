@@ -1,0 +1,83 @@
+package popk
+
+import (
+	"bytes"
+	"errors"
+	"math/big"
+	"testing"
+
+	"github.com/lodge-mpc/lodge/engine/params"
+	"github.com/lodge-mpc/lodge/engine/protocol/internal/byzantine"
+	"github.com/lodge-mpc/lodge/engine/protocol/round"
+	"github.com/lodge-mpc/lodge/engine/protocol/round/roundtest"
+)
+
+// Both modes give the same ciphertexts and shares, and the separate one sends no masks.
+func TestModesGiveTheSame(t *testing.T) {
+	for _, n := range []int{2, 3} {
+		for _, mac := range []bool{false, true} {
+			separate, joint := newBench(t, n), newJointBench(t, n)
+			one, other := separate.run(mac, nil, roundtest.Record()).OK(t), joint.run(mac, nil, roundtest.Record()).OK(t)
+			for p := range n {
+				x, y := one.Results[p], other.Results[p]
+				if len(x.Ciphertexts) != len(y.Ciphertexts) || len(x.Shares) != len(y.Shares) {
+					t.Fatal("other numbers of ciphertexts or shares")
+				}
+				for i, ct := range x.Ciphertexts {
+					if !ct.Equal(y.Ciphertexts[i]) || !separate.scheme.Field.EqualVec(x.Shares[i], y.Shares[i]) {
+						t.Errorf("%d parties, mac %v: ciphertext or share %d of party %d depends on the mode", n, mac, i, p)
+					}
+				}
+			}
+			sizes := separate.instance.Proof
+			if mac {
+				sizes = separate.instance.MACKey
+			}
+			statement := one.Recording.Frames(0, roundtest.Any, "p/statement/open")[1:]
+			if len(statement) != 2*sizes.U+1 || len(statement[2*sizes.U]) != 32*sizes.V {
+				t.Errorf("%d parties, mac %v: a statement of %d frames", n, mac, len(statement))
+			}
+			whole := other.Recording.Frames(0, roundtest.Any, "p/statement/open")[1:]
+			for i := range 2 * sizes.U {
+				if !bytes.Equal(statement[i], whole[i]) {
+					t.Errorf("%d parties, mac %v: frame %d depends on the mode", n, mac, i)
+				}
+			}
+		}
+	}
+}
+
+// The mode follows from the instance and the number of parties, which all agree on: proofs are checked one by one while
+// that takes at most 64 ciphertexts.
+func TestModeIsChosenByWhatItHolds(t *testing.T) {
+	for _, c := range []struct {
+		parties, u int
+		mac, want  bool
+	}{{2, 32, false, true}, {2, 64, false, true}, {2, 65, false, false}, {3, 32, false, true}, {3, 33, false, false}, {16, 257, true, true}} {
+		config := Config{
+			Session: round.Session{Parties: c.parties}, MACKey: c.mac,
+			Instance: &params.Instance{Proof: params.Proof{U: c.u, V: 5}, MACKey: params.Proof{U: 1, V: 9, Diag: true}},
+		}
+		if got := config.separate(); got != c.want {
+			t.Errorf("%+v: %v", c, got)
+		}
+	}
+}
+
+// Of two cheats the first party of the roster is named, whichever repetitions are wrong, and by all honest parties alike.
+func TestVerdictNamesTheFirst(t *testing.T) {
+	b := newBench(t, 4)
+	last := b.instance.V - 1
+	wrong := func(culprit round.Party, j int) roundtest.Option {
+		return roundtest.Cheat(culprit, byzantine.On(byzantine.New(), "p/responses", func(r []response) { addTo(r[j].z, 0, big.NewInt(1)) }))
+	}
+	for _, at := range [][2]int{{0, last}, {last, 0}} {
+		out := b.run(false, nil, wrong(2, at[0]), wrong(3, at[1]))
+		for p, err := range out.Errors[:2] {
+			var blame *round.Blame
+			if !errors.As(err, &blame) || blame.Party != 2 || blame.Check != CheckEquation {
+				t.Errorf("party %d: %v", p, err)
+			}
+		}
+	}
+}
