@@ -202,6 +202,8 @@ func (p *Packing) Reduce(coeffs Vec, mu intpoly.Poly) {
 	for k := range parts {
 		parts[k] = f.NewVec(min(p.d, chunk))
 	}
+	below := f.NewElement() // -R
+	f.Mul(below, f.minusOne, f.rr)
 	m := f.products(p.d)
 	f.inChunks(p.d, func(first, end int, t Vec) {
 		c := coeffs.Slice(first, end)
@@ -213,11 +215,13 @@ func (p *Packing) Reduce(coeffs Vec, mu intpoly.Poly) {
 			// sum = chunk_0 + chunk_1·R + ... - (1 if negative)·R^chunks
 			x, sign := c.At(j), bitMask(sum[len(sum)-1]>>63)
 			for k := range x {
-				x[k] = f.minusOne[k] & sign
+				x[k] = below[k] & sign
 			}
 		}
 		for k := chunks - 1; k >= 0; k-- {
-			m.scale(c, c, f.rr)
+			if k < chunks-1 {
+				m.scale(c, c, f.rr)
+			}
 			m.scale(t, parts[k].Slice(0, t.Len()), f.rr)
 			f.AddVec(c, c, t)
 		}
@@ -229,9 +233,16 @@ func (p *Packing) Reduce(coeffs Vec, mu intpoly.Poly) {
 	}
 }
 
+// fewWords are so few that a sum need not grow with its terms.
+const fewWords = 6
+
 // evaluate sets sum to the sum over i of mu_{iD+j}·b^i, in two's complement.
 func (p *Packing) evaluate(sum []uint64, mu intpoly.Poly, j int) {
 	f, words := p.f, 0
+	if len(sum) <= fewWords {
+		words = len(sum)
+		clear(sum)
+	}
 	for k := range f.m {
 		// what k+1 terms sum to is below 2^(64W-1)·b^(k+1)
 		longer := min(len(sum), mu.W+((k+1)*p.digits.bBits+63)/64)
