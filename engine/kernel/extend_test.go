@@ -63,11 +63,11 @@ func TestRoundFractions(t *testing.T) {
 	})
 }
 
-// Sums of two fractions that are 1/2 and one unit less: the first is rounded up and the other down.
+// Sums of two fractions, exact in every bit, that are 1/2 and one unit less: the first is rounded up and the other down.
 func TestRoundFractionsAtHalf(t *testing.T) {
 	r := rand.New(rand.NewPCG(55, 55))
-	const n = 8
-	p, q := mustModulus(t, 1<<61-1), mustModulus(t, 1<<60-93)
+	const n = 16
+	p, q := mustModulus(t, 0x1a2b3c4d5e6f7081), mustModulus(t, 0x0f1e2d3c4b5a6979) // whose inverses have no zeros
 	f := []Fraction{p.Fraction(), q.Fraction()}
 	for _, short := range []uint64{0, 1} {
 		y := make([]uint64, 2*n)

@@ -198,6 +198,13 @@ func TestWipe(t *testing.T) {
 	if sub.Stream("x").Uint64() == 0 || stream.Uint64() == 0 {
 		t.Error("what was made before does not work")
 	}
+	for range 9 {
+		stream.Uint64()
+		stream.Read(make([]byte, 5))
+	}
+	if stream.at != 8+9*(8+5) || !bytes.Equal(stream.buffer[:stream.at], make([]byte, stream.at)) {
+		t.Error("the buffer holds what was read")
+	}
 	stream.Wipe()
 	if *stream.buffer != [bufferSize]byte{} || stream.ctr != nil {
 		t.Error("the buffer survives Wipe")
