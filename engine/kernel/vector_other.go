@@ -37,3 +37,5 @@ func (b *WideBuffer) spread(_ []uint64) {}
 func (b *WideBuffer) multiply(_ []uint64) {}
 
 func (b *WideBuffer) digits(_ *WideRadix, _ []uint64) {}
+
+func (g *Gaussian) vectorJudge(_ []int64, _ []uint8, _, _, _, _, _ []uint64) int { return 0 }

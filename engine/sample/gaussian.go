@@ -4,41 +4,47 @@ import (
 	"fmt"
 	"math/big"
 	"math/bits"
+
+	"github.com/lodge-mpc/lodge/engine/kernel"
 )
 
 // The discrete Gaussian D of width w and centre c in [0, 1) has D(z) proportional to exp(-pi (z-c)^2/w^2)
 // over the integers z. It is sampled in three exact steps, of which only the last rejects:
 //
 //  1. y >= 0 from the half Gaussian of width w/k, by a table of its distribution function, scanned whole;
-//     k = max(1, floor(w/4)) keeps the table short.
+//     k is the largest power of two up to w/4, and 1 for w < 4, which keeps the table short.
 //  2. u uniform in [0, k), and z0 = k y + u; a bit b, and z = -z0 with t = c (b = 0) or z = 1+z0 with
 //     t = 1-c (b = 1).
 //  3. Accept z with probability exp(-x), x = (pi/w^2) (u (u + 2 k y) + t (t + 2 z0)). The weight of z is
 //     then exp(-pi y^2 k^2/w^2) exp(-x) = exp(-pi (z-c)^2/w^2), and every z has exactly one (y, u, b).
 //
 // This is the shape of Falcon's SamplerZ (a half Gaussian, a sign, an exponential), with integers for its
-// floating point and any width for its fixed one. A candidate with u < k, which is more than half of the draws
-// (all for k = 1), is accepted with probability w/(w+k) >= 3/4.
+// floating point and any width for its fixed one. A candidate is accepted with probability w/(w+k), at least 3/4.
 //
-// Accuracy. The table has 192 bits and ends where less than 2^-192 is left: at most 60 entries, an error
-// below 2^-185 for each candidate. Step 3 decides whether a uniform number is below exp(-x), lazily: it
-// computes P = 2^63 exp(-x) in words, within 128 (below), and decides by the first 63 bits of the number
-// unless they are within 128 of P. Then, with probability 2^-55, it draws 192 more bits and compares all 255
-// with 2^255 exp(-x), computed to more than 256 bits. The accepted distribution differs from D by less than
-// 2^-180. A centre is 128 bits: moving one by 2^-128 moves D by less than 2^-129 in statistical distance, whose
-// growth is half the mean deviation of 2 pi (z-c)/w^2, at most sqrt(pi/2)/w.
+// Candidates are judged many at a time (package kernel), in rounds: each value that is still wanted gets a candidate,
+// and what is rejected comes back in the next round. A candidate is three words: h, whose place in the table is y; v, of
+// which b and u are; and r, compared with exp(-x).
 //
-// Error of P, in units of 2^-63, for w >= 3. The table ends at k y < 6.65 w, so z0 < 6.9 w and x < 32.
+// Accuracy. The table has 192 bits and ends where less than 2^-192 is left: at most 60 entries, an error below 2^-185 for
+// each candidate. Of its entries the kernel knows 64 bits, and leaves the candidate open if h has the same; then 128 more
+// bits are drawn. Step 3 decides whether a uniform number is below exp(-x), lazily: the kernel computes P = 2^51 exp(-x) in
+// words, within 19 (below), and decides by the first 51 bits of the number unless they are within 32 of P. Then, with
+// probability 2^-45, 192 bits are drawn after the first 63, and all 255 are compared with 2^255 exp(-x), computed to more
+// than 256 bits. The accepted distribution differs from D by less than 2^-180. A centre is 128 bits: moving one by 2^-128
+// moves D by less than 2^-129 in statistical distance, whose growth is half the mean deviation of 2 pi (z-c)/w^2, at most
+// sqrt(pi/2)/w.
 //
-//	t cut to 64 bits       moves x by (pi/w^2)(2 + 2 z0) 2^-64 < 16·2^-64      8
-//	products for x cut     t^2, the product by pi/w^2, its shift               2
-//	pi/w^2 cut to 64 bits  moves x by x 2^-63, exp(-x) by x exp(-x) 2^-63      1
-//	n ln 2 cut             moves exp(-x) by n 2^-64 2^-n                       1
-//	exp(-r), r < 0.7       term i: constant and product cut, times 0.7^i       7
-//	the rest of its series 0.7^19/19! < 2^-66                                  1
-//	times 2^-n, and the cap of 2^63 - 1                                        2
+// Error of P, in units of 2^-51, for w >= 3. The table ends at k y < 6.65 w, so z0 < 6.9 w and x < 32.
 //
-// The sum is 22.
+//	t cut to 52 bits         moves x by (pi/w^2)(2 + 2 z0) 2^-52 < 16·2^-52     8
+//	t^2 cut                                                                     0.2
+//	products for x cut       three, shifted by 1 or more, and the shift         1.5
+//	n ln 2 cut               ln 2 has 57 bits, and n < 2^6                      1.3
+//	exp(-r), r < 0.7         term i: constant and product cut, times 0.7^i      6.7
+//	the rest of its series   0.7^17/17! < 2^-57                                 0.1
+//	times 2^-n                                                                  1
+//
+// The sum is below 19.
 
 // Frac is the fraction (Hi 2^64 + Lo)/2^128 in [0, 1).
 type Frac struct{ Hi, Lo uint64 }
@@ -51,13 +57,10 @@ const (
 
 // Gaussian samples the discrete Gaussian of one width. It is immutable, public, and may be shared.
 type Gaussian struct {
-	width float64
-	k     uint64      // 1 <= k <= 2^14
-	kMask uint64      // the least 2^i - 1 that is k-1 or more
-	table [][3]uint64 // floor(2^192 P(y <= j)) for j = 0, 1, ...; least significant word first
-	a     uint64      // pi/w^2 = a 2^-(64+shift), a >= 2^63
-	shift uint
-	ratio *big.Float // pi/w^2
+	width  float64
+	table  [][3]uint64     // floor(2^192 P(y <= j)) for j = 0, 1, ...; least significant word first
+	ratio  *big.Float      // pi/w^2
+	kernel kernel.Gaussian // 2^Log is k
 }
 
 // NewGaussian prepares a width, 3 <= w <= 65536, taken as the exact value of the double.
@@ -65,17 +68,23 @@ func NewGaussian(width float64) (*Gaussian, error) {
 	if !(width >= minWidth && width <= maxWidth) {
 		return nil, fmt.Errorf("sample: Gaussian of width %v, want %d to %d", width, minWidth, maxWidth)
 	}
-	g := &Gaussian{width: width, k: max(1, uint64(width/4))}
-	g.kMask = 1<<bits.Len64(g.k-1) - 1
+	g := &Gaussian{width: width}
+	for width/4 >= float64(uint64(2)<<g.kernel.Log) {
+		g.kernel.Log++
+	}
 	w := newFloat().SetFloat64(width)
 	g.ratio = newFloat().Quo(pi, newFloat().Mul(w, w))
 
-	g.table = halfTable(newFloat().Mul(g.ratio, newFloat().SetUint64(g.k*g.k)))
+	g.table = halfTable(newFloat().Mul(g.ratio, newFloat().SetUint64(1<<(2*g.kernel.Log))))
+	for _, e := range g.table {
+		g.kernel.Table = append(g.kernel.Table, e[2])
+	}
 	mantissa := newFloat()
 	exponent := g.ratio.MantExp(mantissa) // ratio = mantissa 2^exponent, 1/2 <= mantissa < 1
-	g.shift = uint(-exponent)
-	a, _ := newFloat().SetMantExp(mantissa, 64).Int(nil)
-	g.a = a.Uint64()
+	g.kernel.Shift = uint64(-exponent)
+	a, _ := newFloat().SetMantExp(mantissa, 104).Int(nil)
+	low := words(a, 2)
+	g.kernel.Ratio = [2]uint64{low[1]<<12 | low[0]>>52, low[0] & (1<<52 - 1)}
 	return g, nil
 }
 
@@ -103,19 +112,73 @@ func halfTable(scale *big.Float) (table [][3]uint64) {
 func (g *Gaussian) Width() float64 { return g.width }
 
 // Sample fills dst from the Gaussian with centre 0.
-func (g *Gaussian) Sample(dst []int64, s *Stream) {
-	for i := range dst {
-		dst[i] = g.one(Frac{}, s)
-	}
-}
+func (g *Gaussian) Sample(dst []int64, s *Stream) { g.sample(dst, nil, s) }
 
 // SampleAt fills dst[i] from the Gaussian with centre centres[i], of which there are as many.
 func (g *Gaussian) SampleAt(dst []int64, centres []Frac, s *Stream) {
 	if len(dst) != len(centres) {
 		panic(fmt.Sprintf("sample: %d centres for %d values", len(centres), len(dst)))
 	}
-	for i := range dst {
-		dst[i] = g.one(centres[i], s)
+	g.sample(dst, centres, s)
+}
+
+// batch is how many values are drawn side by side.
+const batch = 512
+
+// round is the storage of a round of candidates.
+type round struct {
+	words   [3 * batch]uint64
+	hi, lo  [batch]uint64 // the centres
+	z       [batch]int64
+	verdict [batch]uint8
+	at      [batch]uint16 // where the values belong
+}
+
+// sample is SampleAt, with centres 0 if centres is nil.
+func (g *Gaussian) sample(dst []int64, centres []Frac, s *Stream) {
+	var r round
+	for start := 0; start < len(dst); start += batch {
+		end := min(start+batch, len(dst))
+		part := centres
+		if part != nil {
+			part = part[start:end]
+		}
+		g.fill(dst[start:end], part, s, &r)
+	}
+	r.wipe()
+}
+
+// wipe erases what has been drawn. It is a call of its own so that no compiler takes it for idle.
+//
+//go:noinline
+func (r *round) wipe() { *r = round{} }
+
+// fill draws up to batch values. What it does depends on the verdicts, not on values.
+func (g *Gaussian) fill(dst []int64, centres []Frac, s *Stream, r *round) {
+	left := len(dst)
+	for i := range left {
+		r.at[i] = uint16(i)
+	}
+	for n := left; n > 0; n = left {
+		w := r.words[:3*n]
+		s.words(w)
+		if centres != nil {
+			for i, at := range r.at[:n] {
+				r.hi[i], r.lo[i] = centres[at].Hi, centres[at].Lo
+			}
+		}
+		z, verdict := r.z[:n], r.verdict[:n]
+		g.kernel.Judge(z, verdict, w[:n], w[n:2*n], w[2*n:], r.hi[:n], r.lo[:n])
+		left = 0
+		for i, v := range verdict {
+			if v == kernel.Open {
+				z[i], v = g.resolve([3]uint64{w[i], w[n+i], w[2*n+i]}, Frac{r.hi[i], r.lo[i]}, s)
+			}
+			at := r.at[i]
+			dst[at] = z[i] // and again, if it is rejected
+			r.at[left] = at
+			left += int(kernel.Accepted - v)
+		}
 	}
 }
 
@@ -125,123 +188,55 @@ type candidate struct {
 	c       Frac
 }
 
+// word is the word of a candidate with b and u.
+func (v candidate) word() uint64 { return v.u<<1 | v.b }
+
 // value is z.
 func (g *Gaussian) value(v candidate) int64 {
-	z0 := int64(g.k*v.y + v.u)
-	sign := int64(v.b) - 1 // -1 for b = 0
-	return (z0 ^ sign) - sign + int64(v.b)
+	_, z := g.kernel.Probability(v.y, v.word(), v.c.Hi, v.c.Lo)
+	return z
 }
 
-func (g *Gaussian) one(c Frac, s *Stream) int64 {
-	for {
-		v := candidate{y: g.half(s), c: c}
-		word := s.Uint64()
-		v.b, v.u = word&1, word>>1&g.kMask
-		if v.u >= g.k || !g.accept(v, s) {
-			continue
-		}
-		return g.value(v)
+// resolve judges a candidate that the kernel leaves open, of the words h, v and r, which happens with probability 2^-45: that
+// it branches and uses big integers, whose time depends on the candidate, shows nothing that matters.
+func (g *Gaussian) resolve(w [3]uint64, c Frac, s *Stream) (z int64, verdict uint8) {
+	v := candidate{y: g.half(w[0], s), u: w[1] >> 1 & (1<<g.kernel.Log - 1), b: w[1] & 1, c: c}
+	p, z := g.kernel.Probability(v.y, v.word(), c.Hi, c.Lo)
+	verdict = kernel.Compare(p, w[2])
+	if verdict == kernel.Open {
+		verdict = g.refine(v, w[2]>>1, s)
 	}
+	return z, verdict
 }
 
-// half samples y by scanning the table.
-func (g *Gaussian) half(s *Stream) uint64 {
-	r0, r1, r2 := s.Uint64(), s.Uint64(), s.Uint64()
-	var y uint64
-	for i := range g.table {
-		e := &g.table[i]
-		_, c := bits.Sub64(r0, e[0], 0)
-		_, c = bits.Sub64(r1, e[1], c)
-		_, c = bits.Sub64(r2, e[2], c)
-		y += 1 - c // r >= entry
+// half is the place in the table of the number whose upper word is h, with two more words if h does not decide.
+func (g *Gaussian) half(h uint64, s *Stream) (y uint64) {
+	var lower, middle uint64
+	for _, e := range g.table {
+		if e[2] == h {
+			lower, middle = s.Uint64(), s.Uint64()
+			break
+		}
+	}
+	for _, e := range g.table {
+		_, c := bits.Sub64(lower, e[0], 0)
+		_, c = bits.Sub64(middle, e[1], c)
+		_, c = bits.Sub64(h, e[2], c)
+		y += 1 - c // it is not below the entry
 	}
 	return y
 }
 
-// window bounds the error of the first comparison, in units of 2^-63.
-const window = 128
-
-// accept decides with probability exp(-x).
-func (g *Gaussian) accept(v candidate, s *Stream) bool {
-	r := s.Uint64() >> 1
-	p := g.probability(v)
-	d := int64(r) - int64(p) // p <= 2^63 - 1
-	if d < -window {
-		return true
-	}
-	if d > window {
-		return false
-	}
-	return g.refine(v, r, s)
-}
-
-// probability is 2^63 exp(-x) within window.
-func (g *Gaussian) probability(v candidate) uint64 {
-	// t = tOne + tf/2^64
-	isZero := 1 - ((v.c.Hi|v.c.Lo)|-(v.c.Hi|v.c.Lo))>>63
-	lowZero := 1 - (v.c.Lo|-v.c.Lo)>>63
-	mask := -v.b
-	tf := (v.c.Hi &^ mask) | ((^v.c.Hi + lowZero) & mask)
-	tOne := isZero & v.b
-
-	z0 := g.k*v.y + v.u
-	hi, lo := bits.Mul64(2*z0, tf) // 2 z0 t, units of 2^-64
-	square, _ := bits.Mul64(tf, tf)
-	lo, c := bits.Add64(lo, square, 0)
-	hi += c + tOne*(1+2*z0) + v.u*(v.u+2*g.k*v.y)
-
-	// x = (hi, lo) a 2^-(64+shift), in units of 2^-64 with the integer part above
-	x2, x1 := bits.Mul64(hi, g.a)
-	h, _ := bits.Mul64(lo, g.a)
-	x1, c = bits.Add64(x1, h, 0)
-	x2 += c
-	frac := x1>>g.shift | x2<<(64-g.shift)
-	whole := x2 >> g.shift
-	return expNegWord(whole, frac)
-}
-
-const (
-	ln2Word    = 0xb17217f7d1cf79ab // floor(2^64 ln 2)
-	log2eFloor = 0xb8aa3b295c17f0bb // floor(2^63/ln 2), so that 1/ln 2 = 1.44...
-)
-
-// inverseFactorial[i] is floor(2^63/i!).
-var inverseFactorial = func() (f [19]uint64) {
-	v := uint64(1) << 63
-	exact := new(big.Int).SetUint64(v)
-	for i := range f {
-		if i > 0 {
-			exact.Quo(exact, big.NewInt(int64(i)))
-		}
-		f[i] = exact.Uint64()
-	}
-	return f
-}()
-
-// expNegWord is 2^63 exp(-(whole + frac/2^64)) within 14, at most 2^63 - 1, for whole < 64.
-func expNegWord(whole, frac uint64) uint64 {
-	// n <= x/ln 2 with x/ln 2 - n < 1 + 2^-50
-	x := whole<<56 | frac>>8
-	hi, _ := bits.Mul64(x, log2eFloor)
-	n := hi >> 55
-	r := frac - n*ln2Word // x - n ln 2 is in [0, 0.7), so its integer part cancels
-	acc := inverseFactorial[len(inverseFactorial)-1]
-	for i := len(inverseFactorial) - 2; i >= 0; i-- {
-		m, _ := bits.Mul64(r, acc)
-		acc = inverseFactorial[i] - m
-	}
-	p := acc >> n    // 0 for n > 63
-	return p - p>>63 // 2^63 becomes 2^63 - 1
-}
-
-// refine decides where the first 63 bits, r, do not, with 192 more bits. It is reached with probability
-// 2^-55: that it uses big integers, whose time depends on the candidate, shows nothing that matters.
-func (g *Gaussian) refine(v candidate, r uint64, s *Stream) bool {
+// refine decides by the first 63 bits, r, and 192 more.
+func (g *Gaussian) refine(v candidate, r uint64, s *Stream) uint8 {
 	uniform := new(big.Int).SetUint64(r)
 	for range 3 {
 		uniform.Lsh(uniform, 64).Or(uniform, new(big.Int).SetUint64(s.Uint64()))
 	}
-	return uniform.Cmp(g.threshold(v)) < 0
+	if uniform.Cmp(g.threshold(v)) < 0 {
+		return kernel.Accepted
+	}
+	return kernel.Rejected
 }
 
 // threshold is floor(2^255 exp(-x)), or one less.
@@ -251,9 +246,10 @@ func (g *Gaussian) threshold(v candidate) *big.Int {
 	if v.b == 1 {
 		t.Sub(newFloat().SetInt64(1), t)
 	}
-	z0 := newFloat().SetUint64(g.k*v.y + v.u)
+	ky := v.y << g.kernel.Log
+	z0 := newFloat().SetUint64(ky + v.u)
 	x := newFloat().Mul(t, newFloat().Add(t, newFloat().Add(z0, z0)))
-	x.Add(x, newFloat().SetUint64(v.u*(v.u+2*g.k*v.y)))
+	x.Add(x, newFloat().SetUint64(v.u*(v.u+2*ky)))
 	p := expNeg(x.Mul(x, g.ratio))
 
 	limit, _ := newFloat().SetMantExp(p, 255).Int(nil)

@@ -130,6 +130,23 @@ func (s *Stream) Uint64() uint64 {
 	return v
 }
 
+// words fills dst with what as many calls of Uint64 give.
+func (s *Stream) words(dst []uint64) {
+	for len(dst) > 0 {
+		if s.at > bufferSize-8 {
+			s.fill()
+		}
+		left := s.buffer[s.at:]
+		n := min(len(dst), len(left)/8)
+		for i := range dst[:n] {
+			dst[i] = binary.LittleEndian.Uint64(left[8*i:])
+		}
+		clear(left[:8*n])
+		s.at += 8 * n
+		dst = dst[n:]
+	}
+}
+
 // Wipe erases what is buffered and drops the key, which the cipher does not let us erase. A wiped stream
 // panics when it is read.
 func (s *Stream) Wipe() {

@@ -32,6 +32,7 @@ var files = []file{
 	{"shear", shear},
 	{"words", words},
 	{"wide", wide},
+	{"gaussian", gaussian},
 }
 
 func main() {
