@@ -227,13 +227,13 @@ func fits(c []uint64, width int) bool {
 // bitsAt reads w <= 64 bits from bit at.
 func bitsAt(src []byte, at, w int) uint64 {
 	var lo, hi uint64
-	from := at / 8
-	for i := 0; i < 8 && from+i < len(src); i++ {
-		lo |= uint64(src[from+i]) << (8 * i)
+	from, shift := at/8, at%8
+	if from+9 <= len(src) {
+		lo, hi = binary.LittleEndian.Uint64(src[from:]), uint64(src[from+8])
+	} else {
+		for i, b := range src[from:] {
+			lo |= uint64(b) << (8 * i)
+		}
 	}
-	if from+8 < len(src) {
-		hi = uint64(src[from+8])
-	}
-	shift := at % 8
 	return (lo>>shift | hi<<(64-shift)) & (^uint64(0) >> (64 - w))
 }

@@ -91,6 +91,28 @@ func (l Layout) Decode(matrix field.Vec, t int, vectors []field.Vec) {
 	l.walk(t, func(k, vector, slot int) { copy(matrix.At(k), vectors[vector].At(slot)) })
 }
 
+// DecodeAll reads matrices 0, 1, ..., as many as there is room for, row-major, one after another.
+func (l Layout) DecodeAll(matrices field.Vec, vectors []field.Vec) {
+	size, words := l.Rows*l.Cols, matrices.L
+	count, batch := matrices.Len()/size, l.Batch()
+	if count == 0 {
+		return
+	}
+	for vector, v := range vectors {
+		for j := range l.Dim {
+			_, row, col := l.Entry(vector, j*batch)
+			if row >= l.Rows || col >= l.Cols {
+				continue
+			}
+			from := v.W[j*batch*words:]
+			to := matrices.W[(row*l.Cols+col)*words:]
+			for t := range count {
+				copy(to[t*size*words:][:words], from[t*words:])
+			}
+		}
+	}
+}
+
 func (l Layout) walk(t int, visit func(k, vector, slot int)) {
 	for row := range l.Rows {
 		for col := range l.Cols {

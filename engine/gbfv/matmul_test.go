@@ -210,6 +210,22 @@ func TestLayout(t *testing.T) {
 			if len(seen) != l.Vectors()*l.Slots {
 				t.Errorf("%d places used of %d", len(seen), l.Vectors()*l.Slots)
 			}
+			var vectors []field.Vec
+			for i := range l.Vectors() {
+				vectors = append(vectors, s.Field.NewVec(l.Slots))
+				if err := s.Field.Random(vectors[i], sample.NewSource(seed).Stream("layout", uint64(i))); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for count := range l.Batch() + 1 { // all at once as one after the other
+				size := l.Rows * l.Cols
+				all, one := s.Field.NewVec(count*size), s.Field.NewVec(size)
+				l.DecodeAll(all, vectors)
+				for m := range count {
+					l.Decode(one, m, vectors)
+					wantSlots(t, s.Field, "matrix", all.Slice(m*size, (m+1)*size), one)
+				}
+			}
 		}
 		if _, err := s.Layout(order, 4, 4, 3); err == nil {
 			t.Error("accepted blocks of 3")

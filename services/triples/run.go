@@ -271,22 +271,32 @@ func Locked(v *vault.Vault, b vault.Batch, m *metrics.Metrics) *session.Stored {
 	}
 }
 
-// writeShares writes tuple by tuple: a, b, c and their MACs, matrices row-major.
+// shareBuffer is about how many bytes of shares are encoded at a time.
+const shareBuffer = 64 << 10
+
+// writeShares writes tuple by tuple: a, b, c and their MACs, matrices row-major. Elements are encoded many at a time.
 func writeShares(w io.Writer, f *field.Field, p *triple.Plan, r *triple.Result) error {
 	na, nb, nc := p.Elements()
-	buf := make([]byte, 2*(na+nb+nc)*f.Size())
+	tuple := 2 * (na + nb + nc) * f.Size()
+	several := max(1, shareBuffer/tuple)
+	buf, part := make([]byte, several*tuple), make([]byte, several*max(na, nb, nc)*f.Size())
 	defer clear(buf)
-	for t := range r.Count {
+	defer clear(part)
+	for t := 0; t < r.Count; t += several {
+		k := min(several, r.Count-t)
 		at := 0
-		for _, part := range []struct {
+		for _, x := range []struct {
 			v field.Vec
 			n int
 		}{{r.A, na}, {r.B, nb}, {r.C, nc}, {r.MACA, na}, {r.MACB, nb}, {r.MACC, nc}} {
-			size := part.n * f.Size()
-			f.EncodeVec(buf[at:at+size], part.v.Slice(t*part.n, (t+1)*part.n))
+			size := x.n * f.Size()
+			f.EncodeVec(part[:k*size], x.v.Slice(t*x.n, (t+k)*x.n))
+			for i := range k {
+				copy(buf[i*tuple+at:], part[i*size:(i+1)*size])
+			}
 			at += size
 		}
-		if _, err := w.Write(buf); err != nil {
+		if _, err := w.Write(buf[:k*tuple]); err != nil {
 			return err
 		}
 	}

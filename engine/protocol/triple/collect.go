@@ -88,11 +88,8 @@ func (r *batch) collect(shares ddec.Shares) (result Result, mask maccheck.Pair, 
 
 // matrices reads all matrices of a layout, row-major, one after another.
 func (r *batch) matrices(l gbfv.Layout, vectors []field.Vec) field.Vec {
-	size := l.Rows * l.Cols
-	out := r.Scheme.Field.NewVec(r.Plan.Count * size)
-	for t := range r.Plan.Count {
-		l.Decode(out.Slice(t*size, (t+1)*size), t, vectors)
-	}
+	out := r.Scheme.Field.NewVec(r.Plan.Count * l.Rows * l.Cols)
+	l.DecodeAll(out, vectors)
 	return out
 }
 
