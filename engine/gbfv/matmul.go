@@ -120,14 +120,19 @@ func newMatMul(e *Evaluator, d, workers int) *matMul {
 	for _, g := range m.groups {
 		size = max(size, g.hi-g.lo)
 	}
-	words, all := ring.BorrowWords(n, d*limbs)
+	words, all := ring.BorrowWords(n * d * limbs)
 	m.sums, m.storage = words, append(m.storage, all)
-	for i := range d {
-		m.full = append(m.full, ring.Poly{C: all.C[i*limbs : (i+1)*limbs]})
+	for range d {
+		p := ring.Poly{}
+		for range limbs {
+			p.C = append(p.C, words[:n:n])
+			words = words[n:]
+		}
+		m.full = append(m.full, p)
 		m.leftAux = append(m.leftAux, s.Aux.Borrow())
 	}
 	for i := range m.tile {
-		m.tile[i], all = ring.BorrowWords(n, size*d)
+		m.tile[i], all = ring.BorrowWords(n * size * d)
 		m.storage = append(m.storage, all)
 	}
 	m.storage = append(m.storage, m.leftAux...)

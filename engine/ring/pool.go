@@ -3,82 +3,45 @@ package ring
 import "sync"
 
 // Polynomials are large, and a batch needs tens of gigabytes of them one after another: what is made anew each time is
-// cleared by the machine each time, which took a third of a batch's time. So storage that is no longer needed goes back
-// with Free, and all that makes a polynomial uses it again. It is kept until Trim.
+// cleared by the machine each time, which took a third of a batch's time. So the limbs of a polynomial that is no longer
+// needed go back with Free, and whatever makes a polynomial uses them again. They are kept until Trim.
 
-// shape is the size of a polynomial.
-type shape struct{ n, limbs int }
-
-// free is what has been given back, by shape.
-var free struct {
+// limbs holds what has been given back, by length.
+var limbs struct {
 	sync.Mutex
-	tables map[shape][][][]uint64
+	free map[int][][]uint64
 }
 
-// take returns a table that was given back, with any content, or nil.
-func take(s shape) [][]uint64 {
-	free.Lock()
-	defer free.Unlock()
-	list := free.tables[s]
-	if len(list) == 0 {
-		return nil
+// borrow returns a polynomial with any content, of limbs of n words.
+func borrow(n, count int) [][]uint64 {
+	c := make([][]uint64, count, count+1)
+	limbs.Lock()
+	list := limbs.free[n]
+	reused := min(count, len(list))
+	copy(c, list[len(list)-reused:])
+	clear(list[len(list)-reused:])
+	if reused > 0 {
+		limbs.free[n] = list[:len(list)-reused]
 	}
-	last := len(list) - 1
-	c := list[last]
-	list[last] = nil
-	free.tables[s] = list[:last]
+	limbs.Unlock()
+	for i := reused; i < count; i++ {
+		c[i] = make([]uint64, n)
+	}
+	_ = append(c, c[0]) // behind the last limb is the first, where a view of some of the limbs does not have it
 	return c
-}
-
-// Trim leaves all storage that was given back to the garbage collector, and returns how many bytes that is. It is for
-// times when nothing is computed.
-func Trim() (bytes int64) {
-	free.Lock()
-	defer free.Unlock()
-	for s, list := range free.tables {
-		bytes += int64(len(list)) * int64(s.n) * int64(s.limbs) * 8
-	}
-	free.tables = nil
-	return bytes
-}
-
-// table makes the limbs of a polynomial, side by side in one allocation. This allocation stands behind the last limb,
-// where a view of some of the limbs does not have it.
-func table(s shape) [][]uint64 {
-	all := make([]uint64, s.n*s.limbs)
-	c := make([][]uint64, s.limbs+1)
-	for i := range s.limbs {
-		c[i] = all[i*s.n : (i+1)*s.n : (i+1)*s.n]
-	}
-	c[s.limbs] = all
-	return c[:s.limbs]
-}
-
-// borrow returns a table with any content.
-func borrow(n, limbs int) [][]uint64 {
-	s := shape{n, limbs}
-	if c := take(s); c != nil {
-		return c
-	}
-	return table(s)
 }
 
 // zero returns a table of zeros.
 func (b *Basis) zero() [][]uint64 {
-	s := shape{b.n, len(b.limbs)}
-	c := take(s)
-	if c == nil {
-		return table(s)
-	}
+	c := borrow(b.n, len(b.limbs))
 	zeroTable(c)
 	return c
 }
 
-// BorrowWords returns n·limbs words that may be anything, and a Poly of them, to give them back; limbs may be more than
-// any basis has.
-func BorrowWords(n, limbs int) ([]uint64, Poly) {
-	c := borrow(n, limbs)
-	return c[:limbs+1][limbs], Poly{c}
+// BorrowWords returns n words that may be anything, and a Poly of them to give them back.
+func BorrowWords(n int) ([]uint64, Poly) {
+	c := borrow(n, 1)
+	return c[0], Poly{c}
 }
 
 // NewPoly returns the zero polynomial.
@@ -93,26 +56,37 @@ func (b *Basis) Borrow() Poly { return Poly{borrow(b.n, len(b.limbs))} }
 // BorrowNTT returns a polynomial in evaluation form whose values may be anything, to be written before it is read.
 func (b *Basis) BorrowNTT() NTT { return NTT{borrow(b.n, len(b.limbs))} }
 
-// Free gives the storage of p back for other polynomials. Neither p nor what shares its storage is used after that, and
-// secrets are zeroed before. It panics unless p is whole, as one that this package made.
+// Free gives the limbs of p back for other polynomials, and takes them out of p and its copies, so that who uses it again
+// panics. Secrets are zeroed before. It panics unless p is whole, as one that this package made, and was not given back
+// before.
 func (p Poly) Free() {
 	if len(p.C) == 0 {
 		return
 	}
-	s := shape{len(p.C[0]), len(p.C)}
-	if cap(p.C) != s.limbs+1 {
-		panic("ring: giving back a part of a polynomial")
+	if cap(p.C) != len(p.C)+1 || len(p.C[0]) == 0 || len(p.C[:cap(p.C)][len(p.C)]) == 0 || &p.C[:cap(p.C)][len(p.C)][0] != &p.C[0][0] {
+		panic("ring: giving back a part of a polynomial, or one that was given back")
 	}
-	if all := p.C[:s.limbs+1][s.limbs]; len(all) != s.n*s.limbs || &all[0] != &p.C[0][0] {
-		panic("ring: giving back a part of a polynomial")
+	limbs.Lock()
+	defer limbs.Unlock()
+	if limbs.free == nil {
+		limbs.free = map[int][][]uint64{}
 	}
-	free.Lock()
-	defer free.Unlock()
-	if free.tables == nil {
-		free.tables = map[shape][][][]uint64{}
-	}
-	free.tables[s] = append(free.tables[s], p.C)
+	n := len(p.C[0])
+	limbs.free[n] = append(limbs.free[n], p.C...)
+	clear(p.C)
 }
 
-// Free gives the storage of p back, as that of a Poly.
+// Free gives the limbs of p back, as those of a Poly.
 func (p NTT) Free() { Poly(p).Free() }
+
+// Trim leaves all limbs that were given back to the garbage collector, and returns how many bytes that is. It is for
+// times when nothing is computed.
+func Trim() (bytes int64) {
+	limbs.Lock()
+	defer limbs.Unlock()
+	for n, list := range limbs.free {
+		bytes += int64(len(list)) * int64(n) * 8
+	}
+	limbs.free = nil
+	return bytes
+}

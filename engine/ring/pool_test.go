@@ -2,67 +2,109 @@ package ring
 
 import (
 	"slices"
+	"sync"
 	"testing"
 )
 
-// What is given back comes again, once, and as zero where that is promised.
-func TestStorageIsUsedAgain(t *testing.T) {
-	b := mustBasis(t, 4, primesOf(4, 30, 3)...)
-	Trim()
-	p := b.NewPoly()
+func fill(p Poly, v uint64) {
 	for _, c := range p.C {
 		for k := range c {
-			c[k] = 7
+			c[k] = v
 		}
 	}
-	first := &p.C[0][0]
+}
+
+// What is given back comes again, once, in polynomials of any number of limbs, and as zero where that is promised.
+func TestStorageIsUsedAgain(t *testing.T) {
+	three, two := mustBasis(t, 4, primesOf(4, 30, 3)...), mustBasis(t, 4, primesOf(4, 30, 2)...)
+	Trim()
+	p := three.NewPoly()
+	fill(p, 7)
+	owned := map[*uint64]bool{}
+	for _, c := range p.C {
+		owned[&c[0]] = true
+	}
 	p.Free()
-	q := b.NewNTT()
-	if &q.C[0][0] != first {
-		t.Error("storage that was given back is not used again")
+	q, r := two.NewNTT(), three.Borrow()
+	reused := 0
+	for _, c := range slices.Concat(q.C, r.C) {
+		if owned[&c[0]] {
+			reused++
+			owned[&c[0]] = false // once
+		}
+	}
+	if reused != 3 {
+		t.Errorf("%d of 3 limbs were used again", reused)
 	}
 	for i, c := range q.C {
-		if len(c) != b.N() || cap(c) != b.N() || slices.ContainsFunc(c, func(x uint64) bool { return x != 0 }) {
-			t.Errorf("limb %d of a new polynomial is not %d zeros", i, b.N())
+		if len(c) != 16 || slices.ContainsFunc(c, func(x uint64) bool { return x != 0 }) {
+			t.Errorf("limb %d of a new polynomial is not 16 zeros", i)
 		}
 	}
-	if r := b.Borrow(); &r.C[0][0] == first {
-		t.Error("two owners")
-	}
 	q.Free()
-	words, p := BorrowWords(16, 3)
-	if len(words) != 3*16 || &words[0] != first || &p.C[2][15] != &words[47] {
-		t.Error("words are not those of a polynomial")
+	r.Free()
+	words, all := BorrowWords(48)
+	if len(words) != 48 || &all.C[0][47] != &words[47] {
+		t.Error("words are not those of the polynomial")
 	}
-	p.Free()
-	if n := Trim(); n != 3*16*8 {
-		t.Errorf("%d bytes were kept, want %d", n, 3*16*8)
+	all.Free()
+	if n := Trim(); n != (5*16+48)*8 {
+		t.Errorf("%d bytes were kept, want %d", n, (5*16+48)*8)
 	}
-	if r := b.BorrowNTT(); &r.C[0][0] == first {
+	if Trim() != 0 {
 		t.Error("kept after Trim")
 	}
 }
 
-// A part of a polynomial is refused: two owners of the same words would follow.
+// A part of a polynomial is refused, and what was given back: two owners of the same words would follow. Who uses it
+// after that panics, through any copy.
 func TestFreeRefusesParts(t *testing.T) {
 	b := mustBasis(t, 4, primesOf(4, 30, 3)...)
-	one := mustBasis(t, 4, primesOf(4, 30, 1)...)
-	p := b.NewPoly()
-	for name, part := range map[string]Poly{
-		"prefix": {C: p.C[:2]}, "first": {C: p.C[:1]}, "suffix": {C: p.C[1:]}, "last": {C: p.C[2:]}, "middle": {C: p.C[1:2]},
-		"bounded": {C: p.C[:2:2]}, "copy": {C: slices.Clone(p.C)}, "another's limb": {C: [][]uint64{one.NewPoly().C[0]}},
-	} {
+	p, gone := b.NewPoly(), b.NewPoly()
+	copied := gone
+	gone.Free()
+	panics := func(name string, f func()) {
 		t.Run(name, func(t *testing.T) {
 			defer func() {
 				if recover() == nil {
 					t.Error("was taken")
 				}
 			}()
-			part.Free()
+			f()
 		})
 	}
-	p.Free()
+	for name, part := range map[string]Poly{
+		"prefix": {C: p.C[:2]}, "suffix": {C: p.C[1:]}, "last": {C: p.C[2:]}, "first": {C: p.C[:1]}, "bounded": {C: p.C[:2:2]}, "copy": {C: slices.Clone(p.C)}, "empty slot": {C: make([][]uint64, 3, 4)},
+		"given back": gone, "copy of one given back": copied,
+	} {
+		panics(name, part.Free)
+	}
+	panics("use after", func() { b.Add(p, copied, p) })
 	Poly{}.Free()
+	p.Clone().Free()
+	p.Free()
 	c := b.NewPoly().Clone()
 	c.Free()
+}
+
+// Many goroutines never get the same words.
+func TestStorageHasOneOwner(t *testing.T) {
+	b := mustBasis(t, 4, primesOf(4, 30, 3)...)
+	var wg sync.WaitGroup
+	for g := range uint64(8) {
+		wg.Go(func() {
+			for i := range uint64(500) {
+				p := b.Borrow()
+				fill(p, g<<32|i)
+				for _, c := range p.C {
+					if slices.ContainsFunc(c, func(x uint64) bool { return x != g<<32|i }) {
+						t.Error("another wrote here")
+						return
+					}
+				}
+				p.Free()
+			}
+		})
+	}
+	wg.Wait()
 }
