@@ -280,8 +280,42 @@ func TestHalfReadsItsTable(t *testing.T) {
 	}
 }
 
-// What the kernel leaves open is resolved with the candidate's own words, and what it rejects gets others: values are
-// those of judging one candidate after the other.
+// oneByOne gives what a Gaussian of the centres gives if its candidates are judged one after the other.
+func oneByOne(g *Gaussian, centres []Frac, s *Stream) []int64 {
+	values := make([]int64, len(centres))
+	for start := 0; start < len(centres); start += batch {
+		var wanted []int
+		for i := start; i < min(start+batch, len(centres)); i++ {
+			wanted = append(wanted, i)
+		}
+		for len(wanted) > 0 {
+			n := len(wanted)
+			w := make([]uint64, 3*n)
+			for k := range w {
+				w[k] = s.Uint64()
+			}
+			var again []int
+			for i, at := range wanted {
+				z, verdict := g.resolve([3]uint64{w[i], w[n+i], w[2*n+i]}, centres[at], s)
+				if values[at] = z; verdict != kernel.Accepted {
+					again = append(again, at)
+				}
+			}
+			wanted = again
+		}
+	}
+	return values
+}
+
+func randomCentres(n int) []Frac {
+	centres, s := make([]Frac, n), source(8).Stream("centres")
+	for i := range centres {
+		centres[i] = Frac{s.Uint64(), s.Uint64()}
+	}
+	return centres
+}
+
+// What is rejected gets other words and keeps its centre.
 func TestRoundsJudgeOneByOne(t *testing.T) {
 	for _, width := range []float64{3, 15.886, 402.7} {
 		g, err := NewGaussian(width)
@@ -289,35 +323,67 @@ func TestRoundsJudgeOneByOne(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, n := range []int{0, 1, 7, 8, 100, batch, batch + 1, 3*batch - 5} {
-			centres, c := make([]Frac, n), source(8).Stream("centres")
-			for i := range centres {
-				centres[i] = Frac{c.Uint64(), c.Uint64()}
-			}
-			got, want, s := make([]int64, n), make([]int64, n), source(8).Stream("x")
+			centres, got := randomCentres(n), make([]int64, n)
 			g.SampleAt(got, centres, source(8).Stream("x"))
-			for start := 0; start < n; start += batch {
-				var open []int
-				for i := start; i < min(start+batch, n); i++ {
-					open = append(open, i)
-				}
-				for len(open) > 0 {
-					w := make([]uint64, 3*len(open))
-					for k := range w {
-						w[k] = s.Uint64()
-					}
-					var again []int
-					for i, at := range open {
-						z, verdict := g.resolve([3]uint64{w[i], w[len(open)+i], w[2*len(open)+i]}, centres[at], nil)
-						if want[at] = z; verdict != kernel.Accepted {
-							again = append(again, at)
-						}
-					}
-					open = again
-				}
-			}
-			if !slices.Equal(got, want) {
+			if !slices.Equal(got, oneByOne(g, centres, source(8).Stream("x"))) {
 				t.Errorf("width %v: %d values are others than one by one", width, n)
 			}
+		}
+	}
+}
+
+// What the kernel leaves open, which random words nearly never do, is resolved with the candidate's own words and centre.
+func TestOpenCandidatesAreResolved(t *testing.T) {
+	for _, width := range []float64{3, 15.886, 402.7} {
+		g, err := NewGaussian(width)
+		if err != nil {
+			t.Fatal(err)
+		}
+		const n = 100
+		centres, s := randomCentres(n), source(9).Stream("words")
+		script, open := make([]uint64, 3*n), 0
+		s.words(script)
+		for i, c := range centres {
+			h, v, r := &script[i], script[n+i], &script[2*n+i]
+			switch i % 3 {
+			case 0:
+				*h = g.table[i/3%6][2]
+				open++
+			case 1:
+				y := g.half(*h, nil)
+				p, _ := g.kernel.Probability(y, v, c.Hi, c.Lo)
+				if p += uint64(i % 5 * 8); p>>51 == 0 {
+					*r = p<<13 | *r>>51
+					open++
+				}
+			}
+		}
+		got := make([]int64, n)
+		g.SampleAt(got, centres, scripted(script...))
+		if want := oneByOne(g, centres, scripted(script...)); !slices.Equal(got, want) {
+			t.Errorf("width %v: %v, one by one %v", width, got, want)
+		}
+		if open < n/2 {
+			t.Errorf("width %v: %d open candidates", width, open)
+		}
+	}
+}
+
+// The kernel has the upper words of the table, and pi/w^2 to 104 bits, rounded down.
+func TestKernelHasItsConstants(t *testing.T) {
+	for _, width := range []float64{3, 3.999, 4, 7.943, 15.886, 402.7, 5000.3, maxWidth} {
+		g, err := NewGaussian(width)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.EqualFunc(g.table, g.kernel.Table, func(e [3]uint64, upper uint64) bool { return e[2] == upper }) {
+			t.Errorf("width %v: the kernel has another table", width)
+		}
+		w := oracleFloat().SetFloat64(width)
+		want := oracleFloat().Quo(oraclePi, w.Mul(w, w))
+		scaled, _ := want.SetMantExp(want, 104+int(g.kernel.Shift)).Int(nil)
+		if r := words(scaled, 2); g.kernel.Ratio != [2]uint64{r[1]<<12 | r[0]>>52, r[0] & (1<<52 - 1)} || g.kernel.Ratio[0]>>51 != 1 {
+			t.Errorf("width %v: pi/w^2 is taken as %#x/2^%d", width, g.kernel.Ratio, g.kernel.Shift)
 		}
 	}
 }

@@ -182,6 +182,27 @@ func TestSourcesAndStreamsShowNothing(t *testing.T) {
 	}
 }
 
+// Many words at once are those of as many calls of Uint64, wherever the buffer stands.
+func TestWordsAreThoseOfUint64(t *testing.T) {
+	for _, before := range []int{0, 1, 8, 13, bufferSize - 16, bufferSize - 9, bufferSize - 8, bufferSize - 7, bufferSize - 1, bufferSize} {
+		for _, n := range []int{0, 1, 2, bufferSize / 8, bufferSize/8 + 1, 3*bufferSize/8 + 5} {
+			all, single, skip := source(3).Stream("x"), source(3).Stream("x"), make([]byte, before)
+			all.Read(skip)
+			single.Read(skip)
+			got := make([]uint64, n)
+			all.words(got)
+			for i, w := range got {
+				if want := single.Uint64(); w != want {
+					t.Fatalf("word %d of %d after %d bytes is %#x, want %#x", i, n, before, w, want)
+				}
+			}
+			if *all.buffer != *single.buffer || all.Uint64() != single.Uint64() {
+				t.Errorf("%d words after %d bytes leave another buffer", n, before)
+			}
+		}
+	}
+}
+
 func TestWipe(t *testing.T) {
 	seed := bytes.Repeat([]byte{9}, 32)
 	s := NewSource(seed)
