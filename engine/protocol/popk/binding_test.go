@@ -69,6 +69,7 @@ func TestEachFieldChangesTheChallenge(t *testing.T) {
 		"U alone":           func(c *Config, _ *round.Digest) { c.Instance = b.sized(func(p *params.Proof) { p.U++ }) },
 		"V alone":           func(c *Config, _ *round.Digest) { c.Instance = b.sized(func(p *params.Proof) { p.V++ }) },
 		"what was opened":   func(_ *Config, d *round.Digest) { d[31] ^= 0x80 },
+		"mode":              func(c *Config, _ *round.Digest) { c.joint = true },
 	} {
 		c, d := base, opened
 		change(&c, &d)

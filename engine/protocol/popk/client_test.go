@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"math/big"
+	"slices"
 	"testing"
 
 	"github.com/lodge-mpc/lodge/engine/codec"
@@ -96,5 +98,123 @@ func TestClientProof(t *testing.T) {
 	}
 	if _, _, err := Prove(context.Background(), c, messages[:1], testSource("few")); err == nil {
 		t.Error("one message for a proof of two was accepted")
+	}
+}
+
+// A client's proof in parts, with what its prover drew.
+type clientProof struct {
+	ClientConfig
+	ciphertexts, digests []byte
+	answers              []response
+	masks                []*gbfv.Ciphertext
+}
+
+func newClientProof(t *testing.T) *clientProof {
+	t.Helper()
+	s := testScheme(t)
+	key := gbfvtest.New(s, 2, 1, bytes.Repeat([]byte{1}, 32))
+	instance, err := ClientInstance(s.Set, "p128", 2, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &clientProof{ClientConfig: ClientConfig{
+		Scheme: s, Instance: instance, Key: key.Public, KeyHash: round.Hash("key 1"), Prover: "alice", Context: []byte("vote"), Workers: 2,
+	}}
+	messages := []field.Vec{key.Random(1), key.Random(2)}
+	var proof []byte
+	if p.ciphertexts, proof, err = Prove(context.Background(), p.ClientConfig, messages, testSource("prove")); err != nil {
+		t.Fatal(err)
+	}
+	size, sizes := responseSize(s.N(), instance.Proof), instance.Proof
+	p.digests = proof[:32*sizes.V]
+	for j := range sizes.V {
+		r := newResponse(s.N(), sizes)
+		if err := r.decode(sizes, proof[32*sizes.V+j*size:][:size]); err != nil {
+			t.Fatal(err)
+		}
+		p.answers = append(p.answers, r)
+	}
+	again := &prover{scheme: s, sizes: sizes, key: key.Public, source: testSource("prove"), workers: 2,
+		message: func(i int, slots, coeffs field.Vec, _ *sample.Stream) {
+			copy(slots.W, messages[i].W)
+			s.Pack.Pack(coeffs, slots)
+		}}
+	if err := again.sample(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range again.secret[sizes.U:] {
+		p.masks = append(p.masks, encryption(s, key.Public, m.z, m.t))
+	}
+	return p
+}
+
+func (p *clientProof) verify(t *testing.T) error {
+	t.Helper()
+	proof := bytes.Clone(p.digests)
+	for _, r := range p.answers {
+		frame, err := r.encode(p.Instance.Proof)
+		if err != nil {
+			t.Fatal(err)
+		}
+		proof = append(proof, frame...)
+	}
+	_, err := Verify(context.Background(), p.ClientConfig, p.ciphertexts, proof)
+	return err
+}
+
+// The challenge is that of all ciphertexts and of all digests: what is accepted opens its masks for no other.
+func TestClientChallengeIsOfTheWholeStatement(t *testing.T) {
+	p := newClientProof(t)
+	s, sizes, h := p.Scheme, p.Instance.Proof, p.Instance.Hash()
+	w, err := newChallenge(s, sizes, round.XOF("lodge popk client challenge",
+		[]byte("alice"), []byte("vote"), h[:], p.KeyHash[:], slices.Concat(p.ciphertexts, p.digests)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, size := make([]*gbfv.Ciphertext, sizes.U), len(p.ciphertexts)/(2*sizes.U)
+	for i := range list {
+		list[i] = s.NewCiphertext()
+		for f := 2 * i; f < 2*i+2; f++ {
+			if err := codec.DecodePoly(part(list, f), s.Q.Primes(), p.ciphertexts[f*size:(f+1)*size]); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for j, r := range p.answers {
+		if !opens(s, p.Key, w, list, j, r, p.digests) {
+			t.Errorf("repetition %d answers another challenge", j)
+		}
+	}
+	if err := p.verify(t); err != nil {
+		t.Error(err)
+	}
+}
+
+// A prover that changes a mask when it knows the challenge, and its response with it, is refused: the digest of each mask
+// is in the challenge. Otherwise it would choose responses first, and need no witness.
+func TestClientMaskIsBeforeItsChallenge(t *testing.T) {
+	p := newClientProof(t)
+	s := p.Scheme
+	for j := range p.answers {
+		kept := bytes.Clone(p.digests)
+		mask := p.masks[j].Clone()
+		d := maskDigest(s, mask)
+		if !bytes.Equal(d[:], p.digests[32*j:][:32]) {
+			t.Fatalf("mask %d is not that of the proof", j)
+		}
+		for l, q := range s.Q.Primes() { // the randomness r1 of the mask plus 1
+			mask.C0.C[l][0] = (mask.C0.C[l][0] + 1) % q
+		}
+		d = maskDigest(s, mask)
+		copy(p.digests[32*j:], d[:])
+		addTo(p.answers[j].t[1], 0, big.NewInt(1))
+		if err := p.verify(t); !errors.Is(err, ErrProof) {
+			t.Errorf("mask %d was changed after its challenge: %v", j, err)
+		}
+		p.digests = kept
+		addTo(p.answers[j].t[1], 0, big.NewInt(-1))
+	}
+	if err := p.verify(t); err != nil {
+		t.Error(err)
 	}
 }

@@ -2,10 +2,12 @@ package popk
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"math/big"
 	"testing"
 
+	"github.com/lodge-mpc/lodge/engine/gbfv"
 	"github.com/lodge-mpc/lodge/engine/params"
 	"github.com/lodge-mpc/lodge/engine/protocol/internal/byzantine"
 	"github.com/lodge-mpc/lodge/engine/protocol/round"
@@ -78,6 +80,54 @@ func TestVerdictNamesTheFirst(t *testing.T) {
 			if !errors.As(err, &blame) || blame.Party != 2 || blame.Check != CheckEquation {
 				t.Errorf("party %d: %v", p, err)
 			}
+		}
+	}
+}
+
+// A response opens the mask of its own repetition, and every byte of the digest counts: a shorter one would let masks
+// collide, and the prover answer two challenges without a witness.
+func TestOpensComparesWholeDigests(t *testing.T) {
+	b := newBench(t, 2)
+	sizes := b.instance.Proof
+	c := Config{Session: round.Session{Parties: 2}, Scheme: b.scheme, Instance: b.instance}
+	p := &prover{scheme: b.scheme, sizes: sizes, key: b.key.Public, source: testSource("opens"), workers: 2}
+	if err := p.sample(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	list := make([]*gbfv.Ciphertext, sizes.U)
+	frames, err := p.encryptHashed(context.Background(), func(i int, ct *gbfv.Ciphertext) { list[i] = ct })
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := c.challenge(round.Hash("opened"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	answers, err := p.respond(context.Background(), w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	digests := frames[2*sizes.U]
+	for j, r := range answers {
+		if !opens(b.scheme, b.key.Public, w, list, j, r, digests) {
+			t.Errorf("repetition %d does not open its mask", j)
+		}
+		other := bytes.Clone(digests)
+		for i := range other {
+			if i/32 != j {
+				other[i] ^= 1
+			}
+		}
+		if !opens(b.scheme, b.key.Public, w, list, j, r, other) {
+			t.Errorf("repetition %d depends on the masks of others", j)
+		}
+	}
+	last := sizes.V - 1
+	for i := range 32 {
+		wrong := bytes.Clone(digests)
+		wrong[32*last+i] ^= 0x80
+		if opens(b.scheme, b.key.Public, w, list, last, answers[last], wrong) {
+			t.Errorf("byte %d of the digest does not count", i)
 		}
 	}
 }
