@@ -255,12 +255,7 @@ func (p *protocolBench) triples(kind string, dim int) bench.Row {
 			return nil, err
 		}
 		defer n.stop()
-		if kind == "scalar" { // the smallest batch; of matrices there is one size, and MAC keys do not depend on it
-			_, err = n.make(ctx, field, 1, 0)
-		} else {
-			err = n.scalarMACKey(ctx, field)
-		}
-		if err != nil {
+		if err := n.warm(ctx, field); err != nil {
 			return nil, err
 		}
 		b, err := n.make(ctx, field, most, p.duration)
@@ -276,11 +271,14 @@ func (p *protocolBench) triples(kind string, dim int) bench.Row {
 	}}
 }
 
-// scalarMACKey makes the MAC key of an epoch with the smallest batch that needs one.
-func (n *network) scalarMACKey(ctx context.Context, field string) error {
+// warm makes the MAC key, with the smallest batch that needs one, and a batch that makes the heap grow to what it needs.
+func (n *network) warm(ctx context.Context, field string) error {
 	scalar := *n
 	scalar.dim = 1
-	_, err := scalar.make(ctx, field, 1, 0)
+	if _, err := scalar.make(ctx, field, 1, 0); err != nil {
+		return err
+	}
+	_, err := n.make(ctx, field, most, 0)
 	return err
 }
 
@@ -315,7 +313,7 @@ func (p *protocolBench) growth() bench.Row {
 		}
 		defer n.stop()
 		for i, f := range p.set.Fields {
-			if _, err := n.make(ctx, f.Name, 1, 0); err != nil {
+			if err := n.warm(ctx, f.Name); err != nil {
 				return nil, err
 			}
 			b, err := n.make(ctx, f.Name, most, p.duration/time.Duration(len(cost)))

@@ -160,8 +160,9 @@ func (p *prover) respond(ctx context.Context, w sigma.Challenge) ([]response, er
 			return nil, err
 		}
 	}
-	for _, x := range p.secret[:u] {
+	for i, x := range p.secret[:u] {
 		x.wipe()
+		p.secret[i] = response{} // masks has the same array
 	}
 	p.secret = nil // the masks have become responses
 	return masks, nil
