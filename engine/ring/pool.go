@@ -63,11 +63,11 @@ func (p Poly) Free() {
 	if len(p.C) == 0 {
 		return
 	}
+	limbs.Lock() // of two that give the same back at once, one finds it given back
+	defer limbs.Unlock()
 	if cap(p.C) != len(p.C)+1 || len(p.C[0]) == 0 || len(p.C[:cap(p.C)][len(p.C)]) == 0 || &p.C[:cap(p.C)][len(p.C)][0] != &p.C[0][0] {
 		panic("ring: giving back a part of a polynomial, or one that was given back")
 	}
-	limbs.Lock()
-	defer limbs.Unlock()
 	if limbs.free == nil {
 		limbs.free = map[int][][]uint64{}
 	}

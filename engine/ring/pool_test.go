@@ -3,6 +3,7 @@ package ring
 import (
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 )
 
@@ -107,4 +108,32 @@ func TestStorageHasOneOwner(t *testing.T) {
 		})
 	}
 	wg.Wait()
+}
+
+// Of many that give the same polynomial back at once, one does, and its limbs are there once.
+func TestFreeAtOnce(t *testing.T) {
+	b := mustBasis(t, 4, primesOf(4, 30, 3)...)
+	for range 200 {
+		Trim()
+		p := b.NewPoly()
+		var refused atomic.Int64
+		var wg sync.WaitGroup
+		for range 8 {
+			wg.Go(func() {
+				defer func() {
+					if recover() != nil {
+						refused.Add(1)
+					}
+				}()
+				p.Free()
+			})
+		}
+		wg.Wait()
+		if n := refused.Load(); n != 7 {
+			t.Fatalf("%d of 8 were refused, want 7", n)
+		}
+		if n := Trim(); n != 3*16*8 {
+			t.Fatalf("%d bytes were kept, want %d", n, 3*16*8)
+		}
+	}
 }
