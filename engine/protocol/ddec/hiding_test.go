@@ -193,3 +193,23 @@ func TestTheEndErases(t *testing.T) {
 	}()
 	c.Source.Stream("mask", 0)
 }
+
+// What a run gives back for other polynomials holds nothing of its messages and sums, and there is something.
+func TestARunGivesBackZeros(t *testing.T) {
+	w := newWorld(t, "insecure-8", "p128", 3, 4)
+	ring.Trim()
+	w.run().OK(t)
+	size := ring.Trim()
+	if least := int64(w.n) * 4 * int64(w.instance.DDecPrimes*w.scheme.N()*8); size < least {
+		t.Errorf("%d bytes were given back, want %d", size, least)
+	}
+	w.run().OK(t)
+	for range size/int64(w.scheme.N()*8) + 1 {
+		p := w.scheme.Prefix(1).Borrow()
+		for _, x := range p.C[0] {
+			if x != 0 {
+				t.Fatal("words that are not 0 were given back")
+			}
+		}
+	}
+}
