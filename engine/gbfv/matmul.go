@@ -74,7 +74,6 @@ type matMul struct {
 	full    []ring.Poly // d sums on Full
 	sums    []uint64    // the words of full: limb l of polynomial i begins at (i·len(Full) + l)·N
 	tile    [2][]uint64 // a_x and b_y modulo a group in evaluation form: d polynomials for each prime
-	storage []ring.Poly // of all that
 }
 
 // maxGroup bounds a group of primes. Two polynomials per block element and prime of it are held at a time; more
@@ -120,8 +119,8 @@ func newMatMul(e *Evaluator, d, workers int) *matMul {
 	for _, g := range m.groups {
 		size = max(size, g.hi-g.lo)
 	}
-	words, all := ring.BorrowWords(n * d * limbs)
-	m.sums, m.storage = words, append(m.storage, all)
+	words := make([]uint64, n*d*limbs)
+	m.sums = words
 	for range d {
 		p := ring.Poly{}
 		for range limbs {
@@ -132,16 +131,14 @@ func newMatMul(e *Evaluator, d, workers int) *matMul {
 		m.leftAux = append(m.leftAux, s.Aux.Borrow())
 	}
 	for i := range m.tile {
-		m.tile[i], all = ring.BorrowWords(n * size * d)
-		m.storage = append(m.storage, all)
+		m.tile[i] = make([]uint64, n*size*d)
 	}
-	m.storage = append(m.storage, m.leftAux...)
 	return m
 }
 
-// free gives the storage back.
+// free gives back what can serve other polynomials.
 func (m *matMul) free() {
-	for _, p := range m.storage {
+	for _, p := range m.leftAux {
 		p.Free()
 	}
 }

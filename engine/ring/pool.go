@@ -38,12 +38,6 @@ func (b *Basis) zero() [][]uint64 {
 	return c
 }
 
-// BorrowWords returns n words that may be anything, and a Poly of them to give them back.
-func BorrowWords(n int) ([]uint64, Poly) {
-	c := borrow(n, 1)
-	return c[0], Poly{c}
-}
-
 // NewPoly returns the zero polynomial.
 func (b *Basis) NewPoly() Poly { return Poly{b.zero()} }
 
