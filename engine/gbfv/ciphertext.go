@@ -68,9 +68,13 @@ func (s *Scheme) SubMonomial(dst, a *Ciphertext, e int) {
 // MulPlain sets dst = mu·a for a plaintext mu, such as Digits gives. dst may be a.
 func (s *Scheme) MulPlain(dst, a *Ciphertext, mu intpoly.Poly) {
 	m, c, p := s.Q.BorrowNTT(), s.Q.BorrowNTT(), s.Q.Borrow()
-	defer m.Free()
-	defer c.Free()
-	defer p.Free()
+	defer func() {
+		for _, x := range []ring.NTT{m, c} { // the plaintext may be secret
+			x.Zero()
+			x.Free()
+		}
+		p.Free()
+	}()
 	s.Q.FromInt(p, mu)
 	s.Q.Forward(m, p)
 	p.Zero()
@@ -79,7 +83,6 @@ func (s *Scheme) MulPlain(dst, a *Ciphertext, mu intpoly.Poly) {
 		s.Q.MulNTT(c, c, m)
 		s.Q.Inverse(pair[0], c)
 	}
-	m.Zero()
 }
 
 // Hash is SHA-256 over a list of ciphertexts: their number, N, and for each polynomial the number of

@@ -120,7 +120,7 @@ func TestRefusals(t *testing.T) {
 		{"a deadline that is over", func(s *jobv1.SessionSpec) { s.Deadline = timestamppb.New(time.Now().Add(-time.Second)) }, rpc.TimedOut},
 		{"no name", func(s *jobv1.SessionSpec) { s.Ref.JobId = "../x" }, rpc.Invalid},
 		{"more memory than allowed", func(s *jobv1.SessionSpec) {
-			s.Kind, s.Dim, s.Shape = jobv1.Kind_KIND_MATRIX, 4, &jobv1.Shape{Rows: 64, Inner: 4, Columns: 4}
+			s.Kind, s.Dim, s.Shape = jobv1.Kind_KIND_MATRIX, 4, &jobv1.Shape{Rows: 64, Inner: 64, Columns: 64}
 		}, rpc.PolicyRefused},
 	} {
 		t.Run(c.name, func(t *testing.T) {

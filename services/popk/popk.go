@@ -243,8 +243,7 @@ func (r *run) Memory() (uint64, error) {
 	if r.instance, err = protocol.ClientInstance(r.scheme.Set, r.spec.GetField(), r.parties, int(r.spec.GetCount())); err != nil {
 		return 0, rpc.Errorf(rpc.Invalid, "", "%v", err)
 	}
-	c := protocol.ClientConfig{Scheme: r.scheme, Instance: r.instance}
-	return uint64(c.MemoryBytes()), nil
+	return uint64(protocol.MemoryBytes(r.instance, r.parties, false) * 5 / 4), nil
 }
 
 // Run implements session.Protocol.

@@ -11,6 +11,7 @@ import (
 	"github.com/lodge-mpc/lodge/engine/params"
 	"github.com/lodge-mpc/lodge/engine/protocol/keygen"
 	"github.com/lodge-mpc/lodge/engine/protocol/maccheck"
+	"github.com/lodge-mpc/lodge/engine/protocol/popk"
 	"github.com/lodge-mpc/lodge/engine/protocol/round"
 	"github.com/lodge-mpc/lodge/engine/protocol/triple"
 	"github.com/lodge-mpc/lodge/engine/sample"
@@ -70,7 +71,7 @@ func (r *run) Memory() (uint64, error) {
 		return 0, err
 	}
 	keys, err := r.ring.MemoryBytes(epoch)
-	return keys + uint64(r.plan.MemoryBytes()), err
+	return keys + uint64(max(r.plan.MemoryBytes(), popk.MemoryBytes(r.macKey, r.parties, true)*3/2)), err
 }
 
 // Claim implements session.Claimant.

@@ -107,6 +107,9 @@ func share(ctx context.Context, c Config) (round.Transition[Shares], error) {
 		return nil
 	})
 	if err != nil {
+		for _, m := range messages {
+			m.Zero()
+		}
 		return round.Transition[Shares]{}, err
 	}
 	byzantine.Apply(c.Session.Hooks, c.name(), messages)

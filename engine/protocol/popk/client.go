@@ -43,11 +43,9 @@ func (c *ClientConfig) ProofSize() int {
 	return digestsSize(p) + p.V*responseSize(c.Scheme.N(), p)
 }
 
-// MemoryBytes estimates the peak of Prove or Verify: for each ciphertext and mask its residues, its packed copy and
-// its witness, and what is sent.
+// MemoryBytes estimates the peak of Prove or Verify: what a run of one party holds, and what is sent.
 func (c *ClientConfig) MemoryBytes() int64 {
-	i := c.Instance
-	return int64(i.U+i.V)*int64(c.Scheme.N())*8*int64(4*len(c.Scheme.Set.Q)+8) + 2*int64(c.CiphertextSize()+c.ProofSize())
+	return MemoryBytes(c.Instance, 2, false)*5/4 + 2*int64(c.CiphertextSize()+c.ProofSize())
 }
 
 func (c *ClientConfig) check() error {

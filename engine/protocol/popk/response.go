@@ -19,12 +19,18 @@ type response struct {
 const spareBits = 10
 
 func newResponse(n int, p params.Proof) response {
-	words := func(bits int) int { return (bits + spareBits + 63) / 64 }
-	r := response{z: intpoly.New(n, words(p.B1.BitLen()))}
+	z, t := responseWords(p)
+	r := response{z: intpoly.New(n, z)}
 	for i := range r.t {
-		r.t[i] = intpoly.New(n, words(p.Bt1.BitLen()))
+		r.t[i] = intpoly.New(n, t)
 	}
 	return r
+}
+
+// responseWords is how many words the coefficients of z and of each polynomial of t have.
+func responseWords(p params.Proof) (z, t int) {
+	words := func(bits int) int { return (bits + spareBits + 63) / 64 }
+	return words(p.B1.BitLen()), words(p.Bt1.BitLen())
 }
 
 func (r response) wipe() {

@@ -131,3 +131,34 @@ func TestOpensComparesWholeDigests(t *testing.T) {
 		}
 	}
 }
+
+// The estimate of memory grows with the ciphertexts of all parties where they are held, and is at least what is.
+func TestMemoryCountsWhatIsHeld(t *testing.T) {
+	set, err := params.Lookup("S14-64")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ciphertext := int64(2 * set.N() * len(set.Q) * 8)
+	for _, c := range []struct {
+		parties, u int
+		mac        bool
+		held       int64 // ciphertexts
+	}{{2, 32, false, 64}, {16, 4, false, 64}, {16, 4, true, 16}, {3, 33, false, 33}, {2, 257, false, 257}} {
+		i, err := params.Resolve(set, "p128", params.Use{Parties: c.parties, Dim: 1, U: c.u})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := i.Proof
+		if c.mac {
+			p = i.MACKey
+		}
+		witnesses := int64(0)
+		for range p.U + p.V {
+			r := newResponse(set.N(), p)
+			witnesses += int64(8 * (len(r.z.C) + len(r.t[0].C) + len(r.t[1].C) + len(r.t[2].C)))
+		}
+		if got, least := MemoryBytes(i, c.parties, c.mac), c.held*ciphertext+witnesses; got < least || got > 3*least {
+			t.Errorf("%+v: %d bytes, want %d and some", c, got, least)
+		}
+	}
+}

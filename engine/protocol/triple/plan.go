@@ -7,6 +7,7 @@ import (
 
 	"github.com/lodge-mpc/lodge/engine/gbfv"
 	"github.com/lodge-mpc/lodge/engine/params"
+	"github.com/lodge-mpc/lodge/engine/protocol/popk"
 )
 
 // Kind is what a batch consists of.
@@ -126,17 +127,20 @@ func (p *Plan) layouts(s *gbfv.Scheme) (a, b, c gbfv.Layout, err error) {
 	return
 }
 
-// MemoryBytes estimates the peak memory of a batch at one party.
+// scratch is about how many polynomials on Q products hold for each of two workers.
+const scratch = 24
+
+// MemoryBytes estimates the peak memory of a batch at one party: of its proof, or of its evaluation, which holds the
+// factors and their product, and for matrices what Evaluator.MatMul does; half as much again for shares, buffers, and what
+// waits for the garbage collector.
 func (p *Plan) MemoryBytes() int64 {
-	set := p.Instance.Set
+	set, n := p.Instance.Set, p.extent()
 	poly := int64(set.N()) * int64(len(set.Q)) * 8
-	u, v := int64(p.Instance.U), int64(p.Instance.V)
-	statement := 4 * (u + v) * poly // sums and packed copy
-	witness := (u + v) * int64(set.N()) * 8 * 5
-	evaluated := 4 * (2*u + 1) * poly * int64(p.Instance.DDecPrimes) / int64(len(set.Q))
-	product := int64(0)
+	polys := 2*int64(n.a+n.b+n.c+n.rho) + 2*scratch
 	if p.Kind == Matrix {
-		product = int64(p.Dim) * poly * 10
+		polys += 6 * int64(p.Dim) // sums on Full, one operand scaled, its digits and those of the other, two terms to switch
+	} else {
+		polys += 2 * int64(p.Decryptions()*p.Instance.DDecPrimes/len(set.Q))
 	}
-	return (statement + witness + evaluated + product) * 5 / 4
+	return max(popk.MemoryBytes(p.Instance, p.Instance.Use.Parties, false), polys*poly) * 3 / 2
 }
