@@ -72,6 +72,154 @@ vector:
 	VZEROUPPER
 	RET
 
+// func mulMontgomeryAVX2(dst *uint64, a *uint64, b *uint64, n int, inverse uint64, q uint64)
+// Requires: AVX, AVX2
+TEXT ·mulMontgomeryAVX2(SB), NOSPLIT, $0-48
+	MOVQ         dst+0(FP), AX
+	MOVQ         n+24(FP), CX
+	MOVQ         a+8(FP), BX
+	MOVQ         b+16(FP), SI
+	VPBROADCASTQ q+40(FP), Y0
+	VPADDQ       Y0, Y0, Y1
+	VPSRLQ       $0x20, Y0, Y2
+	VPADDQ       Y1, Y1, Y1
+	VPBROADCASTQ inverse+32(FP), Y1
+	MOVQ         $0x00000000ffffffff, DX
+	VMOVQ        DX, X2
+	VPBROADCASTQ X2, Y2
+	XORQ         DX, DX
+
+vector:
+	VMOVDQU   (BX)(DX*8), Y3
+	VMOVDQU   (SI)(DX*8), Y4
+	VPSRLQ    $0x20, Y3, Y5
+	VPSRLQ    $0x20, Y4, Y6
+	VPMULUDQ  Y3, Y4, Y7
+	VPMULUDQ  Y3, Y6, Y3
+	VPMULUDQ  Y5, Y4, Y4
+	VPMULUDQ  Y5, Y6, Y5
+	VPSRLQ    $0x20, Y7, Y6
+	VPADDQ    Y6, Y4, Y4
+	VPAND     Y2, Y4, Y6
+	VPAND     Y2, Y7, Y7
+	VPADDQ    Y6, Y3, Y3
+	VPSRLQ    $0x20, Y4, Y4
+	VPADDQ    Y4, Y5, Y5
+	VPSRLQ    $0x20, Y3, Y4
+	VPADDQ    Y4, Y5, Y5
+	VPSLLQ    $0x20, Y3, Y3
+	VPADDQ    Y3, Y7, Y7
+	VPSRLQ    $0x20, Y7, Y3
+	VPSRLQ    $0x20, Y1, Y4
+	VPMULUDQ  Y1, Y3, Y3
+	VPMULUDQ  Y4, Y7, Y4
+	VPADDQ    Y4, Y3, Y3
+	VPSLLQ    $0x20, Y3, Y3
+	VPMULUDQ  Y1, Y7, Y4
+	VPADDQ    Y3, Y4, Y4
+	VPSRLQ    $0x20, Y4, Y3
+	VPSRLQ    $0x20, Y0, Y6
+	VPMULUDQ  Y4, Y0, Y7
+	VPMULUDQ  Y4, Y6, Y4
+	VPMULUDQ  Y3, Y0, Y8
+	VPMULUDQ  Y3, Y6, Y3
+	VPSRLQ    $0x20, Y7, Y6
+	VPADDQ    Y6, Y8, Y8
+	VPAND     Y2, Y8, Y6
+	VPAND     Y2, Y7, Y7
+	VPADDQ    Y6, Y4, Y4
+	VPSRLQ    $0x20, Y8, Y6
+	VPADDQ    Y6, Y3, Y3
+	VPSRLQ    $0x20, Y4, Y6
+	VPADDQ    Y6, Y3, Y3
+	VPSLLQ    $0x20, Y4, Y4
+	VPADDQ    Y4, Y7, Y7
+	VPSUBQ    Y3, Y5, Y3
+	VPADDQ    Y0, Y3, Y4
+	VBLENDVPD Y3, Y4, Y3, Y3
+	VMOVDQU   Y3, (AX)(DX*8)
+	ADDQ      $0x04, DX
+	SUBQ      $0x04, CX
+	JNZ       vector
+	VZEROUPPER
+	RET
+
+// func mulAddMontgomeryAVX2(dst *uint64, a *uint64, b *uint64, n int, inverse uint64, q uint64)
+// Requires: AVX, AVX2
+TEXT ·mulAddMontgomeryAVX2(SB), NOSPLIT, $0-48
+	MOVQ         dst+0(FP), AX
+	MOVQ         n+24(FP), CX
+	MOVQ         a+8(FP), BX
+	MOVQ         b+16(FP), SI
+	VPBROADCASTQ q+40(FP), Y0
+	VPADDQ       Y0, Y0, Y1
+	VPSRLQ       $0x20, Y0, Y2
+	VPADDQ       Y1, Y1, Y1
+	VPBROADCASTQ inverse+32(FP), Y1
+	MOVQ         $0x00000000ffffffff, DX
+	VMOVQ        DX, X2
+	VPBROADCASTQ X2, Y2
+	XORQ         DX, DX
+
+vector:
+	VMOVDQU   (BX)(DX*8), Y3
+	VMOVDQU   (SI)(DX*8), Y4
+	VMOVDQU   (AX)(DX*8), Y5
+	VPSRLQ    $0x20, Y3, Y6
+	VPSRLQ    $0x20, Y4, Y7
+	VPMULUDQ  Y3, Y4, Y8
+	VPMULUDQ  Y3, Y7, Y3
+	VPMULUDQ  Y6, Y4, Y4
+	VPMULUDQ  Y6, Y7, Y6
+	VPSRLQ    $0x20, Y8, Y7
+	VPADDQ    Y7, Y4, Y4
+	VPAND     Y2, Y4, Y7
+	VPAND     Y2, Y8, Y8
+	VPADDQ    Y7, Y3, Y3
+	VPSRLQ    $0x20, Y4, Y4
+	VPADDQ    Y4, Y6, Y6
+	VPSRLQ    $0x20, Y3, Y4
+	VPADDQ    Y4, Y6, Y6
+	VPSLLQ    $0x20, Y3, Y3
+	VPADDQ    Y3, Y8, Y8
+	VPSRLQ    $0x20, Y8, Y3
+	VPSRLQ    $0x20, Y1, Y4
+	VPMULUDQ  Y1, Y3, Y3
+	VPMULUDQ  Y4, Y8, Y4
+	VPADDQ    Y4, Y3, Y3
+	VPSLLQ    $0x20, Y3, Y3
+	VPMULUDQ  Y1, Y8, Y4
+	VPADDQ    Y3, Y4, Y4
+	VPSRLQ    $0x20, Y4, Y3
+	VPSRLQ    $0x20, Y0, Y7
+	VPMULUDQ  Y4, Y0, Y8
+	VPMULUDQ  Y4, Y7, Y4
+	VPMULUDQ  Y3, Y0, Y9
+	VPMULUDQ  Y3, Y7, Y3
+	VPSRLQ    $0x20, Y8, Y7
+	VPADDQ    Y7, Y9, Y9
+	VPAND     Y2, Y9, Y7
+	VPAND     Y2, Y8, Y8
+	VPADDQ    Y7, Y4, Y4
+	VPSRLQ    $0x20, Y9, Y7
+	VPADDQ    Y7, Y3, Y3
+	VPSRLQ    $0x20, Y4, Y7
+	VPADDQ    Y7, Y3, Y3
+	VPSLLQ    $0x20, Y4, Y4
+	VPADDQ    Y4, Y8, Y8
+	VPSUBQ    Y3, Y6, Y3
+	VPADDQ    Y0, Y3, Y4
+	VBLENDVPD Y3, Y4, Y3, Y3
+	VPADDQ    Y5, Y3, Y3
+	VPSUBQ    Y0, Y3, Y4
+	VBLENDVPD Y4, Y3, Y4, Y3
+	VMOVDQU   Y3, (AX)(DX*8)
+	ADDQ      $0x04, DX
+	SUBQ      $0x04, CX
+	JNZ       vector
+	VZEROUPPER
+	RET
+
 // func scaleAVX2(dst *uint64, a *uint64, n int, c uint64, scaled uint64, q uint64)
 // Requires: AVX, AVX2
 TEXT ·scaleAVX2(SB), NOSPLIT, $0-48
@@ -391,6 +539,230 @@ tail:
 	VPSUBQ      Z2, Z1, Z1
 	VPADDQ      Z0, Z1, Z0
 	VPMINUQ     Z1, Z0, Z1
+	VMOVDQU64   Z1, K1, (AX)(DX*8)
+
+done:
+	VZEROUPPER
+	RET
+
+// func mulMontgomeryAVX512(dst *uint64, a *uint64, b *uint64, n int, inverse uint64, q uint64)
+// Requires: AVX, AVX512DQ, AVX512F, BMI2
+TEXT ·mulMontgomeryAVX512(SB), NOSPLIT, $0-48
+	MOVQ         dst+0(FP), AX
+	MOVQ         n+24(FP), CX
+	MOVQ         a+8(FP), BX
+	MOVQ         b+16(FP), SI
+	VPBROADCASTQ q+40(FP), Z0
+	VPADDQ       Z0, Z0, Z1
+	VPADDQ       Z1, Z1, Z1
+	VPBROADCASTQ inverse+32(FP), Z1
+	MOVQ         $0x00000000ffffffff, DX
+	VPBROADCASTQ DX, Z2
+	XORQ         DX, DX
+	SUBQ         $0x08, CX
+	JLT          tail
+
+vector:
+	VMOVDQU64 (BX)(DX*8), Z3
+	VMOVDQU64 (SI)(DX*8), Z4
+	VPSRLQ    $0x20, Z3, Z5
+	VPSRLQ    $0x20, Z4, Z6
+	VPMULUDQ  Z3, Z4, Z7
+	VPMULUDQ  Z3, Z6, Z8
+	VPMULUDQ  Z5, Z4, Z9
+	VPMULUDQ  Z5, Z6, Z5
+	VPSRLQ    $0x20, Z7, Z6
+	VPADDQ    Z6, Z9, Z9
+	VPANDQ    Z2, Z9, Z6
+	VPMULLQ   Z3, Z4, Z7
+	VPADDQ    Z6, Z8, Z8
+	VPSRLQ    $0x20, Z9, Z3
+	VPADDQ    Z3, Z5, Z5
+	VPSRLQ    $0x20, Z8, Z3
+	VPADDQ    Z3, Z5, Z5
+	VPMULLQ   Z1, Z7, Z7
+	VPSRLQ    $0x20, Z7, Z3
+	VPSRLQ    $0x20, Z0, Z4
+	VPMULUDQ  Z7, Z0, Z6
+	VPMULUDQ  Z7, Z4, Z8
+	VPMULUDQ  Z3, Z0, Z9
+	VPMULUDQ  Z3, Z4, Z3
+	VPSRLQ    $0x20, Z6, Z4
+	VPADDQ    Z4, Z9, Z9
+	VPANDQ    Z2, Z9, Z4
+	VPMULLQ   Z7, Z0, Z6
+	VPADDQ    Z4, Z8, Z8
+	VPSRLQ    $0x20, Z9, Z4
+	VPADDQ    Z4, Z3, Z3
+	VPSRLQ    $0x20, Z8, Z4
+	VPADDQ    Z4, Z3, Z3
+	VPSUBQ    Z3, Z5, Z3
+	VPADDQ    Z0, Z3, Z4
+	VPMINUQ   Z3, Z4, Z3
+	VMOVDQU64 Z3, (AX)(DX*8)
+	ADDQ      $0x08, DX
+	SUBQ      $0x08, CX
+	JGE       vector
+
+tail:
+	ADDQ        $0x08, CX
+	JZ          done
+	MOVQ        $0x000000ff, DI
+	SHLXQ       CX, DI, DI
+	NOTQ        DI
+	KMOVB       DI, K1
+	VMOVDQU64.Z (BX)(DX*8), K1, Z3
+	VMOVDQU64.Z (SI)(DX*8), K1, Z4
+	VPSRLQ      $0x20, Z3, Z5
+	VPSRLQ      $0x20, Z4, Z6
+	VPMULUDQ    Z3, Z4, Z7
+	VPMULUDQ    Z3, Z6, Z8
+	VPMULUDQ    Z5, Z4, Z9
+	VPMULUDQ    Z5, Z6, Z5
+	VPSRLQ      $0x20, Z7, Z6
+	VPADDQ      Z6, Z9, Z9
+	VPANDQ      Z2, Z9, Z6
+	VPMULLQ     Z3, Z4, Z7
+	VPADDQ      Z6, Z8, Z8
+	VPSRLQ      $0x20, Z9, Z3
+	VPADDQ      Z3, Z5, Z5
+	VPSRLQ      $0x20, Z8, Z3
+	VPADDQ      Z3, Z5, Z5
+	VPMULLQ     Z1, Z7, Z7
+	VPSRLQ      $0x20, Z7, Z1
+	VPSRLQ      $0x20, Z0, Z3
+	VPMULUDQ    Z7, Z0, Z4
+	VPMULUDQ    Z7, Z3, Z6
+	VPMULUDQ    Z1, Z0, Z8
+	VPMULUDQ    Z1, Z3, Z1
+	VPSRLQ      $0x20, Z4, Z3
+	VPADDQ      Z3, Z8, Z8
+	VPANDQ      Z2, Z8, Z2
+	VPMULLQ     Z7, Z0, Z4
+	VPADDQ      Z2, Z6, Z6
+	VPSRLQ      $0x20, Z8, Z2
+	VPADDQ      Z2, Z1, Z1
+	VPSRLQ      $0x20, Z6, Z2
+	VPADDQ      Z2, Z1, Z1
+	VPSUBQ      Z1, Z5, Z1
+	VPADDQ      Z0, Z1, Z0
+	VPMINUQ     Z1, Z0, Z1
+	VMOVDQU64   Z1, K1, (AX)(DX*8)
+
+done:
+	VZEROUPPER
+	RET
+
+// func mulAddMontgomeryAVX512(dst *uint64, a *uint64, b *uint64, n int, inverse uint64, q uint64)
+// Requires: AVX, AVX512DQ, AVX512F, BMI2
+TEXT ·mulAddMontgomeryAVX512(SB), NOSPLIT, $0-48
+	MOVQ         dst+0(FP), AX
+	MOVQ         n+24(FP), CX
+	MOVQ         a+8(FP), BX
+	MOVQ         b+16(FP), SI
+	VPBROADCASTQ q+40(FP), Z0
+	VPADDQ       Z0, Z0, Z1
+	VPADDQ       Z1, Z1, Z1
+	VPBROADCASTQ inverse+32(FP), Z1
+	MOVQ         $0x00000000ffffffff, DX
+	VPBROADCASTQ DX, Z2
+	XORQ         DX, DX
+	SUBQ         $0x08, CX
+	JLT          tail
+
+vector:
+	VMOVDQU64 (BX)(DX*8), Z3
+	VMOVDQU64 (SI)(DX*8), Z4
+	VMOVDQU64 (AX)(DX*8), Z5
+	VPSRLQ    $0x20, Z3, Z6
+	VPSRLQ    $0x20, Z4, Z7
+	VPMULUDQ  Z3, Z4, Z8
+	VPMULUDQ  Z3, Z7, Z9
+	VPMULUDQ  Z6, Z4, Z10
+	VPMULUDQ  Z6, Z7, Z6
+	VPSRLQ    $0x20, Z8, Z7
+	VPADDQ    Z7, Z10, Z10
+	VPANDQ    Z2, Z10, Z7
+	VPMULLQ   Z3, Z4, Z8
+	VPADDQ    Z7, Z9, Z9
+	VPSRLQ    $0x20, Z10, Z3
+	VPADDQ    Z3, Z6, Z6
+	VPSRLQ    $0x20, Z9, Z3
+	VPADDQ    Z3, Z6, Z6
+	VPMULLQ   Z1, Z8, Z8
+	VPSRLQ    $0x20, Z8, Z3
+	VPSRLQ    $0x20, Z0, Z4
+	VPMULUDQ  Z8, Z0, Z7
+	VPMULUDQ  Z8, Z4, Z9
+	VPMULUDQ  Z3, Z0, Z10
+	VPMULUDQ  Z3, Z4, Z3
+	VPSRLQ    $0x20, Z7, Z4
+	VPADDQ    Z4, Z10, Z10
+	VPANDQ    Z2, Z10, Z4
+	VPMULLQ   Z8, Z0, Z7
+	VPADDQ    Z4, Z9, Z9
+	VPSRLQ    $0x20, Z10, Z4
+	VPADDQ    Z4, Z3, Z3
+	VPSRLQ    $0x20, Z9, Z4
+	VPADDQ    Z4, Z3, Z3
+	VPSUBQ    Z3, Z6, Z3
+	VPADDQ    Z0, Z3, Z4
+	VPMINUQ   Z3, Z4, Z3
+	VPADDQ    Z5, Z3, Z3
+	VPSUBQ    Z0, Z3, Z4
+	VPMINUQ   Z4, Z3, Z3
+	VMOVDQU64 Z3, (AX)(DX*8)
+	ADDQ      $0x08, DX
+	SUBQ      $0x08, CX
+	JGE       vector
+
+tail:
+	ADDQ        $0x08, CX
+	JZ          done
+	MOVQ        $0x000000ff, DI
+	SHLXQ       CX, DI, DI
+	NOTQ        DI
+	KMOVB       DI, K1
+	VMOVDQU64.Z (BX)(DX*8), K1, Z3
+	VMOVDQU64.Z (SI)(DX*8), K1, Z4
+	VMOVDQU64.Z (AX)(DX*8), K1, Z5
+	VPSRLQ      $0x20, Z3, Z6
+	VPSRLQ      $0x20, Z4, Z7
+	VPMULUDQ    Z3, Z4, Z8
+	VPMULUDQ    Z3, Z7, Z9
+	VPMULUDQ    Z6, Z4, Z10
+	VPMULUDQ    Z6, Z7, Z6
+	VPSRLQ      $0x20, Z8, Z7
+	VPADDQ      Z7, Z10, Z10
+	VPANDQ      Z2, Z10, Z7
+	VPMULLQ     Z3, Z4, Z8
+	VPADDQ      Z7, Z9, Z9
+	VPSRLQ      $0x20, Z10, Z3
+	VPADDQ      Z3, Z6, Z6
+	VPSRLQ      $0x20, Z9, Z3
+	VPADDQ      Z3, Z6, Z6
+	VPMULLQ     Z1, Z8, Z8
+	VPSRLQ      $0x20, Z8, Z1
+	VPSRLQ      $0x20, Z0, Z3
+	VPMULUDQ    Z8, Z0, Z4
+	VPMULUDQ    Z8, Z3, Z7
+	VPMULUDQ    Z1, Z0, Z9
+	VPMULUDQ    Z1, Z3, Z1
+	VPSRLQ      $0x20, Z4, Z3
+	VPADDQ      Z3, Z9, Z9
+	VPANDQ      Z2, Z9, Z2
+	VPMULLQ     Z8, Z0, Z4
+	VPADDQ      Z2, Z7, Z7
+	VPSRLQ      $0x20, Z9, Z2
+	VPADDQ      Z2, Z1, Z1
+	VPSRLQ      $0x20, Z7, Z2
+	VPADDQ      Z2, Z1, Z1
+	VPSUBQ      Z1, Z6, Z1
+	VPADDQ      Z0, Z1, Z2
+	VPMINUQ     Z1, Z2, Z1
+	VPADDQ      Z5, Z1, Z1
+	VPSUBQ      Z0, Z1, Z0
+	VPMINUQ     Z0, Z1, Z1
 	VMOVDQU64   Z1, K1, (AX)(DX*8)
 
 done:

@@ -39,3 +39,7 @@ func (b *WideBuffer) multiply(_ []uint64) {}
 func (b *WideBuffer) digits(_ *WideRadix, _ []uint64) {}
 
 func (g *Gaussian) vectorJudge(_ []int64, _ []uint8, _, _, _, _, _ []uint64) int { return 0 }
+
+func (m *MontgomeryModulus) vectorMul(_, _, _ []uint64) int { return 0 }
+
+func (m *MontgomeryModulus) vectorMulAdd(_, _, _ []uint64) int { return 0 }
