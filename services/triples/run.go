@@ -165,6 +165,7 @@ func (r *run) withFreshKey(rs round.Session, source *sample.Source) (round.Trans
 }
 
 func (r *run) batch(rs round.Session, source *sample.Source) (round.Transition[triple.Result], error) {
+	r.mac.Operand = r.operand.of(r.macID, r.scheme, r.mac.Ciphertext)
 	return triple.Start(triple.Config{
 		Session: rs, Plan: r.plan, Scheme: r.scheme, Keys: r.keys.Public.Keys(r.scheme), Public: r.keys.Public.Public,
 		KeyHash: r.keys.PublicHash, Secret: r.keys.Secret, MAC: r.mac, Source: source.Sub("batch"), Workers: r.ring.Workers(),

@@ -32,6 +32,7 @@ type Service struct {
 	vault   *vault.Vault
 	claims  *claims
 	parties int
+	operand operand
 }
 
 // New serves the triples of n parties.

@@ -11,7 +11,11 @@ import (
 // for matrices, alpha rho. It lets go of the proved ciphertexts as it goes.
 func (r *batch) evaluate(ctx context.Context, proved []*gbfv.Ciphertext) ([]*gbfv.Ciphertext, error) {
 	e := gbfv.NewEvaluator(r.Scheme, r.Keys)
-	alpha := e.Left(r.MAC.Ciphertext)
+	alpha := r.MAC.Operand
+	if alpha == nil {
+		alpha = e.Left(r.MAC.Ciphertext)
+		defer alpha.Free()
+	}
 	n := r.extent
 	out := make([]*gbfv.Ciphertext, 2*n.c+n.a+n.b+n.rho)
 	var c []*gbfv.Ciphertext
@@ -55,7 +59,6 @@ func (r *batch) evaluate(ctx context.Context, proved []*gbfv.Ciphertext) ([]*gbf
 		product.Free()
 		return nil
 	})
-	alpha.Free()
 	return out, err
 }
 

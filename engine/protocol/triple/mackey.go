@@ -16,6 +16,8 @@ import (
 type MACKey struct {
 	Ciphertext *gbfv.Ciphertext
 	Share      field.Vec // one element, secret
+	// Operand is the ciphertext made ready for products, once for all batches under the key; nil has each batch do it.
+	Operand *gbfv.Left
 }
 
 // MACKeyConfig is what all parties of a run of StartMACKey agree on, and what is this party's own.

@@ -192,6 +192,23 @@ func TestScalarTriples(t *testing.T) {
 	}
 }
 
+// The MAC key's ciphertext may be prepared once: batches are the same, and it serves the next one too.
+func TestPreparedMACKeyServesManyBatches(t *testing.T) {
+	w := newNetwork(t, "insecure-8", "p128", 2, 1)
+	plan := w.plan(t, Scalar, Shape{}, 0, 100)
+	want := w.run(plan).OK(t).Results[0].Digest
+	for p := range w.macs {
+		w.macs[p].Operand = w.scheme.Left(w.macs[p].Ciphertext)
+	}
+	for i := range 2 {
+		out := w.run(plan).OK(t)
+		w.verify(t, plan, out.Results)
+		if out.Results[0].Digest != want {
+			t.Errorf("batch %d is another with a prepared MAC key", i)
+		}
+	}
+}
+
 func TestMatrixTriples(t *testing.T) {
 	w := newNetwork(t, "insecure-8", "p128", 3, 16)
 	for _, c := range []struct {
