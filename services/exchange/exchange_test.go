@@ -103,6 +103,39 @@ func take(ctx context.Context, n *testnet.Net, s *exchange.Session, to round.Par
 	return nil
 }
 
+// hashed says what its digest is.
+type hashed struct {
+	round.Body
+	digest round.Digest
+}
+
+func (h hashed) Digest() round.Digest { return h.digest }
+
+// A digest that is known is what the sender signs, without another pass; the recipient trusts its own.
+func TestAKnownDigestIsSigned(t *testing.T) {
+	n := testnet.New(t, 2, testnet.Options{})
+	ctx := short(t)
+	a, b := open(t, n, 0), open(t, n, 1)
+	content := round.Bytes([]byte("content"))
+	right, err := round.DigestOf("x", content)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		digest round.Digest
+		ok     bool
+	}{{right, true}, {round.Hash("another"), false}} {
+		done := make(chan error, 1)
+		go func() { done <- send(ctx, n, a, round.All, "x", hashed{content, c.digest}) }()
+		if err := take(ctx, n, b, round.All, "x", content); (err == nil) != c.ok {
+			t.Errorf("right digest %v: %v", c.ok, err)
+		}
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 func TestMessagesArriveInOrder(t *testing.T) {
 	n := testnet.New(t, 3, testnet.Options{})
 	ctx := short(t)

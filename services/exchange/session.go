@@ -161,6 +161,7 @@ func (s *Session) Send(ctx context.Context, index uint32, m round.Message, sign 
 	if len(to) == 0 || n < 1 || n > maxFrames || len(m.Name) > maxName {
 		return fmt.Errorf("exchange: message %q to %d with %d frames", m.Name, m.To, n)
 	}
+	hashed, known := m.Body.(round.Hashed)
 	h := round.NewHasher(m.Name)
 	for i := range n {
 		data, err := m.Body.Frame(i)
@@ -170,7 +171,9 @@ func (s *Session) Send(ctx context.Context, index uint32, m round.Message, sign 
 		if len(data) > round.MaxFrame {
 			return fmt.Errorf("exchange: message %q has a frame of %d bytes", m.Name, len(data))
 		}
-		h.Frame(data)
+		if !known {
+			h.Frame(data)
+		}
 		var start *exchangev1.Start
 		var end *exchangev1.End
 		if i == 0 {
@@ -178,6 +181,9 @@ func (s *Session) Send(ctx context.Context, index uint32, m round.Message, sign 
 		}
 		if i == n-1 {
 			d := h.Sum()
+			if known {
+				d = hashed.Digest()
+			}
 			end = &exchangev1.End{Digest: d[:], Signature: sign(d)}
 		}
 		frame := func() *exchangev1.Frame { return &exchangev1.Frame{Start: start, Data: data, End: end} }

@@ -57,6 +57,7 @@ func (q *sendQueue) take(ctx context.Context) ([]post, error) {
 		q.mu.Lock()
 		if len(q.batches) > 0 {
 			b := q.batches[0]
+			q.batches[0] = nil // bodies are large
 			q.batches = q.batches[1:]
 			q.mu.Unlock()
 			return b, nil

@@ -316,8 +316,10 @@ func (m *Machine[R]) enter(t Transition[R]) error {
 				return err
 			}
 			m.broadcasts.set(m.session.Parties, msg.Name, m.session.Self, d)
+			msg.Body = &hashed{serial{body: msg.Body}, d}
+		} else {
+			msg.Body = &serial{body: msg.Body}
 		}
-		msg.Body = &serial{body: msg.Body}
 		m.out = append(m.out, Outgoing{m.index, msg})
 	}
 	return nil
@@ -370,6 +372,19 @@ func (s *serial) Frame(i int) ([]byte, error) {
 	}
 	return f, err
 }
+
+// Hashed is the body of a message whose digest is known, which spares its sender another pass.
+type Hashed interface {
+	Body
+	Digest() Digest
+}
+
+type hashed struct {
+	serial
+	digest Digest
+}
+
+func (h *hashed) Digest() Digest { return h.digest }
 
 // expect empties the inbox for these wants.
 func (m *Machine[R]) expect(wants []Want) {

@@ -285,3 +285,22 @@ func TestDigestVectors(t *testing.T) {
 		}
 	}
 }
+
+// A broadcast goes out with its digest, which its sender need not compute again; another message has none.
+func TestBroadcastsKnowTheirDigest(t *testing.T) {
+	content := bytes.Repeat([]byte{5}, 1000)
+	m := machine(t, pair, plain{}, Broadcast("all", content), Message{To: 1, Name: "one", Body: Bytes(content)})
+	out := m.Outgoing()
+	if len(out) != 2 {
+		t.Fatalf("%d messages", len(out))
+	}
+	for _, o := range out {
+		h, known := o.Message.Body.(Hashed)
+		if known != (o.Message.To == All) {
+			t.Errorf("%s: digest known: %v", o.Message.Name, known)
+		}
+		if want, err := DigestOf(o.Message.Name, Bytes(content)); known && (err != nil || h.Digest() != want) {
+			t.Errorf("%s: digest %x, want %x (%v)", o.Message.Name, h.Digest(), want, err)
+		}
+	}
+}
