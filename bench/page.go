@@ -31,8 +31,11 @@ turn, in one process, stay.
 - *Lattigo* is the time of Lattigo's own routine for the same work over ours, *plain* the time of our kernels in plain Go
   over that of the selected ones: above 1, ours is faster. A dash means that there is no such routine.
 - *Whole protocols* run between parties that are processes, each bound to a CPU of its own while there are enough, on
-  loopback with TLS. Keys, the MAC key included, are made before measuring begins. CPU-seconds are what a party's process
-  used, all of it. Shares are of the time of a party's rounds.
+  loopback with TLS. Keys, the MAC key included, and a batch that makes the heap grow come before measuring begins. CPU-seconds
+  are what a party's process used, all of it. Shares are of the time of a party's rounds. Figures are of one batch at a
+  time, unless they are called pipelined: then two are in flight.
+
+What the figures mean, where the time goes and what would pay next is in [performance](performance.md).
 
 ## How to reproduce
 
