@@ -72,8 +72,7 @@ type matMul struct {
 	groups  []group
 	leftAux []ring.Poly // round(Q'/q·a_{k,x}) on Aux, for one inner block
 	full    []ring.Poly // d sums on Full
-	sums    []uint64    // the words of full: limb l of polynomial i begins at (i·len(Full) + l)·N
-	tile    [2][]uint64 // a_x and b_y modulo a group in evaluation form: d polynomials for each prime
+	tile    [2][]uint64 // a_x, then the product, and b_y modulo a group in evaluation form: d polynomials for each prime
 }
 
 // maxGroup bounds a group of primes. Two polynomials per block element and prime of it are held at a time; more
@@ -115,19 +114,12 @@ func newGroups(s *Scheme) []group {
 func newMatMul(e *Evaluator, d, workers int) *matMul {
 	s := e.Scheme
 	m := &matMul{Evaluator: e, d: d, workers: workers, orbits: newOrbits(s, d), groups: newGroups(s)}
-	n, size, limbs := s.N(), 0, s.Full.Len()
+	n, size := s.N(), 0
 	for _, g := range m.groups {
 		size = max(size, g.hi-g.lo)
 	}
-	words := make([]uint64, n*d*limbs)
-	m.sums = words
 	for range d {
-		p := ring.Poly{}
-		for range limbs {
-			p.C = append(p.C, words[:n:n])
-			words = words[n:]
-		}
-		m.full = append(m.full, p)
+		m.full = append(m.full, s.Full.Borrow())
 		m.leftAux = append(m.leftAux, s.Aux.Borrow())
 	}
 	for i := range m.tile {
@@ -138,8 +130,9 @@ func newMatMul(e *Evaluator, d, workers int) *matMul {
 
 // free gives back what can serve other polynomials.
 func (m *matMul) free() {
-	for _, p := range m.leftAux {
-		p.Free()
+	for i := range m.d {
+		m.full[i].Free()
+		m.leftAux[i].Free()
 	}
 }
 
@@ -217,7 +210,10 @@ func (m *matMul) tensor(ctx context.Context, left, right [][]*Ciphertext, x, y i
 			if err := m.fillTile(ctx, right[k], y, &m.groups[i]); err != nil {
 				return err
 			}
-			if err := m.multiplyOrbits(ctx, &m.groups[i], k > 0); err != nil {
+			if err := m.multiplyOrbits(ctx, &m.groups[i]); err != nil {
+				return err
+			}
+			if err := m.collect(ctx, &m.groups[i], k > 0); err != nil {
 				return err
 			}
 		}
@@ -272,8 +268,8 @@ func (m *matMul) fillTile(ctx context.Context, right []*Ciphertext, y int, g *gr
 	})
 }
 
-// multiplyOrbits sets the limbs of a group in full, or adds to them, from the tile.
-func (m *matMul) multiplyOrbits(ctx context.Context, g *group, add bool) error {
+// multiplyOrbits puts the product of the operands in the tile, modulo the primes of a group, in the place of the first.
+func (m *matMul) multiplyOrbits(ctx context.Context, g *group) error {
 	count := len(m.orbits.all)
 	tasks := count * (g.hi - g.lo)
 	chunks := min(tasks, 8*m.workers)
@@ -284,9 +280,23 @@ func (m *matMul) multiplyOrbits(ctx context.Context, g *group, add bool) error {
 			from := l*m.d*m.N() + o.base
 			f.gather(o, m.tile[0][from:], m.tile[1][from:])
 			f.multiply(&g.moduli[l])
-			to := (g.lo+l)*m.N() + o.base
-			f.scatter(o, &g.moduli[l], m.sums[to:], add)
+			f.scatter(o, m.tile[0][from:])
 		}
 		return ctx.Err()
+	})
+}
+
+// collect sets the limbs of a group in full to what is in the tile, or adds it to them.
+func (m *matMul) collect(ctx context.Context, g *group, add bool) error {
+	n := m.N()
+	return parallel.Try(ctx, m.workers, m.d*(g.hi-g.lo), func(t int) error {
+		l, i := t/m.d, t%m.d
+		to, from := m.full[i].C[g.lo+l], m.tile[0][t*n:(t+1)*n]
+		if add {
+			g.moduli[l].AddVec(to, to, from)
+		} else {
+			copy(to, from)
+		}
+		return nil
 	})
 }

@@ -16,8 +16,8 @@ import (
 type orbits struct {
 	d   int
 	all []orbit
-	// Where rows 0 to d-1 begin: in the tile, of what A and B are made from; in sums; in a matrix.
-	leftRows, rightRows, outRows, rows []int
+	// Where rows 0 to d-1 begin: in the tile, of what A and B are made from; in a matrix.
+	leftRows, rightRows, rows []int
 }
 
 type orbit struct {
@@ -31,7 +31,6 @@ func newOrbits(s *Scheme, d int) *orbits {
 	for k := range d {
 		o.leftRows = append(o.leftRows, k*s.N())
 		o.rightRows = append(o.rightRows, (d-k)%d*s.N())
-		o.outRows = append(o.outRows, k*s.Full.Len()*s.N())
 		o.rows = append(o.rows, k*d)
 	}
 	slots := ring.NewOrbits(s.Q, Galois(s.N(), 1, d), d)
@@ -77,15 +76,7 @@ func (f *factors) multiply(m *kernel.Modulus) {
 	kernel.MatMulTransposed(f.c, f.b, f.a, f.d, f.d, f.d, m.Q)
 }
 
-// scatter sets the slots of an orbit in the sums, given from its first slot on, or adds to them. It may destroy the
-// factors.
-func (f *factors) scatter(o *orbit, m *kernel.Modulus, sums []uint64, add bool) {
-	if !add {
-		o.shear.Up(sums, f.outRows, f.c, o.rows)
-		return
-	}
-	o.shear.Up(f.a, f.rows, f.c, o.rows)
-	for i, at := range f.outRows {
-		m.AddVec(sums[at:at+f.d], sums[at:at+f.d], f.a[i*f.d:(i+1)*f.d])
-	}
+// scatter puts the product in the slots of an orbit, in the place of what A was made from, given from its first slot on.
+func (f *factors) scatter(o *orbit, to []uint64) {
+	o.shear.Up(to, f.leftRows, f.c, o.rows)
 }
