@@ -199,12 +199,11 @@ func TestARunGivesBackZeros(t *testing.T) {
 	w := newWorld(t, "insecure-8", "p128", 3, 4)
 	ring.Trim()
 	w.run().OK(t)
-	size := ring.Trim()
-	if least := int64(w.n) * 4 * int64(w.instance.DDecPrimes*w.scheme.N()*8); size < least {
-		t.Errorf("%d bytes were given back, want %d", size, least)
+	if ring.Trim() == 0 {
+		t.Error("nothing was given back")
 	}
 	w.run().OK(t)
-	for range size/int64(w.scheme.N()*8) + 1 {
+	for range 4 * w.n * 4 * w.scheme.Q.Len() { // more limbs than a run has at a time
 		p := w.scheme.Prefix(1).Borrow()
 		for _, x := range p.C[0] {
 			if x != 0 {
