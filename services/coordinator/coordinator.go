@@ -361,7 +361,7 @@ func (c *Coordinator) taken(e *entry) {
 	c.kick()
 }
 
-// yield ends this process' work at a job, for now when it was put back.
+// yield is called when this process has done what it can for a job. One that was put back may begin again.
 func (c *Coordinator) yield(e *entry) {
 	c.mu.Lock()
 	again := e.job.GetState() == pending

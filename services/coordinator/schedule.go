@@ -111,12 +111,12 @@ type task struct {
 
 // due gives the tasks to begin now, by index; tasks are in the order of submission, and at most places of them run at
 // the same time. Results are activated beside that. Jobs begin in their order, and one at a time, or a later one could
-// take the room for which an earlier one is refused. One that waits for a certain other job to be active lets others
-// pass: it is the next when that job is. Nothing passes a job that makes keys, which runs alone, or one that parties
-// have refused for want of room.
+// take the room for which an earlier one is refused. One that waits for a certain other job to be active lets those of
+// other slots pass, but not those of its own, which parties may refuse it beside again. Nothing passes a job that makes
+// keys, which runs alone, or one that parties have refused for want of room.
 func due(tasks []task, places int, keyed map[slot]bool) (begin []int) {
 	running, closed := 0, false
-	locked, taken := map[uint64]bool{}, map[slot]bool{}
+	locked, taken, waited := map[uint64]bool{}, map[slot]bool{}, map[slot]bool{}
 	occupy := func(q *coordinatorv1.JobRequest) {
 		if s, ok := slotOf(q); ok {
 			taken[s] = true
@@ -151,7 +151,12 @@ func due(tasks []task, places int, keyed map[slot]bool) (begin []int) {
 		if keys && running > 0 || t.refused == refusedRunning {
 			break
 		}
-		if s, ok := slotOf(q); ok && taken[s] && !keyed[s] || t.refused == refusedActivating || !keys && locked[q.GetEpoch()] {
+		if s, ok := slotOf(q); ok {
+			if waited[s] = waited[s] || t.refused == refusedActivating; waited[s] || taken[s] && !keyed[s] {
+				continue
+			}
+		}
+		if !keys && locked[q.GetEpoch()] {
 			continue
 		}
 		return append(begin, i)

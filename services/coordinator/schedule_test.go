@@ -272,6 +272,7 @@ func TestDue(t *testing.T) {
 		{"nothing passes what was refused beside another", []task{runs(p256), refused(scalar, refusedRunning), waits(tenant)}, 3, all, nil},
 		{"the other has ended", []task{refused(scalar, refusedNever), waits(tenant)}, 2, all, []int{0}},
 		{"refused until another is active", []task{activates(scalar), refused(matrix, refusedActivating), waits(tenant)}, 2, all, []int{2}},
+		{"but not of its own slot", []task{activates(scalar), refused(matrix, refusedActivating), waits(scalar)}, 2, all, nil},
 		{"what an earlier process left goes first", []task{make(stepAbandon, false, scalar), make(stepActivate, false, keys), waits(p256)}, 2, all, []int{0, 1}},
 		{"and alone", []task{make(stepAbandon, true, scalar), waits(p256)}, 2, all, nil},
 		{"what it left to activate does not hold up others", []task{make(stepActivate, false, scalar), waits(p256)}, 2, all, []int{0, 1}},
