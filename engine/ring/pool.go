@@ -73,14 +73,27 @@ func (p Poly) Free() {
 // Free gives the limbs of p back, as those of a Poly.
 func (p NTT) Free() { Poly(p).Free() }
 
+// Kept is how many bytes have been given back and wait to be used again.
+func Kept() (bytes int64) {
+	limbs.Lock()
+	defer limbs.Unlock()
+	return kept()
+}
+
+// kept is Kept for who holds the lock.
+func kept() (bytes int64) {
+	for n, list := range limbs.free {
+		bytes += int64(len(list)) * int64(n) * 8
+	}
+	return bytes
+}
+
 // Trim leaves all limbs that were given back to the garbage collector, and returns how many bytes that is. It is for
 // times when nothing is computed.
 func Trim() (bytes int64) {
 	limbs.Lock()
 	defer limbs.Unlock()
-	for n, list := range limbs.free {
-		bytes += int64(len(list)) * int64(n) * 8
-	}
+	bytes = kept()
 	limbs.free = nil
 	return bytes
 }

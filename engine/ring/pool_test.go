@@ -44,10 +44,13 @@ func TestStorageIsUsedAgain(t *testing.T) {
 	}
 	q.Free()
 	r.Free()
+	if n := Kept(); n != 5*16*8 {
+		t.Errorf("%d bytes are kept, want %d", n, 5*16*8)
+	}
 	if n := Trim(); n != 5*16*8 {
 		t.Errorf("%d bytes were kept, want %d", n, 5*16*8)
 	}
-	if Trim() != 0 {
+	if Kept() != 0 || Trim() != 0 {
 		t.Error("kept after Trim")
 	}
 }

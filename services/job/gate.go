@@ -145,6 +145,13 @@ func (g *Gate) Admit(s *jobv1.SessionSpec, memory uint64) (release func(), err e
 	}), nil
 }
 
+// Spare is the memory that sessions may hold beyond what is admitted.
+func (g *Gate) Spare() uint64 {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return uint64(g.terms.Policy.MaxMemory) - g.memory
+}
+
 // room says whether this much memory is allowed, and free.
 func (g *Gate) room(memory uint64) error {
 	most := uint64(g.terms.Policy.MaxMemory)

@@ -126,12 +126,22 @@ func TestAdmit(t *testing.T) {
 		}
 		return release
 	}
+	spare := func(want uint64) {
+		t.Helper()
+		if got := g.Spare(); got != want {
+			t.Errorf("%d to spare, want %d", got, want)
+		}
+	}
 	admit(101, rpc.PolicyRefused)
+	spare(100)
 	one := admit(60, "")
+	spare(40)
 	admit(41, rpc.Busy)
 	two := admit(40, "")
+	spare(0)
 	admit(0, rpc.Busy)
 	one()
+	spare(60)
 	one() // counts once
 	admit(61, rpc.Busy)
 	two()

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/lodge-mpc/lodge/engine/protocol/round"
+	"github.com/lodge-mpc/lodge/engine/ring"
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
 	"github.com/lodge-mpc/lodge/services/exchange"
 	"github.com/lodge-mpc/lodge/services/job"
@@ -153,6 +154,10 @@ func (r *Registry) admit(spec *jobv1.SessionSpec, memory uint64, p Protocol) (re
 	if err != nil {
 		leave()
 		return nil, err
+	}
+	// What earlier sessions have left for later ones is nobody's in the gate's account.
+	if ring.Kept() > int64(r.Gate.Spare()) {
+		ring.Trim()
 	}
 	return func() { leave(); free() }, nil
 }

@@ -141,7 +141,7 @@ func TestPlans(t *testing.T) {
 		if err != nil || again.Instance.Hash() != p.Instance.Hash() {
 			t.Errorf("shape %v: a second plan is another", c.shape)
 		}
-		if p.Dim != c.want.Dim || p.Blocks != c.want.Blocks || p.Count != c.want.Count || p.MemoryBytes() <= 0 {
+		if p.Dim != c.want.Dim || p.Blocks != c.want.Blocks || p.Count != c.want.Count || p.MemoryBytes(1) <= 0 || p.MemoryBytes(64) <= p.MemoryBytes(1) {
 			t.Errorf("kind %d, shape %v, dimension %d, count %d: %+v", c.kind, c.shape, c.dim, c.count, p)
 		}
 	}

@@ -127,16 +127,16 @@ func (p *Plan) layouts(s *gbfv.Scheme) (a, b, c gbfv.Layout, err error) {
 	return
 }
 
-// scratch is about how many polynomials on Q products hold for each of two workers.
+// scratch is about how many polynomials on Q products hold for each worker.
 const scratch = 24
 
-// MemoryBytes estimates the peak memory of a batch at one party: of its proof, or of its evaluation, which holds the
-// factors and their product, and for matrices what Evaluator.MatMul does; half as much again for shares, buffers, and what
-// waits for the garbage collector.
-func (p *Plan) MemoryBytes() int64 {
+// MemoryBytes estimates the peak memory of a batch at a party with so many workers: of its proof, or of its evaluation,
+// which holds the factors and their product, and for matrices what Evaluator.MatMul does; half as much again for shares,
+// buffers, and what waits for the garbage collector.
+func (p *Plan) MemoryBytes(workers int) int64 {
 	set, n := p.Instance.Set, p.extent()
 	poly := int64(set.N()) * int64(len(set.Q)) * 8
-	polys := 2*int64(n.a+n.b+n.c+n.rho) + 2*scratch
+	polys := 2*int64(n.a+n.b+n.c+n.rho) + scratch*int64(workers)
 	if p.Kind == Matrix {
 		polys += 6 * int64(p.Dim) // sums on Full, one operand scaled, its digits and those of the other, two terms to switch
 	} else {
