@@ -149,6 +149,9 @@ func TestRun(t *testing.T) {
 	if err != nil || len(list) != 1 || list[0].Name != "b" {
 		t.Errorf("%v, %v", list, err)
 	}
+	if list, err := Run(t.Context(), []Row{fails}, regexp.MustCompile("^fials"), func(string) {}); err == nil {
+		t.Errorf("a filter that nothing matches gives %v", list)
+	}
 	for _, bad := range []Row{fails, row([]string{"a", "b"}, "a"), row([]string{"a"}, "b"), row([]string{"a"}, "a", "b")} {
 		if _, err := Run(t.Context(), []Row{bad}, regexp.MustCompile(""), func(string) {}); err == nil {
 			t.Errorf("%v passes", bad.Names)

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"slices"
 	"strings"
 	"text/tabwriter"
 )
@@ -46,7 +47,10 @@ type Row struct {
 // Run runs the rows with a name that the filter matches, in order, and gives the results that it matches. say is told
 // what comes next.
 func Run(ctx context.Context, rows []Row, filter *regexp.Regexp, say func(line string)) ([]Result, error) {
-	list := []Result{} // not nil: JSON has a list even when nothing matches
+	if !slices.ContainsFunc(rows, func(r Row) bool { return matches(r.Names, filter) }) {
+		return nil, fmt.Errorf("bench: nothing is called %q; --list writes what there is", filter)
+	}
+	var list []Result
 	for _, row := range rows {
 		if !matches(row.Names, filter) {
 			continue
