@@ -95,8 +95,7 @@ func halves(v Vec, k, half int) (lo, hi Vec) {
 }
 
 // together multiplies half elements of every block by its z, many blocks at a time: before sets the elements of a
-// block and
-// after takes the products.
+// block and after takes the products.
 func (l *levels) together(z Vec, half int, before, after func(k int, t Vec)) {
 	most := l.t.Len() / half
 	for first := 0; first < z.Len(); first += most {

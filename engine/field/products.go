@@ -3,8 +3,7 @@ package field
 import "github.com/lodge-mpc/lodge/engine/kernel"
 
 // products computes many products of elements. Where the selected path of package kernel multiplies several at a time
-// it
-// does so, and otherwise as Mul. It is not safe for concurrent use; wipe ends it.
+// it does so, and otherwise as Mul. It is not safe for concurrent use; wipe ends it.
 type products struct {
 	f    *Field
 	wide *kernel.WideBuffer // or nil

@@ -93,8 +93,7 @@ func (b *WideBuffer) Wipe() {
 	}
 }
 
-// Mul sets dst_i = x_i y_i/2^(64 L) modulo the modulus, in [0, modulus), for vectors of integers of L words each. One
-// of
+// Mul sets dst_i = x_i y_i/2^(64 L) modulo the modulus, in [0, modulus), for vectors of integers of L words each. One of
 // x_i and y_i is any integer and the other is below the modulus. dst may be an operand.
 func (b *WideBuffer) Mul(dst, x, y []uint64) {
 	l := b.w.words
