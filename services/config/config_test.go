@@ -24,7 +24,6 @@ signing_key: alice-signing.pem
 vault:
   dir: vault
   key_file: vault.key
-spool_dir: spool
 clients:
   - name: mpc
     identity: spiffe://lodge/client/alice-mpc
@@ -148,8 +147,8 @@ func TestPartyRefusals(t *testing.T) {
 		{"memory overflow", "4GiB", "99999999999GiB", "512MiB"},
 		{"decryption rate", "purposes: [triples]", "purposes: [decryption]", "decryptions_per_hour"},
 		{"two documents", "name: alice", "name: alice\n---\nname: bob", ""},
-		{"duration", "spool_dir: spool", "spool_dir: spool\nlimits: {idle: 30}", "write for example 30s"},
-		{"window", "spool_dir: spool", "spool_dir: spool\nlimits: {window: 1MiB}", "one frame"},
+		{"duration", "name: alice", "name: alice\nlimits: {idle: 30}", "write for example 30s"},
+		{"window", "name: alice", "name: alice\nlimits: {window: 1MiB}", "one frame"},
 		{"client is a peer", "spiffe://lodge/client/alice-mpc", "spiffe://lodge/party/bob", "names both"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -24,7 +24,6 @@ type PartyFile struct {
 	TLS           TLS      `yaml:"tls"`
 	SigningKey    string   `yaml:"signing_key"` // path of an Ed25519 key in PEM
 	Vault         Vault    `yaml:"vault"`
-	SpoolDir      string   `yaml:"spool_dir"`
 	Clients       []Client `yaml:"clients"`
 	Policy        Policy   `yaml:"policy"`
 	Limits        Limits   `yaml:"limits,omitempty"`
@@ -118,7 +117,6 @@ func LoadParty(path string) (*PartyFile, error) {
 	c.path(dir, "signing_key", &f.SigningKey, false)
 	c.path(dir, "vault.dir", &f.Vault.Dir, false)
 	c.path(dir, "vault.key_file", &f.Vault.KeyFile, false)
-	c.path(dir, "spool_dir", &f.SpoolDir, false)
 	c.clients(f.Clients, PermStatus, PermFetch, PermMACKey, PermProve, PermDecrypt, PermRetire)
 	f.Policy.validate(c)
 	f.Limits.defaults()

@@ -54,7 +54,7 @@ func (f *fakeNet) get(id string) *coordinatorv1.Job {
 // until watches a job until ok says so.
 func (f *fakeNet) until(id string, ok func(*coordinatorv1.Job) bool) *coordinatorv1.Job {
 	f.Helper()
-	ctx, cancel := context.WithTimeout(f.Context(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(f.Context(), 30*time.Second)
 	defer cancel()
 	stream, err := f.client.WatchJob(ctx, &coordinatorv1.WatchJobRequest{Id: id})
 	var last *coordinatorv1.Job
@@ -334,7 +334,7 @@ func TestActivationIsResumed(t *testing.T) {
 			t.Errorf("after a restart: %s, %v", j.GetState(), j.GetFailure())
 		}
 	}
-	for end := time.Now().Add(5 * time.Second); f.locked() != 2; time.Sleep(time.Millisecond) { // those of party 2
+	for end := time.Now().Add(30 * time.Second); f.locked() != 2; time.Sleep(time.Millisecond) { // those of party 2
 		if time.Now().After(end) {
 			t.Fatalf("%d results are locked", f.locked())
 		}

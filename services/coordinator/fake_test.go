@@ -422,7 +422,7 @@ func (f *fakeNet) begin() {
 			if err != nil {
 				f.Error(err)
 			}
-		case <-time.After(5 * time.Second):
+		case <-time.After(30 * time.Second):
 			f.Error("the coordinator does not stop")
 		}
 	})

@@ -239,7 +239,7 @@ func (w *writer) party(c *Cluster, o Options, i int, pins []config.ParamsPin, fi
 	}
 	w.yaml(m.Name+"/party.yaml", &config.PartyFile{
 		MetricsListen: metrics, Name: m.Name, RosterFile: "../roster.yaml", Listen: m.Address, TLS: tls("tls"), SigningKey: "signing.key",
-		Vault: config.Vault{Dir: "vault", KeyFile: "vault.key"}, SpoolDir: "spool",
+		Vault: config.Vault{Dir: "vault", KeyFile: "vault.key"},
 		Clients: []config.Client{{Name: ClientName(i), Identity: identity("client", i), Permissions: []string{
 			config.PermStatus, config.PermFetch, config.PermMACKey, config.PermProve, config.PermRetire,
 		}, Tenants: []string{Tenant}}, {Name: App, Identity: identity(App, -1), Permissions: []string{config.PermStatus, config.PermProve, config.PermDecrypt},

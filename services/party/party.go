@@ -77,9 +77,6 @@ func newParty(f *config.PartyFile, version string, log *slog.Logger) (_ *party, 
 	if err := checkPins(f); err != nil {
 		return nil, err
 	}
-	if err := runner.CleanSpool(f.SpoolDir); err != nil {
-		return nil, err
-	}
 	key, err := vault.LoadKey(f.Vault.KeyFile)
 	if err != nil {
 		return nil, err
@@ -221,7 +218,7 @@ func (p *party) registry(x *exchange.Exchange) (*session.Registry, error) {
 	})
 	return session.NewRegistry(session.Config{
 		Gate: gate, Exchange: x, Self: round.Party(f.Index), Names: names, Signer: signer, Keys: keys, Roster: f.Roster.Hash(),
-		SpoolDir: f.SpoolDir, Metrics: p.metrics, Log: p.log,
+		Metrics: p.metrics, Log: p.log,
 		Limits: runner.Limits{Idle: time.Duration(f.Limits.Idle), Compute: time.Duration(f.Limits.Compute), MinRate: int64(f.Limits.MinRate)},
 	}), nil
 }

@@ -38,22 +38,13 @@ func turn[R any](ctx context.Context, d *driver, m *round.Machine[R]) (compute t
 	d.clocks = map[round.Party]*clock{}
 	most := map[round.Party]int64{}
 	for _, w := range missing {
-		if !w.Replay {
-			most[w.From] += w.MaxBytes
-		}
+		most[w.From] += w.MaxBytes
 	}
 	for p, bytes := range most {
 		d.clocks[p] = d.o.Limits.start(d.since, bytes, d.ownStep)
 	}
 	d.queue.add(d.outgoing(m.Outgoing()))
 	d.tell(true)
-	for _, w := range missing {
-		if w.Replay {
-			if err := replay(ctx, d, m, w); err != nil {
-				return 0, err
-			}
-		}
-	}
 	for len(d.clocks) > 0 {
 		if err := collect(ctx, d, m); err != nil {
 			return 0, err
@@ -109,15 +100,14 @@ func collect[R any](ctx context.Context, d *driver, m *round.Machine[R]) error {
 // settle stops waiting for a peer that owes nothing more in this round.
 func (d *driver) settle(p round.Party, missing []round.Want) {
 	for _, w := range missing {
-		if w.From == p && !w.Replay {
+		if w.From == p {
 			return
 		}
 	}
 	delete(d.clocks, p)
 }
 
-// deliver gives a frame to the machine, checks the envelope with the last one,
-// and keeps a copy where one is asked for.
+// deliver gives a frame to the machine, and checks the envelope with the last one.
 func deliver[R any](ctx context.Context, d *driver, m *round.Machine[R], f *exchange.Frame) error {
 	blame := func(check, reason string) error {
 		return &round.Blame{Party: f.From, Check: check, Reason: reason}
@@ -137,11 +127,6 @@ func deliver[R any](ctx context.Context, d *driver, m *round.Machine[R], f *exch
 	}
 	if err != nil {
 		return err
-	}
-	if w.Spool {
-		if err := d.spool.add(f.From, f.Name, f.Data); err != nil {
-			return err
-		}
 	}
 	if f.Last() {
 		digest, _ := m.Received(f.From, f.Name)
@@ -166,13 +151,4 @@ func (d *driver) authenticate(f *exchange.Frame, digest round.Digest) error {
 		d.evidence = append(d.evidence, Evidence{e, f.Signature})
 	}
 	return nil
-}
-
-// replay delivers a spooled message again.
-func replay[R any](ctx context.Context, d *driver, m *round.Machine[R], w round.Want) error {
-	return d.spool.each(w.From, w.Name, func(index int, last bool, frame []byte) error {
-		return m.Deliver(ctx, round.Incoming{
-			Round: m.Round(), From: w.From, Name: w.Name, Index: index, Last: last, Payload: frame, Replay: true,
-		})
-	})
 }

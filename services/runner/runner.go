@@ -26,16 +26,15 @@ import (
 
 // Options of one session. All but Metrics, Progress and Log are required.
 type Options struct {
-	Terms    round.Terms // what all parties hold in common; Protocol labels metrics
-	Session  *exchange.Session
-	Self     round.Party
-	Names    []string            // of all parties, by index
-	Signer   ed25519.PrivateKey  // this party's
-	Keys     []ed25519.PublicKey // of all parties, by index
-	Random   io.Reader           // for the prelude's nonce; cryptographic
-	SpoolDir string
-	Limits   Limits
-	Metrics  *metrics.Metrics
+	Terms   round.Terms // what all parties hold in common; Protocol labels metrics
+	Session *exchange.Session
+	Self    round.Party
+	Names   []string            // of all parties, by index
+	Signer  ed25519.PrivateKey  // this party's
+	Keys    []ed25519.PublicKey // of all parties, by index
+	Random  io.Reader           // for the prelude's nonce; cryptographic
+	Limits  Limits
+	Metrics *metrics.Metrics
 	// Progress is called when a round begins, when a message is complete, and
 	// now and then in between; never concurrently.
 	Progress func(Progress)
@@ -108,7 +107,6 @@ func run[R any](ctx context.Context, o Options, start Start[R]) (result R, repor
 		o.Session.Abort(&exchange.AbortedError{Outcome: string(Internal)})
 		return result, report, &Failure{Outcome: Internal, Reason: "this party failed; its log says more", Cause: err}
 	}
-	defer d.spool.remove()
 	inner, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	sending := make(chan struct{})
@@ -250,7 +248,6 @@ func (d *driver) drain(ctx context.Context, sending <-chan struct{}, patience ti
 type driver struct {
 	o        Options
 	log      *slog.Logger
-	spool    *spool
 	queue    *sendQueue
 	evidence []Evidence
 
@@ -274,15 +271,11 @@ func newDriver(o Options) (*driver, error) {
 	case len(o.Signer) != ed25519.PrivateKeySize || o.Random == nil:
 		return nil, errors.New("runner: a signing key and randomness are needed")
 	}
-	sp, err := newSpool(o.SpoolDir)
-	if err != nil {
-		return nil, err
-	}
 	log := o.Log
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	return &driver{o: o, log: log, spool: sp, queue: newSendQueue(), id: o.Terms.ID()}, nil
+	return &driver{o: o, log: log, queue: newSendQueue(), id: o.Terms.ID()}, nil
 }
 
 func (d *driver) name(p round.Party) string {

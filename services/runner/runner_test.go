@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	mrand "math/rand/v2"
-	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -34,16 +33,10 @@ func options(t *testing.T, n *testnet.Net, p int, l runner.Limits) runner.Option
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir := t.TempDir()
-	t.Cleanup(func() {
-		if es, err := os.ReadDir(dir); err != nil || len(es) != 0 {
-			t.Errorf("the spool of party %d holds %v, %v", p, es, err)
-		}
-	})
 	return runner.Options{
 		Terms: round.Terms{Version: 1, Protocol: "test"}, Session: s, Self: round.Party(p),
 		Names: n.Names, Signer: n.Parties[p].Signer, Keys: n.Keys, Random: rand.Reader,
-		SpoolDir: dir, Limits: l, Metrics: n.Parties[p].Metrics,
+		Limits: l, Metrics: n.Parties[p].Metrics,
 	}
 }
 
@@ -127,11 +120,11 @@ func TestCoinToss(t *testing.T) {
 	}
 }
 
-// bulk is a commit-then-open of large contents, whose spooled openings a last
-// round wants again.
+// bulk is a commit-then-open of large contents, which gives the bytes that came.
 type bulk struct {
 	round.Session
 	frames, size int
+	bytes        *int
 }
 
 func content(p round.Party, frames, size int) round.Body {
@@ -147,6 +140,7 @@ func (b bulk) Frame(_ context.Context, from round.Party, index int, last bool, f
 	if !bytes.Equal(frame, want) || last != (index == b.frames-1) {
 		return &round.Blame{Party: from, Check: "content", Reason: fmt.Sprintf("frame %d differs", index)}
 	}
+	*b.bytes += len(frame)
 	return nil
 }
 
@@ -155,43 +149,14 @@ func (b bulk) limit(round.Party) round.Limit {
 }
 
 func (b bulk) start() (round.Transition[int], error) {
+	b.bytes = new(int)
 	t, err := round.CommitOpenStream(b.Session, round.Streamed{
-		Step: "bulk", Body: content(b.Self, b.frames, b.size), Limit: b.limit, Sink: b, Spool: true,
+		Step: "bulk", Body: content(b.Self, b.frames, b.size), Limit: b.limit, Sink: b,
 	}, rand.Reader)
 	if err != nil {
 		return round.Transition[int]{}, err
 	}
-	return round.Then(t, func(context.Context, round.Opened) (round.Transition[int], error) {
-		return round.Next(round.Round[int](&again{bulk: b})), nil
-	}), nil
-}
-
-// again counts the bytes of the replayed openings.
-type again struct {
-	bulk
-	bytes int
-}
-
-func (r *again) Wants() []round.Want {
-	var ws []round.Want
-	for p := range round.Party(r.Parties) {
-		if p != r.Self {
-			ws = append(ws, round.Replayed("bulk", p, r.limit(p)))
-		}
-	}
-	return ws
-}
-
-func (r *again) Frame(ctx context.Context, from round.Party, _ string, index int, last bool, frame []byte) error {
-	if index == 0 {
-		return nil
-	}
-	r.bytes += len(frame)
-	return r.bulk.Frame(ctx, from, index-1, last, frame)
-}
-
-func (r *again) Step(context.Context, round.Inbox) (round.Transition[int], error) {
-	return round.Done(r.bytes), nil
+	return round.Map(t, func(round.Opened) (int, error) { return *b.bytes, nil }), nil
 }
 
 // Large streamed messages over connections that break in the middle of them.
@@ -312,7 +277,7 @@ func TestLastMessageIsTakenSlowly(t *testing.T) {
 	ends := play(t.Context(), all(t, net, limits), func(p int) runner.Start[int] {
 		return func(s round.Session) (round.Transition[int], error) {
 			if p == 1 {
-				return round.Next(round.Round[int](&slowly{bulk{s, frames, size}})), nil
+				return round.Next(round.Round[int](&slowly{bulk{s, frames, size, new(int)}})), nil
 			}
 			last := round.Next(round.Local(func(context.Context) (round.Transition[int], error) { return round.Done(1), nil }))
 			last.Send = []round.Message{{To: 1, Name: "last", Body: content(0, frames, size)}}
@@ -506,20 +471,5 @@ func TestStepIsCancelled(t *testing.T) {
 	})
 	if f := ends[0].failure(t); f.Outcome != runner.PeerAbort {
 		t.Errorf("got %v", f)
-	}
-}
-
-func TestCleanSpool(t *testing.T) {
-	dir := t.TempDir() + "/spool"
-	for range 2 {
-		if err := runner.CleanSpool(dir); err != nil {
-			t.Fatal(err)
-		}
-		if es, _ := os.ReadDir(dir); len(es) != 0 {
-			t.Fatalf("%v", es)
-		}
-		if _, err := os.MkdirTemp(dir, "session-"); err != nil {
-			t.Fatal(err)
-		}
 	}
 }

@@ -48,7 +48,7 @@ func Drive[R any](ctx context.Context, s *Session, protocol string, params [32]b
 			Epoch: s.Spec.GetEpoch(), Job: s.digest,
 		},
 		Session: x, Self: c.Self, Names: c.Names, Signer: c.Signer, Keys: c.Keys, Random: rand.Reader,
-		SpoolDir: c.SpoolDir, Limits: c.Limits, Metrics: c.Metrics, Log: c.Log, Progress: s.progress,
+		Limits: c.Limits, Metrics: c.Metrics, Log: c.Log, Progress: s.progress,
 	}, start)
 	record(c.Log, c.Names, ref, report, err)
 	s.update(func(st *jobv1.SessionStatus) {

@@ -35,7 +35,6 @@ type Config struct {
 	Signer   ed25519.PrivateKey
 	Keys     []ed25519.PublicKey
 	Roster   [32]byte
-	SpoolDir string
 	Limits   runner.Limits
 	Metrics  *metrics.Metrics
 	Log      *slog.Logger

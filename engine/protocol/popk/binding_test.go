@@ -69,7 +69,6 @@ func TestEachFieldChangesTheChallenge(t *testing.T) {
 		"U alone":           func(c *Config, _ *round.Digest) { c.Instance = b.sized(func(p *params.Proof) { p.U++ }) },
 		"V alone":           func(c *Config, _ *round.Digest) { c.Instance = b.sized(func(p *params.Proof) { p.V++ }) },
 		"what was opened":   func(_ *Config, d *round.Digest) { d[31] ^= 0x80 },
-		"mode":              func(c *Config, _ *round.Digest) { c.joint = true },
 	} {
 		c, d := base, opened
 		change(&c, &d)
@@ -201,9 +200,7 @@ func TestBoundsOfResponses(t *testing.T) {
 }
 
 // One wrong coefficient in any repetition is enough to refuse the proof of a party.
-func TestEveryRepetitionIsChecked(t *testing.T) { inBothModes(t, everyRepetitionIsChecked) }
-
-func everyRepetitionIsChecked(t *testing.T, newBench func(t testing.TB, n int) *bench) {
+func TestEveryRepetitionIsChecked(t *testing.T) {
 	b := newBench(t, 2)
 	for j := range b.instance.V {
 		wrong := inside("p/responses", func(_ *bench, r []response) { addTo(r[j].z, 0, big.NewInt(1)) })

@@ -26,9 +26,7 @@ const (
 )
 
 // The culprit answers a challenge that it made over something else than the others.
-func TestAnotherChallengeIsRefused(t *testing.T) { inBothModes(t, anotherChallengeIsRefused) }
-
-func anotherChallengeIsRefused(t *testing.T, newBench func(t testing.TB, n int) *bench) {
+func TestAnotherChallengeIsRefused(t *testing.T) {
 	terms := round.Terms{Version: 1, Protocol: "popk", Epoch: 7}
 	epoch := terms
 	epoch.Epoch++
@@ -83,9 +81,7 @@ func anotherChallengeIsRefused(t *testing.T, newBench func(t testing.TB, n int) 
 }
 
 // Parties that disagree on what they prove, or where, do not accept each other.
-func TestDisagreementIsRefused(t *testing.T) { inBothModes(t, disagreementIsRefused) }
-
-func disagreementIsRefused(t *testing.T, newBench func(t testing.TB, n int) *bench) {
+func TestDisagreementIsRefused(t *testing.T) {
 	for _, n := range []int{2, 3} {
 		b, culprit := newBench(t, n), round.Party(n-1)
 		instance := func(u int) *params.Instance {
@@ -96,12 +92,8 @@ func disagreementIsRefused(t *testing.T, newBench func(t testing.TB, n int) *ben
 			return i
 		}
 		epoch := round.Terms{Epoch: 1}
-		more := round.CheckShape
-		if !b.joint {
-			more = round.CheckSize // a ciphertext is more than the digests
-		}
 		repetitions := *b.instance
-		repetitions.Proof.V--
+		repetitions.Proof.V++
 		for _, c := range []struct {
 			name   string
 			change func(c *Config)
@@ -110,10 +102,10 @@ func disagreementIsRefused(t *testing.T, newBench func(t testing.TB, n int) *ben
 			{"session", func(c *Config) { c.Session.ID[0] ^= 1 }, round.CheckCommitment},
 			{"epoch", func(c *Config) { c.Session.ID = epoch.ID() }, round.CheckCommitment},
 			{"key hash", func(c *Config) { c.KeyHash[0] ^= 1 }, CheckEquation},
-			{"one U more", func(c *Config) { c.Instance = instance(4) }, more},
+			{"one U more", func(c *Config) { c.Instance = instance(4) }, round.CheckShape},
 			{"one U less", func(c *Config) { c.Instance = instance(2) }, round.CheckShape},
-			{"one V less", func(c *Config) { c.Instance = &repetitions }, round.CheckShape},
-			{"kind of proof", func(c *Config) { c.MACKey = true }, round.CheckShape},
+			{"one V more", func(c *Config) { c.Instance = &repetitions }, round.CheckSize},
+			{"kind of proof", func(c *Config) { c.MACKey = true }, round.CheckSize},
 		} {
 			t.Run(fmt.Sprint("another ", c.name, ", ", n, " parties"), func(t *testing.T) {
 				b.run(false, c.change, roundtest.Cheat(culprit, byzantine.New())).Blamed(t, culprit, c.check)
@@ -128,43 +120,29 @@ func simulated(b *bench, c *Config, guess [][]byte) byzantine.Hooks {
 	var masks []response
 	h := byzantine.On(byzantine.New(), "p/witness", func(p *prover) {
 		for _, m := range p.secret[p.sizes.U:] {
-			kept := newResponse(b.scheme.N(), p.sizes)
-			kept.add(m)
-			masks = append(masks, kept)
+			masks = append(masks, m.clone())
 		}
 	})
-	byzantine.On(h, "p/statement/commit", func(body *round.Body) {
-		s, sizes := b.scheme, c.sizes()
+	s, sizes := b.scheme, c.sizes()
+	list := zeros(s, sizes.U)
+	byzantine.On(h, "p/encrypted", func(frames [][]byte) {
+		for i, ct := range list {
+			sample.Expand(ct.C0.C, s.Q.Primes(), make([]byte, 32), "simulated", uint64(i), 0)
+			sample.Expand(ct.C1.C, s.Q.Primes(), make([]byte, 32), "simulated", uint64(i), 1)
+			frames[2*i], frames[2*i+1] = packed(s, ct)
+		}
+	})
+	byzantine.On(h, "p/statement/commit", func(statement *[]byte) {
 		w, err := newChallenge(s, sizes, round.XOF("lodge popk challenge", guess...))
 		if err != nil {
 			panic(err)
 		}
-		list := zeros(s, sizes.U+sizes.V)
-		for i := range sizes.U {
-			sample.Expand(list[i].C0.C, s.Q.Primes(), make([]byte, 32), "simulated", uint64(i), 0)
-			sample.Expand(list[i].C1.C, s.Q.Primes(), make([]byte, 32), "simulated", uint64(i), 1)
+		for j := range masks {
+			ct := encryption(s, b.key.Public, masks[j].z, masks[j].t)
+			subtractCombination(s, ct, w, list, j)
+			d := maskDigest(s, ct)
+			copy(digestAt((*statement)[len(d):], j), d[:])
 		}
-		var frames [][]byte
-		var digests []byte
-		for k, ct := range list {
-			if j := k - sizes.U; j >= 0 {
-				*ct = *encryption(s, b.key.Public, masks[j].z, masks[j].t)
-				for i := range sizes.U {
-					s.SubMonomial(ct, list[i], w.At(j, i))
-				}
-				d := maskDigest(s, ct)
-				digests = append(digests, d[:]...)
-				if c.separate() {
-					continue
-				}
-			}
-			c0, c1 := packed(s, ct)
-			frames = append(frames, c0, c1)
-		}
-		if c.separate() {
-			frames = append(frames, digests)
-		}
-		*body = bodyOf(frames)
 	})
 	byzantine.On(h, "p/responses", func(own []response) {
 		for j, r := range own {
@@ -181,10 +159,6 @@ func simulated(b *bench, c *Config, guess [][]byte) byzantine.Hooks {
 // A statement that is made to fit a challenge which its prover chose fits no other. If the challenge did not hash what was
 // opened, the prover would know it in advance, and pass without a witness.
 func TestAChallengeBeforeTheOpeningsProvesNothing(t *testing.T) {
-	inBothModes(t, aChallengeBeforeTheOpeningsProvesNothing)
-}
-
-func aChallengeBeforeTheOpeningsProvesNothing(t *testing.T, newBench func(t testing.TB, n int) *bench) {
 	constant := make([]byte, 32)
 	for _, n := range []int{2, 3} {
 		b, culprit := newBench(t, n), round.Party(n-1)

@@ -19,7 +19,6 @@ import (
 // bench is one scheme, key and instance for runs of n parties.
 type bench struct {
 	n        int
-	joint    bool // whether the sum is checked rather than each proof
 	scheme   *gbfv.Scheme
 	key      *gbfvtest.Key
 	instance *params.Instance
@@ -36,24 +35,12 @@ func newBench(t testing.TB, n int) *bench {
 	return b
 }
 
-func newJointBench(t testing.TB, n int) *bench {
-	b := newBench(t, n)
-	b.joint = true
-	return b
-}
-
-// inBothModes runs a test where each proof is checked by itself and where the sum is.
-func inBothModes(t *testing.T, test func(t *testing.T, newBench func(t testing.TB, n int) *bench)) {
-	t.Run("separate", func(t *testing.T) { test(t, newBench) })
-	t.Run("joint", func(t *testing.T) { test(t, newJointBench) })
-}
-
 // run runs a proof; change alters the configuration of the last party.
 func (b *bench) run(mac bool, change func(c *Config), options ...roundtest.Option) *roundtest.Outcome[Result] {
 	return roundtest.Lockstep(b.n, func(s round.Session) (round.Transition[Result], error) {
 		c := Config{
 			Session: s, Step: "p", Scheme: b.scheme, Instance: b.instance, Key: b.key.Public, KeyHash: round.Hash("key"),
-			MACKey: mac, joint: b.joint, Source: testSource(fmt.Sprint("party ", s.Self)), Workers: 2,
+			MACKey: mac, Source: testSource(fmt.Sprint("party ", s.Self)), Workers: 2,
 		}
 		if change != nil && int(s.Self) == b.n-1 {
 			change(&c)
@@ -62,9 +49,7 @@ func (b *bench) run(mac bool, change func(c *Config), options ...roundtest.Optio
 	}, options...)
 }
 
-func TestHonestProof(t *testing.T) { inBothModes(t, honestProof) }
-
-func honestProof(t *testing.T, newBench func(t testing.TB, n int) *bench) {
+func TestHonestProof(t *testing.T) {
 	for _, n := range []int{2, 3, 5} {
 		for _, mac := range []bool{false, true} {
 			b := newBench(t, n)
@@ -100,13 +85,21 @@ func inside[T any](name string, change func(b *bench, v T)) func(b *bench, culpr
 	}
 }
 
-// stated changes the frames of the culprit's statement, without the nonce: before its commitment at the hook
-// p/statement/commit, after it at p/statement/open.
-func stated(hook string, change func(b *bench, frames [][]byte)) func(b *bench, culprit round.Party) []roundtest.Option {
-	return inside(hook, func(b *bench, body *round.Body) {
+// sent changes the packed ciphertexts that the culprit sends, which are not those of its statement then.
+func sent(change func(b *bench, frames [][]byte)) func(b *bench, culprit round.Party) []roundtest.Option {
+	return inside("p/ciphertexts", func(b *bench, body *round.Body) {
 		frames := framesOf(*body)
 		change(b, frames)
 		*body = bodyOf(frames)
+	})
+}
+
+// stated changes a bit of the culprit's statement, counted from its end where it is below 0.
+func stated(hook string, bit int) func(b *bench, culprit round.Party) []roundtest.Option {
+	return inside(hook, func(_ *bench, statement *[]byte) {
+		all := 8 * len(*statement)
+		at := (bit + all) % all
+		(*statement)[at/8] ^= 1 << (at % 8)
 	})
 }
 
@@ -122,10 +115,6 @@ func framesOf(body round.Body) [][]byte {
 	return frames
 }
 
-func bodyOf(frames [][]byte) round.Body {
-	return round.Frames(len(frames), func(i int) ([]byte, error) { return frames[i], nil })
-}
-
 func rewritten(name string, e roundtest.Edit) func(b *bench, culprit round.Party) []roundtest.Option {
 	return func(_ *bench, culprit round.Party) []roundtest.Option {
 		return []roundtest.Option{roundtest.Rewrite(culprit, name, e)}
@@ -133,9 +122,7 @@ func rewritten(name string, e roundtest.Edit) func(b *bench, culprit round.Party
 }
 
 // The cheats of the last party: what it does, in which kind of proof, and the check that names it.
-func TestCheatsAreNamed(t *testing.T) { inBothModes(t, cheatsAreNamed) }
-
-func cheatsAreNamed(t *testing.T, newBench func(t testing.TB, n int) *bench) {
+func TestCheatsAreNamed(t *testing.T) {
 	set := func(p intpoly.Poly, v *big.Int, off int64) { p.SetBig(0, new(big.Int).Add(v, big.NewInt(off))) }
 	answer := func(change func(b *bench, r []response)) func(b *bench, culprit round.Party) []roundtest.Option {
 		return inside("p/responses", change)
@@ -147,19 +134,12 @@ func cheatsAreNamed(t *testing.T, newBench func(t testing.TB, n int) *bench) {
 		return func(b *bench, frames [][]byte) { putPrime(b, frames[(frame+len(frames))%len(frames)]) }
 	}
 	const commit, open = "p/statement/commit", "p/statement/open"
-	masks := func(check string) string { // those of separate proofs are digests, of which any bits may be one
-		if !newBench(t, 2).joint {
-			return CheckEquation
-		}
-		return check
-	}
 	for _, c := range []struct {
 		name  string
 		mac   bool
 		cheat func(b *bench, culprit round.Party) []roundtest.Option
 		check string
 	}{
-		{"a residue of q in a mask", false, stated(commit, residue(-1)), masks(round.CheckShape)},
 		{"a MAC key that differs between slots", true, inside("p/witness", func(_ *bench, p *prover) { addTo(p.secret[0].z, 1, big.NewInt(1)) }), CheckDiagonal},
 		{"a mask of a MAC key that differs between slots", true, inside("p/witness", func(_ *bench, p *prover) { addTo(p.secret[1].z, 63, big.NewInt(-1)) }), CheckDiagonal},
 		{"a response of a MAC key that differs between slots", true, answer(func(_ *bench, r []response) { addTo(r[43].z, 255, big.NewInt(1)) }), CheckDiagonal},
@@ -178,16 +158,23 @@ func cheatsAreNamed(t *testing.T, newBench func(t testing.TB, n int) *bench) {
 		{"t1 off by one", false, answer(func(_ *bench, r []response) { addTo(r[2].t[1], 3, big.NewInt(1)) }), CheckEquation},
 		{"t2 off by one", false, answer(func(_ *bench, r []response) { addTo(r[3].t[2], 3, big.NewInt(-1)) }), CheckEquation},
 		{"a bit of a response", false, rewritten("p/response", roundtest.Flip(0)), CheckEquation},
-		{"a bit of a ciphertext from the start", false, stated(commit, bit(0)), CheckEquation},
-		{"a bit of a mask from the start", false, stated(commit, bit(-1)), CheckEquation},
-		{"a bit of a ciphertext after the commitment", false, stated(open, bit(0)), round.CheckCommitment},
-		{"a bit of a mask after the commitment", false, stated(open, bit(-1)), round.CheckCommitment},
+		{"a bit of a ciphertext from the start", false, inside("p/encrypted", bit(0)), CheckEquation},
+		{"a bit of the last ciphertext from the start", false, inside("p/encrypted", bit(-1)), CheckEquation},
+		{"a bit of a ciphertext of a MAC key from the start", true, inside("p/encrypted", bit(0)), CheckEquation},
+		{"a bit of the digest of the ciphertexts from the start", false, stated(commit, 255), round.CheckCommitment},
+		{"a bit of a mask from the start", false, stated(commit, 256), CheckEquation},
+		{"a bit of the last mask from the start", false, stated(commit, -1), CheckEquation},
+		{"a bit of the digest of the ciphertexts after the commitment", false, stated(open, 0), round.CheckCommitment},
+		{"a bit of a mask after the commitment", false, stated(open, -1), round.CheckCommitment},
+		{"a bit of a ciphertext after the challenge", false, sent(bit(0)), round.CheckCommitment},
+		{"a bit of the last ciphertext after the challenge", false, sent(bit(-1)), round.CheckCommitment},
 		{"another nonce after the commitment", false, rewritten(open, roundtest.Flip(0)), round.CheckCommitment},
-		{"a residue of q in a ciphertext", false, stated(commit, residue(0)), round.CheckShape},
+		{"a residue of q in a ciphertext", false, inside("p/encrypted", residue(0)), round.CheckShape},
+		{"a residue of q in the last ciphertext", false, inside("p/encrypted", residue(-1)), round.CheckShape},
 		{"a copy of another's statement and response", false, func(_ *bench, culprit round.Party) []roundtest.Option {
 			var v roundtest.View
 			options := []roundtest.Option{roundtest.Rushing(culprit, &v)}
-			for _, name := range []string{commit, open, "p/response"} {
+			for _, name := range []string{commit, open, "p/ciphertexts", "p/response"} {
 				options = append(options, roundtest.Rewrite(culprit, name, roundtest.CopyOf(0, name)))
 			}
 			return options
@@ -195,9 +182,12 @@ func cheatsAreNamed(t *testing.T, newBench func(t testing.TB, n int) *bench) {
 		{"a truncated commitment", false, rewritten(commit, roundtest.Truncate(1)), round.CheckShape},
 		{"a truncated response", false, rewritten("p/response", roundtest.Truncate(1)), round.CheckShape},
 		{"a response with a byte more", false, rewritten("p/response", roundtest.Extend(1)), round.CheckSize},
-		{"a truncated statement", false, rewritten(open, roundtest.Truncate(1)), round.CheckShape},
+		{"a truncated statement", false, rewritten(open, roundtest.Truncate(1)), round.CheckCommitment},
 		{"a statement with a byte more", false, rewritten(open, roundtest.Extend(1)), round.CheckSize},
 		{"a statement with a frame more", false, rewritten(open, roundtest.ExtraFrame(nil)), round.CheckShape},
+		{"a truncated ciphertext", false, rewritten("p/ciphertexts", roundtest.Truncate(1)), round.CheckShape},
+		{"a ciphertext with a byte more", false, rewritten("p/ciphertexts", roundtest.Extend(1)), round.CheckSize},
+		{"ciphertexts with a frame more", false, rewritten("p/ciphertexts", roundtest.ExtraFrame(nil)), round.CheckShape},
 		{"a response with a frame more", false, rewritten("p/response", roundtest.ExtraFrame([]byte{1})), round.CheckShape},
 	} {
 		for _, n := range []int{2, 3} {
@@ -211,14 +201,12 @@ func cheatsAreNamed(t *testing.T, newBench func(t testing.TB, n int) *bench) {
 }
 
 // A proof that is recorded and played back in another session does not open its commitments there.
-func TestReplayIsRefused(t *testing.T) { inBothModes(t, replayIsRefused) }
-
-func replayIsRefused(t *testing.T, newBench func(t testing.TB, n int) *bench) {
+func TestReplayIsRefused(t *testing.T) {
 	for _, n := range []int{2, 3} {
 		b, culprit := newBench(t, n), round.Party(n-1)
 		first := b.run(false, nil, roundtest.Record()).OK(t)
 		options := []roundtest.Option{roundtest.ID(round.Hash("a later session"))}
-		for _, name := range []string{"p/statement/commit", "p/statement/open", "p/response"} {
+		for _, name := range []string{"p/statement/commit", "p/statement/open", "p/ciphertexts", "p/response"} {
 			options = append(options, roundtest.Rewrite(culprit, name, roundtest.Replay(first.Recording, culprit, 0, name)))
 		}
 		b.run(false, nil, options...).Blamed(t, culprit, round.CheckCommitment)
@@ -226,10 +214,8 @@ func replayIsRefused(t *testing.T, newBench func(t testing.TB, n int) *bench) {
 }
 
 // From three parties on, different statements to different parties are seen by the echo.
-func TestEquivocationIsSeen(t *testing.T) { inBothModes(t, equivocationIsSeen) }
-
-func equivocationIsSeen(t *testing.T, newBench func(t testing.TB, n int) *bench) {
-	for _, name := range []string{"p/statement/commit", "p/statement/open", "p/response"} {
+func TestEquivocationIsSeen(t *testing.T) {
+	for _, name := range []string{"p/statement/commit", "p/statement/open", "p/ciphertexts", "p/response"} {
 		newBench(t, 3).run(false, nil, roundtest.Link(2, 0, name, roundtest.Flip(100))).Aborted(t, 2, round.CheckEcho)
 	}
 }

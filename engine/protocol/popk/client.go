@@ -85,14 +85,11 @@ func Prove(ctx context.Context, c ClientConfig, messages []field.Vec, source *sa
 	if err := p.sample(ctx); err != nil {
 		return nil, nil, err
 	}
-	frames, err := p.encryptHashed(ctx, func(_ int, ct *gbfv.Ciphertext) { ct.Free() })
+	frames, masks, err := p.encrypt(ctx, func(_ int, ct *gbfv.Ciphertext) { ct.Free() })
 	if err != nil {
 		return nil, nil, err
 	}
-	var statement []byte
-	for _, f := range frames {
-		statement = append(statement, f...)
-	}
+	statement := append(slices.Concat(frames...), masks...)
 	w, err := c.challenge(statement)
 	if err != nil {
 		return nil, nil, err
@@ -156,7 +153,8 @@ func Verify(ctx context.Context, c ClientConfig, ciphertexts, proof []byte) ([]*
 		if check := r.fault(c.Scheme, sizes); check != "" {
 			return nil, fmt.Errorf("%w: %s in repetition %d", ErrProof, check, j)
 		}
-		if !opens(c.Scheme, c.Key, w, list, j, r, digests) {
+		subtract := func(mask *gbfv.Ciphertext) { subtractCombination(c.Scheme, mask, w, list, j) }
+		if !opens(c.Scheme, c.Key, r, digestAt(digests, j), subtract) {
 			return nil, fmt.Errorf("%w: %s in repetition %d", ErrProof, CheckEquation, j)
 		}
 	}

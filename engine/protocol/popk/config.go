@@ -33,8 +33,6 @@ type Config struct {
 	// masks in the subring of X^D and challenges X^(kD).
 	MACKey bool
 
-	joint bool // tests: check the sum even where each proof would be checked by itself
-
 	Source  *sample.Source // this party's randomness for this step
 	Workers int
 	// Message fills in the slots of message i and the coefficients of the same element of Z_p[X]/(X^D-b).
@@ -54,16 +52,6 @@ func (c *Config) sizes() params.Proof {
 		return c.Instance.MACKey
 	}
 	return c.Instance.Proof
-}
-
-// maxHeld is how many ciphertexts of the other parties a run holds to check each proof by itself.
-const maxHeld = 64
-
-// separate reports whether the proofs of all parties are checked one by one, and masks sent as their digests, rather than
-// the sums of all. It costs the others' ciphertexts in memory and an encryption for each repetition of each party, and saves
-// sending masks, which are as large as ciphertexts.
-func (c *Config) separate() bool {
-	return !c.joint && c.sizes().U*(c.Session.Parties-1) <= maxHeld
 }
 
 func (c *Config) check() error {
@@ -88,9 +76,6 @@ func (c *Config) bound(opened round.Digest) [][]byte {
 	if p.Diag {
 		kind = 1
 	}
-	if c.separate() {
-		kind |= 2
-	}
 	return [][]byte{
 		c.Session.ID[:], []byte(c.Step), h[:], round.Uint(uint64(p.U)), round.Uint(uint64(p.V)), round.Uint(kind), c.KeyHash[:], opened[:],
 	}
@@ -104,28 +89,9 @@ func newChallenge(s *gbfv.Scheme, p params.Proof, xof io.Reader) (sigma.Challeng
 	return sigma.NewChallenge(xof, p.V, p.U, stride, count)
 }
 
-func (c *Config) statementName() string { return c.Step + "/statement" }
-func (c *Config) responseName() string  { return c.Step + "/response" }
-
-// A statement is U ciphertexts and V masks, a frame for each of their polynomials, or U ciphertexts and a frame with the
-// digests of the masks.
-func (c *Config) statementLimit() round.Limit {
-	p := c.sizes()
-	poly := int64(codec.PolySize(c.Scheme.N(), c.Scheme.Q.Primes()))
-	if c.separate() {
-		return round.Limit{Frames: 2*p.U + 1, Bytes: 2*int64(p.U)*poly + int64(digestsSize(p))}
-	}
-	frames := 2 * (p.U + p.V)
-	return round.Limit{Frames: frames, Bytes: int64(frames) * poly}
-}
-
-// part is the polynomial of frame f in a list of ciphertexts.
-func part(list []*gbfv.Ciphertext, f int) [][]uint64 {
-	if f%2 == 0 {
-		return list[f/2].C0.C
-	}
-	return list[f/2].C1.C
-}
+func (c *Config) statementName() string   { return c.Step + "/statement" }
+func (c *Config) ciphertextsName() string { return c.Step + "/ciphertexts" }
+func (c *Config) responseName() string    { return c.Step + "/response" }
 
 // widths are the bits of a coefficient of mu_z and of t in a response: enough to show that one is out of bounds.
 func widths(p params.Proof) (z, t int) { return p.B1.BitLen() + 1, p.Bt1.BitLen() + 1 }

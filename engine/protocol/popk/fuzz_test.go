@@ -8,6 +8,7 @@ import (
 
 	"github.com/lodge-mpc/lodge/engine/codec"
 	"github.com/lodge-mpc/lodge/engine/field"
+	"github.com/lodge-mpc/lodge/engine/gbfv"
 	"github.com/lodge-mpc/lodge/engine/gbfv/gbfvtest"
 	"github.com/lodge-mpc/lodge/engine/protocol/round"
 	"github.com/lodge-mpc/lodge/engine/protocol/round/roundtest"
@@ -60,67 +61,47 @@ func FuzzResponse(f *testing.F) {
 	})
 }
 
-// A frame of a statement is blamed on its sender and changes no sum, or is added to the sum of its place as it is.
-func FuzzStatement(f *testing.F) {
-	b := newJointBench(f, 2)
+// A frame of a ciphertext is blamed on its sender and changes nothing, or is added to the sum of its place and to what its
+// sender's proof needs, which is the ciphertext itself or its share of every repetition.
+func FuzzCiphertexts(f *testing.F) {
+	b := newBench(f, 2)
 	p := b.instance.Proof
-	frames := recorded(f, b, false, "p/statement/open")[1:]
-	for _, i := range []int{0, 2*p.U + 1, len(frames) - 1} {
+	frames := recorded(f, b, false, "p/ciphertexts")
+	for _, i := range []int{0, 2*p.U - 1} {
 		for _, data := range spoiled(frames[i]) {
-			f.Add(uint8(i), data)
+			f.Add(uint8(i), false, data)
+			f.Add(uint8(i), true, data)
 		}
 	}
 	primes := b.scheme.Q.Primes()
-	f.Fuzz(func(t *testing.T, place uint8, data []byte) {
-		index := int(place) % (2 * (p.U + p.V))
-		s := newSums(b.scheme, zeros(b.scheme, p.U+p.V))
-		err := s.Frame(context.Background(), 1, index, false, data)
+	empty := make([]byte, codec.PolySize(b.scheme.N(), primes))
+	f.Fuzz(func(t *testing.T, place uint8, folded bool, data []byte) {
+		index := int(place) % (2 * p.U)
+		r := b.receiver(t, false, folded)
+		err := r.Frame(context.Background(), 1, "p/ciphertexts", index, index == 2*p.U-1, data)
 		want := data
 		if err != nil {
 			var blame *round.Blame
 			if !errors.As(err, &blame) || blame.Party != 1 || blame.Check != round.CheckShape {
 				t.Fatalf("got %v", err)
 			}
-			want = make([]byte, codec.PolySize(b.scheme.N(), primes))
+			want = empty
 		}
-		if got := codec.AppendPoly(nil, part(s.list, index), primes); !bytes.Equal(got, want) {
+		if got := codec.AppendPoly(nil, part(r.sums, index), primes); !bytes.Equal(got, want) {
 			t.Errorf("the sum at %d is another polynomial than was sent", index)
 		}
-	})
-}
-
-// The same where each proof is checked by itself: a frame is a polynomial of the sender's, or the digests of its masks.
-func FuzzSeparateStatement(f *testing.F) {
-	b := newBench(f, 2)
-	c := Config{Session: round.Session{Parties: 2}, Scheme: b.scheme, Instance: b.instance}
-	u := b.instance.U
-	frames := recorded(f, b, false, "p/statement/open")[1:]
-	for _, i := range []int{0, 2*u - 1, 2 * u} {
-		for _, data := range spoiled(frames[i]) {
-			f.Add(uint8(i), data)
-		}
-	}
-	f.Fuzz(func(t *testing.T, place uint8, data []byte) {
-		index := int(place) % (2*u + 1)
-		s := newStatements(&c, nil)
-		for i := range index {
-			if err := s.Frame(context.Background(), 1, i, false, frames[i]); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if err := s.Frame(context.Background(), 1, index, false, data); err != nil {
-			var blame *round.Blame
-			if !errors.As(err, &blame) || blame.Party != 1 || blame.Check != round.CheckShape {
-				t.Fatalf("got %v", err)
+		if !folded {
+			if got := codec.AppendPoly(nil, part(r.others[1].list, index), primes); !bytes.Equal(got, want) {
+				t.Errorf("the ciphertext at %d is another polynomial than was sent", index)
 			}
 			return
 		}
-		got := s.digests[1]
-		if index < 2*u {
-			got = codec.AppendPoly(nil, part(s.list[1], index), b.scheme.Q.Primes())
-		}
-		if !bytes.Equal(got, data) {
-			t.Errorf("frame %d became something else", index)
+		for j := range r.others[1].list {
+			got := b.scheme.NewCiphertext()
+			b.scheme.AddMonomial(got, r.others[1].list[j], (2*b.scheme.N()-r.challenge.At(j, index/2))%(2*b.scheme.N()))
+			if !bytes.Equal(codec.AppendPoly(nil, part([]*gbfv.Ciphertext{got}, index%2), primes), want) {
+				t.Errorf("repetition %d has not been given the polynomial", j)
+			}
 		}
 	})
 }

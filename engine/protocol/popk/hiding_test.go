@@ -53,7 +53,7 @@ func (b *bench) draw(t *testing.T, mac bool, change func(c *Config)) []drawn {
 		if len(all[p].secret) == 0 {
 			t.Fatal("the hook did not run")
 		}
-		all[p].nonce = out.Recording.Frames(round.Party(p), roundtest.Any, "p/statement/open")[0]
+		all[p].nonce = out.Recording.Frames(round.Party(p), roundtest.Any, "p/statement/open")[0][:32]
 	}
 	return all
 }
@@ -251,6 +251,7 @@ func TestEveryEndOfAProofErases(t *testing.T) {
 		{"no commitment", fault("p/statement/commit", roundtest.Drop), false},
 		{"no statement", fault("p/statement/open", roundtest.Drop), false},
 		{"another statement", fault("p/statement/open", roundtest.Flip(-9)), false},
+		{"no ciphertexts", fault("p/ciphertexts", roundtest.Drop), true},
 		{"no response", fault("p/response", roundtest.Drop), true},
 		{"a wrong response", inside("p/responses", func(_ *bench, r []response) { addTo(r[0].z, 0, big.NewInt(1)) })(b, culprit), true},
 	} {

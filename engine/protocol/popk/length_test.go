@@ -27,10 +27,6 @@ func times(v *big.Int, k int) *big.Int { return new(big.Int).Mul(v, big.NewInt(i
 // A witness that is longer than the proof allows is refused for its bound, and for nothing else: it encodes its message,
 // its responses open the masks, and parties that do not look at the bound accept it.
 func TestALongWitnessIsRefusedForItsBound(t *testing.T) {
-	inBothModes(t, aLongWitnessIsRefusedForItsBound)
-}
-
-func aLongWitnessIsRefusedForItsBound(t *testing.T, newBench func(t testing.TB, n int) *bench) {
 	for _, n := range []int{2, 3} {
 		b, culprit := newBench(t, n), round.Party(n-1)
 		// Just over the bound, so that responses still fit the bits that messages have for them.
@@ -111,18 +107,20 @@ func TestAWitnessOf2To20B(t *testing.T) {
 }
 
 // Hooks that do nothing at every message leave a run as it is, and all of them are there.
-func TestHooksAreReached(t *testing.T) { inBothModes(t, hooksAreReached) }
-
-func hooksAreReached(t *testing.T, newBench func(t testing.TB, n int) *bench) {
+func TestHooksAreReached(t *testing.T) {
 	for _, n := range []int{2, 3} {
 		h := byzantine.New()
 		byzantine.On(h, "p/witness", func(*prover) {})
-		byzantine.On(h, "p/statement/commit", func(*round.Body) {})
-		byzantine.On(h, "p/statement/open", func(*round.Body) {})
+		byzantine.On(h, "p/encrypted", func([][]byte) {})
+		byzantine.On(h, "p/statement/commit", func(*[]byte) {})
+		byzantine.On(h, "p/statement/open", func(*[]byte) {})
+		byzantine.On(h, "p/ciphertexts", func(*round.Body) {})
 		byzantine.On(h, "p/challenge", func([][]byte) {})
 		byzantine.On(h, "p/responses", func([]response) {})
 		newBench(t, n).run(false, nil, roundtest.Cheat(round.Party(n-1), h)).OK(t)
-		for _, name := range []string{"p/witness", "p/statement/commit", "p/statement/open", "p/challenge", "p/responses"} {
+		for _, name := range []string{
+			"p/witness", "p/encrypted", "p/statement/commit", "p/statement/open", "p/challenge", "p/ciphertexts", "p/responses",
+		} {
 			if h.Fired(name) != 1 {
 				t.Errorf("%d parties: hook %s has run %d times", n, name, h.Fired(name))
 			}

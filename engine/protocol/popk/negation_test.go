@@ -1,10 +1,10 @@
 package popk
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"testing"
 
 	"github.com/lodge-mpc/lodge/engine/codec"
@@ -22,12 +22,12 @@ import (
 func negation(b *bench, culprit round.Party, p params.Proof, half bool) []roundtest.Option {
 	v := &roundtest.View{}
 	h := byzantine.New()
-	byzantine.On(h, "p/statement/open", func(body *round.Body) {
+	byzantine.On(h, "p/ciphertexts", func(body *round.Body) {
 		frames := make([][]byte, (*body).Frames())
 		for i := range frames {
 			sum, poly := b.scheme.Q.NewPoly(), b.scheme.Q.NewPoly()
 			for from := range culprit {
-				mustDecode(b.scheme, poly, v.Frames(from, culprit, "p/statement/open")[1+i])
+				mustDecode(b.scheme, poly, v.Frames(from, culprit, "p/ciphertexts")[i])
 				b.scheme.Q.Sub(sum, sum, poly)
 			}
 			frames[i] = codec.AppendPoly(nil, sum.C, b.scheme.Q.Primes())
@@ -40,11 +40,7 @@ func negation(b *bench, culprit round.Party, p params.Proof, half bool) []roundt
 			for j, r := range own {
 				r.wipe()
 				for from := range culprit {
-					frames := v.Frames(from, culprit, "p/response")
-					if frames == nil {
-						return // the others have refused the statement
-					}
-					if err := other.decode(p, frames[j]); err != nil {
+					if err := other.decode(p, v.Frames(from, culprit, "p/response")[j]); err != nil {
 						panic(err)
 					}
 					intpoly.Sub(r.z, r.z, other.z)
@@ -73,27 +69,46 @@ func zeros(s *gbfv.Scheme, n int) []*gbfv.Ciphertext {
 	return list
 }
 
-// sums is the verifier of the figure: it adds up what all parties sent and checks bounds and equations of the sums, and
-// nothing else. It gives the sums of the ciphertexts when they pass. fields is what the parties' challenge hashed.
-func (b *bench) sums(p params.Proof, fields [][]byte, r *roundtest.Recording) ([]*gbfv.Ciphertext, error) {
+// drawnMasks are the sums over these parties of the masks that they drew, as a run fills them in.
+func (b *bench) drawnMasks(parties round.Party, p params.Proof) (sums []*gbfv.Ciphertext, watch func(q round.Party, h byzantine.Hooks)) {
+	var mu sync.Mutex
+	sums = zeros(b.scheme, p.V)
+	return sums, func(q round.Party, h byzantine.Hooks) {
+		byzantine.On(h, "p/witness", func(own *prover) {
+			mu.Lock()
+			defer mu.Unlock()
+			for j, m := range own.secret[p.U:] {
+				if q < parties {
+					b.scheme.Add(sums[j], sums[j], encryption(b.scheme, b.key.Public, m.z, m.t))
+				}
+			}
+		})
+	}
+}
+
+// verifySums is the verifier of the figure: it adds up what all parties sent and checks bounds and equations of the sums,
+// and nothing else. It gives the sums of the ciphertexts when they pass. fields is what the parties' challenge hashed.
+func (b *bench) verifySums(p params.Proof, fields [][]byte, masks []*gbfv.Ciphertext, r *roundtest.Recording) ([]*gbfv.Ciphertext, error) {
 	s := b.scheme
-	total := newSums(s, zeros(s, p.U+p.V))
+	list, poly, one := zeros(s, p.U), s.Q.NewPoly(), newResponse(s.N(), p)
 	answers := make([]response, p.V)
 	for j := range answers {
 		answers[j] = newResponse(s.N(), p)
 	}
-	one := newResponse(s.N(), p)
 	for from := range round.Party(b.n) {
-		for i, frame := range r.Frames(from, round.All, "p/statement/open")[1:] {
-			if err := total.Frame(context.Background(), from, i, false, frame); err != nil {
-				return nil, err
-			}
+		for i, frame := range r.Frames(from, round.All, "p/ciphertexts") {
+			mustDecode(s, poly, frame)
+			sum := ring.Poly{C: part(list, i)}
+			s.Q.Add(sum, sum, poly)
 		}
 		for j, frame := range r.Frames(from, round.All, "p/response") {
 			if err := one.decode(p, frame); err != nil {
 				return nil, err
 			}
-			answers[j].add(one)
+			intpoly.Add(answers[j].z, answers[j].z, one.z)
+			for k := range one.t {
+				intpoly.Add(answers[j].t[k], answers[j].t[k], one.t[k])
+			}
 		}
 	}
 	w, err := newChallenge(s, p, round.XOF("lodge popk challenge", fields...))
@@ -106,21 +121,23 @@ func (b *bench) sums(p params.Proof, fields [][]byte, r *roundtest.Recording) ([
 		if check := a.fault(s, wide); check != "" {
 			return nil, errors.New(check)
 		}
-		if !encryption(s, b.key.Public, a.z, a.t).Equal(combined(s, w, total.list, j)) {
+		left := encryption(s, b.key.Public, a.z, a.t)
+		subtractCombination(s, left, w, list, j)
+		if !left.Equal(masks[j]) {
 			return nil, errors.New(CheckEquation)
 		}
 	}
-	return total.list[:p.U], nil
+	return list, nil
 }
 
-// The negation of the others' messages does not open the culprit's commitment, and that is all that stops it: the sum of
-// everything is zero, which is an encryption of zero with randomness zero, so a verifier of sums accepts, and a, or the
-// MAC key, is zero. So do the parties of this package when they leave the commitments unchecked.
-func TestNegationIsStoppedByTheCommitment(t *testing.T) {
+// The negation of the others' messages is not what the culprit's statement says, which it opened before it saw them, and
+// its responses do not open its masks. A verifier of sums, to whom masks are sent and who lets the culprit wait, accepts
+// it: the sum of everything is zero, which is an encryption of zero with randomness zero, so a, or the MAC key, is zero.
+func TestNegationIsRefused(t *testing.T) {
 	for _, n := range []int{2, 3} {
 		for _, mac := range []bool{false, true} {
 			t.Run(fmt.Sprint(n, " parties, MAC key: ", mac), func(t *testing.T) {
-				b, culprit := newJointBench(t, n), round.Party(n-1)
+				b, culprit := newBench(t, n), round.Party(n-1)
 				p := b.instance.Proof
 				if mac {
 					p = b.instance.MACKey
@@ -131,42 +148,41 @@ func TestNegationIsStoppedByTheCommitment(t *testing.T) {
 				for _, run := range []struct {
 					name    string
 					options []roundtest.Option
-					sum     string // what the verifier of sums says
-					parties string // and the honest parties without commitments
+					masks   round.Party // of how many parties: the culprit sends minus the sum of the others'
+					sum     string      // what the verifier of sums says
 					zero    bool
 				}{
-					{"honest", nil, "", "", false},
-					{"negated", negation(b, culprit, p, false), "", "", true},
-					{"negated without the responses", negation(b, culprit, p, true), CheckEquation, CheckEquation, false},
+					{"honest", nil, round.Party(n), "", false},
+					{"negated", negation(b, culprit, p, false), 0, "", true},
+					{"negated without the responses", negation(b, culprit, p, true), 0, CheckEquation, false},
 				} {
 					var fields [][]byte
+					masks, watch := b.drawnMasks(run.masks, p)
 					options := append(run.options, roundtest.Record())
-					for q := range culprit {
-						watch := byzantine.New().Skip(round.CheckCommitment)
-						byzantine.On(watch, "p/challenge", func(f [][]byte) {
-							if q == 0 {
-								fields = slices.Clone(f)
-							}
-						})
-						options = append(options, roundtest.Watch(q, watch))
+					for q := range round.Party(n) {
+						if q == culprit && run.options != nil {
+							continue
+						}
+						h := byzantine.New().Skip(round.CheckCommitment)
+						watch(q, h)
+						if q == 0 {
+							byzantine.On(h, "p/challenge", func(f [][]byte) { fields = slices.Clone(f) })
+						}
+						options = append(options, roundtest.Watch(q, h))
 					}
 					out := b.run(mac, nil, options...)
-					list, err := b.sums(p, fields, out.Recording)
+					if run.options == nil {
+						out.OK(t)
+					} else {
+						out.Blamed(t, culprit, CheckEquation)
+					}
+					list, err := b.verifySums(p, fields, masks, out.Recording)
 					if got := fmt.Sprint(err); run.sum == "" && err != nil || run.sum != "" && got != run.sum {
 						t.Errorf("%s: the verifier of sums says %v, want %q", run.name, err, run.sum)
 					}
-					if run.parties != "" {
-						out.Blamed(t, culprit, run.parties)
-						continue
-					}
-					for q := range culprit {
-						if out.Errors[q] != nil {
-							t.Fatalf("%s: without commitments party %d ends with %v", run.name, q, out.Errors[q])
-						}
-						for i, ct := range out.Results[q].Ciphertexts {
-							if ct.Equal(zero) != run.zero || list[i].Equal(zero) != run.zero {
-								t.Errorf("%s: ciphertext %d is zero: %v, want %v", run.name, i, !run.zero, run.zero)
-							}
+					for i, ct := range list {
+						if ct.Equal(zero) != run.zero {
+							t.Errorf("%s: ciphertext %d is zero: %v, want %v", run.name, i, !run.zero, run.zero)
 						}
 					}
 				}

@@ -104,26 +104,13 @@ func (p *prover) sample(ctx context.Context) error {
 	})
 }
 
-// encrypt encrypts witnesses and masks and returns the packed frames of both, two for each, in the order of the list. It
-// gives each ciphertext to take, concurrently and in any order.
-func (p *prover) encrypt(ctx context.Context, take func(i int, ct *gbfv.Ciphertext)) ([][]byte, error) {
-	frames := make([][]byte, 2*len(p.secret))
-	err := parallel.Try(ctx, p.workers, len(p.secret), func(i int) error {
-		ct := encryption(p.scheme, p.key, p.secret[i].z, p.secret[i].t)
-		frames[2*i], frames[2*i+1] = packed(p.scheme, ct)
-		take(i, ct)
-		return nil
-	})
-	return frames, err
-}
-
-// encryptHashed encrypts witnesses and masks and returns the packed frames of the U ciphertexts and then one frame with the
-// digests of the masks, of which nothing else is kept. It gives each ciphertext to take, concurrently and in any order.
-func (p *prover) encryptHashed(ctx context.Context, take func(i int, ct *gbfv.Ciphertext)) ([][]byte, error) {
+// encrypt encrypts witnesses and masks and returns the packed ciphertexts of the witnesses, two frames each, and the digests
+// of the masks, of which nothing else is kept. It gives each ciphertext to take, concurrently and in any order.
+func (p *prover) encrypt(ctx context.Context, take func(i int, ct *gbfv.Ciphertext)) (frames [][]byte, masks []byte, err error) {
 	u := p.sizes.U
-	frames := make([][]byte, 2*u+1)
-	frames[2*u] = make([]byte, digestsSize(p.sizes))
-	err := parallel.Try(ctx, p.workers, len(p.secret), func(i int) error {
+	frames = make([][]byte, 2*u)
+	masks = make([]byte, digestsSize(p.sizes))
+	err = parallel.Try(ctx, p.workers, len(p.secret), func(i int) error {
 		ct := encryption(p.scheme, p.key, p.secret[i].z, p.secret[i].t)
 		if i < u {
 			frames[2*i], frames[2*i+1] = packed(p.scheme, ct)
@@ -131,11 +118,11 @@ func (p *prover) encryptHashed(ctx context.Context, take func(i int, ct *gbfv.Ci
 			return nil
 		}
 		d := maskDigest(p.scheme, ct)
-		copy(frames[2*u][(i-u)*len(d):], d[:])
+		copy(digestAt(masks, i-u), d[:])
 		ct.Free()
 		return nil
 	})
-	return frames, err
+	return frames, masks, err
 }
 
 // respond computes all responses in the places of the masks (Fig. 3, response phase).

@@ -9,7 +9,7 @@ import (
 	"github.com/lodge-mpc/lodge/engine/params"
 )
 
-// response is (mu_z, t) of one repetition; mu_z and t may also be witnesses or masks, or sums over parties.
+// response is (mu_z, t) of one repetition; mu_z and t may also be witnesses or masks.
 type response struct {
 	z intpoly.Poly
 	t [3]intpoly.Poly
@@ -37,14 +37,6 @@ func (r response) wipe() {
 	r.z.Wipe()
 	for i := range r.t {
 		r.t[i].Wipe()
-	}
-}
-
-// add adds o to r.
-func (r response) add(o response) {
-	intpoly.Add(r.z, r.z, o.z)
-	for i := range r.t {
-		intpoly.Add(r.t[i], r.t[i], o.t[i])
 	}
 }
 

@@ -7,42 +7,86 @@ import (
 	"github.com/lodge-mpc/lodge/engine/codec"
 	"github.com/lodge-mpc/lodge/engine/gbfv"
 	"github.com/lodge-mpc/lodge/engine/intpoly"
+	"github.com/lodge-mpc/lodge/engine/parallel"
 	"github.com/lodge-mpc/lodge/engine/params"
 	"github.com/lodge-mpc/lodge/engine/protocol/round"
 	"github.com/lodge-mpc/lodge/engine/ring"
 	"github.com/lodge-mpc/lodge/engine/sigma"
 )
 
-// sums folds the statements of all parties into U+V running sums; it is the sink of the openings. The
-// commitments are checked when a statement is complete, and a session in which one fails is over, so that
-// nothing is ever computed from the sums then.
-type sums struct {
-	scheme *gbfv.Scheme
+// statement is what one of the other parties proves: the digest of its ciphertexts and the digests of its masks, which
+// it opened before there was a challenge, and what has come of the ciphertexts.
+type statement struct {
+	scheme    *gbfv.Scheme
+	challenge sigma.Challenge
+	sum       round.Digest
+	masks     []byte // V digests
+	polys     int    // polynomials of ciphertexts that have come
+	// The ciphertexts; or, where they are more than the repetitions, the sum over i of w_ji ct_i for each repetition j.
 	list   []*gbfv.Ciphertext
-	buffer ring.Poly
+	folded bool
 }
 
-// newSums begins with this party's statement, which becomes the sums.
-func newSums(s *gbfv.Scheme, own []*gbfv.Ciphertext) *sums {
-	return &sums{scheme: s, list: own, buffer: s.Q.NewPoly()}
-}
+// statementSize is the length of what a party opens: a digest of all its ciphertexts, and one of each mask.
+func statementSize(p params.Proof) int { return len(round.Digest{}) + digestsSize(p) }
 
-func (f *sums) Frame(_ context.Context, from round.Party, index int, _ bool, frame []byte) error {
-	if err := codec.DecodePoly(f.buffer.C, f.scheme.Q.Primes(), frame); err != nil {
-		return round.Malformed(from, err)
+func newStatement(s *gbfv.Scheme, w sigma.Challenge, opened []byte) *statement {
+	t := &statement{scheme: s, challenge: w, masks: opened[len(round.Digest{}):], folded: w.Witnesses() > w.Repetitions()}
+	copy(t.sum[:], opened)
+	for range min(w.Witnesses(), w.Repetitions()) {
+		t.list = append(t.list, s.NewCiphertext())
 	}
-	p := ring.Poly{C: part(f.list, index)}
-	f.scheme.Q.Add(p, p, f.buffer)
-	return nil
+	return t
 }
 
-// combined is comm_j + sum_i w_ji ct_i for a list of U ciphertexts and V masks.
-func combined(s *gbfv.Scheme, w sigma.Challenge, list []*gbfv.Ciphertext, j int) *gbfv.Ciphertext {
-	c := list[w.Witnesses()+j].Clone()
-	for i := range w.Witnesses() {
-		s.AddMonomial(c, list[i], w.At(j, i))
+// take takes half a ciphertext.
+func (t *statement) take(ctx context.Context, workers, index int, p ring.Poly) error {
+	t.polys++
+	if !t.folded {
+		t.scheme.Q.Add(ring.Poly{C: part(t.list, index)}, ring.Poly{C: part(t.list, index)}, p)
+		return nil
 	}
-	return c
+	return parallel.Try(ctx, workers, len(t.list), func(j int) error {
+		t.scheme.Q.AddMonomial(ring.Poly{C: part(t.list, 2*j+index%2)}, p, t.challenge.At(j, index/2))
+		return nil
+	})
+}
+
+// subtract subtracts sum_i w_ji ct_i.
+func (t *statement) subtract(from *gbfv.Ciphertext, j int) {
+	if t.folded {
+		t.scheme.Sub(from, from, t.list[j])
+		return
+	}
+	subtractCombination(t.scheme, from, t.challenge, t.list, j)
+}
+
+// mask is the digest of the mask of repetition j.
+func (t *statement) mask(j int) []byte { return digestAt(t.masks, j) }
+
+func (t *statement) free() {
+	if t == nil {
+		return
+	}
+	for _, ct := range t.list {
+		ct.Free()
+	}
+	t.list = nil
+}
+
+// subtractCombination subtracts sum_i w_ji ct_i for a list of U ciphertexts.
+func subtractCombination(s *gbfv.Scheme, from *gbfv.Ciphertext, w sigma.Challenge, list []*gbfv.Ciphertext, j int) {
+	for i, ct := range list {
+		s.SubMonomial(from, ct, w.At(j, i))
+	}
+}
+
+// part is the polynomial of frame f in a list of ciphertexts.
+func part(list []*gbfv.Ciphertext, f int) [][]uint64 {
+	if f%2 == 0 {
+		return list[f/2].C0.C
+	}
+	return list[f/2].C1.C
 }
 
 // packed encodes a ciphertext as two frames.
@@ -52,26 +96,29 @@ func packed(s *gbfv.Scheme, ct *gbfv.Ciphertext) (c0, c1 []byte) {
 	return codec.AppendPoly(make([]byte, 0, size), ct.C0.C, primes), codec.AppendPoly(make([]byte, 0, size), ct.C1.C, primes)
 }
 
-// maskDigest stands for a mask that is not sent: the verifier computes the mask that a response is for, as
+// maskDigest stands for a mask, which is not sent: the verifier computes the mask that a response is for, as
 // Enc(z; t) - sum_i w_i ct_i, and its digest must be the same.
 func maskDigest(s *gbfv.Scheme, mask *gbfv.Ciphertext) round.Digest {
 	c0, c1 := packed(s, mask)
 	return round.Hash("lodge popk mask", c0, c1)
 }
 
-// digestsSize is the length of the frame with the digests of the masks.
+// digestsSize is the length of the digests of the masks.
 func digestsSize(p params.Proof) int { return p.V * len(round.Digest{}) }
 
-// opens reports whether a response to repetition j opens its mask, whose digest is the j-th of digests: whether
-// Enc(z; t) - sum_i w_ji ct_i has this digest.
-func opens(s *gbfv.Scheme, key *gbfv.PublicKey, w sigma.Challenge, list []*gbfv.Ciphertext, j int, r response, digests []byte) bool {
+func digestAt(digests []byte, j int) []byte {
+	const size = len(round.Digest{})
+	return digests[j*size : (j+1)*size]
+}
+
+// opens reports whether a response opens the mask with this digest: whether Enc(z; t) less the combination of ciphertexts
+// that the challenge asks for has it.
+func opens(s *gbfv.Scheme, key *gbfv.PublicKey, r response, digest []byte, subtract func(mask *gbfv.Ciphertext)) bool {
 	mask := encryption(s, key, r.z, r.t)
 	defer mask.Free()
-	for i := range w.Witnesses() {
-		s.SubMonomial(mask, list[i], w.At(j, i))
-	}
+	subtract(mask)
 	d := maskDigest(s, mask)
-	return bytes.Equal(d[:], digests[j*len(d):(j+1)*len(d)])
+	return bytes.Equal(d[:], digest)
 }
 
 // encryption is Enc(z; t).

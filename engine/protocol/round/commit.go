@@ -80,7 +80,6 @@ type Streamed struct {
 	Body  Body                   // this party's content; made twice or more, identically
 	Limit func(from Party) Limit // of the others' contents
 	Sink  Sink
-	Spool bool // keep packed copies of the openings, which Replayed wants again
 }
 
 // CommitOpenStream lets all parties reveal large contents at once. The opening is a frame with the nonce
@@ -95,14 +94,8 @@ func CommitOpenStream(s Session, c Streamed, random io.Reader) (Transition[Opene
 	if err != nil {
 		return Transition[Opened]{}, err
 	}
-	o := opening{Session: s, step: c.Step, nonce: nonce, content: c.Body, sum: sum, limit: c.Limit, sink: c.Sink, spool: c.Spool}
+	o := opening{Session: s, step: c.Step, nonce: nonce, content: c.Body, sum: sum, limit: c.Limit, sink: c.Sink}
 	return o.start(), nil
-}
-
-// Replayed wants the spooled opening of one party of a streamed step again. Its frame 0 is the nonce;
-// the content follows from frame 1.
-func Replayed(step string, from Party, l Limit) Want {
-	return Want{From: from, Name: openName(step), MaxFrames: l.Frames + 1, MaxBytes: l.Bytes + nonceSize, Stream: true, Replay: true}
 }
 
 // opening is the state of a commit-then-open step, the same in both of its rounds.
@@ -115,7 +108,6 @@ type opening struct {
 	sum     Digest // of this party's opening
 	limit   func(Party) Limit
 	sink    Sink // nil unless streamed
-	spool   bool
 }
 
 func (o opening) start() Transition[Opened] {
@@ -162,13 +154,13 @@ func (r *revealed) reveal() Body {
 	byzantine.Apply(r.Hooks, openName(r.step), &r.content)
 	body := &prefixed{first: r.nonce, rest: r.content}
 	if r.Hooks.Fired(openName(r.step)) == fired {
-		body.name, body.sum = openName(r.step), r.sum // spares a pass over the body
+		return Digested(openName(r.step), body, r.sum)
 	}
 	return body
 }
 
 func (r revealed) Wants() []Want {
-	wants := r.Each(Want{Name: openName(r.step), Broadcast: true, Stream: r.sink != nil, Spool: r.spool})
+	wants := r.Each(Want{Name: openName(r.step), Broadcast: true, Stream: r.sink != nil})
 	for i := range wants {
 		l := r.limit(wants[i].From)
 		wants[i].MaxBytes = l.Bytes + nonceSize
@@ -216,12 +208,21 @@ func (r revealed) Step(_ context.Context, in Inbox) (Transition[Opened], error) 
 	return Done(opened), nil
 }
 
+// Digested is a body whose digest, as that of a message of this name, the sender knows: it spares a pass over the body.
+func Digested(name string, body Body, sum Digest) Body { return &digested{body, name, sum} }
+
+type digested struct {
+	Body
+	name string
+	sum  Digest
+}
+
+func (d *digested) digest(name string) (Digest, bool) { return d.sum, d.name == name }
+
 // prefixed is a body with one frame before those of another.
 type prefixed struct {
 	first []byte
 	rest  Body
-	name  string // of the message whose digest is known
-	sum   Digest
 }
 
 func (p *prefixed) Frames() int { return p.rest.Frames() + 1 }
@@ -232,8 +233,6 @@ func (p *prefixed) Frame(i int) ([]byte, error) {
 	}
 	return p.rest.Frame(i - 1)
 }
-
-func (p *prefixed) digest(name string) (Digest, bool) { return p.sum, p.name != "" && p.name == name }
 
 func newNonce(random io.Reader) ([]byte, error) {
 	nonce := make([]byte, nonceSize)

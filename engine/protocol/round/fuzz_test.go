@@ -20,9 +20,6 @@ func (s *script) add(in round.Incoming) {
 	if in.Last {
 		flags |= 1
 	}
-	if in.Replay {
-		flags |= 2
-	}
 	name := 0
 	for scriptNames[name] != in.Name {
 		name++
@@ -40,7 +37,7 @@ func (s *script) next() (in round.Incoming, ok bool) {
 	*s = b[6+n:]
 	return round.Incoming{
 		From: round.Party(int8(b[0])), Round: int(b[1]), Name: scriptNames[b[2]%4], Index: int(b[3]),
-		Last: b[4]&1 != 0, Replay: b[4]&2 != 0, Payload: b[6 : 6+n],
+		Last: b[4]&1 != 0, Payload: b[6 : 6+n],
 	}, true
 }
 

@@ -12,9 +12,6 @@ import (
 // ErrEarly is Deliver's answer to a frame of a later round, which the driver offers again then.
 var ErrEarly = errors.New("round: frame of a later round")
 
-// ErrReplay says that the driver's spooled copy of a message is not what was received.
-var ErrReplay = errors.New("round: spooled copy differs from the message received")
-
 // ErrDead is the answer of a machine whose chain has failed before.
 var ErrDead = errors.New("round: session is dead")
 
@@ -34,7 +31,6 @@ type Machine[R any] struct {
 	partial    map[key]*partial
 	inbox      Inbox
 	broadcasts broadcasts
-	spooled    map[key]Digest
 	transcript Digest
 	// waiting is the inbox of the protocol's round while the machine's own round is on.
 	waiting *Inbox
@@ -46,7 +42,7 @@ type Outgoing struct {
 	Message
 }
 
-// Incoming is one frame from an authenticated peer, or from the driver's spool.
+// Incoming is one frame from an authenticated peer.
 type Incoming struct {
 	Round   int
 	From    Party
@@ -54,7 +50,6 @@ type Incoming struct {
 	Index   int
 	Last    bool
 	Payload []byte
-	Replay  bool // from the spool
 }
 
 // partial is a message of which frames are missing.
@@ -72,7 +67,6 @@ func NewMachine[R any](s Session, t Transition[R]) (*Machine[R], error) {
 	}
 	m := &Machine[R]{
 		session:    s,
-		spooled:    map[key]Digest{},
 		transcript: Hash("lodge transcript", s.ID[:], Uint(uint64(s.Parties))),
 	}
 	if err := m.enter(t); err != nil {
@@ -100,8 +94,7 @@ func (m *Machine[R]) Result() (R, bool) {
 // Transcript is the hash over all broadcasts so far, equal at all honest parties in the same round.
 func (m *Machine[R]) Transcript() Digest { return m.transcript }
 
-// Missing lists the wants of the current round that are not met, by party and name. Those with Replay are
-// for the driver to deliver from its spool.
+// Missing lists the wants of the current round that are not met, by party and name.
 func (m *Machine[R]) Missing() []Want {
 	var missing []Want
 	for k, w := range m.wants {
@@ -158,7 +151,7 @@ func (m *Machine[R]) deliver(ctx context.Context, in Incoming) error {
 		return &Blame{Party: in.From, Check: CheckDuplicate, Reason: "frame of a round that is over"}
 	}
 	w, ok := m.wants[k]
-	if !ok || w.Replay != in.Replay {
+	if !ok {
 		return &Blame{Party: in.From, Check: CheckShape, Reason: fmt.Sprintf("unwanted message %q", clip(in.Name))}
 	}
 	if _, ok := m.inbox.received[k]; ok {
@@ -170,7 +163,7 @@ func (m *Machine[R]) deliver(ctx context.Context, in Incoming) error {
 		m.partial[k] = p
 	}
 	if err := p.check(w, in); err != nil {
-		return replayed(w, err)
+		return err
 	}
 	p.frames++
 	p.bytes += int64(len(in.Payload))
@@ -178,21 +171,13 @@ func (m *Machine[R]) deliver(ctx context.Context, in Incoming) error {
 	if !w.Stream {
 		p.payload = append(p.payload, in.Payload...)
 	} else if err := m.streamer.Frame(ctx, in.From, in.Name, in.Index, in.Last, in.Payload); err != nil {
-		return replayed(w, err)
+		return err
 	}
 	if !in.Last {
 		return nil
 	}
-	return m.complete(k, w, p)
-}
-
-// replayed turns what would be the fault of a peer into that of the spool: the message passed before.
-func replayed(w Want, err error) error {
-	var blame *Blame
-	if w.Replay && errors.As(err, &blame) {
-		return ErrReplay
-	}
-	return err
+	m.complete(k, w, p)
+	return nil
 }
 
 // check refuses a frame that is out of order or too large.
@@ -214,20 +199,13 @@ func (p *partial) check(w Want, in Incoming) error {
 	return nil
 }
 
-func (m *Machine[R]) complete(k key, w Want, p *partial) error {
+func (m *Machine[R]) complete(k key, w Want, p *partial) {
 	delete(m.partial, k)
 	r := received{payload: p.payload, digest: p.hasher.Sum()}
-	if w.Replay && m.spooled[k] != r.digest {
-		return ErrReplay
-	}
-	if w.Spool {
-		m.spooled[k] = r.digest
-	}
 	m.inbox.received[k] = r
 	if w.Broadcast {
 		m.broadcasts.set(m.session.Parties, k.name, k.from, r.digest)
 	}
-	return nil
 }
 
 // Step runs the round, which must be Ready, and enters the next. After an error the machine is dead.
@@ -330,7 +308,6 @@ func (m *Machine[R]) check(w *Want) error {
 	if w.MaxFrames == 0 && !w.Stream {
 		w.MaxFrames = framesFor(w.MaxBytes)
 	}
-	_, known := m.spooled[key{w.From, w.Name}]
 	switch {
 	case w.From < 0 || int(w.From) >= m.session.Parties || w.From == m.session.Self:
 		return fmt.Errorf("round: cannot want %q of party %d", w.Name, w.From)
@@ -340,8 +317,6 @@ func (m *Machine[R]) check(w *Want) error {
 		return fmt.Errorf("round: want of %s without limits", w.Name)
 	case w.Stream && !streams(m.next):
 		return fmt.Errorf("round: streamed want of %s by a round that takes no frames", w.Name)
-	case w.Replay && (!known || w.Broadcast || w.Spool), w.Spool && known:
-		return fmt.Errorf("round: want of %s repeats or misses a spooled message", w.Name)
 	}
 	return nil
 }

@@ -72,7 +72,6 @@ func TestFramesAreLimited(t *testing.T) {
 		{"index repeated", Want{Stream: true, MaxFrames: 3, MaxBytes: 9}, []Incoming{{}, {}}, CheckShape},
 		{"second message", Want{MaxBytes: 9}, []Incoming{{Last: true}, {Last: true}}, CheckDuplicate},
 		{"wrong name", Want{MaxBytes: 9}, []Incoming{{Name: "x", Last: true}}, CheckShape},
-		{"replay unasked", Want{MaxBytes: 9}, []Incoming{{Last: true, Replay: true}}, CheckShape},
 		{"past round", Want{MaxBytes: 9}, []Incoming{{Round: -1, Last: true}}, CheckDuplicate},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -125,51 +124,6 @@ func TestEarlyFramesChangeNothing(t *testing.T) {
 	}
 }
 
-func TestSpooledCopyIsCompared(t *testing.T) {
-	for _, test := range []struct {
-		name   string
-		frames [][]byte
-		fail   error
-		err    error
-	}{
-		{"the same", [][]byte{{1}, {2}}, nil, nil},
-		{"other bytes", [][]byte{{1}, {3}}, nil, ErrReplay},
-		{"other frames", [][]byte{{1, 2}}, nil, ErrReplay},
-		{"more frames", [][]byte{{1}, {2}, {}}, nil, ErrReplay},
-		{"what the protocol refuses", [][]byte{{1}, {2}}, &Blame{Party: 1}, ErrReplay},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			n := 0
-			want := Want{From: 1, Name: "m", MaxFrames: 2, MaxBytes: 9, Stream: true, Spool: true}
-			again := want
-			again.Spool, again.Replay = false, true
-			second := fixed{wants: []Want{again}, next: Done("end"), frames: &n, fail: test.fail}
-			m := machine(t, pair, fixed{wants: []Want{want}, next: Next(Round[string](second)), frames: &n})
-			for i := range 2 {
-				if err := m.Deliver(t.Context(), Incoming{From: 1, Name: "m", Index: i, Last: i == 1, Payload: []byte{byte(i + 1)}}); err != nil {
-					t.Fatal(err)
-				}
-			}
-			if err := m.Step(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-			if w := m.Missing(); len(w) != 1 || !w[0].Replay {
-				t.Fatalf("missing %v", w)
-			}
-			var err error
-			for i, f := range test.frames {
-				err = m.Deliver(t.Context(), Incoming{Round: 1, From: 1, Name: "m", Index: i, Last: i == len(test.frames)-1, Payload: f, Replay: true})
-				if err != nil {
-					break
-				}
-			}
-			if !errors.Is(err, test.err) {
-				t.Fatalf("ends with %v, want %v", err, test.err)
-			}
-		})
-	}
-}
-
 func TestNonsenseIsRefused(t *testing.T) {
 	ok := Each(0, 2, Want{Name: "m", MaxBytes: 1})
 	two := Session{ID: pair.ID, Self: 0, Parties: 2}
@@ -190,7 +144,6 @@ func TestNonsenseIsRefused(t *testing.T) {
 		"endless want":       {two, Next(Round[string](plain{[]Want{{From: 1, Name: "m", MaxBytes: -1}}}))},
 		"stream to nobody":   {two, Next(Round[string](plain{[]Want{{From: 1, Name: "m", MaxFrames: 1, Stream: true}}}))},
 		"frames unlimited":   {two, Next(Round[string](fixed{wants: []Want{{From: 1, Name: "m", Stream: true}}}))},
-		"replay of nothing":  {two, Next(Round[string](plain{[]Want{{From: 1, Name: "m", Replay: true}}}))},
 		"send to itself":     {two, Next(Round[string](plain{ok}), Message{To: 0, Name: "m", Body: Bytes(nil)})},
 		"send to a stranger": {two, Next(Round[string](plain{ok}), Message{To: 2, Name: "m", Body: Bytes(nil)})},
 		"send twice":         {two, Next(Round[string](plain{ok}), Broadcast("m", nil), Broadcast("m", nil))},

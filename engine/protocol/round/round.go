@@ -50,8 +50,7 @@ type Round[R any] interface {
 // Streamer is a Round that wants messages with Stream set. Frame gets their frames as they arrive: for
 // one sender and name in order from index 0, with last set on the final one; different senders
 // interleave. Calls are never concurrent with each other or with Step. The frame is valid during the
-// call only. What has been folded counts for nothing until Step has run and returned no error. Frames of a
-// replayed message come the same way; what is judged on them is judged in Step, when their digest is known.
+// call only. What has been folded counts for nothing until Step has run and returned no error.
 type Streamer interface {
 	Frame(ctx context.Context, from Party, name string, index int, last bool, frame []byte) error
 }
@@ -65,7 +64,7 @@ type Transition[R any] struct {
 }
 
 // Message is one message of this party. Names are unique among the messages of one transition to one
-// recipient; a message that is spooled has a name that is unique in its protocol.
+// recipient, which gets them in their order.
 type Message struct {
 	To   Party // or All
 	Name string
@@ -93,11 +92,6 @@ type Want struct {
 	Broadcast bool
 	// Stream says that the frames go to the round's Frame; the inbox then holds the digest only.
 	Stream bool
-	// Spool asks the driver to keep a packed copy outside the engine for a later Replay.
-	Spool bool
-	// Replay says that the message is not awaited from the peer: it is the driver's own spooled copy of
-	// an earlier message with this From and Name. Its digest must be the earlier one.
-	Replay bool
 }
 
 // Bytes is a Body over b, which must not change afterwards: full frames of MaxFrame bytes and the rest.

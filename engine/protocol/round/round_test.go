@@ -235,7 +235,7 @@ func TestFalseEchoIsBlamed(t *testing.T) {
 }
 
 // sum is a streamed commit-then-open whose contents are three frames of eight words, which every
-// receiver adds up as they arrive, followed by a look at party 0's spooled copy.
+// receiver adds up as they arrive.
 type sum struct {
 	total [8]uint64
 	seen  map[round.Party]int
@@ -272,49 +272,17 @@ func streamed(s round.Session) (round.Transition[[8]uint64], error) {
 		Body:  words(s.Self),
 		Limit: func(round.Party) round.Limit { return limit },
 		Sink:  sink,
-		Spool: true,
 	}, stream(s.Self, "nonce"))
 	if err != nil {
 		return round.Transition[[8]uint64]{}, err
 	}
-	return round.Then(t, func(_ context.Context, o round.Opened) (round.Transition[[8]uint64], error) {
+	return round.Map(t, func(round.Opened) ([8]uint64, error) {
 		for i := range 3 {
 			f, _ := words(s.Self).Frame(i)
 			sink.add(f)
 		}
-		return round.Next(round.Round[[8]uint64](again{s, sink, limit, &sum{}})), nil
+		return sink.total, nil
 	}), nil
-}
-
-// again takes the opening of the next party from the spool and subtracts it twice over.
-type again struct {
-	round.Session
-	first  *sum
-	limit  round.Limit
-	replay *sum
-}
-
-func (r again) Wants() []round.Want {
-	return []round.Want{round.Replayed("sum", (r.Self+1)%round.Party(r.Parties), r.limit)}
-}
-
-func (r again) Frame(_ context.Context, _ round.Party, _ string, index int, _ bool, frame []byte) error {
-	if index > 0 {
-		r.replay.add(frame)
-	}
-	return nil
-}
-
-func (r again) Step(context.Context, round.Inbox) (round.Transition[[8]uint64], error) {
-	var want sum
-	for i := range 3 {
-		f, _ := words((r.Self + 1) % round.Party(r.Parties)).Frame(i)
-		want.add(f)
-	}
-	if want.total != r.replay.total {
-		return round.Transition[[8]uint64]{}, errors.New("replayed something else")
-	}
-	return round.Done(r.first.total), nil
 }
 
 func TestStreamedContentsAreSummed(t *testing.T) {

@@ -103,9 +103,9 @@ func flipped(name string) byzantine.Hooks {
 	return byzantine.On(byzantine.New(), name, func(b *[]byte) { *b = append([]byte{(*b)[0] ^ 1}, (*b)[1:]...) })
 }
 
-// touched changes a bit of the first frame of a statement that is opened.
+// touched changes a bit of the first ciphertext, which is not that of the statement then.
 func touched() byzantine.Hooks {
-	return byzantine.On(byzantine.New(), "triple/statement/open", func(b *round.Body) {
+	return byzantine.On(byzantine.New(), "triple/ciphertexts", func(b *round.Body) {
 		inner := *b
 		*b = round.Frames(inner.Frames(), func(i int) ([]byte, error) {
 			f, err := inner.Frame(i)
@@ -182,7 +182,7 @@ func TestFaultsInABatch(t *testing.T) {
 		w := newNetwork(t, "insecure-8", "p128", n, 1)
 		plan := w.plan(t, Scalar, Shape{}, 0, 50)
 		culprit := round.Party(n - 1)
-		for _, name := range []string{"triple/statement/open", "triple/response", "triple/share"} {
+		for _, name := range []string{"triple/ciphertexts", "triple/response", "triple/share"} {
 			for _, c := range []struct {
 				fault string
 				edit  roundtest.Edit
@@ -206,8 +206,8 @@ func TestFaultsInABatch(t *testing.T) {
 			continue
 		}
 		for _, name := range []string{
-			"triple/statement/commit", "triple/statement/open", "triple/response", "triple/evaluated", "triple/mac/coin/commit",
-			"triple/mac/coin/open", "triple/mac/open", "triple/mac/sigma/commit", "triple/mac/sigma/open",
+			"triple/statement/commit", "triple/statement/open", "triple/ciphertexts", "triple/response", "triple/evaluated",
+			"triple/mac/coin/commit", "triple/mac/coin/open", "triple/mac/open", "triple/mac/sigma/commit", "triple/mac/sigma/open",
 		} {
 			t.Run("two versions of "+name, func(t *testing.T) {
 				w.run(plan, roundtest.Link(culprit, 0, name, roundtest.Flip(0))).Aborted(t, culprit, round.CheckEcho)
@@ -216,12 +216,9 @@ func TestFaultsInABatch(t *testing.T) {
 	}
 }
 
-// allOnes fills the last polynomial; digests of masks may come after it, and may be anything.
+// allOnes fills the last polynomial.
 func allOnes(_ *roundtest.View, frames [][]byte) [][]byte {
 	last := frames[len(frames)-1]
-	if before := frames[max(0, len(frames)-2)]; len(before) > len(last) {
-		last = before
-	}
 	for i := range last {
 		last[i] = 0xff
 	}

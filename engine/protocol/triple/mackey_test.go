@@ -195,7 +195,7 @@ func TestCheatsInAMACKey(t *testing.T) {
 		}
 		run().OK(t)
 		copies := []roundtest.Option{roundtest.Rushing(culprit, &roundtest.View{})}
-		for _, name := range []string{"mackey/statement/commit", "mackey/statement/open", "mackey/response"} {
+		for _, name := range []string{"mackey/statement/commit", "mackey/statement/open", "mackey/ciphertexts", "mackey/response"} {
 			copies = append(copies, roundtest.Rewrite(culprit, name, roundtest.CopyOf(0, name)))
 		}
 		run(copies...).Blamed(t, culprit, round.CheckCommitment)

@@ -111,16 +111,13 @@ type driver[R any] struct {
 	n        int
 	start    func(s round.Session) (round.Transition[R], error)
 	machines []*round.Machine[R] // nil where the party has failed or is done
-	spools   []map[string][][]byte
 	mu       sync.Mutex
 }
 
 func (d *driver[R]) run() {
 	d.machines = make([]*round.Machine[R], d.n)
-	d.spools = make([]map[string][][]byte, d.n)
 	d.view.frames = d.outgoing
 	d.each(func(p round.Party) {
-		d.spools[p] = map[string][][]byte{}
 		s := round.Session{ID: d.id, Self: p, Parties: d.n, Hooks: d.hooks[p], Secrets: new(round.Secrets)}
 		d.Sessions[p] = s
 		t, err := d.start(s)
@@ -238,21 +235,16 @@ func (d *driver[R]) links(p round.Party) []link {
 	return links
 }
 
-// receive delivers to p everything that is meant for it in this round: frame 0 of all messages, then
-// frame 1, and so on, each in a buffer that is overwritten afterwards.
+// receive delivers to p everything that is meant for it in this round: the first frame of every sender, then the
+// second, and so on through the sender's messages, each in a buffer that is overwritten afterwards.
 func (d *driver[R]) receive(p round.Party) {
 	m := d.machines[p]
 	if m == nil {
 		return
 	}
-	var lanes [][]func() (round.Incoming, error)
+	lanes := make([][]func() (round.Incoming, error), d.n)
 	for _, l := range d.links(p) {
-		lanes = append(lanes, d.lane(p, l))
-	}
-	for _, w := range m.Missing() {
-		if w.Replay {
-			lanes = append(lanes, d.replay(p, m.Round(), w))
-		}
+		lanes[l.from] = append(lanes[l.from], d.lane(p, l)...)
 	}
 	var buffer []byte
 	for i := 0; len(lanes) > 0; i++ {
@@ -264,7 +256,6 @@ func (d *driver[R]) receive(p round.Party) {
 				return
 			}
 			buffer = append(buffer[:0], in.Payload...)
-			d.spool(p, m, in)
 			in.Payload = buffer
 			err = m.Deliver(d.ctx, in)
 			for j := range buffer {
@@ -316,25 +307,4 @@ func (d *driver[R]) count(from round.Party, bytes int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.Sent[from] += int64(bytes)
-}
-
-// spool keeps a frame that p will want again. Nobody changes a frame that was sent, so all recipients keep the same.
-func (d *driver[R]) spool(p round.Party, m *round.Machine[R], in round.Incoming) {
-	if w, ok := m.Want(in.From, in.Name); ok && w.Spool && in.Round == m.Round() {
-		k := spoolKey(in.From, in.Name)
-		d.spools[p][k] = append(d.spools[p][k], in.Payload)
-	}
-}
-
-func spoolKey(from round.Party, name string) string { return fmt.Sprint(from, " ", name) }
-
-func (d *driver[R]) replay(p round.Party, index int, w round.Want) []func() (round.Incoming, error) {
-	kept := d.spools[p][spoolKey(w.From, w.Name)]
-	var frames []func() (round.Incoming, error)
-	for i, f := range kept {
-		frames = append(frames, func() (round.Incoming, error) {
-			return round.Incoming{Round: index, From: w.From, Name: w.Name, Index: i, Last: i == len(kept)-1, Payload: f, Replay: true}, nil
-		})
-	}
-	return frames
 }

@@ -1,0 +1,154 @@
+package popk
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/lodge-mpc/lodge/engine/codec"
+	"github.com/lodge-mpc/lodge/engine/gbfv"
+	"github.com/lodge-mpc/lodge/engine/parallel"
+	"github.com/lodge-mpc/lodge/engine/protocol/round"
+	"github.com/lodge-mpc/lodge/engine/ring"
+	"github.com/lodge-mpc/lodge/engine/sigma"
+)
+
+// proofs takes the ciphertexts and responses of all parties and checks each party's proof by itself, so that a cheat is
+// named by the check. The challenge is known before the first ciphertext comes: what a proof needs of many ciphertexts is
+// gathered as they come, and they are not kept.
+type proofs struct {
+	Config
+	challenge sigma.Challenge
+	prover    *prover
+	sums      []*gbfv.Ciphertext // of this party's ciphertexts and those that have come
+	others    []*statement       // by party; nil for this one
+	buffer    ring.Poly          // a polynomial that has come
+	answers   []answer           // room for as many as are checked at a time
+	waiting   int                // how many are there
+	blame     *round.Blame
+}
+
+// answer is a response that has come and waits for its check.
+type answer struct {
+	response
+	from       round.Party
+	repetition int
+	wrong      bool
+}
+
+// newProofs begins with this party's ciphertexts, which become the sums; opened are the statements of all.
+func newProofs(c Config, w sigma.Challenge, p *prover, own []*gbfv.Ciphertext, opened [][]byte) *proofs {
+	r := &proofs{
+		Config: c, challenge: w, prover: p, sums: own, others: make([]*statement, c.Session.Parties), buffer: c.Scheme.Q.NewPoly(),
+		answers: make([]answer, max(1, c.Workers)),
+	}
+	for from, b := range opened {
+		if round.Party(from) != c.Session.Self {
+			r.others[from] = newStatement(c.Scheme, w, b)
+		}
+	}
+	for i := range r.answers {
+		r.answers[i].response = newResponse(c.Scheme.N(), c.sizes())
+	}
+	return r
+}
+
+func (r *proofs) Wants() []round.Want {
+	p := r.sizes()
+	poly := int64(codec.PolySize(r.Scheme.N(), r.Scheme.Q.Primes()))
+	ciphertexts := round.Want{
+		Name: r.ciphertextsName(), MaxFrames: 2 * p.U, MaxBytes: 2 * int64(p.U) * poly, Broadcast: true, Stream: true,
+	}
+	responses := round.Want{
+		Name: r.responseName(), MaxFrames: p.V, MaxBytes: int64(p.V) * int64(responseSize(r.Scheme.N(), p)), Broadcast: true, Stream: true,
+	}
+	return append(r.Session.Each(ciphertexts), r.Session.Each(responses)...)
+}
+
+func (r *proofs) Frame(ctx context.Context, from round.Party, name string, index int, last bool, frame []byte) error {
+	if name == r.responseName() {
+		return r.takeResponse(ctx, from, index, last, frame)
+	}
+	return r.takePoly(ctx, from, index, last, frame)
+}
+
+// takePoly takes half a ciphertext of a party.
+func (r *proofs) takePoly(ctx context.Context, from round.Party, index int, last bool, frame []byte) error {
+	if want := 2 * r.sizes().U; last != (index == want-1) {
+		return round.Malformed(from, fmt.Errorf("%d polynomials of ciphertexts, want %d", index+1, want))
+	}
+	if err := codec.DecodePoly(r.buffer.C, r.Scheme.Q.Primes(), frame); err != nil {
+		return round.Malformed(from, err)
+	}
+	sum := ring.Poly{C: part(r.sums, index)}
+	r.Scheme.Q.Add(sum, sum, r.buffer)
+	return r.others[from].take(ctx, r.Workers, index, r.buffer)
+}
+
+// takeResponse takes the response to one repetition of a party. Its equation is checked with others, on all cores.
+func (r *proofs) takeResponse(ctx context.Context, from round.Party, index int, last bool, frame []byte) error {
+	p := r.sizes()
+	a := &r.answers[r.waiting]
+	switch {
+	case r.others[from].polys < 2*p.U:
+		return round.Malformed(from, errors.New("a response before the ciphertexts"))
+	case last != (index == p.V-1):
+		return round.Malformed(from, fmt.Errorf("%d repetitions, want %d", index+1, p.V))
+	}
+	if err := a.decode(p, frame); err != nil {
+		return round.Malformed(from, err)
+	}
+	if check := a.fault(r.Scheme, p); check != "" && !r.Session.Hooks.Skips(check) {
+		return &round.Blame{Party: from, Check: check, Reason: fmt.Sprintf("response to repetition %d", index)}
+	}
+	a.from, a.repetition = from, index
+	if r.waiting++; r.waiting == len(r.answers) {
+		return r.verify(ctx)
+	}
+	return nil
+}
+
+// verify checks the answers that wait. A verdict is given in Step, when it is known that all parties have the same ones.
+func (r *proofs) verify(ctx context.Context) error {
+	err := parallel.Try(ctx, r.Workers, r.waiting, func(i int) error {
+		a := &r.answers[i]
+		s := r.others[a.from]
+		a.wrong = !opens(r.Scheme, r.Key, a.response, s.mask(a.repetition), func(mask *gbfv.Ciphertext) { s.subtract(mask, a.repetition) })
+		return nil
+	})
+	for _, a := range r.answers[:r.waiting] {
+		if a.wrong && (r.blame == nil || a.from < r.blame.Party) {
+			r.blame = &round.Blame{Party: a.from, Check: CheckEquation, Reason: fmt.Sprintf(
+				"the response to repetition %d does not open the combination of ciphertexts and mask", a.repetition)}
+		}
+	}
+	r.waiting = 0
+	return err
+}
+
+// Step gives the verdict: the ciphertexts are those that were committed to, and every response opens its mask, or who
+// cheated, the first of the roster.
+func (r *proofs) Step(ctx context.Context, in round.Inbox) (round.Transition[Result], error) {
+	var none round.Transition[Result]
+	if err := r.verify(ctx); err != nil {
+		return none, err
+	}
+	for p, s := range r.others {
+		from := round.Party(p)
+		switch hooks := r.Session.Hooks; {
+		case s == nil:
+		case in.Digest(from, r.ciphertextsName()) != s.sum && !hooks.Skips(round.CheckCommitment):
+			return none, &round.Blame{Party: from, Check: round.CheckCommitment, Reason: "the ciphertexts are not those of its statement"}
+		case r.blame != nil && r.blame.Party == from && !hooks.Skips(CheckEquation):
+			return none, r.blame
+		}
+	}
+	for _, s := range r.others {
+		s.free()
+	}
+	r.buffer.Free()
+	for _, ct := range r.sums {
+		r.Scheme.Double(ct, ct)
+	}
+	return round.Done(Result{Ciphertexts: r.sums, Shares: r.prover.doubled()}), nil
+}

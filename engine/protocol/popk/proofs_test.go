@@ -1,0 +1,205 @@
+package popk
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"math/big"
+	"testing"
+
+	"github.com/lodge-mpc/lodge/engine/gbfv"
+	"github.com/lodge-mpc/lodge/engine/params"
+	"github.com/lodge-mpc/lodge/engine/protocol/internal/byzantine"
+	"github.com/lodge-mpc/lodge/engine/protocol/round"
+	"github.com/lodge-mpc/lodge/engine/protocol/round/roundtest"
+	"github.com/lodge-mpc/lodge/engine/sigma"
+)
+
+// receiver is party 0 of two with a challenge, before anything has come. Folded, there are more ciphertexts than
+// repetitions.
+func (b *bench) receiver(t testing.TB, mac, folded bool) *proofs {
+	t.Helper()
+	c := Config{Session: round.Session{Parties: 2}, Step: "p", Scheme: b.scheme, Instance: b.instance, MACKey: mac, Key: b.key.Public, Workers: 2}
+	p := c.sizes()
+	w, err := c.challenge(round.Hash("opened"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := newProofs(c, w, &prover{scheme: b.scheme}, zeros(b.scheme, p.U), [][]byte{nil, make([]byte, statementSize(p))})
+	if folded {
+		s := r.others[1]
+		s.folded, s.list = true, zeros(b.scheme, p.V)
+	}
+	return r
+}
+
+// What a proof needs is the same whether ciphertexts are kept or gathered as they come.
+func TestFoldedIsKept(t *testing.T) {
+	b := newBench(t, 2)
+	frames := recorded(t, b, false, "p/ciphertexts")
+	kept, folded := b.receiver(t, false, false), b.receiver(t, false, true)
+	for i, f := range frames {
+		for _, r := range []*proofs{kept, folded} {
+			if err := r.Frame(context.Background(), 1, "p/ciphertexts", i, i == len(frames)-1, f); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	zero := b.scheme.NewCiphertext()
+	for j := range b.instance.V {
+		x, y := b.scheme.NewCiphertext(), b.scheme.NewCiphertext()
+		kept.others[1].subtract(x, j)
+		folded.others[1].subtract(y, j)
+		if !x.Equal(y) || x.Equal(zero) {
+			t.Errorf("repetition %d depends on how ciphertexts are held", j)
+		}
+	}
+}
+
+// Ciphertexts are kept where they are no more than the repetitions, and gathered where they are more.
+func TestTheFewerAreHeld(t *testing.T) {
+	b := newBench(t, 2)
+	for _, c := range []struct {
+		u, v, held int
+		folded     bool
+	}{{3, 9, 3, false}, {9, 9, 9, false}, {10, 9, 9, true}} {
+		w, err := sigma.NewChallenge(round.XOF("held"), c.v, c.u, 1, 2*b.scheme.N())
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := newStatement(b.scheme, w, make([]byte, 32*(1+c.v)))
+		if s.folded != c.folded || len(s.list) != c.held {
+			t.Errorf("%+v: %d held, folded: %v", c, len(s.list), s.folded)
+		}
+	}
+}
+
+// A response is checked against ciphertexts that have come, so it does not come before them.
+func TestResponsesComeAfterCiphertexts(t *testing.T) {
+	b := newBench(t, 2)
+	frames, answers := recorded(t, b, false, "p/ciphertexts"), recorded(t, b, false, "p/response")
+	for n := range frames {
+		r := b.receiver(t, false, n%2 == 0)
+		for i, f := range frames[:n] {
+			if err := r.Frame(context.Background(), 1, "p/ciphertexts", i, false, f); err != nil {
+				t.Fatal(err)
+			}
+		}
+		err := r.Frame(context.Background(), 1, "p/response", 0, false, answers[0])
+		var blame *round.Blame
+		if !errors.As(err, &blame) || blame.Party != 1 || blame.Check != round.CheckShape {
+			t.Errorf("after %d of %d polynomials: %v", n, len(frames), err)
+		}
+	}
+}
+
+// Of two cheats the first party of the roster is named, whichever repetitions are wrong, and by all honest parties alike.
+func TestVerdictNamesTheFirst(t *testing.T) {
+	b := newBench(t, 4)
+	last := b.instance.V - 1
+	wrong := func(culprit round.Party, j int) roundtest.Option {
+		return roundtest.Cheat(culprit, byzantine.On(byzantine.New(), "p/responses", func(r []response) { addTo(r[j].z, 0, big.NewInt(1)) }))
+	}
+	other := func(culprit round.Party) roundtest.Option { // sends other ciphertexts than it stated
+		return sent(func(_ *bench, frames [][]byte) { frames[0][0] ^= 1 })(b, culprit)[0]
+	}
+	for _, c := range []struct {
+		cheats []roundtest.Option
+		check  string
+	}{
+		{[]roundtest.Option{wrong(2, 0), wrong(3, last)}, CheckEquation},
+		{[]roundtest.Option{wrong(2, last), wrong(3, 0)}, CheckEquation},
+		{[]roundtest.Option{wrong(2, 0), other(3)}, CheckEquation},
+		{[]roundtest.Option{other(2), wrong(3, 0)}, round.CheckCommitment},
+	} {
+		out := b.run(false, nil, c.cheats...)
+		for p, err := range out.Errors[:2] {
+			var blame *round.Blame
+			if !errors.As(err, &blame) || blame.Party != 2 || blame.Check != c.check {
+				t.Errorf("party %d: %v", p, err)
+			}
+		}
+	}
+}
+
+// A response opens the mask of its own repetition, and every byte of the digest counts: a shorter one would let masks
+// collide, and the prover answer two challenges without a witness.
+func TestOpensComparesWholeDigests(t *testing.T) {
+	b := newBench(t, 2)
+	sizes := b.instance.Proof
+	c := Config{Session: round.Session{Parties: 2}, Scheme: b.scheme, Instance: b.instance}
+	p := &prover{scheme: b.scheme, sizes: sizes, key: b.key.Public, source: testSource("opens"), workers: 2}
+	if err := p.sample(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	list := make([]*gbfv.Ciphertext, sizes.U)
+	_, digests, err := p.encrypt(context.Background(), func(i int, ct *gbfv.Ciphertext) { list[i] = ct })
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := c.challenge(round.Hash("opened"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	answers, err := p.respond(context.Background(), w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	accepted := func(j int, digests []byte) bool {
+		subtract := func(mask *gbfv.Ciphertext) { subtractCombination(b.scheme, mask, w, list, j) }
+		return opens(b.scheme, b.key.Public, answers[j], digestAt(digests, j), subtract)
+	}
+	for j := range answers {
+		if !accepted(j, digests) {
+			t.Errorf("repetition %d does not open its mask", j)
+		}
+		other := bytes.Clone(digests)
+		for i := range other {
+			if i/32 != j {
+				other[i] ^= 1
+			}
+		}
+		if !accepted(j, other) {
+			t.Errorf("repetition %d depends on the masks of others", j)
+		}
+	}
+	last := sizes.V - 1
+	for i := range 32 {
+		wrong := bytes.Clone(digests)
+		wrong[32*last+i] ^= 0x80
+		if accepted(last, wrong) {
+			t.Errorf("byte %d of the digest does not count", i)
+		}
+	}
+}
+
+// The estimate of memory grows with the ciphertexts of all parties where they are held, up to one for each repetition, and is at least what is.
+func TestMemoryCountsWhatIsHeld(t *testing.T) {
+	set, err := params.Lookup("S14-64")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ciphertext := int64(2 * set.N() * len(set.Q) * 8)
+	for _, c := range []struct {
+		parties, u int
+		mac        bool
+		held       int64 // ciphertexts
+	}{{2, 4, false, 8}, {16, 4, false, 64}, {16, 4, true, 16}, {3, 33, false, 33 + 2*9}, {2, 257, false, 257 + 9}} {
+		i, err := params.Resolve(set, "p128", params.Use{Parties: c.parties, Dim: 1, U: c.u})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := i.Proof
+		if c.mac {
+			p = i.MACKey
+		}
+		witnesses := int64(0)
+		for range p.U + p.V {
+			r := newResponse(set.N(), p)
+			witnesses += int64(8 * (len(r.z.C) + len(r.t[0].C) + len(r.t[1].C) + len(r.t[2].C)))
+		}
+		if got, least := MemoryBytes(i, c.parties, c.mac), c.held*ciphertext+witnesses; got < least || got > 3*least {
+			t.Errorf("%+v: %d bytes, want %d and some", c, got, least)
+		}
+	}
+}
