@@ -51,12 +51,12 @@ type Phase struct{ Name, What string }
 var Phases = []Phase{
 	{"sample", "sampling, encryption, messages of decryption"},
 	{"prove", "responses of proofs"},
-	{"evaluate", "check of proofs, evaluation"},
+	{"evaluate", "evaluation"},
 	{"decrypt", "decryption"},
 	{"check", "MAC check"},
 	{"mackey", "MAC key"},
 	{"other", "other rounds"},
-	{"transport", "waiting, transport, folding what comes in pieces"},
+	{"transport", "waiting, transport, and work on what comes in pieces: check of proofs, results"},
 }
 
 // phaseOf is the phase of a round by its label.
@@ -69,7 +69,7 @@ func phaseOf(round string) string {
 		return "mackey"
 	case triple && strings.HasPrefix(rest, "statement/"):
 		return "prove"
-	case triple && (rest == "response" || strings.HasPrefix(rest, "evaluated")):
+	case triple && (rest == "ciphertexts" || strings.HasPrefix(rest, "evaluated")):
 		return "evaluate"
 	case triple && (rest == "share" || strings.HasPrefix(rest, "share/")):
 		return "decrypt"
