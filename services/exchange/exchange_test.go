@@ -618,3 +618,37 @@ func TestEnvelope(t *testing.T) {
 		}
 	}
 }
+
+// Frames of 866 kB from one party to another, over TLS.
+func BenchmarkExchange(b *testing.B) {
+	n := testnet.New(b, 2, testnet.Options{})
+	x, err := n.Parties[0].Exchange.Open(ref, pins)
+	if err != nil {
+		b.Fatal(err)
+	}
+	y, err := n.Parties[1].Exchange.Open(ref, pins)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer x.Abort(&exchange.AbortedError{})
+	defer y.Abort(&exchange.AbortedError{})
+	exchange.SetPoison(false)
+	defer exchange.SetPoison(true)
+	data := make([]byte, 866_000)
+	b.SetBytes(int64(len(data)))
+	b.ReportAllocs()
+	b.ResetTimer()
+	sent := make(chan error, 1)
+	go func() {
+		content := round.Frames(b.N, func(int) ([]byte, error) { return data, nil })
+		sent <- send(b.Context(), n, x, 1, "x", hashed{content, round.Digest{}})
+	}()
+	for range b.N {
+		if _, err := y.Receive(b.Context(), from(0)); err != nil {
+			b.Fatal(err)
+		}
+	}
+	if err := <-sent; err != nil {
+		b.Fatal(err)
+	}
+}

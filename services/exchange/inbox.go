@@ -148,7 +148,8 @@ func farewell(st exchangev1.ExchangeService_ExchangeServer, bye *exchangev1.Abor
 // pull moves frames from the stream into the inbox, waiting while it is full.
 func (s *Session) pull(st exchangev1.ExchangeService_ExchangeServer, from round.Party, generation int) error {
 	for {
-		m, err := st.Recv()
+		m := &arrival{ExchangeRequest: new(exchangev1.ExchangeRequest), pool: &s.x.pool}
+		err := st.RecvMsg(m)
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
@@ -157,7 +158,7 @@ func (s *Session) pull(st exchangev1.ExchangeService_ExchangeServer, from round.
 		}
 		switch k := m.GetKind().(type) {
 		case *exchangev1.ExchangeRequest_Frame:
-			if err := s.push(st, from, generation, k.Frame); err != nil {
+			if err := s.push(st, from, generation, k.Frame, m.buffer); err != nil {
 				return err
 			}
 		case *exchangev1.ExchangeRequest_Abort:
@@ -179,7 +180,9 @@ func (s *Session) abortOf(from round.Party, a *exchangev1.Abort) *AbortedError {
 	return e
 }
 
-func (s *Session) push(st exchangev1.ExchangeService_ExchangeServer, from round.Party, generation int, f *exchangev1.Frame) error {
+// push queues a frame, whose data lies in buffer if that is not nil. Of a frame that is not queued, the buffer is left to
+// the collector.
+func (s *Session) push(st exchangev1.ExchangeService_ExchangeServer, from round.Party, generation int, f *exchangev1.Frame, buffer []byte) error {
 	size := proto.Size(f)
 	s.x.cfg.Metrics.Received(s.x.cfg.Peers[from].Name, size)
 	s.mu.Lock()
@@ -202,6 +205,7 @@ func (s *Session) push(st exchangev1.ExchangeService_ExchangeServer, from round.
 		s.failLocked(err)
 		return rpc.Errorf(rpc.Invalid, "", "%v", err)
 	}
+	frame.buffer = buffer
 	b.queue = append(b.queue, frame)
 	b.bytes += frame.weight
 	s.notify()

@@ -175,7 +175,7 @@ func (o *outbox) stream() (progress bool, err error) {
 	s := o.s
 	ctx, cancel := context.WithCancel(s.ctx)
 	defer cancel()
-	st, err := exchangev1.NewExchangeServiceClient(s.x.cfg.Peers[o.peer].Conn).Exchange(ctx)
+	st, err := exchangev1.NewExchangeServiceClient(s.x.cfg.Peers[o.peer].Conn).Exchange(ctx, grpc.ForceCodecV2(rpc.Codec))
 	if err != nil {
 		return false, err
 	}
@@ -287,7 +287,8 @@ func (o *outbox) feed(ctx context.Context, st grpc.BidiStreamingClient[exchangev
 		case err != nil:
 			return err
 		case f != nil:
-			if err := st.Send(&exchangev1.ExchangeRequest{Kind: &exchangev1.ExchangeRequest_Frame{Frame: f}}); err != nil {
+			m := departure{&exchangev1.ExchangeRequest{Kind: &exchangev1.ExchangeRequest_Frame{Frame: f}}}
+			if err := st.SendMsg(m); err != nil {
 				return err
 			}
 		case bye != nil:

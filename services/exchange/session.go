@@ -29,6 +29,7 @@ type Session struct {
 	in      []*inbox
 	out     []*outbox
 	turn    int           // where Receive looks first
+	lent    []byte        // the buffer of the frame that Receive gave last
 	failed  error         // what ended it early
 	broken  chan struct{} // closed when failed is set
 	end     ending        // how it ended here
@@ -45,7 +46,7 @@ const (
 	aborted
 )
 
-// Frame is a part of a message as it was received.
+// Frame is a part of a message as it was received. Data is valid until the next call of Receive.
 type Frame struct {
 	From      round.Party
 	Round     uint32
@@ -58,7 +59,8 @@ type Frame struct {
 	Digest    []byte
 	Signature []byte
 
-	weight int // what it takes of the window
+	weight int    // what it takes of the window
+	buffer []byte // of the pool, in which Data lies; nil when Data has memory of its own
 }
 
 // Last reports whether the frame ends its message.
@@ -113,12 +115,17 @@ func (s *Session) Trouble(p round.Party) string {
 }
 
 // Receive gives the next frame of any peer that wanted selects, in the order in
-// which that peer sent; its receipt is then acknowledged. It fails when any
+// which that peer sent; its receipt is then acknowledged. Calls must not
+// overlap: each takes back the data of the frame before. It fails when any
 // peer is lost, has aborted or broke the rules of the stream (*LostError,
 // *AbortedError, *round.Blame), and when ctx is done.
 func (s *Session) Receive(ctx context.Context, wanted func(round.Party) bool) (*Frame, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.lent != nil {
+		s.x.pool.put(s.lent)
+		s.lent = nil
+	}
 	var f *Frame
 	err := s.until(ctx, func() bool {
 		if s.failed != nil || s.end != running {
@@ -143,6 +150,7 @@ func (s *Session) Receive(ctx context.Context, wanted func(round.Party) bool) (*
 	case f == nil:
 		return nil, errors.New("exchange: the session is over")
 	}
+	s.lent = f.buffer
 	s.notify() // room for the peer, and an acknowledgement
 	return f, nil
 }
@@ -289,6 +297,7 @@ func (s *Session) Abort(a *AbortedError) {
 // close drops all buffers and lets streams end; s.mu is held.
 func (s *Session) close(how ending, bye *exchangev1.Abort) {
 	s.end, s.bye = how, bye
+	s.lent = nil // whoever has the frame may be at it still
 	for i := range s.in {
 		s.in[i].drop()
 		s.out[i].queue, s.out[i].bytes = nil, 0

@@ -86,6 +86,7 @@ func NewServer(o Options) (*Server, error) {
 	s := &Server{opts: o, health: health.NewServer(), streams: streams{open: map[caller]int{}}}
 	s.grpc = grpc.NewServer(
 		grpc.Creds(credentials.NewTLS(o.Credentials.Server())),
+		grpc.ForceServerCodecV2(Codec),
 		grpc.MaxRecvMsgSize(MaxMessage),
 		grpc.MaxSendMsgSize(MaxMessage),
 		grpc.MaxConcurrentStreams(512),
