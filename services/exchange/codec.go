@@ -21,7 +21,7 @@ type departure struct{ *exchangev1.ExchangeRequest }
 // data for resends, so it does not change.
 func (d departure) Pieces() mem.BufferSlice {
 	f := d.GetFrame()
-	if len(f.GetData()) < largeFrame || len(d.ProtoReflect().GetUnknown())+len(f.ProtoReflect().GetUnknown()) > 0 {
+	if len(f.GetData()) < leastBuffer || len(d.ProtoReflect().GetUnknown())+len(f.ProtoReflect().GetUnknown()) > 0 {
 		return nil
 	}
 	before, err := proto.Marshal(&exchangev1.Frame{Seq: f.Seq, Start: f.Start})
@@ -44,24 +44,23 @@ func (d departure) Pieces() mem.BufferSlice {
 }
 
 // arrival is a request that comes in. Where buffer is set the data of its frame lies in it, and whoever is the last to
-// use the frame may put it back into the pool.
+// use the frame may put it back.
 type arrival struct {
 	*exchangev1.ExchangeRequest
-	pool   *pool
 	buffer []byte
 }
 
-// Alias decodes a request with a large frame in a buffer of the pool.
+// Alias decodes a request with a large frame in a buffer.
 func (a *arrival) Alias(came mem.BufferSlice) bool {
 	n := came.Len()
-	if n < largeFrame {
+	if n < leastBuffer || n > largestFrame {
 		return false
 	}
-	b := a.pool.get(n)
+	b := getBuffer(n)
 	came.CopyTo(b)
 	f := frameIn(b)
 	if f == nil {
-		a.pool.put(b)
+		putBuffer(b)
 		return false
 	}
 	a.buffer = b

@@ -60,7 +60,7 @@ func decodeBoth(t *testing.T, b []byte) (*arrival, error) {
 	t.Helper()
 	want := new(exchangev1.ExchangeRequest)
 	wantErr := proto.Unmarshal(b, want)
-	got := &arrival{ExchangeRequest: new(exchangev1.ExchangeRequest), pool: new(pool)}
+	got := &arrival{ExchangeRequest: new(exchangev1.ExchangeRequest)}
 	err := rpc.Codec.Unmarshal(chunks(b), got)
 	if (err == nil) != (wantErr == nil) {
 		t.Fatalf("%v, protobuf %v", err, wantErr)
@@ -73,7 +73,7 @@ func decodeBoth(t *testing.T, b []byte) (*arrival, error) {
 
 // What is out of the ordinary is left to protobuf.
 func TestAliasDecodesTheOrdinary(t *testing.T) {
-	data := bytes.Repeat([]byte("data"), largeFrame/4)
+	data := bytes.Repeat([]byte("data"), leastBuffer/4)
 	frame := encoded(t, fullFrame(data))
 	unknown := protowire.AppendVarint(protowire.AppendTag(nil, 99, protowire.VarintType), 7)
 	group := protowire.AppendTag(protowire.AppendTag(nil, 99, protowire.StartGroupType), 99, protowire.EndGroupType)
@@ -84,29 +84,30 @@ func TestAliasDecodesTheOrdinary(t *testing.T) {
 		b              []byte
 		aliased, fails bool
 	}{
-		"full":                        {b: field(frameField, frame), aliased: true},
-		"data alone":                  {b: field(frameField, field(dataField, data)), aliased: true},
-		"data first":                  {b: field(frameField, field(dataField, data), encoded(t, fullFrame(nil))), aliased: true},
-		"start twice":                 {b: field(frameField, encoded(t, fullFrame(nil)), frame), aliased: true},
-		"unknown in the frame":        {b: field(frameField, unknown, frame, group), aliased: true},
-		"data of another type":        {b: field(frameField, []byte{dataField << 3, 1}, frame), aliased: true},
-		"unknown beside":              {b: append(field(frameField, frame), unknown...)},
-		"frame twice":                 {b: append(field(frameField, frame), field(frameField, frame)...)},
-		"a hello after":               {b: append(field(frameField, frame), field(1)...)},
-		"data twice":                  {b: field(frameField, frame, field(dataField, data))},
-		"empty data, then data":       {b: field(frameField, field(dataField), field(dataField, data))},
-		"much beside":                 {b: field(frameField, frame, field(98, data))},
-		"no data":                     {b: field(frameField, field(98, data))},
-		"a name that is not text":     {b: field(frameField, frame, field(2, field(2, []byte{0xff}))), fails: true},
-		"huge length of the frame":    {b: huge(frameField, frame), fails: true},
-		"huge length of the data":     {b: field(frameField, huge(dataField, data)), fails: true},
-		"data longer than the frame":  {b: field(frameField, frame[:len(frame)-200]), fails: true},
-		"frame longer than it is":     {b: field(frameField, frame)[:len(frame)], fails: true},
-		"group that ends before":      {b: field(frameField, frame, group[2:]), fails: true},
-		"group that does not end":     {b: field(frameField, frame, group[:2]), fails: true},
-		"field zero":                  {b: field(frameField, frame, []byte{0, 0}), fails: true},
-		"field beyond the last":       {b: field(frameField, frame, field(1<<29)), fails: true},
-		"length of more than 64 bits": {b: append([]byte{frameField<<3 | 2}, bytes.Repeat([]byte{0xff}, largeFrame)...), fails: true},
+		"full":                  {b: field(frameField, frame), aliased: true},
+		"of most data":          {b: field(frameField, encoded(t, fullFrame(make([]byte, round.MaxFrame)))), aliased: true},
+		"data alone":            {b: field(frameField, field(dataField, data)), aliased: true},
+		"data first":            {b: field(frameField, field(dataField, data), encoded(t, fullFrame(nil))), aliased: true},
+		"start twice":           {b: field(frameField, encoded(t, fullFrame(nil)), frame), aliased: true},
+		"unknown inside":        {b: field(frameField, unknown, frame, group), aliased: true},
+		"data of other type":    {b: field(frameField, []byte{dataField << 3, 1}, frame), aliased: true},
+		"unknown beside":        {b: append(field(frameField, frame), unknown...)},
+		"frame twice":           {b: append(field(frameField, frame), field(frameField, frame)...)},
+		"a hello after":         {b: append(field(frameField, frame), field(1)...)},
+		"data twice":            {b: field(frameField, frame, field(dataField, data))},
+		"empty data, data":      {b: field(frameField, field(dataField), field(dataField, data))},
+		"much beside":           {b: field(frameField, frame, field(98, data))},
+		"no data":               {b: field(frameField, field(98, data))},
+		"name of no text":       {b: field(frameField, frame, field(2, field(2, []byte{0xff}))), fails: true},
+		"huge frame length":     {b: huge(frameField, frame), fails: true},
+		"huge data length":      {b: field(frameField, huge(dataField, data)), fails: true},
+		"data beyond the frame": {b: field(frameField, frame[:len(frame)-200]), fails: true},
+		"frame cut short":       {b: field(frameField, frame)[:len(frame)], fails: true},
+		"group without start":   {b: field(frameField, frame, group[2:]), fails: true},
+		"group without end":     {b: field(frameField, frame, group[:2]), fails: true},
+		"field zero":            {b: field(frameField, frame, []byte{0, 0}), fails: true},
+		"field beyond the last": {b: field(frameField, frame, field(1<<29)), fails: true},
+		"endless length":        {b: append(field(frameField)[:1], bytes.Repeat([]byte{255}, leastBuffer)...), fails: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := decodeBoth(t, c.b)
@@ -116,10 +117,10 @@ func TestAliasDecodesTheOrdinary(t *testing.T) {
 			if got.buffer == nil {
 				return
 			}
-			if a := got.GetFrame().Data; cap(a) != len(a) || !bytes.Contains(got.buffer, a) {
+			if a := got.GetFrame().Data; cap(a) != len(a) {
 				t.Error("the data can be appended to in place")
 			}
-			got.pool.put(got.buffer)
+			putBuffer(got.buffer)
 			if got.GetFrame().Data[0] != 0xdb {
 				t.Error("the data was copied")
 			}
@@ -129,9 +130,10 @@ func TestAliasDecodesTheOrdinary(t *testing.T) {
 
 // Large frames go out as their own data between the pieces of protobuf's encoding.
 func TestPiecesShareTheData(t *testing.T) {
-	data := make([]byte, largeFrame)
+	data := make([]byte, leastBuffer)
 	for name, f := range map[string]*exchangev1.Frame{
-		"full": fullFrame(data), "middle": {Seq: 1, Data: data}, "first": {Start: &exchangev1.Start{Frames: 2}, Data: data},
+		"full": fullFrame(data), "middle": {Seq: 1, Data: data},
+		"first": {Start: &exchangev1.Start{Frames: 2}, Data: data},
 	} {
 		pieces, err := rpc.Codec.Marshal(departure{requestOf(f)})
 		if err != nil || !bytes.Equal(pieces.Materialize(), encoded(t, requestOf(f))) {
@@ -159,7 +161,7 @@ func FuzzCodec(f *testing.F) {
 		f.Add(field(frameField, encoded(f, m)))
 	}
 	f.Add(field(frameField, field(dataField, []byte("a")), field(dataField, []byte("b"))))
-	large := field(dataField, make([]byte, largeFrame))
+	large := field(dataField, make([]byte, leastBuffer))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		m := new(exchangev1.ExchangeRequest)
 		err := proto.Unmarshal(b, m)
@@ -173,7 +175,7 @@ func FuzzCodec(f *testing.F) {
 		if err != nil || m.GetFrame() == nil {
 			return
 		}
-		m.GetFrame().Data = append(m.GetFrame().Data, make([]byte, largeFrame)...)
+		m.GetFrame().Data = append(m.GetFrame().Data, make([]byte, leastBuffer)...)
 		pieces, err := rpc.Codec.Marshal(departure{m})
 		if err != nil {
 			t.Fatal(err)
@@ -184,32 +186,32 @@ func FuzzCodec(f *testing.F) {
 	})
 }
 
-func TestPool(t *testing.T) {
-	p := new(pool)
-	a := p.get(poolStep + 1)
-	if len(a) != poolStep+1 || cap(a) != 2*poolStep {
-		t.Fatalf("%d bytes of %d", len(a), cap(a))
+// Buffers are used again, by one user at a time, for frames of about the same size.
+func TestBuffers(t *testing.T) {
+	again := 0
+	for range 100 { // the pool may lose some
+		a := getBuffer(leastBuffer + 1)
+		if len(a) != leastBuffer+1 || cap(a) != leastBuffer+bufferStep {
+			t.Fatalf("%d bytes of %d", len(a), cap(a))
+		}
+		putBuffer(a[:1])
+		b, c, d := getBuffer(leastBuffer+bufferStep), getBuffer(leastBuffer+2), getBuffer(leastBuffer)
+		if &b[0] == &c[0] || &d[0] == &a[0] {
+			t.Fatal("two users of a buffer")
+		}
+		if &b[0] == &a[0] {
+			again++
+		}
 	}
-	p.put(a[:1])
-	if b := p.get(poolStep); &b[0] == &a[0] {
-		t.Error("a buffer of another capacity")
+	if again == 0 {
+		t.Error("no buffer is used again")
 	}
-	b, c := p.get(2*poolStep), p.get(2*poolStep)
-	if &b[0] != &a[0] || &c[0] == &a[0] {
-		t.Error("a buffer comes back once")
+	if largest := getBuffer(largestFrame); len(largest) != largestFrame {
+		t.Error("no buffer for the largest frame")
 	}
-	const larger = 1 << 20
-	for range 2 * poolBytes / larger {
-		p.put(make([]byte, larger))
-	}
-	if p.put(c); len(p.free) != poolBytes/larger || p.bytes != poolBytes-larger+2*poolStep {
-		t.Errorf("%d buffers of %d bytes are kept", len(p.free), p.bytes)
-	}
-	if d := p.get(2 * poolStep); &d[0] != &c[0] {
-		t.Error("the latest buffer was not kept")
-	}
-	if p.empty(); p.bytes != 0 || len(p.free) != 0 {
-		t.Error("not empty")
+	over := field(frameField, field(dataField, make([]byte, largestFrame)))
+	if got, err := decodeBoth(t, over); err != nil || got.buffer != nil {
+		t.Errorf("a frame that is too large lies in a buffer, or fails: %v", err)
 	}
 }
 
@@ -219,7 +221,7 @@ func TestReceiveTakesDataBack(t *testing.T) {
 	s.cancel = func() {}
 	s.in, s.out = []*inbox{{}, {}}, []*outbox{{}, {}}
 	for i := range 3 {
-		b := s.x.pool.get(largeFrame)
+		b := getBuffer(leastBuffer)
 		b[0] = byte(i)
 		s.in[1].queue = append(s.in[1].queue, &Frame{From: 1, Data: b, buffer: b})
 	}
@@ -232,11 +234,11 @@ func TestReceiveTakesDataBack(t *testing.T) {
 		return f
 	}
 	first := receive()
-	if first.Data[0] != 0 || len(s.x.pool.free) != 0 {
+	if first.Data[0] != 0 {
 		t.Fatal("taken back too early")
 	}
 	second := receive()
-	if first.Data[0] != 0xdb || second.Data[0] != 1 || len(s.x.pool.free) != 1 {
+	if first.Data[0] != 0xdb || second.Data[0] != 1 {
 		t.Fatal("not taken back")
 	}
 	third := receive()
@@ -244,7 +246,7 @@ func TestReceiveTakesDataBack(t *testing.T) {
 	if _, err := s.Receive(t.Context(), all); err == nil {
 		t.Fatal("received after the end")
 	}
-	if second.Data[0] != 0xdb || third.Data[0] != 2 || len(s.x.pool.free) != 2 || s.lent != nil {
+	if second.Data[0] != 0xdb || third.Data[0] != 2 || s.lent != nil {
 		t.Error("the end took a frame away that may be in use")
 	}
 }
@@ -252,7 +254,6 @@ func TestReceiveTakesDataBack(t *testing.T) {
 // A frame of 866 kB, as most of a batch have, from the network's buffers to the end of its use.
 func BenchmarkDecode(b *testing.B) {
 	came := chunks(encoded(b, requestOf(fullFrame(make([]byte, 866_000)))))
-	p := new(pool)
 	SetPoison(false)
 	defer SetPoison(true)
 	for _, aliased := range []bool{false, true} {
@@ -260,7 +261,7 @@ func BenchmarkDecode(b *testing.B) {
 			b.SetBytes(int64(came.Len()))
 			b.ReportAllocs()
 			for b.Loop() {
-				a := &arrival{ExchangeRequest: new(exchangev1.ExchangeRequest), pool: p}
+				a := &arrival{ExchangeRequest: new(exchangev1.ExchangeRequest)}
 				var m any = a
 				if !aliased {
 					m = a.ExchangeRequest
@@ -269,7 +270,7 @@ func BenchmarkDecode(b *testing.B) {
 					b.Fatal(err)
 				}
 				if aliased {
-					p.put(a.buffer)
+					putBuffer(a.buffer)
 				}
 			}
 		})

@@ -60,8 +60,7 @@ type Config struct {
 // Exchange serves and calls the peers of one party.
 type Exchange struct {
 	exchangev1.UnimplementedExchangeServiceServer
-	cfg  Config
-	pool pool // of what large frames lie in
+	cfg Config
 
 	mu       sync.Mutex
 	sessions map[job.Ref]*Session
@@ -160,9 +159,6 @@ func (x *Exchange) remember(ref job.Ref) {
 	if len(x.over) > maxOver {
 		delete(x.sessions, x.over[0])
 		x.over = x.over[1:]
-	}
-	if len(x.over) == len(x.sessions) { // none runs
-		x.pool.empty()
 	}
 }
 

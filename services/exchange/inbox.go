@@ -148,7 +148,7 @@ func farewell(st exchangev1.ExchangeService_ExchangeServer, bye *exchangev1.Abor
 // pull moves frames from the stream into the inbox, waiting while it is full.
 func (s *Session) pull(st exchangev1.ExchangeService_ExchangeServer, from round.Party, generation int) error {
 	for {
-		m := &arrival{ExchangeRequest: new(exchangev1.ExchangeRequest), pool: &s.x.pool}
+		m := &arrival{ExchangeRequest: new(exchangev1.ExchangeRequest)}
 		err := st.RecvMsg(m)
 		if errors.Is(err, io.EOF) {
 			return nil

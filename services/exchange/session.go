@@ -60,7 +60,7 @@ type Frame struct {
 	Signature []byte
 
 	weight int    // what it takes of the window
-	buffer []byte // of the pool, in which Data lies; nil when Data has memory of its own
+	buffer []byte // in which Data lies; nil when Data has memory of its own
 }
 
 // Last reports whether the frame ends its message.
@@ -123,7 +123,7 @@ func (s *Session) Receive(ctx context.Context, wanted func(round.Party) bool) (*
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.lent != nil {
-		s.x.pool.put(s.lent)
+		putBuffer(s.lent)
 		s.lent = nil
 	}
 	var f *Frame

@@ -1,0 +1,41 @@
+package exchange
+
+import (
+	"sync"
+
+	"github.com/lodge-mpc/lodge/engine/protocol/round"
+)
+
+const (
+	// Bytes. Capacities are multiples of the step, which wastes little and makes frames of one kind share them.
+	bufferStep   = 16 << 10
+	leastBuffer  = 64 << 10                    // smaller messages are copied
+	largestFrame = round.MaxFrame + bufferStep // encoded
+)
+
+// buffers keeps memory of large frames for the next ones, by capacity in steps: fresh memory for each costs page
+// faults. What is not used again soon falls to the collector.
+var buffers [largestFrame/bufferStep + 1]sync.Pool
+
+// poison makes what reads a buffer after it was put back see other bytes.
+var poison = false
+
+// getBuffer gives n bytes of any content, at most largestFrame.
+func getBuffer(n int) []byte {
+	steps := (n + bufferStep - 1) / bufferStep
+	if b, ok := buffers[steps].Get().(*[]byte); ok {
+		return (*b)[:n]
+	}
+	return make([]byte, n, steps*bufferStep)
+}
+
+// putBuffer takes back what getBuffer gave; nothing may use it any more.
+func putBuffer(b []byte) {
+	b = b[:cap(b)]
+	if poison {
+		for i := range b {
+			b[i] = 0xdb
+		}
+	}
+	buffers[cap(b)/bufferStep].Put(&b)
+}
