@@ -73,19 +73,23 @@ func (p Poly) Free() {
 // Free gives the limbs of p back, as those of a Poly.
 func (p NTT) Free() { Poly(p).Free() }
 
-// Kept is how many bytes have been given back and wait to be used again.
-func Kept() (bytes int64) {
+// Kept is how many bytes have been given back and wait to be used again, by polynomials of degree n and by others.
+func Kept(n int) (same, other int64) {
 	limbs.Lock()
 	defer limbs.Unlock()
-	return kept()
+	return kept(n)
 }
 
 // kept is Kept for who holds the lock.
-func kept() (bytes int64) {
-	for n, list := range limbs.free {
-		bytes += int64(len(list)) * int64(n) * 8
+func kept(n int) (same, other int64) {
+	for length, list := range limbs.free {
+		if bytes := int64(len(list)) * int64(length) * 8; length == n {
+			same += bytes
+		} else {
+			other += bytes
+		}
 	}
-	return bytes
+	return same, other
 }
 
 // Trim leaves all limbs that were given back to the garbage collector, and returns how many bytes that is. It is for
@@ -93,7 +97,7 @@ func kept() (bytes int64) {
 func Trim() (bytes int64) {
 	limbs.Lock()
 	defer limbs.Unlock()
-	bytes = kept()
+	_, bytes = kept(0)
 	limbs.free = nil
 	return bytes
 }

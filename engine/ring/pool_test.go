@@ -44,13 +44,15 @@ func TestStorageIsUsedAgain(t *testing.T) {
 	}
 	q.Free()
 	r.Free()
-	if n := Kept(); n != 5*16*8 {
-		t.Errorf("%d bytes are kept, want %d", n, 5*16*8)
+	for _, c := range []struct{ n, same, other int64 }{{16, 5 * 16 * 8, 0}, {32, 0, 5 * 16 * 8}} {
+		if same, other := Kept(int(c.n)); same != c.same || other != c.other {
+			t.Errorf("for degree %d, %d bytes are kept, and %d of others", c.n, same, other)
+		}
 	}
 	if n := Trim(); n != 5*16*8 {
 		t.Errorf("%d bytes were kept, want %d", n, 5*16*8)
 	}
-	if Kept() != 0 || Trim() != 0 {
+	if same, other := Kept(16); same != 0 || other != 0 || Trim() != 0 {
 		t.Error("kept after Trim")
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/lodge-mpc/lodge/engine/params"
 	"github.com/lodge-mpc/lodge/engine/protocol/round"
 	"github.com/lodge-mpc/lodge/engine/ring"
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
@@ -154,8 +155,13 @@ func (r *Registry) admit(spec *jobv1.SessionSpec, memory uint64, p Protocol) (re
 		leave()
 		return nil, err
 	}
-	// What earlier sessions have left for later ones is nobody's in the gate's account.
-	if ring.Kept() > int64(r.Gate.Spare()) {
+	// What earlier sessions have left is nobody's in the gate's account. This one uses what is of its own degree.
+	degree := 0
+	if set, err := params.Lookup(spec.GetParams()); err == nil {
+		degree = set.N()
+	}
+	spare := r.Gate.Spare()
+	if own, other := ring.Kept(degree); uint64(other) > spare || uint64(own+other) > spare+memory {
 		ring.Trim()
 	}
 	return func() { leave(); free() }, nil

@@ -14,19 +14,23 @@ import (
 	"github.com/lodge-mpc/lodge/services/job"
 )
 
-// Memory that the engine keeps for later is let go of when a session is admitted that leaves too little beside it.
+// Memory that the engine keeps for later is let go of when a session is admitted that leaves too little beside it, unless
+// that session will use it.
 func TestAdmissionCountsWhatIsKept(t *testing.T) {
-	set, err := params.Lookup("insecure-6")
-	if err != nil {
-		t.Fatal(err)
+	const kept = 1 << 20
+	free := func(logN, bytes int) { // what it leaves is of this degree
+		basis, err := ring.NewBasis(logN, primes(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		list := make([]ring.Poly, bytes/(8<<logN))
+		for i := range list {
+			list[i] = basis.NewPoly()
+		}
+		for _, p := range list {
+			p.Free()
+		}
 	}
-	basis, err := ring.NewBasis(set.LogN, set.Q)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ring.Trim()
-	basis.NewPoly().Free()
-	kept := ring.Kept()
 	pin := config.ParamsPin{Name: "S14-32", Hash: strings.Repeat("11", 32)}
 	hash := pin.Sum()
 	r := NewRegistry(Config{Gate: job.NewGate(job.Terms{
@@ -42,14 +46,45 @@ func TestAdmissionCountsWhatIsKept(t *testing.T) {
 		Params: pin.Name, ParamsHash: hash[:], RosterHash: roster[:], Field: "p128", Kind: jobv1.Kind_KIND_SCALAR, Dim: 1, Count: 1,
 		Epoch: 1, Purpose: jobv1.Purpose_PURPOSE_TRIPLES, Tenant: "acme", Deadline: timestamppb.New(time.Now().Add(time.Hour)),
 	}
-	for _, c := range []struct{ memory, want int64 }{{2 * kept, kept}, {kept, 0}} {
-		release, err := r.admit(spec, uint64(c.memory), nil)
+	for _, c := range []struct {
+		name   string
+		logN   int
+		memory uint64
+		want   int64
+	}{
+		{"others' beside enough", 13, 2 * kept, kept},
+		{"others' beside too little", 13, 2*kept + 1, 0},
+		{"its own", 14, 3 * kept, kept},
+	} {
+		ring.Trim()
+		free(c.logN, kept)
+		release, err := r.admit(spec, c.memory, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer release()
-		if got := ring.Kept(); got != c.want {
-			t.Errorf("%d bytes are kept beside %d more, want %d", got, c.memory, c.want)
+		release()
+		if same, other := ring.Kept(0); same+other != c.want {
+			t.Errorf("%s: %d bytes are kept, want %d", c.name, same+other, c.want)
 		}
 	}
+	ring.Trim()
+	free(14, 4*kept) // more of its own than there is room for
+	release, err := r.admit(spec, kept/2, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	release()
+	if own, _ := ring.Kept(1 << 14); own != 0 {
+		t.Errorf("%d bytes are kept beside a session that uses fewer", own)
+	}
+}
+
+// primes is one prime of a shipped set.
+func primes(t *testing.T) []uint64 {
+	t.Helper()
+	set, err := params.Lookup("S14-32")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return set.Q[:1]
 }
