@@ -144,6 +144,7 @@ func (e *Evaluator) Rotate(ct *Ciphertext, i, d int) (*Ciphertext, error) {
 	if err != nil {
 		return nil, err
 	}
+	defer key.freeUniform()
 	g := Galois(s.N(), i, d)
 	out, rotated := s.NewCiphertext(), s.Q.Borrow()
 	defer rotated.Free()

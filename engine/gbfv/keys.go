@@ -15,12 +15,20 @@ var ErrNoKey = errors.New("gbfv: no such rotation key")
 // phi: the automorphism comes before the switch.
 type SwitchKey struct{ K0, K1 []ring.NTT }
 
+// freeUniform gives K1 back.
+func (k *SwitchKey) freeUniform() {
+	for _, a := range k.K1 {
+		a.Free()
+	}
+}
+
 // Keys provides evaluation keys. Uniform halves need not be stored: a provider may expand them from a seed
 // when asked. It is used by several goroutines at once.
 type Keys interface {
 	Relin() *SwitchKey
 	// Rotation returns the key for X -> X^g, g = 5^(i·N/(2d)) mod 2N, which rotates the rows of d x d
-	// matrices by i, 0 < i < d. Keys for one d are keys for every smaller power of two.
+	// matrices by i, 0 < i < d. Keys for one d are keys for every smaller power of two. Its K1 is the caller's to
+	// give back.
 	Rotation(i, d int) (*SwitchKey, error)
 }
 
@@ -39,7 +47,7 @@ type KeyTable struct {
 	N        int
 	RelinKey *SwitchKey
 	K0       map[int][]ring.NTT // by Galois element
-	// Uniform returns K1 for a Galois element.
+	// Uniform makes K1 for a Galois element anew each time.
 	Uniform func(g int) []ring.NTT
 }
 

@@ -185,6 +185,7 @@ func (m *matMul) switchKeys(ct *Ciphertext, rotated, product ring.Poly, i int) e
 		if err != nil {
 			return err
 		}
+		defer key.freeUniform()
 		v := s.accumulator()
 		defer v.done()
 		v.add(product, key)

@@ -59,7 +59,11 @@ func (k vectorKeys) Rotation(i, d int) (*gbfv.SwitchKey, error) {
 	if i != 1 || d != 2 {
 		return nil, gbfv.ErrNoKey
 	}
-	return k.rotation, nil
+	key := &gbfv.SwitchKey{K0: k.rotation.K0}
+	for _, a := range k.rotation.K1 {
+		key.K1 = append(key.K1, a.Clone())
+	}
+	return key, nil
 }
 
 // TestVectors compares evaluated ciphertexts, residue for residue, with those of an oracle that computes with big

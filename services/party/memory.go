@@ -11,7 +11,7 @@ import (
 // garbage is how much the heap grows, in percent of what is in use, before the garbage collector runs. Nearly all of it
 // is polynomials, which the engine uses again and which the collector does not look into: it costs little to run often,
 // and the memory that is not wasted serves larger batches.
-const garbage = 15
+const garbage = 8
 
 // trimAfter is how long nothing runs before memory goes back to the machine.
 const trimAfter = 10 * time.Second

@@ -124,7 +124,7 @@ const (
 
 // uniform expands one uniform polynomial of the reference string, which is read as an evaluation form.
 func uniform(s *gbfv.Scheme, seed round.Digest, label string, index ...uint64) ring.NTT {
-	a := s.Q.NewNTT()
+	a := s.Q.BorrowNTT()
 	sample.Expand(a.C, s.Q.Primes(), seed[:], label, index...)
 	return a
 }

@@ -79,7 +79,7 @@ func NewMachine[R any](s Session, t Transition[R]) (*Machine[R], error) {
 // same at all parties for messages that belong together.
 func (m *Machine[R]) Round() int { return m.index }
 
-// Outgoing is what to send in the current round.
+// Outgoing is what to send in the current round, until Step.
 func (m *Machine[R]) Outgoing() []Outgoing { return m.out }
 
 // Result is the chain's result, once it is there.
@@ -249,6 +249,7 @@ func (m *Machine[R]) step(ctx context.Context) error {
 		m.transcript = Hash("lodge transcript round", m.transcript[:], Uint(uint64(m.index)), []byte(name), d[:])
 	}
 	in.Transcript = m.transcript
+	m.out = nil // the driver has it; a step that computes for long does not hold what has been sent
 	t, err := m.next.Step(ctx, in)
 	if err != nil {
 		return err
