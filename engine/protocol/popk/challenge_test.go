@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/lodge-mpc/lodge/engine/gbfv"
 	"github.com/lodge-mpc/lodge/engine/intpoly"
 	"github.com/lodge-mpc/lodge/engine/params"
 	"github.com/lodge-mpc/lodge/engine/protocol/internal/byzantine"
@@ -125,11 +126,11 @@ func simulated(b *bench, c *Config, guess [][]byte) byzantine.Hooks {
 	})
 	s, sizes := b.scheme, c.sizes()
 	list := zeros(s, sizes.U)
-	byzantine.On(h, "p/encrypted", func(frames [][]byte) {
+	byzantine.On(h, "p/encrypted", func(own []*gbfv.Ciphertext) {
 		for i, ct := range list {
 			sample.Expand(ct.C0.C, s.Q.Primes(), make([]byte, 32), "simulated", uint64(i), 0)
 			sample.Expand(ct.C1.C, s.Q.Primes(), make([]byte, 32), "simulated", uint64(i), 1)
-			frames[2*i], frames[2*i+1] = packed(s, ct)
+			own[i] = ct.Clone()
 		}
 	})
 	byzantine.On(h, "p/statement/commit", func(statement *[]byte) {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"math/big"
-	"math/bits"
 	"testing"
 
 	"github.com/lodge-mpc/lodge/engine/gbfv"
@@ -130,9 +129,14 @@ func TestCheatsAreNamed(t *testing.T) {
 	bit := func(frame int) func(b *bench, frames [][]byte) {
 		return func(_ *bench, frames [][]byte) { frames[(frame+len(frames))%len(frames)][7] ^= 1 }
 	}
-	residue := func(frame int) func(b *bench, frames [][]byte) {
-		return func(b *bench, frames [][]byte) { putPrime(b, frames[(frame+len(frames))%len(frames)]) }
+	residue := func(frame int, change func(b *bench, v uint64) uint64) func(b *bench, list []*gbfv.Ciphertext) {
+		return func(b *bench, list []*gbfv.Ciphertext) {
+			first := part(list, (frame+2*len(list))%(2*len(list)))[0]
+			first[0] = change(b, first[0])
+		}
 	}
+	flip := func(_ *bench, v uint64) uint64 { return v ^ 1 }
+	prime := func(b *bench, _ uint64) uint64 { return b.scheme.Q.Primes()[0] }
 	const commit, open = "p/statement/commit", "p/statement/open"
 	for _, c := range []struct {
 		name  string
@@ -158,9 +162,9 @@ func TestCheatsAreNamed(t *testing.T) {
 		{"t1 off by one", false, answer(func(_ *bench, r []response) { addTo(r[2].t[1], 3, big.NewInt(1)) }), CheckEquation},
 		{"t2 off by one", false, answer(func(_ *bench, r []response) { addTo(r[3].t[2], 3, big.NewInt(-1)) }), CheckEquation},
 		{"a bit of a response", false, rewritten("p/response", roundtest.Flip(0)), CheckEquation},
-		{"a bit of a ciphertext from the start", false, inside("p/encrypted", bit(0)), CheckEquation},
-		{"a bit of the last ciphertext from the start", false, inside("p/encrypted", bit(-1)), CheckEquation},
-		{"a bit of a ciphertext of a MAC key from the start", true, inside("p/encrypted", bit(0)), CheckEquation},
+		{"a bit of a ciphertext from the start", false, inside("p/encrypted", residue(0, flip)), CheckEquation},
+		{"a bit of the last ciphertext from the start", false, inside("p/encrypted", residue(-1, flip)), CheckEquation},
+		{"a bit of a ciphertext of a MAC key from the start", true, inside("p/encrypted", residue(0, flip)), CheckEquation},
 		{"a bit of the digest of the ciphertexts from the start", false, stated(commit, 255), round.CheckCommitment},
 		{"a bit of a mask from the start", false, stated(commit, 256), CheckEquation},
 		{"a bit of the last mask from the start", false, stated(commit, -1), CheckEquation},
@@ -169,8 +173,8 @@ func TestCheatsAreNamed(t *testing.T) {
 		{"a bit of a ciphertext after the challenge", false, sent(bit(0)), round.CheckCommitment},
 		{"a bit of the last ciphertext after the challenge", false, sent(bit(-1)), round.CheckCommitment},
 		{"another nonce after the commitment", false, rewritten(open, roundtest.Flip(0)), round.CheckCommitment},
-		{"a residue of q in a ciphertext", false, inside("p/encrypted", residue(0)), round.CheckShape},
-		{"a residue of q in the last ciphertext", false, inside("p/encrypted", residue(-1)), round.CheckShape},
+		{"a residue of q in a ciphertext", false, inside("p/encrypted", residue(0, prime)), round.CheckShape},
+		{"a residue of q in the last ciphertext", false, inside("p/encrypted", residue(-1, prime)), round.CheckShape},
 		{"a copy of another's statement and response", false, func(_ *bench, culprit round.Party) []roundtest.Option {
 			var v roundtest.View
 			options := []roundtest.Option{roundtest.Rushing(culprit, &v)}
@@ -217,13 +221,5 @@ func TestReplayIsRefused(t *testing.T) {
 func TestEquivocationIsSeen(t *testing.T) {
 	for _, name := range []string{"p/statement/commit", "p/statement/open", "p/ciphertexts", "p/response"} {
 		newBench(t, 3).run(false, nil, roundtest.Link(2, 0, name, roundtest.Flip(100))).Aborted(t, 2, round.CheckEcho)
-	}
-}
-
-// putPrime puts the first prime in the place of a frame's first residue.
-func putPrime(b *bench, frame []byte) {
-	q := b.scheme.Q.Primes()[0]
-	for at := range bits.Len64(q) {
-		frame[at/8] = frame[at/8]&^(1<<(at%8)) | byte(q>>at&1)<<(at%8)
 	}
 }

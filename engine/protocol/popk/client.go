@@ -85,7 +85,11 @@ func Prove(ctx context.Context, c ClientConfig, messages []field.Vec, source *sa
 	if err := p.sample(ctx); err != nil {
 		return nil, nil, err
 	}
-	frames, masks, err := p.encrypt(ctx, func(_ int, ct *gbfv.Ciphertext) { ct.Free() })
+	frames := make([][]byte, 2*sizes.U)
+	masks, err := p.encrypt(ctx, func(i int, ct *gbfv.Ciphertext) {
+		frames[2*i], frames[2*i+1] = packed(c.Scheme, ct)
+		ct.Free()
+	})
 	if err != nil {
 		return nil, nil, err
 	}

@@ -5,6 +5,7 @@ import (
 	"math/big"
 	"testing"
 
+	"github.com/lodge-mpc/lodge/engine/gbfv"
 	"github.com/lodge-mpc/lodge/engine/protocol/internal/byzantine"
 	"github.com/lodge-mpc/lodge/engine/protocol/round"
 	"github.com/lodge-mpc/lodge/engine/protocol/round/roundtest"
@@ -111,7 +112,7 @@ func TestHooksAreReached(t *testing.T) {
 	for _, n := range []int{2, 3} {
 		h := byzantine.New()
 		byzantine.On(h, "p/witness", func(*prover) {})
-		byzantine.On(h, "p/encrypted", func([][]byte) {})
+		byzantine.On(h, "p/encrypted", func([]*gbfv.Ciphertext) {})
 		byzantine.On(h, "p/statement/commit", func(*[]byte) {})
 		byzantine.On(h, "p/statement/open", func(*[]byte) {})
 		byzantine.On(h, "p/ciphertexts", func(*round.Body) {})

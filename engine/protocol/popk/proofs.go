@@ -20,7 +20,8 @@ type proofs struct {
 	Config
 	challenge sigma.Challenge
 	prover    *prover
-	sums      []*gbfv.Ciphertext // of this party's ciphertexts and those that have come
+	own       *ciphertexts
+	sums      []*gbfv.Ciphertext // of the ciphertexts that have come
 	others    []*statement       // by party; nil for this one
 	buffer    ring.Poly          // a polynomial that has come
 	answers   []answer           // room for as many as are checked at a time
@@ -36,11 +37,14 @@ type answer struct {
 	wrong      bool
 }
 
-// newProofs begins with this party's ciphertexts, which become the sums; opened are the statements of all.
-func newProofs(c Config, w sigma.Challenge, p *prover, own []*gbfv.Ciphertext, opened [][]byte) *proofs {
+// newProofs begins with what this party has, and the statements of all.
+func newProofs(c Config, w sigma.Challenge, p *prover, own *ciphertexts, opened [][]byte) *proofs {
 	r := &proofs{
-		Config: c, challenge: w, prover: p, sums: own, others: make([]*statement, c.Session.Parties), buffer: c.Scheme.Q.NewPoly(),
+		Config: c, challenge: w, prover: p, own: own, others: make([]*statement, c.Session.Parties), buffer: c.Scheme.Q.NewPoly(),
 		answers: make([]answer, max(1, c.Workers)),
+	}
+	for range own.list {
+		r.sums = append(r.sums, c.Scheme.NewCiphertext())
 	}
 	for from, b := range opened {
 		if round.Party(from) != c.Session.Self {
@@ -147,6 +151,9 @@ func (r *proofs) Step(ctx context.Context, in round.Inbox) (round.Transition[Res
 		s.free()
 	}
 	r.buffer.Free()
+	if err := r.own.addTo(ctx, r.sums, r.Workers); err != nil {
+		return none, err
+	}
 	for _, ct := range r.sums {
 		r.Scheme.Double(ct, ct)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/lodge-mpc/lodge/engine/protocol/internal/byzantine"
 	"github.com/lodge-mpc/lodge/engine/protocol/round"
 	"github.com/lodge-mpc/lodge/engine/protocol/round/roundtest"
+	"github.com/lodge-mpc/lodge/engine/sample"
 	"github.com/lodge-mpc/lodge/engine/sigma"
 )
 
@@ -25,7 +26,7 @@ func (b *bench) receiver(t testing.TB, mac, folded bool) *proofs {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := newProofs(c, w, &prover{scheme: b.scheme}, zeros(b.scheme, p.U), [][]byte{nil, make([]byte, statementSize(p))})
+	r := newProofs(c, w, &prover{scheme: b.scheme}, newCiphertexts(b.scheme, zeros(b.scheme, p.U)), [][]byte{nil, make([]byte, statementSize(p))})
 	if folded {
 		s := r.others[1]
 		s.folded, s.list = true, zeros(b.scheme, p.V)
@@ -93,6 +94,51 @@ func TestResponsesComeAfterCiphertexts(t *testing.T) {
 	}
 }
 
+// A frame that is sent before its polynomial is in the sums is the same as one that is sent after, is given as often as it
+// is asked for until then, and never again when it has been given back.
+func TestCiphertextsAreSentAndAdded(t *testing.T) {
+	b := newBench(t, 2)
+	s := b.scheme
+	list := []*gbfv.Ciphertext{s.NewCiphertext(), s.NewCiphertext()}
+	for i, ct := range list {
+		sample.Expand(ct.C0.C, s.Q.Primes(), make([]byte, 32), "own", uint64(i), 0)
+		sample.Expand(ct.C1.C, s.Q.Primes(), make([]byte, 32), "own", uint64(i), 1)
+	}
+	want := []*gbfv.Ciphertext{list[0].Clone(), list[1].Clone()}
+	c := newCiphertexts(s, list)
+	var frames [][]byte
+	for _, ct := range want {
+		c0, c1 := packed(s, ct)
+		frames = append(frames, c0, c1)
+	}
+	if sum, err := round.DigestOf("name", bodyOf(frames)); err != nil || c.digest("name") != sum {
+		t.Errorf("another digest, %v", err)
+	}
+	get := func(i int) {
+		t.Helper()
+		if f, err := c.Frame(i); err != nil || !bytes.Equal(f, frames[i]) {
+			t.Errorf("frame %d is another, %v", i, err)
+		}
+	}
+	get(0)
+	get(0)
+	get(2)
+	sums := zeros(s, 2)
+	if err := c.addTo(context.Background(), sums, 2); err != nil || !sums[0].Equal(want[0]) || !sums[1].Equal(want[1]) {
+		t.Errorf("other sums, %v", err)
+	}
+	get(1)
+	get(3)
+	for i := range frames {
+		if _, err := c.Frame(i); err == nil {
+			t.Errorf("frame %d is given again", i)
+		}
+		if part(list, i)[0] != nil {
+			t.Errorf("polynomial %d is kept", i)
+		}
+	}
+}
+
 // Of two cheats the first party of the roster is named, whichever repetitions are wrong, and by all honest parties alike.
 func TestVerdictNamesTheFirst(t *testing.T) {
 	b := newBench(t, 4)
@@ -133,7 +179,7 @@ func TestOpensComparesWholeDigests(t *testing.T) {
 		t.Fatal(err)
 	}
 	list := make([]*gbfv.Ciphertext, sizes.U)
-	_, digests, err := p.encrypt(context.Background(), func(i int, ct *gbfv.Ciphertext) { list[i] = ct })
+	digests, err := p.encrypt(context.Background(), func(i int, ct *gbfv.Ciphertext) { list[i] = ct })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -184,7 +230,7 @@ func TestMemoryCountsWhatIsHeld(t *testing.T) {
 		parties, u int
 		mac        bool
 		held       int64 // ciphertexts
-	}{{2, 4, false, 8}, {16, 4, false, 64}, {16, 4, true, 16}, {3, 33, false, 33 + 2*9}, {2, 257, false, 257 + 9}} {
+	}{{2, 4, false, 12}, {16, 4, false, 68}, {16, 4, true, 17}, {3, 33, false, 2*33 + 2*9}, {2, 257, false, 2*257 + 9}} {
 		i, err := params.Resolve(set, "p128", params.Use{Parties: c.parties, Dim: 1, U: c.u})
 		if err != nil {
 			t.Fatal(err)

@@ -104,16 +104,14 @@ func (p *prover) sample(ctx context.Context) error {
 	})
 }
 
-// encrypt encrypts witnesses and masks and returns the packed ciphertexts of the witnesses, two frames each, and the digests
-// of the masks, of which nothing else is kept. It gives each ciphertext to take, concurrently and in any order.
-func (p *prover) encrypt(ctx context.Context, take func(i int, ct *gbfv.Ciphertext)) (frames [][]byte, masks []byte, err error) {
+// encrypt encrypts witnesses and masks and returns the digests of the masks, of which nothing else is kept. It gives the
+// ciphertext of each witness to take, concurrently and in any order.
+func (p *prover) encrypt(ctx context.Context, take func(i int, ct *gbfv.Ciphertext)) (masks []byte, err error) {
 	u := p.sizes.U
-	frames = make([][]byte, 2*u)
 	masks = make([]byte, digestsSize(p.sizes))
 	err = parallel.Try(ctx, p.workers, len(p.secret), func(i int) error {
 		ct := encryption(p.scheme, p.key, p.secret[i].z, p.secret[i].t)
 		if i < u {
-			frames[2*i], frames[2*i+1] = packed(p.scheme, ct)
 			take(i, ct)
 			return nil
 		}
@@ -122,7 +120,7 @@ func (p *prover) encrypt(ctx context.Context, take func(i int, ct *gbfv.Cipherte
 		ct.Free()
 		return nil
 	})
-	return frames, masks, err
+	return masks, err
 }
 
 // respond computes all responses in the places of the masks (Fig. 3, response phase).

@@ -11,9 +11,9 @@ import (
 
 // Start begins a run.
 //
-// Hooks of tests: STEP/witness gets *prover after sampling, STEP/encrypted the packed ciphertexts before they are committed
-// to and STEP/ciphertexts when they are sent ([][]byte), STEP/statement/commit and .../open the statement, STEP/responses
-// the list of responses.
+// Hooks of tests: STEP/witness gets *prover after sampling, STEP/encrypted the ciphertexts before they are committed to
+// ([]*gbfv.Ciphertext), STEP/statement/commit and .../open the statement, STEP/ciphertexts the body that is sent, and
+// STEP/responses the list of responses.
 func Start(c Config) (round.Transition[Result], error) {
 	if err := c.check(); err != nil {
 		return round.Transition[Result]{}, err
@@ -30,27 +30,25 @@ func commit(ctx context.Context, c Config) (round.Transition[Result], error) {
 	}
 	byzantine.Apply(c.Session.Hooks, c.Step+"/witness", p)
 	own := make([]*gbfv.Ciphertext, p.sizes.U)
-	frames, masks, err := p.encrypt(ctx, func(i int, ct *gbfv.Ciphertext) { own[i] = ct })
+	masks, err := p.encrypt(ctx, func(i int, ct *gbfv.Ciphertext) { own[i] = ct })
 	if err != nil {
 		return round.Transition[Result]{}, err
 	}
-	byzantine.Apply(c.Session.Hooks, c.Step+"/encrypted", frames)
-	sum, err := round.DigestOf(c.ciphertextsName(), bodyOf(frames))
-	if err != nil {
-		return round.Transition[Result]{}, err
-	}
+	byzantine.Apply(c.Session.Hooks, c.Step+"/encrypted", own)
+	all := newCiphertexts(c.Scheme, own)
+	sum := all.digest(c.ciphertextsName())
 	t, err := round.CommitOpen(c.Session, c.statementName(), c.Source.Stream("nonce"), append(sum[:], masks...), statementSize(p.sizes))
 	if err != nil {
 		return round.Transition[Result]{}, err
 	}
 	return round.Then(t, func(ctx context.Context, o round.Opened) (round.Transition[Result], error) {
-		return respond(ctx, c, p, own, round.Digested(c.ciphertextsName(), bodyOf(frames), sum), o)
+		return respond(ctx, c, p, all, sum, o)
 	}), nil
 }
 
 // respond answers the challenge that the statements of all parties make, and sends the ciphertexts with the responses.
 func respond(
-	ctx context.Context, c Config, p *prover, own []*gbfv.Ciphertext, ciphertexts round.Body, opened round.Opened,
+	ctx context.Context, c Config, p *prover, own *ciphertexts, sum round.Digest, opened round.Opened,
 ) (round.Transition[Result], error) {
 	var none round.Transition[Result]
 	w, err := c.challenge(opened.Agreed)
@@ -61,7 +59,8 @@ func respond(
 	if err != nil {
 		return none, err
 	}
-	byzantine.Apply(c.Session.Hooks, c.Step+"/ciphertexts", &ciphertexts)
+	body := round.Digested(c.ciphertextsName(), own, sum)
+	byzantine.Apply(c.Session.Hooks, c.Step+"/ciphertexts", &body)
 	byzantine.Apply(c.Session.Hooks, c.Step+"/responses", answers)
 	frames := make([][]byte, len(answers))
 	for j := range answers {
@@ -70,7 +69,7 @@ func respond(
 		}
 	}
 	return round.Next(round.Round[Result](newProofs(c, w, p, own, opened.Payloads)),
-		round.Message{To: round.All, Name: c.ciphertextsName(), Body: ciphertexts},
+		round.Message{To: round.All, Name: c.ciphertextsName(), Body: body},
 		round.Message{To: round.All, Name: c.responseName(), Body: bodyOf(frames)}), nil
 }
 

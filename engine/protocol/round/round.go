@@ -72,9 +72,9 @@ type Message struct {
 }
 
 // Body is the content of a message as one or more frames of at most MaxFrame bytes. Frame may make its
-// bytes when it is called; it gives identical bytes whenever it is called again, because a broken
-// connection resends. It is called for one index at a time but possibly from another goroutine than
-// Step's and while later rounds run.
+// bytes when it is called. It is called for one index at a time but possibly from another goroutine than
+// Step's and while later rounds run. It gives identical bytes for an index whenever it is called again before
+// the next Step, and once at any time: the driver keeps what it may have to send again.
 type Body interface {
 	Frames() int
 	Frame(i int) ([]byte, error)
