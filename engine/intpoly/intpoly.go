@@ -136,6 +136,22 @@ func addRun(dst, a []uint64, wide, narrow int, sign uint64) {
 			d[1], c = bits.Add64(d[1], x[1]^sign, c)
 			d[2], _ = bits.Add64(d[2], x[2]^sign, c)
 		}
+	case wide == 2 && narrow == 1:
+		dst = dst[:2*len(a)]
+		for i, x := range a {
+			d := (*[2]uint64)(dst[2*i:])
+			var c uint64
+			d[0], c = bits.Add64(d[0], x^sign, sign&1)
+			d[1], _ = bits.Add64(d[1], uint64(int64(x)>>63)^sign, c)
+		}
+	case wide == 3 && narrow == 2:
+		for ; len(a) > 1; dst, a = dst[3:], a[2:] {
+			d, x := (*[3]uint64)(dst), (*[2]uint64)(a)
+			var c uint64
+			d[0], c = bits.Add64(d[0], x[0]^sign, sign&1)
+			d[1], c = bits.Add64(d[1], x[1]^sign, c)
+			d[2], _ = bits.Add64(d[2], uint64(int64(x[1])>>63)^sign, c)
+		}
 	default:
 		for ; len(a) > 0; dst, a = dst[wide:], a[narrow:] {
 			addSigned(dst[:wide], a[:narrow], sign)

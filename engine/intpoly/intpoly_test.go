@@ -216,9 +216,9 @@ func FuzzAddMonomial(f *testing.F) {
 func BenchmarkAddMonomial(b *testing.B) {
 	const n = 1 << 14
 	r := rand.New(rand.NewPCG(9, 9))
-	for w := 1; w <= 4; w++ {
-		a, dst := random(r, n, w), random(r, n, w)
-		b.Run(fmt.Sprintf("words=%d", w), func(b *testing.B) {
+	for _, w := range [][2]int{{1, 1}, {1, 2}, {2, 2}, {2, 3}, {3, 3}, {3, 4}, {4, 4}} {
+		a, dst := random(r, n, w[0]), random(r, n, w[1])
+		b.Run(fmt.Sprintf("words=%d/sum=%d", w[0], w[1]), func(b *testing.B) {
 			for b.Loop() {
 				AddMonomial(dst, a, n+n/3)
 			}

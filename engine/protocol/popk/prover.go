@@ -81,7 +81,10 @@ func (p *prover) sample(ctx context.Context) error {
 				s.Pack.Unpack(slots, coeffs)
 			}
 		}
-		w := newResponse(s.N(), p.sizes)
+		w := newWitness(s)
+		if i >= u {
+			w = newResponse(s.N(), p.sizes) // which it becomes
+		}
 		m := intpoly.New(s.N(), s.MessageWords())
 		defer m.Wipe()
 		if p.sizes.Diag {

@@ -27,6 +27,15 @@ func newResponse(n int, p params.Proof) response {
 	return r
 }
 
+// newWitness is zero, with as many words as a message and its randomness take.
+func newWitness(s *gbfv.Scheme) response {
+	r := response{z: intpoly.New(s.N(), s.MessageWords())}
+	for i := range r.t {
+		r.t[i] = intpoly.New(s.N(), 1)
+	}
+	return r
+}
+
 // responseWords is how many words the coefficients of z and of each polynomial of t have.
 func responseWords(p params.Proof) (z, t int) {
 	words := func(bits int) int { return (bits + spareBits + 63) / 64 }
