@@ -352,7 +352,10 @@ func TestActivationIsResumed(t *testing.T) {
 	// Party 0 activates, the coordinator stops before it can say so, and party 0 restarts and forgets its sessions.
 	f.parties[2].change(func(p *fakeParty) { p.onActivate = refuse })
 	keys := f.submit(keysJob())
-	f.until(keys, waitsFor("activating: party 2"))
+	refused := waitsFor("activating: party 2")
+	f.until(keys, func(j *coordinatorv1.Job) bool {
+		return refused(j) && j.GetParties()[0].GetStatus().GetState() == completed
+	})
 	f.stop()
 	f.kill(0)
 	f.restart(0)

@@ -35,7 +35,7 @@ func drive[R any](ctx context.Context, d *driver, s round.Session, t round.Trans
 func turn[R any](ctx context.Context, d *driver, m *round.Machine[R]) (compute time.Duration, err error) {
 	missing := m.Missing()
 	d.index, d.label, d.since = d.offset+m.Round(), labelOf(missing, m.Outgoing()), time.Now()
-	d.clocks = map[round.Party]*clock{}
+	d.clocks, d.folding = map[round.Party]*clock{}, 0
 	most := map[round.Party]int64{}
 	for _, w := range missing {
 		most[w.From] += w.MaxBytes
@@ -53,8 +53,9 @@ func turn[R any](ctx context.Context, d *driver, m *round.Machine[R]) (compute t
 	d.tell(true)
 	start := time.Now()
 	err = m.Step(ctx)
-	d.ownStep = time.Since(start)
-	return d.ownStep, err
+	compute = time.Since(start)
+	d.ownStep = d.folding + compute
+	return compute, err
 }
 
 // outgoing binds messages to their place in the session, for signing later.
@@ -86,6 +87,7 @@ func collect[R any](ctx context.Context, d *driver, m *round.Machine[R]) error {
 		return err
 	}
 	now := time.Now()
+	d.folding += now.Sub(arrived)
 	for _, c := range d.clocks {
 		c.pause(now.Sub(arrived))
 	}

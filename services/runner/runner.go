@@ -257,7 +257,8 @@ type driver struct {
 	label      string       // of the present round
 	since      time.Time    // its begin
 	clocks     map[round.Party]*clock
-	ownStep    time.Duration // what this party's last step took
+	ownStep    time.Duration // what this party's last step took, and what came in pieces for it
+	folding    time.Duration // what this round's pieces have taken so far
 	transcript round.Digest
 	told       time.Time // of the last Progress
 }

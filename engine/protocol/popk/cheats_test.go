@@ -23,12 +23,23 @@ type bench struct {
 	instance *params.Instance
 }
 
-func newBench(t testing.TB, n int) *bench {
+func newBench(t testing.TB, n int) *bench { return newBenchOf(t, n, 3) }
+
+// newFoldedBench has more ciphertexts than repetitions, which are folded as they come.
+func newFoldedBench(t testing.TB, n int) *bench {
+	b := newBenchOf(t, n, 20)
+	if b.instance.U <= b.instance.V {
+		t.Fatal("as many repetitions as ciphertexts")
+	}
+	return b
+}
+
+func newBenchOf(t testing.TB, n, u int) *bench {
 	t.Helper()
 	b := &bench{n: n, scheme: testScheme(t)}
 	b.key = gbfvtest.New(b.scheme, n, 1, bytes.Repeat([]byte{3}, 32))
 	var err error
-	if b.instance, err = params.Resolve(b.scheme.Set, "p128", params.Use{Parties: n, Dim: 1, U: 3}); err != nil {
+	if b.instance, err = params.Resolve(b.scheme.Set, "p128", params.Use{Parties: n, Dim: 1, U: u}); err != nil {
 		t.Fatal(err)
 	}
 	return b
@@ -52,6 +63,9 @@ func TestHonestProof(t *testing.T) {
 	for _, n := range []int{2, 3, 5} {
 		for _, mac := range []bool{false, true} {
 			b := newBench(t, n)
+			if !mac && n == 3 {
+				b = newFoldedBench(t, n)
+			}
 			out := b.run(mac, nil).OK(t)
 			f := b.scheme.Field
 			for i, ct := range out.Results[0].Ciphertexts {
@@ -113,6 +127,9 @@ func framesOf(body round.Body) [][]byte {
 	}
 	return frames
 }
+
+// less leaves out the last frame.
+func less(_ *roundtest.View, frames [][]byte) [][]byte { return frames[:len(frames)-1] }
 
 func rewritten(name string, e roundtest.Edit) func(b *bench, culprit round.Party) []roundtest.Option {
 	return func(_ *bench, culprit round.Party) []roundtest.Option {
@@ -189,6 +206,11 @@ func TestCheatsAreNamed(t *testing.T) {
 		{"a truncated statement", false, rewritten(open, roundtest.Truncate(1)), round.CheckCommitment},
 		{"a statement with a byte more", false, rewritten(open, roundtest.Extend(1)), round.CheckSize},
 		{"a statement with a frame more", false, rewritten(open, roundtest.ExtraFrame(nil)), round.CheckShape},
+		{"a ciphertext less", false, rewritten("p/ciphertexts", less), round.CheckShape},
+		{"a ciphertext of a MAC key less", true, rewritten("p/ciphertexts", less), round.CheckShape},
+		{"a response less", false, rewritten("p/response", less), round.CheckShape},
+		{"a response of a MAC key less", true, rewritten("p/response", less), round.CheckShape},
+		{"one response", false, rewritten("p/response", func(_ *roundtest.View, f [][]byte) [][]byte { return f[:1] }), round.CheckShape},
 		{"a truncated ciphertext", false, rewritten("p/ciphertexts", roundtest.Truncate(1)), round.CheckShape},
 		{"a ciphertext with a byte more", false, rewritten("p/ciphertexts", roundtest.Extend(1)), round.CheckSize},
 		{"ciphertexts with a frame more", false, rewritten("p/ciphertexts", roundtest.ExtraFrame(nil)), round.CheckShape},
@@ -199,6 +221,12 @@ func TestCheatsAreNamed(t *testing.T) {
 				b := newBench(t, n)
 				culprit := round.Party(n - 1)
 				b.run(c.mac, nil, c.cheat(b, culprit)...).Blamed(t, culprit, c.check)
+			})
+		}
+		if !c.mac {
+			t.Run("folded, "+c.name, func(t *testing.T) {
+				b := newFoldedBench(t, 2)
+				b.run(false, nil, c.cheat(b, 1)...).Blamed(t, 1, c.check)
 			})
 		}
 	}

@@ -7,6 +7,8 @@
 //   - The proof is about twice the ciphertext, so the result is twice the sum of the ciphertexts and twice
 //     this party's messages: shares and ciphertexts agree.
 //   - Every party's proof is checked by itself, bounds and equation, and the check names a cheat. The figure checks sums.
+//     What a frame alone shows, a response out of bounds say, ends the run at once: of two such cheats honest parties may
+//     name different ones.
 //
 // A statement is a digest of all ciphertexts and a digest of each mask. Rounds: commit (echoed commitments to statements),
 // open (statements, with the nonces that hid them), proofs (ciphertexts and responses, streamed). The challenge is a hash

