@@ -3,6 +3,7 @@ package gbfv
 import (
 	"context"
 	"fmt"
+	"sync"
 
 	"github.com/lodge-mpc/lodge/engine/kernel"
 	"github.com/lodge-mpc/lodge/engine/parallel"
@@ -20,6 +21,13 @@ type Grid struct {
 func (g Grid) Block(i, j int) []*Ciphertext {
 	at := (i*g.Cols + j) * g.Dim
 	return g.C[at : at+g.Dim]
+}
+
+// Free gives the storage of all ciphertexts back.
+func (g Grid) Free() {
+	for _, c := range g.C {
+		c.Free()
+	}
 }
 
 // MatMul multiplies grids of encrypted blocks: a in Diagonal order, b in Shifted order, the product in Diagonal order.
@@ -72,12 +80,15 @@ type matMul struct {
 	groups  []group
 	leftAux []ring.Poly // round(Q'/q·a_{k,x}) on Aux, for one inner block
 	full    []ring.Poly // d sums on Full
-	tile    [2][]uint64 // a_x, then the product, and b_y modulo a group in evaluation form: d polynomials for each prime
+	// The operands modulo a group, in evaluation form. The product takes the place of the left one, which is in full,
+	// or in a tile of its own if there is something in full to add it to.
+	left, right []ring.Poly
+	factors     sync.Pool
 }
 
-// maxGroup bounds a group of primes. Two polynomials per block element and prime of it are held at a time; more
-// primes than 2 take more memory and, as measured for blocks of 128, no less time.
-const maxGroup = 2
+// maxGroup bounds a group of primes. A limb per block element and prime of it is held at a time; with fewer primes what
+// the extension of an operand begins with is computed more often.
+const maxGroup = 5
 
 // group is some primes of Full, from lo to hi-1, all of Q or all of Aux.
 type group struct {
@@ -114,25 +125,33 @@ func newGroups(s *Scheme) []group {
 func newMatMul(e *Evaluator, d, workers int) *matMul {
 	s := e.Scheme
 	m := &matMul{Evaluator: e, d: d, workers: workers, orbits: newOrbits(s, d), groups: newGroups(s)}
-	n, size := s.N(), 0
-	for _, g := range m.groups {
-		size = max(size, g.hi-g.lo)
-	}
+	m.factors.New = func() any { return m.orbits.newFactors() }
 	for range d {
 		m.full = append(m.full, s.Full.Borrow())
 		m.leftAux = append(m.leftAux, s.Aux.Borrow())
 	}
-	for i := range m.tile {
-		m.tile[i] = make([]uint64, n*size*d)
-	}
+	m.right = m.newTile()
 	return m
+}
+
+// newTile returns room for d polynomials modulo any group.
+func (m *matMul) newTile() (tile []ring.Poly) {
+	size := 0
+	for _, g := range m.groups {
+		size = max(size, g.hi-g.lo)
+	}
+	for range m.d {
+		tile = append(tile, m.Full.Range(0, size).Borrow())
+	}
+	return tile
 }
 
 // free gives back what can serve other polynomials.
 func (m *matMul) free() {
-	for i := range m.d {
-		m.full[i].Free()
-		m.leftAux[i].Free()
+	for _, list := range [][]ring.Poly{m.full, m.leftAux, m.left, m.right} {
+		for _, p := range list {
+			p.Free()
+		}
 	}
 }
 
@@ -208,18 +227,38 @@ func (m *matMul) tensor(ctx context.Context, left, right [][]*Ciphertext, x, y i
 			}
 		}
 		for i := range m.groups {
-			if err := m.fillTile(ctx, right[k], y, &m.groups[i]); err != nil {
+			g := &m.groups[i]
+			a, b := m.tiles(g, k > 0)
+			if err := m.fill(ctx, a, b, right[k], y, g); err != nil {
 				return err
 			}
-			if err := m.multiplyOrbits(ctx, &m.groups[i]); err != nil {
+			if err := m.multiplyOrbits(ctx, a, b, g); err != nil {
 				return err
 			}
-			if err := m.collect(ctx, &m.groups[i], k > 0); err != nil {
-				return err
+			if k > 0 {
+				if err := m.collect(ctx, a, g); err != nil {
+					return err
+				}
 			}
 		}
 	}
 	return nil
+}
+
+// tiles returns where the operands modulo a group are put. With add the left one does not take the place of its sum.
+func (m *matMul) tiles(g *group, add bool) (left, right []ring.Poly) {
+	if add && m.left == nil {
+		m.left = m.newTile()
+	}
+	for k := range m.d {
+		a := m.full[k].C[g.lo:g.hi]
+		if add {
+			a = m.left[k].C[:g.hi-g.lo]
+		}
+		left = append(left, ring.Poly{C: a})
+		right = append(right, ring.Poly{C: m.right[k].C[:g.hi-g.lo]})
+	}
+	return left, right
 }
 
 // part returns c0 or c1.
@@ -240,64 +279,56 @@ func (m *matMul) scaleLeft(ctx context.Context, left []*Ciphertext, x int) error
 	})
 }
 
-// fillTile sets tile to the operands modulo the primes of a group, in evaluation form.
-func (m *matMul) fillTile(ctx context.Context, right []*Ciphertext, y int, g *group) error {
-	n, own := m.N(), m.Q.Len()
+// fill sets a and b to the operands modulo the primes of a group, in evaluation form.
+func (m *matMul) fill(ctx context.Context, a, b []ring.Poly, right []*Ciphertext, y int, g *group) error {
+	own := m.Q.Len()
 	return parallel.Try(ctx, m.workers, 2*m.d, func(i int) error {
-		which, k := i/m.d, i%m.d
-		var dst, src ring.Poly
-		for l := range g.hi - g.lo {
-			at := (l*m.d + k) * n
-			dst.C = append(dst.C, m.tile[which][at:at+n])
+		k := i % m.d
+		dst, src, from := a[k], m.leftAux[k], own // the first prime of src
+		if i >= m.d {
+			dst, src, from = b[k], right[k].part(y), 0
 		}
-		if which == 0 {
-			src = m.leftAux[k]
+		if lo, hi := g.lo-from, g.hi-from; lo >= 0 && hi <= len(src.C) {
+			src.C = src.C[lo:hi]
 		} else {
-			src = right[k].part(y)
-		}
-		switch {
-		case (which == 0) == (g.lo < own):
 			g.extend.Extend(dst, src)
 			src = dst
-		case which == 0:
-			src.C = src.C[g.lo-own : g.hi-own]
-		default:
-			src.C = src.C[g.lo:g.hi]
 		}
 		g.basis.Forward(ring.NTT(dst), src)
 		return nil
 	})
 }
 
-// multiplyOrbits puts the product of the operands in the tile, modulo the primes of a group, in the place of the first.
-func (m *matMul) multiplyOrbits(ctx context.Context, g *group) error {
+// multiplyOrbits puts the product of the operands in the place of the first, modulo the primes of a group.
+func (m *matMul) multiplyOrbits(ctx context.Context, left, right []ring.Poly, g *group) error {
+	a, b := make([][][]uint64, g.hi-g.lo), make([][][]uint64, g.hi-g.lo) // by prime, then in the order of rows
+	for l := range a {
+		for k := range m.d {
+			a[l] = append(a[l], left[k].C[l])
+			b[l] = append(b[l], right[(m.d-k)%m.d].C[l])
+		}
+	}
 	count := len(m.orbits.all)
-	tasks := count * (g.hi - g.lo)
+	tasks := count * len(a)
 	chunks := min(tasks, 8*m.workers)
 	return parallel.Try(ctx, m.workers, chunks, func(chunk int) error {
-		f := m.orbits.newFactors()
+		f := m.factors.Get().(*factors)
+		defer m.factors.Put(f)
 		for t := chunk * tasks / chunks; t < (chunk+1)*tasks/chunks; t++ {
 			l, o := t/count, &m.orbits.all[t%count]
-			from := l*m.d*m.N() + o.base
-			f.gather(o, m.tile[0][from:], m.tile[1][from:])
+			f.gather(o, a[l], b[l])
 			f.multiply(&g.moduli[l])
-			f.scatter(o, m.tile[0][from:])
+			f.scatter(o, a[l])
 		}
 		return ctx.Err()
 	})
 }
 
-// collect sets the limbs of a group in full to what is in the tile, or adds it to them.
-func (m *matMul) collect(ctx context.Context, g *group, add bool) error {
-	n := m.N()
-	return parallel.Try(ctx, m.workers, m.d*(g.hi-g.lo), func(t int) error {
-		l, i := t/m.d, t%m.d
-		to, from := m.full[i].C[g.lo+l], m.tile[0][t*n:(t+1)*n]
-		if add {
-			g.moduli[l].AddVec(to, to, from)
-		} else {
-			copy(to, from)
-		}
+// collect adds the product in the left tile to the limbs of a group in full.
+func (m *matMul) collect(ctx context.Context, left []ring.Poly, g *group) error {
+	return parallel.Try(ctx, m.workers, m.d, func(i int) error {
+		sum := ring.Poly{C: m.full[i].C[g.lo:g.hi]}
+		g.basis.Add(sum, sum, left[i])
 		return nil
 	})
 }

@@ -16,23 +16,16 @@ import (
 type orbits struct {
 	d   int
 	all []orbit
-	// Where rows 0 to d-1 begin: in the tile, of what A and B are made from; in a matrix.
-	leftRows, rightRows, rows []int
 }
 
 type orbit struct {
-	base  int           // the first slot
-	shear *kernel.Shear // by j at the place of s_j
-	rows  []int         // of the transposed product for s_0, s_1, ...
+	base   int           // the first slot
+	shear  *kernel.Shear // by j at the place of s_j
+	places []int         // of s_0, s_1, ...
 }
 
 func newOrbits(s *Scheme, d int) *orbits {
 	o := &orbits{d: d}
-	for k := range d {
-		o.leftRows = append(o.leftRows, k*s.N())
-		o.rightRows = append(o.rightRows, (d-k)%d*s.N())
-		o.rows = append(o.rows, k*d)
-	}
 	slots := ring.NewOrbits(s.Q, Galois(s.N(), 1, d), d)
 	for i := range slots.Count() {
 		at := orbit{base: slots.Index(i, 0) &^ (d - 1)}
@@ -43,7 +36,7 @@ func newOrbits(s *Scheme, d int) *orbits {
 				panic(fmt.Sprintf("gbfv: slots of an orbit of %d are not side by side", d))
 			}
 			shift[p] = j
-			at.rows = append(at.rows, p*d)
+			at.places = append(at.places, p)
 		}
 		var err error
 		if at.shear, err = kernel.NewShear(shift); err != nil {
@@ -56,27 +49,44 @@ func newOrbits(s *Scheme, d int) *orbits {
 
 // factors holds the matrices of one orbit: A^T, B, and the transposed product.
 type factors struct {
-	*orbits
-	a, b, c []uint64
+	a, b, c matrix
+	sorted  [][]uint64 // the rows of c in the order of slots
+}
+
+// matrix is d rows of d words, one behind the other.
+type matrix struct {
+	words []uint64
+	rows  [][]uint64
+}
+
+func newMatrix(d int) matrix {
+	m := matrix{words: make([]uint64, d*d)}
+	for k := range d {
+		m.rows = append(m.rows, m.words[k*d:(k+1)*d])
+	}
+	return m
 }
 
 func (o *orbits) newFactors() *factors {
-	size := o.d * o.d
-	return &factors{o, make([]uint64, size), make([]uint64, size), make([]uint64, size)}
+	return &factors{newMatrix(o.d), newMatrix(o.d), newMatrix(o.d), make([][]uint64, o.d)}
 }
 
-// gather fills in the factors from the slots of an orbit, given the tile from its first slot on.
-func (f *factors) gather(o *orbit, a, b []uint64) {
-	o.shear.Down(f.a, f.rows, a, f.leftRows)
-	o.shear.Down(f.b, f.rows, b, f.rightRows)
+// gather fills in the factors from the slots of an orbit: A^T from the limbs of a_0, a_1, ..., B from those of b_0, b_-1, ...
+func (f *factors) gather(o *orbit, a, b [][]uint64) {
+	o.shear.Down(f.a.rows, 0, a, o.base)
+	o.shear.Down(f.b.rows, 0, b, o.base)
 }
 
 // multiply computes B^T·A^T.
 func (f *factors) multiply(m *kernel.Modulus) {
-	kernel.MatMulTransposed(f.c, f.b, f.a, f.d, f.d, f.d, m.Q)
+	d := len(f.sorted)
+	kernel.MatMulTransposed(f.c.words, f.b.words, f.a.words, d, d, d, m.Q)
 }
 
-// scatter puts the product in the slots of an orbit, in the place of what A was made from, given from its first slot on.
-func (f *factors) scatter(o *orbit, to []uint64) {
-	o.shear.Up(to, f.leftRows, f.c, o.rows)
+// scatter puts the product in the slots of an orbit.
+func (f *factors) scatter(o *orbit, to [][]uint64) {
+	for k, p := range o.places {
+		f.sorted[k] = f.c.rows[p]
+	}
+	o.shear.Up(to, o.base, f.sorted, 0)
 }

@@ -1,6 +1,10 @@
 package kernel
 
-import "math/bits"
+import (
+	"math/bits"
+	"slices"
+	"sync"
+)
 
 // columns is the number of columns of the right factor that a product treats at a time: three pairs of
 // accumulators are what amd64 has registers for beside the operands.
@@ -24,12 +28,19 @@ type left struct {
 	rows, next, step int
 }
 
-// byRows returns the same matrix of k columns with the entries of a row side by side.
-func (a left) byRows(k int) left {
-	if a.step == 1 && a.next == k {
-		return a
-	}
-	out := left{make([]uint64, a.rows*k), a.rows, k, 1}
+// scratch holds what products that are done have worked on.
+var scratch = sync.Pool{New: func() any { return new([]uint64) }}
+
+// work returns n words of any content, and what gives them back.
+func work(n int) (words []uint64, done func()) {
+	p := scratch.Get().(*[]uint64)
+	*p = slices.Grow((*p)[:0], n)[:n]
+	return *p, func() { scratch.Put(p) }
+}
+
+// byRows returns the same matrix of k columns with the entries of a row side by side, in words.
+func (a left) byRows(words []uint64, k int) left {
+	out := left{words, a.rows, k, 1}
 	for t := range k {
 		for i := range a.rows {
 			out.words[i*k+t] = a.words[i*a.next+t*a.step]
@@ -49,7 +60,11 @@ func matMul(dst []uint64, a left, b []uint64, k, n int, q uint64) {
 	if mod.vectorMatMul(dst, a, b, k, n) {
 		return
 	}
-	a = a.byRows(k)
+	if a.step != 1 || a.next != k {
+		words, done := work(a.rows * k)
+		defer done()
+		a = a.byRows(words, k)
+	}
 	lazy := 1 << min(30, 128-2*bits.Len64(q))
 	panel := make([][columns]uint64, k) // columns of b, side by side, 0 beyond the last
 	for j := 0; j < n; j += columns {

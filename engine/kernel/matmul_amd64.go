@@ -44,7 +44,8 @@ func (m *Modulus) vectorMatMul(dst []uint64, a left, b []uint64, k, n int) bool 
 
 func (m *Modulus) matMulIFMA(dst []uint64, a left, b []uint64, k, n int) {
 	c := m.reduction52()
-	panel := make([]uint64, 8*len(tilesIFMA)*min(k, maxTermsIFMA))
+	panel, done := work(8 * len(tilesIFMA) * min(k, maxTermsIFMA))
+	defer done()
 	multiplyTiles(tilesIFMA, 8, &c, dst, a, b, panel, min(k, maxTermsIFMA), n)
 	for from := maxTermsIFMA; from < k; from += maxTermsIFMA {
 		part, rest := make([]uint64, a.rows*n), a
@@ -65,7 +66,8 @@ func (m *Modulus) matMulHalves(tiles [][]tile[[14]uint64], lanes int, dst []uint
 		f := m.Factor(m.Exp(2, uint64(e)))
 		c[2+2*i], c[3+2*i] = f.c, f.scaled
 	}
-	words := make([]uint64, a.rows*k+k*n+lanes*k)
+	words, done := work(a.rows*k + k*n + lanes*k)
+	defer done()
 	halves, right, panel := words[:a.rows*k], words[a.rows*k:a.rows*k+k*n], words[a.rows*k+k*n:]
 	split(halves, a.words, half)
 	split(right, b, half)

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// Shear turns each column of a d x d matrix by its own number of rows. The rows may be anywhere: lists of offsets say
-// where. Its time depends on the shifts and offsets alone, which are public.
+// Shear turns each column of a d x d matrix by its own number of rows. The rows may be anywhere, as parts of longer ones.
+// Its time depends on the shifts alone, which are public.
 type Shear struct {
 	shift []int
 	turns []turn // of 8 columns each, if vectors can take them
@@ -39,9 +39,9 @@ func NewShear(shift []int) (*Shear, error) {
 	return s, nil
 }
 
-// Down moves the word in row k of column p to row k + shift(p) mod d: row k of src begins at src[from[k]], that of dst
-// at dst[to[k]]. The matrices have no word in common.
-func (s *Shear) Down(dst []uint64, to []int, src []uint64, from []int) {
+// Down moves the word in row k of column p to row k + shift(p) mod d: row k is src[k][from:from+d], or dst[k][to:to+d].
+// The matrices have no word in common.
+func (s *Shear) Down(dst [][]uint64, to int, src [][]uint64, from int) {
 	s.check(dst, to)
 	s.check(src, from)
 	if s.vectorDown(dst, to, src, from) {
@@ -50,14 +50,14 @@ func (s *Shear) Down(dst []uint64, to []int, src []uint64, from []int) {
 	d := len(s.shift)
 	s.parts(func(k, p int) {
 		shift := s.shift[p:min(p+8, d)]
-		for i, x := range src[from[k]+p:][:len(shift)] {
-			dst[to[(k+shift[i])&(d-1)]+p+i] = x
+		for i, x := range src[k][from+p:][:len(shift)] {
+			dst[(k+shift[i])&(d-1)][to+p+i] = x
 		}
 	})
 }
 
 // Up undoes Down: it moves the word in row k + shift(p) mod d of column p to row k.
-func (s *Shear) Up(dst []uint64, to []int, src []uint64, from []int) {
+func (s *Shear) Up(dst [][]uint64, to int, src [][]uint64, from int) {
 	s.check(dst, to)
 	s.check(src, from)
 	if s.vectorUp(dst, to, src, from) {
@@ -66,9 +66,9 @@ func (s *Shear) Up(dst []uint64, to []int, src []uint64, from []int) {
 	d := len(s.shift)
 	s.parts(func(k, p int) {
 		shift := s.shift[p:min(p+8, d)]
-		row := dst[to[k]+p:][:len(shift)]
+		row := dst[k][to+p:][:len(shift)]
 		for i := range row {
-			row[i] = src[from[(k+shift[i])&(d-1)]+p+i]
+			row[i] = src[(k+shift[i])&(d-1)][from+p+i]
 		}
 	})
 }
@@ -87,13 +87,13 @@ func (s *Shear) parts(visit func(k, p int)) {
 	}
 }
 
-// check panics unless all rows are in v.
-func (s *Shear) check(v []uint64, at []int) {
+// check panics unless there are d rows of d words.
+func (s *Shear) check(rows [][]uint64, at int) {
 	d := len(s.shift)
-	if len(at) != d {
-		panic(fmt.Sprintf("kernel: %d rows in a shear of %d", len(at), d))
+	if len(rows) != d {
+		panic(fmt.Sprintf("kernel: %d rows in a shear of %d", len(rows), d))
 	}
-	for _, x := range at {
-		_ = v[x : x+d]
+	for _, r := range rows {
+		_ = r[at : at+d]
 	}
 }

@@ -4,7 +4,7 @@
 
 #include "textflag.h"
 
-// func shearDownAVX512(dst *uint64, to *int, src *uint64, from *int, turns *uint64, d int)
+// func shearDownAVX512(dst *[]uint64, to int, src *[]uint64, from int, turns *uint64, d int)
 // Requires: AVX, AVX512DQ, AVX512F
 TEXT ·shearDownAVX512(SB), NOSPLIT, $0-48
 	MOVQ dst+0(FP), AX
@@ -24,36 +24,44 @@ rows:
 
 columns:
 	MOVQ      R10, R13
-	MOVQ      (BX)(R13*8), R14
-	VMOVDQU64 (DX)(R14*8), Z0
+	LEAQ      (R13)(R13*2), R14
+	MOVQ      (DX)(R14*8), R14
+	VMOVDQU64 (R14)(BX*8), Z0
 	ADDQ      R9, R13
 	ANDQ      R8, R13
-	MOVQ      (BX)(R13*8), R14
-	VMOVDQU64 (DX)(R14*8), Z1
+	LEAQ      (R13)(R13*2), R14
+	MOVQ      (DX)(R14*8), R14
+	VMOVDQU64 (R14)(BX*8), Z1
 	ADDQ      R9, R13
 	ANDQ      R8, R13
-	MOVQ      (BX)(R13*8), R14
-	VMOVDQU64 (DX)(R14*8), Z2
+	LEAQ      (R13)(R13*2), R14
+	MOVQ      (DX)(R14*8), R14
+	VMOVDQU64 (R14)(BX*8), Z2
 	ADDQ      R9, R13
 	ANDQ      R8, R13
-	MOVQ      (BX)(R13*8), R14
-	VMOVDQU64 (DX)(R14*8), Z3
+	LEAQ      (R13)(R13*2), R14
+	MOVQ      (DX)(R14*8), R14
+	VMOVDQU64 (R14)(BX*8), Z3
 	ADDQ      R9, R13
 	ANDQ      R8, R13
-	MOVQ      (BX)(R13*8), R14
-	VMOVDQU64 (DX)(R14*8), Z4
+	LEAQ      (R13)(R13*2), R14
+	MOVQ      (DX)(R14*8), R14
+	VMOVDQU64 (R14)(BX*8), Z4
 	ADDQ      R9, R13
 	ANDQ      R8, R13
-	MOVQ      (BX)(R13*8), R14
-	VMOVDQU64 (DX)(R14*8), Z5
+	LEAQ      (R13)(R13*2), R14
+	MOVQ      (DX)(R14*8), R14
+	VMOVDQU64 (R14)(BX*8), Z5
 	ADDQ      R9, R13
 	ANDQ      R8, R13
-	MOVQ      (BX)(R13*8), R14
-	VMOVDQU64 (DX)(R14*8), Z6
+	LEAQ      (R13)(R13*2), R14
+	MOVQ      (DX)(R14*8), R14
+	VMOVDQU64 (R14)(BX*8), Z6
 	ADDQ      R9, R13
 	ANDQ      R8, R13
-	MOVQ      (BX)(R13*8), R14
-	VMOVDQU64 (DX)(R14*8), Z7
+	LEAQ      (R13)(R13*2), R14
+	MOVQ      (DX)(R14*8), R14
+	VMOVDQU64 (R14)(BX*8), Z7
 	KMOVB     8(R11), K1
 	VPBLENDMQ Z7, Z0, K1, Z8
 	VPBLENDMQ Z0, Z1, K1, Z9
@@ -83,52 +91,58 @@ columns:
 	VPBLENDMQ Z19, Z23, K1, Z31
 	MOVQ      R10, R13
 	ADDQ      (R11), R13
-	MOVQ      (CX)(R13*8), R14
-	VMOVDQU64 Z24, (AX)(R14*8)
+	LEAQ      (R13)(R13*2), R14
+	MOVQ      (AX)(R14*8), R14
+	VMOVDQU64 Z24, (R14)(CX*8)
 	ADDQ      R9, R13
 	ANDQ      R8, R13
-	MOVQ      (CX)(R13*8), R14
-	VMOVDQU64 Z25, (AX)(R14*8)
+	LEAQ      (R13)(R13*2), R14
+	MOVQ      (AX)(R14*8), R14
+	VMOVDQU64 Z25, (R14)(CX*8)
 	ADDQ      R9, R13
 	ANDQ      R8, R13
-	MOVQ      (CX)(R13*8), R14
-	VMOVDQU64 Z26, (AX)(R14*8)
+	LEAQ      (R13)(R13*2), R14
+	MOVQ      (AX)(R14*8), R14
+	VMOVDQU64 Z26, (R14)(CX*8)
 	ADDQ      R9, R13
 	ANDQ      R8, R13
-	MOVQ      (CX)(R13*8), R14
-	VMOVDQU64 Z27, (AX)(R14*8)
+	LEAQ      (R13)(R13*2), R14
+	MOVQ      (AX)(R14*8), R14
+	VMOVDQU64 Z27, (R14)(CX*8)
 	ADDQ      R9, R13
 	ANDQ      R8, R13
-	MOVQ      (CX)(R13*8), R14
-	VMOVDQU64 Z28, (AX)(R14*8)
+	LEAQ      (R13)(R13*2), R14
+	MOVQ      (AX)(R14*8), R14
+	VMOVDQU64 Z28, (R14)(CX*8)
 	ADDQ      R9, R13
 	ANDQ      R8, R13
-	MOVQ      (CX)(R13*8), R14
-	VMOVDQU64 Z29, (AX)(R14*8)
+	LEAQ      (R13)(R13*2), R14
+	MOVQ      (AX)(R14*8), R14
+	VMOVDQU64 Z29, (R14)(CX*8)
 	ADDQ      R9, R13
 	ANDQ      R8, R13
-	MOVQ      (CX)(R13*8), R14
-	VMOVDQU64 Z30, (AX)(R14*8)
+	LEAQ      (R13)(R13*2), R14
+	MOVQ      (AX)(R14*8), R14
+	VMOVDQU64 Z30, (R14)(CX*8)
 	ADDQ      R9, R13
 	ANDQ      R8, R13
-	MOVQ      (CX)(R13*8), R14
-	VMOVDQU64 Z31, (AX)(R14*8)
-	ADDQ      $0x40, DX
-	ADDQ      $0x40, AX
+	LEAQ      (R13)(R13*2), R14
+	MOVQ      (AX)(R14*8), R14
+	VMOVDQU64 Z31, (R14)(CX*8)
+	ADDQ      $0x08, BX
+	ADDQ      $0x08, CX
 	ADDQ      $0x10, R11
 	DECQ      R12
 	JNZ       columns
-	SHLQ      $0x03, DI
-	SUBQ      DI, DX
-	SUBQ      DI, AX
-	SHRQ      $0x03, DI
+	SUBQ      DI, BX
+	SUBQ      DI, CX
 	INCQ      R10
 	CMPQ      R10, R9
 	JNE       rows
 	VZEROUPPER
 	RET
 
-// func shearUpAVX512(dst *uint64, to *int, src *uint64, from *int, turns *uint64, d int)
+// func shearUpAVX512(dst *[]uint64, to int, src *[]uint64, from int, turns *uint64, d int)
 // Requires: AVX, AVX512DQ, AVX512F
 TEXT ·shearUpAVX512(SB), NOSPLIT, $0-48
 	MOVQ dst+0(FP), AX
@@ -149,36 +163,44 @@ rows:
 columns:
 	MOVQ      R10, R13
 	ADDQ      (R11), R13
-	MOVQ      (BX)(R13*8), R14
-	VMOVDQU64 (DX)(R14*8), Z0
+	LEAQ      (R13)(R13*2), R14
+	MOVQ      (DX)(R14*8), R14
+	VMOVDQU64 (R14)(BX*8), Z0
 	ADDQ      R9, R13
 	ANDQ      R8, R13
-	MOVQ      (BX)(R13*8), R14
-	VMOVDQU64 (DX)(R14*8), Z1
+	LEAQ      (R13)(R13*2), R14
+	MOVQ      (DX)(R14*8), R14
+	VMOVDQU64 (R14)(BX*8), Z1
 	ADDQ      R9, R13
 	ANDQ      R8, R13
-	MOVQ      (BX)(R13*8), R14
-	VMOVDQU64 (DX)(R14*8), Z2
+	LEAQ      (R13)(R13*2), R14
+	MOVQ      (DX)(R14*8), R14
+	VMOVDQU64 (R14)(BX*8), Z2
 	ADDQ      R9, R13
 	ANDQ      R8, R13
-	MOVQ      (BX)(R13*8), R14
-	VMOVDQU64 (DX)(R14*8), Z3
+	LEAQ      (R13)(R13*2), R14
+	MOVQ      (DX)(R14*8), R14
+	VMOVDQU64 (R14)(BX*8), Z3
 	ADDQ      R9, R13
 	ANDQ      R8, R13
-	MOVQ      (BX)(R13*8), R14
-	VMOVDQU64 (DX)(R14*8), Z4
+	LEAQ      (R13)(R13*2), R14
+	MOVQ      (DX)(R14*8), R14
+	VMOVDQU64 (R14)(BX*8), Z4
 	ADDQ      R9, R13
 	ANDQ      R8, R13
-	MOVQ      (BX)(R13*8), R14
-	VMOVDQU64 (DX)(R14*8), Z5
+	LEAQ      (R13)(R13*2), R14
+	MOVQ      (DX)(R14*8), R14
+	VMOVDQU64 (R14)(BX*8), Z5
 	ADDQ      R9, R13
 	ANDQ      R8, R13
-	MOVQ      (BX)(R13*8), R14
-	VMOVDQU64 (DX)(R14*8), Z6
+	LEAQ      (R13)(R13*2), R14
+	MOVQ      (DX)(R14*8), R14
+	VMOVDQU64 (R14)(BX*8), Z6
 	ADDQ      R9, R13
 	ANDQ      R8, R13
-	MOVQ      (BX)(R13*8), R14
-	VMOVDQU64 (DX)(R14*8), Z7
+	LEAQ      (R13)(R13*2), R14
+	MOVQ      (DX)(R14*8), R14
+	VMOVDQU64 (R14)(BX*8), Z7
 	KMOVB     8(R11), K1
 	VPBLENDMQ Z1, Z0, K1, Z8
 	VPBLENDMQ Z2, Z1, K1, Z9
@@ -207,45 +229,51 @@ columns:
 	VPBLENDMQ Z18, Z22, K1, Z30
 	VPBLENDMQ Z19, Z23, K1, Z31
 	MOVQ      R10, R13
-	MOVQ      (CX)(R13*8), R14
-	VMOVDQU64 Z24, (AX)(R14*8)
+	LEAQ      (R13)(R13*2), R14
+	MOVQ      (AX)(R14*8), R14
+	VMOVDQU64 Z24, (R14)(CX*8)
 	ADDQ      R9, R13
 	ANDQ      R8, R13
-	MOVQ      (CX)(R13*8), R14
-	VMOVDQU64 Z25, (AX)(R14*8)
+	LEAQ      (R13)(R13*2), R14
+	MOVQ      (AX)(R14*8), R14
+	VMOVDQU64 Z25, (R14)(CX*8)
 	ADDQ      R9, R13
 	ANDQ      R8, R13
-	MOVQ      (CX)(R13*8), R14
-	VMOVDQU64 Z26, (AX)(R14*8)
+	LEAQ      (R13)(R13*2), R14
+	MOVQ      (AX)(R14*8), R14
+	VMOVDQU64 Z26, (R14)(CX*8)
 	ADDQ      R9, R13
 	ANDQ      R8, R13
-	MOVQ      (CX)(R13*8), R14
-	VMOVDQU64 Z27, (AX)(R14*8)
+	LEAQ      (R13)(R13*2), R14
+	MOVQ      (AX)(R14*8), R14
+	VMOVDQU64 Z27, (R14)(CX*8)
 	ADDQ      R9, R13
 	ANDQ      R8, R13
-	MOVQ      (CX)(R13*8), R14
-	VMOVDQU64 Z28, (AX)(R14*8)
+	LEAQ      (R13)(R13*2), R14
+	MOVQ      (AX)(R14*8), R14
+	VMOVDQU64 Z28, (R14)(CX*8)
 	ADDQ      R9, R13
 	ANDQ      R8, R13
-	MOVQ      (CX)(R13*8), R14
-	VMOVDQU64 Z29, (AX)(R14*8)
+	LEAQ      (R13)(R13*2), R14
+	MOVQ      (AX)(R14*8), R14
+	VMOVDQU64 Z29, (R14)(CX*8)
 	ADDQ      R9, R13
 	ANDQ      R8, R13
-	MOVQ      (CX)(R13*8), R14
-	VMOVDQU64 Z30, (AX)(R14*8)
+	LEAQ      (R13)(R13*2), R14
+	MOVQ      (AX)(R14*8), R14
+	VMOVDQU64 Z30, (R14)(CX*8)
 	ADDQ      R9, R13
 	ANDQ      R8, R13
-	MOVQ      (CX)(R13*8), R14
-	VMOVDQU64 Z31, (AX)(R14*8)
-	ADDQ      $0x40, DX
-	ADDQ      $0x40, AX
+	LEAQ      (R13)(R13*2), R14
+	MOVQ      (AX)(R14*8), R14
+	VMOVDQU64 Z31, (R14)(CX*8)
+	ADDQ      $0x08, BX
+	ADDQ      $0x08, CX
 	ADDQ      $0x10, R11
 	DECQ      R12
 	JNZ       columns
-	SHLQ      $0x03, DI
-	SUBQ      DI, DX
-	SUBQ      DI, AX
-	SHRQ      $0x03, DI
+	SUBQ      DI, BX
+	SUBQ      DI, CX
 	INCQ      R10
 	CMPQ      R10, R9
 	JNE       rows

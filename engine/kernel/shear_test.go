@@ -19,17 +19,27 @@ func shifts(r *rand.Rand, d int, regular bool) []int {
 	return s
 }
 
-// places gives offsets of d rows of d words in any order, with gaps, and the length of what holds them.
-func places(r *rand.Rand, d int) (at []int, size int) {
-	order := r.Perm(d)
-	at = make([]int, d)
-	for _, k := range order {
-		size += r.IntN(3)
-		at[k] = size
-		size += d
+// matrixRows gives d rows of random words, of d words from at on with others around, in any order in memory.
+func matrixRows(r *rand.Rand, d int) (rows [][]uint64, at int) {
+	rows, at = make([][]uint64, d), r.IntN(3)
+	words := make([]uint64, d*(d+5))
+	for i := range words {
+		words[i] = r.Uint64()
 	}
-	return at, size + r.IntN(3)
+	for i, k := range r.Perm(d) {
+		rows[k] = words[i*(d+5):][:at+d+r.IntN(3)]
+	}
+	return rows, at
 }
+
+func cloneRows(rows [][]uint64) (out [][]uint64) {
+	for _, r := range rows {
+		out = append(out, slices.Clone(r))
+	}
+	return out
+}
+
+func equalRows(a, b [][]uint64) bool { return slices.EqualFunc(a, b, slices.Equal[[]uint64]) }
 
 func TestShear(t *testing.T) {
 	onPaths(t, func(t *testing.T) {
@@ -50,28 +60,24 @@ func TestShear(t *testing.T) {
 func checkShear(t *testing.T, r *rand.Rand, s *Shear) {
 	t.Helper()
 	d := len(s.shift)
-	from, size := places(r, d)
-	to, room := places(r, d)
-	src := make([]uint64, size)
-	for i := range src {
-		src[i] = r.Uint64()
-	}
-	want, got := fill(make([]uint64, room), ones), fill(make([]uint64, room), ones)
+	src, from := matrixRows(r, d)
+	got, to := matrixRows(r, d)
+	want := cloneRows(got)
 	for k := range d {
 		for p := range d {
-			want[to[(k+s.shift[p])%d]+p] = src[from[k]+p]
+			want[(k+s.shift[p])%d][to+p] = src[k][from+p]
 		}
 	}
 	s.Down(got, to, src, from)
-	if !slices.Equal(got, want) {
+	if !equalRows(got, want) {
 		t.Fatalf("%d columns: down", d)
 	}
-	back := slices.Clone(src)
-	for _, at := range from {
-		clear(back[at : at+d])
+	back := cloneRows(src)
+	for _, row := range back {
+		clear(row[from : from+d])
 	}
 	s.Up(back, from, got, to)
-	if !slices.Equal(back, src) {
+	if !equalRows(back, src) {
 		t.Fatalf("%d columns: up", d)
 	}
 }
@@ -86,12 +92,18 @@ func TestShearRefuses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	good := []int{0, 8, 16, 24, 32, 40, 48, 56}
+	rows := func(d, length int) [][]uint64 {
+		m := make([][]uint64, d)
+		for k := range m {
+			m[k] = make([]uint64, length)
+		}
+		return m
+	}
 	for name, f := range map[string]func(){
-		"few rows":   func() { s.Down(make([]uint64, 64), good[:7], make([]uint64, 64), good) },
-		"short to":   func() { s.Up(make([]uint64, 63), good, make([]uint64, 64), good) },
-		"short from": func() { s.Up(make([]uint64, 64), good, make([]uint64, 63), good) },
-		"negative":   func() { s.Down(make([]uint64, 64), good, make([]uint64, 64), []int{-1, 8, 16, 24, 32, 40, 48, 56}) },
+		"few rows":   func() { s.Down(rows(7, 8), 0, rows(8, 8), 0) },
+		"short to":   func() { s.Up(rows(8, 7), 0, rows(8, 8), 0) },
+		"short from": func() { s.Up(rows(8, 9), 1, rows(8, 8), 1) },
+		"negative":   func() { s.Down(rows(8, 8), 0, rows(8, 8), -1) },
 	} {
 		func() {
 			defer func() {
@@ -111,24 +123,23 @@ func BenchmarkShear(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	for _, stride := range []int{d, 1 << 14} { // side by side, and as in polynomials
-		from, to := make([]int, d), make([]int, d)
-		for k := range d {
-			from[k], to[k] = k*stride, k*d
+	for _, length := range []int{d, 1 << 14} { // as in a matrix, and as in polynomials
+		var src, dst [][]uint64
+		for range d {
+			src, dst = append(src, make([]uint64, length)), append(dst, make([]uint64, d))
 		}
-		src, dst := make([]uint64, d*stride), make([]uint64, d*d)
-		b.Run(fmt.Sprintf("down/%d", stride), func(b *testing.B) {
+		b.Run(fmt.Sprintf("down/%d", length), func(b *testing.B) {
 			benchmarkPaths(b, func(b *testing.B) {
 				for i := 0; b.Loop(); i += d {
-					s.Down(dst, to, src[i%stride:], from)
+					s.Down(dst, 0, src, i%length)
 				}
 				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/d/d, "ns/word")
 			})
 		})
-		b.Run(fmt.Sprintf("up/%d", stride), func(b *testing.B) {
+		b.Run(fmt.Sprintf("up/%d", length), func(b *testing.B) {
 			benchmarkPaths(b, func(b *testing.B) {
 				for i := 0; b.Loop(); i += d {
-					s.Up(src[i%stride:], from, dst, to)
+					s.Up(src, i%length, dst, 0)
 				}
 				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/d/d, "ns/word")
 			})

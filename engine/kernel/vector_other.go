@@ -24,9 +24,9 @@ func vectorRoundFractions(v []uint8, y []uint64, stride int, f []Fraction) int {
 
 func (s *Sum) vectorApply(dst, y []uint64, stride int, v []uint8) int { return 0 }
 
-func (*Shear) vectorDown(_ []uint64, _ []int, _ []uint64, _ []int) bool { return false }
+func (*Shear) vectorDown(_ [][]uint64, _ int, _ [][]uint64, _ int) bool { return false }
 
-func (*Shear) vectorUp(_ []uint64, _ []int, _ []uint64, _ []int) bool { return false }
+func (*Shear) vectorUp(_ [][]uint64, _ int, _ [][]uint64, _ int) bool { return false }
 
 func vectorMontgomery(t, a, b, mod []uint64, n0 uint64) bool { return false }
 

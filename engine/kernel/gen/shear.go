@@ -13,7 +13,7 @@ func shear(a *assembler) {
 }
 
 func (a *assembler) shear(name, doc string, down bool) {
-	a.function(name, "dst *uint64, to *int, src *uint64, from *int, turns *uint64, d int",
+	a.function(name, "dst *[]uint64, to int, src *[]uint64, from int, turns *uint64, d int",
 		"is %s for d rows and columns, d a power of two from 8 on.", doc)
 	dst, to, src, from := a.arg("dst"), a.arg("to"), a.arg("src"), a.arg("from")
 	turns, d := a.arg("turns"), a.arg("d")
@@ -34,9 +34,10 @@ func (a *assembler) shear(name, doc string, down bool) {
 		a.MOVQ(first, row)
 		a.ADDQ(Mem{Base: turn}, row)
 	}
-	each := func(list reg.GPVirtual, do func(x int)) {
+	each := func(rows reg.GPVirtual, do func(x int)) {
 		for x := range 8 {
-			a.MOVQ(Mem{Base: list, Index: row, Scale: 8}, at)
+			a.LEAQ(Mem{Base: row, Index: row, Scale: 2}, at) // a slice is three words
+			a.MOVQ(Mem{Base: rows, Index: at, Scale: 8}, at)
 			do(x)
 			if x < 7 {
 				a.ADDQ(step, row)
@@ -50,22 +51,20 @@ func (a *assembler) shear(name, doc string, down bool) {
 		load, store = far, near
 	}
 	load()
-	each(from, func(x int) { v[x] = a.load(Mem{Base: src, Index: at, Scale: 8}) })
+	each(src, func(x int) { v[x] = a.load(Mem{Base: at, Index: from, Scale: 8}) })
 	for bit := range 3 {
 		v = a.rotate(v, bit, turn, down)
 	}
 	store()
-	each(to, func(x int) { a.move(v[x], Mem{Base: dst, Index: at, Scale: 8}) })
+	each(dst, func(x int) { a.move(v[x], Mem{Base: at, Index: to, Scale: 8}) })
 
-	a.ADDQ(Imm(64), src)
-	a.ADDQ(Imm(64), dst)
+	a.ADDQ(Imm(8), from)
+	a.ADDQ(Imm(8), to)
 	a.ADDQ(Imm(16), turn)
 	a.DECQ(left)
 	a.JNZ(LabelRef("columns"))
-	a.SHLQ(Imm(3), d)
-	a.SUBQ(d, src)
-	a.SUBQ(d, dst)
-	a.SHRQ(Imm(3), d)
+	a.SUBQ(d, from)
+	a.SUBQ(d, to)
 	a.INCQ(first)
 	a.CMPQ(first, step)
 	a.JNE(LabelRef("rows"))
