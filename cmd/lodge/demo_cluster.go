@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"time"
@@ -52,7 +53,7 @@ type clusterOptions struct {
 	set      string
 	keep     bool   // the working directory
 	memory   uint64 // of a party's sessions; at least demoMemory
-	measured bool   // parties serve metrics, and party i runs on CPU i alone, modulo the number of CPUs
+	measured bool   // parties serve metrics, and party i runs on CPU i alone, if there are as many CPUs as parties
 }
 
 // demoMemory is what a party's sessions may hold.
@@ -87,7 +88,7 @@ func startCluster(cmd *cobra.Command, o clusterOptions) (_ *cluster, err error) 
 	}
 	for i, file := range net.Parties {
 		cpu := anyCPU
-		if o.measured {
+		if o.measured && o.parties <= runtime.NumCPU() {
 			cpu = i
 		}
 		if err := c.start(net.Roster.Parties[i].Name, "party", file, cpu); err != nil {

@@ -2,7 +2,9 @@ package party
 
 import (
 	"context"
+	"runtime"
 	"runtime/debug"
+	"runtime/metrics"
 	"time"
 
 	"github.com/lodge-mpc/lodge/engine/ring"
@@ -12,6 +14,23 @@ import (
 // is polynomials, which the engine uses again and which the collector does not look into: it costs little to run often,
 // and the memory that is not wasted serves larger batches.
 const garbage = 8
+
+// room is what the heap may grow by in any case: small heaps would be collected again and again.
+const room = 64 << 20
+
+// pace sets how much the heap may grow, now and after each garbage collection, for as long as the process runs.
+func pace() {
+	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+	metrics.Read(live)
+	debug.SetGCPercent(growth(live[0].Value.Uint64()))
+	// A collection finds that nothing refers to this.
+	runtime.SetFinalizer(new([16]byte), func(*[16]byte) { pace() })
+}
+
+// growth is garbage, or what gives a heap of so many bytes room.
+func growth(live uint64) int {
+	return int(max(garbage, room*100/max(live, room/8)))
+}
 
 // trimAfter is how long nothing runs before memory goes back to the machine.
 const trimAfter = 10 * time.Second

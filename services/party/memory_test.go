@@ -2,6 +2,8 @@ package party
 
 import (
 	"context"
+	"runtime"
+	"runtime/debug"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -31,4 +33,30 @@ func TestTrimWaitsUntilNothingRuns(t *testing.T) {
 		after(3*time.Second, 1, 0)
 		stop()
 	})
+}
+
+// A small heap has room to grow in, a large one is kept from growing.
+func TestGrowth(t *testing.T) {
+	for live, want := range map[uint64]int{0: 800, 8 << 20: 800, 64 << 20: 100, 400 << 20: 16, 800 << 20: 8, 4 << 30: 8} {
+		if got := growth(live); got != want {
+			t.Errorf("a heap of %d MB grows by %d %%, want %d", live>>20, got, want)
+		}
+	}
+}
+
+// The pace follows every collection.
+func TestPaceFollows(t *testing.T) {
+	defer debug.SetGCPercent(debug.SetGCPercent(100))
+	pace()
+	for range 3 {
+		debug.SetGCPercent(50)
+		deadline := time.Now().Add(10 * time.Second)
+		for percent := 50; percent == 50; {
+			runtime.GC()
+			time.Sleep(time.Millisecond)
+			if percent = debug.SetGCPercent(50); percent == 50 && time.Now().After(deadline) {
+				t.Fatal("a collection does not set the pace")
+			}
+		}
+	}
 }

@@ -43,7 +43,7 @@ const stopTime = 5 * time.Second
 
 // Run serves until ctx is done.
 func Run(ctx context.Context, f *config.PartyFile, version string, log *slog.Logger) error {
-	debug.SetGCPercent(garbage)
+	pace()
 	debug.SetMemoryLimit(int64(f.Policy.MaxMemory))
 	p, err := newParty(f, version, log)
 	if err != nil {
