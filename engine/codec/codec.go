@@ -9,8 +9,10 @@ import (
 	"errors"
 	"fmt"
 	"math/bits"
+	"slices"
 
 	"github.com/lodge-mpc/lodge/engine/intpoly"
+	"github.com/lodge-mpc/lodge/engine/kernel"
 )
 
 // What an encoding can have wrong; errors of this package wrap one of these.
@@ -65,8 +67,8 @@ func DecodePoly(c [][]uint64, primes []uint64, src []byte) error {
 	}
 	for i, q := range primes {
 		n := packed(len(c[i]), width(q))
-		if !decodeWords(c[i], src[:n], width(q)) {
-			return fmt.Errorf("%w: padding is not zero", ErrRange)
+		if err := padding(kernel.Unpack(c[i], src[:n], width(q))); err != nil {
+			return err
 		}
 		var below uint64 = 1
 		for _, v := range c[i] {
@@ -81,56 +83,12 @@ func DecodePoly(c [][]uint64, primes []uint64, src []byte) error {
 	return nil
 }
 
-// appendWords appends the low w bits of each value, 1 <= w <= 64.
+// appendWords appends values below 2^w, 1 <= w <= 64.
 func appendWords(dst []byte, v []uint64, w int) []byte {
-	var acc uint64
-	fill := 0
-	for _, x := range v {
-		acc |= x << fill
-		if fill+w >= 64 {
-			dst = binary.LittleEndian.AppendUint64(dst, acc)
-			acc = x >> (64 - fill) // Go gives 0 for a shift of 64
-			fill += w - 64
-		} else {
-			fill += w
-		}
-	}
-	for ; fill > 0; fill -= 8 {
-		dst = append(dst, byte(acc))
-		acc >>= 8
-	}
+	start, size := len(dst), packed(len(v), w)
+	dst = slices.Grow(dst, size)[:start+size]
+	kernel.Pack(dst[start:], v, w)
 	return dst
-}
-
-// decodeWords reads values of w bits from exactly src and reports whether the padding is zero.
-func decodeWords(v []uint64, src []byte, w int) bool {
-	mask := ^uint64(0) >> (64 - w)
-	var acc uint64 // unread bits
-	fill := 0
-	for i := range v {
-		if fill >= w {
-			v[i] = acc & mask
-			acc >>= w
-			fill -= w
-			continue
-		}
-		var next uint64
-		got := 64
-		if len(src) >= 8 {
-			next = binary.LittleEndian.Uint64(src)
-			src = src[8:]
-		} else {
-			for k, b := range src {
-				next |= uint64(b) << (8 * k)
-			}
-			got = 8 * len(src)
-			src = nil
-		}
-		v[i] = (acc | next<<fill) & mask
-		acc = next >> (w - fill) // 0 when w - fill = 64
-		fill += got - w
-	}
-	return acc == 0 && len(src) == 0
 }
 
 // SignedSize is the size in bytes of n signed integers of so many bits, the sign included.
@@ -174,6 +132,13 @@ func DecodeSigned(p intpoly.Poly, width int, src []byte) error {
 	if 64*p.W < width {
 		panic(fmt.Sprintf("codec: %d bits into %d words", width, p.W))
 	}
+	if p.W == 1 {
+		zero := kernel.Unpack(p.C, src, width)
+		for k, x := range p.C {
+			p.C[k] = uint64(int64(x<<(64-width)) >> (64 - width))
+		}
+		return padding(zero)
+	}
 	at := 0
 	for k := range p.N() {
 		c := p.Coeff(k)
@@ -192,7 +157,12 @@ func DecodeSigned(p intpoly.Poly, width int, src []byte) error {
 			}
 		}
 	}
-	if at%8 != 0 && src[len(src)-1]>>(at%8) != 0 {
+	return padding(at%8 == 0 || src[len(src)-1]>>(at%8) == 0)
+}
+
+// padding demands zeros behind the last value.
+func padding(zero bool) error {
+	if !zero {
 		return fmt.Errorf("%w: padding is not zero", ErrRange)
 	}
 	return nil

@@ -8,9 +8,10 @@ import (
 // A Proof holds the parameters of one kind of PoPK batch (MatriGear, Fig. 3). Witness and mask of the message are drawn
 // in units of P = X^D-b, mu = P*x, so their widths need no factor (b+1)/(b-1).
 type Proof struct {
-	Diag bool // the message is one constant in every slot; challenges are powers of X^D
-	U    int  // ciphertexts per party and batch
-	V    int  // repetitions
+	Diag  bool // the message is one constant in every slot; challenges are powers of X^D
+	U     int  // ciphertexts per party and batch
+	V     int  // repetitions
+	Terms int  // coefficients of mu_z: N, or M if Diag, those of powers of X^D
 
 	WidthX float64 // s1 = sqrt(2)*beta: message witnesses x
 	WidthY float64 // sqrt(U+1)*s2, s2 = sqrt(2V)*beta: message masks, in units of P too
@@ -37,18 +38,18 @@ func repetitions(s *Set, challenges int) int {
 // newProof sizes a PoPK batch of u ciphertexts. A response is within a negligible distance of a Gaussian of width
 // sqrt(u*s1^2+(u+1)*s2^2), and six widths (fifteen standard deviations) bound every coefficient of an honest one.
 func newProof(s *Set, f FieldSpec, u int, diag bool) Proof {
-	challenges := 2 * s.N() // monomials X^k, 0 <= k < 2N
+	terms := s.N()
 	if diag {
-		challenges = 2 * f.M // monomials X^(kD)
+		terms = f.M
 	}
-	v := repetitions(s, challenges)
+	v := repetitions(s, 2*terms) // monomials X^k, 0 <= k < 2N, or X^(kD)
 	beta2 := betaSquared(s)
 	s1, s2 := beta2.timesInt(2), beta2.timesInt(2*v) // squared
 	mask := s2.timesInt(u + 1)
 	response := s1.timesInt(u).plus(mask).sqrt().timesInt(6)
 	bPlus1 := fixedInt(new(big.Int).Add(f.B, one))
 	return Proof{
-		Diag: diag, U: u, V: v,
+		Diag: diag, U: u, V: v, Terms: terms,
 		WidthX: s1.sqrt().width(), WidthY: mask.sqrt().width(),
 		WidthR: s1.timesInt(4).sqrt().width(), WidthS: mask.timesInt(4).sqrt().width(),
 		B1: response.times(bPlus1).ceil(), Bt1: response.timesInt(2).ceil(),
@@ -69,10 +70,7 @@ func inverseGap(c int) fixed {
 // norm: |2mu| and |2r|. Full challenges give (4/pi)N^2 times the sums of the bounds. In the diagonal case extraction
 // stays in the subring of X^D, where mu has M coefficients and differences of challenges have slack M; r has N.
 func (p Proof) extracted(s *Set, f FieldSpec, parties int) (mu2, r2 fixed) {
-	gap, dim := inverseGap(2*s.N()), s.N()
-	if p.Diag {
-		gap, dim = inverseGap(2*f.M), f.M
-	}
+	gap := inverseGap(2 * p.Terms)
 	bz, bt := fixedInt(p.B1).timesInt(parties), fixedInt(p.Bt1).timesInt(parties)
-	return gap.times(bz.timesInt(2 * dim)), gap.times(bt.timesInt(2 * s.N()))
+	return gap.times(bz.timesInt(2 * p.Terms)), gap.times(bt.timesInt(2 * s.N()))
 }

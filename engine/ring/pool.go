@@ -92,8 +92,8 @@ func kept(n int) (same, other int64) {
 	return same, other
 }
 
-// Trim leaves all limbs that were given back to the garbage collector, and returns how many bytes that is. It is for
-// times when nothing is computed.
+// Trim leaves all limbs that were given back to the garbage collector, and returns how many bytes that is. What is computed
+// meanwhile only finds fewer limbs to use again.
 func Trim() (bytes int64) {
 	limbs.Lock()
 	defer limbs.Unlock()

@@ -17,7 +17,7 @@ import (
 
 // ProtocolVersion is the version of everything that parties say to each other.
 // Parties of different versions refuse each other's sessions.
-const ProtocolVersion = 2
+const ProtocolVersion = 3
 
 // Ref names a session within this process: job id and ordinal.
 type Ref struct {

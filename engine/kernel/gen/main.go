@@ -31,6 +31,7 @@ var files = []file{
 	{"extend", extend},
 	{"shear", shear},
 	{"words", words},
+	{"bits", packing},
 	{"wide", wide},
 	{"gaussian", gaussian},
 }

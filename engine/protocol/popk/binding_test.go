@@ -190,7 +190,7 @@ func TestBoundsOfResponses(t *testing.T) {
 					r := newResponse(n, p)
 					value := new(big.Int).Add(c.bound, big.NewInt(v.off))
 					c.pick(r).SetBig(k, value.Mul(value, big.NewInt(v.sign)))
-					if got := r.fault(b.scheme, p); got != v.want {
+					if got := r.fault(p); got != v.want {
 						t.Errorf("diagonal %v: %v at %d in %s: check %q, want %q", p.Diag, value, k, c.name, got, v.want)
 					}
 				}

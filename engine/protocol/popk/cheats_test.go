@@ -161,9 +161,9 @@ func TestCheatsAreNamed(t *testing.T) {
 		cheat func(b *bench, culprit round.Party) []roundtest.Option
 		check string
 	}{
-		{"a MAC key that differs between slots", true, inside("p/witness", func(_ *bench, p *prover) { addTo(p.secret[0].z, 1, big.NewInt(1)) }), CheckDiagonal},
-		{"a mask of a MAC key that differs between slots", true, inside("p/witness", func(_ *bench, p *prover) { addTo(p.secret[1].z, 63, big.NewInt(-1)) }), CheckDiagonal},
-		{"a response of a MAC key that differs between slots", true, answer(func(_ *bench, r []response) { addTo(r[43].z, 255, big.NewInt(1)) }), CheckDiagonal},
+		{"a MAC key that differs between slots", true, inside("p/witness", func(_ *bench, p *prover) { addTo(p.secret[0].z, 1, big.NewInt(1)) }), CheckEquation},
+		{"a mask of a MAC key that differs between slots", true, inside("p/witness", func(_ *bench, p *prover) { addTo(p.secret[1].z, 63, big.NewInt(-1)) }), CheckEquation},
+		{"a response of a MAC key off by one", true, answer(func(b *bench, r []response) { addTo(r[43].z, b.scheme.Slots(), big.NewInt(1)) }), CheckEquation},
 		{"mu_z at its bound", false, answer(func(b *bench, r []response) { set(r[0].z, b.instance.B1, 0) }), CheckBound},
 		{"mu_z one above its bound", false, answer(func(b *bench, r []response) { set(r[0].z, b.instance.B1, 1) }), CheckBound},
 		{"mu_z at minus its bound", false, answer(func(b *bench, r []response) { set(r[14].z, new(big.Int).Neg(b.instance.B1), 0) }), CheckBound},

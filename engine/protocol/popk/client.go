@@ -154,7 +154,7 @@ func Verify(ctx context.Context, c ClientConfig, ciphertexts, proof []byte) ([]*
 		if err := r.decode(sizes, answers[j*size:(j+1)*size]); err != nil {
 			return nil, err
 		}
-		if check := r.fault(c.Scheme, sizes); check != "" {
+		if check := r.fault(sizes); check != "" {
 			return nil, fmt.Errorf("%w: %s in repetition %d", ErrProof, check, j)
 		}
 		subtract := func(mask *gbfv.Ciphertext) { subtractCombination(c.Scheme, mask, w, list, j) }

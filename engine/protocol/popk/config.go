@@ -17,7 +17,6 @@ import (
 // The checks that name what a peer got wrong.
 const (
 	CheckBound    = "popk-bound"    // a response is not below its bound
-	CheckDiagonal = "popk-diagonal" // a response leaves the subring of X^D
 	CheckEquation = "popk-equation" // Enc(z; t) differs from comm + sum w ct
 )
 
@@ -99,5 +98,5 @@ func widths(p params.Proof) (z, t int) { return p.B1.BitLen() + 1, p.Bt1.BitLen(
 // responseSize is the length of the frame of one repetition: mu_z and the three polynomials of t.
 func responseSize(n int, p params.Proof) int {
 	z, t := widths(p)
-	return codec.SignedSize(n, z) + 3*codec.SignedSize(n, t)
+	return codec.SignedSize(p.Terms, z) + 3*codec.SignedSize(n, t)
 }

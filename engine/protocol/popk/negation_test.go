@@ -118,7 +118,7 @@ func (b *bench) verifySums(p params.Proof, fields [][]byte, masks []*gbfv.Cipher
 	wide := p // n times the bounds
 	wide.B1, wide.Bt1 = times(p.B1, b.n), times(p.Bt1, b.n)
 	for j, a := range answers {
-		if check := a.fault(s, wide); check != "" {
+		if check := a.fault(wide); check != "" {
 			return nil, errors.New(check)
 		}
 		left := encryption(s, b.key.Public, a.z, a.t)

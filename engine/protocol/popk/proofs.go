@@ -102,7 +102,7 @@ func (r *proofs) takeResponse(ctx context.Context, from round.Party, index int, 
 	if err := a.decode(p, frame); err != nil {
 		return round.Malformed(from, err)
 	}
-	if check := a.fault(r.Scheme, p); check != "" && !r.Session.Hooks.Skips(check) {
+	if check := a.fault(p); check != "" && !r.Session.Hooks.Skips(check) {
 		return &round.Blame{Party: from, Check: check, Reason: fmt.Sprintf("response to repetition %d", index)}
 	}
 	a.from, a.repetition = from, index

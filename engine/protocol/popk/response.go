@@ -53,7 +53,7 @@ func (r response) wipe() {
 // has with negligible probability.
 func (r response) encode(p params.Proof) ([]byte, error) {
 	wz, wt := widths(p)
-	frame, err := codec.AppendSigned(make([]byte, 0, responseSize(r.z.N(), p)), r.z, wz)
+	frame, err := codec.AppendSigned(make([]byte, 0, responseSize(r.z.N(), p)), r.message(p), wz)
 	for i := range r.t {
 		if err != nil {
 			return nil, err
@@ -63,16 +63,38 @@ func (r response) encode(p params.Proof) ([]byte, error) {
 	return frame, err
 }
 
-// decode unpacks a frame into r.
+// message returns the coefficients of mu_z that an encoding has. It has none but those of powers of X^D if the message is one
+// constant, so that a response cannot leave their subring.
+func (r response) message(p params.Proof) intpoly.Poly {
+	if !p.Diag {
+		return r.z
+	}
+	z := intpoly.New(p.Terms, r.z.W)
+	for i := range p.Terms {
+		copy(z.Coeff(i), r.z.Coeff(i*r.z.N()/p.Terms))
+	}
+	return z
+}
+
+// decode unpacks a frame into r. Coefficients that an encoding does not have stay as they are: 0, in a new response.
 func (r response) decode(p params.Proof, frame []byte) error {
 	n := r.z.N()
 	wz, wt := widths(p)
-	at := codec.SignedSize(n, wz)
+	at := codec.SignedSize(p.Terms, wz)
 	if len(frame) != responseSize(n, p) {
 		return errors.New("popk: a response has the wrong length")
 	}
-	if err := codec.DecodeSigned(r.z, wz, frame[:at]); err != nil {
+	z := intpoly.New(p.Terms, r.z.W)
+	if !p.Diag {
+		z = r.z
+	}
+	if err := codec.DecodeSigned(z, wz, frame[:at]); err != nil {
 		return err
+	}
+	if p.Diag {
+		for i := range p.Terms {
+			copy(r.z.Coeff(i*n/p.Terms), z.Coeff(i))
+		}
 	}
 	for i := range r.t {
 		next := at + codec.SignedSize(n, wt)
@@ -85,8 +107,8 @@ func (r response) decode(p params.Proof, frame []byte) error {
 }
 
 // fault names the check that a response fails on its own, or is empty.
-func (r response) fault(s *gbfv.Scheme, p params.Proof) string {
-	if !r.z.Within(p.B1) {
+func (r response) fault(p params.Proof) string {
+	if !r.message(p).Within(p.B1) {
 		return CheckBound
 	}
 	for i := range r.t {
@@ -94,23 +116,5 @@ func (r response) fault(s *gbfv.Scheme, p params.Proof) string {
 			return CheckBound
 		}
 	}
-	if p.Diag && !onMultiples(r.z, s.Slots()) {
-		return CheckDiagonal
-	}
 	return ""
-}
-
-// onMultiples reports whether z is in Z[X^d]: no coefficient but at multiples of d. z is public.
-func onMultiples(z intpoly.Poly, d int) bool {
-	for k := range z.N() {
-		if k%d == 0 {
-			continue
-		}
-		for _, w := range z.Coeff(k) {
-			if w != 0 {
-				return false
-			}
-		}
-	}
-	return true
 }

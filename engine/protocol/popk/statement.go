@@ -3,6 +3,7 @@ package popk
 import (
 	"bytes"
 	"context"
+	"slices"
 
 	"github.com/lodge-mpc/lodge/engine/codec"
 	"github.com/lodge-mpc/lodge/engine/gbfv"
@@ -99,8 +100,10 @@ func packed(s *gbfv.Scheme, ct *gbfv.Ciphertext) (c0, c1 []byte) {
 // maskDigest stands for a mask, which is not sent: the verifier computes the mask that a response is for, as
 // Enc(z; t) - sum_i w_i ct_i, and its digest must be the same.
 func maskDigest(s *gbfv.Scheme, mask *gbfv.Ciphertext) round.Digest {
-	c0, c1 := packed(s, mask)
-	return round.Hash("lodge popk mask", c0, c1)
+	limbs, primes := slices.Concat(mask.C0.C, mask.C1.C), s.Q.Primes()
+	return round.HashEach("lodge popk mask", len(limbs), func(room []byte, i int) []byte {
+		return codec.AppendPoly(room, limbs[i:i+1], primes[i%len(primes):][:1])
+	})
 }
 
 // digestsSize is the length of the digests of the masks.

@@ -19,6 +19,18 @@ func Hash(tag string, fields ...[]byte) Digest {
 	return Digest(h.Sum(nil))
 }
 
+// HashEach is Hash over a list of fields that are made one at a time, each in room that the one before had.
+func HashEach(tag string, count int, field func(room []byte, i int) []byte) Digest {
+	h := sha256.New()
+	writeField(h, []byte(tag))
+	var room []byte
+	for i := range count {
+		room = field(room[:0], i)
+		writeField(h, room)
+	}
+	return Digest(h.Sum(nil))
+}
+
 // XOF is SHAKE256 over the tag and the fields, written as by Hash: a public stream that never fails.
 func XOF(tag string, fields ...[]byte) io.Reader {
 	h := sha3.NewSHAKE256()
