@@ -12,25 +12,31 @@ import (
 //
 // No packing is needed for a random message: draw coeffs uniformly and unpack them to learn the slots.
 func (s *Scheme) RandPack(mu intpoly.Poly, coeffs field.Vec, g *sample.Gaussian, stream *sample.Stream) {
-	s.randPack(mu, coeffs, 1, g, stream)
+	randPack(s.Pack, mu, coeffs, g, stream)
 }
 
 // RandPackDiag is RandPack for the message alpha in every slot, in the subring Z[X^D]: mu = P·x with x in
 // that subring too, Gaussian of dimension M on P^-1·alpha + Z^M.
 func (s *Scheme) RandPackDiag(mu intpoly.Poly, alpha field.Element, g *sample.Gaussian, stream *sample.Stream) {
-	coeffs := s.Field.NewVec(s.Slots()) // the constant polynomial alpha has this value in every slot
+	coeffs := s.Field.NewVec(1) // the constant polynomial alpha has this value in every slot
+	small := intpoly.New(s.Pack.M(), mu.W)
 	defer coeffs.Wipe()
+	defer small.Wipe()
 	copy(coeffs.At(0), alpha)
-	s.randPack(mu, coeffs, s.Slots(), g, stream)
+	randPack(s.constant, small, coeffs, g, stream)
+	clear(mu.C)
+	for i := range s.Pack.M() {
+		copy(mu.Coeff(i*s.Slots()), small.Coeff(i))
+	}
 }
 
-// randPack samples x at every step-th coefficient only.
-func (s *Scheme) randPack(mu intpoly.Poly, coeffs field.Vec, step int, g *sample.Gaussian, stream *sample.Stream) {
-	n := s.N()
-	digits := intpoly.New(n, s.Pack.DigitWords())
+// randPack is RandPack with a packing.
+func randPack(pack *field.Packing, mu intpoly.Poly, coeffs field.Vec, g *sample.Gaussian, stream *sample.Stream) {
+	n := mu.N()
+	digits := intpoly.New(n, pack.DigitWords())
 	words := make([]uint64, 2*n)
-	centres := make([]sample.Frac, n/step)
-	z, x := make([]int64, n/step), make([]int64, n)
+	centres := make([]sample.Frac, n)
+	z, x := make([]int64, n), make([]int64, n)
 	defer func() {
 		digits.Wipe()
 		clear(words)
@@ -38,14 +44,14 @@ func (s *Scheme) randPack(mu intpoly.Poly, coeffs field.Vec, step int, g *sample
 		clear(z)
 		clear(x)
 	}()
-	s.Pack.Digits(digits, coeffs)
-	s.Pack.CosetCentres(words, x, digits)
+	pack.Digits(digits, coeffs)
+	pack.CosetCentres(words, x, digits)
 	for k := range centres {
-		centres[k] = sample.Frac{Hi: words[2*k*step], Lo: words[2*k*step+1]}
+		centres[k] = sample.Frac{Hi: words[2*k], Lo: words[2*k+1]}
 	}
 	g.SampleAt(z, centres, stream)
 	for k, v := range z {
-		x[k*step] += v
+		x[k] += v
 	}
-	s.Pack.AssembleRandPack(mu, digits, x)
+	pack.AssembleRandPack(mu, digits, x)
 }

@@ -21,6 +21,7 @@ package gbfv
 import (
 	"fmt"
 	"math/big"
+	"math/bits"
 	"sync"
 
 	"github.com/lodge-mpc/lodge/engine/field"
@@ -35,6 +36,8 @@ type Scheme struct {
 	Spec  params.FieldSpec
 	Field *field.Field
 	Pack  *field.Packing
+
+	constant *field.Packing // of the subring Z[X^D], one slot
 
 	Q    *ring.Basis // ciphertext modulus q
 	Aux  *ring.Basis // auxiliary modulus Q' of products, coprime to q
@@ -71,6 +74,9 @@ func New(set *params.Set, spec params.FieldSpec) (*Scheme, error) {
 	}
 	s := &Scheme{Set: set, Spec: spec, Field: f}
 	if s.Pack, err = field.NewPacking(f, set.LogN); err != nil {
+		return nil, err
+	}
+	if s.constant, err = field.NewPacking(f, bits.Len(uint(spec.M))-1); err != nil {
 		return nil, err
 	}
 	if s.Q, err = ring.NewBasis(set.LogN, set.Q); err != nil {

@@ -34,6 +34,16 @@ func (m *Modulus) NegVec(dst, a []uint64) {
 	}
 }
 
+// SignedVec sets dst = a mod q for integers a in two's complement, |a| < q.
+func (m *Modulus) SignedVec(dst, a []uint64) {
+	a = a[:len(dst)]
+	n := m.vectorSigned(dst, a)
+	dst, a = dst[n:], a[n:len(dst)]
+	for i, x := range a {
+		dst[i] = x + m.Q&-(x>>63)
+	}
+}
+
 // ScaleVec sets dst = c a mod q for a public c.
 func (m *Modulus) ScaleVec(dst, a []uint64, c uint64) { m.ScaleByVec(dst, a, m.Factor(c)) }
 

@@ -54,6 +54,17 @@ func (m *Modulus) vectorNeg(dst, a []uint64) int {
 	return n
 }
 
+func (m *Modulus) vectorSigned(dst, a []uint64) int {
+	path, n := m.kernels(len(dst), false)
+	switch path {
+	case AVX512:
+		signedAVX512(&dst[0], &a[0], n, m.Q)
+	case AVX2:
+		signedAVX2(&dst[0], &a[0], n, m.Q)
+	}
+	return n
+}
+
 // vectorScale is for residues a, or for any words.
 func (m *Modulus) vectorScale(dst, a []uint64, f Factor, words bool) int {
 	path, n := m.kernels(len(dst), true)

@@ -72,6 +72,26 @@ vector:
 	VZEROUPPER
 	RET
 
+// func signedAVX2(dst *uint64, a *uint64, n int, q uint64)
+// Requires: AVX, AVX2
+TEXT ·signedAVX2(SB), NOSPLIT, $0-32
+	MOVQ         dst+0(FP), AX
+	MOVQ         n+16(FP), CX
+	MOVQ         a+8(FP), BX
+	VPBROADCASTQ q+24(FP), Y0
+	XORQ         DX, DX
+
+vector:
+	VMOVDQU   (BX)(DX*8), Y1
+	VPADDQ    Y0, Y1, Y2
+	VBLENDVPD Y1, Y2, Y1, Y1
+	VMOVDQU   Y1, (AX)(DX*8)
+	ADDQ      $0x04, DX
+	SUBQ      $0x04, CX
+	JNZ       vector
+	VZEROUPPER
+	RET
+
 // func mulMontgomeryAVX2(dst *uint64, a *uint64, b *uint64, n int, inverse uint64, q uint64)
 // Requires: AVX, AVX2
 TEXT ·mulMontgomeryAVX2(SB), NOSPLIT, $0-48
@@ -537,6 +557,42 @@ tail:
 	KMOVB       SI, K1
 	VMOVDQU64.Z (BX)(DX*8), K1, Z2
 	VPSUBQ      Z2, Z1, Z1
+	VPADDQ      Z0, Z1, Z0
+	VPMINUQ     Z1, Z0, Z1
+	VMOVDQU64   Z1, K1, (AX)(DX*8)
+
+done:
+	VZEROUPPER
+	RET
+
+// func signedAVX512(dst *uint64, a *uint64, n int, q uint64)
+// Requires: AVX, AVX512DQ, AVX512F, BMI2
+TEXT ·signedAVX512(SB), NOSPLIT, $0-32
+	MOVQ         dst+0(FP), AX
+	MOVQ         n+16(FP), CX
+	MOVQ         a+8(FP), BX
+	VPBROADCASTQ q+24(FP), Z0
+	XORQ         DX, DX
+	SUBQ         $0x08, CX
+	JLT          tail
+
+vector:
+	VMOVDQU64 (BX)(DX*8), Z1
+	VPADDQ    Z0, Z1, Z2
+	VPMINUQ   Z1, Z2, Z1
+	VMOVDQU64 Z1, (AX)(DX*8)
+	ADDQ      $0x08, DX
+	SUBQ      $0x08, CX
+	JGE       vector
+
+tail:
+	ADDQ        $0x08, CX
+	JZ          done
+	MOVQ        $0x000000ff, SI
+	SHLXQ       CX, SI, SI
+	NOTQ        SI
+	KMOVB       SI, K1
+	VMOVDQU64.Z (BX)(DX*8), K1, Z1
 	VPADDQ      Z0, Z1, Z0
 	VPMINUQ     Z1, Z0, Z1
 	VMOVDQU64   Z1, K1, (AX)(DX*8)

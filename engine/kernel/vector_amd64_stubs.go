@@ -19,6 +19,11 @@ func subAVX2(dst *uint64, a *uint64, b *uint64, n int, q uint64)
 //go:noescape
 func negAVX2(dst *uint64, a *uint64, n int, q uint64)
 
+// signedAVX2 sets dst = a mod q for signed a, |a| < q, for n slots, a multiple of 4, not 0.
+//
+//go:noescape
+func signedAVX2(dst *uint64, a *uint64, n int, q uint64)
+
 // mulMontgomeryAVX2 sets dst = a b/2^64 mod q, with inverse = 1/q mod 2^64, for n slots, a multiple of 4, not 0.
 //
 //go:noescape
@@ -58,6 +63,11 @@ func subAVX512(dst *uint64, a *uint64, b *uint64, n int, q uint64)
 //
 //go:noescape
 func negAVX512(dst *uint64, a *uint64, n int, q uint64)
+
+// signedAVX512 sets dst = a mod q for signed a, |a| < q, for n slots.
+//
+//go:noescape
+func signedAVX512(dst *uint64, a *uint64, n int, q uint64)
 
 // mulMontgomeryAVX512 sets dst = a b/2^64 mod q, with inverse = 1/q mod 2^64, for n slots.
 //

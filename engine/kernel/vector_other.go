@@ -14,6 +14,8 @@ func (m *Modulus) vectorSub(dst, a, b []uint64) int { return 0 }
 
 func (m *Modulus) vectorNeg(dst, a []uint64) int { return 0 }
 
+func (m *Modulus) vectorSigned(dst, a []uint64) int { return 0 }
+
 func (m *Modulus) vectorScale(dst, a []uint64, f Factor, words bool) int { return 0 }
 
 func (m *Modulus) vectorMul(dst, a, b []uint64) int { return 0 }

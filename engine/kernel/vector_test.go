@@ -24,6 +24,15 @@ var vectorOperations = []vectorOperation{
 		func(_, a, b, _, q uint64) uint64 { return oracle(0, a+q-b, q) }},
 	{"neg", func(m *Modulus, dst, a, _ []uint64, _ uint64) { m.NegVec(dst, a) },
 		func(_, a, _, _, q uint64) uint64 { return oracle(0, q-a, q) }},
+	{"signed", func(m *Modulus, dst, a, _ []uint64, c uint64) {
+		a = slices.Clone(a)
+		for i := range a {
+			if a[i] != 0 && (c+uint64(i))%3 == 0 {
+				a[i] -= m.Q
+			}
+		}
+		m.SignedVec(dst, a)
+	}, func(_, a, _, _, _ uint64) uint64 { return a }},
 	{"scale", func(m *Modulus, dst, a, _ []uint64, c uint64) { m.ScaleVec(dst, a, c) },
 		func(_, a, _, c, q uint64) uint64 { return product(a, c, 0, q) }},
 	{"mul", func(m *Modulus, dst, a, b []uint64, _ uint64) { m.MulVec(dst, a, b) },

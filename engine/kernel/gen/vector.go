@@ -37,6 +37,15 @@ func (a *assembler) sums(set instructions) {
 		q, zero := a.broadcast("q"), a.zero()
 		return func(x []reg.VecVirtual) reg.VecVirtual { return a.subtract(zero, x[0], q) }
 	})
+	a.slots("signed", set, []string{"a"}, "", "dst = a mod q for signed a, |a| < q", func() operation {
+		q := a.broadcast("q")
+		return func(x []reg.VecVirtual) reg.VecVirtual {
+			sum := a.vec()
+			a.VPADDQ(q, x[0], sum)
+			a.smaller(x[0], sum, x[0]) // as words, a negative integer is large, and plus q it is not
+			return x[0]
+		}
+	})
 }
 
 func (a *assembler) products(set instructions) {

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"hash"
 	"io"
+	"sync"
 )
 
 // Digest is a SHA-256 value. Digests are public.
@@ -23,13 +24,17 @@ func Hash(tag string, fields ...[]byte) Digest {
 func HashEach(tag string, count int, field func(room []byte, i int) []byte) Digest {
 	h := sha256.New()
 	writeField(h, []byte(tag))
-	var room []byte
+	room := rooms.Get().(*[]byte)
+	defer rooms.Put(room)
 	for i := range count {
-		room = field(room[:0], i)
-		writeField(h, room)
+		*room = field((*room)[:0], i)
+		writeField(h, *room)
 	}
 	return Digest(h.Sum(nil))
 }
+
+// rooms holds what fields have been made in.
+var rooms = sync.Pool{New: func() any { return new([]byte) }}
 
 // XOF is SHAKE256 over the tag and the fields, written as by Hash: a public stream that never fails.
 func XOF(tag string, fields ...[]byte) io.Reader {
