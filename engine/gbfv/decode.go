@@ -1,6 +1,7 @@
 package gbfv
 
 import (
+	"encoding/binary"
 	"math/big"
 	"math/bits"
 
@@ -100,6 +101,35 @@ func (z *decoder) decode(mu intpoly.Poly, x ring.Poly) {
 	}
 	clear(f)
 	clear(acc)
+}
+
+// addProduct adds a·b to acc modulo 2^(64 len(acc)).
+func addProduct(acc, a, b []uint64) {
+	for s, w := range b {
+		sum := acc[s:]
+		x := a[:min(len(a), len(sum))]
+		var carry, c uint64
+		for k, v := range x {
+			hi, lo := bits.Mul64(v, w)
+			lo, c = bits.Add64(lo, sum[k], 0)
+			hi, _ = bits.Add64(hi, 0, c)
+			sum[k], c = bits.Add64(lo, carry, 0)
+			carry, _ = bits.Add64(hi, 0, c)
+		}
+		for k := len(x); k < len(sum); k++ {
+			sum[k], carry = bits.Add64(sum[k], carry, 0)
+		}
+	}
+}
+
+// wordsOf returns 0 <= v < 2^(64n) as n little-endian words.
+func wordsOf(v *big.Int, n int) []uint64 {
+	w := make([]uint64, n)
+	buf := v.FillBytes(make([]byte, 8*n))
+	for i := range w {
+		w[i] = binary.BigEndian.Uint64(buf[8*(n-1-i):])
+	}
+	return w
 }
 
 // Decode sets coeffs to round(P/q'·x) mod P as coefficients c_j in Z_p, where x = c0 + c1·s modulo the product q'

@@ -28,8 +28,8 @@ func edgeVectors(t *testing.T, s *gbfv.Scheme) []field.Vec {
 	return []field.Vec{random, edges, f.NewVec(s.Slots())}
 }
 
-// TestScalePlainAgainstBig compares with round(q'·(c_j·b^-(i+1) mod p)/p) mod q', the fractions of mu/P. Where the
-// fraction is next to a half either neighbour will do: the error is at most 1/2 + 2^-64.
+// TestScalePlainAgainstBig compares with q'·(c_j·b^-(i+1) mod p)/p mod q', the fractions of mu/P. The error is at most
+// (b/2+1)/(b-1).
 func TestScalePlainAgainstBig(t *testing.T) {
 	eachTiny(t, func(t *testing.T, s *gbfv.Scheme) {
 		p, d := s.Field.Modulus(), s.Slots()
@@ -41,9 +41,9 @@ func TestScalePlainAgainstBig(t *testing.T) {
 				dst := b.NewPoly()
 				s.ScalePlain(dst, coeffs, k)
 				got := b.ToBig(dst)
-				// 2^65·|got - q·v/p| <= 2^64 + 1, over p and modulo q
-				limit := new(big.Int).Lsh(p, 64)
-				limit.Add(limit, p)
+				// 2(b-1)·|got - q·v/p| <= b+2, over p and modulo q
+				scale := new(big.Int).Lsh(new(big.Int).Sub(s.Spec.B, big.NewInt(1)), 1)
+				limit := new(big.Int).Mul(p, new(big.Int).Add(s.Spec.B, big.NewInt(2)))
 				qp := new(big.Int).Mul(q, p)
 				for j := range d {
 					v := s.Field.Big(coeffs.At(j))
@@ -54,7 +54,7 @@ func TestScalePlainAgainstBig(t *testing.T) {
 						if r := new(big.Int).Sub(qp, w); r.Cmp(w) < 0 {
 							w = r
 						}
-						if w.Lsh(w, 65).Cmp(limit) > 0 {
+						if w.Mul(w, scale).Cmp(limit) > 0 {
 							t.Fatalf("k=%d: coefficient (%d, %d) is wrong", k, i, j)
 						}
 					}

@@ -59,7 +59,7 @@ type prefix struct {
 	once    sync.Once
 	basis   *ring.Basis
 	divider *ring.Divider // x -> round(q'/q·x); nil for k = len(Q)
-	scale   *scaler       // mu -> round(q'/P·mu)
+	scale   *scaler       // mu -> q'/P·mu
 	decode  *decoder      // x -> round(P/q'·x) mod P
 }
 
@@ -130,7 +130,7 @@ func (s *Scheme) prefix(k int) *prefix {
 		if k < s.Q.Len() {
 			p.divider = ring.NewDivider(p.basis, s.Q.Range(k, s.Q.Len()))
 		}
-		p.scale = newScaler(s.Spec, p.basis.Modulus())
+		p.scale = newScaler(s, p.basis)
 		p.decode = newDecoder(s.Spec, p.basis)
 	})
 	return p

@@ -168,7 +168,8 @@ func fit(s *Set, f FieldSpec, u Use) (*Instance, *DoesNotFit) {
 }
 
 // setDecryption chooses the smallest prefix q' of Q under which E, the largest integer with
-// (b+1)(PhaseBound + n(E+1)) < q'/2, is at least 2^LambdaDDec times PhaseBound.
+// (b+1)(PhaseBound + n(E+1)) < q'/2, is at least 2^LambdaDDec times PhaseBound. The one beside E is for what the mask of each
+// party is off by, at most (b/2+1)/(b-1).
 func (i *Instance) setDecryption(v noise) bool {
 	bPlus1, bMinus1 := new(big.Int).Add(i.Field.B, one), new(big.Int).Sub(i.Field.B, one)
 	relative := v.macAlphaC.times(fixedInt(bPlus1)) // times q: B_Dec
