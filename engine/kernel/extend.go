@@ -1,6 +1,9 @@
 package kernel
 
-import "math/bits"
+import (
+	"math/bits"
+	"slices"
+)
 
 // Sums over the residues of a number modulo several primes, for the extension to another one. Rows hold the residues
 // y_i[k] = y[i·stride + k] of as many numbers as the result has.
@@ -49,7 +52,15 @@ func RoundFractions(v []uint8, y []uint64, stride int, f []Fraction) {
 type Sum struct {
 	Modulus
 	weights []uint64 // c_i and floor(2^64 c_i/q), one after the other; those of v last
-	short   bool     // the rows are of at most MaxBitsIFMA bits
+	forms   *sumForms
+}
+
+// sumForms is what an odd modulus and rows of at most MaxBitsIFMA bits are multiplied with in Montgomery's form.
+type sumForms struct {
+	weights  []uint64 // 2^52 c_i, and that of v last
+	inverse  uint64   // 1/q mod 2^52
+	multiple uint64   // q 2^halvings, twice of which is more than any sum over 2^52
+	halvings int
 }
 
 // NewSum prepares sum_i c_i y_i + last v, for residues c_i and last, and rows of at most length <= 64 bits.
@@ -57,13 +68,30 @@ func (m *Modulus) NewSum(c []uint64, last uint64, length int) *Sum {
 	if len(c) > MaxTerms || length > MaxBits && len(c) > MaxWordTerms {
 		panic("kernel: a sum of more or longer rows than there may be")
 	}
-	s := &Sum{Modulus: *m, short: length <= MaxBitsIFMA}
+	s := &Sum{Modulus: *m}
 	for _, x := range c {
 		f := m.Factor(x)
 		s.weights = append(s.weights, f.c, f.scaled)
 	}
 	f := m.Factor(last)
 	s.weights = append(s.weights, f.c, f.scaled)
+	if max(length, bits.Len64(m.Q)) <= MaxBitsIFMA && m.Q%2 == 1 {
+		s.forms = m.sumForms(append(slices.Clone(c), last))
+	}
+	return s
+}
+
+func (m *Modulus) sumForms(c []uint64) *sumForms {
+	s := &sumForms{inverse: m.Montgomery().inverse & (1<<52 - 1)}
+	shift := m.Factor(m.Exp(2, 52))
+	for _, x := range c {
+		s.weights = append(s.weights, m.Scale(x, shift))
+	}
+	// Sums are below 2^50 q for each term but the last one, so a 2^52nd is below (terms/4 + 1) q, and with q added below
+	// (terms/4 + 2) q.
+	for s.multiple = m.Q; s.multiple*2 < uint64(len(c)/4+3)*m.Q; s.multiple *= 2 {
+		s.halvings++
+	}
 	return s
 }
 

@@ -2,8 +2,6 @@
 
 package kernel
 
-import "math/bits"
-
 // vectorRoundFractions computes the first slots and gives their number.
 func vectorRoundFractions(v []uint8, y []uint64, stride int, f []Fraction) int {
 	path, n := Selected(), len(v)
@@ -28,10 +26,15 @@ func (s *Sum) vectorApply(dst, y []uint64, stride int, v []uint8) int {
 	switch {
 	case terms == 0:
 		return 0
-	case path >= IFMA && n >= 8 && s.short && bits.Len64(s.Q) <= MaxBitsIFMA:
-		n &^= 7
-		c := s.reduction52()
-		sumIFMA(&dst[0], &y[0], &v[0], stride, n, &s.weights[0], terms, &c)
+	case path >= IFMA && n >= 8 && s.forms != nil:
+		f := s.forms
+		many := n &^ 31
+		if n &^= 7; many > 0 {
+			sum32IFMA(&dst[0], &y[0], &v[0], stride, many, &f.weights[0], terms, f.inverse, f.multiple, f.halvings, s.Q)
+		}
+		if n > many {
+			sum8IFMA(&dst[many], &y[many], &v[many], stride, n-many, &f.weights[0], terms, f.inverse, f.multiple, f.halvings, s.Q)
+		}
 	case path >= AVX512 && n >= 8:
 		n &^= 7
 		sumAVX512(&dst[0], &y[0], &v[0], stride, n, &s.weights[0], terms, s.Q)

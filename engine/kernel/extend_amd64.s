@@ -4,74 +4,184 @@
 
 #include "textflag.h"
 
-// func sumIFMA(dst *uint64, y *uint64, v *uint8, stride int, n int, weights *uint64, terms int, c *[10]uint64)
+// func sum8IFMA(dst *uint64, y *uint64, v *uint8, stride int, n int, weights *uint64, terms int, inverse uint64, multiple uint64, halvings int, q uint64)
 // Requires: AVX, AVX512F, AVX512IFMA
-TEXT ·sumIFMA(SB), NOSPLIT, $0-64
+TEXT ·sum8IFMA(SB), NOSPLIT, $0-88
 	MOVQ         dst+0(FP), AX
-	MOVQ         v+16(FP), CX
-	MOVQ         n+32(FP), DX
-	MOVQ         y+8(FP), BX
-	MOVQ         stride+24(FP), DI
+	MOVQ         y+8(FP), CX
+	MOVQ         v+16(FP), DX
+	MOVQ         n+32(FP), BX
+	MOVQ         stride+24(FP), SI
+	MOVQ         weights+40(FP), DI
 	MOVQ         terms+48(FP), R8
-	MOVQ         weights+40(FP), R10
-	SHLQ         $0x03, DI
-	MOVQ         c+56(FP), R12
-	MOVQ         $0x000fffffffffffff, SI
-	VPBROADCASTQ SI, Z0
+	VPBROADCASTQ inverse+56(FP), Z0
+	VPBROADCASTQ multiple+64(FP), Z1
+	VPBROADCASTQ q+80(FP), Z2
+	MOVQ         halvings+72(FP), R9
+	SHLQ         $0x03, SI
 
 group:
-	VPXORQ Z1, Z1, Z1
-	VPXORQ Z2, Z2, Z2
-	MOVQ   BX, SI
-	MOVQ   R10, R11
-	MOVQ   R8, R9
+	VPXORQ Z3, Z3, Z3
+	VPXORQ Z4, Z4, Z4
+	MOVQ   CX, R10
+	MOVQ   DI, R11
+	MOVQ   R8, R12
 
 row:
-	VMOVDQU64        (SI), Z3
-	VPMADD52LUQ.BCST (R11), Z3, Z1
-	VPMADD52HUQ.BCST (R11), Z3, Z2
-	ADDQ             DI, SI
-	ADDQ             $0x10, R11
-	DECQ             R9
-	JNZ              row
-	ADDQ             $0x40, BX
-	VPMOVZXBQ        (CX), Z3
-	VPMADD52LUQ.BCST (R11), Z3, Z1
-	VPMADD52HUQ.BCST (R11), Z3, Z2
-	VPSRLQ           $0x34, Z1, Z3
-	VPADDQ           Z3, Z2, Z2
-	VPSRLQ           $0x34, Z2, Z3
-	VPXORQ           Z4, Z4, Z4
-	VPXORQ           Z5, Z5, Z5
-	VPMADD52HUQ.BCST 40(R12), Z1, Z4
-	VPMADD52LUQ.BCST 32(R12), Z1, Z5
-	VPMADD52LUQ.BCST 24(R12), Z4, Z5
-	VPANDQ           Z0, Z5, Z5
-	VPXORQ           Z1, Z1, Z1
-	VPXORQ           Z4, Z4, Z4
-	VPMADD52HUQ.BCST 56(R12), Z2, Z1
-	VPMADD52LUQ.BCST 48(R12), Z2, Z4
-	VPMADD52LUQ.BCST 24(R12), Z1, Z4
-	VPANDQ           Z0, Z4, Z4
-	VPADDQ           Z4, Z5, Z5
-	VPXORQ           Z1, Z1, Z1
-	VPXORQ           Z2, Z2, Z2
-	VPMADD52HUQ.BCST 72(R12), Z3, Z1
-	VPMADD52LUQ.BCST 64(R12), Z3, Z2
-	VPMADD52LUQ.BCST 24(R12), Z1, Z2
-	VPANDQ           Z0, Z2, Z2
-	VPADDQ           Z2, Z5, Z5
-	VPSUBQ.BCST      16(R12), Z5, Z3
-	VPMINUQ          Z3, Z5, Z5
-	VPSUBQ.BCST      8(R12), Z5, Z3
-	VPMINUQ          Z3, Z5, Z5
-	VPSUBQ.BCST      (R12), Z5, Z3
-	VPMINUQ          Z3, Z5, Z5
-	VMOVDQU64        Z5, (AX)
-	ADDQ             $0x40, AX
-	ADDQ             $0x08, CX
-	SUBQ             $0x08, DX
-	JNZ              group
+	VPBROADCASTQ (R11), Z5
+	VMOVDQU64    (R10), Z6
+	VPMADD52LUQ  Z5, Z6, Z3
+	VPMADD52HUQ  Z5, Z6, Z4
+	ADDQ         SI, R10
+	ADDQ         $0x08, R11
+	DECQ         R12
+	JNZ          row
+	VPBROADCASTQ (R11), Z5
+	VPMOVZXBQ    (DX), Z6
+	VPMADD52LUQ  Z5, Z6, Z3
+	VPMADD52HUQ  Z5, Z6, Z4
+	VPXORQ       Z5, Z5, Z5
+	VPXORQ       Z6, Z6, Z6
+	VPMADD52LUQ  Z0, Z3, Z5
+	VPSRLQ       $0x34, Z3, Z3
+	VPMADD52HUQ  Z2, Z5, Z6
+	VPADDQ       Z3, Z4, Z4
+	VPADDQ       Z2, Z4, Z4
+	VPSUBQ       Z6, Z4, Z4
+	VMOVDQA64    Z1, Z3
+	MOVQ         R9, R12
+
+halve:
+	VPSUBQ    Z3, Z4, Z5
+	VPMINUQ   Z5, Z4, Z4
+	VPSRLQ    $0x01, Z3, Z3
+	DECQ      R12
+	JNS       halve
+	VMOVDQU64 Z4, (AX)
+	ADDQ      $0x00000040, CX
+	ADDQ      $0x00000040, AX
+	ADDQ      $0x08, DX
+	SUBQ      $0x08, BX
+	JNZ       group
+	VZEROUPPER
+	RET
+
+// func sum32IFMA(dst *uint64, y *uint64, v *uint8, stride int, n int, weights *uint64, terms int, inverse uint64, multiple uint64, halvings int, q uint64)
+// Requires: AVX, AVX512F, AVX512IFMA
+TEXT ·sum32IFMA(SB), NOSPLIT, $0-88
+	MOVQ         dst+0(FP), AX
+	MOVQ         y+8(FP), CX
+	MOVQ         v+16(FP), DX
+	MOVQ         n+32(FP), BX
+	MOVQ         stride+24(FP), SI
+	MOVQ         weights+40(FP), DI
+	MOVQ         terms+48(FP), R8
+	VPBROADCASTQ inverse+56(FP), Z0
+	VPBROADCASTQ multiple+64(FP), Z1
+	VPBROADCASTQ q+80(FP), Z2
+	MOVQ         halvings+72(FP), R9
+	SHLQ         $0x03, SI
+
+group:
+	VPXORQ Z3, Z3, Z3
+	VPXORQ Z4, Z4, Z4
+	VPXORQ Z5, Z5, Z5
+	VPXORQ Z6, Z6, Z6
+	VPXORQ Z7, Z7, Z7
+	VPXORQ Z8, Z8, Z8
+	VPXORQ Z9, Z9, Z9
+	VPXORQ Z10, Z10, Z10
+	MOVQ   CX, R10
+	MOVQ   DI, R11
+	MOVQ   R8, R12
+
+row:
+	VPBROADCASTQ (R11), Z11
+	VMOVDQU64    (R10), Z12
+	VPMADD52LUQ  Z11, Z12, Z3
+	VPMADD52HUQ  Z11, Z12, Z7
+	VMOVDQU64    64(R10), Z12
+	VPMADD52LUQ  Z11, Z12, Z4
+	VPMADD52HUQ  Z11, Z12, Z8
+	VMOVDQU64    128(R10), Z12
+	VPMADD52LUQ  Z11, Z12, Z5
+	VPMADD52HUQ  Z11, Z12, Z9
+	VMOVDQU64    192(R10), Z12
+	VPMADD52LUQ  Z11, Z12, Z6
+	VPMADD52HUQ  Z11, Z12, Z10
+	ADDQ         SI, R10
+	ADDQ         $0x08, R11
+	DECQ         R12
+	JNZ          row
+	VPBROADCASTQ (R11), Z11
+	VPMOVZXBQ    (DX), Z12
+	VPMADD52LUQ  Z11, Z12, Z3
+	VPMADD52HUQ  Z11, Z12, Z7
+	VPMOVZXBQ    8(DX), Z12
+	VPMADD52LUQ  Z11, Z12, Z4
+	VPMADD52HUQ  Z11, Z12, Z8
+	VPMOVZXBQ    16(DX), Z12
+	VPMADD52LUQ  Z11, Z12, Z5
+	VPMADD52HUQ  Z11, Z12, Z9
+	VPMOVZXBQ    24(DX), Z12
+	VPMADD52LUQ  Z11, Z12, Z6
+	VPMADD52HUQ  Z11, Z12, Z10
+	VPXORQ       Z11, Z11, Z11
+	VPXORQ       Z12, Z12, Z12
+	VPMADD52LUQ  Z0, Z3, Z11
+	VPSRLQ       $0x34, Z3, Z3
+	VPMADD52HUQ  Z2, Z11, Z12
+	VPADDQ       Z3, Z7, Z7
+	VPADDQ       Z2, Z7, Z7
+	VPSUBQ       Z12, Z7, Z7
+	VPXORQ       Z3, Z3, Z3
+	VPXORQ       Z11, Z11, Z11
+	VPMADD52LUQ  Z0, Z4, Z3
+	VPSRLQ       $0x34, Z4, Z4
+	VPMADD52HUQ  Z2, Z3, Z11
+	VPADDQ       Z4, Z8, Z8
+	VPADDQ       Z2, Z8, Z8
+	VPSUBQ       Z11, Z8, Z8
+	VPXORQ       Z3, Z3, Z3
+	VPXORQ       Z4, Z4, Z4
+	VPMADD52LUQ  Z0, Z5, Z3
+	VPSRLQ       $0x34, Z5, Z5
+	VPMADD52HUQ  Z2, Z3, Z4
+	VPADDQ       Z5, Z9, Z9
+	VPADDQ       Z2, Z9, Z9
+	VPSUBQ       Z4, Z9, Z9
+	VPXORQ       Z3, Z3, Z3
+	VPXORQ       Z4, Z4, Z4
+	VPMADD52LUQ  Z0, Z6, Z3
+	VPSRLQ       $0x34, Z6, Z5
+	VPMADD52HUQ  Z2, Z3, Z4
+	VPADDQ       Z5, Z10, Z10
+	VPADDQ       Z2, Z10, Z10
+	VPSUBQ       Z4, Z10, Z10
+	VMOVDQA64    Z1, Z3
+	MOVQ         R9, R12
+
+halve:
+	VPSUBQ    Z3, Z7, Z4
+	VPMINUQ   Z4, Z7, Z7
+	VPSUBQ    Z3, Z8, Z4
+	VPMINUQ   Z4, Z8, Z8
+	VPSUBQ    Z3, Z9, Z4
+	VPMINUQ   Z4, Z9, Z9
+	VPSUBQ    Z3, Z10, Z4
+	VPMINUQ   Z4, Z10, Z10
+	VPSRLQ    $0x01, Z3, Z3
+	DECQ      R12
+	JNS       halve
+	VMOVDQU64 Z7, (AX)
+	VMOVDQU64 Z8, 64(AX)
+	VMOVDQU64 Z9, 128(AX)
+	VMOVDQU64 Z10, 192(AX)
+	ADDQ      $0x00000100, CX
+	ADDQ      $0x00000100, AX
+	ADDQ      $0x20, DX
+	SUBQ      $0x20, BX
+	JNZ       group
 	VZEROUPPER
 	RET
 

@@ -4,10 +4,15 @@
 
 package kernel
 
-// sumIFMA is Sum.Apply for n slots, a multiple of 8, not 0, as many terms, and rows and moduli of at most 50 bits.
+// sum8IFMA is Sum.Apply for n slots, a multiple of 8, not 0, as many terms, and rows and moduli of at most 50 bits. weights are 2^52 c_i, inverse is 1/q mod 2^52, and multiple is q 2^halvings, at least half of what sums are below.
 //
 //go:noescape
-func sumIFMA(dst *uint64, y *uint64, v *uint8, stride int, n int, weights *uint64, terms int, c *[10]uint64)
+func sum8IFMA(dst *uint64, y *uint64, v *uint8, stride int, n int, weights *uint64, terms int, inverse uint64, multiple uint64, halvings int, q uint64)
+
+// sum32IFMA is Sum.Apply for n slots, a multiple of 32, not 0, as many terms, and rows and moduli of at most 50 bits. weights are 2^52 c_i, inverse is 1/q mod 2^52, and multiple is q 2^halvings, at least half of what sums are below.
+//
+//go:noescape
+func sum32IFMA(dst *uint64, y *uint64, v *uint8, stride int, n int, weights *uint64, terms int, inverse uint64, multiple uint64, halvings int, q uint64)
 
 // roundFractionsAVX2 is RoundFractions for n slots, a multiple of 4, not 0, and as many terms.
 //

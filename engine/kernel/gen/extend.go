@@ -1,13 +1,17 @@
 package main
 
 import (
+	"fmt"
+
 	. "github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
 )
 
 // extend writes sums over rows of residues, for the slots of a vector at a time.
 func extend(a *assembler) {
-	a.sum52()
+	for _, vectors := range []int{1, 4} {
+		a.sum52(vectors)
+	}
 	for _, set := range []instructions{avx2, avx512} {
 		a.avx2 = set == avx2
 		a.roundFractions(set)
@@ -104,24 +108,71 @@ func (a *assembler) storeBytes(x reg.VecVirtual, to reg.GPVirtual) {
 	a.VMOVD(lower, Mem{Base: to})
 }
 
-// sum52 adds up lower and upper halves of products below 2^100, 61 at most.
-func (a *assembler) sum52() {
-	a.function("sumIFMA", "dst, y *uint64, v *uint8, stride, n int, weights *uint64, terms int, c *[10]uint64",
-		"is Sum.Apply for n slots, a multiple of 8, not 0, as many terms, and rows and moduli of at most 50 bits.")
-	dst, v, n, r := a.arg("dst"), a.arg("v"), a.arg("n"), a.rowSums("weights", 16)
-	c, low := a.arg("c"), a.lowest52()
+// sum52 adds up lower and upper halves of products below 2^100, 61 at most, for so many vectors of slots at a time. With
+// m = lo/q mod 2^52, lo + 2^52 hi - m q is a multiple of 2^52, which the weights make up for.
+func (a *assembler) sum52(vectors int) {
+	a.function(fmt.Sprintf("sum%dIFMA", 8*vectors),
+		"dst, y *uint64, v *uint8, stride, n int, weights *uint64, terms int, inverse, multiple uint64, halvings int, q uint64",
+		"is Sum.Apply for n slots, a multiple of %d, not 0, as many terms, and rows and moduli of at most 50 bits. "+
+			"weights are 2^52 c_i, inverse is 1/q mod 2^52, and multiple is q 2^halvings, at least half of what sums are below.", 8*vectors)
+	dst, y, v, n := a.arg("dst"), a.arg("y"), a.arg("v"), a.arg("n")
+	stride, weights, terms := a.arg("stride"), a.arg("weights"), a.arg("terms")
+	inverse, multiple, q, halvings := a.broadcast("inverse"), a.broadcast("multiple"), a.broadcast("q"), a.arg("halvings")
+	a.SHLQ(Imm(3), stride)
+	row, at, left := a.GP64(), a.GP64(), a.GP64()
 	a.Label("group")
-	lo, hi := a.zero(), a.zero()
-	r.rows(a, func(y reg.VecVirtual) {
-		a.VPMADD52LUQ_BCST(Mem{Base: r.at}, y, lo)
-		a.VPMADD52HUQ_BCST(Mem{Base: r.at}, y, hi)
-	})
-	x := a.ZMM()
-	a.VPMOVZXBQ(Mem{Base: v}, x)
-	a.VPMADD52LUQ_BCST(Mem{Base: r.at}, x, lo)
-	a.VPMADD52HUQ_BCST(Mem{Base: r.at}, x, hi)
-	a.VMOVDQU64(a.reduce52(c, low, lo, hi), Mem{Base: dst})
-	a.nextGroup(dst, v, n)
+	lo, hi := a.zeros(vectors), a.zeros(vectors)
+	w := a.ZMM()
+	add := func(x reg.VecVirtual, i int) {
+		a.VPMADD52LUQ(w, x, lo[i])
+		a.VPMADD52HUQ(w, x, hi[i])
+	}
+	a.MOVQ(y, row)
+	a.MOVQ(weights, at)
+	a.MOVQ(terms, left)
+	a.Label("row")
+	a.VPBROADCASTQ(Mem{Base: at}, w)
+	for i := range vectors {
+		add(a.load(Mem{Base: row, Disp: 64 * i}), i)
+	}
+	a.ADDQ(stride, row)
+	a.ADDQ(Imm(8), at)
+	a.DECQ(left)
+	a.JNZ(LabelRef("row"))
+	a.VPBROADCASTQ(Mem{Base: at}, w)
+	for i := range vectors {
+		x := a.ZMM()
+		a.VPMOVZXBQ(Mem{Base: v, Disp: 8 * i}, x)
+		add(x, i)
+	}
+	for i := range vectors {
+		m, carry, minus := a.zero(), a.ZMM(), a.zero()
+		a.VPMADD52LUQ(inverse, lo[i], m)
+		a.VPSRLQ(Imm(52), lo[i], carry)
+		a.VPMADD52HUQ(q, m, minus)
+		a.VPADDQ(carry, hi[i], hi[i])
+		a.VPADDQ(q, hi[i], hi[i])
+		a.VPSUBQ(minus, hi[i], hi[i])
+	}
+	c := a.ZMM()
+	a.VMOVDQA64(multiple, c)
+	a.MOVQ(halvings, left)
+	a.Label("halve")
+	for i := range vectors {
+		a.once(hi[i], c)
+	}
+	a.VPSRLQ(Imm(1), c, c)
+	a.DECQ(left)
+	a.JNS(LabelRef("halve"))
+	for i := range vectors {
+		a.move(hi[i], Mem{Base: dst, Disp: 64 * i})
+	}
+	a.ADDQ(U32(64*vectors), y)
+	a.ADDQ(U32(64*vectors), dst)
+	a.ADDQ(Imm(uint64(8*vectors)), v)
+	a.SUBQ(Imm(uint64(8*vectors)), n)
+	a.JNZ(LabelRef("group"))
+	a.done()
 }
 
 // sum64 adds up products by Shoup's method, below 4q.
