@@ -2,8 +2,8 @@ package kernel
 
 import "math/bits"
 
-// MontgomeryModulus multiplies residues in Montgomery's form, x 2^64 mod q, as Lattigo's rings keep those of polynomials that are
-// multiplied often: the product of a form and a residue is a residue, and that of two forms a form.
+// MontgomeryModulus multiplies residues in Montgomery's form, x 2^64 mod q, as Lattigo's rings keep those of polynomials
+// that are multiplied often: the product of a form and a residue is a residue, and that of two forms a form.
 type MontgomeryModulus struct {
 	Modulus
 	inverse  uint64 // q^-1 mod 2^64

@@ -243,7 +243,7 @@ func (r *run) Memory() (uint64, error) {
 	if r.instance, err = protocol.ClientInstance(r.scheme.Set, r.spec.GetField(), r.parties, int(r.spec.GetCount())); err != nil {
 		return 0, rpc.Errorf(rpc.Invalid, "", "%v", err)
 	}
-	return uint64(protocol.MemoryBytes(r.instance, r.parties, false) * 5 / 4), nil
+	return uint64(protocol.MemoryBytes(r.instance, r.parties, false, r.ring.Workers()) * 5 / 4), nil
 }
 
 // Run implements session.Protocol.

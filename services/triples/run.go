@@ -71,7 +71,8 @@ func (r *run) Memory() (uint64, error) {
 		return 0, err
 	}
 	keys, err := r.ring.MemoryBytes(epoch)
-	return keys + uint64(max(r.plan.MemoryBytes(r.ring.Workers()), popk.MemoryBytes(r.macKey, r.parties, true)*3/2)), err
+	workers := r.ring.Workers()
+	return keys + uint64(max(r.plan.MemoryBytes(workers), popk.MemoryBytes(r.macKey, r.parties, true, workers)*3/2)), err
 }
 
 // Claim implements session.Claimant.

@@ -45,7 +45,7 @@ func (c *ClientConfig) ProofSize() int {
 
 // MemoryBytes estimates the peak of Prove or Verify: what a run of one party holds, and what is sent.
 func (c *ClientConfig) MemoryBytes() int64 {
-	return MemoryBytes(c.Instance, 2, false)*5/4 + 2*int64(c.CiphertextSize()+c.ProofSize())
+	return MemoryBytes(c.Instance, 2, false, c.Workers)*5/4 + 2*int64(c.CiphertextSize()+c.ProofSize())
 }
 
 func (c *ClientConfig) check() error {

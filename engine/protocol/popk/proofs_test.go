@@ -264,7 +264,8 @@ func TestOpensComparesWholeDigests(t *testing.T) {
 	}
 }
 
-// The estimate of memory grows with the ciphertexts of all parties where they are held, up to one for each repetition, and is at least what is.
+// The estimate of memory grows with the ciphertexts of all parties where they are held, up to one for each repetition, and
+// with workers, and is at least what is.
 func TestMemoryCountsWhatIsHeld(t *testing.T) {
 	set, err := params.Lookup("S14-64")
 	if err != nil {
@@ -289,8 +290,12 @@ func TestMemoryCountsWhatIsHeld(t *testing.T) {
 			r := newResponse(set.N(), p)
 			witnesses += int64(8 * (len(r.z.C) + len(r.t[0].C) + len(r.t[1].C) + len(r.t[2].C)))
 		}
-		if got, least := MemoryBytes(i, c.parties, c.mac), c.held*ciphertext+witnesses; got < least || got > 3*least {
+		got, least := MemoryBytes(i, c.parties, c.mac, 1), c.held*ciphertext+witnesses
+		if got < least || got > 3*least {
 			t.Errorf("%+v: %d bytes, want %d and some", c, got, least)
+		}
+		if more := MemoryBytes(i, c.parties, c.mac, 9); more < got+8*ciphertext {
+			t.Errorf("%+v: %d bytes with 9 workers, %d with one", c, more, got)
 		}
 	}
 }

@@ -52,56 +52,42 @@ func (p *prover) sample(ctx context.Context) error {
 	p.secret = make([]response, total)
 	return parallel.Try(ctx, p.workers, total, func(i int) error {
 		s := p.scheme
-		slots, coeffs := s.Field.NewVec(s.Slots()), s.Field.NewVec(s.Slots())
-		defer coeffs.Wipe()
-		if i >= u {
-			defer slots.Wipe()
+		mu, r, label, w := g.x, g.r, "witness", response{}
+		if i < u {
+			w = newWitness(s)
+			p.shares[i] = s.Field.NewVec(s.Slots())
+		} else {
+			mu, r, label, w = g.y, g.s, "mask", newResponse(s.N(), p.sizes) // which it becomes
 		}
-		mu, r, label := g.x, g.r, "witness"
-		if i >= u {
-			mu, r, label = g.y, g.s, "mask"
-		}
+		p.secret[i] = w
 		stream := p.source.Stream(label, uint64(i))
-		switch {
-		case p.sizes.Diag:
+		if p.sizes.Diag {
 			alpha := s.Field.NewVec(1)
+			defer alpha.Wipe()
 			if err := s.Field.Random(alpha, stream); err != nil {
 				return err
 			}
-			s.Field.Fill(slots, alpha.At(0))
-			copy(coeffs.At(0), alpha.At(0))
-			alpha.Wipe()
-		case i < u && p.message != nil:
-			p.message(i, slots, coeffs, stream)
-		default: // no packing is needed for a random message
-			if err := s.Field.Random(coeffs, stream); err != nil {
-				return err
-			}
 			if i < u {
-				s.Pack.Unpack(slots, coeffs)
+				s.Field.Fill(p.shares[i], alpha.At(0))
 			}
-		}
-		w := newWitness(s)
-		if i >= u {
-			w = newResponse(s.N(), p.sizes) // which it becomes
-		}
-		m := intpoly.New(s.N(), s.MessageWords())
-		defer m.Wipe()
-		if p.sizes.Diag {
-			s.RandPackDiag(m, coeffs.At(0), mu, stream)
+			s.RandPackDiag(w.z, alpha.At(0), mu, stream)
 		} else {
-			s.RandPack(m, coeffs, mu, stream)
+			coeffs := s.Field.NewVec(s.Slots())
+			defer coeffs.Wipe()
+			if i < u && p.message != nil {
+				p.message(i, p.shares[i], coeffs, stream)
+			} else if err := s.Field.Random(coeffs, stream); err != nil { // no packing is needed for a random message
+				return err
+			} else if i < u {
+				s.Pack.Unpack(p.shares[i], coeffs)
+			}
+			s.RandPack(w.z, coeffs, mu, stream)
 		}
-		intpoly.AddMonomial(w.z, m, 0)
 		z := make([]int64, s.N())
 		defer clear(z)
 		for k := range w.t {
 			r.Sample(z, stream)
 			intpoly.FromInt64(w.t[k], z)
-		}
-		p.secret[i] = w
-		if i < u {
-			p.shares[i] = slots
 		}
 		return nil
 	})

@@ -142,5 +142,5 @@ func (p *Plan) MemoryBytes(workers int) int64 {
 	} else {
 		polys += 2 * int64(p.Decryptions()*p.Instance.DDecPrimes/len(set.Q))
 	}
-	return max(popk.MemoryBytes(p.Instance, p.Instance.Use.Parties, false), polys*poly) * 3 / 2
+	return max(popk.MemoryBytes(p.Instance, p.Instance.Use.Parties, false, workers), polys*poly) * 3 / 2
 }
