@@ -36,14 +36,11 @@ func length(have, want int) error {
 // width is the number of bits of a residue modulo q.
 func width(q uint64) int { return bits.Len64(q - 1) }
 
-// packed is the number of bytes of n values of so many bits.
-func packed(n, bits int) int { return (n*bits + 7) / 8 }
-
 // PolySize is the size in bytes of a polynomial of n coefficients modulo the primes.
 func PolySize(n int, primes []uint64) int {
 	size := 0
 	for _, q := range primes {
-		size += packed(n, width(q))
+		size += kernel.PackedSize(n, width(q))
 	}
 	return size
 }
@@ -60,13 +57,13 @@ func AppendPoly(dst []byte, c [][]uint64, primes []uint64) []byte {
 func DecodePoly(c [][]uint64, primes []uint64, src []byte) error {
 	size := 0
 	for i, q := range primes {
-		size += packed(len(c[i]), width(q))
+		size += kernel.PackedSize(len(c[i]), width(q))
 	}
 	if err := length(len(src), size); err != nil {
 		return err
 	}
 	for i, q := range primes {
-		n := packed(len(c[i]), width(q))
+		n := kernel.PackedSize(len(c[i]), width(q))
 		if err := padding(kernel.Unpack(c[i], src[:n], width(q))); err != nil {
 			return err
 		}
@@ -85,14 +82,14 @@ func DecodePoly(c [][]uint64, primes []uint64, src []byte) error {
 
 // appendWords appends values below 2^w, 1 <= w <= 64.
 func appendWords(dst []byte, v []uint64, w int) []byte {
-	start, size := len(dst), packed(len(v), w)
+	start, size := len(dst), kernel.PackedSize(len(v), w)
 	dst = slices.Grow(dst, size)[:start+size]
 	kernel.Pack(dst[start:], v, w)
 	return dst
 }
 
 // SignedSize is the size in bytes of n signed integers of so many bits, the sign included.
-func SignedSize(n, width int) int { return packed(n, width) }
+func SignedSize(n, width int) int { return kernel.PackedSize(n, width) }
 
 // AppendSigned appends the coefficients of p as two's complement integers of width bits. It reports an
 // error that wraps ErrRange when one does not fit; nothing is appended then.

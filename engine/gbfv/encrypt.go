@@ -17,6 +17,7 @@ func (s *Scheme) MessageWords() int { return (s.Spec.B.BitLen() + 26 + 63) / 64 
 // EncryptWith sets dst = r0·pk + (Delta·mu + r1, r2) mod q. It is linear over R in (mu, r), with exactly
 // Delta·mu and no rounding, as the proof of plaintext knowledge needs. mu and r may have any width and
 // are secret.
+// The coefficients of r are below 2^31 in magnitude.
 func (s *Scheme) EncryptWith(dst *Ciphertext, pk *PublicKey, mu intpoly.Poly, r [3]intpoly.Poly) {
 	for _, v := range []intpoly.Poly{mu, r[0], r[1], r[2]} {
 		if v.N() != s.N() {
@@ -32,7 +33,7 @@ func (s *Scheme) EncryptWith(dst *Ciphertext, pk *PublicKey, mu intpoly.Poly, r 
 			x.Free()
 		}
 	}()
-	s.Q.FromInt(p, r[0])
+	s.Q.FromSmall(p, r[0])
 	s.Q.Forward(e0, p)
 	s.Q.FromInt(p, mu)
 	s.Q.Forward(m, p)
@@ -40,11 +41,11 @@ func (s *Scheme) EncryptWith(dst *Ciphertext, pk *PublicKey, mu intpoly.Poly, r 
 	s.Q.MulNTT(acc, e0, pk.P0)
 	s.Q.MulAddNTT(acc, m, s.delta)
 	s.Q.Inverse(dst.C0, acc)
-	s.Q.FromInt(p, r[1])
+	s.Q.FromSmall(p, r[1])
 	s.Q.Add(dst.C0, dst.C0, p)
 
 	s.Q.MulNTT(acc, e0, pk.P1)
 	s.Q.Inverse(dst.C1, acc)
-	s.Q.FromInt(p, r[2])
+	s.Q.FromSmall(p, r[2])
 	s.Q.Add(dst.C1, dst.C1, p)
 }

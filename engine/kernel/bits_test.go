@@ -52,8 +52,8 @@ func TestPackRefuses(t *testing.T) {
 	for name, f := range map[string]func(){
 		"no bits":       func() { Pack(make([]byte, 64), make([]uint64, 8), 0) },
 		"too many bits": func() { Unpack(make([]uint64, 8), make([]byte, 128), 65) },
-		"short to":      func() { Pack(make([]byte, 46), make([]uint64, 8), 47) },
-		"short from":    func() { Unpack(make([]uint64, 8), make([]byte, 46), 47) },
+		"short to":      func() { Pack(make([]byte, 46, 64), make([]uint64, 8), 47) },
+		"short from":    func() { Unpack(make([]uint64, 8), make([]byte, 46, 64), 47) },
 	} {
 		func() {
 			defer func() {
@@ -70,7 +70,7 @@ func BenchmarkPack(b *testing.B) {
 	const n = 1 << 14
 	v := make([]uint64, n)
 	for _, w := range []int{14, 47} {
-		packed := make([]byte, packedSize(n, w))
+		packed := make([]byte, PackedSize(n, w))
 		for name, f := range map[string]func(){
 			"pack":   func() { Pack(packed, v, w) },
 			"unpack": func() { Unpack(v, packed, w) },

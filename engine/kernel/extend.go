@@ -55,7 +55,7 @@ type Sum struct {
 	forms   *sumForms
 }
 
-// sumForms is what an odd modulus and rows of at most MaxBitsIFMA bits are multiplied with in Montgomery's form.
+// sumForms is what a modulus and rows of at most MaxBitsIFMA bits are multiplied with in Montgomery's form.
 type sumForms struct {
 	weights  []uint64 // 2^52 c_i, and that of v last
 	inverse  uint64   // 1/q mod 2^52
@@ -75,7 +75,7 @@ func (m *Modulus) NewSum(c []uint64, last uint64, length int) *Sum {
 	}
 	f := m.Factor(last)
 	s.weights = append(s.weights, f.c, f.scaled)
-	if max(length, bits.Len64(m.Q)) <= MaxBitsIFMA && m.Q%2 == 1 {
+	if max(length, bits.Len64(m.Q)) <= MaxBitsIFMA {
 		s.forms = m.sumForms(append(slices.Clone(c), last))
 	}
 	return s

@@ -25,8 +25,8 @@ func TestFraction(t *testing.T) {
 	}
 }
 
-// rowLengths are numbers of slots with every remainder by 8.
-var rowLengths = []int{0, 1, 7, 8, 9, 15, 16, 20, 29, 30, 35, 64, 70}
+// rowLengths are numbers of slots around those that vectors take, 4, 8 and 32, one after the other too.
+var rowLengths = []int{0, 1, 7, 8, 9, 15, 16, 20, 29, 30, 35, 42, 47, 63, 64, 70, 95}
 
 func TestRoundFractions(t *testing.T) {
 	onPaths(t, func(t *testing.T) {

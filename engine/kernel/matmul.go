@@ -28,7 +28,7 @@ type left struct {
 	rows, next, step int
 }
 
-// scratch holds what products that are done have worked on.
+// scratch holds what products that are done have worked on. It is not erased: factors are public.
 var scratch = sync.Pool{New: func() any { return new([]uint64) }}
 
 // work returns n words of any content, and what gives them back.

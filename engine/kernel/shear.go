@@ -94,6 +94,6 @@ func (s *Shear) check(rows [][]uint64, at int) {
 		panic(fmt.Sprintf("kernel: %d rows in a shear of %d", len(rows), d))
 	}
 	for _, r := range rows {
-		_ = r[at : at+d]
+		_ = r[at : at+d : len(r)]
 	}
 }

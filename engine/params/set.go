@@ -233,7 +233,9 @@ func (s *Set) validateField(f FieldSpec) error {
 	switch {
 	case f.M < 2 || bits.OnesCount(uint(f.M)) != 1 || f.M > n/2:
 		return fmt.Errorf("field %s: M = %d is not a power of two from 2 to N/2", f.Name, f.M)
-	case f.B.Sign() <= 0 || f.B.BitLen() != s.LogB:
+	case f.B.Cmp(big.NewInt(4)) < 0:
+		return fmt.Errorf("field %s: b is below 4", f.Name)
+	case f.B.BitLen() != s.LogB:
 		return fmt.Errorf("field %s: b has %d bits, not %d", f.Name, f.B.BitLen(), s.LogB)
 	case uint(f.M)*f.B.TrailingZeroBits() < uint(s.LogN)+1:
 		return fmt.Errorf("field %s: 2N does not divide p-1", f.Name)

@@ -103,6 +103,7 @@ func TestValidateRefuses(t *testing.T) {
 		"M = 1":               func(s *Set) { s.Fields[0].M = 1 },
 		"M = 6":               func(s *Set) { s.Fields[0].M = 6 },
 		"b of another size":   func(s *Set) { s.Fields[0].B = big.NewInt(1 << 20) },
+		"b of 2":              func(s *Set) { s.LogB, s.Fields = 2, []FieldSpec{{Name: "p", B: big.NewInt(2), M: 4096}} },
 		"b too odd":           func(s *Set) { s.Fields[0].B.Add(s.Fields[0].B, big.NewInt(2)) },
 	}
 	for name, change := range tests {

@@ -10,7 +10,6 @@ package ring
 import (
 	"fmt"
 	"math/big"
-	"math/bits"
 	"slices"
 
 	lattigo "github.com/tuneinsight/lattigo/v6/ring"
@@ -257,15 +256,24 @@ func (b *Basis) checkMonomial(e int) {
 	}
 }
 
-// FromInt sets dst to v modulo the primes. Its time depends on v only in whether all coefficients are below the primes, as
-// those of errors and randomness are.
-func (b *Basis) FromInt(dst Poly, v intpoly.Poly) {
-	if b.allBelow(v) {
-		for i, l := range b.limbs {
-			l.SignedVec(dst.C[i], v.C)
-		}
-		return
+// smallBits bounds what FromSmall takes.
+const smallBits = 31
+
+// FromSmall is FromInt for coefficients of one word, below 2^31 in magnitude, and primes above that.
+func (b *Basis) FromSmall(dst Poly, v intpoly.Poly) {
+	if v.W != 1 {
+		panic(fmt.Sprintf("ring: small coefficients of %d words", v.W))
 	}
+	for i, l := range b.limbs {
+		if l.Q>>smallBits == 0 {
+			panic(fmt.Sprintf("ring: %d is no prime for small coefficients", l.Q))
+		}
+		l.SignedVec(dst.C[i], v.C)
+	}
+}
+
+// FromInt sets dst to v modulo the primes.
+func (b *Basis) FromInt(dst Poly, v intpoly.Poly) {
 	size := min(block, b.n)
 	rows, sum, signs := make([]uint64, v.W*size), make([]uint64, size), make([]uint8, size)
 	sums := make([][]*kernel.Sum, len(b.limbs))
@@ -292,21 +300,6 @@ func (b *Basis) FromInt(dst Poly, v intpoly.Poly) {
 	clear(rows)
 	clear(sum)
 	clear(signs)
-}
-
-// allBelow reports whether the coefficients of v are of one word and, in magnitude, below a power of two that no prime is.
-func (b *Basis) allBelow(v intpoly.Poly) bool {
-	if v.W != 1 {
-		return false
-	}
-	all, shortest := uint64(0), 64
-	for _, x := range v.C {
-		all |= x ^ -(x >> 63) // |x|, or |x| - 1
-	}
-	for _, l := range b.limbs {
-		shortest = min(shortest, bits.Len64(l.Q))
-	}
-	return bits.Len64(all) < shortest
 }
 
 // wordSums prepares the residue of an integer of so many words, of which MaxWordTerms at a time are added up, the first

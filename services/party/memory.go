@@ -18,13 +18,16 @@ const garbage = 8
 // room is what the heap may grow by in any case: small heaps would be collected again and again.
 const room = 64 << 20
 
-// pace sets how much the heap may grow, now and after each garbage collection, for as long as the process runs.
-func pace() {
+// pace sets how much the heap may grow, now and after each garbage collection until ctx is done.
+func pace(ctx context.Context) {
+	if ctx.Err() != nil {
+		return
+	}
 	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	metrics.Read(live)
 	debug.SetGCPercent(growth(live[0].Value.Uint64()))
 	// A collection finds that nothing refers to this.
-	runtime.SetFinalizer(new([16]byte), func(*[16]byte) { pace() })
+	runtime.SetFinalizer(new([16]byte), func(*[16]byte) { pace(ctx) })
 }
 
 // growth is garbage, or what gives a heap of so many bytes room.

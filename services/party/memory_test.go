@@ -47,7 +47,9 @@ func TestGrowth(t *testing.T) {
 // The pace follows every collection.
 func TestPaceFollows(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(100))
-	pace()
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop() // before the percentage is as it was
+	pace(ctx)
 	for range 3 {
 		debug.SetGCPercent(50)
 		deadline := time.Now().Add(10 * time.Second)

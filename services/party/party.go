@@ -43,7 +43,6 @@ const stopTime = 5 * time.Second
 
 // Run serves until ctx is done.
 func Run(ctx context.Context, f *config.PartyFile, version string, log *slog.Logger) error {
-	pace()
 	debug.SetMemoryLimit(int64(f.Policy.MaxMemory))
 	p, err := newParty(f, version, log)
 	if err != nil {
@@ -52,6 +51,7 @@ func Run(ctx context.Context, f *config.PartyFile, version string, log *slog.Log
 	defer p.close()
 	idle, stop := context.WithCancel(ctx)
 	defer stop()
+	pace(idle)
 	go trim(idle, p.sessions.Running, trimAfter, giveBack)
 	return p.serve(ctx)
 }

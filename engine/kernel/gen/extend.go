@@ -19,15 +19,14 @@ func extend(a *assembler) {
 	}
 }
 
-// rowSums is a loop over groups of slots, and within it over the rows and what belongs to each.
+// rowSums is a loop over groups of slots, and within it over the rows and the two words that belong to each.
 type rowSums struct {
 	y, row, stride, terms, left, data, at reg.GPVirtual
-	size                                  int // of data, per row, in bytes
 }
 
-func (a *assembler) rowSums(data string, size int) *rowSums {
+func (a *assembler) rowSums(data string) *rowSums {
 	r := &rowSums{y: a.arg("y"), row: a.GP64(), stride: a.arg("stride"), terms: a.arg("terms"), left: a.GP64(),
-		data: a.arg(data), at: a.GP64(), size: size}
+		data: a.arg(data), at: a.GP64()}
 	a.SHLQ(Imm(3), r.stride)
 	return r
 }
@@ -40,7 +39,7 @@ func (r *rowSums) rows(a *assembler, do func(y reg.VecVirtual)) {
 	a.Label("row")
 	do(a.load(Mem{Base: r.row}))
 	a.ADDQ(r.stride, r.row)
-	a.ADDQ(Imm(uint64(r.size)), r.at)
+	a.ADDQ(Imm(16), r.at)
 	a.DECQ(r.left)
 	a.JNZ(LabelRef("row"))
 	a.ADDQ(Imm(uint64(8*a.words())), r.y)
@@ -51,7 +50,7 @@ func (r *rowSums) rows(a *assembler, do func(y reg.VecVirtual)) {
 func (a *assembler) roundFractions(set instructions) {
 	a.function("roundFractions"+string(set), "v *uint8, y *uint64, stride, n int, fractions *uint64, terms int",
 		"is RoundFractions for n slots, a multiple of %d, not 0, and as many terms.", a.words())
-	v, n, r := a.arg("v"), a.arg("n"), a.rowSums("fractions", 16)
+	v, n, r := a.arg("v"), a.arg("n"), a.rowSums("fractions")
 	half, low32, length := a.lanes(1<<63), a.lanes(1<<32-1), a.lanes(64)
 	var one reg.VecVirtual
 	if !a.avx2 {
@@ -179,7 +178,7 @@ func (a *assembler) sum52(vectors int) {
 func (a *assembler) sum64(set instructions) {
 	a.function("sum"+string(set), "dst, y *uint64, v *uint8, stride, n int, weights *uint64, terms int, q uint64",
 		"is Sum.Apply for n slots, a multiple of %d, not 0, and as many terms.", a.words())
-	dst, v, n, r := a.arg("dst"), a.arg("v"), a.arg("n"), a.rowSums("weights", 16)
+	dst, v, n, r := a.arg("dst"), a.arg("v"), a.arg("n"), a.rowSums("weights")
 	m := a.arithmetic(set, a.broadcast("q"))
 	sum, x := a.vec(), a.vec()
 	add := func(y reg.VecVirtual) {

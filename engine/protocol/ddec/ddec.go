@@ -66,7 +66,7 @@ func (c *Config) combined(p round.Party) []int {
 	return list
 }
 
-// message is this party's share of the decryption of one ciphertext: c1 s_l + e + round(q'/P mask).
+// message is this party's share of the decryption of one ciphertext: c1 s_l + e and the encoded mask.
 func message(s *gbfv.Scheme, i *params.Instance, c1 ring.Poly, secret ring.NTT, mask field.Vec, flood *sample.Stream) ring.Poly {
 	k := i.DDecPrimes
 	e := intpoly.New(s.N(), (i.FloodBound.BitLen()+1+64)/64)

@@ -81,11 +81,7 @@ func (c *Config) bound(opened round.Digest) [][]byte {
 }
 
 func newChallenge(s *gbfv.Scheme, p params.Proof, xof io.Reader) (sigma.Challenge, error) {
-	stride, count := 1, 2*s.N()
-	if p.Diag {
-		stride, count = s.Slots(), 2*s.Pack.M()
-	}
-	return sigma.NewChallenge(xof, p.V, p.U, stride, count)
+	return sigma.NewChallenge(xof, p.V, p.U, s.N()/p.Terms, 2*p.Terms)
 }
 
 func (c *Config) statementName() string   { return c.Step + "/statement" }

@@ -10,6 +10,7 @@ import (
 func MemoryBytes(i *params.Instance, parties int, mac bool, workers int) int64 {
 	c := Config{Instance: i, MACKey: mac}
 	p, n := c.sizes(), i.Set.N()
+	workers = min(workers, p.U+p.V)
 	held := 2*p.U + (parties-1)*min(p.U, p.V) + perWorker*workers
 	ciphertext := 2 * int64(n) * int64(len(i.Set.Q)) * 8
 	return int64(held)*ciphertext + int64(p.U+p.V+perWorker*workers)*responseBytes(n, p) + int64(p.V)*int64(responseSize(n, p))

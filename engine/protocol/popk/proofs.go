@@ -41,7 +41,7 @@ type answer struct {
 func newProofs(c Config, w sigma.Challenge, p *prover, own *ciphertexts, opened [][]byte) *proofs {
 	r := &proofs{
 		Config: c, challenge: w, prover: p, own: own, others: make([]*statement, c.Session.Parties), buffer: c.Scheme.Q.NewPoly(),
-		answers: make([]answer, max(1, c.Workers)),
+		answers: make([]answer, max(1, min(c.Workers, (c.Session.Parties-1)*c.sizes().V))),
 	}
 	for range own.list {
 		r.sums = append(r.sums, c.Scheme.NewCiphertext())

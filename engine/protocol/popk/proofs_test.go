@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"math/big"
 	"sync"
 	"testing"
@@ -262,6 +263,33 @@ func TestOpensComparesWholeDigests(t *testing.T) {
 			t.Errorf("byte %d of the digest does not count", i)
 		}
 	}
+}
+
+// The digest of a mask depends on every limb of both polynomials, and on their places.
+func TestMaskDigest(t *testing.T) {
+	s := newBench(t, 2).scheme
+	mask := s.NewCiphertext()
+	sample.Expand(mask.C0.C, s.Q.Primes(), make([]byte, 32), "mask", 0)
+	sample.Expand(mask.C1.C, s.Q.Primes(), make([]byte, 32), "mask", 1)
+	seen := map[round.Digest]bool{maskDigest(s, mask): true}
+	another := func(what string, change func(c *gbfv.Ciphertext)) {
+		t.Helper()
+		c := mask.Clone()
+		change(c)
+		if d := maskDigest(s, c); seen[d] {
+			t.Errorf("%s does not count", what)
+		} else {
+			seen[d] = true
+		}
+	}
+	for i := range s.Q.Len() {
+		for _, k := range []int{0, s.N() - 1} {
+			another(fmt.Sprintf("residue %d of limb %d of c0", k, i), func(c *gbfv.Ciphertext) { c.C0.C[i][k] ^= 1 })
+			another(fmt.Sprintf("residue %d of limb %d of c1", k, i), func(c *gbfv.Ciphertext) { c.C1.C[i][k] ^= 1 })
+		}
+	}
+	another("which polynomial is which", func(c *gbfv.Ciphertext) { c.C0, c.C1 = c.C1, c.C0 })
+	another("which limb is which", func(c *gbfv.Ciphertext) { c.C0.C[0], c.C0.C[1] = c.C0.C[1], c.C0.C[0] })
 }
 
 // The estimate of memory grows with the ciphertexts of all parties where they are held, up to one for each repetition, and

@@ -101,7 +101,7 @@ func packed(s *gbfv.Scheme, ct *gbfv.Ciphertext) (c0, c1 []byte) {
 // Enc(z; t) - sum_i w_i ct_i, and its digest must be the same.
 func maskDigest(s *gbfv.Scheme, mask *gbfv.Ciphertext) round.Digest {
 	limbs, primes := slices.Concat(mask.C0.C, mask.C1.C), s.Q.Primes()
-	return round.HashEach("lodge popk mask", len(limbs), func(room []byte, i int) []byte {
+	return round.HashEach("lodge popk mask limbs", len(limbs), func(room []byte, i int) []byte {
 		return codec.AppendPoly(room, limbs[i:i+1], primes[i%len(primes):][:1])
 	})
 }

@@ -138,7 +138,7 @@ func (p *Plan) MemoryBytes(workers int) int64 {
 	poly := int64(set.N()) * int64(len(set.Q)) * 8
 	polys := 2*int64(n.a+n.b+n.c+n.rho) + scratch*int64(workers)
 	if p.Kind == Matrix {
-		polys += 6 * int64(p.Dim) // sums on Full, one operand scaled, its digits and those of the other, two terms to switch
+		polys += 7 * int64(p.Dim) // sums on Full, the left operand scaled, tiles of both, two terms to switch
 	} else {
 		polys += 2 * int64(p.Decryptions()*p.Instance.DDecPrimes/len(set.Q))
 	}
