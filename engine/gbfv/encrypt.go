@@ -15,9 +15,8 @@ type PublicKey struct{ P0, P1 ring.NTT }
 func (s *Scheme) MessageWords() int { return (s.Spec.B.BitLen() + 26 + 63) / 64 }
 
 // EncryptWith sets dst = r0·pk + (Delta·mu + r1, r2) mod q. It is linear over R in (mu, r), with exactly
-// Delta·mu and no rounding, as the proof of plaintext knowledge needs. mu and r may have any width and
-// are secret.
-// The coefficients of r are below 2^31 in magnitude.
+// Delta·mu and no rounding, as the proof of plaintext knowledge needs. mu may have any width; coefficients of r
+// are of one word, below 2^31 in magnitude. Both are secret.
 func (s *Scheme) EncryptWith(dst *Ciphertext, pk *PublicKey, mu intpoly.Poly, r [3]intpoly.Poly) {
 	for _, v := range []intpoly.Poly{mu, r[0], r[1], r[2]} {
 		if v.N() != s.N() {
