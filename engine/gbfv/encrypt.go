@@ -18,27 +18,57 @@ func (s *Scheme) MessageWords() int { return (s.Spec.B.BitLen() + 26 + 63) / 64 
 // Delta·mu and no rounding, as the proof of plaintext knowledge needs. mu may have any width; coefficients of r
 // are of one word, below 2^31 in magnitude. Both are secret.
 func (s *Scheme) EncryptWith(dst *Ciphertext, pk *PublicKey, mu intpoly.Poly, r [3]intpoly.Poly) {
-	for _, v := range []intpoly.Poly{mu, r[0], r[1], r[2]} {
+	if mu.N() != s.N() {
+		panic(fmt.Sprintf("gbfv: message of %d coefficients in a ring of degree %d", mu.N(), s.N()))
+	}
+	m, p := s.Q.BorrowNTT(), s.Q.Borrow()
+	s.Q.FromInt(p, mu)
+	s.Q.Forward(m, p)
+	s.encrypt(dst, pk, r, func(acc ring.NTT) { s.Q.MulAddNTT(acc, m, s.delta) })
+	p.Zero()
+	p.Free()
+	m.Zero()
+	m.Free()
+}
+
+// EncryptDiagWith is EncryptWith for mu in Z[X^D]: other coefficients do not count. Delta is in this ring too.
+func (s *Scheme) EncryptDiagWith(dst *Ciphertext, pk *PublicKey, mu intpoly.Poly, r [3]intpoly.Poly) {
+	s.encrypt(dst, pk, r, func(ring.NTT) {})
+	n := s.Pack.M()
+	short, residues := intpoly.New(n, mu.W), ring.Poly{}
+	for i := range n {
+		copy(short.Coeff(i), mu.Coeff(i*s.Slots()))
+	}
+	for range s.Q.Len() {
+		residues.C = append(residues.C, make([]uint64, n))
+	}
+	s.Q.FromInt(residues, short)
+	s.Q.MulAddSubring(dst.C0, s.shortDelta, residues, s.Slots())
+	short.Wipe()
+	residues.Zero()
+}
+
+// encrypt sets dst = (r0·pk + (r1, r2) mod q), with what add adds to the first part in evaluation form.
+func (s *Scheme) encrypt(dst *Ciphertext, pk *PublicKey, r [3]intpoly.Poly, add func(acc ring.NTT)) {
+	for _, v := range r {
 		if v.N() != s.N() {
 			panic(fmt.Sprintf("gbfv: polynomial of %d coefficients in a ring of degree %d", v.N(), s.N()))
 		}
 	}
-	p, e0, m, acc := s.Q.Borrow(), s.Q.BorrowNTT(), s.Q.BorrowNTT(), s.Q.BorrowNTT()
+	p, e0, acc := s.Q.Borrow(), s.Q.BorrowNTT(), s.Q.BorrowNTT()
 	defer func() {
 		p.Zero()
 		p.Free()
-		for _, x := range []ring.NTT{e0, m, acc} {
+		for _, x := range []ring.NTT{e0, acc} {
 			x.Zero()
 			x.Free()
 		}
 	}()
 	s.Q.FromSmall(p, r[0])
 	s.Q.Forward(e0, p)
-	s.Q.FromInt(p, mu)
-	s.Q.Forward(m, p)
 
 	s.Q.MulNTT(acc, e0, pk.P0)
-	s.Q.MulAddNTT(acc, m, s.delta)
+	add(acc)
 	s.Q.Inverse(dst.C0, acc)
 	s.Q.FromSmall(p, r[1])
 	s.Q.Add(dst.C0, dst.C0, p)

@@ -43,7 +43,9 @@ type Scheme struct {
 	Aux  *ring.Basis // auxiliary modulus Q' of products, coprime to q
 	Full *ring.Basis // Q and Aux, in this order
 
-	delta    ring.NTT      // Delta = round(q/P)
+	delta      ring.NTT  // Delta = round(q/P)
+	shortDelta ring.Poly // its M coefficients that are not 0
+
 	minusB   []uint64      // -b modulo the primes of Q
 	auxModQ  []uint64      // Q' modulo the primes of Q
 	toAux    *ring.Divider // x -> round(x/q) on Full, result in Aux
@@ -92,7 +94,15 @@ func New(set *params.Set, spec params.FieldSpec) (*Scheme, error) {
 	s.auxModQ = residues(s.Aux.Modulus(), s.Q.Primes())
 	s.gadget = newGadget(s.Q, set.DigitPrimes)
 	s.delta = s.Q.NewNTT()
-	s.Q.Forward(s.delta, s.Delta())
+	delta := s.Delta()
+	s.Q.Forward(s.delta, delta)
+	for _, c := range delta.C {
+		var short []uint64
+		for k := 0; k < s.N(); k += s.Slots() {
+			short = append(short, c[k])
+		}
+		s.shortDelta.C = append(s.shortDelta.C, short)
+	}
 	for k := range set.Q {
 		s.prefixes = append(s.prefixes, &prefix{basis: s.Q.Prefix(k + 1)})
 	}

@@ -229,3 +229,35 @@ func TestRandPack(t *testing.T) {
 		}
 	})
 }
+
+// A message of the subring is encrypted as any other, and what is outside of it does not count.
+func TestEncryptDiag(t *testing.T) {
+	g, err := sample.NewGaussian(20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	eachTiny(t, func(t *testing.T, s *gbfv.Scheme) {
+		k := gbfvtest.New(s, 2, 1, seed)
+		stream := sample.NewSource(seed).Stream("encrypt diag")
+		mu := intpoly.New(s.N(), s.MessageWords()+1)
+		s.RandPackDiag(mu, k.Random(1).At(0), g, stream)
+		var r [3]intpoly.Poly
+		z := make([]int64, s.N())
+		for i := range r {
+			g.Sample(z, stream)
+			r[i] = intpoly.New(s.N(), 1)
+			intpoly.FromInt64(r[i], z)
+		}
+		want, got := s.NewCiphertext(), s.NewCiphertext()
+		s.EncryptWith(want, k.Public, mu, r)
+		s.EncryptDiagWith(got, k.Public, mu, r)
+		if !got.Equal(want) {
+			t.Error("another ciphertext")
+		}
+		mu.SetBig(1, big.NewInt(7))
+		mu.SetBig(s.N()-1, big.NewInt(-7))
+		if s.EncryptDiagWith(got, k.Public, mu, r); !got.Equal(want) {
+			t.Error("a coefficient outside of the subring counts")
+		}
+	})
+}

@@ -272,15 +272,34 @@ func (b *Basis) FromSmall(dst Poly, v intpoly.Poly) {
 	}
 }
 
-// FromInt sets dst to v modulo the primes.
+// MulAddSubring sets dst += x(X^d) y(X^d) for polynomials x and y of N/d coefficients, which are in the subring of X^d.
+func (b *Basis) MulAddSubring(dst, x, y Poly, d int) {
+	m := b.n / d
+	for l, q := range b.limbs {
+		to := dst.C[l]
+		for i, v := range x.C[l][:m] {
+			for j, w := range y.C[l][:m] {
+				p := q.Mul(v, w)
+				if k := i + j; k < m {
+					to[k*d] = q.Add(to[k*d], p)
+				} else {
+					to[(k-m)*d] = q.Sub(to[(k-m)*d], p)
+				}
+			}
+		}
+	}
+}
+
+// FromInt sets dst to v modulo the primes. v may be shorter than polynomials of this ring; then dst is as short.
 func (b *Basis) FromInt(dst Poly, v intpoly.Poly) {
-	size := min(block, b.n)
+	n := v.N()
+	size := min(block, n)
 	rows, sum, signs := make([]uint64, v.W*size), make([]uint64, size), make([]uint8, size)
 	sums := make([][]*kernel.Sum, len(b.limbs))
 	for i, l := range b.limbs {
 		sums[i] = l.wordSums(v.W)
 	}
-	for start := 0; start < b.n; start += size {
+	for start := 0; start < n; start += size {
 		for k := range size {
 			c := v.Coeff(start + k)
 			for w, x := range c {

@@ -139,7 +139,7 @@ func simulated(b *bench, c *Config, guess [][]byte) byzantine.Hooks {
 			panic(err)
 		}
 		for j := range masks {
-			ct := encryption(s, b.key.Public, masks[j].z, masks[j].t)
+			ct := encryption(s, sizes, b.key.Public, masks[j])
 			subtractCombination(s, ct, w, list, j)
 			d := maskDigest(s, ct)
 			copy(digestAt((*statement)[len(d):], j), d[:])

@@ -161,8 +161,10 @@ func TestCheatsAreNamed(t *testing.T) {
 		cheat func(b *bench, culprit round.Party) []roundtest.Option
 		check string
 	}{
-		{"a MAC key that differs between slots", true, inside("p/witness", func(_ *bench, p *prover) { addTo(p.secret[0].z, 1, big.NewInt(1)) }), CheckEquation},
-		{"a mask of a MAC key that differs between slots", true, inside("p/witness", func(_ *bench, p *prover) { addTo(p.secret[1].z, 63, big.NewInt(-1)) }), CheckEquation},
+		{"a MAC key that differs between slots", true, inside("p/encrypted", func(b *bench, list []*gbfv.Ciphertext) {
+			delta := b.scheme.Delta()
+			b.scheme.Q.AddMonomial(list[0].C0, delta, 1) // X more in the message
+		}), CheckEquation},
 		{"a response of a MAC key off by one", true, answer(func(b *bench, r []response) { addTo(r[43].z, b.scheme.Slots(), big.NewInt(1)) }), CheckEquation},
 		{"mu_z at its bound", false, answer(func(b *bench, r []response) { set(r[0].z, b.instance.B1, 0) }), CheckBound},
 		{"mu_z one above its bound", false, answer(func(b *bench, r []response) { set(r[0].z, b.instance.B1, 1) }), CheckBound},

@@ -158,7 +158,7 @@ func Verify(ctx context.Context, c ClientConfig, ciphertexts, proof []byte) ([]*
 			return nil, fmt.Errorf("%w: %s in repetition %d", ErrProof, check, j)
 		}
 		subtract := func(mask *gbfv.Ciphertext) { subtractCombination(c.Scheme, mask, w, list, j) }
-		if !opens(c.Scheme, c.Key, r, digestAt(digests, j), subtract) {
+		if !opens(c.Scheme, sizes, c.Key, r, digestAt(digests, j), subtract) {
 			return nil, fmt.Errorf("%w: %s in repetition %d", ErrProof, CheckEquation, j)
 		}
 	}

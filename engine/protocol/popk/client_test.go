@@ -143,7 +143,7 @@ func newClientProof(t *testing.T) *clientProof {
 		t.Fatal(err)
 	}
 	for _, m := range again.secret[sizes.U:] {
-		p.masks = append(p.masks, encryption(s, key.Public, m.z, m.t))
+		p.masks = append(p.masks, encryption(s, sizes, key.Public, m))
 	}
 	return p
 }
@@ -182,7 +182,7 @@ func TestClientChallengeIsOfTheWholeStatement(t *testing.T) {
 	}
 	for j, r := range p.answers {
 		subtract := func(mask *gbfv.Ciphertext) { subtractCombination(s, mask, w, list, j) }
-		if !opens(s, p.Key, r, digestAt(p.digests, j), subtract) {
+		if !opens(s, sizes, p.Key, r, digestAt(p.digests, j), subtract) {
 			t.Errorf("repetition %d answers another challenge", j)
 		}
 	}

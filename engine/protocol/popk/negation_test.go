@@ -79,7 +79,7 @@ func (b *bench) drawnMasks(parties round.Party, p params.Proof) (sums []*gbfv.Ci
 			defer mu.Unlock()
 			for j, m := range own.secret[p.U:] {
 				if q < parties {
-					b.scheme.Add(sums[j], sums[j], encryption(b.scheme, b.key.Public, m.z, m.t))
+					b.scheme.Add(sums[j], sums[j], encryption(b.scheme, b.instance.Proof, b.key.Public, m))
 				}
 			}
 		})
@@ -121,7 +121,7 @@ func (b *bench) verifySums(p params.Proof, fields [][]byte, masks []*gbfv.Cipher
 		if check := a.fault(wide); check != "" {
 			return nil, errors.New(check)
 		}
-		left := encryption(s, b.key.Public, a.z, a.t)
+		left := encryption(s, p, b.key.Public, a)
 		subtractCombination(s, left, w, list, j)
 		if !left.Equal(masks[j]) {
 			return nil, errors.New(CheckEquation)

@@ -117,7 +117,7 @@ func (r *proofs) verify(ctx context.Context) error {
 	err := parallel.Try(ctx, r.Workers, r.waiting, func(i int) error {
 		a := &r.answers[i]
 		s := r.others[a.from]
-		a.wrong = !opens(r.Scheme, r.Key, a.response, s.mask(a.repetition), func(mask *gbfv.Ciphertext) { s.subtract(mask, a.repetition) })
+		a.wrong = !opens(r.Scheme, r.sizes(), r.Key, a.response, s.mask(a.repetition), func(mask *gbfv.Ciphertext) { s.subtract(mask, a.repetition) })
 		return nil
 	})
 	for _, a := range r.answers[:r.waiting] {

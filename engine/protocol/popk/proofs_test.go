@@ -239,7 +239,7 @@ func TestOpensComparesWholeDigests(t *testing.T) {
 	}
 	accepted := func(j int, digests []byte) bool {
 		subtract := func(mask *gbfv.Ciphertext) { subtractCombination(b.scheme, mask, w, list, j) }
-		return opens(b.scheme, b.key.Public, answers[j], digestAt(digests, j), subtract)
+		return opens(b.scheme, sizes, b.key.Public, answers[j], digestAt(digests, j), subtract)
 	}
 	for j := range answers {
 		if !accepted(j, digests) {

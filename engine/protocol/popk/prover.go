@@ -99,7 +99,7 @@ func (p *prover) encrypt(ctx context.Context, take func(i int, ct *gbfv.Cipherte
 	u := p.sizes.U
 	masks = make([]byte, digestsSize(p.sizes))
 	err = parallel.Try(ctx, p.workers, len(p.secret), func(i int) error {
-		ct := encryption(p.scheme, p.key, p.secret[i].z, p.secret[i].t)
+		ct := encryption(p.scheme, p.sizes, p.key, p.secret[i])
 		if i < u {
 			take(i, ct)
 			return nil

@@ -7,7 +7,6 @@ import (
 
 	"github.com/lodge-mpc/lodge/engine/codec"
 	"github.com/lodge-mpc/lodge/engine/gbfv"
-	"github.com/lodge-mpc/lodge/engine/intpoly"
 	"github.com/lodge-mpc/lodge/engine/parallel"
 	"github.com/lodge-mpc/lodge/engine/params"
 	"github.com/lodge-mpc/lodge/engine/protocol/round"
@@ -116,8 +115,10 @@ func digestAt(digests []byte, j int) []byte {
 
 // opens reports whether a response opens the mask with this digest: whether Enc(z; t) less the combination of ciphertexts
 // that the challenge asks for has it.
-func opens(s *gbfv.Scheme, key *gbfv.PublicKey, r response, digest []byte, subtract func(mask *gbfv.Ciphertext)) bool {
-	mask := encryption(s, key, r.z, r.t)
+func opens(
+	s *gbfv.Scheme, p params.Proof, key *gbfv.PublicKey, r response, digest []byte, subtract func(mask *gbfv.Ciphertext),
+) bool {
+	mask := encryption(s, p, key, r)
 	defer mask.Free()
 	subtract(mask)
 	d := maskDigest(s, mask)
@@ -125,8 +126,12 @@ func opens(s *gbfv.Scheme, key *gbfv.PublicKey, r response, digest []byte, subtr
 }
 
 // encryption is Enc(z; t).
-func encryption(s *gbfv.Scheme, key *gbfv.PublicKey, z intpoly.Poly, t [3]intpoly.Poly) *gbfv.Ciphertext {
+func encryption(s *gbfv.Scheme, p params.Proof, key *gbfv.PublicKey, r response) *gbfv.Ciphertext {
 	c := s.Borrow()
-	s.EncryptWith(c, key, z, t)
+	if p.Diag {
+		s.EncryptDiagWith(c, key, r.z, r.t)
+	} else {
+		s.EncryptWith(c, key, r.z, r.t)
+	}
 	return c
 }
