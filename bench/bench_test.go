@@ -123,10 +123,10 @@ func TestCompare(t *testing.T) {
 }
 
 func TestMedian(t *testing.T) {
-	if m := median([]float64{5, 1, 9}); m != 5 {
+	if m := Median([]float64{5, 1, 9}); m != 5 {
 		t.Error(m)
 	}
-	if m := median([]float64{4, 1, 9, 2}); m != 3 {
+	if m := Median([]float64{4, 1, 9, 2}); m != 3 {
 		t.Error(m)
 	}
 	if m := medianRatio([]float64{2, 9, 40}, []float64{1, 3, 10}); m != 3 {

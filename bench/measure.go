@@ -58,7 +58,7 @@ func (o *Options) time(ctx context.Context, op operation) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	r := Result{Value: median(runs[0].times), runs: runs}
+	r := Result{Value: Median(runs[0].times), runs: runs}
 	for _, other := range runs[1:] {
 		x := medianRatio(other.times, runs[0].times)
 		if other.by == "lattigo" {
@@ -150,7 +150,8 @@ func cpuSeconds() float64 {
 	return float64(u.Utime.Nano()+u.Stime.Nano()) / 1e9
 }
 
-func median(v []float64) float64 {
+// Median is the one in the middle, or between the two there.
+func Median(v []float64) float64 {
 	v = slices.Sorted(slices.Values(v))
 	if n := len(v); n%2 == 0 {
 		return (v[n/2-1] + v[n/2]) / 2
@@ -164,5 +165,5 @@ func medianRatio(a, b []float64) float64 {
 	for i := range q {
 		q[i] = a[i] / b[i]
 	}
-	return median(q)
+	return Median(q)
 }

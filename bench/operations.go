@@ -216,7 +216,7 @@ func (f *fixture) matmul(d int) Row {
 		r.What = fmt.Sprintf("homomorphic product of %d pairs of %d x %d matrices, one thread, %s", p.batch, d, d, f.options.FieldOf(f.set))
 		plain := Result{Name: name + "_plain", Unit: "s", Value: r.Value, What: "the same on the plain path"}
 		if r.PlainRatio != nil {
-			plain.Value = median(r.runs[1].times)
+			plain.Value = Median(r.runs[1].times)
 		}
 		speedup, err := f.speedup(ctx, &workers, call)
 		speedup.Name = name + "_speedup_2_cores"
