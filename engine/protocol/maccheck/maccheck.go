@@ -19,8 +19,8 @@
 // knows alpha, and can end the session in any way but by opening its own: by silence, by an opening that does
 // not match, by an echo that does not. Config.Exposed tells the owner of alpha when this begins.
 //
-// Values that must be zero, the padding of matrices that fill no whole number of blocks, are checked in the
-// same rounds: a combination of them with weights of its own is opened without a mask, must be zero, and
+// Values that must be zero, the padding of matrices that fill no whole number of blocks or the difference between a value and
+// what was opened as it, are checked in the same rounds: a combination of them with weights of its own is opened without a mask, must be zero, and
 // its MAC is checked beside y's.
 package maccheck
 
@@ -38,7 +38,7 @@ import (
 // The checks.
 const (
 	CheckMAC  = "mac"  // values and MACs differ: the MAC key is burnt
-	CheckZero = "zero" // padding is not zero: the MAC key is burnt
+	CheckZero = "zero" // what must be zero is not: the MAC key is burnt
 )
 
 // Pair is this party's shares of values and of their MACs, entry by entry.
@@ -151,7 +151,7 @@ func (r opening) Step(_ context.Context, in round.Inbox) (round.Transition[Passe
 		f.AddVec(sum, sum, t)
 	}
 	if len(r.Zeros) > 0 && !f.IsZero(sum.At(1)) && !r.Session.Hooks.Skips(CheckZero) {
-		return round.Transition[Passed]{}, &round.Abort{Check: CheckZero, Reason: "padding of a matrix is not zero"}
+		return round.Transition[Passed]{}, &round.Abort{Check: CheckZero, Reason: "what must be zero, padding of a matrix or an opened product less itself, is not"}
 	}
 	sigma := f.NewVec(2) // gamma_l - alpha_l times the opened value
 	f.ScaleVec(sigma, sum, r.Alpha.At(0))

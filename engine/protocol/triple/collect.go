@@ -52,11 +52,11 @@ func (n extent) split(s ddec.Shares) (c, macA, macB, macC, macRho []field.Vec) {
 func (r *batch) collect(shares ddec.Shares) (result Result, mask maccheck.Pair, zeros []maccheck.Pair, err error) {
 	c, macA, macB, macC, macRho := r.extent.split(shares)
 	result.Count = r.Plan.Count
-	if r.Plan.Kind == Scalar {
+	if r.Plan.Kind != Matrix {
 		f, last := r.Scheme.Field, r.Plan.Count
 		all := make([]field.Vec, 6)
 		for i, blocks := range [][]field.Vec{r.a, r.b, c, macA, macB, macC} {
-			v := f.NewVec(r.Plan.Blocks * r.Scheme.Slots())
+			v := f.NewVec(len(blocks) * r.Scheme.Slots())
 			for j, b := range blocks {
 				copy(v.Slice(j*b.Len(), (j+1)*b.Len()).W, b.W)
 				b.Wipe()
@@ -66,8 +66,10 @@ func (r *batch) collect(shares ddec.Shares) (result Result, mask maccheck.Pair, 
 		// The last a masks the check; the rest of that triple is dropped.
 		mask = maccheck.Pair{Value: all[0].Slice(last, last+1).Clone(), MAC: all[3].Slice(last, last+1).Clone()}
 		for i := range all {
-			all[i].Slice(last, all[i].Len()).Wipe()
-			all[i] = all[i].Slice(0, last)
+			if all[i].Len() > 0 { // tuples of this kind have it
+				all[i].Slice(last, all[i].Len()).Wipe()
+				all[i] = all[i].Slice(0, last)
+			}
 		}
 		result.A, result.B, result.C, result.MACA, result.MACB, result.MACC = all[0], all[1], all[2], all[3], all[4], all[5]
 		return result, mask, nil, nil

@@ -1,5 +1,6 @@
 // Package triple generates authenticated triples (MatriGear, Fig. 4): shares of random a, b and c = a b, in
-// Z_p or as matrices, and of their products with a MAC key alpha that nobody knows.
+// Z_p or as matrices, and of their products with a MAC key alpha that nobody knows. It generates squares, random values,
+// bits and inverses in the same way, with fewer ciphertexts or with an opening more.
 //
 // StartMACKey makes the MAC key: a proof of plaintext knowledge whose message is one constant. Start makes a
 // batch:
@@ -10,6 +11,8 @@
 //  3. compare: the parties compare the hash of what they will decrypt;
 //  4. decrypt: each ciphertext is decrypted once to shares (package ddec);
 //  5. check: the linear MAC check (package maccheck) over everything that will be released.
+//
+// For bits and inverses the products are opened before the check, which covers what was opened (see open.go).
 //
 // There is no sacrifice: alpha c comes from the same ciphertext as c, so a c that differs from a b has no
 // valid MAC, provided that the evaluation keys are honest. Key generation does not prove that yet.

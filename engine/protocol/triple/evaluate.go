@@ -27,7 +27,7 @@ func (r *batch) evaluate(ctx context.Context, proved []*gbfv.Ciphertext) ([]*gbf
 	} else {
 		c = make([]*gbfv.Ciphertext, n.c)
 		err = parallel.Try(ctx, r.Workers, n.c, func(i int) error {
-			a, b := e.Left(proved[i]), e.Right(proved[n.a+i])
+			a, b := e.Left(proved[i]), e.Right(proved[n.b+i]) // without factors b, the squares of a
 			c[i] = e.Mul(a, b)
 			a.Free()
 			b.Free()

@@ -13,10 +13,14 @@ import (
 // Kind is what a batch consists of.
 type Kind uint8
 
-// Kinds of triples.
+// The kinds of tuples, by what is released of them.
 const (
-	Scalar Kind = iota + 1
-	Matrix
+	Scalar  Kind = iota + 1 // a, b and a b
+	Matrix                  // the same of matrices
+	Square                  // a and a^2
+	Random                  // a
+	Bit                     // a in {0, 1}
+	Inverse                 // a and 1/a
 )
 
 // Shape is the size of a matrix product: Rows x Inner times Inner x Cols.
@@ -54,11 +58,12 @@ func NewPlan(set *params.Set, fieldName string, parties int, kind Kind, shape Sh
 	slots := set.Slots(spec)
 	var use params.Use
 	switch kind {
-	case Scalar:
+	case Scalar, Inverse, Square, Bit, Random:
 		// one slot gives the random value that masks the MAC check
 		p.Dim, p.Blocks = 1, min(MaxBlocks, (count+slots)/slots)
 		p.Count = p.Blocks*slots - 1
-		use = params.Use{Parties: parties, Dim: 1, U: 2 * p.Blocks}
+		n := p.extent()
+		use = params.Use{Parties: parties, Dim: 1, U: n.a + n.b}
 	case Matrix:
 		if shape.Rows < 1 || shape.Inner < 1 || shape.Cols < 1 || max(shape.Rows, shape.Inner, shape.Cols) > 1<<14 {
 			return nil, fmt.Errorf("triple: no product of %d x %d and %d x %d matrices", shape.Rows, shape.Inner, shape.Inner, shape.Cols)
@@ -100,17 +105,30 @@ func (p *Plan) Decryptions() int {
 
 // extent is how many ciphertexts of each kind there are.
 func (p *Plan) extent() extent {
-	if p.Kind == Scalar {
-		return extent{p.Blocks, p.Blocks, p.Blocks, 0}
+	n := p.Blocks
+	switch p.Kind {
+	case Scalar, Inverse:
+		return extent{n, n, n, 0}
+	case Square, Bit:
+		return extent{n, 0, n, 0}
+	case Random:
+		return extent{n, 0, 0, 0}
 	}
 	s := p.Shape
 	return extent{p.vectors(s.Rows, s.Inner), p.vectors(s.Inner, s.Cols), p.vectors(s.Rows, s.Cols), 1}
 }
 
-// Elements is the number of field elements in a, b and c of one triple.
+// Elements is the number of field elements in a, b and c of one tuple.
 func (p *Plan) Elements() (a, b, c int) {
-	if p.Kind == Scalar {
+	switch p.Kind {
+	case Scalar:
 		return 1, 1, 1
+	case Inverse:
+		return 1, 1, 0
+	case Square:
+		return 1, 0, 1
+	case Bit, Random:
+		return 1, 0, 0
 	}
 	return p.Shape.Rows * p.Shape.Inner, p.Shape.Inner * p.Shape.Cols, p.Shape.Rows * p.Shape.Cols
 }

@@ -176,6 +176,15 @@ func (r *batch) decrypted(_ context.Context, shares ddec.Shares) (round.Transiti
 	for _, z := range zeros {
 		r.Session.Secrets.Own(z.Value, z.MAC)
 	}
+	if r.Plan.Kind.opens() {
+		return r.open(mask)
+	}
+	return r.check(mask, zeros, func(context.Context) error { return nil })
+}
+
+// check runs the MAC check over the result and what must be zero, and releases it when finish has made it what it is to be.
+func (r *batch) check(mask maccheck.Pair, zeros []maccheck.Pair, finish func(ctx context.Context) error) (round.Transition[Result], error) {
+	result := r.result
 	t, err := maccheck.Start(maccheck.Config{
 		Session: r.Session, Step: "triple/mac", Field: r.Scheme.Field,
 		Values: []maccheck.Pair{{Value: result.A, MAC: result.MACA}, {Value: result.B, MAC: result.MACB}, {Value: result.C, MAC: result.MACC}},
@@ -185,11 +194,14 @@ func (r *batch) decrypted(_ context.Context, shares ddec.Shares) (round.Transiti
 	if err != nil {
 		return round.Transition[Result]{}, err
 	}
-	return round.Map(t, func(p maccheck.Passed) (Result, error) {
+	return round.Then(t, func(ctx context.Context, p maccheck.Passed) (round.Transition[Result], error) {
+		if err := finish(ctx); err != nil {
+			return round.Transition[Result]{}, err
+		}
 		h := r.Plan.Instance.Hash()
 		result.Digest = round.Hash("lodge batch", r.Session.ID[:], h[:], r.KeyHash[:], round.Uint(uint64(r.Plan.Kind)),
 			round.Uint(uint64(result.Count)), p.Transcript[:])
 		r.result = nil // it is the caller's now
-		return result, nil
+		return round.Done(*result), nil
 	}), nil
 }

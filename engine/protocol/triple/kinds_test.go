@@ -1,0 +1,192 @@
+package triple
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/lodge-mpc/lodge/engine/field"
+	"github.com/lodge-mpc/lodge/engine/protocol/ddec"
+	"github.com/lodge-mpc/lodge/engine/protocol/internal/byzantine"
+	"github.com/lodge-mpc/lodge/engine/protocol/maccheck"
+	"github.com/lodge-mpc/lodge/engine/protocol/round"
+	"github.com/lodge-mpc/lodge/engine/protocol/round/roundtest"
+)
+
+var kinds = map[string]Kind{"square": Square, "random": Random, "bit": Bit, "inverse": Inverse}
+
+// pooled gives the values of a list of tuples, whose MACs it checks.
+func (w *network) pooled(t testing.TB, results []Result, value, mac func(r *Result) field.Vec) field.Vec {
+	t.Helper()
+	f := w.scheme.Field
+	alpha := f.NewElement()
+	for _, m := range w.macs {
+		f.Add(alpha, alpha, m.Share.At(0))
+	}
+	v, want := w.sum(results, value), f.NewVec(value(&results[0]).Len())
+	f.ScaleVec(want, v, alpha)
+	if !f.EqualVec(want, w.sum(results, mac)) {
+		t.Error("MACs are wrong")
+	}
+	return v
+}
+
+// verifyKind checks tuples of other kinds than triples against the pooled shares.
+func (w *network) verifyKind(t testing.TB, plan *Plan, results []Result) {
+	t.Helper()
+	f := w.scheme.Field
+	a := w.pooled(t, results, func(r *Result) field.Vec { return r.A }, func(r *Result) field.Vec { return r.MACA })
+	b := w.pooled(t, results, func(r *Result) field.Vec { return r.B }, func(r *Result) field.Vec { return r.MACB })
+	c := w.pooled(t, results, func(r *Result) field.Vec { return r.C }, func(r *Result) field.Vec { return r.MACC })
+	na, nb, nc := plan.Elements()
+	for p, r := range results {
+		if r.Count != plan.Count || r.Digest != results[0].Digest {
+			t.Errorf("party %d: %d tuples, want %d, or another digest", p, r.Count, plan.Count)
+		}
+		if r.A.Len() != na*r.Count || r.B.Len() != nb*r.Count || r.C.Len() != nc*r.Count {
+			t.Errorf("party %d: %d, %d and %d elements", p, r.A.Len(), r.B.Len(), r.C.Len())
+		}
+	}
+	x, seen := f.NewElement(), map[string]bool{}
+	for i := range a.Len() {
+		seen[fmt.Sprint(a.At(i))] = true
+		ok := true
+		switch plan.Kind {
+		case Square:
+			f.Mul(x, a.At(i), a.At(i))
+			ok = f.Equal(x, c.At(i))
+		case Inverse:
+			f.Mul(x, a.At(i), b.At(i))
+			ok = f.Equal(x, f.One())
+		case Bit:
+			ok = f.IsZero(a.At(i)) || f.Equal(a.At(i), f.One())
+		}
+		if !ok {
+			t.Fatalf("tuple %d is wrong", i)
+		}
+	}
+	if want := a.Len(); plan.Kind == Bit && len(seen) != 2 || plan.Kind != Bit && len(seen) != want {
+		t.Errorf("%d different values of %d", len(seen), want)
+	}
+}
+
+func TestKinds(t *testing.T) {
+	for _, c := range []struct {
+		set, field string
+		n          int
+	}{{"insecure-8", "p128", 2}, {"insecure-8", "p64", 3}, {"insecure-8-64", "p256", 2}, {"insecure-8-16", "p128", 3}} {
+		w := newNetwork(t, c.set, c.field, c.n, 1)
+		for name, kind := range kinds {
+			for _, count := range []int{1, 3 * w.scheme.Slots() / 2} {
+				t.Run(fmt.Sprint(c, " ", name, " ", count), func(t *testing.T) {
+					plan := w.plan(t, kind, Shape{}, 0, count)
+					out := w.run(plan)
+					failOn(t, out.Errors)
+					w.verifyKind(t, plan, out.Results)
+				})
+			}
+		}
+	}
+}
+
+// A bit is as often 0 as 1: of 1,000 and more, within six standard deviations.
+func TestBitsAreFair(t *testing.T) {
+	w := newNetwork(t, "insecure-8", "p128", 2, 1)
+	plan := w.plan(t, Bit, Shape{}, 0, MaxBlocks*w.scheme.Slots())
+	out := w.run(plan).OK(t)
+	f, ones := w.scheme.Field, 0
+	bits := w.sum(out.Results, func(r *Result) field.Vec { return r.A })
+	for i := range bits.Len() {
+		if f.Equal(bits.At(i), f.One()) {
+			ones++
+		}
+	}
+	if n := bits.Len(); n < 1000 || (2*ones-n)*(2*ones-n) > 36*n {
+		t.Errorf("%d of %d bits are 1", ones, n)
+	}
+}
+
+// A share of an opened product that is off stops the batch, whether its sender keeps to it in the MAC check or not.
+func TestOpenedProductsAreChecked(t *testing.T) {
+	w := newNetwork(t, "insecure-8", "p128", 2, 1)
+	f := w.scheme.Field
+	culprit := round.Party(1)
+	off := func(at int) func(v field.Vec) { return func(v field.Vec) { f.Add(v.At(at), v.At(at), f.One()) } }
+	for _, kind := range []Kind{Bit, Inverse} {
+		plan := w.plan(t, kind, Shape{}, 0, 10)
+		for _, at := range []int{0, plan.Count - 1} {
+			for name, c := range map[string]struct {
+				cheat roundtest.Option
+				check string
+			}{
+				"off from then on": {roundtest.Cheat(culprit, byzantine.On(byzantine.New(), productsName, off(at))), maccheck.CheckMAC},
+				"off from the decryption on": {roundtest.Cheat(culprit, byzantine.On(byzantine.New(), "triple/decrypted", func(s ddec.Shares) {
+					off(at % w.scheme.Slots())(s[at/w.scheme.Slots()])
+				})), maccheck.CheckMAC},
+				"off when it is opened": {roundtest.Rewrite(culprit, productsName, roundtest.Flip(8*at*f.Size())), maccheck.CheckZero},
+			} {
+				out := w.run(plan, c.cheat)
+				var abort *round.Abort
+				if !errors.As(out.Errors[0], &abort) || abort.Check != c.check {
+					t.Errorf("kind %d, a share of product %d %s: %v", kind, at, name, out.Errors[0])
+				}
+			}
+		}
+		high := bytes.Repeat([]byte{0xff}, plan.Count*f.Size()) // no elements of the field
+		for _, c := range []struct {
+			edit  roundtest.Edit
+			check string
+		}{{roundtest.Truncate(1), round.CheckShape}, {roundtest.Extend(1), round.CheckSize}, {roundtest.Payload(high), round.CheckShape}} {
+			w.run(plan, roundtest.Rewrite(culprit, productsName, c.edit)).Blamed(t, culprit, c.check)
+		}
+	}
+}
+
+// A wrong share of any vector of any kind stops the batch, those that are opened and not released included.
+func TestEveryValueOfEveryKindIsChecked(t *testing.T) {
+	w := newNetwork(t, "insecure-8", "p128", 2, 1)
+	for name, kind := range kinds {
+		plan := w.plan(t, kind, Shape{}, 0, 3*w.scheme.Slots()/2)
+		n := plan.extent()
+		for i := range n.a + n.b {
+			t.Run(fmt.Sprint(name, " proved ", i), func(t *testing.T) { w.stops(t, plan, w.adds(true, i, i), maccheck.CheckMAC) })
+		}
+		for i := range plan.Decryptions() {
+			t.Run(fmt.Sprint(name, " decrypted ", i), func(t *testing.T) { w.stops(t, plan, w.adds(false, i, i), maccheck.CheckMAC) })
+		}
+	}
+}
+
+// A tuple whose product is zero is dropped, at every party.
+func TestZeroProductsAreDropped(t *testing.T) {
+	w := newNetwork(t, "insecure-8", "p128", 2, 1)
+	f := w.scheme.Field
+	for _, drop := range [][]int{{}, {0}, {9}, {0, 1, 5, 9}, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9}} {
+		r := &batch{Config: Config{Scheme: w.scheme}, result: &Result{Count: 10}}
+		opened, a, b := f.NewVec(10), f.NewVec(10), f.NewVec(10)
+		var want []uint64
+		for i := range 10 {
+			f.SetUint64(opened.At(i), uint64(i+1))
+			f.SetUint64(a.At(i), uint64(100+i))
+			f.SetUint64(b.At(i), uint64(200+i))
+		}
+		for _, i := range drop {
+			clear(opened.At(i))
+		}
+		for i := range 10 {
+			if !f.IsZero(opened.At(i)) {
+				want = append(want, uint64(i))
+			}
+		}
+		r.keep(opened, &a, &b)
+		if r.result.Count != len(want) || a.Len() != len(want) || b.Len() != len(want) {
+			t.Fatalf("%d tuples, want %d", r.result.Count, len(want))
+		}
+		for k, i := range want {
+			if f.Big(opened.At(k)).Uint64() != i+1 || f.Big(a.At(k)).Uint64() != 100+i || f.Big(b.At(k)).Uint64() != 200+i {
+				t.Errorf("tuple %d is another", k)
+			}
+		}
+	}
+}
