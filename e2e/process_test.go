@@ -73,6 +73,17 @@ var _ = Describe("the demonstration", func() {
 		Expect(r["verified"]).To(Equal(r["tuples"]))
 	})
 
+	It("makes tuples of every kind", func() {
+		for _, kind := range []string{"square", "random", "bit", "inverse"} {
+			session := run(2*time.Minute, "demo", "--params", "insecure-8", "--parties", "2", "--count", "100", "--kind", kind, "--json")
+			Expect(session).To(gexec.Exit(0), kind)
+			var r map[string]any
+			Expect(json.Unmarshal(session.Out.Contents(), &r)).To(Succeed())
+			Expect(r["kind"]).To(Equal(kind))
+			Expect(r["verified"]).To(And(Equal(r["tuples"]), BeNumerically(">=", 100)))
+		}
+	})
+
 	It("says what is wrong", func() {
 		session := run(20*time.Second, "demo", "--params", "S14-33")
 		Expect(session).To(gexec.Exit(1))

@@ -18,7 +18,10 @@ import (
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
 	keygenv1 "github.com/lodge-mpc/lodge/proto/lodge/keygen/v1"
 	"github.com/lodge-mpc/lodge/services/devnet"
+	"github.com/lodge-mpc/lodge/services/job"
 )
+
+const demoKinds = "scalar, matrix, square, random, bit or inverse"
 
 // demoOptions are the flags of `lodge demo`.
 type demoOptions struct {
@@ -31,7 +34,7 @@ type demoOptions struct {
 
 // shape is what --dim means: N is an N x N square, or RxKxC.
 func (o *demoOptions) shape() (*jobv1.Shape, uint32, error) {
-	if o.kind == "scalar" {
+	if o.kind != "matrix" {
 		return nil, 1, nil
 	}
 	shape, block, err := parseShape(o.dim)
@@ -78,8 +81,8 @@ func demoCommand() *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.IntVar(&o.parties, "parties", 3, "number of parties")
-	f.StringVar(&o.kind, "kind", "scalar", "scalar or matrix")
-	f.Uint64Var(&o.count, "count", 0, "triples to make at least; 0 means 10000 scalars or one batch of matrices")
+	f.StringVar(&o.kind, "kind", "scalar", demoKinds)
+	f.Uint64Var(&o.count, "count", 0, "tuples to make at least; 0 means 10000, or one batch of matrices")
 	f.StringVar(&o.dim, "dim", "128", "of matrices: N, or rows x inner x columns such as 200x100x50")
 	f.StringVar(&o.field, "field", "p128", "field: p64 to p4096")
 	f.StringVar(&o.params, "params", params.Default, "parameter set")
@@ -107,7 +110,7 @@ func runDemo(cmd *cobra.Command, o *demoOptions) (err error) {
 	defer c.stop()
 	ctx := cmd.Context()
 	report := &demoReport{Parties: o.parties, Kind: o.kind, Field: o.field, Params: o.params, Dim: o.dim, PeakRSS: make([]uint64, o.parties)}
-	if o.kind == "scalar" {
+	if o.kind != "matrix" {
 		report.Dim = "1"
 	}
 	began := time.Now()
@@ -122,12 +125,8 @@ func runDemo(cmd *cobra.Command, o *demoOptions) (err error) {
 	var batches []*coordinatorv1.Job
 	began = time.Now()
 	for report.Tuples < o.count {
-		kind := jobv1.Kind_KIND_SCALAR
-		if o.kind == "matrix" {
-			kind = jobv1.Kind_KIND_MATRIX
-		}
 		j, err := c.job(ctx, &coordinatorv1.JobRequest{
-			Kind: kind, Params: o.params, Field: o.field, Dim: block, Shape: shape, Count: o.count - report.Tuples, Epoch: keys.GetEpoch(),
+			Kind: job.KindOf(o.kind), Params: o.params, Field: o.field, Dim: block, Shape: shape, Count: o.count - report.Tuples, Epoch: keys.GetEpoch(),
 			Purpose: jobv1.Purpose_PURPOSE_TRIPLES, Tenant: devnet.Tenant, Timeout: durationpb.New(time.Hour),
 		})
 		if err != nil {
@@ -215,16 +214,16 @@ func (r *demoReport) print(cmd *cobra.Command) error {
 	for _, p := range r.PeakRSS {
 		peak = max(peak, p)
 	}
-	what := r.Kind
-	if r.Kind == "matrix" {
-		what = r.Dim + " matrix"
-	}
+	what := map[string]string{
+		"scalar": "scalar triples", "matrix": r.Dim + " matrix triples", "square": "squares", "random": "random values", "bit": "bits",
+		"inverse": "inverses",
+	}[r.Kind]
 	_, err := fmt.Fprintf(cmd.OutOrStdout(), `
-%d parties made %d %s triples over %s with %s; an independent check accepts %d of them.
+%d parties made %d %s over %s with %s; an independent check accepts %d of them.
 
   key generation      %10.1f s   %s sent by each party, security: %s
-  generation          %10.1f s   %.1f triples per second, %d rounds
-  traffic             %10s     sent by each party for a triple
+  generation          %10.1f s   %.1f tuples per second, %d rounds
+  traffic             %10s     sent by each party for a tuple
   memory              %10s     at the party that needed most
   statistical security%10d bits after 2^20 decrypted ciphertexts
   in all              %10.1f s

@@ -12,6 +12,8 @@ import (
 	"github.com/lodge-mpc/lodge/engine/protocol/triple"
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
 	"github.com/lodge-mpc/lodge/services/config"
+	"github.com/lodge-mpc/lodge/services/job"
+	"github.com/lodge-mpc/lodge/services/triples"
 )
 
 // What the parties of a demonstration accept, as devnet writes their policies.
@@ -26,11 +28,11 @@ var errInterrupted = errors.New("interrupted")
 
 // check refuses, before anything is started, what cannot succeed, and sets the default count.
 func (o *demoOptions) check(dimGiven bool) error {
-	if o.kind != "scalar" && o.kind != "matrix" {
-		return fmt.Errorf("--kind %s: write scalar or matrix", o.kind)
+	if !job.MakesTuples(job.KindOf(o.kind)) {
+		return fmt.Errorf("--kind %s: write %s", o.kind, demoKinds)
 	}
-	if o.kind == "scalar" && dimGiven {
-		return fmt.Errorf("--dim %s: scalars have no dimensions; add --kind matrix", o.dim)
+	if o.kind != "matrix" && dimGiven {
+		return fmt.Errorf("--dim %s: only matrices have dimensions; add --kind matrix", o.dim)
 	}
 	if err := checkParties(o.parties); err != nil {
 		return err
@@ -41,12 +43,12 @@ func (o *demoOptions) check(dimGiven bool) error {
 	}
 	if o.count == 0 {
 		o.count = 1
-		if o.kind == "scalar" {
+		if o.kind != "matrix" {
 			o.count = 10000
 		}
 	}
 	if o.count > demoMaxCount {
-		return fmt.Errorf("--count %d: a demonstration makes at most %d triples", o.count, demoMaxCount)
+		return fmt.Errorf("--count %d: a demonstration makes at most %d tuples", o.count, demoMaxCount)
 	}
 	if err := o.plan(shape, block); err != nil {
 		return err
@@ -60,15 +62,11 @@ func (o *demoOptions) plan(shape *jobv1.Shape, block uint32) error {
 	if err != nil {
 		return err
 	}
-	kind := triple.Scalar
-	if o.kind == "matrix" {
-		kind = triple.Matrix
-	}
 	size := triple.Shape{Rows: int(shape.GetRows()), Inner: int(shape.GetInner()), Cols: int(shape.GetColumns())}
 	if max(size.Rows, size.Inner, size.Cols) > demoMaxDim {
 		return fmt.Errorf("--dim %s: a demonstration has matrices of at most %d rows and columns", o.dim, demoMaxDim)
 	}
-	p, err := triple.NewPlan(set, o.field, o.parties, kind, size, int(block), int(o.count), int(block))
+	p, err := triple.NewPlan(set, o.field, o.parties, triples.Kinds[job.KindOf(o.kind)], size, int(block), int(o.count), int(block))
 	if err != nil {
 		return err
 	}

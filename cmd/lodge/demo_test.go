@@ -27,7 +27,8 @@ func TestDemoRefusesFirst(t *testing.T) {
 		"of at most 4096":   {"--kind", "matrix", "--dim", "5000"},
 		"--dim 5: ":         {"--dim", "5"},
 		"--parties 1: ":     {"--parties", "1"},
-		"write scalar or m": {"--kind", "vector"},
+		"write scalar, mat": {"--kind", "vector"},
+		"--kind keys: ":     {"--kind", "keys"},
 	} {
 		out, err := runLodge(t, append([]string{"demo", "--params", "insecure-8", "--json"}, args...)...)
 		if err == nil || !strings.Contains(err.Error(), want) {

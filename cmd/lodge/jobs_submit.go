@@ -19,6 +19,8 @@ import (
 	"github.com/lodge-mpc/lodge/services/rpc"
 )
 
+const kindsText = "keys, scalar, matrix, square, random, bit, inverse or proof"
+
 // jobOptions are the flags of `lodge jobs submit`.
 type jobOptions struct {
 	kind, params, field, shape, purpose, tenant, key string
@@ -37,6 +39,8 @@ func (o *operator) submitCommand() *cobra.Command {
 			"  keys    an epoch of keys; --dim for matrix products of up to that block\n" +
 			"  scalar  at least --count scalar triples\n" +
 			"  matrix  at least --count matrix triples of --shape; the epoch must have keys for the block --dim\n" +
+			"  square, random, bit, inverse\n" +
+			"          --count tuples: a value and its square, a value, 0 or 1, a value and its inverse\n" +
 			"  proof   a joint proof of plaintext knowledge of --count ciphertexts",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -55,7 +59,7 @@ func (o *operator) submitCommand() *cobra.Command {
 // flags adds the flags of a job to a command.
 func (q *jobOptions) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringVar(&q.kind, "kind", "", "keys, scalar, matrix or proof")
+	f.StringVar(&q.kind, "kind", "", kindsText)
 	f.StringVar(&q.params, "params", params.Default, "parameter set")
 	f.StringVar(&q.field, "field", "p128", "field: p64 to p4096; not with keys")
 	f.StringVar(&q.shape, "shape", "", "of matrices: N, or rows x inner x columns such as 200x100x50")
@@ -72,12 +76,7 @@ func (q *jobOptions) flags(cmd *cobra.Command) {
 // request is what the flags ask for; changed says which of them were given. What a party or the coordinator decides is
 // left to them.
 func (q *jobOptions) request(changed func(string) bool) (*coordinatorv1.JobRequest, error) {
-	r := &coordinatorv1.JobRequest{Params: q.params, Dim: q.dim, Epoch: q.epoch}
-	for k := range jobv1.Kind_name {
-		if k != 0 && job.KindName(jobv1.Kind(k)) == q.kind {
-			r.Kind = jobv1.Kind(k)
-		}
-	}
+	r := &coordinatorv1.JobRequest{Kind: job.KindOf(q.kind), Params: q.params, Dim: q.dim, Epoch: q.epoch}
 	for p := range jobv1.Purpose_name {
 		if p != 0 && job.PurposeName(jobv1.Purpose(p)) == q.purpose {
 			r.Purpose = jobv1.Purpose(p)
@@ -88,7 +87,7 @@ func (q *jobOptions) request(changed func(string) bool) (*coordinatorv1.JobReque
 	}
 	switch {
 	case r.Kind == 0:
-		return invalid("write keys, scalar, matrix or proof", "--kind %q", q.kind)
+		return invalid("write "+kindsText, "--kind %q", q.kind)
 	case r.Purpose == 0:
 		return invalid("write triples or decryption", "--purpose %q", q.purpose)
 	case q.timeout < 0:

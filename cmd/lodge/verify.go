@@ -47,7 +47,7 @@ func verifyCommand() *cobra.Command {
 				return err
 			}
 			if !report.OK() {
-				return fmt.Errorf("%w: %d of %d triples are good", errUnverified, report.Verified, report.Tuples)
+				return fmt.Errorf("%w: %d of %d tuples are good", errUnverified, report.Verified, report.Tuples)
 			}
 			return nil
 		},
@@ -62,7 +62,7 @@ func printReport(w io.Writer, r *verify.Report, took time.Duration) error {
 	if r.FreivaldsVectors > 0 {
 		shape = fmt.Sprintf("%dx%dx%d ", r.Dims.M, r.Dims.K, r.Dims.N)
 	}
-	_, err := fmt.Fprintf(w, "%d of %d %s%s triples verified: %d parties, %s over %s (%d bits), epoch %d, batch %s, "+
+	_, err := fmt.Fprintf(w, "%d of %d %s%s tuples verified: %d parties, %s over %s (%d bits), epoch %d, batch %s, "+
 		"key generation security %s, %.2f s\n", r.Verified, r.Tuples, shape, r.Kind, r.Parties, r.Params, r.Field,
 		r.ModulusBits, r.Epoch, r.Batch, r.KeygenSecurity, took.Seconds())
 	for _, check := range slices.Sorted(maps.Keys(r.Failed)) {
@@ -72,7 +72,7 @@ func printReport(w io.Writer, r *verify.Report, took time.Duration) error {
 	}
 	for _, f := range r.Failures {
 		if err == nil {
-			_, err = fmt.Fprintf(w, "  triple %d: %s, %d wrong\n", f.Tuple, f.Check, f.Wrong)
+			_, err = fmt.Fprintf(w, "  tuple %d: %s, %d wrong\n", f.Tuple, f.Check, f.Wrong)
 		}
 	}
 	return err

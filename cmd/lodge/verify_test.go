@@ -70,7 +70,7 @@ func runLodge(t *testing.T, args ...string) (string, error) {
 func TestVerifyCommand(t *testing.T) {
 	dir := exportTwo(t, 3)
 	out, err := runLodge(t, "verify", filepath.Join(dir, "party-0"), filepath.Join(dir, "party-1"))
-	if err != nil || !strings.HasPrefix(out, "3 of 3 scalar triples verified: 2 parties, S14-32 over p64") {
+	if err != nil || !strings.HasPrefix(out, "3 of 3 scalar tuples verified: 2 parties, S14-32 over p64") {
 		t.Errorf("%v: %s", err, out)
 	}
 	out, err = runLodge(t, "verify", "--json", dir)
@@ -96,7 +96,7 @@ func TestVerifyCommandFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	out, err := runLodge(t, "verify", dir)
-	if !errors.Is(err, errUnverified) || !strings.Contains(out, "0 of 3") || !strings.Contains(out, "triple 2: mac_c") {
+	if !errors.Is(err, errUnverified) || !strings.Contains(out, "0 of 3") || !strings.Contains(out, "tuple 2: mac_c") {
 		t.Errorf("%v: %s", err, out)
 	}
 	if out, err = runLodge(t, "verify", "--json", dir); !errors.Is(err, errUnverified) || !strings.Contains(out, `"ok": false`) {

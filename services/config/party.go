@@ -62,7 +62,7 @@ func (p ParamsPin) Sum() [32]byte {
 // Policy is what this party agrees to do, whatever the coordinator asks.
 type Policy struct {
 	Params []ParamsPin `yaml:"params"`
-	Kinds  []string    `yaml:"kinds"`  // of keys, scalar, matrix, proof
+	Kinds  []string    `yaml:"kinds"`  // see Kinds
 	Fields []string    `yaml:"fields"` // such as p128
 	// Purposes of keys that it makes: triples, decryption.
 	Purposes []string `yaml:"purposes"`
@@ -97,7 +97,7 @@ type Limits struct {
 
 // Kinds that a policy can name, Purposes, and the Fields of all parameter sets.
 var (
-	Kinds    = []string{"keys", "scalar", "matrix", "proof"}
+	Kinds    = []string{"keys", "scalar", "matrix", "square", "random", "bit", "inverse", "proof"}
 	Purposes = []string{"triples", "decryption"}
 	Fields   = []string{"p64", "p128", "p256", "p512", "p1024", "p2048", "p4096"}
 )

@@ -71,8 +71,7 @@ type slot struct {
 
 // slotOf gives the slot whose MAC key a job needs; ok says whether it needs one.
 func slotOf(q *coordinatorv1.JobRequest) (s slot, ok bool) {
-	ok = q.GetKind() == jobv1.Kind_KIND_SCALAR || q.GetKind() == jobv1.Kind_KIND_MATRIX
-	return slot{q.GetEpoch(), q.GetField(), q.GetTenant()}, ok
+	return slot{q.GetEpoch(), q.GetField(), q.GetTenant()}, job.MakesTuples(q.GetKind())
 }
 
 // keyed gives the slots that have a MAC key for all that is known: those whose last job to end has completed. One that

@@ -44,10 +44,14 @@ func NewGate(t Terms) *Gate {
 }
 
 var kindNames = map[jobv1.Kind]string{
-	jobv1.Kind_KIND_KEYS:   "keys",
-	jobv1.Kind_KIND_SCALAR: "scalar",
-	jobv1.Kind_KIND_MATRIX: "matrix",
-	jobv1.Kind_KIND_PROOF:  "proof",
+	jobv1.Kind_KIND_KEYS:    "keys",
+	jobv1.Kind_KIND_SCALAR:  "scalar",
+	jobv1.Kind_KIND_MATRIX:  "matrix",
+	jobv1.Kind_KIND_PROOF:   "proof",
+	jobv1.Kind_KIND_SQUARE:  "square",
+	jobv1.Kind_KIND_RANDOM:  "random",
+	jobv1.Kind_KIND_BIT:     "bit",
+	jobv1.Kind_KIND_INVERSE: "inverse",
 }
 
 var purposeNames = map[jobv1.Purpose]string{
@@ -57,6 +61,16 @@ var purposeNames = map[jobv1.Purpose]string{
 
 // KindName is the name of a kind in configurations, flags and JSON.
 func KindName(k jobv1.Kind) string { return kindNames[k] }
+
+// KindOf is the kind of a name, or unspecified.
+func KindOf(name string) jobv1.Kind {
+	for k, n := range kindNames {
+		if n == name {
+			return k
+		}
+	}
+	return jobv1.Kind_KIND_UNSPECIFIED
+}
 
 // PurposeName is the name of a purpose in configurations, flags and JSON.
 func PurposeName(p jobv1.Purpose) string { return purposeNames[p] }

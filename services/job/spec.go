@@ -8,6 +8,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
@@ -41,6 +42,14 @@ func RefOf(r *jobv1.SessionRef) (Ref, error) {
 	return Ref{r.GetJobId(), r.GetOrdinal()}, nil
 }
 
+// tupleKinds are what the triples protocol makes.
+var tupleKinds = []jobv1.Kind{
+	jobv1.Kind_KIND_SCALAR, jobv1.Kind_KIND_MATRIX, jobv1.Kind_KIND_SQUARE, jobv1.Kind_KIND_RANDOM, jobv1.Kind_KIND_BIT, jobv1.Kind_KIND_INVERSE,
+}
+
+// MakesTuples reports whether a kind is one of tuples, which are made under a MAC key.
+func MakesTuples(k jobv1.Kind) bool { return slices.Contains(tupleKinds, k) }
+
 // maxName bounds the names of sets and fields, which are recorded.
 const maxName = 64
 
@@ -55,7 +64,7 @@ func Validate(s *jobv1.SessionSpec, now time.Time) error {
 	kinds := map[jobv1.Protocol][]jobv1.Kind{
 		jobv1.Protocol_PROTOCOL_KEYGEN:  {jobv1.Kind_KIND_KEYS},
 		jobv1.Protocol_PROTOCOL_POPK:    {jobv1.Kind_KIND_PROOF},
-		jobv1.Protocol_PROTOCOL_TRIPLES: {jobv1.Kind_KIND_SCALAR, jobv1.Kind_KIND_MATRIX},
+		jobv1.Protocol_PROTOCOL_TRIPLES: tupleKinds,
 	}
 	fits := false
 	for _, k := range kinds[s.GetProtocol()] {

@@ -56,10 +56,10 @@ func (r *run) Memory() (uint64, error) {
 	if r.scheme, err = r.ring.Scheme(r.spec.GetParams(), r.spec.GetField()); err != nil {
 		return 0, err
 	}
-	kind, dim := triple.Scalar, 0
+	kind, dim := Kinds[r.spec.GetKind()], 0
 	var shape triple.Shape
 	if r.spec.GetKind() == jobv1.Kind_KIND_MATRIX {
-		kind, dim = triple.Matrix, int(r.spec.GetDim())
+		dim = int(r.spec.GetDim())
 		shape = triple.Shape{Rows: int(r.spec.GetShape().GetRows()), Inner: int(r.spec.GetShape().GetInner()), Cols: int(r.spec.GetShape().GetColumns())}
 	}
 	set := r.scheme.Set
@@ -73,6 +73,12 @@ func (r *run) Memory() (uint64, error) {
 	keys, err := r.ring.MemoryBytes(epoch)
 	workers := r.ring.Workers()
 	return keys + uint64(max(r.plan.MemoryBytes(workers), popk.MemoryBytes(r.macKey, r.parties, true, workers)*3/2)), err
+}
+
+// Kinds are the kinds of jobs as the engine calls them.
+var Kinds = map[jobv1.Kind]triple.Kind{
+	jobv1.Kind_KIND_SCALAR: triple.Scalar, jobv1.Kind_KIND_MATRIX: triple.Matrix, jobv1.Kind_KIND_SQUARE: triple.Square,
+	jobv1.Kind_KIND_RANDOM: triple.Random, jobv1.Kind_KIND_BIT: triple.Bit, jobv1.Kind_KIND_INVERSE: triple.Inverse,
 }
 
 // Claim implements session.Claimant.

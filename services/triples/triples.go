@@ -12,6 +12,7 @@ import (
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
 	triplesv1 "github.com/lodge-mpc/lodge/proto/lodge/triples/v1"
 	"github.com/lodge-mpc/lodge/services/config"
+	"github.com/lodge-mpc/lodge/services/job"
 	"github.com/lodge-mpc/lodge/services/keyring"
 	"github.com/lodge-mpc/lodge/services/rpc"
 	"github.com/lodge-mpc/lodge/services/session"
@@ -154,11 +155,10 @@ var states = map[vault.BatchState]triplesv1.BatchState{
 func wire(b vault.Batch) *triplesv1.Batch {
 	out := &triplesv1.Batch{
 		Id: b.ID, State: states[b.State], Epoch: b.Epoch, MacKeyId: b.MACKey, Params: b.Params, Field: b.Field,
-		Kind: jobv1.Kind_KIND_SCALAR, Dim: b.Dim, Count: b.Count, Digest: b.Digest[:], Tenant: b.Tenant,
+		Kind: job.KindOf(b.Kind), Dim: b.Dim, Count: b.Count, Digest: b.Digest[:], Tenant: b.Tenant,
 		Created: timestamppb.New(b.Created), ShareBytes: b.ShareBytes,
 	}
 	if b.Rows > 0 {
-		out.Kind = jobv1.Kind_KIND_MATRIX
 		out.Shape = &jobv1.Shape{Rows: b.Rows, Inner: b.Inner, Columns: b.Columns}
 	}
 	return out

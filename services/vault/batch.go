@@ -52,7 +52,7 @@ type Batch struct {
 	MACKey     string     `json:"mac_key"`
 	Params     string     `json:"params"`
 	Field      string     `json:"field"`
-	Kind       string     `json:"kind"` // "scalar" or "matrix"
+	Kind       string     `json:"kind"` // "scalar", "matrix" and so on
 	Dim        uint32     `json:"dim"`
 	Rows       uint32     `json:"rows,omitempty"`
 	Inner      uint32     `json:"inner,omitempty"`

@@ -73,6 +73,11 @@ func Fetch(ctx context.Context, conn grpc.ClientConnInterface, batch, dir string
 	}
 }
 
+var kinds = map[jobv1.Kind]string{
+	jobv1.Kind_KIND_SCALAR: tuplefile.Scalar, jobv1.Kind_KIND_MATRIX: tuplefile.Matrix, jobv1.Kind_KIND_SQUARE: tuplefile.Square,
+	jobv1.Kind_KIND_RANDOM: tuplefile.Random, jobv1.Kind_KIND_BIT: tuplefile.Bit, jobv1.Kind_KIND_INVERSE: tuplefile.Inverse,
+}
+
 // manifest describes a batch; size is the bytes of an element.
 func manifest(r *triplesv1.FetchResponse, o Origin) (m tuplefile.Manifest, size int, err error) {
 	b := r.GetBatch()
@@ -87,13 +92,13 @@ func manifest(r *triplesv1.FetchResponse, o Origin) (m tuplefile.Manifest, size 
 	share := slices.Clone(r.GetMacKeyShare())
 	slices.Reverse(share) // little-endian
 	m = tuplefile.Manifest{
-		FormatVersion: tuplefile.FormatVersion, Kind: "scalar", Params: b.GetParams(), Field: b.GetField(), Modulus: p.String(),
+		FormatVersion: tuplefile.FormatVersion, Kind: kinds[b.GetKind()], Params: b.GetParams(), Field: b.GetField(), Modulus: p.String(),
 		Parties: o.Parties, Party: o.Party, Epoch: b.GetEpoch(), Batch: b.GetId(), Tuples: int64(b.GetCount()),
 		Dims: tuplefile.Dims{M: 1, K: 1, N: 1}, MACKeyShare: new(big.Int).SetBytes(share).String(), KeygenSecurity: o.KeygenSecurity,
 	}
 	if b.GetKind() == jobv1.Kind_KIND_MATRIX {
 		s := b.GetShape()
-		m.Kind, m.Dims = "matrix", tuplefile.Dims{M: int(s.GetRows()), K: int(s.GetInner()), N: int(s.GetColumns())}
+		m.Dims = tuplefile.Dims{M: int(s.GetRows()), K: int(s.GetInner()), N: int(s.GetColumns())}
 	}
 	return m, size, nil
 }

@@ -27,11 +27,18 @@ const (
 	maxValues        = 1 << 24 // in one triple; 2048 x 2048 x 2048 fits
 )
 
-// Kinds of tuples.
+// Kinds of tuples, by the values of a record: those below, and the MAC of each.
 const (
-	Scalar = "scalar"
-	Matrix = "matrix"
+	Scalar  = "scalar"  // a, b, ab
+	Matrix  = "matrix"  // A, B, AB
+	Square  = "square"  // a, a^2
+	Random  = "random"  // a
+	Bit     = "bit"     // 0 or 1
+	Inverse = "inverse" // a, 1/a
 )
+
+// values is how many values there are in a tuple of a kind other than matrices.
+var values = map[string]int{Scalar: 3, Square: 2, Random: 1, Bit: 1, Inverse: 2}
 
 // Errors of this package; every error that it returns wraps one of them or comes from the file system.
 var (
@@ -42,7 +49,7 @@ var (
 	ErrCount     = errors.New("tuplefile: wrong number of bytes written")
 )
 
-// Dims is the shape of a product: A is M x K, B is K x N, C is M x N. Scalars have 1 x 1 x 1.
+// Dims is the shape of a product: A is M x K, B is K x N, C is M x N. All but matrices have 1 x 1 x 1.
 type Dims struct {
 	M int `json:"m"`
 	K int `json:"k"`
@@ -76,20 +83,23 @@ type Manifest struct {
 
 // String describes the manifest without its secret.
 func (m Manifest) String() string {
-	return fmt.Sprintf("party %d of %d: %d %s triples %dx%dx%d over %s (%s), epoch %d, batch %s",
+	return fmt.Sprintf("party %d of %d: %d %s tuples %dx%dx%d over %s (%s), epoch %d, batch %s",
 		m.Party, m.Parties, m.Tuples, m.Kind, m.Dims.M, m.Dims.K, m.Dims.N, m.Field, m.Params, m.Epoch, m.Batch)
 }
 
 // GoString is String.
 func (m Manifest) GoString() string { return m.String() }
 
-// Values returns the number of values in one triple, MACs not counted: mk + kn + mn.
+// Values returns the number of values in one tuple, MACs not counted: for matrices mk + kn + mn.
 func (m Manifest) Values() int {
+	if m.Kind != Matrix {
+		return values[m.Kind]
+	}
 	d := m.Dims
 	return d.M*d.K + d.K*d.N + d.M*d.N
 }
 
-// RecordBytes returns the length of one triple's record for elements of the given number of bytes.
+// RecordBytes returns the length of one tuple's record for elements of the given number of bytes.
 func (m Manifest) RecordBytes(elementBytes int) int64 {
 	return 2 * int64(m.Values()) * int64(elementBytes)
 }
@@ -102,8 +112,8 @@ func (m Manifest) check(files bool) error {
 	switch {
 	case m.FormatVersion != FormatVersion:
 		return bad("format_version %d, want %d", m.FormatVersion, FormatVersion)
-	case m.Kind != Scalar && m.Kind != Matrix:
-		return bad("kind is neither %s nor %s", Scalar, Matrix)
+	case m.Kind != Matrix && values[m.Kind] == 0:
+		return bad("no kind of tuples")
 	case m.Parties < 1 || m.Parties > maxParties:
 		return bad("%d parties", m.Parties)
 	case m.Party < 0 || m.Party >= m.Parties:
@@ -113,9 +123,9 @@ func (m Manifest) check(files bool) error {
 	case !dimOK(m.Dims.M) || !dimOK(m.Dims.K) || !dimOK(m.Dims.N):
 		return bad("dims %dx%dx%d", m.Dims.M, m.Dims.K, m.Dims.N)
 	case m.Values() > maxValues:
-		return bad("%d values in one triple, at most %d", m.Values(), maxValues)
-	case m.Kind == Scalar && m.Dims != Dims{1, 1, 1}:
-		return bad("scalar triples with dims %dx%dx%d", m.Dims.M, m.Dims.K, m.Dims.N)
+		return bad("%d values in one tuple, at most %d", m.Values(), maxValues)
+	case m.Kind != Matrix && m.Dims != Dims{1, 1, 1}:
+		return bad("tuples that are no matrices with dims %dx%dx%d", m.Dims.M, m.Dims.K, m.Dims.N)
 	case !decimal(m.Modulus):
 		return bad("modulus is not a canonical decimal number")
 	case !decimal(m.MACKeyShare):

@@ -121,10 +121,18 @@ func (c *checker) read(readers []*tuplefile.Reader, tuple int64, sums []big.Int)
 	return nil
 }
 
-// compare looks for factors that are zero or that were there before: a mask used twice gives away what it hid.
+// compare looks for factors that are zero or that were there before: a mask used twice gives away what it hid. Factors are
+// what is drawn at random: both of a triple, and the first value of other tuples but bits.
 func (c *checker) compare(ch *chunk, i int) {
-	a, b, _ := c.split(ch.sums[2*i*c.values:][:c.values])
-	for _, factor := range [][]big.Int{a, b} {
+	parts := c.split(ch.sums[2*i*c.values:][:c.values])
+	factors := parts[:1]
+	switch c.manifest.Kind {
+	case tuplefile.Scalar, tuplefile.Matrix:
+		factors = parts[:2]
+	case tuplefile.Bit:
+		factors = nil
+	}
+	for _, factor := range factors {
 		if !slices.ContainsFunc(factor, func(x big.Int) bool { return x.Sign() != 0 }) {
 			ch.fail(i, CheckDegenerate, len(factor))
 			continue
@@ -145,10 +153,16 @@ func (c *checker) compare(ch *chunk, i int) {
 	}
 }
 
-// split cuts one triple's values into A, B, C.
-func (c *checker) split(values []big.Int) (a, b, ab []big.Int) {
+// split cuts one tuple's values into A, B, C, or as many as there are.
+func (c *checker) split(values []big.Int) (parts [][]big.Int) {
 	d := c.manifest.Dims
-	return values[:d.M*d.K], values[d.M*d.K:][:d.K*d.N], values[d.M*d.K+d.K*d.N:]
+	for _, n := range []int{d.M * d.K, d.K * d.N, d.M * d.N} {
+		if n = min(n, len(values)); n > 0 {
+			parts = append(parts, values[:n])
+			values = values[n:]
+		}
+	}
+	return parts
 }
 
 // check checks products and MACs of a chunk.
@@ -159,14 +173,10 @@ func (c *checker) check(ch *chunk) {
 		if wrong := c.wrongRows(values); wrong > 0 {
 			ch.fail(i, CheckProduct, wrong)
 		}
-		va, vb, vc := c.split(values)
-		ma, mb, mc := c.split(macs)
-		for _, part := range []struct {
-			name         string
-			values, macs []big.Int
-		}{{CheckMACA, va, ma}, {CheckMACB, vb, mb}, {CheckMACC, vc, mc}} {
-			if wrong := c.wrongMACs(part.values, part.macs); wrong > 0 {
-				ch.fail(i, part.name, wrong)
+		parts := c.split(macs)
+		for k, part := range c.split(values) {
+			if wrong := c.wrongMACs(part, parts[k]); wrong > 0 {
+				ch.fail(i, [...]string{CheckMACA, CheckMACB, CheckMACC}[k], wrong)
 			}
 		}
 	}
@@ -184,16 +194,27 @@ func (c *checker) wrongMACs(values, macs []big.Int) (wrong int) {
 	return wrong
 }
 
-// wrongRows counts the rows in which C differs from A*B: exactly for scalars, else as far as random vectors tell.
+// wrongRows counts the rows in which C differs from A*B, exactly but for matrices, and for these as far as random vectors
+// tell. Of other tuples it is 1 if the relation between the values does not hold.
 func (c *checker) wrongRows(values []big.Int) int {
-	d := c.manifest.Dims
-	a, b, ab := c.split(values)
-	if c.manifest.Kind == tuplefile.Scalar {
-		return c.differ(c.times(a, b, 1, 1), ab)
+	one := []big.Int{*big.NewInt(1)}
+	a := values[:1]
+	switch c.manifest.Kind {
+	case tuplefile.Scalar:
+		return c.differ(c.times(a, values[1:2], 1, 1), values[2:])
+	case tuplefile.Square:
+		return c.differ(c.times(a, a, 1, 1), values[1:])
+	case tuplefile.Inverse:
+		return c.differ(c.times(a, values[1:], 1, 1), one)
+	case tuplefile.Bit:
+		return c.differ(c.times(a, a, 1, 1), a)
+	case tuplefile.Random:
+		return 0
 	}
+	d, parts := c.manifest.Dims, c.split(values)
 	for range c.vectors {
 		r := c.randomVector(d.N)
-		if wrong := c.differ(c.times(a, c.times(b, r, d.K, d.N), d.M, d.K), c.times(ab, r, d.M, d.N)); wrong > 0 {
+		if wrong := c.differ(c.times(parts[0], c.times(parts[1], r, d.K, d.N), d.M, d.K), c.times(parts[2], r, d.M, d.N)); wrong > 0 {
 			return wrong
 		}
 	}

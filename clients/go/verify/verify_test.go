@@ -83,6 +83,16 @@ func newExport(t testing.TB, kind, params, field string, parties, tuples int, d 
 			}
 		}
 		all := slices.Concat(a, b, c)
+		switch kind {
+		case tuplefile.Square:
+			all = []*big.Int{a[0], new(big.Int).Exp(a[0], big.NewInt(2), p)}
+		case tuplefile.Inverse:
+			all = []*big.Int{a[0], new(big.Int).ModInverse(a[0], p)}
+		case tuplefile.Random:
+			all = a
+		case tuplefile.Bit:
+			all = []*big.Int{big.NewInt(int64(a[0].Bit(0)))}
+		}
 		for _, x := range all {
 			share(x)
 		}
@@ -141,10 +151,17 @@ func matrices(t testing.TB) *export {
 	return newExport(t, tuplefile.Matrix, "S13-8", "p64", 2, 3, tuplefile.Dims{M: 4, K: 3, N: 5})
 }
 
+// others makes tuples of a kind without products of its own.
+func others(kind string) func(t testing.TB) *export {
+	return func(t testing.TB) *export {
+		return newExport(t, kind, "S14-32", "p128", 2, 40, tuplefile.Dims{M: 1, K: 1, N: 1})
+	}
+}
+
 func TestGoodTuplesPass(t *testing.T) {
 	one := tuplefile.Dims{M: 1, K: 1, N: 1}
 	for _, e := range []*export{
-		scalars(t), matrices(t),
+		scalars(t), matrices(t), others(tuplefile.Square)(t), others(tuplefile.Random)(t), others(tuplefile.Bit)(t), others(tuplefile.Inverse)(t),
 		newExport(t, tuplefile.Scalar, "S13-16", "p4096", 2, 3, one), // 4095 bits
 		newExport(t, tuplefile.Scalar, "insecure-8-64", "p512", 5, 2, one),
 		newExport(t, tuplefile.Scalar, "S15-128", "p256", 1, 2, one),
@@ -190,6 +207,16 @@ func TestWrongValuesAreFound(t *testing.T) {
 			{"mac b", 4, []string{CheckMACB}},
 			{"mac c", 5, []string{CheckMACC}},
 		}},
+		{others(tuplefile.Square), 39, []spoil{
+			{"a", 0, []string{CheckMACA, CheckProduct}}, {"a^2", 1, []string{CheckMACB, CheckProduct}},
+			{"mac a", 2, []string{CheckMACA}}, {"mac a^2", 3, []string{CheckMACB}},
+		}},
+		{others(tuplefile.Inverse), 0, []spoil{
+			{"a", 0, []string{CheckMACA, CheckProduct}}, {"1/a", 1, []string{CheckMACB, CheckProduct}},
+			{"mac a", 2, []string{CheckMACA}}, {"mac 1/a", 3, []string{CheckMACB}},
+		}},
+		{others(tuplefile.Random), 5, []spoil{{"a", 0, []string{CheckMACA}}, {"mac a", 1, []string{CheckMACA}}}},
+		{others(tuplefile.Bit), 5, []spoil{{"mac", 1, []string{CheckMACA}}}},
 		{matrices, 1, []spoil{
 			{"first of A", 0, []string{CheckMACA, CheckProduct}},
 			{"last of A", mk - 1, []string{CheckMACA, CheckProduct}},
@@ -224,6 +251,52 @@ func TestWrongValuesAreFound(t *testing.T) {
 			}
 		}
 	}
+}
+
+// What is neither 0 nor 1 is no bit, whatever its MAC says; bits repeat, and other values do not.
+func TestBitsAndRepeats(t *testing.T) {
+	for value, want := range map[int64][]string{0: {CheckMACA}, 1: {CheckMACA}, 2: {CheckMACA, CheckProduct}, -1: {CheckMACA, CheckProduct}} {
+		e := others(tuplefile.Bit)(t)
+		p, _ := new(big.Int).SetString(e.manifests[0].Modulus, 10)
+		rest := new(big.Int).Sub(big.NewInt(value), element(e.at(1, 7, 0)))
+		wrong := new(big.Int).Mod(rest, p).FillBytes(make([]byte, e.size))
+		slices.Reverse(wrong)
+		if copy(e.at(0, 7, 0), wrong); e.at(0, 7, 1)[0]&1 == 0 { // and its MAC is off
+			e.at(0, 7, 1)[0]++
+		} else {
+			e.at(0, 7, 1)[0]--
+		}
+		r, err := Dirs(context.Background(), e.write(t), Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, f := range r.Failures {
+			got = append(got, f.Check)
+		}
+		if slices.Sort(got); !slices.Equal(got, want) {
+			t.Errorf("%d as a bit: failed %v, want %v", value, got, want)
+		}
+	}
+	for _, kind := range []string{tuplefile.Square, tuplefile.Random, tuplefile.Inverse} {
+		e := others(kind)(t)
+		for party := range 2 {
+			for k := range 2 * e.values {
+				copy(e.at(party, 9, k), e.at(party, 3, k))
+			}
+		}
+		r, err := Dirs(context.Background(), e.write(t), Options{})
+		if err != nil || r.Failed[CheckRepeated] != 1 || len(r.Failed) != 1 {
+			t.Errorf("%s: %v, %v", kind, r.Failed, err)
+		}
+	}
+}
+
+// element is the integer of an encoded element.
+func element(b []byte) *big.Int {
+	b = slices.Clone(b)
+	slices.Reverse(b)
+	return new(big.Int).SetBytes(b)
 }
 
 func TestWrongKeyShareFailsEveryMAC(t *testing.T) {
@@ -427,7 +500,8 @@ func TestFreivaldsFindsEveryEntry(t *testing.T) {
 	p, _ := new(big.Int).SetString(e.manifests[0].Modulus, 10)
 	c := newChecker(e.manifests[0], p, big.NewInt(1))
 	values := make([]big.Int, c.values)
-	a, b, ab := c.split(values)
+	parts := c.split(values)
+	a, b, ab := parts[0], parts[1], parts[2]
 	for i := range a {
 		a[i].SetInt64(int64(i * i))
 	}

@@ -87,6 +87,14 @@ const (
 	Kind_KIND_SCALAR      Kind = 2
 	Kind_KIND_MATRIX      Kind = 3
 	Kind_KIND_PROOF       Kind = 4
+	// Random values and their squares.
+	Kind_KIND_SQUARE Kind = 5
+	// Random values.
+	Kind_KIND_RANDOM Kind = 6
+	// Random bits: values that are 0 or 1.
+	Kind_KIND_BIT Kind = 7
+	// Random values and their inverses.
+	Kind_KIND_INVERSE Kind = 8
 )
 
 // Enum value maps for Kind.
@@ -97,6 +105,10 @@ var (
 		2: "KIND_SCALAR",
 		3: "KIND_MATRIX",
 		4: "KIND_PROOF",
+		5: "KIND_SQUARE",
+		6: "KIND_RANDOM",
+		7: "KIND_BIT",
+		8: "KIND_INVERSE",
 	}
 	Kind_value = map[string]int32{
 		"KIND_UNSPECIFIED": 0,
@@ -104,6 +116,10 @@ var (
 		"KIND_SCALAR":      2,
 		"KIND_MATRIX":      3,
 		"KIND_PROOF":       4,
+		"KIND_SQUARE":      5,
+		"KIND_RANDOM":      6,
+		"KIND_BIT":         7,
+		"KIND_INVERSE":     8,
 	}
 )
 
@@ -1069,14 +1085,18 @@ const file_lodge_job_v1_job_proto_rawDesc = "" +
 	"\x14PROTOCOL_UNSPECIFIED\x10\x00\x12\x13\n" +
 	"\x0fPROTOCOL_KEYGEN\x10\x01\x12\x11\n" +
 	"\rPROTOCOL_POPK\x10\x02\x12\x14\n" +
-	"\x10PROTOCOL_TRIPLES\x10\x03*]\n" +
+	"\x10PROTOCOL_TRIPLES\x10\x03*\x9f\x01\n" +
 	"\x04Kind\x12\x14\n" +
 	"\x10KIND_UNSPECIFIED\x10\x00\x12\r\n" +
 	"\tKIND_KEYS\x10\x01\x12\x0f\n" +
 	"\vKIND_SCALAR\x10\x02\x12\x0f\n" +
 	"\vKIND_MATRIX\x10\x03\x12\x0e\n" +
 	"\n" +
-	"KIND_PROOF\x10\x04*O\n" +
+	"KIND_PROOF\x10\x04\x12\x0f\n" +
+	"\vKIND_SQUARE\x10\x05\x12\x0f\n" +
+	"\vKIND_RANDOM\x10\x06\x12\f\n" +
+	"\bKIND_BIT\x10\a\x12\x10\n" +
+	"\fKIND_INVERSE\x10\b*O\n" +
 	"\aPurpose\x12\x17\n" +
 	"\x13PURPOSE_UNSPECIFIED\x10\x00\x12\x13\n" +
 	"\x0fPURPOSE_TRIPLES\x10\x01\x12\x16\n" +
