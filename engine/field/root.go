@@ -26,6 +26,9 @@ func NewRoots(f *Field) *Roots {
 	return r
 }
 
+// maxTurns bounds the elements that Sqrt tries, of which each serves with probability one half.
+const maxTurns = 256
+
 // Sqrt sets dst to the square root of a that is the smaller one as an integer, or reports that a is no square.
 //
 // It is the method of Müller (2004). Let V_k = x^k + x^-k, a Lucas sequence, for x + 1/x = w - 2 with w = 4^i·a. If a is
@@ -37,7 +40,10 @@ func (r *Roots) Sqrt(dst, a Element) bool {
 		return true
 	}
 	w, v, scale := append(Element(nil), a...), f.NewElement(), f.One() // scale is 2^-i
-	for {
+	for i := 0; ; i++ {
+		if i == maxTurns {
+			panic("field: no element for a square root")
+		}
 		f.Sub(v, w, r.two)
 		f.Sub(v, v, r.two) // w - 4
 		switch big.Jacobi(f.Big(v), f.p) {

@@ -13,6 +13,9 @@ func TestSqrt(t *testing.T) {
 		x, root := f.NewElement(), f.NewElement()
 		f.SetBig(x, a)
 		got, want := r.Sqrt(root, x), big.Jacobi(a, f.p) >= 0
+		if again := append(Element(nil), x...); r.Sqrt(again, again) != got || got && !f.Equal(again, root) {
+			t.Fatalf("%v modulo %v: another root in place", a, f.p)
+		}
 		if got != want {
 			t.Fatalf("%v modulo %v: a square %v, want %v", a, f.p, got, want)
 		}

@@ -81,6 +81,10 @@ var kinds = map[jobv1.Kind]string{
 // manifest describes a batch; size is the bytes of an element.
 func manifest(r *triplesv1.FetchResponse, o Origin) (m tuplefile.Manifest, size int, err error) {
 	b := r.GetBatch()
+	kind, ok := kinds[b.GetKind()]
+	if !ok {
+		return m, 0, fmt.Errorf("lodge: tuples of kind %s, which this client does not know", b.GetKind())
+	}
 	p, err := verify.Modulus(b.GetParams(), b.GetField())
 	if err != nil {
 		return m, 0, err
@@ -92,7 +96,7 @@ func manifest(r *triplesv1.FetchResponse, o Origin) (m tuplefile.Manifest, size 
 	share := slices.Clone(r.GetMacKeyShare())
 	slices.Reverse(share) // little-endian
 	m = tuplefile.Manifest{
-		FormatVersion: tuplefile.FormatVersion, Kind: kinds[b.GetKind()], Params: b.GetParams(), Field: b.GetField(), Modulus: p.String(),
+		FormatVersion: tuplefile.FormatVersion, Kind: kind, Params: b.GetParams(), Field: b.GetField(), Modulus: p.String(),
 		Parties: o.Parties, Party: o.Party, Epoch: b.GetEpoch(), Batch: b.GetId(), Tuples: int64(b.GetCount()),
 		Dims: tuplefile.Dims{M: 1, K: 1, N: 1}, MACKeyShare: new(big.Int).SetBytes(share).String(), KeygenSecurity: o.KeygenSecurity,
 	}

@@ -22,7 +22,12 @@ type checker struct {
 	values   int // per triple, MACs not counted
 	vectors  int // of Freivalds' method
 	seen     map[[16]byte]struct{}
+	share    []byte // of the first value of the last tuple that was read, at the first party
+	ones     int64  // bits that are not 0
 }
+
+// manyBits is so many that honest ones are not all the same.
+const manyBits = 128
 
 func newChecker(m tuplefile.Manifest, p, alpha *big.Int) *checker {
 	c := &checker{
@@ -84,6 +89,9 @@ func (c *checker) readAll(ctx context.Context, readers []*tuplefile.Reader, perC
 			}
 			c.compare(ch, i)
 		}
+		if last := first+int64(ch.tuples) == total; last && c.manifest.Kind == tuplefile.Bit && total >= manyBits && (c.ones == 0 || c.ones == total) {
+			ch.fail(ch.tuples-1, CheckDegenerate, 1)
+		}
 		first += int64(ch.tuples)
 		ordered <- ch
 		work <- ch
@@ -106,6 +114,9 @@ func (c *checker) read(readers []*tuplefile.Reader, tuple int64, sums []big.Int)
 			if _, err := r.Read(buf); err != nil {
 				return fmt.Errorf("party %d, triple %d: %w", r.Manifest.Party, tuple, err)
 			}
+			if e == 0 && i == 0 {
+				c.share = append(c.share[:0], buf...)
+			}
 			slices.Reverse(buf) // to big-endian
 			x.SetBytes(buf)
 			if x.Cmp(c.p) >= 0 {
@@ -122,7 +133,8 @@ func (c *checker) read(readers []*tuplefile.Reader, tuple int64, sums []big.Int)
 }
 
 // compare looks for factors that are zero or that were there before: a mask used twice gives away what it hid. Factors are
-// what is drawn at random: both of a triple, and the first value of other tuples but bits.
+// what is drawn at random: both of a triple, and the first value of other tuples. Bits repeat, but a party's shares of them do
+// not.
 func (c *checker) compare(ch *chunk, i int) {
 	parts := c.split(ch.sums[2*i*c.values:][:c.values])
 	factors := parts[:1]
@@ -130,27 +142,36 @@ func (c *checker) compare(ch *chunk, i int) {
 	case tuplefile.Scalar, tuplefile.Matrix:
 		factors = parts[:2]
 	case tuplefile.Bit:
-		factors = nil
+		if parts[0][0].Sign() != 0 {
+			c.ones++
+		}
+		c.once(ch, i, 1, c.share)
+		return
 	}
 	for _, factor := range factors {
 		if !slices.ContainsFunc(factor, func(x big.Int) bool { return x.Sign() != 0 }) {
 			ch.fail(i, CheckDegenerate, len(factor))
 			continue
 		}
-		if ch.first+int64(i) >= maxCompared {
-			continue
-		}
-		h := sha256.New()
-		buf := make([]byte, c.size)
+		all := make([]byte, len(factor)*c.size)
 		for e := range factor {
-			h.Write(factor[e].FillBytes(buf))
+			factor[e].FillBytes(all[e*c.size : (e+1)*c.size])
 		}
-		key := [16]byte(h.Sum(nil))
-		if _, ok := c.seen[key]; ok {
-			ch.fail(i, CheckRepeated, len(factor))
-		}
-		c.seen[key] = struct{}{}
+		c.once(ch, i, len(factor), all)
 	}
+}
+
+// once fails a tuple if the same bytes were there before.
+func (c *checker) once(ch *chunk, i, values int, b []byte) {
+	if ch.first+int64(i) >= maxCompared {
+		return
+	}
+	h := sha256.Sum256(b)
+	key := [16]byte(h[:16])
+	if _, ok := c.seen[key]; ok {
+		ch.fail(i, CheckRepeated, values)
+	}
+	c.seen[key] = struct{}{}
 }
 
 // split cuts one tuple's values into A, B, C, or as many as there are.

@@ -4,7 +4,7 @@ import "github.com/lodge-mpc/lodge/clients/go/tuplefile"
 
 // The checks that a triple can fail.
 const (
-	CheckProduct    = "product"    // c = a*b; a^2, a bit or the inverse is none
+	CheckProduct    = "product"    // c = a*b, or the relation between the values of another kind
 	CheckMACA       = "mac_a"      // sum of a's MAC shares = alpha*a, likewise b and c
 	CheckMACB       = "mac_b"      //
 	CheckMACC       = "mac_c"      //

@@ -278,7 +278,7 @@ func TestBitsAndRepeats(t *testing.T) {
 			t.Errorf("%d as a bit: failed %v, want %v", value, got, want)
 		}
 	}
-	for _, kind := range []string{tuplefile.Square, tuplefile.Random, tuplefile.Inverse} {
+	for _, kind := range []string{tuplefile.Square, tuplefile.Random, tuplefile.Bit, tuplefile.Inverse} {
 		e := others(kind)(t)
 		for party := range 2 {
 			for k := range 2 * e.values {
@@ -288,6 +288,25 @@ func TestBitsAndRepeats(t *testing.T) {
 		r, err := Dirs(context.Background(), e.write(t), Options{})
 		if err != nil || r.Failed[CheckRepeated] != 1 || len(r.Failed) != 1 {
 			t.Errorf("%s: %v, %v", kind, r.Failed, err)
+		}
+	}
+}
+
+// Bits that are all the same are no random ones, if there are many.
+func TestConstantBitsAreFound(t *testing.T) {
+	for _, tuples := range []int{manyBits - 1, manyBits} {
+		e := newExport(t, tuplefile.Bit, "S14-32", "p128", 2, tuples, tuplefile.Dims{M: 1, K: 1, N: 1})
+		p, _ := new(big.Int).SetString(e.manifests[0].Modulus, 10)
+		for i := range tuples { // the second party's shares are minus the first one's
+			for k := range 2 {
+				b := new(big.Int).Sub(p, element(e.at(0, i, k))).FillBytes(make([]byte, e.size))
+				slices.Reverse(b)
+				copy(e.at(1, i, k), b)
+			}
+		}
+		r, err := Dirs(context.Background(), e.write(t), Options{})
+		if want := tuples / manyBits; err != nil || r.Failed[CheckDegenerate] != int64(want) || len(r.Failed) != want {
+			t.Errorf("%d zeros: %v, %v", tuples, r.Failed, err)
 		}
 	}
 }

@@ -128,7 +128,8 @@ func TestOpenedProductsAreChecked(t *testing.T) {
 			} {
 				out := w.run(plan, c.cheat)
 				var abort *round.Abort
-				if !errors.As(out.Errors[0], &abort) || abort.Check != c.check {
+				aborted := errors.As(out.Errors[0], &abort)
+				if !aborted || abort.Check != c.check && (kind != Bit || abort.Check != maccheck.CheckZero) { // half of all values are no squares
 					t.Errorf("kind %d, a share of product %d %s: %v", kind, at, name, out.Errors[0])
 				}
 			}
@@ -153,40 +154,97 @@ func TestEveryValueOfEveryKindIsChecked(t *testing.T) {
 			t.Run(fmt.Sprint(name, " proved ", i), func(t *testing.T) { w.stops(t, plan, w.adds(true, i, i), maccheck.CheckMAC) })
 		}
 		for i := range plan.Decryptions() {
-			t.Run(fmt.Sprint(name, " decrypted ", i), func(t *testing.T) { w.stops(t, plan, w.adds(false, i, i), maccheck.CheckMAC) })
+			checks := []string{maccheck.CheckMAC}
+			if kind == Bit && i < n.c {
+				checks = append(checks, maccheck.CheckZero) // half of all values are no squares
+			}
+			t.Run(fmt.Sprint(name, " decrypted ", i), func(t *testing.T) { w.stops(t, plan, w.adds(false, i, i), checks...) })
 		}
 	}
 }
 
-// A tuple whose product is zero is dropped, at every party.
+// A tuple whose product is zero is dropped, at every party and with its MACs.
 func TestZeroProductsAreDropped(t *testing.T) {
-	w := newNetwork(t, "insecure-8", "p128", 2, 1)
+	w := newNetwork(t, "insecure-8", "p128", 3, 1)
 	f := w.scheme.Field
-	for _, drop := range [][]int{{}, {0}, {9}, {0, 1, 5, 9}, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9}} {
-		r := &batch{Config: Config{Scheme: w.scheme}, result: &Result{Count: 10}}
-		opened, a, b := f.NewVec(10), f.NewVec(10), f.NewVec(10)
-		var want []uint64
-		for i := range 10 {
-			f.SetUint64(opened.At(i), uint64(i+1))
-			f.SetUint64(a.At(i), uint64(100+i))
-			f.SetUint64(b.At(i), uint64(200+i))
+	const count = 10
+	for _, kind := range []Kind{Bit, Inverse} {
+		for _, drop := range [][]int{{}, {0}, {count - 1}, {0, 1, 5, 9}, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9}} {
+			a, b := f.NewVec(count), f.NewVec(count)
+			for i := range count {
+				f.SetUint64(a.At(i), uint64(i+1))
+				f.SetUint64(b.At(i), uint64(100+7*i))
+			}
+			for _, i := range drop {
+				clear(a.At(i))
+			}
+			opened := f.NewVec(count)
+			if f.MulVec(opened, a, b); kind == Bit {
+				f.MulVec(opened, a, a)
+			}
+			var results []Result
+			for p, shares := range w.dealt(a, b) {
+				r := &batch{Config: Config{Scheme: w.scheme, Plan: &Plan{Kind: kind, Count: count}, MAC: w.macs[p], Workers: 2}, result: &shares}
+				r.Session.Self = round.Party(p)
+				factors, kept, err := r.factors(t.Context(), opened.Clone())
+				if err != nil {
+					t.Fatal(err)
+				}
+				r.finish(factors, kept)
+				results = append(results, *r.result)
+			}
+			w.verifyKept(t, kind, count-len(drop), results)
 		}
-		for _, i := range drop {
-			clear(opened.At(i))
-		}
-		for i := range 10 {
-			if !f.IsZero(opened.At(i)) {
-				want = append(want, uint64(i))
+	}
+}
+
+// dealt gives shares of values and of their MACs.
+func (w *network) dealt(a, b field.Vec) (out []Result) {
+	f, rest := w.scheme.Field, map[int]field.Vec{}
+	alpha := f.NewElement()
+	for _, m := range w.macs {
+		f.Add(alpha, alpha, m.Share.At(0))
+	}
+	for i, v := range []field.Vec{a, b} {
+		mac := f.NewVec(v.Len())
+		f.ScaleVec(mac, v, alpha)
+		rest[i], rest[2+i] = v.Clone(), mac
+	}
+	stream := seed("dealt", 0).Stream("shares")
+	for p := range w.n {
+		var s [4]field.Vec
+		for i := range s {
+			if s[i] = rest[i]; p < w.n-1 {
+				s[i] = f.NewVec(a.Len())
+				fillRandom(f, s[i], stream)
+				f.SubVec(rest[i], rest[i], s[i])
 			}
 		}
-		r.keep(opened, &a, &b)
-		if r.result.Count != len(want) || a.Len() != len(want) || b.Len() != len(want) {
-			t.Fatalf("%d tuples, want %d", r.result.Count, len(want))
-		}
-		for k, i := range want {
-			if f.Big(opened.At(k)).Uint64() != i+1 || f.Big(a.At(k)).Uint64() != 100+i || f.Big(b.At(k)).Uint64() != 200+i {
-				t.Errorf("tuple %d is another", k)
+		out = append(out, Result{A: s[0], B: s[1], MACA: s[2], MACB: s[3]})
+	}
+	return out
+}
+
+// verifyKept checks bits or inverses that were made of dealt values.
+func (w *network) verifyKept(t *testing.T, kind Kind, count int, results []Result) {
+	t.Helper()
+	f, x := w.scheme.Field, w.scheme.Field.NewElement()
+	a := w.pooled(t, results, func(r *Result) field.Vec { return r.A }, func(r *Result) field.Vec { return r.MACA })
+	if results[0].Count != count || a.Len() != count {
+		t.Fatalf("%d tuples of %d values, want %d", results[0].Count, a.Len(), count)
+	}
+	if kind == Bit {
+		for i := range count {
+			if f.Mul(x, a.At(i), a.At(i)); !f.Equal(x, a.At(i)) {
+				t.Errorf("%d is no bit", i)
 			}
+		}
+		return
+	}
+	b := w.pooled(t, results, func(r *Result) field.Vec { return r.B }, func(r *Result) field.Vec { return r.MACB })
+	for i := range count {
+		if f.Mul(x, a.At(i), b.At(i)); !f.Equal(x, f.One()) {
+			t.Errorf("%d is no inverse", i)
 		}
 	}
 }

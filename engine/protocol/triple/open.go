@@ -27,6 +27,7 @@ type opening struct {
 
 // open broadcasts this party's shares of the products. The hook triple/products gets them (field.Vec).
 func (r *batch) open(mask maccheck.Pair) (round.Transition[Result], error) {
+	r.Session.Secrets.Own(mask.Value, mask.MAC)
 	byzantine.Apply(r.Session.Hooks, productsName, r.result.C)
 	payload := make([]byte, r.Plan.Count*r.Scheme.Field.Size())
 	r.Scheme.Field.EncodeVec(payload, r.result.C)
@@ -38,7 +39,7 @@ func (r opening) Wants() []round.Want {
 	return r.Session.Each(round.Want{Name: productsName, MaxBytes: size, Broadcast: true})
 }
 
-func (r opening) Step(_ context.Context, in round.Inbox) (round.Transition[Result], error) {
+func (r opening) Step(ctx context.Context, in round.Inbox) (round.Transition[Result], error) {
 	f, c := r.Scheme.Field, r.result.C
 	opened, t := c.Clone(), f.NewVec(c.Len())
 	for p := range round.Party(r.Session.Parties) {
@@ -60,83 +61,74 @@ func (r opening) Step(_ context.Context, in round.Inbox) (round.Transition[Resul
 	zero := maccheck.Pair{Value: c, MAC: r.result.MACC}
 	r.Session.Secrets.Own(zero.Value, zero.MAC)
 	r.result.C, r.result.MACC = f.NewVec(0), f.NewVec(0)
-	return r.check(r.mask, []maccheck.Pair{zero}, func(ctx context.Context) error {
-		if r.Plan.Kind == Bit {
-			return r.bits(ctx, opened)
-		}
-		return r.inverses(ctx, opened)
-	})
+	factors, kept, err := r.factors(ctx, opened)
+	if err != nil {
+		return round.Transition[Result]{}, err
+	}
+	return r.check(r.mask, []maccheck.Pair{zero}, func() { r.finish(factors, kept) })
 }
 
-// bits makes a the bits (a/s + 1)/2 for the roots s of their squares. Which root it is depends on the square alone.
-func (r *batch) bits(ctx context.Context, squares field.Vec) error {
-	f, result := r.Scheme.Field, r.result
-	roots := field.NewRoots(f)
-	half, two := f.NewElement(), f.NewElement()
-	f.SetUint64(two, 2)
-	f.Inverse(half, two)
-	one, key := f.NewElement(), r.MAC.Share.At(0)
-	if r.Session.Self == 0 {
-		one = f.One()
+// factors gives what the shares of tuples are multiplied with, for those that are kept: 1/s for the roots s of squares, or the
+// inverses of products. It takes long, and comes before the MAC check begins to cost the MAC key.
+func (r *batch) factors(ctx context.Context, opened field.Vec) (factors field.Vec, kept []int, err error) {
+	f := r.Scheme.Field
+	for i := range opened.Len() {
+		if !f.IsZero(opened.At(i)) {
+			copy(opened.At(len(kept)), opened.At(i))
+			kept = append(kept, i)
+		}
 	}
-	r.keep(squares, &result.A, &result.MACA)
-	return r.each(ctx, squares.Slice(0, result.Count), func(s field.Vec, from int) error {
-		for i := range s.Len() {
-			if !roots.Sqrt(s.At(i), s.At(i)) {
+	factors = opened.Slice(0, len(kept))
+	roots := field.NewRoots(f)
+	size := max(8, 1<<23/f.Bits()/f.Bits()) // some milliseconds
+	err = parallel.Try(ctx, r.Workers, (len(kept)+size-1)/size, func(i int) error {
+		part := factors.Slice(i*size, min((i+1)*size, len(kept)))
+		for k := 0; r.Plan.Kind == Bit && k < part.Len(); k++ {
+			if !roots.Sqrt(part.At(k), part.At(k)) {
 				return &round.Abort{Check: maccheck.CheckZero, Reason: "an opened square is none"}
 			}
 		}
-		f.InverseVec(s, s)
-		for i := range s.Len() {
-			for _, x := range []struct{ value, one field.Element }{{result.A.At(from + i), one}, {result.MACA.At(from + i), key}} {
-				f.Mul(x.value, x.value, s.At(i))
-				f.Add(x.value, x.value, x.one)
-				f.Mul(x.value, x.value, half)
-			}
-		}
-		return nil
+		f.InverseVec(part, part)
+		return ctx.Err()
 	})
+	return factors, kept, err
 }
 
-// inverses makes b the inverses of a.
-func (r *batch) inverses(ctx context.Context, products field.Vec) error {
+// finish makes the shares of bits, (a/s + 1)/2, or of inverses, b/(a b). Which root of a square s is depends on the square
+// alone.
+func (r *batch) finish(factors field.Vec, kept []int) {
 	f, result := r.Scheme.Field, r.result
-	r.keep(products, &result.A, &result.MACA, &result.B, &result.MACB)
-	return r.each(ctx, products.Slice(0, result.Count), func(c field.Vec, from int) error {
-		f.InverseVec(c, c)
-		for _, v := range []field.Vec{result.B, result.MACB} {
-			b := v.Slice(from, from+c.Len())
-			f.MulVec(b, b, c)
+	result.Count = len(kept)
+	keep := func(v *field.Vec) {
+		for to, from := range kept {
+			copy(v.At(to), v.At(from))
 		}
-		return nil
-	})
-}
-
-// keep drops the tuples whose opened product is 0.
-func (r *batch) keep(opened field.Vec, shares ...*field.Vec) {
-	n := 0
-	for i := range opened.Len() {
-		if r.Scheme.Field.IsZero(opened.At(i)) {
-			continue
-		}
-		copy(opened.At(n), opened.At(i))
-		for _, v := range shares {
-			copy(v.At(n), v.At(i))
-		}
-		n++
+		v.Slice(len(kept), v.Len()).Wipe()
+		*v = v.Slice(0, len(kept))
 	}
-	for _, v := range shares {
-		v.Slice(n, v.Len()).Wipe()
-		*v = v.Slice(0, n)
+	keep(&result.A)
+	keep(&result.MACA)
+	if r.Plan.Kind == Inverse {
+		keep(&result.B)
+		keep(&result.MACB)
+		f.MulVec(result.B, result.B, factors)
+		f.MulVec(result.MACB, result.MACB, factors)
+		return
 	}
-	r.result.Count = n
-}
-
-// each works on parts of v at the same time.
-func (r *batch) each(ctx context.Context, v field.Vec, work func(part field.Vec, from int) error) error {
-	const size = 512
-	return parallel.Try(ctx, r.Workers, (v.Len()+size-1)/size, func(i int) error {
-		from := i * size
-		return work(v.Slice(from, min(from+size, v.Len())), from)
-	})
+	half, two, one := f.NewElement(), f.NewElement(), f.NewElement()
+	f.SetUint64(two, 2)
+	f.Inverse(half, two)
+	if r.Session.Self == 0 {
+		one = f.One()
+	}
+	for _, x := range []struct {
+		shares field.Vec
+		one    field.Element
+	}{{result.A, one}, {result.MACA, r.MAC.Share.At(0)}} {
+		f.MulVec(x.shares, x.shares, factors)
+		for i := range x.shares.Len() {
+			f.Add(x.shares.At(i), x.shares.At(i), x.one)
+		}
+		f.ScaleVec(x.shares, x.shares, half)
+	}
 }

@@ -37,7 +37,7 @@ type Config struct {
 
 // Result is one party's shares of a batch that passed the check: of values and of their products with the
 // MAC key. Of scalar triples a, b and c have Count elements; of matrices Count matrices, row-major, one after
-// another.
+// another. Squares are in c, inverses in b, random values and bits in a; what a kind does not have is empty.
 type Result struct {
 	Count            int
 	A, B, C          field.Vec
@@ -79,7 +79,8 @@ type extent struct{ a, b, c, rho int }
 // Start begins a batch.
 //
 // Hooks of tests: those of the protocols it runs; triple/message, which makes a matrix factor uniform where it must be
-// zero (*bool); triple/decrypted, which gets the decrypted shares (ddec.Shares); triple/shares, which gets the shares after the proof
+// zero (*bool); triple/decrypted, which gets the decrypted shares (ddec.Shares); triple/products, which gets this party's shares
+// of products before they are opened (field.Vec); triple/shares, which gets the shares after the proof
 // (*popk.Result), and triple/evaluated, which gets the ciphertexts before they are compared ([]*gbfv.Ciphertext).
 func Start(c Config) (round.Transition[Result], error) {
 	if c.Plan == nil || c.Scheme == nil || c.Keys == nil || c.Public == nil || c.MAC.Ciphertext == nil || c.Source == nil {
@@ -179,11 +180,12 @@ func (r *batch) decrypted(_ context.Context, shares ddec.Shares) (round.Transiti
 	if r.Plan.Kind.opens() {
 		return r.open(mask)
 	}
-	return r.check(mask, zeros, func(context.Context) error { return nil })
+	return r.check(mask, zeros, func() {})
 }
 
-// check runs the MAC check over the result and what must be zero, and releases it when finish has made it what it is to be.
-func (r *batch) check(mask maccheck.Pair, zeros []maccheck.Pair, finish func(ctx context.Context) error) (round.Transition[Result], error) {
+// check runs the MAC check over the result and what must be zero, has finish make the result what it is to be, and releases
+// it.
+func (r *batch) check(mask maccheck.Pair, zeros []maccheck.Pair, finish func()) (round.Transition[Result], error) {
 	result := r.result
 	t, err := maccheck.Start(maccheck.Config{
 		Session: r.Session, Step: "triple/mac", Field: r.Scheme.Field,
@@ -194,14 +196,12 @@ func (r *batch) check(mask maccheck.Pair, zeros []maccheck.Pair, finish func(ctx
 	if err != nil {
 		return round.Transition[Result]{}, err
 	}
-	return round.Then(t, func(ctx context.Context, p maccheck.Passed) (round.Transition[Result], error) {
-		if err := finish(ctx); err != nil {
-			return round.Transition[Result]{}, err
-		}
+	return round.Map(t, func(p maccheck.Passed) (Result, error) {
+		finish()
 		h := r.Plan.Instance.Hash()
 		result.Digest = round.Hash("lodge batch", r.Session.ID[:], h[:], r.KeyHash[:], round.Uint(uint64(r.Plan.Kind)),
 			round.Uint(uint64(result.Count)), p.Transcript[:])
 		r.result = nil // it is the caller's now
-		return round.Done(*result), nil
+		return *result, nil
 	}), nil
 }

@@ -3,6 +3,7 @@ package triple
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/lodge-mpc/lodge/engine/field"
@@ -69,8 +70,8 @@ func (w *network) adds(proved bool, vector, slot int) byzantine.Hooks {
 	})
 }
 
-// stops runs the plan with a cheat of the last party and fails the test unless all others abort for this check.
-func (w *network) stops(t *testing.T, plan *Plan, h byzantine.Hooks, check string) {
+// stops runs the plan with a cheat of the last party and fails the test unless all others abort for one of these checks.
+func (w *network) stops(t *testing.T, plan *Plan, h byzantine.Hooks, checks ...string) {
 	t.Helper()
 	culprit := round.Party(w.n - 1)
 	out := w.run(plan, roundtest.Cheat(culprit, h))
@@ -79,8 +80,8 @@ func (w *network) stops(t *testing.T, plan *Plan, h byzantine.Hooks, check strin
 	}
 	for p, err := range out.Errors[:culprit] {
 		var abort *round.Abort
-		if !errors.As(err, &abort) || abort.Check != check {
-			t.Errorf("party %d ends with %v, want an abort of check %s", p, err, check)
+		if !errors.As(err, &abort) || !slices.Contains(checks, abort.Check) {
+			t.Errorf("party %d ends with %v, want an abort of check %s", p, err, checks)
 		}
 	}
 }
