@@ -29,7 +29,8 @@ func NewRoots(f *Field) *Roots {
 // maxTurns bounds the elements that Sqrt tries, of which each serves with probability one half.
 const maxTurns = 256
 
-// Sqrt sets dst to the square root of a that is the smaller one as an integer, or reports that a is no square.
+// Sqrt sets dst to the square root of a that is the smaller one as an integer, or reports that a is no square, or one of
+// those, if there are any, for which no turn serves.
 //
 // It is the method of Müller (2004). Let V_k = x^k + x^-k, a Lucas sequence, for x + 1/x = w - 2 with w = 4^i·a. If a is
 // a square and w - 4 is none, x is no element of the field and x^((p+1)/2) = 1, so that V_{(p-1)/4}^2 = x + 1/x + 2 = w.
@@ -40,9 +41,9 @@ func (r *Roots) Sqrt(dst, a Element) bool {
 		return true
 	}
 	w, v, scale := append(Element(nil), a...), f.NewElement(), f.One() // scale is 2^-i
-	for i := 0; ; i++ {
-		if i == maxTurns {
-			panic("field: no element for a square root")
+	for turn := 0; ; turn++ {
+		if turn == maxTurns {
+			return false
 		}
 		f.Sub(v, w, r.two)
 		f.Sub(v, v, r.two) // w - 4

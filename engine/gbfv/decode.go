@@ -189,8 +189,8 @@ func (s *Scheme) SwitchModulus(ct *Ciphertext, k int) *Ciphertext {
 	return out
 }
 
-// DecryptionShare sets dst = c1·share + flood and the encoded mask (see ScalePlain) modulo the first k primes of Q: one party's
-// message of distributed decryption (MatriGear, Fig. 6). c1 belongs to a ciphertext after SwitchModulus;
+// DecryptionShare sets dst = c1·share + flood and the encoded mask (see ScalePlain) modulo the first k primes of Q: one
+// party's message of distributed decryption (MatriGear, Fig. 6). c1 belongs to a ciphertext after SwitchModulus;
 // flood is uniform in the instance's range, mask the coefficients of a fresh uniform plaintext. The sum
 // of c0 and all shares decodes to the message plus all masks.
 func (s *Scheme) DecryptionShare(dst, c1 ring.Poly, share ring.NTT, flood intpoly.Poly, mask field.Vec, k int) {

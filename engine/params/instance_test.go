@@ -273,3 +273,16 @@ func TestInstanceHashBinds(t *testing.T) {
 		}
 	}
 }
+
+// Coefficients of t, whatever a frame says, have at most 31 bits with their sign: what encryption takes as randomness.
+func TestRandomnessIsSmall(t *testing.T) {
+	for _, s := range Sets() {
+		for _, f := range s.Fields {
+			for _, diag := range []bool{false, true} {
+				if bits := newProof(s, f, maxU, diag).Bt1.BitLen(); bits > 30 {
+					t.Errorf("%s, %s, diagonal %v: bound of %d bits", s.Name, f.Name, diag, bits)
+				}
+			}
+		}
+	}
+}

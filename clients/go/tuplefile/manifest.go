@@ -24,7 +24,7 @@ const (
 	maxParties       = 1 << 10 // far above any roster
 	maxDim           = 1 << 16
 	maxTuples        = 1 << 40
-	maxValues        = 1 << 24 // in one triple; 2048 x 2048 x 2048 fits
+	maxValues        = 1 << 24 // in one tuple; 2048 x 2048 x 2048 fits
 )
 
 // Kinds of tuples, by the values of a record: those below, and the MAC of each.
@@ -113,7 +113,7 @@ func (m Manifest) check(files bool) error {
 	case m.FormatVersion != FormatVersion:
 		return bad("format_version %d, want %d", m.FormatVersion, FormatVersion)
 	case m.Kind != Matrix && values[m.Kind] == 0:
-		return bad("no kind of tuples")
+		return bad("kind is none of %s, %s, %s, %s, %s and %s", Scalar, Matrix, Square, Random, Bit, Inverse)
 	case m.Parties < 1 || m.Parties > maxParties:
 		return bad("%d parties", m.Parties)
 	case m.Party < 0 || m.Party >= m.Parties:

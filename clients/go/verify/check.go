@@ -112,7 +112,7 @@ func (c *checker) read(readers []*tuplefile.Reader, tuple int64, sums []big.Int)
 		sum := &sums[e]
 		for i, r := range readers {
 			if _, err := r.Read(buf); err != nil {
-				return fmt.Errorf("party %d, triple %d: %w", r.Manifest.Party, tuple, err)
+				return fmt.Errorf("party %d, tuple %d: %w", r.Manifest.Party, tuple, err)
 			}
 			if e == 0 && i == 0 {
 				c.share = append(c.share[:0], buf...)

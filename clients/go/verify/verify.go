@@ -29,7 +29,7 @@ type ElementError struct {
 }
 
 func (e *ElementError) Error() string {
-	return fmt.Sprintf("%v: party %d, triple %d, element %d", ErrNotCanonical, e.Party, e.Tuple, e.Element)
+	return fmt.Sprintf("%v: party %d, tuple %d, element %d", ErrNotCanonical, e.Party, e.Tuple, e.Element)
 }
 
 // Unwrap returns ErrNotCanonical.

@@ -19,9 +19,9 @@
 // knows alpha, and can end the session in any way but by opening its own: by silence, by an opening that does
 // not match, by an echo that does not. Config.Exposed tells the owner of alpha when this begins.
 //
-// Values that must be zero, the padding of matrices that fill no whole number of blocks or the difference between a value and
-// what was opened as it, are checked in the same rounds: a combination of them with weights of its own is opened without a mask, must be zero, and
-// its MAC is checked beside y's.
+// Values that must be zero, the padding of matrices that fill no whole number of blocks or the difference between a
+// value and what was opened as it, are checked in the same rounds: a combination of them with weights of its own is
+// opened without a mask, must be zero, and its MAC is checked beside y's.
 package maccheck
 
 import (
@@ -151,7 +151,7 @@ func (r opening) Step(_ context.Context, in round.Inbox) (round.Transition[Passe
 		f.AddVec(sum, sum, t)
 	}
 	if len(r.Zeros) > 0 && !f.IsZero(sum.At(1)) && !r.Session.Hooks.Skips(CheckZero) {
-		return round.Transition[Passed]{}, &round.Abort{Check: CheckZero, Reason: "what must be zero, padding of a matrix or an opened product less itself, is not"}
+		return round.Transition[Passed]{}, &round.Abort{Check: CheckZero, Reason: "padding of a matrix, or the difference of a product and what was opened, is not zero"}
 	}
 	sigma := f.NewVec(2) // gamma_l - alpha_l times the opened value
 	f.ScaleVec(sigma, sum, r.Alpha.At(0))
