@@ -185,19 +185,13 @@ func TestBulkOverBrokenConnections(t *testing.T) {
 func TestStalledPeer(t *testing.T) {
 	net := testnet.New(t, 3, testnet.Options{Exchange: exchange.Config{Window: 1 << 20}})
 	opts := all(t, net, fast)
-	stall := sync.OnceFunc(func() { net.Link(2, 0).Stall(true); net.Link(2, 1).Stall(true) })
+	const frames, size = 40, 200_000
+	net.Link(2, 0).StallAfter(frames * size / 4)
+	net.Link(2, 1).StallAfter(frames * size / 2)
 	began := time.Now()
-	ends := play(t.Context(), opts, func(p int) runner.Start[int] {
+	ends := play(t.Context(), opts, func(int) runner.Start[int] {
 		return func(s round.Session) (round.Transition[int], error) {
-			b := bulk{Session: s, frames: 40, size: 200_000}
-			if p != 2 {
-				return b.start()
-			}
-			t, err := b.start()
-			if err == nil {
-				time.AfterFunc(100*time.Millisecond, stall)
-			}
-			return t, err
+			return bulk{Session: s, frames: frames, size: size}.start()
 		}
 	})
 	if took := time.Since(began); took > 8*time.Second {

@@ -188,6 +188,7 @@ type Proxy struct {
 	budget  int64 // bytes towards the target until the connections are cut; negative: no limit
 	cuts    int
 	refuse  bool
+	stallAt int64 // bytes towards the target after which it stalls; 0: no limit
 	stalled bool
 	resume  *sync.Cond
 }
@@ -240,8 +241,15 @@ func (p *Proxy) Refuse(on bool) {
 func (p *Proxy) Stall(on bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.stalled = on
+	p.stalled, p.stallAt = on, 0
 	p.resume.Broadcast()
+}
+
+// StallAfter lets so many more bytes through towards the target and then stalls.
+func (p *Proxy) StallAfter(bytes int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.stallAt = bytes
 }
 
 func (p *Proxy) accept() {
@@ -282,6 +290,10 @@ func (p *Proxy) pipe(out, in net.Conn) {
 		n, err := in.Read(b)
 		if n > 0 {
 			p.mu.Lock()
+			if p.stallAt > 0 {
+				p.stallAt -= int64(n)
+				p.stalled = p.stallAt <= 0
+			}
 			for p.stalled {
 				p.resume.Wait()
 			}
