@@ -1,0 +1,160 @@
+// Package store keeps what the vault seals: small records in order of their
+// keys, and blobs. Keys, values and blobs are opaque to it; it promises
+// atomicity, order and durability, and nothing about secrecy. There is an
+// embedded store in a directory (OpenDir) and one on a PostgreSQL server
+// (OpenPostgres); storetest has the tests that both must pass.
+package store
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"unicode/utf8"
+)
+
+// The refusals of a store.
+var (
+	ErrNotFound  = errors.New("store: not found")
+	ErrExists    = errors.New("store: there is a blob of that name")
+	ErrReadOnly  = errors.New("store: the transaction is read only")
+	ErrEnded     = errors.New("store: the transaction has ended")
+	ErrClosed    = errors.New("store: closed")
+	ErrInvalid   = errors.New("store: invalid argument")
+	ErrInUse     = errors.New("store: in use by another process")
+	ErrFenced    = errors.New("store: another process has taken over")
+	ErrLineage   = errors.New("store: what is stored was replaced since it was opened")
+	ErrUnsafe    = errors.New("store: the storage may lose what was written")
+	ErrUncertain = errors.New("store: whether the write took place is unknown")
+)
+
+// Limits of what a store takes.
+const (
+	MaxKey   = 1024     // bytes of a key
+	MaxValue = 16 << 20 // bytes of a value
+	MaxName  = 200      // bytes of a blob's name
+)
+
+// Store is open in one process at a time. It is safe for concurrent use, but a
+// function that runs in a transaction must use that transaction alone.
+type Store interface {
+	// View runs f on a consistent snapshot, which has every update that
+	// returned before. It is read only.
+	View(f func(Tx) error) error
+
+	// Update runs f in a transaction that is atomic, and durable when Update
+	// returns nil; when f fails nothing of it stays, and its error is returned
+	// as it is. f may run more than once, so it must have no effects besides its
+	// transaction and resetting its own results. Updates of concurrent callers
+	// are one after another, but are committed together; one that fails neither
+	// fails nor changes another. After ErrUncertain the update may have taken
+	// place or not, wholly.
+	Update(f func(Tx) error) error
+
+	// Create begins a blob; nothing is seen under its name until Commit. A name
+	// is 1 to MaxName letters, digits, '.', '_' and '-', and does not begin with
+	// '.' or "tmp-".
+	Create(name string) (Writer, error)
+
+	// Open opens a committed blob, or gives ErrNotFound.
+	Open(name string) (Blob, error)
+
+	// Erase makes that what was committed under the name cannot be read again,
+	// not even through a Blob that is open. It is durable when it returns. A name
+	// with nothing under it is fine.
+	Erase(name string) error
+
+	// Blobs lists the committed blobs in order of their names. Blobs that were
+	// never committed are erased when the store is opened.
+	Blobs() ([]string, error)
+
+	// Lineage names the history that the store is on. It changes when the store
+	// was failed over or put back in a way that the storage can tell: on
+	// PostgreSQL it is "system identifier/timeline"; the embedded store cannot
+	// tell, and gives "".
+	Lineage() string
+
+	// Healthy is nil, or why nothing may be written now: ErrFenced, ErrLineage,
+	// ErrUnsafe, ErrClosed, or the error of a storage that does not answer.
+	Healthy() error
+
+	Close() error
+}
+
+// Tx is one transaction. A key is 1 to MaxKey bytes of UTF-8 without the zero
+// byte; keys are in the order of their bytes. What Get, Scan and ScanAfter give
+// is valid until the transaction ends and must not be changed; what Put takes
+// is copied.
+type Tx interface {
+	Get(key string) ([]byte, error) // nil, nil: absent; an empty value is not nil
+	Put(key string, value []byte) error
+	Delete(key string) error // an absent key is fine
+
+	// Scan gives f what is under the keys with the prefix, in order, with what
+	// the transaction itself wrote before the scan began. It ends with f's error.
+	Scan(prefix string, f func(key string, value []byte) error) error
+
+	// ScanAfter is Scan from the first key that comes after `after`, until f
+	// says that it wants no more.
+	ScanAfter(prefix, after string, f func(key string, value []byte) (more bool, err error)) error
+}
+
+// Writer is a blob being made, by one goroutine.
+type Writer interface {
+	io.Writer
+	// Commit makes the blob durable under its name, or gives ErrExists when there
+	// is one already. When it fails the blob is aborted, unless the error is
+	// ErrUncertain.
+	Commit() error
+	// Abort erases what was written. After a Commit that succeeded it does nothing.
+	Abort()
+}
+
+// Blob is a committed blob. It is safe for concurrent use. After Erase its
+// methods give ErrNotFound.
+type Blob interface {
+	io.ReaderAt
+	// WriteAt writes within the blob or at its end (off at most its size). It is
+	// durable when it returns. A crash before that may leave a part of it.
+	WriteAt(b []byte, off int64) (int, error)
+	Size() (int64, error)
+	Close() error
+}
+
+func checkKey(key string) error {
+	if key == "" {
+		return fmt.Errorf("%w: empty key", ErrInvalid)
+	}
+	return checkText(key)
+}
+
+// checkText is also for prefixes, which may be empty.
+func checkText(s string) error {
+	if len(s) > MaxKey {
+		return fmt.Errorf("%w: key of %d bytes; at most %d", ErrInvalid, len(s), MaxKey)
+	}
+	if !utf8.ValidString(s) {
+		return fmt.Errorf("%w: key is not UTF-8", ErrInvalid)
+	}
+	for i := range len(s) {
+		if s[i] == 0 {
+			return fmt.Errorf("%w: key with a zero byte", ErrInvalid)
+		}
+	}
+	return nil
+}
+
+// tempPrefix begins the names of files of unfinished blobs.
+const tempPrefix = "tmp-"
+
+func checkName(name string) error {
+	ok := name != "" && len(name) <= MaxName && name[0] != '.' &&
+		(len(name) < len(tempPrefix) || name[:len(tempPrefix)] != tempPrefix)
+	for i := range len(name) {
+		c := name[i]
+		ok = ok && (c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '.' || c == '_' || c == '-')
+	}
+	if !ok {
+		return fmt.Errorf("%w: blob name %q", ErrInvalid, name)
+	}
+	return nil
+}
