@@ -68,7 +68,12 @@ func TestEachFieldChangesTheChallenge(t *testing.T) {
 		"dimension":         func(c *Config, _ *round.Digest) { c.Instance = b.instanceLike(t, func(u *params.Use) { u.Dim = 2 }) },
 		"U alone":           func(c *Config, _ *round.Digest) { c.Instance = b.sized(func(p *params.Proof) { p.U++ }) },
 		"V alone":           func(c *Config, _ *round.Digest) { c.Instance = b.sized(func(p *params.Proof) { p.V++ }) },
-		"what was opened":   func(_ *Config, d *round.Digest) { d[31] ^= 0x80 },
+		"prover alone":      func(c *Config, _ *round.Digest) { c.Only = new(round.Party) },
+		"other prover alone": func(c *Config, _ *round.Digest) {
+			p := round.Party(1)
+			c.Only = &p
+		},
+		"what was opened": func(_ *Config, d *round.Digest) { d[31] ^= 0x80 },
 	} {
 		c, d := base, opened
 		change(&c, &d)

@@ -21,6 +21,7 @@ type bench struct {
 	scheme   *gbfv.Scheme
 	key      *gbfvtest.Key
 	instance *params.Instance
+	only     *round.Party // the one that proves, if not all
 }
 
 func newBench(t testing.TB, n int) *bench { return newBenchOf(t, n, 3) }
@@ -50,7 +51,7 @@ func (b *bench) run(mac bool, change func(c *Config), options ...roundtest.Optio
 	return roundtest.Lockstep(b.n, func(s round.Session) (round.Transition[Result], error) {
 		c := Config{
 			Session: s, Step: "p", Scheme: b.scheme, Instance: b.instance, Key: b.key.Public, KeyHash: round.Hash("key"),
-			MACKey: mac, Source: testSource(fmt.Sprint("party ", s.Self)), Workers: 2,
+			MACKey: mac, Only: b.only, Source: testSource(fmt.Sprint("party ", s.Self)), Workers: 2,
 		}
 		if change != nil && int(s.Self) == b.n-1 {
 			change(&c)
@@ -155,6 +156,7 @@ func TestCheatsAreNamed(t *testing.T) {
 	flip := func(_ *bench, v uint64) uint64 { return v ^ 1 }
 	prime := func(b *bench, _ uint64) uint64 { return b.scheme.Q.Primes()[0] }
 	const commit, open = "p/statement/commit", "p/statement/open"
+	const copied = "a copy of another's statement and response"
 	for _, c := range []struct {
 		name  string
 		mac   bool
@@ -194,7 +196,7 @@ func TestCheatsAreNamed(t *testing.T) {
 		{"another nonce after the commitment", false, rewritten(open, roundtest.Flip(0)), round.CheckCommitment},
 		{"a residue of q in a ciphertext", false, inside("p/encrypted", residue(0, prime)), round.CheckShape},
 		{"a residue of q in the last ciphertext", false, inside("p/encrypted", residue(-1, prime)), round.CheckShape},
-		{"a copy of another's statement and response", false, func(_ *bench, culprit round.Party) []roundtest.Option {
+		{copied, false, func(_ *bench, culprit round.Party) []roundtest.Option {
 			var v roundtest.View
 			options := []roundtest.Option{roundtest.Rushing(culprit, &v)}
 			for _, name := range []string{commit, open, "p/ciphertexts", "p/response"} {
@@ -229,6 +231,14 @@ func TestCheatsAreNamed(t *testing.T) {
 			t.Run("folded, "+c.name, func(t *testing.T) {
 				b := newFoldedBench(t, 2)
 				b.run(false, nil, c.cheat(b, 1)...).Blamed(t, 1, c.check)
+			})
+			if c.name == copied {
+				continue // nobody else has any
+			}
+			t.Run("alone, "+c.name, func(t *testing.T) {
+				b, culprit := newBench(t, 3), round.Party(2)
+				b.only = &culprit
+				b.run(false, nil, c.cheat(b, culprit)...).Blamed(t, culprit, c.check)
 			})
 		}
 	}

@@ -17,6 +17,7 @@ import (
 type ciphertexts struct {
 	scheme *gbfv.Scheme
 	list   []*gbfv.Ciphertext
+	sum    round.Digest // of the message with them
 
 	mu    sync.Mutex
 	sent  []bool // by frame

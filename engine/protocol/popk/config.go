@@ -3,6 +3,7 @@ package popk
 import (
 	"errors"
 	"io"
+	"slices"
 
 	"github.com/lodge-mpc/lodge/engine/codec"
 	"github.com/lodge-mpc/lodge/engine/field"
@@ -31,6 +32,9 @@ type Config struct {
 	// MACKey selects the proof of a MAC key: one ciphertext whose slots are all equal, with witnesses and
 	// masks in the subring of X^D and challenges X^(kD).
 	MACKey bool
+	// Only is the one party that proves; nil when every party does. The others commit to a nonce, which the challenge
+	// depends on, and verify; their shares of the messages are zero.
+	Only *round.Party
 
 	Source  *sample.Source // this party's randomness for this step
 	Workers int
@@ -57,8 +61,18 @@ func (c *Config) check() error {
 	switch {
 	case c.Scheme == nil || c.Instance == nil || c.Key == nil || c.Source == nil:
 		return errors.New("popk: configuration without scheme, instance, key or source")
+	case c.Only != nil && (*c.Only < 0 || int(*c.Only) >= c.Session.Parties || c.MACKey):
+		return errors.New("popk: the one party that proves is none of these, or proves a MAC key")
 	}
 	return c.Scheme.Serves(c.Instance, c.Session.Parties)
+}
+
+// proves reports whether a party proves.
+func (c *Config) proves(p round.Party) bool { return c.Only == nil || *c.Only == p }
+
+// fromProvers wants w from every other party that proves.
+func (c *Config) fromProvers(w round.Want) []round.Want {
+	return slices.DeleteFunc(c.Session.Each(w), func(w round.Want) bool { return !c.proves(w.From) })
 }
 
 // challenge derives the monomials from everything that was opened.
@@ -68,12 +82,16 @@ func (c *Config) challenge(opened round.Digest) (sigma.Challenge, error) {
 	return newChallenge(c.Scheme, c.sizes(), round.XOF("lodge popk challenge", fields...))
 }
 
-// bound lists what the challenge is bound to: session, step, instance, U, V, the kind of proof, key, and what was opened.
+// bound lists what the challenge is bound to: session, step, instance, U, V, the kind of proof (0; 1, of a MAC key; or
+// 2 + l, of party l alone), key, and what was opened.
 // The hook STEP/challenge gets this list.
 func (c *Config) bound(opened round.Digest) [][]byte {
 	p, h, kind := c.sizes(), c.Instance.Hash(), uint64(0)
-	if p.Diag {
+	switch {
+	case p.Diag:
 		kind = 1
+	case c.Only != nil:
+		kind = 2 + uint64(*c.Only)
 	}
 	return [][]byte{
 		c.Session.ID[:], []byte(c.Step), h[:], round.Uint(uint64(p.U)), round.Uint(uint64(p.V)), round.Uint(kind), c.KeyHash[:], opened[:],

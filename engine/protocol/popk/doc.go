@@ -20,6 +20,9 @@
 // answers to one statement have the same ciphertexts and masks, as digests do not collide, so a witness is extracted as in
 // the figure, of every party by itself.
 //
+// One party may prove alone (Config.Only). The others have no statement, but commit to a nonce as before: the challenge
+// depends on it, so that a prover and its friends cannot try statements until one has a challenge that suits them.
+//
 // Prove and Verify are the same argument for a single prover and any verifier: the challenge hashes the
 // prover's own name, its ciphertexts and the digests of its masks.
 package popk

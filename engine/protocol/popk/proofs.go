@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/lodge-mpc/lodge/engine/codec"
+	"github.com/lodge-mpc/lodge/engine/field"
 	"github.com/lodge-mpc/lodge/engine/gbfv"
 	"github.com/lodge-mpc/lodge/engine/parallel"
 	"github.com/lodge-mpc/lodge/engine/protocol/round"
@@ -19,10 +20,10 @@ import (
 type proofs struct {
 	Config
 	challenge sigma.Challenge
-	prover    *prover
-	own       *ciphertexts
+	prover    *prover            // nil where this party does not prove
+	own       *ciphertexts       // likewise
 	sums      []*gbfv.Ciphertext // of the ciphertexts that have come
-	others    []*statement       // by party; nil for this one
+	others    []*statement       // by party; nil for this one and those that do not prove
 	buffer    ring.Poly          // a polynomial that has come
 	answers   []answer           // room for as many as are checked at a time
 	waiting   int                // how many are there
@@ -41,16 +42,18 @@ type answer struct {
 func newProofs(c Config, w sigma.Challenge, p *prover, own *ciphertexts, opened [][]byte) *proofs {
 	r := &proofs{
 		Config: c, challenge: w, prover: p, own: own, others: make([]*statement, c.Session.Parties), buffer: c.Scheme.Q.NewPoly(),
-		answers: make([]answer, max(1, min(c.Workers, (c.Session.Parties-1)*c.sizes().V))),
 	}
-	for range own.list {
+	for range c.sizes().U {
 		r.sums = append(r.sums, c.Scheme.NewCiphertext())
 	}
+	provers := 0
 	for from, b := range opened {
-		if round.Party(from) != c.Session.Self {
+		if from := round.Party(from); from != c.Session.Self && c.proves(from) {
 			r.others[from] = newStatement(c.Scheme, w, b)
+			provers++
 		}
 	}
+	r.answers = make([]answer, max(1, min(c.Workers, provers*c.sizes().V)))
 	for i := range r.answers {
 		r.answers[i].response = newResponse(c.Scheme.N(), c.sizes())
 	}
@@ -66,7 +69,7 @@ func (r *proofs) Wants() []round.Want {
 	responses := round.Want{
 		Name: r.responseName(), MaxFrames: p.V, MaxBytes: int64(p.V) * int64(responseSize(r.Scheme.N(), p)), Broadcast: true, Stream: true,
 	}
-	return append(r.Session.Each(ciphertexts), r.Session.Each(responses)...)
+	return append(r.fromProvers(ciphertexts), r.fromProvers(responses)...)
 }
 
 func (r *proofs) Frame(ctx context.Context, from round.Party, name string, index int, last bool, frame []byte) error {
@@ -151,11 +154,25 @@ func (r *proofs) Step(ctx context.Context, in round.Inbox) (round.Transition[Res
 		s.free()
 	}
 	r.buffer.Free()
-	if err := r.own.addTo(ctx, r.sums, r.Workers); err != nil {
-		return none, err
+	if r.own != nil {
+		if err := r.own.addTo(ctx, r.sums, r.Workers); err != nil {
+			return none, err
+		}
 	}
 	for _, ct := range r.sums {
 		r.Scheme.Double(ct, ct)
 	}
-	return round.Done(Result{Ciphertexts: r.sums, Shares: r.prover.doubled()}), nil
+	return round.Done(Result{Ciphertexts: r.sums, Shares: r.shares()}), nil
+}
+
+// shares are twice this party's messages, zero if it does not prove.
+func (r *proofs) shares() []field.Vec {
+	if r.prover != nil {
+		return r.prover.doubled()
+	}
+	shares := make([]field.Vec, r.sizes().U)
+	for i := range shares {
+		shares[i] = r.Scheme.Field.NewVec(r.Scheme.Slots())
+	}
+	return shares
 }

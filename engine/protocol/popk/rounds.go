@@ -21,45 +21,66 @@ func Start(c Config) (round.Transition[Result], error) {
 	return round.Next(round.Local(func(ctx context.Context) (round.Transition[Result], error) { return commit(ctx, c) })), nil
 }
 
-// commit samples and encrypts, and commits to the digests of the ciphertexts and masks.
+// commit samples and encrypts, and commits to the digests of the ciphertexts and masks. A party that does not prove
+// commits to nothing but a nonce.
 func commit(ctx context.Context, c Config) (round.Transition[Result], error) {
-	p := &prover{scheme: c.Scheme, sizes: c.sizes(), key: c.Key, source: c.Source, message: c.Message, workers: c.Workers}
-	c.Session.Secrets.Own(p, c.Source)
-	if err := p.sample(ctx); err != nil {
+	var p *prover
+	var own *ciphertexts
+	var statement []byte
+	if c.proves(c.Session.Self) {
+		var err error
+		if p, own, statement, err = prepare(ctx, c); err != nil {
+			return round.Transition[Result]{}, err
+		}
+	}
+	t, err := round.CommitOpenSizes(c.Session, c.statementName(), c.Source.Stream("nonce"), statement, func(from round.Party) int {
+		if !c.proves(from) {
+			return 0
+		}
+		return statementSize(c.sizes())
+	})
+	if err != nil {
 		return round.Transition[Result]{}, err
+	}
+	return round.Then(t, func(ctx context.Context, o round.Opened) (round.Transition[Result], error) {
+		return respond(ctx, c, p, own, o)
+	}), nil
+}
+
+// prepare samples and encrypts, and gives the statement.
+func prepare(ctx context.Context, c Config) (p *prover, all *ciphertexts, statement []byte, err error) {
+	p = &prover{scheme: c.Scheme, sizes: c.sizes(), key: c.Key, source: c.Source, message: c.Message, workers: c.Workers}
+	c.Session.Secrets.Own(p, c.Source)
+	if err = p.sample(ctx); err != nil {
+		return nil, nil, nil, err
 	}
 	byzantine.Apply(c.Session.Hooks, c.Step+"/witness", p)
 	own := make([]*gbfv.Ciphertext, p.sizes.U)
 	masks, err := p.encrypt(ctx, func(i int, ct *gbfv.Ciphertext) { own[i] = ct })
 	if err != nil {
-		return round.Transition[Result]{}, err
+		return nil, nil, nil, err
 	}
 	byzantine.Apply(c.Session.Hooks, c.Step+"/encrypted", own)
-	all := newCiphertexts(c.Scheme, own)
-	sum := all.digest(c.ciphertextsName())
-	t, err := round.CommitOpen(c.Session, c.statementName(), c.Source.Stream("nonce"), append(sum[:], masks...), statementSize(p.sizes))
-	if err != nil {
-		return round.Transition[Result]{}, err
-	}
-	return round.Then(t, func(ctx context.Context, o round.Opened) (round.Transition[Result], error) {
-		return respond(ctx, c, p, all, sum, o)
-	}), nil
+	all = newCiphertexts(c.Scheme, own)
+	all.sum = all.digest(c.ciphertextsName())
+	return p, all, append(all.sum[:], masks...), nil
 }
 
 // respond answers the challenge that the statements of all parties make, and sends the ciphertexts with the responses.
-func respond(
-	ctx context.Context, c Config, p *prover, own *ciphertexts, sum round.Digest, opened round.Opened,
-) (round.Transition[Result], error) {
+func respond(ctx context.Context, c Config, p *prover, own *ciphertexts, opened round.Opened) (round.Transition[Result], error) {
 	var none round.Transition[Result]
 	w, err := c.challenge(opened.Agreed)
 	if err != nil {
 		return none, err
 	}
+	if p == nil {
+		return round.Next(round.Round[Result](newProofs(c, w, nil, nil, opened.Payloads))), nil
+	}
 	answers, err := p.respond(ctx, w)
 	if err != nil {
 		return none, err
 	}
-	body := round.Digested(c.ciphertextsName(), own, sum)
+	body := round.Digested(c.ciphertextsName(), own, own.sum)
 	byzantine.Apply(c.Session.Hooks, c.Step+"/ciphertexts", &body)
 	byzantine.Apply(c.Session.Hooks, c.Step+"/responses", answers)
 	frames := make([][]byte, len(answers))

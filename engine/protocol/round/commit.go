@@ -42,6 +42,12 @@ type Opened struct {
 // get the payload (*[]byte) before it is committed to and when all commitments are known. A mismatch is a *Blame with
 // CheckCommitment, unless the hooks skip that check.
 func CommitOpen(s Session, step string, random io.Reader, payload []byte, size int) (Transition[Opened], error) {
+	return CommitOpenSizes(s, step, random, payload, func(Party) int { return size })
+}
+
+// CommitOpenSizes is CommitOpen where the payload of each party has a size of its own. A party whose payload is empty
+// commits to its nonce.
+func CommitOpenSizes(s Session, step string, random io.Reader, payload []byte, size func(Party) int) (Transition[Opened], error) {
 	nonce, err := newNonce(random)
 	if err != nil {
 		return Transition[Opened]{}, err
@@ -57,7 +63,7 @@ func CommitOpen(s Session, step string, random io.Reader, payload []byte, size i
 		nonce:   nonce,
 		own:     payload,
 		sum:     sum,
-		limit:   func(Party) Limit { return Limit{Bytes: int64(size)} },
+		limit:   func(p Party) Limit { return Limit{Bytes: int64(size(p))} },
 	}
 	return o.start(), nil
 }
