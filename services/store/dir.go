@@ -1,0 +1,277 @@
+package store
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"go.etcd.io/bbolt"
+	bolterrors "go.etcd.io/bbolt/errors"
+)
+
+const (
+	recordsFile = "records.db"
+	objectsDir  = "objects"
+	mapped      = 1 << 30 // bytes of address space; a View that lasts holds up updates only when the records outgrow it
+)
+
+var bucket = []byte("lodge")
+
+// errNoRecords keeps a lost database from looking like a new store, in which every blob would be nobody's.
+var errNoRecords = errors.New(
+	"store: there are objects but no records.db that names them; put the file back, or empty the directory")
+
+// directory is the embedded store: a bbolt database, and one file a blob.
+type directory struct {
+	records string // path
+	objects string // path
+	db      *bbolt.DB
+	file    fs.FileInfo // of the database
+	group   *group
+
+	life   sync.RWMutex // held shared by what writes, so that Close waits
+	closed bool
+
+	mu    sync.Mutex
+	fault error // after which nothing may be written: the disk may have lost what it took
+	names map[string]*name
+}
+
+// OpenDir opens or makes the embedded store in a directory: records.db and
+// objects/. Only one process may have it open. What is deleted from records.db
+// stays in free pages of the file until they are used again.
+func OpenDir(dir string) (Store, error) {
+	d := &directory{
+		records: filepath.Join(dir, recordsFile),
+		objects: filepath.Join(dir, objectsDir),
+		names:   map[string]*name{},
+	}
+	if err := os.MkdirAll(d.objects, 0o700); err != nil {
+		return nil, fmt.Errorf("store: %w", err)
+	}
+	if _, err := os.Stat(d.records); errors.Is(err, fs.ErrNotExist) { // refuse before an empty one is made
+		if err := d.checkFresh(); err != nil {
+			return nil, err
+		}
+	}
+	var err error
+	d.db, err = bbolt.Open(d.records, 0o600, &bbolt.Options{
+		Timeout: time.Second, FreelistType: bbolt.FreelistMapType, InitialMmapSize: mapped,
+	})
+	if errors.Is(err, bolterrors.ErrTimeout) {
+		return nil, fmt.Errorf("%w: %s", ErrInUse, d.records)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("store: %w", err)
+	}
+	if err := d.prepare(dir); err != nil {
+		return nil, errors.Join(err, d.db.Close())
+	}
+	d.group = newGroup(d.begin)
+	return d, nil
+}
+
+// prepare makes what a new store has, and erases the blobs that were not committed.
+func (d *directory) prepare(dir string) error {
+	err := d.db.Update(func(tx *bbolt.Tx) error {
+		if tx.Bucket(bucket) != nil {
+			return nil
+		}
+		if err := d.checkFresh(); err != nil {
+			return err
+		}
+		_, err := tx.CreateBucket(bucket)
+		return err
+	})
+	if errors.Is(err, errNoRecords) {
+		return err
+	}
+	if err != nil {
+		return fmt.Errorf("store: %w", err)
+	}
+	if d.file, err = os.Stat(d.records); err != nil {
+		return fmt.Errorf("store: %w", err)
+	}
+	for _, path := range []string{filepath.Dir(filepath.Clean(dir)), dir} {
+		if err := syncDir(path); err != nil {
+			return err
+		}
+	}
+	return d.sweep()
+}
+
+// checkFresh refuses the objects of an earlier store in what is to be a new one.
+func (d *directory) checkFresh() error {
+	entries, err := os.ReadDir(d.objects)
+	if err != nil {
+		return fmt.Errorf("store: %w", err)
+	}
+	if len(entries) > 0 {
+		return errNoRecords
+	}
+	return nil
+}
+
+func (d *directory) Lineage() string { return "" }
+
+// Healthy also finds that the database was removed, or another put in its place, under the running process.
+func (d *directory) Healthy() error {
+	d.life.RLock()
+	defer d.life.RUnlock()
+	return d.healthy()
+}
+
+// healthy is for those who hold life.
+func (d *directory) healthy() error {
+	if d.closed {
+		return ErrClosed
+	}
+	d.mu.Lock()
+	fault := d.fault
+	d.mu.Unlock()
+	if fault != nil {
+		return fault
+	}
+	now, err := os.Stat(d.records)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(now, d.file) {
+		return fmt.Errorf("%w: %s is another file", ErrLineage, d.records)
+	}
+	if err != nil {
+		return fmt.Errorf("store: %w", err)
+	}
+	return nil
+}
+
+// fail notes that the disk refused to make something durable. What a later sync says is worth nothing then.
+func (d *directory) fail(err error) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.fault == nil {
+		d.fault = fmt.Errorf("%w: open the store again: %w", ErrUnsafe, err)
+	}
+	return d.fault
+}
+
+func (d *directory) View(f func(Tx) error) error {
+	b, err := d.db.Begin(false)
+	if errors.Is(err, bolterrors.ErrDatabaseNotOpen) {
+		return ErrClosed
+	}
+	if err != nil {
+		return fmt.Errorf("store: %w", err)
+	}
+	t := &transaction{reads: &dirTx{tx: b, records: b.Bucket(bucket)}}
+	defer func() {
+		t.ended = true
+		_ = b.Rollback() // of a read-only transaction: its end
+	}()
+	return f(t)
+}
+
+func (d *directory) Update(f func(Tx) error) error { return d.group.update(f) }
+
+func (d *directory) Close() error {
+	d.group.close()
+	d.life.Lock()
+	defer d.life.Unlock()
+	if d.closed {
+		return nil
+	}
+	d.closed = true
+	if err := d.db.Close(); err != nil {
+		return fmt.Errorf("store: %w", err)
+	}
+	return nil
+}
+
+// dirTx is a transaction of the database.
+type dirTx struct {
+	d       *directory // nil: read only
+	tx      *bbolt.Tx
+	records *bbolt.Bucket
+}
+
+func (d *directory) begin() (writing, error) {
+	d.life.RLock()
+	defer d.life.RUnlock() // Close ends the group first, so that the database stays
+	if err := d.healthy(); err != nil {
+		return nil, err
+	}
+	tx, err := d.db.Begin(true)
+	if err != nil {
+		return nil, fmt.Errorf("store: %w", err)
+	}
+	return &dirTx{d: d, tx: tx, records: tx.Bucket(bucket)}, nil
+}
+
+func (t *dirTx) get(key string) ([]byte, error) { return t.records.Get([]byte(key)), nil }
+
+func (t *dirTx) scan(prefix, after string, f func(string, []byte) (bool, error)) error {
+	c, p := t.records.Cursor(), []byte(prefix)
+	k, v := c.Seek([]byte(max(prefix, after)))
+	if k != nil && string(k) == after {
+		k, v = c.Next()
+	}
+	for ; k != nil && bytes.HasPrefix(k, p); k, v = c.Next() {
+		if more, err := f(string(k), v); err != nil || !more {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *dirTx) broken() error { return nil }
+
+func (t *dirTx) rollback() { _ = t.tx.Rollback() } // cannot fail: the transaction is open
+
+func (t *dirTx) commit(writes *layer) error {
+	for _, key := range writes.ordered() {
+		var err error
+		if value := writes.own[key]; value == nil {
+			err = t.records.Delete([]byte(key))
+		} else {
+			err = t.records.Put([]byte(key), value)
+		}
+		if err != nil {
+			t.rollback()
+			return fmt.Errorf("store: %w", err)
+		}
+	}
+	before := t.tx.ID() - 1
+	err := t.tx.Commit()
+	if err == nil {
+		return nil
+	}
+	// A full disk refuses the pages before the root that names them is written: then the update did not take place,
+	// and the store is as it was. Anything else leaves the root in doubt.
+	full := errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, syscall.EFBIG)
+	if tx, beginErr := t.d.db.Begin(false); full && beginErr == nil {
+		now := tx.ID()
+		_ = tx.Rollback()
+		if now == before {
+			return fmt.Errorf("store: %w", err)
+		}
+	}
+	return fmt.Errorf("%w: %w", ErrUncertain, t.d.fail(err))
+}
+
+func syncDir(dir string) error {
+	f, err := os.Open(dir)
+	if err != nil {
+		return fmt.Errorf("store: %w", err)
+	}
+	if err := errors.Join(f.Sync(), f.Close()); err != nil {
+		return fmt.Errorf("store: %w", err)
+	}
+	return nil
+}
+
+// isTemp tells the file of an unfinished blob.
+func isTemp(file string) bool { return strings.HasPrefix(file, tempPrefix) }

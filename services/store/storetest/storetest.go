@@ -1,0 +1,107 @@
+// Package storetest has the tests that every store must pass, and PostgreSQL
+// servers to run them on.
+package storetest
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/lodge-mpc/lodge/services/store"
+)
+
+// Kind is an implementation of the store. A test package that runs one calls
+// Main from TestMain.
+type Kind struct {
+	Fresh func(t testing.TB) (address string) // a place for a store that nothing is in
+	Open  func(address string) (store.Store, error)
+}
+
+// Run runs all tests.
+func Run(t *testing.T, k Kind) {
+	for _, c := range []struct {
+		name string
+		run  func(*testing.T, Kind)
+	}{
+		{"Atomic", atomic}, {"Order", order}, {"OwnWrites", ownWrites}, {"Scans", scansAgainstOracle},
+		{"Snapshot", snapshot}, {"ReadOnly", readOnly}, {"Limits", limits}, {"Values", values},
+		{"Concurrent", concurrent}, {"Counter", counter}, {"Panic", panics}, {"Reopen", reopen},
+		{"Blobs", blobs}, {"BlobWriteAt", blobWriteAt}, {"BlobConcurrent", blobConcurrent}, {"BlobErased", blobErased},
+		{"BlobUnfinished", blobUnfinished}, {"BlobStream", blobStream}, {"TwoOpeners", twoOpeners}, {"Closed", closed},
+		{"Crash", crash},
+	} {
+		t.Run(c.name, func(t *testing.T) { c.run(t, k) })
+	}
+}
+
+// open opens the store until the test ends.
+func (k Kind) open(t testing.TB, address string) store.Store {
+	t.Helper()
+	s, err := k.Open(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := s.Healthy(); err != nil {
+		t.Fatalf("not healthy when opened: %v", err)
+	}
+	return s
+}
+
+func (k Kind) fresh(t testing.TB) store.Store {
+	t.Helper()
+	return k.open(t, k.Fresh(t))
+}
+
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// refused: the error is the one wanted.
+func refused(t testing.TB, got, want error) {
+	t.Helper()
+	if !errors.Is(got, want) {
+		t.Fatalf("got %v, want %v", got, want)
+	}
+}
+
+func put(t testing.TB, s store.Store, pairs ...string) {
+	t.Helper()
+	check(t, s.Update(func(tx store.Tx) error {
+		for i := 0; i < len(pairs); i += 2 {
+			if err := tx.Put(pairs[i], []byte(pairs[i+1])); err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+}
+
+// dump is all records with a prefix as "key=value" in the order of the scan.
+func dump(tx store.Tx, prefix string) ([]string, error) {
+	var all []string
+	err := tx.Scan(prefix, func(key string, value []byte) error {
+		all = append(all, fmt.Sprintf("%s=%s", key, value))
+		return nil
+	})
+	return all, err
+}
+
+func want(t testing.TB, s store.Store, prefix string, records ...string) {
+	t.Helper()
+	var got []string
+	check(t, s.View(func(tx store.Tx) (err error) {
+		got, err = dump(tx, prefix)
+		return err
+	}))
+	if fmt.Sprint(got) != fmt.Sprint(records) {
+		t.Fatalf("under %q: %q, want %q", prefix, got, records)
+	}
+}
