@@ -27,6 +27,7 @@ func commit(ctx context.Context, c Config) (round.Transition[Result], error) {
 	var p *prover
 	var own *ciphertexts
 	var statement []byte
+	c.Session.Secrets.Own(c.Source)
 	if c.proves(c.Session.Self) {
 		var err error
 		if p, own, statement, err = prepare(ctx, c); err != nil {
@@ -50,7 +51,7 @@ func commit(ctx context.Context, c Config) (round.Transition[Result], error) {
 // prepare samples and encrypts, and gives the statement.
 func prepare(ctx context.Context, c Config) (p *prover, all *ciphertexts, statement []byte, err error) {
 	p = &prover{scheme: c.Scheme, sizes: c.sizes(), key: c.Key, source: c.Source, message: c.Message, workers: c.Workers}
-	c.Session.Secrets.Own(p, c.Source)
+	c.Session.Secrets.Own(p)
 	if err = p.sample(ctx); err != nil {
 		return nil, nil, nil, err
 	}

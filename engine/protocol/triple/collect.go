@@ -54,8 +54,8 @@ func (r *batch) collect(shares ddec.Shares) (result Result, mask maccheck.Pair, 
 	result.Count = r.Plan.Count
 	if r.Plan.Kind != Matrix {
 		f, last := r.Scheme.Field, r.Plan.Count
-		all := make([]field.Vec, 6)
-		for i, blocks := range [][]field.Vec{r.a, r.b, c, macA, macB, macC} {
+		all := make([]field.Vec, 7)
+		for i, blocks := range [][]field.Vec{r.a, r.b, c, macA, macB, macC, r.clear} {
 			v := f.NewVec(len(blocks) * r.Scheme.Slots())
 			for j, b := range blocks {
 				copy(v.Slice(j*b.Len(), (j+1)*b.Len()).W, b.W)
@@ -72,6 +72,7 @@ func (r *batch) collect(shares ddec.Shares) (result Result, mask maccheck.Pair, 
 			}
 		}
 		result.A, result.B, result.C, result.MACA, result.MACB, result.MACC = all[0], all[1], all[2], all[3], all[4], all[5]
+		result.Clear = all[6]
 		return result, mask, nil, nil
 	}
 	la, lb, lc, err := r.Plan.layouts(r.Scheme)

@@ -1,6 +1,7 @@
 // Package triple generates authenticated triples (MatriGear, Fig. 4): shares of random a, b and c = a b, in
 // Z_p or as matrices, and of their products with a MAC key alpha that nobody knows. It generates squares, random values,
-// bits and inverses in the same way, with fewer ciphertexts or with an opening more.
+// bits and inverses in the same way, with fewer ciphertexts or with an opening more, and input masks, whose values one party
+// knows, from the ciphertexts of that party alone.
 //
 // StartMACKey makes the MAC key: a proof of plaintext knowledge whose message is one constant. Start makes a
 // batch:
@@ -12,7 +13,8 @@
 //  4. decrypt: each ciphertext is decrypted once to shares (package ddec);
 //  5. check: the linear MAC check (package maccheck) over everything that will be released.
 //
-// For bits and inverses the products are opened before the check, which covers what was opened (see open.go).
+// For bits and inverses the products are opened before the check, which covers what was opened (see open.go). For input
+// masks one party proves, and seeds for the shares are sent beside the hash of step 3 (see input.go).
 //
 // There is no sacrifice: alpha c comes from the same ciphertext as c, so a c that differs from a b has no
 // valid MAC, provided that the evaluation keys are honest. Key generation does not prove that yet.

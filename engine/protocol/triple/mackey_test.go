@@ -124,7 +124,9 @@ func TestPlans(t *testing.T) {
 		{Matrix, Shape{4, -1, 4}, 0, 1, 16, Plan{}},
 		{Matrix, Shape{4, 4, 1<<14 + 1}, 0, 1, 16, Plan{}},
 		{Matrix, Shape{1 << 14, 1 << 14, 1 << 14}, 1, 1, 16, Plan{}},
+		{Input, Shape{}, 0, slots, 1, Plan{Dim: 1, Blocks: 2, Count: 2*slots - 1}},
 		{0, Shape{}, 0, 1, 16, Plan{}},
+		{Input + 1, Shape{}, 0, 1, 16, Plan{}},
 	} {
 		p, err := NewPlan(set, "p128", 3, c.kind, c.shape, c.dim, c.count, c.keyDim)
 		if c.want.Count == 0 {
@@ -168,6 +170,13 @@ func TestStartRefuses(t *testing.T) {
 		"MAC key":    func(c *Config) { c.MAC = MACKey{} },
 		"source":     func(c *Config) { c.Source = nil },
 		"parties":    func(c *Config) { c.Session.Parties = 3 },
+		"owner of triples": func(c *Config) {
+			p := *c.Plan
+			p.Owner = 1
+			c.Plan = &p
+		},
+		"owner before the first": func(c *Config) { c.Plan = w.inputs(t, -1, 1) },
+		"owner after the last":   func(c *Config) { c.Plan = w.inputs(t, 2, 1) },
 	} {
 		c := good
 		change(&c)

@@ -8,6 +8,7 @@ import (
 	"github.com/lodge-mpc/lodge/engine/gbfv"
 	"github.com/lodge-mpc/lodge/engine/params"
 	"github.com/lodge-mpc/lodge/engine/protocol/popk"
+	"github.com/lodge-mpc/lodge/engine/protocol/round"
 )
 
 // Kind is what a batch consists of.
@@ -21,6 +22,7 @@ const (
 	Random                  // a
 	Bit                     // a in {0, 1}
 	Inverse                 // a and 1/a
+	Input                   // a, whose value one party knows
 )
 
 // Shape is the size of a matrix product: Rows x Inner times Inner x Cols.
@@ -36,10 +38,11 @@ const maxDim = 128
 type Plan struct {
 	Instance *params.Instance
 	Kind     Kind
-	Shape    Shape // of matrices
-	Dim      int   // d, the size of blocks; 1 for scalars
-	Blocks   int   // of D scalar triples
-	Count    int   // triples that the batch yields
+	Owner    round.Party // the party that knows the values of input masks; the caller sets it
+	Shape    Shape       // of matrices
+	Dim      int         // d, the size of blocks; 1 for scalars
+	Blocks   int         // of D scalar triples
+	Count    int         // triples that the batch yields
 }
 
 // NewPlan plans a batch that yields count triples if one batch can, and otherwise as many as one can. For
@@ -58,7 +61,7 @@ func NewPlan(set *params.Set, fieldName string, parties int, kind Kind, shape Sh
 	slots := set.Slots(spec)
 	var use params.Use
 	switch kind {
-	case Scalar, Inverse, Square, Bit, Random:
+	case Scalar, Inverse, Square, Bit, Random, Input:
 		// one slot gives the random value that masks the MAC check
 		p.Dim, p.Blocks = 1, min(MaxBlocks, (count+slots)/slots)
 		p.Count = p.Blocks*slots - 1
@@ -111,7 +114,7 @@ func (p *Plan) extent() extent {
 		return extent{n, n, n, 0}
 	case Square, Bit:
 		return extent{n, 0, n, 0}
-	case Random:
+	case Random, Input:
 		return extent{n, 0, 0, 0}
 	}
 	s := p.Shape
@@ -127,7 +130,7 @@ func (p *Plan) Elements() (a, b, c int) {
 		return 1, 1, 0
 	case Square:
 		return 1, 0, 1
-	case Bit, Random:
+	case Bit, Random, Input:
 		return 1, 0, 0
 	}
 	return p.Shape.Rows * p.Shape.Inner, p.Shape.Inner * p.Shape.Cols, p.Shape.Rows * p.Shape.Cols
@@ -160,5 +163,9 @@ func (p *Plan) MemoryBytes(workers int) int64 {
 	} else {
 		polys += 2 * int64(p.Decryptions()*p.Instance.DDecPrimes/len(set.Q))
 	}
-	return max(popk.MemoryBytes(p.Instance, p.Instance.Use.Parties, false, workers), polys*poly) * 3 / 2
+	provers := p.Instance.Use.Parties
+	if p.Kind == Input {
+		provers = 2 // a party proves, or verifies one proof
+	}
+	return max(popk.MemoryBytes(p.Instance, provers, false, workers), polys*poly) * 3 / 2
 }

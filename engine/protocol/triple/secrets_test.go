@@ -26,6 +26,8 @@ func TestEveryEndErases(t *testing.T) {
 	}{
 		{"scalars", w.plan(t, Scalar, Shape{}, 0, 1), false},
 		{"scalars that fail", w.plan(t, Scalar, Shape{}, 0, 1), true},
+		{"input masks", w.plan(t, Input, Shape{}, 0, 1), false},
+		{"input masks that fail", w.plan(t, Input, Shape{}, 0, 1), true},
 		{"matrices", w.plan(t, Matrix, Shape{8, 5, 3}, 4, 1), false},
 		{"matrices that fail", w.plan(t, Matrix, Shape{8, 5, 3}, 4, 1), true},
 	} {
@@ -47,6 +49,9 @@ func TestEveryEndErases(t *testing.T) {
 				out.OK(t)
 				r := out.Results[0]
 				values = []field.Vec{r.A, r.B, r.C, r.MACA, r.MACB, r.MACC}
+				if c.plan.Kind == Input {
+					values = []field.Vec{r.A, r.MACA, r.Clear}
+				}
 			}
 			if len(held) == 0 {
 				t.Fatal("the hooks are gone")

@@ -3,6 +3,7 @@ package triple
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/lodge-mpc/lodge/engine/field"
 	"github.com/lodge-mpc/lodge/engine/gbfv"
@@ -37,17 +38,18 @@ type Config struct {
 
 // Result is one party's shares of a batch that passed the check: of values and of their products with the
 // MAC key. Of scalar triples a, b and c have Count elements; of matrices Count matrices, row-major, one after
-// another. Squares are in c, inverses in b, random values and bits in a; what a kind does not have is empty.
+// another. Squares are in c, inverses in b, random values, bits and input masks in a; what a kind does not have is empty.
 type Result struct {
 	Count            int
 	A, B, C          field.Vec
 	MACA, MACB, MACC field.Vec
+	Clear            field.Vec    // the values of input masks, at their owner alone
 	Digest           round.Digest // public, the same at every honest party
 }
 
 // Wipe erases the shares.
 func (r *Result) Wipe() {
-	for _, v := range []field.Vec{r.A, r.B, r.C, r.MACA, r.MACB, r.MACC} {
+	for _, v := range []field.Vec{r.A, r.B, r.C, r.MACA, r.MACB, r.MACC, r.Clear} {
 		v.Wipe()
 	}
 }
@@ -56,6 +58,7 @@ func (r *Result) Wipe() {
 type batch struct {
 	Config
 	a, b   []field.Vec // shares of the factors, by ciphertext
+	clear  []field.Vec // the values of input masks, at their owner
 	rho    field.Vec   // matrices: shares of the vector whose first slot masks the check
 	extent extent
 	list   []*gbfv.Ciphertext // what is decrypted, until it is
@@ -64,7 +67,7 @@ type batch struct {
 
 // Wipe erases the shares, but for a result that was handed over.
 func (r *batch) Wipe() {
-	for _, v := range append(append([]field.Vec{r.rho}, r.a...), r.b...) {
+	for _, v := range slices.Concat([]field.Vec{r.rho}, r.a, r.b, r.clear) {
 		v.Wipe()
 	}
 	if r.result != nil {
@@ -92,6 +95,9 @@ func Start(c Config) (round.Transition[Result], error) {
 	if len(c.MAC.Share.W) != len(c.Scheme.Field.NewElement()) {
 		return round.Transition[Result]{}, errors.New("triple: the MAC key is not one element of the field")
 	}
+	if c.Plan.Owner < 0 || int(c.Plan.Owner) >= c.Session.Parties || c.Plan.Owner > 0 && c.Plan.Kind != Input {
+		return round.Transition[Result]{}, errors.New("triple: a plan for input masks of no party, or for other tuples of one party")
+	}
 	r := &batch{Config: c}
 	c.Session.Secrets.Own(r, c.Source)
 	proof := popk.Config{
@@ -99,6 +105,9 @@ func Start(c Config) (round.Transition[Result], error) {
 		Source: c.Source.Sub("proof"), Workers: c.Workers,
 	}
 	r.extent = c.Plan.extent()
+	if c.Plan.Kind == Input {
+		proof.Only = &c.Plan.Owner
+	}
 	if c.Plan.Kind == Matrix {
 		message, err := c.Plan.padded(c.Scheme)
 		if err != nil {
@@ -131,7 +140,13 @@ func (r *batch) proved(ctx context.Context, proved popk.Result) (round.Transitio
 	}
 	byzantine.Apply(r.Session.Hooks, "triple/evaluated", r.list)
 	digest := round.Digest(gbfv.Hash(r.list))
-	return round.Next(round.Round[Result](compare{r, digest}), round.Broadcast(compareName, digest[:])), nil
+	send := []round.Message{round.Broadcast(compareName, digest[:])}
+	next := compare{batch: r, digest: digest}
+	if r.Plan.Kind == Input {
+		next.seeds = r.drawSeeds()
+		send = append(send, seedMessages(next.seeds)...)
+	}
+	return round.Next(round.Round[Result](next), send...), nil
 }
 
 const compareName = "triple/evaluated"
@@ -140,16 +155,26 @@ const compareName = "triple/evaluated"
 type compare struct {
 	*batch
 	digest round.Digest
+	seeds  [][]byte // of input masks; see drawSeeds
 }
 
 func (r compare) Wants() []round.Want {
-	return r.Session.Each(round.Want{Name: compareName, MaxBytes: int64(len(r.digest)), Broadcast: true})
+	wants := r.Session.Each(round.Want{Name: compareName, MaxBytes: int64(len(r.digest)), Broadcast: true})
+	if r.seeds != nil {
+		wants = append(wants, r.Session.Each(seedWant)...)
+	}
+	return wants
 }
 
-func (r compare) Step(_ context.Context, in round.Inbox) (round.Transition[Result], error) {
+func (r compare) Step(ctx context.Context, in round.Inbox) (round.Transition[Result], error) {
 	var none round.Transition[Result]
 	if err := round.Compare(r.Session, in, compareName, CheckEvaluated, r.digest); err != nil {
 		return none, err
+	}
+	if r.seeds != nil {
+		if err := r.spread(ctx, r.seeds, in); err != nil {
+			return none, err
+		}
 	}
 	t, err := ddec.Start(ddec.Config{
 		Session: r.Session, Step: "triple", Scheme: r.Scheme, Instance: r.Plan.Instance, Ciphertexts: r.list,
@@ -199,8 +224,11 @@ func (r *batch) check(mask maccheck.Pair, zeros []maccheck.Pair, finish func()) 
 	return round.Map(t, func(p maccheck.Passed) (Result, error) {
 		finish()
 		h := r.Plan.Instance.Hash()
-		result.Digest = round.Hash("lodge batch", r.Session.ID[:], h[:], r.KeyHash[:], round.Uint(uint64(r.Plan.Kind)),
-			round.Uint(uint64(result.Count)), p.Transcript[:])
+		fields := [][]byte{r.Session.ID[:], h[:], r.KeyHash[:], round.Uint(uint64(r.Plan.Kind)), round.Uint(uint64(result.Count)), p.Transcript[:]}
+		if r.Plan.Kind == Input {
+			fields = append(fields, round.Uint(uint64(r.Plan.Owner)))
+		}
+		result.Digest = round.Hash("lodge batch", fields...)
 		r.result = nil // it is the caller's now
 		return *result, nil
 	}), nil

@@ -26,6 +26,8 @@ type network struct {
 	earlier []*gbfv.Ciphertext
 	// label tells the randomness of batches apart
 	label string
+	// labels do so for one party alone
+	labels map[round.Party]string
 	// exposed notes calls of Config.Exposed, unless it is nil
 	exposed []bool
 }
@@ -100,7 +102,7 @@ func (w *network) run(plan *Plan, options ...roundtest.Option) *roundtest.Outcom
 		c := Config{
 			Session: s, Plan: plan, Scheme: w.scheme, Keys: k.Keys.Keys(w.scheme), Public: k.Keys.Public,
 			KeyHash: k.Keys.PublicHash(w.scheme), Secret: keygen.Lift(w.scheme, k.Secret), MAC: w.macs[s.Self],
-			Source: seed("batch"+w.label, s.Self), Workers: 2,
+			Source: seed("batch"+w.label+w.labels[s.Self], s.Self), Workers: 2,
 		}
 		if w.exposed != nil {
 			c.Exposed = func() error {

@@ -1,0 +1,91 @@
+package triple
+
+import (
+	"context"
+	"errors"
+	"io"
+
+	"github.com/lodge-mpc/lodge/engine/field"
+	"github.com/lodge-mpc/lodge/engine/parallel"
+	"github.com/lodge-mpc/lodge/engine/protocol/round"
+	"github.com/lodge-mpc/lodge/engine/sample"
+)
+
+// Input masks are random values that one party, their owner, knows. The owner alone proves ciphertexts; products with the
+// MAC key are decrypted to shares as for other tuples. The owner's 2x is the value, and with zeros for the others it would be
+// a sharing, but one that must not be used: when a sum of inputs is opened, each owner's share of it is what its mask hides.
+// So the parties add a random sharing of zero. For each ordered pair of parties l, m there is a stream that both know, of a
+// seed that l draws and sends to m: l adds it to its share, and m subtracts it. Shares are uniform but for their sum as long
+// as two parties keep their seed to themselves. A party that uses another stream than it sent, or than it got, only has
+// another share than it should, which the MAC check sees.
+
+// seedWant is the message with the seed of a pair of parties.
+var seedWant = round.Want{Name: "triple/seed", MaxBytes: sample.SeedSize}
+
+// drawSeeds draws a seed for each other party; its own place is nil.
+func (r *batch) drawSeeds() [][]byte {
+	source := r.Source.Sub("zero sharing")
+	defer source.Wipe()
+	drawn := make([][]byte, r.Session.Parties)
+	for p := range drawn {
+		if round.Party(p) == r.Session.Self {
+			continue
+		}
+		drawn[p] = make([]byte, sample.SeedSize)
+		if _, err := io.ReadFull(source.Stream("seed", uint64(p)), drawn[p]); err != nil {
+			panic(err) // a stream does not fail
+		}
+	}
+	return drawn
+}
+
+// seedMessages are the seeds, each to its party.
+func seedMessages(drawn [][]byte) (send []round.Message) {
+	for p, seed := range drawn {
+		if seed != nil {
+			send = append(send, round.Message{To: round.Party(p), Name: seedWant.Name, Body: round.Bytes(seed)})
+		}
+	}
+	return send
+}
+
+// spread makes the owner's shares, which are the values, and the others', which are zero, random ones.
+func (r *batch) spread(ctx context.Context, drawn [][]byte, in round.Inbox) error {
+	var added, subtracted []*sample.Source
+	defer func() {
+		for _, s := range append(added, subtracted...) {
+			s.Wipe()
+		}
+	}()
+	for p, own := range drawn {
+		if own == nil {
+			continue
+		}
+		got := in.Bytes(round.Party(p), seedWant.Name)
+		if len(got) != sample.SeedSize {
+			return round.Malformed(round.Party(p), errors.New("a seed of the wrong length"))
+		}
+		added, subtracted = append(added, sample.NewSource(own)), append(subtracted, sample.NewSource(got))
+	}
+	if r.Session.Self == r.Plan.Owner {
+		for _, v := range r.a {
+			r.clear = append(r.clear, v.Clone())
+		}
+	}
+	f := r.Scheme.Field
+	return parallel.Try(ctx, r.Workers, len(r.a), func(i int) error {
+		t := f.NewVec(r.a[i].Len())
+		defer t.Wipe()
+		each := func(list []*sample.Source, apply func(dst, a, b field.Vec)) {
+			for _, s := range list {
+				stream := s.Stream("share", uint64(i))
+				fillRandom(f, t, stream)
+				stream.Wipe()
+				apply(r.a[i], r.a[i], t)
+			}
+		}
+		each(added, f.AddVec)
+		each(subtracted, f.SubVec)
+		return nil
+	})
+}
