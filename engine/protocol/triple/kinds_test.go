@@ -14,7 +14,7 @@ import (
 	"github.com/lodge-mpc/lodge/engine/protocol/round/roundtest"
 )
 
-var kinds = map[string]Kind{"square": Square, "random": Random, "bit": Bit, "inverse": Inverse}
+var kinds = map[string]Kind{"square": Square, "random": Random, "bit": Bit, "inverse": Inverse, "input": Input}
 
 // pooled gives the values of a list of tuples, whose MACs it checks.
 func (w *network) pooled(t testing.TB, results []Result, value, mac func(r *Result) field.Vec) field.Vec {
@@ -140,6 +140,64 @@ func TestOpenedProductsAreChecked(t *testing.T) {
 			check string
 		}{{roundtest.Truncate(1), round.CheckShape}, {roundtest.Extend(1), round.CheckSize}, {roundtest.Payload(high), round.CheckShape}} {
 			w.run(plan, roundtest.Rewrite(culprit, productsName, c.edit)).Blamed(t, culprit, c.check)
+		}
+	}
+}
+
+// A party that opens a share of a product to one party and another share to the rest is caught by the echo, before anybody
+// computes with what was opened: whether it tells all the same in the echo, or each what it sent there. It is named to those
+// who hear from it what it did not send them, and is a suspect of the others.
+func TestOpenedProductsAreTheSameForAll(t *testing.T) {
+	const victim, witness, culprit = 0, 1, 2
+	w := newNetwork(t, "insecure-8", "p128", 3, 1)
+	f := w.scheme.Field
+	for _, kind := range []Kind{Bit, Inverse} {
+		plan := w.plan(t, kind, Shape{}, 0, 10)
+		for _, consistent := range []bool{true, false} {
+			var sent, other round.Digest // of the products, to the witness and to the victim
+			products := func(_ *roundtest.View, frames [][]byte) [][]byte {
+				share, err := round.DigestOf(productsName, round.Bytes(frames[0]))
+				changed := f.NewVec(plan.Count)
+				if err == nil {
+					err = f.DecodeVec(changed, frames[0])
+				}
+				f.Add(changed.At(3), changed.At(3), f.One())
+				changedFrame := make([]byte, len(frames[0]))
+				f.EncodeVec(changedFrame, changed)
+				lie, err2 := round.DigestOf(productsName, round.Bytes(changedFrame))
+				if err != nil || err2 != nil {
+					t.Error(err, err2)
+				}
+				sent, other = share, lie
+				return [][]byte{changedFrame}
+			}
+			lies := 0
+			echo := func(_ *roundtest.View, frames [][]byte) [][]byte {
+				if at := bytes.Index(frames[0], sent[:]); sent != (round.Digest{}) && at >= 0 {
+					copy(frames[0][at:], other[:])
+					lies++
+				}
+				return frames
+			}
+			options := []roundtest.Option{roundtest.Link(culprit, victim, productsName, products), roundtest.Record()}
+			if !consistent {
+				options = append(options, roundtest.Link(culprit, victim, "echo", echo))
+			}
+			w.exposed = make([]bool, 3)
+			out := w.run(plan, options...)
+			out.Aborted(t, culprit, round.CheckEcho)
+			var blame *round.Blame
+			if named := errors.As(out.Errors[victim], &blame); named != consistent || named && blame.Party != culprit {
+				t.Errorf("kind %d: the one that got another share ends with %v", kind, out.Errors[victim])
+			}
+			if !consistent && lies != 1 {
+				t.Errorf("kind %d: the lie in the echo was told %d times", kind, lies)
+			}
+			for p := range round.Party(2) {
+				if out.Results[p].Count != 0 || out.Recording.Frames(p, roundtest.Any, "triple/mac/coin/commit") != nil || w.exposed[p] {
+					t.Errorf("kind %d: party %d goes on to the check, or has a result", kind, p)
+				}
+			}
 		}
 	}
 }
