@@ -8,6 +8,8 @@
 //
 // A target that is a named pipe is written to as its reader reads.
 //
-// The package knows no protocol code; it depends on the standard library only. Conversion neither branches nor indexes
+// Export does that with share directories, the form in which shares leave Lodge (package tuplefile).
+//
+// The package knows no protocol code; it depends on the standard library and package tuplefile only. Conversion neither branches nor indexes
 // on values. Everything that it writes is secret to its party: files have mode 0600, directories 0700.
 package mpspdz

@@ -46,6 +46,7 @@ type File struct {
 	taken   int64  // records, whole
 	err     error
 	written atomic.Int64 // bytes, the header's included
+	reading atomic.Bool  // a pipe has a reader
 }
 
 // File makes the file of a target under a temporary name; Close gives it its own. A target that is a named pipe, or that
@@ -193,6 +194,7 @@ func (f *File) openPipe() error {
 				return errors.Join(fmt.Errorf("%w %s, which was a pipe", ErrExists, f.path), err, file.Close())
 			}
 			f.file = file
+			f.reading.Store(true)
 			f.stop = context.AfterFunc(f.tree.ctx, func() { _ = file.SetWriteDeadline(time.Unix(1, 0)) })
 			return nil
 		}
@@ -247,6 +249,7 @@ func (f *File) Abort() error {
 // release closes the descriptor and wipes the buffers.
 func (f *File) release(sync bool) (err error) {
 	f.err = errClosed
+	f.reading.Store(false)
 	if f.stop != nil {
 		f.stop()
 	}
