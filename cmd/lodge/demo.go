@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	lodge "github.com/lodge-mpc/lodge/clients/go/lodge"
+	"github.com/lodge-mpc/lodge/clients/go/mpspdz"
 	"github.com/lodge-mpc/lodge/clients/go/verify"
 	"github.com/lodge-mpc/lodge/engine/params"
 	coordinatorv1 "github.com/lodge-mpc/lodge/proto/lodge/coordinator/v1"
@@ -29,6 +30,7 @@ type demoOptions struct {
 	kind, dim          string
 	count              uint64
 	field, params, out string
+	export             string
 	json, keep         bool
 }
 
@@ -66,6 +68,8 @@ type demoReport struct {
 	TotalSeconds      float64  `json:"total_seconds"`
 	Out               string   `json:"out,omitempty"`
 	sent              uint64
+
+	Export []*mpspdz.Report `json:"export,omitempty"`
 }
 
 func demoCommand() *cobra.Command {
@@ -87,6 +91,7 @@ func demoCommand() *cobra.Command {
 	f.StringVar(&o.field, "field", "p128", "field: p64 to p4096")
 	f.StringVar(&o.params, "params", params.Default, "parameter set")
 	f.StringVar(&o.out, "out", "", "keep every party's exported shares in this new directory")
+	f.StringVar(&o.export, "export", "", "instead leave every party's files in that directory for an online engine: mp-spdz")
 	f.BoolVar(&o.json, "json", false, "write the result as JSON")
 	f.BoolVar(&o.keep, "keep", false, "keep the working directory: configurations, logs and vaults")
 	cmd.AddCommand(demoDecryptCommand())
@@ -142,6 +147,9 @@ func runDemo(cmd *cobra.Command, o *demoOptions) (err error) {
 	report.TuplesPerSecond = float64(report.Tuples) / report.GenerateSeconds
 	report.SentBytesPerTuple = float64(report.sent) / float64(report.Tuples)
 	report.Verified, err = c.verify(ctx, o, batches, report.KeygenSecurity)
+	if err == nil && o.export != "" && report.Verified == report.Tuples {
+		report.Export, err = c.exportAll(ctx, o, batches)
+	}
 	// Whatever the check says, it may have pooled MAC-key shares.
 	if err := errors.Join(err, c.retire(ctx, keys.GetEpoch())); err != nil {
 		return err
@@ -151,7 +159,7 @@ func runDemo(cmd *cobra.Command, o *demoOptions) (err error) {
 	if o.json {
 		err = writeIndented(cmd.OutOrStdout(), report)
 	} else {
-		err = report.print(cmd)
+		err = errors.Join(report.print(cmd), report.printExports(cmd))
 	}
 	if err == nil && report.Verified != report.Tuples {
 		err = fmt.Errorf("%w: %d of %d triples are good", errUnverified, report.Verified, report.Tuples)
@@ -171,14 +179,10 @@ func (c *cluster) account(r *demoReport, j *coordinatorv1.Job) uint64 {
 
 // verify draws every party's shares of the batches and has them checked.
 func (c *cluster) verify(ctx context.Context, o *demoOptions, batches []*coordinatorv1.Job, security string) (verified uint64, err error) {
-	out := o.out
-	if out == "" {
-		out = filepath.Join(c.dir, "shares")
-	}
 	for _, j := range batches {
 		var dirs []string
 		for i, conn := range c.clients {
-			dir := filepath.Join(out, j.GetBatchId(), "party-"+strconv.Itoa(i))
+			dir := filepath.Join(c.shares(o), j.GetBatchId(), "party-"+strconv.Itoa(i))
 			c.progress.say("drawing batch %s from party %d", j.GetBatchId(), i)
 			if err := lodge.Fetch(ctx, conn, j.GetBatchId(), dir, lodge.Origin{Parties: o.parties, Party: i, KeygenSecurity: security}); err != nil {
 				return 0, fmt.Errorf("drawing batch %s from party %d: %w", j.GetBatchId(), i, err)

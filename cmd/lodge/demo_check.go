@@ -53,6 +53,9 @@ func (o *demoOptions) check(dimGiven bool) error {
 	if err := o.plan(shape, block); err != nil {
 		return err
 	}
+	if err := o.checkExport(); err != nil {
+		return err
+	}
 	return checkOut(o.out)
 }
 

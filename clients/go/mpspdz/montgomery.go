@@ -6,7 +6,7 @@ import (
 	"math/bits"
 )
 
-const maxLimbs = maxPrimeBits / 64
+const maxLimbs = MaxPrimeBits / 64
 
 // words are the limbs of an integer, the lowest first; those from the field's L on are 0.
 type words [maxLimbs]uint64

@@ -124,7 +124,7 @@ func unhex(t testing.TB, s string) []byte {
 // refused.
 func TestMontgomery(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
-	for bits := minPrimeBits; bits <= maxPrimeBits; bits++ {
+	for bits := MinPrimeBits; bits <= MaxPrimeBits; bits++ {
 		p := new(big.Int).Lsh(big.NewInt(1), uint(bits))
 		switch bits % 3 { // near the top, in the middle and near the bottom of its length
 		case 0:

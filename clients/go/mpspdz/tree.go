@@ -17,8 +17,8 @@ import (
 
 // Limits of stock builds of MP-SPDZ, and of what Lodge has.
 const (
-	minPrimeBits = 64
-	maxPrimeBits = 256
+	MinPrimeBits = 64
+	MaxPrimeBits = 256
 	maxParties   = 1 << 10
 )
 
@@ -76,9 +76,9 @@ func NewTree(ctx context.Context, dir string, o Options) (*Tree, error) {
 		return nil, fmt.Errorf("%w: it is not positive", ErrPrime)
 	}
 	n := o.Prime.BitLen()
-	if n < minPrimeBits || n > maxPrimeBits {
-		return nil, fmt.Errorf("%w: it has %d bits, and stock builds of MP-SPDZ take %d to %d", ErrPrime, n, minPrimeBits,
-			maxPrimeBits)
+	if n < MinPrimeBits || n > MaxPrimeBits {
+		return nil, fmt.Errorf("%w: it has %d bits, and stock builds of MP-SPDZ take %d to %d", ErrPrime, n, MinPrimeBits,
+			MaxPrimeBits)
 	}
 	if !o.Prime.ProbablyPrime(20) {
 		return nil, fmt.Errorf("%w: it is composite", ErrPrime)

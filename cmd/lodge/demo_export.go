@@ -1,0 +1,84 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lodge-mpc/lodge/clients/go/mpspdz"
+	"github.com/lodge-mpc/lodge/clients/go/tuplefile"
+	"github.com/lodge-mpc/lodge/clients/go/verify"
+	coordinatorv1 "github.com/lodge-mpc/lodge/proto/lodge/coordinator/v1"
+)
+
+// checkExport refuses what could not be exported in the end.
+func (o *demoOptions) checkExport() error {
+	switch {
+	case o.export == "":
+		return nil
+	case o.export != "mp-spdz":
+		return fmt.Errorf("--export %s: write mp-spdz", o.export)
+	case o.out == "":
+		return fmt.Errorf("--export %s: say where with --out", o.export)
+	case o.kind == tuplefile.Random:
+		return fmt.Errorf("--export %s: MP-SPDZ has no file for random values", o.export)
+	}
+	p, err := verify.Modulus(o.params, o.field)
+	if err != nil {
+		return err
+	}
+	if p.BitLen() > mpspdz.MaxPrimeBits {
+		return fmt.Errorf("--export %s: stock builds of MP-SPDZ take primes of up to %d bits; %s has %d", o.export, mpspdz.MaxPrimeBits,
+			o.field, p.BitLen())
+	}
+	return nil
+}
+
+// exportAll writes every party's part of one Player-Data from the shares that were drawn and checked.
+func (c *cluster) exportAll(ctx context.Context, o *demoOptions, batches []*coordinatorv1.Job) (reports []*mpspdz.Report, err error) {
+	for i := range c.clients {
+		var from []string
+		for _, j := range batches {
+			from = append(from, filepath.Join(c.shares(o), j.GetBatchId(), "party-"+strconv.Itoa(i)))
+		}
+		c.progress.say("exporting the shares of party %d", i)
+		r, err := mpspdz.Export(ctx, from, o.out, mpspdz.ExportOptions{})
+		if err != nil {
+			return nil, err
+		}
+		reports = append(reports, r)
+	}
+	return reports, nil
+}
+
+// shares is where the parties' share directories go.
+func (c *cluster) shares(o *demoOptions) string {
+	if o.out == "" || o.export != "" {
+		return filepath.Join(c.dir, "shares")
+	}
+	return o.out
+}
+
+// printExports says what an online engine finds where.
+func (r *demoReport) printExports(cmd *cobra.Command) error {
+	if len(r.Export) == 0 {
+		return nil
+	}
+	w := cmd.OutOrStdout()
+	if _, err := fmt.Fprintf(w, "\n%s has every party's files for MP-SPDZ:\n", r.Export[0].Dir); err != nil {
+		return err
+	}
+	for _, f := range r.Export[0].Files {
+		if _, err := fmt.Fprintf(w, "  %-28s %10d records %10d usable\n", filepath.Base(f.Path), f.Records, f.Usable); err != nil {
+			return err
+		}
+	}
+	_, err := fmt.Fprint(w, `
+For trying only: all shares of the MAC key lie together there, so whoever reads them can forge any value. In earnest each
+party exports its own shares on its own machine, with lodge export mp-spdz.
+`)
+	return err
+}

@@ -1,0 +1,92 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/lodge-mpc/lodge/clients/go/mpspdz"
+)
+
+// Both parties' exports of directories, by flag and as arguments, make a tree that the independent reader accepts.
+func TestExportMPSPDZ(t *testing.T) {
+	shares, out := exportTwo(t, 150), t.TempDir()
+	for i, args := range [][]string{
+		{"--from", filepath.Join(shares, "party-0"), "--dry-run"}, {"--from", filepath.Join(shares, "party-0")},
+		{filepath.Join(shares, "party-1"), "--json"},
+	} {
+		text, err := runLodge(t, append([]string{"export", "mp-spdz", "--out", out}, args...)...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if i < 2 {
+			for _, want := range []string{"150 records", "134 usable", "101 shares at a time", []string{"would write", "counts as consumed"}[i]} {
+				if !strings.Contains(text, want) {
+					t.Errorf("%v: no %q in %s", args, want, text)
+				}
+			}
+			if _, err := os.Stat(filepath.Join(out, "Player-Data")); (i == 0) != errors.Is(err, os.ErrNotExist) {
+				t.Errorf("%v: %v", args, err)
+			}
+			continue
+		}
+		var r exportReport
+		if at := strings.Index(text, "{"); at < 0 || json.Unmarshal([]byte(text[at:]), &r) != nil || r.Report == nil {
+			t.Fatalf("written %q", text)
+		}
+		if r.Party != 1 || r.Parties != 2 || r.PrimeBits != 64 || len(r.Files) != 1 || r.Files[0].Records != 150 || r.Files[0].Usable != 134 {
+			t.Errorf("%+v", *r.Report)
+		}
+	}
+	reader := filepath.Join("..", "..", "clients", "python", "tools", "read_mpspdz.py")
+	if text, err := exec.Command("python3", "-B", reader, out).CombinedOutput(); err != nil {
+		t.Errorf("%v: %s", err, text)
+	}
+}
+
+func TestExportMPSPDZRefuses(t *testing.T) {
+	shares, out := exportTwo(t, 3), t.TempDir()
+	party := filepath.Join(shares, "party-0")
+	if _, err := runLodge(t, "export", "mp-spdz", "--from", party, "--out", out); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"--force"}, {"--suffix", "-T0"}} {
+		if _, err := runLodge(t, append([]string{"export", "mp-spdz", "--from", party, "--out", out}, args...)...); err != nil {
+			t.Errorf("%v: %v", args, err)
+		}
+	}
+	for want, args := range map[string][]string{
+		"name the directories":       {"--out", out},
+		`required flag(s) "out" not`: {"--from", party},
+		mpspdz.ErrExists.Error():     {"--from", party, "--out", out},
+		"each party's shares on":     {"--from", shares, "--out", t.TempDir()},
+		"write -T0":                  {"--from", party, "--out", t.TempDir(), "--suffix", "T0"},
+	} {
+		if _, err := runLodge(t, append([]string{"export", "mp-spdz"}, args...)...); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: %v", args, err)
+		}
+	}
+	text, err := runLodge(t, "export", "mp-spdz", "--from", party, "--out", out, "--json")
+	var r exportReport
+	if err == nil || json.Unmarshal([]byte(text), &r) != nil || r.Error != err.Error() {
+		t.Errorf("%v, written %q", err, text)
+	}
+}
+
+// A demonstration says what it cannot export before it starts anything.
+func TestDemoRefusesExport(t *testing.T) {
+	for want, args := range map[string][]string{
+		"write mp-spdz":    {"--export", "fresco", "--out", "x"},
+		"say where":        {"--export", "mp-spdz"},
+		"up to 256 bits":   {"--export", "mp-spdz", "--out", "x", "--field", "p512"},
+		"no file for rand": {"--export", "mp-spdz", "--out", "x", "--kind", "random"},
+	} {
+		if _, err := runLodge(t, append([]string{"demo", "--params", "insecure-8"}, args...)...); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: %v", args, err)
+		}
+	}
+}
