@@ -34,6 +34,7 @@ func rootCommand() *cobra.Command {
 	root.AddCommand(
 		paramsCommand(),
 		verifyCommand(),
+		auditCommand(),
 		exportCommand(),
 		initCommand(),
 		partyCommand(),

@@ -1,0 +1,227 @@
+// Package audit is a party's append-only log of who drew what: reservations, deliveries, MAC keys, epochs, policies.
+// It names clients, objects, ranges and digests, and has no field that could hold a share, a key or a seed.
+//
+// A log is a directory of files audit-000001.jsonl, audit-000002.jsonl and so on. Every line is one entry in JSON with
+// its sequence number, the hash of the entry before it (zero for the first), and its own hash: SHA-256 over the bytes
+// of its line before `,"hash":`. An entry has one encoding only. The chain goes on from file to file, so whoever knows
+// one hash can tell whether anything up to it was changed, swapped or removed. Nobody can tell from the files alone
+// whether entries at the end were cut off, or all of it was written anew: for that, keep a hash elsewhere.
+package audit
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// version of the encoding.
+const version = 1
+
+// Bounds of an entry.
+const (
+	maxName    = 64      // bytes of a party, client or tenant, and of an event
+	maxObject  = 128     // bytes of an object's name
+	maxObjects = 64      // objects of one entry
+	maxRanges  = 1024    // ranges of one entry
+	maxNote    = 1024    // bytes of a note
+	maxLine    = 1 << 18 // bytes of a line
+)
+
+// Hash is a SHA-256, 64 lowercase hexadecimal digits in text.
+type Hash [sha256.Size]byte
+
+// ParseHash reads 64 lowercase hexadecimal digits.
+func ParseHash(text string) (Hash, error) {
+	var h Hash
+	err := h.UnmarshalText([]byte(text))
+	return h, err
+}
+
+func (h Hash) String() string { return hex.EncodeToString(h[:]) }
+
+// MarshalText writes the digits.
+func (h Hash) MarshalText() ([]byte, error) { return hex.AppendEncode(nil, h[:]), nil }
+
+// UnmarshalText reads the digits.
+func (h *Hash) UnmarshalText(text []byte) error {
+	if len(text) == hex.EncodedLen(len(h)) && bytes.Equal(text, bytes.ToLower(text)) {
+		if _, err := hex.Decode(h[:], text); err == nil {
+			return nil
+		}
+	}
+	return errors.New("audit: a hash is 64 lowercase hexadecimal digits")
+}
+
+// Event is what happened: lowercase words with '_' between them.
+type Event string
+
+// The events. A reader takes others too, so that it can verify the log of a later version.
+const (
+	Reserved     Event = "reserved"      // ranges were set aside for a client
+	Delivered    Event = "delivered"     // a client was given shares; the entry is durable before the first byte leaves
+	Replayed     Event = "replayed"      // the same client was given the same shares again
+	Released     Event = "released"      // a reservation ended undelivered
+	Expired      Event = "expired"       // the lease of a reservation ended
+	Exported     Event = "exported"      // shares were written to files
+	MACKeyDrawn  Event = "mac_key_drawn" // a client was given this party's share of a MAC key
+	MACKeyBurnt  Event = "mac_key_burnt" // a MAC key and the tuples under it are dead
+	Decrypted    Event = "decrypted"     // a client was given a decryption share
+	EpochRetired Event = "epoch_retired" // an epoch's keys were erased
+	Revoked      Event = "revoked"       // tuples will not be given to anybody
+	Quarantined  Event = "quarantined"   // the party gives nothing until an operator has looked
+	PolicySet    Event = "policy_set"    // a stock policy was changed
+	Refused      Event = "refused"       // a client was refused something that it asked for
+	TornRepaired Event = "torn"          // a line that a crash had cut off was taken out
+)
+
+// Auth is how an actor proved who it is.
+type Auth string
+
+// The ways.
+const (
+	Certificate Auth = "certificate" // its TLS certificate
+	Token       Auth = "token"       // a bearer token from the OIDC issuer
+	Local       Auth = "local"       // a command on the party's own machine
+)
+
+// Range is a run of tuples of an object.
+type Range struct {
+	Object string `json:"object"`
+	First  uint64 `json:"first"`
+	Count  uint64 `json:"count"`
+}
+
+// Entry is one line. Append sets Version, Seq, Time, Party, Prev and Hash.
+type Entry struct {
+	Version int       `json:"v"`
+	Seq     uint64    `json:"seq"` // from 1
+	Time    time.Time `json:"time"`
+	Party   string    `json:"party"`
+	// Actor is the client, peer or coordinator that caused the event, empty for the party itself.
+	Actor  string `json:"actor,omitempty"`
+	Auth   Auth   `json:"auth,omitempty"`
+	Event  Event  `json:"event"`
+	Tenant string `json:"tenant,omitempty"`
+	// Objects are what it was about, with their kind, such as "reservation/r-17", "batch/b-3", "epoch/4".
+	Objects []string `json:"objects,omitempty"`
+	Ranges  []Range  `json:"ranges,omitempty"`
+	Count   uint64   `json:"count,omitempty"` // tuples, or bytes of a torn line
+	Digest  Hash     `json:"digest,omitzero"` // of what was set aside or given, if there is one; never a key
+	Note    string   `json:"note,omitempty"`  // for people
+	Prev    Hash     `json:"prev"`
+	Hash    Hash     `json:"hash,omitzero"`
+}
+
+// validate refuses what an entry cannot hold.
+func (e *Entry) validate() error {
+	if !word(string(e.Event), maxName, "abcdefghijklmnopqrstuvwxyz_") {
+		return fmt.Errorf("audit: event %.80q is not lowercase words with '_'", e.Event)
+	}
+	if !name(e.Party, maxName) {
+		return fmt.Errorf("audit: party %.80q is not a name", e.Party)
+	}
+	for what, n := range map[string]string{"actor": e.Actor, "auth": string(e.Auth), "tenant": e.Tenant} {
+		if n != "" && !name(n, maxName) {
+			return fmt.Errorf("audit: %s %.80q is not a name", what, n)
+		}
+	}
+	if len(e.Objects) > maxObjects || len(e.Ranges) > maxRanges {
+		return fmt.Errorf("audit: %d objects and %d ranges; an entry holds %d and %d", len(e.Objects), len(e.Ranges), maxObjects, maxRanges)
+	}
+	for _, o := range e.Objects {
+		if !name(o, maxObject) {
+			return fmt.Errorf("audit: object %.160q is not a name", o)
+		}
+	}
+	for _, r := range e.Ranges {
+		if !name(r.Object, maxObject) || r.Count == 0 || r.First+r.Count < r.First {
+			return fmt.Errorf("audit: range of %d tuples from %d of %.160q", r.Count, r.First, r.Object)
+		}
+	}
+	if len(e.Note) > maxNote || !utf8.ValidString(e.Note) || strings.ContainsFunc(e.Note, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return fmt.Errorf("audit: a note is at most %d bytes of printable text", maxNote)
+	}
+	return nil
+}
+
+// name says whether s is 1 to most of the characters that names and ids have.
+func name(s string, most int) bool {
+	return word(s, most, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._:/@+-")
+}
+
+func word(s string, most int, of string) bool {
+	return s != "" && len(s) <= most && strings.Trim(s, of) == "" && !strings.ContainsFunc(s, func(r rune) bool { return !strings.ContainsRune(of, r) })
+}
+
+// The end of every line: prev, hash and what is around them.
+const (
+	prevKey = `,"prev":"`
+	hashKey = `","hash":"`
+	lineEnd = `"}`
+	digits  = 2 * sha256.Size
+	suffix  = len(prevKey) + digits + len(hashKey) + digits + len(lineEnd)
+)
+
+// seal sets e.Hash and gives e's line, without a line end.
+func seal(e *Entry) ([]byte, error) {
+	e.Hash = Hash{}
+	line, err := json.Marshal(e)
+	if err != nil {
+		return nil, fmt.Errorf("audit: %w", err)
+	}
+	line = line[:len(line)-1] // the brace
+	e.Hash = sha256.Sum256(line)
+	line = append(line, hashKey[1:]...)
+	line = hex.AppendEncode(line, e.Hash[:])
+	line = append(line, lineEnd...)
+	if len(line) > maxLine {
+		return nil, fmt.Errorf("audit: an entry of %d bytes; at most %d", len(line), maxLine)
+	}
+	return line, nil
+}
+
+// decode reads a line, without its end. It takes what seal writes and nothing else.
+func decode(line []byte) (Entry, error) {
+	var e Entry
+	if len(line) > maxLine {
+		return e, errors.New("is too long")
+	}
+	d := json.NewDecoder(bytes.NewReader(line))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&e); err != nil {
+		return e, errors.New("is not an entry")
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return e, errors.New("has something after its entry")
+	}
+	switch {
+	case e.Version != version:
+		return e, fmt.Errorf("has version %d; this build reads %d", e.Version, version)
+	case e.Seq == 0:
+		return e, errors.New("has no sequence number")
+	case e.Time.Location() != time.UTC:
+		return e, errors.New("has a time that is not UTC")
+	}
+	if err := e.validate(); err != nil {
+		return e, errors.New("is not an entry: " + strings.TrimPrefix(err.Error(), "audit: "))
+	}
+	claimed := e.Hash
+	again, err := seal(&e)
+	switch {
+	case err != nil:
+		return e, errors.New("is not an entry")
+	case e.Hash != claimed:
+		return e, errors.New("was changed: its hash is not that of its content")
+	case !bytes.Equal(again, line):
+		return e, errors.New("is not in the one encoding of its entry")
+	}
+	return e, nil
+}

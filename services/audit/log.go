@@ -1,0 +1,340 @@
+package audit
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// ErrClosed is the error of a log that was closed.
+var ErrClosed = errors.New("audit: the log is closed")
+
+// defaultFileSize is what a file holds before the next one begins: about 200,000 entries.
+const defaultFileSize = 64 << 20
+
+// Options of a log.
+type Options struct {
+	Party    string           // whose log it is
+	FileSize int64            // bytes of a file before the next one begins; 0 means 64 MiB
+	Now      func() time.Time // nil: the clock of the machine
+	Known    []Hash           // hashes that were kept elsewhere: a log without one of them is refused
+}
+
+// Log is an open log. All methods can be called at the same time, and on a nil log, which keeps nothing.
+type Log struct {
+	dir  string
+	opts Options
+	lock *os.File
+	file *os.File // the writer's
+
+	wake    chan struct{}
+	stopped chan struct{} // closed when the writer has ended
+
+	mu       sync.Mutex
+	filling  *batch // what the writer takes next
+	sealed   Head   // the last entry that has its place
+	durable  Head
+	segments []*segment // what is durable
+	closed   bool
+	failed   error // the log cannot be written any more
+}
+
+// batch is what one write and one fsync make durable.
+type batch struct {
+	lines []byte
+	sizes []int // of each line with its end
+	head  Head
+	done  chan struct{}
+	err   error // set before done is closed
+}
+
+func newBatch() *batch { return &batch{done: make(chan struct{})} }
+
+// Open opens or makes the log in dir, for this process alone. It follows the whole chain, at about the speed of
+// SHA-256, and refuses a broken one with a BrokenError. A last line that a crash has cut off was never acknowledged: it
+// is taken out, and an entry TornRepaired says so.
+func Open(dir string, o Options) (_ *Log, err error) {
+	if o.FileSize == 0 {
+		o.FileSize = defaultFileSize
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if !name(o.Party, maxName) {
+		return nil, fmt.Errorf("audit: party %.80q is not a name", o.Party)
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("audit: %w", err)
+	}
+	l := &Log{dir: dir, opts: o, wake: make(chan struct{}, 1), stopped: make(chan struct{}), filling: newBatch()}
+	defer func() {
+		if err != nil {
+			l.release()
+		}
+	}()
+	if l.lock, err = lock(filepath.Join(dir, "lock")); err != nil {
+		return nil, err
+	}
+	torn, err := l.load()
+	if err != nil {
+		return nil, err
+	}
+	go l.write()
+	if len(torn) > 0 {
+		_, err = l.Append(Entry{
+			Event: TornRepaired, Count: uint64(len(torn)), Digest: sha256.Sum256(torn),
+			Note: fmt.Sprintf("a crash left a line unfinished: %.200q", torn),
+		})
+		if err != nil {
+			return nil, errors.Join(err, l.Close())
+		}
+	}
+	return l, nil
+}
+
+// lock takes the log for this process.
+func lock(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("audit: %w", err)
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		f.Close()
+		return nil, fmt.Errorf("audit: %s: another process has the log open: %w", filepath.Dir(path), err)
+	}
+	return f, nil
+}
+
+// load verifies what there is and opens the last file. What it gives is the line that it cut off.
+func (l *Log) load() (torn []byte, err error) {
+	if l.segments, err = segments(l.dir); err != nil {
+		return nil, err
+	}
+	c := newChain(l.opts.Known)
+	for i, s := range l.segments {
+		if err := c.file(s); err != nil {
+			return nil, err
+		}
+		if len(s.torn) > 0 && i < len(l.segments)-1 {
+			return nil, &BrokenError{s.name(), int(s.entries) + 1, "is not whole, and there is a file after it"}
+		}
+	}
+	if err := c.complete(); err != nil {
+		return nil, err
+	}
+	if len(l.segments) == 0 {
+		return nil, errors.Join(l.begin(1), syncDir(filepath.Dir(l.dir)))
+	}
+	l.sealed, l.durable = c.head, c.head
+	last := l.segments[len(l.segments)-1]
+	if err := l.owner(last); err != nil {
+		return nil, err
+	}
+	if l.file, err = os.OpenFile(last.path, os.O_WRONLY|os.O_APPEND, 0); err != nil {
+		return nil, fmt.Errorf("audit: %w", err)
+	}
+	if torn = last.torn; len(torn) > 0 {
+		last.torn = nil
+		if err := l.file.Truncate(last.size); err != nil {
+			return nil, fmt.Errorf("audit: %w", err)
+		}
+	}
+	return torn, nil
+}
+
+// owner reads the last entry in full, and refuses the log of another party.
+func (l *Log) owner(last *segment) error {
+	if l.durable.Seq == 0 {
+		return nil
+	}
+	if last.entries == 0 {
+		last = l.segments[len(l.segments)-2]
+	}
+	got, err := last.read(l.durable.Seq, 1)
+	if err != nil {
+		return err
+	}
+	if got[0].Party != l.opts.Party {
+		return fmt.Errorf("audit: %s is the log of party %s, not of %s", l.dir, got[0].Party, l.opts.Party)
+	}
+	return nil
+}
+
+// begin makes the next file of the log.
+func (l *Log) begin(number int) error {
+	s := &segment{path: filepath.Join(l.dir, fileName(number)), number: number}
+	f, err := os.OpenFile(s.path, os.O_WRONLY|os.O_APPEND|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return fmt.Errorf("audit: %w", err)
+	}
+	if err := syncDir(l.dir); err != nil {
+		return errors.Join(err, f.Close())
+	}
+	if l.file != nil {
+		l.file.Close() // all of it is durable
+	}
+	l.file = f
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.segments = append(l.segments, s)
+	return nil
+}
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return fmt.Errorf("audit: %w", err)
+	}
+	defer d.Close()
+	if err := d.Sync(); err != nil {
+		return fmt.Errorf("audit: %w", err)
+	}
+	return nil
+}
+
+// Append gives e its place in the chain and returns when it is durable. Entries that are appended at the same time share
+// one fsync. An error after which the log may not hold what it should is final: every later call gives it too.
+func (l *Log) Append(e Entry) (Head, error) {
+	if l == nil {
+		return Head{}, nil
+	}
+	e.Version, e.Party = version, l.opts.Party
+	if err := e.validate(); err != nil {
+		return Head{}, err
+	}
+	b, head, err := l.enter(&e)
+	if err != nil {
+		return Head{}, err
+	}
+	<-b.done
+	return head, b.err
+}
+
+// enter puts e into the batch that is written next.
+func (l *Log) enter(e *Entry) (*batch, Head, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case l.failed != nil:
+		return nil, Head{}, l.failed
+	case l.closed:
+		return nil, Head{}, ErrClosed
+	}
+	e.Seq, e.Prev, e.Time = l.sealed.Seq+1, l.sealed.Hash, l.opts.Now().UTC()
+	line, err := seal(e)
+	if err != nil {
+		return nil, Head{}, err
+	}
+	b := l.filling
+	b.lines = append(append(b.lines, line...), '\n')
+	b.sizes = append(b.sizes, len(line)+1)
+	b.head = Head{e.Seq, e.Hash}
+	l.sealed = b.head
+	select {
+	case l.wake <- struct{}{}:
+	default:
+	}
+	return b, b.head, nil
+}
+
+// write makes batches durable until the log is closed or fails.
+func (l *Log) write() {
+	defer close(l.stopped)
+	for range l.wake {
+		l.mu.Lock()
+		b := l.filling
+		l.filling = newBatch()
+		closed := l.closed
+		l.mu.Unlock()
+		if len(b.sizes) > 0 {
+			b.err = l.store(b)
+			l.settle(b)
+			close(b.done)
+		}
+		if b.err != nil || closed {
+			return
+		}
+	}
+}
+
+// store writes a batch, into the next file when this one is full.
+func (l *Log) store(b *batch) error {
+	if last := l.segments[len(l.segments)-1]; last.size >= l.opts.FileSize { // only the writer changes them
+		if err := l.begin(last.number + 1); err != nil {
+			return err
+		}
+	}
+	if _, err := l.file.Write(b.lines); err != nil {
+		return fmt.Errorf("audit: %w", err)
+	}
+	if err := l.file.Sync(); err != nil {
+		return fmt.Errorf("audit: %w", err)
+	}
+	return nil
+}
+
+// settle records that a batch is durable, or that the log has failed, with all that waits.
+func (l *Log) settle(b *batch) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if b.err != nil {
+		l.failed = fmt.Errorf("audit: the log cannot be written; mend its disk and start the process again: %w", b.err)
+		b.err = l.failed
+		l.filling.err = l.failed
+		close(l.filling.done)
+		return
+	}
+	last := l.segments[len(l.segments)-1]
+	seq := b.head.Seq - uint64(len(b.sizes))
+	for _, n := range b.sizes {
+		seq++
+		last.add(seq, n)
+	}
+	l.durable = b.head
+}
+
+// Head is the last durable entry.
+func (l *Log) Head() Head {
+	if l == nil {
+		return Head{}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.durable
+}
+
+// Close waits for what is being appended. It may be called again.
+func (l *Log) Close() error {
+	if l == nil {
+		return nil
+	}
+	l.mu.Lock()
+	again := l.closed
+	l.closed = true
+	l.mu.Unlock()
+	select {
+	case l.wake <- struct{}{}:
+	default:
+	}
+	<-l.stopped
+	if again {
+		return nil
+	}
+	return l.release()
+}
+
+// release closes the files and gives up the lock.
+func (l *Log) release() error {
+	var errs []error
+	for _, f := range []*os.File{l.file, l.lock} {
+		if f != nil {
+			errs = append(errs, f.Close())
+		}
+	}
+	return errors.Join(errs...)
+}
