@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -298,6 +299,35 @@ func TestRefusals(t *testing.T) {
 	for _, format := range []string{"%v", "%+v", "%#v", "%s"} {
 		if s := fmt.Sprintf(format, good); !strings.Contains(s, "party 1 of 3") || strings.Contains(s, fmt.Sprint(good.KeyShare)) {
 			t.Errorf("%s gives %s", format, s)
+		}
+	}
+}
+
+// The document has the vectors and the names that the code has.
+func TestDocument(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "mp-spdz.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	vectors, err := os.ReadFile(filepath.Join("testdata", "vectors.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	hexadecimal := regexp.MustCompile(`\b[0-9a-f]{32,}\b`).FindAll(text, -1)
+	if len(hexadecimal) < 2 {
+		t.Errorf("%d vectors", len(hexadecimal))
+	}
+	for _, v := range hexadecimal {
+		if !bytes.Contains(vectors, v) {
+			t.Errorf("%s is no vector of the tests", v)
+		}
+	}
+	shape := strings.NewReplacer("P7-8", "P<i>-<j>", "P7", "P<i>", "1x2x3", "<r>x<k>x<c>")
+	for _, target := range []Target{
+		{Kind: Scalar}, {Kind: Square}, {Kind: Bit}, {Kind: Inverse}, {Kind: Input, Owner: 8}, {Kind: Matrix, Shape: Shape{1, 2, 3}},
+	} {
+		if name := shape.Replace(target.name(7)); !bytes.Contains(text, []byte("| `"+name+"` |")) {
+			t.Errorf("the table lacks %s", name)
 		}
 	}
 }
