@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -74,12 +75,24 @@ var _ = Describe("the demonstration", func() {
 	})
 
 	It("makes tuples of every kind", func() {
-		for _, kind := range []string{"square", "random", "bit", "inverse"} {
+		for _, kind := range []string{"square", "random", "bit", "inverse", "input"} {
 			session := run(2*time.Minute, "demo", "--params", "insecure-8", "--parties", "2", "--count", "100", "--kind", kind, "--json")
 			Expect(session).To(gexec.Exit(0), kind)
 			var r map[string]any
 			Expect(json.Unmarshal(session.Out.Contents(), &r)).To(Succeed())
 			Expect(r["kind"]).To(Equal(kind))
+			Expect(r["verified"]).To(And(Equal(r["tuples"]), BeNumerically(">=", 100)))
+		}
+	})
+
+	It("makes input masks of any party", func() {
+		for party := range 3 {
+			session := run(2*time.Minute, "demo", "--params", "insecure-8", "--parties", "3", "--count", "100", "--kind", "input",
+				"--input-party", strconv.Itoa(party), "--json")
+			Expect(session).To(gexec.Exit(0), "party %d", party)
+			var r map[string]any
+			Expect(json.Unmarshal(session.Out.Contents(), &r)).To(Succeed())
+			Expect(r["input_party"]).To(BeNumerically("==", party))
 			Expect(r["verified"]).To(And(Equal(r["tuples"]), BeNumerically(">=", 100)))
 		}
 	})

@@ -22,11 +22,12 @@ import (
 	"github.com/lodge-mpc/lodge/services/job"
 )
 
-const demoKinds = "scalar, matrix, square, random, bit or inverse"
+const demoKinds = "scalar, matrix, square, random, bit, inverse or input"
 
 // demoOptions are the flags of `lodge demo`.
 type demoOptions struct {
 	parties            int
+	inputParty         int
 	kind, dim          string
 	count              uint64
 	field, params, out string
@@ -53,6 +54,7 @@ type demoReport struct {
 	Field             string   `json:"field"`
 	Params            string   `json:"params"`
 	Dim               string   `json:"dim"`
+	InputParty        *int     `json:"input_party,omitempty"`
 	Tuples            uint64   `json:"tuples"`
 	Verified          uint64   `json:"verified"`
 	KeygenSeconds     float64  `json:"keygen_seconds"`
@@ -86,6 +88,7 @@ func demoCommand() *cobra.Command {
 	f := cmd.Flags()
 	f.IntVar(&o.parties, "parties", 3, "number of parties")
 	f.StringVar(&o.kind, "kind", "scalar", demoKinds)
+	f.IntVar(&o.inputParty, "input-party", 0, "of input masks: the party that knows the values")
 	f.Uint64Var(&o.count, "count", 0, "tuples to make at least; 0 means 10000, or one batch of matrices")
 	f.StringVar(&o.dim, "dim", "128", "of matrices: N, or rows x inner x columns such as 200x100x50")
 	f.StringVar(&o.field, "field", "p128", "field: p64 to p4096")
@@ -101,7 +104,7 @@ func demoCommand() *cobra.Command {
 func runDemo(cmd *cobra.Command, o *demoOptions) (err error) {
 	start, reported := time.Now(), false
 	defer func() { err = o.ended(cmd, err, reported) }()
-	if err := o.check(cmd.Flags().Changed("dim")); err != nil {
+	if err := o.check(cmd.Flags().Changed); err != nil {
 		return err
 	}
 	shape, block, err := o.shape()
@@ -118,6 +121,9 @@ func runDemo(cmd *cobra.Command, o *demoOptions) (err error) {
 	if o.kind != "matrix" {
 		report.Dim = "1"
 	}
+	if o.kind == "input" {
+		report.InputParty = &o.inputParty
+	}
 	began := time.Now()
 	keys, err := c.job(ctx, &coordinatorv1.JobRequest{
 		Kind: jobv1.Kind_KIND_KEYS, Params: o.params, Dim: block, Purpose: jobv1.Purpose_PURPOSE_TRIPLES, Timeout: durationpb.New(time.Hour),
@@ -133,6 +139,7 @@ func runDemo(cmd *cobra.Command, o *demoOptions) (err error) {
 		j, err := c.job(ctx, &coordinatorv1.JobRequest{
 			Kind: job.KindOf(o.kind), Params: o.params, Field: o.field, Dim: block, Shape: shape, Count: o.count - report.Tuples, Epoch: keys.GetEpoch(),
 			Purpose: jobv1.Purpose_PURPOSE_TRIPLES, Tenant: devnet.Tenant, Timeout: durationpb.New(time.Hour),
+			InputParty: uint32(o.inputParty),
 		})
 		if err != nil {
 			return err
@@ -220,8 +227,11 @@ func (r *demoReport) print(cmd *cobra.Command) error {
 	}
 	what := map[string]string{
 		"scalar": "scalar triples", "matrix": r.Dim + " matrix triples", "square": "squares", "random": "random values", "bit": "bits",
-		"inverse": "inverses",
+		"inverse": "inverses", "input": "input masks",
 	}[r.Kind]
+	if r.InputParty != nil {
+		what += fmt.Sprintf(" of party %d", *r.InputParty)
+	}
 	_, err := fmt.Fprintf(cmd.OutOrStdout(), `
 %d parties made %d %s over %s with %s; an independent check accepts %d of them.
 

@@ -27,15 +27,21 @@ const (
 var errInterrupted = errors.New("interrupted")
 
 // check refuses, before anything is started, what cannot succeed, and sets the default count.
-func (o *demoOptions) check(dimGiven bool) error {
+func (o *demoOptions) check(given func(flag string) bool) error {
 	if !job.MakesTuples(job.KindOf(o.kind)) {
 		return fmt.Errorf("--kind %s: write %s", o.kind, demoKinds)
 	}
-	if o.kind != "matrix" && dimGiven {
+	if o.kind != "matrix" && given("dim") {
 		return fmt.Errorf("--dim %s: only matrices have dimensions; add --kind matrix", o.dim)
+	}
+	if o.kind != "input" && given("input-party") {
+		return fmt.Errorf("--input-party %d: only input masks are of one party; add --kind input", o.inputParty)
 	}
 	if err := checkParties(o.parties); err != nil {
 		return err
+	}
+	if o.inputParty < 0 || o.inputParty >= o.parties {
+		return fmt.Errorf("--input-party %d: the parties are 0 to %d", o.inputParty, o.parties-1)
 	}
 	shape, block, err := o.shape()
 	if err != nil {

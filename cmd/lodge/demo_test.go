@@ -29,6 +29,8 @@ func TestDemoRefusesFirst(t *testing.T) {
 		"--parties 1: ":     {"--parties", "1"},
 		"write scalar, mat": {"--kind", "vector"},
 		"--kind keys: ":     {"--kind", "keys"},
+		"are 0 to 2":        {"--kind", "input", "--input-party", "3"},
+		"add --kind input":  {"--input-party", "0"},
 	} {
 		out, err := runLodge(t, append([]string{"demo", "--params", "insecure-8", "--json"}, args...)...)
 		if err == nil || !strings.Contains(err.Error(), want) {

@@ -122,6 +122,9 @@ func printJob(w io.Writer, j *coordinatorv1.Job, now time.Time) error {
 	if s := q.GetShape(); s != nil {
 		line("shape", "%d x %d x %d", s.GetRows(), s.GetInner(), s.GetColumns())
 	}
+	if q.GetKind() == jobv1.Kind_KIND_INPUT {
+		line("known to", "party %d", q.GetInputParty())
+	}
 	line("block", "%d", q.GetDim())
 	line("asked", "%d", q.GetCount())
 	if j.GetState() == jobv1.JobState_JOB_STATE_COMPLETED {
@@ -246,6 +249,7 @@ type jobRecord struct {
 	Field       string         `json:"field,omitempty"`
 	Dim         uint32         `json:"dim,omitempty"`
 	Shape       []uint32       `json:"shape,omitempty"` // rows, inner, columns
+	InputParty  *uint32        `json:"input_party,omitempty"`
 	Count       uint64         `json:"count,omitempty"` // asked
 	Made        uint64         `json:"made,omitempty"`
 	Tenant      string         `json:"tenant,omitempty"`
@@ -322,6 +326,9 @@ func jobJSON(j *coordinatorv1.Job) jobRecord {
 	}
 	if s := q.GetShape(); s != nil {
 		r.Shape = []uint32{s.GetRows(), s.GetInner(), s.GetColumns()}
+	}
+	if owner := q.GetInputParty(); q.GetKind() == jobv1.Kind_KIND_INPUT {
+		r.InputParty = &owner
 	}
 	for _, p := range j.GetParties() {
 		s := p.GetStatus()

@@ -19,12 +19,12 @@ import (
 	"github.com/lodge-mpc/lodge/services/rpc"
 )
 
-const kindsText = "keys, scalar, matrix, square, random, bit, inverse or proof"
+const kindsText = "keys, scalar, matrix, square, random, bit, inverse, input or proof"
 
 // jobOptions are the flags of `lodge jobs submit`.
 type jobOptions struct {
 	kind, params, field, shape, purpose, tenant, key string
-	dim                                              uint32
+	dim, inputParty                                  uint32
 	count, epoch                                     uint64
 	timeout                                          time.Duration
 	wait                                             bool
@@ -41,6 +41,7 @@ func (o *operator) submitCommand() *cobra.Command {
 			"  matrix  at least --count matrix triples of --shape; the epoch must have keys for the block --dim\n" +
 			"  square, random, bit, inverse\n" +
 			"          --count tuples: a value and its square, a value, 0 or 1, a value and its inverse\n" +
+			"  input   --count random values that --input-party knows\n" +
 			"  proof   a joint proof of plaintext knowledge of --count ciphertexts",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -64,6 +65,7 @@ func (q *jobOptions) flags(cmd *cobra.Command) {
 	f.StringVar(&q.field, "field", "p128", "field: p64 to p4096; not with keys")
 	f.StringVar(&q.shape, "shape", "", "of matrices: N, or rows x inner x columns such as 200x100x50")
 	f.Uint32Var(&q.dim, "dim", 0, "block dimension, a power of two (default: with keys none, with matrices what holds the shape, up to 128)")
+	f.Uint32Var(&q.inputParty, "input-party", 0, "of input masks: the party that knows the values")
 	f.Uint64Var(&q.count, "count", 1, "tuples to make at least; not with keys")
 	f.Uint64Var(&q.epoch, "epoch", 0, "epoch to use; with keys the epoch to make (default: the next)")
 	f.StringVar(&q.purpose, "purpose", "triples", "of the keys: triples or decryption")
@@ -76,7 +78,7 @@ func (q *jobOptions) flags(cmd *cobra.Command) {
 // request is what the flags ask for; changed says which of them were given. What a party or the coordinator decides is
 // left to them.
 func (q *jobOptions) request(changed func(string) bool) (*coordinatorv1.JobRequest, error) {
-	r := &coordinatorv1.JobRequest{Kind: job.KindOf(q.kind), Params: q.params, Dim: q.dim, Epoch: q.epoch}
+	r := &coordinatorv1.JobRequest{Kind: job.KindOf(q.kind), Params: q.params, Dim: q.dim, Epoch: q.epoch, InputParty: q.inputParty}
 	for p := range jobv1.Purpose_name {
 		if p != 0 && job.PurposeName(jobv1.Purpose(p)) == q.purpose {
 			r.Purpose = jobv1.Purpose(p)
@@ -94,6 +96,11 @@ func (q *jobOptions) request(changed func(string) bool) (*coordinatorv1.JobReque
 		return invalid("write for example 10m", "--timeout %s", q.timeout)
 	case q.shape != "" && r.Kind != jobv1.Kind_KIND_MATRIX:
 		return invalid("shapes are of matrices", "--shape with --kind %s", q.kind)
+	case changed("input-party") != (r.Kind == jobv1.Kind_KIND_INPUT):
+		if r.Kind == jobv1.Kind_KIND_INPUT {
+			return invalid("name the party that is to know the values", "no --input-party")
+		}
+		return invalid("only input masks are of one party", "--input-party with --kind %s", q.kind)
 	}
 	if q.timeout > 0 {
 		r.Timeout = durationpb.New(q.timeout)

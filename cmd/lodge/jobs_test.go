@@ -35,6 +35,12 @@ func TestJobRequest(t *testing.T) {
 		"--kind scalar --epoch 2 --count 9 --field p64 --tenant alice": {
 			Kind: jobv1.Kind_KIND_SCALAR, Params: "S14-33w", Field: "p64", Dim: 1, Count: 9, Epoch: 2, Purpose: triples, Tenant: "alice",
 		},
+		"--kind input --input-party 1 --epoch 2 --count 9": {
+			Kind: jobv1.Kind_KIND_INPUT, Params: "S14-33w", Field: "p128", Dim: 1, Count: 9, Epoch: 2, Purpose: triples, Tenant: devnet.Tenant, InputParty: 1,
+		},
+		"--kind input --input-party 0 --epoch 2": {
+			Kind: jobv1.Kind_KIND_INPUT, Params: "S14-33w", Field: "p128", Dim: 1, Count: 1, Epoch: 2, Purpose: triples, Tenant: devnet.Tenant,
+		},
 		"--kind matrix --epoch 2 --shape 200x100x50": {
 			Kind: jobv1.Kind_KIND_MATRIX, Params: "S14-33w", Field: "p128", Dim: 128, Shape: shape, Count: 1, Epoch: 2, Purpose: triples, Tenant: devnet.Tenant,
 		},
@@ -56,20 +62,22 @@ func TestJobRequest(t *testing.T) {
 		}
 	}
 	for args, want := range map[string]string{
-		"":                                       `--kind ""`,
-		"--kind cubes":                           `--kind "cubes"`,
-		"--kind keys --purpose fun":              `--purpose "fun"`,
-		"--kind keys --field p64":                "--field with --kind keys",
-		"--kind keys --count 3":                  "--count with --kind keys",
-		"--kind keys --tenant a":                 "--tenant with --kind keys",
-		"--kind keys --shape 3":                  "--shape with --kind keys",
-		"--kind keys --timeout -3s":              "--timeout -3s",
-		"--kind scalar":                          "no --epoch",
-		"--kind matrix --epoch 1":                `--shape ""`,
-		"--kind matrix --epoch 1 --shape 3x4":    "2 dimensions",
-		"--kind matrix --epoch 1 --shape 3x0x4":  `"0" is not a dimension`,
-		"--kind matrix --epoch 1 --shape 16384":  `"16384" is not a dimension`,
-		"--kind matrix --epoch 1 --shape 1x2x-3": `"-3" is not a dimension`,
+		"":                                        `--kind ""`,
+		"--kind cubes":                            `--kind "cubes"`,
+		"--kind keys --purpose fun":               `--purpose "fun"`,
+		"--kind keys --field p64":                 "--field with --kind keys",
+		"--kind keys --count 3":                   "--count with --kind keys",
+		"--kind keys --tenant a":                  "--tenant with --kind keys",
+		"--kind keys --shape 3":                   "--shape with --kind keys",
+		"--kind keys --timeout -3s":               "--timeout -3s",
+		"--kind scalar":                           "no --epoch",
+		"--kind scalar --epoch 1 --input-party 0": "--input-party with --kind scalar",
+		"--kind input --epoch 1":                  "no --input-party",
+		"--kind matrix --epoch 1":                 `--shape ""`,
+		"--kind matrix --epoch 1 --shape 3x4":     "2 dimensions",
+		"--kind matrix --epoch 1 --shape 3x0x4":   `"0" is not a dimension`,
+		"--kind matrix --epoch 1 --shape 16384":   `"16384" is not a dimension`,
+		"--kind matrix --epoch 1 --shape 1x2x-3":  `"-3" is not a dimension`,
 	} {
 		_, err := parseRequest(args)
 		if !errors.Is(err, &rpc.Error{Code: rpc.Invalid}) || !strings.Contains(err.Error(), want) {

@@ -97,7 +97,7 @@ type Limits struct {
 
 // Kinds that a policy can name, Purposes, and the Fields of all parameter sets.
 var (
-	Kinds    = []string{"keys", "scalar", "matrix", "square", "random", "bit", "inverse", "proof"}
+	Kinds    = []string{"keys", "scalar", "matrix", "square", "random", "bit", "inverse", "input", "proof"}
 	Purposes = []string{"triples", "decryption"}
 	Fields   = []string{"p64", "p128", "p256", "p512", "p1024", "p2048", "p4096"}
 )

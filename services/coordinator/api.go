@@ -34,6 +34,9 @@ func (c *Coordinator) SubmitJob(ctx context.Context, r *coordinatorv1.SubmitJobR
 	if q.GetKind() != jobv1.Kind_KIND_KEYS && q.GetEpoch() == 0 {
 		return nil, rpc.Errorf(rpc.Invalid, "generate keys first and name their epoch", "no epoch")
 	}
+	if n := len(c.file.Roster.Parties); int64(q.GetInputParty()) >= int64(n) {
+		return nil, rpc.Errorf(rpc.Invalid, "parties count from 0", "input party %d of %d", q.GetInputParty(), n)
+	}
 	if t := q.GetTimeout(); t != nil && (t.CheckValid() != nil || t.AsDuration() <= 0) {
 		return nil, rpc.Errorf(rpc.Invalid, "leave it out for the coordinator's own limit", "the timeout is not a positive time span")
 	}

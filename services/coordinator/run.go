@@ -62,7 +62,7 @@ func (c *Coordinator) spec(j *coordinatorv1.Job, deadline time.Time) *jobv1.Sess
 		Ref: &jobv1.SessionRef{JobId: j.GetId(), Ordinal: j.GetOrdinal()}, Protocol: protocol, ProtocolVersion: job.ProtocolVersion,
 		Params: q.GetParams(), ParamsHash: hash[:], RosterHash: roster[:], Field: q.GetField(), Kind: q.GetKind(), Dim: q.GetDim(),
 		Shape: q.GetShape(), Count: q.GetCount(), Epoch: j.GetEpoch(), Purpose: q.GetPurpose(), Tenant: q.GetTenant(),
-		Deadline: timestamppb.New(deadline),
+		Deadline: timestamppb.New(deadline), InputParty: q.GetInputParty(),
 	}
 }
 

@@ -52,6 +52,7 @@ var kindNames = map[jobv1.Kind]string{
 	jobv1.Kind_KIND_RANDOM:  "random",
 	jobv1.Kind_KIND_BIT:     "bit",
 	jobv1.Kind_KIND_INVERSE: "inverse",
+	jobv1.Kind_KIND_INPUT:   "input",
 }
 
 var purposeNames = map[jobv1.Purpose]string{

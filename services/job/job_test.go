@@ -49,6 +49,8 @@ func matrix(s *jobv1.SessionSpec) {
 	s.Kind, s.Dim, s.Shape = jobv1.Kind_KIND_MATRIX, 64, &jobv1.Shape{Rows: 100, Inner: 128, Columns: 1}
 }
 
+func input(s *jobv1.SessionSpec) { s.Kind, s.InputParty = jobv1.Kind_KIND_INPUT, 2 }
+
 func keys(s *jobv1.SessionSpec) {
 	s.Protocol, s.Kind = jobv1.Protocol_PROTOCOL_KEYGEN, jobv1.Kind_KIND_KEYS
 	s.Field, s.Dim, s.Count, s.Tenant = "", 0, 0, ""
@@ -64,6 +66,12 @@ func TestCheck(t *testing.T) {
 		{name: "scalar"},
 		{name: "matrix", spec: matrix},
 		{name: "keys", spec: keys},
+		{name: "input masks", spec: input, terms: func(t *Terms) { t.Policy.Kinds = []string{"input"} }},
+		{name: "input masks refused", spec: input, want: rpc.PolicyRefused},
+		{name: "input masks of too high a party", spec: func(s *jobv1.SessionSpec) { input(s); s.InputParty = config.MaxParties }, want: rpc.Invalid},
+		{name: "input masks with dim", spec: func(s *jobv1.SessionSpec) { input(s); s.Dim = 2 }, want: rpc.Invalid},
+		{name: "triples of one party", spec: func(s *jobv1.SessionSpec) { s.InputParty = 1 }, want: rpc.Invalid},
+		{name: "keys of one party", spec: func(s *jobv1.SessionSpec) { keys(s); s.InputParty = 1 }, want: rpc.Invalid},
 		{name: "bad job id", spec: func(s *jobv1.SessionSpec) { s.Ref.JobId = "../x" }, want: rpc.Invalid},
 		{name: "no ordinal", spec: func(s *jobv1.SessionSpec) { s.Ref.Ordinal = 0 }, want: rpc.Invalid},
 		{name: "no ref", spec: func(s *jobv1.SessionSpec) { s.Ref = nil }, want: rpc.Invalid},
@@ -240,6 +248,7 @@ func TestDigestBindsEverything(t *testing.T) {
 		func(s *jobv1.SessionSpec) { s.Tenant += "x" },
 		func(s *jobv1.SessionSpec) { s.Deadline.Seconds++ },
 		func(s *jobv1.SessionSpec) { s.Deadline.Nanos++ },
+		func(s *jobv1.SessionSpec) { s.InputParty++ },
 	} {
 		s := proto.Clone(full).(*jobv1.SessionSpec)
 		change(s)
@@ -250,7 +259,7 @@ func TestDigestBindsEverything(t *testing.T) {
 		}
 	}
 	fields := (&jobv1.SessionSpec{}).ProtoReflect().Descriptor().Fields().Len()
-	if fields != 15 {
+	if fields != 16 {
 		t.Errorf("the spec has %d fields; bind the new ones and extend this test", fields)
 	}
 }

@@ -18,7 +18,7 @@ import (
 
 // ProtocolVersion is the version of everything that parties say to each other.
 // Parties of different versions refuse each other's sessions.
-const ProtocolVersion = 3
+const ProtocolVersion = 4
 
 // Ref names a session within this process: job id and ordinal.
 type Ref struct {
@@ -45,6 +45,7 @@ func RefOf(r *jobv1.SessionRef) (Ref, error) {
 // tupleKinds are what the triples protocol makes.
 var tupleKinds = []jobv1.Kind{
 	jobv1.Kind_KIND_SCALAR, jobv1.Kind_KIND_MATRIX, jobv1.Kind_KIND_SQUARE, jobv1.Kind_KIND_RANDOM, jobv1.Kind_KIND_BIT, jobv1.Kind_KIND_INVERSE,
+	jobv1.Kind_KIND_INPUT,
 }
 
 // MakesTuples reports whether a kind is one of tuples, which are made under a MAC key.
@@ -85,6 +86,10 @@ func Validate(s *jobv1.SessionSpec, now time.Time) error {
 		return bad("no deadline")
 	case !s.GetDeadline().AsTime().After(now):
 		return rpc.Errorf(rpc.TimedOut, "start a new session", "the session's deadline is over")
+	case s.GetInputParty() != 0 && s.GetKind() != jobv1.Kind_KIND_INPUT:
+		return bad("only input masks are of one party")
+	case s.GetInputParty() >= config.MaxParties:
+		return bad("input party %d; there are at most %d parties", s.GetInputParty(), config.MaxParties)
 	}
 	if s.GetKind() == jobv1.Kind_KIND_KEYS {
 		if s.GetField() != "" || s.GetCount() != 0 || s.GetShape() != nil || s.GetTenant() != "" {
@@ -145,6 +150,7 @@ func Digest(s *jobv1.SessionSpec) [32]byte {
 	put([]byte(s.GetTenant()))
 	num(uint64(s.GetDeadline().GetSeconds()))
 	num(uint64(s.GetDeadline().GetNanos()) & math.MaxUint32)
+	num(uint64(s.GetInputParty()))
 	return [32]byte(h.Sum(nil))
 }
 

@@ -67,6 +67,9 @@ func (r *run) Memory() (uint64, error) {
 	if err != nil {
 		return 0, rpc.Errorf(rpc.Invalid, "`lodge params show` says what fits", "%v", err)
 	}
+	if r.plan.Owner = round.Party(r.spec.GetInputParty()); int(r.plan.Owner) >= r.parties {
+		return 0, rpc.Errorf(rpc.Invalid, "parties count from 0", "input party %d of %d", r.plan.Owner, r.parties)
+	}
 	if r.macKey, err = triple.MACKeyInstance(set, r.spec.GetField(), r.parties); err != nil {
 		return 0, err
 	}
@@ -79,6 +82,7 @@ func (r *run) Memory() (uint64, error) {
 var Kinds = map[jobv1.Kind]triple.Kind{
 	jobv1.Kind_KIND_SCALAR: triple.Scalar, jobv1.Kind_KIND_MATRIX: triple.Matrix, jobv1.Kind_KIND_SQUARE: triple.Square,
 	jobv1.Kind_KIND_RANDOM: triple.Random, jobv1.Kind_KIND_BIT: triple.Bit, jobv1.Kind_KIND_INVERSE: triple.Inverse,
+	jobv1.Kind_KIND_INPUT: triple.Input,
 }
 
 // Claim implements session.Claimant.
@@ -245,7 +249,7 @@ func (r *run) store(result *triple.Result) (*session.Stored, error) {
 		ID: session.Name(r.spec.GetRef()), Epoch: r.spec.GetEpoch(), MACKey: r.macID,
 		Params: r.spec.GetParams(), Field: r.spec.GetField(), Kind: job.KindName(r.spec.GetKind()), Dim: uint32(r.plan.Dim),
 		Rows: r.spec.GetShape().GetRows(), Inner: r.spec.GetShape().GetInner(), Columns: r.spec.GetShape().GetColumns(),
-		Count: uint64(result.Count), Tenant: r.spec.GetTenant(), Digest: result.Digest, SessionID: r.id, Created: session.Now(),
+		InputParty: r.spec.GetInputParty(), Count: uint64(result.Count), Tenant: r.spec.GetTenant(), Digest: result.Digest, SessionID: r.id, Created: session.Now(),
 	}
 	w, err := r.vault.NewBatch(b)
 	if err != nil {
@@ -280,13 +284,23 @@ func Locked(v *vault.Vault, b vault.Batch, m *metrics.Metrics) *session.Stored {
 	}
 }
 
+// clears is the number of values in clear beside this party's shares of a tuple.
+func clears(r *triple.Result) int { return min(1, len(r.Clear.W)) }
+
+// tupleBytes is the length of what this party has of a tuple.
+func tupleBytes(f *field.Field, p *triple.Plan, r *triple.Result) int {
+	a, b, c := p.Elements()
+	return (2*(a+b+c) + clears(r)) * f.Size()
+}
+
 // shareBuffer is about how many bytes of shares are encoded at a time.
 const shareBuffer = 64 << 10
 
-// writeShares writes tuple by tuple: a, b, c and their MACs, matrices row-major. Elements are encoded many at a time.
+// writeShares writes tuple by tuple: a, b, c and their MACs, matrices row-major, and at the owner of input masks their values
+// in clear. Elements are encoded many at a time.
 func writeShares(w io.Writer, f *field.Field, p *triple.Plan, r *triple.Result) error {
 	na, nb, nc := p.Elements()
-	tuple := 2 * (na + nb + nc) * f.Size()
+	tuple := tupleBytes(f, p, r)
 	several := max(1, shareBuffer/tuple)
 	buf, part := make([]byte, several*tuple), make([]byte, several*max(na, nb, nc)*f.Size())
 	defer clear(buf)
@@ -297,7 +311,10 @@ func writeShares(w io.Writer, f *field.Field, p *triple.Plan, r *triple.Result) 
 		for _, x := range []struct {
 			v field.Vec
 			n int
-		}{{r.A, na}, {r.B, nb}, {r.C, nc}, {r.MACA, na}, {r.MACB, nb}, {r.MACC, nc}} {
+		}{{r.A, na}, {r.B, nb}, {r.C, nc}, {r.MACA, na}, {r.MACB, nb}, {r.MACC, nc}, {r.Clear, clears(r)}} {
+			if x.n == 0 {
+				continue
+			}
 			size := x.n * f.Size()
 			f.EncodeVec(part[:k*size], x.v.Slice(t*x.n, (t+k)*x.n))
 			for i := range k {

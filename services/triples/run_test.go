@@ -51,10 +51,12 @@ func TestSharesAreWrittenTupleByTuple(t *testing.T) {
 		for _, c := range []struct {
 			plan  triple.Plan
 			count int
+			clear bool
 		}{
-			{triple.Plan{Kind: triple.Scalar}, 1}, {triple.Plan{Kind: triple.Scalar}, 3000},
-			{triple.Plan{Kind: triple.Matrix, Shape: triple.Shape{Rows: 2, Inner: 3, Cols: 5}}, 100},
-			{triple.Plan{Kind: triple.Matrix, Shape: triple.Shape{Rows: 40, Inner: 40, Cols: 40}}, 2},
+			{triple.Plan{Kind: triple.Scalar}, 1, false}, {triple.Plan{Kind: triple.Scalar}, 3000, false},
+			{triple.Plan{Kind: triple.Input}, 3000, false}, {triple.Plan{Kind: triple.Input}, 3000, true},
+			{triple.Plan{Kind: triple.Matrix, Shape: triple.Shape{Rows: 2, Inner: 3, Cols: 5}}, 100, false},
+			{triple.Plan{Kind: triple.Matrix, Shape: triple.Shape{Rows: 40, Inner: 40, Cols: 40}}, 2, false},
 		} {
 			na, nb, nc := c.plan.Elements()
 			draw := func(label uint64, n int) field.Vec {
@@ -65,6 +67,9 @@ func TestSharesAreWrittenTupleByTuple(t *testing.T) {
 				return v
 			}
 			r := &triple.Result{Count: c.count, A: draw(0, na), B: draw(1, nb), C: draw(2, nc), MACA: draw(3, na), MACB: draw(4, nb), MACC: draw(5, nc)}
+			if c.clear {
+				r.Clear = draw(6, 1)
+			}
 			var got, want bytes.Buffer
 			if err := writeShares(&got, f, &c.plan, r); err != nil {
 				t.Fatal(err)
@@ -77,6 +82,10 @@ func TestSharesAreWrittenTupleByTuple(t *testing.T) {
 						f.Encode(one, v.At(i*n+j))
 						want.Write(one)
 					}
+				}
+				if c.clear {
+					f.Encode(one, r.Clear.At(i))
+					want.Write(one)
 				}
 			}
 			if !bytes.Equal(got.Bytes(), want.Bytes()) {

@@ -156,7 +156,7 @@ func wire(b vault.Batch) *triplesv1.Batch {
 	out := &triplesv1.Batch{
 		Id: b.ID, State: states[b.State], Epoch: b.Epoch, MacKeyId: b.MACKey, Params: b.Params, Field: b.Field,
 		Kind: job.KindOf(b.Kind), Dim: b.Dim, Count: b.Count, Digest: b.Digest[:], Tenant: b.Tenant,
-		Created: timestamppb.New(b.Created), ShareBytes: b.ShareBytes,
+		Created: timestamppb.New(b.Created), ShareBytes: b.ShareBytes, InputParty: b.InputParty,
 	}
 	if b.Rows > 0 {
 		out.Shape = &jobv1.Shape{Rows: b.Rows, Inner: b.Inner, Columns: b.Columns}

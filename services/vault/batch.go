@@ -57,6 +57,7 @@ type Batch struct {
 	Rows       uint32     `json:"rows,omitempty"`
 	Inner      uint32     `json:"inner,omitempty"`
 	Columns    uint32     `json:"columns,omitempty"`
+	InputParty uint32     `json:"input_party,omitempty"` // whom the values of input masks are known to
 	Count      uint64     `json:"count"`
 	Tenant     string     `json:"tenant"`
 	Digest     [32]byte   `json:"digest"` // public, the same at every party

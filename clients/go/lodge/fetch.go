@@ -76,6 +76,7 @@ func Fetch(ctx context.Context, conn grpc.ClientConnInterface, batch, dir string
 var kinds = map[jobv1.Kind]string{
 	jobv1.Kind_KIND_SCALAR: tuplefile.Scalar, jobv1.Kind_KIND_MATRIX: tuplefile.Matrix, jobv1.Kind_KIND_SQUARE: tuplefile.Square,
 	jobv1.Kind_KIND_RANDOM: tuplefile.Random, jobv1.Kind_KIND_BIT: tuplefile.Bit, jobv1.Kind_KIND_INVERSE: tuplefile.Inverse,
+	jobv1.Kind_KIND_INPUT: tuplefile.Input,
 }
 
 // manifest describes a batch; size is the bytes of an element.
@@ -99,6 +100,7 @@ func manifest(r *triplesv1.FetchResponse, o Origin) (m tuplefile.Manifest, size 
 		FormatVersion: tuplefile.FormatVersion, Kind: kind, Params: b.GetParams(), Field: b.GetField(), Modulus: p.String(),
 		Parties: o.Parties, Party: o.Party, Epoch: b.GetEpoch(), Batch: b.GetId(), Tuples: int64(b.GetCount()),
 		Dims: tuplefile.Dims{M: 1, K: 1, N: 1}, MACKeyShare: new(big.Int).SetBytes(share).String(), KeygenSecurity: o.KeygenSecurity,
+		InputParty: int(b.GetInputParty()),
 	}
 	if b.GetKind() == jobv1.Kind_KIND_MATRIX {
 		s := b.GetShape()

@@ -23,6 +23,12 @@ func FuzzManifest(f *testing.F) {
 			},
 			MacKeyShare: bytes.Repeat([]byte{1}, 8),
 		},
+		{
+			Batch: &triplesv1.Batch{
+				Id: "b-3", Params: "S14-32", Field: "p64", Kind: jobv1.Kind_KIND_INPUT, Count: 4, Epoch: 1, InputParty: 1,
+			},
+			MacKeyShare: bytes.Repeat([]byte{1}, 8),
+		},
 		{Batch: &triplesv1.Batch{Params: "S14-32", Field: "p128"}, MacKeyShare: bytes.Repeat([]byte{255}, 16)},
 		{},
 	} {

@@ -168,7 +168,7 @@ func (e *exporter) sources(from []string) (head tuplefile.Manifest, err error) {
 }
 
 func targetOf(m tuplefile.Manifest) Target {
-	t := Target{Kind: m.Kind}
+	t := Target{Kind: m.Kind, Owner: m.InputParty}
 	if m.Kind == tuplefile.Matrix {
 		t.Shape = Shape{m.Dims.M, m.Dims.K, m.Dims.N}
 	}

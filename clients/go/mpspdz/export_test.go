@@ -29,7 +29,7 @@ func (d *dealer) export(t *testing.T, root, batch string, target Target, records
 		dir := filepath.Join(root, batch, "party-"+strconv.Itoa(i))
 		w, err := tuplefile.Create(dir, tuplefile.Manifest{
 			FormatVersion: 1, Kind: target.Kind, Params: "S14-32", Field: "p128", Modulus: d.p.String(), Parties: len(d.keys), Party: i,
-			Epoch: 4, Batch: batch, Tuples: int64(records), Dims: dims, MACKeyShare: d.keys[i].String(), KeygenSecurity: "passive",
+			Epoch: 4, Batch: batch, Tuples: int64(records), Dims: dims, InputParty: target.Owner, MACKeyShare: d.keys[i].String(), KeygenSecurity: "passive",
 		}, (d.p.BitLen()+7)/8)
 		if err != nil {
 			t.Fatal(err)
@@ -52,7 +52,7 @@ func TestExport(t *testing.T) {
 	batches := [][]string{
 		d.export(t, root, "a", Target{Kind: Scalar}, 60), d.export(t, root, "b", mat, 2), d.export(t, root, "c", Target{Kind: Bit}, 101),
 		d.export(t, root, "d", Target{Kind: Scalar}, 41), d.export(t, root, "e", Target{Kind: Square}, 10),
-		d.export(t, root, "f", Target{Kind: Inverse}, 10),
+		d.export(t, root, "f", Target{Kind: Inverse}, 10), d.export(t, root, "g", Target{Kind: Input, Owner: 1}, 10),
 	}
 	for party := range 2 {
 		var from []string
@@ -74,7 +74,7 @@ func TestExport(t *testing.T) {
 		if last != of || of == 0 {
 			t.Errorf("progress ended at %d of %d", last, of)
 		}
-		if r.Parties != 2 || r.Party != party || r.PrimeBits != 128 || r.Epoch != 4 || len(r.Files) != 5 || r.DryRun || !planned.DryRun {
+		if r.Parties != 2 || r.Party != party || r.PrimeBits != 128 || r.Epoch != 4 || len(r.Files) != 6 || r.DryRun || !planned.DryRun {
 			t.Errorf("%+v", r)
 		}
 		for i, f := range r.Files {

@@ -35,10 +35,11 @@ const (
 	Random  = "random"  // a
 	Bit     = "bit"     // 0 or 1
 	Inverse = "inverse" // a, 1/a
+	Input   = "input"   // a; and, after the MAC, the value that a's shares add up to, in the record of InputParty
 )
 
 // values is how many values there are in a tuple of a kind other than matrices.
-var values = map[string]int{Scalar: 3, Square: 2, Random: 1, Bit: 1, Inverse: 2}
+var values = map[string]int{Scalar: 3, Square: 2, Random: 1, Bit: 1, Inverse: 2, Input: 1}
 
 // Errors of this package; every error that it returns wraps one of them or comes from the file system.
 var (
@@ -76,7 +77,8 @@ type Manifest struct {
 	Batch          string `json:"batch"` // the same at every party
 	Tuples         int64  `json:"tuples"`
 	Dims           Dims   `json:"dims"`
-	MACKeyShare    string `json:"mac_key_share"` // decimal, below the modulus
+	InputParty     int    `json:"input_party,omitempty"` // of input masks: who knows the values
+	MACKeyShare    string `json:"mac_key_share"`         // decimal, below the modulus
 	KeygenSecurity string `json:"keygen_security"`
 	Files          []File `json:"files"`
 }
@@ -99,9 +101,17 @@ func (m Manifest) Values() int {
 	return d.M*d.K + d.K*d.N + d.M*d.N
 }
 
-// RecordBytes returns the length of one tuple's record for elements of the given number of bytes.
+// Clear returns the number of values that one tuple's record at this party has in clear after its shares.
+func (m Manifest) Clear() int {
+	if m.Kind == Input && m.Party == m.InputParty {
+		return 1
+	}
+	return 0
+}
+
+// RecordBytes returns the length of one tuple's record at this party for elements of the given number of bytes.
 func (m Manifest) RecordBytes(elementBytes int) int64 {
-	return 2 * int64(m.Values()) * int64(elementBytes)
+	return int64(2*m.Values()+m.Clear()) * int64(elementBytes)
 }
 
 // check validates everything that needs no arithmetic modulo the modulus. files says whether Files must be complete.
@@ -113,11 +123,13 @@ func (m Manifest) check(files bool) error {
 	case m.FormatVersion != FormatVersion:
 		return bad("format_version %d, want %d", m.FormatVersion, FormatVersion)
 	case m.Kind != Matrix && values[m.Kind] == 0:
-		return bad("kind is none of %s, %s, %s, %s, %s and %s", Scalar, Matrix, Square, Random, Bit, Inverse)
+		return bad("kind is none of %s, %s, %s, %s, %s, %s and %s", Scalar, Matrix, Square, Random, Bit, Inverse, Input)
 	case m.Parties < 1 || m.Parties > maxParties:
 		return bad("%d parties", m.Parties)
 	case m.Party < 0 || m.Party >= m.Parties:
 		return bad("party %d of %d", m.Party, m.Parties)
+	case m.InputParty < 0 || m.InputParty >= m.Parties || m.InputParty > 0 && m.Kind != Input:
+		return bad("input_party %d of %d with kind %s", m.InputParty, m.Parties, m.Kind)
 	case m.Tuples < 0 || m.Tuples > maxTuples:
 		return bad("%d tuples", m.Tuples)
 	case !dimOK(m.Dims.M) || !dimOK(m.Dims.K) || !dimOK(m.Dims.N):

@@ -151,6 +151,17 @@ func TestOpenChecksLengths(t *testing.T) {
 	}
 }
 
+// The record of the party that knows input masks has a value more.
+func TestRecordOfTheOwnerIsLonger(t *testing.T) {
+	m := example()
+	m.Kind, m.Dims, m.InputParty = Input, Dims{1, 1, 1}, 2
+	for party, want := range map[int]int64{0: 16, 1: 16, 2: 24} {
+		if m.Party = party; m.RecordBytes(8) != want || m.check(false) != nil {
+			t.Errorf("party %d: %d bytes, %v", party, m.RecordBytes(8), m.check(false))
+		}
+	}
+}
+
 func TestManifestIsStrict(t *testing.T) {
 	good := example()
 	good.Files = []File{{Name: DataName, SHA256: strings.Repeat("ab", 32), Bytes: 2 * exampleRecord}}
@@ -169,31 +180,34 @@ func TestManifestIsStrict(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, bad := range map[string]string{
-		"empty":            "",
-		"not an object":    "7",
-		"unknown key":      strings.Replace(same, `"kind"`, `"x":1,"kind"`, 1),
-		"data after it":    same + "{}",
-		"version":          text(func(m *Manifest) { m.FormatVersion = 2 }),
-		"kind":             text(func(m *Manifest) { m.Kind = "square" }),
-		"no parties":       text(func(m *Manifest) { m.Parties = 0 }),
-		"many parties":     text(func(m *Manifest) { m.Parties = 1 << 20 }),
-		"party":            text(func(m *Manifest) { m.Party = 3 }),
-		"negative party":   text(func(m *Manifest) { m.Party = -1 }),
-		"negative tuples":  text(func(m *Manifest) { m.Tuples = -1 }),
-		"many tuples":      text(func(m *Manifest) { m.Tuples = 1 << 50 }),
-		"zero dim":         text(func(m *Manifest) { m.Dims.K = 0 }),
-		"huge dims":        text(func(m *Manifest) { m.Dims = Dims{1 << 16, 1 << 16, 1 << 16} }),
-		"scalar with dims": text(func(m *Manifest) { m.Kind = Scalar }),
-		"modulus":          text(func(m *Manifest) { m.Modulus = "0x11" }),
-		"modulus with 0":   text(func(m *Manifest) { m.Modulus = "011" }),
-		"negative key":     text(func(m *Manifest) { m.MACKeyShare = "-7234987" }),
-		"no key":           text(func(m *Manifest) { m.MACKeyShare = "" }),
-		"no file":          text(func(m *Manifest) { m.Files = nil }),
-		"two files":        text(func(m *Manifest) { m.Files = append(m.Files, m.Files[0]) }),
-		"file elsewhere":   text(func(m *Manifest) { m.Files[0].Name = "../tuples.bin" }),
-		"digest":           text(func(m *Manifest) { m.Files[0].SHA256 = "ab" }),
-		"negative bytes":   text(func(m *Manifest) { m.Files[0].Bytes = -1 }),
-		"key of a type":    strings.Replace(same, `"7234987"`, `7234987`, 1),
+		"empty":             "",
+		"not an object":     "7",
+		"unknown key":       strings.Replace(same, `"kind"`, `"x":1,"kind"`, 1),
+		"data after it":     same + "{}",
+		"version":           text(func(m *Manifest) { m.FormatVersion = 2 }),
+		"kind":              text(func(m *Manifest) { m.Kind = "square" }),
+		"owner of a matrix": text(func(m *Manifest) { m.InputParty = 1 }),
+		"owner of none":     text(func(m *Manifest) { m.Kind, m.Dims, m.InputParty = Input, Dims{1, 1, 1}, 3 }),
+		"negative owner":    text(func(m *Manifest) { m.Kind, m.Dims, m.InputParty = Input, Dims{1, 1, 1}, -1 }),
+		"no parties":        text(func(m *Manifest) { m.Parties = 0 }),
+		"many parties":      text(func(m *Manifest) { m.Parties = 1 << 20 }),
+		"party":             text(func(m *Manifest) { m.Party = 3 }),
+		"negative party":    text(func(m *Manifest) { m.Party = -1 }),
+		"negative tuples":   text(func(m *Manifest) { m.Tuples = -1 }),
+		"many tuples":       text(func(m *Manifest) { m.Tuples = 1 << 50 }),
+		"zero dim":          text(func(m *Manifest) { m.Dims.K = 0 }),
+		"huge dims":         text(func(m *Manifest) { m.Dims = Dims{1 << 16, 1 << 16, 1 << 16} }),
+		"scalar with dims":  text(func(m *Manifest) { m.Kind = Scalar }),
+		"modulus":           text(func(m *Manifest) { m.Modulus = "0x11" }),
+		"modulus with 0":    text(func(m *Manifest) { m.Modulus = "011" }),
+		"negative key":      text(func(m *Manifest) { m.MACKeyShare = "-7234987" }),
+		"no key":            text(func(m *Manifest) { m.MACKeyShare = "" }),
+		"no file":           text(func(m *Manifest) { m.Files = nil }),
+		"two files":         text(func(m *Manifest) { m.Files = append(m.Files, m.Files[0]) }),
+		"file elsewhere":    text(func(m *Manifest) { m.Files[0].Name = "../tuples.bin" }),
+		"digest":            text(func(m *Manifest) { m.Files[0].SHA256 = "ab" }),
+		"negative bytes":    text(func(m *Manifest) { m.Files[0].Bytes = -1 }),
+		"key of a type":     strings.Replace(same, `"7234987"`, `7234987`, 1),
 	} {
 		_, err := ParseManifest([]byte(bad))
 		if !errors.Is(err, ErrManifest) {

@@ -45,7 +45,7 @@ func (c *checker) newReport() *Report {
 	m := c.manifest
 	return &Report{
 		Kind: m.Kind, Params: m.Params, Field: m.Field, ModulusBits: c.p.BitLen(), Parties: m.Parties, Epoch: m.Epoch,
-		Batch: m.Batch, Dims: m.Dims, KeygenSecurity: m.KeygenSecurity, Tuples: m.Tuples,
+		Batch: m.Batch, Dims: m.Dims, InputParty: m.InputParty, KeygenSecurity: m.KeygenSecurity, Tuples: m.Tuples,
 		Failed: make(map[string]int64), Failures: []Failure{}, FreivaldsVectors: c.vectors,
 	}
 }
@@ -84,7 +84,11 @@ func (c *checker) readAll(ctx context.Context, readers []*tuplefile.Reader, perC
 		}
 		ch.first, ch.tuples, ch.failures = first, int(min(int64(perChunk), total-first)), ch.failures[:0]
 		for i := range ch.tuples {
-			if err := c.read(readers, first+int64(i), ch.sums[2*i*c.values:][:2*c.values]); err != nil {
+			sums := ch.sums[2*i*c.values:][:2*c.values]
+			if err := c.read(readers, first+int64(i), sums); err != nil {
+				return err
+			}
+			if err := c.readClear(readers, ch, i, sums); err != nil {
 				return err
 			}
 			c.compare(ch, i)
@@ -126,6 +130,28 @@ func (c *checker) read(readers []*tuplefile.Reader, tuple int64, sums []big.Int)
 				sum.Set(&x)
 			} else if sum.Add(sum, &x).Cmp(c.p) >= 0 {
 				sum.Sub(sum, c.p)
+			}
+		}
+	}
+	return nil
+}
+
+// readClear reads the values that a party has in clear and compares them with the sums.
+func (c *checker) readClear(readers []*tuplefile.Reader, ch *chunk, i int, sums []big.Int) error {
+	buf := make([]byte, c.size)
+	var x big.Int
+	for _, r := range readers {
+		for e := range r.Manifest.Clear() {
+			tuple := ch.first + int64(i)
+			if _, err := r.Read(buf); err != nil {
+				return fmt.Errorf("party %d, tuple %d: %w", r.Manifest.Party, tuple, err)
+			}
+			slices.Reverse(buf) // to big-endian
+			if x.SetBytes(buf).Cmp(c.p) >= 0 {
+				return &ElementError{Party: r.Manifest.Party, Tuple: tuple, Element: len(sums) + e}
+			}
+			if x.Cmp(&sums[e]) != 0 {
+				ch.fail(i, CheckClear, 1)
 			}
 		}
 	}
@@ -229,7 +255,7 @@ func (c *checker) wrongRows(values []big.Int) int {
 		return c.differ(c.times(a, values[1:], 1, 1), one)
 	case tuplefile.Bit:
 		return c.differ(c.times(a, a, 1, 1), a)
-	case tuplefile.Random:
+	case tuplefile.Random, tuplefile.Input:
 		return 0
 	}
 	d, parts := c.manifest.Dims, c.split(values)

@@ -6,6 +6,7 @@
 //   - every element is canonical, and every file has the length and the SHA-256 that its manifest states;
 //   - c = a*b, or C = A*B, for every triple; a square, an inverse or a bit is one;
 //   - every value's MAC is alpha times the value, alpha being the sum of the parties' MAC-key shares, and not zero;
+//   - the value of an input mask that its owner has in clear is the sum of the shares;
 //   - no factor is zero, and none occurs twice; bits are not all the same.
 //
 // It shares no code with the protocols: math/big and the standard library only (a test holds it to that). All but matrix

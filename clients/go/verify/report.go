@@ -10,6 +10,7 @@ const (
 	CheckMACC       = "mac_c"      //
 	CheckDegenerate = "degenerate" // a factor is zero
 	CheckRepeated   = "repeated"   // a factor occurs twice
+	CheckClear      = "clear"      // the sum of the shares of an input mask is what its owner has in clear
 )
 
 // Failure is one check that one triple failed.
@@ -29,6 +30,7 @@ type Report struct {
 	Epoch          uint64           `json:"epoch"`
 	Batch          string           `json:"batch"`
 	Dims           tuplefile.Dims   `json:"dims"`
+	InputParty     int              `json:"input_party,omitempty"` // of input masks: who knows the values
 	KeygenSecurity string           `json:"keygen_security"`
 	Tuples         int64            `json:"tuples"`
 	Verified       int64            `json:"verified"` // triples that passed every check

@@ -88,7 +88,7 @@ func newExport(t testing.TB, kind, params, field string, parties, tuples int, d 
 			all = []*big.Int{a[0], new(big.Int).Exp(a[0], big.NewInt(2), p)}
 		case tuplefile.Inverse:
 			all = []*big.Int{a[0], new(big.Int).ModInverse(a[0], p)}
-		case tuplefile.Random:
+		case tuplefile.Random, tuplefile.Input:
 			all = a
 		case tuplefile.Bit:
 			all = []*big.Int{big.NewInt(int64(a[0].Bit(0)))}
@@ -98,6 +98,11 @@ func newExport(t testing.TB, kind, params, field string, parties, tuples int, d 
 		}
 		for _, x := range all {
 			share(new(big.Int).Mul(x, alpha))
+		}
+		if kind == tuplefile.Input { // of party 0
+			b := a[0].FillBytes(make([]byte, e.size))
+			slices.Reverse(b)
+			e.data[0] = append(e.data[0], b...)
 		}
 	}
 	return e
@@ -130,7 +135,17 @@ func (e *export) write(t testing.TB) []string {
 
 // at is the element of a party's record.
 func (e *export) at(party, tuple, element int) []byte {
-	return e.data[party][(tuple*2*e.values+element)*e.size:][:e.size]
+	return e.data[party][(tuple*(2*e.values+e.manifests[party].Clear())+element)*e.size:][:e.size]
+}
+
+// ownedBy makes another party the one that knows the input masks, by having it change places with party 0.
+func (e *export) ownedBy(owner int) *export {
+	e.data[0], e.data[owner] = e.data[owner], e.data[0]
+	for i := range e.manifests {
+		e.manifests[i].InputParty = owner
+	}
+	e.manifests[0].MACKeyShare, e.manifests[owner].MACKeyShare = e.manifests[owner].MACKeyShare, e.manifests[0].MACKeyShare
+	return e
 }
 
 // bump adds one to a share; the tests' shares are random and so not p-1.
@@ -162,6 +177,7 @@ func TestGoodTuplesPass(t *testing.T) {
 	one := tuplefile.Dims{M: 1, K: 1, N: 1}
 	for _, e := range []*export{
 		scalars(t), matrices(t), others(tuplefile.Square)(t), others(tuplefile.Random)(t), others(tuplefile.Bit)(t), others(tuplefile.Inverse)(t),
+		others(tuplefile.Input)(t), others(tuplefile.Input)(t).ownedBy(1),
 		newExport(t, tuplefile.Scalar, "S13-16", "p4096", 2, 3, one), // 4095 bits
 		newExport(t, tuplefile.Scalar, "insecure-8-64", "p512", 5, 2, one),
 		newExport(t, tuplefile.Scalar, "S15-128", "p256", 1, 2, one),
@@ -216,6 +232,9 @@ func TestWrongValuesAreFound(t *testing.T) {
 			{"mac a", 2, []string{CheckMACA}}, {"mac 1/a", 3, []string{CheckMACB}},
 		}},
 		{others(tuplefile.Random), 5, []spoil{{"a", 0, []string{CheckMACA}}, {"mac a", 1, []string{CheckMACA}}}},
+		{others(tuplefile.Input), 39, []spoil{
+			{"a", 0, []string{CheckClear, CheckMACA}}, {"mac a", 1, []string{CheckMACA}}, {"the value in clear", 2, []string{CheckClear}},
+		}},
 		{others(tuplefile.Bit), 5, []spoil{{"mac", 1, []string{CheckMACA}}}},
 		{matrices, 1, []spoil{
 			{"first of A", 0, []string{CheckMACA, CheckProduct}},
@@ -232,6 +251,9 @@ func TestWrongValuesAreFound(t *testing.T) {
 		for _, s := range f.spoils {
 			for party := range 2 {
 				e := f.make(t)
+				if s.at >= 2*e.values { // what a party has in clear
+					e = e.ownedBy(party)
+				}
 				bump(e.at(party, f.tuple, s.at))
 				r, err := Dirs(context.Background(), e.write(t), Options{})
 				if err != nil {
@@ -278,10 +300,10 @@ func TestBitsAndRepeats(t *testing.T) {
 			t.Errorf("%d as a bit: failed %v, want %v", value, got, want)
 		}
 	}
-	for _, kind := range []string{tuplefile.Square, tuplefile.Random, tuplefile.Bit, tuplefile.Inverse} {
+	for _, kind := range []string{tuplefile.Square, tuplefile.Random, tuplefile.Bit, tuplefile.Inverse, tuplefile.Input} {
 		e := others(kind)(t)
 		for party := range 2 {
-			for k := range 2 * e.values {
+			for k := range 2*e.values + e.manifests[party].Clear() {
 				copy(e.at(party, 9, k), e.at(party, 3, k))
 			}
 		}
@@ -419,6 +441,11 @@ func TestUnusableExportsAreRefused(t *testing.T) {
 			b := modulus(e).FillBytes(e.at(1, 700, 4))
 			slices.Reverse(b)
 		}, want: ErrNotCanonical},
+		"value in clear not canonical": {before: func(e *export) {
+			*e = *others(tuplefile.Input)(t).ownedBy(1)
+			b := modulus(e).FillBytes(e.at(1, 7, 2))
+			slices.Reverse(b)
+		}, want: ErrNotCanonical},
 		"one tuple less": {before: func(e *export) { e.data[0] = e.data[0][:len(e.data[0])-6*e.size] }, want: tuplefile.ErrManifest},
 		"one byte more":  {before: func(e *export) { e.data[0] = append(e.data[0], 0) }, want: tuplefile.ErrManifest},
 		"truncated": {after: func(d []string) {
@@ -462,7 +489,7 @@ func TestUnusableExportsAreRefused(t *testing.T) {
 			}
 			if c.want == ErrNotCanonical {
 				var where *ElementError
-				if !errors.As(err, &where) || *where != (ElementError{Party: 1, Tuple: 700, Element: 4}) {
+				if !errors.As(err, &where) || *where != (ElementError{Party: 1, Tuple: 700, Element: 4}) && *where != (ElementError{Party: 1, Tuple: 7, Element: 2}) {
 					t.Errorf("got %v", err)
 				}
 			}

@@ -82,6 +82,7 @@ func (r *batch) collect(shares ddec.Shares) (result Result, mask maccheck.Pair, 
 	result.A, result.MACA = r.matrices(la, r.a), r.matrices(la, macA)
 	result.B, result.MACB = r.matrices(lb, r.b), r.matrices(lb, macB)
 	result.C, result.MACC = r.matrices(lc, c), r.matrices(lc, macC)
+	result.Clear = r.Scheme.Field.NewVec(0)
 	if la.Cols%la.Dim != 0 {
 		zeros = []maccheck.Pair{{Value: r.padding(la, r.a), MAC: r.padding(la, macA)}}
 	}

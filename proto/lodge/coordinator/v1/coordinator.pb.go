@@ -41,7 +41,9 @@ type JobRequest struct {
 	Purpose v1.Purpose `protobuf:"varint,8,opt,name=purpose,proto3,enum=lodge.job.v1.Purpose" json:"purpose,omitempty"`
 	Tenant  string     `protobuf:"bytes,9,opt,name=tenant,proto3" json:"tenant,omitempty"`
 	// The job ends by then after its submission.
-	Timeout       *durationpb.Duration `protobuf:"bytes,10,opt,name=timeout,proto3" json:"timeout,omitempty"`
+	Timeout *durationpb.Duration `protobuf:"bytes,10,opt,name=timeout,proto3" json:"timeout,omitempty"`
+	// Only for KIND_INPUT: the party that knows the values.
+	InputParty    uint32 `protobuf:"varint,11,opt,name=input_party,json=inputParty,proto3" json:"input_party,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -144,6 +146,13 @@ func (x *JobRequest) GetTimeout() *durationpb.Duration {
 		return x.Timeout
 	}
 	return nil
+}
+
+func (x *JobRequest) GetInputParty() uint32 {
+	if x != nil {
+		return x.InputParty
+	}
+	return 0
 }
 
 // PartyProgress is what one party last said.
@@ -854,7 +863,7 @@ var File_lodge_coordinator_v1_coordinator_proto protoreflect.FileDescriptor
 
 const file_lodge_coordinator_v1_coordinator_proto_rawDesc = "" +
 	"\n" +
-	"&lodge/coordinator/v1/coordinator.proto\x12\x14lodge.coordinator.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16lodge/job/v1/job.proto\"\xc9\x02\n" +
+	"&lodge/coordinator/v1/coordinator.proto\x12\x14lodge.coordinator.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16lodge/job/v1/job.proto\"\xea\x02\n" +
 	"\n" +
 	"JobRequest\x12&\n" +
 	"\x04kind\x18\x01 \x01(\x0e2\x12.lodge.job.v1.KindR\x04kind\x12\x16\n" +
@@ -867,7 +876,9 @@ const file_lodge_coordinator_v1_coordinator_proto_rawDesc = "" +
 	"\apurpose\x18\b \x01(\x0e2\x15.lodge.job.v1.PurposeR\apurpose\x12\x16\n" +
 	"\x06tenant\x18\t \x01(\tR\x06tenant\x123\n" +
 	"\atimeout\x18\n" +
-	" \x01(\v2\x19.google.protobuf.DurationR\atimeout\"\x8c\x01\n" +
+	" \x01(\v2\x19.google.protobuf.DurationR\atimeout\x12\x1f\n" +
+	"\vinput_party\x18\v \x01(\rR\n" +
+	"inputParty\"\x8c\x01\n" +
 	"\rPartyProgress\x12\x14\n" +
 	"\x05party\x18\x01 \x01(\rR\x05party\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x1c\n" +

@@ -95,6 +95,8 @@ const (
 	Kind_KIND_BIT Kind = 7
 	// Random values and their inverses.
 	Kind_KIND_INVERSE Kind = 8
+	// Random values that one party knows.
+	Kind_KIND_INPUT Kind = 9
 )
 
 // Enum value maps for Kind.
@@ -109,6 +111,7 @@ var (
 		6: "KIND_RANDOM",
 		7: "KIND_BIT",
 		8: "KIND_INVERSE",
+		9: "KIND_INPUT",
 	}
 	Kind_value = map[string]int32{
 		"KIND_UNSPECIFIED": 0,
@@ -120,6 +123,7 @@ var (
 		"KIND_RANDOM":      6,
 		"KIND_BIT":         7,
 		"KIND_INVERSE":     8,
+		"KIND_INPUT":       9,
 	}
 )
 
@@ -419,7 +423,9 @@ type SessionSpec struct {
 	// Whose tuples these are; a MAC key belongs to one tenant.
 	Tenant string `protobuf:"bytes,14,opt,name=tenant,proto3" json:"tenant,omitempty"`
 	// The whole session ends by then.
-	Deadline      *timestamppb.Timestamp `protobuf:"bytes,15,opt,name=deadline,proto3" json:"deadline,omitempty"`
+	Deadline *timestamppb.Timestamp `protobuf:"bytes,15,opt,name=deadline,proto3" json:"deadline,omitempty"`
+	// Only for KIND_INPUT: the party that knows the values.
+	InputParty    uint32 `protobuf:"varint,16,opt,name=input_party,json=inputParty,proto3" json:"input_party,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -557,6 +563,13 @@ func (x *SessionSpec) GetDeadline() *timestamppb.Timestamp {
 		return x.Deadline
 	}
 	return nil
+}
+
+func (x *SessionSpec) GetInputParty() uint32 {
+	if x != nil {
+		return x.InputParty
+	}
+	return 0
 }
 
 // Blame names a party and the check that it failed.
@@ -1015,7 +1028,7 @@ const file_lodge_job_v1_job_proto_rawDesc = "" +
 	"\n" +
 	"SessionRef\x12\x15\n" +
 	"\x06job_id\x18\x01 \x01(\tR\x05jobId\x12\x18\n" +
-	"\aordinal\x18\x02 \x01(\rR\aordinal\"\x9a\x04\n" +
+	"\aordinal\x18\x02 \x01(\rR\aordinal\"\xbb\x04\n" +
 	"\vSessionSpec\x12*\n" +
 	"\x03ref\x18\x01 \x01(\v2\x18.lodge.job.v1.SessionRefR\x03ref\x122\n" +
 	"\bprotocol\x18\x02 \x01(\x0e2\x16.lodge.job.v1.ProtocolR\bprotocol\x12)\n" +
@@ -1034,7 +1047,9 @@ const file_lodge_job_v1_job_proto_rawDesc = "" +
 	"\x05epoch\x18\f \x01(\x04R\x05epoch\x12/\n" +
 	"\apurpose\x18\r \x01(\x0e2\x15.lodge.job.v1.PurposeR\apurpose\x12\x16\n" +
 	"\x06tenant\x18\x0e \x01(\tR\x06tenant\x126\n" +
-	"\bdeadline\x18\x0f \x01(\v2\x1a.google.protobuf.TimestampR\bdeadline\"K\n" +
+	"\bdeadline\x18\x0f \x01(\v2\x1a.google.protobuf.TimestampR\bdeadline\x12\x1f\n" +
+	"\vinput_party\x18\x10 \x01(\rR\n" +
+	"inputParty\"K\n" +
 	"\x05Blame\x12\x14\n" +
 	"\x05party\x18\x01 \x01(\rR\x05party\x12\x14\n" +
 	"\x05check\x18\x02 \x01(\tR\x05check\x12\x16\n" +
@@ -1085,7 +1100,7 @@ const file_lodge_job_v1_job_proto_rawDesc = "" +
 	"\x14PROTOCOL_UNSPECIFIED\x10\x00\x12\x13\n" +
 	"\x0fPROTOCOL_KEYGEN\x10\x01\x12\x11\n" +
 	"\rPROTOCOL_POPK\x10\x02\x12\x14\n" +
-	"\x10PROTOCOL_TRIPLES\x10\x03*\x9f\x01\n" +
+	"\x10PROTOCOL_TRIPLES\x10\x03*\xaf\x01\n" +
 	"\x04Kind\x12\x14\n" +
 	"\x10KIND_UNSPECIFIED\x10\x00\x12\r\n" +
 	"\tKIND_KEYS\x10\x01\x12\x0f\n" +
@@ -1096,7 +1111,9 @@ const file_lodge_job_v1_job_proto_rawDesc = "" +
 	"\vKIND_SQUARE\x10\x05\x12\x0f\n" +
 	"\vKIND_RANDOM\x10\x06\x12\f\n" +
 	"\bKIND_BIT\x10\a\x12\x10\n" +
-	"\fKIND_INVERSE\x10\b*O\n" +
+	"\fKIND_INVERSE\x10\b\x12\x0e\n" +
+	"\n" +
+	"KIND_INPUT\x10\t*O\n" +
 	"\aPurpose\x12\x17\n" +
 	"\x13PURPOSE_UNSPECIFIED\x10\x00\x12\x13\n" +
 	"\x0fPURPOSE_TRIPLES\x10\x01\x12\x16\n" +

@@ -100,7 +100,10 @@ type Batch struct {
 	Tenant   string                 `protobuf:"bytes,12,opt,name=tenant,proto3" json:"tenant,omitempty"`
 	Created  *timestamppb.Timestamp `protobuf:"bytes,13,opt,name=created,proto3" json:"created,omitempty"`
 	// Length of the share data that Fetch streams.
-	ShareBytes    uint64 `protobuf:"varint,14,opt,name=share_bytes,json=shareBytes,proto3" json:"share_bytes,omitempty"`
+	ShareBytes uint64 `protobuf:"varint,14,opt,name=share_bytes,json=shareBytes,proto3" json:"share_bytes,omitempty"`
+	// Only for KIND_INPUT: the party that knows the values. Its share data has
+	// them too.
+	InputParty    uint32 `protobuf:"varint,15,opt,name=input_party,json=inputParty,proto3" json:"input_party,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -229,6 +232,13 @@ func (x *Batch) GetCreated() *timestamppb.Timestamp {
 func (x *Batch) GetShareBytes() uint64 {
 	if x != nil {
 		return x.ShareBytes
+	}
+	return 0
+}
+
+func (x *Batch) GetInputParty() uint32 {
+	if x != nil {
+		return x.InputParty
 	}
 	return 0
 }
@@ -476,7 +486,7 @@ var File_lodge_triples_v1_triples_proto protoreflect.FileDescriptor
 
 const file_lodge_triples_v1_triples_proto_rawDesc = "" +
 	"\n" +
-	"\x1elodge/triples/v1/triples.proto\x12\x10lodge.triples.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16lodge/job/v1/job.proto\x1a\x1alodge/job/v1/session.proto\"\xaf\x03\n" +
+	"\x1elodge/triples/v1/triples.proto\x12\x10lodge.triples.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16lodge/job/v1/job.proto\x1a\x1alodge/job/v1/session.proto\"\xd0\x03\n" +
 	"\x05Batch\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x122\n" +
 	"\x05state\x18\x02 \x01(\x0e2\x1c.lodge.triples.v1.BatchStateR\x05state\x12\x14\n" +
@@ -494,7 +504,9 @@ const file_lodge_triples_v1_triples_proto_rawDesc = "" +
 	"\x06tenant\x18\f \x01(\tR\x06tenant\x124\n" +
 	"\acreated\x18\r \x01(\v2\x1a.google.protobuf.TimestampR\acreated\x12\x1f\n" +
 	"\vshare_bytes\x18\x0e \x01(\x04R\n" +
-	"shareBytes\"V\n" +
+	"shareBytes\x12\x1f\n" +
+	"\vinput_party\x18\x0f \x01(\rR\n" +
+	"inputParty\"V\n" +
 	"\x12ListBatchesRequest\x12\x14\n" +
 	"\x05epoch\x18\x01 \x01(\x04R\x05epoch\x12\x14\n" +
 	"\x05after\x18\x02 \x01(\tR\x05after\x12\x14\n" +
