@@ -10,6 +10,7 @@
 //
 // Export does that with share directories, the form in which shares leave Lodge (package tuplefile).
 //
-// The package knows no protocol code; it depends on the standard library and package tuplefile only. Conversion neither branches nor indexes
-// on values. Everything that it writes is secret to its party: files have mode 0600, directories 0700.
+// The package knows no protocol code; it depends on the standard library and package tuplefile only. Conversion neither
+// branches nor indexes on values. Everything that it writes is secret to its party: files have mode 0600, directories
+// 0700.
 package mpspdz
