@@ -32,6 +32,7 @@ type demoOptions struct {
 	count              uint64
 	field, params, out string
 	export             string
+	every              bool // kind that an online phase reads, to export them
 	json, keep         bool
 }
 
@@ -94,7 +95,7 @@ func demoCommand() *cobra.Command {
 	f.StringVar(&o.field, "field", "p128", "field: p64 to p4096")
 	f.StringVar(&o.params, "params", params.Default, "parameter set")
 	f.StringVar(&o.out, "out", "", "keep every party's exported shares in this new directory")
-	f.StringVar(&o.export, "export", "", "instead leave every party's files in that directory for an online engine: mp-spdz")
+	f.StringVar(&o.export, "export", "", "leave every party's files for an online engine there instead: mp-spdz; of every kind without --kind")
 	f.BoolVar(&o.json, "json", false, "write the result as JSON")
 	f.BoolVar(&o.keep, "keep", false, "keep the working directory: configurations, logs and vaults")
 	cmd.AddCommand(demoDecryptCommand())
@@ -118,6 +119,9 @@ func runDemo(cmd *cobra.Command, o *demoOptions) (err error) {
 	defer c.stop()
 	ctx := cmd.Context()
 	report := &demoReport{Parties: o.parties, Kind: o.kind, Field: o.field, Params: o.params, Dim: o.dim, PeakRSS: make([]uint64, o.parties)}
+	if o.every {
+		report.Kind = "every"
+	}
 	if o.kind != "matrix" {
 		report.Dim = "1"
 	}
@@ -133,22 +137,13 @@ func runDemo(cmd *cobra.Command, o *demoOptions) (err error) {
 	}
 	report.KeygenSeconds, report.KeygenSentBytes = time.Since(began).Seconds(), c.account(report, keys)
 	report.KeygenSecurity = keys.GetParties()[0].GetStatus().GetKeygenSecurity()
-	var batches []*coordinatorv1.Job
 	began = time.Now()
-	for report.Tuples < o.count {
-		j, err := c.job(ctx, &coordinatorv1.JobRequest{
-			Kind: job.KindOf(o.kind), Params: o.params, Field: o.field, Dim: block, Shape: shape, Count: o.count - report.Tuples, Epoch: keys.GetEpoch(),
-			Purpose: jobv1.Purpose_PURPOSE_TRIPLES, Tenant: devnet.Tenant, Timeout: durationpb.New(time.Hour),
-			InputParty: uint32(o.inputParty),
-		})
-		if err != nil {
-			return err
-		}
-		batches = append(batches, j)
-		st := j.GetParties()[0].GetStatus()
-		report.Tuples += st.GetCount()
-		report.StatisticalBits, report.Rounds = st.GetStatisticalSecurityBits(), st.GetRounds()
-		report.sent += c.account(report, j)
+	batches, err := c.generate(ctx, o, report, &coordinatorv1.JobRequest{
+		Params: o.params, Field: o.field, Dim: block, Shape: shape, Epoch: keys.GetEpoch(),
+		Purpose: jobv1.Purpose_PURPOSE_TRIPLES, Tenant: devnet.Tenant, Timeout: durationpb.New(time.Hour),
+	})
+	if err != nil {
+		return err
 	}
 	report.GenerateSeconds = time.Since(began).Seconds()
 	report.TuplesPerSecond = float64(report.Tuples) / report.GenerateSeconds
@@ -172,6 +167,26 @@ func runDemo(cmd *cobra.Command, o *demoOptions) (err error) {
 		err = fmt.Errorf("%w: %d of %d triples are good", errUnverified, report.Verified, report.Tuples)
 	}
 	return err
+}
+
+// generate has the parties make the tuples that were asked for, of every kind. A request says what all have in common.
+func (c *cluster) generate(ctx context.Context, o *demoOptions, r *demoReport, q *coordinatorv1.JobRequest) (batches []*coordinatorv1.Job, err error) {
+	for _, run := range o.runs() {
+		for made := uint64(0); made < o.count; {
+			q.Kind, q.InputParty, q.Count = job.KindOf(run.kind), uint32(run.owner), o.count-made
+			j, err := c.job(ctx, q)
+			if err != nil {
+				return nil, err
+			}
+			batches = append(batches, j)
+			st := j.GetParties()[0].GetStatus()
+			made += st.GetCount()
+			r.Tuples += st.GetCount()
+			r.StatisticalBits, r.Rounds = st.GetStatisticalSecurityBits(), max(r.Rounds, st.GetRounds())
+			r.sent += c.account(r, j)
+		}
+	}
+	return batches, nil
 }
 
 // account notes the peak memory of the parties and gives the bytes that a party sent, on average.
@@ -227,7 +242,7 @@ func (r *demoReport) print(cmd *cobra.Command) error {
 	}
 	what := map[string]string{
 		"scalar": "scalar triples", "matrix": r.Dim + " matrix triples", "square": "squares", "random": "random values", "bit": "bits",
-		"inverse": "inverses", "input": "input masks",
+		"inverse": "inverses", "input": "input masks", "every": "tuples of every kind that MP-SPDZ reads, matrices aside,",
 	}[r.Kind]
 	if r.InputParty != nil {
 		what += fmt.Sprintf(" of party %d", *r.InputParty)

@@ -47,17 +47,17 @@ func (o *demoOptions) check(given func(flag string) bool) error {
 	if err != nil {
 		return err
 	}
+	o.every = o.export != "" && !given("kind")
 	if o.count == 0 {
-		o.count = 1
-		if o.kind != "matrix" {
-			o.count = 10000
-		}
+		o.count = o.defaultCount()
 	}
 	if o.count > demoMaxCount {
 		return fmt.Errorf("--count %d: a demonstration makes at most %d tuples", o.count, demoMaxCount)
 	}
-	if err := o.plan(shape, block); err != nil {
-		return err
+	for _, run := range o.runs() {
+		if err := o.plan(run.kind, shape, block); err != nil {
+			return err
+		}
 	}
 	if err := o.checkExport(); err != nil {
 		return err
@@ -65,8 +65,19 @@ func (o *demoOptions) check(given func(flag string) bool) error {
 	return checkOut(o.out)
 }
 
+// defaultCount is one batch of matrices, ten thousand tuples of another kind, or a thousand of each kind.
+func (o *demoOptions) defaultCount() uint64 {
+	switch {
+	case o.every:
+		return 1000
+	case o.kind == "matrix":
+		return 1
+	}
+	return 10000
+}
+
 // plan asks the engine whether the set, the field, the shape and the number of parties go together.
-func (o *demoOptions) plan(shape *jobv1.Shape, block uint32) error {
+func (o *demoOptions) plan(kind string, shape *jobv1.Shape, block uint32) error {
 	set, err := params.Lookup(o.params)
 	if err != nil {
 		return err
@@ -75,7 +86,7 @@ func (o *demoOptions) plan(shape *jobv1.Shape, block uint32) error {
 	if max(size.Rows, size.Inner, size.Cols) > demoMaxDim {
 		return fmt.Errorf("--dim %s: a demonstration has matrices of at most %d rows and columns", o.dim, demoMaxDim)
 	}
-	p, err := triple.NewPlan(set, o.field, o.parties, triples.Kinds[job.KindOf(o.kind)], size, int(block), int(o.count), int(block))
+	p, err := triple.NewPlan(set, o.field, o.parties, triples.Kinds[job.KindOf(kind)], size, int(block), int(o.count), int(block))
 	if err != nil {
 		return err
 	}

@@ -14,6 +14,24 @@ import (
 	coordinatorv1 "github.com/lodge-mpc/lodge/proto/lodge/coordinator/v1"
 )
 
+// demoRun is what jobs of one kind make; owner is that of input masks.
+type demoRun struct {
+	kind  string
+	owner int
+}
+
+// runs are the kinds that a demonstration makes: one, or all that MP-SPDZ reads but matrices.
+func (o *demoOptions) runs() []demoRun {
+	if !o.every {
+		return []demoRun{{o.kind, o.inputParty}}
+	}
+	runs := []demoRun{{kind: mpspdz.Scalar}, {kind: mpspdz.Square}, {kind: mpspdz.Bit}, {kind: mpspdz.Inverse}}
+	for i := range o.parties {
+		runs = append(runs, demoRun{mpspdz.Input, i})
+	}
+	return runs
+}
+
 // checkExport refuses what could not be exported in the end.
 func (o *demoOptions) checkExport() error {
 	switch {
