@@ -470,6 +470,7 @@ func TestAPI(t *testing.T) {
 		"purpose":        {ask(func(q *coordinatorv1.JobRequest) { q.Purpose = jobv1.Purpose_PURPOSE_DECRYPTION }), rpc.KeyPurpose},
 		"negative time":  {ask(func(q *coordinatorv1.JobRequest) { q.Timeout = durationpb.New(-1) }), rpc.Invalid},
 		"long key":       {&coordinatorv1.SubmitJobRequest{Job: scalarJob(1), IdempotencyKey: strings.Repeat("k", 65)}, rpc.TooLarge},
+		"no such party":  {ask(func(q *coordinatorv1.JobRequest) { q.Kind, q.InputParty = jobv1.Kind_KIND_INPUT, 2 }), rpc.Invalid},
 		"matrix, no dim": {ask(func(q *coordinatorv1.JobRequest) { q.Kind = jobv1.Kind_KIND_MATRIX; q.Dim = 3 }), rpc.Invalid},
 	} {
 		if _, err := f.client.SubmitJob(t.Context(), c.r); !is(err, c.want) {

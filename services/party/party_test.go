@@ -114,6 +114,8 @@ func TestRefusals(t *testing.T) {
 		{"blocks beyond the rotation keys", func(s *jobv1.SessionSpec) {
 			s.Kind, s.Dim, s.Shape = jobv1.Kind_KIND_MATRIX, 8, &jobv1.Shape{Rows: 8, Inner: 8, Columns: 8}
 		}, rpc.Invalid},
+		{"input masks of no party", func(s *jobv1.SessionSpec) { s.Kind, s.InputParty = jobv1.Kind_KIND_INPUT, uint32(len(n.nodes)) }, rpc.Invalid},
+		{"triples of one party", func(s *jobv1.SessionSpec) { s.InputParty = 1 }, rpc.Invalid},
 		{"an epoch that does not exist", func(s *jobv1.SessionSpec) { s.Epoch = 9 }, rpc.NotFound},
 		{"keys for decryption", func(s *jobv1.SessionSpec) { s.Epoch = 2 }, rpc.KeyPurpose},
 		{"keys for decryption, said so", func(s *jobv1.SessionSpec) { s.Epoch, s.Purpose = 2, jobv1.Purpose_PURPOSE_DECRYPTION }, rpc.KeyPurpose},
