@@ -11,8 +11,9 @@ import (
 )
 
 // A blob of the embedded store is a file. It is written under a temporary name, synced, renamed, and the directory
-// synced; erasing overwrites and syncs it before it is removed. (File systems that never overwrite in place defeat the
-// overwriting; then destroying the key that sealed the blob is what erases.)
+// synced. Erasing gives it a temporary name first, so that a crash leaves all of it or nothing; then it is overwritten
+// and synced before it is removed. (File systems that never overwrite in place defeat the overwriting; then destroying
+// the key that sealed the blob is what erases.)
 const (
 	headBytes  = 4096     // overwritten of any blob: the vault has the key of a blob there
 	eraseBytes = 16 << 20 // a blob of at most so many is overwritten whole
@@ -302,15 +303,27 @@ func (d *directory) Erase(name string) error {
 	defer d.release(name, n)
 	n.use.Lock()
 	defer n.use.Unlock()
-	path := filepath.Join(d.objects, name)
-	if !n.erased { // not by another Erase, after which the name may be of a new blob
-		n.erased = true
-		defer d.forget(name, n)
-		if err := eraseFile(path); err != nil {
-			return fmt.Errorf("store: %w", err)
-		}
+	if n.erased { // by another Erase; the name may be of a new blob by now
+		return nil
 	}
-	if err := syncDir(d.objects); err != nil { // also for a removal that a crash left unsynced
+	n.erased = true
+	defer d.forget(name, n)
+	return d.eraseBlob(name)
+}
+
+func (d *directory) eraseBlob(name string) error {
+	temp := filepath.Join(d.objects, tempPrefix+"erased-"+name)
+	err := os.Rename(filepath.Join(d.objects, name), temp)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("store: %w", err)
+	}
+	if err := syncDir(d.objects); err != nil { // also for a name that is gone, but not durably
+		return d.fail(err)
+	}
+	if err := eraseFile(temp); err != nil { // the next OpenDir tries again
+		return fmt.Errorf("store: %w", err)
+	}
+	if err := syncDir(d.objects); err != nil {
 		return d.fail(err)
 	}
 	return nil

@@ -1,6 +1,8 @@
 package store_test
 
 import (
+	"context"
+	"strings"
 	"testing"
 
 	"github.com/lodge-mpc/lodge/services/store"
@@ -9,11 +11,23 @@ import (
 
 func TestMain(m *testing.M) { storetest.Main(m, open) }
 
-func open(address string) (store.Store, error) { return store.OpenDir(address) }
+func open(address string) (store.Store, error) {
+	if strings.HasPrefix(address, "host=") {
+		return store.OpenPostgres(context.Background(), address)
+	}
+	return store.OpenDir(address)
+}
 
-func TestDir(t *testing.T) {
-	storetest.Run(t, storetest.Kind{
-		Fresh: func(t testing.TB) string { return t.TempDir() + "/vault" },
-		Open:  open,
-	})
+var kinds = map[string]func(testing.TB) (address string){
+	"Dir": func(t testing.TB) string { return t.TempDir() + "/vault" },
+	"Postgres": func(t testing.TB) string {
+		dsn, _ := storetest.Postgres(t)
+		return dsn
+	},
+}
+
+func TestConformance(t *testing.T) {
+	for name, fresh := range kinds {
+		t.Run(name, func(t *testing.T) { storetest.Run(t, storetest.Kind{Fresh: fresh, Open: open}) })
+	}
 }

@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -31,7 +30,9 @@ func Main(m *testing.M, open func(address string) (store.Store, error)) {
 		}
 		os.Exit(1)
 	}
-	os.Exit(m.Run())
+	code := m.Run()
+	stopShared()
+	os.Exit(code)
 }
 
 // child writes records and blobs from several goroutines, and says on standard output what was acknowledged:
@@ -41,7 +42,6 @@ func child(address string, open func(string) (store.Store, error)) error {
 	if err != nil {
 		return err
 	}
-	fmt.Println("ready")
 	errs := make(chan error)
 	for w := range workers {
 		go func() {
@@ -92,7 +92,7 @@ func childStep(s store.Store, w, n int) error {
 		return err
 	}
 	fmt.Println("update", w, n)
-	if n%5 != 0 {
+	if n%2 != 0 {
 		return nil
 	}
 	wr, err := s.Create(blobOf(w, n))
@@ -110,7 +110,7 @@ func childStep(s store.Store, w, n int) error {
 		return err
 	}
 	fmt.Println("blob", w, n)
-	if n%10 != 0 {
+	if n%6 != 0 {
 		return nil
 	}
 	if err := s.Erase(blobOf(w, n)); err != nil {
@@ -130,7 +130,7 @@ type acknowledged struct {
 func crash(t *testing.T, k Kind) {
 	address := k.Fresh(t)
 	said := acknowledged{blobs: map[string]bool{}, erased: map[string]bool{}}
-	for round := range 8 {
+	for round := range 5 {
 		killChild(t, address, &said)
 		s, err := k.Open(address)
 		for deadline := time.Now().Add(5 * time.Second); errors.Is(err, store.ErrInUse) && time.Now().Before(deadline); {
@@ -145,12 +145,12 @@ func crash(t *testing.T, k Kind) {
 		}
 	}
 	for w, n := range said.update {
-		if n < 8 {
-			t.Errorf("worker %d came to %d updates: the test tests nothing", w, n)
+		if n == 0 {
+			t.Errorf("worker %d came to no update: the test tests nothing", w)
 		}
 	}
 	if len(said.blobs) == 0 {
-		t.Error("no blob was written")
+		t.Error("no blob was written: the test tests nothing")
 	}
 }
 
@@ -164,17 +164,17 @@ func killChild(t *testing.T, address string, said *acknowledged) {
 	check(t, err)
 	check(t, cmd.Start())
 	lines := bufio.NewScanner(out)
-	var once sync.Once
-	for lines.Scan() {
-		once.Do(func() {
-			time.AfterFunc(time.Duration(20+rand.IntN(180))*time.Millisecond, func() {
+	after := 1 + rand.IntN(50) // lines, and a little
+	for n := 1; lines.Scan(); n++ {
+		if n == after {
+			time.AfterFunc(time.Duration(rand.IntN(10_000))*time.Microsecond, func() {
 				_ = cmd.Process.Kill() // fails when it ended by itself, which the caller sees
 			})
-		})
+		}
 		var what string
 		var w, n int
 		if _, err := fmt.Sscan(lines.Text(), &what, &w, &n); err != nil {
-			continue // "ready", or a line cut short
+			continue // cut short
 		}
 		switch what {
 		case "update":
@@ -240,7 +240,7 @@ func inspectCrash(t *testing.T, s store.Store, said *acknowledged) {
 		var w, n int
 		_, err := fmt.Sscanf(name, "crash-%d-%d", &w, &n)
 		check(t, err)
-		if n%10 == 0 { // may have been erased without being acknowledged
+		if n%6 == 0 { // may have been erased without being acknowledged
 			if !there[name] {
 				said.erased[name] = true
 			}

@@ -17,20 +17,24 @@ type Kind struct {
 	Open  func(address string) (store.Store, error)
 }
 
-// Run runs all tests.
+// Run runs all tests: first the one that measures memory, then the others beside each other.
 func Run(t *testing.T, k Kind) {
+	t.Run("BlobStream", func(t *testing.T) { blobStream(t, k) })
 	for _, c := range []struct {
 		name string
 		run  func(*testing.T, Kind)
 	}{
-		{"Atomic", atomic}, {"Order", order}, {"OwnWrites", ownWrites}, {"Scans", scansAgainstOracle},
+		{"Atomic", atomicity}, {"Order", order}, {"OwnWrites", ownWrites}, {"Scans", scansAgainstOracle},
 		{"Snapshot", snapshot}, {"ReadOnly", readOnly}, {"Limits", limits}, {"Values", values},
 		{"Concurrent", concurrent}, {"Counter", counter}, {"Panic", panics}, {"Reopen", reopen},
 		{"Blobs", blobs}, {"BlobWriteAt", blobWriteAt}, {"BlobConcurrent", blobConcurrent}, {"BlobErased", blobErased},
-		{"BlobUnfinished", blobUnfinished}, {"BlobStream", blobStream}, {"TwoOpeners", twoOpeners}, {"Closed", closed},
+		{"BlobUnfinished", blobUnfinished}, {"TwoOpeners", twoOpeners}, {"Closed", closed},
 		{"Crash", crash},
 	} {
-		t.Run(c.name, func(t *testing.T) { c.run(t, k) })
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			c.run(t, k)
+		})
 	}
 }
 
