@@ -1,37 +1,12 @@
 package vault
 
 import (
+	"errors"
 	"fmt"
-	"io"
-	"slices"
 	"time"
+
+	"github.com/lodge-mpc/lodge/services/store"
 )
-
-// MACState of a MAC key.
-type MACState string
-
-// The states of a MAC key, in order.
-const (
-	MACLocked MACState = "locked"
-	MACActive MACState = "active"
-	MACBurnt  MACState = "burnt" // its check failed or its epoch ended; erased
-)
-
-// MACKey is a key of a tenant in a field, of which this party holds a share.
-type MACKey struct {
-	ID      string    `json:"id"`
-	State   MACState  `json:"state"`
-	Epoch   uint64    `json:"epoch"`
-	Field   string    `json:"field"`
-	Tenant  string    `json:"tenant"`
-	Digest  [32]byte  `json:"digest"` // of its public part
-	Created time.Time `json:"created"`
-	Reason  string    `json:"reason,omitempty"`
-	// Exposed names the sessions that have opened what tells the key to a cheating peer, and have no verdict yet.
-	Exposed []string `json:"exposed,omitempty"`
-}
-
-func (k *MACKey) object() string { return objectName("mac", k.ID) }
 
 // BatchState of a batch of tuples.
 type BatchState string
@@ -39,8 +14,8 @@ type BatchState string
 // The states of a batch, in order.
 const (
 	BatchLocked    BatchState = "locked"    // stored, not yet active everywhere
-	BatchAvailable BatchState = "available" // may go to one client
-	BatchConsumed  BatchState = "consumed"  // went to Client; kept for it to ask again
+	BatchAvailable BatchState = "available" // its tuples may be reserved
+	BatchConsumed  BatchState = "consumed"  // all of them are gone; this record is the tombstone
 	BatchRevoked   BatchState = "revoked"   // erased; this record is the tombstone
 )
 
@@ -62,22 +37,56 @@ type Batch struct {
 	Tenant     string     `json:"tenant"`
 	Digest     [32]byte   `json:"digest"` // public, the same at every party
 	SessionID  [32]byte   `json:"session_id"`
-	ShareBytes uint64     `json:"share_bytes"` // filled in by Commit
+	TupleBytes uint64     `json:"tuple_bytes"` // of this party's shares of one tuple
 	Created    time.Time  `json:"created"`
-	Client     string     `json:"client,omitempty"` // whom it went to
-	Delivered  time.Time  `json:"delivered,omitzero"`
 	Reason     string     `json:"reason,omitempty"`
+
+	// Taken are the tuples that a reservation holds or held, and Gone those of them whose shares are not to be read
+	// any more. Wiped are those of them that are erased. Lost counts those that were never delivered.
+	Taken Spans  `json:"taken,omitempty"`
+	Gone  Spans  `json:"gone,omitempty"`
+	Wiped Spans  `json:"wiped,omitempty"`
+	Lost  uint64 `json:"lost,omitempty"`
 }
 
-func (b *Batch) object() string { return objectName("batch", b.ID) }
+// blobsPerBatch is how many blobs hold the shares of a batch.
+const blobsPerBatch = 2
+
+func (b *Batch) keyBlob() string  { return objectName("keys", b.ID) }
+func (b *Batch) dataBlob() string { return objectName("tuples", b.ID) }
+
+// Free are the tuples that may be reserved.
+func (b *Batch) Free() Spans {
+	if b.State != BatchAvailable {
+		return nil
+	}
+	return b.Taken.missing(b.Count)
+}
+
+// Class is what a tuple is and whose: tuples of one class are as good as each other.
+type Class struct {
+	Tenant     string `json:"tenant"`
+	Kind       string `json:"kind"`
+	Params     string `json:"params"`
+	Field      string `json:"field"`
+	Rows       uint32 `json:"rows,omitempty"`
+	Inner      uint32 `json:"inner,omitempty"`
+	Columns    uint32 `json:"columns,omitempty"`
+	InputParty uint32 `json:"input_party,omitempty"`
+}
+
+// Class of the batch's tuples.
+func (b *Batch) Class() Class {
+	return Class{b.Tenant, b.Kind, b.Params, b.Field, b.Rows, b.Inner, b.Columns, b.InputParty}
+}
 
 // BatchWriter stores a new batch: write its share data, then Commit or Abort.
 type BatchWriter struct {
-	v     *Vault
-	batch Batch
-	data  *writer
-	mac   *writer // of the MAC key that is stored with it, or nil
-	done  bool
+	v      *Vault
+	batch  Batch
+	shares *segmentWriter
+	mac    *writer // of the MAC key that is stored with it, or nil
+	done   bool
 }
 
 // NewBatch begins to store a batch. An id is used once, ever.
@@ -85,23 +94,20 @@ func (v *Vault) NewBatch(b Batch) (*BatchWriter, error) {
 	if _, err := v.Batch(b.ID); err == nil {
 		return nil, fmt.Errorf("%w: batch %s", ErrExists, b.ID)
 	}
+	if b.Count == 0 || b.TupleBytes == 0 {
+		return nil, fmt.Errorf("%w: batch %s has no tuples", ErrState, b.ID)
+	}
 	b.State, b.Created = BatchLocked, v.now().UTC()
-	b.Client, b.Delivered, b.Reason = "", time.Time{}, ""
-	data, err := v.create(b.object())
+	b.Reason, b.Taken, b.Gone, b.Wiped, b.Lost = "", nil, nil, nil, 0
+	shares, err := v.createSegments(&b)
 	if err != nil {
 		return nil, err
 	}
-	return &BatchWriter{v: v, batch: b, data: data}, nil
+	return &BatchWriter{v: v, batch: b, shares: shares}, nil
 }
 
-// Write appends share data.
-func (w *BatchWriter) Write(p []byte) (int, error) { return w.data.Write(p) }
-
-// NewMACKey is a MAC key that comes into being with the first batch under it.
-type NewMACKey struct {
-	MACKey
-	Secret []byte // share and whatever is needed to use it; the caller wipes it
-}
+// Write appends share data, tuple by tuple.
+func (w *BatchWriter) Write(p []byte) (int, error) { return w.shares.Write(p) }
 
 // Commit makes the batch durable, locked, together with the MAC key that was
 // made for it, if any; otherwise its MAC key must be active.
@@ -118,6 +124,9 @@ func (w *BatchWriter) Commit(fresh *NewMACKey) error {
 		return fmt.Errorf("%w: batch %s", ErrExists, w.batch.ID)
 	}
 	if fresh != nil {
+		if !fresh.fits(&w.batch) {
+			return fmt.Errorf("%w: MAC key %s is not for batch %s", ErrState, fresh.ID, w.batch.ID)
+		}
 		release, err := v.claim(macPrefix + fresh.ID)
 		if err != nil {
 			return err
@@ -127,11 +136,13 @@ func (w *BatchWriter) Commit(fresh *NewMACKey) error {
 			return err
 		}
 	}
-	if err := w.data.commit(); err != nil {
+	if err := w.shares.commit(); err != nil {
 		return err
 	}
-	w.batch.ShareBytes = w.data.size
-	err = v.store.Update(func(tx Tx) error {
+	err = v.update(func(tx store.Tx) error {
+		if err := v.trusted(tx); err != nil {
+			return err
+		}
 		if e, err := get[Epoch](v, tx, epochKey(w.batch.Epoch)); err != nil || e.State != EpochActive {
 			return fmt.Errorf("%w: epoch %d is not active", ErrState, w.batch.Epoch)
 		}
@@ -146,40 +157,27 @@ func (w *BatchWriter) Commit(fresh *NewMACKey) error {
 		}
 		return put(v, tx, batchPrefix+w.batch.ID, &w.batch)
 	})
-	w.done = err == nil
+	w.done = err == nil || errors.Is(err, store.ErrUncertain) // if it is not recorded, the next start erases it
 	return err
 }
 
+// fits reports whether a batch may lie under the key.
+func (k *MACKey) fits(b *Batch) bool {
+	return k.ID == b.MACKey && k.Epoch == b.Epoch && k.Field == b.Field && k.Tenant == b.Tenant
+}
+
 // usable says whether a batch may come to lie under its MAC key.
-func (v *Vault) usable(tx Tx, b *Batch) error {
-	k, err := get[MACKey](v, tx, macPrefix+b.MACKey)
+func (v *Vault) usable(tx store.Tx, b *Batch) error {
+	k, err := v.macKey(tx, b.MACKey)
 	switch {
 	case err != nil:
-		return fmt.Errorf("%w: MAC key %s", err, b.MACKey)
+		return err
 	case k.State != MACActive:
 		return fmt.Errorf("%w: MAC key %s is %s", ErrState, b.MACKey, k.State)
-	case k.Epoch != b.Epoch || k.Field != b.Field || k.Tenant != b.Tenant:
+	case !k.fits(b):
 		return fmt.Errorf("%w: MAC key %s belongs to another epoch, field or tenant", ErrState, b.MACKey)
 	}
 	return nil
-}
-
-func (v *Vault) writeMAC(fresh *NewMACKey) (*writer, error) {
-	if _, err := v.MACKey(fresh.ID); err == nil {
-		return nil, fmt.Errorf("%w: MAC key %s", ErrExists, fresh.ID)
-	}
-	data, err := v.create(fresh.object())
-	if err != nil {
-		return nil, err
-	}
-	if _, err = data.Write(fresh.Secret); err == nil {
-		err = data.commit()
-	}
-	if err != nil {
-		data.abort()
-		return nil, err
-	}
-	return data, nil
 }
 
 // Abort erases what was written; after a Commit that succeeded it does nothing.
@@ -187,21 +185,29 @@ func (w *BatchWriter) Abort() {
 	if w.done {
 		return
 	}
-	w.data.abort()
+	w.shares.abort()
 	if w.mac != nil {
 		w.mac.abort()
 	}
 }
 
+// batch is the record of a batch within a transaction.
+func (v *Vault) batch(tx store.Tx, id string) (*Batch, error) {
+	b, err := get[Batch](v, tx, batchPrefix+id)
+	if err != nil {
+		return nil, fmt.Errorf("%w: batch %s", err, id)
+	}
+	return b, nil
+}
+
 // Batch gives the record of a batch.
 func (v *Vault) Batch(id string) (b Batch, err error) {
-	err = v.store.View(func(tx Tx) error {
-		r, err := get[Batch](v, tx, batchPrefix+id)
-		if err != nil {
-			return fmt.Errorf("%w: batch %s", err, id)
+	err = v.store.View(func(tx store.Tx) error {
+		r, err := v.batch(tx, id)
+		if err == nil {
+			b = *r
 		}
-		b = *r
-		return nil
+		return err
 	})
 	return b, err
 }
@@ -212,19 +218,22 @@ func (v *Vault) Batches() ([]Batch, error) { return records[Batch](v, batchPrefi
 // ActivateBatch makes a locked batch available, and its MAC key active with it;
 // one that was activated stays as it is.
 func (v *Vault) ActivateBatch(id string) error {
-	return v.store.Update(func(tx Tx) error {
-		b, err := get[Batch](v, tx, batchPrefix+id)
+	return v.advance(func(tx store.Tx) error {
+		b, err := v.batch(tx, id)
 		switch {
 		case err != nil:
-			return fmt.Errorf("%w: batch %s", err, id)
+			return err
 		case b.State == BatchRevoked:
 			return fmt.Errorf("%w: batch %s", ErrErased, id)
 		case b.State != BatchLocked:
 			return nil
 		}
-		k, err := get[MACKey](v, tx, macPrefix+b.MACKey)
+		if err := v.trusted(tx); err != nil {
+			return err
+		}
+		k, err := v.macKey(tx, b.MACKey)
 		if err != nil {
-			return fmt.Errorf("%w: MAC key %s", err, b.MACKey)
+			return err
 		}
 		if k.State == MACLocked {
 			k.State = MACActive
@@ -237,52 +246,15 @@ func (v *Vault) ActivateBatch(id string) error {
 	})
 }
 
-// Deliver gives a batch to a client. That it went to this client is durable
-// before Deliver returns; the same client gets the same bytes again, any other
-// ErrDelivered. first says whether this was the first time.
-func (v *Vault) Deliver(id, client string) (b Batch, data io.ReadCloser, first bool, err error) {
-	if client == "" {
-		return b, nil, false, fmt.Errorf("%w: no client", ErrState)
-	}
-	err = v.store.Update(func(tx Tx) error {
-		first = false
-		r, err := get[Batch](v, tx, batchPrefix+id)
-		if err != nil {
-			return fmt.Errorf("%w: batch %s", err, id)
-		}
-		switch {
-		case r.State == BatchRevoked:
-			return fmt.Errorf("%w: batch %s", ErrErased, id)
-		case r.State == BatchLocked:
-			return fmt.Errorf("%w: batch %s is locked", ErrState, id)
-		case r.State == BatchConsumed && r.Client != client:
-			return fmt.Errorf("%w: batch %s", ErrDelivered, id)
-		case r.State == BatchAvailable:
-			first = true
-			r.State, r.Client, r.Delivered = BatchConsumed, client, v.now().UTC()
-			if err := put(v, tx, batchPrefix+id, r); err != nil {
-				return err
-			}
-		}
-		b = *r
-		return nil
-	})
-	if err != nil {
-		return b, nil, false, err
-	}
-	data, err = v.open(b.object())
-	return b, data, first, err
-}
-
 // RevokeBatch erases a batch; a MAC key that was made for it and never became
 // active goes with it.
 func (v *Vault) RevokeBatch(id, reason string) error {
 	var objects []string
-	err := v.store.Update(func(tx Tx) error {
+	err := v.advance(func(tx store.Tx) error {
 		objects = nil
-		b, err := get[Batch](v, tx, batchPrefix+id)
+		b, err := v.batch(tx, id)
 		if err != nil {
-			return fmt.Errorf("%w: batch %s", err, id)
+			return err
 		}
 		if objects, err = v.revoke(tx, func(b *Batch) bool { return b.ID == id }, reason); err != nil {
 			return err
@@ -297,150 +269,105 @@ func (v *Vault) RevokeBatch(id, reason string) error {
 	return v.eraseAll(objects)
 }
 
-// MACKey gives the record of a MAC key.
-func (v *Vault) MACKey(id string) (k MACKey, err error) {
-	err = v.store.View(func(tx Tx) error {
-		r, err := get[MACKey](v, tx, macPrefix+id)
-		if err != nil {
-			return fmt.Errorf("%w: MAC key %s", err, id)
-		}
-		k = *r
-		return nil
-	})
-	return k, err
-}
-
-// MACKeys lists all MAC keys by id, burnt ones included.
-func (v *Vault) MACKeys() ([]MACKey, error) { return records[MACKey](v, macPrefix) }
-
-// FindMACKey gives the active MAC key of an epoch, field and tenant, or ErrNotFound.
-func (v *Vault) FindMACKey(epoch uint64, field, tenant string) (MACKey, error) {
-	keys, err := v.MACKeys()
-	if err != nil {
-		return MACKey{}, err
-	}
-	for _, k := range keys {
-		if k.State == MACActive && k.Epoch == epoch && k.Field == field && k.Tenant == tenant {
-			return k, nil
-		}
-	}
-	return MACKey{}, fmt.Errorf("%w: no active MAC key", ErrNotFound)
-}
-
-// OpenMACKey reads what was stored with an active MAC key; the caller wipes it.
-func (v *Vault) OpenMACKey(id string) (io.ReadCloser, error) {
-	k, err := v.MACKey(id)
-	switch {
-	case err != nil:
-		return nil, err
-	case k.State == MACBurnt:
-		return nil, fmt.Errorf("%w: MAC key %s is burnt", ErrErased, id)
-	case k.State != MACActive:
-		return nil, fmt.Errorf("%w: MAC key %s is %s", ErrState, id, k.State)
-	}
-	return v.open(k.object())
-}
-
-// ExposeMACKey records that a session is about to open its part of a MAC check. If the session ends without a verdict,
-// the key must be burnt; if this process ends first, Open burns it.
-func (v *Vault) ExposeMACKey(id, session string) error {
-	return v.changeMACKey(id, func(k *MACKey) { k.Exposed = append(k.Exposed, session) })
-}
-
-// SettleMACKey records that the check of a session has passed.
-func (v *Vault) SettleMACKey(id, session string) error {
-	return v.changeMACKey(id, func(k *MACKey) {
-		k.Exposed = slices.DeleteFunc(k.Exposed, func(s string) bool { return s == session })
-	})
-}
-
-// changeMACKey changes the record of an active MAC key.
-func (v *Vault) changeMACKey(id string, change func(k *MACKey)) error {
-	return v.store.Update(func(tx Tx) error {
-		k, err := get[MACKey](v, tx, macPrefix+id)
-		switch {
-		case err != nil:
-			return fmt.Errorf("%w: MAC key %s", err, id)
-		case k.State != MACActive:
-			return fmt.Errorf("%w: MAC key %s is %s", ErrState, id, k.State)
-		}
-		change(k)
-		return put(v, tx, macPrefix+id, k)
-	})
-}
-
-// burnExposed burns the MAC keys whose checks were under way when the process ended. Their data is left to the sweep.
-func (v *Vault) burnExposed() error {
-	return v.store.Update(func(tx Tx) error {
-		exposed := map[string]bool{}
-		_, err := v.burn(tx, func(k *MACKey) bool {
-			exposed[k.ID] = len(k.Exposed) > 0
-			return exposed[k.ID]
-		}, "the process ended during a MAC check")
-		if err == nil {
-			_, err = v.revoke(tx, func(b *Batch) bool { return exposed[b.MACKey] }, "its MAC key is burnt")
-		}
-		return err
-	})
-}
-
-// BurnMACKey erases a MAC key whose check has failed, and every batch under it,
-// verified or not.
-func (v *Vault) BurnMACKey(id, reason string) error {
-	var objects []string
-	err := v.store.Update(func(tx Tx) error {
-		objects = nil
-		if _, err := get[MACKey](v, tx, macPrefix+id); err != nil {
-			return fmt.Errorf("%w: MAC key %s", err, id)
-		}
-		burnt, err := v.burn(tx, func(k *MACKey) bool { return k.ID == id }, reason)
-		if err != nil {
-			return err
-		}
-		revoked, err := v.revoke(tx, func(b *Batch) bool { return b.MACKey == id }, reason)
-		objects = append(burnt, revoked...)
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	return v.eraseAll(objects)
-}
-
-// burn records as burnt the MAC keys that which selects, and names their objects.
-func (v *Vault) burn(tx Tx, which func(*MACKey) bool, reason string) (objects []string, err error) {
-	keys, err := list[MACKey](v, tx, macPrefix)
-	if err != nil {
-		return nil, err
-	}
-	for _, k := range keys {
-		if k.State == MACBurnt || !which(k) {
-			continue
-		}
-		k.State, k.Reason = MACBurnt, reason
-		if err := put(v, tx, macPrefix+k.ID, k); err != nil {
-			return nil, err
-		}
-		objects = append(objects, k.object())
-	}
-	return objects, nil
-}
-
-// revoke records as revoked the batches that which selects, and names their objects.
-func (v *Vault) revoke(tx Tx, which func(*Batch) bool, reason string) (objects []string, err error) {
+// revoke records as revoked the batches that which selects, and names their blobs.
+func (v *Vault) revoke(tx store.Tx, which func(*Batch) bool, reason string) (objects []string, err error) {
 	batches, err := list[Batch](v, tx, batchPrefix)
 	if err != nil {
 		return nil, err
 	}
 	for _, b := range batches {
-		if b.State == BatchRevoked || !which(b) {
+		if !which(b) || !b.revoke(reason) {
 			continue
 		}
-		b.State, b.Reason = BatchRevoked, reason
 		if err := put(v, tx, batchPrefix+b.ID, b); err != nil {
 			return nil, err
 		}
-		objects = append(objects, b.object())
+		objects = append(objects, b.keyBlob(), b.dataBlob())
 	}
 	return objects, nil
+}
+
+// revoke makes the record of a batch with data a tombstone. What a reservation holds of it is counted as lost when that
+// ends.
+func (b *Batch) revoke(reason string) bool {
+	if b.State == BatchRevoked || b.State == BatchConsumed {
+		return false
+	}
+	if b.State == BatchAvailable {
+		b.Lost += b.Count - b.Taken.Count()
+	}
+	b.State, b.Reason = BatchRevoked, reason
+	return true
+}
+
+// wipe erases the shares of the tuples that a batch records as gone, and records that it has. Tuples whose shares
+// cannot be told from those, because their segment is damaged, go with them.
+func (v *Vault) wipe(id string) (err error) {
+	v.wiping.Lock()
+	defer v.wiping.Unlock()
+	v.unwiped.Store(id, true)
+	defer func() {
+		if err == nil {
+			v.unwiped.Delete(id)
+		}
+	}()
+	b, err := v.Batch(id)
+	if err != nil || b.State != BatchAvailable || b.Gone.Count() == b.Wiped.Count() {
+		return err
+	}
+	gone, whole := b.Gone, b.Gone.Count() == b.Count
+	var damaged Spans
+	if !whole {
+		if damaged, err = v.wipeShares(&b, gone); err != nil {
+			return err
+		}
+	}
+	err = v.advance(func(tx store.Tx) error {
+		b, err := v.batch(tx, id)
+		if err != nil || b.State != BatchAvailable {
+			return err
+		}
+		b.Wiped = gone
+		for _, x := range damaged {
+			b.Lost += x.Count - b.Taken.within(x)
+			b.Taken, b.Gone, b.Wiped = b.Taken.with(x), b.Gone.with(x), b.Wiped.with(x)
+		}
+		if whole = b.Wiped.Count() == b.Count; whole {
+			b.State = BatchConsumed
+		}
+		return put(v, tx, batchPrefix+id, b)
+	})
+	if err != nil || !whole {
+		return err
+	}
+	return v.eraseAll([]string{b.keyBlob(), b.dataBlob()})
+}
+
+func (v *Vault) wipeShares(b *Batch, gone Spans) (damaged Spans, err error) {
+	s, err := v.openShelf(b)
+	if errors.Is(err, ErrErased) { // revoked meanwhile
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer s.close()
+	return s.wipe(gone, b.Wiped)
+}
+
+func (v *Vault) wipeAll(batches []string) (err error) {
+	for _, b := range batches {
+		err = errors.Join(err, v.wipe(b))
+	}
+	return err
+}
+
+// wipePending erases what an earlier call could not.
+func (v *Vault) wipePending() error {
+	var batches []string
+	v.unwiped.Range(func(id, _ any) bool {
+		batches = append(batches, id.(string))
+		return true
+	})
+	return v.wipeAll(batches)
 }

@@ -1,9 +1,13 @@
 package vault
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
+
+	"github.com/lodge-mpc/lodge/services/store"
 )
 
 const (
@@ -43,6 +47,15 @@ type Epoch struct {
 	Limit     uint64 `json:"limit"`
 }
 
+const purposeDecryption = "decryption"
+
+// halve takes away half of the decryptions that are left.
+func (e *Epoch) halve() {
+	if e.Limit > e.Decrypted {
+		e.Limit = e.Decrypted + (e.Limit-e.Decrypted)/2
+	}
+}
+
 // spend counts n more decryptions.
 func (e *Epoch) spend(n uint64) error {
 	if e.Decrypted > e.Limit || n > e.Limit-e.Decrypted {
@@ -55,7 +68,10 @@ func (e *Epoch) spend(n uint64) error {
 // SpendDecryptions notes durably, before a session, that it may decrypt n ciphertexts under an epoch. They stay spent
 // however the session ends. ErrSpent when there are not so many left.
 func (v *Vault) SpendDecryptions(id, n uint64) error {
-	return v.store.Update(func(tx Tx) error {
+	return v.advance(func(tx store.Tx) error {
+		if err := v.trusted(tx); err != nil {
+			return err
+		}
 		e, err := get[Epoch](v, tx, epochKey(id))
 		if err != nil {
 			return fmt.Errorf("%w: epoch %d", err, id)
@@ -119,8 +135,8 @@ func (w *EpochWriter) Commit() error {
 			return err
 		}
 	}
-	err = w.v.store.Update(func(tx Tx) error { return put(w.v, tx, key, &w.epoch) })
-	w.done = err == nil
+	err = w.v.update(func(tx store.Tx) error { return put(w.v, tx, key, &w.epoch) })
+	w.done = err == nil || errors.Is(err, store.ErrUncertain) // if it is not recorded, the next start erases it
 	return err
 }
 
@@ -144,7 +160,7 @@ func (v *Vault) claim(name string) (release func(), err error) {
 
 // Epoch gives the record of an epoch.
 func (v *Vault) Epoch(id uint64) (e Epoch, err error) {
-	err = v.store.View(func(tx Tx) error {
+	err = v.store.View(func(tx store.Tx) error {
 		r, err := get[Epoch](v, tx, epochKey(id))
 		if err != nil {
 			return fmt.Errorf("%w: epoch %d", err, id)
@@ -159,7 +175,7 @@ func (v *Vault) Epoch(id uint64) (e Epoch, err error) {
 func (v *Vault) Epochs() ([]Epoch, error) { return records[Epoch](v, epochPrefix) }
 
 func records[T any](v *Vault, prefix string) (all []T, err error) {
-	err = v.store.View(func(tx Tx) error {
+	err = v.store.View(func(tx store.Tx) error {
 		rs, err := list[T](v, tx, prefix)
 		for _, r := range rs {
 			if r != nil {
@@ -173,7 +189,7 @@ func records[T any](v *Vault, prefix string) (all []T, err error) {
 
 // ActivateEpoch makes a locked epoch active; an active one stays so.
 func (v *Vault) ActivateEpoch(id uint64) error {
-	return v.store.Update(func(tx Tx) error {
+	return v.update(func(tx store.Tx) error {
 		e, err := get[Epoch](v, tx, epochKey(id))
 		switch {
 		case err != nil:
@@ -215,31 +231,12 @@ func (v *Vault) openEpoch(id uint64, object func(*Epoch) string) (io.ReadCloser,
 // answers of its decryption ledger. It counts the batches that held data.
 func (v *Vault) RetireEpoch(id uint64, reason string) (batches int, err error) {
 	var objects []string
-	err = v.store.Update(func(tx Tx) error {
-		objects, batches = nil, 0
+	err = v.advance(func(tx store.Tx) error {
 		e, err := get[Epoch](v, tx, epochKey(id))
 		if err != nil {
 			return fmt.Errorf("%w: epoch %d", err, id)
 		}
-		objects = append(objects, e.secretObject(), e.publicObject())
-		if e.State != EpochRetired {
-			e.State, e.Reason = EpochRetired, reason
-			if err := put(v, tx, epochKey(id), e); err != nil {
-				return err
-			}
-		}
-		more, err := v.burn(tx, func(k *MACKey) bool { return k.Epoch == id }, reason)
-		if err != nil {
-			return err
-		}
-		objects = append(objects, more...)
-		more, err = v.revoke(tx, func(b *Batch) bool { return b.Epoch == id }, reason)
-		if err != nil {
-			return err
-		}
-		objects, batches = append(objects, more...), len(more)
-		more, err = v.forget(tx, id)
-		objects = append(objects, more...)
+		objects, batches, err = v.retire(tx, e, reason)
 		return err
 	})
 	if err != nil {
@@ -248,11 +245,23 @@ func (v *Vault) RetireEpoch(id uint64, reason string) (batches int, err error) {
 	return batches, v.eraseAll(objects)
 }
 
-func (v *Vault) eraseAll(objects []string) error {
-	for _, o := range objects {
-		if err := v.erase(o); err != nil {
-			return err
+// retire records an epoch as retired, with all under it, and names the blobs to erase.
+func (v *Vault) retire(tx store.Tx, e *Epoch, reason string) (objects []string, batches int, err error) {
+	objects = append(objects, e.secretObject(), e.publicObject())
+	if e.State != EpochRetired {
+		e.State, e.Reason = EpochRetired, reason
+		if err := put(v, tx, epochKey(e.ID), e); err != nil {
+			return nil, 0, err
 		}
 	}
-	return nil
+	burnt, err := v.burn(tx, func(k *MACKey) bool { return k.Epoch == e.ID }, reason)
+	if err != nil {
+		return nil, 0, err
+	}
+	revoked, err := v.revoke(tx, func(b *Batch) bool { return b.Epoch == e.ID }, reason)
+	if err != nil {
+		return nil, 0, err
+	}
+	answers, err := v.forget(tx, e.ID)
+	return slices.Concat(objects, burnt, revoked, answers), len(revoked) / blobsPerBatch, err
 }

@@ -28,7 +28,7 @@ func FuzzKeyFile(f *testing.F) {
 
 // A record is read from where it lies or is damaged: bytes of a disk, and what was sealed under the right key.
 func FuzzRecord(f *testing.F) {
-	v := newVault(f)
+	v := inMemory(f)
 	const key = batchPrefix + "1"
 	f.Add([]byte(`{"id":"1","epoch":3,"state":"active"}`), true)
 	f.Add([]byte(`{"id":1}`), true)
@@ -61,7 +61,7 @@ func FuzzRecord(f *testing.F) {
 
 // The file of an object gives what was written, or nothing after the first byte that is not.
 func FuzzObject(f *testing.F) {
-	v := newVault(f)
+	v, dir := newVaultIn(f)
 	name := objectName("batch", "fuzz")
 	content := bytes.Repeat([]byte("0123456789abcdef"), chunkSize/16+3) // two chunks
 	w, err := v.create(name)
@@ -69,7 +69,7 @@ func FuzzObject(f *testing.F) {
 	_, err = w.Write(content)
 	must(f, err)
 	must(f, w.commit())
-	path := filepath.Join(v.objects, name)
+	path := filepath.Join(dir, name)
 	file, err := os.ReadFile(path)
 	must(f, err)
 	// The fuzzer cuts the file and changes a run of bytes in it, or gives another file.

@@ -7,6 +7,8 @@ import (
 	"io"
 	"slices"
 	"time"
+
+	"github.com/lodge-mpc/lodge/services/store"
 )
 
 const ledgerPrefix = "ledger/"
@@ -34,7 +36,7 @@ type LedgerEntry struct {
 // Decryption looks an answer up; ErrNotFound when there is none.
 func (v *Vault) Decryption(k LedgerKey) (LedgerEntry, error) {
 	var out LedgerEntry
-	err := v.store.View(func(tx Tx) error {
+	err := v.store.View(func(tx store.Tx) error {
 		e, err := get[LedgerEntry](v, tx, k.key())
 		if err == nil {
 			out = *e
@@ -58,7 +60,7 @@ func (v *Vault) RecordDecryption(k LedgerKey, client string, answer []byte) (hel
 	}
 	recorded := false
 	defer func() {
-		if !recorded {
+		if !recorded { // nor can have been: then the next start erases it
 			w.abort()
 		}
 	}()
@@ -69,7 +71,7 @@ func (v *Vault) RecordDecryption(k LedgerKey, client string, answer []byte) (hel
 		return nil, false, err
 	}
 	var object string
-	err = v.store.Update(func(tx Tx) error {
+	err = v.advance(func(tx store.Tx) error {
 		first = false
 		e, err := v.answered(tx, k, client)
 		if err == nil && e == nil {
@@ -83,6 +85,7 @@ func (v *Vault) RecordDecryption(k LedgerKey, client string, answer []byte) (hel
 		return err
 	})
 	if err != nil {
+		recorded = errors.Is(err, store.ErrUncertain)
 		return nil, false, err
 	}
 	if recorded = first; first {
@@ -98,14 +101,17 @@ func (v *Vault) RecordDecryption(k LedgerKey, client string, answer []byte) (hel
 }
 
 // answered gives the entry of an answer that this client may have, or nil when it is the first, which it counts.
-func (v *Vault) answered(tx Tx, k LedgerKey, client string) (*LedgerEntry, error) {
+func (v *Vault) answered(tx store.Tx, k LedgerKey, client string) (*LedgerEntry, error) {
+	if err := v.trusted(tx); err != nil {
+		return nil, err
+	}
 	epoch, err := get[Epoch](v, tx, epochKey(k.Epoch))
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("%w: epoch %d", err, k.Epoch)
 	case epoch.State == EpochRetired:
 		return nil, fmt.Errorf("%w: epoch %d is retired", ErrErased, k.Epoch)
-	case epoch.State != EpochActive || epoch.Purpose != "decryption":
+	case epoch.State != EpochActive || epoch.Purpose != purposeDecryption:
 		return nil, fmt.Errorf("%w: epoch %d is %s, for %s", ErrState, k.Epoch, epoch.State, epoch.Purpose)
 	}
 	e, err := get[LedgerEntry](v, tx, k.key())
@@ -125,7 +131,7 @@ func (v *Vault) answered(tx Tx, k LedgerKey, client string) (*LedgerEntry, error
 }
 
 // forget drops the answers of an epoch, which the caller erases, and keeps that they were given.
-func (v *Vault) forget(tx Tx, epoch uint64) (objects []string, err error) {
+func (v *Vault) forget(tx store.Tx, epoch uint64) (objects []string, err error) {
 	prefix := fmt.Sprintf("%s%020d/", ledgerPrefix, epoch)
 	changed := map[string]*LedgerEntry{}
 	err = tx.Scan(prefix, func(key string, sealed []byte) error {

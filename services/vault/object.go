@@ -10,29 +10,28 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"os"
-	"path/filepath"
-	"strings"
+
+	"github.com/lodge-mpc/lodge/services/store"
 )
 
-// An object is a file with a header block and sealed chunks. The header holds
-// the object's own random key, sealed under the vault's; erasing an object
-// overwrites that block before the file is removed, so that what a disk may
-// keep of the chunks is of no use. (File systems that never overwrite in place
-// defeat the first half; then destroying the operator's key is what erases.)
-// Chunks are AES-256-GCM under the object's key with nonce (index, last), so
-// that they can be neither reordered nor cut short.
+// An object is a blob with a header block and sealed chunks. The header holds
+// the object's own random key, sealed under the vault's; a store that erases a
+// blob overwrites that block first where it can, so that what may be left of
+// the chunks is of no use. (Where nothing is overwritten in place, destroying
+// the operator's key is what erases.) Chunks are AES-256-GCM under the object's
+// key with nonce (index, last), so that they can be neither reordered nor cut
+// short.
 
 const (
 	objectMagic  = "lodge object v1\n"
 	headerBlock  = 4096
 	chunkSize    = 64 << 10
 	wrappedStart = len(objectMagic)
-	tempPrefix   = "tmp-"
+	keyLen       = 32
+	gcmOverhead  = 16
 )
 
-// objectName turns a kind and an id into a file name.
+// objectName turns a kind and an id into the name of a blob.
 func objectName(kind, id string) string {
 	sum := sha256.Sum256([]byte(id))
 	return kind + "-" + hex.EncodeToString(sum[:16])
@@ -55,11 +54,50 @@ func chunkCipher(key []byte) (cipher.AEAD, error) {
 	return cipher.NewGCM(block)
 }
 
-// writer is an object being written to a temporary file.
+// header makes the header block of the object of a name with its key.
+func (v *Vault) header(name string, key []byte) []byte {
+	b := make([]byte, headerBlock)
+	copy(b, objectMagic)
+	copy(b[wrappedStart:], v.seal("object/"+name, key))
+	return b
+}
+
+// unwrap reads the key from the header block of a blob.
+func (v *Vault) unwrap(name string, b io.ReaderAt) (key []byte, err error) {
+	head := make([]byte, headerBlock)
+	if err := readFull(b, head, 0); err != nil {
+		return nil, fmt.Errorf("%w: header of %s", err, name)
+	}
+	if string(head[:wrappedStart]) != objectMagic {
+		return nil, ErrCorrupt
+	}
+	return v.unseal("object/"+name, head[wrappedStart:wrappedStart+sealedLen(keyLen)])
+}
+
+// readFull reads all of p. Only what is too short is corrupt: a storage that does not answer now may do so later.
+func readFull(b io.ReaderAt, p []byte, off int64) error {
+	n, err := b.ReadAt(p, off)
+	if n == len(p) {
+		return nil
+	}
+	return readError(err)
+}
+
+func readError(err error) error {
+	switch {
+	case errors.Is(err, io.EOF):
+		return fmt.Errorf("%w: cut short", ErrCorrupt)
+	case errors.Is(err, store.ErrNotFound):
+		return fmt.Errorf("%w: its data is gone", ErrErased)
+	}
+	return fmt.Errorf("vault: %w", err)
+}
+
+// writer is an object being written.
 type writer struct {
 	v     *Vault
 	name  string
-	f     *os.File
+	out   store.Writer
 	aead  cipher.AEAD
 	buf   []byte
 	index uint64
@@ -69,19 +107,16 @@ type writer struct {
 }
 
 func (v *Vault) create(name string) (*writer, error) {
-	f, err := os.CreateTemp(v.objects, tempPrefix)
+	out, err := v.store.Create(name)
 	if err != nil {
 		return nil, fmt.Errorf("vault: %w", err)
 	}
-	w := &writer{v: v, name: name, f: f, buf: make([]byte, 0, chunkSize+16)}
-	key := make([]byte, 32)
+	w := &writer{v: v, name: name, out: out, buf: make([]byte, 0, chunkSize+gcmOverhead)}
+	key := make([]byte, keyLen)
 	defer clear(key)
 	rand.Read(key)
 	if w.aead, err = chunkCipher(key); err == nil {
-		header := make([]byte, headerBlock)
-		copy(header, objectMagic)
-		copy(header[wrappedStart:], v.seal("object/"+name, key))
-		_, err = f.Write(header)
+		_, err = out.Write(v.header(name, key))
 	}
 	if err != nil {
 		w.abort()
@@ -110,7 +145,7 @@ func (w *writer) flush(last bool) {
 	}
 	w.size += uint64(len(w.buf))
 	sealed := w.aead.Seal(w.buf[:0], chunkNonce(w.index, last), w.buf, nil)
-	_, w.err = w.f.Write(sealed)
+	_, w.err = w.out.Write(sealed)
 	clear(w.buf[:cap(w.buf)])
 	w.buf = w.buf[:0]
 	w.index++
@@ -120,20 +155,14 @@ func (w *writer) flush(last bool) {
 func (w *writer) commit() error {
 	w.flush(true)
 	if w.err == nil {
-		w.err = w.f.Sync()
+		w.err = w.out.Commit()
 	}
 	if w.err != nil {
 		w.abort()
 		return fmt.Errorf("vault: %w", w.err)
 	}
-	if err := w.f.Close(); err != nil {
-		return fmt.Errorf("vault: %w", err)
-	}
-	if err := os.Rename(w.f.Name(), filepath.Join(w.v.objects, w.name)); err != nil {
-		return fmt.Errorf("vault: %w", err)
-	}
 	w.named = true
-	return syncDir(w.v.objects)
+	return nil
 }
 
 // abort erases what was written, committed or not. What it cannot erase, the
@@ -144,8 +173,7 @@ func (w *writer) abort() {
 		w.v.erase(w.name)
 		w.named = false
 	} else {
-		w.f.Close()
-		eraseFile(w.f.Name())
+		w.out.Abort()
 	}
 	if w.err == nil {
 		w.err = errors.New("vault: the writer was aborted")
@@ -154,39 +182,43 @@ func (w *writer) abort() {
 
 // reader reads an object, checking each chunk before it gives a byte of it.
 type reader struct {
-	f     *os.File
+	b     store.Blob
+	at    int64
 	aead  cipher.AEAD
-	in    []byte // sealed chunk
+	in    []byte // sealed chunk, and a byte more to see whether it is the last
 	out   []byte // rest of the opened chunk, within in
 	index uint64
 	done  bool
 }
 
-func (v *Vault) open(name string) (io.ReadCloser, error) {
-	f, err := os.Open(filepath.Join(v.objects, name))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("vault: %w: its data is gone", ErrErased)
+func (v *Vault) openBlob(name string) (store.Blob, error) {
+	b, err := v.store.Open(name)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, fmt.Errorf("%w: its data is gone", ErrErased)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("vault: %w", err)
 	}
-	header := make([]byte, headerBlock)
-	if _, err := io.ReadFull(f, header); err != nil || string(header[:wrappedStart]) != objectMagic {
-		f.Close()
-		return nil, ErrCorrupt
-	}
-	key, err := v.unseal("object/"+name, header[wrappedStart:wrappedStart+sealedLen(32)])
+	return b, nil
+}
+
+func (v *Vault) open(name string) (io.ReadCloser, error) {
+	b, err := v.openBlob(name)
 	if err != nil {
-		f.Close()
+		return nil, err
+	}
+	key, err := v.unwrap(name, b)
+	if err != nil {
+		b.Close()
 		return nil, err
 	}
 	defer clear(key)
 	aead, err := chunkCipher(key)
 	if err != nil {
-		f.Close()
+		b.Close()
 		return nil, fmt.Errorf("vault: %w", err)
 	}
-	return &reader{f: f, aead: aead, in: make([]byte, chunkSize+aead.Overhead())}, nil
+	return &reader{b: b, at: headerBlock, aead: aead, in: make([]byte, chunkSize+gcmOverhead+1)}, nil
 }
 
 func (r *reader) Read(p []byte) (int, error) {
@@ -205,84 +237,37 @@ func (r *reader) Read(p []byte) (int, error) {
 }
 
 func (r *reader) next() error {
-	n, err := io.ReadFull(r.f, r.in)
-	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
-		return ErrCorrupt // nothing where a last chunk should be, or a broken disk
+	n, err := r.b.ReadAt(r.in, r.at)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return readError(err)
 	}
-	// A full chunk is tried as one in the middle, then as the last.
-	if n == len(r.in) {
-		var middle []byte
-		if middle, err = r.aead.Open(nil, chunkNonce(r.index, false), r.in, nil); err == nil {
-			r.out = middle
-			r.index++
-			return nil
-		}
-	}
-	last, err := r.aead.Open(nil, chunkNonce(r.index, true), r.in[:n], nil)
-	if err != nil {
+	last := n < len(r.in)
+	n = min(n, chunkSize+gcmOverhead)
+	if r.out, err = r.aead.Open(r.in[:0], chunkNonce(r.index, last), r.in[:n], nil); err != nil {
 		return ErrCorrupt
 	}
-	if _, err := r.f.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
-		return ErrCorrupt
-	}
-	r.out, r.done = last, true
+	r.at, r.done = r.at+int64(n), last
+	r.index++
 	return nil
 }
 
 func (r *reader) Close() error {
-	clear(r.out)
+	clear(r.in)
 	r.out, r.done = nil, true
-	return r.f.Close()
+	return r.b.Close()
 }
 
 func (v *Vault) erase(name string) error {
-	err := eraseFile(filepath.Join(v.objects, name))
-	if err != nil {
-		return fmt.Errorf("vault: %w", err)
-	}
-	return syncDir(v.objects)
-}
-
-// eraseFile overwrites the header block and removes the file. A file that is
-// not there is erased.
-func eraseFile(path string) error {
-	f, err := os.OpenFile(path, os.O_WRONLY, 0)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	_, err = f.WriteAt(make([]byte, headerBlock), 0)
-	if err == nil {
-		err = f.Sync()
-	}
-	return errors.Join(err, f.Close(), os.Remove(path))
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return fmt.Errorf("vault: %w", err)
-	}
-	defer d.Close()
-	if err := d.Sync(); err != nil {
+	if err := v.store.Erase(name); err != nil {
 		return fmt.Errorf("vault: %w", err)
 	}
 	return nil
 }
 
-// sweep erases temporary files and objects that keep does not know.
-func (v *Vault) sweep(keep map[string]bool) error {
-	entries, err := os.ReadDir(v.objects)
-	if err != nil {
-		return fmt.Errorf("vault: %w", err)
-	}
-	for _, e := range entries {
-		if strings.HasPrefix(e.Name(), tempPrefix) || !keep[e.Name()] {
-			if err := v.erase(e.Name()); err != nil {
-				return err
-			}
+func (v *Vault) eraseAll(objects []string) error {
+	for _, o := range objects {
+		if err := v.erase(o); err != nil {
+			return err
 		}
 	}
 	return nil

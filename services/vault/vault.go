@@ -1,15 +1,18 @@
 // Package vault keeps a party's secrets at rest: key epochs, MAC keys, batches
 // of tuple shares, and the ledger of decryptions. Everything is encrypted and
 // authenticated under a key that the operator supplies: records with
-// XChaCha20-Poly1305, bound to their place, in an embedded store; bulk data in
-// files of its own, each under its own key (see object.go), so that it can be
-// erased.
+// XChaCha20-Poly1305, bound to their place; bulk data in blobs of its own, each
+// under its own key (object.go), and the shares of tuples in segments, each
+// under its own key (segments.go), so that they can be erased. Where that lies
+// is a store.Store's matter, which sees nothing in the clear.
 //
-// The order of things makes a crash harmless: data is durable before the record
-// that names it, a record says that something is gone before its data is
-// erased, and Open finishes what a crash left half done. Nothing here protects
-// against an operator who puts an old copy of the directory back: that would
-// make spent tuples fresh again, so do not.
+// A tuple goes to at most one reservation, ever, and a reservation to one
+// client. That is recorded before a byte leaves. The order of things makes a
+// crash harmless: data is durable before the record that names it, a record
+// says that something is gone before its data is erased, and Open finishes what
+// a crash left half done. An old copy of a store that is put back would make
+// spent tuples fresh again: every store has an identity and a generation that
+// the peers remember (identity.go), and one that is behind is quarantined.
 package vault
 
 import (
@@ -20,12 +23,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"sync"
 	"time"
 
 	"golang.org/x/crypto/chacha20poly1305"
+
+	"github.com/lodge-mpc/lodge/services/store"
 )
 
 // The refusals of a vault.
@@ -36,113 +39,178 @@ var (
 	ErrExists    = errors.New("vault: exists already")
 	ErrState     = errors.New("vault: not in the state for this")
 	ErrErased    = errors.New("vault: erased")
-	ErrDelivered = errors.New("vault: already delivered to another client")
+	ErrDelivered = errors.New("vault: delivered to, or kept for, another client")
 	ErrSpent     = errors.New("vault: the key has decrypted as many ciphertexts as it may")
-)
 
-// errNoRecords keeps a lost store from looking like a new vault, which would erase every object as nobody's.
-var errNoRecords = errors.New("vault: there are objects but no records.db that names them; put the file back, or empty the directory")
+	ErrRange      = errors.New("vault: out of range")
+	ErrTaken      = errors.New("vault: tuples belong to another reservation")
+	ErrExpired    = errors.New("vault: the lease has ended")
+	ErrWithdrawn  = errors.New("vault: withdrawn")
+	ErrExposed    = errors.New("vault: a check of the MAC key has no verdict yet")
+	ErrQuarantine = errors.New("vault: in quarantine")
+	ErrRolledBack = errors.New("vault: the peer's store was put back")
+)
 
 // Vault is open in one process at a time. It is safe for concurrent use.
 type Vault struct {
-	dir     string
-	objects string
-	store   Store
-	aead    cipher.AEAD
-	now     func() time.Time
-	writing sync.Map // names of objects being committed
+	store         store.Store
+	aead          cipher.AEAD
+	now           func() time.Time
+	incarnation   []byte
+	started       time.Time
+	first         uint64     // generation of the start
+	writing       sync.Map   // names of what is being committed
+	peers         sync.Map   // party to the *Version that was heard last
+	acknowledging sync.Mutex // of peers' versions
+	wiping        sync.Mutex // one erasure at a time
+	unwiped       sync.Map   // ids of batches where an erasure failed, which Sweep tries again
 }
 
 const headerKey = "header"
 
-// Open opens or makes the vault in dir, and finishes what a crash left.
+// Open opens or makes the vault in a directory, in the embedded store.
 func Open(dir string, key *Key) (*Vault, error) {
-	objects := filepath.Join(dir, "objects")
-	if err := os.MkdirAll(objects, 0o700); err != nil {
+	s, err := store.OpenDir(dir)
+	if err != nil {
 		return nil, fmt.Errorf("vault: %w", err)
 	}
-	records := filepath.Join(dir, "records.db")
-	if _, err := os.Stat(records); errors.Is(err, os.ErrNotExist) { // refuse before an empty one is made
-		if err := checkFresh(objects); err != nil {
-			return nil, err
-		}
+	return OpenIn(s, key)
+}
+
+// OpenIn opens or makes the vault in a store, and finishes what a crash left. The store is the vault's from then on,
+// and closed with it.
+func OpenIn(s store.Store, key *Key) (*Vault, error) {
+	v := &Vault{store: s, now: time.Now}
+	err := v.unlock(key)
+	if err == nil {
+		err = v.identify()
 	}
-	store, err := openBolt(records)
+	if err == nil {
+		err = v.recover()
+	}
 	if err != nil {
-		return nil, err
-	}
-	v := &Vault{dir: dir, objects: objects, store: store, now: time.Now}
-	if err := v.unlock(key); err != nil {
-		store.Close()
-		return nil, err
-	}
-	if err := v.recover(); err != nil {
-		store.Close()
-		return nil, err
+		return nil, errors.Join(err, s.Close())
 	}
 	return v, nil
 }
 
-// checkFresh refuses the objects of an earlier vault in what is to be a new one.
-func checkFresh(objects string) error {
-	entries, err := os.ReadDir(objects)
+// Healthy is nil, or why nothing may be written.
+func (v *Vault) Healthy() error { return v.store.Healthy() }
+
+// The header record is a salt and the vault's root key, sealed under a key derived from the operator's and the salt.
+const saltLen = 32
+
+// unlock makes or opens the header.
+func (v *Vault) unlock(key *Key) error {
+	root := make([]byte, keyLen)
+	defer clear(root)
+	err := v.openRoot(key, root)
+	if errors.Is(err, ErrNotFound) {
+		if err := v.checkFresh(); err != nil {
+			return err
+		}
+		rand.Read(root)
+		err = v.update(func(tx store.Tx) error { return putHeader(tx, key, root) })
+	}
 	if err != nil {
-		return fmt.Errorf("vault: %w", err)
+		return err
 	}
-	if len(entries) > 0 {
-		return errNoRecords
-	}
-	return nil
+	v.aead, err = chacha20poly1305.NewX(root)
+	return err
 }
 
-// unlock derives the vault's key from the operator's and the vault's salt, and
-// proves it against a sealed constant.
-func (v *Vault) unlock(key *Key) error {
-	return v.store.Update(func(tx Tx) error {
-		const saltLen, proof = 32, "lodge vault v1"
-		header := append([]byte(nil), tx.Get(headerKey)...)
-		fresh := len(header) == 0
-		if fresh {
-			if err := checkFresh(v.objects); err != nil {
-				return err
-			}
-			header = make([]byte, saltLen)
-			rand.Read(header)
+// openRoot reads the root key from the header, or gives ErrNotFound.
+func (v *Vault) openRoot(key *Key, root []byte) error {
+	return v.store.View(func(tx store.Tx) error {
+		header, err := tx.Get(headerKey)
+		switch {
+		case err != nil:
+			return fmt.Errorf("vault: %w", err)
+		case header == nil:
+			return ErrNotFound
 		}
-		if len(header) < saltLen {
-			return ErrCorrupt
-		}
-		derived, err := hkdf.Key(sha256.New, key.b[:], header[:saltLen], "lodge vault records and objects", 32)
+		b, err := openHeader(header, key)
+		copy(root, b)
+		clear(b)
+		return err
+	})
+}
+
+// checkFresh keeps a lost record from looking like a new vault, which would erase every blob as nobody's.
+func (v *Vault) checkFresh() error {
+	blobs, err := v.store.Blobs()
+	if err == nil && len(blobs) > 0 {
+		err = errors.New("vault: there is data but no header; put the records back, or empty the store")
+	}
+	return err
+}
+
+func headerCipher(key *Key, salt []byte) (cipher.AEAD, error) {
+	derived, err := hkdf.Key(sha256.New, key.b[:], salt, "lodge vault root key", keyLen)
+	if err != nil {
+		return nil, fmt.Errorf("vault: %w", err)
+	}
+	defer clear(derived)
+	return chacha20poly1305.NewX(derived)
+}
+
+func putHeader(tx store.Tx, key *Key, root []byte) error {
+	salt := make([]byte, saltLen)
+	rand.Read(salt)
+	a, err := headerCipher(key, salt)
+	if err != nil {
+		return err
+	}
+	return tx.Put(headerKey, append(salt, seal(a, headerKey, root)...))
+}
+
+func openHeader(header []byte, key *Key) (root []byte, err error) {
+	if len(header) != saltLen+sealedLen(keyLen) {
+		return nil, ErrCorrupt
+	}
+	a, err := headerCipher(key, header[:saltLen])
+	if err != nil {
+		return nil, err
+	}
+	if root, err = unseal(a, headerKey, header[saltLen:]); err != nil {
+		return nil, ErrWrongKey
+	}
+	return root, nil
+}
+
+// RotateKey seals the vault's root key under a new key of the operator's, after which the old one opens it no more.
+func (v *Vault) RotateKey(old, fresh *Key) error {
+	return v.update(func(tx store.Tx) error {
+		header, err := tx.Get(headerKey)
 		if err != nil {
 			return fmt.Errorf("vault: %w", err)
 		}
-		defer clear(derived)
-		if v.aead, err = chacha20poly1305.NewX(derived); err != nil {
-			return fmt.Errorf("vault: %w", err)
+		root, err := openHeader(header, old)
+		if err != nil {
+			return err
 		}
-		if fresh {
-			return tx.Put(headerKey, append(header, v.seal(headerKey, []byte(proof))...))
-		}
-		if p, err := v.unseal(headerKey, header[saltLen:]); err != nil || string(p) != proof {
-			return ErrWrongKey
-		}
-		return nil
+		defer clear(root)
+		return putHeader(tx, fresh, root)
 	})
 }
 
 // seal encrypts b for the place where it will lie.
-func (v *Vault) seal(place string, b []byte) []byte {
-	nonce := make([]byte, v.aead.NonceSize(), sealedLen(len(b)))
+func (v *Vault) seal(place string, b []byte) []byte { return seal(v.aead, place, b) }
+
+func (v *Vault) unseal(place string, b []byte) ([]byte, error) { return unseal(v.aead, place, b) }
+
+func seal(a cipher.AEAD, place string, b []byte) []byte {
+	nonce := make([]byte, a.NonceSize(), sealedLen(len(b)))
 	rand.Read(nonce)
-	return v.aead.Seal(nonce, nonce, b, []byte(place))
+	return a.Seal(nonce, nonce, b, []byte(place))
 }
 
-func (v *Vault) unseal(place string, b []byte) ([]byte, error) {
-	n := v.aead.NonceSize()
+func unseal(a cipher.AEAD, place string, b []byte) ([]byte, error) {
+	n := a.NonceSize()
 	if len(b) < n {
 		return nil, ErrCorrupt
 	}
-	out, err := v.aead.Open(nil, b[:n], b[n:], []byte(place))
+	out, err := a.Open(nil, b[:n], b[n:], []byte(place))
 	if err != nil {
 		return nil, ErrCorrupt
 	}
@@ -154,7 +222,7 @@ func sealedLen(n int) int {
 }
 
 // put seals a record; get opens one, with ErrNotFound when it is absent.
-func put[T any](v *Vault, tx Tx, key string, record *T) error {
+func put[T any](v *Vault, tx store.Tx, key string, record *T) error {
 	b, err := json.Marshal(record)
 	if err != nil {
 		return fmt.Errorf("vault: %w", err)
@@ -165,8 +233,11 @@ func put[T any](v *Vault, tx Tx, key string, record *T) error {
 	return nil
 }
 
-func get[T any](v *Vault, tx Tx, key string) (*T, error) {
-	sealed := tx.Get(key)
+func get[T any](v *Vault, tx store.Tx, key string) (*T, error) {
+	sealed, err := tx.Get(key)
+	if err != nil {
+		return nil, fmt.Errorf("vault: %w", err)
+	}
 	if sealed == nil {
 		return nil, ErrNotFound
 	}
@@ -186,7 +257,7 @@ func decodeRecord[T any](v *Vault, key string, sealed []byte) (*T, error) {
 }
 
 // list gives all records under a prefix in the order of their keys.
-func list[T any](v *Vault, tx Tx, prefix string) ([]*T, error) {
+func list[T any](v *Vault, tx store.Tx, prefix string) ([]*T, error) {
 	var all []*T
 	err := tx.Scan(prefix, func(key string, sealed []byte) error {
 		r, err := decodeRecord[T](v, key, sealed)
@@ -203,46 +274,83 @@ func (v *Vault) recover() error {
 		return err
 	}
 	keep := map[string]bool{}
-	err := v.store.View(func(tx Tx) error {
-		epochs, err := list[Epoch](v, tx, epochPrefix)
-		if err != nil {
+	err := v.store.View(func(tx store.Tx) error {
+		clear(keep)
+		if err := v.named(tx, func(object, _ string) { keep[object] = true }); err != nil {
 			return err
-		}
-		for _, e := range epochs {
-			if e.State != EpochRetired {
-				keep[e.secretObject()], keep[e.publicObject()] = true, true
-			}
-		}
-		keys, err := list[MACKey](v, tx, macPrefix)
-		if err != nil {
-			return err
-		}
-		for _, k := range keys {
-			if k.State != MACBurnt {
-				keep[k.object()] = true
-			}
 		}
 		batches, err := list[Batch](v, tx, batchPrefix)
-		if err != nil {
-			return err
-		}
 		for _, b := range batches {
-			if b.State != BatchRevoked {
-				keep[b.object()] = true
+			if b.State == BatchAvailable && b.Gone.Count() != b.Wiped.Count() {
+				v.unwiped.Store(b.ID, true)
 			}
 		}
-		return tx.Scan(ledgerPrefix, func(key string, sealed []byte) error {
-			e, err := decodeRecord[LedgerEntry](v, key, sealed)
-			if err == nil && e.Object != "" {
-				keep[e.Object] = true
-			}
-			return err
-		})
+		return err
 	})
 	if err != nil {
 		return err
 	}
-	return v.sweep(keep)
+	if err := v.eraseOthers(keep); err != nil {
+		return err
+	}
+	_ = v.wipePending() // a sector that cannot be read now must not keep the party from its keys: Sweep tries again
+	return nil
+}
+
+// named gives f the blobs that records name, with the keys of the records.
+func (v *Vault) named(tx store.Tx, f func(object, record string)) error {
+	epochs, err := list[Epoch](v, tx, epochPrefix)
+	if err != nil {
+		return err
+	}
+	for _, e := range epochs {
+		if e.State != EpochRetired {
+			f(e.secretObject(), epochKey(e.ID))
+			f(e.publicObject(), epochKey(e.ID))
+		}
+	}
+	keys, err := list[MACKey](v, tx, macPrefix)
+	if err != nil {
+		return err
+	}
+	for _, k := range keys {
+		if k.State != MACBurnt {
+			f(k.object(), macPrefix+k.ID)
+		}
+	}
+	batches, err := list[Batch](v, tx, batchPrefix)
+	if err != nil {
+		return err
+	}
+	for _, b := range batches {
+		if b.State == BatchLocked || b.State == BatchAvailable {
+			f(b.keyBlob(), batchPrefix+b.ID)
+			f(b.dataBlob(), batchPrefix+b.ID)
+		}
+	}
+	return tx.Scan(ledgerPrefix, func(key string, sealed []byte) error {
+		e, err := decodeRecord[LedgerEntry](v, key, sealed)
+		if err == nil && e.Object != "" {
+			f(e.Object, key)
+		}
+		return err
+	})
+}
+
+// eraseOthers erases the blobs that keep does not know.
+func (v *Vault) eraseOthers(keep map[string]bool) error {
+	blobs, err := v.store.Blobs()
+	if err != nil {
+		return fmt.Errorf("vault: %w", err)
+	}
+	for _, b := range blobs {
+		if !keep[b] {
+			if err := v.erase(b); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // Close ends the use of the vault.

@@ -2,12 +2,17 @@ package vault
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/lodge-mpc/lodge/services/store"
 )
 
 var canary = []byte("CANARY-SECRET-SHARE-0123456789")
@@ -15,30 +20,26 @@ var canary = []byte("CANARY-SECRET-SHARE-0123456789")
 func newKey(t testing.TB) *Key {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "key")
-	if err := WriteNewKey(path); err != nil {
-		t.Fatal(err)
-	}
+	must(t, WriteNewKey(path))
 	k, err := LoadKey(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return k
 }
 
 func mustOpen(t testing.TB, dir string, k *Key) *Vault {
 	t.Helper()
 	v, err := Open(dir, k)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return v
 }
 
-func newVault(t testing.TB) *Vault {
+// newVaultIn is a vault in the embedded store; it also gives the directory of its blobs.
+func newVaultIn(t testing.TB) (v *Vault, objects string) {
 	t.Helper()
-	v := mustOpen(t, filepath.Join(t.TempDir(), "vault"), newKey(t))
+	dir := filepath.Join(t.TempDir(), "vault")
+	v = mustOpen(t, dir, newKey(t))
 	t.Cleanup(func() { v.Close() })
-	return v
+	return v, filepath.Join(dir, "objects")
 }
 
 func must(t testing.TB, err error) {
@@ -48,14 +49,25 @@ func must(t testing.TB, err error) {
 	}
 }
 
-func refused(t *testing.T, err, want error) {
+func refused(t testing.TB, err, want error) {
 	t.Helper()
 	if !errors.Is(err, want) {
 		t.Fatalf("got %v, want %v", err, want)
 	}
 }
 
-func addEpoch(t *testing.T, v *Vault, id uint64, purpose string) {
+// clock is a vault's time, which a test sets.
+type clock struct{ time.Time }
+
+func setClock(v *Vault) *clock {
+	c := &clock{time.Date(2030, 1, 2, 3, 4, 5, 6, time.UTC)}
+	v.now = func() time.Time { return c.Time }
+	return c
+}
+
+func (c *clock) pass(d time.Duration) { c.Time = c.Add(d) }
+
+func addEpoch(t testing.TB, v *Vault, id uint64, purpose string) {
 	t.Helper()
 	w, err := v.NewEpoch(Epoch{ID: id, Purpose: purpose, Limit: 3})
 	must(t, err)
@@ -67,20 +79,117 @@ func addEpoch(t *testing.T, v *Vault, id uint64, purpose string) {
 	w.Abort() // does nothing
 }
 
-func addBatch(t *testing.T, v *Vault, id string, fresh *NewMACKey) {
-	t.Helper()
-	w, err := v.NewBatch(Batch{ID: id, Epoch: 1, MACKey: "mac-1", Field: "p128", Tenant: "demo", Count: 3})
-	must(t, err)
-	_, err = w.Write(canary)
-	must(t, err)
-	must(t, w.Commit(fresh))
+const tupleLen = 96
+
+// batchOf describes a batch of scalar tuples under mac-1.
+func batchOf(id string, count uint64) Batch {
+	return Batch{ID: id, Epoch: 1, MACKey: "mac-1", Params: "params", Field: "p128", Kind: "scalar", Dim: 1, Count: count,
+		Tenant: "demo", Digest: sha256.Sum256([]byte(id)), TupleBytes: tupleLen}
 }
 
 func macKey(id string) *NewMACKey {
 	return &NewMACKey{MACKey{ID: id, Epoch: 1, Field: "p128", Tenant: "demo"}, append([]byte("alpha "), canary...)}
 }
 
-func content(t *testing.T, r io.ReadCloser, err error) string {
+// share of one tuple of a batch.
+func share(batch string, tuple uint64, size int) []byte {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s %d", batch, tuple))
+	return bytes.Repeat(sum[:], size/len(sum)+1)[:size]
+}
+
+func shares(batch string, s Span, size int) []byte {
+	var out []byte
+	for i := s.First; i < s.end(); i++ {
+		out = append(out, share(batch, i, size)...)
+	}
+	return out
+}
+
+// storeBatch stores a batch, locked.
+func storeBatch(v *Vault, b Batch, fresh *NewMACKey) error {
+	w, err := v.NewBatch(b)
+	if err != nil {
+		return err
+	}
+	defer w.Abort()
+	if _, err := w.Write(shares(b.ID, Span{0, b.Count}, int(b.TupleBytes))); err != nil {
+		return err
+	}
+	return w.Commit(fresh)
+}
+
+func addBatch(t testing.TB, v *Vault, id string, count uint64, fresh *NewMACKey) {
+	t.Helper()
+	must(t, storeBatch(v, batchOf(id, count), fresh))
+}
+
+// stocked is a vault with epoch 1 and available batches of so many tuples: "batch-0", "batch-1" and so on.
+func stocked(t testing.TB, v *Vault, counts ...uint64) {
+	t.Helper()
+	addEpoch(t, v, 1, "triples")
+	must(t, v.ActivateEpoch(1))
+	fresh := macKey("mac-1")
+	for i, count := range counts {
+		id := fmt.Sprintf("batch-%d", i)
+		addBatch(t, v, id, count, fresh)
+		must(t, v.ActivateBatch(id))
+		fresh = nil
+	}
+}
+
+func in(batch, first, count uint64) Range {
+	return Range{fmt.Sprintf("batch-%d", batch), Span{first, count}}
+}
+
+// reservation of ranges for an hour.
+func reservation(v *Vault, id string, ranges ...Range) Reservation {
+	b := batchOf("", 0)
+	return Reservation{ID: id, Class: b.Class(), Epoch: 1, MACKey: "mac-1", Ranges: ranges, Owner: "owner",
+		Lease: v.now().Add(time.Hour)}
+}
+
+func reserve(t testing.TB, v *Vault, id string, ranges ...Range) Reservation {
+	t.Helper()
+	r, err := v.Reserve(reservation(v, id, ranges...))
+	must(t, err)
+	return r
+}
+
+// fetch is what a client gets.
+func fetch(v *Vault, id, client string) ([]byte, error) {
+	r, _, err := v.Deliver(id, client, 0)
+	if err != nil {
+		return nil, err
+	}
+	return readAll(v, &r, 0)
+}
+
+func readAll(v *Vault, r *Reservation, from uint64) ([]byte, error) {
+	in, _, err := v.Shares(r, from)
+	if err != nil {
+		return nil, err
+	}
+	defer in.Close()
+	return io.ReadAll(in)
+}
+
+// expected shares of ranges.
+func expected(ranges []Range) (out []byte) {
+	for _, x := range ranges {
+		out = append(out, shares(x.Batch, x.Span, tupleLen)...)
+	}
+	return out
+}
+
+func wantShares(t testing.TB, got []byte, err error, ranges ...Range) {
+	t.Helper()
+	must(t, err)
+	if !bytes.Equal(got, expected(ranges)) {
+		t.Fatalf("%d bytes of shares, which are not those of %v", len(got), ranges)
+	}
+}
+
+func content(t testing.TB, r io.ReadCloser, err error) string {
 	t.Helper()
 	must(t, err)
 	defer r.Close()
@@ -89,387 +198,135 @@ func content(t *testing.T, r io.ReadCloser, err error) string {
 	return string(b)
 }
 
-func objects(t *testing.T, v *Vault) int {
+func objects(t testing.TB, v *Vault) int {
 	t.Helper()
-	es, err := os.ReadDir(v.objects)
+	blobs, err := v.store.Blobs()
 	must(t, err)
-	return len(es)
-}
-
-func TestEpochs(t *testing.T) {
-	v := newVault(t)
-	addEpoch(t, v, 1, "triples")
-	if _, err := v.NewEpoch(Epoch{ID: 1}); !errors.Is(err, ErrExists) {
-		t.Fatalf("a second epoch 1: %v", err)
-	}
-	_, err := v.OpenEpochSecret(1)
-	refused(t, err, ErrState)
-	must(t, v.ActivateEpoch(1))
-	must(t, v.ActivateEpoch(1))
-	r, err := v.OpenEpochSecret(1)
-	if got := content(t, r, err); got != string(canary) {
-		t.Fatalf("got %q", got)
-	}
-	r, err = v.OpenEpochPublic(1)
-	if got := content(t, r, err); got != "public" {
-		t.Fatalf("got %q", got)
-	}
-	refused(t, v.ActivateEpoch(2), ErrNotFound)
-	w, err := v.NewEpoch(Epoch{ID: 2})
-	must(t, err)
-	w.Abort()
-	if es, err := v.Epochs(); err != nil || len(es) != 1 || objects(t, v) != 2 {
-		t.Fatalf("%v, %v, %d objects", es, err, objects(t, v))
-	}
-}
-
-func TestBatchGoesToOneClient(t *testing.T) {
-	v := newVault(t)
-	addEpoch(t, v, 1, "triples")
-	must(t, v.ActivateEpoch(1))
-	addBatch(t, v, "job.1", macKey("mac-1"))
-	_, _, _, err := v.Deliver("job.1", "alice")
-	refused(t, err, ErrState)
-	_, err = v.OpenMACKey("mac-1")
-	refused(t, err, ErrState)
-	_, err = v.FindMACKey(1, "p128", "demo")
-	refused(t, err, ErrNotFound)
-	must(t, v.ActivateBatch("job.1"))
-	must(t, v.ActivateBatch("job.1"))
-	if k, err := v.FindMACKey(1, "p128", "demo"); err != nil || k.ID != "mac-1" {
-		t.Fatalf("%v, %v", k, err)
-	}
-	for i := range 2 {
-		b, r, first, err := v.Deliver("job.1", "alice")
-		if got := content(t, r, err); got != string(canary) || first != (i == 0) || b.ShareBytes != uint64(len(canary)) {
-			t.Fatalf("delivery %d: %q, %v", i, got, first)
-		}
-		_, _, _, err = v.Deliver("job.1", "bob")
-		refused(t, err, ErrDelivered)
-		must(t, v.ActivateBatch("job.1")) // must not make it available again
-	}
-	must(t, v.RevokeBatch("job.1", "over"))
-	must(t, v.RevokeBatch("job.1", "again"))
-	_, _, _, err = v.Deliver("job.1", "alice")
-	refused(t, err, ErrErased)
-	refused(t, v.ActivateBatch("job.1"), ErrErased)
-	if _, err := v.NewBatch(Batch{ID: "job.1"}); !errors.Is(err, ErrExists) {
-		t.Fatalf("a tombstone's id was used again: %v", err)
-	}
-	if b, err := v.Batch("job.1"); err != nil || b.Reason != "over" || b.State != BatchRevoked {
-		t.Fatalf("%+v, %v", b, err)
-	}
-	if _, err := v.OpenMACKey("mac-1"); err != nil {
-		t.Fatalf("the MAC key went with its batch: %v", err)
-	}
-}
-
-func TestDeliveryIsDurable(t *testing.T) {
-	dir, k := t.TempDir(), newKey(t)
-	v := mustOpen(t, dir, k)
-	addEpoch(t, v, 1, "triples")
-	must(t, v.ActivateEpoch(1))
-	addBatch(t, v, "job.1", macKey("mac-1"))
-	must(t, v.ActivateBatch("job.1"))
-	_, r, _, err := v.Deliver("job.1", "alice")
-	must(t, err)
-	r.Close()
-	must(t, v.Close())
-	v = mustOpen(t, dir, k)
-	defer v.Close()
-	_, _, _, err = v.Deliver("job.1", "bob")
-	refused(t, err, ErrDelivered)
-	_, r, first, err := v.Deliver("job.1", "alice")
-	if got := content(t, r, err); got != string(canary) || first {
-		t.Fatalf("%q, %v", got, first)
-	}
-}
-
-func TestBatchUnderWrongMACKey(t *testing.T) {
-	v := newVault(t)
-	addEpoch(t, v, 1, "triples")
-	commit := func(b Batch, fresh *NewMACKey) error {
-		w, err := v.NewBatch(b)
-		must(t, err)
-		_, err = w.Write(canary)
-		must(t, err)
-		return w.Commit(fresh)
-	}
-	base := Batch{ID: "a", Epoch: 1, MACKey: "mac-1", Field: "p128", Tenant: "demo"}
-	refused(t, commit(base, macKey("mac-1")), ErrState) // epoch locked
-	must(t, v.ActivateEpoch(1))
-	refused(t, commit(base, nil), ErrNotFound)
-	must(t, commit(base, macKey("mac-1")))
-	other := base
-	other.ID = "b"
-	refused(t, commit(other, nil), ErrState) // MAC key locked
-	must(t, v.ActivateBatch("a"))
-	must(t, commit(other, nil))
-	other.ID = "c"
-	refused(t, commit(other, macKey("mac-1")), ErrExists)
-	other.Tenant = "else"
-	refused(t, commit(other, nil), ErrState)
-	if n := objects(t, v); n != 2+1+2 {
-		t.Fatalf("%d objects; refused ones were left", n)
-	}
-	// A locked batch that is dropped takes the key that was made for it along.
-	third := Batch{ID: "d", Epoch: 1, MACKey: "mac-2", Field: "p64", Tenant: "demo"}
-	k := macKey("mac-2")
-	k.Field = "p64"
-	must(t, commit(third, k))
-	must(t, v.RevokeBatch("d", "cancelled"))
-	if k, err := v.MACKey("mac-2"); err != nil || k.State != MACBurnt {
-		t.Fatalf("%v, %v", k, err)
-	}
-}
-
-func TestBurnAndRetire(t *testing.T) {
-	v := newVault(t)
-	addEpoch(t, v, 1, "triples")
-	must(t, v.ActivateEpoch(1))
-	addBatch(t, v, "a", macKey("mac-1"))
-	must(t, v.ActivateBatch("a"))
-	addBatch(t, v, "b", nil)
-	must(t, v.ActivateBatch("b"))
-	must(t, v.BurnMACKey("mac-1", "check failed"))
-	for _, id := range []string{"a", "b"} {
-		_, _, _, err := v.Deliver(id, "alice")
-		refused(t, err, ErrErased)
-	}
-	_, err := v.OpenMACKey("mac-1")
-	refused(t, err, ErrErased)
-	if n := objects(t, v); n != 2 {
-		t.Fatalf("%d objects left", n)
-	}
-	w, err := v.NewBatch(Batch{ID: "c", Epoch: 1, MACKey: "mac-2", Field: "p128", Tenant: "demo"})
-	must(t, err)
-	must(t, w.Commit(macKey("mac-2")))
-	must(t, v.ActivateBatch("c"))
-	if n, err := v.RetireEpoch(1, "verified"); err != nil || n != 1 {
-		t.Fatalf("%d, %v", n, err)
-	}
-	if n, err := v.RetireEpoch(1, "again"); err != nil || n != 0 {
-		t.Fatalf("%d, %v", n, err)
-	}
-	_, err = v.OpenEpochSecret(1)
-	refused(t, err, ErrErased)
-	if n := objects(t, v); n != 0 {
-		t.Fatalf("%d objects left", n)
-	}
-	if _, err := v.NewEpoch(Epoch{ID: 1}); !errors.Is(err, ErrExists) {
-		t.Fatalf("a retired epoch's id was used again: %v", err)
-	}
-}
-
-func TestLedger(t *testing.T) {
-	v := newVault(t)
-	addEpoch(t, v, 1, "triples")
-	addEpoch(t, v, 2, "decryption")
-	k := LedgerKey{Epoch: 2, Digest: [32]byte{1}, Quorum: []int{0, 1, 2}}
-	_, _, err := v.RecordDecryption(k, "alice", []byte("x"))
-	refused(t, err, ErrState) // locked
-	must(t, v.ActivateEpoch(1))
-	must(t, v.ActivateEpoch(2))
-	_, err = v.Decryption(k)
-	refused(t, err, ErrNotFound)
-	held, first, err := v.RecordDecryption(k, "alice", []byte("first"))
-	if err != nil || !first || string(held) != "first" {
-		t.Fatalf("%q, %v, %v", held, first, err)
-	}
-	held, first, err = v.RecordDecryption(k, "alice", []byte("second"))
-	if err != nil || first || string(held) != "first" {
-		t.Fatalf("%q, %v, %v", held, first, err)
-	}
-	_, _, err = v.RecordDecryption(k, "bob", []byte("third"))
-	refused(t, err, ErrDelivered)
-	wrong := k
-	wrong.Epoch = 1
-	_, _, err = v.RecordDecryption(wrong, "alice", []byte("x"))
-	refused(t, err, ErrState) // purpose
-	wrong.Epoch = 3
-	_, _, err = v.RecordDecryption(wrong, "alice", []byte("x"))
-	refused(t, err, ErrNotFound)
-	_, err = v.RetireEpoch(2, "")
-	must(t, err)
-	_, _, err = v.RecordDecryption(k, "alice", nil)
-	refused(t, err, ErrErased)
-	if e, err := v.Decryption(k); err != nil || e.Object != "" || e.Client != "alice" {
-		t.Fatalf("%+v, %v", e, err)
-	}
+	return len(blobs)
 }
 
 // What a crash leaves, Open finishes.
 func TestRecovery(t *testing.T) {
-	dir, k := t.TempDir(), newKey(t)
-	v := mustOpen(t, dir, k)
-	addEpoch(t, v, 1, "triples")
-	must(t, v.ActivateEpoch(1))
-	addBatch(t, v, "kept", macKey("mac-1"))
-	w, err := v.NewBatch(Batch{ID: "unfinished"}) // no commit: a temporary file
+	d, k := newDisk(), &Key{}
+	v := d.open(t, k)
+	stocked(t, v)
+	addBatch(t, v, "kept", 3, macKey("mac-1"))
+	w, err := v.NewBatch(batchOf("unfinished", 3)) // no commit
 	must(t, err)
 	_, err = w.Write(bytes.Repeat(canary, 10000))
 	must(t, err)
 	orphan, err := v.create(objectName("batch", "orphan")) // data, no record
 	must(t, err)
 	must(t, orphan.commit())
-	addBatch2 := Batch{ID: "revoked", State: BatchRevoked} // record says gone, data there
-	data, err := v.create(addBatch2.object())
+	revoked := Batch{ID: "revoked", State: BatchRevoked} // record says gone, data there
+	data, err := v.create(revoked.dataBlob())
 	must(t, err)
 	must(t, data.commit())
-	must(t, v.store.Update(func(tx Tx) error { return put(v, tx, batchPrefix+"revoked", &addBatch2) }))
+	must(t, v.store.Update(func(tx store.Tx) error { return put(v, tx, batchPrefix+"revoked", &revoked) }))
 	if n := objects(t, v); n != 7 {
 		t.Fatalf("%d objects before", n)
 	}
-	must(t, v.Close())
-	v = mustOpen(t, dir, k)
-	defer v.Close()
-	if n := objects(t, v); n != 4 {
+	v = d.open(t, k)
+	if n := objects(t, v); n != 5 {
 		t.Fatalf("%d objects after", n)
 	}
 	must(t, v.ActivateBatch("kept"))
 }
 
-// A vault that has lost its records is not a new one: its objects stay for whoever puts the records back.
-func TestLostRecords(t *testing.T) {
+// A vault that has lost its header is not a new one: its objects stay for whoever puts the records back.
+func TestLostHeader(t *testing.T) {
 	dir, k := t.TempDir(), newKey(t)
 	v := mustOpen(t, dir, k)
-	addEpoch(t, v, 1, "triples")
-	must(t, v.ActivateEpoch(1))
-	addBatch(t, v, "kept", macKey("mac-1"))
+	stocked(t, v, 3)
 	before := objects(t, v)
+	var header []byte
+	must(t, v.store.Update(func(tx store.Tx) error {
+		b, err := tx.Get(headerKey)
+		header = bytes.Clone(b)
+		return errors.Join(err, tx.Delete(headerKey))
+	}))
 	must(t, v.Close())
-	records, saved := filepath.Join(dir, "records.db"), filepath.Join(dir, "saved")
-	must(t, os.Rename(records, saved))
 	_, err := Open(dir, k)
-	refused(t, err, errNoRecords)
-	if _, err := os.Stat(records); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("an empty store was made: %v", err)
+	if err == nil || !strings.Contains(err.Error(), "no header") {
+		t.Fatalf("got %v", err)
 	}
-	must(t, os.WriteFile(records, nil, 0o600)) // lost its content
-	_, err = Open(dir, k)
-	refused(t, err, errNoRecords)
-	must(t, os.Rename(saved, records))
-	v = mustOpen(t, dir, k)
+	s, err := store.OpenDir(dir)
+	must(t, err)
+	must(t, s.Update(func(tx store.Tx) error { return tx.Put(headerKey, header) }))
+	v, err = OpenIn(s, k)
+	must(t, err)
 	defer v.Close()
 	if n := objects(t, v); n != before {
 		t.Errorf("%d objects, before %d", n, before)
 	}
-	must(t, v.ActivateBatch("kept"))
 }
 
 func TestWrongKeyAndSecondProcess(t *testing.T) {
 	dir, k := filepath.Join(t.TempDir(), "vault"), newKey(t)
 	v := mustOpen(t, dir, k)
-	if _, err := Open(dir, k); err == nil || !strings.Contains(err.Error(), "another process") {
-		t.Fatalf("opened twice: %v", err)
-	}
+	_, err := Open(dir, k)
+	refused(t, err, store.ErrInUse)
 	must(t, v.Close())
-	_, err := Open(dir, newKey(t))
+	_, err = Open(dir, newKey(t))
 	refused(t, err, ErrWrongKey)
+	mustOpen(t, dir, k).Close()
+}
+
+func TestRotateKey(t *testing.T) {
+	dir, old, fresh := filepath.Join(t.TempDir(), "vault"), newKey(t), newKey(t)
+	v := mustOpen(t, dir, old)
+	stocked(t, v, 3)
+	refused(t, v.RotateKey(fresh, old), ErrWrongKey)
+	must(t, v.RotateKey(old, fresh))
+	reserve(t, v, "r", in(0, 0, 3)) // the open vault goes on
+	must(t, v.Close())
+	_, err := Open(dir, old)
+	refused(t, err, ErrWrongKey)
+	v = mustOpen(t, dir, fresh)
+	defer v.Close()
+	got, err := fetch(v, "r", "alice")
+	wantShares(t, got, err, in(0, 0, 3))
+	r, err := v.OpenMACKey("mac-1")
+	if !strings.HasSuffix(content(t, r, err), string(canary)) {
+		t.Error("the MAC key changed")
+	}
 }
 
 func TestNothingInTheClear(t *testing.T) {
-	v := newVault(t)
-	addEpoch(t, v, 1, "triples")
-	must(t, v.ActivateEpoch(1))
-	addBatch(t, v, "a", macKey("mac-1"))
+	dir := filepath.Join(t.TempDir(), "vault")
+	v := mustOpen(t, dir, newKey(t))
+	defer v.Close()
+	stocked(t, v, 1000)
+	reserve(t, v, "canary-reservation", in(0, 0, 10))
 	addEpoch(t, v, 2, "decryption")
 	must(t, v.ActivateEpoch(2))
 	_, _, err := v.RecordDecryption(LedgerKey{Epoch: 2}, "alice", canary)
 	must(t, err)
-	must(t, filepath.WalkDir(v.dir, func(p string, d os.DirEntry, err error) error {
+	_, err = v.Release("canary-reservation", true)
+	must(t, err)
+	must(t, filepath.WalkDir(dir, func(p string, d os.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
 		b, err := os.ReadFile(p)
-		if bytes.Contains(b, canary[:12]) {
-			t.Errorf("%s holds the canary", d.Name())
+		for _, secret := range [][]byte{canary[:12], share("batch-0", 5, 32), share("batch-0", 500, 32)} {
+			if bytes.Contains(b, secret) {
+				t.Errorf("%s holds a secret", d.Name())
+			}
 		}
 		return err
 	}))
 }
 
-func TestObjectSizesAndTampering(t *testing.T) {
-	v := newVault(t)
-	for _, n := range []int{0, 1, chunkSize - 1, chunkSize, chunkSize + 1, 3 * chunkSize} {
-		data := bytes.Repeat([]byte{7}, n)
-		w, err := v.create("o")
-		must(t, err)
-		for rest := data; len(rest) > 0; { // in uneven pieces
-			k := min(len(rest), 40_000)
-			_, err = w.Write(rest[:k])
-			must(t, err)
-			rest = rest[k:]
-		}
-		must(t, w.commit())
-		r, err := v.open("o")
-		if got := content(t, r, err); got != string(data) || w.size != uint64(n) {
-			t.Fatalf("%d bytes: read %d", n, len(got))
-		}
-	}
-	path := filepath.Join(v.objects, "o")
-	good, err := os.ReadFile(path)
-	must(t, err)
-	sealed := chunkSize + 16
-	flip := func(at int) []byte {
-		b := bytes.Clone(good)
-		b[at] ^= 1
-		return b
-	}
-	for name, bad := range map[string][]byte{
-		"magic":        flip(0),
-		"wrapped key":  flip(wrappedStart + 30),
-		"first chunk":  flip(headerBlock),
-		"last chunk":   flip(len(good) - 1),
-		"last removed": good[:headerBlock+2*sealed],
-		"all removed":  good[:headerBlock],
-		"cut short":    good[:len(good)-1],
-		"appended":     append(bytes.Clone(good), 0),
-		"swapped": append(append(append(bytes.Clone(good[:headerBlock]),
-			good[headerBlock+sealed:headerBlock+2*sealed]...), good[headerBlock:headerBlock+sealed]...), good[headerBlock+2*sealed:]...),
-		"empty": {},
-	} {
-		must(t, os.WriteFile(path, bad, 0o600))
-		r, err := v.open("o")
-		if err == nil {
-			_, err = io.ReadAll(r)
-			r.Close()
-		}
-		if !errors.Is(err, ErrCorrupt) {
-			t.Errorf("%s: got %v", name, err)
-		}
-	}
-	// An object does not open under another's name.
-	must(t, os.WriteFile(filepath.Join(v.objects, "p"), good, 0o600))
-	_, err = v.open("p")
-	refused(t, err, ErrCorrupt)
-}
-
 func TestRecordsAreBoundToTheirPlace(t *testing.T) {
-	v := newVault(t)
+	v := inMemory(t)
 	addEpoch(t, v, 1, "triples")
-	must(t, v.store.Update(func(tx Tx) error {
-		return tx.Put(epochKey(2), bytes.Clone(tx.Get(epochKey(1))))
+	must(t, v.store.Update(func(tx store.Tx) error {
+		b, err := tx.Get(epochKey(1))
+		return errors.Join(err, tx.Put(epochKey(2), b))
 	}))
 	_, err := v.Epoch(2)
 	refused(t, err, ErrCorrupt)
-}
-
-func TestEraseOverwritesTheHeader(t *testing.T) {
-	v := newVault(t)
-	w, err := v.create("o")
-	must(t, err)
-	must(t, w.commit())
-	path := filepath.Join(v.objects, "o")
-	link := filepath.Join(t.TempDir(), "link")
-	must(t, os.Link(path, link))
-	must(t, v.erase("o"))
-	b, err := os.ReadFile(link)
-	must(t, err)
-	if !bytes.Equal(b[:headerBlock], make([]byte, headerBlock)) {
-		t.Error("the header is still there")
-	}
-	must(t, v.erase("o"))
 }
 
 func TestKeyFile(t *testing.T) {
@@ -481,7 +338,7 @@ func TestKeyFile(t *testing.T) {
 	}
 	k, err := LoadKey(path)
 	must(t, err)
-	if k.String() != "[vault key]" {
+	if k.String() != "[vault key]" || fmt.Sprintf("%#v", k) != "[vault key]" {
 		t.Error("prints itself")
 	}
 	for name, c := range map[string]struct {
@@ -499,99 +356,5 @@ func TestKeyFile(t *testing.T) {
 		if _, err := LoadKey(p); err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "xxx") {
 			t.Errorf("%s: %v", name, err)
 		}
-	}
-}
-
-// A MAC key whose check was under way when the process ended is burnt with everything under it; one whose checks have
-// passed is not.
-func TestMACKeysExposedByACrash(t *testing.T) {
-	dir, k := t.TempDir(), newKey(t)
-	v := mustOpen(t, dir, k)
-	addEpoch(t, v, 1, "triples")
-	must(t, v.ActivateEpoch(1))
-	for _, id := range []string{"1", "2"} {
-		w, err := v.NewBatch(Batch{ID: "batch-" + id, Epoch: 1, MACKey: "mac-" + id, Field: "p128", Tenant: "demo"})
-		must(t, err)
-		must(t, w.Commit(macKey("mac-"+id)))
-		refused(t, v.ExposeMACKey("mac-"+id, "s"), ErrState) // it is locked
-		must(t, v.ActivateBatch("batch-"+id))
-		must(t, v.ExposeMACKey("mac-"+id, "s"))
-		must(t, v.ExposeMACKey("mac-"+id, "t"))
-		must(t, v.SettleMACKey("mac-"+id, "s"))
-	}
-	must(t, v.SettleMACKey("mac-2", "t"))
-	refused(t, v.ExposeMACKey("mac-3", "s"), ErrNotFound)
-	must(t, v.Close())
-	v = mustOpen(t, dir, k)
-	defer v.Close()
-	_, err := v.OpenMACKey("mac-1")
-	refused(t, err, ErrErased)
-	_, _, _, err = v.Deliver("batch-1", "alice")
-	refused(t, err, ErrErased)
-	in, err := v.OpenMACKey("mac-2")
-	must(t, err)
-	must(t, in.Close())
-	_, in, _, err = v.Deliver("batch-2", "alice")
-	must(t, err)
-	must(t, in.Close())
-}
-
-// A key decrypts as many ciphertexts as it may, those of clients and of sessions together, also across a restart.
-func TestDecryptionsAreCounted(t *testing.T) {
-	dir, key := filepath.Join(t.TempDir(), "vault"), newKey(t)
-	v := mustOpen(t, dir, key)
-	addEpoch(t, v, 1, "decryption") // of three
-	refused(t, v.SpendDecryptions(1, 1), ErrState)
-	refused(t, v.SpendDecryptions(2, 1), ErrNotFound)
-	must(t, v.ActivateEpoch(1))
-	refused(t, v.SpendDecryptions(1, 4), ErrSpent)
-	refused(t, v.SpendDecryptions(1, ^uint64(0)), ErrSpent)
-	must(t, v.SpendDecryptions(1, 2))
-	must(t, v.Close())
-	v = mustOpen(t, dir, key)
-	defer v.Close()
-	refused(t, v.SpendDecryptions(1, 2), ErrSpent)
-	k := LedgerKey{Epoch: 1, Digest: [32]byte{1}, Quorum: []int{0, 1}}
-	for range 2 { // the second is no other decryption
-		_, _, err := v.RecordDecryption(k, "alice", []byte("answer"))
-		must(t, err)
-	}
-	k.Digest[0]++
-	_, _, err := v.RecordDecryption(k, "alice", []byte("answer"))
-	refused(t, err, ErrSpent)
-	_, err = v.Decryption(k)
-	refused(t, err, ErrNotFound)
-}
-
-// Answers are objects: they survive a restart, those that nobody recorded and those of a retired epoch do not.
-func TestAnswersAreObjects(t *testing.T) {
-	dir, key := filepath.Join(t.TempDir(), "vault"), newKey(t)
-	v := mustOpen(t, dir, key)
-	addEpoch(t, v, 1, "decryption")
-	must(t, v.ActivateEpoch(1))
-	objects := func() int {
-		list, err := filepath.Glob(filepath.Join(dir, "objects", "answer-*"))
-		must(t, err)
-		return len(list)
-	}
-	k := LedgerKey{Epoch: 1, Digest: [32]byte{1}, Quorum: []int{0, 1}}
-	for range 3 {
-		_, _, err := v.RecordDecryption(k, "alice", bytes.Repeat([]byte("answer"), 50_000))
-		must(t, err)
-	}
-	if objects() != 1 {
-		t.Errorf("%d objects for one answer", objects())
-	}
-	must(t, v.Close())
-	v = mustOpen(t, dir, key)
-	defer v.Close()
-	held, first, err := v.RecordDecryption(k, "alice", []byte("another"))
-	if err != nil || first || len(held) != 300_000 || objects() != 1 {
-		t.Errorf("%d bytes, %v, %v; %d objects", len(held), first, err, objects())
-	}
-	_, err = v.RetireEpoch(1, "")
-	must(t, err)
-	if objects() != 0 {
-		t.Errorf("%d answers outlive their epoch", objects())
 	}
 }

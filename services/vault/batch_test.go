@@ -1,0 +1,121 @@
+package vault
+
+import (
+	"errors"
+	"testing"
+)
+
+func TestBatchUnderWrongMACKey(t *testing.T) {
+	v := inMemory(t)
+	addEpoch(t, v, 1, "triples")
+	base := batchOf("a", 3)
+	refused(t, storeBatch(v, base, macKey("mac-1")), ErrState) // epoch locked
+	must(t, v.ActivateEpoch(1))
+	refused(t, storeBatch(v, base, nil), ErrNotFound)
+	refused(t, storeBatch(v, base, macKey("mac-2")), ErrState) // not the batch's
+	must(t, storeBatch(v, base, macKey("mac-1")))
+	other := base
+	other.ID = "b"
+	refused(t, storeBatch(v, other, nil), ErrState) // MAC key locked
+	must(t, v.ActivateBatch("a"))
+	must(t, storeBatch(v, other, nil))
+	other.ID = "c"
+	refused(t, storeBatch(v, other, macKey("mac-1")), ErrExists)
+	other.Tenant = "else"
+	refused(t, storeBatch(v, other, nil), ErrState)
+	if n := objects(t, v); n != 2+1+4 {
+		t.Fatalf("%d objects; refused ones were left", n)
+	}
+	// A locked batch that is dropped takes the key that was made for it along.
+	third := base
+	third.ID, third.MACKey = "d", "mac-2"
+	must(t, storeBatch(v, third, macKey("mac-2")))
+	must(t, v.RevokeBatch("d", "cancelled"))
+	if k, err := v.MACKey("mac-2"); err != nil || k.State != MACBurnt {
+		t.Fatalf("%v, %v", k, err)
+	}
+}
+
+func TestBatchLife(t *testing.T) {
+	v := inMemory(t)
+	stocked(t, v)
+	addBatch(t, v, "batch-0", 10, macKey("mac-1"))
+	_, err := v.Reserve(reservation(v, "r", in(0, 0, 5)))
+	refused(t, err, ErrState)
+	_, err = v.OpenMACKey("mac-1")
+	refused(t, err, ErrState)
+	_, err = v.FindMACKey(1, "p128", "demo")
+	refused(t, err, ErrNotFound)
+	must(t, v.ActivateBatch("batch-0"))
+	must(t, v.ActivateBatch("batch-0"))
+	if k, err := v.FindMACKey(1, "p128", "demo"); err != nil || k.ID != "mac-1" {
+		t.Fatalf("%v, %v", k, err)
+	}
+	reserve(t, v, "r", in(0, 0, 5))
+	reserve(t, v, "s", in(0, 8, 1))
+	if _, err := v.Release("s", true); err != nil {
+		t.Fatal(err)
+	}
+	must(t, v.RevokeBatch("batch-0", "over"))
+	must(t, v.RevokeBatch("batch-0", "again"))
+	_, err = fetch(v, "r", "alice")
+	refused(t, err, ErrErased)
+	refused(t, v.ActivateBatch("batch-0"), ErrErased)
+	if _, err := v.NewBatch(batchOf("batch-0", 1)); !errors.Is(err, ErrExists) {
+		t.Fatalf("a tombstone's id was used again: %v", err)
+	}
+	// Four were free, one discarded; five are lost when their reservation ends.
+	b, err := v.Batch("batch-0")
+	if err != nil || b.Reason != "over" || b.State != BatchRevoked || b.Lost != 5 {
+		t.Fatalf("%+v, %v", b, err)
+	}
+	_, err = v.Withdraw("r")
+	must(t, err)
+	_, err = v.Release("r", false)
+	must(t, err)
+	if b, err := v.Batch("batch-0"); err != nil || b.Lost != 10 {
+		t.Fatalf("%+v, %v", b, err)
+	}
+	if _, err := v.OpenMACKey("mac-1"); err != nil {
+		t.Fatalf("the MAC key went with its batch: %v", err)
+	}
+	refused(t, v.RevokeBatch("none", ""), ErrNotFound)
+}
+
+// The shares of a batch are as many as it says.
+func TestBatchOfAnotherSize(t *testing.T) {
+	v := inMemory(t)
+	stocked(t, v, 1)
+	for _, n := range []int{0, 1, 3*tupleLen - 1, 3*tupleLen + 1, 200_000} {
+		w, err := v.NewBatch(batchOf("b", 3))
+		must(t, err)
+		_, err = w.Write(make([]byte, n))
+		must(t, err)
+		refused(t, w.Commit(nil), ErrState)
+	}
+	_, err := v.NewBatch(batchOf("b", 0))
+	refused(t, err, ErrState)
+	if n := objects(t, v); n != 2+1+2 {
+		t.Errorf("%d objects", n)
+	}
+}
+
+// Of two writers of one batch, one commits.
+func TestTwoWritersOfABatch(t *testing.T) {
+	v := inMemory(t)
+	stocked(t, v, 1)
+	var ws [2]*BatchWriter
+	for i := range ws {
+		var err error
+		ws[i], err = v.NewBatch(batchOf("batch-1", 5))
+		must(t, err)
+		_, err = ws[i].Write(shares("batch-1", Span{0, 5}, tupleLen))
+		must(t, err)
+	}
+	must(t, ws[1].Commit(nil))
+	refused(t, ws[0].Commit(nil), ErrExists)
+	must(t, v.ActivateBatch("batch-1"))
+	reserve(t, v, "r", in(1, 0, 5))
+	got, err := fetch(v, "r", "alice")
+	wantShares(t, got, err, in(1, 0, 5))
+}

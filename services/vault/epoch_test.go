@@ -1,0 +1,157 @@
+package vault
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+	"testing"
+)
+
+func TestEpochs(t *testing.T) {
+	v := inMemory(t)
+	addEpoch(t, v, 1, "triples")
+	if _, err := v.NewEpoch(Epoch{ID: 1}); !errors.Is(err, ErrExists) {
+		t.Fatalf("a second epoch 1: %v", err)
+	}
+	_, err := v.OpenEpochSecret(1)
+	refused(t, err, ErrState)
+	must(t, v.ActivateEpoch(1))
+	must(t, v.ActivateEpoch(1))
+	r, err := v.OpenEpochSecret(1)
+	if got := content(t, r, err); got != string(canary) {
+		t.Fatalf("got %q", got)
+	}
+	r, err = v.OpenEpochPublic(1)
+	if got := content(t, r, err); got != "public" {
+		t.Fatalf("got %q", got)
+	}
+	refused(t, v.ActivateEpoch(2), ErrNotFound)
+	w, err := v.NewEpoch(Epoch{ID: 2})
+	must(t, err)
+	w.Abort()
+	if es, err := v.Epochs(); err != nil || len(es) != 1 || objects(t, v) != 2 {
+		t.Fatalf("%v, %v, %d objects", es, err, objects(t, v))
+	}
+}
+
+func TestRetire(t *testing.T) {
+	v := inMemory(t)
+	stocked(t, v, 10, 10)
+	reserve(t, v, "r", in(0, 0, 5))
+	if n, err := v.RetireEpoch(1, "verified"); err != nil || n != 2 {
+		t.Fatalf("%d, %v", n, err)
+	}
+	if n, err := v.RetireEpoch(1, "again"); err != nil || n != 0 {
+		t.Fatalf("%d, %v", n, err)
+	}
+	_, err := v.OpenEpochSecret(1)
+	refused(t, err, ErrErased)
+	_, err = fetch(v, "r", "alice")
+	refused(t, err, ErrErased)
+	_, err = v.Reserve(reservation(v, "s", in(1, 0, 5)))
+	refused(t, err, ErrErased)
+	if n := objects(t, v); n != 0 {
+		t.Fatalf("%d objects left", n)
+	}
+	if _, err := v.NewEpoch(Epoch{ID: 1}); !errors.Is(err, ErrExists) {
+		t.Fatalf("a retired epoch's id was used again: %v", err)
+	}
+}
+
+func TestLedger(t *testing.T) {
+	v := inMemory(t)
+	addEpoch(t, v, 1, "triples")
+	addEpoch(t, v, 2, "decryption")
+	k := LedgerKey{Epoch: 2, Digest: [32]byte{1}, Quorum: []int{0, 1, 2}}
+	_, _, err := v.RecordDecryption(k, "alice", []byte("x"))
+	refused(t, err, ErrState) // locked
+	must(t, v.ActivateEpoch(1))
+	must(t, v.ActivateEpoch(2))
+	_, err = v.Decryption(k)
+	refused(t, err, ErrNotFound)
+	held, first, err := v.RecordDecryption(k, "alice", []byte("first"))
+	if err != nil || !first || string(held) != "first" {
+		t.Fatalf("%q, %v, %v", held, first, err)
+	}
+	held, first, err = v.RecordDecryption(k, "alice", []byte("second"))
+	if err != nil || first || string(held) != "first" {
+		t.Fatalf("%q, %v, %v", held, first, err)
+	}
+	_, _, err = v.RecordDecryption(k, "bob", []byte("third"))
+	refused(t, err, ErrDelivered)
+	wrong := k
+	wrong.Epoch = 1
+	_, _, err = v.RecordDecryption(wrong, "alice", []byte("x"))
+	refused(t, err, ErrState) // purpose
+	wrong.Epoch = 3
+	_, _, err = v.RecordDecryption(wrong, "alice", []byte("x"))
+	refused(t, err, ErrNotFound)
+	_, err = v.RetireEpoch(2, "")
+	must(t, err)
+	_, _, err = v.RecordDecryption(k, "alice", nil)
+	refused(t, err, ErrErased)
+	if e, err := v.Decryption(k); err != nil || e.Object != "" || e.Client != "alice" {
+		t.Fatalf("%+v, %v", e, err)
+	}
+}
+
+// A key decrypts as many ciphertexts as it may, those of clients and of sessions together, also across a restart.
+func TestDecryptionsAreCounted(t *testing.T) {
+	d, key := newDisk(), &Key{}
+	v := d.open(t, key)
+	addEpoch(t, v, 1, "decryption") // of three
+	refused(t, v.SpendDecryptions(1, 1), ErrState)
+	refused(t, v.SpendDecryptions(2, 1), ErrNotFound)
+	must(t, v.ActivateEpoch(1))
+	refused(t, v.SpendDecryptions(1, 4), ErrSpent)
+	refused(t, v.SpendDecryptions(1, ^uint64(0)), ErrSpent)
+	must(t, v.SpendDecryptions(1, 2))
+	v = d.open(t, key)
+	refused(t, v.SpendDecryptions(1, 2), ErrSpent)
+	k := LedgerKey{Epoch: 1, Digest: [32]byte{1}, Quorum: []int{0, 1}}
+	for range 2 { // the second is no other decryption
+		_, _, err := v.RecordDecryption(k, "alice", []byte("answer"))
+		must(t, err)
+	}
+	k.Digest[0]++
+	_, _, err := v.RecordDecryption(k, "alice", []byte("answer"))
+	refused(t, err, ErrSpent)
+	_, err = v.Decryption(k)
+	refused(t, err, ErrNotFound)
+}
+
+// Answers are objects: they survive a restart, those that nobody recorded and those of a retired epoch do not.
+func TestAnswersAreObjects(t *testing.T) {
+	d, key := newDisk(), &Key{}
+	v := d.open(t, key)
+	addEpoch(t, v, 1, "decryption")
+	must(t, v.ActivateEpoch(1))
+	answers := func() (n int) {
+		blobs, err := v.store.Blobs()
+		must(t, err)
+		for _, b := range blobs {
+			if strings.HasPrefix(b, "answer-") {
+				n++
+			}
+		}
+		return n
+	}
+	k := LedgerKey{Epoch: 1, Digest: [32]byte{1}, Quorum: []int{0, 1}}
+	for range 3 {
+		_, _, err := v.RecordDecryption(k, "alice", bytes.Repeat([]byte("answer"), 50_000))
+		must(t, err)
+	}
+	if answers() != 1 {
+		t.Errorf("%d objects for one answer", answers())
+	}
+	v = d.open(t, key)
+	held, first, err := v.RecordDecryption(k, "alice", []byte("another"))
+	if err != nil || first || len(held) != 300_000 || answers() != 1 {
+		t.Errorf("%d bytes, %v, %v; %d objects", len(held), first, err, answers())
+	}
+	_, err = v.RetireEpoch(1, "")
+	must(t, err)
+	if answers() != 0 {
+		t.Errorf("%d answers outlive their epoch", answers())
+	}
+}

@@ -1,0 +1,330 @@
+package vault
+
+import (
+	"bytes"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/lodge-mpc/lodge/services/store"
+)
+
+const (
+	identityKey = "identity"
+	peerPrefix  = "peer/"
+	idLen       = 16 // bytes of the ids of stores and of starts
+)
+
+// identity is what tells this store from another, and from itself at an earlier time.
+type identity struct {
+	ID         []byte    `json:"id"`
+	Created    time.Time `json:"created"`
+	Generation uint64    `json:"generation"` // grows with everything that must not be forgotten
+	Lineage    string    `json:"lineage,omitempty"`
+	Quarantine string    `json:"quarantine,omitempty"` // why nothing may be stored or delivered, or empty
+}
+
+// Version says which store this is, since which start, and how far it is. Peers remember the highest generation that
+// they have seen: a store that is not as far was put back, and has forgotten whom it gave tuples to.
+type Version struct {
+	ID          []byte    `json:"id"`
+	Incarnation []byte    `json:"incarnation"` // fresh at every Open
+	Started     time.Time `json:"started"`
+	First       uint64    `json:"first"` // generation of the start
+	Generation  uint64    `json:"generation"`
+	Signature   []byte    `json:"signature,omitempty"` // by the party whose store it is, who checks it
+}
+
+// same reports whether two versions are of one store.
+func (x Version) same(y Version) bool { return bytes.Equal(x.ID, y.ID) }
+
+// Succeeds reports whether what a party has said of a store of its own, once, shows that this store was put back since:
+// it was further then, or it had been replaced by a later one.
+func (v *Vault) Succeeds(said Version) (bool, error) {
+	id, err := v.identity()
+	if err != nil {
+		return false, err
+	}
+	if bytes.Equal(said.ID, id.ID) {
+		return said.Generation > v.first && !bytes.Equal(said.Incarnation, v.incarnation), nil
+	}
+	return said.Started.After(id.Created), nil
+}
+
+// newIdentity is that of a store that begins now.
+func (v *Vault) newIdentity() *identity {
+	id := &identity{ID: make([]byte, idLen), Created: v.now().UTC(), Generation: 1, Lineage: v.store.Lineage()}
+	rand.Read(id.ID)
+	return id
+}
+
+// identify makes the identity of a fresh store, or finds that the storage was failed over or put back. A start is no
+// generation: a store that was put back must not catch up with what was seen of it by starting again and again.
+func (v *Vault) identify() error {
+	v.incarnation = make([]byte, idLen)
+	rand.Read(v.incarnation)
+	v.started = v.now().UTC()
+	var objects []string
+	err := v.update(func(tx store.Tx) error {
+		objects = nil
+		id, err := get[identity](v, tx, identityKey)
+		switch {
+		case errors.Is(err, ErrNotFound):
+			id = v.newIdentity()
+			err = put(v, tx, identityKey, id)
+		case err == nil && id.Lineage != v.store.Lineage():
+			objects, err = v.quarantine(tx, id, 0, fmt.Sprintf(
+				"the storage's history was %q and is %q: it was failed over or put back", id.Lineage, v.store.Lineage()), false)
+		}
+		v.first = id.Generation
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return v.eraseAll(objects)
+}
+
+// update runs a transaction.
+func (v *Vault) update(f func(store.Tx) error) error { return v.store.Update(f) }
+
+// noting is a transaction that knows whether it wrote.
+type noting struct {
+	store.Tx
+	wrote bool
+}
+
+func (t *noting) Put(key string, value []byte) error {
+	t.wrote = true
+	return t.Tx.Put(key, value)
+}
+
+func (t *noting) Delete(key string) error {
+	t.wrote = true
+	return t.Tx.Delete(key)
+}
+
+// advance runs a transaction that changes the fate of tuples or keys, which makes a generation.
+func (v *Vault) advance(f func(store.Tx) error) error {
+	return v.update(func(tx store.Tx) error {
+		t := &noting{Tx: tx}
+		if err := f(t); err != nil || !t.wrote {
+			return err
+		}
+		id, err := get[identity](v, tx, identityKey)
+		if err != nil {
+			return err
+		}
+		id.Generation++
+		return put(v, tx, identityKey, id)
+	})
+}
+
+// trusted refuses in quarantine.
+func (v *Vault) trusted(tx store.Tx) error {
+	id, err := get[identity](v, tx, identityKey)
+	if err == nil && id.Quarantine != "" {
+		err = fmt.Errorf("%w: %s", ErrQuarantine, id.Quarantine)
+	}
+	return err
+}
+
+func (v *Vault) identity() (out identity, err error) {
+	err = v.store.View(func(tx store.Tx) error {
+		id, err := get[identity](v, tx, identityKey)
+		if err == nil {
+			out = *id
+		}
+		return err
+	})
+	return out, err
+}
+
+// Version of this store now.
+func (v *Vault) Version() (Version, error) {
+	id, err := v.identity()
+	return Version{ID: id.ID, Incarnation: v.incarnation, Started: v.started, First: v.first, Generation: id.Generation}, err
+}
+
+// Quarantined says why this store may neither store nor deliver tuples; empty when it may.
+func (v *Vault) Quarantined() (reason string, err error) {
+	id, err := v.identity()
+	return id.Quarantine, err
+}
+
+// Quarantine is for a store that may have been put back: nothing in it can prove that a tuple was not delivered
+// before, that a MAC key was not burnt, or that a ciphertext was not decrypted. It revokes every batch, burns every
+// MAC key and retires the epochs for decryption, and refuses tuples and decryptions until LeaveQuarantine. beyond is the
+// highest generation that somebody has seen of it.
+func (v *Vault) Quarantine(reason string, beyond uint64) error {
+	var objects []string
+	err := v.update(func(tx store.Tx) error {
+		objects = nil
+		id, err := get[identity](v, tx, identityKey)
+		if err == nil {
+			objects, err = v.quarantine(tx, id, beyond, reason, false)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return v.eraseAll(objects)
+}
+
+// maxGeneration keeps a generation that a peer makes up from wrapping around.
+const maxGeneration = 1 << 62
+
+// quarantine records all that Quarantine does, at once, and names the blobs to erase. With keep the epochs for
+// decryption stay, with half of what was left to them.
+func (v *Vault) quarantine(tx store.Tx, id *identity, beyond uint64, reason string, keep bool) (objects []string, err error) {
+	why := "quarantine: " + reason
+	id.Quarantine, id.Lineage = reason, v.store.Lineage()
+	id.Generation = max(id.Generation, min(beyond, maxGeneration)) + 1
+	if err := put(v, tx, identityKey, id); err != nil {
+		return nil, err
+	}
+	epochs, err := list[Epoch](v, tx, epochPrefix)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range epochs {
+		if e.Purpose != purposeDecryption || e.State == EpochRetired {
+			continue
+		}
+		if keep {
+			e.halve()
+			if err := put(v, tx, epochKey(e.ID), e); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		more, _, err := v.retire(tx, e, why)
+		if err != nil {
+			return nil, err
+		}
+		objects = append(objects, more...)
+	}
+	revoked, err := v.revoke(tx, func(*Batch) bool { return true }, why)
+	if err != nil {
+		return nil, err
+	}
+	burnt, err := v.burn(tx, func(*MACKey) bool { return true }, why)
+	return append(append(objects, revoked...), burnt...), err
+}
+
+// LeaveQuarantine is the operator's word that the reason is known and mended. What was revoked stays so.
+func (v *Vault) LeaveQuarantine() error {
+	return v.advance(func(tx store.Tx) error {
+		id, err := get[identity](v, tx, identityKey)
+		if err != nil {
+			return err
+		}
+		id.Quarantine = ""
+		return put(v, tx, identityKey, id)
+	})
+}
+
+// peer is what this party remembers of a peer's stores.
+type peer struct {
+	Version          // the last
+	Former  [][]byte `json:"former,omitempty"` // ids of the stores that it had before
+}
+
+// maxFormer bounds how many former stores of a peer are remembered.
+const maxFormer = 1000
+
+func peerKey(party int) string { return fmt.Sprintf("%s%04d", peerPrefix, party) }
+
+// Acknowledge remembers the version of a peer's store. It refuses with ErrRolledBack one that is not as far as it was,
+// or was replaced by another, and gives what was seen last.
+func (v *Vault) Acknowledge(party int, now Version) (seen Version, err error) {
+	if len(now.ID) != idLen || len(now.Incarnation) != idLen || now.First > now.Generation {
+		return seen, fmt.Errorf("%w: the version of a store is malformed", ErrRange)
+	}
+	v.acknowledging.Lock() // so that what is heard and what is recorded have one order
+	defer v.acknowledging.Unlock()
+	err = v.update(func(tx store.Tx) error {
+		p, err := get[peer](v, tx, peerKey(party))
+		if errors.Is(err, ErrNotFound) {
+			seen = now
+			return put(v, tx, peerKey(party), &peer{Version: now})
+		}
+		if err != nil {
+			return err
+		}
+		seen = p.Version
+		if last, ok := v.heard(party); ok && last.same(seen) && last.Generation > seen.Generation {
+			seen = last
+		}
+		again := bytes.Equal(seen.Incarnation, now.Incarnation)
+		switch {
+		case slices.ContainsFunc(p.Former, func(id []byte) bool { return bytes.Equal(id, now.ID) }):
+			return fmt.Errorf("%w: it had been replaced by another", ErrRolledBack)
+		case !seen.same(now):
+			if len(p.Former) == maxFormer {
+				return fmt.Errorf("%w: more than %d stores", ErrState, maxFormer)
+			}
+			p.Former = append(p.Former, p.ID)
+		case !again && now.First < seen.Generation:
+			return fmt.Errorf("%w: it started at generation %d and had been at %d", ErrRolledBack, now.First, seen.Generation)
+		case again && now.Generation <= seen.Generation:
+			return nil
+		}
+		seen, p.Version = now, now
+		return put(v, tx, peerKey(party), p)
+	})
+	if err == nil {
+		v.peers.Store(party, &seen)
+	}
+	return seen, err
+}
+
+// heard is the last version of a peer's store that this process has heard of.
+func (v *Vault) heard(party int) (Version, bool) {
+	if p, ok := v.peers.Load(party); ok {
+		return *p.(*Version), true
+	}
+	return Version{}, false
+}
+
+// Heard notes how far a peer's store says that it is, between its calls of Acknowledge, and reports whether it is the
+// store that was acknowledged last, since the same start. What it notes is durable with the next call of RememberPeers.
+func (v *Vault) Heard(party int, now Version) bool {
+	for {
+		p, ok := v.peers.Load(party)
+		if !ok || !bytes.Equal(p.(*Version).Incarnation, now.Incarnation) || !p.(*Version).same(now) {
+			return false
+		}
+		if p.(*Version).Generation >= now.Generation || v.peers.CompareAndSwap(party, p, &now) {
+			return true
+		}
+	}
+}
+
+// RememberPeers makes durable what Heard has noted.
+func (v *Vault) RememberPeers() error {
+	heard := map[int]Version{}
+	v.peers.Range(func(party, now any) bool {
+		heard[party.(int)] = *now.(*Version)
+		return true
+	})
+	return v.update(func(tx store.Tx) error {
+		for party, now := range heard {
+			p, err := get[peer](v, tx, peerKey(party))
+			if err != nil {
+				return err
+			}
+			if !p.same(now) || !bytes.Equal(p.Incarnation, now.Incarnation) || p.Generation >= now.Generation {
+				continue
+			}
+			p.Version = now
+			if err := put(v, tx, peerKey(party), p); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}

@@ -1,0 +1,207 @@
+package vault
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/lodge-mpc/lodge/services/store"
+)
+
+// MACState of a MAC key.
+type MACState string
+
+// The states of a MAC key, in order.
+const (
+	MACLocked MACState = "locked"
+	MACActive MACState = "active"
+	MACBurnt  MACState = "burnt" // its check failed or its epoch ended; erased
+)
+
+// MACKey is a key of a tenant in a field, of which this party holds a share.
+type MACKey struct {
+	ID      string    `json:"id"`
+	State   MACState  `json:"state"`
+	Epoch   uint64    `json:"epoch"`
+	Params  string    `json:"params"`
+	Field   string    `json:"field"`
+	Tenant  string    `json:"tenant"`
+	Digest  [32]byte  `json:"digest"` // of its public part
+	Created time.Time `json:"created"`
+	Reason  string    `json:"reason,omitempty"`
+	// Exposed names the sessions that have opened what tells the key to a cheating peer, and have no verdict yet.
+	Exposed []string `json:"exposed,omitempty"`
+}
+
+func (k *MACKey) object() string { return objectName("mac", k.ID) }
+
+// NewMACKey is a MAC key that comes into being with the first batch under it.
+type NewMACKey struct {
+	MACKey
+	Secret []byte // share and whatever is needed to use it; the caller wipes it
+}
+
+func (v *Vault) writeMAC(fresh *NewMACKey) (*writer, error) {
+	if _, err := v.MACKey(fresh.ID); err == nil {
+		return nil, fmt.Errorf("%w: MAC key %s", ErrExists, fresh.ID)
+	}
+	data, err := v.create(fresh.object())
+	if err != nil {
+		return nil, err
+	}
+	if _, err = data.Write(fresh.Secret); err == nil {
+		err = data.commit()
+	}
+	if err != nil {
+		data.abort()
+		return nil, err
+	}
+	return data, nil
+}
+
+// macKey is the record of a MAC key within a transaction.
+func (v *Vault) macKey(tx store.Tx, id string) (*MACKey, error) {
+	k, err := get[MACKey](v, tx, macPrefix+id)
+	if err != nil {
+		return nil, fmt.Errorf("%w: MAC key %s", err, id)
+	}
+	return k, nil
+}
+
+// MACKey gives the record of a MAC key.
+func (v *Vault) MACKey(id string) (k MACKey, err error) {
+	err = v.store.View(func(tx store.Tx) error {
+		r, err := v.macKey(tx, id)
+		if err == nil {
+			k = *r
+		}
+		return err
+	})
+	return k, err
+}
+
+// MACKeys lists all MAC keys by id, burnt ones included.
+func (v *Vault) MACKeys() ([]MACKey, error) { return records[MACKey](v, macPrefix) }
+
+// FindMACKey gives the active MAC key of an epoch, field and tenant, or ErrNotFound.
+func (v *Vault) FindMACKey(epoch uint64, field, tenant string) (MACKey, error) {
+	keys, err := v.MACKeys()
+	if err != nil {
+		return MACKey{}, err
+	}
+	for _, k := range keys {
+		if k.State == MACActive && k.Epoch == epoch && k.Field == field && k.Tenant == tenant {
+			return k, nil
+		}
+	}
+	return MACKey{}, fmt.Errorf("%w: no active MAC key", ErrNotFound)
+}
+
+// active says of a MAC key what keeps it from being used, if anything.
+func (k *MACKey) active() error {
+	switch k.State {
+	case MACActive:
+		return nil
+	case MACBurnt:
+		return fmt.Errorf("%w: MAC key %s is burnt", ErrErased, k.ID)
+	}
+	return fmt.Errorf("%w: MAC key %s is %s", ErrState, k.ID, k.State)
+}
+
+// OpenMACKey reads what was stored with an active MAC key; the caller wipes it.
+func (v *Vault) OpenMACKey(id string) (io.ReadCloser, error) {
+	k, err := v.MACKey(id)
+	if err == nil {
+		err = k.active()
+	}
+	if err != nil {
+		return nil, err
+	}
+	return v.open(k.object())
+}
+
+// ExposeMACKey records that a session is about to open its part of a MAC check. If the session ends without a verdict,
+// the key must be burnt; if this process ends first, Open burns it.
+func (v *Vault) ExposeMACKey(id, session string) error {
+	return v.changeMACKey(v.advance, id, func(k *MACKey) { k.Exposed = append(k.Exposed, session) })
+}
+
+// SettleMACKey records that the check of a session has passed.
+func (v *Vault) SettleMACKey(id, session string) error {
+	return v.changeMACKey(v.update, id, func(k *MACKey) {
+		k.Exposed = slices.DeleteFunc(k.Exposed, func(s string) bool { return s == session })
+	})
+}
+
+// changeMACKey changes the record of an active MAC key.
+func (v *Vault) changeMACKey(run func(func(store.Tx) error) error, id string, change func(k *MACKey)) error {
+	return run(func(tx store.Tx) error {
+		k, err := v.macKey(tx, id)
+		if err == nil && k.State != MACActive {
+			err = fmt.Errorf("%w: MAC key %s is %s", ErrState, id, k.State)
+		}
+		if err != nil {
+			return err
+		}
+		change(k)
+		return put(v, tx, macPrefix+id, k)
+	})
+}
+
+// burnExposed burns the MAC keys whose checks were under way when the process ended. Their data is left to the sweep.
+func (v *Vault) burnExposed() error {
+	return v.advance(func(tx store.Tx) error {
+		exposed := map[string]bool{}
+		_, err := v.burn(tx, func(k *MACKey) bool {
+			exposed[k.ID] = len(k.Exposed) > 0
+			return exposed[k.ID]
+		}, "the process ended during a MAC check")
+		if err == nil {
+			_, err = v.revoke(tx, func(b *Batch) bool { return exposed[b.MACKey] }, "its MAC key is burnt")
+		}
+		return err
+	})
+}
+
+// BurnMACKey erases a MAC key whose check has failed, or that must not be trusted any more, and every batch under it,
+// verified or not. It counts the batches that held data.
+func (v *Vault) BurnMACKey(id, reason string) (batches int, err error) {
+	var objects []string
+	err = v.advance(func(tx store.Tx) error {
+		objects = nil
+		if _, err := v.macKey(tx, id); err != nil {
+			return err
+		}
+		burnt, err := v.burn(tx, func(k *MACKey) bool { return k.ID == id }, reason)
+		if err != nil {
+			return err
+		}
+		revoked, err := v.revoke(tx, func(b *Batch) bool { return b.MACKey == id }, reason)
+		objects, batches = append(burnt, revoked...), len(revoked)/blobsPerBatch
+		return err
+	})
+	if err != nil {
+		return 0, err
+	}
+	return batches, v.eraseAll(objects)
+}
+
+// burn records as burnt the MAC keys that which selects, and names their objects.
+func (v *Vault) burn(tx store.Tx, which func(*MACKey) bool, reason string) (objects []string, err error) {
+	keys, err := list[MACKey](v, tx, macPrefix)
+	if err != nil {
+		return nil, err
+	}
+	for _, k := range keys {
+		if k.State == MACBurnt || !which(k) {
+			continue
+		}
+		k.State, k.Reason = MACBurnt, reason
+		if err := put(v, tx, macPrefix+k.ID, k); err != nil {
+			return nil, err
+		}
+		objects = append(objects, k.object())
+	}
+	return objects, nil
+}

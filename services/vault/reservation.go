@@ -1,0 +1,341 @@
+package vault
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/lodge-mpc/lodge/services/store"
+)
+
+const (
+	reservationPrefix = "reservation/"
+	duePrefix         = "due/"
+
+	// MaxRanges of a reservation, and MaxLease from now on.
+	MaxRanges = 1024
+	MaxLease  = 7 * 24 * time.Hour
+
+	maxID      = 64
+	maxName    = 256 // bytes of a client's name
+	maxClients = 1000
+
+	// Withdrawn tuples wait so long for the word whether they go back into
+	// stock, and ended reservations are remembered so long.
+	withdrawnFor = 24 * time.Hour
+	rememberFor  = 7 * 24 * time.Hour
+)
+
+// ReservationState of a reservation at this party.
+type ReservationState string
+
+// The states of a reservation.
+const (
+	Reserved  ReservationState = "reserved"
+	Consumed  ReservationState = "consumed"  // went to Client, which may read again until the lease ends
+	Withdrawn ReservationState = "withdrawn" // never delivered here, and never will be
+	Released  ReservationState = "released"  // its tuples are back in stock
+	Erased    ReservationState = "erased"
+)
+
+// Range is a span of a batch's tuples.
+type Range struct {
+	Batch string `json:"batch"`
+	Span
+}
+
+// Reservation holds tuples for one client of this party. What is recorded of it once, ever, is what all parties must
+// have in common; its digest is what they compare.
+type Reservation struct {
+	ID      string    `json:"id"`
+	Class   Class     `json:"class"`
+	Epoch   uint64    `json:"epoch"`
+	MACKey  string    `json:"mac_key"`
+	Ranges  []Range   `json:"ranges"`
+	Owner   string    `json:"owner"`             // the client that asked for it
+	Clients []string  `json:"clients,omitempty"` // who may draw it at each party; empty: who comes first
+	Lease   time.Time `json:"lease"`             // no byte leaves after
+
+	State     ReservationState `json:"state"`
+	Digest    [32]byte         `json:"digest"`
+	Client    string           `json:"client,omitempty"` // whom it went to
+	Delivered time.Time        `json:"delivered,omitzero"`
+}
+
+// Count of tuples.
+func (r *Reservation) Count() (n uint64) {
+	for _, x := range r.Ranges {
+		n += x.Count
+	}
+	return n
+}
+
+// digest binds everything that parties must have in common, and the public digests of the batches.
+func (r *Reservation) digest(batches [][32]byte) [32]byte {
+	h := sha256.New()
+	number := func(n uint64) { h.Write(binary.LittleEndian.AppendUint64(nil, n)) }
+	text := func(s string) {
+		number(uint64(len(s)))
+		io.WriteString(h, s)
+	}
+	text("lodge reservation v1")
+	for _, s := range []string{r.ID, r.Class.Tenant, r.Class.Kind, r.Class.Params, r.Class.Field, r.MACKey, r.Owner} {
+		text(s)
+	}
+	for _, n := range []uint32{r.Class.Rows, r.Class.Inner, r.Class.Columns, r.Class.InputParty} {
+		number(uint64(n))
+	}
+	number(r.Epoch)
+	number(uint64(r.Lease.UnixNano()))
+	number(uint64(len(r.Clients)))
+	for _, c := range r.Clients {
+		text(c)
+	}
+	number(uint64(len(r.Ranges)))
+	for i, x := range r.Ranges {
+		text(x.Batch)
+		h.Write(batches[i][:])
+		number(x.First)
+		number(x.Count)
+	}
+	return [32]byte(h.Sum(nil))
+}
+
+// validate checks what can be checked without the records.
+func (r *Reservation) validate(now time.Time) error {
+	switch {
+	case !validID(r.ID):
+		return fmt.Errorf("%w: the id of a reservation is 1 to %d of a-z, 0-9 and '-'", ErrRange, maxID)
+	case !validName(r.Owner) || len(r.Clients) > maxClients || slices.ContainsFunc(r.Clients, func(c string) bool { return !validName(c) }):
+		return fmt.Errorf("%w: reservation %s has clients without a name, with too long ones, or too many", ErrRange, r.ID)
+	case len(r.Ranges) == 0 || len(r.Ranges) > MaxRanges:
+		return fmt.Errorf("%w: %d ranges; a reservation has 1 to %d", ErrRange, len(r.Ranges), MaxRanges)
+	case !r.Lease.After(now):
+		return fmt.Errorf("%w: the lease ended at %s", ErrExpired, r.Lease.UTC().Format(time.RFC3339))
+	case r.Lease.After(now.Add(MaxLease)):
+		return fmt.Errorf("%w: the lease ends later than %s from now", ErrRange, MaxLease)
+	}
+	return nil
+}
+
+// validID: the bytes that an id may have are what keys of records and other systems take as they are.
+func validID(id string) bool {
+	return id != "" && len(id) <= maxID && strings.Trim(id, "abcdefghijklmnopqrstuvwxyz0123456789-") == ""
+}
+
+// validName: what is not UTF-8 would be recorded as something else.
+func validName(s string) bool { return len(s) <= maxName && utf8.ValidString(s) }
+
+// Reserve records a reservation durably. It refuses tuples that any other reservation holds or held. The same again is
+// answered with what is recorded.
+func (v *Vault) Reserve(r Reservation) (Reservation, error) {
+	if err := r.validate(v.now()); err != nil && !v.reserved(r.ID) {
+		return r, err
+	}
+	r.State, r.Client, r.Delivered, r.Lease = Reserved, "", time.Time{}, r.Lease.UTC()
+	var out Reservation
+	err := v.advance(func(tx store.Tx) error {
+		old, err := get[Reservation](v, tx, reservationPrefix+r.ID)
+		switch {
+		case err == nil:
+			out = *old
+			return same(old, &r)
+		case !errors.Is(err, ErrNotFound):
+			return err
+		}
+		out = r
+		if err := v.take(tx, &out); err != nil {
+			return err
+		}
+		return v.putReservation(tx, &out, out.Lease)
+	})
+	return out, err
+}
+
+func (v *Vault) reserved(id string) bool {
+	_, err := v.Reservation(id)
+	return err == nil
+}
+
+// same refuses another reservation under the id of an old one. Batches keep their digests, so that is all there is.
+func same(old, r *Reservation) error {
+	if old.Class == r.Class && old.Epoch == r.Epoch && old.MACKey == r.MACKey && old.Owner == r.Owner && old.Lease.Equal(r.Lease) &&
+		slices.Equal(old.Clients, r.Clients) && slices.Equal(old.Ranges, r.Ranges) {
+		return nil
+	}
+	return fmt.Errorf("%w: reservation %s, of something else", ErrExists, r.ID)
+}
+
+// take marks the tuples of a reservation as taken, and fills in its digest.
+func (v *Vault) take(tx store.Tx, r *Reservation) error {
+	if err := v.trusted(tx); err != nil {
+		return err
+	}
+	k, err := v.macKey(tx, r.MACKey)
+	if err == nil {
+		err = k.active()
+	}
+	if err != nil {
+		return err
+	}
+	digests := make([][32]byte, len(r.Ranges))
+	for i, x := range r.Ranges {
+		b, err := v.batch(tx, x.Batch)
+		switch {
+		case err != nil:
+			return err
+		case b.State == BatchRevoked || b.State == BatchConsumed:
+			return fmt.Errorf("%w: batch %s", ErrErased, x.Batch)
+		case b.State != BatchAvailable:
+			return fmt.Errorf("%w: batch %s is %s", ErrState, x.Batch, b.State)
+		case b.Class() != r.Class || b.Epoch != r.Epoch || b.MACKey != r.MACKey:
+			return fmt.Errorf("%w: batch %s is of another class, epoch or MAC key", ErrRange, x.Batch)
+		case x.Count == 0 || x.First >= b.Count || x.Count > b.Count-x.First:
+			return fmt.Errorf("%w: batch %s has %d tuples", ErrRange, x.Batch, b.Count)
+		case b.Taken.within(x.Span) > 0:
+			return fmt.Errorf("%w: of batch %s, from %d on", ErrTaken, x.Batch, x.First)
+		}
+		b.Taken = b.Taken.with(x.Span)
+		digests[i] = b.Digest
+		if err := put(v, tx, batchPrefix+b.ID, b); err != nil {
+			return err
+		}
+	}
+	r.Digest = r.digest(digests)
+	return nil
+}
+
+// putReservation records a reservation, and when there is something to do about it next.
+func (v *Vault) putReservation(tx store.Tx, r *Reservation, due time.Time) error {
+	if err := put(v, tx, reservationPrefix+r.ID, r); err != nil {
+		return err
+	}
+	return tx.Put(fmt.Sprintf("%s%020d/%s", duePrefix, due.UnixNano(), r.ID), []byte{1})
+}
+
+// reservation is the record of one within a transaction.
+func (v *Vault) reservation(tx store.Tx, id string) (*Reservation, error) {
+	r, err := get[Reservation](v, tx, reservationPrefix+id)
+	if err != nil {
+		return nil, fmt.Errorf("%w: reservation %s", err, id)
+	}
+	return r, nil
+}
+
+// Reservation gives the record of one.
+func (v *Vault) Reservation(id string) (out Reservation, err error) {
+	err = v.store.View(func(tx store.Tx) error {
+		r, err := v.reservation(tx, id)
+		if err == nil {
+			out = *r
+		}
+		return err
+	})
+	return out, err
+}
+
+// Reservations calls f with all after an id, in order, until it says no.
+func (v *Vault) Reservations(after string, f func(*Reservation) bool) error {
+	return v.store.View(func(tx store.Tx) error {
+		return tx.ScanAfter(reservationPrefix, reservationPrefix+after, func(key string, sealed []byte) (bool, error) {
+			r, err := decodeRecord[Reservation](v, key, sealed)
+			return err == nil && f(r), err
+		})
+	})
+}
+
+// Withdraw makes sure that a reservation that was not delivered here never will be, and gives what is recorded.
+func (v *Vault) Withdraw(id string) (out Reservation, err error) {
+	err = v.advance(func(tx store.Tx) error {
+		r, err := v.reservation(tx, id)
+		if err != nil {
+			return err
+		}
+		out = *r
+		if r.State != Reserved {
+			return nil
+		}
+		out.State = Withdrawn
+		return v.putReservation(tx, &out, v.now().Add(withdrawnFor))
+	})
+	return out, err
+}
+
+// Release puts the tuples of a withdrawn reservation back into stock, or with discard erases them. One that was
+// delivered can only be discarded, which ends its lease.
+func (v *Vault) Release(id string, discard bool) (out Reservation, err error) {
+	var batches []string
+	err = v.advance(func(tx store.Tx) error {
+		batches = nil
+		r, err := v.reservation(tx, id)
+		if err != nil {
+			return err
+		}
+		switch {
+		case r.State == Released || r.State == Erased:
+		case discard:
+			batches, err = v.end(tx, r)
+		case r.State == Withdrawn:
+			err = v.restock(tx, r)
+		case r.State == Consumed:
+			err = fmt.Errorf("%w: reservation %s", ErrDelivered, id)
+		default:
+			err = fmt.Errorf("%w: reservation %s is %s", ErrState, id, r.State)
+		}
+		out = *r
+		return err
+	})
+	return out, errors.Join(err, v.wipeAll(batches))
+}
+
+func (v *Vault) restock(tx store.Tx, r *Reservation) error {
+	for _, x := range r.Ranges {
+		b, err := v.batch(tx, x.Batch)
+		if err != nil {
+			return err
+		}
+		b.Taken = b.Taken.without(x.Span)
+		damaged := b.Gone.and(x.Span) // shares that went with those of others
+		for _, d := range damaged {
+			b.Taken = b.Taken.with(d)
+		}
+		if b.State == BatchAvailable {
+			b.Lost += damaged.Count()
+		} else {
+			b.Lost += x.Count
+		}
+		if err := put(v, tx, batchPrefix+b.ID, b); err != nil {
+			return err
+		}
+	}
+	r.State = Released
+	return v.putReservation(tx, r, v.now().Add(rememberFor))
+}
+
+// end records the tuples of a reservation as gone and names the batches whose shares are then to be erased.
+func (v *Vault) end(tx store.Tx, r *Reservation) (batches []string, err error) {
+	for _, x := range r.Ranges {
+		b, err := v.batch(tx, x.Batch)
+		if err != nil {
+			return nil, err
+		}
+		b.Taken, b.Gone = b.Taken.with(x.Span), b.Gone.with(x.Span)
+		if r.State != Consumed {
+			b.Lost += x.Count
+		}
+		if err := put(v, tx, batchPrefix+b.ID, b); err != nil {
+			return nil, err
+		}
+		if !slices.Contains(batches, b.ID) {
+			batches = append(batches, b.ID)
+		}
+	}
+	r.State = Erased
+	return batches, v.putReservation(tx, r, v.now().Add(rememberFor))
+}

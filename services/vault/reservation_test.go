@@ -1,0 +1,338 @@
+package vault
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// What a reservation holds, no other gets, whatever the overlap.
+func TestOverlap(t *testing.T) {
+	v := inMemory(t)
+	stocked(t, v, 20, 20)
+	held := reserve(t, v, "held", in(0, 5, 10), in(1, 0, 1))
+	for name, ranges := range map[string][]Range{
+		"the same":            {in(0, 5, 10)},
+		"the first":           {in(0, 5, 1)},
+		"the last":            {in(0, 14, 1)},
+		"across the start":    {in(0, 4, 2)},
+		"across the end":      {in(0, 14, 2)},
+		"within":              {in(0, 7, 2)},
+		"around":              {in(0, 0, 20)},
+		"after a free one":    {in(0, 0, 5), in(0, 15, 5), in(0, 9, 1)},
+		"in another batch":    {in(1, 5, 5), in(1, 0, 1)},
+		"twice in itself":     {in(1, 5, 5), in(1, 5, 5)},
+		"once in itself":      {in(1, 5, 5), in(1, 9, 1)},
+		"backwards in itself": {in(1, 9, 2), in(1, 5, 5)},
+	} {
+		_, err := v.Reserve(reservation(v, "other", ranges...))
+		if !errors.Is(err, ErrTaken) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for name, c := range map[string]struct {
+		r    []Range
+		want error
+	}{
+		"none":             {nil, ErrRange},
+		"empty":            {[]Range{in(1, 5, 0)}, ErrRange},
+		"after the end":    {[]Range{in(1, 20, 1)}, ErrRange},
+		"across the end":   {[]Range{in(1, 19, 2)}, ErrRange},
+		"around the world": {[]Range{in(1, 19, ^uint64(0))}, ErrRange},
+		"far away":         {[]Range{in(1, ^uint64(0), 1)}, ErrRange},
+		"unknown":          {[]Range{in(2, 0, 1)}, ErrNotFound},
+		"too many":         {make([]Range, MaxRanges+1), ErrRange},
+	} {
+		_, err := v.Reserve(reservation(v, "other", c.r...))
+		if !errors.Is(err, c.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	// None of that left anything.
+	_, err := v.Reservation("other")
+	refused(t, err, ErrNotFound)
+	reserve(t, v, "other", in(0, 0, 5), in(0, 15, 5), in(1, 1, 19))
+	got, err := fetch(v, "held", "alice")
+	wantShares(t, got, err, held.Ranges...)
+	got, err = fetch(v, "other", "bob")
+	wantShares(t, got, err, in(0, 0, 5), in(0, 15, 5), in(1, 1, 19))
+}
+
+func TestReservationOfAnotherKind(t *testing.T) {
+	v := inMemory(t)
+	stocked(t, v, 20)
+	for name, change := range map[string]func(*Reservation){
+		"tenant": func(r *Reservation) { r.Class.Tenant = "x" },
+		"kind":   func(r *Reservation) { r.Class.Kind = "x" },
+		"params": func(r *Reservation) { r.Class.Params = "x" },
+		"field":  func(r *Reservation) { r.Class.Field = "x" },
+		"shape":  func(r *Reservation) { r.Class.Inner = 1 },
+		"party":  func(r *Reservation) { r.Class.InputParty = 1 },
+		"epoch":  func(r *Reservation) { r.Epoch = 2 },
+		"no id":  func(r *Reservation) { r.ID = "" },
+		"long":   func(r *Reservation) { r.ID = strings.Repeat("x", 65) },
+		"path":   func(r *Reservation) { r.ID = "a/b" },
+		"zero":   func(r *Reservation) { r.ID = "a\x00" },
+		"owner":  func(r *Reservation) { r.Owner = "\xff" },
+		"client": func(r *Reservation) { r.Clients = []string{"ok", "\xff"} },
+		"many":   func(r *Reservation) { r.Clients = make([]string, maxClients+1) },
+		"lease":  func(r *Reservation) { r.Lease = v.now().Add(MaxLease + time.Minute) },
+	} {
+		r := reservation(v, "r", in(0, 0, 1))
+		change(&r)
+		if _, err := v.Reserve(r); !errors.Is(err, ErrRange) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	r := reservation(v, "r", in(0, 0, 1))
+	r.Lease = v.now()
+	_, err := v.Reserve(r)
+	refused(t, err, ErrExpired)
+	r = reservation(v, "r", in(0, 0, 1))
+	r.MACKey = "x"
+	_, err = v.Reserve(r)
+	refused(t, err, ErrNotFound)
+}
+
+// The same again is answered with what is recorded, and anything else under the id is refused, in every state.
+func TestReserveAgain(t *testing.T) {
+	v := inMemory(t)
+	stocked(t, v, 20)
+	c := setClock(v)
+	body := reservation(v, "r", in(0, 0, 5))
+	body.Clients = []string{"alice"}
+	first, err := v.Reserve(body)
+	must(t, err)
+	changes := map[string]func(*Reservation){
+		"ranges":  func(r *Reservation) { r.Ranges = []Range{in(0, 0, 6)} },
+		"batch":   func(r *Reservation) { r.Ranges = []Range{{"x", Span{0, 5}}} },
+		"split":   func(r *Reservation) { r.Ranges = []Range{in(0, 0, 2), in(0, 2, 3)} },
+		"owner":   func(r *Reservation) { r.Owner = "x" },
+		"clients": func(r *Reservation) { r.Clients = nil },
+		"client":  func(r *Reservation) { r.Clients = []string{"bob"} },
+		"lease":   func(r *Reservation) { r.Lease = r.Lease.Add(1) },
+		"class":   func(r *Reservation) { r.Class.Tenant = "x" },
+		"epoch":   func(r *Reservation) { r.Epoch++ },
+		"key":     func(r *Reservation) { r.MACKey = "x" },
+	}
+	again := func(state ReservationState) {
+		t.Helper()
+		got, err := v.Reserve(body)
+		if err != nil || got.State != state || got.Digest != first.Digest {
+			t.Fatalf("%s: %+v, %v", state, got, err)
+		}
+		for name, change := range changes {
+			other := body
+			change(&other)
+			if _, err := v.Reserve(other); !errors.Is(err, ErrExists) {
+				t.Errorf("%s, %s: %v", state, name, err)
+			}
+		}
+	}
+	again(Reserved)
+	_, err = fetch(v, "r", "alice")
+	must(t, err)
+	again(Consumed)
+	c.pass(2 * time.Hour)
+	again(Consumed)
+	must(t, v.Sweep())
+	again(Erased)
+}
+
+// The digest covers all that parties must have in common, and the batches' own.
+func TestReservationDigest(t *testing.T) {
+	v := inMemory(t)
+	base := reservation(v, "r", in(0, 1, 2), in(1, 3, 4))
+	base.Clients = []string{"a", "b"}
+	digests := [][32]byte{{1}, {2}}
+	seen := map[[32]byte]string{base.digest(digests): "base"}
+	add := func(name string, d [32]byte) {
+		if was, ok := seen[d]; ok {
+			t.Errorf("%s has the digest of %s", name, was)
+		}
+		seen[d] = name
+	}
+	for i, change := range []func(*Reservation){
+		func(r *Reservation) { r.ID = "s" },
+		func(r *Reservation) { r.Owner = "x" },
+		func(r *Reservation) { r.MACKey = "x" },
+		func(r *Reservation) { r.Epoch = 9 },
+		func(r *Reservation) { r.Lease = r.Lease.Add(1) },
+		func(r *Reservation) { r.Clients = []string{"ab"} },
+		func(r *Reservation) { r.Clients = []string{"ab", ""} },
+		func(r *Reservation) { r.Clients = nil },
+		func(r *Reservation) { r.Class.Rows = 1 },
+		func(r *Reservation) { r.Class.Inner = 1 },
+		func(r *Reservation) { r.Class.Columns = 1 },
+		func(r *Reservation) { r.Class.InputParty = 1 },
+		func(r *Reservation) { r.Class.Tenant += "x" },
+		func(r *Reservation) { r.Class.Kind += "x" },
+		func(r *Reservation) { r.Class.Field += "x" },
+		func(r *Reservation) { r.Class.Params += "x" },
+		func(r *Reservation) { r.Ranges = []Range{in(0, 2, 2), in(1, 3, 4)} },
+		func(r *Reservation) { r.Ranges = []Range{in(0, 1, 3), in(1, 3, 4)} },
+		func(r *Reservation) { r.Ranges = []Range{in(1, 3, 4), in(0, 1, 2)} },
+	} {
+		r := base
+		change(&r)
+		add(fmt.Sprint(i), r.digest(digests))
+	}
+	add("batches", base.digest([][32]byte{{2}, {1}}))
+	here := base
+	here.State, here.Client, here.Delivered = Consumed, "alice", time.Now()
+	if seen[here.digest(digests)] != "base" {
+		t.Error("the digest depends on what is not common")
+	}
+}
+
+// Of many who want the same tuples at once, one gets them.
+func TestReserveAtOnce(t *testing.T) {
+	for name, v := range map[string]*Vault{"memory": inMemory(t), "directory": first(newVaultIn(t))} {
+		t.Run(name, func(t *testing.T) {
+			stocked(t, v, 50, 50)
+			var won, delivered atomic.Int64
+			var wg sync.WaitGroup
+			for i := range 32 {
+				wg.Add(1)
+				go func() {
+					defer wg.Done()
+					id := fmt.Sprintf("r%d", i)
+					_, err := v.Reserve(reservation(v, id, in(1, uint64(i), 1), in(0, uint64(i%7), 10)))
+					if err == nil {
+						won.Add(1)
+						for range 3 {
+							if _, err := fetch(v, id, "alice"); err == nil {
+								delivered.Add(1)
+							}
+						}
+					} else if !errors.Is(err, ErrTaken) {
+						t.Error(err)
+					}
+				}()
+			}
+			wg.Wait()
+			b, err := v.Batch("batch-0")
+			must(t, err)
+			if won.Load() != 1 || delivered.Load() != 3 || b.Taken.Count() != 10 {
+				t.Errorf("%d reservations hold the tuple; %d deliveries", won.Load(), delivered.Load())
+			}
+		})
+	}
+}
+
+func first(v *Vault, _ string) *Vault { return v }
+
+// Of many clients that come at once, one gets the reservation.
+func TestDeliverAtOnce(t *testing.T) {
+	v := inMemory(t)
+	stocked(t, v, 10)
+	reserve(t, v, "r", in(0, 0, 10))
+	var firsts, won atomic.Int64
+	var wg sync.WaitGroup
+	for i := range 24 {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			_, first, err := v.Deliver("r", fmt.Sprintf("client-%d", i/3), 0)
+			if err == nil {
+				won.Add(1)
+			} else if !errors.Is(err, ErrDelivered) {
+				t.Error(err)
+			}
+			if first {
+				firsts.Add(1)
+			}
+		}()
+	}
+	wg.Wait()
+	if won.Load() != 3 || firsts.Load() != 1 {
+		t.Errorf("%d deliveries, %d of them the first", won.Load(), firsts.Load())
+	}
+}
+
+// Every operation in every state of a reservation.
+func TestReservationStates(t *testing.T) {
+	type outcome struct {
+		state ReservationState
+		err   error
+	}
+	deliver := func(client string) func(*Vault) error {
+		return func(v *Vault) error { _, err := fetch(v, "r", client); return err }
+	}
+	withdraw := func(v *Vault) error { _, err := v.Withdraw("r"); return err }
+	release := func(v *Vault) error { _, err := v.Release("r", false); return err }
+	discard := func(v *Vault) error { _, err := v.Release("r", true); return err }
+	into := map[ReservationState][]func(*Vault) error{
+		Reserved: nil, Consumed: {deliver("alice")}, Withdrawn: {withdraw}, Released: {withdraw, release}, Erased: {discard},
+	}
+	for from, want := range map[ReservationState][5]outcome{ // alice, bob, withdraw, release, discard
+		Reserved:  {{Consumed, nil}, {Consumed, nil}, {Withdrawn, nil}, {Reserved, ErrState}, {Erased, nil}},
+		Consumed:  {{Consumed, nil}, {Consumed, ErrDelivered}, {Consumed, nil}, {Consumed, ErrDelivered}, {Erased, nil}},
+		Withdrawn: {{Withdrawn, ErrWithdrawn}, {Withdrawn, ErrWithdrawn}, {Withdrawn, nil}, {Released, nil}, {Erased, nil}},
+		Released:  {{Released, ErrWithdrawn}, {Released, ErrWithdrawn}, {Released, nil}, {Released, nil}, {Released, nil}},
+		Erased:    {{Erased, ErrExpired}, {Erased, ErrExpired}, {Erased, nil}, {Erased, nil}, {Erased, nil}},
+	} {
+		for i, op := range []func(*Vault) error{deliver("alice"), deliver("bob"), withdraw, release, discard} {
+			v := inMemory(t)
+			stocked(t, v, 10)
+			reserve(t, v, "r", in(0, 2, 5))
+			for _, step := range into[from] {
+				must(t, step(v))
+			}
+			err := op(v)
+			r, more := v.Reservation("r")
+			must(t, more)
+			if !errors.Is(err, want[i].err) || r.State != want[i].state {
+				t.Errorf("%s, operation %d: %s, %v", from, i, r.State, err)
+			}
+			// Only what was released may be taken again.
+			_, err = v.Reserve(reservation(v, "s", in(0, 2, 5)))
+			if r.State == Released && err != nil || r.State != Released && !errors.Is(err, ErrTaken) {
+				t.Errorf("%s, operation %d: taken again: %v", from, i, err)
+			}
+			b, err := v.Batch("batch-0")
+			must(t, err)
+			lost := uint64(0)
+			if r.State == Erased && from != Consumed {
+				lost = 5
+			}
+			if b.Lost != lost {
+				t.Errorf("%s, operation %d: %d lost", from, i, b.Lost)
+			}
+		}
+	}
+	v := inMemory(t)
+	stocked(t, v, 1)
+	for _, op := range []func(*Vault) error{deliver("alice"), withdraw, release, discard} {
+		refused(t, op(v), ErrNotFound)
+	}
+}
+
+// Reservations lists in order, from anywhere, as long as it is wanted.
+func TestReservationsList(t *testing.T) {
+	v := inMemory(t)
+	stocked(t, v, 100)
+	for i := range uint64(10) {
+		reserve(t, v, fmt.Sprintf("r%d", 9-i), in(0, i, 1))
+	}
+	list := func(after string, most int) (ids string) {
+		must(t, v.Reservations(after, func(r *Reservation) bool {
+			ids += r.ID
+			return len(ids) < 2*most
+		}))
+		return ids
+	}
+	if got := list("", 100); got != "r0r1r2r3r4r5r6r7r8r9" {
+		t.Error(got)
+	}
+	if got := list("r3", 3); got != "r4r5r6" {
+		t.Error(got)
+	}
+	if got := list("r9", 3); got != "" {
+		t.Error(got)
+	}
+}

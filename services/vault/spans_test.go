@@ -1,0 +1,121 @@
+package vault
+
+import (
+	"math/rand/v2"
+	"testing"
+)
+
+// bitmap is an oracle of spans.
+type bitmap []bool
+
+func (b bitmap) set(s Span, value bool) {
+	for i := s.First; i < s.end(); i++ {
+		b[i] = value
+	}
+}
+
+func (b bitmap) count(s Span) (n uint64) {
+	for i := s.First; i < s.end(); i++ {
+		if b[i] {
+			n++
+		}
+	}
+	return n
+}
+
+// check finds spans that are not those of the bitmap, or not in their one form.
+func (b bitmap) check(t *testing.T, s Spans) {
+	t.Helper()
+	got := make(bitmap, len(b))
+	for i, x := range s {
+		if x.Count == 0 || x.end() > uint64(len(b)) || i > 0 && x.First <= s[i-1].end() {
+			t.Fatalf("span %d of %v", i, s)
+		}
+		got.set(x, true)
+	}
+	for i := range b {
+		if b[i] != got[i] {
+			t.Fatalf("at %d: %v, want %v, in %v", i, got[i], b[i], s)
+		}
+	}
+	all := Span{0, uint64(len(b))}
+	if s.Count() != b.count(all) {
+		t.Fatalf("%d in %v", s.Count(), s)
+	}
+}
+
+// play runs operations, three numbers each, on spans and on a bitmap.
+func play(t *testing.T, size uint64, ops []byte) {
+	t.Helper()
+	var s Spans
+	b := make(bitmap, size)
+	for ; len(ops) >= 3; ops = ops[3:] {
+		first := uint64(ops[1]) % (size + 1)
+		x := Span{first, uint64(ops[2]) % (size - first + 1)}
+		before := s.Count()
+		switch ops[0] % 3 {
+		case 0:
+			s = s.with(x)
+			b.set(x, true)
+		case 1:
+			s = s.without(x)
+			b.set(x, false)
+		case 2:
+			if got := s.within(x); got != b.count(x) {
+				t.Fatalf("%d of %v within %v", got, s, x)
+			}
+			part := s.and(x)
+			inside := make(bitmap, size)
+			for i := x.First; i < x.end(); i++ {
+				inside[i] = b[i]
+			}
+			inside.check(t, part)
+			if s.Count() != before {
+				t.Fatal("a question changes the spans")
+			}
+		}
+		b.check(t, s)
+		rest := make(bitmap, size)
+		for i := range b {
+			rest[i] = !b[i]
+		}
+		rest.check(t, s.missing(size))
+	}
+}
+
+// All pairs of operations on a few tuples.
+func TestSpansExhaustively(t *testing.T) {
+	const size = 6
+	var all [][]byte
+	for op := range byte(3) {
+		for first := range byte(size + 1) {
+			for count := range size - first + 1 {
+				all = append(all, []byte{op, first, count})
+			}
+		}
+	}
+	start := [][]byte{nil, {0, 1, 1, 0, 3, 1, 0, 5, 1}, {0, 0, 6, 1, 2, 2}}
+	for _, s := range start {
+		for _, x := range all {
+			for _, y := range all {
+				play(t, size, append(append(append([]byte(nil), s...), x...), y...))
+			}
+		}
+	}
+}
+
+func TestSpansAtRandom(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for range 200 {
+		ops := make([]byte, 60)
+		for i := range ops {
+			ops[i] = byte(r.Uint32())
+		}
+		play(t, 1+uint64(r.IntN(80)), ops)
+	}
+}
+
+func FuzzSpans(f *testing.F) {
+	f.Add(byte(40), []byte{0, 3, 5, 0, 8, 2, 1, 4, 5, 2, 0, 40})
+	f.Fuzz(func(t *testing.T, size byte, ops []byte) { play(t, uint64(size), ops[:min(len(ops), 300)]) })
+}
