@@ -19,9 +19,11 @@ import (
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/lodge-mpc/lodge/clients/go/lodge"
 	coordinatorv1 "github.com/lodge-mpc/lodge/proto/lodge/coordinator/v1"
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
-	triplesv1 "github.com/lodge-mpc/lodge/proto/lodge/triples/v1"
+	stockv1 "github.com/lodge-mpc/lodge/proto/lodge/stock/v1"
+	tuplesv1 "github.com/lodge-mpc/lodge/proto/lodge/tuples/v1"
 	"github.com/lodge-mpc/lodge/services/config"
 	"github.com/lodge-mpc/lodge/services/devnet"
 	"github.com/lodge-mpc/lodge/services/job"
@@ -261,13 +263,23 @@ func (c *cluster) hit(strike func() *coordinatorv1.Job) *coordinatorv1.Job {
 }
 
 // batches lists what the parties hold, by state.
-func (c *cluster) batches(party int) map[triplesv1.BatchState]int {
+func (c *cluster) batches(party int) map[tuplesv1.BatchState]int {
 	GinkgoHelper()
-	r, err := triplesv1.NewTriplesServiceClient(c.clients[party]).ListBatches(context.Background(), &triplesv1.ListBatchesRequest{})
+	r, err := tuplesv1.NewTuplesServiceClient(c.clients[party]).ListBatches(context.Background(), &tuplesv1.ListBatchesRequest{})
 	Expect(err).NotTo(HaveOccurred())
-	count := map[triplesv1.BatchState]int{}
+	count := map[tuplesv1.BatchState]int{}
 	for _, b := range r.GetBatches() {
 		count[b.GetState()]++
 	}
 	return count
+}
+
+// reserve holds as many tuples as a job made, for whoever comes first at each party, and gives the reservation's id.
+func (c *cluster) reserve(j *coordinatorv1.Job) string {
+	GinkgoHelper()
+	r, err := stockv1.NewStockServiceClient(c.operator).Reserve(context.Background(), &stockv1.ReserveRequest{
+		Class: lodge.ClassOf(j.GetRequest()), Count: j.GetParties()[0].GetStatus().GetCount(), Epoch: j.GetEpoch(), Wait: true,
+	})
+	Expect(err).NotTo(HaveOccurred())
+	return r.GetReservation().GetId()
 }

@@ -20,7 +20,7 @@ import (
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
 	keygenv1 "github.com/lodge-mpc/lodge/proto/lodge/keygen/v1"
 	popkv1 "github.com/lodge-mpc/lodge/proto/lodge/popk/v1"
-	triplesv1 "github.com/lodge-mpc/lodge/proto/lodge/triples/v1"
+	tuplesv1 "github.com/lodge-mpc/lodge/proto/lodge/tuples/v1"
 	"github.com/lodge-mpc/lodge/services/devnet"
 	"github.com/lodge-mpc/lodge/services/rpc"
 	"github.com/lodge-mpc/lodge/services/vault"
@@ -85,11 +85,11 @@ var _ = Describe("processes that are killed during key generation", Ordered, fun
 	})
 })
 
-// fetch draws a batch; with an error it gives what came before.
-func fetch(ctx context.Context, conn *grpc.ClientConn, batch string) (data []byte, err error) {
-	stream, err := triplesv1.NewTriplesServiceClient(conn).Fetch(ctx, &triplesv1.FetchRequest{BatchId: batch})
+// fetch draws a reservation; with an error it gives what came before.
+func fetch(ctx context.Context, conn *grpc.ClientConn, reservation string) (data []byte, err error) {
+	stream, err := tuplesv1.NewTuplesServiceClient(conn).Fetch(ctx, &tuplesv1.FetchRequest{ReservationId: reservation})
 	for err == nil {
-		var r *triplesv1.FetchResponse
+		var r *tuplesv1.FetchResponse
 		if r, err = stream.Recv(); err == nil {
 			data = append(data, r.GetChunk()...)
 		}
@@ -115,18 +115,19 @@ var _ = Describe("tuples across a crash", Ordered, func() {
 	})
 
 	It("belong to the client that had drawn some when the party was killed, and to no other", func() {
-		batch := c.complete(triplesJob(epoch)).GetBatchId()
+		reserved := c.reserve(c.complete(triplesJob(epoch)))
 		ctx, cancel := context.WithTimeout(context.Background(), within)
 		defer cancel()
-		stream, err := triplesv1.NewTriplesServiceClient(owner).Fetch(ctx, &triplesv1.FetchRequest{BatchId: batch})
+		stream, err := tuplesv1.NewTuplesServiceClient(owner).Fetch(ctx, &tuplesv1.FetchRequest{ReservationId: reserved})
 		Expect(err).NotTo(HaveOccurred())
 		head, err := stream.Recv()
 		Expect(err).NotTo(HaveOccurred())
-		Expect(head.GetBatch().GetShareBytes()).To(BeNumerically(">", 3<<16), "the shares are on their way before the client reads on")
+		size := head.GetReservation().GetCount() * head.GetTupleBytes()
+		Expect(size).To(BeNumerically(">", 3<<16), "the shares are on their way before the client reads on")
 		c.kill("p0")
 		var part []byte
 		for err == nil {
-			var r *triplesv1.FetchResponse
+			var r *tuplesv1.FetchResponse
 			if r, err = stream.Recv(); err == nil {
 				part = append(part, r.GetChunk()...)
 			}
@@ -134,16 +135,16 @@ var _ = Describe("tuples across a crash", Ordered, func() {
 		Expect(err).NotTo(MatchError(io.EOF), "the kill came too late")
 		c.start("p0")
 
-		data, err := fetch(ctx, other, batch)
+		data, err := fetch(ctx, other, reserved)
 		Expect(err).To(MatchError(&rpc.Error{Code: rpc.Delivered}))
 		Expect(data).To(BeEmpty())
-		Expect(c.batches(0)).To(Equal(map[triplesv1.BatchState]int{triplesv1.BatchState_BATCH_STATE_CONSUMED: 1}))
-		all, err := fetch(ctx, owner, batch)
+		Expect(c.batches(0)).To(Equal(map[tuplesv1.BatchState]int{tuplesv1.BatchState_BATCH_STATE_AVAILABLE: 1})) // its tombstone comes with the end of the lease
+		all, err := fetch(ctx, owner, reserved)
 		Expect(err).NotTo(HaveOccurred())
-		Expect(uint64(len(all))).To(Equal(head.GetBatch().GetShareBytes()))
+		Expect(uint64(len(all))).To(Equal(size))
 		Expect(bytes.HasPrefix(all, part)).To(BeTrue(), "the same client gets other bytes than before")
 
-		later, err := fetch(ctx, owner, c.complete(triplesJob(epoch)).GetBatchId())
+		later, err := fetch(ctx, owner, c.reserve(c.complete(triplesJob(epoch))))
 		Expect(err).NotTo(HaveOccurred())
 		const tuple = 6 * 16 // bytes: a, b, c and their MACs
 		seen := map[string]bool{}
@@ -159,7 +160,7 @@ var _ = Describe("tuples across a crash", Ordered, func() {
 			err  error
 		}
 		for range 4 {
-			batch := c.complete(triplesJob(epoch)).GetBatchId()
+			reserved := c.reserve(c.complete(triplesJob(epoch)))
 			race := func(meanwhile func()) (answers []answer) {
 				ctx, cancel := context.WithTimeout(context.Background(), within)
 				defer cancel()
@@ -168,7 +169,7 @@ var _ = Describe("tuples across a crash", Ordered, func() {
 					ch := make(chan answer, 1)
 					pending = append(pending, ch)
 					go func() {
-						data, err := fetch(ctx, conn, batch)
+						data, err := fetch(ctx, conn, reserved)
 						ch <- answer{data, err}
 					}()
 				}
@@ -295,9 +296,10 @@ var _ = Describe("a MAC check that fails", func() {
 		c := newCluster(3)
 		epoch := c.complete(keysJob()).GetEpoch()
 		c.complete(triplesJob(epoch))
+		lease := time.Now().Add(time.Hour)
 		for i, m := range c.roster.Parties {
 			c.kill(m.Name)
-			c.plant(m.Name, epoch, i == 1)
+			c.plant(m.Name, epoch, lease, i == 1)
 			c.start(m.Name)
 		}
 		failing := &coordinatorv1.SubmitJobRequest{Job: triplesJob(epoch), IdempotencyKey: "once"}
@@ -327,13 +329,13 @@ var _ = Describe("a MAC check that fails", func() {
 		refused()
 		next := c.complete(triplesJob(epoch)).GetBatchId()
 		for p, conn := range c.clients {
-			r, err := triplesv1.NewTriplesServiceClient(conn).ListBatches(context.Background(), &triplesv1.ListBatchesRequest{})
+			r, err := tuplesv1.NewTuplesServiceClient(conn).ListBatches(context.Background(), &tuplesv1.ListBatchesRequest{})
 			Expect(err).NotTo(HaveOccurred())
 			for _, b := range r.GetBatches() {
 				if b.GetId() == next {
 					Expect(b.GetMacKeyId()).NotTo(BeElementOf("", plantedKey), "party %d", p)
 				} else {
-					Expect(b.GetState()).To(Equal(triplesv1.BatchState_BATCH_STATE_REVOKED), "party %d still has %s", p, b.GetId())
+					Expect(b.GetState()).To(Equal(tuplesv1.BatchState_BATCH_STATE_REVOKED), "party %d still has %s", p, b.GetId())
 				}
 			}
 		}
@@ -343,9 +345,9 @@ var _ = Describe("a MAC check that fails", func() {
 
 const planted, plantedKey = "planted-1", "mac-planted"
 
-// plant has a party that is not running hold its MAC key under another name, with a batch, and with a wrong share where
-// it is to cheat.
-func (c *cluster) plant(party string, epoch uint64, cheats bool) {
+// plant has a party that is not running hold its MAC key under another name, with a batch that is reserved, and with a
+// wrong share where it is to cheat.
+func (c *cluster) plant(party string, epoch uint64, lease time.Time, cheats bool) {
 	GinkgoHelper()
 	key, err := vault.LoadKey(filepath.Join(c.dir, party, "vault.key"))
 	Expect(err).NotTo(HaveOccurred())
@@ -362,11 +364,20 @@ func (c *cluster) plant(party string, epoch uint64, cheats bool) {
 	if cheats {
 		secret[0] ^= 1
 	}
-	w, err := v.NewBatch(vault.Batch{ID: planted, Epoch: epoch, MACKey: plantedKey, Params: set, Field: "p128", Kind: "scalar", Tenant: devnet.Tenant})
+	w, err := v.NewBatch(vault.Batch{ID: planted, Epoch: epoch, MACKey: plantedKey, Params: set, Field: "p128", Kind: "scalar", Tenant: devnet.Tenant,
+		Count: 1, TupleBytes: 1})
+	Expect(err).NotTo(HaveOccurred())
+	_, err = w.Write([]byte{0})
 	Expect(err).NotTo(HaveOccurred())
 	old := k.ID
 	k.ID = plantedKey
 	Expect(w.Commit(&vault.NewMACKey{MACKey: k, Secret: secret})).To(Succeed())
 	Expect(v.ActivateBatch(planted)).To(Succeed())
-	Expect(v.BurnMACKey(old, "replaced")).To(Succeed())
+	_, err = v.BurnMACKey(old, "replaced")
+	Expect(err).NotTo(HaveOccurred())
+	b, err := v.Batch(planted)
+	Expect(err).NotTo(HaveOccurred())
+	_, err = v.Reserve(vault.Reservation{ID: planted, Class: b.Class(), Epoch: epoch, MACKey: plantedKey, Owner: "test", Lease: lease,
+		Ranges: []vault.Range{{Batch: planted, Span: vault.Span{Count: 1}}}})
+	Expect(err).NotTo(HaveOccurred())
 }

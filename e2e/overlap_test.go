@@ -10,7 +10,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
-	triplesv1 "github.com/lodge-mpc/lodge/proto/lodge/triples/v1"
+	tuplesv1 "github.com/lodge-mpc/lodge/proto/lodge/tuples/v1"
 	"github.com/lodge-mpc/lodge/services/job"
 )
 
@@ -40,11 +40,11 @@ var _ = Describe("two batches in flight", Ordered, func() {
 		last := c.complete(triplesJob(epoch)).GetBatchId()
 		known := map[string]int{}
 		for p, conn := range c.clients {
-			r, err := triplesv1.NewTriplesServiceClient(conn).ListBatches(context.Background(), &triplesv1.ListBatchesRequest{Limit: 1000})
+			r, err := tuplesv1.NewTuplesServiceClient(conn).ListBatches(context.Background(), &tuplesv1.ListBatchesRequest{Limit: 1000})
 			Expect(err).NotTo(HaveOccurred())
 			for _, b := range r.GetBatches() {
-				Expect(b.GetState()).NotTo(Equal(triplesv1.BatchState_BATCH_STATE_LOCKED), "party %d: %s", p, b.GetId())
-				if b.GetState() == triplesv1.BatchState_BATCH_STATE_AVAILABLE {
+				Expect(b.GetState()).NotTo(Equal(tuplesv1.BatchState_BATCH_STATE_LOCKED), "party %d: %s", p, b.GetId())
+				if b.GetState() == tuplesv1.BatchState_BATCH_STATE_AVAILABLE {
 					known[b.GetId()]++
 				}
 			}

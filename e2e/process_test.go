@@ -34,6 +34,7 @@ import (
 	keygenv1 "github.com/lodge-mpc/lodge/proto/lodge/keygen/v1"
 	popkv1 "github.com/lodge-mpc/lodge/proto/lodge/popk/v1"
 	triplesv1 "github.com/lodge-mpc/lodge/proto/lodge/triples/v1"
+	tuplesv1 "github.com/lodge-mpc/lodge/proto/lodge/tuples/v1"
 	"github.com/lodge-mpc/lodge/services/devnet"
 	"github.com/lodge-mpc/lodge/services/pki"
 	"github.com/lodge-mpc/lodge/services/rpc"
@@ -123,7 +124,7 @@ var _ = Describe("processes that fail", Ordered, func() {
 		completed++
 		for p := range c.clients {
 			count := c.batches(p)
-			Expect(count[triplesv1.BatchState_BATCH_STATE_LOCKED]).To(BeZero(), "party %d holds locked batches", p)
+			Expect(count[tuplesv1.BatchState_BATCH_STATE_LOCKED]).To(BeZero(), "party %d holds locked batches", p)
 		}
 	}
 
@@ -230,16 +231,20 @@ var _ = Describe("processes that fail", Ordered, func() {
 	It("gives tuples to one client, once, and keeps secrets from the coordinator", func() {
 		j := c.complete(triplesJob(epoch))
 		var canaries [][]byte
+		reserved := c.reserve(j)
 		for _, conn := range c.clients {
-			stream, err := triplesv1.NewTriplesServiceClient(conn).Fetch(context.Background(), &triplesv1.FetchRequest{BatchId: j.GetBatchId(), WithMacKey: true})
+			tuples := tuplesv1.NewTuplesServiceClient(conn)
+			stream, err := tuples.Fetch(context.Background(), &tuplesv1.FetchRequest{ReservationId: reserved})
 			Expect(err).NotTo(HaveOccurred())
 			for {
 				r, err := stream.Recv()
 				if err != nil {
 					break
 				}
-				if len(r.GetMacKeyShare()) > 0 {
-					canaries = append(canaries, r.GetMacKeyShare())
+				if k := r.GetReservation().GetMacKeyId(); k != "" {
+					drawn, err := tuples.DrawMacKey(context.Background(), &tuplesv1.DrawMacKeyRequest{MacKeyId: k, Purpose: tuplesv1.Purpose_PURPOSE_ONLINE})
+					Expect(err).NotTo(HaveOccurred())
+					canaries = append(canaries, drawn.GetShare())
 				}
 				for at := 0; at+16 <= len(r.GetChunk()); at += 16 {
 					canaries = append(canaries, r.GetChunk()[at:at+16])
@@ -394,8 +399,10 @@ func (c *cluster) toldToTheCoordinator(j *coordinatorv1.Job) (all []byte) {
 		for r, err := stream.Recv(); err == nil; r, err = stream.Recv() {
 			add(r, nil)
 		}
-		batches, err := triples.ListBatches(ctx, &triplesv1.ListBatchesRequest{})
+		batches, err := tuplesv1.NewTuplesServiceClient(conn).ListBatches(ctx, &tuplesv1.ListBatchesRequest{})
 		add(batches, err)
+		reservations, err := tuplesv1.NewTuplesServiceClient(conn).ListReservations(ctx, &tuplesv1.ListReservationsRequest{})
+		add(reservations, err)
 		epochs, err := keygenv1.NewKeygenServiceClient(conn).ListEpochs(ctx, &keygenv1.ListEpochsRequest{})
 		add(epochs, err)
 	}

@@ -18,6 +18,7 @@ import (
 	coordinatorv1 "github.com/lodge-mpc/lodge/proto/lodge/coordinator/v1"
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
 	keygenv1 "github.com/lodge-mpc/lodge/proto/lodge/keygen/v1"
+	stockv1 "github.com/lodge-mpc/lodge/proto/lodge/stock/v1"
 	"github.com/lodge-mpc/lodge/services/devnet"
 	"github.com/lodge-mpc/lodge/services/job"
 )
@@ -202,11 +203,17 @@ func (c *cluster) account(r *demoReport, j *coordinatorv1.Job) uint64 {
 // verify draws every party's shares of the batches and has them checked.
 func (c *cluster) verify(ctx context.Context, o *demoOptions, batches []*coordinatorv1.Job, security string) (verified uint64, err error) {
 	for _, j := range batches {
+		reserved, err := stockv1.NewStockServiceClient(c.operator).Reserve(ctx, &stockv1.ReserveRequest{
+			Class: lodge.ClassOf(j.GetRequest()), Count: j.GetParties()[0].GetStatus().GetCount(), Epoch: j.GetEpoch(), Wait: true,
+		})
+		if err != nil {
+			return 0, fmt.Errorf("reserving the tuples: %w", err)
+		}
 		var dirs []string
 		for i, conn := range c.clients {
 			dir := filepath.Join(c.shares(o), j.GetBatchId(), "party-"+strconv.Itoa(i))
 			c.progress.say("drawing batch %s from party %d", j.GetBatchId(), i)
-			if err := lodge.Fetch(ctx, conn, j.GetBatchId(), dir, lodge.Origin{Parties: o.parties, Party: i, KeygenSecurity: security}); err != nil {
+			if err := lodge.Fetch(ctx, conn, reserved.GetReservation().GetId(), dir, lodge.Origin{Parties: o.parties, Party: i, KeygenSecurity: security}); err != nil {
 				return 0, fmt.Errorf("drawing batch %s from party %d: %w", j.GetBatchId(), i, err)
 			}
 			dirs = append(dirs, dir)

@@ -102,6 +102,8 @@ const (
 	PermDecrypt = "decrypt" // ask for decryption shares
 	PermRetire  = "retire"  // erase an epoch
 	PermSubmit  = "submit"  // submit and cancel jobs at the coordinator
+	PermReserve = "reserve" // reserve tuples, and release reservations, at the coordinator
+	PermPolicy  = "policy"  // set the policies that keep the stock at the coordinator
 )
 
 // maxFile bounds a configuration file.
@@ -190,16 +192,16 @@ func (c *check) name(key, n string) {
 
 // ValidName says whether n can name a party, client, tenant or job: 1 to 64 of
 // a-z, 0-9 and '-', starting with a letter.
-func ValidName(n string) bool {
-	if len(n) == 0 || len(n) > 64 || n[0] < 'a' || n[0] > 'z' {
-		return false
-	}
-	for _, r := range n {
+func ValidName(n string) bool { return ValidID(n) && n[0] >= 'a' && n[0] <= 'z' }
+
+// ValidID says whether id can name a reservation: 1 to 64 of a-z, 0-9 and '-'.
+func ValidID(id string) bool {
+	for _, r := range id {
 		if (r < 'a' || r > 'z') && (r < '0' || r > '9') && r != '-' {
 			return false
 		}
 	}
-	return true
+	return len(id) > 0 && len(id) <= 64
 }
 
 func (c *check) clients(cs []Client, allowed ...string) {

@@ -189,7 +189,7 @@ func LoadCoordinator(path string) (*CoordinatorFile, error) {
 	c.address("listen", f.Listen, false)
 	c.address("metrics_listen", f.MetricsListen, true)
 	c.tls(dir, &f.TLS)
-	c.clients(f.Clients, PermStatus, PermSubmit)
+	c.clients(f.Clients, PermStatus, PermSubmit, PermReserve, PermPolicy)
 	c.params(f.Params)
 	if f.JobTimeout == 0 {
 		f.JobTimeout = defaultJobTimeout

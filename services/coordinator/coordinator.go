@@ -22,11 +22,13 @@ import (
 	coordinatorv1 "github.com/lodge-mpc/lodge/proto/lodge/coordinator/v1"
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
 	statusv1 "github.com/lodge-mpc/lodge/proto/lodge/status/v1"
+	stockv1 "github.com/lodge-mpc/lodge/proto/lodge/stock/v1"
 	"github.com/lodge-mpc/lodge/services/config"
 	"github.com/lodge-mpc/lodge/services/job"
 	"github.com/lodge-mpc/lodge/services/metrics"
 	"github.com/lodge-mpc/lodge/services/rpc"
 	"github.com/lodge-mpc/lodge/services/status"
+	"github.com/lodge-mpc/lodge/services/stock"
 )
 
 const prefix = "/lodge.coordinator.v1.CoordinatorService/"
@@ -58,6 +60,7 @@ type Coordinator struct {
 
 	leads       sync.WaitGroup
 	activations sync.WaitGroup
+	stock       *stock.Service
 
 	mu   sync.Mutex
 	jobs map[string]*entry
@@ -128,7 +131,15 @@ func open(f *config.CoordinatorFile, version string, log *slog.Logger) (_ *Coord
 		}
 		c.parties = append(c.parties, &member{index: i, name: m.Name, conn: conn})
 	}
-	return c, c.load()
+	if err := c.load(); err != nil {
+		return nil, err
+	}
+	parties := make([]stock.Party, len(c.parties))
+	for i, p := range c.parties {
+		parties[i] = stock.Party{Name: p.name, Conn: p.conn}
+	}
+	c.stock, err = stock.Open(filepath.Join(f.DataDir, "stock"), parties, log)
+	return c, err
 }
 
 func (c *Coordinator) close() {
@@ -137,6 +148,11 @@ func (c *Coordinator) close() {
 	}
 	if c.records != nil {
 		c.records.close()
+	}
+	if c.stock != nil {
+		if err := c.stock.Close(); err != nil {
+			c.log.Error("closing the records of the stock", "error", err)
+		}
 	}
 }
 
@@ -148,6 +164,7 @@ func (c *Coordinator) server() (*rpc.Server, error) {
 	}
 	rules := maps.Clone(Rules)
 	maps.Copy(rules, status.Rules)
+	maps.Copy(rules, stock.Rules)
 	server, err := rpc.NewServer(rpc.Options{
 		Credentials: c.credentials, Directory: directory, Rules: rules, Log: c.log, Reflection: c.file.Reflection,
 		Observe: func(method string, role rpc.Role, code string, took time.Duration) {
@@ -158,6 +175,7 @@ func (c *Coordinator) server() (*rpc.Server, error) {
 		return nil, err
 	}
 	coordinatorv1.RegisterCoordinatorServiceServer(server, c)
+	stockv1.RegisterStockServiceServer(server, c.stock)
 	statusv1.RegisterStatusServiceServer(server, &status.Service{
 		Name: config.CoordinatorName, Party: -1, Version: c.version, Roster: c.file.Roster.Hash(), Params: c.file.Params,
 		Started: time.Now(), Ready: server.Ready, Running: c.running,
@@ -208,7 +226,10 @@ func (c *Coordinator) serve(ctx context.Context, l net.Listener) error {
 	})
 	server.SetReady(true)
 	c.log.Info("coordinator is ready", "listen", l.Addr().String())
+	var keeping sync.WaitGroup
+	keeping.Go(func() { c.stock.Run(ctx) })
 	c.work(ctx)
+	keeping.Wait()
 	<-c.stopped
 	c.activations.Wait()
 	stop, end := context.WithTimeout(context.Background(), c.timing.stop)

@@ -13,7 +13,7 @@ import (
 	coordinatorv1 "github.com/lodge-mpc/lodge/proto/lodge/coordinator/v1"
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
 	keygenv1 "github.com/lodge-mpc/lodge/proto/lodge/keygen/v1"
-	triplesv1 "github.com/lodge-mpc/lodge/proto/lodge/triples/v1"
+	tuplesv1 "github.com/lodge-mpc/lodge/proto/lodge/tuples/v1"
 	"github.com/lodge-mpc/lodge/services/job"
 	"github.com/lodge-mpc/lodge/services/rpc"
 )
@@ -99,7 +99,7 @@ func (f *fakeNet) locked() (n int) {
 			}
 		}
 		for _, b := range p.batches {
-			if b.State == triplesv1.BatchState_BATCH_STATE_LOCKED {
+			if b.State == tuplesv1.BatchState_BATCH_STATE_LOCKED {
 				n++
 			}
 		}

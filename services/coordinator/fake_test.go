@@ -21,6 +21,7 @@ import (
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
 	keygenv1 "github.com/lodge-mpc/lodge/proto/lodge/keygen/v1"
 	triplesv1 "github.com/lodge-mpc/lodge/proto/lodge/triples/v1"
+	tuplesv1 "github.com/lodge-mpc/lodge/proto/lodge/tuples/v1"
 	"github.com/lodge-mpc/lodge/services/config"
 	"github.com/lodge-mpc/lodge/services/job"
 	"github.com/lodge-mpc/lodge/services/pki"
@@ -45,7 +46,7 @@ type fakeParty struct {
 	mu       sync.Mutex
 	sessions map[string]*fakeSession
 	epochs   []*keygenv1.Epoch
-	batches  []*triplesv1.Batch
+	batches  []*tuplesv1.Batch
 	specs    []*jobv1.SessionSpec
 	// What the test makes it do; nil: what is right.
 	onStart    func(*jobv1.SessionSpec) error
@@ -127,7 +128,7 @@ func (s *fakeSession) store(digest [32]byte) {
 			return
 		}
 		st.BatchId = id
-		p.batches = append(p.batches, &triplesv1.Batch{Id: id, State: triplesv1.BatchState_BATCH_STATE_LOCKED, Epoch: st.Epoch})
+		p.batches = append(p.batches, &tuplesv1.Batch{Id: id, State: tuplesv1.BatchState_BATCH_STATE_LOCKED, Epoch: st.Epoch})
 	})
 }
 
@@ -182,12 +183,12 @@ func (p *fakeParty) end(ref *jobv1.SessionRef, digest []byte, state jobv1.JobSta
 	}
 	for _, b := range p.batches {
 		if b.Id == id && state == completed {
-			b.State = triplesv1.BatchState_BATCH_STATE_AVAILABLE
+			b.State = tuplesv1.BatchState_BATCH_STATE_AVAILABLE
 		}
 	}
 	if state == cancelled {
 		p.epochs = slices.DeleteFunc(p.epochs, func(e *keygenv1.Epoch) bool { return e.Session == id })
-		p.batches = slices.DeleteFunc(p.batches, func(b *triplesv1.Batch) bool { return b.Id == id })
+		p.batches = slices.DeleteFunc(p.batches, func(b *tuplesv1.Batch) bool { return b.Id == id })
 	}
 	s.setLocked(func(st *jobv1.SessionStatus) { st.State = state })
 	return s.status, nil
@@ -247,16 +248,20 @@ type fakeTriples struct {
 	fakeSessions
 }
 
-func (f fakeTriples) Fetch(*triplesv1.FetchRequest, triplesv1.TriplesService_FetchServer) error {
-	return rpc.Errorf(rpc.NotFound, "", "no batch")
+type fakeTuples struct {
+	tuplesv1.UnimplementedTuplesServiceServer
+	p *fakeParty
 }
 
 // ListBatches gives pages of one, so that whoever asks must turn them.
-func (f fakeTriples) ListBatches(_ context.Context, r *triplesv1.ListBatchesRequest) (*triplesv1.ListBatchesResponse, error) {
+func (f fakeTuples) ListBatches(_ context.Context, r *tuplesv1.ListBatchesRequest) (*tuplesv1.ListBatchesResponse, error) {
 	f.p.mu.Lock()
 	defer f.p.mu.Unlock()
-	out := &triplesv1.ListBatchesResponse{}
+	out := &tuplesv1.ListBatchesResponse{}
 	for _, b := range f.p.batches {
+		if len(r.GetStates()) > 0 && !slices.Contains(r.GetStates(), b.GetState()) {
+			continue
+		}
 		if b.GetId() > r.GetAfter() && len(out.Batches) == 1 {
 			out.Next = out.Batches[0].GetId()
 			break
@@ -361,7 +366,7 @@ func (f *fakeNet) serve(p *fakeParty, l net.Listener) {
 		f.Fatal(err)
 	}
 	rules := rpc.Rules{}
-	for _, s := range []grpc.ServiceDesc{keygenv1.KeygenService_ServiceDesc, triplesv1.TriplesService_ServiceDesc} {
+	for _, s := range []grpc.ServiceDesc{keygenv1.KeygenService_ServiceDesc, triplesv1.TriplesService_ServiceDesc, tuplesv1.TuplesService_ServiceDesc} {
 		for _, m := range s.Methods {
 			rules["/"+s.ServiceName+"/"+m.MethodName] = rpc.Allow(rpc.Coordinator)
 		}
@@ -376,6 +381,7 @@ func (f *fakeNet) serve(p *fakeParty, l net.Listener) {
 	p.server = server
 	keygenv1.RegisterKeygenServiceServer(server, fakeKeygen{fakeSessions: fakeSessions{p}})
 	triplesv1.RegisterTriplesServiceServer(server, fakeTriples{fakeSessions: fakeSessions{p}})
+	tuplesv1.RegisterTuplesServiceServer(server, fakeTuples{p: p})
 	go server.Serve(l)
 }
 

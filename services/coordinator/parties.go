@@ -13,6 +13,7 @@ import (
 	keygenv1 "github.com/lodge-mpc/lodge/proto/lodge/keygen/v1"
 	popkv1 "github.com/lodge-mpc/lodge/proto/lodge/popk/v1"
 	triplesv1 "github.com/lodge-mpc/lodge/proto/lodge/triples/v1"
+	tuplesv1 "github.com/lodge-mpc/lodge/proto/lodge/tuples/v1"
 )
 
 // waitForReady lets a call wait for a party that has just restarted, as long as its context allows.
@@ -93,13 +94,13 @@ func (m *member) holds(ctx context.Context, j *coordinatorv1.Job) bool {
 	}
 	after := ""
 	for {
-		r, err := triplesv1.NewTriplesServiceClient(m.conn).ListBatches(ctx, &triplesv1.ListBatchesRequest{Epoch: j.GetEpoch(), After: after, Limit: 1000})
+		r, err := tuplesv1.NewTuplesServiceClient(m.conn).ListBatches(ctx, &tuplesv1.ListBatchesRequest{Epoch: j.GetEpoch(), After: after, Limit: 1000})
 		if err != nil {
 			return false
 		}
 		for _, b := range r.GetBatches() {
 			if b.GetId() == j.GetBatchId() {
-				return b.GetState() != triplesv1.BatchState_BATCH_STATE_LOCKED
+				return b.GetState() != tuplesv1.BatchState_BATCH_STATE_LOCKED
 			}
 		}
 		if after = r.GetNext(); after == "" {
@@ -124,15 +125,15 @@ func (m *member) sweep(ctx context.Context, keeps func(session string) bool) err
 			}
 		}
 	}
-	triples := triplesv1.NewTriplesServiceClient(m.conn)
-	after := ""
+	triples, after := triplesv1.NewTriplesServiceClient(m.conn), ""
+	locked := []tuplesv1.BatchState{tuplesv1.BatchState_BATCH_STATE_LOCKED}
 	for {
-		r, err := triples.ListBatches(ctx, &triplesv1.ListBatchesRequest{After: after, Limit: 1000})
+		r, err := tuplesv1.NewTuplesServiceClient(m.conn).ListBatches(ctx, &tuplesv1.ListBatchesRequest{States: locked, After: after, Limit: 1000})
 		if err != nil {
 			return err
 		}
 		for _, b := range r.GetBatches() {
-			if b.GetState() == triplesv1.BatchState_BATCH_STATE_LOCKED && !keeps(b.GetId()) {
+			if !keeps(b.GetId()) {
 				if err := cancelNamed(ctx, triples, b.GetId()); err != nil {
 					return err
 				}

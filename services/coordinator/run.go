@@ -409,6 +409,7 @@ func (c *Coordinator) activate(ctx context.Context, e *entry) {
 		}
 	}
 	c.end(e, completed, nil)
+	c.stock.Sync()
 }
 
 // unlock makes one attempt to activate a job's result at a party. An error says that no further one can succeed.

@@ -222,8 +222,10 @@ func (w *writer) coordinator(c *Cluster, o Options, pins []config.ParamsPin) {
 	w.leaf("clients/"+App, identity(App, -1), o.Host)
 	w.yaml("coordinator/coordinator.yaml", &config.CoordinatorFile{
 		RosterFile: "../roster.yaml", Listen: c.Roster.Coordinator.Address, TLS: tls("tls"), DataDir: "data",
-		Clients: []config.Client{{Name: Operator, Identity: identity(Operator, -1), Permissions: []string{config.PermStatus, config.PermSubmit}}},
-		Params:  pins, JobTimeout: config.Duration(time.Hour), MaxConcurrent: 2,
+		Clients: []config.Client{{Name: Operator, Identity: identity(Operator, -1), Permissions: []string{
+			config.PermStatus, config.PermSubmit, config.PermReserve, config.PermPolicy,
+		}, Tenants: []string{Tenant}}},
+		Params: pins, JobTimeout: config.Duration(time.Hour), MaxConcurrent: 2,
 	})
 	c.Coordinator = filepath.Join(w.dir, "coordinator", "coordinator.yaml")
 }

@@ -19,6 +19,7 @@ import (
 	popkv1 "github.com/lodge-mpc/lodge/proto/lodge/popk/v1"
 	statusv1 "github.com/lodge-mpc/lodge/proto/lodge/status/v1"
 	triplesv1 "github.com/lodge-mpc/lodge/proto/lodge/triples/v1"
+	tuplesv1 "github.com/lodge-mpc/lodge/proto/lodge/tuples/v1"
 	"github.com/lodge-mpc/lodge/services/config"
 	"github.com/lodge-mpc/lodge/services/devnet"
 	"github.com/lodge-mpc/lodge/services/job"
@@ -265,9 +266,50 @@ func (n *network) keys(epoch uint64, purpose jobv1.Purpose) {
 	n.complete(s)
 }
 
-// fetch draws a batch: the share data and the MAC-key share, if asked for.
-func fetch(ctx context.Context, conn *grpc.ClientConn, batch string, withKey bool) (data, key []byte, err error) {
-	stream, err := triplesv1.NewTriplesServiceClient(conn).Fetch(ctx, &triplesv1.FetchRequest{BatchId: batch, WithMacKey: withKey})
+// reserve holds all tuples of a batch at all parties, for whoever comes first, and gives the reservation's id.
+func (n *network) reserve(batch string) string {
+	n.t.Helper()
+	r := n.proposal(batch)
+	for i, x := range n.nodes {
+		if err := x.propose(n, r); err != nil {
+			n.t.Fatalf("party %d: %v", i, err)
+		}
+	}
+	return r.GetId()
+}
+
+// proposal is of all tuples of a batch, as party 0 knows it.
+func (n *network) proposal(batch string) *tuplesv1.Reservation {
+	n.t.Helper()
+	list, err := tuplesv1.NewTuplesServiceClient(n.nodes[0].coordinator).ListBatches(n.context(), &tuplesv1.ListBatchesRequest{})
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	for _, b := range list.GetBatches() {
+		if b.GetId() == batch {
+			return &tuplesv1.Reservation{
+				Id: "r-" + batch, Class: b.GetClass(), Epoch: b.GetEpoch(), MacKeyId: b.GetMacKeyId(), Owner: "owner",
+				Ranges: []*tuplesv1.Range{{BatchId: batch, Count: b.GetCount()}}, Lease: timestamppb.New(time.Now().Add(time.Hour)),
+			}
+		}
+	}
+	n.t.Fatalf("party 0 has no batch %s", batch)
+	return nil
+}
+
+// propose asks one party to record a reservation.
+func (x *node) propose(n *network, r *tuplesv1.Reservation) error {
+	out, err := tuplesv1.NewTuplesServiceClient(x.coordinator).Propose(n.context(), &tuplesv1.ProposeRequest{Reservations: []*tuplesv1.Reservation{r}})
+	if o := out.GetOutcomes(); err == nil && o[0].GetCode() != "" {
+		return rpc.Errorf(rpc.Code(o[0].GetCode()), "", "%s", o[0].GetWhat())
+	}
+	return err
+}
+
+// fetch draws a reservation: the share data and the MAC-key share, if asked for.
+func fetch(ctx context.Context, conn *grpc.ClientConn, reservation string, withKey bool) (data, key []byte, err error) {
+	client := tuplesv1.NewTuplesServiceClient(conn)
+	stream, err := client.Fetch(ctx, &tuplesv1.FetchRequest{ReservationId: reservation})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -279,7 +321,14 @@ func fetch(ctx context.Context, conn *grpc.ClientConn, batch string, withKey boo
 		if err != nil {
 			return nil, nil, err
 		}
-		data, key = append(data, r.GetChunk()...), append(key, r.GetMacKeyShare()...)
+		data = append(data, r.GetChunk()...)
+		if k := r.GetReservation().GetMacKeyId(); k != "" && withKey {
+			drawn, err := client.DrawMacKey(ctx, &tuplesv1.DrawMacKeyRequest{MacKeyId: k, Purpose: tuplesv1.Purpose_PURPOSE_ONLINE})
+			if err != nil {
+				return nil, nil, err
+			}
+			key = drawn.GetShare()
+		}
 	}
 }
 

@@ -116,7 +116,7 @@ func TestAMACKeyInUseIsNotGivenUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, x := range n.nodes[1:] {
-		if err := x.party.vault.BurnMACKey(k.ID, "test"); err != nil {
+		if _, err := x.party.vault.BurnMACKey(k.ID, "test"); err != nil {
 			t.Fatal(err)
 		}
 	}

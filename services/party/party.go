@@ -10,6 +10,7 @@ import (
 	"net"
 	"runtime"
 	"runtime/debug"
+	"sync"
 	"time"
 
 	"google.golang.org/grpc"
@@ -22,6 +23,7 @@ import (
 	popkv1 "github.com/lodge-mpc/lodge/proto/lodge/popk/v1"
 	statusv1 "github.com/lodge-mpc/lodge/proto/lodge/status/v1"
 	triplesv1 "github.com/lodge-mpc/lodge/proto/lodge/triples/v1"
+	tuplesv1 "github.com/lodge-mpc/lodge/proto/lodge/tuples/v1"
 	"github.com/lodge-mpc/lodge/services/config"
 	"github.com/lodge-mpc/lodge/services/decryption"
 	"github.com/lodge-mpc/lodge/services/exchange"
@@ -35,6 +37,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/session"
 	"github.com/lodge-mpc/lodge/services/status"
 	"github.com/lodge-mpc/lodge/services/triples"
+	"github.com/lodge-mpc/lodge/services/tuples"
 	"github.com/lodge-mpc/lodge/services/vault"
 )
 
@@ -62,7 +65,8 @@ type party struct {
 	log      *slog.Logger
 	metrics  *metrics.Metrics
 	vault    *vault.Vault
-	conns    []*grpc.ClientConn
+	conns    []*grpc.ClientConn // to the parties; nil for its own
+	tuples   *tuples.Service
 	sessions *session.Registry
 	server   *rpc.Server
 }
@@ -103,7 +107,7 @@ func newParty(f *config.PartyFile, version string, log *slog.Logger) (_ *party, 
 		return nil, err
 	}
 	rules := rpc.Rules{exchange.Method: rpc.Allow(rpc.Peer)}
-	for _, more := range []rpc.Rules{keygen.Rules, triples.Rules, decryption.Rules, popk.Rules, status.Rules} {
+	for _, more := range []rpc.Rules{keygen.Rules, triples.Rules, tuples.Rules, decryption.Rules, popk.Rules, status.Rules} {
 		for m, r := range more {
 			rules[m] = r
 		}
@@ -117,23 +121,34 @@ func newParty(f *config.PartyFile, version string, log *slog.Logger) (_ *party, 
 	if err != nil {
 		return nil, err
 	}
-	p.register(x, version)
-	return p, nil
+	return p, p.register(x, version)
 }
 
 // register puts the party's services on its server.
-func (p *party) register(x *exchange.Exchange, version string) {
+func (p *party) register(x *exchange.Exchange, version string) error {
 	f, n := p.file, len(p.file.Roster.Parties)
+	signer, err := f.Signer()
+	if err != nil {
+		return err
+	}
 	ring := keyring.New(p.vault, runtime.GOMAXPROCS(0))
 	exchangev1.RegisterExchangeServiceServer(p.server, x)
 	keygenv1.RegisterKeygenServiceServer(p.server, keygen.New(p.sessions, ring, p.vault))
 	decryptionv1.RegisterDecryptionServiceServer(p.server, &decryption.Service{Sessions: p.sessions, Ring: ring, Vault: p.vault, Parties: n})
 	popkv1.RegisterPopkServiceServer(p.server, popk.New(p.sessions, ring, p.vault, n))
-	triplesv1.RegisterTriplesServiceServer(p.server, triples.New(p.sessions, ring, p.vault, n))
+	peers := &tuples.Peers{Self: f.Index, Keys: f.Roster.SigningKeys(), Signer: signer, Roster: f.Roster.Hash(), Vault: p.vault, Log: p.log}
+	for i, m := range f.Roster.Parties {
+		peers.List = append(peers.List, tuples.Peer{Name: m.Name, Conn: p.conns[i]})
+	}
+	making := triples.New(p.sessions, ring, p.vault, n)
+	triplesv1.RegisterTriplesServiceServer(p.server, making)
+	p.tuples = tuples.New(tuples.Config{Vault: p.vault, Metrics: p.metrics, Log: p.log, Peers: peers, MACKeyShare: making.MACKeyShare})
+	tuplesv1.RegisterTuplesServiceServer(p.server, p.tuples)
 	statusv1.RegisterStatusServiceServer(p.server, &status.Service{
 		Name: f.Name, Party: f.Index, Version: version, Roster: f.Roster.Hash(), Params: f.Policy.Params, Started: time.Now(),
 		Ready: p.server.Ready, Running: p.sessions.Running,
 	})
+	return nil
 }
 
 // checkPins holds the pinned hashes against the sets of this build.
@@ -180,6 +195,7 @@ func (p *party) restore() error {
 func (p *party) exchange(credentials *rpc.Credentials) (*exchange.Exchange, error) {
 	r := p.file.Roster
 	peers := make([]exchange.Peer, len(r.Parties))
+	p.conns = make([]*grpc.ClientConn, len(r.Parties))
 	for i, m := range r.Parties {
 		if i == p.file.Index {
 			continue
@@ -188,7 +204,7 @@ func (p *party) exchange(credentials *rpc.Credentials) (*exchange.Exchange, erro
 		if err != nil {
 			return nil, err
 		}
-		p.conns = append(p.conns, conn)
+		p.conns[i] = conn
 		peers[i] = exchange.Peer{Name: m.Name, Conn: conn}
 	}
 	return exchange.New(exchange.Config{
@@ -243,6 +259,10 @@ func (p *party) serve(ctx context.Context) error {
 	}
 	done := make(chan error, 1)
 	go func() { done <- p.server.Serve(listener) }()
+	var keeping sync.WaitGroup
+	keeping.Go(func() { p.tuples.Run(ctx) })
+	defer keeping.Wait()
+	defer cancel(nil)
 	p.server.SetReady(true)
 	p.log.Info("party is ready", "party", p.file.Name, "listen", listener.Addr().String())
 	select {
@@ -260,7 +280,9 @@ func (p *party) serve(ctx context.Context) error {
 
 func (p *party) close() {
 	for _, c := range p.conns {
-		c.Close()
+		if c != nil {
+			c.Close()
+		}
 	}
 	if p.vault != nil {
 		if err := p.vault.Close(); err != nil {

@@ -22,6 +22,7 @@ import (
 	popkv1 "github.com/lodge-mpc/lodge/proto/lodge/popk/v1"
 	statusv1 "github.com/lodge-mpc/lodge/proto/lodge/status/v1"
 	triplesv1 "github.com/lodge-mpc/lodge/proto/lodge/triples/v1"
+	tuplesv1 "github.com/lodge-mpc/lodge/proto/lodge/tuples/v1"
 	"github.com/lodge-mpc/lodge/services/config"
 	"github.com/lodge-mpc/lodge/services/devnet"
 	"github.com/lodge-mpc/lodge/services/job"
@@ -43,9 +44,10 @@ func TestTriples(t *testing.T) {
 	ctx := n.context()
 	for _, b := range []*jobv1.SessionStatus{scalar, matrix} {
 		var dirs []string
+		id := n.reserve(b.GetBatchId())
 		for i, x := range n.nodes {
 			dir := filepath.Join(t.TempDir(), strconv.Itoa(i))
-			if err := lodge.Fetch(ctx, x.client, b.GetBatchId(), dir, lodge.Origin{Parties: 3, Party: i, KeygenSecurity: "passive"}); err != nil {
+			if err := lodge.Fetch(ctx, x.client, id, dir, lodge.Origin{Parties: 3, Party: i, KeygenSecurity: "passive"}); err != nil {
 				t.Fatal(err)
 			}
 			dirs = append(dirs, dir)
@@ -57,32 +59,32 @@ func TestTriples(t *testing.T) {
 	}
 
 	x := n.nodes[0]
-	first, key, err := fetch(ctx, x.client, scalar.GetBatchId(), true)
+	first, key, err := fetch(ctx, x.client, "r-"+scalar.GetBatchId(), true)
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, other, err := fetch(ctx, x.client, matrix.GetBatchId(), true)
+	again, other, err := fetch(ctx, x.client, "r-"+matrix.GetBatchId(), true)
 	if err != nil || !bytes.Equal(key, other) || len(again) == 0 {
 		t.Errorf("two batches of a tenant lie under different MAC keys (%v)", err)
 	}
-	again, _, err = fetch(ctx, x.client, scalar.GetBatchId(), false)
+	again, _, err = fetch(ctx, x.client, "r-"+scalar.GetBatchId(), false)
 	if err != nil || !bytes.Equal(first, again) {
 		t.Errorf("the same client asked again and got other bytes (%v)", err)
 	}
-	_, _, err = fetch(ctx, x.app, scalar.GetBatchId(), false)
+	_, _, err = fetch(ctx, x.app, "r-"+scalar.GetBatchId(), false)
 	refused(t, err, rpc.Delivered)
-	_, _, err = fetch(ctx, x.app, scalar.GetBatchId(), true)
+	_, err = tuplesv1.NewTuplesServiceClient(x.app).DrawMacKey(ctx, &tuplesv1.DrawMacKeyRequest{Purpose: tuplesv1.Purpose_PURPOSE_ONLINE})
 	refused(t, err, rpc.Forbidden)
 	_, _, err = fetch(ctx, x.client, "nothing-1", false)
 	refused(t, err, rpc.NotFound)
-	_, _, err = fetch(ctx, x.coordinator, scalar.GetBatchId(), false)
+	_, _, err = fetch(ctx, x.coordinator, "r-"+scalar.GetBatchId(), false)
 	refused(t, err, rpc.Forbidden)
 
 	retired, err := keygenv1.NewKeygenServiceClient(x.client).RetireEpoch(ctx, &keygenv1.RetireEpochRequest{Epoch: 1, Reason: "test"})
 	if err != nil || retired.GetErasedBatches() != 2 || retired.GetEpoch().GetState() != keygenv1.EpochState_EPOCH_STATE_RETIRED {
 		t.Errorf("retiring: %v, %v", retired, err)
 	}
-	_, _, err = fetch(ctx, x.client, scalar.GetBatchId(), false)
+	_, _, err = fetch(ctx, x.client, "r-"+scalar.GetBatchId(), false)
 	refused(t, err, rpc.Burnt)
 	_, err = x.begin(ctx, n.spec(jobv1.Kind_KIND_SCALAR, 1))
 	refused(t, err, rpc.Burnt)
@@ -160,14 +162,13 @@ func TestRefusals(t *testing.T) {
 		all := n.run(s)
 		_, err := n.nodes[0].activate(n.context(), s.GetRef(), make([]byte, 32))
 		refused(t, err, rpc.Conflict)
-		_, _, err = fetch(n.context(), n.nodes[0].client, all[0].GetBatchId(), false)
-		refused(t, err, rpc.Conflict) // locked
+		reserved := n.proposal(all[0].GetBatchId())
+		refused(t, n.nodes[0].propose(n, reserved), rpc.Conflict) // locked
 		_, err = triplesv1.NewTriplesServiceClient(n.nodes[0].coordinator).Cancel(n.context(), &jobv1.CancelRequest{Ref: s.GetRef(), Reason: "test"})
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, _, err = fetch(n.context(), n.nodes[0].client, all[0].GetBatchId(), false)
-		refused(t, err, rpc.Burnt)
+		refused(t, n.nodes[0].propose(n, reserved), rpc.Burnt)
 		_, err = n.nodes[0].activate(n.context(), s.GetRef(), all[0].GetDigest())
 		refused(t, err, rpc.Conflict)
 	})
@@ -274,12 +275,12 @@ func (x *node) macKeys(t *testing.T) map[string]vault.MACState {
 func TestMACKeyThatAPartyLost(t *testing.T) {
 	n := newNetwork(t, nil)
 	n.keys(1, forKeys)
-	lost := n.complete(n.spec(jobv1.Kind_KIND_SCALAR, 1))
+	lost := n.reserve(n.complete(n.spec(jobv1.Kind_KIND_SCALAR, 1)).GetBatchId())
 	old, err := n.nodes[1].party.vault.FindMACKey(1, "p128", devnet.Tenant)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := n.nodes[1].party.vault.BurnMACKey(old.ID, "test"); err != nil {
+	if _, err := n.nodes[1].party.vault.BurnMACKey(old.ID, "test"); err != nil {
 		t.Fatal(err)
 	}
 	n.complete(n.spec(jobv1.Kind_KIND_SCALAR, 1))
@@ -290,7 +291,7 @@ func TestMACKeyThatAPartyLost(t *testing.T) {
 			t.Errorf("party %d uses MAC key %q after %q (%v)", i, k.ID, old.ID, err)
 		}
 		id = k.ID
-		_, _, err = fetch(n.context(), x.client, lost.GetBatchId(), false)
+		_, _, err = fetch(n.context(), x.client, lost, false)
 		refused(t, err, rpc.Burnt)
 	}
 }
@@ -303,6 +304,7 @@ func TestMACCheckFails(t *testing.T) {
 	for i, x := range n.nodes {
 		x.plant(t, i == 2)
 	}
+	reserved := n.reserve("planted-1")
 	for i, st := range n.run(n.spec(jobv1.Kind_KIND_SCALAR, 1)) {
 		if st.GetState() != jobv1.JobState_JOB_STATE_FAILED || st.GetFailure().GetCheck() != "mac" {
 			t.Fatalf("party %d: %v", i, st)
@@ -312,7 +314,7 @@ func TestMACCheckFails(t *testing.T) {
 		if x.macKeys(t)["mac-planted"] != vault.MACBurnt {
 			t.Errorf("party %d still has the MAC key", i)
 		}
-		_, _, err := fetch(n.context(), x.client, "planted-1", false)
+		_, _, err := fetch(n.context(), x.client, reserved, false)
 		refused(t, err, rpc.Burnt)
 	}
 	n.complete(n.spec(jobv1.Kind_KIND_SCALAR, 1))
@@ -338,8 +340,12 @@ func (x *node) plant(t *testing.T, wrong bool) {
 	if wrong {
 		secret.Bytes()[0] ^= 1
 	}
-	w, err := v.NewBatch(vault.Batch{ID: "planted-1", Epoch: 1, MACKey: "mac-planted", Params: set, Field: "p128", Kind: "scalar", Tenant: devnet.Tenant})
+	w, err := v.NewBatch(vault.Batch{ID: "planted-1", Epoch: 1, MACKey: "mac-planted", Params: set, Field: "p128", Kind: "scalar",
+		Tenant: devnet.Tenant, Count: 1, TupleBytes: 1})
 	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Write([]byte{0}); err != nil {
 		t.Fatal(err)
 	}
 	k2 := k
@@ -350,7 +356,7 @@ func (x *node) plant(t *testing.T, wrong bool) {
 	if err := v.ActivateBatch("planted-1"); err != nil {
 		t.Fatal(err)
 	}
-	if err := v.BurnMACKey(k.ID, "test"); err != nil {
+	if _, err := v.BurnMACKey(k.ID, "test"); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -412,18 +418,19 @@ func TestTenants(t *testing.T) {
 	ours := n.spec(jobv1.Kind_KIND_SCALAR, 1)
 	batch := n.complete(ours).GetBatchId()
 	x := n.nodes[0]
-	list, err := triplesv1.NewTriplesServiceClient(x.client).ListBatches(n.context(), &triplesv1.ListBatchesRequest{})
+	list, err := tuplesv1.NewTuplesServiceClient(x.client).ListBatches(n.context(), &tuplesv1.ListBatchesRequest{})
 	if err != nil || len(list.GetBatches()) != 0 {
 		t.Errorf("another tenant's batches are listed: %v, %v", list, err)
 	}
-	_, _, err = fetch(n.context(), x.client, batch, true)
+	id := n.reserve(batch)
+	_, _, err = fetch(n.context(), x.client, id, true)
 	refused(t, err, rpc.NotFound)
-	if _, _, err = fetch(n.context(), n.nodes[1].client, batch, true); err != nil {
+	if _, _, err = fetch(n.context(), n.nodes[1].client, id, true); err != nil {
 		t.Errorf("the tenant's own client: %v", err)
 	}
 	theirs := n.spec(jobv1.Kind_KIND_SCALAR, 1)
 	theirs.Tenant = "rival"
-	if _, _, err = fetch(n.context(), x.client, n.complete(theirs).GetBatchId(), true); err != nil {
+	if _, _, err = fetch(n.context(), x.client, n.reserve(n.complete(theirs).GetBatchId()), true); err != nil {
 		t.Errorf("the other tenant's own client: %v", err)
 	}
 }

@@ -29,6 +29,10 @@ const (
 	NotFound        Code = "not_found"         // no such job, session, epoch or batch
 	Conflict        Code = "conflict"          // the same name with other content, or the wrong state
 	Delivered       Code = "already_delivered" // the batch or decryption went to another client
+	Taken           Code = "taken"             // the tuples belong to another reservation
+	Expired         Code = "expired"           // the lease has ended
+	OutOfStock      Code = "out_of_stock"      // there are not so many tuples
+	Quarantined     Code = "quarantined"       // the party's store was put back; its operator must look
 	Burnt           Code = "burnt"             // the MAC key failed its check, or the epoch is retired
 	SessionOver     Code = "session_over"      // the session has ended
 	Unavailable     Code = "unavailable"       // not ready; try again
@@ -51,6 +55,10 @@ var grpcCodes = map[Code]codes.Code{
 	NotFound:        codes.NotFound,
 	Conflict:        codes.FailedPrecondition,
 	Delivered:       codes.FailedPrecondition,
+	Taken:           codes.FailedPrecondition,
+	Expired:         codes.FailedPrecondition,
+	OutOfStock:      codes.ResourceExhausted,
+	Quarantined:     codes.FailedPrecondition,
 	Burnt:           codes.FailedPrecondition,
 	SessionOver:     codes.FailedPrecondition,
 	Unavailable:     codes.Unavailable,

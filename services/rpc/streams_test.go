@@ -11,27 +11,26 @@ import (
 
 	"google.golang.org/grpc"
 
-	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
-	triplesv1 "github.com/lodge-mpc/lodge/proto/lodge/triples/v1"
+	tuplesv1 "github.com/lodge-mpc/lodge/proto/lodge/tuples/v1"
 	"github.com/lodge-mpc/lodge/services/pki"
 )
 
 // fetcher is a server whose Fetch is the test's; clients may call nothing else.
 type fetcher struct {
-	triplesv1.UnimplementedTriplesServiceServer
-	fetch func(stream triplesv1.TriplesService_FetchServer) error
+	tuplesv1.UnimplementedTuplesServiceServer
+	fetch func(stream tuplesv1.TuplesService_FetchServer) error
 }
 
-func (f fetcher) Fetch(_ *triplesv1.FetchRequest, stream triplesv1.TriplesService_FetchServer) error {
+func (f fetcher) Fetch(_ *tuplesv1.FetchRequest, stream tuplesv1.TuplesService_FetchServer) error {
 	return f.fetch(stream)
 }
 
-func (fetcher) Cancel(context.Context, *jobv1.CancelRequest) (*jobv1.CancelResponse, error) {
-	return &jobv1.CancelResponse{}, nil
+func (fetcher) ReportFailedCheck(context.Context, *tuplesv1.ReportFailedCheckRequest) (*tuplesv1.ReportFailedCheckResponse, error) {
+	return &tuplesv1.ReportFailedCheckResponse{}, nil
 }
 
 // serveFetch gives a client's connection and the coordinator's.
-func serveFetch(t *testing.T, stall time.Duration, fetch func(stream triplesv1.TriplesService_FetchServer) error) (client, coordinator triplesv1.TriplesServiceClient) {
+func serveFetch(t *testing.T, stall time.Duration, fetch func(stream tuplesv1.TuplesService_FetchServer) error) (client, coordinator tuplesv1.TuplesServiceClient) {
 	t.Helper()
 	w := newWorld(t)
 	o := Options{Credentials: w.credentials(w.ca, pki.Leaf{Identity: alice}), Directory: NewDirectory(), Rules: Rules{}, StallTimeout: stall}
@@ -43,7 +42,7 @@ func serveFetch(t *testing.T, stall time.Duration, fetch func(stream triplesv1.T
 			t.Fatal(err)
 		}
 	}
-	d := triplesv1.TriplesService_ServiceDesc
+	d := tuplesv1.TuplesService_ServiceDesc
 	for _, m := range d.Methods {
 		o.Rules["/"+d.ServiceName+"/"+m.MethodName] = Allow(Coordinator)
 	}
@@ -54,7 +53,7 @@ func serveFetch(t *testing.T, stall time.Duration, fetch func(stream triplesv1.T
 	if err != nil {
 		t.Fatal(err)
 	}
-	triplesv1.RegisterTriplesServiceServer(s, fetcher{fetch: fetch})
+	tuplesv1.RegisterTuplesServiceServer(s, fetcher{fetch: fetch})
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -64,13 +63,13 @@ func serveFetch(t *testing.T, stall time.Duration, fetch func(stream triplesv1.T
 			t.Error(err)
 		}
 	}()
-	dial := func(identity string) triplesv1.TriplesServiceClient {
+	dial := func(identity string) tuplesv1.TuplesServiceClient {
 		conn, err := Dial(l.Addr().String(), alice, w.credentials(w.ca, pki.Leaf{Identity: identity}))
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { conn.Close() })
-		return triplesv1.NewTriplesServiceClient(conn)
+		return tuplesv1.NewTuplesServiceClient(conn)
 	}
 	t.Cleanup(func() {
 		ctx, cancel := context.WithCancel(context.Background())
@@ -82,21 +81,21 @@ func serveFetch(t *testing.T, stall time.Duration, fetch func(stream triplesv1.T
 
 // Who may not call is refused before the request is read, and who may is held to small requests.
 func TestRequestsAreAuthorisedBeforeTheyAreRead(t *testing.T) {
-	client, coordinator := serveFetch(t, 0, func(triplesv1.TriplesService_FetchServer) error { return nil })
+	client, coordinator := serveFetch(t, 0, func(tuplesv1.TuplesService_FetchServer) error { return nil })
 	large := grpc.MaxCallSendMsgSize(4 * MaxMessage)
 	for _, size := range []int{0, MaxRequest, 2 * MaxMessage} {
-		_, err := client.Cancel(t.Context(), &jobv1.CancelRequest{Reason: strings.Repeat("x", size)}, large)
+		_, err := client.ReportFailedCheck(t.Context(), &tuplesv1.ReportFailedCheckRequest{Reason: strings.Repeat("x", size)}, large)
 		if err == nil || FromError(err).Code != Forbidden {
 			t.Errorf("%d bytes from a client: %v", size, err)
 		}
 	}
 	for size, want := range map[int]Code{MaxRequest - 100: "", MaxRequest: TooLarge, 2 * MaxMessage: TooLarge} {
-		_, err := coordinator.Cancel(t.Context(), &jobv1.CancelRequest{Reason: strings.Repeat("x", size)}, large)
+		_, err := coordinator.ReportFailedCheck(t.Context(), &tuplesv1.ReportFailedCheckRequest{Reason: strings.Repeat("x", size)}, large)
 		if want == "" && err != nil || want != "" && (err == nil || FromError(err).Code != want) {
 			t.Errorf("%d bytes from the coordinator: %v, want %q", size, err, want)
 		}
 	}
-	stream, err := client.Fetch(t.Context(), &triplesv1.FetchRequest{BatchId: strings.Repeat("x", MaxRequest)})
+	stream, err := client.Fetch(t.Context(), &tuplesv1.FetchRequest{ReservationId: strings.Repeat("x", MaxRequest)})
 	if err == nil {
 		_, err = stream.Recv()
 	}
@@ -107,22 +106,22 @@ func TestRequestsAreAuthorisedBeforeTheyAreRead(t *testing.T) {
 
 func TestStreamsOfOneClientAreBounded(t *testing.T) {
 	leave := make(chan struct{})
-	client, _ := serveFetch(t, 0, func(stream triplesv1.TriplesService_FetchServer) error {
-		if err := stream.Send(&triplesv1.FetchResponse{}); err != nil {
+	client, _ := serveFetch(t, 0, func(stream tuplesv1.TuplesService_FetchServer) error {
+		if err := stream.Send(&tuplesv1.FetchResponse{}); err != nil {
 			return err
 		}
 		<-leave
 		return nil
 	})
-	open := func() (triplesv1.TriplesService_FetchClient, error) {
-		stream, err := client.Fetch(t.Context(), &triplesv1.FetchRequest{})
+	open := func() (tuplesv1.TuplesService_FetchClient, error) {
+		stream, err := client.Fetch(t.Context(), &tuplesv1.FetchRequest{})
 		if err != nil {
 			return nil, err
 		}
 		_, err = stream.Recv()
 		return stream, err
 	}
-	var held []triplesv1.TriplesService_FetchClient
+	var held []tuplesv1.TuplesService_FetchClient
 	for range clientStreams {
 		stream, err := open()
 		if err != nil {
@@ -146,15 +145,15 @@ func TestStreamsOfOneClientAreBounded(t *testing.T) {
 
 func TestWhoReadsNothingIsLeft(t *testing.T) {
 	ended := make(chan error, 1)
-	client, _ := serveFetch(t, 50*time.Millisecond, func(stream triplesv1.TriplesService_FetchServer) error {
+	client, _ := serveFetch(t, 50*time.Millisecond, func(stream tuplesv1.TuplesService_FetchServer) error {
 		for {
-			if err := stream.Send(&triplesv1.FetchResponse{Chunk: make([]byte, 1<<20)}); err != nil {
+			if err := stream.Send(&tuplesv1.FetchResponse{Chunk: make([]byte, 1<<20)}); err != nil {
 				ended <- err
 				return err
 			}
 		}
 	})
-	if _, err := client.Fetch(t.Context(), &triplesv1.FetchRequest{}); err != nil {
+	if _, err := client.Fetch(t.Context(), &tuplesv1.FetchRequest{}); err != nil {
 		t.Fatal(err)
 	}
 	select {

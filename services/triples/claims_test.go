@@ -40,11 +40,14 @@ func testVault(t *testing.T) *vault.Vault {
 
 // addBatch stores a batch, locked; with fresh its MAC key comes into being with it.
 func addBatch(v *vault.Vault, id, key string, fresh bool) error {
-	w, err := v.NewBatch(vault.Batch{ID: id, Epoch: 1, MACKey: key, Field: "p128", Tenant: "dev", Count: 1})
+	w, err := v.NewBatch(vault.Batch{ID: id, Epoch: 1, MACKey: key, Field: "p128", Tenant: "dev", Count: 1, TupleBytes: 1})
 	if err != nil {
 		return err
 	}
 	defer w.Abort()
+	if _, err := w.Write([]byte{0}); err != nil {
+		return err
+	}
 	if fresh {
 		return w.Commit(&vault.NewMACKey{MACKey: vault.MACKey{ID: key, Epoch: 1, Field: "p128", Tenant: "dev"}, Secret: []byte("alpha")})
 	}
@@ -97,7 +100,8 @@ func TestClaims(t *testing.T) {
 	second.leave()
 	must(t, first.make())
 	refused("while the key is replaced")
-	must(t, v.BurnMACKey("mac-1", "test"))
+	_, err := v.BurnMACKey("mac-1", "test")
+	must(t, err)
 	first.leave()
 	user := enter()
 	if !user.maker {
@@ -110,7 +114,8 @@ func TestClaims(t *testing.T) {
 	must(t, addBatch(v, "b-2", "mac-2", true))
 	must(t, v.ActivateBatch("b-2"))
 	user = enter()
-	must(t, v.BurnMACKey("mac-2", "test"))
+	_, err = v.BurnMACKey("mac-2", "test")
+	must(t, err)
 	refused("while a session runs under a key that is burnt")
 	user.leave()
 	enter().leave()
@@ -211,8 +216,10 @@ func TestAKeyIsBurntWhileAnotherSessionUsesIt(t *testing.T) {
 		if err := v.ActivateBatch("b-2"); !errors.Is(err, vault.ErrErased) {
 			t.Errorf("activated under the burnt key: %v", err)
 		}
-		if _, _, _, err := v.Deliver("b-3", "client"); !errors.Is(err, vault.ErrErased) {
-			t.Errorf("delivered under the burnt key: %v", err)
+		_, err := v.Reserve(vault.Reservation{ID: "r", Class: vault.Class{Tenant: "dev", Field: "p128"}, Epoch: 1, MACKey: "mac-1", Owner: "client",
+			Ranges: []vault.Range{{Batch: "b-3", Span: vault.Span{Count: 1}}}, Lease: time.Now().Add(time.Hour)})
+		if !errors.Is(err, vault.ErrErased) {
+			t.Errorf("reserved under the burnt key: %v", err)
 		}
 	})
 }

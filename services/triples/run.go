@@ -157,7 +157,7 @@ func (r *run) withFreshKey(rs round.Session, source *sample.Source) (round.Trans
 		return round.Transition[triple.Result]{}, session.Refuse(rpc.FromError(err))
 	}
 	if r.macID != "" {
-		if err := r.vault.BurnMACKey(r.macID, "not all parties hold it"); err != nil {
+		if _, err := r.vault.BurnMACKey(r.macID, "not all parties hold it"); err != nil {
 			return round.Transition[triple.Result]{}, err
 		}
 	}
@@ -230,7 +230,7 @@ func (r *run) burn(err error) {
 	if r.fresh || !r.exposed && !failedHere(err) {
 		return // a key that was made in this session is gone with it
 	}
-	if err := r.vault.BurnMACKey(r.macID, "the MAC check failed or ended without a verdict"); err != nil {
+	if _, err := r.vault.BurnMACKey(r.macID, "the MAC check failed or ended without a verdict"); err != nil {
 		r.Sessions.Log.Error("burning a MAC key", "mac_key", r.macID, "error", err)
 		return // whoever waits for a verdict waits on: this key is not to be trusted
 	}
@@ -249,7 +249,8 @@ func (r *run) store(result *triple.Result) (*session.Stored, error) {
 		ID: session.Name(r.spec.GetRef()), Epoch: r.spec.GetEpoch(), MACKey: r.macID,
 		Params: r.spec.GetParams(), Field: r.spec.GetField(), Kind: job.KindName(r.spec.GetKind()), Dim: uint32(r.plan.Dim),
 		Rows: r.spec.GetShape().GetRows(), Inner: r.spec.GetShape().GetInner(), Columns: r.spec.GetShape().GetColumns(),
-		InputParty: r.spec.GetInputParty(), Count: uint64(result.Count), Tenant: r.spec.GetTenant(), Digest: result.Digest, SessionID: r.id, Created: session.Now(),
+		InputParty: r.spec.GetInputParty(), Count: uint64(result.Count), TupleBytes: uint64(tupleBytes(r.scheme.Field, r.plan, result)),
+		Tenant: r.spec.GetTenant(), Digest: result.Digest, SessionID: r.id, Created: session.Now(),
 	}
 	w, err := r.vault.NewBatch(b)
 	if err != nil {
@@ -338,7 +339,7 @@ func newMACKey(r *run, b vault.Batch) *vault.NewMACKey {
 	secret = append(append(secret, frames[0]...), frames[1]...)
 	return &vault.NewMACKey{
 		MACKey: vault.MACKey{
-			ID: b.MACKey, Epoch: b.Epoch, Field: b.Field, Tenant: b.Tenant,
+			ID: b.MACKey, Epoch: b.Epoch, Params: b.Params, Field: b.Field, Tenant: b.Tenant,
 			Digest: round.Hash("lodge mac key ciphertext", frames[0], frames[1]), Created: b.Created,
 		},
 		Secret: secret,

@@ -1,5 +1,5 @@
-// Package lodge is what Go clients of Lodge's services need beyond the generated code: drawing a batch of
-// tuple shares from a party into files.
+// Package lodge is what Go clients of Lodge's services need beyond the generated code: drawing the shares of a
+// reservation from a party into files.
 package lodge
 
 import (
@@ -16,20 +16,24 @@ import (
 
 	"github.com/lodge-mpc/lodge/clients/go/tuplefile"
 	"github.com/lodge-mpc/lodge/clients/go/verify"
+	coordinatorv1 "github.com/lodge-mpc/lodge/proto/lodge/coordinator/v1"
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
-	triplesv1 "github.com/lodge-mpc/lodge/proto/lodge/triples/v1"
+	tuplesv1 "github.com/lodge-mpc/lodge/proto/lodge/tuples/v1"
 )
 
-// Origin is what a client knows about a batch beyond what the party says.
+// Origin is what a client knows about tuples beyond what the party says.
 type Origin struct {
 	Parties, Party int
 	KeygenSecurity string
 }
 
-// Fetch draws a batch, with the MAC-key share, from the party at conn and writes it to dir (see package
-// tuplefile). The party gives a batch to one client; the same client may ask again.
-func Fetch(ctx context.Context, conn grpc.ClientConnInterface, batch, dir string, o Origin) (err error) {
-	stream, err := triplesv1.NewTriplesServiceClient(conn).Fetch(ctx, &triplesv1.FetchRequest{BatchId: batch, WithMacKey: true})
+// Fetch draws a reservation, with the MAC-key share, from the party at conn and writes it to dir (see package
+// tuplefile). The party gives a reservation to one client; the same client may ask again while the lease lasts.
+func Fetch(ctx context.Context, conn grpc.ClientConnInterface, reservation, dir string, o Origin) (err error) {
+	client := tuplesv1.NewTuplesServiceClient(conn)
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	stream, err := client.Fetch(ctx, &tuplesv1.FetchRequest{ReservationId: reservation})
 	if err != nil {
 		return err
 	}
@@ -37,7 +41,12 @@ func Fetch(ctx context.Context, conn grpc.ClientConnInterface, batch, dir string
 	if err != nil {
 		return err
 	}
-	m, size, err := manifest(head, o)
+	key, err := client.DrawMacKey(ctx, &tuplesv1.DrawMacKeyRequest{MacKeyId: head.GetReservation().GetMacKeyId(), Purpose: tuplesv1.Purpose_PURPOSE_ONLINE})
+	if err != nil {
+		return err
+	}
+	defer clear(key.GetShare())
+	m, size, err := manifest(head.GetReservation(), key.GetShare(), o)
 	if err != nil {
 		return err
 	}
@@ -73,37 +82,42 @@ func Fetch(ctx context.Context, conn grpc.ClientConnInterface, batch, dir string
 	}
 }
 
+// ClassOf is the class of the tuples that a job makes.
+func ClassOf(q *coordinatorv1.JobRequest) *tuplesv1.Class {
+	return &tuplesv1.Class{Tenant: q.GetTenant(), Kind: q.GetKind(), Params: q.GetParams(), Field: q.GetField(), Shape: q.GetShape(), InputParty: q.GetInputParty()}
+}
+
 var kinds = map[jobv1.Kind]string{
 	jobv1.Kind_KIND_SCALAR: tuplefile.Scalar, jobv1.Kind_KIND_MATRIX: tuplefile.Matrix, jobv1.Kind_KIND_SQUARE: tuplefile.Square,
 	jobv1.Kind_KIND_RANDOM: tuplefile.Random, jobv1.Kind_KIND_BIT: tuplefile.Bit, jobv1.Kind_KIND_INVERSE: tuplefile.Inverse,
 	jobv1.Kind_KIND_INPUT: tuplefile.Input,
 }
 
-// manifest describes a batch; size is the bytes of an element.
-func manifest(r *triplesv1.FetchResponse, o Origin) (m tuplefile.Manifest, size int, err error) {
-	b := r.GetBatch()
-	kind, ok := kinds[b.GetKind()]
+// manifest describes a reservation; size is the bytes of an element.
+func manifest(r *tuplesv1.Reservation, key []byte, o Origin) (m tuplefile.Manifest, size int, err error) {
+	c := r.GetClass()
+	kind, ok := kinds[c.GetKind()]
 	if !ok {
-		return m, 0, fmt.Errorf("lodge: tuples of kind %s, which this client does not know", b.GetKind())
+		return m, 0, fmt.Errorf("lodge: tuples of kind %s, which this client does not know", c.GetKind())
 	}
-	p, err := verify.Modulus(b.GetParams(), b.GetField())
+	p, err := verify.Modulus(c.GetParams(), c.GetField())
 	if err != nil {
 		return m, 0, err
 	}
 	size = (p.BitLen() + 7) / 8
-	if len(r.GetMacKeyShare()) != size {
-		return m, 0, fmt.Errorf("lodge: a MAC-key share of %d bytes", len(r.GetMacKeyShare()))
+	if len(key) != size {
+		return m, 0, fmt.Errorf("lodge: a MAC-key share of %d bytes", len(key))
 	}
-	share := slices.Clone(r.GetMacKeyShare())
+	share := slices.Clone(key)
 	slices.Reverse(share) // little-endian
 	m = tuplefile.Manifest{
-		FormatVersion: tuplefile.FormatVersion, Kind: kind, Params: b.GetParams(), Field: b.GetField(), Modulus: p.String(),
-		Parties: o.Parties, Party: o.Party, Epoch: b.GetEpoch(), Batch: b.GetId(), Tuples: int64(b.GetCount()),
+		FormatVersion: tuplefile.FormatVersion, Kind: kind, Params: c.GetParams(), Field: c.GetField(), Modulus: p.String(),
+		Parties: o.Parties, Party: o.Party, Epoch: r.GetEpoch(), Batch: r.GetId(), Tuples: int64(r.GetCount()),
 		Dims: tuplefile.Dims{M: 1, K: 1, N: 1}, MACKeyShare: new(big.Int).SetBytes(share).String(), KeygenSecurity: o.KeygenSecurity,
-		InputParty: int(b.GetInputParty()),
+		InputParty: int(c.GetInputParty()),
 	}
-	if b.GetKind() == jobv1.Kind_KIND_MATRIX {
-		s := b.GetShape()
+	if c.GetKind() == jobv1.Kind_KIND_MATRIX {
+		s := c.GetShape()
 		m.Dims = tuplefile.Dims{M: int(s.GetRows()), K: int(s.GetInner()), N: int(s.GetColumns())}
 	}
 	return m, size, nil

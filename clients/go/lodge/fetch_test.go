@@ -10,40 +10,33 @@ import (
 	"github.com/lodge-mpc/lodge/clients/go/tuplefile"
 	"github.com/lodge-mpc/lodge/clients/go/verify"
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
-	triplesv1 "github.com/lodge-mpc/lodge/proto/lodge/triples/v1"
+	tuplesv1 "github.com/lodge-mpc/lodge/proto/lodge/tuples/v1"
 )
 
 // Whatever a party says of its batch, the client refuses it or writes a manifest that it can read again.
 func FuzzManifest(f *testing.F) {
-	for _, r := range []*triplesv1.FetchResponse{
-		{Batch: &triplesv1.Batch{Id: "b-1", Params: "S14-32", Field: "p128", Kind: jobv1.Kind_KIND_SCALAR, Count: 3, Epoch: 1}, MacKeyShare: make([]byte, 16)},
-		{
-			Batch: &triplesv1.Batch{
-				Id: "b-2", Params: "S14-32", Field: "p64", Kind: jobv1.Kind_KIND_MATRIX, Count: 1, Epoch: 1, Shape: &jobv1.Shape{Rows: 2, Inner: 3, Columns: 4},
-			},
-			MacKeyShare: bytes.Repeat([]byte{1}, 8),
-		},
-		{
-			Batch: &triplesv1.Batch{
-				Id: "b-3", Params: "S14-32", Field: "p64", Kind: jobv1.Kind_KIND_INPUT, Count: 4, Epoch: 1, InputParty: 1,
-			},
-			MacKeyShare: bytes.Repeat([]byte{1}, 8),
-		},
-		{Batch: &triplesv1.Batch{Params: "S14-32", Field: "p128"}, MacKeyShare: bytes.Repeat([]byte{255}, 16)},
+	for _, r := range []*tuplesv1.Reservation{
+		{Id: "b-1", Count: 3, Epoch: 1, Class: &tuplesv1.Class{Params: "S14-32", Field: "p128", Kind: jobv1.Kind_KIND_SCALAR}},
+		{Id: "b-2", Count: 1, Epoch: 1, Class: &tuplesv1.Class{
+			Params: "S14-32", Field: "p64", Kind: jobv1.Kind_KIND_MATRIX, Shape: &jobv1.Shape{Rows: 2, Inner: 3, Columns: 4},
+		}},
+		{Id: "b-3", Count: 4, Epoch: 1, Class: &tuplesv1.Class{Params: "S14-32", Field: "p64", Kind: jobv1.Kind_KIND_INPUT, InputParty: 1}},
+		{Class: &tuplesv1.Class{Params: "S14-32", Field: "p128"}},
 		{},
 	} {
 		b, err := proto.Marshal(r)
 		if err != nil {
 			f.Fatal(err)
 		}
-		f.Add(b)
+		f.Add(b, make([]byte, 16))
+		f.Add(b, bytes.Repeat([]byte{255}, 8))
 	}
-	f.Fuzz(func(t *testing.T, b []byte) {
-		r := new(triplesv1.FetchResponse)
+	f.Fuzz(func(t *testing.T, b, key []byte) {
+		r := new(tuplesv1.Reservation)
 		if proto.Unmarshal(b, r) != nil {
 			return
 		}
-		m, size, err := manifest(r, Origin{Parties: 3, Party: 1, KeygenSecurity: "passive"})
+		m, size, err := manifest(r, key, Origin{Parties: 3, Party: 1, KeygenSecurity: "passive"})
 		if err != nil {
 			return
 		}

@@ -4,8 +4,8 @@
 // 	protoc        (unknown)
 // source: lodge/triples/v1/triples.proto
 
-// Authenticated triples at one party: making them, and giving the party's own
-// clients the party's own shares, once.
+// Authenticated triples and other tuples at one party: making them. What was
+// made is served by lodge.tuples.v1.
 
 package triplesv1
 
@@ -13,9 +13,7 @@ import (
 	v1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
-	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
 	reflect "reflect"
-	sync "sync"
 	unsafe "unsafe"
 )
 
@@ -26,580 +24,46 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// BatchState: LOCKED (stored, not yet active everywhere), AVAILABLE, CONSUMED
-// (delivered to one client), REVOKED (erased; a tombstone is kept).
-type BatchState int32
-
-const (
-	BatchState_BATCH_STATE_UNSPECIFIED BatchState = 0
-	BatchState_BATCH_STATE_LOCKED      BatchState = 1
-	BatchState_BATCH_STATE_AVAILABLE   BatchState = 2
-	BatchState_BATCH_STATE_CONSUMED    BatchState = 3
-	BatchState_BATCH_STATE_REVOKED     BatchState = 4
-)
-
-// Enum value maps for BatchState.
-var (
-	BatchState_name = map[int32]string{
-		0: "BATCH_STATE_UNSPECIFIED",
-		1: "BATCH_STATE_LOCKED",
-		2: "BATCH_STATE_AVAILABLE",
-		3: "BATCH_STATE_CONSUMED",
-		4: "BATCH_STATE_REVOKED",
-	}
-	BatchState_value = map[string]int32{
-		"BATCH_STATE_UNSPECIFIED": 0,
-		"BATCH_STATE_LOCKED":      1,
-		"BATCH_STATE_AVAILABLE":   2,
-		"BATCH_STATE_CONSUMED":    3,
-		"BATCH_STATE_REVOKED":     4,
-	}
-)
-
-func (x BatchState) Enum() *BatchState {
-	p := new(BatchState)
-	*p = x
-	return p
-}
-
-func (x BatchState) String() string {
-	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
-}
-
-func (BatchState) Descriptor() protoreflect.EnumDescriptor {
-	return file_lodge_triples_v1_triples_proto_enumTypes[0].Descriptor()
-}
-
-func (BatchState) Type() protoreflect.EnumType {
-	return &file_lodge_triples_v1_triples_proto_enumTypes[0]
-}
-
-func (x BatchState) Number() protoreflect.EnumNumber {
-	return protoreflect.EnumNumber(x)
-}
-
-// Deprecated: Use BatchState.Descriptor instead.
-func (BatchState) EnumDescriptor() ([]byte, []int) {
-	return file_lodge_triples_v1_triples_proto_rawDescGZIP(), []int{0}
-}
-
-type Batch struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// The session that made it, as job and ordinal: "JOB-1".
-	Id       string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
-	State    BatchState             `protobuf:"varint,2,opt,name=state,proto3,enum=lodge.triples.v1.BatchState" json:"state,omitempty"`
-	Epoch    uint64                 `protobuf:"varint,3,opt,name=epoch,proto3" json:"epoch,omitempty"`
-	MacKeyId string                 `protobuf:"bytes,4,opt,name=mac_key_id,json=macKeyId,proto3" json:"mac_key_id,omitempty"`
-	Params   string                 `protobuf:"bytes,5,opt,name=params,proto3" json:"params,omitempty"`
-	Field    string                 `protobuf:"bytes,6,opt,name=field,proto3" json:"field,omitempty"`
-	Kind     v1.Kind                `protobuf:"varint,7,opt,name=kind,proto3,enum=lodge.job.v1.Kind" json:"kind,omitempty"`
-	Dim      uint32                 `protobuf:"varint,8,opt,name=dim,proto3" json:"dim,omitempty"`
-	Shape    *v1.Shape              `protobuf:"bytes,9,opt,name=shape,proto3" json:"shape,omitempty"`
-	Count    uint64                 `protobuf:"varint,10,opt,name=count,proto3" json:"count,omitempty"`
-	Digest   []byte                 `protobuf:"bytes,11,opt,name=digest,proto3" json:"digest,omitempty"`
-	Tenant   string                 `protobuf:"bytes,12,opt,name=tenant,proto3" json:"tenant,omitempty"`
-	Created  *timestamppb.Timestamp `protobuf:"bytes,13,opt,name=created,proto3" json:"created,omitempty"`
-	// Length of the share data that Fetch streams.
-	ShareBytes uint64 `protobuf:"varint,14,opt,name=share_bytes,json=shareBytes,proto3" json:"share_bytes,omitempty"`
-	// Only for KIND_INPUT: the party that knows the values. Its share data has
-	// them too.
-	InputParty    uint32 `protobuf:"varint,15,opt,name=input_party,json=inputParty,proto3" json:"input_party,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *Batch) Reset() {
-	*x = Batch{}
-	mi := &file_lodge_triples_v1_triples_proto_msgTypes[0]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *Batch) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*Batch) ProtoMessage() {}
-
-func (x *Batch) ProtoReflect() protoreflect.Message {
-	mi := &file_lodge_triples_v1_triples_proto_msgTypes[0]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use Batch.ProtoReflect.Descriptor instead.
-func (*Batch) Descriptor() ([]byte, []int) {
-	return file_lodge_triples_v1_triples_proto_rawDescGZIP(), []int{0}
-}
-
-func (x *Batch) GetId() string {
-	if x != nil {
-		return x.Id
-	}
-	return ""
-}
-
-func (x *Batch) GetState() BatchState {
-	if x != nil {
-		return x.State
-	}
-	return BatchState_BATCH_STATE_UNSPECIFIED
-}
-
-func (x *Batch) GetEpoch() uint64 {
-	if x != nil {
-		return x.Epoch
-	}
-	return 0
-}
-
-func (x *Batch) GetMacKeyId() string {
-	if x != nil {
-		return x.MacKeyId
-	}
-	return ""
-}
-
-func (x *Batch) GetParams() string {
-	if x != nil {
-		return x.Params
-	}
-	return ""
-}
-
-func (x *Batch) GetField() string {
-	if x != nil {
-		return x.Field
-	}
-	return ""
-}
-
-func (x *Batch) GetKind() v1.Kind {
-	if x != nil {
-		return x.Kind
-	}
-	return v1.Kind(0)
-}
-
-func (x *Batch) GetDim() uint32 {
-	if x != nil {
-		return x.Dim
-	}
-	return 0
-}
-
-func (x *Batch) GetShape() *v1.Shape {
-	if x != nil {
-		return x.Shape
-	}
-	return nil
-}
-
-func (x *Batch) GetCount() uint64 {
-	if x != nil {
-		return x.Count
-	}
-	return 0
-}
-
-func (x *Batch) GetDigest() []byte {
-	if x != nil {
-		return x.Digest
-	}
-	return nil
-}
-
-func (x *Batch) GetTenant() string {
-	if x != nil {
-		return x.Tenant
-	}
-	return ""
-}
-
-func (x *Batch) GetCreated() *timestamppb.Timestamp {
-	if x != nil {
-		return x.Created
-	}
-	return nil
-}
-
-func (x *Batch) GetShareBytes() uint64 {
-	if x != nil {
-		return x.ShareBytes
-	}
-	return 0
-}
-
-func (x *Batch) GetInputParty() uint32 {
-	if x != nil {
-		return x.InputParty
-	}
-	return 0
-}
-
-type ListBatchesRequest struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// 0: all epochs.
-	Epoch uint64 `protobuf:"varint,1,opt,name=epoch,proto3" json:"epoch,omitempty"`
-	// Batch ids after this one, in order; empty from the first.
-	After string `protobuf:"bytes,2,opt,name=after,proto3" json:"after,omitempty"`
-	// At most this many; 0 means 100; at most 1000.
-	Limit         uint32 `protobuf:"varint,3,opt,name=limit,proto3" json:"limit,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ListBatchesRequest) Reset() {
-	*x = ListBatchesRequest{}
-	mi := &file_lodge_triples_v1_triples_proto_msgTypes[1]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ListBatchesRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ListBatchesRequest) ProtoMessage() {}
-
-func (x *ListBatchesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lodge_triples_v1_triples_proto_msgTypes[1]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ListBatchesRequest.ProtoReflect.Descriptor instead.
-func (*ListBatchesRequest) Descriptor() ([]byte, []int) {
-	return file_lodge_triples_v1_triples_proto_rawDescGZIP(), []int{1}
-}
-
-func (x *ListBatchesRequest) GetEpoch() uint64 {
-	if x != nil {
-		return x.Epoch
-	}
-	return 0
-}
-
-func (x *ListBatchesRequest) GetAfter() string {
-	if x != nil {
-		return x.After
-	}
-	return ""
-}
-
-func (x *ListBatchesRequest) GetLimit() uint32 {
-	if x != nil {
-		return x.Limit
-	}
-	return 0
-}
-
-type ListBatchesResponse struct {
-	state   protoimpl.MessageState `protogen:"open.v1"`
-	Batches []*Batch               `protobuf:"bytes,1,rep,name=batches,proto3" json:"batches,omitempty"`
-	// Pass as after to go on; empty at the end.
-	Next          string `protobuf:"bytes,2,opt,name=next,proto3" json:"next,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ListBatchesResponse) Reset() {
-	*x = ListBatchesResponse{}
-	mi := &file_lodge_triples_v1_triples_proto_msgTypes[2]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ListBatchesResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ListBatchesResponse) ProtoMessage() {}
-
-func (x *ListBatchesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lodge_triples_v1_triples_proto_msgTypes[2]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ListBatchesResponse.ProtoReflect.Descriptor instead.
-func (*ListBatchesResponse) Descriptor() ([]byte, []int) {
-	return file_lodge_triples_v1_triples_proto_rawDescGZIP(), []int{2}
-}
-
-func (x *ListBatchesResponse) GetBatches() []*Batch {
-	if x != nil {
-		return x.Batches
-	}
-	return nil
-}
-
-func (x *ListBatchesResponse) GetNext() string {
-	if x != nil {
-		return x.Next
-	}
-	return ""
-}
-
-type FetchRequest struct {
-	state   protoimpl.MessageState `protogen:"open.v1"`
-	BatchId string                 `protobuf:"bytes,1,opt,name=batch_id,json=batchId,proto3" json:"batch_id,omitempty"`
-	// Also the party's MAC-key share; needs the permission "mac_key".
-	WithMacKey    bool `protobuf:"varint,2,opt,name=with_mac_key,json=withMacKey,proto3" json:"with_mac_key,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *FetchRequest) Reset() {
-	*x = FetchRequest{}
-	mi := &file_lodge_triples_v1_triples_proto_msgTypes[3]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *FetchRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*FetchRequest) ProtoMessage() {}
-
-func (x *FetchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lodge_triples_v1_triples_proto_msgTypes[3]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use FetchRequest.ProtoReflect.Descriptor instead.
-func (*FetchRequest) Descriptor() ([]byte, []int) {
-	return file_lodge_triples_v1_triples_proto_rawDescGZIP(), []int{3}
-}
-
-func (x *FetchRequest) GetBatchId() string {
-	if x != nil {
-		return x.BatchId
-	}
-	return ""
-}
-
-func (x *FetchRequest) GetWithMacKey() bool {
-	if x != nil {
-		return x.WithMacKey
-	}
-	return false
-}
-
-// The first response has the batch (and the MAC-key share when asked for and
-// allowed); then chunks of share data; the last has the SHA-256 of the data.
-type FetchResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Batch         *Batch                 `protobuf:"bytes,1,opt,name=batch,proto3" json:"batch,omitempty"`
-	MacKeyShare   []byte                 `protobuf:"bytes,2,opt,name=mac_key_share,json=macKeyShare,proto3" json:"mac_key_share,omitempty"`
-	Chunk         []byte                 `protobuf:"bytes,3,opt,name=chunk,proto3" json:"chunk,omitempty"`
-	Sha256        []byte                 `protobuf:"bytes,4,opt,name=sha256,proto3" json:"sha256,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *FetchResponse) Reset() {
-	*x = FetchResponse{}
-	mi := &file_lodge_triples_v1_triples_proto_msgTypes[4]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *FetchResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*FetchResponse) ProtoMessage() {}
-
-func (x *FetchResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lodge_triples_v1_triples_proto_msgTypes[4]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use FetchResponse.ProtoReflect.Descriptor instead.
-func (*FetchResponse) Descriptor() ([]byte, []int) {
-	return file_lodge_triples_v1_triples_proto_rawDescGZIP(), []int{4}
-}
-
-func (x *FetchResponse) GetBatch() *Batch {
-	if x != nil {
-		return x.Batch
-	}
-	return nil
-}
-
-func (x *FetchResponse) GetMacKeyShare() []byte {
-	if x != nil {
-		return x.MacKeyShare
-	}
-	return nil
-}
-
-func (x *FetchResponse) GetChunk() []byte {
-	if x != nil {
-		return x.Chunk
-	}
-	return nil
-}
-
-func (x *FetchResponse) GetSha256() []byte {
-	if x != nil {
-		return x.Sha256
-	}
-	return nil
-}
-
 var File_lodge_triples_v1_triples_proto protoreflect.FileDescriptor
 
 const file_lodge_triples_v1_triples_proto_rawDesc = "" +
 	"\n" +
-	"\x1elodge/triples/v1/triples.proto\x12\x10lodge.triples.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16lodge/job/v1/job.proto\x1a\x1alodge/job/v1/session.proto\"\xd0\x03\n" +
-	"\x05Batch\x12\x0e\n" +
-	"\x02id\x18\x01 \x01(\tR\x02id\x122\n" +
-	"\x05state\x18\x02 \x01(\x0e2\x1c.lodge.triples.v1.BatchStateR\x05state\x12\x14\n" +
-	"\x05epoch\x18\x03 \x01(\x04R\x05epoch\x12\x1c\n" +
-	"\n" +
-	"mac_key_id\x18\x04 \x01(\tR\bmacKeyId\x12\x16\n" +
-	"\x06params\x18\x05 \x01(\tR\x06params\x12\x14\n" +
-	"\x05field\x18\x06 \x01(\tR\x05field\x12&\n" +
-	"\x04kind\x18\a \x01(\x0e2\x12.lodge.job.v1.KindR\x04kind\x12\x10\n" +
-	"\x03dim\x18\b \x01(\rR\x03dim\x12)\n" +
-	"\x05shape\x18\t \x01(\v2\x13.lodge.job.v1.ShapeR\x05shape\x12\x14\n" +
-	"\x05count\x18\n" +
-	" \x01(\x04R\x05count\x12\x16\n" +
-	"\x06digest\x18\v \x01(\fR\x06digest\x12\x16\n" +
-	"\x06tenant\x18\f \x01(\tR\x06tenant\x124\n" +
-	"\acreated\x18\r \x01(\v2\x1a.google.protobuf.TimestampR\acreated\x12\x1f\n" +
-	"\vshare_bytes\x18\x0e \x01(\x04R\n" +
-	"shareBytes\x12\x1f\n" +
-	"\vinput_party\x18\x0f \x01(\rR\n" +
-	"inputParty\"V\n" +
-	"\x12ListBatchesRequest\x12\x14\n" +
-	"\x05epoch\x18\x01 \x01(\x04R\x05epoch\x12\x14\n" +
-	"\x05after\x18\x02 \x01(\tR\x05after\x12\x14\n" +
-	"\x05limit\x18\x03 \x01(\rR\x05limit\"\\\n" +
-	"\x13ListBatchesResponse\x121\n" +
-	"\abatches\x18\x01 \x03(\v2\x17.lodge.triples.v1.BatchR\abatches\x12\x12\n" +
-	"\x04next\x18\x02 \x01(\tR\x04next\"K\n" +
-	"\fFetchRequest\x12\x19\n" +
-	"\bbatch_id\x18\x01 \x01(\tR\abatchId\x12 \n" +
-	"\fwith_mac_key\x18\x02 \x01(\bR\n" +
-	"withMacKey\"\x90\x01\n" +
-	"\rFetchResponse\x12-\n" +
-	"\x05batch\x18\x01 \x01(\v2\x17.lodge.triples.v1.BatchR\x05batch\x12\"\n" +
-	"\rmac_key_share\x18\x02 \x01(\fR\vmacKeyShare\x12\x14\n" +
-	"\x05chunk\x18\x03 \x01(\fR\x05chunk\x12\x16\n" +
-	"\x06sha256\x18\x04 \x01(\fR\x06sha256*\x8f\x01\n" +
-	"\n" +
-	"BatchState\x12\x1b\n" +
-	"\x17BATCH_STATE_UNSPECIFIED\x10\x00\x12\x16\n" +
-	"\x12BATCH_STATE_LOCKED\x10\x01\x12\x19\n" +
-	"\x15BATCH_STATE_AVAILABLE\x10\x02\x12\x18\n" +
-	"\x14BATCH_STATE_CONSUMED\x10\x03\x12\x17\n" +
-	"\x13BATCH_STATE_REVOKED\x10\x042\x9c\x04\n" +
+	"\x1elodge/triples/v1/triples.proto\x12\x10lodge.triples.v1\x1a\x1alodge/job/v1/session.proto2\xf4\x02\n" +
 	"\x0eTriplesService\x12@\n" +
 	"\x05Start\x12\x1a.lodge.job.v1.StartRequest\x1a\x1b.lodge.job.v1.StartResponse\x12L\n" +
 	"\tGetStatus\x12\x1e.lodge.job.v1.GetStatusRequest\x1a\x1f.lodge.job.v1.GetStatusResponse\x12B\n" +
 	"\x05Watch\x12\x1a.lodge.job.v1.WatchRequest\x1a\x1b.lodge.job.v1.WatchResponse0\x01\x12C\n" +
 	"\x06Cancel\x12\x1b.lodge.job.v1.CancelRequest\x1a\x1c.lodge.job.v1.CancelResponse\x12I\n" +
-	"\bActivate\x12\x1d.lodge.job.v1.ActivateRequest\x1a\x1e.lodge.job.v1.ActivateResponse\x12Z\n" +
-	"\vListBatches\x12$.lodge.triples.v1.ListBatchesRequest\x1a%.lodge.triples.v1.ListBatchesResponse\x12J\n" +
-	"\x05Fetch\x12\x1e.lodge.triples.v1.FetchRequest\x1a\x1f.lodge.triples.v1.FetchResponse0\x01B=Z;github.com/lodge-mpc/lodge/proto/lodge/triples/v1;triplesv1b\x06proto3"
+	"\bActivate\x12\x1d.lodge.job.v1.ActivateRequest\x1a\x1e.lodge.job.v1.ActivateResponseB=Z;github.com/lodge-mpc/lodge/proto/lodge/triples/v1;triplesv1b\x06proto3"
 
-var (
-	file_lodge_triples_v1_triples_proto_rawDescOnce sync.Once
-	file_lodge_triples_v1_triples_proto_rawDescData []byte
-)
-
-func file_lodge_triples_v1_triples_proto_rawDescGZIP() []byte {
-	file_lodge_triples_v1_triples_proto_rawDescOnce.Do(func() {
-		file_lodge_triples_v1_triples_proto_rawDescData = protoimpl.X.CompressGZIP(unsafe.Slice(unsafe.StringData(file_lodge_triples_v1_triples_proto_rawDesc), len(file_lodge_triples_v1_triples_proto_rawDesc)))
-	})
-	return file_lodge_triples_v1_triples_proto_rawDescData
-}
-
-var file_lodge_triples_v1_triples_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_lodge_triples_v1_triples_proto_msgTypes = make([]protoimpl.MessageInfo, 5)
 var file_lodge_triples_v1_triples_proto_goTypes = []any{
-	(BatchState)(0),               // 0: lodge.triples.v1.BatchState
-	(*Batch)(nil),                 // 1: lodge.triples.v1.Batch
-	(*ListBatchesRequest)(nil),    // 2: lodge.triples.v1.ListBatchesRequest
-	(*ListBatchesResponse)(nil),   // 3: lodge.triples.v1.ListBatchesResponse
-	(*FetchRequest)(nil),          // 4: lodge.triples.v1.FetchRequest
-	(*FetchResponse)(nil),         // 5: lodge.triples.v1.FetchResponse
-	(v1.Kind)(0),                  // 6: lodge.job.v1.Kind
-	(*v1.Shape)(nil),              // 7: lodge.job.v1.Shape
-	(*timestamppb.Timestamp)(nil), // 8: google.protobuf.Timestamp
-	(*v1.StartRequest)(nil),       // 9: lodge.job.v1.StartRequest
-	(*v1.GetStatusRequest)(nil),   // 10: lodge.job.v1.GetStatusRequest
-	(*v1.WatchRequest)(nil),       // 11: lodge.job.v1.WatchRequest
-	(*v1.CancelRequest)(nil),      // 12: lodge.job.v1.CancelRequest
-	(*v1.ActivateRequest)(nil),    // 13: lodge.job.v1.ActivateRequest
-	(*v1.StartResponse)(nil),      // 14: lodge.job.v1.StartResponse
-	(*v1.GetStatusResponse)(nil),  // 15: lodge.job.v1.GetStatusResponse
-	(*v1.WatchResponse)(nil),      // 16: lodge.job.v1.WatchResponse
-	(*v1.CancelResponse)(nil),     // 17: lodge.job.v1.CancelResponse
-	(*v1.ActivateResponse)(nil),   // 18: lodge.job.v1.ActivateResponse
+	(*v1.StartRequest)(nil),      // 0: lodge.job.v1.StartRequest
+	(*v1.GetStatusRequest)(nil),  // 1: lodge.job.v1.GetStatusRequest
+	(*v1.WatchRequest)(nil),      // 2: lodge.job.v1.WatchRequest
+	(*v1.CancelRequest)(nil),     // 3: lodge.job.v1.CancelRequest
+	(*v1.ActivateRequest)(nil),   // 4: lodge.job.v1.ActivateRequest
+	(*v1.StartResponse)(nil),     // 5: lodge.job.v1.StartResponse
+	(*v1.GetStatusResponse)(nil), // 6: lodge.job.v1.GetStatusResponse
+	(*v1.WatchResponse)(nil),     // 7: lodge.job.v1.WatchResponse
+	(*v1.CancelResponse)(nil),    // 8: lodge.job.v1.CancelResponse
+	(*v1.ActivateResponse)(nil),  // 9: lodge.job.v1.ActivateResponse
 }
 var file_lodge_triples_v1_triples_proto_depIdxs = []int32{
-	0,  // 0: lodge.triples.v1.Batch.state:type_name -> lodge.triples.v1.BatchState
-	6,  // 1: lodge.triples.v1.Batch.kind:type_name -> lodge.job.v1.Kind
-	7,  // 2: lodge.triples.v1.Batch.shape:type_name -> lodge.job.v1.Shape
-	8,  // 3: lodge.triples.v1.Batch.created:type_name -> google.protobuf.Timestamp
-	1,  // 4: lodge.triples.v1.ListBatchesResponse.batches:type_name -> lodge.triples.v1.Batch
-	1,  // 5: lodge.triples.v1.FetchResponse.batch:type_name -> lodge.triples.v1.Batch
-	9,  // 6: lodge.triples.v1.TriplesService.Start:input_type -> lodge.job.v1.StartRequest
-	10, // 7: lodge.triples.v1.TriplesService.GetStatus:input_type -> lodge.job.v1.GetStatusRequest
-	11, // 8: lodge.triples.v1.TriplesService.Watch:input_type -> lodge.job.v1.WatchRequest
-	12, // 9: lodge.triples.v1.TriplesService.Cancel:input_type -> lodge.job.v1.CancelRequest
-	13, // 10: lodge.triples.v1.TriplesService.Activate:input_type -> lodge.job.v1.ActivateRequest
-	2,  // 11: lodge.triples.v1.TriplesService.ListBatches:input_type -> lodge.triples.v1.ListBatchesRequest
-	4,  // 12: lodge.triples.v1.TriplesService.Fetch:input_type -> lodge.triples.v1.FetchRequest
-	14, // 13: lodge.triples.v1.TriplesService.Start:output_type -> lodge.job.v1.StartResponse
-	15, // 14: lodge.triples.v1.TriplesService.GetStatus:output_type -> lodge.job.v1.GetStatusResponse
-	16, // 15: lodge.triples.v1.TriplesService.Watch:output_type -> lodge.job.v1.WatchResponse
-	17, // 16: lodge.triples.v1.TriplesService.Cancel:output_type -> lodge.job.v1.CancelResponse
-	18, // 17: lodge.triples.v1.TriplesService.Activate:output_type -> lodge.job.v1.ActivateResponse
-	3,  // 18: lodge.triples.v1.TriplesService.ListBatches:output_type -> lodge.triples.v1.ListBatchesResponse
-	5,  // 19: lodge.triples.v1.TriplesService.Fetch:output_type -> lodge.triples.v1.FetchResponse
-	13, // [13:20] is the sub-list for method output_type
-	6,  // [6:13] is the sub-list for method input_type
-	6,  // [6:6] is the sub-list for extension type_name
-	6,  // [6:6] is the sub-list for extension extendee
-	0,  // [0:6] is the sub-list for field type_name
+	0, // 0: lodge.triples.v1.TriplesService.Start:input_type -> lodge.job.v1.StartRequest
+	1, // 1: lodge.triples.v1.TriplesService.GetStatus:input_type -> lodge.job.v1.GetStatusRequest
+	2, // 2: lodge.triples.v1.TriplesService.Watch:input_type -> lodge.job.v1.WatchRequest
+	3, // 3: lodge.triples.v1.TriplesService.Cancel:input_type -> lodge.job.v1.CancelRequest
+	4, // 4: lodge.triples.v1.TriplesService.Activate:input_type -> lodge.job.v1.ActivateRequest
+	5, // 5: lodge.triples.v1.TriplesService.Start:output_type -> lodge.job.v1.StartResponse
+	6, // 6: lodge.triples.v1.TriplesService.GetStatus:output_type -> lodge.job.v1.GetStatusResponse
+	7, // 7: lodge.triples.v1.TriplesService.Watch:output_type -> lodge.job.v1.WatchResponse
+	8, // 8: lodge.triples.v1.TriplesService.Cancel:output_type -> lodge.job.v1.CancelResponse
+	9, // 9: lodge.triples.v1.TriplesService.Activate:output_type -> lodge.job.v1.ActivateResponse
+	5, // [5:10] is the sub-list for method output_type
+	0, // [0:5] is the sub-list for method input_type
+	0, // [0:0] is the sub-list for extension type_name
+	0, // [0:0] is the sub-list for extension extendee
+	0, // [0:0] is the sub-list for field type_name
 }
 
 func init() { file_lodge_triples_v1_triples_proto_init() }
@@ -612,15 +76,13 @@ func file_lodge_triples_v1_triples_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lodge_triples_v1_triples_proto_rawDesc), len(file_lodge_triples_v1_triples_proto_rawDesc)),
-			NumEnums:      1,
-			NumMessages:   5,
+			NumEnums:      0,
+			NumMessages:   0,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
 		GoTypes:           file_lodge_triples_v1_triples_proto_goTypes,
 		DependencyIndexes: file_lodge_triples_v1_triples_proto_depIdxs,
-		EnumInfos:         file_lodge_triples_v1_triples_proto_enumTypes,
-		MessageInfos:      file_lodge_triples_v1_triples_proto_msgTypes,
 	}.Build()
 	File_lodge_triples_v1_triples_proto = out.File
 	file_lodge_triples_v1_triples_proto_goTypes = nil

@@ -4,8 +4,8 @@
 // - protoc             (unknown)
 // source: lodge/triples/v1/triples.proto
 
-// Authenticated triples at one party: making them, and giving the party's own
-// clients the party's own shares, once.
+// Authenticated triples and other tuples at one party: making them. What was
+// made is served by lodge.tuples.v1.
 
 package triplesv1
 
@@ -23,13 +23,11 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	TriplesService_Start_FullMethodName       = "/lodge.triples.v1.TriplesService/Start"
-	TriplesService_GetStatus_FullMethodName   = "/lodge.triples.v1.TriplesService/GetStatus"
-	TriplesService_Watch_FullMethodName       = "/lodge.triples.v1.TriplesService/Watch"
-	TriplesService_Cancel_FullMethodName      = "/lodge.triples.v1.TriplesService/Cancel"
-	TriplesService_Activate_FullMethodName    = "/lodge.triples.v1.TriplesService/Activate"
-	TriplesService_ListBatches_FullMethodName = "/lodge.triples.v1.TriplesService/ListBatches"
-	TriplesService_Fetch_FullMethodName       = "/lodge.triples.v1.TriplesService/Fetch"
+	TriplesService_Start_FullMethodName     = "/lodge.triples.v1.TriplesService/Start"
+	TriplesService_GetStatus_FullMethodName = "/lodge.triples.v1.TriplesService/GetStatus"
+	TriplesService_Watch_FullMethodName     = "/lodge.triples.v1.TriplesService/Watch"
+	TriplesService_Cancel_FullMethodName    = "/lodge.triples.v1.TriplesService/Cancel"
+	TriplesService_Activate_FullMethodName  = "/lodge.triples.v1.TriplesService/Activate"
 )
 
 // TriplesServiceClient is the client API for TriplesService service.
@@ -48,12 +46,6 @@ type TriplesServiceClient interface {
 	// Activate unlocks the stored batch; the digest must be this party's own.
 	// Idempotent. [coordinator]
 	Activate(ctx context.Context, in *v1.ActivateRequest, opts ...grpc.CallOption) (*v1.ActivateResponse, error)
-	// ListBatches that this party holds. [coordinator, client with "status"]
-	ListBatches(ctx context.Context, in *ListBatchesRequest, opts ...grpc.CallOption) (*ListBatchesResponse, error)
-	// Fetch streams this party's shares of a batch. The delivery is recorded
-	// durably before the first byte: the same client may fetch again and gets the
-	// same bytes, any other is refused. [client with "fetch"]
-	Fetch(ctx context.Context, in *FetchRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[FetchResponse], error)
 }
 
 type triplesServiceClient struct {
@@ -123,35 +115,6 @@ func (c *triplesServiceClient) Activate(ctx context.Context, in *v1.ActivateRequ
 	return out, nil
 }
 
-func (c *triplesServiceClient) ListBatches(ctx context.Context, in *ListBatchesRequest, opts ...grpc.CallOption) (*ListBatchesResponse, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(ListBatchesResponse)
-	err := c.cc.Invoke(ctx, TriplesService_ListBatches_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
-func (c *triplesServiceClient) Fetch(ctx context.Context, in *FetchRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[FetchResponse], error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &TriplesService_ServiceDesc.Streams[1], TriplesService_Fetch_FullMethodName, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	x := &grpc.GenericClientStream[FetchRequest, FetchResponse]{ClientStream: stream}
-	if err := x.ClientStream.SendMsg(in); err != nil {
-		return nil, err
-	}
-	if err := x.ClientStream.CloseSend(); err != nil {
-		return nil, err
-	}
-	return x, nil
-}
-
-// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
-type TriplesService_FetchClient = grpc.ServerStreamingClient[FetchResponse]
-
 // TriplesServiceServer is the server API for TriplesService service.
 // All implementations must embed UnimplementedTriplesServiceServer
 // for forward compatibility.
@@ -168,12 +131,6 @@ type TriplesServiceServer interface {
 	// Activate unlocks the stored batch; the digest must be this party's own.
 	// Idempotent. [coordinator]
 	Activate(context.Context, *v1.ActivateRequest) (*v1.ActivateResponse, error)
-	// ListBatches that this party holds. [coordinator, client with "status"]
-	ListBatches(context.Context, *ListBatchesRequest) (*ListBatchesResponse, error)
-	// Fetch streams this party's shares of a batch. The delivery is recorded
-	// durably before the first byte: the same client may fetch again and gets the
-	// same bytes, any other is refused. [client with "fetch"]
-	Fetch(*FetchRequest, grpc.ServerStreamingServer[FetchResponse]) error
 	mustEmbedUnimplementedTriplesServiceServer()
 }
 
@@ -198,12 +155,6 @@ func (UnimplementedTriplesServiceServer) Cancel(context.Context, *v1.CancelReque
 }
 func (UnimplementedTriplesServiceServer) Activate(context.Context, *v1.ActivateRequest) (*v1.ActivateResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Activate not implemented")
-}
-func (UnimplementedTriplesServiceServer) ListBatches(context.Context, *ListBatchesRequest) (*ListBatchesResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method ListBatches not implemented")
-}
-func (UnimplementedTriplesServiceServer) Fetch(*FetchRequest, grpc.ServerStreamingServer[FetchResponse]) error {
-	return status.Error(codes.Unimplemented, "method Fetch not implemented")
 }
 func (UnimplementedTriplesServiceServer) mustEmbedUnimplementedTriplesServiceServer() {}
 func (UnimplementedTriplesServiceServer) testEmbeddedByValue()                        {}
@@ -309,35 +260,6 @@ func _TriplesService_Activate_Handler(srv interface{}, ctx context.Context, dec 
 	return interceptor(ctx, in, info, handler)
 }
 
-func _TriplesService_ListBatches_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(ListBatchesRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(TriplesServiceServer).ListBatches(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: TriplesService_ListBatches_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(TriplesServiceServer).ListBatches(ctx, req.(*ListBatchesRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
-
-func _TriplesService_Fetch_Handler(srv interface{}, stream grpc.ServerStream) error {
-	m := new(FetchRequest)
-	if err := stream.RecvMsg(m); err != nil {
-		return err
-	}
-	return srv.(TriplesServiceServer).Fetch(m, &grpc.GenericServerStream[FetchRequest, FetchResponse]{ServerStream: stream})
-}
-
-// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
-type TriplesService_FetchServer = grpc.ServerStreamingServer[FetchResponse]
-
 // TriplesService_ServiceDesc is the grpc.ServiceDesc for TriplesService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -361,20 +283,11 @@ var TriplesService_ServiceDesc = grpc.ServiceDesc{
 			MethodName: "Activate",
 			Handler:    _TriplesService_Activate_Handler,
 		},
-		{
-			MethodName: "ListBatches",
-			Handler:    _TriplesService_ListBatches_Handler,
-		},
 	},
 	Streams: []grpc.StreamDesc{
 		{
 			StreamName:    "Watch",
 			Handler:       _TriplesService_Watch_Handler,
-			ServerStreams: true,
-		},
-		{
-			StreamName:    "Fetch",
-			Handler:       _TriplesService_Fetch_Handler,
 			ServerStreams: true,
 		},
 	},

@@ -2136,14 +2136,19 @@ func (x *ReleaseResponse) GetOutcomes() []*Outcome {
 	return nil
 }
 
-// StoreVersion of the caller: which store, since which start, how far.
+// StoreVersion says which store a party has and how far it is, signed by that
+// party, so that a peer can show it later what it has said.
 type StoreVersion struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	StoreId []byte                 `protobuf:"bytes,1,opt,name=store_id,json=storeId,proto3" json:"store_id,omitempty"`
 	// Fresh at every start.
-	Incarnation []byte `protobuf:"bytes,2,opt,name=incarnation,proto3" json:"incarnation,omitempty"`
-	// Grows with everything that must not be forgotten.
-	Generation    uint64 `protobuf:"varint,3,opt,name=generation,proto3" json:"generation,omitempty"`
+	Incarnation []byte                 `protobuf:"bytes,2,opt,name=incarnation,proto3" json:"incarnation,omitempty"`
+	Started     *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=started,proto3" json:"started,omitempty"`
+	// Grows with everything that must not be forgotten: at the start, and now.
+	First      uint64 `protobuf:"varint,4,opt,name=first,proto3" json:"first,omitempty"`
+	Generation uint64 `protobuf:"varint,5,opt,name=generation,proto3" json:"generation,omitempty"`
+	// Ed25519, by the party's signing key in the roster.
+	Signature     []byte `protobuf:"bytes,6,opt,name=signature,proto3" json:"signature,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2192,11 +2197,32 @@ func (x *StoreVersion) GetIncarnation() []byte {
 	return nil
 }
 
+func (x *StoreVersion) GetStarted() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Started
+	}
+	return nil
+}
+
+func (x *StoreVersion) GetFirst() uint64 {
+	if x != nil {
+		return x.First
+	}
+	return 0
+}
+
 func (x *StoreVersion) GetGeneration() uint64 {
 	if x != nil {
 		return x.Generation
 	}
 	return 0
+}
+
+func (x *StoreVersion) GetSignature() []byte {
+	if x != nil {
+		return x.Signature
+	}
+	return nil
 }
 
 type AcknowledgeRequest struct {
@@ -2245,11 +2271,11 @@ func (x *AcknowledgeRequest) GetStore() *StoreVersion {
 
 type AcknowledgeResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Whether the caller may go on; if not, why.
-	Accepted bool   `protobuf:"varint,1,opt,name=accepted,proto3" json:"accepted,omitempty"`
-	Reason   string `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
-	// The highest generation that this party has seen of the caller's store.
-	Generation    uint64 `protobuf:"varint,3,opt,name=generation,proto3" json:"generation,omitempty"`
+	// Whether the caller may go on.
+	Accepted bool `protobuf:"varint,1,opt,name=accepted,proto3" json:"accepted,omitempty"`
+	// If not: why, and what the caller's party has said before.
+	Reason        string        `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
+	Seen          *StoreVersion `protobuf:"bytes,3,opt,name=seen,proto3" json:"seen,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2298,11 +2324,11 @@ func (x *AcknowledgeResponse) GetReason() string {
 	return ""
 }
 
-func (x *AcknowledgeResponse) GetGeneration() uint64 {
+func (x *AcknowledgeResponse) GetSeen() *StoreVersion {
 	if x != nil {
-		return x.Generation
+		return x.Seen
 	}
-	return 0
+	return nil
 }
 
 type ConfirmRequest struct {
@@ -2599,21 +2625,22 @@ const file_lodge_tuples_v1_tuples_proto_rawDesc = "" +
 	"\x03ids\x18\x01 \x03(\tR\x03ids\x12\x18\n" +
 	"\adiscard\x18\x02 \x01(\bR\adiscard\"G\n" +
 	"\x0fReleaseResponse\x124\n" +
-	"\boutcomes\x18\x01 \x03(\v2\x18.lodge.tuples.v1.OutcomeR\boutcomes\"k\n" +
+	"\boutcomes\x18\x01 \x03(\v2\x18.lodge.tuples.v1.OutcomeR\boutcomes\"\xd5\x01\n" +
 	"\fStoreVersion\x12\x19\n" +
 	"\bstore_id\x18\x01 \x01(\fR\astoreId\x12 \n" +
-	"\vincarnation\x18\x02 \x01(\fR\vincarnation\x12\x1e\n" +
+	"\vincarnation\x18\x02 \x01(\fR\vincarnation\x124\n" +
+	"\astarted\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\astarted\x12\x14\n" +
+	"\x05first\x18\x04 \x01(\x04R\x05first\x12\x1e\n" +
 	"\n" +
-	"generation\x18\x03 \x01(\x04R\n" +
-	"generation\"I\n" +
+	"generation\x18\x05 \x01(\x04R\n" +
+	"generation\x12\x1c\n" +
+	"\tsignature\x18\x06 \x01(\fR\tsignature\"I\n" +
 	"\x12AcknowledgeRequest\x123\n" +
-	"\x05store\x18\x01 \x01(\v2\x1d.lodge.tuples.v1.StoreVersionR\x05store\"i\n" +
+	"\x05store\x18\x01 \x01(\v2\x1d.lodge.tuples.v1.StoreVersionR\x05store\"|\n" +
 	"\x13AcknowledgeResponse\x12\x1a\n" +
 	"\baccepted\x18\x01 \x01(\bR\baccepted\x12\x16\n" +
-	"\x06reason\x18\x02 \x01(\tR\x06reason\x12\x1e\n" +
-	"\n" +
-	"generation\x18\x03 \x01(\x04R\n" +
-	"generation\"\xb1\x01\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason\x121\n" +
+	"\x04seen\x18\x03 \x01(\v2\x1d.lodge.tuples.v1.StoreVersionR\x04seen\"\xb1\x01\n" +
 	"\x0eConfirmRequest\x123\n" +
 	"\x05store\x18\x01 \x01(\v2\x1d.lodge.tuples.v1.StoreVersionR\x05store\x12:\n" +
 	"\x05items\x18\x02 \x03(\v2$.lodge.tuples.v1.ConfirmRequest.ItemR\x05items\x1a.\n" +
@@ -2756,41 +2783,43 @@ var file_lodge_tuples_v1_tuples_proto_depIdxs = []int32{
 	28, // 25: lodge.tuples.v1.ProposeResponse.outcomes:type_name -> lodge.tuples.v1.Outcome
 	28, // 26: lodge.tuples.v1.WithdrawResponse.outcomes:type_name -> lodge.tuples.v1.Outcome
 	28, // 27: lodge.tuples.v1.ReleaseResponse.outcomes:type_name -> lodge.tuples.v1.Outcome
-	34, // 28: lodge.tuples.v1.AcknowledgeRequest.store:type_name -> lodge.tuples.v1.StoreVersion
-	34, // 29: lodge.tuples.v1.ConfirmRequest.store:type_name -> lodge.tuples.v1.StoreVersion
-	39, // 30: lodge.tuples.v1.ConfirmRequest.items:type_name -> lodge.tuples.v1.ConfirmRequest.Item
-	4,  // 31: lodge.tuples.v1.ConfirmResponse.answers:type_name -> lodge.tuples.v1.Answer
-	10, // 32: lodge.tuples.v1.TuplesService.Fetch:input_type -> lodge.tuples.v1.FetchRequest
-	12, // 33: lodge.tuples.v1.TuplesService.GetReservation:input_type -> lodge.tuples.v1.GetReservationRequest
-	14, // 34: lodge.tuples.v1.TuplesService.ListReservations:input_type -> lodge.tuples.v1.ListReservationsRequest
-	16, // 35: lodge.tuples.v1.TuplesService.ListBatches:input_type -> lodge.tuples.v1.ListBatchesRequest
-	19, // 36: lodge.tuples.v1.TuplesService.ListMacKeys:input_type -> lodge.tuples.v1.ListMacKeysRequest
-	21, // 37: lodge.tuples.v1.TuplesService.DrawMacKey:input_type -> lodge.tuples.v1.DrawMacKeyRequest
-	23, // 38: lodge.tuples.v1.TuplesService.ReportFailedCheck:input_type -> lodge.tuples.v1.ReportFailedCheckRequest
-	25, // 39: lodge.tuples.v1.TuplesService.Revoke:input_type -> lodge.tuples.v1.RevokeRequest
-	27, // 40: lodge.tuples.v1.TuplesService.Propose:input_type -> lodge.tuples.v1.ProposeRequest
-	30, // 41: lodge.tuples.v1.TuplesService.Withdraw:input_type -> lodge.tuples.v1.WithdrawRequest
-	32, // 42: lodge.tuples.v1.TuplesService.Release:input_type -> lodge.tuples.v1.ReleaseRequest
-	35, // 43: lodge.tuples.v1.TuplesService.Acknowledge:input_type -> lodge.tuples.v1.AcknowledgeRequest
-	37, // 44: lodge.tuples.v1.TuplesService.Confirm:input_type -> lodge.tuples.v1.ConfirmRequest
-	11, // 45: lodge.tuples.v1.TuplesService.Fetch:output_type -> lodge.tuples.v1.FetchResponse
-	13, // 46: lodge.tuples.v1.TuplesService.GetReservation:output_type -> lodge.tuples.v1.GetReservationResponse
-	15, // 47: lodge.tuples.v1.TuplesService.ListReservations:output_type -> lodge.tuples.v1.ListReservationsResponse
-	17, // 48: lodge.tuples.v1.TuplesService.ListBatches:output_type -> lodge.tuples.v1.ListBatchesResponse
-	20, // 49: lodge.tuples.v1.TuplesService.ListMacKeys:output_type -> lodge.tuples.v1.ListMacKeysResponse
-	22, // 50: lodge.tuples.v1.TuplesService.DrawMacKey:output_type -> lodge.tuples.v1.DrawMacKeyResponse
-	24, // 51: lodge.tuples.v1.TuplesService.ReportFailedCheck:output_type -> lodge.tuples.v1.ReportFailedCheckResponse
-	26, // 52: lodge.tuples.v1.TuplesService.Revoke:output_type -> lodge.tuples.v1.RevokeResponse
-	29, // 53: lodge.tuples.v1.TuplesService.Propose:output_type -> lodge.tuples.v1.ProposeResponse
-	31, // 54: lodge.tuples.v1.TuplesService.Withdraw:output_type -> lodge.tuples.v1.WithdrawResponse
-	33, // 55: lodge.tuples.v1.TuplesService.Release:output_type -> lodge.tuples.v1.ReleaseResponse
-	36, // 56: lodge.tuples.v1.TuplesService.Acknowledge:output_type -> lodge.tuples.v1.AcknowledgeResponse
-	38, // 57: lodge.tuples.v1.TuplesService.Confirm:output_type -> lodge.tuples.v1.ConfirmResponse
-	45, // [45:58] is the sub-list for method output_type
-	32, // [32:45] is the sub-list for method input_type
-	32, // [32:32] is the sub-list for extension type_name
-	32, // [32:32] is the sub-list for extension extendee
-	0,  // [0:32] is the sub-list for field type_name
+	42, // 28: lodge.tuples.v1.StoreVersion.started:type_name -> google.protobuf.Timestamp
+	34, // 29: lodge.tuples.v1.AcknowledgeRequest.store:type_name -> lodge.tuples.v1.StoreVersion
+	34, // 30: lodge.tuples.v1.AcknowledgeResponse.seen:type_name -> lodge.tuples.v1.StoreVersion
+	34, // 31: lodge.tuples.v1.ConfirmRequest.store:type_name -> lodge.tuples.v1.StoreVersion
+	39, // 32: lodge.tuples.v1.ConfirmRequest.items:type_name -> lodge.tuples.v1.ConfirmRequest.Item
+	4,  // 33: lodge.tuples.v1.ConfirmResponse.answers:type_name -> lodge.tuples.v1.Answer
+	10, // 34: lodge.tuples.v1.TuplesService.Fetch:input_type -> lodge.tuples.v1.FetchRequest
+	12, // 35: lodge.tuples.v1.TuplesService.GetReservation:input_type -> lodge.tuples.v1.GetReservationRequest
+	14, // 36: lodge.tuples.v1.TuplesService.ListReservations:input_type -> lodge.tuples.v1.ListReservationsRequest
+	16, // 37: lodge.tuples.v1.TuplesService.ListBatches:input_type -> lodge.tuples.v1.ListBatchesRequest
+	19, // 38: lodge.tuples.v1.TuplesService.ListMacKeys:input_type -> lodge.tuples.v1.ListMacKeysRequest
+	21, // 39: lodge.tuples.v1.TuplesService.DrawMacKey:input_type -> lodge.tuples.v1.DrawMacKeyRequest
+	23, // 40: lodge.tuples.v1.TuplesService.ReportFailedCheck:input_type -> lodge.tuples.v1.ReportFailedCheckRequest
+	25, // 41: lodge.tuples.v1.TuplesService.Revoke:input_type -> lodge.tuples.v1.RevokeRequest
+	27, // 42: lodge.tuples.v1.TuplesService.Propose:input_type -> lodge.tuples.v1.ProposeRequest
+	30, // 43: lodge.tuples.v1.TuplesService.Withdraw:input_type -> lodge.tuples.v1.WithdrawRequest
+	32, // 44: lodge.tuples.v1.TuplesService.Release:input_type -> lodge.tuples.v1.ReleaseRequest
+	35, // 45: lodge.tuples.v1.TuplesService.Acknowledge:input_type -> lodge.tuples.v1.AcknowledgeRequest
+	37, // 46: lodge.tuples.v1.TuplesService.Confirm:input_type -> lodge.tuples.v1.ConfirmRequest
+	11, // 47: lodge.tuples.v1.TuplesService.Fetch:output_type -> lodge.tuples.v1.FetchResponse
+	13, // 48: lodge.tuples.v1.TuplesService.GetReservation:output_type -> lodge.tuples.v1.GetReservationResponse
+	15, // 49: lodge.tuples.v1.TuplesService.ListReservations:output_type -> lodge.tuples.v1.ListReservationsResponse
+	17, // 50: lodge.tuples.v1.TuplesService.ListBatches:output_type -> lodge.tuples.v1.ListBatchesResponse
+	20, // 51: lodge.tuples.v1.TuplesService.ListMacKeys:output_type -> lodge.tuples.v1.ListMacKeysResponse
+	22, // 52: lodge.tuples.v1.TuplesService.DrawMacKey:output_type -> lodge.tuples.v1.DrawMacKeyResponse
+	24, // 53: lodge.tuples.v1.TuplesService.ReportFailedCheck:output_type -> lodge.tuples.v1.ReportFailedCheckResponse
+	26, // 54: lodge.tuples.v1.TuplesService.Revoke:output_type -> lodge.tuples.v1.RevokeResponse
+	29, // 55: lodge.tuples.v1.TuplesService.Propose:output_type -> lodge.tuples.v1.ProposeResponse
+	31, // 56: lodge.tuples.v1.TuplesService.Withdraw:output_type -> lodge.tuples.v1.WithdrawResponse
+	33, // 57: lodge.tuples.v1.TuplesService.Release:output_type -> lodge.tuples.v1.ReleaseResponse
+	36, // 58: lodge.tuples.v1.TuplesService.Acknowledge:output_type -> lodge.tuples.v1.AcknowledgeResponse
+	38, // 59: lodge.tuples.v1.TuplesService.Confirm:output_type -> lodge.tuples.v1.ConfirmResponse
+	47, // [47:60] is the sub-list for method output_type
+	34, // [34:47] is the sub-list for method input_type
+	34, // [34:34] is the sub-list for extension type_name
+	34, // [34:34] is the sub-list for extension extendee
+	0,  // [0:34] is the sub-list for field type_name
 }
 
 func init() { file_lodge_tuples_v1_tuples_proto_init() }

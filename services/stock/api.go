@@ -1,0 +1,96 @@
+package stock
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	stockv1 "github.com/lodge-mpc/lodge/proto/lodge/stock/v1"
+	tuplesv1 "github.com/lodge-mpc/lodge/proto/lodge/tuples/v1"
+	"github.com/lodge-mpc/lodge/services/rpc"
+)
+
+// find gives a reservation of the caller's tenants.
+func (s *Service) find(ctx context.Context, id string) (*tuplesv1.Reservation, error) {
+	caller, _ := rpc.Caller(ctx)
+	r, err := s.records.get(id)
+	if err == nil && !caller.Serves(r.GetClass().GetTenant()) {
+		err = errNoReservation
+	}
+	if errors.Is(err, errNoReservation) {
+		return nil, rpc.Errorf(rpc.NotFound, "ListReservations names those that there are", "no reservation %q", id)
+	}
+	return r, err
+}
+
+// GetReservation implements the service.
+func (s *Service) GetReservation(ctx context.Context, q *stockv1.GetReservationRequest) (*stockv1.GetReservationResponse, error) {
+	r, err := s.find(ctx, q.GetId())
+	if err != nil {
+		return nil, err
+	}
+	out := &stockv1.GetReservationResponse{Reservation: r, Parties: make([]*stockv1.PartyReservation, len(s.parties))}
+	var wg sync.WaitGroup
+	for i, p := range s.parties {
+		wg.Go(func() {
+			ctx, cancel := context.WithTimeout(ctx, callTime)
+			defer cancel()
+			x, err := p.client().GetReservation(ctx, &tuplesv1.GetReservationRequest{Id: q.GetId()})
+			out.Parties[i] = &stockv1.PartyReservation{Party: uint32(i), Name: p.Name, State: x.GetReservation().GetState(),
+				Reachable: err == nil || rpc.FromError(err).Code == rpc.NotFound}
+		})
+	}
+	wg.Wait()
+	return out, nil
+}
+
+// ListReservations implements the service.
+func (s *Service) ListReservations(ctx context.Context, q *stockv1.ListReservationsRequest) (*stockv1.ListReservationsResponse, error) {
+	caller, _ := rpc.Caller(ctx)
+	limit := int(q.GetLimit())
+	switch {
+	case limit == 0:
+		limit = 100
+	case limit > 1000:
+		return nil, rpc.Errorf(rpc.Invalid, "ask for at most 1000 and go on before the last", "limit %d", limit)
+	}
+	out := &stockv1.ListReservationsResponse{}
+	last := ""
+	err := s.records.newest(q.GetBefore(), func(token string, r *tuplesv1.Reservation) bool {
+		if !caller.Serves(r.GetClass().GetTenant()) || q.GetOpen() && r.GetState() != tuplesv1.ReservationState_RESERVATION_STATE_RESERVED {
+			return true
+		}
+		if len(out.Reservations) == limit {
+			out.Next = last
+			return false
+		}
+		out.Reservations, last = append(out.Reservations, r), token
+		return true
+	})
+	return out, err
+}
+
+// Release implements the service.
+func (s *Service) Release(ctx context.Context, q *stockv1.ReleaseRequest) (*stockv1.ReleaseResponse, error) {
+	caller, _ := rpc.Caller(ctx)
+	r, err := s.find(ctx, q.GetId())
+	if err != nil {
+		return nil, err
+	}
+	if r.GetOwner() != caller.Name {
+		return nil, rpc.Errorf(rpc.Forbidden, "its owner can release it, or its lease will end", "reservation %s is of client %s", r.GetId(), r.GetOwner())
+	}
+	if r.GetState() == tuplesv1.ReservationState_RESERVATION_STATE_RESERVED {
+		if _, err := s.settle(ctx, []string{r.GetId()}); err != nil {
+			if unreachable(err) {
+				return nil, rpc.Errorf(rpc.Unavailable, "try again when all parties can be reached; the lease ends it otherwise", "%v", err)
+			}
+			return nil, err
+		}
+		s.Sync()
+		if r, err = s.records.get(q.GetId()); err != nil {
+			return nil, err
+		}
+	}
+	return &stockv1.ReleaseResponse{Reservation: r, Returned: r.GetState() == tuplesv1.ReservationState_RESERVATION_STATE_RELEASED}, nil
+}

@@ -1,0 +1,143 @@
+package stock
+
+import (
+	"context"
+	"fmt"
+
+	tuplesv1 "github.com/lodge-mpc/lodge/proto/lodge/tuples/v1"
+	"github.com/lodge-mpc/lodge/services/rpc"
+)
+
+// maxItems is how many reservations go into one call, at most; parties take no more.
+const maxItems = 256
+
+// proposer puts reservations to one party, those of many callers in one call.
+type proposer struct {
+	Party
+	index int
+	queue chan proposal
+}
+
+type proposal struct {
+	r    *tuplesv1.Reservation
+	done chan<- error
+}
+
+func newProposer(index int, p Party) *proposer {
+	return &proposer{Party: p, index: index, queue: make(chan proposal, 4*maxItems)}
+}
+
+func (p *proposer) client() tuplesv1.TuplesServiceClient {
+	return tuplesv1.NewTuplesServiceClient(p.Conn)
+}
+
+func (p *proposer) String() string { return fmt.Sprintf("party %d (%s)", p.index, p.Name) }
+
+// run makes the calls until ctx is done. While one is on its way the next gathers.
+func (p *proposer) run(ctx context.Context) {
+	calls := make(chan struct{}, 2)
+	for {
+		var batch []proposal
+		select {
+		case x := <-p.queue:
+			batch = append(batch, x)
+		case <-ctx.Done():
+			return
+		}
+		select {
+		case calls <- struct{}{}:
+		case <-ctx.Done():
+		}
+	more:
+		for len(batch) < maxItems {
+			select {
+			case x := <-p.queue:
+				batch = append(batch, x)
+			default:
+				break more
+			}
+		}
+		go func() {
+			p.call(ctx, batch)
+			<-calls
+		}()
+	}
+}
+
+func (p *proposer) call(ctx context.Context, batch []proposal) {
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	req := &tuplesv1.ProposeRequest{}
+	for _, x := range batch {
+		req.Reservations = append(req.Reservations, x.r)
+	}
+	r, err := p.client().Propose(ctx, req)
+	if err == nil && len(r.GetOutcomes()) != len(batch) {
+		err = rpc.Errorf(rpc.Internal, "", "%s answers %d of %d proposals", p, len(r.GetOutcomes()), len(batch))
+	}
+	for i, x := range batch {
+		switch {
+		case err != nil:
+			x.done <- err
+		case r.GetOutcomes()[i].GetCode() != "":
+			o := r.GetOutcomes()[i]
+			x.done <- rpc.Errorf(rpc.Code(o.GetCode()), "", "%s refuses: %s", p, o.GetWhat())
+		case r.GetOutcomes()[i].GetState() != tuplesv1.ReservationState_RESERVATION_STATE_RESERVED &&
+			r.GetOutcomes()[i].GetState() != tuplesv1.ReservationState_RESERVATION_STATE_CONSUMED:
+			x.done <- rpc.Errorf(rpc.Conflict, "reserve again", "the reservation has ended at %s", p)
+		default:
+			x.done <- nil
+		}
+	}
+}
+
+// propose puts a reservation to the party.
+func (p *proposer) propose(ctx context.Context, r *tuplesv1.Reservation) error {
+	done := make(chan error, 1)
+	select {
+	case p.queue <- proposal{r, done}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// batches lists those of the party.
+func (p *proposer) batches(ctx context.Context) (list []*tuplesv1.Batch, err error) {
+	after := ""
+	for {
+		call, cancel := context.WithTimeout(ctx, callTime)
+		r, err := p.client().ListBatches(call, &tuplesv1.ListBatchesRequest{After: after, Limit: 1000})
+		cancel()
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, r.GetBatches()...)
+		if after = r.GetNext(); after == "" {
+			return list, nil
+		}
+	}
+}
+
+// withdraw and release say what became of each reservation.
+func (p *proposer) withdraw(ctx context.Context, ids []string) ([]*tuplesv1.Outcome, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	r, err := p.client().Withdraw(ctx, &tuplesv1.WithdrawRequest{Ids: ids})
+	if err == nil && len(r.GetOutcomes()) != len(ids) {
+		err = rpc.Errorf(rpc.Internal, "", "%s answers %d of %d withdrawals", p, len(r.GetOutcomes()), len(ids))
+	}
+	return r.GetOutcomes(), err
+}
+
+func (p *proposer) release(ctx context.Context, ids []string, discard bool) error {
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	_, err := p.client().Release(ctx, &tuplesv1.ReleaseRequest{Ids: ids, Discard: discard})
+	return err
+}

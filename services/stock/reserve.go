@@ -1,0 +1,227 @@
+package stock
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"sync"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	stockv1 "github.com/lodge-mpc/lodge/proto/lodge/stock/v1"
+	tuplesv1 "github.com/lodge-mpc/lodge/proto/lodge/tuples/v1"
+	"github.com/lodge-mpc/lodge/services/config"
+	"github.com/lodge-mpc/lodge/services/job"
+	"github.com/lodge-mpc/lodge/services/rpc"
+)
+
+const (
+	defaultLease = 10 * time.Minute
+	maxLease     = 7 * 24 * time.Hour
+	maxTries     = 3 // to find ranges that no party refuses
+	maxRanges    = 1024
+)
+
+// pending is a reservation that is being made for an idempotency key.
+type pending struct {
+	done chan struct{}
+	r    *tuplesv1.Reservation
+	err  error
+}
+
+// Reserve implements the service.
+func (s *Service) Reserve(ctx context.Context, q *stockv1.ReserveRequest) (*stockv1.ReserveResponse, error) {
+	caller, _ := rpc.Caller(ctx)
+	if err := s.check(caller, q); err != nil {
+		return nil, err
+	}
+	if q.GetIdempotencyKey() == "" {
+		r, err := s.reserve(ctx, caller, q, "")
+		return &stockv1.ReserveResponse{Reservation: r}, err
+	}
+	key := caller.Name + "/" + q.GetIdempotencyKey()
+	r, err := s.once(ctx, key, func() (*tuplesv1.Reservation, error) { return s.reserve(ctx, caller, q, key) })
+	if err == nil && !asked(r, q) {
+		return nil, rpc.Errorf(rpc.Conflict, "use a new key", "reservation %s was made under this idempotency key, and is of something else", r.GetId())
+	}
+	return &stockv1.ReserveResponse{Reservation: r}, err
+}
+
+// check refuses what no stock could satisfy.
+func (s *Service) check(caller rpc.Principal, q *stockv1.ReserveRequest) error {
+	class := q.GetClass()
+	switch {
+	case !caller.Serves(class.GetTenant()):
+		return rpc.Errorf(rpc.Forbidden, "add the tenant to this client in the coordinator's configuration", "client %s does not act for tenant %q", caller.Name, class.GetTenant())
+	case !job.MakesTuples(class.GetKind()):
+		return rpc.Errorf(rpc.Invalid, "name a kind of tuples", "kind %s", class.GetKind())
+	case q.GetCount() == 0:
+		return rpc.Errorf(rpc.Invalid, "say how many", "no count")
+	case len(q.GetIdempotencyKey()) > 64:
+		return rpc.Errorf(rpc.TooLarge, "", "an idempotency key has at most 64 characters")
+	case q.GetLease() != nil && (q.GetLease().CheckValid() != nil || q.GetLease().AsDuration() <= 0 || q.GetLease().AsDuration() > maxLease):
+		return rpc.Errorf(rpc.Invalid, "leave it out for 10 minutes", "a lease is between 0 and %s", maxLease)
+	case len(q.GetClients()) > 1 && len(q.GetClients()) != len(s.parties):
+		return rpc.Errorf(rpc.Invalid, "name none, one, or one for each party", "%d clients for %d parties", len(q.GetClients()), len(s.parties))
+	}
+	for _, c := range q.GetClients() {
+		if !config.ValidName(c) {
+			return rpc.Errorf(rpc.Invalid, "", "%q is not the name of a client", c)
+		}
+	}
+	return nil
+}
+
+// asked reports whether a reservation is what a request asks for.
+func asked(r *tuplesv1.Reservation, q *stockv1.ReserveRequest) bool {
+	if len(r.GetClients()) != len(q.GetClients()) {
+		return false
+	}
+	for i, c := range q.GetClients() {
+		if r.GetClients()[i] != c {
+			return false
+		}
+	}
+	return proto.Equal(r.GetClass(), q.GetClass()) && r.GetCount() == q.GetCount() && (q.GetEpoch() == 0 || q.GetEpoch() == r.GetEpoch())
+}
+
+// once makes the reservation of a key, or finds the one that was made, or waits for the one that is being made.
+func (s *Service) once(ctx context.Context, key string, make func() (*tuplesv1.Reservation, error)) (*tuplesv1.Reservation, error) {
+	s.mu.Lock()
+	p := s.pending[key]
+	if p != nil {
+		s.mu.Unlock()
+		select {
+		case <-p.done:
+			return p.r, p.err
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	p = &pending{done: newDone()}
+	s.pending[key] = p
+	s.mu.Unlock()
+	if p.r, p.err = s.records.keyed(key); errors.Is(p.err, errNoReservation) {
+		p.r, p.err = make()
+	}
+	s.mu.Lock()
+	delete(s.pending, key)
+	s.mu.Unlock()
+	close(p.done)
+	return p.r, p.err
+}
+
+func newDone() chan struct{} { return make(chan struct{}) }
+
+// reserve finds tuples and holds them at all parties.
+func (s *Service) reserve(ctx context.Context, caller rpc.Principal, q *stockv1.ReserveRequest, key string) (*tuplesv1.Reservation, error) {
+	var last error
+	for try := 0; try < maxTries; {
+		changed := s.view.watch()
+		g, ranges, has := s.view.pick(q.GetClass(), q.GetEpoch(), q.GetCount())
+		switch {
+		case len(ranges) > maxRanges:
+			s.view.settle(ranges)
+			s.Sync()
+			return nil, rpc.Errorf(rpc.OutOfStock, "reserve less at a time", "%d tuples lie in %d pieces; a reservation has at most %d", q.GetCount(), len(ranges), maxRanges)
+		case len(ranges) == 0 && last != nil:
+			return nil, last
+		case len(ranges) == 0 && !q.GetWait():
+			return nil, rpc.Errorf(rpc.OutOfStock, "ask for less, wait, submit a job, or set a policy that keeps more",
+				"%d tuples of this class can be reserved under one MAC key; %d are asked for", has, q.GetCount())
+		case len(ranges) == 0:
+			select {
+			case <-changed:
+				continue
+			case <-ctx.Done():
+				return nil, rpc.Errorf(rpc.OutOfStock, "wait longer, or see why no job makes more: `lodge stock`",
+					"%d tuples of this class could be reserved by the deadline; %d are asked for", has, q.GetCount())
+			case <-s.stopped:
+				return nil, rpc.Errorf(rpc.Unavailable, "try again", "the coordinator stops")
+			}
+		}
+		r := &tuplesv1.Reservation{
+			Id: newID(key, try), Class: q.GetClass(), Epoch: g.epoch, MacKeyId: g.macKey, Ranges: ranges, Count: q.GetCount(), Owner: caller.Name,
+			Clients: q.GetClients(), Lease: timestamppb.New(time.Now().Add(lease(q))), State: tuplesv1.ReservationState_RESERVATION_STATE_RESERVED,
+		}
+		err := s.hold(ctx, r, key)
+		s.view.settle(ranges)
+		if err == nil {
+			return r, nil
+		}
+		go s.abandon(r)
+		last = err
+		if c := rpc.FromError(err).Code; c != rpc.Taken && c != rpc.Burnt && c != rpc.NotFound && c != rpc.Conflict {
+			return nil, err
+		}
+		if err := s.sync(ctx); err != nil {
+			return nil, rpc.Errorf(rpc.Unavailable, "try again when all parties can be reached", "%v", err)
+		}
+		try++
+	}
+	return nil, last
+}
+
+func lease(q *stockv1.ReserveRequest) time.Duration {
+	if q.GetLease() == nil {
+		return defaultLease
+	}
+	return q.GetLease().AsDuration()
+}
+
+// newID names a reservation: the same for the same key, so that a coordinator that forgot it asks the parties for the
+// same again, and nobody can guess those without a key.
+func newID(key string, try int) string {
+	if key == "" {
+		b := make([]byte, 16)
+		rand.Read(b)
+		return hex.EncodeToString(b)
+	}
+	sum := sha256.Sum256(append([]byte("lodge reservation id\x00"+key), byte(try)))
+	return hex.EncodeToString(sum[:16])
+}
+
+// hold puts a reservation to all parties, and records it at the same time.
+func (s *Service) hold(ctx context.Context, r *tuplesv1.Reservation, key string) error {
+	errs := make([]error, len(s.parties)+1)
+	var wg sync.WaitGroup
+	for i, p := range s.parties {
+		wg.Go(func() {
+			if errs[i] = p.propose(ctx, r); errs[i] != nil && unreachable(errs[i]) {
+				errs[i] = rpc.Errorf(rpc.Unavailable, "try again when it can be reached", "%s: %s", p, rpc.FromError(errs[i]).What)
+			}
+		})
+	}
+	wg.Go(func() { errs[len(s.parties)] = s.records.add(r, key, time.Now()) })
+	wg.Wait()
+	for _, err := range errs { // what cannot be mended by other ranges first
+		if err != nil && rpc.FromError(err).Code == rpc.Unavailable {
+			return err
+		}
+	}
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func unreachable(err error) bool {
+	c := rpc.FromError(err).Code
+	return c == rpc.Unavailable || c == rpc.TimedOut || c == rpc.Cancelled
+}
+
+// abandon ends a reservation that not all parties hold. If that cannot be done now, it is when the lease ends.
+func (s *Service) abandon(r *tuplesv1.Reservation) {
+	ctx, cancel := context.WithTimeout(context.Background(), callTime)
+	defer cancel()
+	if _, err := s.settle(ctx, []string{r.GetId()}); err != nil {
+		s.log.Debug("a reservation that failed is still held by a party", "reservation", r.GetId(), "error", err)
+	}
+	s.Sync()
+}

@@ -1,0 +1,114 @@
+package tuples
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"io"
+	"time"
+
+	tuplesv1 "github.com/lodge-mpc/lodge/proto/lodge/tuples/v1"
+	"github.com/lodge-mpc/lodge/services/rpc"
+	"github.com/lodge-mpc/lodge/services/vault"
+)
+
+const (
+	chunk       = 512 << 10             // of share data in a response
+	confirmTime = 10 * time.Second      // for the peers to confirm a reservation
+	exposedTime = 10 * time.Second      // for a check of the MAC key to have its verdict
+	exposedStep = 20 * time.Millisecond // between two looks at it
+)
+
+// Fetch implements the service.
+func (s *Service) Fetch(r *tuplesv1.FetchRequest, stream tuplesv1.TuplesService_FetchServer) error {
+	ctx := stream.Context()
+	p, err := caller(ctx)
+	if err != nil {
+		return err
+	}
+	what := "reservation " + r.GetReservationId()
+	x, err := s.find(p, r.GetReservationId())
+	if err != nil {
+		return err
+	}
+	if r.GetFrom() >= x.Count() {
+		return rpc.Errorf(rpc.Invalid, "begin before its end", "%s has %d tuples", what, x.Count())
+	}
+	if x.State == vault.Reserved {
+		wait, cancel := context.WithTimeout(ctx, confirmTime)
+		err := s.Peers.confirmed(wait, x.ID, x.Digest)
+		cancel()
+		if err != nil {
+			return err
+		}
+	}
+	x, first, err := s.deliver(ctx, x.ID, p)
+	if err != nil {
+		return refused(err, what)
+	}
+	if first {
+		s.Metrics.Delivered(x.Class.Kind, x.Class.Field, x.Count())
+	}
+	in, size, err := s.Vault.Shares(&x, r.GetFrom())
+	if err != nil {
+		return refused(err, what)
+	}
+	defer in.Close()
+	if err := stream.Send(&tuplesv1.FetchResponse{Reservation: s.wire(&x), TupleBytes: size}); err != nil {
+		return err
+	}
+	return send(in, stream, x.Lease)
+}
+
+// find gives a reservation that the caller may know of.
+func (s *Service) find(p rpc.Principal, id string) (vault.Reservation, error) {
+	x, err := s.Vault.Reservation(id)
+	if err == nil && !sees(p, x.Class.Tenant) {
+		err = vault.ErrNotFound
+	}
+	if errors.Is(err, vault.ErrNotFound) {
+		return x, rpc.Errorf(rpc.NotFound, "reserve at the coordinator first, and ask the parties' clients of the same tenant",
+			"no reservation %q at this party", id)
+	}
+	return x, err
+}
+
+// deliver records the delivery; while a check of the MAC key has no verdict it waits.
+func (s *Service) deliver(ctx context.Context, id string, p rpc.Principal) (x vault.Reservation, first bool, err error) {
+	until := time.Now().Add(exposedTime)
+	for {
+		x, first, err = s.Vault.Deliver(id, p.Name, s.Peers.Self)
+		if !errors.Is(err, vault.ErrExposed) || time.Now().After(until) {
+			return x, first, err
+		}
+		select {
+		case <-ctx.Done():
+			return x, false, ctx.Err()
+		case <-time.After(exposedStep):
+		}
+	}
+}
+
+// send streams shares and their checksum, and stops when the lease ends.
+func send(in io.Reader, stream tuplesv1.TuplesService_FetchServer, lease time.Time) error {
+	sum, piece := sha256.New(), make([]byte, chunk)
+	defer clear(piece)
+	for {
+		n, err := io.ReadFull(in, piece)
+		if n > 0 {
+			if !time.Now().Before(lease) {
+				return rpc.Errorf(rpc.Expired, "reserve again, with a longer lease", "the lease ended while the shares were sent")
+			}
+			sum.Write(piece[:n])
+			if err := stream.Send(&tuplesv1.FetchResponse{Chunk: piece[:n]}); err != nil {
+				return err
+			}
+		}
+		switch {
+		case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
+			return stream.Send(&tuplesv1.FetchResponse{Sha256: sum.Sum(nil)})
+		case err != nil:
+			return refused(err, "the reservation's data")
+		}
+	}
+}

@@ -1,0 +1,148 @@
+package tuples
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	tuplesv1 "github.com/lodge-mpc/lodge/proto/lodge/tuples/v1"
+	"github.com/lodge-mpc/lodge/services/config"
+	"github.com/lodge-mpc/lodge/services/rpc"
+	"github.com/lodge-mpc/lodge/services/vault"
+)
+
+// maxReason bounds what a client says for the log, in bytes.
+const maxReason = 1000
+
+// macKey gives a MAC key that the caller may know of.
+func (s *Service) macKey(p rpc.Principal, id string) (vault.MACKey, error) {
+	k, err := s.Vault.MACKey(id)
+	if err == nil && !sees(p, k.Tenant) {
+		err = vault.ErrNotFound
+	}
+	if errors.Is(err, vault.ErrNotFound) {
+		return k, rpc.Errorf(rpc.NotFound, "ListMacKeys names those of the tenants that this client serves", "no MAC key %q at this party", id)
+	}
+	return k, err
+}
+
+// DrawMacKey implements the service.
+func (s *Service) DrawMacKey(ctx context.Context, r *tuplesv1.DrawMacKeyRequest) (*tuplesv1.DrawMacKeyResponse, error) {
+	p, err := caller(ctx)
+	if err != nil {
+		return nil, err
+	}
+	k, err := s.macKey(p, r.GetMacKeyId())
+	if err != nil {
+		return nil, err
+	}
+	switch r.GetPurpose() {
+	case tuplesv1.Purpose_PURPOSE_ONLINE:
+	case tuplesv1.Purpose_PURPOSE_VERIFY:
+		if !p.May(config.PermRetire) {
+			return nil, rpc.Errorf(rpc.Forbidden, "add the permission to this client in the party's configuration",
+				"client %s lacks the permission %q: pooled key shares end their epoch", p.Name, config.PermRetire)
+		}
+	default:
+		return nil, rpc.Errorf(rpc.Invalid, "say PURPOSE_ONLINE or PURPOSE_VERIFY", "no purpose")
+	}
+	share, err := s.MACKeyShare(k)
+	if err != nil {
+		return nil, refused(err, "MAC key "+k.ID)
+	}
+	out := &tuplesv1.DrawMacKeyResponse{Key: wireMACKey(&k), Params: k.Params, Share: share}
+	s.Log.Info("MAC-key share drawn", "mac_key", k.ID, "client", p.Name, "purpose", r.GetPurpose().String())
+	if r.GetPurpose() == tuplesv1.Purpose_PURPOSE_VERIFY {
+		reason := "its shares were pooled to verify, by " + p.Name
+		if _, err := s.Vault.RetireEpoch(k.Epoch, reason); err != nil {
+			clear(share)
+			return nil, refused(err, fmt.Sprintf("epoch %d", k.Epoch))
+		}
+	}
+	return out, nil
+}
+
+// ReportFailedCheck implements the service.
+func (s *Service) ReportFailedCheck(ctx context.Context, r *tuplesv1.ReportFailedCheckRequest) (*tuplesv1.ReportFailedCheckResponse, error) {
+	p, err := caller(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if len(r.GetReason()) > maxReason {
+		return nil, rpc.Errorf(rpc.TooLarge, "", "a reason has at most %d bytes", maxReason)
+	}
+	k, err := s.macKey(p, r.GetMacKeyId())
+	if err != nil {
+		return nil, err
+	}
+	n, err := s.Vault.BurnMACKey(k.ID, fmt.Sprintf("client %s reports a failed online check: %s", p.Name, r.GetReason()))
+	if err != nil {
+		return nil, refused(err, "MAC key "+k.ID)
+	}
+	s.Log.Warn("a client reports a failed online check: MAC key burnt", "mac_key", k.ID, "client", p.Name, "batches", n)
+	if k, err = s.Vault.MACKey(k.ID); err != nil {
+		return nil, err
+	}
+	return &tuplesv1.ReportFailedCheckResponse{Key: wireMACKey(&k), Batches: uint32(n)}, nil
+}
+
+// Revoke implements the service.
+func (s *Service) Revoke(ctx context.Context, r *tuplesv1.RevokeRequest) (*tuplesv1.RevokeResponse, error) {
+	p, err := caller(ctx)
+	if err != nil {
+		return nil, err
+	}
+	const most = 1000
+	switch {
+	case (len(r.GetBatchIds()) > 0) == (r.GetMacKeyId() != ""):
+		return nil, rpc.Errorf(rpc.Invalid, "name batches, or a MAC key", "neither or both of batch_ids and mac_key_id are given")
+	case len(r.GetBatchIds()) > most || len(r.GetReason()) > maxReason:
+		return nil, rpc.Errorf(rpc.TooLarge, "", "at most %d batches, and a reason of %d bytes", most, maxReason)
+	}
+	asked := map[string]bool{}
+	for _, id := range r.GetBatchIds() {
+		asked[id] = true
+	}
+	if r.GetMacKeyId() != "" {
+		if _, err := s.macKey(p, r.GetMacKeyId()); err != nil {
+			return nil, err
+		}
+	}
+	all, err := s.Vault.Batches()
+	if err != nil {
+		return nil, err
+	}
+	out, found := &tuplesv1.RevokeResponse{}, map[string]bool{}
+	for _, b := range all {
+		if !sees(p, b.Tenant) || !asked[b.ID] && (r.GetMacKeyId() == "" || b.MACKey != r.GetMacKeyId()) {
+			continue
+		}
+		found[b.ID] = true
+		delete(asked, b.ID)
+		if b.State != vault.BatchRevoked && b.State != vault.BatchConsumed {
+			out.Batches++
+			out.Tuples += b.Count - b.Gone.Count()
+		}
+	}
+	if len(asked) > 0 {
+		return nil, rpc.Errorf(rpc.NotFound, "ListBatches names those that there are", "no batch %q at this party", ids(asked)[0])
+	}
+	if r.GetDryRun() {
+		return out, nil
+	}
+	return out, s.revoke(r, p, ids(found))
+}
+
+func (s *Service) revoke(r *tuplesv1.RevokeRequest, p rpc.Principal, batches []string) error {
+	reason := fmt.Sprintf("revoked by %s: %s", p.Name, r.GetReason())
+	if r.GetMacKeyId() != "" {
+		_, err := s.Vault.BurnMACKey(r.GetMacKeyId(), reason)
+		return refused(err, "MAC key "+r.GetMacKeyId())
+	}
+	for _, id := range batches {
+		if err := s.Vault.RevokeBatch(id, reason); err != nil {
+			return refused(err, "batch "+id)
+		}
+	}
+	return nil
+}

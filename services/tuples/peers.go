@@ -1,0 +1,392 @@
+package tuples
+
+import (
+	"bytes"
+	"context"
+	"crypto/ed25519"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	tuplesv1 "github.com/lodge-mpc/lodge/proto/lodge/tuples/v1"
+	"github.com/lodge-mpc/lodge/services/rpc"
+	"github.com/lodge-mpc/lodge/services/vault"
+)
+
+// Peer is another party.
+type Peer struct {
+	Name string
+	Conn grpc.ClientConnInterface
+}
+
+// Peers are the other parties as far as tuples go: they confirm reservations, and they remember how far this party's
+// store is.
+type Peers struct {
+	Self   int
+	List   []Peer // by index; its own entry is not used
+	Keys   []ed25519.PublicKey
+	Signer ed25519.PrivateKey
+	Roster [32]byte
+	Vault  *vault.Vault
+	Log    *slog.Logger
+
+	mu     sync.Mutex
+	asked  map[string]*question // by reservation id
+	queues []chan *question
+}
+
+// The times of asking peers.
+const (
+	callTime   = 5 * time.Second
+	retryFirst = 2 * time.Millisecond
+	retryMost  = 200 * time.Millisecond
+	expectTime = 2 * time.Second // for peers to record what the coordinator has proposed to all at the same time
+	keepAsked  = time.Minute
+	helloEvery = time.Second // while a peer has not acknowledged this store
+)
+
+// question is whether all peers have recorded a reservation as this party has.
+type question struct {
+	id     string
+	digest [32]byte
+	done   chan struct{} // closed with the answer
+	err    error
+
+	stop context.Context // done when it is too late for an answer
+
+	mu   sync.Mutex
+	open int // peers that have not answered
+}
+
+// run asks the peers until ctx is done.
+func (p *Peers) run(ctx context.Context) {
+	p.mu.Lock()
+	p.start()
+	p.mu.Unlock()
+	for i := range p.List {
+		if i == p.Self {
+			continue
+		}
+		go p.hello(ctx, i)
+		go p.ask(ctx, i)
+	}
+}
+
+func (p *Peers) start() {
+	if p.queues != nil {
+		return
+	}
+	p.asked, p.queues = map[string]*question{}, make([]chan *question, len(p.List))
+	for i := range p.queues {
+		p.queues[i] = make(chan *question, 4*maxItems)
+	}
+}
+
+// expect begins to ask about a reservation that was recorded now.
+func (p *Peers) expect(id string, digest [32]byte) { p.question(id, digest, expectTime) }
+
+// question gives the one that is asked about a reservation, or begins to ask.
+func (p *Peers) question(id string, digest [32]byte, limit time.Duration) *question {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.start()
+	if q := p.asked[id]; q != nil {
+		return q
+	}
+	stop, cancel := context.WithTimeout(context.Background(), limit)
+	q := &question{id: id, digest: digest, done: make(chan struct{}), open: len(p.List) - 1, stop: stop}
+	p.asked[id] = q
+	go func() {
+		<-q.done
+		cancel()
+		keep := keepAsked
+		if q.err != nil {
+			keep = 0 // whoever asks next asks again
+		}
+		time.AfterFunc(keep, func() {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			delete(p.asked, id)
+		})
+	}()
+	for i, queue := range p.queues {
+		if i == p.Self {
+			continue
+		}
+		select {
+		case queue <- q:
+		default:
+			q.answer(rpc.Errorf(rpc.Busy, "try again", "too many reservations wait for party %d (%s)", i, p.List[i].Name))
+		}
+	}
+	return q
+}
+
+// answer takes the answer of one peer; the first error is that of the question.
+func (q *question) answer(err error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.open <= 0 {
+		return
+	}
+	if q.open--; err != nil {
+		q.err, q.open = err, 0
+	}
+	if q.open == 0 {
+		close(q.done)
+	}
+}
+
+// confirmed returns when all peers have recorded a reservation as this party has.
+func (p *Peers) confirmed(ctx context.Context, id string, digest [32]byte) error {
+	for {
+		q := p.question(id, digest, confirmTime)
+		select {
+		case <-q.done:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		if q.digest != digest {
+			return rpc.Errorf(rpc.Conflict, "", "reservation %s was recorded twice", id)
+		}
+		e := rpc.FromError(q.err)
+		if e == nil {
+			return nil
+		}
+		if e.Code != rpc.Unavailable || ctx.Err() != nil {
+			return q.err
+		}
+		select {
+		case <-time.After(retryMost):
+		case <-ctx.Done():
+			return q.err
+		}
+	}
+}
+
+// ask puts the questions that wait to a peer, many in one call, until ctx is done.
+func (p *Peers) ask(ctx context.Context, peer int) {
+	delay := retryFirst
+	var later []*question
+	for {
+		batch := later
+		if later = nil; len(batch) == 0 {
+			select {
+			case q := <-p.queues[peer]:
+				batch = append(batch, q)
+			case <-ctx.Done():
+				return
+			}
+			delay = retryFirst
+		}
+	more:
+		for len(batch) < maxItems {
+			select {
+			case q := <-p.queues[peer]:
+				batch = append(batch, q)
+			default:
+				break more
+			}
+		}
+		if later = p.put(ctx, peer, batch); len(later) > 0 {
+			select {
+			case <-time.After(delay):
+			case <-ctx.Done():
+				return
+			}
+			delay = min(2*delay, retryMost)
+		}
+	}
+}
+
+// put asks a peer once, and gives the questions that it could not answer yet.
+func (p *Peers) put(ctx context.Context, peer int, batch []*question) (later []*question) {
+	name := fmt.Sprintf("party %d (%s)", peer, p.List[peer].Name)
+	open := batch[:0:0]
+	req := &tuplesv1.ConfirmRequest{}
+	for _, q := range batch {
+		if q.stop.Err() != nil {
+			q.answer(rpc.Errorf(rpc.Unavailable, "try again when the coordinator and that party can be reached", "%s has not confirmed the reservation", name))
+			continue
+		}
+		open = append(open, q)
+		req.Items = append(req.Items, &tuplesv1.ConfirmRequest_Item{Id: q.id, Digest: q.digest[:]})
+	}
+	if len(open) == 0 {
+		return nil
+	}
+	var err error
+	if req.Store, err = p.version(); err != nil {
+		p.Log.Error("reading the store's version", "error", err)
+		return open
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	r, err := tuplesv1.NewTuplesServiceClient(p.List[peer].Conn).Confirm(ctx, req)
+	if err == nil && !r.GetAcknowledged() {
+		if err := p.introduce(ctx, peer); err != nil {
+			p.Log.Warn("a peer does not acknowledge this party's store", "peer", name, "error", err)
+		}
+		return open
+	}
+	if err != nil || len(r.GetAnswers()) != len(open) {
+		return open
+	}
+	for i, q := range open {
+		switch r.GetAnswers()[i] {
+		case tuplesv1.Answer_ANSWER_SAME:
+			q.answer(nil)
+		case tuplesv1.Answer_ANSWER_OTHER:
+			q.answer(rpc.Errorf(rpc.Conflict, "do not trust this coordinator: it proposed different reservations to the parties; reserve again",
+				"%s has recorded another reservation under this id", name))
+		case tuplesv1.Answer_ANSWER_ENDED:
+			q.answer(rpc.Errorf(rpc.Conflict, "reserve again", "the reservation has ended at %s", name))
+		default:
+			later = append(later, q)
+		}
+	}
+	return later
+}
+
+// Confirm implements the service.
+func (s *Service) Confirm(ctx context.Context, r *tuplesv1.ConfirmRequest) (*tuplesv1.ConfirmResponse, error) {
+	p, err := caller(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if len(r.GetItems()) > maxItems {
+		return nil, rpc.Errorf(rpc.TooLarge, "split them", "%d items in one call, of at most %d", len(r.GetItems()), maxItems)
+	}
+	version, err := s.Peers.read(p.Party, r.GetStore())
+	if err != nil {
+		return nil, err
+	}
+	out := &tuplesv1.ConfirmResponse{Acknowledged: s.Vault.Heard(p.Party, version)}
+	if !out.Acknowledged {
+		return out, nil
+	}
+	for _, item := range r.GetItems() {
+		answer := tuplesv1.Answer_ANSWER_UNKNOWN
+		x, err := s.Vault.Reservation(item.GetId())
+		switch {
+		case errors.Is(err, vault.ErrNotFound):
+		case err != nil:
+			return nil, err
+		case !bytes.Equal(x.Digest[:], item.GetDigest()):
+			answer = tuplesv1.Answer_ANSWER_OTHER
+		case x.State == vault.Reserved || x.State == vault.Consumed:
+			answer = tuplesv1.Answer_ANSWER_SAME
+		default:
+			answer = tuplesv1.Answer_ANSWER_ENDED
+		}
+		out.Answers = append(out.Answers, answer)
+	}
+	return out, nil
+}
+
+// version is that of this party's store now, signed.
+func (p *Peers) version() (*tuplesv1.StoreVersion, error) {
+	v, err := p.Vault.Version()
+	if err != nil {
+		return nil, err
+	}
+	v.Signature = ed25519.Sign(p.Signer, p.statement(p.Self, v))
+	return wireVersion(v), nil
+}
+
+// statement is what a party signs of its store.
+func (p *Peers) statement(party int, v vault.Version) []byte {
+	b := append([]byte("lodge store version v1\x00"), p.Roster[:]...)
+	for _, n := range []uint64{uint64(party), v.First, v.Generation, uint64(v.Started.UnixNano())} {
+		b = binary.LittleEndian.AppendUint64(b, n)
+	}
+	return append(append(b, v.ID...), v.Incarnation...)
+}
+
+func wireVersion(v vault.Version) *tuplesv1.StoreVersion {
+	return &tuplesv1.StoreVersion{StoreId: v.ID, Incarnation: v.Incarnation, Started: timestamppb.New(v.Started), First: v.First,
+		Generation: v.Generation, Signature: v.Signature}
+}
+
+// read checks the signature of a party under a version of its store.
+func (p *Peers) read(party int, w *tuplesv1.StoreVersion) (vault.Version, error) {
+	v := vault.Version{ID: w.GetStoreId(), Incarnation: w.GetIncarnation(), Started: w.GetStarted().AsTime(), First: w.GetFirst(),
+		Generation: w.GetGeneration(), Signature: w.GetSignature()}
+	if party < 0 || party >= len(p.Keys) || len(v.ID) != 16 || len(v.Incarnation) != 16 || w.GetStarted().CheckValid() != nil ||
+		!ed25519.Verify(p.Keys[party], p.statement(party, v), v.Signature) {
+		return v, rpc.Errorf(rpc.Invalid, "", "the version of the store of party %d is malformed, or not signed by it", party)
+	}
+	return v, nil
+}
+
+// Acknowledge implements the service.
+func (s *Service) Acknowledge(ctx context.Context, r *tuplesv1.AcknowledgeRequest) (*tuplesv1.AcknowledgeResponse, error) {
+	p, err := caller(ctx)
+	if err != nil {
+		return nil, err
+	}
+	version, err := s.Peers.read(p.Party, r.GetStore())
+	if err != nil {
+		return nil, err
+	}
+	seen, err := s.Vault.Acknowledge(p.Party, version)
+	if errors.Is(err, vault.ErrRolledBack) {
+		s.Log.Error("a peer's store was put back", "peer", p.Name, "error", err)
+		return &tuplesv1.AcknowledgeResponse{Reason: err.Error(), Seen: wireVersion(seen)}, nil
+	}
+	return &tuplesv1.AcknowledgeResponse{Accepted: err == nil}, err
+}
+
+// hello introduces this party's store to a peer until it is acknowledged.
+func (p *Peers) hello(ctx context.Context, peer int) {
+	for {
+		call, cancel := context.WithTimeout(ctx, callTime)
+		err := p.introduce(call, peer)
+		cancel()
+		if err == nil {
+			return
+		}
+		if e := rpc.FromError(err); e.Code != rpc.Unavailable && e.Code != rpc.TimedOut {
+			p.Log.Error("a peer does not acknowledge this party's store", "peer", p.List[peer].Name, "error", err)
+		}
+		select {
+		case <-time.After(helloEvery):
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// introduce says to a peer which store this party has. A peer that can show that this party has said before that it
+// was further puts it into quarantine.
+func (p *Peers) introduce(ctx context.Context, peer int) error {
+	now, err := p.version()
+	if err != nil {
+		return err
+	}
+	r, err := tuplesv1.NewTuplesServiceClient(p.List[peer].Conn).Acknowledge(ctx, &tuplesv1.AcknowledgeRequest{Store: now})
+	if err != nil || r.GetAccepted() {
+		return err
+	}
+	said, err := p.read(p.Self, r.GetSeen())
+	if err != nil {
+		return fmt.Errorf("it says %q without a proof", r.GetReason())
+	}
+	behind, err := p.Vault.Succeeds(said)
+	if err != nil {
+		return err
+	}
+	if !behind {
+		return fmt.Errorf("it says %q, which what it shows does not prove", r.GetReason())
+	}
+	reason := fmt.Sprintf("party %d (%s) has seen generation %d of store %x, started %s; this is generation %d of store %x: an older copy was put back",
+		peer, p.List[peer].Name, said.Generation, said.ID, said.Started.Format(time.RFC3339), now.GetGeneration(), now.GetStoreId())
+	p.Log.Error("quarantine: every tuple is revoked", "reason", reason)
+	return p.Vault.Quarantine(reason, said.Generation)
+}

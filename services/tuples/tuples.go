@@ -1,0 +1,111 @@
+// Package tuples serves a party's tuples: what it holds, what the coordinator proposes to reserve, and the party's own
+// shares for its own clients. It believes nothing of the coordinator that it can check: tuples go to at most one
+// reservation, ever, which this party's vault sees to; and no byte leaves before every peer has confirmed that it has
+// recorded the same reservation.
+package tuples
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	tuplesv1 "github.com/lodge-mpc/lodge/proto/lodge/tuples/v1"
+	"github.com/lodge-mpc/lodge/services/config"
+	"github.com/lodge-mpc/lodge/services/keyring"
+	"github.com/lodge-mpc/lodge/services/metrics"
+	"github.com/lodge-mpc/lodge/services/rpc"
+	"github.com/lodge-mpc/lodge/services/vault"
+)
+
+const prefix = "/lodge.tuples.v1.TuplesService/"
+
+// Rules say who may call what.
+var Rules = rpc.Rules{
+	prefix + "Fetch":             rpc.Allow(rpc.Client).With(config.PermFetch),
+	prefix + "GetReservation":    rpc.Allow(rpc.Coordinator, rpc.Client).With(config.PermStatus),
+	prefix + "ListReservations":  rpc.Allow(rpc.Coordinator, rpc.Client).With(config.PermStatus),
+	prefix + "ListBatches":       rpc.Allow(rpc.Coordinator, rpc.Client).With(config.PermStatus),
+	prefix + "ListMacKeys":       rpc.Allow(rpc.Coordinator, rpc.Client).With(config.PermStatus),
+	prefix + "DrawMacKey":        rpc.Allow(rpc.Client).With(config.PermMACKey),
+	prefix + "ReportFailedCheck": rpc.Allow(rpc.Client).With(config.PermMACKey),
+	prefix + "Revoke":            rpc.Allow(rpc.Client).With(config.PermRetire),
+	prefix + "Propose":           rpc.Allow(rpc.Coordinator),
+	prefix + "Withdraw":          rpc.Allow(rpc.Coordinator),
+	prefix + "Release":           rpc.Allow(rpc.Coordinator),
+	prefix + "Acknowledge":       rpc.Allow(rpc.Peer),
+	prefix + "Confirm":           rpc.Allow(rpc.Peer),
+}
+
+// Config of the service.
+type Config struct {
+	Vault   *vault.Vault
+	Metrics *metrics.Metrics
+	Log     *slog.Logger
+	Peers   *Peers
+	// MACKeyShare gives the canonical encoding of this party's share of an active MAC key.
+	MACKeyShare func(vault.MACKey) ([]byte, error)
+}
+
+// Service implements lodge.tuples.v1.
+type Service struct {
+	tuplesv1.UnsafeTuplesServiceServer
+	Config
+}
+
+// New makes the service. Run must run beside it.
+func New(c Config) *Service { return &Service{Config: c} }
+
+// sweepEvery is how often leases are looked at.
+const sweepEvery = time.Second
+
+// Run sees to leases and to the peers until ctx is done.
+func (s *Service) Run(ctx context.Context) {
+	go s.Peers.run(ctx)
+	tick := time.NewTicker(sweepEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if err := s.Vault.Sweep(); err != nil {
+			s.Log.Error("sweeping reservations", "error", err)
+		}
+		if err := s.Vault.RememberPeers(); err != nil {
+			s.Log.Error("remembering the peers' stores", "error", err)
+		}
+	}
+}
+
+// refused turns a vault's refusal into an error for the caller.
+func refused(err error, what string) error {
+	switch {
+	case errors.Is(err, vault.ErrTaken):
+		return rpc.Errorf(rpc.Taken, "reserve others", "%s asks for tuples of another reservation", what)
+	case errors.Is(err, vault.ErrRange):
+		return rpc.Errorf(rpc.Invalid, "", "%s: %v", what, err)
+	case errors.Is(err, vault.ErrExpired):
+		return rpc.Errorf(rpc.Expired, "reserve again", "the lease of %s has ended", what)
+	case errors.Is(err, vault.ErrWithdrawn):
+		return rpc.Errorf(rpc.Conflict, "reserve again", "%s was withdrawn before it was fetched", what)
+	case errors.Is(err, vault.ErrExposed):
+		return rpc.Errorf(rpc.Busy, "try again in a moment", "a check of the MAC key of %s has no verdict yet", what)
+	case errors.Is(err, vault.ErrQuarantine):
+		return rpc.Errorf(rpc.Quarantined, "the operator runs `lodge store quarantine` at this party", "%v", err)
+	}
+	return keyring.Refused(err, what)
+}
+
+// caller of a handler.
+func caller(ctx context.Context) (rpc.Principal, error) {
+	p, ok := rpc.Caller(ctx)
+	if !ok {
+		return p, rpc.Errorf(rpc.Unauthenticated, "", "no caller")
+	}
+	return p, nil
+}
+
+// sees reports whether a caller may know of a tenant's tuples.
+func sees(p rpc.Principal, tenant string) bool { return p.Role != rpc.Client || p.Serves(tenant) }
