@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"golang.org/x/crypto/chacha20poly1305"
 	"io"
+	"sync/atomic"
 
 	"github.com/lodge-mpc/lodge/services/store"
 )
@@ -16,6 +17,7 @@ type shelf struct {
 	layout     layout
 	keys, data store.Blob
 	wrap       cipher.AEAD
+	erasures   *atomic.Uint64 // of segments, in all batches
 }
 
 func (v *Vault) openShelf(b *Batch) (*shelf, error) {
@@ -23,7 +25,7 @@ func (v *Vault) openShelf(b *Batch) (*shelf, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &shelf{layout: b.layout(), keys: keys}
+	s := &shelf{layout: b.layout(), keys: keys, erasures: &v.erasures}
 	key, err := v.unwrap(b.keyBlob(), keys)
 	if err == nil {
 		defer clear(key)
@@ -79,6 +81,7 @@ type segmentReader struct {
 	readable func(Span) error // refuses tuples whose shares may be erased
 	slot     []byte           // sealed slots from first on
 	first    uint64
+	erasures uint64 // before they were read
 	buf, out []byte
 }
 
@@ -128,7 +131,7 @@ const sameSlot = 3
 // load reads a segment by its slot, of which several are read at a time. A segment that was moved meanwhile, because
 // other tuples of it were erased, has another slot.
 func (r *segmentReader) load(i uint64) (shares []byte, at slot, err error) {
-	if len(r.slot) == 0 || i >= r.first+uint64(len(r.slot))/slotBytes {
+	if len(r.slot) == 0 || r.erasures != r.shelf.erasures.Load() || i >= r.first+uint64(len(r.slot))/slotBytes {
 		if err := r.refill(i); err != nil {
 			return nil, at, err
 		}
@@ -151,8 +154,8 @@ func (r *segmentReader) load(i uint64) (shares []byte, at slot, err error) {
 
 // refill reads slots from one on.
 func (r *segmentReader) refill(i uint64) (err error) {
+	r.erasures, r.first = r.shelf.erasures.Load(), i
 	r.slot, err = r.slots(i)
-	r.first = i
 	return err
 }
 
@@ -200,6 +203,7 @@ func slotAt(segment uint64) int64 { return int64(headerBlock + segment*slotBytes
 
 // eraseSlots overwrites the slots of a run of segments.
 func (s *shelf) eraseSlots(run Span) error {
+	defer s.erasures.Add(1)
 	if _, err := s.keys.WriteAt(make([]byte, run.Count*slotBytes), slotAt(run.First)); err != nil {
 		return fmt.Errorf("vault: %w", err)
 	}
@@ -237,6 +241,7 @@ func (s *shelf) rewrite(i uint64, done Spans) error {
 	if _, err := s.data.WriteAt(out, int64(at.offset)); err != nil {
 		return fmt.Errorf("vault: %w", err)
 	}
+	defer s.erasures.Add(1)
 	if _, err := s.keys.WriteAt(at.encode(s.wrap, i), slotAt(i)); err != nil {
 		return fmt.Errorf("vault: %w", err)
 	}

@@ -35,10 +35,11 @@ func (v *Vault) Sweep() error {
 func (v *Vault) sweepSome() (n int, batches []string, err error) {
 	now := v.now()
 	var due []string
+	later := fmt.Sprintf("%s%020d/", duePrefix, now.UnixNano()+1)
 	err = v.store.View(func(tx store.Tx) error {
 		due = nil
 		return tx.ScanAfter(duePrefix, "", func(key string, _ []byte) (bool, error) {
-			if key > fmt.Sprintf("%s%020d/", duePrefix, now.UnixNano()) {
+			if key >= later {
 				return false, nil
 			}
 			due = append(due, key)

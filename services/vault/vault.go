@@ -24,6 +24,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/crypto/chacha20poly1305"
@@ -63,7 +64,8 @@ type Vault struct {
 	peers         sync.Map   // party to the *Version that was heard last
 	acknowledging sync.Mutex // of peers' versions
 	wiping        sync.Mutex // one erasure at a time
-	unwiped       sync.Map   // ids of batches where an erasure failed, which Sweep tries again
+	erasures      atomic.Uint64
+	unwiped       sync.Map // ids of batches where an erasure failed, which Sweep tries again
 }
 
 const headerKey = "header"
