@@ -12,14 +12,14 @@ import (
 
 // Dial prepares a connection to the member at address, whose certificate must
 // carry the pinned identity. It connects when first used, and again by itself.
-func Dial(address, identity string, c *Credentials) (*grpc.ClientConn, error) {
+func Dial(address, identity string, c *Credentials, more ...DialOption) (*grpc.ClientConn, error) {
 	if c == nil {
 		return nil, errors.New("rpc: dialling needs TLS credentials")
 	}
 	if identity == "" {
 		return nil, errors.New("rpc: dialling needs the identity of the other side")
 	}
-	return grpc.NewClient("passthrough:///"+address,
+	options := []grpc.DialOption{
 		grpc.WithTransportCredentials(credentials.NewTLS(c.Client(identity))),
 		grpc.WithDefaultCallOptions(
 			grpc.MaxCallRecvMsgSize(MaxMessage),
@@ -31,5 +31,9 @@ func Dial(address, identity string, c *Credentials) (*grpc.ClientConn, error) {
 			MinConnectTimeout: 5 * time.Second,
 		}),
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 10 * time.Second, Timeout: 5 * time.Second, PermitWithoutStream: true}),
-	)
+	}
+	for _, m := range more {
+		m(&options)
+	}
+	return grpc.NewClient("passthrough:///"+address, options...)
 }

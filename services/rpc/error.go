@@ -4,9 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/protoadapt"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	statusv1 "github.com/lodge-mpc/lodge/proto/lodge/status/v1"
 )
@@ -16,12 +20,13 @@ type Code string
 
 // The codes, and the gRPC code that each travels under.
 const (
-	Unauthenticated Code = "unauthenticated"   // no usable certificate
+	Unauthenticated Code = "unauthenticated"   // no usable certificate or token
 	Forbidden       Code = "forbidden"         // this identity may not call this
 	Invalid         Code = "invalid_request"   // a field is missing, malformed or out of range
 	TooLarge        Code = "too_large"         // a message or request beyond its bound
 	PolicyRefused   Code = "policy_refused"    // this party's own job policy says no
 	RateLimited     Code = "rate_limited"      // allowed, but not so often
+	OverQuota       Code = "over_quota"        // allowed, but not so much in a day
 	Busy            Code = "busy"              // allowed, but not beside what runs now
 	PinMismatch     Code = "pin_mismatch"      // roster, parameters or protocol version differ from the pinned ones
 	PassiveKeygen   Code = "passive_keygen"    // passively secure key generation is not allowed here
@@ -48,6 +53,7 @@ var grpcCodes = map[Code]codes.Code{
 	TooLarge:        codes.ResourceExhausted,
 	PolicyRefused:   codes.FailedPrecondition,
 	RateLimited:     codes.ResourceExhausted,
+	OverQuota:       codes.ResourceExhausted,
 	Busy:            codes.ResourceExhausted,
 	PinMismatch:     codes.FailedPrecondition,
 	PassiveKeygen:   codes.FailedPrecondition,
@@ -73,6 +79,8 @@ type Error struct {
 	Code Code
 	What string // what happened, lowercase
 	Next string // what the caller can do, or empty
+	// Retry is when the same call can succeed, counted from the answer; 0: nobody knows.
+	Retry time.Duration
 }
 
 // Errorf makes an Error with a formatted What.
@@ -100,7 +108,11 @@ func (e *Error) GRPCStatus() *status.Status {
 		c = codes.Unknown
 	}
 	s := status.New(c, e.Error())
-	detailed, err := s.WithDetails(&statusv1.ErrorDetail{Code: string(e.Code), What: e.What, Next: e.Next})
+	details := []protoadapt.MessageV1{&statusv1.ErrorDetail{Code: string(e.Code), What: e.What, Next: e.Next}}
+	if e.Retry > 0 {
+		details = append(details, &errdetails.RetryInfo{RetryDelay: durationpb.New(e.Retry)})
+	}
+	detailed, err := s.WithDetails(details...)
 	if err != nil {
 		return s
 	}
@@ -126,12 +138,16 @@ func FromError(err error) *Error {
 	if !ok {
 		return &Error{Code: Internal, What: err.Error()}
 	}
+	e = &Error{Code: fromGRPC(s.Code()), What: s.Message()}
 	for _, d := range s.Details() {
-		if d, ok := d.(*statusv1.ErrorDetail); ok {
-			return &Error{Code: Code(d.GetCode()), What: d.GetWhat(), Next: d.GetNext()}
+		switch d := d.(type) {
+		case *statusv1.ErrorDetail:
+			e.Code, e.What, e.Next = Code(d.GetCode()), d.GetWhat(), d.GetNext()
+		case *errdetails.RetryInfo:
+			e.Retry = max(d.GetRetryDelay().AsDuration(), 0)
 		}
 	}
-	return &Error{Code: fromGRPC(s.Code()), What: s.Message()}
+	return e
 }
 
 // fromGRPC names an error that gRPC itself made.

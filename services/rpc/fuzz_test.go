@@ -42,7 +42,7 @@ func FuzzRoots(f *testing.F) {
 
 // Whatever status a server answers with, there is an error with a code, and it travels on as itself.
 func FuzzFromError(f *testing.F) {
-	for _, err := range []error{Errorf(Burnt, "use another", "epoch %d", 1), Errorf("nonsense", "", ""), status.Error(5, "gone")} {
+	for _, err := range []error{Errorf(Burnt, "use another", "epoch %d", 1), Errorf("nonsense", "", ""), &Error{Code: RateLimited, Retry: 1234567890}, status.Error(5, "gone")} {
 		s, _ := status.FromError(err)
 		b, err := proto.Marshal(s.Proto())
 		if err != nil {
@@ -56,7 +56,7 @@ func FuzzFromError(f *testing.F) {
 			return
 		}
 		e := FromError(status.FromProto(p).Err())
-		if again := FromError(e.GRPCStatus().Err()); again.Code != e.Code || again.What != e.What || again.Next != e.Next {
+		if again := FromError(e.GRPCStatus().Err()); again.Code != e.Code || again.What != e.What || again.Next != e.Next || again.Retry != e.Retry {
 			t.Errorf("%v travels as %v", e, again)
 		}
 	})

@@ -5,9 +5,11 @@ import (
 	"crypto/x509"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/peer"
 )
 
@@ -27,9 +29,25 @@ type Principal struct {
 	Name string
 	// Party is the index in the roster of a Peer; -1 for others.
 	Party int
+	// Auth is how this caller proved who it is.
+	Auth Auth
 	// Permissions of a Client, and the tenants whose batches it may see and draw.
 	Permissions, Tenants []string
+	// Kinds of tuples that a Client may draw; empty: all.
+	Kinds []string
+	// Rate bounds the calls of a Client.
+	Rate Rate
 }
+
+// Auth is how a caller proved who it is.
+type Auth string
+
+// The ways.
+const (
+	ByCertificate Auth = "certificate"
+	ByToken       Auth = "token"
+	ByBoth        Auth = "certificate+token"
+)
 
 // May reports whether a client has the permission.
 func (p Principal) May(permission string) bool { return slices.Contains(p.Permissions, permission) }
@@ -37,15 +55,41 @@ func (p Principal) May(permission string) bool { return slices.Contains(p.Permis
 // Serves reports whether a client acts for a tenant.
 func (p Principal) Serves(tenant string) bool { return slices.Contains(p.Tenants, tenant) }
 
-// Directory says whose certificate is whose. A certificate's identity is one of
-// its URI SANs (such as spiffe://lodge/party/alice) or DNS SANs, compared
-// exactly. Common names mean nothing.
+// MayDraw reports whether a client may draw tuples of a kind.
+func (p Principal) MayDraw(kind string) bool {
+	return len(p.Kinds) == 0 || slices.Contains(p.Kinds, kind)
+}
+
+// Directory says whose certificate or token is whose. A certificate's identity
+// is one of its URI SANs (such as spiffe://lodge/party/alice) or DNS SANs, a
+// token's is its subject; they are compared exactly. Common names mean nothing.
 type Directory struct {
-	entries map[string]Principal
+	entries  map[string]Principal
+	subjects map[string]subject
+}
+
+// subject is who a token is for.
+type subject struct {
+	principal Principal
+	claims    map[string]string // that it must have
 }
 
 // NewDirectory is empty: it knows nobody.
-func NewDirectory() *Directory { return &Directory{entries: map[string]Principal{}} }
+func NewDirectory() *Directory {
+	return &Directory{entries: map[string]Principal{}, subjects: map[string]subject{}}
+}
+
+// AddSubject pins the subject of tokens to a client. Its tokens must have all of the claims.
+func (d *Directory) AddSubject(sub string, claims map[string]string, p Principal) error {
+	if sub == "" || p.Role != Client {
+		return fmt.Errorf("rpc: the subject %q of %s %s does not name a client", sub, p.Role, p.Name)
+	}
+	if other, ok := d.subjects[sub]; ok {
+		return fmt.Errorf("rpc: subject %q names both %s and %s", sub, other.principal.Name, p.Name)
+	}
+	d.subjects[sub] = subject{p, claims}
+	return nil
+}
 
 // Add pins an identity to a principal.
 func (d *Directory) Add(identity string, p Principal) error {
@@ -100,19 +144,71 @@ func WithCaller(ctx context.Context, p Principal) context.Context {
 	return context.WithValue(ctx, principalKey{}, p)
 }
 
-// authenticate names the caller from the connection's verified certificate. A
-// member's certificate must come from the members' authority, a client's from
-// the clients'.
-func authenticate(ctx context.Context, d *Directory, c *Credentials) (Principal, *Error) {
+// authenticate names the caller: from the connection's verified certificate, or a client from its bearer token. Where
+// there are both, they name the same client. Peers and the coordinator have certificates only.
+func (s *Server) authenticate(ctx context.Context, header metadata.MD) (Principal, *Error) {
+	token, refused := bearer(header)
+	if refused != nil {
+		return Principal{}, refused
+	}
+	chains, refused := verified(ctx)
+	if refused != nil {
+		return Principal{}, refused
+	}
+	d, tokens := s.opts.Directory, s.opts.Tokens
+	switch {
+	case token == "" && len(chains) == 0 && tokens == nil:
+		return Principal{}, Errorf(Unauthenticated, "connect with a client certificate", "no verified certificate")
+	case token == "" && len(chains) == 0:
+		return Principal{}, Errorf(Unauthenticated, "connect with a client certificate, or send a bearer token of "+tokens.Issuer(),
+			"neither a certificate nor a token")
+	case token == "":
+		return d.certificate(chains, s.opts.Credentials)
+	case tokens == nil:
+		return Principal{}, Errorf(Unauthenticated, "connect with a client certificate, and send no token", "no tokens are taken here")
+	case len(chains) == 0:
+		return d.token(ctx, tokens, token)
+	}
+	p, refused := d.certificate(chains, s.opts.Credentials)
+	if refused != nil {
+		return p, refused
+	}
+	if p.Role != Client {
+		return p, Errorf(Forbidden, "send no token", "a token beside the certificate of %s %s", p.Role, p.Name)
+	}
+	q, refused := d.token(ctx, tokens, token)
+	switch {
+	case refused != nil:
+		return p, refused
+	case q.Name != p.Name:
+		return p, Errorf(Forbidden, "present one of the two", "the certificate is that of client %s, and the token is not", p.Name)
+	}
+	p.Auth = ByBoth
+	return p, nil
+}
+
+// verified gives the verified certificate chains of a connection, none when the caller presented none.
+func verified(ctx context.Context) ([][]*x509.Certificate, *Error) {
 	pr, ok := peer.FromContext(ctx)
 	if !ok {
-		return Principal{}, Errorf(Unauthenticated, "", "no connection")
+		return nil, Errorf(Unauthenticated, "", "no connection")
 	}
 	info, ok := pr.AuthInfo.(credentials.TLSInfo)
-	if !ok || len(info.State.VerifiedChains) == 0 || len(info.State.VerifiedChains[0]) == 0 {
-		return Principal{}, Errorf(Unauthenticated, "connect with a client certificate", "no verified certificate")
+	if !ok {
+		return nil, Errorf(Unauthenticated, "connect with TLS", "no TLS")
 	}
-	p, err := d.lookup(info.State.VerifiedChains[0][0])
+	for _, chain := range info.State.VerifiedChains {
+		if len(chain) == 0 {
+			return nil, Errorf(Unauthenticated, "connect with a client certificate", "no verified certificate")
+		}
+	}
+	return info.State.VerifiedChains, nil
+}
+
+// certificate names the holder of a verified certificate. A member's must come from the members' authority, a client's
+// from the clients'.
+func (d *Directory) certificate(chains [][]*x509.Certificate, c *Credentials) (Principal, *Error) {
+	p, err := d.lookup(chains[0][0])
 	if err != nil {
 		return Principal{}, err
 	}
@@ -120,10 +216,47 @@ func authenticate(ctx context.Context, d *Directory, c *Credentials) (Principal,
 	if p.Role == Client {
 		roots = c.clients
 	}
-	for _, chain := range info.State.VerifiedChains {
+	for _, chain := range chains {
 		if roots.contains(chain[len(chain)-1]) {
+			p.Auth = ByCertificate
 			return p, nil
 		}
 	}
 	return Principal{}, Errorf(Forbidden, "", "the certificate of %s is not from the authority for a %s", p.Name, p.Role)
+}
+
+// token names the client that a token is for.
+func (d *Directory) token(ctx context.Context, tokens Tokens, raw string) (Principal, *Error) {
+	t, refused := tokens.Verify(ctx, raw)
+	if refused != nil {
+		return Principal{}, refused
+	}
+	entry, ok := d.subjects[t.Subject]
+	if !ok || entry.principal.Role != Client {
+		return Principal{}, Errorf(Forbidden, "add its subject to this process's clients", "no one here is named by the token")
+	}
+	for name, want := range entry.claims {
+		if !claims(t.Claims[name], want) {
+			return Principal{}, Errorf(Forbidden, "have the issuer grant it", "the token of client %s lacks the claim %s that is required of it", entry.principal.Name, name)
+		}
+	}
+	p := entry.principal
+	p.Auth = ByToken
+	return p, nil
+}
+
+// claims says whether a claim has a value: it is this string or this boolean, or a list with it.
+func claims(got any, want string) bool {
+	switch got := got.(type) {
+	case string:
+		return got == want
+	case bool:
+		return strconv.FormatBool(got) == want
+	case []any:
+		return slices.ContainsFunc(got, func(one any) bool {
+			s, ok := one.(string)
+			return ok && s == want
+		})
+	}
+	return false
 }

@@ -13,7 +13,10 @@ import (
 // tap authenticates and authorises one call when its headers have come, before any message of it is read.
 func (s *Server) tap(ctx context.Context, info *tap.Info) (context.Context, error) {
 	start := time.Now()
-	p, refused := authenticate(ctx, s.opts.Directory, s.opts.Credentials)
+	p, refused := s.authenticate(ctx, info.Header)
+	if refused == nil {
+		refused = s.buckets.take(p, start)
+	}
 	if refused == nil {
 		refused = s.opts.Rules.check(info.FullMethodName, p)
 	}
@@ -46,7 +49,7 @@ func (s *Server) public(method string, p Principal, err error) (string, error) {
 		s.opts.Log.Error("call failed", "method", method, "caller", p.Name, "error", err)
 		e = &Error{Code: Internal, What: "the server failed; its log says more"}
 	}
-	if e.Code == Forbidden || e.Code == Unauthenticated {
+	if (e.Code == Forbidden || e.Code == Unauthenticated) && s.refusals.Allow() { // whoever is refused does not fill the log
 		s.opts.Log.Warn("call refused", "method", method, "caller", p.Name, "reason", e.What)
 	}
 	return string(e.Code), e.GRPCStatus().Err()

@@ -16,6 +16,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/time/rate"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/health"
@@ -27,11 +28,16 @@ import (
 // MaxMessage bounds every message in bytes: a frame of 4 MiB and its envelope.
 const MaxMessage = 4<<20 + 64<<10
 
+// maxHeaders bounds the headers of a call in bytes, with a token among them.
+const maxHeaders = 2 * MaxToken
+
 // Options of a server.
 type Options struct {
 	Credentials *Credentials // required
 	Directory   *Directory   // required
-	Rules       Rules        // what is not here is refused
+	// Tokens verifies bearer tokens of clients; nil takes none, and every caller has a certificate.
+	Tokens Tokens
+	Rules  Rules // what is not here is refused
 	// UnaryTimeout caps a unary call whose caller allows more; 0 means 30 s.
 	UnaryTimeout time.Duration
 	// StallTimeout ends the stream of a client or coordinator that takes nothing of what is sent; 0 means 30 s.
@@ -50,13 +56,18 @@ type Server struct {
 	ready  atomic.Bool
 	opts   Options
 
-	streams streams
+	streams  streams
+	buckets  buckets
+	refusals *rate.Limiter // of lines in the log about refused calls
 }
 
 // NewServer makes a server that is not ready until SetReady(true).
 func NewServer(o Options) (*Server, error) {
 	if o.Credentials == nil {
 		return nil, errors.New("rpc: a server needs TLS credentials")
+	}
+	if len(o.Credentials.certificates) == 0 {
+		return nil, errors.New("rpc: a server needs a certificate")
 	}
 	if o.Directory == nil {
 		return nil, errors.New("rpc: a server needs a directory of identities")
@@ -83,12 +94,16 @@ func NewServer(o Options) (*Server, error) {
 		rules[m] = r
 	}
 	o.Rules = rules
-	s := &Server{opts: o, health: health.NewServer(), streams: streams{open: map[caller]int{}}}
+	s := &Server{
+		opts: o, health: health.NewServer(), streams: streams{open: map[caller]int{}}, buckets: newBuckets(o.Directory),
+		refusals: rate.NewLimiter(10, 100),
+	}
 	s.grpc = grpc.NewServer(
-		grpc.Creds(credentials.NewTLS(o.Credentials.Server())),
+		grpc.Creds(credentials.NewTLS(o.Credentials.Server(o.Tokens != nil))),
 		grpc.ForceServerCodecV2(Codec),
 		grpc.MaxRecvMsgSize(MaxMessage),
 		grpc.MaxSendMsgSize(MaxMessage),
+		grpc.MaxHeaderListSize(maxHeaders),
 		grpc.MaxConcurrentStreams(512),
 		grpc.ConnectionTimeout(10*time.Second),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 10 * time.Second, Timeout: 5 * time.Second}),

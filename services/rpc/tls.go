@@ -13,7 +13,7 @@ import (
 
 // Files are the paths of a process's TLS material, all PEM.
 type Files struct {
-	Certificate string // this process's chain, leaf first
+	Certificate string // this process's chain, leaf first; empty, with Key, for a client that has a token instead
 	Key         string // its private key
 	CA          string // authority of parties and coordinator
 	ClientCA    string // authority of clients; empty: the same as CA
@@ -21,9 +21,9 @@ type Files struct {
 
 // Credentials are loaded TLS material.
 type Credentials struct {
-	certificate tls.Certificate
-	members     *roots
-	clients     *roots
+	certificates []tls.Certificate // one, or none
+	members      *roots
+	clients      *roots
 }
 
 // roots is a set of trust anchors that can say whether it contains one.
@@ -70,9 +70,13 @@ func pool(rs ...*roots) *x509.CertPool {
 
 // LoadCredentials reads TLS material from files.
 func LoadCredentials(f Files) (*Credentials, error) {
-	cert, err := tls.LoadX509KeyPair(f.Certificate, f.Key)
-	if err != nil {
-		return nil, fmt.Errorf("rpc: certificate %s: %w", f.Certificate, err)
+	c := new(Credentials)
+	if f.Certificate != "" || f.Key != "" {
+		cert, err := tls.LoadX509KeyPair(f.Certificate, f.Key)
+		if err != nil {
+			return nil, fmt.Errorf("rpc: certificate %s: %w", f.Certificate, err)
+		}
+		c.certificates = []tls.Certificate{cert}
 	}
 	load := func(path string) (*roots, error) {
 		b, err := os.ReadFile(path)
@@ -85,7 +89,7 @@ func LoadCredentials(f Files) (*Credentials, error) {
 		}
 		return r, nil
 	}
-	c := &Credentials{certificate: cert}
+	var err error
 	if c.members, err = load(f.CA); err != nil {
 		return nil, err
 	}
@@ -99,12 +103,16 @@ func LoadCredentials(f Files) (*Credentials, error) {
 }
 
 // Server is the TLS configuration of a server: TLS 1.3, and a verified
-// certificate from every caller.
-func (c *Credentials) Server() *tls.Config {
+// certificate from every caller. Where tokens are taken a caller may have none.
+func (c *Credentials) Server(tokens bool) *tls.Config {
+	auth := tls.RequireAndVerifyClientCert
+	if tokens {
+		auth = tls.VerifyClientCertIfGiven
+	}
 	return &tls.Config{
 		MinVersion:             tls.VersionTLS13,
-		Certificates:           []tls.Certificate{c.certificate},
-		ClientAuth:             tls.RequireAndVerifyClientCert,
+		Certificates:           c.certificates,
+		ClientAuth:             auth,
 		ClientCAs:              pool(c.members, c.clients),
 		NextProtos:             []string{"h2"},
 		SessionTicketsDisabled: true,
@@ -112,13 +120,13 @@ func (c *Credentials) Server() *tls.Config {
 }
 
 // Client is the TLS configuration for calling the member with this identity:
-// TLS 1.3, our certificate, and the chain and the pinned identity of the other
+// TLS 1.3, our certificate if we have one, and the chain and the pinned identity of the other
 // side verified. The address dialled plays no part: the roster pins the name.
 func (c *Credentials) Client(identity string) *tls.Config {
 	members := pool(c.members)
 	return &tls.Config{
 		MinVersion:   tls.VersionTLS13,
-		Certificates: []tls.Certificate{c.certificate},
+		Certificates: c.certificates,
 		NextProtos:   []string{"h2"},
 		// Chain and name are verified below; only the comparison with the
 		// host name that was dialled is replaced.

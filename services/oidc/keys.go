@@ -1,0 +1,262 @@
+package oidc
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/elliptic"
+	"crypto/rsa"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	jose "github.com/go-jose/go-jose/v4"
+)
+
+// How the issuer's keys are kept.
+const (
+	fetchTime    = 5 * time.Second  // a fetch, with both documents
+	waitTime     = 2 * time.Second  // that a call waits for a fetch
+	refreshEvery = 5 * time.Minute  // keys are fetched anew while tokens come; after twice that, a token waits for it
+	retryEvery   = 10 * time.Second // no two fetches begin within it, whatever tokens come
+	staleAfter   = 24 * time.Hour   // without a successful fetch, keys are no longer believed
+	maxDocument  = 1 << 20          // bytes of a document of the issuer
+	maxKeys      = 64
+	minRSA       = 2048 // bits
+)
+
+// Why no key has verified a token. They go around go-oidc, which gives on their text only.
+var (
+	errUnavailable = errors.New("oidc: no keys of the issuer")
+	errUnknownKey  = errors.New("oidc: no such key of the issuer")
+	errSignature   = errors.New("oidc: the signature is wrong")
+)
+
+type reasonKey struct{}
+
+// keySet is the issuer's keys as they were last fetched.
+type keySet struct {
+	issuer string
+	client *http.Client
+	log    *slog.Logger
+	now    func() time.Time
+
+	mu      sync.Mutex
+	keys    []jose.JSONWebKey
+	fetched time.Time     // when these were; zero: never
+	failed  bool          // whether the last fetch did
+	tried   time.Time     // when the last fetch began
+	running chan struct{} // closed when the fetch that runs has ended; nil: none runs
+}
+
+// VerifySignature is gooidc.KeySet. The algorithm has been checked against the list, and is checked again.
+func (k *keySet) VerifySignature(ctx context.Context, raw string) ([]byte, error) {
+	payload, err := k.verify(ctx, raw)
+	if why, ok := ctx.Value(reasonKey{}).(*error); ok {
+		*why = err
+	}
+	return payload, err
+}
+
+func (k *keySet) verify(ctx context.Context, raw string) ([]byte, error) {
+	token, err := jose.ParseSignedCompact(raw, algorithms)
+	if err != nil || len(token.Signatures) != 1 {
+		return nil, errSignature
+	}
+	id := token.Signatures[0].Header.KeyID
+	if k.old() {
+		k.renew(ctx)
+	}
+	keys, _ := k.current()
+	payload, known := try(token, keys, id)
+	if payload == nil && (!known || id == "") { // the issuer does not give two keys one name: else it has no other
+		var heard bool
+		k.renew(ctx)
+		keys, heard = k.current()
+		if payload, known = try(token, keys, id); payload == nil && !heard {
+			return nil, errUnavailable
+		}
+	}
+	switch {
+	case payload != nil:
+		return payload, nil
+	case known:
+		return nil, errSignature
+	}
+	return nil, errUnknownKey
+}
+
+// try verifies a token with the keys of its name, or all when it names none. It says whether there were any.
+func try(token *jose.JSONWebSignature, keys []jose.JSONWebKey, id string) (payload []byte, known bool) {
+	for i := range keys {
+		if id != "" && keys[i].KeyID != id {
+			continue
+		}
+		known = true
+		if keys[i].Algorithm != "" && keys[i].Algorithm != token.Signatures[0].Header.Algorithm {
+			continue
+		}
+		if payload, err := token.Verify(&keys[i]); err == nil {
+			return payload, true
+		}
+	}
+	return nil, known
+}
+
+// current gives the keys that are believed, and whether the issuer was heard when it was last asked. Keys of some age
+// are fetched anew beside that.
+func (k *keySet) current() (keys []jose.JSONWebKey, heard bool) {
+	k.mu.Lock()
+	age := k.now().Sub(k.fetched)
+	if !k.fetched.IsZero() && age < staleAfter {
+		keys, heard = k.keys, !k.failed && k.running == nil
+	}
+	k.mu.Unlock()
+	if keys != nil && age > refreshEvery {
+		k.refresh()
+	}
+	return keys, heard
+}
+
+// old says whether no token came for so long that a key may be gone, as far as the issuer could be asked.
+func (k *keySet) old() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return !k.fetched.IsZero() && !k.failed && k.now().Sub(k.fetched) > 2*refreshEvery
+}
+
+// renew fetches the keys, or waits for a fetch that runs. None begins if the last was moments ago.
+func (k *keySet) renew(ctx context.Context) {
+	running := k.refresh()
+	if running == nil {
+		return
+	}
+	over := time.NewTimer(waitTime)
+	defer over.Stop()
+	select {
+	case <-running:
+	case <-over.C:
+	case <-ctx.Done():
+	}
+}
+
+// refresh begins to fetch, unless a fetch runs or the last one was moments ago. What it gives is closed when the fetch
+// ends; nil when there is none.
+func (k *keySet) refresh() <-chan struct{} {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.running != nil {
+		return k.running
+	}
+	now := k.now()
+	if since := now.Sub(k.tried); !k.tried.IsZero() && since >= 0 && since < retryEvery {
+		return nil
+	}
+	k.tried, k.running = now, make(chan struct{})
+	go k.fetch()
+	return k.running
+}
+
+// fetch replaces the keys. When it fails, those that there are stay.
+func (k *keySet) fetch() {
+	ctx, cancel := context.WithTimeout(context.Background(), fetchTime)
+	defer cancel()
+	keys, err := k.get(ctx)
+	if err != nil {
+		k.log.Warn("the keys of the token issuer cannot be fetched", "issuer", k.issuer, "error", err)
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.failed = err != nil
+	if err == nil {
+		k.keys, k.fetched = keys, k.now()
+	}
+	close(k.running)
+	k.running = nil
+}
+
+// get asks the issuer where its keys are, and for them.
+func (k *keySet) get(ctx context.Context) ([]jose.JSONWebKey, error) {
+	var discovery struct {
+		Issuer string `json:"issuer"`
+		Keys   string `json:"jwks_uri"`
+	}
+	if err := k.document(ctx, strings.TrimSuffix(k.issuer, "/")+"/.well-known/openid-configuration", &discovery); err != nil {
+		return nil, err
+	}
+	if discovery.Issuer != k.issuer {
+		return nil, fmt.Errorf("oidc: the discovery document is of the issuer %.200q", discovery.Issuer)
+	}
+	if !strings.HasPrefix(discovery.Keys, "https://") {
+		return nil, fmt.Errorf("oidc: the keys are at %.200q, which is not https", discovery.Keys)
+	}
+	var set struct {
+		Keys []json.RawMessage `json:"keys"`
+	}
+	if err := k.document(ctx, discovery.Keys, &set); err != nil {
+		return nil, err
+	}
+	if len(set.Keys) > maxKeys {
+		return nil, fmt.Errorf("oidc: %d keys; at most %d", len(set.Keys), maxKeys)
+	}
+	var keys []jose.JSONWebKey
+	for _, raw := range set.Keys {
+		var key jose.JSONWebKey
+		if json.Unmarshal(raw, &key) == nil && usable(&key) { // others are for others: RFC 7517, section 5
+			keys = append(keys, key)
+		}
+	}
+	if len(keys) == 0 {
+		return nil, errors.New("oidc: no key for RS256, ES256 or EdDSA among those of the issuer")
+	}
+	return keys, nil
+}
+
+// usable says whether a key is a public one for the algorithms that sign tokens.
+func usable(key *jose.JSONWebKey) bool {
+	if key.Use != "" && key.Use != "sig" || !key.Valid() {
+		return false
+	}
+	switch public := key.Key.(type) {
+	case *rsa.PublicKey:
+		return public.N.BitLen() >= minRSA
+	case *ecdsa.PublicKey:
+		return public.Curve == elliptic.P256()
+	case ed25519.PublicKey:
+		return true
+	}
+	return false
+}
+
+// document reads a JSON document of the issuer.
+func (k *keySet) document(ctx context.Context, url string, out any) error {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return fmt.Errorf("oidc: %w", err)
+	}
+	r.Header.Set("Accept", "application/json")
+	answer, err := k.client.Do(r)
+	if err != nil {
+		return fmt.Errorf("oidc: %w", err)
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		return fmt.Errorf("oidc: %s answers %s", url, answer.Status)
+	}
+	b, err := io.ReadAll(io.LimitReader(answer.Body, maxDocument+1))
+	switch {
+	case err != nil:
+		return fmt.Errorf("oidc: %w", err)
+	case len(b) > maxDocument:
+		return fmt.Errorf("oidc: %s is larger than %d bytes", url, maxDocument)
+	case json.Unmarshal(b, out) != nil:
+		return fmt.Errorf("oidc: %s is not the JSON that it should be", url)
+	}
+	return nil
+}

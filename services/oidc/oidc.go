@@ -1,0 +1,212 @@
+// Package oidc verifies bearer tokens of an OpenID Connect issuer: JSON Web Tokens (RFC 7519) whose signature, issuer,
+// audience and times are checked with go-oidc, against the keys that the issuer publishes (OpenID Connect Discovery 1.0,
+// RFC 7517). It says who presents a token, not what it may do: package rpc finds the client that the subject names.
+package oidc
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	gooidc "github.com/coreos/go-oidc/v3/oidc"
+	jose "github.com/go-jose/go-jose/v4"
+
+	"github.com/lodge-mpc/lodge/services/rpc"
+)
+
+// algorithms that may sign a token: asymmetric ones only, whatever the issuer publishes.
+var algorithms = []jose.SignatureAlgorithm{jose.RS256, jose.ES256, jose.EdDSA}
+
+// skew is how far the issuer's clock may be ahead. An expired token has no such grace.
+const skew = time.Minute
+
+// maxSubject bounds a subject in bytes (OpenID Connect Core 1.0, section 2).
+const maxSubject = 255
+
+// Options of a verifier.
+type Options struct {
+	Issuer   string           // https URL, exactly as tokens name it
+	Audience string           // that tokens must be for
+	CA       string           // PEM file of the authorities of the issuer's certificate; empty: those of the system
+	Now      func() time.Time // nil: the clock of the machine
+	Log      *slog.Logger     // nil: discard
+}
+
+// Verifier verifies tokens. It is an rpc.Tokens.
+type Verifier struct {
+	opts     Options
+	keys     *keySet
+	verifier *gooidc.IDTokenVerifier
+}
+
+var _ rpc.Tokens = (*Verifier)(nil)
+
+// ValidIssuer says whether an issuer can be discovered: an https URL without user, query or fragment.
+func ValidIssuer(issuer string) bool {
+	u, err := url.Parse(issuer)
+	return err == nil && u.Scheme == "https" && u.Host != "" && u.User == nil && u.RawQuery == "" && u.Fragment == "" && !strings.ContainsAny(issuer, "?#")
+}
+
+// New makes a verifier and begins to fetch the issuer's keys. It does not wait for them: the issuer may be away when a
+// process starts, whose other callers do not need it.
+func New(o Options) (*Verifier, error) {
+	if !ValidIssuer(o.Issuer) {
+		return nil, fmt.Errorf("oidc: issuer %q is not an https URL without query", o.Issuer)
+	}
+	if o.Audience == "" {
+		return nil, errors.New("oidc: no audience: a token for anybody would do")
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.NewTextHandler(io.Discard, nil))
+	}
+	roots, err := authorities(o.CA)
+	if err != nil {
+		return nil, err
+	}
+	v := &Verifier{opts: o, keys: &keySet{
+		issuer: o.Issuer, log: o.Log, now: o.Now,
+		client: &http.Client{
+			Timeout: fetchTime,
+			Transport: &http.Transport{
+				Proxy:           http.ProxyFromEnvironment,
+				TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots},
+				MaxIdleConns:    1, IdleConnTimeout: 10 * time.Second, MaxResponseHeaderBytes: 64 << 10,
+			},
+			CheckRedirect: func(*http.Request, []*http.Request) error {
+				return errors.New("it answers with a redirection; name the issuer where it is")
+			},
+		},
+	}}
+	var names []string
+	for _, a := range algorithms {
+		names = append(names, string(a))
+	}
+	v.verifier = gooidc.NewVerifier(o.Issuer, v.keys, &gooidc.Config{ClientID: o.Audience, SupportedSigningAlgs: names, Now: o.Now})
+	v.keys.refresh()
+	return v, nil
+}
+
+// authorities reads the roots for the issuer's certificate; nil means those of the system.
+func authorities(path string) (*x509.CertPool, error) {
+	if path == "" {
+		return nil, nil
+	}
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("oidc: authority: %w", err)
+	}
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(b) {
+		return nil, fmt.Errorf("oidc: authority %s holds no certificate", path)
+	}
+	return roots, nil
+}
+
+// Issuer is the issuer's URL.
+func (v *Verifier) Issuer() string { return v.opts.Issuer }
+
+// Verify checks a token and gives what it says. It waits at most waitTime for keys.
+func (v *Verifier) Verify(ctx context.Context, raw string) (rpc.Token, *rpc.Error) {
+	if len(raw) > rpc.MaxToken || !compact(raw) {
+		return rpc.Token{}, v.refuse("it is not a JSON Web Token in compact form")
+	}
+	var why error // of the key set; go-oidc gives its text only
+	token, err := v.verifier.Verify(context.WithValue(ctx, reasonKey{}, &why), raw)
+	switch {
+	case errors.Is(why, errUnavailable):
+		e := rpc.Errorf(rpc.Unavailable, "try again, or see that the issuer can be reached from here",
+			"the token cannot be checked: the keys of the issuer %s cannot be fetched", v.opts.Issuer)
+		e.Retry = retryEvery
+		return rpc.Token{}, e
+	case errors.Is(why, errUnknownKey):
+		return rpc.Token{}, v.refuse("the issuer " + v.opts.Issuer + " publishes no such key")
+	case err != nil:
+		return rpc.Token{}, v.refuse(v.reason(raw))
+	}
+	var all struct {
+		NotBefore *float64 `json:"nbf"`
+	}
+	t := rpc.Token{Subject: token.Subject}
+	if token.Claims(&all) != nil || token.Claims(&t.Claims) != nil {
+		return rpc.Token{}, v.refuse("its claims cannot be read")
+	}
+	switch { // go-oidc gives issuers' clocks five minutes
+	case all.NotBefore != nil && *all.NotBefore > float64(v.opts.Now().Add(skew).Unix()):
+		return rpc.Token{}, v.refuse("it is not valid yet")
+	case t.Subject == "" || len(t.Subject) > maxSubject:
+		return rpc.Token{}, v.refuse("it has no subject")
+	}
+	return t, nil
+}
+
+func (v *Verifier) refuse(reason string) *rpc.Error {
+	return rpc.Errorf(rpc.Unauthenticated, "get a token of "+v.opts.Issuer+" for the audience "+v.opts.Audience, "the token is refused: %s", reason)
+}
+
+// compact says whether raw has the form of a signed token: three parts of base64url.
+func compact(raw string) bool {
+	parts := strings.Split(raw, ".")
+	return len(parts) == 3 && !slices.ContainsFunc(parts, func(p string) bool {
+		return p == "" || strings.ContainsFunc(p, func(r rune) bool {
+			return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-' && r != '_'
+		})
+	})
+}
+
+// reason guesses, for the message only, why a token was refused. Nothing of it is verified, and nothing of it is shown.
+func (v *Verifier) reason(raw string) string {
+	parts := strings.Split(raw, ".")
+	var header struct {
+		Algorithm jose.SignatureAlgorithm `json:"alg"`
+	}
+	var said struct {
+		Issuer   string          `json:"iss"`
+		Audience json.RawMessage `json:"aud"`
+		Expiry   *float64        `json:"exp"`
+		Before   *float64        `json:"nbf"`
+	}
+	for i, out := range []any{&header, &said} {
+		b, err := base64.RawURLEncoding.DecodeString(parts[i])
+		if err != nil || json.Unmarshal(b, out) != nil {
+			return "it is not a JSON Web Token"
+		}
+	}
+	var one string
+	var many []string
+	if json.Unmarshal(said.Audience, &one) == nil {
+		many = []string{one}
+	} else if json.Unmarshal(said.Audience, &many) != nil {
+		many = nil
+	}
+	now := float64(v.opts.Now().Unix())
+	switch {
+	case !slices.Contains(algorithms, header.Algorithm):
+		return "its signature algorithm is not one of RS256, ES256 and EdDSA"
+	case said.Issuer != v.opts.Issuer:
+		return "it is of another issuer"
+	case !slices.Contains(many, v.opts.Audience):
+		return "it is for another audience"
+	case said.Expiry == nil:
+		return "it does not say when it expires"
+	case *said.Expiry <= now:
+		return "it has expired"
+	case said.Before != nil && *said.Before > now:
+		return "it is not valid yet"
+	}
+	return "it is not signed by the issuer " + v.opts.Issuer
+}
