@@ -84,15 +84,6 @@ func (t TLS) Files() rpc.Files {
 	return rpc.Files{Certificate: t.Certificate, Key: t.Key, CA: t.CA, ClientCA: t.ClientCA}
 }
 
-// Client is someone who may call this process.
-type Client struct {
-	Name        string   `yaml:"name"`
-	Identity    string   `yaml:"identity"`
-	Permissions []string `yaml:"permissions"`
-	// Tenants whose batches a party shows and gives to this client; empty means none.
-	Tenants []string `yaml:"tenants,omitempty"`
-}
-
 // The permissions of clients.
 const (
 	PermStatus  = "status"  // see sessions, epochs and batches
@@ -202,29 +193,6 @@ func ValidID(id string) bool {
 		}
 	}
 	return len(id) > 0 && len(id) <= 64
-}
-
-func (c *check) clients(cs []Client, allowed ...string) {
-	names := map[string]bool{}
-	for i, cl := range cs {
-		key := fmt.Sprintf("clients[%d]", i)
-		c.name(key+".name", cl.Name)
-		if names[cl.Name] {
-			c.failf("%s.name: %q is there twice", key, cl.Name)
-		}
-		names[cl.Name] = true
-		if cl.Identity == "" {
-			c.failf("%s.identity: missing; write the URI or DNS name of the client's certificate", key)
-		}
-		for _, t := range cl.Tenants {
-			c.name(key+".tenants", t)
-		}
-		for _, p := range cl.Permissions {
-			if !contains(allowed, p) {
-				c.failf("%s.permissions: %q is not one of %s", key, p, strings.Join(allowed, ", "))
-			}
-		}
-	}
 }
 
 func contains(list []string, s string) bool {

@@ -22,6 +22,7 @@ type PartyFile struct {
 	Listen        string   `yaml:"listen"`
 	MetricsListen string   `yaml:"metrics_listen,omitempty"`
 	TLS           TLS      `yaml:"tls"`
+	OIDC          *OIDC    `yaml:"oidc,omitempty"`
 	SigningKey    string   `yaml:"signing_key"` // path of an Ed25519 key in PEM
 	Vault         Vault    `yaml:"vault"`
 	Clients       []Client `yaml:"clients"`
@@ -119,6 +120,7 @@ func LoadParty(path string) (*PartyFile, error) {
 	c.path(dir, "vault.key_file", &f.Vault.KeyFile, false)
 	c.clients(f.Clients, PermStatus, PermFetch, PermMACKey, PermProve, PermDecrypt, PermRetire)
 	f.Policy.validate(c)
+	c.oidc(dir, f.OIDC, f.Clients)
 	f.Limits.defaults()
 	if f.Limits.Window < 4<<20 {
 		c.failf("limits.window: %d; at least one frame of 4MiB", f.Limits.Window)

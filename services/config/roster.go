@@ -142,8 +142,7 @@ func (r *Roster) directory(self string, clients []Client) (*rpc.Directory, error
 		}
 	}
 	for _, c := range clients {
-		err := d.Add(c.Identity, rpc.Principal{Role: rpc.Client, Name: c.Name, Party: -1, Permissions: c.Permissions, Tenants: c.Tenants})
-		if err != nil {
+		if err := c.add(d); err != nil {
 			return nil, err
 		}
 	}
@@ -164,6 +163,7 @@ type CoordinatorFile struct {
 	Listen        string   `yaml:"listen"`
 	MetricsListen string   `yaml:"metrics_listen,omitempty"`
 	TLS           TLS      `yaml:"tls"`
+	OIDC          *OIDC    `yaml:"oidc,omitempty"`
 	DataDir       string   `yaml:"data_dir"`
 	Clients       []Client `yaml:"clients"`
 	// Params that jobs may name, with the hash that goes into every session.
@@ -191,6 +191,7 @@ func LoadCoordinator(path string) (*CoordinatorFile, error) {
 	c.tls(dir, &f.TLS)
 	c.clients(f.Clients, PermStatus, PermSubmit, PermReserve, PermPolicy)
 	c.params(f.Params)
+	c.oidc(dir, f.OIDC, f.Clients)
 	if f.JobTimeout == 0 {
 		f.JobTimeout = defaultJobTimeout
 	}

@@ -162,11 +162,15 @@ func (c *Coordinator) server() (*rpc.Server, error) {
 	if err != nil {
 		return nil, err
 	}
+	tokens, err := c.file.OIDC.Tokens(c.log)
+	if err != nil {
+		return nil, err
+	}
 	rules := maps.Clone(Rules)
 	maps.Copy(rules, status.Rules)
 	maps.Copy(rules, stock.Rules)
 	server, err := rpc.NewServer(rpc.Options{
-		Credentials: c.credentials, Directory: directory, Rules: rules, Log: c.log, Reflection: c.file.Reflection,
+		Credentials: c.credentials, Directory: directory, Tokens: tokens, Rules: rules, Log: c.log, Reflection: c.file.Reflection,
 		Observe: func(method string, role rpc.Role, code string, took time.Duration) {
 			c.metrics.Call(method, string(role), code, took)
 		},

@@ -106,6 +106,10 @@ func newParty(f *config.PartyFile, version string, log *slog.Logger) (_ *party, 
 	if err != nil {
 		return nil, err
 	}
+	tokens, err := f.OIDC.Tokens(log)
+	if err != nil {
+		return nil, err
+	}
 	rules := rpc.Rules{exchange.Method: rpc.Allow(rpc.Peer)}
 	for _, more := range []rpc.Rules{keygen.Rules, triples.Rules, tuples.Rules, decryption.Rules, popk.Rules, status.Rules} {
 		for m, r := range more {
@@ -113,7 +117,7 @@ func newParty(f *config.PartyFile, version string, log *slog.Logger) (_ *party, 
 		}
 	}
 	p.server, err = rpc.NewServer(rpc.Options{
-		Credentials: credentials, Directory: directory, Rules: rules, Log: log, Reflection: f.Reflection,
+		Credentials: credentials, Directory: directory, Tokens: tokens, Rules: rules, Log: log, Reflection: f.Reflection,
 		Observe: func(method string, role rpc.Role, code string, took time.Duration) {
 			p.metrics.Call(method, string(role), code, took)
 		},
