@@ -28,8 +28,8 @@ const (
 
 // operator is how `lodge jobs` reaches the coordinator, and how it writes.
 type operator struct {
-	cluster, roster, identity, ca string
-	json                          bool
+	cluster, roster, identity, ca, token string
+	json                                 bool
 }
 
 // jobsCommand is `lodge jobs`: a client of the coordinator.
@@ -38,15 +38,17 @@ func jobsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "jobs",
 		Short: "Submit, list, show, watch and cancel jobs at a coordinator",
-		Long: "Ask a coordinator for jobs, as a client that it knows by its certificate.\n\n" +
+		Long: "Ask a coordinator for jobs, as a client that it knows by its certificate or its token.\n\n" +
 			"--cluster names a directory that `lodge init` wrote. Elsewhere, name the roster, the client's certificate (its key\n" +
-			"has the same name with .key) and the authority of the coordinator's certificate.",
+			"has the same name with .key) and the authority of the coordinator's certificate. Where the coordinator takes bearer\n" +
+			"tokens, --token-file stands for the certificate; with --identity too, both are presented.",
 	}
 	f := cmd.PersistentFlags()
 	f.StringVar(&o.cluster, "cluster", ".", "directory of the cluster, for the files that are not named")
 	f.StringVar(&o.roster, "roster", "", "roster (default CLUSTER/roster.yaml)")
 	f.StringVar(&o.identity, "identity", "", "the client's certificate; its key is beside it (default CLUSTER/clients/"+devnet.Operator+".pem)")
 	f.StringVar(&o.ca, "ca", "", "authority of the coordinator's certificate (default CLUSTER/ca.pem)")
+	f.StringVar(&o.token, "token-file", "", "file with a bearer token, which is read again for every call")
 	f.BoolVar(&o.json, "json", false, "write JSON")
 	cmd.AddCommand(o.submitCommand(), o.listCommand(), o.showCommand(), o.watchCommand(), o.cancelCommand())
 	return cmd
@@ -60,10 +62,12 @@ func (o *operator) files() (roster string, f rpc.Files) {
 		}
 		return filepath.Join(append([]string{o.cluster}, elements...)...)
 	}
-	identity := or(o.identity, "clients", devnet.Operator+".pem")
-	return or(o.roster, "roster.yaml"), rpc.Files{
-		Certificate: identity, Key: strings.TrimSuffix(identity, ".pem") + ".key", CA: or(o.ca, "ca.pem"),
+	f.CA = or(o.ca, "ca.pem")
+	if o.token == "" || o.identity != "" {
+		f.Certificate = or(o.identity, "clients", devnet.Operator+".pem")
+		f.Key = strings.TrimSuffix(f.Certificate, ".pem") + ".key"
 	}
+	return or(o.roster, "roster.yaml"), f
 }
 
 // client is a connection to a coordinator.
@@ -84,7 +88,11 @@ func (o *operator) dial() (*client, error) {
 	if err != nil {
 		return nil, absent(err)
 	}
-	conn, err := rpc.Dial(r.Coordinator.Address, r.Coordinator.Identity, credentials)
+	var more []rpc.DialOption
+	if o.token != "" {
+		more = append(more, rpc.WithToken(rpc.TokenFile(o.token)))
+	}
+	conn, err := rpc.Dial(r.Coordinator.Address, r.Coordinator.Identity, credentials, more...)
 	if err != nil {
 		return nil, err
 	}
@@ -112,7 +120,7 @@ func (c *client) explain(err error) error {
 	case e.Code == rpc.Unavailable || e.Code == rpc.TimedOut:
 		out.Next = "see that the coordinator runs and listens at " + c.address
 	case e.Code == rpc.Unauthenticated || e.Code == rpc.Forbidden:
-		out.Next = "name a certificate with --identity whose identity is among the clients of the coordinator's configuration"
+		out.Next = "name a certificate with --identity, or a token with --token-file, of a client in the coordinator's configuration"
 	}
 	return &out
 }

@@ -178,7 +178,7 @@ j3  keys    -      completed  0s    epoch 3           -
 }
 
 // unreachableCluster runs a coordinator whose parties are not there: jobs wait.
-func unreachableCluster(t *testing.T) (dir string) {
+func unreachableCluster(t *testing.T, change ...func(*config.CoordinatorFile)) (dir string) {
 	t.Helper()
 	net, err := devnet.Write(filepath.Join(t.TempDir(), "cluster"), devnet.Options{Parties: 2, Params: []string{"insecure-8"}, Insecure: true})
 	if err != nil {
@@ -187,6 +187,9 @@ func unreachableCluster(t *testing.T) (dir string) {
 	f, err := config.LoadCoordinator(net.Coordinator)
 	if err != nil {
 		t.Fatal(err)
+	}
+	for _, c := range change {
+		c(f)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
