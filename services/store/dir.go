@@ -249,17 +249,21 @@ func (t *dirTx) commit(writes *layer) error {
 	if err == nil {
 		return nil
 	}
-	// A full disk refuses the pages before the root that names them is written: then the update did not take place,
-	// and the store is as it was. Anything else leaves the root in doubt.
-	full := errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, syscall.EFBIG)
-	if tx, beginErr := t.d.db.Begin(false); full && beginErr == nil {
-		now := tx.ID()
-		_ = tx.Rollback()
-		if now == before {
-			return fmt.Errorf("store: %w", err)
-		}
+	// Once the root that names the new pages may be on the disk, the outcome is in doubt. Before that, the update did not
+	// take place; a full disk shows then, and the store is as it was. After an error of the disk itself nothing is sure.
+	took := true
+	if tx, beginErr := t.d.db.Begin(false); beginErr == nil {
+		took = tx.ID() != before
+		_ = tx.Rollback() // of a read-only transaction: its end
 	}
-	return fmt.Errorf("%w: %w", ErrUncertain, t.d.fail(err))
+	if !took && !errors.Is(err, syscall.EIO) {
+		return fmt.Errorf("store: %w", err)
+	}
+	err = t.d.fail(err)
+	if took {
+		err = fmt.Errorf("%w: %w", ErrUncertain, err)
+	}
+	return err
 }
 
 func syncDir(dir string) error {

@@ -122,6 +122,35 @@ type pgWriting struct {
 	pgReader
 }
 
+const cacheBytes = 32 << 20
+
+// cache holds records as the last transaction of the leader's session left them. Nobody else writes records while this
+// process is the holder, which each transaction makes sure of before it reads. A group of many functions would else
+// cost many round trips to the server while it holds up others.
+type cache struct {
+	records map[string][]byte // nil: absent
+	size    int
+}
+
+func (c *cache) set(key string, value []byte) {
+	if c.size > cacheBytes || c.records == nil {
+		c.records, c.size = map[string][]byte{}, 0
+	}
+	c.size += len(key) + len(value) + 64 // of the map
+	c.records[key] = value
+}
+
+func (w *pgWriting) get(key string) ([]byte, error) {
+	if value, ok := w.p.cache.records[key]; ok {
+		return value, nil
+	}
+	value, err := w.pgReader.get(key)
+	if err == nil {
+		w.p.cache.set(key, value)
+	}
+	return value, err
+}
+
 // turnSQL locks the group's turn: a transaction that a lost session left behind ends first. Sharing the lock of the
 // holder keeps another process from taking over before the end.
 const turnSQL = `SELECT h.incarnation, t.last FROM holder h, turn t FOR SHARE OF h FOR UPDATE OF t`
@@ -131,7 +160,9 @@ func (p *postgres) begin() (writing, error) {
 	if err := p.ended(); err != nil && !errors.Is(err, ErrClosed) { // what was queued before Close is done
 		return nil, err
 	}
-	_, err := p.leading(patience)
+	ctx, cancel := context.WithTimeout(p.ctx, patience)
+	defer cancel()
+	_, err := p.leading(ctx)
 	if p.noted(err); err != nil {
 		if ended := p.ended(); ended != nil {
 			return nil, ended
@@ -142,9 +173,7 @@ func (p *postgres) begin() (writing, error) {
 }
 
 // leading begins a transaction on the leader's session, connecting it when it is lost, and gives the last turn.
-func (p *postgres) leading(within time.Duration) (last string, err error) {
-	ctx, cancel := context.WithTimeout(p.ctx, within)
-	defer cancel()
+func (p *postgres) leading(ctx context.Context) (last string, err error) {
 	for {
 		if p.leader == nil {
 			p.leader, err = p.connect(ctx)
@@ -169,6 +198,7 @@ func (p *postgres) leading(within time.Duration) (last string, err error) {
 func (p *postgres) dropLeader() {
 	p.hangUp(p.leader)
 	p.leader = nil
+	p.cache = cache{}
 }
 
 // enter begins a transaction, checks the server, and takes the locks of a group.
@@ -207,6 +237,9 @@ func (w *pgWriting) commit(writes *layer) error {
 	turn := rand.Text()
 	err := w.send(writes, turn)
 	if err == nil {
+		for key, value := range writes.own {
+			w.p.cache.set(key, value)
+		}
 		return nil
 	}
 	w.p.dropLeader()
@@ -274,23 +307,27 @@ func commitBatch(ctx context.Context, conn *pgx.Conn, b *pgx.Batch) error {
 // that was lost in waiting for a standby is there as soon as a later one is.
 func (w *pgWriting) settle(turn string) error {
 	p := w.p
-	last, err := p.leading(answerTime)
-	if err != nil {
-		return err
-	}
-	if last != turn {
-		w.conn = p.leader
-		w.rollback()
-		return errAgain
-	}
-	var b pgx.Batch
-	b.Queue(`UPDATE turn SET last = $1`, turn)
-	b.Queue(`COMMIT`)
 	ctx, cancel := context.WithTimeout(p.ctx, answerTime)
 	defer cancel()
-	if err := commitBatch(ctx, p.leader, &b); err != nil {
-		p.dropLeader()
-		return err
+	for {
+		last, err := p.leading(ctx)
+		if err != nil {
+			return err
+		}
+		if last != turn {
+			w.conn = p.leader
+			w.rollback()
+			return errAgain
+		}
+		var b pgx.Batch
+		b.Queue(`UPDATE turn SET last = $1`, turn)
+		b.Queue(`COMMIT`)
+		if err = commitBatch(ctx, p.leader, &b); err == nil {
+			return nil
+		}
+		p.dropLeader() // this one may be lost, too
+		if !unreachable(err) || ctx.Err() != nil {
+			return err
+		}
 	}
-	return nil
 }

@@ -68,7 +68,8 @@ type postgres struct {
 	reads       *pgxpool.Pool
 	writes      *pgxpool.Pool // for blobs
 	group       *group
-	leader      *pgx.Conn // of the group; nil: to be connected. Only the group's goroutine uses it
+	leader      *pgx.Conn // of the group, in turns with the functions that it runs; nil: to be connected
+	cache       cache     // what the leader's session read or wrote
 
 	ctx     context.Context // until Close
 	cancel  context.CancelFunc
@@ -157,6 +158,8 @@ func (p *postgres) configure(dsn string) (*pgxpool.Config, error) {
 		// Everything goes by primary keys. A planner without statistics might sort whole ranges for each page of a scan.
 		"enable_seqscan":    "off",
 		"enable_bitmapscan": "off",
+		// And nothing is worth compiling, though a scan of a table of one row has then the price of what is switched off.
+		"jit": "off",
 	} {
 		set[name] = value
 	}
