@@ -34,6 +34,7 @@ import (
 func TestTriples(t *testing.T) {
 	n := newNetwork(t, func(_ int, f *config.PartyFile) {
 		f.Clients[1].Permissions = append(f.Clients[1].Permissions, config.PermFetch) // without mac_key
+		f.Clients[1].Kinds = []string{"scalar"}
 	})
 	n.keys(1, forKeys)
 	scalar := n.complete(n.spec(jobv1.Kind_KIND_SCALAR, 1))
@@ -73,6 +74,8 @@ func TestTriples(t *testing.T) {
 	}
 	_, _, err = fetch(ctx, x.app, "r-"+scalar.GetBatchId(), false)
 	refused(t, err, rpc.Delivered)
+	_, _, err = fetch(ctx, x.app, "r-"+matrix.GetBatchId(), false)
+	refused(t, err, rpc.Forbidden)
 	_, err = tuplesv1.NewTuplesServiceClient(x.app).DrawMacKey(ctx, &tuplesv1.DrawMacKeyRequest{Purpose: tuplesv1.Purpose_PURPOSE_ONLINE})
 	refused(t, err, rpc.Forbidden)
 	_, _, err = fetch(ctx, x.client, "nothing-1", false)

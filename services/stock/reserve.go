@@ -59,6 +59,9 @@ func (s *Service) check(caller rpc.Principal, q *stockv1.ReserveRequest) error {
 		return rpc.Errorf(rpc.Forbidden, "add the tenant to this client in the coordinator's configuration", "client %s does not act for tenant %q", caller.Name, class.GetTenant())
 	case !job.MakesTuples(class.GetKind()):
 		return rpc.Errorf(rpc.Invalid, "name a kind of tuples", "kind %s", class.GetKind())
+	case !caller.MayDraw(job.KindName(class.GetKind())):
+		return rpc.Errorf(rpc.Forbidden, "add the kind to this client in the coordinator's configuration",
+			"client %s may not reserve %s tuples", caller.Name, job.KindName(class.GetKind()))
 	case q.GetCount() == 0:
 		return rpc.Errorf(rpc.Invalid, "say how many", "no count")
 	case len(q.GetIdempotencyKey()) > 64:

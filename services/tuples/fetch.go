@@ -31,6 +31,10 @@ func (s *Service) Fetch(r *tuplesv1.FetchRequest, stream tuplesv1.TuplesService_
 	if err != nil {
 		return err
 	}
+	if !p.MayDraw(x.Class.Kind) {
+		return rpc.Errorf(rpc.Forbidden, "add the kind to this client in the party's configuration",
+			"client %s may not draw %s tuples", p.Name, x.Class.Kind)
+	}
 	if r.GetFrom() >= x.Count() {
 		return rpc.Errorf(rpc.Invalid, "begin before its end", "%s has %d tuples", what, x.Count())
 	}
