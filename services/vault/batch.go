@@ -136,6 +136,9 @@ func (w *BatchWriter) Commit(fresh *NewMACKey) error {
 			return err
 		}
 	}
+	if err := v.eraseAll([]string{w.batch.keyBlob(), w.batch.dataBlob()}); err != nil { // of an attempt in doubt
+		return err
+	}
 	if err := w.shares.commit(); err != nil {
 		return err
 	}
@@ -263,10 +266,7 @@ func (v *Vault) RevokeBatch(id, reason string) error {
 		objects = append(objects, more...)
 		return err
 	})
-	if err != nil {
-		return err
-	}
-	return v.eraseAll(objects)
+	return v.eraseAfter(err, objects)
 }
 
 // revoke records as revoked the batches that which selects, and names their blobs.
@@ -312,8 +312,14 @@ func (v *Vault) wipe(id string) (err error) {
 		}
 	}()
 	b, err := v.Batch(id)
-	if err != nil || b.State != BatchAvailable || b.Gone.Count() == b.Wiped.Count() {
+	blobs := []string{b.keyBlob(), b.dataBlob()}
+	switch {
+	case err != nil:
 		return err
+	case b.State == BatchConsumed || b.State == BatchRevoked:
+		return v.eraseAll(blobs)
+	case b.Gone.Count() == b.Wiped.Count():
+		return nil
 	}
 	gone, whole := b.Gone, b.Gone.Count() == b.Count
 	var damaged Spans
@@ -340,7 +346,7 @@ func (v *Vault) wipe(id string) (err error) {
 	if err != nil || !whole {
 		return err
 	}
-	return v.eraseAll([]string{b.keyBlob(), b.dataBlob()})
+	return v.eraseAll(blobs)
 }
 
 func (v *Vault) wipeShares(b *Batch, gone Spans) (damaged Spans, err error) {

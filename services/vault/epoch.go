@@ -130,6 +130,9 @@ func (w *EpochWriter) Commit() error {
 	if _, err := w.v.Epoch(w.epoch.ID); err == nil {
 		return fmt.Errorf("%w: epoch %d", ErrExists, w.epoch.ID)
 	}
+	if err := w.v.eraseAll([]string{w.epoch.secretObject(), w.epoch.publicObject()}); err != nil { // of an attempt in doubt
+		return err
+	}
 	for _, p := range w.parts {
 		if err := p.commit(); err != nil {
 			return err
@@ -239,10 +242,7 @@ func (v *Vault) RetireEpoch(id uint64, reason string) (batches int, err error) {
 		objects, batches, err = v.retire(tx, e, reason)
 		return err
 	})
-	if err != nil {
-		return 0, err
-	}
-	return batches, v.eraseAll(objects)
+	return batches, v.eraseAfter(err, objects)
 }
 
 // retire records an epoch as retired, with all under it, and names the blobs to erase.

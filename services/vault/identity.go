@@ -48,9 +48,23 @@ func (v *Vault) Succeeds(said Version) (bool, error) {
 		return false, err
 	}
 	if bytes.Equal(said.ID, id.ID) {
-		return said.Generation > v.first && !bytes.Equal(said.Incarnation, v.incarnation), nil
+		now := v.start.Load()
+		return said.Generation > now.first && !bytes.Equal(said.Incarnation, now.incarnation), nil
 	}
 	return said.Started.After(id.Created), nil
+}
+
+// start of this process, or of what follows a quarantine.
+type start struct {
+	incarnation []byte
+	at          time.Time
+	first       uint64 // generation
+}
+
+func (v *Vault) begin(generation uint64) {
+	s := &start{incarnation: make([]byte, idLen), at: v.now().UTC(), first: generation}
+	rand.Read(s.incarnation)
+	v.start.Store(s)
 }
 
 // newIdentity is that of a store that begins now.
@@ -63,10 +77,8 @@ func (v *Vault) newIdentity() *identity {
 // identify makes the identity of a fresh store, or finds that the storage was failed over or put back. A start is no
 // generation: a store that was put back must not catch up with what was seen of it by starting again and again.
 func (v *Vault) identify() error {
-	v.incarnation = make([]byte, idLen)
-	rand.Read(v.incarnation)
-	v.started = v.now().UTC()
 	var objects []string
+	var generation uint64
 	err := v.update(func(tx store.Tx) error {
 		objects = nil
 		id, err := get[identity](v, tx, identityKey)
@@ -78,13 +90,13 @@ func (v *Vault) identify() error {
 			objects, err = v.quarantine(tx, id, 0, fmt.Sprintf(
 				"the storage's history was %q and is %q: it was failed over or put back", id.Lineage, v.store.Lineage()), false)
 		}
-		v.first = id.Generation
+		generation = id.Generation
 		return err
 	})
-	if err != nil {
-		return err
+	if err == nil {
+		v.begin(generation)
 	}
-	return v.eraseAll(objects)
+	return v.eraseAfter(err, objects)
 }
 
 // update runs a transaction.
@@ -145,7 +157,11 @@ func (v *Vault) identity() (out identity, err error) {
 // Version of this store now.
 func (v *Vault) Version() (Version, error) {
 	id, err := v.identity()
-	return Version{ID: id.ID, Incarnation: v.incarnation, Started: v.started, First: v.first, Generation: id.Generation}, err
+	if err != nil {
+		return Version{}, err
+	}
+	now := v.start.Load()
+	return Version{ID: id.ID, Incarnation: now.incarnation, Started: now.at, First: now.first, Generation: id.Generation}, nil
 }
 
 // Quarantined says why this store may neither store nor deliver tuples; empty when it may.
@@ -160,18 +176,20 @@ func (v *Vault) Quarantined() (reason string, err error) {
 // highest generation that somebody has seen of it.
 func (v *Vault) Quarantine(reason string, beyond uint64) error {
 	var objects []string
+	var generation uint64
 	err := v.update(func(tx store.Tx) error {
 		objects = nil
 		id, err := get[identity](v, tx, identityKey)
 		if err == nil {
 			objects, err = v.quarantine(tx, id, beyond, reason, false)
+			generation = id.Generation
 		}
 		return err
 	})
-	if err != nil {
-		return err
+	if err == nil {
+		v.begin(generation) // as which peers acknowledge it again
 	}
-	return v.eraseAll(objects)
+	return v.eraseAfter(err, objects)
 }
 
 // maxGeneration keeps a generation that a peer makes up from wrapping around.

@@ -46,6 +46,9 @@ func (v *Vault) writeMAC(fresh *NewMACKey) (*writer, error) {
 	if _, err := v.MACKey(fresh.ID); err == nil {
 		return nil, fmt.Errorf("%w: MAC key %s", ErrExists, fresh.ID)
 	}
+	if err := v.erase(fresh.object()); err != nil { // of an attempt in doubt
+		return nil, err
+	}
 	data, err := v.create(fresh.object())
 	if err != nil {
 		return nil, err
@@ -181,10 +184,7 @@ func (v *Vault) BurnMACKey(id, reason string) (batches int, err error) {
 		objects, batches = append(burnt, revoked...), len(revoked)/blobsPerBatch
 		return err
 	})
-	if err != nil {
-		return 0, err
-	}
-	return batches, v.eraseAll(objects)
+	return batches, v.eraseAfter(err, objects)
 }
 
 // burn records as burnt the MAC keys that which selects, and names their objects.

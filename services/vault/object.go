@@ -10,6 +10,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 
 	"github.com/lodge-mpc/lodge/services/store"
 )
@@ -257,18 +259,52 @@ func (r *reader) Close() error {
 	return r.b.Close()
 }
 
+// erase erases a blob. One that it cannot erase is left to Sweep.
 func (v *Vault) erase(name string) error {
 	if err := v.store.Erase(name); err != nil {
+		v.orphans.Store(name, true)
 		return fmt.Errorf("vault: %w", err)
 	}
+	v.orphans.Delete(name)
 	return nil
 }
 
-func (v *Vault) eraseAll(objects []string) error {
+func (v *Vault) eraseAll(objects []string) (err error) {
 	for _, o := range objects {
-		if err := v.erase(o); err != nil {
-			return err
+		err = errors.Join(err, v.erase(o))
+	}
+	return err
+}
+
+// eraseAfter erases what a transaction that ended with err has recorded as gone. If that is in doubt, Sweep looks at it
+// again.
+func (v *Vault) eraseAfter(err error, objects []string) error {
+	if err == nil {
+		return v.eraseAll(objects)
+	}
+	if errors.Is(err, store.ErrUncertain) {
+		for _, o := range objects {
+			v.orphans.Store(o, true)
 		}
 	}
-	return nil
+	return err
+}
+
+// eraseOrphans erases those of the orphans that no record names.
+func (v *Vault) eraseOrphans() error {
+	gone := map[string]bool{}
+	v.orphans.Range(func(name, _ any) bool {
+		gone[name.(string)] = true
+		return true
+	})
+	if len(gone) == 0 {
+		return nil
+	}
+	err := v.store.View(func(tx store.Tx) error {
+		return v.named(tx, func(object, _ string) { delete(gone, object) })
+	})
+	if err != nil {
+		return err
+	}
+	return v.eraseAll(slices.Collect(maps.Keys(gone)))
 }

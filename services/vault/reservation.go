@@ -334,6 +334,7 @@ func (v *Vault) end(tx store.Tx, r *Reservation) (batches []string, err error) {
 		}
 		if !slices.Contains(batches, b.ID) {
 			batches = append(batches, b.ID)
+			v.unwiped.Store(b.ID, true) // also if it ends in doubt
 		}
 	}
 	r.State = Erased

@@ -27,7 +27,7 @@ func (v *Vault) Sweep() error {
 			return err
 		}
 		if n < sweepAtOnce {
-			return errors.Join(v.wipeAll(batches), v.wipePending())
+			return errors.Join(v.wipeAll(batches), v.wipePending(), v.eraseOrphans())
 		}
 	}
 }

@@ -57,14 +57,13 @@ type Vault struct {
 	store         store.Store
 	aead          cipher.AEAD
 	now           func() time.Time
-	incarnation   []byte
-	started       time.Time
-	first         uint64     // generation of the start
+	start         atomic.Pointer[start]
 	writing       sync.Map   // names of what is being committed
 	peers         sync.Map   // party to the *Version that was heard last
 	acknowledging sync.Mutex // of peers' versions
 	wiping        sync.Mutex // one erasure at a time
 	erasures      atomic.Uint64
+	orphans       sync.Map // names of blobs to erase, if no record names them
 	unwiped       sync.Map // ids of batches where an erasure failed, which Sweep tries again
 }
 
