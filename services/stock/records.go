@@ -26,14 +26,6 @@ const (
 
 var errNoReservation = errors.New("stock: no such reservation")
 
-func openRecords(dir string) (*records, error) {
-	s, err := store.OpenDir(dir)
-	if err != nil {
-		return nil, fmt.Errorf("stock: %w", err)
-	}
-	return &records{s}, nil
-}
-
 func (r *records) close() error { return r.store.Close() }
 
 func stamp(t time.Time) string { return fmt.Sprintf("%020d", t.UnixNano()) }

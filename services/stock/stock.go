@@ -17,6 +17,7 @@ import (
 	tuplesv1 "github.com/lodge-mpc/lodge/proto/lodge/tuples/v1"
 	"github.com/lodge-mpc/lodge/services/config"
 	"github.com/lodge-mpc/lodge/services/rpc"
+	"github.com/lodge-mpc/lodge/services/store"
 )
 
 const prefix = "/lodge.stock.v1.StockService/"
@@ -60,15 +61,20 @@ type Service struct {
 
 // Open reads the records in dir.
 func Open(dir string, parties []Party, log *slog.Logger) (*Service, error) {
-	r, err := openRecords(dir)
+	s, err := store.OpenDir(dir)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("stock: %w", err)
 	}
-	s := &Service{records: r, view: newView(), log: log, resync: make(chan struct{}, 1), stopped: make(chan struct{}), pending: map[string]*pending{}}
+	return OpenIn(s, parties, log), nil
+}
+
+// OpenIn reads the records in a store, which is the service's from then on.
+func OpenIn(in store.Store, parties []Party, log *slog.Logger) *Service {
+	s := &Service{records: &records{in}, view: newView(), log: log, resync: make(chan struct{}, 1), stopped: make(chan struct{}), pending: map[string]*pending{}}
 	for i, p := range parties {
 		s.parties = append(s.parties, newProposer(i, p))
 	}
-	return s, nil
+	return s
 }
 
 // Close ends the use of the records.
