@@ -1,0 +1,292 @@
+package vault
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+)
+
+var modelSeed = flag.Uint64("model-seed", 1, "seed of the histories of the model test")
+
+// model is a vault as a map of tuples.
+type model struct {
+	t       *testing.T
+	r       *rand.Rand
+	d       *disk
+	key     *Key
+	v       *Vault
+	now     time.Time
+	batches map[string][]tupleState
+	revoked map[string]bool
+	held    map[string]*held
+	log     []string
+}
+
+type tupleState int
+
+const (
+	freeTuple tupleState = iota
+	takenTuple
+	goneTuple
+)
+
+type held struct {
+	Reservation
+	withdrawn time.Time
+}
+
+func (m *model) fail(format string, args ...any) {
+	m.t.Helper()
+	for _, l := range m.log[max(0, len(m.log)-30):] {
+		m.t.Log(l)
+	}
+	m.t.Fatalf(format, args...)
+}
+
+// want compares what happened with what the model says.
+func (m *model) want(what string, got, want error) {
+	m.t.Helper()
+	m.log = append(m.log, fmt.Sprintf("%s: %v", what, got))
+	if !errors.Is(got, want) {
+		m.fail("%s: %v, want %v", what, got, want)
+	}
+}
+
+func (m *model) open() {
+	m.v = m.d.open(m.t, m.key)
+	m.v.now = func() time.Time { return m.now }
+}
+
+func (m *model) each(r *Reservation, f func(*tupleState)) {
+	for _, x := range r.Ranges {
+		for i := x.First; i < x.end(); i++ {
+			f(&m.batches[x.Batch][i])
+		}
+	}
+}
+
+func (m *model) pick() (string, *held) {
+	id := fmt.Sprintf("r%d", m.r.IntN(12))
+	return id, m.held[id]
+}
+
+func (m *model) reserve() {
+	id, old := m.pick()
+	var ranges []Range
+	for range 1 + m.r.IntN(3) {
+		x := in(m.r.Uint64N(2), m.r.Uint64N(40), 1+m.r.Uint64N(12))
+		ranges = append(ranges, x)
+	}
+	r := reservation(m.v, id, ranges...)
+	if m.r.IntN(3) == 0 {
+		r.Clients = []string{"alice"}
+	}
+	r.Lease = m.now.Add(time.Duration(1+m.r.IntN(100)) * time.Minute)
+	if old != nil && m.r.IntN(2) == 0 {
+		_, err := m.v.Reserve(old.Reservation)
+		m.want("reserve again "+id, err, nil)
+		return
+	}
+	_, err := m.v.Reserve(r)
+	what := fmt.Sprintf("reserve %s %v", id, ranges)
+	var want error
+	count := map[string]int{}
+	for _, x := range ranges {
+		switch {
+		case want != nil:
+		case m.revoked[x.Batch]:
+			want = ErrErased
+		case x.end() > 40:
+			want = ErrRange
+		}
+		for i := x.First; i < x.end() && want == nil; i++ {
+			place := fmt.Sprint(x.Batch, i)
+			if count[place]++; count[place] > 1 || m.batches[x.Batch][i] != freeTuple {
+				want = ErrTaken
+			}
+		}
+	}
+	if old != nil {
+		want = ErrExists
+	}
+	if want == ErrTaken && errors.Is(err, ErrErased) { // all of it is gone, and its batch is a tombstone
+		for _, x := range ranges {
+			if b, _ := m.v.Batch(x.Batch); b.State == BatchConsumed {
+				want = ErrErased
+			}
+		}
+	}
+	m.want(what, err, want)
+	if want == nil {
+		r.State = Reserved
+		m.held[id] = &held{Reservation: r}
+		m.each(&r, func(s *tupleState) { *s = takenTuple })
+	}
+}
+
+func (m *model) fetch() {
+	id, r := m.pick()
+	client := []string{"alice", "bob"}[m.r.IntN(2)]
+	got, err := fetch(m.v, id, client)
+	var want error
+	switch {
+	case r == nil:
+		want = ErrNotFound
+	case len(r.Clients) == 1 && client != r.Clients[0], r.State == Consumed && r.Client != client:
+		want = ErrDelivered
+	case r.State == Withdrawn || r.State == Released:
+		want = ErrWithdrawn
+	case r.State == Erased || !m.now.Before(r.Lease):
+		want = ErrExpired
+	default:
+		for _, x := range r.Ranges {
+			if m.revoked[x.Batch] {
+				want = ErrErased
+			}
+		}
+	}
+	m.want(fmt.Sprintf("fetch %s for %s", id, client), err, want)
+	if want == nil {
+		if !bytes.Equal(got, expected(r.Ranges)) {
+			m.fail("other bytes")
+		}
+		r.State, r.Client = Consumed, client
+	}
+}
+
+func (m *model) withdraw() {
+	id, r := m.pick()
+	out, err := m.v.Withdraw(id)
+	if r == nil {
+		m.want("withdraw "+id, err, ErrNotFound)
+		return
+	}
+	m.want("withdraw "+id, err, nil)
+	if r.State == Reserved {
+		r.State, r.withdrawn = Withdrawn, m.now
+	}
+	if out.State != r.State {
+		m.fail("%s is %s, want %s", id, out.State, r.State)
+	}
+}
+
+func (m *model) release() {
+	id, r := m.pick()
+	discard := m.r.IntN(2) == 0
+	_, err := m.v.Release(id, discard)
+	var want error
+	switch {
+	case r == nil:
+		want = ErrNotFound
+	case r.State == Released || r.State == Erased:
+	case discard:
+		m.end(r)
+	case r.State == Withdrawn:
+		r.State = Released
+		m.each(&r.Reservation, func(s *tupleState) { *s = freeTuple })
+	case r.State == Consumed:
+		want = ErrDelivered
+	default:
+		want = ErrState
+	}
+	m.want(fmt.Sprintf("release %s, discard %v", id, discard), err, want)
+}
+
+func (m *model) end(r *held) {
+	r.State = Erased
+	m.each(&r.Reservation, func(s *tupleState) { *s = goneTuple })
+}
+
+// sweep: the model does not know when what is withdrawn is erased, nor when what ended is forgotten, only from when on.
+func (m *model) sweep() {
+	m.want("sweep", m.v.Sweep(), nil)
+	for id, r := range m.held {
+		now, err := m.v.Reservation(id)
+		switch {
+		case r.State == Reserved && !r.Lease.After(m.now):
+			r.State = Withdrawn
+		case r.State == Consumed && !r.Lease.After(m.now):
+			m.end(r)
+		}
+		if r.State == Withdrawn && now.State != Withdrawn && !r.Lease.Add(withdrawnFor).After(m.now) {
+			m.end(r)
+		}
+		switch {
+		case errors.Is(err, ErrNotFound) && (r.State == Released || r.State == Erased) && !r.Lease.Add(rememberFor).After(m.now):
+			delete(m.held, id)
+		case err != nil || now.State != r.State:
+			m.fail("%s is %s, want %s: %v", id, now.State, r.State, err)
+		}
+	}
+}
+
+// agree compares all records.
+func (m *model) agree() {
+	for id, tuples := range m.batches {
+		b, err := m.v.Batch(id)
+		if err != nil {
+			m.fail("%v", err)
+		}
+		taken, gone := make(bitmap, 40), make(bitmap, 40)
+		for i, s := range tuples {
+			taken[i], gone[i] = s != freeTuple, s == goneTuple
+		}
+		taken.check(m.t, b.Taken)
+		gone.check(m.t, b.Gone)
+		if m.t.Failed() {
+			m.fail("batch %s", id)
+		}
+	}
+}
+
+func (m *model) step() {
+	switch n := m.r.IntN(100); {
+	case n < 35:
+		m.reserve()
+	case n < 60:
+		m.fetch()
+	case n < 70:
+		m.withdraw()
+	case n < 82:
+		m.release()
+	case n < 90:
+		m.now = m.now.Add(time.Duration(m.r.IntN(90)-20) * time.Minute)
+	case n < 91:
+		m.now = m.now.Add(time.Duration(m.r.IntN(8*24)) * time.Hour)
+	case n < 97:
+		m.sweep()
+	case n < 99:
+		m.log = append(m.log, "restart")
+		m.open()
+	default:
+		if m.r.IntN(10) == 0 {
+			id := fmt.Sprintf("batch-%d", m.r.IntN(2))
+			m.want("revoke "+id, m.v.RevokeBatch(id, "model"), nil)
+			if b, _ := m.v.Batch(id); b.State == BatchRevoked {
+				m.revoked[id] = true
+			}
+		}
+	}
+}
+
+// Random histories against the model.
+func TestModel(t *testing.T) {
+	for i := range uint64(150) {
+		m := &model{t: t, r: rand.New(rand.NewPCG(*modelSeed, i)), d: newDisk(), key: &Key{}, now: time.Now(),
+			batches: map[string][]tupleState{}, revoked: map[string]bool{}, held: map[string]*held{}}
+		m.log = append(m.log, fmt.Sprintf("history %d of seed %d", i, *modelSeed))
+		m.open()
+		stocked(t, m.v, 40, 40)
+		for _, id := range []string{"batch-0", "batch-1"} {
+			m.batches[id] = make([]tupleState, 40)
+		}
+		for range 120 {
+			m.step()
+			m.agree()
+		}
+	}
+}
