@@ -61,7 +61,7 @@ func (s *Service) Fetch(r *tuplesv1.FetchRequest, stream tuplesv1.TuplesService_
 	if err := stream.Send(&tuplesv1.FetchResponse{Reservation: s.wire(&x), TupleBytes: size}); err != nil {
 		return err
 	}
-	return send(in, stream, x.Lease)
+	return s.send(in, stream, x.Lease)
 }
 
 // find gives a reservation that the caller may know of.
@@ -94,13 +94,13 @@ func (s *Service) deliver(ctx context.Context, id string, p rpc.Principal) (x va
 }
 
 // send streams shares and their checksum, and stops when the lease ends.
-func send(in io.Reader, stream tuplesv1.TuplesService_FetchServer, lease time.Time) error {
+func (s *Service) send(in io.Reader, stream tuplesv1.TuplesService_FetchServer, lease time.Time) error {
 	sum, piece := sha256.New(), make([]byte, chunk)
 	defer clear(piece)
 	for {
 		n, err := io.ReadFull(in, piece)
 		if n > 0 {
-			if !time.Now().Before(lease) {
+			if !s.Vault.Now().Before(lease) {
 				return rpc.Errorf(rpc.Expired, "reserve again, with a longer lease", "the lease ended while the shares were sent")
 			}
 			sum.Write(piece[:n])

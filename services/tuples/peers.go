@@ -39,6 +39,7 @@ type Peers struct {
 	mu     sync.Mutex
 	asked  map[string]*question // by reservation id
 	queues []chan *question
+	ended  chan struct{} // closed when nobody asks any more
 }
 
 // The times of asking peers.
@@ -69,6 +70,7 @@ func (p *Peers) run(ctx context.Context) {
 	p.mu.Lock()
 	p.start()
 	p.mu.Unlock()
+	context.AfterFunc(ctx, func() { close(p.ended) })
 	for i := range p.List {
 		if i == p.Self {
 			continue
@@ -82,7 +84,7 @@ func (p *Peers) start() {
 	if p.queues != nil {
 		return
 	}
-	p.asked, p.queues = map[string]*question{}, make([]chan *question, len(p.List))
+	p.asked, p.queues, p.ended = map[string]*question{}, make([]chan *question, len(p.List)), make(chan struct{})
 	for i := range p.queues {
 		p.queues[i] = make(chan *question, 4*maxItems)
 	}
@@ -103,8 +105,12 @@ func (p *Peers) question(id string, digest [32]byte, limit time.Duration) *quest
 	q := &question{id: id, digest: digest, done: make(chan struct{}), open: len(p.List) - 1, stop: stop}
 	p.asked[id] = q
 	go func() {
-		<-q.done
-		cancel()
+		defer cancel()
+		select {
+		case <-q.done:
+		case <-p.ended:
+			return
+		}
 		keep := keepAsked
 		if q.err != nil {
 			keep = 0 // whoever asks next asks again
@@ -151,6 +157,8 @@ func (p *Peers) confirmed(ctx context.Context, id string, digest [32]byte) error
 		case <-q.done:
 		case <-ctx.Done():
 			return ctx.Err()
+		case <-p.ended:
+			return rpc.Errorf(rpc.Unavailable, "try again", "this party stops")
 		}
 		if q.digest != digest {
 			return rpc.Errorf(rpc.Conflict, "", "reservation %s was recorded twice", id)

@@ -80,8 +80,11 @@ func Open(dir string, key *Key) (*Vault, error) {
 
 // OpenIn opens or makes the vault in a store, and finishes what a crash left. The store is the vault's from then on,
 // and closed with it.
-func OpenIn(s store.Store, key *Key) (*Vault, error) {
-	v := &Vault{store: s, now: time.Now}
+func OpenIn(s store.Store, key *Key) (*Vault, error) { return OpenAt(s, key, time.Now) }
+
+// OpenAt is OpenIn for a vault that tells the time by now.
+func OpenAt(s store.Store, key *Key, now func() time.Time) (*Vault, error) {
+	v := &Vault{store: s, now: now}
 	err := v.unlock(key)
 	if err == nil {
 		err = v.identify()
@@ -94,6 +97,9 @@ func OpenIn(s store.Store, key *Key) (*Vault, error) {
 	}
 	return v, nil
 }
+
+// Now is the time by the vault's clock, by which leases end.
+func (v *Vault) Now() time.Time { return v.now() }
 
 // Healthy is nil, or why nothing may be written.
 func (v *Vault) Healthy() error { return v.store.Healthy() }
