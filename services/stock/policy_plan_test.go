@@ -1,0 +1,138 @@
+package stock
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	stockv1 "github.com/lodge-mpc/lodge/proto/lodge/stock/v1"
+)
+
+// low 100, high 300, jobs of 60 tuples, 6000 bytes and 10 of memory.
+func want(id string, change func(*wish)) wish {
+	w := wish{
+		id: id, policy: &stockv1.Policy{Low: 100, High: 300, Batch: 50, Priority: 10}, place: place{key(id), 1}, cost: cost{60, 6000, 10},
+	}
+	if change != nil {
+		change(&w)
+	}
+	return w
+}
+
+func TestPlan(t *testing.T) {
+	now := time.Unix(1e9, 0)
+	has := func(available, making uint64, filling bool) func(*wish) {
+		return func(w *wish) { w.available, w.making, w.filling = available, making, filling }
+	}
+	wide := Ceilings{Bytes: 1 << 40, Memory: 1 << 40, Jobs: 100}
+	few := func(jobs int) Ceilings { return Ceilings{Bytes: 1 << 40, Memory: 1 << 40, Jobs: jobs} }
+	disk := func(bytes uint64) Ceilings { return Ceilings{Bytes: bytes, Memory: 1 << 40, Jobs: 100} }
+	and := func(fs ...func(*wish)) func(*wish) {
+		return func(w *wish) {
+			for _, f := range fs {
+				f(w)
+			}
+		}
+	}
+	priority := func(p uint32) func(*wish) { return func(w *wish) { w.policy.Priority = p } }
+	failed := func(n int, ago time.Duration) func(*wish) {
+		return func(w *wish) { w.failures, w.failed, w.why = n, now.Add(-ago), "party 1 is away" }
+	}
+	type result struct {
+		jobs    int
+		filling bool
+		held    string // part of
+	}
+	for _, c := range []struct {
+		name    string
+		wishes  []wish
+		c       Ceilings
+		used    uint64
+		running int
+		want    []result
+	}{
+		{"nothing there: up to high, the last job beyond it", []wish{want("a", nil)}, wide, 0, 0, []result{{5, true, ""}}},
+		{"just below low", []wish{want("a", has(99, 0, false))}, wide, 0, 0, []result{{4, true, ""}}},
+		{"at low", []wish{want("a", has(100, 0, false))}, wide, 0, 0, []result{{0, false, ""}}},
+		{"between the marks on the way up", []wish{want("a", has(100, 0, true))}, wide, 0, 0, []result{{4, true, ""}}},
+		{"between the marks on the way down", []wish{want("a", has(299, 0, false))}, wide, 0, 0, []result{{0, false, ""}}},
+		{"what is being made counts", []wish{want("a", has(50, 240, true))}, wide, 0, 4, []result{{1, true, ""}}},
+		{"enough is being made", []wish{want("a", has(0, 300, true))}, wide, 0, 5, []result{{0, false, ""}}},
+		{"at high", []wish{want("a", has(300, 0, true))}, wide, 0, 0, []result{{0, false, ""}}},
+		{"paused", []wish{want("a", func(w *wish) { w.policy.Paused = true })}, wide, 0, 0, []result{{0, true, "paused"}}},
+		{"paused and full: not held back", []wish{want("a", and(has(300, 0, false), func(w *wish) { w.policy.Paused = true }))}, wide, 0, 0, []result{{0, false, ""}}},
+		{"no epoch", []wish{want("a", func(w *wish) { w.problem, w.place.epoch = "no epoch", 0 })}, wide, 0, 0, []result{{0, true, "no epoch"}}},
+		{"no estimate", []wish{want("a", func(w *wish) { w.cost = cost{} })}, wide, 0, 0, []result{{0, true, "not known yet"}}},
+		{"memory", []wish{want("a", nil)}, Ceilings{1 << 40, 9, 100}, 0, 0, []result{{0, true, "memory ceiling"}}},
+		{"disk for two", []wish{want("a", nil)}, disk(13000), 500, 0, []result{{2, true, "disk ceiling: a job makes 5.9 KiB, and 12.2 KiB of 12.7 KiB are taken"}}},
+		{"never any disk", []wish{want("a", nil)}, disk(5999), 0, 0, []result{{0, true, "disk ceiling: a job makes 5.9 KiB, and at most 5.9 KiB"}}},
+		{"slots", []wish{want("a", nil)}, few(2), 0, 0, []result{{2, true, "2 jobs of policies"}}},
+		{"slots that others have", []wish{want("a", nil)}, few(2), 0, 2, []result{{0, true, "at most 2"}}},
+		{"priority", []wish{want("a", priority(1)), want("b", priority(50))}, few(3), 0, 0,
+			[]result{{0, true, "higher priority"}, {3, true, "at most 3"}}},
+		{"what is left over goes to the next", []wish{want("a", priority(1)), want("b", and(priority(50), has(240, 0, true)))}, few(3), 0, 0,
+			[]result{{2, true, "at most 3"}, {1, true, ""}}},
+		{"equals take turns, the emptier first", []wish{want("a", has(90, 0, false)), want("b", nil)}, few(3), 0, 0,
+			[]result{{1, true, "at most 3"}, {2, true, "at most 3"}}},
+		{"who waits for disk holds back the lower, not the equal", []wish{
+			want("a", priority(1)), want("b", and(priority(50), func(w *wish) { w.cost.bytes = 12000 })), want("c", and(priority(50), has(250, 0, true))),
+		}, disk(13000), 2000, 0, []result{{0, true, "higher priority"}, {0, true, "disk ceiling"}, {1, true, ""}}},
+		{"who can never be served holds back nobody", []wish{
+			want("a", priority(1)), want("b", and(priority(50), func(w *wish) { w.policy.Paused = true })),
+			want("c", and(priority(50), func(w *wish) { w.cost.memory = 1 << 41 })), want("d", and(priority(50), func(w *wish) { w.cost.bytes = 1 << 41 })),
+			want("e", and(priority(50), failed(1, 0))), want("f", and(priority(50), func(w *wish) { w.problem = "no epoch" })),
+		}, few(2), 0, 0, []result{{2, true, "at most 2"}, {0, true, "paused"}, {0, true, "memory"}, {0, true, "disk"}, {0, true, "failed"}, {0, true, "no epoch"}}},
+		{"a job failed just now", []wish{want("a", failed(1, time.Second))}, wide, 0, 0,
+			[]result{{0, true, "its last job failed: party 1 is away; the next begins in 4s"}}},
+		{"a job failed some time ago", []wish{want("a", failed(1, 5*time.Second))}, wide, 0, 0, []result{{5, true, ""}}},
+		{"four failed", []wish{want("a", failed(4, 10*time.Second))}, wide, 0, 0, []result{{0, true, "its last 4 jobs failed: party 1 is away; the next begins in 30s"}}},
+		{"very many failed: bounded", []wish{want("a", failed(1000, 0))}, wide, 0, 0, []result{{0, true, "in 10m0s"}}},
+		{"very many failed, long ago", []wish{want("a", failed(1000, maxBackOff))}, wide, 0, 0, []result{{5, true, ""}}},
+		{"the clock went back: bounded", []wish{want("a", failed(1, -time.Hour))}, wide, 0, 0, []result{{0, true, "in 5s"}}},
+		{"an epoch with its own policy", []wish{
+			want("a", nil), want("b", func(w *wish) { w.place, w.policy.Epoch, w.policy.High = place{"a", 1}, 1, 120 }),
+		}, wide, 0, 0, []result{{0, true, "epoch 1 has a policy of its own"}, {2, true, ""}}},
+	} {
+		got := plan(c.wishes, c.c, c.used, c.running, now)
+		for i, w := range c.want {
+			g := got[i]
+			if g.jobs != w.jobs || g.filling != w.filling || !strings.Contains(g.held, w.held) || (w.held == "") != (g.held == "") {
+				t.Errorf("%s: %s: %+v, want %+v", c.name, c.wishes[i].id, g, w)
+			}
+		}
+	}
+}
+
+// Whatever comes and goes, a plan that is repeated with what it asked for made asks for no more, keeps to the ceilings,
+// and fills every place that it can.
+func TestPlanSettles(t *testing.T) {
+	c := Ceilings{Bytes: 100_000, Memory: 100, Jobs: 3}
+	wishes := []wish{want("a", nil), want("b", func(w *wish) { w.policy.Priority = 20 }), want("c", func(w *wish) { w.available = 120 })}
+	for round := range 100 {
+		used := uint64(0)
+		for _, w := range wishes {
+			used += w.available * 100
+		}
+		got := plan(wishes, c, used, 0, time.Unix(1e9, 0))
+		jobs := 0
+		for i, v := range got {
+			jobs += v.jobs
+			wishes[i].filling = v.filling
+			wishes[i].available += uint64(v.jobs) * wishes[i].cost.tuples
+			used += uint64(v.jobs) * wishes[i].cost.bytes
+			if v.jobs > 0 && !v.filling {
+				t.Fatalf("round %d: %s has enough and makes more", round, wishes[i].id)
+			}
+		}
+		if jobs > c.Jobs || used > c.Bytes {
+			t.Fatalf("round %d: %d jobs, %d bytes", round, jobs, used)
+		}
+		if jobs == 0 {
+			if wishes[0].available < 300 || wishes[1].available < 300 || wishes[2].available != 120 {
+				t.Errorf("settled at %d, %d, %d", wishes[0].available, wishes[1].available, wishes[2].available)
+			}
+			return
+		}
+	}
+	t.Error("it does not settle")
+}
