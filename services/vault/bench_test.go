@@ -1,0 +1,149 @@
+package vault
+
+import (
+	"fmt"
+	"io"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// heap samples the heap in use until the function that it gives is called, which says the most in MiB.
+func heap() (most func() float64) {
+	runtime.GC()
+	var top atomic.Uint64
+	stop := make(chan struct{})
+	var done sync.WaitGroup
+	done.Add(1)
+	go func() {
+		defer done.Done()
+		var m runtime.MemStats
+		for {
+			runtime.ReadMemStats(&m)
+			top.Store(max(top.Load(), m.HeapInuse))
+			select {
+			case <-stop:
+				return
+			case <-time.After(20 * time.Millisecond):
+			}
+		}
+	}()
+	return func() float64 {
+		close(stop)
+		done.Wait()
+		return float64(top.Load()) / (1 << 20)
+	}
+}
+
+// BenchmarkTuples writes and commits a batch of ten million scalar tuples of 96 bytes, 960 MB, in the embedded store, and
+// reads them under one reservation.
+func BenchmarkTuples(b *testing.B) {
+	const count, size = 10_000_000, 96
+	v := mustOpen(b, filepath.Join(b.TempDir(), "vault"), newKey(b))
+	defer v.Close()
+	stocked(b, v, 1)
+	chunk := make([]byte, 1<<20/size*size)
+	for i := range chunk {
+		chunk[i] = byte(i * 7)
+	}
+	b.ResetTimer()
+	for n := range b.N {
+		id := fmt.Sprintf("batch-%d", n+1)
+		most, start := heap(), time.Now()
+		w, err := v.NewBatch(batchOf(id, count))
+		must(b, err)
+		for left := count * size; left > 0; {
+			k, err := w.Write(chunk[:min(left, len(chunk))])
+			must(b, err)
+			left -= k
+		}
+		must(b, w.Commit(nil))
+		b.ReportMetric(count*size/1e6/time.Since(start).Seconds(), "write-MB/s")
+		b.ReportMetric(most(), "write-heap-MiB")
+		must(b, v.ActivateBatch(id))
+		most, start = heap(), time.Now()
+		reserve(b, v, fmt.Sprintf("r%d", n), Range{id, Span{0, count}})
+		r, _, err := v.Deliver(fmt.Sprintf("r%d", n), "alice", 0)
+		must(b, err)
+		in, _, err := v.Shares(&r, 0)
+		must(b, err)
+		got, err := io.CopyBuffer(struct{ io.Writer }{io.Discard}, struct{ io.Reader }{in}, make([]byte, 64<<10))
+		must(b, err)
+		must(b, in.Close())
+		if got != count*size {
+			b.Fatalf("%d bytes", got)
+		}
+		b.ReportMetric(count*size/1e6/time.Since(start).Seconds(), "read-MB/s")
+		b.ReportMetric(most(), "read-heap-MiB")
+		start = time.Now()
+		_, err = v.Release(fmt.Sprintf("r%d", n), true)
+		must(b, err)
+		b.ReportMetric(float64(time.Since(start).Milliseconds()), "erase-ms")
+	}
+}
+
+// BenchmarkReserve is an open loop of reservations of ten tuples, each delivered at once, at a vault that remembers many.
+func BenchmarkReserve(b *testing.B) {
+	for _, remembered := range []int{0, 100_000} {
+		b.Run(fmt.Sprintf("remembered=%d", remembered), func(b *testing.B) { benchReserve(b, remembered, 500) })
+	}
+}
+
+func benchReserve(b *testing.B, remembered, rate int) {
+	v := mustOpen(b, filepath.Join(b.TempDir(), "vault"), newKey(b))
+	defer v.Close()
+	const size, tuples = 10, 2_000_000
+	counts := []uint64{tuples}
+	for range 50 {
+		counts = append(counts, 20)
+	}
+	stocked(b, v, counts...)
+	var wg sync.WaitGroup
+	var next atomic.Uint64
+	one := func(id string) (time.Duration, error) {
+		first := (next.Add(1) - 1) * size
+		start := time.Now()
+		_, err := v.Reserve(reservation(v, id, in(0, first, size)))
+		if err == nil {
+			_, _, err = v.Deliver(id, "alice", 0)
+		}
+		return time.Since(start), err
+	}
+	for w := range 100 {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			for i := w; i < remembered; i += 100 {
+				if _, err := one(fmt.Sprintf("old-%d", i)); err != nil {
+					b.Error(err)
+				}
+			}
+		}()
+	}
+	wg.Wait()
+	b.ResetTimer()
+	took := make([]time.Duration, b.N)
+	begin := time.Now()
+	for i := range b.N {
+		time.Sleep(time.Until(begin.Add(time.Duration(i) * time.Second / time.Duration(rate))))
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			var err error
+			if took[i], err = one(fmt.Sprintf("new-%d", i)); err != nil {
+				b.Error(err)
+			}
+		}()
+	}
+	wg.Wait()
+	b.StopTimer()
+	slices.Sort(took)
+	for _, p := range []int{50, 99} {
+		b.ReportMetric(float64(took[min(len(took)-1, len(took)*p/100)].Microseconds())/1000, fmt.Sprintf("p%d-ms", p))
+	}
+	b.ReportMetric(float64(b.N)/time.Since(begin).Seconds(), "reservations/s")
+}
