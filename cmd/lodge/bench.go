@@ -52,7 +52,8 @@ func benchCommand() *cobra.Command {
 		{"kernels", "Measure kernels: transforms, products, samplers, fields", []part{kernels}},
 		{"operations", "Measure encryption, products, proofs, decryption", []part{operations}},
 		{"protocol", "Measure parties that make triples, each in a process of its own", []part{protocolRows}},
-		{"all", "Measure everything", []part{kernels, operations, protocolRows}},
+		{"stock", "Measure the store and reservations, with parties in processes of their own", []part{stockRows}},
+		{"all", "Measure everything", []part{kernels, operations, protocolRows, stockRows}},
 	} {
 		cmd.AddCommand(&cobra.Command{Use: c.name, Short: c.short, Args: cobra.NoArgs, RunE: func(cmd *cobra.Command, _ []string) error {
 			b, err := o.options()

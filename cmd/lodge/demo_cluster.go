@@ -53,6 +53,7 @@ type clusterOptions struct {
 	set      string
 	keep     bool   // the working directory
 	memory   uint64 // of a party's sessions; at least demoMemory
+	before   func(*devnet.Cluster) error // what to do with its files before the processes start, or nil
 	measured bool   // parties serve metrics, and party i runs on CPU i alone, if there are as many CPUs as parties
 }
 
@@ -83,6 +84,11 @@ func startCluster(cmd *cobra.Command, o clusterOptions) (_ *cluster, err error) 
 		return nil, err
 	}
 	c.net = net
+	if o.before != nil {
+		if err := o.before(net); err != nil {
+			return nil, err
+		}
+	}
 	if err := c.start("coordinator", "coordinator", net.Coordinator, anyCPU); err != nil {
 		return nil, err
 	}

@@ -17,17 +17,19 @@ const defaultJobTimeout = Duration(time.Hour)
 
 // PartyFile is the configuration of one party's process.
 type PartyFile struct {
-	Name          string   `yaml:"name"` // as in the roster
-	RosterFile    string   `yaml:"roster"`
-	Listen        string   `yaml:"listen"`
-	MetricsListen string   `yaml:"metrics_listen,omitempty"`
-	TLS           TLS      `yaml:"tls"`
-	OIDC          *OIDC    `yaml:"oidc,omitempty"`
-	SigningKey    string   `yaml:"signing_key"` // path of an Ed25519 key in PEM
-	Vault         Vault    `yaml:"vault"`
-	Clients       []Client `yaml:"clients"`
-	Policy        Policy   `yaml:"policy"`
-	Limits        Limits   `yaml:"limits,omitempty"`
+	Name          string `yaml:"name"` // as in the roster
+	RosterFile    string `yaml:"roster"`
+	Listen        string `yaml:"listen"`
+	MetricsListen string `yaml:"metrics_listen,omitempty"`
+	TLS           TLS    `yaml:"tls"`
+	OIDC          *OIDC  `yaml:"oidc,omitempty"`
+	SigningKey    string `yaml:"signing_key"` // path of an Ed25519 key in PEM
+	Vault         Vault  `yaml:"vault"`
+	// AuditDir has the log of who drew what; default "audit", beside this file.
+	AuditDir string   `yaml:"audit_dir,omitempty"`
+	Clients  []Client `yaml:"clients"`
+	Policy   Policy   `yaml:"policy"`
+	Limits   Limits   `yaml:"limits,omitempty"`
 	// AllowPassiveKeygen accepts keys whose generation is only passively
 	// secure. For development.
 	AllowPassiveKeygen bool `yaml:"allow_passive_keygen,omitempty"`
@@ -40,10 +42,22 @@ type PartyFile struct {
 	Index  int     `yaml:"-"` // in the roster
 }
 
-// Vault is where secrets rest.
+// Vault is where secrets rest: in the embedded store of a directory, or in a schema of a PostgreSQL database.
 type Vault struct {
-	Dir     string `yaml:"dir"`
-	KeyFile string `yaml:"key_file"` // 32 bytes in hex, readable by its owner only
+	Dir string `yaml:"dir,omitempty"`
+	// PostgresDSNFile names a file with the connection string, readable by its owner only.
+	PostgresDSNFile string `yaml:"postgres_dsn_file,omitempty"`
+	KeyFile         string `yaml:"key_file"` // 32 bytes in hex, readable by its owner only
+}
+
+// path names the place, of which there is one.
+func (v *Vault) path(c *check, dir string) {
+	if (v.Dir == "") == (v.PostgresDSNFile == "") {
+		c.failf("vault: name dir for the embedded store, or postgres_dsn_file, and not both")
+	}
+	c.path(dir, "vault.dir", &v.Dir, true)
+	c.path(dir, "vault.postgres_dsn_file", &v.PostgresDSNFile, true)
+	c.path(dir, "vault.key_file", &v.KeyFile, false)
 }
 
 // ParamsPin pins a parameter set by its hash.
@@ -116,8 +130,11 @@ func LoadParty(path string) (*PartyFile, error) {
 	c.address("metrics_listen", f.MetricsListen, true)
 	c.tls(dir, &f.TLS)
 	c.path(dir, "signing_key", &f.SigningKey, false)
-	c.path(dir, "vault.dir", &f.Vault.Dir, false)
-	c.path(dir, "vault.key_file", &f.Vault.KeyFile, false)
+	f.Vault.path(c, dir)
+	if f.AuditDir == "" {
+		f.AuditDir = "audit"
+	}
+	c.path(dir, "audit_dir", &f.AuditDir, false)
 	c.clients(f.Clients, PermStatus, PermFetch, PermMACKey, PermProve, PermDecrypt, PermRetire)
 	f.Policy.validate(c)
 	c.oidc(dir, f.OIDC, f.Clients)

@@ -11,6 +11,7 @@ package decryption
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -21,6 +22,7 @@ import (
 	"github.com/lodge-mpc/lodge/engine/protocol/popk"
 	decryptionv1 "github.com/lodge-mpc/lodge/proto/lodge/decryption/v1"
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
+	"github.com/lodge-mpc/lodge/services/audit"
 	"github.com/lodge-mpc/lodge/services/config"
 	"github.com/lodge-mpc/lodge/services/job"
 	"github.com/lodge-mpc/lodge/services/keyring"
@@ -49,6 +51,7 @@ type Service struct {
 	Sessions *session.Registry
 	Ring     *keyring.Ring
 	Vault    *vault.Vault
+	Audit    *audit.Log
 	Parties  int
 }
 
@@ -59,6 +62,7 @@ type request struct {
 	client popk.ClientConfig
 	header *decryptionv1.DecryptShareHeader
 	caller string
+	auth   rpc.Auth
 
 	ciphertext, proof []byte
 }
@@ -87,6 +91,7 @@ func (s *Service) decryptShare(stream decryptionv1.DecryptionService_DecryptShar
 			if q, err = s.open(m.GetHeader(), caller.Name); err != nil {
 				return err
 			}
+			q.auth = caller.Auth
 			if call, err = s.Sessions.Gate.AdmitCall(caller.Name, uint64(q.client.MemoryBytes())); err != nil {
 				return err
 			}
@@ -191,6 +196,11 @@ func (s *Service) answer(ctx context.Context, q *request) (key vault.LedgerKey, 
 		outcome = "answered"
 	}
 	s.Sessions.Metrics.Decryption(outcome)
+	e := audit.Entry{Event: audit.Decrypted, Actor: q.caller, Auth: audit.Auth(q.auth), Digest: key.Digest, Note: outcome,
+		Objects: []string{fmt.Sprintf("epoch/%d", key.Epoch)}}
+	if _, err := s.Audit.Append(e); err != nil {
+		return key, nil, err
+	}
 	return key, held, nil
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/lodge-mpc/lodge/engine/protocol/round"
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
 	keygenv1 "github.com/lodge-mpc/lodge/proto/lodge/keygen/v1"
+	"github.com/lodge-mpc/lodge/services/audit"
 	"github.com/lodge-mpc/lodge/services/config"
 	"github.com/lodge-mpc/lodge/services/job"
 	"github.com/lodge-mpc/lodge/services/keyring"
@@ -34,11 +35,12 @@ type Service struct {
 	session.Service
 	ring  *keyring.Ring
 	vault *vault.Vault
+	audit *audit.Log
 }
 
 // New serves key generation.
-func New(sessions *session.Registry, ring *keyring.Ring, v *vault.Vault) *Service {
-	s := &Service{ring: ring, vault: v}
+func New(sessions *session.Registry, ring *keyring.Ring, v *vault.Vault, log *audit.Log) *Service {
+	s := &Service{ring: ring, vault: v, audit: log}
 	s.Service = session.NewService(sessions, jobv1.Protocol_PROTOCOL_KEYGEN, func(spec *jobv1.SessionSpec) session.Protocol {
 		return &run{s, spec}
 	})
@@ -89,6 +91,12 @@ func (s *Service) RetireEpoch(ctx context.Context, r *keygenv1.RetireEpochReques
 	s.Sessions.CancelEpoch(ctx, r.GetEpoch(), fmt.Sprintf("epoch %d is retired", r.GetEpoch()))
 	s.ring.Forget(r.GetEpoch())
 	e, err := s.vault.Epoch(r.GetEpoch())
+	if err != nil {
+		return nil, err
+	}
+	caller, _ := rpc.Caller(ctx)
+	_, err = s.audit.Append(audit.Entry{Event: audit.EpochRetired, Actor: caller.Name, Auth: audit.Auth(caller.Auth), Note: r.GetReason(),
+		Objects: []string{fmt.Sprintf("epoch/%d", r.GetEpoch())}})
 	if err != nil {
 		return nil, err
 	}

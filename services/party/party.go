@@ -24,6 +24,7 @@ import (
 	statusv1 "github.com/lodge-mpc/lodge/proto/lodge/status/v1"
 	triplesv1 "github.com/lodge-mpc/lodge/proto/lodge/triples/v1"
 	tuplesv1 "github.com/lodge-mpc/lodge/proto/lodge/tuples/v1"
+	"github.com/lodge-mpc/lodge/services/audit"
 	"github.com/lodge-mpc/lodge/services/config"
 	"github.com/lodge-mpc/lodge/services/decryption"
 	"github.com/lodge-mpc/lodge/services/exchange"
@@ -32,6 +33,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/keyring"
 	"github.com/lodge-mpc/lodge/services/metrics"
 	"github.com/lodge-mpc/lodge/services/popk"
+	"github.com/lodge-mpc/lodge/services/quota"
 	"github.com/lodge-mpc/lodge/services/rpc"
 	"github.com/lodge-mpc/lodge/services/runner"
 	"github.com/lodge-mpc/lodge/services/session"
@@ -65,6 +67,7 @@ type party struct {
 	log      *slog.Logger
 	metrics  *metrics.Metrics
 	vault    *vault.Vault
+	audit    *audit.Log
 	conns    []*grpc.ClientConn // to the parties; nil for its own
 	tuples   *tuples.Service
 	sessions *session.Registry
@@ -85,7 +88,10 @@ func newParty(f *config.PartyFile, version string, log *slog.Logger) (_ *party, 
 	if err != nil {
 		return nil, err
 	}
-	if p.vault, err = vault.Open(f.Vault.Dir, key); err != nil {
+	if p.vault, err = vault.OpenPlace(context.Background(), vault.Place{Dir: f.Vault.Dir, PostgresDSNFile: f.Vault.PostgresDSNFile}, key); err != nil {
+		return nil, err
+	}
+	if p.audit, err = audit.Open(f.AuditDir, audit.Options{Party: f.Name}); err != nil {
 		return nil, err
 	}
 	credentials, err := rpc.LoadCredentials(f.TLS.Files())
@@ -137,16 +143,16 @@ func (p *party) register(x *exchange.Exchange, version string) error {
 	}
 	ring := keyring.New(p.vault, runtime.GOMAXPROCS(0))
 	exchangev1.RegisterExchangeServiceServer(p.server, x)
-	keygenv1.RegisterKeygenServiceServer(p.server, keygen.New(p.sessions, ring, p.vault))
-	decryptionv1.RegisterDecryptionServiceServer(p.server, &decryption.Service{Sessions: p.sessions, Ring: ring, Vault: p.vault, Parties: n})
+	keygenv1.RegisterKeygenServiceServer(p.server, keygen.New(p.sessions, ring, p.vault, p.audit))
+	decryptionv1.RegisterDecryptionServiceServer(p.server, &decryption.Service{Sessions: p.sessions, Ring: ring, Vault: p.vault, Audit: p.audit, Parties: n})
 	popkv1.RegisterPopkServiceServer(p.server, popk.New(p.sessions, ring, p.vault, n))
-	peers := &tuples.Peers{Self: f.Index, Keys: f.Roster.SigningKeys(), Signer: signer, Roster: f.Roster.Hash(), Vault: p.vault, Log: p.log}
+	peers := &tuples.Peers{Self: f.Index, Keys: f.Roster.SigningKeys(), Signer: signer, Roster: f.Roster.Hash(), Vault: p.vault, Audit: p.audit, Log: p.log}
 	for i, m := range f.Roster.Parties {
 		peers.List = append(peers.List, tuples.Peer{Name: m.Name, Conn: p.conns[i]})
 	}
 	making := triples.New(p.sessions, ring, p.vault, n)
 	triplesv1.RegisterTriplesServiceServer(p.server, making)
-	p.tuples = tuples.New(tuples.Config{Vault: p.vault, Metrics: p.metrics, Log: p.log, Peers: peers, MACKeyShare: making.MACKeyShare})
+	p.tuples = tuples.New(tuples.Config{Vault: p.vault, Audit: p.audit, Quota: quota.NewBook(config.Quotas(f.Clients), nil), Metrics: p.metrics, Log: p.log, Peers: peers, MACKeyShare: making.MACKeyShare})
 	tuplesv1.RegisterTuplesServiceServer(p.server, p.tuples)
 	statusv1.RegisterStatusServiceServer(p.server, &status.Service{
 		Name: f.Name, Party: f.Index, Version: version, Roster: f.Roster.Hash(), Params: f.Policy.Params, Started: time.Now(),
@@ -287,6 +293,9 @@ func (p *party) close() {
 		if c != nil {
 			c.Close()
 		}
+	}
+	if err := p.audit.Close(); err != nil {
+		p.log.Error("closing the audit log", "error", err)
 	}
 	if p.vault != nil {
 		if err := p.vault.Close(); err != nil {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	tuplesv1 "github.com/lodge-mpc/lodge/proto/lodge/tuples/v1"
+	"github.com/lodge-mpc/lodge/services/audit"
 	"github.com/lodge-mpc/lodge/services/rpc"
 	"github.com/lodge-mpc/lodge/services/vault"
 )
@@ -53,6 +54,9 @@ func (s *Service) Fetch(r *tuplesv1.FetchRequest, stream tuplesv1.TuplesService_
 	if first {
 		s.Metrics.Delivered(x.Class.Kind, x.Class.Field, x.Count())
 	}
+	if err := s.note(p, &x, first); err != nil {
+		return err
+	}
 	in, size, err := s.Vault.Shares(&x, r.GetFrom())
 	if err != nil {
 		return refused(err, what)
@@ -62,6 +66,20 @@ func (s *Service) Fetch(r *tuplesv1.FetchRequest, stream tuplesv1.TuplesService_
 		return err
 	}
 	return s.send(in, stream, x.Lease)
+}
+
+// note writes a delivery into the audit log, before the first byte leaves.
+func (s *Service) note(p rpc.Principal, x *vault.Reservation, first bool) error {
+	e := entry(audit.Replayed, p, x.Class.Tenant, "reservation/"+x.ID)
+	if first {
+		e.Event = audit.Delivered
+	}
+	e.Count, e.Digest = x.Count(), x.Digest
+	for _, r := range x.Ranges {
+		e.Ranges = append(e.Ranges, audit.Range{Object: "batch/" + r.Batch, First: r.First, Count: r.Count})
+	}
+	_, err := s.Audit.Append(e)
+	return err
 }
 
 // find gives a reservation that the caller may know of.
@@ -81,7 +99,7 @@ func (s *Service) find(p rpc.Principal, id string) (vault.Reservation, error) {
 func (s *Service) deliver(ctx context.Context, id string, p rpc.Principal) (x vault.Reservation, first bool, err error) {
 	until := time.Now().Add(exposedTime)
 	for {
-		x, first, err = s.Vault.Deliver(id, p.Name, s.Peers.Self)
+		x, first, err = s.Vault.DeliverCharged(id, p.Name, s.Peers.Self, s.Quota)
 		if !errors.Is(err, vault.ErrExposed) || time.Now().After(until) {
 			return x, first, err
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	tuplesv1 "github.com/lodge-mpc/lodge/proto/lodge/tuples/v1"
+	"github.com/lodge-mpc/lodge/services/audit"
 	"github.com/lodge-mpc/lodge/services/config"
 	"github.com/lodge-mpc/lodge/services/rpc"
 	"github.com/lodge-mpc/lodge/services/vault"
@@ -50,13 +51,24 @@ func (s *Service) DrawMacKey(ctx context.Context, r *tuplesv1.DrawMacKeyRequest)
 	if err != nil {
 		return nil, refused(err, "MAC key "+k.ID)
 	}
+	e := entry(audit.MACKeyDrawn, p, k.Tenant, "mac_key/"+k.ID)
+	if r.GetPurpose() == tuplesv1.Purpose_PURPOSE_VERIFY {
+		e.Note = "to be pooled"
+	}
+	if _, err := s.Audit.Append(e); err != nil {
+		clear(share)
+		return nil, err
+	}
 	out := &tuplesv1.DrawMacKeyResponse{Key: wireMACKey(&k), Params: k.Params, Share: share}
-	s.Log.Info("MAC-key share drawn", "mac_key", k.ID, "client", p.Name, "purpose", r.GetPurpose().String())
 	if r.GetPurpose() == tuplesv1.Purpose_PURPOSE_VERIFY {
 		reason := "its shares were pooled to verify, by " + p.Name
 		if _, err := s.Vault.RetireEpoch(k.Epoch, reason); err != nil {
 			clear(share)
 			return nil, refused(err, fmt.Sprintf("epoch %d", k.Epoch))
+		}
+		if _, err := s.Audit.Append(entry(audit.EpochRetired, p, "", fmt.Sprintf("epoch/%d", k.Epoch))); err != nil {
+			clear(share)
+			return nil, err
 		}
 	}
 	return out, nil
@@ -80,6 +92,13 @@ func (s *Service) ReportFailedCheck(ctx context.Context, r *tuplesv1.ReportFaile
 		return nil, refused(err, "MAC key "+k.ID)
 	}
 	s.Log.Warn("a client reports a failed online check: MAC key burnt", "mac_key", k.ID, "client", p.Name, "batches", n)
+	e := entry(audit.MACKeyBurnt, p, k.Tenant, "mac_key/"+k.ID)
+	if e.Note = r.GetReason(); e.Note == "" {
+		e.Note = "a failed online check"
+	}
+	if _, err := s.Audit.Append(e); err != nil {
+		return nil, err
+	}
 	if k, err = s.Vault.MACKey(k.ID); err != nil {
 		return nil, err
 	}
@@ -136,12 +155,18 @@ func (s *Service) Revoke(ctx context.Context, r *tuplesv1.RevokeRequest) (*tuple
 func (s *Service) revoke(r *tuplesv1.RevokeRequest, p rpc.Principal, batches []string) error {
 	reason := fmt.Sprintf("revoked by %s: %s", p.Name, r.GetReason())
 	if r.GetMacKeyId() != "" {
-		_, err := s.Vault.BurnMACKey(r.GetMacKeyId(), reason)
-		return refused(err, "MAC key "+r.GetMacKeyId())
+		if _, err := s.Vault.BurnMACKey(r.GetMacKeyId(), reason); err != nil {
+			return refused(err, "MAC key "+r.GetMacKeyId())
+		}
+		_, err := s.Audit.Append(entry(audit.MACKeyBurnt, p, "", "mac_key/"+r.GetMacKeyId()))
+		return err
 	}
 	for _, id := range batches {
 		if err := s.Vault.RevokeBatch(id, reason); err != nil {
 			return refused(err, "batch "+id)
+		}
+		if _, err := s.Audit.Append(entry(audit.Revoked, p, "", "batch/"+id)); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	tuplesv1 "github.com/lodge-mpc/lodge/proto/lodge/tuples/v1"
+	"github.com/lodge-mpc/lodge/services/audit"
 	"github.com/lodge-mpc/lodge/services/rpc"
 	"github.com/lodge-mpc/lodge/services/vault"
 )
@@ -34,6 +35,7 @@ type Peers struct {
 	Signer ed25519.PrivateKey
 	Roster [32]byte
 	Vault  *vault.Vault
+	Audit  *audit.Log
 	Log    *slog.Logger
 
 	mu     sync.Mutex
@@ -396,5 +398,9 @@ func (p *Peers) introduce(ctx context.Context, peer int) error {
 	reason := fmt.Sprintf("party %d (%s) has seen generation %d of store %x, started %s; this is generation %d of store %x: an older copy was put back",
 		peer, p.List[peer].Name, said.Generation, said.ID, said.Started.Format(time.RFC3339), now.GetGeneration(), now.GetStoreId())
 	p.Log.Error("quarantine: every tuple is revoked", "reason", reason)
-	return p.Vault.Quarantine(reason, said.Generation)
+	if err := p.Vault.Quarantine(reason, said.Generation); err != nil {
+		return err
+	}
+	_, err = p.Audit.Append(audit.Entry{Event: audit.Quarantined, Actor: p.List[peer].Name, Auth: audit.Certificate, Note: reason})
+	return err
 }

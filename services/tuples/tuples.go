@@ -11,9 +11,11 @@ import (
 	"time"
 
 	tuplesv1 "github.com/lodge-mpc/lodge/proto/lodge/tuples/v1"
+	"github.com/lodge-mpc/lodge/services/audit"
 	"github.com/lodge-mpc/lodge/services/config"
 	"github.com/lodge-mpc/lodge/services/keyring"
 	"github.com/lodge-mpc/lodge/services/metrics"
+	"github.com/lodge-mpc/lodge/services/quota"
 	"github.com/lodge-mpc/lodge/services/rpc"
 	"github.com/lodge-mpc/lodge/services/vault"
 )
@@ -40,6 +42,8 @@ var Rules = rpc.Rules{
 // Config of the service.
 type Config struct {
 	Vault   *vault.Vault
+	Audit   *audit.Log
+	Quota   *quota.Book
 	Metrics *metrics.Metrics
 	Log     *slog.Logger
 	Peers   *Peers
@@ -77,6 +81,11 @@ func (s *Service) Run(ctx context.Context) {
 			s.Log.Error("remembering the peers' stores", "error", err)
 		}
 	}
+}
+
+// entry of the audit log about something that a caller did.
+func entry(e audit.Event, p rpc.Principal, tenant string, objects ...string) audit.Entry {
+	return audit.Entry{Event: e, Actor: p.Name, Auth: audit.Auth(p.Auth), Tenant: tenant, Objects: objects}
 }
 
 // refused turns a vault's refusal into an error for the caller.

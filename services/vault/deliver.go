@@ -6,12 +6,18 @@ import (
 	"io"
 	"time"
 
+	"github.com/lodge-mpc/lodge/services/quota"
 	"github.com/lodge-mpc/lodge/services/store"
 )
 
 // Deliver records durably that a reservation goes to a client of this party, whose index in Clients is party, and gives
 // it. The same client may ask again until the lease ends. first says whether this was the first time.
 func (v *Vault) Deliver(id, client string, party int) (out Reservation, first bool, err error) {
+	return v.DeliverCharged(id, client, party, quota.NewBook(nil, v.now))
+}
+
+// DeliverCharged is Deliver within the client's quota, which the first time counts against.
+func (v *Vault) DeliverCharged(id, client string, party int, book *quota.Book) (out Reservation, first bool, err error) {
 	if client == "" {
 		return out, false, fmt.Errorf("%w: no client", ErrState)
 	}
@@ -26,6 +32,9 @@ func (v *Vault) Deliver(id, client string, party int) (out Reservation, first bo
 		}
 		if r.State == Reserved {
 			first = true
+			if err := v.charge(tx, book, client, r); err != nil {
+				return err
+			}
 			r.State, r.Client, r.Delivered = Consumed, client, v.now().UTC()
 			if err := put(v, tx, reservationPrefix+id, r); err != nil {
 				return err

@@ -1,0 +1,310 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+	"google.golang.org/grpc"
+
+	"github.com/lodge-mpc/lodge/bench"
+	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
+	statusv1 "github.com/lodge-mpc/lodge/proto/lodge/status/v1"
+	stockv1 "github.com/lodge-mpc/lodge/proto/lodge/stock/v1"
+	tuplesv1 "github.com/lodge-mpc/lodge/proto/lodge/tuples/v1"
+	"github.com/lodge-mpc/lodge/services/config"
+	"github.com/lodge-mpc/lodge/services/devnet"
+	"github.com/lodge-mpc/lodge/services/metrics"
+	"github.com/lodge-mpc/lodge/services/vault"
+)
+
+// What the benchmark of the stock keeps, and how clients draw from it.
+const (
+	stockParties  = 3
+	stockTuples   = 10_000_000 // scalar triples over p128
+	stockBytes    = 96         // of a party's shares of one
+	stockClients  = 100        // connections
+	stockRate     = 500        // reservations a second, in total
+	stockPerDraw  = 100        // tuples of a reservation
+	stockSet      = bench.Headline
+	stockBatch    = "bench-1"
+	stockMACKey   = "mac-bench"
+	stockDataUnit = 1 << 20 // bytes that the benchmark stores at a time
+)
+
+// stockRows are the measurements of a cluster that has tuples, and gives them out. The tuples are random bytes: storing
+// and giving out does not depend on what they are.
+func stockRows(cmd *cobra.Command, o *bench.Options) []bench.Row {
+	b := &stockBench{cmd: cmd, duration: 20 * o.Duration}
+	const of = "10,000,000 scalar triples, p128, embedded store"
+	results := func(m *stockMeasured) []bench.Result {
+		return []bench.Result{
+			{Name: "stock_store_bytes_per_second", Unit: "B/s", Value: m.store, What: "bytes of shares stored, encrypted, by one process: " + of},
+			{Name: "stock_store_peak_rss", Unit: "B", Value: m.storePeak, What: "peak memory of that process: " + of},
+			{Name: "stock_fetch_bytes_per_second", Unit: "B/s", Value: m.fetch, What: "bytes of shares that a client draws over mutual TLS: " + of},
+			{Name: "stock_fetch_peak_rss", Unit: "B", Value: m.fetchPeak, What: "peak memory of the party meanwhile: " + of},
+			{Name: "reserve_p50", Unit: "ms", Value: m.reserve.at(50), What: m.reserve.what("median time of a reservation at all parties")},
+			{Name: "reserve_p99", Unit: "ms", Value: m.reserve.at(99), What: m.reserve.what("99th percentile of it")},
+			{Name: "draw_p50", Unit: "ms", Value: m.draw.at(50), What: m.draw.what("median time from there to the last byte from a party")},
+			{Name: "draw_p99", Unit: "ms", Value: m.draw.at(99), What: m.draw.what("99th percentile of it")},
+			{Name: "reserve_achieved", Unit: "1/s", Value: m.achieved, What: m.reserve.what("reservations that were made in a second")},
+		}
+	}
+	return []bench.Row{{
+		Section: fmt.Sprintf("Stock, %d parties", stockParties), Names: namesOf(results(&stockMeasured{})),
+		Run: func(ctx context.Context) ([]bench.Result, error) {
+			m, err := b.measure(ctx)
+			if err != nil {
+				return nil, err
+			}
+			return results(m), nil
+		},
+	}}
+}
+
+type stockBench struct {
+	cmd      *cobra.Command
+	duration time.Duration
+}
+
+// stockMeasured are the figures; those of storing are of the last party.
+type stockMeasured struct {
+	store, storePeak, fetch, fetchPeak, achieved float64
+	reserve, draw                                latencies
+}
+
+// latencies in ms, in order.
+type latencies []float64
+
+func (l latencies) at(percent int) float64 {
+	if len(l) == 0 {
+		return 0
+	}
+	return l[min(len(l)-1, len(l)*percent/100)]
+}
+
+func (latencies) what(s string) string {
+	return fmt.Sprintf("%s: %d clients, %d a second in open loop, %d tuples each", s, stockClients, stockRate, stockPerDraw)
+}
+
+func (b *stockBench) measure(ctx context.Context) (*stockMeasured, error) {
+	m := &stockMeasured{}
+	c, err := startCluster(b.cmd, clusterOptions{parties: stockParties, set: stockSet, before: func(net *devnet.Cluster) error {
+		for i, file := range net.Parties {
+			if err := b.fill(file, i, m); err != nil {
+				return err
+			}
+		}
+		return nil
+	}})
+	if err != nil {
+		return nil, err
+	}
+	defer c.stop()
+	party := c.procs[1].cmd.Process.Pid
+	resetPeak(party)
+	if err := b.open(ctx, c, m); err != nil {
+		return nil, err
+	}
+	return m, b.drawAll(ctx, c, m)
+}
+
+// fill stores the tuples at a party that does not run, with keys that nobody uses.
+func (b *stockBench) fill(file string, party int, m *stockMeasured) error {
+	f, err := config.LoadParty(file)
+	if err != nil {
+		return err
+	}
+	key, err := vault.LoadKey(f.Vault.KeyFile)
+	if err != nil {
+		return err
+	}
+	v, err := vault.Open(f.Vault.Dir, key)
+	if err != nil {
+		return err
+	}
+	err = plantKeys(v)
+	if err == nil {
+		resetPeak(os.Getpid())
+		began := time.Now()
+		err = plantTuples(v, party)
+		m.store = stockTuples * stockBytes / time.Since(began).Seconds()
+		_, peak := metrics.ResidentBytes()
+		m.storePeak = float64(peak)
+	}
+	return errors.Join(err, v.Close())
+}
+
+func plantKeys(v *vault.Vault) error {
+	e, err := v.NewEpoch(vault.Epoch{ID: 1, Params: stockSet, Purpose: "triples"})
+	if err != nil {
+		return err
+	}
+	return errors.Join(e.Commit(), v.ActivateEpoch(1))
+}
+
+func plantTuples(v *vault.Vault, party int) error {
+	w, err := v.NewBatch(vault.Batch{
+		ID: stockBatch, Epoch: 1, MACKey: stockMACKey, Params: stockSet, Field: "p128", Kind: "scalar", Dim: 1, Count: stockTuples,
+		Tenant: devnet.Tenant, TupleBytes: stockBytes,
+	})
+	if err != nil {
+		return err
+	}
+	defer w.Abort() // does nothing after Commit
+	data := make([]byte, stockDataUnit)
+	rand.NewChaCha8([32]byte{byte(party)}).Read(data)
+	for left := stockTuples * stockBytes; left > 0; left -= len(data) {
+		data = data[:min(len(data), left)]
+		if _, err := w.Write(data); err != nil {
+			return err
+		}
+	}
+	fresh := &vault.NewMACKey{MACKey: vault.MACKey{ID: stockMACKey, Epoch: 1, Params: stockSet, Field: "p128", Tenant: devnet.Tenant}}
+	return errors.Join(w.Commit(fresh), v.ActivateBatch(stockBatch))
+}
+
+// stockClass is that of the planted tuples.
+func stockClass() *tuplesv1.Class {
+	return &tuplesv1.Class{Tenant: devnet.Tenant, Kind: jobv1.Kind_KIND_SCALAR, Params: stockSet, Field: "p128"}
+}
+
+// connection is one client's to the coordinator and to a party.
+type connection struct {
+	stock  stockv1.StockServiceClient
+	tuples tuplesv1.TuplesServiceClient
+}
+
+func connect(c *cluster) (conns []connection, closing func(), err error) {
+	var open []*grpc.ClientConn
+	closing = func() {
+		for _, c := range open {
+			c.Close()
+		}
+	}
+	for range stockClients {
+		at, p := c.net.Roster.Coordinator, c.net.Roster.Parties[0]
+		one, err := dial(c.net, devnet.Operator, at.Address, at.Identity)
+		if err == nil {
+			open = append(open, one)
+			var two *grpc.ClientConn
+			if two, err = dial(c.net, devnet.ClientName(0), p.Address, p.Identity); err == nil {
+				open = append(open, two)
+				conns = append(conns, connection{stockv1.NewStockServiceClient(one), tuplesv1.NewTuplesServiceClient(two)})
+			}
+		}
+		if err != nil {
+			closing()
+			return nil, nil, err
+		}
+	}
+	return conns, closing, nil
+}
+
+// open has the clients reserve at a rate that does not wait for answers, and each draw what it reserved from party 0.
+func (b *stockBench) open(ctx context.Context, c *cluster, m *stockMeasured) error {
+	conns, closing, err := connect(c)
+	if err != nil {
+		return err
+	}
+	defer closing()
+	for _, x := range conns { // connected, and the parties know each other
+		if err := x.one(ctx, time.Now(), new(latencies), new(latencies), new(sync.Mutex)); err != nil {
+			return err
+		}
+	}
+	var (
+		all    sync.WaitGroup
+		mu     sync.Mutex
+		failed []error
+	)
+	began := time.Now()
+	n := int(b.duration.Seconds() * stockRate)
+	for i := range n {
+		due := began.Add(time.Duration(i) * time.Second / stockRate)
+		time.Sleep(time.Until(due))
+		all.Go(func() {
+			if err := conns[i%len(conns)].one(ctx, due, &m.reserve, &m.draw, &mu); err != nil {
+				mu.Lock()
+				defer mu.Unlock()
+				failed = append(failed, err)
+			}
+		})
+	}
+	all.Wait()
+	m.achieved = float64(len(m.reserve)) / time.Since(began).Seconds()
+	slices.Sort(m.reserve)
+	slices.Sort(m.draw)
+	if len(failed) > 0 {
+		return fmt.Errorf("%d of %d reservations failed: %w", len(failed), n, failed[0])
+	}
+	return nil
+}
+
+// one reserves and draws; the time of the reservation counts from when it was due.
+func (x connection) one(ctx context.Context, due time.Time, reserve, draw *latencies, mu *sync.Mutex) error {
+	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+	defer cancel()
+	r, err := x.stock.Reserve(ctx, &stockv1.ReserveRequest{Class: stockClass(), Count: stockPerDraw, Wait: true})
+	if err != nil {
+		return err
+	}
+	reserved := time.Now()
+	n, err := readAll(ctx, x.tuples, r.GetReservation().GetId())
+	if err == nil && n != stockPerDraw*stockBytes {
+		err = fmt.Errorf("%d bytes of shares for %d tuples", n, stockPerDraw)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	*reserve = append(*reserve, reserved.Sub(due).Seconds()*1e3)
+	*draw = append(*draw, time.Since(reserved).Seconds()*1e3)
+	return err
+}
+
+// readAll draws a reservation and throws it away.
+func readAll(ctx context.Context, client tuplesv1.TuplesServiceClient, id string) (n int, err error) {
+	stream, err := client.Fetch(ctx, &tuplesv1.FetchRequest{ReservationId: id})
+	if err != nil {
+		return 0, err
+	}
+	for {
+		r, err := stream.Recv()
+		if errors.Is(err, io.EOF) {
+			return n, nil
+		}
+		if err != nil {
+			return n, err
+		}
+		n += len(r.GetChunk())
+	}
+}
+
+// drawAll has one client draw all that is left, in one reservation.
+func (b *stockBench) drawAll(ctx context.Context, c *cluster, m *stockMeasured) error {
+	party := c.procs[1].cmd.Process.Pid
+	list, err := stockv1.NewStockServiceClient(c.operator).GetStock(ctx, &stockv1.GetStockRequest{})
+	if err != nil || len(list.GetStock()) == 0 {
+		return errors.Join(err, errors.New("no stock"))
+	}
+	r, err := stockv1.NewStockServiceClient(c.operator).Reserve(ctx, &stockv1.ReserveRequest{Class: stockClass(), Count: list.GetStock()[0].GetAvailable() / 10 * 9})
+	if err != nil {
+		return err
+	}
+	resetPeak(party)
+	began := time.Now()
+	n, err := readAll(ctx, tuplesv1.NewTuplesServiceClient(c.clients[0]), r.GetReservation().GetId())
+	if err != nil {
+		return err
+	}
+	m.fetch = float64(n) / time.Since(began).Seconds()
+	s, err := statusv1.NewStatusServiceClient(c.clients[0]).GetStatus(ctx, &statusv1.GetStatusRequest{})
+	m.fetchPeak = float64(s.GetPeakRssBytes())
+	return err
+}
