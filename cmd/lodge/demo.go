@@ -213,7 +213,7 @@ func (c *cluster) verify(ctx context.Context, o *demoOptions, batches []*coordin
 		for i, conn := range c.clients {
 			dir := filepath.Join(c.shares(o), j.GetBatchId(), "party-"+strconv.Itoa(i))
 			c.progress.say("drawing batch %s from party %d", j.GetBatchId(), i)
-			if err := lodge.Fetch(ctx, conn, reserved.GetReservation().GetId(), dir, lodge.Origin{Parties: o.parties, Party: i, KeygenSecurity: security}); err != nil {
+			if err := lodge.FetchDir(ctx, conn, reserved.GetReservation().GetId(), dir, lodge.Origin{Parties: o.parties, Party: i, KeygenSecurity: security}); err != nil {
 				return 0, fmt.Errorf("drawing batch %s from party %d: %w", j.GetBatchId(), i, err)
 			}
 			dirs = append(dirs, dir)

@@ -48,7 +48,7 @@ func TestTriples(t *testing.T) {
 		id := n.reserve(b.GetBatchId())
 		for i, x := range n.nodes {
 			dir := filepath.Join(t.TempDir(), strconv.Itoa(i))
-			if err := lodge.Fetch(ctx, x.client, id, dir, lodge.Origin{Parties: 3, Party: i, KeygenSecurity: "passive"}); err != nil {
+			if err := lodge.FetchDir(ctx, x.client, id, dir, lodge.Origin{Parties: 3, Party: i, KeygenSecurity: "passive"}); err != nil {
 				t.Fatal(err)
 			}
 			dirs = append(dirs, dir)

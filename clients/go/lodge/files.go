@@ -1,5 +1,3 @@
-// Package lodge is what Go clients of Lodge's services need beyond the generated code: drawing the shares of a
-// reservation from a party into files.
 package lodge
 
 import (
@@ -27,9 +25,9 @@ type Origin struct {
 	KeygenSecurity string
 }
 
-// Fetch draws a reservation, with the MAC-key share, from the party at conn and writes it to dir (see package
+// FetchDir draws a reservation, with the MAC-key share, from the party at conn and writes it to dir (see package
 // tuplefile). The party gives a reservation to one client; the same client may ask again while the lease lasts.
-func Fetch(ctx context.Context, conn grpc.ClientConnInterface, reservation, dir string, o Origin) (err error) {
+func FetchDir(ctx context.Context, conn grpc.ClientConnInterface, reservation, dir string, o Origin) (err error) {
 	client := tuplesv1.NewTuplesServiceClient(conn)
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()

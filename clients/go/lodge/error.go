@@ -1,0 +1,157 @@
+package lodge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	statusv1 "github.com/lodge-mpc/lodge/proto/lodge/status/v1"
+)
+
+// Code is the stable name of an error.
+type Code string
+
+// Codes that clients meet. A server may have more; it says so in words, too.
+const (
+	Unauthenticated Code = "unauthenticated"   // no usable certificate
+	Forbidden       Code = "forbidden"         // this client may not do this
+	Invalid         Code = "invalid_request"   // something is missing, malformed or out of range
+	TooLarge        Code = "too_large"         // a message or request beyond its bound
+	PolicyRefused   Code = "policy_refused"    // a policy says no
+	RateLimited     Code = "rate_limited"      // allowed, but not so often; may be retried
+	OverQuota       Code = "over_quota"        // more than this client may have
+	Busy            Code = "busy"              // allowed, but not beside what runs now; may be retried
+	NotFound        Code = "not_found"         // no such thing, or it is another tenant's
+	Conflict        Code = "conflict"          // the same name with other content, or the wrong state
+	Delivered       Code = "already_delivered" // the reservation went to another client
+	Expired         Code = "expired"           // the lease has ended
+	OutOfStock      Code = "out_of_stock"      // there are not so many tuples
+	Quarantined     Code = "quarantined"       // the party's store was put back; its operator must look
+	Burnt           Code = "burnt"             // the MAC key is burnt, or its epoch retired
+	Unavailable     Code = "unavailable"       // not ready or not reachable; may be retried
+	TimedOut        Code = "timed_out"         // the deadline passed; may be retried
+	Cancelled       Code = "cancelled"         // the caller gave up
+	Internal        Code = "internal"          // a fault of the other side
+	// BadShares is made by this package: what came is not what the party said it would send.
+	BadShares Code = "bad_shares"
+)
+
+// Error is what every call of this package fails with. Code is for programs, What and Next are for people; none of them
+// carries a secret.
+type Error struct {
+	Code Code
+	What string // what happened
+	Next string // what to do about it, or empty
+}
+
+func errorf(code Code, next, format string, args ...any) *Error {
+	return &Error{Code: code, What: fmt.Sprintf(format, args...), Next: next}
+}
+
+func (e *Error) Error() string {
+	if e.Next == "" {
+		return fmt.Sprintf("lodge: %s: %s", e.Code, e.What)
+	}
+	return fmt.Sprintf("lodge: %s: %s (%s)", e.Code, e.What, e.Next)
+}
+
+// Is makes errors.Is compare codes: errors.Is(err, &lodge.Error{Code: lodge.OutOfStock}).
+func (e *Error) Is(target error) bool {
+	t, ok := target.(*Error)
+	return ok && t.Code == e.Code && (t.What == "" || t.What == e.What)
+}
+
+// Retry reports whether the same call may succeed later as it is. The client has retried for its patience already.
+func (e *Error) Retry() bool {
+	switch e.Code {
+	case Unavailable, TimedOut, Busy, RateLimited:
+		return true
+	}
+	return false
+}
+
+// ofGRPC names an error that gRPC itself made.
+var ofGRPC = map[codes.Code]Code{
+	codes.Unauthenticated: Unauthenticated, codes.PermissionDenied: Forbidden, codes.InvalidArgument: Invalid, codes.ResourceExhausted: TooLarge,
+	codes.NotFound: NotFound, codes.FailedPrecondition: Conflict, codes.Unavailable: Unavailable, codes.DeadlineExceeded: TimedOut,
+	codes.Canceled: Cancelled,
+}
+
+// fromError gives the Error of a call; nil for nil.
+func fromError(err error) *Error {
+	if err == nil {
+		return nil
+	}
+	var e *Error
+	if errors.As(err, &e) {
+		return e
+	}
+	s, ok := status.FromError(err)
+	if !ok {
+		switch {
+		case errors.Is(err, context.DeadlineExceeded):
+			return &Error{Code: TimedOut, What: "the deadline passed"}
+		case errors.Is(err, context.Canceled):
+			return &Error{Code: Cancelled, What: "cancelled"}
+		}
+		return &Error{Code: Internal, What: err.Error()}
+	}
+	for _, d := range s.Details() {
+		if d, ok := d.(*statusv1.ErrorDetail); ok && d.GetCode() != "" {
+			return &Error{Code: Code(d.GetCode()), What: d.GetWhat(), Next: d.GetNext()}
+		}
+	}
+	code, ok := ofGRPC[s.Code()]
+	if !ok {
+		code = Internal
+	}
+	return &Error{Code: code, What: s.Message()}
+}
+
+const (
+	firstPause = 100 * time.Millisecond
+	maxPause   = 3 * time.Second
+)
+
+// pauses are the pauses between attempts, longer each time.
+type pauses struct {
+	next  time.Duration
+	until time.Time
+}
+
+func (c *Client) pause() *pauses {
+	return &pauses{next: firstPause, until: time.Now().Add(c.patience)}
+}
+
+// after waits after a failure, if another attempt makes sense; otherwise it gives the error to end with.
+func (p *pauses) after(ctx context.Context, err *Error) *Error {
+	if ctx.Err() != nil {
+		return ended(ctx, err)
+	}
+	wait := p.next/2 + rand.N(p.next)
+	if !err.Retry() || time.Now().Add(wait).After(p.until) {
+		return err
+	}
+	p.next = min(2*p.next, maxPause)
+	select {
+	case <-time.After(wait):
+		return nil
+	case <-ctx.Done():
+		return ended(ctx, err)
+	}
+}
+
+// ended names the end of ctx, with what was wrong before it.
+func ended(ctx context.Context, err *Error) *Error {
+	out := *fromError(ctx.Err())
+	if err.Code != out.Code && err.Code != Cancelled {
+		out.What += "; before that: " + err.Error()
+	}
+	out.Next = err.Next
+	return &out
+}

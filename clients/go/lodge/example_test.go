@@ -1,0 +1,31 @@
+package lodge_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+
+	"github.com/lodge-mpc/lodge/clients/go/lodge"
+)
+
+// One party's program reserves triples, and draws its shares of them.
+func Example() {
+	config, err := lodge.Load("lodge-dev/clients/client-p0.yaml")
+	check(err)
+	client, err := lodge.Dial(config)
+	check(err)
+	reserved, err := client.Reserve(context.Background(), lodge.Class{Kind: "scalar", Field: "p128"}, 1000)
+	check(err)
+	shares, err := client.Fetch(context.Background(), reserved.ID)
+	check(err)
+	for t := range shares.Triples() {
+		fmt.Println(t.A.Int(), t.B.Int(), t.C.Int())
+	}
+	check(shares.Err())
+}
+
+func check(err error) {
+	if err != nil {
+		log.Fatal(err)
+	}
+}

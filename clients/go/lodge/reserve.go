@@ -1,0 +1,210 @@
+package lodge
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
+	stockv1 "github.com/lodge-mpc/lodge/proto/lodge/stock/v1"
+	tuplesv1 "github.com/lodge-mpc/lodge/proto/lodge/tuples/v1"
+)
+
+// Class says what tuples are. All tuples of a class are as good as each other.
+type Class struct {
+	Kind   string // as in tuplefile: scalar, matrix, square, random, bit, inverse or input
+	Field  string // as p128
+	Params string // parameter set; empty: that of the configuration
+	Tenant string // empty: that of the configuration
+	// Rows x Inner times Inner x Columns; only of matrices.
+	Rows, Inner, Columns int
+	// InputParty knows the values of input masks; only of those.
+	InputParty int
+}
+
+// ReserveOption changes how tuples are reserved.
+type ReserveOption func(*stockv1.ReserveRequest)
+
+// Epoch reserves tuples of this key epoch; without it those of the newest that has enough.
+func Epoch(n uint64) ReserveOption { return func(q *stockv1.ReserveRequest) { q.Epoch = n } }
+
+// Lease keeps the tuples for this long; without it for 10 minutes. What is not drawn by then is erased or back in stock.
+func Lease(d time.Duration) ReserveOption {
+	return func(q *stockv1.ReserveRequest) { q.Lease = durationpb.New(d) }
+}
+
+// IdempotencyKey gives the same reservation for the same key, of up to 64 characters. Without one Reserve makes a key, so
+// that its own retries reserve once.
+func IdempotencyKey(key string) ReserveOption {
+	return func(q *stockv1.ReserveRequest) { q.IdempotencyKey = key }
+}
+
+// For says who may draw, by the names that clients have at the parties: one for all parties, or one for each in the order
+// of the roster. Without it any client of the tenant may, and at each party the first one has it alone.
+func For(clients ...string) ReserveOption {
+	return func(q *stockv1.ReserveRequest) { q.Clients = clients }
+}
+
+// Wait waits until there is enough, at most until the context ends.
+func Wait() ReserveOption { return func(q *stockv1.ReserveRequest) { q.Wait = true } }
+
+// Reservation holds tuples at every party under one id. All parties' clients draw the same tuples with it.
+type Reservation struct {
+	ID       string
+	Class    Class
+	Count    uint64 // tuples
+	Epoch    uint64 // of the keys
+	MACKeyID string
+	Lease    time.Time // nothing is given out after it
+	Owner    string    // the client that reserved
+	Clients  []string  // who may draw, see For
+}
+
+// Reserve holds count tuples of a class at all parties at once.
+func (c *Client) Reserve(ctx context.Context, class Class, count uint64, options ...ReserveOption) (*Reservation, error) {
+	stock, err := c.stock()
+	if err != nil {
+		return nil, err
+	}
+	w, err := c.wire(class)
+	if err != nil {
+		return nil, err
+	}
+	q := &stockv1.ReserveRequest{Class: w, Count: count}
+	for _, o := range options {
+		o(q)
+	}
+	if q.IdempotencyKey == "" {
+		q.IdempotencyKey = rand.Text()
+	}
+	for {
+		var r *stockv1.ReserveResponse
+		err := c.call(ctx, func(ctx context.Context) (err error) {
+			r, err = stock.Reserve(ctx, q)
+			return err
+		})
+		switch {
+		case err == nil:
+			return reservationOf(r.GetReservation()), nil
+		case !q.GetWait() || !errors.Is(err, &Error{Code: OutOfStock}):
+			return nil, err
+		case ctx.Err() != nil:
+			return nil, err
+		}
+		// The server waited for as long as it allows one call; a stock that refuses at once must not be asked in a loop.
+		select {
+		case <-ctx.Done():
+		case <-time.After(firstPause):
+		}
+	}
+}
+
+// Release ends a reservation of this client. What no party delivered goes back into stock, which returned says;
+// otherwise every party erases its shares.
+func (c *Client) Release(ctx context.Context, id string) (returned bool, err error) {
+	stock, err := c.stock()
+	if err != nil {
+		return false, err
+	}
+	err = c.call(ctx, func(ctx context.Context) error {
+		r, err := stock.Release(ctx, &stockv1.ReleaseRequest{Id: id})
+		returned = r.GetReturned()
+		return err
+	})
+	return returned, err
+}
+
+// Stock is what there is of every class and epoch, and when the parties were asked; epoch 0 means all.
+func (c *Client) Stock(ctx context.Context, epoch uint64) (list []*stockv1.Stock, asOf time.Time, err error) {
+	stock, err := c.stock()
+	if err != nil {
+		return nil, asOf, err
+	}
+	err = c.call(ctx, func(ctx context.Context) error {
+		r, err := stock.GetStock(ctx, &stockv1.GetStockRequest{Epoch: epoch})
+		list, asOf = r.GetStock(), r.GetAsOf().AsTime()
+		return err
+	})
+	return list, asOf, err
+}
+
+// MACKeyShare draws the party's share of a MAC key, which its online phase needs: a little-endian element below the prime.
+func (c *Client) MACKeyShare(ctx context.Context, id string) (Element, error) {
+	return c.drawKey(ctx, id, tuplesv1.Purpose_PURPOSE_ONLINE)
+}
+
+// PoolMACKeyShare draws the share to be added up with the other parties', to check tuples. Whoever sees the sum can
+// forge, so the key is burnt and its epoch retired, with all that is left under it, before the share leaves the party.
+func (c *Client) PoolMACKeyShare(ctx context.Context, id string) (Element, error) {
+	return c.drawKey(ctx, id, tuplesv1.Purpose_PURPOSE_VERIFY)
+}
+
+func (c *Client) drawKey(ctx context.Context, id string, purpose tuplesv1.Purpose) (share Element, err error) {
+	tuples, err := c.tuples()
+	if err != nil {
+		return nil, err
+	}
+	err = c.call(ctx, func(ctx context.Context) error {
+		r, err := tuples.DrawMacKey(ctx, &tuplesv1.DrawMacKeyRequest{MacKeyId: id, Purpose: purpose})
+		share = r.GetShare()
+		return err
+	})
+	return share, err
+}
+
+// ReportFailedCheck burns a MAC key and all tuples under it at this party, because an online check that fails reveals the
+// key. It gives how many batches were revoked. The reason, of up to 1000 bytes, is for the party's log.
+func (c *Client) ReportFailedCheck(ctx context.Context, macKeyID, reason string) (batches int, err error) {
+	tuples, err := c.tuples()
+	if err != nil {
+		return 0, err
+	}
+	err = c.call(ctx, func(ctx context.Context) error {
+		r, err := tuples.ReportFailedCheck(ctx, &tuplesv1.ReportFailedCheckRequest{MacKeyId: macKeyID, Reason: reason})
+		batches = int(r.GetBatches())
+		return err
+	})
+	return batches, err
+}
+
+// wire is a class with what the configuration says of those left out.
+func (c *Client) wire(x Class) (*tuplesv1.Class, error) {
+	w := &tuplesv1.Class{Tenant: x.Tenant, Params: x.Params, Field: x.Field}
+	for k, name := range kinds {
+		if name == x.Kind {
+			w.Kind = k
+		}
+	}
+	if w.Kind == 0 {
+		return nil, errorf(Invalid, "write scalar, matrix, square, random, bit, inverse or input", "%q is not a kind of tuples", x.Kind)
+	}
+	if w.Tenant == "" {
+		w.Tenant = c.config.Tenant
+	}
+	if w.Params == "" {
+		w.Params = c.config.Params
+	}
+	const most = 1 << 16
+	if min(x.Rows, x.Inner, x.Columns, x.InputParty) < 0 || max(x.Rows, x.Inner, x.Columns, x.InputParty) > most {
+		return nil, errorf(Invalid, "", "a dimension or a party that is negative or above %d", most)
+	}
+	if x.Rows != 0 || x.Inner != 0 || x.Columns != 0 {
+		w.Shape = &jobv1.Shape{Rows: uint32(x.Rows), Inner: uint32(x.Inner), Columns: uint32(x.Columns)}
+	}
+	w.InputParty = uint32(x.InputParty)
+	return w, nil
+}
+
+func reservationOf(r *tuplesv1.Reservation) *Reservation {
+	c := r.GetClass()
+	return &Reservation{
+		ID: r.GetId(), Count: r.GetCount(), Epoch: r.GetEpoch(), MACKeyID: r.GetMacKeyId(), Lease: r.GetLease().AsTime(), Owner: r.GetOwner(),
+		Clients: r.GetClients(),
+		Class: Class{Kind: kinds[c.GetKind()], Field: c.GetField(), Params: c.GetParams(), Tenant: c.GetTenant(),
+			Rows: int(c.GetShape().GetRows()), Inner: int(c.GetShape().GetInner()), Columns: int(c.GetShape().GetColumns()),
+			InputParty: int(c.GetInputParty())},
+	}
+}

@@ -1,0 +1,153 @@
+package lodge
+
+import (
+	"errors"
+	"io"
+	"iter"
+	"math/big"
+	"slices"
+
+	"github.com/lodge-mpc/lodge/clients/go/tuplefile"
+)
+
+// Element is an element of the field: little-endian, of the field's full length, below the prime. In tuples it is this
+// party's additive share of a value.
+type Element []byte
+
+// Int is the element as a number.
+func (e Element) Int() *big.Int {
+	b := slices.Clone(e)
+	slices.Reverse(b)
+	return new(big.Int).SetBytes(b)
+}
+
+// String hides the element, which is secret.
+func (e Element) String() string { return "[share]" }
+
+// GoString is String.
+func (e Element) GoString() string { return e.String() }
+
+// Triple has c = ab.
+type Triple struct {
+	A, B, C          Element
+	MACA, MACB, MACC Element // shares of alpha times each, with the MAC key alpha
+}
+
+// Matrix has its elements in row-major order.
+type Matrix struct {
+	Rows, Columns int
+	Elements      []Element
+}
+
+// At is the element of a row and a column, both from 0.
+func (m Matrix) At(row, column int) Element { return m.Elements[row*m.Columns+column] }
+
+// MatrixTriple has C = AB.
+type MatrixTriple struct {
+	A, B, C          Matrix
+	MACA, MACB, MACC Matrix
+}
+
+// Square has A2 = A * A.
+type Square struct{ A, A2, MACA, MACA2 Element }
+
+// Inverse has A * AInv = 1.
+type Inverse struct{ A, AInv, MACA, MACAInv Element }
+
+// Single is a random value, or a random bit: 0 or 1.
+type Single struct{ A, MACA Element }
+
+// Input is an input mask. Clear is the value itself where this party is the one that knows it, and nil elsewhere.
+type Input struct{ A, MACA, Clear Element }
+
+// Triples gives the tuples of kind scalar. See Err.
+func (s *Shares) Triples() iter.Seq[Triple] {
+	return each(s, func(v []Element) Triple { return Triple{v[0], v[1], v[2], v[3], v[4], v[5]} }, tuplefile.Scalar)
+}
+
+// Matrices gives the tuples of kind matrix. See Err.
+func (s *Shares) Matrices() iter.Seq[MatrixTriple] {
+	c := s.Reservation.Class
+	return each(s, func(v []Element) MatrixTriple {
+		next := func(rows, columns int) Matrix {
+			m := Matrix{rows, columns, v[:rows*columns]}
+			v = v[rows*columns:]
+			return m
+		}
+		m, k, n := c.Rows, c.Inner, c.Columns
+		return MatrixTriple{next(m, k), next(k, n), next(m, n), next(m, k), next(k, n), next(m, n)}
+	}, tuplefile.Matrix)
+}
+
+// Squares gives the tuples of kind square. See Err.
+func (s *Shares) Squares() iter.Seq[Square] {
+	return each(s, func(v []Element) Square { return Square{v[0], v[1], v[2], v[3]} }, tuplefile.Square)
+}
+
+// Inverses gives the tuples of kind inverse. See Err.
+func (s *Shares) Inverses() iter.Seq[Inverse] {
+	return each(s, func(v []Element) Inverse { return Inverse{v[0], v[1], v[2], v[3]} }, tuplefile.Inverse)
+}
+
+// Singles gives the tuples of kind random or bit. See Err.
+func (s *Shares) Singles() iter.Seq[Single] {
+	return each(s, func(v []Element) Single { return Single{v[0], v[1]} }, tuplefile.Random, tuplefile.Bit)
+}
+
+// Inputs gives the tuples of kind input. See Err.
+func (s *Shares) Inputs() iter.Seq[Input] {
+	return each(s, func(v []Element) Input {
+		if len(v) == 3 {
+			return Input{v[0], v[1], v[2]}
+		}
+		return Input{v[0], v[1], nil}
+	}, tuplefile.Input)
+}
+
+// blockBytes is about what is read at once. The elements of a block share its memory.
+const blockBytes = 64 << 10
+
+// each reads the tuples that are left and makes a T of the elements of each.
+func each[T any](s *Shares, make1 func([]Element) T, of ...string) iter.Seq[T] {
+	return func(yield func(T) bool) {
+		if !slices.Contains(of, s.Reservation.Class.Kind) {
+			s.fail(errorf(Invalid, "range over that kind", "these are tuples of kind %s", s.Reservation.Class.Kind))
+			return
+		}
+		record, size := s.TupleBytes, s.ElementBytes
+		left := (s.Size() - s.at) / int64(record)
+		for left > 0 {
+			n := min(left, int64(max(1, blockBytes/record)))
+			block := make([]byte, n*int64(record))
+			if _, err := io.ReadFull(s, block); err != nil {
+				s.short(err)
+				return
+			}
+			elements := make([]Element, len(block)/size)
+			for i := range elements {
+				elements[i] = block[i*size : (i+1)*size : (i+1)*size]
+			}
+			for per := record / size; len(elements) > 0; elements = elements[per:] {
+				if !yield(make1(elements[:per:per])) {
+					return
+				}
+			}
+			left -= n
+		}
+		if _, err := s.Read(make([]byte, 1)); err != io.EOF {
+			s.short(err)
+		}
+	}
+}
+
+// short notes that the bytes ended early, or did not end.
+func (s *Shares) short(err error) {
+	var e *Error
+	switch {
+	case s.err != nil:
+	case errors.As(err, &e):
+		s.fail(e)
+	default:
+		s.fail(errorf(BadShares, "draw the reservation again", "the shares do not end with a tuple: %v", err))
+	}
+}
