@@ -20,6 +20,7 @@ type initReport struct {
 	Dir         string   `json:"dir"`
 	Coordinator string   `json:"coordinator"`
 	Parties     []string `json:"parties"`
+	Clients     []string `json:"clients"`
 }
 
 // initCommand is `lodge init`.
@@ -39,13 +40,14 @@ func initCommand() *cobra.Command {
 			}
 			w := cmd.OutOrStdout()
 			if asJSON {
-				return writeIndented(w, initReport{Dir: c.Dir, Coordinator: c.Coordinator, Parties: c.Parties})
+				return writeIndented(w, initReport{Dir: c.Dir, Coordinator: c.Coordinator, Parties: c.Parties, Clients: c.Clients})
 			}
 			fmt.Fprintf(w, "wrote %d parties and a coordinator to %s; start them with\n", o.Parties, c.Dir)
 			fmt.Fprintf(w, "  lodge coordinator --config %s\n", c.Coordinator)
 			for _, p := range c.Parties {
 				fmt.Fprintf(w, "  lodge party --config %s\n", p)
 			}
+			fmt.Fprintf(w, "Programs find the cluster by the clients' configurations, such as %s.\n", c.Clients[0])
 			if !o.Dev {
 				fmt.Fprintf(w, "The parties refuse key generation, which is only passively secure so far: --dev accepts it.\n")
 			}

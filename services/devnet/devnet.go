@@ -14,6 +14,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/lodge-mpc/lodge/clients/go/lodge"
 	"github.com/lodge-mpc/lodge/engine/params"
 	"github.com/lodge-mpc/lodge/services/config"
 	"github.com/lodge-mpc/lodge/services/pki"
@@ -45,11 +46,33 @@ type Cluster struct {
 	Roster      *config.Roster
 	Coordinator string   // configuration file
 	Parties     []string // configuration files
+	Clients     []string // configuration files of clients: each party's in order, the operator's, the application's
 	Metrics     []string // addresses of the parties' metrics, with Options.Metrics
 }
 
 // Tenant is the one tenant of a development cluster.
 const Tenant = "dev"
+
+// Open finds the files of a cluster that Write made.
+func Open(dir string) (*Cluster, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, err
+	}
+	c := &Cluster{Dir: dir, Coordinator: filepath.Join(dir, "coordinator", "coordinator.yaml")}
+	if c.Roster, err = config.LoadRoster(filepath.Join(dir, "roster.yaml")); err != nil {
+		return nil, err
+	}
+	names := []string{}
+	for i, m := range c.Roster.Parties {
+		c.Parties = append(c.Parties, filepath.Join(dir, m.Name, "party.yaml"))
+		names = append(names, ClientName(i))
+	}
+	for _, name := range append(names, Operator, App) {
+		c.Clients = append(c.Clients, filepath.Join(dir, "clients", name+".yaml"))
+	}
+	return c, nil
+}
 
 func identity(kind string, i int) string {
 	if i < 0 {
@@ -165,6 +188,7 @@ func Write(dir string, o Options) (*Cluster, error) {
 		return nil, err
 	}
 	w.coordinator(c, o, pins)
+	w.clients(c, o)
 	c.Metrics = addresses[o.Parties+1:]
 	for i := range o.Parties {
 		w.party(c, o, i, pins, fields)
@@ -218,22 +242,48 @@ func tls(base string) config.TLS {
 
 func (w *writer) coordinator(c *Cluster, o Options, pins []config.ParamsPin) {
 	w.leaf("coordinator/tls", identity("coordinator", -1), o.Host)
-	w.leaf("clients/"+Operator, identity(Operator, -1), o.Host)
-	w.leaf("clients/"+App, identity(App, -1), o.Host)
+	clients := []config.Client{{Name: Operator, Identity: identity(Operator, -1), Permissions: []string{
+		config.PermStatus, config.PermSubmit, config.PermReserve, config.PermPolicy,
+	}, Tenants: []string{Tenant}}}
+	for i := range o.Parties { // any party's program can be the one that reserves for all
+		clients = append(clients, config.Client{Name: ClientName(i), Identity: identity("client", i), Permissions: []string{
+			config.PermStatus, config.PermReserve,
+		}, Tenants: []string{Tenant}})
+	}
 	w.yaml("coordinator/coordinator.yaml", &config.CoordinatorFile{
 		RosterFile: "../roster.yaml", Listen: c.Roster.Coordinator.Address, TLS: tls("tls"), DataDir: "data",
-		Clients: []config.Client{{Name: Operator, Identity: identity(Operator, -1), Permissions: []string{
-			config.PermStatus, config.PermSubmit, config.PermReserve, config.PermPolicy,
-		}, Tenants: []string{Tenant}}},
-		Params: pins, JobTimeout: config.Duration(time.Hour), MaxConcurrent: 2,
+		Clients: clients, Params: pins, JobTimeout: config.Duration(time.Hour), MaxConcurrent: 2,
 	})
 	c.Coordinator = filepath.Join(w.dir, "coordinator", "coordinator.yaml")
+}
+
+// clients writes what clients of the cluster need: a certificate, and a configuration for package lodge and its like.
+func (w *writer) clients(c *Cluster, o Options) {
+	write := func(name, identity, party string) {
+		w.leaf("clients/"+name, identity, o.Host)
+		x := lodge.Config{
+			Name: name, Tenant: Tenant, Coordinator: lodge.Server{Address: c.Roster.Coordinator.Address, Identity: c.Roster.Coordinator.Identity},
+			Party: party, TLS: lodge.TLS{Certificate: name + ".pem", Key: name + ".key", CA: "../ca.pem"},
+		}
+		if len(o.Params) > 0 {
+			x.Params = o.Params[0]
+		}
+		for _, m := range c.Roster.Parties {
+			x.Parties = append(x.Parties, lodge.Server{Name: m.Name, Address: m.Address, Identity: m.Identity})
+		}
+		w.yaml("clients/"+name+".yaml", &x)
+		c.Clients = append(c.Clients, filepath.Join(w.dir, "clients", name+".yaml"))
+	}
+	for i, m := range c.Roster.Parties {
+		write(ClientName(i), identity("client", i), m.Name)
+	}
+	write(Operator, identity(Operator, -1), "")
+	write(App, identity(App, -1), "")
 }
 
 func (w *writer) party(c *Cluster, o Options, i int, pins []config.ParamsPin, fields []string) {
 	m := c.Roster.Parties[i]
 	w.leaf(m.Name+"/tls", m.Identity, o.Host)
-	w.leaf("clients/"+ClientName(i), identity("client", i), o.Host)
 	w.do(func() error { return vault.WriteNewKey(filepath.Join(w.dir, m.Name, "vault.key")) })
 	metrics := ""
 	if o.Metrics {

@@ -1,0 +1,55 @@
+package devnet_test
+
+import (
+	"path/filepath"
+	"reflect"
+	"testing"
+
+	"github.com/lodge-mpc/lodge/clients/go/lodge"
+	"github.com/lodge-mpc/lodge/services/config"
+	"github.com/lodge-mpc/lodge/services/devnet"
+)
+
+// What Write writes, the processes and the clients can read, and Open finds again.
+func TestWrite(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "net")
+	c, err := devnet.Write(dir, devnet.Options{Parties: 2, Params: []string{"S14-32"}, Dev: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := config.LoadCoordinator(c.Coordinator)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range c.Parties {
+		if _, err := config.LoadParty(path); err != nil {
+			t.Error(err)
+		}
+	}
+	if len(c.Clients) != 4 {
+		t.Fatalf("configurations of clients: %q", c.Clients)
+	}
+	for i, path := range c.Clients {
+		x, err := lodge.Load(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if i < 2 && x.Party != c.Roster.Parties[i].Name || i >= 2 && x.Party != "" || x.Coordinator.Identity != f.Roster.Coordinator.Identity ||
+			len(x.Parties) != 2 || x.Parties[1].Identity != c.Roster.Parties[1].Identity || x.Params != "S14-32" || x.Tenant != devnet.Tenant {
+			t.Errorf("%s says %+v", path, x)
+		}
+		client, err := lodge.Dial(x)
+		if err != nil {
+			t.Fatal(err)
+		}
+		client.Close()
+	}
+	again, err := devnet.Open(dir)
+	if err != nil || !reflect.DeepEqual(again.Clients, c.Clients) || !reflect.DeepEqual(again.Parties, c.Parties) ||
+		again.Coordinator != c.Coordinator || !reflect.DeepEqual(again.Roster.Parties, c.Roster.Parties) {
+		t.Errorf("opened %+v, %v; wrote %+v", again, err, c)
+	}
+	if _, err := devnet.Write(dir, devnet.Options{Parties: 2}); err == nil {
+		t.Error("a cluster was written over another")
+	}
+}
