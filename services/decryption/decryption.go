@@ -52,7 +52,9 @@ type Service struct {
 	Ring     *keyring.Ring
 	Vault    *vault.Vault
 	Audit    *audit.Log
-	Parties  int
+	// Announced returns when the peers have remembered what this party's store has recorded.
+	Announced func(context.Context) error
+	Parties   int
 }
 
 // request is a decryption that has been checked against policy and form.
@@ -201,7 +203,7 @@ func (s *Service) answer(ctx context.Context, q *request) (key vault.LedgerKey, 
 	if _, err := s.Audit.Append(e); err != nil {
 		return key, nil, err
 	}
-	return key, held, nil
+	return key, held, s.Announced(ctx)
 }
 
 // share makes this party's message. It leaves the party only if it is the first that is recorded.

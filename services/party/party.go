@@ -144,12 +144,14 @@ func (p *party) register(x *exchange.Exchange, version string) error {
 	ring := keyring.New(p.vault, runtime.GOMAXPROCS(0))
 	exchangev1.RegisterExchangeServiceServer(p.server, x)
 	keygenv1.RegisterKeygenServiceServer(p.server, keygen.New(p.sessions, ring, p.vault, p.audit))
-	decryptionv1.RegisterDecryptionServiceServer(p.server, &decryption.Service{Sessions: p.sessions, Ring: ring, Vault: p.vault, Audit: p.audit, Parties: n})
 	popkv1.RegisterPopkServiceServer(p.server, popk.New(p.sessions, ring, p.vault, n))
 	peers := &tuples.Peers{Self: f.Index, Keys: f.Roster.SigningKeys(), Signer: signer, Roster: f.Roster.Hash(), Vault: p.vault, Audit: p.audit, Log: p.log}
 	for i, m := range f.Roster.Parties {
 		peers.List = append(peers.List, tuples.Peer{Name: m.Name, Conn: p.conns[i]})
 	}
+	decryptionv1.RegisterDecryptionServiceServer(p.server, &decryption.Service{
+		Sessions: p.sessions, Ring: ring, Vault: p.vault, Audit: p.audit, Announced: peers.Announced, Parties: n,
+	})
 	making := triples.New(p.sessions, ring, p.vault, n)
 	triplesv1.RegisterTriplesServiceServer(p.server, making)
 	p.tuples = tuples.New(tuples.Config{Vault: p.vault, Audit: p.audit, Quota: quota.NewBook(config.Quotas(f.Clients), nil), Metrics: p.metrics, Log: p.log, Peers: peers, MACKeyShare: making.MACKeyShare})

@@ -57,6 +57,12 @@ func (s *Service) Fetch(r *tuplesv1.FetchRequest, stream tuplesv1.TuplesService_
 	if err := s.note(p, &x, first); err != nil {
 		return err
 	}
+	wait, cancel := context.WithTimeout(ctx, confirmTime)
+	err = s.Peers.announced(wait, x.Generation)
+	cancel()
+	if err != nil {
+		return err
+	}
 	in, size, err := s.Vault.Shares(&x, r.GetFrom())
 	if err != nil {
 		return refused(err, what)

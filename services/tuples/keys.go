@@ -99,6 +99,9 @@ func (s *Service) ReportFailedCheck(ctx context.Context, r *tuplesv1.ReportFaile
 	if _, err := s.Audit.Append(e); err != nil {
 		return nil, err
 	}
+	if err := s.Peers.Announced(ctx); err != nil {
+		return nil, err
+	}
 	if k, err = s.Vault.MACKey(k.ID); err != nil {
 		return nil, err
 	}

@@ -40,6 +40,7 @@ type Peers struct {
 
 	mu     sync.Mutex
 	asked  map[string]*question // by reservation id
+	told   []uint64             // the generation of this party's store that each peer has remembered
 	queues []chan *question
 	ended  chan struct{} // closed when nobody asks any more
 }
@@ -54,7 +55,8 @@ const (
 	helloEvery = time.Second // while a peer has not acknowledged this store
 )
 
-// question is whether all peers have recorded a reservation as this party has.
+// question is whether all peers have recorded a reservation as this party has; without an id, whether they have
+// remembered how far its store is.
 type question struct {
 	id     string
 	digest [32]byte
@@ -86,7 +88,8 @@ func (p *Peers) start() {
 	if p.queues != nil {
 		return
 	}
-	p.asked, p.queues, p.ended = map[string]*question{}, make([]chan *question, len(p.List)), make(chan struct{})
+	p.asked, p.told, p.ended = map[string]*question{}, make([]uint64, len(p.List)), make(chan struct{})
+	p.queues = make([]chan *question, len(p.List))
 	for i := range p.queues {
 		p.queues[i] = make(chan *question, 4*maxItems)
 	}
@@ -103,8 +106,7 @@ func (p *Peers) question(id string, digest [32]byte, limit time.Duration) *quest
 	if q := p.asked[id]; q != nil {
 		return q
 	}
-	stop, cancel := context.WithTimeout(context.Background(), limit)
-	q := &question{id: id, digest: digest, done: make(chan struct{}), open: len(p.List) - 1, stop: stop}
+	q, cancel := p.put(id, digest, limit)
 	p.asked[id] = q
 	go func() {
 		defer cancel()
@@ -123,6 +125,13 @@ func (p *Peers) question(id string, digest [32]byte, limit time.Duration) *quest
 			delete(p.asked, id)
 		})
 	}()
+	return q
+}
+
+// put asks all peers. The caller holds the lock.
+func (p *Peers) put(id string, digest [32]byte, limit time.Duration) (q *question, cancel func()) {
+	stop, cancel := context.WithTimeout(context.Background(), limit)
+	q = &question{id: id, digest: digest, done: make(chan struct{}), open: len(p.List) - 1, stop: stop}
 	for i, queue := range p.queues {
 		if i == p.Self {
 			continue
@@ -133,7 +142,48 @@ func (p *Peers) question(id string, digest [32]byte, limit time.Duration) *quest
 			q.answer(rpc.Errorf(rpc.Busy, "try again", "too many reservations wait for party %d (%s)", i, p.List[i].Name))
 		}
 	}
-	return q
+	return q, cancel
+}
+
+// Announced returns when all peers have remembered that this party's store is as far as it is now: should an older copy
+// of it be put back, they will know. What was recorded before may then leave this party.
+func (p *Peers) Announced(ctx context.Context) error {
+	v, err := p.Vault.Version()
+	if err != nil {
+		return err
+	}
+	return p.announced(ctx, v.Generation)
+}
+
+func (p *Peers) announced(ctx context.Context, generation uint64) error {
+	p.mu.Lock()
+	p.start()
+	behind := false
+	for i, told := range p.told {
+		behind = behind || i != p.Self && told < generation
+	}
+	if !behind {
+		p.mu.Unlock()
+		return nil
+	}
+	q, cancel := p.put("", [32]byte{}, confirmTime)
+	p.mu.Unlock()
+	defer cancel()
+	select {
+	case <-q.done:
+		return q.err
+	case <-p.ended:
+		return rpc.Errorf(rpc.Unavailable, "try again", "this party stops")
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// remembered notes how far a peer knows this party's store to be.
+func (p *Peers) remembered(peer int, generation uint64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.told[peer] = max(p.told[peer], generation)
 }
 
 // answer takes the answer of one peer; the first error is that of the question.
@@ -204,7 +254,7 @@ func (p *Peers) ask(ctx context.Context, peer int) {
 				break more
 			}
 		}
-		if later = p.put(ctx, peer, batch); len(later) > 0 {
+		if later = p.call(ctx, peer, batch); len(later) > 0 {
 			select {
 			case <-time.After(delay):
 			case <-ctx.Done():
@@ -215,8 +265,8 @@ func (p *Peers) ask(ctx context.Context, peer int) {
 	}
 }
 
-// put asks a peer once, and gives the questions that it could not answer yet.
-func (p *Peers) put(ctx context.Context, peer int, batch []*question) (later []*question) {
+// call asks a peer once, and gives the questions that it could not answer yet.
+func (p *Peers) call(ctx context.Context, peer int, batch []*question) (later []*question) {
 	name := fmt.Sprintf("party %d (%s)", peer, p.List[peer].Name)
 	open := batch[:0:0]
 	req := &tuplesv1.ConfirmRequest{}
@@ -226,7 +276,9 @@ func (p *Peers) put(ctx context.Context, peer int, batch []*question) (later []*
 			continue
 		}
 		open = append(open, q)
-		req.Items = append(req.Items, &tuplesv1.ConfirmRequest_Item{Id: q.id, Digest: q.digest[:]})
+		if q.id != "" {
+			req.Items = append(req.Items, &tuplesv1.ConfirmRequest_Item{Id: q.id, Digest: q.digest[:]})
+		}
 	}
 	if len(open) == 0 {
 		return nil
@@ -245,11 +297,19 @@ func (p *Peers) put(ctx context.Context, peer int, batch []*question) (later []*
 		}
 		return open
 	}
-	if err != nil || len(r.GetAnswers()) != len(open) {
+	if err != nil || len(r.GetAnswers()) != len(req.GetItems()) {
 		return open
 	}
-	for i, q := range open {
-		switch r.GetAnswers()[i] {
+	p.remembered(peer, req.GetStore().GetGeneration())
+	answers := r.GetAnswers()
+	for _, q := range open {
+		if q.id == "" {
+			q.answer(nil)
+			continue
+		}
+		answer := answers[0]
+		answers = answers[1:]
+		switch answer {
 		case tuplesv1.Answer_ANSWER_SAME:
 			q.answer(nil)
 		case tuplesv1.Answer_ANSWER_OTHER:
@@ -280,6 +340,9 @@ func (s *Service) Confirm(ctx context.Context, r *tuplesv1.ConfirmRequest) (*tup
 	out := &tuplesv1.ConfirmResponse{Acknowledged: s.Vault.Heard(p.Party, version)}
 	if !out.Acknowledged {
 		return out, nil
+	}
+	if err := s.Vault.RememberPeers(); err != nil { // before the caller relies on it
+		return nil, err
 	}
 	for _, item := range r.GetItems() {
 		answer := tuplesv1.Answer_ANSWER_UNKNOWN
@@ -381,8 +444,12 @@ func (p *Peers) introduce(ctx context.Context, peer int) error {
 		return err
 	}
 	r, err := tuplesv1.NewTuplesServiceClient(p.List[peer].Conn).Acknowledge(ctx, &tuplesv1.AcknowledgeRequest{Store: now})
-	if err != nil || r.GetAccepted() {
+	if err != nil {
 		return err
+	}
+	if r.GetAccepted() {
+		p.remembered(peer, now.GetGeneration())
+		return nil
 	}
 	said, err := p.read(p.Self, r.GetSeen())
 	if err != nil {

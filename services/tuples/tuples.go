@@ -77,9 +77,6 @@ func (s *Service) Run(ctx context.Context) {
 		if err := s.Vault.Sweep(); err != nil {
 			s.Log.Error("sweeping reservations", "error", err)
 		}
-		if err := s.Vault.RememberPeers(); err != nil {
-			s.Log.Error("remembering the peers' stores", "error", err)
-		}
 	}
 }
 

@@ -35,6 +35,9 @@ func (v *Vault) DeliverCharged(id, client string, party int, book *quota.Book) (
 			if err := v.charge(tx, book, client, r); err != nil {
 				return err
 			}
+			if r.Generation, err = v.next(tx); err != nil {
+				return err
+			}
 			r.State, r.Client, r.Delivered = Consumed, client, v.now().UTC()
 			if err := put(v, tx, reservationPrefix+id, r); err != nil {
 				return err

@@ -134,6 +134,15 @@ func (v *Vault) advance(f func(store.Tx) error) error {
 	})
 }
 
+// next is the generation that a transaction of advance makes.
+func (v *Vault) next(tx store.Tx) (uint64, error) {
+	id, err := get[identity](v, tx, identityKey)
+	if err != nil {
+		return 0, err
+	}
+	return id.Generation + 1, nil
+}
+
 // trusted refuses in quarantine.
 func (v *Vault) trusted(tx store.Tx) error {
 	id, err := get[identity](v, tx, identityKey)

@@ -66,6 +66,8 @@ type Reservation struct {
 	Digest    [32]byte         `json:"digest"`
 	Client    string           `json:"client,omitempty"` // whom it went to
 	Delivered time.Time        `json:"delivered,omitzero"`
+	// Generation of the store that recorded the delivery.
+	Generation uint64 `json:"generation,omitempty"`
 }
 
 // Count of tuples.
