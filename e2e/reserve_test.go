@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -20,6 +21,7 @@ import (
 	stockv1 "github.com/lodge-mpc/lodge/proto/lodge/stock/v1"
 	tuplesv1 "github.com/lodge-mpc/lodge/proto/lodge/tuples/v1"
 	"github.com/lodge-mpc/lodge/services/rpc"
+	"github.com/lodge-mpc/lodge/services/store/storetest"
 	"github.com/lodge-mpc/lodge/services/vault"
 )
 
@@ -167,6 +169,47 @@ var _ = Describe("reservations while processes are killed", func() {
 		held, err := tuplesv1.NewTuplesServiceClient(c.clients[0]).ListBatches(context.Background(), &tuplesv1.ListBatchesRequest{Epoch: epoch})
 		Expect(err).NotTo(HaveOccurred())
 		Expect(held.GetBatches()[0].GetFree()).To(BeEmpty())
+	})
+})
+
+var _ = Describe("a party whose vault is in PostgreSQL", func() {
+	It("makes and gives tuples as the others do, across kills of the party and of the server", func() {
+		server := storetest.NewPostgres(GinkgoTB())
+		c := newCluster(3)
+		c.kill("p1")
+		Expect(os.WriteFile(filepath.Join(c.dir, "p1", "postgres.dsn"), []byte(server.DSN()+"\n"), 0o600)).To(Succeed())
+		c.edit("p1", func(s string) string { return strings.Replace(s, "dir: vault\n", "postgres_dsn_file: postgres.dsn\n", 1) })
+		Expect(os.RemoveAll(filepath.Join(c.dir, "p1", "vault"))).To(Succeed())
+		c.start("p1")
+		epoch := c.complete(keysJob()).GetEpoch()
+		draw := func() string {
+			GinkgoHelper()
+			id := c.reserve(c.complete(triplesJob(epoch)))
+			for _, conn := range c.clients {
+				shares, err := fetch(context.Background(), conn, id)
+				Expect(err).NotTo(HaveOccurred())
+				Expect(shares).NotTo(BeEmpty())
+			}
+			return id
+		}
+		id := draw()
+		before, err := fetch(context.Background(), c.clients[1], id)
+		Expect(err).NotTo(HaveOccurred())
+		c.kill("p1")
+		server.Crash()
+		server.Start(GinkgoTB())
+		c.start("p1")
+		again, err := fetch(context.Background(), c.clients[1], id)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(bytes.Equal(again, before)).To(BeTrue(), "other bytes after a crash")
+		server.Crash() // under the party
+		server.Start(GinkgoTB())
+		Eventually(func() error {
+			_, err := fetch(context.Background(), c.clients[1], id)
+			return err
+		}, 20*time.Second, 200*time.Millisecond).Should(Succeed())
+		draw()
+		Expect(filepath.Join(c.dir, "p1", "vault")).NotTo(BeADirectory())
 	})
 })
 
