@@ -188,12 +188,17 @@ func playSteps(t *testing.T, name string, at int, f fault) (writes int) {
 	if n := objects(t, v); n != 0 {
 		h.fail("%d objects are left", n)
 	}
+	d.fault = nil
+	noFindings(t, v)
 	return d.writes
 }
 
 // healed: what is recorded as gone is not there, and nothing is there that is not recorded.
 func (h *history) healed(v *Vault) {
 	h.t.Helper()
+	if _, err := v.Check(true, func(int, int) {}, func(f Finding) { h.fail("%+v", f) }); err != nil {
+		h.fail("%v", err)
+	}
 	batches, err := v.Batches()
 	must(h.t, err)
 	for _, b := range batches {

@@ -301,7 +301,11 @@ func (v *Vault) eraseOrphans() error {
 		return nil
 	}
 	err := v.store.View(func(tx store.Tx) error {
-		return v.named(tx, func(object, _ string) { delete(gone, object) })
+		_, named, err := v.named(tx)
+		for object := range named {
+			delete(gone, object)
+		}
+		return err
 	})
 	if err != nil {
 		return err

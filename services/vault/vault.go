@@ -122,8 +122,14 @@ func (v *Vault) unlock(key *Key) error {
 	if err != nil {
 		return err
 	}
-	v.aead, err = chacha20poly1305.NewX(root)
-	return err
+	return v.unlockWith(root)
+}
+
+func (v *Vault) unlockWith(root []byte) (err error) {
+	if v.aead, err = chacha20poly1305.NewX(root); err != nil {
+		return fmt.Errorf("vault: %w", err)
+	}
+	return nil
 }
 
 // openRoot reads the root key from the header, or gives ErrNotFound.
@@ -145,6 +151,9 @@ func (v *Vault) openRoot(key *Key, root []byte) error {
 
 // checkFresh keeps a lost record from looking like a new vault, which would erase every blob as nobody's.
 func (v *Vault) checkFresh() error {
+	if v.unfinishedRestore() {
+		return errUnfinished
+	}
 	blobs, err := v.store.Blobs()
 	if err == nil && len(blobs) > 0 {
 		err = errors.New("vault: there is data but no header; put the records back, or empty the store")
@@ -280,19 +289,19 @@ func (v *Vault) recover() error {
 	if err := v.burnExposed(); err != nil {
 		return err
 	}
-	keep := map[string]bool{}
+	var keep map[string]string
 	err := v.store.View(func(tx store.Tx) error {
-		clear(keep)
-		if err := v.named(tx, func(object, _ string) { keep[object] = true }); err != nil {
+		c, named, err := v.named(tx)
+		if err != nil {
 			return err
 		}
-		batches, err := list[Batch](v, tx, batchPrefix)
-		for _, b := range batches {
+		keep = named
+		for id, b := range c.batches {
 			if b.State == BatchAvailable && b.Gone.Count() != b.Wiped.Count() {
-				v.unwiped.Store(b.ID, true)
+				v.unwiped.Store(id, true)
 			}
 		}
-		return err
+		return nil
 	})
 	if err != nil {
 		return err
@@ -304,54 +313,25 @@ func (v *Vault) recover() error {
 	return nil
 }
 
-// named gives f the blobs that records name, with the keys of the records.
-func (v *Vault) named(tx store.Tx, f func(object, record string)) error {
-	epochs, err := list[Epoch](v, tx, epochPrefix)
-	if err != nil {
-		return err
+// named gives the records that name blobs, and the names. One that cannot be opened is an error: its blobs would be nobody's.
+func (v *Vault) named(tx store.Tx) (*contents, map[string]string, error) {
+	var bad error
+	c, err := v.read(tx, func(key string, err error) { bad = fmt.Errorf("%w: record %s", err, key) },
+		epochPrefix, macPrefix, batchPrefix, ledgerPrefix)
+	if err = errors.Join(err, bad); err != nil {
+		return nil, nil, err
 	}
-	for _, e := range epochs {
-		if e.State != EpochRetired {
-			f(e.secretObject(), epochKey(e.ID))
-			f(e.publicObject(), epochKey(e.ID))
-		}
-	}
-	keys, err := list[MACKey](v, tx, macPrefix)
-	if err != nil {
-		return err
-	}
-	for _, k := range keys {
-		if k.State != MACBurnt {
-			f(k.object(), macPrefix+k.ID)
-		}
-	}
-	batches, err := list[Batch](v, tx, batchPrefix)
-	if err != nil {
-		return err
-	}
-	for _, b := range batches {
-		if b.State == BatchLocked || b.State == BatchAvailable {
-			f(b.keyBlob(), batchPrefix+b.ID)
-			f(b.dataBlob(), batchPrefix+b.ID)
-		}
-	}
-	return tx.Scan(ledgerPrefix, func(key string, sealed []byte) error {
-		e, err := decodeRecord[LedgerEntry](v, key, sealed)
-		if err == nil && e.Object != "" {
-			f(e.Object, key)
-		}
-		return err
-	})
+	return c, c.blobs(), nil
 }
 
 // eraseOthers erases the blobs that keep does not know.
-func (v *Vault) eraseOthers(keep map[string]bool) error {
+func (v *Vault) eraseOthers(keep map[string]string) error {
 	blobs, err := v.store.Blobs()
 	if err != nil {
 		return fmt.Errorf("vault: %w", err)
 	}
 	for _, b := range blobs {
-		if !keep[b] {
+		if keep[b] == "" {
 			if err := v.erase(b); err != nil {
 				return err
 			}

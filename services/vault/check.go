@@ -1,0 +1,268 @@
+package vault
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+
+	"github.com/lodge-mpc/lodge/services/store"
+)
+
+// Finding is something in a store that should not be so.
+type Finding struct {
+	Where  string `json:"where"` // the key of a record or the name of a blob
+	What   string `json:"what"`
+	Mended bool   `json:"mended"` // a crash leaves such things, and the next start of the party mends them
+}
+
+// Checked says how much was looked at.
+type Checked struct {
+	Records  int `json:"records"`
+	Blobs    int `json:"blobs"`
+	Segments int `json:"segments"` // with deep
+	Findings int `json:"findings"` // that no start mends
+}
+
+// checking is a check under way.
+type checking struct {
+	*contents
+	v      *Vault
+	report func(Finding)
+	done   Checked
+}
+
+func (c *checking) find(where, what string, args ...any) {
+	c.done.Findings++
+	c.report(Finding{Where: where, What: fmt.Sprintf(what, args...)})
+}
+
+func (c *checking) findMended(where, what string, args ...any) {
+	c.report(Finding{Where: where, What: fmt.Sprintf(what, args...), Mended: true})
+}
+
+// Check reports what is wrong with a vault: records that do not open or contradict each other, blobs that are missing or
+// nobody's, and with deep everything that does not authenticate. Its error is one of the storage. Nothing is changed. In
+// a vault that is in use it may find what is just being made or erased.
+func (v *Vault) Check(deep bool, progress func(done, total int), report func(Finding)) (Checked, error) {
+	c := &checking{v: v, report: report}
+	err := v.store.View(func(tx store.Tx) (err error) {
+		c.contents, err = v.read(tx, func(key string, err error) { c.find(key, "%v", err) }, "")
+		return err
+	})
+	if err != nil {
+		return c.done, err
+	}
+	c.done.Records = c.records
+	if c.identity == nil {
+		c.find(identityKey, "is missing")
+	}
+	for _, id := range c.order {
+		c.batch(c.batches[id])
+	}
+	c.checkReservations()
+	there, err := v.store.Blobs()
+	if err != nil {
+		return c.done, fmt.Errorf("vault: %w", err)
+	}
+	c.checkBlobs(there)
+	if deep {
+		err = c.deep(there, progress)
+	}
+	return c.done, err
+}
+
+// wellFormed: in order, disjoint, not touching, not empty, of the batch.
+func (s Spans) wellFormed(count uint64) bool {
+	end := uint64(0)
+	for i, x := range s {
+		if x.Count == 0 || x.First > count || x.Count > count-x.First || i > 0 && x.First <= end {
+			return false
+		}
+		end = x.end()
+	}
+	return true
+}
+
+// includes reports whether all of other is in s.
+func (s Spans) includes(other Spans) bool {
+	return !slices.ContainsFunc(other, func(x Span) bool { return s.within(x) != x.Count })
+}
+
+func (c *checking) batch(b *Batch) {
+	where := batchPrefix + b.ID
+	if !b.Taken.wellFormed(b.Count) || !b.Gone.wellFormed(b.Count) || !b.Wiped.wellFormed(b.Count) {
+		c.find(where, "its spans are not in order or not of its %d tuples", b.Count)
+		b.Taken, b.Gone, b.Wiped = nil, nil, nil
+		return
+	}
+	if !b.Taken.includes(b.Gone) {
+		c.find(where, "tuples are gone that nobody took")
+	}
+	if !b.Gone.includes(b.Wiped) {
+		c.find(where, "tuples are erased that are not gone")
+	}
+	if b.State == BatchAvailable && b.Gone.Count() != b.Wiped.Count() {
+		c.findMended(where, "%d tuples are yet to be erased", b.Gone.Count()-b.Wiped.Count())
+	}
+	k := c.keys[b.MACKey]
+	switch {
+	case k == nil:
+		c.find(where, "its MAC key %s is not recorded", b.MACKey)
+	case b.stored() && k.State == MACBurnt:
+		c.find(where, "is %s under MAC key %s, which is burnt", b.State, k.ID)
+	case b.State == BatchAvailable && k.State != MACActive:
+		c.find(where, "is available under MAC key %s, which is %s", k.ID, k.State)
+	}
+	e := slices.IndexFunc(c.epochs, func(e *Epoch) bool { return e.ID == b.Epoch })
+	if e < 0 || b.stored() && c.epochs[e].State != EpochActive {
+		c.find(where, "is %s, and its epoch %d is not active", b.State, b.Epoch)
+	}
+}
+
+// checkReservations: each tuple has one at most, and each taken tuple that is not gone has one.
+func (c *checking) checkReservations() {
+	held := map[string]Spans{}
+	for _, r := range c.reservations {
+		where := reservationPrefix + r.ID
+		if !c.due[r.ID] {
+			c.find(where, "nothing ever becomes of it: it has no time when it is due")
+		}
+		if r.State == Released {
+			continue
+		}
+		for _, x := range r.Ranges {
+			b := c.batches[x.Batch]
+			switch {
+			case b == nil:
+				c.find(where, "it holds tuples of batch %s, which is not recorded", x.Batch)
+				continue
+			case held[x.Batch].within(x.Span) > 0:
+				c.find(where, "it holds tuples of batch %s, from %d on, that another holds", x.Batch, x.First)
+			case b.Taken.within(x.Span) != x.Count:
+				c.find(where, "it holds tuples of batch %s, from %d on, that are not marked as taken", x.Batch, x.First)
+			case r.State == Erased && b.Gone.within(x.Span) != x.Count:
+				c.find(where, "it is erased, and tuples of batch %s, from %d on, are not gone", x.Batch, x.First)
+			}
+			if r.State == Consumed && r.Client == "" {
+				c.find(where, "it is consumed by nobody")
+			}
+			held[x.Batch] = held[x.Batch].with(x.Span)
+		}
+	}
+	for _, id := range c.order {
+		b := c.batches[id]
+		rest := b.Taken
+		for _, x := range slices.Concat(b.Gone, held[id]) {
+			rest = rest.without(x)
+		}
+		if n := rest.Count(); n > 0 && b.stored() {
+			c.find(batchPrefix+id, "%d tuples are taken, and no reservation holds them", n)
+		}
+	}
+}
+
+func (c *checking) checkBlobs(there []string) {
+	named := c.blobs()
+	for _, name := range slices.Sorted(maps.Keys(named)) {
+		if !slices.Contains(there, name) {
+			c.find(named[name], "its blob %s is missing", name)
+		}
+	}
+	for _, name := range there {
+		if named[name] == "" {
+			c.findMended(name, "no record names it")
+		}
+	}
+	c.done.Blobs = len(there)
+}
+
+// deep reads all that is sealed.
+func (c *checking) deep(there []string, progress func(done, total int)) error {
+	shelves := map[string]*Batch{}
+	total := 0
+	for _, id := range c.order {
+		if b := c.batches[id]; b.stored() {
+			shelves[b.keyBlob()], shelves[b.dataBlob()] = b, nil
+			total += int(b.layout().segments())
+		}
+	}
+	named := c.blobs()
+	done := 0
+	for _, name := range there {
+		b, tuples := shelves[name]
+		var err error
+		switch {
+		case b != nil:
+			err = c.segments(b, func(n int) { progress(done+n, total+len(there)) })
+			done += int(b.layout().segments())
+		case !tuples && named[name] != "":
+			err = c.object(name)
+		}
+		if err != nil && !errors.Is(err, ErrErased) && !errors.Is(err, ErrCorrupt) {
+			return err
+		}
+		if err != nil {
+			c.find(name, "%v", err)
+		}
+		done++
+		progress(done, total+len(there))
+	}
+	return nil
+}
+
+func (c *checking) object(name string) error {
+	in, err := c.v.open(name)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	_, err = io.Copy(io.Discard, in)
+	return err
+}
+
+// segments looks at every segment of a batch: what is erased must not open, and the rest must.
+func (c *checking) segments(b *Batch, progress func(int)) error {
+	s, err := c.v.openShelf(b)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	var buf []byte
+	defer func() { clear(buf) }()
+	for first := uint64(0); first < s.layout.segments(); first += slotsAtOnce {
+		slots, err := s.slots(first)
+		if err != nil {
+			return err
+		}
+		for i := first; len(slots) > 0; i, slots = i+1, slots[slotBytes:] {
+			c.done.Segments++
+			span := s.layout.span(i)
+			plain, _, err := s.segment(i, slots[:slotBytes], buf)
+			if err == nil {
+				buf = plain[:cap(plain)]
+				c.zeros(b, i, span, plain)
+				continue
+			}
+			if erased := errors.Is(err, ErrErased); !erased && !errors.Is(err, ErrCorrupt) {
+				return err
+			} else if !erased || b.Gone.within(span) != span.Count {
+				c.find(batchPrefix+b.ID, "segment %d, tuples from %d on: %v", i, span.First, err)
+			}
+		}
+		progress(int(first))
+	}
+	return nil
+}
+
+// zeros: the erased tuples of a segment that still opens.
+func (c *checking) zeros(b *Batch, i uint64, span Span, plain []byte) {
+	for _, x := range b.Wiped.and(span) {
+		part := plain[(x.First-span.First)*b.TupleBytes : (x.end()-span.First)*b.TupleBytes]
+		if !bytes.Equal(part, make([]byte, len(part))) {
+			c.find(batchPrefix+b.ID, "segment %d: the shares of tuples from %d on are erased, and still there", i, x.First)
+		}
+	}
+}

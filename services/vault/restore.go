@@ -1,0 +1,433 @@
+package vault
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/cipher"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"time"
+
+	"github.com/lodge-mpc/lodge/services/store"
+)
+
+// RestoreOptions of a restore.
+type RestoreOptions struct {
+	// KeepDecryption keeps the epochs for decryption, with half of the decryptions that the backup had left to them and
+	// the answers that it knows. Answers that were given after the backup are not known: the same ciphertext would get
+	// another answer with fresh noise, two of which together tell more of the key than the bound on decryptions counts.
+	// It is for when no ciphertext of then will be asked for again, or the key's clients have lost what they had.
+	KeepDecryption bool
+	// Check reads the backup to its end, and touches no store.
+	Check bool
+}
+
+// Restored is what a restore has put into a store.
+type Restored struct {
+	BackupInfo
+	Records int   `json:"records"`
+	Blobs   int   `json:"blobs"`
+	Bytes   int64 `json:"bytes"` // of the blobs
+}
+
+const (
+	restoreKey  = "restore" // is there while a restore is under way
+	restoreSome = 4 << 20   // bytes of records in a transaction
+)
+
+// Restore puts a backup into a store that has nothing in it. The store gets an identity of its own, and is in quarantine
+// until LeaveQuarantine: its peers and its clients have gone on since the backup. No tuple comes back, consumed or not,
+// because a backup has no shares; MAC keys are burnt, and epochs for decryption are retired unless they are to be kept.
+// After an error the store is empty; after a crash, the next call empties it first.
+func Restore(s store.Store, in io.Reader, key *Key, opt RestoreOptions) (Restored, error) {
+	r := &restorer{v: &Vault{store: s, now: time.Now}, opt: opt, wanted: map[string]bool{}, dropped: map[string]bool{}}
+	if !opt.Check {
+		err := r.claim()
+		if errors.Is(err, store.ErrUncertain) { // it was empty
+			err = errors.Join(err, r.v.empty())
+		}
+		if err != nil {
+			return r.out, err
+		}
+	}
+	err := r.read(bufio.NewReaderSize(in, 1<<20), key)
+	if err == nil && !opt.Check {
+		err = r.finish()
+	}
+	if err != nil && !opt.Check {
+		err = errors.Join(err, r.v.empty())
+	}
+	return r.out, err
+}
+
+// restorer is a restore under way.
+type restorer struct {
+	v       *Vault
+	opt     RestoreOptions
+	out     Restored
+	head    []byte
+	wanted  map[string]bool   // blobs that the records name: true until they come
+	dropped map[string]bool   // those that are not to be stored, because their epochs are to be retired
+	pending map[string][]byte // records
+	size    int
+}
+
+// claim refuses a store with anything in it, apart from what an unfinished restore left.
+func (r *restorer) claim() error {
+	blobs, err := r.v.store.Blobs()
+	if err != nil {
+		return fmt.Errorf("vault: %w", err)
+	}
+	if r.v.unfinishedRestore() {
+		if err := r.v.empty(); err != nil {
+			return err
+		}
+		blobs = nil
+	}
+	if len(blobs) > 0 {
+		return fmt.Errorf("%w: the store is not empty", ErrExists)
+	}
+	return r.v.update(func(tx store.Tx) error {
+		err := tx.ScanAfter("", "", func(string, []byte) (bool, error) {
+			return false, fmt.Errorf("%w: the store is not empty", ErrExists)
+		})
+		if err != nil {
+			return err
+		}
+		return tx.Put(restoreKey, []byte{1})
+	})
+}
+
+func (v *Vault) unfinishedRestore() (unfinished bool) {
+	err := v.store.View(func(tx store.Tx) error {
+		mark, err := tx.Get(restoreKey)
+		unfinished = mark != nil
+		return err
+	})
+	return err == nil && unfinished
+}
+
+// empty erases everything, the mark of a restore last.
+func (v *Vault) empty() error {
+	blobs, err := v.store.Blobs()
+	if err != nil {
+		return fmt.Errorf("vault: %w", err)
+	}
+	if err := v.eraseAll(blobs); err != nil {
+		return err
+	}
+	var keys []string
+	err = v.store.View(func(tx store.Tx) error {
+		keys = nil
+		return tx.Scan("", func(key string, _ []byte) error {
+			if key != restoreKey {
+				keys = append(keys, key)
+			}
+			return nil
+		})
+	})
+	for err == nil && len(keys) > 0 {
+		n := min(len(keys), 1000)
+		some := keys[:n]
+		keys = keys[n:]
+		err = v.update(func(tx store.Tx) error {
+			for _, key := range some {
+				if err := tx.Delete(key); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	if err == nil {
+		err = v.update(func(tx store.Tx) error { return tx.Delete(restoreKey) })
+	}
+	return err
+}
+
+// frames reads what the frames of a backup hold.
+type frames struct {
+	in    io.Reader
+	aead  cipher.AEAD
+	head  []byte
+	buf   []byte
+	out   []byte
+	index uint64
+	last  bool
+}
+
+// next opens a frame. The last is told by its nonce.
+func (f *frames) next() error {
+	var head [frameHead]byte
+	if _, err := io.ReadFull(f.in, head[:]); err != nil {
+		return cut(err, f.index)
+	}
+	n := binary.LittleEndian.Uint32(head[:])
+	if n < gcmOverhead || n > chunkSize+gcmOverhead {
+		return fmt.Errorf("%w: frame %d of %d bytes", ErrBackup, f.index, n)
+	}
+	f.buf = append(f.buf[:0], make([]byte, n)...)
+	if _, err := io.ReadFull(f.in, f.buf); err != nil {
+		return cut(err, f.index)
+	}
+	if crc32.Checksum(f.buf, castagnoli) != binary.LittleEndian.Uint32(head[4:]) {
+		return fmt.Errorf("%w: frame %d has another checksum", ErrBackup, f.index)
+	}
+	sealed := bytes.Clone(f.buf) // Open clears its destination when it fails
+	out, err := f.aead.Open(f.buf[:0], chunkNonce(f.index, false), sealed, f.head)
+	if err != nil {
+		out, err = f.aead.Open(f.buf[:0], chunkNonce(f.index, true), sealed, f.head)
+		f.last = true
+	}
+	if err != nil {
+		return fmt.Errorf("%w: frame %d does not authenticate", ErrBackup, f.index)
+	}
+	f.out, f.index = out, f.index+1
+	return nil
+}
+
+func cut(err error, frame uint64) error {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return fmt.Errorf("%w: cut short at frame %d", ErrBackup, frame)
+	}
+	return err
+}
+
+func (f *frames) Read(p []byte) (int, error) {
+	for len(f.out) == 0 {
+		if f.last {
+			return 0, fmt.Errorf("%w: it ends within an entry", ErrBackup)
+		}
+		if err := f.next(); err != nil {
+			return 0, err
+		}
+	}
+	n := copy(p, f.out)
+	f.out = f.out[n:]
+	return n, nil
+}
+
+// end makes sure that there is nothing more.
+func (f *frames) end() error {
+	if len(f.out) == 0 && f.last {
+		if _, err := io.ReadFull(f.in, make([]byte, 1)); errors.Is(err, io.EOF) {
+			return nil
+		}
+	}
+	return fmt.Errorf("%w: it goes on after its end", ErrBackup)
+}
+
+// read takes a backup in, from its head to its end.
+func (r *restorer) read(in io.Reader, key *Key) error {
+	r.head = make([]byte, headLen)
+	if _, err := io.ReadFull(in, r.head); err != nil {
+		return cut(err, 0)
+	}
+	if string(r.head[:len(backupMagic)]) != backupMagic {
+		return fmt.Errorf("%w: it does not begin like one of this version", ErrBackup)
+	}
+	root, err := openHeader(r.header(), key)
+	if err != nil {
+		return err
+	}
+	defer clear(root)
+	if err := r.v.unlockWith(root); err != nil {
+		return err
+	}
+	stream, err := r.v.unseal(backupPlace, r.head[len(backupMagic)+len(r.header()):])
+	if err != nil {
+		return fmt.Errorf("%w: its key does not authenticate", ErrBackup)
+	}
+	defer clear(stream)
+	f := &frames{in: in, head: r.head}
+	if f.aead, err = chunkCipher(stream); err != nil {
+		return fmt.Errorf("vault: %w", err)
+	}
+	return r.entries(f)
+}
+
+func (r *restorer) header() []byte {
+	return r.head[len(backupMagic) : len(backupMagic)+saltLen+sealedLen(keyLen)]
+}
+
+func (r *restorer) entries(f *frames) error {
+	for {
+		var head [3]byte
+		if _, err := io.ReadFull(f, head[:]); err != nil {
+			return err
+		}
+		name := make([]byte, binary.LittleEndian.Uint16(head[1:]))
+		if _, err := io.ReadFull(f, name); err != nil {
+			return err
+		}
+		var err error
+		switch head[0] {
+		case entryInfo:
+			err = r.info(f)
+		case entryRecord:
+			err = r.record(f, string(name))
+		case entryBlob:
+			err = r.blob(f, string(name))
+		case entryEnd:
+			if err := pieces(f, func([]byte) error { return ErrBackup }); err != nil {
+				return err
+			}
+			if err := f.end(); err != nil {
+				return err
+			}
+			for name, missing := range r.wanted {
+				if missing {
+					return fmt.Errorf("%w: blob %s is missing", ErrBackup, name)
+				}
+			}
+			return r.flush()
+		default:
+			err = fmt.Errorf("%w: an entry of kind %d", ErrBackup, head[0])
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// pieces gives f the content of an entry.
+func pieces(in io.Reader, f func([]byte) error) error {
+	for {
+		var head [4]byte
+		if _, err := io.ReadFull(in, head[:]); err != nil {
+			return err
+		}
+		n := binary.LittleEndian.Uint32(head[:])
+		if n == 0 {
+			return nil
+		}
+		if n > store.MaxValue {
+			return fmt.Errorf("%w: a piece of %d bytes", ErrBackup, n)
+		}
+		p := make([]byte, n)
+		if _, err := io.ReadFull(in, p); err != nil {
+			return err
+		}
+		if err := f(p); err != nil {
+			return err
+		}
+	}
+}
+
+// whole is a content of one piece.
+func whole(in io.Reader) (content []byte, err error) {
+	err = pieces(in, func(p []byte) error {
+		if content != nil {
+			return fmt.Errorf("%w: a record in pieces", ErrBackup)
+		}
+		content = p
+		return nil
+	})
+	return content, err
+}
+
+func (r *restorer) info(in io.Reader) error {
+	b, err := whole(in)
+	if err == nil && json.Unmarshal(b, &r.out.BackupInfo) != nil {
+		err = fmt.Errorf("%w: it does not say what it is", ErrBackup)
+	}
+	return err
+}
+
+// record checks one and keeps it for the next transaction.
+func (r *restorer) record(in io.Reader, key string) error {
+	sealed, err := whole(in)
+	if err != nil {
+		return err
+	}
+	c := newContents()
+	if err := c.add(r.v, key, sealed); err != nil || key == headerKey || key == identityKey {
+		return fmt.Errorf("%w: record %q: %w", ErrBackup, key, err)
+	}
+	forDecryption := len(c.ledger) > 0 || len(c.epochs) > 0 && c.epochs[0].Purpose == purposeDecryption
+	for _, name := range c.kept() {
+		r.wanted[name], r.dropped[name] = true, forDecryption && !r.opt.KeepDecryption
+	}
+	for name := range c.blobs() {
+		if !r.wanted[name] { // of tuples or a MAC key
+			return fmt.Errorf("%w: record %q is of something live", ErrBackup, key)
+		}
+	}
+	if r.pending == nil {
+		r.pending = map[string][]byte{}
+	}
+	r.pending[key] = sealed
+	r.out.Records++
+	if r.size += len(key) + len(sealed); r.size > restoreSome {
+		return r.flush()
+	}
+	return nil
+}
+
+// flush records what is pending.
+func (r *restorer) flush() error {
+	if r.opt.Check || len(r.pending) == 0 {
+		r.pending, r.size = nil, 0
+		return nil
+	}
+	err := r.v.update(func(tx store.Tx) error {
+		for key, sealed := range r.pending {
+			if err := tx.Put(key, sealed); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	r.pending, r.size = nil, 0
+	return err
+}
+
+// blob stores one that a record before has named.
+func (r *restorer) blob(in io.Reader, name string) (err error) {
+	if !r.wanted[name] {
+		return fmt.Errorf("%w: blob %s is nobody's, or there twice", ErrBackup, name)
+	}
+	r.wanted[name] = false
+	var w store.Writer
+	if !r.opt.Check && !r.dropped[name] {
+		if w, err = r.v.store.Create(name); err != nil {
+			return fmt.Errorf("vault: %w", err)
+		}
+		defer w.Abort() // does nothing after success
+	}
+	err = pieces(in, func(p []byte) error {
+		r.out.Bytes += int64(len(p))
+		if w == nil {
+			return nil
+		}
+		_, err := w.Write(p)
+		return err
+	})
+	r.out.Blobs++
+	if err != nil || w == nil {
+		return err
+	}
+	return w.Commit()
+}
+
+// finish makes a vault of what is there. What it retires is erased.
+func (r *restorer) finish() error {
+	var objects []string
+	err := r.v.update(func(tx store.Tx) error {
+		reason := fmt.Sprintf("restored from a backup of %s, of store %s at generation %d", r.out.Taken.Format(time.RFC3339),
+			r.out.Store, r.out.Generation)
+		var err error
+		if objects, err = r.v.quarantine(tx, r.v.newIdentity(), 0, reason, r.opt.KeepDecryption); err != nil {
+			return err
+		}
+		if err := tx.Put(headerKey, r.header()); err != nil {
+			return err
+		}
+		return tx.Delete(restoreKey)
+	})
+	return r.v.eraseAfter(err, objects)
+}
