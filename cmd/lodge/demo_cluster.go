@@ -51,10 +51,10 @@ const anyCPU = -1
 type clusterOptions struct {
 	parties  int
 	set      string
-	keep     bool   // the working directory
-	memory   uint64 // of a party's sessions; at least demoMemory
+	keep     bool                        // the working directory
+	memory   uint64                      // of a party's sessions; at least demoMemory
 	before   func(*devnet.Cluster) error // what to do with its files before the processes start, or nil
-	measured bool   // parties serve metrics, and party i runs on CPU i alone, if there are as many CPUs as parties
+	measured bool                        // parties serve metrics, and party i runs on CPU i alone, if there are as many CPUs as parties
 }
 
 // demoMemory is what a party's sessions may hold.
@@ -272,12 +272,17 @@ type progress struct {
 }
 
 func newProgress(w io.Writer) *progress {
-	p := &progress{w: w, begun: time.Now()}
-	if f, ok := w.(*os.File); ok {
-		info, err := f.Stat()
-		p.terminal = err == nil && info.Mode()&os.ModeCharDevice != 0
+	return &progress{w: w, begun: time.Now(), terminal: isTerminal(w)}
+}
+
+// isTerminal reports whether somebody looks at what is written.
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	if !ok {
+		return false
 	}
-	return p
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
 func (p *progress) say(format string, args ...any) { p.show(fmt.Sprintf(format, args...), true) }

@@ -89,7 +89,9 @@ func checkCommand(line, makefile string) error {
 		if planned[words[1]] {
 			return nil
 		}
-		cmd, rest, err := rootCommand().Find(words[1:])
+		root := rootCommand()
+		root.InitDefaultCompletionCmd()
+		cmd, rest, err := root.Find(words[1:])
 		if err != nil {
 			return err
 		}

@@ -4,33 +4,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
-	"google.golang.org/grpc"
 
 	coordinatorv1 "github.com/lodge-mpc/lodge/proto/lodge/coordinator/v1"
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
-	"github.com/lodge-mpc/lodge/services/config"
-	"github.com/lodge-mpc/lodge/services/devnet"
 	"github.com/lodge-mpc/lodge/services/job"
 	"github.com/lodge-mpc/lodge/services/rpc"
 )
 
-const (
-	callTime = 15 * time.Second // a call that does not stream
-	lostTime = 30 * time.Second // how long a watch goes on while the coordinator cannot be reached
-)
-
-// operator is how `lodge jobs` reaches the coordinator, and how it writes.
-type operator struct {
-	cluster, roster, identity, ca, token string
-	json                                 bool
-}
+// lostTime is how long a watch goes on while the coordinator cannot be reached.
+const lostTime = 30 * time.Second
 
 // jobsCommand is `lodge jobs`: a client of the coordinator.
 func jobsCommand() *cobra.Command {
@@ -38,103 +25,11 @@ func jobsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "jobs",
 		Short: "Submit, list, show, watch and cancel jobs at a coordinator",
-		Long: "Ask a coordinator for jobs, as a client that it knows by its certificate or its token.\n\n" +
-			"--cluster names a directory that `lodge init` wrote. Elsewhere, name the roster, the client's certificate (its key\n" +
-			"has the same name with .key) and the authority of the coordinator's certificate. Where the coordinator takes bearer\n" +
-			"tokens, --token-file stands for the certificate; with --identity too, both are presented.",
+		Long:  "Ask a coordinator for jobs, as a client that it knows by its certificate or its token.\n\n" + connecting,
 	}
-	f := cmd.PersistentFlags()
-	f.StringVar(&o.cluster, "cluster", ".", "directory of the cluster, for the files that are not named")
-	f.StringVar(&o.roster, "roster", "", "roster (default CLUSTER/roster.yaml)")
-	f.StringVar(&o.identity, "identity", "", "the client's certificate; its key is beside it (default CLUSTER/clients/"+devnet.Operator+".pem)")
-	f.StringVar(&o.ca, "ca", "", "authority of the coordinator's certificate (default CLUSTER/ca.pem)")
-	f.StringVar(&o.token, "token-file", "", "file with a bearer token, which is read again for every call")
-	f.BoolVar(&o.json, "json", false, "write JSON")
+	o.flags(cmd)
 	cmd.AddCommand(o.submitCommand(), o.listCommand(), o.showCommand(), o.watchCommand(), o.cancelCommand())
 	return cmd
-}
-
-// files fills in the paths that follow from the cluster's directory.
-func (o *operator) files() (roster string, f rpc.Files) {
-	or := func(path string, elements ...string) string {
-		if path != "" {
-			return path
-		}
-		return filepath.Join(append([]string{o.cluster}, elements...)...)
-	}
-	f.CA = or(o.ca, "ca.pem")
-	if o.token == "" || o.identity != "" {
-		f.Certificate = or(o.identity, "clients", devnet.Operator+".pem")
-		f.Key = strings.TrimSuffix(f.Certificate, ".pem") + ".key"
-	}
-	return or(o.roster, "roster.yaml"), f
-}
-
-// client is a connection to a coordinator.
-type client struct {
-	coordinatorv1.CoordinatorServiceClient
-	conn    *grpc.ClientConn
-	address string
-}
-
-// dial prepares a connection to the coordinator. It connects with the first call.
-func (o *operator) dial() (*client, error) {
-	roster, files := o.files()
-	r, err := config.LoadRoster(roster)
-	if err != nil {
-		return nil, absent(err)
-	}
-	credentials, err := rpc.LoadCredentials(files)
-	if err != nil {
-		return nil, absent(err)
-	}
-	var more []rpc.DialOption
-	if o.token != "" {
-		more = append(more, rpc.WithToken(rpc.TokenFile(o.token)))
-	}
-	conn, err := rpc.Dial(r.Coordinator.Address, r.Coordinator.Identity, credentials, more...)
-	if err != nil {
-		return nil, err
-	}
-	return &client{coordinatorv1.NewCoordinatorServiceClient(conn), conn, r.Coordinator.Address}, nil
-}
-
-// absent says what to do about a file that is not there.
-func absent(err error) error {
-	if errors.Is(err, os.ErrNotExist) {
-		return rpc.Errorf(rpc.NotFound, "name a directory that `lodge init` wrote with --cluster, or --roster, --identity and --ca", "%v", err)
-	}
-	return err
-}
-
-// explain gives the typed error of a call, with a next step where the coordinator could not name one.
-func (c *client) explain(err error) error {
-	e := rpc.FromError(err)
-	if e == nil {
-		return nil
-	}
-	out := *e
-	out.What = oneLine(out.What)
-	switch {
-	case out.Next != "":
-	case e.Code == rpc.Unavailable || e.Code == rpc.TimedOut:
-		out.Next = "see that the coordinator runs and listens at " + c.address
-	case e.Code == rpc.Unauthenticated || e.Code == rpc.Forbidden:
-		out.Next = "name a certificate with --identity, or a token with --token-file, of a client in the coordinator's configuration"
-	}
-	return &out
-}
-
-// call connects, runs f within callTime and names its error.
-func (o *operator) call(cmd *cobra.Command, f func(context.Context, *client) error) error {
-	c, err := o.dial()
-	if err != nil {
-		return err
-	}
-	defer c.conn.Close()
-	ctx, cancel := context.WithTimeout(cmd.Context(), callTime)
-	defer cancel()
-	return c.explain(f(ctx, c))
 }
 
 func (o *operator) listCommand() *cobra.Command {
@@ -174,6 +69,7 @@ func (o *operator) listCommand() *cobra.Command {
 	f.StringSliceVar(&states, "state", nil, "only jobs in this state: "+strings.Join(stateNames(), ", "))
 	f.Uint32Var(&r.Limit, "limit", 20, "at most this many, up to 1000")
 	f.StringVar(&r.Before, "before", "", "only jobs older than this one")
+	complete(cmd, "state", stateNames)
 	return cmd
 }
 
@@ -190,9 +86,10 @@ func stateNames() []string {
 
 func (o *operator) showCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:   "show ID",
-		Short: "Show a job: how far each party is, and how it ended",
-		Args:  cobra.ExactArgs(1),
+		Use:               "show ID",
+		ValidArgsFunction: firstArgument(o.completeJobs),
+		Short:             "Show a job: how far each party is, and how it ended",
+		Args:              cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return o.call(cmd, func(ctx context.Context, c *client) error {
 				r, err := c.GetJob(ctx, &coordinatorv1.GetJobRequest{Id: args[0]})
@@ -217,9 +114,10 @@ func (o *operator) cancelCommand() *cobra.Command {
 	var dryRun bool
 	r := &coordinatorv1.CancelJobRequest{}
 	cmd := &cobra.Command{
-		Use:   "cancel ID",
-		Short: "Cancel a job that is not over; what it has made is lost",
-		Args:  cobra.ExactArgs(1),
+		Use:               "cancel ID",
+		ValidArgsFunction: firstArgument(o.completeJobs),
+		Short:             "Cancel a job that is not over; what it has made is lost",
+		Args:              cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			r.Id = args[0]
 			return o.call(cmd, func(ctx context.Context, c *client) error {
@@ -263,9 +161,10 @@ func cancelled(j *coordinatorv1.Job) string {
 
 func (o *operator) watchCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:   "watch ID",
-		Short: "Show the progress of a job until it ends; fails unless it completes",
-		Args:  cobra.ExactArgs(1),
+		Use:               "watch ID",
+		ValidArgsFunction: firstArgument(o.completeJobs),
+		Short:             "Show the progress of a job until it ends; fails unless it completes",
+		Args:              cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := o.dial()
 			if err != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/lodge-mpc/lodge/engine/params"
 	coordinatorv1 "github.com/lodge-mpc/lodge/proto/lodge/coordinator/v1"
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
+	"github.com/lodge-mpc/lodge/services/config"
 	"github.com/lodge-mpc/lodge/services/devnet"
 	"github.com/lodge-mpc/lodge/services/job"
 	"github.com/lodge-mpc/lodge/services/rpc"
@@ -73,6 +74,10 @@ func (q *jobOptions) flags(cmd *cobra.Command) {
 	f.DurationVar(&q.timeout, "timeout", 0, "end the job after this long (default: the coordinator's limit)")
 	f.StringVar(&q.key, "idempotency-key", "", "the same key gives the same job, so that a submission can be repeated")
 	f.BoolVar(&q.wait, "wait", false, "watch the job until it ends; fail unless it completes")
+	complete(cmd, "kind", words(config.Kinds))
+	complete(cmd, "params", paramsWords)
+	complete(cmd, "field", fieldWords)
+	complete(cmd, "purpose", words(config.Purposes))
 }
 
 // request is what the flags ask for; changed says which of them were given. What a party or the coordinator decides is

@@ -41,6 +41,10 @@ func rootCommand() *cobra.Command {
 		coordinatorCommand(),
 		demoCommand(),
 		jobsCommand(),
+		stockCommand(),
+		reserveCommand(),
+		reservationsCommand(),
+		releaseCommand(),
 		benchCommand(),
 	)
 	return root

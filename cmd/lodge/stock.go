@@ -1,0 +1,278 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/lodge-mpc/lodge/engine/params"
+	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
+	stockv1 "github.com/lodge-mpc/lodge/proto/lodge/stock/v1"
+	tuplesv1 "github.com/lodge-mpc/lodge/proto/lodge/tuples/v1"
+	"github.com/lodge-mpc/lodge/services/config"
+	"github.com/lodge-mpc/lodge/services/devnet"
+	"github.com/lodge-mpc/lodge/services/job"
+	"github.com/lodge-mpc/lodge/services/rpc"
+)
+
+var tupleKindsText = strings.Join(config.TupleKinds, ", ")
+
+// classFlags say what tuples are and whose.
+type classFlags struct {
+	kind, params, field, shape, tenant string
+	inputParty                         uint32
+}
+
+func (q *classFlags) flags(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVar(&q.kind, "kind", "", "one of "+tupleKindsText)
+	f.StringVar(&q.params, "params", params.Default, "parameter set")
+	f.StringVar(&q.field, "field", "p128", "field: p64 to p4096")
+	f.StringVar(&q.shape, "shape", "", "of matrices: N, or rows x inner x columns such as 200x100x50")
+	f.Uint32Var(&q.inputParty, "input-party", 0, "of input masks: the party that knows the values")
+	f.StringVar(&q.tenant, "tenant", devnet.Tenant, "whose tuples these are")
+	_ = cmd.MarkFlagRequired("kind")
+	complete(cmd, "kind", words(config.TupleKinds))
+	complete(cmd, "params", paramsWords)
+	complete(cmd, "field", fieldWords)
+}
+
+// class is what the flags say.
+func (q *classFlags) class(f *pflag.FlagSet) (*tuplesv1.Class, error) {
+	c := &tuplesv1.Class{Tenant: q.tenant, Kind: job.KindOf(q.kind), Params: q.params, Field: q.field, InputParty: q.inputParty}
+	switch {
+	case !job.MakesTuples(c.Kind):
+		return nil, rpc.Errorf(rpc.Invalid, "write "+tupleKindsText, "--kind %q", q.kind)
+	case q.shape != "" && c.Kind != jobv1.Kind_KIND_MATRIX:
+		return nil, rpc.Errorf(rpc.Invalid, "shapes are of matrices", "--shape with --kind %s", q.kind)
+	case f.Changed("input-party") && c.Kind != jobv1.Kind_KIND_INPUT:
+		return nil, rpc.Errorf(rpc.Invalid, "only input masks are of one party", "--input-party with --kind %s", q.kind)
+	case !f.Changed("input-party") && c.Kind == jobv1.Kind_KIND_INPUT:
+		return nil, rpc.Errorf(rpc.Invalid, "name the party that knows the values", "no --input-party")
+	case c.Kind == jobv1.Kind_KIND_MATRIX:
+		shape, _, err := parseShape(q.shape)
+		if err != nil {
+			return nil, rpc.Errorf(rpc.Invalid, "write 128, or rows x inner x columns such as 200x100x50", "--shape %q: %v", q.shape, err)
+		}
+		c.Shape = shape
+	}
+	return c, nil
+}
+
+// kindText is a class without its parameters, field and tenant: "scalar", "matrix 2x3x4", "input of 1".
+func kindText(c *tuplesv1.Class) string {
+	text := job.KindName(c.GetKind())
+	if s := c.GetShape(); s != nil {
+		text += fmt.Sprintf(" %dx%dx%d", s.GetRows(), s.GetInner(), s.GetColumns())
+	}
+	if c.GetKind() == jobv1.Kind_KIND_INPUT {
+		text += fmt.Sprintf(" of %d", c.GetInputParty())
+	}
+	return text
+}
+
+// stockCommand is `lodge stock`.
+func stockCommand() *cobra.Command {
+	o := &operator{}
+	q := &stockv1.GetStockRequest{}
+	var watch bool
+	cmd := &cobra.Command{
+		Use:   "stock",
+		Short: "Show what tuples there are, and the policies that keep the stock",
+		Long: "Show what can be reserved at all parties, by class and epoch of keys, and what jobs are making.\n" +
+			"RATE is what is made and what is reserved in a second, as of the last minutes.\n\n" + connecting,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if watch {
+				return o.watchStock(cmd, q.GetEpoch())
+			}
+			return o.call(cmd, func(ctx context.Context, c *client) error {
+				r, err := c.stock.GetStock(ctx, q)
+				if err != nil {
+					return err
+				}
+				if o.json {
+					return writeIndented(cmd.OutOrStdout(), stockJSON(r))
+				}
+				return printStock(cmd.OutOrStdout(), r.GetStock())
+			})
+		},
+	}
+	o.flags(cmd)
+	cmd.Flags().Uint64Var(&q.Epoch, "epoch", 0, "only this epoch of keys")
+	cmd.Flags().BoolVar(&watch, "watch", false, "go on: write the stock at every change")
+	cmd.AddCommand(o.policiesCommand())
+	return cmd
+}
+
+// watchStock writes the stock at every change. It outlives a restart of the coordinator.
+func (o *operator) watchStock(cmd *cobra.Command, epoch uint64) error {
+	c, err := o.dial()
+	if err != nil {
+		return err
+	}
+	defer c.conn.Close()
+	w, p := cmd.OutOrStdout(), newProgress(cmd.ErrOrStderr())
+	defer p.done()
+	screen := isTerminal(w)
+	var heard time.Time
+	for {
+		stream, err := c.stock.WatchStock(cmd.Context(), &stockv1.WatchStockRequest{Epoch: epoch})
+		for err == nil {
+			var r *stockv1.WatchStockResponse
+			if r, err = stream.Recv(); err != nil {
+				break
+			}
+			switch {
+			case o.json:
+				err = writeLine(w, stockJSON(r))
+			case screen:
+				fmt.Fprint(w, "\x1b[H\x1b[2J") // the cursor to the corner, and all of it cleared
+				err = printStock(w, r.GetStock())
+			default:
+				if !heard.IsZero() {
+					fmt.Fprintln(w)
+				}
+				err = printStock(w, r.GetStock())
+			}
+			heard = time.Now()
+		}
+		err = c.explain(err)
+		switch {
+		case cmd.Context().Err() != nil:
+			return nil // whoever watches has seen enough
+		case !errors.Is(err, &rpc.Error{Code: rpc.Unavailable}) && !errors.Is(err, io.EOF) || time.Since(heard) > lostTime:
+			return err
+		}
+		p.say("the coordinator cannot be reached; trying again")
+		time.Sleep(200 * time.Millisecond)
+	}
+}
+
+func printStock(w io.Writer, list []*stockv1.Stock) error {
+	if len(list) == 0 {
+		_, err := fmt.Fprintln(w, "no tuples; `lodge jobs submit` makes some, `lodge stock policies set` keeps some")
+		return err
+	}
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "KIND\tFIELD\tPARAMS\tTENANT\tEPOCH\tAVAILABLE\tRESERVED\tCONSUMED\tLOST\tMAKING\tRATE\tEMPTY IN\tPOLICY\tHELD BACK")
+	for _, s := range list {
+		c := s.GetClass()
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%d\t%d\t%d\t%d\t%d\t%d\t%s\t%s\t%s\t%s\n", kindText(c), c.GetField(), c.GetParams(), c.GetTenant(), s.GetEpoch(),
+			s.GetAvailable(), s.GetReserved(), s.GetConsumed(), s.GetLost(), s.GetInProduction(), rates(s), span(s.GetTimeToEmpty()),
+			policyText(s.GetPolicy()), orDash(oneLine(s.GetHeldBack())))
+	}
+	return t.Flush()
+}
+
+// rates are what is made and reserved in a second.
+func rates(s *stockv1.Stock) string {
+	if s.GetMadePerSecond() == 0 && s.GetReservedPerSecond() == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("+%.3g -%.3g", s.GetMadePerSecond(), s.GetReservedPerSecond())
+}
+
+// span is a time to come, rounded for people.
+func span(d *durationpb.Duration) string {
+	if d == nil {
+		return "-"
+	}
+	v := d.AsDuration()
+	switch {
+	case v >= 48*time.Hour:
+		return strconv.Itoa(int(v/(24*time.Hour))) + "d"
+	case v >= time.Hour:
+		return v.Round(time.Minute).String()
+	}
+	return v.Round(time.Second).String()
+}
+
+func policyText(p *stockv1.Policy) string {
+	if p == nil {
+		return "-"
+	}
+	text := fmt.Sprintf("%d to %d", p.GetLow(), p.GetHigh())
+	if p.GetPaused() {
+		text += " (paused)"
+	}
+	return text
+}
+
+// The JSON of stock: names as flags have them, times in RFC 3339, spans in seconds.
+
+type classRecord struct {
+	Kind       string   `json:"kind"`
+	Params     string   `json:"params"`
+	Field      string   `json:"field"`
+	Shape      []uint32 `json:"shape,omitempty"` // rows, inner, columns
+	InputParty *uint32  `json:"input_party,omitempty"`
+	Tenant     string   `json:"tenant"`
+}
+
+func classJSON(c *tuplesv1.Class) classRecord {
+	r := classRecord{Kind: job.KindName(c.GetKind()), Params: c.GetParams(), Field: c.GetField(), Tenant: c.GetTenant()}
+	if s := c.GetShape(); s != nil {
+		r.Shape = []uint32{s.GetRows(), s.GetInner(), s.GetColumns()}
+	}
+	if owner := c.GetInputParty(); c.GetKind() == jobv1.Kind_KIND_INPUT {
+		r.InputParty = &owner
+	}
+	return r
+}
+
+type stockRecord struct {
+	classRecord
+	Epoch       uint64        `json:"epoch"`
+	Available   uint64        `json:"available"`
+	Reserved    uint64        `json:"reserved"`
+	Consumed    uint64        `json:"consumed"`
+	Lost        uint64        `json:"lost"`
+	Making      uint64        `json:"in_production"`
+	Made        float64       `json:"made_per_second"`
+	Taken       float64       `json:"reserved_per_second"`
+	TimeToEmpty *float64      `json:"time_to_empty_seconds,omitempty"`
+	TimeToFull  *float64      `json:"time_to_full_seconds,omitempty"`
+	Policy      *policyRecord `json:"policy,omitempty"`
+	HeldBack    string        `json:"held_back,omitempty"`
+}
+
+type stockList struct {
+	Stock []stockRecord `json:"stock"`
+	AsOf  string        `json:"as_of,omitempty"`
+}
+
+// stockJSON is the record of an answer of GetStock or WatchStock.
+func stockJSON(r stockAnswer) stockList {
+	list := stockList{Stock: []stockRecord{}, AsOf: when(r.GetAsOf())}
+	for _, s := range r.GetStock() {
+		x := stockRecord{
+			classRecord: classJSON(s.GetClass()), Epoch: s.GetEpoch(), Available: s.GetAvailable(), Reserved: s.GetReserved(), Consumed: s.GetConsumed(),
+			Lost: s.GetLost(), Making: s.GetInProduction(), Made: s.GetMadePerSecond(), Taken: s.GetReservedPerSecond(),
+			TimeToEmpty: seconds(s.GetTimeToEmpty()), TimeToFull: seconds(s.GetTimeToFull()), HeldBack: s.GetHeldBack(),
+		}
+		if s.GetPolicy() != nil {
+			p := policyJSON(s.GetPolicy())
+			x.Policy = &p
+		}
+		list.Stock = append(list.Stock, x)
+	}
+	return list
+}
+
+func seconds(d *durationpb.Duration) *float64 {
+	if d == nil {
+		return nil
+	}
+	s := d.AsDuration().Seconds()
+	return &s
+}
