@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"path/filepath"
+	"slices"
 
 	"github.com/lodge-mpc/lodge/services/pki"
 	"github.com/lodge-mpc/lodge/services/rpc"
@@ -173,8 +174,44 @@ type CoordinatorFile struct {
 	// MaxConcurrent is how many jobs run at the same time, 1 to MaxJobs; default 2. Parties bound theirs on their own.
 	MaxConcurrent int  `yaml:"max_concurrent,omitempty"`
 	Reflection    bool `yaml:"reflection,omitempty"`
+	// Stock bounds what the policies of the stock make.
+	Stock StockLimits `yaml:"stock,omitempty"`
 
 	Roster *Roster `yaml:"-"`
+}
+
+// StockLimits bound what the policies of the stock make. Jobs of clients are beside them.
+type StockLimits struct {
+	// MaxBytesPerParty is how much tuples take at a party, made by anybody, before policies make no more; default 16GiB.
+	MaxBytesPerParty Bytes `yaml:"max_bytes_per_party,omitempty"`
+	// MaxJobMemory is the estimated peak at a party of the largest job that a policy makes; default 8GiB.
+	MaxJobMemory Bytes `yaml:"max_job_memory,omitempty"`
+	// MaxJobs of policies that run or wait at the same time, 1 to MaxJobs; default max_concurrent.
+	MaxJobs int `yaml:"max_jobs,omitempty"`
+}
+
+// StockName is who submits the jobs of policies; no client has this name.
+const StockName = "stock"
+
+const (
+	defaultStockBytes     = Bytes(16 << 30)
+	defaultStockJobMemory = Bytes(8 << 30)
+)
+
+// stock fills in and checks the limits of policies.
+func (c *check) stock(l *StockLimits, concurrent int) {
+	if l.MaxBytesPerParty == 0 {
+		l.MaxBytesPerParty = defaultStockBytes
+	}
+	if l.MaxJobMemory == 0 {
+		l.MaxJobMemory = defaultStockJobMemory
+	}
+	if l.MaxJobs == 0 {
+		l.MaxJobs = min(max(1, concurrent), MaxJobs)
+	}
+	if l.MaxJobs < 1 || l.MaxJobs > MaxJobs {
+		c.failf("stock.max_jobs: %d; 1 to %d jobs of policies run or wait at the same time", l.MaxJobs, MaxJobs)
+	}
 }
 
 // LoadCoordinator reads and checks the coordinator's file and its roster.
@@ -201,6 +238,12 @@ func LoadCoordinator(path string) (*CoordinatorFile, error) {
 	if f.MaxConcurrent < 1 || f.MaxConcurrent > MaxJobs {
 		c.failf("max_concurrent: %d; 1 to %d jobs run at the same time", f.MaxConcurrent, MaxJobs)
 	}
+	c.stock(&f.Stock, f.MaxConcurrent)
+	for i, cl := range f.Clients {
+		if cl.Name == StockName {
+			c.failf("clients[%d].name: %q is the name under which policies submit jobs", i, cl.Name)
+		}
+	}
 	if err := c.err(path); err != nil {
 		return nil, err
 	}
@@ -218,4 +261,16 @@ func LoadCoordinator(path string) (*CoordinatorFile, error) {
 // Directory of those who may call the coordinator. Parties do not.
 func (f *CoordinatorFile) Directory() (*rpc.Directory, error) {
 	return f.Roster.directory(CoordinatorName, f.Clients)
+}
+
+// Tenants are those that a client acts for.
+func (f *CoordinatorFile) Tenants() (list []string) {
+	for _, c := range f.Clients {
+		for _, t := range c.Tenants {
+			if !slices.Contains(list, t) {
+				list = append(list, t)
+			}
+		}
+	}
+	return list
 }

@@ -17,6 +17,18 @@ import (
 	"github.com/lodge-mpc/lodge/services/rpc"
 )
 
+const prefix = "/lodge.coordinator.v1.CoordinatorService/"
+
+// Rules say who may call what.
+var Rules = rpc.Rules{
+	prefix + "SubmitJob":   rpc.Allow(rpc.Client).With(config.PermSubmit),
+	prefix + "GetJob":      rpc.Allow(rpc.Client).With(config.PermStatus),
+	prefix + "WatchJob":    rpc.Allow(rpc.Client).With(config.PermStatus),
+	prefix + "ListJobs":    rpc.Allow(rpc.Client).With(config.PermStatus),
+	prefix + "CancelJob":   rpc.Allow(rpc.Client).With(config.PermSubmit),
+	prefix + "EstimateJob": rpc.Allow(rpc.Client).With(config.PermSubmit),
+}
+
 // SubmitJob implements the service.
 func (c *Coordinator) SubmitJob(ctx context.Context, r *coordinatorv1.SubmitJobRequest) (*coordinatorv1.SubmitJobResponse, error) {
 	caller, _ := rpc.Caller(ctx)
@@ -24,21 +36,8 @@ func (c *Coordinator) SubmitJob(ctx context.Context, r *coordinatorv1.SubmitJobR
 	if len(r.GetIdempotencyKey()) > 64 {
 		return nil, rpc.Errorf(rpc.TooLarge, "", "an idempotency key has at most 64 characters")
 	}
-	if _, pinned := config.Pin(c.file.Params, q.GetParams()); !pinned {
-		return nil, rpc.Errorf(rpc.PolicyRefused, "pin the set in the coordinator's configuration", "parameter set %q is not pinned here", q.GetParams())
-	}
-	spec := c.spec(&coordinatorv1.Job{Id: "check", Ordinal: 1, Request: q, Epoch: max(1, q.GetEpoch())}, time.Now().Add(time.Minute))
-	if err := job.Validate(spec, time.Now()); err != nil {
+	if err := c.check(q); err != nil {
 		return nil, err
-	}
-	if q.GetKind() != jobv1.Kind_KIND_KEYS && q.GetEpoch() == 0 {
-		return nil, rpc.Errorf(rpc.Invalid, "generate keys first and name their epoch", "no epoch")
-	}
-	if n := len(c.file.Roster.Parties); int64(q.GetInputParty()) >= int64(n) {
-		return nil, rpc.Errorf(rpc.Invalid, "parties count from 0", "input party %d of %d", q.GetInputParty(), n)
-	}
-	if t := q.GetTimeout(); t != nil && (t.CheckValid() != nil || t.AsDuration() <= 0) {
-		return nil, rpc.Errorf(rpc.Invalid, "leave it out for the coordinator's own limit", "the timeout is not a positive time span")
 	}
 	key := ""
 	if r.GetIdempotencyKey() != "" {
@@ -50,6 +49,31 @@ func (c *Coordinator) SubmitJob(ctx context.Context, r *coordinatorv1.SubmitJobR
 	}
 	j, _ := c.snapshot(e)
 	return &coordinatorv1.SubmitJobResponse{Job: j}, nil
+}
+
+// check refuses a job that no party could take.
+func (c *Coordinator) check(q *coordinatorv1.JobRequest) error {
+	if _, pinned := config.Pin(c.file.Params, q.GetParams()); !pinned {
+		return rpc.Errorf(rpc.PolicyRefused, "pin the set in the coordinator's configuration", "parameter set %q is not pinned here", q.GetParams())
+	}
+	if err := job.Validate(c.trial(q), time.Now()); err != nil {
+		return err
+	}
+	if q.GetKind() != jobv1.Kind_KIND_KEYS && q.GetEpoch() == 0 {
+		return rpc.Errorf(rpc.Invalid, "generate keys first and name their epoch", "no epoch")
+	}
+	if n := len(c.file.Roster.Parties); int64(q.GetInputParty()) >= int64(n) {
+		return rpc.Errorf(rpc.Invalid, "parties count from 0", "input party %d of %d", q.GetInputParty(), n)
+	}
+	if t := q.GetTimeout(); t != nil && (t.CheckValid() != nil || t.AsDuration() <= 0) {
+		return rpc.Errorf(rpc.Invalid, "leave it out for the coordinator's own limit", "the timeout is not a positive time span")
+	}
+	return nil
+}
+
+// trial is the spec of a session that is never started.
+func (c *Coordinator) trial(q *coordinatorv1.JobRequest) *jobv1.SessionSpec {
+	return c.spec(&coordinatorv1.Job{Id: "trial", Ordinal: 1, Request: q, Epoch: max(1, q.GetEpoch())}, time.Now().Add(time.Minute))
 }
 
 // add records a new job, or finds the one that the client submitted under this key.
@@ -83,6 +107,7 @@ func (c *Coordinator) add(q *coordinatorv1.JobRequest, key, client string) (*ent
 	c.list = append(c.list, id)
 	c.count(nil, 0)
 	c.kick()
+	c.stock.Changed()
 	return e, nil
 }
 

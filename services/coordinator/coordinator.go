@@ -31,17 +31,6 @@ import (
 	"github.com/lodge-mpc/lodge/services/stock"
 )
 
-const prefix = "/lodge.coordinator.v1.CoordinatorService/"
-
-// Rules say who may call what.
-var Rules = rpc.Rules{
-	prefix + "SubmitJob": rpc.Allow(rpc.Client).With(config.PermSubmit),
-	prefix + "GetJob":    rpc.Allow(rpc.Client).With(config.PermStatus),
-	prefix + "WatchJob":  rpc.Allow(rpc.Client).With(config.PermStatus),
-	prefix + "ListJobs":  rpc.Allow(rpc.Client).With(config.PermStatus),
-	prefix + "CancelJob": rpc.Allow(rpc.Client).With(config.PermSubmit),
-}
-
 // Coordinator runs jobs, a few at a time, in the order of submission as far as schedule.go allows. Results are activated
 // beside that: a party that is away does not hold up other jobs, unless they need what is being activated.
 type Coordinator struct {
@@ -138,7 +127,10 @@ func open(f *config.CoordinatorFile, version string, log *slog.Logger) (_ *Coord
 	for i, p := range c.parties {
 		parties[i] = stock.Party{Name: p.name, Conn: p.conn}
 	}
-	c.stock, err = stock.Open(filepath.Join(f.DataDir, "stock"), parties, log)
+	c.stock, err = stock.Open(stock.Options{
+		Dir: filepath.Join(f.DataDir, "stock"), Parties: parties, Queue: (*queue)(c), Metrics: c.metrics, Tenants: f.Tenants(), Log: log,
+		Ceilings: stock.Ceilings{Bytes: uint64(f.Stock.MaxBytesPerParty), Memory: uint64(f.Stock.MaxJobMemory), Jobs: f.Stock.MaxJobs},
+	})
 	return c, err
 }
 
@@ -442,6 +434,7 @@ func (c *Coordinator) update(e *entry, change func(j *coordinatorv1.Job)) error 
 			}
 		}
 		c.count(e, now)
+		c.stock.Changed()
 		if job.Final(now) {
 			e.note = ""
 			c.metrics.JobEnded(job.KindName(next.GetRequest().GetKind()), metricName(now))

@@ -52,6 +52,7 @@ type fakeParty struct {
 	onStart    func(*jobv1.SessionSpec) error
 	onRun      func(*fakeSession)
 	onActivate func() error
+	onEstimate func(*jobv1.SessionSpec) (*triplesv1.EstimateResponse, error)
 }
 
 func name(ref *jobv1.SessionRef) string {
@@ -124,11 +125,19 @@ func (s *fakeSession) store(digest [32]byte) {
 		p, id := s.party, name(s.spec.GetRef())
 		st.State, st.Digest, st.Epoch, st.Count = activating, digest[:], s.spec.GetEpoch(), s.spec.GetCount()
 		if s.spec.GetKind() == jobv1.Kind_KIND_KEYS {
-			p.epochs = append(p.epochs, &keygenv1.Epoch{Epoch: st.Epoch, State: keygenv1.EpochState_EPOCH_STATE_LOCKED, Session: id})
+			p.epochs = append(p.epochs, &keygenv1.Epoch{Epoch: st.Epoch, State: keygenv1.EpochState_EPOCH_STATE_LOCKED, Session: id,
+				Params: s.spec.GetParams(), Purpose: s.spec.GetPurpose()})
 			return
 		}
 		st.BatchId = id
-		p.batches = append(p.batches, &tuplesv1.Batch{Id: id, State: tuplesv1.BatchState_BATCH_STATE_LOCKED, Epoch: st.Epoch})
+		spec, count := s.spec, estimateOf(s.spec).GetTuples()
+		st.Count = count
+		p.batches = append(p.batches, &tuplesv1.Batch{
+			Id: id, State: tuplesv1.BatchState_BATCH_STATE_LOCKED, Epoch: st.Epoch, MacKeyId: "mac", Digest: digest[:], TupleBytes: 96,
+			Class: &tuplesv1.Class{Tenant: spec.GetTenant(), Kind: spec.GetKind(), Params: spec.GetParams(), Field: spec.GetField(),
+				Shape: spec.GetShape(), InputParty: spec.GetInputParty()},
+			Count: count, Free: []*tuplesv1.Span{{Count: count}},
+		})
 	})
 }
 
@@ -312,12 +321,16 @@ func newNet(t *testing.T, n int) *fakeNet {
 	}
 	f.leaf("coordinator", coordinatorIdentity)
 	client := func(name string, permissions ...string) config.Client {
-		return config.Client{Name: name, Identity: "spiffe://lodge/client/" + name, Permissions: permissions}
+		return config.Client{Name: name, Identity: "spiffe://lodge/client/" + name, Permissions: permissions, Tenants: []string{"dev"}}
 	}
+	keeper := client("keeper", config.PermStatus, config.PermPolicy, config.PermReserve)
+	stranger := client("stranger", config.PermStatus, config.PermPolicy, config.PermReserve)
+	stranger.Tenants = []string{"others"}
 	f.file = &config.CoordinatorFile{
 		Roster: roster, DataDir: filepath.Join(f.dir, "data"), JobTimeout: config.Duration(20 * time.Second), MaxConcurrent: 2,
 		TLS:     config.TLS{Certificate: f.path("coordinator.pem"), Key: f.path("coordinator.key"), CA: f.path("ca.pem")},
-		Clients: []config.Client{client("operator", config.PermStatus, config.PermSubmit), client("other", config.PermStatus, config.PermSubmit), client("viewer", config.PermStatus)},
+		Clients: []config.Client{client("operator", config.PermStatus, config.PermSubmit), client("other", config.PermStatus, config.PermSubmit), client("viewer", config.PermStatus), keeper, stranger},
+		Stock:   config.StockLimits{MaxBytesPerParty: 1 << 40, MaxJobMemory: 1 << 40, MaxJobs: 2},
 		Params:  []config.ParamsPin{{Name: "S14-32", Hash: fmt.Sprintf("%x", sha256.Sum256([]byte("set")))}},
 	}
 	f.begin()
@@ -438,10 +451,15 @@ func (f *fakeNet) begin() {
 
 func (f *fakeNet) dial(client string) coordinatorv1.CoordinatorServiceClient {
 	f.Helper()
+	return coordinatorv1.NewCoordinatorServiceClient(f.conn(client))
+}
+
+func (f *fakeNet) conn(client string) *grpc.ClientConn {
+	f.Helper()
 	conn, err := rpc.Dial(f.address, coordinatorIdentity, f.leaf(client, "spiffe://lodge/client/"+client))
 	if err != nil {
 		f.Fatal(err)
 	}
 	f.Cleanup(func() { conn.Close() })
-	return coordinatorv1.NewCoordinatorServiceClient(conn)
+	return conn
 }

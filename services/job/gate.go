@@ -167,14 +167,21 @@ func (g *Gate) Spare() uint64 {
 	return uint64(g.terms.Policy.MaxMemory) - g.memory
 }
 
-// room says whether this much memory is allowed, and free.
-func (g *Gate) room(memory uint64) error {
-	most := uint64(g.terms.Policy.MaxMemory)
-	switch {
-	case memory > most:
+// Fits refuses what is not allowed even when nothing else runs.
+func (g *Gate) Fits(memory uint64) error {
+	if most := uint64(g.terms.Policy.MaxMemory); memory > most {
 		return rpc.Errorf(rpc.PolicyRefused, "ask for less, or raise policy.max_memory",
 			"this would hold about %d bytes, above %d", memory, most)
-	case g.memory+memory > most:
+	}
+	return nil
+}
+
+// room says whether this much memory is allowed, and free.
+func (g *Gate) room(memory uint64) error {
+	if err := g.Fits(memory); err != nil {
+		return err
+	}
+	if most := uint64(g.terms.Policy.MaxMemory); g.memory+memory > most {
 		return rpc.Errorf(rpc.Busy, "try again when something has ended",
 			"what runs holds about %d bytes; with this it would be above %d", g.memory, most)
 	}

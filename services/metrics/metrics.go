@@ -33,6 +33,10 @@ type Metrics struct {
 	decryptions   *prometheus.CounterVec
 	jobs          *prometheus.GaugeVec
 	jobsEnded     *prometheus.CounterVec
+
+	stock           *stock
+	reservations    *prometheus.CounterVec
+	reservationTime *prometheus.HistogramVec
 }
 
 // New makes the metrics of a process whose version goes into lodge_build_info.
@@ -71,6 +75,10 @@ func New(version string) *Metrics {
 		decryptions:   counter("lodge_decryptions_total", "Decryption requests of clients.", "outcome"),
 		jobs:          gauge("lodge_jobs", "Jobs that are not over, by state.", "state"),
 		jobsEnded:     counter("lodge_jobs_ended_total", "Jobs that ended.", "kind", "state"),
+
+		stock:           newStock(r),
+		reservations:    counter("lodge_reservations_total", "Attempts to reserve tuples.", "outcome"),
+		reservationTime: histogram("lodge_reservation_seconds", "Time of an attempt to reserve that did not wait for stock."),
 	}
 }
 

@@ -3,6 +3,7 @@ package metrics
 import (
 	"context"
 	"io"
+	"math"
 	"net"
 	"net/http"
 	"regexp"
@@ -24,6 +25,13 @@ func TestServe(t *testing.T) {
 	m.Decryption("answered")
 	m.Jobs("PENDING", 1)
 	m.JobEnded("scalar", "COMPLETED")
+	m.Reservation("reserved", 2*time.Second, false)
+	m.Reservation("out_of_stock", time.Second, true)
+	m.Stock([]StockLevel{{StockLabels: StockLabels{"old", "scalar", "p128", "S14"}, Available: 1}})
+	m.Stock([]StockLevel{
+		{StockLabels: StockLabels{"dev", "scalar", "p128", "S14"}, Available: 7, Lost: 2, TimeToEmpty: 90 * time.Second},
+		{StockLabels: StockLabels{"dev", "bit", "p128", "S14"}, Reserved: 3, TimeToEmpty: math.MaxInt64},
+	})
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -56,11 +64,20 @@ func TestServe(t *testing.T) {
 		`lodge_sessions_total{outcome="ok",protocol="triples"} 1`,
 		`lodge_sessions_running{protocol="triples"} 0`,
 		`lodge_tuples_stored_total{field="p128",kind="scalar"} 5`,
+		`lodge_stock_tuples{field="p128",kind="scalar",params="S14",state="available",tenant="dev"} 7`,
+		`lodge_stock_tuples{field="p128",kind="scalar",params="S14",state="lost",tenant="dev"} 2`,
+		`lodge_stock_time_to_empty_seconds{field="p128",kind="scalar",params="S14",tenant="dev"} 90`,
+		`lodge_stock_time_to_empty_seconds{field="p128",kind="bit",params="S14",tenant="dev"} +Inf`,
+		`lodge_reservations_total{outcome="out_of_stock"} 1`,
+		`lodge_reservation_seconds_count 1`,
 		`go_goroutines`,
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %s", want)
 		}
+	}
+	if strings.Contains(text, `tenant="old"`) {
+		t.Error("a stock that is not there any more is shown")
 	}
 	// Base units in the names of everything that has one.
 	for _, name := range regexp.MustCompile(`(?m)^# TYPE (lodge_\w+) (counter|histogram)$`).FindAllStringSubmatch(text, -1) {
@@ -90,4 +107,6 @@ func TestNil(t *testing.T) {
 	m.Decryption("")
 	m.Jobs("", 1)
 	m.JobEnded("", "")
+	m.Stock(nil)
+	m.Reservation("", 0, true)
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	stockv1 "github.com/lodge-mpc/lodge/proto/lodge/stock/v1"
@@ -14,20 +15,15 @@ import (
 )
 
 // levels counts the tuples of each class and epoch.
-func (v *view) levels() (list []*stockv1.Stock, asOf time.Time) {
+func (v *view) levels() (found map[place]*stockv1.Stock, asOf time.Time) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	type place struct {
-		class key
-		epoch uint64
-	}
-	found := map[place]*stockv1.Stock{}
+	found = map[place]*stockv1.Stock{}
 	for _, s := range v.shelves {
 		b := s.batch
 		at := place{s.class, b.GetEpoch()}
 		if found[at] == nil {
 			found[at] = &stockv1.Stock{Class: b.GetClass(), Epoch: b.GetEpoch()}
-			list = append(list, found[at])
 		}
 		x, free := found[at], s.free.Count()
 		x.Available += free
@@ -37,16 +33,67 @@ func (v *view) levels() (list []*stockv1.Stock, asOf time.Time) {
 			x.Reserved += b.GetCount() - min(b.GetCount(), free+b.GetErased())
 		}
 	}
-	slices.SortFunc(list, func(a, b *stockv1.Stock) int {
-		return cmp.Or(cmp.Compare(a.GetEpoch(), b.GetEpoch()), cmp.Compare(a.GetClass().GetTenant(), b.GetClass().GetTenant()),
-			cmp.Compare(keyOf(a.GetClass()), keyOf(b.GetClass())))
-	})
-	return list, v.asOf
+	return found, v.asOf
+}
+
+// free is how many tuples of each place can be reserved, and the bytes that all tuples take at the party that has most.
+func (v *view) free() (available map[place]uint64, used uint64) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	available = map[place]uint64{}
+	for _, s := range v.shelves {
+		available[place{s.class, s.batch.GetEpoch()}] += s.free.Count()
+		if s.batch.GetState() != tuplesv1.BatchState_BATCH_STATE_LOCKED { // those are counted with the job that makes them
+			used += (s.batch.GetCount() - min(s.batch.GetCount(), s.batch.GetErased())) * s.batch.GetTupleBytes()
+		}
+	}
+	return available, used
+}
+
+// order sorts what is shown: by epoch, tenant and class.
+func order(a *tuplesv1.Class, epochA uint64, b *tuplesv1.Class, epochB uint64) int {
+	return cmp.Or(cmp.Compare(epochA, epochB), cmp.Compare(a.GetTenant(), b.GetTenant()), cmp.Compare(keyOf(a), keyOf(b)))
+}
+
+// all is the stock of everybody, with policies and forecast.
+func (s *Service) all() (list []*stockv1.Stock, asOf time.Time) {
+	found, asOf := s.view.levels()
+	s.keeping.Lock()
+	for at, p := range s.kept.policies {
+		if found[at] == nil {
+			found[at] = &stockv1.Stock{Class: p.policy.msg.GetClass(), Epoch: at.epoch}
+		}
+		found[at].Policy, found[at].HeldBack = p.policy.msg, p.held
+	}
+	for at, x := range found {
+		x.InProduction = s.kept.making[at]
+	}
+	s.keeping.Unlock()
+	now := time.Now()
+	s.flowing.Lock()
+	for at, x := range found {
+		if f := s.flows.at[at]; f != nil {
+			x.MadePerSecond, x.ReservedPerSecond = f.made.rate(now), f.reserved.rate(now)
+		}
+	}
+	s.flowing.Unlock()
+	for _, x := range found {
+		empty, full := forecast(x.GetAvailable(), x.GetPolicy().GetHigh(), x.GetMadePerSecond(), x.GetReservedPerSecond())
+		if empty != never {
+			x.TimeToEmpty = durationpb.New(empty)
+		}
+		if full != never {
+			x.TimeToFull = durationpb.New(full)
+		}
+		list = append(list, x)
+	}
+	slices.SortFunc(list, func(a, b *stockv1.Stock) int { return order(a.GetClass(), a.GetEpoch(), b.GetClass(), b.GetEpoch()) })
+	return list, asOf
 }
 
 // stock is what a client may know of.
 func (s *Service) stock(caller rpc.Principal, epoch uint64) ([]*stockv1.Stock, *timestamppb.Timestamp) {
-	all, asOf := s.view.levels()
+	all, asOf := s.all()
 	return slices.DeleteFunc(all, func(x *stockv1.Stock) bool {
 		return !caller.Serves(x.GetClass().GetTenant()) || epoch != 0 && epoch != x.GetEpoch()
 	}), timestamppb.New(asOf)

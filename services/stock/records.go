@@ -1,8 +1,11 @@
 package stock
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
+	"strconv"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -20,8 +23,9 @@ const (
 	reservationPrefix = "reservation/" // then the id
 	keyPrefix         = "key/"         // then the client and its idempotency key; the id
 	duePrefix         = "due/"         // then the time of the lease's end, and the id: open reservations
-	timePrefix        = "time/"        // then the time of the reservation, and the id: all
-	policyPrefix      = "policy/"
+	timePrefix        = "time/"        // see timeKey: all reservations
+	policyPrefix      = "policy/"      // then the policy's id
+	statePrefix       = "state/"       // then the policy's id; policyState
 )
 
 var errNoReservation = errors.New("stock: no such reservation")
@@ -41,7 +45,7 @@ func (r *records) add(x *tuplesv1.Reservation, idempotency string, now time.Time
 		return err
 	}
 	return r.store.Update(func(tx store.Tx) error {
-		err := errors.Join(tx.Put(reservationPrefix+x.GetId(), b), tx.Put(dueKey(x), nil), tx.Put(timePrefix+stamp(now)+"/"+x.GetId(), nil))
+		err := errors.Join(tx.Put(reservationPrefix+x.GetId(), b), tx.Put(dueKey(x), nil), tx.Put(timeKey(now, x.GetId()), nil))
 		if err == nil && idempotency != "" {
 			err = tx.Put(keyPrefix+idempotency, []byte(x.GetId()))
 		}
@@ -104,55 +108,74 @@ func (r *records) due(by time.Time, limit int) (ids []string, err error) {
 }
 
 // newest calls f with reservations from the newest on, older than a page token, until it says no, and gives the token
-// of the last.
+// of each.
 func (r *records) newest(before string, f func(token string, x *tuplesv1.Reservation) bool) error {
+	after := ""
+	if before != "" {
+		after = timePrefix + before
+	}
 	return r.store.View(func(tx store.Tx) error {
-		var keys []string
-		err := tx.Scan(timePrefix, func(key string, _ []byte) error {
-			if before == "" || key[len(timePrefix):] < before {
-				keys = append(keys, key[len(timePrefix):])
-			}
-			return nil
-		})
-		if err != nil {
-			return err
-		}
-		for i := len(keys) - 1; i >= 0; i-- {
+		return tx.ScanAfter(timePrefix, after, func(key string, _ []byte) (bool, error) {
 			x := new(tuplesv1.Reservation)
-			if err := read(tx, reservationPrefix+keys[i][21:], x); err != nil {
-				return err
+			if err := read(tx, reservationPrefix+key[len(timePrefix)+21:], x); err != nil {
+				return false, err
 			}
-			if !f(keys[i], x) {
-				return nil
-			}
-		}
-		return nil
+			return f(key[len(timePrefix):], x), nil
+		})
 	})
 }
 
+// timeKey is of a reservation made at a time: later ones come first.
+func timeKey(made time.Time, id string) string {
+	return fmt.Sprintf("%s%020d/%s", timePrefix, math.MaxInt64-made.UnixNano(), id)
+}
+
+// madeAt is the time of a page token.
+func madeAt(token string) time.Time {
+	n, err := strconv.ParseInt(token[:min(20, len(token))], 10, 64)
+	if err != nil {
+		return time.Time{}
+	}
+	return time.Unix(0, math.MaxInt64-n)
+}
+
 // policies lists all, in order.
-func (r *records) policies() (list []*stockv1.Policy, err error) {
+func (r *records) policies() (list []*policy, err error) {
 	err = r.store.View(func(tx store.Tx) error {
 		list = nil
-		return tx.Scan(policyPrefix, func(_ string, b []byte) error {
-			p := new(stockv1.Policy)
+		return tx.Scan(policyPrefix, func(key string, b []byte) error {
+			p := &policy{id: key[len(policyPrefix):], msg: new(stockv1.Policy)}
 			list = append(list, p)
-			return proto.Unmarshal(b, p)
+			if err := proto.Unmarshal(b, p.msg); err != nil {
+				return fmt.Errorf("stock: the record of policy %s is damaged: %w", p.id, err)
+			}
+			state, err := tx.Get(statePrefix + p.id)
+			if err == nil {
+				err = json.Unmarshal(state, &p.policyState)
+			}
+			return err
 		})
 	})
 	return list, err
 }
 
-// setPolicy records a policy; nil deletes the one of the key.
-func (r *records) setPolicy(key string, p *stockv1.Policy) error {
+// setPolicy records a policy and its state.
+func (r *records) setPolicy(p *policy) error {
+	b, err := proto.Marshal(p.msg)
+	if err != nil {
+		return err
+	}
+	state, err := json.Marshal(p.policyState)
+	if err != nil {
+		return err
+	}
 	return r.store.Update(func(tx store.Tx) error {
-		if p == nil {
-			return tx.Delete(policyPrefix + key)
-		}
-		b, err := proto.Marshal(p)
-		if err != nil {
-			return err
-		}
-		return tx.Put(policyPrefix+key, b)
+		return errors.Join(tx.Put(policyPrefix+p.id, b), tx.Put(statePrefix+p.id, state))
+	})
+}
+
+func (r *records) deletePolicy(id string) error {
+	return r.store.Update(func(tx store.Tx) error {
+		return errors.Join(tx.Delete(policyPrefix+id), tx.Delete(statePrefix+id))
 	})
 }

@@ -35,6 +35,17 @@ type pending struct {
 
 // Reserve implements the service.
 func (s *Service) Reserve(ctx context.Context, q *stockv1.ReserveRequest) (*stockv1.ReserveResponse, error) {
+	began := time.Now()
+	r, err := s.reserveFor(ctx, q)
+	outcome := "reserved"
+	if err != nil {
+		outcome = string(rpc.FromError(err).Code)
+	}
+	s.metrics.Reservation(outcome, time.Since(began), q.GetWait())
+	return r, err
+}
+
+func (s *Service) reserveFor(ctx context.Context, q *stockv1.ReserveRequest) (*stockv1.ReserveResponse, error) {
 	caller, _ := rpc.Caller(ctx)
 	if err := s.check(caller, q); err != nil {
 		return nil, err
@@ -154,6 +165,7 @@ func (s *Service) reserve(ctx context.Context, caller rpc.Principal, q *stockv1.
 		err := s.hold(ctx, r, key)
 		s.view.settle(ranges)
 		if err == nil {
+			s.took(r)
 			return r, nil
 		}
 		go s.abandon(r)

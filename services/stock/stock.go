@@ -13,9 +13,11 @@ import (
 
 	"google.golang.org/grpc"
 
+	keygenv1 "github.com/lodge-mpc/lodge/proto/lodge/keygen/v1"
 	stockv1 "github.com/lodge-mpc/lodge/proto/lodge/stock/v1"
 	tuplesv1 "github.com/lodge-mpc/lodge/proto/lodge/tuples/v1"
 	"github.com/lodge-mpc/lodge/services/config"
+	"github.com/lodge-mpc/lodge/services/metrics"
 	"github.com/lodge-mpc/lodge/services/rpc"
 	"github.com/lodge-mpc/lodge/services/store"
 )
@@ -57,20 +59,61 @@ type Service struct {
 
 	mu      sync.Mutex
 	pending map[string]*pending // reservations being made, by client and idempotency key
+
+	queue     Queue
+	ceilings  Ceilings
+	metrics   *metrics.Metrics
+	tenants   []string // that metrics name
+	changed   chan struct{}
+	epochs    []*keygenv1.Epoch   // those that are active at all parties, newest first; of the goroutine that keeps
+	estimates map[string]estimate // of the goroutine that keeps
+	counted   map[string]bool     // jobs whose tuples are in flows; of the goroutine that keeps
+
+	keeping  sync.Mutex
+	policies map[string]*policy // by id
+	kept     kept
+
+	flowing sync.Mutex
+	flows   *flows
 }
 
-// Open reads the records in dir.
-func Open(dir string, parties []Party, log *slog.Logger) (*Service, error) {
-	s, err := store.OpenDir(dir)
+// Options of a service.
+type Options struct {
+	Dir      string // of its records
+	Parties  []Party
+	Queue    Queue
+	Ceilings Ceilings
+	Metrics  *metrics.Metrics
+	Tenants  []string // that metrics may name; the others are summed up
+	Log      *slog.Logger
+}
+
+// Open reads the records in a directory.
+func Open(o Options) (*Service, error) {
+	in, err := store.OpenDir(o.Dir)
 	if err != nil {
 		return nil, fmt.Errorf("stock: %w", err)
 	}
-	return OpenIn(s, parties, log), nil
+	s := OpenIn(in, o.Parties, o.Log)
+	s.queue, s.ceilings, s.metrics, s.tenants = o.Queue, o.Ceilings, o.Metrics, o.Tenants
+	list, err := s.records.policies()
+	if err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	for _, p := range list {
+		s.policies[p.id] = p
+	}
+	return s, nil
 }
 
-// OpenIn reads the records in a store, which is the service's from then on.
+// OpenIn reads the records in a store, which is the service's from then on. Without a queue of jobs it follows no
+// policies.
 func OpenIn(in store.Store, parties []Party, log *slog.Logger) *Service {
-	s := &Service{records: &records{in}, view: newView(), log: log, resync: make(chan struct{}, 1), stopped: make(chan struct{}), pending: map[string]*pending{}}
+	s := &Service{
+		records: &records{in}, view: newView(), log: log, resync: make(chan struct{}, 1), stopped: make(chan struct{}), pending: map[string]*pending{},
+		queue: idle{}, changed: make(chan struct{}, 1), estimates: map[string]estimate{}, counted: map[string]bool{},
+		policies: map[string]*policy{}, flows: newFlows(time.Now()),
+	}
 	for i, p := range parties {
 		s.parties = append(s.parties, newProposer(i, p))
 	}
@@ -85,6 +128,7 @@ const (
 	callTime  = 5 * time.Second
 	syncEvery = 5 * time.Second
 	dueEvery  = time.Second
+	leastRest = 50 * time.Millisecond // between two looks at what policies want
 )
 
 // Run keeps the view, and settles reservations whose leases have ended, until ctx is done.
@@ -95,19 +139,53 @@ func (s *Service) Run(ctx context.Context) {
 	}
 	wg.Go(func() { s.settleDue(ctx) })
 	context.AfterFunc(ctx, func() { close(s.stopped) })
+	s.recall()
 	tick := time.NewTicker(syncEvery)
 	defer tick.Stop()
-	for ctx.Err() == nil {
-		if err := s.sync(ctx); err != nil && ctx.Err() == nil {
-			s.log.Debug("the stock of a party is unknown", "error", err)
+	var known map[string]bool
+	var away error
+	for ask := true; ctx.Err() == nil; {
+		if ask {
+			done := s.completed()
+			if away = s.sync(ctx); away == nil {
+				known, away = done, s.findEpochs(ctx)
+			}
+			if away != nil && ctx.Err() == nil {
+				s.log.Debug("the stock of a party is unknown", "error", away)
+			}
 		}
-		select {
-		case <-ctx.Done():
-		case <-s.resync:
-		case <-tick.C:
-		}
+		s.keep(ctx, known, away)
+		s.measure()
+		ask = s.rest(ctx, tick.C)
 	}
 	wg.Wait()
+}
+
+// rest waits until there is something to do, and reports whether the parties are to be asked.
+func (s *Service) rest(ctx context.Context, tick <-chan time.Time) (ask bool) {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-after(leastRest):
+	}
+	select {
+	case <-ctx.Done():
+		return false
+	case <-s.resync:
+		return true
+	case <-tick:
+		return true
+	case <-s.changed:
+	}
+	return false
+}
+
+// Changed has policies looked at soon: a job has begun, has ended, or tuples were reserved.
+func (s *Service) Changed() {
+	select {
+	case s.changed <- struct{}{}:
+	default:
+	}
 }
 
 // Sync has the parties asked soon what they have.

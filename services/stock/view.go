@@ -117,6 +117,7 @@ func merge(reports [][]*tuplesv1.Batch) map[string]*shelf {
 			default:
 				s.free = s.free.And(free)
 				s.batch.Lost = max(s.batch.GetLost(), b.GetLost())
+				s.batch.TupleBytes = max(s.batch.GetTupleBytes(), b.GetTupleBytes()) // the owner of input masks has more
 			}
 			seen[b.GetId()] = i + 1
 		}
@@ -139,6 +140,13 @@ func same(a, b *tuplesv1.Batch) bool {
 func (v *view) touch() {
 	close(v.changed)
 	v.changed = make(chan struct{})
+}
+
+// show tells those who watch that something else of the stock has changed.
+func (v *view) show() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.touch()
 }
 
 // watch gives a channel that is closed at the next change.

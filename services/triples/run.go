@@ -29,6 +29,8 @@ import (
 type run struct {
 	*Service
 	spec *jobv1.SessionSpec
+	// choose has Memory choose the block of matrices.
+	choose bool
 
 	claim  *claim
 	keys   *keyring.Keys
@@ -59,7 +61,9 @@ func (r *run) Memory() (uint64, error) {
 	kind, dim := Kinds[r.spec.GetKind()], 0
 	var shape triple.Shape
 	if r.spec.GetKind() == jobv1.Kind_KIND_MATRIX {
-		dim = int(r.spec.GetDim())
+		if !r.choose {
+			dim = int(r.spec.GetDim())
+		}
 		shape = triple.Shape{Rows: int(r.spec.GetShape().GetRows()), Inner: int(r.spec.GetShape().GetInner()), Cols: int(r.spec.GetShape().GetColumns())}
 	}
 	set := r.scheme.Set

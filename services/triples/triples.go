@@ -6,12 +6,13 @@ import (
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
 	triplesv1 "github.com/lodge-mpc/lodge/proto/lodge/triples/v1"
 	"github.com/lodge-mpc/lodge/services/keyring"
+	"github.com/lodge-mpc/lodge/services/rpc"
 	"github.com/lodge-mpc/lodge/services/session"
 	"github.com/lodge-mpc/lodge/services/vault"
 )
 
 // Rules say who may call what.
-var Rules = session.Rules("/lodge.triples.v1.TriplesService/", nil)
+var Rules = session.Rules("/lodge.triples.v1.TriplesService/", rpc.Rules{"Estimate": rpc.Allow(rpc.Coordinator)})
 
 // Service implements lodge.triples.v1.
 type Service struct {

@@ -27,6 +27,60 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// EstimateBasis is where a figure comes from.
+type EstimateBasis int32
+
+const (
+	EstimateBasis_ESTIMATE_BASIS_UNSPECIFIED EstimateBasis = 0
+	// Jobs of the same kind, parameters, field, shape and tuples that this cluster
+	// completed.
+	EstimateBasis_ESTIMATE_BASIS_HISTORY EstimateBasis = 1
+	// The number of operations and of bytes, for a processor and a network that
+	// are not known: a figure of the right magnitude.
+	EstimateBasis_ESTIMATE_BASIS_MODEL EstimateBasis = 2
+)
+
+// Enum value maps for EstimateBasis.
+var (
+	EstimateBasis_name = map[int32]string{
+		0: "ESTIMATE_BASIS_UNSPECIFIED",
+		1: "ESTIMATE_BASIS_HISTORY",
+		2: "ESTIMATE_BASIS_MODEL",
+	}
+	EstimateBasis_value = map[string]int32{
+		"ESTIMATE_BASIS_UNSPECIFIED": 0,
+		"ESTIMATE_BASIS_HISTORY":     1,
+		"ESTIMATE_BASIS_MODEL":       2,
+	}
+)
+
+func (x EstimateBasis) Enum() *EstimateBasis {
+	p := new(EstimateBasis)
+	*p = x
+	return p
+}
+
+func (x EstimateBasis) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (EstimateBasis) Descriptor() protoreflect.EnumDescriptor {
+	return file_lodge_coordinator_v1_coordinator_proto_enumTypes[0].Descriptor()
+}
+
+func (EstimateBasis) Type() protoreflect.EnumType {
+	return &file_lodge_coordinator_v1_coordinator_proto_enumTypes[0]
+}
+
+func (x EstimateBasis) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use EstimateBasis.Descriptor instead.
+func (EstimateBasis) EnumDescriptor() ([]byte, []int) {
+	return file_lodge_coordinator_v1_coordinator_proto_rawDescGZIP(), []int{0}
+}
+
 // JobRequest is what a client wants.
 type JobRequest struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
@@ -859,6 +913,176 @@ func (x *CancelJobResponse) GetJob() *Job {
 	return nil
 }
 
+type EstimateJobRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Job           *JobRequest            `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EstimateJobRequest) Reset() {
+	*x = EstimateJobRequest{}
+	mi := &file_lodge_coordinator_v1_coordinator_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EstimateJobRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EstimateJobRequest) ProtoMessage() {}
+
+func (x *EstimateJobRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_lodge_coordinator_v1_coordinator_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EstimateJobRequest.ProtoReflect.Descriptor instead.
+func (*EstimateJobRequest) Descriptor() ([]byte, []int) {
+	return file_lodge_coordinator_v1_coordinator_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *EstimateJobRequest) GetJob() *JobRequest {
+	if x != nil {
+		return x.Job
+	}
+	return nil
+}
+
+// All figures are of one job.
+type EstimateJobResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Tuples that it makes: whole blocks, and at most what one batch holds.
+	Tuples uint64 `protobuf:"varint,1,opt,name=tuples,proto3" json:"tuples,omitempty"`
+	// Jobs like this that it takes to make the count.
+	Jobs uint64 `protobuf:"varint,2,opt,name=jobs,proto3" json:"jobs,omitempty"`
+	// Block dimension d of the matrix encoding that it uses.
+	Dim uint32 `protobuf:"varint,3,opt,name=dim,proto3" json:"dim,omitempty"`
+	// Bytes of a party's shares of one tuple, and of all.
+	TupleBytes  uint64 `protobuf:"varint,4,opt,name=tuple_bytes,json=tupleBytes,proto3" json:"tuple_bytes,omitempty"`
+	StoredBytes uint64 `protobuf:"varint,5,opt,name=stored_bytes,json=storedBytes,proto3" json:"stored_bytes,omitempty"`
+	// Bytes that a party sends to all its peers.
+	SentBytes uint64 `protobuf:"varint,6,opt,name=sent_bytes,json=sentBytes,proto3" json:"sent_bytes,omitempty"`
+	// Peak memory at a party.
+	MemoryBytes uint64 `protobuf:"varint,7,opt,name=memory_bytes,json=memoryBytes,proto3" json:"memory_bytes,omitempty"`
+	// From the first party's start to the activation at the last.
+	Duration *durationpb.Duration `protobuf:"bytes,8,opt,name=duration,proto3" json:"duration,omitempty"`
+	// Where the duration and the bytes sent come from.
+	Basis EstimateBasis `protobuf:"varint,9,opt,name=basis,proto3,enum=lodge.coordinator.v1.EstimateBasis" json:"basis,omitempty"`
+	// Jobs that they are the median of; 0 for a model.
+	Samples       uint32 `protobuf:"varint,10,opt,name=samples,proto3" json:"samples,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EstimateJobResponse) Reset() {
+	*x = EstimateJobResponse{}
+	mi := &file_lodge_coordinator_v1_coordinator_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EstimateJobResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EstimateJobResponse) ProtoMessage() {}
+
+func (x *EstimateJobResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_lodge_coordinator_v1_coordinator_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EstimateJobResponse.ProtoReflect.Descriptor instead.
+func (*EstimateJobResponse) Descriptor() ([]byte, []int) {
+	return file_lodge_coordinator_v1_coordinator_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *EstimateJobResponse) GetTuples() uint64 {
+	if x != nil {
+		return x.Tuples
+	}
+	return 0
+}
+
+func (x *EstimateJobResponse) GetJobs() uint64 {
+	if x != nil {
+		return x.Jobs
+	}
+	return 0
+}
+
+func (x *EstimateJobResponse) GetDim() uint32 {
+	if x != nil {
+		return x.Dim
+	}
+	return 0
+}
+
+func (x *EstimateJobResponse) GetTupleBytes() uint64 {
+	if x != nil {
+		return x.TupleBytes
+	}
+	return 0
+}
+
+func (x *EstimateJobResponse) GetStoredBytes() uint64 {
+	if x != nil {
+		return x.StoredBytes
+	}
+	return 0
+}
+
+func (x *EstimateJobResponse) GetSentBytes() uint64 {
+	if x != nil {
+		return x.SentBytes
+	}
+	return 0
+}
+
+func (x *EstimateJobResponse) GetMemoryBytes() uint64 {
+	if x != nil {
+		return x.MemoryBytes
+	}
+	return 0
+}
+
+func (x *EstimateJobResponse) GetDuration() *durationpb.Duration {
+	if x != nil {
+		return x.Duration
+	}
+	return nil
+}
+
+func (x *EstimateJobResponse) GetBasis() EstimateBasis {
+	if x != nil {
+		return x.Basis
+	}
+	return EstimateBasis_ESTIMATE_BASIS_UNSPECIFIED
+}
+
+func (x *EstimateJobResponse) GetSamples() uint32 {
+	if x != nil {
+		return x.Samples
+	}
+	return 0
+}
+
 var File_lodge_coordinator_v1_coordinator_proto protoreflect.FileDescriptor
 
 const file_lodge_coordinator_v1_coordinator_proto_rawDesc = "" +
@@ -924,13 +1148,34 @@ const file_lodge_coordinator_v1_coordinator_proto_rawDesc = "" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x16\n" +
 	"\x06reason\x18\x02 \x01(\tR\x06reason\"@\n" +
 	"\x11CancelJobResponse\x12+\n" +
-	"\x03job\x18\x01 \x01(\v2\x19.lodge.coordinator.v1.JobR\x03job2\xdd\x03\n" +
+	"\x03job\x18\x01 \x01(\v2\x19.lodge.coordinator.v1.JobR\x03job\"H\n" +
+	"\x12EstimateJobRequest\x122\n" +
+	"\x03job\x18\x01 \x01(\v2 .lodge.coordinator.v1.JobRequestR\x03job\"\xe5\x02\n" +
+	"\x13EstimateJobResponse\x12\x16\n" +
+	"\x06tuples\x18\x01 \x01(\x04R\x06tuples\x12\x12\n" +
+	"\x04jobs\x18\x02 \x01(\x04R\x04jobs\x12\x10\n" +
+	"\x03dim\x18\x03 \x01(\rR\x03dim\x12\x1f\n" +
+	"\vtuple_bytes\x18\x04 \x01(\x04R\n" +
+	"tupleBytes\x12!\n" +
+	"\fstored_bytes\x18\x05 \x01(\x04R\vstoredBytes\x12\x1d\n" +
+	"\n" +
+	"sent_bytes\x18\x06 \x01(\x04R\tsentBytes\x12!\n" +
+	"\fmemory_bytes\x18\a \x01(\x04R\vmemoryBytes\x125\n" +
+	"\bduration\x18\b \x01(\v2\x19.google.protobuf.DurationR\bduration\x129\n" +
+	"\x05basis\x18\t \x01(\x0e2#.lodge.coordinator.v1.EstimateBasisR\x05basis\x12\x18\n" +
+	"\asamples\x18\n" +
+	" \x01(\rR\asamples*e\n" +
+	"\rEstimateBasis\x12\x1e\n" +
+	"\x1aESTIMATE_BASIS_UNSPECIFIED\x10\x00\x12\x1a\n" +
+	"\x16ESTIMATE_BASIS_HISTORY\x10\x01\x12\x18\n" +
+	"\x14ESTIMATE_BASIS_MODEL\x10\x022\xc1\x04\n" +
 	"\x12CoordinatorService\x12\\\n" +
 	"\tSubmitJob\x12&.lodge.coordinator.v1.SubmitJobRequest\x1a'.lodge.coordinator.v1.SubmitJobResponse\x12S\n" +
 	"\x06GetJob\x12#.lodge.coordinator.v1.GetJobRequest\x1a$.lodge.coordinator.v1.GetJobResponse\x12[\n" +
 	"\bWatchJob\x12%.lodge.coordinator.v1.WatchJobRequest\x1a&.lodge.coordinator.v1.WatchJobResponse0\x01\x12Y\n" +
 	"\bListJobs\x12%.lodge.coordinator.v1.ListJobsRequest\x1a&.lodge.coordinator.v1.ListJobsResponse\x12\\\n" +
-	"\tCancelJob\x12&.lodge.coordinator.v1.CancelJobRequest\x1a'.lodge.coordinator.v1.CancelJobResponseBEZCgithub.com/lodge-mpc/lodge/proto/lodge/coordinator/v1;coordinatorv1b\x06proto3"
+	"\tCancelJob\x12&.lodge.coordinator.v1.CancelJobRequest\x1a'.lodge.coordinator.v1.CancelJobResponse\x12b\n" +
+	"\vEstimateJob\x12(.lodge.coordinator.v1.EstimateJobRequest\x1a).lodge.coordinator.v1.EstimateJobResponseBEZCgithub.com/lodge-mpc/lodge/proto/lodge/coordinator/v1;coordinatorv1b\x06proto3"
 
 var (
 	file_lodge_coordinator_v1_coordinator_proto_rawDescOnce sync.Once
@@ -944,65 +1189,74 @@ func file_lodge_coordinator_v1_coordinator_proto_rawDescGZIP() []byte {
 	return file_lodge_coordinator_v1_coordinator_proto_rawDescData
 }
 
-var file_lodge_coordinator_v1_coordinator_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
+var file_lodge_coordinator_v1_coordinator_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
+var file_lodge_coordinator_v1_coordinator_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
 var file_lodge_coordinator_v1_coordinator_proto_goTypes = []any{
-	(*JobRequest)(nil),            // 0: lodge.coordinator.v1.JobRequest
-	(*PartyProgress)(nil),         // 1: lodge.coordinator.v1.PartyProgress
-	(*Job)(nil),                   // 2: lodge.coordinator.v1.Job
-	(*SubmitJobRequest)(nil),      // 3: lodge.coordinator.v1.SubmitJobRequest
-	(*SubmitJobResponse)(nil),     // 4: lodge.coordinator.v1.SubmitJobResponse
-	(*GetJobRequest)(nil),         // 5: lodge.coordinator.v1.GetJobRequest
-	(*GetJobResponse)(nil),        // 6: lodge.coordinator.v1.GetJobResponse
-	(*WatchJobRequest)(nil),       // 7: lodge.coordinator.v1.WatchJobRequest
-	(*WatchJobResponse)(nil),      // 8: lodge.coordinator.v1.WatchJobResponse
-	(*ListJobsRequest)(nil),       // 9: lodge.coordinator.v1.ListJobsRequest
-	(*ListJobsResponse)(nil),      // 10: lodge.coordinator.v1.ListJobsResponse
-	(*CancelJobRequest)(nil),      // 11: lodge.coordinator.v1.CancelJobRequest
-	(*CancelJobResponse)(nil),     // 12: lodge.coordinator.v1.CancelJobResponse
-	(v1.Kind)(0),                  // 13: lodge.job.v1.Kind
-	(*v1.Shape)(nil),              // 14: lodge.job.v1.Shape
-	(v1.Purpose)(0),               // 15: lodge.job.v1.Purpose
-	(*durationpb.Duration)(nil),   // 16: google.protobuf.Duration
-	(*v1.SessionStatus)(nil),      // 17: lodge.job.v1.SessionStatus
-	(v1.JobState)(0),              // 18: lodge.job.v1.JobState
-	(*v1.Failure)(nil),            // 19: lodge.job.v1.Failure
-	(*timestamppb.Timestamp)(nil), // 20: google.protobuf.Timestamp
+	(EstimateBasis)(0),            // 0: lodge.coordinator.v1.EstimateBasis
+	(*JobRequest)(nil),            // 1: lodge.coordinator.v1.JobRequest
+	(*PartyProgress)(nil),         // 2: lodge.coordinator.v1.PartyProgress
+	(*Job)(nil),                   // 3: lodge.coordinator.v1.Job
+	(*SubmitJobRequest)(nil),      // 4: lodge.coordinator.v1.SubmitJobRequest
+	(*SubmitJobResponse)(nil),     // 5: lodge.coordinator.v1.SubmitJobResponse
+	(*GetJobRequest)(nil),         // 6: lodge.coordinator.v1.GetJobRequest
+	(*GetJobResponse)(nil),        // 7: lodge.coordinator.v1.GetJobResponse
+	(*WatchJobRequest)(nil),       // 8: lodge.coordinator.v1.WatchJobRequest
+	(*WatchJobResponse)(nil),      // 9: lodge.coordinator.v1.WatchJobResponse
+	(*ListJobsRequest)(nil),       // 10: lodge.coordinator.v1.ListJobsRequest
+	(*ListJobsResponse)(nil),      // 11: lodge.coordinator.v1.ListJobsResponse
+	(*CancelJobRequest)(nil),      // 12: lodge.coordinator.v1.CancelJobRequest
+	(*CancelJobResponse)(nil),     // 13: lodge.coordinator.v1.CancelJobResponse
+	(*EstimateJobRequest)(nil),    // 14: lodge.coordinator.v1.EstimateJobRequest
+	(*EstimateJobResponse)(nil),   // 15: lodge.coordinator.v1.EstimateJobResponse
+	(v1.Kind)(0),                  // 16: lodge.job.v1.Kind
+	(*v1.Shape)(nil),              // 17: lodge.job.v1.Shape
+	(v1.Purpose)(0),               // 18: lodge.job.v1.Purpose
+	(*durationpb.Duration)(nil),   // 19: google.protobuf.Duration
+	(*v1.SessionStatus)(nil),      // 20: lodge.job.v1.SessionStatus
+	(v1.JobState)(0),              // 21: lodge.job.v1.JobState
+	(*v1.Failure)(nil),            // 22: lodge.job.v1.Failure
+	(*timestamppb.Timestamp)(nil), // 23: google.protobuf.Timestamp
 }
 var file_lodge_coordinator_v1_coordinator_proto_depIdxs = []int32{
-	13, // 0: lodge.coordinator.v1.JobRequest.kind:type_name -> lodge.job.v1.Kind
-	14, // 1: lodge.coordinator.v1.JobRequest.shape:type_name -> lodge.job.v1.Shape
-	15, // 2: lodge.coordinator.v1.JobRequest.purpose:type_name -> lodge.job.v1.Purpose
-	16, // 3: lodge.coordinator.v1.JobRequest.timeout:type_name -> google.protobuf.Duration
-	17, // 4: lodge.coordinator.v1.PartyProgress.status:type_name -> lodge.job.v1.SessionStatus
-	0,  // 5: lodge.coordinator.v1.Job.request:type_name -> lodge.coordinator.v1.JobRequest
-	18, // 6: lodge.coordinator.v1.Job.state:type_name -> lodge.job.v1.JobState
-	19, // 7: lodge.coordinator.v1.Job.failure:type_name -> lodge.job.v1.Failure
-	1,  // 8: lodge.coordinator.v1.Job.parties:type_name -> lodge.coordinator.v1.PartyProgress
-	20, // 9: lodge.coordinator.v1.Job.created:type_name -> google.protobuf.Timestamp
-	20, // 10: lodge.coordinator.v1.Job.started:type_name -> google.protobuf.Timestamp
-	20, // 11: lodge.coordinator.v1.Job.ended:type_name -> google.protobuf.Timestamp
-	0,  // 12: lodge.coordinator.v1.SubmitJobRequest.job:type_name -> lodge.coordinator.v1.JobRequest
-	2,  // 13: lodge.coordinator.v1.SubmitJobResponse.job:type_name -> lodge.coordinator.v1.Job
-	2,  // 14: lodge.coordinator.v1.GetJobResponse.job:type_name -> lodge.coordinator.v1.Job
-	2,  // 15: lodge.coordinator.v1.WatchJobResponse.job:type_name -> lodge.coordinator.v1.Job
-	18, // 16: lodge.coordinator.v1.ListJobsRequest.states:type_name -> lodge.job.v1.JobState
-	2,  // 17: lodge.coordinator.v1.ListJobsResponse.jobs:type_name -> lodge.coordinator.v1.Job
-	2,  // 18: lodge.coordinator.v1.CancelJobResponse.job:type_name -> lodge.coordinator.v1.Job
-	3,  // 19: lodge.coordinator.v1.CoordinatorService.SubmitJob:input_type -> lodge.coordinator.v1.SubmitJobRequest
-	5,  // 20: lodge.coordinator.v1.CoordinatorService.GetJob:input_type -> lodge.coordinator.v1.GetJobRequest
-	7,  // 21: lodge.coordinator.v1.CoordinatorService.WatchJob:input_type -> lodge.coordinator.v1.WatchJobRequest
-	9,  // 22: lodge.coordinator.v1.CoordinatorService.ListJobs:input_type -> lodge.coordinator.v1.ListJobsRequest
-	11, // 23: lodge.coordinator.v1.CoordinatorService.CancelJob:input_type -> lodge.coordinator.v1.CancelJobRequest
-	4,  // 24: lodge.coordinator.v1.CoordinatorService.SubmitJob:output_type -> lodge.coordinator.v1.SubmitJobResponse
-	6,  // 25: lodge.coordinator.v1.CoordinatorService.GetJob:output_type -> lodge.coordinator.v1.GetJobResponse
-	8,  // 26: lodge.coordinator.v1.CoordinatorService.WatchJob:output_type -> lodge.coordinator.v1.WatchJobResponse
-	10, // 27: lodge.coordinator.v1.CoordinatorService.ListJobs:output_type -> lodge.coordinator.v1.ListJobsResponse
-	12, // 28: lodge.coordinator.v1.CoordinatorService.CancelJob:output_type -> lodge.coordinator.v1.CancelJobResponse
-	24, // [24:29] is the sub-list for method output_type
-	19, // [19:24] is the sub-list for method input_type
-	19, // [19:19] is the sub-list for extension type_name
-	19, // [19:19] is the sub-list for extension extendee
-	0,  // [0:19] is the sub-list for field type_name
+	16, // 0: lodge.coordinator.v1.JobRequest.kind:type_name -> lodge.job.v1.Kind
+	17, // 1: lodge.coordinator.v1.JobRequest.shape:type_name -> lodge.job.v1.Shape
+	18, // 2: lodge.coordinator.v1.JobRequest.purpose:type_name -> lodge.job.v1.Purpose
+	19, // 3: lodge.coordinator.v1.JobRequest.timeout:type_name -> google.protobuf.Duration
+	20, // 4: lodge.coordinator.v1.PartyProgress.status:type_name -> lodge.job.v1.SessionStatus
+	1,  // 5: lodge.coordinator.v1.Job.request:type_name -> lodge.coordinator.v1.JobRequest
+	21, // 6: lodge.coordinator.v1.Job.state:type_name -> lodge.job.v1.JobState
+	22, // 7: lodge.coordinator.v1.Job.failure:type_name -> lodge.job.v1.Failure
+	2,  // 8: lodge.coordinator.v1.Job.parties:type_name -> lodge.coordinator.v1.PartyProgress
+	23, // 9: lodge.coordinator.v1.Job.created:type_name -> google.protobuf.Timestamp
+	23, // 10: lodge.coordinator.v1.Job.started:type_name -> google.protobuf.Timestamp
+	23, // 11: lodge.coordinator.v1.Job.ended:type_name -> google.protobuf.Timestamp
+	1,  // 12: lodge.coordinator.v1.SubmitJobRequest.job:type_name -> lodge.coordinator.v1.JobRequest
+	3,  // 13: lodge.coordinator.v1.SubmitJobResponse.job:type_name -> lodge.coordinator.v1.Job
+	3,  // 14: lodge.coordinator.v1.GetJobResponse.job:type_name -> lodge.coordinator.v1.Job
+	3,  // 15: lodge.coordinator.v1.WatchJobResponse.job:type_name -> lodge.coordinator.v1.Job
+	21, // 16: lodge.coordinator.v1.ListJobsRequest.states:type_name -> lodge.job.v1.JobState
+	3,  // 17: lodge.coordinator.v1.ListJobsResponse.jobs:type_name -> lodge.coordinator.v1.Job
+	3,  // 18: lodge.coordinator.v1.CancelJobResponse.job:type_name -> lodge.coordinator.v1.Job
+	1,  // 19: lodge.coordinator.v1.EstimateJobRequest.job:type_name -> lodge.coordinator.v1.JobRequest
+	19, // 20: lodge.coordinator.v1.EstimateJobResponse.duration:type_name -> google.protobuf.Duration
+	0,  // 21: lodge.coordinator.v1.EstimateJobResponse.basis:type_name -> lodge.coordinator.v1.EstimateBasis
+	4,  // 22: lodge.coordinator.v1.CoordinatorService.SubmitJob:input_type -> lodge.coordinator.v1.SubmitJobRequest
+	6,  // 23: lodge.coordinator.v1.CoordinatorService.GetJob:input_type -> lodge.coordinator.v1.GetJobRequest
+	8,  // 24: lodge.coordinator.v1.CoordinatorService.WatchJob:input_type -> lodge.coordinator.v1.WatchJobRequest
+	10, // 25: lodge.coordinator.v1.CoordinatorService.ListJobs:input_type -> lodge.coordinator.v1.ListJobsRequest
+	12, // 26: lodge.coordinator.v1.CoordinatorService.CancelJob:input_type -> lodge.coordinator.v1.CancelJobRequest
+	14, // 27: lodge.coordinator.v1.CoordinatorService.EstimateJob:input_type -> lodge.coordinator.v1.EstimateJobRequest
+	5,  // 28: lodge.coordinator.v1.CoordinatorService.SubmitJob:output_type -> lodge.coordinator.v1.SubmitJobResponse
+	7,  // 29: lodge.coordinator.v1.CoordinatorService.GetJob:output_type -> lodge.coordinator.v1.GetJobResponse
+	9,  // 30: lodge.coordinator.v1.CoordinatorService.WatchJob:output_type -> lodge.coordinator.v1.WatchJobResponse
+	11, // 31: lodge.coordinator.v1.CoordinatorService.ListJobs:output_type -> lodge.coordinator.v1.ListJobsResponse
+	13, // 32: lodge.coordinator.v1.CoordinatorService.CancelJob:output_type -> lodge.coordinator.v1.CancelJobResponse
+	15, // 33: lodge.coordinator.v1.CoordinatorService.EstimateJob:output_type -> lodge.coordinator.v1.EstimateJobResponse
+	28, // [28:34] is the sub-list for method output_type
+	22, // [22:28] is the sub-list for method input_type
+	22, // [22:22] is the sub-list for extension type_name
+	22, // [22:22] is the sub-list for extension extendee
+	0,  // [0:22] is the sub-list for field type_name
 }
 
 func init() { file_lodge_coordinator_v1_coordinator_proto_init() }
@@ -1015,13 +1269,14 @@ func file_lodge_coordinator_v1_coordinator_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lodge_coordinator_v1_coordinator_proto_rawDesc), len(file_lodge_coordinator_v1_coordinator_proto_rawDesc)),
-			NumEnums:      0,
-			NumMessages:   13,
+			NumEnums:      1,
+			NumMessages:   15,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
 		GoTypes:           file_lodge_coordinator_v1_coordinator_proto_goTypes,
 		DependencyIndexes: file_lodge_coordinator_v1_coordinator_proto_depIdxs,
+		EnumInfos:         file_lodge_coordinator_v1_coordinator_proto_enumTypes,
 		MessageInfos:      file_lodge_coordinator_v1_coordinator_proto_msgTypes,
 	}.Build()
 	File_lodge_coordinator_v1_coordinator_proto = out.File

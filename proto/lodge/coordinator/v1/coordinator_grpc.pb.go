@@ -22,11 +22,12 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	CoordinatorService_SubmitJob_FullMethodName = "/lodge.coordinator.v1.CoordinatorService/SubmitJob"
-	CoordinatorService_GetJob_FullMethodName    = "/lodge.coordinator.v1.CoordinatorService/GetJob"
-	CoordinatorService_WatchJob_FullMethodName  = "/lodge.coordinator.v1.CoordinatorService/WatchJob"
-	CoordinatorService_ListJobs_FullMethodName  = "/lodge.coordinator.v1.CoordinatorService/ListJobs"
-	CoordinatorService_CancelJob_FullMethodName = "/lodge.coordinator.v1.CoordinatorService/CancelJob"
+	CoordinatorService_SubmitJob_FullMethodName   = "/lodge.coordinator.v1.CoordinatorService/SubmitJob"
+	CoordinatorService_GetJob_FullMethodName      = "/lodge.coordinator.v1.CoordinatorService/GetJob"
+	CoordinatorService_WatchJob_FullMethodName    = "/lodge.coordinator.v1.CoordinatorService/WatchJob"
+	CoordinatorService_ListJobs_FullMethodName    = "/lodge.coordinator.v1.CoordinatorService/ListJobs"
+	CoordinatorService_CancelJob_FullMethodName   = "/lodge.coordinator.v1.CoordinatorService/CancelJob"
+	CoordinatorService_EstimateJob_FullMethodName = "/lodge.coordinator.v1.CoordinatorService/EstimateJob"
 )
 
 // CoordinatorServiceClient is the client API for CoordinatorService service.
@@ -43,6 +44,13 @@ type CoordinatorServiceClient interface {
 	ListJobs(ctx context.Context, in *ListJobsRequest, opts ...grpc.CallOption) (*ListJobsResponse, error)
 	// CancelJob that is not yet activating, whoever submitted it. [client with "submit"]
 	CancelJob(ctx context.Context, in *CancelJobRequest, opts ...grpc.CallOption) (*CancelJobResponse, error)
+	// EstimateJob says what a job of tuples would make and take, and submits
+	// nothing. The request is one that SubmitJob takes, of any kind but keys and
+	// proofs; a dim of 0 means the best. Idempotent; unavailable and timed_out (no
+	// party can be reached) may be retried. Errors: as SubmitJob, and what a party
+	// would refuse the job for: invalid_request, policy_refused, pin_mismatch,
+	// key_purpose, not_found, burnt, conflict. [client with "submit"]
+	EstimateJob(ctx context.Context, in *EstimateJobRequest, opts ...grpc.CallOption) (*EstimateJobResponse, error)
 }
 
 type coordinatorServiceClient struct {
@@ -112,6 +120,16 @@ func (c *coordinatorServiceClient) CancelJob(ctx context.Context, in *CancelJobR
 	return out, nil
 }
 
+func (c *coordinatorServiceClient) EstimateJob(ctx context.Context, in *EstimateJobRequest, opts ...grpc.CallOption) (*EstimateJobResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(EstimateJobResponse)
+	err := c.cc.Invoke(ctx, CoordinatorService_EstimateJob_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // CoordinatorServiceServer is the server API for CoordinatorService service.
 // All implementations must embed UnimplementedCoordinatorServiceServer
 // for forward compatibility.
@@ -126,6 +144,13 @@ type CoordinatorServiceServer interface {
 	ListJobs(context.Context, *ListJobsRequest) (*ListJobsResponse, error)
 	// CancelJob that is not yet activating, whoever submitted it. [client with "submit"]
 	CancelJob(context.Context, *CancelJobRequest) (*CancelJobResponse, error)
+	// EstimateJob says what a job of tuples would make and take, and submits
+	// nothing. The request is one that SubmitJob takes, of any kind but keys and
+	// proofs; a dim of 0 means the best. Idempotent; unavailable and timed_out (no
+	// party can be reached) may be retried. Errors: as SubmitJob, and what a party
+	// would refuse the job for: invalid_request, policy_refused, pin_mismatch,
+	// key_purpose, not_found, burnt, conflict. [client with "submit"]
+	EstimateJob(context.Context, *EstimateJobRequest) (*EstimateJobResponse, error)
 	mustEmbedUnimplementedCoordinatorServiceServer()
 }
 
@@ -150,6 +175,9 @@ func (UnimplementedCoordinatorServiceServer) ListJobs(context.Context, *ListJobs
 }
 func (UnimplementedCoordinatorServiceServer) CancelJob(context.Context, *CancelJobRequest) (*CancelJobResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method CancelJob not implemented")
+}
+func (UnimplementedCoordinatorServiceServer) EstimateJob(context.Context, *EstimateJobRequest) (*EstimateJobResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method EstimateJob not implemented")
 }
 func (UnimplementedCoordinatorServiceServer) mustEmbedUnimplementedCoordinatorServiceServer() {}
 func (UnimplementedCoordinatorServiceServer) testEmbeddedByValue()                            {}
@@ -255,6 +283,24 @@ func _CoordinatorService_CancelJob_Handler(srv interface{}, ctx context.Context,
 	return interceptor(ctx, in, info, handler)
 }
 
+func _CoordinatorService_EstimateJob_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(EstimateJobRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(CoordinatorServiceServer).EstimateJob(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: CoordinatorService_EstimateJob_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(CoordinatorServiceServer).EstimateJob(ctx, req.(*EstimateJobRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // CoordinatorService_ServiceDesc is the grpc.ServiceDesc for CoordinatorService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -277,6 +323,10 @@ var CoordinatorService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "CancelJob",
 			Handler:    _CoordinatorService_CancelJob_Handler,
+		},
+		{
+			MethodName: "EstimateJob",
+			Handler:    _CoordinatorService_EstimateJob_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{

@@ -14,6 +14,7 @@ import (
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	reflect "reflect"
+	sync "sync"
 	unsafe "unsafe"
 )
 
@@ -24,46 +25,213 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+type EstimateRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The ref and the deadline must be well formed, and mean nothing.
+	Spec          *v1.SessionSpec `protobuf:"bytes,1,opt,name=spec,proto3" json:"spec,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EstimateRequest) Reset() {
+	*x = EstimateRequest{}
+	mi := &file_lodge_triples_v1_triples_proto_msgTypes[0]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EstimateRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EstimateRequest) ProtoMessage() {}
+
+func (x *EstimateRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_lodge_triples_v1_triples_proto_msgTypes[0]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EstimateRequest.ProtoReflect.Descriptor instead.
+func (*EstimateRequest) Descriptor() ([]byte, []int) {
+	return file_lodge_triples_v1_triples_proto_rawDescGZIP(), []int{0}
+}
+
+func (x *EstimateRequest) GetSpec() *v1.SessionSpec {
+	if x != nil {
+		return x.Spec
+	}
+	return nil
+}
+
+type EstimateResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Tuples that one session makes: whole blocks, and at most what one batch holds.
+	Tuples uint64 `protobuf:"varint,1,opt,name=tuples,proto3" json:"tuples,omitempty"`
+	// Block dimension d of the matrix encoding; 1 for scalars.
+	Dim uint32 `protobuf:"varint,2,opt,name=dim,proto3" json:"dim,omitempty"`
+	// Bytes of a party's shares of one tuple, at the party that has most.
+	TupleBytes uint64 `protobuf:"varint,3,opt,name=tuple_bytes,json=tupleBytes,proto3" json:"tuple_bytes,omitempty"`
+	// Bytes of frames that a party sends to all its peers.
+	SentBytes uint64 `protobuf:"varint,4,opt,name=sent_bytes,json=sentBytes,proto3" json:"sent_bytes,omitempty"`
+	// Peak memory here, in bytes.
+	MemoryBytes uint64 `protobuf:"varint,5,opt,name=memory_bytes,json=memoryBytes,proto3" json:"memory_bytes,omitempty"`
+	// Seconds that the computation takes here, from the number of its operations:
+	// a figure of the right magnitude. Waiting for peers comes on top.
+	ComputeSeconds float64 `protobuf:"fixed64,6,opt,name=compute_seconds,json=computeSeconds,proto3" json:"compute_seconds,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *EstimateResponse) Reset() {
+	*x = EstimateResponse{}
+	mi := &file_lodge_triples_v1_triples_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EstimateResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EstimateResponse) ProtoMessage() {}
+
+func (x *EstimateResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_lodge_triples_v1_triples_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EstimateResponse.ProtoReflect.Descriptor instead.
+func (*EstimateResponse) Descriptor() ([]byte, []int) {
+	return file_lodge_triples_v1_triples_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *EstimateResponse) GetTuples() uint64 {
+	if x != nil {
+		return x.Tuples
+	}
+	return 0
+}
+
+func (x *EstimateResponse) GetDim() uint32 {
+	if x != nil {
+		return x.Dim
+	}
+	return 0
+}
+
+func (x *EstimateResponse) GetTupleBytes() uint64 {
+	if x != nil {
+		return x.TupleBytes
+	}
+	return 0
+}
+
+func (x *EstimateResponse) GetSentBytes() uint64 {
+	if x != nil {
+		return x.SentBytes
+	}
+	return 0
+}
+
+func (x *EstimateResponse) GetMemoryBytes() uint64 {
+	if x != nil {
+		return x.MemoryBytes
+	}
+	return 0
+}
+
+func (x *EstimateResponse) GetComputeSeconds() float64 {
+	if x != nil {
+		return x.ComputeSeconds
+	}
+	return 0
+}
+
 var File_lodge_triples_v1_triples_proto protoreflect.FileDescriptor
 
 const file_lodge_triples_v1_triples_proto_rawDesc = "" +
 	"\n" +
-	"\x1elodge/triples/v1/triples.proto\x12\x10lodge.triples.v1\x1a\x1alodge/job/v1/session.proto2\xf4\x02\n" +
+	"\x1elodge/triples/v1/triples.proto\x12\x10lodge.triples.v1\x1a\x16lodge/job/v1/job.proto\x1a\x1alodge/job/v1/session.proto\"@\n" +
+	"\x0fEstimateRequest\x12-\n" +
+	"\x04spec\x18\x01 \x01(\v2\x19.lodge.job.v1.SessionSpecR\x04spec\"\xc8\x01\n" +
+	"\x10EstimateResponse\x12\x16\n" +
+	"\x06tuples\x18\x01 \x01(\x04R\x06tuples\x12\x10\n" +
+	"\x03dim\x18\x02 \x01(\rR\x03dim\x12\x1f\n" +
+	"\vtuple_bytes\x18\x03 \x01(\x04R\n" +
+	"tupleBytes\x12\x1d\n" +
+	"\n" +
+	"sent_bytes\x18\x04 \x01(\x04R\tsentBytes\x12!\n" +
+	"\fmemory_bytes\x18\x05 \x01(\x04R\vmemoryBytes\x12'\n" +
+	"\x0fcompute_seconds\x18\x06 \x01(\x01R\x0ecomputeSeconds2\xc7\x03\n" +
 	"\x0eTriplesService\x12@\n" +
 	"\x05Start\x12\x1a.lodge.job.v1.StartRequest\x1a\x1b.lodge.job.v1.StartResponse\x12L\n" +
 	"\tGetStatus\x12\x1e.lodge.job.v1.GetStatusRequest\x1a\x1f.lodge.job.v1.GetStatusResponse\x12B\n" +
 	"\x05Watch\x12\x1a.lodge.job.v1.WatchRequest\x1a\x1b.lodge.job.v1.WatchResponse0\x01\x12C\n" +
 	"\x06Cancel\x12\x1b.lodge.job.v1.CancelRequest\x1a\x1c.lodge.job.v1.CancelResponse\x12I\n" +
-	"\bActivate\x12\x1d.lodge.job.v1.ActivateRequest\x1a\x1e.lodge.job.v1.ActivateResponseB=Z;github.com/lodge-mpc/lodge/proto/lodge/triples/v1;triplesv1b\x06proto3"
+	"\bActivate\x12\x1d.lodge.job.v1.ActivateRequest\x1a\x1e.lodge.job.v1.ActivateResponse\x12Q\n" +
+	"\bEstimate\x12!.lodge.triples.v1.EstimateRequest\x1a\".lodge.triples.v1.EstimateResponseB=Z;github.com/lodge-mpc/lodge/proto/lodge/triples/v1;triplesv1b\x06proto3"
 
+var (
+	file_lodge_triples_v1_triples_proto_rawDescOnce sync.Once
+	file_lodge_triples_v1_triples_proto_rawDescData []byte
+)
+
+func file_lodge_triples_v1_triples_proto_rawDescGZIP() []byte {
+	file_lodge_triples_v1_triples_proto_rawDescOnce.Do(func() {
+		file_lodge_triples_v1_triples_proto_rawDescData = protoimpl.X.CompressGZIP(unsafe.Slice(unsafe.StringData(file_lodge_triples_v1_triples_proto_rawDesc), len(file_lodge_triples_v1_triples_proto_rawDesc)))
+	})
+	return file_lodge_triples_v1_triples_proto_rawDescData
+}
+
+var file_lodge_triples_v1_triples_proto_msgTypes = make([]protoimpl.MessageInfo, 2)
 var file_lodge_triples_v1_triples_proto_goTypes = []any{
-	(*v1.StartRequest)(nil),      // 0: lodge.job.v1.StartRequest
-	(*v1.GetStatusRequest)(nil),  // 1: lodge.job.v1.GetStatusRequest
-	(*v1.WatchRequest)(nil),      // 2: lodge.job.v1.WatchRequest
-	(*v1.CancelRequest)(nil),     // 3: lodge.job.v1.CancelRequest
-	(*v1.ActivateRequest)(nil),   // 4: lodge.job.v1.ActivateRequest
-	(*v1.StartResponse)(nil),     // 5: lodge.job.v1.StartResponse
-	(*v1.GetStatusResponse)(nil), // 6: lodge.job.v1.GetStatusResponse
-	(*v1.WatchResponse)(nil),     // 7: lodge.job.v1.WatchResponse
-	(*v1.CancelResponse)(nil),    // 8: lodge.job.v1.CancelResponse
-	(*v1.ActivateResponse)(nil),  // 9: lodge.job.v1.ActivateResponse
+	(*EstimateRequest)(nil),      // 0: lodge.triples.v1.EstimateRequest
+	(*EstimateResponse)(nil),     // 1: lodge.triples.v1.EstimateResponse
+	(*v1.SessionSpec)(nil),       // 2: lodge.job.v1.SessionSpec
+	(*v1.StartRequest)(nil),      // 3: lodge.job.v1.StartRequest
+	(*v1.GetStatusRequest)(nil),  // 4: lodge.job.v1.GetStatusRequest
+	(*v1.WatchRequest)(nil),      // 5: lodge.job.v1.WatchRequest
+	(*v1.CancelRequest)(nil),     // 6: lodge.job.v1.CancelRequest
+	(*v1.ActivateRequest)(nil),   // 7: lodge.job.v1.ActivateRequest
+	(*v1.StartResponse)(nil),     // 8: lodge.job.v1.StartResponse
+	(*v1.GetStatusResponse)(nil), // 9: lodge.job.v1.GetStatusResponse
+	(*v1.WatchResponse)(nil),     // 10: lodge.job.v1.WatchResponse
+	(*v1.CancelResponse)(nil),    // 11: lodge.job.v1.CancelResponse
+	(*v1.ActivateResponse)(nil),  // 12: lodge.job.v1.ActivateResponse
 }
 var file_lodge_triples_v1_triples_proto_depIdxs = []int32{
-	0, // 0: lodge.triples.v1.TriplesService.Start:input_type -> lodge.job.v1.StartRequest
-	1, // 1: lodge.triples.v1.TriplesService.GetStatus:input_type -> lodge.job.v1.GetStatusRequest
-	2, // 2: lodge.triples.v1.TriplesService.Watch:input_type -> lodge.job.v1.WatchRequest
-	3, // 3: lodge.triples.v1.TriplesService.Cancel:input_type -> lodge.job.v1.CancelRequest
-	4, // 4: lodge.triples.v1.TriplesService.Activate:input_type -> lodge.job.v1.ActivateRequest
-	5, // 5: lodge.triples.v1.TriplesService.Start:output_type -> lodge.job.v1.StartResponse
-	6, // 6: lodge.triples.v1.TriplesService.GetStatus:output_type -> lodge.job.v1.GetStatusResponse
-	7, // 7: lodge.triples.v1.TriplesService.Watch:output_type -> lodge.job.v1.WatchResponse
-	8, // 8: lodge.triples.v1.TriplesService.Cancel:output_type -> lodge.job.v1.CancelResponse
-	9, // 9: lodge.triples.v1.TriplesService.Activate:output_type -> lodge.job.v1.ActivateResponse
-	5, // [5:10] is the sub-list for method output_type
-	0, // [0:5] is the sub-list for method input_type
-	0, // [0:0] is the sub-list for extension type_name
-	0, // [0:0] is the sub-list for extension extendee
-	0, // [0:0] is the sub-list for field type_name
+	2,  // 0: lodge.triples.v1.EstimateRequest.spec:type_name -> lodge.job.v1.SessionSpec
+	3,  // 1: lodge.triples.v1.TriplesService.Start:input_type -> lodge.job.v1.StartRequest
+	4,  // 2: lodge.triples.v1.TriplesService.GetStatus:input_type -> lodge.job.v1.GetStatusRequest
+	5,  // 3: lodge.triples.v1.TriplesService.Watch:input_type -> lodge.job.v1.WatchRequest
+	6,  // 4: lodge.triples.v1.TriplesService.Cancel:input_type -> lodge.job.v1.CancelRequest
+	7,  // 5: lodge.triples.v1.TriplesService.Activate:input_type -> lodge.job.v1.ActivateRequest
+	0,  // 6: lodge.triples.v1.TriplesService.Estimate:input_type -> lodge.triples.v1.EstimateRequest
+	8,  // 7: lodge.triples.v1.TriplesService.Start:output_type -> lodge.job.v1.StartResponse
+	9,  // 8: lodge.triples.v1.TriplesService.GetStatus:output_type -> lodge.job.v1.GetStatusResponse
+	10, // 9: lodge.triples.v1.TriplesService.Watch:output_type -> lodge.job.v1.WatchResponse
+	11, // 10: lodge.triples.v1.TriplesService.Cancel:output_type -> lodge.job.v1.CancelResponse
+	12, // 11: lodge.triples.v1.TriplesService.Activate:output_type -> lodge.job.v1.ActivateResponse
+	1,  // 12: lodge.triples.v1.TriplesService.Estimate:output_type -> lodge.triples.v1.EstimateResponse
+	7,  // [7:13] is the sub-list for method output_type
+	1,  // [1:7] is the sub-list for method input_type
+	1,  // [1:1] is the sub-list for extension type_name
+	1,  // [1:1] is the sub-list for extension extendee
+	0,  // [0:1] is the sub-list for field type_name
 }
 
 func init() { file_lodge_triples_v1_triples_proto_init() }
@@ -77,12 +245,13 @@ func file_lodge_triples_v1_triples_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lodge_triples_v1_triples_proto_rawDesc), len(file_lodge_triples_v1_triples_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   0,
+			NumMessages:   2,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
 		GoTypes:           file_lodge_triples_v1_triples_proto_goTypes,
 		DependencyIndexes: file_lodge_triples_v1_triples_proto_depIdxs,
+		MessageInfos:      file_lodge_triples_v1_triples_proto_msgTypes,
 	}.Build()
 	File_lodge_triples_v1_triples_proto = out.File
 	file_lodge_triples_v1_triples_proto_goTypes = nil

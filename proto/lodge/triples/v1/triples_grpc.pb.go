@@ -28,6 +28,7 @@ const (
 	TriplesService_Watch_FullMethodName     = "/lodge.triples.v1.TriplesService/Watch"
 	TriplesService_Cancel_FullMethodName    = "/lodge.triples.v1.TriplesService/Cancel"
 	TriplesService_Activate_FullMethodName  = "/lodge.triples.v1.TriplesService/Activate"
+	TriplesService_Estimate_FullMethodName  = "/lodge.triples.v1.TriplesService/Estimate"
 )
 
 // TriplesServiceClient is the client API for TriplesService service.
@@ -46,6 +47,12 @@ type TriplesServiceClient interface {
 	// Activate unlocks the stored batch; the digest must be this party's own.
 	// Idempotent. [coordinator]
 	Activate(ctx context.Context, in *v1.ActivateRequest, opts ...grpc.CallOption) (*v1.ActivateResponse, error)
+	// Estimate says what a session of the spec would make and take here, and
+	// begins nothing. A dim of 0 lets this party choose, and the answer says what.
+	// Idempotent. Errors: as Start, but none for want of room: policy_refused,
+	// pin_mismatch, key_purpose, not_found, burnt and conflict (of the epoch).
+	// [coordinator]
+	Estimate(ctx context.Context, in *EstimateRequest, opts ...grpc.CallOption) (*EstimateResponse, error)
 }
 
 type triplesServiceClient struct {
@@ -115,6 +122,16 @@ func (c *triplesServiceClient) Activate(ctx context.Context, in *v1.ActivateRequ
 	return out, nil
 }
 
+func (c *triplesServiceClient) Estimate(ctx context.Context, in *EstimateRequest, opts ...grpc.CallOption) (*EstimateResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(EstimateResponse)
+	err := c.cc.Invoke(ctx, TriplesService_Estimate_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // TriplesServiceServer is the server API for TriplesService service.
 // All implementations must embed UnimplementedTriplesServiceServer
 // for forward compatibility.
@@ -131,6 +148,12 @@ type TriplesServiceServer interface {
 	// Activate unlocks the stored batch; the digest must be this party's own.
 	// Idempotent. [coordinator]
 	Activate(context.Context, *v1.ActivateRequest) (*v1.ActivateResponse, error)
+	// Estimate says what a session of the spec would make and take here, and
+	// begins nothing. A dim of 0 lets this party choose, and the answer says what.
+	// Idempotent. Errors: as Start, but none for want of room: policy_refused,
+	// pin_mismatch, key_purpose, not_found, burnt and conflict (of the epoch).
+	// [coordinator]
+	Estimate(context.Context, *EstimateRequest) (*EstimateResponse, error)
 	mustEmbedUnimplementedTriplesServiceServer()
 }
 
@@ -155,6 +178,9 @@ func (UnimplementedTriplesServiceServer) Cancel(context.Context, *v1.CancelReque
 }
 func (UnimplementedTriplesServiceServer) Activate(context.Context, *v1.ActivateRequest) (*v1.ActivateResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Activate not implemented")
+}
+func (UnimplementedTriplesServiceServer) Estimate(context.Context, *EstimateRequest) (*EstimateResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Estimate not implemented")
 }
 func (UnimplementedTriplesServiceServer) mustEmbedUnimplementedTriplesServiceServer() {}
 func (UnimplementedTriplesServiceServer) testEmbeddedByValue()                        {}
@@ -260,6 +286,24 @@ func _TriplesService_Activate_Handler(srv interface{}, ctx context.Context, dec 
 	return interceptor(ctx, in, info, handler)
 }
 
+func _TriplesService_Estimate_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(EstimateRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(TriplesServiceServer).Estimate(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: TriplesService_Estimate_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(TriplesServiceServer).Estimate(ctx, req.(*EstimateRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // TriplesService_ServiceDesc is the grpc.ServiceDesc for TriplesService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -282,6 +326,10 @@ var TriplesService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Activate",
 			Handler:    _TriplesService_Activate_Handler,
+		},
+		{
+			MethodName: "Estimate",
+			Handler:    _TriplesService_Estimate_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{

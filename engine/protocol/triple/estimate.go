@@ -1,0 +1,53 @@
+package triple
+
+import (
+	"math/bits"
+
+	"github.com/lodge-mpc/lodge/engine/codec"
+	"github.com/lodge-mpc/lodge/engine/gbfv"
+	"github.com/lodge-mpc/lodge/engine/protocol/popk"
+)
+
+// SentBytes is about how many bytes of frames the party that sends most sends in a batch: its ciphertexts and their
+// proof to every other party, its share of every decryption to the party that combines it, and the products that are
+// opened. Commitments, digests and the parts of the MAC check are left out.
+func (p *Plan) SentBytes(s *gbfv.Scheme) int64 {
+	n := int64(p.Instance.Use.Parties)
+	proof := popk.ClientConfig{Scheme: s, Instance: p.Instance}
+	sent := (n - 1) * int64(proof.CiphertextSize()+proof.ProofSize())
+	share := int64(codec.PolySize(s.N(), s.Q.Primes()[:p.Instance.DDecPrimes]))
+	sent += (int64(p.Decryptions()) - int64(p.Decryptions())/n) * share
+	if p.Kind.opens() {
+		sent += (n - 1) * int64(p.Count) * int64(s.Field.Size())
+	}
+	return sent
+}
+
+// Transforms is about how many number-theoretic transforms of N coefficients modulo one prime a party computes in a
+// batch: of what it encrypts, of the proofs that it verifies, and of products and decryptions. What else it computes is
+// less, or goes with these.
+func (p *Plan) Transforms() int64 {
+	const (
+		encryption = 4  // of the randomness, two errors and the message, for each prime
+		product    = 12 // of two factors and three terms on both bases, and back, for each prime
+		decryption = 3
+	)
+	primes, n := int64(len(p.Instance.Set.Q)), p.extent()
+	provers := int64(p.Instance.Use.Parties)
+	if p.Kind == Input {
+		provers = 1
+	}
+	total := encryption * primes * (int64(p.Instance.U+p.Instance.V) + (provers-1)*int64(p.Instance.V))
+	relinearization := primes * primes // a digit for each prime, transformed for all
+	products := int64(n.a + n.b + n.c + n.rho)
+	if p.Kind == Matrix {
+		// Every row of blocks meets every column of them: d rotations of each of d ciphertexts, by Horner's rule.
+		pairs := int64(p.blocks(p.Shape.Rows)) * int64(p.blocks(p.Shape.Inner)) * int64(p.blocks(p.Shape.Cols))
+		d := int64(p.Dim)
+		total += pairs * d * (product*primes + relinearization) * int64(max(1, bits.Len64(uint64(d))-1))
+	} else {
+		products += int64(n.c)
+	}
+	total += products * (product*primes + relinearization)
+	return total + decryption*int64(p.Decryptions())*int64(p.Instance.DDecPrimes)
+}

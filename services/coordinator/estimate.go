@@ -1,0 +1,187 @@
+package coordinator
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	coordinatorv1 "github.com/lodge-mpc/lodge/proto/lodge/coordinator/v1"
+	triplesv1 "github.com/lodge-mpc/lodge/proto/lodge/triples/v1"
+	"github.com/lodge-mpc/lodge/services/config"
+	"github.com/lodge-mpc/lodge/services/job"
+	"github.com/lodge-mpc/lodge/services/rpc"
+	"github.com/lodge-mpc/lodge/services/stock"
+)
+
+// maxSamples is how many jobs of the past an estimate is the median of, at most.
+const maxSamples = 9
+
+// EstimateJob implements the service.
+func (c *Coordinator) EstimateJob(ctx context.Context, r *coordinatorv1.EstimateJobRequest) (*coordinatorv1.EstimateJobResponse, error) {
+	return c.estimate(ctx, r.GetJob())
+}
+
+// estimate asks the parties, which have the engine, and the records of earlier jobs.
+func (c *Coordinator) estimate(ctx context.Context, q *coordinatorv1.JobRequest) (*coordinatorv1.EstimateJobResponse, error) {
+	if q == nil || !job.MakesTuples(q.GetKind()) {
+		return nil, rpc.Errorf(rpc.Invalid, "name a kind of tuples", "there are no estimates for kind %s", q.GetKind())
+	}
+	checked := proto.CloneOf(q)
+	checked.Dim = max(1, q.GetDim())
+	if err := c.check(checked); err != nil {
+		return nil, err
+	}
+	answers, err := c.askAll(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	first := answers[0]
+	out := &coordinatorv1.EstimateJobResponse{Tuples: first.GetTuples(), Dim: first.GetDim(), Basis: coordinatorv1.EstimateBasis_ESTIMATE_BASIS_MODEL}
+	seconds := 0.0
+	for _, a := range answers {
+		if a.GetTuples() != first.GetTuples() || a.GetDim() != first.GetDim() {
+			return nil, rpc.Errorf(rpc.Internal, "run the same release everywhere", "parties estimate different jobs for the same request")
+		}
+		out.TupleBytes = max(out.TupleBytes, a.GetTupleBytes())
+		out.SentBytes = max(out.SentBytes, a.GetSentBytes())
+		out.MemoryBytes = max(out.MemoryBytes, a.GetMemoryBytes())
+		seconds = max(seconds, a.GetComputeSeconds()+float64(a.GetSentBytes())/modelBandwidth)
+	}
+	if out.Tuples == 0 {
+		return nil, rpc.Errorf(rpc.Internal, "", "a party estimates that a job makes nothing")
+	}
+	out.Jobs = (q.GetCount() + out.Tuples - 1) / out.Tuples
+	out.StoredBytes = out.Tuples * out.TupleBytes
+	out.Duration = durationpb.New(time.Duration(min(seconds, 1e9) * float64(time.Second)))
+	if took, sent, n := c.past(q, out); n > 0 {
+		out.Basis, out.Samples = coordinatorv1.EstimateBasis_ESTIMATE_BASIS_HISTORY, uint32(n)
+		out.Duration, out.SentBytes = durationpb.New(took), sent
+	}
+	return out, nil
+}
+
+// modelBandwidth is what a party sends in a model, in bytes a second: a gigabit.
+const modelBandwidth = 125e6
+
+// askAll asks all parties for an estimate. Any that answers is enough, as each plans for itself, but none may refuse.
+func (c *Coordinator) askAll(ctx context.Context, q *coordinatorv1.JobRequest) (answers []*triplesv1.EstimateResponse, err error) {
+	spec := c.trial(q)
+	spec.Dim = q.GetDim()
+	type answer struct {
+		r   *triplesv1.EstimateResponse
+		err error
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.timing.call)
+	defer cancel()
+	list := make([]chan answer, len(c.parties))
+	for i, p := range c.parties {
+		ch := make(chan answer, 1)
+		list[i] = ch
+		go func() {
+			r, err := triplesv1.NewTriplesServiceClient(p.conn).Estimate(ctx, &triplesv1.EstimateRequest{Spec: spec})
+			ch <- answer{r, err}
+		}()
+	}
+	var away error
+	for i, p := range c.parties {
+		a := <-list[i]
+		switch {
+		case a.err == nil:
+			answers = append(answers, a.r)
+		case unreachable(a.err) || rpc.FromError(a.err).Code == rpc.Cancelled:
+			away = cmp.Or(away, error(rpc.Errorf(rpc.FromError(a.err).Code, "try again when it can be reached", "party %d (%s) cannot be reached", p.index, p.name)))
+		default:
+			e := *rpc.FromError(a.err)
+			e.What = "party " + p.name + " refuses: " + text(e.What, maxReason)
+			return nil, &e
+		}
+	}
+	if len(answers) == 0 {
+		return nil, away
+	}
+	return answers, nil
+}
+
+// past gives the medians of what the last jobs took that made as many tuples of the same class in the same way, and how
+// many there are.
+func (c *Coordinator) past(q *coordinatorv1.JobRequest, e *coordinatorv1.EstimateJobResponse) (took time.Duration, sent uint64, n int) {
+	var durations []time.Duration
+	var bytes []uint64
+	c.mu.Lock()
+	for _, id := range slices.Backward(c.list) {
+		j := c.jobs[id].job
+		if len(durations) == maxSamples {
+			break
+		}
+		if j.GetState() != completed || !alike(j.GetRequest(), q) || j.GetRequest().GetDim() != e.GetDim() || made(j) != e.GetTuples() {
+			continue
+		}
+		most := uint64(0)
+		for _, p := range j.GetParties() {
+			most = max(most, p.GetStatus().GetProgress().GetSentBytes())
+		}
+		durations = append(durations, j.GetEnded().AsTime().Sub(j.GetStarted().AsTime()))
+		bytes = append(bytes, most)
+	}
+	c.mu.Unlock()
+	if len(durations) == 0 {
+		return 0, 0, 0
+	}
+	slices.Sort(durations)
+	slices.Sort(bytes)
+	return max(0, durations[len(durations)/2]), bytes[len(bytes)/2], len(durations)
+}
+
+// alike reports whether jobs make tuples that take as long.
+func alike(a, b *coordinatorv1.JobRequest) bool {
+	return a.GetKind() == b.GetKind() && a.GetParams() == b.GetParams() && a.GetField() == b.GetField() && proto.Equal(a.GetShape(), b.GetShape())
+}
+
+// made is how many tuples the parties have of a job.
+func made(j *coordinatorv1.Job) uint64 {
+	if len(j.GetParties()) == 0 {
+		return 0
+	}
+	return j.GetParties()[0].GetStatus().GetCount()
+}
+
+// queue is what policies see of the coordinator.
+type queue Coordinator
+
+var _ stock.Queue = (*queue)(nil)
+
+// Check implements stock.Queue.
+func (c *queue) Check(q *coordinatorv1.JobRequest) error { return (*Coordinator)(c).check(q) }
+
+// Estimate implements stock.Queue.
+func (c *queue) Estimate(ctx context.Context, q *coordinatorv1.JobRequest) (*coordinatorv1.EstimateJobResponse, error) {
+	return (*Coordinator)(c).estimate(ctx, q)
+}
+
+// Submit implements stock.Queue.
+func (c *queue) Submit(key string, q *coordinatorv1.JobRequest) error {
+	_, err := (*Coordinator)(c).add(q, key, config.StockName)
+	return err
+}
+
+// Tuples implements stock.Queue.
+func (c *queue) Tuples() (list []stock.Job) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, id := range c.list {
+		e := c.jobs[id]
+		j := e.job
+		if !job.MakesTuples(j.GetRequest().GetKind()) {
+			continue
+		}
+		list = append(list, stock.Job{
+			ID: id, Key: e.key, Request: j.GetRequest(), State: j.GetState(), Made: made(j), Created: j.GetCreated().AsTime(), Ended: j.GetEnded().AsTime(),
+			Why: j.GetFailure().GetReason(),
+		})
+	}
+	return list
+}

@@ -1,0 +1,168 @@
+package stock
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"slices"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	coordinatorv1 "github.com/lodge-mpc/lodge/proto/lodge/coordinator/v1"
+	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
+	stockv1 "github.com/lodge-mpc/lodge/proto/lodge/stock/v1"
+	tuplesv1 "github.com/lodge-mpc/lodge/proto/lodge/tuples/v1"
+	"github.com/lodge-mpc/lodge/services/job"
+	"github.com/lodge-mpc/lodge/services/rpc"
+)
+
+const (
+	maxPolicies = 256
+	maxPriority = 100
+	maxMark     = 1 << 50 // tuples
+)
+
+// policy is one that is kept, with what the plan remembers of it.
+type policy struct {
+	id  string
+	msg *stockv1.Policy
+	policyState
+}
+
+// policyState is what is recorded beside a policy.
+type policyState struct {
+	Set     time.Time `json:"set"`     // jobs that were submitted before count as no failures
+	Filling bool      `json:"filling"` // see wish
+}
+
+// policyID names the policy of a class and epoch, in records and in the keys of its jobs.
+func policyID(class *tuplesv1.Class, epoch uint64) string {
+	sum := sha256.Sum256(binary.LittleEndian.AppendUint64([]byte("lodge stock policy\x00"+keyOf(class)), epoch))
+	return hex.EncodeToString(sum[:12])
+}
+
+// ClassOf is the class of the tuples that a job makes.
+func ClassOf(q *coordinatorv1.JobRequest) *tuplesv1.Class {
+	return &tuplesv1.Class{
+		Tenant: q.GetTenant(), Kind: q.GetKind(), Params: q.GetParams(), Field: q.GetField(), Shape: q.GetShape(), InputParty: q.GetInputParty(),
+	}
+}
+
+// request is a job of a policy, for an epoch.
+func request(p *stockv1.Policy, epoch uint64) *coordinatorv1.JobRequest {
+	c := p.GetClass()
+	return &coordinatorv1.JobRequest{
+		Kind: c.GetKind(), Params: c.GetParams(), Field: c.GetField(), Dim: blockOf(p), Shape: c.GetShape(), Count: p.GetBatch(), Epoch: epoch,
+		Purpose: jobv1.Purpose_PURPOSE_TRIPLES, Tenant: c.GetTenant(), InputParty: c.GetInputParty(),
+	}
+}
+
+// blockOf is the block dimension of a policy's jobs; 0: a party chooses.
+func blockOf(p *stockv1.Policy) uint32 {
+	if p.GetClass().GetKind() != jobv1.Kind_KIND_MATRIX {
+		return 1
+	}
+	return p.GetDim()
+}
+
+// checkClass refuses a class that is not the caller's to decide about.
+func checkClass(caller rpc.Principal, class *tuplesv1.Class) error {
+	if !caller.Serves(class.GetTenant()) {
+		return rpc.Errorf(rpc.Forbidden, "add the tenant to this client in the coordinator's configuration",
+			"client %s does not act for tenant %q", caller.Name, class.GetTenant())
+	}
+	if !job.MakesTuples(class.GetKind()) {
+		return rpc.Errorf(rpc.Invalid, "name a kind of tuples", "kind %s", class.GetKind())
+	}
+	return nil
+}
+
+// checkPolicy refuses a policy that no stock could follow.
+func (s *Service) checkPolicy(p *stockv1.Policy) error {
+	invalid := func(next, format string, args ...any) error { return rpc.Errorf(rpc.Invalid, next, format, args...) }
+	switch {
+	case p.GetHigh() == 0 || p.GetLow() == 0:
+		return invalid("delete the policy, or pause it, to make nothing", "both marks are at least 1")
+	case p.GetLow() > p.GetHigh():
+		return invalid("jobs start below the low mark and go on to the high one", "low %d is above high %d", p.GetLow(), p.GetHigh())
+	case p.GetHigh() > maxMark:
+		return invalid("", "high %d is above %d", p.GetHigh(), uint64(maxMark))
+	case p.GetBatch() == 0:
+		return invalid("say how many tuples a job makes at least", "no batch")
+	case p.GetPriority() > maxPriority:
+		return invalid("", "priority %d is above %d", p.GetPriority(), maxPriority)
+	case p.GetDim() > 1 && p.GetClass().GetKind() != jobv1.Kind_KIND_MATRIX || p.GetDim()&(p.GetDim()-1) != 0:
+		return invalid("leave it out for the best", "only matrices have a dim, and it is a power of two, not %d", p.GetDim())
+	}
+	q := request(p, max(1, p.GetEpoch()))
+	q.Dim = max(1, q.GetDim())
+	return s.queue.Check(q)
+}
+
+// SetPolicy implements the service.
+func (s *Service) SetPolicy(ctx context.Context, q *stockv1.SetPolicyRequest) (*stockv1.SetPolicyResponse, error) {
+	caller, _ := rpc.Caller(ctx)
+	msg := q.GetPolicy()
+	if err := checkClass(caller, msg.GetClass()); err != nil {
+		return nil, err
+	}
+	if err := s.checkPolicy(msg); err != nil {
+		return nil, err
+	}
+	id := policyID(msg.GetClass(), msg.GetEpoch())
+	s.keeping.Lock()
+	defer s.keeping.Unlock()
+	old := s.policies[id]
+	switch {
+	case old != nil && proto.Equal(old.msg, msg):
+		return &stockv1.SetPolicyResponse{Policy: msg}, nil
+	case old == nil && len(s.policies) >= maxPolicies:
+		return nil, rpc.Errorf(rpc.PolicyRefused, "delete one that is not needed", "there are %d policies already", maxPolicies)
+	}
+	p := &policy{id: id, msg: msg, policyState: policyState{Set: time.Now()}}
+	if old != nil {
+		p.Filling = old.Filling
+	}
+	if err := s.records.setPolicy(p); err != nil {
+		return nil, err
+	}
+	s.policies[id] = p
+	s.Sync() // which finds the epoch, too
+	return &stockv1.SetPolicyResponse{Policy: msg}, nil
+}
+
+// DeletePolicy implements the service.
+func (s *Service) DeletePolicy(ctx context.Context, q *stockv1.DeletePolicyRequest) (*stockv1.DeletePolicyResponse, error) {
+	caller, _ := rpc.Caller(ctx)
+	if err := checkClass(caller, q.GetClass()); err != nil {
+		return nil, err
+	}
+	id := policyID(q.GetClass(), q.GetEpoch())
+	s.keeping.Lock()
+	defer s.keeping.Unlock()
+	if s.policies[id] != nil {
+		if err := s.records.deletePolicy(id); err != nil {
+			return nil, err
+		}
+		delete(s.policies, id)
+		s.Changed()
+	}
+	return &stockv1.DeletePolicyResponse{}, nil
+}
+
+// ListPolicies implements the service.
+func (s *Service) ListPolicies(ctx context.Context, _ *stockv1.ListPoliciesRequest) (*stockv1.ListPoliciesResponse, error) {
+	caller, _ := rpc.Caller(ctx)
+	s.keeping.Lock()
+	defer s.keeping.Unlock()
+	out := &stockv1.ListPoliciesResponse{}
+	for _, p := range s.policies {
+		if caller.Serves(p.msg.GetClass().GetTenant()) {
+			out.Policies = append(out.Policies, p.msg)
+		}
+	}
+	slices.SortFunc(out.Policies, func(a, b *stockv1.Policy) int { return order(a.GetClass(), a.GetEpoch(), b.GetClass(), b.GetEpoch()) })
+	return out, nil
+}

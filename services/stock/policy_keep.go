@@ -1,0 +1,334 @@
+package stock
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	coordinatorv1 "github.com/lodge-mpc/lodge/proto/lodge/coordinator/v1"
+	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
+	keygenv1 "github.com/lodge-mpc/lodge/proto/lodge/keygen/v1"
+	"github.com/lodge-mpc/lodge/services/job"
+	"github.com/lodge-mpc/lodge/services/rpc"
+)
+
+// Queue is the coordinator's queue of jobs, as policies use it.
+type Queue interface {
+	// Check refuses a request that no party could take.
+	Check(q *coordinatorv1.JobRequest) error
+	// Tuples lists all jobs that make tuples, in the order of submission.
+	Tuples() []Job
+	// Submit queues a job of a policy under a key: the same key is the same job, also after a restart.
+	Submit(key string, q *coordinatorv1.JobRequest) error
+	// Estimate says what a job would make and take.
+	Estimate(ctx context.Context, q *coordinatorv1.JobRequest) (*coordinatorv1.EstimateJobResponse, error)
+}
+
+// idle is a queue that takes no jobs.
+type idle struct{}
+
+var errIdle = rpc.Errorf(rpc.PolicyRefused, "", "no jobs are taken here")
+
+func (idle) Check(*coordinatorv1.JobRequest) error          { return errIdle }
+func (idle) Tuples() []Job                                  { return nil }
+func (idle) Submit(string, *coordinatorv1.JobRequest) error { return errIdle }
+func (idle) Estimate(context.Context, *coordinatorv1.JobRequest) (*coordinatorv1.EstimateJobResponse, error) {
+	return nil, errIdle
+}
+
+// Job is a job that makes tuples.
+type Job struct {
+	ID      string
+	Key     string // under which it was submitted
+	Request *coordinatorv1.JobRequest
+	State   jobv1.JobState
+	Made    uint64 // tuples, once parties have them
+	Created time.Time
+	Ended   time.Time
+	Why     string // how it failed
+}
+
+// completed reports whether the tuples of a job are at the parties.
+func (j *Job) completed() bool { return j.State == jobv1.JobState_JOB_STATE_COMPLETED }
+
+// jobPrefix begins the keys of the jobs of policies: those of clients begin with a name, which has no such character.
+// The policy's id follows, and the job's number.
+const jobPrefix = "/stock/"
+
+func jobKey(id string, number uint64) string { return fmt.Sprintf("%s%s/%d", jobPrefix, id, number) }
+
+// ofPolicy reads the key of a policy's job.
+func ofPolicy(key string) (id string, number uint64, ok bool) {
+	rest, ok := strings.CutPrefix(key, jobPrefix)
+	id, digits, found := strings.Cut(rest, "/")
+	number, err := strconv.ParseUint(digits, 10, 64)
+	return id, number, ok && found && err == nil
+}
+
+// How many estimates are remembered, and for how long: parties may change their policies.
+const (
+	maxEstimates  = 4096
+	estimatedFor  = 10 * time.Minute
+	refusedFor    = 30 * time.Second
+	unansweredFor = 2 * time.Second
+)
+
+// estimate is what parties have said of a request.
+type estimate struct {
+	cost
+	block uint32
+	err   error
+	until time.Time
+}
+
+// kept is what keeping found last, for those who ask what there is.
+type kept struct {
+	making   map[place]uint64
+	policies map[place]shown
+}
+
+// shown is a policy as it stands, at the place that it is for now.
+type shown struct {
+	policy *policy
+	held   string
+}
+
+// history is what the jobs say of a policy.
+type history struct {
+	next     uint64 // number of its next job
+	failures int
+	failed   time.Time
+	why      string
+}
+
+// keep makes a plan and submits its jobs. It is called by one goroutine. known are the jobs whose tuples are in the view
+// if they are anywhere: those that were complete before the parties were asked last.
+func (s *Service) keep(ctx context.Context, known map[string]bool, away error) {
+	jobs := s.queue.Tuples()
+	now := time.Now()
+	s.keeping.Lock()
+	list := make([]*policy, 0, len(s.policies))
+	for _, p := range s.policies {
+		list = append(list, p)
+	}
+	s.keeping.Unlock()
+	slices.SortFunc(list, func(a, b *policy) int { return strings.Compare(a.id, b.id) })
+
+	past, running := histories(jobs, list)
+	available, used := s.view.free()
+	making := map[place]uint64{}
+	for _, j := range jobs {
+		if job.Final(j.State) && (!j.completed() || known[j.ID]) {
+			continue
+		}
+		var e estimate
+		if away == nil {
+			e = s.estimateOf(ctx, proto.CloneOf(j.Request), now)
+		}
+		n := j.Request.GetCount()
+		switch {
+		case j.Made > 0:
+			n = j.Made
+		case e.tuples > 0:
+			n = e.tuples
+		}
+		making[place{keyOf(ClassOf(j.Request)), j.Request.GetEpoch()}] += n
+		used += e.bytes
+	}
+	wishes := make([]wish, len(list))
+	blocks := make([]uint32, len(list))
+	for i, p := range list {
+		h := past[p.id]
+		w := wish{id: p.id, policy: p.msg, filling: p.Filling, failures: h.failures, failed: h.failed, why: h.why}
+		epoch, problem := s.epochFor(p, away)
+		w.place, w.problem = place{keyOf(p.msg.GetClass()), epoch}, problem
+		w.available, w.making = available[w.place], making[w.place]
+		if problem == "" {
+			e := s.estimateOf(ctx, request(p.msg, epoch), now)
+			w.cost, blocks[i] = e.cost, e.block
+			if e.err != nil {
+				w.problem = "no party takes such a job: " + rpc.FromError(e.err).What
+				if unreachable(e.err) {
+					w.problem = "no party says what a job takes: " + rpc.FromError(e.err).What
+				}
+			}
+		}
+		wishes[i] = w
+	}
+	verdicts := plan(wishes, s.ceilings, used, running, now)
+	for i, v := range verdicts {
+		for n := range v.jobs {
+			q := request(list[i].msg, wishes[i].place.epoch)
+			q.Dim = blocks[i]
+			if err := s.queue.Submit(jobKey(list[i].id, past[list[i].id].next+uint64(n)), q); err != nil {
+				verdicts[i].held = "its job could not be submitted: " + rpc.FromError(err).What
+				break
+			}
+			making[wishes[i].place] += wishes[i].cost.tuples
+		}
+	}
+	s.remember(list, wishes, verdicts, making, now)
+}
+
+// remember records which policies are filling up, and shows what was found.
+func (s *Service) remember(list []*policy, wishes []wish, verdicts []verdict, making map[place]uint64, now time.Time) {
+	s.keeping.Lock()
+	defer s.keeping.Unlock()
+	k := kept{making: making, policies: map[place]shown{}}
+	for i, p := range list {
+		if s.policies[p.id] != p {
+			continue // deleted or replaced meanwhile
+		}
+		if p.Filling != verdicts[i].filling {
+			p.Filling = verdicts[i].filling
+			if err := s.records.setPolicy(p); err != nil {
+				s.log.Error("recording the state of a policy", "error", err)
+			}
+		}
+		if old, found := k.policies[wishes[i].place]; !found || old.policy.msg.GetEpoch() == 0 { // that of the very epoch goes first
+			k.policies[wishes[i].place] = shown{p, verdicts[i].held}
+		}
+	}
+	changed := !maps.Equal(k.making, s.kept.making) || !maps.Equal(k.policies, s.kept.policies)
+	s.kept = k
+	if changed {
+		s.view.show()
+	}
+}
+
+// histories reads what became of the jobs of each policy, and how many of them, of any policy, run or wait.
+func histories(jobs []Job, list []*policy) (past map[string]*history, running int) {
+	past = map[string]*history{}
+	set := map[string]time.Time{}
+	for _, p := range list {
+		past[p.id], set[p.id] = &history{}, p.Set
+	}
+	for _, j := range jobs {
+		id, number, ok := ofPolicy(j.Key)
+		if !ok {
+			continue
+		}
+		over := job.Final(j.State)
+		if !over {
+			running++
+		}
+		h := past[id]
+		if h == nil {
+			continue
+		}
+		h.next = max(h.next, number+1)
+		switch {
+		case !over:
+		case j.Created.Before(set[id]):
+		case j.completed():
+			h.failures = 0
+		default:
+			h.failures++
+			h.failed, h.why = later(h.failed, j.Ended), j.Why
+		}
+	}
+	return past, running
+}
+
+// epochFor is the epoch that a policy is for now, or why there is none.
+func (s *Service) epochFor(p *policy, away error) (epoch uint64, problem string) {
+	if away != nil {
+		return p.msg.GetEpoch(), "not all parties can be asked: " + oneLine(rpc.FromError(away).What)
+	}
+	for _, e := range s.epochs {
+		fits := e.GetPurpose() == jobv1.Purpose_PURPOSE_TRIPLES && e.GetParams() == p.msg.GetClass().GetParams()
+		if fits && (p.msg.GetEpoch() == 0 || e.GetEpoch() == p.msg.GetEpoch()) {
+			return e.GetEpoch(), ""
+		}
+	}
+	if p.msg.GetEpoch() != 0 {
+		return p.msg.GetEpoch(), fmt.Sprintf("no epoch %d is active for triples of %s at all parties", p.msg.GetEpoch(), p.msg.GetClass().GetParams())
+	}
+	return 0, "no epoch is active for triples of " + p.msg.GetClass().GetParams() + " at all parties"
+}
+
+// findEpochs asks the parties for their epochs, for policies, and keeps those that are active at all of them, newest
+// first.
+func (s *Service) findEpochs(ctx context.Context) error {
+	s.keeping.Lock()
+	none := len(s.policies) == 0
+	s.keeping.Unlock()
+	if none {
+		return nil
+	}
+	active := map[uint64]int{}
+	found := make([][]*keygenv1.Epoch, len(s.parties))
+	errs := make([]error, len(s.parties))
+	var wg sync.WaitGroup
+	for i, p := range s.parties {
+		wg.Go(func() {
+			ctx, cancel := context.WithTimeout(ctx, callTime)
+			defer cancel()
+			r, err := keygenv1.NewKeygenServiceClient(p.Conn).ListEpochs(ctx, &keygenv1.ListEpochsRequest{})
+			if err != nil {
+				errs[i] = fmt.Errorf("%s: %w", p, err)
+			}
+			found[i] = r.GetEpochs()
+		})
+	}
+	wg.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	s.epochs = s.epochs[:0]
+	for _, list := range found {
+		for _, e := range list {
+			if e.GetState() != keygenv1.EpochState_EPOCH_STATE_ACTIVE {
+				continue
+			}
+			if active[e.GetEpoch()]++; active[e.GetEpoch()] == len(s.parties) {
+				s.epochs = append(s.epochs, e)
+			}
+		}
+	}
+	slices.SortFunc(s.epochs, func(a, b *keygenv1.Epoch) int { return cmp.Compare(b.GetEpoch(), a.GetEpoch()) })
+	return nil
+}
+
+// estimateOf asks what a request makes and takes, once.
+func (s *Service) estimateOf(ctx context.Context, q *coordinatorv1.JobRequest, now time.Time) estimate {
+	k := estimateKey(q)
+	e, found := s.estimates[k]
+	if found && now.Before(e.until) {
+		return e
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	r, err := s.queue.Estimate(ctx, q)
+	e = estimate{cost: cost{r.GetTuples(), r.GetStoredBytes(), r.GetMemoryBytes()}, block: r.GetDim(), err: err, until: now.Add(estimatedFor)}
+	switch {
+	case err == nil:
+	case unreachable(err):
+		e.until = now.Add(unansweredFor)
+	default:
+		e.until = now.Add(refusedFor)
+	}
+	if len(s.estimates) >= maxEstimates {
+		clear(s.estimates)
+	}
+	s.estimates[k] = e
+	if err == nil { // jobs name the block
+		q.Dim = r.GetDim()
+		s.estimates[estimateKey(q)] = e
+	}
+	return e
+}
+
+// estimateKey tells requests apart by what their estimates depend on.
+func estimateKey(q *coordinatorv1.JobRequest) string {
+	return fmt.Sprintf("%s/%d/%d/%d", keyOf(ClassOf(q)), q.GetEpoch(), q.GetDim(), q.GetCount())
+}
