@@ -36,6 +36,7 @@ func rootCommand() *cobra.Command {
 		verifyCommand(),
 		auditCommand(),
 		exportCommand(),
+		storeCommand(),
 		initCommand(),
 		partyCommand(),
 		coordinatorCommand(),

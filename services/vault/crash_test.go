@@ -217,6 +217,7 @@ func (h *history) healed(v *Vault) {
 
 // At every write, everything that can happen to it.
 func TestCrashAtEveryWrite(t *testing.T) {
+	t.Parallel()
 	n := playSteps(t, "no fault", -1, works)
 	if n < 50 {
 		t.Fatalf("%d writes", n)

@@ -275,6 +275,7 @@ func (m *model) step() {
 
 // Random histories against the model.
 func TestModel(t *testing.T) {
+	t.Parallel()
 	for i := range uint64(150) {
 		m := &model{t: t, r: rand.New(rand.NewPCG(*modelSeed, i)), d: newDisk(), key: &Key{}, now: time.Now(),
 			batches: map[string][]tupleState{}, revoked: map[string]bool{}, held: map[string]*held{}}

@@ -16,23 +16,36 @@ type Place struct {
 
 // OpenPlace opens or makes the vault at a place.
 func OpenPlace(ctx context.Context, p Place, key *Key) (*Vault, error) {
-	if p.PostgresDSNFile == "" {
-		return Open(p.Dir, key)
-	}
-	info, err := os.Stat(p.PostgresDSNFile)
-	if err != nil {
-		return nil, fmt.Errorf("vault: connection string: %w", err)
-	}
-	if info.Mode().Perm()&0o077 != 0 {
-		return nil, fmt.Errorf("vault: the connection string in %s can be read by others; chmod 600 it", p.PostgresDSNFile)
-	}
-	dsn, err := os.ReadFile(p.PostgresDSNFile)
-	if err != nil {
-		return nil, fmt.Errorf("vault: connection string: %w", err)
-	}
-	s, err := store.OpenPostgres(ctx, strings.TrimSpace(string(dsn)))
+	s, err := p.OpenStore(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("vault: %w", err)
 	}
 	return OpenIn(s, key)
+}
+
+// OpenStore opens or makes the store at a place, whose vault may be anything.
+func (p Place) OpenStore(ctx context.Context) (store.Store, error) {
+	if p.PostgresDSNFile == "" {
+		return store.OpenDir(p.Dir)
+	}
+	info, err := os.Stat(p.PostgresDSNFile)
+	if err != nil {
+		return nil, fmt.Errorf("connection string: %w", err)
+	}
+	if info.Mode().Perm()&0o077 != 0 {
+		return nil, fmt.Errorf("the connection string in %s can be read by others; chmod 600 it", p.PostgresDSNFile)
+	}
+	dsn, err := os.ReadFile(p.PostgresDSNFile)
+	if err != nil {
+		return nil, fmt.Errorf("connection string: %w", err)
+	}
+	return store.OpenPostgres(ctx, strings.TrimSpace(string(dsn)))
+}
+
+// String names the place.
+func (p Place) String() string {
+	if p.PostgresDSNFile == "" {
+		return p.Dir
+	}
+	return "the database of " + p.PostgresDSNFile
 }

@@ -15,6 +15,7 @@ func TestMain(m *testing.M) { storetest.Main(m, store.OpenDir) }
 
 // The life of a vault in each store, started again after every step.
 func TestStores(t *testing.T) {
+	t.Parallel()
 	for name, fresh := range map[string]func(testing.TB) func() (store.Store, error){
 		"memory": func(t testing.TB) func() (store.Store, error) {
 			d := newDisk()

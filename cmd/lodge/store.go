@@ -1,0 +1,242 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lodge-mpc/lodge/services/config"
+	"github.com/lodge-mpc/lodge/services/rpc"
+	"github.com/lodge-mpc/lodge/services/store"
+	"github.com/lodge-mpc/lodge/services/vault"
+)
+
+// errUnsound is the error of `lodge store check` when it could look at everything and something is wrong.
+var errUnsound = errors.New("the store is not sound")
+
+// storeFlags are what every `lodge store` command takes.
+type storeFlags struct {
+	config string
+	json   bool
+	dry    bool
+}
+
+// storeCommand is `lodge store`: the vault of a party that is stopped.
+func storeCommand() *cobra.Command {
+	o := &storeFlags{}
+	cmd := &cobra.Command{
+		Use:   "store",
+		Short: "Check, count, back up and restore a party's store, while the party is stopped",
+		Long: "Work on the store of a party: its keys, its shares of tuples and its ledgers. The configuration of the party names\n" +
+			"the store and the key that seals it. The party must be stopped.",
+	}
+	f := cmd.PersistentFlags()
+	f.StringVar(&o.config, "config", "party.yaml", "configuration of the party")
+	f.BoolVar(&o.json, "json", false, "write JSON")
+	cmd.AddCommand(o.checkCommand(), o.statsCommand(), o.backupCommand(), o.restoreCommand(), o.rotateCommand(), o.quarantineCommand())
+	return cmd
+}
+
+func (o *storeFlags) dryRun(cmd *cobra.Command, what string) {
+	cmd.Flags().BoolVar(&o.dry, "dry-run", false, what)
+}
+
+// load reads the party's configuration and its key.
+func (o *storeFlags) load() (vault.Place, *vault.Key, error) {
+	f, err := config.LoadParty(o.config)
+	if err != nil {
+		return vault.Place{}, nil, err
+	}
+	key, err := vault.LoadKey(f.Vault.KeyFile)
+	return vault.Place{Dir: f.Vault.Dir, PostgresDSNFile: f.Vault.PostgresDSNFile}, key, err
+}
+
+// open opens a store that is there, or one to restore into.
+func (o *storeFlags) open(cmd *cobra.Command, p vault.Place, fresh bool) (store.Store, error) {
+	if p.Dir != "" && !fresh {
+		if _, err := os.Stat(filepath.Join(p.Dir, "records.db")); errors.Is(err, os.ErrNotExist) {
+			return nil, rpc.Errorf(rpc.NotFound, "start the party once, or restore a backup", "there is no store in %s", p.Dir)
+		}
+	}
+	s, err := p.OpenStore(cmd.Context())
+	if errors.Is(err, store.ErrInUse) {
+		return nil, rpc.Errorf(rpc.Conflict, "stop the party first", "the store is in use: %v", err)
+	}
+	return s, err
+}
+
+// examine opens the vault of a party as it is.
+func (o *storeFlags) examine(cmd *cobra.Command) (v *vault.Vault, key *vault.Key, err error) {
+	place, key, err := o.load()
+	if err != nil {
+		return nil, nil, err
+	}
+	s, err := o.open(cmd, place, false)
+	if err != nil {
+		return nil, nil, err
+	}
+	if v, err = vault.Examine(s, key); errors.Is(err, vault.ErrWrongKey) {
+		err = rpc.Errorf(rpc.Invalid, "name the key that seals this store as vault.key_file in "+o.config, "%v", err)
+	}
+	return v, key, err
+}
+
+// checkReport is the outcome of `lodge store check`.
+type checkReport struct {
+	vault.Checked
+	OK   bool            `json:"ok"`
+	Deep bool            `json:"deep"`
+	List []vault.Finding `json:"list"`
+}
+
+func (o *storeFlags) checkCommand() *cobra.Command {
+	r := checkReport{List: []vault.Finding{}}
+	cmd := &cobra.Command{
+		Use:   "check",
+		Short: "Check that everything in the store opens, is there, and agrees",
+		Long: "Open every record, and see that batches, reservations and blobs agree with each other. With --deep, also read all\n" +
+			"that is stored and see that it authenticates, and that what is erased is gone. Nothing is changed: what a crash\n" +
+			"has left half done is named, and mended when the party starts.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			v, _, err := o.examine(cmd)
+			if err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, v.Close()) }()
+			p := newProgress(cmd.ErrOrStderr())
+			show := func(done, total int) { p.show(fmt.Sprintf("read %d of %d", done, total), false) }
+			r.Checked, err = v.Check(r.Deep, show, func(f vault.Finding) { r.List = append(r.List, f) })
+			p.done()
+			if err != nil {
+				return err
+			}
+			r.OK = r.Findings == 0
+			if err := writeStore(o, cmd, r, printCheck); err != nil {
+				return err
+			}
+			if !r.OK {
+				return fmt.Errorf("%w: %d findings", errUnsound, r.Findings)
+			}
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&r.Deep, "deep", false, "read all data")
+	return cmd
+}
+
+func (o *storeFlags) statsCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "stats",
+		Short: "Count what is in the store",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			v, _, err := o.examine(cmd)
+			if err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, v.Close()) }()
+			s, err := v.Stats()
+			if err != nil {
+				return err
+			}
+			return writeStore(o, cmd, s, printStats)
+		},
+	}
+}
+
+// rotateReport is the outcome of `lodge store rotate-key`.
+type rotateReport struct {
+	KeyFile string `json:"key_file"`
+	Made    bool   `json:"made"` // by this command
+	DryRun  bool   `json:"dry_run,omitempty"`
+}
+
+func (o *storeFlags) rotateCommand() *cobra.Command {
+	var file string
+	cmd := &cobra.Command{
+		Use:   "rotate-key",
+		Short: "Seal the store under another key of the operator's",
+		Long: "Seal the root key of the store under the key in --new-key-file, which is made when it does not exist. The key of\n" +
+			"the party's configuration opens the store no more: name the new one there, and start the party.\n\n" +
+			"Whoever has the old key and an old copy of the store still reads that copy, and knows the root key.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			r := rotateReport{KeyFile: file, DryRun: o.dry}
+			if err := o.rotate(cmd, &r); err != nil {
+				return err
+			}
+			return writeStore(o, cmd, r, printRotate(o.config))
+		},
+	}
+	cmd.Flags().StringVar(&file, "new-key-file", "", "file of the new key: 64 hexadecimal digits, readable by its owner only")
+	_ = cmd.MarkFlagRequired("new-key-file")
+	o.dryRun(cmd, "see that both keys can be used, and change nothing")
+	return cmd
+}
+
+func (o *storeFlags) rotate(cmd *cobra.Command, r *rotateReport) (err error) {
+	v, old, err := o.examine(cmd)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, v.Close()) }()
+	_, err = os.Stat(r.KeyFile)
+	if errors.Is(err, os.ErrNotExist) {
+		if r.Made = true; o.dry {
+			return nil
+		}
+		err = vault.WriteNewKey(r.KeyFile)
+	}
+	if err != nil {
+		return err
+	}
+	fresh, err := vault.LoadKey(r.KeyFile)
+	if err != nil || o.dry {
+		return err
+	}
+	return v.RotateKey(old, fresh)
+}
+
+// quarantineReport is the outcome of `lodge store quarantine`.
+type quarantineReport struct {
+	Reason string `json:"reason"` // empty: it is in none
+	Left   bool   `json:"left"`
+	DryRun bool   `json:"dry_run,omitempty"`
+}
+
+func (o *storeFlags) quarantineCommand() *cobra.Command {
+	var leave bool
+	cmd := &cobra.Command{
+		Use:   "quarantine",
+		Short: "Say why the store is in quarantine, and leave it",
+		Long: "A store that was put back, failed over or restored is in quarantine: its tuples are revoked, its MAC keys burnt, and\n" +
+			"it takes part in nothing of tuples or decryption. With --leave it goes on, with nothing of what it had: find out\n" +
+			"first how it came about.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			v, _, err := o.examine(cmd)
+			if err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, v.Close()) }()
+			r := quarantineReport{DryRun: o.dry}
+			if r.Reason, err = v.Quarantined(); err != nil {
+				return err
+			}
+			if leave && !o.dry && r.Reason != "" {
+				if err := v.LeaveQuarantine(); err != nil {
+					return err
+				}
+				r.Left = true
+			}
+			return writeStore(o, cmd, r, printQuarantine(leave))
+		},
+	}
+	cmd.Flags().BoolVar(&leave, "leave", false, "go on")
+	o.dryRun(cmd, "with --leave, say what would be left, and change nothing")
+	return cmd
+}
