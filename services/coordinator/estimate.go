@@ -51,18 +51,21 @@ func (c *Coordinator) estimate(ctx context.Context, q *coordinatorv1.JobRequest)
 		out.MemoryBytes = max(out.MemoryBytes, a.GetMemoryBytes())
 		seconds = max(seconds, a.GetComputeSeconds()+float64(a.GetSentBytes())/modelBandwidth)
 	}
-	if out.Tuples == 0 {
-		return nil, rpc.Errorf(rpc.Internal, "", "a party estimates that a job makes nothing")
+	if out.Tuples == 0 || out.Tuples > maxEstimate || out.TupleBytes > maxEstimate || out.SentBytes > 1<<60 || out.MemoryBytes > 1<<60 || !(seconds < 1e9) {
+		return nil, rpc.Errorf(rpc.Internal, "see which release the parties run", "a party's estimate cannot be: %v", first)
 	}
 	out.Jobs = (q.GetCount() + out.Tuples - 1) / out.Tuples
 	out.StoredBytes = out.Tuples * out.TupleBytes
-	out.Duration = durationpb.New(time.Duration(min(seconds, 1e9) * float64(time.Second)))
+	out.Duration = durationpb.New(time.Duration(max(0, seconds) * float64(time.Second)))
 	if took, sent, n := c.past(q, out); n > 0 {
 		out.Basis, out.Samples = coordinatorv1.EstimateBasis_ESTIMATE_BASIS_HISTORY, uint32(n)
 		out.Duration, out.SentBytes = durationpb.New(took), sent
 	}
 	return out, nil
 }
+
+// maxEstimate bounds the tuples and the bytes of a tuple that a party may speak of.
+const maxEstimate = 1 << 31
 
 // modelBandwidth is what a party sends in a model, in bytes a second: a gigabit.
 const modelBandwidth = 125e6

@@ -135,10 +135,15 @@ func TestRefusals(t *testing.T) {
 			c.change(s)
 			_, err := n.nodes[0].begin(n.context(), s)
 			refused(t, err, c.want)
+			_, err = triplesv1.NewTriplesServiceClient(n.nodes[0].coordinator).Estimate(n.context(), &triplesv1.EstimateRequest{Spec: s})
+			refused(t, err, c.want)
 		})
 	}
 	t.Run("a spec for another service", func(t *testing.T) {
-		_, err := triplesv1.NewTriplesServiceClient(n.nodes[0].coordinator).Start(n.context(), &jobv1.StartRequest{Spec: n.spec(jobv1.Kind_KIND_KEYS, 3)})
+		s := n.spec(jobv1.Kind_KIND_KEYS, 3)
+		_, err := triplesv1.NewTriplesServiceClient(n.nodes[0].coordinator).Start(n.context(), &jobv1.StartRequest{Spec: s})
+		refused(t, err, rpc.Invalid)
+		_, err = triplesv1.NewTriplesServiceClient(n.nodes[0].coordinator).Estimate(n.context(), &triplesv1.EstimateRequest{Spec: s})
 		refused(t, err, rpc.Invalid)
 	})
 	t.Run("an epoch that exists", func(t *testing.T) {
@@ -146,7 +151,10 @@ func TestRefusals(t *testing.T) {
 		refused(t, err, rpc.Conflict)
 	})
 	t.Run("a client starts a session", func(t *testing.T) {
-		_, err := triplesv1.NewTriplesServiceClient(n.nodes[0].client).Start(n.context(), &jobv1.StartRequest{Spec: n.spec(jobv1.Kind_KIND_SCALAR, 1)})
+		s := n.spec(jobv1.Kind_KIND_SCALAR, 1)
+		_, err := triplesv1.NewTriplesServiceClient(n.nodes[0].client).Start(n.context(), &jobv1.StartRequest{Spec: s})
+		refused(t, err, rpc.Forbidden)
+		_, err = triplesv1.NewTriplesServiceClient(n.nodes[0].client).Estimate(n.context(), &triplesv1.EstimateRequest{Spec: s})
 		refused(t, err, rpc.Forbidden)
 	})
 	t.Run("another spec under the same name", func(t *testing.T) {
