@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/lodge-mpc/lodge/services/store"
 )
 
 // heap samples the heap in use until the function that it gives is called, which says the most in MiB.
@@ -146,4 +148,28 @@ func benchReserve(b *testing.B, remembered, rate int) {
 		b.ReportMetric(float64(took[min(len(took)-1, len(took)*p/100)].Microseconds())/1000, fmt.Sprintf("p%d-ms", p))
 	}
 	b.ReportMetric(float64(b.N)/time.Since(begin).Seconds(), "reservations/s")
+}
+
+// BenchmarkFragmented reserves and releases in a batch of which every other tuple is taken, a hundred thousand times.
+func BenchmarkFragmented(b *testing.B) {
+	v := inMemory(b)
+	stocked(b, v, 1)
+	addBatch(b, v, "batch-1", 400_000, nil)
+	must(b, v.ActivateBatch("batch-1"))
+	var taken Spans
+	for i := range uint64(100_000) {
+		taken = append(taken, Span{2 * i, 1})
+	}
+	must(b, v.update(func(tx store.Tx) error {
+		x, err := v.batch(tx, "batch-1")
+		if err != nil {
+			return err
+		}
+		x.Taken, x.Gone, x.Wiped = taken, taken, taken
+		return put(v, tx, batchPrefix+x.ID, x)
+	}))
+	b.ResetTimer()
+	for i := range b.N {
+		reserve(b, v, fmt.Sprintf("r%d", i), in(1, 300_000+uint64(i), 1))
+	}
 }

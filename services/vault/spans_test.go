@@ -1,7 +1,12 @@
 package vault
 
 import (
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
 	"math/rand/v2"
+	"slices"
 	"testing"
 )
 
@@ -118,4 +123,47 @@ func TestSpansAtRandom(t *testing.T) {
 func FuzzSpans(f *testing.F) {
 	f.Add(byte(40), []byte{0, 3, 5, 0, 8, 2, 1, 4, 5, 2, 0, 40})
 	f.Fuzz(func(t *testing.T, size byte, ops []byte) { play(t, uint64(size), ops[:min(len(ops), 300)]) })
+}
+
+func TestSpansRecorded(t *testing.T) {
+	for _, s := range []Spans{nil, {{0, 1}}, {{5, 7}}, {{0, 1}, {2, 1}, {1 << 40, 1 << 60}}, {{0, ^uint64(0)}}} {
+		b, err := json.Marshal(s)
+		must(t, err)
+		var got Spans
+		must(t, json.Unmarshal(b, &got))
+		if !slices.Equal(got, s) {
+			t.Errorf("%v becomes %s and %v", s, b, got)
+		}
+	}
+	for name, bad := range map[string][]byte{
+		"touching": {1, 1, 0, 1}, "empty": {1, 0}, "half": {1}, "cut": {1, 0x80}, "not the shortest": {1, 0x81, 0},
+		"too far": append(binary.AppendUvarint([]byte{1}, ^uint64(0)), 1), "too long": binary.AppendUvarint([]byte{1}, ^uint64(0)),
+	} {
+		var got Spans
+		err := json.Unmarshal([]byte(`"`+base64.RawStdEncoding.EncodeToString(bad)+`"`), &got)
+		if !errors.Is(err, ErrCorrupt) {
+			t.Errorf("%s: %v, %v", name, got, err)
+		}
+	}
+	var got Spans
+	for _, bad := range []string{`[]`, `"AQ="`, `"!"`, `3`} {
+		if err := json.Unmarshal([]byte(bad), &got); err == nil {
+			t.Errorf("%s: %v", bad, got)
+		}
+	}
+}
+
+func FuzzSpansRecorded(f *testing.F) {
+	f.Add([]byte{1, 1, 1, 1})
+	f.Add([]byte{0x80, 1, 3})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		text := `"` + base64.RawStdEncoding.EncodeToString(b) + `"`
+		var s Spans
+		if json.Unmarshal([]byte(text), &s) != nil {
+			return
+		}
+		if again, err := json.Marshal(s); err != nil || string(again) != text || !s.wellFormed(^uint64(0)) {
+			t.Errorf("%s becomes %v and %s, %v", text, s, again, err)
+		}
+	})
 }
