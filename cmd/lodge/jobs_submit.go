@@ -28,7 +28,7 @@ type jobOptions struct {
 	dim, inputParty                                  uint32
 	count, epoch                                     uint64
 	timeout                                          time.Duration
-	wait                                             bool
+	wait, dryRun                                     bool
 }
 
 func (o *operator) submitCommand() *cobra.Command {
@@ -50,10 +50,14 @@ func (o *operator) submitCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if q.dryRun {
+				return o.estimate(cmd, r)
+			}
 			return o.submit(cmd, q, r)
 		},
 	}
 	q.flags(cmd)
+	cmd.Flags().BoolVar(&q.dryRun, "dry-run", false, "say what the job would make and take, and submit nothing; not with keys and proofs")
 	_ = cmd.MarkFlagRequired("kind")
 	return cmd
 }

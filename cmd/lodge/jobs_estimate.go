@@ -1,0 +1,87 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	coordinatorv1 "github.com/lodge-mpc/lodge/proto/lodge/coordinator/v1"
+)
+
+// estimate is `lodge jobs submit --dry-run`.
+func (o *operator) estimate(cmd *cobra.Command, q *coordinatorv1.JobRequest) error {
+	return o.call(cmd, func(ctx context.Context, c *client) error {
+		e, err := c.EstimateJob(ctx, &coordinatorv1.EstimateJobRequest{Job: q})
+		if err != nil {
+			return err
+		}
+		if o.json {
+			return writeIndented(cmd.OutOrStdout(), estimateJSON(q, e))
+		}
+		return printEstimate(cmd.OutOrStdout(), q, e)
+	})
+}
+
+// printEstimate writes what one job makes and takes, and what all do that it takes to make the count.
+func printEstimate(w io.Writer, q *coordinatorv1.JobRequest, e *coordinatorv1.EstimateJobResponse) error {
+	basis := "a model: the right magnitude"
+	switch n := e.GetSamples(); {
+	case n == 1:
+		basis = "one job of the past"
+	case n > 1:
+		basis = fmt.Sprintf("the median of %d jobs of the past", n)
+	}
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(t, "asked\t%d\n", q.GetCount())
+	fmt.Fprintf(t, "makes\t%d\n", e.GetTuples())
+	if e.GetJobs() > 1 {
+		fmt.Fprintf(t, "jobs\t%d of them make what is asked\n", e.GetJobs())
+	}
+	fmt.Fprintf(t, "block\t%d\n", e.GetDim())
+	fmt.Fprintf(t, "stored\t%s at each party, %d bytes a tuple\n", amount(float64(e.GetStoredBytes())), e.GetTupleBytes())
+	fmt.Fprintf(t, "sent\t%s by each party, from %s\n", amount(float64(e.GetSentBytes())), basis)
+	fmt.Fprintf(t, "memory\t%s at each party, at the peak\n", amount(float64(e.GetMemoryBytes())))
+	fmt.Fprintf(t, "time\t%s, from %s\n", roughly(e.GetDuration().AsDuration()), basis)
+	return t.Flush()
+}
+
+// roughly rounds a time span that is not known exactly.
+func roughly(d time.Duration) time.Duration {
+	switch {
+	case d >= time.Minute:
+		return d.Round(time.Second)
+	case d >= time.Second:
+		return d.Round(100 * time.Millisecond)
+	}
+	return d.Round(time.Millisecond)
+}
+
+// estimateRecord is the JSON of an estimate; all but jobs is of one job.
+type estimateRecord struct {
+	Asked       uint64  `json:"asked"`
+	Tuples      uint64  `json:"tuples"`
+	Jobs        uint64  `json:"jobs"`
+	Dim         uint32  `json:"dim"`
+	TupleBytes  uint64  `json:"tuple_bytes"`
+	StoredBytes uint64  `json:"stored_bytes"`
+	SentBytes   uint64  `json:"sent_bytes"`
+	MemoryBytes uint64  `json:"memory_bytes"`
+	Seconds     float64 `json:"seconds"`
+	Basis       string  `json:"basis"` // of seconds and sent bytes: history or model
+	Samples     uint32  `json:"samples,omitempty"`
+}
+
+func estimateJSON(q *coordinatorv1.JobRequest, e *coordinatorv1.EstimateJobResponse) estimateRecord {
+	basis := "model"
+	if e.GetBasis() == coordinatorv1.EstimateBasis_ESTIMATE_BASIS_HISTORY {
+		basis = "history"
+	}
+	return estimateRecord{
+		Asked: q.GetCount(), Tuples: e.GetTuples(), Jobs: e.GetJobs(), Dim: e.GetDim(), TupleBytes: e.GetTupleBytes(), StoredBytes: e.GetStoredBytes(),
+		SentBytes: e.GetSentBytes(), MemoryBytes: e.GetMemoryBytes(), Seconds: e.GetDuration().AsDuration().Seconds(), Basis: basis, Samples: e.GetSamples(),
+	}
+}

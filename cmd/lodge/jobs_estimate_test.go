@@ -1,0 +1,32 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/lodge-mpc/lodge/services/rpc"
+)
+
+// A dry run says what a job makes and takes, and submits nothing.
+func TestSubmitDryRun(t *testing.T) {
+	l := startLive(t)
+	before := len(read[jobList](l, "jobs", "list").Jobs)
+	submit := append([]string{"jobs", "submit", "--epoch", "1", "--dry-run"}, class("--count", "300")...)
+	made := read[jobList](l, "jobs", "list").Jobs[0]
+	e := read[estimateRecord](l, submit...)
+	if e.Basis != "model" || e.Asked != 300 || e.Tuples < 300 || e.Jobs != 1 || e.StoredBytes != e.Tuples*6*8 || e.SentBytes == 0 || e.MemoryBytes == 0 || e.Seconds <= 0 {
+		t.Errorf("%+v", e)
+	}
+	submit[len(submit)-1] = "200" // as the job that has been made
+	e = read[estimateRecord](l, submit...)
+	if e.Basis != "history" || e.Samples != 1 || e.Tuples != made.Made || e.SentBytes != max(made.Parties[0].SentBytes, made.Parties[1].SentBytes) {
+		t.Errorf("%+v after a job that made %d", e, made.Made)
+	}
+	l.shows(submit, "asked   200\n", "stored  ", "from one job of the past")
+	submit[len(submit)-1] = "100000"
+	l.shows(submit, "of them make what is asked", "from a model")
+	l.refuses(rpc.Invalid, "there are no estimates", "jobs", "submit", "--kind", "keys", "--params", "insecure-8", "--dry-run")
+	l.refuses(rpc.NotFound, "party p0 refuses", append([]string{"jobs", "submit", "--epoch", "9", "--dry-run"}, class("--count", "1")...)...)
+	if after := len(read[jobList](l, "jobs", "list").Jobs); after != before {
+		t.Errorf("%d jobs after dry runs, %d before", after, before)
+	}
+}
