@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"google.golang.org/grpc"
 
+	"github.com/lodge-mpc/lodge/clients/go/lodge"
 	coordinatorv1 "github.com/lodge-mpc/lodge/proto/lodge/coordinator/v1"
 	keygenv1 "github.com/lodge-mpc/lodge/proto/lodge/keygen/v1"
 	stockv1 "github.com/lodge-mpc/lodge/proto/lodge/stock/v1"
@@ -175,17 +176,21 @@ func absent(err error) error {
 
 // explain gives the typed error of a call, with a next step where the server could not name one.
 func (s *server) explain(err error) error {
-	e := rpc.FromError(err)
-	if e == nil {
+	if err == nil {
 		return nil
 	}
-	out := *e
+	var out rpc.Error
+	if e := (*lodge.Error)(nil); errors.As(err, &e) {
+		out = rpc.Error{Code: rpc.Code(e.Code), What: e.What, Next: e.Next}
+	} else {
+		out = *rpc.FromError(err)
+	}
 	out.What = oneLine(out.What)
 	switch {
 	case out.Next != "":
-	case e.Code == rpc.Unavailable || e.Code == rpc.TimedOut:
+	case out.Code == rpc.Unavailable || out.Code == rpc.TimedOut:
 		out.Next = "see that " + s.name + " runs and listens at " + s.address
-	case e.Code == rpc.Unauthenticated || e.Code == rpc.Forbidden:
+	case out.Code == rpc.Unauthenticated || out.Code == rpc.Forbidden:
 		out.Next = "name a certificate with --identity, or a token with --token-file, of a client in the configuration of " + s.name
 	}
 	return &out

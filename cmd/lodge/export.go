@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/lodge-mpc/lodge/clients/go/lodge"
 	"github.com/lodge-mpc/lodge/clients/go/mpspdz"
 )
 
@@ -30,34 +32,45 @@ func exportCommand() *cobra.Command {
 
 func exportMPSPDZCommand() *cobra.Command {
 	var o mpspdz.ExportOptions
-	var from []string
+	at := &operator{}
+	var from, reservations []string
 	var out string
-	var asJSON bool
 	cmd := &cobra.Command{
-		Use:   "mp-spdz --from DIR... --out DIR",
+		Use:   "mp-spdz (--from DIR... | --reservation ID... --party PARTY) --out DIR",
 		Short: "Write one party's shares as MP-SPDZ's Player-Data files",
 		Long: "Write the shares that one party drew, in one or more directories with a manifest, to OUT/Player-Data, where an\n" +
 			"online phase of MP-SPDZ that is started with -F in OUT reads them. Batches of one kind go into one file, in the\n" +
 			"order given. Every party exports the same batches in the same order. Primes have 64 to 256 bits.\n\n" +
 			"Lodge recorded the shares as consumed when they were fetched. What was exported counts as consumed: exporting\n" +
 			"the same directories again, or using them otherwise, uses tuples twice, which reveals inputs. Remove them.\n\n" +
-			"Random values have no file: MP-SPDZ makes them from input masks.",
+			"With --reservation the shares come straight from the party, as its client with the permissions status, fetch and\n" +
+			"mac_key, and lie nowhere else. When that is interrupted, the same command with --force gives the same shares,\n" +
+			"while the lease lasts.\n\n" +
+			"Random values have no file: MP-SPDZ makes them from input masks.\n\n" + connecting,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			from := append(from, args...)
-			if len(from) == 0 {
-				return errors.New("--from: name the directories of shares")
+			if len(from)+len(reservations) == 0 || len(from) > 0 && len(reservations) > 0 {
+				return errors.New("--from: name the directories of shares, or with --reservation what to draw from a party, not both")
 			}
 			p, start := newProgress(cmd.ErrOrStderr()), time.Now()
+			var t *transfer
 			o.Progress = func(done, total int64) {
-				p.show(fmt.Sprintf("%s of %s", amount(float64(done)), amount(float64(total))), done == total)
+				if t == nil {
+					t = newTransfer(p, 0, total)
+				}
+				t.at(done)
 			}
-			report, err := mpspdz.Export(cmd.Context(), from, out, o)
+			export := func() (*mpspdz.Report, error) { return mpspdz.Export(cmd.Context(), from, out, o) }
+			if len(reservations) > 0 {
+				export = func() (*mpspdz.Report, error) { return at.exportReservations(cmd, reservations, out, o) }
+			}
+			report, err := export()
 			p.done()
 			if err != nil && cmd.Context().Err() != nil {
 				err = errInterrupted
 			}
-			if asJSON {
+			if at.json {
 				r := exportReport{Report: report, Seconds: time.Since(start).Seconds()}
 				if err != nil {
 					r.Error = err.Error()
@@ -65,26 +78,65 @@ func exportMPSPDZCommand() *cobra.Command {
 				return errors.Join(err, writeIndented(cmd.OutOrStdout(), r))
 			}
 			if report != nil {
-				err = errors.Join(err, printExport(cmd.OutOrStdout(), report))
+				consumed := "What was exported counts as consumed: use the directories that it came from no more."
+				if len(reservations) > 0 {
+					consumed = "What was exported is consumed: use it once."
+				}
+				err = errors.Join(err, printExport(cmd.OutOrStdout(), report, consumed))
 			}
 			return err
 		},
 	}
+	at.flags(cmd)
+	at.partyFlag(cmd, "with --reservation: the party whose shares these are, by name or index")
 	f := cmd.Flags()
+	f.StringArrayVar(&reservations, "reservation", nil, "reservation to draw; may be there several times")
 	f.StringArrayVar(&from, "from", nil, "directory of shares, or one that holds several; more may follow as arguments")
 	f.StringVar(&out, "out", "", "directory in which Player-Data is made")
 	f.StringVar(&o.Suffix, "suffix", "", "of the data files: -T0 for the first thread of MP-SPDZ's -f, -T1 for the second")
 	f.BoolVar(&o.Pipes, "pipes", false, "make named pipes and feed them as MP-SPDZ reads; existing pipes are fed in any case")
 	f.BoolVar(&o.Force, "force", false, "overwrite files")
 	f.BoolVar(&o.DryRun, "dry-run", false, "check, and say what would be written")
-	f.BoolVar(&asJSON, "json", false, "write the result as JSON")
+	complete(cmd, "reservation", at.completeReservations)
 	if err := cmd.MarkFlagRequired("out"); err != nil {
 		panic(err) // the flag is above
 	}
 	return cmd
 }
 
-func printExport(w io.Writer, r *mpspdz.Report) error {
+// exportReservations draws reservations from a party into the files of an online engine.
+func (o *operator) exportReservations(cmd *cobra.Command, ids []string, out string, e mpspdz.ExportOptions) (*mpspdz.Report, error) {
+	c, err := o.dialParty()
+	if err != nil {
+		return nil, err
+	}
+	defer c.conn.Close()
+	d, err := c.drawer()
+	if err != nil {
+		return nil, err
+	}
+	var streams []mpspdz.Stream
+	for _, id := range ids {
+		m, _, _, err := c.manifest(cmd.Context(), id, true)
+		if err != nil {
+			return nil, c.explain(err)
+		}
+		streams = append(streams, mpspdz.Stream{Manifest: m, Open: func(ctx context.Context) (io.ReadCloser, error) {
+			s, err := d.Fetch(ctx, id)
+			if err != nil {
+				return nil, err
+			}
+			return s, nil
+		}})
+	}
+	report, err := mpspdz.ExportStreams(cmd.Context(), streams, out, e)
+	if of := (*lodge.Error)(nil); errors.As(err, &of) {
+		err = c.explain(err)
+	}
+	return report, err
+}
+
+func printExport(w io.Writer, r *mpspdz.Report, consumed string) error {
 	did := "wrote"
 	if r.DryRun {
 		did = "would write"
@@ -106,7 +158,7 @@ func printExport(w io.Writer, r *mpspdz.Report) error {
 		_, err = fmt.Fprintln(w, "MP-SPDZ reads 101 shares at a time and cannot use what is left over: of multiples of 101 records all are usable.")
 	}
 	if !r.DryRun && err == nil {
-		_, err = fmt.Fprintln(w, "What was exported counts as consumed: use the directories that it came from no more.")
+		_, err = fmt.Fprintln(w, consumed)
 	}
 	return err
 }

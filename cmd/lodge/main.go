@@ -46,6 +46,7 @@ func rootCommand() *cobra.Command {
 		reserveCommand(),
 		reservationsCommand(),
 		releaseCommand(),
+		fetchCommand(),
 		benchCommand(),
 	)
 	return root

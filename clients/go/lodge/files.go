@@ -7,8 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/big"
-	"slices"
 
 	"google.golang.org/grpc"
 
@@ -43,8 +41,11 @@ func FetchDir(ctx context.Context, conn grpc.ClientConnInterface, reservation, d
 	if err != nil {
 		return err
 	}
+	if len(key.GetShare()) == 0 {
+		return errorf(BadShares, "", "no share of the MAC key came")
+	}
 	defer clear(key.GetShare())
-	m, size, err := manifest(head.GetReservation(), key.GetShare(), o)
+	m, size, err := ManifestOf(head.GetReservation(), key.GetShare(), o)
 	if err != nil {
 		return err
 	}
@@ -91,8 +92,9 @@ var kinds = map[jobv1.Kind]string{
 	jobv1.Kind_KIND_INPUT: tuplefile.Input,
 }
 
-// manifest describes a reservation; size is the bytes of an element.
-func manifest(r *tuplesv1.Reservation, key []byte, o Origin) (m tuplefile.Manifest, size int, err error) {
+// ManifestOf describes a party's shares of a reservation as package tuplefile does; size is the bytes of an element. The key
+// is the party's share of the MAC key, nil to leave it out.
+func ManifestOf(r *tuplesv1.Reservation, key []byte, o Origin) (m tuplefile.Manifest, size int, err error) {
 	c := r.GetClass()
 	kind, ok := kinds[c.GetKind()]
 	if !ok {
@@ -103,16 +105,16 @@ func manifest(r *tuplesv1.Reservation, key []byte, o Origin) (m tuplefile.Manife
 		return m, 0, err
 	}
 	size = (p.BitLen() + 7) / 8
-	if len(key) != size {
+	if key != nil && len(key) != size {
 		return m, 0, fmt.Errorf("lodge: a MAC-key share of %d bytes", len(key))
 	}
-	share := slices.Clone(key)
-	slices.Reverse(share) // little-endian
 	m = tuplefile.Manifest{
 		FormatVersion: tuplefile.FormatVersion, Kind: kind, Params: c.GetParams(), Field: c.GetField(), Modulus: p.String(),
 		Parties: o.Parties, Party: o.Party, Epoch: r.GetEpoch(), Batch: r.GetId(), Tuples: int64(r.GetCount()),
-		Dims: tuplefile.Dims{M: 1, K: 1, N: 1}, MACKeyShare: new(big.Int).SetBytes(share).String(), KeygenSecurity: o.KeygenSecurity,
-		InputParty: int(c.GetInputParty()),
+		Dims: tuplefile.Dims{M: 1, K: 1, N: 1}, KeygenSecurity: o.KeygenSecurity, InputParty: int(c.GetInputParty()),
+	}
+	if key != nil {
+		m.MACKeyShare = Element(key).Int().String()
 	}
 	if c.GetKind() == jobv1.Kind_KIND_MATRIX {
 		s := c.GetShape()

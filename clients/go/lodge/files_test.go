@@ -36,7 +36,7 @@ func FuzzManifest(f *testing.F) {
 		if proto.Unmarshal(b, r) != nil {
 			return
 		}
-		m, size, err := manifest(r, key, Origin{Parties: 3, Party: 1, KeygenSecurity: "passive"})
+		m, size, err := ManifestOf(r, key, Origin{Parties: 3, Party: 1, KeygenSecurity: "passive"})
 		if err != nil {
 			return
 		}

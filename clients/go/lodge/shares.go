@@ -30,6 +30,7 @@ type Shares struct {
 	// ElementBytes is the length of an element, TupleBytes that of a tuple's record at this party.
 	ElementBytes, TupleBytes int
 
+	from   uint64 // tuple that it begins with
 	ctx    context.Context
 	stop   context.CancelFunc
 	client *Client
@@ -40,20 +41,23 @@ type Shares struct {
 	sum    hash.Hash                                          // of the stream
 	skip   int64                                              // bytes of the stream that were given out before it began
 	chunk  []byte                                             // received and not yet given out
-	at     int64                                              // bytes given out
+	at     int64                                              // bytes given out, and those before the first
 	done   bool
 	err    error
 }
 
 // Fetch begins to draw a reservation from the client's party. The party gives it to one client; the same client may draw it
 // again while the lease lasts, and gets the same bytes.
-func (c *Client) Fetch(ctx context.Context, reservation string) (*Shares, error) {
+func (c *Client) Fetch(ctx context.Context, reservation string, options ...FetchOption) (*Shares, error) {
 	tuples, err := c.tuples()
 	if err != nil {
 		return nil, err
 	}
 	ctx, stop := context.WithCancel(ctx)
 	s := &Shares{ctx: ctx, stop: stop, client: c, tuples: tuples, Reservation: &Reservation{ID: reservation}}
+	for _, o := range options {
+		o(s)
+	}
 	p := c.pause()
 	for {
 		err := s.open()
@@ -70,7 +74,7 @@ func (c *Client) Fetch(ctx context.Context, reservation string) (*Shares, error)
 // open begins a stream at the tuple that the next byte belongs to.
 func (s *Shares) open() *Error {
 	s.stream = nil
-	var from int64
+	from := int64(s.from)
 	if s.TupleBytes > 0 {
 		// All bytes may be here, and the sum not: then the last tuple comes again.
 		from = min(s.at/int64(s.TupleBytes), int64(s.Reservation.Count)-1)
@@ -116,6 +120,7 @@ func (s *Shares) begin(head *tuplesv1.FetchResponse) *Error {
 		return errorf(BadShares, "", "a reservation of %d tuples", x.Count)
 	}
 	s.Reservation, s.Modulus, s.ElementBytes, s.TupleBytes, s.digest = x, p, size, int(head.GetTupleBytes()), r.GetDigest()
+	s.at = int64(s.from) * int64(s.TupleBytes)
 	return nil
 }
 

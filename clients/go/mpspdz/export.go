@@ -52,11 +52,18 @@ type FileReport struct {
 	Ended   string   `json:"ended,omitempty"` // why a pipe did not get everything
 }
 
-// source is a share directory, and group all those that go into one file, in order.
+// source is shares of one batch, and group all those that go into one file, in order.
 type (
 	source struct {
-		dir      string
+		name     string // for errors
 		manifest tuplefile.Manifest
+		open     func(context.Context) (shares, error)
+		once     bool // it cannot be read to see whether it is whole, and then again
+	}
+	// shares reads until the manifest's tuples are read; Finish says whether that was all, and as it should be.
+	shares interface {
+		io.ReadCloser
+		Finish() error
 	}
 	group struct {
 		target  Target
@@ -90,6 +97,64 @@ type exporter struct {
 // Export does not wait for readers of the other pipes any longer. An error comes with a report only if shares have left
 // through pipes.
 func Export(ctx context.Context, from []string, out string, o ExportOptions) (*Report, error) {
+	dirs, err := tuplefile.Find(from...)
+	if err != nil {
+		return nil, err
+	}
+	var list []source
+	for _, dir := range dirs {
+		m, err := tuplefile.ReadManifest(dir)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", dir, err)
+		}
+		list = append(list, source{name: dir, manifest: m, open: func(context.Context) (shares, error) {
+			p, _ := new(big.Int).SetString(m.Modulus, 10)
+			return tuplefile.Open(dir, m, (p.BitLen()+7)/8)
+		}})
+	}
+	return export(ctx, list, out, o)
+}
+
+// Stream is shares that come from elsewhere than a directory. Open is called when they are needed, once, and not in a dry
+// run; what it gives ends with io.EOF after the manifest's tuples, and with another error when they are not as they should
+// be. The manifest's Files are not looked at.
+type Stream struct {
+	Manifest tuplefile.Manifest
+	Open     func(context.Context) (io.ReadCloser, error)
+}
+
+// ExportStreams is Export for streams, which go straight into the files or pipes: what comes into a pipe before a stream
+// turns out bad has left.
+func ExportStreams(ctx context.Context, from []Stream, out string, o ExportOptions) (*Report, error) {
+	var list []source
+	for _, s := range from {
+		list = append(list, source{name: s.Manifest.Batch, manifest: s.Manifest, once: true, open: func(ctx context.Context) (shares, error) {
+			r, err := s.Open(ctx)
+			return ended{r}, err
+		}})
+	}
+	return export(ctx, list, out, o)
+}
+
+// ended is a stream whose end can be asked for.
+type ended struct{ io.ReadCloser }
+
+// Read fills p entirely.
+func (r ended) Read(p []byte) (int, error) { return io.ReadFull(r.ReadCloser, p) }
+
+// Finish says whether the stream ends here, and well.
+func (r ended) Finish() error {
+	n, err := r.ReadCloser.Read(make([]byte, 1))
+	if n > 0 || err == nil {
+		return tuplefile.ErrTrailing
+	}
+	if err == io.EOF {
+		return nil
+	}
+	return err
+}
+
+func export(ctx context.Context, from []source, out string, o ExportOptions) (*Report, error) {
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
 	pipes, stop := context.WithCancelCause(ctx)
@@ -126,18 +191,11 @@ func Export(ctx context.Context, from []string, out string, o ExportOptions) (*R
 	return report, err
 }
 
-// sources reads the manifests and sorts the directories by file. It returns what they have in common.
-func (e *exporter) sources(from []string) (head tuplefile.Manifest, err error) {
-	dirs, err := tuplefile.Find(from...)
-	if err != nil {
-		return head, err
-	}
+// sources sorts them by file. It returns what they have in common.
+func (e *exporter) sources(from []source) (head tuplefile.Manifest, err error) {
 	batches := make(map[string]string)
-	for i, dir := range dirs {
-		m, err := tuplefile.ReadManifest(dir)
-		if err != nil {
-			return head, fmt.Errorf("%s: %w", dir, err)
-		}
+	for i, s := range from {
+		m := s.manifest
 		if i == 0 {
 			head = m
 		}
@@ -153,15 +211,15 @@ func (e *exporter) sources(from []string) (head tuplefile.Manifest, err error) {
 			differs = "key epochs, so different MAC keys"
 		}
 		if differs != "" {
-			return head, fmt.Errorf("%w: %s and %s have different %s", ErrSources, dirs[0], dir, differs)
+			return head, fmt.Errorf("%w: %s and %s have different %s", ErrSources, from[0].name, s.name, differs)
 		}
 		if first, ok := batches[m.Batch]; ok {
-			return head, fmt.Errorf("%w: %s and %s hold the same batch", ErrSources, first, dir)
+			return head, fmt.Errorf("%w: %s and %s hold the same batch", ErrSources, first, s.name)
 		}
-		batches[m.Batch] = dir
-		e.add(targetOf(m), source{dir, m})
+		batches[m.Batch] = s.name
+		e.add(targetOf(m), s)
 	}
-	if len(dirs) == 0 {
+	if len(from) == 0 {
 		return head, fmt.Errorf("%w: there are none", ErrSources)
 	}
 	return head, nil
@@ -186,6 +244,9 @@ func (e *exporter) add(t Target, s source) {
 
 func treeOf(ctx context.Context, m tuplefile.Manifest, out string, o ExportOptions) (*Tree, error) {
 	p, _ := new(big.Int).SetString(m.Modulus, 10)
+	if m.MACKeyShare == "" {
+		return nil, fmt.Errorf("%w: the share of the MAC key was not drawn with the tuples", ErrOptions)
+	}
 	key, ok := new(big.Int).SetString(m.MACKeyShare, 10)
 	if p == nil || !ok || key.Cmp(p) >= 0 {
 		return nil, fmt.Errorf("%w: the share of the MAC key is not below the prime", ErrOptions)
@@ -205,23 +266,29 @@ func (e *exporter) check() error {
 			return err
 		}
 		for _, s := range g.sources {
-			r, err := tuplefile.Open(s.dir, s.manifest, e.size)
+			e.total += e.bytes(s)
+			if s.once {
+				continue
+			}
+			r, err := s.open(context.Background())
 			if err != nil {
-				return fmt.Errorf("%s: %w", s.dir, err)
+				return fmt.Errorf("%s: %w", s.name, err)
 			}
 			if pipe && !e.o.DryRun {
-				if _, err = io.CopyN(io.Discard, r, s.manifest.Files[0].Bytes); err == nil {
+				if _, err = io.CopyN(io.Discard, r, e.bytes(s)); err == nil {
 					err = r.Finish()
 				}
 			}
 			if err := errors.Join(err, r.Close()); err != nil {
-				return fmt.Errorf("%s: %w", s.dir, err)
+				return fmt.Errorf("%s: %w", s.name, err)
 			}
-			e.total += s.manifest.Files[0].Bytes
 		}
 	}
 	return nil
 }
+
+// bytes of a source's shares.
+func (e *exporter) bytes(s source) int64 { return s.manifest.Tuples * s.manifest.RecordBytes(e.size) }
 
 // write makes all files, fills them side by side, since the order in which pipes are read is not known, and gives them
 // their names if all went well.
@@ -292,29 +359,29 @@ func (e *exporter) fill(ctx context.Context, g *group) error {
 }
 
 func (e *exporter) copy(ctx context.Context, f *File, s source) error {
-	r, err := tuplefile.Open(s.dir, s.manifest, e.size)
+	r, err := s.open(ctx)
 	if err != nil {
-		return fmt.Errorf("%s: %w", s.dir, err)
+		return fmt.Errorf("%s: %w", s.name, err)
 	}
 	defer r.Close()
 	buf := make([]byte, 1<<16)
 	defer clear(buf)
-	for left := s.manifest.Files[0].Bytes; left > 0; {
+	for left := e.bytes(s); left > 0; {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
 		part := buf[:min(left, int64(len(buf)))]
 		if _, err := io.ReadFull(r, part); err != nil {
-			return fmt.Errorf("%s: %w", s.dir, err)
+			return fmt.Errorf("%s: %w", s.name, err)
 		}
 		if _, err := f.Write(part); err != nil {
-			return fmt.Errorf("%s: %w", s.dir, err)
+			return fmt.Errorf("%s: %w", s.name, err)
 		}
 		left -= int64(len(part))
 		e.took(int64(len(part)))
 	}
 	if err := r.Finish(); err != nil {
-		return fmt.Errorf("%s: %w", s.dir, err)
+		return fmt.Errorf("%s: %w", s.name, err)
 	}
 	return nil
 }

@@ -66,19 +66,20 @@ type File struct {
 
 // Manifest says what one party's directory holds. Its MACKeyShare is secret; String and GoString leave it out.
 type Manifest struct {
-	FormatVersion  int    `json:"format_version"`
-	Kind           string `json:"kind"`
-	Params         string `json:"params"`  // parameter set, as S14-32
-	Field          string `json:"field"`   // as p128
-	Modulus        string `json:"modulus"` // decimal
-	Parties        int    `json:"parties"`
-	Party          int    `json:"party"` // from 0
-	Epoch          uint64 `json:"epoch"`
-	Batch          string `json:"batch"` // the same at every party
-	Tuples         int64  `json:"tuples"`
-	Dims           Dims   `json:"dims"`
-	InputParty     int    `json:"input_party,omitempty"` // of input masks: who knows the values
-	MACKeyShare    string `json:"mac_key_share"`         // decimal, below the modulus
+	FormatVersion int    `json:"format_version"`
+	Kind          string `json:"kind"`
+	Params        string `json:"params"`  // parameter set, as S14-32
+	Field         string `json:"field"`   // as p128
+	Modulus       string `json:"modulus"` // decimal
+	Parties       int    `json:"parties"`
+	Party         int    `json:"party"` // from 0
+	Epoch         uint64 `json:"epoch"`
+	Batch         string `json:"batch"` // the same at every party
+	Tuples        int64  `json:"tuples"`
+	Dims          Dims   `json:"dims"`
+	InputParty    int    `json:"input_party,omitempty"` // of input masks: who knows the values
+	// MACKeyShare is decimal, below the modulus; empty where only the tuples were drawn.
+	MACKeyShare    string `json:"mac_key_share,omitempty"`
 	KeygenSecurity string `json:"keygen_security"`
 	Files          []File `json:"files"`
 }
@@ -140,7 +141,7 @@ func (m Manifest) check(files bool) error {
 		return bad("tuples that are no matrices with dims %dx%dx%d", m.Dims.M, m.Dims.K, m.Dims.N)
 	case !decimal(m.Modulus):
 		return bad("modulus is not a canonical decimal number")
-	case !decimal(m.MACKeyShare):
+	case m.MACKeyShare != "" && !decimal(m.MACKeyShare):
 		return bad("mac_key_share is not a canonical decimal number")
 	}
 	if !files {

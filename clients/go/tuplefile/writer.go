@@ -22,6 +22,8 @@ type Writer struct {
 	file     *os.File
 	buf      *bufio.Writer
 	sum      hash.Hash
+	kept     int64 // of n, what a checkpoint holds
+	resumes  bool  // there are checkpoints
 }
 
 // Create makes dir (it must not hold an export already) and its data file. The manifest's Files are filled in by Close;
@@ -58,6 +60,9 @@ func (w *Writer) Write(p []byte) (int, error) {
 	n, err := w.buf.Write(p)
 	w.sum.Write(p[:n])
 	w.n += int64(n)
+	if err == nil && w.resumes && w.n-w.kept >= checkpointEvery {
+		err = w.checkpoint()
+	}
 	return n, err
 }
 
@@ -71,12 +76,15 @@ func (w *Writer) Close() error {
 		return err
 	}
 	w.manifest.Files = []File{{Name: DataName, SHA256: hex.EncodeToString(w.sum.Sum(nil)), Bytes: w.n}}
-	return WriteManifest(w.dir, w.manifest)
+	if err := WriteManifest(w.dir, w.manifest); err != nil {
+		return err
+	}
+	return w.removeCheckpoint()
 }
 
 // Abort removes what was written.
 func (w *Writer) Abort() error {
-	return errors.Join(w.file.Close(), os.Remove(filepath.Join(w.dir, DataName)))
+	return errors.Join(w.file.Close(), os.Remove(filepath.Join(w.dir, DataName)), w.removeCheckpoint())
 }
 
 // WriteManifest writes DIR/manifest.json in one step: it is there whole or not at all.
@@ -84,7 +92,12 @@ func WriteManifest(dir string, m Manifest) error {
 	if err := m.check(true); err != nil {
 		return err
 	}
-	data, err := json.MarshalIndent(m, "", "  ")
+	return writeJSON(dir, ManifestName, m)
+}
+
+// writeJSON writes a file of dir in one step, readable by its owner only.
+func writeJSON(dir, name string, v any) error {
+	data, err := json.MarshalIndent(v, "", "  ")
 	if err != nil {
 		return err
 	}
@@ -96,5 +109,5 @@ func WriteManifest(dir string, m Manifest) error {
 	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return errors.Join(err, os.Remove(f.Name()))
 	}
-	return os.Rename(f.Name(), filepath.Join(dir, ManifestName))
+	return os.Rename(f.Name(), filepath.Join(dir, name))
 }

@@ -117,6 +117,9 @@ func consistent(ms []tuplefile.Manifest) error {
 func macKey(ms []tuplefile.Manifest, p *big.Int) (*big.Int, error) {
 	alpha := new(big.Int)
 	for _, m := range ms {
+		if m.MACKeyShare == "" {
+			return nil, fmt.Errorf("%w: party %d's share was not drawn with the tuples", ErrKey, m.Party)
+		}
 		share, ok := new(big.Int).SetString(m.MACKeyShare, 10)
 		if !ok || share.Cmp(p) >= 0 {
 			return nil, fmt.Errorf("%w: party %d's share is not below the modulus", ErrKey, m.Party)
