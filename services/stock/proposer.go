@@ -138,6 +138,11 @@ func (p *proposer) withdraw(ctx context.Context, ids []string) ([]*tuplesv1.Outc
 func (p *proposer) release(ctx context.Context, ids []string, discard bool) error {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
-	_, err := p.client().Release(ctx, &tuplesv1.ReleaseRequest{Ids: ids, Discard: discard})
+	r, err := p.client().Release(ctx, &tuplesv1.ReleaseRequest{Ids: ids, Discard: discard})
+	for _, o := range r.GetOutcomes() {
+		if c := rpc.Code(o.GetCode()); err == nil && c != "" && c != rpc.NotFound {
+			err = rpc.Errorf(c, "", "%s: %s", p, o.GetWhat())
+		}
+	}
 	return err
 }

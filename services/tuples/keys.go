@@ -47,6 +47,9 @@ func (s *Service) DrawMacKey(ctx context.Context, r *tuplesv1.DrawMacKeyRequest)
 	default:
 		return nil, rpc.Errorf(rpc.Invalid, "say PURPOSE_ONLINE or PURPOSE_VERIFY", "no purpose")
 	}
+	if err := s.Peers.Announced(ctx); err != nil { // or an old copy would not know that the key was burnt
+		return nil, err
+	}
 	share, err := s.MACKeyShare(k)
 	if err != nil {
 		return nil, refused(err, "MAC key "+k.ID)
@@ -66,7 +69,11 @@ func (s *Service) DrawMacKey(ctx context.Context, r *tuplesv1.DrawMacKeyRequest)
 			clear(share)
 			return nil, refused(err, fmt.Sprintf("epoch %d", k.Epoch))
 		}
-		if _, err := s.Audit.Append(entry(audit.EpochRetired, p, "", fmt.Sprintf("epoch/%d", k.Epoch))); err != nil {
+		_, err := s.Audit.Append(entry(audit.EpochRetired, p, "", fmt.Sprintf("epoch/%d", k.Epoch)))
+		if err == nil {
+			err = s.Peers.Announced(ctx)
+		}
+		if err != nil {
 			clear(share)
 			return nil, err
 		}
@@ -152,7 +159,10 @@ func (s *Service) Revoke(ctx context.Context, r *tuplesv1.RevokeRequest) (*tuple
 	if r.GetDryRun() {
 		return out, nil
 	}
-	return out, s.revoke(r, p, ids(found))
+	if err := s.revoke(r, p, ids(found)); err != nil {
+		return nil, err
+	}
+	return out, s.Peers.Announced(ctx)
 }
 
 func (s *Service) revoke(r *tuplesv1.RevokeRequest, p rpc.Principal, batches []string) error {

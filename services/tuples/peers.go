@@ -413,7 +413,7 @@ func (s *Service) Acknowledge(ctx context.Context, r *tuplesv1.AcknowledgeReques
 		s.Log.Error("a peer's store was put back", "peer", p.Name, "error", err)
 		return &tuplesv1.AcknowledgeResponse{Reason: err.Error(), Seen: wireVersion(seen)}, nil
 	}
-	return &tuplesv1.AcknowledgeResponse{Accepted: err == nil}, err
+	return &tuplesv1.AcknowledgeResponse{Accepted: err == nil}, refused(err, "the version of a store")
 }
 
 // hello introduces this party's store to a peer until it is acknowledged.

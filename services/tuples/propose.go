@@ -2,6 +2,7 @@ package tuples
 
 import (
 	"context"
+	"errors"
 	"sync"
 
 	tuplesv1 "github.com/lodge-mpc/lodge/proto/lodge/tuples/v1"
@@ -29,7 +30,7 @@ func each(n int, do func(i int) (vault.Reservation, error), name func(i int) str
 				e := rpc.FromError(refused(err, "reservation "+name(i)))
 				o.Code, o.What = string(e.Code), e.What
 			}
-			if r.State != "" {
+			if r.State != "" && o.Code != string(rpc.Internal) { // which leaves it in doubt
 				o.State, o.Digest = reservationStates[r.State], r.Digest[:]
 			}
 		})
@@ -46,7 +47,10 @@ func (s *Service) Propose(_ context.Context, r *tuplesv1.ProposeRequest) (*tuple
 			return vault.Reservation{}, err
 		}
 		x, err := s.Vault.Reserve(reservationOf(list[i]))
-		if err == nil && x.State == vault.Reserved {
+		switch {
+		case err != nil && !errors.Is(err, vault.ErrExists):
+			return vault.Reservation{}, err // nothing is recorded
+		case err == nil && x.State == vault.Reserved:
 			s.Peers.expect(x.ID, x.Digest)
 		}
 		return x, err

@@ -165,11 +165,11 @@ func (v *Vault) identity() (out identity, err error) {
 
 // Version of this store now.
 func (v *Vault) Version() (Version, error) {
+	now := v.start.Load() // before what may be later
 	id, err := v.identity()
 	if err != nil {
 		return Version{}, err
 	}
-	now := v.start.Load()
 	return Version{ID: id.ID, Incarnation: now.incarnation, Started: now.at, First: now.first, Generation: id.Generation}, nil
 }
 
