@@ -46,9 +46,10 @@ check: ## static checks; make check ONLY="vet shell" runs some
 tools: ## install the pinned tools that check and proto use, under bin/
 	.ci/install
 
-proto: tools ## regenerate the Go code of proto/
+proto: tools ## regenerate the code of proto/, in Go and for the Python client
 	PATH="$(CURDIR)/bin/tools:$$PATH" buf format --write
 	PATH="$(CURDIR)/bin/tools:$$PATH" buf generate
+	clients/python/tools/generate.sh
 
 kernels: ## regenerate the assembly of engine/kernel
 	go run -C engine/kernel/gen . ..

@@ -238,7 +238,7 @@ func TestReserveRetriesUnderOneKey(t *testing.T) {
 
 func TestReserveWaitsForStock(t *testing.T) {
 	empty := detailed(codes.ResourceExhausted, lodge.OutOfStock)
-	f := &fake{failures: []error{empty, empty}}
+	f := &fake{failures: []error{empty, detailed(codes.DeadlineExceeded, lodge.TimedOut)}}
 	c := dial(t, f, nil)
 	if _, err := c.Reserve(t.Context(), lodge.Class{Kind: "bit", Field: "p64"}, 1, lodge.Wait(), lodge.IdempotencyKey("mine")); err != nil {
 		t.Fatal(err)

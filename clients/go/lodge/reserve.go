@@ -89,9 +89,9 @@ func (c *Client) Reserve(ctx context.Context, class Class, count uint64, options
 		switch {
 		case err == nil:
 			return reservationOf(r.GetReservation()), nil
-		case !q.GetWait() || !errors.Is(err, &Error{Code: OutOfStock}):
+		case !q.GetWait() || ctx.Err() != nil:
 			return nil, err
-		case ctx.Err() != nil:
+		case !errors.Is(err, &Error{Code: OutOfStock}) && !errors.Is(err, &Error{Code: TimedOut}):
 			return nil, err
 		}
 		// The server waited for as long as it allows one call; a stock that refuses at once must not be asked in a loop.

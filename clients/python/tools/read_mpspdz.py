@@ -326,7 +326,8 @@ def check(roots: list[Path]) -> tuple[Tree | None, list[Report]]:
 
 def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
-        description=__doc__.split("\n\n")[0], epilog="It pools every party's shares: what was checked is for trying only."
+        description=__doc__.split("\n\n")[0],
+        epilog="It pools every party's shares: what was checked is for trying only.",
     )
     parser.add_argument("dirs", nargs="+", type=Path, metavar="DIR", help="Player-Data of one party or of all")
     parser.add_argument("--json", action="store_true", help="write the report as JSON")
@@ -334,7 +335,9 @@ def main(argv: list[str] | None = None) -> int:
     tree, reports = check(args.dirs)
     ok = all(r.ok for r in reports)
     if args.json:
-        head = {"parties": tree.parties, "prime": str(tree.prime), "prime_bits": tree.prime.bit_length()} if tree else {}
+        head = (
+            {"parties": tree.parties, "prime": str(tree.prime), "prime_bits": tree.prime.bit_length()} if tree else {}
+        )
         print(json.dumps({**head, "ok": ok, "kinds": [asdict(r) for r in reports]}, indent=2))
         return 0 if ok else 1
     if tree:

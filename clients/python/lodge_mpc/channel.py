@@ -1,0 +1,144 @@
+"""Connections over mutual TLS, and calls that are retried."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import grpc
+from google.protobuf.descriptor import ServiceDescriptor
+from google.protobuf.message import Message
+from google.protobuf.message_factory import GetMessageClass
+
+from .config import Config, Server
+from .errors import LodgeError, from_rpc
+from .pin import Pin, fetch_pin
+
+MAX_MESSAGE = (4 << 20) + (64 << 10)  # bytes, as the servers have it
+CALL_TIME = 25.0  # seconds for one attempt of a call that does not stream; less than what the servers allow
+
+T = TypeVar("T")
+
+
+class Service:
+    """Calls of one gRPC service at one server, by name."""
+
+    def __init__(self, server: Server, config: Config, service: ServiceDescriptor) -> None:
+        self._server, self._config, self._service = server, config, service
+        self._lock = threading.Lock()
+        self._pin: Pin | None = None
+        self._channel: Any = None
+        self._suspect = True  # whether the server may have another certificate than the pinned one
+        self._closed = False
+
+    def close(self) -> None:
+        with self._lock:
+            self._closed = True
+            if self._channel is not None:
+                self._channel.close()
+
+    def call(self, method: str, request: Message, timeout: float) -> Any:
+        """One attempt of a unary call, of at most timeout seconds."""
+        with self.errors():
+            return self._multicallable("unary_unary", method)(request, timeout=timeout)
+
+    def stream(self, method: str, request: Message, timeout: float | None) -> Any:
+        """One attempt of a call whose responses are iterated over, within errors(); it has cancel()."""
+        with self.errors():
+            return self._multicallable("unary_stream", method)(request, timeout=timeout)
+
+    @contextmanager
+    def errors(self) -> Iterator[None]:
+        """Turns what gRPC raises into Lodge's errors."""
+        try:
+            yield
+        except grpc.RpcError as error:
+            out = from_rpc(error)
+            if out.code == "unavailable":
+                self._suspect = True
+            raise out from None
+
+    def _multicallable(self, kind: str, method: str) -> Any:
+        m = self._service.methods_by_name[method]
+        path = f"/{self._service.full_name}/{method}"
+        return getattr(self._connected(), kind)(path, _serialize, GetMessageClass(m.output_type).FromString)
+
+    def _connected(self) -> Any:
+        """The channel, with the certificate that the server has now."""
+        with self._lock:
+            if self._closed:
+                raise LodgeError("cancelled", "the client is closed")
+            if self._suspect:
+                pin = fetch_pin(self._server, self._config)
+                if pin != self._pin:
+                    self._channel, self._pin = self._connect(pin), pin
+                self._suspect = False
+            return self._channel
+
+    def _connect(self, pin: Pin) -> Any:
+        credentials = grpc.ssl_channel_credentials(
+            pin.certificate, Path(self._config.key).read_bytes(), Path(self._config.certificate).read_bytes()
+        )
+        options = [
+            ("grpc.ssl_target_name_override", pin.name),
+            ("grpc.max_receive_message_length", MAX_MESSAGE),
+            ("grpc.initial_reconnect_backoff_ms", 100),
+            ("grpc.min_reconnect_backoff_ms", 100),
+            ("grpc.max_reconnect_backoff_ms", 3000),
+            ("grpc.keepalive_time_ms", 10000),
+            ("grpc.keepalive_timeout_ms", 5000),
+            ("grpc.enable_retries", 0),
+            ("grpc.use_local_subchannel_pool", 1),
+        ]
+        return grpc.secure_channel(self._server.address, credentials, options=options)
+
+
+def _serialize(message: Message) -> bytes:
+    data: bytes = message.SerializeToString()
+    return data
+
+
+class Patience:
+    """How long to go on trying, in pauses that grow."""
+
+    def __init__(self, seconds: float, deadline: float | None) -> None:
+        self.seconds, self.deadline = seconds, deadline
+        self.renew()
+
+    def renew(self) -> None:
+        """Something came: begin anew."""
+        self._pause, self._until = 0.1, time.monotonic() + self.seconds
+
+    def left(self) -> float | None:
+        """Seconds until the deadline; None without one."""
+        return None if self.deadline is None else self.deadline - time.monotonic()
+
+    def attempt(self) -> float:
+        """Seconds for one attempt."""
+        left = self.left()
+        if left is not None and left <= 0:
+            raise LodgeError("timed_out", "the deadline passed")
+        return CALL_TIME if left is None else min(CALL_TIME, left)
+
+    def after(self, error: LodgeError) -> None:
+        """Pause after a failure, or raise it if another attempt makes no sense."""
+        pause = self._pause * random.uniform(0.5, 1.5)
+        end = self._until if self.deadline is None else min(self._until, self.deadline)
+        if not error.retry or time.monotonic() + pause > end:
+            raise error
+        self._pause = min(2 * self._pause, 3.0)
+        time.sleep(pause)
+
+
+def retried(patience: Patience, attempt: Callable[[float], T]) -> T:
+    """The result of the first attempt that succeeds."""
+    while True:
+        try:
+            return attempt(patience.attempt())
+        except LodgeError as error:
+            patience.after(error)

@@ -1,0 +1,197 @@
+"""Reserving and drawing tuples."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Sequence
+from datetime import timedelta
+from pathlib import Path
+from types import TracebackType
+
+from ._proto.lodge.stock.v1 import stock_pb2
+from ._proto.lodge.tuples.v1 import tuples_pb2
+from .channel import Patience, Service, retried
+from .config import Config
+from .errors import ConfigError, LodgeError
+from .fields import modulus
+from .reservation import KINDS, Class, Reservation, StockLevel
+from .shares import Download, Shares
+
+
+class Client:
+    """A client of the coordinator and of its own party.
+
+    Every call is retried while the other side is unavailable, busy or limits the rate, until nothing came for
+    ``patience`` seconds or the call's own ``timeout`` (seconds, from its start) has passed. Calls raise LodgeError.
+    A client may be used by several threads at once; use it in a ``with`` statement, or close it.
+    """
+
+    def __init__(self, config: Config, *, patience: float = 30.0) -> None:
+        self.config = config
+        self.patience = patience
+        self._coordinator = self._party = None
+        if config.coordinator is not None:
+            service = stock_pb2.DESCRIPTOR.services_by_name["StockService"]
+            self._coordinator = Service(config.coordinator, config, service)
+        if config.own is not None:
+            service = tuples_pb2.DESCRIPTOR.services_by_name["TuplesService"]
+            self._party = Service(config.parties[config.own], config, service)
+
+    @classmethod
+    def from_config(cls, path: str | Path, *, patience: float = 30.0) -> Client:
+        """A client by a file such as those that ``lodge init`` writes to clients/."""
+        return cls(Config.load(path), patience=patience)
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the connections, and with them all calls."""
+        for service in (self._coordinator, self._party):
+            if service is not None:
+                service.close()
+
+    def reserve(
+        self,
+        kind: str,
+        *,
+        field: str,
+        count: int,
+        params: str | None = None,
+        tenant: str | None = None,
+        shape: tuple[int, int, int] | None = None,
+        input_party: int | None = None,
+        epoch: int = 0,
+        lease: timedelta | None = None,
+        clients: Sequence[str] = (),
+        key: str | None = None,
+        wait: bool = False,
+        timeout: float | None = None,
+    ) -> Reservation:
+        """Hold count tuples at all parties at once.
+
+        Args:
+            kind: one of KINDS.
+            field: such as ``p128``, the field with a prime of 128 bits.
+            count: of tuples.
+            params: parameter set; default the configuration's.
+            tenant: default the configuration's.
+            shape: (rows, inner, columns) of matrices: a is rows x inner, b is inner x columns.
+            input_party: of input masks, the index of the party that knows the values.
+            epoch: of the keys; 0 means the newest that has enough.
+            lease: how long the tuples are kept for this; default 10 minutes.
+            clients: who may fetch, by their names at the parties: nobody named means any client of the tenant, the
+                first at each party; one name for all parties, or one for each.
+            key: idempotency key of up to 64 characters; the same key gives the same reservation. One is made if none is
+                given, so that retries reserve once.
+            wait: wait until there is enough, for as long as timeout says.
+            timeout: seconds.
+
+        Raises:
+            LodgeError: ``out_of_stock``, ``over_quota``, ``forbidden``, ``conflict`` (the key was used for something
+                else), or one that may be retried.
+        """
+        if kind not in KINDS:
+            raise ConfigError(f"{kind!r} is not a kind of tuples", f"write one of {', '.join(KINDS)}")
+        if (shape is not None) != (kind == "matrix") or (input_party is not None) != (kind == "input"):
+            raise ConfigError("matrices, and only they, have a shape; input masks, and only they, an input_party")
+        tuples = Class(kind, field, params or self.config.params, tenant or self.config.tenant, shape, input_party)
+        try:
+            request = stock_pb2.ReserveRequest(count=count, epoch=epoch, clients=clients, wait=wait)
+            getattr(request, "class").CopyFrom(tuples.wire())
+            if lease is not None:
+                request.lease.FromTimedelta(lease)
+        except (ValueError, TypeError) as error:
+            raise ConfigError(str(error)) from error
+        request.idempotency_key = key or secrets.token_hex(16)
+        patience = self._patience(timeout)
+        while True:
+            try:
+                answer = retried(patience, lambda limit: self._at_coordinator().call("Reserve", request, limit))
+                return Reservation.of(answer.reservation)
+            except LodgeError as error:
+                left = patience.left()
+                if not wait or error.code not in ("out_of_stock", "timed_out") or (left is not None and left <= 0):
+                    raise
+            time.sleep(0.1)  # the server waits for as long as it allows one call
+            patience.renew()
+
+    def fetch(self, reservation: Reservation | str, *, timeout: float | None = None) -> Shares:
+        """Draw this party's shares of a reservation, by its id or as reserve gave it.
+
+        The party gives them to one client; the same client may draw them again while the lease lasts, and gets the
+        same bytes. A stream that breaks is taken up again where it ended, also when the party was restarted. What each
+        stream brought is compared with the party's SHA-256.
+
+        Raises:
+            LodgeError: ``not_found``, ``already_delivered`` (to another client), ``expired``, ``burnt``, ``conflict``
+                (a peer holds something else under that id, or it was released), or one that may be retried.
+            BadSharesError: what came is not what was announced.
+        """
+        return Download(self._at_party(), _id(reservation), self.config.own, self._patience(timeout)).run()
+
+    def release(self, reservation: Reservation | str, *, timeout: float | None = None) -> bool:
+        """End a reservation of this client. True: no party had delivered it, and its tuples are back in stock. False:
+        every party erases its shares."""
+        request = stock_pb2.ReleaseRequest(id=_id(reservation))
+        patience = self._patience(timeout)
+        return bool(retried(patience, lambda limit: self._at_coordinator().call("Release", request, limit)).returned)
+
+    def stock(self, epoch: int = 0, *, timeout: float | None = None) -> list[StockLevel]:
+        """What there is of each class and epoch, of all epochs or one."""
+        request = stock_pb2.GetStockRequest(epoch=epoch)
+        patience = self._patience(timeout)
+        answer = retried(patience, lambda limit: self._at_coordinator().call("GetStock", request, limit))
+        return [StockLevel.of(s) for s in answer.stock]
+
+    def mac_key_share(self, key: Reservation | str, *, pool: bool = False, timeout: float | None = None) -> int:
+        """This party's share of a MAC key, by its id or as that of a reservation: a number below the prime.
+
+        The parties' shares add up to alpha, modulo the prime.
+
+        With pool the share is to be added up with the others', to check tuples. Whoever sees the sum can forge, so the
+        key is burnt and its epoch retired, with all tuples that are left under it, before the share leaves the party.
+        """
+        purpose = tuples_pb2.PURPOSE_VERIFY if pool else tuples_pb2.PURPOSE_ONLINE
+        request = tuples_pb2.DrawMacKeyRequest(mac_key_id=_mac_key(key), purpose=purpose)
+        patience = self._patience(timeout)
+        answer = retried(patience, lambda limit: self._at_party().call("DrawMacKey", request, limit))
+        share = int.from_bytes(answer.share, "little")
+        if share >= modulus(answer.params, answer.key.field):
+            raise LodgeError("bad_shares", "the MAC-key share is not below the prime")
+        return share
+
+    def report_failed_check(self, key: Reservation | str, reason: str = "", *, timeout: float | None = None) -> int:
+        """Burn a MAC key and all tuples under it at this party, because an online check that fails reveals the key.
+
+        Returns how many batches were revoked. The reason, of up to 1000 bytes, is for the party's log.
+        """
+        request = tuples_pb2.ReportFailedCheckRequest(mac_key_id=_mac_key(key), reason=reason)
+        patience = self._patience(timeout)
+        answer = retried(patience, lambda limit: self._at_party().call("ReportFailedCheck", request, limit))
+        return int(answer.batches)
+
+    def _patience(self, timeout: float | None) -> Patience:
+        return Patience(self.patience, None if timeout is None else time.monotonic() + timeout)
+
+    def _at_coordinator(self) -> Service:
+        if self._coordinator is None:
+            raise ConfigError("this client has no coordinator", "add it to the configuration")
+        return self._coordinator
+
+    def _at_party(self) -> Service:
+        if self._party is None:
+            raise ConfigError("this client has no party whose shares it could draw", "set party in the configuration")
+        return self._party
+
+
+def _id(reservation: Reservation | str) -> str:
+    return reservation if isinstance(reservation, str) else reservation.id
+
+
+def _mac_key(key: Reservation | str) -> str:
+    return key if isinstance(key, str) else key.mac_key_id

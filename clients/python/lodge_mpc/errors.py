@@ -1,0 +1,81 @@
+"""What calls fail with."""
+
+from __future__ import annotations
+
+import grpc
+from google.protobuf.any_pb2 import Any
+from google.protobuf.empty_pb2 import Empty
+from google.protobuf.unknown_fields import UnknownFieldSet
+
+from ._proto.lodge.status.v1.status_pb2 import ErrorDetail
+
+RETRYABLE = frozenset({"unavailable", "timed_out", "busy", "rate_limited"})
+
+# Names of errors that gRPC itself made.
+_OF_GRPC = {
+    grpc.StatusCode.UNAUTHENTICATED: "unauthenticated",
+    grpc.StatusCode.PERMISSION_DENIED: "forbidden",
+    grpc.StatusCode.INVALID_ARGUMENT: "invalid_request",
+    grpc.StatusCode.RESOURCE_EXHAUSTED: "too_large",
+    grpc.StatusCode.NOT_FOUND: "not_found",
+    grpc.StatusCode.FAILED_PRECONDITION: "conflict",
+    grpc.StatusCode.UNAVAILABLE: "unavailable",
+    grpc.StatusCode.DEADLINE_EXCEEDED: "timed_out",
+    grpc.StatusCode.CANCELLED: "cancelled",
+}
+
+
+class LodgeError(Exception):
+    """What a call to Lodge failed with.
+
+    Attributes:
+        code: stable name for programs, such as ``out_of_stock``, ``forbidden``, ``expired`` or ``already_delivered``.
+        what: what happened, for people. Never a secret.
+        next: what to do about it, or empty.
+        retry: whether the same call may succeed later. The client has retried for its patience already.
+    """
+
+    def __init__(self, code: str, what: str, next: str = "") -> None:
+        super().__init__(f"{code}: {what}" + (f" ({next})" if next else ""))
+        self.code = code
+        self.what = what
+        self.next = next
+
+    @property
+    def retry(self) -> bool:
+        return self.code in RETRYABLE
+
+
+class ConfigError(LodgeError):
+    """A configuration that leads nowhere, or arguments that make no sense; nothing was sent."""
+
+    def __init__(self, what: str, next: str = "") -> None:
+        super().__init__("invalid_request", what, next)
+
+
+class BadSharesError(LodgeError):
+    """What came is not what the party said that it would send. The shares must not be used; draw them again."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__("bad_shares", what, "draw the reservation again")
+
+
+def from_rpc(error: grpc.RpcError) -> LodgeError:
+    """The error that a call ended with."""
+    for key, value in error.trailing_metadata() or ():
+        if key == "grpc-status-details-bin":
+            detail = _detail(value)
+            if detail is not None:
+                return LodgeError(detail.code, detail.what, detail.next)
+    return LodgeError(_OF_GRPC.get(error.code(), "internal"), error.details() or "no reason given")
+
+
+def _detail(status: bytes) -> ErrorDetail | None:
+    """Lodge's detail in a google.rpc.Status, whose third field is a list of Any."""
+    message = Empty.FromString(status)
+    for field in UnknownFieldSet(message):
+        if field.field_number == 3 and field.wire_type == 2:
+            detail, packed = ErrorDetail(), Any.FromString(field.data)
+            if packed.Unpack(detail) and detail.code:
+                return detail
+    return None

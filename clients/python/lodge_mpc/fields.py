@@ -1,0 +1,70 @@
+"""The primes of fields, and how the elements of a tuple are arranged (docs/export-format.md)."""
+
+from __future__ import annotations
+
+from .errors import ConfigError
+
+# Bits of the base of each parameter set; those named insecure are for tests.
+_BASE_BITS = {"S13-8": 8, "S13-16": 16, "S14-32": 32, "S14-64": 64, "S15-128": 128}
+_BASE_BITS |= {"insecure-6": 32, "insecure-8": 32, "insecure-11": 32, "insecure-8-16": 16, "insecure-8-64": 64}
+
+# (x, M) of p = (2^base - x)^M + 1.
+_FORMULAS: dict[int, dict[str, tuple[int, int]]] = {
+    8: {"p64": (16, 8), "p128": (8, 16)},
+    16: {
+        "p64": (256, 4),
+        "p128": (196, 8),
+        "p256": (22, 16),
+        "p512": (72, 32),
+        "p1024": (28, 64),
+        "p2048": (190, 128),
+        "p4096": (288, 256),
+    },
+    32: {
+        "p64": (5120, 2),
+        "p128": (80, 4),
+        "p256": (20, 8),
+        "p512": (50, 16),
+        "p1024": (174, 32),
+        "p2048": (312, 64),
+        "p4096": (572, 128),
+    },
+    64: {
+        "p128": (3072, 2),
+        "p256": (64, 4),
+        "p512": (428, 8),
+        "p1024": (8, 16),
+        "p2048": (22, 32),
+        "p4096": (56, 64),
+    },
+    128: {"p256": (40192, 2), "p512": (640, 4), "p1024": (48, 8), "p2048": (576, 16), "p4096": (990, 32)},
+}
+
+
+def modulus(params: str, field: str) -> int:
+    """The prime of a field of a parameter set."""
+    formula = _FORMULAS.get(_BASE_BITS.get(params, 0), {}).get(field)
+    if formula is None:
+        raise ConfigError(f"parameter set {params!r} has no field {field!r}, or this client is too old to know it")
+    x, m = formula
+    return int((2 ** _BASE_BITS[params] - x) ** m + 1)
+
+
+Shape = tuple[int, ...]
+
+
+def layout(kind: str, shape: tuple[int, int, int] | None, clear: bool) -> dict[str, Shape]:
+    """Names of a record's values, in order, each with the shape of its elements; () for one element."""
+    values: dict[str, Shape]
+    if kind == "matrix" and shape is not None:
+        rows, inner, columns = shape
+        values = {"a": (rows, inner), "b": (inner, columns), "c": (rows, columns)}
+    else:
+        names = {"scalar": "a b c", "square": "a a2", "inverse": "a a_inv", "random": "a", "bit": "a", "input": "a"}
+        if kind not in names:
+            raise ConfigError(f"tuples of kind {kind!r}, which this client does not know")
+        values = dict.fromkeys(names[kind].split(), ())
+    values |= {f"mac_{name}": s for name, s in values.items()}
+    if clear:
+        values["clear"] = ()
+    return values

@@ -1,0 +1,77 @@
+"""Whose certificate a server has.
+
+gRPC for Python compares the host name that is dialled with a certificate, and cannot be told to look for a URI. So the
+certificate is fetched first, over a connection of Python's own: there its chain is verified and its names are compared
+with the identity that the configuration gives. Then gRPC is made to accept that one certificate and no other.
+"""
+
+from __future__ import annotations
+
+import socket
+import ssl
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from .config import Config, Server
+from .errors import ConfigError, LodgeError
+
+PROBE_TIME = 5.0  # seconds
+
+
+@dataclass(frozen=True)
+class Pin:
+    """A server's certificate, verified."""
+
+    certificate: bytes  #: PEM
+    name: str  #: a DNS name or an address in it, for gRPC's own comparison
+
+
+def fetch_pin(server: Server, config: Config) -> Pin:
+    """Connect, verify and give the certificate.
+
+    Raises:
+        LodgeError: ``unavailable``; ``unauthenticated`` if the server is not who the configuration says.
+    """
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.minimum_version = ssl.TLSVersion.TLSv1_3
+    context.check_hostname = False  # the identity is compared below instead; the chain is verified
+    context.set_alpn_protocols(["h2"])
+    try:
+        context.load_verify_locations(cafile=config.ca)
+        context.load_cert_chain(config.certificate, config.key)
+    except (OSError, ssl.SSLError) as error:
+        raise ConfigError(f"certificate, key or authority: {error}", "see tls in the configuration") from error
+    host, _, port = server.address.rpartition(":")
+    try:
+        with (
+            socket.create_connection((host.strip("[]"), int(port)), timeout=PROBE_TIME) as plain,
+            context.wrap_socket(plain) as tls,
+        ):
+            names = list(_names(tls.getpeercert() or {}))
+            leaf = tls.getpeercert(binary_form=True)
+    except ssl.SSLCertVerificationError as error:
+        raise LodgeError("unauthenticated", f"the certificate of {server.address}: {error.verify_message}") from error
+    except ValueError as error:
+        raise ConfigError(f"{server.address!r} is not host:port") from error
+    except OSError as error:
+        raise LodgeError("unavailable", f"{server.address}: {error}", "see that it runs and listens there") from error
+    identities = [value for kind, value in names if kind in ("URI", "DNS")]
+    if server.identity not in identities:
+        raise LodgeError(
+            "unauthenticated", f"the certificate of {server.address} names {identities}, not {server.identity}"
+        )
+    hosts = [value for kind, value in names if kind in ("DNS", "IP Address") and "*" not in value]
+    if not hosts or leaf is None:
+        raise LodgeError(
+            "unauthenticated",
+            f"the certificate of {server.address} has no DNS name and no address, which gRPC for Python needs",
+            "issue the server a certificate with its URI and a DNS name",
+        )
+    return Pin(ssl.DER_cert_to_PEM_cert(leaf).encode(), hosts[0])
+
+
+def _names(certificate: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Alternative names, each with its kind."""
+    for kind, value in certificate.get("subjectAltName", ()):
+        yield str(kind), str(value)

@@ -1,0 +1,75 @@
+package e2e
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
+)
+
+// pip installs the Python client into a new virtual environment, and gives its interpreter. Where there is neither a package
+// index nor a cache of it, the spec is skipped.
+func pip(dir string) (python string) {
+	GinkgoHelper()
+	source := filepath.Join(dir, "source")
+	Expect(os.CopyFS(source, os.DirFS(filepath.Join("..", "clients", "python")))).To(Succeed())
+	out, err := exec.Command("python3", "-m", "venv", filepath.Join(dir, "venv")).CombinedOutput()
+	Expect(err).NotTo(HaveOccurred(), string(out))
+	python = filepath.Join(dir, "venv", "bin", "python")
+	out, err = exec.Command(python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", source).CombinedOutput()
+	for _, sign := range []string{"Temporary failure in name resolution", "NewConnectionError", "ConnectTimeoutError", "No matching distribution found"} {
+		if err != nil && strings.Contains(string(out), sign) {
+			Skip("no package index for pip: " + sign)
+		}
+	}
+	Expect(err).NotTo(HaveOccurred(), string(out))
+	return python
+}
+
+var _ = Describe("the Python client", func() {
+	It("is installed with pip, and passes its tests against a cluster", func() {
+		dir := GinkgoT().TempDir()
+		installed := make(chan string, 1)
+		go func() { // beside the jobs below
+			defer GinkgoRecover()
+			defer close(installed)
+			installed <- pip(dir)
+		}()
+		c := newCluster(2)
+		keys := keysJob()
+		keys.Dim = 4
+		epoch := c.complete(keys).GetEpoch()
+		p64 := triplesJob(epoch)
+		p64.Field = "p64"
+		c.complete(p64)
+		c.complete(triplesJob(epoch))
+		matrix := triplesJob(epoch)
+		matrix.Kind, matrix.Dim, matrix.Count, matrix.Shape = jobv1.Kind_KIND_MATRIX, 4, 2, &jobv1.Shape{Rows: 3, Inner: 2, Columns: 4}
+		c.complete(matrix)
+		for _, kind := range []jobv1.Kind{jobv1.Kind_KIND_SQUARE, jobv1.Kind_KIND_BIT, jobv1.Kind_KIND_INPUT} {
+			q := triplesJob(epoch)
+			q.Kind, q.Count = kind, 100
+			if kind == jobv1.Kind_KIND_INPUT {
+				q.InputParty = 1
+			}
+			c.complete(q)
+		}
+		python, ok := <-installed
+		if !ok {
+			return // skipped or failed, which has been said
+		}
+		tests, err := filepath.Abs(filepath.Join("..", "clients", "python", "tests"))
+		Expect(err).NotTo(HaveOccurred())
+		cmd := exec.Command(python, "-B", "-W", "error::DeprecationWarning:lodge_mpc", "-m", "unittest", "discover", "--verbose", "--start-directory", tests)
+		cmd.Dir = dir // not where the sources are: what was installed is tested
+		cmd.Env = append(os.Environ(), "LODGE_CLUSTER="+c.dir)
+		out, err := cmd.CombinedOutput()
+		Expect(err).NotTo(HaveOccurred(), string(out))
+		GinkgoWriter.Write(out)
+	})
+})
