@@ -91,7 +91,7 @@ func newParty(f *config.PartyFile, version string, log *slog.Logger) (_ *party, 
 	if p.vault, err = vault.OpenPlace(context.Background(), vault.Place{Dir: f.Vault.Dir, PostgresDSNFile: f.Vault.PostgresDSNFile}, key); err != nil {
 		return nil, err
 	}
-	if p.audit, err = audit.Open(f.AuditDir, audit.Options{Party: f.Name}); err != nil {
+	if p.audit, err = openAudit(f, p.vault); err != nil {
 		return nil, err
 	}
 	credentials, err := rpc.LoadCredentials(f.TLS.Files())
@@ -132,6 +132,27 @@ func newParty(f *config.PartyFile, version string, log *slog.Logger) (_ *party, 
 		return nil, err
 	}
 	return p, p.register(x, version)
+}
+
+// openAudit opens the log, which must have the entry that the vault remembers.
+func openAudit(f *config.PartyFile, v *vault.Vault) (*audit.Log, error) {
+	o := audit.Options{Party: f.Name}
+	known, err := v.AuditHead()
+	if err != nil {
+		return nil, err
+	}
+	if known != "" {
+		h, err := audit.ParseHash(known)
+		if err != nil {
+			return nil, err
+		}
+		o.Known = append(o.Known, h)
+	}
+	log, err := audit.Open(f.AuditDir, o)
+	if err != nil {
+		return nil, fmt.Errorf("%w; `lodge audit verify %s` says more; put the log back that belongs to this vault", err, f.AuditDir)
+	}
+	return log, nil
 }
 
 // register puts the party's services on its server.

@@ -77,6 +77,11 @@ func (s *Service) Run(ctx context.Context) {
 		if err := s.Vault.Sweep(); err != nil {
 			s.Log.Error("sweeping reservations", "error", err)
 		}
+		if head := s.Audit.Head(); head.Seq > 0 {
+			if err := s.Vault.RememberAudit(head.Hash.String()); err != nil {
+				s.Log.Error("remembering the audit log", "error", err)
+			}
+		}
 	}
 }
 
