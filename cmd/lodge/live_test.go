@@ -63,7 +63,21 @@ func startLive(t *testing.T) *live {
 	}
 	l.ok("jobs", "submit", "--kind", "keys", "--params", "insecure-8", "--wait")
 	l.ok("jobs", "submit", "--kind", "scalar", "--params", "insecure-8", "--field", liveField, "--epoch", "1", "--count", "200", "--wait")
+	l.eventually(func() bool { // the coordinator asks the parties what they have soon after a job
+		list := read[stockList](l, "stock").Stock
+		return len(list) == 1 && list[0].Available >= 200
+	})
 	return l
+}
+
+// eventually waits until something holds.
+func (l *live) eventually(holds func() bool) {
+	l.t.Helper()
+	for until := time.Now().Add(10 * time.Second); !holds(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(until) {
+			l.t.Fatal("it does not come to that in 10 s")
+		}
+	}
 }
 
 // liveField is one that the set for tests has.

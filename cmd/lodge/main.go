@@ -47,6 +47,10 @@ func rootCommand() *cobra.Command {
 		reservationsCommand(),
 		releaseCommand(),
 		fetchCommand(),
+		batchesCommand(),
+		macKeysCommand(),
+		revokeCommand(),
+		epochsCommand(),
 		benchCommand(),
 	)
 	return root

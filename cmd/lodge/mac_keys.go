@@ -1,0 +1,222 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lodge-mpc/lodge/clients/go/lodge"
+	tuplesv1 "github.com/lodge-mpc/lodge/proto/lodge/tuples/v1"
+	"github.com/lodge-mpc/lodge/services/rpc"
+)
+
+// macKeysCommand is `lodge mac-keys`.
+func macKeysCommand() *cobra.Command {
+	o := &operator{}
+	cmd := &cobra.Command{
+		Use:   "mac-keys",
+		Short: "List and draw a party's MAC keys, and report failed checks",
+		Long:  "A MAC key belongs to an epoch, a field and a tenant; a party has a share of it.\n\n" + connecting,
+	}
+	o.flags(cmd)
+	o.partyFlag(cmd, "the party, by name or index")
+	cmd.AddCommand(o.macKeysListCommand(), o.macKeysDrawCommand(), o.macKeysReportCommand())
+	return cmd
+}
+
+type macKeyRecord struct {
+	ID      string `json:"id"`
+	State   string `json:"state"`
+	Epoch   uint64 `json:"epoch"`
+	Field   string `json:"field"`
+	Tenant  string `json:"tenant"`
+	Created string `json:"created"`
+	Reason  string `json:"reason,omitempty"`
+}
+
+func macKeyJSON(k *tuplesv1.MacKey) macKeyRecord {
+	return macKeyRecord{k.GetId(), macKeyState(k), k.GetEpoch(), k.GetField(), k.GetTenant(), when(k.GetCreated()), k.GetReason()}
+}
+
+func macKeyState(k *tuplesv1.MacKey) string {
+	return strings.ToLower(strings.TrimPrefix(k.GetState().String(), "MAC_KEY_STATE_"))
+}
+
+func (o *operator) macKeysListCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "list --party PARTY",
+		Short: "List MAC keys, as a client with the permission status",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return o.callParty(cmd, func(ctx context.Context, c *partyClient) error {
+				r, err := c.ListMacKeys(ctx, &tuplesv1.ListMacKeysRequest{})
+				if err != nil {
+					return err
+				}
+				if o.json {
+					list := struct {
+						Keys []macKeyRecord `json:"keys"`
+					}{[]macKeyRecord{}}
+					for _, k := range r.GetKeys() {
+						list.Keys = append(list.Keys, macKeyJSON(k))
+					}
+					return writeIndented(cmd.OutOrStdout(), list)
+				}
+				if len(r.GetKeys()) == 0 {
+					_, err := fmt.Fprintln(cmd.OutOrStdout(), "no MAC keys")
+					return err
+				}
+				t := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
+				fmt.Fprintln(t, "ID\tSTATE\tEPOCH\tFIELD\tTENANT\tAGE\tREASON")
+				for _, k := range r.GetKeys() {
+					fmt.Fprintf(t, "%s\t%s\t%d\t%s\t%s\t%s\t%s\n", k.GetId(), macKeyState(k), k.GetEpoch(), k.GetField(), k.GetTenant(),
+						time.Since(k.GetCreated().AsTime()).Round(time.Second), orDash(oneLine(k.GetReason())))
+				}
+				return t.Flush()
+			})
+		},
+	}
+}
+
+func (o *operator) macKeysDrawCommand() *cobra.Command {
+	ok := &confirmation{}
+	var out string
+	var pool bool
+	cmd := &cobra.Command{
+		Use:   "draw ID --party PARTY --out FILE",
+		Short: "Draw a party's share of a MAC key, as a client with the permission mac_key",
+		Long: "Draw a party's share of a MAC key, in decimal, into a new file that its owner alone can read.\n\n" +
+			"With --pool the share is to be added up with those of the other parties, to check tuples. Whoever sees the sum can\n" +
+			"forge: before the share leaves, the key is burnt, and its whole epoch retired, with all that is left under it. That\n" +
+			"takes the permission retire as well, and --yes.",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: firstArgument(o.completeMACKeys),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if _, err := os.Lstat(out); err == nil {
+				return rpc.Errorf(rpc.Conflict, "name a new file", "%s exists", out)
+			}
+			return o.callParty(cmd, func(ctx context.Context, c *partyClient) error {
+				q := &tuplesv1.DrawMacKeyRequest{MacKeyId: args[0], Purpose: tuplesv1.Purpose_PURPOSE_ONLINE}
+				if pool {
+					k, err := c.macKey(ctx, args[0])
+					if err != nil {
+						return err
+					}
+					if yes, err := ok.before(func() error { return o.showEpoch(ctx, cmd, c, k.GetEpoch()) }); !yes {
+						return err
+					}
+					q.Purpose = tuplesv1.Purpose_PURPOSE_VERIFY
+				}
+				r, err := c.DrawMacKey(ctx, q)
+				if err != nil {
+					return err
+				}
+				defer clear(r.GetShare())
+				if err := writeSecret(out, lodge.Element(r.GetShare()).Int().String()+"\n"); err != nil {
+					return err
+				}
+				if o.json {
+					return writeIndented(cmd.OutOrStdout(), struct {
+						macKeyRecord
+						Params string `json:"params"`
+						File   string `json:"file"`
+					}{macKeyJSON(r.GetKey()), r.GetParams(), out})
+				}
+				_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s has party %s's share of MAC key %s, over %s of %s\n", out, o.party, args[0], r.GetKey().GetField(), r.GetParams())
+				return err
+			})
+		},
+	}
+	cmd.Flags().StringVar(&out, "out", "", "file to make")
+	cmd.Flags().BoolVar(&pool, "pool", false, "the share is to be pooled, which ends its epoch")
+	ok.flags(cmd)
+	_ = cmd.MarkFlagRequired("out")
+	return cmd
+}
+
+// writeSecret makes a file that its owner alone can read.
+func writeSecret(path, text string) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(text)
+	return errors.Join(err, f.Sync(), f.Close())
+}
+
+// macKey finds a MAC key of the party.
+func (c *partyClient) macKey(ctx context.Context, id string) (*tuplesv1.MacKey, error) {
+	r, err := c.ListMacKeys(ctx, &tuplesv1.ListMacKeysRequest{})
+	if err != nil {
+		return nil, err
+	}
+	for _, k := range r.GetKeys() {
+		if k.GetId() == id {
+			return k, nil
+		}
+	}
+	return nil, rpc.Errorf(rpc.NotFound, "`lodge mac-keys list` names those that there are", "no MAC key %q at %s", id, c.name)
+}
+
+func (o *operator) macKeysReportCommand() *cobra.Command {
+	ok := &confirmation{}
+	q := &tuplesv1.ReportFailedCheckRequest{}
+	cmd := &cobra.Command{
+		Use:   "report-failed ID --party PARTY",
+		Short: "Report a failed online check: the key is burnt, and every tuple under it erased",
+		Long: "Report, as a client with the permission mac_key, that a check of an online phase under this MAC key failed. Such a\n" +
+			"failure reveals the key, so the party burns it and erases every tuple under it.",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: firstArgument(o.completeMACKeys),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			q.MacKeyId = args[0]
+			return o.callParty(cmd, func(ctx context.Context, c *partyClient) error {
+				if yes, err := ok.before(func() error { return o.showMACKey(ctx, cmd, c, args[0]) }); !yes {
+					return err
+				}
+				r, err := c.ReportFailedCheck(ctx, q)
+				if err != nil {
+					return err
+				}
+				if o.json {
+					return writeIndented(cmd.OutOrStdout(), struct {
+						macKeyRecord
+						Batches uint32 `json:"batches"`
+					}{macKeyJSON(r.GetKey()), r.GetBatches()})
+				}
+				_, err = fmt.Fprintf(cmd.OutOrStdout(), "party %s: MAC key %s is burnt, and %d batches under it erased\n", o.party, args[0], r.GetBatches())
+				return err
+			})
+		},
+	}
+	cmd.Flags().StringVar(&q.Reason, "reason", "", "what failed, for the party's log")
+	ok.flags(cmd)
+	return cmd
+}
+
+// showMACKey says what would go with a MAC key.
+func (o *operator) showMACKey(ctx context.Context, cmd *cobra.Command, c *partyClient, id string) error {
+	k, err := c.macKey(ctx, id)
+	if err != nil {
+		return err
+	}
+	lost, err := c.left(ctx, k.GetEpoch(), id)
+	if err != nil {
+		return err
+	}
+	if o.json {
+		return writeIndented(cmd.OutOrStdout(), struct {
+			macKeyRecord
+			remains
+			DryRun bool `json:"dry_run"`
+		}{macKeyJSON(k), lost, true})
+	}
+	_, err = fmt.Fprintf(cmd.OutOrStdout(), "party %s would burn MAC key %s, and erase %s\n", o.party, id, lost)
+	return err
+}
