@@ -2,7 +2,10 @@
 SHELL := bash -o pipefail
 LONG := Limits|NoiseStudy|WholeRuns
 LONGPKG := ./engine/gbfv ./engine/protocol/triple
-.PHONY: help build demo test test-plain test-avx2 test-avx512 slow sample noise check tools proto kernels fuzz bench clean
+# Histories have PostgreSQL, and write to memory when they can: they sync after every write.
+HISTORIES := LODGE_REQUIRE_POSTGRES=1 $(if $(wildcard /dev/shm/.),TMPDIR=/dev/shm) \
+	go test -count=1 -timeout 3h ./services/internal/histories
+.PHONY: help build demo test test-plain test-avx2 test-avx512 slow sample histories store noise check tools proto kernels fuzz bench clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "%-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -36,6 +39,12 @@ slow: ## tests that take an hour or more: the shipped sets at full size, every f
 
 sample: ## some of the slow tests, chosen by SEED: COUNT of each group; prints what was left out
 	go test -timeout 30m -v -run '$(LONG)' $(LONGPKG) -long $(or $(COUNT),2)@$(or $(SEED),1) | grep -vE '^ *=== '
+
+histories: ## random histories of reservations: 10,000 each in memory and on the embedded store, 1,000 on PostgreSQL
+	$(HISTORIES) -long all
+
+store: ## some of those histories, chosen by SEED: COUNT groups of each; prints what was left out
+	$(HISTORIES) -v -long $(or $(COUNT),2)@$(or $(SEED),1) | grep -vE '^ *=== '
 
 noise: ## measure the noise of all sets and write the tables of docs/noise.md
 	go test -count=1 -timeout 1h -run 'NoiseStudy' ./engine/gbfv -long all -write $(CURDIR)/docs/noise.md

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/lodge-mpc/lodge/engine/internal/longtest"
+	"github.com/lodge-mpc/lodge/engine/longtest"
 	"github.com/lodge-mpc/lodge/engine/params"
 )
 

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/lodge-mpc/lodge/engine/internal/longtest"
+	"github.com/lodge-mpc/lodge/engine/longtest"
 	"github.com/lodge-mpc/lodge/engine/params"
 )
 

@@ -1,0 +1,155 @@
+package histories
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	tuplesv1 "github.com/lodge-mpc/lodge/proto/lodge/tuples/v1"
+	"github.com/lodge-mpc/lodge/services/rpc"
+)
+
+// actEvil is a coordinator that lies: it proposes what overlaps, differs or was used, and withdraws and releases as it
+// likes.
+func (w *world) actEvil() {
+	w.calm = false
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	each := func(only []int, f func(i int, c tuplesv1.TuplesServiceClient) (string, error)) {
+		for _, i := range only {
+			c := tuplesv1.NewTuplesServiceClient(w.conn(rpc.Principal{Role: rpc.Coordinator, Name: "coordinator", Party: -1}, coordinator, i))
+			what, err := f(i, c)
+			w.note("  evil, party %d: %s %s", i, what, outcome(err))
+		}
+	}
+	r := w.reservation()
+	switch n := w.rng.IntN(8); {
+	case n == 0 && r != nil:
+		w.note("the coordinator withdraws %s", r.GetId())
+		each(w.some(), func(_ int, c tuplesv1.TuplesServiceClient) (string, error) {
+			x, err := c.Withdraw(ctx, &tuplesv1.WithdrawRequest{Ids: []string{r.GetId()}})
+			return fmt.Sprint(x.GetOutcomes()), err
+		})
+	case n <= 2 && r != nil:
+		discard := n == 2 && w.rng.IntN(2) == 0
+		w.note("the coordinator withdraws and releases %s, discard=%v", r.GetId(), discard)
+		each(w.some(), func(_ int, c tuplesv1.TuplesServiceClient) (string, error) {
+			if w.rng.IntN(4) > 0 {
+				c.Withdraw(ctx, &tuplesv1.WithdrawRequest{Ids: []string{r.GetId()}})
+			}
+			x, err := c.Release(ctx, &tuplesv1.ReleaseRequest{Ids: []string{r.GetId()}, Discard: discard})
+			return fmt.Sprint(x.GetOutcomes()), err
+		})
+	default:
+		body := w.lie()
+		w.known = append(w.known, body)
+		w.note("the coordinator proposes %s: %v for %v until %s", body.GetId(), body.GetRanges(), body.GetClients(), body.GetLease().AsTime())
+		each(w.some(), func(i int, c tuplesv1.TuplesServiceClient) (string, error) {
+			mine := body
+			if w.rng.IntN(5) == 0 { // another to each
+				mine = proto.Clone(body).(*tuplesv1.Reservation)
+				mine.Ranges = w.lie().GetRanges()
+			}
+			x, err := c.Propose(ctx, &tuplesv1.ProposeRequest{Reservations: []*tuplesv1.Reservation{mine}})
+			return fmt.Sprint(mine.GetRanges(), x.GetOutcomes()), err
+		})
+	}
+}
+
+// lie is a reservation of ranges that may be anybody's, under an id that may be used.
+func (w *world) lie() *tuplesv1.Reservation {
+	b := w.batches[w.rng.IntN(len(w.batches))]
+	w.ids++
+	r := &tuplesv1.Reservation{Id: fmt.Sprintf("evil-%d", w.ids), Class: b.class, Epoch: b.epoch, MacKeyId: b.macKey, Owner: b.class.GetTenant() + "1",
+		Lease: timestamppb.New(time.Now().Add(time.Duration(1+w.rng.IntN(60)) * time.Second))}
+	if old := w.reservation(); old != nil && w.rng.IntN(4) == 0 {
+		r.Id = old.GetId()
+		if w.rng.IntN(2) == 0 {
+			r.Lease = old.GetLease()
+		}
+	}
+	for range 1 + w.rng.IntN(2) {
+		if w.rng.IntN(4) == 0 {
+			b = w.batches[w.rng.IntN(len(w.batches))]
+		}
+		first := w.rng.Uint64N(b.count + 1)
+		r.Ranges = append(r.Ranges, &tuplesv1.Range{BatchId: b.id, First: first, Count: w.rng.Uint64N(min(8, b.count-first+2))})
+	}
+	for _, x := range r.GetRanges() {
+		r.Count += x.GetCount()
+	}
+	return r
+}
+
+// actRollback puts an older copy of a party's store back. Where a peer knows better, the party goes into quarantine;
+// where none does, nothing has left the party since.
+func (w *world) actRollback() {
+	w.calm = false
+	i := w.party()
+	p := w.parties[i]
+	if !p.running() || p.odd() {
+		return
+	}
+	p.stop()
+	putBack, err := p.back.copy()
+	if err != nil {
+		w.failed("a store cannot be copied: %v", err)
+		return
+	}
+	w.note("the store of party %d is copied", i)
+	w.restart(i, works, 0)
+	then, err := p.vault().Version()
+	if err != nil {
+		w.failed("a version cannot be read: %v", err)
+		return
+	}
+	w.model.mu.Lock()
+	step, active := w.model.step, maps.Clone(w.model.active[i])
+	w.model.mu.Unlock()
+	m := manner{evil: w.rng.IntN(2) == 0, end: true, network: w.rng.IntN(2) == 0}
+	acts := w.acts(m)
+	for range 1 + w.rng.IntN(8) {
+		acts[w.rng.IntN(len(acts))]()
+		w.pass(20 * time.Millisecond)
+	}
+	w.model.count(i)
+	p.stop()
+	w.model.mu.Lock()
+	proven := false
+	for j, peer := range w.parties {
+		proven = proven || j != i && peer.running() && w.model.heard[j][i] > then.Generation
+	}
+	w.model.rolled[i], w.model.active[i] = true, active
+	if !proven {
+		for r, e := range w.model.ended[i] {
+			if e.step > step {
+				delete(w.model.ended[i], r)
+			}
+		}
+	}
+	w.model.heard[i] = [parties]uint64{} // at least
+	w.model.mu.Unlock()
+	putBack()
+	w.note("the copy of party %d is put back, which a peer can prove: %v", i, proven)
+	w.connect()
+	w.restart(i, works, 0)
+	together(w.actFetch, w.actFetch, w.actFetch, func() { w.pass(3 * time.Second) })
+	for range 4 {
+		if r := w.reservation(); r != nil {
+			w.fetch(w.rightful(r, i), i, r.GetId(), 0, -1, 0)
+		}
+	}
+	w.look()
+	w.model.mu.Lock()
+	if proven && p.running() && !w.model.held[i] {
+		w.model.violated("party %d is not in quarantine although a peer knows of a later state", i)
+	}
+	w.model.mu.Unlock()
+	if p.running() && w.rng.IntN(2) == 0 {
+		w.leave(i)
+	}
+}
