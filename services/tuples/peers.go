@@ -40,7 +40,7 @@ type Peers struct {
 
 	mu     sync.Mutex
 	asked  map[string]*question // by reservation id
-	told   []uint64             // the generation of this party's store that each peer has remembered
+	told   []uint64             // the generation of this party's store that each peer has remembered; 0: none since the start
 	queues []chan *question
 	ended  chan struct{} // closed when nobody asks any more
 }
@@ -148,11 +148,11 @@ func (p *Peers) put(id string, digest [32]byte, limit time.Duration) (q *questio
 // Announced returns when all peers have remembered that this party's store is as far as it is now: should an older copy
 // of it be put back, they will know. What was recorded before may then leave this party.
 func (p *Peers) Announced(ctx context.Context) error {
-	v, err := p.Vault.Version()
+	generation, err := p.Vault.Generation()
 	if err != nil {
 		return err
 	}
-	return p.announced(ctx, v.Generation)
+	return p.announced(ctx, generation)
 }
 
 func (p *Peers) announced(ctx context.Context, generation uint64) error {
@@ -177,6 +177,20 @@ func (p *Peers) announced(ctx context.Context, generation uint64) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+}
+
+// knows reports whether a peer has acknowledged this party's store since both have started.
+func (p *Peers) knows(peer int) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.told[peer] > 0
+}
+
+// forget has a peer be introduced to the store again.
+func (p *Peers) forget(peer int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.told[peer] = 0
 }
 
 // remembered notes how far a peer knows this party's store to be.
@@ -283,18 +297,22 @@ func (p *Peers) call(ctx context.Context, peer int, batch []*question) (later []
 	if len(open) == 0 {
 		return nil
 	}
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	if !p.knows(peer) {
+		if err := p.introduce(ctx, peer); err != nil {
+			p.Log.Debug("a peer does not acknowledge this party's store", "peer", name, "error", err)
+			return open
+		}
+	}
 	var err error
-	if req.Store, err = p.version(); err != nil {
+	if req.Store, err = p.version(peer); err != nil {
 		p.Log.Error("reading the store's version", "error", err)
 		return open
 	}
-	ctx, cancel := context.WithTimeout(ctx, callTime)
-	defer cancel()
 	r, err := tuplesv1.NewTuplesServiceClient(p.List[peer].Conn).Confirm(ctx, req)
-	if err == nil && !r.GetAcknowledged() {
-		if err := p.introduce(ctx, peer); err != nil {
-			p.Log.Warn("a peer does not acknowledge this party's store", "peer", name, "error", err)
-		}
+	if err == nil && !r.GetAcknowledged() { // it has started since
+		p.forget(peer)
 		return open
 	}
 	if err != nil || len(r.GetAnswers()) != len(req.GetItems()) {
@@ -333,7 +351,7 @@ func (s *Service) Confirm(ctx context.Context, r *tuplesv1.ConfirmRequest) (*tup
 	if len(r.GetItems()) > maxItems {
 		return nil, rpc.Errorf(rpc.TooLarge, "split them", "%d items in one call, of at most %d", len(r.GetItems()), maxItems)
 	}
-	version, err := s.Peers.read(p.Party, r.GetStore())
+	version, err := s.Peers.read(p.Party, s.Peers.Self, r.GetStore())
 	if err != nil {
 		return nil, err
 	}
@@ -363,20 +381,20 @@ func (s *Service) Confirm(ctx context.Context, r *tuplesv1.ConfirmRequest) (*tup
 	return out, nil
 }
 
-// version is that of this party's store now, signed.
-func (p *Peers) version() (*tuplesv1.StoreVersion, error) {
-	v, err := p.Vault.Version()
+// version is that of this party's store now, signed for a peer.
+func (p *Peers) version(peer int) (*tuplesv1.StoreVersion, error) {
+	v, err := p.Vault.Version(peer)
 	if err != nil {
 		return nil, err
 	}
-	v.Signature = ed25519.Sign(p.Signer, p.statement(p.Self, v))
+	v.Signature = ed25519.Sign(p.Signer, p.statement(p.Self, peer, v))
 	return wireVersion(v), nil
 }
 
-// statement is what a party signs of its store.
-func (p *Peers) statement(party int, v vault.Version) []byte {
+// statement is what a party signs of its store for a peer.
+func (p *Peers) statement(party, peer int, v vault.Version) []byte {
 	b := append([]byte("lodge store version v1\x00"), p.Roster[:]...)
-	for _, n := range []uint64{uint64(party), v.First, v.Generation, uint64(v.Started.UnixNano())} {
+	for _, n := range []uint64{uint64(party), uint64(peer), v.First, v.Generation, uint64(v.Started.UnixNano())} {
 		b = binary.LittleEndian.AppendUint64(b, n)
 	}
 	return append(append(b, v.ID...), v.Incarnation...)
@@ -387,12 +405,12 @@ func wireVersion(v vault.Version) *tuplesv1.StoreVersion {
 		Generation: v.Generation, Signature: v.Signature}
 }
 
-// read checks the signature of a party under a version of its store.
-func (p *Peers) read(party int, w *tuplesv1.StoreVersion) (vault.Version, error) {
+// read checks the signature of a party under a version of its store that is for a peer.
+func (p *Peers) read(party, peer int, w *tuplesv1.StoreVersion) (vault.Version, error) {
 	v := vault.Version{ID: w.GetStoreId(), Incarnation: w.GetIncarnation(), Started: w.GetStarted().AsTime(), First: w.GetFirst(),
 		Generation: w.GetGeneration(), Signature: w.GetSignature()}
 	if party < 0 || party >= len(p.Keys) || len(v.ID) != 16 || len(v.Incarnation) != 16 || w.GetStarted().CheckValid() != nil ||
-		!ed25519.Verify(p.Keys[party], p.statement(party, v), v.Signature) {
+		!ed25519.Verify(p.Keys[party], p.statement(party, peer, v), v.Signature) {
 		return v, rpc.Errorf(rpc.Invalid, "", "the version of the store of party %d is malformed, or not signed by it", party)
 	}
 	return v, nil
@@ -404,7 +422,7 @@ func (s *Service) Acknowledge(ctx context.Context, r *tuplesv1.AcknowledgeReques
 	if err != nil {
 		return nil, err
 	}
-	version, err := s.Peers.read(p.Party, r.GetStore())
+	version, err := s.Peers.read(p.Party, s.Peers.Self, r.GetStore())
 	if err != nil {
 		return nil, err
 	}
@@ -439,7 +457,7 @@ func (p *Peers) hello(ctx context.Context, peer int) {
 // introduce says to a peer which store this party has. A peer that can show that this party has said before that it
 // was further puts it into quarantine.
 func (p *Peers) introduce(ctx context.Context, peer int) error {
-	now, err := p.version()
+	now, err := p.version(peer)
 	if err != nil {
 		return err
 	}
@@ -448,14 +466,17 @@ func (p *Peers) introduce(ctx context.Context, peer int) error {
 		return err
 	}
 	if r.GetAccepted() {
+		if err := p.Vault.AcknowledgedBy(peer); err != nil { // before it hears of more
+			return err
+		}
 		p.remembered(peer, now.GetGeneration())
 		return nil
 	}
-	said, err := p.read(p.Self, r.GetSeen())
+	said, err := p.read(p.Self, peer, r.GetSeen())
 	if err != nil {
 		return fmt.Errorf("it says %q without a proof", r.GetReason())
 	}
-	behind, err := p.Vault.Succeeds(said)
+	behind, err := p.Vault.Succeeds(peer, said)
 	if err != nil {
 		return err
 	}
@@ -467,6 +488,9 @@ func (p *Peers) introduce(ctx context.Context, peer int) error {
 	p.Log.Error("quarantine: every tuple is revoked", "reason", reason)
 	if err := p.Vault.Quarantine(reason, said.Generation); err != nil {
 		return err
+	}
+	for i := range p.List {
+		p.forget(i)
 	}
 	_, err = p.Audit.Append(audit.Entry{Event: audit.Quarantined, Actor: p.List[peer].Name, Auth: audit.Certificate, Note: reason})
 	return err

@@ -86,7 +86,7 @@ func TestRestore(t *testing.T) {
 		if why, err := r.Quarantined(); err != nil || !strings.Contains(why, "restored from a backup") || !strings.Contains(why, out.Store) {
 			t.Errorf("%q, %v", why, err)
 		}
-		if behind, err := r.Succeeds(before); err != nil || behind {
+		if behind, err := r.Succeeds(1, before); err != nil || behind {
 			t.Errorf("what the old store said is later: %v, %v", behind, err)
 		}
 		must(t, r.LeaveQuarantine())

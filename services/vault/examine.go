@@ -18,7 +18,7 @@ func Examine(s store.Store, key *Key) (*Vault, error) {
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
-	v.begin(0)
+	v.begin()
 	return v, nil
 }
 

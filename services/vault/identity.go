@@ -24,6 +24,35 @@ type identity struct {
 	Generation uint64    `json:"generation"` // grows with everything that must not be forgotten
 	Lineage    string    `json:"lineage,omitempty"`
 	Quarantine string    `json:"quarantine,omitempty"` // why nothing may be stored or delivered, or empty
+	// Floor is the generation after the last quarantine. A start is told to a peer as of this generation, or as of that
+	// of the last start before which the peer had acknowledged the store: so a store that was put back cannot catch up
+	// with what was seen of it, neither by starting again nor by growing while a peer is away.
+	Floor uint64                `json:"floor"`
+	Peers map[int]*acknowledged `json:"peers,omitempty"`
+}
+
+// acknowledged is where a peer stands with this store.
+type acknowledged struct {
+	First uint64 `json:"first"` // generation of the start that it is told
+	Since bool   `json:"since"` // whether it has acknowledged the store since
+}
+
+// first is the generation of the start that a peer is told.
+func (id *identity) first(peer int) uint64 {
+	if p := id.Peers[peer]; p != nil {
+		return max(p.First, id.Floor)
+	}
+	return id.Floor
+}
+
+// started moves on the start that peers are told who have acknowledged the last, and reports whether there is one.
+func (id *identity) started() (moved bool) {
+	for _, p := range id.Peers {
+		if p.Since {
+			p.First, p.Since, moved = id.Generation, false, true
+		}
+	}
+	return moved
 }
 
 // Version says which store this is, since which start, and how far it is. Peers remember the highest generation that
@@ -32,7 +61,7 @@ type Version struct {
 	ID          []byte    `json:"id"`
 	Incarnation []byte    `json:"incarnation"` // fresh at every Open
 	Started     time.Time `json:"started"`
-	First       uint64    `json:"first"` // generation of the start
+	First       uint64    `json:"first"` // generation of the start, as one peer is told
 	Generation  uint64    `json:"generation"`
 	Signature   []byte    `json:"signature,omitempty"` // by the party whose store it is, who checks it
 }
@@ -40,16 +69,16 @@ type Version struct {
 // same reports whether two versions are of one store.
 func (x Version) same(y Version) bool { return bytes.Equal(x.ID, y.ID) }
 
-// Succeeds reports whether what a party has said of a store of its own, once, shows that this store was put back since:
-// it was further then, or it had been replaced by a later one.
-func (v *Vault) Succeeds(said Version) (bool, error) {
+// Succeeds reports whether what this party once said to a peer of a store of its own shows that this store was put back
+// since: it was further then, or it had been replaced by a later one.
+func (v *Vault) Succeeds(peer int, said Version) (bool, error) {
 	id, err := v.identity()
 	if err != nil {
 		return false, err
 	}
 	if bytes.Equal(said.ID, id.ID) {
 		now := v.start.Load()
-		return said.Generation > now.first && !bytes.Equal(said.Incarnation, now.incarnation), nil
+		return said.Generation > id.first(peer) && !bytes.Equal(said.Incarnation, now.incarnation), nil
 	}
 	return said.Started.After(id.Created), nil
 }
@@ -58,18 +87,17 @@ func (v *Vault) Succeeds(said Version) (bool, error) {
 type start struct {
 	incarnation []byte
 	at          time.Time
-	first       uint64 // generation
 }
 
-func (v *Vault) begin(generation uint64) {
-	s := &start{incarnation: make([]byte, idLen), at: v.now().UTC(), first: generation}
+func (v *Vault) begin() {
+	s := &start{incarnation: make([]byte, idLen), at: v.now().UTC()}
 	rand.Read(s.incarnation)
 	v.start.Store(s)
 }
 
 // newIdentity is that of a store that begins now.
 func (v *Vault) newIdentity() *identity {
-	id := &identity{ID: make([]byte, idLen), Created: v.now().UTC(), Generation: 1, Lineage: v.store.Lineage()}
+	id := &identity{ID: make([]byte, idLen), Created: v.now().UTC(), Generation: 1, Floor: 1, Lineage: v.store.Lineage()}
 	rand.Read(id.ID)
 	return id
 }
@@ -78,7 +106,6 @@ func (v *Vault) newIdentity() *identity {
 // generation: a store that was put back must not catch up with what was seen of it by starting again and again.
 func (v *Vault) identify() error {
 	var objects []string
-	var generation uint64
 	err := v.update(func(tx store.Tx) error {
 		objects = nil
 		id, err := get[identity](v, tx, identityKey)
@@ -89,12 +116,13 @@ func (v *Vault) identify() error {
 		case err == nil && id.Lineage != v.store.Lineage():
 			objects, err = v.quarantine(tx, id, 0, fmt.Sprintf(
 				"the storage's history was %q and is %q: it was failed over or put back", id.Lineage, v.store.Lineage()), false)
+		case err == nil && id.started():
+			err = put(v, tx, identityKey, id)
 		}
-		generation = id.Generation
 		return err
 	})
 	if err == nil {
-		v.begin(generation)
+		v.begin()
 	}
 	return v.eraseAfter(err, objects)
 }
@@ -163,14 +191,35 @@ func (v *Vault) identity() (out identity, err error) {
 	return out, err
 }
 
-// Version of this store now.
-func (v *Vault) Version() (Version, error) {
+// Version of this store now, as a peer is told.
+func (v *Vault) Version(peer int) (Version, error) {
 	now := v.start.Load() // before what may be later
 	id, err := v.identity()
 	if err != nil {
 		return Version{}, err
 	}
-	return Version{ID: id.ID, Incarnation: now.incarnation, Started: now.at, First: now.first, Generation: id.Generation}, nil
+	return Version{ID: id.ID, Incarnation: now.incarnation, Started: now.at, First: id.first(peer), Generation: id.Generation}, nil
+}
+
+// Generation of this store now.
+func (v *Vault) Generation() (uint64, error) {
+	id, err := v.identity()
+	return id.Generation, err
+}
+
+// AcknowledgedBy records that a peer has acknowledged this start.
+func (v *Vault) AcknowledgedBy(peer int) error {
+	return v.update(func(tx store.Tx) error {
+		id, err := get[identity](v, tx, identityKey)
+		if err != nil || id.Peers[peer] != nil && id.Peers[peer].Since {
+			return err
+		}
+		if id.Peers == nil {
+			id.Peers = map[int]*acknowledged{}
+		}
+		id.Peers[peer] = &acknowledged{First: id.first(peer), Since: true}
+		return put(v, tx, identityKey, id)
+	})
 }
 
 // Quarantined says why this store may neither store nor deliver tuples; empty when it may.
@@ -185,18 +234,16 @@ func (v *Vault) Quarantined() (reason string, err error) {
 // highest generation that somebody has seen of it.
 func (v *Vault) Quarantine(reason string, beyond uint64) error {
 	var objects []string
-	var generation uint64
 	err := v.update(func(tx store.Tx) error {
 		objects = nil
 		id, err := get[identity](v, tx, identityKey)
 		if err == nil {
 			objects, err = v.quarantine(tx, id, beyond, reason, false)
-			generation = id.Generation
 		}
 		return err
 	})
 	if err == nil {
-		v.begin(generation) // as which peers acknowledge it again
+		v.begin() // as which peers acknowledge it again
 	}
 	return v.eraseAfter(err, objects)
 }
@@ -210,6 +257,7 @@ func (v *Vault) quarantine(tx store.Tx, id *identity, beyond uint64, reason stri
 	why := "quarantine: " + reason
 	id.Quarantine, id.Lineage = reason, v.store.Lineage()
 	id.Generation = max(id.Generation, min(beyond, maxGeneration)) + 1
+	id.Floor, id.Peers = id.Generation, nil
 	if err := put(v, tx, identityKey, id); err != nil {
 		return nil, err
 	}

@@ -13,7 +13,7 @@ import (
 
 func version(t testing.TB, v *Vault) Version {
 	t.Helper()
-	x, err := v.Version()
+	x, err := v.Version(1)
 	must(t, err)
 	return x
 }
@@ -117,6 +117,8 @@ func TestAcknowledge(t *testing.T) {
 	first := version(t, v)
 	accepted(first)
 	accepted(first)
+	must(t, v.AcknowledgedBy(1))
+	must(t, v.AcknowledgedBy(1))
 	backup := d.copyOf()
 	advance()
 	advance()
@@ -137,16 +139,17 @@ func TestAcknowledge(t *testing.T) {
 		reserve(t, old, fmt.Sprintf("z%d", i), in(0, 50+i, 1))
 	}
 	seen := putBack(version(t, old))
-	if behind, err := old.Succeeds(seen); err != nil || !behind {
+	if behind, err := old.Succeeds(1, seen); err != nil || !behind {
 		t.Errorf("%v, %v: what the peer has seen proves nothing", behind, err)
 	}
 	crashing := backup.copyOf()
 	var v2 *Vault
-	for range 20 {
+	for i := range uint64(20) { // it grows, too, while the peer is away
 		v2 = crashing.open(t, k)
+		reserve(t, v2, fmt.Sprintf("y%d", i), in(0, 70+i, 1))
 	}
 	seen = putBack(version(t, v2))
-	if behind, err := v2.Succeeds(seen); err != nil || !behind {
+	if behind, err := v2.Succeeds(1, seen); err != nil || !behind {
 		t.Errorf("%v, %v", behind, err)
 	}
 	must(t, v2.Quarantine("put back", seen.Generation))
@@ -158,7 +161,7 @@ func TestAcknowledge(t *testing.T) {
 	accepted(version(t, fresh))
 	must(t, v2.Quarantine("again", 1000))
 	seen = putBack(version(t, v2))
-	if behind, err := v2.Succeeds(seen); err != nil || !behind {
+	if behind, err := v2.Succeeds(1, seen); err != nil || !behind {
 		t.Errorf("an old store that was replaced: %v, %v", behind, err)
 	}
 	accepted(version(t, fresh))
@@ -171,10 +174,11 @@ func TestSucceeds(t *testing.T) {
 	said := version(t, v)
 	ask := func(v *Vault, said Version, want bool) {
 		t.Helper()
-		if got, err := v.Succeeds(said); err != nil || got != want {
+		if got, err := v.Succeeds(1, said); err != nil || got != want {
 			t.Errorf("%v, %v", got, err)
 		}
 	}
+	must(t, v.AcknowledgedBy(1))
 	ask(v, said, false) // this start itself
 	reserve(t, v, "r", in(0, 0, 1))
 	ask(v, version(t, v), false)
