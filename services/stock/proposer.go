@@ -47,6 +47,8 @@ func (p *proposer) run(ctx context.Context) {
 		select {
 		case calls <- struct{}{}:
 		case <-ctx.Done():
+			batch[0].done <- rpc.Errorf(rpc.Unavailable, "try again", "the coordinator stops")
+			return
 		}
 	more:
 		for len(batch) < maxItems {
