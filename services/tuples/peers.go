@@ -387,8 +387,12 @@ func (p *Peers) version(peer int) (*tuplesv1.StoreVersion, error) {
 	if err != nil {
 		return nil, err
 	}
+	return p.sign(peer, v), nil
+}
+
+func (p *Peers) sign(peer int, v vault.Version) *tuplesv1.StoreVersion {
 	v.Signature = ed25519.Sign(p.Signer, p.statement(p.Self, peer, v))
-	return wireVersion(v), nil
+	return wireVersion(v)
 }
 
 // statement is what a party signs of its store for a peer.
@@ -457,10 +461,14 @@ func (p *Peers) hello(ctx context.Context, peer int) {
 // introduce says to a peer which store this party has. A peer that can show that this party has said before that it
 // was further puts it into quarantine.
 func (p *Peers) introduce(ctx context.Context, peer int) error {
-	now, err := p.version(peer)
+	v, err := p.Vault.Version(peer)
 	if err != nil {
 		return err
 	}
+	// It hears how far the store was at this start, and of more when that it has heard is recorded here: a crash before
+	// that leaves nothing at the peer which this store could not know.
+	v.Generation = v.First
+	now := p.sign(peer, v)
 	r, err := tuplesv1.NewTuplesServiceClient(p.List[peer].Conn).Acknowledge(ctx, &tuplesv1.AcknowledgeRequest{Store: now})
 	if err != nil {
 		return err

@@ -48,15 +48,24 @@ func (w *world) actEvil() {
 		body := w.lie()
 		w.known = append(w.known, body)
 		w.note("the coordinator proposes %s: %v for %v until %s", body.GetId(), body.GetRanges(), body.GetClients(), body.GetLease().AsTime())
-		each(w.some(), func(i int, c tuplesv1.TuplesServiceClient) (string, error) {
+		whom := w.some()
+		if w.rng.IntN(2) == 0 {
+			whom = []int{0, 1, 2}
+		}
+		each(whom, func(i int, c tuplesv1.TuplesServiceClient) (string, error) {
 			mine := body
-			if w.rng.IntN(5) == 0 { // another to each
+			if w.rng.IntN(3) == 0 { // another to each
 				mine = proto.Clone(body).(*tuplesv1.Reservation)
-				mine.Ranges = w.lie().GetRanges()
+				mine.Ranges = w.ranges(body.GetMacKeyId())
 			}
 			x, err := c.Propose(ctx, &tuplesv1.ProposeRequest{Reservations: []*tuplesv1.Reservation{mine}})
 			return fmt.Sprint(mine.GetRanges(), x.GetOutcomes()), err
 		})
+		if w.rng.IntN(2) == 0 {
+			for i := range parties {
+				w.fetch(w.rightful(body, i), i, body.GetId(), 0, -1, 0)
+			}
+		}
 	}
 }
 
@@ -72,17 +81,31 @@ func (w *world) lie() *tuplesv1.Reservation {
 			r.Lease = old.GetLease()
 		}
 	}
-	for range 1 + w.rng.IntN(2) {
-		if w.rng.IntN(4) == 0 {
-			b = w.batches[w.rng.IntN(len(w.batches))]
-		}
-		first := w.rng.Uint64N(b.count + 1)
-		r.Ranges = append(r.Ranges, &tuplesv1.Range{BatchId: b.id, First: first, Count: w.rng.Uint64N(min(8, b.count-first+2))})
-	}
+	r.Ranges = w.ranges(b.macKey)
 	for _, x := range r.GetRanges() {
 		r.Count += x.GetCount()
 	}
 	return r
+}
+
+// ranges of batches that lie under a MAC key, mostly, and mostly within them.
+func (w *world) ranges(macKey string) (list []*tuplesv1.Range) {
+	var among []batch
+	for _, b := range w.batches {
+		if b.macKey == macKey || w.rng.IntN(20) == 0 {
+			among = append(among, b)
+		}
+	}
+	for range 1 + w.rng.IntN(2) {
+		b := among[w.rng.IntN(len(among))]
+		first := w.rng.Uint64N(b.count)
+		n := 1 + w.rng.Uint64N(min(8, b.count-first))
+		if w.rng.IntN(15) == 0 {
+			n = w.rng.Uint64N(9)
+		}
+		list = append(list, &tuplesv1.Range{BatchId: b.id, First: first, Count: n})
+	}
+	return list
 }
 
 // actRollback puts an older copy of a party's store back. Where a peer knows better, the party goes into quarantine;
@@ -102,9 +125,9 @@ func (w *world) actRollback() {
 	}
 	w.note("the store of party %d is copied", i)
 	w.restart(i, works, 0)
-	then, err := p.vault().Version()
+	then, err := p.vault().Generation()
 	if err != nil {
-		w.failed("a version cannot be read: %v", err)
+		w.failed("a generation cannot be read: %v", err)
 		return
 	}
 	w.model.mu.Lock()
@@ -121,7 +144,7 @@ func (w *world) actRollback() {
 	w.model.mu.Lock()
 	proven := false
 	for j, peer := range w.parties {
-		proven = proven || j != i && peer.running() && w.model.heard[j][i] > then.Generation
+		proven = proven || j != i && peer.running() && w.model.heard[j][i] > then
 	}
 	w.model.rolled[i], w.model.active[i] = true, active
 	if !proven {
