@@ -157,6 +157,13 @@ func (w *world) actRollback() {
 	w.model.heard[i] = [parties]uint64{} // at least
 	w.model.mu.Unlock()
 	putBack()
+	if w.rng.IntN(3) == 0 {
+		for j := range parties {
+			if j != i {
+				w.restart(j, works, 0)
+			}
+		}
+	}
 	w.note("the copy of party %d is put back, which a peer can prove: %v", i, proven)
 	w.connect()
 	w.restart(i, works, 0)

@@ -292,8 +292,10 @@ func (w *world) actExpose() {
 	w.note("party %d: a check of %s begins", i, b.macKey)
 	passes, took := w.rng.IntN(8) > 0, time.Duration(w.rng.IntN(12))*time.Second
 	w.calm = w.calm && passes
+	w.model.expose(i, b.macKey, true)
 	together(w.actFetch, func() {
 		time.Sleep(took)
+		w.model.expose(i, b.macKey, false)
 		if passes {
 			w.note("party %d: the check passes: %s", i, outcome(v.SettleMACKey(b.macKey, "session")))
 			return

@@ -39,6 +39,7 @@ type model struct {
 	counted [parties]map[string]spans.Set
 	rolled  [parties]bool // its store was put back once
 	active  [parties]map[string]bool
+	exposed [parties]map[string]bool // MAC keys of which a check has no verdict
 	heard   [parties][parties]uint64 // generation of the second's store that the first has acknowledged
 
 	wrong []string
@@ -62,7 +63,7 @@ func newModel(w *world) *model {
 	m := &model{w: w, bodies: map[string]string{}}
 	for i := range parties {
 		m.owners[i], m.ended[i], m.dead[i] = map[place]owner{}, map[string]end{}, map[string]end{}
-		m.counted[i], m.active[i] = map[string]spans.Set{}, map[string]bool{}
+		m.counted[i], m.active[i], m.exposed[i] = map[string]spans.Set{}, map[string]bool{}, map[string]bool{}
 	}
 	return m
 }
@@ -178,6 +179,9 @@ func (d *delivery) own(at place) {
 	now := owner{name(d.r.GetId(), d.r.GetLease().AsTime()), d.client.Name}
 	was, ok := m.owners[d.party][at]
 	m.owners[d.party][at] = now
+	if !ok && m.exposed[d.party][d.r.GetMacKeyId()] {
+		m.violated("party %d gives %s while a check of its MAC key has no verdict", d.party, d.r.GetId())
+	}
 	if ok && was != now {
 		m.violated("REUSE: tuple %d of %s at party %d goes to %v and has gone to %v", at.tuple, at.batch, d.party, now, was)
 	}
@@ -294,6 +298,13 @@ func (m *model) outcomes(i int, list []*tuplesv1.Outcome) {
 	}
 }
 
+// expose notes that a check of a MAC key begins or ends.
+func (m *model) expose(i int, key string, on bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.exposed[i][key] = on
+}
+
 // count notes what a party has recorded as delivered, before it may forget that.
 func (m *model) count(i int) {
 	v := m.w.parties[i].vault()
@@ -343,6 +354,9 @@ func (m *model) settled(i int) {
 					m.violated("tuple %d of %s at party %d is in stock and went to %v", x.First+t, b.ID, i, who)
 				}
 			}
+		}
+		if k, err := m.w.parties[i].vault().MACKey(b.MACKey); err != nil || free > 0 && k.State != vault.MACActive {
+			m.violated("%s is in stock at party %d under a MAC key that is %s, %v", b.ID, i, k.State, err)
 		}
 		went := m.counted[i][b.ID].Count()
 		for at := range m.owners[i] {
