@@ -89,34 +89,40 @@ func startCluster(cmd *cobra.Command, o clusterOptions) (_ *cluster, err error) 
 			return nil, err
 		}
 	}
+	return c, c.serve(cmd.Context(), o.measured && o.parties <= runtime.NumCPU())
+}
+
+// serve starts the cluster's processes, party i on CPU i alone if they are pinned, and waits until all can be called.
+func (c *cluster) serve(ctx context.Context, pinned bool) (err error) {
+	net := c.net
 	if err := c.start("coordinator", "coordinator", net.Coordinator, anyCPU); err != nil {
-		return nil, err
+		return err
 	}
 	for i, file := range net.Parties {
 		cpu := anyCPU
-		if o.measured && o.parties <= runtime.NumCPU() {
+		if pinned {
 			cpu = i
 		}
 		if err := c.start(net.Roster.Parties[i].Name, "party", file, cpu); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	if c.operator, err = dial(net, devnet.Operator, net.Roster.Coordinator.Address, net.Roster.Coordinator.Identity); err != nil {
-		return nil, err
+		return err
 	}
 	for i, m := range net.Roster.Parties {
 		conn, err := dial(net, devnet.ClientName(i), m.Address, m.Identity)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		c.clients = append(c.clients, conn)
 	}
 	for i, conn := range append([]*grpc.ClientConn{c.operator}, c.clients...) {
-		if err := c.ready(cmd.Context(), c.procs[i], conn); err != nil {
-			return nil, err
+		if err := c.ready(ctx, c.procs[i], conn); err != nil {
+			return err
 		}
 	}
-	return c, nil
+	return nil
 }
 
 func dial(net *devnet.Cluster, client, address, identity string) (*grpc.ClientConn, error) {

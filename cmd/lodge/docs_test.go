@@ -103,18 +103,37 @@ func checkCommand(line, makefile string) error {
 		}
 		return cmd.ValidateArgs(cmd.Flags().Args())
 	}
-	return fmt.Errorf("neither make nor lodge")
+	return checkPython(words)
+}
+
+// checkPython reports what is wrong with a documented command of Python, which works in an environment called venv.
+func checkPython(words []string) error {
+	file := ""
+	switch {
+	case strings.Join(words, " ") == "python3 -m venv venv":
+		return nil
+	case words[0] == "venv/bin/pip" && len(words) == 3 && words[1] == "install":
+		file = filepath.Join(words[2], "pyproject.toml")
+	case words[0] == "venv/bin/python" && len(words) == 2:
+		file = words[1]
+	default:
+		return fmt.Errorf("none of make, lodge and Python")
+	}
+	_, err := os.Stat(filepath.Join("..", "..", file))
+	return err
 }
 
 func TestCheckCommandCatches(t *testing.T) {
 	makefile := "test: ## run\n\tgo test ./...\n"
-	for _, good := range []string{"make test", "make test ARGS=1", "lodge verify DIR", "go run ./cmd/lodge params list --json"} {
+	for _, good := range []string{"make test", "make test ARGS=1", "lodge verify DIR", "go run ./cmd/lodge params list --json",
+		"python3 -m venv venv", "venv/bin/pip install ./clients/python"} {
 		if err := checkCommand(good, makefile); err != nil {
 			t.Errorf("%s: %v", good, err)
 		}
 	}
 	for _, bad := range []string{
 		"make tests", "lodge nonsense", "lodge verify", "lodge verify DIR --nonsense", "curl x | sh", "lodge params show",
+		"venv/bin/python nowhere.py", "venv/bin/pip install numpy",
 	} {
 		if checkCommand(bad, makefile) == nil {
 			t.Errorf("%s passes", bad)

@@ -41,6 +41,7 @@ func rootCommand() *cobra.Command {
 		partyCommand(),
 		coordinatorCommand(),
 		demoCommand(),
+		devCommand(),
 		jobsCommand(),
 		stockCommand(),
 		reserveCommand(),

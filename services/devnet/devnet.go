@@ -46,6 +46,7 @@ type Cluster struct {
 	Roster      *config.Roster
 	Coordinator string   // configuration file
 	Parties     []string // configuration files
+	Params      string   // the first of the pinned sets
 	Clients     []string // configuration files of clients: each party's in order, the operator's, the application's
 	Metrics     []string // addresses of the parties' metrics, with Options.Metrics
 }
@@ -64,6 +65,11 @@ func Open(dir string) (*Cluster, error) {
 		return nil, err
 	}
 	names := []string{}
+	f, err := config.LoadCoordinator(c.Coordinator)
+	if err != nil {
+		return nil, err
+	}
+	c.Params = f.Params[0].Name
 	for i, m := range c.Roster.Parties {
 		c.Parties = append(c.Parties, filepath.Join(dir, m.Name, "party.yaml"))
 		names = append(names, ClientName(i))
@@ -187,6 +193,9 @@ func Write(dir string, o Options) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
+	if len(pins) > 0 {
+		c.Params = pins[0].Name
+	}
 	w.coordinator(c, o, pins)
 	w.clients(c, o)
 	c.Metrics = addresses[o.Parties+1:]
@@ -263,10 +272,7 @@ func (w *writer) clients(c *Cluster, o Options) {
 		w.leaf("clients/"+name, identity, o.Host)
 		x := lodge.Config{
 			Name: name, Tenant: Tenant, Coordinator: lodge.Server{Address: c.Roster.Coordinator.Address, Identity: c.Roster.Coordinator.Identity},
-			Party: party, TLS: lodge.TLS{Certificate: name + ".pem", Key: name + ".key", CA: "../ca.pem"},
-		}
-		if len(o.Params) > 0 {
-			x.Params = o.Params[0]
+			Params: c.Params, Party: party, TLS: lodge.TLS{Certificate: name + ".pem", Key: name + ".key", CA: "../ca.pem"},
 		}
 		for _, m := range c.Roster.Parties {
 			x.Parties = append(x.Parties, lodge.Server{Name: m.Name, Address: m.Address, Identity: m.Identity})

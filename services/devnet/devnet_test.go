@@ -46,7 +46,7 @@ func TestWrite(t *testing.T) {
 	}
 	again, err := devnet.Open(dir)
 	if err != nil || !reflect.DeepEqual(again.Clients, c.Clients) || !reflect.DeepEqual(again.Parties, c.Parties) ||
-		again.Coordinator != c.Coordinator || !reflect.DeepEqual(again.Roster.Parties, c.Roster.Parties) {
+		again.Coordinator != c.Coordinator || again.Params != "S14-32" || c.Params != "S14-32" || !reflect.DeepEqual(again.Roster.Parties, c.Roster.Parties) {
 		t.Errorf("opened %+v, %v; wrote %+v", again, err, c)
 	}
 	if _, err := devnet.Write(dir, devnet.Options{Parties: 2}); err == nil {

@@ -1,0 +1,209 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/lodge-mpc/lodge/engine/params"
+	coordinatorv1 "github.com/lodge-mpc/lodge/proto/lodge/coordinator/v1"
+	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
+	keygenv1 "github.com/lodge-mpc/lodge/proto/lodge/keygen/v1"
+	stockv1 "github.com/lodge-mpc/lodge/proto/lodge/stock/v1"
+	tuplesv1 "github.com/lodge-mpc/lodge/proto/lodge/tuples/v1"
+	"github.com/lodge-mpc/lodge/services/devnet"
+	"github.com/lodge-mpc/lodge/services/job"
+	"github.com/lodge-mpc/lodge/services/rpc"
+)
+
+// devOptions say what cluster `lodge dev` runs.
+type devOptions struct {
+	dir, params, field string
+	parties, port      int
+	dim                uint32
+	stock              uint64
+	json               bool
+}
+
+// devReport is what `lodge dev` says when its cluster can be used.
+type devReport struct {
+	Dir       string   `json:"dir"`
+	Clients   []string `json:"clients"` // configurations
+	Epoch     uint64   `json:"epoch"`
+	Available uint64   `json:"available"` // tuples
+	Seconds   float64  `json:"seconds"`
+}
+
+func devCommand() *cobra.Command {
+	o := &devOptions{}
+	cmd := &cobra.Command{
+		Use:   "dev",
+		Short: "Run a coordinator and n parties on this machine, with stock, until Ctrl-C",
+		Long: "Write a development cluster to a directory, or take up the one that is there, start its coordinator and its\n" +
+			"parties, make keys, and keep a stock of scalar triples by a policy. Clients find it by the configurations in\n" +
+			"DIR/clients. All secrets of all parties are in the one directory: this is for development.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.dir, "dir", "lodge-dev", "directory of the cluster")
+	f.IntVar(&o.parties, "parties", 3, "number of parties, of a new cluster")
+	f.StringVar(&o.params, "params", params.Default, "parameter set, of a new cluster")
+	f.IntVar(&o.port, "port", 0, "port of the coordinator of a new cluster; party i has the one that is 1+i higher; 0 takes free ones")
+	f.Uint32Var(&o.dim, "dim", 0, "largest block dimension of matrices that new keys serve, a power of two; 0: none")
+	f.StringVar(&o.field, "field", "p128", "field of the triples that are kept in stock")
+	f.Uint64Var(&o.stock, "stock", 8000, "triples to keep in stock; 0 sets no policy")
+	f.BoolVar(&o.json, "json", false, "say as JSON when the cluster can be used")
+	return cmd
+}
+
+func (o *devOptions) run(cmd *cobra.Command) (err error) {
+	start, ctx := time.Now(), cmd.Context()
+	net, err := o.open()
+	if err != nil {
+		return err
+	}
+	c := &cluster{dir: net.Dir, keep: true, net: net, progress: newProgress(cmd.ErrOrStderr())}
+	defer c.stop()
+	c.progress.say("starting a coordinator and %d parties", len(net.Parties))
+	if err := c.serve(ctx, false); err != nil {
+		return o.interrupted(ctx, err)
+	}
+	r := devReport{Dir: o.dir, Clients: net.Clients}
+	set := net.Params
+	if r.Epoch, err = c.epoch(ctx, set, o.dim); err != nil {
+		return o.interrupted(ctx, err)
+	}
+	if r.Available, err = c.stockUp(ctx, &stockv1.Policy{
+		Class: &tuplesv1.Class{Tenant: devnet.Tenant, Kind: jobv1.Kind_KIND_SCALAR, Params: set, Field: o.field},
+		Low:   o.stock / 2, High: o.stock, Batch: min(o.stock, 1<<20),
+	}); err != nil {
+		return o.interrupted(ctx, err)
+	}
+	r.Seconds = time.Since(start).Seconds()
+	c.progress.say("ready")
+	c.progress.done()
+	if err := o.print(cmd, &r); err != nil {
+		return err
+	}
+	return c.wait(ctx)
+}
+
+// interrupted makes the end that was asked for no failure.
+func (o *devOptions) interrupted(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// open takes up the cluster in the directory, or writes one.
+func (o *devOptions) open() (*devnet.Cluster, error) {
+	_, err := os.Stat(filepath.Join(o.dir, "roster.yaml"))
+	if err == nil {
+		return devnet.Open(o.dir)
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	s, err := params.Lookup(o.params)
+	if err != nil {
+		return nil, err
+	}
+	return devnet.Write(o.dir, devnet.Options{Parties: o.parties, Port: o.port, Params: []string{o.params}, Dev: true, Insecure: s.Insecure, MaxMemory: demoMemory})
+}
+
+// epoch is the newest epoch of keys for triples; if there is none, the parties make one.
+func (c *cluster) epoch(ctx context.Context, set string, dim uint32) (newest uint64, err error) {
+	ctx, cancel := context.WithTimeout(ctx, time.Hour)
+	defer cancel()
+	r, err := keygenv1.NewKeygenServiceClient(c.clients[0]).ListEpochs(ctx, &keygenv1.ListEpochsRequest{})
+	if err != nil {
+		return 0, rpc.FromError(err)
+	}
+	for _, e := range r.GetEpochs() {
+		if e.GetState() == keygenv1.EpochState_EPOCH_STATE_ACTIVE && e.GetPurpose() == jobv1.Purpose_PURPOSE_TRIPLES && e.GetParams() == set {
+			newest = max(newest, e.GetEpoch())
+		}
+	}
+	if newest > 0 {
+		return newest, nil
+	}
+	j, err := c.job(ctx, &coordinatorv1.JobRequest{
+		Kind: jobv1.Kind_KIND_KEYS, Params: set, Dim: dim, Purpose: jobv1.Purpose_PURPOSE_TRIPLES, Timeout: durationpb.New(time.Hour),
+	})
+	return j.GetEpoch(), err
+}
+
+// stockUp sets a policy and waits until there is something in stock, which it gives.
+func (c *cluster) stockUp(ctx context.Context, p *stockv1.Policy) (available uint64, err error) {
+	if p.GetHigh() == 0 {
+		return 0, nil
+	}
+	p.Low = max(1, p.GetLow())
+	client := stockv1.NewStockServiceClient(c.operator)
+	if _, err := client.SetPolicy(ctx, &stockv1.SetPolicyRequest{Policy: p}); err != nil {
+		return 0, rpc.FromError(err)
+	}
+	c.progress.say("the parties make %s triples over %s", job.KindName(p.GetClass().GetKind()), p.GetClass().GetField())
+	stream, err := client.WatchStock(ctx, &stockv1.WatchStockRequest{})
+	if err != nil {
+		return 0, rpc.FromError(err)
+	}
+	for {
+		r, err := stream.Recv()
+		if err != nil {
+			return 0, rpc.FromError(err)
+		}
+		for _, s := range r.GetStock() {
+			if x := s.GetClass(); x.GetKind() != p.GetClass().GetKind() || x.GetField() != p.GetClass().GetField() {
+				continue
+			}
+			if s.GetAvailable() > 0 {
+				return s.GetAvailable(), nil
+			}
+			if s.GetHeldBack() != "" {
+				c.progress.say("nothing is made: %s", s.GetHeldBack())
+			}
+		}
+	}
+}
+
+// wait returns when ctx is done, or with an error when a process has ended.
+func (c *cluster) wait(ctx context.Context) error {
+	ended := make(chan *process, len(c.procs))
+	for _, p := range c.procs {
+		go func() {
+			<-p.done
+			ended <- p
+		}()
+	}
+	select {
+	case <-ctx.Done():
+		return nil
+	case p := <-ended:
+		return fmt.Errorf("%s has ended: %s", p.name, p.lastLine())
+	}
+}
+
+func (o *devOptions) print(cmd *cobra.Command, r *devReport) error {
+	w := cmd.OutOrStdout()
+	if o.json {
+		return writeIndented(w, r)
+	}
+	_, err := fmt.Fprintf(w, `
+A coordinator and %d parties run, with keys of epoch %d and %d triples over %s in stock. Ctrl-C stops them.
+
+  what there is               lodge stock --cluster %[5]s
+  other kinds                 lodge jobs submit --help
+  shares in Python and Go     docs/quickstart.md, with %[5]s/clients/%[6]s.yaml for party 0
+`, len(r.Clients)-2, r.Epoch, r.Available, o.field, o.dir, devnet.ClientName(0))
+	return err
+}
