@@ -182,8 +182,8 @@ func (c *queue) Tuples() (list []stock.Job) {
 			continue
 		}
 		list = append(list, stock.Job{
-			ID: id, Key: e.key, Request: j.GetRequest(), State: j.GetState(), Made: made(j), Created: j.GetCreated().AsTime(), Ended: j.GetEnded().AsTime(),
-			Why: j.GetFailure().GetReason(),
+			ID: id, Key: e.key, Request: j.GetRequest(), State: j.GetState(), Batch: j.GetBatchId(), Made: made(j),
+			Created: j.GetCreated().AsTime(), Ended: j.GetEnded().AsTime(), Why: j.GetFailure().GetReason(),
 		})
 	}
 	return list

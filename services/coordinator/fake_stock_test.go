@@ -6,7 +6,7 @@ import (
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
 	triplesv1 "github.com/lodge-mpc/lodge/proto/lodge/triples/v1"
 	tuplesv1 "github.com/lodge-mpc/lodge/proto/lodge/tuples/v1"
-	"github.com/lodge-mpc/lodge/services/rpc"
+	"github.com/lodge-mpc/lodge/services/spans"
 )
 
 // Estimate makes batches of whole hundreds, up to a thousand.
@@ -26,27 +26,60 @@ func estimateOf(spec *jobv1.SessionSpec) *triplesv1.EstimateResponse {
 	}
 }
 
-// Propose takes a reservation's tuples from the first span of each batch that begins with them.
+// Propose takes a reservation's tuples. What was withdrawn is never reserved again.
 func (f fakeTuples) Propose(_ context.Context, r *tuplesv1.ProposeRequest) (*tuplesv1.ProposeResponse, error) {
 	f.p.mu.Lock()
 	defer f.p.mu.Unlock()
 	out := &tuplesv1.ProposeResponse{}
 	for _, x := range r.GetReservations() {
-		o := &tuplesv1.Outcome{Id: x.GetId(), State: tuplesv1.ReservationState_RESERVATION_STATE_RESERVED}
-		for _, want := range x.GetRanges() {
-			for _, b := range f.p.batches {
-				if b.GetId() != want.GetBatchId() {
-					continue
+		if f.p.reserved[x.GetId()] == 0 {
+			f.p.reserved[x.GetId()] = tuplesv1.ReservationState_RESERVATION_STATE_RESERVED
+			for _, want := range x.GetRanges() {
+				if !f.p.take(want) {
+					f.p.reserved[x.GetId()] = tuplesv1.ReservationState_RESERVATION_STATE_ERASED
 				}
-				if len(b.Free) == 0 || b.Free[0].First != want.GetFirst() || b.Free[0].Count < want.GetCount() {
-					o.Code, o.What = string(rpc.Taken), "taken"
-					break
-				}
-				b.Free[0].First += want.GetCount()
-				b.Free[0].Count -= want.GetCount()
 			}
 		}
-		out.Outcomes = append(out.Outcomes, o)
+		out.Outcomes = append(out.Outcomes, &tuplesv1.Outcome{Id: x.GetId(), State: f.p.reserved[x.GetId()]})
 	}
 	return out, nil
+}
+
+func (p *fakeParty) take(want *tuplesv1.Range) bool {
+	x := spans.Span{First: want.GetFirst(), Count: want.GetCount()}
+	for _, b := range p.batches {
+		if b.GetId() != want.GetBatchId() {
+			continue
+		}
+		free := spans.Set{}
+		for _, s := range b.GetFree() {
+			free = free.With(spans.Span{First: s.GetFirst(), Count: s.GetCount()})
+		}
+		if free.And(spans.Set{x}).Count() != x.Count {
+			return false
+		}
+		b.Free = nil
+		for _, s := range free.Without(x) {
+			b.Free = append(b.Free, &tuplesv1.Span{First: s.First, Count: s.Count})
+		}
+		return true
+	}
+	return false
+}
+
+// Withdraw ends reservations, whose tuples are lost here.
+func (f fakeTuples) Withdraw(_ context.Context, r *tuplesv1.WithdrawRequest) (*tuplesv1.WithdrawResponse, error) {
+	f.p.mu.Lock()
+	defer f.p.mu.Unlock()
+	out := &tuplesv1.WithdrawResponse{}
+	for _, id := range r.GetIds() {
+		f.p.reserved[id] = tuplesv1.ReservationState_RESERVATION_STATE_WITHDRAWN
+		out.Outcomes = append(out.Outcomes, &tuplesv1.Outcome{Id: id, State: f.p.reserved[id]})
+	}
+	return out, nil
+}
+
+// Release has nothing to do.
+func (f fakeTuples) Release(context.Context, *tuplesv1.ReleaseRequest) (*tuplesv1.ReleaseResponse, error) {
+	return &tuplesv1.ReleaseResponse{}, nil
 }

@@ -47,6 +47,7 @@ type fakeParty struct {
 	sessions map[string]*fakeSession
 	epochs   []*keygenv1.Epoch
 	batches  []*tuplesv1.Batch
+	reserved map[string]tuplesv1.ReservationState
 	specs    []*jobv1.SessionSpec
 	// What the test makes it do; nil: what is right.
 	onStart    func(*jobv1.SessionSpec) error
@@ -311,7 +312,8 @@ func newNet(t *testing.T, n int) *fakeNet {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p := &fakeParty{index: i, identity: fmt.Sprintf("spiffe://lodge/party/p%d", i), sessions: map[string]*fakeSession{}}
+		p := &fakeParty{index: i, identity: fmt.Sprintf("spiffe://lodge/party/p%d", i), sessions: map[string]*fakeSession{},
+			reserved: map[string]tuplesv1.ReservationState{}}
 		l := f.listen("127.0.0.1:0")
 		p.address = l.Addr().String()
 		f.serve(p, l)

@@ -203,6 +203,8 @@ func TestPolicyHeldBack(t *testing.T) {
 	f.set(p)
 	f.watchStock(heldBack("no party takes such a job: party p0 refuses: too large for me"))
 	f.kill(1)
+	p.Priority++
+	f.set(p) // whereupon the parties are asked
 	f.watchStock(heldBack("not all parties can be asked: party 1 (p1)"))
 	if n := len(f.ofStock()); n != 1 {
 		t.Errorf("%d jobs", n)

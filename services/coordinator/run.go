@@ -408,6 +408,7 @@ func (c *Coordinator) activate(ctx context.Context, e *entry) {
 			return
 		}
 	}
+	c.stock.Refresh(ctx)
 	c.end(e, completed, nil)
 	c.stock.Sync()
 }

@@ -36,18 +36,28 @@ func (v *view) levels() (found map[place]*stockv1.Stock, asOf time.Time) {
 	return found, v.asOf
 }
 
-// free is how many tuples of each place can be reserved, and the bytes that all tuples take at the party that has most.
-func (v *view) free() (available map[place]uint64, used uint64) {
+// counts are what the view has of each place, for a plan.
+type counts struct {
+	available map[place]uint64 // tuples that can be reserved
+	batches   map[string]bool  // batches that these were, or still are, of
+	used      uint64           // bytes that the tuples of all batches take at the party that has most
+}
+
+// counts counts the batches that jobs have completed, or will have once all parties say the same of them. Those that are
+// being made are left to whoever knows the jobs.
+func (v *view) counts() counts {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	available = map[place]uint64{}
-	for _, s := range v.shelves {
-		available[place{s.class, s.batch.GetEpoch()}] += s.free.Count()
-		if s.batch.GetState() != tuplesv1.BatchState_BATCH_STATE_LOCKED { // those are counted with the job that makes them
-			used += (s.batch.GetCount() - min(s.batch.GetCount(), s.batch.GetErased())) * s.batch.GetTupleBytes()
+	c := counts{available: map[place]uint64{}, batches: map[string]bool{}}
+	for id, s := range v.shelves {
+		if !s.alike || s.batch.GetState() == tuplesv1.BatchState_BATCH_STATE_LOCKED {
+			continue
 		}
+		c.batches[id] = true
+		c.available[place{s.class, s.batch.GetEpoch()}] += s.free.Count()
+		c.used += (s.batch.GetCount() - min(s.batch.GetCount(), s.batch.GetErased())) * s.batch.GetTupleBytes()
 	}
-	return available, used
+	return c
 }
 
 // order sorts what is shown: by epoch, tenant and class.

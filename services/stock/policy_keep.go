@@ -51,6 +51,7 @@ type Job struct {
 	Key     string // under which it was submitted
 	Request *coordinatorv1.JobRequest
 	State   jobv1.JobState
+	Batch   string // that it makes; empty before parties have it
 	Made    uint64 // tuples, once parties have them
 	Created time.Time
 	Ended   time.Time
@@ -124,10 +125,10 @@ func (s *Service) keep(ctx context.Context, known map[string]bool, away error) {
 	slices.SortFunc(list, func(a, b *policy) int { return strings.Compare(a.id, b.id) })
 
 	past, running := histories(jobs, list)
-	available, used := s.view.free()
+	has := s.view.counts()
 	making := map[place]uint64{}
 	for _, j := range jobs {
-		if job.Final(j.State) && (!j.completed() || known[j.ID]) {
+		if job.Final(j.State) && (!j.completed() || known[j.ID]) || has.batches[j.Batch] {
 			continue
 		}
 		var e estimate
@@ -142,7 +143,7 @@ func (s *Service) keep(ctx context.Context, known map[string]bool, away error) {
 			n = e.tuples
 		}
 		making[place{keyOf(ClassOf(j.Request)), j.Request.GetEpoch()}] += n
-		used += e.bytes
+		has.used += e.bytes
 	}
 	wishes := make([]wish, len(list))
 	blocks := make([]uint32, len(list))
@@ -151,7 +152,7 @@ func (s *Service) keep(ctx context.Context, known map[string]bool, away error) {
 		w := wish{id: p.id, policy: p.msg, filling: p.Filling, failures: h.failures, failed: h.failed, why: h.why}
 		epoch, problem := s.epochFor(p, away)
 		w.place, w.problem = place{keyOf(p.msg.GetClass()), epoch}, problem
-		w.available, w.making = available[w.place], making[w.place]
+		w.available, w.making = has.available[w.place], making[w.place]
 		if problem == "" {
 			e := s.estimateOf(ctx, request(p.msg, epoch), now)
 			w.cost, blocks[i] = e.cost, e.block
@@ -164,7 +165,7 @@ func (s *Service) keep(ctx context.Context, known map[string]bool, away error) {
 		}
 		wishes[i] = w
 	}
-	verdicts := plan(wishes, s.ceilings, used, running, now)
+	verdicts := plan(wishes, s.ceilings, has.used, running, now)
 	for i, v := range verdicts {
 		for n := range v.jobs {
 			q := request(list[i].msg, wishes[i].place.epoch)

@@ -53,6 +53,17 @@ func (r *records) add(x *tuplesv1.Reservation, idempotency string, now time.Time
 	})
 }
 
+// unkey forgets that a reservation was made under a key.
+func (r *records) unkey(idempotency, id string) error {
+	return r.store.Update(func(tx store.Tx) error {
+		has, err := tx.Get(keyPrefix + idempotency)
+		if err != nil || string(has) != id {
+			return err
+		}
+		return tx.Delete(keyPrefix + idempotency)
+	})
+}
+
 // end records how a reservation ended.
 func (r *records) end(x *tuplesv1.Reservation) error {
 	b, err := proto.Marshal(x)

@@ -1,6 +1,7 @@
 package stock
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -105,21 +106,31 @@ func asked(r *tuplesv1.Reservation, q *stockv1.ReserveRequest) bool {
 
 // once makes the reservation of a key, or finds the one that was made, or waits for the one that is being made.
 func (s *Service) once(ctx context.Context, key string, make func() (*tuplesv1.Reservation, error)) (*tuplesv1.Reservation, error) {
-	s.mu.Lock()
-	p := s.pending[key]
-	if p != nil {
+	var p *pending
+	for {
+		s.mu.Lock()
+		other := s.pending[key]
+		if other == nil {
+			p = &pending{done: newDone()}
+			s.pending[key] = p
+			s.mu.Unlock()
+			break
+		}
 		s.mu.Unlock()
 		select {
-		case <-p.done:
-			return p.r, p.err
+		case <-other.done:
+			if other.err != nil && unreachable(other.err) && ctx.Err() == nil {
+				continue // whoever asked first may have given up, or asked for less patience
+			}
+			return other.r, other.err
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
 	}
-	p = &pending{done: newDone()}
-	s.pending[key] = p
-	s.mu.Unlock()
-	if p.r, p.err = s.records.keyed(key); errors.Is(p.err, errNoReservation) {
+	if p.r, p.err = s.records.keyed(key); p.err == nil {
+		p.err = s.held(ctx, p.r, key)
+	}
+	if errors.Is(p.err, errNoReservation) {
 		p.r, p.err = make()
 	}
 	s.mu.Lock()
@@ -127,6 +138,20 @@ func (s *Service) once(ctx context.Context, key string, make func() (*tuplesv1.R
 	s.mu.Unlock()
 	close(p.done)
 	return p.r, p.err
+}
+
+// held makes sure that all parties hold a reservation that was recorded: this process may have ended in the middle of
+// it. A party that has not heard of it holds it from now on. It gives errNoReservation when that is not to be.
+func (s *Service) held(ctx context.Context, r *tuplesv1.Reservation, key string) error {
+	if r.GetState() != tuplesv1.ReservationState_RESERVATION_STATE_RESERVED || !r.GetLease().AsTime().After(time.Now()) {
+		return nil // it has ended
+	}
+	err := s.propose(ctx, r)
+	if err == nil || unreachable(err) {
+		return err
+	}
+	s.abandon(r, key)
+	return errNoReservation
 }
 
 func newDone() chan struct{} { return make(chan struct{}) }
@@ -144,6 +169,9 @@ func (s *Service) reserve(ctx context.Context, caller rpc.Principal, q *stockv1.
 			return nil, rpc.Errorf(rpc.OutOfStock, "reserve less at a time", "%d tuples lie in %d pieces; a reservation has at most %d", q.GetCount(), len(ranges), maxRanges)
 		case len(ranges) == 0 && last != nil:
 			return nil, last
+		case len(ranges) == 0 && !q.GetWait() && s.away.Load() != nil:
+			s.Sync() // for the next try
+			return nil, rpc.Errorf(rpc.Unavailable, "try again when all parties can be reached", "what there is is not known: %s", oneLine((*s.away.Load()).Error()))
 		case len(ranges) == 0 && !q.GetWait():
 			return nil, rpc.Errorf(rpc.OutOfStock, "ask for less, wait, submit a job, or set a policy that keeps more",
 				"%d tuples of this class can be reserved under one MAC key; %d are asked for", has, q.GetCount())
@@ -159,7 +187,7 @@ func (s *Service) reserve(ctx context.Context, caller rpc.Principal, q *stockv1.
 			}
 		}
 		r := &tuplesv1.Reservation{
-			Id: newID(key, try), Class: q.GetClass(), Epoch: g.epoch, MacKeyId: g.macKey, Ranges: ranges, Count: q.GetCount(), Owner: caller.Name,
+			Id: s.newID(key, try), Class: q.GetClass(), Epoch: g.epoch, MacKeyId: g.macKey, Ranges: ranges, Count: q.GetCount(), Owner: caller.Name,
 			Clients: q.GetClients(), Lease: timestamppb.New(time.Now().Add(lease(q))), State: tuplesv1.ReservationState_RESERVATION_STATE_RESERVED,
 		}
 		err := s.hold(ctx, r, key)
@@ -168,7 +196,7 @@ func (s *Service) reserve(ctx context.Context, caller rpc.Principal, q *stockv1.
 			s.took(r)
 			return r, nil
 		}
-		go s.abandon(r)
+		s.abandon(r, key)
 		last = err
 		if c := rpc.FromError(err).Code; c != rpc.Taken && c != rpc.Burnt && c != rpc.NotFound && c != rpc.Conflict {
 			return nil, err
@@ -189,20 +217,31 @@ func lease(q *stockv1.ReserveRequest) time.Duration {
 }
 
 // newID names a reservation: the same for the same key, so that a coordinator that forgot it asks the parties for the
-// same again, and nobody can guess those without a key.
-func newID(key string, try int) string {
-	if key == "" {
-		b := make([]byte, 16)
-		rand.Read(b)
-		return hex.EncodeToString(b)
-	}
+// same again, unless an attempt under that name has failed. Nobody can guess those without a key.
+func (s *Service) newID(key string, try int) string {
 	sum := sha256.Sum256(append([]byte("lodge reservation id\x00"+key), byte(try)))
-	return hex.EncodeToString(sum[:16])
+	id := hex.EncodeToString(sum[:16])
+	if key != "" {
+		if _, err := s.records.get(id); errors.Is(err, errNoReservation) {
+			return id
+		}
+	}
+	b := make([]byte, 16)
+	rand.Read(b)
+	return hex.EncodeToString(b)
 }
 
 // hold puts a reservation to all parties, and records it at the same time.
 func (s *Service) hold(ctx context.Context, r *tuplesv1.Reservation, key string) error {
-	errs := make([]error, len(s.parties)+1)
+	recorded := make(chan error, 1)
+	go func() { recorded <- s.records.add(r, key, time.Now()) }()
+	err := s.propose(ctx, r)
+	return cmp.Or(err, <-recorded)
+}
+
+// propose puts a reservation to all parties.
+func (s *Service) propose(ctx context.Context, r *tuplesv1.Reservation) error {
+	errs := make([]error, len(s.parties))
 	var wg sync.WaitGroup
 	for i, p := range s.parties {
 		wg.Go(func() {
@@ -211,19 +250,13 @@ func (s *Service) hold(ctx context.Context, r *tuplesv1.Reservation, key string)
 			}
 		})
 	}
-	wg.Go(func() { errs[len(s.parties)] = s.records.add(r, key, time.Now()) })
 	wg.Wait()
 	for _, err := range errs { // what cannot be mended by other ranges first
 		if err != nil && rpc.FromError(err).Code == rpc.Unavailable {
 			return err
 		}
 	}
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return cmp.Or(errs...)
 }
 
 func unreachable(err error) bool {
@@ -231,12 +264,20 @@ func unreachable(err error) bool {
 	return c == rpc.Unavailable || c == rpc.TimedOut || c == rpc.Cancelled
 }
 
-// abandon ends a reservation that not all parties hold. If that cannot be done now, it is when the lease ends.
-func (s *Service) abandon(r *tuplesv1.Reservation) {
-	ctx, cancel := context.WithTimeout(context.Background(), callTime)
-	defer cancel()
-	if _, err := s.settle(ctx, []string{r.GetId()}); err != nil {
-		s.log.Debug("a reservation that failed is still held by a party", "reservation", r.GetId(), "error", err)
+// abandon ends a reservation that not all parties hold, and frees its key. If that cannot be done at the parties now, it
+// is when the lease ends.
+func (s *Service) abandon(r *tuplesv1.Reservation, key string) {
+	if key != "" {
+		if err := s.records.unkey(key, r.GetId()); err != nil {
+			s.log.Error("freeing the key of a reservation that failed", "reservation", r.GetId(), "error", err)
+		}
 	}
-	s.Sync()
+	go func() {
+		ctx, cancel := context.WithTimeout(context.Background(), callTime)
+		defer cancel()
+		if _, err := s.settle(ctx, []string{r.GetId()}); err != nil {
+			s.log.Debug("a reservation that failed is still held by a party", "reservation", r.GetId(), "error", err)
+		}
+		s.Sync()
+	}()
 }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
@@ -56,6 +57,8 @@ type Service struct {
 	syncing sync.Mutex
 	synced  time.Time // when the parties were asked last
 	syncErr error
+
+	away atomic.Pointer[error] // why the parties could not all be asked last; nil when they could
 
 	mu      sync.Mutex
 	pending map[string]*pending // reservations being made, by client and idempotency key
@@ -128,7 +131,7 @@ const (
 	callTime  = 5 * time.Second
 	syncEvery = 5 * time.Second
 	dueEvery  = time.Second
-	leastRest = 50 * time.Millisecond // between two looks at what policies want
+	leastRest = 50 * time.Millisecond // before a look at what policies want, for other changes to be seen, too
 )
 
 // Run keeps the view, and settles reservations whose leases have ended, until ctx is done.
@@ -163,21 +166,29 @@ func (s *Service) Run(ctx context.Context) {
 
 // rest waits until there is something to do, and reports whether the parties are to be asked.
 func (s *Service) rest(ctx context.Context, tick <-chan time.Time) (ask bool) {
-	select {
-	case <-ctx.Done():
-		return false
-	case <-after(leastRest):
+	for gathering := (<-chan struct{})(nil); ; {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-s.resync:
+			return true
+		case <-tick:
+			return true
+		case <-gathering:
+			return false
+		case <-s.changed:
+			if gathering == nil {
+				gathering = after(leastRest)
+			}
+		}
 	}
-	select {
-	case <-ctx.Done():
-		return false
-	case <-s.resync:
-		return true
-	case <-tick:
-		return true
-	case <-s.changed:
+}
+
+// Refresh asks the parties what they have, so that whoever is told next that a job is complete finds its tuples.
+func (s *Service) Refresh(ctx context.Context) {
+	if err := s.sync(ctx); err != nil {
+		s.log.Debug("the stock of a party is unknown", "error", err)
 	}
-	return false
 }
 
 // Changed has policies looked at soon: a job has begun, has ended, or tuples were reserved.
@@ -200,6 +211,15 @@ func (s *Service) Sync() {
 // same time share the answers that were asked for after they came.
 func (s *Service) sync(ctx context.Context) error {
 	came := time.Now()
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx)) // a caller that gives up leaves no view without parties
+	defer cancel()
+	go func() {
+		select {
+		case <-s.stopped:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
 	s.syncing.Lock()
 	defer s.syncing.Unlock()
 	if s.synced.After(came) {
@@ -219,5 +239,9 @@ func (s *Service) sync(ctx context.Context) error {
 	wg.Wait()
 	s.view.set(reports, n, time.Now())
 	s.syncErr = errors.Join(errs...)
+	s.away.Store(nil)
+	if s.syncErr != nil {
+		s.away.Store(&s.syncErr)
+	}
 	return s.syncErr
 }

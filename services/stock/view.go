@@ -28,6 +28,7 @@ type shelf struct {
 	batch *tuplesv1.Batch
 	class key
 	free  spans.Set // at all parties, less what is being reserved
+	alike bool      // all parties report it, in the same state
 }
 
 // group is tuples that may go together into a reservation: of one class, under one MAC key.
@@ -109,11 +110,11 @@ func merge(reports [][]*tuplesv1.Batch) map[string]*shelf {
 			s := shelves[b.GetId()]
 			switch {
 			case i == 0:
-				shelves[b.GetId()] = &shelf{b, keyOf(b.GetClass()), free}
+				shelves[b.GetId()] = &shelf{b, keyOf(b.GetClass()), free, true}
 			case s == nil || seen[b.GetId()] != i:
 				continue
 			case !same(s.batch, b):
-				s.free = nil
+				s.free, s.alike = nil, false
 			default:
 				s.free = s.free.And(free)
 				s.batch.Lost = max(s.batch.GetLost(), b.GetLost())
@@ -124,7 +125,7 @@ func merge(reports [][]*tuplesv1.Batch) map[string]*shelf {
 	}
 	for id, s := range shelves {
 		if seen[id] != len(reports) {
-			s.free = nil
+			s.free, s.alike = nil, false
 		}
 	}
 	return shelves
