@@ -1,5 +1,5 @@
-// Package spans has sets of whole numbers as spans, so that a million tuples in
-// a row are one.
+// Package spans has sets of whole numbers as spans, so that a million tuples in a row are one. A set is recorded as
+// varints.
 package spans
 
 import "slices"
@@ -13,7 +13,7 @@ type Span struct {
 // End is the number after the last.
 func (s Span) End() uint64 { return s.First + s.Count }
 
-// Set has spans that are not empty, in order, and that neither overlap nor touch each other.
+// Set has spans that are not empty, in order, and that neither overlap nor touch each other. Its methods do not change it.
 type Set []Span
 
 // Count of numbers.
@@ -24,15 +24,20 @@ func (s Set) Count() (n uint64) {
 	return n
 }
 
-// Within counts the numbers of a span that are in s.
-func (s Set) Within(span Span) (n uint64) {
-	from, _ := slices.BinarySearchFunc(s, span.First, func(x Span, first uint64) int {
-		if x.End() <= first {
+// from is the index of the first span that ends after a number.
+func (s Set) from(n uint64) int {
+	i, _ := slices.BinarySearchFunc(s, n, func(x Span, t uint64) int {
+		if x.End() <= t {
 			return -1
 		}
 		return 1
 	})
-	for _, x := range s[from:] {
+	return i
+}
+
+// Within counts the numbers of a span that are in s.
+func (s Set) Within(span Span) (n uint64) {
+	for _, x := range s[s.from(span.First):] {
 		if x.First >= span.End() {
 			break
 		}
@@ -41,39 +46,51 @@ func (s Set) Within(span Span) (n uint64) {
 	return n
 }
 
-// With is s and a span together. It does not change s.
+// With is s and a span together.
 func (s Set) With(span Span) Set {
 	if span.Count == 0 {
 		return s
 	}
-	out := make(Set, 0, len(s)+1)
-	for i, x := range s {
-		switch {
-		case x.End() < span.First:
-			out = append(out, x)
-		case x.First > span.End():
-			return append(append(out, span), s[i:]...)
-		default:
-			first := min(x.First, span.First)
-			span = Span{first, max(x.End(), span.End()) - first}
-		}
+	from := s.from(span.First)
+	if from > 0 && s[from-1].End() == span.First {
+		from--
 	}
-	return append(out, span)
+	to := from
+	for ; to < len(s) && s[to].First <= span.End(); to++ {
+		first := min(s[to].First, span.First)
+		span = Span{first, max(s[to].End(), span.End()) - first}
+	}
+	return slices.Concat(s[:from], Set{span}, s[to:])
 }
 
-// Without is s less a span. It does not change s.
+// Without is s less a span.
 func (s Set) Without(span Span) Set {
 	if span.Count == 0 {
 		return s
 	}
 	out := make(Set, 0, len(s)+1)
 	for _, x := range s {
-		if end := min(x.End(), span.First); end > x.First {
-			out = append(out, Span{x.First, end - x.First})
+		if n := min(x.End(), span.First); n > x.First {
+			out = append(out, Span{x.First, n - x.First})
 		}
-		if first := max(x.First, span.End()); first < x.End() {
-			out = append(out, Span{first, x.End() - first})
+		if from := max(x.First, span.End()); from < x.End() {
+			out = append(out, Span{from, x.End() - from})
 		}
+	}
+	return out
+}
+
+// Clip are the numbers of a span that are in s.
+func (s Set) Clip(span Span) (out Set) {
+	if span.Count == 0 {
+		return nil
+	}
+	for _, x := range s[s.from(span.First):] {
+		if x.First >= span.End() {
+			break
+		}
+		first := max(x.First, span.First)
+		out = append(out, Span{first, min(x.End(), span.End()) - first})
 	}
 	return out
 }
@@ -81,15 +98,15 @@ func (s Set) Without(span Span) Set {
 // Missing are the numbers below count that are not in s.
 func (s Set) Missing(count uint64) Set {
 	var out Set
-	next := uint64(0)
+	first := uint64(0)
 	for _, x := range s {
-		if end := min(x.First, count); end > next {
-			out = append(out, Span{next, end - next})
+		if x.First > first {
+			out = append(out, Span{first, x.First - first})
 		}
-		next = max(next, x.End())
+		first = x.End()
 	}
-	if next < count {
-		out = append(out, Span{next, count - next})
+	if first < count {
+		out = append(out, Span{first, count - first})
 	}
 	return out
 }
@@ -109,4 +126,21 @@ func (s Set) And(t Set) Set {
 		}
 	}
 	return out
+}
+
+// WellFormed: in order, disjoint, not touching, not empty, of the batch.
+func (s Set) WellFormed(count uint64) bool {
+	end := uint64(0)
+	for i, x := range s {
+		if x.Count == 0 || x.First > count || x.Count > count-x.First || i > 0 && x.First <= end {
+			return false
+		}
+		end = x.End()
+	}
+	return true
+}
+
+// Includes reports whether all of other is in s.
+func (s Set) Includes(other Set) bool {
+	return !slices.ContainsFunc(other, func(x Span) bool { return s.Within(x) != x.Count })
 }

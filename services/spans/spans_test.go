@@ -1,80 +1,192 @@
 package spans
 
 import (
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
 	"math/rand/v2"
 	"slices"
 	"testing"
 )
 
-const universe = 40
+// bitmap is an oracle of spans.
+type bitmap []bool
 
-// bits is a set in the plainest form.
-type bits [universe]bool
-
-func of(s Set) (b bits) {
-	for _, x := range s {
-		for i := x.First; i < x.End(); i++ {
-			b[i] = true
-		}
+func (b bitmap) set(s Span, value bool) {
+	for i := s.First; i < s.End(); i++ {
+		b[i] = value
 	}
-	return b
 }
 
-func (b bits) set() (s Set) {
-	for i := uint64(0); i < universe; i++ {
-		switch {
-		case !b[i]:
-		case len(s) > 0 && s[len(s)-1].End() == i:
-			s[len(s)-1].Count++
-		default:
-			s = append(s, Span{i, 1})
+func (b bitmap) count(s Span) (n uint64) {
+	for i := s.First; i < s.End(); i++ {
+		if b[i] {
+			n++
 		}
 	}
-	return s
+	return n
 }
 
-func equal(a, b Set) bool { return len(a) == 0 && len(b) == 0 || slices.Equal(a, b) }
-
-// Every operation gives what it gives bit by bit, in the one form of a set.
-func TestAgainstBits(t *testing.T) {
-	r := rand.New(rand.NewPCG(1, 2))
-	random := func() (b bits) {
-		for i := range b {
-			b[i] = r.IntN(3) == 0
+// check finds spans that are not those of the bitmap, or not in their one form.
+func (b bitmap) check(t *testing.T, s Set) {
+	t.Helper()
+	got := make(bitmap, len(b))
+	for i, x := range s {
+		if x.Count == 0 || x.End() > uint64(len(b)) || i > 0 && x.First <= s[i-1].End() {
+			t.Fatalf("span %d of %v", i, s)
 		}
-		return b
+		got.set(x, true)
 	}
-	for range 20_000 {
-		a, b := random(), random()
-		first := r.Uint64N(universe)
-		x := Span{first, r.Uint64N(universe - first + 1)}
-		with, without, both, missing, n := a, a, a, bits{}, uint64(0)
-		count := r.Uint64N(universe + 1)
-		for i := range a {
-			inside := uint64(i) >= x.First && uint64(i) < x.End()
-			with[i] = a[i] || inside
-			without[i] = a[i] && !inside
-			both[i] = a[i] && b[i]
-			missing[i] = uint64(i) < count && !a[i]
-			if a[i] && inside {
-				n++
+	for i := range b {
+		if b[i] != got[i] {
+			t.Fatalf("at %d: %v, want %v, in %v", i, got[i], b[i], s)
+		}
+	}
+	all := Span{0, uint64(len(b))}
+	if s.Count() != b.count(all) {
+		t.Fatalf("%d in %v", s.Count(), s)
+	}
+}
+
+// play runs operations, three numbers each, on spans and on a bitmap.
+func play(t *testing.T, size uint64, ops []byte) {
+	t.Helper()
+	var s Set
+	b := make(bitmap, size)
+	for ; len(ops) >= 3; ops = ops[3:] {
+		first := uint64(ops[1]) % (size + 1)
+		x := Span{first, uint64(ops[2]) % (size - first + 1)}
+		before := s.Count()
+		switch ops[0] % 3 {
+		case 0:
+			s = s.With(x)
+			b.set(x, true)
+		case 1:
+			s = s.Without(x)
+			b.set(x, false)
+		case 2:
+			if got := s.Within(x); got != b.count(x) {
+				t.Fatalf("%d of %v within %v", got, s, x)
+			}
+			part := s.Clip(x)
+			inside := make(bitmap, size)
+			for i := x.First; i < x.End(); i++ {
+				inside[i] = b[i]
+			}
+			inside.check(t, part)
+			if s.Count() != before {
+				t.Fatal("a question changes the spans")
 			}
 		}
-		s := a.set()
-		before := slices.Clone(s)
-		switch {
-		case !equal(s.With(x), with.set()):
-			t.Fatalf("%v with %v: %v", s, x, s.With(x))
-		case !equal(s.Without(x), without.set()):
-			t.Fatalf("%v without %v: %v", s, x, s.Without(x))
-		case !equal(s.And(b.set()), both.set()):
-			t.Fatalf("%v and %v: %v", s, b.set(), s.And(b.set()))
-		case !equal(s.Missing(count), missing.set()):
-			t.Fatalf("%v missing below %d: %v", s, count, s.Missing(count))
-		case s.Within(x) != n:
-			t.Fatalf("%v within %v: %d", s, x, s.Within(x))
-		case of(s) != a || !slices.Equal(s, before):
-			t.Fatal("the set was changed")
+		b.check(t, s)
+		rest := make(bitmap, size)
+		for i := range b {
+			rest[i] = !b[i]
 		}
+		rest.check(t, s.Missing(size))
+	}
+}
+
+// All pairs of operations on a few tuples.
+func TestSpansExhaustively(t *testing.T) {
+	const size = 6
+	var all [][]byte
+	for op := range byte(3) {
+		for first := range byte(size + 1) {
+			for count := range size - first + 1 {
+				all = append(all, []byte{op, first, count})
+			}
+		}
+	}
+	start := [][]byte{nil, {0, 1, 1, 0, 3, 1, 0, 5, 1}, {0, 0, 6, 1, 2, 2}}
+	for _, s := range start {
+		for _, x := range all {
+			for _, y := range all {
+				play(t, size, append(append(append([]byte(nil), s...), x...), y...))
+			}
+		}
+	}
+}
+
+func TestSpansAtRandom(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for range 200 {
+		ops := make([]byte, 60)
+		for i := range ops {
+			ops[i] = byte(r.Uint32())
+		}
+		play(t, 1+uint64(r.IntN(80)), ops)
+	}
+}
+
+func FuzzSpans(f *testing.F) {
+	f.Add(byte(40), []byte{0, 3, 5, 0, 8, 2, 1, 4, 5, 2, 0, 40})
+	f.Fuzz(func(t *testing.T, size byte, ops []byte) { play(t, uint64(size), ops[:min(len(ops), 300)]) })
+}
+
+func TestSpansRecorded(t *testing.T) {
+	for _, s := range []Set{nil, {{0, 1}}, {{5, 7}}, {{0, 1}, {2, 1}, {1 << 40, 1 << 60}}, {{0, ^uint64(0)}}} {
+		b, err := json.Marshal(s)
+		var got Set
+		if err == nil {
+			err = json.Unmarshal(b, &got)
+		}
+		if err != nil || !slices.Equal(got, s) {
+			t.Errorf("%v becomes %s and %v: %v", s, b, got, err)
+		}
+	}
+	for name, bad := range map[string][]byte{
+		"touching": {1, 1, 0, 1}, "empty": {1, 0}, "half": {1}, "cut": {1, 0x80}, "not the shortest": {1, 0x81, 0},
+		"too far": append(binary.AppendUvarint([]byte{1}, ^uint64(0)), 1), "too long": binary.AppendUvarint([]byte{1}, ^uint64(0)),
+	} {
+		var got Set
+		err := json.Unmarshal([]byte(`"`+base64.RawStdEncoding.EncodeToString(bad)+`"`), &got)
+		if !errors.Is(err, ErrMalformed) {
+			t.Errorf("%s: %v, %v", name, got, err)
+		}
+	}
+	var got Set
+	for _, bad := range []string{`[]`, `"AQ="`, `"!"`, `3`} {
+		if err := json.Unmarshal([]byte(bad), &got); err == nil {
+			t.Errorf("%s: %v", bad, got)
+		}
+	}
+}
+
+func FuzzSpansRecorded(f *testing.F) {
+	f.Add([]byte{1, 1, 1, 1})
+	f.Add([]byte{0x80, 1, 3})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		text := `"` + base64.RawStdEncoding.EncodeToString(b) + `"`
+		var s Set
+		if json.Unmarshal([]byte(text), &s) != nil {
+			return
+		}
+		if again, err := json.Marshal(s); err != nil || string(again) != text || !s.WellFormed(^uint64(0)) {
+			t.Errorf("%s becomes %v and %s, %v", text, s, again, err)
+		}
+	})
+}
+
+func TestAnd(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	random := func(size uint64) (s Set, b bitmap) {
+		b = make(bitmap, size)
+		for i := range b {
+			if b[i] = r.IntN(2) == 0; b[i] {
+				s = s.With(Span{uint64(i), 1})
+			}
+		}
+		return s, b
+	}
+	for range 2000 {
+		size := 1 + r.Uint64N(30)
+		s, a := random(size)
+		u, b := random(size)
+		for i := range a {
+			a[i] = a[i] && b[i]
+		}
+		a.check(t, s.And(u))
 	}
 }

@@ -116,7 +116,7 @@ func checkRestored(t *testing.T, r *Vault, keep bool) {
 		if err != nil || b.State != BatchRevoked && b.State != BatchConsumed || b.Count != count {
 			t.Errorf("%s is %s, %v", id, b.State, err)
 		}
-		_, err = r.Reserve(reservation(r, "new", Range{id, Span{0, 1}}))
+		_, err = r.Reserve(reservation(r, "new", Range{id, Span{First: 0, Count: 1}}))
 		refused(t, err, ErrErased)
 		if err := r.ActivateBatch(id); b.State == BatchRevoked {
 			refused(t, err, ErrErased)

@@ -60,7 +60,7 @@ func (b *Batch) Free() Spans {
 	if b.State != BatchAvailable {
 		return nil
 	}
-	return b.Taken.missing(b.Count)
+	return b.Taken.Missing(b.Count)
 }
 
 // Class is what a tuple is and whose: tuples of one class are as good as each other.
@@ -335,8 +335,8 @@ func (v *Vault) wipe(id string) (err error) {
 		}
 		b.Wiped = gone
 		for _, x := range damaged {
-			b.Lost += x.Count - b.Taken.within(x)
-			b.Taken, b.Gone, b.Wiped = b.Taken.with(x), b.Gone.with(x), b.Wiped.with(x)
+			b.Lost += x.Count - b.Taken.Within(x)
+			b.Taken, b.Gone, b.Wiped = b.Taken.With(x), b.Gone.With(x), b.Wiped.With(x)
 		}
 		if whole = b.Wiped.Count() == b.Count; whole {
 			b.State = BatchConsumed

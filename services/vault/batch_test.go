@@ -109,7 +109,7 @@ func TestTwoWritersOfABatch(t *testing.T) {
 		var err error
 		ws[i], err = v.NewBatch(batchOf("batch-1", 5))
 		must(t, err)
-		_, err = ws[i].Write(shares("batch-1", Span{0, 5}, tupleLen))
+		_, err = ws[i].Write(shares("batch-1", Span{First: 0, Count: 5}, tupleLen))
 		must(t, err)
 	}
 	must(t, ws[1].Commit(nil))

@@ -68,7 +68,7 @@ func BenchmarkTuples(b *testing.B) {
 		b.ReportMetric(most(), "write-heap-MiB")
 		must(b, v.ActivateBatch(id))
 		most, start = heap(), time.Now()
-		reserve(b, v, fmt.Sprintf("r%d", n), Range{id, Span{0, count}})
+		reserve(b, v, fmt.Sprintf("r%d", n), Range{id, Span{First: 0, Count: count}})
 		r, _, err := v.Deliver(fmt.Sprintf("r%d", n), "alice", 0)
 		must(b, err)
 		in, _, err := v.Shares(&r, 0)
@@ -158,7 +158,7 @@ func BenchmarkFragmented(b *testing.B) {
 	must(b, v.ActivateBatch("batch-1"))
 	var taken Spans
 	for i := range uint64(100_000) {
-		taken = append(taken, Span{2 * i, 1})
+		taken = append(taken, Span{First: 2 * i, Count: 1})
 	}
 	must(b, v.update(func(tx store.Tx) error {
 		x, err := v.batch(tx, "batch-1")

@@ -74,34 +74,17 @@ func (v *Vault) Check(deep bool, progress func(done, total int), report func(Fin
 	return c.done, err
 }
 
-// wellFormed: in order, disjoint, not touching, not empty, of the batch.
-func (s Spans) wellFormed(count uint64) bool {
-	end := uint64(0)
-	for i, x := range s {
-		if x.Count == 0 || x.First > count || x.Count > count-x.First || i > 0 && x.First <= end {
-			return false
-		}
-		end = x.end()
-	}
-	return true
-}
-
-// includes reports whether all of other is in s.
-func (s Spans) includes(other Spans) bool {
-	return !slices.ContainsFunc(other, func(x Span) bool { return s.within(x) != x.Count })
-}
-
 func (c *checking) batch(b *Batch) {
 	where := batchPrefix + b.ID
-	if !b.Taken.wellFormed(b.Count) || !b.Gone.wellFormed(b.Count) || !b.Wiped.wellFormed(b.Count) {
+	if !b.Taken.WellFormed(b.Count) || !b.Gone.WellFormed(b.Count) || !b.Wiped.WellFormed(b.Count) {
 		c.find(where, "its spans are not in order or not of its %d tuples", b.Count)
 		b.Taken, b.Gone, b.Wiped = nil, nil, nil
 		return
 	}
-	if !b.Taken.includes(b.Gone) {
+	if !b.Taken.Includes(b.Gone) {
 		c.find(where, "tuples are gone that nobody took")
 	}
-	if !b.Gone.includes(b.Wiped) {
+	if !b.Gone.Includes(b.Wiped) {
 		c.find(where, "tuples are erased that are not gone")
 	}
 	if b.State == BatchAvailable && b.Gone.Count() != b.Wiped.Count() {
@@ -139,24 +122,24 @@ func (c *checking) checkReservations() {
 			case b == nil:
 				c.find(where, "it holds tuples of batch %s, which is not recorded", x.Batch)
 				continue
-			case held[x.Batch].within(x.Span) > 0:
+			case held[x.Batch].Within(x.Span) > 0:
 				c.find(where, "it holds tuples of batch %s, from %d on, that another holds", x.Batch, x.First)
-			case b.Taken.within(x.Span) != x.Count:
+			case b.Taken.Within(x.Span) != x.Count:
 				c.find(where, "it holds tuples of batch %s, from %d on, that are not marked as taken", x.Batch, x.First)
-			case r.State == Erased && b.Gone.within(x.Span) != x.Count:
+			case r.State == Erased && b.Gone.Within(x.Span) != x.Count:
 				c.find(where, "it is erased, and tuples of batch %s, from %d on, are not gone", x.Batch, x.First)
 			}
 			if r.State == Consumed && r.Client == "" {
 				c.find(where, "it is consumed by nobody")
 			}
-			held[x.Batch] = held[x.Batch].with(x.Span)
+			held[x.Batch] = held[x.Batch].With(x.Span)
 		}
 	}
 	for _, id := range c.order {
 		b := c.batches[id]
 		rest := b.Taken
 		for _, x := range slices.Concat(b.Gone, held[id]) {
-			rest = rest.without(x)
+			rest = rest.Without(x)
 		}
 		if n := rest.Count(); n > 0 && b.stored() {
 			c.find(batchPrefix+id, "%d tuples are taken, and no reservation holds them", n)
@@ -248,7 +231,7 @@ func (c *checking) segments(b *Batch, progress func(int)) error {
 			}
 			if erased := errors.Is(err, ErrErased); !erased && !errors.Is(err, ErrCorrupt) {
 				return err
-			} else if !erased || b.Gone.within(span) != span.Count {
+			} else if !erased || b.Gone.Within(span) != span.Count {
 				c.find(batchPrefix+b.ID, "segment %d, tuples from %d on: %v", i, span.First, err)
 			}
 		}
@@ -259,8 +242,8 @@ func (c *checking) segments(b *Batch, progress func(int)) error {
 
 // zeros: the erased tuples of a segment that still opens.
 func (c *checking) zeros(b *Batch, i uint64, span Span, plain []byte) {
-	for _, x := range b.Wiped.and(span) {
-		part := plain[(x.First-span.First)*b.TupleBytes : (x.end()-span.First)*b.TupleBytes]
+	for _, x := range b.Wiped.Clip(span) {
+		part := plain[(x.First-span.First)*b.TupleBytes : (x.End()-span.First)*b.TupleBytes]
 		if !bytes.Equal(part, make([]byte, len(part))) {
 			c.find(batchPrefix+b.ID, "segment %d: the shares of tuples from %d on are erased, and still there", i, x.First)
 		}

@@ -61,20 +61,20 @@ func TestCheckFinds(t *testing.T) {
 			return tx.Put("nobody/knows", nil)
 		},
 		"identity: is missing":                               func(_ *disk, _ *Vault, tx store.Tx) error { return tx.Delete(identityKey) },
-		"batch/batch-0: tuples are gone that nobody took":    changeBatch(func(b *Batch) { b.Gone = b.Gone.with(Span{900, 1}) }),
-		"batch/batch-0: tuples are erased that are not gone": changeBatch(func(b *Batch) { b.Wiped = b.Wiped.with(Span{0, 1}) }),
-		"~batch/batch-0: 10 tuples are yet to be erased":     changeBatch(func(b *Batch) { b.Gone = b.Gone.with(Span{0, 10}) }),
+		"batch/batch-0: tuples are gone that nobody took":    changeBatch(func(b *Batch) { b.Gone = b.Gone.With(Span{First: 900, Count: 1}) }),
+		"batch/batch-0: tuples are erased that are not gone": changeBatch(func(b *Batch) { b.Wiped = b.Wiped.With(Span{First: 0, Count: 1}) }),
+		"~batch/batch-0: 10 tuples are yet to be erased":     changeBatch(func(b *Batch) { b.Gone = b.Gone.With(Span{First: 0, Count: 10}) }),
 		"batch/batch-0: 5 tuples are taken, and no reservation holds them": changeBatch(func(b *Batch) {
-			b.Taken = b.Taken.with(Span{900, 5})
+			b.Taken = b.Taken.With(Span{First: 900, Count: 5})
 		}),
 		"batch/batch-0: its spans are not in order or not of its 1000 tuples": changeBatch(func(b *Batch) {
-			b.Taken = append(b.Taken, Span{995, 6})
+			b.Taken = append(b.Taken, Span{First: 995, Count: 6})
 		}),
 		"reservation/reserved: it holds tuples of batch batch-0, from 100 on, that are not marked as taken": changeBatch(func(b *Batch) {
-			b.Taken = b.Taken.without(Span{199, 1})
+			b.Taken = b.Taken.Without(Span{First: 199, Count: 1})
 		}),
 		"reservation/discarded: it is erased, and tuples of batch batch-0, from 300 on, are not gone": changeBatch(func(b *Batch) {
-			b.Gone = b.Gone.without(Span{300, 1})
+			b.Gone = b.Gone.Without(Span{First: 300, Count: 1})
 		}),
 		"reservation/second: it holds tuples of batch batch-0, from 150 on, that another holds": func(_ *disk, v *Vault, tx store.Tx) error {
 			r := reservation(v, "second", in(0, 150, 10))
@@ -182,7 +182,9 @@ func TestCheckOfErasure(t *testing.T) {
 	b, err := v.Batch("batch-0")
 	must(t, err)
 	must(t, v.update(func(tx store.Tx) error {
-		return changeBatch(func(b *Batch) { b.Gone, b.Wiped = b.Gone.with(Span{0, 9}), b.Wiped.with(Span{0, 9}) })(d, v, tx)
+		return changeBatch(func(b *Batch) {
+			b.Gone, b.Wiped = b.Gone.With(Span{First: 0, Count: 9}), b.Wiped.With(Span{First: 0, Count: 9})
+		})(d, v, tx)
 	}))
 	clear(d.blobs[b.keyBlob()][slotAt(1):])
 	v, err = Examine(&memory{disk: d}, k)

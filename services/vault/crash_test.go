@@ -39,7 +39,7 @@ func (h *history) fetch(v *Vault, id, client string) error {
 	}
 	at := 0
 	for _, x := range r.Ranges {
-		for i := x.First; i < x.end() && at < len(b); i++ {
+		for i := x.First; i < x.End() && at < len(b); i++ {
 			tuple, to := fmt.Sprintf("%s/%d", x.Batch, i), id+" of "+client
 			if was, ok := h.got[tuple]; ok && was != to {
 				h.fail("tuple %s went to %s and to %s", tuple, was, to)
@@ -60,7 +60,7 @@ func (h *history) erased(r Reservation) {
 		if h.gone[x.Batch] == nil {
 			h.gone[x.Batch] = map[uint64]bool{}
 		}
-		for i := x.First; i < x.end(); i++ {
+		for i := x.First; i < x.End(); i++ {
 			h.gone[x.Batch][i] = true
 		}
 	}
@@ -205,9 +205,9 @@ func (h *history) healed(v *Vault) {
 		if b.State == BatchAvailable && b.Gone.Count() != b.Wiped.Count() {
 			h.fail("batch %s has %d tuples to wipe after a start", b.ID, b.Gone.Count()-b.Wiped.Count())
 		}
-		all := Reservation{Ranges: []Range{{b.ID, Span{0, b.Count}}}, Lease: v.now().Add(time.Hour)}
+		all := Reservation{Ranges: []Range{{b.ID, Span{First: 0, Count: b.Count}}}, Lease: v.now().Add(time.Hour)}
 		for _, gone := range b.Gone {
-			all.Ranges[0].Span = Span{gone.First, 1}
+			all.Ranges[0].Span = Span{First: gone.First, Count: 1}
 			if _, err := readAll(v, &all, 0); !errors.Is(err, ErrErased) {
 				h.fail("tuple %d of %s is gone, and reads: %v", gone.First, b.ID, err)
 			}

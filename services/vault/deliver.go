@@ -105,7 +105,7 @@ func (v *Vault) Shares(r *Reservation, from uint64) (in io.ReadCloser, tupleByte
 		}
 		tupleBytes = b.TupleBytes
 		if x.Count > skip {
-			out.left = append(out.left, piece{b, Span{x.First + skip, x.Count - skip}})
+			out.left = append(out.left, piece{b, Span{First: x.First + skip, Count: x.Count - skip}})
 		}
 	}
 	if from > 0 {
@@ -116,7 +116,7 @@ func (v *Vault) Shares(r *Reservation, from uint64) (in io.ReadCloser, tupleByte
 
 // readable refuses the shares of tuples that are recorded as gone.
 func (b *Batch) readable(x Span) error {
-	if b.State != BatchAvailable || b.Gone.within(x) > 0 {
+	if b.State != BatchAvailable || b.Gone.Within(x) > 0 {
 		return fmt.Errorf("%w: of batch %s, from %d on", ErrErased, b.ID, x.First)
 	}
 	return nil

@@ -37,7 +37,7 @@ func TestMACKeysExposedByACrash(t *testing.T) {
 	v := d.open(t, k)
 	stocked(t, v)
 	reserveUnder := func(id string) {
-		r := reservation(v, "r-"+id, Range{"batch-" + id, Span{0, 2}})
+		r := reservation(v, "r-"+id, Range{"batch-" + id, Span{First: 0, Count: 2}})
 		r.MACKey = "mac-" + id
 		_, err := v.Reserve(r)
 		must(t, err)

@@ -200,10 +200,10 @@ func (v *Vault) take(tx store.Tx, r *Reservation) error {
 			return fmt.Errorf("%w: batch %s is of another class, epoch or MAC key", ErrRange, x.Batch)
 		case x.Count == 0 || x.First >= b.Count || x.Count > b.Count-x.First:
 			return fmt.Errorf("%w: batch %s has %d tuples", ErrRange, x.Batch, b.Count)
-		case b.Taken.within(x.Span) > 0:
+		case b.Taken.Within(x.Span) > 0:
 			return fmt.Errorf("%w: of batch %s, from %d on", ErrTaken, x.Batch, x.First)
 		}
-		b.Taken = b.Taken.with(x.Span)
+		b.Taken = b.Taken.With(x.Span)
 		digests[i] = b.Digest
 		if err := put(v, tx, batchPrefix+b.ID, b); err != nil {
 			return err
@@ -302,10 +302,10 @@ func (v *Vault) restock(tx store.Tx, r *Reservation) error {
 		if err != nil {
 			return err
 		}
-		b.Taken = b.Taken.without(x.Span)
-		damaged := b.Gone.and(x.Span) // shares that went with those of others
+		b.Taken = b.Taken.Without(x.Span)
+		damaged := b.Gone.Clip(x.Span) // shares that went with those of others
 		for _, d := range damaged {
-			b.Taken = b.Taken.with(d)
+			b.Taken = b.Taken.With(d)
 		}
 		if b.State == BatchAvailable {
 			b.Lost += damaged.Count()
@@ -327,7 +327,7 @@ func (v *Vault) end(tx store.Tx, r *Reservation) (batches []string, err error) {
 		if err != nil {
 			return nil, err
 		}
-		b.Taken, b.Gone = b.Taken.with(x.Span), b.Gone.with(x.Span)
+		b.Taken, b.Gone = b.Taken.With(x.Span), b.Gone.With(x.Span)
 		if r.State != Consumed {
 			b.Lost += x.Count
 		}

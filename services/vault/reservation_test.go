@@ -109,7 +109,7 @@ func TestReserveAgain(t *testing.T) {
 	must(t, err)
 	changes := map[string]func(*Reservation){
 		"ranges":  func(r *Reservation) { r.Ranges = []Range{in(0, 0, 6)} },
-		"batch":   func(r *Reservation) { r.Ranges = []Range{{"x", Span{0, 5}}} },
+		"batch":   func(r *Reservation) { r.Ranges = []Range{{"x", Span{First: 0, Count: 5}}} },
 		"split":   func(r *Reservation) { r.Ranges = []Range{in(0, 0, 2), in(0, 2, 3)} },
 		"owner":   func(r *Reservation) { r.Owner = "x" },
 		"clients": func(r *Reservation) { r.Clients = nil },

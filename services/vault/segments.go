@@ -43,7 +43,7 @@ func (l layout) segments() uint64 { return (l.count + l.per() - 1) / l.per() }
 // span of a segment, in tuples.
 func (l layout) span(segment uint64) Span {
 	first := segment * l.per()
-	return Span{first, min(l.per(), l.count-first)}
+	return Span{First: first, Count: min(l.per(), l.count-first)}
 }
 
 // sealed is how long n bytes of shares are in chunks.

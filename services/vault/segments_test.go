@@ -26,8 +26,10 @@ func TestSegmentSizes(t *testing.T) {
 		must(t, storeBatch(v, b, nil))
 		s, err := v.openShelf(&b)
 		must(t, err)
-		want := shares(b.ID, Span{0, c.count}, int(c.tuple))
-		for _, span := range []Span{{0, c.count}, {c.count - 1, 1}, {c.count / 2, c.count - c.count/2}, {0, 0}} {
+		want := shares(b.ID, Span{First: 0, Count: c.count}, int(c.tuple))
+		for _, span := range []Span{
+			{First: 0, Count: c.count}, {First: c.count - 1, Count: 1}, {First: c.count / 2, Count: c.count - c.count/2}, {},
+		} {
 			r := s.read(span, nil)
 			var got []byte
 			for p := make([]byte, 7777); err == nil; {
@@ -35,7 +37,7 @@ func TestSegmentSizes(t *testing.T) {
 				n, err = r.Read(p)
 				got = append(got, p[:n]...)
 			}
-			if err != io.EOF || !bytes.Equal(got, want[span.First*c.tuple:span.end()*c.tuple]) {
+			if err != io.EOF || !bytes.Equal(got, want[span.First*c.tuple:span.End()*c.tuple]) {
 				t.Errorf("%d tuples of %d, %v: %d bytes, %v", c.count, c.tuple, span, len(got), err)
 			}
 			err = nil
@@ -107,13 +109,13 @@ func TestErasedInPart(t *testing.T) {
 	s, err := v.openShelf(&b)
 	must(t, err)
 	defer s.close()
-	for i, zeros := range map[uint64]Span{0: {600, 82}, 2: {0, 636}} {
+	for i, zeros := range map[uint64]Span{0: {First: 600, Count: 82}, 2: {First: 0, Count: 636}} {
 		plain, at, err := s.segment(i, after[i], nil)
 		must(t, err)
 		if at.other == noPlace {
 			t.Errorf("segment %d was not moved", i)
 		}
-		if part := plain[zeros.First*tupleLen : zeros.end()*tupleLen]; !bytes.Equal(part, make([]byte, len(part))) {
+		if part := plain[zeros.First*tupleLen : zeros.End()*tupleLen]; !bytes.Equal(part, make([]byte, len(part))) {
 			t.Errorf("segment %d still has erased shares", i)
 		}
 	}

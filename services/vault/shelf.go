@@ -115,12 +115,12 @@ func (r *segmentReader) next() error {
 	from := r.left.First - span.First
 	n := min(r.left.Count, span.Count-from)
 	if at.other != noPlace { // some of its shares are zeros; their record says so since before they were
-		if err := r.readable(Span{r.left.First, n}); err != nil {
+		if err := r.readable(Span{First: r.left.First, Count: n}); err != nil {
 			return err
 		}
 	}
 	r.out = shares[from*r.layout.tuple : (from+n)*r.layout.tuple]
-	r.left = Span{r.left.First + n, r.left.Count - n}
+	r.left = Span{First: r.left.First + n, Count: r.left.Count - n}
 	return nil
 }
 
@@ -171,12 +171,12 @@ func (s *shelf) wipe(done, old Spans) (damaged Spans, err error) {
 	var whole, parts Spans // of segments
 	for i := range s.layout.segments() {
 		span := s.layout.span(i)
-		switch covered := done.within(span); {
-		case covered == old.within(span):
+		switch covered := done.Within(span); {
+		case covered == old.Within(span):
 		case covered == span.Count:
-			whole = whole.with(Span{i, 1})
+			whole = whole.With(Span{First: i, Count: 1})
 		default:
-			parts = parts.with(Span{i, 1})
+			parts = parts.With(Span{First: i, Count: 1})
 		}
 	}
 	for _, run := range whole {
@@ -185,11 +185,11 @@ func (s *shelf) wipe(done, old Spans) (damaged Spans, err error) {
 		}
 	}
 	for _, run := range parts {
-		for i := run.First; i < run.end(); i++ {
+		for i := run.First; i < run.End(); i++ {
 			err := s.rewrite(i, done)
 			if errors.Is(err, ErrCorrupt) || errors.Is(err, ErrErased) { // erased: by a call that a crash ended
-				damaged = damaged.with(s.layout.span(i))
-				err = s.eraseSlots(Span{i, 1})
+				damaged = damaged.With(s.layout.span(i))
+				err = s.eraseSlots(Span{First: i, Count: 1})
 			}
 			if err != nil {
 				return nil, err
@@ -222,8 +222,8 @@ func (s *shelf) rewrite(i uint64, done Spans) error {
 	}
 	defer clear(shares[:cap(shares)])
 	span := s.layout.span(i)
-	for _, d := range done.and(span) {
-		clear(shares[(d.First-span.First)*s.layout.tuple : (d.end()-span.First)*s.layout.tuple])
+	for _, d := range done.Clip(span) {
+		clear(shares[(d.First-span.First)*s.layout.tuple : (d.End()-span.First)*s.layout.tuple])
 	}
 	out, key, err := sealSegment(nil, shares)
 	if err != nil {

@@ -99,7 +99,7 @@ func share(batch string, tuple uint64, size int) []byte {
 
 func shares(batch string, s Span, size int) []byte {
 	var out []byte
-	for i := s.First; i < s.end(); i++ {
+	for i := s.First; i < s.End(); i++ {
 		out = append(out, share(batch, i, size)...)
 	}
 	return out
@@ -112,7 +112,7 @@ func storeBatch(v *Vault, b Batch, fresh *NewMACKey) error {
 		return err
 	}
 	defer w.Abort()
-	if _, err := w.Write(shares(b.ID, Span{0, b.Count}, int(b.TupleBytes))); err != nil {
+	if _, err := w.Write(shares(b.ID, Span{First: 0, Count: b.Count}, int(b.TupleBytes))); err != nil {
 		return err
 	}
 	return w.Commit(fresh)
@@ -138,7 +138,7 @@ func stocked(t testing.TB, v *Vault, counts ...uint64) {
 }
 
 func in(batch, first, count uint64) Range {
-	return Range{fmt.Sprintf("batch-%d", batch), Span{first, count}}
+	return Range{fmt.Sprintf("batch-%d", batch), Span{First: first, Count: count}}
 }
 
 // reservation of ranges for an hour.

@@ -1,46 +1,50 @@
-package vault
+package spans
 
 import (
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 )
 
-// Spans are recorded as pairs of varints, the gap before a span and its length, in base64: with every update of a batch
+// ErrMalformed is the error of a record that is not one of a set.
+var ErrMalformed = errors.New("spans: malformed record")
+
+// A set is recorded as pairs of varints, the gap before a span and its length, in base64: with every update of a batch
 // they are written anew, and a batch may come to have a hundred thousand of them.
 
-// MarshalJSON encodes spans that are in order.
-func (s Spans) MarshalJSON() ([]byte, error) {
+// MarshalJSON encodes a set.
+func (s Set) MarshalJSON() ([]byte, error) {
 	b := make([]byte, 0, 4*len(s))
 	end := uint64(0)
 	for _, x := range s {
 		b = binary.AppendUvarint(binary.AppendUvarint(b, x.First-end), x.Count)
-		end = x.end()
+		end = x.End()
 	}
 	out := append(make([]byte, 0, 2+base64.RawStdEncoding.EncodedLen(len(b))), '"')
 	return append(base64.RawStdEncoding.AppendEncode(out, b), '"'), nil
 }
 
-// UnmarshalJSON takes what MarshalJSON gives of disjoint spans in order that do not touch, and nothing else.
-func (s *Spans) UnmarshalJSON(text []byte) error {
+// UnmarshalJSON takes what MarshalJSON gives and nothing else.
+func (s *Set) UnmarshalJSON(text []byte) error {
 	var encoded string
 	if err := json.Unmarshal(text, &encoded); err != nil {
-		return fmt.Errorf("%w: spans: %w", ErrCorrupt, err)
+		return fmt.Errorf("%w: %w", ErrMalformed, err)
 	}
 	b, err := base64.RawStdEncoding.Strict().DecodeString(encoded)
 	if err != nil {
-		return fmt.Errorf("%w: spans: %w", ErrCorrupt, err)
+		return fmt.Errorf("%w: %w", ErrMalformed, err)
 	}
-	*s = make(Spans, 0, len(b)/2)
+	*s = make(Set, 0, len(b)/2)
 	for end := uint64(0); len(b) > 0; {
 		gap, n := canonicalUvarint(b)
 		b = b[n:]
 		count, m := canonicalUvarint(b)
 		b = b[m:]
 		if n == 0 || m == 0 || gap == 0 && len(*s) > 0 || count == 0 || gap > math.MaxUint64-end || count > math.MaxUint64-end-gap {
-			return fmt.Errorf("%w: spans out of order", ErrCorrupt)
+			return fmt.Errorf("%w: out of order", ErrMalformed)
 		}
 		*s = append(*s, Span{end + gap, count})
 		end += gap + count
