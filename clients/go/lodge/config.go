@@ -44,9 +44,12 @@ type Server struct {
 	Address string `yaml:"address"`
 	// Identity is a URI or DNS name that the server's certificate must carry, exactly; the address plays no part.
 	Identity string `yaml:"identity"`
+	// TokenFile holds a bearer token for this server, where it takes them: instead of a certificate, or beside one. It is
+	// read anew for every call.
+	TokenFile string `yaml:"token_file,omitempty"`
 }
 
-// TLS names PEM files. In a configuration file their paths are relative to its directory.
+// TLS names PEM files. A client that has a token for every server needs no certificate and no key. In a configuration file their paths are relative to its directory.
 type TLS struct {
 	Certificate string `yaml:"certificate"` // the client's chain, leaf first
 	Key         string `yaml:"key"`
@@ -79,7 +82,11 @@ func Load(path string) (Config, error) {
 	if err := dec.Decode(new(any)); !errors.Is(err, io.EOF) {
 		return c, fmt.Errorf("lodge: configuration %s: more than one document", path)
 	}
-	for _, p := range []*string{&c.TLS.Certificate, &c.TLS.Key, &c.TLS.CA} {
+	paths := []*string{&c.TLS.Certificate, &c.TLS.Key, &c.TLS.CA, &c.Coordinator.TokenFile}
+	for i := range c.Parties {
+		paths = append(paths, &c.Parties[i].TokenFile)
+	}
+	for _, p := range paths {
 		if *p != "" && !filepath.IsAbs(*p) {
 			*p = filepath.Join(filepath.Dir(path), *p)
 		}

@@ -8,12 +8,15 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/status"
 
 	stockv1 "github.com/lodge-mpc/lodge/proto/lodge/stock/v1"
 	tuplesv1 "github.com/lodge-mpc/lodge/proto/lodge/tuples/v1"
@@ -42,7 +45,7 @@ func Dial(c Config) (*Client, error) {
 	if c.Coordinator.Address == "" && c.Party == "" {
 		return nil, errorf(Invalid, "name a coordinator, a party or both", "the configuration leads nowhere")
 	}
-	cert, roots, err := c.credentials()
+	certs, roots, err := c.credentials()
 	if err != nil {
 		return nil, err
 	}
@@ -51,12 +54,12 @@ func Dial(c Config) (*Client, error) {
 		x.patience = defaultPatience
 	}
 	if c.Coordinator.Address != "" {
-		if x.coordinator, err = connect(c.Coordinator, cert, roots); err != nil {
+		if x.coordinator, err = connect(c.Coordinator, certs, roots); err != nil {
 			return nil, err
 		}
 	}
 	if i := c.own(); i >= 0 {
-		if x.party, err = connect(c.Parties[i], cert, roots); err != nil {
+		if x.party, err = connect(c.Parties[i], certs, roots); err != nil {
 			return nil, errors.Join(err, x.Close())
 		}
 	}
@@ -77,31 +80,61 @@ func (c *Client) Close() error {
 // Config is what the client was made of.
 func (c *Client) Config() Config { return c.config }
 
-func (c *Config) credentials() (cert tls.Certificate, roots *x509.CertPool, err error) {
-	if c.Certificate != nil {
-		cert = *c.Certificate
-	} else if cert, err = tls.LoadX509KeyPair(c.TLS.Certificate, c.TLS.Key); err != nil {
-		return cert, nil, fmt.Errorf("lodge: certificate %s: %w", c.TLS.Certificate, err)
+// credentials are the client's certificate, none if tokens stand for it, and the servers' authorities.
+func (c *Config) credentials() (certs []tls.Certificate, roots *x509.CertPool, err error) {
+	switch {
+	case c.Certificate != nil:
+		certs = []tls.Certificate{*c.Certificate}
+	case c.TLS.Certificate != "" || !c.tokens():
+		cert, err := tls.LoadX509KeyPair(c.TLS.Certificate, c.TLS.Key)
+		if err != nil {
+			return nil, nil, fmt.Errorf("lodge: certificate %s: %w", c.TLS.Certificate, err)
+		}
+		certs = []tls.Certificate{cert}
 	}
 	if c.Roots != nil {
-		return cert, c.Roots, nil
+		return certs, c.Roots, nil
 	}
 	b, err := os.ReadFile(c.TLS.CA)
 	if err != nil {
-		return cert, nil, fmt.Errorf("lodge: authority: %w", err)
+		return nil, nil, fmt.Errorf("lodge: authority: %w", err)
 	}
 	roots = x509.NewCertPool()
 	if !roots.AppendCertsFromPEM(b) {
-		return cert, nil, fmt.Errorf("lodge: authority %s holds no certificate", c.TLS.CA)
+		return nil, nil, fmt.Errorf("lodge: authority %s holds no certificate", c.TLS.CA)
 	}
-	return cert, roots, nil
+	return certs, roots, nil
 }
 
-func connect(s Server, cert tls.Certificate, roots *x509.CertPool) (*grpc.ClientConn, error) {
-	return grpc.NewClient("passthrough:///"+s.Address,
+// tokens reports whether there is a token for every server that the client calls.
+func (c *Config) tokens() bool {
+	i := c.own()
+	return (c.Coordinator.Address == "" || c.Coordinator.TokenFile != "") && (i < 0 || c.Parties[i].TokenFile != "")
+}
+
+// token puts the token in a file into the headers of every call.
+type token string
+
+func (t token) GetRequestMetadata(context.Context, ...string) (map[string]string, error) {
+	b, err := os.ReadFile(string(t))
+	raw := strings.TrimSpace(string(b))
+	if err == nil && (raw == "" || strings.ContainsFunc(raw, func(r rune) bool { return r <= ' ' || r > '~' })) {
+		err = fmt.Errorf("%s does not hold one token", string(t))
+	}
+	if err != nil {
+		return nil, status.Errorf(codes.Unauthenticated, "token: %v", err)
+	}
+	return map[string]string{"authorization": "Bearer " + raw}, nil
+}
+
+// RequireTransportSecurity keeps the token from connections that others can read.
+func (token) RequireTransportSecurity() bool { return true }
+
+func connect(s Server, certs []tls.Certificate, roots *x509.CertPool) (*grpc.ClientConn, error) {
+	options := []grpc.DialOption{
 		grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{
 			MinVersion:   tls.VersionTLS13,
-			Certificates: []tls.Certificate{cert},
+			Certificates: certs,
 			NextProtos:   []string{"h2"},
 			// Chain and name are verified below; only the comparison with the host name that was dialled is replaced.
 			InsecureSkipVerify: true,
@@ -114,7 +147,11 @@ func connect(s Server, cert tls.Certificate, roots *x509.CertPool) (*grpc.Client
 			MinConnectTimeout: 5 * time.Second,
 		}),
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 10 * time.Second, Timeout: 5 * time.Second}),
-	)
+	}
+	if s.TokenFile != "" {
+		options = append(options, grpc.WithPerRPCCredentials(token(s.TokenFile)))
+	}
+	return grpc.NewClient("passthrough:///"+s.Address, options...)
 }
 
 func verifyServer(s tls.ConnectionState, roots *x509.CertPool, identity string) error {

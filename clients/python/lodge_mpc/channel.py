@@ -45,12 +45,12 @@ class Service:
     def call(self, method: str, request: Message, timeout: float) -> Any:
         """One attempt of a unary call, of at most timeout seconds."""
         with self.errors():
-            return self._multicallable("unary_unary", method)(request, timeout=timeout)
+            return self._multicallable("unary_unary", method)(request, timeout=timeout, metadata=self._headers())
 
     def stream(self, method: str, request: Message, timeout: float | None) -> Any:
         """One attempt of a call whose responses are iterated over, within errors(); it has cancel()."""
         with self.errors():
-            return self._multicallable("unary_stream", method)(request, timeout=timeout)
+            return self._multicallable("unary_stream", method)(request, timeout=timeout, metadata=self._headers())
 
     @contextmanager
     def errors(self) -> Iterator[None]:
@@ -68,6 +68,18 @@ class Service:
         path = f"/{self._service.full_name}/{method}"
         return getattr(self._connected(), kind)(path, _serialize, GetMessageClass(m.output_type).FromString)
 
+    def _headers(self) -> list[tuple[str, str]]:
+        """The bearer token, read anew for every call."""
+        if not self._server.token_file:
+            return []
+        try:
+            token = Path(self._server.token_file).read_text(encoding="ascii").strip()
+        except (OSError, UnicodeDecodeError) as error:
+            raise LodgeError("unauthenticated", f"token: {error}") from error
+        if not token or any(c <= " " or c > "~" for c in token):
+            raise LodgeError("unauthenticated", f"{self._server.token_file} does not hold one token")
+        return [("authorization", f"Bearer {token}")]
+
     def _connected(self) -> Any:
         """The channel, with the certificate that the server has now."""
         with self._lock:
@@ -81,9 +93,10 @@ class Service:
             return self._channel
 
     def _connect(self, pin: Pin) -> Any:
-        credentials = grpc.ssl_channel_credentials(
-            pin.certificate, Path(self._config.key).read_bytes(), Path(self._config.certificate).read_bytes()
-        )
+        chain = key = None
+        if self._config.certificate:
+            chain, key = Path(self._config.certificate).read_bytes(), Path(self._config.key).read_bytes()
+        credentials = grpc.ssl_channel_credentials(pin.certificate, key, chain)
         options = [
             ("grpc.ssl_target_name_override", pin.name),
             ("grpc.max_receive_message_length", MAX_MESSAGE),

@@ -19,13 +19,14 @@ class Server:
     address: str  #: host:port
     identity: str  #: URI or DNS name that the server's certificate must carry; the address plays no part
     name: str = ""
+    token_file: str | Path = ""  #: holds a bearer token for this server, instead of a certificate or beside one
 
 
 @dataclass(frozen=True)
 class Config:
     """The same as the file that ``lodge init`` writes as clients/NAME.yaml."""
 
-    certificate: str | Path  #: PEM file: the client's chain, leaf first
+    certificate: str | Path  #: PEM file: the client's chain, leaf first; empty if there is a token for every server
     key: str | Path  #: PEM file
     ca: str | Path  #: PEM file: authority of the coordinator's and the parties' certificates
     coordinator: Server | None = None
@@ -40,6 +41,10 @@ class Config:
             raise ConfigError(f"there is no party {self.party!r}", "name one of parties")
         if not self.party and self.coordinator is None:
             raise ConfigError("the configuration leads nowhere", "name a coordinator, a party or both")
+        called = [self.coordinator] if self.coordinator else []
+        called += [self.parties[self.own]] if self.own is not None else []
+        if not self.certificate and not all(s.token_file for s in called):
+            raise ConfigError("neither a certificate nor a token for every server", "name a certificate and its key")
 
     @property
     def own(self) -> int | None:
@@ -53,10 +58,11 @@ class Config:
         try:
             data = _mapping(yaml.safe_load(path.read_text(encoding="utf-8")), str(path))
             tls = _mapping(data.pop("tls", None), "tls")
-            certificate, key, ca = (path.parent / str(tls.pop(k)) for k in ("certificate", "key", "ca"))
+            certificate, key = (_path(path, tls.pop(k, "")) for k in ("certificate", "key"))
+            ca = _path(path, tls.pop("ca"))
             _nothing_left(tls)
-            coordinator = _server(data.pop("coordinator", None), "coordinator")
-            parties = tuple(_server(p, "parties") for p in data.pop("parties", None) or ())
+            coordinator = _server(path, data.pop("coordinator", None), "coordinator")
+            parties = tuple(_server(path, p, "parties") for p in data.pop("parties", None) or ())
             name, tenant, params, party = (str(data.pop(k, "")) for k in ("name", "tenant", "params", "party"))
             _nothing_left(data)
         except (OSError, yaml.YAMLError, KeyError, TypeError) as error:
@@ -83,10 +89,15 @@ def _nothing_left(value: Mapping[str, Any]) -> None:
         raise TypeError(f"unknown key {next(iter(value))!r}")
 
 
-def _server(value: object, what: str) -> Server:
+def _path(file: Path, value: object) -> str | Path:
+    return file.parent / str(value) if value else ""
+
+
+def _server(file: Path, value: object, what: str) -> Server:
     if value is None:
         return Server("", "")
     data = _mapping(value, what)
-    server = Server(str(data.pop("address")), str(data.pop("identity")), str(data.pop("name", "")))
+    address, identity, name = str(data.pop("address")), str(data.pop("identity")), str(data.pop("name", ""))
+    server = Server(address, identity, name, _path(file, data.pop("token_file", "")))
     _nothing_left(data)
     return server

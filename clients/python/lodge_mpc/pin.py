@@ -39,7 +39,8 @@ def fetch_pin(server: Server, config: Config) -> Pin:
     context.set_alpn_protocols(["h2"])
     try:
         context.load_verify_locations(cafile=config.ca)
-        context.load_cert_chain(config.certificate, config.key)
+        if config.certificate:
+            context.load_cert_chain(config.certificate, config.key)
     except (OSError, ssl.SSLError) as error:
         raise ConfigError(f"certificate, key or authority: {error}", "see tls in the configuration") from error
     host, _, port = server.address.rpartition(":")

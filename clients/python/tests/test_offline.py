@@ -74,6 +74,22 @@ class Configurations(unittest.TestCase):
             c.fetch("abc")
 
 
+class Tokens(unittest.TestCase):
+    def test_read_anew(self) -> None:
+        with tempfile.TemporaryDirectory() as directory:
+            path = Path(directory) / "token"
+            config = Config("", "", "ca", coordinator=Server("127.0.0.1:1", "x", token_file=path))
+            service = Client(config)._at_coordinator()
+            for token in "first", "second":
+                path.write_text(token + "\n")
+                self.assertEqual(service._headers(), [("authorization", f"Bearer {token}")])
+            for bad in "", "two words", "\u00e4":
+                path.write_text(bad)
+                with self.subTest(bad), self.assertRaises(LodgeError) as caught:
+                    service._headers()
+                self.assertEqual(caught.exception.code, "unauthenticated")
+
+
 class Fields(unittest.TestCase):
     def test_table_is_the_documented_one(self) -> None:
         text = (REPOSITORY / "docs" / "export-format.md").read_text()
