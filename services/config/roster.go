@@ -129,18 +129,20 @@ func (r *Roster) SigningKeys() []ed25519.PublicKey {
 func (r *Roster) directory(self string, clients []Client) (*rpc.Directory, error) {
 	d := rpc.NewDirectory()
 	for i, p := range r.Parties {
+		role := rpc.Peer
 		if p.Name == self {
-			continue // nobody calls itself
+			role = rpc.Self
 		}
-		if err := d.Add(p.Identity, rpc.Principal{Role: rpc.Peer, Name: p.Name, Party: i}); err != nil {
+		if err := d.Add(p.Identity, rpc.Principal{Role: role, Name: p.Name, Party: i}); err != nil {
 			return nil, err
 		}
 	}
-	if self != CoordinatorName {
-		err := d.Add(r.Coordinator.Identity, rpc.Principal{Role: rpc.Coordinator, Name: CoordinatorName, Party: -1})
-		if err != nil {
-			return nil, err
-		}
+	role := rpc.Coordinator
+	if self == CoordinatorName {
+		role = rpc.Self
+	}
+	if err := d.Add(r.Coordinator.Identity, rpc.Principal{Role: role, Name: CoordinatorName, Party: -1}); err != nil {
+		return nil, err
 	}
 	for _, c := range clients {
 		if err := c.add(d); err != nil {

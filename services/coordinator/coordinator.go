@@ -172,9 +172,13 @@ func (c *Coordinator) server() (*rpc.Server, error) {
 	}
 	coordinatorv1.RegisterCoordinatorServiceServer(server, c)
 	stockv1.RegisterStockServiceServer(server, c.stock)
+	var parties []status.Peer
+	for _, p := range c.parties {
+		parties = append(parties, status.Peer{Name: p.name, Party: p.index, Conn: p.conn})
+	}
 	statusv1.RegisterStatusServiceServer(server, &status.Service{
 		Name: config.CoordinatorName, Party: -1, Version: c.version, Roster: c.file.Roster.Hash(), Params: c.file.Params,
-		Started: time.Now(), Ready: server.Ready, Running: c.running,
+		Started: time.Now(), Ready: server.Ready, Running: c.running, Peers: parties, Certificate: c.credentials.NotAfter(),
 	})
 	return server, nil
 }

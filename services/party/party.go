@@ -117,7 +117,7 @@ func newParty(f *config.PartyFile, version string, log *slog.Logger) (_ *party, 
 		return nil, err
 	}
 	rules := rpc.Rules{exchange.Method: rpc.Allow(rpc.Peer)}
-	for _, more := range []rpc.Rules{keygen.Rules, triples.Rules, tuples.Rules, decryption.Rules, popk.Rules, status.Rules} {
+	for _, more := range []rpc.Rules{keygen.Rules, triples.Rules, tuples.Rules, decryption.Rules, popk.Rules, status.Rules, status.ProbeRules} {
 		for m, r := range more {
 			rules[m] = r
 		}
@@ -131,7 +131,7 @@ func newParty(f *config.PartyFile, version string, log *slog.Logger) (_ *party, 
 	if err != nil {
 		return nil, err
 	}
-	return p, p.register(x, version)
+	return p, p.register(x, version, credentials)
 }
 
 // openAudit opens the log, which must have the entry that the vault remembers.
@@ -156,7 +156,7 @@ func openAudit(f *config.PartyFile, v *vault.Vault) (*audit.Log, error) {
 }
 
 // register puts the party's services on its server.
-func (p *party) register(x *exchange.Exchange, version string) error {
+func (p *party) register(x *exchange.Exchange, version string, credentials *rpc.Credentials) error {
 	f, n := p.file, len(p.file.Roster.Parties)
 	signer, err := f.Signer()
 	if err != nil {
@@ -177,11 +177,23 @@ func (p *party) register(x *exchange.Exchange, version string) error {
 	triplesv1.RegisterTriplesServiceServer(p.server, making)
 	p.tuples = tuples.New(tuples.Config{Vault: p.vault, Audit: p.audit, Quota: quota.NewBook(config.Quotas(f.Clients), nil), Metrics: p.metrics, Log: p.log, Peers: peers, MACKeyShare: making.MACKeyShare})
 	tuplesv1.RegisterTuplesServiceServer(p.server, p.tuples)
+	statusv1.RegisterProbeServiceServer(p.server, &status.Probes{Peers: p.links()})
 	statusv1.RegisterStatusServiceServer(p.server, &status.Service{
 		Name: f.Name, Party: f.Index, Version: version, Roster: f.Roster.Hash(), Params: f.Policy.Params, Started: time.Now(),
-		Ready: p.server.Ready, Running: p.sessions.Running,
+		Ready: p.server.Ready, Running: p.sessions.Running, Peers: p.links(), Certificate: credentials.NotAfter(),
+		Vault: p.vault, Place: vault.Place{Dir: f.Vault.Dir, PostgresDSNFile: f.Vault.PostgresDSNFile}, Audit: p.audit, MaxMemory: uint64(f.Policy.MaxMemory),
 	})
 	return nil
+}
+
+// links are the connections to the peers.
+func (p *party) links() (list []status.Peer) {
+	for i, m := range p.file.Roster.Parties {
+		if p.conns[i] != nil {
+			list = append(list, status.Peer{Name: m.Name, Party: i, Conn: p.conns[i]})
+		}
+	}
+	return list
 }
 
 // checkPins holds the pinned hashes against the sets of this build.

@@ -21,13 +21,14 @@ const (
 	Peer        Role = "peer"
 	Coordinator Role = "coordinator"
 	Client      Role = "client"
+	Self        Role = "self" // whoever has this process's own certificate: its operator
 )
 
 // Principal is an authenticated caller.
 type Principal struct {
 	Role Role
 	Name string
-	// Party is the index in the roster of a Peer; -1 for others.
+	// Party is the index in the roster of a Peer, or of Self; -1 for others.
 	Party int
 	// Auth is how this caller proved who it is.
 	Auth Auth

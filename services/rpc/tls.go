@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"time"
 )
 
 // Files are the paths of a process's TLS material, all PEM.
@@ -100,6 +101,14 @@ func LoadCredentials(f Files) (*Credentials, error) {
 		}
 	}
 	return c, nil
+}
+
+// NotAfter is until when this process's certificate is valid; zero without one.
+func (c *Credentials) NotAfter() time.Time {
+	if len(c.certificates) == 0 || c.certificates[0].Leaf == nil {
+		return time.Time{}
+	}
+	return c.certificates[0].Leaf.NotAfter
 }
 
 // Server is the TLS configuration of a server: TLS 1.3, and a verified

@@ -1,18 +1,21 @@
-// Package status answers what a process is: its name and place in the roster, its version, and what it pins, so
-// that operators can compare processes.
+// Package status answers what a process is: its name and place in the roster, its version, what it pins, and how it is
+// doing, so that operators can compare processes and find out what is wrong.
 package status
 
 import (
 	"context"
 	"time"
 
+	"google.golang.org/grpc/connectivity"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	statusv1 "github.com/lodge-mpc/lodge/proto/lodge/status/v1"
+	"github.com/lodge-mpc/lodge/services/audit"
 	"github.com/lodge-mpc/lodge/services/config"
 	"github.com/lodge-mpc/lodge/services/job"
 	"github.com/lodge-mpc/lodge/services/metrics"
 	"github.com/lodge-mpc/lodge/services/rpc"
+	"github.com/lodge-mpc/lodge/services/vault"
 )
 
 // Rules say who may call what: whoever is authenticated.
@@ -29,14 +32,24 @@ type Service struct {
 	Started time.Time
 	Ready   func() bool
 	Running func() int // sessions that have not ended
+	Peers   []Peer     // the parties that it connects to
+	// Certificate is until when the one that is served is valid.
+	Certificate time.Time
+
+	// Only of parties.
+	Vault     *vault.Vault
+	Place     vault.Place // where it is
+	Audit     *audit.Log
+	MaxMemory uint64 // of sessions
 }
 
 // GetStatus implements the service.
-func (s *Service) GetStatus(context.Context, *statusv1.GetStatusRequest) (*statusv1.GetStatusResponse, error) {
+func (s *Service) GetStatus(ctx context.Context, _ *statusv1.GetStatusRequest) (*statusv1.GetStatusResponse, error) {
 	now, peak := metrics.ResidentBytes()
 	out := &statusv1.GetStatusResponse{
 		Name: s.Name, Version: s.Version, ProtocolVersion: job.ProtocolVersion, RosterHash: s.Roster[:], Ready: s.Ready(),
 		Started: timestamppb.New(s.Started), ActiveSessions: uint32(s.Running()), RssBytes: now, PeakRssBytes: peak,
+		CertificateNotAfter: timestamppb.New(s.Certificate),
 	}
 	if s.Party >= 0 {
 		i := uint32(s.Party)
@@ -46,5 +59,60 @@ func (s *Service) GetStatus(context.Context, *statusv1.GetStatusRequest) (*statu
 		hash := p.Sum()
 		out.Params = append(out.Params, &statusv1.ParamsPin{Name: p.Name, Hash: hash[:]})
 	}
+	if p, ok := rpc.Caller(ctx); ok && (p.Role != rpc.Client || p.May(config.PermStatus)) {
+		s.details(out)
+	}
+	out.Now = timestamppb.Now()
 	return out, nil
+}
+
+// details adds what is not for everybody.
+func (s *Service) details(out *statusv1.GetStatusResponse) {
+	for _, p := range s.Peers {
+		out.Links = append(out.Links, &statusv1.Link{Name: p.Name, Party: uint32(p.Party), State: linkState(p)})
+	}
+	out.MaxMemoryBytes = s.MaxMemory
+	if s.Vault != nil {
+		out.Store = s.store()
+	}
+	if s.Audit != nil {
+		h := s.Audit.Head()
+		out.Audit = &statusv1.AuditHead{Sequence: h.Seq, Hash: h.Hash[:]}
+	}
+}
+
+// linkState is how a peer is connected. One that is not in use is woken.
+func linkState(p Peer) statusv1.LinkState {
+	switch p.Conn.GetState() {
+	case connectivity.Ready:
+		return statusv1.LinkState_LINK_STATE_CONNECTED
+	case connectivity.Connecting:
+		return statusv1.LinkState_LINK_STATE_CONNECTING
+	case connectivity.Idle:
+		p.Conn.Connect()
+		return statusv1.LinkState_LINK_STATE_IDLE
+	}
+	return statusv1.LinkState_LINK_STATE_FAILING
+}
+
+// store says how the vault is doing.
+func (s *Service) store() *statusv1.Store {
+	out := &statusv1.Store{Postgres: s.Place.PostgresDSNFile != ""}
+	v, err := s.Vault.Version()
+	if err == nil {
+		out.Id, out.Generation = v.ID, v.Generation
+		out.Quarantine, err = s.Vault.Quarantined()
+	}
+	if err == nil {
+		err = s.Vault.Healthy()
+	}
+	if err != nil {
+		out.Fault = err.Error()
+	}
+	if !out.Postgres {
+		if d, err := DiskOf(s.Place.Dir); err == nil {
+			out.DiskFreeBytes, out.DiskTotalBytes = d.Free, d.Total
+		}
+	}
+	return out
 }

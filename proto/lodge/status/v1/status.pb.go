@@ -24,6 +24,63 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+type LinkState int32
+
+const (
+	LinkState_LINK_STATE_UNSPECIFIED LinkState = 0
+	LinkState_LINK_STATE_CONNECTED   LinkState = 1
+	LinkState_LINK_STATE_CONNECTING  LinkState = 2
+	// The last attempt failed; there will be another.
+	LinkState_LINK_STATE_FAILING LinkState = 3
+	// Not in use; asking for the status begins to connect.
+	LinkState_LINK_STATE_IDLE LinkState = 4
+)
+
+// Enum value maps for LinkState.
+var (
+	LinkState_name = map[int32]string{
+		0: "LINK_STATE_UNSPECIFIED",
+		1: "LINK_STATE_CONNECTED",
+		2: "LINK_STATE_CONNECTING",
+		3: "LINK_STATE_FAILING",
+		4: "LINK_STATE_IDLE",
+	}
+	LinkState_value = map[string]int32{
+		"LINK_STATE_UNSPECIFIED": 0,
+		"LINK_STATE_CONNECTED":   1,
+		"LINK_STATE_CONNECTING":  2,
+		"LINK_STATE_FAILING":     3,
+		"LINK_STATE_IDLE":        4,
+	}
+)
+
+func (x LinkState) Enum() *LinkState {
+	p := new(LinkState)
+	*p = x
+	return p
+}
+
+func (x LinkState) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (LinkState) Descriptor() protoreflect.EnumDescriptor {
+	return file_lodge_status_v1_status_proto_enumTypes[0].Descriptor()
+}
+
+func (LinkState) Type() protoreflect.EnumType {
+	return &file_lodge_status_v1_status_proto_enumTypes[0]
+}
+
+func (x LinkState) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use LinkState.Descriptor instead.
+func (LinkState) EnumDescriptor() ([]byte, []int) {
+	return file_lodge_status_v1_status_proto_rawDescGZIP(), []int{0}
+}
+
 type GetStatusRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -127,8 +184,20 @@ type GetStatusResponse struct {
 	ActiveSessions  uint32                 `protobuf:"varint,9,opt,name=active_sessions,json=activeSessions,proto3" json:"active_sessions,omitempty"`
 	RssBytes        uint64                 `protobuf:"varint,10,opt,name=rss_bytes,json=rssBytes,proto3" json:"rss_bytes,omitempty"`
 	PeakRssBytes    uint64                 `protobuf:"varint,11,opt,name=peak_rss_bytes,json=peakRssBytes,proto3" json:"peak_rss_bytes,omitempty"`
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	// The process's clock when it answered.
+	Now *timestamppb.Timestamp `protobuf:"bytes,12,opt,name=now,proto3" json:"now,omitempty"`
+	// Until when the certificate that it serves is valid.
+	CertificateNotAfter *timestamppb.Timestamp `protobuf:"bytes,13,opt,name=certificate_not_after,json=certificateNotAfter,proto3" json:"certificate_not_after,omitempty"`
+	// Connections to the parties, as this process has them. Detail.
+	Links []*Link `protobuf:"bytes,14,rep,name=links,proto3" json:"links,omitempty"`
+	// Where secrets rest; only of parties. Detail.
+	Store *Store `protobuf:"bytes,15,opt,name=store,proto3" json:"store,omitempty"`
+	// Last entry of the audit log; only of parties. Detail.
+	Audit *AuditHead `protobuf:"bytes,16,opt,name=audit,proto3" json:"audit,omitempty"`
+	// What sessions may hold together; only of parties. Detail.
+	MaxMemoryBytes uint64 `protobuf:"varint,17,opt,name=max_memory_bytes,json=maxMemoryBytes,proto3" json:"max_memory_bytes,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *GetStatusResponse) Reset() {
@@ -238,6 +307,259 @@ func (x *GetStatusResponse) GetPeakRssBytes() uint64 {
 	return 0
 }
 
+func (x *GetStatusResponse) GetNow() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Now
+	}
+	return nil
+}
+
+func (x *GetStatusResponse) GetCertificateNotAfter() *timestamppb.Timestamp {
+	if x != nil {
+		return x.CertificateNotAfter
+	}
+	return nil
+}
+
+func (x *GetStatusResponse) GetLinks() []*Link {
+	if x != nil {
+		return x.Links
+	}
+	return nil
+}
+
+func (x *GetStatusResponse) GetStore() *Store {
+	if x != nil {
+		return x.Store
+	}
+	return nil
+}
+
+func (x *GetStatusResponse) GetAudit() *AuditHead {
+	if x != nil {
+		return x.Audit
+	}
+	return nil
+}
+
+func (x *GetStatusResponse) GetMaxMemoryBytes() uint64 {
+	if x != nil {
+		return x.MaxMemoryBytes
+	}
+	return 0
+}
+
+// Link is a connection to a party.
+type Link struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Party         uint32                 `protobuf:"varint,2,opt,name=party,proto3" json:"party,omitempty"`
+	State         LinkState              `protobuf:"varint,3,opt,name=state,proto3,enum=lodge.status.v1.LinkState" json:"state,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Link) Reset() {
+	*x = Link{}
+	mi := &file_lodge_status_v1_status_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Link) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Link) ProtoMessage() {}
+
+func (x *Link) ProtoReflect() protoreflect.Message {
+	mi := &file_lodge_status_v1_status_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Link.ProtoReflect.Descriptor instead.
+func (*Link) Descriptor() ([]byte, []int) {
+	return file_lodge_status_v1_status_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *Link) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Link) GetParty() uint32 {
+	if x != nil {
+		return x.Party
+	}
+	return 0
+}
+
+func (x *Link) GetState() LinkState {
+	if x != nil {
+		return x.State
+	}
+	return LinkState_LINK_STATE_UNSPECIFIED
+}
+
+type Store struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Of the store, and how far it is: a number that never goes back.
+	Id         []byte `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Generation uint64 `protobuf:"varint,2,opt,name=generation,proto3" json:"generation,omitempty"`
+	// Why the party neither stores nor delivers tuples; empty when it does.
+	Quarantine string `protobuf:"bytes,3,opt,name=quarantine,proto3" json:"quarantine,omitempty"`
+	// Why nothing can be written; empty when it can.
+	Fault string `protobuf:"bytes,4,opt,name=fault,proto3" json:"fault,omitempty"`
+	// Of the file system that the store is on; 0 for a database.
+	DiskFreeBytes  uint64 `protobuf:"varint,5,opt,name=disk_free_bytes,json=diskFreeBytes,proto3" json:"disk_free_bytes,omitempty"`
+	DiskTotalBytes uint64 `protobuf:"varint,6,opt,name=disk_total_bytes,json=diskTotalBytes,proto3" json:"disk_total_bytes,omitempty"`
+	Postgres       bool   `protobuf:"varint,7,opt,name=postgres,proto3" json:"postgres,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *Store) Reset() {
+	*x = Store{}
+	mi := &file_lodge_status_v1_status_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Store) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Store) ProtoMessage() {}
+
+func (x *Store) ProtoReflect() protoreflect.Message {
+	mi := &file_lodge_status_v1_status_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Store.ProtoReflect.Descriptor instead.
+func (*Store) Descriptor() ([]byte, []int) {
+	return file_lodge_status_v1_status_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *Store) GetId() []byte {
+	if x != nil {
+		return x.Id
+	}
+	return nil
+}
+
+func (x *Store) GetGeneration() uint64 {
+	if x != nil {
+		return x.Generation
+	}
+	return 0
+}
+
+func (x *Store) GetQuarantine() string {
+	if x != nil {
+		return x.Quarantine
+	}
+	return ""
+}
+
+func (x *Store) GetFault() string {
+	if x != nil {
+		return x.Fault
+	}
+	return ""
+}
+
+func (x *Store) GetDiskFreeBytes() uint64 {
+	if x != nil {
+		return x.DiskFreeBytes
+	}
+	return 0
+}
+
+func (x *Store) GetDiskTotalBytes() uint64 {
+	if x != nil {
+		return x.DiskTotalBytes
+	}
+	return 0
+}
+
+func (x *Store) GetPostgres() bool {
+	if x != nil {
+		return x.Postgres
+	}
+	return false
+}
+
+type AuditHead struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Entries of the log.
+	Sequence uint64 `protobuf:"varint,1,opt,name=sequence,proto3" json:"sequence,omitempty"`
+	// SHA-256 of the last one, which the chain ends with.
+	Hash          []byte `protobuf:"bytes,2,opt,name=hash,proto3" json:"hash,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AuditHead) Reset() {
+	*x = AuditHead{}
+	mi := &file_lodge_status_v1_status_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AuditHead) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AuditHead) ProtoMessage() {}
+
+func (x *AuditHead) ProtoReflect() protoreflect.Message {
+	mi := &file_lodge_status_v1_status_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AuditHead.ProtoReflect.Descriptor instead.
+func (*AuditHead) Descriptor() ([]byte, []int) {
+	return file_lodge_status_v1_status_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *AuditHead) GetSequence() uint64 {
+	if x != nil {
+		return x.Sequence
+	}
+	return 0
+}
+
+func (x *AuditHead) GetHash() []byte {
+	if x != nil {
+		return x.Hash
+	}
+	return nil
+}
+
 // ErrorDetail travels in the details of every gRPC status that Lodge returns.
 type ErrorDetail struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -253,7 +575,7 @@ type ErrorDetail struct {
 
 func (x *ErrorDetail) Reset() {
 	*x = ErrorDetail{}
-	mi := &file_lodge_status_v1_status_proto_msgTypes[3]
+	mi := &file_lodge_status_v1_status_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -265,7 +587,7 @@ func (x *ErrorDetail) String() string {
 func (*ErrorDetail) ProtoMessage() {}
 
 func (x *ErrorDetail) ProtoReflect() protoreflect.Message {
-	mi := &file_lodge_status_v1_status_proto_msgTypes[3]
+	mi := &file_lodge_status_v1_status_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -278,7 +600,7 @@ func (x *ErrorDetail) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ErrorDetail.ProtoReflect.Descriptor instead.
 func (*ErrorDetail) Descriptor() ([]byte, []int) {
-	return file_lodge_status_v1_status_proto_rawDescGZIP(), []int{3}
+	return file_lodge_status_v1_status_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *ErrorDetail) GetCode() string {
@@ -310,7 +632,7 @@ const file_lodge_status_v1_status_proto_rawDesc = "" +
 	"\x10GetStatusRequest\"3\n" +
 	"\tParamsPin\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
-	"\x04hash\x18\x02 \x01(\fR\x04hash\"\x9e\x03\n" +
+	"\x04hash\x18\x02 \x01(\fR\x04hash\"\xd3\x05\n" +
 	"\x11GetStatusResponse\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x19\n" +
 	"\x05party\x18\x02 \x01(\rH\x00R\x05party\x88\x01\x01\x12\x18\n" +
@@ -324,12 +646,43 @@ const file_lodge_status_v1_status_proto_rawDesc = "" +
 	"\x0factive_sessions\x18\t \x01(\rR\x0eactiveSessions\x12\x1b\n" +
 	"\trss_bytes\x18\n" +
 	" \x01(\x04R\brssBytes\x12$\n" +
-	"\x0epeak_rss_bytes\x18\v \x01(\x04R\fpeakRssBytesB\b\n" +
-	"\x06_party\"I\n" +
+	"\x0epeak_rss_bytes\x18\v \x01(\x04R\fpeakRssBytes\x12,\n" +
+	"\x03now\x18\f \x01(\v2\x1a.google.protobuf.TimestampR\x03now\x12N\n" +
+	"\x15certificate_not_after\x18\r \x01(\v2\x1a.google.protobuf.TimestampR\x13certificateNotAfter\x12+\n" +
+	"\x05links\x18\x0e \x03(\v2\x15.lodge.status.v1.LinkR\x05links\x12,\n" +
+	"\x05store\x18\x0f \x01(\v2\x16.lodge.status.v1.StoreR\x05store\x120\n" +
+	"\x05audit\x18\x10 \x01(\v2\x1a.lodge.status.v1.AuditHeadR\x05audit\x12(\n" +
+	"\x10max_memory_bytes\x18\x11 \x01(\x04R\x0emaxMemoryBytesB\b\n" +
+	"\x06_party\"b\n" +
+	"\x04Link\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
+	"\x05party\x18\x02 \x01(\rR\x05party\x120\n" +
+	"\x05state\x18\x03 \x01(\x0e2\x1a.lodge.status.v1.LinkStateR\x05state\"\xdb\x01\n" +
+	"\x05Store\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\fR\x02id\x12\x1e\n" +
+	"\n" +
+	"generation\x18\x02 \x01(\x04R\n" +
+	"generation\x12\x1e\n" +
+	"\n" +
+	"quarantine\x18\x03 \x01(\tR\n" +
+	"quarantine\x12\x14\n" +
+	"\x05fault\x18\x04 \x01(\tR\x05fault\x12&\n" +
+	"\x0fdisk_free_bytes\x18\x05 \x01(\x04R\rdiskFreeBytes\x12(\n" +
+	"\x10disk_total_bytes\x18\x06 \x01(\x04R\x0ediskTotalBytes\x12\x1a\n" +
+	"\bpostgres\x18\a \x01(\bR\bpostgres\";\n" +
+	"\tAuditHead\x12\x1a\n" +
+	"\bsequence\x18\x01 \x01(\x04R\bsequence\x12\x12\n" +
+	"\x04hash\x18\x02 \x01(\fR\x04hash\"I\n" +
 	"\vErrorDetail\x12\x12\n" +
 	"\x04code\x18\x01 \x01(\tR\x04code\x12\x12\n" +
 	"\x04what\x18\x02 \x01(\tR\x04what\x12\x12\n" +
-	"\x04next\x18\x03 \x01(\tR\x04next2c\n" +
+	"\x04next\x18\x03 \x01(\tR\x04next*\x89\x01\n" +
+	"\tLinkState\x12\x1a\n" +
+	"\x16LINK_STATE_UNSPECIFIED\x10\x00\x12\x18\n" +
+	"\x14LINK_STATE_CONNECTED\x10\x01\x12\x19\n" +
+	"\x15LINK_STATE_CONNECTING\x10\x02\x12\x16\n" +
+	"\x12LINK_STATE_FAILING\x10\x03\x12\x13\n" +
+	"\x0fLINK_STATE_IDLE\x10\x042c\n" +
 	"\rStatusService\x12R\n" +
 	"\tGetStatus\x12!.lodge.status.v1.GetStatusRequest\x1a\".lodge.status.v1.GetStatusResponseB;Z9github.com/lodge-mpc/lodge/proto/lodge/status/v1;statusv1b\x06proto3"
 
@@ -345,24 +698,35 @@ func file_lodge_status_v1_status_proto_rawDescGZIP() []byte {
 	return file_lodge_status_v1_status_proto_rawDescData
 }
 
-var file_lodge_status_v1_status_proto_msgTypes = make([]protoimpl.MessageInfo, 4)
+var file_lodge_status_v1_status_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
+var file_lodge_status_v1_status_proto_msgTypes = make([]protoimpl.MessageInfo, 7)
 var file_lodge_status_v1_status_proto_goTypes = []any{
-	(*GetStatusRequest)(nil),      // 0: lodge.status.v1.GetStatusRequest
-	(*ParamsPin)(nil),             // 1: lodge.status.v1.ParamsPin
-	(*GetStatusResponse)(nil),     // 2: lodge.status.v1.GetStatusResponse
-	(*ErrorDetail)(nil),           // 3: lodge.status.v1.ErrorDetail
-	(*timestamppb.Timestamp)(nil), // 4: google.protobuf.Timestamp
+	(LinkState)(0),                // 0: lodge.status.v1.LinkState
+	(*GetStatusRequest)(nil),      // 1: lodge.status.v1.GetStatusRequest
+	(*ParamsPin)(nil),             // 2: lodge.status.v1.ParamsPin
+	(*GetStatusResponse)(nil),     // 3: lodge.status.v1.GetStatusResponse
+	(*Link)(nil),                  // 4: lodge.status.v1.Link
+	(*Store)(nil),                 // 5: lodge.status.v1.Store
+	(*AuditHead)(nil),             // 6: lodge.status.v1.AuditHead
+	(*ErrorDetail)(nil),           // 7: lodge.status.v1.ErrorDetail
+	(*timestamppb.Timestamp)(nil), // 8: google.protobuf.Timestamp
 }
 var file_lodge_status_v1_status_proto_depIdxs = []int32{
-	1, // 0: lodge.status.v1.GetStatusResponse.params:type_name -> lodge.status.v1.ParamsPin
-	4, // 1: lodge.status.v1.GetStatusResponse.started:type_name -> google.protobuf.Timestamp
-	0, // 2: lodge.status.v1.StatusService.GetStatus:input_type -> lodge.status.v1.GetStatusRequest
-	2, // 3: lodge.status.v1.StatusService.GetStatus:output_type -> lodge.status.v1.GetStatusResponse
-	3, // [3:4] is the sub-list for method output_type
-	2, // [2:3] is the sub-list for method input_type
-	2, // [2:2] is the sub-list for extension type_name
-	2, // [2:2] is the sub-list for extension extendee
-	0, // [0:2] is the sub-list for field type_name
+	2, // 0: lodge.status.v1.GetStatusResponse.params:type_name -> lodge.status.v1.ParamsPin
+	8, // 1: lodge.status.v1.GetStatusResponse.started:type_name -> google.protobuf.Timestamp
+	8, // 2: lodge.status.v1.GetStatusResponse.now:type_name -> google.protobuf.Timestamp
+	8, // 3: lodge.status.v1.GetStatusResponse.certificate_not_after:type_name -> google.protobuf.Timestamp
+	4, // 4: lodge.status.v1.GetStatusResponse.links:type_name -> lodge.status.v1.Link
+	5, // 5: lodge.status.v1.GetStatusResponse.store:type_name -> lodge.status.v1.Store
+	6, // 6: lodge.status.v1.GetStatusResponse.audit:type_name -> lodge.status.v1.AuditHead
+	0, // 7: lodge.status.v1.Link.state:type_name -> lodge.status.v1.LinkState
+	1, // 8: lodge.status.v1.StatusService.GetStatus:input_type -> lodge.status.v1.GetStatusRequest
+	3, // 9: lodge.status.v1.StatusService.GetStatus:output_type -> lodge.status.v1.GetStatusResponse
+	9, // [9:10] is the sub-list for method output_type
+	8, // [8:9] is the sub-list for method input_type
+	8, // [8:8] is the sub-list for extension type_name
+	8, // [8:8] is the sub-list for extension extendee
+	0, // [0:8] is the sub-list for field type_name
 }
 
 func init() { file_lodge_status_v1_status_proto_init() }
@@ -376,13 +740,14 @@ func file_lodge_status_v1_status_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lodge_status_v1_status_proto_rawDesc), len(file_lodge_status_v1_status_proto_rawDesc)),
-			NumEnums:      0,
-			NumMessages:   4,
+			NumEnums:      1,
+			NumMessages:   7,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
 		GoTypes:           file_lodge_status_v1_status_proto_goTypes,
 		DependencyIndexes: file_lodge_status_v1_status_proto_depIdxs,
+		EnumInfos:         file_lodge_status_v1_status_proto_enumTypes,
 		MessageInfos:      file_lodge_status_v1_status_proto_msgTypes,
 	}.Build()
 	File_lodge_status_v1_status_proto = out.File

@@ -28,7 +28,10 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 type StatusServiceClient interface {
-	// GetStatus answers any authenticated caller.
+	// GetStatus answers any authenticated caller. What is marked "detail" is for
+	// peers, the coordinator, the process's own identity and clients with
+	// "status". Idempotent; any error but unauthenticated and forbidden may be
+	// retried.
 	GetStatus(ctx context.Context, in *GetStatusRequest, opts ...grpc.CallOption) (*GetStatusResponse, error)
 }
 
@@ -54,7 +57,10 @@ func (c *statusServiceClient) GetStatus(ctx context.Context, in *GetStatusReques
 // All implementations must embed UnimplementedStatusServiceServer
 // for forward compatibility.
 type StatusServiceServer interface {
-	// GetStatus answers any authenticated caller.
+	// GetStatus answers any authenticated caller. What is marked "detail" is for
+	// peers, the coordinator, the process's own identity and clients with
+	// "status". Idempotent; any error but unauthenticated and forbidden may be
+	// retried.
 	GetStatus(context.Context, *GetStatusRequest) (*GetStatusResponse, error)
 	mustEmbedUnimplementedStatusServiceServer()
 }
