@@ -53,7 +53,7 @@ func TestStatusDetails(t *testing.T) {
 				}
 			}
 		}
-		v, err := n.nodes[0].party.vault.Version()
+		v, err := n.nodes[0].party.vault.Version(0)
 		if err != nil {
 			t.Fatal(err)
 		}

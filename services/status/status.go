@@ -98,7 +98,7 @@ func linkState(p Peer) statusv1.LinkState {
 // store says how the vault is doing.
 func (s *Service) store() *statusv1.Store {
 	out := &statusv1.Store{Postgres: s.Place.PostgresDSNFile != ""}
-	v, err := s.Vault.Version()
+	v, err := s.Vault.Version(s.Party) // what is told to peers about themselves does not matter here
 	if err == nil {
 		out.Id, out.Generation = v.ID, v.Generation
 		out.Quarantine, err = s.Vault.Quarantined()
