@@ -54,13 +54,7 @@ func (s *Service) Fetch(r *tuplesv1.FetchRequest, stream tuplesv1.TuplesService_
 	if first {
 		s.Metrics.Delivered(x.Class.Kind, x.Class.Field, x.Count())
 	}
-	if err := s.note(p, &x, first); err != nil {
-		return err
-	}
-	wait, cancel := context.WithTimeout(ctx, confirmTime)
-	err = s.Peers.announced(wait, x.Generation)
-	cancel()
-	if err != nil {
+	if err := s.settle(ctx, p, &x, first); err != nil {
 		return err
 	}
 	in, size, err := s.Vault.Shares(&x, r.GetFrom())
@@ -72,6 +66,18 @@ func (s *Service) Fetch(r *tuplesv1.FetchRequest, stream tuplesv1.TuplesService_
 		return err
 	}
 	return s.send(in, stream, x.Lease)
+}
+
+// settle has a delivery in the audit log, and the peers remember how far the store is, at the same time.
+func (s *Service) settle(ctx context.Context, p rpc.Principal, x *vault.Reservation, first bool) error {
+	ctx, cancel := context.WithTimeout(ctx, confirmTime)
+	defer cancel()
+	told := make(chan error, 1)
+	go func() { told <- s.Peers.announced(ctx, x.Generation) }()
+	if err := s.note(p, x, first); err != nil {
+		return err
+	}
+	return <-told
 }
 
 // note writes a delivery into the audit log, before the first byte leaves.

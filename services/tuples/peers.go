@@ -50,7 +50,6 @@ const (
 	callTime   = 5 * time.Second
 	retryFirst = 2 * time.Millisecond
 	retryMost  = 200 * time.Millisecond
-	expectTime = 2 * time.Second // for peers to record what the coordinator has proposed to all at the same time
 	keepAsked  = time.Minute
 	helloEvery = time.Second // while a peer has not acknowledged this store
 )
@@ -94,9 +93,6 @@ func (p *Peers) start() {
 		p.queues[i] = make(chan *question, 4*maxItems)
 	}
 }
-
-// expect begins to ask about a reservation that was recorded now.
-func (p *Peers) expect(id string, digest [32]byte) { p.question(id, digest, expectTime) }
 
 // question gives the one that is asked about a reservation, or begins to ask.
 func (p *Peers) question(id string, digest [32]byte, limit time.Duration) *question {
@@ -290,7 +286,9 @@ func (p *Peers) call(ctx context.Context, peer int, batch []*question) (later []
 			continue
 		}
 		open = append(open, q)
-		if q.id != "" {
+		if q.id == "" {
+			req.Remember = true
+		} else {
 			req.Items = append(req.Items, &tuplesv1.ConfirmRequest_Item{Id: q.id, Digest: q.digest[:]})
 		}
 	}
@@ -318,7 +316,9 @@ func (p *Peers) call(ctx context.Context, peer int, batch []*question) (later []
 	if err != nil || len(r.GetAnswers()) != len(req.GetItems()) {
 		return open
 	}
-	p.remembered(peer, req.GetStore().GetGeneration())
+	if req.GetRemember() {
+		p.remembered(peer, req.GetStore().GetGeneration())
+	}
 	answers := r.GetAnswers()
 	for _, q := range open {
 		if q.id == "" {
@@ -359,8 +359,10 @@ func (s *Service) Confirm(ctx context.Context, r *tuplesv1.ConfirmRequest) (*tup
 	if !out.Acknowledged {
 		return out, nil
 	}
-	if err := s.Vault.RememberPeers(); err != nil { // before the caller relies on it
-		return nil, err
+	if r.GetRemember() {
+		if err := s.Vault.RememberPeers(); err != nil {
+			return nil, err
+		}
 	}
 	for _, item := range r.GetItems() {
 		answer := tuplesv1.Answer_ANSWER_UNKNOWN

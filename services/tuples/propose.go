@@ -47,11 +47,8 @@ func (s *Service) Propose(_ context.Context, r *tuplesv1.ProposeRequest) (*tuple
 			return vault.Reservation{}, err
 		}
 		x, err := s.Vault.Reserve(reservationOf(list[i]))
-		switch {
-		case err != nil && !errors.Is(err, vault.ErrExists):
+		if err != nil && !errors.Is(err, vault.ErrExists) {
 			return vault.Reservation{}, err // nothing is recorded
-		case err == nil && x.State == vault.Reserved:
-			s.Peers.expect(x.ID, x.Digest)
 		}
 		return x, err
 	}, func(i int) string { return list[i].GetId() })

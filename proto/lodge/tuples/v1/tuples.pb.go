@@ -2335,7 +2335,9 @@ type ConfirmRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Store *StoreVersion          `protobuf:"bytes,1,opt,name=store,proto3" json:"store,omitempty"`
 	// At most 256.
-	Items         []*ConfirmRequest_Item `protobuf:"bytes,2,rep,name=items,proto3" json:"items,omitempty"`
+	Items []*ConfirmRequest_Item `protobuf:"bytes,2,rep,name=items,proto3" json:"items,omitempty"`
+	// Remember the store's generation durably before answering.
+	Remember      bool `protobuf:"varint,3,opt,name=remember,proto3" json:"remember,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2382,6 +2384,13 @@ func (x *ConfirmRequest) GetItems() []*ConfirmRequest_Item {
 		return x.Items
 	}
 	return nil
+}
+
+func (x *ConfirmRequest) GetRemember() bool {
+	if x != nil {
+		return x.Remember
+	}
+	return false
 }
 
 type ConfirmResponse struct {
@@ -2640,10 +2649,11 @@ const file_lodge_tuples_v1_tuples_proto_rawDesc = "" +
 	"\x13AcknowledgeResponse\x12\x1a\n" +
 	"\baccepted\x18\x01 \x01(\bR\baccepted\x12\x16\n" +
 	"\x06reason\x18\x02 \x01(\tR\x06reason\x121\n" +
-	"\x04seen\x18\x03 \x01(\v2\x1d.lodge.tuples.v1.StoreVersionR\x04seen\"\xb1\x01\n" +
+	"\x04seen\x18\x03 \x01(\v2\x1d.lodge.tuples.v1.StoreVersionR\x04seen\"\xcd\x01\n" +
 	"\x0eConfirmRequest\x123\n" +
 	"\x05store\x18\x01 \x01(\v2\x1d.lodge.tuples.v1.StoreVersionR\x05store\x12:\n" +
-	"\x05items\x18\x02 \x03(\v2$.lodge.tuples.v1.ConfirmRequest.ItemR\x05items\x1a.\n" +
+	"\x05items\x18\x02 \x03(\v2$.lodge.tuples.v1.ConfirmRequest.ItemR\x05items\x12\x1a\n" +
+	"\bremember\x18\x03 \x01(\bR\bremember\x1a.\n" +
 	"\x04Item\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x16\n" +
 	"\x06digest\x18\x02 \x01(\fR\x06digest\"h\n" +
