@@ -8,7 +8,9 @@ import (
 func TestStockLimits(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "roster.yaml", roster(t, dir))
-	load := func(more string) (*CoordinatorFile, error) { return LoadCoordinator(write(t, dir, "c.yaml", coordinatorYAML+more)) }
+	load := func(more string) (*CoordinatorFile, error) {
+		return LoadCoordinator(write(t, dir, "c.yaml", coordinatorYAML+more))
+	}
 	for _, c := range []struct {
 		more string
 		want StockLimits

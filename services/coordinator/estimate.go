@@ -184,6 +184,7 @@ func (c *queue) Tuples() (list []stock.Job) {
 		list = append(list, stock.Job{
 			ID: id, Key: e.key, Request: j.GetRequest(), State: j.GetState(), Batch: j.GetBatchId(), Made: made(j),
 			Created: j.GetCreated().AsTime(), Ended: j.GetEnded().AsTime(), Why: j.GetFailure().GetReason(),
+			Interrupted: j.GetFailure().GetReason() == reasonRestarted || j.GetFailure().GetReason() == reasonStopped,
 		})
 	}
 	return list

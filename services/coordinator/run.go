@@ -34,6 +34,12 @@ var defaultTiming = timing{
 	stop: 5 * time.Second, retry: 200 * time.Millisecond, slow: time.Second,
 }
 
+// Why jobs end that were in the middle when the coordinator was.
+const (
+	reasonRestarted = "the coordinator restarted in the middle of the job; submit it again"
+	reasonStopped   = "the coordinator stopped in the middle of the job; submit it again"
+)
+
 // maxAhead is how far a party's last epoch may be ahead of the coordinator's records, which may have been lost. One word
 // of a party must not use up the numbers.
 const maxAhead = 1 << 20
@@ -74,7 +80,7 @@ func (c *Coordinator) advance(ctx context.Context, e *entry) {
 		c.lead(ctx, e)
 	case stepAbandon:
 		c.cancelAll(j, "the coordinator restarted")
-		c.end(e, failed, &jobv1.Failure{Outcome: outcomeInternal, Reason: "the coordinator restarted in the middle of the job; submit it again"})
+		c.end(e, failed, &jobv1.Failure{Outcome: outcomeInternal, Reason: reasonRestarted})
 	}
 	if j, _ := c.snapshot(e); nextStep(j.GetState()) == stepActivate {
 		c.activations.Go(func() {
@@ -186,7 +192,7 @@ func (c *Coordinator) conclude(e *entry, state jobv1.JobState, f *jobv1.Failure,
 	case consequence && !time.Now().Before(deadline):
 		state, f = timedOut, &jobv1.Failure{Outcome: outcomeTimeout, Reason: "the job's time is over"}
 	case consequence && c.stopping():
-		f = &jobv1.Failure{Outcome: outcomeInternal, Reason: "the coordinator stopped in the middle of the job; submit it again"}
+		f = &jobv1.Failure{Outcome: outcomeInternal, Reason: reasonStopped}
 	}
 	if f.GetRound() == "" { // as far as any party came
 		for _, p := range j.GetParties() {

@@ -56,6 +56,8 @@ type Job struct {
 	Created time.Time
 	Ended   time.Time
 	Why     string // how it failed
+	// Interrupted: it ended with the coordinator, which says nothing of the next.
+	Interrupted bool
 }
 
 // completed reports whether the tuples of a job are at the parties.
@@ -229,7 +231,7 @@ func histories(jobs []Job, list []*policy) (past map[string]*history, running in
 		h.next = max(h.next, number+1)
 		switch {
 		case !over:
-		case j.Created.Before(set[id]):
+		case j.Created.Before(set[id]) || j.Interrupted:
 		case j.completed():
 			h.failures = 0
 		default:

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
 	stockv1 "github.com/lodge-mpc/lodge/proto/lodge/stock/v1"
 )
 
@@ -135,4 +136,36 @@ func TestPlanSettles(t *testing.T) {
 		}
 	}
 	t.Error("it does not settle")
+}
+
+// What jobs of the past say of a policy.
+func TestHistories(t *testing.T) {
+	set := time.Unix(1e9, 0)
+	p := &policy{id: "aa", policyState: policyState{Set: set}}
+	n := uint64(0)
+	job := func(state jobv1.JobState, change func(*Job)) Job {
+		j := Job{Key: jobKey("aa", n), State: state, Created: set.Add(time.Second), Ended: set.Add(time.Duration(n) * time.Minute), Why: "because"}
+		n++
+		if change != nil {
+			change(&j)
+		}
+		return j
+	}
+	const completed, failed = jobv1.JobState_JOB_STATE_COMPLETED, jobv1.JobState_JOB_STATE_FAILED
+	jobs := []Job{
+		job(failed, func(j *Job) { j.Created = set.Add(-time.Second) }),
+		job(failed, nil), job(completed, nil),
+		job(failed, nil), job(jobv1.JobState_JOB_STATE_TIMED_OUT, nil), job(jobv1.JobState_JOB_STATE_CANCELLED, nil),
+		job(failed, func(j *Job) { j.Interrupted = true }),
+		job(failed, func(j *Job) { j.Key = jobKey("bb", 77) }),
+		job(failed, func(j *Job) { j.Key = "client/" + jobKey("aa", 99) }),
+		job(failed, func(j *Job) { j.Key = jobPrefix + "aa/x" }),
+		job(jobv1.JobState_JOB_STATE_PENDING, nil),
+		job(jobv1.JobState_JOB_STATE_ACTIVATING, func(j *Job) { j.Key = jobKey("bb", 78) }), // of a policy that is gone
+	}
+	past, running := histories(jobs, []*policy{p})
+	h := past["aa"]
+	if running != 2 || len(past) != 1 || h.next != 11 || h.failures != 3 || !h.failed.Equal(set.Add(5*time.Minute)) || h.why != "because" {
+		t.Errorf("%d running, %+v", running, h)
+	}
 }

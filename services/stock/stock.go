@@ -131,7 +131,7 @@ const (
 	callTime  = 5 * time.Second
 	syncEvery = 5 * time.Second
 	dueEvery  = time.Second
-	leastRest = 50 * time.Millisecond // before a look at what policies want, for other changes to be seen, too
+	leastRest = 100 * time.Millisecond // before a look at what policies want, for other changes to be seen, too
 )
 
 // Run keeps the view, and settles reservations whose leases have ended, until ctx is done.

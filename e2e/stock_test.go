@@ -1,0 +1,103 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	coordinatorv1 "github.com/lodge-mpc/lodge/proto/lodge/coordinator/v1"
+	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
+	stockv1 "github.com/lodge-mpc/lodge/proto/lodge/stock/v1"
+	tuplesv1 "github.com/lodge-mpc/lodge/proto/lodge/tuples/v1"
+	"github.com/lodge-mpc/lodge/services/devnet"
+)
+
+var _ = Describe("a policy", func() {
+	It("keeps stock between its marks while a client reserves, across kills of the coordinator", func() {
+		const low, high, block, draw = 900, 1800, 511, 150 // a block of this set has 512 slots
+		c := newCluster(2)
+		epoch := c.complete(keysJob()).GetEpoch()
+		service := stockv1.NewStockServiceClient(c.operator)
+		class := &tuplesv1.Class{Tenant: devnet.Tenant, Kind: jobv1.Kind_KIND_SCALAR, Params: set, Field: "p128"}
+		stock := func() *stockv1.Stock {
+			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+			defer cancel()
+			r, err := service.GetStock(ctx, &stockv1.GetStockRequest{Epoch: epoch})
+			if err != nil || len(r.GetStock()) != 1 {
+				return nil
+			}
+			return r.GetStock()[0]
+		}
+		full := func(g Gomega) {
+			x := stock()
+			g.Expect(x).NotTo(BeNil())
+			g.Expect(x.GetAvailable()).To(And(BeNumerically(">=", low), BeNumerically("<", high+block)), "%v", x)
+			g.Expect(x.GetInProduction()).To(BeZero())
+		}
+		_, err := service.SetPolicy(context.Background(), &stockv1.SetPolicyRequest{Policy: &stockv1.Policy{Class: class, Low: low, High: high, Batch: block}})
+		Expect(err).NotTo(HaveOccurred())
+		Eventually(full, within, 20*time.Millisecond).Should(Succeed())
+
+		var clients sync.WaitGroup
+		taken, stop := uint64(0), make(chan struct{})
+		clients.Go(func() {
+			defer GinkgoRecover()
+			for i := 0; ; i++ {
+				select {
+				case <-stop:
+					return
+				case <-time.After(100 * time.Millisecond):
+				}
+				q := &stockv1.ReserveRequest{Class: class, Count: draw, IdempotencyKey: fmt.Sprint("e2e-", i)}
+				Eventually(func() error { // the same key through a restart
+					ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+					defer cancel()
+					_, err := service.Reserve(ctx, q)
+					return err
+				}, within, 20*time.Millisecond).Should(Succeed())
+				taken += draw
+			}
+		})
+		for range 2 {
+			Eventually(func() uint64 { return stock().GetInProduction() }, within, 5*time.Millisecond).Should(BeNumerically(">", 0))
+			c.kill("coordinator")
+			c.start("coordinator")
+		}
+		Eventually(func() uint64 { // it goes on to follow the policy
+			if x := stock(); x.GetReserved() > high {
+				return 1
+			}
+			return 0
+		}, within, 50*time.Millisecond).Should(Equal(uint64(1)))
+		close(stop)
+		clients.Wait()
+		Eventually(full, within, 20*time.Millisecond).Should(Succeed())
+		Consistently(full, time.Second, 50*time.Millisecond).Should(Succeed())
+
+		// No job was doubled and no tuple came from anywhere else.
+		x := stock()
+		// A kill may leave a reservation at the parties that nobody knows of, which its lease ends; and one in the middle of
+		// a MAC check burns the key with everything under it, which is counted as lost.
+		Expect(x.GetReserved()+x.GetLost()).To(BeNumerically(">=", taken), "%v", x)
+		Expect(x.GetReserved()).To(BeNumerically("<=", taken+2*draw), "%v", x)
+		r, err := c.jobs().ListJobs(context.Background(), &coordinatorv1.ListJobsRequest{Limit: 1000})
+		Expect(err).NotTo(HaveOccurred())
+		made, lost := uint64(0), 0
+		for _, j := range r.GetJobs() {
+			switch {
+			case j.GetSubmittedBy() != "stock":
+			case j.GetState() == jobv1.JobState_JOB_STATE_COMPLETED:
+				made += j.GetParties()[0].GetStatus().GetCount()
+			default:
+				Expect(j.GetFailure().GetReason()).To(ContainSubstring("restarted"))
+				lost++
+			}
+		}
+		Expect(made).To(Equal(x.GetAvailable() + x.GetReserved() + x.GetConsumed() + x.GetLost()))
+		Expect(lost).To(BeNumerically("<=", 2*2), "more jobs ended with the kills than ran")
+	})
+})
