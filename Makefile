@@ -5,7 +5,7 @@ LONGPKG := ./engine/gbfv ./engine/protocol/triple
 # Histories have PostgreSQL, and write to memory when they can: they sync after every write.
 HISTORIES := LODGE_REQUIRE_POSTGRES=1 $(if $(wildcard /dev/shm/.),TMPDIR=/dev/shm) \
 	go test -count=1 -timeout 3h ./services/internal/histories
-.PHONY: help build demo test test-plain test-avx2 test-avx512 slow sample histories store noise check tools proto kernels fuzz bench clean
+.PHONY: help build demo test test-plain test-avx2 test-avx512 slow sample histories store noise check tools proto baseline kernels fuzz bench clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "%-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -59,6 +59,9 @@ proto: tools ## regenerate the code of proto/, in Go and for the Python client
 	PATH="$(CURDIR)/bin/tools:$$PATH" buf format --write
 	PATH="$(CURDIR)/bin/tools:$$PATH" buf generate
 	clients/python/tools/generate.sh
+
+baseline: tools ## take the API as it is now for what clients rely on
+	PATH="$(CURDIR)/bin/tools:$$PATH" buf build --exclude-source-info -o proto/baseline.binpb
 
 kernels: ## regenerate the assembly of engine/kernel
 	go run -C engine/kernel/gen . ..
