@@ -4,6 +4,7 @@ import (
 	"context"
 
 	tuplesv1 "github.com/lodge-mpc/lodge/proto/lodge/tuples/v1"
+	"github.com/lodge-mpc/lodge/services/config"
 	"github.com/lodge-mpc/lodge/services/rpc"
 	"github.com/lodge-mpc/lodge/services/vault"
 )
@@ -42,6 +43,9 @@ func (s *Service) ListReservations(ctx context.Context, r *tuplesv1.ListReservat
 	limit, err := page(r.GetLimit())
 	if err != nil {
 		return nil, err
+	}
+	if r.GetAfter() != "" && !config.ValidID(r.GetAfter()) {
+		return nil, rpc.Errorf(rpc.Invalid, "pass what the last page gave as next", "after is not the id of a reservation")
 	}
 	out := &tuplesv1.ListReservationsResponse{}
 	err = s.Vault.Reservations(r.GetAfter(), func(x *vault.Reservation) bool {

@@ -179,6 +179,7 @@ func (p *Peers) announced(ctx context.Context, generation uint64) error {
 func (p *Peers) knows(peer int) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.start()
 	return p.told[peer] > 0
 }
 

@@ -251,6 +251,9 @@ func put[T any](v *Vault, tx store.Tx, key string, record *T) error {
 
 func get[T any](v *Vault, tx store.Tx, key string) (*T, error) {
 	sealed, err := tx.Get(key)
+	if errors.Is(err, store.ErrInvalid) {
+		return nil, ErrNotFound // nothing can be under such a key
+	}
 	if err != nil {
 		return nil, fmt.Errorf("vault: %w", err)
 	}

@@ -261,8 +261,8 @@ func (m *model) answered(i int, caller rpc.Principal, method string, req, resp a
 			m.dead[i]["key "+q.GetMacKeyId()] = end{m.step, "its MAC key is revoked", false}
 		}
 	case *tuplesv1.ConfirmResponse:
-		if r.GetAcknowledged() {
-			m.heard[i][caller.Party] = max(m.heard[i][caller.Party], req.(*tuplesv1.ConfirmRequest).GetStore().GetGeneration())
+		if q := req.(*tuplesv1.ConfirmRequest); r.GetAcknowledged() && q.GetRemember() {
+			m.heard[i][caller.Party] = max(m.heard[i][caller.Party], q.GetStore().GetGeneration())
 		}
 	case *tuplesv1.AcknowledgeResponse:
 		if r.GetAccepted() {
