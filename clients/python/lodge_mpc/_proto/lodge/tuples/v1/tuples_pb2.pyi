@@ -402,7 +402,7 @@ class AcknowledgeResponse(_message.Message):
     def __init__(self, accepted: bool = ..., reason: _Optional[str] = ..., seen: _Optional[_Union[StoreVersion, _Mapping]] = ...) -> None: ...
 
 class ConfirmRequest(_message.Message):
-    __slots__ = ("store", "items")
+    __slots__ = ("store", "items", "remember")
     class Item(_message.Message):
         __slots__ = ("id", "digest")
         ID_FIELD_NUMBER: _ClassVar[int]
@@ -412,9 +412,11 @@ class ConfirmRequest(_message.Message):
         def __init__(self, id: _Optional[str] = ..., digest: _Optional[bytes] = ...) -> None: ...
     STORE_FIELD_NUMBER: _ClassVar[int]
     ITEMS_FIELD_NUMBER: _ClassVar[int]
+    REMEMBER_FIELD_NUMBER: _ClassVar[int]
     store: StoreVersion
     items: _containers.RepeatedCompositeFieldContainer[ConfirmRequest.Item]
-    def __init__(self, store: _Optional[_Union[StoreVersion, _Mapping]] = ..., items: _Optional[_Iterable[_Union[ConfirmRequest.Item, _Mapping]]] = ...) -> None: ...
+    remember: bool
+    def __init__(self, store: _Optional[_Union[StoreVersion, _Mapping]] = ..., items: _Optional[_Iterable[_Union[ConfirmRequest.Item, _Mapping]]] = ..., remember: bool = ...) -> None: ...
 
 class ConfirmResponse(_message.Message):
     __slots__ = ("acknowledged", "answers")
