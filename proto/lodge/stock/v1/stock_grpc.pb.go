@@ -61,15 +61,20 @@ type StockServiceClient interface {
 	Release(ctx context.Context, in *ReleaseRequest, opts ...grpc.CallOption) (*ReleaseResponse, error)
 	// GetStock of the caller's tenants. Idempotent. [client with "status"]
 	GetStock(ctx context.Context, in *GetStockRequest, opts ...grpc.CallOption) (*GetStockResponse, error)
-	// WatchStock streams the stock at every change, at most once a second.
-	// [client with "status"]
+	// WatchStock streams the stock of the caller's tenants at every change, at
+	// most once a second. It ends with unavailable when the coordinator stops, and
+	// may be begun again. [client with "status"]
 	WatchStock(ctx context.Context, in *WatchStockRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchStockResponse], error)
-	// ListPolicies. Idempotent. [client with "status"]
+	// ListPolicies of the caller's tenants. Idempotent. [client with "status"]
 	ListPolicies(ctx context.Context, in *ListPoliciesRequest, opts ...grpc.CallOption) (*ListPoliciesResponse, error)
-	// SetPolicy makes or replaces the policy of a class and epoch. Idempotent.
-	// Errors: policy_refused. [client with "policy"]
+	// SetPolicy makes or replaces the policy of a class and epoch: of a tenant
+	// that the caller acts for (otherwise forbidden) and of pinned parameters.
+	// Whether parties take its jobs is not asked; held_back says it. Idempotent.
+	// Errors: policy_refused (parameters that are not pinned, too many policies).
+	// [client with "policy"]
 	SetPolicy(ctx context.Context, in *SetPolicyRequest, opts ...grpc.CallOption) (*SetPolicyResponse, error)
-	// DeletePolicy; jobs that it made go on. Idempotent. [client with "policy"]
+	// DeletePolicy of a class and epoch, if there is one; jobs that it made go on.
+	// Idempotent. [client with "policy"]
 	DeletePolicy(ctx context.Context, in *DeletePolicyRequest, opts ...grpc.CallOption) (*DeletePolicyResponse, error)
 }
 
@@ -202,15 +207,20 @@ type StockServiceServer interface {
 	Release(context.Context, *ReleaseRequest) (*ReleaseResponse, error)
 	// GetStock of the caller's tenants. Idempotent. [client with "status"]
 	GetStock(context.Context, *GetStockRequest) (*GetStockResponse, error)
-	// WatchStock streams the stock at every change, at most once a second.
-	// [client with "status"]
+	// WatchStock streams the stock of the caller's tenants at every change, at
+	// most once a second. It ends with unavailable when the coordinator stops, and
+	// may be begun again. [client with "status"]
 	WatchStock(*WatchStockRequest, grpc.ServerStreamingServer[WatchStockResponse]) error
-	// ListPolicies. Idempotent. [client with "status"]
+	// ListPolicies of the caller's tenants. Idempotent. [client with "status"]
 	ListPolicies(context.Context, *ListPoliciesRequest) (*ListPoliciesResponse, error)
-	// SetPolicy makes or replaces the policy of a class and epoch. Idempotent.
-	// Errors: policy_refused. [client with "policy"]
+	// SetPolicy makes or replaces the policy of a class and epoch: of a tenant
+	// that the caller acts for (otherwise forbidden) and of pinned parameters.
+	// Whether parties take its jobs is not asked; held_back says it. Idempotent.
+	// Errors: policy_refused (parameters that are not pinned, too many policies).
+	// [client with "policy"]
 	SetPolicy(context.Context, *SetPolicyRequest) (*SetPolicyResponse, error)
-	// DeletePolicy; jobs that it made go on. Idempotent. [client with "policy"]
+	// DeletePolicy of a class and epoch, if there is one; jobs that it made go on.
+	// Idempotent. [client with "policy"]
 	DeletePolicy(context.Context, *DeletePolicyRequest) (*DeletePolicyResponse, error)
 	mustEmbedUnimplementedStockServiceServer()
 }
