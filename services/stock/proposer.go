@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"google.golang.org/protobuf/proto"
+
 	tuplesv1 "github.com/lodge-mpc/lodge/proto/lodge/tuples/v1"
 	"github.com/lodge-mpc/lodge/services/rpc"
 )
@@ -23,6 +25,9 @@ type proposal struct {
 	done chan<- error
 }
 
+// size of the proposal in a request, in bytes, with its tag and length.
+func (x proposal) size() int { return proto.Size(x.r) + 5 }
+
 func newProposer(index int, p Party) *proposer {
 	return &proposer{Party: p, index: index, queue: make(chan proposal, 4*maxItems)}
 }
@@ -36,13 +41,16 @@ func (p *proposer) String() string { return fmt.Sprintf("party %d (%s)", p.index
 // run makes the calls until ctx is done. While one is on its way the next gathers.
 func (p *proposer) run(ctx context.Context) {
 	calls := make(chan struct{}, 2)
+	var left []proposal // one that did not fit into the last call
 	for {
-		var batch []proposal
-		select {
-		case x := <-p.queue:
-			batch = append(batch, x)
-		case <-ctx.Done():
-			return
+		batch := left
+		if left = nil; len(batch) == 0 {
+			select {
+			case x := <-p.queue:
+				batch = append(batch, x)
+			case <-ctx.Done():
+				return
+			}
 		}
 		select {
 		case calls <- struct{}{}:
@@ -50,10 +58,15 @@ func (p *proposer) run(ctx context.Context) {
 			batch[0].done <- rpc.Errorf(rpc.Unavailable, "try again", "the coordinator stops")
 			return
 		}
+		size := batch[0].size()
 	more:
 		for len(batch) < maxItems {
 			select {
 			case x := <-p.queue:
+				if size += x.size(); size > rpc.MaxRequest {
+					left = append(left, x)
+					break more
+				}
 				batch = append(batch, x)
 			default:
 				break more

@@ -82,7 +82,7 @@ func (r *records) get(id string) (*tuplesv1.Reservation, error) {
 
 func read(tx store.Tx, key string, out proto.Message) error {
 	b, err := tx.Get(key)
-	if err == nil && b == nil {
+	if err == nil && b == nil || errors.Is(err, store.ErrInvalid) { // nothing can be under such a key
 		err = errNoReservation
 	}
 	if err == nil {

@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"strings"
 	"sync"
 	"time"
 
@@ -78,6 +79,8 @@ func (s *Service) check(caller rpc.Principal, q *stockv1.ReserveRequest) error {
 		return rpc.Errorf(rpc.Invalid, "say how many", "no count")
 	case len(q.GetIdempotencyKey()) > 64:
 		return rpc.Errorf(rpc.TooLarge, "", "an idempotency key has at most 64 characters")
+	case strings.ContainsRune(q.GetIdempotencyKey(), 0):
+		return rpc.Errorf(rpc.Invalid, "", "an idempotency key with a zero byte")
 	case q.GetLease() != nil && (q.GetLease().CheckValid() != nil || q.GetLease().AsDuration() <= 0 || q.GetLease().AsDuration() > maxLease):
 		return rpc.Errorf(rpc.Invalid, "leave it out for 10 minutes", "a lease is between 0 and %s", maxLease)
 	case len(q.GetClients()) > 1 && len(q.GetClients()) != len(s.parties):
@@ -189,6 +192,11 @@ func (s *Service) reserve(ctx context.Context, caller rpc.Principal, q *stockv1.
 		r := &tuplesv1.Reservation{
 			Id: s.newID(key, try), Class: q.GetClass(), Epoch: g.epoch, MacKeyId: g.macKey, Ranges: ranges, Count: q.GetCount(), Owner: caller.Name,
 			Clients: q.GetClients(), Lease: timestamppb.New(time.Now().Add(lease(q))), State: tuplesv1.ReservationState_RESERVATION_STATE_RESERVED,
+		}
+		if n := (proposal{r: r}).size(); n > rpc.MaxRequest {
+			s.view.settle(ranges)
+			s.Sync()
+			return nil, rpc.Errorf(rpc.OutOfStock, "reserve less at a time", "%d tuples lie in %d pieces, too many to name", q.GetCount(), len(ranges))
 		}
 		err := s.hold(ctx, r, key)
 		s.view.settle(ranges)
