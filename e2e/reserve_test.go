@@ -178,7 +178,9 @@ var _ = Describe("a party whose vault is in PostgreSQL", func() {
 		c := newCluster(3)
 		c.kill("p1")
 		Expect(os.WriteFile(filepath.Join(c.dir, "p1", "postgres.dsn"), []byte(server.DSN()+"\n"), 0o600)).To(Succeed())
-		c.edit("p1", func(s string) string { return strings.Replace(s, "dir: vault\n", "postgres_dsn_file: postgres.dsn\n", 1) })
+		c.edit("p1", func(s string) string {
+			return strings.Replace(s, "dir: vault\n", "postgres_dsn_file: postgres.dsn\n", 1)
+		})
 		Expect(os.RemoveAll(filepath.Join(c.dir, "p1", "vault"))).To(Succeed())
 		c.start("p1")
 		epoch := c.complete(keysJob()).GetEpoch()

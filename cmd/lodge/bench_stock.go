@@ -22,17 +22,19 @@ import (
 	"github.com/lodge-mpc/lodge/services/config"
 	"github.com/lodge-mpc/lodge/services/devnet"
 	"github.com/lodge-mpc/lodge/services/metrics"
+	"github.com/lodge-mpc/lodge/services/rpc"
 	"github.com/lodge-mpc/lodge/services/vault"
 )
 
 // What the benchmark of the stock keeps, and how clients draw from it.
 const (
 	stockParties  = 3
-	stockTuples   = 10_000_000 // scalar triples over p128
-	stockBytes    = 96         // of a party's shares of one
-	stockClients  = 100        // connections
-	stockRate     = 500        // reservations a second, in total
-	stockPerDraw  = 100        // tuples of a reservation
+	stockTuples   = 10_000_000 // scalar triples over p128; fewer when a row has less than a second
+	stockLeast    = 50_000
+	stockBytes    = 96  // of a party's shares of one
+	stockClients  = 100 // connections
+	stockRate     = 500 // reservations a second, in total
+	stockPerDraw  = 100 // tuples of a reservation
 	stockSet      = bench.Headline
 	stockBatch    = "bench-1"
 	stockMACKey   = "mac-bench"
@@ -42,8 +44,9 @@ const (
 // stockRows are the measurements of a cluster that has tuples, and gives them out. The tuples are random bytes: storing
 // and giving out does not depend on what they are.
 func stockRows(cmd *cobra.Command, o *bench.Options) []bench.Row {
-	b := &stockBench{cmd: cmd, duration: 20 * o.Duration}
-	const of = "10,000,000 scalar triples, p128, embedded store"
+	b := &stockBench{cmd: cmd, duration: 20 * o.Duration, tuples: int(min(1, o.Duration.Seconds()) * stockTuples)}
+	b.tuples = max(b.tuples, stockLeast)
+	of := fmt.Sprintf("%d scalar triples, p128, embedded store", b.tuples)
 	results := func(m *stockMeasured) []bench.Result {
 		return []bench.Result{
 			{Name: "stock_store_bytes_per_second", Unit: "B/s", Value: m.store, What: "bytes of shares stored, encrypted, by one process: " + of},
@@ -72,6 +75,7 @@ func stockRows(cmd *cobra.Command, o *bench.Options) []bench.Row {
 type stockBench struct {
 	cmd      *cobra.Command
 	duration time.Duration
+	tuples   int
 }
 
 // stockMeasured are the figures; those of storing are of the last party.
@@ -134,8 +138,8 @@ func (b *stockBench) fill(file string, party int, m *stockMeasured) error {
 	if err == nil {
 		resetPeak(os.Getpid())
 		began := time.Now()
-		err = plantTuples(v, party)
-		m.store = stockTuples * stockBytes / time.Since(began).Seconds()
+		err = plantTuples(v, party, b.tuples)
+		m.store = float64(b.tuples*stockBytes) / time.Since(began).Seconds()
 		_, peak := metrics.ResidentBytes()
 		m.storePeak = float64(peak)
 	}
@@ -150,9 +154,9 @@ func plantKeys(v *vault.Vault) error {
 	return errors.Join(e.Commit(), v.ActivateEpoch(1))
 }
 
-func plantTuples(v *vault.Vault, party int) error {
+func plantTuples(v *vault.Vault, party, count int) error {
 	w, err := v.NewBatch(vault.Batch{
-		ID: stockBatch, Epoch: 1, MACKey: stockMACKey, Params: stockSet, Field: "p128", Kind: "scalar", Dim: 1, Count: stockTuples,
+		ID: stockBatch, Epoch: 1, MACKey: stockMACKey, Params: stockSet, Field: "p128", Kind: "scalar", Dim: 1, Count: uint64(count),
 		Tenant: devnet.Tenant, TupleBytes: stockBytes,
 	})
 	if err != nil {
@@ -161,7 +165,7 @@ func plantTuples(v *vault.Vault, party int) error {
 	defer w.Abort() // does nothing after Commit
 	data := make([]byte, stockDataUnit)
 	rand.NewChaCha8([32]byte{byte(party)}).Read(data)
-	for left := stockTuples * stockBytes; left > 0; left -= len(data) {
+	for left := count * stockBytes; left > 0; left -= len(data) {
 		data = data[:min(len(data), left)]
 		if _, err := w.Write(data); err != nil {
 			return err
@@ -226,7 +230,7 @@ func (b *stockBench) open(ctx context.Context, c *cluster, m *stockMeasured) err
 		failed []error
 	)
 	began := time.Now()
-	n := int(b.duration.Seconds() * stockRate)
+	n := max(stockClients, int(b.duration.Seconds()*stockRate))
 	for i := range n {
 		due := began.Add(time.Duration(i) * time.Second / stockRate)
 		time.Sleep(time.Until(due))
@@ -258,6 +262,10 @@ func (x connection) one(ctx context.Context, due time.Time, reserve, draw *laten
 	}
 	reserved := time.Now()
 	n, err := readAll(ctx, x.tuples, r.GetReservation().GetId())
+	for ctx.Err() == nil && err != nil && rpc.FromError(err).Code == rpc.Busy { // all share the streams of one client
+		time.Sleep(time.Millisecond)
+		n, err = readAll(ctx, x.tuples, r.GetReservation().GetId())
+	}
 	if err == nil && n != stockPerDraw*stockBytes {
 		err = fmt.Errorf("%d bytes of shares for %d tuples", n, stockPerDraw)
 	}
