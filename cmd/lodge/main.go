@@ -52,6 +52,8 @@ func rootCommand() *cobra.Command {
 		macKeysCommand(),
 		revokeCommand(),
 		epochsCommand(),
+		statusCommand(),
+		doctorCommand(),
 		benchCommand(),
 	)
 	return root

@@ -301,7 +301,7 @@ func (w *writer) party(c *Cluster, o Options, i int, pins []config.ParamsPin, fi
 		Clients: []config.Client{{Name: ClientName(i), Identity: identity("client", i), Permissions: []string{
 			config.PermStatus, config.PermFetch, config.PermMACKey, config.PermProve, config.PermRetire,
 		}, Tenants: []string{Tenant}}, {Name: App, Identity: identity(App, -1), Permissions: []string{config.PermStatus, config.PermProve, config.PermDecrypt},
-			Tenants: []string{Tenant}}},
+			Tenants: []string{Tenant}}, {Name: Operator, Identity: identity(Operator, -1), Permissions: []string{config.PermStatus}, Tenants: []string{Tenant}}},
 		Policy: config.Policy{
 			Params: pins, Kinds: config.Kinds, Fields: fields, Purposes: config.Purposes, Tenants: []string{Tenant},
 			MaxCount: 1 << 20, MaxDim: 1 << 12, JobsPerHour: 1000, MaxConcurrent: 2, MaxMemory: config.Bytes(o.MaxMemory), DecryptionsPerHour: 1000,

@@ -1,0 +1,145 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lodge-mpc/lodge/services/doctor"
+	"github.com/lodge-mpc/lodge/services/rpc"
+)
+
+// doctorReport is the outcome of `lodge doctor`.
+type doctorReport struct {
+	OK       int              `json:"ok"`
+	Warn     int              `json:"warn"`
+	Fail     int              `json:"fail"`
+	Findings []doctor.Finding `json:"findings"`
+}
+
+// doctorCommand is `lodge doctor`.
+func doctorCommand() *cobra.Command {
+	o := &operator{}
+	var file string
+	var probe uint64
+	var offline, quiet bool
+	cmd := &cobra.Command{
+		Use:   "doctor",
+		Short: "Check files, certificates, clocks, versions, parameters, disks and the network of a cluster",
+		Long: "Look for what keeps a cluster from working, one line for each check: ok, warn or fail, and what to do. Fails if any\n" +
+			"check does.\n\n" +
+			"With --config the files of one process are checked, and the others asked with its certificate: this is for the\n" +
+			"machine of a party. With --cluster all files of a development cluster are. Otherwise, with --roster, --identity and\n" +
+			"--ca, the processes are asked as a client, which needs the permission status at each.\n\n" +
+			"Parties measure the round trip and the bandwidth between them: --probe-bytes go over each link.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if probe > 16<<20 {
+				return rpc.Errorf(rpc.Invalid, "write at most 16777216", "--probe-bytes %d", probe)
+			}
+			d := doctor.Options{Version: version(), ProbeBytes: probe}
+			if err := o.examined(&d, file, offline); err != nil {
+				return err
+			}
+			return o.diagnose(cmd, d, quiet)
+		},
+	}
+	o.flags(cmd)
+	f := cmd.Flags()
+	f.StringVar(&file, "config", "", "configuration of a party or of the coordinator on this machine")
+	f.Uint64Var(&probe, "probe-bytes", 4<<20, "bytes that parties send to each other; 0 to measure round trips only")
+	f.BoolVar(&offline, "offline", false, "look at files only, and connect to nothing")
+	f.BoolVar(&quiet, "quiet", false, "leave out what is ok")
+	return cmd
+}
+
+// examined says what to look at, and as whom.
+func (o *operator) examined(d *doctor.Options, file string, offline bool) error {
+	if file != "" {
+		d.Files = []string{file}
+		p, err := doctor.Load(file)
+		if err != nil || offline {
+			return nil //nolint:nilerr // the examination says what is wrong with it
+		}
+		d.Self = p.Name()
+		d.Roster, d.Credentials = p.Connect()
+		return nil
+	}
+	roster, files := o.files()
+	if o.roster == "" {
+		if _, err := os.Stat(roster); err != nil {
+			return absent(err)
+		}
+		d.Files, _ = filepath.Glob(filepath.Join(o.cluster, "*", "party.yaml"))
+		if path := filepath.Join(o.cluster, "coordinator", "coordinator.yaml"); exists(path) {
+			d.Files = append([]string{path}, d.Files...)
+		}
+	}
+	r, err := o.loadRoster()
+	if err != nil || offline {
+		return err
+	}
+	if d.Credentials, err = rpc.LoadCredentials(files); err != nil {
+		return absent(err)
+	}
+	if d.Roster = r; o.token != "" {
+		d.Dial = append(d.Dial, rpc.WithToken(rpc.TokenFile(o.token)))
+	}
+	return nil
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// diagnose examines and writes what is found.
+func (o *operator) diagnose(cmd *cobra.Command, d doctor.Options, quiet bool) error {
+	r := doctorReport{Findings: []doctor.Finding{}}
+	w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
+	d.Found = func(f doctor.Finding) {
+		f.What, f.Next = oneLine(f.What), oneLine(f.Next)
+		r.add(f)
+		if o.json || quiet && f.Status == doctor.OK {
+			return
+		}
+		text := f.What
+		if f.Next != "" {
+			text += ": " + f.Next
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", f.Status, f.Subject, f.Check, text)
+	}
+	doctor.Examine(cmd.Context(), d)
+	if o.json {
+		if err := writeIndented(cmd.OutOrStdout(), r); err != nil {
+			return err
+		}
+	} else {
+		if err := w.Flush(); err != nil {
+			return err
+		}
+		fmt.Fprintf(cmd.OutOrStdout(), "%d ok, %d warnings, %d failures\n", r.OK, r.Warn, r.Fail)
+	}
+	if cmd.Context().Err() != nil {
+		return errInterrupted
+	}
+	if r.Fail > 0 {
+		return fmt.Errorf("%d of %d checks failed", r.Fail, r.OK+r.Warn+r.Fail)
+	}
+	return nil
+}
+
+func (r *doctorReport) add(f doctor.Finding) {
+	r.Findings = append(r.Findings, f)
+	switch f.Status {
+	case doctor.OK:
+		r.OK++
+	case doctor.Warn:
+		r.Warn++
+	case doctor.Fail:
+		r.Fail++
+	}
+}

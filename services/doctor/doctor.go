@@ -1,0 +1,154 @@
+// Package doctor looks for what keeps a cluster from working: files, keys and certificates of processes on this machine,
+// and versions, pins, clocks, stores and the network of those that run. It changes nothing, beyond a file that it writes
+// beside a vault to see how fast the disk is, and removes.
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/lodge-mpc/lodge/services/config"
+	"github.com/lodge-mpc/lodge/services/rpc"
+)
+
+// Status of a finding.
+type Status string
+
+// The statuses: Fail keeps the cluster, or a part of it, from working.
+const (
+	OK   Status = "ok"
+	Warn Status = "warn"
+	Fail Status = "fail"
+)
+
+// Finding is what one check found, on one line.
+type Finding struct {
+	Status  Status `json:"status"`
+	Subject string `json:"subject"` // a process, "p0 to p1", or "cluster"
+	Check   string `json:"check"`   // one word
+	What    string `json:"what"`
+	Next    string `json:"next,omitempty"` // what to do
+}
+
+// Process is one of the cluster whose files are on this machine. Its Party or its Coordinator is set.
+type Process struct {
+	File        string
+	Party       *config.PartyFile
+	Coordinator *config.CoordinatorFile
+}
+
+// Name in the roster.
+func (p *Process) Name() string {
+	if p.Party != nil {
+		return p.Party.Name
+	}
+	return config.CoordinatorName
+}
+
+func (p *Process) roster() *config.Roster {
+	if p.Party != nil {
+		return p.Party.Roster
+	}
+	return p.Coordinator.Roster
+}
+
+func (p *Process) tls() config.TLS {
+	if p.Party != nil {
+		return p.Party.TLS
+	}
+	return p.Coordinator.TLS
+}
+
+func (p *Process) params() []config.ParamsPin {
+	if p.Party != nil {
+		return p.Party.Policy.Params
+	}
+	return p.Coordinator.Params
+}
+
+// identity that its certificate must have.
+func (p *Process) identity() string {
+	if p.Party != nil {
+		return p.Party.Roster.Parties[p.Party.Index].Identity
+	}
+	return p.Coordinator.Roster.Coordinator.Identity
+}
+
+// Options say what to look at.
+type Options struct {
+	// Files of processes on this machine.
+	Files []string
+	// Roster of the cluster.
+	Roster *config.Roster
+	// Credentials, and whatever else it takes to connect. Nil: only files are looked at.
+	Credentials *rpc.Credentials
+	Dial        []rpc.DialOption
+	// Self is the process whose credentials these are, which need not run; empty for those of a client.
+	Self string
+	// Version of this build.
+	Version string
+	// ProbeBytes are sent between parties, over each link; 0 measures round trips only.
+	ProbeBytes uint64
+	// Found is called with every finding as it is made.
+	Found func(Finding)
+}
+
+// examination is one call of Examine.
+type examination struct {
+	Options
+	now       time.Time
+	processes []*Process
+	asked     []*Answer
+}
+
+// Examine looks at everything. What it finds goes to Options.Found.
+func Examine(ctx context.Context, o Options) {
+	e := &examination{Options: o, now: time.Now()}
+	for _, file := range o.Files {
+		if p := e.load(file); p != nil {
+			e.processes = append(e.processes, p)
+			e.local(ctx, p)
+		}
+	}
+	e.rosters()
+	e.memory()
+	if o.Credentials == nil {
+		return
+	}
+	defer func() {
+		for _, a := range e.asked {
+			a.Close()
+		}
+	}()
+	e.network(ctx)
+}
+
+func (e *examination) found(s Status, subject, check, next, format string, args ...any) {
+	if s == OK {
+		next = ""
+	}
+	e.Found(Finding{s, subject, check, fmt.Sprintf(format, args...), next})
+}
+
+func (e *examination) ok(subject, check, format string, args ...any) {
+	e.found(OK, subject, check, "", format, args...)
+}
+
+func (e *examination) warn(subject, check, next, format string, args ...any) {
+	e.found(Warn, subject, check, next, format, args...)
+}
+
+func (e *examination) fail(subject, check, next, format string, args ...any) {
+	e.found(Fail, subject, check, next, format, args...)
+}
+
+// Connect gives what it takes to ask the others as this process; nil credentials when its files are not good for that,
+// which Examine says.
+func (p *Process) Connect() (*config.Roster, *rpc.Credentials) {
+	c, err := rpc.LoadCredentials(p.tls().Files())
+	if err != nil {
+		return p.roster(), nil
+	}
+	return p.roster(), c
+}

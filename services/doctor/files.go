@@ -1,0 +1,408 @@
+package doctor
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lodge-mpc/lodge/engine/params"
+	"github.com/lodge-mpc/lodge/services/audit"
+	"github.com/lodge-mpc/lodge/services/config"
+	"github.com/lodge-mpc/lodge/services/status"
+	"github.com/lodge-mpc/lodge/services/store"
+	"github.com/lodge-mpc/lodge/services/vault"
+)
+
+const (
+	soon      = 14 * 24 * time.Hour // a certificate that ends within it is worth a warning
+	fewBytes  = 1 << 30             // free on a disk
+	noBytes   = 64 << 20
+	testBytes = 16 << 20 // written to a disk
+	slowDisk  = 20e6     // bytes a second
+	storeTime = 15 * time.Second
+)
+
+// Load reads the configuration of a party or of the coordinator.
+func Load(path string) (*Process, error) {
+	if filepath.Base(path) == "coordinator.yaml" || isCoordinator(path) {
+		f, err := config.LoadCoordinator(path)
+		return &Process{File: path, Coordinator: f}, err
+	}
+	f, err := config.LoadParty(path)
+	return &Process{File: path, Party: f}, err
+}
+
+// isCoordinator tells a coordinator's file by a key that a party's has not.
+func isCoordinator(path string) bool {
+	b, err := os.ReadFile(path)
+	return err == nil && slices.ContainsFunc(strings.Split(string(b), "\n"), func(l string) bool { return strings.HasPrefix(l, "data_dir:") })
+}
+
+func (e *examination) load(file string) *Process {
+	p, err := Load(file)
+	if err != nil {
+		e.fail(filepath.Base(filepath.Dir(file)), "config", "correct the file", "%s", oneLine(err))
+		return nil
+	}
+	e.ok(p.Name(), "config", "%s and its roster are as they should be", file)
+	return p
+}
+
+// oneLine is an error without line breaks.
+func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
+
+// local looks at the files of a process.
+func (e *examination) local(ctx context.Context, p *Process) {
+	e.modes(p)
+	e.certificate(p)
+	e.pins(p)
+	if p.Party == nil {
+		return
+	}
+	if _, err := p.Party.Signer(); err != nil {
+		e.fail(p.Name(), "signing-key", "put the key there whose public half is in the roster", "%s", oneLine(err))
+	} else {
+		e.ok(p.Name(), "signing-key", "it is the one that the roster pins")
+	}
+	if p.Party.AllowPassiveKeygen {
+		e.warn(p.Name(), "policy", "take allow_passive_keygen out, unless this is for development", "accepts keys whose generation is only passively secure")
+	}
+	e.disk(p)
+	e.vault(ctx, p)
+}
+
+// modes sees that nobody else can read what is secret.
+func (e *examination) modes(p *Process) {
+	files := []string{p.tls().Key}
+	if f := p.Party; f != nil {
+		files = append(files, f.SigningKey, f.Vault.KeyFile)
+		if f.Vault.PostgresDSNFile != "" {
+			files = append(files, f.Vault.PostgresDSNFile)
+		}
+	}
+	good := 0
+	for _, path := range files {
+		info, err := os.Stat(path)
+		switch {
+		case err != nil:
+			e.fail(p.Name(), "key-files", "put it there, or name another in "+p.File, "%s", oneLine(err))
+		case info.Mode().Perm()&0o077 != 0:
+			e.fail(p.Name(), "key-files", "chmod 600 "+path, "%s can be read by others: mode %04o", path, info.Mode().Perm())
+		default:
+			good++
+		}
+	}
+	if good == len(files) {
+		e.ok(p.Name(), "key-files", "what is secret can be read by its owner only")
+	}
+}
+
+// certificate looks at a process's own: key, chain, identity and time.
+func (e *examination) certificate(p *Process) {
+	t := p.tls()
+	pair, err := tls.LoadX509KeyPair(t.Certificate, t.Key)
+	if err != nil {
+		e.fail(p.Name(), "certificate", "issue a certificate for the key that is there", "%s", oneLine(err))
+		return
+	}
+	roots, ca, err := authorities(t.CA)
+	if err != nil {
+		e.fail(p.Name(), "certificate", "put the cluster's authority there", "%s", oneLine(err))
+		return
+	}
+	leaf, between := pair.Leaf, x509.NewCertPool()
+	for _, der := range pair.Certificate[1:] {
+		if c, err := x509.ParseCertificate(der); err == nil {
+			between.AddCert(c)
+		}
+	}
+	for _, use := range []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth} {
+		at := e.now // what has expired is said below
+		if at.After(leaf.NotAfter) || at.Before(leaf.NotBefore) {
+			at = leaf.NotAfter.Add(-time.Second)
+		}
+		if _, err := leaf.Verify(x509.VerifyOptions{Roots: roots, Intermediates: between, CurrentTime: at, KeyUsages: []x509.ExtKeyUsage{use}}); err != nil {
+			e.fail(p.Name(), "certificate", "have the authority in "+t.CA+" issue one for servers and clients", "%s: %s", t.Certificate, oneLine(err))
+			return
+		}
+	}
+	if want := p.identity(); !slices.Contains(names(leaf), want) {
+		e.fail(p.Name(), "certificate", "issue one with the name that the roster pins", "it names %q, and the roster %q", names(leaf), want)
+		return
+	}
+	e.expiry(p.Name(), "certificate", leaf)
+	for _, c := range ca {
+		if left := c.NotAfter.Sub(e.now); left < soon {
+			e.warn(p.Name(), "authority", "make a new authority, and add it to "+t.CA+" everywhere first", "it is valid for %s", days(left))
+		}
+	}
+}
+
+// expiry says how long a certificate is valid.
+func (e *examination) expiry(subject, check string, c *x509.Certificate) {
+	left := c.NotAfter.Sub(e.now)
+	switch {
+	case e.now.Before(c.NotBefore):
+		e.fail(subject, check, "set the clock, or issue another", "not valid before %s", c.NotBefore.Format(time.RFC3339))
+	case left <= 0:
+		e.fail(subject, check, "renew it and start the process again", "expired on %s", c.NotAfter.Format(time.RFC3339))
+	case left < soon:
+		e.warn(subject, check, "renew it and start the process again", "valid for %s", days(left))
+	default:
+		e.ok(subject, check, "valid for %s", days(left))
+	}
+}
+
+// names that a certificate claims.
+func names(c *x509.Certificate) []string {
+	list := slices.Clone(c.DNSNames)
+	for _, u := range c.URIs {
+		list = append(list, u.String())
+	}
+	return list
+}
+
+func authorities(path string) (*x509.CertPool, []*x509.Certificate, error) {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	pool := x509.NewCertPool()
+	var list []*x509.Certificate
+	for block, rest := pem.Decode(b); block != nil; block, rest = pem.Decode(rest) {
+		c, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			return nil, nil, fmt.Errorf("%s: %w", path, err)
+		}
+		pool.AddCert(c)
+		list = append(list, c)
+	}
+	if len(list) == 0 {
+		return nil, nil, fmt.Errorf("%s holds no certificate", path)
+	}
+	return pool, list, nil
+}
+
+func days(d time.Duration) string {
+	if d < 48*time.Hour {
+		return d.Round(time.Minute).String()
+	}
+	return fmt.Sprintf("%d days", int(d.Hours()/24))
+}
+
+// pins holds the parameter sets of a configuration against those of this build.
+func (e *examination) pins(p *Process) {
+	good, insecure := 0, 0
+	for _, pin := range p.params() {
+		set, err := params.Lookup(pin.Name)
+		switch {
+		case err != nil:
+			e.fail(p.Name(), "params", "use a build that has the set, or pin another", "%s", oneLine(err))
+		case set.Hash() != pin.Sum():
+			e.fail(p.Name(), "params", "agree with the other parties on one build and pin its hash", "%s has the hash %.8x in this build, and %.8s is pinned", pin.Name, set.Hash(), pin.Hash)
+		case set.Insecure:
+			insecure++
+			e.warn(p.Name(), "params", "take it out, unless this is a test", "%s hides nothing", pin.Name)
+		default:
+			good++
+		}
+	}
+	if good > 0 {
+		e.ok(p.Name(), "params", "what is pinned is what this build has: %d sets", good)
+	}
+}
+
+// disk looks at the room for a vault, and writes to it.
+func (e *examination) disk(p *Process) {
+	dir := p.Party.Vault.Dir
+	if dir == "" {
+		return
+	}
+	for { // the first that is there
+		if _, err := os.Stat(dir); err == nil || filepath.Dir(dir) == dir {
+			break
+		}
+		dir = filepath.Dir(dir)
+	}
+	d, err := status.DiskOf(dir)
+	if err != nil {
+		e.warn(p.Name(), "disk", "", "%s", oneLine(err))
+		return
+	}
+	e.room(p.Name(), d)
+	rate, err := writeSpeed(dir)
+	switch {
+	case err != nil:
+		e.fail(p.Name(), "disk-speed", "let this user write to "+dir, "%s", oneLine(err))
+	case rate < slowDisk:
+		e.warn(p.Name(), "disk-speed", "put the vault on a faster disk: every reservation and delivery waits for it", "%s a second with sync", size(rate))
+	default:
+		e.ok(p.Name(), "disk-speed", "%s a second with sync", size(rate))
+	}
+}
+
+// room says whether there is room on a disk.
+func (e *examination) room(subject string, d status.Disk) {
+	const next = "make room, or move the vault"
+	text := fmt.Sprintf("%s free of %s for the vault", size(float64(d.Free)), size(float64(d.Total)))
+	switch {
+	case d.Free < noBytes:
+		e.fail(subject, "disk", next, "%s", text)
+	case d.Free < fewBytes || d.Free < d.Total/50:
+		e.warn(subject, "disk", next, "%s", text)
+	default:
+		e.ok(subject, "disk", "%s", text)
+	}
+}
+
+// writeSpeed writes a file, and removes it, in bytes a second.
+func writeSpeed(dir string) (rate float64, err error) {
+	f, err := os.CreateTemp(dir, ".lodge-doctor-*")
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, f.Close(), os.Remove(f.Name())) }()
+	piece, begun := make([]byte, 1<<20), time.Now()
+	for range testBytes / len(piece) {
+		if _, err := f.Write(piece); err != nil {
+			return 0, err
+		}
+	}
+	if err := f.Sync(); err != nil {
+		return 0, err
+	}
+	return testBytes / time.Since(begun).Seconds(), nil
+}
+
+func size(b float64) string {
+	for _, u := range []string{"B", "kB", "MB", "GB"} {
+		if b < 1000 {
+			return fmt.Sprintf("%.3g %s", b, u)
+		}
+		b /= 1000
+	}
+	return fmt.Sprintf("%.3g TB", b)
+}
+
+// vault opens a vault that is not in use, and reads the audit log.
+func (e *examination) vault(ctx context.Context, p *Process) {
+	f := p.Party
+	known := e.open(ctx, p)
+	if _, err := os.Stat(f.AuditDir); errors.Is(err, fs.ErrNotExist) {
+		e.ok(p.Name(), "audit", "there is no log yet")
+		return
+	}
+	sum, err := audit.Verify(f.AuditDir, known...)
+	if err != nil {
+		e.fail(p.Name(), "audit", "find out who changed it: `lodge audit verify "+f.AuditDir+"`", "%s", oneLine(err))
+		return
+	}
+	if sum.Entries == 0 {
+		e.ok(p.Name(), "audit", "the log is empty")
+		return
+	}
+	e.ok(p.Name(), "audit", "%d entries, the chain is whole, its head is %.12s", sum.Entries, sum.Head.Hash)
+}
+
+// open looks into a vault that is not in use. It gives the head of the audit log that the vault remembers.
+func (e *examination) open(ctx context.Context, p *Process) (known []audit.Hash) {
+	f := p.Party
+	key, err := vault.LoadKey(f.Vault.KeyFile)
+	if err != nil {
+		e.fail(p.Name(), "vault", "put the operator's key there", "%s", oneLine(err))
+		return nil
+	}
+	place := vault.Place{Dir: f.Vault.Dir, PostgresDSNFile: f.Vault.PostgresDSNFile}
+	if place.Dir != "" {
+		if _, err := os.Stat(filepath.Join(place.Dir, "records.db")); errors.Is(err, fs.ErrNotExist) {
+			e.ok(p.Name(), "vault", "there is none yet; the party makes it when it starts")
+			return nil
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, storeTime)
+	defer cancel()
+	s, err := place.OpenStore(ctx)
+	switch {
+	case errors.Is(err, store.ErrInUse):
+		e.ok(p.Name(), "vault", "in use by the party that runs")
+		return nil
+	case err != nil && place.PostgresDSNFile != "":
+		e.fail(p.Name(), "vault", "see that the server runs, and that the connection string in "+place.PostgresDSNFile+" is right", "%s", oneLine(err))
+		return nil
+	case err != nil:
+		e.fail(p.Name(), "vault", "`lodge store check --config "+p.File+"` says more", "%s", oneLine(err))
+		return nil
+	}
+	v, err := vault.Examine(s, key)
+	if err != nil {
+		e.fail(p.Name(), "vault", "name the key that seals this store as vault.key_file, or look with `lodge store check`", "%s", oneLine(errors.Join(err, s.Close())))
+		return nil
+	}
+	defer v.Close()
+	reason, err := v.Quarantined()
+	switch {
+	case err != nil:
+		e.fail(p.Name(), "vault", "`lodge store check --config "+p.File+"` says more", "%s", oneLine(err))
+	case reason != "":
+		e.fail(p.Name(), "vault", "find out why, then `lodge store quarantine --leave --config "+p.File+"`", "in quarantine: %s", reason)
+	default:
+		e.ok(p.Name(), "vault", "it opens, and is not in quarantine")
+	}
+	if text, err := v.AuditHead(); err == nil && text != "" {
+		if h, err := audit.ParseHash(text); err == nil {
+			known = append(known, h)
+		}
+	}
+	return known
+}
+
+// rosters compares those of the configurations.
+func (e *examination) rosters() {
+	if len(e.processes) == 0 {
+		return
+	}
+	first := e.processes[0]
+	for _, p := range e.processes[1:] {
+		if p.roster().Hash() != first.roster().Hash() {
+			e.fail("cluster", "roster", "give both the same file", "%s and %s have different rosters", first.Name(), p.Name())
+			return
+		}
+	}
+	if e.Roster != nil && e.Roster.Hash() != first.roster().Hash() {
+		e.fail("cluster", "roster", "use the file that the processes use", "the roster that was named is not that of %s", first.Name())
+		return
+	}
+	h := first.roster().Hash()
+	e.ok("cluster", "roster", "%d parties, digest %.6x, the same in every configuration here", len(first.roster().Parties), h)
+}
+
+// memory holds what the parties on this machine may take against what it has.
+func (e *examination) memory() {
+	var sum uint64
+	var who []string
+	for _, p := range e.processes {
+		if p.Party != nil {
+			sum += uint64(p.Party.Policy.MaxMemory)
+			who = append(who, p.Name())
+		}
+	}
+	has := machineMemory()
+	if sum == 0 || has == 0 {
+		return
+	}
+	text := fmt.Sprintf("policy.max_memory of %s is %s, and this machine has %s", strings.Join(who, " and "), size(float64(sum)), size(float64(has)))
+	if sum > has/10*9 {
+		e.warn("machine", "memory", "lower it, or add memory: a session may be killed", "%s", text)
+		return
+	}
+	e.ok("machine", "memory", "%s", text)
+}
