@@ -51,6 +51,9 @@ var allowed = map[string][]string{
 
 const ok rpc.Code = ""
 
+// dayLimit of tuples that a party gives to its client.
+const dayLimit = 3
+
 // row is what becomes of a method's calls: who may make them, and the code of an empty request and of garbage.
 type row struct {
 	may            string
@@ -96,6 +99,7 @@ func start(t *testing.T) (atParty, atCoordinator server) {
 		must(t, err)
 		f.Clients = slices.DeleteFunc(f.Clients, func(c config.Client) bool { return i == 0 && c.Name == devnet.Operator })
 		f.Clients = empower(f.Clients, devnet.ClientName(i))
+		f.Clients[0].Quota = &config.Quota{TuplesPerDay: map[string]uint64{"scalar": dayLimit}}
 		go func() { ended <- party.Run(ctx, f, "test", log) }()
 	}
 	f, err := config.LoadCoordinator(cluster.Coordinator)
@@ -115,7 +119,7 @@ func start(t *testing.T) (atParty, atCoordinator server) {
 			}
 		}
 	})
-	foreign := strangers(t, filepath.Join(cluster.Dir, "ca.pem"))
+	foreign := strangers(t)
 	connect := func(address, identity string, certificates map[string][2]string) map[string]*grpc.ClientConn {
 		conns := map[string]*grpc.ClientConn{}
 		for name, x := range certificates {
@@ -165,7 +169,7 @@ func empower(list []config.Client, name string) []config.Client {
 }
 
 // strangers is a certificate of another authority.
-func strangers(t *testing.T, _ string) tls.Certificate {
+func strangers(t *testing.T) tls.Certificate {
 	t.Helper()
 	ca, err := pki.NewAuthority("others", time.Hour)
 	must(t, err)
