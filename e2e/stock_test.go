@@ -81,9 +81,11 @@ var _ = Describe("a policy", func() {
 		// No job was doubled and no tuple came from anywhere else.
 		x := stock()
 		// A kill may leave a reservation at the parties that nobody knows of, which its lease ends; and one in the middle of
-		// a MAC check burns the key with everything under it, which is counted as lost.
-		Expect(x.GetReserved()+x.GetLost()).To(BeNumerically(">=", taken), "%v", x)
+		// a MAC check burns the key with everything under it, which is lost, what is reserved when its lease ends.
 		Expect(x.GetReserved()).To(BeNumerically("<=", taken+2*draw), "%v", x)
+		if x.GetLost() == 0 {
+			Expect(x.GetReserved()).To(BeNumerically(">=", taken), "%v", x)
+		}
 		r, err := c.jobs().ListJobs(context.Background(), &coordinatorv1.ListJobsRequest{Limit: 1000})
 		Expect(err).NotTo(HaveOccurred())
 		made, lost := uint64(0), 0
@@ -97,7 +99,11 @@ var _ = Describe("a policy", func() {
 				lost++
 			}
 		}
-		Expect(made).To(Equal(x.GetAvailable() + x.GetReserved() + x.GetConsumed() + x.GetLost()))
+		all := x.GetAvailable() + x.GetReserved() + x.GetConsumed() + x.GetLost()
+		Expect(all).To(BeNumerically("<=", made), "%v", x)
+		if x.GetLost() == 0 {
+			Expect(all).To(Equal(made), "%v", x)
+		}
 		Expect(lost).To(BeNumerically("<=", 2*2), "more jobs ended with the kills than ran")
 	})
 })

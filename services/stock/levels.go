@@ -28,7 +28,15 @@ func (v *view) levels() (found map[place]*stockv1.Stock, asOf time.Time) {
 		x, free := found[at], s.free.Count()
 		x.Available += free
 		x.Lost += b.GetLost()
-		x.Consumed += b.GetErased() - min(b.GetErased(), b.GetLost())
+		switch {
+		case b.GetState() != tuplesv1.BatchState_BATCH_STATE_REVOKED:
+			x.Consumed += b.GetErased() - min(b.GetErased(), b.GetLost())
+		case b.GetLost() > 0 || b.GetErased() > 0: // it was in stock; what reservations hold of it is lost when they end
+			kept := b.GetCount() - min(b.GetCount(), b.GetLost())
+			consumed := min(b.GetErased(), kept)
+			x.Consumed += consumed
+			x.Reserved += kept - consumed
+		}
 		if b.GetState() == tuplesv1.BatchState_BATCH_STATE_AVAILABLE {
 			x.Reserved += b.GetCount() - min(b.GetCount(), free+b.GetErased())
 		}

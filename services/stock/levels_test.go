@@ -91,6 +91,32 @@ func TestStockOfATenant(t *testing.T) {
 	}
 }
 
+// What a batch had is told apart also when it is revoked.
+func TestStockOfARevokedBatch(t *testing.T) {
+	for _, c := range []struct{ erased, lost, consumed, reserved uint64 }{
+		{0, 0, 0, 0},     // it was never in stock
+		{30, 70, 30, 0},  // 30 were delivered, the others free
+		{0, 60, 0, 40},   // 40 are reserved
+		{30, 50, 30, 20}, // 30 were delivered, 20 are reserved
+		{50, 60, 40, 0},  // 10 of those that are erased were not delivered
+		{100, 100, 0, 0}, // none was
+		{100, 0, 100, 0}, // all were
+		{200, 150, 0, 0}, // a party that lies
+	} {
+		report := func() []*tuplesv1.Batch {
+			return []*tuplesv1.Batch{batch("a", "dev", 0, func(b *tuplesv1.Batch) {
+				b.State, b.Free, b.Erased, b.Lost = tuplesv1.BatchState_BATCH_STATE_REVOKED, nil, c.erased, c.lost
+			})}
+		}
+		found, _ := testService(t, report(), report()).view.levels()
+		for _, x := range found {
+			if x.GetConsumed() != c.consumed || x.GetReserved() != c.reserved || x.GetLost() != c.lost || x.GetAvailable() != 0 {
+				t.Errorf("%+v: %v", c, x)
+			}
+		}
+	}
+}
+
 // Metrics sum up what only shapes, epochs and parties tell apart, and name no tenant that nobody acts for.
 func TestMeasure(t *testing.T) {
 	report := func() []*tuplesv1.Batch {
