@@ -37,7 +37,7 @@ func TestMemory(t *testing.T) {
 
 // TestEmbedded: the embedded store.
 func TestEmbedded(t *testing.T) {
-	run(t, plan{everyday: 10, all: 10000, each: 100}, func(t *testing.T) (where [parties]backend) {
+	run(t, plan{everyday: 6, all: 10000, each: 100}, func(t *testing.T) (where [parties]backend) {
 		top := t.TempDir()
 		for i := range where {
 			where[i] = embedded(filepath.Join(top, partyName(i)))
@@ -48,7 +48,7 @@ func TestEmbedded(t *testing.T) {
 
 // TestPostgres: stores on a PostgreSQL server.
 func TestPostgres(t *testing.T) {
-	run(t, plan{everyday: 5, all: 1000, each: 20}, func(t *testing.T) (where [parties]backend) {
+	run(t, plan{everyday: 3, all: 1000, each: 20}, func(t *testing.T) (where [parties]backend) {
 		for i := range where {
 			dsn, _ := storetest.Postgres(t)
 			where[i].open = func() (s store.Store, err error) {
