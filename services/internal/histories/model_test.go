@@ -39,8 +39,8 @@ type model struct {
 	counted [parties]map[string]spans.Set
 	rolled  [parties]bool // its store was put back once
 	active  [parties]map[string]bool
-	exposed [parties]map[string]bool // MAC keys of which a check has no verdict
-	heard   [parties][parties]uint64 // generation of the second's store that the first has acknowledged
+	exposed [parties]map[string]map[string]bool // MAC keys of which a check has no verdict, with what was delivered before
+	heard   [parties][parties]uint64            // generation of the second's store that the first has acknowledged
 
 	wrong []string
 }
@@ -63,7 +63,7 @@ func newModel(w *world) *model {
 	m := &model{w: w, bodies: map[string]string{}}
 	for i := range parties {
 		m.owners[i], m.ended[i], m.dead[i] = map[place]owner{}, map[string]end{}, map[string]end{}
-		m.counted[i], m.active[i], m.exposed[i] = map[string]spans.Set{}, map[string]bool{}, map[string]bool{}
+		m.counted[i], m.active[i], m.exposed[i] = map[string]spans.Set{}, map[string]bool{}, map[string]map[string]bool{}
 	}
 	return m
 }
@@ -134,6 +134,9 @@ func (d *delivery) begin(r *tuplesv1.Reservation, size uint64) {
 	case m.held[d.party]:
 		m.violated("party %d gives %s in quarantine", d.party, r.GetId())
 	}
+	if before := m.exposed[d.party][r.GetMacKeyId()]; before != nil && !before[r.GetId()] {
+		m.violated("party %d gives %s while a check of its MAC key has no verdict", d.party, r.GetId())
+	}
 	key, body := name(r.GetId(), r.GetLease().AsTime()), bodyOf(r)
 	if m.bodies[key] == "" {
 		m.bodies[key] = body
@@ -179,9 +182,6 @@ func (d *delivery) own(at place) {
 	now := owner{name(d.r.GetId(), d.r.GetLease().AsTime()), d.client.Name}
 	was, ok := m.owners[d.party][at]
 	m.owners[d.party][at] = now
-	if !ok && m.exposed[d.party][d.r.GetMacKeyId()] {
-		m.violated("party %d gives %s while a check of its MAC key has no verdict", d.party, d.r.GetId())
-	}
 	if ok && was != now {
 		m.violated("REUSE: tuple %d of %s at party %d goes to %v and has gone to %v", at.tuple, at.batch, d.party, now, was)
 	}
@@ -302,7 +302,18 @@ func (m *model) outcomes(i int, list []*tuplesv1.Outcome) {
 func (m *model) expose(i int, key string, on bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.exposed[i][key] = on
+	if !on {
+		delete(m.exposed[i], key)
+		return
+	}
+	before := map[string]bool{}
+	err := m.w.parties[i].vault().Reservations("", func(r *vault.Reservation) bool {
+		before[r.ID] = r.Client != ""
+		return true
+	})
+	if m.exposed[i][key] = before; err != nil {
+		delete(m.exposed[i], key) // the party ends
+	}
 }
 
 // count notes what a party has recorded as delivered, before it may forget that.
