@@ -23,7 +23,7 @@ const (
 	reservationPrefix = "reservation/" // then the id
 	keyPrefix         = "key/"         // then the client and its idempotency key; the id
 	duePrefix         = "due/"         // then the time of the lease's end, and the id: open reservations
-	timePrefix        = "time/"        // see timeKey: all reservations
+	timePrefix        = "time/"        // see timeKey; the client and its idempotency key: all reservations
 	policyPrefix      = "policy/"      // then the policy's id
 	statePrefix       = "state/"       // then the policy's id; policyState
 )
@@ -45,7 +45,7 @@ func (r *records) add(x *tuplesv1.Reservation, idempotency string, now time.Time
 		return err
 	}
 	return r.store.Update(func(tx store.Tx) error {
-		err := errors.Join(tx.Put(reservationPrefix+x.GetId(), b), tx.Put(dueKey(x), nil), tx.Put(timeKey(now, x.GetId()), nil))
+		err := errors.Join(tx.Put(reservationPrefix+x.GetId(), b), tx.Put(dueKey(x), nil), tx.Put(timeKey(now, x.GetId()), []byte(idempotency)))
 		if err == nil && idempotency != "" {
 			err = tx.Put(keyPrefix+idempotency, []byte(x.GetId()))
 		}
@@ -134,6 +134,49 @@ func (r *records) newest(before string, f func(token string, x *tuplesv1.Reserva
 			return f(key[len(timePrefix):], x), nil
 		})
 	})
+}
+
+// forget drops reservations that were made before a time and have ended, at most limit, and says how many it saw.
+func (r *records) forget(before time.Time, limit int) (seen int, err error) {
+	err = r.store.Update(func(tx store.Tx) error {
+		seen = 0
+		old := map[string]string{}
+		err := tx.ScanAfter(timePrefix, timeKey(before, ""), func(key string, idempotency []byte) (bool, error) {
+			old[key] = string(idempotency)
+			return len(old) < limit, nil
+		})
+		for key, idempotency := range old {
+			if err != nil {
+				return err
+			}
+			seen++
+			err = drop(tx, key, idempotency)
+		}
+		return err
+	})
+	return seen, err
+}
+
+// drop forgets one reservation, unless it is open.
+func drop(tx store.Tx, key, idempotency string) error {
+	id := key[len(timePrefix)+21:]
+	x := new(tuplesv1.Reservation)
+	err := read(tx, reservationPrefix+id, x)
+	if err != nil || x.GetState() == tuplesv1.ReservationState_RESERVATION_STATE_RESERVED {
+		return err
+	}
+	if idempotency != "" {
+		has, err := tx.Get(keyPrefix + idempotency)
+		if err != nil {
+			return err
+		}
+		if string(has) == id {
+			if err := tx.Delete(keyPrefix + idempotency); err != nil {
+				return err
+			}
+		}
+	}
+	return errors.Join(tx.Delete(reservationPrefix+id), tx.Delete(key))
 }
 
 // timeKey is of a reservation made at a time: later ones come first.

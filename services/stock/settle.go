@@ -81,17 +81,31 @@ func (s *Service) settleDue(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		ids, err := s.records.due(time.Now(), maxItems)
-		if err != nil {
-			s.log.Error("looking for leases that have ended", "error", err)
+		for n := maxItems; n == maxItems && ctx.Err() == nil; {
+			n = s.settleSome(ctx)
 		}
-		if len(ids) == 0 {
-			continue
+		if _, err := s.records.forget(time.Now().Add(-rememberFor), maxItems); err != nil {
+			s.log.Error("forgetting old reservations", "error", err)
 		}
-		if _, err := s.settle(ctx, ids); err != nil {
-			s.log.Debug("reservations whose leases have ended are still held by a party", "error", err)
-			continue
-		}
-		s.Sync()
 	}
+}
+
+// rememberFor is how long reservations are remembered after they were made, if they have ended: as long as parties do.
+const rememberFor = maxLease
+
+// settleSome settles some of those, and says how many.
+func (s *Service) settleSome(ctx context.Context) int {
+	ids, err := s.records.due(time.Now(), maxItems)
+	if err != nil {
+		s.log.Error("looking for leases that have ended", "error", err)
+	}
+	if len(ids) == 0 {
+		return 0
+	}
+	if _, err := s.settle(ctx, ids); err != nil {
+		s.log.Debug("reservations whose leases have ended are still held by a party", "error", err)
+		return 0
+	}
+	s.Sync()
+	return len(ids)
 }
