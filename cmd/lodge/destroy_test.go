@@ -1,9 +1,12 @@
 package main
 
 import (
+	"context"
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/lodge-mpc/lodge/services/rpc"
@@ -96,4 +99,48 @@ func TestStockCommands(t *testing.T) {
 	l.refuses(rpc.NotFound, "no policy of scalar", remove...)
 	l.shows([]string{"stock", "policies", "list"}, "no policies")
 	l.refuses(rpc.Invalid, "write two marks", append(set, "--high", "5")...)
+}
+
+// A watch writes the stock at once and at changes, until it is interrupted, and outlives the coordinator's connection.
+func TestWatchStock(t *testing.T) {
+	l := startLive(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	out := &lockedText{}
+	root := rootCommand()
+	root.SetOut(out)
+	root.SetErr(out)
+	root.SetArgs([]string{"stock", "--watch", "--json", "--cluster", l.net.Dir})
+	done := make(chan error, 1)
+	go func() { done <- root.ExecuteContext(ctx) }()
+	l.eventually(func() bool { return strings.Count(out.String(), "\n") >= 1 })
+	l.ok(append([]string{"reserve"}, class("--count", "33")...)...)
+	l.eventually(func() bool { return strings.Contains(out.String(), `"reserved":33`) })
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	for _, line := range strings.Split(strings.TrimSpace(out.String()), "\n") {
+		var s stockList
+		if err := json.Unmarshal([]byte(line), &s); err != nil || len(s.Stock) != 1 {
+			t.Errorf("%v: %s", err, line)
+		}
+	}
+}
+
+// lockedText is written by a command that a test reads from meanwhile.
+type lockedText struct {
+	mu sync.Mutex
+	b  strings.Builder
+}
+
+func (l *lockedText) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedText) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
 }

@@ -17,6 +17,8 @@ import (
 	"github.com/lodge-mpc/lodge/services/devnet"
 	"github.com/lodge-mpc/lodge/services/pki"
 	"github.com/lodge-mpc/lodge/services/status"
+	"github.com/lodge-mpc/lodge/services/store"
+	"github.com/lodge-mpc/lodge/services/store/storetest"
 	"github.com/lodge-mpc/lodge/services/vault"
 )
 
@@ -163,6 +165,49 @@ func TestFreshFiles(t *testing.T) {
 		if x.Name() == "vault" || strings.Contains(x.Name(), "doctor") {
 			t.Errorf("there is %s now", x.Name())
 		}
+	}
+}
+
+// A vault in PostgreSQL: what cannot be reached, or could lose data, is found; a party that holds the store goes on.
+func TestPostgres(t *testing.T) {
+	dsn := storetest.NewPostgres(t).DSN()
+	unsafe := storetest.NewPostgres(t, "fsync=off")
+	held, err := store.OpenPostgres(t.Context(), dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer held.Close()
+	for name, c := range map[string]struct {
+		dsn  string
+		want Status
+		text string
+	}{
+		"held":   {dsn, OK, ""},
+		"unsafe": {unsafe.DSN(), Fail, "fsync is off"},
+		"away":   {"host=127.0.0.1 port=1 user=x password=hidden dbname=x sslmode=disable", Fail, "refused"},
+	} {
+		cluster := world(t)
+		dir := filepath.Dir(cluster.Parties[0])
+		b, err := os.ReadFile(cluster.Parties[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := strings.Replace(string(b), "    dir: vault\n", "    postgres_dsn_file: dsn\n", 1)
+		if err := errors.Join(os.WriteFile(cluster.Parties[0], []byte(text), 0o600), os.WriteFile(filepath.Join(dir, "dsn"), []byte(c.dsn), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		var found []Finding
+		Examine(t.Context(), Options{Files: cluster.Parties[:1], Found: func(f Finding) {
+			if f.Check == "vault" {
+				found = append(found, f)
+			}
+		}})
+		if len(found) != 1 || found[0].Status != c.want || !strings.Contains(found[0].What, c.text) || strings.Contains(found[0].What, "hidden") {
+			t.Errorf("%s: %+v", name, found)
+		}
+	}
+	if err := held.Healthy(); err != nil {
+		t.Errorf("the holder: %v", err)
 	}
 }
 

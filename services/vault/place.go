@@ -28,18 +28,39 @@ func (p Place) OpenStore(ctx context.Context) (store.Store, error) {
 	if p.PostgresDSNFile == "" {
 		return store.OpenDir(p.Dir)
 	}
+	dsn, err := p.dsn()
+	if err != nil {
+		return nil, err
+	}
+	return store.OpenPostgres(ctx, dsn)
+}
+
+// LookAt connects to the database of a place that has one, and leaves what is in it alone; see store.LookAtPostgres.
+func (p Place) LookAt(ctx context.Context) error {
+	if p.PostgresDSNFile == "" {
+		return nil
+	}
+	dsn, err := p.dsn()
+	if err != nil {
+		return err
+	}
+	return store.LookAtPostgres(ctx, dsn)
+}
+
+// dsn reads the connection string, which others must not be able to.
+func (p Place) dsn() (string, error) {
 	info, err := os.Stat(p.PostgresDSNFile)
 	if err != nil {
-		return nil, fmt.Errorf("connection string: %w", err)
+		return "", fmt.Errorf("connection string: %w", err)
 	}
 	if info.Mode().Perm()&0o077 != 0 {
-		return nil, fmt.Errorf("the connection string in %s can be read by others; chmod 600 it", p.PostgresDSNFile)
+		return "", fmt.Errorf("the connection string in %s can be read by others; chmod 600 it", p.PostgresDSNFile)
 	}
 	dsn, err := os.ReadFile(p.PostgresDSNFile)
 	if err != nil {
-		return nil, fmt.Errorf("connection string: %w", err)
+		return "", fmt.Errorf("connection string: %w", err)
 	}
-	return store.OpenPostgres(ctx, strings.TrimSpace(string(dsn)))
+	return strings.TrimSpace(string(dsn)), nil
 }
 
 // String names the place.
