@@ -164,6 +164,7 @@ func (s *Service) reserve(ctx context.Context, caller rpc.Principal, q *stockv1.
 	var last error
 	for try := 0; try < maxTries; {
 		changed := s.view.watch()
+		away := s.away.Load()
 		g, ranges, has := s.view.pick(q.GetClass(), q.GetEpoch(), q.GetCount())
 		switch {
 		case len(ranges) > maxRanges:
@@ -172,9 +173,9 @@ func (s *Service) reserve(ctx context.Context, caller rpc.Principal, q *stockv1.
 			return nil, rpc.Errorf(rpc.OutOfStock, "reserve less at a time", "%d tuples lie in %d pieces; a reservation has at most %d", q.GetCount(), len(ranges), maxRanges)
 		case len(ranges) == 0 && last != nil:
 			return nil, last
-		case len(ranges) == 0 && !q.GetWait() && s.away.Load() != nil:
+		case len(ranges) == 0 && !q.GetWait() && away != nil:
 			s.Sync() // for the next try
-			return nil, rpc.Errorf(rpc.Unavailable, "try again when all parties can be reached", "what there is is not known: %s", oneLine((*s.away.Load()).Error()))
+			return nil, rpc.Errorf(rpc.Unavailable, "try again when all parties can be reached", "what there is is not known: %s", oneLine((*away).Error()))
 		case len(ranges) == 0 && !q.GetWait():
 			return nil, rpc.Errorf(rpc.OutOfStock, "ask for less, wait, submit a job, or set a policy that keeps more",
 				"%d tuples of this class can be reserved under one MAC key; %d are asked for", has, q.GetCount())

@@ -238,10 +238,11 @@ func (s *Service) sync(ctx context.Context) error {
 	}
 	wg.Wait()
 	s.view.set(reports, n, time.Now())
-	s.syncErr = errors.Join(errs...)
-	s.away.Store(nil)
-	if s.syncErr != nil {
-		s.away.Store(&s.syncErr)
+	err := errors.Join(errs...)
+	if s.syncErr = err; err != nil {
+		s.away.Store(&err)
+	} else {
+		s.away.Store(nil)
 	}
-	return s.syncErr
+	return err
 }
