@@ -167,7 +167,7 @@ func (w *world) actRollback() {
 	w.note("the copy of party %d is put back, which a peer can prove: %v", i, proven)
 	w.connect()
 	w.restart(i, works, 0)
-	together(w.actFetch, w.actFetch, w.actFetch, func() { w.pass(3 * time.Second) })
+	together(w.aFetch(), w.aFetch(), w.aFetch(), func() { w.pass(3 * time.Second) })
 	for range 4 {
 		if r := w.reservation(); r != nil {
 			w.fetch(w.rightful(r, i), i, r.GetId(), 0, -1, 0)

@@ -190,10 +190,13 @@ func (w *world) actReserve() {
 }
 
 // actFetch: by the right client or another, whole or not, fast or slow, or broken off.
-func (w *world) actFetch() {
+func (w *world) actFetch() { w.aFetch()() }
+
+// aFetch draws what a fetch is like; it may then run beside others.
+func (w *world) aFetch() func() {
 	r := w.reservation()
 	if r == nil {
-		return
+		return func() {}
 	}
 	i := w.party()
 	client, from, give, slow := w.rightful(r, i), uint64(0), -1, time.Duration(0)
@@ -209,7 +212,7 @@ func (w *world) actFetch() {
 	if w.rng.IntN(8) == 0 {
 		slow = time.Duration(1+w.rng.IntN(6)) * time.Second
 	}
-	w.fetch(client, i, r.GetId(), from, give, slow)
+	return func() { w.fetch(client, i, r.GetId(), from, give, slow) }
 }
 
 // actFetchAll reserves and fetches everywhere, which must succeed as long as nothing was done to anybody.
@@ -293,7 +296,7 @@ func (w *world) actExpose() {
 	passes, took := w.rng.IntN(8) > 0, time.Duration(w.rng.IntN(12))*time.Second
 	w.calm = w.calm && passes
 	w.model.expose(i, b.macKey, true)
-	together(w.actFetch, func() {
+	together(w.aFetch(), func() {
 		time.Sleep(took)
 		w.model.expose(i, b.macKey, false)
 		if passes {
