@@ -65,7 +65,7 @@ func (s *Service) Fetch(r *tuplesv1.FetchRequest, stream tuplesv1.TuplesService_
 	if err := stream.Send(&tuplesv1.FetchResponse{Reservation: s.wire(&x), TupleBytes: size}); err != nil {
 		return err
 	}
-	return s.send(in, stream, x.Lease)
+	return s.send(in, stream, x.Lease, (x.Count()-r.GetFrom())*size)
 }
 
 // settle has a delivery in the audit log, and the peers remember how far the store is, at the same time.
@@ -123,26 +123,27 @@ func (s *Service) deliver(ctx context.Context, id string, p rpc.Principal) (x va
 	}
 }
 
-// send streams shares and their checksum, and stops when the lease ends.
-func (s *Service) send(in io.Reader, stream tuplesv1.TuplesService_FetchServer, lease time.Time) error {
-	sum, piece := sha256.New(), make([]byte, chunk)
-	defer clear(piece)
-	for {
-		n, err := io.ReadFull(in, piece)
-		if n > 0 {
-			if !s.Vault.Now().Before(lease) {
-				return rpc.Errorf(rpc.Expired, "reserve again, with a longer lease", "the lease ended while the shares were sent")
-			}
-			sum.Write(piece[:n])
-			if err := stream.Send(&tuplesv1.FetchResponse{Chunk: piece[:n]}); err != nil {
-				return err
-			}
-		}
-		switch {
-		case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
-			return stream.Send(&tuplesv1.FetchResponse{Sha256: sum.Sum(nil)})
-		case err != nil:
+// send streams so many bytes of shares and their checksum, and stops when the lease ends.
+func (s *Service) send(in io.Reader, stream tuplesv1.TuplesService_FetchServer, lease time.Time, left uint64) error {
+	sum, piece := sha256.New(), make([]byte, min(chunk, left))
+	defer clear(piece[:cap(piece)])
+	for left > 0 {
+		piece = piece[:min(uint64(len(piece)), left)]
+		if _, err := io.ReadFull(in, piece); err != nil {
 			return refused(err, "the reservation's data")
 		}
+		if !s.Vault.Now().Before(lease) {
+			return rpc.Errorf(rpc.Expired, "reserve again, with a longer lease", "the lease ended while the shares were sent")
+		}
+		sum.Write(piece)
+		left -= uint64(len(piece))
+		r := &tuplesv1.FetchResponse{Chunk: piece}
+		if left == 0 {
+			r.Sha256 = sum.Sum(nil)
+		}
+		if err := stream.Send(r); err != nil {
+			return err
+		}
 	}
+	return nil
 }
