@@ -7,12 +7,14 @@ import (
 	"io"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
 	"google.golang.org/grpc"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/lodge-mpc/lodge/bench"
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
@@ -22,6 +24,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/config"
 	"github.com/lodge-mpc/lodge/services/devnet"
 	"github.com/lodge-mpc/lodge/services/metrics"
+	"github.com/lodge-mpc/lodge/services/rpc"
 	"github.com/lodge-mpc/lodge/services/vault"
 )
 
@@ -52,6 +55,8 @@ func stockRows(cmd *cobra.Command, o *bench.Options) []bench.Row {
 			{Name: "stock_store_peak_rss", Unit: "B", Value: m.storePeak, What: "peak memory of that process: " + of},
 			{Name: "stock_fetch_bytes_per_second", Unit: "B/s", Value: m.fetch, What: "bytes of shares that a client draws over mutual TLS: " + of},
 			{Name: "stock_fetch_peak_rss", Unit: "B", Value: m.fetchPeak, What: "peak memory of the party meanwhile: " + of},
+			{Name: "reserve_one_party_p50", Unit: "ms", Value: m.record.at(50), What: m.record.what("median time of a reservation at one party")},
+			{Name: "reserve_one_party_p99", Unit: "ms", Value: m.record.at(99), What: m.record.what("99th percentile of it")},
 			{Name: "reserve_p50", Unit: "ms", Value: m.reserve.at(50), What: m.reserve.what("median time of a reservation at all parties")},
 			{Name: "reserve_p99", Unit: "ms", Value: m.reserve.at(99), What: m.reserve.what("99th percentile of it")},
 			{Name: "draw_p50", Unit: "ms", Value: m.draw.at(50), What: "median time to draw one of these from a party, one after the other"},
@@ -80,7 +85,7 @@ type stockBench struct {
 // stockMeasured are the figures; those of storing are of the last party.
 type stockMeasured struct {
 	store, storePeak, fetch, fetchPeak, achieved float64
-	reserve, draw                                latencies
+	record, reserve, draw                        latencies
 }
 
 // latencies in ms, in order.
@@ -113,6 +118,9 @@ func (b *stockBench) measure(ctx context.Context) (*stockMeasured, error) {
 	defer c.stop()
 	party := c.procs[1].cmd.Process.Pid
 	resetPeak(party)
+	if err := b.record(ctx, c, m); err != nil {
+		return nil, err
+	}
 	if err := b.open(ctx, c, m); err != nil {
 		return nil, err
 	}
@@ -228,33 +236,15 @@ func (b *stockBench) open(ctx context.Context, c *cluster, m *stockMeasured) err
 			return err
 		}
 	}
-	var (
-		all    sync.WaitGroup
-		mu     sync.Mutex
-		failed []error
-		ids    []string
-	)
+	ids := make([]string, b.calls())
 	began := time.Now()
-	n := max(stockClients, int(b.duration.Seconds()*stockRate))
-	for i := range n {
-		due := began.Add(time.Duration(i) * time.Second / stockRate)
-		time.Sleep(time.Until(due))
-		all.Go(func() {
-			id, err := conns[i%len(conns)].reserve(ctx)
-			took := time.Since(due).Seconds() * 1e3 // from when it was due
-			mu.Lock()
-			defer mu.Unlock()
-			if err != nil {
-				failed = append(failed, err)
-				return
-			}
-			m.reserve, ids = append(m.reserve, took), append(ids, id)
-		})
-	}
-	all.Wait()
+	m.reserve, err = b.openLoop(func(i int) (err error) {
+		ids[i], err = conns[i%len(conns)].reserve(ctx)
+		return err
+	})
 	m.achieved = float64(len(ids)) / time.Since(began).Seconds()
-	if len(failed) > 0 {
-		return fmt.Errorf("%d of %d reservations failed: %w", len(failed), n, failed[0])
+	if err != nil {
+		return err
 	}
 	for _, id := range ids {
 		began := time.Now()
@@ -267,9 +257,63 @@ func (b *stockBench) open(ctx context.Context, c *cluster, m *stockMeasured) err
 		}
 		m.draw = append(m.draw, time.Since(began).Seconds()*1e3)
 	}
-	slices.Sort(m.reserve)
 	slices.Sort(m.draw)
 	return nil
+}
+
+// calls is how many an open loop makes.
+func (b *stockBench) calls() int { return max(stockClients, int(b.duration.Seconds()*stockRate)) }
+
+// openLoop makes calls at a rate that does not wait for answers, and gives the time of each from when it was due.
+func (b *stockBench) openLoop(call func(i int) error) (latencies, error) {
+	var all sync.WaitGroup
+	took, errs := make(latencies, b.calls()), make([]error, b.calls())
+	began := time.Now()
+	for i := range took {
+		due := began.Add(time.Duration(i) * time.Second / stockRate)
+		time.Sleep(time.Until(due))
+		all.Go(func() {
+			errs[i] = call(i)
+			took[i] = time.Since(due).Seconds() * 1e3
+		})
+	}
+	all.Wait()
+	slices.Sort(took)
+	return took, errors.Join(errs...)
+}
+
+// record has 100 connections ask one party, as the coordinator does, to record reservations of the last tuples.
+func (b *stockBench) record(ctx context.Context, c *cluster, m *stockMeasured) error {
+	at := filepath.Join(filepath.Dir(c.net.Coordinator), "tls")
+	credentials, err := rpc.LoadCredentials(rpc.Files{Certificate: at + ".pem", Key: at + ".key", CA: filepath.Join(c.net.Dir, "ca.pem")})
+	if err != nil {
+		return err
+	}
+	p := c.net.Roster.Parties[0]
+	var clients []tuplesv1.TuplesServiceClient
+	for range stockClients {
+		conn, err := rpc.Dial(p.Address, p.Identity, credentials)
+		if err != nil {
+			return err
+		}
+		defer conn.Close()
+		clients = append(clients, tuplesv1.NewTuplesServiceClient(conn))
+		if _, err := clients[len(clients)-1].ListBatches(ctx, &tuplesv1.ListBatchesRequest{}); err != nil { // it is connected
+			return err
+		}
+	}
+	lease := timestamppb.New(time.Now().Add(time.Hour))
+	m.record, err = b.openLoop(func(i int) error {
+		r, err := clients[i%stockClients].Propose(ctx, &tuplesv1.ProposeRequest{Reservations: []*tuplesv1.Reservation{{
+			Id: fmt.Sprintf("one-%d", i), Class: stockClass(), Epoch: 1, MacKeyId: stockMACKey, Owner: devnet.Operator, Lease: lease,
+			Ranges: []*tuplesv1.Range{{BatchId: stockBatch, First: uint64(b.tuples - i - 1), Count: 1}},
+		}}})
+		if err == nil && r.GetOutcomes()[0].GetCode() != "" {
+			err = errors.New(r.GetOutcomes()[0].GetWhat())
+		}
+		return err
+	})
+	return err
 }
 
 // reserve holds some tuples at all parties.
