@@ -10,6 +10,8 @@ import (
 
 	"golang.org/x/time/rate"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
@@ -20,16 +22,17 @@ import (
 
 // Bounds of probes, so that nobody can fill the network with them.
 const (
-	maxProbe    = 16 << 20        // bytes that go to one peer
-	probeTime   = 2 * time.Second // that they may take
-	probeWait   = 5 * time.Second // for a peer that does not answer
-	probePiece  = 64 << 10        // bytes of a message
-	roundTrips  = 5               // of which the shortest counts
-	probeEvery  = 5 * time.Second // a call of ProbePeers
-	probeBurst  = 4               // of those
-	takenRate   = 4 << 20         // bytes a second from a peer, in the long run
-	takenBurst  = 8 * maxProbe    // bytes
-	takenOfCall = probePiece      // bytes that a probe without any counts for
+	maxProbe    = 16 << 20               // bytes that go to one peer
+	probeTime   = 2 * time.Second        // that they may take
+	probeWait   = 5 * time.Second        // for a peer that does not answer
+	probeAgain  = 500 * time.Millisecond // for one that was away
+	probePiece  = 64 << 10               // bytes of a message
+	roundTrips  = 5                      // of which the shortest counts
+	probeEvery  = 5 * time.Second        // a call of ProbePeers
+	probeBurst  = 4                      // of those
+	takenRate   = 4 << 20                // bytes a second from a peer, in the long run
+	takenBurst  = 8 * maxProbe           // bytes
+	takenOfCall = probePiece             // bytes that a probe without any counts for
 )
 
 const probePrefix = "/lodge.status.v1.ProbeService/"
@@ -172,12 +175,21 @@ func reach(ctx context.Context, conn *grpc.ClientConn) error {
 	ctx, cancel := context.WithTimeout(ctx, probeWait)
 	defer cancel()
 	_, err := send(ctx, conn, 0)
+	if status.Code(err) != codes.Unavailable {
+		return err
+	}
+	again, cancel := context.WithTimeout(ctx, probeAgain) // it may have begun to listen since this party tried last
+	defer cancel()
+	conn.ResetConnectBackoff()
+	if _, second := send(again, conn, 0, grpc.WaitForReady(true)); second == nil {
+		return nil
+	}
 	return err
 }
 
 // send is one probe of so many bytes, or of as many as go in probeTime.
-func send(ctx context.Context, conn *grpc.ClientConn, n int) (*statusv1.ProbeResponse, error) {
-	stream, err := statusv1.NewProbeServiceClient(conn).Probe(ctx)
+func send(ctx context.Context, conn *grpc.ClientConn, n int, how ...grpc.CallOption) (*statusv1.ProbeResponse, error) {
+	stream, err := statusv1.NewProbeServiceClient(conn).Probe(ctx, how...)
 	if err != nil {
 		return nil, err
 	}

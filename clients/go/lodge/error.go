@@ -122,6 +122,7 @@ const (
 type pauses struct {
 	next  time.Duration
 	until time.Time
+	last  *Error // of the other side
 }
 
 func (c *Client) pause() *pauses {
@@ -131,8 +132,12 @@ func (c *Client) pause() *pauses {
 // after waits after a failure, if another attempt makes sense; otherwise it gives the error to end with.
 func (p *pauses) after(ctx context.Context, err *Error) *Error {
 	if ctx.Err() != nil {
+		if end := fromError(ctx.Err()); err.Code == end.Code && p.last != nil {
+			err = p.last
+		}
 		return ended(ctx, err)
 	}
+	p.last = err
 	wait := p.next/2 + rand.N(p.next)
 	if !err.Retry() || time.Now().Add(wait).After(p.until) {
 		return err
