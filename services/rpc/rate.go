@@ -38,13 +38,11 @@ func (b buckets) take(p Principal, now time.Time) *Error {
 	if p.Role != Client || l == nil {
 		return nil
 	}
-	r := l.ReserveN(now, 1)
-	wait := r.DelayFrom(now)
-	if wait <= 0 {
+	if l.AllowN(now, 1) {
 		return nil
 	}
-	r.CancelAt(now)
-	wait = wait.Truncate(time.Millisecond) + time.Millisecond
+	missing := max(0, 1-l.TokensAt(now))
+	wait := time.Duration(missing/float64(l.Limit())*float64(time.Second)).Truncate(time.Millisecond) + time.Millisecond
 	e := Errorf(RateLimited, "try again in "+wait.String(), "client %s may make %g calls a second, %d at once", p.Name, p.Rate.PerSecond, p.Rate.Burst)
 	e.Retry = wait
 	return e
