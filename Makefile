@@ -1,11 +1,11 @@
 .DEFAULT_GOAL := help
 SHELL := bash -o pipefail
-LONG := Limits|NoiseStudy|WholeRuns
-LONGPKG := ./engine/gbfv ./engine/protocol/triple
+LONG := Limits|NoiseStudy|Timing|WholeRuns
+LONGPKG := ./engine/gbfv ./engine/protocol/triple ./services/evidence
 # Histories have PostgreSQL, and write to memory when they can: they sync after every write.
 HISTORIES := LODGE_REQUIRE_POSTGRES=1 $(if $(wildcard /dev/shm/.),TMPDIR=/dev/shm) \
 	go test -count=1 -timeout 3h ./services/internal/histories
-.PHONY: help build demo test test-plain test-avx2 test-avx512 slow sample histories store noise check tools proto baseline kernels fuzz bench clean
+.PHONY: help build demo test test-plain test-avx2 test-avx512 slow sample histories store byzantine mutations noise check tools proto baseline kernels fuzz bench licences sbom clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "%-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -46,8 +46,15 @@ histories: ## random histories of reservations: 10,000 each in memory and on the
 store: ## some of those histories, chosen by SEED: COUNT groups of each; prints what was left out
 	$(HISTORIES) -v -long $(or $(COUNT),2)@$(or $(SEED),1) | grep -vE '^ *=== '
 
+byzantine: ## parties and coordinators that cheat: COUNT of each group, chosen by SEED, or COUNT=all; prints what was left out
+	go test -count=1 -timeout 3h -v ./engine/protocol/cheattest ./e2e/byzantine \
+		-long $(if $(filter all,$(COUNT)),all,$(or $(COUNT),6)@$(or $(SEED),1)) | grep -vE '^ *=== '
+
 noise: ## measure the noise of all sets and write the tables of docs/noise.md
 	go test -count=1 -timeout 1h -run 'NoiseStudy' ./engine/gbfv -long all -write $(CURDIR)/docs/noise.md
+
+mutations: ## switch off the verifications, one at a time, of which a test must fail: COUNT of them chosen by SEED, or COUNT=all
+	go run ./cmd/mutations -count $(if $(filter all,$(COUNT)),0,$(or $(COUNT),10)) -seed $(or $(SEED),1) $(ARGS)
 
 check: ## static checks; make check ONLY="vet shell" runs some
 	.ci/check $(ONLY)
@@ -71,6 +78,12 @@ fuzz: ## run every fuzz target for FUZZTIME (5s) each
 
 bench: ## measure this machine: kernels, operations, whole protocols; ARGS="--filter ntt --text" and the like
 	go run ./cmd/lodge bench $(or $(PART),all) $(ARGS)
+
+licences: ## write docs/dependencies.md: what is compiled in, its licences and why it is here
+	go run ./cmd/dependencies report >docs/dependencies.md.new && mv docs/dependencies.md.new docs/dependencies.md
+
+sbom: build ## write bin/lodge.cdx.json: what bin/lodge is made of, in CycloneDX
+	go run ./cmd/dependencies sbom bin/lodge >bin/lodge.cdx.json
 
 clean: ## remove what was built
 	rm -rf bin

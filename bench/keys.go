@@ -3,7 +3,9 @@ package bench
 import (
 	"context"
 	"errors"
+	"fmt"
 	"runtime"
+	"time"
 
 	"github.com/lodge-mpc/lodge/engine/gbfv"
 	"github.com/lodge-mpc/lodge/engine/protocol/keygen"
@@ -27,22 +29,10 @@ func (k *jointKeys) secret(s *gbfv.Scheme) ring.NTT {
 	return sum
 }
 
-// newKeys runs key generation for all parties in this process.
+// newKeys runs key generation for all parties in this process, as quickly as it goes: without proofs, which change nothing
+// of what is measured on the keys.
 func newKeys(ctx context.Context, s *gbfv.Scheme, parties, dim int) (*jointKeys, error) {
-	machines := make([]*round.Machine[keygen.Result], parties)
-	for i := range machines {
-		session := round.Session{ID: round.Hash("lodge bench keys"), Self: round.Party(i), Parties: parties}
-		t, err := keygen.Start(keygen.Config{
-			Session: session, Scheme: s, Dim: dim, Source: sample.NewSource(seed).Sub("party", uint64(i)), Workers: runtime.GOMAXPROCS(0),
-		})
-		if err != nil {
-			return nil, err
-		}
-		if machines[i], err = round.NewMachine(session, t); err != nil {
-			return nil, err
-		}
-	}
-	results, err := lockstep(ctx, machines)
+	results, err := runKeygen(ctx, s, parties, dim, keygen.Passive, runtime.GOMAXPROCS(0), &stopwatch{})
 	if err != nil {
 		return nil, err
 	}
@@ -53,8 +43,56 @@ func newKeys(ctx context.Context, s *gbfv.Scheme, parties, dim int) (*jointKeys,
 	return k, nil
 }
 
+func runKeygen(ctx context.Context, s *gbfv.Scheme, parties, dim int, security string, workers int, w *stopwatch) ([]keygen.Result, error) {
+	machines := make([]*round.Machine[keygen.Result], parties)
+	for i := range machines {
+		session := round.Session{ID: round.Hash("lodge bench keys"), Self: round.Party(i), Parties: parties}
+		t, err := keygen.Start(keygen.Config{
+			Session: session, Scheme: s, Dim: dim, Security: security, Source: sample.NewSource(seed).Sub("party", uint64(i)), Workers: workers,
+		})
+		if err != nil {
+			return nil, err
+		}
+		if machines[i], err = round.NewMachine(session, t); err != nil {
+			return nil, err
+		}
+	}
+	return lockstep(ctx, machines, w)
+}
+
+// stopwatch is the CPU time that parties take to step, and to take the frames of others as they come.
+type stopwatch struct{ steps, frames float64 }
+
+// keyProofs measures making and checking the proofs of proved key generation: a party's own work, sampling and encryption
+// included, against what it takes to check those of one peer. Rotation keys are few here: both grow as their number.
+func (f *fixture) keyProofs() Row {
+	const dim = 8
+	names := []string{"keygen_prove_" + slug(f.set), "keygen_verify_" + slug(f.set)}
+	return Row{Names: names, Run: func(ctx context.Context) ([]Result, error) {
+		if err := f.prepare(ctx, 1); err != nil {
+			return nil, err
+		}
+		d := min(dim, f.options.Dim(f.set))
+		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+		var times [2][]float64
+		began := time.Now()
+		for turn := 0; turn < 3 || turn < turns && time.Since(began) < f.options.Duration; turn++ {
+			w := &stopwatch{}
+			if _, err := runKeygen(ctx, f.scheme, 2, d, keygen.Proved, 1, w); err != nil {
+				return nil, err
+			}
+			times[0], times[1] = append(times[0], w.steps/2), append(times[1], w.frames/2)
+		}
+		of := fmt.Sprintf(" for the public, relinearisation and %d rotation keys, one thread", d-1)
+		return []Result{
+			{Name: names[0], Unit: "s", Value: Median(times[0]), What: "a party's shares and their proof" + of},
+			{Name: names[1], Unit: "s", Value: Median(times[1]), What: "check of one other party's" + of},
+		}, nil
+	}}
+}
+
 // lockstep runs honest parties to their results: in each round every party sends what it has, and then every party steps.
-func lockstep[R any](ctx context.Context, machines []*round.Machine[R]) ([]R, error) {
+func lockstep[R any](ctx context.Context, machines []*round.Machine[R], w *stopwatch) ([]R, error) {
 	for {
 		var results []R
 		for _, m := range machines {
@@ -66,10 +104,11 @@ func lockstep[R any](ctx context.Context, machines []*round.Machine[R]) ([]R, er
 			return results, nil
 		}
 		for i, m := range machines {
-			if err := deliver(ctx, machines, round.Party(i), m.Outgoing()); err != nil {
+			if err := deliver(ctx, machines, round.Party(i), m.Outgoing(), w); err != nil {
 				return nil, err
 			}
 		}
+		used := cpuSeconds()
 		for _, m := range machines {
 			if !m.Ready() {
 				return nil, errors.New("bench: the parties of a protocol wait for each other")
@@ -78,16 +117,20 @@ func lockstep[R any](ctx context.Context, machines []*round.Machine[R]) ([]R, er
 				return nil, err
 			}
 		}
+		w.steps += cpuSeconds() - used
 	}
 }
 
-func deliver[R any](ctx context.Context, machines []*round.Machine[R], from round.Party, messages []round.Outgoing) error {
+func deliver[R any](ctx context.Context, machines []*round.Machine[R], from round.Party, messages []round.Outgoing, w *stopwatch) error {
 	for _, msg := range messages {
 		for i := range msg.Body.Frames() {
+			used := cpuSeconds()
 			frame, err := msg.Body.Frame(i)
 			if err != nil {
 				return err
 			}
+			w.steps += cpuSeconds() - used
+			used = cpuSeconds()
 			for to, m := range machines {
 				if round.Party(to) == from || msg.To != round.All && msg.To != round.Party(to) {
 					continue
@@ -97,6 +140,7 @@ func deliver[R any](ctx context.Context, machines []*round.Machine[R], from roun
 					return err
 				}
 			}
+			w.frames += cpuSeconds() - used
 		}
 	}
 	return nil

@@ -47,6 +47,9 @@ func (o *Options) Operations() (rows []Row) {
 		f := &fixture{options: o, set: set}
 		all := append(f.ciphertexts(), f.proofs()...)
 		all = append(all, f.decryptions()...)
+		if set.Keys == params.KeysProved {
+			all = append(all, f.keyProofs())
+		}
 		if d := o.Dim(set); d > 1 {
 			all = append(all, f.matmul(d), f.evaluationKeys(d))
 		}

@@ -53,7 +53,7 @@ var Phases = []Phase{
 	{"prove", "responses of proofs"},
 	{"evaluate", "evaluation"},
 	{"decrypt", "decryption"},
-	{"check", "MAC check"},
+	{"check", "sacrifice and MAC check"},
 	{"mackey", "MAC key"},
 	{"other", "other rounds"},
 	{"transport", "waiting, transport, and work on what comes in pieces: check of proofs, results"},
@@ -73,7 +73,7 @@ func phaseOf(round string) string {
 		return "evaluate"
 	case triple && (rest == "share" || strings.HasPrefix(rest, "share/")):
 		return "decrypt"
-	case triple && (rest == "mac" || strings.HasPrefix(rest, "mac/")):
+	case triple && (rest == "mac" || strings.HasPrefix(rest, "mac/") || strings.HasPrefix(rest, "sacrifice")):
 		return "check"
 	}
 	return "other"

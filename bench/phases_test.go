@@ -52,7 +52,7 @@ func TestShares(t *testing.T) {
 func TestPhaseOf(t *testing.T) {
 	for round, want := range map[string]string{
 		"local": "sample", "mackey/response": "mackey", "triple/mackey": "mackey", "triple/statement/open": "prove", "triple/ciphertexts": "evaluate",
-		"triple/share": "decrypt", "triple/mac/sigma/commit": "check", "prelude/nonce": "other", "triple": "other", "echo": "other",
+		"triple/share": "decrypt", "triple/mac/sigma/commit": "check", "triple/sacrifice/coin/open": "check", "triple/sacrifice": "check", "prelude/nonce": "other", "triple": "other", "echo": "other",
 	} {
 		if got := phaseOf(round); got != want {
 			t.Errorf("%s belongs to %s, want %s", round, got, want)

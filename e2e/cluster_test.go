@@ -243,7 +243,8 @@ func (c *cluster) strikes(q func() *coordinatorv1.JobRequest, rounds, n uint32) 
 			continue // it was too late
 		}
 		failed++
-		Expect(j.GetState()).To(Equal(jobv1.JobState_JOB_STATE_FAILED))
+		// Peers wait for a process that is back to start the session, and on a busy machine their time may be over first.
+		Expect(j.GetState()).To(BeElementOf(jobv1.JobState_JOB_STATE_FAILED, jobv1.JobState_JOB_STATE_TIMED_OUT))
 		Expect(j.GetFailure().GetReason()).NotTo(BeEmpty())
 		Expect(j.GetFailure().GetSuspects()).NotTo(BeEmpty(), "%v", j.GetFailure())
 	}

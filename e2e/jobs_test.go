@@ -86,7 +86,7 @@ var _ = Describe("lodge jobs", Ordered, func() {
 	})
 
 	It("fails when the job fails, and names the party that was killed", func() {
-		watching := start(append(with("--json"), scalar("--wait")...)...)
+		watching := start(with("--json", "watch", text(run(within, with(scalar()...)...)))...)
 		Eventually(watching.Out, within).Should(gbytes.Say(`"state":"generating"`))
 		c.kill("p1")
 		c.start("p1")
@@ -105,7 +105,7 @@ var _ = Describe("lodge jobs", Ordered, func() {
 	})
 
 	It("goes on watching when the coordinator comes back", func() {
-		watching := start(append(with("--json"), scalar("--wait")...)...)
+		watching := start(with("--json", "watch", text(run(within, with(scalar()...)...)))...)
 		Eventually(watching.Out, within).Should(gbytes.Say(`"state":"generating"`))
 		c.kill("coordinator")
 		c.start("coordinator")
@@ -128,7 +128,7 @@ var _ = Describe("lodge jobs", Ordered, func() {
 			`invalid_request: no --epoch .*`:           with("submit", "--kind", "scalar"),
 			`forbidden: .*`:                            with("list", "--identity", c.dir+"/clients/app.pem"),
 			`not_found: .*--cluster`:                   {"jobs", "list", "--cluster", "nowhere"},
-			`required flag.*kind`:                      with("submit"),
+			`invalid_request: required flag.*kind`:     with("submit"),
 		} {
 			session := run(10*time.Second, args...)
 			Expect(session).To(gexec.Exit(1))

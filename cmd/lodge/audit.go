@@ -1,8 +1,10 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -19,8 +21,7 @@ const maxTail = 100_000
 // auditReport is the outcome of `lodge audit verify`.
 type auditReport struct {
 	audit.Summary
-	OK    bool   `json:"ok"`
-	Error string `json:"error,omitempty"`
+	OK bool `json:"ok"`
 }
 
 // auditCommand is `lodge audit`: it reads a party's log of who drew what, also while the party runs.
@@ -56,11 +57,11 @@ func auditVerifyCommand() *cobra.Command {
 			}
 			sum, err := audit.Verify(args[0], known...)
 			w := cmd.OutOrStdout()
-			if asJSON {
+			if err != nil && !errors.As(err, new(*fs.PathError)) {
+				err = rpc.Errorf(checkFailed, "keep this log as it is, and compare it with a backup", "%v", err)
+			}
+			if hold(cmd); asJSON {
 				r := auditReport{Summary: sum, OK: err == nil}
-				if err != nil {
-					r.Error = err.Error()
-				}
 				if werr := writeIndented(w, r); werr != nil {
 					return werr
 				}

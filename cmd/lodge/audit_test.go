@@ -54,7 +54,8 @@ func TestAuditCommand(t *testing.T) {
 	}
 	out, err = runLodge(t, "audit", "verify", bad, "--json")
 	var report auditReport
-	if jerr := json.Unmarshal([]byte(out), &report); jerr != nil || report.OK || report.Entries != 1 || !strings.Contains(report.Error, "line 2 was changed") {
+	_, f := failed(t, out)
+	if jerr := json.Unmarshal([]byte(out), &report); jerr != nil || report.OK || report.Entries != 1 || f.Code != checkFailed || !strings.Contains(f.What, "line 2 was changed") {
 		t.Errorf("%v: %s", jerr, out)
 	}
 	if err == nil {

@@ -153,9 +153,13 @@ func batchesJSON(r *tuplesv1.ListBatchesResponse) batchList {
 }
 
 // confirmation is the pair of flags of a command that destroys.
-type confirmation struct{ yes, dryRun bool }
+type confirmation struct {
+	yes, dryRun bool
+	cmd         *cobra.Command
+}
 
 func (q *confirmation) flags(cmd *cobra.Command) {
+	q.cmd = cmd
 	cmd.Flags().BoolVar(&q.yes, "yes", false, "do it; without this nothing is done")
 	cmd.Flags().BoolVar(&q.dryRun, "dry-run", false, "show what would be done, and do nothing")
 }
@@ -166,6 +170,7 @@ func (q *confirmation) before(shown func() error) (bool, error) {
 	if q.yes && !q.dryRun {
 		return true, nil
 	}
+	hold(q.cmd)
 	if err := shown(); err != nil || q.dryRun {
 		return false, err
 	}

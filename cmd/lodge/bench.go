@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"os"
 	"regexp"
@@ -42,6 +41,7 @@ func benchCommand() *cobra.Command {
 	f.IntVar(&o.parties, "parties", 2, "parties of whole protocols")
 	f.DurationVar(&o.duration, "duration", time.Second, "time for one row, unless its work takes longer; whole protocols take ten times as long")
 	f.StringVar(&o.write, "write", "", "write the results to this page too, such as docs/benchmarks.md")
+	complete(cmd, "set", paramsWords)
 	type part func(cmd *cobra.Command, o *bench.Options) []bench.Row
 	kernels := func(_ *cobra.Command, b *bench.Options) []bench.Row { return b.Kernels() }
 	operations := func(_ *cobra.Command, b *bench.Options) []bench.Row { return b.Operations() }
@@ -72,7 +72,7 @@ func benchCommand() *cobra.Command {
 
 func (o *benchOptions) options() (*bench.Options, error) {
 	if o.json && o.text {
-		return nil, errors.New("--json and --text exclude each other")
+		return nil, invalid("write one of them", "--json and --text exclude each other")
 	}
 	b := &bench.Options{Parties: o.parties, Duration: o.duration}
 	for _, name := range o.sets {
@@ -83,7 +83,7 @@ func (o *benchOptions) options() (*bench.Options, error) {
 		b.Sets = append(b.Sets, set)
 	}
 	if len(b.Sets) == 0 || o.parties < 2 || o.duration <= 0 {
-		return nil, errors.New("a benchmark wants a parameter set, two parties or more, and time")
+		return nil, invalid("see --set, --parties and --duration", "a benchmark wants a parameter set, two parties or more, and time")
 	}
 	return b, nil
 }
@@ -91,7 +91,7 @@ func (o *benchOptions) options() (*bench.Options, error) {
 func (o *benchOptions) run(cmd *cobra.Command, b *bench.Options, rows []bench.Row) error {
 	filter, err := regexp.Compile(o.filter)
 	if err != nil {
-		return fmt.Errorf("--filter: %w", err)
+		return invalid("write a regular expression", "--filter: %v", err)
 	}
 	w := cmd.OutOrStdout()
 	if o.list {

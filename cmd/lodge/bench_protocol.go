@@ -46,6 +46,9 @@ func protocolRows(cmd *cobra.Command, o *bench.Options) (rows []bench.Row) {
 			rows = append(rows, p.triples("matrix", d))
 		}
 		rows = append(rows, p.growth(), p.latency())
+		if set.Keys == params.KeysProved {
+			rows = append(rows, p.keys(o.Dim(set)))
+		}
 		for i := range rows[first:] {
 			rows[first+i].Section = fmt.Sprintf("Whole protocols with %s, %d parties", set.Name, o.Parties)
 		}
@@ -67,7 +70,8 @@ type network struct {
 	*cluster
 	epoch    uint64
 	dim      int
-	keysPeak float64
+	keys     *coordinatorv1.Job // that made the epoch
+	trusting bool               // makes products without a sacrifice
 }
 
 // batches is what making some batches took; figures of parties are averages, and peaks those of the one that needed most.
@@ -81,7 +85,7 @@ type batches struct {
 
 // start starts parties and has them make keys for matrix blocks of the dimension.
 func (p *protocolBench) start(ctx context.Context, parties, dim int) (*network, error) {
-	c, err := startCluster(p.cmd, clusterOptions{parties: parties, set: p.set.Name, memory: benchMemory(parties), measured: true})
+	c, err := startCluster(p.cmd, clusterOptions{parties: parties, set: p.set.Name, memory: benchMemory(parties), measured: true, noSacrifice: true})
 	if err != nil {
 		return nil, err
 	}
@@ -93,7 +97,7 @@ func (p *protocolBench) start(ctx context.Context, parties, dim int) (*network, 
 		c.stop()
 		return nil, err
 	}
-	n.epoch, n.keysPeak = keys.GetEpoch(), peakOf(keys)
+	n.epoch, n.keys = keys.GetEpoch(), keys
 	n.resetPeaks()
 	return n, nil
 }
@@ -146,6 +150,7 @@ func (n *network) makeInFlight(ctx context.Context, field string, count uint64, 
 	q := &coordinatorv1.JobRequest{
 		Kind: jobv1.Kind_KIND_SCALAR, Params: n.set.Name, Field: field, Dim: uint32(n.dim), Count: count, Epoch: n.epoch,
 		Purpose: jobv1.Purpose_PURPOSE_TRIPLES, Tenant: devnet.Tenant, Timeout: durationpb.New(time.Hour),
+		NoSacrifice: n.trusting,
 	}
 	if n.dim > 1 {
 		d := uint32(n.dim)
@@ -217,6 +222,33 @@ func (b *batches) add(j *coordinatorv1.Job, parties float64) {
 	}
 }
 
+// sacrificed is what a tuple takes beyond what it would without a sacrifice: CPU time and sent bytes of a party, in percent.
+type sacrificed struct{ cpu, sent float64 }
+
+// sacrifice measures batches with and without a sacrifice in turn, as the pace of a machine changes, until the time is over,
+// and at least three of each.
+func (n *network) sacrifice(ctx context.Context, field string, d time.Duration) (sacrificed, error) {
+	var sums [2]batches // without and with
+	began := time.Now()
+	for turn := 0; turn < 3 || time.Since(began) < d; turn++ {
+		for i := range sums {
+			one := *n
+			one.trusting = i == 0
+			b, err := one.make(ctx, field, most, 0)
+			if err != nil {
+				return sacrificed{}, err
+			}
+			sums[i].tuples += b.tuples
+			sums[i].cpu += b.cpu
+			sums[i].sent += b.sent
+		}
+	}
+	more := func(of func(b *batches) float64) float64 {
+		return 100 * (of(&sums[1])/sums[1].tuples/(of(&sums[0])/sums[0].tuples) - 1)
+	}
+	return sacrificed{more(func(b *batches) float64 { return b.cpu }), more(func(b *batches) float64 { return b.sent })}, nil
+}
+
 // triples measures batches of one kind after one that makes the MAC key, which counts as a key: first one at a time, so
 // that time and memory are those of a batch, and then two at a time.
 func (p *protocolBench) triples(kind string, dim int) bench.Row {
@@ -225,7 +257,7 @@ func (p *protocolBench) triples(kind string, dim int) bench.Row {
 	if kind == "matrix" {
 		stem, of = fmt.Sprintf("matrix_d%d", dim), fmt.Sprintf("%d x %d, %s", dim, dim, field)
 	}
-	results := func(n *network, b, two *batches) []bench.Result {
+	results := func(n *network, b, two *batches, s sacrificed) []bench.Result {
 		cost := bench.Result{Name: stem + "_triples_per_cpu_second" + sfx, Unit: "triples/CPU-s", Value: b.tuples / b.cpu, What: "triples for a CPU-second of a party: " + of}
 		if kind == "matrix" {
 			cost = bench.Result{Name: stem + "_cpu_seconds_per_triple" + sfx, Unit: "CPU-s", Value: b.cpu / b.tuples, What: "CPU-seconds of a party for a triple: " + of}
@@ -233,13 +265,15 @@ func (p *protocolBench) triples(kind string, dim int) bench.Row {
 		list := []bench.Result{
 			cost,
 			{Name: stem + "_bytes_per_triple" + sfx, Unit: "B", Value: b.sent / b.tuples, What: "bytes that a party sends for a triple: " + of},
+			{Name: stem + "_sacrifice_cpu" + sfx, Unit: "%", Value: s.cpu, What: "CPU time of a party for a triple beyond that without a sacrifice: " + of},
+			{Name: stem + "_sacrifice_bytes" + sfx, Unit: "%", Value: s.sent, What: "bytes that a party sends for a triple beyond those without a sacrifice: " + of},
 			{Name: stem + "_triples_per_second" + sfx, Unit: "triples/s", Value: b.tuples / b.wall, What: "triples in a second: " + of},
 			{Name: stem + "_cpus_used" + sfx, Unit: "CPUs", Value: b.cpu / b.wall, What: "CPUs that a party uses: " + of},
 			{Name: "peak_rss_" + stem + sfx, Unit: "B", Value: b.peak, What: "peak memory of a party, making triples: " + of},
 			{Name: stem + "_triples_per_second_pipelined" + sfx, Unit: "triples/s", Value: two.tuples / two.wall, What: "triples in a second, two batches in flight: " + of},
 			{Name: stem + "_cpus_used_pipelined" + sfx, Unit: "CPUs", Value: two.cpu / two.wall, What: "CPUs that a party uses, two batches in flight: " + of},
 			{Name: "peak_rss_" + stem + "_pipelined" + sfx, Unit: "B", Value: two.peak, What: "peak memory of a party, two batches in flight: " + of},
-			{Name: "peak_rss_" + stem + "_keys" + sfx, Unit: "B", Value: n.keysPeak, What: "peak memory of a party, making keys: " + of},
+			{Name: "peak_rss_" + stem + "_keys" + sfx, Unit: "B", Value: peakOf(n.keys), What: "peak memory of a party, making keys: " + of},
 		}
 		for _, phase := range bench.Phases {
 			list = append(list, bench.Result{
@@ -249,7 +283,7 @@ func (p *protocolBench) triples(kind string, dim int) bench.Row {
 		}
 		return list
 	}
-	return bench.Row{Names: namesOf(results(&network{}, &batches{}, &batches{})), Run: func(ctx context.Context) ([]bench.Result, error) {
+	return bench.Row{Names: namesOf(results(&network{}, &batches{}, &batches{}, sacrificed{})), Run: func(ctx context.Context) ([]bench.Result, error) {
 		n, err := p.start(ctx, p.options.Parties, dim)
 		if err != nil {
 			return nil, err
@@ -262,12 +296,16 @@ func (p *protocolBench) triples(kind string, dim int) bench.Row {
 		if err != nil {
 			return nil, err
 		}
+		s, err := n.sacrifice(ctx, field, p.duration)
+		if err != nil {
+			return nil, err
+		}
 		n.resetPeaks()
 		two, err := n.makeInFlight(ctx, field, most, p.duration, 2, 2)
 		if err != nil {
 			return nil, err
 		}
-		return results(n, b, two), nil
+		return results(n, b, two, s), nil
 	}}
 }
 
@@ -323,6 +361,45 @@ func (p *protocolBench) growth() bench.Row {
 			cost[i] = 1e6 * b.cpu / b.tuples
 		}
 		return results(cost), nil
+	}}
+}
+
+// keys measures proved key generation, with the rotation keys that matrix blocks of the dimension take.
+func (p *protocolBench) keys(dim int) bench.Row {
+	sfx := bench.Suffix(p.set)
+	of := fmt.Sprintf("proved key generation, d = %d, %d parties", dim, latencyParties)
+	name := func(unit string) string {
+		return fmt.Sprintf("keygen_d%d_%s_%d_parties%s", dim, unit, latencyParties, sfx)
+	}
+	results := func(wall, cpu, sent, peak float64) []bench.Result {
+		return []bench.Result{
+			{Name: name("seconds"), Unit: "s", Value: wall, What: "time of " + of},
+			{Name: name("cpu_seconds"), Unit: "CPU-s", Value: cpu, What: "CPU-seconds of a party: " + of},
+			{Name: name("bytes"), Unit: "B", Value: sent, What: "bytes that a party sends: " + of},
+			{Name: name("peak_rss"), Unit: "B", Value: peak, What: "peak memory of a party: " + of},
+		}
+	}
+	return bench.Row{Names: namesOf(results(0, 0, 0, 0)), Run: func(ctx context.Context) ([]bench.Result, error) {
+		began := time.Now()
+		n, err := p.start(ctx, latencyParties, dim)
+		if err != nil {
+			return nil, err
+		}
+		defer n.stop()
+		if n.keys.GetParties()[0].GetStatus().GetKeygenSecurity() != "proved" {
+			return nil, errors.New("the keys are not proved")
+		}
+		wall := time.Since(began).Seconds()
+		counted, err := n.snapshots(ctx)
+		if err != nil {
+			return nil, err
+		}
+		var cpu, sent float64
+		for i, c := range counted {
+			cpu += c["process_cpu_seconds_total"] / latencyParties
+			sent = max(sent, float64(n.keys.GetParties()[i].GetStatus().GetProgress().GetSentBytes()))
+		}
+		return results(wall, cpu, sent, peakOf(n.keys)), nil
 	}}
 }
 

@@ -141,7 +141,7 @@ func (b *stockBench) fill(file string, party int, m *stockMeasured) error {
 	if err != nil {
 		return err
 	}
-	err = plantKeys(v)
+	err = plantKeys(v, f.Roster.Hash())
 	if err == nil {
 		resetPeak(os.Getpid())
 		began := time.Now()
@@ -153,8 +153,8 @@ func (b *stockBench) fill(file string, party int, m *stockMeasured) error {
 	return errors.Join(err, v.Close())
 }
 
-func plantKeys(v *vault.Vault) error {
-	e, err := v.NewEpoch(vault.Epoch{ID: 1, Params: stockSet, Purpose: "triples"})
+func plantKeys(v *vault.Vault, roster [32]byte) error {
+	e, err := v.NewEpoch(vault.Epoch{ID: 1, Params: stockSet, Purpose: "triples", RosterHash: roster})
 	if err != nil {
 		return err
 	}

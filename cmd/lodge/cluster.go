@@ -1,8 +1,10 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"path/filepath"
 
@@ -11,8 +13,10 @@ import (
 	"github.com/lodge-mpc/lodge/engine/params"
 	"github.com/lodge-mpc/lodge/services/config"
 	"github.com/lodge-mpc/lodge/services/coordinator"
+	"github.com/lodge-mpc/lodge/services/coredump"
 	"github.com/lodge-mpc/lodge/services/devnet"
 	"github.com/lodge-mpc/lodge/services/party"
+	"github.com/lodge-mpc/lodge/services/rpc"
 )
 
 // initReport is the outcome of `lodge init`: the cluster's directory and its configuration files.
@@ -48,8 +52,10 @@ func initCommand() *cobra.Command {
 				fmt.Fprintf(w, "  lodge party --config %s\n", p)
 			}
 			fmt.Fprintf(w, "Programs find the cluster by the clients' configurations, such as %s.\n", c.Clients[0])
-			if !o.Dev {
-				fmt.Fprintf(w, "The parties refuse key generation, which is only passively secure so far: --dev accepts it.\n")
+			for _, name := range o.Params {
+				if set, err := params.Lookup(name); !o.Dev && err == nil && set.Keys != params.KeysProved {
+					fmt.Fprintf(w, "The parties refuse to make keys with %s, which has no room for proofs of key shares: --dev accepts it.\n", name)
+				}
 			}
 			return nil
 		},
@@ -62,6 +68,7 @@ func initCommand() *cobra.Command {
 	f.BoolVar(&o.Dev, "dev", false, "accept key generation that is only passively secure")
 	f.BoolVar(&o.Insecure, "allow-insecure-params", false, "accept parameter sets for tests")
 	f.BoolVar(&asJSON, "json", false, "write the result as JSON")
+	complete(cmd, "params", paramsWords)
 	return cmd
 }
 
@@ -81,11 +88,13 @@ func partyCommand() *cobra.Command {
 		Short: "Run one party",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			log := logger(cmd.ErrOrStderr(), asJSON)
+			coredump.OffOrWarn(log) // before it has a secret
 			f, err := config.LoadParty(file)
 			if err != nil {
-				return err
+				return misconfigured(err)
 			}
-			return party.Run(cmd.Context(), f, version(), logger(cmd.ErrOrStderr(), asJSON))
+			return party.Run(cmd.Context(), f, version(), log)
 		},
 	}
 	cmd.Flags().StringVar(&file, "config", "party.yaml", "configuration of the party")
@@ -102,14 +111,25 @@ func coordinatorCommand() *cobra.Command {
 		Short: "Run the coordinator",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			log := logger(cmd.ErrOrStderr(), asJSON)
+			coredump.OffOrWarn(log) // before it has a secret
 			f, err := config.LoadCoordinator(file)
 			if err != nil {
-				return err
+				return misconfigured(err)
 			}
-			return coordinator.Run(cmd.Context(), f, version(), logger(cmd.ErrOrStderr(), asJSON))
+			return coordinator.Run(cmd.Context(), f, version(), log)
 		},
 	}
 	cmd.Flags().StringVar(&file, "config", file, "configuration of the coordinator")
 	cmd.Flags().BoolVar(&asJSON, "log-json", false, "log as JSON")
 	return cmd
+}
+
+// misconfigured is the error of a configuration of a process.
+func misconfigured(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return rpc.Errorf(rpc.NotFound, "name the configuration with --config, such as CLUSTER/p0/party.yaml; where it is there, a file that it names is not",
+			"%v", err)
+	}
+	return invalid("mend the configuration: docs/operate.md says what stands in it", "%v", err)
 }

@@ -2,6 +2,9 @@ package main
 
 import (
 	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -11,6 +14,7 @@ import (
 	stockv1 "github.com/lodge-mpc/lodge/proto/lodge/stock/v1"
 	tuplesv1 "github.com/lodge-mpc/lodge/proto/lodge/tuples/v1"
 	"github.com/lodge-mpc/lodge/services/config"
+	"github.com/lodge-mpc/lodge/services/job"
 )
 
 // completeTime bounds what a shell waits for words of a server; maxWords is how many it gets.
@@ -50,12 +54,24 @@ func paramsWords() (names []string) {
 
 func fieldWords() []string { return config.Fields }
 
-func (o *operator) completeParties() (names []string) {
-	r, err := o.loadRoster()
+// completeClients offers the names of the clients of a cluster's directory: whom the parties know is theirs to say.
+func (o *operator) completeClients() (names []string) {
+	files, err := filepath.Glob(filepath.Join(clusterDir(o.cluster), "clients", "*.pem"))
 	if err != nil {
 		return nil
 	}
-	for _, m := range r.Parties {
+	for _, f := range files {
+		names = append(names, strings.TrimSuffix(filepath.Base(f), ".pem"))
+	}
+	return names
+}
+
+func (o *operator) completeParties() (names []string) {
+	p, err := o.places()
+	if err != nil {
+		return nil
+	}
+	for _, m := range p.roster.Parties {
 		names = append(names, m.Name)
 	}
 	return names
@@ -78,7 +94,7 @@ func (o *operator) completeJobs() []string {
 	return o.asked(func(ctx context.Context, c *client) (ids []string) {
 		r, _ := c.ListJobs(ctx, &coordinatorv1.ListJobsRequest{Limit: maxWords})
 		for _, j := range r.GetJobs() {
-			ids = append(ids, j.GetId())
+			ids = append(ids, cobra.CompletionWithDesc(j.GetId(), job.KindName(j.GetRequest().GetKind())+", "+stateName(j.GetState())))
 		}
 		return ids
 	})
@@ -92,7 +108,7 @@ func (o *operator) completeReservations() (ids []string) {
 				tuplesv1.ReservationState_RESERVATION_STATE_RESERVED, tuplesv1.ReservationState_RESERVATION_STATE_CONSUMED,
 			}})
 			for _, x := range r.GetReservations() {
-				ids = append(ids, x.GetId())
+				ids = append(ids, reservationWord(x))
 			}
 			return ids
 		})
@@ -100,10 +116,15 @@ func (o *operator) completeReservations() (ids []string) {
 	return o.asked(func(ctx context.Context, c *client) (ids []string) {
 		r, _ := c.stock.ListReservations(ctx, &stockv1.ListReservationsRequest{Limit: maxWords})
 		for _, x := range r.GetReservations() {
-			ids = append(ids, x.GetId())
+			ids = append(ids, reservationWord(x))
 		}
 		return ids
 	})
+}
+
+// reservationWord is the id of a reservation, with what it holds.
+func reservationWord(r *tuplesv1.Reservation) string {
+	return cobra.CompletionWithDesc(r.GetId(), fmt.Sprintf("%d %s", r.GetCount(), kindText(r.GetClass())))
 }
 
 // askedParty gives the words that the party that was named gives in time.
@@ -122,7 +143,7 @@ func (o *operator) completeBatches() []string {
 	return o.askedParty(func(ctx context.Context, c *partyClient) (ids []string) {
 		r, _ := c.ListBatches(ctx, &tuplesv1.ListBatchesRequest{Limit: maxWords})
 		for _, b := range r.GetBatches() {
-			ids = append(ids, b.GetId())
+			ids = append(ids, cobra.CompletionWithDesc(b.GetId(), kindText(b.GetClass())+", "+batchState(b.GetState())))
 		}
 		return ids
 	})
@@ -132,7 +153,7 @@ func (o *operator) completeMACKeys() []string {
 	return o.askedParty(func(ctx context.Context, c *partyClient) (ids []string) {
 		r, _ := c.ListMacKeys(ctx, &tuplesv1.ListMacKeysRequest{})
 		for _, k := range r.GetKeys() {
-			ids = append(ids, k.GetId())
+			ids = append(ids, cobra.CompletionWithDesc(k.GetId(), fmt.Sprintf("epoch %d, %s", k.GetEpoch(), k.GetField())))
 		}
 		return ids
 	})

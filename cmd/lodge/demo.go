@@ -19,6 +19,7 @@ import (
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
 	keygenv1 "github.com/lodge-mpc/lodge/proto/lodge/keygen/v1"
 	stockv1 "github.com/lodge-mpc/lodge/proto/lodge/stock/v1"
+	"github.com/lodge-mpc/lodge/services/config"
 	"github.com/lodge-mpc/lodge/services/devnet"
 	"github.com/lodge-mpc/lodge/services/job"
 )
@@ -35,6 +36,7 @@ type demoOptions struct {
 	export             string
 	every              bool // kind that an online phase reads, to export them
 	json, keep         bool
+	noSacrifice        bool
 }
 
 // shape is what --dim means: N is an N x N square, or RxKxC.
@@ -44,7 +46,7 @@ func (o *demoOptions) shape() (*jobv1.Shape, uint32, error) {
 	}
 	shape, block, err := parseShape(o.dim)
 	if err != nil {
-		return nil, 0, fmt.Errorf("--dim %s: %w; write 128, or rows x inner x columns such as 200x100x50", o.dim, err)
+		return nil, 0, invalid("write 128, or rows x inner x columns such as 200x100x50", "--dim %s: %v", o.dim, err)
 	}
 	return shape, block, nil
 }
@@ -57,6 +59,7 @@ type demoReport struct {
 	Params            string   `json:"params"`
 	Dim               string   `json:"dim"`
 	InputParty        *int     `json:"input_party,omitempty"`
+	NoSacrifice       bool     `json:"no_sacrifice,omitempty"`
 	Tuples            uint64   `json:"tuples"`
 	Verified          uint64   `json:"verified"`
 	KeygenSeconds     float64  `json:"keygen_seconds"`
@@ -95,17 +98,22 @@ func demoCommand() *cobra.Command {
 	f.StringVar(&o.dim, "dim", "128", "of matrices: N, or rows x inner x columns such as 200x100x50")
 	f.StringVar(&o.field, "field", "p128", "field: p64 to p4096")
 	f.StringVar(&o.params, "params", params.Default, "parameter set")
+	f.BoolVar(&o.noSacrifice, "no-sacrifice", false, "leave out the check that finds products of malformed evaluation keys")
 	f.StringVar(&o.out, "out", "", "keep every party's exported shares in this new directory")
 	f.StringVar(&o.export, "export", "", "leave every party's files for an online engine there instead: mp-spdz; of every kind without --kind")
 	f.BoolVar(&o.json, "json", false, "write the result as JSON")
 	f.BoolVar(&o.keep, "keep", false, "keep the working directory: configurations, logs and vaults")
+	complete(cmd, "kind", words(config.TupleKinds))
+	complete(cmd, "field", fieldWords)
+	complete(cmd, "params", paramsWords)
+	complete(cmd, "export", words([]string{"mp-spdz"}))
 	cmd.AddCommand(demoDecryptCommand())
 	return cmd
 }
 
 func runDemo(cmd *cobra.Command, o *demoOptions) (err error) {
-	start, reported := time.Now(), false
-	defer func() { err = o.ended(cmd, err, reported) }()
+	start := time.Now()
+	defer func() { err = ended(cmd, err) }()
 	if err := o.check(cmd.Flags().Changed); err != nil {
 		return err
 	}
@@ -113,13 +121,13 @@ func runDemo(cmd *cobra.Command, o *demoOptions) (err error) {
 	if err != nil {
 		return err
 	}
-	c, err := startCluster(cmd, clusterOptions{parties: o.parties, set: o.params, keep: o.keep})
+	c, err := startCluster(cmd, clusterOptions{parties: o.parties, set: o.params, keep: o.keep, noSacrifice: o.noSacrifice})
 	if err != nil {
 		return err
 	}
 	defer c.stop()
 	ctx := cmd.Context()
-	report := &demoReport{Parties: o.parties, Kind: o.kind, Field: o.field, Params: o.params, Dim: o.dim, PeakRSS: make([]uint64, o.parties)}
+	report := &demoReport{Parties: o.parties, Kind: o.kind, Field: o.field, Params: o.params, Dim: o.dim, NoSacrifice: o.noSacrifice, PeakRSS: make([]uint64, o.parties)}
 	if o.every {
 		report.Kind = "every"
 	}
@@ -158,7 +166,7 @@ func runDemo(cmd *cobra.Command, o *demoOptions) (err error) {
 		return err
 	}
 	report.RetiredEpoch, report.TotalSeconds, report.Out = keys.GetEpoch(), time.Since(start).Seconds(), o.out
-	reported = true
+	hold(cmd)
 	if o.json {
 		err = writeIndented(cmd.OutOrStdout(), report)
 	} else {
@@ -175,6 +183,7 @@ func (c *cluster) generate(ctx context.Context, o *demoOptions, r *demoReport, q
 	for _, run := range o.runs() {
 		for made := uint64(0); made < o.count; {
 			q.Kind, q.InputParty, q.Count = job.KindOf(run.kind), uint32(run.owner), o.count-made
+			q.NoSacrifice = o.noSacrifice && job.Multiplies(q.Kind)
 			j, err := c.job(ctx, q)
 			if err != nil {
 				return nil, err
@@ -213,7 +222,7 @@ func (c *cluster) verify(ctx context.Context, o *demoOptions, batches []*coordin
 		for i, conn := range c.clients {
 			dir := filepath.Join(c.shares(o), j.GetBatchId(), "party-"+strconv.Itoa(i))
 			c.progress.say("drawing batch %s from party %d", j.GetBatchId(), i)
-			if err := lodge.FetchDir(ctx, conn, reserved.GetReservation().GetId(), dir, lodge.Origin{Parties: o.parties, Party: i, KeygenSecurity: security}); err != nil {
+			if err := lodge.FetchDir(ctx, conn, reserved.GetReservation().GetId(), dir, lodge.Origin{Parties: o.parties, Party: i, KeygenSecurity: security, Pooled: true}); err != nil {
 				return 0, fmt.Errorf("drawing batch %s from party %d: %w", j.GetBatchId(), i, err)
 			}
 			dirs = append(dirs, dir)
@@ -251,6 +260,9 @@ func (r *demoReport) print(cmd *cobra.Command) error {
 		"scalar": "scalar triples", "matrix": r.Dim + " matrix triples", "square": "squares", "random": "random values", "bit": "bits",
 		"inverse": "inverses", "input": "input masks", "every": "tuples of every kind that MP-SPDZ reads, matrices aside,",
 	}[r.Kind]
+	if r.NoSacrifice {
+		what += ", not sacrificed,"
+	}
 	if r.InputParty != nil {
 		what += fmt.Sprintf(" of party %d", *r.InputParty)
 	}

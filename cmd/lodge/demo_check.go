@@ -13,7 +13,8 @@ import (
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
 	"github.com/lodge-mpc/lodge/services/config"
 	"github.com/lodge-mpc/lodge/services/job"
-	"github.com/lodge-mpc/lodge/services/triples"
+	"github.com/lodge-mpc/lodge/services/plan"
+	"github.com/lodge-mpc/lodge/services/rpc"
 )
 
 // What the parties of a demonstration accept, as devnet writes their policies.
@@ -23,25 +24,25 @@ const (
 	demoMaxJobs  = 999     // 1000 in an hour, with the one that makes keys
 )
 
-// errInterrupted is the error of a demonstration that a signal ended.
-var errInterrupted = errors.New("interrupted")
-
 // check refuses, before anything is started, what cannot succeed, and sets the default count.
 func (o *demoOptions) check(given func(flag string) bool) error {
 	if !job.MakesTuples(job.KindOf(o.kind)) {
-		return fmt.Errorf("--kind %s: write %s", o.kind, demoKinds)
+		return invalid("write "+demoKinds, "--kind %s", o.kind)
 	}
 	if o.kind != "matrix" && given("dim") {
-		return fmt.Errorf("--dim %s: only matrices have dimensions; add --kind matrix", o.dim)
+		return invalid("add --kind matrix", "--dim %s: only matrices have dimensions", o.dim)
 	}
 	if o.kind != "input" && given("input-party") {
-		return fmt.Errorf("--input-party %d: only input masks are of one party; add --kind input", o.inputParty)
+		return invalid("add --kind input", "--input-party %d: only input masks are of one party", o.inputParty)
+	}
+	if o.noSacrifice && o.export == "" && !job.Multiplies(job.KindOf(o.kind)) {
+		return invalid("leave it out: these tuples have no products", "--no-sacrifice with --kind %s", o.kind)
 	}
 	if err := checkParties(o.parties); err != nil {
 		return err
 	}
 	if o.inputParty < 0 || o.inputParty >= o.parties {
-		return fmt.Errorf("--input-party %d: the parties are 0 to %d", o.inputParty, o.parties-1)
+		return invalid(fmt.Sprintf("the parties are 0 to %d", o.parties-1), "--input-party %d", o.inputParty)
 	}
 	shape, block, err := o.shape()
 	if err != nil {
@@ -52,7 +53,7 @@ func (o *demoOptions) check(given func(flag string) bool) error {
 		o.count = o.defaultCount()
 	}
 	if o.count > demoMaxCount {
-		return fmt.Errorf("--count %d: a demonstration makes at most %d tuples", o.count, demoMaxCount)
+		return invalid(fmt.Sprintf("a demonstration makes at most %d tuples", demoMaxCount), "--count %d", o.count)
 	}
 	for _, run := range o.runs() {
 		if err := o.plan(run.kind, shape, block); err != nil {
@@ -84,21 +85,26 @@ func (o *demoOptions) plan(kind string, shape *jobv1.Shape, block uint32) error 
 	}
 	size := triple.Shape{Rows: int(shape.GetRows()), Inner: int(shape.GetInner()), Cols: int(shape.GetColumns())}
 	if max(size.Rows, size.Inner, size.Cols) > demoMaxDim {
-		return fmt.Errorf("--dim %s: a demonstration has matrices of at most %d rows and columns", o.dim, demoMaxDim)
+		return invalid(fmt.Sprintf("a demonstration has matrices of at most %d rows and columns", demoMaxDim), "--dim %s", o.dim)
 	}
-	p, err := triple.NewPlan(set, o.field, o.parties, triples.Kinds[job.KindOf(kind)], size, int(block), int(o.count), int(block))
+	p, err := triple.NewPlan(set, o.field, o.parties, plan.Kinds[job.KindOf(kind)], size, int(block), int(o.count), int(block))
 	if err != nil {
-		return err
+		return invalid(fmt.Sprintf("`lodge params show %s` says what fits", o.params), "%v", err)
+	}
+	if o.noSacrifice && p.Kind.Multiplies() {
+		if p, err = p.Trusting(); err != nil {
+			return err
+		}
 	}
 	if jobs := (o.count + uint64(p.Count) - 1) / uint64(p.Count); jobs > demoMaxJobs {
-		return fmt.Errorf("--count %d: that is %d batches of %d; a demonstration makes at most %d batches", o.count, jobs, p.Count, demoMaxJobs)
+		return invalid(fmt.Sprintf("a demonstration makes at most %d batches", demoMaxJobs), "--count %d: that is %d batches of %d", o.count, jobs, p.Count)
 	}
 	return nil
 }
 
 func checkParties(n int) error {
 	if n < 2 || n > config.MaxParties {
-		return fmt.Errorf("--parties %d: a cluster has 2 to %d", n, config.MaxParties)
+		return invalid(fmt.Sprintf("a cluster has 2 to %d", config.MaxParties), "--parties %d", n)
 	}
 	return nil
 }
@@ -116,7 +122,7 @@ func checkOut(dir string) error {
 		return fmt.Errorf("--out: %w", err)
 	}
 	if len(list) > 0 {
-		return fmt.Errorf("--out %s is not empty; name a new directory", dir)
+		return rpc.Errorf(rpc.Conflict, "name a new directory", "--out %s is not empty", dir)
 	}
 	probe, err := os.CreateTemp(dir, "probe-")
 	if err != nil {
@@ -125,16 +131,10 @@ func checkOut(dir string) error {
 	return errors.Join(probe.Close(), os.Remove(probe.Name()))
 }
 
-// ended is the error to end a demonstration with; with --json it is written as JSON too, unless a report was.
-func (o *demoOptions) ended(cmd *cobra.Command, err error, reported bool) error {
-	if err == nil {
-		return nil
-	}
-	if cmd.Context().Err() != nil && errors.Is(cmd.Context().Err(), context.Canceled) {
-		err = errInterrupted
-	}
-	if o.json && !reported {
-		err = errors.Join(err, writeIndented(cmd.OutOrStdout(), map[string]string{"error": err.Error()}))
+// ended is the error to end a demonstration with.
+func ended(cmd *cobra.Command, err error) error {
+	if err != nil && errors.Is(cmd.Context().Err(), context.Canceled) {
+		return errInterrupted
 	}
 	return err
 }

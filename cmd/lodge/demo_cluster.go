@@ -4,12 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
-	"strings"
 	"syscall"
 	"time"
 
@@ -36,25 +33,18 @@ type cluster struct {
 	clients  []*grpc.ClientConn // of each party
 }
 
-// process is a child of this one.
-type process struct {
-	name string
-	cmd  *exec.Cmd
-	log  string
-	done chan struct{}
-}
-
 // anyCPU leaves a process free to run on all CPUs.
 const anyCPU = -1
 
 // clusterOptions say what cluster to start.
 type clusterOptions struct {
-	parties  int
-	set      string
-	keep     bool                        // the working directory
-	memory   uint64                      // of a party's sessions; at least demoMemory
-	before   func(*devnet.Cluster) error // what to do with its files before the processes start, or nil
-	measured bool                        // parties serve metrics, and party i runs on CPU i alone, if there are as many CPUs as parties
+	parties     int
+	set         string
+	keep        bool                        // the working directory
+	memory      uint64                      // of a party's sessions; at least demoMemory
+	before      func(*devnet.Cluster) error // what to do with its files before the processes start, or nil
+	noSacrifice bool                        // parties allow products without a sacrifice
+	measured    bool                        // parties serve metrics, and party i runs on CPU i alone, if there are as many CPUs as parties
 }
 
 // demoMemory is what a party's sessions may hold.
@@ -79,6 +69,7 @@ func startCluster(cmd *cobra.Command, o clusterOptions) (_ *cluster, err error) 
 	c.progress.say("writing a cluster of %d parties", o.parties)
 	net, err := devnet.Write(filepath.Join(dir, "cluster"), devnet.Options{
 		Parties: o.parties, Params: []string{o.set}, Dev: true, Insecure: s.Insecure, MaxMemory: max(o.memory, demoMemory), Metrics: o.measured,
+		NoSacrifice: o.noSacrifice,
 	})
 	if err != nil {
 		return nil, err
@@ -133,41 +124,12 @@ func dial(net *devnet.Cluster, client, address, identity string) (*grpc.ClientCo
 	return rpc.Dial(address, identity, credentials)
 }
 
-// dialAll connects to every party as the same client.
-func (c *cluster) dialAll(client string) ([]*grpc.ClientConn, error) {
-	var conns []*grpc.ClientConn
-	for _, m := range c.net.Roster.Parties {
-		conn, err := dial(c.net, client, m.Address, m.Identity)
-		if err != nil {
-			return conns, err
-		}
-		conns = append(conns, conn)
-	}
-	return conns, nil
-}
-
 // start runs this program again as a coordinator or a party, on one CPU (see onCPU) or any.
 func (c *cluster) start(name, role, file string, cpu int) error {
-	self, err := os.Executable()
+	p, err := process{name: name, role: role, file: file, cpu: cpu, log: filepath.Join(c.dir, name+".log")}.run()
 	if err != nil {
 		return err
 	}
-	p := &process{name: name, log: filepath.Join(c.dir, name+".log"), done: make(chan struct{})}
-	log, err := os.Create(p.log)
-	if err != nil {
-		return err
-	}
-	defer log.Close()
-	p.cmd = exec.Command(self, role, "--config", file)
-	p.cmd.Stdout, p.cmd.Stderr = log, log
-	p.cmd.SysProcAttr = childAttributes()
-	if err := onCPU(cpu, p.cmd.Start); err != nil {
-		return err
-	}
-	go func() {
-		defer close(p.done)
-		_ = p.cmd.Wait()
-	}()
 	c.procs = append(c.procs, p)
 	return nil
 }
@@ -183,18 +145,12 @@ func (c *cluster) ready(ctx context.Context, p *process, conn *grpc.ClientConn) 
 		}
 		select {
 		case <-p.done:
-			return fmt.Errorf("%s has ended: %s", p.name, p.lastLine())
+			return errors.New(p.ending())
 		case <-ctx.Done():
 			return fmt.Errorf("%s is not ready: %w", p.name, errors.Join(ctx.Err(), err))
 		case <-time.After(50 * time.Millisecond):
 		}
 	}
-}
-
-func (p *process) lastLine() string {
-	b, _ := os.ReadFile(p.log)
-	lines := strings.Split(strings.TrimSpace(string(b)), "\n")
-	return lines[len(lines)-1]
 }
 
 // stop ends all processes and removes what they wrote.
@@ -265,76 +221,4 @@ func jobFailed(j *coordinatorv1.Job) error {
 		in = fmt.Sprintf(" in round %d (%s)", f.GetRoundIndex(), f.GetRound())
 	}
 	return fmt.Errorf("job %s failed%s: %s%s", j.GetId(), in, f.GetReason(), who)
-}
-
-// progress shows one line that changes on a terminal, and lines now and then elsewhere.
-type progress struct {
-	w        io.Writer
-	terminal bool
-	last     time.Time
-	line     string
-	width    int
-	begun    time.Time
-}
-
-func newProgress(w io.Writer) *progress {
-	return &progress{w: w, begun: time.Now(), terminal: isTerminal(w)}
-}
-
-// isTerminal reports whether somebody looks at what is written.
-func isTerminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
-	if !ok {
-		return false
-	}
-	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
-}
-
-func (p *progress) say(format string, args ...any) { p.show(fmt.Sprintf(format, args...), true) }
-
-// show prints a line; off a terminal at most one every two seconds, unless it is important.
-func (p *progress) show(line string, important bool) {
-	if line == p.line || !important && !p.terminal && time.Since(p.last) < 2*time.Second || p.terminal && time.Since(p.last) < 50*time.Millisecond && !important {
-		return
-	}
-	p.line, p.last = line, time.Now()
-	line = fmt.Sprintf("%6.1f s  %s", time.Since(p.begun).Seconds(), line)
-	if !p.terminal {
-		fmt.Fprintln(p.w, line)
-		return
-	}
-	fmt.Fprintf(p.w, "\r%-*s", p.width, line)
-	p.width = len(line)
-}
-
-func (p *progress) done() {
-	if p.terminal && p.width > 0 {
-		fmt.Fprintln(p.w)
-		p.width = 0
-	}
-}
-
-// job shows a job: its state, the round of the party that is furthest behind, bytes and the time that is left of the round.
-func (p *progress) job(j *coordinatorv1.Job) {
-	state := strings.ToLower(strings.TrimPrefix(j.GetState().String(), "JOB_STATE_"))
-	line := fmt.Sprintf("%s: %s", job.KindName(j.GetRequest().GetKind()), state)
-	var behind *jobv1.Progress
-	party := 0
-	var sent uint64
-	for i, x := range j.GetParties() {
-		g := x.GetStatus().GetProgress()
-		sent += g.GetSentBytes()
-		if g != nil && (behind == nil || g.GetRoundIndex() < behind.GetRoundIndex()) {
-			behind, party = g, i
-		}
-	}
-	if behind != nil && !job.Final(j.GetState()) {
-		line += fmt.Sprintf(", party %d in round %d %s, %s sent", party, behind.GetRoundIndex(), behind.GetRound(), amount(float64(sent)))
-		if got, limit := behind.GetRoundReceivedBytes(), behind.GetRoundLimitBytes(); got > 0 && got < limit {
-			spent := time.Since(behind.GetSince().AsTime()).Seconds()
-			line += fmt.Sprintf(", %d %% of the round, %.0f s left", 100*got/limit, spent*float64(limit-got)/float64(got))
-		}
-	}
-	p.show(line, job.Final(j.GetState()))
 }

@@ -4,27 +4,20 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
-	"io"
-	"runtime"
+	"math/big"
+	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
-	"google.golang.org/grpc"
 	"google.golang.org/protobuf/types/known/durationpb"
 
-	"github.com/lodge-mpc/lodge/engine/field"
-	"github.com/lodge-mpc/lodge/engine/gbfv"
+	"github.com/lodge-mpc/lodge/clients/go/ciphertext"
+	"github.com/lodge-mpc/lodge/clients/go/lodge"
 	"github.com/lodge-mpc/lodge/engine/params"
-	"github.com/lodge-mpc/lodge/engine/protocol/ddec"
-	"github.com/lodge-mpc/lodge/engine/protocol/keygen"
-	"github.com/lodge-mpc/lodge/engine/protocol/popk"
-	"github.com/lodge-mpc/lodge/engine/sample"
 	coordinatorv1 "github.com/lodge-mpc/lodge/proto/lodge/coordinator/v1"
-	decryptionv1 "github.com/lodge-mpc/lodge/proto/lodge/decryption/v1"
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
-	keygenv1 "github.com/lodge-mpc/lodge/proto/lodge/keygen/v1"
 	"github.com/lodge-mpc/lodge/services/devnet"
 	"github.com/lodge-mpc/lodge/services/rpc"
 )
@@ -63,12 +56,13 @@ func demoDecryptCommand() *cobra.Command {
 	f.StringVar(&o.params, "params", params.Default, "parameter set")
 	f.BoolVar(&o.json, "json", false, "write the result as JSON")
 	f.BoolVar(&o.keep, "keep", false, "keep the working directory: configurations, logs and vaults")
+	complete(cmd, "field", fieldWords)
+	complete(cmd, "params", paramsWords)
 	return cmd
 }
 
 func runDemoDecrypt(cmd *cobra.Command, o *demoOptions) (err error) {
-	reported := false
-	defer func() { err = o.ended(cmd, err, reported) }()
+	defer func() { err = ended(cmd, err) }()
 	if err := checkParties(o.parties); err != nil {
 		return err
 	}
@@ -76,16 +70,7 @@ func runDemoDecrypt(cmd *cobra.Command, o *demoOptions) (err error) {
 	if err != nil {
 		return err
 	}
-	spec, err := set.Field(o.field)
-	if err != nil {
-		return err
-	}
-	scheme, err := gbfv.New(set, spec)
-	if err != nil {
-		return err
-	}
-	instance, err := popk.ClientInstance(set, o.field, o.parties, 1)
-	if err != nil {
+	if _, err := set.Field(o.field); err != nil {
 		return err
 	}
 	c, err := startCluster(cmd, clusterOptions{parties: o.parties, set: o.params, keep: o.keep})
@@ -93,7 +78,7 @@ func runDemoDecrypt(cmd *cobra.Command, o *demoOptions) (err error) {
 		return err
 	}
 	defer c.stop()
-	r := &decryptReport{Parties: o.parties, Field: o.field, Params: o.params, StatisticalBits: instance.StatSecurityBits}
+	r := &decryptReport{Parties: o.parties, Field: o.field, Params: o.params}
 	began := time.Now()
 	keys, err := c.job(cmd.Context(), &coordinatorv1.JobRequest{
 		Kind: jobv1.Kind_KIND_KEYS, Params: o.params, Purpose: jobv1.Purpose_PURPOSE_DECRYPTION, Timeout: durationpb.New(time.Hour),
@@ -103,13 +88,10 @@ func runDemoDecrypt(cmd *cobra.Command, o *demoOptions) (err error) {
 	}
 	r.KeygenSeconds = time.Since(began).Seconds()
 	r.KeygenSecurity = keys.GetParties()[0].GetStatus().GetKeygenSecurity()
-	d := &decryption{cluster: c, report: r, epoch: keys.GetEpoch(), field: o.field, client: popk.ClientConfig{
-		Scheme: scheme, Instance: instance, Prover: devnet.App, Context: []byte("lodge demo decrypt"), Workers: runtime.GOMAXPROCS(0),
-	}}
-	if err := d.run(cmd.Context()); err != nil {
-		return err
+	if err := c.decrypt(cmd.Context(), r, keys.GetEpoch()); err != nil {
+		return plain(err)
 	}
-	reported = true
+	hold(cmd)
 	if o.json {
 		err = writeIndented(cmd.OutOrStdout(), r)
 	} else {
@@ -125,149 +107,56 @@ A client encrypted %d values over %s with %s and proved that it knows them; %d p
 			amount(float64(r.RequestBytes)), r.DecryptSeconds, amount(float64(r.AnswerBytes)), r.Repeated, r.StatisticalBits)
 	}
 	if err == nil && (r.Correct != r.Values || !r.Repeated) {
-		err = errors.New("the decryption is wrong")
+		err = rpc.Errorf(checkFailed, "", "the decryption is wrong: %d of %d values are right", r.Correct, r.Values)
 	}
 	return err
 }
 
-// decryption is a client's view of a joint decryption.
-type decryption struct {
-	cluster *cluster
-	report  *decryptReport
-	epoch   uint64
-	field   string
-	client  popk.ClientConfig
-}
-
-func (d *decryption) run(ctx context.Context) error {
-	f := d.client.Scheme.Field
-	conns, err := d.cluster.dialAll(devnet.App)
+// decrypt encrypts a random vector as a client, and has it decrypted twice.
+func (c *cluster) decrypt(ctx context.Context, r *decryptReport, epoch uint64) error {
+	config, err := lodge.Load(filepath.Join(c.net.Dir, "clients", devnet.App+".yaml"))
 	if err != nil {
 		return err
 	}
-	defer func() {
-		for _, conn := range conns {
-			conn.Close()
+	client, err := ciphertext.Dial(config)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	key, err := client.Key(ctx, epoch, r.Field)
+	if err != nil {
+		return err
+	}
+	r.StatisticalBits, r.Values = key.SecurityBits(), key.Slots()
+	values := make([]*big.Int, r.Values)
+	for i := range values {
+		if values[i], err = rand.Int(rand.Reader, key.Modulus()); err != nil {
+			return err
 		}
-	}()
-	if err := d.publicKey(ctx, conns); err != nil {
-		return err
 	}
-	seed := make([]byte, sample.SeedSize)
-	if _, err := rand.Read(seed); err != nil {
-		return err
-	}
-	source := sample.NewSource(seed)
-	values := f.NewVec(d.client.Scheme.Slots())
-	if err := f.Random(values, source.Stream("values")); err != nil {
-		return err
-	}
-	d.cluster.progress.say("encrypting and proving %d values", values.Len())
+	c.progress.say("encrypting and proving %d values", r.Values)
 	began := time.Now()
-	ciphertext, proof, err := popk.Prove(ctx, d.client, []field.Vec{values}, source.Sub("proof"))
+	x, err := client.Encrypt(ctx, key, values, []byte("lodge demo decrypt"))
 	if err != nil {
 		return err
 	}
-	d.report.EncryptSeconds, d.report.RequestBytes = time.Since(began).Seconds(), len(ciphertext)+len(proof)
+	r.EncryptSeconds, r.RequestBytes = time.Since(began).Seconds(), len(x.Bytes)+len(x.ProofBytes)
+	c.progress.say("asking %d parties to decrypt", r.Parties)
 	began = time.Now()
-	answers := make([][]byte, len(conns))
-	for i, conn := range conns {
-		d.cluster.progress.say("asking party %d to decrypt", i)
-		if answers[i], err = d.ask(ctx, conn, len(conns), ciphertext, proof); err != nil {
-			return fmt.Errorf("party %d: %w", i, rpc.FromError(err))
-		}
-	}
-	doubled, err := popk.Verify(ctx, d.client, ciphertext, proof)
+	d, err := client.Decrypt(ctx, key, x)
 	if err != nil {
 		return err
 	}
-	got, err := ddec.Combine(d.client.Scheme, d.client.Instance, doubled[0], answers)
+	r.DecryptSeconds, r.AnswerBytes = time.Since(began).Seconds(), len(d.Answers[0])
+	again, err := client.Decrypt(ctx, key, x)
 	if err != nil {
 		return err
 	}
-	d.report.DecryptSeconds, d.report.AnswerBytes = time.Since(began).Seconds(), len(answers[0])
-	again, err := d.ask(ctx, conns[0], len(conns), ciphertext, proof)
-	if err != nil {
-		return rpc.FromError(err)
-	}
-	d.report.Repeated = bytes.Equal(again, answers[0])
-	d.report.Values = values.Len()
-	f.AddVec(values, values, values) // the proof, and so the decryption, is about twice the ciphertext
-	for i := range values.Len() {
-		if f.Equal(values.At(i), got.At(i)) {
-			d.report.Correct++
+	r.Repeated = slices.EqualFunc(again.Answers, d.Answers, bytes.Equal)
+	for i, v := range values {
+		if v.Cmp(d.Values[i]) == 0 {
+			r.Correct++
 		}
 	}
 	return nil
-}
-
-// publicKey fetches the public key from every party; all must have the same.
-func (d *decryption) publicKey(ctx context.Context, conns []*grpc.ClientConn) error {
-	var first [][]byte
-	for i, conn := range conns {
-		stream, err := keygenv1.NewKeygenServiceClient(conn).GetPublicKey(ctx, &keygenv1.GetPublicKeyRequest{Epoch: d.epoch})
-		if err != nil {
-			return rpc.FromError(err)
-		}
-		var frames [][]byte
-		for {
-			r, err := stream.Recv()
-			if err == io.EOF {
-				break
-			}
-			if err != nil {
-				return rpc.FromError(err)
-			}
-			frames = append(frames, r.GetChunk())
-		}
-		if len(frames) != 2 {
-			return fmt.Errorf("party %d sent a public key in %d pieces", i, len(frames))
-		}
-		if first == nil {
-			first = frames
-		}
-		if !bytes.Equal(frames[0], first[0]) || !bytes.Equal(frames[1], first[1]) {
-			return fmt.Errorf("party %d has another public key than party 0", i)
-		}
-	}
-	var err error
-	d.client.Key, d.client.KeyHash, err = keygen.DecodePublic(d.client.Scheme, first[0], first[1])
-	return err
-}
-
-// ask sends the ciphertext and its proof to one party and returns the party's message.
-func (d *decryption) ask(ctx context.Context, conn *grpc.ClientConn, n int, ciphertext, proof []byte) ([]byte, error) {
-	stream, err := decryptionv1.NewDecryptionServiceClient(conn).DecryptShare(ctx)
-	if err != nil {
-		return nil, err
-	}
-	h := &decryptionv1.DecryptShareHeader{Epoch: d.epoch, Field: d.field, Context: d.client.Context}
-	for i := range n {
-		h.Quorum = append(h.Quorum, uint32(i))
-	}
-	err = stream.Send(&decryptionv1.DecryptShareRequest{Header: h})
-	const piece = 1 << 20
-	for at := 0; err == nil && at < len(ciphertext); at += piece {
-		err = stream.Send(&decryptionv1.DecryptShareRequest{Ciphertext: ciphertext[at:min(at+piece, len(ciphertext))]})
-	}
-	for at := 0; err == nil && at < len(proof); at += piece {
-		err = stream.Send(&decryptionv1.DecryptShareRequest{Proof: proof[at:min(at+piece, len(proof))]})
-	}
-	if err == nil {
-		err = stream.CloseSend()
-	}
-	if err != nil && err != io.EOF { // after io.EOF Recv has the reason
-		return nil, err
-	}
-	var answer []byte
-	for {
-		r, err := stream.Recv()
-		if err == io.EOF {
-			return answer, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		answer = append(answer, r.GetChunk()...)
-	}
 }

@@ -38,19 +38,19 @@ func (o *demoOptions) checkExport() error {
 	case o.export == "":
 		return nil
 	case o.export != "mp-spdz":
-		return fmt.Errorf("--export %s: write mp-spdz", o.export)
+		return invalid("write mp-spdz", "--export %s", o.export)
 	case o.out == "":
-		return fmt.Errorf("--export %s: say where with --out", o.export)
+		return invalid("say where with --out", "--export %s without --out", o.export)
 	case o.kind == tuplefile.Random:
-		return fmt.Errorf("--export %s: MP-SPDZ has no file for random values", o.export)
+		return invalid("name another --kind", "--export %s: MP-SPDZ has no file for random values", o.export)
 	}
 	p, err := verify.Modulus(o.params, o.field)
 	if err != nil {
 		return err
 	}
 	if p.BitLen() > mpspdz.MaxPrimeBits {
-		return fmt.Errorf("--export %s: stock builds of MP-SPDZ take primes of up to %d bits; %s has %d", o.export, mpspdz.MaxPrimeBits,
-			o.field, p.BitLen())
+		return invalid(fmt.Sprintf("stock builds of MP-SPDZ take primes of up to %d bits", mpspdz.MaxPrimeBits), "--export %s: the prime of %s has %d bits",
+			o.export, o.field, p.BitLen())
 	}
 	return nil
 }
@@ -63,7 +63,7 @@ func (c *cluster) exportAll(ctx context.Context, o *demoOptions, batches []*coor
 			from = append(from, filepath.Join(c.shares(o), j.GetBatchId(), "party-"+strconv.Itoa(i)))
 		}
 		c.progress.say("exporting the shares of party %d", i)
-		r, err := mpspdz.Export(ctx, from, o.out, mpspdz.ExportOptions{})
+		r, err := mpspdz.Export(ctx, from, o.out, mpspdz.ExportOptions{Pooled: true})
 		if err != nil {
 			return nil, err
 		}

@@ -41,5 +41,6 @@ func onCPU(index int, f func() error) error {
 	return f()
 }
 
-// resetPeak makes a process's largest resident size what it has now, where the system lets us.
+// resetPeak makes a process's largest resident size what it has now, where the system lets us: of a party or a coordinator
+// only to the superuser, as they deny others their memory.
 func resetPeak(pid int) { _ = os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", pid), []byte("5"), 0) }

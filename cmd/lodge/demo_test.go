@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -19,30 +20,30 @@ func TestDemoRefusesFirst(t *testing.T) {
 	}
 	t.Setenv("TMPDIR", filepath.Join(full, "nowhere")) // a cluster would be written there, and fail in other words
 	for want, args := range map[string][]string{
-		"p63":               {"--field", "p63"},
-		"--count 1048577":   {"--count", "1048577"},
-		"at most 999":       {"--kind", "matrix", "--dim", "16", "--count", "1000000"},
-		"is not empty":      {"--out", full},
-		"not a directory":   {"--out", filepath.Join(file, "x")},
-		"of at most 4096":   {"--kind", "matrix", "--dim", "5000"},
-		"--dim 5: ":         {"--dim", "5"},
-		"--parties 1: ":     {"--parties", "1"},
-		"write scalar, mat": {"--kind", "vector"},
-		"--kind keys: ":     {"--kind", "keys"},
-		"are 0 to 2":        {"--kind", "input", "--input-party", "3"},
-		"add --kind input":  {"--input-party", "0"},
+		"p63":                               {"--field", "p63"},
+		"--count 1048577":                   {"--count", "1048577"},
+		"at most 999":                       {"--kind", "matrix", "--dim", "16", "--count", "1000000"},
+		"is not empty":                      {"--out", full},
+		"not a directory":                   {"--out", filepath.Join(file, "x")},
+		"of at most 4096":                   {"--kind", "matrix", "--dim", "5000"},
+		"--dim 5: ":                         {"--dim", "5"},
+		"--parties 1 ":                      {"--parties", "1"},
+		"write scalar, mat":                 {"--kind", "vector"},
+		"--kind keys ":                      {"--kind", "keys"},
+		"are 0 to 2":                        {"--kind", "input", "--input-party", "3"},
+		"add --kind input":                  {"--input-party", "0"},
+		"--no-sacrifice with --kind random": {"--kind", "random", "--no-sacrifice"},
 	} {
 		out, err := runLodge(t, append([]string{"demo", "--params", "insecure-8", "--json"}, args...)...)
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: %v", args, err)
 			continue
 		}
-		var r struct{ Error string }
-		if at := strings.Index(out, "{"); at < 0 || json.Unmarshal([]byte(out[at:]), &r) != nil || r.Error != err.Error() {
+		if _, f := failed(t, out); err.Error() != fmt.Sprintf("%s: %s (%s)", f.Code, f.What, f.Next) {
 			t.Errorf("%v: written %q", args, out)
 		}
 	}
-	if _, err := runLodge(t, "demo", "decrypt", "--params", "insecure-8", "--parties", "1"); err == nil || !strings.Contains(err.Error(), "--parties 1: ") {
+	if _, err := runLodge(t, "demo", "decrypt", "--params", "insecure-8", "--parties", "1"); err == nil || !strings.Contains(err.Error(), "--parties 1 ") {
 		t.Errorf("decrypt: %v", err)
 	}
 }
@@ -52,12 +53,11 @@ func TestDemoInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cmd := demoCommand()
 	cmd.SetContext(ctx)
-	o := &demoOptions{}
-	if err := o.ended(cmd, os.ErrClosed, false); !errors.Is(err, os.ErrClosed) {
+	if err := ended(cmd, os.ErrClosed); !errors.Is(err, os.ErrClosed) {
 		t.Errorf("before: %v", err)
 	}
 	cancel()
-	if err := o.ended(cmd, context.Canceled, false); !errors.Is(err, errInterrupted) || strings.Contains(err.Error(), "context") {
+	if err := ended(cmd, context.Canceled); !errors.Is(err, errInterrupted) || strings.Contains(err.Error(), "context") {
 		t.Errorf("after: %v", err)
 	}
 }

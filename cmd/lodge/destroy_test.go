@@ -26,7 +26,7 @@ func TestDestroyingCommands(t *testing.T) {
 	}
 	l.refuses(rpc.Invalid, "write one of locked, available", "batches", "list", "--party", "p0", "--state", "happy")
 	l.refuses(rpc.Forbidden, "no one here is named", "batches", "list", "--party", "p0", "--identity", filepath.Join(l.net.Dir, "clients", "client-p1.pem"))
-	l.shows([]string{"epochs", "list", "--party", "p0"}, "1      active  triples  insecure-8  passive")
+	l.shows([]string{"epochs", "list", "--party", "p0"}, "1      active  triples  insecure-8  proved")
 	key := batches[0].MACKey
 	l.shows([]string{"mac-keys", "list", "--party", "p0"}, key, "active")
 
@@ -109,9 +109,8 @@ func TestWatchStock(t *testing.T) {
 	root := rootCommand()
 	root.SetOut(out)
 	root.SetErr(out)
-	root.SetArgs([]string{"stock", "--watch", "--json", "--cluster", l.net.Dir})
 	done := make(chan error, 1)
-	go func() { done <- root.ExecuteContext(ctx) }()
+	go func() { done <- execute(ctx, root, []string{"stock", "--watch", "--json", "--cluster", l.net.Dir}) }()
 	l.eventually(func() bool { return strings.Count(out.String(), "\n") >= 1 })
 	l.ok(append([]string{"reserve"}, class("--count", "33")...)...)
 	l.eventually(func() bool { return strings.Contains(out.String(), `"reserved":33`) })

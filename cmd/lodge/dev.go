@@ -5,19 +5,24 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
+	gonet "net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/lodge-mpc/lodge/engine/params"
+	"github.com/lodge-mpc/lodge/engine/protocol/triple"
 	coordinatorv1 "github.com/lodge-mpc/lodge/proto/lodge/coordinator/v1"
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
 	keygenv1 "github.com/lodge-mpc/lodge/proto/lodge/keygen/v1"
 	stockv1 "github.com/lodge-mpc/lodge/proto/lodge/stock/v1"
 	tuplesv1 "github.com/lodge-mpc/lodge/proto/lodge/tuples/v1"
+	"github.com/lodge-mpc/lodge/services/config"
 	"github.com/lodge-mpc/lodge/services/devnet"
 	"github.com/lodge-mpc/lodge/services/job"
 	"github.com/lodge-mpc/lodge/services/rpc"
@@ -30,6 +35,7 @@ type devOptions struct {
 	dim                uint32
 	stock              uint64
 	json               bool
+	given              func(flag string) bool
 }
 
 // devReport is what `lodge dev` says when its cluster can be used.
@@ -48,12 +54,16 @@ func devCommand() *cobra.Command {
 		Short: "Run a coordinator and n parties on this machine, with stock, until Ctrl-C",
 		Long: "Write a development cluster to a directory, or take up the one that is there, start its coordinator and its\n" +
 			"parties, make keys, and keep a stock of scalar triples by a policy. Clients find it by the configurations in\n" +
-			"DIR/clients. All secrets of all parties are in the one directory: this is for development.",
+			"DIR/clients. A process that dies is started again, and what each writes is in DIR/NAME.log. All secrets of all\n" +
+			"parties are in the one directory: this is for development.",
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			o.given = cmd.Flags().Changed
+			return o.run(cmd)
+		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.dir, "dir", "lodge-dev", "directory of the cluster")
+	f.StringVar(&o.dir, "dir", devDir, "directory of the cluster")
 	f.IntVar(&o.parties, "parties", 3, "number of parties, of a new cluster")
 	f.StringVar(&o.params, "params", params.Default, "parameter set, of a new cluster")
 	f.IntVar(&o.port, "port", 0, "port of the coordinator of a new cluster; party i has the one that is 1+i higher; 0 takes free ones")
@@ -66,8 +76,19 @@ func devCommand() *cobra.Command {
 
 func (o *devOptions) run(cmd *cobra.Command) (err error) {
 	start, ctx := time.Now(), cmd.Context()
+	if err := o.check(); err != nil {
+		return err
+	}
+	lock, err := lockDir(o.dir)
+	if err != nil {
+		return err
+	}
+	defer lock.release()
 	net, err := o.open()
 	if err != nil {
+		return err
+	}
+	if err := lock.sign(); err != nil {
 		return err
 	}
 	c := &cluster{dir: net.Dir, keep: true, net: net, progress: newProgress(cmd.ErrOrStderr())}
@@ -76,15 +97,19 @@ func (o *devOptions) run(cmd *cobra.Command) (err error) {
 	if err := c.serve(ctx, false); err != nil {
 		return o.interrupted(ctx, err)
 	}
+	tending, end := context.WithCancel(ctx)
+	tended := make(chan struct{})
+	var down error
+	go func() {
+		defer close(tended)
+		down = c.tend(tending, devRestarts)
+	}()
+	defer func() {
+		end()
+		<-tended // before the processes are stopped
+	}()
 	r := devReport{Dir: o.dir, Clients: net.Clients}
-	set := net.Params
-	if r.Epoch, err = c.epoch(ctx, set, o.dim); err != nil {
-		return o.interrupted(ctx, err)
-	}
-	if r.Available, err = c.stockUp(ctx, &stockv1.Policy{
-		Class: &tuplesv1.Class{Tenant: devnet.Tenant, Kind: jobv1.Kind_KIND_SCALAR, Params: set, Field: o.field},
-		Low:   o.stock / 2, High: o.stock, Batch: min(o.stock, 1<<20),
-	}); err != nil {
+	if err := o.fill(ctx, c, &r); err != nil {
 		return o.interrupted(ctx, err)
 	}
 	r.Seconds = time.Since(start).Seconds()
@@ -93,7 +118,25 @@ func (o *devOptions) run(cmd *cobra.Command) (err error) {
 	if err := o.print(cmd, &r); err != nil {
 		return err
 	}
-	return c.wait(ctx)
+	<-tended
+	return down
+}
+
+// fill sees to keys and stock.
+func (o *devOptions) fill(ctx context.Context, c *cluster, r *devReport) (err error) {
+	set := c.net.Params
+	made := false
+	if r.Epoch, made, err = c.epoch(ctx, set, o.dim); err != nil {
+		return err
+	}
+	if o.dim > 0 && !made {
+		c.progress.note("--dim %d is for new keys, and epoch %d is there: lodge jobs submit --kind keys --dim %[1]d --cluster %[3]s", o.dim, r.Epoch, o.dir)
+	}
+	r.Available, err = c.stockUp(ctx, &stockv1.Policy{
+		Class: &tuplesv1.Class{Tenant: devnet.Tenant, Kind: jobv1.Kind_KIND_SCALAR, Params: set, Field: o.field},
+		Low:   o.stock / 2, High: o.stock, Batch: min(o.stock, 1<<20),
+	})
+	return err
 }
 
 // interrupted makes the end that was asked for no failure.
@@ -104,11 +147,40 @@ func (o *devOptions) interrupted(ctx context.Context, err error) error {
 	return err
 }
 
+// check refuses what no cluster can be.
+func (o *devOptions) check() error {
+	switch last := math.MaxUint16 - o.parties; {
+	case o.parties < 2 || o.parties > config.MaxParties:
+		return invalid(fmt.Sprintf("a cluster has 2 to %d", config.MaxParties), "--parties %d", o.parties)
+	case o.port < 0 || o.port > last:
+		return invalid(fmt.Sprintf("write 0, or 1 to %d: every party has one more", last), "--port %d", o.port)
+	case o.dim&(o.dim-1) != 0 || o.dim > demoMaxDim:
+		return invalid(fmt.Sprintf("write a power of two up to %d", demoMaxDim), "--dim %d", o.dim)
+	}
+	set, err := params.Lookup(o.params)
+	if err == nil && !exists(filepath.Join(o.dir, rosterFile)) {
+		_, err = o.plan(set, o.parties)
+	}
+	return err
+}
+
+// plan asks the engine whether parties so many can make what the stock is of.
+func (o *devOptions) plan(set *params.Set, parties int) (*triple.Plan, error) {
+	return triple.NewPlan(set, o.field, parties, triple.Scalar, triple.Shape{}, 1, 1, 1)
+}
+
+// rosterFile is in a cluster's directory as soon as the cluster is.
+const rosterFile = "roster.yaml"
+
 // open takes up the cluster in the directory, or writes one.
 func (o *devOptions) open() (*devnet.Cluster, error) {
-	_, err := os.Stat(filepath.Join(o.dir, "roster.yaml"))
+	_, err := os.Stat(filepath.Join(o.dir, rosterFile))
 	if err == nil {
-		return devnet.Open(o.dir)
+		net, err := devnet.Open(o.dir)
+		if err != nil {
+			return nil, err
+		}
+		return net, o.fits(net)
 	}
 	if !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
@@ -120,13 +192,35 @@ func (o *devOptions) open() (*devnet.Cluster, error) {
 	return devnet.Write(o.dir, devnet.Options{Parties: o.parties, Port: o.port, Params: []string{o.params}, Dev: true, Insecure: s.Insecure, MaxMemory: demoMemory})
 }
 
+// fits refuses flags that a cluster which is there does not follow.
+func (o *devOptions) fits(net *devnet.Cluster) error {
+	differs := func(flag string, wanted, is any) error {
+		return rpc.Errorf(rpc.Conflict, fmt.Sprintf("remove %s, or leave out --%s", o.dir, flag), "--%s %v, and the cluster in %s has %v", flag, wanted, o.dir, is)
+	}
+	if o.given("parties") && o.parties != len(net.Parties) {
+		return differs("parties", o.parties, len(net.Parties))
+	}
+	if o.given("params") && o.params != net.Params {
+		return differs("params", o.params, net.Params)
+	}
+	if _, port, err := gonet.SplitHostPort(net.Roster.Coordinator.Address); o.port != 0 && err == nil && port != strconv.Itoa(o.port) {
+		return differs("port", o.port, port)
+	}
+	set, err := params.Lookup(net.Params)
+	if err != nil {
+		return err
+	}
+	_, err = o.plan(set, len(net.Parties))
+	return err
+}
+
 // epoch is the newest epoch of keys for triples; if there is none, the parties make one.
-func (c *cluster) epoch(ctx context.Context, set string, dim uint32) (newest uint64, err error) {
+func (c *cluster) epoch(ctx context.Context, set string, dim uint32) (newest uint64, made bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Hour)
 	defer cancel()
 	r, err := keygenv1.NewKeygenServiceClient(c.clients[0]).ListEpochs(ctx, &keygenv1.ListEpochsRequest{})
 	if err != nil {
-		return 0, rpc.FromError(err)
+		return 0, false, rpc.FromError(err)
 	}
 	for _, e := range r.GetEpochs() {
 		if e.GetState() == keygenv1.EpochState_EPOCH_STATE_ACTIVE && e.GetPurpose() == jobv1.Purpose_PURPOSE_TRIPLES && e.GetParams() == set {
@@ -134,12 +228,12 @@ func (c *cluster) epoch(ctx context.Context, set string, dim uint32) (newest uin
 		}
 	}
 	if newest > 0 {
-		return newest, nil
+		return newest, false, nil
 	}
 	j, err := c.job(ctx, &coordinatorv1.JobRequest{
 		Kind: jobv1.Kind_KIND_KEYS, Params: set, Dim: dim, Purpose: jobv1.Purpose_PURPOSE_TRIPLES, Timeout: durationpb.New(time.Hour),
 	})
-	return j.GetEpoch(), err
+	return j.GetEpoch(), true, err
 }
 
 // stockUp sets a policy and waits until there is something in stock, which it gives.
@@ -176,34 +270,21 @@ func (c *cluster) stockUp(ctx context.Context, p *stockv1.Policy) (available uin
 	}
 }
 
-// wait returns when ctx is done, or with an error when a process has ended.
-func (c *cluster) wait(ctx context.Context) error {
-	ended := make(chan *process, len(c.procs))
-	for _, p := range c.procs {
-		go func() {
-			<-p.done
-			ended <- p
-		}()
-	}
-	select {
-	case <-ctx.Done():
-		return nil
-	case p := <-ended:
-		return fmt.Errorf("%s has ended: %s", p.name, p.lastLine())
-	}
-}
-
 func (o *devOptions) print(cmd *cobra.Command, r *devReport) error {
 	w := cmd.OutOrStdout()
 	if o.json {
 		return writeIndented(w, r)
 	}
+	at := " --cluster " + o.dir
+	if clusterDir("") == o.dir {
+		at = ""
+	}
 	_, err := fmt.Fprintf(w, `
 A coordinator and %d parties run, with keys of epoch %d and %d triples over %s in stock. Ctrl-C stops them.
 
-  what there is               lodge stock --cluster %[5]s
+  what there is               lodge stock%[7]s
   other kinds                 lodge jobs submit --help
   shares in Python and Go     docs/quickstart.md, with %[5]s/clients/%[6]s.yaml for party 0
-`, len(r.Clients)-2, r.Epoch, r.Available, o.field, o.dir, devnet.ClientName(0))
+`, len(r.Clients)-2, r.Epoch, r.Available, o.field, o.dir, devnet.ClientName(0), at)
 	return err
 }

@@ -95,7 +95,7 @@ func checkCommand(line, makefile string) error {
 		if err != nil {
 			return err
 		}
-		if !cmd.Runnable() {
+		if _, ok := cmd.Annotations[onlyHelp]; ok && len(rest) == 0 || !cmd.Runnable() {
 			return fmt.Errorf("%s alone does nothing", cmd.CommandPath())
 		}
 		if err := cmd.ParseFlags(rest); err != nil {

@@ -33,7 +33,8 @@ func doctorCommand() *cobra.Command {
 			"check does.\n\n" +
 			"With --config the files of one process are checked, and the others asked with its certificate: this is for the\n" +
 			"machine of a party. With --cluster all files of a development cluster are. Otherwise, with --roster, --identity and\n" +
-			"--ca, the processes are asked as a client, which needs the permission status at each.\n\n" +
+			"--ca, or --client, the processes are asked as a client, which needs the permission status at each. A client's\n" +
+			"configuration has no digest: without a roster, what the processes have is compared with each other.\n\n" +
 			"Parties measure the round trip and the bandwidth between them: --probe-bytes go over each link.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -68,27 +69,22 @@ func (o *operator) examined(d *doctor.Options, file string, offline bool) error 
 		d.Roster, d.Credentials = p.Connect()
 		return nil
 	}
-	roster, files := o.files()
-	if o.roster == "" {
-		if _, err := os.Stat(roster); err != nil {
+	if dir := clusterDir(o.cluster); o.roster == "" && o.client == "" {
+		if _, err := os.Stat(filepath.Join(dir, rosterFile)); err != nil {
 			return absent(err)
 		}
-		d.Files, _ = filepath.Glob(filepath.Join(o.cluster, "*", "party.yaml"))
-		if path := filepath.Join(o.cluster, "coordinator", "coordinator.yaml"); exists(path) {
+		d.Files, _ = filepath.Glob(filepath.Join(dir, "*", "party.yaml"))
+		if path := filepath.Join(dir, "coordinator", "coordinator.yaml"); exists(path) {
 			d.Files = append([]string{path}, d.Files...)
 		}
 	}
-	r, err := o.loadRoster()
+	p, err := o.places()
 	if err != nil || offline {
 		return err
 	}
-	if d.Credentials, err = rpc.LoadCredentials(files); err != nil {
-		return absent(err)
-	}
-	if d.Roster = r; o.token != "" {
-		d.Dial = append(d.Dial, rpc.WithToken(rpc.TokenFile(o.token)))
-	}
-	return nil
+	d.Roster, d.Routes, d.Dial = p.roster, p.routes, p.options
+	d.Credentials, err = p.credentials()
+	return err
 }
 
 func exists(path string) bool {
@@ -113,7 +109,7 @@ func (o *operator) diagnose(cmd *cobra.Command, d doctor.Options, quiet bool) er
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", f.Status, f.Subject, f.Check, text)
 	}
 	doctor.Examine(cmd.Context(), d)
-	if o.json {
+	if hold(cmd); o.json {
 		if err := writeIndented(cmd.OutOrStdout(), r); err != nil {
 			return err
 		}
@@ -127,7 +123,7 @@ func (o *operator) diagnose(cmd *cobra.Command, d doctor.Options, quiet bool) er
 		return errInterrupted
 	}
 	if r.Fail > 0 {
-		return fmt.Errorf("%d of %d checks failed", r.Fail, r.OK+r.Warn+r.Fail)
+		return rpc.Errorf(checkFailed, "do what is said beside each", "%d of %d checks failed", r.Fail, r.OK+r.Warn+r.Fail)
 	}
 	return nil
 }

@@ -45,12 +45,17 @@ type epochRecord struct {
 	KeygenSecurity string `json:"keygen_security"`
 	Created        string `json:"created"`
 	Session        string `json:"session"`
+	Dim            uint32 `json:"dim"`
+	RosterHash     string `json:"roster_hash"`
+	Roster         string `json:"roster"` // what the present one leaves of it
+	Successor      uint64 `json:"successor,omitempty"`
+	Reason         string `json:"reason,omitempty"`
 }
 
 func epochJSON(e *keygenv1.Epoch) epochRecord {
 	return epochRecord{
 		e.GetEpoch(), epochState(e), e.GetParams(), hex.EncodeToString(e.GetParamsHash()), job.PurposeName(e.GetPurpose()), hex.EncodeToString(e.GetDigest()),
-		e.GetKeygenSecurity(), when(e.GetCreated()), e.GetSession(),
+		e.GetKeygenSecurity(), when(e.GetCreated()), e.GetSession(), e.GetDim(), hex.EncodeToString(e.GetRosterHash()), standing(e), e.GetSuccessor(), e.GetReason(),
 	}
 }
 

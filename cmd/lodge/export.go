@@ -6,19 +6,21 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/lodge-mpc/lodge/clients/go/lodge"
 	"github.com/lodge-mpc/lodge/clients/go/mpspdz"
+	tuplesv1 "github.com/lodge-mpc/lodge/proto/lodge/tuples/v1"
 )
 
-// exportReport is the outcome of `lodge export mp-spdz`.
+// exportReport is the outcome of `lodge export mp-spdz`, also when it fails after shares have left through pipes.
 type exportReport struct {
 	*mpspdz.Report
 	Seconds float64 `json:"seconds"`
-	Error   string  `json:"error,omitempty"`
 }
 
 func exportCommand() *cobra.Command {
@@ -42,7 +44,8 @@ func exportMPSPDZCommand() *cobra.Command {
 			"online phase of MP-SPDZ that is started with -F in OUT reads them. Batches of one kind go into one file, in the\n" +
 			"order given. Every party exports the same batches in the same order. Primes have 64 to 256 bits.\n\n" +
 			"Lodge recorded the shares as consumed when they were fetched. What was exported counts as consumed: exporting\n" +
-			"the same directories again, or using them otherwise, uses tuples twice, which reveals inputs. Remove them.\n\n" +
+			"the same directories again, or using them otherwise, uses tuples twice, which reveals inputs. The export leaves\n" +
+			"exported.json in them, and refuses them from then on without --force. Remove them.\n\n" +
 			"With --reservation the shares come straight from the party, as its client with the permissions status, fetch and\n" +
 			"mac_key, and lie nowhere else. When that is interrupted, the same command with --force gives the same shares,\n" +
 			"while the lease lasts.\n\n" +
@@ -51,9 +54,9 @@ func exportMPSPDZCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			from := append(from, args...)
 			if len(from)+len(reservations) == 0 || len(from) > 0 && len(reservations) > 0 {
-				return errors.New("--from: name the directories of shares, or with --reservation what to draw from a party, not both")
+				return invalid("name directories of shares with --from, or with --reservation what to draw from a party, not both", "neither or both of --from and --reservation")
 			}
-			p, start := newProgress(cmd.ErrOrStderr()), time.Now()
+			p, start := progressOf(cmd, at.json), time.Now()
 			var t *transfer
 			o.Progress = func(done, total int64) {
 				if t == nil {
@@ -70,12 +73,11 @@ func exportMPSPDZCommand() *cobra.Command {
 			if err != nil && cmd.Context().Err() != nil {
 				err = errInterrupted
 			}
-			if at.json {
-				r := exportReport{Report: report, Seconds: time.Since(start).Seconds()}
-				if err != nil {
-					r.Error = err.Error()
-				}
-				return errors.Join(err, writeIndented(cmd.OutOrStdout(), r))
+			if report != nil {
+				warnTogether(cmd.ErrOrStderr(), report)
+			}
+			if hold(cmd); at.json && report != nil {
+				return errors.Join(err, writeIndented(cmd.OutOrStdout(), exportReport{Report: report, Seconds: time.Since(start).Seconds()}))
 			}
 			if report != nil {
 				consumed := "What was exported counts as consumed: use the directories that it came from no more."
@@ -95,7 +97,7 @@ func exportMPSPDZCommand() *cobra.Command {
 	f.StringVar(&out, "out", "", "directory in which Player-Data is made")
 	f.StringVar(&o.Suffix, "suffix", "", "of the data files: -T0 for the first thread of MP-SPDZ's -f, -T1 for the second")
 	f.BoolVar(&o.Pipes, "pipes", false, "make named pipes and feed them as MP-SPDZ reads; existing pipes are fed in any case")
-	f.BoolVar(&o.Force, "force", false, "overwrite files")
+	f.BoolVar(&o.Force, "force", false, "overwrite files, and export directories that were exported before")
 	f.BoolVar(&o.DryRun, "dry-run", false, "check, and say what would be written")
 	complete(cmd, "reservation", at.completeReservations)
 	if err := cmd.MarkFlagRequired("out"); err != nil {
@@ -117,10 +119,11 @@ func (o *operator) exportReservations(cmd *cobra.Command, ids []string, out stri
 	}
 	var streams []mpspdz.Stream
 	for _, id := range ids {
-		m, _, _, err := c.manifest(cmd.Context(), id, true)
+		m, _, r, err := c.manifest(cmd.Context(), id, true)
 		if err != nil {
 			return nil, c.explain(err)
 		}
+		warnDrawn(cmd.ErrOrStderr(), c, r)
 		streams = append(streams, mpspdz.Stream{Manifest: m, Open: func(ctx context.Context) (io.ReadCloser, error) {
 			s, err := d.Fetch(ctx, id)
 			if err != nil {
@@ -134,6 +137,30 @@ func (o *operator) exportReservations(cmd *cobra.Command, ids []string, out stri
 		err = c.explain(err)
 	}
 	return report, err
+}
+
+// drawn reports whether a reservation, as its party described it before, was delivered.
+func drawn(r *tuplesv1.Reservation) bool {
+	return r.GetState() == tuplesv1.ReservationState_RESERVATION_STATE_CONSUMED
+}
+
+// warnDrawn says that a party has delivered a reservation before.
+func warnDrawn(w io.Writer, c *partyClient, r *tuplesv1.Reservation) {
+	if drawn(r) {
+		fmt.Fprintf(w, "warning: %s delivered reservation %s at %s: these are the same tuples, use them once\n", c.name, r.GetId(), when(r.GetDelivered()))
+	}
+}
+
+// warnTogether says that a tree has shares of the MAC key of several parties.
+func warnTogether(w io.Writer, r *mpspdz.Report) {
+	others, err := filepath.Glob(filepath.Join(r.Dir, "Player-MAC-Keys-p-P*"))
+	if err != nil {
+		return
+	}
+	own := "Player-MAC-Keys-p-P" + strconv.Itoa(r.Party)
+	if slices.ContainsFunc(others, func(path string) bool { return filepath.Base(path) != own }) {
+		fmt.Fprintf(w, "warning: %s has the shares of the MAC key of several parties: whoever reads them all can forge any value\n", r.Dir)
+	}
 }
 
 func printExport(w io.Writer, r *mpspdz.Report, consumed string) error {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/lodge-mpc/lodge/clients/go/mpspdz"
+	"github.com/lodge-mpc/lodge/services/rpc"
 )
 
 // Both parties' exports of directories, by flag and as arguments, make a tree that the independent reader accepts.
@@ -54,25 +55,31 @@ func TestExportMPSPDZRefuses(t *testing.T) {
 	if _, err := runLodge(t, "export", "mp-spdz", "--from", party, "--out", out); err != nil {
 		t.Fatal(err)
 	}
-	for _, args := range [][]string{{"--force"}, {"--suffix", "-T0"}} {
-		if _, err := runLodge(t, append([]string{"export", "mp-spdz", "--from", party, "--out", out}, args...)...); err != nil {
-			t.Errorf("%v: %v", args, err)
-		}
+	if text, err := runLodge(t, "export", "mp-spdz", "--from", party, "--out", out, "--force"); err != nil || strings.Contains(text, "warning") {
+		t.Errorf("with force: %v: %s", err, text)
+	}
+	fresh := func(party string) string { return filepath.Join(exportTwo(t, 3), party) }
+	if _, err := runLodge(t, "export", "mp-spdz", "--from", fresh("party-0"), "--out", out, "--suffix", "-T0"); err != nil {
+		t.Error(err)
+	}
+	text, err := runLodge(t, "export", "mp-spdz", "--from", fresh("party-1"), "--out", out, "--dry-run")
+	if err != nil || !strings.Contains(text, "shares of the MAC key of several parties") {
+		t.Errorf("%v: %s", err, text)
 	}
 	for want, args := range map[string][]string{
-		"name the directories":       {"--out", out},
+		"name directories of":        {"--out", out},
 		`required flag(s) "out" not`: {"--from", party},
-		mpspdz.ErrExists.Error():     {"--from", party, "--out", out},
+		mpspdz.ErrExists.Error():     {"--from", fresh("party-0"), "--out", out},
+		" went to " + out:            {"--from", party, "--out", t.TempDir()},
 		"each party's shares on":     {"--from", shares, "--out", t.TempDir()},
-		"write -T0":                  {"--from", party, "--out", t.TempDir(), "--suffix", "T0"},
+		"write -T0":                  {"--from", fresh("party-0"), "--out", t.TempDir(), "--suffix", "T0"},
 	} {
 		if _, err := runLodge(t, append([]string{"export", "mp-spdz"}, args...)...); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: %v", args, err)
 		}
 	}
-	text, err := runLodge(t, "export", "mp-spdz", "--from", party, "--out", out, "--json")
-	var r exportReport
-	if err == nil || json.Unmarshal([]byte(text), &r) != nil || r.Error != err.Error() {
+	text, err = runLodge(t, "export", "mp-spdz", "--from", party, "--out", out, "--json")
+	if _, f := failed(t, text); err == nil || f.Code != rpc.Conflict || !strings.Contains(err.Error(), f.What) {
 		t.Errorf("%v, written %q", err, text)
 	}
 }

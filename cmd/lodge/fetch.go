@@ -29,7 +29,9 @@ type fetchReport struct {
 	Bytes      int64   `json:"bytes"`
 	Resumed    int64   `json:"resumed_tuples,omitempty"` // that an earlier call had fetched
 	WithMACKey bool    `json:"with_mac_key"`
+	Again      bool    `json:"delivered_before"` // and not to go on
 	Seconds    float64 `json:"seconds"`
+	held       *tuplesv1.Reservation
 }
 
 // fetchCommand is `lodge fetch`.
@@ -43,8 +45,9 @@ func fetchCommand() *cobra.Command {
 		Long: "Draw a party's shares of a reservation, as its client with the permissions status and fetch, to a new directory in\n" +
 			"the format of docs/export-format.md. The party records them as consumed by this client before the first byte\n" +
 			"leaves. What was interrupted goes on when the same command is given again, while the lease lasts.\n\n" +
-			"`lodge verify` and `lodge export` need the party's share of the MAC key beside them: --with-mac-key draws that too,\n" +
-			"with the permission mac_key.\n\n" + connecting,
+			"An online phase, and `lodge export`, need the party's share of the MAC key beside them: --with-mac-key draws that\n" +
+			"too, with the permission mac_key. To check the tuples instead of using them, fetch at every party first, and then\n" +
+			"draw the shares of the key with `lodge mac-keys draw --pool --into DIR`, which retires the epoch.\n\n" + connecting,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: firstArgument(o.completeReservations),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -54,11 +57,14 @@ func fetchCommand() *cobra.Command {
 			}
 			defer c.conn.Close()
 			start := time.Now()
-			r, err := c.fetch(cmd, args[0], out, withKey)
+			r, err := c.fetch(cmd.Context(), args[0], out, withKey, progressOf(cmd, o.json))
 			if err != nil {
 				return c.explain(err)
 			}
 			r.Seconds = time.Since(start).Seconds()
+			if r.Again {
+				warnDrawn(cmd.ErrOrStderr(), c, r.held)
+			}
 			if o.json {
 				return writeIndented(cmd.OutOrStdout(), r)
 			}
@@ -117,11 +123,15 @@ func (c *partyClient) manifest(ctx context.Context, id string, withKey bool) (m 
 }
 
 // fetch draws a reservation into a directory.
-func (c *partyClient) fetch(cmd *cobra.Command, id, dir string, withKey bool) (_ *fetchReport, err error) {
+func (c *partyClient) fetch(ctx context.Context, id, dir string, withKey bool, p *progress) (_ *fetchReport, err error) {
 	if _, err := os.Lstat(filepath.Join(dir, tuplefile.ManifestName)); err == nil {
-		return nil, rpc.Errorf(rpc.Conflict, "name a new directory", "%s holds shares already", dir)
+		next := "name a new directory"
+		if withKey {
+			next += "; while the lease lasts the same shares come once more, with the share of the MAC key: then remove the first"
+		}
+		return nil, rpc.Errorf(rpc.Conflict, next, "%s holds shares already", dir)
 	}
-	m, size, reservation, err := c.manifest(cmd.Context(), id, withKey)
+	m, size, reservation, err := c.manifest(ctx, id, withKey)
 	if err != nil {
 		return nil, err
 	}
@@ -133,9 +143,9 @@ func (c *partyClient) fetch(cmd *cobra.Command, id, dir string, withKey bool) (_
 		return nil, err
 	}
 	total := m.Tuples * m.RecordBytes(size)
-	if err := c.copyTo(cmd, w, id, have, m.RecordBytes(size), total); err != nil {
+	if err := c.copyTo(ctx, w, p, id, have, m.RecordBytes(size), total); err != nil {
 		kept := w.Keep()
-		if cmd.Context().Err() != nil {
+		if ctx.Err() != nil {
 			err = rpc.Errorf(rpc.Cancelled, "the same command goes on while the lease lasts", "interrupted; %s has what came so far", dir)
 		}
 		return nil, errors.Join(err, kept)
@@ -145,12 +155,12 @@ func (c *partyClient) fetch(cmd *cobra.Command, id, dir string, withKey bool) (_
 	}
 	return &fetchReport{
 		Dir: dir, Party: c.index, Reservation: id, classRecord: classJSON(reservation.GetClass()), Epoch: m.Epoch, Tuples: uint64(m.Tuples), Bytes: total,
-		Resumed: have, WithMACKey: withKey,
+		Resumed: have, WithMACKey: withKey, Again: have == 0 && drawn(reservation), held: reservation,
 	}, nil
 }
 
 // copyTo streams the tuples after the first have into w.
-func (c *partyClient) copyTo(cmd *cobra.Command, w io.Writer, id string, have, record, total int64) error {
+func (c *partyClient) copyTo(ctx context.Context, w io.Writer, p *progress, id string, have, record, total int64) error {
 	if have*record == total {
 		return nil
 	}
@@ -158,53 +168,12 @@ func (c *partyClient) copyTo(cmd *cobra.Command, w io.Writer, id string, have, r
 	if err != nil {
 		return err
 	}
-	s, err := d.Fetch(cmd.Context(), id, lodge.From(uint64(have)))
+	s, err := d.Fetch(ctx, id, lodge.From(uint64(have)))
 	if err != nil {
 		return err
 	}
 	defer s.Close()
-	p := newTransfer(newProgress(cmd.ErrOrStderr()), have*record, total)
 	defer p.done()
-	_, err = io.Copy(io.MultiWriter(w, p), s)
+	_, err = io.Copy(io.MultiWriter(w, newTransfer(p, have*record, total)), s)
 	return err
-}
-
-// transfer shows how far bytes are, and how fast they come.
-type transfer struct {
-	*progress
-	begun             time.Time
-	done0, now, total int64
-}
-
-func newTransfer(p *progress, have, total int64) *transfer {
-	return &transfer{p, time.Now(), have, have, total}
-}
-
-// Write counts.
-func (t *transfer) Write(b []byte) (int, error) {
-	t.at(t.now + int64(len(b)))
-	return len(b), nil
-}
-
-// at shows that so many of the bytes are there.
-func (t *transfer) at(now int64) {
-	t.now = now
-	rate := float64(t.now-t.done0) / max(time.Since(t.begun).Seconds(), 1e-3)
-	text := fmt.Sprintf("%s %s of %s, %s/s", bar(t.now, t.total), amount(float64(t.now)), amount(float64(t.total)), amount(rate))
-	if left := time.Duration(float64(t.total-t.now) / max(rate, 1) * float64(time.Second)); left > time.Second {
-		text += ", " + left.Round(time.Second).String() + " left"
-	}
-	t.show(text, t.now == t.total)
-}
-
-// bar draws how much of a total is done.
-func bar(done, total int64) string {
-	const width = 20
-	b := []byte("[                    ]")
-	for i := range int64(width) {
-		if total == 0 || done*width >= (i+1)*total {
-			b[i+1] = '#'
-		}
-	}
-	return string(b)
 }

@@ -24,15 +24,24 @@ func TestFetchCommand(t *testing.T) {
 	var dirs []string
 	for _, party := range []string{"p0", "1"} {
 		dir := filepath.Join(root, party)
-		l.shows([]string{"fetch", id, "--party", party, "--out", dir, "--with-mac-key"}, "40 scalar tuples, 1.92 kB, of party p", "[####################] 1.92 kB of 1.92 kB, ")
+		l.shows([]string{"fetch", id, "--party", party, "--out", dir, "--with-mac-key"}, "40 scalar tuples, 1.92 kB, of party p")
 		dirs = append(dirs, dir)
 	}
-	if out, err := runLodge(t, append([]string{"verify"}, dirs...)...); err != nil || !strings.HasPrefix(out, "40 of 40 scalar tuples verified") {
+	_, err := runLodge(t, append([]string{"verify"}, dirs...)...)
+	if !errors.Is(err, &rpc.Error{Code: rpc.Invalid}) || !strings.Contains(err.Error(), "drawn for an online phase") {
+		t.Error(err)
+	}
+	if out, err := runLodge(t, append([]string{"verify", "--retired"}, dirs...)...); err != nil || !strings.HasPrefix(out, "40 of 40 scalar tuples verified") {
 		t.Errorf("%v: %s", err, out)
 	}
 	l.refuses(rpc.Conflict, "holds shares already", "fetch", id, "--party", "p0", "--out", dirs[0])
 	l.refuses(rpc.NotFound, "reserve at the coordinator", "fetch", "nope", "--party", "p0", "--out", filepath.Join(root, "x"))
 	l.refuses(rpc.Invalid, "write one of p0, p1", "fetch", id, "--out", filepath.Join(root, "x"))
+
+	l.refuses(rpc.Invalid, "a file stands where", "fetch", id, "--party", "p0", "--out", filepath.Join(dirs[0], tuplefile.DataName, "x"))
+	l.refuses(rpc.Conflict, "the same shares come once more", "fetch", id, "--party", "p0", "--out", dirs[0], "--with-mac-key")
+	again := filepath.Join(root, "again")
+	l.shows([]string{"fetch", id, "--party", "p0", "--out", again}, "warning: party p0 delivered reservation "+id, "use them once")
 
 	// without the key, and going on after 13 tuples
 	whole, err := os.ReadFile(filepath.Join(dirs[0], tuplefile.DataName))
@@ -68,6 +77,52 @@ func TestFetchCommand(t *testing.T) {
 	}
 }
 
+// To check tuples, all parties' clients fetch them, and then draw their shares of the key to be pooled, which retires it.
+func TestFetchAndPool(t *testing.T) {
+	l, root := startLive(t), t.TempDir()
+	id := strings.TrimSpace(l.ok(append([]string{"reserve"}, class("--count", "40")...)...))
+	dir := func(party string) string { return filepath.Join(root, party) }
+	for _, party := range []string{"p0", "p1"} {
+		l.ok("fetch", id, "--party", party, "--out", dir(party))
+	}
+	if _, err := runLodge(t, "verify", root); err == nil || !strings.Contains(err.Error(), "was not drawn with the tuples") {
+		t.Error(err)
+	}
+	key := read[struct{ Keys []macKeyRecord }](l, "mac-keys", "list", "--party", "p0").Keys[0].ID
+	draw := func(party string, more ...string) []string {
+		return append([]string{"mac-keys", "draw", key, "--party", party}, more...)
+	}
+	l.refuses(rpc.Invalid, "--into without --pool", draw("p0", "--into", dir("p0"))...)
+	l.refuses(rpc.Invalid, "write one of them", draw("p0", "--pool", "--yes")...)
+	l.refuses(rpc.Invalid, "write one of them", draw("p0", "--pool", "--yes", "--into", dir("p0"), "--out", dir("x"))...)
+	l.refuses(rpc.NotFound, "manifest.json", draw("p0", "--pool", "--yes", "--into", dir("x"))...)
+	l.refuses(rpc.Invalid, "shares of party 1", draw("p0", "--pool", "--yes", "--into", dir("p1"))...)
+	for name, change := range map[string]func(m *tuplefile.Manifest){
+		"of epoch 7": func(m *tuplefile.Manifest) { m.Epoch = 7 }, "over p128": func(m *tuplefile.Manifest) { m.Field = "p128" },
+		"has a share": func(m *tuplefile.Manifest) { m.MACKeyShare = "5" },
+	} {
+		other := t.TempDir()
+		m, err := tuplefile.ReadManifest(dir("p0"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if change(&m); tuplefile.WriteManifest(other, m) != nil {
+			t.Fatal(name)
+		}
+		if _, err := l.try(draw("p0", "--pool", "--yes", "--into", other)...); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	l.shows(draw("p0", "--pool", "--into", dir("p0"), "--dry-run"), "would retire epoch 1")
+	for _, party := range []string{"p0", "p1"} {
+		l.shows(draw(party, "--pool", "--into", dir(party), "--yes"), "manifest.json has party "+party+"'s share")
+	}
+	if out, err := runLodge(t, "verify", root); err != nil || !strings.HasPrefix(out, "40 of 40 scalar tuples verified") {
+		t.Errorf("%v: %s", err, out)
+	}
+	l.shows([]string{"epochs", "list", "--party", "p1"}, "retired")
+}
+
 // Both parties export two reservations straight into one tree that the independent reader accepts.
 func TestExportReservations(t *testing.T) {
 	l, out := startLive(t), filepath.Join(t.TempDir(), "out")
@@ -81,7 +136,11 @@ func TestExportReservations(t *testing.T) {
 	}
 	l.shows([]string{"reservations", "show", ids[0], "--party", "p0"}, "state        reserved")
 	for _, party := range []string{"p0", "p1"} {
-		l.shows(append(export, "--party", party), "101 records        101 usable", "is consumed: use it once")
+		out := l.ok(append(export, "--party", party)...)
+		if !strings.Contains(out, "101 records        101 usable") || !strings.Contains(out, "is consumed: use it once") || strings.Contains(out, "delivered reservation") ||
+			strings.Contains(out, "of several parties") != (party == "p1") {
+			t.Errorf("%s: %s", party, out)
+		}
 	}
 	l.shows([]string{"reservations", "show", ids[0], "--party", "p0"}, "state        consumed", "fetched by   client-p0")
 	reader := filepath.Join("..", "..", "clients", "python", "tools", "read_mpspdz.py")
@@ -115,7 +174,7 @@ func TestExportReservations(t *testing.T) {
 		}
 		got <- b
 	}()
-	l.shows(append(export, "--party", "p0"), "101 records")
+	l.shows(append(export, "--party", "p0"), "101 records", "warning: party p0 delivered reservation "+ids[0], "warning: party p0 delivered reservation "+ids[1])
 	if !bytes.Equal(<-got, written) {
 		t.Error("other bytes through the pipe")
 	}

@@ -176,40 +176,54 @@ func (o *operator) watchCommand() *cobra.Command {
 	}
 }
 
-// watch shows a job until it ends, and its last state. With JSON every change is one line. It outlives a restart of
-// the coordinator.
+// watch shows a job until it ends, and its last state. With JSON every change is one line.
 func (o *operator) watch(cmd *cobra.Command, c *client, id string) error {
 	p := newProgress(cmd.ErrOrStderr())
 	defer p.done()
 	var last *coordinatorv1.Job
-	heard := time.Now()
-	for !job.Final(last.GetState()) {
-		err := c.follow(cmd.Context(), id, func(j *coordinatorv1.Job) error {
-			last, heard = j, time.Now()
-			if o.json {
-				return writeLine(cmd.OutOrStdout(), jobJSON(j))
-			}
+	err := c.untilOver(cmd.Context(), p, id, false, func(j *coordinatorv1.Job) error {
+		if last = j; !o.json {
 			p.job(j)
 			return nil
+		}
+		if job.Final(j.GetState()) {
+			hold(cmd)
+		}
+		return writeLine(cmd.OutOrStdout(), jobJSON(j))
+	})
+	p.done()
+	if err != nil {
+		return err
+	}
+	if !o.json {
+		if err := o.write(cmd, last); err != nil {
+			return err
+		}
+	}
+	return unlessCompleted(last)
+}
+
+// untilOver calls each with a job at every change, until it has ended. Once the job is known it outlives a restart of the
+// coordinator.
+func (c *client) untilOver(ctx context.Context, p *progress, id string, known bool, each func(*coordinatorv1.Job) error) error {
+	heard, over := time.Now(), false
+	for !over {
+		err := c.follow(ctx, id, func(j *coordinatorv1.Job) error {
+			known, heard, over = true, time.Now(), job.Final(j.GetState())
+			return each(j)
 		})
 		switch {
-		case cmd.Context().Err() != nil:
+		case ctx.Err() != nil:
 			return rpc.Errorf(rpc.Cancelled, "`lodge jobs cancel` ends it, `lodge jobs watch` shows it again", "job %s goes on", id)
 		case err == nil: // the stream ends with the job
-		case !errors.Is(err, &rpc.Error{Code: rpc.Unavailable}) || time.Since(heard) > lostTime || last == nil:
+		case !errors.Is(err, &rpc.Error{Code: rpc.Unavailable}) || time.Since(heard) > lostTime || !known:
 			return err
 		default:
 			p.say("the coordinator cannot be reached; trying again")
 			time.Sleep(200 * time.Millisecond)
 		}
 	}
-	p.done()
-	if !o.json {
-		if err := printJob(cmd.OutOrStdout(), last, time.Now()); err != nil {
-			return err
-		}
-	}
-	return unlessCompleted(last)
+	return nil
 }
 
 // follow calls each with a job at every change, until the stream ends.

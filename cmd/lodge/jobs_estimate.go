@@ -35,17 +35,23 @@ func printEstimate(w io.Writer, q *coordinatorv1.JobRequest, e *coordinatorv1.Es
 	case n > 1:
 		basis = fmt.Sprintf("the median of %d jobs of the past", n)
 	}
+	each, peak, all := "", "", func(string, ...any) string { return "" }
+	if e.GetJobs() > 1 {
+		each, peak = " a job", " of a job"
+		all = func(format string, args ...any) string { return ", " + fmt.Sprintf(format, args...) }
+	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(t, "asked\t%d\n", q.GetCount())
-	fmt.Fprintf(t, "makes\t%d\n", e.GetTuples())
+	fmt.Fprintf(t, "makes\t%d%s%s\n", e.GetTuples(), each, all("%d in all", e.GetAllTuples()))
 	if e.GetJobs() > 1 {
 		fmt.Fprintf(t, "jobs\t%d of them make what is asked\n", e.GetJobs())
 	}
 	fmt.Fprintf(t, "block\t%d\n", e.GetDim())
-	fmt.Fprintf(t, "stored\t%s at each party, %d bytes a tuple\n", amount(float64(e.GetStoredBytes())), e.GetTupleBytes())
-	fmt.Fprintf(t, "sent\t%s by each party, from %s\n", amount(float64(e.GetSentBytes())), basis)
-	fmt.Fprintf(t, "memory\t%s at each party, at the peak\n", amount(float64(e.GetMemoryBytes())))
-	fmt.Fprintf(t, "time\t%s, from %s\n", roughly(e.GetDuration().AsDuration()), basis)
+	fmt.Fprintf(t, "stored\t%s%s%s at each party, %d bytes a tuple\n",
+		amount(float64(e.GetStoredBytes())), each, all("%s in all,", amount(float64(e.GetAllStoredBytes()))), e.GetTupleBytes())
+	fmt.Fprintf(t, "sent\t%s%s%s by each party, from %s\n", amount(float64(e.GetSentBytes())), each, all("%s in all,", amount(float64(e.GetAllSentBytes()))), basis)
+	fmt.Fprintf(t, "memory\t%s at each party, at the peak%s\n", amount(float64(e.GetMemoryBytes())), peak)
+	fmt.Fprintf(t, "time\t%s%s%s, from %s\n", roughly(e.GetDuration().AsDuration()), each, all("%s in all one after another", roughly(e.GetAllDuration().AsDuration())), basis)
 	return t.Flush()
 }
 
@@ -60,7 +66,8 @@ func roughly(d time.Duration) time.Duration {
 	return d.Round(time.Millisecond)
 }
 
-// estimateRecord is the JSON of an estimate; all but jobs is of one job.
+// estimateRecord is the JSON of an estimate. What does not begin with "all" is of one job, and all_seconds is the time
+// of all jobs if they run one after another.
 type estimateRecord struct {
 	Asked       uint64  `json:"asked"`
 	Tuples      uint64  `json:"tuples"`
@@ -73,6 +80,11 @@ type estimateRecord struct {
 	Seconds     float64 `json:"seconds"`
 	Basis       string  `json:"basis"` // of seconds and sent bytes: history or model
 	Samples     uint32  `json:"samples,omitempty"`
+
+	AllTuples      uint64  `json:"all_tuples"`
+	AllStoredBytes uint64  `json:"all_stored_bytes"`
+	AllSentBytes   uint64  `json:"all_sent_bytes"`
+	AllSeconds     float64 `json:"all_seconds"`
 }
 
 func estimateJSON(q *coordinatorv1.JobRequest, e *coordinatorv1.EstimateJobResponse) estimateRecord {
@@ -83,5 +95,6 @@ func estimateJSON(q *coordinatorv1.JobRequest, e *coordinatorv1.EstimateJobRespo
 	return estimateRecord{
 		Asked: q.GetCount(), Tuples: e.GetTuples(), Jobs: e.GetJobs(), Dim: e.GetDim(), TupleBytes: e.GetTupleBytes(), StoredBytes: e.GetStoredBytes(),
 		SentBytes: e.GetSentBytes(), MemoryBytes: e.GetMemoryBytes(), Seconds: e.GetDuration().AsDuration().Seconds(), Basis: basis, Samples: e.GetSamples(),
+		AllTuples: e.GetAllTuples(), AllStoredBytes: e.GetAllStoredBytes(), AllSentBytes: e.GetAllSentBytes(), AllSeconds: e.GetAllDuration().AsDuration().Seconds(),
 	}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/lodge-mpc/lodge/services/rpc"
@@ -13,7 +14,8 @@ func TestSubmitDryRun(t *testing.T) {
 	submit := append([]string{"jobs", "submit", "--epoch", "1", "--dry-run"}, class("--count", "300")...)
 	made := read[jobList](l, "jobs", "list").Jobs[0]
 	e := read[estimateRecord](l, submit...)
-	if e.Basis != "model" || e.Asked != 300 || e.Tuples < 300 || e.Jobs != 1 || e.StoredBytes != e.Tuples*6*8 || e.SentBytes == 0 || e.MemoryBytes == 0 || e.Seconds <= 0 {
+	if e.Basis != "model" || e.Asked != 300 || e.Tuples < 300 || e.Jobs != 1 || e.StoredBytes != e.Tuples*6*8 || e.SentBytes == 0 || e.MemoryBytes == 0 || e.Seconds <= 0 ||
+		e.AllTuples != e.Tuples || e.AllStoredBytes != e.StoredBytes || e.AllSentBytes != e.SentBytes || e.AllSeconds != e.Seconds {
 		t.Errorf("%+v", e)
 	}
 	submit[len(submit)-1] = "200" // as the job that has been made
@@ -22,8 +24,13 @@ func TestSubmitDryRun(t *testing.T) {
 		t.Errorf("%+v after a job that made %d", e, made.Made)
 	}
 	l.shows(submit, "asked   200\n", "stored  ", "from one job of the past")
-	submit[len(submit)-1] = "100000"
-	l.shows(submit, "of them make what is asked", "from a model")
+	submit[len(submit)-1] = "2000000" // more than any party takes as one job
+	e = read[estimateRecord](l, submit...)
+	if e.Jobs != 1999999/e.Tuples+1 || e.AllTuples != e.Jobs*e.Tuples || e.AllStoredBytes != e.Jobs*e.StoredBytes || e.AllSeconds < float64(e.Jobs-1)*e.Seconds {
+		t.Errorf("%+v", e)
+	}
+	l.shows(submit, "of them make what is asked", fmt.Sprintf("makes   %d a job, %d in all\n", e.Tuples, e.AllTuples), "at the peak of a job\n",
+		"in all one after another, from a model")
 	l.refuses(rpc.Invalid, "there are no estimates", "jobs", "submit", "--kind", "keys", "--params", "insecure-8", "--dry-run")
 	l.refuses(rpc.NotFound, "party p0 refuses", append([]string{"jobs", "submit", "--epoch", "9", "--dry-run"}, class("--count", "1")...)...)
 	if after := len(read[jobList](l, "jobs", "list").Jobs); after != before {

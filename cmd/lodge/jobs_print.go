@@ -125,10 +125,17 @@ func printJob(w io.Writer, j *coordinatorv1.Job, now time.Time) error {
 	if q.GetKind() == jobv1.Kind_KIND_INPUT {
 		line("known to", "party %d", q.GetInputParty())
 	}
+	if q.GetNoSacrifice() {
+		line("sacrifice", "none: malformed evaluation keys would not be found")
+	}
 	line("block", "%d", q.GetDim())
 	line("asked", "%d", q.GetCount())
 	if j.GetState() == jobv1.JobState_JOB_STATE_COMPLETED {
-		line("made", "%d", result(j).GetCount())
+		if n := result(j).GetCount(); n < q.GetCount() && job.MakesTuples(q.GetKind()) {
+			line("made", "%d, as one job makes no more", n)
+		} else {
+			line("made", "%d", n)
+		}
 		line("key generation", "%s", result(j).GetKeygenSecurity())
 	}
 	line("epoch", "%d", j.GetEpoch())
@@ -250,6 +257,7 @@ type jobRecord struct {
 	Dim         uint32         `json:"dim,omitempty"`
 	Shape       []uint32       `json:"shape,omitempty"` // rows, inner, columns
 	InputParty  *uint32        `json:"input_party,omitempty"`
+	NoSacrifice bool           `json:"no_sacrifice,omitempty"`
 	Count       uint64         `json:"count,omitempty"` // asked
 	Made        uint64         `json:"made,omitempty"`
 	Tenant      string         `json:"tenant,omitempty"`
@@ -316,7 +324,7 @@ func jobJSON(j *coordinatorv1.Job) jobRecord {
 	q := j.GetRequest()
 	r := jobRecord{
 		ID: j.GetId(), State: stateName(j.GetState()), Reason: j.GetReason(), Kind: job.KindName(q.GetKind()), Purpose: job.PurposeName(q.GetPurpose()),
-		Params: q.GetParams(), Field: q.GetField(), Dim: q.GetDim(), Count: q.GetCount(), Tenant: q.GetTenant(),
+		Params: q.GetParams(), Field: q.GetField(), Dim: q.GetDim(), NoSacrifice: q.GetNoSacrifice(), Count: q.GetCount(), Tenant: q.GetTenant(),
 		Timeout: q.GetTimeout().AsDuration().Seconds(), Epoch: j.GetEpoch(), Batch: j.GetBatchId(), Digest: hex.EncodeToString(j.GetDigest()),
 		Attempt: j.GetOrdinal(), SubmittedBy: j.GetSubmittedBy(), Created: when(j.GetCreated()), Started: when(j.GetStarted()),
 		Ended: when(j.GetEnded()), Failure: failureJSON(j.GetFailure()),

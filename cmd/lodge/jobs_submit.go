@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"math/bits"
 	"strconv"
@@ -28,15 +27,16 @@ type jobOptions struct {
 	dim, inputParty                                  uint32
 	count, epoch                                     uint64
 	timeout                                          time.Duration
-	wait, dryRun                                     bool
+	wait, dryRun, noSacrifice                        bool
 }
 
 func (o *operator) submitCommand() *cobra.Command {
 	q := &jobOptions{}
 	cmd := &cobra.Command{
 		Use:   "submit",
-		Short: "Submit a job and print its id",
-		Long: "Submit a job. Keys come first: every other job names the epoch that a job of kind keys has made.\n\n" +
+		Short: "Submit a job, or as many as make --count tuples, and print the ids",
+		Long: "Submit a job. Keys come first: every other job names the epoch that a job of kind keys has made. Where --count\n" +
+			"is more tuples than one job makes, as many jobs are submitted as make them; --dry-run says how many.\n\n" +
 			"  keys    an epoch of keys; --dim for matrix products of up to that block\n" +
 			"  scalar  at least --count scalar triples\n" +
 			"  matrix  at least --count matrix triples of --shape; the epoch must have keys for the block --dim\n" +
@@ -57,7 +57,7 @@ func (o *operator) submitCommand() *cobra.Command {
 		},
 	}
 	q.flags(cmd)
-	cmd.Flags().BoolVar(&q.dryRun, "dry-run", false, "say what the job would make and take, and submit nothing; not with keys and proofs")
+	cmd.Flags().BoolVar(&q.dryRun, "dry-run", false, "say what the jobs would make and take, and submit nothing; not with keys and proofs")
 	_ = cmd.MarkFlagRequired("kind")
 	return cmd
 }
@@ -71,13 +71,14 @@ func (q *jobOptions) flags(cmd *cobra.Command) {
 	f.StringVar(&q.shape, "shape", "", "of matrices: N, or rows x inner x columns such as 200x100x50")
 	f.Uint32Var(&q.dim, "dim", 0, "block dimension, a power of two (default: with keys none, with matrices what holds the shape, up to 128)")
 	f.Uint32Var(&q.inputParty, "input-party", 0, "of input masks: the party that knows the values")
+	f.BoolVar(&q.noSacrifice, "no-sacrifice", false, "of products: leave out the check that finds those of malformed evaluation keys; parties must allow it")
 	f.Uint64Var(&q.count, "count", 1, "tuples to make at least; not with keys")
 	f.Uint64Var(&q.epoch, "epoch", 0, "epoch to use; with keys the epoch to make (default: the next)")
 	f.StringVar(&q.purpose, "purpose", "triples", "of the keys: triples or decryption")
 	f.StringVar(&q.tenant, "tenant", devnet.Tenant, "whose tuples these are; not with keys")
-	f.DurationVar(&q.timeout, "timeout", 0, "end the job after this long (default: the coordinator's limit)")
-	f.StringVar(&q.key, "idempotency-key", "", "the same key gives the same job, so that a submission can be repeated")
-	f.BoolVar(&q.wait, "wait", false, "watch the job until it ends; fail unless it completes")
+	f.DurationVar(&q.timeout, "timeout", 0, "end the job this long after its submission, also while it waits (default: the coordinator's limit for an attempt)")
+	f.StringVar(&q.key, "idempotency-key", "", "the same key gives the same jobs, so that a submission can be repeated")
+	f.BoolVar(&q.wait, "wait", false, "watch the jobs until they end; fail unless they complete")
 	complete(cmd, "kind", words(config.Kinds))
 	complete(cmd, "params", paramsWords)
 	complete(cmd, "field", fieldWords)
@@ -87,29 +88,31 @@ func (q *jobOptions) flags(cmd *cobra.Command) {
 // request is what the flags ask for; changed says which of them were given. What a party or the coordinator decides is
 // left to them.
 func (q *jobOptions) request(changed func(string) bool) (*coordinatorv1.JobRequest, error) {
-	r := &coordinatorv1.JobRequest{Kind: job.KindOf(q.kind), Params: q.params, Dim: q.dim, Epoch: q.epoch, InputParty: q.inputParty}
+	r := &coordinatorv1.JobRequest{Kind: job.KindOf(q.kind), Params: q.params, Dim: q.dim, Epoch: q.epoch, InputParty: q.inputParty, NoSacrifice: q.noSacrifice}
 	for p := range jobv1.Purpose_name {
 		if p != 0 && job.PurposeName(jobv1.Purpose(p)) == q.purpose {
 			r.Purpose = jobv1.Purpose(p)
 		}
 	}
-	invalid := func(next, format string, args ...any) (*coordinatorv1.JobRequest, error) {
+	wrong := func(next, format string, args ...any) (*coordinatorv1.JobRequest, error) {
 		return nil, rpc.Errorf(rpc.Invalid, next, format, args...)
 	}
 	switch {
 	case r.Kind == 0:
-		return invalid("write "+kindsText, "--kind %q", q.kind)
+		return wrong("write "+kindsText, "--kind %q", q.kind)
 	case r.Purpose == 0:
-		return invalid("write triples or decryption", "--purpose %q", q.purpose)
+		return wrong("write triples or decryption", "--purpose %q", q.purpose)
 	case q.timeout < 0:
-		return invalid("write for example 10m", "--timeout %s", q.timeout)
+		return wrong("write for example 10m", "--timeout %s", q.timeout)
 	case q.shape != "" && r.Kind != jobv1.Kind_KIND_MATRIX:
-		return invalid("shapes are of matrices", "--shape with --kind %s", q.kind)
+		return wrong("shapes are of matrices", "--shape with --kind %s", q.kind)
+	case q.noSacrifice && !job.Multiplies(r.Kind):
+		return wrong("leave it out: such jobs make no products", "--no-sacrifice with --kind %s", q.kind)
 	case changed("input-party") != (r.Kind == jobv1.Kind_KIND_INPUT):
 		if r.Kind == jobv1.Kind_KIND_INPUT {
-			return invalid("name the party that is to know the values", "no --input-party")
+			return wrong("name the party that is to know the values", "no --input-party")
 		}
-		return invalid("only input masks are of one party", "--input-party with --kind %s", q.kind)
+		return wrong("only input masks are of one party", "--input-party with --kind %s", q.kind)
 	}
 	if q.timeout > 0 {
 		r.Timeout = durationpb.New(q.timeout)
@@ -117,14 +120,20 @@ func (q *jobOptions) request(changed func(string) bool) (*coordinatorv1.JobReque
 	if r.Kind == jobv1.Kind_KIND_KEYS {
 		for _, name := range []string{"field", "count", "tenant"} {
 			if changed(name) {
-				return invalid("leave it out: an epoch serves all fields and tenants", "--%s with --kind keys", name)
+				return wrong("leave it out: an epoch serves all fields and tenants", "--%s with --kind keys", name)
 			}
 		}
 		return r, nil
 	}
 	r.Field, r.Count, r.Tenant = q.field, q.count, q.tenant
+	if r.Count == 0 {
+		return wrong("say how many to make at least", "--count 0")
+	}
+	if err := checkNames(q.params, q.field); err != nil {
+		return nil, err
+	}
 	if r.Epoch == 0 {
-		return invalid("`lodge jobs submit --kind keys` makes one, `lodge jobs show` of that job names it", "no --epoch")
+		return wrong("`lodge jobs submit --kind keys` makes one, `lodge jobs show` of that job names it", "no --epoch")
 	}
 	if r.Kind != jobv1.Kind_KIND_MATRIX {
 		if r.Dim == 0 {
@@ -134,7 +143,7 @@ func (q *jobOptions) request(changed func(string) bool) (*coordinatorv1.JobReque
 	}
 	shape, block, err := parseShape(q.shape)
 	if err != nil {
-		return invalid("write 128, or rows x inner x columns such as 200x100x50", "--shape %q: %v", q.shape, err)
+		return wrong("write 128, or rows x inner x columns such as 200x100x50", "--shape %q: %v", q.shape, err)
 	}
 	if r.Shape = shape; r.Dim == 0 {
 		r.Dim = block
@@ -161,34 +170,4 @@ func parseShape(text string) (shape *jobv1.Shape, block uint32, err error) {
 	}
 	block = min(128, uint32(1)<<bits.Len32(max(n[0], n[1], n[2])-1))
 	return &jobv1.Shape{Rows: n[0], Inner: n[1], Columns: n[2]}, block, nil
-}
-
-func (o *operator) submit(cmd *cobra.Command, q *jobOptions, r *coordinatorv1.JobRequest) error {
-	c, err := o.dial()
-	if err != nil {
-		return err
-	}
-	defer c.conn.Close()
-	ctx, cancel := context.WithTimeout(cmd.Context(), callTime)
-	defer cancel()
-	got, err := c.SubmitJob(ctx, &coordinatorv1.SubmitJobRequest{Job: r, IdempotencyKey: q.key})
-	if err != nil {
-		err = c.explain(err)
-		if e := rpc.FromError(err); q.key == "" && (e.Code == rpc.TimedOut || e.Code == rpc.Cancelled) {
-			e.Next = "the job may have been queued: see `lodge jobs list`; with --idempotency-key a submission can be repeated"
-		}
-		return err
-	}
-	j := got.GetJob()
-	switch {
-	case q.wait && !o.json:
-		fmt.Fprintln(cmd.ErrOrStderr(), "submitted", j.GetId())
-		fallthrough
-	case q.wait:
-		return o.watch(cmd, c, j.GetId())
-	case o.json:
-		return o.write(cmd, j)
-	}
-	_, err = fmt.Fprintln(cmd.OutOrStdout(), j.GetId())
-	return err
 }

@@ -38,6 +38,9 @@ func TestJobRequest(t *testing.T) {
 		"--kind input --input-party 1 --epoch 2 --count 9": {
 			Kind: jobv1.Kind_KIND_INPUT, Params: "S14-33w", Field: "p128", Dim: 1, Count: 9, Epoch: 2, Purpose: triples, Tenant: devnet.Tenant, InputParty: 1,
 		},
+		"--kind bit --epoch 2 --no-sacrifice": {
+			Kind: jobv1.Kind_KIND_BIT, Params: "S14-33w", Field: "p128", Dim: 1, Count: 1, Epoch: 2, Purpose: triples, Tenant: devnet.Tenant, NoSacrifice: true,
+		},
 		"--kind input --input-party 0 --epoch 2": {
 			Kind: jobv1.Kind_KIND_INPUT, Params: "S14-33w", Field: "p128", Dim: 1, Count: 1, Epoch: 2, Purpose: triples, Tenant: devnet.Tenant,
 		},
@@ -73,6 +76,8 @@ func TestJobRequest(t *testing.T) {
 		"--kind scalar":                           "no --epoch",
 		"--kind scalar --epoch 1 --input-party 0": "--input-party with --kind scalar",
 		"--kind input --epoch 1":                  "no --input-party",
+		"--kind random --epoch 1 --no-sacrifice":  "--no-sacrifice with --kind random",
+		"--kind keys --no-sacrifice":              "--no-sacrifice with --kind keys",
 		"--kind matrix --epoch 1":                 `--shape ""`,
 		"--kind matrix --epoch 1 --shape 3x4":     "2 dimensions",
 		"--kind matrix --epoch 1 --shape 3x0x4":   `"0" is not a dimension`,
@@ -306,5 +311,44 @@ func TestJobsWithoutCoordinator(t *testing.T) {
 		if !errors.Is(err, &rpc.Error{Code: rpc.Unavailable}) || !strings.Contains(err.Error(), "listens at "+net.Roster.Coordinator.Address) {
 			t.Error(err)
 		}
+	}
+}
+
+// With JSON, submit --wait writes one record, at the end, and watch a line at every change.
+func TestSubmitWaitJSON(t *testing.T) {
+	l := startLive(t)
+	scalar := []string{"jobs", "submit", "--kind", "scalar", "--params", "insecure-8", "--field", liveField, "--epoch", "1", "--wait"}
+	j := read[jobRecord](l, scalar...) // fails if there are more records than one
+	if j.State != "completed" || j.Epoch != 1 {
+		t.Errorf("%+v", j)
+	}
+	lines := strings.Split(strings.TrimSpace(l.ok("jobs", "watch", j.ID, "--json")), "\n")
+	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &j); err != nil || j.State != "completed" {
+		t.Errorf("%v: %s", err, lines)
+	}
+	l.stop[2]()
+	cancel := make(chan error, 1)
+	go func() {
+		var err error
+		for until := time.Now().Add(10 * time.Second); time.Now().Before(until); time.Sleep(20 * time.Millisecond) {
+			var list jobList
+			if list, err = jobsOf[jobList](t, l.net.Dir, "list", "--limit", "1"); err != nil || list.Jobs[0].ID == j.ID {
+				continue
+			}
+			_, err = jobsOf[jobRecord](t, l.net.Dir, "cancel", list.Jobs[0].ID, "--reason", "not needed")
+			break
+		}
+		cancel <- err
+	}()
+	out, err := l.try(append(scalar, "--json")...)
+	var failed struct {
+		jobRecord
+		Error failure `json:"error"`
+	}
+	if jerr := json.Unmarshal([]byte(out), &failed); jerr != nil || failed.State != "cancelled" || failed.Error.Code != rpc.Cancelled || !errors.Is(err, &rpc.Error{Code: rpc.Cancelled}) {
+		t.Errorf("%v, %v: %s", jerr, err, out)
+	}
+	if err := <-cancel; err != nil {
+		t.Error(err)
 	}
 }

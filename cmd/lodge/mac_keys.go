@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lodge-mpc/lodge/clients/go/lodge"
+	"github.com/lodge-mpc/lodge/clients/go/tuplefile"
 	tuplesv1 "github.com/lodge-mpc/lodge/proto/lodge/tuples/v1"
 	"github.com/lodge-mpc/lodge/services/rpc"
 )
@@ -84,60 +86,112 @@ func (o *operator) macKeysListCommand() *cobra.Command {
 	}
 }
 
+// drawing is what `lodge mac-keys draw` does.
+type drawing struct {
+	confirmation
+	out, into string
+	pool      bool
+}
+
 func (o *operator) macKeysDrawCommand() *cobra.Command {
-	ok := &confirmation{}
-	var out string
-	var pool bool
+	d := &drawing{}
 	cmd := &cobra.Command{
 		Use:   "draw ID --party PARTY --out FILE",
 		Short: "Draw a party's share of a MAC key, as a client with the permission mac_key",
 		Long: "Draw a party's share of a MAC key, in decimal, into a new file that its owner alone can read.\n\n" +
 			"With --pool the share is to be added up with those of the other parties, to check tuples. Whoever sees the sum can\n" +
 			"forge: before the share leaves, the key is burnt, and its whole epoch retired, with all that is left under it. That\n" +
-			"takes the permission retire as well, and --yes.",
+			"takes the permission retire as well, and --yes. All parties' clients fetch what they want to check before the first\n" +
+			"of them does this; --into puts the share beside what `lodge fetch` wrote, where `lodge verify` looks for it.",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: firstArgument(o.completeMACKeys),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if _, err := os.Lstat(out); err == nil {
-				return rpc.Errorf(rpc.Conflict, "name a new file", "%s exists", out)
-			}
-			return o.callParty(cmd, func(ctx context.Context, c *partyClient) error {
-				q := &tuplesv1.DrawMacKeyRequest{MacKeyId: args[0], Purpose: tuplesv1.Purpose_PURPOSE_ONLINE}
-				if pool {
-					k, err := c.macKey(ctx, args[0])
-					if err != nil {
-						return err
-					}
-					if yes, err := ok.before(func() error { return o.showEpoch(ctx, cmd, c, k.GetEpoch()) }); !yes {
-						return err
-					}
-					q.Purpose = tuplesv1.Purpose_PURPOSE_VERIFY
-				}
-				r, err := c.DrawMacKey(ctx, q)
-				if err != nil {
-					return err
-				}
-				defer clear(r.GetShare())
-				if err := writeSecret(out, lodge.Element(r.GetShare()).Int().String()+"\n"); err != nil {
-					return err
-				}
-				if o.json {
-					return writeIndented(cmd.OutOrStdout(), struct {
-						macKeyRecord
-						Params string `json:"params"`
-						File   string `json:"file"`
-					}{macKeyJSON(r.GetKey()), r.GetParams(), out})
-				}
-				_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s has party %s's share of MAC key %s, over %s of %s\n", out, o.party, args[0], r.GetKey().GetField(), r.GetParams())
+			if err := d.check(); err != nil {
 				return err
-			})
+			}
+			return o.callParty(cmd, func(ctx context.Context, c *partyClient) error { return o.drawKey(ctx, cmd, c, args[0], d) })
 		},
 	}
-	cmd.Flags().StringVar(&out, "out", "", "file to make")
-	cmd.Flags().BoolVar(&pool, "pool", false, "the share is to be pooled, which ends its epoch")
-	ok.flags(cmd)
-	_ = cmd.MarkFlagRequired("out")
+	cmd.Flags().StringVar(&d.out, "out", "", "file to make")
+	cmd.Flags().StringVar(&d.into, "into", "", "with --pool: directory of fetched shares, whose manifest gets the share")
+	cmd.Flags().BoolVar(&d.pool, "pool", false, "the share is to be pooled, which ends its epoch")
+	d.flags(cmd)
 	return cmd
+}
+
+// check refuses what could not be written in the end.
+func (d *drawing) check() error {
+	switch {
+	case (d.out == "") == (d.into == ""):
+		return rpc.Errorf(rpc.Invalid, "write one of them", "--out %q and --into %q", d.out, d.into)
+	case d.into != "" && !d.pool:
+		return rpc.Errorf(rpc.Invalid, "`lodge fetch --with-mac-key` puts the share for an online phase there", "--into without --pool")
+	case d.into == "":
+		return absentFile(d.out)
+	}
+	if _, err := tuplefile.ReadManifest(d.into); err != nil {
+		return rpc.Errorf(rpc.NotFound, "name a directory that `lodge fetch` wrote", "%v", err)
+	}
+	return nil
+}
+
+// fits refuses a key that is not that of the shares in the directory: it would be retired for nothing.
+func (d *drawing) fits(k *tuplesv1.MacKey, party int) error {
+	if d.into == "" {
+		return nil
+	}
+	m, err := tuplefile.ReadManifest(d.into)
+	switch {
+	case err != nil:
+		return err
+	case m.Epoch != k.GetEpoch() || m.Field != k.GetField() || m.Party != party:
+		return rpc.Errorf(rpc.Invalid, "`lodge reservations show` names the MAC key of a reservation", "%s has shares of party %d over %s of epoch %d; MAC key %s of party %d is over %s of epoch %d",
+			d.into, m.Party, m.Field, m.Epoch, k.GetId(), party, k.GetField(), k.GetEpoch())
+	case m.MACKeyShare != "":
+		return rpc.Errorf(rpc.Conflict, "fetch without --with-mac-key to check tuples", "%s has a share of the MAC key", d.into)
+	}
+	return nil
+}
+
+func (o *operator) drawKey(ctx context.Context, cmd *cobra.Command, c *partyClient, id string, d *drawing) error {
+	q := &tuplesv1.DrawMacKeyRequest{MacKeyId: id, Purpose: tuplesv1.Purpose_PURPOSE_ONLINE}
+	if d.pool {
+		k, err := c.macKey(ctx, id)
+		if err == nil {
+			err = d.fits(k, c.index)
+		}
+		if err != nil {
+			return err
+		}
+		if yes, err := d.before(func() error { return o.showEpoch(ctx, cmd, c, k.GetEpoch()) }); !yes {
+			return err
+		}
+		q.Purpose = tuplesv1.Purpose_PURPOSE_VERIFY
+	}
+	r, err := c.DrawMacKey(ctx, q)
+	if err != nil {
+		return err
+	}
+	defer clear(r.GetShare())
+	file, share := d.out, lodge.Element(r.GetShare()).Int().String()
+	if d.into != "" {
+		file = filepath.Join(d.into, tuplefile.ManifestName)
+		err = tuplefile.AddPooledKey(d.into, share)
+	} else {
+		err = writeSecret(d.out, share+"\n")
+	}
+	if err != nil {
+		return err
+	}
+	if o.json {
+		return writeIndented(cmd.OutOrStdout(), struct {
+			macKeyRecord
+			Params string `json:"params"`
+			File   string `json:"file"`
+		}{macKeyJSON(r.GetKey()), r.GetParams(), file})
+	}
+	_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s has party %s's share of MAC key %s, over %s of %s\n", file, o.party, id, r.GetKey().GetField(), r.GetParams())
+	return err
 }
 
 // writeSecret makes a file that its owner alone can read.

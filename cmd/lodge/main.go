@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -16,7 +15,7 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := rootCommand().ExecuteContext(ctx); err != nil {
+	if err := execute(ctx, rootCommand(), os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "lodge:", err)
 		os.Exit(1)
 	}
@@ -31,48 +30,27 @@ func rootCommand() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.AddCommand(
-		paramsCommand(),
-		verifyCommand(),
-		auditCommand(),
-		exportCommand(),
-		storeCommand(),
-		initCommand(),
-		partyCommand(),
-		coordinatorCommand(),
-		demoCommand(),
-		devCommand(),
-		jobsCommand(),
-		stockCommand(),
-		reserveCommand(),
-		reservationsCommand(),
-		releaseCommand(),
-		fetchCommand(),
-		batchesCommand(),
-		macKeysCommand(),
-		revokeCommand(),
-		epochsCommand(),
-		statusCommand(),
-		doctorCommand(),
-		benchCommand(),
-	)
-	return root
-}
-
-// version is the module version that Go recorded, with the commit where there is one.
-func version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "unknown"
-	}
-	v := info.Main.Version
-	if v == "" {
-		v = "(devel)"
-	}
-	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" {
-			v += " " + s.Value
+	for _, g := range []struct {
+		title string
+		list  []*cobra.Command
+	}{
+		{"To try it:", []*cobra.Command{demoCommand(), devCommand()}},
+		{"To run it:", []*cobra.Command{initCommand(), coordinatorCommand(), partyCommand(), storeCommand(), auditCommand(), statusCommand(), doctorCommand()}},
+		{"To make keys and tuples:", []*cobra.Command{paramsCommand(), keysCommand(), jobsCommand(), stockCommand(), epochsCommand()}},
+		{"To use tuples:", []*cobra.Command{reserveCommand(), reservationsCommand(), releaseCommand(), fetchCommand(), exportCommand(), verifyCommand()}},
+		{"To have ciphertexts decrypted:", []*cobra.Command{ciphertextsCommand()}},
+		{"To look after what a party holds:", []*cobra.Command{batchesCommand(), macKeysCommand(), revokeCommand(), accusationsCommand()}},
+		{"Further:", []*cobra.Command{benchCommand(), versionCommand()}},
+	} {
+		root.AddGroup(&cobra.Group{ID: g.title, Title: g.title})
+		for _, c := range g.list {
+			c.GroupID = g.title
+			root.AddCommand(c)
 		}
 	}
-	return v
+	root.SetHelpCommandGroupID("Further:")
+	root.SetCompletionCommandGroupID("Further:")
+	exemplify(root)
+	strict(root)
+	return root
 }

@@ -45,8 +45,8 @@ func paramsListCommand() *cobra.Command {
 			if err := printSets(cmd.OutOrStdout(), list); err != nil {
 				return err
 			}
-			_, err := fmt.Fprintf(cmd.OutOrStdout(), "\nKEYS says whether a set has room for proofs of key shares. "+
-				"Key generation security today: %s.\n", params.KeygenSecurity)
+			_, err := fmt.Fprintln(cmd.OutOrStdout(), "\nKEYS says whether parties prove their shares of the keys. "+
+				"Where a set has no room for that, key generation is passively secure.")
 			return err
 		},
 	}
@@ -64,7 +64,8 @@ func paramsShowCommand() *cobra.Command {
 		Short: "Show a set: which fields and numbers of parties fit, or every bound for one use",
 		Long: "Show which fields fit for 2, 3, 5, 8 and 16 parties, for scalar triples and 128 x 128 matrices.\n" +
 			"With --field, show the noise model for one use, term by term.",
-		Args: cobra.ExactArgs(1),
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: firstArgument(paramsWords),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s, err := params.Lookup(args[0])
 			if err != nil {
@@ -85,6 +86,7 @@ func paramsShowCommand() *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "write JSON")
 	cmd.Flags().StringVar(&field, "field", "", "show the bounds for this field")
+	complete(cmd, "field", fieldWords)
 	cmd.Flags().IntVar(&use.Parties, "parties", 3, "number of parties, with --field")
 	cmd.Flags().IntVar(&use.Dim, "dim", 1, "block dimension, with --field; 1 for scalar triples")
 	cmd.Flags().IntVar(&use.U, "batch", 0, "ciphertexts per proof, with --field (default: one batch of the kind)")
@@ -119,7 +121,7 @@ func summarize(s *params.Set) setSummary {
 	sum := setSummary{
 		Name: s.Name, Default: s.Name == params.Default, LogN: s.LogN, LogQ: s.LogQ(),
 		SecurityLimit: params.SecurityLimit(s.LogN), Primes: len(s.Q), DigitPrimes: s.DigitPrimes,
-		Secret: s.Secret.String(), Keys: s.Keys, KeygenSecurity: params.KeygenSecurity, LogB: s.LogB,
+		Secret: s.Secret.String(), Keys: s.Keys, KeygenSecurity: s.KeygenSecurity(), LogB: s.LogB,
 		LambdaDDec: s.LambdaDDec, LambdaSnd: s.LambdaSnd, LambdaSim: s.LambdaSim,
 		StatSecurityBits: s.StatSecurityBits(), Served: s.StatSecurityBits() >= params.MinStatSecurity,
 		Insecure: s.Insecure, Hash: hex.EncodeToString(hash[:]),
@@ -200,6 +202,7 @@ func describe(s *params.Set) (setDetail, error) {
 	for _, q := range s.Aux {
 		d.Aux = append(d.Aux, fmt.Sprint(q))
 	}
+	s = asMade(s)
 	for _, f := range s.Fields {
 		for _, use := range tableUses {
 			for _, use.Parties = range tableParties {
@@ -212,6 +215,14 @@ func describe(s *params.Set) (setDetail, error) {
 		}
 	}
 	return d, nil
+}
+
+// asMade is the set under keys as they are made today: where shares are proved, with the bounds of the proofs.
+func asMade(s *params.Set) *params.Set {
+	if s.KeygenSecurity() == params.Proved {
+		return s.Proved()
+	}
+	return s
 }
 
 func judge(s *params.Set, field string, use params.Use) (verdict, error) {
@@ -236,7 +247,7 @@ func printDetail(w io.Writer, d setDetail) error {
 	if d.SecretStd > 0 {
 		secret = fmt.Sprintf("%s, standard deviation %.2f", d.Secret, d.SecretStd)
 	}
-	fmt.Fprintf(w, "\nsecret    %s\nerrors    standard deviation %.2f\nkeys      room for %s keys; key generation security today: %s\nhash      %s\n\n",
+	fmt.Fprintf(w, "\nsecret    %s\nerrors    standard deviation %.2f\nkeys      room for %s keys; key generation is %s\nhash      %s\n\n",
 		secret, d.ErrorStd, d.Keys, d.KeygenSecurity, d.Hash)
 	fmt.Fprintln(w, "Spare bits of q by number of parties (- : does not fit, with the bits missing)")
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
@@ -290,7 +301,7 @@ type termDetail struct {
 }
 
 func showUse(w io.Writer, s *params.Set, field string, use params.Use, asJSON bool) error {
-	i, err := params.Resolve(s, field, use)
+	i, err := params.Resolve(asMade(s), field, use)
 	if err != nil {
 		return err
 	}

@@ -75,7 +75,7 @@ func TestParamsShowUse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"293.6, 343.0 bits", "47 bits", "mac.c", "9, MAC key 44"} {
+	for _, want := range []string{"327.8, 343.0 bits", "47 bits", "mac.c", "9, MAC key 44"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, out)
 		}

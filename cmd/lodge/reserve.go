@@ -57,11 +57,12 @@ func reserveCommand() *cobra.Command {
 	f.Uint64Var(&r.Epoch, "epoch", 0, "epoch of keys (default: the newest that has enough)")
 	f.DurationVar(&lease, "lease", 0, "how long the tuples are kept for the clients (default 10m)")
 	f.StringVar(&r.IdempotencyKey, "idempotency-key", "", "the same key gives the same reservation, so that this can be repeated")
-	f.StringSliceVar(&r.Clients, "client", nil, "who may fetch, by the names of clients at the parties: one for all, or one for each\n"+
+	f.StringSliceVar(&r.Clients, "clients", nil, "who may fetch, by the names of clients at the parties: one for all, or one for each\n"+
 		"(default: any client of the tenant; at each party the first that comes)")
 	f.BoolVar(&r.Wait, "wait", false, "wait until there is enough")
 	f.DurationVar(&timeout, "timeout", 10*time.Minute, "with --wait: at most this long")
 	_ = cmd.MarkFlagRequired("count")
+	complete(cmd, "clients", o.completeClients)
 	return cmd
 }
 
@@ -76,7 +77,7 @@ func (o *operator) reserve(cmd *cobra.Command, q *stockv1.ReserveRequest, timeou
 	if !given {
 		q.IdempotencyKey = rand.Text()
 	}
-	p := newProgress(cmd.ErrOrStderr())
+	p := progressOf(cmd, o.json)
 	defer p.done()
 	until := time.Now().Add(timeout)
 	for {
@@ -171,8 +172,11 @@ func releaseCommand() *cobra.Command {
 
 // wouldRelease says what would become of a reservation's tuples, as far as the parties can be reached.
 func wouldRelease(r *stockv1.GetReservationResponse) string {
-	const reserved = tuplesv1.ReservationState_RESERVATION_STATE_RESERVED
-	if r.GetReservation().GetState() != reserved {
+	switch r.GetReservation().GetState() {
+	case tuplesv1.ReservationState_RESERVATION_STATE_RESERVED:
+	case tuplesv1.ReservationState_RESERVATION_STATE_CONSUMED:
+		return "all parties have delivered their shares, so the tuples of this reservation would be erased:"
+	default:
 		return "this reservation is over; there is nothing to release:"
 	}
 	for _, p := range r.GetParties() {

@@ -2,6 +2,8 @@ package main
 
 import (
 	"bytes"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -35,7 +37,7 @@ func TestReserveCommands(t *testing.T) {
 	if took := time.Since(start); took < 300*time.Millisecond || took > 5*time.Second {
 		t.Errorf("waited %s of 500 ms", took)
 	}
-	second := strings.TrimSpace(l.ok(append(reserve, "--count", "5", "--client", "client-p0,client-p1")...))
+	second := strings.TrimSpace(l.ok(append(reserve, "--count", "5", "--clients", "client-p0,client-p1")...))
 
 	l.shows([]string{"reservations", "list"}, second, first.ID, "client-p0,client-p1")
 	l.shows([]string{"reservations", "list", "--limit", "1"}, second, "there are more: lodge reservations list --before ")
@@ -45,7 +47,7 @@ func TestReserveCommands(t *testing.T) {
 	if r := read[reservationRecord](l, "reservations", "show", second); len(r.Parties) != 2 || !r.Parties[0].Reachable || r.Parties[1].State != "reserved" {
 		t.Errorf("%+v", r)
 	}
-	l.refuses(rpc.NotFound, "ListReservations", "reservations", "show", "nope")
+	l.refuses(rpc.NotFound, "`lodge reservations list`", "reservations", "show", "nope")
 	l.refuses(rpc.Invalid, "write one of p0, p1", "reservations", "list", "--party", "p7")
 
 	l.shows([]string{"release", second, "--dry-run"}, "would go back into stock", "reserved")
@@ -63,6 +65,7 @@ func TestReserveCommands(t *testing.T) {
 	l.completes([]string{"reserve", "--field", ""}, "p128")
 	l.completes([]string{"jobs", "submit", "--params", ""}, "insecure-8")
 	l.completes([]string{"jobs", "list", "--state", ""}, "completed")
+	l.completes([]string{"reserve", "--clients", ""}, "client-p0", "client-p1")
 }
 
 // completes runs what a shell's completion runs.
@@ -84,7 +87,8 @@ func (l *live) completes(args []string, want ...string) {
 	for _, w := range want {
 		found := false
 		for _, x := range words {
-			found = found || x == w
+			word, _, _ := strings.Cut(x, "\t")
+			found = found || word == w
 		}
 		if !found {
 			l.t.Errorf("%v: no %q in\n%s", all, w, out)
@@ -103,17 +107,18 @@ func TestCompletionScripts(t *testing.T) {
 func TestReserveFlags(t *testing.T) {
 	dir := t.TempDir()
 	for want, args := range map[string][]string{
-		"write scalar, matrix":        {"--kind", "keys", "--count", "1"},
-		"shapes are of matrices":      {"--kind", "scalar", "--shape", "3", "--count", "1"},
-		"only input masks":            {"--kind", "bit", "--input-party", "0", "--count", "1"},
-		"no --input-party":            {"--kind", "input", "--count", "1"},
-		`--shape "3x4"`:               {"--kind", "matrix", "--shape", "3x4", "--count", "1"},
-		"say how many":                {"--kind", "scalar", "--count", "0"},
-		"--lease -1s":                 {"--kind", "scalar", "--count", "1", "--lease", "-1s"},
-		"--timeout 0s":                {"--kind", "scalar", "--count", "1", "--wait", "--timeout", "0"},
-		"--cluster, or --roster":      {"--kind", "scalar", "--count", "1"},
-		`required flag(s) "count"`:    {"--kind", "scalar"},
-		`required flag(s) "kind" not`: {"--count", "1"},
+		"write scalar, matrix":             {"--kind", "keys", "--count", "1"},
+		"shapes are of matrices":           {"--kind", "scalar", "--shape", "3", "--count", "1"},
+		"only input masks":                 {"--kind", "bit", "--input-party", "0", "--count", "1"},
+		"no --input-party":                 {"--kind", "input", "--count", "1"},
+		"--no-sacrifice with --kind input": {"--kind", "input", "--input-party", "0", "--no-sacrifice", "--count", "1"},
+		`--shape "3x4"`:                    {"--kind", "matrix", "--shape", "3x4", "--count", "1"},
+		"say how many":                     {"--kind", "scalar", "--count", "0"},
+		"--lease -1s":                      {"--kind", "scalar", "--count", "1", "--lease", "-1s"},
+		"--timeout 0s":                     {"--kind", "scalar", "--count", "1", "--wait", "--timeout", "0"},
+		"--cluster, or --roster":           {"--kind", "scalar", "--count", "1"},
+		`required flag(s) "count"`:         {"--kind", "scalar"},
+		`required flag(s) "kind" not`:      {"--count", "1"},
 	} {
 		if _, err := runLodge(t, append([]string{"reserve", "--cluster", dir}, args...)...); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: %v, want %s", args, err, want)
@@ -128,17 +133,19 @@ func TestPrintStock(t *testing.T) {
 		{Class: scalar, Epoch: 1, Available: 12, Reserved: 3, Consumed: 4, Lost: 5, InProduction: 50, MadePerSecond: 1234.5, ReservedPerSecond: 2,
 			TimeToEmpty: durationpb.New(90 * time.Second), Policy: policy, HeldBack: "paused\x1b"},
 		{Class: &tuplesv1.Class{Tenant: "dev", Kind: jobv1.Kind_KIND_MATRIX, Params: "S", Field: "p64", Shape: &jobv1.Shape{Rows: 2, Inner: 3, Columns: 4}}, Epoch: 2},
+		{Class: &tuplesv1.Class{Tenant: "dev", Kind: jobv1.Kind_KIND_BIT, Params: "S", Field: "p64", NoSacrifice: true}, Epoch: 2},
 		{Class: &tuplesv1.Class{Tenant: "dev", Kind: jobv1.Kind_KIND_INPUT, Params: "S", Field: "p64", InputParty: 1}, Epoch: 2, TimeToEmpty: durationpb.New(100 * time.Hour)},
 	}
 	var out bytes.Buffer
-	if err := printStock(&out, list); err != nil {
+	if err := printStock(&out, &stockv1.GetStockResponse{Stock: list}, time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	want := `
-KIND          FIELD  PARAMS  TENANT  EPOCH  AVAILABLE  RESERVED  CONSUMED  LOST  MAKING  RATE          EMPTY IN  POLICY               HELD BACK
-scalar        p128   S       dev     1      12         3         4         5     50      +1.23e+03 -2  1m30s     100 to 200 (paused)  paused 
-matrix 2x3x4  p64    S       dev     2      0          0         0         0     0       -             -         -                    -
-input of 1    p64    S       dev     2      0          0         0         0     0       -             4d        -                    -
+KIND                FIELD  PARAMS  TENANT  EPOCH  AVAILABLE  RESERVED  CONSUMED  LOST  MAKING  RATE          EMPTY IN  POLICY               HELD BACK
+scalar              p128   S       dev     1      12         3         4         5     50      +1.23e+03 -2  1m30s     100 to 200 (paused)  paused 
+matrix 2x3x4        p64    S       dev     2      0          0         0         0     0       -             -         -                    -
+bit (no sacrifice)  p64    S       dev     2      0          0         0         0     0       -             -         -                    -
+input of 1          p64    S       dev     2      0          0         0         0     0       -             4d        -                    -
 `
 	if got := "\n" + out.String(); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
@@ -153,5 +160,27 @@ scalar  p128   S       dev     newest  100  200   50     7         paused
 `
 	if got := "\n" + out.String(); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+// What no party could have or make is refused at once, in the words of the flags.
+func TestRefusedAtOnce(t *testing.T) {
+	l := startLive(t)
+	submit := []string{"jobs", "submit", "--params", "insecure-8", "--field", liveField}
+	l.refuses(rpc.Invalid, "write one of p64", "reserve", "--kind", "scalar", "--params", "insecure-8", "--field", "p100", "--count", "1")
+	l.refuses(rpc.Invalid, "lodge params list", "reserve", "--kind", "scalar", "--params", "S1", "--count", "1")
+	l.refuses(rpc.Invalid, "--count 0", append(submit, "--kind", "bit", "--count", "0", "--epoch", "1")...)
+	l.refuses(rpc.NotFound, "no epoch 9 at party p", append(submit, "--kind", "bit", "--epoch", "9")...)
+	l.refuses(rpc.NotFound, "lodge jobs submit --kind keys", append(submit, "--kind", "bit", "--epoch", "9", "--idempotency-key", "k")...)
+	l.refuses(rpc.Invalid, "`lodge jobs submit --kind keys --dim 4` makes", append(submit, "--kind", "matrix", "--shape", "3", "--epoch", "1", "--dim", "4", "--dry-run")...)
+	l.refuses(rpc.NotFound, "no policy of scalar for the newest epoch", append([]string{"stock", "policies", "delete"}, class()...)...)
+	l.refuses(rpc.NotFound, "`lodge batches list`", "revoke", "nope", "--party", "p0", "--dry-run")
+
+	token := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(token, []byte("x.y.z\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for range 10 { // whether the alert or a broken pipe comes first is a matter of luck
+		l.refuses(rpc.Unauthenticated, "it wants a certificate", "jobs", "list", "--token-file", token)
 	}
 }

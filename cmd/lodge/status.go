@@ -35,20 +35,15 @@ func statusCommand() *cobra.Command {
 }
 
 func (o *operator) status(cmd *cobra.Command) error {
-	r, err := o.loadRoster()
+	p, err := o.places()
 	if err != nil {
 		return err
 	}
-	_, files := o.files()
-	credentials, err := rpc.LoadCredentials(files)
+	credentials, err := p.credentials()
 	if err != nil {
-		return absent(err)
+		return err
 	}
-	var dial []rpc.DialOption
-	if o.token != "" {
-		dial = append(dial, rpc.WithToken(rpc.TokenFile(o.token)))
-	}
-	answers := doctor.Ask(cmd.Context(), r, credentials, dial...)
+	answers := doctor.Ask(cmd.Context(), p.roster, credentials, p.options)
 	reached := false
 	for _, a := range answers {
 		defer a.Close()
@@ -112,6 +107,8 @@ func stateOf(a *doctor.Answer) string {
 		return "quarantine"
 	case a.Status.GetStore().GetFault() != "":
 		return "fault"
+	case a.Status.GetConduct().GetRefusal() != "":
+		return "stopped"
 	case !a.Status.GetReady():
 		return "not ready"
 	}
@@ -125,6 +122,9 @@ func note(a *doctor.Answer) string {
 	}
 	if s := a.Status.GetStore(); s.GetQuarantine()+s.GetFault() != "" {
 		return s.GetQuarantine() + s.GetFault()
+	}
+	if c := a.Status.GetConduct().GetRefusal(); c != "" {
+		return c
 	}
 	var missing []string
 	for _, l := range a.Status.GetLinks() {
@@ -202,6 +202,14 @@ type processRecord struct {
 	Links       map[string]string `json:"links,omitempty"` // state by party
 	Store       *storeRecord      `json:"store,omitempty"`
 	Audit       *auditRecord      `json:"audit,omitempty"`
+	Conduct     *conductRecord    `json:"conduct,omitempty"`
+}
+
+type conductRecord struct {
+	Refusal     string   `json:"refusal,omitempty"` // why no session begins
+	Excluded    []string `json:"excluded,omitempty"`
+	Failures    uint32   `json:"failures"` // with nobody named
+	MaxFailures uint32   `json:"max_failures"`
 }
 
 type storeRecord struct {
@@ -257,6 +265,9 @@ func processJSON(a *doctor.Answer) processRecord {
 		x.Store = &storeRecord{
 			hex.EncodeToString(st.GetId()), st.GetGeneration(), st.GetQuarantine(), st.GetFault(), st.GetPostgres(), st.GetDiskFreeBytes(), st.GetDiskTotalBytes(),
 		}
+	}
+	if c := s.GetConduct(); c != nil {
+		x.Conduct = &conductRecord{c.GetRefusal(), c.GetExcluded(), c.GetFailures(), c.GetMaxFailures()}
 	}
 	if h := s.GetAudit(); h != nil {
 		x.Audit = &auditRecord{h.GetSequence(), hex.EncodeToString(h.GetHash())}

@@ -30,6 +30,7 @@ var tupleKindsText = strings.Join(config.TupleKinds, ", ")
 type classFlags struct {
 	kind, params, field, shape, tenant string
 	inputParty                         uint32
+	noSacrifice                        bool
 }
 
 func (q *classFlags) flags(cmd *cobra.Command) {
@@ -39,6 +40,7 @@ func (q *classFlags) flags(cmd *cobra.Command) {
 	f.StringVar(&q.field, "field", "p128", "field: p64 to p4096")
 	f.StringVar(&q.shape, "shape", "", "of matrices: N, or rows x inner x columns such as 200x100x50")
 	f.Uint32Var(&q.inputParty, "input-party", 0, "of input masks: the party that knows the values")
+	f.BoolVar(&q.noSacrifice, "no-sacrifice", false, "of products: those that were made without a sacrifice, and only those")
 	f.StringVar(&q.tenant, "tenant", devnet.Tenant, "whose tuples these are")
 	_ = cmd.MarkFlagRequired("kind")
 	complete(cmd, "kind", words(config.TupleKinds))
@@ -48,7 +50,7 @@ func (q *classFlags) flags(cmd *cobra.Command) {
 
 // class is what the flags say.
 func (q *classFlags) class(f *pflag.FlagSet) (*tuplesv1.Class, error) {
-	c := &tuplesv1.Class{Tenant: q.tenant, Kind: job.KindOf(q.kind), Params: q.params, Field: q.field, InputParty: q.inputParty}
+	c := &tuplesv1.Class{Tenant: q.tenant, Kind: job.KindOf(q.kind), Params: q.params, Field: q.field, InputParty: q.inputParty, NoSacrifice: q.noSacrifice}
 	switch {
 	case !job.MakesTuples(c.Kind):
 		return nil, rpc.Errorf(rpc.Invalid, "write "+tupleKindsText, "--kind %q", q.kind)
@@ -56,6 +58,8 @@ func (q *classFlags) class(f *pflag.FlagSet) (*tuplesv1.Class, error) {
 		return nil, rpc.Errorf(rpc.Invalid, "shapes are of matrices", "--shape with --kind %s", q.kind)
 	case f.Changed("input-party") && c.Kind != jobv1.Kind_KIND_INPUT:
 		return nil, rpc.Errorf(rpc.Invalid, "only input masks are of one party", "--input-party with --kind %s", q.kind)
+	case q.noSacrifice && !job.Multiplies(c.Kind):
+		return nil, rpc.Errorf(rpc.Invalid, "leave it out: these tuples have no products", "--no-sacrifice with --kind %s", q.kind)
 	case !f.Changed("input-party") && c.Kind == jobv1.Kind_KIND_INPUT:
 		return nil, rpc.Errorf(rpc.Invalid, "name the party that knows the values", "no --input-party")
 	case c.Kind == jobv1.Kind_KIND_MATRIX:
@@ -65,7 +69,28 @@ func (q *classFlags) class(f *pflag.FlagSet) (*tuplesv1.Class, error) {
 		}
 		c.Shape = shape
 	}
+	if err := checkNames(q.params, q.field); err != nil {
+		return nil, err
+	}
 	return c, nil
+}
+
+// checkNames refuses a parameter set or a field that there is not: no party would make or have tuples of it.
+func checkNames(set, field string) error {
+	s, err := params.Lookup(set)
+	if err != nil {
+		return err
+	}
+	_, err = s.Field(field)
+	return err
+}
+
+// epochText is what a policy of an epoch is for.
+func epochText(epoch uint64) string {
+	if epoch == 0 {
+		return "the newest epoch"
+	}
+	return fmt.Sprintf("epoch %d", epoch)
 }
 
 // kindText is a class without its parameters, field and tenant: "scalar", "matrix 2x3x4", "input of 1".
@@ -76,6 +101,9 @@ func kindText(c *tuplesv1.Class) string {
 	}
 	if c.GetKind() == jobv1.Kind_KIND_INPUT {
 		text += fmt.Sprintf(" of %d", c.GetInputParty())
+	}
+	if c.GetNoSacrifice() {
+		text += " (no sacrifice)"
 	}
 	return text
 }
@@ -88,7 +116,8 @@ func stockCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "stock",
 		Short: "Show what tuples there are, and the policies that keep the stock",
-		Long: "Show what can be reserved at all parties, by class and epoch of keys, and what jobs are making.\n" +
+		Long: "Show what can be reserved at all parties, by class and epoch of keys, and what jobs are making. While a party is\n" +
+			"away nothing can be reserved, and the numbers are the last known ones.\n" +
 			"RATE is what is made and what is reserved in a second, as of the last minutes.\n\n" + connecting,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -103,7 +132,7 @@ func stockCommand() *cobra.Command {
 				if o.json {
 					return writeIndented(cmd.OutOrStdout(), stockJSON(r))
 				}
-				return printStock(cmd.OutOrStdout(), r.GetStock())
+				return printStock(cmd.OutOrStdout(), r, time.Now())
 			})
 		},
 	}
@@ -137,12 +166,12 @@ func (o *operator) watchStock(cmd *cobra.Command, epoch uint64) error {
 				err = writeLine(w, stockJSON(r))
 			case screen:
 				fmt.Fprint(w, "\x1b[H\x1b[2J") // the cursor to the corner, and all of it cleared
-				err = printStock(w, r.GetStock())
+				err = printStock(w, r, time.Now())
 			default:
 				if !heard.IsZero() {
 					fmt.Fprintln(w)
 				}
-				err = printStock(w, r.GetStock())
+				err = printStock(w, r, time.Now())
 			}
 			heard = time.Now()
 		}
@@ -158,20 +187,49 @@ func (o *operator) watchStock(cmd *cobra.Command, epoch uint64) error {
 	}
 }
 
-func printStock(w io.Writer, list []*stockv1.Stock) error {
-	if len(list) == 0 {
+// printStock writes a table, and before it of what time the numbers are if that is not now.
+func printStock(w io.Writer, r stockAnswer, now time.Time) error {
+	if who := awayText(r.GetAway()); who != "" {
+		what := "what there is is not known, as the coordinator has not heard all parties since it started"
+		if r.GetAsOf() != nil {
+			what = fmt.Sprintf("the numbers are of %s ago", now.Sub(r.GetAsOf().AsTime()).Round(time.Second))
+		}
+		fmt.Fprintf(w, "nothing can be reserved while these are away: %s; %s\n", who, what)
+		if len(r.GetStock()) == 0 {
+			return nil
+		}
+		fmt.Fprintln(w)
+	}
+	if len(r.GetStock()) == 0 {
 		_, err := fmt.Fprintln(w, "no tuples; `lodge jobs submit` makes some, `lodge stock policies set` keeps some")
 		return err
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "KIND\tFIELD\tPARAMS\tTENANT\tEPOCH\tAVAILABLE\tRESERVED\tCONSUMED\tLOST\tMAKING\tRATE\tEMPTY IN\tPOLICY\tHELD BACK")
-	for _, s := range list {
-		c := s.GetClass()
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%d\t%d\t%d\t%d\t%d\t%d\t%s\t%s\t%s\t%s\n", kindText(c), c.GetField(), c.GetParams(), c.GetTenant(), s.GetEpoch(),
-			s.GetAvailable(), s.GetReserved(), s.GetConsumed(), s.GetLost(), s.GetInProduction(), rates(s), span(s.GetTimeToEmpty()),
-			policyText(s.GetPolicy()), orDash(oneLine(s.GetHeldBack())))
+	for _, s := range r.GetStock() {
+		c, epoch, known := s.GetClass(), "newest", "?\t?\t?\t?"
+		if s.GetEpoch() != 0 {
+			epoch = strconv.FormatUint(s.GetEpoch(), 10)
+		}
+		if !unknown(r) {
+			known = fmt.Sprintf("%d\t%d\t%d\t%d", s.GetAvailable(), s.GetReserved(), s.GetConsumed(), s.GetLost())
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\n", kindText(c), c.GetField(), c.GetParams(), c.GetTenant(), epoch,
+			known, s.GetInProduction(), rates(s), span(s.GetTimeToEmpty()), policyText(s.GetPolicy()), orDash(oneLine(s.GetHeldBack())))
 	}
 	return t.Flush()
+}
+
+// unknown reports whether an answer says nothing of what there is.
+func unknown(r stockAnswer) bool { return len(r.GetAway()) > 0 && r.GetAsOf() == nil }
+
+// awayText names parties that are away.
+func awayText(away []*stockv1.AwayParty) string {
+	var names []string
+	for _, p := range away {
+		names = append(names, fmt.Sprintf("party %d (%s)", p.GetParty(), p.GetName()))
+	}
+	return strings.Join(names, ", ")
 }
 
 // rates are what is made and reserved in a second.
@@ -211,16 +269,17 @@ func policyText(p *stockv1.Policy) string {
 // The JSON of stock: names as flags have them, times in RFC 3339, spans in seconds.
 
 type classRecord struct {
-	Kind       string   `json:"kind"`
-	Params     string   `json:"params"`
-	Field      string   `json:"field"`
-	Shape      []uint32 `json:"shape,omitempty"` // rows, inner, columns
-	InputParty *uint32  `json:"input_party,omitempty"`
-	Tenant     string   `json:"tenant"`
+	Kind        string   `json:"kind"`
+	Params      string   `json:"params"`
+	Field       string   `json:"field"`
+	Shape       []uint32 `json:"shape,omitempty"` // rows, inner, columns
+	InputParty  *uint32  `json:"input_party,omitempty"`
+	NoSacrifice bool     `json:"no_sacrifice,omitempty"`
+	Tenant      string   `json:"tenant"`
 }
 
 func classJSON(c *tuplesv1.Class) classRecord {
-	r := classRecord{Kind: job.KindName(c.GetKind()), Params: c.GetParams(), Field: c.GetField(), Tenant: c.GetTenant()}
+	r := classRecord{Kind: job.KindName(c.GetKind()), Params: c.GetParams(), Field: c.GetField(), NoSacrifice: c.GetNoSacrifice(), Tenant: c.GetTenant()}
 	if s := c.GetShape(); s != nil {
 		r.Shape = []uint32{s.GetRows(), s.GetInner(), s.GetColumns()}
 	}
@@ -232,11 +291,8 @@ func classJSON(c *tuplesv1.Class) classRecord {
 
 type stockRecord struct {
 	classRecord
-	Epoch       uint64        `json:"epoch"`
-	Available   uint64        `json:"available"`
-	Reserved    uint64        `json:"reserved"`
-	Consumed    uint64        `json:"consumed"`
-	Lost        uint64        `json:"lost"`
+	Epoch       uint64        `json:"epoch"` // 0: the newest, which is not known
+	*StockLevel               // nil: not known
 	Making      uint64        `json:"in_production"`
 	Made        float64       `json:"made_per_second"`
 	Taken       float64       `json:"reserved_per_second"`
@@ -246,19 +302,39 @@ type stockRecord struct {
 	HeldBack    string        `json:"held_back,omitempty"`
 }
 
+// StockLevel is what there is of a class. JSON has it beside the class, where it is known.
+type StockLevel struct {
+	Available uint64 `json:"available"`
+	Reserved  uint64 `json:"reserved"`
+	Consumed  uint64 `json:"consumed"`
+	Lost      uint64 `json:"lost"`
+}
+
 type stockList struct {
 	Stock []stockRecord `json:"stock"`
-	AsOf  string        `json:"as_of,omitempty"`
+	AsOf  string        `json:"as_of,omitempty"` // while parties are away the last time that none was
+	Away  []awayRecord  `json:"away,omitempty"`
+}
+
+type awayRecord struct {
+	Party  uint32 `json:"party"`
+	Name   string `json:"name"`
+	Reason string `json:"reason"`
 }
 
 // stockJSON is the record of an answer of GetStock or WatchStock.
 func stockJSON(r stockAnswer) stockList {
 	list := stockList{Stock: []stockRecord{}, AsOf: when(r.GetAsOf())}
+	for _, p := range r.GetAway() {
+		list.Away = append(list.Away, awayRecord{p.GetParty(), p.GetName(), oneLine(p.GetReason())})
+	}
 	for _, s := range r.GetStock() {
 		x := stockRecord{
-			classRecord: classJSON(s.GetClass()), Epoch: s.GetEpoch(), Available: s.GetAvailable(), Reserved: s.GetReserved(), Consumed: s.GetConsumed(),
-			Lost: s.GetLost(), Making: s.GetInProduction(), Made: s.GetMadePerSecond(), Taken: s.GetReservedPerSecond(),
+			classRecord: classJSON(s.GetClass()), Epoch: s.GetEpoch(), Making: s.GetInProduction(), Made: s.GetMadePerSecond(), Taken: s.GetReservedPerSecond(),
 			TimeToEmpty: seconds(s.GetTimeToEmpty()), TimeToFull: seconds(s.GetTimeToFull()), HeldBack: s.GetHeldBack(),
+		}
+		if !unknown(r) {
+			x.StockLevel = &StockLevel{s.GetAvailable(), s.GetReserved(), s.GetConsumed(), s.GetLost()}
 		}
 		if s.GetPolicy() != nil {
 			p := policyJSON(s.GetPolicy())

@@ -18,6 +18,7 @@ import (
 type stockAnswer interface {
 	GetStock() []*stockv1.Stock
 	GetAsOf() *timestamppb.Timestamp
+	GetAway() []*stockv1.AwayParty
 }
 
 // policiesCommand is `lodge stock policies`.
@@ -100,7 +101,7 @@ func (o *operator) policiesSetCommand() *cobra.Command {
 	f.Uint64Var(&p.High, "high", 0, "make so many (default: as --low)")
 	f.Uint64Var(&p.Batch, "batch", 0, "tuples per job")
 	f.Uint32Var(&p.Priority, "priority", 0, "classes of higher priority go first; 0 to 100")
-	f.BoolVar(&p.Paused, "paused", false, "make no jobs for now")
+	f.BoolVar(&p.Paused, "paused", false, "make no jobs until it is set again without")
 	f.Uint32Var(&p.Dim, "dim", 0, "block dimension of matrices (default: the best)")
 	f.BoolVar(&dryRun, "dry-run", false, "show the policy that would be replaced and the new one, and set nothing")
 	_ = cmd.MarkFlagRequired("low")
@@ -154,7 +155,7 @@ func (o *operator) policiesDeleteCommand() *cobra.Command {
 					return err
 				}
 				if old == nil {
-					return rpc.Errorf(rpc.NotFound, "`lodge stock policies list` shows those that there are", "no policy of %s for epoch %d", kindText(class), epoch)
+					return rpc.Errorf(rpc.NotFound, "`lodge stock policies list` shows those that there are", "no policy of %s for %s", kindText(class), epochText(epoch))
 				}
 				if dryRun {
 					fmt.Fprintln(cmd.ErrOrStderr(), "this policy would be deleted:")

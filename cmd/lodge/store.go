@@ -15,7 +15,7 @@ import (
 )
 
 // errUnsound is the error of `lodge store check` when it could look at everything and something is wrong.
-var errUnsound = errors.New("the store is not sound")
+var errUnsound = rpc.Errorf(checkFailed, "see docs/operate.md, or restore a backup", "the store is not sound")
 
 // storeFlags are what every `lodge store` command takes.
 type storeFlags struct {
@@ -48,9 +48,12 @@ func (o *storeFlags) dryRun(cmd *cobra.Command, what string) {
 func (o *storeFlags) load() (vault.Place, *vault.Key, error) {
 	f, err := config.LoadParty(o.config)
 	if err != nil {
-		return vault.Place{}, nil, err
+		return vault.Place{}, nil, misconfigured(err)
 	}
 	key, err := vault.LoadKey(f.Vault.KeyFile)
+	if err != nil {
+		err = invalid("see vault.key_file in "+o.config, "%v", err)
+	}
 	return vault.Place{Dir: f.Vault.Dir, PostgresDSNFile: f.Vault.PostgresDSNFile}, key, err
 }
 
@@ -107,7 +110,7 @@ func (o *storeFlags) checkCommand() *cobra.Command {
 				return err
 			}
 			defer func() { err = errors.Join(err, v.Close()) }()
-			p := newProgress(cmd.ErrOrStderr())
+			p := progressOf(cmd, o.json)
 			show := func(done, total int) { p.show(fmt.Sprintf("read %d of %d", done, total), false) }
 			r.Checked, err = v.Check(r.Deep, show, func(f vault.Finding) { r.List = append(r.List, f) })
 			p.done()
@@ -115,6 +118,7 @@ func (o *storeFlags) checkCommand() *cobra.Command {
 				return err
 			}
 			r.OK = r.Findings == 0
+			hold(cmd)
 			if err := writeStore(o, cmd, r, printCheck); err != nil {
 				return err
 			}

@@ -23,6 +23,7 @@ type backupReport struct {
 type restoreReport struct {
 	vault.Restored
 	KeepDecryption bool `json:"keep_decryption"`
+	NewAuditLog    bool `json:"new_audit_log,omitempty"`
 	DryRun         bool `json:"dry_run,omitempty"`
 }
 
@@ -87,7 +88,7 @@ func (o *storeFlags) backup(cmd *cobra.Command, r *backupReport) (err error) {
 			_ = os.Remove(part)
 		}
 	}()
-	p := newProgress(cmd.ErrOrStderr())
+	p := progressOf(cmd, o.json)
 	defer p.done()
 	written := newCounted(p, "written")
 	if _, err := v.Backup(io.MultiWriter(f, written)); err != nil {
@@ -106,20 +107,20 @@ func (o *storeFlags) backup(cmd *cobra.Command, r *backupReport) (err error) {
 
 func (o *storeFlags) restoreCommand() *cobra.Command {
 	var file string
-	var keep bool
+	var keep, newLog bool
 	cmd := &cobra.Command{
 		Use:   "restore",
 		Short: "Restore a backup into an empty store",
 		Long: "Restore a backup into the store of the party's configuration, in which there must be nothing, with the key that\n" +
 			"sealed the backed-up store at that time. The store is another one from then on, in quarantine until\n" +
 			"`lodge store quarantine --leave`. No tuple comes back, because a backup has no shares: every batch is revoked and\n" +
-			"every MAC key burnt. The keys of epochs for triples come back.\n\n" +
-			"Epochs for decryption are retired. With --keep-decryption they stay, with half of the decryptions that were left:\n" +
+			"every MAC key burnt.\n\n" +
+			"All epochs are retired. With --keep-decryption those for decryption stay, with half of the decryptions that were left:\n" +
 			"but answers that were given after the backup are not known to it. The same ciphertext would be answered again with\n" +
 			"fresh noise, and two such answers tell of the key. Use it only when that cannot be asked for.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			r := restoreReport{KeepDecryption: keep, DryRun: o.dry}
+			r := restoreReport{KeepDecryption: keep, NewAuditLog: newLog, DryRun: o.dry}
 			if err := o.restore(cmd, file, &r); err != nil {
 				return err
 			}
@@ -127,6 +128,7 @@ func (o *storeFlags) restoreCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&file, "in", "", "backup to restore")
+	cmd.Flags().BoolVar(&newLog, "new-audit-log", false, "the audit log is lost, too: the party begins a new one")
 	cmd.Flags().BoolVar(&keep, "keep-decryption", false, "keep the epochs for decryption; see the risk above")
 	_ = cmd.MarkFlagRequired("in")
 	o.dryRun(cmd, "read the backup to its end, and restore nothing")
@@ -143,10 +145,10 @@ func (o *storeFlags) restore(cmd *cobra.Command, file string, r *restoreReport) 
 		return err
 	}
 	defer in.Close()
-	p := newProgress(cmd.ErrOrStderr())
+	p := progressOf(cmd, o.json)
 	defer p.done()
 	stream := io.TeeReader(in, newCounted(p, "read"))
-	opt := vault.RestoreOptions{KeepDecryption: r.KeepDecryption, Check: o.dry}
+	opt := vault.RestoreOptions{KeepDecryption: r.KeepDecryption, NewAuditLog: r.NewAuditLog, Check: o.dry}
 	if o.dry {
 		r.Restored, err = vault.Restore(nil, stream, key, opt)
 		return explainRestore(err)

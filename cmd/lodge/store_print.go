@@ -57,13 +57,17 @@ func counts[S ~string](m map[S]int) string {
 
 // className is a class in a word.
 func className(c vault.Class) string {
+	name := c.Kind
 	switch {
 	case c.Kind == "matrix":
-		return fmt.Sprintf("matrix %dx%dx%d", c.Rows, c.Inner, c.Columns)
+		name = fmt.Sprintf("matrix %dx%dx%d", c.Rows, c.Inner, c.Columns)
 	case c.Kind == "input":
-		return fmt.Sprintf("input of party %d", c.InputParty)
+		name = fmt.Sprintf("input of party %d", c.InputParty)
 	}
-	return c.Kind
+	if c.NoSacrifice {
+		name += " (no sacrifice)"
+	}
+	return name
 }
 
 func printStats(w io.Writer, s *vault.Stats) {
@@ -105,8 +109,10 @@ func printRestore(w io.Writer, r restoreReport) {
 	}
 	fmt.Fprintf(w, "%s %d records and %d blobs, backed up %s from store %s at generation %d\n", did, r.Records, r.Blobs,
 		r.Taken.Format(time.RFC3339), r.Store, r.Generation)
-	if !r.KeepDecryption {
-		fmt.Fprintln(w, "Epochs for decryption are retired.")
+	if r.KeepDecryption {
+		fmt.Fprintln(w, "Epochs that make tuples are retired.")
+	} else {
+		fmt.Fprintln(w, "All epochs are retired.")
 	}
 	fmt.Fprintln(w, "The store is in quarantine; when you know why the old one is gone: lodge store quarantine --leave")
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -76,7 +77,20 @@ func TestJobsWithToken(t *testing.T) {
 	if err != nil || out != "no jobs\n" {
 		t.Errorf("%v: %s", err, out)
 	}
+	configuration := filepath.Join(dir, "client.yaml")
+	roster, err := config.LoadRoster(filepath.Join(cluster, rosterFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(configuration, fmt.Appendf(nil, "name: ci\ntls: {ca: %s}\ncoordinator: {address: %q, identity: %s, token_file: token}\n",
+		filepath.Join(cluster, "ca.pem"), roster.Coordinator.Address, roster.Coordinator.Identity))
+	if out, err := runLodge(t, "jobs", "list", "--client", configuration); err != nil || out != "no jobs\n" {
+		t.Errorf("with a client's configuration: %v: %s", err, out)
+	}
 	token("sub-other")
+	if _, err := runLodge(t, "jobs", "list", "--client", configuration); !errors.Is(err, &rpc.Error{Code: rpc.Forbidden}) {
+		t.Errorf("with a client's configuration: %v", err)
+	}
 	if _, err := runLodge(t, "jobs", "list", "--cluster", cluster, "--token-file", file); !errors.Is(err, &rpc.Error{Code: rpc.Forbidden}) {
 		t.Error(err)
 	}

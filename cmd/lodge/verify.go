@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -11,10 +10,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lodge-mpc/lodge/clients/go/verify"
+	"github.com/lodge-mpc/lodge/services/rpc"
 )
 
 // errUnverified is the error of `lodge verify` when the shares could be read and something in them is wrong.
-var errUnverified = errors.New("verification failed")
+var errUnverified = rpc.Errorf(checkFailed, "do not use these tuples", "verification failed")
 
 // verifyCommand is `lodge verify`: the independent checker on exported share directories.
 func verifyCommand() *cobra.Command {
@@ -25,8 +25,10 @@ func verifyCommand() *cobra.Command {
 		Short: "Check exported shares of all parties against each other",
 		Long: "Check the exported share directories of all parties of one batch: products, MACs, encodings and digests.\n" +
 			"A directory without a manifest stands for its subdirectories that have one.\n\n" +
-			"The checker pools every party's shares and MAC-key shares. Triples that were checked this way must not be\n" +
-			"used, and their key epoch must be retired.",
+			"The checker adds up every party's shares, so that the tuples must not be used, and the shares of the MAC key, with\n" +
+			"which whoever has the sum can forge. It therefore takes shares of the key that were drawn to be pooled, which\n" +
+			"retires their epoch: first every party's client fetches, then each adds its share of the key, with\n" +
+			"`lodge mac-keys draw --pool --into DIR`.",
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, dirs []string) error {
 			start := time.Now()
@@ -34,7 +36,7 @@ func verifyCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if asJSON {
+			if hold(cmd); asJSON {
 				err = writeIndented(cmd.OutOrStdout(), struct {
 					*verify.Report
 					OK      bool    `json:"ok"`
@@ -53,6 +55,7 @@ func verifyCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "write the report as JSON")
+	cmd.Flags().BoolVar(&opt.Retired, "retired", false, "all parties have retired the epoch: take shares of its MAC key that were drawn for use")
 	cmd.Flags().IntVar(&opt.MaxFailures, "max-failures", 100, "failures to list; all are counted")
 	return cmd
 }
@@ -62,9 +65,13 @@ func printReport(w io.Writer, r *verify.Report, took time.Duration) error {
 	if r.FreivaldsVectors > 0 {
 		shape = fmt.Sprintf("%dx%dx%d ", r.Dims.M, r.Dims.K, r.Dims.N)
 	}
+	sacrifice := ""
+	if r.NoSacrifice {
+		sacrifice = ", not sacrificed"
+	}
 	_, err := fmt.Fprintf(w, "%d of %d %s%s tuples verified: %d parties, %s over %s (%d bits), epoch %d, batch %s, "+
-		"key generation security %s, %.2f s\n", r.Verified, r.Tuples, shape, r.Kind, r.Parties, r.Params, r.Field,
-		r.ModulusBits, r.Epoch, r.Batch, r.KeygenSecurity, took.Seconds())
+		"key generation security %s%s, %.2f s\n", r.Verified, r.Tuples, shape, r.Kind, r.Parties, r.Params, r.Field,
+		r.ModulusBits, r.Epoch, r.Batch, r.KeygenSecurity, sacrifice, took.Seconds())
 	for _, check := range slices.Sorted(maps.Keys(r.Failed)) {
 		if err == nil {
 			_, err = fmt.Fprintf(w, "  %-10s failed for %d\n", check, r.Failed[check])

@@ -56,19 +56,29 @@ func exportTwo(t *testing.T, tuples int) string {
 	return dir
 }
 
+// pooled says of shares of exportTwo that they were drawn to be checked.
+func pooled(t *testing.T, dir string) string {
+	t.Helper()
+	for party, key := range []string{"11", "22"} {
+		if err := tuplefile.AddPooledKey(filepath.Join(dir, fmt.Sprintf("party-%d", party)), key); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
 func runLodge(t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	var out bytes.Buffer
 	root := rootCommand()
 	root.SetOut(&out)
 	root.SetErr(&out)
-	root.SetArgs(args)
-	err := root.ExecuteContext(t.Context())
+	err := execute(t.Context(), root, args)
 	return out.String(), err
 }
 
 func TestVerifyCommand(t *testing.T) {
-	dir := exportTwo(t, 3)
+	dir := pooled(t, exportTwo(t, 3))
 	out, err := runLodge(t, "verify", filepath.Join(dir, "party-0"), filepath.Join(dir, "party-1"))
 	if err != nil || !strings.HasPrefix(out, "3 of 3 scalar tuples verified: 2 parties, S14-32 over p64") {
 		t.Errorf("%v: %s", err, out)
@@ -85,7 +95,7 @@ func TestVerifyCommand(t *testing.T) {
 }
 
 func TestVerifyCommandFails(t *testing.T) {
-	dir := exportTwo(t, 3)
+	dir := pooled(t, exportTwo(t, 3))
 	manifest := filepath.Join(dir, "party-1", tuplefile.ManifestName)
 	data, err := os.ReadFile(manifest)
 	if err != nil {

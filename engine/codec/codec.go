@@ -95,6 +95,9 @@ func SignedSize(n, width int) int { return kernel.PackedSize(n, width) }
 // error that wraps ErrRange when one does not fit; nothing is appended then.
 func AppendSigned(dst []byte, p intpoly.Poly, width int) ([]byte, error) {
 	start := len(dst)
+	if p.W == 1 && width < 64 {
+		return appendShort(dst, p.C, width)
+	}
 	var acc uint64
 	fill := 0
 	for k := range p.N() {
@@ -119,6 +122,21 @@ func AppendSigned(dst []byte, p intpoly.Poly, width int) ([]byte, error) {
 		acc >>= 8
 	}
 	return dst, nil
+}
+
+// appendShort is AppendSigned for integers of one word.
+func appendShort(dst []byte, v []uint64, width int) ([]byte, error) {
+	words := make([]uint64, len(v))
+	defer clear(words)
+	var rest uint64
+	for k, x := range v {
+		rest |= (x ^ uint64(int64(x)>>63)) >> (width - 1)
+		words[k] = x & (1<<width - 1)
+	}
+	if rest != 0 {
+		return dst, fmt.Errorf("%w: a coefficient needs more than %d bits", ErrRange, width)
+	}
+	return appendWords(dst, words, width), nil
 }
 
 // DecodeSigned sets p, whose coefficients have at least width bits, from exactly src.

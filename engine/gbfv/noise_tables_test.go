@@ -58,12 +58,12 @@ func header(b *strings.Builder, columns ...string) {
 
 // marginTable has what the tests assert and the extremes that they saw.
 func marginTable(t testing.TB, b *strings.Builder, results []result) {
-	fmt.Fprint(b, "\n### Margins over all instances\n\n")
+	fmt.Fprint(b, "\n### Margins over all instances with keys as honest parties make them\n\n")
 	header(b, "term", "asserted at least", "smallest", "largest", "asserted at most")
 	for _, term := range terms(t) {
 		least, most := math.Inf(1), math.Inf(-1)
 		for _, r := range results {
-			if x, ok := r.rows[term]; ok {
+			if x, ok := r.rows[term]; ok && !r.proved {
 				least, most = min(least, x.margin), max(most, x.margin)
 			}
 		}
@@ -75,7 +75,9 @@ func marginTable(t testing.TB, b *strings.Builder, results []result) {
 
 // patternTable has all measurements of the default set, p128, the largest number of parties.
 func patternTable(t testing.TB, b *strings.Builder, results []result) {
-	i := slices.IndexFunc(results, func(r result) bool { return r.set == params.Default && r.field == "p128" && r.parties == 16 })
+	i := slices.IndexFunc(results, func(r result) bool {
+		return r.set == params.Default && r.field == "p128" && r.parties == 16 && !r.proved
+	})
 	if i < 0 {
 		return
 	}
@@ -106,7 +108,7 @@ func honestTable(b *strings.Builder, results []result) {
 	names := []string{"fresh", "tensor", "product", "mac.a", "mac.c", "phase"}
 	header(b, append([]string{"set", "field", "n", "d"}, names...)...)
 	for _, r := range results {
-		if strings.HasPrefix(r.set, params.InsecurePrefix) || r.dim > 16 {
+		if strings.HasPrefix(r.set, params.InsecurePrefix) || r.dim > 16 || r.proved {
 			continue
 		}
 		fmt.Fprintf(b, "| %s | %s | %d | %d", r.set, r.field, r.parties, r.dim)
@@ -135,6 +137,9 @@ func setTables(t testing.TB, b *strings.Builder, results []result) {
 			c := fmt.Sprintf("%s n=%d", r.field, r.parties)
 			if r.dim > 1 {
 				c += fmt.Sprintf(" d=%d", r.dim)
+			}
+			if r.proved {
+				c += " proved"
 			}
 			columns = append(columns, c)
 		}

@@ -56,13 +56,17 @@ type study struct {
 }
 
 func newStudy(t testing.TB, s *gbfv.Scheme, inst *params.Instance, keyDim int) *study {
-	k := gbfvtest.New(s, inst.Use.Parties, keyDim, seed)
-	st := &study{
-		t: t, s: s, inst: inst, k: k, source: sample.NewSource(seed),
-		real: gbfv.NewEvaluator(s, k.Eval), exact: gbfv.NewEvaluator(s, k.Exact()),
-		secret: gbfvtest.Embed(gbfvtest.Floats(k.SecretPoly())),
-		found:  map[string]map[pattern]float64{},
+	st := &study{t: t, s: s, inst: inst, source: sample.NewSource(seed), found: map[string]map[pattern]float64{}}
+	if inst.Set.IsProved() {
+		b := gbfvtest.Bounds{Secret: st.bound("s"), Error: st.bound("e")}
+		b.RelinError = 2*b.Secret*b.Error + 2*b.Error // S·E0 + U·E1 + 2·E2
+		st.k = gbfvtest.AtBounds(s, b, keyDim, seed)
+	} else {
+		st.k = gbfvtest.New(s, inst.Use.Parties, keyDim, seed)
 	}
+	k := st.k
+	st.real, st.exact = gbfv.NewEvaluator(s, k.Eval), gbfv.NewEvaluator(s, k.Exact())
+	st.secret = gbfvtest.Embed(gbfvtest.Floats(k.SecretPoly()))
 	st.q = float64Of(s.Q.Modulus())
 	p := make([]float64, s.N())
 	p[0], p[s.Slots()] = -float64Of(s.Spec.B), 1
@@ -140,8 +144,16 @@ func (st *study) difference(a, b *gbfv.Ciphertext) []*big.Int {
 
 // keys measures the joint key.
 func (st *study) keys() {
-	st.note("s", honest, st.secret.Norm())
-	st.note("e", honest, norm(st.k.PublicError()))
+	st.note("s", st.drawn(), st.secret.Norm())
+	st.note("e", st.drawn(), norm(st.k.PublicError()))
+}
+
+// drawn is how the keys were chosen.
+func (st *study) drawn() pattern {
+	if st.inst.Set.IsProved() {
+		return step
+	}
+	return honest
 }
 
 // rotation measures a rotation of a ciphertext without error.
@@ -155,7 +167,7 @@ func (st *study) rotation() {
 	if err != nil {
 		st.t.Fatal(err)
 	}
-	st.note("ks.rotate", honest, norm(st.difference(ct, bare)))
+	st.note("ks.rotate", st.drawn(), norm(st.difference(ct, bare)))
 }
 
 // synthetic encrypts zero with a uniform c1 and the error v, given by its values; nil for none.
@@ -186,6 +198,10 @@ func (st *study) addError(ct *gbfv.Ciphertext, v gbfvtest.Embedding) {
 // larger of a proved ciphertext's bound and the MAC key's own, which is this.
 func (st *study) bound(term string) float64 {
 	switch term {
+	case "sacrifice.h":
+		term = "product"
+	case "sacrifice.mac":
+		term = "mac.c"
 	case "phase":
 		return float64Of(st.inst.PhaseBound)
 	case "alpha.own":
@@ -328,6 +344,19 @@ func (st *study) matrices(p pattern) {
 	st.lastStep(st.synthetic("alpha", st.randomPhases("alpha", st.bound("alpha"))))
 }
 
+// sacrificed measures what the sacrifice of matrix products adds, one product of two proved ciphertexts and that times
+// alpha, against the bounds of the products of matrices, which cover them.
+func (st *study) sacrificed(p pattern) {
+	f, g := st.encrypt(st.witness(p, st.inst.Proof, 20)), st.encrypt(st.witness(p, st.inst.Proof, 21))
+	if p == aligned {
+		g = f
+	}
+	mac := st.encrypt(st.witness(p, st.inst.MACKey, 2))
+	h := st.known(st.real.Mul(st.s.Left(f.ct), st.s.Right(g.ct)), mulVec(st.s.Field, f.slots, g.slots))
+	st.note("sacrifice.h", p, norm(st.errorOf(h)))
+	st.switched(p, st.last("sacrifice.mac", p, st.s.Left(mac.ct), mac, h))
+}
+
 // lastStep measures alpha·c and the switch where the errors of alpha and c are at their bounds.
 func (st *study) lastStep(mac encrypted) {
 	product := st.synthetic("product", st.randomPhases("product", st.bound("product")))
@@ -363,46 +392,49 @@ func inPhase(bound float64, v gbfvtest.Embedding) gbfvtest.Embedding {
 
 // randomPhases is an error of size bound in every embedding.
 func (st *study) randomPhases(label string, bound float64) gbfvtest.Embedding {
-	stream := st.source.Stream("phases " + label)
-	v := make(gbfvtest.Embedding, st.s.N())
-	for j := range len(v) / 2 {
-		v[j] = cmplx.Rect(bound, 2*math.Pi*float64(stream.Uint64())/math.Exp2(64))
-		v[len(v)-1-j] = cmplx.Conj(v[j])
-	}
-	return v
+	return gbfvtest.RandomPhases(st.s.N(), bound, st.source.Stream("phases "+label))
 }
 
 // A subject is one instance that is studied.
 type subject struct {
 	set, field   string
-	parties, dim int // of matrix blocks; 1 for scalars
+	parties, dim int  // of matrix blocks; 1 for scalars
+	proved       bool // keys as bad as their proofs let them be
 }
 
 func (c subject) String() string {
-	return fmt.Sprintf("%s/%s/n=%d/d=%d", c.set, c.field, c.parties, c.dim)
+	s := fmt.Sprintf("%s/%s/n=%d/d=%d", c.set, c.field, c.parties, c.dim)
+	if c.proved {
+		s += "/proved"
+	}
+	return s
 }
 
 // run studies a subject.
 func (c subject) run(t testing.TB) *study {
 	t.Helper()
 	s := newScheme(t, c.set, c.field)
-	inst, err := params.Resolve(s.Set, c.field, params.Use{Parties: c.parties, Dim: c.dim})
+	set, patterns := s.Set, []pattern{honest, signs, aligned}
+	if c.proved {
+		set, patterns = set.Proved(), patterns[1:]
+	}
+	inst, err := params.Resolve(set, c.field, params.Use{Parties: c.parties, Dim: c.dim})
 	if err != nil {
 		t.Fatal(err)
 	}
 	st := newStudy(t, s, inst, max(2, c.dim))
 	if c.dim > 1 {
-		for _, p := range []pattern{honest, signs, aligned} {
-			if c.dim > 16 && p != aligned { // hundreds of ciphertexts
-				continue
+		for _, p := range patterns {
+			if c.dim <= 16 || p == aligned { // otherwise hundreds of ciphertexts
+				st.matrices(p)
 			}
-			st.matrices(p)
+			st.sacrificed(p)
 		}
 		return st
 	}
 	st.keys()
 	st.rotation()
-	for _, p := range []pattern{honest, signs, aligned} {
+	for _, p := range patterns {
 		st.chain(p)
 	}
 	st.steps()

@@ -25,6 +25,12 @@ func FromInt64(dst Poly, v []int64) {
 	if len(v) != dst.N() {
 		panic(fmt.Sprintf("intpoly: %d values for %d coefficients", len(v), dst.N()))
 	}
+	if dst.W == 1 {
+		for k, x := range v {
+			dst.C[k] = uint64(x)
+		}
+		return
+	}
 	for k, x := range v {
 		c := dst.Coeff(k)
 		c[0] = uint64(x)
@@ -108,6 +114,24 @@ func AddMonomial(dst, a Poly, e int) {
 	}
 	addRun(dst.C[e*dst.W:], a.C[:(n-e)*a.W], dst.W, a.W, sign)
 	addRun(dst.C[:e*dst.W], a.C[(n-e)*a.W:], dst.W, a.W, ^sign)
+}
+
+// AddAutomorphism sets dst += a(X^g) for odd g. dst is as wide as a, and shares no storage with it.
+func AddAutomorphism(dst, a Poly, g int) {
+	same(dst, a)
+	n := dst.N()
+	mask := 2*n - 1
+	for k, at := 0, 0; k < n; k, at = k+1, (at+g)&mask {
+		to, sign := at, uint64(0)
+		if at >= n {
+			to, sign = at-n, ^sign
+		}
+		if dst.W == 1 {
+			dst.C[to] += (a.C[k] ^ sign) - sign
+			continue
+		}
+		addSigned(dst.Coeff(to), a.Coeff(k), sign)
+	}
 }
 
 // addRun adds coefficients of narrow words to as many of wide words, or subtracts them when sign is all ones. Equal and

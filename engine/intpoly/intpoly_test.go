@@ -225,3 +225,26 @@ func BenchmarkAddMonomial(b *testing.B) {
 		})
 	}
 }
+
+// Coefficient k of a goes to place gk, with the sign of X^(gk).
+func TestAddAutomorphism(t *testing.T) {
+	r := rand.New(rand.NewPCG(8, 8))
+	for w := 1; w <= 3; w++ {
+		for _, n := range []int{4, 16} {
+			for g := 1; g < 2*n; g += 2 {
+				a, dst := random(r, n, w), random(r, n, w)
+				before := dst.Clone()
+				AddAutomorphism(dst, a, g)
+				for k := range n {
+					to, c := k*g%(2*n), a.Big(k)
+					if to >= n {
+						to, c = to-n, c.Neg(c)
+					}
+					if got := dst.Big(to); got.Cmp(wrap(c.Add(c, before.Big(to)), w)) != 0 {
+						t.Fatalf("%d words, X -> X^%d: coefficient %d is %v, want %v", w, g, to, got, c)
+					}
+				}
+			}
+		}
+	}
+}

@@ -86,6 +86,9 @@ func (a fixed) shift(k int) fixed { return fixed{new(big.Int).Lsh(a.v, uint(k))}
 // ceil is the least integer that is not smaller.
 func (a fixed) ceil() *big.Int { return shiftUp(new(big.Int).Set(a.v)) }
 
+// floor is the largest integer that is not larger than the bound, which fits a word.
+func (a fixed) floor() int64 { return new(big.Int).Rsh(a.v, fracBits).Int64() }
+
 // width is the least double that is not smaller.
 func (a fixed) width() float64 {
 	f := new(big.Float).SetPrec(53).SetMode(big.ToPositiveInf).SetInt(a.v)

@@ -105,5 +105,13 @@ func (i *Instance) digest() ([32]byte, error) {
 	t.ints(i.DDecPrimes)
 	t.big(i.PhaseBound)
 	t.big(i.FloodBound)
+	if i.Set.proved { // and only then: other instances keep the hashes that they have
+		p, err := i.Set.KeyProof(i.Use.Parties, 1)
+		if err != nil {
+			return [32]byte{}, err
+		}
+		t.bytes([]byte(Proved))
+		t.ints(p.Challenges, p.V, int(p.Bound))
+	}
 	return t.sum(), nil
 }

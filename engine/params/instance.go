@@ -99,7 +99,7 @@ func Resolve(s *Set, field string, u Use) (*Instance, error) {
 	}
 	inst, miss := fit(s, f, u)
 	if miss != nil {
-		miss.Fits = setsThatFit(field, u)
+		miss.Fits = setsThatFit(field, u, s.proved)
 		return nil, miss
 	}
 	if inst.hash, err = inst.digest(); err != nil {
@@ -145,7 +145,11 @@ func fit(s *Set, f FieldSpec, u Use) (*Instance, *DoesNotFit) {
 		MACKey: newProof(s, f, 1, true),
 	}
 	i.VDiag = i.MACKey.V
-	k := honestKeys(s, u.Parties)
+	if s.proved && s.Keys != KeysProved {
+		miss.Reason = "its modulus has no room for proofs of keys"
+		return nil, miss
+	}
+	k := s.keyBounds(u.Parties)
 	v := newNoise(s, f, u, i.Proof, i.MACKey, k)
 	q := s.Modulus()
 	i.NeedLog2, i.HaveLog2 = v.need.log2(), log2Int(q)
@@ -200,10 +204,11 @@ func (i *Instance) setDecryption(v noise) bool {
 	return false
 }
 
-// setsThatFit lists the secure sets that serve a field and use.
-func setsThatFit(field string, u Use) []string {
+// setsThatFit lists the secure sets that serve a field and use, under keys that were proved or were not.
+func setsThatFit(field string, u Use, proved bool) []string {
 	var names []string
 	for _, s := range registry() {
+		s.proved = proved
 		if s.Insecure {
 			continue
 		}

@@ -41,12 +41,12 @@ func honestKeys(s *Set, parties int) keyBounds {
 	return k
 }
 
-// provedKeys bounds keys whose shares were proved once, by responses of width 2*sqrt(2)*beta*sqrt(1+V) that pass the
-// canonical norm test |z| <= 3.96*sqrt(N)*width, with the given number of monomial challenges (a power of two).
+// provedKeys bounds keys whose shares were proved with the given number of monomial challenges (a power of two). They are
+// twice the sum of the shares, of which responses bound each: 2s is 2(z-z')/(w-w') for two responses to challenges w and w'.
+// The relinearisation key is four times that of the shares, with an error of s*e0 + u*e1 + 2*e2 in doubled secrets and
+// errors.
 func provedKeys(s *Set, parties, challenges int) keyBounds {
-	width := betaSquared(s).timesInt(8 * (1 + repetitions(s, challenges))).sqrt()
-	z := fixedOf(s.N()).sqrt().times(width, ratio(396, 100))
-	secret := inverseGap(challenges).times(z).timesInt(2 * parties)
+	secret := inverseGap(challenges).times(keyResponse(s, challenges)).timesInt(2 * parties)
 	k := keyBounds{s: secret, rms: secret, e: secret}
 	k.erl = k.s.times(k.e).timesInt(2).plus(k.e, k.e)
 	return k

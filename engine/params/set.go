@@ -20,9 +20,20 @@ const (
 	KeysProved   = "proved"   // key shares can be proved: Gaussian secrets and a modulus that holds the extracted bounds
 )
 
-// KeygenSecurity is the security of key generation under every set until key shares are proved, whatever Set.Keys has
-// room for: a party that deviates in it is not caught.
-const KeygenSecurity = "passive"
+// Passive and Proved say what is known about the shares of a key: nothing, if a party deviated; or, by proofs that every
+// party has checked, that they are well formed and their secrets and errors short.
+const (
+	Passive = "passive"
+	Proved  = "proved"
+)
+
+// KeygenSecurity is the security of key generation under the set: Proved if it has room for proofs of keys.
+func (s *Set) KeygenSecurity() string {
+	if s.Keys == KeysProved {
+		return Proved
+	}
+	return Passive
+}
 
 // MinStatSecurity is the overall statistical security in bits under which a service refuses to work.
 const MinStatSecurity = 40
@@ -68,6 +79,8 @@ type Set struct {
 	LambdaSim   int      // simulation: quality of the discrete Gaussians, bits
 	Insecure    bool     // for tests only; the name says so too
 	Fields      []FieldSpec
+
+	proved bool // see Proved
 }
 
 // A FieldSpec is a plaintext field Z_p with p = B^M+1 prime; a ciphertext has N/M slots.

@@ -89,7 +89,10 @@ func TestSecurityTableRefuses(t *testing.T) {
 }
 
 func TestValidateRefuses(t *testing.T) {
+	bare := func(s *Set) { s.Name, s.Insecure, s.Fields = InsecurePrefix+"x", true, nil }
 	tests := map[string]func(s *Set){
+		"N = 2":               func(s *Set) { bare(s); s.LogN = 1 },
+		"secrets of no kind":  func(s *Set) { s.Secret, s.Keys = 3, KeysUnproved },
 		"repeated prime":      func(s *Set) { s.Q[1] = s.Q[0] },
 		"prime in both bases": func(s *Set) { s.Aux[1] = s.Q[0] },
 		"wrong congruence":    func(s *Set) { s.Q[0] += 2 },

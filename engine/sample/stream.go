@@ -4,7 +4,7 @@
 // A Source is a seed; Stream and Sub derive independent streams and sources from it by name, so that every
 // value has one place that draws it and nothing depends on the order of calls. Derivation is SHAKE256 over
 // length-prefixed fields (derive); a stream is AES-256 in counter mode (newStream). Seeds enter from outside
-// the engine. Whoever expands a public seed gets the same polynomial; Expand fixes how.
+// the engine, by Draw, which refuses what is plainly not random and binds them to their use. Whoever expands a public seed gets the same polynomial; Expand fixes how.
 //
 // The discrete Gaussian, with its error analysis, is described in gaussian.go. Rejection makes the time of a sampler depend on what it
 // rejects, and for a Gaussian on the centre; accepted values are neither branched nor indexed on.
@@ -30,7 +30,9 @@ const bufferSize = 4096
 // Source is a secret seed. It is safe for concurrent use until it is wiped.
 type Source struct{ seed secret.Bytes }
 
-// NewSource makes a source of a seed of at least SeedSize uniform bytes, which it copies.
+// NewSource makes a source of a given seed of at least SeedSize bytes, which it copies and does not judge: for tests, for
+// measurements, and for seeds that a protocol derives or exchanges. Production code draws its own with Draw; a list in
+// engine/seeds_test.go has who else may call this.
 func NewSource(seed []byte) *Source {
 	if len(seed) < SeedSize {
 		panic(fmt.Sprintf("sample: seed of %d bytes", len(seed)))
@@ -58,18 +60,21 @@ func (Source) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, secret.Reda
 // F(x) is the length of x in bytes followed by x, and lengths and indices are 8 bytes, least significant
 // first. Fields that carry their lengths can be read back, so different names never give the same input.
 func derive(tag string, seed []byte, label string, index []uint64) []byte {
+	fields := [][]byte{[]byte(tag), seed, []byte(label)}
+	for _, i := range index {
+		fields = append(fields, binary.LittleEndian.AppendUint64(nil, i))
+	}
+	return hashFields(fields...)
+}
+
+// hashFields is the first SeedSize bytes of SHAKE256 of the fields, each behind its length.
+func hashFields(fields ...[]byte) []byte {
 	h := sha3.NewSHAKE256()
 	var n [8]byte
-	field := func(b []byte) {
+	for _, b := range fields {
 		binary.LittleEndian.PutUint64(n[:], uint64(len(b)))
 		h.Write(n[:])
 		h.Write(b)
-	}
-	field([]byte(tag))
-	field(seed)
-	field([]byte(label))
-	for _, i := range index {
-		field(binary.LittleEndian.AppendUint64(nil, i))
 	}
 	out := make([]byte, SeedSize)
 	h.Read(out)

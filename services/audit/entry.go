@@ -74,11 +74,17 @@ const (
 	MACKeyDrawn  Event = "mac_key_drawn" // a client was given this party's share of a MAC key
 	MACKeyBurnt  Event = "mac_key_burnt" // a MAC key and the tuples under it are dead
 	Decrypted    Event = "decrypted"     // a client was given a decryption share
+	EpochDrained Event = "epoch_drained" // an epoch makes nothing new
 	EpochRetired Event = "epoch_retired" // an epoch's keys were erased
 	Revoked      Event = "revoked"       // tuples will not be given to anybody
 	Quarantined  Event = "quarantined"   // the party gives nothing until an operator has looked
 	PolicySet    Event = "policy_set"    // a stock policy was changed
 	Refused      Event = "refused"       // a client was refused something that it asked for
+	Accused      Event = "accused"       // evidence convicts a party of the roster
+	Pardoned     Event = "pardoned"      // an accusation excludes nobody any more
+	Unnamed      Event = "unnamed"       // a session failed because somebody cheated whom nobody can name
+	Stopped      Event = "stopped"       // there were too many of these: no session begins
+	Cleared      Event = "cleared"       // these count no more
 	TornRepaired Event = "torn"          // a line that a crash had cut off was taken out
 )
 

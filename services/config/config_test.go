@@ -95,6 +95,9 @@ func TestParty(t *testing.T) {
 	if f.Policy.MaxMemory != 4<<30 || time.Duration(f.Limits.Idle) != 30*time.Second || f.Limits.Window != 16<<20 {
 		t.Errorf("limits: %+v", f.Limits)
 	}
+	if a := f.Accusations; a.MaxUnnamedFailures != 3 || time.Duration(a.Within) != 720*time.Hour || a.OnProvenCheat != Exclude || a.MaxEvidence != 4<<30 {
+		t.Errorf("accusations: %+v", a)
+	}
 	if f.Vault.KeyFile != filepath.Join(dir, "vault.key") {
 		t.Errorf("path: %s", f.Vault.KeyFile)
 	}
@@ -137,6 +140,11 @@ func TestPartyRefusals(t *testing.T) {
 		{"not in the roster", "name: alice", "name: carol", "not in the roster"},
 		{"permission", "[status, fetch]", "[status, everything]", "everything"},
 		{"kind", "[keys, scalar, matrix]", "[keys, vector]", "vector"},
+		{"too many failures", "listen:", "accusations: {max_unnamed_failures: 101}\nlisten:", "accusations.max_unnamed_failures: 101"},
+		{"failures never stop", "listen:", "accusations: {max_unnamed_failures: -1}\nlisten:", "accusations.max_unnamed_failures: -1"},
+		{"failures in no time", "listen:", "accusations: {within: 1m}\nlisten:", "accusations.within: 1m0s"},
+		{"proven cheats", "listen:", "accusations: {on_proven_cheat: ignore}\nlisten:", "exclude or report"},
+		{"unknown consequence", "listen:", "accusations: {on_success: forget}\nlisten:", "on_success"},
 		{"field", "fields: [p128]", "fields: [p128, p129]", `policy.fields: "p129" is not one of`},
 		{"no fields", "fields: [p128]", "fields: []", "policy.fields: empty"},
 		{"hash", "hash: 11", "hash: x", "64 hexadecimal digits"},

@@ -95,6 +95,9 @@ const (
 	PermSubmit  = "submit"  // submit and cancel jobs at the coordinator
 	PermReserve = "reserve" // reserve tuples, and release reservations, at the coordinator
 	PermPolicy  = "policy"  // set the policies that keep the stock at the coordinator
+
+	// PermAccusations is to clear failures that nobody was named for, and to pardon a party that evidence convicts.
+	PermAccusations = "accusations"
 )
 
 // maxFile bounds a configuration file.

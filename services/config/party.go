@@ -30,6 +30,8 @@ type PartyFile struct {
 	Clients  []Client `yaml:"clients"`
 	Policy   Policy   `yaml:"policy"`
 	Limits   Limits   `yaml:"limits,omitempty"`
+	// Accusations say what follows when a party of the roster cheats.
+	Accusations Accusations `yaml:"accusations,omitempty"`
 	// AllowPassiveKeygen accepts keys whose generation is only passively
 	// secure. For development.
 	AllowPassiveKeygen bool `yaml:"allow_passive_keygen,omitempty"`
@@ -95,6 +97,9 @@ type Policy struct {
 	MaxMemory     Bytes `yaml:"max_memory"`
 	// DecryptionsPerHour bounds new answers to clients, in any hour.
 	DecryptionsPerHour int `yaml:"decryptions_per_hour,omitempty"`
+	// AllowNoSacrifice lets products be made without the check that finds those
+	// of malformed evaluation keys, for those who trust their keys.
+	AllowNoSacrifice bool `yaml:"allow_no_sacrifice,omitempty"`
 }
 
 // Limits on time and buffers within a session.
@@ -135,10 +140,11 @@ func LoadParty(path string) (*PartyFile, error) {
 		f.AuditDir = "audit"
 	}
 	c.path(dir, "audit_dir", &f.AuditDir, false)
-	c.clients(f.Clients, PermStatus, PermFetch, PermMACKey, PermProve, PermDecrypt, PermRetire)
+	c.clients(f.Clients, PermStatus, PermFetch, PermMACKey, PermProve, PermDecrypt, PermRetire, PermAccusations)
 	f.Policy.validate(c)
 	c.oidc(dir, f.OIDC, f.Clients)
 	f.Limits.defaults()
+	f.Accusations.fill(c)
 	if f.Limits.Window < 4<<20 {
 		c.failf("limits.window: %d; at least one frame of 4MiB", f.Limits.Window)
 	}

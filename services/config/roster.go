@@ -171,7 +171,8 @@ type CoordinatorFile struct {
 	Clients       []Client `yaml:"clients"`
 	// Params that jobs may name, with the hash that goes into every session.
 	Params []ParamsPin `yaml:"params"`
-	// JobTimeout caps every job; default 1 h.
+	// JobTimeout caps every attempt at a job, from its beginning on; default 1 h. A job may have a time of its own, which
+	// counts from its submission.
 	JobTimeout Duration `yaml:"job_timeout,omitempty"`
 	// MaxConcurrent is how many jobs run at the same time, 1 to MaxJobs; default 2. Parties bound theirs on their own.
 	MaxConcurrent int  `yaml:"max_concurrent,omitempty"`

@@ -26,6 +26,8 @@ var Rules = rpc.Rules{
 	prefix + "WatchJob":    rpc.Allow(rpc.Client).With(config.PermStatus),
 	prefix + "ListJobs":    rpc.Allow(rpc.Client).With(config.PermStatus),
 	prefix + "CancelJob":   rpc.Allow(rpc.Client).With(config.PermSubmit),
+	prefix + "RotateKeys":  rpc.Allow(rpc.Client).With(config.PermSubmit),
+	prefix + "ListEpochs":  rpc.Allow(rpc.Client).With(config.PermStatus),
 	prefix + "EstimateJob": rpc.Allow(rpc.Client).With(config.PermSubmit),
 }
 
@@ -36,6 +38,9 @@ func (c *Coordinator) SubmitJob(ctx context.Context, r *coordinatorv1.SubmitJobR
 	if len(r.GetIdempotencyKey()) > 64 {
 		return nil, rpc.Errorf(rpc.TooLarge, "", "an idempotency key has at most 64 characters")
 	}
+	if err := serves(caller, q); err != nil {
+		return nil, err
+	}
 	if err := c.check(q); err != nil {
 		return nil, err
 	}
@@ -43,12 +48,74 @@ func (c *Coordinator) SubmitJob(ctx context.Context, r *coordinatorv1.SubmitJobR
 	if r.GetIdempotencyKey() != "" {
 		key = caller.Name + "/" + r.GetIdempotencyKey()
 	}
+	if err := c.epochThere(ctx, q, key); err != nil {
+		return nil, err
+	}
 	e, err := c.add(q, key, caller.Name)
 	if err != nil {
 		return nil, err
 	}
 	j, _ := c.snapshot(e)
 	return &coordinatorv1.SubmitJobResponse{Job: j}, nil
+}
+
+// epochTime is how long a submission waits for parties to say which epochs they have.
+const epochTime = 2 * time.Second
+
+// epochThere refuses a job under an epoch that a party says it does not have, unless the job is there already or keys are
+// still to be made. A party that does not answer soon is asked when the job starts.
+func (c *Coordinator) epochThere(ctx context.Context, q *coordinatorv1.JobRequest, key string) error {
+	if q.GetKind() == jobv1.Kind_KIND_KEYS || c.expected(key) {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, epochTime)
+	defer cancel()
+	answers := make(chan error, len(c.parties))
+	for _, p := range c.parties {
+		go func() { answers <- p.hasEpoch(ctx, q.GetEpoch()) }()
+	}
+	var refusal error
+	for range c.parties {
+		if err := <-answers; err != nil {
+			refusal = err
+		}
+	}
+	return refusal
+}
+
+// expected reports whether a job was submitted under this idempotency key, or keys are to be made.
+func (c *Coordinator) expected(key string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, e := range c.jobs {
+		if key != "" && e.key == key || e.job.GetRequest().GetKind() == jobv1.Kind_KIND_KEYS && !job.Final(e.job.GetState()) {
+			return true
+		}
+	}
+	return false
+}
+
+// sees reports whether a caller may know of a job: those of its tenants, and those of no tenant, as for keys.
+func sees(caller rpc.Principal, q *coordinatorv1.JobRequest) bool {
+	return q.GetTenant() == "" || caller.Serves(q.GetTenant())
+}
+
+// serves refuses a job of a tenant that the caller does not act for.
+func serves(caller rpc.Principal, q *coordinatorv1.JobRequest) error {
+	if !sees(caller, q) {
+		return rpc.Errorf(rpc.Forbidden, "add the tenant to this client in the coordinator's configuration",
+			"client %s does not act for tenant %q", caller.Name, q.GetTenant())
+	}
+	return nil
+}
+
+// seen finds a job that the caller may know of.
+func (c *Coordinator) seen(ctx context.Context, id string) (*entry, error) {
+	e, err := c.find(id)
+	if caller, _ := rpc.Caller(ctx); err == nil && !sees(caller, e.request) {
+		return nil, noJob(id)
+	}
+	return e, err
 }
 
 // check refuses a job that no party could take.
@@ -97,14 +164,13 @@ func (c *Coordinator) add(q *coordinatorv1.JobRequest, key, client string) (*ent
 		now = now.Add(time.Millisecond)
 		id = jobID(now, len(c.list))
 	}
-	e := &entry{key: key, changed: make(chan struct{}), job: &coordinatorv1.Job{
-		Id: id, Request: q, State: pending, Created: timestamppb.New(now), SubmittedBy: client,
-	}}
+	e := newEntry(&coordinatorv1.Job{Id: id, Request: q, State: pending, Created: timestamppb.New(now), SubmittedBy: client}, key)
 	if err := c.records.put(e.job, key); err != nil {
 		return nil, err
 	}
 	c.jobs[id] = e
 	c.list = append(c.list, id)
+	c.forget(forgetAbove, forgetTo)
 	c.count(nil, 0)
 	c.kick()
 	c.stock.Changed()
@@ -115,8 +181,8 @@ func (c *Coordinator) add(q *coordinatorv1.JobRequest, key, client string) (*ent
 func jobID(at time.Time, n int) string { return fmt.Sprintf("j%013d-%04d", at.UnixMilli(), n%10000) }
 
 // GetJob implements the service.
-func (c *Coordinator) GetJob(_ context.Context, r *coordinatorv1.GetJobRequest) (*coordinatorv1.GetJobResponse, error) {
-	e, err := c.find(r.GetId())
+func (c *Coordinator) GetJob(ctx context.Context, r *coordinatorv1.GetJobRequest) (*coordinatorv1.GetJobResponse, error) {
+	e, err := c.seen(ctx, r.GetId())
 	if err != nil {
 		return nil, err
 	}
@@ -126,7 +192,7 @@ func (c *Coordinator) GetJob(_ context.Context, r *coordinatorv1.GetJobRequest) 
 
 // WatchJob implements the service. While a job waits, watchers hear for how long.
 func (c *Coordinator) WatchJob(r *coordinatorv1.WatchJobRequest, stream coordinatorv1.CoordinatorService_WatchJobServer) error {
-	e, err := c.find(r.GetId())
+	e, err := c.seen(stream.Context(), r.GetId())
 	if err != nil {
 		return err
 	}
@@ -155,7 +221,7 @@ func (c *Coordinator) WatchJob(r *coordinatorv1.WatchJobRequest, stream coordina
 }
 
 // ListJobs implements the service.
-func (c *Coordinator) ListJobs(_ context.Context, r *coordinatorv1.ListJobsRequest) (*coordinatorv1.ListJobsResponse, error) {
+func (c *Coordinator) ListJobs(ctx context.Context, r *coordinatorv1.ListJobsRequest) (*coordinatorv1.ListJobsResponse, error) {
 	limit := int(r.GetLimit())
 	switch {
 	case limit == 0:
@@ -171,7 +237,7 @@ func (c *Coordinator) ListJobs(_ context.Context, r *coordinatorv1.ListJobsReque
 		if r.GetBefore() != "" && id >= r.GetBefore() {
 			continue
 		}
-		e, err := c.find(id)
+		e, err := c.seen(ctx, id)
 		if err != nil {
 			continue
 		}
@@ -190,8 +256,8 @@ func (c *Coordinator) ListJobs(_ context.Context, r *coordinatorv1.ListJobsReque
 
 // CancelJob implements the service. A job that has not begun ends at once, another one as soon as its parties have
 // been told.
-func (c *Coordinator) CancelJob(_ context.Context, r *coordinatorv1.CancelJobRequest) (*coordinatorv1.CancelJobResponse, error) {
-	e, err := c.find(r.GetId())
+func (c *Coordinator) CancelJob(ctx context.Context, r *coordinatorv1.CancelJobRequest) (*coordinatorv1.CancelJobResponse, error) {
+	e, err := c.seen(ctx, r.GetId())
 	if err != nil {
 		return nil, err
 	}

@@ -11,16 +11,13 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/protobuf/proto"
 
 	coordinatorv1 "github.com/lodge-mpc/lodge/proto/lodge/coordinator/v1"
-	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
 	statusv1 "github.com/lodge-mpc/lodge/proto/lodge/status/v1"
 	stockv1 "github.com/lodge-mpc/lodge/proto/lodge/stock/v1"
 	"github.com/lodge-mpc/lodge/services/config"
@@ -43,6 +40,7 @@ type Coordinator struct {
 	records     *records
 	parties     []*member
 	timing      timing
+	inner       []rpc.Inner
 
 	wake    chan struct{}
 	stopped chan struct{} // closed when the coordinator begins to stop
@@ -50,6 +48,7 @@ type Coordinator struct {
 	leads       sync.WaitGroup
 	activations sync.WaitGroup
 	stock       *stock.Service
+	rotations   *rotations
 
 	mu   sync.Mutex
 	jobs map[string]*entry
@@ -67,7 +66,9 @@ type member struct {
 // entry is a job in memory.
 type entry struct {
 	job     *coordinatorv1.Job
-	key     string // idempotency key of its client
+	request *coordinatorv1.JobRequest // the job's, which never changes
+	key     string                    // idempotency key of its client
+	until   time.Time                 // when its own time is over, by the monotonic clock; zero: never
 	changed chan struct{}
 	cancel  func()   // ends its session, while there is one
 	stop    string   // why a client cancelled it
@@ -79,13 +80,14 @@ type entry struct {
 	beside  []*entry // those others, while it waits for one of them to end
 }
 
-// Run serves until ctx is done.
-func Run(ctx context.Context, f *config.CoordinatorFile, version string, log *slog.Logger) error {
+// Run serves until ctx is done, with what is inner around its handlers.
+func Run(ctx context.Context, f *config.CoordinatorFile, version string, log *slog.Logger, inner ...rpc.Inner) error {
 	c, err := open(f, version, log)
 	if err != nil {
 		return err
 	}
 	defer c.close()
+	c.inner = inner
 	l, err := net.Listen("tcp", f.Listen)
 	if err != nil {
 		return err
@@ -97,7 +99,7 @@ func Run(ctx context.Context, f *config.CoordinatorFile, version string, log *sl
 func open(f *config.CoordinatorFile, version string, log *slog.Logger) (_ *Coordinator, err error) {
 	c := &Coordinator{
 		file: f, version: version, log: log, metrics: metrics.New(version), timing: defaultTiming,
-		jobs: map[string]*entry{}, wake: make(chan struct{}, 1), stopped: make(chan struct{}),
+		rotations: newRotations(), jobs: map[string]*entry{}, wake: make(chan struct{}, 1), stopped: make(chan struct{}),
 	}
 	defer func() {
 		if err != nil {
@@ -162,7 +164,7 @@ func (c *Coordinator) server() (*rpc.Server, error) {
 	maps.Copy(rules, status.Rules)
 	maps.Copy(rules, stock.Rules)
 	server, err := rpc.NewServer(rpc.Options{
-		Credentials: c.credentials, Directory: directory, Tokens: tokens, Rules: rules, Log: c.log, Reflection: c.file.Reflection,
+		Credentials: c.credentials, Directory: directory, Tokens: tokens, Rules: rules, Log: c.log, Reflection: c.file.Reflection, Inner: c.inner,
 		Observe: func(method string, role rpc.Role, code string, took time.Duration) {
 			c.metrics.Call(method, string(role), code, took)
 		},
@@ -228,6 +230,7 @@ func (c *Coordinator) serve(ctx context.Context, l net.Listener) error {
 	c.log.Info("coordinator is ready", "listen", l.Addr().String())
 	var keeping sync.WaitGroup
 	keeping.Go(func() { c.stock.Run(ctx) })
+	keeping.Go(func() { c.keepRotations(ctx) })
 	c.work(ctx)
 	keeping.Wait()
 	<-c.stopped
@@ -252,16 +255,20 @@ func (c *Coordinator) stopping() bool {
 func (c *Coordinator) load() error {
 	all, err := c.records.all()
 	for _, r := range all {
-		c.jobs[r.job.GetId()] = &entry{job: r.job, key: r.key, changed: make(chan struct{})}
+		c.jobs[r.job.GetId()] = newEntry(r.job, r.key)
 		c.list = append(c.list, r.job.GetId())
 	}
 	c.count(nil, 0)
+	if err == nil {
+		c.rotations.by, err = c.records.rotations()
+	}
 	return err
 }
 
 // work takes jobs forward until ctx is done.
 func (c *Coordinator) work(ctx context.Context) {
 	for ctx.Err() == nil {
+		next := c.expire()
 		for _, e := range c.begin() {
 			c.leads.Go(func() {
 				c.advance(ctx, e)
@@ -270,6 +277,7 @@ func (c *Coordinator) work(ctx context.Context) {
 		}
 		select {
 		case <-c.wake:
+		case <-next:
 		case <-ctx.Done():
 		}
 	}
@@ -409,93 +417,4 @@ func (c *Coordinator) keeps(session string) bool {
 	}
 	s := e.job.GetState()
 	return s > pending && s <= completed
-}
-
-// lastEpoch is the highest epoch that a job has made or tried to make.
-func (c *Coordinator) lastEpoch() (last uint64) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, e := range c.jobs {
-		if e.job.GetRequest().GetKind() == jobv1.Kind_KIND_KEYS {
-			last = max(last, e.job.GetEpoch())
-		}
-	}
-	return last
-}
-
-// update changes a job and wakes its watchers. A new state is durable before anybody sees it; where that fails, only
-// an end is shown nevertheless. The caller's function holds the lock.
-func (c *Coordinator) update(e *entry, change func(j *coordinatorv1.Job)) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	next := proto.CloneOf(e.job)
-	change(next)
-	if now := next.GetState(); now != e.job.GetState() {
-		if err := c.records.put(next, e.key); err != nil {
-			c.log.Error("recording a job", "job", next.GetId(), "error", err)
-			if !job.Final(now) {
-				return err
-			}
-		}
-		c.count(e, now)
-		c.stock.Changed()
-		if job.Final(now) {
-			e.note = ""
-			c.metrics.JobEnded(job.KindName(next.GetRequest().GetKind()), metricName(now))
-		}
-	}
-	e.job = next
-	close(e.changed)
-	e.changed = make(chan struct{})
-	return nil
-}
-
-// count sets the metric of how many jobs are in each state, with one in a new state. The caller holds the lock.
-func (c *Coordinator) count(changed *entry, state jobv1.JobState) {
-	n := map[jobv1.JobState]int{state: 1}
-	for _, e := range c.jobs {
-		if e != changed {
-			n[e.job.GetState()]++
-		}
-	}
-	for s := pending; s <= activating; s++ {
-		c.metrics.Jobs(metricName(s), n[s])
-	}
-}
-
-// metricName is a state as a label.
-func metricName(s jobv1.JobState) string { return strings.ToLower(stateName(s)) }
-
-// snapshot is a copy of a job with the reason why it waits, and a channel that is closed when the job changes.
-func (c *Coordinator) snapshot(e *entry) (*coordinatorv1.Job, chan struct{}) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	j := proto.CloneOf(e.job)
-	switch s := j.GetState(); {
-	case job.Final(s):
-		j.Reason = j.GetFailure().GetReason()
-	case e.stop != "":
-		j.Reason = e.stop
-	case e.note != "":
-		j.Reason = e.note
-	case s == pending && e.refused != "":
-		j.Reason = e.refused
-	case s == pending && !e.begun:
-		j.Reason = "waiting for the jobs before it"
-	case s == activating:
-		j.Reason = "activating"
-	default:
-		j.Reason = waiting(j.GetParties(), time.Now())
-	}
-	return j, e.changed
-}
-
-func (c *Coordinator) find(id string) (*entry, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	e, ok := c.jobs[id]
-	if !ok {
-		return nil, rpc.Errorf(rpc.NotFound, "`lodge jobs list` shows what there is", "no job %q", id)
-	}
-	return e, nil
 }

@@ -466,10 +466,12 @@ func TestAPI(t *testing.T) {
 		"no epoch":       {ask(func(q *coordinatorv1.JobRequest) { q.Epoch = 0 }), rpc.Invalid},
 		"no count":       {ask(func(q *coordinatorv1.JobRequest) { q.Count = 0 }), rpc.Invalid},
 		"no kind":        {ask(func(q *coordinatorv1.JobRequest) { q.Kind = 0 }), rpc.Invalid},
-		"tenant":         {ask(func(q *coordinatorv1.JobRequest) { q.Tenant = "../x" }), rpc.Invalid},
+		"no tenant":      {ask(func(q *coordinatorv1.JobRequest) { q.Tenant = "" }), rpc.Invalid},
+		"tenant":         {ask(func(q *coordinatorv1.JobRequest) { q.Tenant = "../x" }), rpc.Forbidden},
 		"purpose":        {ask(func(q *coordinatorv1.JobRequest) { q.Purpose = jobv1.Purpose_PURPOSE_DECRYPTION }), rpc.KeyPurpose},
 		"negative time":  {ask(func(q *coordinatorv1.JobRequest) { q.Timeout = durationpb.New(-1) }), rpc.Invalid},
 		"long key":       {&coordinatorv1.SubmitJobRequest{Job: scalarJob(1), IdempotencyKey: strings.Repeat("k", 65)}, rpc.TooLarge},
+		"no products":    {ask(func(q *coordinatorv1.JobRequest) { q.Kind, q.NoSacrifice = jobv1.Kind_KIND_RANDOM, true }), rpc.Invalid},
 		"no such party":  {ask(func(q *coordinatorv1.JobRequest) { q.Kind, q.InputParty = jobv1.Kind_KIND_INPUT, 2 }), rpc.Invalid},
 		"matrix, no dim": {ask(func(q *coordinatorv1.JobRequest) { q.Kind = jobv1.Kind_KIND_MATRIX; q.Dim = 3 }), rpc.Invalid},
 	} {
@@ -495,6 +497,11 @@ func TestAPI(t *testing.T) {
 	}
 	if _, err := submit(f.client, scalarJob(1)); !is(err, rpc.Conflict) {
 		t.Errorf("the same key for another job: %v", err)
+	}
+	nine := scalarJob(1)
+	nine.Epoch = 9
+	if _, err := f.client.SubmitJob(t.Context(), &coordinatorv1.SubmitJobRequest{Job: nine}); !is(err, rpc.NotFound) {
+		t.Errorf("an epoch that no party has: %v", err)
 	}
 	theirs, err := submit(other, keysJob())
 	if err != nil || theirs == first {

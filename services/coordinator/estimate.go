@@ -3,6 +3,8 @@ package coordinator
 import (
 	"cmp"
 	"context"
+	"math"
+	"math/bits"
 	"slices"
 	"time"
 
@@ -22,13 +24,17 @@ const maxSamples = 9
 
 // EstimateJob implements the service.
 func (c *Coordinator) EstimateJob(ctx context.Context, r *coordinatorv1.EstimateJobRequest) (*coordinatorv1.EstimateJobResponse, error) {
+	caller, _ := rpc.Caller(ctx)
+	if err := serves(caller, r.GetJob()); err != nil {
+		return nil, err
+	}
 	return c.estimate(ctx, r.GetJob())
 }
 
 // estimate asks the parties, which have the engine, and the records of earlier jobs.
 func (c *Coordinator) estimate(ctx context.Context, q *coordinatorv1.JobRequest) (*coordinatorv1.EstimateJobResponse, error) {
 	if q == nil || !job.MakesTuples(q.GetKind()) {
-		return nil, rpc.Errorf(rpc.Invalid, "name a kind of tuples", "there are no estimates for kind %s", q.GetKind())
+		return nil, rpc.Errorf(rpc.Invalid, "name a kind of tuples", "there are no estimates: %s", job.NoTuples(q.GetKind()))
 	}
 	checked := proto.CloneOf(q)
 	checked.Dim = max(1, q.GetDim())
@@ -54,15 +60,28 @@ func (c *Coordinator) estimate(ctx context.Context, q *coordinatorv1.JobRequest)
 	if out.Tuples == 0 || out.Tuples > maxEstimate || out.TupleBytes > maxEstimate || out.SentBytes > 1<<60 || out.MemoryBytes > 1<<60 || !(seconds < 1e9) {
 		return nil, rpc.Errorf(rpc.Internal, "see which release the parties run", "a party's estimate cannot be: %v", first)
 	}
-	out.Jobs = (q.GetCount() + out.Tuples - 1) / out.Tuples
+	out.Jobs = (q.GetCount()-1)/out.Tuples + 1
 	out.StoredBytes = out.Tuples * out.TupleBytes
 	out.Duration = durationpb.New(time.Duration(max(0, seconds) * float64(time.Second)))
 	if took, sent, n := c.past(q, out); n > 0 {
 		out.Basis, out.Samples = coordinatorv1.EstimateBasis_ESTIMATE_BASIS_HISTORY, uint32(n)
 		out.Duration, out.SentBytes = durationpb.New(took), sent
 	}
+	out.AllTuples, out.AllStoredBytes, out.AllSentBytes = times(out.Jobs, out.Tuples), times(out.Jobs, out.StoredBytes), times(out.Jobs, out.SentBytes)
+	out.AllDuration = durationpb.New(time.Duration(min(times(out.Jobs, uint64(out.Duration.AsDuration())), math.MaxInt64)))
 	return out, nil
 }
+
+// times is a product, or the largest number where that is larger.
+func times(a, b uint64) uint64 {
+	if high, low := bits.Mul64(a, b); high == 0 {
+		return low
+	}
+	return math.MaxUint64
+}
+
+// maxBatch is at least what any batch holds, in tuples: 16 blocks of the slots of the largest ring.
+const maxBatch = 1 << 20
 
 // maxEstimate bounds the tuples and the bytes of a tuple that a party may speak of.
 const maxEstimate = 1 << 31
@@ -73,7 +92,7 @@ const modelBandwidth = 125e6
 // askAll asks all parties for an estimate. Any that answers is enough, as each plans for itself, but none may refuse.
 func (c *Coordinator) askAll(ctx context.Context, q *coordinatorv1.JobRequest) (answers []*triplesv1.EstimateResponse, err error) {
 	spec := c.trial(q)
-	spec.Dim = q.GetDim()
+	spec.Dim, spec.Count = q.GetDim(), min(q.GetCount(), maxBatch) // a party refuses a session of more than it may make
 	type answer struct {
 		r   *triplesv1.EstimateResponse
 		err error
@@ -141,7 +160,8 @@ func (c *Coordinator) past(q *coordinatorv1.JobRequest, e *coordinatorv1.Estimat
 
 // alike reports whether jobs make tuples that take as long.
 func alike(a, b *coordinatorv1.JobRequest) bool {
-	return a.GetKind() == b.GetKind() && a.GetParams() == b.GetParams() && a.GetField() == b.GetField() && proto.Equal(a.GetShape(), b.GetShape())
+	return a.GetKind() == b.GetKind() && a.GetParams() == b.GetParams() && a.GetField() == b.GetField() &&
+		a.GetNoSacrifice() == b.GetNoSacrifice() && proto.Equal(a.GetShape(), b.GetShape())
 }
 
 // made is how many tuples the parties have of a job.
@@ -184,7 +204,7 @@ func (c *queue) Tuples() (list []stock.Job) {
 		list = append(list, stock.Job{
 			ID: id, Key: e.key, Request: j.GetRequest(), State: j.GetState(), Batch: j.GetBatchId(), Made: made(j),
 			Created: j.GetCreated().AsTime(), Ended: j.GetEnded().AsTime(), Why: j.GetFailure().GetReason(),
-			Interrupted: j.GetFailure().GetReason() == reasonRestarted || j.GetFailure().GetReason() == reasonStopped,
+			Interrupted: interrupted(j),
 		})
 	}
 	return list

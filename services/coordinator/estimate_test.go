@@ -30,8 +30,16 @@ func TestEstimateJob(t *testing.T) {
 	}
 	if e.GetTuples() != 1000 || e.GetJobs() != 3 || e.GetStoredBytes() != 96_000 || e.GetTupleBytes() != 96 || e.GetDim() != 1 ||
 		e.GetMemoryBytes() != 1<<20 || e.GetSentBytes() != 125_000_000 || e.GetDuration().AsDuration() != 3*time.Second ||
-		e.GetBasis() != coordinatorv1.EstimateBasis_ESTIMATE_BASIS_MODEL || e.GetSamples() != 0 {
+		e.GetBasis() != coordinatorv1.EstimateBasis_ESTIMATE_BASIS_MODEL || e.GetSamples() != 0 ||
+		e.GetAllTuples() != 3000 || e.GetAllStoredBytes() != 288_000 || e.GetAllSentBytes() != 375_000_000 || e.GetAllDuration().AsDuration() != 9*time.Second {
 		t.Errorf("model %v", e)
+	}
+	for _, c := range []struct{ count, jobs, all uint64 }{{2000, 2, 2000}, {5_000_000, 5000, 5_000_000}, {math.MaxUint64, math.MaxUint64/1000 + 1, math.MaxUint64}} {
+		q.Count = c.count
+		e, err = f.estimate("operator", q)
+		if err != nil || e.GetTuples() != 1000 || e.GetJobs() != c.jobs || e.GetAllTuples() != c.all || e.GetAllDuration().AsDuration() < 0 || e.GetAllSentBytes() < e.GetSentBytes() {
+			t.Errorf("%d tuples: %v, %v", c.count, e, err)
+		}
 	}
 	q.Count = 60
 	f.complete(q)
@@ -69,6 +77,7 @@ func TestEstimateRefusals(t *testing.T) {
 		code   rpc.Code
 	}{
 		{"no epoch", func(q *coordinatorv1.JobRequest) { q.Epoch = 0 }, rpc.Invalid},
+		{"another tenant", func(q *coordinatorv1.JobRequest) { q.Tenant = "others" }, rpc.Forbidden},
 		{"keys", func(q *coordinatorv1.JobRequest) { proto.Reset(q); proto.Merge(q, keysJob()) }, rpc.Invalid},
 		{"proofs", func(q *coordinatorv1.JobRequest) { q.Kind = jobv1.Kind_KIND_PROOF }, rpc.Invalid},
 		{"parameters that are not pinned", func(q *coordinatorv1.JobRequest) { q.Params = "S15-64" }, rpc.PolicyRefused},

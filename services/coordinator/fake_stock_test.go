@@ -6,6 +6,7 @@ import (
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
 	triplesv1 "github.com/lodge-mpc/lodge/proto/lodge/triples/v1"
 	tuplesv1 "github.com/lodge-mpc/lodge/proto/lodge/tuples/v1"
+	"github.com/lodge-mpc/lodge/services/rpc"
 	"github.com/lodge-mpc/lodge/services/spans"
 )
 
@@ -73,6 +74,10 @@ func (f fakeTuples) Withdraw(_ context.Context, r *tuplesv1.WithdrawRequest) (*t
 	defer f.p.mu.Unlock()
 	out := &tuplesv1.WithdrawResponse{}
 	for _, id := range r.GetIds() {
+		if f.p.reserved[id] == 0 {
+			out.Outcomes = append(out.Outcomes, &tuplesv1.Outcome{Id: id, Code: string(rpc.NotFound), What: "no such reservation"})
+			continue
+		}
 		f.p.reserved[id] = tuplesv1.ReservationState_RESERVATION_STATE_WITHDRAWN
 		out.Outcomes = append(out.Outcomes, &tuplesv1.Outcome{Id: id, State: f.p.reserved[id]})
 	}

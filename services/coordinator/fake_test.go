@@ -54,6 +54,7 @@ type fakeParty struct {
 	onRun      func(*fakeSession)
 	onActivate func() error
 	onEstimate func(*jobv1.SessionSpec) (*triplesv1.EstimateResponse, error)
+	onDrain    func() error
 }
 
 func name(ref *jobv1.SessionRef) string {
@@ -126,8 +127,13 @@ func (s *fakeSession) store(digest [32]byte) {
 		p, id := s.party, name(s.spec.GetRef())
 		st.State, st.Digest, st.Epoch, st.Count = activating, digest[:], s.spec.GetEpoch(), s.spec.GetCount()
 		if s.spec.GetKind() == jobv1.Kind_KIND_KEYS {
+			st.KeygenSecurity = proved
+			if s.spec.GetParams() == unproved {
+				st.KeygenSecurity = "passive"
+			}
 			p.epochs = append(p.epochs, &keygenv1.Epoch{Epoch: st.Epoch, State: keygenv1.EpochState_EPOCH_STATE_LOCKED, Session: id,
-				Params: s.spec.GetParams(), Purpose: s.spec.GetPurpose()})
+				Params: s.spec.GetParams(), Purpose: s.spec.GetPurpose(), Dim: s.spec.GetDim(), KeygenSecurity: st.GetKeygenSecurity(),
+				Standing: keygenv1.RosterStanding_ROSTER_STANDING_SAME})
 			return
 		}
 		st.BatchId = id
@@ -243,6 +249,34 @@ func (f fakeKeygen) RetireEpoch(context.Context, *keygenv1.RetireEpochRequest) (
 	return nil, rpc.Errorf(rpc.NotFound, "", "no epoch")
 }
 
+// DrainEpoch drains an epoch of the fake party; its successor must be there.
+func (f fakeKeygen) DrainEpoch(_ context.Context, r *keygenv1.DrainEpochRequest) (*keygenv1.DrainEpochResponse, error) {
+	f.p.mu.Lock()
+	defer f.p.mu.Unlock()
+	if f.p.onDrain != nil {
+		if err := f.p.onDrain(); err != nil {
+			return nil, err
+		}
+	}
+	var old, next *keygenv1.Epoch
+	for _, e := range f.p.epochs {
+		switch e.GetEpoch() {
+		case r.GetEpoch():
+			old = e
+		case r.GetSuccessor():
+			next = e
+		}
+	}
+	switch {
+	case old == nil:
+		return nil, rpc.Errorf(rpc.NotFound, "", "no epoch %d", r.GetEpoch())
+	case next.GetState() != keygenv1.EpochState_EPOCH_STATE_ACTIVE:
+		return nil, rpc.Errorf(rpc.Invalid, "", "epoch %d is %s", r.GetSuccessor(), next.GetState())
+	}
+	old.State, old.Successor = keygenv1.EpochState_EPOCH_STATE_DRAINING, r.GetSuccessor()
+	return &keygenv1.DrainEpochResponse{Epoch: proto.CloneOf(old)}, nil
+}
+
 func (f fakeKeygen) ListEpochs(context.Context, *keygenv1.ListEpochsRequest) (*keygenv1.ListEpochsResponse, error) {
 	f.p.mu.Lock()
 	defer f.p.mu.Unlock()
@@ -296,6 +330,9 @@ type fakeNet struct {
 	stop    func() // the coordinator, as by SIGTERM; waits
 }
 
+// unproved is a set whose keys are not proved.
+const unproved = "S13-8"
+
 const coordinatorIdentity = "spiffe://lodge/coordinator"
 
 func newNet(t *testing.T, n int) *fakeNet {
@@ -326,14 +363,15 @@ func newNet(t *testing.T, n int) *fakeNet {
 		return config.Client{Name: name, Identity: "spiffe://lodge/client/" + name, Permissions: permissions, Tenants: []string{"dev"}}
 	}
 	keeper := client("keeper", config.PermStatus, config.PermPolicy, config.PermReserve)
-	stranger := client("stranger", config.PermStatus, config.PermPolicy, config.PermReserve)
+	stranger := client("stranger", config.PermStatus, config.PermSubmit, config.PermPolicy, config.PermReserve)
 	stranger.Tenants = []string{"others"}
 	f.file = &config.CoordinatorFile{
 		Roster: roster, DataDir: filepath.Join(f.dir, "data"), JobTimeout: config.Duration(20 * time.Second), MaxConcurrent: 2,
 		TLS:     config.TLS{Certificate: f.path("coordinator.pem"), Key: f.path("coordinator.key"), CA: f.path("ca.pem")},
-		Clients: []config.Client{client("operator", config.PermStatus, config.PermSubmit), client("other", config.PermStatus, config.PermSubmit), client("viewer", config.PermStatus), keeper, stranger},
+		Clients: []config.Client{client("operator", config.PermStatus, config.PermSubmit), client("other", config.PermStatus, config.PermSubmit), client("viewer", config.PermStatus), client("rotator", config.PermStatus, config.PermSubmit, config.PermPolicy), keeper, stranger},
 		Stock:   config.StockLimits{MaxBytesPerParty: 1 << 40, MaxJobMemory: 1 << 40, MaxJobs: 2},
-		Params:  []config.ParamsPin{{Name: "S14-32", Hash: fmt.Sprintf("%x", sha256.Sum256([]byte("set")))}},
+		Params: []config.ParamsPin{{Name: "S14-32", Hash: fmt.Sprintf("%x", sha256.Sum256([]byte("set")))},
+			{Name: unproved, Hash: fmt.Sprintf("%x", sha256.Sum256([]byte("other set")))}},
 	}
 	f.begin()
 	return f

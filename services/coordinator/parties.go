@@ -14,6 +14,7 @@ import (
 	popkv1 "github.com/lodge-mpc/lodge/proto/lodge/popk/v1"
 	triplesv1 "github.com/lodge-mpc/lodge/proto/lodge/triples/v1"
 	tuplesv1 "github.com/lodge-mpc/lodge/proto/lodge/tuples/v1"
+	"github.com/lodge-mpc/lodge/services/rpc"
 )
 
 // waitForReady lets a call wait for a party that has just restarted, as long as its context allows.
@@ -76,6 +77,31 @@ func (m *member) lastEpoch(ctx context.Context) (last uint64, err error) {
 		last = max(last, e.GetEpoch())
 	}
 	return last, err
+}
+
+// hasEpoch is an error if the party answers that it has no keys of an epoch.
+func (m *member) hasEpoch(ctx context.Context, epoch uint64) error {
+	const next = "`lodge epochs list` names those that there are, `lodge jobs submit --kind keys` makes one"
+	r, err := keygenv1.NewKeygenServiceClient(m.conn).ListEpochs(ctx, &keygenv1.ListEpochsRequest{})
+	if err != nil {
+		return nil //nolint:nilerr // nobody knows
+	}
+	for _, e := range r.GetEpochs() {
+		switch {
+		case e.GetEpoch() != epoch:
+			continue
+		case e.GetState() == keygenv1.EpochState_EPOCH_STATE_RETIRED:
+			return rpc.Errorf(rpc.Burnt, next, "epoch %d is retired at party %s", epoch, m.name)
+		case e.GetState() == keygenv1.EpochState_EPOCH_STATE_DRAINING && e.GetSuccessor() != 0:
+			return rpc.Errorf(rpc.Conflict, fmt.Sprintf("use epoch %d, which has taken its place", e.GetSuccessor()), "epoch %d is draining at party %s", epoch, m.name)
+		case e.GetState() == keygenv1.EpochState_EPOCH_STATE_DRAINING:
+			return rpc.Errorf(rpc.Conflict, next, "epoch %d is draining at party %s", epoch, m.name)
+		case e.GetStanding() != keygenv1.RosterStanding_ROSTER_STANDING_SAME:
+			return rpc.Errorf(rpc.PinMismatch, "`lodge keys rotate` makes an epoch under the present roster", "epoch %d was made under another roster than that of party %s", epoch, m.name)
+		}
+		return nil
+	}
+	return rpc.Errorf(rpc.NotFound, next, "no epoch %d at party %s", epoch, m.name)
 }
 
 // holds reports whether the party has, or had, the result of a job unlocked.

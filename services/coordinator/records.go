@@ -20,7 +20,10 @@ type record struct {
 	key string // client and idempotency key
 }
 
-var bucket = []byte("jobs")
+var (
+	bucket      = []byte("jobs")
+	ofRotations = []byte("rotations")
+)
 
 func openRecords(path string) (*records, error) {
 	db, err := bbolt.Open(path, 0o600, &bbolt.Options{Timeout: 2 * time.Second})
@@ -28,8 +31,12 @@ func openRecords(path string) (*records, error) {
 		return nil, fmt.Errorf("coordinator: %s: %w (is another coordinator running?)", path, err)
 	}
 	err = db.Update(func(tx *bbolt.Tx) error {
-		_, err := tx.CreateBucketIfNotExists(bucket)
-		return err
+		for _, name := range [][]byte{bucket, ofRotations} {
+			if _, err := tx.CreateBucketIfNotExists(name); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 	return &records{db}, err
 }
@@ -60,6 +67,18 @@ func (r *records) put(j *coordinatorv1.Job, key string) error {
 	return r.db.Update(func(tx *bbolt.Tx) error { return tx.Bucket(bucket).Put([]byte(j.GetId()), v) })
 }
 
+// drop forgets jobs.
+func (r *records) drop(ids []string) error {
+	return r.db.Update(func(tx *bbolt.Tx) error {
+		for _, id := range ids {
+			if err := tx.Bucket(bucket).Delete([]byte(id)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
 func (r *records) all() (list []record, err error) {
 	err = r.db.View(func(tx *bbolt.Tx) error {
 		return tx.Bucket(bucket).ForEach(func(k, v []byte) error {
@@ -72,4 +91,31 @@ func (r *records) all() (list []record, err error) {
 		})
 	})
 	return list, err
+}
+
+// putRotation writes a rotation.
+func (r *records) putRotation(x *coordinatorv1.Rotation) error {
+	v, err := proto.Marshal(x)
+	if err != nil {
+		return err
+	}
+	return r.db.Update(func(tx *bbolt.Tx) error {
+		return tx.Bucket(ofRotations).Put(binary.BigEndian.AppendUint64(nil, x.GetEpoch()), v)
+	})
+}
+
+// rotations lists all, by the epoch that they replace.
+func (r *records) rotations() (map[uint64]*coordinatorv1.Rotation, error) {
+	by := map[uint64]*coordinatorv1.Rotation{}
+	err := r.db.View(func(tx *bbolt.Tx) error {
+		return tx.Bucket(ofRotations).ForEach(func(_, v []byte) error {
+			x := new(coordinatorv1.Rotation)
+			if err := proto.Unmarshal(v, x); err != nil {
+				return fmt.Errorf("coordinator: the record of a rotation is damaged: %w", err)
+			}
+			by[x.GetEpoch()] = x
+			return nil
+		})
+	})
+	return by, err
 }

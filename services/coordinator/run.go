@@ -34,11 +34,20 @@ var defaultTiming = timing{
 	stop: 5 * time.Second, retry: 200 * time.Millisecond, slow: time.Second,
 }
 
+// reasonQueued is why a job waits that no party has heard of.
+const reasonQueued = "waiting for the jobs before it"
+
 // Why jobs end that were in the middle when the coordinator was.
 const (
 	reasonRestarted = "the coordinator restarted in the middle of the job; submit it again"
 	reasonStopped   = "the coordinator stopped in the middle of the job; submit it again"
 )
+
+// interrupted reports whether a job ended with the coordinator.
+func interrupted(j *coordinatorv1.Job) bool {
+	why := j.GetFailure().GetReason()
+	return why == reasonRestarted || why == reasonStopped
+}
 
 // maxAhead is how far a party's last epoch may be ahead of the coordinator's records, which may have been lost. One word
 // of a party must not use up the numbers.
@@ -68,7 +77,7 @@ func (c *Coordinator) spec(j *coordinatorv1.Job, deadline time.Time) *jobv1.Sess
 		Ref: &jobv1.SessionRef{JobId: j.GetId(), Ordinal: j.GetOrdinal()}, Protocol: protocol, ProtocolVersion: job.ProtocolVersion,
 		Params: q.GetParams(), ParamsHash: hash[:], RosterHash: roster[:], Field: q.GetField(), Kind: q.GetKind(), Dim: q.GetDim(),
 		Shape: q.GetShape(), Count: q.GetCount(), Epoch: j.GetEpoch(), Purpose: q.GetPurpose(), Tenant: q.GetTenant(),
-		Deadline: timestamppb.New(deadline), InputParty: q.GetInputParty(),
+		Deadline: timestamppb.New(deadline), InputParty: q.GetInputParty(), NoSacrifice: q.GetNoSacrifice(),
 	}
 }
 
@@ -93,11 +102,7 @@ func (c *Coordinator) advance(ctx context.Context, e *entry) {
 // lead runs a job's session until every party has a result, and ends the job if that is not to be.
 func (c *Coordinator) lead(process context.Context, e *entry) {
 	j, _ := c.snapshot(e)
-	timeout := time.Duration(c.file.JobTimeout)
-	if t := j.GetRequest().GetTimeout().AsDuration(); t > 0 {
-		timeout = min(timeout, t)
-	}
-	deadline := time.Now().Add(timeout)
+	deadline := c.deadline(e)
 	conclude := func(state jobv1.JobState, f *jobv1.Failure) {
 		if process.Err() != nil {
 			<-c.stopped // it is about to be closed

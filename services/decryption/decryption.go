@@ -20,6 +20,7 @@ import (
 	"github.com/lodge-mpc/lodge/engine/gbfv"
 	"github.com/lodge-mpc/lodge/engine/protocol/ddec"
 	"github.com/lodge-mpc/lodge/engine/protocol/popk"
+	"github.com/lodge-mpc/lodge/engine/protocol/round"
 	decryptionv1 "github.com/lodge-mpc/lodge/proto/lodge/decryption/v1"
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
 	"github.com/lodge-mpc/lodge/services/audit"
@@ -125,14 +126,14 @@ func (s *Service) open(h *decryptionv1.DecryptShareHeader, caller string) (*requ
 		return nil, rpc.Errorf(rpc.Invalid, "name all parties in ascending order", "quorum %v; keys of %d parties need all of them", h.GetQuorum(), s.Parties)
 	}
 	q := &request{header: h, caller: caller}
-	epoch, err := s.Ring.Epoch(h.GetEpoch(), job.PurposeName(jobv1.Purpose_PURPOSE_DECRYPTION))
+	epoch, err := s.Ring.Held(h.GetEpoch(), job.PurposeName(jobv1.Purpose_PURPOSE_DECRYPTION))
 	if err != nil {
 		return nil, err
 	}
 	if q.scheme, err = s.Ring.Scheme(epoch.Params, h.GetField()); err != nil {
 		return nil, err
 	}
-	instance, err := popk.ClientInstance(q.scheme.Set, h.GetField(), s.Parties, 1)
+	instance, err := popk.ClientInstance(keyring.SetOf(epoch, q.scheme), h.GetField(), s.Parties, 1)
 	if err != nil {
 		return nil, rpc.Errorf(rpc.Invalid, "", "%v", err)
 	}
@@ -183,7 +184,7 @@ func (s *Service) answer(ctx context.Context, q *request) (key vault.LedgerKey, 
 	var fresh []byte
 	switch _, err = s.Vault.Decryption(key); {
 	case errors.Is(err, vault.ErrNotFound):
-		if fresh, err = s.share(q, doubled[0]); err != nil {
+		if fresh, err = s.share(q, key, doubled[0]); err != nil {
 			return key, nil, err
 		}
 	case err != nil:
@@ -207,11 +208,15 @@ func (s *Service) answer(ctx context.Context, q *request) (key vault.LedgerKey, 
 }
 
 // share makes this party's message. It leaves the party only if it is the first that is recorded.
-func (s *Service) share(q *request, doubled *gbfv.Ciphertext) ([]byte, error) {
+func (s *Service) share(q *request, key vault.LedgerKey, doubled *gbfv.Ciphertext) ([]byte, error) {
 	if err := s.Sessions.Gate.AdmitDecryption(); err != nil {
 		return nil, err
 	}
-	source, err := session.Source()
+	bind := [][]byte{round.Uint(key.Epoch), key.Digest[:], round.Uint(uint64(s.Sessions.Self))}
+	for _, p := range key.Quorum {
+		bind = append(bind, round.Uint(uint64(p)))
+	}
+	source, err := session.Source("decryption for a client", bind...)
 	if err != nil {
 		return nil, err
 	}

@@ -6,6 +6,7 @@ package devnet
 import (
 	"encoding/hex"
 	"fmt"
+	"math"
 	"net"
 	"os"
 	"path/filepath"
@@ -36,6 +37,8 @@ type Options struct {
 	// Insecure accepts sets for tests.
 	Insecure  bool
 	MaxMemory uint64 // of a party's sessions; 0 means 4 GiB
+	// NoSacrifice has the parties allow products without a sacrifice.
+	NoSacrifice bool
 	// Metrics makes every party serve its metrics, on a free port.
 	Metrics bool
 }
@@ -153,6 +156,9 @@ func (w *writer) leaf(base, id, host string) {
 func Write(dir string, o Options) (*Cluster, error) {
 	if o.Parties < 2 || o.Parties > config.MaxParties {
 		return nil, fmt.Errorf("devnet: %d parties; a cluster has 2 to %d", o.Parties, config.MaxParties)
+	}
+	if o.Port < 0 || o.Port+o.Parties > math.MaxUint16 {
+		return nil, fmt.Errorf("devnet: port %d; the last party has the one that is %d higher", o.Port, o.Parties)
 	}
 	if list, err := os.ReadDir(dir); err == nil && len(list) > 0 {
 		return nil, fmt.Errorf("devnet: %s is not empty; name a new directory", dir)
@@ -299,12 +305,13 @@ func (w *writer) party(c *Cluster, o Options, i int, pins []config.ParamsPin, fi
 		MetricsListen: metrics, Name: m.Name, RosterFile: "../roster.yaml", Listen: m.Address, TLS: tls("tls"), SigningKey: "signing.key",
 		Vault: config.Vault{Dir: "vault", KeyFile: "vault.key"},
 		Clients: []config.Client{{Name: ClientName(i), Identity: identity("client", i), Permissions: []string{
-			config.PermStatus, config.PermFetch, config.PermMACKey, config.PermProve, config.PermRetire,
+			config.PermStatus, config.PermFetch, config.PermMACKey, config.PermProve, config.PermRetire, config.PermAccusations,
 		}, Tenants: []string{Tenant}}, {Name: App, Identity: identity(App, -1), Permissions: []string{config.PermStatus, config.PermProve, config.PermDecrypt},
 			Tenants: []string{Tenant}}, {Name: Operator, Identity: identity(Operator, -1), Permissions: []string{config.PermStatus}, Tenants: []string{Tenant}}},
 		Policy: config.Policy{
 			Params: pins, Kinds: config.Kinds, Fields: fields, Purposes: config.Purposes, Tenants: []string{Tenant},
 			MaxCount: 1 << 20, MaxDim: 1 << 12, JobsPerHour: 1000, MaxConcurrent: 2, MaxMemory: config.Bytes(o.MaxMemory), DecryptionsPerHour: 1000,
+			AllowNoSacrifice: o.NoSacrifice,
 		},
 		AllowPassiveKeygen: o.Dev, AllowInsecureParams: o.Insecure,
 	})

@@ -22,6 +22,9 @@ const (
 	settle    = time.Second     // for connections that were not in use
 )
 
+// errNowhere is the error of a process that this client does not call.
+var errNowhere = rpc.Errorf(rpc.NotFound, "add it to the client's configuration", "this client is not told where it is")
+
 // Answer is what a process said of itself, or why it did not.
 type Answer struct {
 	Name, Address string
@@ -42,8 +45,9 @@ func (a *Answer) Close() {
 	}
 }
 
-// Ask asks the coordinator and all parties, in this order, at the same time. The caller closes the answers.
-func Ask(ctx context.Context, r *config.Roster, c *rpc.Credentials, dial ...rpc.DialOption) []*Answer {
+// Ask asks the coordinator and all parties, in this order, at the same time, except those that the roster gives no address
+// of. Dial, if it is not nil, says what else it takes to connect to a server. The caller closes the answers.
+func Ask(ctx context.Context, r *config.Roster, c *rpc.Credentials, dial func(identity string) []rpc.DialOption) []*Answer {
 	list := []*Answer{{Name: config.CoordinatorName, Address: r.Coordinator.Address, Party: -1}}
 	identities := []string{r.Coordinator.Identity}
 	for i, m := range r.Parties {
@@ -52,7 +56,15 @@ func Ask(ctx context.Context, r *config.Roster, c *rpc.Credentials, dial ...rpc.
 	}
 	var wg sync.WaitGroup
 	for i, a := range list {
-		if a.Conn, a.Err = rpc.Dial(a.Address, identities[i], c, dial...); a.Err == nil {
+		if a.Address == "" {
+			a.Err = errNowhere
+			continue
+		}
+		var more []rpc.DialOption
+		if dial != nil {
+			more = dial(identities[i])
+		}
+		if a.Conn, a.Err = rpc.Dial(a.Address, identities[i], c, more...); a.Err == nil {
 			wg.Go(func() { a.ask(ctx) })
 		}
 	}
@@ -90,7 +102,7 @@ func (a *Answer) ask(ctx context.Context) {
 
 // settled asks again when connections were not in use, which wakes them.
 func (a *Answer) settled(ctx context.Context, client statusv1.StatusServiceClient) {
-	for until := time.Now().Add(settle); a.unsettled() && time.Now().Before(until); {
+	for until := time.Now().Add(settle); a.unsettled() && time.Now().Before(until) && ctx.Err() == nil; {
 		time.Sleep(50 * time.Millisecond)
 		if s, err := client.GetStatus(ctx, &statusv1.GetStatusRequest{}); err == nil {
 			a.Status = s

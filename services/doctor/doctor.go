@@ -79,11 +79,12 @@ func (p *Process) identity() string {
 type Options struct {
 	// Files of processes on this machine.
 	Files []string
-	// Roster of the cluster.
+	// Roster of the cluster. With Routes it has no more than names, addresses and identities, and no digest.
 	Roster *config.Roster
+	Routes bool
 	// Credentials, and whatever else it takes to connect. Nil: only files are looked at.
 	Credentials *rpc.Credentials
-	Dial        []rpc.DialOption
+	Dial        func(identity string) []rpc.DialOption
 	// Self is the process whose credentials these are, which need not run; empty for those of a client.
 	Self string
 	// Version of this build.

@@ -73,6 +73,10 @@ func (e *examination) local(ctx context.Context, p *Process) {
 	} else {
 		e.ok(p.Name(), "signing-key", "it is the one that the roster pins")
 	}
+	if p.Party.Policy.AllowNoSacrifice {
+		e.warn(p.Name(), "policy", "take allow_no_sacrifice out, unless the keys were made by those who trust each other",
+			"accepts products that malformed evaluation keys could make wrong")
+	}
 	if p.Party.AllowPassiveKeygen {
 		e.warn(p.Name(), "policy", "take allow_passive_keygen out, unless this is for development", "accepts keys whose generation is only passively secure")
 	}

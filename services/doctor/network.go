@@ -27,7 +27,7 @@ const (
 
 // network asks all processes, and the parties for each other.
 func (e *examination) network(ctx context.Context) {
-	e.asked = Ask(ctx, e.Roster, e.Credentials, e.Dial...)
+	e.asked = Ask(ctx, e.Roster, e.Credentials, e.Dial)
 	for _, a := range e.asked {
 		e.process(a)
 	}
@@ -53,10 +53,10 @@ func (e *examination) process(a *Answer) {
 	if !s.GetReady() {
 		e.warn(a.Name, "ready", "wait, or see its log", "it is not ready")
 	}
-	if hash := e.Roster.Hash(); !bytes.Equal(s.GetRosterHash(), hash[:]) {
-		e.fail(a.Name, "roster", "give every process the same roster and start it again", "its roster has the digest %.6x, and the one here %.6x", s.GetRosterHash(), hash)
+	if hash, whose := e.digest(); !bytes.Equal(s.GetRosterHash(), hash) {
+		e.fail(a.Name, "roster", "give every process the same roster and start it again", "its roster has the digest %.6x, and the one %s %.6x", s.GetRosterHash(), whose, hash)
 	} else {
-		e.ok(a.Name, "roster", "digest %.6x, as here", hash)
+		e.ok(a.Name, "roster", "digest %.6x, as %s", hash, whose)
 	}
 	if s.GetProtocolVersion() != job.ProtocolVersion {
 		e.fail(a.Name, "protocol", "run builds with the same protocol version everywhere", "protocol version %d, and %d here", s.GetProtocolVersion(), job.ProtocolVersion)
@@ -66,12 +66,28 @@ func (e *examination) process(a *Answer) {
 	e.state(a)
 }
 
+// digest that rosters must have, and whose it is: that of the roster here, or of the first process that told one.
+func (e *examination) digest() (hash []byte, whose string) {
+	if !e.Routes {
+		sum := e.Roster.Hash()
+		return sum[:], "here"
+	}
+	for _, a := range e.asked {
+		if a.Status != nil {
+			return a.Status.GetRosterHash(), "at " + a.Name
+		}
+	}
+	return nil, ""
+}
+
 // unanswered says why a process did not answer.
 func (e *examination) unanswered(a *Answer) {
 	what := oneLine(a.Err)
 	switch {
 	case errors.Is(a.Err, &rpc.Error{Code: rpc.Forbidden}) || errors.Is(a.Err, &rpc.Error{Code: rpc.Unauthenticated}):
 		e.warn(a.Name, "reach", "", "answers at %s, and not to this identity: %s", a.Address, what)
+	case a.Address == "":
+		e.warn(a.Name, "reach", errNowhere.Next, "%s", errNowhere.What)
 	case a.Name == e.Self:
 		e.warn(a.Name, "reach", "start it, or see that it listens there", "does not answer at %s: %s", a.Address, what)
 	default:
@@ -113,6 +129,21 @@ func (e *examination) clock(subject string, ahead, by time.Duration) {
 	}
 }
 
+// conduct is what a party holds against the others.
+func (e *examination) conduct(subject string, c *statusv1.Conduct) {
+	look := "look at them with `lodge accusations list --party " + subject + "`"
+	switch {
+	case len(c.GetExcluded()) > 0:
+		e.fail(subject, "conduct", look+"; take the party out of every roster, or pardon it", "%s", c.GetRefusal())
+	case c.GetRefusal() != "":
+		e.fail(subject, "conduct", look+", find the cause, and clear them", "%s", c.GetRefusal())
+	case c.GetFailures() > 0:
+		e.warn(subject, "conduct", look, "%d sessions failed with nobody named, and %d stop generation", c.GetFailures(), c.GetMaxFailures())
+	default:
+		e.ok(subject, "conduct", "nobody is excluded, and no session failed with nobody named")
+	}
+}
+
 // state is how a party that runs is doing.
 func (e *examination) state(a *Answer) {
 	s := a.Status
@@ -128,6 +159,9 @@ func (e *examination) state(a *Answer) {
 		if st.GetDiskTotalBytes() > 0 {
 			e.room(a.Name, status.Disk{Free: st.GetDiskFreeBytes(), Total: st.GetDiskTotalBytes()})
 		}
+	}
+	if c := s.GetConduct(); c != nil {
+		e.conduct(a.Name, c)
 	}
 	if limit := s.GetMaxMemoryBytes(); limit > 0 {
 		text := fmt.Sprintf("%s of %s", size(float64(s.GetRssBytes())), size(float64(limit)))

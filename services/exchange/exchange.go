@@ -115,7 +115,7 @@ func New(cfg Config) (*Exchange, error) {
 	}, nil
 }
 
-// Pins are what the parties of a session compare before its first frame.
+// Pins are what the parties of a session compare before its first frame. ParamsHash is of what the protocol computes with.
 type Pins struct {
 	ParamsHash [32]byte
 	SpecDigest [32]byte
@@ -254,7 +254,7 @@ func (s *Session) compare(from round.Party, h *exchangev1.Hello) error {
 	case !bytes.Equal(h.GetRosterHash(), s.x.cfg.RosterHash[:]):
 		what = "another roster"
 	case !bytes.Equal(h.GetParamsHash(), s.pins.ParamsHash[:]):
-		what = "another parameter hash"
+		what = "another hash of parameters and keys"
 	case !bytes.Equal(h.GetSpecDigest(), s.pins.SpecDigest[:]):
 		what = "another session spec"
 	case len(h.GetIncarnation()) != len(s.incarnation):
@@ -296,6 +296,10 @@ type AbortedError struct {
 	Check   string
 	Reason  string
 	Blamed  *round.Party // whom the peer blames
+	// Signature of Peer over this and what the session is; whoever knows the session checks it.
+	Signature []byte
+	// Relayed are other parties' words, which ended the session of Peer.
+	Relayed []*AbortedError
 }
 
 func (e *AbortedError) Error() string {

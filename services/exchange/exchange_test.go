@@ -32,7 +32,7 @@ func open(t *testing.T, n *testnet.Net, party int) *exchange.Session {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { s.Abort(&exchange.AbortedError{Outcome: "test"}) })
+	t.Cleanup(func() { s.Abort(&exchange.AbortedError{Outcome: "test"}, unsigned) })
 	return s
 }
 
@@ -252,7 +252,7 @@ func TestPinsDiffer(t *testing.T) {
 		roster byte
 		want   string
 	}{
-		"params": {exchange.Pins{ParamsHash: [32]byte{9}, SpecDigest: pins.SpecDigest}, 1, "parameter hash"},
+		"params": {exchange.Pins{ParamsHash: [32]byte{9}, SpecDigest: pins.SpecDigest}, 1, "hash of parameters"},
 		"spec":   {exchange.Pins{ParamsHash: pins.ParamsHash, SpecDigest: [32]byte{9}}, 1, "spec"},
 		"roster": {pins, 9, "roster"},
 	} {
@@ -269,7 +269,7 @@ func TestPinsDiffer(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer b.Abort(&exchange.AbortedError{})
+			defer b.Abort(&exchange.AbortedError{}, unsigned)
 			for p, s := range []*exchange.Session{a, b} {
 				_, err := s.Receive(ctx, from(round.Party(1-p)))
 				var lost *exchange.LostError
@@ -286,12 +286,21 @@ func TestAbortReachesPeers(t *testing.T) {
 	ctx := short(t)
 	s := []*exchange.Session{open(t, n, 0), open(t, n, 1), open(t, n, 2)}
 	blamed := round.Party(2)
-	s[0].Abort(&exchange.AbortedError{Outcome: "blame", Round: "r", Check: "c", Reason: "because\n", Blamed: &blamed})
+	other := &exchange.AbortedError{Peer: 2, Outcome: "abort", Check: "x", Signature: []byte("other"), Relayed: []*exchange.AbortedError{{}}}
+	s[0].Abort(&exchange.AbortedError{
+		Outcome: "blame", Round: "r", Check: "c", Reason: "because\n", Blamed: &blamed, Relayed: []*exchange.AbortedError{other},
+	}, func(e *exchange.AbortedError) []byte { return []byte(e.Reason) })
 	for p := 1; p < 3; p++ {
 		_, err := s[p].Receive(ctx, from(0))
 		var gone *exchange.AbortedError
 		if !errors.As(err, &gone) || gone.Peer != 0 || gone.Outcome != "blame" || gone.Reason != "because?" || gone.Blamed == nil || *gone.Blamed != 2 {
 			t.Errorf("party %d: got %v", p, err)
+		}
+		if string(gone.Signature) != "because?" {
+			t.Errorf("signature %q, of other words than were sent", gone.Signature)
+		}
+		if r := gone.Relayed; len(r) != 1 || r[0].Peer != 2 || r[0].Check != "x" || string(r[0].Signature) != "other" || r[0].Relayed != nil {
+			t.Errorf("relayed %+v", r)
 		}
 		select {
 		case <-s[p].Broken():
@@ -393,6 +402,17 @@ func TestAStreamWithoutHelloEnds(t *testing.T) {
 	}
 	_, err = st.Recv()
 	if e := rpc.FromError(err); e == nil || e.Code != rpc.Unavailable || !strings.Contains(e.What, "no hello came") {
+		t.Fatalf("got %v", err)
+	}
+	st, err = exchangev1.NewExchangeServiceClient(conn).Exchange(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := st.Send(&exchangev1.ExchangeRequest{Kind: &exchangev1.ExchangeRequest_Frame{Frame: &exchangev1.Frame{}}}); err != nil {
+		t.Fatal(err)
+	}
+	_, err = st.Recv()
+	if e := rpc.FromError(err); e == nil || e.Code != rpc.Invalid || !strings.Contains(e.What, "begins with a hello") {
 		t.Fatalf("got %v", err)
 	}
 }
@@ -609,11 +629,44 @@ func TestEnvelope(t *testing.T) {
 		func(e *exchange.Envelope) { e.Name = "m" },
 		func(e *exchange.Envelope) { e.From = 2 },
 		func(e *exchange.Envelope) { e.To = round.All },
+		func(e *exchange.Envelope) { e.Transcript[0]++ },
 		func(e *exchange.Envelope) { e.Digest[0]++ },
 	} {
 		e := good
 		change(&e)
 		if e.Verify(n.Keys[0], sig) {
+			t.Errorf("change %d verifies", i)
+		}
+	}
+}
+
+// So it is with a farewell.
+func TestFarewell(t *testing.T) {
+	n := testnet.New(t, 2, testnet.Options{})
+	party := func(p round.Party) *round.Party { return &p }
+	good := exchange.Farewell{
+		Protocol: "p", Version: 1, Session: [32]byte{1}, From: 0, Outcome: "blamed", Round: "r", Check: "c", Reason: "because", Blamed: party(1),
+	}
+	sig := good.Sign(n.Parties[0].Signer)
+	if !good.Verify(n.Keys[0], sig) || good.Verify(n.Keys[1], sig) || good.Verify(n.Keys[0], sig[1:]) {
+		t.Fatal("signature")
+	}
+	for i, change := range []func(*exchange.Farewell){
+		func(f *exchange.Farewell) { f.Protocol = "q" },
+		func(f *exchange.Farewell) { f.Version = 2 },
+		func(f *exchange.Farewell) { f.Session[0]++ },
+		func(f *exchange.Farewell) { f.From = 1 },
+		func(f *exchange.Farewell) { f.Outcome = "aborted" },
+		func(f *exchange.Farewell) { f.Round = "s" },
+		func(f *exchange.Farewell) { f.Check = "d" },
+		func(f *exchange.Farewell) { f.Reason = "" },
+		func(f *exchange.Farewell) { f.Blamed = nil },
+		func(f *exchange.Farewell) { f.Blamed = party(0) },
+		func(f *exchange.Farewell) { f.Check, f.Reason = "cb", "ecause" },
+	} {
+		f := good
+		change(&f)
+		if f.Verify(n.Keys[0], sig) {
 			t.Errorf("change %d verifies", i)
 		}
 	}
@@ -630,8 +683,8 @@ func BenchmarkExchange(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	defer x.Abort(&exchange.AbortedError{})
-	defer y.Abort(&exchange.AbortedError{})
+	defer x.Abort(&exchange.AbortedError{}, unsigned)
+	defer y.Abort(&exchange.AbortedError{}, unsigned)
 	exchange.SetPoison(false)
 	defer exchange.SetPoison(true)
 	data := make([]byte, 866_000)
@@ -652,3 +705,6 @@ func BenchmarkExchange(b *testing.B) {
 		b.Fatal(err)
 	}
 }
+
+// unsigned is the signature of a farewell that nobody checks.
+func unsigned(*exchange.AbortedError) []byte { return nil }

@@ -172,10 +172,16 @@ func (s *Session) pull(st exchangev1.ExchangeService_ExchangeServer, from round.
 
 func (s *Session) abortOf(from round.Party, a *exchangev1.Abort) *AbortedError {
 	e := &AbortedError{Peer: from, Name: s.x.cfg.Peers[from].Name, Outcome: clip(a.GetOutcome()),
-		Round: clip(a.GetRound()), Check: clip(a.GetCheck()), Reason: clip(a.GetReason())}
+		Round: clip(a.GetRound()), Check: clip(a.GetCheck()), Reason: clip(a.GetReason()), Signature: a.GetSignature()}
 	if a.Blamed != nil && int(a.GetBlamed()) < len(s.x.cfg.Peers) {
 		p := round.Party(a.GetBlamed())
 		e.Blamed = &p
+	}
+	for i, r := range a.GetRelayed() {
+		if i < len(s.x.cfg.Peers) && r.GetAbort() != nil && int(r.GetFrom()) < len(s.x.cfg.Peers) {
+			r.Abort.Relayed = nil // one step is all that a party relays
+			e.Relayed = append(e.Relayed, s.abortOf(round.Party(r.GetFrom()), r.GetAbort()))
+		}
 	}
 	return e
 }

@@ -275,11 +275,14 @@ func (s *Session) Finish(ctx context.Context) error {
 }
 
 // Abort ends the session without a result and tells the peers that can be
-// reached. On a session that has ended it does nothing.
-func (s *Session) Abort(a *AbortedError) {
-	bye := &exchangev1.Abort{Outcome: clip(a.Outcome), Round: clip(a.Round), Check: clip(a.Check), Reason: clip(a.Reason)}
-	if a.Blamed != nil {
-		bye.Blamed = proto.Uint32(uint32(*a.Blamed))
+// reached. On a session that has ended it does nothing. sign signs it as it is sent.
+func (s *Session) Abort(a *AbortedError, sign func(*AbortedError) []byte) {
+	said := *a
+	said.Outcome, said.Round, said.Check, said.Reason = clip(a.Outcome), clip(a.Round), clip(a.Check), clip(a.Reason)
+	said.Signature = sign(&said)
+	bye := said.proto()
+	for _, r := range a.Relayed {
+		bye.Relayed = append(bye.Relayed, &exchangev1.Relayed{From: uint32(r.Peer), Abort: r.proto()})
 	}
 	s.mu.Lock()
 	if s.end != running {
@@ -292,6 +295,14 @@ func (s *Session) Abort(a *AbortedError) {
 	defer stop.Stop()
 	s.streams.Wait()
 	s.x.remember(s.ref)
+}
+
+func (e *AbortedError) proto() *exchangev1.Abort {
+	a := &exchangev1.Abort{Outcome: e.Outcome, Round: e.Round, Check: e.Check, Reason: e.Reason, Signature: e.Signature}
+	if e.Blamed != nil {
+		a.Blamed = proto.Uint32(uint32(*e.Blamed))
+	}
+	return a
 }
 
 // close drops all buffers and lets streams end; s.mu is held.

@@ -17,6 +17,8 @@ type Terms struct {
 	RosterHash          [32]byte
 	AllowPassiveKeygen  bool
 	AllowInsecureParams bool
+	// Proved says whether keys of a parameter set are proved, so that their generation is not passively secure.
+	Proved func(params string) bool
 	// Insecure says whether a parameter set is for tests only.
 	Insecure func(params string) bool
 	Now      func() time.Time // nil: time.Now
@@ -63,6 +65,14 @@ var purposeNames = map[jobv1.Purpose]string{
 // KindName is the name of a kind in configurations, flags and JSON.
 func KindName(k jobv1.Kind) string { return kindNames[k] }
 
+// NoTuples says of a kind that makes no tuples what is wrong with it.
+func NoTuples(k jobv1.Kind) string {
+	if name := KindName(k); name != "" {
+		return "jobs of kind " + name + " make no tuples"
+	}
+	return "no kind"
+}
+
 // KindOf is the kind of a name, or unspecified.
 func KindOf(name string) jobv1.Kind {
 	for k, n := range kindNames {
@@ -96,6 +106,8 @@ func (g *Gate) Check(s *jobv1.SessionSpec) error {
 		return refuse("purpose %s is not among %q", purpose, p.Purposes)
 	case s.GetKind() == jobv1.Kind_KIND_KEYS:
 		return nil
+	case s.GetNoSacrifice() && !p.AllowNoSacrifice:
+		return refuse("products without a sacrifice are not allowed here (allow_no_sacrifice)")
 	case !slices.Contains(p.Fields, s.GetField()):
 		return refuse("field %q is not among %q", s.GetField(), p.Fields)
 	case !slices.Contains(p.Tenants, s.GetTenant()):
@@ -125,9 +137,9 @@ func (g *Gate) pins(s *jobv1.SessionSpec) error {
 			"parameter set %s has another hash than the one pinned here", s.GetParams())
 	case g.terms.Insecure != nil && g.terms.Insecure(s.GetParams()) && !g.terms.AllowInsecureParams:
 		return rpc.Errorf(rpc.PolicyRefused, "allow_insecure_params is for tests", "parameter set %s is insecure", s.GetParams())
-	case s.GetKind() == jobv1.Kind_KIND_KEYS && !g.terms.AllowPassiveKeygen:
-		return rpc.Errorf(rpc.PassiveKeygen, "allow_passive_keygen: true accepts this, for development",
-			"key generation is only passively secure, and this party does not allow that")
+	case s.GetKind() == jobv1.Kind_KIND_KEYS && !g.terms.AllowPassiveKeygen && (g.terms.Proved == nil || !g.terms.Proved(s.GetParams())):
+		return rpc.Errorf(rpc.PassiveKeygen, "take a set whose keys are proved, `lodge params list`; allow_passive_keygen: true accepts this, for development",
+			"key generation under %s is only passively secure, and this party does not allow that", s.GetParams())
 	}
 	return nil
 }

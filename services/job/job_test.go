@@ -76,6 +76,9 @@ func TestCheck(t *testing.T) {
 		{name: "no ordinal", spec: func(s *jobv1.SessionSpec) { s.Ref.Ordinal = 0 }, want: rpc.Invalid},
 		{name: "no ref", spec: func(s *jobv1.SessionSpec) { s.Ref = nil }, want: rpc.Invalid},
 		{name: "kind and protocol", spec: func(s *jobv1.SessionSpec) { s.Kind = jobv1.Kind_KIND_KEYS }, want: rpc.Invalid},
+		{name: "kind of another protocol", spec: func(s *jobv1.SessionSpec) { s.Protocol = jobv1.Protocol_PROTOCOL_POPK }, want: rpc.Invalid},
+		{name: "nothing", spec: func(s *jobv1.SessionSpec) { s.Count = 0 }, want: rpc.Invalid},
+		{name: "matrix dim 0", spec: func(s *jobv1.SessionSpec) { matrix(s); s.Dim = 0 }, want: rpc.Invalid},
 		{name: "no params", spec: func(s *jobv1.SessionSpec) { s.Params = "" }, want: rpc.Invalid},
 		{name: "short hash", spec: func(s *jobv1.SessionSpec) { s.ParamsHash = nil }, want: rpc.Invalid},
 		{name: "short roster", spec: func(s *jobv1.SessionSpec) { s.RosterHash = nil }, want: rpc.Invalid},
@@ -83,6 +86,7 @@ func TestCheck(t *testing.T) {
 		{name: "no purpose", spec: func(s *jobv1.SessionSpec) { s.Purpose = 0 }, want: rpc.Invalid},
 		{name: "no deadline", spec: func(s *jobv1.SessionSpec) { s.Deadline = nil }, want: rpc.Invalid},
 		{name: "late", spec: func(s *jobv1.SessionSpec) { s.Deadline = timestamppb.New(start) }, want: rpc.TimedOut},
+		{name: "keys with dim 3", spec: func(s *jobv1.SessionSpec) { keys(s); s.Dim = 3 }, want: rpc.Invalid},
 		{name: "keys with a count", spec: func(s *jobv1.SessionSpec) { keys(s); s.Count = 1 }, want: rpc.Invalid},
 		{name: "no field", spec: func(s *jobv1.SessionSpec) { s.Field = "" }, want: rpc.Invalid},
 		{name: "no tenant", spec: func(s *jobv1.SessionSpec) { s.Tenant = "" }, want: rpc.Invalid},
@@ -98,6 +102,19 @@ func TestCheck(t *testing.T) {
 		{name: "insecure allowed", spec: func(s *jobv1.SessionSpec) { s.Params, s.ParamsHash = "TOY", slices.Repeat([]byte{0x22}, 32) },
 			terms: func(t *Terms) { t.AllowInsecureParams = true }},
 		{name: "passive keygen", spec: keys, terms: func(t *Terms) { t.AllowPassiveKeygen = false }, want: rpc.PassiveKeygen},
+		{name: "no sacrifice", spec: func(s *jobv1.SessionSpec) { s.NoSacrifice = true }, want: rpc.PolicyRefused},
+		{name: "no sacrifice allowed", spec: func(s *jobv1.SessionSpec) { s.NoSacrifice = true },
+			terms: func(t *Terms) { t.Policy.AllowNoSacrifice = true }},
+		{name: "no sacrifice of input masks", spec: func(s *jobv1.SessionSpec) { input(s); s.NoSacrifice = true },
+			terms: func(t *Terms) { t.Policy.AllowNoSacrifice = true }, want: rpc.Invalid},
+		{name: "no sacrifice of keys", spec: func(s *jobv1.SessionSpec) { keys(s); s.NoSacrifice = true },
+			terms: func(t *Terms) { t.Policy.AllowNoSacrifice = true }, want: rpc.Invalid},
+		{name: "proved keygen", spec: keys, terms: func(t *Terms) {
+			t.AllowPassiveKeygen, t.Proved = false, func(name string) bool { return name == spec().GetParams() }
+		}},
+		{name: "passive keygen of another set", spec: keys, terms: func(t *Terms) {
+			t.AllowPassiveKeygen, t.Proved = false, func(name string) bool { return name != spec().GetParams() }
+		}, want: rpc.PassiveKeygen},
 		{name: "kind", terms: func(t *Terms) { t.Policy.Kinds = []string{"keys"} }, want: rpc.PolicyRefused},
 		{name: "purpose", spec: func(s *jobv1.SessionSpec) { keys(s); s.Purpose = jobv1.Purpose_PURPOSE_DECRYPTION }, want: rpc.PolicyRefused},
 		{name: "field", spec: func(s *jobv1.SessionSpec) { s.Field = "p64" }, want: rpc.PolicyRefused},
@@ -118,6 +135,20 @@ func TestCheck(t *testing.T) {
 				t.Fatalf("got %v, want %q", err, c.want)
 			}
 		})
+	}
+}
+
+func TestWhatIsRefusedIsNotAdmitted(t *testing.T) {
+	for want, change := range map[rpc.Code]func(*jobv1.SessionSpec){
+		rpc.Invalid:       func(s *jobv1.SessionSpec) { s.Epoch = 0 },
+		rpc.PinMismatch:   func(s *jobv1.SessionSpec) { s.ProtocolVersion++ },
+		rpc.PolicyRefused: func(s *jobv1.SessionSpec) { s.Tenant = "other" },
+	} {
+		s := spec()
+		change(s)
+		if _, err := NewGate(terms()).Admit(s, 1); !errors.Is(err, &rpc.Error{Code: want}) {
+			t.Errorf("got %v, want %s", err, want)
+		}
 	}
 }
 
@@ -249,6 +280,7 @@ func TestDigestBindsEverything(t *testing.T) {
 		func(s *jobv1.SessionSpec) { s.Deadline.Seconds++ },
 		func(s *jobv1.SessionSpec) { s.Deadline.Nanos++ },
 		func(s *jobv1.SessionSpec) { s.InputParty++ },
+		func(s *jobv1.SessionSpec) { s.NoSacrifice = true },
 	} {
 		s := proto.Clone(full).(*jobv1.SessionSpec)
 		change(s)
@@ -259,7 +291,7 @@ func TestDigestBindsEverything(t *testing.T) {
 		}
 	}
 	fields := (&jobv1.SessionSpec{}).ProtoReflect().Descriptor().Fields().Len()
-	if fields != 16 {
+	if fields != 17 {
 		t.Errorf("the spec has %d fields; bind the new ones and extend this test", fields)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
@@ -18,7 +19,7 @@ import (
 
 // ProtocolVersion is the version of everything that parties say to each other.
 // Parties of different versions refuse each other's sessions.
-const ProtocolVersion = 4
+const ProtocolVersion = 9
 
 // Ref names a session within this process: job id and ordinal.
 type Ref struct {
@@ -50,6 +51,11 @@ var tupleKinds = []jobv1.Kind{
 
 // MakesTuples reports whether a kind is one of tuples, which are made under a MAC key.
 func MakesTuples(k jobv1.Kind) bool { return slices.Contains(tupleKinds, k) }
+
+// Multiplies reports whether tuples of a kind hold products of secret values, which a sacrifice checks.
+func Multiplies(k jobv1.Kind) bool {
+	return MakesTuples(k) && k != jobv1.Kind_KIND_RANDOM && k != jobv1.Kind_KIND_INPUT
+}
 
 // maxName bounds the names of sets and fields, which are recorded.
 const maxName = 64
@@ -88,6 +94,8 @@ func Validate(s *jobv1.SessionSpec, now time.Time) error {
 		return rpc.Errorf(rpc.TimedOut, "start a new session", "the session's deadline is over")
 	case s.GetInputParty() != 0 && s.GetKind() != jobv1.Kind_KIND_INPUT:
 		return bad("only input masks are of one party")
+	case s.GetNoSacrifice() && !Multiplies(s.GetKind()):
+		return bad("%s have no products to sacrifice", s.GetKind())
 	case s.GetInputParty() >= config.MaxParties:
 		return bad("input party %d; there are at most %d parties", s.GetInputParty(), config.MaxParties)
 	}
@@ -101,8 +109,12 @@ func Validate(s *jobv1.SessionSpec, now time.Time) error {
 		return nil
 	}
 	switch {
-	case s.GetField() == "" || len(s.GetField()) > maxName || s.GetCount() == 0 || s.GetDim() == 0:
-		return bad("field, count and dim are needed, and a field's name has at most %d bytes", maxName)
+	case !slices.Contains(config.Fields, s.GetField()):
+		return rpc.Errorf(rpc.Invalid, "write one of "+strings.Join(config.Fields, ", "), "field %.20q", s.GetField())
+	case s.GetCount() == 0:
+		return rpc.Errorf(rpc.Invalid, "say how many to make at least", "a count of 0")
+	case s.GetDim() == 0:
+		return bad("no block dimension")
 	case !config.ValidName(s.GetTenant()):
 		return bad("tenant %q is not a name", s.GetTenant())
 	case s.GetProtocol() == jobv1.Protocol_PROTOCOL_TRIPLES && s.GetPurpose() != jobv1.Purpose_PURPOSE_TRIPLES:
@@ -151,6 +163,11 @@ func Digest(s *jobv1.SessionSpec) [32]byte {
 	num(uint64(s.GetDeadline().GetSeconds()))
 	num(uint64(s.GetDeadline().GetNanos()) & math.MaxUint32)
 	num(uint64(s.GetInputParty()))
+	sacrifice := uint64(1)
+	if s.GetNoSacrifice() {
+		sacrifice = 0
+	}
+	num(sacrifice)
 	return [32]byte(h.Sum(nil))
 }
 

@@ -11,12 +11,14 @@ import (
 	"github.com/lodge-mpc/lodge/engine/params"
 	protocol "github.com/lodge-mpc/lodge/engine/protocol/keygen"
 	"github.com/lodge-mpc/lodge/engine/protocol/round"
+	"github.com/lodge-mpc/lodge/engine/sample"
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
 	keygenv1 "github.com/lodge-mpc/lodge/proto/lodge/keygen/v1"
 	"github.com/lodge-mpc/lodge/services/audit"
 	"github.com/lodge-mpc/lodge/services/config"
 	"github.com/lodge-mpc/lodge/services/job"
 	"github.com/lodge-mpc/lodge/services/keyring"
+	"github.com/lodge-mpc/lodge/services/plan"
 	"github.com/lodge-mpc/lodge/services/rpc"
 	"github.com/lodge-mpc/lodge/services/session"
 	"github.com/lodge-mpc/lodge/services/vault"
@@ -26,6 +28,7 @@ import (
 var Rules = session.Rules("/lodge.keygen.v1.KeygenService/", rpc.Rules{
 	"ListEpochs":   rpc.Allow(rpc.Coordinator, rpc.Client).With(config.PermStatus),
 	"GetPublicKey": rpc.Allow(rpc.Client),
+	"DrainEpoch":   rpc.Allow(rpc.Coordinator, rpc.Client).With(config.PermRetire),
 	"RetireEpoch":  rpc.Allow(rpc.Client).With(config.PermRetire),
 })
 
@@ -55,7 +58,7 @@ func (s *Service) ListEpochs(context.Context, *keygenv1.ListEpochsRequest) (*key
 	}
 	out := &keygenv1.ListEpochsResponse{}
 	for _, e := range all {
-		out.Epochs = append(out.Epochs, wire(e))
+		out.Epochs = append(out.Epochs, s.wire(e))
 	}
 	return out, nil
 }
@@ -64,7 +67,7 @@ func (s *Service) ListEpochs(context.Context, *keygenv1.ListEpochsRequest) (*key
 func (s *Service) GetPublicKey(r *keygenv1.GetPublicKeyRequest, stream keygenv1.KeygenService_GetPublicKeyServer) error {
 	e, err := s.vault.Epoch(r.GetEpoch())
 	if err != nil {
-		return keyring.Refused(err, "such epoch")
+		return keyring.Refused(err, fmt.Sprintf("epoch %d", r.GetEpoch()))
 	}
 	if e, err = s.ring.Epoch(e.ID, e.Purpose); err != nil {
 		return err
@@ -73,43 +76,57 @@ func (s *Service) GetPublicKey(r *keygenv1.GetPublicKeyRequest, stream keygenv1.
 	if err != nil {
 		return err
 	}
-	if err := stream.Send(&keygenv1.GetPublicKeyResponse{Epoch: wire(e), Chunk: seed}); err != nil {
+	if err := stream.Send(&keygenv1.GetPublicKeyResponse{Epoch: s.wire(e), Chunk: seed}); err != nil {
 		return err
 	}
 	return stream.Send(&keygenv1.GetPublicKeyResponse{Chunk: polynomial})
 }
 
-// RetireEpoch implements the service. Sessions under the epoch end as cancelled before its keys leave the memory.
+// RetireEpoch implements the service.
 func (s *Service) RetireEpoch(ctx context.Context, r *keygenv1.RetireEpochRequest) (*keygenv1.RetireEpochResponse, error) {
 	if err := session.CheckReason(r.GetReason()); err != nil {
 		return nil, err
 	}
-	n, err := s.vault.RetireEpoch(r.GetEpoch(), r.GetReason())
+	n, err := s.Retire(ctx, r.GetEpoch(), r.GetReason())
 	if err != nil {
-		return nil, keyring.Refused(err, "such epoch")
+		return nil, err
 	}
-	s.Sessions.CancelEpoch(ctx, r.GetEpoch(), fmt.Sprintf("epoch %d is retired", r.GetEpoch()))
-	s.ring.Forget(r.GetEpoch())
 	e, err := s.vault.Epoch(r.GetEpoch())
 	if err != nil {
 		return nil, err
 	}
-	caller, _ := rpc.Caller(ctx)
-	_, err = s.audit.Append(audit.Entry{Event: audit.EpochRetired, Actor: caller.Name, Auth: audit.Auth(caller.Auth), Note: r.GetReason(),
-		Objects: []string{fmt.Sprintf("epoch/%d", r.GetEpoch())}})
+	return &keygenv1.RetireEpochResponse{Epoch: s.wire(e), ErasedBatches: uint64(n)}, nil
+}
+
+// Retire erases an epoch and counts the batches that held data. Sessions under it end as cancelled before its keys leave
+// the memory. It returns when that is in the audit log.
+func (s *Service) Retire(ctx context.Context, epoch uint64, reason string) (batches int, err error) {
+	batches, err = s.vault.RetireEpoch(epoch, reason)
 	if err != nil {
-		return nil, err
+		return 0, keyring.Refused(err, fmt.Sprintf("epoch %d", epoch))
 	}
-	return &keygenv1.RetireEpochResponse{Epoch: wire(e), ErasedBatches: uint64(n)}, nil
+	s.Sessions.CancelEpoch(ctx, epoch, fmt.Sprintf("epoch %d is retired", epoch))
+	s.ring.Forget(epoch)
+	caller, _ := rpc.Caller(ctx)
+	_, err = s.audit.Append(audit.Entry{Event: audit.EpochRetired, Actor: caller.Name, Auth: audit.Auth(caller.Auth), Note: reason,
+		Objects: []string{fmt.Sprintf("epoch/%d", epoch)}})
+	return batches, err
 }
 
 var states = map[vault.EpochState]keygenv1.EpochState{
-	vault.EpochLocked:  keygenv1.EpochState_EPOCH_STATE_LOCKED,
-	vault.EpochActive:  keygenv1.EpochState_EPOCH_STATE_ACTIVE,
-	vault.EpochRetired: keygenv1.EpochState_EPOCH_STATE_RETIRED,
+	vault.EpochLocked:   keygenv1.EpochState_EPOCH_STATE_LOCKED,
+	vault.EpochActive:   keygenv1.EpochState_EPOCH_STATE_ACTIVE,
+	vault.EpochDraining: keygenv1.EpochState_EPOCH_STATE_DRAINING,
+	vault.EpochRetired:  keygenv1.EpochState_EPOCH_STATE_RETIRED,
 }
 
-func wire(e vault.Epoch) *keygenv1.Epoch {
+var standings = map[vault.Standing]keygenv1.RosterStanding{
+	vault.SameRoster:   keygenv1.RosterStanding_ROSTER_STANDING_SAME,
+	vault.SameParties:  keygenv1.RosterStanding_ROSTER_STANDING_SAME_PARTIES,
+	vault.OtherParties: keygenv1.RosterStanding_ROSTER_STANDING_OTHER,
+}
+
+func (s *Service) wire(e vault.Epoch) *keygenv1.Epoch {
 	purpose := jobv1.Purpose_PURPOSE_TRIPLES
 	if e.Purpose == job.PurposeName(jobv1.Purpose_PURPOSE_DECRYPTION) {
 		purpose = jobv1.Purpose_PURPOSE_DECRYPTION
@@ -117,6 +134,7 @@ func wire(e vault.Epoch) *keygenv1.Epoch {
 	return &keygenv1.Epoch{
 		Epoch: e.ID, State: states[e.State], Params: e.Params, ParamsHash: e.ParamsHash[:], Purpose: purpose,
 		Digest: e.Digest[:], KeygenSecurity: e.KeygenSecurity, Created: timestamppb.New(e.Created), Session: e.Session,
+		Dim: e.Dim, RosterHash: e.RosterHash[:], Standing: standings[s.vault.Standing(&e)], Successor: e.Successor, Reason: e.Reason,
 	}
 }
 
@@ -128,7 +146,7 @@ type run struct {
 
 func (r *run) dim() int { return max(1, int(r.spec.GetDim())) }
 
-// Memory: sums, the packed copy of what is sent, and the keys.
+// Memory estimates that of a run, and refuses one that cannot be.
 func (r *run) Memory() (uint64, error) {
 	if _, err := r.vault.Epoch(r.spec.GetEpoch()); err == nil {
 		return 0, rpc.Errorf(rpc.Conflict, "an epoch is made once; take the next number", "epoch %d exists already", r.spec.GetEpoch())
@@ -141,8 +159,8 @@ func (r *run) Memory() (uint64, error) {
 	if r.dim() > set.N()/2 {
 		return 0, rpc.Errorf(rpc.Invalid, "", "no rotation keys for blocks of %d in a ring of degree %d", r.dim(), set.N())
 	}
-	frames := uint64(protocol.EncodedFrames(scheme, r.dim()) + 2*scheme.GadgetDigits())
-	return frames * uint64(set.N()) * uint64(len(set.Q)) * 8 * 2, nil
+	bytes, err := protocol.MemoryBytes(scheme, len(r.Sessions.Names), r.dim(), r.ring.Workers(), set.KeygenSecurity())
+	return uint64(bytes), err
 }
 
 // Run implements session.Protocol.
@@ -151,15 +169,10 @@ func (r *run) Run(ctx context.Context, s *session.Session) (*session.Stored, err
 	if err != nil {
 		return nil, err
 	}
-	source, err := session.Source()
-	if err != nil {
-		return nil, err
-	}
-	defer source.Wipe()
 	var id round.Digest
-	result, err := session.Drive(ctx, s, "keygen", scheme.Set.Hash(), func(rs round.Session) (round.Transition[protocol.Result], error) {
+	result, err := session.Drive(ctx, s, plan.Keygen, scheme.Set.Hash(), func(rs round.Session, source *sample.Source) (round.Transition[protocol.Result], error) {
 		id = rs.ID
-		return protocol.Start(protocol.Config{Session: rs, Scheme: scheme, Dim: r.dim(), Source: source, Workers: r.ring.Workers()})
+		return protocol.Start(protocol.Config{Session: rs, Scheme: scheme, Dim: r.dim(), Security: scheme.Set.KeygenSecurity(), Source: source, Workers: r.ring.Workers()})
 	})
 	if err != nil {
 		return nil, err
@@ -169,7 +182,7 @@ func (r *run) Run(ctx context.Context, s *session.Session) (*session.Stored, err
 	e := vault.Epoch{
 		ID: r.spec.GetEpoch(), Params: r.spec.GetParams(), ParamsHash: scheme.Set.Hash(), RosterHash: r.Sessions.Roster,
 		Purpose: job.PurposeName(r.spec.GetPurpose()), Digest: result.Keys.Digest(scheme, r.ring.Workers()), SessionID: id,
-		Session: session.Name(r.spec.GetRef()), KeygenSecurity: protocol.Security, Created: session.Now(),
+		Session: session.Name(r.spec.GetRef()), KeygenSecurity: result.Security, Created: session.Now(),
 		Dim: uint32(r.dim()), Limit: params.MaxDecryptions,
 	}
 	w, err := keyring.Store(r.vault, e, scheme, result)

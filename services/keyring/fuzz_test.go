@@ -41,7 +41,7 @@ func FuzzStoredKeys(f *testing.F) {
 	s := testScheme(f)
 	out := roundtest.Lockstep(2, func(rs round.Session) (round.Transition[keygen.Result], error) {
 		seed := round.Hash("fuzz", round.Uint(uint64(rs.Self)))
-		return keygen.Start(keygen.Config{Session: rs, Scheme: s, Dim: 2, Source: sample.NewSource(seed[:]), Workers: 1})
+		return keygen.Start(keygen.Config{Session: rs, Scheme: s, Dim: 2, Security: keygen.Passive, Source: sample.NewSource(seed[:]), Workers: 1})
 	})
 	if out.Errors[0] != nil {
 		f.Fatal(out.Errors[0])

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"sync"
 
 	"github.com/lodge-mpc/lodge/engine/gbfv"
@@ -34,6 +35,7 @@ type Keys struct {
 type Ring struct {
 	vault   *vault.Vault
 	workers int
+	passive bool // whether keys may be used that are not proved
 
 	mu      sync.Mutex
 	loaded  map[uint64]*loaded
@@ -49,9 +51,9 @@ type loaded struct {
 	users int
 }
 
-// New makes a ring over a vault.
-func New(v *vault.Vault, workers int) *Ring {
-	return &Ring{vault: v, workers: workers, loaded: map[uint64]*loaded{}, schemes: map[string]*gbfv.Scheme{}}
+// New makes a ring over a vault; passive says whether keys may be used whose generation was only passively secure.
+func New(v *vault.Vault, workers int, passive bool) *Ring {
+	return &Ring{vault: v, workers: workers, passive: passive, loaded: map[uint64]*loaded{}, schemes: map[string]*gbfv.Scheme{}}
 }
 
 // Scheme gives the scheme of a set and a field, and refuses sets of too little statistical security; an empty field means any, for what does not depend on it.
@@ -83,6 +85,15 @@ func (r *Ring) scheme(set, field string) (*gbfv.Scheme, error) {
 		}
 	}
 	return r.schemes[name], nil
+}
+
+// SetOf is the set that resolves instances under the keys of an epoch: where these were proved, with the bounds of their
+// proofs.
+func SetOf(e vault.Epoch, s *gbfv.Scheme) *params.Set {
+	if e.KeygenSecurity == params.Proved {
+		return s.Set.Proved()
+	}
+	return s.Set
 }
 
 func invalid(err error) error {
@@ -133,8 +144,25 @@ func write(w *vault.EpochWriter, s *gbfv.Scheme, result keygen.Result) error {
 	return out.Flush()
 }
 
-// Epoch gives the record of an active epoch of this purpose.
+// Epoch gives the record of an epoch of this purpose under which something new may be made.
 func (r *Ring) Epoch(id uint64, purpose string) (vault.Epoch, error) {
+	e, err := r.Held(id, purpose)
+	if err == nil && e.State == vault.EpochDraining {
+		next := "`lodge keys rotate` makes another epoch"
+		if e.Successor != 0 {
+			next = fmt.Sprintf("use epoch %d, which has taken its place", e.Successor)
+		}
+		why := ""
+		if e.Reason != "" {
+			why = " (" + e.Reason + ")"
+		}
+		return e, rpc.Errorf(rpc.Conflict, next, "epoch %d is draining%s: what was made under it may be used up, and nothing new is made", id, why)
+	}
+	return e, err
+}
+
+// Held gives the record of an epoch of this purpose whose keys may be used, if only for what was made under it before.
+func (r *Ring) Held(id uint64, purpose string) (vault.Epoch, error) {
 	e, err := r.vault.Epoch(id)
 	switch {
 	case err != nil:
@@ -145,14 +173,19 @@ func (r *Ring) Epoch(id uint64, purpose string) (vault.Epoch, error) {
 		return e, rpc.Errorf(rpc.Burnt, "use another epoch", "epoch %d is retired", id)
 	case e.State == vault.EpochLocked:
 		return e, rpc.Errorf(rpc.Conflict, "wait until the job that makes it is complete", "epoch %d is not active", id)
+	case r.vault.Standing(&e) != vault.SameRoster:
+		return e, Refused(fmt.Errorf("%w: epoch %d", vault.ErrRoster, id), "")
+	case e.KeygenSecurity != params.Proved && !r.passive:
+		return e, rpc.Errorf(rpc.PassiveKeygen, "`lodge keys rotate` makes an epoch of a set whose keys are proved; allow_passive_keygen: true accepts this, for development",
+			"the keys of epoch %d are only passively secure, and this party does not allow that", id)
 	}
 	return e, nil
 }
 
-// Load gives the keys of an active epoch of this purpose. Those who ask for the same epoch at once wait for one load;
+// Load gives the keys of an epoch that Held gives. Those who ask for the same epoch at once wait for one load;
 // the caller releases what it gets.
 func (r *Ring) Load(id uint64, purpose string) (*Keys, error) {
-	e, err := r.Epoch(id, purpose)
+	e, err := r.Held(id, purpose)
 	if err != nil {
 		return nil, err
 	}
@@ -241,6 +274,15 @@ func (r *Ring) load(e vault.Epoch) (*Keys, error) {
 		return nil, err
 	}
 	return k, nil
+}
+
+// ProofKey gives the public key as PublicFrames does; nothing if the set is not known any more.
+func (k *Keys) ProofKey() (seed, polynomial []byte) {
+	s, err := k.ring.Scheme(k.Epoch.Params, "")
+	if err != nil {
+		return nil, nil
+	}
+	return k.Public.Frame(s, 0), k.Public.Frame(s, 1)
 }
 
 // MemoryBytes is what the keys of an epoch take in memory.
@@ -370,6 +412,11 @@ func Refused(err error, what string) error {
 		return rpc.Errorf(rpc.Delivered, "tuples go to one client, once", "%s went to another client", what)
 	case errors.Is(err, vault.ErrSpent):
 		return rpc.Errorf(rpc.Burnt, "generate new keys: `lodge jobs submit --kind keys`", "%s: %v", what, err)
+	case errors.Is(err, vault.ErrQuarantine):
+		return rpc.Errorf(rpc.Quarantined, "the operator runs `lodge store quarantine` at this party", "%v", err)
+	case errors.Is(err, vault.ErrRoster):
+		return rpc.Errorf(rpc.PinMismatch, "`lodge keys rotate` makes an epoch under the present roster", "%s",
+			strings.TrimPrefix(err.Error(), "vault: "))
 	case errors.Is(err, vault.ErrState):
 		return rpc.Errorf(rpc.Conflict, "", "%s is not in the state for this", what)
 	}

@@ -45,7 +45,7 @@ func filled(t *testing.T, n int) (*vault.Vault, keygen.Result) {
 	}
 	out := roundtest.Lockstep(2, func(rs round.Session) (round.Transition[keygen.Result], error) {
 		seed := round.Hash("keyring test", round.Uint(uint64(rs.Self)))
-		return keygen.Start(keygen.Config{Session: rs, Scheme: s, Dim: 4, Source: sample.NewSource(seed[:]), Workers: 2})
+		return keygen.Start(keygen.Config{Session: rs, Scheme: s, Dim: 4, Security: keygen.Passive, Source: sample.NewSource(seed[:]), Workers: 2})
 	}).OK(t)
 	r := out.Results[0]
 	for id := range uint64(n) {
@@ -87,7 +87,7 @@ func erased(k *Keys) bool {
 // Keys that somebody uses are never erased under them; those that nobody uses are, but for the last ones.
 func TestKeysAreErasedAfterTheirLastUse(t *testing.T) {
 	v, _ := filled(t, 2)
-	r := New(v, 2)
+	r := New(v, 2, true)
 	one, again := load(t, r, 1), load(t, r, 1)
 	if one != again {
 		t.Error("the same keys are in memory twice")
@@ -121,9 +121,42 @@ func TestKeysAreErasedAfterTheirLastUse(t *testing.T) {
 	}
 }
 
+// Keys that are not active everywhere yet serve nothing, and a share of a secret that would not be read back as it is is not
+// stored.
+func TestKeysThatAreNotReady(t *testing.T) {
+	v, result := filled(t, 1)
+	p, err := params.Lookup(set)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := gbfv.New(p, p.Fields[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := Store(v, vault.Epoch{ID: 2, Params: set, Purpose: "triples", Dim: 4, Limit: 1}, s, result)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	r := New(v, 2, true)
+	for name, err := range map[string]error{"record": second(r.Held(2, "triples")), "keys": second(r.Load(2, "triples"))} {
+		if !errors.Is(err, &rpc.Error{Code: rpc.Conflict}) {
+			t.Errorf("the %s of a locked epoch: %v", name, err)
+		}
+	}
+	result.Secret[3] = 1 << 15
+	if _, err := Store(v, vault.Epoch{ID: 3, Params: set, Purpose: "triples", Dim: 4, Limit: 1}, s, result); err == nil {
+		t.Error("a secret was cut short")
+	}
+}
+
+func second[T any](_ T, err error) error { return err }
+
 func TestLoadingAtOnceLoadsOnce(t *testing.T) {
 	v, _ := filled(t, 3)
-	r := New(v, 1)
+	r := New(v, 1, true)
 	var wg sync.WaitGroup
 	for i := range 60 {
 		wg.Go(func() {
@@ -146,7 +179,7 @@ func TestLoadingAtOnceLoadsOnce(t *testing.T) {
 
 func TestPublicFramesAreThoseOfTheKeys(t *testing.T) {
 	v, result := filled(t, 1)
-	r := New(v, 1)
+	r := New(v, 1, true)
 	s, err := r.Scheme(set, "")
 	if err != nil {
 		t.Fatal(err)

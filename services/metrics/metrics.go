@@ -25,6 +25,7 @@ type Metrics struct {
 	peerBytes     *prometheus.CounterVec
 	reconnects    *prometheus.CounterVec
 	sessions      *prometheus.CounterVec
+	evidenceLost  *prometheus.CounterVec
 	running       *prometheus.GaugeVec
 	sessionTime   *prometheus.HistogramVec
 	rpcDuration   *prometheus.HistogramVec
@@ -34,6 +35,7 @@ type Metrics struct {
 	jobs          *prometheus.GaugeVec
 	jobsEnded     *prometheus.CounterVec
 
+	conduct         *conduct
 	stock           *stock
 	reservations    *prometheus.CounterVec
 	reservationTime *prometheus.HistogramVec
@@ -67,6 +69,7 @@ func New(version string) *Metrics {
 		peerBytes:     counter("lodge_peer_bytes_total", "Bytes of frames exchanged with a peer.", "peer", "direction"),
 		reconnects:    counter("lodge_peer_resumes_total", "Streams to a peer that were resumed after a broken connection.", "peer"),
 		sessions:      counter("lodge_sessions_total", "Sessions that ended.", "protocol", "outcome"),
+		evidenceLost:  counter("lodge_evidence_lost_total", "Sessions that could not keep all that evidence of a cheat may need."),
 		running:       gauge("lodge_sessions_running", "Sessions that run now.", "protocol"),
 		sessionTime:   histogram("lodge_session_duration_seconds", "Wall time of a session.", "protocol", "outcome"),
 		rpcDuration:   histogram("lodge_rpc_duration_seconds", "Time of a call that was served.", "method", "role", "code"),
@@ -76,6 +79,7 @@ func New(version string) *Metrics {
 		jobs:          gauge("lodge_jobs", "Jobs that are not over, by state.", "state"),
 		jobsEnded:     counter("lodge_jobs_ended_total", "Jobs that ended.", "kind", "state"),
 
+		conduct:         newConduct(r),
 		stock:           newStock(r),
 		reservations:    counter("lodge_reservations_total", "Attempts to reserve tuples.", "outcome"),
 		reservationTime: histogram("lodge_reservation_seconds", "Time of an attempt to reserve that did not wait for stock."),
@@ -123,6 +127,13 @@ func (m *Metrics) SessionStarted(protocol string) func(outcome string) {
 		m.running.WithLabelValues(protocol).Dec()
 		m.sessions.WithLabelValues(protocol, outcome).Inc()
 		m.sessionTime.WithLabelValues(protocol, outcome).Observe(time.Since(start).Seconds())
+	}
+}
+
+// EvidenceLost counts a session that could not keep all that evidence may need.
+func (m *Metrics) EvidenceLost() {
+	if m != nil {
+		m.evidenceLost.WithLabelValues().Inc()
 	}
 }
 

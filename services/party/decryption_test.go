@@ -108,7 +108,7 @@ func newStatement(t *testing.T, n *network, conn *grpc.ClientConn, epoch uint64)
 	if err != nil {
 		t.Fatal(err)
 	}
-	instance, err := popk.ClientInstance(s, "p128", 3, 1)
+	instance, err := popk.ClientInstance(s.Proved(), "p128", 3, 1)
 	if err != nil {
 		t.Fatal(err)
 	}

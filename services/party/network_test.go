@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
@@ -146,8 +148,15 @@ func (n *network) start(i int) {
 		p.close()
 	})
 	for _, conn := range []*grpc.ClientConn{x.coordinator, x.client, x.app} {
-		if _, err := statusv1.NewStatusServiceClient(conn).GetStatus(n.context(), &statusv1.GetStatusRequest{}, grpc.WaitForReady(true)); err != nil {
-			n.t.Fatal(err)
+		probe, wait := statusv1.NewStatusServiceClient(conn), n.context()
+		for {
+			_, err := probe.GetStatus(wait, &statusv1.GetStatusRequest{}, grpc.WaitForReady(true))
+			if err == nil {
+				break
+			}
+			if status.Code(err) != codes.Unavailable { // a first call may still go to the party that ran before
+				n.t.Fatal(err)
+			}
 		}
 	}
 }

@@ -142,7 +142,7 @@ func TestMACCheckFailsWithTwoInFlight(t *testing.T) {
 	n.keys(1, forKeys)
 	n.complete(n.spec(jobv1.Kind_KIND_SCALAR, 1))
 	for i, x := range n.nodes {
-		x.plant(t, i == 2)
+		x.plant(t, 1, i == 2)
 	}
 	both := []*jobv1.SessionSpec{n.spec(jobv1.Kind_KIND_SCALAR, 1), n.spec(jobv1.Kind_KIND_MATRIX, 1)}
 	for _, s := range both {

@@ -3,6 +3,7 @@
 package party
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/lodge-mpc/lodge/engine/params"
 	"github.com/lodge-mpc/lodge/engine/protocol/round"
+	accusationsv1 "github.com/lodge-mpc/lodge/proto/lodge/accusations/v1"
 	decryptionv1 "github.com/lodge-mpc/lodge/proto/lodge/decryption/v1"
 	exchangev1 "github.com/lodge-mpc/lodge/proto/lodge/exchange/v1"
 	keygenv1 "github.com/lodge-mpc/lodge/proto/lodge/keygen/v1"
@@ -24,6 +26,7 @@ import (
 	statusv1 "github.com/lodge-mpc/lodge/proto/lodge/status/v1"
 	triplesv1 "github.com/lodge-mpc/lodge/proto/lodge/triples/v1"
 	tuplesv1 "github.com/lodge-mpc/lodge/proto/lodge/tuples/v1"
+	"github.com/lodge-mpc/lodge/services/accusations"
 	"github.com/lodge-mpc/lodge/services/audit"
 	"github.com/lodge-mpc/lodge/services/config"
 	"github.com/lodge-mpc/lodge/services/decryption"
@@ -46,10 +49,14 @@ import (
 // stopTime is how long running calls may take to end when the process stops.
 const stopTime = 5 * time.Second
 
-// Run serves until ctx is done.
-func Run(ctx context.Context, f *config.PartyFile, version string, log *slog.Logger) error {
+// Run serves until ctx is done, with what is inner around its handlers.
+func Run(ctx context.Context, f *config.PartyFile, version string, log *slog.Logger, inner ...rpc.Inner) error {
+	return run(ctx, f, version, log, nil, inner)
+}
+
+func run(ctx context.Context, f *config.PartyFile, version string, log *slog.Logger, d *Deviation, inner []rpc.Inner) error {
 	debug.SetMemoryLimit(int64(f.Policy.MaxMemory))
-	p, err := newParty(f, version, log)
+	p, err := newDeviating(f, version, log, d, inner)
 	if err != nil {
 		return err
 	}
@@ -70,12 +77,19 @@ type party struct {
 	audit    *audit.Log
 	conns    []*grpc.ClientConn // to the parties; nil for its own
 	tuples   *tuples.Service
+	book     *accusations.Book
 	sessions *session.Registry
 	server   *rpc.Server
+
+	deviation *Deviation // nil unless the party is made for tests
 }
 
-func newParty(f *config.PartyFile, version string, log *slog.Logger) (_ *party, err error) {
-	p := &party{file: f, log: log, metrics: metrics.New(version)}
+func newParty(f *config.PartyFile, version string, log *slog.Logger) (*party, error) {
+	return newDeviating(f, version, log, nil, nil)
+}
+
+func newDeviating(f *config.PartyFile, version string, log *slog.Logger, d *Deviation, inner []rpc.Inner) (_ *party, err error) {
+	p := &party{file: f, log: log, metrics: metrics.New(version), deviation: d}
 	defer func() {
 		if err != nil {
 			p.close()
@@ -91,6 +105,9 @@ func newParty(f *config.PartyFile, version string, log *slog.Logger) (_ *party, 
 	if p.vault, err = vault.OpenPlace(context.Background(), vault.Place{Dir: f.Vault.Dir, PostgresDSNFile: f.Vault.PostgresDSNFile}, key); err != nil {
 		return nil, err
 	}
+	if err := p.vault.Pin(rosterOf(f)); err != nil {
+		return nil, err
+	}
 	if p.audit, err = openAudit(f, p.vault); err != nil {
 		return nil, err
 	}
@@ -100,6 +117,9 @@ func newParty(f *config.PartyFile, version string, log *slog.Logger) (_ *party, 
 	}
 	x, err := p.exchange(credentials)
 	if err != nil {
+		return nil, err
+	}
+	if p.book, err = p.openBook(); err != nil {
 		return nil, err
 	}
 	if p.sessions, err = p.registry(x); err != nil {
@@ -117,13 +137,14 @@ func newParty(f *config.PartyFile, version string, log *slog.Logger) (_ *party, 
 		return nil, err
 	}
 	rules := rpc.Rules{exchange.Method: rpc.Allow(rpc.Peer)}
-	for _, more := range []rpc.Rules{keygen.Rules, triples.Rules, tuples.Rules, decryption.Rules, popk.Rules, status.Rules, status.ProbeRules} {
+	for _, more := range []rpc.Rules{keygen.Rules, triples.Rules, tuples.Rules, decryption.Rules, popk.Rules, accusations.Rules, status.Rules, status.ProbeRules} {
 		for m, r := range more {
 			rules[m] = r
 		}
 	}
 	p.server, err = rpc.NewServer(rpc.Options{
 		Credentials: credentials, Directory: directory, Tokens: tokens, Rules: rules, Log: log, Reflection: f.Reflection,
+		Inner: append([]rpc.Inner{p.book.Inner()}, inner...),
 		Observe: func(method string, role rpc.Role, code string, took time.Duration) {
 			p.metrics.Call(method, string(role), code, took)
 		},
@@ -132,6 +153,15 @@ func newParty(f *config.PartyFile, version string, log *slog.Logger) (_ *party, 
 		return nil, err
 	}
 	return p, p.register(x, version, credentials)
+}
+
+// rosterOf is the roster as the store knows it.
+func rosterOf(f *config.PartyFile) vault.Roster {
+	r := vault.Roster{Hash: f.Roster.Hash()}
+	for _, k := range f.Roster.SigningKeys() {
+		r.Keys = append(r.Keys, k)
+	}
+	return r
 }
 
 // openAudit opens the log, which must have the entry that the vault remembers.
@@ -150,7 +180,7 @@ func openAudit(f *config.PartyFile, v *vault.Vault) (*audit.Log, error) {
 	}
 	log, err := audit.Open(f.AuditDir, o)
 	if err != nil {
-		return nil, fmt.Errorf("%w; `lodge audit verify %s` says more; put the log back that belongs to this vault", err, f.AuditDir)
+		return nil, fmt.Errorf("%w; `lodge audit verify %s` says more; put the log back that belongs to this vault; where it is lost with a store that is restored, restore that with --new-audit-log", err, f.AuditDir)
 	}
 	return log, nil
 }
@@ -162,26 +192,32 @@ func (p *party) register(x *exchange.Exchange, version string, credentials *rpc.
 	if err != nil {
 		return err
 	}
-	ring := keyring.New(p.vault, runtime.GOMAXPROCS(0))
+	ring := keyring.New(p.vault, runtime.GOMAXPROCS(0), f.AllowPassiveKeygen)
 	exchangev1.RegisterExchangeServiceServer(p.server, x)
-	keygenv1.RegisterKeygenServiceServer(p.server, keygen.New(p.sessions, ring, p.vault, p.audit))
 	popkv1.RegisterPopkServiceServer(p.server, popk.New(p.sessions, ring, p.vault, n))
 	peers := &tuples.Peers{Self: f.Index, Keys: f.Roster.SigningKeys(), Signer: signer, Roster: f.Roster.Hash(), Vault: p.vault, Audit: p.audit, Log: p.log}
 	for i, m := range f.Roster.Parties {
 		peers.List = append(peers.List, tuples.Peer{Name: m.Name, Conn: p.conns[i]})
 	}
+	keys := keygen.New(p.sessions, ring, p.vault, p.audit)
+	keygenv1.RegisterKeygenServiceServer(p.server, keys)
 	decryptionv1.RegisterDecryptionServiceServer(p.server, &decryption.Service{
 		Sessions: p.sessions, Ring: ring, Vault: p.vault, Audit: p.audit, Announced: peers.Announced, Parties: n,
 	})
 	making := triples.New(p.sessions, ring, p.vault, n)
 	triplesv1.RegisterTriplesServiceServer(p.server, making)
-	p.tuples = tuples.New(tuples.Config{Vault: p.vault, Audit: p.audit, Quota: quota.NewBook(config.Quotas(f.Clients), nil), Metrics: p.metrics, Log: p.log, Peers: peers, MACKeyShare: making.MACKeyShare})
+	p.tuples = tuples.New(tuples.Config{
+		Vault: p.vault, Audit: p.audit, Quota: quota.NewBook(config.Quotas(f.Clients), nil), Metrics: p.metrics, Log: p.log, Peers: peers,
+		MACKeyShare: making.MACKeyShare, Retire: keys.Retire,
+	})
 	tuplesv1.RegisterTuplesServiceServer(p.server, p.tuples)
+	accusationsv1.RegisterAccusationsServiceServer(p.server, &accusations.Service{Book: p.book})
 	statusv1.RegisterProbeServiceServer(p.server, &status.Probes{Peers: p.links()})
 	statusv1.RegisterStatusServiceServer(p.server, &status.Service{
 		Name: f.Name, Party: f.Index, Version: version, Roster: f.Roster.Hash(), Params: f.Policy.Params, Started: time.Now(),
 		Ready: p.server.Ready, Running: p.sessions.Running, Peers: p.links(), Certificate: credentials.NotAfter(),
 		Vault: p.vault, Place: vault.Place{Dir: f.Vault.Dir, PostgresDSNFile: f.Vault.PostgresDSNFile}, Audit: p.audit, MaxMemory: uint64(f.Policy.MaxMemory),
+		Conduct: p.book.Standing,
 	})
 	return nil
 }
@@ -231,7 +267,7 @@ func (p *party) restore() error {
 	}
 	for _, b := range batches {
 		if b.State == vault.BatchLocked {
-			p.sessions.Restore(b.ID, triples.Locked(p.vault, b, p.metrics))
+			p.sessions.Restore(b.ID, triples.Locked(p.vault, b, p.sessions))
 		}
 	}
 	return nil
@@ -245,7 +281,7 @@ func (p *party) exchange(credentials *rpc.Credentials) (*exchange.Exchange, erro
 		if i == p.file.Index {
 			continue
 		}
-		conn, err := rpc.Dial(m.Address, m.Identity, credentials)
+		conn, err := rpc.Dial(m.Address, m.Identity, credentials, p.deviation.dialling(i)...)
 		if err != nil {
 			return nil, err
 		}
@@ -272,6 +308,10 @@ func (p *party) registry(x *exchange.Exchange) (*session.Registry, error) {
 	}
 	gate := job.NewGate(job.Terms{
 		Policy: f.Policy, RosterHash: f.Roster.Hash(), AllowPassiveKeygen: f.AllowPassiveKeygen, AllowInsecureParams: f.AllowInsecureParams,
+		Proved: func(name string) bool {
+			set, err := params.Lookup(name)
+			return err == nil && set.KeygenSecurity() == params.Proved
+		},
 		Insecure: func(name string) bool {
 			set, err := params.Lookup(name)
 			return err != nil || set.Insecure
@@ -279,8 +319,9 @@ func (p *party) registry(x *exchange.Exchange) (*session.Registry, error) {
 	})
 	return session.NewRegistry(session.Config{
 		Gate: gate, Exchange: x, Self: round.Party(f.Index), Names: names, Signer: signer, Keys: keys, Roster: f.Roster.Hash(),
-		Metrics: p.metrics, Log: p.log,
-		Limits: runner.Limits{Idle: time.Duration(f.Limits.Idle), Compute: time.Duration(f.Limits.Compute), MinRate: int64(f.Limits.MinRate)},
+		Metrics: p.metrics, Log: p.log, Conduct: p.book, Accuse: p.book.Found, Deviation: p.deviation.sessions(),
+		EvidenceDir: cmp.Or(f.Vault.Dir, f.AuditDir),
+		Limits:      runner.Limits{Idle: time.Duration(f.Limits.Idle), Compute: time.Duration(f.Limits.Compute), MinRate: int64(f.Limits.MinRate)},
 	}), nil
 }
 
@@ -306,6 +347,7 @@ func (p *party) serve(ctx context.Context) error {
 	go func() { done <- p.server.Serve(listener) }()
 	var keeping sync.WaitGroup
 	keeping.Go(func() { p.tuples.Run(ctx) })
+	keeping.Go(func() { p.book.Run(ctx) })
 	defer keeping.Wait()
 	defer cancel(nil)
 	p.server.SetReady(true)

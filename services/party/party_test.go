@@ -3,6 +3,8 @@ package party
 import (
 	"bytes"
 	"context"
+	"encoding/hex"
+	"fmt"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -17,6 +19,7 @@ import (
 
 	"github.com/lodge-mpc/lodge/clients/go/lodge"
 	"github.com/lodge-mpc/lodge/clients/go/verify"
+	"github.com/lodge-mpc/lodge/engine/params"
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
 	keygenv1 "github.com/lodge-mpc/lodge/proto/lodge/keygen/v1"
 	popkv1 "github.com/lodge-mpc/lodge/proto/lodge/popk/v1"
@@ -39,7 +42,7 @@ func TestTriples(t *testing.T) {
 	n.keys(1, forKeys)
 	scalar := n.complete(n.spec(jobv1.Kind_KIND_SCALAR, 1))
 	matrix := n.complete(n.spec(jobv1.Kind_KIND_MATRIX, 1))
-	if scalar.GetKeygenSecurity() != "passive" || scalar.GetStatisticalSecurityBits() == 0 || scalar.GetRounds() == 0 {
+	if scalar.GetKeygenSecurity() != "proved" || scalar.GetStatisticalSecurityBits() == 0 || scalar.GetRounds() == 0 {
 		t.Errorf("status %v", scalar)
 	}
 	ctx := n.context()
@@ -48,7 +51,7 @@ func TestTriples(t *testing.T) {
 		id := n.reserve(b.GetBatchId())
 		for i, x := range n.nodes {
 			dir := filepath.Join(t.TempDir(), strconv.Itoa(i))
-			if err := lodge.FetchDir(ctx, x.client, id, dir, lodge.Origin{Parties: 3, Party: i, KeygenSecurity: "passive"}); err != nil {
+			if err := lodge.FetchDir(ctx, x.client, id, dir, lodge.Origin{Parties: 3, Party: i, KeygenSecurity: "proved", Pooled: true}); err != nil {
 				t.Fatal(err)
 			}
 			dirs = append(dirs, dir)
@@ -93,6 +96,45 @@ func TestTriples(t *testing.T) {
 	refused(t, err, rpc.Burnt)
 }
 
+// Without a sacrifice, which the parties' policies must allow, batches are another class, and manifests say so.
+func TestTriplesWithoutSacrifice(t *testing.T) {
+	n := newNetwork(t, func(_ int, f *config.PartyFile) { f.Policy.AllowNoSacrifice = true })
+	n.keys(1, forKeys)
+	ctx := n.context()
+	for _, kind := range []jobv1.Kind{jobv1.Kind_KIND_SCALAR, jobv1.Kind_KIND_MATRIX} {
+		s := n.spec(kind, 1)
+		s.NoSacrifice = true
+		b := n.complete(s)
+		p := n.proposal(b.GetBatchId())
+		if !p.GetClass().GetNoSacrifice() {
+			t.Errorf("a batch without a sacrifice is %v", p.GetClass())
+		}
+		p.Class.NoSacrifice = false
+		for _, x := range n.nodes {
+			refused(t, x.propose(n, p), rpc.Invalid)
+		}
+		id := n.reserve(b.GetBatchId())
+		var dirs []string
+		for i, x := range n.nodes {
+			dir := filepath.Join(t.TempDir(), strconv.Itoa(i))
+			if err := lodge.FetchDir(ctx, x.client, id, dir, lodge.Origin{Parties: 3, Party: i, KeygenSecurity: "passive", Pooled: true}); err != nil {
+				t.Fatal(err)
+			}
+			dirs = append(dirs, dir)
+		}
+		r, err := verify.Dirs(ctx, dirs, verify.Options{})
+		if err != nil || uint64(r.Verified) != b.GetCount() || !r.NoSacrifice {
+			t.Errorf("%v, %v", r, err)
+		}
+	}
+	without := n.spec(jobv1.Kind_KIND_SCALAR, 1)
+	without.NoSacrifice = true
+	plain, b := n.complete(without), n.complete(n.spec(jobv1.Kind_KIND_SCALAR, 1))
+	if n.proposal(b.GetBatchId()).GetClass().GetNoSacrifice() || b.GetRounds() <= plain.GetRounds() {
+		t.Errorf("%d rounds with a sacrifice and %d without", b.GetRounds(), plain.GetRounds())
+	}
+}
+
 // Every refusal of a party before a session begins.
 func TestRefusals(t *testing.T) {
 	n := newNetwork(t, func(_ int, f *config.PartyFile) {
@@ -119,6 +161,7 @@ func TestRefusals(t *testing.T) {
 		{"blocks beyond the rotation keys", func(s *jobv1.SessionSpec) {
 			s.Kind, s.Dim, s.Shape = jobv1.Kind_KIND_MATRIX, 8, &jobv1.Shape{Rows: 8, Inner: 8, Columns: 8}
 		}, rpc.Invalid},
+		{"no sacrifice", func(s *jobv1.SessionSpec) { s.NoSacrifice = true }, rpc.PolicyRefused},
 		{"input masks of no party", func(s *jobv1.SessionSpec) { s.Kind, s.InputParty = jobv1.Kind_KIND_INPUT, uint32(len(n.nodes)) }, rpc.Invalid},
 		{"triples of one party", func(s *jobv1.SessionSpec) { s.InputParty = 1 }, rpc.Invalid},
 		{"an epoch that does not exist", func(s *jobv1.SessionSpec) { s.Epoch = 9 }, rpc.NotFound},
@@ -186,9 +229,20 @@ func TestRefusals(t *testing.T) {
 }
 
 func TestPassiveKeygenIsRefused(t *testing.T) {
-	n := newNetwork(t, func(_ int, f *config.PartyFile) { f.AllowPassiveKeygen = false })
-	_, err := n.nodes[0].begin(n.context(), n.spec(jobv1.Kind_KIND_KEYS, 1))
+	unproved, err := params.Lookup("insecure-8-64")
+	if err != nil {
+		t.Fatal(err)
+	}
+	hash := unproved.Hash()
+	n := newNetwork(t, func(_ int, f *config.PartyFile) {
+		f.AllowPassiveKeygen = false
+		f.Policy.Params = append(f.Policy.Params, config.ParamsPin{Name: unproved.Name, Hash: hex.EncodeToString(hash[:])})
+	})
+	s := n.spec(jobv1.Kind_KIND_KEYS, 1)
+	s.Params, s.ParamsHash = unproved.Name, hash[:]
+	_, err = n.nodes[0].begin(n.context(), s)
 	refused(t, err, rpc.PassiveKeygen)
+	n.keys(1, forKeys) // whose set has room for proofs
 }
 
 func TestPartyDoesNotStart(t *testing.T) {
@@ -313,7 +367,7 @@ func TestMACCheckFails(t *testing.T) {
 	n.keys(1, forKeys)
 	n.complete(n.spec(jobv1.Kind_KIND_SCALAR, 1))
 	for i, x := range n.nodes {
-		x.plant(t, i == 2)
+		x.plant(t, 1, i == 2)
 	}
 	reserved := n.reserve("planted-1")
 	for i, st := range n.run(n.spec(jobv1.Kind_KIND_SCALAR, 1)) {
@@ -322,7 +376,7 @@ func TestMACCheckFails(t *testing.T) {
 		}
 	}
 	for i, x := range n.nodes {
-		if x.macKeys(t)["mac-planted"] != vault.MACBurnt {
+		if x.macKeys(t)["mac-planted-1"] != vault.MACBurnt {
 			t.Errorf("party %d still has the MAC key", i)
 		}
 		_, _, err := fetch(n.context(), x.client, reserved, false)
@@ -332,9 +386,10 @@ func TestMACCheckFails(t *testing.T) {
 }
 
 // plant copies the active MAC key under another name, perhaps with a share that is wrong, and burns the old one.
-func (x *node) plant(t *testing.T, wrong bool) {
+func (x *node) plant(t *testing.T, number int, wrong bool) {
 	t.Helper()
 	v := x.party.vault
+	batch, key := fmt.Sprintf("planted-%d", number), fmt.Sprintf("mac-planted-%d", number)
 	k, err := v.FindMACKey(1, "p128", devnet.Tenant)
 	if err != nil {
 		t.Fatal(err)
@@ -351,7 +406,7 @@ func (x *node) plant(t *testing.T, wrong bool) {
 	if wrong {
 		secret.Bytes()[0] ^= 1
 	}
-	w, err := v.NewBatch(vault.Batch{ID: "planted-1", Epoch: 1, MACKey: "mac-planted", Params: set, Field: "p128", Kind: "scalar",
+	w, err := v.NewBatch(vault.Batch{ID: batch, Epoch: 1, MACKey: key, Params: set, Field: "p128", Kind: "scalar",
 		Tenant: devnet.Tenant, Count: 1, TupleBytes: 1})
 	if err != nil {
 		t.Fatal(err)
@@ -360,11 +415,11 @@ func (x *node) plant(t *testing.T, wrong bool) {
 		t.Fatal(err)
 	}
 	k2 := k
-	k2.ID = "mac-planted"
+	k2.ID = key
 	if err := w.Commit(&vault.NewMACKey{MACKey: k2, Secret: secret.Bytes()}); err != nil {
 		t.Fatal(err)
 	}
-	if err := v.ActivateBatch("planted-1"); err != nil {
+	if err := v.ActivateBatch(batch); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := v.BurnMACKey(k.ID, "test"); err != nil {
@@ -443,6 +498,36 @@ func TestTenants(t *testing.T) {
 	theirs.Tenant = "rival"
 	if _, _, err = fetch(n.context(), x.client, n.reserve(n.complete(theirs).GetBatchId()), true); err != nil {
 		t.Errorf("the other tenant's own client: %v", err)
+	}
+}
+
+// Drawing a MAC-key share to pool it ends what runs under its epoch, before the share leaves, and no share leaves twice.
+func TestPoolingEndsSessions(t *testing.T) {
+	n := newNetwork(t, nil)
+	n.keys(1, forKeys)
+	n.complete(n.spec(jobv1.Kind_KIND_SCALAR, 1))
+	x := n.nodes[0]
+	k, err := x.party.vault.FindMACKey(1, "p128", devnet.Tenant)
+	if err != nil {
+		t.Fatal(err)
+	}
+	running := n.spec(jobv1.Kind_KIND_SCALAR, 1)
+	if _, err := x.begin(n.context(), running); err != nil { // its peers never hear of it
+		t.Fatal(err)
+	}
+	tuples := tuplesv1.NewTuplesServiceClient(x.client)
+	pool := &tuplesv1.DrawMacKeyRequest{MacKeyId: k.ID, Purpose: tuplesv1.Purpose_PURPOSE_VERIFY}
+	if r, err := tuples.DrawMacKey(n.context(), pool); err != nil || len(r.GetShare()) == 0 {
+		t.Fatalf("%v, %v", r, err)
+	}
+	st, err := x.await(n.context(), running.GetRef())
+	if err != nil || st.GetState() != jobv1.JobState_JOB_STATE_CANCELLED || !strings.Contains(st.GetFailure().GetReason(), "retired") {
+		t.Errorf("the running session: %v, %v", st, err)
+	}
+	_, err = tuples.DrawMacKey(n.context(), pool)
+	refused(t, err, rpc.Burnt)
+	if e, err := x.party.vault.Epoch(1); err != nil || e.State != vault.EpochRetired {
+		t.Errorf("epoch 1 is %s, %v", e.State, err)
 	}
 }
 

@@ -6,6 +6,7 @@ package popk
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/lodge-mpc/lodge/engine/field"
@@ -13,11 +14,13 @@ import (
 	"github.com/lodge-mpc/lodge/engine/params"
 	protocol "github.com/lodge-mpc/lodge/engine/protocol/popk"
 	"github.com/lodge-mpc/lodge/engine/protocol/round"
+	"github.com/lodge-mpc/lodge/engine/sample"
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
 	popkv1 "github.com/lodge-mpc/lodge/proto/lodge/popk/v1"
 	"github.com/lodge-mpc/lodge/services/config"
 	"github.com/lodge-mpc/lodge/services/job"
 	"github.com/lodge-mpc/lodge/services/keyring"
+	"github.com/lodge-mpc/lodge/services/plan"
 	"github.com/lodge-mpc/lodge/services/rpc"
 	"github.com/lodge-mpc/lodge/services/session"
 	"github.com/lodge-mpc/lodge/services/vault"
@@ -57,8 +60,9 @@ func New(sessions *session.Registry, ring *keyring.Ring, v *vault.Vault, n int) 
 	return s
 }
 
-// config checks a header and gives what prover and verifier agree on. The prover is the caller.
-func (s *Service) config(ctx context.Context, h *popkv1.ProofHeader) (*protocol.ClientConfig, error) {
+// config checks a header and gives what prover and verifier agree on, for an epoch that usable gives. The prover is the
+// caller.
+func (s *Service) config(ctx context.Context, h *popkv1.ProofHeader, usable func(uint64, string) (vault.Epoch, error)) (*protocol.ClientConfig, error) {
 	caller, _ := rpc.Caller(ctx)
 	switch {
 	case h == nil:
@@ -72,12 +76,12 @@ func (s *Service) config(ctx context.Context, h *popkv1.ProofHeader) (*protocol.
 	}
 	e, err := s.vault.Epoch(h.GetEpoch())
 	if err != nil {
-		return nil, keyring.Refused(err, "such epoch")
+		return nil, keyring.Refused(err, fmt.Sprintf("epoch %d", h.GetEpoch()))
 	}
 	if purpose := job.PurposeName(jobv1.Purpose_PURPOSE_DECRYPTION); e.Purpose != purpose {
 		return nil, rpc.Errorf(rpc.KeyPurpose, "use an epoch that was made for decryption", "epoch %d was made for %s: clients do not encrypt under it", e.ID, e.Purpose)
 	}
-	if e, err = s.ring.Epoch(e.ID, e.Purpose); err != nil {
+	if e, err = usable(e.ID, e.Purpose); err != nil {
 		return nil, err
 	}
 	key, hash, err := s.ring.PublicKey(e)
@@ -88,7 +92,7 @@ func (s *Service) config(ctx context.Context, h *popkv1.ProofHeader) (*protocol.
 	if err != nil {
 		return nil, err
 	}
-	instance, err := protocol.ClientInstance(scheme.Set, h.GetField(), s.parties, int(h.GetCiphertexts()))
+	instance, err := protocol.ClientInstance(keyring.SetOf(e, scheme), h.GetField(), s.parties, int(h.GetCiphertexts()))
 	if err != nil {
 		return nil, rpc.Errorf(rpc.Invalid, "", "%v", err)
 	}
@@ -110,7 +114,7 @@ func (s *Service) Prove(stream popkv1.PopkService_ProveServer) error {
 	err := rpc.Upload(uploadTime, stream.Recv, func(m *popkv1.ProveRequest) (err error) {
 		defer clear(m.GetValues())
 		if c == nil {
-			if c, err = s.config(stream.Context(), m.GetHeader()); err != nil {
+			if c, err = s.config(stream.Context(), m.GetHeader(), s.ring.Epoch); err != nil {
 				return err
 			}
 			if call, err = s.Sessions.Gate.AdmitCall(c.Prover, uint64(c.MemoryBytes())); err != nil {
@@ -165,7 +169,8 @@ func prove(ctx context.Context, c *protocol.ClientConfig, values []byte) (cipher
 			return nil, nil, rpc.Errorf(rpc.Invalid, "values are below the field's modulus, least significant byte first", "%v", err)
 		}
 	}
-	source, err := session.Source()
+	// With the values, even a seed that were drawn twice would not mask two statements alike.
+	source, err := session.Source("proof for a client", []byte(c.Prover), c.Context, c.KeyHash[:], values)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -181,7 +186,7 @@ func (s *Service) Verify(stream popkv1.PopkService_VerifyServer) error {
 	defer func() { call.Release() }()
 	err := rpc.Upload(uploadTime, stream.Recv, func(m *popkv1.VerifyRequest) (err error) {
 		if c == nil {
-			if c, err = s.config(stream.Context(), m.GetHeader()); err != nil {
+			if c, err = s.config(stream.Context(), m.GetHeader(), s.ring.Held); err != nil {
 				return err
 			}
 			if call, err = s.Sessions.Gate.AdmitCall(c.Prover, uint64(c.MemoryBytes())); err != nil {
@@ -240,7 +245,7 @@ func (r *run) Memory() (uint64, error) {
 	if r.spec.GetCount() > maxCiphertexts {
 		return 0, rpc.Errorf(rpc.Invalid, "", "%d ciphertexts in one proof; at most %d", r.spec.GetCount(), maxCiphertexts)
 	}
-	if r.instance, err = protocol.ClientInstance(r.scheme.Set, r.spec.GetField(), r.parties, int(r.spec.GetCount())); err != nil {
+	if r.instance, err = plan.Proof(r.spec, keyring.SetOf(epoch, r.scheme), r.parties); err != nil {
 		return 0, rpc.Errorf(rpc.Invalid, "", "%v", err)
 	}
 	return uint64(protocol.MemoryBytes(r.instance, r.parties, false, r.ring.Workers()) * 5 / 4), nil
@@ -253,14 +258,10 @@ func (r *run) Run(ctx context.Context, s *session.Session) (*session.Stored, err
 		return nil, err
 	}
 	defer r.keys.Release()
-	source, err := session.Source()
-	if err != nil {
-		return nil, err
-	}
-	defer source.Wipe()
-	result, err := session.Drive(ctx, s, "popk", r.instance.Hash(), func(rs round.Session) (round.Transition[protocol.Result], error) {
+	s.ProvedUnder(r.keys.ProofKey)
+	result, err := session.Drive(ctx, s, plan.Popk, plan.Terms(plan.Popk, r.instance, r.keys.PublicHash), func(rs round.Session, source *sample.Source) (round.Transition[protocol.Result], error) {
 		return protocol.Start(protocol.Config{
-			Session: rs, Step: "popk", Scheme: r.scheme, Instance: r.instance, Key: r.keys.Public.Public, KeyHash: r.keys.PublicHash,
+			Session: rs, Step: plan.StepProof, Scheme: r.scheme, Instance: r.instance, Key: r.keys.Public.Public, KeyHash: r.keys.PublicHash,
 			Source: source, Workers: r.ring.Workers(),
 		})
 	})

@@ -4,7 +4,7 @@
 //
 // The day is that of the party's clock at the moment of the charge. A clock that goes back finds what was drawn on that
 // day, and one that comes back to the present finds the present's: whatever the clock does, nobody draws more than its
-// limit for each day that the clock has shown.
+// limit for each day that the clock has shown, as long as the Store remembers that day.
 package quota
 
 import (
@@ -41,7 +41,7 @@ type Usage struct {
 }
 
 // Store keeps usage. Both calls are of one transaction, in which the tuples are also set aside; no other charge of the
-// same client lies between them. What is older than a few days may be forgotten.
+// same client lies between them. Of a client the earliest of very many days may be forgotten.
 type Store interface {
 	// Load gives what the client has drawn on the day: nothing, if there is no record.
 	Load(client string, day Day) (Usage, error)

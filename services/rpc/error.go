@@ -38,6 +38,8 @@ const (
 	Expired         Code = "expired"           // the lease has ended
 	OutOfStock      Code = "out_of_stock"      // there are not so many tuples
 	Quarantined     Code = "quarantined"       // the party's store was put back; its operator must look
+	Stopped         Code = "stopped"           // too many sessions failed with nobody named; an operator must act
+	Excluded        Code = "excluded"          // evidence convicts a party; the roster must change, or an operator pardon it
 	Burnt           Code = "burnt"             // the MAC key failed its check, or the epoch is retired
 	SessionOver     Code = "session_over"      // the session has ended
 	Unavailable     Code = "unavailable"       // not ready; try again
@@ -65,6 +67,8 @@ var grpcCodes = map[Code]codes.Code{
 	Expired:         codes.FailedPrecondition,
 	OutOfStock:      codes.ResourceExhausted,
 	Quarantined:     codes.FailedPrecondition,
+	Stopped:         codes.FailedPrecondition,
+	Excluded:        codes.FailedPrecondition,
 	Burnt:           codes.FailedPrecondition,
 	SessionOver:     codes.FailedPrecondition,
 	Unavailable:     codes.Unavailable,

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/metadata"
@@ -207,7 +208,7 @@ func verified(ctx context.Context) ([][]*x509.Certificate, *Error) {
 }
 
 // certificate names the holder of a verified certificate. A member's must come from the members' authority, a client's
-// from the clients'.
+// from the clients'. A connection outlives what it was made with, so that every call looks at the dates again.
 func (d *Directory) certificate(chains [][]*x509.Certificate, c *Credentials) (Principal, *Error) {
 	p, err := d.lookup(chains[0][0])
 	if err != nil {
@@ -217,13 +218,32 @@ func (d *Directory) certificate(chains [][]*x509.Certificate, c *Credentials) (P
 	if p.Role == Client {
 		roots = c.clients
 	}
+	now, over := time.Now(), time.Time{}
 	for _, chain := range chains {
-		if roots.contains(chain[len(chain)-1]) {
+		if !roots.contains(chain[len(chain)-1]) {
+			continue
+		}
+		if over = until(chain); !now.After(over) {
 			p.Auth = ByCertificate
 			return p, nil
 		}
 	}
+	if !over.IsZero() {
+		return Principal{}, Errorf(Unauthenticated, "renew the certificate, and connect again", "the certificate of %s, or of its authority, has expired at %s",
+			p.Name, over.UTC().Format(time.RFC3339))
+	}
 	return Principal{}, Errorf(Forbidden, "", "the certificate of %s is not from the authority for a %s", p.Name, p.Role)
+}
+
+// until is when the first certificate of a chain expires.
+func until(chain []*x509.Certificate) time.Time {
+	first := chain[0].NotAfter
+	for _, c := range chain[1:] {
+		if c.NotAfter.Before(first) {
+			first = c.NotAfter
+		}
+	}
+	return first
 }
 
 // token names the client that a token is for.

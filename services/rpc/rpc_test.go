@@ -3,6 +3,7 @@ package rpc
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"net"
 	"os"
@@ -403,6 +404,38 @@ func TestDirectoryRefusesDuplicatesAndPatterns(t *testing.T) {
 	for _, id := range []string{"a.example", "", "*.example", "a b"} {
 		if err := d.Add(id, Principal{Name: "b"}); err == nil {
 			t.Errorf("%q was taken", id)
+		}
+	}
+}
+
+// A connection that was made in time is of no use when the certificate has expired.
+func TestCertificateExpiresOnAConnection(t *testing.T) {
+	w := newWorld(t)
+	addr, _ := w.serve(Options{}, whoami)
+	conn, err := Dial(addr, alice, w.credentials(w.ca, pki.Leaf{Identity: "spiffe://lodge/client/mpc", Lifetime: 2 * time.Second})) // in whole seconds
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	call := func() error {
+		_, err := statusv1.NewStatusServiceClient(conn).GetStatus(t.Context(), &statusv1.GetStatusRequest{})
+		return err
+	}
+	if err := call(); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(2100 * time.Millisecond)
+	if e := FromError(call()); e == nil || e.Code != Unauthenticated || !strings.Contains(e.What, "has expired") {
+		t.Errorf("with an expired certificate: %v", e)
+	}
+}
+
+// A chain is valid until the first of its certificates expires, whichever that is.
+func TestUntilTheFirstExpires(t *testing.T) {
+	day := func(d int) *x509.Certificate { return &x509.Certificate{NotAfter: time.Unix(0, 0).AddDate(0, 0, d)} }
+	for _, chain := range [][]*x509.Certificate{{day(1)}, {day(1), day(2)}, {day(2), day(1)}, {day(3), day(2), day(1)}, {day(2), day(1), day(3)}} {
+		if got := until(chain); !got.Equal(day(1).NotAfter) {
+			t.Errorf("a chain of %d ends at %s", len(chain), got)
 		}
 	}
 }

@@ -33,7 +33,7 @@ func (rs Rules) check(method string, p Principal) *Error {
 		return Errorf(Forbidden, "", "%s %s may not call %s", p.Role, p.Name, method)
 	}
 	if p.Role == Client && r.Permission != "" && !p.May(r.Permission) {
-		return Errorf(Forbidden, "add the permission to this client in the party's configuration",
+		return Errorf(Forbidden, "add the permission to this client in the configuration of the process that was called",
 			"client %s lacks the permission %q for %s", p.Name, r.Permission, method)
 	}
 	return nil

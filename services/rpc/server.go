@@ -47,6 +47,14 @@ type Options struct {
 	Log     *slog.Logger // nil: discard
 	// Reflection lets authenticated callers list the services.
 	Reflection bool
+	// Inner run around the handlers of calls that were let in, the first outermost.
+	Inner []Inner
+}
+
+// Inner is what a program puts around handlers, such as a test that holds them. Both are required.
+type Inner struct {
+	Unary  grpc.UnaryServerInterceptor
+	Stream grpc.StreamServerInterceptor
 }
 
 // Server is a gRPC server with Lodge's rules. Register services on it, then Serve.
@@ -98,6 +106,10 @@ func NewServer(o Options) (*Server, error) {
 		opts: o, health: health.NewServer(), streams: streams{open: map[caller]int{}}, buckets: newBuckets(o.Directory),
 		refusals: rate.NewLimiter(10, 100),
 	}
+	unary, stream := []grpc.UnaryServerInterceptor{s.unary}, []grpc.StreamServerInterceptor{s.stream}
+	for _, i := range o.Inner {
+		unary, stream = append(unary, i.Unary), append(stream, i.Stream)
+	}
 	s.grpc = grpc.NewServer(
 		grpc.Creds(credentials.NewTLS(o.Credentials.Server(o.Tokens != nil))),
 		grpc.ForceServerCodecV2(Codec),
@@ -109,8 +121,8 @@ func NewServer(o Options) (*Server, error) {
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 10 * time.Second, Timeout: 5 * time.Second}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),
 		grpc.InTapHandle(s.tap),
-		grpc.ChainUnaryInterceptor(s.unary),
-		grpc.ChainStreamInterceptor(s.stream),
+		grpc.ChainUnaryInterceptor(unary...),
+		grpc.ChainStreamInterceptor(stream...),
 	)
 	healthpb.RegisterHealthServer(s.grpc, s.health)
 	s.SetReady(false)

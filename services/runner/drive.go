@@ -2,6 +2,7 @@ package runner
 
 import (
 	"context"
+	"crypto/ed25519"
 	"errors"
 	"time"
 
@@ -16,6 +17,7 @@ func drive[R any](ctx context.Context, d *driver, s round.Session, t round.Trans
 	if err != nil {
 		return result, err
 	}
+	defer func() { d.history = m.History() }()
 	for {
 		if r, ok := m.Result(); ok {
 			d.offset += m.Round()
@@ -43,7 +45,18 @@ func turn[R any](ctx context.Context, d *driver, m *round.Machine[R]) (compute t
 	for p, bytes := range most {
 		d.clocks[p] = d.o.Limits.start(d.since, bytes, d.ownStep)
 	}
-	d.queue.add(d.outgoing(m.Outgoing()))
+	if !m.Echoing() { // what the last round alone needed may be needed until the echo has been compared
+		d.o.Recorder.Stepped(uint32(d.index))
+	}
+	posts := d.outgoing(m.Outgoing(), m.Transcript())
+	for _, p := range posts {
+		if p.message.To == round.All {
+			if err := keepOwn(d, missing, p); err != nil {
+				return 0, err
+			}
+		}
+	}
+	d.queue.add(posts)
 	d.tell(true)
 	for len(d.clocks) > 0 {
 		if err := collect(ctx, d, m); err != nil {
@@ -58,17 +71,48 @@ func turn[R any](ctx context.Context, d *driver, m *round.Machine[R]) (compute t
 	return compute, err
 }
 
-// outgoing binds messages to their place in the session, for signing later.
-func (d *driver) outgoing(out []round.Outgoing) []post {
+// outgoing binds messages to their place in the session. Broadcasts are signed, others later.
+func (d *driver) outgoing(out []round.Outgoing, transcript round.Digest) []post {
 	posts := make([]post, len(out))
 	for i, m := range out {
-		e := exchange.Envelope{
-			Protocol: d.o.Terms.Protocol, Version: uint32(d.o.Terms.Version), Session: d.id,
-			Round: uint32(d.offset + m.Round), Name: m.Name, From: d.o.Self, To: m.To,
+		posts[i] = post{message: m.Message, envelope: d.envelope(d.offset+m.Round, m.Name, d.o.Self, m.To, transcript)}
+		if b, ok := m.Body.(round.Hashed); ok && m.To == round.All {
+			posts[i].envelope.Digest = b.Digest()
+			posts[i].signature = posts[i].envelope.Sign(d.o.Signer)
+			d.signed = append(d.signed, Broadcast{posts[i].envelope, posts[i].signature})
 		}
-		posts[i] = post{m.Message, e}
 	}
+	d.o.Deviation.signing(posts)
 	return posts
+}
+
+// envelope is what a message's signature covers, but for the digest.
+func (d *driver) envelope(index int, name string, from, to round.Party, transcript round.Digest) exchange.Envelope {
+	return exchange.Envelope{
+		Protocol: d.o.Terms.Protocol, Version: uint32(d.o.Terms.Version), Session: d.id,
+		Round: uint32(index), Name: name, From: from, To: to, Transcript: transcript,
+	}
+}
+
+// signatures are those of one chain's broadcasts, for the echo check.
+type signatures struct {
+	d       *driver
+	session round.Digest
+	offset  int // of the chain's rounds in the session
+}
+
+func (s signatures) Size() int { return ed25519.SignatureSize }
+
+func (s signatures) envelope(b round.Signed) exchange.Envelope {
+	e := s.d.envelope(s.offset+b.Round, b.Name, b.From, round.All, b.Transcript)
+	e.Session, e.Digest = s.session, b.Digest
+	return e
+}
+
+func (s signatures) Sign(b round.Signed) []byte { return s.envelope(b).Sign(s.d.o.Signer) }
+
+func (s signatures) Verify(b round.Signed, signature []byte) bool {
+	return s.envelope(b).Verify(s.d.o.Keys[b.From], signature)
 }
 
 // collect takes one frame of an awaited peer.
@@ -123,34 +167,42 @@ func deliver[R any](ctx context.Context, d *driver, m *round.Machine[R], f *exch
 	}
 	err := m.Deliver(ctx, round.Incoming{
 		Round: int(f.Round) - d.offset, From: f.From, Name: f.Name, Index: f.Index, Last: f.Last(), Payload: f.Data,
+		Signature: f.Signature,
 	})
+	if err != nil {
+		hear(ctx, d, m, f, err)
+	}
 	if errors.Is(err, round.ErrEarly) { // its stream is in order, so something is missing for good
 		return blame(round.CheckShape, "message of a later round before those of this one")
 	}
 	if err != nil {
 		return err
 	}
-	if f.Last() {
-		digest, _ := m.Received(f.From, f.Name)
-		return d.authenticate(f, digest)
+	d.o.Recorder.Frame(f.Round, w, f.Index, f.Data)
+	if !f.Last() {
+		return nil
 	}
-	return nil
+	digest, _ := m.Received(f.From, f.Name)
+	e, err := d.authenticate(f, digest, m.Transcript())
+	if err == nil {
+		keep(d, m, e, f.Signature)
+	}
+	return err
 }
 
 // authenticate checks that the sender has signed what arrived.
-func (d *driver) authenticate(f *exchange.Frame, digest round.Digest) error {
-	e := exchange.Envelope{
-		Protocol: d.o.Terms.Protocol, Version: uint32(d.o.Terms.Version), Session: d.id,
-		Round: f.Round, Name: f.Name, From: f.From, To: d.o.Self, Digest: digest,
-	}
+func (d *driver) authenticate(f *exchange.Frame, digest, transcript round.Digest) (exchange.Envelope, error) {
+	to := d.o.Self
 	if f.Broadcast {
-		e.To = round.All
+		to = round.All
 	}
+	e := d.envelope(int(f.Round), f.Name, f.From, to, transcript)
+	e.Digest = digest
 	if string(f.Digest) != string(digest[:]) || !e.Verify(d.o.Keys[f.From], f.Signature) {
-		return &round.Blame{Party: f.From, Check: CheckSignature, Reason: "the signature of " + f.Name + " does not verify"}
+		return e, &round.Blame{Party: f.From, Check: CheckSignature, Reason: "the signature of " + f.Name + " does not verify"}
 	}
 	if f.Broadcast {
-		d.evidence = append(d.evidence, Evidence{e, f.Signature})
+		d.signed = append(d.signed, Broadcast{e, f.Signature})
 	}
-	return nil
+	return e, nil
 }

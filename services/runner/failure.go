@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/lodge-mpc/lodge/engine/protocol/round"
@@ -37,6 +38,7 @@ type Failure struct {
 	Reason   string // for people; without secrets
 	Party    round.Party
 	Suspects []round.Party // who was waited for, or may be at fault
+	Words    []Word        // with PeerAbort: what peers have signed of how it ended for them
 	Cause    error         // with Internal: for this party's own log only
 }
 
@@ -54,6 +56,39 @@ func (f *Failure) Error() string {
 	}
 	fmt.Fprintf(&b, ": %s", f.Reason)
 	return b.String()
+}
+
+// Word is a peer's signed word on how a session ended for it.
+type Word struct {
+	exchange.Farewell
+	Signature []byte
+}
+
+// Rejects reports whether the word is that the party's own check failed, and which.
+func (w Word) Rejects(checks ...string) bool {
+	return w.Outcome == string(Aborted) && slices.Contains(checks, w.Check)
+}
+
+// words are what a peer has said and what it relays, of these what is signed.
+func (d *driver) words(gone *exchange.AbortedError) (words []Word) {
+	heard := map[round.Party]bool{}
+	for _, said := range append([]*exchange.AbortedError{gone}, gone.Relayed...) {
+		f := d.farewellOf(said, said.Peer)
+		if heard[said.Peer] || !f.Verify(d.o.Keys[said.Peer], said.Signature) {
+			continue
+		}
+		heard[said.Peer] = true
+		words = append(words, Word{f, said.Signature})
+	}
+	return words
+}
+
+// farewellOf is what a party signs of its end of the session.
+func (d *driver) farewellOf(a *exchange.AbortedError, from round.Party) exchange.Farewell {
+	return exchange.Farewell{
+		Protocol: d.o.Terms.Protocol, Version: uint32(d.o.Terms.Version), Session: d.id, From: from,
+		Outcome: a.Outcome, Round: a.Round, Check: a.Check, Reason: a.Reason, Blamed: a.Blamed,
+	}
 }
 
 // Unwrap gives the cause.
@@ -104,7 +139,7 @@ func (d *driver) classify(ctx context.Context, err error) *Failure {
 	case errors.As(err, &abort):
 		f.Outcome, f.Check, f.Reason, f.Suspects = Aborted, abort.Check, abort.Reason, abort.Suspects
 	case errors.As(err, &gone):
-		f.Outcome, f.Check = PeerAbort, gone.Check
+		f.Outcome, f.Check, f.Words = PeerAbort, gone.Check, d.words(gone)
 		f.Reason = fmt.Sprintf("%s ended the session in round %s: %s: %s", d.name(gone.Peer), gone.Round, gone.Outcome, gone.Reason)
 		f.Suspects = []round.Party{gone.Peer}
 		if gone.Blamed != nil && *gone.Blamed != gone.Peer {

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/lodge-mpc/lodge/engine/protocol/round"
+	"github.com/lodge-mpc/lodge/services/evidence"
 	"github.com/lodge-mpc/lodge/services/exchange"
 	"github.com/lodge-mpc/lodge/services/metrics"
 )
@@ -39,6 +40,9 @@ type Options struct {
 	// now and then in between; never concurrently.
 	Progress func(Progress)
 	Log      *slog.Logger
+	// Deviation is that of a party for tests, and nil everywhere else.
+	Deviation *Deviation
+	Recorder  *evidence.Recorder // may be nil
 }
 
 // Progress of a session in its present round.
@@ -60,18 +64,21 @@ type Report struct {
 	Rounds         int
 	Sent, Received int64
 	Took           time.Duration
-	Evidence       []Evidence // the signed envelopes of broadcasts, when the session failed
+	Broadcasts     []Broadcast // with the signatures of all parties, this one included
+	// Nonces are what the session's id is made of, and History what the transcript of the chain is that ran last.
+	Nonces  []round.Digest
+	History []round.Agreement
 }
 
-// Evidence is a peer's signature over one of its broadcasts.
-type Evidence struct {
+// Broadcast is a party's signature over one of its broadcasts.
+type Broadcast struct {
 	Envelope  exchange.Envelope
 	Signature []byte
 }
 
 // LogValue has all that a signature covers, so that whoever reads the log and
 // the roster can check it.
-func (e Evidence) LogValue() slog.Value {
+func (e Broadcast) LogValue() slog.Value {
 	v := e.Envelope
 	return slog.GroupValue(
 		slog.String("protocol", v.Protocol), slog.Uint64("version", uint64(v.Version)), slog.String("session", hex.EncodeToString(v.Session[:])),
@@ -104,7 +111,7 @@ func Run[R any](ctx context.Context, o Options, start Start[R]) (R, Report, erro
 func run[R any](ctx context.Context, o Options, start Start[R]) (result R, report Report, failure *Failure) {
 	d, err := newDriver(o)
 	if err != nil {
-		o.Session.Abort(&exchange.AbortedError{Outcome: string(Internal)})
+		o.Session.Abort(&exchange.AbortedError{Outcome: string(Internal)}, func(*exchange.AbortedError) []byte { return nil })
 		return result, report, &Failure{Outcome: Internal, Reason: "this party failed; its log says more", Cause: err}
 	}
 	inner, cancel := context.WithCancelCause(ctx)
@@ -126,10 +133,13 @@ func run[R any](ctx context.Context, o Options, start Start[R]) (result R, repor
 		}
 	}()
 	result, err = chain(inner, d, start)
-	report.SessionID, report.Transcript, report.Rounds = d.id, d.transcript, max(d.index, d.offset)
+	report.SessionID, report.Transcript, report.Rounds, report.Broadcasts = d.id, d.transcript, max(d.index, d.offset), d.signed
+	report.Nonces, report.History = d.nonces, d.history
 	d.queue.close()
 	if err == nil {
 		err = d.finish(inner, sending)
+	} else if o.Deviation != nil {
+		_ = d.finish(inner, sending) // it says what it has to say, whatever it makes of the others
 	}
 	if err == nil {
 		return result, report, nil
@@ -142,9 +152,8 @@ func run[R any](ctx context.Context, o Options, start Start[R]) (result R, repor
 		d.log.Error("session failed here", "round", failure.Round, "error", err)
 	}
 	cancel(err)
-	o.Session.Abort(d.farewell(failure))
+	o.Session.Abort(d.farewell(failure), func(a *exchange.AbortedError) []byte { return d.farewellOf(a, o.Self).Sign(o.Signer) })
 	<-sending
-	report.Evidence = d.evidence
 	var none R
 	return none, report, failure
 }
@@ -152,6 +161,8 @@ func run[R any](ctx context.Context, o Options, start Start[R]) (result R, repor
 // chain runs the prelude and the protocol.
 func chain[R any](ctx context.Context, d *driver, start Start[R]) (result R, err error) {
 	s := round.Session{ID: d.o.Terms.ID(), Self: d.o.Self, Parties: len(d.o.Names)}
+	s.Signatures = signatures{d, s.ID, 0}
+	d.o.Deviation.begin(&s)
 	t, err := round.Prelude(s, d.o.Random)
 	if err != nil {
 		return result, err
@@ -160,7 +171,8 @@ func chain[R any](ctx context.Context, d *driver, start Start[R]) (result R, err
 	if err != nil {
 		return result, err
 	}
-	s.Secrets = new(round.Secrets)
+	d.nonces, d.history = s.Nonces, nil
+	s.Secrets, s.Signatures = new(round.Secrets), signatures{d, s.ID, d.offset}
 	defer s.Secrets.Wipe()
 	p, err := start(s)
 	if err != nil {
@@ -174,6 +186,13 @@ func (d *driver) farewell(f *Failure) *exchange.AbortedError {
 	a := &exchange.AbortedError{Outcome: string(f.Outcome), Round: f.Round, Check: f.Check, Reason: f.Reason}
 	if f.Outcome == Blamed {
 		a.Blamed = &f.Party
+	}
+	for _, w := range f.Words { // of a check that failed there all must hear
+		if w.Outcome == string(Aborted) {
+			a.Relayed = append(a.Relayed, &exchange.AbortedError{
+				Peer: w.From, Outcome: w.Outcome, Round: w.Round, Check: w.Check, Reason: w.Reason, Blamed: w.Blamed, Signature: w.Signature,
+			})
+		}
 	}
 	return a
 }
@@ -246,10 +265,13 @@ func (d *driver) drain(ctx context.Context, sending <-chan struct{}, patience ti
 
 // driver is the state of one session that does not depend on its result.
 type driver struct {
-	o        Options
-	log      *slog.Logger
-	queue    *sendQueue
-	evidence []Evidence
+	o      Options
+	log    *slog.Logger
+	queue  *sendQueue
+	signed []Broadcast // of all parties
+
+	nonces  []round.Digest    // once the session has its id
+	history []round.Agreement // of the present chain, when it has ended
 
 	id         round.Digest // signed into envelopes
 	offset     int          // of the present chain's rounds in the session

@@ -104,7 +104,7 @@ func TestCoinToss(t *testing.T) {
 				if e.result != ends[0].result || r.SessionID != first.SessionID || r.Transcript != first.Transcript || r.Rounds != first.Rounds {
 					t.Errorf("party %d differs: %+v", p, r)
 				}
-				if r.Outcome != runner.OK || r.Sent == 0 || r.Received == 0 || r.Evidence != nil {
+				if r.Outcome != runner.OK || r.Sent == 0 || r.Received == 0 {
 					t.Errorf("party %d: %+v", p, r)
 				}
 			}
@@ -266,8 +266,8 @@ func TestLastMessageIsNotTaken(t *testing.T) {
 // A last message that is taken slower than all patience, but at the lowest rate, arrives.
 func TestLastMessageIsTakenSlowly(t *testing.T) {
 	net := testnet.New(t, 2, testnet.Options{Exchange: exchange.Config{Window: 256 << 10}})
-	limits := runner.Limits{Idle: 200 * time.Millisecond, Compute: 200 * time.Millisecond, MinRate: 64 << 10}
-	const frames, size = 20, 100_000
+	limits := runner.Limits{Idle: 1500 * time.Millisecond, Compute: 1500 * time.Millisecond, MinRate: 16 << 10}
+	const frames, size = 14, 100_000 // 4.2 s
 	ends := play(t.Context(), all(t, net, limits), func(p int) runner.Start[int] {
 		return func(s round.Session) (round.Transition[int], error) {
 			if p == 1 {
@@ -293,7 +293,7 @@ func (r *slowly) Wants() []round.Want {
 }
 
 func (r *slowly) Frame(ctx context.Context, from round.Party, _ string, index int, last bool, frame []byte) error {
-	time.Sleep(50 * time.Millisecond)
+	time.Sleep(300 * time.Millisecond)
 	return r.bulk.Frame(ctx, from, index, last, frame)
 }
 
@@ -356,10 +356,10 @@ func TestCheatIsBlamed(t *testing.T) {
 			if w := f.Proto(round.Party(p)); w.GetBlame().GetParty() != 1 || w.GetOutcome() != "blame" || w.GetReporter() != uint32(p) {
 				t.Errorf("party %d: %v", p, w)
 			}
-			if len(ends[p].report.Evidence) == 0 {
+			if len(ends[p].report.Broadcasts) == 0 {
 				t.Error("no evidence")
 			}
-			for _, e := range ends[p].report.Evidence {
+			for _, e := range ends[p].report.Broadcasts {
 				if !e.Envelope.Verify(net.Keys[e.Envelope.From], e.Signature) {
 					t.Error("evidence does not verify")
 				}
@@ -374,6 +374,43 @@ func TestCheatIsBlamed(t *testing.T) {
 	// The cheat may have its result before it hears; nobody else has it.
 	if ends[1].err != nil && ends[1].failure(t).Outcome != runner.PeerAbort {
 		t.Errorf("the cheat: %v", ends[1].err)
+	}
+}
+
+// A broadcast that is signed for each recipient alone, which could be shown to nobody, and a message that is left out are
+// blamed on their sender.
+func TestMessagesOutOfPlaceAreBlamed(t *testing.T) {
+	for name, change := range map[string]func(m round.Message) []round.Message{
+		"one by one": func(m round.Message) []round.Message {
+			return []round.Message{{To: 0, Name: m.Name, Body: m.Body}, {To: 2, Name: m.Name, Body: m.Body}}
+		},
+		"left out": func(round.Message) []round.Message { return nil },
+	} {
+		net := testnet.New(t, 3, testnet.Options{})
+		ends := play(t.Context(), all(t, net, slow), func(p int) runner.Start[round.Digest] {
+			return func(s round.Session) (round.Transition[round.Digest], error) {
+				t, err := round.CoinToss(s, "coin", rand.Reader)
+				if p == 1 {
+					t.Send = change(t.Send[0])
+				}
+				return t, err
+			}
+		})
+		blames := 0
+		for _, p := range []int{0, 2} {
+			switch f := ends[p].failure(t); f.Outcome {
+			case runner.Blamed:
+				if blames++; f.Party != 1 || f.Check != round.CheckShape {
+					t.Errorf("%s: party %d: %v", name, p, f)
+				}
+			case runner.PeerAbort: // it has heard of it first
+			default:
+				t.Errorf("%s: party %d: %v", name, p, f)
+			}
+		}
+		if blames == 0 {
+			t.Errorf("%s: nobody blamed", name)
+		}
 	}
 }
 

@@ -10,10 +10,11 @@ import (
 	"github.com/lodge-mpc/lodge/services/exchange"
 )
 
-// post is a message with everything that its signature covers but the digest.
+// post is a message with everything that its signature covers, but for the digest where it is not known yet.
 type post struct {
-	message  round.Message
-	envelope exchange.Envelope
+	message   round.Message
+	envelope  exchange.Envelope
+	signature []byte // of a broadcast
 }
 
 // sendQueue holds posts until they are sent, so that a party goes on to collect
@@ -124,6 +125,9 @@ func (d *driver) sendBatch(ctx context.Context, b []post) error {
 
 func (d *driver) send(ctx context.Context, p post) error {
 	return d.o.Session.Send(ctx, p.envelope.Round, p.message, func(digest round.Digest) []byte {
+		if p.signature != nil { // a broadcast is signed once, or this party would sign two versions
+			return p.signature
+		}
 		e := p.envelope
 		e.Digest = digest
 		return e.Sign(d.o.Signer)

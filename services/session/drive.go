@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
+	"io"
 	"log/slog"
 	"strings"
 	"time"
@@ -19,19 +20,30 @@ import (
 	"github.com/lodge-mpc/lodge/services/runner"
 )
 
-// Source is a fresh source of randomness, the only place where a session's secrets come from.
-func Source() (*sample.Source, error) {
-	seed := make([]byte, 2*sample.SeedSize)
-	defer clear(seed)
-	if _, err := rand.Read(seed); err != nil {
-		return nil, err
-	}
-	return sample.NewSource(seed), nil
+// Source is a fresh source of randomness for work of this party alone, bound to what tells the work from any other.
+func Source(purpose string, bind ...[]byte) (*sample.Source, error) {
+	return sample.Draw(rand.Reader, purpose, bind...)
 }
 
-// Drive runs one chain with the peers. params is the hash of what the protocol computes with, beyond the set.
-func Drive[R any](ctx context.Context, s *Session, protocol string, params [32]byte, start runner.Start[R]) (R, error) {
+// sourceOf draws a session's source, after the prelude: it is bound to the session's id, in which every party has a nonce,
+// and to the party.
+func sourceOf(random io.Reader, rs round.Session) (*sample.Source, error) {
+	return sample.Draw(random, "session", rs.ID[:], round.Uint(uint64(rs.Self)), round.Uint(uint64(rs.Parties)))
+}
+
+// Start gives a protocol's chain, once the session has its id, from which the session's secrets are drawn. Drive wipes the
+// source.
+type Start[R any] func(rs round.Session, source *sample.Source) (round.Transition[R], error)
+
+// Drive runs one chain with the peers, and is the only place where a session's secrets come from. params is the hash of what the protocol computes with, beyond the set.
+func Drive[R any](ctx context.Context, s *Session, protocol string, params [32]byte, start Start[R]) (R, error) {
 	var none R
+	var source *sample.Source
+	defer func() {
+		if source != nil {
+			source.Wipe()
+		}
+	}()
 	c := s.registry.Config
 	ref, err := job.RefOf(s.Spec.GetRef())
 	if err != nil {
@@ -41,6 +53,8 @@ func Drive[R any](ctx context.Context, s *Session, protocol string, params [32]b
 	if err != nil {
 		return none, err
 	}
+	kept := s.recorder()
+	defer kept.Close()
 	s.Enter(jobv1.JobState_JOB_STATE_GENERATING)
 	result, report, err := runner.Run(ctx, runner.Options{
 		Terms: round.Terms{
@@ -48,10 +62,19 @@ func Drive[R any](ctx context.Context, s *Session, protocol string, params [32]b
 			Epoch: s.Spec.GetEpoch(), Job: s.digest,
 		},
 		Session: x, Self: c.Self, Names: c.Names, Signer: c.Signer, Keys: c.Keys, Random: rand.Reader,
-		Limits: c.Limits, Metrics: c.Metrics, Log: c.Log, Progress: s.progress,
-	}, start)
+		Limits: c.Limits, Metrics: c.Metrics, Log: c.Log, Progress: s.progress, Deviation: c.Deviation,
+		Recorder: kept,
+	}, func(rs round.Session) (t round.Transition[R], err error) {
+		if source, err = sourceOf(rand.Reader, rs); err != nil {
+			return t, err
+		}
+		return start(rs, source)
+	})
+	s.id = report.SessionID
 	record(c.Log, c.Names, ref, report, err)
+	s.accuse(ctx, kept, params, report, err)
 	s.update(func(st *jobv1.SessionStatus) {
+		s.signed = report.Broadcasts
 		st.Rounds = uint32(report.Rounds)
 		if st.Progress == nil {
 			st.Progress = &jobv1.Progress{}
@@ -73,7 +96,7 @@ func record(log *slog.Logger, names []string, ref job.Ref, report runner.Report,
 	if !errors.As(err, &f) || f.Outcome != runner.Blamed && f.Outcome != runner.Aborted {
 		return
 	}
-	for _, e := range report.Evidence {
+	for _, e := range report.Broadcasts {
 		if f.Outcome == runner.Aborted || e.Envelope.From == f.Party {
 			log.Warn("signed broadcast", "party", names[e.Envelope.From], "evidence", e)
 		}

@@ -24,7 +24,7 @@ func TestRecordOfADispute(t *testing.T) {
 	var report runner.Report
 	for p := range round.Party(3) {
 		e := exchange.Envelope{Protocol: "test", Version: 1, Session: [32]byte{7}, Round: 4, Name: "x/open", From: p, To: round.All, Digest: round.Digest{byte(p)}}
-		report.Evidence = append(report.Evidence, runner.Evidence{Envelope: e, Signature: e.Sign(signer)})
+		report.Broadcasts = append(report.Broadcasts, runner.Broadcast{Envelope: e, Signature: e.Sign(signer)})
 	}
 	report.Transcript = round.Digest{0xab, 0xcd}
 	names, ref := []string{"a", "b", "c"}, job.Ref{JobID: "job-1", Ordinal: 2}

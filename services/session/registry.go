@@ -6,6 +6,7 @@ package session
 import (
 	"context"
 	"crypto/ed25519"
+	"io"
 	"log/slog"
 	"strconv"
 	"strings"
@@ -17,6 +18,7 @@ import (
 	"github.com/lodge-mpc/lodge/engine/protocol/round"
 	"github.com/lodge-mpc/lodge/engine/ring"
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
+	"github.com/lodge-mpc/lodge/services/evidence"
 	"github.com/lodge-mpc/lodge/services/exchange"
 	"github.com/lodge-mpc/lodge/services/job"
 	"github.com/lodge-mpc/lodge/services/metrics"
@@ -39,6 +41,24 @@ type Config struct {
 	Limits   runner.Limits
 	Metrics  *metrics.Metrics
 	Log      *slog.Logger
+	// Conduct of the parties, in sessions before; nil: they may do as they like.
+	Conduct Conduct
+	// Accuse gets what proves a party's cheat when a session has failed for it; nil drops it. It reads the file before it
+	// returns.
+	Accuse func(found *evidence.Finding, file io.Reader)
+	// Deviation is that of a party for tests; see runner.Deviation.
+	Deviation *runner.Deviation
+	// EvidenceDir is where large messages are kept until their session has judged them, in files without names.
+	EvidenceDir string
+}
+
+// Conduct decides by how sessions have ended whether others may begin.
+type Conduct interface {
+	// Admit refuses a session with parties that cheat. It is called again just before the session begins.
+	Admit(*jobv1.SessionSpec) error
+	// Ended notes how a session failed before anybody else hears of it, and completes the failure with those who may be at
+	// fault.
+	Ended(spec *jobv1.SessionSpec, session round.Digest, f *runner.Failure)
 }
 
 // Stored is what a protocol left in the vault, locked.
@@ -108,6 +128,9 @@ func (r *Registry) Start(of jobv1.Protocol, spec *jobv1.SessionSpec, p Protocol)
 	if err := r.Gate.Check(spec); err != nil {
 		return nil, err
 	}
+	if err := r.behaved(spec); err != nil {
+		return nil, err
+	}
 	memory, err := p.Memory() // may load keys: not under the lock
 	if err != nil {
 		return nil, err
@@ -119,6 +142,9 @@ func (r *Registry) Start(of jobv1.Protocol, spec *jobv1.SessionSpec, p Protocol)
 	}
 	if r.closed {
 		return nil, errStopping
+	}
+	if err := r.behaved(spec); err != nil {
+		return nil, err
 	}
 	release, err := r.admit(spec, memory, p)
 	if err != nil {
@@ -140,6 +166,14 @@ func (r *Registry) Start(of jobv1.Protocol, spec *jobv1.SessionSpec, p Protocol)
 		s.run(ctx, p, release)
 	}()
 	return s.Status(), nil
+}
+
+// behaved refuses a session because of the conduct of its parties.
+func (r *Registry) behaved(spec *jobv1.SessionSpec) error {
+	if r.Conduct == nil {
+		return nil
+	}
+	return r.Conduct.Admit(spec)
 }
 
 // admit takes a session's place beside those that run, and the memory that it is about to hold.
@@ -210,6 +244,21 @@ func (r *Registry) CancelEpoch(ctx context.Context, epoch uint64, reason string)
 	}
 }
 
+// CancelAll cancels every session that has not ended. It does not wait.
+func (r *Registry) CancelAll(reason string) {
+	r.mu.Lock()
+	var running []*Session
+	for _, s := range r.sessions {
+		if !job.Final(s.Status().GetState()) {
+			running = append(running, s)
+		}
+	}
+	r.mu.Unlock()
+	for _, s := range running {
+		_ = s.stop(reason) // what is complete stays
+	}
+}
+
 // maxReason bounds what somebody else gives as a reason, which is recorded.
 const maxReason = 1000
 
@@ -276,6 +325,7 @@ func (r *Registry) Restore(name string, stored *Stored) {
 	}
 	ref := job.Ref{JobID: name[:at], Ordinal: uint32(ordinal)}
 	s := &Session{registry: r, changed: make(chan struct{}), cancel: func(error) {}, status: &jobv1.SessionStatus{Ref: ref.Proto()}}
+	s.Spec = &jobv1.SessionSpec{Ref: ref.Proto(), Epoch: stored.Epoch} // what is left to know of it
 	s.complete(stored)
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/lodge-mpc/lodge/engine/protocol/round"
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
 	"github.com/lodge-mpc/lodge/services/job"
 	"github.com/lodge-mpc/lodge/services/metrics"
@@ -21,6 +22,7 @@ type Session struct {
 	registry *Registry
 	digest   [32]byte
 	cancel   context.CancelCauseFunc
+	id       round.Digest // all zero before its parties have agreed on it
 
 	ending    sync.Mutex // held while a result comes in, is activated or is discarded
 	cancelled bool       // before there was a result
@@ -30,6 +32,21 @@ type Session struct {
 	status  *jobv1.SessionStatus
 	changed chan struct{} // closed and replaced at every change
 	stored  *Stored
+	// proofKey gives the public key under which parties prove; nil where there is none.
+	proofKey func() (seed, half []byte)
+	signed   []runner.Broadcast // of the protocol's run
+}
+
+// Broadcasts are the signed broadcasts of this name that the protocol's run had, of all parties.
+func (s *Session) Broadcasts(name string) (list []runner.Broadcast) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, b := range s.signed {
+		if b.Envelope.Name == name {
+			list = append(list, b)
+		}
+	}
+	return list
 }
 
 // Status is a copy of the present status.
@@ -85,6 +102,9 @@ func (s *Session) run(ctx context.Context, p Protocol, release func()) {
 		defer release()
 		return p.Run(ctx, s)
 	}()
+	s.mu.Lock()
+	s.signed = nil // what is to be kept of it is stored
+	s.mu.Unlock()
 	if err != nil {
 		s.fail(ctx, err)
 		return
@@ -144,6 +164,9 @@ func (s *Session) fail(ctx context.Context, err error) {
 			f.Outcome, f.Reason = runner.Cancelled, "cancelled"
 		}
 		s.registry.Log.Error("session failed", "session", s.Spec.GetRef().GetJobId(), "error", err)
+	}
+	if s.registry.Conduct != nil {
+		s.registry.Conduct.Ended(s.Spec, s.id, f)
 	}
 	s.update(func(st *jobv1.SessionStatus) {
 		st.State, st.Failure, st.Ended = f.State(), f.Proto(s.registry.Self), timestamppb.Now()

@@ -2,7 +2,10 @@
 // varints.
 package spans
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // Span is Count numbers from First on.
 type Span struct {
@@ -15,6 +18,29 @@ func (s Span) End() uint64 { return s.First + s.Count }
 
 // Set has spans that are not empty, in order, and that neither overlap nor touch each other. Its methods do not change it.
 type Set []Span
+
+// Of is the set of the numbers of some spans, in any order: many spans at once, where With would copy the set for each.
+func Of(spans ...Span) Set {
+	sorted := slices.Clone(spans)
+	slices.SortFunc(sorted, func(a, b Span) int { return cmp.Compare(a.First, b.First) })
+	var out Set
+	for _, x := range sorted {
+		out = out.add(x)
+	}
+	return out
+}
+
+// add appends a span that does not begin before the last one of s does, which it may change.
+func (s Set) add(x Span) Set {
+	if x.Count == 0 {
+		return s
+	}
+	if n := len(s); n > 0 && x.First <= s[n-1].End() {
+		s[n-1].Count = max(s[n-1].End(), x.End()) - s[n-1].First
+		return s
+	}
+	return append(s, x)
+}
 
 // Count of numbers.
 func (s Set) Count() (n uint64) {
@@ -123,6 +149,43 @@ func (s Set) And(t Set) Set {
 			i++
 		} else {
 			j++
+		}
+	}
+	return out
+}
+
+// Or are the numbers in either.
+func (s Set) Or(t Set) Set {
+	out := make(Set, 0, len(s)+len(t))
+	for len(s) > 0 && len(t) > 0 {
+		if s[0].First <= t[0].First {
+			out, s = out.add(s[0]), s[1:]
+		} else {
+			out, t = out.add(t[0]), t[1:]
+		}
+	}
+	for _, x := range slices.Concat(s, t) { // the rest of one
+		out = out.add(x)
+	}
+	return out
+}
+
+// AndNot are the numbers of s that are not in t.
+func (s Set) AndNot(t Set) Set {
+	var out Set
+	for _, x := range s {
+		for len(t) > 0 && t[0].End() <= x.First {
+			t = t[1:]
+		}
+		first := x.First
+		for i := 0; i < len(t) && t[i].First < x.End(); i++ {
+			if t[i].First > first {
+				out = append(out, Span{first, t[i].First - first})
+			}
+			first = t[i].End()
+		}
+		if first < x.End() {
+			out = append(out, Span{first, x.End() - first})
 		}
 	}
 	return out

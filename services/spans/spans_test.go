@@ -169,24 +169,41 @@ func FuzzSpansRecorded(f *testing.F) {
 	})
 }
 
-func TestAnd(t *testing.T) {
+// Sets together, against bitmaps.
+func TestSetsTogether(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
-	random := func(size uint64) (s Set, b bitmap) {
+	random := func(size uint64) (list []Span, b bitmap) {
 		b = make(bitmap, size)
-		for i := range b {
-			if b[i] = r.IntN(2) == 0; b[i] {
-				s = s.With(Span{uint64(i), 1})
-			}
+		for range r.IntN(12) {
+			first := r.Uint64N(size)
+			x := Span{first, r.Uint64N(min(4, size-first) + 1)}
+			list = append(list, x)
+			b.set(x, true)
 		}
-		return s, b
+		return list, b
 	}
-	for range 2000 {
+	for range 5000 {
 		size := 1 + r.Uint64N(30)
-		s, a := random(size)
-		u, b := random(size)
-		for i := range a {
-			a[i] = a[i] && b[i]
+		list, a := random(size)
+		before := slices.Clone(list)
+		s := Of(list...)
+		a.check(t, s)
+		if !slices.Equal(list, before) {
+			t.Fatal("Of changes what it is given")
 		}
-		a.check(t, s.And(u))
+		other, b := random(size)
+		u := Of(other...)
+		both, either, less := make(bitmap, size), make(bitmap, size), make(bitmap, size)
+		for i := range a {
+			both[i], either[i], less[i] = a[i] && b[i], a[i] || b[i], a[i] && !b[i]
+		}
+		both.check(t, s.And(u))
+		either.check(t, s.Or(u))
+		less.check(t, s.AndNot(u))
+		a.check(t, s)
+		b.check(t, u)
+	}
+	if got := Of(Span{7, 0}); got != nil {
+		t.Errorf("%v of an empty span", got)
 	}
 }

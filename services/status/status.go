@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc/connectivity"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	accusationsv1 "github.com/lodge-mpc/lodge/proto/lodge/accusations/v1"
 	statusv1 "github.com/lodge-mpc/lodge/proto/lodge/status/v1"
 	"github.com/lodge-mpc/lodge/services/audit"
 	"github.com/lodge-mpc/lodge/services/config"
@@ -40,7 +41,8 @@ type Service struct {
 	Vault     *vault.Vault
 	Place     vault.Place // where it is
 	Audit     *audit.Log
-	MaxMemory uint64 // of sessions
+	MaxMemory uint64                                  // of sessions
+	Conduct   func() (*accusationsv1.Standing, error) // of the roster's parties
 }
 
 // GetStatus implements the service.
@@ -75,10 +77,22 @@ func (s *Service) details(out *statusv1.GetStatusResponse) {
 	if s.Vault != nil {
 		out.Store = s.store()
 	}
+	if s.Conduct != nil {
+		out.Conduct = s.conduct()
+	}
 	if s.Audit != nil {
 		h := s.Audit.Head()
 		out.Audit = &statusv1.AuditHead{Sequence: h.Seq, Hash: h.Hash[:]}
 	}
+}
+
+// conduct says whether parties cheat.
+func (s *Service) conduct() *statusv1.Conduct {
+	x, err := s.Conduct()
+	if err != nil {
+		return &statusv1.Conduct{Refusal: "unknown: " + err.Error()}
+	}
+	return &statusv1.Conduct{Refusal: x.GetRefusal(), Excluded: x.GetExcluded(), Failures: x.GetFailures(), MaxFailures: x.GetMaxFailures()}
 }
 
 // linkState is how a peer is connected. One that is not in use is woken.

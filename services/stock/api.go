@@ -3,7 +3,9 @@ package stock
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
+	"time"
 
 	stockv1 "github.com/lodge-mpc/lodge/proto/lodge/stock/v1"
 	tuplesv1 "github.com/lodge-mpc/lodge/proto/lodge/tuples/v1"
@@ -18,7 +20,7 @@ func (s *Service) find(ctx context.Context, id string) (*tuplesv1.Reservation, e
 		err = errNoReservation
 	}
 	if errors.Is(err, errNoReservation) {
-		return nil, rpc.Errorf(rpc.NotFound, "ListReservations names those that there are", "no reservation %q", id)
+		return nil, rpc.Errorf(rpc.NotFound, "`lodge reservations list` names those that there are", "no reservation %q", id)
 	}
 	return r, err
 }
@@ -30,6 +32,7 @@ func (s *Service) GetReservation(ctx context.Context, q *stockv1.GetReservationR
 		return nil, err
 	}
 	out := &stockv1.GetReservationResponse{Reservation: r, Parties: make([]*stockv1.PartyReservation, len(s.parties))}
+	said := make([]*tuplesv1.Reservation, len(s.parties))
 	var wg sync.WaitGroup
 	for i, p := range s.parties {
 		wg.Go(func() {
@@ -38,11 +41,24 @@ func (s *Service) GetReservation(ctx context.Context, q *stockv1.GetReservationR
 			x, err := p.client().GetReservation(ctx, &tuplesv1.GetReservationRequest{Id: q.GetId()})
 			out.Parties[i] = &stockv1.PartyReservation{Party: uint32(i), Name: p.Name, State: x.GetReservation().GetState(),
 				Reachable: err == nil || rpc.FromError(err).Code == rpc.NotFound}
+			said[i] = x.GetReservation()
 		})
 	}
 	wg.Wait()
+	if r.GetState() == tuplesv1.ReservationState_RESERVATION_STATE_RESERVED {
+		if now, err := s.consumed(r.GetId(), said); err == nil && now != nil {
+			out.Reservation = now
+		}
+	}
 	return out, nil
 }
+
+// maxListed is about how many reservations of a list the parties are asked; what is known of the others is some seconds
+// old.
+const (
+	maxListed = 32
+	listTime  = time.Second
+)
 
 // ListReservations implements the service.
 func (s *Service) ListReservations(ctx context.Context, q *stockv1.ListReservationsRequest) (*stockv1.ListReservationsResponse, error) {
@@ -57,7 +73,7 @@ func (s *Service) ListReservations(ctx context.Context, q *stockv1.ListReservati
 	out := &stockv1.ListReservationsResponse{}
 	last := ""
 	err := s.records.newest(q.GetBefore(), func(token string, r *tuplesv1.Reservation) bool {
-		if !caller.Serves(r.GetClass().GetTenant()) || q.GetOpen() && r.GetState() != tuplesv1.ReservationState_RESERVATION_STATE_RESERVED {
+		if !caller.Serves(r.GetClass().GetTenant()) || q.GetOpen() && !open(r) {
 			return true
 		}
 		if len(out.Reservations) == limit {
@@ -67,7 +83,20 @@ func (s *Service) ListReservations(ctx context.Context, q *stockv1.ListReservati
 		out.Reservations, last = append(out.Reservations, r), token
 		return true
 	})
-	return out, err
+	if err != nil {
+		return nil, err
+	}
+	var ask []*tuplesv1.Reservation
+	for _, r := range out.Reservations {
+		if r.GetState() == tuplesv1.ReservationState_RESERVATION_STATE_RESERVED && len(ask) < maxListed {
+			ask = append(ask, r)
+		}
+	}
+	for id, r := range s.lookAt(ctx, ask, listTime) {
+		i := slices.IndexFunc(out.Reservations, func(x *tuplesv1.Reservation) bool { return x.GetId() == id })
+		out.Reservations[i] = r
+	}
+	return out, nil
 }
 
 // Release implements the service.
@@ -80,7 +109,7 @@ func (s *Service) Release(ctx context.Context, q *stockv1.ReleaseRequest) (*stoc
 	if r.GetOwner() != caller.Name {
 		return nil, rpc.Errorf(rpc.Forbidden, "its owner can release it, or its lease will end", "reservation %s is of client %s", r.GetId(), r.GetOwner())
 	}
-	if r.GetState() == tuplesv1.ReservationState_RESERVATION_STATE_RESERVED {
+	if open(r) {
 		if _, err := s.settle(ctx, []string{r.GetId()}); err != nil {
 			if unreachable(err) {
 				return nil, rpc.Errorf(rpc.Unavailable, "try again when all parties can be reached; the lease ends it otherwise", "%v", err)

@@ -14,8 +14,8 @@ import (
 	"github.com/lodge-mpc/lodge/services/rpc"
 )
 
-// levels counts the tuples of each class and epoch.
-func (v *view) levels() (found map[place]*stockv1.Stock, asOf time.Time) {
+// levels counts the tuples of each class and epoch, as of the last time that no party was away.
+func (v *view) levels() (found map[place]*stockv1.Stock, of seen) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	found = map[place]*stockv1.Stock{}
@@ -28,6 +28,9 @@ func (v *view) levels() (found map[place]*stockv1.Stock, asOf time.Time) {
 		x, free := found[at], s.free.Count()
 		x.Available += free
 		x.Lost += b.GetLost()
+		if b.GetStranded() && b.GetState() == tuplesv1.BatchState_BATCH_STATE_AVAILABLE { // what is left of it is of no use
+			x.Lost += b.GetCount() - min(b.GetCount(), b.GetErased())
+		}
 		switch {
 		case b.GetState() != tuplesv1.BatchState_BATCH_STATE_REVOKED:
 			x.Consumed += b.GetErased() - min(b.GetErased(), b.GetLost())
@@ -37,11 +40,32 @@ func (v *view) levels() (found map[place]*stockv1.Stock, asOf time.Time) {
 			x.Consumed += consumed
 			x.Reserved += kept - consumed
 		}
-		if b.GetState() == tuplesv1.BatchState_BATCH_STATE_AVAILABLE {
+		if s.alike && !b.GetStranded() && b.GetState() == tuplesv1.BatchState_BATCH_STATE_AVAILABLE { // what a party lacks yet nobody can reserve
 			x.Reserved += b.GetCount() - min(b.GetCount(), free+b.GetErased())
 		}
 	}
-	return found, v.asOf
+	for at, n := range v.delivered {
+		if x := found[at]; x != nil {
+			n = min(n, x.GetReserved())
+			x.Reserved -= n
+			x.Consumed += n
+		}
+	}
+	return found, seen{v.asOf, v.away}
+}
+
+// seen says when what is known was seen.
+type seen struct {
+	asOf time.Time            // zero: never
+	away []*stockv1.AwayParty // since then
+}
+
+// at is that time, if there is one.
+func (x seen) at() *timestamppb.Timestamp {
+	if x.asOf.IsZero() {
+		return nil
+	}
+	return timestamppb.New(x.asOf)
 }
 
 // counts are what the view has of each place, for a plan.
@@ -74,8 +98,8 @@ func order(a *tuplesv1.Class, epochA uint64, b *tuplesv1.Class, epochB uint64) i
 }
 
 // all is the stock of everybody, with policies and forecast.
-func (s *Service) all() (list []*stockv1.Stock, asOf time.Time) {
-	found, asOf := s.view.levels()
+func (s *Service) all() (list []*stockv1.Stock, of seen) {
+	found, of := s.view.levels()
 	s.keeping.Lock()
 	for at, p := range s.kept.policies {
 		if found[at] == nil {
@@ -96,6 +120,9 @@ func (s *Service) all() (list []*stockv1.Stock, asOf time.Time) {
 	}
 	s.flowing.Unlock()
 	for _, x := range found {
+		if list = append(list, x); of.asOf.IsZero() {
+			continue // nothing is known that could come to an end
+		}
 		empty, full := forecast(x.GetAvailable(), x.GetPolicy().GetHigh(), x.GetMadePerSecond(), x.GetReservedPerSecond())
 		if empty != never {
 			x.TimeToEmpty = durationpb.New(empty)
@@ -103,25 +130,24 @@ func (s *Service) all() (list []*stockv1.Stock, asOf time.Time) {
 		if full != never {
 			x.TimeToFull = durationpb.New(full)
 		}
-		list = append(list, x)
 	}
 	slices.SortFunc(list, func(a, b *stockv1.Stock) int { return order(a.GetClass(), a.GetEpoch(), b.GetClass(), b.GetEpoch()) })
-	return list, asOf
+	return list, of
 }
 
 // stock is what a client may know of.
-func (s *Service) stock(caller rpc.Principal, epoch uint64) ([]*stockv1.Stock, *timestamppb.Timestamp) {
-	all, asOf := s.all()
+func (s *Service) stock(caller rpc.Principal, epoch uint64) ([]*stockv1.Stock, seen) {
+	all, of := s.all()
 	return slices.DeleteFunc(all, func(x *stockv1.Stock) bool {
 		return !caller.Serves(x.GetClass().GetTenant()) || epoch != 0 && epoch != x.GetEpoch()
-	}), timestamppb.New(asOf)
+	}), of
 }
 
 // GetStock implements the service.
 func (s *Service) GetStock(ctx context.Context, q *stockv1.GetStockRequest) (*stockv1.GetStockResponse, error) {
 	caller, _ := rpc.Caller(ctx)
-	list, asOf := s.stock(caller, q.GetEpoch())
-	return &stockv1.GetStockResponse{Stock: list, AsOf: asOf}, nil
+	list, of := s.stock(caller, q.GetEpoch())
+	return &stockv1.GetStockResponse{Stock: list, AsOf: of.at(), Away: of.away}, nil
 }
 
 // WatchStock implements the service.
@@ -129,8 +155,8 @@ func (s *Service) WatchStock(q *stockv1.WatchStockRequest, stream stockv1.StockS
 	caller, _ := rpc.Caller(stream.Context())
 	for {
 		changed := s.view.watch()
-		list, asOf := s.stock(caller, q.GetEpoch())
-		if err := stream.Send(&stockv1.WatchStockResponse{Stock: list, AsOf: asOf}); err != nil {
+		list, of := s.stock(caller, q.GetEpoch())
+		if err := stream.Send(&stockv1.WatchStockResponse{Stock: list, AsOf: of.at(), Away: of.away}); err != nil {
 			return err
 		}
 		for _, c := range []<-chan struct{}{after(watchEvery), changed} {

@@ -65,9 +65,9 @@ func TestStockOfATenant(t *testing.T) {
 		}
 	}
 	s := testService(t, two(true), two(false))
-	list, asOf := s.stock(rpc.Principal{Tenants: []string{"dev"}}, 0)
-	if len(list) != 3 || asOf.AsTime() != time.Unix(1e9, 0).UTC() {
-		t.Fatalf("%v as of %v", list, asOf)
+	list, of := s.stock(rpc.Principal{Tenants: []string{"dev"}}, 0)
+	if len(list) != 3 || !of.asOf.Equal(time.Unix(1e9, 0)) {
+		t.Fatalf("%v as of %v", list, of)
 	}
 	x := list[0]
 	if x.GetAvailable() != 160 || x.GetReserved() != 10 || x.GetConsumed() != 10 || x.GetLost() != 20 || x.GetClass().GetInputParty() != 0 {
@@ -146,5 +146,18 @@ func TestMeasure(t *testing.T) {
 	}
 	if strings.Contains(string(b), `tenant="x"`) {
 		t.Error("a tenant that nobody acts for")
+	}
+}
+
+// Of a batch that other parties made than those of now, what is left is lost.
+func TestStrandedStock(t *testing.T) {
+	stranded := []*tuplesv1.Batch{batch("a", "dev", 0, func(b *tuplesv1.Batch) { b.Stranded, b.Free = true, nil })}
+	s := testService(t, stranded, stranded)
+	list, _ := s.stock(rpc.Principal{Tenants: []string{"dev"}}, 0)
+	if len(list) != 1 {
+		t.Fatalf("%v", list)
+	}
+	if x := list[0]; x.GetAvailable() != 0 || x.GetReserved() != 0 || x.GetConsumed() != 10 || x.GetLost() != 90 {
+		t.Errorf("%v", x)
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"slices"
-	"time"
 
 	"google.golang.org/protobuf/proto"
 
@@ -33,8 +32,8 @@ type policy struct {
 
 // policyState is what is recorded beside a policy.
 type policyState struct {
-	Set     time.Time `json:"set"`     // jobs that were submitted before count as no failures
-	Filling bool      `json:"filling"` // see wish
+	Since   uint64 `json:"since"`   // number of its first job since it was set: those before count as no failures
+	Filling bool   `json:"filling"` // see wish
 }
 
 // policyID names the policy of a class and epoch, in records and in the keys of its jobs.
@@ -47,6 +46,7 @@ func policyID(class *tuplesv1.Class, epoch uint64) string {
 func ClassOf(q *coordinatorv1.JobRequest) *tuplesv1.Class {
 	return &tuplesv1.Class{
 		Tenant: q.GetTenant(), Kind: q.GetKind(), Params: q.GetParams(), Field: q.GetField(), Shape: q.GetShape(), InputParty: q.GetInputParty(),
+		NoSacrifice: q.GetNoSacrifice(),
 	}
 }
 
@@ -55,7 +55,7 @@ func request(p *stockv1.Policy, epoch uint64) *coordinatorv1.JobRequest {
 	c := p.GetClass()
 	return &coordinatorv1.JobRequest{
 		Kind: c.GetKind(), Params: c.GetParams(), Field: c.GetField(), Dim: blockOf(p), Shape: c.GetShape(), Count: p.GetBatch(), Epoch: epoch,
-		Purpose: jobv1.Purpose_PURPOSE_TRIPLES, Tenant: c.GetTenant(), InputParty: c.GetInputParty(),
+		Purpose: jobv1.Purpose_PURPOSE_TRIPLES, Tenant: c.GetTenant(), InputParty: c.GetInputParty(), NoSacrifice: c.GetNoSacrifice(),
 	}
 }
 
@@ -74,7 +74,7 @@ func checkClass(caller rpc.Principal, class *tuplesv1.Class) error {
 			"client %s does not act for tenant %q", caller.Name, class.GetTenant())
 	}
 	if !job.MakesTuples(class.GetKind()) {
-		return rpc.Errorf(rpc.Invalid, "name a kind of tuples", "kind %s", class.GetKind())
+		return rpc.Errorf(rpc.Invalid, "name a kind of tuples", "%s", job.NoTuples(class.GetKind()))
 	}
 	return nil
 }
@@ -121,7 +121,7 @@ func (s *Service) SetPolicy(ctx context.Context, q *stockv1.SetPolicyRequest) (*
 	case old == nil && len(s.policies) >= maxPolicies:
 		return nil, rpc.Errorf(rpc.PolicyRefused, "delete one that is not needed", "there are %d policies already", maxPolicies)
 	}
-	p := &policy{id: id, msg: msg, policyState: policyState{Set: time.Now()}}
+	p := &policy{id: id, msg: msg, policyState: policyState{Since: s.nextJob(id)}}
 	if old != nil {
 		p.Filling = old.Filling
 	}
@@ -131,6 +131,16 @@ func (s *Service) SetPolicy(ctx context.Context, q *stockv1.SetPolicyRequest) (*
 	s.policies[id] = p
 	s.Sync() // which finds the epoch, too
 	return &stockv1.SetPolicyResponse{Policy: msg}, nil
+}
+
+// nextJob is the number of the next job of a policy, whether it is kept or was.
+func (s *Service) nextJob(id string) uint64 {
+	p := &policy{id: id}
+	if old := s.policies[id]; old != nil {
+		p = old
+	}
+	past, _ := histories(s.queue.Tuples(), []*policy{p})
+	return past[id].next
 }
 
 // DeletePolicy implements the service.

@@ -99,7 +99,7 @@ type kept struct {
 	policies map[place]shown
 }
 
-// shown is a policy as it stands, at the place that it is for now.
+// shown is a policy as it stands, at the place that it is for at this moment.
 type shown struct {
 	policy *policy
 	held   string
@@ -130,10 +130,11 @@ func (s *Service) keep(ctx context.Context, known map[string]bool, away error) {
 	has := s.view.counts()
 	making := map[place]uint64{}
 	for _, j := range jobs {
-		if job.Final(j.State) && (!j.completed() || known[j.ID]) || has.batches[j.Batch] {
+		// With a party away nobody knows of completed jobs whether the view has their tuples, and no policy acts on it.
+		if job.Final(j.State) && (!j.completed() || known[j.ID] || away != nil) || has.batches[j.Batch] {
 			continue
 		}
-		var e estimate
+		e := s.estimates[estimateKey(j.Request)] // no party may be there to ask
 		if away == nil {
 			e = s.estimateOf(ctx, proto.CloneOf(j.Request), now)
 		}
@@ -211,9 +212,9 @@ func (s *Service) remember(list []*policy, wishes []wish, verdicts []verdict, ma
 // histories reads what became of the jobs of each policy, and how many of them, of any policy, run or wait.
 func histories(jobs []Job, list []*policy) (past map[string]*history, running int) {
 	past = map[string]*history{}
-	set := map[string]time.Time{}
+	since := map[string]uint64{}
 	for _, p := range list {
-		past[p.id], set[p.id] = &history{}, p.Set
+		past[p.id], since[p.id] = &history{next: p.Since}, p.Since // also where the records of its jobs are lost
 	}
 	for _, j := range jobs {
 		id, number, ok := ofPolicy(j.Key)
@@ -231,7 +232,7 @@ func histories(jobs []Job, list []*policy) (past map[string]*history, running in
 		h.next = max(h.next, number+1)
 		switch {
 		case !over:
-		case j.Created.Before(set[id]) || j.Interrupted:
+		case number < since[id] || j.Interrupted:
 		case j.completed():
 			h.failures = 0
 		default:
@@ -242,16 +243,19 @@ func histories(jobs []Job, list []*policy) (past map[string]*history, running in
 	return past, running
 }
 
-// epochFor is the epoch that a policy is for now, or why there is none.
+// epochFor is the epoch that a policy is for at this moment, or why there is none.
 func (s *Service) epochFor(p *policy, away error) (epoch uint64, problem string) {
-	if away != nil {
-		return p.msg.GetEpoch(), "not all parties can be asked: " + oneLine(rpc.FromError(away).What)
+	if away != nil { // the epoch is that of the last time that all were asked, if there was one
+		problem = "not all parties can be asked: " + oneLine(rpc.FromError(away).What)
 	}
 	for _, e := range s.epochs {
 		fits := e.GetPurpose() == jobv1.Purpose_PURPOSE_TRIPLES && e.GetParams() == p.msg.GetClass().GetParams()
 		if fits && (p.msg.GetEpoch() == 0 || e.GetEpoch() == p.msg.GetEpoch()) {
-			return e.GetEpoch(), ""
+			return e.GetEpoch(), problem
 		}
+	}
+	if problem != "" {
+		return p.msg.GetEpoch(), problem
 	}
 	if p.msg.GetEpoch() != 0 {
 		return p.msg.GetEpoch(), fmt.Sprintf("no epoch %d is active for triples of %s at all parties", p.msg.GetEpoch(), p.msg.GetClass().GetParams())
@@ -290,7 +294,7 @@ func (s *Service) findEpochs(ctx context.Context) error {
 	s.epochs = s.epochs[:0]
 	for _, list := range found {
 		for _, e := range list {
-			if e.GetState() != keygenv1.EpochState_EPOCH_STATE_ACTIVE {
+			if e.GetState() != keygenv1.EpochState_EPOCH_STATE_ACTIVE || e.GetStanding() != keygenv1.RosterStanding_ROSTER_STANDING_SAME {
 				continue
 			}
 			if active[e.GetEpoch()]++; active[e.GetEpoch()] == len(s.parties) {

@@ -36,7 +36,7 @@ type cost struct {
 type wish struct {
 	id        string
 	policy    *stockv1.Policy
-	place     place // with the epoch that it is for now; 0: none
+	place     place // with the epoch that it is for at this moment; 0: none
 	available uint64
 	making    uint64 // tuples of the place, by jobs of anybody that run or wait
 	filling   bool   // it was below low, and has not reached high since

@@ -138,10 +138,48 @@ func TestPlanSettles(t *testing.T) {
 	t.Error("it does not settle")
 }
 
+// Whether a job counts says its number: no clock that was set makes a policy forget its failures, or remember older ones.
+func TestHistoriesSinceThePolicyWasSet(t *testing.T) {
+	var jobs []Job
+	for n := range uint64(4) {
+		at := time.Unix(1e9, 0).Add(-time.Duration(n) * time.Hour)
+		jobs = append(jobs, Job{Key: jobKey("aa", n), State: jobv1.JobState_JOB_STATE_FAILED, Created: at, Ended: at})
+	}
+	s := testService(t)
+	s.queue = recorded{jobs: jobs}
+	s.policies["aa"] = &policy{id: "aa"}
+	for since, want := range []int{4, 3, 2, 1, 0} {
+		p := &policy{id: "aa", policyState: policyState{Since: uint64(since)}}
+		past, _ := histories(jobs, []*policy{p})
+		if h := past["aa"]; h.failures != want || h.next != 4 {
+			t.Errorf("since %d: %+v, want %d failures", since, h, want)
+		}
+	}
+	if n := s.nextJob("aa"); n != 4 {
+		t.Errorf("set again, it counts from %d", n)
+	}
+	if n := s.nextJob("bb"); n != 0 {
+		t.Errorf("a new one counts from %d", n)
+	}
+	s.queue = recorded{}
+	s.policies["aa"].Since = 4
+	if n := s.nextJob("aa"); n != 4 {
+		t.Errorf("set again without records, it counts from %d", n)
+	}
+}
+
+// recorded is a queue with jobs of the past.
+type recorded struct {
+	idle
+	jobs []Job
+}
+
+func (r recorded) Tuples() []Job { return r.jobs }
+
 // What jobs of the past say of a policy.
 func TestHistories(t *testing.T) {
 	set := time.Unix(1e9, 0)
-	p := &policy{id: "aa", policyState: policyState{Set: set}}
+	p := &policy{id: "aa", policyState: policyState{Since: 1}}
 	n := uint64(0)
 	job := func(state jobv1.JobState, change func(*Job)) Job {
 		j := Job{Key: jobKey("aa", n), State: state, Created: set.Add(time.Second), Ended: set.Add(time.Duration(n) * time.Minute), Why: "because"}
@@ -152,10 +190,14 @@ func TestHistories(t *testing.T) {
 		return j
 	}
 	const completed, failed = jobv1.JobState_JOB_STATE_COMPLETED, jobv1.JobState_JOB_STATE_FAILED
+	if past, _ := histories(nil, []*policy{p}); past["aa"].next != 1 {
+		t.Errorf("without records: %+v", past["aa"])
+	}
 	jobs := []Job{
-		job(failed, func(j *Job) { j.Created = set.Add(-time.Second) }),
+		job(failed, nil), // before the policy was set
 		job(failed, nil), job(completed, nil),
-		job(failed, nil), job(jobv1.JobState_JOB_STATE_TIMED_OUT, nil), job(jobv1.JobState_JOB_STATE_CANCELLED, nil),
+		job(failed, func(j *Job) { j.Created = set.Add(-time.Hour) }), // when the clock had gone back
+		job(jobv1.JobState_JOB_STATE_TIMED_OUT, nil), job(jobv1.JobState_JOB_STATE_CANCELLED, nil),
 		job(failed, func(j *Job) { j.Interrupted = true }),
 		job(failed, func(j *Job) { j.Key = jobKey("bb", 77) }),
 		job(failed, func(j *Job) { j.Key = "client/" + jobKey("aa", 99) }),

@@ -3,6 +3,7 @@ package stock
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"google.golang.org/protobuf/proto"
 
@@ -21,9 +22,12 @@ type proposer struct {
 }
 
 type proposal struct {
+	ctx  context.Context // of who waits
 	r    *tuplesv1.Reservation
 	done chan<- error
 }
+
+var errStops = rpc.Errorf(rpc.Unavailable, "try again", "the coordinator stops")
 
 // size of the proposal in a request, in bytes, with its tag and length.
 func (x proposal) size() int { return proto.Size(x.r) + 5 }
@@ -55,8 +59,7 @@ func (p *proposer) run(ctx context.Context) {
 		select {
 		case calls <- struct{}{}:
 		case <-ctx.Done():
-			batch[0].done <- rpc.Errorf(rpc.Unavailable, "try again", "the coordinator stops")
-			return
+			return // who waits hears of it
 		}
 		size := batch[0].size()
 	more:
@@ -80,6 +83,16 @@ func (p *proposer) run(ctx context.Context) {
 }
 
 func (p *proposer) call(ctx context.Context, batch []proposal) {
+	batch = slices.DeleteFunc(batch, func(x proposal) bool {
+		err := x.ctx.Err()
+		if err != nil { // nobody waits any more, and the party need not hear of it
+			x.done <- err
+		}
+		return err != nil
+	})
+	if len(batch) == 0 {
+		return
+	}
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
 	req := &tuplesv1.ProposeRequest{}
@@ -106,19 +119,22 @@ func (p *proposer) call(ctx context.Context, batch []proposal) {
 	}
 }
 
-// propose puts a reservation to the party.
-func (p *proposer) propose(ctx context.Context, r *tuplesv1.Reservation) error {
+// propose puts a reservation to the party and waits for the answer. When ctx ends, it may be on its way, and so the answer
+// is waited for all the same; every call has a bound of its own.
+func (p *proposer) propose(ctx context.Context, r *tuplesv1.Reservation, stopped <-chan struct{}) error {
 	done := make(chan error, 1)
 	select {
-	case p.queue <- proposal{r, done}:
+	case p.queue <- proposal{ctx, r, done}:
 	case <-ctx.Done():
 		return ctx.Err()
+	case <-stopped:
+		return errStops
 	}
 	select {
 	case err := <-done:
 		return err
-	case <-ctx.Done():
-		return ctx.Err()
+	case <-stopped:
+		return errStops
 	}
 }
 

@@ -58,7 +58,7 @@ func TestProposalsFitIntoCalls(t *testing.T) {
 					r.Ranges = append(r.Ranges, &tuplesv1.Range{BatchId: strings.Repeat("b", 40), First: uint64(k) << 20, Count: 1})
 				}
 			}
-			if err := p.propose(ctx, r); err != nil {
+			if err := p.propose(ctx, r, nil); err != nil {
 				t.Errorf("%d: %v", i, err)
 			}
 		})

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	stockv1 "github.com/lodge-mpc/lodge/proto/lodge/stock/v1"
 	tuplesv1 "github.com/lodge-mpc/lodge/proto/lodge/tuples/v1"
@@ -64,15 +65,25 @@ func (r *records) unkey(idempotency, id string) error {
 	})
 }
 
-// end records how a reservation ended.
-func (r *records) end(x *tuplesv1.Reservation) error {
+// end records how a reservation ended, and says whether all parties were known to have delivered it; again leaves it due
+// when its lease ends.
+func (r *records) end(x *tuplesv1.Reservation, again bool) (delivered bool, err error) {
 	b, err := proto.Marshal(x)
 	if err != nil {
-		return err
+		return false, err
 	}
-	return r.store.Update(func(tx store.Tx) error {
-		return errors.Join(tx.Put(reservationPrefix+x.GetId(), b), tx.Delete(dueKey(x)))
+	before := new(tuplesv1.Reservation)
+	err = r.store.Update(func(tx store.Tx) error {
+		before.Reset()
+		if err := read(tx, reservationPrefix+x.GetId(), before); err != nil {
+			return err
+		}
+		if err := tx.Put(reservationPrefix+x.GetId(), b); err != nil || again {
+			return err
+		}
+		return tx.Delete(dueKey(x))
 	})
+	return err == nil && before.GetState() == tuplesv1.ReservationState_RESERVATION_STATE_CONSUMED, err
 }
 
 func (r *records) get(id string) (*tuplesv1.Reservation, error) {
@@ -116,6 +127,66 @@ func (r *records) due(by time.Time, limit int) (ids []string, err error) {
 		})
 	})
 	return ids, err
+}
+
+// open calls f with the reservations that have not ended, those whose leases end first to begin with, and with the place
+// of each in that order.
+func (r *records) open(f func(at string, x *tuplesv1.Reservation) bool) error {
+	return r.openAfter("", f)
+}
+
+func (r *records) openAfter(after string, f func(at string, x *tuplesv1.Reservation) bool) error {
+	return r.store.View(func(tx store.Tx) error {
+		return tx.ScanAfter(duePrefix, after, func(key string, _ []byte) (bool, error) {
+			x := new(tuplesv1.Reservation)
+			if err := read(tx, reservationPrefix+key[len(duePrefix)+21:], x); err != nil {
+				return false, err
+			}
+			return !open(x) || f(key, x), nil
+		})
+	})
+}
+
+// undelivered lists open reservations of which it is not known that all parties delivered them, after a place in their
+// order or from the first, at most limit among so many more that it looks at, and says after which place to go on.
+func (r *records) undelivered(after string, limit int) (list []*tuplesv1.Reservation, next string, err error) {
+	looked := 0
+	err = r.openAfter(after, func(at string, x *tuplesv1.Reservation) bool {
+		if x.GetState() == tuplesv1.ReservationState_RESERVATION_STATE_RESERVED {
+			list = append(list, x)
+		}
+		if looked++; len(list) == limit || looked == maxLooked {
+			next = at
+		}
+		return next == ""
+	})
+	return list, next, err
+}
+
+// maxLooked is how many open reservations are looked at in a row.
+const maxLooked = 16 * maxFollowed
+
+// deliver records that all parties delivered a reservation, and gives it, unless it has ended; fresh says that it was not
+// known.
+func (r *records) deliver(id, client string, at *timestamppb.Timestamp) (_ *tuplesv1.Reservation, fresh bool, err error) {
+	x := new(tuplesv1.Reservation)
+	err = r.store.Update(func(tx store.Tx) error {
+		x.Reset()
+		if err := read(tx, reservationPrefix+id, x); err != nil || !open(x) {
+			return err
+		}
+		fresh = x.GetState() == tuplesv1.ReservationState_RESERVATION_STATE_RESERVED
+		x.State, x.Client, x.Delivered = tuplesv1.ReservationState_RESERVATION_STATE_CONSUMED, client, at
+		b, err := proto.Marshal(x)
+		if err != nil {
+			return err
+		}
+		return tx.Put(reservationPrefix+id, b)
+	})
+	if err != nil || !open(x) {
+		return nil, false, err
+	}
+	return x, fresh, nil
 }
 
 // newest calls f with reservations from the newest on, older than a page token, until it says no, and gives the token
@@ -162,7 +233,7 @@ func drop(tx store.Tx, key, idempotency string) error {
 	id := key[len(timePrefix)+21:]
 	x := new(tuplesv1.Reservation)
 	err := read(tx, reservationPrefix+id, x)
-	if err != nil || x.GetState() == tuplesv1.ReservationState_RESERVATION_STATE_RESERVED {
+	if err != nil || open(x) {
 		return err
 	}
 	if idempotency != "" {
@@ -176,7 +247,7 @@ func drop(tx store.Tx, key, idempotency string) error {
 			}
 		}
 	}
-	return errors.Join(tx.Delete(reservationPrefix+id), tx.Delete(key))
+	return errors.Join(tx.Delete(reservationPrefix+id), tx.Delete(key), tx.Delete(dueKey(x)))
 }
 
 // timeKey is of a reservation made at a time: later ones come first.
@@ -215,6 +286,10 @@ func (r *records) policies() (list []*policy, err error) {
 
 // setPolicy records a policy and its state.
 func (r *records) setPolicy(p *policy) error {
+	return r.store.Update(func(tx store.Tx) error { return putPolicy(tx, p) })
+}
+
+func putPolicy(tx store.Tx, p *policy) error {
 	b, err := proto.Marshal(p.msg)
 	if err != nil {
 		return err
@@ -223,9 +298,7 @@ func (r *records) setPolicy(p *policy) error {
 	if err != nil {
 		return err
 	}
-	return r.store.Update(func(tx store.Tx) error {
-		return errors.Join(tx.Put(policyPrefix+p.id, b), tx.Put(statePrefix+p.id, state))
-	})
+	return errors.Join(tx.Put(policyPrefix+p.id, b), tx.Put(statePrefix+p.id, state))
 }
 
 func (r *records) deletePolicy(id string) error {

@@ -30,8 +30,8 @@ func TestForget(t *testing.T) {
 		if x.State = tuplesv1.ReservationState_RESERVATION_STATE_ERASED; i == 2 {
 			continue // stays open
 		}
-		if err := r.end(x); err != nil {
-			t.Fatal(err)
+		if delivered, err := r.end(x, false); err != nil || delivered {
+			t.Fatal(delivered, err)
 		}
 	}
 	for range 3 { // a few at a time

@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -71,10 +72,12 @@ func (s *Service) check(caller rpc.Principal, q *stockv1.ReserveRequest) error {
 	case !caller.Serves(class.GetTenant()):
 		return rpc.Errorf(rpc.Forbidden, "add the tenant to this client in the coordinator's configuration", "client %s does not act for tenant %q", caller.Name, class.GetTenant())
 	case !job.MakesTuples(class.GetKind()):
-		return rpc.Errorf(rpc.Invalid, "name a kind of tuples", "kind %s", class.GetKind())
+		return rpc.Errorf(rpc.Invalid, "name a kind of tuples", "%s", job.NoTuples(class.GetKind()))
 	case !caller.MayDraw(job.KindName(class.GetKind())):
 		return rpc.Errorf(rpc.Forbidden, "add the kind to this client in the coordinator's configuration",
 			"client %s may not reserve %s tuples", caller.Name, job.KindName(class.GetKind()))
+	case !slices.Contains(config.Fields, class.GetField()):
+		return rpc.Errorf(rpc.Invalid, "write one of "+strings.Join(config.Fields, ", "), "field %.20q", class.GetField())
 	case q.GetCount() == 0:
 		return rpc.Errorf(rpc.Invalid, "say how many", "no count")
 	case len(q.GetIdempotencyKey()) > 64:
@@ -149,11 +152,11 @@ func (s *Service) held(ctx context.Context, r *tuplesv1.Reservation, key string)
 	if r.GetState() != tuplesv1.ReservationState_RESERVATION_STATE_RESERVED || !r.GetLease().AsTime().After(time.Now()) {
 		return nil // it has ended
 	}
-	err := s.propose(ctx, r)
+	answered, err := s.propose(ctx, r)
 	if err == nil || unreachable(err) {
 		return err
 	}
-	s.abandon(r, key)
+	s.abandon(r, key, answered)
 	return errNoReservation
 }
 
@@ -175,7 +178,7 @@ func (s *Service) reserve(ctx context.Context, caller rpc.Principal, q *stockv1.
 			return nil, last
 		case len(ranges) == 0 && !q.GetWait() && away != nil:
 			s.Sync() // for the next try
-			return nil, rpc.Errorf(rpc.Unavailable, "try again when all parties can be reached", "what there is is not known: %s", oneLine((*away).Error()))
+			return nil, unknown(*away)
 		case len(ranges) == 0 && !q.GetWait():
 			return nil, rpc.Errorf(rpc.OutOfStock, "ask for less, wait, submit a job, or set a policy that keeps more",
 				"%d tuples of this class can be reserved under one MAC key; %d are asked for", has, q.GetCount())
@@ -184,10 +187,13 @@ func (s *Service) reserve(ctx context.Context, caller rpc.Principal, q *stockv1.
 			case <-changed:
 				continue
 			case <-ctx.Done():
+				if away = s.away.Load(); away != nil {
+					return nil, unknown(*away)
+				}
 				return nil, rpc.Errorf(rpc.OutOfStock, "wait longer, or see why no job makes more: `lodge stock`",
 					"%d tuples of this class could be reserved by the deadline; %d are asked for", has, q.GetCount())
 			case <-s.stopped:
-				return nil, rpc.Errorf(rpc.Unavailable, "try again", "the coordinator stops")
+				return nil, errStops
 			}
 		}
 		r := &tuplesv1.Reservation{
@@ -199,13 +205,13 @@ func (s *Service) reserve(ctx context.Context, caller rpc.Principal, q *stockv1.
 			s.Sync()
 			return nil, rpc.Errorf(rpc.OutOfStock, "reserve less at a time", "%d tuples lie in %d pieces, too many to name", q.GetCount(), len(ranges))
 		}
-		err := s.hold(ctx, r, key)
+		answered, err := s.hold(ctx, r, key)
 		s.view.settle(ranges)
 		if err == nil {
 			s.took(r)
 			return r, nil
 		}
-		s.abandon(r, key)
+		s.abandon(r, key, answered)
 		last = err
 		if c := rpc.FromError(err).Code; c != rpc.Taken && c != rpc.Burnt && c != rpc.NotFound && c != rpc.Conflict {
 			return nil, err
@@ -216,6 +222,11 @@ func (s *Service) reserve(ctx context.Context, caller rpc.Principal, q *stockv1.
 		try++
 	}
 	return nil, last
+}
+
+// unknown says that there may be enough, as not all parties could be asked.
+func unknown(away error) error {
+	return rpc.Errorf(rpc.Unavailable, "try again when all parties can be reached", "what there is is not known: %s", oneLine(away.Error()))
 }
 
 func lease(q *stockv1.ReserveRequest) time.Duration {
@@ -240,32 +251,60 @@ func (s *Service) newID(key string, try int) string {
 	return hex.EncodeToString(b)
 }
 
-// hold puts a reservation to all parties, and records it at the same time.
-func (s *Service) hold(ctx context.Context, r *tuplesv1.Reservation, key string) error {
+// hold puts a reservation to all parties, as propose does, and records it at the same time.
+func (s *Service) hold(ctx context.Context, r *tuplesv1.Reservation, key string) (answered <-chan struct{}, err error) {
 	recorded := make(chan error, 1)
 	go func() { recorded <- s.records.add(r, key, time.Now()) }()
-	err := s.propose(ctx, r)
-	return cmp.Or(err, <-recorded)
+	answered, err = s.propose(ctx, r)
+	return answered, cmp.Or(err, <-recorded)
 }
 
-// propose puts a reservation to all parties.
-func (s *Service) propose(ctx context.Context, r *tuplesv1.Reservation) error {
-	errs := make([]error, len(s.parties))
-	var wg sync.WaitGroup
-	for i, p := range s.parties {
-		wg.Go(func() {
-			if errs[i] = p.propose(ctx, r); errs[i] != nil && unreachable(errs[i]) {
-				errs[i] = rpc.Errorf(rpc.Unavailable, "try again when it can be reached", "%s: %s", p, rpc.FromError(errs[i]).What)
-			}
-		})
+// propose puts a reservation to all parties. When ctx ends before all have answered, calls may still be on their way;
+// answered is closed when none is.
+func (s *Service) propose(ctx context.Context, r *tuplesv1.Reservation) (answered <-chan struct{}, err error) {
+	type answer struct {
+		party int
+		err   error
 	}
-	wg.Wait()
+	answers, all := make(chan answer, len(s.parties)), make(chan struct{})
+	var calls sync.WaitGroup
+	for i, p := range s.parties {
+		calls.Go(func() { answers <- answer{i, p.propose(ctx, r, s.stopped)} })
+	}
+	go func() { calls.Wait(); close(all) }()
+	errs := make([]error, len(s.parties))
+	for i, p := range s.parties {
+		errs[i] = rpc.Errorf(rpc.Unavailable, "try again when it can be reached", "%s has not answered in time", p)
+	}
+	for waits := len(s.parties); waits > 0; waits-- {
+		select {
+		case a := <-answers:
+			errs[a.party] = proposed(s.parties[a.party], r, a.err)
+			continue
+		case <-ctx.Done():
+		}
+		break
+	}
 	for _, err := range errs { // what cannot be mended by other ranges first
 		if err != nil && rpc.FromError(err).Code == rpc.Unavailable {
-			return err
+			return all, err
 		}
 	}
-	return cmp.Or(errs...)
+	return all, cmp.Or(errs...)
+}
+
+// proposed says what a party's answer means for the caller.
+func proposed(p *proposer, r *tuplesv1.Reservation, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case unreachable(err):
+		return rpc.Errorf(rpc.Unavailable, "try again when it can be reached", "%s: %s", p, rpc.FromError(err).What)
+	case rpc.FromError(err).Code == rpc.Expired && r.GetLease().AsTime().After(time.Now()):
+		return rpc.Errorf(rpc.Unavailable, "set the clocks right (`lodge doctor` compares them), or ask for a longer lease",
+			"the clock of %s is ahead of the coordinator's by more than the lease", p)
+	}
+	return err
 }
 
 func unreachable(err error) bool {
@@ -273,15 +312,26 @@ func unreachable(err error) bool {
 	return c == rpc.Unavailable || c == rpc.TimedOut || c == rpc.Cancelled
 }
 
-// abandon ends a reservation that not all parties hold, and frees its key. If that cannot be done at the parties now, it
-// is when the lease ends.
-func (s *Service) abandon(r *tuplesv1.Reservation, key string) {
+// abandon ends a reservation that not all parties hold, and frees its key, once no call can make a party hold it any
+// more. If that cannot be done at the parties now, it is when the lease ends. A coordinator that stops leaves it as it is:
+// the next one makes it whole when its client asks again.
+func (s *Service) abandon(r *tuplesv1.Reservation, key string, answered <-chan struct{}) {
+	if s.stops() {
+		return
+	}
 	if key != "" {
 		if err := s.records.unkey(key, r.GetId()); err != nil {
 			s.log.Error("freeing the key of a reservation that failed", "reservation", r.GetId(), "error", err)
 		}
 	}
 	go func() {
+		select {
+		case <-answered:
+		case <-s.stopped:
+		}
+		if s.stops() { // and so nobody waited for the answers
+			return
+		}
 		ctx, cancel := context.WithTimeout(context.Background(), callTime)
 		defer cancel()
 		if _, err := s.settle(ctx, []string{r.GetId()}); err != nil {
@@ -289,4 +339,10 @@ func (s *Service) abandon(r *tuplesv1.Reservation, key string) {
 		}
 		s.Sync()
 	}()
+}
+
+// stops reports whether the coordinator has begun to stop: at once, before calls end because of it.
+func (s *Service) stops() bool {
+	life := s.life.Load()
+	return life != nil && (*life).Err() != nil
 }

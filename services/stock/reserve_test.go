@@ -15,7 +15,7 @@ func TestKindsOfAClient(t *testing.T) {
 	all := some
 	all.Kinds = nil
 	for kind, want := range map[jobv1.Kind]bool{jobv1.Kind_KIND_SCALAR: true, jobv1.Kind_KIND_BIT: true, jobv1.Kind_KIND_MATRIX: false, jobv1.Kind_KIND_INPUT: false} {
-		q := &stockv1.ReserveRequest{Class: &tuplesv1.Class{Tenant: "demo", Kind: kind}, Count: 1}
+		q := &stockv1.ReserveRequest{Class: &tuplesv1.Class{Tenant: "demo", Kind: kind, Field: "p128"}, Count: 1}
 		if err := new(Service).check(all, q); err != nil {
 			t.Errorf("%s: %v", kind, err)
 		}

@@ -13,7 +13,7 @@ import (
 // settle ends reservations: every party withdraws them; those that none has delivered go back into stock, and the
 // others are discarded everywhere. It says which went back. Until all parties have answered nothing goes back.
 func (s *Service) settle(ctx context.Context, ids []string) (returned map[string]bool, err error) {
-	drawn := map[string]bool{}
+	drawn, unheard := map[string]bool{}, map[string]bool{}
 	for _, p := range s.parties {
 		outcomes, err := p.withdraw(ctx, ids)
 		if err != nil {
@@ -22,6 +22,7 @@ func (s *Service) settle(ctx context.Context, ids []string) (returned map[string
 		for i, o := range outcomes {
 			switch {
 			case o.GetCode() == string(rpc.NotFound):
+				unheard[ids[i]] = true
 			case o.GetCode() != "":
 				return nil, rpc.Errorf(rpc.Code(o.GetCode()), "", "%s: %s", p, o.GetWhat())
 			case o.GetState() == tuplesv1.ReservationState_RESERVATION_STATE_CONSUMED, o.GetState() == tuplesv1.ReservationState_RESERVATION_STATE_ERASED:
@@ -47,11 +48,12 @@ func (s *Service) settle(ctx context.Context, ids []string) (returned map[string
 			}
 		}
 	}
-	return returned, s.ended(ids, returned)
+	return returned, s.ended(ids, returned, unheard)
 }
 
-// ended records how reservations ended.
-func (s *Service) ended(ids []string, returned map[string]bool) error {
+// ended records how reservations ended. What a party has not heard of it may still hear of, if the proposal is late on its
+// way, until the lease ends; then it is settled once more.
+func (s *Service) ended(ids []string, returned, unheard map[string]bool) error {
 	for _, id := range ids {
 		r, err := s.records.get(id)
 		if errors.Is(err, errNoReservation) {
@@ -64,8 +66,13 @@ func (s *Service) ended(ids []string, returned map[string]bool) error {
 		if returned[id] {
 			r.State = tuplesv1.ReservationState_RESERVATION_STATE_RELEASED
 		}
-		if err := s.records.end(r); err != nil {
+		again := unheard[id] && r.GetLease().AsTime().After(time.Now())
+		delivered, err := s.records.end(r, again)
+		if err != nil {
 			return err
+		}
+		if delivered {
+			s.view.deliver(r, false)
 		}
 	}
 	return nil

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/connectivity"
 
 	keygenv1 "github.com/lodge-mpc/lodge/proto/lodge/keygen/v1"
 	stockv1 "github.com/lodge-mpc/lodge/proto/lodge/stock/v1"
@@ -52,10 +53,11 @@ type Service struct {
 	view    *view
 	log     *slog.Logger
 	resync  chan struct{}
-	stopped chan struct{}
+	life    atomic.Pointer[context.Context] // of Run
+	stopped chan struct{}                   // closed soon after the end of life
 
-	syncing sync.Mutex
-	synced  time.Time // when the parties were asked last
+	syncing chan struct{} // who has put something in asks the parties, alone
+	synced  time.Time     // when the parties were asked last
 	syncErr error
 
 	away atomic.Pointer[error] // why the parties could not all be asked last; nil when they could
@@ -113,13 +115,14 @@ func Open(o Options) (*Service, error) {
 // policies.
 func OpenIn(in store.Store, parties []Party, log *slog.Logger) *Service {
 	s := &Service{
-		records: &records{in}, view: newView(), log: log, resync: make(chan struct{}, 1), stopped: make(chan struct{}), pending: map[string]*pending{},
+		records: &records{in}, view: newView(), log: log, resync: make(chan struct{}, 1), stopped: make(chan struct{}), syncing: make(chan struct{}, 1), pending: map[string]*pending{},
 		queue: idle{}, changed: make(chan struct{}, 1), estimates: map[string]estimate{}, counted: map[string]bool{},
 		policies: map[string]*policy{}, flows: newFlows(time.Now()),
 	}
 	for i, p := range parties {
 		s.parties = append(s.parties, newProposer(i, p))
 	}
+	s.recallDelivered()
 	return s
 }
 
@@ -130,21 +133,27 @@ func (s *Service) Close() error { return s.records.close() }
 const (
 	callTime  = 5 * time.Second
 	syncEvery = 5 * time.Second
+	awayEvery = time.Second // while a party is away
 	dueEvery  = time.Second
 	leastRest = 100 * time.Millisecond // before a look at what policies want, for other changes to be seen, too
 )
 
 // Run keeps the view, and settles reservations whose leases have ended, until ctx is done.
 func (s *Service) Run(ctx context.Context) {
+	s.life.Store(&ctx)
 	var wg sync.WaitGroup
 	for _, p := range s.parties {
 		wg.Go(func() { p.run(ctx) })
 	}
 	wg.Go(func() { s.settleDue(ctx) })
+	wg.Go(func() { s.adopt(ctx) })
+	wg.Go(func() { s.follow(ctx) })
 	context.AfterFunc(ctx, func() { close(s.stopped) })
 	s.recall()
 	tick := time.NewTicker(syncEvery)
 	defer tick.Stop()
+	again := time.NewTimer(awayEvery)
+	defer again.Stop()
 	var known map[string]bool
 	var away error
 	for ask := true; ctx.Err() == nil; {
@@ -159,13 +168,16 @@ func (s *Service) Run(ctx context.Context) {
 		}
 		s.keep(ctx, known, away)
 		s.measure()
-		ask = s.rest(ctx, tick.C)
+		if again.Stop(); away != nil {
+			again.Reset(awayEvery)
+		}
+		ask = s.rest(ctx, tick.C, again.C)
 	}
 	wg.Wait()
 }
 
 // rest waits until there is something to do, and reports whether the parties are to be asked.
-func (s *Service) rest(ctx context.Context, tick <-chan time.Time) (ask bool) {
+func (s *Service) rest(ctx context.Context, tick, again <-chan time.Time) (ask bool) {
 	for gathering := (<-chan struct{})(nil); ; {
 		select {
 		case <-ctx.Done():
@@ -173,6 +185,8 @@ func (s *Service) rest(ctx context.Context, tick <-chan time.Time) (ask bool) {
 		case <-s.resync:
 			return true
 		case <-tick:
+			return true
+		case <-again:
 			return true
 		case <-gathering:
 			return false
@@ -207,10 +221,19 @@ func (s *Service) Sync() {
 	}
 }
 
-// sync asks all parties what they have. One that cannot be reached has nothing that could be reserved. Callers at the
-// same time share the answers that were asked for after they came.
+// sync asks all parties what they have. While one cannot be reached nothing can be reserved. Callers at the same time
+// share the answers that were asked for after they came.
 func (s *Service) sync(ctx context.Context) error {
 	came := time.Now()
+	select {
+	case s.syncing <- struct{}{}:
+		defer func() { <-s.syncing }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if s.synced.After(came) {
+		return s.syncErr
+	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx)) // a caller that gives up leaves no view without parties
 	defer cancel()
 	go func() {
@@ -220,29 +243,49 @@ func (s *Service) sync(ctx context.Context) error {
 		case <-ctx.Done():
 		}
 	}()
-	s.syncing.Lock()
-	defer s.syncing.Unlock()
-	if s.synced.After(came) {
-		return s.syncErr
-	}
 	s.synced = time.Now()
 	n := s.view.ask()
 	reports, errs := make([][]*tuplesv1.Batch, len(s.parties)), make([]error, len(s.parties))
 	var wg sync.WaitGroup
 	for i, p := range s.parties {
 		wg.Go(func() {
+			revive(ctx, p.Conn)
 			if reports[i], errs[i] = p.batches(ctx); errs[i] != nil {
-				reports[i], errs[i] = nil, fmt.Errorf("%s: %w", p, errs[i])
+				e := rpc.FromError(errs[i])
+				reports[i], errs[i] = nil, rpc.Errorf(e.Code, e.Next, "%s: %s", p, e.What)
 			}
 		})
 	}
 	wg.Wait()
-	s.view.set(reports, n, time.Now())
 	err := errors.Join(errs...)
-	if s.syncErr = err; err != nil {
-		s.away.Store(&err)
-	} else {
+	if s.syncErr = err; err == nil {
+		s.view.set(reports, n, time.Now())
 		s.away.Store(nil)
+		return nil
 	}
+	s.away.Store(&err)
+	var away []*stockv1.AwayParty
+	for i, p := range s.parties {
+		if errs[i] != nil {
+			away = append(away, &stockv1.AwayParty{Party: uint32(p.index), Name: p.Name, Reason: oneLine(rpc.FromError(errs[i]).What)})
+		}
+	}
+	s.view.lose(away)
 	return err
+}
+
+// reviveTime is how long a party has to take a connection again.
+const reviveTime = 500 * time.Millisecond
+
+// revive connects at once to a party that could not be reached before. Until the next of its own attempts a connection
+// answers calls with what the last one failed with, although the party may be there again.
+func revive(ctx context.Context, c grpc.ClientConnInterface) {
+	conn, ok := c.(*grpc.ClientConn)
+	if !ok || conn.GetState() != connectivity.TransientFailure {
+		return
+	}
+	conn.ResetConnectBackoff()
+	ctx, cancel := context.WithTimeout(ctx, reviveTime)
+	defer cancel()
+	conn.WaitForStateChange(ctx, connectivity.TransientFailure)
 }

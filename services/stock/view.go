@@ -8,6 +8,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	stockv1 "github.com/lodge-mpc/lodge/proto/lodge/stock/v1"
 	tuplesv1 "github.com/lodge-mpc/lodge/proto/lodge/tuples/v1"
 	"github.com/lodge-mpc/lodge/services/spans"
 )
@@ -47,8 +48,11 @@ type view struct {
 	held    map[string]spans.Set // by batch: in reservations that are being proposed
 	settled []settled            // proposed, perhaps after the parties were asked last
 	asked   uint64               // how often the parties were asked
-	asOf    time.Time
-	changed chan struct{}
+	// delivered are the tuples of open reservations that all parties delivered, which these hold until the leases end
+	delivered map[place]uint64
+	asOf      time.Time            // when all parties answered last; zero: never
+	away      []*stockv1.AwayParty // those that did not answer since; nothing can be reserved while there are any
+	changed   chan struct{}
 }
 
 // settled are ranges that were proposed before the parties were asked for the next time.
@@ -58,7 +62,7 @@ type settled struct {
 }
 
 func newView() *view {
-	return &view{shelves: map[string]*shelf{}, held: map[string]spans.Set{}, changed: make(chan struct{})}
+	return &view{shelves: map[string]*shelf{}, held: map[string]spans.Set{}, delivered: map[place]uint64{}, changed: make(chan struct{})}
 }
 
 // ask notes that the parties are asked from now on, and gives the number of that time.
@@ -89,8 +93,18 @@ func (v *view) set(reports [][]*tuplesv1.Batch, n uint64, now time.Time) {
 			}
 		}
 	}
-	v.shelves, v.asOf = shelves, now
+	v.shelves, v.asOf, v.away = shelves, now, nil
 	v.touch()
+}
+
+// lose notes that parties are away. What there was remains to be seen.
+func (v *view) lose(away []*stockv1.AwayParty) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if !slices.EqualFunc(v.away, away, func(a, b *stockv1.AwayParty) bool { return proto.Equal(a, b) }) {
+		v.away = away
+		v.touch()
+	}
 }
 
 func spanOf(r *tuplesv1.Range) spans.Span {
@@ -103,10 +117,11 @@ func merge(reports [][]*tuplesv1.Batch) map[string]*shelf {
 	seen := map[string]int{}
 	for i, report := range reports {
 		for _, b := range report {
-			free := spans.Set{}
-			for _, x := range b.GetFree() {
-				free = free.With(spans.Span{First: x.GetFirst(), Count: x.GetCount()})
+			list := make([]spans.Span, len(b.GetFree()))
+			for i, x := range b.GetFree() {
+				list[i] = spans.Span{First: x.GetFirst(), Count: x.GetCount()}
 			}
+			free := spans.Of(list...)
 			s := shelves[b.GetId()]
 			switch {
 			case i == 0:
@@ -158,10 +173,14 @@ func (v *view) watch() <-chan struct{} {
 }
 
 // pick takes count tuples of a class from the view: of the epoch asked for, or else of the newest that has enough under
-// one MAC key, from the oldest batches first. has says how many there are at most under one key.
+// one MAC key, from the oldest batches first. has says how many there are at most under one key. While a party is away
+// there are none.
 func (v *view) pick(class *tuplesv1.Class, epoch, count uint64) (g group, ranges []*tuplesv1.Range, has uint64) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	if len(v.away) > 0 {
+		return g, nil, 0
+	}
 	k, free := keyOf(class), map[group]uint64{}
 	for _, s := range v.shelves {
 		if s.class == k && (epoch == 0 || s.batch.GetEpoch() == epoch) {

@@ -2,6 +2,8 @@ package store
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -71,7 +73,7 @@ func (p *postgres) attempt(
 type pgWriter struct {
 	p     *postgres
 	name  string
-	id    int64
+	id    int64 // no other blob's, also on a server that crashed and has forgotten this one
 	buf   []byte
 	sent  int64 // chunks
 	size  int64
@@ -85,12 +87,22 @@ func (p *postgres) Create(name string) (Writer, error) {
 	}
 	w := &pgWriter{p: p, name: name, buf: make([]byte, 0, sendChunks*chunkBytes)}
 	err := p.fenced(true, func(ctx context.Context, conn *pgx.Conn) error {
-		return conn.QueryRow(ctx, `INSERT INTO blobs (size) VALUES (0) RETURNING id`).Scan(&w.id)
+		w.id = newBlobID() // what an attempt that looked lost may have left is erased by the next OpenPostgres
+		_, err := conn.Exec(ctx, `INSERT INTO blobs (id, size) VALUES ($1, 0)`, w.id)
+		return err
 	})
 	if err != nil {
 		return nil, err
 	}
 	return w, nil
+}
+
+// newBlobID draws 63 bits. 2^20 blobs have two of one id with a probability below 2^-23; while one is there, the other
+// is refused.
+func newBlobID() int64 {
+	var b [8]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return int64(binary.BigEndian.Uint64(b[:]) >> 1)
 }
 
 func (w *pgWriter) Write(b []byte) (int, error) {
@@ -114,9 +126,13 @@ func (w *pgWriter) send() {
 	}
 	chunks := slices.Collect(slices.Chunk(w.buf, chunkBytes))
 	w.err = w.p.fenced(true, func(ctx context.Context, conn *pgx.Conn) error {
+		// In conflict are those of an attempt that looked lost.
 		_, err := conn.Exec(ctx, `INSERT INTO chunks (blob, index, data)
 			SELECT $1, $2::bigint + i - 1, d FROM unnest($3::bytea[]) WITH ORDINALITY AS u (d, i)
 			ON CONFLICT DO NOTHING`, w.id, w.sent, chunks)
+		if violates(err, noReference) {
+			return errChunksLost
+		}
 		return err
 	})
 	w.size += int64(len(w.buf))
@@ -148,19 +164,26 @@ func (w *pgWriter) commit(ctx context.Context, conn *pgx.Conn) error {
 	if errors.Is(err, pgx.ErrNoRows) {
 		return errChunksLost
 	}
-	if err != nil || name != nil { // by an attempt that looked lost
+	if err != nil || name != nil && *name == w.name { // by an attempt that looked lost
 		return err
 	}
-	tag, err := conn.Exec(ctx, `UPDATE blobs SET name = $2, size = $3
-		WHERE id = $1 AND $4 = (SELECT count(*) FROM chunks WHERE blob = $1)`, w.id, w.name, w.size, w.sent)
-	var answer *pgconn.PgError
-	if errors.As(err, &answer) && answer.Code == "23505" { // unique
+	tag, err := conn.Exec(ctx, `UPDATE blobs SET name = $2, size = $3 WHERE id = $1 AND name IS NULL
+		AND $4 = (SELECT count(*) FROM chunks WHERE blob = $1)`, w.id, w.name, w.size, w.sent)
+	if violates(err, notUnique) {
 		return ErrExists
 	}
 	if err == nil && tag.RowsAffected() != 1 {
 		return errChunksLost
 	}
 	return err
+}
+
+// Constraints that a statement may violate, by the code of the answer.
+const noReference, notUnique = "23503", "23505"
+
+func violates(err error, constraint string) bool {
+	var answer *pgconn.PgError
+	return errors.As(err, &answer) && answer.Code == constraint
 }
 
 func (w *pgWriter) end() {
@@ -176,8 +199,7 @@ func (w *pgWriter) Abort() {
 	}
 	w.end()
 	_ = w.p.fenced(true, func(ctx context.Context, conn *pgx.Conn) error {
-		_, err := conn.Exec(ctx, `WITH gone AS (DELETE FROM blobs WHERE id = $1 AND name IS NULL RETURNING id)
-			DELETE FROM chunks USING gone WHERE chunks.blob = gone.id`, w.id)
+		_, err := conn.Exec(ctx, `DELETE FROM blobs WHERE id = $1 AND name IS NULL`, w.id)
 		return err
 	})
 }
@@ -341,8 +363,7 @@ func (p *postgres) Erase(name string) error {
 		return err
 	}
 	return p.fenced(false, func(ctx context.Context, conn *pgx.Conn) error {
-		_, err := conn.Exec(ctx, `WITH gone AS (DELETE FROM blobs WHERE name = $1 RETURNING id)
-			DELETE FROM chunks USING gone WHERE chunks.blob = gone.id`, name)
+		_, err := conn.Exec(ctx, `DELETE FROM blobs WHERE name = $1`, name)
 		return err
 	})
 }

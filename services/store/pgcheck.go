@@ -14,6 +14,10 @@ import (
 
 // serverSQL asks for what decides whether the server keeps what it acknowledges. It takes less than 0.1 ms, so every
 // write transaction asks first. What a role may not see of a standby is null.
+//
+// A base backup is no standby. pg_basebackup has a session in the state backup and, with -X stream, another that gets
+// WAL like a standby. A name alone says nothing, for standbys may have it, too; but a standby reports how far it has
+// replayed, and pg_basebackup never does. A session that begins gets nothing yet.
 const serverSQL = `SELECT pg_is_in_recovery(), current_setting('fsync'), current_setting('full_page_writes'),
 	current_setting('synchronous_commit'), current_setting('synchronous_standby_names'),
 	(SELECT system_identifier::text FROM pg_control_system()),
@@ -23,7 +27,9 @@ FROM (SELECT count(*) FILTER (WHERE sync_state IS NULL) AS hidden,
 	coalesce(string_agg(format('%s is %s', application_name, sync_state), ', ')
 		FILTER (WHERE sync_state NOT IN ('sync', 'quorum')), '') AS unsafe,
 	count(*) FILTER (WHERE sync_state IN ('sync', 'quorum')) AS safe
-	FROM pg_stat_replication WHERE application_name <> 'pg_basebackup') r`
+	FROM (SELECT *, bool_or(state = 'backup') OVER () AS backup FROM pg_stat_replication) a
+	WHERE (state = 'backup' OR application_name = 'pg_basebackup' AND replay_lsn IS NULL
+		AND (state = 'startup' OR backup)) IS NOT TRUE) r`
 
 // server is the answer.
 type server struct {
@@ -60,7 +66,7 @@ func (s *server) refuse(lineage string) error {
 		{s.fsync != "on", "fsync is " + s.fsync},
 		{s.fullPages != "on", "full_page_writes is " + s.fullPages},
 		{s.syncCommit != "on" && s.syncCommit != "remote_apply", "synchronous_commit is " + s.syncCommit},
-		{s.hidden > 0, "there are standbys that this role may not see; as superuser: GRANT pg_monitor TO role"},
+		{s.hidden > 0, "there are standbys or backups that this role may not see; as superuser: GRANT pg_monitor TO role"},
 		{s.unsafe != "", "not every standby is synchronous: " + s.unsafe + "; set synchronous_standby_names"},
 		{s.syncStandby != "" && s.safe == 0, "synchronous_standby_names is set, but no such standby is attached"},
 	} {

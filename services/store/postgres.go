@@ -17,7 +17,7 @@ import (
 
 const (
 	defaultSchema = "lodge"
-	schemaVersion = 1
+	schemaVersion = 2
 	patience      = 5 * time.Second  // to reach a server that restarts, before a call fails
 	answerTime    = 30 * time.Second // for one transaction of ours; a commit may wait for a standby
 	checkEvery    = time.Second
@@ -26,9 +26,11 @@ const (
 	writeConns    = 4 // for blobs; the leader of the group has one more, and the lock one
 )
 
-// schema is version 1. holder is who may write. turn names the last group committed: a process that lost its session
+// schema is version 2. holder is who may write. turn names the last group committed: a process that lost its session
 // within a commit looks there for the outcome. A blob's name is null until it is committed; size is then its length,
-// and its chunks are numbered from 0, each of chunkBytes but the last.
+// and its chunks are numbered from 0, each of chunkBytes but the last. The blob's writer draws the id, at random: a
+// sequence would give one twice when the server crashed between. The reference takes a blob's chunks away with it, and
+// refuses chunks to a blob that is gone.
 const schema = `
 CREATE TABLE holder (
 	one         boolean PRIMARY KEY DEFAULT true CHECK (one),
@@ -44,12 +46,12 @@ CREATE TABLE records (
 	value bytea NOT NULL
 );
 CREATE TABLE blobs (
-	id   bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+	id   bigint PRIMARY KEY,
 	name text COLLATE "C" UNIQUE,
 	size bigint NOT NULL
 );
 CREATE TABLE chunks (
-	blob  bigint NOT NULL,
+	blob  bigint NOT NULL REFERENCES blobs ON DELETE CASCADE,
 	index bigint NOT NULL,
 	data  bytea NOT NULL,
 	PRIMARY KEY (blob, index)
@@ -87,8 +89,8 @@ type postgres struct {
 //
 // It refuses, then and later, a server that may lose what it acknowledged: a standby; one with fsync or
 // full_page_writes off; one with a standby that is not synchronous, which would be without the last updates when it is
-// promoted. (A running pg_basebackup is no standby.) To see standbys the role must be in pg_monitor. A promoted
-// standby, and a restored backup that was recovered from archived WAL, have another timeline and so another Lineage; a
+// promoted. (A running pg_basebackup is no standby.) To tell what the server sends its WAL to, the role must be in
+// pg_monitor. A promoted standby, and a restored backup that was recovered from archived WAL, have another timeline and so another Lineage; a
 // server that was put back by copying its files and just started has not, and nothing here notices it.
 //
 // What is erased or overwritten is not gone from the server at once: old versions of rows live on until they are
@@ -271,13 +273,8 @@ func (p *postgres) hold(ctx context.Context, conn *pgx.Conn) error {
 	if version != schemaVersion {
 		return fmt.Errorf("%w: schema %q has version %d; this program knows %d", ErrInvalid, p.schema, version, schemaVersion)
 	}
-	for _, sql := range []string{
-		`DELETE FROM chunks USING blobs WHERE blobs.name IS NULL AND chunks.blob = blobs.id`,
-		`DELETE FROM blobs WHERE name IS NULL`,
-	} {
-		if _, err := tx.Exec(ctx, sql); err != nil {
-			return err
-		}
+	if _, err := tx.Exec(ctx, `DELETE FROM blobs WHERE name IS NULL`); err != nil {
+		return err
 	}
 	return tx.Commit(ctx)
 }

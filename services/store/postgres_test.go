@@ -259,8 +259,8 @@ func TestPostgresRefusesDSN(t *testing.T) {
 		t.Errorf("lodge.records has %s records", n)
 	}
 	must(t, s.Close())
-	server.Query(t, "WITH u AS (UPDATE lodge.holder SET version = 2 RETURNING 1) SELECT count(*)::text FROM u")
-	refuseOpen(t, base, store.ErrInvalid, "version 2")
+	server.Query(t, "WITH u AS (UPDATE lodge.holder SET version = 1 RETURNING 1) SELECT count(*)::text FROM u")
+	refuseOpen(t, base, store.ErrInvalid, "version 1")
 	server.Exec(t, "CREATE DATABASE latin TEMPLATE template0 ENCODING LATIN1 LC_COLLATE 'C' LC_CTYPE 'C'")
 	refuseOpen(t, "host="+server.Host()+" user=postgres dbname=latin", store.ErrInvalid, "LATIN1")
 }
@@ -344,4 +344,67 @@ func cancelledWait(t *testing.T, primary, standby *storetest.Server, s store.Sto
 	if v := get(t, s, "waited"); v != "for" {
 		t.Errorf("the update is %q", v)
 	}
+}
+
+// A backup is no standby, however it gets its WAL; and a standby is no backup, whatever its name.
+func TestPostgresBackup(t *testing.T) {
+	t.Parallel()
+	server := storetest.NewPostgres(t)
+	s := openPostgres(t, server.DSN())
+	const replication = `SELECT coalesce(string_agg(state, ' ' ORDER BY state), '') FROM pg_stat_replication`
+	end := server.Backup(t)
+	t.Cleanup(end)
+	server.Await(t, replication, "backup streaming")
+	refused(t, put(s, "a", "1"), store.ErrUnsafe, "GRANT pg_monitor")
+	server.Exec(t, "GRANT pg_monitor TO lodge")
+	must(t, put(s, "a", "1"))
+	end()
+	server.Await(t, replication, "")
+	for _, args := range [][]string{{"--no-slot"}, {"-C", "-S", "kept"}, {"-X", "fetch"}} {
+		end := server.Backup(t, args...)
+		t.Cleanup(end)
+		if args[0] == "-X" {
+			server.Await(t, replication, "backup")
+		} else {
+			server.Await(t, replication, "backup streaming")
+		}
+		if err := put(s, "a", "1"); err != nil {
+			t.Errorf("a backup with %s: %v", args, err)
+		}
+		end()
+		server.Await(t, replication, "")
+	}
+
+	// Nothing is refused while whole backups come and go.
+	done, result := make(chan bool), make(chan error, 1)
+	go func() {
+		var err error
+		for err == nil {
+			select {
+			case <-done:
+				result <- nil
+				return
+			default:
+				err = put(s, "a", "2")
+			}
+		}
+		result <- err
+	}()
+	standby := server.BaseBackup(t, "pg_basebackup")
+	close(done)
+	must(t, <-result)
+
+	standby.Start(t)
+	const follows = `SELECT count(*)::text FROM pg_stat_replication WHERE replay_lsn IS NOT NULL`
+	server.Await(t, follows, "1")
+	refused(t, put(s, "a", "3"), store.ErrUnsafe, "pg_basebackup is async")
+	end = server.Backup(t)
+	t.Cleanup(end)
+	server.Await(t, replication, "backup streaming streaming")
+	refused(t, put(s, "a", "3"), store.ErrUnsafe, "pg_basebackup is async")
+	// That a backup acknowledges WAL does not make it a standby.
+	standby.Stop()
+	server.Set(t, "synchronous_standby_names", "*")
+	server.Await(t, replication, "backup streaming")
+	refused(t, put(s, "a", "3"), store.ErrUnsafe, "no such standby is attached")
 }

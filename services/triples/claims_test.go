@@ -21,8 +21,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// testVault has an active epoch 1 and nothing else.
-func testVault(t *testing.T) *vault.Vault {
+func emptyVault(t *testing.T) *vault.Vault {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "key")
 	must(t, vault.WriteNewKey(path))
@@ -31,6 +30,13 @@ func testVault(t *testing.T) *vault.Vault {
 	v, err := vault.Open(filepath.Join(t.TempDir(), "vault"), k)
 	must(t, err)
 	t.Cleanup(func() { v.Close() })
+	return v
+}
+
+// testVault has an active epoch 1 and nothing else.
+func testVault(t *testing.T) *vault.Vault {
+	t.Helper()
+	v := emptyVault(t)
 	w, err := v.NewEpoch(vault.Epoch{ID: 1, Purpose: "triples", Limit: 3})
 	must(t, err)
 	must(t, w.Commit())
@@ -134,11 +140,18 @@ func exposedRuns(t *testing.T) (v *vault.Vault, c *claims, a, b *run) {
 	return v, s.claims, a, b
 }
 
+// soon ends what should not wait: it fails instead of hanging.
+func soon(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	t.Cleanup(cancel)
+	return ctx
+}
+
 // settling runs settle until ended has been called, which must be what it waits for.
 func settling(t *testing.T, r *run, end func()) error {
 	t.Helper()
 	done := make(chan error, 1)
-	go func() { done <- r.settle(t.Context()) }()
+	go func() { done <- r.settle(soon(t)) }()
 	select {
 	case err := <-done:
 		t.Fatalf("a result before the other check has a verdict: %v", err)
@@ -163,7 +176,7 @@ func burntRefusal(err error) bool {
 // a verdict.
 func TestAPassedCheckWaitsForTheOthers(t *testing.T) {
 	v, c, a, b := exposedRuns(t)
-	must(t, settling(t, b, func() { must(t, a.settle(t.Context())) })) // a has nobody to wait for: b has its verdict
+	must(t, settling(t, b, func() { must(t, a.settle(soon(t))) })) // a has nobody to wait for: b has its verdict
 	must(t, addBatch(v, "b-2", "mac-1", false))
 	if len(c.exposed) != 0 {
 		t.Errorf("%v are left", c.exposed)
@@ -178,7 +191,9 @@ func TestAKeyIsBurntWhileAnotherSessionUsesIt(t *testing.T) {
 	noVerdict := &runner.Failure{Outcome: runner.Timeout}
 	t.Run("after its check", func(t *testing.T) {
 		v, _, a, b := exposedRuns(t)
-		must(t, settling(t, b, func() { a.burn(noVerdict) }))
+		if err := settling(t, b, func() { a.burn(noVerdict) }); !burntRefusal(err) {
+			t.Errorf("it accepts: %v", err)
+		}
 		err := addBatch(v, "b-2", "mac-1", false)
 		if err == nil || !burntRefusal(b.unlessBurnt(err)) {
 			t.Errorf("a batch under the burnt key: %v", err)
@@ -187,7 +202,7 @@ func TestAKeyIsBurntWhileAnotherSessionUsesIt(t *testing.T) {
 	t.Run("before its verdict", func(t *testing.T) {
 		_, _, a, b := exposedRuns(t)
 		a.burn(noVerdict)
-		if err := b.settle(t.Context()); !burntRefusal(err) {
+		if err := b.settle(soon(t)); !burntRefusal(err) {
 			t.Errorf("got %v", err)
 		}
 	})
@@ -207,7 +222,7 @@ func TestAKeyIsBurntWhileAnotherSessionUsesIt(t *testing.T) {
 	})
 	t.Run("after it is stored, and after it is active", func(t *testing.T) {
 		v, _, a, b := exposedRuns(t)
-		must(t, settling(t, b, func() { must(t, a.settle(t.Context())) }))
+		must(t, settling(t, b, func() { must(t, a.settle(soon(t))) }))
 		must(t, addBatch(v, "b-2", "mac-1", false))
 		must(t, addBatch(v, "b-3", "mac-1", false))
 		must(t, v.ActivateBatch("b-3"))

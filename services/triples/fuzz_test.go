@@ -30,6 +30,7 @@ func FuzzStoredMACKey(f *testing.F) {
 	f.Add(append(bytes.Clone(valid), 0, 0))
 	f.Add(bytes.Repeat([]byte{255}, len(valid)))
 	f.Add(valid[:s.Field.Size()])
+	f.Add(append(bytes.Repeat([]byte{255}, s.Field.Size()), valid[s.Field.Size():]...))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		m, err := decodeMACKey(b, s)
 		if err != nil {

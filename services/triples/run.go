@@ -4,21 +4,23 @@ import (
 	"context"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"io"
+	"slices"
 
 	"github.com/lodge-mpc/lodge/engine/field"
 	"github.com/lodge-mpc/lodge/engine/gbfv"
 	"github.com/lodge-mpc/lodge/engine/params"
-	"github.com/lodge-mpc/lodge/engine/protocol/keygen"
 	"github.com/lodge-mpc/lodge/engine/protocol/maccheck"
 	"github.com/lodge-mpc/lodge/engine/protocol/popk"
 	"github.com/lodge-mpc/lodge/engine/protocol/round"
 	"github.com/lodge-mpc/lodge/engine/protocol/triple"
+	"github.com/lodge-mpc/lodge/engine/protocol/verdict"
 	"github.com/lodge-mpc/lodge/engine/sample"
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
 	"github.com/lodge-mpc/lodge/services/job"
 	"github.com/lodge-mpc/lodge/services/keyring"
-	"github.com/lodge-mpc/lodge/services/metrics"
+	"github.com/lodge-mpc/lodge/services/plan"
 	"github.com/lodge-mpc/lodge/services/rpc"
 	"github.com/lodge-mpc/lodge/services/runner"
 	"github.com/lodge-mpc/lodge/services/session"
@@ -42,8 +44,9 @@ type run struct {
 	fresh  bool // whether it was made in this session
 	mac    triple.MACKey
 	id     round.Digest
-	// exposed is set when this party is about to open what a failed MAC check turns into the MAC key.
-	exposed bool
+	// exposed is set when this party is about to open what a failed MAC check turns into the MAC key, and settled when
+	// its own check has passed.
+	exposed, settled bool
 }
 
 // Memory implements session.Protocol.
@@ -58,35 +61,27 @@ func (r *run) Memory() (uint64, error) {
 	if r.scheme, err = r.ring.Scheme(r.spec.GetParams(), r.spec.GetField()); err != nil {
 		return 0, err
 	}
-	kind, dim := Kinds[r.spec.GetKind()], 0
-	var shape triple.Shape
-	if r.spec.GetKind() == jobv1.Kind_KIND_MATRIX {
-		if !r.choose {
-			dim = int(r.spec.GetDim())
-		}
-		shape = triple.Shape{Rows: int(r.spec.GetShape().GetRows()), Inner: int(r.spec.GetShape().GetInner()), Cols: int(r.spec.GetShape().GetColumns())}
-	}
-	set := r.scheme.Set
-	r.plan, err = triple.NewPlan(set, r.spec.GetField(), r.parties, kind, shape, dim, int(min(r.spec.GetCount(), 1<<30)), int(epoch.Dim))
-	if err != nil {
-		return 0, rpc.Errorf(rpc.Invalid, "`lodge params show` says what fits", "%v", err)
-	}
-	if r.plan.Owner = round.Party(r.spec.GetInputParty()); int(r.plan.Owner) >= r.parties {
-		return 0, rpc.Errorf(rpc.Invalid, "parties count from 0", "input party %d of %d", r.plan.Owner, r.parties)
-	}
-	if r.macKey, err = triple.MACKeyInstance(set, r.spec.GetField(), r.parties); err != nil {
+	r.plan, r.macKey, err = plan.Batch(r.spec, keyring.SetOf(epoch, r.scheme), r.parties, int(epoch.Dim), r.choose)
+	var known *rpc.Error
+	switch {
+	case errors.As(err, &known):
 		return 0, err
+	case err != nil:
+		next, dim := "`lodge params show` says what fits", r.spec.GetDim()
+		if r.choose {
+			dim = 0
+		}
+		if block := max(dim, 2); r.spec.GetKind() == jobv1.Kind_KIND_MATRIX && epoch.Dim < block {
+			if r.choose {
+				block = 128
+			}
+			next = fmt.Sprintf("`lodge jobs submit --kind keys --dim %d` makes an epoch whose keys serve such blocks", block)
+		}
+		return 0, rpc.Errorf(rpc.Invalid, next, "%v", err)
 	}
 	keys, err := r.ring.MemoryBytes(epoch)
 	workers := r.ring.Workers()
 	return keys + uint64(max(r.plan.MemoryBytes(workers), popk.MemoryBytes(r.macKey, r.parties, true, workers)*3/2)), err
-}
-
-// Kinds are the kinds of jobs as the engine calls them.
-var Kinds = map[jobv1.Kind]triple.Kind{
-	jobv1.Kind_KIND_SCALAR: triple.Scalar, jobv1.Kind_KIND_MATRIX: triple.Matrix, jobv1.Kind_KIND_SQUARE: triple.Square,
-	jobv1.Kind_KIND_RANDOM: triple.Random, jobv1.Kind_KIND_BIT: triple.Bit, jobv1.Kind_KIND_INVERSE: triple.Inverse,
-	jobv1.Kind_KIND_INPUT: triple.Input,
 }
 
 // Claim implements session.Claimant.
@@ -104,26 +99,25 @@ func (r *run) Run(ctx context.Context, s *session.Session) (*session.Stored, err
 		return nil, err
 	}
 	defer r.keys.Release()
+	s.ProvedUnder(r.keys.ProofKey)
 	if err := r.vault.SpendDecryptions(r.spec.GetEpoch(), uint64(r.plan.Decryptions())); err != nil {
 		return nil, keyring.Refused(err, "this batch")
 	}
-	source, err := session.Source()
-	if err != nil {
-		return nil, err
-	}
-	defer source.Wipe()
 	defer func() { r.mac.Share.Wipe() }()
 	held, err := r.findMACKey()
 	if err != nil {
 		return nil, err
 	}
-	result, err := session.Drive(ctx, s, "triples", r.plan.Instance.Hash(), func(rs round.Session) (round.Transition[triple.Result], error) {
+	result, err := session.Drive(ctx, s, protocol, r.terms(), func(rs round.Session, source *sample.Source) (round.Transition[triple.Result], error) {
 		r.id = rs.ID
-		return round.Then(triple.AgreeOnMACKey(rs, held), func(_ context.Context, same bool) (round.Transition[triple.Result], error) {
+		t := round.Then(triple.AgreeOnMACKey(rs, held), func(_ context.Context, same bool) (round.Transition[triple.Result], error) {
 			if same {
 				return r.batch(rs, source)
 			}
 			return r.withFreshKey(rs, source)
+		})
+		return round.Then(t, func(_ context.Context, result triple.Result) (round.Transition[triple.Result], error) {
+			return r.accept(rs, result), nil
 		}), nil
 	})
 	if err != nil {
@@ -131,11 +125,16 @@ func (r *run) Run(ctx context.Context, s *session.Session) (*session.Stored, err
 		return nil, err
 	}
 	defer result.Wipe()
-	if err := r.settle(ctx); err != nil {
-		return nil, err
-	}
 	s.Enter(jobv1.JobState_JOB_STATE_STORING)
-	return r.store(&result)
+	return r.store(&result, s.Broadcasts(verdict.Name))
+}
+
+// protocol is what sessions of triples are called in their terms.
+const protocol = plan.Triples
+
+// terms is the hash of what the protocol computes with: the instance, and the key under which parties prove and decrypt.
+func (r *run) terms() round.Digest {
+	return plan.Terms(protocol, r.plan.Instance, r.keys.PublicHash)
 }
 
 // findMACKey loads the active MAC key of this epoch, field and tenant, if there is one, and names it.
@@ -174,6 +173,7 @@ func (r *run) withFreshKey(rs round.Session, source *sample.Source) (round.Trans
 		return round.Transition[triple.Result]{}, err
 	}
 	return round.Then(t, func(_ context.Context, m triple.MACKey) (round.Transition[triple.Result], error) {
+		r.mac.Share.Wipe() // of the key that is given up
 		r.mac = m
 		return r.batch(rs, source)
 	}), nil
@@ -190,7 +190,7 @@ func (r *run) batch(rs round.Session, source *sample.Source) (round.Transition[t
 
 // expose notes, and for a stored MAC key durably, that the key is burnt unless the check has a verdict.
 func (r *run) expose() error {
-	r.exposed = true
+	r.exposed, r.settled = true, false
 	if r.fresh {
 		return nil
 	}
@@ -198,19 +198,25 @@ func (r *run) expose() error {
 	return r.unlessBurnt(r.vault.ExposeMACKey(r.macID, r.name()))
 }
 
-// settle records that the check has passed. Before the result is stored it waits for the sessions that have opened
-// their parts of a check of the same key and have no verdict: should one of them have told the key to a cheating peer,
-// this check proved nothing, and the key is burnt by then.
+// settle records that this party's check has passed. Before it says so to the others it waits for the sessions that have
+// opened their parts of a check of the same key and have no verdict: should one of them have told the key to a cheating
+// peer, this check proved nothing, and the key is burnt by then.
 func (r *run) settle(ctx context.Context) error {
 	if !r.exposed || r.fresh {
 		return nil
 	}
-	err := r.vault.SettleMACKey(r.macID, r.name())
-	others := r.claims.settle(r.macID, r.name())
-	if err != nil {
-		return r.unlessBurnt(err)
+	if err := r.vault.SettleMACKey(r.macID, r.name()); err != nil {
+		return r.unlessBurnt(err) // it is burnt, here or when this session has ended
 	}
-	return await(ctx, others)
+	r.settled = true
+	if err := await(ctx, r.claims.settle(r.macID, r.name())); err != nil {
+		return err
+	}
+	k, err := r.vault.MACKey(r.macID)
+	if err == nil && k.State != vault.MACActive {
+		err = fmt.Errorf("triples: the MAC key is %s", k.State)
+	}
+	return r.unlessBurnt(err)
 }
 
 // name is how the session appears in the records of MAC keys.
@@ -227,11 +233,12 @@ func (r *run) unlessBurnt(err error) error {
 	return err
 }
 
-// burn erases the MAC key and everything under it when the MAC check has failed, or when the session ended without a
-// verdict after this party began to open its part of the check: a peer that saw the parts of all others then knows
-// the key if it cheated, however it ended the session.
+// burn erases the MAC key and everything under it when the MAC check has failed here or, by its signed word, at another
+// party, or when the session ended without a verdict after this party began to open its part of the check: a peer that
+// saw the parts of all others then knows the key if it cheated, however it ended the session.
 func (r *run) burn(err error) {
-	if r.fresh || !r.exposed && !failedHere(err) {
+	open := r.exposed && (!r.settled || rejected(err))
+	if r.fresh || !open && !failedHere(err) {
 		return // a key that was made in this session is gone with it
 	}
 	if _, err := r.vault.BurnMACKey(r.macID, "the MAC check failed or ended without a verdict"); err != nil {
@@ -241,20 +248,34 @@ func (r *run) burn(err error) {
 	r.claims.settle(r.macID, r.name())
 }
 
-// failedHere reports whether this party's own MAC check failed. The word of a peer that its check failed burns nothing.
+// verdicts are the checks after whose failure the MAC key is no secret any more.
+var verdicts = []string{maccheck.CheckMAC, maccheck.CheckZero, maccheck.CheckSacrifice}
+
+// failedHere reports whether this party's own MAC check failed.
 func failedHere(err error) bool {
 	var f *runner.Failure
-	return errors.As(err, &f) && f.Outcome == runner.Aborted && (f.Check == maccheck.CheckMAC || f.Check == maccheck.CheckZero)
+	return errors.As(err, &f) && f.Outcome == runner.Aborted && slices.Contains(verdicts, f.Check)
+}
+
+// rejected reports whether another party has signed that its MAC check failed. Before this party has opened its part the
+// key is no more known than it was, so such a word burns nothing then.
+func rejected(err error) bool {
+	var f *runner.Failure
+	return errors.As(err, &f) && slices.ContainsFunc(f.Words, func(w runner.Word) bool { return w.Rejects(verdicts...) })
 }
 
 // store writes the batch, and the MAC key if it is new, locked.
-func (r *run) store(result *triple.Result) (*session.Stored, error) {
+func (r *run) store(result *triple.Result, accepted []runner.Broadcast) (*session.Stored, error) {
 	b := vault.Batch{
 		ID: session.Name(r.spec.GetRef()), Epoch: r.spec.GetEpoch(), MACKey: r.macID,
 		Params: r.spec.GetParams(), Field: r.spec.GetField(), Kind: job.KindName(r.spec.GetKind()), Dim: uint32(r.plan.Dim),
 		Rows: r.spec.GetShape().GetRows(), Inner: r.spec.GetShape().GetInner(), Columns: r.spec.GetShape().GetColumns(),
-		InputParty: r.spec.GetInputParty(), Count: uint64(result.Count), TupleBytes: uint64(tupleBytes(r.scheme.Field, r.plan, result)),
+		InputParty: r.spec.GetInputParty(), NoSacrifice: r.spec.GetNoSacrifice(), Count: uint64(result.Count), TupleBytes: uint64(tupleBytes(r.scheme.Field, r.plan, result)),
 		Tenant: r.spec.GetTenant(), Digest: result.Digest, SessionID: r.id, Created: session.Now(),
+	}
+	var err error
+	if b.Verdict, err = verdictOf(accepted, r.parties); err != nil {
+		return nil, err
 	}
 	w, err := r.vault.NewBatch(b)
 	if err != nil {
@@ -272,20 +293,28 @@ func (r *run) store(result *triple.Result) (*session.Stored, error) {
 	if err := w.Commit(fresh); err != nil {
 		return nil, keyring.Refused(r.unlessBurnt(err), "this batch")
 	}
-	return Locked(r.vault, b, r.Sessions.Metrics), nil
+	return Locked(r.vault, b, r.Sessions), nil
 }
 
-// Locked is a stored batch that waits for activation.
-func Locked(v *vault.Vault, b vault.Batch, m *metrics.Metrics) *session.Stored {
-	bits := 0
+// Locked is a stored batch that waits for activation, which takes the signed verdicts of all parties.
+func Locked(v *vault.Vault, b vault.Batch, of *session.Registry) *session.Stored {
+	bits, security := 0, ""
 	if set, err := params.Lookup(b.Params); err == nil {
 		bits = set.StatSecurityBits()
 	}
+	if e, err := v.Epoch(b.Epoch); err == nil {
+		security = e.KeygenSecurity
+	}
 	return &session.Stored{
-		Digest: b.Digest, Epoch: b.Epoch, BatchID: b.ID, Count: b.Count, Security: keygen.Security, StatBits: bits,
-		Activate:   func() error { return keyring.Refused(v.ActivateBatch(b.ID), "batch "+b.ID) },
+		Digest: b.Digest, Epoch: b.Epoch, BatchID: b.ID, Count: b.Count, Security: security, StatBits: bits,
+		Activate: func() error {
+			if err := accepted(&b, of.Keys); err != nil {
+				return errors.Join(err, v.RevokeBatch(b.ID, "not all parties of this roster have signed that they accept it"))
+			}
+			return keyring.Refused(v.ActivateBatch(b.ID), "batch "+b.ID)
+		},
 		Discard:    func(reason string) error { return v.RevokeBatch(b.ID, reason) },
-		OnActivate: func() { m.Stored(b.Kind, b.Field, b.Count) },
+		OnActivate: func() { of.Metrics.Stored(b.Kind, b.Field, b.Count) },
 	}
 }
 

@@ -22,6 +22,7 @@ func TestOnlyTheOwnCheckFails(t *testing.T) {
 	}{
 		{&runner.Failure{Outcome: runner.Aborted, Check: maccheck.CheckMAC}, true},
 		{&runner.Failure{Outcome: runner.Aborted, Check: maccheck.CheckZero}, true},
+		{&runner.Failure{Outcome: runner.Aborted, Check: maccheck.CheckSacrifice}, true},
 		{&runner.Failure{Outcome: runner.Aborted, Check: round.CheckEcho}, false},
 		{&runner.Failure{Outcome: runner.PeerAbort, Check: maccheck.CheckMAC}, false},
 		{&runner.Failure{Outcome: runner.Blamed, Check: maccheck.CheckMAC}, false},

@@ -153,6 +153,24 @@ func TestFetchWithoutAPeer(t *testing.T) {
 	must(t, err)
 }
 
+// A reservation that all peers have confirmed, and that was delivered before, waits for those who do not know how far the
+// store is that has recorded it.
+func TestFetchWaitsForPeersToRemember(t *testing.T) {
+	n := newNet(t)
+	n.propose(reservation("r", 0, 10), 0, 1, 2)
+	_, err := fetch(n.context(20*time.Second), n.as("alice", 0), "r", 0)
+	must(t, err)
+	n.nodes[2].stop()
+	n.nodes[0].service.Peers.forget(2)
+	got, err := fetch(n.context(time.Second), n.as("alice", 0), "r", 0)
+	if refusal(t, err, rpc.TimedOut); len(got) > 0 {
+		t.Errorf("%d bytes", len(got))
+	}
+	n.start(n.nodes[2], nil)
+	_, err = fetch(n.context(20*time.Second), n.as("alice", 0), "r", 0)
+	must(t, err)
+}
+
 // big is a reservation of several messages, more than the network holds for a client that does not read.
 func (n *net3) big() (id string, size int) {
 	for _, x := range n.nodes {

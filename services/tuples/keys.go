@@ -22,7 +22,7 @@ func (s *Service) macKey(p rpc.Principal, id string) (vault.MACKey, error) {
 		err = vault.ErrNotFound
 	}
 	if errors.Is(err, vault.ErrNotFound) {
-		return k, rpc.Errorf(rpc.NotFound, "ListMacKeys names those of the tenants that this client serves", "no MAC key %q at this party", id)
+		return k, rpc.Errorf(rpc.NotFound, "`lodge mac-keys list` names those of the tenants that this client serves", "no MAC key %q at this party", id)
 	}
 	return k, err
 }
@@ -64,12 +64,7 @@ func (s *Service) DrawMacKey(ctx context.Context, r *tuplesv1.DrawMacKeyRequest)
 	}
 	out := &tuplesv1.DrawMacKeyResponse{Key: wireMACKey(&k), Params: k.Params, Share: share}
 	if r.GetPurpose() == tuplesv1.Purpose_PURPOSE_VERIFY {
-		reason := "its shares were pooled to verify, by " + p.Name
-		if _, err := s.Vault.RetireEpoch(k.Epoch, reason); err != nil {
-			clear(share)
-			return nil, refused(err, fmt.Sprintf("epoch %d", k.Epoch))
-		}
-		_, err := s.Audit.Append(entry(audit.EpochRetired, p, "", fmt.Sprintf("epoch/%d", k.Epoch)))
+		_, err := s.Retire(ctx, k.Epoch, "its MAC-key shares are pooled to verify")
 		if err == nil {
 			err = s.Peers.Announced(ctx)
 		}
@@ -154,7 +149,7 @@ func (s *Service) Revoke(ctx context.Context, r *tuplesv1.RevokeRequest) (*tuple
 		}
 	}
 	if len(asked) > 0 {
-		return nil, rpc.Errorf(rpc.NotFound, "ListBatches names those that there are", "no batch %q at this party", ids(asked)[0])
+		return nil, rpc.Errorf(rpc.NotFound, "`lodge batches list` names those that there are", "no batch %q at this party", ids(asked)[0])
 	}
 	if r.GetDryRun() {
 		return out, nil

@@ -1,6 +1,7 @@
 package tuples
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -121,6 +122,34 @@ func TestReportFailedCheck(t *testing.T) {
 	must(t, err)
 }
 
+// What burns or revokes is answered when all peers have heard how far the store is, so that an older copy of it, put back
+// after the answer, is known for what it is.
+func TestBurningIsAnnounced(t *testing.T) {
+	for name, call := range map[string]func(ctx context.Context, c tuplesv1.TuplesServiceClient) error{
+		"draw to pool": func(ctx context.Context, c tuplesv1.TuplesServiceClient) error {
+			r, err := c.DrawMacKey(ctx, &tuplesv1.DrawMacKeyRequest{MacKeyId: "mac", Purpose: verify})
+			if len(r.GetShare()) > 0 {
+				t.Error("the share came")
+			}
+			return err
+		},
+		"failed check": func(ctx context.Context, c tuplesv1.TuplesServiceClient) error {
+			_, err := c.ReportFailedCheck(ctx, &tuplesv1.ReportFailedCheckRequest{MacKeyId: "mac"})
+			return err
+		},
+		"revoke": func(ctx context.Context, c tuplesv1.TuplesServiceClient) error {
+			_, err := c.Revoke(ctx, &tuplesv1.RevokeRequest{BatchIds: []string{"b"}})
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := newNet(t)
+			n.nodes[2].stop()
+			refusal(t, call(n.context(time.Second), n.as("alice", 0)), rpc.TimedOut)
+		})
+	}
+}
+
 func TestRevoke(t *testing.T) {
 	n := newNet(t)
 	ctx := n.context(20 * time.Second)
@@ -224,7 +253,7 @@ func TestLimits(t *testing.T) {
 		"no lease":     func(r *tuplesv1.Reservation) { r.Lease = nil },
 		"nanoseconds":  func(r *tuplesv1.Reservation) { r.Lease.Nanos = -1 },
 		"far":          func(r *tuplesv1.Reservation) { r.Lease = &timestamppb.Timestamp{Seconds: 1 << 60} },
-		"next month":   func(r *tuplesv1.Reservation) { r.Lease = timestamppb.New(time.Now().Add(vault.MaxLease + time.Hour)) },
+		"next month":   func(r *tuplesv1.Reservation) { r.Lease = timestamppb.New(time.Now().Add(vault.MaxLease + 2*time.Hour)) },
 		"no ranges":    func(r *tuplesv1.Reservation) { r.Ranges = nil },
 		"nil range":    func(r *tuplesv1.Reservation) { r.Ranges = []*tuplesv1.Range{nil} },
 		"many ranges":  func(r *tuplesv1.Reservation) { r.Ranges = make([]*tuplesv1.Range, vault.MaxRanges+1) },

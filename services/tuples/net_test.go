@@ -204,7 +204,10 @@ func (n *net3) start(x *node, l net.Listener) {
 	must(n.t, err)
 	limits := map[string]quota.Limits{"poor": {Tuples: map[string]uint64{"scalar": 5}}}
 	x.service = New(Config{Vault: x.vault, Log: slog.New(slog.DiscardHandler), Peers: peers, Quota: quota.NewBook(limits, x.now),
-		MACKeyShare: func(k vault.MACKey) ([]byte, error) { return x.macShare(k) }})
+		MACKeyShare: func(k vault.MACKey) ([]byte, error) { return x.macShare(k) },
+		Retire: func(_ context.Context, epoch uint64, reason string) (int, error) {
+			return x.vault.RetireEpoch(epoch, reason)
+		}})
 	tuplesv1.RegisterTuplesServiceServer(server, &liar{x.service, &x.lies})
 	ctx, cancel := context.WithCancel(context.Background())
 	ran := make(chan struct{})

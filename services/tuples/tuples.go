@@ -49,6 +49,8 @@ type Config struct {
 	Peers   *Peers
 	// MACKeyShare gives the canonical encoding of this party's share of an active MAC key.
 	MACKeyShare func(vault.MACKey) ([]byte, error)
+	// Retire erases an epoch, also in memory, and returns when that is in the audit log.
+	Retire func(ctx context.Context, epoch uint64, reason string) (batches int, err error)
 }
 
 // Service implements lodge.tuples.v1.
@@ -68,6 +70,7 @@ func (s *Service) Run(ctx context.Context) {
 	go s.Peers.run(ctx)
 	tick := time.NewTicker(sweepEvery)
 	defer tick.Stop()
+	defer s.rememberAudit()
 	for {
 		select {
 		case <-ctx.Done():
@@ -77,11 +80,17 @@ func (s *Service) Run(ctx context.Context) {
 		if err := s.Vault.Sweep(); err != nil {
 			s.Log.Error("sweeping reservations", "error", err)
 		}
-		if head := s.Audit.Head(); head.Seq > 0 {
-			if err := s.Vault.RememberAudit(head.Hash.String()); err != nil {
-				s.Log.Error("remembering the audit log", "error", err)
-			}
-		}
+		s.rememberAudit()
+	}
+}
+
+func (s *Service) rememberAudit() {
+	head := s.Audit.Head()
+	if head.Seq == 0 {
+		return
+	}
+	if err := s.Vault.RememberAudit(head.Hash.String()); err != nil {
+		s.Log.Error("remembering the audit log", "error", err)
 	}
 }
 

@@ -34,7 +34,7 @@ var macStates = map[vault.MACState]tuplesv1.MacKeyState{
 }
 
 func wireClass(c vault.Class) *tuplesv1.Class {
-	out := &tuplesv1.Class{Tenant: c.Tenant, Kind: job.KindOf(c.Kind), Params: c.Params, Field: c.Field, InputParty: c.InputParty}
+	out := &tuplesv1.Class{Tenant: c.Tenant, Kind: job.KindOf(c.Kind), Params: c.Params, Field: c.Field, InputParty: c.InputParty, NoSacrifice: c.NoSacrifice}
 	if c.Rows > 0 {
 		out.Shape = &jobv1.Shape{Rows: c.Rows, Inner: c.Inner, Columns: c.Columns}
 	}
@@ -43,15 +43,25 @@ func wireClass(c vault.Class) *tuplesv1.Class {
 
 func classOf(c *tuplesv1.Class) vault.Class {
 	return vault.Class{Tenant: c.GetTenant(), Kind: job.KindName(c.GetKind()), Params: c.GetParams(), Field: c.GetField(),
-		Rows: c.GetShape().GetRows(), Inner: c.GetShape().GetInner(), Columns: c.GetShape().GetColumns(), InputParty: c.GetInputParty()}
+		Rows: c.GetShape().GetRows(), Inner: c.GetShape().GetInner(), Columns: c.GetShape().GetColumns(), InputParty: c.GetInputParty(), NoSacrifice: c.GetNoSacrifice()}
 }
 
-func wireBatch(b *vault.Batch) *tuplesv1.Batch {
+// maxFree spans of a batch are listed, in at most 24 bytes each: enough for sixteen reservations of as many ranges as
+// there may be. What is free after them is listed when they are taken.
+const maxFree = 16 * vault.MaxRanges
+
+// wireBatch is a batch under an epoch; stranded says that its shares must not leave.
+func wireBatch(b *vault.Batch, security string, stranded bool) *tuplesv1.Batch {
 	out := &tuplesv1.Batch{
 		Id: b.ID, State: batchStates[b.State], Epoch: b.Epoch, MacKeyId: b.MACKey, Class: wireClass(b.Class()), Dim: b.Dim, Count: b.Count,
 		Digest: b.Digest[:], Created: timestamppb.New(b.Created), TupleBytes: b.TupleBytes, Erased: b.Gone.Count(), Lost: b.Lost, Reason: b.Reason,
+		KeygenSecurity: security, Stranded: stranded,
 	}
-	for _, s := range b.Free() {
+	if stranded {
+		return out
+	}
+	free := b.Free()
+	for _, s := range free[:min(len(free), maxFree)] {
 		out.Free = append(out.Free, &tuplesv1.Span{First: s.First, Count: s.Count})
 	}
 	return out

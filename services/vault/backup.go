@@ -24,8 +24,9 @@ import (
 // series of entries: a kind, the length of a name in two bytes, the name, and a content in pieces, each after its
 // length in four bytes, up to one of no length.
 //
-// There are no shares of tuples in it, and no MAC keys, whose shares a restore burns: the records of batches say that
-// they are revoked, and those of MAC keys that they are burnt.
+// There are no shares of tuples in it, no MAC keys and no epochs that make tuples: the records of batches say that they
+// are revoked, those of MAC keys that they are burnt, and those of epochs that they are retired, because nobody could say
+// how many ciphertexts were decrypted under them since.
 
 const (
 	backupMagic = "lodge backup v1\n"
@@ -51,8 +52,8 @@ type BackupInfo struct {
 	Taken      time.Time `json:"taken"`
 }
 
-// Backup writes everything but the shares of tuples and of MAC keys. It can be read with the operator's key of now alone.
-// An epoch that is retired meanwhile makes it fail; then take it again.
+// Backup writes everything but the shares of tuples, of MAC keys and of epochs that make tuples. It can be read with the
+// operator's key of now alone. An epoch that is retired meanwhile makes it fail; then take it again.
 func (v *Vault) Backup(w io.Writer) (BackupInfo, error) {
 	buffered := bufio.NewWriterSize(w, 1<<20)
 	b := &backup{v: v, out: buffered, buf: make([]byte, 0, chunkSize+gcmOverhead)}
@@ -121,7 +122,7 @@ func (b *backup) records(tx store.Tx) (info BackupInfo, blobs []string, err erro
 	return info, c.kept(), err
 }
 
-// kept are the blobs of a backup: of epochs and answers.
+// kept are the blobs of a backup, once others have their tombstones: of epochs for decryption, of answers, and evidence.
 func (c *contents) kept() (names []string) {
 	for _, e := range c.epochs {
 		if e.State != EpochRetired {
@@ -132,6 +133,9 @@ func (c *contents) kept() (names []string) {
 		if e.Object != "" {
 			names = append(names, e.Object)
 		}
+	}
+	for _, a := range c.accusations {
+		names = append(names, a.object())
 	}
 	slices.Sort(names)
 	return names
@@ -147,6 +151,14 @@ func (b *backup) tombstone(c *contents, key string, sealed []byte) ([]byte, erro
 	if k := c.keys[strings.TrimPrefix(key, macPrefix)]; k != nil && strings.HasPrefix(key, macPrefix) && k.State != MACBurnt {
 		k.State, k.Reason = MACBurnt, why
 		record = k
+	}
+	if strings.HasPrefix(key, epochPrefix) {
+		for _, e := range c.epochs {
+			if epochKey(e.ID) == key && e.Purpose != purposeDecryption && e.State != EpochRetired {
+				e.State, e.Reason = EpochRetired, why
+				record = e
+			}
+		}
 	}
 	if record == nil {
 		return sealed, nil

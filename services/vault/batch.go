@@ -1,6 +1,7 @@
 package vault
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -33,13 +34,16 @@ type Batch struct {
 	Inner      uint32     `json:"inner,omitempty"`
 	Columns    uint32     `json:"columns,omitempty"`
 	InputParty uint32     `json:"input_party,omitempty"` // whom the values of input masks are known to
-	Count      uint64     `json:"count"`
-	Tenant     string     `json:"tenant"`
-	Digest     [32]byte   `json:"digest"` // public, the same at every party
-	SessionID  [32]byte   `json:"session_id"`
-	TupleBytes uint64     `json:"tuple_bytes"` // of this party's shares of one tuple
-	Created    time.Time  `json:"created"`
-	Reason     string     `json:"reason,omitempty"`
+	// NoSacrifice says that products were made without a sacrifice.
+	NoSacrifice bool      `json:"no_sacrifice"`
+	Count       uint64    `json:"count"`
+	Tenant      string    `json:"tenant"`
+	Digest      [32]byte  `json:"digest"` // public, the same at every party
+	SessionID   [32]byte  `json:"session_id"`
+	Verdict     Verdict   `json:"verdict"`
+	TupleBytes  uint64    `json:"tuple_bytes"` // of this party's shares of one tuple
+	Created     time.Time `json:"created"`
+	Reason      string    `json:"reason,omitempty"`
 
 	// Taken are the tuples that a reservation holds or held, and Gone those of them whose shares are not to be read
 	// any more. Wiped are those of them that are erased. Lost counts those that were never delivered.
@@ -47,6 +51,26 @@ type Batch struct {
 	Gone  Spans  `json:"gone,omitempty"`
 	Wiped Spans  `json:"wiped,omitempty"`
 	Lost  uint64 `json:"lost,omitempty"`
+}
+
+// Verdict is what all parties have signed at the end of the session: that they accept the batch's digest.
+type Verdict struct {
+	Version    uint32   `json:"version"` // of the protocol
+	Round      uint32   `json:"round"`
+	Transcript [32]byte `json:"transcript"`
+	Signatures [][]byte `json:"signatures"` // in the order of the roster
+}
+
+// UnmarshalJSON takes products from before there was a sacrifice, whose records do not speak of one, for what they are.
+func (b *Batch) UnmarshalJSON(record []byte) error {
+	type fields Batch
+	f := fields{NoSacrifice: true}
+	if err := json.Unmarshal(record, &f); err != nil {
+		return err
+	}
+	*b = Batch(f)
+	b.NoSacrifice = b.NoSacrifice && b.Kind != "random" && b.Kind != "input"
+	return nil
 }
 
 // blobsPerBatch is how many blobs hold the shares of a batch.
@@ -65,19 +89,20 @@ func (b *Batch) Free() Spans {
 
 // Class is what a tuple is and whose: tuples of one class are as good as each other.
 type Class struct {
-	Tenant     string `json:"tenant"`
-	Kind       string `json:"kind"`
-	Params     string `json:"params"`
-	Field      string `json:"field"`
-	Rows       uint32 `json:"rows,omitempty"`
-	Inner      uint32 `json:"inner,omitempty"`
-	Columns    uint32 `json:"columns,omitempty"`
-	InputParty uint32 `json:"input_party,omitempty"`
+	Tenant      string `json:"tenant"`
+	Kind        string `json:"kind"`
+	Params      string `json:"params"`
+	Field       string `json:"field"`
+	Rows        uint32 `json:"rows,omitempty"`
+	Inner       uint32 `json:"inner,omitempty"`
+	Columns     uint32 `json:"columns,omitempty"`
+	InputParty  uint32 `json:"input_party,omitempty"`
+	NoSacrifice bool   `json:"no_sacrifice,omitempty"`
 }
 
 // Class of the batch's tuples.
 func (b *Batch) Class() Class {
-	return Class{b.Tenant, b.Kind, b.Params, b.Field, b.Rows, b.Inner, b.Columns, b.InputParty}
+	return Class{b.Tenant, b.Kind, b.Params, b.Field, b.Rows, b.Inner, b.Columns, b.InputParty, b.NoSacrifice}
 }
 
 // BatchWriter stores a new batch: write its share data, then Commit or Abort.
@@ -146,8 +171,12 @@ func (w *BatchWriter) Commit(fresh *NewMACKey) error {
 		if err := v.trusted(tx); err != nil {
 			return err
 		}
-		if e, err := get[Epoch](v, tx, epochKey(w.batch.Epoch)); err != nil || e.State != EpochActive {
+		e, err := get[Epoch](v, tx, epochKey(w.batch.Epoch))
+		if err != nil || e.State != EpochActive {
 			return fmt.Errorf("%w: epoch %d is not active", ErrState, w.batch.Epoch)
+		}
+		if err := v.works(e); err != nil {
+			return err
 		}
 		if fresh != nil {
 			k := fresh.MACKey
@@ -217,6 +246,11 @@ func (v *Vault) Batch(id string) (b Batch, err error) {
 
 // Batches lists all batches by id, tombstones included.
 func (v *Vault) Batches() ([]Batch, error) { return records[Batch](v, batchPrefix) }
+
+// BatchesAfter calls f with all batches after an id, in order, until it says no.
+func (v *Vault) BatchesAfter(after string, f func(*Batch) bool) error {
+	return each(v, batchPrefix, after, f)
+}
 
 // ActivateBatch makes a locked batch available, and its MAC key active with it;
 // one that was activated stays as it is.
@@ -334,10 +368,8 @@ func (v *Vault) wipe(id string) (err error) {
 			return err
 		}
 		b.Wiped = gone
-		for _, x := range damaged {
-			b.Lost += x.Count - b.Taken.Within(x)
-			b.Taken, b.Gone, b.Wiped = b.Taken.With(x), b.Gone.With(x), b.Wiped.With(x)
-		}
+		b.Lost += damaged.AndNot(b.Taken).Count()
+		b.Taken, b.Gone, b.Wiped = b.Taken.Or(damaged), b.Gone.Or(damaged), b.Wiped.Or(damaged)
 		if whole = b.Wiped.Count() == b.Count; whole {
 			b.State = BatchConsumed
 		}

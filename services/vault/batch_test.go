@@ -1,6 +1,7 @@
 package vault
 
 import (
+	"encoding/json"
 	"errors"
 	"testing"
 )
@@ -23,7 +24,13 @@ func TestBatchUnderWrongMACKey(t *testing.T) {
 	refused(t, storeBatch(v, other, macKey("mac-1")), ErrExists)
 	other.Tenant = "else"
 	refused(t, storeBatch(v, other, nil), ErrState)
-	if n := objects(t, v); n != 2+1+4 {
+	other.Tenant, other.Field = base.Tenant, "p64"
+	refused(t, storeBatch(v, other, nil), ErrState)
+	addEpoch(t, v, 2, "triples")
+	must(t, v.ActivateEpoch(2))
+	other.Field, other.Epoch = base.Field, 2
+	refused(t, storeBatch(v, other, nil), ErrState)
+	if n := objects(t, v); n != 2*2+1+4 {
 		t.Fatalf("%d objects; refused ones were left", n)
 	}
 	// A locked batch that is dropped takes the key that was made for it along.
@@ -118,4 +125,44 @@ func TestTwoWritersOfABatch(t *testing.T) {
 	reserve(t, v, "r", in(1, 0, 5))
 	got, err := fetch(v, "r", "alice")
 	wantShares(t, got, err, in(1, 0, 5))
+}
+
+// Products that were made without a sacrifice are of a class of their own, and so are those of records from before there was
+// one, which say nothing of it.
+func TestBatchesWithoutSacrifice(t *testing.T) {
+	v := newDisk().open(t, &Key{})
+	stocked(t, v, 10)
+	plain := batchOf("batch-1", 10)
+	plain.NoSacrifice = true
+	must(t, storeBatch(v, plain, nil))
+	must(t, v.ActivateBatch("batch-1"))
+	_, err := v.Reserve(reservation(v, "r", in(1, 0, 10)))
+	refused(t, err, ErrRange)
+	own := reservation(v, "r", in(1, 0, 10))
+	own.Class.NoSacrifice = true
+	r, err := v.Reserve(own)
+	must(t, err)
+	with := own
+	with.Class.NoSacrifice = false
+	if digest := [][32]byte{{}}; r.Digest == ([32]byte{}) || own.digest(digest) == with.digest(digest) {
+		t.Error("parties that differ about the sacrifice agree on a reservation")
+	}
+
+	for record, want := range map[string]bool{
+		`{"kind":"scalar"}`: true, `{"kind":"matrix"}`: true, `{"kind":"random"}`: false, `{"kind":"input"}`: false,
+		`{"kind":"scalar","no_sacrifice":false}`: false, `{"kind":"scalar","no_sacrifice":true}`: true,
+	} {
+		var b Batch
+		must(t, json.Unmarshal([]byte(record), &b))
+		if b.Class().NoSacrifice != want {
+			t.Errorf("%s: no sacrifice: %v", record, !want)
+		}
+		written, err := json.Marshal(b)
+		must(t, err)
+		var again Batch
+		must(t, json.Unmarshal(written, &again))
+		if again.NoSacrifice != b.NoSacrifice {
+			t.Errorf("%s becomes %s", record, written)
+		}
+	}
 }

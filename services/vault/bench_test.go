@@ -173,3 +173,79 @@ func BenchmarkFragmented(b *testing.B) {
 		reserve(b, v, fmt.Sprintf("r%d", i), in(1, 300_000+uint64(i), 1))
 	}
 }
+
+// BenchmarkRanges is what a reservation of as many ranges as there may be, of one tuple each, takes in a fragmented batch,
+// and a sweep of as many ranges in 64 reservations.
+func BenchmarkRanges(b *testing.B) {
+	for _, fragments := range []int{1_100, 20_000, 100_000} {
+		b.Run(fmt.Sprintf("fragments=%d", fragments), func(b *testing.B) { benchRanges(b, fragments) })
+	}
+}
+
+func benchRanges(b *testing.B, fragments int) {
+	v := inMemory(b)
+	stocked(b, v, 1)
+	var taken Spans
+	for i := range fragments {
+		taken = append(taken, Span{First: uint64(2 * i), Count: 1})
+	}
+	c := setClock(v)
+	took := map[string]time.Duration{}
+	timed := func(what string, f func()) {
+		start := time.Now()
+		f()
+		took[what] += time.Since(start)
+	}
+	const sweeps = 64
+	for i := range b.N {
+		batch := fmt.Sprintf("batch-%d", i+1)
+		addBatch(b, v, batch, uint64(2*fragments), nil)
+		must(b, v.ActivateBatch(batch))
+		must(b, v.update(func(tx store.Tx) error {
+			x, err := v.batch(tx, batch)
+			if err != nil {
+				return err
+			}
+			x.Taken, x.Gone = taken, taken
+			return put(v, tx, batchPrefix+x.ID, x)
+		}))
+		var ranges []Range
+		for j := range MaxRanges {
+			ranges = append(ranges, Range{batch, Span{First: uint64(j*(fragments/MaxRanges)*2 + 1), Count: 1}})
+		}
+		must(b, v.wipe(batch))
+		id := func(what string) string { return fmt.Sprintf("%s-%d", what, i) }
+		timed("reserve", func() { reserve(b, v, id("back"), ranges...) })
+		_, err := v.Withdraw(id("back"))
+		must(b, err)
+		timed("restock", func() {
+			_, err := v.Release(id("back"), false)
+			must(b, err)
+		})
+		reserve(b, v, id("gone"), ranges[:MaxRanges/2]...)
+		timed("deliver-half", func() {
+			_, _, err := v.Deliver(id("gone"), "alice", 0)
+			must(b, err)
+		})
+		timed("fetch-half", func() {
+			_, err := fetch(v, id("gone"), "alice")
+			must(b, err)
+		})
+		timed("discard-half", func() {
+			_, err := v.Release(id("gone"), true)
+			must(b, err)
+		})
+		const per = MaxRanges / 2 / sweeps
+		for j := range sweeps {
+			reserve(b, v, id(fmt.Sprint("due-", j)), ranges[MaxRanges/2+j*per:][:per]...)
+			_, _, err := v.Deliver(id(fmt.Sprint("due-", j)), "alice", 0)
+			must(b, err)
+		}
+		c.pass(2 * time.Hour)
+		timed("sweep-half", func() { must(b, v.Sweep()) })
+		must(b, v.RevokeBatch(batch, "measured"))
+	}
+	for what, t := range took {
+		b.ReportMetric(float64(t.Microseconds())/1000/float64(b.N), what+"-ms")
+	}
+}

@@ -100,7 +100,7 @@ func (c *checking) batch(b *Batch) {
 		c.find(where, "is available under MAC key %s, which is %s", k.ID, k.State)
 	}
 	e := slices.IndexFunc(c.epochs, func(e *Epoch) bool { return e.ID == b.Epoch })
-	if e < 0 || b.stored() && c.epochs[e].State != EpochActive {
+	if e < 0 || b.stored() && c.epochs[e].State != EpochActive && c.epochs[e].State != EpochDraining {
 		c.find(where, "is %s, and its epoch %d is not active", b.State, b.Epoch)
 	}
 }
@@ -137,11 +137,7 @@ func (c *checking) checkReservations() {
 	}
 	for _, id := range c.order {
 		b := c.batches[id]
-		rest := b.Taken
-		for _, x := range slices.Concat(b.Gone, held[id]) {
-			rest = rest.Without(x)
-		}
-		if n := rest.Count(); n > 0 && b.stored() {
+		if n := b.Taken.AndNot(b.Gone).AndNot(held[id]).Count(); n > 0 && b.stored() {
 			c.find(batchPrefix+id, "%d tuples are taken, and no reservation holds them", n)
 		}
 	}

@@ -66,6 +66,22 @@ func (h *history) erased(r Reservation) {
 	}
 }
 
+// tooLate is a batch of an epoch that drains.
+func (h *history) tooLate(v *Vault) error {
+	h.t.Helper()
+	err := storeBatch(v, batchOf("late", 10), nil)
+	if err == nil {
+		h.fail("a batch was stored under an epoch that drains")
+	}
+	if spent := v.SpendDecryptions(1, 1); spent == nil {
+		h.fail("a session began under an epoch that drains")
+	}
+	if errors.Is(err, ErrState) {
+		return nil
+	}
+	return err
+}
+
 // steps are a life of a vault. Each may be repeated after any error, as those who ask for them do.
 func steps(h *history, late *time.Duration) []func(*Vault) error {
 	reserve := func(id string, ranges ...Range) func(*Vault) error {
@@ -114,6 +130,9 @@ func steps(h *history, late *time.Duration) []func(*Vault) error {
 		},
 		batch("batch-0", 1500, true),
 		batch("batch-1", 800, false),
+		batch("batch-2", 10, false),
+		func(v *Vault) error { return v.DrainEpoch(1, 0) },
+		h.tooLate,
 		reserve("a", in(0, 0, 600), in(1, 0, 100)),
 		reserve("b", in(0, 600, 500)),
 		fetch("a", "alice"),
@@ -131,6 +150,8 @@ func steps(h *history, late *time.Duration) []func(*Vault) error {
 		func(v *Vault) error { return v.RevokeBatch("batch-1", "test") },
 		func(v *Vault) error { *late = 10 * 24 * time.Hour; return v.Sweep() },
 		func(v *Vault) error { return v.Sweep() },
+		h.tooLate,
+		func(v *Vault) error { _, err := v.RevokeEpoch(1, 0, "test"); return err },
 		func(v *Vault) error { _, err := v.RetireEpoch(1, "test"); return err },
 	}
 }
@@ -180,7 +201,7 @@ func playSteps(t *testing.T, name string, at int, f fault) (writes int) {
 	batches, err := v.Batches()
 	must(t, err)
 	for _, b := range batches {
-		want := map[string]BatchState{"batch-0": BatchConsumed, "batch-1": BatchRevoked}[b.ID]
+		want := map[string]BatchState{"batch-0": BatchConsumed, "batch-1": BatchRevoked, "batch-2": BatchRevoked}[b.ID]
 		if b.State != want || b.ID == "batch-0" && b.Lost != 250 && at < 0 {
 			h.fail("batch %s is %s, %d lost", b.ID, b.State, b.Lost)
 		}

@@ -1,6 +1,7 @@
 package vault
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -23,16 +24,17 @@ func (v *Vault) DeliverCharged(id, client string, party int, book *quota.Book) (
 	}
 	err = v.advance(func(tx store.Tx) error {
 		first = false
+		held := v.openBatches(tx)
 		r, err := v.reservation(tx, id)
 		if err == nil {
-			err = v.deliverable(tx, r, client, party)
+			err = v.deliverable(held, r, client, party)
 		}
 		if err != nil {
 			return err
 		}
 		if r.State == Reserved {
 			first = true
-			if err := v.charge(tx, book, client, r); err != nil {
+			if err := v.charge(held, book, client, r); err != nil {
 				return err
 			}
 			if r.Generation, err = v.next(tx); err != nil {
@@ -50,8 +52,8 @@ func (v *Vault) DeliverCharged(id, client string, party int, book *quota.Book) (
 }
 
 // deliverable says what keeps a reservation from going to a client, if anything.
-func (v *Vault) deliverable(tx store.Tx, r *Reservation, client string, party int) error {
-	if err := v.trusted(tx); err != nil {
+func (v *Vault) deliverable(held *openBatches, r *Reservation, client string, party int) error {
+	if err := v.trusted(held.tx); err != nil {
 		return err
 	}
 	named := client
@@ -71,9 +73,12 @@ func (v *Vault) deliverable(tx store.Tx, r *Reservation, client string, party in
 	case r.State == Erased || !v.now().Before(r.Lease):
 		return fmt.Errorf("%w: reservation %s, at %s", ErrExpired, r.ID, r.Lease.Format(time.RFC3339))
 	}
-	k, err := v.macKey(tx, r.MACKey)
+	k, err := v.macKey(held.tx, r.MACKey)
 	if err == nil {
 		err = k.active()
+	}
+	if err == nil {
+		err = v.gives(held.tx, k.Epoch)
 	}
 	if err == nil && r.State == Reserved && len(k.Exposed) > 0 {
 		err = fmt.Errorf("%w: MAC key %s", ErrExposed, k.ID)
@@ -82,7 +87,7 @@ func (v *Vault) deliverable(tx store.Tx, r *Reservation, client string, party in
 		return err
 	}
 	for _, x := range r.Ranges {
-		b, err := v.batch(tx, x.Batch)
+		b, err := held.get(x.Batch)
 		if err != nil {
 			return err
 		}
@@ -96,20 +101,27 @@ func (v *Vault) deliverable(tx store.Tx, r *Reservation, client string, party in
 // Shares reads the shares of a reservation that Deliver gave, from a tuple on, and says how long each tuple's are.
 func (v *Vault) Shares(r *Reservation, from uint64) (in io.ReadCloser, tupleBytes uint64, err error) {
 	out := &rangeReader{v: v, lease: r.Lease}
-	for _, x := range r.Ranges {
-		skip := min(from, x.Count)
-		from -= skip
-		b, err := v.Batch(x.Batch)
-		if err != nil {
-			return nil, 0, err
+	err = v.store.View(func(tx store.Tx) error {
+		held, skip := v.openBatches(tx), from
+		out.left = nil
+		for _, x := range r.Ranges {
+			b, err := held.get(x.Batch)
+			if err != nil {
+				return err
+			}
+			tupleBytes = b.TupleBytes
+			n := min(skip, x.Count)
+			if skip -= n; x.Count > n {
+				out.left = append(out.left, piece{b.Batch, Span{First: x.First + n, Count: x.Count - n}})
+			}
 		}
-		tupleBytes = b.TupleBytes
-		if x.Count > skip {
-			out.left = append(out.left, piece{b, Span{First: x.First + skip, Count: x.Count - skip}})
+		if skip > 0 {
+			return fmt.Errorf("%w: reservation %s has %d tuples", ErrRange, r.ID, r.Count())
 		}
-	}
-	if from > 0 {
-		return nil, 0, fmt.Errorf("%w: reservation %s has %d tuples", ErrRange, r.ID, r.Count())
+		return nil
+	})
+	if err != nil {
+		return nil, 0, err
 	}
 	return out, tupleBytes, nil
 }
@@ -122,17 +134,38 @@ func (b *Batch) readable(x Span) error {
 	return nil
 }
 
-func (v *Vault) readable(batch string, x Span) error {
-	b, err := v.Batch(batch)
-	if err != nil {
+// watched is the record of a batch as it was last seen. It is opened again only when it was written since: every seal of
+// it is another.
+type watched struct {
+	sealed []byte
+	batch  *Batch
+}
+
+// now gives the record as it is now.
+func (w *watched) now(v *Vault, id string) (*Batch, error) {
+	err := v.store.View(func(tx store.Tx) error {
+		key := batchPrefix + id
+		sealed, err := tx.Get(key)
+		switch {
+		case err != nil:
+			return fmt.Errorf("vault: %w", err)
+		case sealed == nil:
+			return fmt.Errorf("%w: batch %s", ErrNotFound, id)
+		case w.batch != nil && w.batch.ID == id && bytes.Equal(sealed, w.sealed):
+			return nil
+		}
+		b, err := decodeRecord[Batch](v, key, sealed)
+		if err == nil {
+			w.sealed, w.batch = bytes.Clone(sealed), b
+		}
 		return err
-	}
-	return b.readable(x)
+	})
+	return w.batch, err
 }
 
 // piece of a reservation in one batch.
 type piece struct {
-	batch Batch
+	batch *Batch
 	span  Span
 }
 
@@ -141,6 +174,7 @@ type rangeReader struct {
 	v     *Vault
 	lease time.Time
 	now   *segmentReader
+	seen  watched
 	left  []piece
 }
 
@@ -153,12 +187,12 @@ func (r *rangeReader) Read(p []byte) (int, error) {
 			if len(r.left) == 0 {
 				return 0, io.EOF
 			}
-			s, err := r.v.openShelf(&r.left[0].batch)
+			s, err := r.v.openShelf(r.left[0].batch)
 			if err != nil {
 				return 0, err
 			}
 			id := r.left[0].batch.ID
-			r.now, r.left = s.read(r.left[0].span, func(x Span) error { return r.v.readable(id, x) }), r.left[1:]
+			r.now, r.left = s.read(r.left[0].span, func(x Span) error { return r.readable(id, x) }), r.left[1:]
 		}
 		n, err := r.now.Read(p)
 		if n > 0 || !errors.Is(err, io.EOF) {
@@ -168,6 +202,14 @@ func (r *rangeReader) Read(p []byte) (int, error) {
 			return 0, err
 		}
 	}
+}
+
+func (r *rangeReader) readable(id string, x Span) error {
+	b, err := r.seen.now(r.v, id)
+	if err != nil {
+		return err
+	}
+	return b.readable(x)
 }
 
 func (r *rangeReader) Close() error {

@@ -21,9 +21,11 @@ type EpochState string
 
 // The states of an epoch, in order.
 const (
-	EpochLocked  EpochState = "locked" // stored, not yet active everywhere
-	EpochActive  EpochState = "active"
-	EpochRetired EpochState = "retired" // erased; this record is the tombstone
+	EpochLocked EpochState = "locked" // stored, not yet active everywhere
+	EpochActive EpochState = "active"
+	// EpochDraining makes nothing new: what was made under it may be used up
+	EpochDraining EpochState = "draining"
+	EpochRetired  EpochState = "retired" // erased; this record is the tombstone
 )
 
 // Epoch is a set of jointly generated keys, of which this party holds a share.
@@ -33,6 +35,7 @@ type Epoch struct {
 	Params         string     `json:"params"`
 	ParamsHash     [32]byte   `json:"params_hash"`
 	RosterHash     [32]byte   `json:"roster_hash"`
+	Holders        [32]byte   `json:"holders"` // of the roster: its parties' signing keys
 	Purpose        string     `json:"purpose"` // "triples" or "decryption"; never both
 	Dim            uint32     `json:"dim"`     // of the rotation keys
 	Digest         [32]byte   `json:"digest"`  // of the public keys
@@ -40,7 +43,8 @@ type Epoch struct {
 	Session        string     `json:"session"` // job and ordinal that made it
 	KeygenSecurity string     `json:"keygen_security"`
 	Created        time.Time  `json:"created"`
-	Reason         string     `json:"reason,omitempty"` // of retirement
+	Reason         string     `json:"reason,omitempty"`    // of retirement, or why its keys are suspect while it drains
+	Successor      uint64     `json:"successor,omitempty"` // that is used instead of one that drains
 	// Decrypted counts the ciphertexts that the key may have decrypted, and Limit bounds them: each costs some of the
 	// statistical distance that flooding keeps.
 	Decrypted uint64 `json:"decrypted"`
@@ -79,6 +83,9 @@ func (v *Vault) SpendDecryptions(id, n uint64) error {
 		if e.State != EpochActive {
 			return fmt.Errorf("%w: epoch %d is %s", ErrState, id, e.State)
 		}
+		if err := v.works(e); err != nil {
+			return err
+		}
 		if err := e.spend(n); err != nil {
 			return err
 		}
@@ -105,7 +112,10 @@ func (v *Vault) NewEpoch(e Epoch) (*EpochWriter, error) {
 	if _, err := v.Epoch(e.ID); err == nil {
 		return nil, fmt.Errorf("%w: epoch %d", ErrExists, e.ID)
 	}
-	e.State, e.Created, e.Reason, e.Decrypted = EpochLocked, v.now().UTC(), "", 0
+	e.State, e.Created, e.Reason, e.Decrypted, e.Successor = EpochLocked, v.now().UTC(), "", 0, 0
+	if p := v.roster.Load(); p != nil && e.RosterHash == p.hash {
+		e.Holders = p.holders
+	}
 	secret, err := v.create(e.secretObject())
 	if err != nil {
 		return nil, err
@@ -190,7 +200,7 @@ func records[T any](v *Vault, prefix string) (all []T, err error) {
 	return all, err
 }
 
-// ActivateEpoch makes a locked epoch active; an active one stays so.
+// ActivateEpoch makes a locked epoch active; one that was activated stays as it is.
 func (v *Vault) ActivateEpoch(id uint64) error {
 	return v.update(func(tx store.Tx) error {
 		e, err := get[Epoch](v, tx, epochKey(id))
@@ -199,7 +209,7 @@ func (v *Vault) ActivateEpoch(id uint64) error {
 			return fmt.Errorf("%w: epoch %d", err, id)
 		case e.State == EpochRetired:
 			return fmt.Errorf("%w: epoch %d", ErrErased, id)
-		case e.State == EpochActive:
+		case e.State != EpochLocked:
 			return nil
 		}
 		e.State = EpochActive
@@ -207,12 +217,19 @@ func (v *Vault) ActivateEpoch(id uint64) error {
 	})
 }
 
-// OpenEpochSecret reads this party's share of an active epoch; the caller wipes it.
+// OpenEpochSecret reads this party's share of an epoch that is active or drains; the caller wipes it.
 func (v *Vault) OpenEpochSecret(id uint64) (io.ReadCloser, error) {
+	e, err := v.Epoch(id)
+	if err == nil {
+		err = v.works(&e)
+	}
+	if err != nil {
+		return nil, err
+	}
 	return v.openEpoch(id, (*Epoch).secretObject)
 }
 
-// OpenEpochPublic reads the public keys of an active epoch.
+// OpenEpochPublic reads the public keys of an epoch that is active or drains.
 func (v *Vault) OpenEpochPublic(id uint64) (io.ReadCloser, error) {
 	return v.openEpoch(id, (*Epoch).publicObject)
 }
@@ -224,7 +241,7 @@ func (v *Vault) openEpoch(id uint64, object func(*Epoch) string) (io.ReadCloser,
 		return nil, err
 	case e.State == EpochRetired:
 		return nil, fmt.Errorf("%w: epoch %d is retired", ErrErased, id)
-	case e.State != EpochActive:
+	case e.State == EpochLocked:
 		return nil, fmt.Errorf("%w: epoch %d is %s", ErrState, id, e.State)
 	}
 	return v.open(object(&e))
@@ -254,14 +271,10 @@ func (v *Vault) retire(tx store.Tx, e *Epoch, reason string) (objects []string, 
 			return nil, 0, err
 		}
 	}
-	burnt, err := v.burn(tx, func(k *MACKey) bool { return k.Epoch == e.ID }, reason)
-	if err != nil {
-		return nil, 0, err
-	}
-	revoked, err := v.revoke(tx, func(b *Batch) bool { return b.Epoch == e.ID }, reason)
+	under, batches, err := v.revokeUnder(tx, e, reason)
 	if err != nil {
 		return nil, 0, err
 	}
 	answers, err := v.forget(tx, e.ID)
-	return slices.Concat(objects, burnt, revoked, answers), len(revoked) / blobsPerBatch, err
+	return slices.Concat(objects, under, answers), batches, err
 }

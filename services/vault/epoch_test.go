@@ -79,6 +79,15 @@ func TestLedger(t *testing.T) {
 	}
 	_, _, err = v.RecordDecryption(k, "bob", []byte("third"))
 	refused(t, err, ErrDelivered)
+	others := k
+	others.Quorum = []int{0, 1}
+	held, first, err = v.RecordDecryption(others, "bob", []byte("other parties"))
+	if err != nil || !first || string(held) != "other parties" {
+		t.Fatalf("%q, %v, %v", held, first, err)
+	}
+	others.Quorum = []int{1, 0}
+	_, _, err = v.RecordDecryption(others, "bob", []byte("another order"))
+	refused(t, err, ErrState)
 	wrong := k
 	wrong.Epoch = 1
 	_, _, err = v.RecordDecryption(wrong, "alice", []byte("x"))
@@ -90,6 +99,12 @@ func TestLedger(t *testing.T) {
 	must(t, err)
 	_, _, err = v.RecordDecryption(k, "alice", nil)
 	refused(t, err, ErrErased)
+	fresh := k
+	fresh.Digest[0]++
+	_, _, err = v.RecordDecryption(fresh, "alice", []byte("x"))
+	refused(t, err, ErrErased)
+	_, err = v.Decryption(fresh)
+	refused(t, err, ErrNotFound)
 	if e, err := v.Decryption(k); err != nil || e.Object != "" || e.Client != "alice" {
 		t.Fatalf("%+v, %v", e, err)
 	}

@@ -54,6 +54,7 @@ type contents struct {
 	reservations []*Reservation
 	due          map[string]bool // ids of reservations
 	ledger       map[string]*LedgerEntry
+	accusations  []*Accusation
 	peers        int
 	records      int
 }
@@ -114,6 +115,19 @@ func (c *contents) add(v *Vault, key string, sealed []byte) error {
 		err = opened(v, key, sealed, func(e *LedgerEntry) { c.ledger[key] = e })
 	case peerPrefix:
 		err = opened(v, key, sealed, func(*peer) { c.peers++ })
+	case rosterKey + "/":
+		err = opened(v, key, sealed, func(*rosterRecord) {})
+	case accusationPrefix:
+		err = opened(v, key, sealed, func(a *Accusation) {
+			is(accusationPrefix + a.ID)
+			c.accusations = append(c.accusations, a)
+		})
+	case conductPrefix:
+		err = opened(v, key, sealed, func(x *Conduct) { is(conductKey(x.Roster)) })
+	case unnamedPrefix:
+		err = opened(v, key, sealed, func(u *Unnamed) { is(u.key()) })
+	case auditKey + "/":
+		err = opened(v, key, sealed, func(*string) {})
 	case usagePrefix:
 		err = opened(v, key, sealed, func(*quota.Usage) {})
 	case duePrefix:
@@ -151,6 +165,9 @@ func (c *contents) blobs() map[string]string {
 		if e.Object != "" {
 			named[e.Object] = key
 		}
+	}
+	for _, a := range c.accusations {
+		named[a.object()] = accusationPrefix + a.ID
 	}
 	return named
 }

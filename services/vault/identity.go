@@ -229,9 +229,9 @@ func (v *Vault) Quarantined() (reason string, err error) {
 }
 
 // Quarantine is for a store that may have been put back: nothing in it can prove that a tuple was not delivered
-// before, that a MAC key was not burnt, or that a ciphertext was not decrypted. It revokes every batch, burns every
-// MAC key and retires the epochs for decryption, and refuses tuples and decryptions until LeaveQuarantine. beyond is the
-// highest generation that somebody has seen of it.
+// before, that a MAC key was not burnt, that a ciphertext was not decrypted, or how many were under an epoch. It revokes
+// every batch, burns every MAC key and retires every epoch, and refuses tuples and decryptions until LeaveQuarantine.
+// beyond is the highest generation that somebody has seen of it.
 func (v *Vault) Quarantine(reason string, beyond uint64) error {
 	var objects []string
 	err := v.update(func(tx store.Tx) error {
@@ -266,10 +266,10 @@ func (v *Vault) quarantine(tx store.Tx, id *identity, beyond uint64, reason stri
 		return nil, err
 	}
 	for _, e := range epochs {
-		if e.Purpose != purposeDecryption || e.State == EpochRetired {
+		if e.State == EpochRetired {
 			continue
 		}
-		if keep {
+		if keep && e.Purpose == purposeDecryption {
 			e.halve()
 			if err := put(v, tx, epochKey(e.ID), e); err != nil {
 				return nil, err

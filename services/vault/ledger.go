@@ -111,8 +111,11 @@ func (v *Vault) answered(tx store.Tx, k LedgerKey, client string) (*LedgerEntry,
 		return nil, fmt.Errorf("%w: epoch %d", err, k.Epoch)
 	case epoch.State == EpochRetired:
 		return nil, fmt.Errorf("%w: epoch %d is retired", ErrErased, k.Epoch)
-	case epoch.State != EpochActive || epoch.Purpose != purposeDecryption:
+	case epoch.State == EpochLocked || epoch.Purpose != purposeDecryption:
 		return nil, fmt.Errorf("%w: epoch %d is %s, for %s", ErrState, k.Epoch, epoch.State, epoch.Purpose)
+	}
+	if err := v.works(epoch); err != nil {
+		return nil, err
 	}
 	e, err := get[LedgerEntry](v, tx, k.key())
 	switch {

@@ -118,6 +118,9 @@ func (v *Vault) OpenMACKey(id string) (io.ReadCloser, error) {
 	if err == nil {
 		err = k.active()
 	}
+	if err == nil {
+		err = v.store.View(func(tx store.Tx) error { return v.gives(tx, k.Epoch) })
+	}
 	if err != nil {
 		return nil, err
 	}

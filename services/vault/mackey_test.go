@@ -47,12 +47,14 @@ func TestMACKeysExposedByACrash(t *testing.T) {
 		b.MACKey = "mac-" + id
 		must(t, storeBatch(v, b, macKey(b.MACKey)))
 		refused(t, v.ExposeMACKey("mac-"+id, "s"), ErrState) // it is locked
+		_, err := v.OpenMACKey("mac-" + id)
+		refused(t, err, ErrState)
 		must(t, v.ActivateBatch(b.ID))
 		reserveUnder(id)
 		must(t, v.ExposeMACKey("mac-"+id, "s"))
 		must(t, v.ExposeMACKey("mac-"+id, "t"))
 		must(t, v.SettleMACKey("mac-"+id, "s"))
-		_, err := fetch(v, "r-"+id, "alice")
+		_, err = fetch(v, "r-"+id, "alice")
 		refused(t, err, ErrExposed)
 	}
 	must(t, v.SettleMACKey("mac-2", "t"))
@@ -68,6 +70,11 @@ func TestMACKeysExposedByACrash(t *testing.T) {
 	refused(t, err, ErrErased)
 	_, err = fetch(v, "r-1", "alice")
 	refused(t, err, ErrErased)
+	for id, want := range map[string]BatchState{"batch-1": BatchRevoked, "batch-2": BatchAvailable} {
+		if b, err := v.Batch(id); err != nil || b.State != want {
+			t.Errorf("%s is %s, %v", id, b.State, err)
+		}
+	}
 	in2, err := v.OpenMACKey("mac-2")
 	must(t, err)
 	must(t, in2.Close())

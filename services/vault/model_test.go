@@ -202,18 +202,15 @@ func (m *model) end(r *held) {
 	m.each(&r.Reservation, func(s *tupleState) { *s = goneTuple })
 }
 
-// sweep: the model does not know when what is withdrawn is erased, nor when what ended is forgotten, only from when on.
+// sweep: the model does not know when what ended is forgotten, only from when on.
 func (m *model) sweep() {
 	m.want("sweep", m.v.Sweep(), nil)
 	for id, r := range m.held {
 		now, err := m.v.Reservation(id)
 		switch {
 		case r.State == Reserved && !r.Lease.After(m.now):
-			r.State = Withdrawn
-		case r.State == Consumed && !r.Lease.After(m.now):
-			m.end(r)
-		}
-		if r.State == Withdrawn && now.State != Withdrawn && !r.Lease.Add(withdrawnFor).After(m.now) {
+			r.State, r.withdrawn = Withdrawn, m.now
+		case r.State == Consumed && !r.Lease.After(m.now), r.State == Withdrawn && !r.withdrawn.Add(withdrawnFor).After(m.now):
 			m.end(r)
 		}
 		switch {

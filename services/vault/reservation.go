@@ -22,12 +22,15 @@ const (
 	MaxRanges = 1024
 	MaxLease  = 7 * 24 * time.Hour
 
+	// The coordinator grants MaxLease by its own clock, of which a party's may be behind by so much.
+	clockSlack = time.Hour
+
 	maxID      = 64
 	maxName    = 256 // bytes of a client's name
 	maxClients = 1000
 
-	// Withdrawn tuples wait so long for the word whether they go back into
-	// stock, and ended reservations are remembered so long.
+	// Withdrawn tuples wait so long for the word whether they go back into stock, from when they were withdrawn, and
+	// ended reservations are remembered so long.
 	withdrawnFor = 24 * time.Hour
 	rememberFor  = 7 * 24 * time.Hour
 )
@@ -66,6 +69,7 @@ type Reservation struct {
 	Digest    [32]byte         `json:"digest"`
 	Client    string           `json:"client,omitempty"` // whom it went to
 	Delivered time.Time        `json:"delivered,omitzero"`
+	Withdrawn time.Time        `json:"withdrawn,omitzero"`
 	// Generation of the store that recorded the delivery.
 	Generation uint64 `json:"generation,omitempty"`
 }
@@ -92,6 +96,9 @@ func (r *Reservation) digest(batches [][32]byte) [32]byte {
 	}
 	for _, n := range []uint32{r.Class.Rows, r.Class.Inner, r.Class.Columns, r.Class.InputParty} {
 		number(uint64(n))
+	}
+	if r.Class.NoSacrifice {
+		text("no sacrifice")
 	}
 	number(r.Epoch)
 	number(uint64(r.Lease.UnixNano()))
@@ -120,7 +127,7 @@ func (r *Reservation) validate(now time.Time) error {
 		return fmt.Errorf("%w: %d ranges; a reservation has 1 to %d", ErrRange, len(r.Ranges), MaxRanges)
 	case !r.Lease.After(now):
 		return fmt.Errorf("%w: the lease ended at %s", ErrExpired, r.Lease.UTC().Format(time.RFC3339))
-	case r.Lease.After(now.Add(MaxLease)):
+	case r.Lease.After(now.Add(MaxLease + clockSlack)):
 		return fmt.Errorf("%w: the lease ends later than %s from now", ErrRange, MaxLease)
 	}
 	return nil
@@ -137,10 +144,8 @@ func validName(s string) bool { return len(s) <= maxName && utf8.ValidString(s) 
 // Reserve records a reservation durably. It refuses tuples that any other reservation holds or held. The same again is
 // answered with what is recorded.
 func (v *Vault) Reserve(r Reservation) (Reservation, error) {
-	if err := r.validate(v.now()); err != nil && !v.reserved(r.ID) {
-		return r, err
-	}
-	r.State, r.Client, r.Delivered, r.Lease = Reserved, "", time.Time{}, r.Lease.UTC()
+	invalid := r.validate(v.now()) // which does not matter to one that is recorded: its lease may have ended since
+	r.State, r.Client, r.Delivered, r.Withdrawn, r.Lease = Reserved, "", time.Time{}, time.Time{}, r.Lease.UTC()
 	var out Reservation
 	err := v.advance(func(tx store.Tx) error {
 		old, err := get[Reservation](v, tx, reservationPrefix+r.ID)
@@ -151,18 +156,15 @@ func (v *Vault) Reserve(r Reservation) (Reservation, error) {
 		case !errors.Is(err, ErrNotFound):
 			return err
 		}
-		out = r
+		if out = r; invalid != nil {
+			return invalid
+		}
 		if err := v.take(tx, &out); err != nil {
 			return err
 		}
 		return v.putReservation(tx, &out, out.Lease)
 	})
 	return out, err
-}
-
-func (v *Vault) reserved(id string) bool {
-	_, err := v.Reservation(id)
-	return err == nil
 }
 
 // same refuses another reservation under the id of an old one. Batches keep their digests, so that is all there is.
@@ -183,33 +185,47 @@ func (v *Vault) take(tx store.Tx, r *Reservation) error {
 	if err == nil {
 		err = k.active()
 	}
+	if err == nil {
+		err = v.gives(tx, k.Epoch)
+	}
 	if err != nil {
 		return err
 	}
+	held, mine := v.openBatches(tx), map[*openBatch]Spans{}
 	digests := make([][32]byte, len(r.Ranges))
 	for i, x := range r.Ranges {
-		b, err := v.batch(tx, x.Batch)
-		switch {
-		case err != nil:
+		b, err := held.get(x.Batch)
+		if err == nil {
+			err = b.reservable(r, x.Span)
+		}
+		if err != nil {
 			return err
-		case b.State == BatchRevoked || b.State == BatchConsumed:
-			return fmt.Errorf("%w: batch %s", ErrErased, x.Batch)
-		case b.State != BatchAvailable:
-			return fmt.Errorf("%w: batch %s is %s", ErrState, x.Batch, b.State)
-		case b.Class() != r.Class || b.Epoch != r.Epoch || b.MACKey != r.MACKey:
-			return fmt.Errorf("%w: batch %s is of another class, epoch or MAC key", ErrRange, x.Batch)
-		case x.Count == 0 || x.First >= b.Count || x.Count > b.Count-x.First:
-			return fmt.Errorf("%w: batch %s has %d tuples", ErrRange, x.Batch, b.Count)
-		case b.Taken.Within(x.Span) > 0:
+		}
+		if b.Taken.Within(x.Span)+mine[b].Within(x.Span) > 0 {
 			return fmt.Errorf("%w: of batch %s, from %d on", ErrTaken, x.Batch, x.First)
 		}
-		b.Taken = b.Taken.With(x.Span)
+		mine[b] = mine[b].With(x.Span)
 		digests[i] = b.Digest
-		if err := put(v, tx, batchPrefix+b.ID, b); err != nil {
-			return err
-		}
+	}
+	for b, s := range mine {
+		b.Taken, b.changed = b.Taken.Or(s), true
 	}
 	r.Digest = r.digest(digests)
+	return held.flush()
+}
+
+// reservable refuses what a reservation cannot have of a batch, whoever has taken it.
+func (b *Batch) reservable(r *Reservation, x Span) error {
+	switch {
+	case b.State == BatchRevoked || b.State == BatchConsumed:
+		return fmt.Errorf("%w: batch %s", ErrErased, b.ID)
+	case b.State != BatchAvailable:
+		return fmt.Errorf("%w: batch %s is %s", ErrState, b.ID, b.State)
+	case b.Class() != r.Class || b.Epoch != r.Epoch || b.MACKey != r.MACKey:
+		return fmt.Errorf("%w: batch %s is of another class, epoch or MAC key", ErrRange, b.ID)
+	case x.Count == 0 || x.First >= b.Count || x.Count > b.Count-x.First:
+		return fmt.Errorf("%w: batch %s has %d tuples", ErrRange, b.ID, b.Count)
+	}
 	return nil
 }
 
@@ -244,12 +260,7 @@ func (v *Vault) Reservation(id string) (out Reservation, err error) {
 
 // Reservations calls f with all after an id, in order, until it says no.
 func (v *Vault) Reservations(after string, f func(*Reservation) bool) error {
-	return v.store.View(func(tx store.Tx) error {
-		return tx.ScanAfter(reservationPrefix, reservationPrefix+after, func(key string, sealed []byte) (bool, error) {
-			r, err := decodeRecord[Reservation](v, key, sealed)
-			return err == nil && f(r), err
-		})
-	})
+	return each(v, reservationPrefix, after, f)
 }
 
 // Withdraw makes sure that a reservation that was not delivered here never will be, and gives what is recorded.
@@ -263,10 +274,22 @@ func (v *Vault) Withdraw(id string) (out Reservation, err error) {
 		if r.State != Reserved {
 			return nil
 		}
-		out.State = Withdrawn
-		return v.putReservation(tx, &out, v.now().Add(withdrawnFor))
+		return v.withdraw(tx, &out)
 	})
 	return out, err
+}
+
+func (v *Vault) withdraw(tx store.Tx, r *Reservation) error {
+	r.State, r.Withdrawn = Withdrawn, v.now().UTC()
+	return v.putReservation(tx, r, r.waits())
+}
+
+// waits is until when a withdrawn reservation waits.
+func (r *Reservation) waits() time.Time {
+	if r.Withdrawn.IsZero() { // by a version that did not record when
+		return r.Lease.Add(withdrawnFor)
+	}
+	return r.Withdrawn.Add(withdrawnFor)
 }
 
 // Release puts the tuples of a withdrawn reservation back into stock, or with discard erases them. One that was
@@ -274,6 +297,7 @@ func (v *Vault) Withdraw(id string) (out Reservation, err error) {
 func (v *Vault) Release(id string, discard bool) (out Reservation, err error) {
 	var batches []string
 	err = v.advance(func(tx store.Tx) error {
+		held := v.openBatches(tx)
 		batches = nil
 		r, err := v.reservation(tx, id)
 		if err != nil {
@@ -282,63 +306,55 @@ func (v *Vault) Release(id string, discard bool) (out Reservation, err error) {
 		switch {
 		case r.State == Released || r.State == Erased:
 		case discard:
-			batches, err = v.end(tx, r)
+			err = v.end(held, r)
 		case r.State == Withdrawn:
-			err = v.restock(tx, r)
+			err = v.restock(held, r)
 		case r.State == Consumed:
 			err = fmt.Errorf("%w: reservation %s", ErrDelivered, id)
 		default:
 			err = fmt.Errorf("%w: reservation %s is %s", ErrState, id, r.State)
 		}
-		out = *r
+		if err == nil {
+			err = held.flush()
+		}
+		out, batches = *r, held.ending()
 		return err
 	})
 	return out, errors.Join(err, v.wipeAll(batches))
 }
 
-func (v *Vault) restock(tx store.Tx, r *Reservation) error {
-	for _, x := range r.Ranges {
-		b, err := v.batch(tx, x.Batch)
-		if err != nil {
-			return err
-		}
-		b.Taken = b.Taken.Without(x.Span)
-		damaged := b.Gone.Clip(x.Span) // shares that went with those of others
-		for _, d := range damaged {
-			b.Taken = b.Taken.With(d)
-		}
+func (v *Vault) restock(held *openBatches, r *Reservation) error {
+	of, err := held.of(r.Ranges)
+	if err != nil {
+		return err
+	}
+	for b, s := range of {
+		damaged := b.Gone.And(s) // shares that went with those of others
+		b.Taken, b.changed = b.Taken.AndNot(s).Or(damaged), true
 		if b.State == BatchAvailable {
 			b.Lost += damaged.Count()
 		} else {
-			b.Lost += x.Count
-		}
-		if err := put(v, tx, batchPrefix+b.ID, b); err != nil {
-			return err
+			b.Lost += s.Count()
 		}
 	}
 	r.State = Released
-	return v.putReservation(tx, r, v.now().Add(rememberFor))
+	return v.putReservation(held.tx, r, v.now().Add(rememberFor))
 }
 
-// end records the tuples of a reservation as gone and names the batches whose shares are then to be erased.
-func (v *Vault) end(tx store.Tx, r *Reservation) (batches []string, err error) {
+// end records the tuples of a reservation as gone, once flushed; the shares of those that are ending are then to be
+// erased.
+func (v *Vault) end(held *openBatches, r *Reservation) error {
 	for _, x := range r.Ranges {
-		b, err := v.batch(tx, x.Batch)
+		b, err := held.get(x.Batch)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		b.Taken, b.Gone = b.Taken.With(x.Span), b.Gone.With(x.Span)
 		if r.State != Consumed {
 			b.Lost += x.Count
 		}
-		if err := put(v, tx, batchPrefix+b.ID, b); err != nil {
-			return nil, err
-		}
-		if !slices.Contains(batches, b.ID) {
-			batches = append(batches, b.ID)
-			v.unwiped.Store(b.ID, true) // also if it ends in doubt
-		}
+		b.gone = append(b.gone, x.Span)
+		v.unwiped.Store(b.ID, true) // also if it ends in doubt
 	}
 	r.State = Erased
-	return batches, v.putReservation(tx, r, v.now().Add(rememberFor))
+	return v.putReservation(held.tx, r, v.now().Add(rememberFor))
 }

@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/lodge-mpc/lodge/services/store"
 )
 
 // What a reservation holds, no other gets, whatever the overlap.
@@ -80,7 +82,7 @@ func TestReservationOfAnotherKind(t *testing.T) {
 		"owner":  func(r *Reservation) { r.Owner = "\xff" },
 		"client": func(r *Reservation) { r.Clients = []string{"ok", "\xff"} },
 		"many":   func(r *Reservation) { r.Clients = make([]string, maxClients+1) },
-		"lease":  func(r *Reservation) { r.Lease = v.now().Add(MaxLease + time.Minute) },
+		"lease":  func(r *Reservation) { r.Lease = v.now().Add(MaxLease + clockSlack + time.Minute) },
 	} {
 		r := reservation(v, "r", in(0, 0, 1))
 		change(&r)
@@ -96,6 +98,103 @@ func TestReservationOfAnotherKind(t *testing.T) {
 	r.MACKey = "x"
 	_, err = v.Reserve(r)
 	refused(t, err, ErrNotFound)
+}
+
+// Nothing is reserved of a batch that is not active everywhere yet, that lies under another MAC key, or that is gone.
+func TestReservationOfWhatIsNotInStock(t *testing.T) {
+	v := inMemory(t)
+	stocked(t, v, 20)
+	addBatch(t, v, "batch-1", 20, nil)
+	_, err := v.Reserve(reservation(v, "locked", in(1, 0, 1)))
+	refused(t, err, ErrState)
+	must(t, v.ActivateBatch("batch-1"))
+	reserve(t, v, "active", in(1, 0, 1))
+	other := batchOf("batch-2", 20)
+	other.MACKey = "mac-2"
+	must(t, storeBatch(v, other, macKey("mac-2")))
+	must(t, v.ActivateBatch("batch-2"))
+	_, err = v.Reserve(reservation(v, "other", in(2, 0, 1)))
+	refused(t, err, ErrRange)
+	_, err = v.Reserve(reservation(v, "both", in(1, 1, 1), in(2, 0, 1)))
+	refused(t, err, ErrRange)
+	must(t, v.RevokeBatch("batch-1", "test"))
+	_, err = v.Reserve(reservation(v, "revoked", in(1, 1, 1)))
+	refused(t, err, ErrErased)
+}
+
+// Tuples whose shares are gone, because a segment that they were in was damaged, do not go back into stock.
+func TestReleaseOfWhatIsGone(t *testing.T) {
+	v := inMemory(t)
+	stocked(t, v, 20)
+	reserve(t, v, "r", in(0, 0, 5))
+	_, err := v.Withdraw("r")
+	must(t, err)
+	must(t, v.update(func(tx store.Tx) error {
+		b, err := v.batch(tx, "batch-0")
+		if err != nil {
+			return err
+		}
+		b.Gone = b.Gone.With(Span{First: 1, Count: 2})
+		b.Wiped = b.Gone
+		return put(v, tx, batchPrefix+b.ID, b)
+	}))
+	_, err = v.Release("r", false)
+	must(t, err)
+	for first, want := range map[uint64]error{0: nil, 1: ErrTaken, 2: ErrTaken, 3: nil, 4: nil} {
+		if _, err := v.Reserve(reservation(v, fmt.Sprint("again-", first), in(0, first, 1))); !errors.Is(err, want) {
+			t.Errorf("tuple %d: %v, want %v", first, err, want)
+		}
+	}
+}
+
+// The longest lease that the coordinator grants is taken by a party whose clock is behind, and no longer one.
+func TestLongestLease(t *testing.T) {
+	v := inMemory(t)
+	stocked(t, v, 20)
+	c := setClock(v)
+	r := reservation(v, "r", in(0, 0, 1))
+	r.Lease = c.Add(MaxLease)
+	c.pass(-clockSlack - 1)
+	_, err := v.Reserve(r)
+	refused(t, err, ErrRange)
+	c.pass(1)
+	_, err = v.Reserve(r)
+	must(t, err)
+}
+
+// An invalid proposal of a reservation that is being forgotten is not recorded.
+func TestInvalidProposalOfWhatIsForgotten(t *testing.T) {
+	d := newDisk()
+	s := &racing{memory: &memory{disk: d}}
+	v, err := OpenIn(s, &Key{})
+	must(t, err)
+	stocked(t, v, 20)
+	r := reserve(t, v, "r", in(0, 0, 1))
+	_, err = v.Release("r", true)
+	must(t, err)
+	late := r
+	late.Lease, late.Ranges = r.Lease.Add(MaxLease+clockSlack), []Range{in(0, 1, 1)}
+	s.before = func() { // another caller forgets it
+		must(t, s.memory.Update(func(tx store.Tx) error { return tx.Delete(reservationPrefix + "r") }))
+	}
+	_, err = v.Reserve(late)
+	refused(t, err, ErrRange)
+	_, err = v.Reservation("r")
+	refused(t, err, ErrNotFound)
+}
+
+// racing is a store where something happens before the next update.
+type racing struct {
+	*memory
+	before func()
+}
+
+func (s *racing) Update(f func(store.Tx) error) error {
+	if b := s.before; b != nil {
+		s.before = nil
+		b()
+	}
+	return s.memory.Update(f)
 }
 
 // The same again is answered with what is recorded, and anything else under the id is refused, in every state.
@@ -176,6 +275,8 @@ func TestReservationDigest(t *testing.T) {
 		func(r *Reservation) { r.Ranges = []Range{in(0, 2, 2), in(1, 3, 4)} },
 		func(r *Reservation) { r.Ranges = []Range{in(0, 1, 3), in(1, 3, 4)} },
 		func(r *Reservation) { r.Ranges = []Range{in(1, 3, 4), in(0, 1, 2)} },
+		func(r *Reservation) { r.Ranges = []Range{in(2, 1, 2), in(1, 3, 4)} },
+		func(r *Reservation) { r.Class.NoSacrifice = true },
 	} {
 		r := base
 		change(&r)

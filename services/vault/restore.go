@@ -22,6 +22,8 @@ type RestoreOptions struct {
 	// another answer with fresh noise, two of which together tell more of the key than the bound on decryptions counts.
 	// It is for when no ciphertext of then will be asked for again, or the key's clients have lost what they had.
 	KeepDecryption bool
+	// NewAuditLog is for when the party's audit log is lost, too: the store does not remember an entry of it.
+	NewAuditLog bool
 	// Check reads the backup to its end, and touches no store.
 	Check bool
 }
@@ -41,7 +43,7 @@ const (
 
 // Restore puts a backup into a store that has nothing in it. The store gets an identity of its own, and is in quarantine
 // until LeaveQuarantine: its peers and its clients have gone on since the backup. No tuple comes back, consumed or not,
-// because a backup has no shares; MAC keys are burnt, and epochs for decryption are retired unless they are to be kept.
+// because a backup has no shares; MAC keys are burnt, and epochs are retired, unless those for decryption are to be kept.
 // After an error the store is empty; after a crash, the next call empties it first.
 func Restore(s store.Store, in io.Reader, key *Key, opt RestoreOptions) (Restored, error) {
 	r := &restorer{v: &Vault{store: s, now: time.Now}, opt: opt, wanted: map[string]bool{}, dropped: map[string]bool{}}
@@ -356,6 +358,9 @@ func (r *restorer) record(in io.Reader, key string) error {
 		if !r.wanted[name] { // of tuples or a MAC key
 			return fmt.Errorf("%w: record %q is of something live", ErrBackup, key)
 		}
+	}
+	if key == auditKey && r.opt.NewAuditLog {
+		return nil
 	}
 	if r.pending == nil {
 		r.pending = map[string][]byte{}

@@ -212,6 +212,30 @@ func TestReadOfWhatIsBeingErased(t *testing.T) {
 	}
 }
 
+// A stream that has seen the record of a batch sees what becomes of it: of a segment that is erased in part it gives no
+// zeros.
+func TestReadAfterErasure(t *testing.T) {
+	v := inMemory(t)
+	stocked(t, v, 100)
+	reserve(t, v, "other", in(0, 50, 1))
+	_, err := v.Release("other", true) // the segment is erased in part from now on
+	must(t, err)
+	r := reserve(t, v, "r", in(0, 0, 1), in(0, 10, 1), in(0, 20, 1))
+	r, _, err = v.Deliver("r", "alice", 0)
+	must(t, err)
+	s, _, err := v.Shares(&r, 0)
+	must(t, err)
+	defer s.Close()
+	got := make([]byte, 2*tupleLen)
+	_, err = io.ReadFull(s, got)
+	wantShares(t, got, err, r.Ranges[:2]...)
+	_, err = v.Release("r", true)
+	must(t, err)
+	if n, err := s.Read(got); n > 0 || !errors.Is(err, ErrErased) {
+		t.Errorf("%d bytes, %v", n, err)
+	}
+}
+
 // A damaged segment keeps nobody from the rest, is erased with what must be, and is counted.
 func TestDamagedSegment(t *testing.T) {
 	d, k := newDisk(), &Key{}

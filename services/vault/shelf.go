@@ -9,6 +9,7 @@ import (
 	"io"
 	"sync/atomic"
 
+	"github.com/lodge-mpc/lodge/services/spans"
 	"github.com/lodge-mpc/lodge/services/store"
 )
 
@@ -168,35 +169,33 @@ func (r *segmentReader) Close() error {
 // wipe erases the shares of the tuples in done, of which those in old were erased before. Of a segment that is damaged
 // it erases all, and says so.
 func (s *shelf) wipe(done, old Spans) (damaged Spans, err error) {
-	var whole, parts Spans // of segments
+	var whole, parts, lost []Span // of segments, and of their tuples
 	for i := range s.layout.segments() {
 		span := s.layout.span(i)
 		switch covered := done.Within(span); {
 		case covered == old.Within(span):
 		case covered == span.Count:
-			whole = whole.With(Span{First: i, Count: 1})
+			whole = append(whole, Span{First: i, Count: 1})
 		default:
-			parts = parts.With(Span{First: i, Count: 1})
+			parts = append(parts, Span{First: i, Count: 1})
 		}
 	}
-	for _, run := range whole {
+	for _, run := range spans.Of(whole...) {
 		if err := s.eraseSlots(run); err != nil {
 			return nil, err
 		}
 	}
-	for _, run := range parts {
-		for i := run.First; i < run.End(); i++ {
-			err := s.rewrite(i, done)
-			if errors.Is(err, ErrCorrupt) || errors.Is(err, ErrErased) { // erased: by a call that a crash ended
-				damaged = damaged.With(s.layout.span(i))
-				err = s.eraseSlots(Span{First: i, Count: 1})
-			}
-			if err != nil {
-				return nil, err
-			}
+	for _, part := range parts {
+		err := s.rewrite(part.First, done)
+		if errors.Is(err, ErrCorrupt) || errors.Is(err, ErrErased) { // erased: by a call that a crash ended
+			lost = append(lost, s.layout.span(part.First))
+			err = s.eraseSlots(part)
+		}
+		if err != nil {
+			return nil, err
 		}
 	}
-	return damaged, nil
+	return spans.Of(lost...), nil
 }
 
 func slotAt(segment uint64) int64 { return int64(headerBlock + segment*slotBytes) }

@@ -3,6 +3,8 @@ package vault
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -50,7 +52,9 @@ func TestSweep(t *testing.T) {
 	sweep(0, Reserved, Consumed, Withdrawn, Released, Erased)
 	sweep(time.Hour-1, Reserved, Consumed, Withdrawn, Released, Erased)
 	sweep(1, Withdrawn, Erased, Withdrawn, Released, Erased)
-	sweep(withdrawnFor-1, Withdrawn, Erased, Withdrawn, Released, Erased)
+	sweep(withdrawnFor-time.Hour-1, Withdrawn, Erased, Withdrawn, Released, Erased)
+	sweep(1, Withdrawn, Erased, Erased, Released, Erased) // r2 was withdrawn an hour before its lease ended
+	sweep(time.Hour-1, Withdrawn, Erased, Erased, Released, Erased)
 	sweep(1, Erased, Erased, Erased, Released, Erased)
 	b, err := v.Batch("batch-0")
 	if err != nil || b.Lost != 30 || b.Wiped.Count() != 40 || b.Free().Count() != 60 {
@@ -129,4 +133,107 @@ func TestClockJumps(t *testing.T) {
 	reserve(t, v, "r3", in(0, 0, 10))
 	got, err = fetch(v, "r3", "bob")
 	wantShares(t, got, err, in(0, 0, 10))
+}
+
+// spoil puts garbage under the keys of records.
+func spoil(t *testing.T, v *Vault, keys ...string) {
+	t.Helper()
+	must(t, v.store.Update(func(tx store.Tx) error {
+		for _, k := range keys {
+			if err := tx.Put(k, []byte("garbage")); err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+}
+
+// Records that do not open keep nobody else's lease from ending, nor shares from being erased.
+func TestSweepPastGarbage(t *testing.T) {
+	v := inMemory(t)
+	const many = sweepAtOnce + 50
+	stocked(t, v, many, 20)
+	c := setClock(v)
+	reserve(t, v, "bad-batch", in(0, 0, 1), in(1, 0, 1))
+	_, _, err := v.Deliver("bad-batch", "alice", 0)
+	must(t, err)
+	c.pass(time.Second)
+	for i := range uint64(many - 1) {
+		id := fmt.Sprintf("r%d", i)
+		reserve(t, v, id, in(0, 1+i, 1))
+		_, _, err := v.Deliver(id, "alice", 0)
+		must(t, err)
+	}
+	bad := []string{reservationPrefix + "r0", reservationPrefix + "r100", fmt.Sprintf("%sr%d", reservationPrefix, many-2), batchPrefix + "batch-1"}
+	spoil(t, v, append(bad, duePrefix+"0")...)
+	c.pass(time.Hour)
+	for range 2 {
+		err := v.Sweep()
+		refused(t, err, ErrCorrupt)
+		if want := "5 reservations"; !strings.Contains(err.Error(), want) {
+			t.Errorf("%q does not say %q", err, want)
+		}
+		b, err := v.Batch("batch-0")
+		must(t, err)
+		if b.Wiped.Count() != many-4 || b.Taken.Count() != many {
+			t.Fatalf("%d wiped of %d, %d taken", b.Wiped.Count(), many, b.Taken.Count())
+		}
+	}
+	for i := range many - 1 {
+		id := fmt.Sprintf("r%d", i)
+		if r, err := v.Reservation(id); slices.Contains(bad, reservationPrefix+id) {
+			refused(t, err, ErrCorrupt)
+		} else if err != nil || r.State != Erased {
+			t.Errorf("%s is %s, %v", id, r.State, err)
+		}
+	}
+}
+
+// A storage that fails is not asked again for each reservation.
+func TestSweepOfAFailingStore(t *testing.T) {
+	d := newDisk()
+	v := d.open(t, &Key{})
+	stocked(t, v, 50)
+	c := setClock(v)
+	for i := range uint64(50) {
+		reserve(t, v, fmt.Sprintf("r%d", i), in(0, i, 1))
+	}
+	c.pass(time.Hour)
+	tried := 0
+	d.fault = func(int, string) fault { tried++; return fails }
+	refused(t, v.Sweep(), errFull)
+	if tried != 1 {
+		t.Errorf("%d writes", tried)
+	}
+	d.fault = nil
+	must(t, v.Sweep())
+	states(t, v, Withdrawn)
+}
+
+// A blob that could not be erased goes with a later sweep, and nothing else does.
+func TestSweepErasesOrphans(t *testing.T) {
+	d := newDisk()
+	v := d.open(t, &Key{})
+	stocked(t, v, 20, 20)
+	before := objects(t, v)
+	d.fault = func(_ int, where string) fault {
+		if where == "erase" {
+			return fails
+		}
+		return works
+	}
+	refused(t, v.RevokeBatch("batch-0", "test"), errFull)
+	refused(t, v.Sweep(), errFull)
+	if n := objects(t, v); n != before {
+		t.Fatalf("%d objects, want %d", n, before)
+	}
+	d.fault = nil
+	spoil(t, v, fmt.Sprintf("%s%020d/r", duePrefix, 0), reservationPrefix+"r") // which does not keep them
+	refused(t, v.Sweep(), ErrCorrupt)
+	if n := objects(t, v); n != before-blobsPerBatch {
+		t.Errorf("%d objects, want %d", n, before-blobsPerBatch)
+	}
+	reserve(t, v, "r1", in(1, 0, 5))
+	got, err := fetch(v, "r1", "alice")
+	wantShares(t, got, err, in(1, 0, 5))
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/lodge-mpc/lodge/services/quota"
 	"github.com/lodge-mpc/lodge/services/rpc"
+	"github.com/lodge-mpc/lodge/services/store"
 )
 
 // What a client draws is counted with the delivery, once, across restarts, and a day later anew.
@@ -49,4 +50,48 @@ func TestQuotaIsChargedWithTheDelivery(t *testing.T) {
 	if err := draw("five"); !errors.Is(err, over) {
 		t.Errorf("a sixth: %v", err)
 	}
+	// a clock that is far ahead for a while makes nothing forgotten
+	today := now
+	now = today.AddDate(0, 0, 7)
+	reserve(t, v, "ahead", in(0, 15, 1))
+	must(t, draw("ahead"))
+	now = today
+	reserve(t, v, "six", in(0, 14, 1))
+	if err := draw("six"); !errors.Is(err, over) {
+		t.Errorf("a sixth, after the clock was ahead: %v", err)
+	}
+	noFindings(t, v)
+}
+
+// What is remembered of a client is bounded: the latest days.
+func TestUsageIsForgotten(t *testing.T) {
+	v := inMemory(t)
+	days := func() (n int) {
+		must(t, v.store.View(func(tx store.Tx) error {
+			return tx.Scan(usagePrefix, func(string, []byte) error { n++; return nil })
+		}))
+		return n
+	}
+	for day := range quota.Day(usageDays + 5) {
+		must(t, v.update(func(tx store.Tx) error {
+			if day%100 == 0 {
+				must(t, usage{v, tx}.Add("bob", day, "scalar", 1, 2))
+			}
+			must(t, usage{v, tx}.Add("alice", day, "scalar", 1, 2))
+			return usage{v, tx}.Add("alice", day, "bit", 1, 2)
+		}))
+	}
+	if n := days(); n != usageDays+5 { // alice's, and five of bob
+		t.Errorf("%d days", n)
+	}
+	must(t, v.store.View(func(tx store.Tx) error {
+		first, err := usage{v, tx}.Load("alice", 4)
+		must(t, err)
+		last, err := usage{v, tx}.Load("alice", usageDays+4)
+		must(t, err)
+		if first.Bytes != 0 || last.Bytes != 4 || last.Tuples["scalar"] != 1 || last.Tuples["bit"] != 1 {
+			t.Errorf("%+v, %+v", first, last)
+		}
+		return nil
+	}))
 }

@@ -1,5 +1,6 @@
 // Package vault keeps a party's secrets at rest: key epochs, MAC keys, batches
-// of tuple shares, and the ledger of decryptions. Everything is encrypted and
+// of tuple shares, and the ledger of decryptions; and what it holds against its
+// peers. Everything is encrypted and
 // authenticated under a key that the operator supplies: records with
 // XChaCha20-Poly1305, bound to their place; bulk data in blobs of its own, each
 // under its own key (object.go), and the shares of tuples in segments, each
@@ -58,6 +59,7 @@ type Vault struct {
 	aead          cipher.AEAD
 	now           func() time.Time
 	start         atomic.Pointer[start]
+	roster        atomic.Pointer[pinned]
 	writing       sync.Map   // names of what is being committed
 	peers         sync.Map   // party to the *Version that was heard last
 	acknowledging sync.Mutex // of peers' versions
@@ -286,6 +288,16 @@ func list[T any](v *Vault, tx store.Tx, prefix string) ([]*T, error) {
 	return all, err
 }
 
+// each calls f with the records under a prefix that come after one, in order, until it says no.
+func each[T any](v *Vault, prefix, after string, f func(*T) bool) error {
+	return v.store.View(func(tx store.Tx) error {
+		return tx.ScanAfter(prefix, prefix+after, func(key string, sealed []byte) (bool, error) {
+			r, err := decodeRecord[T](v, key, sealed)
+			return err == nil && f(r), err
+		})
+	})
+}
+
 // recover burns MAC keys whose check had no verdict, and erases the data of
 // what is recorded as gone, and data that no record names.
 func (v *Vault) recover() error {
@@ -320,7 +332,7 @@ func (v *Vault) recover() error {
 func (v *Vault) named(tx store.Tx) (*contents, map[string]string, error) {
 	var bad error
 	c, err := v.read(tx, func(key string, err error) { bad = fmt.Errorf("%w: record %s", err, key) },
-		epochPrefix, macPrefix, batchPrefix, ledgerPrefix)
+		epochPrefix, macPrefix, batchPrefix, ledgerPrefix, accusationPrefix)
 	if err = errors.Join(err, bad); err != nil {
 		return nil, nil, err
 	}

@@ -23,6 +23,7 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/lodge-mpc/lodge/clients/go/lodge"
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
@@ -53,6 +54,9 @@ type fake struct {
 	data        []byte
 	// send streams data[from*tupleBytes:]; a test may replace it.
 	send func(call int, data []byte, stream tuplesv1.TuplesService_FetchServer) error
+	// Of the stock.
+	asOf *timestamppb.Timestamp
+	away bool
 }
 
 // fakeStock is the coordinator's side of a fake.
@@ -218,11 +222,11 @@ func TestReserveRetriesUnderOneKey(t *testing.T) {
 		status.Error(codes.Unavailable, "gone"), detailed(codes.ResourceExhausted, lodge.Busy), detailed(codes.ResourceExhausted, lodge.RateLimited),
 	}}
 	c := dial(t, f, nil)
-	r, err := c.Reserve(t.Context(), lodge.Class{Kind: "matrix", Field: "p64", Rows: 2, Inner: 3, Columns: 4}, 5, lodge.For("client"), lodge.Epoch(9))
+	r, err := c.Reserve(t.Context(), lodge.Class{Kind: "matrix", Field: "p64", Rows: 2, Inner: 3, Columns: 4, NoSacrifice: true}, 5, lodge.For("client"), lodge.Epoch(9))
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := lodge.Class{Kind: "matrix", Field: "p64", Params: "S14-32", Tenant: "dev", Rows: 2, Inner: 3, Columns: 4}
+	want := lodge.Class{Kind: "matrix", Field: "p64", Params: "S14-32", Tenant: "dev", Rows: 2, Inner: 3, Columns: 4, NoSacrifice: true}
 	if r.ID != reservationID || r.Class != want || r.Count != 5 || r.Epoch != 9 || !reflect.DeepEqual(r.Clients, []string{"client"}) {
 		t.Errorf("got %+v", r)
 	}

@@ -45,7 +45,7 @@ func Dial(c Config) (*Client, error) {
 	if c.Coordinator.Address == "" && c.Party == "" {
 		return nil, errorf(Invalid, "name a coordinator, a party or both", "the configuration leads nowhere")
 	}
-	certs, roots, err := c.credentials()
+	certs, roots, err := c.credentials(c.tokens())
 	if err != nil {
 		return nil, err
 	}
@@ -66,6 +66,16 @@ func Dial(c Config) (*Client, error) {
 	return x, nil
 }
 
+// Connect prepares a connection to one of the servers, with the client's certificate or token, for calls that this package
+// has no method for. It connects when it is first used, and again by itself.
+func (c *Config) Connect(s Server) (*grpc.ClientConn, error) {
+	certs, roots, err := c.credentials(s.TokenFile != "")
+	if err != nil {
+		return nil, err
+	}
+	return connect(s, certs, roots)
+}
+
 // Close ends the connections, and with them all calls.
 func (c *Client) Close() error {
 	var errs []error
@@ -80,12 +90,12 @@ func (c *Client) Close() error {
 // Config is what the client was made of.
 func (c *Client) Config() Config { return c.config }
 
-// credentials are the client's certificate, none if tokens stand for it, and the servers' authorities.
-func (c *Config) credentials() (certs []tls.Certificate, roots *x509.CertPool, err error) {
+// credentials are the client's certificate, none if there is none and tokens stand for it, and the servers' authorities.
+func (c *Config) credentials(tokens bool) (certs []tls.Certificate, roots *x509.CertPool, err error) {
 	switch {
 	case c.Certificate != nil:
 		certs = []tls.Certificate{*c.Certificate}
-	case c.TLS.Certificate != "" || !c.tokens():
+	case c.TLS.Certificate != "" || !tokens:
 		cert, err := tls.LoadX509KeyPair(c.TLS.Certificate, c.TLS.Key)
 		if err != nil {
 			return nil, nil, fmt.Errorf("lodge: certificate %s: %w", c.TLS.Certificate, err)
@@ -199,7 +209,7 @@ func (c *Client) call(ctx context.Context, f func(context.Context) error) error 
 	p := c.pause()
 	for {
 		attempt, cancel := context.WithTimeout(ctx, callTime)
-		err := fromError(f(attempt))
+		err := FromError(f(attempt))
 		cancel()
 		if err == nil {
 			return nil

@@ -32,6 +32,9 @@ const (
 	Expired         Code = "expired"           // the lease has ended
 	OutOfStock      Code = "out_of_stock"      // there are not so many tuples
 	Quarantined     Code = "quarantined"       // the party's store was put back; its operator must look
+	Stopped         Code = "stopped"           // too many sessions failed with nobody named; a party's operator must act
+	Excluded        Code = "excluded"          // evidence convicts a party; the roster must change, or an operator pardon it
+	KeyPurpose      Code = "key_purpose"       // keys of one purpose do not serve another
 	Burnt           Code = "burnt"             // the MAC key is burnt, or its epoch retired
 	Unavailable     Code = "unavailable"       // not ready or not reachable; may be retried
 	TimedOut        Code = "timed_out"         // the deadline passed; may be retried
@@ -82,8 +85,8 @@ var ofGRPC = map[codes.Code]Code{
 	codes.Canceled: Cancelled,
 }
 
-// fromError gives the Error of a call; nil for nil.
-func fromError(err error) *Error {
+// FromError gives the Error of a call; nil for nil.
+func FromError(err error) *Error {
 	if err == nil {
 		return nil
 	}
@@ -132,7 +135,7 @@ func (c *Client) pause() *pauses {
 // after waits after a failure, if another attempt makes sense; otherwise it gives the error to end with.
 func (p *pauses) after(ctx context.Context, err *Error) *Error {
 	if ctx.Err() != nil {
-		if end := fromError(ctx.Err()); err.Code == end.Code && p.last != nil {
+		if end := FromError(ctx.Err()); err.Code == end.Code && p.last != nil {
 			err = p.last
 		}
 		return ended(ctx, err)
@@ -153,7 +156,7 @@ func (p *pauses) after(ctx context.Context, err *Error) *Error {
 
 // ended names the end of ctx, with what was wrong before it.
 func ended(ctx context.Context, err *Error) *Error {
-	out := *fromError(ctx.Err())
+	out := *FromError(ctx.Err())
 	if err.Code != out.Code && err.Code != Cancelled {
 		out.What += "; before that: " + err.Error()
 	}

@@ -24,6 +24,24 @@ func Example() {
 	check(shares.Err())
 }
 
+// What there is, or that nobody knows.
+func ExampleClient_Stock() {
+	config, err := lodge.Load("lodge-dev/clients/client-p0.yaml")
+	check(err)
+	client, err := lodge.Dial(config)
+	check(err)
+	stock, err := client.Stock(context.Background(), 0)
+	check(err)
+	for _, p := range stock.Away {
+		fmt.Println("nothing can be reserved without", p.GetName())
+	}
+	for _, s := range stock.Levels {
+		if stock.Known() {
+			fmt.Println(s.GetClass().GetKind(), s.GetAvailable())
+		}
+	}
+}
+
 func check(err error) {
 	if err != nil {
 		log.Fatal(err)

@@ -21,6 +21,8 @@ import (
 type Origin struct {
 	Parties, Party int
 	KeygenSecurity string
+	// Pooled says that the caller adds up all parties' shares of the MAC key to check the tuples, and retires the epoch.
+	Pooled bool
 }
 
 // FetchDir draws a reservation, with the MAC-key share, from the party at conn and writes it to dir (see package
@@ -83,7 +85,10 @@ func FetchDir(ctx context.Context, conn grpc.ClientConnInterface, reservation, d
 
 // ClassOf is the class of the tuples that a job makes.
 func ClassOf(q *coordinatorv1.JobRequest) *tuplesv1.Class {
-	return &tuplesv1.Class{Tenant: q.GetTenant(), Kind: q.GetKind(), Params: q.GetParams(), Field: q.GetField(), Shape: q.GetShape(), InputParty: q.GetInputParty()}
+	return &tuplesv1.Class{
+		Tenant: q.GetTenant(), Kind: q.GetKind(), Params: q.GetParams(), Field: q.GetField(), Shape: q.GetShape(), InputParty: q.GetInputParty(),
+		NoSacrifice: q.GetNoSacrifice(),
+	}
 }
 
 var kinds = map[jobv1.Kind]string{
@@ -111,10 +116,10 @@ func ManifestOf(r *tuplesv1.Reservation, key []byte, o Origin) (m tuplefile.Mani
 	m = tuplefile.Manifest{
 		FormatVersion: tuplefile.FormatVersion, Kind: kind, Params: c.GetParams(), Field: c.GetField(), Modulus: p.String(),
 		Parties: o.Parties, Party: o.Party, Epoch: r.GetEpoch(), Batch: r.GetId(), Tuples: int64(r.GetCount()),
-		Dims: tuplefile.Dims{M: 1, K: 1, N: 1}, KeygenSecurity: o.KeygenSecurity, InputParty: int(c.GetInputParty()),
+		Dims: tuplefile.Dims{M: 1, K: 1, N: 1}, KeygenSecurity: o.KeygenSecurity, InputParty: int(c.GetInputParty()), NoSacrifice: c.GetNoSacrifice(),
 	}
 	if key != nil {
-		m.MACKeyShare = Element(key).Int().String()
+		m.MACKeyShare, m.MACKeyPooled = Element(key).Int().String(), o.Pooled
 	}
 	if c.GetKind() == jobv1.Kind_KIND_MATRIX {
 		s := c.GetShape()

@@ -21,6 +21,8 @@ func FuzzManifest(f *testing.F) {
 			Params: "S14-32", Field: "p64", Kind: jobv1.Kind_KIND_MATRIX, Shape: &jobv1.Shape{Rows: 2, Inner: 3, Columns: 4},
 		}},
 		{Id: "b-3", Count: 4, Epoch: 1, Class: &tuplesv1.Class{Params: "S14-32", Field: "p64", Kind: jobv1.Kind_KIND_INPUT, InputParty: 1}},
+		{Id: "b-4", Count: 4, Epoch: 1, Class: &tuplesv1.Class{Params: "S14-32", Field: "p64", Kind: jobv1.Kind_KIND_BIT, NoSacrifice: true}},
+		{Id: "b-5", Count: 4, Epoch: 1, Class: &tuplesv1.Class{Params: "S14-32", Field: "p64", Kind: jobv1.Kind_KIND_RANDOM, NoSacrifice: true}},
 		{Class: &tuplesv1.Class{Params: "S14-32", Field: "p128"}},
 		{},
 	} {

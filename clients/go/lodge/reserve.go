@@ -23,6 +23,8 @@ type Class struct {
 	Rows, Inner, Columns int
 	// InputParty knows the values of input masks; only of those.
 	InputParty int
+	// NoSacrifice takes products that were made without a sacrifice, and only those.
+	NoSacrifice bool
 }
 
 // ReserveOption changes how tuples are reserved.
@@ -117,18 +119,38 @@ func (c *Client) Release(ctx context.Context, id string) (returned bool, err err
 	return returned, err
 }
 
-// Stock is what there is of every class and epoch, and when the parties were asked; epoch 0 means all.
-func (c *Client) Stock(ctx context.Context, epoch uint64) (list []*stockv1.Stock, asOf time.Time, err error) {
+// Stock is what there is of every class and epoch.
+type Stock struct {
+	Levels []*stockv1.Stock
+	// AsOf is when all parties said what they have: the zero time if the coordinator has not heard all of them since it
+	// started. Then Levels say what is in production, and nothing is known of the rest.
+	AsOf time.Time
+	// Away are the parties that could not be asked last. While there are any nothing can be reserved.
+	Away []*stockv1.AwayParty
+}
+
+// Known reports whether the numbers of Levels are facts, if old ones while parties are away.
+func (s *Stock) Known() bool { return !s.AsOf.IsZero() }
+
+// Stock asks what there is in an epoch; 0 means in all.
+func (c *Client) Stock(ctx context.Context, epoch uint64) (*Stock, error) {
 	stock, err := c.stock()
 	if err != nil {
-		return nil, asOf, err
+		return nil, err
 	}
+	var s *Stock
 	err = c.call(ctx, func(ctx context.Context) error {
 		r, err := stock.GetStock(ctx, &stockv1.GetStockRequest{Epoch: epoch})
-		list, asOf = r.GetStock(), r.GetAsOf().AsTime()
+		s = &Stock{Levels: r.GetStock(), Away: r.GetAway()}
+		if r.GetAsOf() != nil {
+			s.AsOf = r.GetAsOf().AsTime()
+		}
 		return err
 	})
-	return list, asOf, err
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
 }
 
 // MACKeyShare draws the party's share of a MAC key, which its online phase needs: a little-endian element below the prime.
@@ -194,7 +216,7 @@ func (c *Client) wire(x Class) (*tuplesv1.Class, error) {
 	if x.Rows != 0 || x.Inner != 0 || x.Columns != 0 {
 		w.Shape = &jobv1.Shape{Rows: uint32(x.Rows), Inner: uint32(x.Inner), Columns: uint32(x.Columns)}
 	}
-	w.InputParty = uint32(x.InputParty)
+	w.InputParty, w.NoSacrifice = uint32(x.InputParty), x.NoSacrifice
 	return w, nil
 }
 
@@ -205,6 +227,6 @@ func reservationOf(r *tuplesv1.Reservation) *Reservation {
 		Clients: r.GetClients(),
 		Class: Class{Kind: kinds[c.GetKind()], Field: c.GetField(), Params: c.GetParams(), Tenant: c.GetTenant(),
 			Rows: int(c.GetShape().GetRows()), Inner: int(c.GetShape().GetInner()), Columns: int(c.GetShape().GetColumns()),
-			InputParty: int(c.GetInputParty())},
+			InputParty: int(c.GetInputParty()), NoSacrifice: c.GetNoSacrifice()},
 	}
 }

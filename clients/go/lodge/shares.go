@@ -82,11 +82,11 @@ func (s *Shares) open() *Error {
 	}
 	stream, err := s.tuples.Fetch(s.ctx, &tuplesv1.FetchRequest{ReservationId: s.Reservation.ID, From: uint64(from)})
 	if err != nil {
-		return fromError(err)
+		return FromError(err)
 	}
 	head, err := stream.Recv()
 	if err != nil {
-		return fromError(err)
+		return FromError(err)
 	}
 	if err := s.begin(head); err != nil {
 		return err
@@ -178,7 +178,7 @@ func (s *Shares) receive() *Error {
 		return errorf(Unavailable, "", "the stream ended without its checksum")
 	}
 	if err != nil {
-		return fromError(err)
+		return FromError(err)
 	}
 	chunk := r.GetChunk()
 	s.sum.Write(chunk)

@@ -5,10 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"math/big"
+	"path/filepath"
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/lodge-mpc/lodge/clients/go/tuplefile"
 )
@@ -25,6 +28,7 @@ type ExportOptions struct {
 	Force  bool
 	Pipes  bool
 	DryRun bool // check everything but the shares, and write nothing
+	Pooled bool // for trying only: take tuples that were checked with everybody's share of the MAC key
 	// Progress is told now and then how many bytes of shares were taken, and of how many. It may be nil.
 	Progress func(done, total int64)
 }
@@ -56,6 +60,7 @@ type FileReport struct {
 type (
 	source struct {
 		name     string // for errors
+		dir      string // empty for streams
 		manifest tuplefile.Manifest
 		open     func(context.Context) (shares, error)
 		once     bool // it cannot be read to see whether it is whole, and then again
@@ -83,6 +88,7 @@ type exporter struct {
 	mu     sync.Mutex
 	done   int64                   // of total
 	gone   atomic.Bool             // the reader of a pipe
+	named  bool                    // files, or some of them, have got their names
 	fail   context.CancelCauseFunc // ends everything
 	stop   context.CancelCauseFunc // ends what goes into pipes
 }
@@ -92,6 +98,9 @@ type exporter struct {
 // file, in the order given. Everything is checked before anything is written: that the directories go together, that
 // no batch is there twice, that each file has the length that it should, and that nothing is in the way. Files appear
 // when all of them are written; a pipe is fed as it is read, after its sources' digests were checked.
+//
+// A directory that was exported before is refused without Force: the file exported.json in it says where to. It is on disk
+// before anything leaves, and taken back if nothing has.
 //
 // A reader that closes its pipe early is no error: the file's report says so. When one has, and no pipe is being read,
 // Export does not wait for readers of the other pipes any longer. An error comes with a report only if shares have left
@@ -107,7 +116,7 @@ func Export(ctx context.Context, from []string, out string, o ExportOptions) (*R
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", dir, err)
 		}
-		list = append(list, source{name: dir, manifest: m, open: func(context.Context) (shares, error) {
+		list = append(list, source{name: dir, dir: dir, manifest: m, open: func(context.Context) (shares, error) {
 			p, _ := new(big.Int).SetString(m.Modulus, 10)
 			return tuplefile.Open(dir, m, (p.BitLen()+7)/8)
 		}})
@@ -163,6 +172,9 @@ func export(ctx context.Context, from []source, out string, o ExportOptions) (*R
 	if err != nil {
 		return nil, err
 	}
+	if err := e.once(from); err != nil {
+		return nil, err
+	}
 	if e.tree, err = treeOf(pipes, head, out, o); err != nil {
 		return nil, err
 	}
@@ -174,6 +186,9 @@ func export(ctx context.Context, from []source, out string, o ExportOptions) (*R
 		Dir: e.tree.dir, Parties: head.Parties, Party: head.Party, PrimeBits: e.tree.o.Prime.BitLen(), Epoch: head.Epoch, DryRun: o.DryRun,
 	}
 	if !o.DryRun {
+		if err := e.note(from); err != nil {
+			return nil, err
+		}
 		err = e.write(ctx)
 	}
 	delivered := false
@@ -186,9 +201,60 @@ func export(ctx context.Context, from []source, out string, o ExportOptions) (*R
 		report.Files = append(report.Files, r)
 	}
 	if err != nil && !delivered {
+		if !e.named {
+			err = errors.Join(err, forget(from))
+		}
 		return nil, err
 	}
 	return report, err
+}
+
+// once refuses directories that were exported before.
+func (e *exporter) once(from []source) error {
+	for _, s := range from {
+		if s.dir == "" || e.o.Force {
+			continue
+		}
+		list, err := tuplefile.Exports(s.dir)
+		if err != nil {
+			return err
+		}
+		if len(list) > 0 {
+			last := list[len(list)-1]
+			return fmt.Errorf("%w: %s went to %s at %s", ErrExported, s.dir, last.To, last.Time.Format(time.RFC3339))
+		}
+	}
+	return nil
+}
+
+// note notes in each directory where its shares go.
+func (e *exporter) note(from []source) error {
+	to, err := filepath.Abs(e.tree.dir)
+	if err != nil {
+		return err
+	}
+	for i, s := range from {
+		if s.dir == "" {
+			continue
+		}
+		if err := tuplefile.NoteExport(s.dir, to); err != nil {
+			if errors.Is(err, fs.ErrExist) {
+				err = fmt.Errorf("%w: %s is being exported", ErrExported, s.dir)
+			}
+			return errors.Join(err, forget(from[:i]))
+		}
+	}
+	return nil
+}
+
+// forget takes the notes back.
+func forget(from []source) (err error) {
+	for _, s := range from {
+		if s.dir != "" {
+			err = errors.Join(err, tuplefile.ForgetExport(s.dir))
+		}
+	}
+	return err
 }
 
 // sources sorts them by file. It returns what they have in common.
@@ -245,7 +311,10 @@ func (e *exporter) add(t Target, s source) {
 func treeOf(ctx context.Context, m tuplefile.Manifest, out string, o ExportOptions) (*Tree, error) {
 	p, _ := new(big.Int).SetString(m.Modulus, 10)
 	if m.MACKeyShare == "" {
-		return nil, fmt.Errorf("%w: the share of the MAC key was not drawn with the tuples", ErrOptions)
+		return nil, ErrNoKey
+	}
+	if m.MACKeyPooled && !o.Pooled {
+		return nil, ErrPooled
 	}
 	key, ok := new(big.Int).SetString(m.MACKeyShare, 10)
 	if p == nil || !ok || key.Cmp(p) >= 0 {
@@ -321,6 +390,7 @@ func (e *exporter) write(ctx context.Context) (err error) {
 		}
 		return err
 	}
+	e.named = true
 	for _, g := range e.groups {
 		if !g.file.Pipe() {
 			err = errors.Join(err, g.file.Close())

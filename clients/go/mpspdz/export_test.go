@@ -92,12 +92,30 @@ func TestExport(t *testing.T) {
 			t.Errorf("%+v", f)
 		}
 		for _, o := range []ExportOptions{{}, {DryRun: true}} {
-			if _, err := Export(t.Context(), from, out, o); !errors.Is(err, ErrExists) {
-				t.Errorf("a second time: %v", err)
+			for _, to := range []string{out, t.TempDir()} {
+				if _, err := Export(t.Context(), from, to, o); !errors.Is(err, ErrExported) || !strings.Contains(err.Error(), " went to "+out) {
+					t.Errorf("a second time: %v", err)
+				}
 			}
 		}
-		if _, err := Export(t.Context(), from, out, ExportOptions{Force: true}); err != nil {
-			t.Errorf("with force: %v", err)
+		for i := range 2 {
+			if _, err := Export(t.Context(), from, out, ExportOptions{Force: true}); err != nil {
+				t.Errorf("with force: %v", err)
+			}
+			if list, err := tuplefile.Exports(from[0]); err != nil || len(list) != i+2 {
+				t.Errorf("%v, %v", list, err)
+			}
+		}
+		for _, dir := range from {
+			if err := os.Remove(filepath.Join(dir, tuplefile.ExportedName)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := Export(t.Context(), from, out, ExportOptions{}); !errors.Is(err, ErrExists) {
+			t.Errorf("into the same files: %v", err)
+		}
+		if list, err := tuplefile.Exports(from[0]); err != nil || len(list) != 0 {
+			t.Errorf("noted after a refusal: %v, %v", list, err)
 		}
 	}
 	if text, err := reader(t, out); err != nil {
@@ -147,9 +165,11 @@ func TestExportRefuses(t *testing.T) {
 	} {
 		for _, pipes := range []bool{false, true} { // nobody reads these
 			out := t.TempDir()
-			if r, err := Export(t.Context(), c.from, out, ExportOptions{Pipes: pipes}); r != nil || !errors.Is(err, c.want) {
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second) // what is not refused waits for readers
+			if r, err := Export(ctx, c.from, out, ExportOptions{Pipes: pipes}); r != nil || !errors.Is(err, c.want) {
 				t.Errorf("%s, pipes %v: %v, %v", name, pipes, r, err)
 			}
+			cancel()
 			if left, err := filepath.Glob(filepath.Join(out, "Player-Data", "*", "*-p-P0*")); err != nil || len(without(left, "MAC")) > 0 {
 				t.Errorf("%s: left behind: %v, %v", name, left, err)
 			}
@@ -232,7 +252,13 @@ func TestExportToPipes(t *testing.T) {
 	// An interrupt while nobody reads is an error without a report: nothing has left.
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
 	defer cancel()
-	if r, err := Export(ctx, from, t.TempDir(), ExportOptions{Pipes: true}); r != nil || !errors.Is(err, context.DeadlineExceeded) {
+	if r, err := Export(ctx, from, t.TempDir(), ExportOptions{Pipes: true}); r != nil || !errors.Is(err, ErrExported) {
 		t.Errorf("%v, %v", r, err)
+	}
+	if r, err := Export(ctx, from, t.TempDir(), ExportOptions{Pipes: true, Force: true}); r != nil || !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("%v, %v", r, err)
+	}
+	if list, err := tuplefile.Exports(from[0]); err != nil || len(list) != 1 {
+		t.Errorf("%v, %v", list, err)
 	}
 }

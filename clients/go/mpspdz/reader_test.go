@@ -88,9 +88,17 @@ func (d *dealer) record(t Target) []*big.Int {
 
 // deal gives every party its shares of some records, in Lodge's encoding.
 func (d *dealer) deal(t Target, records int) [][]byte {
-	out := make([][]byte, len(d.keys))
+	var values [][]*big.Int
 	for range records {
-		v := d.record(t)
+		values = append(values, d.record(t))
+	}
+	return d.dealValues(t, values)
+}
+
+// dealValues is deal of records that the caller chooses.
+func (d *dealer) dealValues(t Target, records [][]*big.Int) [][]byte {
+	out := make([][]byte, len(d.keys))
+	for _, v := range records {
 		for _, key := range []*big.Int{big.NewInt(1), d.alpha} {
 			for _, x := range v {
 				for i, s := range d.share(d.mul(key, x)) {
@@ -241,6 +249,12 @@ func TestReaderRefuses(t *testing.T) {
 		"different numbers of record": nil,
 		"is no file that":             rename("Bits-p-P1", "Bits-p-P1.new"),
 		"the header is not that":      rename("Squares-p-P0", "Inverses-p-P1"),
+		"not a prime": func(dir string) error { // that stock builds take
+			if err := os.Rename(filepath.Join(dir, sub), filepath.Join(dir, "Player-Data/2-p-61")); err != nil {
+				return err
+			}
+			return os.WriteFile(filepath.Join(dir, "Player-Data/2-p-61/Params-Data"), []byte("2305843009213693951\n1\n"), 0o600)
+		},
 		"for 65": func(dir string) error {
 			return os.Rename(filepath.Join(dir, sub), filepath.Join(dir, "Player-Data/2-p-65"))
 		},
@@ -259,11 +273,11 @@ func TestReaderRefuses(t *testing.T) {
 					for _, k := range []int{0, 16, 32, 8, 24, 40} {
 						record = append(record, s[k:k+8]...)
 					}
-					d.writeOne(t, dir, i, Target{Kind: Scalar}, record)
+					d.writeOne(t, dir, i, Target{Kind: Scalar}, "", record)
 				}
 			case "different numbers of record":
 				for i, s := range d.deal(Target{Kind: Bit}, 2) {
-					d.writeOne(t, dir, i, Target{Kind: Bit}, s[:len(s)-16*i])
+					d.writeOne(t, dir, i, Target{Kind: Bit}, "", s[:len(s)-16*i])
 				}
 			default:
 				d.write(t, 2, "", at)
@@ -279,9 +293,84 @@ func TestReaderRefuses(t *testing.T) {
 	}
 }
 
-func (d *dealer) writeOne(t *testing.T, dir string, party int, target Target, shares []byte) {
+// Zeros and what was there before are refused in every kind, also under another suffix, and where the same values have
+// new shares; of bits only the shares are looked at.
+func TestReaderRefusesWhatIsNotNew(t *testing.T) {
+	factor, share, zero := "a factor was there before", "a share of a bit was there before", "a factor is zero"
+	d := newDealer(testPrimes[64], 2)
+	products := func(a, b *big.Int) []*big.Int { return []*big.Int{a, b, d.mul(a, b)} }
+	none, a, b, x := big.NewInt(0), d.value(), d.value(), d.value()
+	scalar, square, input, bit := Target{Kind: Scalar}, Target{Kind: Square}, Target{Kind: Input, Owner: 1}, Target{Kind: Bit}
+	matrix := Target{Kind: Matrix, Shape: Shape{1, 1, 2}}
+	type values = [][]*big.Int
+	type file struct {
+		target  Target
+		suffix  string
+		records values
+	}
+	type trial struct {
+		name, want string
+		files      []file
+		again      bool // the shares of the first file once more, at its end
+	}
+	trials := []trial{
+		{name: "a and b", want: factor, files: []file{{scalar, "", values{products(a, a)}}}},
+		{name: "b of two", want: factor, files: []file{{scalar, "", values{products(a, b), products(x, b)}}}},
+		{name: "b of two files", want: factor, files: []file{{scalar, "-T0", values{products(a, b)}}, {scalar, "-T1", values{products(x, b)}}}},
+		{name: "of two kinds", want: factor, files: []file{{scalar, "", values{products(a, b)}}, {square, "", values{{b, d.mul(b, b)}}}}},
+		{name: "a zero", want: zero, files: []file{{scalar, "", values{products(none, b)}}}},
+		{name: "b zero", want: zero, files: []file{{scalar, "", values{products(a, none)}}}},
+		{name: "zero square", want: zero, files: []file{{square, "", values{{none, none}}}}},
+		{name: "zero mask", want: zero, files: []file{{input, "", values{{none}}}}},
+		{name: "zero matrix", want: zero, files: []file{{matrix, "", values{{a, none, none, none, none}}}}},
+		{name: "zero in a matrix", files: []file{{matrix, "", values{{a, none, b, none, d.mul(a, b)}}}}},
+		{name: "same bit", files: []file{{bit, "", values{{none}, {none}, {big.NewInt(1)}, {big.NewInt(1)}}}}},
+		{name: "shares of a bit", want: share, again: true, files: []file{{bit, "", values{{none}}}}},
+		{name: "shares of bits in two files", want: share, again: true, files: []file{{bit, "", values{{none}}}, {bit, "-T7", nil}}},
+	}
+	for _, target := range allTargets(2) {
+		if r := d.record(target); target != bit {
+			trials = append(trials,
+				trial{name: target.name(0), want: factor, files: []file{{target, "", values{r, r}}}},
+				trial{name: target.name(0) + "-T2", want: factor, files: []file{{target, "", values{r}}, {target, "-T2", values{r}}}})
+		}
+	}
+	for _, c := range trials {
+		t.Run(c.name, func(t *testing.T) {
+			dir := t.TempDir()
+			var first [][]byte
+			for i, f := range c.files {
+				shares := d.dealValues(f.target, f.records)
+				if i == 0 {
+					first = shares
+				}
+				for party := range shares {
+					if c.again && i == len(c.files)-1 {
+						shares[party] = append(shares[party], first[party]...)
+					}
+					d.writeOne(t, dir, party, f.target, f.suffix, shares[party])
+				}
+			}
+			out, err := reader(t, dir)
+			if c.want == "" {
+				if err != nil {
+					t.Errorf("%v, %s", err, out)
+				}
+				return
+			}
+			var exit *exec.ExitError
+			if !errors.As(err, &exit) || exit.ExitCode() != 1 || strings.Count(out, "record ") != 1 || !strings.Contains(out, c.want) {
+				t.Errorf("%v, %s", err, out)
+			}
+		})
+	}
+}
+
+func (d *dealer) writeOne(t *testing.T, dir string, party int, target Target, suffix string, shares []byte) {
 	t.Helper()
-	tree, err := NewTree(t.Context(), dir, Options{Prime: d.p, Parties: len(d.keys), Party: party, KeyShare: encode(d.p, d.keys[party])})
+	tree, err := NewTree(t.Context(), dir, Options{
+		Prime: d.p, Parties: len(d.keys), Party: party, KeyShare: encode(d.p, d.keys[party]), Suffix: suffix,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -27,8 +27,14 @@ var (
 	ErrPrime = errors.New("mpspdz: unusable prime")
 	// ErrOptions means options that contradict themselves.
 	ErrOptions = errors.New("mpspdz: bad options")
+	// ErrNoKey means tuples whose manifest lacks the share of the MAC key, which MP-SPDZ needs with every file.
+	ErrNoKey = errors.New("mpspdz: the share of the MAC key was not drawn with the tuples")
+	// ErrPooled means tuples whose MAC key, or even values, somebody has put together to check them.
+	ErrPooled = errors.New("mpspdz: the share of the MAC key was drawn to check the tuples, with those of all parties")
 	// ErrExists means that something is in the way: a file with the same name, or one that says something else.
 	ErrExists = errors.New("mpspdz: would overwrite")
+	// ErrExported means shares that were exported before: used twice, they reveal inputs.
+	ErrExported = errors.New("mpspdz: exported before")
 )
 
 // Options say whose tree it is. KeyShare is secret; String and GoString leave it out.

@@ -79,9 +79,13 @@ type Manifest struct {
 	Dims          Dims   `json:"dims"`
 	InputParty    int    `json:"input_party,omitempty"` // of input masks: who knows the values
 	// MACKeyShare is decimal, below the modulus; empty where only the tuples were drawn.
-	MACKeyShare    string `json:"mac_key_share,omitempty"`
+	MACKeyShare string `json:"mac_key_share,omitempty"`
+	// MACKeyPooled says that the share was drawn to be added up with the others', so that the party has retired its epoch.
+	MACKeyPooled   bool   `json:"mac_key_pooled,omitempty"`
 	KeygenSecurity string `json:"keygen_security"`
-	Files          []File `json:"files"`
+	// NoSacrifice says that products were made without a sacrifice: malformed evaluation keys would have made wrong ones.
+	NoSacrifice bool   `json:"no_sacrifice,omitempty"`
+	Files       []File `json:"files"`
 }
 
 // String describes the manifest without its secret.
@@ -131,6 +135,8 @@ func (m Manifest) check(files bool) error {
 		return bad("party %d of %d", m.Party, m.Parties)
 	case m.InputParty < 0 || m.InputParty >= m.Parties || m.InputParty > 0 && m.Kind != Input:
 		return bad("input_party %d of %d with kind %s", m.InputParty, m.Parties, m.Kind)
+	case m.NoSacrifice && (m.Kind == Random || m.Kind == Input):
+		return bad("no_sacrifice with kind %s, which has no products", m.Kind)
 	case m.Tuples < 0 || m.Tuples > maxTuples:
 		return bad("%d tuples", m.Tuples)
 	case !dimOK(m.Dims.M) || !dimOK(m.Dims.K) || !dimOK(m.Dims.N):
@@ -143,6 +149,8 @@ func (m Manifest) check(files bool) error {
 		return bad("modulus is not a canonical decimal number")
 	case m.MACKeyShare != "" && !decimal(m.MACKeyShare):
 		return bad("mac_key_share is not a canonical decimal number")
+	case m.MACKeyPooled && m.MACKeyShare == "":
+		return bad("mac_key_pooled without mac_key_share")
 	}
 	if !files {
 		return nil
@@ -218,11 +226,28 @@ func ReadManifest(dir string) (Manifest, error) {
 	return ParseManifest(data)
 }
 
+// AddPooledKey puts a share of the MAC key, in decimal, that was drawn to be pooled into the manifest of a directory, which
+// may have no other.
+func AddPooledKey(dir, share string) error {
+	m, err := ReadManifest(dir)
+	if err != nil {
+		return err
+	}
+	if m.MACKeyShare != "" && m.MACKeyShare != share {
+		return fmt.Errorf("%w: %s has a share of another MAC key", ErrManifest, dir)
+	}
+	m.MACKeyShare, m.MACKeyPooled = share, true
+	return WriteManifest(dir, m)
+}
+
 // Find returns the share directories among dirs: a directory with a manifest stands for itself, one without stands for
 // its immediate subdirectories that have one.
 func Find(dirs ...string) ([]string, error) {
 	var found []string
 	for _, dir := range dirs {
+		if info, err := os.Stat(dir); err == nil && !info.IsDir() {
+			return nil, fmt.Errorf("%w: %s is not a directory", ErrManifest, dir)
+		}
 		if _, err := os.Stat(filepath.Join(dir, ManifestName)); err == nil {
 			found = append(found, dir)
 			continue

@@ -34,8 +34,10 @@ func Resume(dir string, m Manifest, elementBytes int) (w *Writer, tuples int64, 
 	if err := m.check(false); err != nil {
 		return nil, 0, err
 	}
-	if _, err := os.Lstat(filepath.Join(dir, ManifestName)); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Lstat(filepath.Join(dir, ManifestName)); err == nil {
 		return nil, 0, fmt.Errorf("%w: %s is complete already", fs.ErrExist, dir)
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return nil, 0, err
 	}
 	p, err := readPartial(dir)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -189,6 +189,7 @@ func TestManifestIsStrict(t *testing.T) {
 		"owner of a matrix": text(func(m *Manifest) { m.InputParty = 1 }),
 		"owner of none":     text(func(m *Manifest) { m.Kind, m.Dims, m.InputParty = Input, Dims{1, 1, 1}, 3 }),
 		"negative owner":    text(func(m *Manifest) { m.Kind, m.Dims, m.InputParty = Input, Dims{1, 1, 1}, -1 }),
+		"no product":        text(func(m *Manifest) { m.Kind, m.Dims, m.NoSacrifice = Random, Dims{1, 1, 1}, true }),
 		"no parties":        text(func(m *Manifest) { m.Parties = 0 }),
 		"many parties":      text(func(m *Manifest) { m.Parties = 1 << 20 }),
 		"party":             text(func(m *Manifest) { m.Party = 3 }),

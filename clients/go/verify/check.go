@@ -45,7 +45,7 @@ func (c *checker) newReport() *Report {
 	m := c.manifest
 	return &Report{
 		Kind: m.Kind, Params: m.Params, Field: m.Field, ModulusBits: c.p.BitLen(), Parties: m.Parties, Epoch: m.Epoch,
-		Batch: m.Batch, Dims: m.Dims, InputParty: m.InputParty, KeygenSecurity: m.KeygenSecurity, Tuples: m.Tuples,
+		Batch: m.Batch, Dims: m.Dims, InputParty: m.InputParty, KeygenSecurity: m.KeygenSecurity, NoSacrifice: m.NoSacrifice, Tuples: m.Tuples,
 		Failed: make(map[string]int64), Failures: []Failure{}, FreivaldsVectors: c.vectors,
 	}
 }

@@ -32,6 +32,7 @@ type Report struct {
 	Dims           tuplefile.Dims   `json:"dims"`
 	InputParty     int              `json:"input_party,omitempty"` // of input masks: who knows the values
 	KeygenSecurity string           `json:"keygen_security"`
+	NoSacrifice    bool             `json:"no_sacrifice,omitempty"` // of products: made without a sacrifice
 	Tuples         int64            `json:"tuples"`
 	Verified       int64            `json:"verified"` // triples that passed every check
 	Failed         map[string]int64 `json:"failed"`   // triples by the check that they failed; empty when all passed

@@ -18,6 +18,7 @@ var (
 	ErrRoster       = errors.New("verify: not one directory for each party")
 	ErrInconsistent = errors.New("verify: the parties' manifests disagree")
 	ErrKey          = errors.New("verify: bad MAC key")
+	ErrOnlineKey    = errors.New("verify: the share of the MAC key was drawn for an online phase")
 	ErrNotCanonical = errors.New("verify: element is not below the modulus")
 )
 
@@ -38,6 +39,7 @@ func (e *ElementError) Unwrap() error { return ErrNotCanonical }
 // Options of Dirs. The zero value serves.
 type Options struct {
 	MaxFailures int                     // failures listed in the report, 100 if 0; counts are complete anyway
+	Retired     bool                    // all parties have retired the epoch: shares of the MAC key may be of an online phase
 	Progress    func(done, total int64) // triples checked, called in order
 }
 
@@ -69,7 +71,7 @@ func Dirs(ctx context.Context, dirs []string, opt Options) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	alpha, err := macKey(manifests, p)
+	alpha, err := macKey(manifests, p, opt.Retired)
 	if err != nil {
 		return nil, err
 	}
@@ -89,7 +91,7 @@ func Dirs(ctx context.Context, dirs []string, opt Options) (*Report, error) {
 // consistent checks that every party is there once and that all say the same about what they share.
 func consistent(ms []tuplefile.Manifest) error {
 	shared := func(m tuplefile.Manifest) tuplefile.Manifest {
-		m.Party, m.MACKeyShare, m.Files = 0, "", nil
+		m.Party, m.MACKeyShare, m.MACKeyPooled, m.Files = 0, "", false, nil
 		return m
 	}
 	first := ms[0]
@@ -113,12 +115,16 @@ func consistent(ms []tuplefile.Manifest) error {
 	return nil
 }
 
-// macKey adds up the key shares. A zero key would make every MAC right that is zero.
-func macKey(ms []tuplefile.Manifest, p *big.Int) (*big.Int, error) {
+// macKey adds up the key shares. Whoever knows the sum can forge, so shares that are not meant to be added up are refused,
+// unless their epoch is retired. A zero key would make every MAC right that is zero.
+func macKey(ms []tuplefile.Manifest, p *big.Int, retired bool) (*big.Int, error) {
 	alpha := new(big.Int)
 	for _, m := range ms {
 		if m.MACKeyShare == "" {
 			return nil, fmt.Errorf("%w: party %d's share was not drawn with the tuples", ErrKey, m.Party)
+		}
+		if !m.MACKeyPooled && !retired {
+			return nil, fmt.Errorf("%w: party %d's", ErrOnlineKey, m.Party)
 		}
 		share, ok := new(big.Int).SetString(m.MACKeyShare, 10)
 		if !ok || share.Cmp(p) >= 0 {

@@ -46,7 +46,7 @@ func newExport(t testing.TB, kind, params, field string, parties, tuples int, d 
 		alpha.Add(alpha, share)
 		e.manifests = append(e.manifests, tuplefile.Manifest{
 			FormatVersion: 1, Kind: kind, Params: params, Field: field, Modulus: p.String(), Parties: parties, Party: i,
-			Epoch: 3, Batch: "b-7", Tuples: int64(tuples), Dims: d, MACKeyShare: share.String(), KeygenSecurity: "passive",
+			Epoch: 3, Batch: "b-7", Tuples: int64(tuples), Dims: d, MACKeyShare: share.String(), MACKeyPooled: true, KeygenSecurity: "passive",
 		})
 	}
 	e.values = e.manifests[0].Values()
@@ -371,10 +371,14 @@ func TestZeroAndRepeatedFactorsAreFound(t *testing.T) {
 	}
 }
 
-// A wrong C is found although its MACs are right: nothing but the product is wrong.
+// A wrong C is found although its MACs are right: nothing but the product is wrong. Nor do errors pass that add up to zero
+// in their row.
 func TestWrongProductWithRightMACs(t *testing.T) {
-	for _, make := range []func(testing.TB) *export{scalars, matrices} {
-		e := make(t)
+	for _, c := range []struct {
+		make   func(testing.TB) *export
+		errors []int64 // of the last entries of C
+	}{{scalars, []int64{5}}, {matrices, []int64{5}}, {matrices, []int64{5, -5}}, {matrices, []int64{1, 0, 2, -3}}} {
+		e := c.make(t)
 		p, _ := new(big.Int).SetString(e.manifests[0].Modulus, 10)
 		alpha := new(big.Int)
 		for _, m := range e.manifests {
@@ -387,14 +391,17 @@ func TestWrongProductWithRightMACs(t *testing.T) {
 			y.Add(y, x).Mod(y, p).FillBytes(b)
 			slices.Reverse(b)
 		}
-		add(e.at(0, 2, e.values-1), big.NewInt(5))
-		add(e.at(1, 2, 2*e.values-1), new(big.Int).Mul(alpha, big.NewInt(5)))
+		for i, x := range c.errors {
+			at := e.values - len(c.errors) + i
+			add(e.at(0, 2, at), big.NewInt(x))
+			add(e.at(1, 2, e.values+at), new(big.Int).Mul(alpha, big.NewInt(x)))
+		}
 		r, err := Dirs(context.Background(), e.write(t), Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		if want := []Failure{{2, CheckProduct, 1}}; !slices.Equal(r.Failures, want) {
-			t.Errorf("%s: %+v", r.Kind, r.Failures)
+			t.Errorf("%s, errors %v: %+v", r.Kind, c.errors, r.Failures)
 		}
 	}
 }

@@ -14,11 +14,12 @@ fetch with it, and have shares of the same tuples in the same order: the parties
 from .client import Client
 from .config import Config, Server
 from .errors import BadSharesError, ConfigError, LodgeError
-from .reservation import KINDS, Reservation, StockLevel
+from .reservation import KINDS, AwayParty, Reservation, Stock, StockLevel
 from .shares import Shares
 
 __all__ = [
     "KINDS",
+    "AwayParty",
     "BadSharesError",
     "Client",
     "Config",
@@ -27,5 +28,6 @@ __all__ = [
     "Reservation",
     "Server",
     "Shares",
+    "Stock",
     "StockLevel",
 ]

@@ -44,8 +44,15 @@ class Service:
 
     def call(self, method: str, request: Message, timeout: float) -> Any:
         """One attempt of a unary call, of at most timeout seconds."""
-        with self.errors():
-            return self._multicallable("unary_unary", method)(request, timeout=timeout, metadata=self._headers())
+        end = time.monotonic() + timeout
+        try:
+            with self.errors():
+                return self._multicallable("unary_unary", method)(request, timeout=timeout, metadata=self._headers())
+        except LodgeError as error:
+            # A server resets a call whose time is over, which may come before this side has looked at its clock.
+            if error.code == "cancelled" and not self._closed and time.monotonic() >= end:
+                raise LodgeError("timed_out", "deadline exceeded") from None
+            raise
 
     def stream(self, method: str, request: Message, timeout: float | None) -> Any:
         """One attempt of a call whose responses are iterated over, within errors(); it has cancel()."""

@@ -15,7 +15,7 @@ from .channel import Patience, Service, retried
 from .config import Config
 from .errors import ConfigError, LodgeError
 from .fields import modulus
-from .reservation import KINDS, Class, Reservation, StockLevel
+from .reservation import KINDS, Class, Reservation, Stock
 from .shares import Download, Shares
 
 
@@ -65,6 +65,7 @@ class Client:
         tenant: str | None = None,
         shape: tuple[int, int, int] | None = None,
         input_party: int | None = None,
+        no_sacrifice: bool = False,
         epoch: int = 0,
         lease: timedelta | None = None,
         clients: Sequence[str] = (),
@@ -82,6 +83,7 @@ class Client:
             tenant: default the configuration's.
             shape: (rows, inner, columns) of matrices: a is rows x inner, b is inner x columns.
             input_party: of input masks, the index of the party that knows the values.
+            no_sacrifice: take products that were made without a sacrifice, and only those.
             epoch: of the keys; 0 means the newest that has enough.
             lease: how long the tuples are kept for this; default 10 minutes.
             clients: who may fetch, by their names at the parties: nobody named means any client of the tenant, the
@@ -99,7 +101,8 @@ class Client:
             raise ConfigError(f"{kind!r} is not a kind of tuples", f"write one of {', '.join(KINDS)}")
         if (shape is not None) != (kind == "matrix") or (input_party is not None) != (kind == "input"):
             raise ConfigError("matrices, and only they, have a shape; input masks, and only they, an input_party")
-        tuples = Class(kind, field, params or self.config.params, tenant or self.config.tenant, shape, input_party)
+        params, tenant = params or self.config.params, tenant or self.config.tenant
+        tuples = Class(kind, field, params, tenant, shape, input_party, no_sacrifice)
         try:
             request = stock_pb2.ReserveRequest(count=count, epoch=epoch, clients=clients, wait=wait)
             getattr(request, "class").CopyFrom(tuples.wire())
@@ -141,12 +144,16 @@ class Client:
         patience = self._patience(timeout)
         return bool(retried(patience, lambda limit: self._at_coordinator().call("Release", request, limit)).returned)
 
-    def stock(self, epoch: int = 0, *, timeout: float | None = None) -> list[StockLevel]:
-        """What there is of each class and epoch, of all epochs or one."""
+    def stock(self, epoch: int = 0, *, timeout: float | None = None) -> Stock:
+        """What there is of each class and epoch, of all epochs or one: a sequence of StockLevel.
+
+        Its as_of says of what time that is, and its away which parties the coordinator cannot reach. A coordinator that
+        has not heard all parties since it started knows no counts: then as_of and the levels' counts are None.
+        """
         request = stock_pb2.GetStockRequest(epoch=epoch)
         patience = self._patience(timeout)
         answer = retried(patience, lambda limit: self._at_coordinator().call("GetStock", request, limit))
-        return [StockLevel.of(s) for s in answer.stock]
+        return Stock.of(answer)
 
     def mac_key_share(self, key: Reservation | str, *, pool: bool = False, timeout: float | None = None) -> int:
         """This party's share of a MAC key, by its id or as that of a reservation: a number below the prime.

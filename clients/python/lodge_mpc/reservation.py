@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
+from typing import overload
 
 from ._proto.lodge.job.v1 import job_pb2
 from ._proto.lodge.stock.v1 import stock_pb2
@@ -26,6 +28,7 @@ class Class:
     tenant: str
     shape: tuple[int, int, int] | None = None  #: (rows, inner, columns) of matrices
     input_party: int | None = None  #: of input masks: the party that knows the values
+    no_sacrifice: bool = False  #: products that were made without a sacrifice
 
     def wire(self) -> tuples_pb2.Class:
         out = tuples_pb2.Class(tenant=self.tenant, kind=_TO_WIRE[self.kind], params=self.params, field=self.field)
@@ -33,13 +36,15 @@ class Class:
             rows, inner, columns = self.shape
             out.shape.CopyFrom(job_pb2.Shape(rows=rows, inner=inner, columns=columns))
         out.input_party = self.input_party or 0
+        out.no_sacrifice = self.no_sacrifice
         return out
 
     @classmethod
     def of(cls, c: tuples_pb2.Class) -> Class:
         kind = _FROM_WIRE.get(c.kind, "")
         shape = (c.shape.rows, c.shape.inner, c.shape.columns) if c.HasField("shape") else None
-        return cls(kind, c.field, c.params, c.tenant, shape, c.input_party if kind == "input" else None)
+        owner = c.input_party if kind == "input" else None
+        return cls(kind, c.field, c.params, c.tenant, shape, owner, c.no_sacrifice)
 
 
 @dataclass(frozen=True)
@@ -65,16 +70,58 @@ class Reservation:
 
 @dataclass(frozen=True)
 class StockLevel:
-    """What there is of one class in one epoch; counts are of tuples."""
+    """What there is of one class in one epoch; counts are of tuples, and None where they are not known."""
 
     tuples: Class
-    epoch: int
-    available: int  #: can be reserved, at all parties
-    reserved: int
-    consumed: int
-    lost: int  #: erased without having been delivered
+    epoch: int  #: 0: the newest, of which nothing is known but the policy that keeps it
+    available: int | None  #: can be reserved, at all parties
+    reserved: int | None
+    consumed: int | None
+    lost: int | None  #: erased without having been delivered
     in_production: int
 
     @classmethod
-    def of(cls, s: stock_pb2.Stock) -> StockLevel:
-        return cls(Class.of(getattr(s, "class")), s.epoch, s.available, s.reserved, s.consumed, s.lost, s.in_production)
+    def of(cls, s: stock_pb2.Stock, known: bool) -> StockLevel:
+        available, reserved, consumed, lost = (
+            (s.available, s.reserved, s.consumed, s.lost) if known else (None, None, None, None)
+        )
+        return cls(Class.of(getattr(s, "class")), s.epoch, available, reserved, consumed, lost, s.in_production)
+
+
+@dataclass(frozen=True)
+class AwayParty:
+    """A party that the coordinator could not ask."""
+
+    party: int  #: its index
+    name: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Stock(Sequence[StockLevel]):
+    """What there is of each class and epoch: a sequence of levels, which says of what time they are.
+
+    While a party is away nothing can be reserved, whatever the levels say.
+    """
+
+    levels: tuple[StockLevel, ...]
+    #: UTC; when all parties said what they have. None if the coordinator has not heard all of them since it started:
+    #: then no count is known but in_production.
+    as_of: datetime | None
+    away: tuple[AwayParty, ...]  #: parties that could not be asked last
+
+    @overload
+    def __getitem__(self, index: int) -> StockLevel: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[StockLevel, ...]: ...
+    def __getitem__(self, index: int | slice) -> StockLevel | tuple[StockLevel, ...]:
+        return self.levels[index]
+
+    def __len__(self) -> int:
+        return len(self.levels)
+
+    @classmethod
+    def of(cls, r: stock_pb2.GetStockResponse) -> Stock:
+        as_of = r.as_of.ToDatetime(timezone.utc) if r.HasField("as_of") else None
+        levels = tuple(StockLevel.of(s, as_of is not None) for s in r.stock)
+        return cls(levels, as_of, tuple(AwayParty(p.party, p.name, p.reason) for p in r.away))

@@ -9,7 +9,7 @@ import threading
 import unittest
 from contextlib import suppress
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -194,8 +194,12 @@ class Cluster(unittest.TestCase):
         self.assertFalse(self.clients[0].release(r))
 
     def test_stock(self) -> None:
-        levels = {(s.tuples.kind, s.tuples.field): s for s in self.clients[0].stock()}
-        self.assertGreater(levels["scalar", "p128"].available, 0)
+        stock = self.clients[0].stock()
+        levels = {(s.tuples.kind, s.tuples.field): s for s in stock}
+        self.assertGreater(levels["scalar", "p128"].available or 0, 0)
+        self.assertEqual(stock.away, ())
+        assert stock.as_of is not None
+        self.assertLess(abs(datetime.now(timezone.utc) - stock.as_of), timedelta(minutes=1))
         self.assertEqual(levels["matrix", "p128"].tuples.shape, (3, 2, 4))
 
     def test_zz_pooled_and_reported(self) -> None:

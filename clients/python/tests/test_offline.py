@@ -9,13 +9,15 @@ import tempfile
 import unittest
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from lodge_mpc import BadSharesError, Client, Config, ConfigError, LodgeError, Server
+from lodge_mpc import AwayParty, BadSharesError, Client, Config, ConfigError, LodgeError, Server, Stock
 from lodge_mpc._proto.lodge.job.v1 import job_pb2
+from lodge_mpc._proto.lodge.stock.v1 import stock_pb2
 from lodge_mpc._proto.lodge.tuples.v1 import tuples_pb2
 from lodge_mpc.channel import Patience
 from lodge_mpc.fields import _FORMULAS, modulus
@@ -107,6 +109,45 @@ class Fields(unittest.TestCase):
         self.assertEqual(pow(3, p - 1, p), 1)
         with self.assertRaises(ConfigError):
             modulus("S14-32", "p127")
+
+
+class Stocks(unittest.TestCase):
+    def answer(self) -> stock_pb2.GetStockResponse:
+        answer = stock_pb2.GetStockResponse()
+        row = answer.stock.add(epoch=3, available=5, reserved=2, consumed=1, lost=4, in_production=7)
+        getattr(row, "class").CopyFrom(
+            tuples_pb2.Class(tenant="dev", kind=job_pb2.KIND_SCALAR, params="s", field="p64")
+        )
+        return answer
+
+    def stock(self, answer: stock_pb2.GetStockResponse) -> Stock:
+        class Coordinator:
+            def call(self, _method: str, _request: Any, _timeout: float | None) -> Any:
+                return answer
+
+        client = Client(Config("c", "k", "ca", coordinator=Server("127.0.0.1:1", "x")))
+        client._coordinator = Coordinator()  # type: ignore[assignment]
+        return client.stock()
+
+    def test_known(self) -> None:
+        answer, now = self.answer(), datetime(2026, 5, 4, 3, 2, 1, tzinfo=timezone.utc)
+        answer.as_of.FromDatetime(now)
+        stock = self.stock(answer)
+        self.assertEqual((len(stock), stock.as_of, stock.away), (1, now, ()))
+        self.assertEqual(list(stock), [stock[0]])
+        s = stock[0]
+        self.assertEqual((s.available, s.reserved, s.consumed, s.lost, s.in_production, s.epoch), (5, 2, 1, 4, 7, 3))
+        answer.away.add(party=1, name="p1", reason="gone")
+        stock = self.stock(answer)
+        self.assertEqual((stock.as_of, stock.away, stock[0]), (now, (AwayParty(1, "p1", "gone"),), s))
+
+    def test_not_known(self) -> None:
+        answer = self.answer()
+        answer.away.add(party=1, name="p1", reason="gone")
+        stock = self.stock(answer)
+        self.assertEqual((stock.as_of, stock.away[0].name), (None, "p1"))
+        s = stock[0]
+        self.assertEqual((s.available, s.reserved, s.consumed, s.lost, s.in_production), (None, None, None, None, 7))
 
 
 class FakeParty:

@@ -6,7 +6,8 @@ directory may be Player-Data itself, a directory <n>-p-<bits> of it, or the one 
 
 Everything is read: headers, the prime, the shares of the MAC key, and every record, which is opened. For each value the
 MAC is checked, and then what its kind promises: c = a b, a square, a bit, an inverse, a matrix product, an input mask's
-clear value. The exit status is 1 if anything is wrong, missing, left over or empty.
+clear value. What is drawn at random must be new: a factor that is zero, or that was there before in any file, is refused,
+and so are bits whose first shares repeat. The exit status is 1 if anything is wrong, missing, left over or empty.
 
 Whoever runs this has every party's shares in one place. What was checked this way is for trying only.
 
@@ -16,6 +17,7 @@ Only Python's standard library is used, and no code that wrote the files.
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import re
 import sys
@@ -27,7 +29,8 @@ from pathlib import Path
 from typing import BinaryIO
 
 BUFFERED = 101  # shares that MP-SPDZ reads at a time
-MAX_PRIME_BITS = 256
+MIN_PRIME_BITS, MAX_PRIME_BITS = 64, 256  # of stock builds of MP-SPDZ
+COMPARED = 1 << 20  # records of a file that are compared; honest ones of ten files repeat with probability 2^-16
 N = r"(?:0|[1-9][0-9]{0,8})"
 DIRECTORY = re.compile(rf"({N})-p-({N})")
 DATA = re.compile(
@@ -76,6 +79,7 @@ class Tree:
     unmont: int  # R^-1 mod p
     keys: dict[int, int]
     data: dict[Group, dict[int, Path]]
+    seen: set[bytes] = field(default_factory=set)  # digests of what was drawn, of all kinds
 
     @property
     def alpha(self) -> int:
@@ -135,7 +139,7 @@ def read_params(directory: Path, bits: int) -> int:
     prime = canonical_int(lines[0], f"the prime in {path}")
     if prime.bit_length() != bits:
         raise Bad(f"{path}: a number of {prime.bit_length()} bits in a directory for {bits}")
-    if prime.bit_length() > MAX_PRIME_BITS or prime % 2 == 0 or not is_prime(prime):
+    if not MIN_PRIME_BITS <= prime.bit_length() <= MAX_PRIME_BITS or prime % 2 == 0 or not is_prime(prime):
         raise Bad(f"{path}: not a prime that MP-SPDZ can use")
     return prime
 
@@ -265,16 +269,40 @@ RELATIONS: dict[str, tuple[str, Callable[[list[int], int, Group], bool]]] = {
 }
 
 
-def check_record(tree: Tree, group: Group, shares: list[list[int]]) -> str:
-    """What is wrong with one record of all parties, or nothing."""
+def drawn(group: Group, values: list[int]) -> list[list[int]]:
+    """What of a record is drawn at random: both factors of a product, and otherwise the first value."""
+    if group.stem == "Matrix":
+        r, k, c = group.shape
+        return [values[: r * k], values[r * k : r * k + k * c]]
+    return [[v] for v in values[: 2 if group.stem == "Triples" else 1]]
+
+
+def check_new(tree: Tree, group: Group, share: int, values: list[int]) -> str:
+    """What is not new in a record, or nothing. Bits repeat; the first party's shares of them, as share, do not."""
+    factors = [[share]] if group.stem == "Bits" else drawn(group, values)
+    if group.stem != "Bits" and not all(map(any, factors)):
+        return "a factor is zero"
+    what, wrong = ("share of a bit" if group.stem == "Bits" else "factor"), ""
+    for factor in factors:
+        raw = b"".join(v.to_bytes(tree.width, "little") for v in factor)
+        digest = hashlib.sha256(what.encode() + raw).digest()[:16]
+        if digest in tree.seen:
+            wrong = f"a {what} was there before"
+        tree.seen.add(digest)
+    return wrong
+
+
+def check_record(tree: Tree, group: Group, shares: list[list[int]], compare: bool) -> str:
+    """What is wrong with one record of all parties, or nothing. With compare it is held against those before."""
     opened = [sum(column) % tree.prime for column in zip(*(s[: 2 * group.values] for s in shares))]
     values, macs = opened[0::2], opened[1::2]
+    again = check_new(tree, group, shares[0][0], values) if compare else ""
     if any(mac != value * tree.alpha % tree.prime for value, mac in zip(values, macs)):
         return "wrong MAC"
     if group.owner is not None:
-        return "" if shares[group.owner][2] == values[0] else "the clear value is not the mask"
+        return again if shares[group.owner][2] == values[0] else "the clear value is not the mask"
     words, holds = RELATIONS[group.stem]
-    return "" if holds(values, tree.prime, group) else words
+    return again if holds(values, tree.prime, group) else words
 
 
 def check_group(tree: Tree, group: Group, files: dict[int, Path], limit: int = 10) -> Report:
@@ -302,7 +330,7 @@ def check_group(tree: Tree, group: Group, files: dict[int, Path], limit: int = 1
                     if whole:
                         raise Bad("the parties have different numbers of records")
                     break
-                wrong = check_record(tree, group, whole)
+                wrong = check_record(tree, group, whole, report.records < COMPARED)
                 if wrong and len(report.errors) < limit:
                     report.errors.append(f"record {report.records}: {wrong}")
                 report.records += 1

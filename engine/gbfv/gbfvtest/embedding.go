@@ -4,6 +4,8 @@ import (
 	"math"
 	"math/big"
 	"math/cmplx"
+
+	"github.com/lodge-mpc/lodge/engine/sample"
 )
 
 // An Embedding is a polynomial with real coefficients by its values at the roots of X^N+1: value j belongs to
@@ -76,4 +78,14 @@ func Floats(v []*big.Int) []float64 {
 		f[k], _ = new(big.Float).SetInt(x).Float64()
 	}
 	return f
+}
+
+// RandomPhases are n values of a real polynomial that all have this size.
+func RandomPhases(n int, size float64, stream *sample.Stream) Embedding {
+	v := make(Embedding, n)
+	for j := range n / 2 {
+		v[j] = cmplx.Rect(size, 2*math.Pi*float64(stream.Uint64())/math.Exp2(64))
+		v[n-1-j] = cmplx.Conj(v[j])
+	}
+	return v
 }

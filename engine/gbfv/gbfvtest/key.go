@@ -3,6 +3,8 @@
 package gbfvtest
 
 import (
+	"math"
+
 	"github.com/lodge-mpc/lodge/engine/field"
 	"github.com/lodge-mpc/lodge/engine/gbfv"
 	"github.com/lodge-mpc/lodge/engine/intpoly"
@@ -20,7 +22,11 @@ type Key struct {
 
 	scheme *gbfv.Scheme
 	source *sample.Source
+	bounds *Bounds // nil for sums of what parties draw
 }
+
+// Bounds are the canonical norms of a key's secret and errors.
+type Bounds struct{ Secret, Error, RelinError float64 }
 
 // New makes the joint key of n parties with rotation keys for dimension dim (1 for none), as each party would: errors
 // and secrets are sums of n of the set's distributions. The seed has at least 32 bytes.
@@ -31,12 +37,42 @@ func New(s *gbfv.Scheme, n, dim int, seed []byte) *Key {
 		k.Shares = append(k.Shares, share)
 		s.Q.AddNTT(k.Secret, k.Secret, share)
 	}
+	k.complete(dim, k.relinKey())
+	return k
+}
+
+// AtBounds makes a key whose secret and errors have values of one size, with random phases: the worst that proofs of its
+// shares let pass. It has no shares.
+func AtBounds(s *gbfv.Scheme, b Bounds, dim int, seed []byte) *Key {
+	k := &Key{scheme: s, source: sample.NewSource(seed), bounds: &b}
+	k.Secret = k.ofNorm("secret", b.Secret)
+	square := s.Q.NewNTT()
+	s.Q.MulNTT(square, k.Secret, k.Secret)
+	k.complete(dim, k.switchKey(square, relinAtBound, 0))
+	return k
+}
+
+const relinAtBound = "relin"
+
+// ofNorm is a polynomial with all values of this size, less what rounding to integers may add.
+func (k *Key) ofNorm(label string, size float64, index ...uint64) ring.NTT {
+	v := make([]int64, k.scheme.N())
+	size -= 3 * math.Sqrt(float64(len(v)))
+	for i, c := range RandomPhases(len(v), size, k.source.Stream("phases "+label, index...)).Coefficients() {
+		v[i] = int64(math.Round(c))
+	}
+	return k.lift(v)
+}
+
+// complete makes the public key and the table of evaluation keys.
+func (k *Key) complete(dim int, relin *gbfv.SwitchKey) {
+	s := k.scheme
 	zero := s.Q.NewNTT()
 	pk := k.switchKey(zero, "public", 0)
 	k.Public = &gbfv.PublicKey{P0: pk.K0[0], P1: pk.K1[0]}
 
 	table := &gbfv.KeyTable{
-		N: s.N(), RelinKey: k.relinKey(), K0: map[int][]ring.NTT{},
+		N: s.N(), RelinKey: relin, K0: map[int][]ring.NTT{},
 		Uniform: func(g int) []ring.NTT { return k.uniform("rotation", uint64(g)) },
 	}
 	for i := 1; i < dim; i++ {
@@ -46,7 +82,6 @@ func New(s *gbfv.Scheme, n, dim int, seed []byte) *Key {
 		table.K0[g] = k.switchKey(rotated, "rotation", uint64(g)).K0
 	}
 	k.Eval = table
-	return k
 }
 
 // small samples a polynomial from a distribution.
@@ -104,8 +139,15 @@ func (k *Key) switchKey(target ring.NTT, label string, index uint64) *gbfv.Switc
 	return key
 }
 
-// error sums one error of each party.
+// error sums one error of each party, or is one at its bound.
 func (k *Key) error(label string, index ...uint64) ring.NTT {
+	if b := k.bounds; b != nil {
+		size := b.Error
+		if label == relinAtBound {
+			size = b.RelinError
+		}
+		return k.ofNorm("error "+label, size, index...)
+	}
 	e := k.scheme.Q.NewNTT()
 	for party := range k.Shares {
 		own := append(append([]uint64(nil), index...), uint64(party))

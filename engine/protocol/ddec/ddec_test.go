@@ -282,10 +282,11 @@ func TestStartRefuses(t *testing.T) {
 	w := newWorld(t, "insecure-8", "p128", 2, 1)
 	good := Config{Session: round.Session{Parties: 2}, Scheme: w.scheme, Instance: w.instance, Ciphertexts: w.switched, Source: source("x", 0)}
 	for name, change := range map[string]func(c *Config){
-		"scheme":      func(c *Config) { c.Scheme = nil },
-		"instance":    func(c *Config) { c.Instance = nil },
-		"source":      func(c *Config) { c.Source = nil },
-		"ciphertexts": func(c *Config) { c.Ciphertexts = nil },
+		"scheme":          func(c *Config) { c.Scheme = nil },
+		"instance":        func(c *Config) { c.Instance = nil },
+		"source":          func(c *Config) { c.Source = nil },
+		"ciphertexts":     func(c *Config) { c.Ciphertexts = nil },
+		"so many parties": func(c *Config) { c.Session.Parties = 3 },
 	} {
 		c := good
 		change(&c)
@@ -301,6 +302,45 @@ func (w *world) client() (messages [][]byte) {
 		messages = append(messages, ClientShare(w.scheme, w.instance, w.full[0], w.key.Shares[p], source("client", round.Party(p))))
 	}
 	return messages
+}
+
+// Ciphertexts that differ in what the switch of modulus drops alone have one place in the ledger, as their answers would be
+// floods of one phase. Others have places of their own.
+func TestClientKey(t *testing.T) {
+	w := newWorld(t, "insecure-8", "p128", 2, 2)
+	s := w.scheme
+	if w.instance.DDecPrimes == len(s.Q.Primes()) {
+		t.Fatal("nothing is dropped")
+	}
+	key := func(change func(ct *gbfv.Ciphertext)) round.Digest {
+		ct := w.full[0].Clone()
+		change(ct)
+		return ClientKey(s, w.instance, ct)
+	}
+	same := key(func(*gbfv.Ciphertext) {})
+	plus := func(i, k int) func(ct *gbfv.Ciphertext) {
+		return func(ct *gbfv.Ciphertext) {
+			for l, q := range s.Q.Primes() {
+				ct.C1.C[l][i] = (ct.C1.C[l][i] + uint64(k)) % q
+			}
+		}
+	}
+	for i := range s.N() {
+		if key(plus(i, 1)) != same {
+			t.Errorf("one more in coefficient %d is another ciphertext", i)
+		}
+	}
+	for name, change := range map[string]func(ct *gbfv.Ciphertext){
+		"another residue":    func(ct *gbfv.Ciphertext) { ct.C1.C[0][3] = (ct.C1.C[0][3] + 1) % s.Q.Primes()[0] },
+		"another ciphertext": func(ct *gbfv.Ciphertext) { *ct = *w.full[1] },
+	} {
+		if key(change) == same {
+			t.Errorf("%s has the same place", name)
+		}
+	}
+	if key(func(ct *gbfv.Ciphertext) { ct.C0 = w.full[1].C0 }) != same {
+		t.Error("an answer does not depend on c0, and its place does")
+	}
 }
 
 func TestClient(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/lodge-mpc/lodge/engine/gbfv"
 	"github.com/lodge-mpc/lodge/engine/protocol/internal/byzantine"
 	"github.com/lodge-mpc/lodge/engine/protocol/round"
 	"github.com/lodge-mpc/lodge/engine/protocol/round/roundtest"
@@ -62,6 +63,24 @@ func TestCheatsAtEveryMessage(t *testing.T) {
 				if h.Fired(c.hook) != 1 {
 					t.Errorf("hook %s has run %d times", c.hook, h.Fired(c.hook))
 				}
+			})
+		}
+	}
+}
+
+// One version of a broadcast for one party and another for the rest is seen before anything depends on it, in every round.
+func TestEquivocationIsSeen(t *testing.T) {
+	s := testScheme(t, "insecure-6")
+	for kind, c := range map[string]struct {
+		run   func(s *gbfv.Scheme, n, dim int, options ...roundtest.Option) *roundtest.Outcome[Result]
+		names []string
+	}{
+		Passive: {run, []string{stepSeed + "/commit", stepSeed + "/open", stepFirst + "/commit", stepFirst + "/open", stepSecond + "/commit", stepSecond + "/open", nameAgree}},
+		Proved:  {runProved, []string{stepRelin + "/commit", stepRelin + "/open", stepStatement + "/commit", stepStatement + "/open", nameProofs, nameAgree}},
+	} {
+		for _, name := range c.names {
+			t.Run(kind+" "+name, func(t *testing.T) {
+				c.run(s, 3, 2, roundtest.Link(2, 0, name, roundtest.Flip(0))).Aborted(t, 2, round.CheckEcho)
 			})
 		}
 	}

@@ -24,6 +24,8 @@ type Config struct {
 	// Dim is the dimension d of the matrix blocks that the rotation keys serve, and all smaller ones: there
 	// are d-1 of them. 1 makes none.
 	Dim int
+	// Security is Proved or Passive. Empty takes Proved where the set's keys can be proved, and otherwise Passive.
+	Security string
 
 	Source  *sample.Source // this party's randomness
 	Workers int
@@ -33,8 +35,21 @@ func (c *Config) check() error {
 	switch {
 	case c.Scheme == nil || c.Source == nil:
 		return errors.New("keygen: configuration without scheme or source")
+	case c.Security != Passive && c.Security != Proved:
+		return fmt.Errorf("keygen: no keys are %q", c.Security)
 	}
-	return checkDim(c.Scheme, c.Dim)
+	if err := checkDim(c.Scheme, c.Dim); err != nil || c.Security == Passive {
+		return err
+	}
+	proof, err := c.Scheme.Set.KeyProof(c.Session.Parties, c.Dim)
+	if err != nil {
+		return fmt.Errorf("keygen: %w", err)
+	}
+	st := statement{Config: c, proof: proof}
+	if st.frameSize(slot{kind: publicKey}) > round.MaxFrame {
+		return errors.New("keygen: the proof of an equation does not fit a frame")
+	}
+	return nil
 }
 
 func checkDim(s *gbfv.Scheme, d int) error {
@@ -44,13 +59,17 @@ func checkDim(s *gbfv.Scheme, d int) error {
 	return nil
 }
 
-// Security is what the parties of a run know about each other's shares of the keys.
-const Security = params.KeygenSecurity
+// What the parties of a run know about each other's shares of the keys.
+const (
+	Passive = params.Passive // nothing: a party that deviates is not caught
+	Proved  = params.Proved  // they are well formed, and their secrets and errors short: every party has checked proofs
+)
 
 // Result is one party's outcome.
 type Result struct {
-	Keys   *PublicKeys
-	Secret Secret
+	Keys     *PublicKeys
+	Secret   Secret
+	Security string // Passive or Proved
 }
 
 // Wipe erases the share of the secret key.
@@ -68,11 +87,26 @@ func (Secret) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, secret.Reda
 // MarshalText shows nothing.
 func (Secret) MarshalText() ([]byte, error) { return []byte(secret.Redacted), nil }
 
-// slot is one polynomial of the first round.
+// slot is one polynomial that every party sends.
 type slot struct {
 	kind  kind
 	g     int // Galois element of a rotation key
 	digit int
+}
+
+// name is the label of what is drawn for a slot, and its indices.
+func (at slot) name() (label string, index []uint64) {
+	switch at.kind {
+	case publicKey:
+		return "public", nil
+	case rotation:
+		return "rotation", []uint64{uint64(at.g), uint64(at.digit)}
+	case relinH0:
+		return "relin h0", []uint64{uint64(at.digit)}
+	case relinH1:
+		return "relin h1", []uint64{uint64(at.digit)}
+	}
+	return "relin second", []uint64{uint64(at.digit)}
 }
 
 type kind uint8
@@ -82,9 +116,10 @@ const (
 	rotation
 	relinH0
 	relinH1
+	relinSecond
 )
 
-// slots lists what every party sends in the first round, in order.
+// slots lists what every party sends in the first round of passive key generation, in order.
 func (c *Config) slots() []slot {
 	list := []slot{{kind: publicKey}}
 	for _, g := range Rotations(c.Scheme.N(), c.Dim) {
@@ -92,7 +127,12 @@ func (c *Config) slots() []slot {
 			list = append(list, slot{rotation, g, j})
 		}
 	}
-	for _, k := range []kind{relinH0, relinH1} {
+	return append(list, c.relinSlots(relinH0, relinH1)...)
+}
+
+// relinSlots lists the polynomials of parts of the relinearisation key, part by part.
+func (c *Config) relinSlots(kinds ...kind) (list []slot) {
+	for _, k := range kinds {
 		for j := range c.Scheme.GadgetDigits() {
 			list = append(list, slot{k, 0, j})
 		}

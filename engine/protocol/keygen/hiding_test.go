@@ -319,7 +319,7 @@ func TestEveryEndOfKeyGenerationErases(t *testing.T) {
 			options = append(options, c.fault)
 		}
 		out := roundtest.Lockstep(n, func(rs round.Session) (round.Transition[Result], error) {
-			config := Config{Session: rs, Scheme: s, Dim: 1, Source: source("run", rs.Self), Workers: 2}
+			config := Config{Session: rs, Scheme: s, Dim: 1, Security: Passive, Source: source("run", rs.Self), Workers: 2}
 			if rs.Self == watched {
 				used = config.Source
 			}

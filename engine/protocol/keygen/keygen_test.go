@@ -45,7 +45,7 @@ func source(label string, p round.Party) *sample.Source {
 
 func run(s *gbfv.Scheme, n, dim int, options ...roundtest.Option) *roundtest.Outcome[Result] {
 	return roundtest.Lockstep(n, func(rs round.Session) (round.Transition[Result], error) {
-		return Start(Config{Session: rs, Scheme: s, Dim: dim, Source: source("run", rs.Self), Workers: 2})
+		return Start(Config{Session: rs, Scheme: s, Dim: dim, Security: Passive, Source: source("run", rs.Self), Workers: 2})
 	}, options...)
 }
 
@@ -415,8 +415,10 @@ func TestMalformedKeyMessagesAreBlamed(t *testing.T) {
 func TestStartRefusesDimensions(t *testing.T) {
 	s := testScheme(t, "insecure-6")
 	for _, dim := range []int{-1, 0, 3, s.N()} {
-		if _, err := Start(Config{Session: round.Session{Parties: 2}, Scheme: s, Dim: dim, Source: source("x", 0)}); err == nil {
-			t.Errorf("rotation keys of dimension %d were accepted", dim)
+		for _, security := range []string{Passive, Proved} {
+			if _, err := Start(Config{Session: round.Session{Parties: 2}, Scheme: s, Dim: dim, Security: security, Source: source("x", 0)}); err == nil {
+				t.Errorf("%s rotation keys of dimension %d were accepted", security, dim)
+			}
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package keygen
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"io"
 	"slices"
@@ -58,23 +59,38 @@ func (k *PublicKeys) Frame(s *gbfv.Scheme, i int) []byte {
 	return codec.AppendPoly(nil, p.C, s.Q.Primes())
 }
 
-// Digest is the hash of the encoding, which the parties compare.
+// Digest is the hash of the encoding, which the parties compare and which stored epochs have: SHA-256 over a tag and, for
+// every frame, a 1, its length and its bytes, and at the end a 0 and the number of frames.
 func (k *PublicKeys) Digest(s *gbfv.Scheme, workers int) round.Digest {
-	h := round.NewHasher("lodge keys")
+	h := sha256.New() // which does not fail
+	field := func(b []byte) {
+		h.Write(round.Uint(uint64(len(b))))
+		h.Write(b)
+	}
+	field([]byte("lodge message"))
+	field([]byte("lodge keys"))
 	total := EncodedFrames(s, k.Dim)
 	for start := 0; start < total; start += 16 {
 		frames := make([][]byte, min(16, total-start))
 		parallel.For(workers, len(frames), func(i int) { frames[i] = k.Frame(s, start+i) })
 		for _, f := range frames {
-			h.Frame(f)
+			h.Write([]byte{1})
+			field(f)
 		}
 	}
-	return h.Sum()
+	h.Write([]byte{0})
+	h.Write(round.Uint(uint64(total)))
+	return round.Digest(h.Sum(nil))
 }
 
 // PublicHash is the hash of the public key alone.
 func (k *PublicKeys) PublicHash(s *gbfv.Scheme) round.Digest {
-	return round.Hash("lodge public key", k.Seed[:], k.Frame(s, 1))
+	return PublicHashOf(k.Seed[:], k.Frame(s, 1))
+}
+
+// PublicHashOf is the hash of the public key whose encoding begins with these frames.
+func PublicHashOf(seed, frame []byte) round.Digest {
+	return round.Hash("lodge public key", seed, frame)
 }
 
 // Decode reads keys of dimension d from the frames that next gives, until all are there. next returns io.EOF
@@ -167,5 +183,5 @@ func DecodePublic(s *gbfv.Scheme, seed, frame []byte) (*gbfv.PublicKey, round.Di
 	}
 	k.Public = &gbfv.PublicKey{P0: s.Q.NewNTT(), P1: uniform(s, k.Seed, labelPublic)}
 	s.Q.Forward(k.Public.P0, p)
-	return k.Public, round.Hash("lodge public key", seed, frame), nil
+	return k.Public, PublicHashOf(seed, frame), nil
 }

@@ -21,6 +21,8 @@ type party struct {
 	secret []int64
 	s, u   ring.NTT
 	errors *sample.Gaussian
+
+	ephemeral []int64 // the coefficients of u, where they are proved
 }
 
 func newParty(c *Config, seed round.Digest) (*party, error) {
@@ -34,7 +36,11 @@ func newParty(c *Config, seed round.Digest) (*party, error) {
 		return nil, err
 	}
 	u := make([]int64, c.Scheme.N())
-	defer clear(u)
+	if c.Security == Proved {
+		p.ephemeral = u
+	} else {
+		defer clear(u)
+	}
 	if err := p.sampleSecret(u, "relinearisation secret"); err != nil {
 		return nil, err
 	}
@@ -74,15 +80,21 @@ func Lift(s *gbfv.Scheme, v []int64) ring.NTT {
 
 // fresh is a new error in coefficient form.
 func (p *party) fresh(label string, index ...uint64) ring.Poly {
+	small, poly := p.drawError(label, index...), p.Scheme.Q.NewPoly()
+	p.Scheme.Q.FromInt(poly, small)
+	small.Wipe()
+	return poly
+}
+
+// drawError is the error of this name, the same one whenever it is drawn.
+func (p *party) drawError(label string, index ...uint64) intpoly.Poly {
 	e := make([]int64, p.Scheme.N())
 	p.errors.Sample(e, p.Source.Stream("error "+label, index...))
 	byzantine.Apply(p.Session.Hooks, "keygen/error/"+label, e)
-	small, poly := intpoly.New(len(e), 1), p.Scheme.Q.NewPoly()
+	small := intpoly.New(len(e), 1)
 	intpoly.FromInt64(small, e)
-	p.Scheme.Q.FromInt(poly, small)
 	clear(e)
-	small.Wipe()
-	return poly
+	return small
 }
 
 // share is this party's polynomial for one place of the first round, in coefficient form.
@@ -144,6 +156,7 @@ func (p *party) Wipe() {
 		}
 	}
 	clear(p.secret)
+	clear(p.ephemeral)
 }
 
 // folded adds the parties' polynomials up, place by place; it is the sink of their openings.

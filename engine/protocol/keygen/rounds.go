@@ -17,14 +17,20 @@ const (
 	nameAgree  = "keygen/agree"
 )
 
-// Start begins a run: the reference string is tossed; then the public key, the rotation keys and the first
-// part of the relinearisation key are committed and opened; then its second part; then all compare the
-// hash of the keys.
+// Start begins a run: the reference string is tossed. Then, in passive key generation, the public key, the rotation keys and
+// the first part of the relinearisation key are committed and opened, and then its second part; in proved key generation
+// there are the rounds of relin, statement and proofs. At the end all compare the hash of the keys.
 //
 // Hooks of tests: keygen/secret and keygen/secret/relin get s and u ([]int64), keygen/party gets *party after them;
 // keygen/error/public, .../rotation, .../relin h0, .../relin h1 and .../relin second get each error ([]int64), several
-// at once; keygen/first/commit, .../open and so on get the bodies.
+// at once; keygen/first/commit, .../open and so on get the bodies. With proofs, errors are drawn twice; keygen/share gets
+// each share (*sharing), keygen/prover *prover, keygen/mask/secret, .../relinearisation secret, .../public and so on each mask
+// ([]int64), keygen/response each mask and each response before it is packed (intpoly.Poly), keygen/challenge what the challenge hashes
+// ([][]byte), and keygen/proofs the frames ([][]byte).
 func Start(c Config) (round.Transition[Result], error) {
+	if c.Security == "" && c.Scheme != nil {
+		c.Security = c.Scheme.Set.KeygenSecurity()
+	}
 	if err := c.check(); err != nil {
 		return round.Transition[Result]{}, err
 	}
@@ -38,6 +44,9 @@ func Start(c Config) (round.Transition[Result], error) {
 			return round.Transition[Result]{}, err
 		}
 		byzantine.Apply(c.Session.Hooks, "keygen/party", p)
+		if c.Security == Proved {
+			return relin(ctx, p)
+		}
 		return first(ctx, p)
 	}), nil
 }
@@ -96,9 +105,7 @@ func second(ctx context.Context, p *party, keys *PublicKeys, h0 []ring.NTT) (rou
 	}
 	return round.Then(t, func(_ context.Context, sum []ring.NTT) (round.Transition[Result], error) {
 		keys.Relin.K0 = sum
-		digest := keys.Digest(p.Scheme, p.Workers)
-		r := agree{p.Session, p, keys, digest}
-		return round.Next(round.Round[Result](r), round.Broadcast(nameAgree, digest[:])), nil
+		return conclude(p, keys), nil
 	}), nil
 }
 
@@ -118,7 +125,7 @@ func (r agree) Step(_ context.Context, in round.Inbox) (round.Transition[Result]
 	if err := round.Compare(r.Session, in, nameAgree, CheckAgree, r.digest); err != nil {
 		return round.Transition[Result]{}, err
 	}
-	result := Result{Keys: r.keys, Secret: r.party.secret}
+	result := Result{Keys: r.keys, Secret: r.party.secret, Security: r.party.Security}
 	r.party.secret = nil // it is the caller's now
 	return round.Done(result), nil
 }

@@ -21,13 +21,26 @@
 //
 // Values that must be zero, the padding of matrices that fill no whole number of blocks or the difference between a
 // value and what was opened as it, are checked in the same rounds: a combination of them with weights of its own is
-// opened without a mask, must be zero, and its MAC is checked beside y's.
+// opened without a mask, must be zero, and its MAC is checked beside y's. Without such values, which is public, the
+// shares of that combination and of its sigma are zero: who sends another is named. Were it added up, the honest parties
+// would open alpha_l times it.
+//
+// What must be zero if products are right (Config.Sacrificed) is a third combination in the same way. It is looked at when
+// its MAC has been: if that is right, then no share was wrong but products are, which malformed evaluation keys make. A party
+// cannot raise this check by what it does in a batch.
+//
+// Soundness of all three together. When the coin is tossed, what every value is by its MAC is fixed, and so is what the
+// cheats among the parties will have it be. If the two differ anywhere, or something that must be zero is not, then the error
+// of one combination at least is not zero but with probability 1/p over its weights; and an error of a combination that is
+// not zero passes only if the sigmas, which are committed to before one is seen, make up for alpha times it, with probability
+// 1/p over alpha. Each fault of whatever kind passes with 2/p in all.
 package maccheck
 
 import (
 	"context"
 	"errors"
 	"io"
+	"slices"
 
 	"github.com/lodge-mpc/lodge/engine/field"
 	"github.com/lodge-mpc/lodge/engine/protocol/internal/byzantine"
@@ -39,6 +52,10 @@ import (
 const (
 	CheckMAC  = "mac"  // values and MACs differ: the MAC key is burnt
 	CheckZero = "zero" // what must be zero is not: the MAC key is burnt
+
+	// CheckSacrifice fails where products are wrong and their MACs right. The MAC key is burnt, and the evaluation keys are
+	// malformed.
+	CheckSacrifice = "sacrifice"
 )
 
 // Pair is this party's shares of values and of their MACs, entry by entry.
@@ -49,11 +66,13 @@ type Config struct {
 	Session round.Session
 	Step    string
 	Field   *field.Field
-	Values  []Pair    // everything that will be released
-	Zeros   []Pair    // what must be zero; may be empty
-	Mask    Pair      // one fresh authenticated random value, which the run erases
-	Alpha   field.Vec // this party's share of the MAC key: one element
-	Source  *sample.Source
+	Values  []Pair // everything that will be released
+	Zeros   []Pair // what must be zero; may be empty
+	// Sacrificed must be zero if products are right; may be empty.
+	Sacrificed []Pair
+	Mask       Pair      // one fresh authenticated random value, which the run erases
+	Alpha      field.Vec // this party's share of the MAC key: one element
+	Source     *sample.Source
 	// Exposed is called when this party is about to open its sigma; nil does nothing. From then on alpha is burnt
 	// unless the run gives a result: after every error, a timeout, or the end of this process. An error ends the
 	// run before anything is opened.
@@ -63,16 +82,19 @@ type Config struct {
 // Passed is the result: the hash over all broadcasts of the session, the same at every honest party.
 type Passed struct{ Transcript round.Digest }
 
+// combinations is how many are opened: y, and those of Zeros and of Sacrificed.
+const combinations = 3
+
 func (c *Config) openName() string { return c.Step + "/open" }
 
-// Start begins a run. The hook STEP/open gets the opened shares y_l and z_l (field.Vec), STEP/sigma/commit
+// Start begins a run. The hook STEP/open gets the opened shares of y and of both combinations of zeros (field.Vec), STEP/sigma/commit
 // and .../open the encoded sigmas.
 func Start(c Config) (round.Transition[Passed], error) {
 	if c.Field == nil || c.Source == nil || !single(c.Mask.Value) || !single(c.Mask.MAC) || !single(c.Alpha) {
 		return round.Transition[Passed]{}, errors.New("maccheck: configuration without field, source, mask or MAC key")
 	}
 	c.Session.Secrets.Own(c.Mask.Value, c.Mask.MAC, c.Source)
-	for _, p := range append(append([]Pair(nil), c.Values...), c.Zeros...) {
+	for _, p := range slices.Concat(c.Values, c.Zeros, c.Sacrificed) {
 		if p.Value.Len() != p.MAC.Len() {
 			return round.Transition[Passed]{}, errors.New("maccheck: values and MACs differ in number")
 		}
@@ -109,54 +131,58 @@ func combine(f *field.Field, value, mac field.Element, pairs []Pair, xof io.Read
 	return nil
 }
 
-// open broadcasts this party's shares of y and z.
+// open broadcasts this party's shares of the combinations.
 func open(c Config, coin round.Digest) (round.Transition[Passed], error) {
 	f := c.Field
-	r := opening{Config: c, shares: f.NewVec(2), macs: f.NewVec(2)}
+	r := opening{Config: c, shares: f.NewVec(combinations), macs: f.NewVec(combinations)}
 	c.Session.Secrets.Own(r.shares, r.macs)
 	copy(r.shares.At(0), c.Mask.Value.At(0))
 	copy(r.macs.At(0), c.Mask.MAC.At(0))
-	for i, pairs := range [][]Pair{c.Values, c.Zeros} {
+	for i, pairs := range [combinations][]Pair{c.Values, c.Zeros, c.Sacrificed} {
 		xof := round.XOF("lodge mac check weights", c.Session.ID[:], []byte(c.Step), coin[:], round.Uint(uint64(i)))
 		if err := combine(f, r.shares.At(i), r.macs.At(i), pairs, xof); err != nil {
 			return round.Transition[Passed]{}, err
 		}
 	}
 	byzantine.Apply(c.Session.Hooks, c.openName(), r.shares)
-	payload := make([]byte, 2*f.Size())
+	payload := make([]byte, combinations*f.Size())
 	f.EncodeVec(payload, r.shares)
 	return round.Next(round.Round[Passed](r), round.Broadcast(c.openName(), payload)), nil
 }
 
-// opening waits for the shares of y and z.
+// opening waits for the shares of the combinations.
 type opening struct {
 	Config
-	shares, macs field.Vec // y_l, z_l and gamma_l of both
+	shares, macs field.Vec // this party's of the combinations, and gamma_l of each
+	relation     field.Vec // what was opened of Sacrificed
 }
 
 func (r opening) Wants() []round.Want {
-	return r.Session.Each(round.Want{Name: r.openName(), MaxBytes: int64(2 * r.Field.Size()), Broadcast: true})
+	return r.Session.Each(round.Want{Name: r.openName(), MaxBytes: int64(combinations * r.Field.Size()), Broadcast: true})
 }
 
 func (r opening) Step(_ context.Context, in round.Inbox) (round.Transition[Passed], error) {
 	f := r.Field
-	sum, t := r.shares.Clone(), f.NewVec(2)
+	sum, t := r.shares.Clone(), f.NewVec(combinations)
 	for p := range round.Party(r.Session.Parties) {
 		if p == r.Session.Self {
 			continue
 		}
-		if err := f.DecodeVec(t, in.Bytes(p, r.openName())); err != nil {
+		if err := r.decode(t, in.Bytes(p, r.openName())); err != nil {
 			return round.Transition[Passed]{}, round.Malformed(p, err)
 		}
 		f.AddVec(sum, sum, t)
 	}
-	if len(r.Zeros) > 0 && !f.IsZero(sum.At(1)) && !r.Session.Hooks.Skips(CheckZero) {
-		return round.Transition[Passed]{}, &round.Abort{Check: CheckZero, Reason: "padding of a matrix, or the difference of a product and what was opened, is not zero"}
+	if !f.IsZero(sum.At(1)) && !r.Session.Hooks.Skips(CheckZero) {
+		return round.Transition[Passed]{}, &round.Abort{
+			Check: CheckZero, Reason: "padding of a matrix, or the difference of a value and what was opened as it, is not zero",
+		}
 	}
-	sigma := f.NewVec(2) // gamma_l - alpha_l times the opened value
+	r.relation = sum.Slice(2, 3).Clone()
+	sigma := f.NewVec(combinations) // gamma_l - alpha_l times the opened value
 	f.ScaleVec(sigma, sum, r.Alpha.At(0))
 	f.SubVec(sigma, r.macs, sigma)
-	payload := make([]byte, 2*f.Size())
+	payload := make([]byte, combinations*f.Size())
 	f.EncodeVec(payload, sigma)
 	sigma.Wipe()
 	next, err := round.CommitOpen(r.Session, r.Config.Step+"/sigma", r.Source.Stream("sigma nonce"), payload, len(payload))
@@ -167,6 +193,19 @@ func (r opening) Step(_ context.Context, in round.Inbox) (round.Transition[Passe
 		next.Next = exposing{next.Next, r.Exposed}
 	}
 	return round.Map(next, func(o round.Opened) (Passed, error) { return r.verdict(o) }), nil
+}
+
+// decode reads a party's shares of the combinations, or its sigmas of them.
+func (r opening) decode(t field.Vec, payload []byte) error {
+	if err := r.Field.DecodeVec(t, payload); err != nil {
+		return err
+	}
+	for i, pairs := range [combinations][]Pair{1: r.Zeros, 2: r.Sacrificed} {
+		if i > 0 && len(pairs) == 0 && !r.Field.IsZero(t.At(i)) {
+			return errors.New("maccheck: something is opened as zero where there are no zeros")
+		}
+	}
+	return nil
 }
 
 // exposing is the round that has all commitments and leads to the openings; it calls before first.
@@ -189,15 +228,18 @@ func (r exposing) Step(ctx context.Context, in round.Inbox) (round.Transition[ro
 // verdict adds up the sigmas.
 func (r opening) verdict(o round.Opened) (Passed, error) {
 	f := r.Field
-	sum, t := f.NewVec(2), f.NewVec(2)
+	sum, t := f.NewVec(combinations), f.NewVec(combinations)
 	for p, payload := range o.Payloads {
-		if err := f.DecodeVec(t, payload); err != nil {
+		if err := r.decode(t, payload); err != nil {
 			return Passed{}, round.Malformed(round.Party(p), err)
 		}
 		f.AddVec(sum, sum, t)
 	}
-	if (!f.IsZero(sum.At(0)) || !f.IsZero(sum.At(1))) && !r.Session.Hooks.Skips(CheckMAC) {
+	if !f.EqualVec(sum, f.NewVec(combinations)) && !r.Session.Hooks.Skips(CheckMAC) {
 		return Passed{}, &round.Abort{Check: CheckMAC, Reason: "values and MACs of the batch differ"}
+	}
+	if !f.IsZero(r.relation.At(0)) && !r.Session.Hooks.Skips(CheckSacrifice) {
+		return Passed{}, &round.Abort{Check: CheckSacrifice, Reason: "products with right MACs are not those of their factors: the evaluation keys are malformed"}
 	}
 	return Passed{Transcript: o.Transcript}, nil
 }

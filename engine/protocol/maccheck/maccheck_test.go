@@ -79,11 +79,12 @@ func deal(t testing.TB, f *field.Field, n, zeros int) *dealt {
 		}
 		return out
 	}
-	x, y, z, mask := pairs(random(7)), pairs(random(300)), pairs(f.NewVec(zeros)), pairs(random(1))
+	x, y, mask := pairs(random(7)), pairs(random(300)), pairs(random(1))
+	z, sacrificed := pairs(f.NewVec(zeros)), pairs(f.NewVec(zeros))
 	for p, a := range share(alpha) {
 		d.inputs[p] = Config{Step: step, Field: f, Values: []Pair{x[p], y[p]}, Mask: mask[p], Alpha: a}
 		if zeros > 0 {
-			d.inputs[p].Zeros = []Pair{z[p]}
+			d.inputs[p].Zeros, d.inputs[p].Sacrificed = []Pair{z[p]}, []Pair{sacrificed[p]}
 		}
 	}
 	return d
@@ -152,6 +153,7 @@ var cheats = []struct {
 	copies  string // step whose messages of party 0 the culprit repeats
 	check   string
 	blamed  bool // the culprit is named
+	none    bool // nothing must be zero
 }{
 	{name: "a wrong share of a value", wrong: func(f *field.Field, c *Config) { bump(f, c.Values[0].Value.At(3)) }, check: CheckMAC},
 	{name: "a wrong share of the last value", wrong: func(f *field.Field, c *Config) { bump(f, c.Values[1].Value.At(299)) }, check: CheckMAC},
@@ -173,12 +175,22 @@ var cheats = []struct {
 	}, check: CheckMAC},
 	{name: "a zero that is not", wrong: func(f *field.Field, c *Config) { bump(f, c.Zeros[0].Value.At(4)) }, check: CheckZero},
 	{name: "a zero with a wrong MAC", wrong: func(f *field.Field, c *Config) { bump(f, c.Zeros[0].MAC.At(0)) }, check: CheckMAC},
+	{name: "a product that is wrong", wrong: func(f *field.Field, c *Config) { bump(f, c.Sacrificed[0].Value.At(4)) }, check: CheckMAC},
+	{name: "a product with a wrong MAC", wrong: func(f *field.Field, c *Config) { bump(f, c.Sacrificed[0].MAC.At(0)) }, check: CheckMAC},
+	{name: "errors of products that cancel without weights", wrong: func(f *field.Field, c *Config) {
+		v := c.Sacrificed[0].Value
+		bump(f, v.At(0))
+		f.Sub(v.At(1), v.At(1), f.One())
+	}, check: CheckMAC},
 	{name: "an opened value that is wrong", fault: func(p round.Party) roundtest.Option {
 		return roundtest.Rewrite(p, step+"/open", roundtest.Flip(0))
 	}, check: CheckMAC},
 	{name: "an opened zero that is wrong", fault: func(p round.Party) roundtest.Option {
 		return roundtest.Rewrite(p, step+"/open", roundtest.Flip(8*16))
 	}, check: CheckZero},
+	{name: "an opened product that is wrong", fault: func(p round.Party) roundtest.Option {
+		return roundtest.Rewrite(p, step+"/open", roundtest.Flip(8*32))
+	}, check: CheckMAC},
 	{name: "sigma wrong from the start", fault: func(p round.Party) roundtest.Option {
 		return hooked(p, step+"/sigma/commit", func(b *[]byte) { *b = append([]byte{(*b)[0] ^ 1}, (*b)[1:]...) })
 	}, check: CheckMAC},
@@ -186,6 +198,12 @@ var cheats = []struct {
 		return hooked(p, step+"/sigma/commit", func(b *[]byte) {
 			*b = bytes.Clone(*b)
 			(*b)[16] ^= 1
+		})
+	}, check: CheckMAC},
+	{name: "sigma of the products wrong from the start", fault: func(p round.Party) roundtest.Option {
+		return hooked(p, step+"/sigma/commit", func(b *[]byte) {
+			*b = bytes.Clone(*b)
+			(*b)[32] ^= 1
 		})
 	}, check: CheckMAC},
 	{name: "sigma changed after its commitment", fault: func(p round.Party) roundtest.Option {
@@ -199,7 +217,7 @@ var cheats = []struct {
 		return hooked(p, step+"/sigma/commit", func(b *[]byte) { *b = bytes.Repeat([]byte{0xff}, len(*b)) })
 	}, check: round.CheckShape, blamed: true},
 	{name: "a value that is no field element", fault: func(p round.Party) roundtest.Option {
-		return roundtest.Rewrite(p, step+"/open", roundtest.Payload(bytes.Repeat([]byte{0xff}, 32)))
+		return roundtest.Rewrite(p, step+"/open", roundtest.Payload(bytes.Repeat([]byte{0xff}, combinations*16)))
 	}, check: round.CheckShape, blamed: true},
 	{name: "values cut short", fault: func(p round.Party) roundtest.Option {
 		return roundtest.Rewrite(p, step+"/open", roundtest.Truncate(1))
@@ -209,6 +227,24 @@ var cheats = []struct {
 	}, check: round.CheckSize, blamed: true},
 	{name: "sigma cut short", fault: func(p round.Party) roundtest.Option {
 		return hooked(p, step+"/sigma/commit", func(b *[]byte) { *b = (*b)[:len(*b)-1] })
+	}, check: round.CheckShape, blamed: true},
+	{name: "a zero is opened where there are none", none: true, fault: func(p round.Party) roundtest.Option {
+		return roundtest.Rewrite(p, step+"/open", roundtest.Flip(8*16))
+	}, check: round.CheckShape, blamed: true},
+	{name: "a sigma of zeros where there are none", none: true, fault: func(p round.Party) roundtest.Option {
+		return hooked(p, step+"/sigma/commit", func(b *[]byte) {
+			*b = bytes.Clone(*b)
+			(*b)[16] ^= 1
+		})
+	}, check: round.CheckShape, blamed: true},
+	{name: "a product is opened where there are none", none: true, fault: func(p round.Party) roundtest.Option {
+		return roundtest.Rewrite(p, step+"/open", roundtest.Flip(8*32))
+	}, check: round.CheckShape, blamed: true},
+	{name: "a sigma of products where there are none", none: true, fault: func(p round.Party) roundtest.Option {
+		return hooked(p, step+"/sigma/commit", func(b *[]byte) {
+			*b = bytes.Clone(*b)
+			(*b)[32] ^= 1
+		})
 	}, check: round.CheckShape, blamed: true},
 	{name: "different values to different parties", parties: 3, fault: func(p round.Party) roundtest.Option {
 		return roundtest.Link(p, 0, step+"/open", roundtest.Flip(0))
@@ -234,7 +270,11 @@ func TestCheats(t *testing.T) {
 			}
 			t.Run(fmt.Sprint(c.name, ", ", n, " parties"), func(t *testing.T) {
 				culprit := round.Party(n - 1)
-				d := deal(t, f, n, 5)
+				zeros := 5
+				if c.none {
+					zeros = 0
+				}
+				d := deal(t, f, n, zeros)
 				options := []roundtest.Option{roundtest.Cheat(culprit, byzantine.New())}
 				if c.wrong != nil {
 					c.wrong(f, &d.inputs[culprit])
@@ -274,6 +314,21 @@ func TestARelatedErrorPasses(t *testing.T) {
 	}
 }
 
+// A product that is wrong with a right MAC, as malformed keys make it, has a check of its own, and one with a wrong share has
+// not. Among zeros, whose MACs are not looked at first, both are one.
+func TestAWrongProductWithARightMAC(t *testing.T) {
+	f := testField(t, "p128")
+	for _, n := range []int{2, 3} {
+		for _, at := range []int{0, 4} {
+			d := deal(t, f, n, 5)
+			own := d.inputs[n-1].Sacrificed[0]
+			bump(f, own.Value.At(at))
+			f.Add(own.MAC.At(at), own.MAC.At(at), d.alpha)
+			aborts(t, d.run(roundtest.Cheat(round.Party(n-1), byzantine.New())).Errors, round.Party(n-1), CheckSacrifice)
+		}
+	}
+}
+
 // Why Exposed exists: a peer with an error of its own in one value, which waits for the sigma of the others and never
 // opens its own, knows alpha. Whoever waits for it has called Exposed, and burns alpha.
 func TestAPeerThatWithholdsItsSigmaKnowsAlpha(t *testing.T) {
@@ -291,7 +346,7 @@ func TestAPeerThatWithholdsItsSigmaKnowsAlpha(t *testing.T) {
 				return nil
 			}
 		}
-		ownSigma := f.NewVec(2)
+		ownSigma := f.NewVec(combinations)
 		h := byzantine.On(byzantine.New(), step+"/sigma/commit", func(b *[]byte) {
 			if err := f.DecodeVec(ownSigma, *b); err != nil {
 				t.Error(err)
@@ -300,10 +355,10 @@ func TestAPeerThatWithholdsItsSigmaKnowsAlpha(t *testing.T) {
 		out := d.run(roundtest.Cheat(culprit, h), roundtest.Rewrite(culprit, step+"/sigma/open", roundtest.Drop), roundtest.Record())
 		out.Stalls(t, culprit, step+"/sigma/open")
 
-		sum, v := ownSigma.Clone(), f.NewVec(2)
+		sum, v := ownSigma.Clone(), f.NewVec(combinations)
 		for p := range culprit {
 			opening := out.Recording.Frames(p, culprit, step+"/sigma/open")[0]
-			if err := f.DecodeVec(v, opening[len(opening)-2*f.Size():]); err != nil {
+			if err := f.DecodeVec(v, opening[len(opening)-combinations*f.Size():]); err != nil {
 				t.Fatal(err)
 			}
 			f.AddVec(sum, sum, v)
@@ -330,6 +385,7 @@ func TestExposed(t *testing.T) {
 		"no commitment from a peer":   {roundtest.Rewrite(2, step+"/sigma/commit", roundtest.Drop), false},
 		"two commitments from a peer": {roundtest.Link(2, 0, step+"/sigma/commit", roundtest.Flip(0)), false},
 		"two openings from a peer":    {roundtest.Link(2, 0, step+"/sigma/open", roundtest.Flip(0)), true},
+		"a zero where there are none": {roundtest.Rewrite(2, step+"/open", roundtest.Flip(8*16)), false},
 		"sigma wrong":                 {roundtest.Rewrite(2, step+"/sigma/open", roundtest.Flip(0)), true},
 	} {
 		d := deal(t, f, n, 0)
@@ -360,12 +416,13 @@ func TestExposed(t *testing.T) {
 func TestStartRefuses(t *testing.T) {
 	f := testField(t, "p128")
 	for name, change := range map[string]func(c *Config){
-		"no field":             func(c *Config) { c.Field = nil },
-		"no source":            func(c *Config) { c.Source = nil },
-		"no mask":              func(c *Config) { c.Mask = Pair{f.NewVec(0), f.NewVec(0)} },
-		"two masks":            func(c *Config) { c.Mask.Value = f.NewVec(2) },
-		"a value less":         func(c *Config) { c.Values[0].Value = f.NewVec(6) },
-		"a MAC of a zero more": func(c *Config) { c.Zeros = []Pair{{f.NewVec(1), f.NewVec(2)}} },
+		"no field":                func(c *Config) { c.Field = nil },
+		"no source":               func(c *Config) { c.Source = nil },
+		"no mask":                 func(c *Config) { c.Mask = Pair{f.NewVec(0), f.NewVec(0)} },
+		"two masks":               func(c *Config) { c.Mask.Value = f.NewVec(2) },
+		"a value less":            func(c *Config) { c.Values[0].Value = f.NewVec(6) },
+		"a MAC of a product more": func(c *Config) { c.Sacrificed = []Pair{{f.NewVec(1), f.NewVec(2)}} },
+		"a MAC of a zero more":    func(c *Config) { c.Zeros = []Pair{{f.NewVec(1), f.NewVec(2)}} },
 	} {
 		c := deal(t, f, 2, 0).inputs[0]
 		c.Session, c.Source = round.Session{Parties: 2}, source("run", 0)

@@ -13,11 +13,13 @@ import (
 // weighed is how many weights of each kind the tests look at: more than one block of combine, in two pairs.
 const weighed = 300
 
-// weights are the weights of values and of zeros, read off what open would broadcast of unit vectors. With mac they are
+// weights are the weights of values, of zeros and of what is sacrificed, read off what open would broadcast of unit vectors. With mac they are
 // read off the combination of the MACs instead.
-func weights(t *testing.T, f *field.Field, session round.Session, step string, coin round.Digest, mac bool) (values, zeros field.Vec) {
+func weights(t *testing.T, f *field.Field, session round.Session, step string, coin round.Digest, mac bool) (chi [combinations]field.Vec) {
 	t.Helper()
-	values, zeros = f.NewVec(weighed), f.NewVec(weighed)
+	for i := range chi {
+		chi[i] = f.NewVec(weighed)
+	}
 	one := func(k int) []Pair {
 		v := f.NewVec(weighed)
 		copy(v.At(k), f.One())
@@ -32,7 +34,7 @@ func weights(t *testing.T, f *field.Field, session round.Session, step string, c
 	}
 	for k := range weighed {
 		next, err := open(Config{
-			Session: session, Step: step, Field: f, Values: one(k), Zeros: one(k), Mask: Pair{f.NewVec(1), f.NewVec(1)},
+			Session: session, Step: step, Field: f, Values: one(k), Zeros: one(k), Sacrificed: one(k), Mask: Pair{f.NewVec(1), f.NewVec(1)},
 		}, coin)
 		if err != nil {
 			t.Fatal(err)
@@ -41,13 +43,14 @@ func weights(t *testing.T, f *field.Field, session round.Session, step string, c
 		if mac {
 			opened = next.Next.(opening).macs
 		}
-		copy(values.At(k), opened.At(0))
-		copy(zeros.At(k), opened.At(1))
+		for i := range chi {
+			copy(chi[i].At(k), opened.At(i))
+		}
 	}
-	return values, zeros
+	return chi
 }
 
-// A weight has one place: no two entries share one, nor do values and zeros, nor two steps, sessions or coins.
+// A weight has one place: no two entries share one, nor do values, zeros and products, nor two steps, sessions or coins.
 func TestWeightsDependOnEverything(t *testing.T) {
 	f := testField(t, "p128")
 	base := round.Session{ID: round.Hash("a session"), Parties: 2}
@@ -68,9 +71,10 @@ func TestWeightsDependOnEverything(t *testing.T) {
 		{"another session", other, step, coin},
 		{"another step", base, step + "2", coin},
 	} {
-		values, zeros := weights(t, f, c.session, c.step, c.coin, false)
+		chi := weights(t, f, c.session, c.step, c.coin, false)
 		for k := range weighed {
-			for what, x := range map[string]field.Element{"value": values.At(k), "zero": zeros.At(k)} {
+			for i, what := range [combinations]string{"value", "zero", "product"} {
+				x := chi[i].At(k)
 				where := fmt.Sprintf("%s %d of %s", what, k, c.name)
 				if f.IsZero(x) {
 					t.Errorf("%s has weight 0", where)
@@ -82,9 +86,10 @@ func TestWeightsDependOnEverything(t *testing.T) {
 			}
 		}
 		// MACs have the weights of what they are of.
-		macsOfValues, macsOfZeros := weights(t, f, c.session, c.step, c.coin, true)
-		if !f.EqualVec(values, macsOfValues) || !f.EqualVec(zeros, macsOfZeros) {
-			t.Errorf("%s: MACs have other weights than their values", c.name)
+		for i, ofMACs := range weights(t, f, c.session, c.step, c.coin, true) {
+			if !f.EqualVec(chi[i], ofMACs) {
+				t.Errorf("%s: MACs of combination %d have other weights than their values", c.name, i)
+			}
 		}
 	}
 }
@@ -97,25 +102,24 @@ func TestErrorsForForeseenWeightsAreFound(t *testing.T) {
 		culprit := round.Party(n - 1)
 		var coin round.Digest
 		session := round.Session{ID: round.Hash("roundtest session"), Parties: n}
-		for _, zeros := range []bool{false, true} {
-			foreseen, ofZeros := weights(t, f, session, step, coin, false)
-			check := CheckMAC
-			plant := func(d *dealt, chi field.Vec) {
-				v := d.inputs[culprit].Values[0].Value
-				if zeros {
-					v = d.inputs[culprit].Zeros[0].Value
-				}
-				f.Add(v.At(0), v.At(0), chi.At(1))
-				f.Sub(v.At(1), v.At(1), chi.At(0))
-			}
-			if zeros {
-				check, foreseen = CheckZero, ofZeros
-			}
+		foreseen := weights(t, f, session, step, coin, false)
+		for i, check := range [combinations]string{CheckMAC, CheckZero, CheckMAC} {
 			d := deal(t, f, n, 5)
-			plant(d, foreseen)
+			plant(f, d.inputs[culprit].list(i), foreseen[i])
 			aborts(t, d.run(roundtest.Cheat(culprit, byzantine.New())).Errors, culprit, check)
 		}
 	}
+}
+
+// list gives the shares of what combination i is of.
+func (c *Config) list(i int) field.Vec {
+	return [combinations][]Pair{c.Values, c.Zeros, c.Sacrificed}[i][0].Value
+}
+
+// plant adds errors that cancel under the weights chi.
+func plant(f *field.Field, v, chi field.Vec) {
+	f.Add(v.At(0), v.At(0), chi.At(1))
+	f.Sub(v.At(1), v.At(1), chi.At(0))
 }
 
 // With the true weights the same errors pass: the experiment above plants them in the right place.
@@ -126,13 +130,10 @@ func TestErrorsForTheTrueWeightsPass(t *testing.T) {
 	tossed := roundtest.Lockstep(2, func(s round.Session) (round.Transition[round.Digest], error) {
 		return round.CoinToss(s, step+"/coin", source("run", s.Self).Stream("coin"))
 	}).OK(t).Results[0]
-	chi, ofZeros := weights(t, f, session, step, tossed, false)
+	chi := weights(t, f, session, step, tossed, false)
 	d := deal(t, f, 2, 5)
-	for _, c := range []struct {
-		v, chi field.Vec
-	}{{d.inputs[1].Values[0].Value, chi}, {d.inputs[1].Zeros[0].Value, ofZeros}} {
-		f.Add(c.v.At(0), c.v.At(0), c.chi.At(1))
-		f.Sub(c.v.At(1), c.v.At(1), c.chi.At(0))
+	for i := range chi {
+		plant(f, d.inputs[1].list(i), chi[i])
 	}
 	d.run().OK(t)
 }

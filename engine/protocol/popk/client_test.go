@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"math/big"
+	"math/bits"
 	"slices"
 	"testing"
 
@@ -85,6 +86,7 @@ func TestClientProof(t *testing.T) {
 		{"another context", func(c *ClientConfig) { c.Context = []byte("vot") }, ciphertexts, proof, ErrProof},
 		{"another key's hash", func(c *ClientConfig) { c.KeyHash = round.Hash("key 2") }, ciphertexts, proof, ErrProof},
 		{"another key", func(c *ClientConfig) { c.Key = other.Public }, ciphertexts, proof, ErrProof},
+		{"a residue of q", nil, residueOfQ(s, ciphertexts), proof, codec.ErrRange},
 		{"a short proof", nil, ciphertexts, proof[1:], codec.ErrTruncated},
 		{"a long ciphertext", nil, append(bytes.Clone(ciphertexts), 0), proof, codec.ErrTruncated},
 	} {
@@ -98,6 +100,56 @@ func TestClientProof(t *testing.T) {
 	}
 	if _, _, err := Prove(context.Background(), c, messages[:1], testSource("few")); err == nil {
 		t.Error("one message for a proof of two was accepted")
+	}
+}
+
+// residueOfQ puts q into the place of the first residue of packed polynomials.
+func residueOfQ(s *gbfv.Scheme, packed []byte) []byte {
+	q, packed := s.Q.Primes()[0], bytes.Clone(packed)
+	for bit := range bits.Len64(q) {
+		packed[bit/8] = packed[bit/8]&^(1<<(bit%8)) | byte(q>>bit&1)<<(bit%8)
+	}
+	return packed
+}
+
+// What a proof is sized for is not another number of parties, field or set.
+func TestStartRefuses(t *testing.T) {
+	b := newBench(t, 2)
+	good := Config{
+		Session: round.Session{Parties: 2}, Step: "p", Scheme: b.scheme, Instance: b.instance, Key: b.key.Public,
+		KeyHash: round.Hash("key"), Source: testSource("start"),
+	}
+	client := ClientConfig{Scheme: b.scheme, Instance: b.instance, Key: b.key.Public, Prover: "alice"}
+	if err := client.check(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Start(good); err != nil {
+		t.Fatal(err)
+	}
+	for _, other := range [][2]string{{"insecure-6", "p128"}, {"insecure-8", "p256"}} {
+		set, err := params.Lookup(other[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		i, err := params.Resolve(set, other[1], params.Use{Parties: 2, Dim: 1, U: 3})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, d := good, client
+		c.Instance, d.Instance = i, i
+		if _, err := Start(c); err == nil {
+			t.Errorf("an instance of %s in %s was accepted", other[1], other[0])
+		}
+		if _, _, err := Prove(context.Background(), d, nil, testSource("prove")); err == nil || d.check() == nil {
+			t.Errorf("a client's instance of %s in %s was accepted", other[1], other[0])
+		}
+		if _, err := Verify(context.Background(), d, nil, nil); err == nil || errors.Is(err, codec.ErrTruncated) {
+			t.Errorf("a client's instance of %s in %s was not refused: %v", other[1], other[0], err)
+		}
+	}
+	good.Session.Parties = 3
+	if _, err := Start(good); err == nil {
+		t.Error("an instance for another number of parties was accepted")
 	}
 }
 

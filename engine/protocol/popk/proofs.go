@@ -65,9 +65,11 @@ func (r *proofs) Wants() []round.Want {
 	poly := int64(codec.PolySize(r.Scheme.N(), r.Scheme.Q.Primes()))
 	ciphertexts := round.Want{
 		Name: r.ciphertextsName(), MaxFrames: 2 * p.U, MaxBytes: 2 * int64(p.U) * poly, Broadcast: true, Stream: true,
+		Keep: round.KeepRound,
 	}
 	responses := round.Want{
 		Name: r.responseName(), MaxFrames: p.V, MaxBytes: int64(p.V) * int64(responseSize(r.Scheme.N(), p)), Broadcast: true, Stream: true,
+		Keep: round.KeepRound,
 	}
 	return append(r.fromProvers(ciphertexts), r.fromProvers(responses)...)
 }
@@ -126,7 +128,8 @@ func (r *proofs) verify(ctx context.Context) error {
 	for _, a := range r.answers[:r.waiting] {
 		if a.wrong && (r.blame == nil || a.from < r.blame.Party) {
 			r.blame = &round.Blame{Party: a.from, Check: CheckEquation, Reason: fmt.Sprintf(
-				"the response to repetition %d does not open the combination of ciphertexts and mask", a.repetition)}
+				"the response to repetition %d does not open the combination of ciphertexts and mask", a.repetition),
+				Charge: &round.Charge{Name: r.responseName(), Index: a.repetition}}
 		}
 	}
 	r.waiting = 0

@@ -190,3 +190,28 @@ func TestTranscriptsBeginWithTheSession(t *testing.T) {
 		t.Error("transcripts of another session or more parties begin alike")
 	}
 }
+
+// A transcript is of everything that was broadcast before, of the round, the name and the content.
+func TestTranscriptsBindEverything(t *testing.T) {
+	id, agreed := round.Hash("session"), round.Hash("agreed")
+	start := round.NewTranscript(id, 3)
+	seen := map[round.Transcript]string{}
+	for name, tr := range map[string]round.Transcript{
+		"nothing":        start,
+		"parties":        round.NewTranscript(id, 2),
+		"session":        round.NewTranscript(round.Hash("another"), 3),
+		"a broadcast":    start.With(1, "a", agreed),
+		"round":          start.With(2, "a", agreed),
+		"name":           start.With(1, "b", agreed),
+		"content":        start.With(1, "a", round.Hash("other")),
+		"twice":          start.With(1, "a", agreed).With(1, "a", agreed),
+		"a, then b":      start.With(1, "a", agreed).With(1, "b", agreed),
+		"b, then a":      start.With(1, "b", agreed).With(1, "a", agreed),
+		"from elsewhere": round.NewTranscript(id, 2).With(1, "a", agreed),
+	} {
+		if other, ok := seen[tr]; ok {
+			t.Errorf("%s and %s have one transcript", name, other)
+		}
+		seen[tr] = name
+	}
+}

@@ -15,7 +15,11 @@ func CoinToss(s Session, step string, random io.Reader) (Transition[Digest], err
 		return Transition[Digest]{}, err
 	}
 	return Map(t, func(o Opened) (Digest, error) {
-		fields := append([][]byte{s.ID[:], []byte(step)}, o.Payloads...)
-		return Hash("lodge coin", fields...), nil
+		return Coin(s.ID, step, o.Payloads), nil
 	}), nil
+}
+
+// Coin is what a toss gives whose parties have opened these seeds.
+func Coin(session Digest, step string, seeds [][]byte) Digest {
+	return Hash("lodge coin", append([][]byte{session[:], []byte(step)}, seeds...)...)
 }

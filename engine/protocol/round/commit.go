@@ -8,8 +8,8 @@ import (
 	"github.com/lodge-mpc/lodge/engine/protocol/internal/byzantine"
 )
 
-// nonceSize is the length in bytes of the nonces of commitments and sessions.
-const nonceSize = 32
+// NonceSize is the length in bytes of the nonces of commitments and sessions. An opening begins with one.
+const NonceSize = 32
 
 var errLength = errors.New("wrong length")
 
@@ -20,13 +20,17 @@ var errLength = errors.New("wrong length")
 // and, after the echo check of all C_l, its opening: a fresh 32-byte nonce followed by the content. The
 // nonce is inside the digest, so C_l hides the content; the party is inside C_l, so that a copy of
 // another party's commitment has no opening. Nobody sees any content before everybody is bound.
-func commitment(s Session, step string, p Party, opening Digest) Digest {
-	return Hash("lodge commitment", s.ID[:], []byte(step), Uint(uint64(p)), opening[:])
+//
+// Commitment is C_l for a party's opening with this digest.
+func Commitment(session Digest, step string, p Party, opening Digest) Digest {
+	return Hash("lodge commitment", session[:], []byte(step), Uint(uint64(p)), opening[:])
 }
 
-// The two messages of a commit-then-open step.
-func commitName(step string) string { return step + "/commit" }
-func openName(step string) string   { return step + "/open" }
+// CommitName is the name of the commitments of a step. No other messages have such names.
+func CommitName(step string) string { return step + "/commit" }
+
+// OpenName is the name of the openings, which come in the round after that of the commitments.
+func OpenName(step string) string { return step + "/open" }
 
 // Opened is what a commit-then-open step gives.
 type Opened struct {
@@ -52,8 +56,8 @@ func CommitOpenSizes(s Session, step string, random io.Reader, payload []byte, s
 	if err != nil {
 		return Transition[Opened]{}, err
 	}
-	byzantine.Apply(s.Hooks, commitName(step), &payload)
-	sum, err := DigestOf(openName(step), Bytes(concat(nonce, payload)))
+	byzantine.Apply(s.Hooks, CommitName(step), &payload)
+	sum, err := DigestOf(OpenName(step), Bytes(concat(nonce, payload)))
 	if err != nil {
 		return Transition[Opened]{}, err
 	}
@@ -86,6 +90,7 @@ type Streamed struct {
 	Body  Body                   // this party's content; made twice or more, identically
 	Limit func(from Party) Limit // of the others' contents
 	Sink  Sink
+	Keep  Keep // of the openings
 }
 
 // CommitOpenStream lets all parties reveal large contents at once. The opening is a frame with the nonce
@@ -95,12 +100,12 @@ func CommitOpenStream(s Session, c Streamed, random io.Reader) (Transition[Opene
 	if err != nil {
 		return Transition[Opened]{}, err
 	}
-	byzantine.Apply(s.Hooks, commitName(c.Step), &c.Body)
-	sum, err := DigestOf(openName(c.Step), &prefixed{first: nonce, rest: c.Body})
+	byzantine.Apply(s.Hooks, CommitName(c.Step), &c.Body)
+	sum, err := DigestOf(OpenName(c.Step), &prefixed{first: nonce, rest: c.Body})
 	if err != nil {
 		return Transition[Opened]{}, err
 	}
-	o := opening{Session: s, step: c.Step, nonce: nonce, content: c.Body, sum: sum, limit: c.Limit, sink: c.Sink}
+	o := opening{Session: s, step: c.Step, nonce: nonce, content: c.Body, sum: sum, limit: c.Limit, sink: c.Sink, keep: c.Keep}
 	return o.start(), nil
 }
 
@@ -114,18 +119,19 @@ type opening struct {
 	sum     Digest // of this party's opening
 	limit   func(Party) Limit
 	sink    Sink // nil unless streamed
+	keep    Keep
 }
 
 func (o opening) start() Transition[Opened] {
-	c := commitment(o.Session, o.step, o.Self, o.sum)
-	return Next(Round[Opened](committed{o}), Broadcast(commitName(o.step), c[:]))
+	c := Commitment(o.Session.ID, o.step, o.Self, o.sum)
+	return Next(Round[Opened](committed{o}), Broadcast(CommitName(o.step), c[:]))
 }
 
 // committed waits for all commitments.
 type committed struct{ opening }
 
 func (r committed) Wants() []Want {
-	return r.Each(Want{Name: commitName(r.step), MaxBytes: int64(len(Digest{})), Broadcast: true})
+	return r.Each(Want{Name: CommitName(r.step), MaxBytes: int64(len(Digest{})), Broadcast: true})
 }
 
 func (r committed) Step(_ context.Context, in Inbox) (Transition[Opened], error) {
@@ -134,14 +140,14 @@ func (r committed) Step(_ context.Context, in Inbox) (Transition[Opened], error)
 		if p == r.Self {
 			continue
 		}
-		c := in.Bytes(p, commitName(r.step))
+		c := in.Bytes(p, CommitName(r.step))
 		if len(c) != len(commitments[p]) {
 			return Transition[Opened]{}, Malformed(p, errLength)
 		}
 		copy(commitments[p][:], c)
 	}
 	next := revealed{r.opening, commitments}
-	return Next(Round[Opened](next), Message{To: All, Name: openName(r.step), Body: next.reveal()}), nil
+	return Next(Round[Opened](next), Message{To: All, Name: OpenName(r.step), Body: next.reveal()}), nil
 }
 
 // revealed waits for all openings.
@@ -153,23 +159,23 @@ type revealed struct {
 // reveal is this party's opening.
 func (r *revealed) reveal() Body {
 	if r.sink == nil {
-		byzantine.Apply(r.Hooks, openName(r.step), &r.own)
+		byzantine.Apply(r.Hooks, OpenName(r.step), &r.own)
 		return Bytes(concat(r.nonce, r.own))
 	}
-	fired := r.Hooks.Fired(openName(r.step))
-	byzantine.Apply(r.Hooks, openName(r.step), &r.content)
+	fired := r.Hooks.Fired(OpenName(r.step))
+	byzantine.Apply(r.Hooks, OpenName(r.step), &r.content)
 	body := &prefixed{first: r.nonce, rest: r.content}
-	if r.Hooks.Fired(openName(r.step)) == fired {
-		return Digested(openName(r.step), body, r.sum)
+	if r.Hooks.Fired(OpenName(r.step)) == fired {
+		return Digested(OpenName(r.step), body, r.sum)
 	}
 	return body
 }
 
 func (r revealed) Wants() []Want {
-	wants := r.Each(Want{Name: openName(r.step), Broadcast: true, Stream: r.sink != nil})
+	wants := r.Each(Want{Name: OpenName(r.step), Broadcast: true, Stream: r.sink != nil, Keep: r.keep})
 	for i := range wants {
 		l := r.limit(wants[i].From)
-		wants[i].MaxBytes = l.Bytes + nonceSize
+		wants[i].MaxBytes = l.Bytes + NonceSize
 		if r.sink != nil {
 			wants[i].MaxFrames = l.Frames + 1
 		}
@@ -179,7 +185,7 @@ func (r revealed) Wants() []Want {
 
 // Frame takes the nonce itself and gives the content to the sink.
 func (r revealed) Frame(ctx context.Context, from Party, _ string, index int, last bool, frame []byte) error {
-	if last != (index == r.limit(from).Frames) || index == 0 && len(frame) != nonceSize {
+	if last != (index == r.limit(from).Frames) || index == 0 && len(frame) != NonceSize {
 		return Malformed(from, errLength)
 	}
 	if index == 0 {
@@ -189,7 +195,7 @@ func (r revealed) Frame(ctx context.Context, from Party, _ string, index int, la
 }
 
 func (r revealed) Step(_ context.Context, in Inbox) (Transition[Opened], error) {
-	opened := Opened{Agreed: in.Agreed(openName(r.step)), Transcript: in.Transcript}
+	opened := Opened{Agreed: in.Agreed(OpenName(r.step)), Transcript: in.Transcript}
 	if r.sink == nil {
 		opened.Payloads = make([][]byte, r.Parties)
 		opened.Payloads[r.Self] = r.own
@@ -198,18 +204,18 @@ func (r revealed) Step(_ context.Context, in Inbox) (Transition[Opened], error) 
 		if p == r.Self {
 			continue
 		}
-		sum := in.Digest(p, openName(r.step))
-		if commitment(r.Session, r.step, p, sum) != r.commitments[p] && !r.Hooks.Skips(CheckCommitment) {
+		sum := in.Digest(p, OpenName(r.step))
+		if Commitment(r.Session.ID, r.step, p, sum) != r.commitments[p] && !r.Hooks.Skips(CheckCommitment) {
 			return Transition[Opened]{}, &Blame{Party: p, Check: CheckCommitment, Reason: "opening does not match the commitment of " + r.step}
 		}
 		if r.sink != nil {
 			continue
 		}
-		b := in.Bytes(p, openName(r.step))
-		if int64(len(b)) != nonceSize+r.limit(p).Bytes {
+		b := in.Bytes(p, OpenName(r.step))
+		if int64(len(b)) != NonceSize+r.limit(p).Bytes {
 			return Transition[Opened]{}, Malformed(p, errLength)
 		}
-		opened.Payloads[p] = b[nonceSize:]
+		opened.Payloads[p] = b[NonceSize:]
 	}
 	return Done(opened), nil
 }
@@ -241,7 +247,7 @@ func (p *prefixed) Frame(i int) ([]byte, error) {
 }
 
 func newNonce(random io.Reader) ([]byte, error) {
-	nonce := make([]byte, nonceSize)
+	nonce := make([]byte, NonceSize)
 	_, err := io.ReadFull(random, nonce)
 	return nonce, err
 }

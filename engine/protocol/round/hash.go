@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"crypto/sha3"
 	"encoding/binary"
-	"hash"
 	"io"
 	"sync"
 )
@@ -60,33 +59,36 @@ func writeField(h io.Writer, f []byte) {
 // Uint is the 8 bytes of v as a field, least significant first.
 func Uint(v uint64) []byte { return binary.LittleEndian.AppendUint64(nil, v) }
 
-// Hasher makes the digest of a message: SHA-256 over a tag, the name, then for every frame a 1, its
-// length and its bytes, and at the end a 0 and the number of frames.
+// Hasher makes the digest of a message: the hash of its name and the digests of its frames, so that one frame can be
+// shown to belong to a message without the others.
 type Hasher struct {
-	h      hash.Hash
-	frames uint64
+	name   string
+	frames []byte
 }
 
 // NewHasher starts the digest of a message of this name.
-func NewHasher(name string) *Hasher {
-	h := &Hasher{h: sha256.New()}
-	write(h.h, "lodge message", [][]byte{[]byte(name)})
-	return h
-}
+func NewHasher(name string) *Hasher { return &Hasher{name: name} }
 
 // Frame takes the next frame.
-func (h *Hasher) Frame(frame []byte) {
-	h.h.Write([]byte{1})
-	writeField(h.h, frame)
-	h.frames++
+func (h *Hasher) Frame(frame []byte) { h.FrameDigest(FrameDigest(frame)) }
+
+// FrameDigest takes the digest of the next frame in its place.
+func (h *Hasher) FrameDigest(d Digest) { h.frames = append(h.frames, d[:]...) }
+
+// Digests are those of the frames so far.
+func (h *Hasher) Digests() []Digest {
+	list := make([]Digest, len(h.frames)/len(Digest{}))
+	for i := range list {
+		copy(list[i][:], h.frames[i*len(Digest{}):])
+	}
+	return list
 }
 
-// Sum ends the digest; h must not be used afterwards.
-func (h *Hasher) Sum() Digest {
-	h.h.Write([]byte{0})
-	h.h.Write(Uint(h.frames))
-	return Digest(h.h.Sum(nil))
-}
+// Sum is the digest of the message with the frames so far.
+func (h *Hasher) Sum() Digest { return Hash("lodge message", []byte(h.name), h.frames) }
+
+// FrameDigest is the digest of one frame, as that of a message takes it.
+func FrameDigest(frame []byte) Digest { return Hash("lodge frame", frame) }
 
 // DigestOf is the digest of the message with this name and body, whose frames it makes once.
 func DigestOf(name string, body Body) (Digest, error) {

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/lodge-mpc/lodge/engine/protocol/internal/byzantine"
 )
 
 // ErrEarly is Deliver's answer to a frame of a later round, which the driver offers again then.
@@ -31,7 +33,8 @@ type Machine[R any] struct {
 	partial    map[key]*partial
 	inbox      Inbox
 	broadcasts broadcasts
-	transcript Digest
+	transcript Transcript
+	history    []Agreement
 	// waiting is the inbox of the protocol's round while the machine's own round is on.
 	waiting *Inbox
 }
@@ -50,6 +53,9 @@ type Incoming struct {
 	Index   int
 	Last    bool
 	Payload []byte
+	// Signature is the sender's, of a broadcast, with the last frame, where the driver has Signatures. It has checked it,
+	// or does so when the frame is delivered and before Step.
+	Signature []byte
 }
 
 // partial is a message of which frames are missing.
@@ -60,14 +66,15 @@ type partial struct {
 	payload []byte
 }
 
-// NewMachine starts the chain t of a party. The transcript begins with the session's ID.
+// NewMachine starts the chain t of a party. The transcript begins with the session's ID. The hook messages gets what each
+// transition sends (*[]Message), before anything is hashed or signed.
 func NewMachine[R any](s Session, t Transition[R]) (*Machine[R], error) {
 	if err := s.check(); err != nil {
 		return nil, err
 	}
 	m := &Machine[R]{
 		session:    s,
-		transcript: Hash("lodge transcript", s.ID[:], Uint(uint64(s.Parties))),
+		transcript: NewTranscript(s.ID, s.Parties),
 	}
 	if err := m.enter(t); err != nil {
 		return nil, err
@@ -91,8 +98,23 @@ func (m *Machine[R]) Result() (R, bool) {
 	return *m.result, true
 }
 
+// Echoing reports whether the current round is the machine's own, in which the broadcasts of the last are compared.
+func (m *Machine[R]) Echoing() bool { return m.waiting != nil }
+
 // Transcript is the hash over all broadcasts so far, equal at all honest parties in the same round.
-func (m *Machine[R]) Transcript() Digest { return m.transcript }
+func (m *Machine[R]) Transcript() Digest { return Digest(m.transcript) }
+
+// History is what the transcript is of, in its order. It is not to be changed.
+func (m *Machine[R]) History() []Agreement { return m.history }
+
+// echo is the echo check of the protocol's round.
+func (m *Machine[R]) echo() echo {
+	e := echo{session: m.session, broadcasts: m.broadcasts, round: m.index, transcript: m.transcript}
+	if m.waiting != nil {
+		e.round-- // the machine's own round is on
+	}
+	return e
+}
 
 // Missing lists the wants of the current round that are not met, by party and name.
 func (m *Machine[R]) Missing() []Want {
@@ -122,6 +144,19 @@ func (m *Machine[R]) Want(from Party, name string) (Want, bool) {
 func (m *Machine[R]) Received(from Party, name string) (Digest, bool) {
 	r, ok := m.inbox.received[key{from, name}]
 	return r.digest, ok
+}
+
+// Taken is what is known of a message of the current round, which need not be complete, nor good: the digests of the frames
+// that have come, and their bytes unless they are streamed.
+func (m *Machine[R]) Taken(from Party, name string) (frames []Digest, payload []byte) {
+	k := key{from, name}
+	if r, ok := m.inbox.received[k]; ok {
+		return r.frames, r.payload
+	}
+	if p := m.partial[k]; p != nil {
+		return p.hasher.Digests(), p.payload
+	}
+	return nil, nil
 }
 
 // Ready reports whether every want is met, so that Step may run.
@@ -176,7 +211,7 @@ func (m *Machine[R]) deliver(ctx context.Context, in Incoming) error {
 	if !in.Last {
 		return nil
 	}
-	m.complete(k, w, p)
+	m.complete(k, w, p, in.Signature)
 	return nil
 }
 
@@ -199,12 +234,12 @@ func (p *partial) check(w Want, in Incoming) error {
 	return nil
 }
 
-func (m *Machine[R]) complete(k key, w Want, p *partial) {
+func (m *Machine[R]) complete(k key, w Want, p *partial, signature []byte) {
 	delete(m.partial, k)
-	r := received{payload: p.payload, digest: p.hasher.Sum()}
+	r := received{payload: p.payload, digest: p.hasher.Sum(), frames: p.hasher.Digests()}
 	m.inbox.received[k] = r
 	if w.Broadcast {
-		m.broadcasts.set(m.session.Parties, k.name, k.from, r.digest)
+		m.broadcasts.set(m.session.Parties, k.name, k.from, r.digest, signature)
 	}
 }
 
@@ -231,24 +266,24 @@ func (m *Machine[R]) step(ctx context.Context) error {
 	in := m.inbox
 	if m.waiting != nil {
 		echoed := m.inbox
-		if err := m.broadcasts.compare(m.session.Self, m.session.Parties, func(p Party) []byte { return echoed.Bytes(p, echoName) }); err != nil {
+		if err := m.echo().compare(func(p Party) []byte { return echoed.Bytes(p, EchoName) }); err != nil {
 			return err
 		}
 		in, m.waiting = *m.waiting, nil
 	} else if len(m.broadcasts) > 0 && m.session.Parties > 2 {
+		report := m.echo().report()
 		m.waiting = &in
-		report := m.broadcasts.report()
 		m.index++
-		m.out = []Outgoing{{m.index, Broadcast(echoName, report)}}
-		m.expect(m.session.Each(Want{Name: echoName, MaxFrames: framesFor(int64(len(report))), MaxBytes: int64(len(report))}))
+		m.out = []Outgoing{{m.index, Broadcast(EchoName, report)}}
+		m.expect(m.session.Each(Want{Name: EchoName, MaxFrames: framesFor(int64(len(report))), MaxBytes: int64(len(report))}))
 		return nil
 	}
 	in.broad = m.broadcasts.agreed(m.session.ID)
 	for _, name := range m.broadcasts.names() {
-		d := in.broad[name]
-		m.transcript = Hash("lodge transcript round", m.transcript[:], Uint(uint64(m.index)), []byte(name), d[:])
+		m.transcript = m.transcript.With(m.index, name, in.broad[name])
+		m.history = append(m.history, Agreement{m.index, name, m.broadcasts.digests(name)})
 	}
-	in.Transcript = m.transcript
+	in.Transcript = Digest(m.transcript)
 	m.out = nil // the driver has it; a step that computes for long does not hold what has been sent
 	t, err := m.next.Step(ctx, in)
 	if err != nil {
@@ -265,6 +300,7 @@ func (m *Machine[R]) enter(t Transition[R]) error {
 	if (t.Next == nil) == (t.Done == nil) || t.Done != nil && len(t.Send) > 0 {
 		return errors.New("round: transition must have either a next round or a result alone")
 	}
+	byzantine.Apply(m.session.Hooks, "messages", &t.Send)
 	if m.next, m.result = t.Next, t.Done; m.result != nil {
 		return nil
 	}
@@ -275,7 +311,7 @@ func (m *Machine[R]) enter(t Transition[R]) error {
 			return err
 		}
 		if wants[i].Broadcast {
-			m.broadcasts.set(m.session.Parties, wants[i].Name, wants[i].From, Digest{})
+			m.broadcasts.set(m.session.Parties, wants[i].Name, wants[i].From, Digest{}, nil)
 		}
 	}
 	m.expect(wants)
@@ -285,7 +321,7 @@ func (m *Machine[R]) enter(t Transition[R]) error {
 	sent := map[key]bool{}
 	for _, msg := range t.Send {
 		k := key{msg.To, msg.Name}
-		if msg.Name == "" || msg.Name == echoName || sent[k] || msg.To == m.session.Self || msg.To < All || int(msg.To) >= m.session.Parties {
+		if msg.Name == "" || msg.Name == EchoName || sent[k] || msg.To == m.session.Self || msg.To < All || int(msg.To) >= m.session.Parties {
 			return fmt.Errorf("round: cannot send %q to %d", msg.Name, msg.To)
 		}
 		sent[k] = true
@@ -294,7 +330,7 @@ func (m *Machine[R]) enter(t Transition[R]) error {
 			if err != nil {
 				return err
 			}
-			m.broadcasts.set(m.session.Parties, msg.Name, m.session.Self, d)
+			m.broadcasts.set(m.session.Parties, msg.Name, m.session.Self, d, nil)
 			msg.Body = &hashed{serial{body: msg.Body}, d}
 		} else {
 			msg.Body = &serial{body: msg.Body}
@@ -312,7 +348,7 @@ func (m *Machine[R]) check(w *Want) error {
 	switch {
 	case w.From < 0 || int(w.From) >= m.session.Parties || w.From == m.session.Self:
 		return fmt.Errorf("round: cannot want %q of party %d", w.Name, w.From)
-	case w.Name == "" || w.Name == echoName:
+	case w.Name == "" || w.Name == EchoName:
 		return fmt.Errorf("round: cannot want a message named %q", w.Name)
 	case w.MaxBytes < 0 || w.MaxFrames < 1:
 		return fmt.Errorf("round: want of %s without limits", w.Name)

@@ -219,8 +219,8 @@ func TestDigestCommitsToNameAndFrames(t *testing.T) {
 // Made with Python's hashlib from the definitions in hash.go and commit.go.
 const (
 	vectorHash    = "2de16394d4138d2a18e89368e51faeef550e15b8421322911c710b7d749f7e0c"
-	vectorMessage = "6ff0096f5b37f96b57e38ce3263b9b2a4d06759c965bb849bebf621afebdb2c7"
-	vectorCommit  = "89964381808cb281a09657d37eb74e7cd08034700d4116db8c16d0fbf0177022"
+	vectorMessage = "671da4b08154ac0ea94ad315e5f1ddb5d2cd1fda517665c531f25c47fe9c985c"
+	vectorCommit  = "2ad131dec56319db57134307616a757298e4fa57583941c128eacdfb81833d31"
 )
 
 func hexOf(d Digest) string { return hex.EncodeToString(d[:]) }
@@ -231,7 +231,7 @@ func TestDigestVectors(t *testing.T) {
 	for name, test := range map[string]struct{ got, want string }{
 		"hash":    {hexOf(Hash("tag", []byte("one"), nil)), vectorHash},
 		"message": {hexOf(d), vectorMessage},
-		"commit":  {hexOf(commitment(pair, "step", 1, d)), vectorCommit},
+		"commit":  {hexOf(Commitment(pair.ID, "step", 1, d)), vectorCommit},
 	} {
 		if test.got != test.want {
 			t.Errorf("%s: %s, want %s", name, test.got, test.want)

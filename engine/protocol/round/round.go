@@ -92,7 +92,21 @@ type Want struct {
 	Broadcast bool
 	// Stream says that the frames go to the round's Frame; the inbox then holds the digest only.
 	Stream bool
+	// Keep says how long a driver that gathers evidence keeps the frames of a streamed broadcast, the first KeepFrames of
+	// them if that is not 0. It has no meaning for other messages.
+	Keep       Keep
+	KeepFrames int
 }
+
+// Keep is how long frames may be needed to prove to others that their sender has cheated.
+type Keep uint8
+
+// The digests of frames are kept in any case.
+const (
+	KeepNothing Keep = iota
+	KeepRound        // until the round has stepped
+	KeepRun          // until the chain has ended
+)
 
 // Bytes is a Body over b, which must not change afterwards: full frames of MaxFrame bytes and the rest.
 // A message that is not streamed always has this framing.
@@ -222,6 +236,7 @@ type key struct {
 type received struct {
 	payload []byte // nil when streamed
 	digest  Digest
+	frames  []Digest
 }
 
 // Bytes is the whole message, which must not be changed. It is for messages that are not streamed.
@@ -264,6 +279,15 @@ type Blame struct {
 	Check  string // one of the Check constants, or the protocol's own
 	Reason string // lowercase, without secret values
 	Cause  error  // may be nil
+	// Charge is the frame that shows the fault, where it is that of one frame and the driver does not have it any more.
+	Charge *Charge
+}
+
+// Charge is a frame of a broadcast of the party that is blamed.
+type Charge struct {
+	Name  string
+	Index int
+	Frame []byte
 }
 
 func (b *Blame) Error() string {

@@ -49,7 +49,7 @@ func TestCoinTossAgrees(t *testing.T) {
 		}
 		sent := int64(n-1) * (32 + 64)
 		if n > 2 {
-			sent += int64(n-1) * 2 * int64(n) * 32
+			sent += int64(n-1) * 2 * int64(n+1) * 32
 		}
 		if o.Sent[0] != sent {
 			t.Errorf("n=%d: sent %d bytes, want %d", n, o.Sent[0], sent)
@@ -326,6 +326,8 @@ func TestStreamedFaults(t *testing.T) {
 		f[2] = append(f[2], f[3]...)
 		return [][]byte{f[0], f[1], f[2], {}}
 	}
+	shorter := func(_ *rt.View, f [][]byte) [][]byte { return append([][]byte{f[0][1:]}, f[1:]...) }
+	bare := func(_ *rt.View, f [][]byte) [][]byte { return append([][]byte{{}}, f[1:]...) }
 	for _, n := range []int{2, 3} {
 		for _, test := range []struct {
 			name  string
@@ -334,6 +336,8 @@ func TestStreamedFaults(t *testing.T) {
 		}{
 			{"first frame altered", altered(0), round.CheckCommitment},
 			{"last frame altered", altered(2), round.CheckCommitment},
+			{"nonce too short", rt.Rewrite(1, "sum/open", shorter), round.CheckShape},
+			{"no nonce", rt.Rewrite(1, "sum/open", bare), round.CheckShape},
 			{"nonce altered", rt.Rewrite(1, "sum/open", rt.Flip(0)), round.CheckCommitment},
 			{"fewer frames", fewer, round.CheckShape},
 			{"other boundaries", rt.Rewrite(1, "sum/open", split), round.CheckShape},

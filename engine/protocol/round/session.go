@@ -16,8 +16,12 @@ type Session struct {
 	ID      Digest
 	Self    Party
 	Parties int
+	// Nonces are those of the parties that the ID is made of; nil before the prelude has ended.
+	Nonces []Digest
 	// Secrets are what the driver erases when the run has ended; nil where nobody does.
 	Secrets *Secrets
+	// Signatures make the echo check name who cheats; nil where the driver has none.
+	Signatures Signatures
 	// Hooks are the cheats of tests; outside engine/protocol they are empty.
 	Hooks byzantine.Hooks
 }
@@ -98,21 +102,32 @@ type prelude struct {
 }
 
 func (r prelude) Wants() []Want {
-	return r.Each(Want{Name: nonceName, MaxBytes: nonceSize, Broadcast: true})
+	return r.Each(Want{Name: nonceName, MaxBytes: NonceSize, Broadcast: true})
 }
 
 func (r prelude) Step(_ context.Context, in Inbox) (Transition[Session], error) {
-	fields := [][]byte{r.ID[:], Uint(uint64(r.Parties))}
+	nonces := make([]Digest, r.Parties)
 	for p := range Party(r.Parties) {
 		nonce := r.nonce
 		if p != r.Self {
-			if nonce = in.Bytes(p, nonceName); len(nonce) != nonceSize {
+			if nonce = in.Bytes(p, nonceName); len(nonce) != NonceSize {
 				return Transition[Session]{}, Malformed(p, errLength)
 			}
 		}
-		fields = append(fields, nonce)
+		copy(nonces[p][:], nonce)
 	}
 	s := r.Session
-	s.ID = Hash("lodge session", fields...)
+	s.ID, s.Nonces = sessionID(r.ID, nonces), nonces
 	return Done(s), nil
+}
+
+// SessionID is the ID of the session of these terms whose parties, in the order of the roster, have broadcast these nonces.
+func SessionID(t Terms, nonces []Digest) Digest { return sessionID(t.ID(), nonces) }
+
+func sessionID(terms Digest, nonces []Digest) Digest {
+	fields := [][]byte{terms[:], Uint(uint64(len(nonces)))}
+	for i := range nonces {
+		fields = append(fields, nonces[i][:])
+	}
+	return Hash("lodge session", fields...)
 }

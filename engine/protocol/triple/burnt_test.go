@@ -19,10 +19,10 @@ import (
 func TestARetryAfterAFailedCheckIsForged(t *testing.T) {
 	for _, n := range []int{2, 3} {
 		w := newNetwork(t, "insecure-8", "p128", n, 1)
-		f, plan, culprit := w.scheme.Field, w.plan(t, Scalar, Shape{}, 0, w.scheme.Slots()-1), round.Party(n-1)
+		f, plan, culprit := w.scheme.Field, w.trusting(t, w.plan(t, Scalar, Shape{}, 0, w.scheme.Slots()-1)), round.Party(n-1)
 		last := w.scheme.Slots() - 1 // masks the check, with weight one
 
-		opened := f.NewVec(2)
+		opened := f.NewVec(3)
 		h := byzantine.On(byzantine.New(), "triple/shares", func(r *popk.Result) {
 			f.Add(r.Shares[0].At(last), r.Shares[0].At(last), f.One())
 		})
@@ -32,14 +32,14 @@ func TestARetryAfterAFailedCheckIsForged(t *testing.T) {
 			}
 		})
 		out := w.run(plan, roundtest.Cheat(culprit, h), roundtest.Record())
-		sum, v := opened.Clone(), f.NewVec(2)
+		sum, v := opened.Clone(), f.NewVec(3)
 		for p := range culprit {
 			var abort *round.Abort
 			if !errors.As(out.Errors[p], &abort) || abort.Check != maccheck.CheckMAC {
 				t.Fatalf("party %d ends with %v, want an abort of check %s", p, out.Errors[p], maccheck.CheckMAC)
 			}
 			opening := out.Recording.Frames(p, culprit, "triple/mac/sigma/open")[0]
-			if err := f.DecodeVec(v, opening[len(opening)-2*f.Size():]); err != nil {
+			if err := f.DecodeVec(v, opening[len(opening)-3*f.Size():]); err != nil {
 				t.Fatal(err)
 			}
 			f.AddVec(sum, sum, v)
@@ -54,11 +54,10 @@ func TestARetryAfterAFailedCheckIsForged(t *testing.T) {
 		}
 
 		w.label = "retry"
-		e := w.plan(t, Scalar, Shape{}, 0, 1).extent()
 		h = byzantine.On(byzantine.New(), "triple/decrypted", func(s ddec.Shares) {
-			_, _, _, mac, _ := e.split(s)
+			mac := s[plan.extent().productMAC(0)]
 			f.Add(s[0].At(0), s[0].At(0), f.One())
-			f.Add(mac[0].At(0), mac[0].At(0), found)
+			f.Add(mac.At(0), mac.At(0), found)
 		})
 		out = w.run(plan, roundtest.Cheat(culprit, h)).OK(t)
 		a, b, c, want := w.sum(out.Results, func(r *Result) field.Vec { return r.A }), w.sum(out.Results, func(r *Result) field.Vec { return r.B }),

@@ -3,6 +3,7 @@ package triple
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/lodge-mpc/lodge/engine/field"
@@ -98,6 +99,25 @@ var cheats = []cheat{
 	{"a coin of its own choice", func(*network) byzantine.Hooks { return flipped("triple/mac/coin/commit") }, "", false},
 }
 
+// Those of the sacrifice.
+var sacrificeCheats = []cheat{
+	{"a coin for the sacrifice that changes after its commitment", func(*network) byzantine.Hooks { return flipped(sacrificeCoin + "/open") }, round.CheckCommitment, true},
+	{"a coin for the sacrifice of its own choice", func(*network) byzantine.Hooks { return flipped(sacrificeCoin + "/commit") }, "", false},
+	{"a masked factor that is wrong from then on", func(w *network) byzantine.Hooks {
+		return byzantine.On(byzantine.New(), sacrificeName, func(v field.Vec) { w.scheme.Field.Add(v.At(7), v.At(7), w.scheme.Field.One()) })
+	}, maccheck.CheckMAC, false},
+	{"the mask of another tuple", func(w *network) byzantine.Hooks {
+		return byzantine.On(byzantine.New(), sacrificeName, func(v field.Vec) { copy(v.At(1), v.At(0)) })
+	}, maccheck.CheckMAC, false},
+	{"the sacrificed ciphertexts of an earlier batch", func(w *network) byzantine.Hooks {
+		return byzantine.On(byzantine.New(), "triple/evaluated", func(list []*gbfv.Ciphertext) {
+			for i := 4; i < len(list); i++ { // h, alpha f and alpha h, of one block
+				list[i] = w.earlier[i]
+			}
+		})
+	}, CheckEvaluated, false},
+}
+
 // flipped changes a bit of what a commit-then-open step commits to or opens.
 func flipped(name string) byzantine.Hooks {
 	return byzantine.On(byzantine.New(), name, func(b *[]byte) { *b = append([]byte{(*b)[0] ^ 1}, (*b)[1:]...) })
@@ -137,7 +157,7 @@ func TestCheatsInABatch(t *testing.T) {
 		})
 		w.run(plan, roundtest.Watch(0, keep)).OK(t)
 		w.label = ""
-		for _, c := range cheats {
+		for _, c := range slices.Concat(cheats, sacrificeCheats) {
 			t.Run(fmt.Sprint(n, " parties, ", c.name), func(t *testing.T) {
 				h := c.hooks(w)
 				out := w.run(plan, roundtest.Cheat(culprit, h), roundtest.Record())
@@ -146,7 +166,7 @@ func TestCheatsInABatch(t *testing.T) {
 				}
 				for from := range round.Party(n) {
 					sent := out.Recording.Frames(from, roundtest.Any, "triple/share") != nil
-					if decrypts := out.Recording.Frames(from, roundtest.Any, "triple/mac/coin/commit") != nil; sent != decrypts {
+					if decrypts := out.Recording.Frames(from, roundtest.Any, sacrificeCoin+"/commit") != nil; sent != decrypts {
 						t.Errorf("party %d has sent a decryption share: %v", from, sent)
 					}
 					if early := c.check == CheckEvaluated || c.check == popk.CheckEquation; sent && early {
@@ -207,7 +227,7 @@ func TestFaultsInABatch(t *testing.T) {
 		}
 		for _, name := range []string{
 			"triple/statement/commit", "triple/statement/open", "triple/ciphertexts", "triple/response", "triple/evaluated",
-			"triple/mac/coin/commit", "triple/mac/coin/open", "triple/mac/open", "triple/mac/sigma/commit", "triple/mac/sigma/open",
+			sacrificeCoin + "/commit", sacrificeCoin + "/open", sacrificeName, "triple/mac/coin/commit", "triple/mac/coin/open", "triple/mac/open", "triple/mac/sigma/commit", "triple/mac/sigma/open",
 		} {
 			t.Run("two versions of "+name, func(t *testing.T) {
 				w.run(plan, roundtest.Link(culprit, 0, name, roundtest.Flip(0))).Aborted(t, culprit, round.CheckEcho)

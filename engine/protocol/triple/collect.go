@@ -37,57 +37,63 @@ func fillRandom(f *field.Field, v field.Vec, stream *sample.Stream) {
 	}
 }
 
-// split cuts the decrypted shares into those of c, alpha a, alpha b, alpha c and alpha rho.
-func (n extent) split(s ddec.Shares) (c, macA, macB, macC, macRho []field.Vec) {
-	cut := func(k int) []field.Vec {
-		head := s[:k]
-		s = s[k:]
-		return head
-	}
-	return cut(n.c), cut(n.a), cut(n.b), cut(n.c), cut(n.rho)
-}
+// spare is what is sacrificed: f, g and h, element i of each for element i of what they mask. Only matrices have g.
+type spare struct{ f, g, h maccheck.Pair }
 
 // collect arranges the shares as values and MACs of triples, with the mask of the check and the padding that must
-// be zero.
-func (r *batch) collect(shares ddec.Shares) (result Result, mask maccheck.Pair, zeros []maccheck.Pair, err error) {
-	c, macA, macB, macC, macRho := r.extent.split(shares)
-	result.Count = r.Plan.Count
-	if r.Plan.Kind != Matrix {
-		f, last := r.Scheme.Field, r.Plan.Count
-		all := make([]field.Vec, 7)
-		for i, blocks := range [][]field.Vec{r.a, r.b, c, macA, macB, macC, r.clear} {
-			v := f.NewVec(len(blocks) * r.Scheme.Slots())
-			for j, b := range blocks {
-				copy(v.Slice(j*b.Len(), (j+1)*b.Len()).W, b.W)
-				b.Wipe()
-			}
-			all[i] = v
+// be zero, and gives what is sacrificed.
+func (r *batch) collect(shares ddec.Shares) (spare, error) {
+	n := r.extent
+	cut := func(k int) []field.Vec {
+		head := shares[:k]
+		shares = shares[k:]
+		return head
+	}
+	c, macA, macB, macC, macRho := cut(n.c), cut(n.a), cut(n.b), cut(n.c), cut(n.rho)
+	h, macF, macG, macH := cut(n.h), cut(n.f), cut(n.g), cut(n.h)
+	result := &Result{Count: r.Plan.Count}
+	r.result = result
+	count := r.Plan.Count // of the elements that are sacrificed of each
+	if r.Plan.Kind == Matrix {
+		la, lb, lc, err := r.Plan.layouts(r.Scheme)
+		if err != nil {
+			return spare{}, err
 		}
+		result.A, result.MACA = r.matrices(la, r.a), r.matrices(la, macA)
+		result.B, result.MACB = r.matrices(lb, r.b), r.matrices(lb, macB)
+		result.C, result.MACC = r.matrices(lc, c), r.matrices(lc, macC)
+		result.Clear = r.Scheme.Field.NewVec(0)
+		if la.Cols%la.Dim != 0 {
+			r.zeros = []maccheck.Pair{{Value: r.padding(la, r.a), MAC: r.padding(la, macA)}}
+		}
+		r.mask = maccheck.Pair{Value: r.rho.Slice(0, 1).Clone(), MAC: macRho[0].Slice(0, 1).Clone()}
+		count *= r.Plan.Shape.Inner
+	} else {
 		// The last a masks the check; the rest of that triple is dropped.
-		mask = maccheck.Pair{Value: all[0].Slice(last, last+1).Clone(), MAC: all[3].Slice(last, last+1).Clone()}
-		for i := range all {
-			if all[i].Len() > 0 { // tuples of this kind have it
-				all[i].Slice(last, all[i].Len()).Wipe()
-				all[i] = all[i].Slice(0, last)
-			}
-		}
-		result.A, result.B, result.C, result.MACA, result.MACB, result.MACC = all[0], all[1], all[2], all[3], all[4], all[5]
-		result.Clear = all[6]
-		return result, mask, nil, nil
+		at, slot := len(r.a)-1, r.Scheme.Slots()-1
+		r.mask = maccheck.Pair{Value: r.a[at].Slice(slot, slot+1).Clone(), MAC: macA[at].Slice(slot, slot+1).Clone()}
+		result.A, result.B, result.C = r.flat(r.a, count), r.flat(r.b, count), r.flat(c, count)
+		result.MACA, result.MACB, result.MACC = r.flat(macA, count), r.flat(macB, count), r.flat(macC, count)
+		result.Clear = r.flat(r.clear, count)
 	}
-	la, lb, lc, err := r.Plan.layouts(r.Scheme)
-	if err != nil {
-		return result, mask, nil, err
+	pair := func(value, mac []field.Vec) maccheck.Pair {
+		return maccheck.Pair{Value: r.flat(value, count), MAC: r.flat(mac, count)}
 	}
-	result.A, result.MACA = r.matrices(la, r.a), r.matrices(la, macA)
-	result.B, result.MACB = r.matrices(lb, r.b), r.matrices(lb, macB)
-	result.C, result.MACC = r.matrices(lc, c), r.matrices(lc, macC)
-	result.Clear = r.Scheme.Field.NewVec(0)
-	if la.Cols%la.Dim != 0 {
-		zeros = []maccheck.Pair{{Value: r.padding(la, r.a), MAC: r.padding(la, macA)}}
+	return spare{pair(r.f, macF), pair(r.g, macG), pair(h, macH)}, nil
+}
+
+// flat joins the first count elements of vectors, which it erases. Nothing gives nothing.
+func (r *batch) flat(vectors []field.Vec, count int) field.Vec {
+	if len(vectors) == 0 {
+		return r.Scheme.Field.NewVec(0)
 	}
-	mask = maccheck.Pair{Value: r.rho.Slice(0, 1).Clone(), MAC: macRho[0].Slice(0, 1).Clone()}
-	return result, mask, zeros, nil
+	v := r.Scheme.Field.NewVec(count)
+	rest := v.W
+	for _, x := range vectors {
+		rest = rest[copy(rest, x.W):]
+		x.Wipe()
+	}
+	return v
 }
 
 // matrices reads all matrices of a layout, row-major, one after another.

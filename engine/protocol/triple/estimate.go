@@ -9,18 +9,19 @@ import (
 )
 
 // SentBytes is about how many bytes of frames the party that sends most sends in a batch: its ciphertexts and their
-// proof to every other party, its share of every decryption to the party that combines it, and the products that are
-// opened. Commitments, digests and the parts of the MAC check are left out.
+// proof to every other party, its share of every decryption to the party that combines it, and what is opened of products
+// and for the sacrifice. Commitments, digests and the parts of the MAC check are left out.
 func (p *Plan) SentBytes(s *gbfv.Scheme) int64 {
 	n := int64(p.Instance.Use.Parties)
 	proof := popk.ClientConfig{Scheme: s, Instance: p.Instance}
 	sent := (n - 1) * int64(proof.CiphertextSize()+proof.ProofSize())
 	share := int64(codec.PolySize(s.N(), s.Q.Primes()[:p.Instance.DDecPrimes]))
 	sent += (int64(p.Decryptions()) - int64(p.Decryptions())/n) * share
+	opened := p.maskedElements()
 	if p.Kind.opens() {
-		sent += (n - 1) * int64(p.Count) * int64(s.Field.Size())
+		opened += p.Count
 	}
-	return sent
+	return sent + (n-1)*int64(opened)*int64(s.Field.Size())
 }
 
 // Transforms is about how many number-theoretic transforms of N coefficients modulo one prime a party computes in a
@@ -39,14 +40,12 @@ func (p *Plan) Transforms() int64 {
 	}
 	total := encryption * primes * (int64(p.Instance.U+p.Instance.V) + (provers-1)*int64(p.Instance.V))
 	relinearization := primes * primes // a digit for each prime, transformed for all
-	products := int64(n.a + n.b + n.c + n.rho)
+	products := int64(n.proved() + n.products() + len(p.pairing()))
 	if p.Kind == Matrix {
 		// Every row of blocks meets every column of them: d rotations of each of d ciphertexts, by Horner's rule.
 		pairs := int64(p.blocks(p.Shape.Rows)) * int64(p.blocks(p.Shape.Inner)) * int64(p.blocks(p.Shape.Cols))
 		d := int64(p.Dim)
 		total += pairs * d * (product*primes + relinearization) * int64(max(1, bits.Len64(uint64(d))-1))
-	} else {
-		products += int64(n.c)
 	}
 	total += products * (product*primes + relinearization)
 	return total + decryption*int64(p.Decryptions())*int64(p.Instance.DDecPrimes)

@@ -7,8 +7,8 @@ import (
 	"github.com/lodge-mpc/lodge/engine/parallel"
 )
 
-// evaluate computes what is decrypted, modulo the small modulus of decryption: c, alpha a, alpha b, alpha c and,
-// for matrices, alpha rho. It lets go of the proved ciphertexts as it goes.
+// evaluate computes what is decrypted, modulo the small modulus of decryption: the products, and alpha times every proved
+// ciphertext and every product. It lets go of the proved ciphertexts as it goes.
 func (r *batch) evaluate(ctx context.Context, proved []*gbfv.Ciphertext) ([]*gbfv.Ciphertext, error) {
 	e := gbfv.NewEvaluator(r.Scheme, r.Keys)
 	alpha := r.MAC.Operand
@@ -16,47 +16,59 @@ func (r *batch) evaluate(ctx context.Context, proved []*gbfv.Ciphertext) ([]*gbf
 		alpha = e.Left(r.MAC.Ciphertext)
 		defer alpha.Free()
 	}
-	n := r.extent
-	out := make([]*gbfv.Ciphertext, 2*n.c+n.a+n.b+n.rho)
-	var c []*gbfv.Ciphertext
-	var err error
+	n, k := r.extent, r.Plan.Instance.DDecPrimes
+	out := make([]*gbfv.Ciphertext, n.decrypted())
+	products := make([]*gbfv.Ciphertext, n.products())
 	if r.Plan.Kind == Matrix {
-		if c, err = r.products(ctx, e, proved); err != nil {
-			return nil, err
-		}
-	} else {
-		c = make([]*gbfv.Ciphertext, n.c)
-		err = parallel.Try(ctx, r.Workers, n.c, func(i int) error {
-			a, b := e.Left(proved[i]), e.Right(proved[n.b+i]) // without factors b, the squares of a
-			c[i] = e.Mul(a, b)
-			a.Free()
-			b.Free()
-			return nil
-		})
+		c, err := r.products(ctx, e, proved)
 		if err != nil {
 			return nil, err
 		}
+		copy(products, c)
 	}
-	k := r.Plan.Instance.DDecPrimes
-	// The sources of the outputs, in order: alpha a, alpha b, alpha c, alpha rho from proved and c.
-	sources := make([]*gbfv.Ciphertext, 0, len(out)-n.c)
-	sources = append(sources, proved[:n.a+n.b]...)
-	sources = append(sources, c...)
-	sources = append(sources, proved[n.a+n.b:]...)
-	clear(proved)
-	err = parallel.Try(ctx, r.Workers, len(sources), func(i int) error {
-		x := sources[i]
-		sources[i] = nil
-		if j := i - n.a - n.b; j >= 0 && j < n.c {
-			out[j] = r.Scheme.SwitchModulus(x, k)
-			c[j] = nil
+	pairs, lefts := make([][]product, len(proved)), make([]bool, len(proved))
+	for _, p := range r.Plan.pairing() {
+		pairs[p.right] = append(pairs[p.right], p)
+		lefts[p.left] = true
+	}
+	times := func(right *gbfv.Right) *gbfv.Ciphertext {
+		p := e.Mul(alpha, right)
+		defer p.Free()
+		return r.Scheme.SwitchModulus(p, k)
+	}
+	// A right factor is made ready once, for all products that it is in.
+	err := parallel.Try(ctx, r.Workers, len(proved), func(i int) error {
+		right := e.Right(proved[i])
+		defer right.Free()
+		for _, p := range pairs[i] {
+			left := e.Left(proved[p.left])
+			products[p.number] = e.Mul(left, right)
+			left.Free()
 		}
+		if !lefts[i] {
+			proved[i].Free()
+			proved[i] = nil
+		}
+		out[n.provedMAC(i)] = times(right)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, ct := range proved {
+		if ct != nil {
+			ct.Free()
+		}
+	}
+	clear(proved)
+	err = parallel.Try(ctx, r.Workers, len(products), func(i int) error {
+		x := products[i]
+		products[i] = nil
+		out[n.product(i)] = r.Scheme.SwitchModulus(x, k)
 		right := e.Right(x)
 		x.Free()
-		product := e.Mul(alpha, right)
+		out[n.productMAC(i)] = times(right)
 		right.Free()
-		out[n.c+i] = r.Scheme.SwitchModulus(product, k)
-		product.Free()
 		return nil
 	})
 	return out, err

@@ -208,7 +208,7 @@ func TestEveryValueOfEveryKindIsChecked(t *testing.T) {
 	for name, kind := range kinds {
 		plan := w.plan(t, kind, Shape{}, 0, 3*w.scheme.Slots()/2)
 		n := plan.extent()
-		for i := range n.a + n.b {
+		for i := range n.proved() {
 			t.Run(fmt.Sprint(name, " proved ", i), func(t *testing.T) { w.stops(t, plan, w.adds(true, i, i), maccheck.CheckMAC) })
 		}
 		for i := range plan.Decryptions() {

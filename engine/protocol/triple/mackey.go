@@ -34,7 +34,7 @@ type MACKeyConfig struct {
 // StartMACKey makes a MAC key.
 func StartMACKey(c MACKeyConfig) (round.Transition[MACKey], error) {
 	t, err := popk.Start(popk.Config{
-		Session: c.Session, Step: "mackey", Scheme: c.Scheme, Instance: c.Instance, Key: c.Public, KeyHash: c.KeyHash,
+		Session: c.Session, Step: StepMACKey, Scheme: c.Scheme, Instance: c.Instance, Key: c.Public, KeyHash: c.KeyHash,
 		MACKey: true, Source: c.Source, Workers: c.Workers,
 	})
 	if err != nil {

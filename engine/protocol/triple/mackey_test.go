@@ -163,13 +163,14 @@ func TestStartRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, change := range map[string]func(c *Config){
-		"plan":       func(c *Config) { c.Plan = nil },
-		"scheme":     func(c *Config) { c.Scheme = nil },
-		"keys":       func(c *Config) { c.Keys = nil },
-		"public key": func(c *Config) { c.Public = nil },
-		"MAC key":    func(c *Config) { c.MAC = MACKey{} },
-		"source":     func(c *Config) { c.Source = nil },
-		"parties":    func(c *Config) { c.Session.Parties = 3 },
+		"plan":                func(c *Config) { c.Plan = nil },
+		"scheme":              func(c *Config) { c.Scheme = nil },
+		"keys":                func(c *Config) { c.Keys = nil },
+		"public key":          func(c *Config) { c.Public = nil },
+		"MAC key":             func(c *Config) { c.MAC = MACKey{} },
+		"source":              func(c *Config) { c.Source = nil },
+		"size of the MAC key": func(c *Config) { c.MAC.Share = w.scheme.Field.NewVec(2) },
+		"parties":             func(c *Config) { c.Session.Parties = 3 },
 		"owner of triples": func(c *Config) {
 			p := *c.Plan
 			p.Owner = 1

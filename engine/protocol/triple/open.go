@@ -20,18 +20,14 @@ const productsName = "triple/products"
 func (k Kind) opens() bool { return k == Bit || k == Inverse }
 
 // opening waits for the shares of the products.
-type opening struct {
-	*batch
-	mask maccheck.Pair
-}
+type opening struct{ *batch }
 
 // open broadcasts this party's shares of the products. The hook triple/products gets them (field.Vec).
-func (r *batch) open(mask maccheck.Pair) (round.Transition[Result], error) {
-	r.Session.Secrets.Own(mask.Value, mask.MAC)
+func (r *batch) open() (round.Transition[Result], error) {
 	byzantine.Apply(r.Session.Hooks, productsName, r.result.C)
 	payload := make([]byte, r.Plan.Count*r.Scheme.Field.Size())
 	r.Scheme.Field.EncodeVec(payload, r.result.C)
-	return round.Next(round.Round[Result](opening{r, mask}), round.Broadcast(productsName, payload)), nil
+	return round.Next(round.Round[Result](opening{r}), round.Broadcast(productsName, payload)), nil
 }
 
 func (r opening) Wants() []round.Want {
@@ -40,32 +36,50 @@ func (r opening) Wants() []round.Want {
 }
 
 func (r opening) Step(ctx context.Context, in round.Inbox) (round.Transition[Result], error) {
-	f, c := r.Scheme.Field, r.result.C
-	opened, t := c.Clone(), f.NewVec(c.Len())
-	for p := range round.Party(r.Session.Parties) {
-		if p == r.Session.Self {
-			continue
-		}
-		if err := f.DecodeVec(t, in.Bytes(p, productsName)); err != nil {
-			return round.Transition[Result]{}, round.Malformed(p, err)
-		}
-		f.AddVec(opened, opened, t)
+	f := r.Scheme.Field
+	opened, err := r.addUp(in, productsName, r.result.C)
+	if err != nil {
+		return round.Transition[Result]{}, err
 	}
 	// The products less what was opened, and their MACs, are zero. They take the place of the products.
-	if r.Session.Self == 0 {
-		f.SubVec(c, c, opened)
-	}
-	f.ScaleVec(t, opened, r.MAC.Share.At(0))
-	f.SubVec(r.result.MACC, r.result.MACC, t)
-	t.Wipe()
-	zero := maccheck.Pair{Value: c, MAC: r.result.MACC}
-	r.Session.Secrets.Own(zero.Value, zero.MAC)
+	zero := maccheck.Pair{Value: r.result.C, MAC: r.result.MACC}
+	r.own(zero)
+	r.subtract(zero, opened)
+	r.zeros = append(r.zeros, zero)
 	r.result.C, r.result.MACC = f.NewVec(0), f.NewVec(0)
 	factors, kept, err := r.factors(ctx, opened)
 	if err != nil {
 		return round.Transition[Result]{}, err
 	}
-	return r.check(r.mask, []maccheck.Pair{zero}, func() { r.finish(factors, kept) })
+	return r.check(func() { r.finish(factors, kept) })
+}
+
+// addUp gives the sum of this party's shares of values and of those that the others broadcast.
+func (r *batch) addUp(in round.Inbox, name string, own field.Vec) (field.Vec, error) {
+	f := r.Scheme.Field
+	sum, t := own.Clone(), f.NewVec(own.Len())
+	for p := range round.Party(r.Session.Parties) {
+		if p == r.Session.Self {
+			continue
+		}
+		if err := f.DecodeVec(t, in.Bytes(p, name)); err != nil {
+			return sum, round.Malformed(p, err)
+		}
+		f.AddVec(sum, sum, t)
+	}
+	return sum, nil
+}
+
+// subtract takes a public vector off shared values, and alpha times it off their MACs.
+func (r *batch) subtract(from maccheck.Pair, public field.Vec) {
+	f := r.Scheme.Field
+	if r.Session.Self == 0 {
+		f.SubVec(from.Value, from.Value, public)
+	}
+	t := f.NewVec(public.Len())
+	f.ScaleVec(t, public, r.MAC.Share.At(0))
+	f.SubVec(from.MAC, from.MAC, t)
+	t.Wipe()
 }
 
 // factors gives what the shares of tuples are multiplied with, for those that are kept: 1/s for the roots s of squares, or the

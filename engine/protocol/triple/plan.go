@@ -42,13 +42,17 @@ type Plan struct {
 	Shape    Shape       // of matrices
 	Dim      int         // d, the size of blocks; 1 for scalars
 	Blocks   int         // of D scalar triples
+	pairs    int         // of vectors that are sacrificed for matrices: a slot of each for each inner index of each matrix
 	Count    int         // triples that the batch yields
+	// Sacrifice says whether products are checked to be those of their factors, and not what malformed evaluation keys make
+	// of them. Random values and input masks have no products.
+	Sacrifice bool
 }
 
 // NewPlan plans a batch that yields count triples if one batch can, and otherwise as many as one can. For
 // matrices a batch always yields as many as fit side by side. keyDim is the dimension of the rotation keys;
 // dim is the size of blocks, or 0 to choose. The error is a *params.DoesNotFit or a *params.UnknownError, or
-// says what is wrong with the request.
+// says what is wrong with the request. Products are sacrificed; see Trusting.
 func NewPlan(set *params.Set, fieldName string, parties int, kind Kind, shape Shape, dim, count, keyDim int) (*Plan, error) {
 	spec, err := set.Field(fieldName)
 	if err != nil {
@@ -57,16 +61,14 @@ func NewPlan(set *params.Set, fieldName string, parties int, kind Kind, shape Sh
 	if count < 1 {
 		return nil, errors.New("triple: a batch of no triples")
 	}
-	p := &Plan{Kind: kind}
+	p := &Plan{Kind: kind, Sacrifice: kind.Multiplies()}
 	slots := set.Slots(spec)
-	var use params.Use
+	use := params.Use{Parties: parties, Dim: 1}
 	switch kind {
 	case Scalar, Inverse, Square, Bit, Random, Input:
 		// one slot gives the random value that masks the MAC check
 		p.Dim, p.Blocks = 1, min(MaxBlocks, (count+slots)/slots)
 		p.Count = p.Blocks*slots - 1
-		n := p.extent()
-		use = params.Use{Parties: parties, Dim: 1, U: n.a + n.b}
 	case Matrix:
 		if shape.Rows < 1 || shape.Inner < 1 || shape.Cols < 1 || max(shape.Rows, shape.Inner, shape.Cols) > 1<<14 {
 			return nil, fmt.Errorf("triple: no product of %d x %d and %d x %d matrices", shape.Rows, shape.Inner, shape.Inner, shape.Cols)
@@ -82,12 +84,32 @@ func NewPlan(set *params.Set, fieldName string, parties int, kind Kind, shape Sh
 		}
 		inner := p.blocks(shape.Inner)
 		p.Count = slots / p.Dim
-		use = params.Use{Parties: parties, Dim: p.Dim, U: p.vectors(shape.Rows, shape.Inner) + p.vectors(shape.Inner, shape.Cols) + 1, Inner: inner * p.Dim}
+		use.Dim, use.Inner = p.Dim, inner*p.Dim
 	default:
 		return nil, fmt.Errorf("triple: unknown kind %d", kind)
 	}
+	p.pairs = (p.Count*shape.Inner + slots - 1) / slots
+	use.U = p.extent().proved()
 	p.Instance, err = params.Resolve(set, fieldName, use)
 	return p, err
+}
+
+// Multiplies reports whether tuples of this kind hold products of encrypted values, which malformed evaluation keys make
+// wrong with right MACs.
+func (k Kind) Multiplies() bool { return k != Random && k != Input }
+
+// Trusting is the same plan without a sacrifice, for those who trust their keys.
+func (p *Plan) Trusting() (*Plan, error) {
+	if !p.Kind.Multiplies() {
+		return nil, errors.New("triple: tuples without products have nothing to sacrifice")
+	}
+	t := *p
+	t.Sacrifice = false
+	use := p.Instance.Use
+	use.U = t.extent().proved()
+	var err error
+	t.Instance, err = params.Resolve(p.Instance.Set, p.Instance.Field.Name, use)
+	return &t, err
 }
 
 // MACKeyInstance is the instance of the proof of a MAC key, which serves every batch of its field.
@@ -101,24 +123,28 @@ func (p *Plan) blocks(n int) int { return (n + p.Dim - 1) / p.Dim }
 func (p *Plan) vectors(rows, cols int) int { return p.blocks(rows) * p.blocks(cols) * p.Dim }
 
 // Decryptions is the number of ciphertexts that a batch decrypts.
-func (p *Plan) Decryptions() int {
-	n := p.extent()
-	return n.a + n.b + 2*n.c + n.rho
-}
+func (p *Plan) Decryptions() int { return p.extent().decrypted() }
 
 // extent is how many ciphertexts of each kind there are.
 func (p *Plan) extent() extent {
-	n := p.Blocks
+	n, spare := p.Blocks, 0
+	if p.Sacrifice {
+		spare = n
+	}
 	switch p.Kind {
 	case Scalar, Inverse:
-		return extent{n, n, n, 0}
+		return extent{a: n, b: n, c: n, f: spare, h: spare}
 	case Square, Bit:
-		return extent{n, 0, n, 0}
+		return extent{a: n, c: n, f: spare, h: spare}
 	case Random, Input:
-		return extent{n, 0, 0, 0}
+		return extent{a: n}
 	}
 	s := p.Shape
-	return extent{p.vectors(s.Rows, s.Inner), p.vectors(s.Inner, s.Cols), p.vectors(s.Rows, s.Cols), 1}
+	e := extent{a: p.vectors(s.Rows, s.Inner), b: p.vectors(s.Inner, s.Cols), c: p.vectors(s.Rows, s.Cols), rho: 1}
+	if p.Sacrifice {
+		e.f, e.g, e.h = p.pairs, p.pairs, p.pairs
+	}
+	return e
 }
 
 // Elements is the number of field elements in a, b and c of one tuple.
@@ -157,7 +183,7 @@ const scratch = 24
 func (p *Plan) MemoryBytes(workers int) int64 {
 	set, n := p.Instance.Set, p.extent()
 	poly := int64(set.N()) * int64(len(set.Q)) * 8
-	polys := 2*int64(n.a+n.b+n.c+n.rho) + scratch*int64(workers)
+	polys := 2*int64(n.proved()+n.c+n.h) + scratch*int64(workers)
 	if p.Kind == Matrix {
 		polys += 7 * int64(p.Dim) // sums on Full, the left operand scaled, tiles of both, two terms to switch
 	} else {

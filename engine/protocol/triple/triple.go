@@ -60,14 +60,19 @@ type batch struct {
 	a, b   []field.Vec // shares of the factors, by ciphertext
 	clear  []field.Vec // the values of input masks, at their owner
 	rho    field.Vec   // matrices: shares of the vector whose first slot masks the check
+	f, g   []field.Vec // shares of what is sacrificed
 	extent extent
 	list   []*gbfv.Ciphertext // what is decrypted, until it is
 	result *Result            // until the check has passed
+
+	// what the MAC check takes beside the result
+	mask              maccheck.Pair
+	zeros, sacrificed []maccheck.Pair
 }
 
 // Wipe erases the shares, but for a result that was handed over.
 func (r *batch) Wipe() {
-	for _, v := range slices.Concat([]field.Vec{r.rho}, r.a, r.b, r.clear) {
+	for _, v := range slices.Concat([]field.Vec{r.rho}, r.a, r.b, r.f, r.g, r.clear) {
 		v.Wipe()
 	}
 	if r.result != nil {
@@ -75,15 +80,11 @@ func (r *batch) Wipe() {
 	}
 }
 
-// extent is how many ciphertexts of each there are. The decrypted list has c, alpha a, alpha b, alpha c, and, for
-// matrices, alpha rho, in this order.
-type extent struct{ a, b, c, rho int }
-
 // Start begins a batch.
 //
 // Hooks of tests: those of the protocols it runs; triple/message, which makes a matrix factor uniform where it must be
 // zero (*bool); triple/decrypted, which gets the decrypted shares (ddec.Shares); triple/products, which gets this party's shares
-// of products before they are opened (field.Vec); triple/shares, which gets the shares after the proof
+// of products before they are opened (field.Vec); triple/sacrifice, which gets those of the masked factors (field.Vec); triple/shares, which gets the shares after the proof
 // (*popk.Result), and triple/evaluated, which gets the ciphertexts before they are compared ([]*gbfv.Ciphertext).
 func Start(c Config) (round.Transition[Result], error) {
 	if c.Plan == nil || c.Scheme == nil || c.Keys == nil || c.Public == nil || c.MAC.Ciphertext == nil || c.Source == nil {
@@ -101,7 +102,7 @@ func Start(c Config) (round.Transition[Result], error) {
 	r := &batch{Config: c}
 	c.Session.Secrets.Own(r, c.Source)
 	proof := popk.Config{
-		Session: c.Session, Step: "triple", Scheme: c.Scheme, Instance: c.Plan.Instance, Key: c.Public, KeyHash: c.KeyHash,
+		Session: c.Session, Step: StepBatch, Scheme: c.Scheme, Instance: c.Plan.Instance, Key: c.Public, KeyHash: c.KeyHash,
 		Source: c.Source.Sub("proof"), Workers: c.Workers,
 	}
 	r.extent = c.Plan.extent()
@@ -130,10 +131,13 @@ func Start(c Config) (round.Transition[Result], error) {
 func (r *batch) proved(ctx context.Context, proved popk.Result) (round.Transition[Result], error) {
 	byzantine.Apply(r.Session.Hooks, "triple/shares", &proved)
 	n := r.extent
-	r.a, r.b = proved.Shares[:n.a], proved.Shares[n.a:n.a+n.b]
+	rest := proved.Shares
+	r.a, rest = rest[:n.a], rest[n.a:]
+	r.b, rest = rest[:n.b], rest[n.b:]
 	if n.rho == 1 {
-		r.rho = proved.Shares[n.a+n.b]
+		r.rho, rest = rest[0], rest[1:]
 	}
+	r.f, r.g = rest[:n.f], rest[n.f:]
 	var err error
 	if r.list, err = r.evaluate(ctx, proved.Ciphertexts); err != nil {
 		return round.Transition[Result]{}, err
@@ -177,7 +181,7 @@ func (r compare) Step(ctx context.Context, in round.Inbox) (round.Transition[Res
 		}
 	}
 	t, err := ddec.Start(ddec.Config{
-		Session: r.Session, Step: "triple", Scheme: r.Scheme, Instance: r.Plan.Instance, Ciphertexts: r.list,
+		Session: r.Session, Step: StepBatch, Scheme: r.Scheme, Instance: r.Plan.Instance, Ciphertexts: r.list,
 		Secret: r.Secret, Source: r.Source.Sub("decryption"), Workers: r.Workers,
 	})
 	if err != nil {
@@ -194,28 +198,42 @@ func (r *batch) decrypted(_ context.Context, shares ddec.Shares) (round.Transiti
 		ct.Free()
 	}
 	r.list = nil
-	result, mask, zeros, err := r.collect(shares)
+	spare, err := r.collect(shares)
 	if err != nil {
 		return round.Transition[Result]{}, err
 	}
-	r.result = &result
-	for _, z := range zeros {
-		r.Session.Secrets.Own(z.Value, z.MAC)
+	r.own(r.mask)
+	r.own(r.zeros...)
+	if r.Plan.Sacrifice {
+		r.own(spare.f, spare.g, spare.h)
+		return r.sacrifice(spare)
 	}
+	return r.multiplied()
+}
+
+// own has the vectors erased when the run ends.
+func (r *batch) own(pairs ...maccheck.Pair) {
+	for _, p := range pairs {
+		r.Session.Secrets.Own(p.Value, p.MAC)
+	}
+}
+
+// multiplied goes on when all relations to check are there.
+func (r *batch) multiplied() (round.Transition[Result], error) {
 	if r.Plan.Kind.opens() {
-		return r.open(mask)
+		return r.open()
 	}
-	return r.check(mask, zeros, func() {})
+	return r.check(func() {})
 }
 
 // check runs the MAC check over the result and what must be zero, has finish make the result what it is to be, and releases
 // it.
-func (r *batch) check(mask maccheck.Pair, zeros []maccheck.Pair, finish func()) (round.Transition[Result], error) {
+func (r *batch) check(finish func()) (round.Transition[Result], error) {
 	result := r.result
 	t, err := maccheck.Start(maccheck.Config{
-		Session: r.Session, Step: "triple/mac", Field: r.Scheme.Field,
+		Session: r.Session, Step: stepMAC, Field: r.Scheme.Field,
 		Values: []maccheck.Pair{{Value: result.A, MAC: result.MACA}, {Value: result.B, MAC: result.MACB}, {Value: result.C, MAC: result.MACC}},
-		Zeros:  zeros, Mask: mask, Alpha: r.MAC.Share, Source: r.Source.Sub("mac check"),
+		Zeros:  r.zeros, Sacrificed: r.sacrificed, Mask: r.mask, Alpha: r.MAC.Share, Source: r.Source.Sub("mac check"),
 		Exposed: r.Exposed,
 	})
 	if err != nil {
@@ -223,12 +241,7 @@ func (r *batch) check(mask maccheck.Pair, zeros []maccheck.Pair, finish func()) 
 	}
 	return round.Map(t, func(p maccheck.Passed) (Result, error) {
 		finish()
-		h := r.Plan.Instance.Hash()
-		fields := [][]byte{r.Session.ID[:], h[:], r.KeyHash[:], round.Uint(uint64(r.Plan.Kind)), round.Uint(uint64(result.Count)), p.Transcript[:]}
-		if r.Plan.Kind == Input {
-			fields = append(fields, round.Uint(uint64(r.Plan.Owner)))
-		}
-		result.Digest = round.Hash("lodge batch", fields...)
+		result.Digest = r.Plan.Digest(r.Session.ID, r.KeyHash, result.Count, p.Transcript)
 		r.result = nil // it is the caller's now
 		return *result, nil
 	}), nil

@@ -61,7 +61,7 @@ func newNetwork(t testing.TB, setName, fieldName string, n, dim int) *network {
 	set := scheme.Set
 	w := &network{n: n, set: set, scheme: scheme, field: fieldName, dim: dim}
 	keys := roundtest.Lockstep(n, func(s round.Session) (round.Transition[keygen.Result], error) {
-		return keygen.Start(keygen.Config{Session: s, Scheme: scheme, Dim: dim, Source: seed("keys", s.Self), Workers: 2})
+		return keygen.Start(keygen.Config{Session: s, Scheme: scheme, Dim: dim, Security: keygen.Passive, Source: seed("keys", s.Self), Workers: 2})
 	})
 	w.keys = keys.Results
 	failOn(t, keys.Errors)
@@ -90,6 +90,16 @@ func failOn(t testing.TB, errs []error) {
 func (w *network) plan(t testing.TB, kind Kind, shape Shape, dim, count int) *Plan {
 	t.Helper()
 	p, err := NewPlan(w.set, w.field, w.n, kind, shape, dim, count, w.dim)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// trusting is the plan without a sacrifice.
+func (w *network) trusting(t testing.TB, plan *Plan) *Plan {
+	t.Helper()
+	p, err := plan.Trusting()
 	if err != nil {
 		t.Fatal(err)
 	}

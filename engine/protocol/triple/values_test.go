@@ -47,14 +47,7 @@ func layoutOf(which int) func(r *batch) layout {
 
 // state is a batch of the plan as Start makes it, without a run.
 func (w *network) state(plan *Plan) *batch {
-	r := &batch{Config: Config{Plan: plan, Scheme: w.scheme}}
-	if plan.Kind == Scalar {
-		r.extent = extent{plan.Blocks, plan.Blocks, plan.Blocks, 0}
-		return r
-	}
-	s := plan.Shape
-	r.extent = extent{plan.vectors(s.Rows, s.Inner), plan.vectors(s.Inner, s.Cols), plan.vectors(s.Rows, s.Cols), 1}
-	return r
+	return &batch{Config: Config{Plan: plan, Scheme: w.scheme}, extent: plan.extent()}
 }
 
 // adds adds one to a slot of a vector of the culprit's shares.
@@ -89,8 +82,7 @@ func (w *network) stops(t *testing.T, plan *Plan, h byzantine.Hooks, checks ...s
 // A wrong share of any list that is released, in its first entry or its last, stops the batch.
 func TestEveryReleasedValueIsChecked(t *testing.T) {
 	w := newNetwork(t, "insecure-8", "p128", 2, 4)
-	t.Run("scalar", func(t *testing.T) {
-		plan := w.plan(t, Scalar, Shape{}, 0, 100)
+	scalar := func(t *testing.T, plan *Plan) {
 		r := w.state(plan)
 		slots := w.scheme.Slots()
 		for _, c := range places {
@@ -100,9 +92,8 @@ func TestEveryReleasedValueIsChecked(t *testing.T) {
 				})
 			}
 		}
-	})
-	t.Run("matrix", func(t *testing.T) {
-		plan := w.plan(t, Matrix, Shape{5, 3, 2}, 4, 1)
+	}
+	matrix := func(t *testing.T, plan *Plan) {
 		r := w.state(plan)
 		for _, c := range places {
 			l := c.layout(r)
@@ -113,7 +104,13 @@ func TestEveryReleasedValueIsChecked(t *testing.T) {
 				})
 			}
 		}
-	})
+	}
+	s, m := w.plan(t, Scalar, Shape{}, 0, 100), w.plan(t, Matrix, Shape{5, 3, 2}, 4, 1)
+	t.Run("scalar", func(t *testing.T) { scalar(t, s) })
+	t.Run("matrix", func(t *testing.T) { matrix(t, m) })
+	// The relations of a sacrifice would see some of this too.
+	t.Run("scalar, trusting", func(t *testing.T) { scalar(t, w.trusting(t, s)) })
+	t.Run("matrix, trusting", func(t *testing.T) { matrix(t, w.trusting(t, m)) })
 }
 
 // So does the mask of the check, which is never released, and its MAC.
@@ -149,7 +146,7 @@ func TestCollect(t *testing.T) {
 	f := w.scheme.Field
 	for _, plan := range []*Plan{
 		w.plan(t, Scalar, Shape{}, 0, 1), w.plan(t, Scalar, Shape{}, 0, 100), w.plan(t, Matrix, Shape{4, 4, 4}, 4, 1),
-		w.plan(t, Matrix, Shape{5, 6, 2}, 4, 1),
+		w.plan(t, Matrix, Shape{5, 6, 2}, 4, 1), w.plan(t, Matrix, Shape{2, 9, 3}, 4, 1), w.trusting(t, w.plan(t, Matrix, Shape{5, 6, 2}, 4, 1)),
 	} {
 		r := w.state(plan)
 		n := r.extent
@@ -174,8 +171,8 @@ func TestCollect(t *testing.T) {
 			}
 			return out
 		}
-		c := fill(n.c)
-		r.a, r.b = fill(n.a), fill(n.b)
+		c, h := fill(n.c), fill(n.h)
+		r.a, r.b, r.f, r.g = fill(n.a), fill(n.b), fill(n.f), fill(n.g)
 		shares := append(ddec.Shares(nil), c...)
 		shares = append(append(append(shares, negative(r.a)...), negative(r.b)...), negative(c)...)
 		rho := fill(n.rho)
@@ -183,13 +180,15 @@ func TestCollect(t *testing.T) {
 			r.rho = rho[0]
 			shares = append(shares, negative(rho)...)
 		}
-		result, mask, zeros, err := r.collect(shares)
+		shares = append(append(append(append(shares, h...), negative(r.f)...), negative(r.g)...), negative(h)...)
+		spare, err := r.collect(shares)
 		if err != nil {
 			t.Fatal(err)
 		}
-		all := []maccheck.Pair{mask, {Value: result.A, MAC: result.MACA}, {Value: result.B, MAC: result.MACB}, {Value: result.C, MAC: result.MACC}}
+		result, mask := r.result, r.mask
+		all := []maccheck.Pair{spare.f, spare.g, spare.h, mask, {Value: result.A, MAC: result.MACA}, {Value: result.B, MAC: result.MACB}, {Value: result.C, MAC: result.MACC}}
 		seen := map[string]string{}
-		for i, pair := range append(all, zeros...) {
+		for i, pair := range append(all, r.zeros...) {
 			for k := range pair.Value.Len() {
 				where := fmt.Sprintf("%d of list %d", k, i)
 				x := f.NewElement()
@@ -207,12 +206,19 @@ func TestCollect(t *testing.T) {
 		if plan.Kind == Matrix {
 			padding = plan.Count * plan.Shape.Rows * (plan.blocks(plan.Shape.Inner)*plan.Dim - plan.Shape.Inner)
 		}
-		if want := 1 + plan.Count*(a+b+products) + padding; len(seen) != want || mask.Value.Len() != 1 {
+		masks := 2 * plan.Count // f and h
+		if plan.Kind == Matrix {
+			masks = 3 * plan.Count * plan.Shape.Inner
+		}
+		if !plan.Sacrifice {
+			masks = 0
+		}
+		if want := 1 + plan.Count*(a+b+products) + padding + masks; len(seen) != want || mask.Value.Len() != 1 {
 			t.Errorf("%v: %d values are checked, want %d", plan.Shape, len(seen), want)
 		}
 		if plan.Kind == Scalar {
 			want := f.NewElement() // the slot after the last triple
-			if f.SetUint64(want, uint64(n.c*w.scheme.Slots()+plan.Count+1)); !f.Equal(mask.Value.At(0), want) {
+			if f.SetUint64(want, uint64((n.c+n.h)*w.scheme.Slots()+plan.Count+1)); !f.Equal(mask.Value.At(0), want) {
 				t.Error("the mask of scalars is not the a that is dropped")
 			}
 			for i, v := range shares {
@@ -227,11 +233,19 @@ func TestCollect(t *testing.T) {
 // A batch is named by its session, its instance, its key, its kind and size, and all that was broadcast.
 func TestDigestOfABatch(t *testing.T) {
 	w := newNetwork(t, "insecure-8", "p128", 2, 4)
-	for _, plan := range []*Plan{w.plan(t, Scalar, Shape{}, 0, 1), w.plan(t, Matrix, Shape{4, 4, 4}, 4, 1)} {
+	scalar, matrix := w.plan(t, Scalar, Shape{}, 0, 1), w.plan(t, Matrix, Shape{4, 4, 4}, 4, 1)
+	for _, plan := range []*Plan{scalar, matrix, w.trusting(t, scalar), w.trusting(t, matrix), w.inputs(t, 0, 1), w.inputs(t, 1, 1)} {
 		id := round.Hash("a session")
 		out := w.run(plan, roundtest.ID(id)).OK(t)
 		instance, key := plan.Instance.Hash(), w.keys[0].Keys.PublicHash(w.scheme)
-		want := round.Hash("lodge batch", id[:], instance[:], key[:], round.Uint(uint64(plan.Kind)), round.Uint(uint64(plan.Count)), out.Transcripts[0][:])
+		fields := [][]byte{id[:], instance[:], key[:], round.Uint(uint64(plan.Kind)), round.Uint(uint64(plan.Count)), out.Transcripts[0][:]}
+		switch {
+		case plan.Kind == Input:
+			fields = append(fields, round.Uint(uint64(plan.Owner)))
+		case plan.Sacrifice:
+			fields = append(fields, []byte("sacrificed"))
+		}
+		want := round.Hash("lodge batch", fields...)
 		for p, r := range out.Results {
 			if r.Digest != want {
 				t.Errorf("kind %d: party %d has another digest", plan.Kind, p)

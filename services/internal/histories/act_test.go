@@ -124,7 +124,12 @@ func (p *party) keep(b *batch) error {
 
 // reserve asks the coordinator.
 func (w *world) reserve(client int, count uint64, lease time.Duration, key string, named []string, wait bool) (*tuplesv1.Reservation, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 8*time.Second)
+	return w.reserveWithin(8*time.Second, client, count, lease, key, named, wait)
+}
+
+// reserveWithin is reserve by a client of so much patience.
+func (w *world) reserveWithin(patience time.Duration, client int, count uint64, lease time.Duration, key string, named []string, wait bool) (*tuplesv1.Reservation, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	p := w.clients[client]
 	r, err := w.stock(p).Reserve(ctx, &stockv1.ReserveRequest{Count: count, Lease: durationpb.New(lease), IdempotencyKey: key, Clients: named, Wait: wait,

@@ -186,7 +186,11 @@ func (w *world) actReserve() {
 	if w.rng.IntN(5) == 0 {
 		count += w.rng.Uint64N(30)
 	}
-	w.reserve(client, count, time.Duration(1+w.rng.IntN(30))*time.Second, key, named, w.rng.IntN(6) == 0)
+	patience := 8 * time.Second
+	if w.rng.IntN(4) == 0 {
+		patience = time.Duration(w.rng.IntN(400)) * time.Millisecond
+	}
+	w.reserveWithin(patience, client, count, time.Duration(1+w.rng.IntN(30))*time.Second, key, named, w.rng.IntN(6) == 0)
 }
 
 // actFetch: by the right client or another, whole or not, fast or slow, or broken off.
@@ -317,6 +321,11 @@ func (w *world) actNetwork() {
 	if w.rng.IntN(3) == 0 {
 		w.loss = []uint64{0, 3, 10}[w.rng.IntN(3)]
 		w.note("one answer of %d is lost", w.loss)
+		return
+	}
+	if w.rng.IntN(3) == 0 {
+		w.late[to] = []time.Duration{0, 0, 200 * time.Millisecond, time.Second, 7 * time.Second}[w.rng.IntN(5)]
+		w.note("the coordinator's calls are %v on their way to %d", w.late[to], to)
 		return
 	}
 	w.down[from][to] = down

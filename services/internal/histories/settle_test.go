@@ -17,7 +17,7 @@ func (w *world) leave(i int) {
 func (w *world) connect() {
 	w.net.Lock()
 	defer w.net.Unlock()
-	w.down, w.loss = [ends][ends]bool{}, 0
+	w.down, w.loss, w.late = [ends][ends]bool{}, 0, [parties]time.Duration{}
 }
 
 // settle mends everything, lets all leases end, and checks that every tuple is accounted for and that clients are served.

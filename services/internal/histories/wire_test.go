@@ -5,6 +5,7 @@ import (
 	"io"
 	"strings"
 	"sync"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
@@ -29,9 +30,10 @@ func (p *process) running() bool { return p != nil && p.ctx.Err() == nil }
 // at the other end when a call begins.
 type conn struct {
 	caller rpc.Principal
-	to     func() *process // nil: none runs
-	up     func() bool     // whether the network carries it
-	lose   func() bool     // whether the network loses the answer to this call
+	to     func() *process      // nil: none runs
+	up     func() bool          // whether the network carries it
+	lose   func() bool          // whether the network loses the answer to this call
+	late   func() time.Duration // how long a call is on its way; nil: not at all
 	// heard sees each call that was answered, and sent each message of a stream when it leaves.
 	heard func(method string, req, resp any, err error)
 	sent  func(ctx context.Context, p *process, req *tuplesv1.FetchRequest) func(*tuplesv1.FetchResponse)
@@ -63,7 +65,38 @@ func (c *conn) within(ctx context.Context, p *process) (context.Context, func())
 	return ctx, func() { stop(); cancel() }
 }
 
+// Invoke calls. A call that is late on its way gets there even when the caller has given up.
 func (c *conn) Invoke(ctx context.Context, method string, args, reply any, _ ...grpc.CallOption) error {
+	late := time.Duration(0)
+	if c.late != nil {
+		late = c.late()
+	}
+	if late == 0 {
+		return c.invoke(ctx, method, args, reply)
+	}
+	type answer struct {
+		reply proto.Message
+		err   error
+	}
+	came := make(chan answer, 1)
+	go func() {
+		time.Sleep(late)
+		a := answer{reply: reply.(proto.Message).ProtoReflect().New().Interface()}
+		a.err = c.invoke(context.WithoutCancel(ctx), method, args, a.reply)
+		came <- a
+	}()
+	select {
+	case a := <-came:
+		if a.err != nil {
+			return a.err
+		}
+		return recode(a.reply, reply)
+	case <-ctx.Done():
+		return over(ctx.Err())
+	}
+}
+
+func (c *conn) invoke(ctx context.Context, method string, args, reply any) error {
 	p := c.to()
 	if !c.up() || !p.running() {
 		return over(errDown)

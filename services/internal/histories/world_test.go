@@ -58,7 +58,8 @@ type world struct {
 
 	net  sync.Mutex
 	down [ends][ends]bool
-	loss uint64 // one answer of so many is lost; 0: none
+	loss uint64                 // one answer of so many is lost; 0: none
+	late [parties]time.Duration // how long the coordinator's calls are on their way
 	sent atomic.Uint64
 
 	logs sync.Mutex
@@ -194,7 +195,8 @@ func (p *party) serve(s store.Store, keys []ed25519.PublicKey) (any, func(contex
 	}
 	limits := map[string]quota.Limits{bounded: {Tuples: map[string]uint64{job.KindName(kind): dayLimit}}}
 	service := tuples.New(tuples.Config{Vault: v, Log: quiet, Peers: peers, Quota: quota.NewBook(limits, p.now),
-		MACKeyShare: func(k vault.MACKey) ([]byte, error) { return []byte(k.ID), macShare(v, k) }})
+		MACKeyShare: func(k vault.MACKey) ([]byte, error) { return []byte(k.ID), macShare(v, k) },
+		Retire:      func(_ context.Context, epoch uint64, reason string) (int, error) { return v.RetireEpoch(epoch, reason) }})
 	p.opened.Store(v)
 	return service, service.Run, v.Close, nil
 }
@@ -274,6 +276,13 @@ func (w *world) conn(caller rpc.Principal, from, to int) *conn {
 	if to == coordinator {
 		c.to = w.coordinator.current
 		return c
+	}
+	if from == coordinator {
+		c.late = func() time.Duration {
+			w.net.Lock()
+			defer w.net.Unlock()
+			return w.late[to]
+		}
 	}
 	c.to = w.parties[to].current
 	c.heard = func(method string, req, resp any, err error) { w.model.answered(to, caller, method, req, resp, err) }

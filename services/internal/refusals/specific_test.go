@@ -52,7 +52,7 @@ func TestSpecificRefusals(t *testing.T) {
 	epoch := complete(ctx, t, jobs, keyJob).GetEpoch()
 	scalars := &coordinatorv1.JobRequest{Kind: jobv1.Kind_KIND_SCALAR, Params: "insecure-8", Field: "p128", Dim: 1, Count: 8, Epoch: epoch,
 		Purpose: jobv1.Purpose_PURPOSE_TRIPLES, Tenant: devnet.Tenant, Timeout: durationpb.New(time.Minute)}
-	complete(ctx, t, jobs, scalars)
+	job := complete(ctx, t, jobs, scalars)
 
 	class := &tuplesv1.Class{Tenant: devnet.Tenant, Kind: jobv1.Kind_KIND_SCALAR, Params: "insecure-8", Field: "p128"}
 	ask := func(change func(q *stockv1.ReserveRequest)) (*tuplesv1.Reservation, error) {
@@ -109,13 +109,12 @@ func TestSpecificRefusals(t *testing.T) {
 	_, noRelease := stock.Release(ctx, &stockv1.ReleaseRequest{Id: "unknown"})
 	_, notHere := tuples.GetReservation(ctx, &tuplesv1.GetReservationRequest{Id: "unknown"})
 	_, noEpoch := keys.RetireEpoch(ctx, &keygenv1.RetireEpochRequest{Epoch: epoch + 1})
+	_, noRotation := jobs.RotateKeys(ctx, &coordinatorv1.RotateKeysRequest{Epoch: epoch + 1})
+	_, noDrain := keys.DrainEpoch(ctx, &keygenv1.DrainEpochRequest{Epoch: epoch + 1})
 	_, noKey := tuples.DrawMacKey(ctx, &tuplesv1.DrawMacKeyRequest{MacKeyId: "unknown", Purpose: tuplesv1.Purpose_PURPOSE_ONLINE})
 	_, noReport := tuples.ReportFailedCheck(ctx, &tuplesv1.ReportFailedCheckRequest{MacKeyId: "unknown"})
 	_, noBatch := tuples.Revoke(ctx, &tuplesv1.RevokeRequest{BatchIds: []string{"unknown"}})
-	for name, c := range map[string]struct {
-		call func() error
-		want rpc.Code
-	}{
+	cases := map[string]specific{
 		"reserve: another body":   {reserve(func(q *stockv1.ReserveRequest) { q.Count = 1 }), rpc.Conflict},
 		"reserve: other clients":  {reserve(func(q *stockv1.ReserveRequest) { q.Clients = []string{"app"} }), rpc.Conflict},
 		"reserve: another epoch":  {reserve(func(q *stockv1.ReserveRequest) { q.Epoch, q.IdempotencyKey = epoch+1, "" }), rpc.OutOfStock},
@@ -130,25 +129,52 @@ func TestSpecificRefusals(t *testing.T) {
 		"propose: ended": {propose(func(r *tuplesv1.Reservation) {
 			r.Id, r.Ranges[0].First, r.Lease = "new", 6, timestamppb.New(time.Now().Add(-time.Hour))
 		}), rpc.Expired},
-		"submit: another body":           {submit("KIND_SCALAR", scalars, func(q *coordinatorv1.JobRequest) { q.Count++ }), rpc.Conflict},
-		"submit: another set":            {submit("new", scalars, func(q *coordinatorv1.JobRequest) { q.Params = "unknown" }), rpc.PolicyRefused},
-		"submit: no epoch":               {submit("new", scalars, func(q *coordinatorv1.JobRequest) { q.Epoch = 0 }), rpc.Invalid},
-		"fetch: unknown":                 {func() error { return fetch("unknown", 0) }, rpc.NotFound},
-		"fetch: beyond":                  {func() error { return fetch(two.GetId(), 2) }, rpc.Invalid},
-		"fetch: over quota":              {func() error { return fetch(other.GetId(), 0) }, rpc.OverQuota},
-		"get job: unknown":               {unknown(noJob), rpc.NotFound},
+		"submit: another body":   {submit("KIND_SCALAR", scalars, func(q *coordinatorv1.JobRequest) { q.Count++ }), rpc.Conflict},
+		"submit: another set":    {submit("new", scalars, func(q *coordinatorv1.JobRequest) { q.Params = "unknown" }), rpc.PolicyRefused},
+		"submit: another tenant": {submit("", scalars, func(q *coordinatorv1.JobRequest) { q.Tenant = "others" }), rpc.Forbidden},
+		"estimate: another tenant": {func() error {
+			q := proto.Clone(scalars).(*coordinatorv1.JobRequest)
+			q.Tenant = "others"
+			_, err := jobs.EstimateJob(ctx, &coordinatorv1.EstimateJobRequest{Job: q})
+			return err
+		}, rpc.Forbidden},
+		"submit: another epoch": {submit("new", scalars, func(q *coordinatorv1.JobRequest) { q.Epoch = epoch + 1 }), rpc.NotFound},
+		"estimate: another epoch": {func() error {
+			q := proto.Clone(scalars).(*coordinatorv1.JobRequest)
+			q.Epoch = epoch + 1
+			_, err := jobs.EstimateJob(ctx, &coordinatorv1.EstimateJobRequest{Job: q})
+			return err
+		}, rpc.NotFound},
+		"submit: no epoch":  {submit("new", scalars, func(q *coordinatorv1.JobRequest) { q.Epoch = 0 }), rpc.Invalid},
+		"fetch: unknown":    {func() error { return fetch("unknown", 0) }, rpc.NotFound},
+		"fetch: beyond":     {func() error { return fetch(two.GetId(), 2) }, rpc.Invalid},
+		"fetch: over quota": {func() error { return fetch(other.GetId(), 0) }, rpc.OverQuota},
+		"get job: unknown":  {unknown(noJob), rpc.NotFound},
+		"watch job: unknown": {func() error {
+			s, err := jobs.WatchJob(ctx, &coordinatorv1.WatchJobRequest{Id: "unknown"})
+			if err == nil {
+				_, err = s.Recv()
+			}
+			return err
+		}, rpc.NotFound},
 		"cancel job: unknown":            {unknown(noCancel), rpc.NotFound},
 		"get reservation: unknown":       {unknown(noReservation), rpc.NotFound},
 		"release: unknown":               {unknown(noRelease), rpc.NotFound},
 		"get reservation there: unknown": {unknown(notHere), rpc.NotFound},
 		"retire: another epoch":          {unknown(noEpoch), rpc.NotFound},
+		"rotate: another epoch":          {unknown(noRotation), rpc.NotFound},
+		"drain: another epoch":           {unknown(noDrain), rpc.NotFound},
 		"draw: unknown key":              {unknown(noKey), rpc.NotFound},
 		"report: unknown key":            {unknown(noReport), rpc.NotFound},
 		"revoke: unknown batch":          {unknown(noBatch), rpc.NotFound},
-	} {
+	}
+	session := &jobv1.SessionRef{JobId: job.GetId(), Ordinal: job.GetOrdinal()}
+	more(ctx, t, atParty, session, epoch, cases)
+	for name, c := range cases {
 		if err := c.call(); code(err) != c.want {
 			t.Errorf("%s: %v, want %s", name, err, c.want)
 		}
 	}
 	must(t, fetch(two.GetId(), 1)) // none of that was in its way
+	complains(t, cases)
 }

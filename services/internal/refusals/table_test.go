@@ -11,6 +11,7 @@ var partyTable = map[string]row{
 	"lodge.keygen.v1.KeygenService/Activate":              {operator, rpc.Invalid, rpc.Invalid},
 	"lodge.keygen.v1.KeygenService/ListEpochs":            {operator + " " + client, ok, ok},
 	"lodge.keygen.v1.KeygenService/GetPublicKey":          {anyClient, rpc.NotFound, rpc.NotFound},
+	"lodge.keygen.v1.KeygenService/DrainEpoch":            {operator + " " + client, rpc.NotFound, rpc.TooLarge},
 	"lodge.keygen.v1.KeygenService/RetireEpoch":           {client, rpc.NotFound, rpc.TooLarge},
 	"lodge.popk.v1.PopkService/Start":                     {operator, rpc.Invalid, rpc.Invalid},
 	"lodge.popk.v1.PopkService/GetStatus":                 {operator + " " + client, rpc.Invalid, rpc.Invalid},
@@ -44,6 +45,13 @@ var partyTable = map[string]row{
 	"lodge.tuples.v1.TuplesService/Release":               {operator, ok, ok},
 	"lodge.tuples.v1.TuplesService/Acknowledge":           {peer, rpc.Invalid, rpc.Invalid},
 	"lodge.tuples.v1.TuplesService/Confirm":               {peer, rpc.Invalid, rpc.Invalid},
+
+	"lodge.accusations.v1.AccusationsService/ListAccusations": {client, ok, rpc.Invalid},
+	"lodge.accusations.v1.AccusationsService/ListFailures":    {client, ok, rpc.Invalid},
+	"lodge.accusations.v1.AccusationsService/GetEvidence":     {client, rpc.NotFound, rpc.NotFound},
+	"lodge.accusations.v1.AccusationsService/ClearFailures":   {client, rpc.Invalid, rpc.TooLarge},
+	"lodge.accusations.v1.AccusationsService/Pardon":          {client, rpc.Invalid, rpc.TooLarge},
+	"lodge.accusations.v1.AccusationsService/Offer":           {peer, rpc.Invalid, rpc.Invalid},
 }
 
 // coordinatorTable has those of the coordinator.
@@ -53,7 +61,9 @@ var coordinatorTable = map[string]row{
 	"lodge.coordinator.v1.CoordinatorService/WatchJob":    {client, rpc.NotFound, rpc.NotFound},
 	"lodge.coordinator.v1.CoordinatorService/ListJobs":    {client, ok, rpc.Invalid},
 	"lodge.coordinator.v1.CoordinatorService/CancelJob":   {client, rpc.NotFound, rpc.NotFound},
-	"lodge.coordinator.v1.CoordinatorService/EstimateJob": {client, rpc.Invalid, rpc.Invalid},
+	"lodge.coordinator.v1.CoordinatorService/RotateKeys":  {client, rpc.NotFound, rpc.Invalid},
+	"lodge.coordinator.v1.CoordinatorService/ListEpochs":  {client, ok, ok},
+	"lodge.coordinator.v1.CoordinatorService/EstimateJob": {client, rpc.Invalid, rpc.Forbidden},
 	"lodge.stock.v1.StockService/Reserve":                 {client, rpc.Forbidden, rpc.Forbidden},
 	"lodge.stock.v1.StockService/GetReservation":          {client, rpc.NotFound, rpc.NotFound},
 	"lodge.stock.v1.StockService/ListReservations":        {client, ok, rpc.Invalid},

@@ -53,6 +53,8 @@ type Options struct {
 	Issue func(party int) (*pki.Authority, *pki.Leaf)
 	// Roster replaces the roster's hash of a party, if set.
 	Roster func(party int) [32]byte
+	// Sends is around the streams from a party to another, if set.
+	Sends func(from, to int) grpc.StreamClientInterceptor
 }
 
 // Identity of a party's certificate.
@@ -150,7 +152,11 @@ func (n *Net) start(i int, o Options, l net.Listener) {
 		}
 		proxy := newProxy(n.t, n.Parties[j].Address)
 		n.proxies[[2]int{i, j}] = proxy
-		conn, err := rpc.Dial(proxy.Address(), Identity(j), p.Credentials)
+		var more []rpc.DialOption
+		if o.Sends != nil {
+			more = append(more, func(d *[]grpc.DialOption) { *d = append(*d, grpc.WithChainStreamInterceptor(o.Sends(i, j))) })
+		}
+		conn, err := rpc.Dial(proxy.Address(), Identity(j), p.Credentials, more...)
 		if err != nil {
 			n.t.Fatal(err)
 		}

@@ -29,6 +29,7 @@ type Server struct {
 	bin     string
 	process *exec.Cmd
 	args    []string
+	held    int // the walwriter's pid after HoldWAL
 }
 
 var (
@@ -189,7 +190,11 @@ func (s *Server) Start(t testing.TB) {
 func (s *Server) kill(signal syscall.Signal) {
 	if s.process != nil {
 		_ = s.process.Process.Signal(signal) // one that ended by itself
-		_ = s.process.Wait()                 // its status is that of the signal
+		if s.held != 0 {
+			_ = syscall.Kill(s.held, syscall.SIGKILL) // stopped, it hears nothing else
+			s.held = 0
+		}
+		_ = s.process.Wait() // its status is that of the signal
 		s.process = nil
 	}
 }
@@ -199,6 +204,28 @@ func (s *Server) Stop() { s.kill(syscall.SIGINT) }
 
 // Crash ends all at once; the next start has to recover.
 func (s *Server) Crash() { s.kill(syscall.SIGQUIT) }
+
+// HoldWAL makes that the next Crash, like one of the machine, forgets all that no commit waited for: it stops the
+// process that writes WAL in the background. The server needs the settings Forgetful.
+func (s *Server) HoldWAL(t testing.TB) {
+	t.Helper()
+	const waits = "SELECT coalesce(wait_event, '') FROM pg_stat_activity WHERE backend_type = 'walwriter'"
+	pid, err := strconv.Atoi(s.Query(t, "SELECT pid::text FROM pg_stat_activity WHERE backend_type = 'walwriter'"))
+	check(t, err)
+	for {
+		s.Await(t, waits, "WalWriterMain")
+		check(t, syscall.Kill(pid, syscall.SIGSTOP))
+		if s.Query(t, waits) == "WalWriterMain" { // idle, and so without locks
+			s.held = pid
+			return
+		}
+		check(t, syscall.Kill(pid, syscall.SIGCONT))
+	}
+}
+
+// Forgetful are settings under which nothing but a commit and the walwriter writes WAL, as long as it is less than
+// 32 MB.
+var Forgetful = []string{"wal_buffers=32MB", "bgwriter_lru_maxpages=0", "autovacuum=off"}
 
 func (s *Server) remove() {
 	s.Crash()
@@ -267,14 +294,41 @@ func (s *Server) Await(t testing.TB, sql, value string) {
 // Standby starts a streaming standby of that application_name, and waits until it follows.
 func (s *Server) Standby(t testing.TB, name string) *Server {
 	t.Helper()
-	standby := &Server{bin: s.bin, dir: directory(t), args: s.args}
-	t.Cleanup(standby.remove)
-	standby.run(t, "pg_basebackup", "-D", standby.data(), "-R", "-X", "stream", "-c", "fast", "--no-sync",
-		"-d", fmt.Sprintf("host=%s user=postgres application_name=%s", s.dir, name))
+	standby := s.BaseBackup(t, name)
 	standby.Start(t)
 	s.Await(t, fmt.Sprintf(`SELECT count(*)::text FROM pg_stat_replication
 		WHERE application_name = '%s' AND state = 'streaming'`, name), "1")
 	return standby
+}
+
+// BaseBackup makes a server that will be a standby of that application_name once it is started.
+func (s *Server) BaseBackup(t testing.TB, name string) *Server {
+	t.Helper()
+	standby := &Server{bin: s.bin, dir: directory(t), args: s.args}
+	t.Cleanup(standby.remove)
+	standby.run(t, "pg_basebackup", "-D", standby.data(), "-R", "-X", "stream", "-c", "fast", "--no-sync",
+		"-d", fmt.Sprintf("host=%s user=postgres application_name=%s", s.dir, name))
+	return standby
+}
+
+// Backup runs pg_basebackup, with further arguments, until end: so slowly that it does not end by itself.
+func (s *Server) Backup(t testing.TB, args ...string) (end func()) {
+	t.Helper()
+	dir := directory(t)
+	host := fmt.Sprintf("host=%s user=postgres", s.dir)
+	cmd := s.command(t, "pg_basebackup", append([]string{"-D", dir, "-c", "fast", "-r", "32k", "-d", host}, args...)...)
+	cmd.SysProcAttr.Setpgid = true // it is two processes
+	var log bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &log, &log
+	check(t, cmd.Start())
+	return sync.OnceFunc(func() {
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // one that ended by itself
+		_ = cmd.Wait()                                      // killed
+		_ = os.RemoveAll(dir)
+		if log.Len() > 0 {
+			t.Errorf("pg_basebackup: %s", &log)
+		}
+	})
 }
 
 // Promote makes a standby a primary.

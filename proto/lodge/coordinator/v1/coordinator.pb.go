@@ -5,12 +5,23 @@
 // source: lodge/coordinator/v1/coordinator.proto
 
 // Jobs: what operators ask of the coordinator, which asks every party for a
-// session, and activates the result when all report the same digest.
+// session, and activates the result when all report the same digest. A client
+// sees and changes jobs of its tenants, and those of no tenant, as for keys.
+//
+// Retries: unavailable, timed_out, busy and rate_limited may be retried as they
+// are, rate_limited after the time that it names, if any; all others need what
+// their detail's "next" says. Calls marked "idempotent" may be repeated after any
+// error; the others only after busy and rate_limited, which leave nothing behind.
+// Besides its own, any call may end with unauthenticated, forbidden (role or
+// permission), invalid_request, too_large, busy (too many streams),
+// rate_limited, timed_out (at the latest after 30 s, unless it streams),
+// unavailable, cancelled and internal.
 
 package coordinatorv1
 
 import (
 	v1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
+	v11 "github.com/lodge-mpc/lodge/proto/lodge/keygen/v1"
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	durationpb "google.golang.org/protobuf/types/known/durationpb"
@@ -26,6 +37,65 @@ const (
 	// Verify that runtime/protoimpl is sufficiently up-to-date.
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
+
+// RotationState is how far the replacement of an epoch is.
+type RotationState int32
+
+const (
+	RotationState_ROTATION_STATE_UNSPECIFIED RotationState = 0
+	// The job that makes the successor waits or runs.
+	RotationState_ROTATION_STATE_MAKING RotationState = 1
+	// The successor is there: policies move to it, and parties are told to drain.
+	RotationState_ROTATION_STATE_MOVING    RotationState = 2
+	RotationState_ROTATION_STATE_COMPLETED RotationState = 3
+	// Asking again goes on with another job.
+	RotationState_ROTATION_STATE_FAILED RotationState = 4
+)
+
+// Enum value maps for RotationState.
+var (
+	RotationState_name = map[int32]string{
+		0: "ROTATION_STATE_UNSPECIFIED",
+		1: "ROTATION_STATE_MAKING",
+		2: "ROTATION_STATE_MOVING",
+		3: "ROTATION_STATE_COMPLETED",
+		4: "ROTATION_STATE_FAILED",
+	}
+	RotationState_value = map[string]int32{
+		"ROTATION_STATE_UNSPECIFIED": 0,
+		"ROTATION_STATE_MAKING":      1,
+		"ROTATION_STATE_MOVING":      2,
+		"ROTATION_STATE_COMPLETED":   3,
+		"ROTATION_STATE_FAILED":      4,
+	}
+)
+
+func (x RotationState) Enum() *RotationState {
+	p := new(RotationState)
+	*p = x
+	return p
+}
+
+func (x RotationState) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (RotationState) Descriptor() protoreflect.EnumDescriptor {
+	return file_lodge_coordinator_v1_coordinator_proto_enumTypes[0].Descriptor()
+}
+
+func (RotationState) Type() protoreflect.EnumType {
+	return &file_lodge_coordinator_v1_coordinator_proto_enumTypes[0]
+}
+
+func (x RotationState) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use RotationState.Descriptor instead.
+func (RotationState) EnumDescriptor() ([]byte, []int) {
+	return file_lodge_coordinator_v1_coordinator_proto_rawDescGZIP(), []int{0}
+}
 
 // EstimateBasis is where a figure comes from.
 type EstimateBasis int32
@@ -65,11 +135,11 @@ func (x EstimateBasis) String() string {
 }
 
 func (EstimateBasis) Descriptor() protoreflect.EnumDescriptor {
-	return file_lodge_coordinator_v1_coordinator_proto_enumTypes[0].Descriptor()
+	return file_lodge_coordinator_v1_coordinator_proto_enumTypes[1].Descriptor()
 }
 
 func (EstimateBasis) Type() protoreflect.EnumType {
-	return &file_lodge_coordinator_v1_coordinator_proto_enumTypes[0]
+	return &file_lodge_coordinator_v1_coordinator_proto_enumTypes[1]
 }
 
 func (x EstimateBasis) Number() protoreflect.EnumNumber {
@@ -78,7 +148,7 @@ func (x EstimateBasis) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use EstimateBasis.Descriptor instead.
 func (EstimateBasis) EnumDescriptor() ([]byte, []int) {
-	return file_lodge_coordinator_v1_coordinator_proto_rawDescGZIP(), []int{0}
+	return file_lodge_coordinator_v1_coordinator_proto_rawDescGZIP(), []int{1}
 }
 
 // JobRequest is what a client wants.
@@ -89,15 +159,22 @@ type JobRequest struct {
 	Field  string                 `protobuf:"bytes,3,opt,name=field,proto3" json:"field,omitempty"`
 	Dim    uint32                 `protobuf:"varint,4,opt,name=dim,proto3" json:"dim,omitempty"`
 	Shape  *v1.Shape              `protobuf:"bytes,5,opt,name=shape,proto3" json:"shape,omitempty"`
-	Count  uint64                 `protobuf:"varint,6,opt,name=count,proto3" json:"count,omitempty"`
+	// Tuples to make at least, but no more than one batch holds.
+	Count uint64 `protobuf:"varint,6,opt,name=count,proto3" json:"count,omitempty"`
 	// Epoch to use; for KIND_KEYS 0 lets the coordinator choose the next one.
 	Epoch   uint64     `protobuf:"varint,7,opt,name=epoch,proto3" json:"epoch,omitempty"`
 	Purpose v1.Purpose `protobuf:"varint,8,opt,name=purpose,proto3,enum=lodge.job.v1.Purpose" json:"purpose,omitempty"`
 	Tenant  string     `protobuf:"bytes,9,opt,name=tenant,proto3" json:"tenant,omitempty"`
-	// The job ends by then after its submission.
+	// Counted from the submission: a job that is not activating by then ends as
+	// TIMED_OUT, also while it waits for others. Beside that every attempt ends
+	// after the coordinator's job_timeout, counted from when it begins.
 	Timeout *durationpb.Duration `protobuf:"bytes,10,opt,name=timeout,proto3" json:"timeout,omitempty"`
 	// Only for KIND_INPUT: the party that knows the values.
-	InputParty    uint32 `protobuf:"varint,11,opt,name=input_party,json=inputParty,proto3" json:"input_party,omitempty"`
+	InputParty uint32 `protobuf:"varint,11,opt,name=input_party,json=inputParty,proto3" json:"input_party,omitempty"`
+	// For those who trust their keys: products are made without the sacrifice that
+	// finds those of malformed evaluation keys. The parties' policies must allow
+	// it, and what is made is of a class of its own.
+	NoSacrifice   bool `protobuf:"varint,12,opt,name=no_sacrifice,json=noSacrifice,proto3" json:"no_sacrifice,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -207,6 +284,13 @@ func (x *JobRequest) GetInputParty() uint32 {
 		return x.InputParty
 	}
 	return 0
+}
+
+func (x *JobRequest) GetNoSacrifice() bool {
+	if x != nil {
+		return x.NoSacrifice
+	}
+	return false
 }
 
 // PartyProgress is what one party last said.
@@ -913,6 +997,473 @@ func (x *CancelJobResponse) GetJob() *Job {
 	return nil
 }
 
+// Rotation is the replacement of an epoch.
+type Rotation struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The epoch that is replaced.
+	Epoch uint64        `protobuf:"varint,1,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	State RotationState `protobuf:"varint,2,opt,name=state,proto3,enum=lodge.coordinator.v1.RotationState" json:"state,omitempty"`
+	// The one that replaces it; 0 until it is there.
+	Successor uint64 `protobuf:"varint,3,opt,name=successor,proto3" json:"successor,omitempty"`
+	// The job that makes it, and how many there were.
+	JobId   string             `protobuf:"bytes,4,opt,name=job_id,json=jobId,proto3" json:"job_id,omitempty"`
+	Attempt uint32             `protobuf:"varint,5,opt,name=attempt,proto3" json:"attempt,omitempty"`
+	Request *RotateKeysRequest `protobuf:"bytes,6,opt,name=request,proto3" json:"request,omitempty"`
+	// Why it waits or how it failed.
+	Reason  string                 `protobuf:"bytes,7,opt,name=reason,proto3" json:"reason,omitempty"`
+	Created *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=created,proto3" json:"created,omitempty"`
+	Ended   *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=ended,proto3" json:"ended,omitempty"`
+	// Set of the epoch that is replaced, and how many policies moved.
+	Params        string `protobuf:"bytes,10,opt,name=params,proto3" json:"params,omitempty"`
+	Policies      uint32 `protobuf:"varint,11,opt,name=policies,proto3" json:"policies,omitempty"`
+	SubmittedBy   string `protobuf:"bytes,12,opt,name=submitted_by,json=submittedBy,proto3" json:"submitted_by,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Rotation) Reset() {
+	*x = Rotation{}
+	mi := &file_lodge_coordinator_v1_coordinator_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Rotation) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Rotation) ProtoMessage() {}
+
+func (x *Rotation) ProtoReflect() protoreflect.Message {
+	mi := &file_lodge_coordinator_v1_coordinator_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Rotation.ProtoReflect.Descriptor instead.
+func (*Rotation) Descriptor() ([]byte, []int) {
+	return file_lodge_coordinator_v1_coordinator_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *Rotation) GetEpoch() uint64 {
+	if x != nil {
+		return x.Epoch
+	}
+	return 0
+}
+
+func (x *Rotation) GetState() RotationState {
+	if x != nil {
+		return x.State
+	}
+	return RotationState_ROTATION_STATE_UNSPECIFIED
+}
+
+func (x *Rotation) GetSuccessor() uint64 {
+	if x != nil {
+		return x.Successor
+	}
+	return 0
+}
+
+func (x *Rotation) GetJobId() string {
+	if x != nil {
+		return x.JobId
+	}
+	return ""
+}
+
+func (x *Rotation) GetAttempt() uint32 {
+	if x != nil {
+		return x.Attempt
+	}
+	return 0
+}
+
+func (x *Rotation) GetRequest() *RotateKeysRequest {
+	if x != nil {
+		return x.Request
+	}
+	return nil
+}
+
+func (x *Rotation) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *Rotation) GetCreated() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Created
+	}
+	return nil
+}
+
+func (x *Rotation) GetEnded() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Ended
+	}
+	return nil
+}
+
+func (x *Rotation) GetParams() string {
+	if x != nil {
+		return x.Params
+	}
+	return ""
+}
+
+func (x *Rotation) GetPolicies() uint32 {
+	if x != nil {
+		return x.Policies
+	}
+	return 0
+}
+
+func (x *Rotation) GetSubmittedBy() string {
+	if x != nil {
+		return x.SubmittedBy
+	}
+	return ""
+}
+
+type RotateKeysRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The epoch to replace.
+	Epoch uint64 `protobuf:"varint,1,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	// Set of its successor; empty: the same.
+	Params string `protobuf:"bytes,2,opt,name=params,proto3" json:"params,omitempty"`
+	// Largest block that the successor's rotation keys serve; 0: the same.
+	Dim uint32 `protobuf:"varint,3,opt,name=dim,proto3" json:"dim,omitempty"`
+	// "proved": nothing moves to keys that are not proved. Empty: any.
+	Security      string `protobuf:"bytes,4,opt,name=security,proto3" json:"security,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RotateKeysRequest) Reset() {
+	*x = RotateKeysRequest{}
+	mi := &file_lodge_coordinator_v1_coordinator_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RotateKeysRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RotateKeysRequest) ProtoMessage() {}
+
+func (x *RotateKeysRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_lodge_coordinator_v1_coordinator_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RotateKeysRequest.ProtoReflect.Descriptor instead.
+func (*RotateKeysRequest) Descriptor() ([]byte, []int) {
+	return file_lodge_coordinator_v1_coordinator_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *RotateKeysRequest) GetEpoch() uint64 {
+	if x != nil {
+		return x.Epoch
+	}
+	return 0
+}
+
+func (x *RotateKeysRequest) GetParams() string {
+	if x != nil {
+		return x.Params
+	}
+	return ""
+}
+
+func (x *RotateKeysRequest) GetDim() uint32 {
+	if x != nil {
+		return x.Dim
+	}
+	return 0
+}
+
+func (x *RotateKeysRequest) GetSecurity() string {
+	if x != nil {
+		return x.Security
+	}
+	return ""
+}
+
+type RotateKeysResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Rotation      *Rotation              `protobuf:"bytes,1,opt,name=rotation,proto3" json:"rotation,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RotateKeysResponse) Reset() {
+	*x = RotateKeysResponse{}
+	mi := &file_lodge_coordinator_v1_coordinator_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RotateKeysResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RotateKeysResponse) ProtoMessage() {}
+
+func (x *RotateKeysResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_lodge_coordinator_v1_coordinator_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RotateKeysResponse.ProtoReflect.Descriptor instead.
+func (*RotateKeysResponse) Descriptor() ([]byte, []int) {
+	return file_lodge_coordinator_v1_coordinator_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *RotateKeysResponse) GetRotation() *Rotation {
+	if x != nil {
+		return x.Rotation
+	}
+	return nil
+}
+
+type ListEpochsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListEpochsRequest) Reset() {
+	*x = ListEpochsRequest{}
+	mi := &file_lodge_coordinator_v1_coordinator_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListEpochsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListEpochsRequest) ProtoMessage() {}
+
+func (x *ListEpochsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_lodge_coordinator_v1_coordinator_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListEpochsRequest.ProtoReflect.Descriptor instead.
+func (*ListEpochsRequest) Descriptor() ([]byte, []int) {
+	return file_lodge_coordinator_v1_coordinator_proto_rawDescGZIP(), []int{16}
+}
+
+type ListEpochsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Oldest first.
+	Epochs []*ClusterEpoch `protobuf:"bytes,1,rep,name=epochs,proto3" json:"epochs,omitempty"`
+	// Parties that could not be asked, by name.
+	Away          []string `protobuf:"bytes,2,rep,name=away,proto3" json:"away,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListEpochsResponse) Reset() {
+	*x = ListEpochsResponse{}
+	mi := &file_lodge_coordinator_v1_coordinator_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListEpochsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListEpochsResponse) ProtoMessage() {}
+
+func (x *ListEpochsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_lodge_coordinator_v1_coordinator_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListEpochsResponse.ProtoReflect.Descriptor instead.
+func (*ListEpochsResponse) Descriptor() ([]byte, []int) {
+	return file_lodge_coordinator_v1_coordinator_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *ListEpochsResponse) GetEpochs() []*ClusterEpoch {
+	if x != nil {
+		return x.Epochs
+	}
+	return nil
+}
+
+func (x *ListEpochsResponse) GetAway() []string {
+	if x != nil {
+		return x.Away
+	}
+	return nil
+}
+
+// ClusterEpoch is an epoch as all parties have it.
+type ClusterEpoch struct {
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Epoch   uint64                 `protobuf:"varint,1,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	Parties []*PartyEpoch          `protobuf:"bytes,2,rep,name=parties,proto3" json:"parties,omitempty"`
+	// The replacement of this epoch, if there is one.
+	Rotation      *Rotation `protobuf:"bytes,3,opt,name=rotation,proto3" json:"rotation,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ClusterEpoch) Reset() {
+	*x = ClusterEpoch{}
+	mi := &file_lodge_coordinator_v1_coordinator_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ClusterEpoch) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ClusterEpoch) ProtoMessage() {}
+
+func (x *ClusterEpoch) ProtoReflect() protoreflect.Message {
+	mi := &file_lodge_coordinator_v1_coordinator_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ClusterEpoch.ProtoReflect.Descriptor instead.
+func (*ClusterEpoch) Descriptor() ([]byte, []int) {
+	return file_lodge_coordinator_v1_coordinator_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *ClusterEpoch) GetEpoch() uint64 {
+	if x != nil {
+		return x.Epoch
+	}
+	return 0
+}
+
+func (x *ClusterEpoch) GetParties() []*PartyEpoch {
+	if x != nil {
+		return x.Parties
+	}
+	return nil
+}
+
+func (x *ClusterEpoch) GetRotation() *Rotation {
+	if x != nil {
+		return x.Rotation
+	}
+	return nil
+}
+
+// PartyEpoch is an epoch at one party.
+type PartyEpoch struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Party         uint32                 `protobuf:"varint,1,opt,name=party,proto3" json:"party,omitempty"`
+	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	Epoch         *v11.Epoch             `protobuf:"bytes,3,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PartyEpoch) Reset() {
+	*x = PartyEpoch{}
+	mi := &file_lodge_coordinator_v1_coordinator_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PartyEpoch) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PartyEpoch) ProtoMessage() {}
+
+func (x *PartyEpoch) ProtoReflect() protoreflect.Message {
+	mi := &file_lodge_coordinator_v1_coordinator_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PartyEpoch.ProtoReflect.Descriptor instead.
+func (*PartyEpoch) Descriptor() ([]byte, []int) {
+	return file_lodge_coordinator_v1_coordinator_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *PartyEpoch) GetParty() uint32 {
+	if x != nil {
+		return x.Party
+	}
+	return 0
+}
+
+func (x *PartyEpoch) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *PartyEpoch) GetEpoch() *v11.Epoch {
+	if x != nil {
+		return x.Epoch
+	}
+	return nil
+}
+
 type EstimateJobRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Job           *JobRequest            `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
@@ -922,7 +1473,7 @@ type EstimateJobRequest struct {
 
 func (x *EstimateJobRequest) Reset() {
 	*x = EstimateJobRequest{}
-	mi := &file_lodge_coordinator_v1_coordinator_proto_msgTypes[13]
+	mi := &file_lodge_coordinator_v1_coordinator_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -934,7 +1485,7 @@ func (x *EstimateJobRequest) String() string {
 func (*EstimateJobRequest) ProtoMessage() {}
 
 func (x *EstimateJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lodge_coordinator_v1_coordinator_proto_msgTypes[13]
+	mi := &file_lodge_coordinator_v1_coordinator_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -947,7 +1498,7 @@ func (x *EstimateJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EstimateJobRequest.ProtoReflect.Descriptor instead.
 func (*EstimateJobRequest) Descriptor() ([]byte, []int) {
-	return file_lodge_coordinator_v1_coordinator_proto_rawDescGZIP(), []int{13}
+	return file_lodge_coordinator_v1_coordinator_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *EstimateJobRequest) GetJob() *JobRequest {
@@ -957,7 +1508,7 @@ func (x *EstimateJobRequest) GetJob() *JobRequest {
 	return nil
 }
 
-// All figures are of one job.
+// All figures are of one job, except those that are of all jobs.
 type EstimateJobResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Tuples that it makes: whole blocks, and at most what one batch holds.
@@ -978,14 +1529,21 @@ type EstimateJobResponse struct {
 	// Where the duration and the bytes sent come from.
 	Basis EstimateBasis `protobuf:"varint,9,opt,name=basis,proto3,enum=lodge.coordinator.v1.EstimateBasis" json:"basis,omitempty"`
 	// Jobs that they are the median of; 0 for a model.
-	Samples       uint32 `protobuf:"varint,10,opt,name=samples,proto3" json:"samples,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Samples uint32 `protobuf:"varint,10,opt,name=samples,proto3" json:"samples,omitempty"`
+	// Of all jobs that it takes, or the largest number that can be written: tuples,
+	// bytes of a party's shares of them, bytes that a party sends, and the time if
+	// the jobs run one after another.
+	AllTuples      uint64               `protobuf:"varint,11,opt,name=all_tuples,json=allTuples,proto3" json:"all_tuples,omitempty"`
+	AllStoredBytes uint64               `protobuf:"varint,12,opt,name=all_stored_bytes,json=allStoredBytes,proto3" json:"all_stored_bytes,omitempty"`
+	AllSentBytes   uint64               `protobuf:"varint,13,opt,name=all_sent_bytes,json=allSentBytes,proto3" json:"all_sent_bytes,omitempty"`
+	AllDuration    *durationpb.Duration `protobuf:"bytes,14,opt,name=all_duration,json=allDuration,proto3" json:"all_duration,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *EstimateJobResponse) Reset() {
 	*x = EstimateJobResponse{}
-	mi := &file_lodge_coordinator_v1_coordinator_proto_msgTypes[14]
+	mi := &file_lodge_coordinator_v1_coordinator_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -997,7 +1555,7 @@ func (x *EstimateJobResponse) String() string {
 func (*EstimateJobResponse) ProtoMessage() {}
 
 func (x *EstimateJobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lodge_coordinator_v1_coordinator_proto_msgTypes[14]
+	mi := &file_lodge_coordinator_v1_coordinator_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1010,7 +1568,7 @@ func (x *EstimateJobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EstimateJobResponse.ProtoReflect.Descriptor instead.
 func (*EstimateJobResponse) Descriptor() ([]byte, []int) {
-	return file_lodge_coordinator_v1_coordinator_proto_rawDescGZIP(), []int{14}
+	return file_lodge_coordinator_v1_coordinator_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *EstimateJobResponse) GetTuples() uint64 {
@@ -1083,11 +1641,39 @@ func (x *EstimateJobResponse) GetSamples() uint32 {
 	return 0
 }
 
+func (x *EstimateJobResponse) GetAllTuples() uint64 {
+	if x != nil {
+		return x.AllTuples
+	}
+	return 0
+}
+
+func (x *EstimateJobResponse) GetAllStoredBytes() uint64 {
+	if x != nil {
+		return x.AllStoredBytes
+	}
+	return 0
+}
+
+func (x *EstimateJobResponse) GetAllSentBytes() uint64 {
+	if x != nil {
+		return x.AllSentBytes
+	}
+	return 0
+}
+
+func (x *EstimateJobResponse) GetAllDuration() *durationpb.Duration {
+	if x != nil {
+		return x.AllDuration
+	}
+	return nil
+}
+
 var File_lodge_coordinator_v1_coordinator_proto protoreflect.FileDescriptor
 
 const file_lodge_coordinator_v1_coordinator_proto_rawDesc = "" +
 	"\n" +
-	"&lodge/coordinator/v1/coordinator.proto\x12\x14lodge.coordinator.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16lodge/job/v1/job.proto\"\xea\x02\n" +
+	"&lodge/coordinator/v1/coordinator.proto\x12\x14lodge.coordinator.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16lodge/job/v1/job.proto\x1a\x1clodge/keygen/v1/keygen.proto\"\x8d\x03\n" +
 	"\n" +
 	"JobRequest\x12&\n" +
 	"\x04kind\x18\x01 \x01(\x0e2\x12.lodge.job.v1.KindR\x04kind\x12\x16\n" +
@@ -1102,7 +1688,8 @@ const file_lodge_coordinator_v1_coordinator_proto_rawDesc = "" +
 	"\atimeout\x18\n" +
 	" \x01(\v2\x19.google.protobuf.DurationR\atimeout\x12\x1f\n" +
 	"\vinput_party\x18\v \x01(\rR\n" +
-	"inputParty\"\x8c\x01\n" +
+	"inputParty\x12!\n" +
+	"\fno_sacrifice\x18\f \x01(\bR\vnoSacrifice\"\x8c\x01\n" +
 	"\rPartyProgress\x12\x14\n" +
 	"\x05party\x18\x01 \x01(\rR\x05party\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x1c\n" +
@@ -1148,9 +1735,43 @@ const file_lodge_coordinator_v1_coordinator_proto_rawDesc = "" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x16\n" +
 	"\x06reason\x18\x02 \x01(\tR\x06reason\"@\n" +
 	"\x11CancelJobResponse\x12+\n" +
-	"\x03job\x18\x01 \x01(\v2\x19.lodge.coordinator.v1.JobR\x03job\"H\n" +
+	"\x03job\x18\x01 \x01(\v2\x19.lodge.coordinator.v1.JobR\x03job\"\xc4\x03\n" +
+	"\bRotation\x12\x14\n" +
+	"\x05epoch\x18\x01 \x01(\x04R\x05epoch\x129\n" +
+	"\x05state\x18\x02 \x01(\x0e2#.lodge.coordinator.v1.RotationStateR\x05state\x12\x1c\n" +
+	"\tsuccessor\x18\x03 \x01(\x04R\tsuccessor\x12\x15\n" +
+	"\x06job_id\x18\x04 \x01(\tR\x05jobId\x12\x18\n" +
+	"\aattempt\x18\x05 \x01(\rR\aattempt\x12A\n" +
+	"\arequest\x18\x06 \x01(\v2'.lodge.coordinator.v1.RotateKeysRequestR\arequest\x12\x16\n" +
+	"\x06reason\x18\a \x01(\tR\x06reason\x124\n" +
+	"\acreated\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\acreated\x120\n" +
+	"\x05ended\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\x05ended\x12\x16\n" +
+	"\x06params\x18\n" +
+	" \x01(\tR\x06params\x12\x1a\n" +
+	"\bpolicies\x18\v \x01(\rR\bpolicies\x12!\n" +
+	"\fsubmitted_by\x18\f \x01(\tR\vsubmittedBy\"o\n" +
+	"\x11RotateKeysRequest\x12\x14\n" +
+	"\x05epoch\x18\x01 \x01(\x04R\x05epoch\x12\x16\n" +
+	"\x06params\x18\x02 \x01(\tR\x06params\x12\x10\n" +
+	"\x03dim\x18\x03 \x01(\rR\x03dim\x12\x1a\n" +
+	"\bsecurity\x18\x04 \x01(\tR\bsecurity\"P\n" +
+	"\x12RotateKeysResponse\x12:\n" +
+	"\brotation\x18\x01 \x01(\v2\x1e.lodge.coordinator.v1.RotationR\brotation\"\x13\n" +
+	"\x11ListEpochsRequest\"d\n" +
+	"\x12ListEpochsResponse\x12:\n" +
+	"\x06epochs\x18\x01 \x03(\v2\".lodge.coordinator.v1.ClusterEpochR\x06epochs\x12\x12\n" +
+	"\x04away\x18\x02 \x03(\tR\x04away\"\x9c\x01\n" +
+	"\fClusterEpoch\x12\x14\n" +
+	"\x05epoch\x18\x01 \x01(\x04R\x05epoch\x12:\n" +
+	"\aparties\x18\x02 \x03(\v2 .lodge.coordinator.v1.PartyEpochR\aparties\x12:\n" +
+	"\brotation\x18\x03 \x01(\v2\x1e.lodge.coordinator.v1.RotationR\brotation\"d\n" +
+	"\n" +
+	"PartyEpoch\x12\x14\n" +
+	"\x05party\x18\x01 \x01(\rR\x05party\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12,\n" +
+	"\x05epoch\x18\x03 \x01(\v2\x16.lodge.keygen.v1.EpochR\x05epoch\"H\n" +
 	"\x12EstimateJobRequest\x122\n" +
-	"\x03job\x18\x01 \x01(\v2 .lodge.coordinator.v1.JobRequestR\x03job\"\xe5\x02\n" +
+	"\x03job\x18\x01 \x01(\v2 .lodge.coordinator.v1.JobRequestR\x03job\"\x92\x04\n" +
 	"\x13EstimateJobResponse\x12\x16\n" +
 	"\x06tuples\x18\x01 \x01(\x04R\x06tuples\x12\x12\n" +
 	"\x04jobs\x18\x02 \x01(\x04R\x04jobs\x12\x10\n" +
@@ -1164,17 +1785,32 @@ const file_lodge_coordinator_v1_coordinator_proto_rawDesc = "" +
 	"\bduration\x18\b \x01(\v2\x19.google.protobuf.DurationR\bduration\x129\n" +
 	"\x05basis\x18\t \x01(\x0e2#.lodge.coordinator.v1.EstimateBasisR\x05basis\x12\x18\n" +
 	"\asamples\x18\n" +
-	" \x01(\rR\asamples*e\n" +
+	" \x01(\rR\asamples\x12\x1d\n" +
+	"\n" +
+	"all_tuples\x18\v \x01(\x04R\tallTuples\x12(\n" +
+	"\x10all_stored_bytes\x18\f \x01(\x04R\x0eallStoredBytes\x12$\n" +
+	"\x0eall_sent_bytes\x18\r \x01(\x04R\fallSentBytes\x12<\n" +
+	"\fall_duration\x18\x0e \x01(\v2\x19.google.protobuf.DurationR\vallDuration*\x9e\x01\n" +
+	"\rRotationState\x12\x1e\n" +
+	"\x1aROTATION_STATE_UNSPECIFIED\x10\x00\x12\x19\n" +
+	"\x15ROTATION_STATE_MAKING\x10\x01\x12\x19\n" +
+	"\x15ROTATION_STATE_MOVING\x10\x02\x12\x1c\n" +
+	"\x18ROTATION_STATE_COMPLETED\x10\x03\x12\x19\n" +
+	"\x15ROTATION_STATE_FAILED\x10\x04*e\n" +
 	"\rEstimateBasis\x12\x1e\n" +
 	"\x1aESTIMATE_BASIS_UNSPECIFIED\x10\x00\x12\x1a\n" +
 	"\x16ESTIMATE_BASIS_HISTORY\x10\x01\x12\x18\n" +
-	"\x14ESTIMATE_BASIS_MODEL\x10\x022\xc1\x04\n" +
+	"\x14ESTIMATE_BASIS_MODEL\x10\x022\x83\x06\n" +
 	"\x12CoordinatorService\x12\\\n" +
 	"\tSubmitJob\x12&.lodge.coordinator.v1.SubmitJobRequest\x1a'.lodge.coordinator.v1.SubmitJobResponse\x12S\n" +
 	"\x06GetJob\x12#.lodge.coordinator.v1.GetJobRequest\x1a$.lodge.coordinator.v1.GetJobResponse\x12[\n" +
 	"\bWatchJob\x12%.lodge.coordinator.v1.WatchJobRequest\x1a&.lodge.coordinator.v1.WatchJobResponse0\x01\x12Y\n" +
 	"\bListJobs\x12%.lodge.coordinator.v1.ListJobsRequest\x1a&.lodge.coordinator.v1.ListJobsResponse\x12\\\n" +
-	"\tCancelJob\x12&.lodge.coordinator.v1.CancelJobRequest\x1a'.lodge.coordinator.v1.CancelJobResponse\x12b\n" +
+	"\tCancelJob\x12&.lodge.coordinator.v1.CancelJobRequest\x1a'.lodge.coordinator.v1.CancelJobResponse\x12_\n" +
+	"\n" +
+	"RotateKeys\x12'.lodge.coordinator.v1.RotateKeysRequest\x1a(.lodge.coordinator.v1.RotateKeysResponse\x12_\n" +
+	"\n" +
+	"ListEpochs\x12'.lodge.coordinator.v1.ListEpochsRequest\x1a(.lodge.coordinator.v1.ListEpochsResponse\x12b\n" +
 	"\vEstimateJob\x12(.lodge.coordinator.v1.EstimateJobRequest\x1a).lodge.coordinator.v1.EstimateJobResponseBEZCgithub.com/lodge-mpc/lodge/proto/lodge/coordinator/v1;coordinatorv1b\x06proto3"
 
 var (
@@ -1189,74 +1825,97 @@ func file_lodge_coordinator_v1_coordinator_proto_rawDescGZIP() []byte {
 	return file_lodge_coordinator_v1_coordinator_proto_rawDescData
 }
 
-var file_lodge_coordinator_v1_coordinator_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_lodge_coordinator_v1_coordinator_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
+var file_lodge_coordinator_v1_coordinator_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
+var file_lodge_coordinator_v1_coordinator_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
 var file_lodge_coordinator_v1_coordinator_proto_goTypes = []any{
-	(EstimateBasis)(0),            // 0: lodge.coordinator.v1.EstimateBasis
-	(*JobRequest)(nil),            // 1: lodge.coordinator.v1.JobRequest
-	(*PartyProgress)(nil),         // 2: lodge.coordinator.v1.PartyProgress
-	(*Job)(nil),                   // 3: lodge.coordinator.v1.Job
-	(*SubmitJobRequest)(nil),      // 4: lodge.coordinator.v1.SubmitJobRequest
-	(*SubmitJobResponse)(nil),     // 5: lodge.coordinator.v1.SubmitJobResponse
-	(*GetJobRequest)(nil),         // 6: lodge.coordinator.v1.GetJobRequest
-	(*GetJobResponse)(nil),        // 7: lodge.coordinator.v1.GetJobResponse
-	(*WatchJobRequest)(nil),       // 8: lodge.coordinator.v1.WatchJobRequest
-	(*WatchJobResponse)(nil),      // 9: lodge.coordinator.v1.WatchJobResponse
-	(*ListJobsRequest)(nil),       // 10: lodge.coordinator.v1.ListJobsRequest
-	(*ListJobsResponse)(nil),      // 11: lodge.coordinator.v1.ListJobsResponse
-	(*CancelJobRequest)(nil),      // 12: lodge.coordinator.v1.CancelJobRequest
-	(*CancelJobResponse)(nil),     // 13: lodge.coordinator.v1.CancelJobResponse
-	(*EstimateJobRequest)(nil),    // 14: lodge.coordinator.v1.EstimateJobRequest
-	(*EstimateJobResponse)(nil),   // 15: lodge.coordinator.v1.EstimateJobResponse
-	(v1.Kind)(0),                  // 16: lodge.job.v1.Kind
-	(*v1.Shape)(nil),              // 17: lodge.job.v1.Shape
-	(v1.Purpose)(0),               // 18: lodge.job.v1.Purpose
-	(*durationpb.Duration)(nil),   // 19: google.protobuf.Duration
-	(*v1.SessionStatus)(nil),      // 20: lodge.job.v1.SessionStatus
-	(v1.JobState)(0),              // 21: lodge.job.v1.JobState
-	(*v1.Failure)(nil),            // 22: lodge.job.v1.Failure
-	(*timestamppb.Timestamp)(nil), // 23: google.protobuf.Timestamp
+	(RotationState)(0),            // 0: lodge.coordinator.v1.RotationState
+	(EstimateBasis)(0),            // 1: lodge.coordinator.v1.EstimateBasis
+	(*JobRequest)(nil),            // 2: lodge.coordinator.v1.JobRequest
+	(*PartyProgress)(nil),         // 3: lodge.coordinator.v1.PartyProgress
+	(*Job)(nil),                   // 4: lodge.coordinator.v1.Job
+	(*SubmitJobRequest)(nil),      // 5: lodge.coordinator.v1.SubmitJobRequest
+	(*SubmitJobResponse)(nil),     // 6: lodge.coordinator.v1.SubmitJobResponse
+	(*GetJobRequest)(nil),         // 7: lodge.coordinator.v1.GetJobRequest
+	(*GetJobResponse)(nil),        // 8: lodge.coordinator.v1.GetJobResponse
+	(*WatchJobRequest)(nil),       // 9: lodge.coordinator.v1.WatchJobRequest
+	(*WatchJobResponse)(nil),      // 10: lodge.coordinator.v1.WatchJobResponse
+	(*ListJobsRequest)(nil),       // 11: lodge.coordinator.v1.ListJobsRequest
+	(*ListJobsResponse)(nil),      // 12: lodge.coordinator.v1.ListJobsResponse
+	(*CancelJobRequest)(nil),      // 13: lodge.coordinator.v1.CancelJobRequest
+	(*CancelJobResponse)(nil),     // 14: lodge.coordinator.v1.CancelJobResponse
+	(*Rotation)(nil),              // 15: lodge.coordinator.v1.Rotation
+	(*RotateKeysRequest)(nil),     // 16: lodge.coordinator.v1.RotateKeysRequest
+	(*RotateKeysResponse)(nil),    // 17: lodge.coordinator.v1.RotateKeysResponse
+	(*ListEpochsRequest)(nil),     // 18: lodge.coordinator.v1.ListEpochsRequest
+	(*ListEpochsResponse)(nil),    // 19: lodge.coordinator.v1.ListEpochsResponse
+	(*ClusterEpoch)(nil),          // 20: lodge.coordinator.v1.ClusterEpoch
+	(*PartyEpoch)(nil),            // 21: lodge.coordinator.v1.PartyEpoch
+	(*EstimateJobRequest)(nil),    // 22: lodge.coordinator.v1.EstimateJobRequest
+	(*EstimateJobResponse)(nil),   // 23: lodge.coordinator.v1.EstimateJobResponse
+	(v1.Kind)(0),                  // 24: lodge.job.v1.Kind
+	(*v1.Shape)(nil),              // 25: lodge.job.v1.Shape
+	(v1.Purpose)(0),               // 26: lodge.job.v1.Purpose
+	(*durationpb.Duration)(nil),   // 27: google.protobuf.Duration
+	(*v1.SessionStatus)(nil),      // 28: lodge.job.v1.SessionStatus
+	(v1.JobState)(0),              // 29: lodge.job.v1.JobState
+	(*v1.Failure)(nil),            // 30: lodge.job.v1.Failure
+	(*timestamppb.Timestamp)(nil), // 31: google.protobuf.Timestamp
+	(*v11.Epoch)(nil),             // 32: lodge.keygen.v1.Epoch
 }
 var file_lodge_coordinator_v1_coordinator_proto_depIdxs = []int32{
-	16, // 0: lodge.coordinator.v1.JobRequest.kind:type_name -> lodge.job.v1.Kind
-	17, // 1: lodge.coordinator.v1.JobRequest.shape:type_name -> lodge.job.v1.Shape
-	18, // 2: lodge.coordinator.v1.JobRequest.purpose:type_name -> lodge.job.v1.Purpose
-	19, // 3: lodge.coordinator.v1.JobRequest.timeout:type_name -> google.protobuf.Duration
-	20, // 4: lodge.coordinator.v1.PartyProgress.status:type_name -> lodge.job.v1.SessionStatus
-	1,  // 5: lodge.coordinator.v1.Job.request:type_name -> lodge.coordinator.v1.JobRequest
-	21, // 6: lodge.coordinator.v1.Job.state:type_name -> lodge.job.v1.JobState
-	22, // 7: lodge.coordinator.v1.Job.failure:type_name -> lodge.job.v1.Failure
-	2,  // 8: lodge.coordinator.v1.Job.parties:type_name -> lodge.coordinator.v1.PartyProgress
-	23, // 9: lodge.coordinator.v1.Job.created:type_name -> google.protobuf.Timestamp
-	23, // 10: lodge.coordinator.v1.Job.started:type_name -> google.protobuf.Timestamp
-	23, // 11: lodge.coordinator.v1.Job.ended:type_name -> google.protobuf.Timestamp
-	1,  // 12: lodge.coordinator.v1.SubmitJobRequest.job:type_name -> lodge.coordinator.v1.JobRequest
-	3,  // 13: lodge.coordinator.v1.SubmitJobResponse.job:type_name -> lodge.coordinator.v1.Job
-	3,  // 14: lodge.coordinator.v1.GetJobResponse.job:type_name -> lodge.coordinator.v1.Job
-	3,  // 15: lodge.coordinator.v1.WatchJobResponse.job:type_name -> lodge.coordinator.v1.Job
-	21, // 16: lodge.coordinator.v1.ListJobsRequest.states:type_name -> lodge.job.v1.JobState
-	3,  // 17: lodge.coordinator.v1.ListJobsResponse.jobs:type_name -> lodge.coordinator.v1.Job
-	3,  // 18: lodge.coordinator.v1.CancelJobResponse.job:type_name -> lodge.coordinator.v1.Job
-	1,  // 19: lodge.coordinator.v1.EstimateJobRequest.job:type_name -> lodge.coordinator.v1.JobRequest
-	19, // 20: lodge.coordinator.v1.EstimateJobResponse.duration:type_name -> google.protobuf.Duration
-	0,  // 21: lodge.coordinator.v1.EstimateJobResponse.basis:type_name -> lodge.coordinator.v1.EstimateBasis
-	4,  // 22: lodge.coordinator.v1.CoordinatorService.SubmitJob:input_type -> lodge.coordinator.v1.SubmitJobRequest
-	6,  // 23: lodge.coordinator.v1.CoordinatorService.GetJob:input_type -> lodge.coordinator.v1.GetJobRequest
-	8,  // 24: lodge.coordinator.v1.CoordinatorService.WatchJob:input_type -> lodge.coordinator.v1.WatchJobRequest
-	10, // 25: lodge.coordinator.v1.CoordinatorService.ListJobs:input_type -> lodge.coordinator.v1.ListJobsRequest
-	12, // 26: lodge.coordinator.v1.CoordinatorService.CancelJob:input_type -> lodge.coordinator.v1.CancelJobRequest
-	14, // 27: lodge.coordinator.v1.CoordinatorService.EstimateJob:input_type -> lodge.coordinator.v1.EstimateJobRequest
-	5,  // 28: lodge.coordinator.v1.CoordinatorService.SubmitJob:output_type -> lodge.coordinator.v1.SubmitJobResponse
-	7,  // 29: lodge.coordinator.v1.CoordinatorService.GetJob:output_type -> lodge.coordinator.v1.GetJobResponse
-	9,  // 30: lodge.coordinator.v1.CoordinatorService.WatchJob:output_type -> lodge.coordinator.v1.WatchJobResponse
-	11, // 31: lodge.coordinator.v1.CoordinatorService.ListJobs:output_type -> lodge.coordinator.v1.ListJobsResponse
-	13, // 32: lodge.coordinator.v1.CoordinatorService.CancelJob:output_type -> lodge.coordinator.v1.CancelJobResponse
-	15, // 33: lodge.coordinator.v1.CoordinatorService.EstimateJob:output_type -> lodge.coordinator.v1.EstimateJobResponse
-	28, // [28:34] is the sub-list for method output_type
-	22, // [22:28] is the sub-list for method input_type
-	22, // [22:22] is the sub-list for extension type_name
-	22, // [22:22] is the sub-list for extension extendee
-	0,  // [0:22] is the sub-list for field type_name
+	24, // 0: lodge.coordinator.v1.JobRequest.kind:type_name -> lodge.job.v1.Kind
+	25, // 1: lodge.coordinator.v1.JobRequest.shape:type_name -> lodge.job.v1.Shape
+	26, // 2: lodge.coordinator.v1.JobRequest.purpose:type_name -> lodge.job.v1.Purpose
+	27, // 3: lodge.coordinator.v1.JobRequest.timeout:type_name -> google.protobuf.Duration
+	28, // 4: lodge.coordinator.v1.PartyProgress.status:type_name -> lodge.job.v1.SessionStatus
+	2,  // 5: lodge.coordinator.v1.Job.request:type_name -> lodge.coordinator.v1.JobRequest
+	29, // 6: lodge.coordinator.v1.Job.state:type_name -> lodge.job.v1.JobState
+	30, // 7: lodge.coordinator.v1.Job.failure:type_name -> lodge.job.v1.Failure
+	3,  // 8: lodge.coordinator.v1.Job.parties:type_name -> lodge.coordinator.v1.PartyProgress
+	31, // 9: lodge.coordinator.v1.Job.created:type_name -> google.protobuf.Timestamp
+	31, // 10: lodge.coordinator.v1.Job.started:type_name -> google.protobuf.Timestamp
+	31, // 11: lodge.coordinator.v1.Job.ended:type_name -> google.protobuf.Timestamp
+	2,  // 12: lodge.coordinator.v1.SubmitJobRequest.job:type_name -> lodge.coordinator.v1.JobRequest
+	4,  // 13: lodge.coordinator.v1.SubmitJobResponse.job:type_name -> lodge.coordinator.v1.Job
+	4,  // 14: lodge.coordinator.v1.GetJobResponse.job:type_name -> lodge.coordinator.v1.Job
+	4,  // 15: lodge.coordinator.v1.WatchJobResponse.job:type_name -> lodge.coordinator.v1.Job
+	29, // 16: lodge.coordinator.v1.ListJobsRequest.states:type_name -> lodge.job.v1.JobState
+	4,  // 17: lodge.coordinator.v1.ListJobsResponse.jobs:type_name -> lodge.coordinator.v1.Job
+	4,  // 18: lodge.coordinator.v1.CancelJobResponse.job:type_name -> lodge.coordinator.v1.Job
+	0,  // 19: lodge.coordinator.v1.Rotation.state:type_name -> lodge.coordinator.v1.RotationState
+	16, // 20: lodge.coordinator.v1.Rotation.request:type_name -> lodge.coordinator.v1.RotateKeysRequest
+	31, // 21: lodge.coordinator.v1.Rotation.created:type_name -> google.protobuf.Timestamp
+	31, // 22: lodge.coordinator.v1.Rotation.ended:type_name -> google.protobuf.Timestamp
+	15, // 23: lodge.coordinator.v1.RotateKeysResponse.rotation:type_name -> lodge.coordinator.v1.Rotation
+	20, // 24: lodge.coordinator.v1.ListEpochsResponse.epochs:type_name -> lodge.coordinator.v1.ClusterEpoch
+	21, // 25: lodge.coordinator.v1.ClusterEpoch.parties:type_name -> lodge.coordinator.v1.PartyEpoch
+	15, // 26: lodge.coordinator.v1.ClusterEpoch.rotation:type_name -> lodge.coordinator.v1.Rotation
+	32, // 27: lodge.coordinator.v1.PartyEpoch.epoch:type_name -> lodge.keygen.v1.Epoch
+	2,  // 28: lodge.coordinator.v1.EstimateJobRequest.job:type_name -> lodge.coordinator.v1.JobRequest
+	27, // 29: lodge.coordinator.v1.EstimateJobResponse.duration:type_name -> google.protobuf.Duration
+	1,  // 30: lodge.coordinator.v1.EstimateJobResponse.basis:type_name -> lodge.coordinator.v1.EstimateBasis
+	27, // 31: lodge.coordinator.v1.EstimateJobResponse.all_duration:type_name -> google.protobuf.Duration
+	5,  // 32: lodge.coordinator.v1.CoordinatorService.SubmitJob:input_type -> lodge.coordinator.v1.SubmitJobRequest
+	7,  // 33: lodge.coordinator.v1.CoordinatorService.GetJob:input_type -> lodge.coordinator.v1.GetJobRequest
+	9,  // 34: lodge.coordinator.v1.CoordinatorService.WatchJob:input_type -> lodge.coordinator.v1.WatchJobRequest
+	11, // 35: lodge.coordinator.v1.CoordinatorService.ListJobs:input_type -> lodge.coordinator.v1.ListJobsRequest
+	13, // 36: lodge.coordinator.v1.CoordinatorService.CancelJob:input_type -> lodge.coordinator.v1.CancelJobRequest
+	16, // 37: lodge.coordinator.v1.CoordinatorService.RotateKeys:input_type -> lodge.coordinator.v1.RotateKeysRequest
+	18, // 38: lodge.coordinator.v1.CoordinatorService.ListEpochs:input_type -> lodge.coordinator.v1.ListEpochsRequest
+	22, // 39: lodge.coordinator.v1.CoordinatorService.EstimateJob:input_type -> lodge.coordinator.v1.EstimateJobRequest
+	6,  // 40: lodge.coordinator.v1.CoordinatorService.SubmitJob:output_type -> lodge.coordinator.v1.SubmitJobResponse
+	8,  // 41: lodge.coordinator.v1.CoordinatorService.GetJob:output_type -> lodge.coordinator.v1.GetJobResponse
+	10, // 42: lodge.coordinator.v1.CoordinatorService.WatchJob:output_type -> lodge.coordinator.v1.WatchJobResponse
+	12, // 43: lodge.coordinator.v1.CoordinatorService.ListJobs:output_type -> lodge.coordinator.v1.ListJobsResponse
+	14, // 44: lodge.coordinator.v1.CoordinatorService.CancelJob:output_type -> lodge.coordinator.v1.CancelJobResponse
+	17, // 45: lodge.coordinator.v1.CoordinatorService.RotateKeys:output_type -> lodge.coordinator.v1.RotateKeysResponse
+	19, // 46: lodge.coordinator.v1.CoordinatorService.ListEpochs:output_type -> lodge.coordinator.v1.ListEpochsResponse
+	23, // 47: lodge.coordinator.v1.CoordinatorService.EstimateJob:output_type -> lodge.coordinator.v1.EstimateJobResponse
+	40, // [40:48] is the sub-list for method output_type
+	32, // [32:40] is the sub-list for method input_type
+	32, // [32:32] is the sub-list for extension type_name
+	32, // [32:32] is the sub-list for extension extendee
+	0,  // [0:32] is the sub-list for field type_name
 }
 
 func init() { file_lodge_coordinator_v1_coordinator_proto_init() }
@@ -1269,8 +1928,8 @@ func file_lodge_coordinator_v1_coordinator_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lodge_coordinator_v1_coordinator_proto_rawDesc), len(file_lodge_coordinator_v1_coordinator_proto_rawDesc)),
-			NumEnums:      1,
-			NumMessages:   15,
+			NumEnums:      2,
+			NumMessages:   22,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

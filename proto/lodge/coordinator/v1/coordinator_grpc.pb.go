@@ -5,7 +5,17 @@
 // source: lodge/coordinator/v1/coordinator.proto
 
 // Jobs: what operators ask of the coordinator, which asks every party for a
-// session, and activates the result when all report the same digest.
+// session, and activates the result when all report the same digest. A client
+// sees and changes jobs of its tenants, and those of no tenant, as for keys.
+//
+// Retries: unavailable, timed_out, busy and rate_limited may be retried as they
+// are, rate_limited after the time that it names, if any; all others need what
+// their detail's "next" says. Calls marked "idempotent" may be repeated after any
+// error; the others only after busy and rate_limited, which leave nothing behind.
+// Besides its own, any call may end with unauthenticated, forbidden (role or
+// permission), invalid_request, too_large, busy (too many streams),
+// rate_limited, timed_out (at the latest after 30 s, unless it streams),
+// unavailable, cancelled and internal.
 
 package coordinatorv1
 
@@ -27,6 +37,8 @@ const (
 	CoordinatorService_WatchJob_FullMethodName    = "/lodge.coordinator.v1.CoordinatorService/WatchJob"
 	CoordinatorService_ListJobs_FullMethodName    = "/lodge.coordinator.v1.CoordinatorService/ListJobs"
 	CoordinatorService_CancelJob_FullMethodName   = "/lodge.coordinator.v1.CoordinatorService/CancelJob"
+	CoordinatorService_RotateKeys_FullMethodName  = "/lodge.coordinator.v1.CoordinatorService/RotateKeys"
+	CoordinatorService_ListEpochs_FullMethodName  = "/lodge.coordinator.v1.CoordinatorService/ListEpochs"
 	CoordinatorService_EstimateJob_FullMethodName = "/lodge.coordinator.v1.CoordinatorService/EstimateJob"
 )
 
@@ -34,22 +46,55 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 type CoordinatorServiceClient interface {
-	// SubmitJob queues a job. [client with "submit"]
+	// SubmitJob queues a job: of pinned parameters, under an epoch that exists
+	// unless it makes keys, and for a tenant of the caller. What the parties
+	// think of it shows when it begins. A job makes at most what one batch holds,
+	// also where its count is more: EstimateJob says how many that is, and how many
+	// jobs make the count. Idempotent with an idempotency key only:
+	// the same key from the same client gives the same job, as long as it is among
+	// the last 20,000, and with another body conflict; without one, timed_out and unavailable may leave a job that
+	// ListJobs shows. Errors: invalid_request, forbidden (the tenant), too_large
+	// (the key), policy_refused (parameters that are not pinned), key_purpose,
+	// conflict. [client with "submit"]
 	SubmitJob(ctx context.Context, in *SubmitJobRequest, opts ...grpc.CallOption) (*SubmitJobResponse, error)
-	// GetJob by id. [client with "status"]
+	// GetJob by id. Idempotent. Errors: not_found. [client with "status"]
 	GetJob(ctx context.Context, in *GetJobRequest, opts ...grpc.CallOption) (*GetJobResponse, error)
-	// WatchJob streams the job at every change until it ends. [client with "status"]
+	// WatchJob streams the job at every change until it ends. Idempotent: it may
+	// be begun again and starts with the job as it is. Errors: not_found,
+	// unavailable (the coordinator stops). [client with "status"]
 	WatchJob(ctx context.Context, in *WatchJobRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchJobResponse], error)
-	// ListJobs, newest first. [client with "status"]
+	// ListJobs, newest first, in pages. Idempotent. Errors: invalid_request (the
+	// limit). [client with "status"]
 	ListJobs(ctx context.Context, in *ListJobsRequest, opts ...grpc.CallOption) (*ListJobsResponse, error)
-	// CancelJob that is not yet activating, whoever submitted it. [client with "submit"]
+	// CancelJob that is not yet activating, whoever submitted it. One that waits
+	// has ended with the answer, another ends as soon as its parties have been
+	// told. Idempotent until it has ended, and conflict from then on. Errors:
+	// not_found, conflict (activating, or over), too_large (the reason). [client
+	// with "submit"]
 	CancelJob(ctx context.Context, in *CancelJobRequest, opts ...grpc.CallOption) (*CancelJobResponse, error)
+	// RotateKeys replaces an epoch: a job makes another one, of the same set,
+	// purpose and block unless the request says otherwise; then the policies of the
+	// stock move to it, of all tenants, and the parties drain the old one. It goes
+	// on by itself after restarts. Idempotent: an epoch is replaced once, and the
+	// same again is answered with how far that is; where it has failed, it goes on
+	// with another job, and until then another body is conflict. Errors: not_found,
+	// burnt (retired everywhere), conflict (also: not active yet, or parties differ
+	// about it), invalid_request (the security), policy_refused (parameters that
+	// are not pinned), forbidden (without "policy"), unavailable (a party cannot be
+	// asked). [client with "submit"; also "policy"]
+	RotateKeys(ctx context.Context, in *RotateKeysRequest, opts ...grpc.CallOption) (*RotateKeysResponse, error)
+	// ListEpochs of all parties, with what each says of them and what became of
+	// their replacement. Idempotent. Errors: none of its own. [client with
+	// "status"]
+	ListEpochs(ctx context.Context, in *ListEpochsRequest, opts ...grpc.CallOption) (*ListEpochsResponse, error)
 	// EstimateJob says what a job of tuples would make and take, and submits
 	// nothing. The request is one that SubmitJob takes, of any kind but keys and
-	// proofs; a dim of 0 means the best. Idempotent; unavailable and timed_out (no
-	// party can be reached) may be retried. Errors: as SubmitJob, and what a party
-	// would refuse the job for: invalid_request, policy_refused, pin_mismatch,
-	// key_purpose, not_found, burnt, conflict. [client with "submit"]
+	// proofs, also with a count of which it takes many; a dim of 0 means the best.
+	// At least one party must be reached.
+	// Idempotent. Errors: invalid_request, forbidden (the tenant),
+	// policy_refused, pin_mismatch, key_purpose, not_found, burnt, conflict (of
+	// the epoch, at a party), unavailable, timed_out (no party can be reached).
+	// [client with "submit"]
 	EstimateJob(ctx context.Context, in *EstimateJobRequest, opts ...grpc.CallOption) (*EstimateJobResponse, error)
 }
 
@@ -120,6 +165,26 @@ func (c *coordinatorServiceClient) CancelJob(ctx context.Context, in *CancelJobR
 	return out, nil
 }
 
+func (c *coordinatorServiceClient) RotateKeys(ctx context.Context, in *RotateKeysRequest, opts ...grpc.CallOption) (*RotateKeysResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(RotateKeysResponse)
+	err := c.cc.Invoke(ctx, CoordinatorService_RotateKeys_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *coordinatorServiceClient) ListEpochs(ctx context.Context, in *ListEpochsRequest, opts ...grpc.CallOption) (*ListEpochsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListEpochsResponse)
+	err := c.cc.Invoke(ctx, CoordinatorService_ListEpochs_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *coordinatorServiceClient) EstimateJob(ctx context.Context, in *EstimateJobRequest, opts ...grpc.CallOption) (*EstimateJobResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(EstimateJobResponse)
@@ -134,22 +199,55 @@ func (c *coordinatorServiceClient) EstimateJob(ctx context.Context, in *Estimate
 // All implementations must embed UnimplementedCoordinatorServiceServer
 // for forward compatibility.
 type CoordinatorServiceServer interface {
-	// SubmitJob queues a job. [client with "submit"]
+	// SubmitJob queues a job: of pinned parameters, under an epoch that exists
+	// unless it makes keys, and for a tenant of the caller. What the parties
+	// think of it shows when it begins. A job makes at most what one batch holds,
+	// also where its count is more: EstimateJob says how many that is, and how many
+	// jobs make the count. Idempotent with an idempotency key only:
+	// the same key from the same client gives the same job, as long as it is among
+	// the last 20,000, and with another body conflict; without one, timed_out and unavailable may leave a job that
+	// ListJobs shows. Errors: invalid_request, forbidden (the tenant), too_large
+	// (the key), policy_refused (parameters that are not pinned), key_purpose,
+	// conflict. [client with "submit"]
 	SubmitJob(context.Context, *SubmitJobRequest) (*SubmitJobResponse, error)
-	// GetJob by id. [client with "status"]
+	// GetJob by id. Idempotent. Errors: not_found. [client with "status"]
 	GetJob(context.Context, *GetJobRequest) (*GetJobResponse, error)
-	// WatchJob streams the job at every change until it ends. [client with "status"]
+	// WatchJob streams the job at every change until it ends. Idempotent: it may
+	// be begun again and starts with the job as it is. Errors: not_found,
+	// unavailable (the coordinator stops). [client with "status"]
 	WatchJob(*WatchJobRequest, grpc.ServerStreamingServer[WatchJobResponse]) error
-	// ListJobs, newest first. [client with "status"]
+	// ListJobs, newest first, in pages. Idempotent. Errors: invalid_request (the
+	// limit). [client with "status"]
 	ListJobs(context.Context, *ListJobsRequest) (*ListJobsResponse, error)
-	// CancelJob that is not yet activating, whoever submitted it. [client with "submit"]
+	// CancelJob that is not yet activating, whoever submitted it. One that waits
+	// has ended with the answer, another ends as soon as its parties have been
+	// told. Idempotent until it has ended, and conflict from then on. Errors:
+	// not_found, conflict (activating, or over), too_large (the reason). [client
+	// with "submit"]
 	CancelJob(context.Context, *CancelJobRequest) (*CancelJobResponse, error)
+	// RotateKeys replaces an epoch: a job makes another one, of the same set,
+	// purpose and block unless the request says otherwise; then the policies of the
+	// stock move to it, of all tenants, and the parties drain the old one. It goes
+	// on by itself after restarts. Idempotent: an epoch is replaced once, and the
+	// same again is answered with how far that is; where it has failed, it goes on
+	// with another job, and until then another body is conflict. Errors: not_found,
+	// burnt (retired everywhere), conflict (also: not active yet, or parties differ
+	// about it), invalid_request (the security), policy_refused (parameters that
+	// are not pinned), forbidden (without "policy"), unavailable (a party cannot be
+	// asked). [client with "submit"; also "policy"]
+	RotateKeys(context.Context, *RotateKeysRequest) (*RotateKeysResponse, error)
+	// ListEpochs of all parties, with what each says of them and what became of
+	// their replacement. Idempotent. Errors: none of its own. [client with
+	// "status"]
+	ListEpochs(context.Context, *ListEpochsRequest) (*ListEpochsResponse, error)
 	// EstimateJob says what a job of tuples would make and take, and submits
 	// nothing. The request is one that SubmitJob takes, of any kind but keys and
-	// proofs; a dim of 0 means the best. Idempotent; unavailable and timed_out (no
-	// party can be reached) may be retried. Errors: as SubmitJob, and what a party
-	// would refuse the job for: invalid_request, policy_refused, pin_mismatch,
-	// key_purpose, not_found, burnt, conflict. [client with "submit"]
+	// proofs, also with a count of which it takes many; a dim of 0 means the best.
+	// At least one party must be reached.
+	// Idempotent. Errors: invalid_request, forbidden (the tenant),
+	// policy_refused, pin_mismatch, key_purpose, not_found, burnt, conflict (of
+	// the epoch, at a party), unavailable, timed_out (no party can be reached).
+	// [client with "submit"]
 	EstimateJob(context.Context, *EstimateJobRequest) (*EstimateJobResponse, error)
 	mustEmbedUnimplementedCoordinatorServiceServer()
 }
@@ -175,6 +273,12 @@ func (UnimplementedCoordinatorServiceServer) ListJobs(context.Context, *ListJobs
 }
 func (UnimplementedCoordinatorServiceServer) CancelJob(context.Context, *CancelJobRequest) (*CancelJobResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method CancelJob not implemented")
+}
+func (UnimplementedCoordinatorServiceServer) RotateKeys(context.Context, *RotateKeysRequest) (*RotateKeysResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method RotateKeys not implemented")
+}
+func (UnimplementedCoordinatorServiceServer) ListEpochs(context.Context, *ListEpochsRequest) (*ListEpochsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListEpochs not implemented")
 }
 func (UnimplementedCoordinatorServiceServer) EstimateJob(context.Context, *EstimateJobRequest) (*EstimateJobResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method EstimateJob not implemented")
@@ -283,6 +387,42 @@ func _CoordinatorService_CancelJob_Handler(srv interface{}, ctx context.Context,
 	return interceptor(ctx, in, info, handler)
 }
 
+func _CoordinatorService_RotateKeys_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RotateKeysRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(CoordinatorServiceServer).RotateKeys(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: CoordinatorService_RotateKeys_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(CoordinatorServiceServer).RotateKeys(ctx, req.(*RotateKeysRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _CoordinatorService_ListEpochs_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListEpochsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(CoordinatorServiceServer).ListEpochs(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: CoordinatorService_ListEpochs_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(CoordinatorServiceServer).ListEpochs(ctx, req.(*ListEpochsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _CoordinatorService_EstimateJob_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(EstimateJobRequest)
 	if err := dec(in); err != nil {
@@ -323,6 +463,14 @@ var CoordinatorService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "CancelJob",
 			Handler:    _CoordinatorService_CancelJob_Handler,
+		},
+		{
+			MethodName: "RotateKeys",
+			Handler:    _CoordinatorService_RotateKeys_Handler,
+		},
+		{
+			MethodName: "ListEpochs",
+			Handler:    _CoordinatorService_ListEpochs_Handler,
 		},
 		{
 			MethodName: "EstimateJob",

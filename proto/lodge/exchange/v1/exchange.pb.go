@@ -6,6 +6,15 @@
 
 // Party-to-party traffic. The sender of messages opens the stream, one per
 // session and direction; the receiver answers with acknowledgements.
+//
+// Retries: unavailable, timed_out, busy and rate_limited may be retried as they
+// are, rate_limited after the time that it names, if any; all others need what
+// their detail's "next" says. Calls marked "idempotent" may be repeated after any
+// error; the others only after busy and rate_limited, which leave nothing behind.
+// Besides its own, any call may end with unauthenticated, forbidden (role or
+// permission), invalid_request, too_large, busy (too many streams),
+// rate_limited, timed_out (at the latest after 30 s, unless it streams),
+// unavailable, cancelled and internal.
 
 package exchangev1
 
@@ -503,7 +512,8 @@ func (x *Start) GetFrames() uint32 {
 }
 
 // End closes a message with the sender's signature over protocol, version,
-// session id, round, name, sender, receiver and the digest of the frames.
+// session id, round, name, sender, receiver, the transcript of the broadcasts
+// before this round, and the digest of the frames.
 type End struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Digest        []byte                 `protobuf:"bytes,1,opt,name=digest,proto3" json:"digest,omitempty"`
@@ -611,7 +621,13 @@ type Abort struct {
 	Check   string                 `protobuf:"bytes,3,opt,name=check,proto3" json:"check,omitempty"`
 	Reason  string                 `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`
 	// The party that the sender blames, if any.
-	Blamed        *uint32 `protobuf:"varint,5,opt,name=blamed,proto3,oneof" json:"blamed,omitempty"`
+	Blamed *uint32 `protobuf:"varint,5,opt,name=blamed,proto3,oneof" json:"blamed,omitempty"`
+	// The sender's signature over protocol, version, session id, itself and the
+	// fields above.
+	Signature []byte `protobuf:"bytes,6,opt,name=signature,proto3" json:"signature,omitempty"`
+	// Other parties' signed words that a check failed there, which ended the
+	// sender's session: at most one of each party.
+	Relayed       []*Relayed `protobuf:"bytes,7,rep,name=relayed,proto3" json:"relayed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -681,6 +697,73 @@ func (x *Abort) GetBlamed() uint32 {
 	return 0
 }
 
+func (x *Abort) GetSignature() []byte {
+	if x != nil {
+		return x.Signature
+	}
+	return nil
+}
+
+func (x *Abort) GetRelayed() []*Relayed {
+	if x != nil {
+		return x.Relayed
+	}
+	return nil
+}
+
+// Relayed is what another party said at its end.
+type Relayed struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	From          uint32                 `protobuf:"varint,1,opt,name=from,proto3" json:"from,omitempty"`
+	Abort         *Abort                 `protobuf:"bytes,2,opt,name=abort,proto3" json:"abort,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Relayed) Reset() {
+	*x = Relayed{}
+	mi := &file_lodge_exchange_v1_exchange_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Relayed) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Relayed) ProtoMessage() {}
+
+func (x *Relayed) ProtoReflect() protoreflect.Message {
+	mi := &file_lodge_exchange_v1_exchange_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Relayed.ProtoReflect.Descriptor instead.
+func (*Relayed) Descriptor() ([]byte, []int) {
+	return file_lodge_exchange_v1_exchange_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *Relayed) GetFrom() uint32 {
+	if x != nil {
+		return x.From
+	}
+	return 0
+}
+
+func (x *Relayed) GetAbort() *Abort {
+	if x != nil {
+		return x.Abort
+	}
+	return nil
+}
+
 var File_lodge_exchange_v1_exchange_proto protoreflect.FileDescriptor
 
 const file_lodge_exchange_v1_exchange_proto_rawDesc = "" +
@@ -723,14 +806,19 @@ const file_lodge_exchange_v1_exchange_proto_rawDesc = "" +
 	"\x06digest\x18\x01 \x01(\fR\x06digest\x12\x1c\n" +
 	"\tsignature\x18\x02 \x01(\fR\tsignature\" \n" +
 	"\x03Ack\x12\x19\n" +
-	"\bnext_seq\x18\x01 \x01(\x04R\anextSeq\"\x8d\x01\n" +
+	"\bnext_seq\x18\x01 \x01(\x04R\anextSeq\"\xe1\x01\n" +
 	"\x05Abort\x12\x18\n" +
 	"\aoutcome\x18\x01 \x01(\tR\aoutcome\x12\x14\n" +
 	"\x05round\x18\x02 \x01(\tR\x05round\x12\x14\n" +
 	"\x05check\x18\x03 \x01(\tR\x05check\x12\x16\n" +
 	"\x06reason\x18\x04 \x01(\tR\x06reason\x12\x1b\n" +
-	"\x06blamed\x18\x05 \x01(\rH\x00R\x06blamed\x88\x01\x01B\t\n" +
-	"\a_blamed2j\n" +
+	"\x06blamed\x18\x05 \x01(\rH\x00R\x06blamed\x88\x01\x01\x12\x1c\n" +
+	"\tsignature\x18\x06 \x01(\fR\tsignature\x124\n" +
+	"\arelayed\x18\a \x03(\v2\x1a.lodge.exchange.v1.RelayedR\arelayedB\t\n" +
+	"\a_blamed\"M\n" +
+	"\aRelayed\x12\x12\n" +
+	"\x04from\x18\x01 \x01(\rR\x04from\x12.\n" +
+	"\x05abort\x18\x02 \x01(\v2\x18.lodge.exchange.v1.AbortR\x05abort2j\n" +
 	"\x0fExchangeService\x12W\n" +
 	"\bExchange\x12\".lodge.exchange.v1.ExchangeRequest\x1a#.lodge.exchange.v1.ExchangeResponse(\x010\x01B?Z=github.com/lodge-mpc/lodge/proto/lodge/exchange/v1;exchangev1b\x06proto3"
 
@@ -746,7 +834,7 @@ func file_lodge_exchange_v1_exchange_proto_rawDescGZIP() []byte {
 	return file_lodge_exchange_v1_exchange_proto_rawDescData
 }
 
-var file_lodge_exchange_v1_exchange_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
+var file_lodge_exchange_v1_exchange_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
 var file_lodge_exchange_v1_exchange_proto_goTypes = []any{
 	(*ExchangeRequest)(nil),  // 0: lodge.exchange.v1.ExchangeRequest
 	(*ExchangeResponse)(nil), // 1: lodge.exchange.v1.ExchangeResponse
@@ -757,7 +845,8 @@ var file_lodge_exchange_v1_exchange_proto_goTypes = []any{
 	(*End)(nil),              // 6: lodge.exchange.v1.End
 	(*Ack)(nil),              // 7: lodge.exchange.v1.Ack
 	(*Abort)(nil),            // 8: lodge.exchange.v1.Abort
-	(*v1.SessionRef)(nil),    // 9: lodge.job.v1.SessionRef
+	(*Relayed)(nil),          // 9: lodge.exchange.v1.Relayed
+	(*v1.SessionRef)(nil),    // 10: lodge.job.v1.SessionRef
 }
 var file_lodge_exchange_v1_exchange_proto_depIdxs = []int32{
 	2,  // 0: lodge.exchange.v1.ExchangeRequest.hello:type_name -> lodge.exchange.v1.Hello
@@ -766,16 +855,18 @@ var file_lodge_exchange_v1_exchange_proto_depIdxs = []int32{
 	3,  // 3: lodge.exchange.v1.ExchangeResponse.welcome:type_name -> lodge.exchange.v1.Welcome
 	7,  // 4: lodge.exchange.v1.ExchangeResponse.ack:type_name -> lodge.exchange.v1.Ack
 	8,  // 5: lodge.exchange.v1.ExchangeResponse.abort:type_name -> lodge.exchange.v1.Abort
-	9,  // 6: lodge.exchange.v1.Hello.ref:type_name -> lodge.job.v1.SessionRef
+	10, // 6: lodge.exchange.v1.Hello.ref:type_name -> lodge.job.v1.SessionRef
 	5,  // 7: lodge.exchange.v1.Frame.start:type_name -> lodge.exchange.v1.Start
 	6,  // 8: lodge.exchange.v1.Frame.end:type_name -> lodge.exchange.v1.End
-	0,  // 9: lodge.exchange.v1.ExchangeService.Exchange:input_type -> lodge.exchange.v1.ExchangeRequest
-	1,  // 10: lodge.exchange.v1.ExchangeService.Exchange:output_type -> lodge.exchange.v1.ExchangeResponse
-	10, // [10:11] is the sub-list for method output_type
-	9,  // [9:10] is the sub-list for method input_type
-	9,  // [9:9] is the sub-list for extension type_name
-	9,  // [9:9] is the sub-list for extension extendee
-	0,  // [0:9] is the sub-list for field type_name
+	9,  // 9: lodge.exchange.v1.Abort.relayed:type_name -> lodge.exchange.v1.Relayed
+	8,  // 10: lodge.exchange.v1.Relayed.abort:type_name -> lodge.exchange.v1.Abort
+	0,  // 11: lodge.exchange.v1.ExchangeService.Exchange:input_type -> lodge.exchange.v1.ExchangeRequest
+	1,  // 12: lodge.exchange.v1.ExchangeService.Exchange:output_type -> lodge.exchange.v1.ExchangeResponse
+	12, // [12:13] is the sub-list for method output_type
+	11, // [11:12] is the sub-list for method input_type
+	11, // [11:11] is the sub-list for extension type_name
+	11, // [11:11] is the sub-list for extension extendee
+	0,  // [0:11] is the sub-list for field type_name
 }
 
 func init() { file_lodge_exchange_v1_exchange_proto_init() }
@@ -800,7 +891,7 @@ func file_lodge_exchange_v1_exchange_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lodge_exchange_v1_exchange_proto_rawDesc), len(file_lodge_exchange_v1_exchange_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   9,
+			NumMessages:   10,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -6,6 +6,15 @@
 
 // Party-to-party traffic. The sender of messages opens the stream, one per
 // session and direction; the receiver answers with acknowledgements.
+//
+// Retries: unavailable, timed_out, busy and rate_limited may be retried as they
+// are, rate_limited after the time that it names, if any; all others need what
+// their detail's "next" says. Calls marked "idempotent" may be repeated after any
+// error; the others only after busy and rate_limited, which leave nothing behind.
+// Besides its own, any call may end with unauthenticated, forbidden (role or
+// permission), invalid_request, too_large, busy (too many streams),
+// rate_limited, timed_out (at the latest after 30 s, unless it streams),
+// unavailable, cancelled and internal.
 
 package exchangev1
 
@@ -29,7 +38,13 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 type ExchangeServiceClient interface {
-	// Exchange carries one session's messages from the caller. [peer]
+	// Exchange carries one session's messages from the caller. Both have started
+	// the session, with the same pins; the receiver waits a little for its own
+	// start. Idempotent: a stream that breaks is begun again with the same Hello,
+	// and Welcome says from which frame on. Errors: invalid_request (ends the
+	// session), pin_mismatch (ends the session), excluded (the caller),
+	// session_over (the caller restarted within it), unavailable (the session is
+	// not started here, or too many streams wait for that). [peer]
 	Exchange(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[ExchangeRequest, ExchangeResponse], error)
 }
 
@@ -58,7 +73,13 @@ type ExchangeService_ExchangeClient = grpc.BidiStreamingClient[ExchangeRequest, 
 // All implementations must embed UnimplementedExchangeServiceServer
 // for forward compatibility.
 type ExchangeServiceServer interface {
-	// Exchange carries one session's messages from the caller. [peer]
+	// Exchange carries one session's messages from the caller. Both have started
+	// the session, with the same pins; the receiver waits a little for its own
+	// start. Idempotent: a stream that breaks is begun again with the same Hello,
+	// and Welcome says from which frame on. Errors: invalid_request (ends the
+	// session), pin_mismatch (ends the session), excluded (the caller),
+	// session_over (the caller restarted within it), unavailable (the session is
+	// not started here, or too many streams wait for that). [peer]
 	Exchange(grpc.BidiStreamingServer[ExchangeRequest, ExchangeResponse]) error
 	mustEmbedUnimplementedExchangeServiceServer()
 }

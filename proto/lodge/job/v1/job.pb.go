@@ -425,7 +425,11 @@ type SessionSpec struct {
 	// The whole session ends by then.
 	Deadline *timestamppb.Timestamp `protobuf:"bytes,15,opt,name=deadline,proto3" json:"deadline,omitempty"`
 	// Only for KIND_INPUT: the party that knows the values.
-	InputParty    uint32 `protobuf:"varint,16,opt,name=input_party,json=inputParty,proto3" json:"input_party,omitempty"`
+	InputParty uint32 `protobuf:"varint,16,opt,name=input_party,json=inputParty,proto3" json:"input_party,omitempty"`
+	// Makes products without the sacrifice that finds those of malformed
+	// evaluation keys. Only for kinds with products, and only where the policies
+	// of all parties allow it.
+	NoSacrifice   bool `protobuf:"varint,17,opt,name=no_sacrifice,json=noSacrifice,proto3" json:"no_sacrifice,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -570,6 +574,13 @@ func (x *SessionSpec) GetInputParty() uint32 {
 		return x.InputParty
 	}
 	return 0
+}
+
+func (x *SessionSpec) GetNoSacrifice() bool {
+	if x != nil {
+		return x.NoSacrifice
+	}
+	return false
 }
 
 // Blame names a party and the check that it failed.
@@ -881,7 +892,7 @@ type SessionStatus struct {
 	Ended        *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=ended,proto3" json:"ended,omitempty"`
 	Rounds       uint32                 `protobuf:"varint,11,opt,name=rounds,proto3" json:"rounds,omitempty"`
 	PeakRssBytes uint64                 `protobuf:"varint,12,opt,name=peak_rss_bytes,json=peakRssBytes,proto3" json:"peak_rss_bytes,omitempty"`
-	// "passive" or "active".
+	// "passive" or "proved".
 	KeygenSecurity          string `protobuf:"bytes,13,opt,name=keygen_security,json=keygenSecurity,proto3" json:"keygen_security,omitempty"`
 	StatisticalSecurityBits uint32 `protobuf:"varint,14,opt,name=statistical_security_bits,json=statisticalSecurityBits,proto3" json:"statistical_security_bits,omitempty"`
 	unknownFields           protoimpl.UnknownFields
@@ -1028,7 +1039,7 @@ const file_lodge_job_v1_job_proto_rawDesc = "" +
 	"\n" +
 	"SessionRef\x12\x15\n" +
 	"\x06job_id\x18\x01 \x01(\tR\x05jobId\x12\x18\n" +
-	"\aordinal\x18\x02 \x01(\rR\aordinal\"\xbb\x04\n" +
+	"\aordinal\x18\x02 \x01(\rR\aordinal\"\xde\x04\n" +
 	"\vSessionSpec\x12*\n" +
 	"\x03ref\x18\x01 \x01(\v2\x18.lodge.job.v1.SessionRefR\x03ref\x122\n" +
 	"\bprotocol\x18\x02 \x01(\x0e2\x16.lodge.job.v1.ProtocolR\bprotocol\x12)\n" +
@@ -1049,7 +1060,8 @@ const file_lodge_job_v1_job_proto_rawDesc = "" +
 	"\x06tenant\x18\x0e \x01(\tR\x06tenant\x126\n" +
 	"\bdeadline\x18\x0f \x01(\v2\x1a.google.protobuf.TimestampR\bdeadline\x12\x1f\n" +
 	"\vinput_party\x18\x10 \x01(\rR\n" +
-	"inputParty\"K\n" +
+	"inputParty\x12!\n" +
+	"\fno_sacrifice\x18\x11 \x01(\bR\vnoSacrifice\"K\n" +
 	"\x05Blame\x12\x14\n" +
 	"\x05party\x18\x01 \x01(\rR\x05party\x12\x14\n" +
 	"\x05check\x18\x02 \x01(\tR\x05check\x12\x16\n" +

@@ -5,6 +5,15 @@
 // source: lodge/keygen/v1/keygen.proto
 
 // Distributed key generation at one party.
+//
+// Retries: unavailable, timed_out, busy and rate_limited may be retried as they
+// are, rate_limited after the time that it names, if any; all others need what
+// their detail's "next" says. Calls marked "idempotent" may be repeated after any
+// error; the others only after busy and rate_limited, which leave nothing behind.
+// Besides its own, any call may end with unauthenticated, forbidden (role or
+// permission), invalid_request, too_large, busy (too many streams),
+// rate_limited, timed_out (at the latest after 30 s, unless it streams),
+// unavailable, cancelled and internal.
 
 package keygenv1
 
@@ -32,6 +41,8 @@ const (
 	EpochState_EPOCH_STATE_LOCKED      EpochState = 1
 	EpochState_EPOCH_STATE_ACTIVE      EpochState = 2
 	EpochState_EPOCH_STATE_RETIRED     EpochState = 3
+	// It makes nothing new; what was made under it may be used up.
+	EpochState_EPOCH_STATE_DRAINING EpochState = 4
 )
 
 // Enum value maps for EpochState.
@@ -41,12 +52,14 @@ var (
 		1: "EPOCH_STATE_LOCKED",
 		2: "EPOCH_STATE_ACTIVE",
 		3: "EPOCH_STATE_RETIRED",
+		4: "EPOCH_STATE_DRAINING",
 	}
 	EpochState_value = map[string]int32{
 		"EPOCH_STATE_UNSPECIFIED": 0,
 		"EPOCH_STATE_LOCKED":      1,
 		"EPOCH_STATE_ACTIVE":      2,
 		"EPOCH_STATE_RETIRED":     3,
+		"EPOCH_STATE_DRAINING":    4,
 	}
 )
 
@@ -77,6 +90,63 @@ func (EpochState) EnumDescriptor() ([]byte, []int) {
 	return file_lodge_keygen_v1_keygen_proto_rawDescGZIP(), []int{0}
 }
 
+// RosterStanding is what the present roster of a party leaves of an epoch.
+type RosterStanding int32
+
+const (
+	RosterStanding_ROSTER_STANDING_UNSPECIFIED RosterStanding = 0
+	// All.
+	RosterStanding_ROSTER_STANDING_SAME RosterStanding = 1
+	// The roster is another one, of the same signing keys in the same order: what
+	// was made already may be reserved and fetched; nothing is made or decrypted.
+	RosterStanding_ROSTER_STANDING_SAME_PARTIES RosterStanding = 2
+	// Of other parties: nothing but the records.
+	RosterStanding_ROSTER_STANDING_OTHER RosterStanding = 3
+)
+
+// Enum value maps for RosterStanding.
+var (
+	RosterStanding_name = map[int32]string{
+		0: "ROSTER_STANDING_UNSPECIFIED",
+		1: "ROSTER_STANDING_SAME",
+		2: "ROSTER_STANDING_SAME_PARTIES",
+		3: "ROSTER_STANDING_OTHER",
+	}
+	RosterStanding_value = map[string]int32{
+		"ROSTER_STANDING_UNSPECIFIED":  0,
+		"ROSTER_STANDING_SAME":         1,
+		"ROSTER_STANDING_SAME_PARTIES": 2,
+		"ROSTER_STANDING_OTHER":        3,
+	}
+)
+
+func (x RosterStanding) Enum() *RosterStanding {
+	p := new(RosterStanding)
+	*p = x
+	return p
+}
+
+func (x RosterStanding) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (RosterStanding) Descriptor() protoreflect.EnumDescriptor {
+	return file_lodge_keygen_v1_keygen_proto_enumTypes[1].Descriptor()
+}
+
+func (RosterStanding) Type() protoreflect.EnumType {
+	return &file_lodge_keygen_v1_keygen_proto_enumTypes[1]
+}
+
+func (x RosterStanding) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use RosterStanding.Descriptor instead.
+func (RosterStanding) EnumDescriptor() ([]byte, []int) {
+	return file_lodge_keygen_v1_keygen_proto_rawDescGZIP(), []int{1}
+}
+
 type Epoch struct {
 	state      protoimpl.MessageState `protogen:"open.v1"`
 	Epoch      uint64                 `protobuf:"varint,1,opt,name=epoch,proto3" json:"epoch,omitempty"`
@@ -85,11 +155,21 @@ type Epoch struct {
 	ParamsHash []byte                 `protobuf:"bytes,4,opt,name=params_hash,json=paramsHash,proto3" json:"params_hash,omitempty"`
 	Purpose    v1.Purpose             `protobuf:"varint,5,opt,name=purpose,proto3,enum=lodge.job.v1.Purpose" json:"purpose,omitempty"`
 	Digest     []byte                 `protobuf:"bytes,6,opt,name=digest,proto3" json:"digest,omitempty"`
-	// "passive" or "active".
+	// "passive" or "proved".
 	KeygenSecurity string                 `protobuf:"bytes,7,opt,name=keygen_security,json=keygenSecurity,proto3" json:"keygen_security,omitempty"`
 	Created        *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=created,proto3" json:"created,omitempty"`
 	// The session that made it, as job and ordinal: "JOB-1".
-	Session       string `protobuf:"bytes,9,opt,name=session,proto3" json:"session,omitempty"`
+	Session string `protobuf:"bytes,9,opt,name=session,proto3" json:"session,omitempty"`
+	// The largest block that its rotation keys serve.
+	Dim uint32 `protobuf:"varint,10,opt,name=dim,proto3" json:"dim,omitempty"`
+	// Digest of the roster that it was made under, and what the present one leaves
+	// of it.
+	RosterHash []byte         `protobuf:"bytes,11,opt,name=roster_hash,json=rosterHash,proto3" json:"roster_hash,omitempty"`
+	Standing   RosterStanding `protobuf:"varint,12,opt,name=standing,proto3,enum=lodge.keygen.v1.RosterStanding" json:"standing,omitempty"`
+	// Of an epoch that drains: the one that is used instead; 0: none was named.
+	Successor uint64 `protobuf:"varint,13,opt,name=successor,proto3" json:"successor,omitempty"`
+	// Why it was retired.
+	Reason        string `protobuf:"bytes,14,opt,name=reason,proto3" json:"reason,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -183,6 +263,41 @@ func (x *Epoch) GetCreated() *timestamppb.Timestamp {
 func (x *Epoch) GetSession() string {
 	if x != nil {
 		return x.Session
+	}
+	return ""
+}
+
+func (x *Epoch) GetDim() uint32 {
+	if x != nil {
+		return x.Dim
+	}
+	return 0
+}
+
+func (x *Epoch) GetRosterHash() []byte {
+	if x != nil {
+		return x.RosterHash
+	}
+	return nil
+}
+
+func (x *Epoch) GetStanding() RosterStanding {
+	if x != nil {
+		return x.Standing
+	}
+	return RosterStanding_ROSTER_STANDING_UNSPECIFIED
+}
+
+func (x *Epoch) GetSuccessor() uint64 {
+	if x != nil {
+		return x.Successor
+	}
+	return 0
+}
+
+func (x *Epoch) GetReason() string {
+	if x != nil {
+		return x.Reason
 	}
 	return ""
 }
@@ -364,6 +479,128 @@ func (x *GetPublicKeyResponse) GetChunk() []byte {
 	return nil
 }
 
+type DrainEpochRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Epoch uint64                 `protobuf:"varint,1,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	// The epoch that is used instead; a client may name none.
+	Successor uint64 `protobuf:"varint,2,opt,name=successor,proto3" json:"successor,omitempty"`
+	// Burn its MAC keys and erase its tuples.
+	Revoke        bool   `protobuf:"varint,3,opt,name=revoke,proto3" json:"revoke,omitempty"`
+	Reason        string `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DrainEpochRequest) Reset() {
+	*x = DrainEpochRequest{}
+	mi := &file_lodge_keygen_v1_keygen_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DrainEpochRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DrainEpochRequest) ProtoMessage() {}
+
+func (x *DrainEpochRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_lodge_keygen_v1_keygen_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DrainEpochRequest.ProtoReflect.Descriptor instead.
+func (*DrainEpochRequest) Descriptor() ([]byte, []int) {
+	return file_lodge_keygen_v1_keygen_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *DrainEpochRequest) GetEpoch() uint64 {
+	if x != nil {
+		return x.Epoch
+	}
+	return 0
+}
+
+func (x *DrainEpochRequest) GetSuccessor() uint64 {
+	if x != nil {
+		return x.Successor
+	}
+	return 0
+}
+
+func (x *DrainEpochRequest) GetRevoke() bool {
+	if x != nil {
+		return x.Revoke
+	}
+	return false
+}
+
+func (x *DrainEpochRequest) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+type DrainEpochResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Epoch         *Epoch                 `protobuf:"bytes,1,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	ErasedBatches uint64                 `protobuf:"varint,2,opt,name=erased_batches,json=erasedBatches,proto3" json:"erased_batches,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DrainEpochResponse) Reset() {
+	*x = DrainEpochResponse{}
+	mi := &file_lodge_keygen_v1_keygen_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DrainEpochResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DrainEpochResponse) ProtoMessage() {}
+
+func (x *DrainEpochResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_lodge_keygen_v1_keygen_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DrainEpochResponse.ProtoReflect.Descriptor instead.
+func (*DrainEpochResponse) Descriptor() ([]byte, []int) {
+	return file_lodge_keygen_v1_keygen_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *DrainEpochResponse) GetEpoch() *Epoch {
+	if x != nil {
+		return x.Epoch
+	}
+	return nil
+}
+
+func (x *DrainEpochResponse) GetErasedBatches() uint64 {
+	if x != nil {
+		return x.ErasedBatches
+	}
+	return 0
+}
+
 type RetireEpochRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Epoch         uint64                 `protobuf:"varint,1,opt,name=epoch,proto3" json:"epoch,omitempty"`
@@ -374,7 +611,7 @@ type RetireEpochRequest struct {
 
 func (x *RetireEpochRequest) Reset() {
 	*x = RetireEpochRequest{}
-	mi := &file_lodge_keygen_v1_keygen_proto_msgTypes[5]
+	mi := &file_lodge_keygen_v1_keygen_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -386,7 +623,7 @@ func (x *RetireEpochRequest) String() string {
 func (*RetireEpochRequest) ProtoMessage() {}
 
 func (x *RetireEpochRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lodge_keygen_v1_keygen_proto_msgTypes[5]
+	mi := &file_lodge_keygen_v1_keygen_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -399,7 +636,7 @@ func (x *RetireEpochRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RetireEpochRequest.ProtoReflect.Descriptor instead.
 func (*RetireEpochRequest) Descriptor() ([]byte, []int) {
-	return file_lodge_keygen_v1_keygen_proto_rawDescGZIP(), []int{5}
+	return file_lodge_keygen_v1_keygen_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *RetireEpochRequest) GetEpoch() uint64 {
@@ -426,7 +663,7 @@ type RetireEpochResponse struct {
 
 func (x *RetireEpochResponse) Reset() {
 	*x = RetireEpochResponse{}
-	mi := &file_lodge_keygen_v1_keygen_proto_msgTypes[6]
+	mi := &file_lodge_keygen_v1_keygen_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -438,7 +675,7 @@ func (x *RetireEpochResponse) String() string {
 func (*RetireEpochResponse) ProtoMessage() {}
 
 func (x *RetireEpochResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lodge_keygen_v1_keygen_proto_msgTypes[6]
+	mi := &file_lodge_keygen_v1_keygen_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -451,7 +688,7 @@ func (x *RetireEpochResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RetireEpochResponse.ProtoReflect.Descriptor instead.
 func (*RetireEpochResponse) Descriptor() ([]byte, []int) {
-	return file_lodge_keygen_v1_keygen_proto_rawDescGZIP(), []int{6}
+	return file_lodge_keygen_v1_keygen_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *RetireEpochResponse) GetEpoch() *Epoch {
@@ -472,7 +709,7 @@ var File_lodge_keygen_v1_keygen_proto protoreflect.FileDescriptor
 
 const file_lodge_keygen_v1_keygen_proto_rawDesc = "" +
 	"\n" +
-	"\x1clodge/keygen/v1/keygen.proto\x12\x0flodge.keygen.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16lodge/job/v1/job.proto\x1a\x1alodge/job/v1/session.proto\"\xcb\x02\n" +
+	"\x1clodge/keygen/v1/keygen.proto\x12\x0flodge.keygen.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16lodge/job/v1/job.proto\x1a\x1alodge/job/v1/session.proto\"\xf1\x03\n" +
 	"\x05Epoch\x12\x14\n" +
 	"\x05epoch\x18\x01 \x01(\x04R\x05epoch\x121\n" +
 	"\x05state\x18\x02 \x01(\x0e2\x1b.lodge.keygen.v1.EpochStateR\x05state\x12\x16\n" +
@@ -483,7 +720,14 @@ const file_lodge_keygen_v1_keygen_proto_rawDesc = "" +
 	"\x06digest\x18\x06 \x01(\fR\x06digest\x12'\n" +
 	"\x0fkeygen_security\x18\a \x01(\tR\x0ekeygenSecurity\x124\n" +
 	"\acreated\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\acreated\x12\x18\n" +
-	"\asession\x18\t \x01(\tR\asession\"\x13\n" +
+	"\asession\x18\t \x01(\tR\asession\x12\x10\n" +
+	"\x03dim\x18\n" +
+	" \x01(\rR\x03dim\x12\x1f\n" +
+	"\vroster_hash\x18\v \x01(\fR\n" +
+	"rosterHash\x12;\n" +
+	"\bstanding\x18\f \x01(\x0e2\x1f.lodge.keygen.v1.RosterStandingR\bstanding\x12\x1c\n" +
+	"\tsuccessor\x18\r \x01(\x04R\tsuccessor\x12\x16\n" +
+	"\x06reason\x18\x0e \x01(\tR\x06reason\"\x13\n" +
 	"\x11ListEpochsRequest\"D\n" +
 	"\x12ListEpochsResponse\x12.\n" +
 	"\x06epochs\x18\x01 \x03(\v2\x16.lodge.keygen.v1.EpochR\x06epochs\"+\n" +
@@ -491,19 +735,33 @@ const file_lodge_keygen_v1_keygen_proto_rawDesc = "" +
 	"\x05epoch\x18\x01 \x01(\x04R\x05epoch\"Z\n" +
 	"\x14GetPublicKeyResponse\x12,\n" +
 	"\x05epoch\x18\x01 \x01(\v2\x16.lodge.keygen.v1.EpochR\x05epoch\x12\x14\n" +
-	"\x05chunk\x18\x02 \x01(\fR\x05chunk\"B\n" +
+	"\x05chunk\x18\x02 \x01(\fR\x05chunk\"w\n" +
+	"\x11DrainEpochRequest\x12\x14\n" +
+	"\x05epoch\x18\x01 \x01(\x04R\x05epoch\x12\x1c\n" +
+	"\tsuccessor\x18\x02 \x01(\x04R\tsuccessor\x12\x16\n" +
+	"\x06revoke\x18\x03 \x01(\bR\x06revoke\x12\x16\n" +
+	"\x06reason\x18\x04 \x01(\tR\x06reason\"i\n" +
+	"\x12DrainEpochResponse\x12,\n" +
+	"\x05epoch\x18\x01 \x01(\v2\x16.lodge.keygen.v1.EpochR\x05epoch\x12%\n" +
+	"\x0eerased_batches\x18\x02 \x01(\x04R\rerasedBatches\"B\n" +
 	"\x12RetireEpochRequest\x12\x14\n" +
 	"\x05epoch\x18\x01 \x01(\x04R\x05epoch\x12\x16\n" +
 	"\x06reason\x18\x02 \x01(\tR\x06reason\"j\n" +
 	"\x13RetireEpochResponse\x12,\n" +
 	"\x05epoch\x18\x01 \x01(\v2\x16.lodge.keygen.v1.EpochR\x05epoch\x12%\n" +
-	"\x0eerased_batches\x18\x02 \x01(\x04R\rerasedBatches*r\n" +
+	"\x0eerased_batches\x18\x02 \x01(\x04R\rerasedBatches*\x8c\x01\n" +
 	"\n" +
 	"EpochState\x12\x1b\n" +
 	"\x17EPOCH_STATE_UNSPECIFIED\x10\x00\x12\x16\n" +
 	"\x12EPOCH_STATE_LOCKED\x10\x01\x12\x16\n" +
 	"\x12EPOCH_STATE_ACTIVE\x10\x02\x12\x17\n" +
-	"\x13EPOCH_STATE_RETIRED\x10\x032\x83\x05\n" +
+	"\x13EPOCH_STATE_RETIRED\x10\x03\x12\x18\n" +
+	"\x14EPOCH_STATE_DRAINING\x10\x04*\x88\x01\n" +
+	"\x0eRosterStanding\x12\x1f\n" +
+	"\x1bROSTER_STANDING_UNSPECIFIED\x10\x00\x12\x18\n" +
+	"\x14ROSTER_STANDING_SAME\x10\x01\x12 \n" +
+	"\x1cROSTER_STANDING_SAME_PARTIES\x10\x02\x12\x19\n" +
+	"\x15ROSTER_STANDING_OTHER\x10\x032\xda\x05\n" +
 	"\rKeygenService\x12@\n" +
 	"\x05Start\x12\x1a.lodge.job.v1.StartRequest\x1a\x1b.lodge.job.v1.StartResponse\x12L\n" +
 	"\tGetStatus\x12\x1e.lodge.job.v1.GetStatusRequest\x1a\x1f.lodge.job.v1.GetStatusResponse\x12B\n" +
@@ -512,7 +770,9 @@ const file_lodge_keygen_v1_keygen_proto_rawDesc = "" +
 	"\bActivate\x12\x1d.lodge.job.v1.ActivateRequest\x1a\x1e.lodge.job.v1.ActivateResponse\x12U\n" +
 	"\n" +
 	"ListEpochs\x12\".lodge.keygen.v1.ListEpochsRequest\x1a#.lodge.keygen.v1.ListEpochsResponse\x12]\n" +
-	"\fGetPublicKey\x12$.lodge.keygen.v1.GetPublicKeyRequest\x1a%.lodge.keygen.v1.GetPublicKeyResponse0\x01\x12X\n" +
+	"\fGetPublicKey\x12$.lodge.keygen.v1.GetPublicKeyRequest\x1a%.lodge.keygen.v1.GetPublicKeyResponse0\x01\x12U\n" +
+	"\n" +
+	"DrainEpoch\x12\".lodge.keygen.v1.DrainEpochRequest\x1a#.lodge.keygen.v1.DrainEpochResponse\x12X\n" +
 	"\vRetireEpoch\x12#.lodge.keygen.v1.RetireEpochRequest\x1a$.lodge.keygen.v1.RetireEpochResponseB;Z9github.com/lodge-mpc/lodge/proto/lodge/keygen/v1;keygenv1b\x06proto3"
 
 var (
@@ -527,58 +787,65 @@ func file_lodge_keygen_v1_keygen_proto_rawDescGZIP() []byte {
 	return file_lodge_keygen_v1_keygen_proto_rawDescData
 }
 
-var file_lodge_keygen_v1_keygen_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_lodge_keygen_v1_keygen_proto_msgTypes = make([]protoimpl.MessageInfo, 7)
+var file_lodge_keygen_v1_keygen_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
+var file_lodge_keygen_v1_keygen_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
 var file_lodge_keygen_v1_keygen_proto_goTypes = []any{
 	(EpochState)(0),               // 0: lodge.keygen.v1.EpochState
-	(*Epoch)(nil),                 // 1: lodge.keygen.v1.Epoch
-	(*ListEpochsRequest)(nil),     // 2: lodge.keygen.v1.ListEpochsRequest
-	(*ListEpochsResponse)(nil),    // 3: lodge.keygen.v1.ListEpochsResponse
-	(*GetPublicKeyRequest)(nil),   // 4: lodge.keygen.v1.GetPublicKeyRequest
-	(*GetPublicKeyResponse)(nil),  // 5: lodge.keygen.v1.GetPublicKeyResponse
-	(*RetireEpochRequest)(nil),    // 6: lodge.keygen.v1.RetireEpochRequest
-	(*RetireEpochResponse)(nil),   // 7: lodge.keygen.v1.RetireEpochResponse
-	(v1.Purpose)(0),               // 8: lodge.job.v1.Purpose
-	(*timestamppb.Timestamp)(nil), // 9: google.protobuf.Timestamp
-	(*v1.StartRequest)(nil),       // 10: lodge.job.v1.StartRequest
-	(*v1.GetStatusRequest)(nil),   // 11: lodge.job.v1.GetStatusRequest
-	(*v1.WatchRequest)(nil),       // 12: lodge.job.v1.WatchRequest
-	(*v1.CancelRequest)(nil),      // 13: lodge.job.v1.CancelRequest
-	(*v1.ActivateRequest)(nil),    // 14: lodge.job.v1.ActivateRequest
-	(*v1.StartResponse)(nil),      // 15: lodge.job.v1.StartResponse
-	(*v1.GetStatusResponse)(nil),  // 16: lodge.job.v1.GetStatusResponse
-	(*v1.WatchResponse)(nil),      // 17: lodge.job.v1.WatchResponse
-	(*v1.CancelResponse)(nil),     // 18: lodge.job.v1.CancelResponse
-	(*v1.ActivateResponse)(nil),   // 19: lodge.job.v1.ActivateResponse
+	(RosterStanding)(0),           // 1: lodge.keygen.v1.RosterStanding
+	(*Epoch)(nil),                 // 2: lodge.keygen.v1.Epoch
+	(*ListEpochsRequest)(nil),     // 3: lodge.keygen.v1.ListEpochsRequest
+	(*ListEpochsResponse)(nil),    // 4: lodge.keygen.v1.ListEpochsResponse
+	(*GetPublicKeyRequest)(nil),   // 5: lodge.keygen.v1.GetPublicKeyRequest
+	(*GetPublicKeyResponse)(nil),  // 6: lodge.keygen.v1.GetPublicKeyResponse
+	(*DrainEpochRequest)(nil),     // 7: lodge.keygen.v1.DrainEpochRequest
+	(*DrainEpochResponse)(nil),    // 8: lodge.keygen.v1.DrainEpochResponse
+	(*RetireEpochRequest)(nil),    // 9: lodge.keygen.v1.RetireEpochRequest
+	(*RetireEpochResponse)(nil),   // 10: lodge.keygen.v1.RetireEpochResponse
+	(v1.Purpose)(0),               // 11: lodge.job.v1.Purpose
+	(*timestamppb.Timestamp)(nil), // 12: google.protobuf.Timestamp
+	(*v1.StartRequest)(nil),       // 13: lodge.job.v1.StartRequest
+	(*v1.GetStatusRequest)(nil),   // 14: lodge.job.v1.GetStatusRequest
+	(*v1.WatchRequest)(nil),       // 15: lodge.job.v1.WatchRequest
+	(*v1.CancelRequest)(nil),      // 16: lodge.job.v1.CancelRequest
+	(*v1.ActivateRequest)(nil),    // 17: lodge.job.v1.ActivateRequest
+	(*v1.StartResponse)(nil),      // 18: lodge.job.v1.StartResponse
+	(*v1.GetStatusResponse)(nil),  // 19: lodge.job.v1.GetStatusResponse
+	(*v1.WatchResponse)(nil),      // 20: lodge.job.v1.WatchResponse
+	(*v1.CancelResponse)(nil),     // 21: lodge.job.v1.CancelResponse
+	(*v1.ActivateResponse)(nil),   // 22: lodge.job.v1.ActivateResponse
 }
 var file_lodge_keygen_v1_keygen_proto_depIdxs = []int32{
 	0,  // 0: lodge.keygen.v1.Epoch.state:type_name -> lodge.keygen.v1.EpochState
-	8,  // 1: lodge.keygen.v1.Epoch.purpose:type_name -> lodge.job.v1.Purpose
-	9,  // 2: lodge.keygen.v1.Epoch.created:type_name -> google.protobuf.Timestamp
-	1,  // 3: lodge.keygen.v1.ListEpochsResponse.epochs:type_name -> lodge.keygen.v1.Epoch
-	1,  // 4: lodge.keygen.v1.GetPublicKeyResponse.epoch:type_name -> lodge.keygen.v1.Epoch
-	1,  // 5: lodge.keygen.v1.RetireEpochResponse.epoch:type_name -> lodge.keygen.v1.Epoch
-	10, // 6: lodge.keygen.v1.KeygenService.Start:input_type -> lodge.job.v1.StartRequest
-	11, // 7: lodge.keygen.v1.KeygenService.GetStatus:input_type -> lodge.job.v1.GetStatusRequest
-	12, // 8: lodge.keygen.v1.KeygenService.Watch:input_type -> lodge.job.v1.WatchRequest
-	13, // 9: lodge.keygen.v1.KeygenService.Cancel:input_type -> lodge.job.v1.CancelRequest
-	14, // 10: lodge.keygen.v1.KeygenService.Activate:input_type -> lodge.job.v1.ActivateRequest
-	2,  // 11: lodge.keygen.v1.KeygenService.ListEpochs:input_type -> lodge.keygen.v1.ListEpochsRequest
-	4,  // 12: lodge.keygen.v1.KeygenService.GetPublicKey:input_type -> lodge.keygen.v1.GetPublicKeyRequest
-	6,  // 13: lodge.keygen.v1.KeygenService.RetireEpoch:input_type -> lodge.keygen.v1.RetireEpochRequest
-	15, // 14: lodge.keygen.v1.KeygenService.Start:output_type -> lodge.job.v1.StartResponse
-	16, // 15: lodge.keygen.v1.KeygenService.GetStatus:output_type -> lodge.job.v1.GetStatusResponse
-	17, // 16: lodge.keygen.v1.KeygenService.Watch:output_type -> lodge.job.v1.WatchResponse
-	18, // 17: lodge.keygen.v1.KeygenService.Cancel:output_type -> lodge.job.v1.CancelResponse
-	19, // 18: lodge.keygen.v1.KeygenService.Activate:output_type -> lodge.job.v1.ActivateResponse
-	3,  // 19: lodge.keygen.v1.KeygenService.ListEpochs:output_type -> lodge.keygen.v1.ListEpochsResponse
-	5,  // 20: lodge.keygen.v1.KeygenService.GetPublicKey:output_type -> lodge.keygen.v1.GetPublicKeyResponse
-	7,  // 21: lodge.keygen.v1.KeygenService.RetireEpoch:output_type -> lodge.keygen.v1.RetireEpochResponse
-	14, // [14:22] is the sub-list for method output_type
-	6,  // [6:14] is the sub-list for method input_type
-	6,  // [6:6] is the sub-list for extension type_name
-	6,  // [6:6] is the sub-list for extension extendee
-	0,  // [0:6] is the sub-list for field type_name
+	11, // 1: lodge.keygen.v1.Epoch.purpose:type_name -> lodge.job.v1.Purpose
+	12, // 2: lodge.keygen.v1.Epoch.created:type_name -> google.protobuf.Timestamp
+	1,  // 3: lodge.keygen.v1.Epoch.standing:type_name -> lodge.keygen.v1.RosterStanding
+	2,  // 4: lodge.keygen.v1.ListEpochsResponse.epochs:type_name -> lodge.keygen.v1.Epoch
+	2,  // 5: lodge.keygen.v1.GetPublicKeyResponse.epoch:type_name -> lodge.keygen.v1.Epoch
+	2,  // 6: lodge.keygen.v1.DrainEpochResponse.epoch:type_name -> lodge.keygen.v1.Epoch
+	2,  // 7: lodge.keygen.v1.RetireEpochResponse.epoch:type_name -> lodge.keygen.v1.Epoch
+	13, // 8: lodge.keygen.v1.KeygenService.Start:input_type -> lodge.job.v1.StartRequest
+	14, // 9: lodge.keygen.v1.KeygenService.GetStatus:input_type -> lodge.job.v1.GetStatusRequest
+	15, // 10: lodge.keygen.v1.KeygenService.Watch:input_type -> lodge.job.v1.WatchRequest
+	16, // 11: lodge.keygen.v1.KeygenService.Cancel:input_type -> lodge.job.v1.CancelRequest
+	17, // 12: lodge.keygen.v1.KeygenService.Activate:input_type -> lodge.job.v1.ActivateRequest
+	3,  // 13: lodge.keygen.v1.KeygenService.ListEpochs:input_type -> lodge.keygen.v1.ListEpochsRequest
+	5,  // 14: lodge.keygen.v1.KeygenService.GetPublicKey:input_type -> lodge.keygen.v1.GetPublicKeyRequest
+	7,  // 15: lodge.keygen.v1.KeygenService.DrainEpoch:input_type -> lodge.keygen.v1.DrainEpochRequest
+	9,  // 16: lodge.keygen.v1.KeygenService.RetireEpoch:input_type -> lodge.keygen.v1.RetireEpochRequest
+	18, // 17: lodge.keygen.v1.KeygenService.Start:output_type -> lodge.job.v1.StartResponse
+	19, // 18: lodge.keygen.v1.KeygenService.GetStatus:output_type -> lodge.job.v1.GetStatusResponse
+	20, // 19: lodge.keygen.v1.KeygenService.Watch:output_type -> lodge.job.v1.WatchResponse
+	21, // 20: lodge.keygen.v1.KeygenService.Cancel:output_type -> lodge.job.v1.CancelResponse
+	22, // 21: lodge.keygen.v1.KeygenService.Activate:output_type -> lodge.job.v1.ActivateResponse
+	4,  // 22: lodge.keygen.v1.KeygenService.ListEpochs:output_type -> lodge.keygen.v1.ListEpochsResponse
+	6,  // 23: lodge.keygen.v1.KeygenService.GetPublicKey:output_type -> lodge.keygen.v1.GetPublicKeyResponse
+	8,  // 24: lodge.keygen.v1.KeygenService.DrainEpoch:output_type -> lodge.keygen.v1.DrainEpochResponse
+	10, // 25: lodge.keygen.v1.KeygenService.RetireEpoch:output_type -> lodge.keygen.v1.RetireEpochResponse
+	17, // [17:26] is the sub-list for method output_type
+	8,  // [8:17] is the sub-list for method input_type
+	8,  // [8:8] is the sub-list for extension type_name
+	8,  // [8:8] is the sub-list for extension extendee
+	0,  // [0:8] is the sub-list for field type_name
 }
 
 func init() { file_lodge_keygen_v1_keygen_proto_init() }
@@ -591,8 +858,8 @@ func file_lodge_keygen_v1_keygen_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lodge_keygen_v1_keygen_proto_rawDesc), len(file_lodge_keygen_v1_keygen_proto_rawDesc)),
-			NumEnums:      1,
-			NumMessages:   7,
+			NumEnums:      2,
+			NumMessages:   9,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

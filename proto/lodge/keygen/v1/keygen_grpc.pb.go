@@ -5,6 +5,15 @@
 // source: lodge/keygen/v1/keygen.proto
 
 // Distributed key generation at one party.
+//
+// Retries: unavailable, timed_out, busy and rate_limited may be retried as they
+// are, rate_limited after the time that it names, if any; all others need what
+// their detail's "next" says. Calls marked "idempotent" may be repeated after any
+// error; the others only after busy and rate_limited, which leave nothing behind.
+// Besides its own, any call may end with unauthenticated, forbidden (role or
+// permission), invalid_request, too_large, busy (too many streams),
+// rate_limited, timed_out (at the latest after 30 s, unless it streams),
+// unavailable, cancelled and internal.
 
 package keygenv1
 
@@ -29,6 +38,7 @@ const (
 	KeygenService_Activate_FullMethodName     = "/lodge.keygen.v1.KeygenService/Activate"
 	KeygenService_ListEpochs_FullMethodName   = "/lodge.keygen.v1.KeygenService/ListEpochs"
 	KeygenService_GetPublicKey_FullMethodName = "/lodge.keygen.v1.KeygenService/GetPublicKey"
+	KeygenService_DrainEpoch_FullMethodName   = "/lodge.keygen.v1.KeygenService/DrainEpoch"
 	KeygenService_RetireEpoch_FullMethodName  = "/lodge.keygen.v1.KeygenService/RetireEpoch"
 )
 
@@ -37,23 +47,55 @@ const (
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 type KeygenServiceClient interface {
 	// Start checks the spec against this party's policy and begins the session.
-	// The same spec again is answered with the session's status. [coordinator]
+	// The epoch is one that this party has never had. Idempotent: the same spec
+	// again is answered with the session's status, and another under the same
+	// reference with conflict. Errors: invalid_request, policy_refused,
+	// pin_mismatch, stopped (too many sessions failed with nobody named), excluded
+	// (a party of the roster), passive_keygen, conflict (also: the epoch exists),
+	// busy (no room beside what runs), rate_limited (sessions in an hour),
+	// timed_out (the spec's deadline is over: start another), unavailable (the
+	// party stops). [coordinator]
 	Start(ctx context.Context, in *v1.StartRequest, opts ...grpc.CallOption) (*v1.StartResponse, error)
-	// GetStatus of a session. [coordinator, client with "status"]
+	// GetStatus of a session. A party forgets its sessions when it restarts, and
+	// of those that have ended all but the last 1000. Idempotent. Errors:
+	// not_found. [coordinator, client with "status"]
 	GetStatus(ctx context.Context, in *v1.GetStatusRequest, opts ...grpc.CallOption) (*v1.GetStatusResponse, error)
-	// Watch streams the status at every change until the session ends. [as GetStatus]
+	// Watch streams the status at every change until the session ends.
+	// Idempotent: it may be begun again and starts with the status as it is.
+	// Errors: not_found, unavailable (the party stops). [coordinator, client with
+	// "status"]
 	Watch(ctx context.Context, in *v1.WatchRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[v1.WatchResponse], error)
-	// Cancel ends a session that is not yet active and erases what it stored. [coordinator]
+	// Cancel ends a session that is not complete and erases what it stored, and
+	// waits for its end. Idempotent. Errors: not_found, conflict (it is
+	// complete), too_large (the reason). [coordinator]
 	Cancel(ctx context.Context, in *v1.CancelRequest, opts ...grpc.CallOption) (*v1.CancelResponse, error)
-	// Activate unlocks the stored epoch; the digest must be this party's own.
-	// Idempotent. [coordinator]
+	// Activate unlocks the stored epoch; the session is ACTIVATING, and the
+	// digest this party's own. Idempotent until the party restarts, and not_found
+	// from then on: ListEpochs says whether the epoch is active. Errors:
+	// not_found, conflict (another state or digest), burnt (the epoch was retired
+	// meanwhile). [coordinator]
 	Activate(ctx context.Context, in *v1.ActivateRequest, opts ...grpc.CallOption) (*v1.ActivateResponse, error)
-	// ListEpochs of this party. [coordinator, client with "status"]
+	// ListEpochs of this party, retired ones as well. Idempotent. Errors: none of
+	// its own. [coordinator, client with "status"]
 	ListEpochs(ctx context.Context, in *ListEpochsRequest, opts ...grpc.CallOption) (*ListEpochsResponse, error)
-	// GetPublicKey streams an epoch's public key. [client]
+	// GetPublicKey streams the public key of an active epoch. Idempotent. Errors:
+	// not_found, conflict (not active yet, or draining), burnt (retired),
+	// pin_mismatch (made under another roster), passive_keygen. [client]
 	GetPublicKey(ctx context.Context, in *GetPublicKeyRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[GetPublicKeyResponse], error)
-	// RetireEpoch erases an epoch's secrets, its MAC keys and every tuple under
-	// them at this party, and keeps a tombstone. [client with "retire"]
+	// DrainEpoch has an active epoch make nothing new at this party: the sessions
+	// under it end, and none starts. What was made already may be reserved and
+	// fetched until it is used up, and clients' ciphertexts are decrypted. With
+	// revoke its MAC keys are burnt and every tuple under them is erased, too; its
+	// own keys stay until it is retired. It cannot be undone. Idempotent. Errors:
+	// not_found, conflict (not active yet), burnt (retired), forbidden (to revoke,
+	// without "retire"), invalid_request (a successor that is not an active epoch
+	// for the same purpose; the coordinator names one), too_large (a reason of
+	// more than 1000 bytes). [coordinator, client with "retire"]
+	DrainEpoch(ctx context.Context, in *DrainEpochRequest, opts ...grpc.CallOption) (*DrainEpochResponse, error)
+	// RetireEpoch ends the sessions under an epoch, erases its secrets, its MAC
+	// keys and every tuple under them at this party, and keeps a tombstone. It
+	// cannot be undone. Idempotent. Errors: not_found, too_large (a reason of
+	// more than 1000 bytes). [client with "retire"]
 	RetireEpoch(ctx context.Context, in *RetireEpochRequest, opts ...grpc.CallOption) (*RetireEpochResponse, error)
 }
 
@@ -153,6 +195,16 @@ func (c *keygenServiceClient) GetPublicKey(ctx context.Context, in *GetPublicKey
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type KeygenService_GetPublicKeyClient = grpc.ServerStreamingClient[GetPublicKeyResponse]
 
+func (c *keygenServiceClient) DrainEpoch(ctx context.Context, in *DrainEpochRequest, opts ...grpc.CallOption) (*DrainEpochResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(DrainEpochResponse)
+	err := c.cc.Invoke(ctx, KeygenService_DrainEpoch_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *keygenServiceClient) RetireEpoch(ctx context.Context, in *RetireEpochRequest, opts ...grpc.CallOption) (*RetireEpochResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(RetireEpochResponse)
@@ -168,23 +220,55 @@ func (c *keygenServiceClient) RetireEpoch(ctx context.Context, in *RetireEpochRe
 // for forward compatibility.
 type KeygenServiceServer interface {
 	// Start checks the spec against this party's policy and begins the session.
-	// The same spec again is answered with the session's status. [coordinator]
+	// The epoch is one that this party has never had. Idempotent: the same spec
+	// again is answered with the session's status, and another under the same
+	// reference with conflict. Errors: invalid_request, policy_refused,
+	// pin_mismatch, stopped (too many sessions failed with nobody named), excluded
+	// (a party of the roster), passive_keygen, conflict (also: the epoch exists),
+	// busy (no room beside what runs), rate_limited (sessions in an hour),
+	// timed_out (the spec's deadline is over: start another), unavailable (the
+	// party stops). [coordinator]
 	Start(context.Context, *v1.StartRequest) (*v1.StartResponse, error)
-	// GetStatus of a session. [coordinator, client with "status"]
+	// GetStatus of a session. A party forgets its sessions when it restarts, and
+	// of those that have ended all but the last 1000. Idempotent. Errors:
+	// not_found. [coordinator, client with "status"]
 	GetStatus(context.Context, *v1.GetStatusRequest) (*v1.GetStatusResponse, error)
-	// Watch streams the status at every change until the session ends. [as GetStatus]
+	// Watch streams the status at every change until the session ends.
+	// Idempotent: it may be begun again and starts with the status as it is.
+	// Errors: not_found, unavailable (the party stops). [coordinator, client with
+	// "status"]
 	Watch(*v1.WatchRequest, grpc.ServerStreamingServer[v1.WatchResponse]) error
-	// Cancel ends a session that is not yet active and erases what it stored. [coordinator]
+	// Cancel ends a session that is not complete and erases what it stored, and
+	// waits for its end. Idempotent. Errors: not_found, conflict (it is
+	// complete), too_large (the reason). [coordinator]
 	Cancel(context.Context, *v1.CancelRequest) (*v1.CancelResponse, error)
-	// Activate unlocks the stored epoch; the digest must be this party's own.
-	// Idempotent. [coordinator]
+	// Activate unlocks the stored epoch; the session is ACTIVATING, and the
+	// digest this party's own. Idempotent until the party restarts, and not_found
+	// from then on: ListEpochs says whether the epoch is active. Errors:
+	// not_found, conflict (another state or digest), burnt (the epoch was retired
+	// meanwhile). [coordinator]
 	Activate(context.Context, *v1.ActivateRequest) (*v1.ActivateResponse, error)
-	// ListEpochs of this party. [coordinator, client with "status"]
+	// ListEpochs of this party, retired ones as well. Idempotent. Errors: none of
+	// its own. [coordinator, client with "status"]
 	ListEpochs(context.Context, *ListEpochsRequest) (*ListEpochsResponse, error)
-	// GetPublicKey streams an epoch's public key. [client]
+	// GetPublicKey streams the public key of an active epoch. Idempotent. Errors:
+	// not_found, conflict (not active yet, or draining), burnt (retired),
+	// pin_mismatch (made under another roster), passive_keygen. [client]
 	GetPublicKey(*GetPublicKeyRequest, grpc.ServerStreamingServer[GetPublicKeyResponse]) error
-	// RetireEpoch erases an epoch's secrets, its MAC keys and every tuple under
-	// them at this party, and keeps a tombstone. [client with "retire"]
+	// DrainEpoch has an active epoch make nothing new at this party: the sessions
+	// under it end, and none starts. What was made already may be reserved and
+	// fetched until it is used up, and clients' ciphertexts are decrypted. With
+	// revoke its MAC keys are burnt and every tuple under them is erased, too; its
+	// own keys stay until it is retired. It cannot be undone. Idempotent. Errors:
+	// not_found, conflict (not active yet), burnt (retired), forbidden (to revoke,
+	// without "retire"), invalid_request (a successor that is not an active epoch
+	// for the same purpose; the coordinator names one), too_large (a reason of
+	// more than 1000 bytes). [coordinator, client with "retire"]
+	DrainEpoch(context.Context, *DrainEpochRequest) (*DrainEpochResponse, error)
+	// RetireEpoch ends the sessions under an epoch, erases its secrets, its MAC
+	// keys and every tuple under them at this party, and keeps a tombstone. It
+	// cannot be undone. Idempotent. Errors: not_found, too_large (a reason of
+	// more than 1000 bytes). [client with "retire"]
 	RetireEpoch(context.Context, *RetireEpochRequest) (*RetireEpochResponse, error)
 	mustEmbedUnimplementedKeygenServiceServer()
 }
@@ -216,6 +300,9 @@ func (UnimplementedKeygenServiceServer) ListEpochs(context.Context, *ListEpochsR
 }
 func (UnimplementedKeygenServiceServer) GetPublicKey(*GetPublicKeyRequest, grpc.ServerStreamingServer[GetPublicKeyResponse]) error {
 	return status.Error(codes.Unimplemented, "method GetPublicKey not implemented")
+}
+func (UnimplementedKeygenServiceServer) DrainEpoch(context.Context, *DrainEpochRequest) (*DrainEpochResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method DrainEpoch not implemented")
 }
 func (UnimplementedKeygenServiceServer) RetireEpoch(context.Context, *RetireEpochRequest) (*RetireEpochResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method RetireEpoch not implemented")
@@ -353,6 +440,24 @@ func _KeygenService_GetPublicKey_Handler(srv interface{}, stream grpc.ServerStre
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type KeygenService_GetPublicKeyServer = grpc.ServerStreamingServer[GetPublicKeyResponse]
 
+func _KeygenService_DrainEpoch_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(DrainEpochRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(KeygenServiceServer).DrainEpoch(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: KeygenService_DrainEpoch_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(KeygenServiceServer).DrainEpoch(ctx, req.(*DrainEpochRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _KeygenService_RetireEpoch_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(RetireEpochRequest)
 	if err := dec(in); err != nil {
@@ -397,6 +502,10 @@ var KeygenService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ListEpochs",
 			Handler:    _KeygenService_ListEpochs_Handler,
+		},
+		{
+			MethodName: "DrainEpoch",
+			Handler:    _KeygenService_DrainEpoch_Handler,
 		},
 		{
 			MethodName: "RetireEpoch",

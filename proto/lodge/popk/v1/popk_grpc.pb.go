@@ -6,6 +6,15 @@
 
 // Proofs of plaintext knowledge: joint sessions among the parties, and proofs
 // made and checked for a party's own clients.
+//
+// Retries: unavailable, timed_out, busy and rate_limited may be retried as they
+// are, rate_limited after the time that it names, if any; all others need what
+// their detail's "next" says. Calls marked "idempotent" may be repeated after any
+// error; the others only after busy and rate_limited, which leave nothing behind.
+// Besides its own, any call may end with unauthenticated, forbidden (role or
+// permission), invalid_request, too_large, busy (too many streams),
+// rate_limited, timed_out (at the latest after 30 s, unless it streams),
+// unavailable, cancelled and internal.
 
 package popkv1
 
@@ -36,20 +45,50 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 type PopkServiceClient interface {
-	// Start a joint proof session. [coordinator]
+	// Start checks the spec against this party's policy and begins the session.
+	// The epoch is active, and of the purpose that the spec names. Idempotent: the
+	// same spec again is answered with the session's status, and another under the
+	// same reference with conflict. Errors: invalid_request, policy_refused,
+	// pin_mismatch (also: the epoch was made under another roster), stopped (too
+	// many sessions failed with nobody named), excluded (a party of the roster),
+	// passive_keygen (the epoch's keys are not proved), key_purpose, not_found,
+	// burnt (the epoch), conflict (also: the epoch is not active yet, or
+	// draining), busy (no room beside what runs), rate_limited (sessions in an
+	// hour), timed_out (the spec's deadline is over: start another), unavailable
+	// (the party stops). [coordinator]
 	Start(ctx context.Context, in *v1.StartRequest, opts ...grpc.CallOption) (*v1.StartResponse, error)
-	// GetStatus of a session. [coordinator, client with "status"]
+	// GetStatus of a session. A party forgets its sessions when it restarts, and
+	// of those that have ended all but the last 1000. Idempotent. Errors:
+	// not_found. [coordinator, client with "status"]
 	GetStatus(ctx context.Context, in *v1.GetStatusRequest, opts ...grpc.CallOption) (*v1.GetStatusResponse, error)
-	// Watch streams the status at every change until the session ends. [as GetStatus]
+	// Watch streams the status at every change until the session ends.
+	// Idempotent: it may be begun again and starts with the status as it is.
+	// Errors: not_found, unavailable (the party stops). [coordinator, client with
+	// "status"]
 	Watch(ctx context.Context, in *v1.WatchRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[v1.WatchResponse], error)
-	// Cancel a session. [coordinator]
+	// Cancel ends a session that is not complete, and waits for its end.
+	// Idempotent. Errors: not_found, conflict (it is complete), too_large (the
+	// reason). [coordinator]
 	Cancel(ctx context.Context, in *v1.CancelRequest, opts ...grpc.CallOption) (*v1.CancelResponse, error)
-	// Activate answers with the status: a proof leaves nothing to unlock. [coordinator]
+	// Activate answers with the status: a proof leaves nothing to unlock.
+	// Idempotent until the party restarts. Errors: not_found, conflict (the
+	// session has no result). [coordinator]
 	Activate(ctx context.Context, in *v1.ActivateRequest, opts ...grpc.CallOption) (*v1.ActivateResponse, error)
-	// Prove encrypts the client's values under an epoch's public key and proves
-	// knowledge of them; the witness is wiped when the call ends. [client with "prove"]
+	// Prove encrypts the client's values under the public key of an active epoch
+	// for decryption and proves knowledge of them, for the caller; the witness is
+	// wiped when the call ends. Idempotent as far as this party goes, which keeps
+	// nothing; a repeated call gives another ciphertext. Errors: invalid_request,
+	// too_large, policy_refused (memory), not_found, key_purpose, burnt, conflict
+	// (of the epoch; also: it is draining), pin_mismatch (the epoch was made under
+	// another roster), passive_keygen (its keys are not proved), busy (two calls of
+	// this client run, or memory is short), timed_out (2 minutes for the upload).
+	// [client with "prove"]
 	Prove(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[ProveRequest, ProveResponse], error)
-	// Verify checks ciphertexts and a proof that the client brings. [client with "prove"]
+	// Verify checks ciphertexts and a proof that the client brings, which must be
+	// its own, also under an epoch that drains. A proof that does not hold is an
+	// answer, not an error. Idempotent. Errors: invalid_request, too_large,
+	// policy_refused, not_found, key_purpose, burnt, conflict, pin_mismatch,
+	// passive_keygen, busy, timed_out (all as Prove). [client with "prove"]
 	Verify(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[VerifyRequest, VerifyResponse], error)
 }
 
@@ -150,20 +189,50 @@ type PopkService_VerifyClient = grpc.ClientStreamingClient[VerifyRequest, Verify
 // All implementations must embed UnimplementedPopkServiceServer
 // for forward compatibility.
 type PopkServiceServer interface {
-	// Start a joint proof session. [coordinator]
+	// Start checks the spec against this party's policy and begins the session.
+	// The epoch is active, and of the purpose that the spec names. Idempotent: the
+	// same spec again is answered with the session's status, and another under the
+	// same reference with conflict. Errors: invalid_request, policy_refused,
+	// pin_mismatch (also: the epoch was made under another roster), stopped (too
+	// many sessions failed with nobody named), excluded (a party of the roster),
+	// passive_keygen (the epoch's keys are not proved), key_purpose, not_found,
+	// burnt (the epoch), conflict (also: the epoch is not active yet, or
+	// draining), busy (no room beside what runs), rate_limited (sessions in an
+	// hour), timed_out (the spec's deadline is over: start another), unavailable
+	// (the party stops). [coordinator]
 	Start(context.Context, *v1.StartRequest) (*v1.StartResponse, error)
-	// GetStatus of a session. [coordinator, client with "status"]
+	// GetStatus of a session. A party forgets its sessions when it restarts, and
+	// of those that have ended all but the last 1000. Idempotent. Errors:
+	// not_found. [coordinator, client with "status"]
 	GetStatus(context.Context, *v1.GetStatusRequest) (*v1.GetStatusResponse, error)
-	// Watch streams the status at every change until the session ends. [as GetStatus]
+	// Watch streams the status at every change until the session ends.
+	// Idempotent: it may be begun again and starts with the status as it is.
+	// Errors: not_found, unavailable (the party stops). [coordinator, client with
+	// "status"]
 	Watch(*v1.WatchRequest, grpc.ServerStreamingServer[v1.WatchResponse]) error
-	// Cancel a session. [coordinator]
+	// Cancel ends a session that is not complete, and waits for its end.
+	// Idempotent. Errors: not_found, conflict (it is complete), too_large (the
+	// reason). [coordinator]
 	Cancel(context.Context, *v1.CancelRequest) (*v1.CancelResponse, error)
-	// Activate answers with the status: a proof leaves nothing to unlock. [coordinator]
+	// Activate answers with the status: a proof leaves nothing to unlock.
+	// Idempotent until the party restarts. Errors: not_found, conflict (the
+	// session has no result). [coordinator]
 	Activate(context.Context, *v1.ActivateRequest) (*v1.ActivateResponse, error)
-	// Prove encrypts the client's values under an epoch's public key and proves
-	// knowledge of them; the witness is wiped when the call ends. [client with "prove"]
+	// Prove encrypts the client's values under the public key of an active epoch
+	// for decryption and proves knowledge of them, for the caller; the witness is
+	// wiped when the call ends. Idempotent as far as this party goes, which keeps
+	// nothing; a repeated call gives another ciphertext. Errors: invalid_request,
+	// too_large, policy_refused (memory), not_found, key_purpose, burnt, conflict
+	// (of the epoch; also: it is draining), pin_mismatch (the epoch was made under
+	// another roster), passive_keygen (its keys are not proved), busy (two calls of
+	// this client run, or memory is short), timed_out (2 minutes for the upload).
+	// [client with "prove"]
 	Prove(grpc.BidiStreamingServer[ProveRequest, ProveResponse]) error
-	// Verify checks ciphertexts and a proof that the client brings. [client with "prove"]
+	// Verify checks ciphertexts and a proof that the client brings, which must be
+	// its own, also under an epoch that drains. A proof that does not hold is an
+	// answer, not an error. Idempotent. Errors: invalid_request, too_large,
+	// policy_refused, not_found, key_purpose, burnt, conflict, pin_mismatch,
+	// passive_keygen, busy, timed_out (all as Prove). [client with "prove"]
 	Verify(grpc.ClientStreamingServer[VerifyRequest, VerifyResponse]) error
 	mustEmbedUnimplementedPopkServiceServer()
 }

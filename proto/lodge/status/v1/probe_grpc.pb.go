@@ -5,6 +5,15 @@
 // source: lodge/status/v1/probe.proto
 
 // What a party measures of the network to its peers.
+//
+// Retries: unavailable, timed_out, busy and rate_limited may be retried as they
+// are, rate_limited after the time that it names, if any; all others need what
+// their detail's "next" says. Calls marked "idempotent" may be repeated after any
+// error; the others only after busy and rate_limited, which leave nothing behind.
+// Besides its own, any call may end with unauthenticated, forbidden (role or
+// permission), invalid_request, too_large, busy (too many streams),
+// rate_limited, timed_out (at the latest after 30 s, unless it streams),
+// unavailable, cancelled and internal.
 
 package statusv1
 
@@ -30,12 +39,12 @@ const (
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 type ProbeServiceClient interface {
 	// ProbePeers has this party measure the network to its peers, one after the
-	// other, with an answer for each. Idempotent; busy (one is under way) and
-	// rate_limited may be retried. Errors: invalid_request. [client with "status",
-	// the party's own identity]
+	// other, with an answer for each; a peer that cannot be reached is an answer.
+	// Idempotent. Errors: invalid_request (too many bytes), busy (one is under
+	// way), rate_limited. [own identity, client with "status"]
 	ProbePeers(ctx context.Context, in *ProbePeersRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ProbePeersResponse], error)
-	// Probe takes what a peer's ProbePeers sends, and counts it. Errors:
-	// too_large, rate_limited. [peer]
+	// Probe takes what a peer's ProbePeers sends, and counts it. Idempotent.
+	// Errors: too_large, rate_limited, excluded (the caller). [peer]
 	Probe(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[ProbeRequest, ProbeResponse], error)
 }
 
@@ -84,12 +93,12 @@ type ProbeService_ProbeClient = grpc.ClientStreamingClient[ProbeRequest, ProbeRe
 // for forward compatibility.
 type ProbeServiceServer interface {
 	// ProbePeers has this party measure the network to its peers, one after the
-	// other, with an answer for each. Idempotent; busy (one is under way) and
-	// rate_limited may be retried. Errors: invalid_request. [client with "status",
-	// the party's own identity]
+	// other, with an answer for each; a peer that cannot be reached is an answer.
+	// Idempotent. Errors: invalid_request (too many bytes), busy (one is under
+	// way), rate_limited. [own identity, client with "status"]
 	ProbePeers(*ProbePeersRequest, grpc.ServerStreamingServer[ProbePeersResponse]) error
-	// Probe takes what a peer's ProbePeers sends, and counts it. Errors:
-	// too_large, rate_limited. [peer]
+	// Probe takes what a peer's ProbePeers sends, and counts it. Idempotent.
+	// Errors: too_large, rate_limited, excluded (the caller). [peer]
 	Probe(grpc.ClientStreamingServer[ProbeRequest, ProbeResponse]) error
 	mustEmbedUnimplementedProbeServiceServer()
 }

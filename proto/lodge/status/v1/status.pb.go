@@ -5,6 +5,15 @@
 // source: lodge/status/v1/status.proto
 
 // What a process says about itself, and the one error type of the RPC boundary.
+//
+// Retries: unavailable, timed_out, busy and rate_limited may be retried as they
+// are, rate_limited after the time that it names, if any; all others need what
+// their detail's "next" says. Calls marked "idempotent" may be repeated after any
+// error; the others only after busy and rate_limited, which leave nothing behind.
+// Besides its own, any call may end with unauthenticated, forbidden (role or
+// permission), invalid_request, too_large, busy (too many streams),
+// rate_limited, timed_out (at the latest after 30 s, unless it streams),
+// unavailable, cancelled and internal.
 
 package statusv1
 
@@ -196,8 +205,10 @@ type GetStatusResponse struct {
 	Audit *AuditHead `protobuf:"bytes,16,opt,name=audit,proto3" json:"audit,omitempty"`
 	// What sessions may hold together; only of parties. Detail.
 	MaxMemoryBytes uint64 `protobuf:"varint,17,opt,name=max_memory_bytes,json=maxMemoryBytes,proto3" json:"max_memory_bytes,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// How the parties of the roster behave; only of parties. Detail.
+	Conduct       *Conduct `protobuf:"bytes,18,opt,name=conduct,proto3" json:"conduct,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *GetStatusResponse) Reset() {
@@ -347,6 +358,13 @@ func (x *GetStatusResponse) GetMaxMemoryBytes() uint64 {
 		return x.MaxMemoryBytes
 	}
 	return 0
+}
+
+func (x *GetStatusResponse) GetConduct() *Conduct {
+	if x != nil {
+		return x.Conduct
+	}
+	return nil
 }
 
 // Link is a connection to a party.
@@ -506,6 +524,80 @@ func (x *Store) GetPostgres() bool {
 	return false
 }
 
+// Conduct is what a party holds against the parties of its roster; the service
+// of accusations says more.
+type Conduct struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Why no session begins: a party is excluded, or too many sessions failed
+	// with nobody named. Empty when sessions may begin.
+	Refusal string `protobuf:"bytes,1,opt,name=refusal,proto3" json:"refusal,omitempty"`
+	// Parties that evidence convicts and policy excludes, by name.
+	Excluded []string `protobuf:"bytes,2,rep,name=excluded,proto3" json:"excluded,omitempty"`
+	// Failures with nobody named that count, and how many stop generation.
+	Failures      uint32 `protobuf:"varint,3,opt,name=failures,proto3" json:"failures,omitempty"`
+	MaxFailures   uint32 `protobuf:"varint,4,opt,name=max_failures,json=maxFailures,proto3" json:"max_failures,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Conduct) Reset() {
+	*x = Conduct{}
+	mi := &file_lodge_status_v1_status_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Conduct) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Conduct) ProtoMessage() {}
+
+func (x *Conduct) ProtoReflect() protoreflect.Message {
+	mi := &file_lodge_status_v1_status_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Conduct.ProtoReflect.Descriptor instead.
+func (*Conduct) Descriptor() ([]byte, []int) {
+	return file_lodge_status_v1_status_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *Conduct) GetRefusal() string {
+	if x != nil {
+		return x.Refusal
+	}
+	return ""
+}
+
+func (x *Conduct) GetExcluded() []string {
+	if x != nil {
+		return x.Excluded
+	}
+	return nil
+}
+
+func (x *Conduct) GetFailures() uint32 {
+	if x != nil {
+		return x.Failures
+	}
+	return 0
+}
+
+func (x *Conduct) GetMaxFailures() uint32 {
+	if x != nil {
+		return x.MaxFailures
+	}
+	return 0
+}
+
 type AuditHead struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Entries of the log.
@@ -518,7 +610,7 @@ type AuditHead struct {
 
 func (x *AuditHead) Reset() {
 	*x = AuditHead{}
-	mi := &file_lodge_status_v1_status_proto_msgTypes[5]
+	mi := &file_lodge_status_v1_status_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -530,7 +622,7 @@ func (x *AuditHead) String() string {
 func (*AuditHead) ProtoMessage() {}
 
 func (x *AuditHead) ProtoReflect() protoreflect.Message {
-	mi := &file_lodge_status_v1_status_proto_msgTypes[5]
+	mi := &file_lodge_status_v1_status_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -543,7 +635,7 @@ func (x *AuditHead) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditHead.ProtoReflect.Descriptor instead.
 func (*AuditHead) Descriptor() ([]byte, []int) {
-	return file_lodge_status_v1_status_proto_rawDescGZIP(), []int{5}
+	return file_lodge_status_v1_status_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *AuditHead) GetSequence() uint64 {
@@ -575,7 +667,7 @@ type ErrorDetail struct {
 
 func (x *ErrorDetail) Reset() {
 	*x = ErrorDetail{}
-	mi := &file_lodge_status_v1_status_proto_msgTypes[6]
+	mi := &file_lodge_status_v1_status_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -587,7 +679,7 @@ func (x *ErrorDetail) String() string {
 func (*ErrorDetail) ProtoMessage() {}
 
 func (x *ErrorDetail) ProtoReflect() protoreflect.Message {
-	mi := &file_lodge_status_v1_status_proto_msgTypes[6]
+	mi := &file_lodge_status_v1_status_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -600,7 +692,7 @@ func (x *ErrorDetail) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ErrorDetail.ProtoReflect.Descriptor instead.
 func (*ErrorDetail) Descriptor() ([]byte, []int) {
-	return file_lodge_status_v1_status_proto_rawDescGZIP(), []int{6}
+	return file_lodge_status_v1_status_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *ErrorDetail) GetCode() string {
@@ -632,7 +724,7 @@ const file_lodge_status_v1_status_proto_rawDesc = "" +
 	"\x10GetStatusRequest\"3\n" +
 	"\tParamsPin\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
-	"\x04hash\x18\x02 \x01(\fR\x04hash\"\xd3\x05\n" +
+	"\x04hash\x18\x02 \x01(\fR\x04hash\"\x87\x06\n" +
 	"\x11GetStatusResponse\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x19\n" +
 	"\x05party\x18\x02 \x01(\rH\x00R\x05party\x88\x01\x01\x12\x18\n" +
@@ -652,7 +744,8 @@ const file_lodge_status_v1_status_proto_rawDesc = "" +
 	"\x05links\x18\x0e \x03(\v2\x15.lodge.status.v1.LinkR\x05links\x12,\n" +
 	"\x05store\x18\x0f \x01(\v2\x16.lodge.status.v1.StoreR\x05store\x120\n" +
 	"\x05audit\x18\x10 \x01(\v2\x1a.lodge.status.v1.AuditHeadR\x05audit\x12(\n" +
-	"\x10max_memory_bytes\x18\x11 \x01(\x04R\x0emaxMemoryBytesB\b\n" +
+	"\x10max_memory_bytes\x18\x11 \x01(\x04R\x0emaxMemoryBytes\x122\n" +
+	"\aconduct\x18\x12 \x01(\v2\x18.lodge.status.v1.ConductR\aconductB\b\n" +
 	"\x06_party\"b\n" +
 	"\x04Link\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
@@ -669,7 +762,12 @@ const file_lodge_status_v1_status_proto_rawDesc = "" +
 	"\x05fault\x18\x04 \x01(\tR\x05fault\x12&\n" +
 	"\x0fdisk_free_bytes\x18\x05 \x01(\x04R\rdiskFreeBytes\x12(\n" +
 	"\x10disk_total_bytes\x18\x06 \x01(\x04R\x0ediskTotalBytes\x12\x1a\n" +
-	"\bpostgres\x18\a \x01(\bR\bpostgres\";\n" +
+	"\bpostgres\x18\a \x01(\bR\bpostgres\"~\n" +
+	"\aConduct\x12\x18\n" +
+	"\arefusal\x18\x01 \x01(\tR\arefusal\x12\x1a\n" +
+	"\bexcluded\x18\x02 \x03(\tR\bexcluded\x12\x1a\n" +
+	"\bfailures\x18\x03 \x01(\rR\bfailures\x12!\n" +
+	"\fmax_failures\x18\x04 \x01(\rR\vmaxFailures\";\n" +
 	"\tAuditHead\x12\x1a\n" +
 	"\bsequence\x18\x01 \x01(\x04R\bsequence\x12\x12\n" +
 	"\x04hash\x18\x02 \x01(\fR\x04hash\"I\n" +
@@ -699,7 +797,7 @@ func file_lodge_status_v1_status_proto_rawDescGZIP() []byte {
 }
 
 var file_lodge_status_v1_status_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_lodge_status_v1_status_proto_msgTypes = make([]protoimpl.MessageInfo, 7)
+var file_lodge_status_v1_status_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
 var file_lodge_status_v1_status_proto_goTypes = []any{
 	(LinkState)(0),                // 0: lodge.status.v1.LinkState
 	(*GetStatusRequest)(nil),      // 1: lodge.status.v1.GetStatusRequest
@@ -707,26 +805,28 @@ var file_lodge_status_v1_status_proto_goTypes = []any{
 	(*GetStatusResponse)(nil),     // 3: lodge.status.v1.GetStatusResponse
 	(*Link)(nil),                  // 4: lodge.status.v1.Link
 	(*Store)(nil),                 // 5: lodge.status.v1.Store
-	(*AuditHead)(nil),             // 6: lodge.status.v1.AuditHead
-	(*ErrorDetail)(nil),           // 7: lodge.status.v1.ErrorDetail
-	(*timestamppb.Timestamp)(nil), // 8: google.protobuf.Timestamp
+	(*Conduct)(nil),               // 6: lodge.status.v1.Conduct
+	(*AuditHead)(nil),             // 7: lodge.status.v1.AuditHead
+	(*ErrorDetail)(nil),           // 8: lodge.status.v1.ErrorDetail
+	(*timestamppb.Timestamp)(nil), // 9: google.protobuf.Timestamp
 }
 var file_lodge_status_v1_status_proto_depIdxs = []int32{
-	2, // 0: lodge.status.v1.GetStatusResponse.params:type_name -> lodge.status.v1.ParamsPin
-	8, // 1: lodge.status.v1.GetStatusResponse.started:type_name -> google.protobuf.Timestamp
-	8, // 2: lodge.status.v1.GetStatusResponse.now:type_name -> google.protobuf.Timestamp
-	8, // 3: lodge.status.v1.GetStatusResponse.certificate_not_after:type_name -> google.protobuf.Timestamp
-	4, // 4: lodge.status.v1.GetStatusResponse.links:type_name -> lodge.status.v1.Link
-	5, // 5: lodge.status.v1.GetStatusResponse.store:type_name -> lodge.status.v1.Store
-	6, // 6: lodge.status.v1.GetStatusResponse.audit:type_name -> lodge.status.v1.AuditHead
-	0, // 7: lodge.status.v1.Link.state:type_name -> lodge.status.v1.LinkState
-	1, // 8: lodge.status.v1.StatusService.GetStatus:input_type -> lodge.status.v1.GetStatusRequest
-	3, // 9: lodge.status.v1.StatusService.GetStatus:output_type -> lodge.status.v1.GetStatusResponse
-	9, // [9:10] is the sub-list for method output_type
-	8, // [8:9] is the sub-list for method input_type
-	8, // [8:8] is the sub-list for extension type_name
-	8, // [8:8] is the sub-list for extension extendee
-	0, // [0:8] is the sub-list for field type_name
+	2,  // 0: lodge.status.v1.GetStatusResponse.params:type_name -> lodge.status.v1.ParamsPin
+	9,  // 1: lodge.status.v1.GetStatusResponse.started:type_name -> google.protobuf.Timestamp
+	9,  // 2: lodge.status.v1.GetStatusResponse.now:type_name -> google.protobuf.Timestamp
+	9,  // 3: lodge.status.v1.GetStatusResponse.certificate_not_after:type_name -> google.protobuf.Timestamp
+	4,  // 4: lodge.status.v1.GetStatusResponse.links:type_name -> lodge.status.v1.Link
+	5,  // 5: lodge.status.v1.GetStatusResponse.store:type_name -> lodge.status.v1.Store
+	7,  // 6: lodge.status.v1.GetStatusResponse.audit:type_name -> lodge.status.v1.AuditHead
+	6,  // 7: lodge.status.v1.GetStatusResponse.conduct:type_name -> lodge.status.v1.Conduct
+	0,  // 8: lodge.status.v1.Link.state:type_name -> lodge.status.v1.LinkState
+	1,  // 9: lodge.status.v1.StatusService.GetStatus:input_type -> lodge.status.v1.GetStatusRequest
+	3,  // 10: lodge.status.v1.StatusService.GetStatus:output_type -> lodge.status.v1.GetStatusResponse
+	10, // [10:11] is the sub-list for method output_type
+	9,  // [9:10] is the sub-list for method input_type
+	9,  // [9:9] is the sub-list for extension type_name
+	9,  // [9:9] is the sub-list for extension extendee
+	0,  // [0:9] is the sub-list for field type_name
 }
 
 func init() { file_lodge_status_v1_status_proto_init() }
@@ -741,7 +841,7 @@ func file_lodge_status_v1_status_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lodge_status_v1_status_proto_rawDesc), len(file_lodge_status_v1_status_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   7,
+			NumMessages:   8,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

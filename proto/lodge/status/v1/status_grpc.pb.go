@@ -5,6 +5,15 @@
 // source: lodge/status/v1/status.proto
 
 // What a process says about itself, and the one error type of the RPC boundary.
+//
+// Retries: unavailable, timed_out, busy and rate_limited may be retried as they
+// are, rate_limited after the time that it names, if any; all others need what
+// their detail's "next" says. Calls marked "idempotent" may be repeated after any
+// error; the others only after busy and rate_limited, which leave nothing behind.
+// Besides its own, any call may end with unauthenticated, forbidden (role or
+// permission), invalid_request, too_large, busy (too many streams),
+// rate_limited, timed_out (at the latest after 30 s, unless it streams),
+// unavailable, cancelled and internal.
 
 package statusv1
 
@@ -30,8 +39,7 @@ const (
 type StatusServiceClient interface {
 	// GetStatus answers any authenticated caller. What is marked "detail" is for
 	// peers, the coordinator, the process's own identity and clients with
-	// "status". Idempotent; any error but unauthenticated and forbidden may be
-	// retried.
+	// "status". Idempotent. Errors: none of its own. [anyone]
 	GetStatus(ctx context.Context, in *GetStatusRequest, opts ...grpc.CallOption) (*GetStatusResponse, error)
 }
 
@@ -59,8 +67,7 @@ func (c *statusServiceClient) GetStatus(ctx context.Context, in *GetStatusReques
 type StatusServiceServer interface {
 	// GetStatus answers any authenticated caller. What is marked "detail" is for
 	// peers, the coordinator, the process's own identity and clients with
-	// "status". Idempotent; any error but unauthenticated and forbidden may be
-	// retried.
+	// "status". Idempotent. Errors: none of its own. [anyone]
 	GetStatus(context.Context, *GetStatusRequest) (*GetStatusResponse, error)
 	mustEmbedUnimplementedStatusServiceServer()
 }

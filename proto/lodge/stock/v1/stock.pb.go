@@ -8,10 +8,14 @@
 // is, and the policies that keep it there. The coordinator sees no share; every
 // party checks on its own what is reserved.
 //
-// Retries: calls marked "idempotent" may be repeated after any error; the codes
-// unavailable, timed_out, busy and rate_limited may be retried as they are.
-// Any call may also end with unauthenticated, forbidden, invalid_request,
-// too_large, rate_limited, timed_out, cancelled and internal.
+// Retries: unavailable, timed_out, busy and rate_limited may be retried as they
+// are, rate_limited after the time that it names, if any; all others need what
+// their detail's "next" says. Calls marked "idempotent" may be repeated after any
+// error; the others only after busy and rate_limited, which leave nothing behind.
+// Besides its own, any call may end with unauthenticated, forbidden (role or
+// permission), invalid_request, too_large, busy (too many streams),
+// rate_limited, timed_out (at the latest after 30 s, unless it streams),
+// unavailable, cancelled and internal.
 
 package stockv1
 
@@ -46,7 +50,9 @@ type ReserveRequest struct {
 	// Who may fetch, by the names that clients have at the parties: none (any
 	// client of the tenant that comes first with the id), one, or one per party.
 	Clients []string `protobuf:"bytes,6,rep,name=clients,proto3" json:"clients,omitempty"`
-	// Wait until there is enough, at most until the call's deadline.
+	// Wait until there is enough, at most until the call's deadline, and at most
+	// 30 s: to wait longer, repeat the call with the same idempotency key after
+	// out_of_stock, timed_out and unavailable.
 	Wait          bool `protobuf:"varint,7,opt,name=wait,proto3" json:"wait,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -559,7 +565,8 @@ type Stock struct {
 	// Tuples that can be reserved, at all parties.
 	Available uint64 `protobuf:"varint,3,opt,name=available,proto3" json:"available,omitempty"`
 	Reserved  uint64 `protobuf:"varint,4,opt,name=reserved,proto3" json:"reserved,omitempty"`
-	Consumed  uint64 `protobuf:"varint,5,opt,name=consumed,proto3" json:"consumed,omitempty"`
+	// Delivered by all parties, or erased after a delivery.
+	Consumed uint64 `protobuf:"varint,5,opt,name=consumed,proto3" json:"consumed,omitempty"`
 	// Erased without having been delivered, by expiry, crash or revocation.
 	Lost uint64 `protobuf:"varint,6,opt,name=lost,proto3" json:"lost,omitempty"`
 	// Tuples that jobs are making now, and that queued jobs will.
@@ -851,9 +858,15 @@ func (x *GetStockRequest) GetEpoch() uint64 {
 }
 
 type GetStockResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Stock         []*Stock               `protobuf:"bytes,1,rep,name=stock,proto3" json:"stock,omitempty"`
-	AsOf          *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=as_of,json=asOf,proto3" json:"as_of,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Stock []*Stock               `protobuf:"bytes,1,rep,name=stock,proto3" json:"stock,omitempty"`
+	// When all parties said what they have. While some are away this is the last
+	// time that none was, and nothing can be reserved; absent when the coordinator
+	// has not heard all of them since it started, and then what is available,
+	// reserved, consumed and lost is not known.
+	AsOf *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=as_of,json=asOf,proto3" json:"as_of,omitempty"`
+	// Parties that could not be asked last.
+	Away          []*AwayParty `protobuf:"bytes,3,rep,name=away,proto3" json:"away,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -902,6 +915,73 @@ func (x *GetStockResponse) GetAsOf() *timestamppb.Timestamp {
 	return nil
 }
 
+func (x *GetStockResponse) GetAway() []*AwayParty {
+	if x != nil {
+		return x.Away
+	}
+	return nil
+}
+
+type AwayParty struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Party         uint32                 `protobuf:"varint,1,opt,name=party,proto3" json:"party,omitempty"`
+	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	Reason        string                 `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AwayParty) Reset() {
+	*x = AwayParty{}
+	mi := &file_lodge_stock_v1_stock_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AwayParty) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AwayParty) ProtoMessage() {}
+
+func (x *AwayParty) ProtoReflect() protoreflect.Message {
+	mi := &file_lodge_stock_v1_stock_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AwayParty.ProtoReflect.Descriptor instead.
+func (*AwayParty) Descriptor() ([]byte, []int) {
+	return file_lodge_stock_v1_stock_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *AwayParty) GetParty() uint32 {
+	if x != nil {
+		return x.Party
+	}
+	return 0
+}
+
+func (x *AwayParty) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *AwayParty) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
 type WatchStockRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Epoch         uint64                 `protobuf:"varint,1,opt,name=epoch,proto3" json:"epoch,omitempty"`
@@ -911,7 +991,7 @@ type WatchStockRequest struct {
 
 func (x *WatchStockRequest) Reset() {
 	*x = WatchStockRequest{}
-	mi := &file_lodge_stock_v1_stock_proto_msgTypes[13]
+	mi := &file_lodge_stock_v1_stock_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -923,7 +1003,7 @@ func (x *WatchStockRequest) String() string {
 func (*WatchStockRequest) ProtoMessage() {}
 
 func (x *WatchStockRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lodge_stock_v1_stock_proto_msgTypes[13]
+	mi := &file_lodge_stock_v1_stock_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -936,7 +1016,7 @@ func (x *WatchStockRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchStockRequest.ProtoReflect.Descriptor instead.
 func (*WatchStockRequest) Descriptor() ([]byte, []int) {
-	return file_lodge_stock_v1_stock_proto_rawDescGZIP(), []int{13}
+	return file_lodge_stock_v1_stock_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *WatchStockRequest) GetEpoch() uint64 {
@@ -947,16 +1027,18 @@ func (x *WatchStockRequest) GetEpoch() uint64 {
 }
 
 type WatchStockResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Stock         []*Stock               `protobuf:"bytes,1,rep,name=stock,proto3" json:"stock,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Stock []*Stock               `protobuf:"bytes,1,rep,name=stock,proto3" json:"stock,omitempty"`
+	// As in GetStockResponse.
 	AsOf          *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=as_of,json=asOf,proto3" json:"as_of,omitempty"`
+	Away          []*AwayParty           `protobuf:"bytes,3,rep,name=away,proto3" json:"away,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *WatchStockResponse) Reset() {
 	*x = WatchStockResponse{}
-	mi := &file_lodge_stock_v1_stock_proto_msgTypes[14]
+	mi := &file_lodge_stock_v1_stock_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -968,7 +1050,7 @@ func (x *WatchStockResponse) String() string {
 func (*WatchStockResponse) ProtoMessage() {}
 
 func (x *WatchStockResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lodge_stock_v1_stock_proto_msgTypes[14]
+	mi := &file_lodge_stock_v1_stock_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -981,7 +1063,7 @@ func (x *WatchStockResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchStockResponse.ProtoReflect.Descriptor instead.
 func (*WatchStockResponse) Descriptor() ([]byte, []int) {
-	return file_lodge_stock_v1_stock_proto_rawDescGZIP(), []int{14}
+	return file_lodge_stock_v1_stock_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *WatchStockResponse) GetStock() []*Stock {
@@ -998,6 +1080,13 @@ func (x *WatchStockResponse) GetAsOf() *timestamppb.Timestamp {
 	return nil
 }
 
+func (x *WatchStockResponse) GetAway() []*AwayParty {
+	if x != nil {
+		return x.Away
+	}
+	return nil
+}
+
 type ListPoliciesRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -1006,7 +1095,7 @@ type ListPoliciesRequest struct {
 
 func (x *ListPoliciesRequest) Reset() {
 	*x = ListPoliciesRequest{}
-	mi := &file_lodge_stock_v1_stock_proto_msgTypes[15]
+	mi := &file_lodge_stock_v1_stock_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1018,7 +1107,7 @@ func (x *ListPoliciesRequest) String() string {
 func (*ListPoliciesRequest) ProtoMessage() {}
 
 func (x *ListPoliciesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lodge_stock_v1_stock_proto_msgTypes[15]
+	mi := &file_lodge_stock_v1_stock_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1031,7 +1120,7 @@ func (x *ListPoliciesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPoliciesRequest.ProtoReflect.Descriptor instead.
 func (*ListPoliciesRequest) Descriptor() ([]byte, []int) {
-	return file_lodge_stock_v1_stock_proto_rawDescGZIP(), []int{15}
+	return file_lodge_stock_v1_stock_proto_rawDescGZIP(), []int{16}
 }
 
 type ListPoliciesResponse struct {
@@ -1043,7 +1132,7 @@ type ListPoliciesResponse struct {
 
 func (x *ListPoliciesResponse) Reset() {
 	*x = ListPoliciesResponse{}
-	mi := &file_lodge_stock_v1_stock_proto_msgTypes[16]
+	mi := &file_lodge_stock_v1_stock_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1055,7 +1144,7 @@ func (x *ListPoliciesResponse) String() string {
 func (*ListPoliciesResponse) ProtoMessage() {}
 
 func (x *ListPoliciesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lodge_stock_v1_stock_proto_msgTypes[16]
+	mi := &file_lodge_stock_v1_stock_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1068,7 +1157,7 @@ func (x *ListPoliciesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPoliciesResponse.ProtoReflect.Descriptor instead.
 func (*ListPoliciesResponse) Descriptor() ([]byte, []int) {
-	return file_lodge_stock_v1_stock_proto_rawDescGZIP(), []int{16}
+	return file_lodge_stock_v1_stock_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ListPoliciesResponse) GetPolicies() []*Policy {
@@ -1087,7 +1176,7 @@ type SetPolicyRequest struct {
 
 func (x *SetPolicyRequest) Reset() {
 	*x = SetPolicyRequest{}
-	mi := &file_lodge_stock_v1_stock_proto_msgTypes[17]
+	mi := &file_lodge_stock_v1_stock_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1099,7 +1188,7 @@ func (x *SetPolicyRequest) String() string {
 func (*SetPolicyRequest) ProtoMessage() {}
 
 func (x *SetPolicyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lodge_stock_v1_stock_proto_msgTypes[17]
+	mi := &file_lodge_stock_v1_stock_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1112,7 +1201,7 @@ func (x *SetPolicyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetPolicyRequest.ProtoReflect.Descriptor instead.
 func (*SetPolicyRequest) Descriptor() ([]byte, []int) {
-	return file_lodge_stock_v1_stock_proto_rawDescGZIP(), []int{17}
+	return file_lodge_stock_v1_stock_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *SetPolicyRequest) GetPolicy() *Policy {
@@ -1131,7 +1220,7 @@ type SetPolicyResponse struct {
 
 func (x *SetPolicyResponse) Reset() {
 	*x = SetPolicyResponse{}
-	mi := &file_lodge_stock_v1_stock_proto_msgTypes[18]
+	mi := &file_lodge_stock_v1_stock_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1143,7 +1232,7 @@ func (x *SetPolicyResponse) String() string {
 func (*SetPolicyResponse) ProtoMessage() {}
 
 func (x *SetPolicyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lodge_stock_v1_stock_proto_msgTypes[18]
+	mi := &file_lodge_stock_v1_stock_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1156,7 +1245,7 @@ func (x *SetPolicyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetPolicyResponse.ProtoReflect.Descriptor instead.
 func (*SetPolicyResponse) Descriptor() ([]byte, []int) {
-	return file_lodge_stock_v1_stock_proto_rawDescGZIP(), []int{18}
+	return file_lodge_stock_v1_stock_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *SetPolicyResponse) GetPolicy() *Policy {
@@ -1176,7 +1265,7 @@ type DeletePolicyRequest struct {
 
 func (x *DeletePolicyRequest) Reset() {
 	*x = DeletePolicyRequest{}
-	mi := &file_lodge_stock_v1_stock_proto_msgTypes[19]
+	mi := &file_lodge_stock_v1_stock_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1188,7 +1277,7 @@ func (x *DeletePolicyRequest) String() string {
 func (*DeletePolicyRequest) ProtoMessage() {}
 
 func (x *DeletePolicyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lodge_stock_v1_stock_proto_msgTypes[19]
+	mi := &file_lodge_stock_v1_stock_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1201,7 +1290,7 @@ func (x *DeletePolicyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeletePolicyRequest.ProtoReflect.Descriptor instead.
 func (*DeletePolicyRequest) Descriptor() ([]byte, []int) {
-	return file_lodge_stock_v1_stock_proto_rawDescGZIP(), []int{19}
+	return file_lodge_stock_v1_stock_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *DeletePolicyRequest) GetClass() *v1.Class {
@@ -1226,7 +1315,7 @@ type DeletePolicyResponse struct {
 
 func (x *DeletePolicyResponse) Reset() {
 	*x = DeletePolicyResponse{}
-	mi := &file_lodge_stock_v1_stock_proto_msgTypes[20]
+	mi := &file_lodge_stock_v1_stock_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1238,7 +1327,7 @@ func (x *DeletePolicyResponse) String() string {
 func (*DeletePolicyResponse) ProtoMessage() {}
 
 func (x *DeletePolicyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lodge_stock_v1_stock_proto_msgTypes[20]
+	mi := &file_lodge_stock_v1_stock_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1251,7 +1340,7 @@ func (x *DeletePolicyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeletePolicyResponse.ProtoReflect.Descriptor instead.
 func (*DeletePolicyResponse) Descriptor() ([]byte, []int) {
-	return file_lodge_stock_v1_stock_proto_rawDescGZIP(), []int{20}
+	return file_lodge_stock_v1_stock_proto_rawDescGZIP(), []int{21}
 }
 
 var File_lodge_stock_v1_stock_proto protoreflect.FileDescriptor
@@ -1317,15 +1406,21 @@ const file_lodge_stock_v1_stock_proto_rawDesc = "" +
 	"\x06paused\x18\a \x01(\bR\x06paused\x12\x10\n" +
 	"\x03dim\x18\b \x01(\rR\x03dim\"'\n" +
 	"\x0fGetStockRequest\x12\x14\n" +
-	"\x05epoch\x18\x01 \x01(\x04R\x05epoch\"p\n" +
+	"\x05epoch\x18\x01 \x01(\x04R\x05epoch\"\x9f\x01\n" +
 	"\x10GetStockResponse\x12+\n" +
 	"\x05stock\x18\x01 \x03(\v2\x15.lodge.stock.v1.StockR\x05stock\x12/\n" +
-	"\x05as_of\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04asOf\")\n" +
+	"\x05as_of\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04asOf\x12-\n" +
+	"\x04away\x18\x03 \x03(\v2\x19.lodge.stock.v1.AwayPartyR\x04away\"M\n" +
+	"\tAwayParty\x12\x14\n" +
+	"\x05party\x18\x01 \x01(\rR\x05party\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12\x16\n" +
+	"\x06reason\x18\x03 \x01(\tR\x06reason\")\n" +
 	"\x11WatchStockRequest\x12\x14\n" +
-	"\x05epoch\x18\x01 \x01(\x04R\x05epoch\"r\n" +
+	"\x05epoch\x18\x01 \x01(\x04R\x05epoch\"\xa1\x01\n" +
 	"\x12WatchStockResponse\x12+\n" +
 	"\x05stock\x18\x01 \x03(\v2\x15.lodge.stock.v1.StockR\x05stock\x12/\n" +
-	"\x05as_of\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04asOf\"\x15\n" +
+	"\x05as_of\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04asOf\x12-\n" +
+	"\x04away\x18\x03 \x03(\v2\x19.lodge.stock.v1.AwayPartyR\x04away\"\x15\n" +
 	"\x13ListPoliciesRequest\"J\n" +
 	"\x14ListPoliciesResponse\x122\n" +
 	"\bpolicies\x18\x01 \x03(\v2\x16.lodge.stock.v1.PolicyR\bpolicies\"B\n" +
@@ -1361,7 +1456,7 @@ func file_lodge_stock_v1_stock_proto_rawDescGZIP() []byte {
 	return file_lodge_stock_v1_stock_proto_rawDescData
 }
 
-var file_lodge_stock_v1_stock_proto_msgTypes = make([]protoimpl.MessageInfo, 21)
+var file_lodge_stock_v1_stock_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
 var file_lodge_stock_v1_stock_proto_goTypes = []any{
 	(*ReserveRequest)(nil),           // 0: lodge.stock.v1.ReserveRequest
 	(*ReserveResponse)(nil),          // 1: lodge.stock.v1.ReserveResponse
@@ -1376,65 +1471,68 @@ var file_lodge_stock_v1_stock_proto_goTypes = []any{
 	(*Policy)(nil),                   // 10: lodge.stock.v1.Policy
 	(*GetStockRequest)(nil),          // 11: lodge.stock.v1.GetStockRequest
 	(*GetStockResponse)(nil),         // 12: lodge.stock.v1.GetStockResponse
-	(*WatchStockRequest)(nil),        // 13: lodge.stock.v1.WatchStockRequest
-	(*WatchStockResponse)(nil),       // 14: lodge.stock.v1.WatchStockResponse
-	(*ListPoliciesRequest)(nil),      // 15: lodge.stock.v1.ListPoliciesRequest
-	(*ListPoliciesResponse)(nil),     // 16: lodge.stock.v1.ListPoliciesResponse
-	(*SetPolicyRequest)(nil),         // 17: lodge.stock.v1.SetPolicyRequest
-	(*SetPolicyResponse)(nil),        // 18: lodge.stock.v1.SetPolicyResponse
-	(*DeletePolicyRequest)(nil),      // 19: lodge.stock.v1.DeletePolicyRequest
-	(*DeletePolicyResponse)(nil),     // 20: lodge.stock.v1.DeletePolicyResponse
-	(*v1.Class)(nil),                 // 21: lodge.tuples.v1.Class
-	(*durationpb.Duration)(nil),      // 22: google.protobuf.Duration
-	(*v1.Reservation)(nil),           // 23: lodge.tuples.v1.Reservation
-	(v1.ReservationState)(0),         // 24: lodge.tuples.v1.ReservationState
-	(*timestamppb.Timestamp)(nil),    // 25: google.protobuf.Timestamp
+	(*AwayParty)(nil),                // 13: lodge.stock.v1.AwayParty
+	(*WatchStockRequest)(nil),        // 14: lodge.stock.v1.WatchStockRequest
+	(*WatchStockResponse)(nil),       // 15: lodge.stock.v1.WatchStockResponse
+	(*ListPoliciesRequest)(nil),      // 16: lodge.stock.v1.ListPoliciesRequest
+	(*ListPoliciesResponse)(nil),     // 17: lodge.stock.v1.ListPoliciesResponse
+	(*SetPolicyRequest)(nil),         // 18: lodge.stock.v1.SetPolicyRequest
+	(*SetPolicyResponse)(nil),        // 19: lodge.stock.v1.SetPolicyResponse
+	(*DeletePolicyRequest)(nil),      // 20: lodge.stock.v1.DeletePolicyRequest
+	(*DeletePolicyResponse)(nil),     // 21: lodge.stock.v1.DeletePolicyResponse
+	(*v1.Class)(nil),                 // 22: lodge.tuples.v1.Class
+	(*durationpb.Duration)(nil),      // 23: google.protobuf.Duration
+	(*v1.Reservation)(nil),           // 24: lodge.tuples.v1.Reservation
+	(v1.ReservationState)(0),         // 25: lodge.tuples.v1.ReservationState
+	(*timestamppb.Timestamp)(nil),    // 26: google.protobuf.Timestamp
 }
 var file_lodge_stock_v1_stock_proto_depIdxs = []int32{
-	21, // 0: lodge.stock.v1.ReserveRequest.class:type_name -> lodge.tuples.v1.Class
-	22, // 1: lodge.stock.v1.ReserveRequest.lease:type_name -> google.protobuf.Duration
-	23, // 2: lodge.stock.v1.ReserveResponse.reservation:type_name -> lodge.tuples.v1.Reservation
-	23, // 3: lodge.stock.v1.GetReservationResponse.reservation:type_name -> lodge.tuples.v1.Reservation
+	22, // 0: lodge.stock.v1.ReserveRequest.class:type_name -> lodge.tuples.v1.Class
+	23, // 1: lodge.stock.v1.ReserveRequest.lease:type_name -> google.protobuf.Duration
+	24, // 2: lodge.stock.v1.ReserveResponse.reservation:type_name -> lodge.tuples.v1.Reservation
+	24, // 3: lodge.stock.v1.GetReservationResponse.reservation:type_name -> lodge.tuples.v1.Reservation
 	4,  // 4: lodge.stock.v1.GetReservationResponse.parties:type_name -> lodge.stock.v1.PartyReservation
-	24, // 5: lodge.stock.v1.PartyReservation.state:type_name -> lodge.tuples.v1.ReservationState
-	23, // 6: lodge.stock.v1.ListReservationsResponse.reservations:type_name -> lodge.tuples.v1.Reservation
-	23, // 7: lodge.stock.v1.ReleaseResponse.reservation:type_name -> lodge.tuples.v1.Reservation
-	21, // 8: lodge.stock.v1.Stock.class:type_name -> lodge.tuples.v1.Class
-	22, // 9: lodge.stock.v1.Stock.time_to_empty:type_name -> google.protobuf.Duration
-	22, // 10: lodge.stock.v1.Stock.time_to_full:type_name -> google.protobuf.Duration
+	25, // 5: lodge.stock.v1.PartyReservation.state:type_name -> lodge.tuples.v1.ReservationState
+	24, // 6: lodge.stock.v1.ListReservationsResponse.reservations:type_name -> lodge.tuples.v1.Reservation
+	24, // 7: lodge.stock.v1.ReleaseResponse.reservation:type_name -> lodge.tuples.v1.Reservation
+	22, // 8: lodge.stock.v1.Stock.class:type_name -> lodge.tuples.v1.Class
+	23, // 9: lodge.stock.v1.Stock.time_to_empty:type_name -> google.protobuf.Duration
+	23, // 10: lodge.stock.v1.Stock.time_to_full:type_name -> google.protobuf.Duration
 	10, // 11: lodge.stock.v1.Stock.policy:type_name -> lodge.stock.v1.Policy
-	21, // 12: lodge.stock.v1.Policy.class:type_name -> lodge.tuples.v1.Class
+	22, // 12: lodge.stock.v1.Policy.class:type_name -> lodge.tuples.v1.Class
 	9,  // 13: lodge.stock.v1.GetStockResponse.stock:type_name -> lodge.stock.v1.Stock
-	25, // 14: lodge.stock.v1.GetStockResponse.as_of:type_name -> google.protobuf.Timestamp
-	9,  // 15: lodge.stock.v1.WatchStockResponse.stock:type_name -> lodge.stock.v1.Stock
-	25, // 16: lodge.stock.v1.WatchStockResponse.as_of:type_name -> google.protobuf.Timestamp
-	10, // 17: lodge.stock.v1.ListPoliciesResponse.policies:type_name -> lodge.stock.v1.Policy
-	10, // 18: lodge.stock.v1.SetPolicyRequest.policy:type_name -> lodge.stock.v1.Policy
-	10, // 19: lodge.stock.v1.SetPolicyResponse.policy:type_name -> lodge.stock.v1.Policy
-	21, // 20: lodge.stock.v1.DeletePolicyRequest.class:type_name -> lodge.tuples.v1.Class
-	0,  // 21: lodge.stock.v1.StockService.Reserve:input_type -> lodge.stock.v1.ReserveRequest
-	2,  // 22: lodge.stock.v1.StockService.GetReservation:input_type -> lodge.stock.v1.GetReservationRequest
-	5,  // 23: lodge.stock.v1.StockService.ListReservations:input_type -> lodge.stock.v1.ListReservationsRequest
-	7,  // 24: lodge.stock.v1.StockService.Release:input_type -> lodge.stock.v1.ReleaseRequest
-	11, // 25: lodge.stock.v1.StockService.GetStock:input_type -> lodge.stock.v1.GetStockRequest
-	13, // 26: lodge.stock.v1.StockService.WatchStock:input_type -> lodge.stock.v1.WatchStockRequest
-	15, // 27: lodge.stock.v1.StockService.ListPolicies:input_type -> lodge.stock.v1.ListPoliciesRequest
-	17, // 28: lodge.stock.v1.StockService.SetPolicy:input_type -> lodge.stock.v1.SetPolicyRequest
-	19, // 29: lodge.stock.v1.StockService.DeletePolicy:input_type -> lodge.stock.v1.DeletePolicyRequest
-	1,  // 30: lodge.stock.v1.StockService.Reserve:output_type -> lodge.stock.v1.ReserveResponse
-	3,  // 31: lodge.stock.v1.StockService.GetReservation:output_type -> lodge.stock.v1.GetReservationResponse
-	6,  // 32: lodge.stock.v1.StockService.ListReservations:output_type -> lodge.stock.v1.ListReservationsResponse
-	8,  // 33: lodge.stock.v1.StockService.Release:output_type -> lodge.stock.v1.ReleaseResponse
-	12, // 34: lodge.stock.v1.StockService.GetStock:output_type -> lodge.stock.v1.GetStockResponse
-	14, // 35: lodge.stock.v1.StockService.WatchStock:output_type -> lodge.stock.v1.WatchStockResponse
-	16, // 36: lodge.stock.v1.StockService.ListPolicies:output_type -> lodge.stock.v1.ListPoliciesResponse
-	18, // 37: lodge.stock.v1.StockService.SetPolicy:output_type -> lodge.stock.v1.SetPolicyResponse
-	20, // 38: lodge.stock.v1.StockService.DeletePolicy:output_type -> lodge.stock.v1.DeletePolicyResponse
-	30, // [30:39] is the sub-list for method output_type
-	21, // [21:30] is the sub-list for method input_type
-	21, // [21:21] is the sub-list for extension type_name
-	21, // [21:21] is the sub-list for extension extendee
-	0,  // [0:21] is the sub-list for field type_name
+	26, // 14: lodge.stock.v1.GetStockResponse.as_of:type_name -> google.protobuf.Timestamp
+	13, // 15: lodge.stock.v1.GetStockResponse.away:type_name -> lodge.stock.v1.AwayParty
+	9,  // 16: lodge.stock.v1.WatchStockResponse.stock:type_name -> lodge.stock.v1.Stock
+	26, // 17: lodge.stock.v1.WatchStockResponse.as_of:type_name -> google.protobuf.Timestamp
+	13, // 18: lodge.stock.v1.WatchStockResponse.away:type_name -> lodge.stock.v1.AwayParty
+	10, // 19: lodge.stock.v1.ListPoliciesResponse.policies:type_name -> lodge.stock.v1.Policy
+	10, // 20: lodge.stock.v1.SetPolicyRequest.policy:type_name -> lodge.stock.v1.Policy
+	10, // 21: lodge.stock.v1.SetPolicyResponse.policy:type_name -> lodge.stock.v1.Policy
+	22, // 22: lodge.stock.v1.DeletePolicyRequest.class:type_name -> lodge.tuples.v1.Class
+	0,  // 23: lodge.stock.v1.StockService.Reserve:input_type -> lodge.stock.v1.ReserveRequest
+	2,  // 24: lodge.stock.v1.StockService.GetReservation:input_type -> lodge.stock.v1.GetReservationRequest
+	5,  // 25: lodge.stock.v1.StockService.ListReservations:input_type -> lodge.stock.v1.ListReservationsRequest
+	7,  // 26: lodge.stock.v1.StockService.Release:input_type -> lodge.stock.v1.ReleaseRequest
+	11, // 27: lodge.stock.v1.StockService.GetStock:input_type -> lodge.stock.v1.GetStockRequest
+	14, // 28: lodge.stock.v1.StockService.WatchStock:input_type -> lodge.stock.v1.WatchStockRequest
+	16, // 29: lodge.stock.v1.StockService.ListPolicies:input_type -> lodge.stock.v1.ListPoliciesRequest
+	18, // 30: lodge.stock.v1.StockService.SetPolicy:input_type -> lodge.stock.v1.SetPolicyRequest
+	20, // 31: lodge.stock.v1.StockService.DeletePolicy:input_type -> lodge.stock.v1.DeletePolicyRequest
+	1,  // 32: lodge.stock.v1.StockService.Reserve:output_type -> lodge.stock.v1.ReserveResponse
+	3,  // 33: lodge.stock.v1.StockService.GetReservation:output_type -> lodge.stock.v1.GetReservationResponse
+	6,  // 34: lodge.stock.v1.StockService.ListReservations:output_type -> lodge.stock.v1.ListReservationsResponse
+	8,  // 35: lodge.stock.v1.StockService.Release:output_type -> lodge.stock.v1.ReleaseResponse
+	12, // 36: lodge.stock.v1.StockService.GetStock:output_type -> lodge.stock.v1.GetStockResponse
+	15, // 37: lodge.stock.v1.StockService.WatchStock:output_type -> lodge.stock.v1.WatchStockResponse
+	17, // 38: lodge.stock.v1.StockService.ListPolicies:output_type -> lodge.stock.v1.ListPoliciesResponse
+	19, // 39: lodge.stock.v1.StockService.SetPolicy:output_type -> lodge.stock.v1.SetPolicyResponse
+	21, // 40: lodge.stock.v1.StockService.DeletePolicy:output_type -> lodge.stock.v1.DeletePolicyResponse
+	32, // [32:41] is the sub-list for method output_type
+	23, // [23:32] is the sub-list for method input_type
+	23, // [23:23] is the sub-list for extension type_name
+	23, // [23:23] is the sub-list for extension extendee
+	0,  // [0:23] is the sub-list for field type_name
 }
 
 func init() { file_lodge_stock_v1_stock_proto_init() }
@@ -1448,7 +1546,7 @@ func file_lodge_stock_v1_stock_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lodge_stock_v1_stock_proto_rawDesc), len(file_lodge_stock_v1_stock_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   21,
+			NumMessages:   22,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -6,6 +6,15 @@
 
 // Authenticated triples and other tuples at one party: making them. What was
 // made is served by lodge.tuples.v1.
+//
+// Retries: unavailable, timed_out, busy and rate_limited may be retried as they
+// are, rate_limited after the time that it names, if any; all others need what
+// their detail's "next" says. Calls marked "idempotent" may be repeated after any
+// error; the others only after busy and rate_limited, which leave nothing behind.
+// Besides its own, any call may end with unauthenticated, forbidden (role or
+// permission), invalid_request, too_large, busy (too many streams),
+// rate_limited, timed_out (at the latest after 30 s, unless it streams),
+// unavailable, cancelled and internal.
 
 package triplesv1
 
@@ -36,22 +45,43 @@ const (
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 type TriplesServiceClient interface {
 	// Start checks the spec against this party's policy and begins the session.
-	// The same spec again is answered with the session's status. [coordinator]
+	// The epoch is active, for triples, and made with the spec's parameters.
+	// Idempotent: the same spec again is answered with the session's status, and
+	// another under the same reference with conflict. Errors: invalid_request,
+	// policy_refused, pin_mismatch (also: the epoch was made under another
+	// roster), stopped (too many sessions failed with nobody named), excluded (a
+	// party of the roster), passive_keygen (the epoch's keys are not proved),
+	// key_purpose, not_found, burnt (the epoch), conflict (also: the epoch is not
+	// active yet, or draining), busy (no room beside what runs, or the MAC key is
+	// being made), rate_limited (sessions in an hour), timed_out (the spec's
+	// deadline is over: start another), unavailable (the party stops).
+	// [coordinator]
 	Start(ctx context.Context, in *v1.StartRequest, opts ...grpc.CallOption) (*v1.StartResponse, error)
-	// GetStatus of a session. [coordinator, client with "status"]
+	// GetStatus of a session. A party forgets its sessions when it restarts, and
+	// of those that have ended all but the last 1000. Idempotent. Errors:
+	// not_found. [coordinator, client with "status"]
 	GetStatus(ctx context.Context, in *v1.GetStatusRequest, opts ...grpc.CallOption) (*v1.GetStatusResponse, error)
-	// Watch streams the status at every change until the session ends. [as GetStatus]
+	// Watch streams the status at every change until the session ends.
+	// Idempotent: it may be begun again and starts with the status as it is.
+	// Errors: not_found, unavailable (the party stops). [coordinator, client with
+	// "status"]
 	Watch(ctx context.Context, in *v1.WatchRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[v1.WatchResponse], error)
-	// Cancel ends a session that is not yet active and erases what it stored. [coordinator]
+	// Cancel ends a session that is not complete and erases what it stored, and
+	// waits for its end. Idempotent. Errors: not_found, conflict (it is
+	// complete), too_large (the reason). [coordinator]
 	Cancel(ctx context.Context, in *v1.CancelRequest, opts ...grpc.CallOption) (*v1.CancelResponse, error)
-	// Activate unlocks the stored batch; the digest must be this party's own.
-	// Idempotent. [coordinator]
+	// Activate unlocks the stored batch; the session is ACTIVATING, and the
+	// digest this party's own. Idempotent until the party restarts, and not_found
+	// from then on: ListBatches says whether the batch is available. Errors:
+	// not_found, conflict (another state or digest), burnt (the batch was erased
+	// meanwhile). [coordinator]
 	Activate(ctx context.Context, in *v1.ActivateRequest, opts ...grpc.CallOption) (*v1.ActivateResponse, error)
 	// Estimate says what a session of the spec would make and take here, and
-	// begins nothing. A dim of 0 lets this party choose, and the answer says what.
-	// Idempotent. Errors: as Start, but none for want of room: policy_refused,
-	// pin_mismatch, key_purpose, not_found, burnt and conflict (of the epoch).
-	// [coordinator]
+	// begins nothing. A dim of 0 lets this party choose, and the answer says
+	// what. What Start refuses is refused here as well, except for want of room.
+	// Idempotent. Errors: invalid_request, policy_refused, pin_mismatch,
+	// passive_keygen, key_purpose, not_found, burnt, conflict (of the epoch),
+	// timed_out. [coordinator]
 	Estimate(ctx context.Context, in *EstimateRequest, opts ...grpc.CallOption) (*EstimateResponse, error)
 }
 
@@ -137,22 +167,43 @@ func (c *triplesServiceClient) Estimate(ctx context.Context, in *EstimateRequest
 // for forward compatibility.
 type TriplesServiceServer interface {
 	// Start checks the spec against this party's policy and begins the session.
-	// The same spec again is answered with the session's status. [coordinator]
+	// The epoch is active, for triples, and made with the spec's parameters.
+	// Idempotent: the same spec again is answered with the session's status, and
+	// another under the same reference with conflict. Errors: invalid_request,
+	// policy_refused, pin_mismatch (also: the epoch was made under another
+	// roster), stopped (too many sessions failed with nobody named), excluded (a
+	// party of the roster), passive_keygen (the epoch's keys are not proved),
+	// key_purpose, not_found, burnt (the epoch), conflict (also: the epoch is not
+	// active yet, or draining), busy (no room beside what runs, or the MAC key is
+	// being made), rate_limited (sessions in an hour), timed_out (the spec's
+	// deadline is over: start another), unavailable (the party stops).
+	// [coordinator]
 	Start(context.Context, *v1.StartRequest) (*v1.StartResponse, error)
-	// GetStatus of a session. [coordinator, client with "status"]
+	// GetStatus of a session. A party forgets its sessions when it restarts, and
+	// of those that have ended all but the last 1000. Idempotent. Errors:
+	// not_found. [coordinator, client with "status"]
 	GetStatus(context.Context, *v1.GetStatusRequest) (*v1.GetStatusResponse, error)
-	// Watch streams the status at every change until the session ends. [as GetStatus]
+	// Watch streams the status at every change until the session ends.
+	// Idempotent: it may be begun again and starts with the status as it is.
+	// Errors: not_found, unavailable (the party stops). [coordinator, client with
+	// "status"]
 	Watch(*v1.WatchRequest, grpc.ServerStreamingServer[v1.WatchResponse]) error
-	// Cancel ends a session that is not yet active and erases what it stored. [coordinator]
+	// Cancel ends a session that is not complete and erases what it stored, and
+	// waits for its end. Idempotent. Errors: not_found, conflict (it is
+	// complete), too_large (the reason). [coordinator]
 	Cancel(context.Context, *v1.CancelRequest) (*v1.CancelResponse, error)
-	// Activate unlocks the stored batch; the digest must be this party's own.
-	// Idempotent. [coordinator]
+	// Activate unlocks the stored batch; the session is ACTIVATING, and the
+	// digest this party's own. Idempotent until the party restarts, and not_found
+	// from then on: ListBatches says whether the batch is available. Errors:
+	// not_found, conflict (another state or digest), burnt (the batch was erased
+	// meanwhile). [coordinator]
 	Activate(context.Context, *v1.ActivateRequest) (*v1.ActivateResponse, error)
 	// Estimate says what a session of the spec would make and take here, and
-	// begins nothing. A dim of 0 lets this party choose, and the answer says what.
-	// Idempotent. Errors: as Start, but none for want of room: policy_refused,
-	// pin_mismatch, key_purpose, not_found, burnt and conflict (of the epoch).
-	// [coordinator]
+	// begins nothing. A dim of 0 lets this party choose, and the answer says
+	// what. What Start refuses is refused here as well, except for want of room.
+	// Idempotent. Errors: invalid_request, policy_refused, pin_mismatch,
+	// passive_keygen, key_purpose, not_found, burnt, conflict (of the epoch),
+	// timed_out. [coordinator]
 	Estimate(context.Context, *EstimateRequest) (*EstimateResponse, error)
 	mustEmbedUnimplementedTriplesServiceServer()
 }

@@ -8,11 +8,14 @@
 // its own clients. Every party enforces alone that a tuple goes to at most one
 // reservation, ever.
 //
-// Retries: calls marked "idempotent" may be repeated after any error; the codes
-// unavailable, timed_out, busy and rate_limited may be retried as they are, all
-// others need what their detail's "next" says. Any call may also end with
-// unauthenticated, forbidden, invalid_request, too_large, rate_limited,
-// timed_out, cancelled and internal.
+// Retries: unavailable, timed_out, busy and rate_limited may be retried as they
+// are, rate_limited after the time that it names, if any; all others need what
+// their detail's "next" says. Calls marked "idempotent" may be repeated after any
+// error; the others only after busy and rate_limited, which leave nothing behind.
+// Besides its own, any call may end with unauthenticated, forbidden (role or
+// permission), invalid_request, too_large, busy (too many streams),
+// rate_limited, timed_out (at the latest after 30 s, unless it streams),
+// unavailable, cancelled and internal.
 
 package tuplesv1
 
@@ -323,7 +326,10 @@ type Class struct {
 	// Only for KIND_MATRIX.
 	Shape *v1.Shape `protobuf:"bytes,5,opt,name=shape,proto3" json:"shape,omitempty"`
 	// Only for KIND_INPUT: the party that knows the values.
-	InputParty    uint32 `protobuf:"varint,6,opt,name=input_party,json=inputParty,proto3" json:"input_party,omitempty"`
+	InputParty uint32 `protobuf:"varint,6,opt,name=input_party,json=inputParty,proto3" json:"input_party,omitempty"`
+	// Products that were made without a sacrifice, as all were before protocol
+	// version 5.
+	NoSacrifice   bool `protobuf:"varint,7,opt,name=no_sacrifice,json=noSacrifice,proto3" json:"no_sacrifice,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -400,6 +406,13 @@ func (x *Class) GetInputParty() uint32 {
 	return 0
 }
 
+func (x *Class) GetNoSacrifice() bool {
+	if x != nil {
+		return x.NoSacrifice
+	}
+	return false
+}
+
 type Batch struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The session that made it, as job and ordinal: "JOB-1".
@@ -414,14 +427,20 @@ type Batch struct {
 	Created  *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=created,proto3" json:"created,omitempty"`
 	// Bytes of this party's shares of one tuple.
 	TupleBytes uint64 `protobuf:"varint,10,opt,name=tuple_bytes,json=tupleBytes,proto3" json:"tuple_bytes,omitempty"`
-	// Tuples that no reservation holds or ever held, as spans in order.
+	// Tuples that no reservation holds or ever held, as spans in order; the first
+	// 16,384 spans, where there are more.
 	Free []*Span `protobuf:"bytes,11,rep,name=free,proto3" json:"free,omitempty"`
 	// Tuples whose shares are erased.
 	Erased uint64 `protobuf:"varint,12,opt,name=erased,proto3" json:"erased,omitempty"`
 	// Tuples that were erased without having been delivered here.
 	Lost uint64 `protobuf:"varint,13,opt,name=lost,proto3" json:"lost,omitempty"`
 	// Why it was revoked.
-	Reason        string `protobuf:"bytes,14,opt,name=reason,proto3" json:"reason,omitempty"`
+	Reason string `protobuf:"bytes,14,opt,name=reason,proto3" json:"reason,omitempty"`
+	// Of what the keys of its epoch are: "passive" or "proved".
+	KeygenSecurity string `protobuf:"bytes,15,opt,name=keygen_security,json=keygenSecurity,proto3" json:"keygen_security,omitempty"`
+	// Made by other parties than those of the present roster: of what is left,
+	// nothing is reserved or fetched, and free is empty.
+	Stranded      bool `protobuf:"varint,16,opt,name=stranded,proto3" json:"stranded,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -552,6 +571,20 @@ func (x *Batch) GetReason() string {
 		return x.Reason
 	}
 	return ""
+}
+
+func (x *Batch) GetKeygenSecurity() string {
+	if x != nil {
+		return x.KeygenSecurity
+	}
+	return ""
+}
+
+func (x *Batch) GetStranded() bool {
+	if x != nil {
+		return x.Stranded
+	}
+	return false
 }
 
 // Span is count tuples of a batch from first on.
@@ -1095,7 +1128,7 @@ func (x *ListReservationsRequest) GetLimit() uint32 {
 type ListReservationsResponse struct {
 	state        protoimpl.MessageState `protogen:"open.v1"`
 	Reservations []*Reservation         `protobuf:"bytes,1,rep,name=reservations,proto3" json:"reservations,omitempty"`
-	// Pass as after to go on; empty at the end.
+	// Pass as after to go on; empty at the end. A page may be short, or empty.
 	Next          string `protobuf:"bytes,2,opt,name=next,proto3" json:"next,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1220,7 +1253,7 @@ func (x *ListBatchesRequest) GetLimit() uint32 {
 type ListBatchesResponse struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Batches []*Batch               `protobuf:"bytes,1,rep,name=batches,proto3" json:"batches,omitempty"`
-	// Pass as after to go on; empty at the end.
+	// Pass as after to go on; empty at the end. A page may be short, or empty.
 	Next          string `protobuf:"bytes,2,opt,name=next,proto3" json:"next,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2503,7 +2536,7 @@ var File_lodge_tuples_v1_tuples_proto protoreflect.FileDescriptor
 
 const file_lodge_tuples_v1_tuples_proto_rawDesc = "" +
 	"\n" +
-	"\x1clodge/tuples/v1/tuples.proto\x12\x0flodge.tuples.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16lodge/job/v1/job.proto\"\xc1\x01\n" +
+	"\x1clodge/tuples/v1/tuples.proto\x12\x0flodge.tuples.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16lodge/job/v1/job.proto\"\xe4\x01\n" +
 	"\x05Class\x12\x16\n" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12&\n" +
 	"\x04kind\x18\x02 \x01(\x0e2\x12.lodge.job.v1.KindR\x04kind\x12\x16\n" +
@@ -2511,7 +2544,8 @@ const file_lodge_tuples_v1_tuples_proto_rawDesc = "" +
 	"\x05field\x18\x04 \x01(\tR\x05field\x12)\n" +
 	"\x05shape\x18\x05 \x01(\v2\x13.lodge.job.v1.ShapeR\x05shape\x12\x1f\n" +
 	"\vinput_party\x18\x06 \x01(\rR\n" +
-	"inputParty\"\xb2\x03\n" +
+	"inputParty\x12!\n" +
+	"\fno_sacrifice\x18\a \x01(\bR\vnoSacrifice\"\xf7\x03\n" +
 	"\x05Batch\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x121\n" +
 	"\x05state\x18\x02 \x01(\x0e2\x1b.lodge.tuples.v1.BatchStateR\x05state\x12\x14\n" +
@@ -2529,7 +2563,9 @@ const file_lodge_tuples_v1_tuples_proto_rawDesc = "" +
 	"\x04free\x18\v \x03(\v2\x15.lodge.tuples.v1.SpanR\x04free\x12\x16\n" +
 	"\x06erased\x18\f \x01(\x04R\x06erased\x12\x12\n" +
 	"\x04lost\x18\r \x01(\x04R\x04lost\x12\x16\n" +
-	"\x06reason\x18\x0e \x01(\tR\x06reason\"2\n" +
+	"\x06reason\x18\x0e \x01(\tR\x06reason\x12'\n" +
+	"\x0fkeygen_security\x18\x0f \x01(\tR\x0ekeygenSecurity\x12\x1a\n" +
+	"\bstranded\x18\x10 \x01(\bR\bstranded\"2\n" +
 	"\x04Span\x12\x14\n" +
 	"\x05first\x18\x01 \x01(\x04R\x05first\x12\x14\n" +
 	"\x05count\x18\x02 \x01(\x04R\x05count\"N\n" +

@@ -8,11 +8,14 @@
 // its own clients. Every party enforces alone that a tuple goes to at most one
 // reservation, ever.
 //
-// Retries: calls marked "idempotent" may be repeated after any error; the codes
-// unavailable, timed_out, busy and rate_limited may be retried as they are, all
-// others need what their detail's "next" says. Any call may also end with
-// unauthenticated, forbidden, invalid_request, too_large, rate_limited,
-// timed_out, cancelled and internal.
+// Retries: unavailable, timed_out, busy and rate_limited may be retried as they
+// are, rate_limited after the time that it names, if any; all others need what
+// their detail's "next" says. Calls marked "idempotent" may be repeated after any
+// error; the others only after busy and rate_limited, which leave nothing behind.
+// Besides its own, any call may end with unauthenticated, forbidden (role or
+// permission), invalid_request, too_large, busy (too many streams),
+// rate_limited, timed_out (at the latest after 30 s, unless it streams),
+// unavailable, cancelled and internal.
 
 package tuplesv1
 
@@ -52,55 +55,73 @@ type TuplesServiceClient interface {
 	// confirmed that theirs is the same, and after it is durable that they went
 	// to this client. Idempotent: the same client gets the same bytes until the
 	// lease ends, from any tuple of the reservation on; any other client is
-	// refused. Errors: not_found, already_delivered, conflict (another digest at
-	// a peer, or released), expired, burnt, over_quota, unavailable (a peer has
-	// not confirmed yet). [client with "fetch"]
+	// refused. Errors: not_found, forbidden (the kind), invalid_request (beyond
+	// its end), already_delivered, conflict (another digest at a peer, or
+	// released), expired, burnt, quarantined, over_quota, busy (a check of the
+	// MAC key has no verdict yet), pin_mismatch (made by other parties than those
+	// of the present roster), unavailable (a peer has not confirmed yet).
+	// [client with "fetch"]
 	Fetch(ctx context.Context, in *FetchRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[FetchResponse], error)
 	// GetReservation as this party recorded it. Idempotent. Errors: not_found.
 	// [coordinator, client with "status"]
 	GetReservation(ctx context.Context, in *GetReservationRequest, opts ...grpc.CallOption) (*GetReservationResponse, error)
 	// ListReservations that this party recorded, by id, in pages. Idempotent.
-	// [coordinator, client with "status"]
+	// Errors: invalid_request (the limit or page). [coordinator, client with
+	// "status"]
 	ListReservations(ctx context.Context, in *ListReservationsRequest, opts ...grpc.CallOption) (*ListReservationsResponse, error)
-	// ListBatches that this party holds, by id, in pages. Idempotent.
-	// [coordinator, client with "status"]
+	// ListBatches that this party holds, by id, in pages. Idempotent. Errors:
+	// invalid_request (the limit). [coordinator, client with "status"]
 	ListBatches(ctx context.Context, in *ListBatchesRequest, opts ...grpc.CallOption) (*ListBatchesResponse, error)
 	// ListMacKeys of this party's tenants: their states, never their shares.
-	// Idempotent. [coordinator, client with "status"]
+	// Idempotent. Errors: none of its own. [coordinator, client with "status"]
 	ListMacKeys(ctx context.Context, in *ListMacKeysRequest, opts ...grpc.CallOption) (*ListMacKeysResponse, error)
 	// DrawMacKey gives this party's share of a MAC key. With PURPOSE_ONLINE a
 	// client's online phase gets what it needs to go on; with PURPOSE_VERIFY the
 	// share is to be pooled with the others', after which everybody who saw them
-	// can forge: the key is burnt and its epoch retired before the share leaves.
-	// Idempotent. Errors: not_found, burnt. [client with "mac_key"; to verify,
+	// can forge: the key is burnt and its epoch retired before the share leaves,
+	// so that it can be drawn once. Idempotent with PURPOSE_ONLINE. Errors:
+	// not_found, forbidden (to verify, without "retire"), invalid_request (no
+	// purpose), burnt, conflict (not active yet), pin_mismatch (made by other
+	// parties than those of the present roster), unavailable (a peer cannot be
+	// told how far this party's store is). [client with "mac_key"; to verify,
 	// also with "retire"]
 	DrawMacKey(ctx context.Context, in *DrawMacKeyRequest, opts ...grpc.CallOption) (*DrawMacKeyResponse, error)
 	// ReportFailedCheck burns the MAC key and every tuple under it, because an
-	// online check that fails reveals the key. Idempotent. Errors: not_found.
-	// [client with "mac_key"]
+	// online check that fails reveals the key. Idempotent. Errors: not_found,
+	// too_large, unavailable (burnt here; a peer cannot be told). [client with
+	// "mac_key"]
 	ReportFailedCheck(ctx context.Context, in *ReportFailedCheckRequest, opts ...grpc.CallOption) (*ReportFailedCheckResponse, error)
 	// Revoke erases batches by id, or everything under a MAC key. With dry_run it
-	// says what it would erase. Idempotent. Errors: not_found. [client with "retire"]
+	// says what it would erase. Idempotent. Errors: not_found, invalid_request,
+	// too_large, unavailable (erased here; a peer cannot be told). [client with
+	// "retire"]
 	Revoke(ctx context.Context, in *RevokeRequest, opts ...grpc.CallOption) (*RevokeResponse, error)
 	// Propose records reservations durably, each on its own, and refuses what
 	// overlaps with any other, ever. Idempotent: the same reservation again is
-	// answered with what is recorded. Errors, per reservation: not_found,
-	// conflict (the id with another body), taken, burnt, invalid_request.
+	// answered with what is recorded. All but too_large come as outcomes, one for
+	// each. Errors: too_large (more than 256), not_found, conflict (the id with
+	// another body), taken, burnt, expired, quarantined, pin_mismatch (made by
+	// other parties than those of the present roster), invalid_request.
 	// [coordinator]
 	Propose(ctx context.Context, in *ProposeRequest, opts ...grpc.CallOption) (*ProposeResponse, error)
 	// Withdraw ends reservations: one that this party has not delivered never
-	// will be. Says which. Idempotent. [coordinator]
+	// will be. Says which. Idempotent. All but too_large come as outcomes, one
+	// for each. Errors: too_large (more than 256), not_found. [coordinator]
 	Withdraw(ctx context.Context, in *WithdrawRequest, opts ...grpc.CallOption) (*WithdrawResponse, error)
 	// Release puts the tuples of withdrawn reservations back into stock, which
 	// the coordinator asks only when no party delivered them; with discard it
-	// erases them instead. Idempotent. [coordinator]
+	// erases them instead. Idempotent. All but too_large come as outcomes, one
+	// for each. Errors: too_large (more than 256), not_found, conflict (not
+	// withdrawn), already_delivered. [coordinator]
 	Release(ctx context.Context, in *ReleaseRequest, opts ...grpc.CallOption) (*ReleaseResponse, error)
 	// Acknowledge introduces the caller's store. The answer says how far this
 	// party has seen it: a store that is not as far has been put back. Idempotent.
+	// Errors: invalid_request (not signed by the caller), excluded (the caller).
 	// [peer]
 	Acknowledge(ctx context.Context, in *AcknowledgeRequest, opts ...grpc.CallOption) (*AcknowledgeResponse, error)
 	// Confirm says of each reservation whether this party has recorded the same.
-	// Idempotent. [peer]
+	// Idempotent. Errors: too_large (more than 256), invalid_request (not signed
+	// by the caller), excluded (the caller). [peer]
 	Confirm(ctx context.Context, in *ConfirmRequest, opts ...grpc.CallOption) (*ConfirmResponse, error)
 }
 
@@ -259,55 +280,73 @@ type TuplesServiceServer interface {
 	// confirmed that theirs is the same, and after it is durable that they went
 	// to this client. Idempotent: the same client gets the same bytes until the
 	// lease ends, from any tuple of the reservation on; any other client is
-	// refused. Errors: not_found, already_delivered, conflict (another digest at
-	// a peer, or released), expired, burnt, over_quota, unavailable (a peer has
-	// not confirmed yet). [client with "fetch"]
+	// refused. Errors: not_found, forbidden (the kind), invalid_request (beyond
+	// its end), already_delivered, conflict (another digest at a peer, or
+	// released), expired, burnt, quarantined, over_quota, busy (a check of the
+	// MAC key has no verdict yet), pin_mismatch (made by other parties than those
+	// of the present roster), unavailable (a peer has not confirmed yet).
+	// [client with "fetch"]
 	Fetch(*FetchRequest, grpc.ServerStreamingServer[FetchResponse]) error
 	// GetReservation as this party recorded it. Idempotent. Errors: not_found.
 	// [coordinator, client with "status"]
 	GetReservation(context.Context, *GetReservationRequest) (*GetReservationResponse, error)
 	// ListReservations that this party recorded, by id, in pages. Idempotent.
-	// [coordinator, client with "status"]
+	// Errors: invalid_request (the limit or page). [coordinator, client with
+	// "status"]
 	ListReservations(context.Context, *ListReservationsRequest) (*ListReservationsResponse, error)
-	// ListBatches that this party holds, by id, in pages. Idempotent.
-	// [coordinator, client with "status"]
+	// ListBatches that this party holds, by id, in pages. Idempotent. Errors:
+	// invalid_request (the limit). [coordinator, client with "status"]
 	ListBatches(context.Context, *ListBatchesRequest) (*ListBatchesResponse, error)
 	// ListMacKeys of this party's tenants: their states, never their shares.
-	// Idempotent. [coordinator, client with "status"]
+	// Idempotent. Errors: none of its own. [coordinator, client with "status"]
 	ListMacKeys(context.Context, *ListMacKeysRequest) (*ListMacKeysResponse, error)
 	// DrawMacKey gives this party's share of a MAC key. With PURPOSE_ONLINE a
 	// client's online phase gets what it needs to go on; with PURPOSE_VERIFY the
 	// share is to be pooled with the others', after which everybody who saw them
-	// can forge: the key is burnt and its epoch retired before the share leaves.
-	// Idempotent. Errors: not_found, burnt. [client with "mac_key"; to verify,
+	// can forge: the key is burnt and its epoch retired before the share leaves,
+	// so that it can be drawn once. Idempotent with PURPOSE_ONLINE. Errors:
+	// not_found, forbidden (to verify, without "retire"), invalid_request (no
+	// purpose), burnt, conflict (not active yet), pin_mismatch (made by other
+	// parties than those of the present roster), unavailable (a peer cannot be
+	// told how far this party's store is). [client with "mac_key"; to verify,
 	// also with "retire"]
 	DrawMacKey(context.Context, *DrawMacKeyRequest) (*DrawMacKeyResponse, error)
 	// ReportFailedCheck burns the MAC key and every tuple under it, because an
-	// online check that fails reveals the key. Idempotent. Errors: not_found.
-	// [client with "mac_key"]
+	// online check that fails reveals the key. Idempotent. Errors: not_found,
+	// too_large, unavailable (burnt here; a peer cannot be told). [client with
+	// "mac_key"]
 	ReportFailedCheck(context.Context, *ReportFailedCheckRequest) (*ReportFailedCheckResponse, error)
 	// Revoke erases batches by id, or everything under a MAC key. With dry_run it
-	// says what it would erase. Idempotent. Errors: not_found. [client with "retire"]
+	// says what it would erase. Idempotent. Errors: not_found, invalid_request,
+	// too_large, unavailable (erased here; a peer cannot be told). [client with
+	// "retire"]
 	Revoke(context.Context, *RevokeRequest) (*RevokeResponse, error)
 	// Propose records reservations durably, each on its own, and refuses what
 	// overlaps with any other, ever. Idempotent: the same reservation again is
-	// answered with what is recorded. Errors, per reservation: not_found,
-	// conflict (the id with another body), taken, burnt, invalid_request.
+	// answered with what is recorded. All but too_large come as outcomes, one for
+	// each. Errors: too_large (more than 256), not_found, conflict (the id with
+	// another body), taken, burnt, expired, quarantined, pin_mismatch (made by
+	// other parties than those of the present roster), invalid_request.
 	// [coordinator]
 	Propose(context.Context, *ProposeRequest) (*ProposeResponse, error)
 	// Withdraw ends reservations: one that this party has not delivered never
-	// will be. Says which. Idempotent. [coordinator]
+	// will be. Says which. Idempotent. All but too_large come as outcomes, one
+	// for each. Errors: too_large (more than 256), not_found. [coordinator]
 	Withdraw(context.Context, *WithdrawRequest) (*WithdrawResponse, error)
 	// Release puts the tuples of withdrawn reservations back into stock, which
 	// the coordinator asks only when no party delivered them; with discard it
-	// erases them instead. Idempotent. [coordinator]
+	// erases them instead. Idempotent. All but too_large come as outcomes, one
+	// for each. Errors: too_large (more than 256), not_found, conflict (not
+	// withdrawn), already_delivered. [coordinator]
 	Release(context.Context, *ReleaseRequest) (*ReleaseResponse, error)
 	// Acknowledge introduces the caller's store. The answer says how far this
 	// party has seen it: a store that is not as far has been put back. Idempotent.
+	// Errors: invalid_request (not signed by the caller), excluded (the caller).
 	// [peer]
 	Acknowledge(context.Context, *AcknowledgeRequest) (*AcknowledgeResponse, error)
 	// Confirm says of each reservation whether this party has recorded the same.
-	// Idempotent. [peer]
+	// Idempotent. Errors: too_large (more than 256), invalid_request (not signed
+	// by the caller), excluded (the caller). [peer]
 	Confirm(context.Context, *ConfirmRequest) (*ConfirmResponse, error)
 	mustEmbedUnimplementedTuplesServiceServer()
 }

@@ -97,7 +97,7 @@ class SessionRef(_message.Message):
     def __init__(self, job_id: _Optional[str] = ..., ordinal: _Optional[int] = ...) -> None: ...
 
 class SessionSpec(_message.Message):
-    __slots__ = ("ref", "protocol", "protocol_version", "params", "params_hash", "roster_hash", "field", "kind", "dim", "shape", "count", "epoch", "purpose", "tenant", "deadline", "input_party")
+    __slots__ = ("ref", "protocol", "protocol_version", "params", "params_hash", "roster_hash", "field", "kind", "dim", "shape", "count", "epoch", "purpose", "tenant", "deadline", "input_party", "no_sacrifice")
     REF_FIELD_NUMBER: _ClassVar[int]
     PROTOCOL_FIELD_NUMBER: _ClassVar[int]
     PROTOCOL_VERSION_FIELD_NUMBER: _ClassVar[int]
@@ -114,6 +114,7 @@ class SessionSpec(_message.Message):
     TENANT_FIELD_NUMBER: _ClassVar[int]
     DEADLINE_FIELD_NUMBER: _ClassVar[int]
     INPUT_PARTY_FIELD_NUMBER: _ClassVar[int]
+    NO_SACRIFICE_FIELD_NUMBER: _ClassVar[int]
     ref: SessionRef
     protocol: Protocol
     protocol_version: int
@@ -130,7 +131,8 @@ class SessionSpec(_message.Message):
     tenant: str
     deadline: _timestamp_pb2.Timestamp
     input_party: int
-    def __init__(self, ref: _Optional[_Union[SessionRef, _Mapping]] = ..., protocol: _Optional[_Union[Protocol, str]] = ..., protocol_version: _Optional[int] = ..., params: _Optional[str] = ..., params_hash: _Optional[bytes] = ..., roster_hash: _Optional[bytes] = ..., field: _Optional[str] = ..., kind: _Optional[_Union[Kind, str]] = ..., dim: _Optional[int] = ..., shape: _Optional[_Union[Shape, _Mapping]] = ..., count: _Optional[int] = ..., epoch: _Optional[int] = ..., purpose: _Optional[_Union[Purpose, str]] = ..., tenant: _Optional[str] = ..., deadline: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., input_party: _Optional[int] = ...) -> None: ...
+    no_sacrifice: bool
+    def __init__(self, ref: _Optional[_Union[SessionRef, _Mapping]] = ..., protocol: _Optional[_Union[Protocol, str]] = ..., protocol_version: _Optional[int] = ..., params: _Optional[str] = ..., params_hash: _Optional[bytes] = ..., roster_hash: _Optional[bytes] = ..., field: _Optional[str] = ..., kind: _Optional[_Union[Kind, str]] = ..., dim: _Optional[int] = ..., shape: _Optional[_Union[Shape, _Mapping]] = ..., count: _Optional[int] = ..., epoch: _Optional[int] = ..., purpose: _Optional[_Union[Purpose, str]] = ..., tenant: _Optional[str] = ..., deadline: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., input_party: _Optional[int] = ..., no_sacrifice: bool = ...) -> None: ...
 
 class Blame(_message.Message):
     __slots__ = ("party", "check", "reason")

@@ -147,12 +147,24 @@ class GetStockRequest(_message.Message):
     def __init__(self, epoch: _Optional[int] = ...) -> None: ...
 
 class GetStockResponse(_message.Message):
-    __slots__ = ("stock", "as_of")
+    __slots__ = ("stock", "as_of", "away")
     STOCK_FIELD_NUMBER: _ClassVar[int]
     AS_OF_FIELD_NUMBER: _ClassVar[int]
+    AWAY_FIELD_NUMBER: _ClassVar[int]
     stock: _containers.RepeatedCompositeFieldContainer[Stock]
     as_of: _timestamp_pb2.Timestamp
-    def __init__(self, stock: _Optional[_Iterable[_Union[Stock, _Mapping]]] = ..., as_of: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+    away: _containers.RepeatedCompositeFieldContainer[AwayParty]
+    def __init__(self, stock: _Optional[_Iterable[_Union[Stock, _Mapping]]] = ..., as_of: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., away: _Optional[_Iterable[_Union[AwayParty, _Mapping]]] = ...) -> None: ...
+
+class AwayParty(_message.Message):
+    __slots__ = ("party", "name", "reason")
+    PARTY_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    party: int
+    name: str
+    reason: str
+    def __init__(self, party: _Optional[int] = ..., name: _Optional[str] = ..., reason: _Optional[str] = ...) -> None: ...
 
 class WatchStockRequest(_message.Message):
     __slots__ = ("epoch",)
@@ -161,12 +173,14 @@ class WatchStockRequest(_message.Message):
     def __init__(self, epoch: _Optional[int] = ...) -> None: ...
 
 class WatchStockResponse(_message.Message):
-    __slots__ = ("stock", "as_of")
+    __slots__ = ("stock", "as_of", "away")
     STOCK_FIELD_NUMBER: _ClassVar[int]
     AS_OF_FIELD_NUMBER: _ClassVar[int]
+    AWAY_FIELD_NUMBER: _ClassVar[int]
     stock: _containers.RepeatedCompositeFieldContainer[Stock]
     as_of: _timestamp_pb2.Timestamp
-    def __init__(self, stock: _Optional[_Iterable[_Union[Stock, _Mapping]]] = ..., as_of: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+    away: _containers.RepeatedCompositeFieldContainer[AwayParty]
+    def __init__(self, stock: _Optional[_Iterable[_Union[Stock, _Mapping]]] = ..., as_of: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., away: _Optional[_Iterable[_Union[AwayParty, _Mapping]]] = ...) -> None: ...
 
 class ListPoliciesRequest(_message.Message):
     __slots__ = ()

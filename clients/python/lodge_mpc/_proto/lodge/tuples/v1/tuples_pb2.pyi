@@ -73,23 +73,25 @@ ANSWER_OTHER: Answer
 ANSWER_ENDED: Answer
 
 class Class(_message.Message):
-    __slots__ = ("tenant", "kind", "params", "field", "shape", "input_party")
+    __slots__ = ("tenant", "kind", "params", "field", "shape", "input_party", "no_sacrifice")
     TENANT_FIELD_NUMBER: _ClassVar[int]
     KIND_FIELD_NUMBER: _ClassVar[int]
     PARAMS_FIELD_NUMBER: _ClassVar[int]
     FIELD_FIELD_NUMBER: _ClassVar[int]
     SHAPE_FIELD_NUMBER: _ClassVar[int]
     INPUT_PARTY_FIELD_NUMBER: _ClassVar[int]
+    NO_SACRIFICE_FIELD_NUMBER: _ClassVar[int]
     tenant: str
     kind: _job_pb2.Kind
     params: str
     field: str
     shape: _job_pb2.Shape
     input_party: int
-    def __init__(self, tenant: _Optional[str] = ..., kind: _Optional[_Union[_job_pb2.Kind, str]] = ..., params: _Optional[str] = ..., field: _Optional[str] = ..., shape: _Optional[_Union[_job_pb2.Shape, _Mapping]] = ..., input_party: _Optional[int] = ...) -> None: ...
+    no_sacrifice: bool
+    def __init__(self, tenant: _Optional[str] = ..., kind: _Optional[_Union[_job_pb2.Kind, str]] = ..., params: _Optional[str] = ..., field: _Optional[str] = ..., shape: _Optional[_Union[_job_pb2.Shape, _Mapping]] = ..., input_party: _Optional[int] = ..., no_sacrifice: bool = ...) -> None: ...
 
 class Batch(_message.Message):
-    __slots__ = ("id", "state", "epoch", "mac_key_id", "dim", "count", "digest", "created", "tuple_bytes", "free", "erased", "lost", "reason")
+    __slots__ = ("id", "state", "epoch", "mac_key_id", "dim", "count", "digest", "created", "tuple_bytes", "free", "erased", "lost", "reason", "keygen_security", "stranded")
     ID_FIELD_NUMBER: _ClassVar[int]
     STATE_FIELD_NUMBER: _ClassVar[int]
     EPOCH_FIELD_NUMBER: _ClassVar[int]
@@ -104,6 +106,8 @@ class Batch(_message.Message):
     ERASED_FIELD_NUMBER: _ClassVar[int]
     LOST_FIELD_NUMBER: _ClassVar[int]
     REASON_FIELD_NUMBER: _ClassVar[int]
+    KEYGEN_SECURITY_FIELD_NUMBER: _ClassVar[int]
+    STRANDED_FIELD_NUMBER: _ClassVar[int]
     id: str
     state: BatchState
     epoch: int
@@ -117,7 +121,9 @@ class Batch(_message.Message):
     erased: int
     lost: int
     reason: str
-    def __init__(self, id: _Optional[str] = ..., state: _Optional[_Union[BatchState, str]] = ..., epoch: _Optional[int] = ..., mac_key_id: _Optional[str] = ..., dim: _Optional[int] = ..., count: _Optional[int] = ..., digest: _Optional[bytes] = ..., created: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., tuple_bytes: _Optional[int] = ..., free: _Optional[_Iterable[_Union[Span, _Mapping]]] = ..., erased: _Optional[int] = ..., lost: _Optional[int] = ..., reason: _Optional[str] = ..., **kwargs) -> None: ...
+    keygen_security: str
+    stranded: bool
+    def __init__(self, id: _Optional[str] = ..., state: _Optional[_Union[BatchState, str]] = ..., epoch: _Optional[int] = ..., mac_key_id: _Optional[str] = ..., dim: _Optional[int] = ..., count: _Optional[int] = ..., digest: _Optional[bytes] = ..., created: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., tuple_bytes: _Optional[int] = ..., free: _Optional[_Iterable[_Union[Span, _Mapping]]] = ..., erased: _Optional[int] = ..., lost: _Optional[int] = ..., reason: _Optional[str] = ..., keygen_security: _Optional[str] = ..., stranded: bool = ..., **kwargs) -> None: ...
 
 class Span(_message.Message):
     __slots__ = ("first", "count")

@@ -1,0 +1,228 @@
+package ciphertext
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/big"
+
+	"google.golang.org/grpc"
+
+	"github.com/lodge-mpc/lodge/clients/go/lodge"
+	"github.com/lodge-mpc/lodge/engine/field"
+	"github.com/lodge-mpc/lodge/engine/gbfv"
+	"github.com/lodge-mpc/lodge/engine/params"
+	"github.com/lodge-mpc/lodge/engine/protocol/keygen"
+	"github.com/lodge-mpc/lodge/engine/protocol/popk"
+	"github.com/lodge-mpc/lodge/engine/protocol/round"
+	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
+	keygenv1 "github.com/lodge-mpc/lodge/proto/lodge/keygen/v1"
+)
+
+// Client is connected to all parties. It may be used by several goroutines at once.
+type Client struct {
+	name    string
+	parties []lodge.Server
+	conns   []*grpc.ClientConn
+}
+
+// Dial prepares a client of all parties in the configuration. It connects when it is first used.
+func Dial(c lodge.Config) (*Client, error) {
+	if c.Name == "" || len(c.Parties) == 0 {
+		return nil, invalid("`lodge init` writes configurations of clients", "the configuration names no client or no parties")
+	}
+	x := &Client{name: c.Name, parties: c.Parties}
+	for _, p := range c.Parties {
+		conn, err := c.Connect(p)
+		if err != nil {
+			return nil, errors.Join(err, x.Close())
+		}
+		x.conns = append(x.conns, conn)
+	}
+	return x, nil
+}
+
+// Close ends the connections, and with them all calls.
+func (c *Client) Close() error {
+	var errs []error
+	for _, conn := range c.conns {
+		errs = append(errs, conn.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// invalid is an error of what the caller gave.
+func invalid(next, format string, args ...any) error {
+	return &lodge.Error{Code: lodge.Invalid, What: fmt.Sprintf(format, args...), Next: next}
+}
+
+// failed is the error of a call of party i.
+func (c *Client) failed(i int, err error) error {
+	e := *lodge.FromError(err)
+	e.What = fmt.Sprintf("party %s: %s", c.parties[i].Name, e.What)
+	return &e
+}
+
+// Key is the public key of an epoch, for vectors over one field.
+type Key struct {
+	Epoch  uint64
+	Params string // parameter set
+	Field  string // as p128
+
+	scheme   *gbfv.Scheme
+	instance *params.Instance
+	public   *gbfv.PublicKey
+	hash     round.Digest
+}
+
+// Slots is how many values one ciphertext holds.
+func (k *Key) Slots() int { return k.scheme.Slots() }
+
+// Modulus is that of the field.
+func (k *Key) Modulus() *big.Int { return k.scheme.Field.Modulus() }
+
+// SecurityBits is the statistical security of the answers' flooding, after 2^20 decrypted ciphertexts.
+func (k *Key) SecurityBits() int { return k.instance.StatSecurityBits }
+
+// CiphertextBytes is what is sent to every party for one decryption: the ciphertext and its proof.
+func (k *Key) CiphertextBytes() int {
+	c := k.agreed("", nil)
+	return c.CiphertextSize() + c.ProofSize()
+}
+
+// MemoryBytes estimates the peak of encrypting or checking.
+func (k *Key) MemoryBytes() int64 {
+	c := k.agreed("", nil)
+	return c.MemoryBytes()
+}
+
+// Key fetches an epoch's public key from every party; all must have the same.
+func (c *Client) Key(ctx context.Context, epoch uint64, fieldName string) (*Key, error) {
+	var k *Key
+	var first []byte
+	for i, conn := range c.conns {
+		e, seed, frame, err := publicKey(ctx, conn, epoch)
+		if err != nil {
+			return nil, c.failed(i, err)
+		}
+		same := append(append(append([]byte(e.GetParams()), e.GetParamsHash()...), seed...), frame...)
+		if i > 0 {
+			if !bytes.Equal(same, first) {
+				return nil, &lodge.Error{Code: lodge.Conflict, Next: "ask the parties' operators; encrypt nothing until they agree",
+					What: fmt.Sprintf("party %s has another public key of epoch %d than party %s", c.parties[i].Name, epoch, c.parties[0].Name)}
+			}
+			continue
+		}
+		if k, err = newKey(e, fieldName, len(c.conns)); err != nil {
+			return nil, err
+		}
+		if k.public, k.hash, err = keygen.DecodePublic(k.scheme, seed, frame); err != nil {
+			return nil, c.failed(i, err)
+		}
+		first = same
+	}
+	return k, nil
+}
+
+// newKey builds what follows from the parameter set.
+func newKey(e *keygenv1.Epoch, fieldName string, parties int) (*Key, error) {
+	set, err := params.Lookup(e.GetParams())
+	if err != nil {
+		return nil, invalid("use the release of Lodge that the parties run", "%v", err)
+	}
+	if hash := set.Hash(); !bytes.Equal(hash[:], e.GetParamsHash()) {
+		return nil, invalid("use the release of Lodge that the parties run", "the parties have other parameters under the name %s", set.Name)
+	}
+	spec, err := set.Field(fieldName)
+	if err != nil {
+		return nil, invalid("", "%v", err)
+	}
+	if e.GetPurpose() != jobv1.Purpose_PURPOSE_DECRYPTION {
+		return nil, &lodge.Error{Code: lodge.KeyPurpose, What: fmt.Sprintf("the keys of epoch %d do not decrypt for clients", e.GetEpoch()),
+			Next: "use an epoch that was made for decryption"}
+	}
+	k := &Key{Epoch: e.GetEpoch(), Params: set.Name, Field: fieldName}
+	if k.scheme, err = gbfv.New(set, spec); err != nil {
+		return nil, err
+	}
+	if e.GetKeygenSecurity() == params.Proved {
+		set = set.Proved() // the bounds of the proofs
+	}
+	if k.instance, err = popk.ClientInstance(set, fieldName, parties, 1); err != nil {
+		return nil, invalid("", "%v", err)
+	}
+	return k, nil
+}
+
+// publicKey fetches the two pieces of a public key from one party.
+func publicKey(ctx context.Context, conn *grpc.ClientConn, epoch uint64) (e *keygenv1.Epoch, seed, frame []byte, err error) {
+	stream, err := keygenv1.NewKeygenServiceClient(conn).GetPublicKey(ctx, &keygenv1.GetPublicKeyRequest{Epoch: epoch})
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	var frames [][]byte
+	for {
+		r, err := stream.Recv()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return nil, nil, nil, err
+		}
+		if e == nil {
+			e = r.GetEpoch()
+		}
+		if frames = append(frames, r.GetChunk()); len(frames) > 2 {
+			break
+		}
+	}
+	if len(frames) != 2 {
+		return nil, nil, nil, &lodge.Error{Code: lodge.Internal, What: fmt.Sprintf("a public key in %d pieces, want 2", len(frames))}
+	}
+	return e, frames[0], frames[1], nil
+}
+
+// agreed is what prover and verifiers agree on.
+func (k *Key) agreed(prover string, bound []byte) popk.ClientConfig {
+	return popk.ClientConfig{
+		Scheme: k.scheme, Instance: k.instance, Key: k.public, KeyHash: k.hash, Prover: prover, Context: bound, Workers: workers(),
+	}
+}
+
+// vector puts values into slots; what is left are zeros. Values are from 0 to the modulus less 1.
+func (k *Key) vector(values []*big.Int) (field.Vec, error) {
+	f := k.scheme.Field
+	if len(values) > k.Slots() {
+		return field.Vec{}, invalid("encrypt them in several ciphertexts", "%d values; a ciphertext over %s holds %d", len(values), k.Field, k.Slots())
+	}
+	v := f.NewVec(k.Slots())
+	for i, x := range values {
+		if x.Sign() < 0 || x.Cmp(f.Modulus()) >= 0 {
+			v.Wipe()
+			return field.Vec{}, invalid("values are from 0 to the field's modulus less 1", "value %d is out of range", i)
+		}
+		f.SetBig(v.At(i), x)
+	}
+	return v, nil
+}
+
+// NewestEpoch is the newest epoch at the first party that decrypts for clients; the client needs the permission status.
+func (c *Client) NewestEpoch(ctx context.Context) (uint64, error) {
+	r, err := keygenv1.NewKeygenServiceClient(c.conns[0]).ListEpochs(ctx, &keygenv1.ListEpochsRequest{})
+	if err != nil {
+		return 0, c.failed(0, err)
+	}
+	newest := uint64(0)
+	for _, e := range r.GetEpochs() {
+		if e.GetState() == keygenv1.EpochState_EPOCH_STATE_ACTIVE && e.GetPurpose() == jobv1.Purpose_PURPOSE_DECRYPTION {
+			newest = max(newest, e.GetEpoch())
+		}
+	}
+	if newest == 0 {
+		return 0, &lodge.Error{Code: lodge.NotFound, What: "the parties have no keys for decryption",
+			Next: "`lodge jobs submit --kind keys --purpose decryption` makes them"}
+	}
+	return newest, nil
+}

@@ -1,0 +1,141 @@
+package ciphertext
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math/big"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+
+	"github.com/lodge-mpc/lodge/clients/go/lodge"
+	"github.com/lodge-mpc/lodge/engine/codec"
+	"github.com/lodge-mpc/lodge/engine/protocol/ddec"
+	decryptionv1 "github.com/lodge-mpc/lodge/proto/lodge/decryption/v1"
+)
+
+// Decryption is what came of asking the parties.
+type Decryption struct {
+	Values  []*big.Int
+	Answers [][]byte // the parties' messages, in the order of the roster
+}
+
+// Decrypt asks all parties, at the same time, for their messages and combines them. It fails if any party does not answer.
+// Asked again, the parties give the same answers, so that a call that failed may be repeated.
+func (c *Client) Decrypt(ctx context.Context, k *Key, x *Ciphertext) (*Decryption, error) {
+	doubled, err := k.doubled(ctx, x)
+	if err != nil {
+		return nil, err
+	}
+	size := codec.PolySize(k.scheme.N(), k.scheme.Prefix(k.instance.DDecPrimes).Primes())
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	answers := make([][]byte, len(c.conns))
+	var group sync.WaitGroup
+	var once sync.Once
+	for i, conn := range c.conns {
+		group.Go(func() {
+			var failed error
+			if answers[i], failed = c.answer(ctx, conn, x, size); failed != nil {
+				once.Do(func() { err = c.failed(i, failed) })
+				cancel() // one that is missing is enough to fail
+			}
+		})
+	}
+	group.Wait()
+	if err != nil {
+		return nil, err
+	}
+	slots, err := ddec.Combine(k.scheme, k.instance, doubled, answers)
+	if err != nil {
+		return nil, fmt.Errorf("ciphertext: %w", err)
+	}
+	out := &Decryption{Answers: answers}
+	for i := range x.Values {
+		out.Values = append(out.Values, k.scheme.Field.Big(slots.At(i)))
+	}
+	slots.Wipe()
+	return out, nil
+}
+
+// quorum names all parties: keys need them all.
+func (c *Client) quorum() []uint32 {
+	all := make([]uint32, len(c.conns))
+	for i := range all {
+		all[i] = uint32(i)
+	}
+	return all
+}
+
+// answer sends the ciphertext and its proof to one party and returns the party's message of size bytes.
+func (c *Client) answer(ctx context.Context, conn *grpc.ClientConn, x *Ciphertext, size int) ([]byte, error) {
+	stream, err := decryptionv1.NewDecryptionServiceClient(conn).DecryptShare(ctx)
+	if err != nil {
+		return nil, err
+	}
+	err = stream.Send(&decryptionv1.DecryptShareRequest{Header: &decryptionv1.DecryptShareHeader{
+		Epoch: x.Epoch, Field: x.Field, Quorum: c.quorum(), Context: x.Context,
+	}})
+	if err == nil {
+		err = pieces(x.Bytes, func(b []byte) error { return stream.Send(&decryptionv1.DecryptShareRequest{Ciphertext: b}) })
+	}
+	if err == nil {
+		err = pieces(x.ProofBytes, func(b []byte) error { return stream.Send(&decryptionv1.DecryptShareRequest{Proof: b}) })
+	}
+	if err == nil {
+		err = stream.CloseSend()
+	}
+	if err != nil && err != io.EOF { // after io.EOF Recv has the reason
+		return nil, err
+	}
+	var answer []byte
+	for {
+		r, err := stream.Recv()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		if answer = append(answer, r.GetChunk()...); len(answer) > size {
+			break
+		}
+	}
+	if len(answer) != size {
+		return nil, &lodge.Error{Code: lodge.Internal, What: fmt.Sprintf("an answer of %d bytes, want %d", len(answer), size)}
+	}
+	return answer, nil
+}
+
+// Answered is what a party's ledger holds for a ciphertext.
+type Answered struct {
+	Party    string    `json:"party"`
+	Answered bool      `json:"answered"`
+	When     time.Time `json:"when,omitzero"`
+	ToUs     bool      `json:"to_us"` // to this client, which may ask again
+}
+
+// Answers asks every party whether it has answered for a ciphertext. Nothing is decrypted.
+func (c *Client) Answers(ctx context.Context, k *Key, x *Ciphertext) ([]Answered, error) {
+	doubled, err := k.doubled(ctx, x)
+	if err != nil {
+		return nil, err
+	}
+	digest := ddec.ClientKey(k.scheme, k.instance, doubled)
+	q := &decryptionv1.GetDecryptionRequest{Epoch: x.Epoch, CiphertextDigest: digest[:], Quorum: c.quorum()}
+	var list []Answered
+	for i, conn := range c.conns {
+		r, err := decryptionv1.NewDecryptionServiceClient(conn).GetDecryption(ctx, q)
+		if err != nil {
+			return nil, c.failed(i, err)
+		}
+		a := Answered{Party: c.parties[i].Name, Answered: r.GetAnswered(), ToUs: r.GetToCaller()}
+		if r.GetAnswered() {
+			a.When = r.GetWhen().AsTime()
+		}
+		list = append(list, a)
+	}
+	return list, nil
+}

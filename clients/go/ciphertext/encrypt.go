@@ -1,0 +1,213 @@
+package ciphertext
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"math/big"
+	"runtime"
+
+	"google.golang.org/grpc"
+
+	"github.com/lodge-mpc/lodge/clients/go/lodge"
+	"github.com/lodge-mpc/lodge/engine/field"
+	"github.com/lodge-mpc/lodge/engine/gbfv"
+	"github.com/lodge-mpc/lodge/engine/protocol/popk"
+	"github.com/lodge-mpc/lodge/engine/sample"
+	popkv1 "github.com/lodge-mpc/lodge/proto/lodge/popk/v1"
+)
+
+// workers is how many goroutines compute.
+func workers() int { return runtime.GOMAXPROCS(0) }
+
+// chunk is how many bytes are sent at a time.
+const chunk = 1 << 20
+
+// Encrypt encrypts values on this machine, in the first slots of one ciphertext, and proves that this client knows them.
+// The proof holds for the given context only, of up to MaxContext bytes.
+func (c *Client) Encrypt(ctx context.Context, k *Key, values []*big.Int, bound []byte) (*Ciphertext, error) {
+	half, err := c.halved(k, values, bound)
+	if err != nil {
+		return nil, err
+	}
+	defer half.Wipe()
+	secret := encoded(k.scheme.Field, half)
+	defer clear(secret)
+	// With the values, even a seed that were drawn twice would not mask two statements alike.
+	source, err := sample.Draw(rand.Reader, "client's proof", []byte(c.name), bound, secret)
+	if err != nil {
+		return nil, err
+	}
+	defer source.Wipe()
+	out := c.empty(k, len(values), bound)
+	out.Bytes, out.ProofBytes, err = popk.Prove(ctx, k.agreed(c.name, bound), []field.Vec{half}, source)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// EncryptAt has a party, by its index, encrypt the values and prove them for this client, which spares the client the work
+// and tells the party the values.
+func (c *Client) EncryptAt(ctx context.Context, party int, k *Key, values []*big.Int, bound []byte) (*Ciphertext, error) {
+	if err := c.known(party); err != nil {
+		return nil, err
+	}
+	half, err := c.halved(k, values, bound)
+	if err != nil {
+		return nil, err
+	}
+	defer half.Wipe()
+	secret := encoded(k.scheme.Field, half)
+	defer clear(secret)
+	out := c.empty(k, len(values), bound)
+	agreed := k.agreed(c.name, bound)
+	if err := prove(ctx, c.conns[party], out, secret, agreed.CiphertextSize(), agreed.ProofSize()); err != nil {
+		return nil, c.failed(party, err)
+	}
+	if err := c.Verify(ctx, k, out); err != nil {
+		return nil, c.failed(party, fmt.Errorf("what it proved does not verify: %w", err))
+	}
+	return out, nil
+}
+
+// encoded is a vector as it goes to a party, for the caller to clear.
+func encoded(f *field.Field, v field.Vec) []byte {
+	b := make([]byte, v.Len()*f.Size())
+	f.EncodeVec(b, v)
+	return b
+}
+
+func (c *Client) empty(k *Key, values int, bound []byte) *Ciphertext {
+	return &Ciphertext{Epoch: k.Epoch, Params: k.Params, Field: k.Field, Values: values, Prover: c.name, Context: bound}
+}
+
+func (c *Client) known(party int) error {
+	if party < 0 || party >= len(c.conns) {
+		return invalid("", "party %d of %d", party, len(c.conns))
+	}
+	return nil
+}
+
+// halved is half of every value, in the slots of a ciphertext.
+func (c *Client) halved(k *Key, values []*big.Int, bound []byte) (field.Vec, error) {
+	if len(bound) > MaxContext {
+		return field.Vec{}, invalid("", "a context of %d bytes; it has at most %d", len(bound), MaxContext)
+	}
+	v, err := k.vector(values)
+	if err != nil {
+		return v, err
+	}
+	f := k.scheme.Field
+	half := f.NewElement()
+	f.SetUint64(half, 2)
+	f.Inverse(half, half)
+	f.ScaleVec(v, v, half)
+	return v, nil
+}
+
+func (c *Ciphertext) header() *popkv1.ProofHeader {
+	return &popkv1.ProofHeader{Epoch: c.Epoch, Field: c.Field, Context: c.Context, Ciphertexts: 1}
+}
+
+// prove fills in what a party made of encoded values.
+func prove(ctx context.Context, conn *grpc.ClientConn, out *Ciphertext, encoded []byte, size, proofSize int) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stream, err := popkv1.NewPopkServiceClient(conn).Prove(ctx)
+	if err != nil {
+		return err
+	}
+	err = stream.Send(&popkv1.ProveRequest{Header: out.header()})
+	if err == nil {
+		err = pieces(encoded, func(b []byte) error { return stream.Send(&popkv1.ProveRequest{Values: b}) })
+	}
+	if err == nil {
+		err = stream.CloseSend()
+	}
+	if err != nil && err != io.EOF { // after io.EOF Recv has the reason
+		return err
+	}
+	for {
+		r, err := stream.Recv()
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		out.Bytes, out.ProofBytes = append(out.Bytes, r.GetCiphertexts()...), append(out.ProofBytes, r.GetProof()...)
+		if len(out.Bytes) > size || len(out.ProofBytes) > proofSize {
+			return &lodge.Error{Code: lodge.Internal, What: fmt.Sprintf("more than a ciphertext of %d bytes with a proof of %d", size, proofSize)}
+		}
+	}
+}
+
+// pieces sends b piece by piece.
+func pieces(b []byte, send func([]byte) error) error {
+	for at := 0; at < len(b); at += chunk {
+		if err := send(b[at:min(at+chunk, len(b))]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ErrProof is wrapped by the error for a ciphertext whose proof does not hold.
+var ErrProof = errors.New("ciphertext: the proof does not hold")
+
+// Verify checks on this machine that the proof holds, for the client and context that the ciphertext names.
+func (c *Client) Verify(ctx context.Context, k *Key, x *Ciphertext) error {
+	_, err := k.doubled(ctx, x)
+	return err
+}
+
+// doubled is twice the ciphertext, once its proof has been verified.
+func (k *Key) doubled(ctx context.Context, x *Ciphertext) (*gbfv.Ciphertext, error) {
+	if x.Epoch != k.Epoch || x.Field != k.Field || x.Params != k.Params {
+		return nil, invalid("fetch the key of its epoch", "a ciphertext of epoch %d over %s with %s, and a key of epoch %d over %s with %s",
+			x.Epoch, x.Field, x.Params, k.Epoch, k.Field, k.Params)
+	}
+	if x.Values < 0 || x.Values > k.Slots() {
+		return nil, invalid("", "%d values; a ciphertext over %s holds %d", x.Values, k.Field, k.Slots())
+	}
+	list, err := popk.Verify(ctx, k.agreed(x.Prover, x.Context), x.Bytes, x.ProofBytes)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil, err
+		}
+		return nil, fmt.Errorf("%w: %w", ErrProof, err)
+	}
+	return list[0], nil
+}
+
+// VerifyAt has a party, by its index, check the proof. Parties check proofs of the client that asks only.
+func (c *Client) VerifyAt(ctx context.Context, party int, x *Ciphertext) error {
+	if err := c.known(party); err != nil {
+		return err
+	}
+	stream, err := popkv1.NewPopkServiceClient(c.conns[party]).Verify(ctx)
+	if err != nil {
+		return c.failed(party, err)
+	}
+	err = stream.Send(&popkv1.VerifyRequest{Header: x.header()})
+	if err == nil {
+		err = pieces(x.Bytes, func(b []byte) error { return stream.Send(&popkv1.VerifyRequest{Ciphertexts: b}) })
+	}
+	if err == nil {
+		err = pieces(x.ProofBytes, func(b []byte) error { return stream.Send(&popkv1.VerifyRequest{Proof: b}) })
+	}
+	if err != nil && err != io.EOF {
+		return c.failed(party, err)
+	}
+	r, err := stream.CloseAndRecv()
+	if err != nil {
+		return c.failed(party, err)
+	}
+	if !r.GetAccepted() {
+		return fmt.Errorf("%w: party %s: %s: %s", ErrProof, c.parties[party].Name, r.GetCheck(), r.GetReason())
+	}
+	return nil
+}

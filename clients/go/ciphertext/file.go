@@ -1,0 +1,120 @@
+package ciphertext
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// Ciphertext is an encrypted vector with the proof that its client knows it.
+type Ciphertext struct {
+	Epoch  uint64 `json:"epoch"`
+	Params string `json:"params"`
+	Field  string `json:"field"`
+	// Values that were encrypted; the slots behind them hold zeros.
+	Values int `json:"values"`
+	// Prover is the client, by the name that the parties know it by, and Context a text of its choice; the proof holds for
+	// these only.
+	Prover  string `json:"prover"`
+	Context []byte `json:"context"`
+
+	Bytes      []byte `json:"-"` // the ciphertext
+	ProofBytes []byte `json:"-"`
+}
+
+// magic begins a file: a line of it, a line of JSON with the sizes of what follows, the ciphertext, the proof.
+const magic = "lodge ciphertext 1"
+
+// MaxContext bounds Context in bytes.
+const MaxContext = 1 << 10
+
+const (
+	maxHeader = 8 << 10
+	maxBytes  = 256 << 20 // of the ciphertext, and of the proof; those of all sets are below
+)
+
+type header struct {
+	*Ciphertext
+	CiphertextBytes int `json:"ciphertext_bytes"`
+	ProofBytes      int `json:"proof_bytes"`
+}
+
+// WriteTo writes the file.
+func (c *Ciphertext) WriteTo(w io.Writer) (int64, error) {
+	h, err := json.Marshal(header{c, len(c.Bytes), len(c.ProofBytes)})
+	if err != nil {
+		return 0, err
+	}
+	written := int64(0)
+	for _, b := range [][]byte{[]byte(magic + "\n"), append(h, '\n'), c.Bytes, c.ProofBytes} {
+		n, err := w.Write(b)
+		written += int64(n)
+		if err != nil {
+			return written, err
+		}
+	}
+	return written, nil
+}
+
+// Read reads a file that WriteTo wrote. What it says of itself is checked when it is used.
+func Read(r io.Reader) (*Ciphertext, error) {
+	b := bufio.NewReader(r)
+	line := func(limit int) (string, error) {
+		var text []byte
+		for len(text) <= limit {
+			x, err := b.ReadByte()
+			if err != nil {
+				return "", err
+			}
+			if x == '\n' {
+				return string(text), nil
+			}
+			text = append(text, x)
+		}
+		return "", fmt.Errorf("a line of more than %d bytes", limit)
+	}
+	bad := func(err error) (*Ciphertext, error) {
+		return nil, invalid("`lodge ciphertexts encrypt` writes such files", "not a ciphertext of Lodge: %v", err)
+	}
+	first, err := line(len(magic))
+	if err != nil {
+		return bad(err)
+	}
+	if first != magic {
+		return bad(fmt.Errorf("it begins with %q", first))
+	}
+	second, err := line(maxHeader)
+	if err != nil {
+		return bad(err)
+	}
+	h := header{Ciphertext: new(Ciphertext)}
+	d := json.NewDecoder(strings.NewReader(second))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&h); err != nil {
+		return bad(err)
+	}
+	if h.CiphertextBytes < 0 || h.CiphertextBytes > maxBytes || h.ProofBytes < 0 || h.ProofBytes > maxBytes ||
+		len(h.Context) > MaxContext || h.Values < 0 {
+		return bad(fmt.Errorf("sizes out of range"))
+	}
+	part := func(n int) ([]byte, error) { // costs no more memory than there is input
+		var out bytes.Buffer
+		if m, err := io.CopyN(&out, b, int64(n)); err != nil {
+			return nil, fmt.Errorf("it ends after %d of %d bytes", m, n)
+		}
+		return out.Bytes(), nil
+	}
+	if h.Bytes, err = part(h.CiphertextBytes); err != nil {
+		return bad(err)
+	}
+	if h.Ciphertext.ProofBytes, err = part(h.ProofBytes); err != nil {
+		return bad(err)
+	}
+	if _, err := b.ReadByte(); err != io.EOF {
+		return bad(fmt.Errorf("more bytes than it says"))
+	}
+	return h.Ciphertext, nil
+}

@@ -1,0 +1,85 @@
+package tuplefile
+
+import (
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// ExportedName is the file that a directory has once its shares have gone elsewhere, so that they do not go twice.
+const ExportedName = "exported.json"
+
+// Exported says where the shares of a directory went.
+type Exported struct {
+	To   string    `json:"to"`
+	Time time.Time `json:"time"` // UTC; when it began
+}
+
+// Exports says where the shares of a directory have gone, or may have, in order. A note that cannot be read says that they
+// went to an unknown place.
+func Exports(dir string) (list []Exported, err error) {
+	b, err := os.ReadFile(filepath.Join(dir, ExportedName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if len(b) > maxManifestBytes || json.Unmarshal(b, &list) != nil || len(list) == 0 {
+		return []Exported{{To: "an unknown place"}}, nil
+	}
+	return list, nil
+}
+
+// NoteExport notes on disk, beside earlier notes, that the shares of a directory are about to go somewhere. A first note
+// that somebody else makes at the same time is fs.ErrExist.
+func NoteExport(dir, to string) error {
+	list, err := Exports(dir)
+	if err != nil {
+		return err
+	}
+	first := len(list) == 0
+	list = append(list, Exported{To: to, Time: time.Now().UTC().Truncate(time.Second)})
+	if !first {
+		err = writeJSON(dir, ExportedName, list)
+	} else {
+		err = writeFirst(filepath.Join(dir, ExportedName), list)
+	}
+	return errors.Join(err, syncDir(dir))
+}
+
+func writeFirst(path string, v any) error {
+	data, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return err
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(append(data, '\n'))
+	return errors.Join(err, f.Sync(), f.Close())
+}
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// ForgetExport takes the last note back: nothing has left.
+func ForgetExport(dir string) error {
+	list, err := Exports(dir)
+	if err != nil {
+		return err
+	}
+	if len(list) > 1 {
+		return errors.Join(writeJSON(dir, ExportedName, list[:len(list)-1]), syncDir(dir))
+	}
+	return errors.Join(os.Remove(filepath.Join(dir, ExportedName)), syncDir(dir))
+}

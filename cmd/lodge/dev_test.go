@@ -1,0 +1,236 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+
+	"github.com/lodge-mpc/lodge/services/devnet"
+	"github.com/lodge-mpc/lodge/services/rpc"
+)
+
+// screen is what a command has written so far.
+type screen struct {
+	t    *testing.T
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (s *screen) Write(b []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.Write(b)
+}
+
+func (s *screen) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.String()
+}
+
+// shows waits until all of these have been written.
+func (s *screen) shows(want ...string) {
+	s.t.Helper()
+	until := time.Now().Add(20 * time.Second)
+	for _, w := range want {
+		for !strings.Contains(s.String(), w) {
+			if time.Now().After(until) {
+				s.t.Fatalf("no %q in 20 s:\n%s", w, s)
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+	}
+}
+
+// What no cluster can be is refused before there is a directory, and what the cluster that is there is not, too.
+func TestDevRefuses(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "net")
+	dev := func(want string, args ...string) {
+		t.Helper()
+		_, err := runLodge(t, append([]string{"dev", "--dir", dir}, args...)...)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: %v, want %s", args, err, want)
+		}
+	}
+	for want, args := range map[string][]string{
+		"--parties 1 (a cluster has 2 to": {"--parties", "1"},
+		"--parties 65 (":                  {"--parties", "65"},
+		"--port 80000 (":                  {"--port", "80000"},
+		"--port 65533 (":                  {"--port", "65533"},
+		"--port -1 (":                     {"--port", "-1"},
+		"--dim 3 (":                       {"--dim", "3"},
+		"--dim 8192 (":                    {"--dim", "8192"},
+		"p99":                             {"--field", "p99"},
+		"S-none":                          {"--params", "S-none"},
+	} {
+		dev(want, args...)
+	}
+	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("after refusals: %v", err)
+	}
+	if _, err := runLodge(t, "init", dir, "--port", "65533"); err == nil || exists(dir) {
+		t.Errorf("lodge init: %v", err)
+	}
+	net, err := devnet.Write(dir, devnet.Options{Parties: 2, Params: []string{"insecure-8"}, Dev: true, Insecure: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, port, _ := strings.Cut(net.Roster.Coordinator.Address, ":")
+	remove := "remove " + dir + ", or leave out --"
+	dev("--parties 5, and the cluster in "+dir+" has 2 ("+remove+"parties", "--parties", "5")
+	dev("--params S14-32, and the cluster in "+dir+" has insecure-8 ("+remove+"params", "--params", "S14-32")
+	dev("--port 1, and the cluster in "+dir+" has "+port+" ("+remove+"port", "--port", "1")
+	dev("p99", "--field", "p99", "--parties", "2", "--params", "insecure-8", "--port", port)
+	if logs, err := filepath.Glob(filepath.Join(dir, "*.log")); err != nil || len(logs) > 0 {
+		t.Errorf("%v: something ran: %v", err, logs)
+	}
+}
+
+// While one runs another is refused, and changes nothing; the next one goes on with what there is.
+func TestDev(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "net")
+	args := []string{"dev", "--dir", dir, "--field", liveField, "--stock", "100", "--json"}
+	var logs string
+	for _, more := range [][]string{{"--parties", "2", "--params", "insecure-8"}, {"--dim", "8"}} {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		out, said := &screen{t: t}, &screen{t: t}
+		root := rootCommand()
+		root.SetArgs(append(args, more...))
+		root.SetOut(out)
+		root.SetErr(said)
+		ended := make(chan error, 1)
+		go func() { ended <- root.ExecuteContext(ctx) }()
+		out.shows("}\n")
+		var r devReport
+		if err := json.Unmarshal([]byte(out.String()), &r); err != nil || r.Epoch != 1 || r.Available < 100 {
+			t.Errorf("%v: %s", err, out)
+		}
+		other := fmt.Sprintf("another lodge dev runs on %s (pid %d)", dir, os.Getpid())
+		if again, err := runLodge(t, args...); !errors.Is(err, &rpc.Error{Code: rpc.Conflict}) || !strings.Contains(err.Error(), other) || strings.Contains(again, "ready") {
+			t.Errorf("a second one: %v\n%s", err, again)
+		}
+		b, err := os.ReadFile(filepath.Join(dir, "p1.log"))
+		if err != nil || len(b) <= len(logs) || !strings.HasPrefix(string(b), logs) {
+			t.Errorf("%v: the log is\n%s\nafter\n%s", err, b, logs)
+		}
+		logs = string(b)
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("%v\n%s", err, said)
+		}
+		if note := strings.Contains(said.String(), "--dim 8 is for new keys, and epoch 1 is there: lodge jobs submit --kind keys --dim 8 --cluster "+dir); note != (len(more) == 2) {
+			t.Errorf("%v: %s", more, said)
+		}
+	}
+}
+
+// A process that is killed comes back, one that cannot come back is given up, and the others serve all the time.
+func TestTend(t *testing.T) {
+	net, err := devnet.Write(filepath.Join(t.TempDir(), "net"), devnet.Options{Parties: 2, Params: []string{"insecure-8"}, Insecure: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := &screen{t: t}
+	c := &cluster{dir: net.Dir, keep: true, net: net, progress: newProgress(said)}
+	defer c.stop()
+	if err := c.serve(t.Context(), false); err != nil {
+		t.Fatal(err)
+	}
+	coordinator, p0, p1 := c.procs[0], c.procs[1], c.procs[2]
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	tended := make(chan error, 1)
+	go func() { tended <- c.tend(ctx, restarts{settled: time.Hour, pause: time.Millisecond, quick: 3}) }()
+
+	if err := p0.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	said.shows("p0 was killed (signal 9); starting it again\n")
+	answers := func(i int) error {
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		_, err := healthpb.NewHealthClient(c.clients[i]).Check(ctx, &healthpb.HealthCheckRequest{})
+		return err
+	}
+	for until := time.Now().Add(10 * time.Second); answers(0) != nil; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(until) {
+			t.Fatalf("p0 does not come back: %v\n%s", answers(0), said)
+		}
+	}
+	if err := errors.Join(os.Remove(p1.file), p1.cmd.Process.Kill()); err != nil {
+		t.Fatal(err)
+	}
+	said.shows("p1 was killed (signal 9); starting it again\n", "p1 has ended (exit status 1): lodge: ",
+		"party.yaml: no such file or directory", ", 3 times in a row: it stays down, and the others go on; see "+p1.log)
+	select {
+	case <-coordinator.done:
+		t.Error("the coordinator has ended")
+	case err := <-tended:
+		t.Errorf("nobody tends: %v", err)
+	default:
+	}
+	if err := answers(0); err != nil {
+		t.Error(err)
+	}
+	if strings.Contains(p1.lastLine(), "level=") {
+		t.Errorf("the last words of p1 are of an earlier run: %s", p1.lastLine())
+	}
+	cancel()
+	if err := <-tended; err != nil {
+		t.Error(err)
+	}
+}
+
+// When nothing is left, there is nothing to go on with.
+func TestTendNothing(t *testing.T) {
+	dir, said := t.TempDir(), &screen{t: t}
+	c := &cluster{dir: dir, keep: true, progress: newProgress(said)}
+	defer c.stop()
+	if err := c.start("p0", "party", filepath.Join(dir, "nowhere.yaml"), anyCPU); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.tend(t.Context(), restarts{settled: time.Hour, pause: time.Millisecond, quick: 2}); err == nil || !strings.Contains(err.Error(), dir) {
+		t.Error(err)
+	}
+	said.shows("2 times in a row")
+}
+
+// Without --cluster the variable counts, and without that what `lodge dev` left here.
+func TestClusterDir(t *testing.T) {
+	t.Chdir(t.TempDir())
+	want := func(flag, want string) {
+		t.Helper()
+		if got := clusterDir(flag); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	want("", ".")
+	if err := errors.Join(os.Mkdir(devDir, 0o700), os.WriteFile(filepath.Join(devDir, rosterFile), nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	want("", devDir)
+	want("there", "there")
+	if err := os.WriteFile(rosterFile, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	want("", ".")
+	t.Setenv(clusterVariable, "elsewhere")
+	want("", "elsewhere")
+	want("there", "there")
+	for _, args := range [][]string{{"stock"}, {"doctor"}, {"ciphertexts", "encrypt", "1", "--out", "x"}} {
+		if _, err := runLodge(t, args...); err == nil || !strings.Contains(err.Error(), "elsewhere/") {
+			t.Errorf("%v: %v", args, err)
+		}
+	}
+}

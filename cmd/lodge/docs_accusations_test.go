@@ -1,0 +1,22 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/lodge-mpc/lodge/services/config"
+	"github.com/lodge-mpc/lodge/services/devnet"
+	"github.com/lodge-mpc/lodge/services/metrics"
+)
+
+// What docs/accusations.md says of the configuration are the defaults, and the metrics that it names are those that exist.
+func TestAccusationsDocument(t *testing.T) {
+	text, plain, shown := configured(t, "accusations.md", func(n *devnet.Cluster) string { return n.Parties[0] }, config.LoadParty)
+	if shown.Accusations != plain.Accusations {
+		t.Errorf("%+v is documented, %+v are the defaults", shown.Accusations, plain.Accusations)
+	}
+	m := metrics.New("test")
+	m.UnnamedFailure("mac")
+	m.Offer("proven")
+	m.EvidenceLost()
+	namesMetrics(t, text, m, 6)
+}

@@ -1,0 +1,37 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// What docs/keys.md says to do can be done, in its order, on a cluster that has one epoch.
+func TestKeysDocument(t *testing.T) {
+	b, err := os.ReadFile(filepath.Join("..", "..", "docs", "keys.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := shellLines(string(b))
+	if len(lines) < 8 {
+		t.Fatalf("%d commands", len(lines))
+	}
+	l := startLive(t)
+	for _, line := range lines {
+		words := strings.Fields(strings.Replace(line, "--cluster cluster", "", 1))
+		if words[0] != "lodge" || len(words) == len(strings.Fields(line)) {
+			t.Fatalf("%q is not a command on the cluster", line)
+		}
+		l.ok(words[1:]...)
+	}
+	states := ""
+	for _, e := range read[keysListing](l, "keys", "list").Epochs {
+		for _, p := range e.Parties {
+			states += p.State + " "
+		}
+	}
+	if states != "retired retired retired retired active active " {
+		t.Errorf("the epochs are %s", states)
+	}
+}

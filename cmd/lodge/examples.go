@@ -1,0 +1,129 @@
+package main
+
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// examples are what the help of each command ends with. ID, BATCH, PATH and the like stand for what other commands print.
+var examples = map[string]string{
+	"accusations clear": `lodge accusations clear --cluster cluster --party p0 --reason disk --dry-run
+lodge accusations clear --cluster cluster --party p0 --reason disk --yes`,
+	"accusations export": `lodge accusations export ID --cluster cluster --party p0 --out p2.evidence`,
+	"accusations list":   `lodge accusations list --cluster cluster --party p0`,
+	"accusations pardon": `lodge accusations pardon ID --cluster cluster --party p0 --reason rebuilt --dry-run`,
+	"accusations show":   `lodge accusations show ID --cluster cluster --party p0`,
+	"accusations verify": `lodge accusations verify p2.evidence --roster cluster/roster.yaml
+lodge accusations verify p2.evidence --roster cluster/roster.yaml --json`,
+	"audit show": `lodge audit show cluster/p0/audit --tail 50
+lodge audit show cluster/p0/audit --json`,
+	"audit verify": `lodge audit verify cluster/p0/audit
+lodge audit verify cluster/p0/audit --head HASH`,
+	"batches list": `lodge batches list --cluster cluster --party p0
+lodge batches list --cluster cluster --party p0 --epoch 1 --state available`,
+	"bench all": `lodge bench all --json
+lodge bench all --write docs/benchmarks.md`,
+	"bench kernels": `lodge bench kernels --filter 'ntt|matmul' --text
+lodge bench kernels --list`,
+	"bench operations": `lodge bench operations --set S14-64 --duration 5s
+lodge bench operations --list`,
+	"bench protocol": `lodge bench protocol --parties 3
+lodge bench protocol --filter scalar --json`,
+	"bench stock": `lodge bench stock
+lodge bench stock --list`,
+	"ciphertexts decrypt": `lodge ciphertexts decrypt secret.ct --cluster cluster
+lodge ciphertexts decrypt secret.ct --cluster cluster --out values`,
+	"ciphertexts encrypt": `lodge ciphertexts encrypt 1 2 0xff --field p128 --out secret.ct --cluster cluster
+lodge ciphertexts encrypt --in values --out secret.ct --at p1 --cluster cluster`,
+	"ciphertexts show": `lodge ciphertexts show secret.ct --cluster cluster`,
+	"ciphertexts verify": `lodge ciphertexts verify secret.ct --cluster cluster
+lodge ciphertexts verify secret.ct --at p1 --cluster cluster`,
+	"coordinator": `lodge coordinator --config cluster/coordinator/coordinator.yaml`,
+	"demo": `lodge demo --parties 2 --count 10000
+lodge demo --kind matrix --dim 128
+lodge demo --parties 2 --export mp-spdz --out try`,
+	"demo decrypt": `lodge demo decrypt --parties 2`,
+	"dev": `lodge dev
+lodge dev --dir cluster --parties 2 --dim 128`,
+	"doctor": `lodge doctor --cluster cluster
+lodge doctor --config cluster/p0/party.yaml --offline --quiet
+lodge doctor --roster roster.yaml --identity operator.pem --ca ca.pem --json`,
+	"epochs list":       `lodge epochs list --cluster cluster --party p0`,
+	"epochs public-key": `lodge epochs public-key 1 --cluster cluster --party p0 --out epoch-1.key`,
+	"epochs retire": `lodge epochs retire 1 --cluster cluster --party p0 --dry-run
+lodge epochs retire 1 --cluster cluster --party p0 --reason old --yes`,
+	"export mp-spdz": `lodge export mp-spdz --from bits-1/party-0 --out online --dry-run
+lodge export mp-spdz --from batch-1/party-0 --from batch-2/party-0 --out online
+lodge export mp-spdz --reservation ID --party p0 --cluster cluster --out online --pipes`,
+	"fetch": `lodge fetch ID --cluster cluster --party p0 --out shares
+lodge fetch ID --cluster cluster --party p0 --out shares --with-mac-key`,
+	"init": `lodge init cluster --dev
+lodge init cluster --parties 2 --port 7200`,
+	"jobs cancel": `lodge jobs cancel ID --cluster cluster --dry-run
+lodge jobs cancel ID --cluster cluster --reason obsolete`,
+	"jobs list": `lodge jobs list --cluster cluster
+lodge jobs list --cluster cluster --state failed,timed_out --limit 5`,
+	"jobs show": `lodge jobs show ID --cluster cluster
+lodge jobs show ID --cluster cluster --json`,
+	"jobs submit": `lodge jobs submit --cluster cluster --kind keys --dim 128 --wait
+lodge jobs submit --cluster cluster --kind scalar --epoch 1 --count 10000
+lodge jobs submit --cluster cluster --kind matrix --epoch 1 --shape 200x100x50 --dry-run`,
+	"jobs watch": `lodge jobs watch ID --cluster cluster`,
+	"keys destroy": `lodge keys destroy 1 --cluster cluster --dry-run
+lodge keys destroy 1 --cluster cluster --reason rotated --yes`,
+	"keys list": `lodge keys list --cluster cluster`,
+	"keys rotate": `lodge keys rotate 1 --cluster cluster --dry-run
+lodge keys rotate 1 --cluster cluster --security proved
+lodge keys rotate 1 --cluster cluster --old revoke --destroy-old --yes`,
+	"mac-keys draw": `lodge mac-keys draw ID --cluster cluster --party p0 --out mac-key-share`,
+	"mac-keys list": `lodge mac-keys list --cluster cluster --party p0`,
+	"mac-keys report-failed": `lodge mac-keys report-failed ID --cluster cluster --party p0 --dry-run
+lodge mac-keys report-failed ID --cluster cluster --party p0 --reason game-4 --yes`,
+	"params list": `lodge params list
+lodge params list --all --json`,
+	"params show": `lodge params show S14-32
+lodge params show S14-32 --field p128 --parties 5 --dim 128`,
+	"party": `lodge party --config cluster/p0/party.yaml`,
+	"release": `lodge release ID --cluster cluster --dry-run
+lodge release ID --cluster cluster`,
+	"reservations list": `lodge reservations list --cluster cluster --open
+lodge reservations list --cluster cluster --party p1`,
+	"reservations show": `lodge reservations show ID --cluster cluster
+lodge reservations show ID --cluster cluster --party p1`,
+	"reserve": `lodge reserve --cluster cluster --kind scalar --count 1000 --lease 30m --idempotency-key game-17
+lodge reserve --cluster cluster --kind matrix --shape 200x100x50 --count 1 --wait --timeout 1h
+lodge reserve --cluster cluster --kind bit --count 500 --clients client-p0,client-p1,client-p2`,
+	"revoke": `lodge revoke BATCH --cluster cluster --party p0 --reason leaked --dry-run
+lodge revoke --mac-key ID --cluster cluster --party p0 --yes`,
+	"status": `lodge status --cluster cluster
+lodge status --cluster cluster --json`,
+	"stock": `lodge stock --cluster cluster
+lodge stock --cluster cluster --watch`,
+	"stock policies delete": `lodge stock policies delete --cluster cluster --kind scalar --dry-run`,
+	"stock policies list":   `lodge stock policies list --cluster cluster`,
+	"stock policies set": `lodge stock policies set --cluster cluster --kind scalar --low 100000 --high 500000 --batch 60000
+lodge stock policies set --cluster cluster --kind matrix --shape 128 --low 500 --high 2000 --batch 256`,
+	"store backup": `lodge store backup --config cluster/p0/party.yaml --out p0.backup`,
+	"store check": `lodge store check --config cluster/p0/party.yaml
+lodge store check --config cluster/p0/party.yaml --deep --json`,
+	"store quarantine": `lodge store quarantine --config cluster/p0/party.yaml
+lodge store quarantine --config cluster/p0/party.yaml --leave`,
+	"store restore":    `lodge store restore --config cluster/p0/party.yaml --in p0.backup --dry-run`,
+	"store rotate-key": `lodge store rotate-key --config cluster/p0/party.yaml --new-key-file new.key`,
+	"store stats":      `lodge store stats --config cluster/p0/party.yaml`,
+	"verify": `lodge verify shares
+lodge verify shares/p0 shares/p1 --json`,
+	"version": `lodge version
+lodge version --json`,
+}
+
+// exemplify gives a command, and those below it, its example.
+func exemplify(cmd *cobra.Command) {
+	for _, sub := range cmd.Commands() {
+		exemplify(sub)
+	}
+	if text, ok := examples[strings.TrimPrefix(cmd.CommandPath(), cmd.Root().Name()+" ")]; ok {
+		cmd.Example = "  " + strings.ReplaceAll(text, "\n", "\n  ")
+	}
+}

@@ -1,0 +1,251 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lodge-mpc/lodge/clients/go/tuplefile"
+	"github.com/lodge-mpc/lodge/services/rpc"
+)
+
+// commands are all commands, with those that cobra adds.
+func commands(t *testing.T) (list []*cobra.Command) {
+	t.Helper()
+	root := rootCommand()
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd()
+	var add func(*cobra.Command)
+	add = func(cmd *cobra.Command) {
+		list = append(list, cmd)
+		for _, sub := range cmd.Commands() {
+			add(sub)
+		}
+	}
+	add(root)
+	if len(list) < 50 {
+		t.Fatalf("%d commands", len(list))
+	}
+	return list
+}
+
+// named is a command's name without that of the program.
+func named(cmd *cobra.Command) []string { return strings.Fields(cmd.CommandPath())[1:] }
+
+// fails runs a command line that must fail and gives the error, and what it wrote to standard output.
+func fails(t *testing.T, args ...string) (*rpc.Error, string) {
+	t.Helper()
+	var out bytes.Buffer
+	root := rootCommand()
+	root.SetOut(&out)
+	root.SetErr(io.Discard)
+	err := execute(t.Context(), root, args)
+	if err == nil {
+		t.Errorf("%v passes: %s", args, out.String())
+		return &rpc.Error{}, ""
+	}
+	return rpc.FromError(err), out.String()
+}
+
+// failed reads the error that a command with --json wrote, in the only or last document.
+func failed(t *testing.T, text string) (last map[string]any, f failure) {
+	t.Helper()
+	for d := json.NewDecoder(strings.NewReader(text)); d.More(); {
+		last = nil
+		if err := d.Decode(&last); err != nil {
+			t.Fatalf("%v in %q", err, text)
+		}
+	}
+	member, err := json.Marshal(last["error"])
+	if err != nil || json.Unmarshal(member, &f) != nil || f.Code == "" || f.What == "" {
+		t.Fatalf("no error in %q", text)
+	}
+	return last, f
+}
+
+// A command that has subcommands refuses a word that is none of them; where it does nothing else, it shows its help alone.
+func TestUnknownSubcommand(t *testing.T) {
+	for _, cmd := range commands(t) {
+		if !cmd.HasSubCommands() {
+			continue
+		}
+		e, out := fails(t, append(named(cmd), "nonsense")...)
+		if e.Code != rpc.Invalid || !strings.Contains(e.What, `unknown command "nonsense" for "`+cmd.CommandPath()+`"`) || e.Next == "" || out != "" {
+			t.Errorf("%s nonsense: %v, %q", cmd.CommandPath(), e, out)
+		}
+		if e, _ := fails(t, append([]string{"help"}, append(named(cmd), "nonsense")...)...); e.Code != rpc.Invalid {
+			t.Errorf("help %s nonsense: %v", cmd.CommandPath(), e)
+		}
+		if _, ok := cmd.Annotations[onlyHelp]; !ok {
+			continue
+		}
+		if out, err := runLodge(t, named(cmd)...); err != nil || !strings.Contains(out, "Usage:") {
+			t.Errorf("%s: %v: %s", cmd.CommandPath(), err, out)
+		}
+	}
+	for want, args := range map[string][]string{
+		"did you mean `lodge jobs submit`?":            {"jobs", "--cluster", "x", "submti"},
+		"did you mean `lodge stock` or `lodge store`?": {"stokc"},
+		"see `lodge store --help`":                     {"store", "nonsense"},
+	} {
+		if e, _ := fails(t, args...); !strings.HasPrefix(e.Next, want) {
+			t.Errorf("%v: %v, want %s", args, e, want)
+		}
+	}
+}
+
+// Every command refuses a flag that it does not know as an invalid request, and says so in JSON where that is asked.
+func TestFailuresAreJSON(t *testing.T) {
+	for _, cmd := range commands(t) {
+		e, out := fails(t, append(named(cmd), "--json", "--nonsense")...)
+		_, f := failed(t, out)
+		if e.Code != rpc.Invalid || f.Code != rpc.Invalid || e.Next == "" || f.What != e.What || f.Next != e.Next {
+			t.Errorf("%s: %v, %q", cmd.CommandPath(), e, out)
+		}
+	}
+}
+
+// What fails without a server ends with a code and a next step, on standard output too, in one document.
+func TestFailuresHaveCodes(t *testing.T) {
+	shares := exportTwo(t, 3)
+	keyless, party := withoutKey(t, shares), filepath.Join(shares, "party-0")
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, []byte("x: 1\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	full := t.TempDir()
+	if _, err := runLodge(t, "export", "mp-spdz", "--from", party, "--out", full); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		code rpc.Code
+		next string
+		args []string
+	}{
+		{rpc.Invalid, "lodge params list --all", []string{"params", "show", "S1"}},
+		{rpc.Invalid, "lodge params show NAME", []string{"params", "show"}},
+		{rpc.Invalid, "lodge reserve --help", []string{"reserve", "--count", "1"}},
+		{rpc.NotFound, "--cluster", []string{"jobs", "list", "--cluster", "nowhere"}},
+		{rpc.NotFound, "--cluster", []string{"jobs", "show", "x", "--cluster", "nowhere"}},
+		{rpc.NotFound, "--cluster", []string{"reserve", "--kind", "bit", "--count", "1", "--cluster", "nowhere"}},
+		{rpc.NotFound, "--config", []string{"store", "check", "--config", "nowhere.yaml"}},
+		{rpc.Invalid, "lodge party --help", []string{"party", "--config", "nowhere.yaml"}},
+		{rpc.Invalid, "docs/operate.md", []string{"store", "stats", "--config", file}},
+		{rpc.Conflict, "lodge fetch --with-mac-key", []string{"export", "mp-spdz", "--from", keyless, "--out", t.TempDir()}},
+		{rpc.Conflict, "fetch others", []string{"export", "mp-spdz", "--from", filepath.Join(pooled(t, exportTwo(t, 3)), "party-0"), "--out", t.TempDir()}},
+		{rpc.Invalid, "--pool --into DIR", []string{"verify", shares}},
+		{badShares, "--pool --into DIR", []string{"verify", keyless, filepath.Join(shares, "party-1")}},
+		{rpc.Invalid, "name one directory of shares for each party", []string{"verify", party}},
+		{rpc.Conflict, "--force", []string{"export", "mp-spdz", "--from", party, "--out", full}},
+		{badShares, "name directories that", []string{"export", "mp-spdz", "--from", "/etc/hosts", "--out", t.TempDir()}},
+		{rpc.Invalid, "a file stands where", []string{"export", "mp-spdz", "--from", filepath.Join(shares, "party-1"), "--out", filepath.Join(file, "x")}},
+		{rpc.Invalid, "add --kind matrix", []string{"demo", "--dim", "5"}},
+		{rpc.NotFound, "", []string{"audit", "verify", "nowhere"}},
+	} {
+		e, out := fails(t, append(c.args, "--json")...)
+		_, f := failed(t, out)
+		if e.Code != c.code || f.Code != c.code || !strings.Contains(f.Next, c.next) || strings.Contains(f.What, string(f.Code)+":") {
+			t.Errorf("%v: %v, want %s (%s)", c.args, e, c.code, c.next)
+		}
+	}
+}
+
+// withoutKey copies party 0's shares as a fetch without the share of the MAC key leaves them.
+func withoutKey(t *testing.T, shares string) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "keyless")
+	if err := os.CopyFS(dir, os.DirFS(filepath.Join(shares, "party-0"))); err != nil {
+		t.Fatal(err)
+	}
+	m, err := tuplefile.ReadManifest(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.MACKeyShare, m.MACKeyPooled = "", false
+	text, err := json.Marshal(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, tuplefile.ManifestName), text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// A record that is written beside a failure has it inside, and there is no second document.
+func TestFailureInRecord(t *testing.T) {
+	dir := pooled(t, exportTwo(t, 3))
+	manifest := filepath.Join(dir, "party-1", tuplefile.ManifestName)
+	data, err := os.ReadFile(manifest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(manifest, bytes.Replace(data, []byte(`"mac_key_share": "22"`), []byte(`"mac_key_share": "23"`), 1), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	e, out := fails(t, "verify", "--json", dir)
+	if record, f := failed(t, out); record["ok"] != false || record["tuples"] != 3.0 || f.Code != checkFailed || e.Code != checkFailed ||
+		f.What != "verification failed: 0 of 3 tuples are good" {
+		t.Errorf("%v: %s", e, out)
+	}
+	if e, out = fails(t, "verify", dir); !strings.Contains(out, "0 of 3") || strings.Contains(out, "error") {
+		t.Errorf("%v: %s", e, out)
+	}
+	for text, want := range map[string]string{
+		"": `{"error":{"code":"busy","what":"x","next":""}}` + "\n", "{}": `{"error":{"code":"busy","what":"x","next":""}}` + "\n",
+		"{\n  \"a\": 1\n}\n": "{\n  \"a\": 1,\n  \"error\": {\n    \"code\": \"busy\",\n    \"what\": \"x\",\n    \"next\": \"\"\n  }\n}\n",
+		`{"a":1}` + "\n":     `{"a":1,"error":{"code":"busy","what":"x","next":""}}` + "\n",
+		"[1]\n":              "[1]\n" + `{"error":{"code":"busy","what":"x","next":""}}` + "\n",
+	} {
+		var b bytes.Buffer
+		o := &output{w: &b, held: true}
+		if _, err := io.WriteString(o, text); err != nil || b.Len() > 0 {
+			t.Fatalf("%v: %s", err, b.String())
+		}
+		if err := o.fail(errors.Join(rpc.Errorf(rpc.Busy, "", "x"))); err != nil || b.String() != want {
+			t.Errorf("%v: %q becomes %q", err, text, b.String())
+		}
+	}
+}
+
+// Where nothing is there, every example of a command that needs something fails with a code other than internal and a next
+// step, and with --json in JSON.
+func TestExamplesFailWell(t *testing.T) {
+	t.Chdir(t.TempDir())
+	tried := 0
+	for name, text := range examples {
+		switch strings.Fields(name)[0] {
+		case "demo", "dev", "init", "bench", "params", "version": // these need nothing
+			continue
+		}
+		for line := range strings.Lines(text) {
+			args := strings.Fields(strings.Replace(line, "HASH", strings.Repeat("0", 64), 1))[1:]
+			cmd, _, err := rootCommand().Find(args)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if cmd.Flags().Lookup("json") == nil && cmd.InheritedFlags().Lookup("json") == nil {
+				e, out := fails(t, args...)
+				if e.Code != rpc.NotFound || e.Next == "" || out != "" {
+					t.Errorf("%v: %v: %s", args, e, out)
+				}
+				continue
+			}
+			e, out := fails(t, append(args, "--json")...)
+			if last, f := failed(t, out); f.Code != e.Code || f.Code != rpc.NotFound && name != "doctor" || f.Next == "" {
+				t.Errorf("%v: %v: %v", args, e, last)
+			}
+			tried++
+		}
+	}
+	if tried < 50 {
+		t.Errorf("only %d examples were tried", tried)
+	}
+}

@@ -1,0 +1,181 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	keygenv1 "github.com/lodge-mpc/lodge/proto/lodge/keygen/v1"
+	"github.com/lodge-mpc/lodge/services/rpc"
+)
+
+// ending is what becomes of an epoch at the parties, as their clients with the permission retire.
+type ending struct {
+	epoch, successor uint64
+	revoke, destroy  bool // destroy also does what revoke does
+	parties          []string
+	reason           string
+}
+
+// endedAt is what an ending comes to at a party.
+type endedAt struct {
+	Party string `json:"party"`
+	State string `json:"state"` // of the epoch
+	remains
+	Erased uint64 `json:"erased_batches"`
+}
+
+// preview asks every party what it would lose, so that nothing is begun that a party would refuse. A party that never had
+// the epoch, as one that has come since, has nothing to lose.
+func (o *operator) preview(cmd *cobra.Command, q *ending) (list []endedAt, err error) {
+	for _, name := range q.parties {
+		err := o.at(name).callParty(cmd, func(ctx context.Context, c *partyClient) error {
+			r, err := c.keygen.ListEpochs(ctx, &keygenv1.ListEpochsRequest{})
+			if err != nil {
+				return err
+			}
+			for _, e := range r.GetEpochs() {
+				if e.GetEpoch() != q.epoch {
+					continue
+				}
+				x := endedAt{Party: name, State: epochState(e)}
+				if x.remains, err = c.left(ctx, q.epoch, ""); err == nil {
+					list = append(list, x)
+				}
+				return err
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	if len(list) == 0 {
+		return nil, rpc.Errorf(rpc.NotFound, "`lodge keys list` names those that there are", "no epoch %d at %s", q.epoch, strings.Join(q.parties, ", "))
+	}
+	return list, nil
+}
+
+// run revokes or destroys at each party, one after the other. It may be done again until all have done it.
+func (o *operator) run(cmd *cobra.Command, q *ending, list []endedAt) error {
+	var failed error
+	for i := range list {
+		x := &list[i]
+		err := o.at(x.Party).callParty(cmd, func(ctx context.Context, c *partyClient) error {
+			if q.destroy {
+				r, err := c.keygen.RetireEpoch(ctx, &keygenv1.RetireEpochRequest{Epoch: q.epoch, Reason: q.reason})
+				x.State, x.Erased = epochState(r.GetEpoch()), r.GetErasedBatches()
+				return err
+			}
+			r, err := c.keygen.DrainEpoch(ctx, &keygenv1.DrainEpochRequest{Epoch: q.epoch, Successor: q.successor, Revoke: true, Reason: q.reason})
+			x.State, x.Erased = epochState(r.GetEpoch()), r.GetErasedBatches()
+			return err
+		})
+		if err == nil {
+			x.remains = remains{}
+			continue
+		}
+		e := typed(err)
+		x.State, x.Erased = "unknown", 0
+		failed = errors.Join(failed, rpc.Errorf(e.Code, "do it again: what is done stays done", "party %s: %s", x.Party, e.What))
+	}
+	return failed
+}
+
+func (q *ending) verb() string {
+	if q.destroy {
+		return "destroy"
+	}
+	return "revoke"
+}
+
+// printLoss says what parties would lose.
+func printLoss(w io.Writer, q *ending, list []endedAt) error {
+	what := "burn the MAC keys of epoch %d and erase every tuple under it:\n"
+	if q.destroy {
+		what = "erase the secrets of epoch %d, its MAC keys and every tuple under it:\n"
+	}
+	fmt.Fprintf(w, "this would "+what, q.epoch)
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "PARTY\tSTATE\tBATCHES\tTUPLES THAT ARE NOT CONSUMED")
+	for _, x := range list {
+		fmt.Fprintf(t, "%s\t%s\t%d\t%d\n", x.Party, x.State, x.Batches, x.Tuples)
+	}
+	return t.Flush()
+}
+
+func (o *operator) keysDestroyCommand() *cobra.Command {
+	ok := &confirmation{}
+	q := &ending{destroy: true}
+	cmd := &cobra.Command{
+		Use:   "destroy EPOCH",
+		Short: "Erase an epoch's secrets, its MAC keys and every tuple under them, at every party",
+		Long: "Erase an epoch's secrets, its MAC keys and every tuple under them at every party, or at those that are named, as the\n" +
+			"client of each with the permission retire. Records of what there was stay. --dry-run says what would be lost. Where a\n" +
+			"party cannot be reached, the others have done it, and the same command does the rest.",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: firstArgument(o.completeKeys),
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			if q.epoch, err = epochArgument(args[0]); err != nil {
+				return err
+			}
+			if q.parties, err = o.partyNames(q.parties); err != nil {
+				return err
+			}
+			list, err := o.preview(cmd, q)
+			if err != nil {
+				return err
+			}
+			if yes, err := ok.before(func() error { return o.showLoss(cmd, q, list) }); !yes {
+				return err
+			}
+			hold(cmd)
+			err = o.run(cmd, q, list)
+			return errors.Join(o.writeEnding(cmd, q, list), err)
+		},
+	}
+	cmd.Flags().StringSliceVar(&q.parties, "party", nil, "only at these parties (default: all of the roster)")
+	cmd.Flags().StringVar(&q.reason, "reason", "", "why, for those who look at the epoch later")
+	complete(cmd, "party", o.completeParties)
+	ok.flags(cmd)
+	return cmd
+}
+
+type endingReport struct {
+	Epoch   uint64    `json:"epoch"`
+	Action  string    `json:"action"` // revoke or destroy
+	Parties []endedAt `json:"parties"`
+	DryRun  bool      `json:"dry_run,omitempty"`
+}
+
+func (o *operator) showLoss(cmd *cobra.Command, q *ending, list []endedAt) error {
+	if o.json {
+		return writeIndented(cmd.OutOrStdout(), endingReport{q.epoch, q.verb(), list, true})
+	}
+	return printLoss(cmd.OutOrStdout(), q, list)
+}
+
+func (o *operator) writeEnding(cmd *cobra.Command, q *ending, list []endedAt) error {
+	if o.json {
+		return writeIndented(cmd.OutOrStdout(), endingReport{q.epoch, q.verb(), list, false})
+	}
+	return printEnding(cmd.OutOrStdout(), q, list)
+}
+
+func printEnding(w io.Writer, q *ending, list []endedAt) error {
+	for _, x := range list {
+		what := fmt.Sprintf("epoch %d is %s, and %d batches under it are erased", q.epoch, x.State, x.Erased)
+		if x.State == "unknown" {
+			what = fmt.Sprintf("it is not known what became of epoch %d", q.epoch)
+		}
+		if _, err := fmt.Fprintf(w, "party %s: %s\n", x.Party, what); err != nil {
+			return err
+		}
+	}
+	return nil
+}

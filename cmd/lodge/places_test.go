@@ -1,0 +1,99 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/lodge-mpc/lodge/clients/go/lodge"
+	"github.com/lodge-mpc/lodge/services/config"
+	"github.com/lodge-mpc/lodge/services/devnet"
+	"github.com/lodge-mpc/lodge/services/doctor"
+	"github.com/lodge-mpc/lodge/services/rpc"
+)
+
+// A client's configuration stands for all other files.
+func TestClientConfiguration(t *testing.T) {
+	l := startLive(t)
+	t.Chdir(t.TempDir()) // there is no cluster here
+	client := func(name string) string { return filepath.Join(l.net.Dir, "clients", name+".yaml") }
+	ok := func(args ...string) string {
+		t.Helper()
+		out, err := runLodge(t, args...)
+		if err != nil {
+			t.Fatalf("%v: %v\n%s", args, err, out)
+		}
+		return strings.TrimSpace(out)
+	}
+	refuses := func(code rpc.Code, text string, args ...string) {
+		t.Helper()
+		if _, err := runLodge(t, args...); !errors.Is(err, &rpc.Error{Code: code}) || !strings.Contains(err.Error(), text) {
+			t.Errorf("%v: %v, want %s: %s", args, err, code, text)
+		}
+	}
+	operator, p0 := client(devnet.Operator), client(devnet.ClientName(0))
+	if out := ok("stock", "--client", operator); !strings.Contains(out, liveField) {
+		t.Error(out)
+	}
+	id := ok(append([]string{"reserve", "--client", p0, "--clients", "client-p0"}, class("--count", "3")...)...)
+	if out := ok("fetch", id, "--client", p0, "--out", "shares"); !strings.Contains(out, "3 scalar tuples, 144 B, of party p0 in shares") {
+		t.Error(out)
+	}
+	refuses("already_delivered", "another client", "fetch", id, "--client", client(devnet.ClientName(1)), "--party", "1", "--out", "other")
+	refuses(rpc.Forbidden, "spiffe://lodge/client/p0", "batches", "list", "--client", p0, "--party", "p1")
+	refuses(rpc.Invalid, "no --party (write one of p0, p1)", "batches", "list", "--client", operator)
+	refuses(rpc.NotFound, "--client", "stock", "--client", "nowhere.yaml")
+	refuses(rpc.Invalid, "and --identity", "stock", "--client", operator, "--identity", "x.pem")
+	refuses(rpc.Invalid, "and --ca", "stock", "--client", operator, "--ca", "x.pem")
+	refuses(rpc.Invalid, "and --token-file", "stock", "--client", operator, "--token-file", "x")
+
+	if out := ok("status", "--client", operator); strings.Count(out, "ready") != 3 {
+		t.Error(out)
+	}
+	r, err := diagnosis(t, "--client", operator)
+	if err != nil || len(of(r, doctor.OK, "p1", "roster")) != 1 || !strings.HasSuffix(of(r, doctor.OK, "p1", "roster")[0].What, "as at coordinator") ||
+		len(of(r, doctor.OK, "p0", "config")) != 0 {
+		t.Errorf("%v: %+v", err, r)
+	}
+	roster, err := config.LoadRoster(filepath.Join(l.net.Dir, rosterFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	roster.Parties[0].SigningKey, roster.Parties[1].SigningKey = roster.Parties[1].SigningKey, roster.Parties[0].SigningKey
+	writeYAML(t, rosterOfOthers, roster)
+	if r, err := diagnosis(t, "--client", operator, "--roster", rosterOfOthers); err == nil || len(of(r, doctor.Fail, "p1", "roster")) != 1 {
+		t.Errorf("with another roster: %v: %+v", err, r)
+	}
+
+	c, err := lodge.Load(client(devnet.App))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Coordinator = lodge.Server{}
+	writeYAML(t, "parties.yaml", &c)
+	refuses(rpc.Invalid, "parties.yaml names no coordinator", "stock", "--client", "parties.yaml")
+	if out := ok("status", "--client", "parties.yaml"); strings.Count(out, "ready") != 2 || !strings.Contains(out, "is not told where it is") {
+		t.Error(out)
+	}
+	if r, err := diagnosis(t, "--client", "parties.yaml"); err != nil || len(of(r, doctor.Warn, "coordinator", "reach")) != 1 ||
+		!strings.HasSuffix(of(r, doctor.OK, "p1", "roster")[0].What, "as at p0") {
+		t.Errorf("without a coordinator: %v: %+v", err, r)
+	}
+}
+
+const rosterOfOthers = "others.yaml"
+
+func writeYAML(t *testing.T, path string, v any) {
+	t.Helper()
+	b, err := yaml.Marshal(v)
+	if err == nil {
+		err = os.WriteFile(path, b, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}

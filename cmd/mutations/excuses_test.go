@@ -1,0 +1,26 @@
+package main
+
+// checked names the mutations that switch each check off.
+var checked = map[string][]string{
+	"engine/protocol/verdict Check":           {"verdict/digest"},
+	"engine/protocol/round CheckShape":        {"codec/residue", "popk/response-length", "keygen/length-of-equations"},
+	"engine/protocol/round CheckSize":         {"round/bytes"},
+	"engine/protocol/round CheckDuplicate":    {"round/second"},
+	"engine/protocol/round CheckEcho":         {"keygen/echo"},
+	"engine/protocol/round CheckCommitment":   {"keygen/commitment", "keygen/commitment-of-proofs", "maccheck/commitment", "popk/commitment"},
+	"engine/protocol/popk CheckBound":         {"popk/bound"},
+	"engine/protocol/popk CheckEquation":      {"popk/equation", "popk/equation-verdict"},
+	"engine/protocol/keygen CheckBound":       {"keygen/bound-of-secrets", "keygen/bound-of-errors"},
+	"engine/protocol/keygen CheckShare":       {"keygen/share"},
+	"engine/protocol/keygen CheckEquation":    {"keygen/equation"},
+	"engine/protocol/keygen CheckAgree":       {"keygen/agree"},
+	"engine/protocol/triple CheckEvaluated":   {"triple/evaluated"},
+	"engine/protocol/maccheck CheckMAC":       {"maccheck/mac"},
+	"engine/protocol/maccheck CheckZero":      {"maccheck/zero"},
+	"engine/protocol/maccheck CheckSacrifice": {"maccheck/sacrifice"},
+}
+
+// excused are the functions with refusals that no mutation switches off, and why.
+var excused = map[string]string{
+	"engine/protocol/keygen/proofs.go proofs.accuse": "notes what its callers have found, and their conditions are in the table",
+}

@@ -1,0 +1,97 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// mutation switches one verification off.
+type mutation struct {
+	Name     string   // stable: area/what
+	File     string   // below the root of the module
+	Old, New string   `json:"-"` // Old occurs exactly once in the file and becomes New
+	Tests    []string // packages of which some test must fail
+	Run      string   // pattern of the tests to run; all when empty
+	Protects string   // what goes wrong without the verification
+	Hangs    bool     `json:",omitempty"` // a test that does not end counts as failed
+	// Redundant says why nothing can notice that this verification is off; it is not run.
+	Redundant string `json:",omitempty"`
+}
+
+// table lists every verification.
+func table() []mutation {
+	return slices.Concat(
+		area("codec", "engine/codec", codecTable),
+		area("sigma", "engine/sigma", sigmaTable),
+		area("round", "engine/protocol/round", roundTable),
+		area("popk", "engine/protocol/popk", popkTable),
+		area("keygen", "engine/protocol/keygen", keygenTable),
+		area("maccheck", "engine/protocol/maccheck", maccheckTable),
+		area("verdict", "engine/protocol/verdict", verdictTable),
+		area("triple", "engine/protocol/triple", tripleTable),
+		area("ddec", "engine/protocol/ddec", ddecTable),
+		area("gbfv", "engine/gbfv", gbfvTable),
+		area("params", "engine/params", paramsTable),
+		area("vault", "services/vault", vaultTable),
+		area("tuples", "services/tuples", tuplesTable),
+		area("triples", "services/triples", triplesTable),
+		area("decryption", "services/decryption", decryptionTable),
+		area("keyring", "services/keyring", keyringTable),
+		area("job", "services/job", jobTable),
+		area("exchange", "services/exchange", exchangeTable),
+		area("runner", "services/runner", runnerTable),
+		area("rpc", "services/rpc", rpcTable),
+	)
+}
+
+// area completes the mutations of a package: their names begin with the area, their files are in the directory, and its tests
+// are those that must fail unless a mutation names others.
+func area(name, dir string, list []mutation) []mutation {
+	list = slices.Clone(list)
+	for i := range list {
+		m := &list[i]
+		m.Name, m.File = name+"/"+m.Name, path.Join(dir, m.File)
+		if m.Tests == nil {
+			m.Tests = []string{"./" + dir}
+		}
+	}
+	return list
+}
+
+// apply gives the source with the edit.
+func (m mutation) apply(source string) (string, error) {
+	switch n := strings.Count(source, m.Old); n {
+	case 1:
+		return strings.Replace(source, m.Old, m.New, 1), nil
+	default:
+		return "", fmt.Errorf("%s: %s has the text to edit %d times, want once", m.Name, m.File, n)
+	}
+}
+
+// overlay writes the edited file and the description of the overlay into dir, and gives the path of the latter.
+func (m mutation) overlay(root, dir string) (string, error) {
+	path := filepath.Join(root, filepath.FromSlash(m.File))
+	source, err := os.ReadFile(path)
+	if err != nil {
+		return "", err
+	}
+	edited, err := m.apply(string(source))
+	if err != nil {
+		return "", err
+	}
+	replacement := filepath.Join(dir, filepath.Base(path))
+	if err := os.WriteFile(replacement, []byte(edited), 0o600); err != nil {
+		return "", err
+	}
+	description, err := json.Marshal(map[string]map[string]string{"Replace": {path: replacement}})
+	if err != nil {
+		return "", err
+	}
+	overlay := filepath.Join(dir, "overlay.json")
+	return overlay, os.WriteFile(overlay, description, 0o600)
+}

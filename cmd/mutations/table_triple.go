@@ -1,0 +1,249 @@
+package main
+
+const (
+	tripleBasic  = "TestScalarTriples|TestMatrixTriples|TestKinds|TestInputMasks|TestStartRefuses|TestPlans|TestTrusting"
+	tripleCheats = "TestCheatsInABatch|TestFaultsInABatch|TestMasked|TestOpened|TestASingle|TestErrorsFor|TestOrderOf|TestMalformed|TestPadding|TestEveryValue|TestEveryReleased|TestEveryPadding|TestCheatsOnInput|TestEveryInput|TestTheMask"
+	tripleDigest = "TestDigestOfABatch"
+)
+
+var tripleTable = []mutation{
+	{
+		Name: "evaluated", File: "triple.go", Run: tripleCheats,
+		Protects: "only what all parties have computed is decrypted",
+		Old:      "if err := round.Compare(r.Session, in, compareName, CheckEvaluated, r.digest); err != nil {\n\t\treturn none, err\n\t}",
+		New:      "",
+	},
+	{
+		Name: "values-a", File: "triple.go", Run: "TestEveryReleased",
+		Protects: "the first factors are those of their MACs",
+		Old:      "Values: []maccheck.Pair{{Value: result.A, MAC: result.MACA}, {Value: result.B",
+		New:      "Values: []maccheck.Pair{{Value: result.B",
+	},
+	{
+		Name: "values-b", File: "triple.go", Run: "TestEveryReleased",
+		Protects: "the second factors are those of their MACs",
+		Old:      "{Value: result.B, MAC: result.MACB}, {Value: result.C", New: "{Value: result.C",
+	},
+	{
+		Name: "values-c", File: "triple.go", Run: "TestEveryReleased",
+		Protects: "the products are those of their MACs",
+		Old:      "{Value: result.B, MAC: result.MACB}, {Value: result.C, MAC: result.MACC}}",
+		New:      "{Value: result.B, MAC: result.MACB}}",
+	},
+	{
+		Name: "mask", File: "triple.go", Run: tripleCheats + "|TestScalar",
+		Protects: "what the MAC check opens is masked",
+		Old:      "Mask: r.mask, Alpha",
+		New:      "Mask: maccheck.Pair{Value: r.Scheme.Field.NewVec(1), MAC: r.Scheme.Field.NewVec(1)}, Alpha",
+	},
+	{
+		Name: "padding", File: "collect.go", Run: "Padding",
+		Protects: "matrices are as large as they say: their padding is zero",
+		Old:      "if la.Cols%la.Dim != 0 {", New: "if false {",
+	},
+	{
+		Name: "padding-all", File: "collect.go", Run: "Padding", Protects: "the padding of every matrix is zero",
+		Old: "out := r.Scheme.Field.NewVec(r.Plan.Count * l.Rows * extra)\n\tat := 0\n\tfor t := range r.Plan.Count {",
+		New: "out := r.Scheme.Field.NewVec(r.Plan.Count * l.Rows * extra)\n\tat := 0\n\tfor t := range r.Plan.Count - 1 {",
+	},
+	{
+		Name: "opened-products", File: "open.go", Run: "Opened|TestEveryValueOfEveryKind|TestCheats",
+		Protects: "opened squares and products are what they are opened as",
+		Old:      "r.zeros = append(r.zeros, zero)", New: "_ = zero",
+	},
+	{
+		Name: "opened-squares", File: "open.go", Run: "Opened|TestKinds|TestBits|TestCheats",
+		Protects: "a bit is made of a square",
+		Old:      "if !roots.Sqrt(part.At(k), part.At(k)) {", New: "if !roots.Sqrt(part.At(k), part.At(k)) && false {",
+		Redundant: "what is no square is not what the shares add up to, and the MAC check of the same batch finds that",
+	},
+	{
+		Name: "opened-decode", File: "open.go", Run: "Opened|TestCheats|TestFaults|TestMasked",
+		Protects: "opened shares are canonical",
+		Old:      "if err := f.DecodeVec(t, in.Bytes(p, name)); err != nil {",
+		New:      "if err := f.DecodeVec(t, in.Bytes(p, name)); false {",
+	},
+	{
+		Name: "zero-products", File: "open.go", Run: "TestZeroProducts",
+		Protects: "tuples of zero, whose factor everybody knows, are dropped",
+		Old:      "if !f.IsZero(opened.At(i)) {", New: "if true {",
+	},
+	{
+		Name: "sacrifice-relations", File: "sacrifice.go", Run: tripleCheats,
+		Protects: "products are those of their factors whatever the evaluation keys are",
+		Old:      "r.sacrificed = []maccheck.Pair{relations}", New: "_ = relations",
+	},
+	{
+		Name: "sacrifice-masked", File: "sacrifice.go", Run: tripleCheats,
+		Protects: "masked factors are what they are opened as",
+		Old:      "r.zeros = append(r.zeros, r.masked)", New: "_ = r.masked",
+	},
+	{
+		Name: "sacrifice-on", File: "plan.go", Run: tripleBasic + "|TestMalformed",
+		Protects: "products are sacrificed unless somebody says that they need not be",
+		Old:      "p := &Plan{Kind: kind, Sacrifice: kind.Multiplies()}",
+		New:      "p := &Plan{Kind: kind, Sacrifice: false}",
+	},
+	{
+		Name: "sacrifice-weights/coin", File: "sacrifice.go", Run: "TestErrorsForAForeseen|TestOrderOf",
+		Protects: "the weight of a sacrifice comes after all shares are fixed",
+		Old:      `r.Session.ID[:], coin[:])`, New: `r.Session.ID[:], coin[:0])`,
+	},
+	{
+		Name: "sacrifice-weights/session", File: "sacrifice.go", Run: "TestErrorsForAForeseen|TestOrderOf|TestASingle",
+		Protects: "the weight of a sacrifice is of its session",
+		Old:      `r.Session.ID[:], coin[:])`, New: `coin[:])`,
+	},
+	{
+		Name: "agree-mac-key", File: "agree.go", Run: "TestAgree",
+		Protects: "a MAC key is used if all parties hold the same",
+		Old:      "same = same && round.Digest(b) == r.held", New: "_ = round.Digest(b)",
+	},
+	{
+		Name: "agree-no-mac-key", File: "agree.go", Run: "TestAgree", Protects: "no MAC key is not a key that all hold",
+		Old: "same := r.held != round.Digest{}", New: "same := true",
+	},
+	{
+		Name: "agree-length", File: "agree.go", Run: "TestAgree|TestCheatsInAMAC|TestFaults",
+		Protects: "the name of a MAC key has one length",
+		Old:      "if len(b) != len(r.held) {", New: "if len(b) > len(r.held) {",
+	},
+	{
+		Name: "seed-length", File: "input.go", Run: "Input", Protects: "a seed has its length",
+		Old: "if len(got) != sample.SeedSize {", New: "if len(got) > sample.SeedSize {",
+	},
+	{
+		Name: "one-prover", File: "triple.go", Run: "Input",
+		Protects: "only their owner knows the values of input masks",
+		Old:      "proof.Only = &c.Plan.Owner", New: "_ = &c.Plan.Owner",
+	},
+	{
+		Name: "serves", File: "triple.go", Run: "TestStartRefuses|TestPlans",
+		Protects:  "a plan is for the scheme and for the number of parties",
+		Old:       "if err := c.Scheme.Serves(c.Plan.Instance, c.Session.Parties); err != nil {",
+		New:       "if err := c.Scheme.Serves(c.Plan.Instance, c.Session.Parties); false {",
+		Redundant: "the proof that a batch begins with refuses the same",
+	},
+	{
+		Name: "mac-key-field", File: "triple.go", Run: "TestStartRefuses", Protects: "a MAC key is of the field",
+		Old: "if len(c.MAC.Share.W) != len(c.Scheme.Field.NewElement()) {", New: "if false {",
+	},
+	{
+		Name: "owner", File: "triple.go", Run: "TestStartRefuses|Input",
+		Protects: "input masks are of a party of the session, and nothing else is of one party",
+		Old:      "if c.Plan.Owner < 0 || int(c.Plan.Owner) >= c.Session.Parties || c.Plan.Owner > 0 && c.Plan.Kind != Input {",
+		New:      "if false {",
+	},
+	{
+		Name: "stored-ciphertext", File: "mackey.go", Run: "TestCiphertexts|FuzzDecode",
+		Protects: "a stored MAC key is canonical",
+		Old:      "if err := codec.DecodePoly(c, s.Q.Primes(), frames[i]); err != nil {",
+		New:      "if err := codec.DecodePoly(c, s.Q.Primes(), frames[i]); false {",
+	},
+	{
+		Name: "mac-key-diagonal", File: "mackey.go", Run: "TestMACKeys|TestCheatsInAMAC",
+		Protects: "a MAC key is one constant in every slot",
+		Old:      "MACKey: true, Source", New: "MACKey: false, Source",
+	},
+	// What the digest of a batch is of, which the parties sign.
+	{
+		Name: "digest/session", File: "judge.go", Run: tripleDigest, Protects: "a digest is of its session",
+		Old: "id[:], h[:], key[:], round.Uint",
+		New: "h[:], key[:], round.Uint",
+	},
+	{
+		Name: "digest/instance", File: "judge.go", Run: tripleDigest, Protects: "a digest is of its parameters",
+		Old: "id[:], h[:], key[:], round.Uint",
+		New: "id[:], h[:0], key[:], round.Uint",
+	},
+	{
+		Name: "digest/key", File: "judge.go", Run: tripleDigest, Protects: "a digest is of its key",
+		Old: "h[:], key[:], round.Uint",
+		New: "h[:], round.Uint",
+	},
+	{
+		Name: "digest/kind", File: "judge.go", Run: tripleDigest, Protects: "a digest is of its kind of tuples",
+		Old: "round.Uint(uint64(p.Kind)), round.Uint",
+		New: "round.Uint",
+	},
+	{
+		Name: "digest/count", File: "judge.go", Run: tripleDigest, Protects: "a digest is of its number of tuples",
+		Old: "round.Uint(uint64(count)), transcript",
+		New: "transcript",
+	},
+	{
+		Name: "digest/transcript", File: "judge.go", Run: tripleDigest,
+		Protects: "a digest is of everything that was broadcast",
+		Old:      "round.Uint(uint64(count)), transcript[:]}",
+		New:      "round.Uint(uint64(count)), transcript[:0]}",
+	},
+	{
+		Name: "digest/owner", File: "judge.go", Run: tripleDigest, Protects: "a digest is of the owner of input masks",
+		Old: "fields = append(fields, round.Uint(uint64(p.Owner)))",
+		New: "",
+	},
+	{
+		Name: "digest/sacrifice", File: "judge.go", Run: tripleDigest + "|TestTrusting",
+		Protects: "a digest says whether products were sacrificed",
+		Old:      `fields = append(fields, []byte("sacrificed"))`, New: "",
+	},
+}
+
+var ddecTable = []mutation{
+	{
+		Name: "number-of-shares", File: "ddec.go", Run: "TestMalformed|TestSharesOf",
+		Protects: "every ciphertext gets a share of everybody",
+		Old:      "if last != (index == len(mine)-1) {", New: "if len(mine) < 0 {",
+	},
+	{
+		Name: "share-decodes", File: "ddec.go", Run: "TestMalformed|FuzzShare",
+		Protects: "decryption shares are canonical",
+		Old:      "if err := codec.DecodePoly(r.buffer.C, r.basis().Primes(), frame); err != nil {",
+		New:      "if err := codec.DecodePoly(r.buffer.C, r.basis().Primes(), frame); false {",
+	},
+	{
+		Name: "serves", File: "ddec.go", Run: "TestStartRefuses",
+		Protects: "the flooding is that of the scheme and of the number of parties",
+		Old:      "if err := c.Scheme.Serves(c.Instance, c.Session.Parties); err != nil {",
+		New:      "if err := c.Scheme.Serves(c.Instance, c.Session.Parties); false {",
+	},
+	{
+		Name: "flooding", File: "ddec.go", Run: "TestMasks|TestAnswers|TestSharesOf",
+		Protects: "a share hides the key behind its flooding",
+		Old:      "sample.Flood(e, i.FloodBound, flood)", New: "_ = flood",
+	},
+	{
+		Name: "client/messages", File: "client.go", Run: "TestClient|FuzzCombine",
+		Protects: "a client has the messages of all parties",
+		Old:      "if len(messages) != i.Use.Parties {", New: "if len(messages) > i.Use.Parties {",
+	},
+	{
+		Name: "client/decodes", File: "client.go", Run: "TestClient|FuzzCombine",
+		Protects: "messages to a client are canonical",
+		Old:      "if err := codec.DecodePoly(t.C, b.Primes(), m); err != nil {",
+		New:      "if err := codec.DecodePoly(t.C, b.Primes(), m); false {",
+	},
+	{
+		Name: "client/key", File: "client.go", Run: "TestClient|TestAnswers",
+		Protects: "ciphertexts that get the same answer have one place in the ledger",
+		Old:      `codec.AppendPoly(nil, switched.C1.C, s.Prefix(i.DDecPrimes).Primes()))`,
+		New:      `codec.AppendPoly(codec.AppendPoly(nil, ct.C1.C, s.Q.Primes()), switched.C1.C, s.Prefix(i.DDecPrimes).Primes()))`,
+	},
+}
+
+var gbfvTable = []mutation{
+	{
+		Name: "serves/set", File: "scheme.go", Run: "TestServes", Protects: "an instance is of the set of the scheme",
+		Old: "case i.Set.Hash() != s.Set.Hash():", New: "case false:",
+	},
+	{
+		Name: "serves/field", File: "scheme.go", Run: "TestServes",
+		Protects: "an instance is of the field of the scheme",
+		Old:      "case i.Field.M != s.Spec.M || i.Field.B.Cmp(s.Spec.B) != 0:", New: "case false:",
+	},
+	{
+		Name: "serves/parties", File: "scheme.go", Run: "TestServes",
+		Protects: "an instance is for the number of parties",
+		Old:      "case i.Use.Parties != parties:", New: "case false:",
+	},
+}

@@ -1,0 +1,158 @@
+package cheattest
+
+import (
+	"github.com/lodge-mpc/lodge/engine/field"
+	"github.com/lodge-mpc/lodge/engine/gbfv"
+	"github.com/lodge-mpc/lodge/engine/protocol/ddec"
+	"github.com/lodge-mpc/lodge/engine/protocol/internal/byzantine"
+	"github.com/lodge-mpc/lodge/engine/protocol/popk"
+	"github.com/lodge-mpc/lodge/engine/protocol/triple"
+	"github.com/lodge-mpc/lodge/engine/ring"
+)
+
+// ofBatches are the cheats after the proof of a batch.
+func ofBatches() []*Cheat {
+	evaluated := Ends{Check: triple.CheckEvaluated, Named: Suspects}
+	row := func(name, does string, in Session, ends Ends, threat int, set func(h byzantine.Hooks, e *Env)) *Cheat {
+		c := &Cheat{Name: name, Does: does, In: in, From: 2, Ends: ends, set: set}
+		if threat > 0 {
+			c.Threats = []int{threat}
+		}
+		return c
+	}
+	add := func(x field.Element, f *field.Field) { f.Add(x, x, f.One()) }
+	return []*Cheat{
+		row("undoubled", "keeps the messages of its proof instead of their doubles", Scalars, failsMAC, 11,
+			func(h byzantine.Hooks, e *Env) {
+				byzantine.On(h, "triple/shares", func(r *popk.Result) {
+					f := e.Scheme.Field
+					half := f.NewElement()
+					f.SetUint64(half, 2)
+					f.Inverse(half, half)
+					for _, x := range r.Shares {
+						f.ScaleVec(x, x, half)
+					}
+				})
+			}),
+		row("share-plus-delta", "adds Delta to a decryption share", Scalars, failsMAC, 12, shares(0, func(e *Env,
+			d ring.Poly) {
+			plusDelta(e, d, 0)
+		})),
+		row("share-plus-residue", "adds 1 to one residue of a decryption share", Scalars, failsMAC, 12, shares(0,
+			func(e *Env, d ring.Poly) {
+				d.C[0][3] = (d.C[0][3] + 1) % e.Scheme.Prefix(len(d.C)).Primes()[0]
+			})),
+		row("share-plus-one", "adds an encoded one to a decryption share", Scalars, failsMAC, 12, shares(0, plusOne)),
+		row("mac-share-plus-delta", "adds Delta to its decryption share of the last MAC", Scalars, failsMAC, 12,
+			shares(-1, func(e *Env, d ring.Poly) { plusDelta(e, d, 1) })),
+		row("shifted", "adds an encoded one to a decryption share, and takes one from its own share to match", Scalars,
+			passes, 27, func(h byzantine.Hooks, e *Env) {
+				shares(0, plusOne)(h, e)
+				byzantine.On(h, "triple/decrypted", func(s ddec.Shares) {
+					f := e.Scheme.Field
+					one := f.NewVec(s[0].Len())
+					f.Fill(one, f.One())
+					f.SubVec(s[0], s[0], one)
+				})
+			}),
+		row("shifted-after", "adds 1 to its own share after decryption", Scalars, failsMAC, 12, func(h byzantine.Hooks,
+			e *Env) {
+			byzantine.On(h, "triple/decrypted", func(s ddec.Shares) { add(s[0].At(0), e.Scheme.Field) })
+		}),
+		row("wrong-product", "adds 1 to its share of one entry of a matrix product", Matrices, failsMAC, 18,
+			func(h byzantine.Hooks, e *Env) {
+				byzantine.On(h, "triple/decrypted", func(s ddec.Shares) { add(s[0].At(0), e.Scheme.Field) })
+			}),
+		row("wrong-sacrificed-product", "adds 1 to its share of a product that is sacrificed for matrices", Matrices,
+			failsMAC, 18, func(h byzantine.Hooks, e *Env) {
+				byzantine.On(h, "triple/decrypted", func(s ddec.Shares) { add(s[len(s)/2].At(0), e.Scheme.Field) })
+			}),
+		row("padding", "encrypts a matrix factor whose padding is not zero", Matrices, failsZero, 0,
+			func(h byzantine.Hooks, _ *Env) {
+				byzantine.On(h, "triple/message", func(full *bool) { *full = true })
+			}),
+		row("other-evaluation", "computes another ciphertext than the others", Scalars, evaluated, 14,
+			func(h byzantine.Hooks, _ *Env) {
+				byzantine.On(h, "triple/evaluated", func(list []*gbfv.Ciphertext) { list[0].C0.C[0][0] ^= 1 })
+			}),
+		row("decrypted-before", "has a ciphertext decrypted that it decrypts already", Scalars, evaluated, 14,
+			func(h byzantine.Hooks, _ *Env) {
+				byzantine.On(h, "triple/evaluated", func(list []*gbfv.Ciphertext) { list[0] = list[len(list)-1].Clone() })
+			}),
+		row("masked-factor", "adds 1 to its share of a factor that the sacrifice opens, and goes on with it", Scalars,
+			failsMAC, 18, func(h byzantine.Hooks, e *Env) {
+				byzantine.On(h, "triple/sacrifice", func(v field.Vec) { add(v.At(v.Len()-1), e.Scheme.Field) })
+			}),
+		row("masked-matrix-factor", "adds 1 to its share of a factor of matrices that the sacrifice opens", Matrices,
+			failsMAC, 18, func(h byzantine.Hooks, e *Env) {
+				byzantine.On(h, "triple/sacrifice", func(v field.Vec) { add(v.At(v.Len()-1), e.Scheme.Field) })
+			}),
+		row("reused-mask", "masks a factor with the mask of another", Scalars, failsMAC, 18, func(h byzantine.Hooks,
+			_ *Env) {
+			byzantine.On(h, "triple/sacrifice", func(v field.Vec) { copy(v.At(1), v.At(0)) })
+		}),
+		// Half of what is opened then is no square, which is seen before the MAC check would be.
+		row("wrong-squares", "adds 1 to its shares of all squares that bits open, and goes on with them", Bits,
+			failsZero, 0, func(h byzantine.Hooks, e *Env) {
+				byzantine.On(h, "triple/products", func(v field.Vec) {
+					for i := range v.Len() {
+						add(v.At(i), e.Scheme.Field)
+					}
+				})
+			}),
+		row("wrong-opening", "adds 1 to what it opens in the MAC check", Scalars, failsMAC, 15, func(h byzantine.Hooks,
+			e *Env) {
+			byzantine.On(h, "triple/mac/open", func(v field.Vec) { add(v.At(0), e.Scheme.Field) })
+		}),
+		row("wrong-relation", "adds 1 to the relation of the sacrifice in the MAC check", Scalars, failsMAC, 18,
+			func(h byzantine.Hooks, e *Env) {
+				byzantine.On(h, "triple/mac/open", func(v field.Vec) { add(v.At(2), e.Scheme.Field) })
+			}),
+		row("wrong-sigma", "commits to a sigma that is wrong", Scalars, failsMAC, 15, flipped("triple/mac/sigma/commit")),
+		row("other-sigma", "opens another sigma than it committed to", Scalars, exposed, 15,
+			flipped("triple/mac/sigma/open")),
+		row("other-coin", "opens another seed of the coin of the MAC check than it committed to", Scalars, committed,
+			0, flipped("triple/mac/coin/open")),
+		row("other-sacrifice-coin", "opens another seed of the coin of the sacrifice than it committed to", Scalars,
+			committed, 0, flipped("triple/sacrifice/coin/open")),
+		row("own-coin", "commits to a seed of its own choice", Scalars, passes, 0, flipped("triple/mac/coin/commit")),
+		row("own-sacrifice-coin", "commits to a seed of its own choice for the sacrifice", Scalars, passes, 0,
+			flipped("triple/sacrifice/coin/commit")),
+	}
+}
+
+// shares changes the decryption share at this place, where -1 is the last.
+func shares(at int, change func(e *Env, d ring.Poly)) func(h byzantine.Hooks, e *Env) {
+	return func(h byzantine.Hooks, e *Env) {
+		byzantine.On(h, "triple/share", func(messages []ring.Poly) {
+			change(e,
+				messages[(at+len(messages))%len(messages)])
+		})
+	}
+}
+
+// plusDelta adds Delta to a coefficient.
+func plusDelta(e *Env, d ring.Poly, k int) {
+	delta := e.Scheme.Delta()
+	for l, q := range e.Scheme.Prefix(len(d.C)).Primes() {
+		d.C[l][k] = (d.C[l][k] + delta.C[l][0]) % q
+	}
+}
+
+// plusOne adds the encoding of one in every slot.
+func plusOne(e *Env, d ring.Poly) {
+	s := e.Scheme
+	b := s.Prefix(len(d.C))
+	one, coeffs, p := s.Field.NewVec(s.Slots()), s.Field.NewVec(s.Slots()), b.NewPoly()
+	s.Field.Fill(one, s.Field.One())
+	s.Pack.Pack(coeffs, one)
+	s.ScalePlain(p, coeffs, b.Len())
+	b.Add(d, d, p)
+}
+
+// flipped changes a bit of what a commit-then-open step commits to or opens.
+func flipped(name string) func(h byzantine.Hooks, e *Env) {
+	return func(h byzantine.Hooks, _ *Env) {
+		byzantine.On(h, name, func(b *[]byte) { *b = append([]byte{(*b)[0] ^ 1}, (*b)[1:]...) })
+	}
+}

@@ -1,0 +1,161 @@
+// Package cheattest is the table of what a party may do wrong, each cheat under a name: what it does, in which session
+// and from how many parties on, which check must end the session, whom the honest parties must name, and whether their
+// MAC key is burnt. The tests of this package run every cheat in one process; a party for tests runs one over a real
+// network. docs/security/byzantine.md shows the table.
+package cheattest
+
+import (
+	"slices"
+
+	"github.com/lodge-mpc/lodge/engine/gbfv"
+	"github.com/lodge-mpc/lodge/engine/protocol/internal/byzantine"
+	"github.com/lodge-mpc/lodge/engine/protocol/keygen"
+	"github.com/lodge-mpc/lodge/engine/protocol/maccheck"
+	"github.com/lodge-mpc/lodge/engine/protocol/popk"
+	"github.com/lodge-mpc/lodge/engine/protocol/round"
+	"github.com/lodge-mpc/lodge/engine/protocol/triple"
+	"github.com/lodge-mpc/lodge/engine/protocol/verdict"
+)
+
+// Session is a kind of session in which a cheat takes place.
+type Session string
+
+// The kinds.
+const (
+	Keys     Session = "keys"     // proved key generation
+	First    Session = "first"    // scalar triples where there is no MAC key yet
+	Scalars  Session = "scalars"  // scalar triples under a MAC key that all hold
+	Matrices Session = "matrices" // matrix triples under such a key
+	Bits     Session = "bits"     // random bits, which open products
+	Inputs   Session = "inputs"   // input masks of the party that cheats
+)
+
+// Sessions lists the kinds.
+var Sessions = []Session{Keys, First, Scalars, Matrices, Bits, Inputs}
+
+// Named says whom honest parties name at the end of a session.
+type Named int
+
+// From nobody to the culprit alone.
+const (
+	Nobody   Named = iota
+	Suspects       // the culprit is among those who may be at fault
+	Certain        // the culprit
+)
+
+func (n Named) String() string { return [...]string{"nobody", "suspects", "certain"}[n] }
+
+// CheckLate stands for no check: the session ends because what the culprit owes does not come, or something else does.
+const CheckLate = "late"
+
+// Ends is how a session with a cheat ends at the honest parties.
+type Ends struct {
+	Check string // that ends it, or CheckLate; empty where the cheat gains nothing and the session passes
+	Named Named
+	Burns bool // the MAC key that the session used
+}
+
+// Cheat is a row of the table.
+type Cheat struct {
+	Name    string
+	Does    string // what the culprit does, in words
+	Threats []int  // numbers in the list of docs/security/byzantine.md
+	In      Session
+	From    int // the smallest number of parties for which it can be done
+	Ends    Ends
+	// Wire is how it ends over a network, where signatures are checked and late messages are waited for, if that differs.
+	Wire *Ends
+	// Fault is on the links; nil where the party cheats inside.
+	Fault *Fault
+	// Replays says that it repeats what the same party said in an earlier session.
+	Replays bool
+
+	set func(h byzantine.Hooks, e *Env)
+}
+
+// OnWire is how the cheat ends over a network.
+func (c *Cheat) OnWire() Ends {
+	if c.Wire != nil {
+		return *c.Wire
+	}
+	return c.Ends
+}
+
+// WireOnly reports whether the cheat needs signatures, streams or connections.
+func (c *Cheat) WireOnly() bool { return c.Fault != nil && c.Fault.Kind.wire() }
+
+// Env is what a cheat may use beside the values at its hook.
+type Env struct {
+	Scheme  *gbfv.Scheme
+	Parties int
+	Self    round.Party
+	// Peer gives the frames of the message that a peer sends in the round at hand, and waits for it if need be: the
+	// culprit speaks last.
+	Peer func(from round.Party, name string) [][]byte
+	// Earlier gives the frames of the message of this name that this party sent to a peer in an earlier session.
+	Earlier func(to round.Party, name string) [][]byte
+}
+
+// checks are those that the culprit leaves out: it does not mind what the others make of its session, and speaks on.
+var checks = []string{
+	round.CheckCommitment, keygen.CheckAgree, keygen.CheckBound, keygen.CheckShare, keygen.CheckEquation,
+	popk.CheckBound, popk.CheckEquation,
+	triple.CheckEvaluated, maccheck.CheckMAC, maccheck.CheckZero, maccheck.CheckSacrifice,
+	verdict.Check,
+}
+
+// Put has a session of the culprit cheat. It gives the hooks that have not run yet, so that a test sees whether a cheat
+// takes place.
+func (c *Cheat) Put(s *round.Session, e Env) (unfired func() []string) {
+	h := byzantine.New()
+	for _, check := range checks {
+		h.Skip(check)
+	}
+	if c.set != nil {
+		e.Self, e.Parties = s.Self, s.Parties
+		c.set(h, &e)
+	}
+	s.Hooks = h
+	return h.Unfired
+}
+
+// Observe has a session of an honest party tell what it sends.
+func Observe(s *round.Session, take func(to round.Party, name string, frames [][]byte)) {
+	s.Hooks = byzantine.New()
+	byzantine.On(s.Hooks, "messages", func(send *[]round.Message) {
+		for _, m := range *send {
+			take(m.To, m.Name, framesOf(m.Body))
+		}
+	})
+}
+
+// Table lists all cheats.
+func Table() []*Cheat {
+	return slices.Concat(ofMessages(), ofLinks(), ofKeys(), ofProofs(), ofBatches())
+}
+
+// Find is the cheat of this name, nil if there is none.
+func Find(name string) *Cheat {
+	for _, c := range Table() {
+		if c.Name == name {
+			return c
+		}
+	}
+	return nil
+}
+
+func framesOf(body round.Body) [][]byte {
+	frames := make([][]byte, body.Frames())
+	for i := range frames {
+		f, err := body.Frame(i)
+		if err != nil {
+			panic(err)
+		}
+		frames[i] = slices.Clone(f)
+	}
+	return frames
+}
+
+func bodyOf(frames [][]byte) round.Body {
+	return round.Frames(len(frames), func(i int) ([]byte, error) { return frames[i], nil })
+}

@@ -1,0 +1,207 @@
+package cheattest
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/lodge-mpc/lodge/engine/protocol/internal/byzantine"
+	"github.com/lodge-mpc/lodge/engine/protocol/keygen"
+	"github.com/lodge-mpc/lodge/engine/protocol/maccheck"
+	"github.com/lodge-mpc/lodge/engine/protocol/popk"
+	"github.com/lodge-mpc/lodge/engine/protocol/round"
+	"github.com/lodge-mpc/lodge/engine/protocol/triple"
+	"github.com/lodge-mpc/lodge/engine/protocol/verdict"
+)
+
+// Message is one message of a session.
+type Message struct {
+	Name      string
+	In        Session
+	Broadcast bool
+	Streamed  bool // more than one frame; taken as it arrives
+	// altered is how a session ends in which the sender says one bit else than it goes on with, the same to everybody.
+	altered Ends
+	// The same where it says what it said in an earlier session, or what a peer says at this place; nil where that is how
+	// it ends too.
+	replayed, reflected *Ends
+	// public values are the same at every party and in every session, so that there is nothing to replay or reflect.
+	public bool
+}
+
+// blamed is an end with the culprit named.
+func blamed(check string) Ends { return Ends{Check: check, Named: Certain} }
+
+// burnt is the same end, which costs the MAC key.
+func (e Ends) burnt() Ends {
+	e.Burns = true
+	return e
+}
+
+var (
+	committed = blamed(round.CheckCommitment)
+	exposed   = committed.burnt()
+	failsMAC  = Ends{Check: maccheck.CheckMAC, Burns: true}
+	failsZero = Ends{Check: maccheck.CheckZero, Burns: true}
+	malformed = blamed(round.CheckShape)
+	passes    = Ends{}
+)
+
+// Messages lists what a party sends in the sessions of the table, in this order, beyond the echo checks.
+func Messages() []Message {
+	return []Message{
+		{Name: "keygen/seed/commit", In: Keys, Broadcast: true, altered: committed},
+		{Name: "keygen/seed/open", In: Keys, Broadcast: true, altered: committed},
+		{Name: "keygen/relin/commit", In: Keys, Broadcast: true, altered: committed},
+		{Name: "keygen/relin/open", In: Keys, Broadcast: true, Streamed: true, altered: committed},
+		{Name: "keygen/statement/commit", In: Keys, Broadcast: true, altered: committed},
+		{Name: "keygen/statement/open", In: Keys, Broadcast: true, altered: committed},
+		{Name: "keygen/proofs", In: Keys, Broadcast: true, Streamed: true, altered: blamed(keygen.CheckEquation),
+			replayed: &Ends{Check: keygen.CheckShare, Named: Certain}, reflected: &Ends{Check: keygen.CheckShare,
+				Named: Certain}},
+		{Name: "keygen/agree", In: Keys, Broadcast: true, altered: Ends{Check: keygen.CheckAgree, Named: Suspects},
+			reflected: &passes},
+		{Name: "prelude/nonce", In: First, Broadcast: true, altered: committed},
+		{Name: "triple/mackey", In: First, Broadcast: true, altered: passes, public: true},
+		{Name: "mackey/statement/commit", In: First, Broadcast: true, altered: committed},
+		{Name: "mackey/statement/open", In: First, Broadcast: true, altered: committed},
+		{Name: "mackey/ciphertexts", In: First, Broadcast: true, Streamed: true, altered: committed},
+		{Name: "mackey/response", In: First, Broadcast: true, Streamed: true, altered: blamed(popk.CheckEquation)},
+		{Name: "triple/statement/commit", In: Scalars, Broadcast: true, altered: committed},
+		{Name: "triple/statement/open", In: Scalars, Broadcast: true, altered: committed},
+		{Name: "triple/ciphertexts", In: Scalars, Broadcast: true, Streamed: true, altered: committed},
+		{Name: "triple/response", In: Scalars, Broadcast: true, Streamed: true, altered: blamed(popk.CheckEquation)},
+		{Name: "triple/evaluated", In: Scalars, Broadcast: true, altered: Ends{Check: triple.CheckEvaluated,
+			Named: Suspects}, reflected: &passes},
+		{Name: "triple/seed", In: Inputs, altered: failsMAC},
+		{Name: "triple/share", In: Scalars, Streamed: true, altered: failsMAC},
+		{Name: "triple/sacrifice/coin/commit", In: Scalars, Broadcast: true, altered: committed},
+		{Name: "triple/sacrifice/coin/open", In: Scalars, Broadcast: true, altered: committed},
+		{Name: "triple/sacrifice", In: Scalars, Broadcast: true, altered: failsZero},
+		{Name: "triple/products", In: Bits, Broadcast: true, altered: failsZero},
+		{Name: "triple/mac/coin/commit", In: Scalars, Broadcast: true, altered: committed},
+		{Name: "triple/mac/coin/open", In: Scalars, Broadcast: true, altered: committed},
+		{Name: "triple/mac/open", In: Scalars, Broadcast: true, altered: failsMAC, replayed: &failsZero,
+			reflected: &failsZero},
+		{Name: "triple/mac/sigma/commit", In: Scalars, Broadcast: true, altered: exposed},
+		{Name: "triple/mac/sigma/open", In: Scalars, Broadcast: true, altered: exposed},
+		{Name: verdict.Name, In: Scalars, Broadcast: true, altered: blamed(verdict.Check), reflected: &passes},
+	}
+}
+
+// opens reports whether the message opens a commitment.
+func (m Message) opens() bool {
+	return strings.HasSuffix(m.Name, "/open") && m.Name != "triple/mac/open"
+}
+
+// compared reports whether the message is a digest that all parties compute.
+func (m Message) compared() bool { return m.altered.Named == Suspects || m.Name == verdict.Name }
+
+// late is how it ends when the message does not come: where others follow it in its round, they come too early.
+func (m Message) late() Ends {
+	if strings.HasSuffix(m.Name, "/ciphertexts") {
+		return malformed
+	}
+	return Ends{Check: CheckLate, Named: Suspects, Burns: m.Name == "triple/mac/sigma/open"}
+}
+
+// ofMessages does the same things with every message: the culprit says to everybody, and in its echo, what it should not.
+func ofMessages() (list []*Cheat) {
+	for _, m := range Messages() {
+		or := func(e *Ends) Ends {
+			if e == nil {
+				return m.altered
+			}
+			return *e
+		}
+		add := func(fault, does string, ends Ends, threats []int, edit func(e *Env, to round.Party,
+			frames [][]byte) [][]byte) *Cheat {
+			c := &Cheat{
+				Name: fault + ":" + m.Name, Does: does, Threats: threats, In: m.In, From: 2, Ends: ends,
+				set: func(h byzantine.Hooks, e *Env) { rewrite(h, e, m.Name, edit) },
+			}
+			list = append(list, c)
+			return c
+		}
+		c := add("alter", "changes one bit of its "+m.Name, m.altered, altering(m), flip)
+		if m.Name == "prelude/nonce" { // what follows is signed in another session
+			c.Wire = &Ends{Check: CheckSignature, Named: Certain}
+		}
+		if !m.public {
+			c = add("replay", "sends its "+m.Name+" of an earlier session", or(m.replayed), []int{9},
+				func(e *Env, to round.Party, _ [][]byte) [][]byte { return e.Earlier(to, m.Name) })
+			c.Replays = true
+			if m.Name == "prelude/nonce" {
+				c.Wire = &Ends{Check: CheckSignature, Named: Certain}
+			}
+		}
+		if !m.public && m.Broadcast && m.Name != "prelude/nonce" {
+			add("reflect", "waits for the "+m.Name+" of party 0 and sends it as its own", or(m.reflected), []int{1},
+				func(e *Env, _ round.Party, _ [][]byte) [][]byte { return e.Peer(0, m.Name) })
+		}
+		short := malformed
+		switch {
+		case m.opens() && !m.Streamed:
+			short = committed
+			short.Burns = m.altered.Burns
+		case m.compared(): // what is no digest differs
+			short = m.altered
+		}
+		add("cut", "leaves out the last byte of its "+m.Name, short, []int{10},
+			func(_ *Env, _ round.Party, frames [][]byte) [][]byte {
+				last := &frames[len(frames)-1]
+				*last = (*last)[:len(*last)-1]
+				return frames
+			})
+		large := blamed(round.CheckSize)
+		large.Burns = m.Name == "triple/mac/sigma/open"
+		add("extend", "adds a byte to its "+m.Name, large, []int{10},
+			func(_ *Env, _ round.Party, frames [][]byte) [][]byte {
+				last := &frames[len(frames)-1]
+				*last = append(*last, 0)
+				return frames
+			})
+		add("withhold", "never sends its "+m.Name, m.late(), nil,
+			func(*Env, round.Party, [][]byte) [][]byte { return nil })
+	}
+	return list
+}
+
+// altering gives the numbers of the threats that one changed bit of a message is.
+func altering(m Message) []int {
+	switch m.Name {
+	case "triple/ciphertexts", "triple/response", "mackey/ciphertexts", "mackey/response", "triple/statement/open":
+		return []int{2}
+	case "triple/mac/sigma/open":
+		return []int{15}
+	}
+	return nil
+}
+
+// flip changes the first bit.
+func flip(_ *Env, _ round.Party, frames [][]byte) [][]byte {
+	frames[0][0] ^= 1
+	return frames
+}
+
+// rewrite changes every message of this name before it is hashed and signed; nil leaves it out.
+func rewrite(h byzantine.Hooks, e *Env, name string, edit func(e *Env, to round.Party, frames [][]byte) [][]byte) {
+	rewriteAll(h, e, map[string]func(e *Env, to round.Party, frames [][]byte) [][]byte{name: edit})
+}
+
+// rewriteAll is rewrite for several names.
+func rewriteAll(h byzantine.Hooks, e *Env, edits map[string]func(e *Env, to round.Party, frames [][]byte) [][]byte) {
+	byzantine.On(h, "messages", func(send *[]round.Message) {
+		out := slices.Clone((*send)[:0:0])
+		for _, m := range *send {
+			if edit, ok := edits[m.Name]; ok {
+				frames := edit(e, m.To, framesOf(m.Body))
+				if frames == nil {
+					continue
+				}
+				m.Body = bodyOf(frames)
+			}
+			out = append(out, m)
+		}
+		*send = out
+	})
+}

@@ -1,0 +1,234 @@
+package keygen
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/lodge-mpc/lodge/engine/codec"
+	"github.com/lodge-mpc/lodge/engine/gbfv"
+	"github.com/lodge-mpc/lodge/engine/intpoly"
+	"github.com/lodge-mpc/lodge/engine/protocol/round"
+	"github.com/lodge-mpc/lodge/engine/ring"
+	"github.com/lodge-mpc/lodge/engine/sigma"
+)
+
+// The messages of proved key generation that a judge needs, by their steps or their name.
+const (
+	StepSeed      = stepSeed
+	StepRelin     = stepRelin
+	StepStatement = stepStatement
+	NameProofs    = nameProofs
+)
+
+// Judge checks what one party has said in a run of proved key generation, for somebody who was not there.
+type Judge struct{ st *statement }
+
+// NewJudge is for a party of a session with this ID and so many parties.
+func NewJudge(id round.Digest, parties int, s *gbfv.Scheme, dim, workers int) (*Judge, error) {
+	if err := checkDim(s, dim); err != nil {
+		return nil, err
+	}
+	proof, err := s.Set.KeyProof(parties, dim)
+	if err != nil {
+		return nil, fmt.Errorf("keygen: %w", err)
+	}
+	c := &Config{Session: round.Session{ID: id, Parties: parties}, Scheme: s, Dim: dim, Security: Proved, Workers: workers}
+	st := &statement{Config: c, proof: proof, equations: c.proved()}
+	st.norm, err = sigma.NewNorm(s.N(), proof.Bits, proof.Bound)
+	return &Judge{st}, err
+}
+
+// Frames is the number of frames of a proof, of which the first Heads are the responses for the secrets, one for each repetition,
+// and every other one is that of an equation.
+func (j *Judge) Frames() int { return j.st.frames() }
+
+// Heads is the number of frames before those of equations.
+func (j *Judge) Heads() int { return j.st.proof.V }
+
+// StatementSize is the length of a statement with its nonce.
+func (j *Judge) StatementSize() int { return round.NonceSize + j.st.digestsSize() }
+
+// Opened is the frame in the openings of h0 and h1 that has the share of an equation; ok is false where the equation's own
+// frame has it.
+func (j *Judge) Opened(equation int) (frame int, ok bool) {
+	at := j.st.equations[equation]
+	return 1 + openedIndex(at, j.st.Scheme), at.opened()
+}
+
+// Sums are the frames in those openings whose sums over all parties are in an equation; ok is false where none are.
+func (j *Judge) Sums(equation int) (h0, h1 int, ok bool) {
+	at := j.st.equations[equation]
+	return 1 + at.digit, 1 + j.st.Scheme.GadgetDigits() + at.digit, at.kind == relinSecond
+}
+
+// OpenedFrames is the number of frames of the openings of h0 and h1.
+func (j *Judge) OpenedFrames() int { return 1 + 2*j.st.Scheme.GadgetDigits() }
+
+// signed reads the response at a place of a frame.
+func (st *statement) signed(frame []byte, at int) (intpoly.Poly, error) {
+	z, size := intpoly.New(st.Scheme.N(), 1), st.responseSize()
+	return z, codec.DecodeSigned(z, st.proof.Bits, frame[at:at+size])
+}
+
+// responses are all in a frame of a proof. The error says that the frame is none.
+func (j *Judge) responses(index int, frame []byte) (list []intpoly.Poly, err error) {
+	st, start, size, count := j.st, 0, j.st.headSize(), 2
+	if index < 0 || index >= st.frames() {
+		return nil, errors.New("keygen: no such frame")
+	}
+	if index >= st.proof.V {
+		at := st.equations[index-st.proof.V]
+		start, size, count = st.shareSize(at), st.frameSize(at), st.proof.V
+	}
+	if len(frame) != size {
+		return nil, fmt.Errorf("keygen: a frame of %d bytes, want %d", len(frame), size)
+	}
+	if start > 0 {
+		if _, err := j.poly(frame[:start]); err != nil {
+			return nil, err
+		}
+	}
+	for i := range count {
+		z, err := st.signed(frame, start+i*st.responseSize())
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, z)
+	}
+	return list, nil
+}
+
+func (j *Judge) poly(packed []byte) (ring.Poly, error) {
+	p := j.st.Scheme.Q.NewPoly()
+	return p, codec.DecodePoly(p.C, j.st.Scheme.Q.Primes(), packed)
+}
+
+// Bound gives the check that a frame fails by itself: CheckBound, or none. The error says that it is malformed.
+func (j *Judge) Bound(index int, frame []byte) (check string, err error) {
+	list, err := j.responses(index, frame)
+	if err != nil {
+		return "", err
+	}
+	for _, z := range list {
+		if !j.st.norm.Within(z) {
+			return CheckBound, nil
+		}
+	}
+	return "", nil
+}
+
+// Exhibits are what an equation of a party is checked against.
+type Exhibits struct {
+	Seeds      [][]byte     // contents of the openings of all parties' seeds
+	Statement  []byte       // the party's opening, with its nonce
+	Transcript round.Digest // of the broadcasts before the proofs
+	Heads      [][]byte     // the first frames of its proof
+	Frame      []byte       // that of the equation
+	Share      []byte       // the frame of Opened, where there is one
+	H0, H1     [][]byte     // the frames of Sums of all parties, where they are in the equation
+}
+
+// Equation gives the check that a party fails with the frame of an equation: CheckShare, CheckEquation, or none. The error says
+// that it cannot be told from these exhibits.
+func (j *Judge) Equation(ctx context.Context, equation int, x Exhibits) (check string, err error) {
+	st := *j.st
+	if equation < 0 || equation >= len(st.equations) || len(x.Statement) != j.StatementSize() || len(x.Heads) != st.proof.V {
+		return "", errors.New("keygen: exhibits of another proof")
+	}
+	at, promise := st.equations[equation], st.promises(x.Statement[round.NonceSize:])[equation]
+	list, err := j.responses(st.proof.V+equation, x.Frame)
+	if err != nil {
+		return "", err
+	}
+	packed := x.Frame[:st.shareSize(at)]
+	if at.opened() {
+		packed = x.Share
+	} else if shareDigest(packed) != promise.share {
+		return CheckShare, nil
+	}
+	share, err := j.poly(packed)
+	if err != nil {
+		return "", err
+	}
+	st.seed = round.Coin(st.Session.ID, stepSeed, x.Seeds)
+	if at.kind == relinSecond {
+		st.h0, st.h1 = make([]ring.NTT, st.Scheme.GadgetDigits()), make([]ring.NTT, st.Scheme.GadgetDigits())
+		if st.h0[at.digit], err = j.sum(x.H0); err != nil {
+			return "", err
+		}
+		if st.h1[at.digit], err = j.sum(x.H1); err != nil {
+			return "", err
+		}
+	}
+	w, err := st.challenge(st.bound(x.Transcript))
+	if err != nil {
+		return "", err
+	}
+	images, relation := make([]round.Digest, st.proof.V), st.relation(at)
+	defer relation.free()
+	for v := range images {
+		if err := ctx.Err(); err != nil {
+			return "", err
+		}
+		z, err := j.responses(v, x.Heads[v])
+		if err != nil {
+			return "", err
+		}
+		pair := st.newPair(z[0], z[1])
+		images[v] = st.image(relation, pair, list[v], share, w.At(v, 0))
+		pair.s.Free()
+		pair.u.Free()
+	}
+	if masksDigest(images) != promise.masks {
+		return CheckEquation, nil
+	}
+	return "", nil
+}
+
+// sum adds up the polynomials of all parties.
+func (j *Judge) sum(frames [][]byte) (ring.NTT, error) {
+	if len(frames) != j.st.Session.Parties {
+		return ring.NTT{}, errors.New("keygen: the polynomials of all parties are needed")
+	}
+	sum := j.st.Scheme.Q.NewPoly()
+	for _, frame := range frames {
+		p, err := j.poly(frame)
+		if err != nil {
+			return ring.NTT{}, err
+		}
+		j.st.Scheme.Q.Add(sum, sum, p)
+	}
+	j.st.Scheme.Q.Forward(ring.NTT(sum), sum)
+	return ring.NTT(sum), nil
+}
+
+// Shapes are those of the broadcasts of a run.
+func (j *Judge) Shapes() map[string]round.Shape {
+	digest := round.Bare(len(round.Digest{}))
+	return map[string]round.Shape{
+		round.CommitName(stepSeed):      digest,
+		round.OpenName(stepSeed):        round.Bare(2 * round.NonceSize),
+		round.CommitName(stepRelin):     digest,
+		round.OpenName(stepRelin):       {Frames: j.OpenedFrames(), Check: j.opening},
+		round.CommitName(stepStatement): digest,
+		round.OpenName(stepStatement):   round.Bare(j.StatementSize()),
+		nameProofs: {Frames: j.Frames(), Check: func(i int, frame []byte) error {
+			_, err := j.responses(i, frame)
+			return err
+		}},
+		nameAgree: digest,
+	}
+}
+
+// opening refuses what is no frame of an opening of h0 and h1.
+func (j *Judge) opening(i int, frame []byte) error {
+	if i > 0 {
+		_, err := j.poly(frame)
+		return err
+	}
+	if len(frame) != round.NonceSize {
+		return fmt.Errorf("a nonce of %d bytes", len(frame))
+	}
+	return nil
+}

@@ -1,0 +1,216 @@
+package keygen
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+
+	"github.com/lodge-mpc/lodge/engine/codec"
+	"github.com/lodge-mpc/lodge/engine/gbfv"
+	"github.com/lodge-mpc/lodge/engine/intpoly"
+	"github.com/lodge-mpc/lodge/engine/parallel"
+	"github.com/lodge-mpc/lodge/engine/protocol/round"
+	"github.com/lodge-mpc/lodge/engine/ring"
+	"github.com/lodge-mpc/lodge/engine/sigma"
+)
+
+// The checks of proofs.
+const (
+	CheckBound    = "keygen-bound"    // a response is not short
+	CheckShare    = "keygen-share"    // a share is not the one that its sender was bound to before the challenge
+	CheckEquation = "keygen-equation" // the responses of an equation do not open its masks
+)
+
+// proofs takes the shares and proofs of all parties, equation by equation, and keeps of them the sums of the shares alone.
+type proofs struct {
+	*statement
+	challenge sigma.Challenge
+	party     *party
+	sums      []ring.Poly // of the shares, by equation; without limbs where they were opened
+	peers     []*peer     // by party; nil for this one
+	blame     *round.Blame
+
+	share     ring.Poly      // one that has come
+	responses []intpoly.Poly // of one equation
+}
+
+// peer is what is known of another party's proof.
+type peer struct {
+	promises  []promise
+	opened    []ring.Poly // its polynomials h0 and h1
+	responses []pair      // to s and u, by repetition
+}
+
+// newProofs begins with this party's shares, and what the others have opened.
+func newProofs(p *prover, w sigma.Challenge, opened [][]byte, polys [][]ring.Poly) *proofs {
+	st := p.statement
+	r := &proofs{
+		statement: st, challenge: w, party: p.party, sums: p.own, peers: make([]*peer, st.Session.Parties),
+		share: st.Scheme.Q.NewPoly(), responses: make([]intpoly.Poly, st.proof.V),
+	}
+	for from, b := range opened {
+		if round.Party(from) != st.Session.Self {
+			r.peers[from] = &peer{promises: st.promises(b), opened: polys[from]}
+		}
+	}
+	for v := range r.responses {
+		r.responses[v] = intpoly.New(st.Scheme.N(), 1)
+	}
+	return r
+}
+
+func (r *proofs) Wants() []round.Want {
+	return r.Session.Each(round.Want{
+		Name: nameProofs, MaxFrames: r.frames(), MaxBytes: r.bytes(), Broadcast: true, Stream: true,
+		Keep: round.KeepRound, KeepFrames: r.proof.V, // a charge has the frame of its equation
+	})
+}
+
+func (r *proofs) Frame(ctx context.Context, from round.Party, _ string, index int, last bool, frame []byte) error {
+	if last != (index == r.frames()-1) {
+		return round.Malformed(from, fmt.Errorf("%d frames of proofs, want %d", index+1, r.frames()))
+	}
+	if index < r.proof.V {
+		return r.takeHead(from, index, frame)
+	}
+	return r.takeEquation(ctx, from, index-r.proof.V, frame)
+}
+
+// takeHead takes the responses to s and u of one repetition.
+func (r *proofs) takeHead(from round.Party, v int, frame []byte) error {
+	if len(frame) != r.headSize() {
+		return round.Malformed(from, fmt.Errorf("%d bytes of responses for secrets, want %d", len(frame), r.headSize()))
+	}
+	var z [2]intpoly.Poly
+	for i := range z {
+		z[i] = intpoly.New(r.Scheme.N(), 1)
+		if err := codec.DecodeSigned(z[i], r.proof.Bits, frame[i*r.responseSize():(i+1)*r.responseSize()]); err != nil {
+			return round.Malformed(from, err)
+		}
+		if !r.norm.Within(z[i]) && !r.Session.Hooks.Skips(CheckBound) {
+			return &round.Blame{Party: from, Check: CheckBound, Reason: fmt.Sprintf("response %d of repetition %d for secrets", i, v)}
+		}
+	}
+	p := r.peers[from]
+	p.responses = append(p.responses, r.newPair(z[0], z[1]))
+	return nil
+}
+
+// takeEquation takes the share and the responses of one equation. A verdict that the echo check must precede is given in
+// Step: it is known then that all parties have the same frames.
+func (r *proofs) takeEquation(ctx context.Context, from round.Party, i int, frame []byte) error {
+	at, p := r.equations[i], r.peers[from]
+	if len(frame) != r.frameSize(at) {
+		return round.Malformed(from, fmt.Errorf("%d bytes of equation %d, want %d", len(frame), i, r.frameSize(at)))
+	}
+	share, size := r.share, r.shareSize(at)
+	if at.opened() {
+		share = p.opened[openedIndex(at, r.Scheme)]
+	} else {
+		if err := codec.DecodePoly(share.C, r.Scheme.Q.Primes(), frame[:size]); err != nil {
+			return round.Malformed(from, err)
+		}
+		if shareDigest(frame[:size]) != p.promises[i].share && !r.Session.Hooks.Skips(CheckShare) {
+			r.accuse(from, CheckShare, "the share of equation %d is not the one of its statement", i, frame)
+		}
+		r.Scheme.Q.Add(r.sums[i], r.sums[i], share)
+	}
+	images := make([]round.Digest, r.proof.V)
+	relation := r.relation(at)
+	defer relation.free()
+	err := parallel.Try(ctx, r.Workers, r.proof.V, func(v int) error {
+		z, bytes := r.responses[v], r.responseSize()
+		if err := codec.DecodeSigned(z, r.proof.Bits, frame[size+v*bytes:size+(v+1)*bytes]); err != nil {
+			return round.Malformed(from, err)
+		}
+		if !r.norm.Within(z) && !r.Session.Hooks.Skips(CheckBound) {
+			return &round.Blame{Party: from, Check: CheckBound, Reason: fmt.Sprintf("response of repetition %d in equation %d", v, i)}
+		}
+		images[v] = r.image(relation, p.responses[v], z, share, r.challenge.At(v, 0))
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if masksDigest(images) != p.promises[i].masks && !r.Session.Hooks.Skips(CheckEquation) {
+		r.accuse(from, CheckEquation, "the responses do not open the masks of equation %d", i, frame)
+	}
+	return nil
+}
+
+// image is the digest of the relation of responses less X^e times the share: that of the masks, if they are right.
+func (st *statement) image(rel relation, x pair, z intpoly.Poly, share ring.Poly, e int) round.Digest {
+	q := st.Scheme.Q
+	y := q.Borrow()
+	defer y.Free()
+	rel.apply(y, x, z)
+	q.AddMonomial(y, share, (e+q.N())%(2*q.N())) // -X^e = X^(e+N)
+	return st.imageDigest(y)
+}
+
+// accuse notes the fault of a party unless one of it, or of one before it in the roster, is noted.
+func (r *proofs) accuse(p round.Party, check, format string, i int, frame []byte) {
+	if r.blame == nil || p < r.blame.Party {
+		charge := &round.Charge{Name: nameProofs, Index: r.proof.V + i, Frame: bytes.Clone(frame)}
+		r.blame = &round.Blame{Party: p, Check: check, Reason: fmt.Sprintf(format, i), Charge: charge}
+	}
+}
+
+// Step gives the verdict and makes the keys that the proofs are about.
+func (r *proofs) Step(context.Context, round.Inbox) (round.Transition[Result], error) {
+	if r.blame != nil {
+		return round.Transition[Result]{}, r.blame
+	}
+	for _, p := range r.peers {
+		if p == nil {
+			continue
+		}
+		for _, x := range p.responses {
+			x.s.Free()
+			x.u.Free()
+		}
+		for _, x := range p.opened {
+			x.Free()
+		}
+	}
+	r.share.Free()
+	return conclude(r.party, r.keys()), nil
+}
+
+// keys are those of twice the sum of the secrets, as the proofs are about twice the shares: S = 2s, and with E = 2e
+//
+//	2 p0 = -a S + E,  2 k = -a S + phi(S) g + E,  4 k = -2 H1 S + S^2 g + (S E0 + U E1 + 2 E2)
+//
+// for public key, rotations and relinearisation key, whose other halves are a, a and 2 H1.
+func (r *proofs) keys() *PublicKeys {
+	q := r.Scheme.Q
+	parallel.For(r.Workers, len(r.sums), func(i int) {
+		if r.equations[i].opened() {
+			return
+		}
+		q.Double(r.sums[i], r.sums[i])
+		if r.equations[i].kind == relinSecond {
+			q.Double(r.sums[i], r.sums[i])
+		}
+		q.Forward(ring.NTT(r.sums[i]), r.sums[i])
+	})
+	keys := &PublicKeys{Seed: r.seed, Dim: r.Dim, K0: map[int][]ring.NTT{}, Relin: &gbfv.SwitchKey{}}
+	for i, at := range r.equations {
+		switch at.kind {
+		case publicKey:
+			keys.Public = &gbfv.PublicKey{P0: ring.NTT(r.sums[i]), P1: uniform(r.Scheme, r.seed, labelPublic)}
+		case rotation:
+			keys.K0[at.g] = append(keys.K0[at.g], ring.NTT(r.sums[i]))
+		case relinSecond:
+			keys.Relin.K0 = append(keys.Relin.K0, ring.NTT(r.sums[i]))
+		}
+	}
+	for _, h := range r.h1 {
+		q.AddNTT(h, h, h)
+		keys.Relin.K1 = append(keys.Relin.K1, h)
+	}
+	for i := range r.party.secret {
+		r.party.secret[i] *= 2
+	}
+	return keys
+}

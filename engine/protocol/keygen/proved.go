@@ -1,0 +1,172 @@
+package keygen
+
+import (
+	"context"
+
+	"github.com/lodge-mpc/lodge/engine/codec"
+	"github.com/lodge-mpc/lodge/engine/gbfv"
+	"github.com/lodge-mpc/lodge/engine/parallel"
+	"github.com/lodge-mpc/lodge/engine/protocol/internal/byzantine"
+	"github.com/lodge-mpc/lodge/engine/protocol/round"
+	"github.com/lodge-mpc/lodge/engine/ring"
+	"github.com/lodge-mpc/lodge/engine/sigma"
+)
+
+// The steps of proved key generation after the reference string.
+const (
+	stepRelin     = "keygen/relin"
+	stepStatement = "keygen/statement"
+	nameProofs    = "keygen/proofs"
+)
+
+// openedPolys keeps the polynomials h0 and h1 of each party; it is the sink of their openings.
+type openedPolys struct {
+	scheme *gbfv.Scheme
+	byFrom [][]ring.Poly
+}
+
+// openedIndex is the place of h0 or h1 in what a party opens.
+func openedIndex(at slot, s *gbfv.Scheme) int {
+	if at.kind == relinH1 {
+		return s.GadgetDigits() + at.digit
+	}
+	return at.digit
+}
+
+func (o *openedPolys) Frame(_ context.Context, from round.Party, index int, _ bool, frame []byte) error {
+	p := o.byFrom[from][index]
+	if err := codec.DecodePoly(p.C, o.scheme.Q.Primes(), frame); err != nil {
+		return round.Malformed(from, err)
+	}
+	return nil
+}
+
+// relin commits to and opens h0 and h1, on whose sums the second part of the relinearisation key depends.
+func relin(ctx context.Context, p *party) (round.Transition[Result], error) {
+	var none round.Transition[Result]
+	list := p.relinSlots(relinH0, relinH1)
+	o := &openedPolys{scheme: p.Scheme, byFrom: make([][]ring.Poly, p.Session.Parties)}
+	for from := range o.byFrom {
+		for range list {
+			o.byFrom[from] = append(o.byFrom[from], p.Scheme.Q.NewPoly())
+		}
+	}
+	frames, primes := make([][]byte, len(list)), p.Scheme.Q.Primes()
+	err := parallel.Try(ctx, p.Workers, len(list), func(i int) error {
+		x := p.share(list[i])
+		byzantine.Apply(p.Session.Hooks, "keygen/share", &sharing{list[i], x})
+		o.byFrom[p.Session.Self][i].Copy(x)
+		frames[i] = codec.AppendPoly(nil, x.C, primes)
+		return nil
+	})
+	if err != nil {
+		return none, err
+	}
+	t, err := round.CommitOpenStream(p.Session, round.Streamed{
+		Step:  stepRelin,
+		Body:  round.Frames(len(frames), func(i int) ([]byte, error) { return frames[i], nil }),
+		Limit: func(round.Party) round.Limit { return p.limit(len(list)) },
+		Sink:  o,
+		Keep:  round.KeepRun, // the proofs are about these
+	}, p.Source.Stream("nonce "+stepRelin))
+	if err != nil {
+		return none, err
+	}
+	return round.Then(t, func(ctx context.Context, _ round.Opened) (round.Transition[Result], error) {
+		return commit(ctx, p, o.byFrom)
+	}), nil
+}
+
+// newStatement adds up h0 and h1.
+func newStatement(p *party, polys [][]ring.Poly) (*statement, error) {
+	proof, err := p.Scheme.Set.KeyProof(p.Session.Parties, p.Dim)
+	if err != nil {
+		return nil, err
+	}
+	st := &statement{Config: p.Config, proof: proof, equations: p.proved(), seed: p.seed}
+	if st.norm, err = sigma.NewNorm(p.Scheme.N(), proof.Bits, proof.Bound); err != nil {
+		return nil, err
+	}
+	q, digits := p.Scheme.Q, p.Scheme.GadgetDigits()
+	for i := range 2 * digits {
+		sum := q.NewPoly()
+		for _, list := range polys {
+			q.Add(sum, sum, list[i])
+		}
+		q.Forward(ring.NTT(sum), sum)
+		if i < digits {
+			st.h0 = append(st.h0, ring.NTT(sum))
+		} else {
+			st.h1 = append(st.h1, ring.NTT(sum))
+		}
+	}
+	return st, nil
+}
+
+// commit binds every party to its shares and masks: it commits to and opens their digests.
+func commit(ctx context.Context, p *party, polys [][]ring.Poly) (round.Transition[Result], error) {
+	var none round.Transition[Result]
+	st, err := newStatement(p, polys)
+	if err != nil {
+		return none, err
+	}
+	x, err := newProver(p, st)
+	if err != nil {
+		return none, err
+	}
+	byzantine.Apply(p.Session.Hooks, "keygen/prover", x)
+	digests, err := x.commit(ctx)
+	if err != nil {
+		return none, err
+	}
+	t, err := round.CommitOpen(p.Session, stepStatement, p.Source.Stream("nonce "+stepStatement), digests, st.digestsSize())
+	if err != nil {
+		return none, err
+	}
+	return round.Then(t, func(ctx context.Context, o round.Opened) (round.Transition[Result], error) {
+		return prove(ctx, x, polys, o)
+	}), nil
+}
+
+// prove answers the challenge that everything opened so far makes, and sends shares and proofs.
+func prove(ctx context.Context, p *prover, polys [][]ring.Poly, o round.Opened) (round.Transition[Result], error) {
+	var none round.Transition[Result]
+	fields := p.bound(o.Transcript)
+	w, err := p.challenge(fields)
+	if err != nil {
+		return none, err
+	}
+	answered := w
+	byzantine.Apply(p.party.Session.Hooks, "keygen/challenge", fields)
+	if answered, err = p.challenge(fields); err != nil {
+		return none, err
+	}
+	if err := p.respond(ctx, answered); err != nil {
+		return none, err
+	}
+	byzantine.Apply(p.party.Session.Hooks, nameProofs, p.sent)
+	sent := p.sent
+	return round.Next(round.Round[Result](newProofs(p, w, o.Payloads, polys)), round.Message{
+		To: round.All, Name: nameProofs, Body: round.Frames(len(sent), func(i int) ([]byte, error) { return sent[i], nil }),
+	}), nil
+}
+
+// bound lists what the challenge is bound to: the session, the set, the dimension of the rotations, the number of parties,
+// the sizes of the proof, and the transcript, in which the reference string, h0 and h1 and the digests are.
+func (st *statement) bound(transcript round.Digest) [][]byte {
+	set, p := st.Scheme.Set.Hash(), st.proof
+	return [][]byte{
+		st.Session.ID[:], set[:], round.Uint(uint64(st.Dim)), round.Uint(uint64(st.Session.Parties)), round.Uint(uint64(p.Challenges)),
+		round.Uint(uint64(p.V)), round.Uint(uint64(p.Bound)), round.Uint(uint64(p.Bits)), transcript[:],
+	}
+}
+
+func (st *statement) challenge(bound [][]byte) (sigma.Challenge, error) {
+	return sigma.NewChallenge(round.XOF("lodge keygen challenge", bound...), st.proof.V, 1, st.proof.Stride, st.proof.Challenges)
+}
+
+// conclude compares the hash of the keys.
+func conclude(p *party, keys *PublicKeys) round.Transition[Result] {
+	digest := keys.Digest(p.Scheme, p.Workers)
+	return round.Next(round.Round[Result](agree{p.Session, p, keys, digest}), round.Broadcast(nameAgree, digest[:]))
+}

@@ -1,0 +1,190 @@
+package keygen
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/lodge-mpc/lodge/engine/codec"
+	"github.com/lodge-mpc/lodge/engine/intpoly"
+	"github.com/lodge-mpc/lodge/engine/parallel"
+	"github.com/lodge-mpc/lodge/engine/protocol/internal/byzantine"
+	"github.com/lodge-mpc/lodge/engine/protocol/round"
+	"github.com/lodge-mpc/lodge/engine/ring"
+	"github.com/lodge-mpc/lodge/engine/sample"
+	"github.com/lodge-mpc/lodge/engine/sigma"
+)
+
+// prover is one party's side of the proof.
+type prover struct {
+	*party
+	*statement
+	gauss *sample.Gaussian
+	masks []pair // of s and u, by repetition
+	u     []intpoly.Poly
+	own   []ring.Poly // shares by equation; without limbs where opened
+	// sent are the frames of the proofs: first with the shares in place, and masks where responses will be.
+	sent     [][]byte
+	answered bool // whether there are only responses
+}
+
+func newProver(p *party, st *statement) (*prover, error) {
+	x := &prover{party: p, statement: st}
+	p.Session.Secrets.Own(x)
+	var err error
+	if x.gauss, err = sample.NewGaussian(st.proof.MaskWidth); err != nil {
+		return nil, err
+	}
+	for v := range st.proof.V {
+		s, u := intpoly.New(st.Scheme.N(), 1), intpoly.New(st.Scheme.N(), 1)
+		x.mask(s, "secret", uint64(v))
+		x.mask(u, "relinearisation secret", uint64(v))
+		x.masks, x.u = append(x.masks, st.newPair(s, u)), append(x.u, u)
+	}
+	return x, nil
+}
+
+// mask draws the mask of this name.
+func (p *prover) mask(dst intpoly.Poly, name string, index ...uint64) {
+	y := make([]int64, dst.N())
+	stream := p.party.Source.Stream("mask "+name, index...)
+	p.gauss.Sample(y, stream)
+	stream.Wipe()
+	byzantine.Apply(p.party.Session.Hooks, "keygen/mask/"+name, y)
+	intpoly.FromInt64(dst, y)
+	clear(y)
+}
+
+// sharing is what the hook keygen/share gets.
+type sharing struct {
+	at    slot
+	share ring.Poly
+}
+
+// commit makes the shares and the relations of the masks, and gives the digests of both.
+func (p *prover) commit(ctx context.Context) ([]byte, error) {
+	st := p.statement
+	p.own, p.sent = make([]ring.Poly, len(st.equations)), make([][]byte, st.frames())
+	digests := make([][]byte, len(st.equations))
+	err := parallel.Try(ctx, st.Workers, len(st.equations), func(i int) error {
+		at := st.equations[i]
+		frame := make([]byte, 0, st.frameSize(at))
+		if !at.opened() {
+			p.own[i] = p.share(at)
+			frame = codec.AppendPoly(frame, p.own[i].C, st.Scheme.Q.Primes())
+			d := shareDigest(frame)
+			digests[i] = append(digests[i], d[:]...)
+		}
+		d, frame, err := p.maskErrors(at, frame)
+		p.sent[st.proof.V+i] = frame
+		digests[i] = append(digests[i], d[:]...)
+		return err
+	})
+	return slices.Concat(digests...), err
+}
+
+// share is this party's polynomial of any slot.
+func (p *prover) share(at slot) ring.Poly {
+	var x ring.Poly
+	if at.kind == relinSecond {
+		x = p.party.second(p.h0[at.digit], p.h1[at.digit], at.digit)
+	} else {
+		x = p.party.share(at)
+	}
+	byzantine.Apply(p.party.Session.Hooks, "keygen/share", &sharing{at, x})
+	return x
+}
+
+// maskErrors appends the masks of the error of an equation to its frame, and gives the digest of their relations.
+func (p *prover) maskErrors(at slot, frame []byte) (round.Digest, []byte, error) {
+	images, q := make([]round.Digest, p.proof.V), p.party.Scheme.Q
+	label, index := at.name()
+	r, x, y := p.relation(at), q.Borrow(), intpoly.New(q.N(), 1)
+	defer func() {
+		y.Wipe()
+		x.Zero()
+		x.Free()
+		r.free()
+	}()
+	for v := range images {
+		p.mask(y, label, append(slices.Clone(index), uint64(v))...)
+		r.apply(x, p.masks[v], y)
+		images[v] = p.imageDigest(x)
+		var err error
+		if frame, err = p.append(frame, y); err != nil {
+			return round.Digest{}, frame, err
+		}
+	}
+	return masksDigest(images), frame, nil
+}
+
+// respond turns masks into responses: it adds turned secrets, of each repetition for s and u, and of each equation for the
+// error.
+func (p *prover) respond(ctx context.Context, w sigma.Challenge) error {
+	st := p.statement
+	s, u := intpoly.New(len(p.secret), 1), intpoly.New(len(p.secret), 1)
+	intpoly.FromInt64(s, p.secret)
+	intpoly.FromInt64(u, p.ephemeral)
+	defer s.Wipe()
+	defer u.Wipe()
+	for v := range st.proof.V {
+		frame := make([]byte, 0, st.headSize())
+		for _, c := range []struct{ mask, secret intpoly.Poly }{{p.masks[v].small, s}, {p.u[v], u}} {
+			var err error
+			w.Respond(c.mask, v, []intpoly.Poly{c.secret})
+			if frame, err = p.append(frame, c.mask); err != nil {
+				return err
+			}
+		}
+		p.sent[v] = frame
+	}
+	err := parallel.Try(ctx, st.Workers, len(st.equations), func(i int) error { return p.answer(w, i) })
+	p.answered = err == nil
+	return err
+}
+
+// answer turns the masks in the frame of an equation into responses.
+func (p *prover) answer(w sigma.Challenge, i int) error {
+	st := p.statement
+	at, size := st.equations[i], st.responseSize()
+	label, index := at.name()
+	e, z := p.drawError(label, index...), intpoly.New(st.Scheme.N(), 1)
+	defer e.Wipe()
+	frame := p.sent[st.proof.V+i]
+	for v := range st.proof.V {
+		start := st.shareSize(at) + v*size
+		if err := codec.DecodeSigned(z, st.proof.Bits, frame[start:start+size]); err != nil {
+			return err
+		}
+		w.Respond(z, v, []intpoly.Poly{e})
+		if _, err := p.append(frame[:start], z); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// append appends a mask or a response to a frame.
+func (p *prover) append(frame []byte, z intpoly.Poly) ([]byte, error) {
+	byzantine.Apply(p.party.Session.Hooks, "keygen/response", z)
+	frame, err := codec.AppendSigned(frame, z, p.proof.Bits)
+	if err != nil {
+		return frame, fmt.Errorf("keygen: own response: %w", err)
+	}
+	return frame, nil
+}
+
+// Wipe erases the masks. What became responses is public.
+func (p *prover) Wipe() {
+	for i, x := range p.masks {
+		x.s.Zero()
+		x.u.Zero()
+		x.small.Wipe()
+		p.u[i].Wipe()
+	}
+	if !p.answered {
+		for _, frame := range p.sent {
+			clear(frame)
+		}
+	}
+}

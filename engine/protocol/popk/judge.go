@@ -1,0 +1,137 @@
+package popk
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/lodge-mpc/lodge/engine/codec"
+	"github.com/lodge-mpc/lodge/engine/gbfv"
+	"github.com/lodge-mpc/lodge/engine/protocol/round"
+	"github.com/lodge-mpc/lodge/engine/ring"
+)
+
+// Judge checks what one party has said in a run, for somebody who was not there. It has what the party was bound to: the
+// session, the step, the instance and the key.
+type Judge struct {
+	c       Config
+	culprit round.Party
+}
+
+// NewJudge is for one party of a run. Of the configuration it takes what the parties agree on; of the session the ID and
+// the number of parties; and the workers.
+func NewJudge(c Config, culprit round.Party) (*Judge, error) {
+	switch {
+	case c.Scheme == nil || c.Instance == nil:
+		return nil, errors.New("popk: a judge without scheme or instance")
+	case culprit < 0 || int(culprit) >= c.Session.Parties || !c.proves(culprit):
+		return nil, errors.New("popk: a judge of a party that does not prove")
+	}
+	return &Judge{c, culprit}, c.Scheme.Serves(c.Instance, c.Session.Parties)
+}
+
+// Statement is the name of the step in which statements are committed to and opened.
+func (j *Judge) Statement() string { return j.c.statementName() }
+
+// Ciphertexts and Response are the names of what is sent in the round after that.
+func (j *Judge) Ciphertexts() string { return j.c.ciphertextsName() }
+
+// Response is the name of the responses.
+func (j *Judge) Response() string { return j.c.responseName() }
+
+// StatementSize is the length of a statement with its nonce.
+func (j *Judge) StatementSize() int { return round.NonceSize + statementSize(j.c.sizes()) }
+
+// Bound gives the check that the frame of a response fails by itself: CheckBound, or none.
+func (j *Judge) Bound(frame []byte) (check string, err error) {
+	r := newResponse(j.c.Scheme.N(), j.c.sizes())
+	if err := r.decode(j.c.sizes(), frame); err != nil {
+		return "", err
+	}
+	return r.fault(j.c.sizes()), nil
+}
+
+// Promised is the digest that the message of ciphertexts has by the statement, of which opening is the message.
+func (j *Judge) Promised(opening []byte) (sum round.Digest, err error) {
+	if len(opening) != j.StatementSize() {
+		return sum, errLength
+	}
+	copy(sum[:], opening[round.NonceSize:])
+	return sum, nil
+}
+
+var errLength = errors.New("popk: a statement has the wrong length")
+
+// Equation is the check of the equation of one party.
+type Equation struct {
+	j      *Judge
+	st     *statement
+	buffer ring.Poly
+}
+
+// Equation begins the check: opened stands for the openings of all parties, as they agree on them, and opening is the
+// culprit's. All frames of the ciphertexts follow, in order.
+func (j *Judge) Equation(opened round.Digest, opening []byte) (*Equation, error) {
+	if len(opening) != j.StatementSize() {
+		return nil, errLength
+	}
+	if j.c.Key == nil {
+		return nil, errors.New("popk: a judge without a key")
+	}
+	w, err := j.c.challenge(opened)
+	if err != nil {
+		return nil, err
+	}
+	return &Equation{j, newStatement(j.c.Scheme, w, opening[round.NonceSize:]), j.c.Scheme.Q.NewPoly()}, nil
+}
+
+// Take takes the next frame of the ciphertexts.
+func (e *Equation) Take(ctx context.Context, frame []byte) error {
+	if err := codec.DecodePoly(e.buffer.C, e.j.c.Scheme.Q.Primes(), frame); err != nil {
+		return err
+	}
+	return e.st.take(ctx, e.j.c.Workers, e.st.polys, e.buffer)
+}
+
+// Holds reports whether the response to a repetition opens its mask, after all ciphertexts.
+func (e *Equation) Holds(repetition int, frame []byte) (bool, error) {
+	p := e.j.c.sizes()
+	if e.st.polys != 2*p.U || repetition < 0 || repetition >= p.V {
+		return false, fmt.Errorf("popk: repetition %d after %d polynomials", repetition, e.st.polys)
+	}
+	r := newResponse(e.j.c.Scheme.N(), p)
+	if err := r.decode(p, frame); err != nil {
+		return false, err
+	}
+	return opens(e.j.c.Scheme, p, e.j.c.Key, r, e.st.mask(repetition), func(mask *gbfv.Ciphertext) { e.st.subtract(mask, repetition) }), nil
+}
+
+// Free gives the memory back.
+func (e *Equation) Free() {
+	e.st.free()
+	e.buffer.Free()
+}
+
+// Shapes are those of this run's broadcasts by the party.
+func (j *Judge) Shapes() map[string]round.Shape {
+	p, n, primes := j.c.sizes(), j.c.Scheme.N(), j.c.Scheme.Q.Primes()
+	room := j.c.Scheme.Q.NewPoly()
+	return map[string]round.Shape{
+		round.CommitName(j.Statement()): round.Bare(len(round.Digest{})),
+		round.OpenName(j.Statement()):   round.Bare(j.StatementSize()),
+		j.Ciphertexts():                 {Frames: 2 * p.U, Check: func(_ int, frame []byte) error { return codec.DecodePoly(room.C, primes, frame) }},
+		j.Response(): {Frames: p.V, Check: func(_ int, frame []byte) error {
+			r := newResponse(n, p)
+			return r.decode(p, frame)
+		}},
+	}
+}
+
+// Silent are the shapes of a party that does not prove, where another does under this step.
+func Silent(step string) map[string]round.Shape {
+	c := Config{Step: step}
+	return map[string]round.Shape{
+		round.CommitName(c.statementName()): round.Bare(len(round.Digest{})),
+		round.OpenName(c.statementName()):   round.Bare(round.NonceSize),
+	}
+}

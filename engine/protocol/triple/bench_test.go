@@ -1,0 +1,46 @@
+package triple
+
+import (
+	"flag"
+	"fmt"
+	"testing"
+)
+
+var benchSet = flag.String("set", "S14-32", "the parameter set of benchmarks")
+
+// BenchmarkBatch makes batches of two parties in one process, with and without a sacrifice: time, on one core, and bytes are
+// of one party for one tuple.
+func BenchmarkBatch(b *testing.B) {
+	for _, c := range []struct {
+		name  string
+		kind  Kind
+		shape Shape
+		dim   int
+	}{
+		{"scalar", Scalar, Shape{}, 1},
+		{"matrix", Matrix, Shape{128, 128, 128}, 128},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			const n = 2
+			w := newNetwork(b, *benchSet, "p128", n, c.dim)
+			for p := range w.macs {
+				w.macs[p].Operand = w.scheme.Left(w.macs[p].Ciphertext)
+			}
+			with := w.plan(b, c.kind, c.shape, 0, MaxBlocks*w.scheme.Slots()-1)
+			without, err := with.Trusting()
+			if err != nil {
+				b.Fatal(err)
+			}
+			for _, plan := range []*Plan{without, with} {
+				b.Run(fmt.Sprintf("sacrifice=%v", plan.Sacrifice), func(b *testing.B) {
+					for b.Loop() {
+						w.run(plan).OK(b)
+					}
+					tuples := float64(plan.Count)
+					b.ReportMetric(b.Elapsed().Seconds()*1e6/float64(b.N)/n/tuples, "us/tuple")
+					b.ReportMetric(float64(plan.SentBytes(w.scheme))/tuples, "B/tuple")
+				})
+			}
+		})
+	}
+}

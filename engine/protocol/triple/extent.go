@@ -1,0 +1,64 @@
+package triple
+
+// extent is how many ciphertexts of each there are. Proved are a, b, the mask rho of matrices, and what is sacrificed: f and
+// g. Products are c and h. Decrypted are c, alpha a, alpha b, alpha c, alpha rho, h, alpha f, alpha g and alpha h. All lists
+// are in these orders.
+type extent struct{ a, b, c, rho, f, g, h int }
+
+func (n extent) proved() int    { return n.a + n.b + n.rho + n.f + n.g }
+func (n extent) products() int  { return n.c + n.h }
+func (n extent) decrypted() int { return n.proved() + 2*n.products() }
+
+// A product of two proved ciphertexts.
+type product struct{ left, right, number int }
+
+// pairing lists the products of pairs of ciphertexts: all but the c of matrices.
+func (p *Plan) pairing() (list []product) {
+	n := p.extent()
+	f := n.a + n.b + n.rho // the first of these
+	for i := range n.c {
+		switch p.Kind {
+		case Scalar, Inverse:
+			list = append(list, product{i, n.a + i, i})
+		case Square, Bit:
+			list = append(list, product{i, i, i})
+		}
+	}
+	for i := range n.h {
+		x := product{f + i, f + i, n.c + i}
+		switch p.Kind {
+		case Scalar, Inverse:
+			x.right = n.a + i // the same b
+		case Matrix:
+			x.right = f + n.f + i
+		}
+		list = append(list, x)
+	}
+	return list
+}
+
+// The places in the list of what is decrypted: of alpha times proved ciphertext i, of product i, and of alpha times that.
+
+func (n extent) provedMAC(i int) int {
+	switch {
+	case i < n.a+n.b:
+		return n.c + i
+	case i < n.a+n.b+n.rho:
+		return 2*n.c + i
+	}
+	return 2*n.c + n.h + i
+}
+
+func (n extent) product(i int) int {
+	if i < n.c {
+		return i
+	}
+	return n.c + n.a + n.b + n.rho + i
+}
+
+func (n extent) productMAC(i int) int {
+	if i < n.c {
+		return n.c + n.a + n.b + i
+	}
+	return n.c + n.proved() + n.h + i
+}

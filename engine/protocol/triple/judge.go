@@ -1,0 +1,63 @@
+package triple
+
+import (
+	"github.com/lodge-mpc/lodge/engine/gbfv"
+	"github.com/lodge-mpc/lodge/engine/protocol/maccheck"
+	"github.com/lodge-mpc/lodge/engine/protocol/round"
+)
+
+// The steps of the proofs: of a MAC key, and of the ciphertexts of a batch.
+const (
+	StepMACKey = "mackey"
+	StepBatch  = "triple"
+)
+
+const stepMAC = "triple/mac"
+
+// Digest is that of a batch under this plan of so many tuples, when a session with this ID has had these broadcasts, the last
+// those of the MAC check. It is the same at every honest party.
+func (p *Plan) Digest(id, key round.Digest, count int, transcript round.Digest) round.Digest {
+	h := p.Instance.Hash()
+	fields := [][]byte{id[:], h[:], key[:], round.Uint(uint64(p.Kind)), round.Uint(uint64(count)), transcript[:]}
+	switch {
+	case p.Kind == Input:
+		fields = append(fields, round.Uint(uint64(p.Owner)))
+	case p.Sacrifice:
+		fields = append(fields, []byte("sacrificed"))
+	}
+	return round.Hash("lodge batch", fields...)
+}
+
+// Counts are the least and the largest number of tuples that a batch yields: of kinds that open products those of zero are
+// dropped.
+func (p *Plan) Counts() (least, most int) {
+	if p.Kind.opens() {
+		return 0, p.Count
+	}
+	return p.Count, p.Count
+}
+
+// Shapes are those of a batch's broadcasts after its proofs, and of what comes before these.
+func (p *Plan) Shapes(s *gbfv.Scheme) map[string]round.Shape {
+	digest, coin := round.Bare(len(round.Digest{})), round.Bare(2*round.NonceSize)
+	shapes := map[string]round.Shape{nameMACKey: digest, compareName: digest}
+	for name, shape := range maccheck.Shapes(stepMAC, s.Field) {
+		shapes[name] = shape
+	}
+	elements := func(name string, count int) {
+		size := count * s.Field.Size()
+		if count == 0 || size > round.MaxFrame {
+			return
+		}
+		v := s.Field.NewVec(count)
+		shapes[name] = round.Of(size, func(b []byte) error { return s.Field.DecodeVec(v, b) })
+	}
+	if p.Sacrifice {
+		shapes[round.CommitName(sacrificeCoin)], shapes[round.OpenName(sacrificeCoin)] = digest, coin
+		elements(sacrificeName, p.maskedElements())
+	}
+	if p.Kind.opens() {
+		elements(productsName, p.Count)
+	}
+	return shapes
+}

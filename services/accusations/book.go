@@ -1,0 +1,366 @@
+// Package accusations keeps the book of a party about the parties of its roster, and draws the consequences.
+//
+// There are two kinds of entries. An accusation has evidence: a file of messages that the culprit has signed and that no
+// party signs that follows the protocol. It counts when it verifies here, wherever it comes from; the word of a peer never
+// does. Parties show each other their evidence, so that all who follow the protocol convict the same party. By default it
+// is excluded: no session begins with it, and its calls are refused, until the roster changes or an operator pardons it.
+//
+// A failure is unnamed when a session has ended because of a cheat that may have been several parties', such as a failed
+// check of MACs. So many of them within a time stop generation with the roster until an operator clears them. Success in
+// between changes nothing: a party that cheats in every tenth session is caught as one that cheats in every session. A
+// peer's signed word that its own check failed counts too; if it is a lie, it is a cheat as well, of one of the suspects.
+//
+// What is recorded survives restarts, and a restore of the store from a backup.
+package accusations
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/lodge-mpc/lodge/engine/protocol/round"
+	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
+	"github.com/lodge-mpc/lodge/services/audit"
+	"github.com/lodge-mpc/lodge/services/config"
+	"github.com/lodge-mpc/lodge/services/evidence"
+	"github.com/lodge-mpc/lodge/services/metrics"
+	"github.com/lodge-mpc/lodge/services/rpc"
+	"github.com/lodge-mpc/lodge/services/runner"
+	"github.com/lodge-mpc/lodge/services/session"
+	"github.com/lodge-mpc/lodge/services/vault"
+)
+
+// Verify says what a file proves to whoever has the roster and nothing else, such as evidence.Verify. Its error is an
+// *evidence.Error when the file proves nothing.
+type Verify func(ctx context.Context, file io.Reader, r *config.Roster) (*evidence.Finding, error)
+
+// Config of a book.
+type Config struct {
+	Vault   *vault.Vault
+	Audit   *audit.Log
+	Metrics *metrics.Metrics
+	Log     *slog.Logger
+	Roster  *config.Roster
+	Self    round.Party
+	Policy  config.Accusations
+	Verify  Verify
+	Peers   []Peer // by index; its own entry is not used
+	// CancelAll ends the sessions that run, CancelEpoch those under an epoch.
+	CancelAll   func(reason string)
+	CancelEpoch func(ctx context.Context, epoch uint64, reason string)
+}
+
+// Book is a party's. It is safe for concurrent use.
+type Book struct {
+	Config
+	roster [32]byte
+
+	excluded atomic.Pointer[map[round.Party]vault.Accusation]
+	reading  sync.Mutex // one reader of the accusations at a time
+	limits   []*limits  // of the peers' offers
+	wake     chan struct{}
+	// receiving has an entry while a peer's file is received and verified.
+	receiving chan struct{}
+
+	mu   sync.Mutex
+	late []vault.Unnamed // that could not be recorded yet
+}
+
+// perCulprit bounds the accusations of one signing key: one is enough to exclude its holder.
+const perCulprit = 16
+
+// Open reads the book in a vault.
+func Open(c Config) (*Book, error) {
+	b := &Book{Config: c, roster: c.Roster.Hash(), wake: make(chan struct{}, 1), receiving: make(chan struct{}, 1)}
+	for range c.Roster.Parties {
+		b.limits = append(b.limits, newLimits())
+	}
+	return b, b.read()
+}
+
+func (b *Book) name(p round.Party) string { return b.Roster.Parties[p].Name }
+
+func (b *Book) names(list []round.Party) []string {
+	out := make([]string, len(list))
+	for i, p := range list {
+		out[i] = b.name(p)
+	}
+	return out
+}
+
+// peers are all parties but this one.
+func (b *Book) peers() (list []round.Party) {
+	for p := range round.Party(len(b.Roster.Parties)) {
+		if p != b.Self {
+			list = append(list, p)
+		}
+	}
+	return list
+}
+
+// convicts gives the party of the present roster that holds the key of an accusation, unless it was pardoned.
+func (b *Book) convicts(a *vault.Accusation) (round.Party, bool) {
+	for i, m := range b.Roster.Parties {
+		if m.SigningKey == a.Key {
+			return round.Party(i), a.Pardon == nil
+		}
+	}
+	return 0, false
+}
+
+// read takes from the vault who is excluded, and sets the metrics.
+func (b *Book) read() error {
+	b.reading.Lock()
+	defer b.reading.Unlock()
+	all, err := b.Vault.Accusations()
+	if err != nil {
+		return err
+	}
+	proven, out := 0, map[round.Party]vault.Accusation{}
+	for _, a := range all {
+		p, convicted := b.convicts(&a)
+		if !convicted {
+			continue
+		}
+		proven++
+		if first, ok := out[p]; b.Policy.OnProvenCheat == config.Exclude && (!ok || a.When.Before(first.When)) {
+			out[p] = a
+		}
+	}
+	b.excluded.Store(&out)
+	c, err := b.Vault.Conduct(b.roster)
+	if err != nil {
+		return err
+	}
+	failures, err := b.counted()
+	if err != nil {
+		return err
+	}
+	b.Metrics.Conduct(proven, len(out), failures, c.Stopped != nil)
+	return nil
+}
+
+// counted are the failures that count now.
+func (b *Book) counted() (int, error) {
+	all, err := b.Vault.UnnamedFailures(b.roster)
+	return b.tolerance().Counted(all, b.Vault.Now()), err
+}
+
+func (b *Book) tolerance() vault.Tolerance {
+	return vault.Tolerance{Most: b.Policy.MaxUnnamedFailures, Within: time.Duration(b.Policy.Within)}
+}
+
+// reread is read after a change that is recorded; if it fails, the next start reads it.
+func (b *Book) reread() {
+	if err := b.read(); err != nil {
+		b.Log.Error("reading accusations", "error", err)
+	}
+}
+
+// Excluded is the refusal of a party that an accusation excludes, or nil.
+func (b *Book) Excluded(p round.Party) error {
+	a, excluded := (*b.excluded.Load())[p]
+	if !excluded {
+		return nil
+	}
+	next := fmt.Sprintf("`lodge accusations show %s --party %s` says what it did; take it out of every party's roster, "+
+		"or pardon it with `lodge accusations pardon %s`", a.ID, b.name(b.Self), a.ID)
+	return rpc.Errorf(rpc.Excluded, next, "party %d (%s) is excluded: accusation %s proves that it cheated (%s, check %s)",
+		p, b.name(p), a.ID, a.Kind, a.Check)
+}
+
+// Admit implements session.Conduct. All parties of a roster take part in every session.
+func (b *Book) Admit(*jobv1.SessionSpec) error {
+	for p := range round.Party(len(b.Roster.Parties)) {
+		if err := b.Excluded(p); err != nil {
+			return err
+		}
+	}
+	if err := b.catchUp(); err != nil {
+		return rpc.Errorf(rpc.Unavailable, "see this party's log", "a failed session could not be recorded here yet")
+	}
+	c, err := b.Vault.Conduct(b.roster)
+	if err != nil {
+		return err
+	}
+	return b.stopped(c)
+}
+
+// stopped is the refusal of sessions because of failures, or nil.
+func (b *Book) stopped(c vault.Conduct) error {
+	s := c.Stopped
+	if s == nil {
+		return nil
+	}
+	self := b.name(b.Self)
+	next := fmt.Sprintf("`lodge accusations list --party %s` shows them; find the cause, and then "+
+		"`lodge accusations clear --party %s`, at every party that has stopped", self, self)
+	return rpc.Errorf(rpc.Stopped, next, "generation is stopped since %s: %d unnamed failures (checks %s), suspects %s",
+		s.When.Format(time.RFC3339), s.Failures, strings.Join(s.Checks, ", "), strings.Join(s.Suspects, ", "))
+}
+
+// Ended implements session.Conduct.
+func (b *Book) Ended(spec *jobv1.SessionSpec, id round.Digest, f *runner.Failure) {
+	check, ok := unnamed(f)
+	if !ok {
+		return
+	}
+	if f.Outcome == runner.PeerAbort || len(f.Suspects) == 0 {
+		f.Suspects = b.peers() // a peer whose check failed may lie, or was lied to by any other
+	}
+	others := slices.DeleteFunc(slices.Clone(f.Suspects), func(p round.Party) bool { return p == b.Self }) // it knows of itself
+	u := vault.Unnamed{
+		Roster: b.roster, Job: session.Name(spec.GetRef()), Session: hex.EncodeToString(id[:]), Epoch: spec.GetEpoch(),
+		Check: check, Reason: f.Reason, Suspects: b.names(others),
+	}
+	b.mu.Lock()
+	b.late = append(b.late, u)
+	b.mu.Unlock()
+	if f.Outcome == runner.Aborted && check == checkSacrifice { // everybody sees it fail: a peer's word alone may be a lie
+		b.suspect(u)
+	}
+	if err := b.catchUp(); err != nil {
+		b.Log.Error("recording a failed session: none begins before that is done", "session", u.Job, "error", err)
+	}
+}
+
+// catchUp records the failures that are not recorded yet.
+func (b *Book) catchUp() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for len(b.late) > 0 {
+		if err := b.note(b.late[0]); err != nil {
+			return err
+		}
+		b.late = b.late[1:]
+	}
+	return nil
+}
+
+func (b *Book) note(u vault.Unnamed) error {
+	before, err := b.Vault.Conduct(b.roster)
+	if err != nil {
+		return err
+	}
+	c, err := b.Vault.NoteUnnamed(u, b.tolerance())
+	if err != nil {
+		return err
+	}
+	text := fmt.Sprintf("check %s, suspects %s: %s", u.Check, strings.Join(u.Suspects, " "), u.Reason)
+	b.audit(audit.Entry{Event: audit.Unnamed, Objects: []string{"session/" + u.Job}, Note: text})
+	b.Log.Warn("a session failed, and nobody can be named", "session", u.Job, "check", u.Check, "suspects", u.Suspects)
+	b.Metrics.UnnamedFailure(u.Check)
+	if err := b.stopped(c); err != nil && before.Stopped == nil {
+		b.audit(audit.Entry{Event: audit.Stopped, Note: rpc.FromError(err).What})
+		b.Log.Error(rpc.FromError(err).What)
+	}
+	b.reread()
+	return nil
+}
+
+// suspect has the epoch of a session make nothing new: its evaluation keys are malformed, by one of the parties.
+func (b *Book) suspect(u vault.Unnamed) {
+	reason := "a sacrifice failed in session " + u.Job + ": its evaluation keys are suspect"
+	fresh, err := b.Vault.SuspectEpoch(u.Epoch, reason)
+	if err != nil {
+		b.Log.Error("ending the use of suspect keys", "epoch", u.Epoch, "error", err)
+		return
+	}
+	if fresh {
+		b.audit(audit.Entry{Event: audit.EpochDrained, Objects: []string{fmt.Sprintf("epoch/%d", u.Epoch)}, Note: reason})
+		go b.CancelEpoch(context.Background(), u.Epoch, reason) // this session is one of them, and has not ended yet
+	}
+}
+
+// audit appends an entry. The log of the process says it when that cannot be.
+func (b *Book) audit(e audit.Entry) {
+	e.Note = printable(e.Note)
+	if _, err := b.Audit.Append(e); err != nil {
+		b.Log.Error("audit log", "event", e.Event, "error", err)
+	}
+}
+
+// Found takes what proves the cheat that has ended a session here. It counts for what it proves to everybody.
+func (b *Book) Found(found *evidence.Finding, file io.Reader) {
+	_, _, err := b.Accuse(context.Background(), file)
+	switch {
+	case errors.Is(err, vault.ErrFull):
+		b.Log.Warn("more evidence is not kept", "party", found.Culprit.Name, "session", found.Job.String(), "error", err)
+	case err != nil:
+		b.Log.Error("keeping evidence", "party", found.Culprit.Name, "session", found.Job.String(), "error", err)
+	}
+}
+
+// Accuse keeps a file of evidence, if it proves a cheat of a party of the roster, and draws the consequences. It reports
+// whether it is new; its error is an *evidence.Error when the file proves nothing.
+func (b *Book) Accuse(ctx context.Context, file io.Reader) (a vault.Accusation, fresh bool, err error) {
+	e, err := b.Vault.NewEvidence()
+	if err != nil {
+		return a, false, err
+	}
+	defer e.Abort()
+	if _, err := io.Copy(e, file); err != nil {
+		return a, false, err
+	}
+	return b.convict(ctx, e, "")
+}
+
+// convict verifies evidence that was written, of a peer or of this party itself.
+func (b *Book) convict(ctx context.Context, e *vault.Evidence, from string) (a vault.Accusation, fresh bool, err error) {
+	if a, err = b.Vault.Accusation(e.ID()); err == nil {
+		return a, false, nil
+	}
+	f, err := b.verified(ctx, e)
+	if err != nil {
+		return a, false, err
+	}
+	culprit := f.Culprit.Index
+	a = vault.Accusation{
+		Roster: b.roster, Culprit: b.name(culprit), Key: b.Roster.Parties[culprit].SigningKey, Kind: string(f.Kind), Check: f.Check,
+		Reason: f.Reason, Session: hex.EncodeToString(f.Session[:]), Job: session.Name(f.Job.Proto()), From: from,
+	}
+	fresh, err = b.Vault.Accuse(a, e, vault.EvidenceRoom{Bytes: uint64(b.Policy.MaxEvidence), PerCulprit: perCulprit})
+	if err != nil {
+		return a, false, err
+	}
+	if a, err = b.Vault.Accusation(e.ID()); err != nil || !fresh {
+		return a, false, err
+	}
+	b.audit(audit.Entry{
+		Event: audit.Accused, Actor: from, Objects: []string{"accusation/" + a.ID},
+		Note: fmt.Sprintf("party %d (%s), %s, check %s: %s", culprit, a.Culprit, f.Kind, f.Check, f.Reason),
+	})
+	b.Log.Error("a party has cheated, and that is proved", "party", a.Culprit, "kind", a.Kind, "check", a.Check,
+		"accusation", a.ID, "from", from)
+	b.reread()
+	if err := b.Excluded(culprit); err != nil {
+		b.CancelAll(rpc.FromError(err).What)
+	}
+	b.poke()
+	return a, true, nil
+}
+
+// verified commits evidence and says what it proves.
+func (b *Book) verified(ctx context.Context, e *vault.Evidence) (*evidence.Finding, error) {
+	if err := e.Commit(); err != nil {
+		return nil, err
+	}
+	in, err := e.Open()
+	if err != nil {
+		return nil, err
+	}
+	defer in.Close()
+	f, err := b.Verify(ctx, in, b.Roster)
+	if err == nil && (f.Culprit.Index < 0 || int(f.Culprit.Index) >= len(b.Roster.Parties)) {
+		err = &evidence.Error{Problem: evidence.OtherRoster, Reason: "it names nobody of the roster"}
+	}
+	return f, err
+}

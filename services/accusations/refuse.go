@@ -1,0 +1,52 @@
+package accusations
+
+import (
+	"context"
+
+	"google.golang.org/grpc"
+
+	"github.com/lodge-mpc/lodge/engine/protocol/round"
+	accusationsv1 "github.com/lodge-mpc/lodge/proto/lodge/accusations/v1"
+	"github.com/lodge-mpc/lodge/services/rpc"
+)
+
+// Inner refuses the calls of parties that accusations exclude, and ends their streams with the next message. They may show
+// evidence all the same: it counts for what it proves, whoever brings it.
+func (b *Book) Inner() rpc.Inner {
+	return rpc.Inner{
+		Unary: func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
+			if err := b.refuses(ctx, info.FullMethod); err != nil {
+				return nil, err
+			}
+			return handle(ctx, req)
+		},
+		Stream: func(srv any, s grpc.ServerStream, info *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
+			if err := b.refuses(s.Context(), info.FullMethod); err != nil {
+				return err
+			}
+			return handle(srv, &watched{s, b, info.FullMethod})
+		},
+	}
+}
+
+func (b *Book) refuses(ctx context.Context, method string) error {
+	p, ok := rpc.Caller(ctx)
+	if !ok || p.Role != rpc.Peer || method == accusationsv1.AccusationsService_Offer_FullMethodName {
+		return nil
+	}
+	return b.Excluded(round.Party(p.Party))
+}
+
+// watched is the stream of a caller who may be excluded while it is open.
+type watched struct {
+	grpc.ServerStream
+	book   *Book
+	method string
+}
+
+func (w *watched) RecvMsg(m any) error {
+	if err := w.ServerStream.RecvMsg(m); err != nil {
+		return err
+	}
+	return w.book.refuses(w.Context(), w.method)
+}

@@ -1,0 +1,39 @@
+package coordinator
+
+import (
+	"slices"
+
+	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
+	"github.com/lodge-mpc/lodge/services/job"
+)
+
+// How many jobs are remembered: when there are more than forgetAbove, the oldest that are over are forgotten until
+// forgetTo are left. Those that made keys stay, because their number names an epoch, and an epoch is named once.
+const (
+	forgetAbove = 21_000
+	forgetTo    = 20_000
+)
+
+// forget forgets jobs of long ago. The caller holds the lock.
+func (c *Coordinator) forget(above, to int) {
+	if len(c.list) <= above {
+		return
+	}
+	var old []string
+	for _, id := range c.list {
+		if len(c.list)-len(old) <= to {
+			break
+		}
+		if j := c.jobs[id].job; job.Final(j.GetState()) && j.GetRequest().GetKind() != jobv1.Kind_KIND_KEYS {
+			old = append(old, id)
+		}
+	}
+	if err := c.records.drop(old); err != nil {
+		c.log.Error("forgetting old jobs", "error", err)
+		return
+	}
+	for _, id := range old {
+		delete(c.jobs, id)
+	}
+	c.list = slices.DeleteFunc(c.list, func(id string) bool { return c.jobs[id] == nil })
+}

@@ -1,0 +1,391 @@
+package coordinator
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	coordinatorv1 "github.com/lodge-mpc/lodge/proto/lodge/coordinator/v1"
+	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
+	keygenv1 "github.com/lodge-mpc/lodge/proto/lodge/keygen/v1"
+	"github.com/lodge-mpc/lodge/services/config"
+	"github.com/lodge-mpc/lodge/services/job"
+	"github.com/lodge-mpc/lodge/services/rpc"
+	"github.com/lodge-mpc/lodge/services/stock"
+)
+
+// A rotation replaces an epoch: a job makes another, the policies of the stock move to it, and the parties drain the old
+// one. How far it is, is durable before the next step, every step may be done twice, and the job has a key of its own: so
+// whatever ends in the middle, it goes on where it was. The coordinator erases nothing: that is for the parties' clients.
+
+const (
+	rotationMaking    = coordinatorv1.RotationState_ROTATION_STATE_MAKING
+	rotationMoving    = coordinatorv1.RotationState_ROTATION_STATE_MOVING
+	rotationCompleted = coordinatorv1.RotationState_ROTATION_STATE_COMPLETED
+	rotationFailed    = coordinatorv1.RotationState_ROTATION_STATE_FAILED
+)
+
+// proved is what the keys of an epoch may be asked to be.
+const proved = "proved"
+
+// rotations are those that this coordinator remembers.
+type rotations struct {
+	mu   sync.Mutex
+	by   map[uint64]*coordinatorv1.Rotation // by the epoch that is replaced; a change replaces the message
+	runs map[uint64]bool
+	wake chan struct{}
+}
+
+func newRotations() *rotations {
+	return &rotations{by: map[uint64]*coordinatorv1.Rotation{}, runs: map[uint64]bool{}, wake: make(chan struct{}, 1)}
+}
+
+// of is the rotation of an epoch, or nil.
+func (r *rotations) of(epoch uint64) *coordinatorv1.Rotation {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.by[epoch]
+}
+
+// jobKeyOf is the key of a rotation's job; those of clients begin with a name, which has no such character.
+func jobKeyOf(r *coordinatorv1.Rotation) string {
+	return fmt.Sprintf("/rotate/%d/%d", r.GetEpoch(), r.GetAttempt())
+}
+
+// RotateKeys implements the service.
+func (c *Coordinator) RotateKeys(ctx context.Context, q *coordinatorv1.RotateKeysRequest) (*coordinatorv1.RotateKeysResponse, error) {
+	caller, _ := rpc.Caller(ctx)
+	if !caller.May(config.PermPolicy) {
+		return nil, rpc.Errorf(rpc.Forbidden, "add the permission to this client in the coordinator's configuration",
+			"client %s lacks the permission %q: a rotation moves policies", caller.Name, config.PermPolicy)
+	}
+	if s := q.GetSecurity(); s != "" && s != proved {
+		return nil, rpc.Errorf(rpc.Invalid, "write proved, or leave it out", "security %.20q", s)
+	}
+	if r, err := c.rotation(q); r != nil || err != nil {
+		return &coordinatorv1.RotateKeysResponse{Rotation: r}, err
+	}
+	known, err := c.known(ctx, q.GetEpoch())
+	if err != nil {
+		return nil, err
+	}
+	r := &coordinatorv1.Rotation{Epoch: q.GetEpoch(), State: rotationMaking, Request: q, Params: known.GetParams(), Attempt: 1,
+		Created: timestamppb.Now(), SubmittedBy: caller.Name}
+	keys := &coordinatorv1.JobRequest{Kind: jobv1.Kind_KIND_KEYS, Params: known.GetParams(), Dim: known.GetDim(), Purpose: known.GetPurpose()}
+	if q.GetParams() != "" {
+		keys.Params = q.GetParams()
+	}
+	if q.GetDim() != 0 {
+		keys.Dim = q.GetDim()
+	}
+	if err := c.check(keys); err != nil {
+		return nil, err
+	}
+	r, err = c.beginRotation(r, keys)
+	return &coordinatorv1.RotateKeysResponse{Rotation: r}, err
+}
+
+// rotation is the one that a request is about, nil when it is to begin.
+func (c *Coordinator) rotation(q *coordinatorv1.RotateKeysRequest) (*coordinatorv1.Rotation, error) {
+	r := c.rotations.of(q.GetEpoch())
+	switch {
+	case r == nil || r.GetState() == rotationFailed:
+		return nil, nil
+	case proto.Equal(r.GetRequest(), q):
+		return r, nil
+	case r.GetState() == rotationCompleted:
+		return nil, rpc.Errorf(rpc.Conflict, fmt.Sprintf("rotate epoch %d", r.GetSuccessor()), "epoch %d has taken the place of epoch %d, as it was asked for",
+			r.GetSuccessor(), q.GetEpoch())
+	}
+	return nil, rpc.Errorf(rpc.Conflict, "ask for the same, or wait until it ends", "epoch %d is being replaced, and something else was asked for", q.GetEpoch())
+}
+
+// known is an epoch as the parties that have it say.
+func (c *Coordinator) known(ctx context.Context, epoch uint64) (*keygenv1.Epoch, error) {
+	all, away := c.askEpochs(ctx)
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	if len(away) > 0 {
+		return nil, rpc.Errorf(rpc.Unavailable, "try again when all parties can be reached", "party %s cannot be asked for its epochs", away[0])
+	}
+	const next = "`lodge keys list` shows those that there are"
+	var found, serves *keygenv1.Epoch
+	for _, e := range all {
+		x := e[epoch]
+		switch {
+		case x == nil:
+			continue // a party that has come since
+		case x.GetState() == keygenv1.EpochState_EPOCH_STATE_LOCKED:
+			return nil, rpc.Errorf(rpc.Conflict, "wait until the job that makes it is complete", "epoch %d is not active", epoch)
+		case found != nil && (found.GetParams() != x.GetParams() || found.GetPurpose() != x.GetPurpose() || found.GetDim() != x.GetDim()):
+			return nil, rpc.Errorf(rpc.Conflict, "see whose store this is", "the parties differ about epoch %d", epoch)
+		case x.GetState() != keygenv1.EpochState_EPOCH_STATE_RETIRED:
+			serves = x
+		}
+		found = x
+	}
+	switch {
+	case found == nil:
+		return nil, rpc.Errorf(rpc.NotFound, next, "no epoch %d at any party", epoch)
+	case serves == nil:
+		return nil, rpc.Errorf(rpc.Burnt, "`lodge jobs submit --kind keys` makes one", "epoch %d is retired", epoch)
+	}
+	return serves, nil
+}
+
+// askEpochs gives what each party says of its epochs, and the names of those that do not answer.
+func (c *Coordinator) askEpochs(ctx context.Context) (all []map[uint64]*keygenv1.Epoch, away []string) {
+	ctx, cancel := context.WithTimeout(ctx, epochTime)
+	defer cancel()
+	all = make([]map[uint64]*keygenv1.Epoch, len(c.parties))
+	var wg sync.WaitGroup
+	for i, p := range c.parties {
+		wg.Go(func() {
+			r, err := keygenv1.NewKeygenServiceClient(p.conn).ListEpochs(ctx, &keygenv1.ListEpochsRequest{}, waitForReady)
+			if err != nil {
+				return
+			}
+			all[i] = map[uint64]*keygenv1.Epoch{}
+			for _, e := range r.GetEpochs() {
+				all[i][e.GetEpoch()] = e
+			}
+		})
+	}
+	wg.Wait()
+	for i, p := range c.parties {
+		if all[i] == nil {
+			away = append(away, p.name)
+		}
+	}
+	return all, away
+}
+
+// ListEpochs implements the service.
+func (c *Coordinator) ListEpochs(ctx context.Context, _ *coordinatorv1.ListEpochsRequest) (*coordinatorv1.ListEpochsResponse, error) {
+	all, away := c.askEpochs(ctx)
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	by := map[uint64]*coordinatorv1.ClusterEpoch{}
+	out := &coordinatorv1.ListEpochsResponse{Away: away}
+	for i, p := range c.parties {
+		for id, e := range all[i] {
+			if by[id] == nil {
+				by[id] = &coordinatorv1.ClusterEpoch{Epoch: id, Rotation: c.rotations.of(id)}
+				out.Epochs = append(out.Epochs, by[id])
+			}
+			by[id].Parties = append(by[id].Parties, &coordinatorv1.PartyEpoch{Party: uint32(p.index), Name: p.name, Epoch: e})
+		}
+	}
+	slices.SortFunc(out.Epochs, func(a, b *coordinatorv1.ClusterEpoch) int { return cmp.Compare(a.GetEpoch(), b.GetEpoch()) })
+	return out, nil
+}
+
+// beginRotation records a rotation, with another attempt where one failed, and submits its job.
+func (c *Coordinator) beginRotation(r *coordinatorv1.Rotation, keys *coordinatorv1.JobRequest) (*coordinatorv1.Rotation, error) {
+	c.rotations.mu.Lock()
+	defer c.rotations.mu.Unlock()
+	if old := c.rotations.by[r.GetEpoch()]; old != nil {
+		if old.GetState() != rotationFailed {
+			return old, nil // somebody was faster
+		}
+		r.Attempt = old.GetAttempt() + 1
+	}
+	e, err := c.add(keys, jobKeyOf(r), r.GetSubmittedBy())
+	if err != nil {
+		return nil, err
+	}
+	r.JobId = e.job.GetId()
+	if err := c.records.putRotation(r); err != nil { // asking again finds the job by its key
+		return nil, err
+	}
+	c.rotations.by[r.GetEpoch()] = r
+	select {
+	case c.rotations.wake <- struct{}{}:
+	default:
+	}
+	return r, nil
+}
+
+// updateRotation changes a rotation. It is durable before anybody sees it, unless no more than the reason changes.
+func (c *Coordinator) updateRotation(epoch uint64, change func(*coordinatorv1.Rotation)) (*coordinatorv1.Rotation, error) {
+	c.rotations.mu.Lock()
+	defer c.rotations.mu.Unlock()
+	old := c.rotations.by[epoch]
+	r := proto.CloneOf(old)
+	change(r)
+	same := proto.CloneOf(old)
+	if same.Reason = r.GetReason(); !proto.Equal(same, r) {
+		if err := c.records.putRotation(r); err != nil {
+			c.log.Error("recording a rotation", "epoch", epoch, "error", err)
+			return old, err
+		}
+	}
+	c.rotations.by[epoch] = r
+	return r, nil
+}
+
+// keepRotations takes all rotations to their ends, until ctx is done.
+func (c *Coordinator) keepRotations(ctx context.Context) {
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	for {
+		c.rotations.mu.Lock()
+		for epoch, r := range c.rotations.by {
+			if r.GetState() >= rotationCompleted || c.rotations.runs[epoch] {
+				continue
+			}
+			c.rotations.runs[epoch] = true
+			wg.Go(func() {
+				c.rotate(ctx, epoch)
+				c.rotations.mu.Lock()
+				defer c.rotations.mu.Unlock()
+				delete(c.rotations.runs, epoch)
+			})
+		}
+		c.rotations.mu.Unlock()
+		select {
+		case <-c.rotations.wake:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// rotate takes one rotation to its end, or until ctx is done.
+func (c *Coordinator) rotate(ctx context.Context, epoch uint64) {
+	for wait := c.timing.retry; ctx.Err() == nil; wait = min(2*wait, maxRetry) {
+		r := c.rotations.of(epoch)
+		var err error
+		switch r.GetState() {
+		case rotationMaking:
+			err = c.awaitKeys(ctx, r)
+		case rotationMoving:
+			err = c.moveTo(ctx, r)
+		default:
+			c.log.Info("rotation of keys has ended", "epoch", epoch, "state", r.GetState().String(), "successor", r.GetSuccessor(), "reason", r.GetReason())
+			return
+		}
+		if err == nil {
+			continue
+		}
+		_, _ = c.updateRotation(epoch, func(r *coordinatorv1.Rotation) { r.Reason = rpc.FromError(err).What })
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// awaitKeys waits for a rotation's job. One that ended with the coordinator has another after it.
+func (c *Coordinator) awaitKeys(ctx context.Context, r *coordinatorv1.Rotation) error {
+	e, err := c.find(r.GetJobId())
+	if err != nil {
+		return c.failRotation(r, "its job is not recorded any more")
+	}
+	j, changed := c.snapshot(e)
+	for !job.Final(j.GetState()) {
+		select {
+		case <-changed:
+			j, changed = c.snapshot(e)
+		case <-ctx.Done():
+			return errStopping
+		}
+	}
+	switch {
+	case interrupted(j):
+		again := proto.CloneOf(r)
+		again.Attempt++
+		if e, err = c.add(j.GetRequest(), jobKeyOf(again), r.GetSubmittedBy()); err != nil {
+			return err
+		}
+		_, err = c.updateRotation(r.GetEpoch(), func(x *coordinatorv1.Rotation) { x.Attempt, x.JobId, x.Reason = again.GetAttempt(), e.job.GetId(), "" })
+		return err
+	case j.GetState() != completed:
+		return c.failRotation(r, fmt.Sprintf("job %s: %s", j.GetId(), j.GetReason()))
+	case r.GetRequest().GetSecurity() == proved && !allProved(j):
+		return c.failRotation(r, fmt.Sprintf("the keys of epoch %d are not proved, and nothing has moved to them", j.GetEpoch()))
+	}
+	_, err = c.updateRotation(r.GetEpoch(), func(x *coordinatorv1.Rotation) { x.State, x.Successor, x.Reason = rotationMoving, j.GetEpoch(), "" })
+	return err
+}
+
+func allProved(j *coordinatorv1.Job) bool {
+	return !slices.ContainsFunc(j.GetParties(), func(p *coordinatorv1.PartyProgress) bool { return p.GetStatus().GetKeygenSecurity() != proved })
+}
+
+func (c *Coordinator) failRotation(r *coordinatorv1.Rotation, why string) error {
+	_, err := c.updateRotation(r.GetEpoch(), func(x *coordinatorv1.Rotation) { x.State, x.Reason, x.Ended = rotationFailed, why, timestamppb.Now() })
+	return err
+}
+
+// moveTo moves policies to the successor, and then has all parties drain the old epoch.
+func (c *Coordinator) moveTo(ctx context.Context, r *coordinatorv1.Rotation) error {
+	e, err := c.find(r.GetJobId())
+	if err != nil {
+		return c.failRotation(r, "its job is not recorded any more")
+	}
+	if e.request.GetPurpose() == jobv1.Purpose_PURPOSE_TRIPLES {
+		if err := c.movePolicies(ctx, r, e.request.GetParams()); err != nil {
+			return err
+		}
+	}
+	errs := make([]error, len(c.parties))
+	var wg sync.WaitGroup
+	for i, p := range c.parties {
+		wg.Go(func() { errs[i] = c.drain(ctx, p, r) })
+	}
+	wg.Wait()
+	for _, err := range errs {
+		switch {
+		case err == nil:
+		case rpc.FromError(err).Code == rpc.Invalid: // the successor is not there any more
+			return c.failRotation(r, rpc.FromError(err).What)
+		default:
+			return err
+		}
+	}
+	_, err = c.updateRotation(r.GetEpoch(), func(x *coordinatorv1.Rotation) { x.State, x.Reason, x.Ended = rotationCompleted, "", timestamppb.Now() })
+	return err
+}
+
+// movePolicies moves the policies of the old epoch, and where the set changes those of the newest epoch, if it is that.
+func (c *Coordinator) movePolicies(ctx context.Context, r *coordinatorv1.Rotation, params string) error {
+	all, away := c.askEpochs(ctx)
+	if len(away) > 0 {
+		return rpc.Errorf(rpc.Unavailable, "", "party %s cannot be asked for its epochs", away[0])
+	}
+	newest := true
+	for id, e := range all[0] {
+		newer := id > r.GetEpoch() && id != r.GetSuccessor() && e.GetParams() == r.GetParams() && e.GetPurpose() == jobv1.Purpose_PURPOSE_TRIPLES
+		newest = newest && !(newer && !slices.ContainsFunc(all, func(at map[uint64]*keygenv1.Epoch) bool {
+			return at[id].GetState() != keygenv1.EpochState_EPOCH_STATE_ACTIVE
+		}))
+	}
+	n, err := c.stock.MovePolicies(stock.Keys{Epoch: r.GetEpoch(), Params: r.GetParams()}, stock.Keys{Epoch: r.GetSuccessor(), Params: params}, newest)
+	if err != nil || n == 0 {
+		return err
+	}
+	_, err = c.updateRotation(r.GetEpoch(), func(x *coordinatorv1.Rotation) { x.Policies += uint32(n) })
+	return err
+}
+
+// drain has a party drain the old epoch. One that never had it, or has retired it, makes nothing under it either.
+func (c *Coordinator) drain(ctx context.Context, p *member, r *coordinatorv1.Rotation) error {
+	call, stop := context.WithTimeout(ctx, c.timing.call)
+	defer stop()
+	_, err := keygenv1.NewKeygenServiceClient(p.conn).DrainEpoch(call, &keygenv1.DrainEpochRequest{Epoch: r.GetEpoch(), Successor: r.GetSuccessor(),
+		Reason: fmt.Sprintf("epoch %d takes its place", r.GetSuccessor())})
+	said := rpc.FromError(err)
+	if said == nil || said.Code == rpc.NotFound || said.Code == rpc.Burnt {
+		return nil
+	}
+	return rpc.Errorf(said.Code, said.Next, "party %d (%s) is to drain epoch %d: %s", p.index, p.name, r.GetEpoch(), said.What)
+}

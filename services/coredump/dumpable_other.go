@@ -1,0 +1,6 @@
+//go:build !linux
+
+package coredump
+
+// undumpable does nothing: only Linux has such an attribute.
+func undumpable() error { return nil }

@@ -1,0 +1,276 @@
+package evidence
+
+import (
+	"bufio"
+	"context"
+	"crypto/ed25519"
+	"errors"
+	"io"
+	"os"
+	"slices"
+	"time"
+
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/lodge-mpc/lodge/engine/protocol/keygen"
+	"github.com/lodge-mpc/lodge/engine/protocol/round"
+	evidencev1 "github.com/lodge-mpc/lodge/proto/lodge/evidence/v1"
+	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
+)
+
+// Case is what a party knows of a session that has failed.
+type Case struct {
+	Members
+	Self    round.Party
+	Signer  ed25519.PrivateKey
+	Spec    *jobv1.SessionSpec
+	Params  round.Digest // of the session's terms
+	Nonces  []round.Digest
+	History []round.Agreement
+	Round   uint32    // in which it failed, as signatures count
+	Err     error     // why: a *round.Blame is the cause
+	When    time.Time // UTC
+	// Key gives the seed and the other half of the public key under which the session's parties prove; nil where there is none.
+	Key func() (seed, half []byte)
+}
+
+// ErrNothing says that a failure is of no kind that can be proved to others.
+var ErrNothing = errors.New("evidence: nothing that others can check")
+
+// exhibit is a broadcast and what is shown of it.
+type exhibit struct {
+	*broadcast
+	signed  bool // whether its signature is; a message in the history needs none
+	shown   []int
+	digest  round.Digest // in place of the frames
+	charged *round.Charge
+}
+
+// draft is a statement to be written.
+type draft struct {
+	kind    evidencev1.Kind
+	culprit round.Party
+	history bool
+	key     bool
+	names   []string
+	list    []exhibit
+}
+
+// Accuse writes an accusation into a file in dir that has no name and is gone when it is closed, reads it as others would,
+// and gives what it proves. The error is ErrNothing where the failure proves nothing to others.
+func (r *Recorder) Accuse(ctx context.Context, c Case, dir string) (*Finding, *os.File, error) {
+	var blame *round.Blame
+	if r == nil || !errors.As(c.Err, &blame) || len(c.Nonces) == 0 || blame.Party == c.Self {
+		return nil, nil, ErrNothing
+	}
+	last := ErrNothing
+	for _, d := range r.drafts(c, blame) {
+		found, file, err := r.try(ctx, c, d, dir)
+		if err == nil {
+			return found, file, nil
+		}
+		last = err
+		var unproven *Error
+		if !errors.As(err, &unproven) {
+			break
+		}
+	}
+	return nil, nil, last
+}
+
+// try writes one accusation and reads it.
+func (r *Recorder) try(ctx context.Context, c Case, d draft, dir string) (*Finding, *os.File, error) {
+	file, err := unnamed(dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	out := bufio.NewWriterSize(file, 1<<20)
+	if err = d.write(out, c); err == nil {
+		err = out.Flush()
+	}
+	var found *Finding
+	if err == nil {
+		if _, err = file.Seek(0, io.SeekStart); err == nil {
+			found, err = verify(ctx, bufio.NewReaderSize(file, 1<<20), c.Members)
+		}
+	}
+	if err == nil {
+		_, err = file.Seek(0, io.SeekStart)
+	}
+	if err != nil {
+		_ = file.Close()
+		return nil, nil, err
+	}
+	return found, file, nil
+}
+
+// drafts are what may be proved of a blame, the likeliest first.
+func (r *Recorder) drafts(c Case, blame *round.Blame) (list []draft) {
+	var conflicts *round.Abort
+	if errors.As(blame.Cause, &conflicts) {
+		for _, x := range conflicts.Conflicts {
+			list = append(list, r.ofConflict(x, blame.Party)...)
+		}
+		return list
+	}
+	for _, b := range r.of(blame.Party, c.Round) {
+		list = append(list, r.ofBroadcast(c, b, blame)...)
+	}
+	return list
+}
+
+// of lists the broadcasts of a party in a round, by name. The round may be that of their echo.
+func (r *Recorder) of(p round.Party, index uint32) (list []*broadcast) {
+	for k, b := range r.broadcasts {
+		if k.from == p && (k.round == index || k.round+1 == index) && len(b.signature) > 0 && k.name != round.EchoName {
+			list = append(list, b)
+		}
+	}
+	slices.SortFunc(list, func(a, b *broadcast) int {
+		if a.envelope.Name < b.envelope.Name {
+			return -1
+		}
+		return 1
+	})
+	return list
+}
+
+// find gives the broadcast of a party under a name, the last of several rounds, or nil.
+func (r *Recorder) find(p round.Party, name string) (last *broadcast) {
+	for k, b := range r.broadcasts {
+		if k.from == p && k.name == name && len(b.signature) > 0 && (last == nil || k.round > last.envelope.Round) {
+			last = b
+		}
+	}
+	return last
+}
+
+// commitment is what an opening opens, or nil.
+func (r *Recorder) commitment(open *broadcast) *broadcast {
+	n := len(open.envelope.Name) - len(round.OpenName(""))
+	if n < 0 || open.envelope.Name[n:] != round.OpenName("") {
+		return nil
+	}
+	return r.find(open.envelope.From, round.CommitName(open.envelope.Name[:n]))
+}
+
+// ofConflict is for a report that differs from what this party saw.
+func (r *Recorder) ofConflict(x round.Conflict, culprit round.Party) (list []draft) {
+	if x.About == culprit && x.ReportedSignature != nil && x.SeenSignature != nil {
+		seen := r.find(x.About, x.Name)
+		if seen == nil {
+			return nil
+		}
+		other := &broadcast{envelope: seen.envelope, signature: x.ReportedSignature}
+		list = append(list, draft{kind: evidencev1.Kind_KIND_EQUIVOCATION, culprit: culprit, list: []exhibit{
+			{broadcast: seen, signed: true, digest: x.Seen}, {broadcast: other, signed: true, digest: x.Reported},
+		}})
+	}
+	if echo := r.find(culprit, round.EchoName); x.Reporter == culprit && echo != nil {
+		var names []string
+		for k := range r.broadcasts {
+			if k.round+1 == echo.envelope.Round && k.name != round.EchoName && !slices.Contains(names, k.name) {
+				names = append(names, k.name)
+			}
+		}
+		slices.Sort(names)
+		list = append(list, draft{
+			kind: evidencev1.Kind_KIND_FALSE_ECHO, culprit: culprit, names: names,
+			list: []exhibit{{broadcast: echo, signed: true, shown: all(len(echo.frames))}},
+		})
+	}
+	return list
+}
+
+func all(n int) []int {
+	list := make([]int, n)
+	for i := range list {
+		list[i] = i
+	}
+	return list
+}
+
+// write makes the file.
+func (d draft) write(out io.Writer, c Case) error {
+	st := &evidencev1.Statement{
+		Kind: d.kind, Culprit: uint32(d.culprit), Accuser: uint32(c.Self), When: timestamppb.New(c.When),
+		Spec: c.Spec, Params: c.Params[:], Nonces: listed(c.Nonces), Names: d.names,
+	}
+	if d.history {
+		for _, a := range c.History {
+			if sent(a) >= d.list[0].envelope.Round {
+				break // what came in the round of the accused message is not under its signature
+			}
+			st.History = append(st.History, &evidencev1.Agreement{Round: uint32(a.Round), Name: a.Name, Digests: listed(a.Digests)})
+		}
+	}
+	var half []byte
+	if c.Key != nil && keyed(st) {
+		var seed []byte
+		seed, half = c.Key()
+		hash := keygen.PublicHashOf(seed, half)
+		st.KeyHash = hash[:]
+		if d.key {
+			st.KeySeed = seed
+		}
+	}
+	for _, x := range d.list {
+		st.Messages = append(st.Messages, x.message())
+	}
+	b, err := canonical.Marshal(st)
+	if err != nil {
+		return err
+	}
+	accusation, err := canonical.Marshal(&evidencev1.Accusation{Statement: b, Signature: ed25519.Sign(c.Signer, signedStatement(b))})
+	if err != nil {
+		return err
+	}
+	if _, err := io.WriteString(out, magic); err != nil {
+		return err
+	}
+	if err := writeBlock(out, accusation); err != nil {
+		return err
+	}
+	if d.key {
+		if err := writeBlock(out, half); err != nil {
+			return err
+		}
+	}
+	for _, x := range d.list {
+		for _, i := range x.shown {
+			frame, err := x.frame(i)
+			if err != nil {
+				return err
+			}
+			if err := writeBlock(out, frame); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// frame is one that is shown: what the blame came with, or what was kept.
+func (x exhibit) frame(i int) ([]byte, error) {
+	if x.charged != nil && x.charged.Index == i && x.charged.Name == x.envelope.Name && x.charged.Frame != nil {
+		return x.charged.Frame, nil
+	}
+	return x.broadcast.frame(i)
+}
+
+func (x exhibit) message() *evidencev1.Message {
+	e := x.envelope
+	m := &evidencev1.Message{From: uint32(e.From), Round: e.Round, Name: e.Name, Transcript: e.Transcript[:]}
+	if x.signed {
+		m.Signature = x.signature
+	}
+	if (x.digest != round.Digest{}) {
+		m.Digest = x.digest[:]
+		return m
+	}
+	m.Frames = listed(x.frames)
+	for _, i := range x.shown {
+		m.Shown = append(m.Shown, uint32(i))
+	}
+	return m
+}

@@ -1,0 +1,67 @@
+package evidence
+
+import (
+	"io"
+
+	"github.com/lodge-mpc/lodge/engine/protocol/round"
+)
+
+// frames gives the frames of messages[i] that are shown to take, one after another, each in room that is used again. Those of
+// the messages come in order; of what is passed over none may be shown.
+func (r *referee) frames(i int, take func(index int, frame []byte) error) error {
+	for ; r.read < i; r.read++ {
+		if len(r.list[r.read].shown) > 0 {
+			return unreadable("frames of a %s that proves nothing", r.list[r.read].Name)
+		}
+	}
+	r.read++
+	for _, index := range r.list[i].shown {
+		if err := r.ctx.Err(); err != nil {
+			return err
+		}
+		var err error
+		if r.room, err = block(r.in, r.room, round.MaxFrame); err != nil {
+			return err
+		}
+		if round.FrameDigest(r.room) != r.list[i].frames[index] {
+			return unproven("a frame is not that of its %s", r.list[i].Name)
+		}
+		if err := take(index, r.room); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// whole gives messages[i] where all of it is shown, in memory of its own. It has at most limit bytes.
+func (r *referee) whole(i, limit int) ([]byte, error) {
+	if len(r.list[i].shown) != len(r.list[i].frames) || len(r.list[i].shown) == 0 {
+		return nil, unproven("not all of %s is shown", r.list[i].Name)
+	}
+	var b []byte
+	err := r.frames(i, func(_ int, frame []byte) error {
+		if len(b)+len(frame) > limit {
+			return unproven("%s is longer than any", r.list[i].Name)
+		}
+		b = append(b, frame...)
+		return nil
+	})
+	return b, err
+}
+
+// end checks that the file has nothing but what has been read.
+func (r *referee) end() error {
+	for ; r.read < len(r.list); r.read++ {
+		if len(r.list[r.read].shown) > 0 {
+			return unreadable("frames of a %s that proves nothing", r.list[r.read].Name)
+		}
+	}
+	n, err := io.ReadFull(r.in, make([]byte, 1))
+	switch {
+	case n > 0:
+		return unreadable("more than an accusation")
+	case err == io.EOF:
+		return nil
+	}
+	return truncated(err)
+}

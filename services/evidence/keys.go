@@ -1,0 +1,163 @@
+package evidence
+
+import (
+	"bytes"
+	"fmt"
+	"runtime"
+
+	"github.com/lodge-mpc/lodge/engine/params"
+	"github.com/lodge-mpc/lodge/engine/protocol/keygen"
+	"github.com/lodge-mpc/lodge/engine/protocol/round"
+	"github.com/lodge-mpc/lodge/services/plan"
+)
+
+// keys gives the judge of a session of proved key generation.
+func (r *referee) keys() (*keygen.Judge, error) {
+	set, scheme, err := r.set()
+	if err != nil {
+		return nil, err
+	}
+	h, name := set.Hash(), plan.Name(r.spec.GetProtocol())
+	if name != plan.Keygen || !bytes.Equal(r.st.GetParams(), h[:]) || set.KeygenSecurity() != params.Proved {
+		return nil, unproven("not a session of proved key generation")
+	}
+	j, err := keygen.NewJudge(r.session, len(r.who.Keys), scheme, max(1, int(r.spec.GetDim())), runtime.GOMAXPROCS(0))
+	if err != nil {
+		return nil, unproven("%v", err)
+	}
+	return j, nil
+}
+
+// badKeyProof: a party whose response is not short, whose share is not the promised one, or whose responses do not open the
+// masks of an equation, has not followed the protocol. Of all messages but the proof it takes those that are in the transcript of
+// its signature.
+//
+// Messages: the proof, with one frame that is not short; or with the frames of all responses for secrets and that of an equation,
+// the party's statement, the seeds of all parties, and what of the openings of h0 and h1 the equation has in it.
+func (r *referee) badKeyProof() (check, reason string, err error) {
+	j, err := r.keys()
+	if err != nil {
+		return "", "", err
+	}
+	if m := r.list[0]; m.Name != keygen.NameProofs || len(m.frames) != j.Frames() {
+		return "", "", unproven("a %s of %d frames is not a proof", m.Name, len(m.frames))
+	}
+	if len(r.list) == 1 {
+		if len(r.history) > 0 {
+			return "", "", unreadable("what a bound does not need")
+		}
+		index, frame, err := r.one()
+		if err != nil {
+			return "", "", err
+		}
+		if check, err = j.Bound(index, frame); err != nil || check == "" {
+			return "", "", unproven("the responses are short, or malformed: %v", err)
+		}
+		return check, fmt.Sprintf("a response in frame %d of its proof", index), nil
+	}
+	x := keygen.Exhibits{Transcript: r.list[0].Transcript}
+	equation, err := r.proof(j, &x)
+	if err != nil {
+		return "", "", err
+	}
+	if x.Statement, _, err = r.opening(1, round.OpenName(keygen.StepStatement), j.StatementSize()); err != nil {
+		return "", "", err
+	}
+	next, err := r.seeds(2, &x)
+	if err != nil {
+		return "", "", err
+	}
+	if next, err = r.shares(j, next, equation, &x); err != nil {
+		return "", "", err
+	}
+	if next != len(r.list) {
+		return "", "", unreadable("messages that prove nothing")
+	}
+	check, err = j.Equation(r.ctx, equation, x)
+	switch {
+	case r.ctx.Err() != nil:
+		return "", "", r.ctx.Err()
+	case err != nil:
+		return "", "", unproven("%v", err)
+	case check == keygen.CheckShare:
+		return check, fmt.Sprintf("the share of equation %d is not the one of its statement", equation), nil
+	case check == keygen.CheckEquation:
+		return check, fmt.Sprintf("the responses do not open the masks of equation %d", equation), nil
+	}
+	return "", "", unproven("the proof of equation %d holds", equation)
+}
+
+// proof reads the frames of messages[0]: all heads and one equation.
+func (r *referee) proof(j *keygen.Judge, x *keygen.Exhibits) (equation int, err error) {
+	if len(r.list[0].shown) != j.Heads()+1 || r.list[0].shown[j.Heads()-1] != j.Heads()-1 {
+		return 0, unproven("not the frames that a proof of an equation has")
+	}
+	err = r.frames(0, func(i int, frame []byte) error {
+		if i < j.Heads() {
+			x.Heads = append(x.Heads, bytes.Clone(frame))
+			return nil
+		}
+		equation, x.Frame = i-j.Heads(), bytes.Clone(frame)
+		return nil
+	})
+	return equation, err
+}
+
+// named reads messages[i], which is of a party under a name that the history has, with these frames shown.
+func (r *referee) named(i int, from round.Party, name string, frames ...int) (list [][]byte, err error) {
+	if i >= len(r.list) {
+		return nil, unproven("a message is missing: %s of %s", name, r.who.Names[from])
+	}
+	m := r.list[i]
+	if m.Name != name || m.From != from || !r.agreed(m) || len(m.shown) != len(frames) {
+		return nil, unproven("a %s of party %d where %s of party %d is due", m.Name, m.From, name, from)
+	}
+	err = r.frames(i, func(index int, frame []byte) error {
+		if index != frames[len(list)] {
+			return unproven("frame %d of a %s, not %d", index, name, frames[len(list)])
+		}
+		list = append(list, bytes.Clone(frame))
+		return nil
+	})
+	return list, err
+}
+
+// seeds reads the openings of the parties' seeds, from messages[i] on.
+func (r *referee) seeds(i int, x *keygen.Exhibits) (next int, err error) {
+	for p := range r.who.Keys {
+		list, err := r.named(i+p, round.Party(p), round.OpenName(keygen.StepSeed), 0)
+		if err != nil {
+			return 0, err
+		}
+		if len(list[0]) != 2*round.NonceSize {
+			return 0, unproven("a seed of %d bytes", len(list[0]))
+		}
+		x.Seeds = append(x.Seeds, list[0][round.NonceSize:])
+	}
+	return i + len(r.who.Keys), nil
+}
+
+// shares reads what an equation has of the openings of h0 and h1, from messages[i] on.
+func (r *referee) shares(j *keygen.Judge, i, equation int, x *keygen.Exhibits) (next int, err error) {
+	name := round.OpenName(keygen.StepRelin)
+	if frame, ok := j.Opened(equation); ok {
+		list, err := r.named(i, r.list[0].From, name, frame)
+		if err != nil {
+			return 0, err
+		}
+		x.Share = list[0]
+		return i + 1, nil
+	}
+	h0, h1, ok := j.Sums(equation)
+	if !ok {
+		return i, nil
+	}
+	for p := range r.who.Keys {
+		list, err := r.named(i+p, round.Party(p), name, h0, h1)
+		if err != nil {
+			return 0, err
+		}
+		x.H0, x.H1 = append(x.H0, list[0]), append(x.H1, list[1])
+	}
+	return i + len(r.who.Keys), nil
+}

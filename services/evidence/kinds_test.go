@@ -1,0 +1,212 @@
+package evidence_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/lodge-mpc/lodge/engine/gbfv"
+	"github.com/lodge-mpc/lodge/engine/longtest"
+	"github.com/lodge-mpc/lodge/engine/params"
+	"github.com/lodge-mpc/lodge/engine/protocol/cheattest"
+	"github.com/lodge-mpc/lodge/engine/protocol/keygen"
+	"github.com/lodge-mpc/lodge/engine/protocol/popk"
+	"github.com/lodge-mpc/lodge/engine/protocol/round"
+	"github.com/lodge-mpc/lodge/engine/protocol/verdict"
+	"github.com/lodge-mpc/lodge/engine/sample"
+	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
+	"github.com/lodge-mpc/lodge/services/evidence"
+	"github.com/lodge-mpc/lodge/services/plan"
+)
+
+// everyday are cheats of every kind of evidence, and of every part of a proof.
+var everyday = map[string]evidence.Kind{
+	"alter:keygen/seed/open":         evidence.WrongOpening,
+	"alter:keygen/relin/open":        evidence.WrongOpening,
+	"alter:triple/mac/sigma/open":    evidence.WrongOpening,
+	"alter:mackey/ciphertexts":       evidence.BadProof,
+	"alter:mackey/response":          evidence.BadProof,
+	"alter:triple/ciphertexts":       evidence.BadProof,
+	"alter:triple/response":          evidence.BadProof,
+	"long-witness":                   evidence.BadProof,
+	"wrong-public-key":               evidence.BadKeyProof,
+	"wrong-relin-h0":                 evidence.BadKeyProof,
+	"wrong-relin-h1":                 evidence.BadKeyProof,
+	"malformed-relin":                evidence.BadKeyProof,
+	"swapped-keys":                   evidence.BadKeyProof,
+	"long-secret":                    evidence.BadKeyProof,
+	"long-error-public":              evidence.BadKeyProof,
+	"last-residue":                   evidence.Malformed,
+	"cut:keygen/relin/open":          evidence.Malformed,
+	"cut:triple/response":            evidence.Malformed,
+	"cut:triple/sacrifice":           evidence.Malformed,
+	"extend:triple/statement/commit": evidence.Malformed,
+	"alter:verdict":                  evidence.WrongVerdict,
+}
+
+// unprovable are cheats whose culprit is named and that others cannot be shown, and why.
+var unprovable = map[string]string{
+	"alter:prelude/nonce":  "what it signs afterwards is of another session, as is what somebody signs who restarts",
+	"cut:prelude/nonce":    "the prelude has no session yet",
+	"extend:prelude/nonce": "the prelude has no session yet",
+
+	"cut:triple/share":            "it is for one party alone",
+	"extend:triple/share":         "it is for one party alone",
+	"withhold:mackey/ciphertexts": "the order of messages in a round is that of a connection, which nobody signs",
+	"withhold:triple/ciphertexts": "the order of messages in a round is that of a connection, which nobody signs",
+}
+
+// kindOf is what proves a cheat that ends in this check.
+func kindOf(c *cheattest.Cheat) evidence.Kind {
+	switch c.OnWire().Check {
+	case round.CheckCommitment:
+		if strings.HasSuffix(c.Name, "/ciphertexts") || strings.HasPrefix(c.Name, "other-ciphertext:") {
+			return evidence.BadProof
+		}
+		return evidence.WrongOpening
+	case popk.CheckBound, popk.CheckEquation:
+		return evidence.BadProof
+	case keygen.CheckBound, keygen.CheckShare, keygen.CheckEquation:
+		return evidence.BadKeyProof
+	case verdict.Check:
+		if c.Name == "cut:verdict" {
+			return evidence.Malformed
+		}
+		return evidence.WrongVerdict
+	}
+	return evidence.Malformed
+}
+
+// Every cheat inside a party that names its culprit in sessions of keys and of scalars leaves an accusation that somebody with
+// the roster alone accepts.
+func TestLimitsOfWhatIsProved(t *testing.T) {
+	for _, n := range []int{2, 3} {
+		t.Run(fmt.Sprint(n, " parties"), func(t *testing.T) {
+			w := newWorld(t, n)
+			w.hold()
+			seen := map[string]bool{}
+			var cases []longtest.Case
+			for i, c := range cheattest.Table() {
+				kind, always := everyday[c.Name]
+				seen[c.Name] = true
+				if c.Fault != nil || c.OnWire().Named != cheattest.Certain || c.Replays || speaksLast(c.Name) || unprovable[c.Name] != "" ||
+					c.In != cheattest.Keys && c.In != cheattest.First && c.In != cheattest.Scalars {
+					if always {
+						t.Errorf("%s is not run", c.Name)
+					}
+					continue
+				}
+				if !always {
+					kind = kindOf(c)
+				}
+				cases = append(cases, longtest.Case{Name: c.Name, Everyday: always && (n == 3 || i%3 == 0), Run: func(t *testing.T) { w.proved(t, c, kind) }})
+			}
+			for name := range everyday {
+				if !seen[name] {
+					t.Errorf("no cheat is called %s", name)
+				}
+			}
+			longtest.Run(t, cases)
+		})
+	}
+}
+
+// speaksLast tells cheats that need what the others say in the same round. What they prove others prove too.
+func speaksLast(name string) bool {
+	return strings.HasPrefix(name, "reflect:") || strings.HasPrefix(name, "copied-") || strings.HasPrefix(name, "negated-") ||
+		slices.Contains([]string{"rushing-relin", "rogue-share"}, name)
+}
+
+// proved runs a cheat of the last party, and gives an accusation.
+func (w *world) proved(t *testing.T, c *cheattest.Cheat, kind evidence.Kind) []byte {
+	w.t = t
+	culprit, check := w.n-1, c.OnWire().Check
+	if kind == evidence.Malformed {
+		check = round.CheckShape // where it is too long, too
+	}
+	if c.In == cheattest.Keys {
+		return proves(w, w.keygen(w.spec(jobv1.Kind_KIND_KEYS), w.cheat(c.Name), culprit), culprit, kind, check)
+	}
+	return proves(w, w.batch(w.spec(jobv1.Kind_KIND_SCALAR), w.cheat(c.Name), culprit), culprit, kind, check)
+}
+
+// Two versions of a broadcast, one for party 0, prove that their sender equivocates; a report of something that nobody has
+// signed proves that its sender lies.
+func TestWhatPartiesSayToEachOther(t *testing.T) {
+	w := newWorld(t, 3)
+	w.hold()
+	for _, c := range []struct {
+		name string
+		at   int
+		kind evidence.Kind
+	}{
+		{"triple/mackey", 0, evidence.Equivocation},
+		{"mackey/statement/commit", 31, evidence.Equivocation},
+		{"triple/statement/open", 40, evidence.Equivocation},
+		{"triple/mac/open", 1, evidence.Equivocation},
+		{round.EchoName, 96, evidence.FalseEcho},  // the digest of the broadcast of party 1
+		{round.EchoName, 128, evidence.FalseEcho}, // its signature: nobody minds
+	} {
+		t.Run(fmt.Sprint(c.name, c.at), func(t *testing.T) {
+			w.t = t
+			ends := w.batch(w.spec(jobv1.Kind_KIND_SCALAR), w.forger.deviation(c.name, c.at), 2)
+			if c.at == 128 {
+				for p, e := range ends {
+					if e.err != nil {
+						t.Errorf("party %d: %v", p, e.err)
+					}
+				}
+				return
+			}
+			proves(w, ends, 2, c.kind, round.CheckEcho)
+		})
+	}
+}
+
+// An accusation has what its culprit broadcast, and public values of others; it has none of the large messages that it needs not.
+func TestFilesAreSmall(t *testing.T) {
+	w := newWorld(t, 3)
+	w.hold()
+	file := w.proved(t, cheattest.Find("long-secret"), evidence.BadKeyProof)
+	if !bytes.HasPrefix(file, []byte("lodge accusation 1\n")) || len(file) > 64<<10 {
+		t.Errorf("%d bytes", len(file))
+	}
+}
+
+// A session of proofs whose last party encrypts under another key than the session's.
+func TestProofUnderAnotherKeyIsProved(t *testing.T) {
+	w := newWorld(t, 2)
+	w.hold()
+	spec := w.spec(jobv1.Kind_KIND_SCALAR)
+	spec.Protocol, spec.Kind = jobv1.Protocol_PROTOCOL_POPK, jobv1.Kind_KIND_PROOF
+	s := w.scheme.Set
+	if s.KeygenSecurity() == params.Proved {
+		s = s.Proved()
+	}
+	instance, err := plan.Proof(spec, s, w.n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	hash, other := w.keys[0].Keys.PublicHash(w.scheme), w.scheme.Q.NewNTT()
+	w.scheme.Q.NegNTT(other, w.keys[0].Keys.Public.P0)
+	terms, nobody := plan.Terms(plan.Popk, instance, hash), w.forger.deviation("", 0)
+	ends := run(w, spec, terms, nobody, 1, func(p int, s round.Session, source *sample.Source) (round.Transition[popk.Result], error) {
+		key := w.keys[p].Keys.Public
+		if p == 1 {
+			key = &gbfv.PublicKey{P0: other, P1: key.P1}
+		}
+		return popk.Start(popk.Config{
+			Session: s, Step: plan.StepProof, Scheme: w.scheme, Instance: instance, Key: key, KeyHash: hash, Source: source, Workers: 1,
+		})
+	})
+	if ends[0].file == nil {
+		t.Fatalf("%v, %v", ends[0].err, ends[0].why)
+	}
+	found, err := evidence.Verify(context.Background(), bytes.NewReader(ends[0].file), w.roster)
+	if err != nil || found.Kind != evidence.BadProof || found.Culprit.Index != 1 || found.Protocol != plan.Popk {
+		t.Errorf("%v, %v", found, err)
+	}
+}

@@ -1,0 +1,104 @@
+package evidence
+
+import (
+	"fmt"
+	"maps"
+
+	"github.com/lodge-mpc/lodge/engine/protocol/popk"
+	"github.com/lodge-mpc/lodge/engine/protocol/round"
+	"github.com/lodge-mpc/lodge/engine/protocol/triple"
+	"github.com/lodge-mpc/lodge/engine/protocol/verdict"
+	"github.com/lodge-mpc/lodge/services/plan"
+)
+
+// shapes are those of what a party broadcasts in the session.
+func (r *referee) shapes(of round.Party) (map[string]round.Shape, error) {
+	if plan.Name(r.spec.GetProtocol()) == plan.Keygen {
+		j, err := r.keys()
+		if err != nil {
+			return nil, err
+		}
+		return j.Shapes(), nil
+	}
+	c, err := r.computed()
+	if err != nil {
+		return nil, err
+	}
+	shapes, steps := map[string]round.Shape{}, []string{plan.StepProof}
+	if c.plan != nil {
+		shapes = c.plan.Shapes(c.scheme)
+		shapes[verdict.Name] = round.Bare(len(round.Digest{}))
+		steps = []string{triple.StepMACKey, triple.StepBatch}
+	}
+	for _, step := range steps {
+		if c.plan != nil && step == triple.StepBatch && c.plan.Kind == triple.Input && c.plan.Owner != of {
+			maps.Copy(shapes, popk.Silent(step))
+			continue
+		}
+		j, _, err := r.judge(c, step, of)
+		if err != nil {
+			return nil, err
+		}
+		maps.Copy(shapes, j.Shapes())
+	}
+	return shapes, nil
+}
+
+// malformed: nobody sends a message whose length or values no message of its name has. What it must have follows from the
+// session's spec, which its signature binds. The message has another number of frames, or one is shown that is wrong.
+func (r *referee) malformed() (check, reason string, err error) {
+	m := r.list[0]
+	if len(r.list) != 1 || len(r.history) > 0 {
+		return "", "", unreadable("not one message alone")
+	}
+	shapes, err := r.shapes(m.From)
+	if err != nil {
+		return "", "", err
+	}
+	shape, ok := shapes[m.Name]
+	switch {
+	case !ok:
+		return "", "", unproven("what a %q has to be is not known", m.Name)
+	case len(m.frames) == 0:
+		return "", "", unproven("a %s without its frames", m.Name)
+	case len(m.frames) != shape.Frames && len(m.shown) == 0:
+		return round.CheckShape, fmt.Sprintf("%s has %d frames, not %d", m.Name, len(m.frames), shape.Frames), nil
+	case len(m.frames) != shape.Frames:
+		return "", "", unreadable("a frame that proves nothing")
+	}
+	index, frame, err := r.one()
+	if err != nil {
+		return "", "", err
+	}
+	if err := shape.Check(index, frame); err != nil {
+		return round.CheckShape, fmt.Sprintf("frame %d of %s: %v", index, m.Name, err), nil
+	}
+	return "", "", unproven("frame %d of %s is as it has to be", index, m.Name)
+}
+
+// wrongVerdict: nobody accepts another batch than the one that all broadcasts give, which the same signature names. Of kinds that
+// drop some of their tuples any number of these will do.
+func (r *referee) wrongVerdict() (check, reason string, err error) {
+	c, err := r.computed()
+	if err != nil {
+		return "", "", err
+	}
+	m := r.list[0]
+	if len(r.list) != 1 || len(r.history) > 0 || c.plan == nil || m.Name != verdict.Name {
+		return "", "", unproven("not a verdict alone")
+	}
+	b, err := r.whole(0, len(round.Digest{}))
+	switch {
+	case err != nil:
+		return "", "", err
+	case len(b) != len(round.Digest{}):
+		return "", "", unproven("a verdict of %d bytes", len(b))
+	}
+	least, most := c.plan.Counts()
+	for count := least; count <= most; count++ {
+		if c.plan.Digest(r.session, c.key, count, m.Transcript) == round.Digest(b) {
+			return "", "", unproven("the verdict is about the batch that the broadcasts give")
+		}
+	}
+	return verdict.Check, "accepts another result than all broadcasts give", nil
+}

@@ -1,0 +1,261 @@
+package evidence
+
+import (
+	"bytes"
+	"fmt"
+	"runtime"
+	"strings"
+	"sync"
+
+	"github.com/lodge-mpc/lodge/engine/gbfv"
+	"github.com/lodge-mpc/lodge/engine/params"
+	"github.com/lodge-mpc/lodge/engine/protocol/keygen"
+	"github.com/lodge-mpc/lodge/engine/protocol/popk"
+	"github.com/lodge-mpc/lodge/engine/protocol/round"
+	"github.com/lodge-mpc/lodge/engine/protocol/triple"
+	"github.com/lodge-mpc/lodge/services/plan"
+)
+
+// computed is what a session computes with, as its terms bind it.
+type computed struct {
+	scheme *gbfv.Scheme
+	key    round.Digest
+	proof  *params.Instance // of a session of proofs
+	plan   *triple.Plan     // of a session of triples
+	mac    *params.Instance // likewise, of the proof of its MAC key
+}
+
+// set is the session's parameter set, and the field's or, for keys, any scheme over it.
+func (r *referee) set() (*params.Set, *gbfv.Scheme, error) {
+	set, err := params.Lookup(r.spec.GetParams())
+	if err != nil {
+		return nil, nil, problem(OtherVersion, "parameters that this program does not have: %v", err)
+	}
+	if h := set.Hash(); !bytes.Equal(r.spec.GetParamsHash(), h[:]) {
+		return nil, nil, problem(OtherVersion, "the session's %s are other parameters than this program's", set.Name)
+	}
+	field := set.Fields[0]
+	if name := r.spec.GetField(); name != "" {
+		if field, err = set.Field(name); err != nil {
+			return nil, nil, unproven("%v", err)
+		}
+	}
+	s, err := schemes.of(set, field)
+	return set, s, err
+}
+
+// schemes keeps the scheme that was needed last: making one takes longer than most proofs.
+var schemes lastScheme
+
+type lastScheme struct {
+	mu     sync.Mutex
+	name   string
+	scheme *gbfv.Scheme
+}
+
+func (l *lastScheme) of(set *params.Set, field params.FieldSpec) (s *gbfv.Scheme, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if name := set.Name + "/" + field.Name; l.name != name {
+		if s, err = gbfv.New(set, field); err != nil {
+			return nil, err
+		}
+		l.name, l.scheme = name, s
+	}
+	return l.scheme, nil
+}
+
+// computed finds out what the session computes with. What is known about its keys is not in the spec; it is in the terms.
+func (r *referee) computed() (*computed, error) {
+	set, scheme, err := r.set()
+	if err != nil {
+		return nil, err
+	}
+	if len(r.st.GetKeyHash()) != len(round.Digest{}) {
+		return nil, unreadable("no hash of the key")
+	}
+	c, terms, n := &computed{scheme: scheme, key: round.Digest(r.st.GetKeyHash())}, round.Digest(r.st.GetParams()), len(r.who.Keys)
+	for _, s := range []*params.Set{set, set.Proved()} {
+		switch name := plan.Name(r.spec.GetProtocol()); name {
+		case plan.Popk:
+			if c.proof, err = plan.Proof(r.spec, s, n); err == nil && plan.Terms(name, c.proof, c.key) == terms {
+				return c, nil
+			}
+		case plan.Triples:
+			c.plan, c.mac, err = plan.Batch(r.spec, s, n, scheme.N(), false)
+			if err == nil && plan.Terms(name, c.plan.Instance, c.key) == terms {
+				return c, nil
+			}
+		}
+	}
+	return nil, unproven("the session does not compute with this key and what its spec says")
+}
+
+// judge is that of the proof of a step by a party.
+func (r *referee) judge(c *computed, step string, of round.Party) (*popk.Judge, *popk.Config, error) {
+	cfg := &popk.Config{
+		Session: round.Session{ID: r.session, Parties: len(r.who.Keys)}, Step: step, Scheme: c.scheme, KeyHash: c.key,
+		Workers: runtime.GOMAXPROCS(0),
+	}
+	switch {
+	case c.proof != nil && step == plan.StepProof:
+		cfg.Instance = c.proof
+	case c.plan != nil && step == triple.StepMACKey:
+		cfg.Instance, cfg.MACKey = c.mac, true
+	case c.plan != nil && step == triple.StepBatch:
+		cfg.Instance = c.plan.Instance
+		if c.plan.Kind == triple.Input {
+			cfg.Only = &c.plan.Owner
+		}
+	default:
+		return nil, nil, unproven("a session of %s has no proof %q", plan.Name(r.spec.GetProtocol()), step)
+	}
+	j, err := popk.NewJudge(*cfg, of)
+	if err != nil {
+		return nil, nil, unproven("%v", err)
+	}
+	return j, cfg, nil
+}
+
+// badProof: a party whose response is out of bounds, whose ciphertexts are not those of its statement, or whose response does
+// not open its mask, has not followed the protocol of plaintext knowledge. The challenge follows from what all parties opened,
+// which the transcript of its signature has.
+func (r *referee) badProof() (check, reason string, err error) {
+	c, err := r.computed()
+	if err != nil {
+		return "", "", err
+	}
+	accused := r.list[0]
+	step, what, _ := strings.Cut(accused.Name, "/")
+	j, cfg, err := r.judge(c, step, accused.From)
+	if err != nil {
+		return "", "", err
+	}
+	switch {
+	case accused.Name == j.Response() && len(r.list) == 1:
+		return r.responseBound(j)
+	case accused.Name == j.Ciphertexts() && len(r.list) == 2:
+		return r.otherCiphertexts(j)
+	case accused.Name == j.Response() && len(r.list) == 3:
+		return r.proofEquation(c, cfg)
+	}
+	return "", "", unproven("a %s is not a proof", what)
+}
+
+// one gives the only frame that is shown of messages[0], and its index.
+func (r *referee) one() (index int, frame []byte, err error) {
+	if len(r.list[0].shown) != 1 {
+		return 0, nil, unproven("%d frames are shown of a %s, not one", len(r.list[0].shown), r.list[0].Name)
+	}
+	err = r.frames(0, func(i int, b []byte) error {
+		index, frame = i, bytes.Clone(b)
+		return nil
+	})
+	return index, frame, err
+}
+
+// responseBound is for a response that is out of bounds: it takes nothing else.
+func (r *referee) responseBound(j *popk.Judge) (check, reason string, err error) {
+	if len(r.history) > 0 || len(r.st.GetKeySeed()) > 0 {
+		return "", "", unreadable("what a bound does not need")
+	}
+	index, frame, err := r.one()
+	if err != nil {
+		return "", "", err
+	}
+	if check, err = j.Bound(frame); err != nil || check == "" {
+		return "", "", unproven("the response is within its bounds, or malformed: %v", err)
+	}
+	return check, fmt.Sprintf("response to repetition %d", index), nil
+}
+
+// opening is messages[i], the culprit's in the round before that of messages[0], where all parties opened under this name.
+func (r *referee) opening(i int, name string, size int) (b []byte, agreed round.Digest, err error) {
+	if len(r.history) == 0 {
+		return nil, agreed, unreadable("no history")
+	}
+	last, m := r.history[len(r.history)-1], r.list[i]
+	if last.Name != name || r.list[0].Round != r.next(last) || m.Name != name || m.From != r.list[0].From || m.Digest != last.Digests[m.From] ||
+		m.Round != sent(last) {
+		return nil, agreed, unproven("%s of the round before is needed", name)
+	}
+	if b, err = r.whole(i, size); err != nil {
+		return nil, agreed, err
+	}
+	return b, round.Agreed(r.session, name, last.Digests), nil
+}
+
+// otherCiphertexts is for ciphertexts that are not those of the statement.
+func (r *referee) otherCiphertexts(j *popk.Judge) (check, reason string, err error) {
+	if len(r.st.GetKeySeed()) > 0 {
+		return "", "", unreadable("a key that proves nothing")
+	}
+	b, _, err := r.opening(1, round.OpenName(j.Statement()), j.StatementSize())
+	if err != nil {
+		return "", "", err
+	}
+	promised, err := j.Promised(b)
+	if err != nil || promised == r.list[0].Digest {
+		return "", "", unproven("the ciphertexts are those of the statement, or that is malformed")
+	}
+	return round.CheckCommitment, "the ciphertexts are not those of its statement", nil
+}
+
+// proofEquation is for a response, of which one frame is shown, that does not open its mask.
+func (r *referee) proofEquation(c *computed, cfg *popk.Config) (check, reason string, err error) {
+	if cfg.Key, err = r.key(c); err != nil {
+		return "", "", err
+	}
+	j, err := popk.NewJudge(*cfg, r.list[0].From)
+	if err != nil {
+		return "", "", err
+	}
+	index, frame, err := r.one()
+	if err != nil {
+		return "", "", err
+	}
+	b, opened, err := r.opening(1, round.OpenName(j.Statement()), j.StatementSize())
+	if err != nil {
+		return "", "", err
+	}
+	promised, err := j.Promised(b)
+	if m := r.list[2]; err != nil || m.Digest != promised || m.Name != j.Ciphertexts() || len(m.shown) != len(m.frames) {
+		return "", "", unproven("not all ciphertexts of the statement are shown")
+	}
+	e, err := j.Equation(opened, b)
+	if err != nil {
+		return "", "", err
+	}
+	defer e.Free()
+	err = r.frames(2, func(_ int, b []byte) error {
+		if err := e.Take(r.ctx, b); err != nil {
+			return unproven("a ciphertext that is malformed: %v", err)
+		}
+		return nil
+	})
+	if err != nil {
+		return "", "", err
+	}
+	holds, err := e.Holds(index, frame)
+	switch {
+	case err != nil:
+		return "", "", unproven("%v", err)
+	case holds:
+		return "", "", unproven("the response opens its mask")
+	}
+	return popk.CheckEquation, fmt.Sprintf("the response to repetition %d does not open the combination of ciphertexts and mask", index), nil
+}
+
+// key reads the public key, which comes before the frames of messages.
+func (r *referee) key(c *computed) (*gbfv.PublicKey, error) {
+	b, err := block(r.in, r.room, round.MaxFrame)
+	if err != nil {
+		return nil, err
+	}
+	r.room = b
+	key, hash, err := keygen.DecodePublic(c.scheme, r.st.GetKeySeed(), b)
+	if err != nil || hash != c.key {
+		return nil, unproven("not the key of the session")
+	}
+	return key, nil
+}

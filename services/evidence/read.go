@@ -1,0 +1,190 @@
+package evidence
+
+import (
+	"bytes"
+	"crypto/ed25519"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/lodge-mpc/lodge/engine/protocol/round"
+	evidencev1 "github.com/lodge-mpc/lodge/proto/lodge/evidence/v1"
+)
+
+// magic begins every file.
+const magic = "lodge accusation 1\n"
+
+// Bounds of a file. Proofs of keys have the most digests of frames, and rosters of 64 parties the longest histories.
+const (
+	maxStatement = 4 << 20 // bytes
+	maxName      = 256     // bytes of a message's name, more than the exchange takes
+)
+
+func problem(p Problem, format string, args ...any) *Error {
+	e := &Error{Problem: p, Reason: fmt.Sprintf(format, args...)}
+	for _, a := range args {
+		if cause, ok := a.(error); ok {
+			e.Cause = cause
+		}
+	}
+	return e
+}
+
+func unreadable(format string, args ...any) *Error { return problem(Unreadable, format, args...) }
+func unproven(format string, args ...any) *Error   { return problem(Unproven, format, args...) }
+
+// block reads one block into room, which it makes longer, but not beyond limit bytes.
+func block(in io.Reader, room []byte, limit int) ([]byte, error) {
+	var size [4]byte
+	if _, err := io.ReadFull(in, size[:]); err != nil {
+		return nil, truncated(err)
+	}
+	n := binary.LittleEndian.Uint32(size[:])
+	if n > uint32(limit) {
+		return nil, unreadable("a block of %d bytes; at most %d", n, limit)
+	}
+	if int(n) > cap(room) {
+		room = make([]byte, n)
+	}
+	room = room[:n]
+	if _, err := io.ReadFull(in, room); err != nil {
+		return nil, truncated(err)
+	}
+	return room, nil
+}
+
+// truncated is the error of a file that ends early, or the error of whoever reads it.
+func truncated(err error) error {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return unreadable("the file ends early")
+	}
+	return fmt.Errorf("evidence: reading: %w", err)
+}
+
+// writeBlock is the inverse of block.
+func writeBlock(out io.Writer, b []byte) error {
+	var size [4]byte
+	binary.LittleEndian.PutUint32(size[:], uint32(len(b)))
+	if _, err := out.Write(size[:]); err != nil {
+		return err
+	}
+	_, err := out.Write(b)
+	return err
+}
+
+// canonical is the one encoding of a message of this package.
+var canonical = proto.MarshalOptions{Deterministic: true}
+
+// maxFields bounds the fields of a statement, those of its parts included: each takes many times its encoding in memory.
+const maxFields = 1 << 16
+
+// fields counts those of an encoded message and, where they may be messages, of its parts; more than most is any number.
+func fields(b []byte, most, depth int) (n int, ok bool) {
+	for len(b) > 0 && n <= most {
+		number, kind, size := protowire.ConsumeTag(b)
+		if size < 0 {
+			return n, false
+		}
+		value := protowire.ConsumeFieldValue(number, kind, b[size:])
+		if value < 0 {
+			return n, false
+		}
+		if n++; kind == protowire.BytesType && depth > 0 {
+			part, _ := protowire.ConsumeBytes(b[size:])
+			if inner, message := fields(part, most-n, depth-1); message {
+				n += inner
+			}
+		}
+		b = b[size+value:]
+	}
+	return n, true
+}
+
+// decode reads the one encoding of a message.
+func decode(b []byte, to proto.Message) error {
+	if n, ok := fields(b, maxFields, 3); !ok || n > maxFields {
+		return unreadable("not an accusation, or one of more than %d fields", maxFields)
+	}
+	if err := proto.Unmarshal(b, to); err != nil {
+		return unreadable("not an accusation: %v", err)
+	}
+	again, err := canonical.Marshal(to)
+	if err != nil || !bytes.Equal(again, b) {
+		return unreadable("the accusation is not encoded as it has to be")
+	}
+	return nil
+}
+
+// head reads the statement and checks who has signed it.
+func head(in io.Reader, who Members) (*evidencev1.Statement, error) {
+	first := make([]byte, len(magic))
+	if _, err := io.ReadFull(in, first); err != nil {
+		return nil, truncated(err)
+	}
+	if string(first) != magic {
+		if bytes.HasPrefix(first, []byte("lodge accusation ")) {
+			return nil, problem(OtherVersion, "the file is of another version than this program reads")
+		}
+		return nil, unreadable("not an accusation")
+	}
+	b, err := block(in, nil, maxStatement)
+	if err != nil {
+		return nil, err
+	}
+	accusation, st := new(evidencev1.Accusation), new(evidencev1.Statement)
+	if err := decode(b, accusation); err != nil {
+		return nil, err
+	}
+	if err := decode(accusation.GetStatement(), st); err != nil {
+		return nil, err
+	}
+	switch hash := st.GetSpec().GetRosterHash(); {
+	case !bytes.Equal(hash, who.Hash[:]):
+		return nil, problem(OtherRoster, "the session was of the parties of roster %.8x, not of %.8x", hash, who.Hash[:])
+	case int64(st.GetAccuser()) >= int64(len(who.Keys)) || int64(st.GetCulprit()) >= int64(len(who.Keys)):
+		return nil, unreadable("a party that the roster does not have")
+	case st.GetAccuser() == st.GetCulprit():
+		return nil, unproven("a party accuses itself")
+	case !verifyStatement(who.Keys[st.GetAccuser()], accusation):
+		return nil, unreadable("the accuser has not signed this")
+	case st.GetWhen().CheckValid() != nil:
+		return nil, unreadable("no time")
+	}
+	return st, nil
+}
+
+// signedStatement is what an accuser signs.
+func signedStatement(statement []byte) []byte {
+	h := round.Hash("lodge accusation", statement)
+	return append([]byte("lodge accusation v1:"), h[:]...)
+}
+
+func verifyStatement(key ed25519.PublicKey, a *evidencev1.Accusation) bool {
+	return len(a.GetSignature()) == ed25519.SignatureSize && ed25519.Verify(key, signedStatement(a.GetStatement()), a.GetSignature())
+}
+
+// digests reads a list of digests.
+func digests(b []byte) ([]round.Digest, error) {
+	const size = len(round.Digest{})
+	if len(b)%size != 0 {
+		return nil, unreadable("a list of digests has %d bytes", len(b))
+	}
+	list := make([]round.Digest, len(b)/size)
+	for i := range list {
+		copy(list[i][:], b[i*size:])
+	}
+	return list, nil
+}
+
+// listed is the inverse of digests.
+func listed(list []round.Digest) []byte {
+	out := make([]byte, 0, len(list)*len(round.Digest{}))
+	for _, d := range list {
+		out = append(out, d[:]...)
+	}
+	return out
+}

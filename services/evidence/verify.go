@@ -1,0 +1,226 @@
+package evidence
+
+import (
+	"context"
+	"crypto/ed25519"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/lodge-mpc/lodge/engine/protocol/round"
+	evidencev1 "github.com/lodge-mpc/lodge/proto/lodge/evidence/v1"
+	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
+	"github.com/lodge-mpc/lodge/services/config"
+	"github.com/lodge-mpc/lodge/services/exchange"
+	"github.com/lodge-mpc/lodge/services/job"
+	"github.com/lodge-mpc/lodge/services/plan"
+)
+
+// Members are what a roster says of the parties.
+type Members struct {
+	Names []string
+	Keys  []ed25519.PublicKey
+	Hash  [32]byte
+}
+
+// Verify reads an accusation and checks that it proves what it claims, with nothing but the roster. The error is an *Error
+// when the file is at fault, and otherwise that of the reader or of the context. It reads the file once and holds one
+// statement and the frames of a proof, but not a whole message.
+func Verify(ctx context.Context, file io.Reader, roster *config.Roster) (*Finding, error) {
+	who := Members{Keys: roster.SigningKeys(), Hash: roster.Hash()}
+	for _, p := range roster.Parties {
+		who.Names = append(who.Names, p.Name)
+	}
+	return verify(ctx, file, who)
+}
+
+// referee judges one accusation.
+type referee struct {
+	ctx     context.Context
+	in      io.Reader
+	who     Members
+	st      *evidencev1.Statement
+	spec    *jobv1.SessionSpec
+	session round.Digest
+	history []round.Agreement
+	list    []message
+	room    []byte // of the frame that was read last
+	read    int    // messages whose frames have been read, or passed
+}
+
+// message is a broadcast that a file is about. Its first is the accused one.
+type message struct {
+	exchange.Envelope
+	frames []round.Digest
+	shown  []int
+}
+
+// judges are those of each kind. They give the check that the culprit fails, and how.
+var judges = map[evidencev1.Kind]struct {
+	kind  Kind
+	judge func(r *referee) (check, reason string, err error)
+}{
+	evidencev1.Kind_KIND_EQUIVOCATION:  {Equivocation, (*referee).equivocation},
+	evidencev1.Kind_KIND_WRONG_OPENING: {WrongOpening, (*referee).wrongOpening},
+	evidencev1.Kind_KIND_BAD_PROOF:     {BadProof, (*referee).badProof},
+	evidencev1.Kind_KIND_BAD_KEY_PROOF: {BadKeyProof, (*referee).badKeyProof},
+	evidencev1.Kind_KIND_MALFORMED:     {Malformed, (*referee).malformed},
+	evidencev1.Kind_KIND_FALSE_ECHO:    {FalseEcho, (*referee).falseEcho},
+	evidencev1.Kind_KIND_WRONG_VERDICT: {WrongVerdict, (*referee).wrongVerdict},
+}
+
+func verify(ctx context.Context, file io.Reader, who Members) (*Finding, error) {
+	r := &referee{ctx: ctx, in: file, who: who}
+	var err error
+	if r.st, err = head(file, who); err != nil {
+		return nil, err
+	}
+	if err := r.place(); err != nil {
+		return nil, err
+	}
+	if err := r.messages(); err != nil {
+		return nil, err
+	}
+	j, ok := judges[r.st.GetKind()]
+	switch {
+	case !ok:
+		return nil, unreadable("no kind of proof")
+	case len(r.st.GetNames()) > 0 && j.kind != FalseEcho, len(r.st.GetKeyHash()) > 0 && !keyed(r.st), len(r.st.GetKeySeed()) > 0 && j.kind != BadProof:
+		return nil, unreadable("what such a proof does not have")
+	}
+	check, reason, err := j.judge(r)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.end(); err != nil {
+		return nil, err
+	}
+	ref, err := job.RefOf(r.spec.GetRef())
+	if err != nil {
+		return nil, unreadable("%v", err)
+	}
+	party := func(p uint32) Party { return Party{round.Party(p), who.Names[p]} }
+	return &Finding{
+		Kind: j.kind, Culprit: party(r.st.GetCulprit()), Accuser: party(r.st.GetAccuser()), Check: check, Reason: reason,
+		Session: r.session, Protocol: plan.Name(r.spec.GetProtocol()), Job: ref, When: r.st.GetWhen().AsTime(),
+	}, nil
+}
+
+// keyed reports whether a statement has the hash of the key that is in its session's terms.
+func keyed(st *evidencev1.Statement) bool {
+	switch st.GetKind() {
+	case evidencev1.Kind_KIND_BAD_PROOF, evidencev1.Kind_KIND_WRONG_VERDICT:
+		return true
+	case evidencev1.Kind_KIND_MALFORMED:
+		return st.GetSpec().GetProtocol() != jobv1.Protocol_PROTOCOL_KEYGEN
+	}
+	return false
+}
+
+// place derives the session's id, and the transcript of the history.
+func (r *referee) place() error {
+	r.spec = r.st.GetSpec()
+	n := len(r.who.Keys)
+	nonces, err := digests(r.st.GetNonces())
+	switch {
+	case err != nil:
+		return err
+	case len(nonces) != n:
+		return unreadable("%d nonces of %d parties", len(nonces), n)
+	case r.spec.GetProtocolVersion() != job.ProtocolVersion:
+		return problem(OtherVersion, "the session was of version %d, and this program judges version %d", r.spec.GetProtocolVersion(), job.ProtocolVersion)
+	case plan.Name(r.spec.GetProtocol()) == "" || len(r.st.GetParams()) != len(round.Digest{}):
+		return unreadable("a session of no protocol")
+	}
+	terms := round.Terms{
+		Version: uint64(r.spec.GetProtocolVersion()), Protocol: plan.Name(r.spec.GetProtocol()), Params: round.Digest(r.st.GetParams()),
+		Roster: r.who.Hash, Epoch: r.spec.GetEpoch(), Job: job.Digest(r.spec),
+	}
+	r.session = round.SessionID(terms, nonces)
+	for i, a := range r.st.GetHistory() {
+		list, err := digests(a.GetDigests())
+		if err != nil {
+			return err
+		}
+		next := round.Agreement{Round: int(a.GetRound()), Name: a.GetName(), Digests: list}
+		if len(list) != n || len(next.Name) > maxName || i > 0 && !before(r.history[i-1], next) {
+			return unreadable("the history is not in order")
+		}
+		r.history = append(r.history, next)
+	}
+	return nil
+}
+
+func before(a, b round.Agreement) bool {
+	return a.Round < b.Round || a.Round == b.Round && strings.Compare(a.Name, b.Name) < 0
+}
+
+// messages reads the messages. The first is signed by the culprit; every other is signed too, or in the history.
+func (r *referee) messages() error {
+	for i, m := range r.st.GetMessages() {
+		x, err := r.message(m)
+		if err != nil {
+			return err
+		}
+		switch {
+		case i == 0 && x.From != round.Party(r.st.GetCulprit()):
+			return unproven("the first message is not the culprit's")
+		case len(m.GetSignature()) > 0 && !x.Verify(r.who.Keys[x.From], m.GetSignature()):
+			return unproven("%s has not signed this %s in this session", r.who.Names[x.From], x.Name)
+		case len(m.GetSignature()) == 0 && (i == 0 || !r.agreed(x)):
+			return unproven("a %s that neither its sender nor the culprit has signed", x.Name)
+		}
+		r.list = append(r.list, x)
+	}
+	if len(r.list) == 0 {
+		return unreadable("no message")
+	}
+	t := round.NewTranscript(r.session, len(r.who.Keys)).After(r.session, r.history...)
+	if len(r.history) > 0 && round.Digest(t) != r.list[0].Transcript {
+		return unproven("the history is not that of the accused message")
+	}
+	return nil
+}
+
+func (r *referee) message(m *evidencev1.Message) (x message, err error) {
+	if x.frames, err = digests(m.GetFrames()); err != nil {
+		return x, err
+	}
+	if int64(m.GetFrom()) >= int64(len(r.who.Keys)) || len(m.GetName()) > maxName || len(m.GetTranscript()) != len(round.Digest{}) {
+		return x, unreadable("a message of no party")
+	}
+	x.Envelope = exchange.Envelope{
+		Protocol: plan.Name(r.spec.GetProtocol()), Version: r.spec.GetProtocolVersion(), Session: r.session, Round: m.GetRound(),
+		Name: m.GetName(), From: round.Party(m.GetFrom()), To: round.All, Transcript: round.Digest(m.GetTranscript()),
+	}
+	switch {
+	case len(x.frames) == 0 && len(m.GetDigest()) == len(x.Digest) && len(m.GetShown()) == 0:
+		copy(x.Digest[:], m.GetDigest())
+		return x, nil
+	case len(x.frames) == 0 || len(m.GetDigest()) > 0:
+		return x, unreadable("a message without a digest, or with two")
+	}
+	h := round.NewHasher(x.Name)
+	for _, d := range x.frames {
+		h.FrameDigest(d)
+	}
+	x.Digest = h.Sum()
+	for i, s := range m.GetShown() {
+		if int64(s) >= int64(len(x.frames)) || i > 0 && int(s) <= x.shown[i-1] {
+			return x, unreadable("frames that are shown are not in order")
+		}
+		x.shown = append(x.shown, int(s))
+	}
+	return x, nil
+}
+
+// agreed reports whether a message is in the history, which the culprit has signed.
+func (r *referee) agreed(m message) bool {
+	return slices.ContainsFunc(r.history, func(a round.Agreement) bool {
+		return a.Name == m.Name && sent(a) == m.Round && a.Digests[m.From] == m.Digest
+	})
+}
+
+// sent is the round, as signatures count, of broadcasts that the transcript has. Signatures count from the prelude on, which
+// has a round and with three or more parties that of its echo; the transcript counts without it, and by the round of the echo.
+func sent(a round.Agreement) uint32 { return uint32(a.Round) + 1 }

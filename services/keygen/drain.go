@@ -1,0 +1,87 @@
+package keygen
+
+import (
+	"context"
+	"fmt"
+
+	keygenv1 "github.com/lodge-mpc/lodge/proto/lodge/keygen/v1"
+	"github.com/lodge-mpc/lodge/services/audit"
+	"github.com/lodge-mpc/lodge/services/keyring"
+	"github.com/lodge-mpc/lodge/services/rpc"
+	"github.com/lodge-mpc/lodge/services/session"
+	"github.com/lodge-mpc/lodge/services/vault"
+)
+
+// DrainEpoch implements the service. It is recorded before the sessions under the epoch are ended, so that none starts
+// meanwhile.
+func (s *Service) DrainEpoch(ctx context.Context, r *keygenv1.DrainEpochRequest) (*keygenv1.DrainEpochResponse, error) {
+	caller, _ := rpc.Caller(ctx)
+	if err := session.CheckReason(r.GetReason()); err != nil {
+		return nil, err
+	}
+	if r.GetRevoke() && caller.Role != rpc.Client {
+		return nil, rpc.Errorf(rpc.Forbidden, "a client of the party with the permission retire may", "the coordinator erases nothing")
+	}
+	what := fmt.Sprintf("epoch %d", r.GetEpoch())
+	before, err := s.vault.Epoch(r.GetEpoch())
+	if err != nil {
+		return nil, keyring.Refused(err, what)
+	}
+	if before.State != vault.EpochDraining || before.Successor == 0 {
+		if err := s.checkSuccessor(before, r.GetSuccessor(), caller.Role == rpc.Client); err != nil {
+			return nil, err
+		}
+	}
+	batches := 0
+	if r.GetRevoke() {
+		batches, err = s.vault.RevokeEpoch(r.GetEpoch(), r.GetSuccessor(), r.GetReason())
+	} else {
+		err = s.vault.DrainEpoch(r.GetEpoch(), r.GetSuccessor())
+	}
+	if err != nil {
+		return nil, keyring.Refused(err, what)
+	}
+	s.Sessions.CancelEpoch(ctx, r.GetEpoch(), what+" is draining")
+	if err := s.note(caller, r, before.State != vault.EpochDraining); err != nil {
+		return nil, err
+	}
+	e, err := s.vault.Epoch(r.GetEpoch())
+	if err != nil {
+		return nil, err
+	}
+	return &keygenv1.DrainEpochResponse{Epoch: s.wire(e), ErasedBatches: uint64(batches)}, nil
+}
+
+// checkSuccessor refuses a successor that could not take the place of an epoch. Only the party's own client may name none.
+func (s *Service) checkSuccessor(e vault.Epoch, id uint64, none bool) error {
+	if id == 0 && none {
+		return nil
+	}
+	refuse := func(what string, args ...any) error {
+		return rpc.Errorf(rpc.Invalid, "name an epoch that is active at all parties, for the same purpose", what, args...)
+	}
+	next, err := s.vault.Epoch(id)
+	switch {
+	case err != nil:
+		return refuse("no successor of epoch %d here, by the number %d", e.ID, id)
+	case id == e.ID || next.State != vault.EpochActive:
+		return refuse("epoch %d cannot take the place of epoch %d: it is %s", id, e.ID, next.State)
+	case next.Purpose != e.Purpose:
+		return refuse("epoch %d cannot take the place of epoch %d: it is for %s, and not for %s", id, e.ID, next.Purpose, e.Purpose)
+	}
+	return nil
+}
+
+// note has the audit log say that an epoch drains from now on, and that what was under it is erased.
+func (s *Service) note(caller rpc.Principal, r *keygenv1.DrainEpochRequest, drained bool) error {
+	e := audit.Entry{Actor: caller.Name, Auth: audit.Auth(caller.Auth), Note: r.GetReason(), Objects: []string{fmt.Sprintf("epoch/%d", r.GetEpoch())}}
+	for event, happened := range map[audit.Event]bool{audit.EpochDrained: drained, audit.Revoked: r.GetRevoke()} {
+		if e.Event = event; !happened {
+			continue
+		}
+		if _, err := s.audit.Append(e); err != nil {
+			return err
+		}
+	}
+	return nil
+}

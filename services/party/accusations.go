@@ -1,0 +1,30 @@
+package party
+
+import (
+	"context"
+
+	"github.com/lodge-mpc/lodge/engine/protocol/round"
+	"github.com/lodge-mpc/lodge/services/accusations"
+	"github.com/lodge-mpc/lodge/services/evidence"
+)
+
+// openBook opens the book about the parties of the roster, once there are connections to them.
+func (p *party) openBook() (*accusations.Book, error) {
+	f := p.file
+	c := accusations.Config{
+		Vault: p.vault, Audit: p.audit, Metrics: p.metrics, Log: p.log, Roster: f.Roster, Self: round.Party(f.Index), Policy: f.Accusations,
+		Verify:    evidence.Verify,
+		CancelAll: func(reason string) { p.sessions.CancelAll(reason) },
+		CancelEpoch: func(ctx context.Context, epoch uint64, reason string) {
+			p.sessions.CancelEpoch(ctx, epoch, reason)
+		},
+	}
+	for i, m := range f.Roster.Parties {
+		peer := accusations.Peer{Name: m.Name}
+		if p.conns[i] != nil {
+			peer.Conn = p.conns[i]
+		}
+		c.Peers = append(c.Peers, peer)
+	}
+	return accusations.Open(c)
+}

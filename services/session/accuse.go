@@ -1,0 +1,52 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/lodge-mpc/lodge/services/evidence"
+	"github.com/lodge-mpc/lodge/services/runner"
+)
+
+// accuseTime is how long making an accusation may take: as long as checking a proof, and reading and writing it.
+const accuseTime = 5 * time.Minute
+
+// recorder keeps what an accusation may need, if anybody wants one.
+func (s *Session) recorder() *evidence.Recorder {
+	c := s.registry.Config
+	if c.Accuse == nil {
+		return nil
+	}
+	return evidence.NewRecorder(c.EvidenceDir, func(err error) {
+		c.Metrics.EvidenceLost()
+		c.Log.Warn("less evidence is kept of this session", "session", s.Spec.GetRef().GetJobId(), "error", err)
+	})
+}
+
+// accuse hands over what proves the cheat that has ended a session, if others can check it. The session's own time may be over.
+func (s *Session) accuse(ctx context.Context, kept *evidence.Recorder, params [32]byte, report runner.Report, err error) {
+	c := s.registry.Config
+	var f *runner.Failure
+	if kept == nil || !errors.As(err, &f) || f.Outcome != runner.Blamed {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), accuseTime)
+	defer cancel()
+	found, file, err := kept.Accuse(ctx, evidence.Case{
+		Members: evidence.Members{Names: c.Names, Keys: c.Keys, Hash: c.Roster},
+		Self:    c.Self, Signer: c.Signer, Spec: s.Spec, Params: params,
+		Nonces: report.Nonces, History: report.History, Round: uint32(f.Index), Err: f.Cause, When: Now(), Key: s.proofKey,
+	}, c.EvidenceDir)
+	log := c.Log.With("session", s.Spec.GetRef().GetJobId(), "party", c.Names[f.Party], "check", f.Check)
+	if err != nil {
+		log.Warn("the blame cannot be proved to others", "error", err)
+		return
+	}
+	defer file.Close()
+	log.Warn("a cheat is proved", "kind", found.Kind)
+	c.Accuse(found, file)
+}
+
+// ProvedUnder says under which public key the session's parties prove: the seed of its reference string, and its other half.
+func (s *Session) ProvedUnder(key func() (seed, half []byte)) { s.proofKey = key }

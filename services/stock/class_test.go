@@ -1,0 +1,28 @@
+package stock
+
+import (
+	"testing"
+
+	"google.golang.org/protobuf/proto"
+
+	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
+	stockv1 "github.com/lodge-mpc/lodge/proto/lodge/stock/v1"
+	tuplesv1 "github.com/lodge-mpc/lodge/proto/lodge/tuples/v1"
+)
+
+// The jobs of a policy make tuples of its class, whatever a class says.
+func TestJobsOfAPolicyMakeItsClass(t *testing.T) {
+	class := &tuplesv1.Class{
+		Tenant: "t", Kind: jobv1.Kind_KIND_MATRIX, Params: "S", Field: "p128", Shape: &jobv1.Shape{Rows: 1, Inner: 2, Columns: 3},
+		InputParty: 1, NoSacrifice: true,
+	}
+	fields := class.ProtoReflect().Descriptor().Fields()
+	for i := range fields.Len() {
+		if !class.ProtoReflect().Has(fields.Get(i)) {
+			t.Errorf("extend this test to %s", fields.Get(i).Name())
+		}
+	}
+	if made := ClassOf(request(&stockv1.Policy{Class: class, Batch: 1}, 1)); !proto.Equal(made, class) {
+		t.Errorf("jobs make %v, and the policy is for %v", made, class)
+	}
+}

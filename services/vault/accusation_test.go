@@ -1,0 +1,275 @@
+package vault
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lodge-mpc/lodge/services/store"
+	"github.com/lodge-mpc/lodge/services/store/storetest"
+)
+
+// accuse records evidence against a culprit, and gives the accusation's id.
+func accuse(v *Vault, culprit string, file []byte, room EvidenceRoom) (id string, fresh bool, err error) {
+	e, err := v.NewEvidence()
+	if err != nil {
+		return "", false, err
+	}
+	defer e.Abort()
+	if _, err = e.Write(file); err == nil {
+		err = e.Commit()
+	}
+	if err != nil {
+		return "", false, err
+	}
+	a := Accusation{Roster: [32]byte{1}, Culprit: culprit, Key: "key of " + culprit, Check: "popk-equation", Reason: "test"}
+	fresh, err = v.Accuse(a, e, room)
+	return e.ID(), fresh, err
+}
+
+func unnamedOfCheck(roster byte, check string, suspects ...string) Unnamed {
+	return Unnamed{Roster: [32]byte{roster}, Job: "j-1", Check: check, Reason: "test", Suspects: suspects}
+}
+
+var lax = EvidenceRoom{Bytes: 1 << 20, PerCulprit: 10}
+
+func evidenceIn(t *testing.T, v *Vault, id string) []byte {
+	t.Helper()
+	r, err := v.OpenEvidence(id)
+	must(t, err)
+	defer r.Close()
+	b, err := io.ReadAll(r)
+	must(t, err)
+	return b
+}
+
+// Accusations, pardons and failures survive restarts, in every store.
+func TestConductIsDurable(t *testing.T) {
+	t.Parallel()
+	for name, fresh := range map[string]func(testing.TB) func() (store.Store, error){
+		"directory": func(t testing.TB) func() (store.Store, error) {
+			dir := filepath.Join(t.TempDir(), "vault")
+			return func() (store.Store, error) { return store.OpenDir(dir) }
+		},
+		"postgres": func(t testing.TB) func() (store.Store, error) {
+			dsn, _ := storetest.Postgres(t)
+			return func() (store.Store, error) { return store.OpenPostgres(context.Background(), dsn) }
+		},
+	} {
+		t.Run(name, func(t *testing.T) { conductIn(t, fresh(t)) })
+	}
+}
+
+func conductIn(t *testing.T, open func() (store.Store, error)) {
+	k := newKey(t)
+	with := func(f func(v *Vault)) {
+		t.Helper()
+		s, err := open()
+		must(t, err)
+		v, err := OpenIn(s, k)
+		must(t, err)
+		f(v)
+		noFindings(t, v)
+		must(t, v.Close())
+	}
+	evidence := bytes.Repeat([]byte("evidence"), 20_000) // of more than one chunk
+	var id string
+	with(func(v *Vault) {
+		var isNew bool
+		var err error
+		id, isNew, err = accuse(v, "p1", evidence, lax)
+		must(t, err)
+		_, again, err := accuse(v, "p1", evidence, lax)
+		must(t, err)
+		if !isNew || again || objects(t, v) != 1 {
+			t.Errorf("new at first: %v, and then: %v", isNew, again)
+		}
+	})
+	with(func(v *Vault) {
+		if !bytes.Equal(evidenceIn(t, v, id), evidence) {
+			t.Error("other evidence")
+		}
+		must(t, v.ToldOf(id, "p2"))
+		must(t, v.ToldOf(id, "p2"))
+		_, err := v.Pardon(id, Act{By: "op", Reason: "replaced"})
+		must(t, err)
+		_, err = v.Pardon(id, Act{By: "op", Reason: "again"})
+		must(t, err)
+		_, err = v.Pardon("b", Act{})
+		refused(t, err, ErrNotFound)
+	})
+	few := Tolerance{Most: 2, Within: time.Hour}
+	for i, check := range []string{"mac", "sacrifice", "mac"} {
+		with(func(v *Vault) {
+			c, err := v.NoteUnnamed(unnamedOfCheck(1, check, "p2", "p1"), few)
+			must(t, err)
+			if stopped := c.Stopped != nil; stopped != (i > 0) || c.Last != uint64(i+1) {
+				t.Errorf("after failure %d: %+v", i+1, c)
+			}
+		})
+	}
+	with(func(v *Vault) {
+		a, err := v.Accusation(id)
+		must(t, err)
+		if a.Pardon == nil || a.Pardon.Reason != "replaced" || !slices.Equal(a.Told, []string{"p2"}) || a.Size != uint64(len(evidence)) {
+			t.Errorf("%+v", a)
+		}
+		other, err := v.Conduct([32]byte{2})
+		must(t, err)
+		c, err := v.Conduct([32]byte{1})
+		must(t, err)
+		if other.Stopped != nil || c.Stopped == nil || strings.Join(c.Stopped.Suspects, " ") != "p1 p2" || strings.Join(c.Stopped.Checks, " ") != "mac sacrifice" {
+			t.Errorf("%+v of one roster, %+v of another", c.Stopped, other.Stopped)
+		}
+		_, err = v.ClearUnnamed([32]byte{1}, 2, Act{})
+		refused(t, err, ErrState)
+		n, err := v.ClearUnnamed([32]byte{1}, 3, Act{By: "op", Reason: "found"})
+		must(t, err)
+		if n != 3 {
+			t.Errorf("%d cleared", n)
+		}
+	})
+	with(func(v *Vault) {
+		c, err := v.Conduct([32]byte{1})
+		must(t, err)
+		all, err := v.UnnamedFailures([32]byte{1})
+		must(t, err)
+		if c.Stopped != nil || c.Cleared != 3 || c.Act.Reason != "found" || len(all) != 3 || !all[0].Cleared {
+			t.Errorf("%+v with %+v", c, all)
+		}
+		c, err = v.NoteUnnamed(unnamedOfCheck(1, "mac"), few)
+		must(t, err)
+		if c.Stopped != nil {
+			t.Error("cleared failures count")
+		}
+	})
+}
+
+// Failures that lie far apart stop nothing; what has stopped does not start again with time.
+func TestFailuresCountWithinATime(t *testing.T) {
+	t.Parallel()
+	v := inMemory(t)
+	defer v.Close()
+	now := setClock(v)
+	few := Tolerance{Most: 2, Within: time.Hour}
+	for range 3 {
+		c, err := v.NoteUnnamed(unnamedOfCheck(1, "mac", "p1"), few)
+		must(t, err)
+		if c.Stopped != nil {
+			t.Fatal("stopped by failures that lie an hour apart")
+		}
+		now.pass(time.Hour)
+	}
+	now.pass(-time.Second)
+	c, err := v.NoteUnnamed(unnamedOfCheck(1, "mac", "p1"), few)
+	must(t, err)
+	now.pass(1000 * time.Hour)
+	later, err := v.Conduct([32]byte{1})
+	must(t, err)
+	if c.Stopped == nil || later.Stopped == nil || c.Stopped.Failures != 2 {
+		t.Errorf("%+v, and later %+v", c.Stopped, later.Stopped)
+	}
+}
+
+// Failures are forgotten before accusations, which they cannot push out, and the first of a culprit always has a place.
+func TestRoomForEvidence(t *testing.T) {
+	t.Parallel()
+	v := inMemory(t)
+	defer v.Close()
+	now := setClock(v)
+	room := EvidenceRoom{Bytes: 100, PerCulprit: 2}
+	names := map[string]string{}
+	add := func(name, culprit string, size int) error {
+		now.pass(time.Second)
+		id, _, err := accuse(v, culprit, append([]byte(name), make([]byte, size-1)...), room)
+		names[id] = name
+		return err
+	}
+	must(t, add("a", "p1", 50))
+	must(t, add("b", "p1", 40))
+	refused(t, add("c", "p1", 1), ErrFull)  // of one culprit
+	must(t, add("d", "p2", 30))             // which b makes room for
+	refused(t, add("e", "p2", 30), ErrFull) // in all
+	must(t, add("f", "p3", 100))
+	for range maxUnnamed + 3 {
+		_, err := v.NoteUnnamed(unnamedOfCheck(1, "mac", "p1"), Tolerance{Most: 1, Within: time.Hour})
+		must(t, err)
+	}
+	kept, err := v.Accusations()
+	must(t, err)
+	var ids []string
+	for _, a := range kept {
+		ids = append(ids, names[a.ID])
+		if n := len(evidenceIn(t, v, a.ID)); uint64(n) != a.Size {
+			t.Errorf("%s has %d bytes, and not %d", a.ID, n, a.Size)
+		}
+	}
+	all, err := v.UnnamedFailures([32]byte{1})
+	must(t, err)
+	slices.Sort(ids)
+	if !slices.Equal(ids, []string{"a", "d", "f"}) || len(all) != maxUnnamed || all[0].Seq != 4 {
+		t.Errorf("kept are %s, and %d failures from %d on", ids, len(all), all[0].Seq)
+	}
+	if n := objects(t, v); n != 3 {
+		t.Errorf("%d objects", n)
+	}
+	noFindings(t, v)
+}
+
+// A restore brings back what is held against peers.
+func TestRestoreKeepsAccusations(t *testing.T) {
+	t.Parallel()
+	_, k, v := furnished(t)
+	id, _, err := accuse(v, "p1", []byte("evidence"), lax)
+	must(t, err)
+	_, err = v.NoteUnnamed(unnamedOfCheck(1, "mac", "p1"), Tolerance{Most: 1, Within: time.Hour})
+	must(t, err)
+	stream := backupOf(t, v)
+	s := &memory{disk: newDisk()}
+	_, err = Restore(s, bytes.NewReader(stream), k, RestoreOptions{})
+	must(t, err)
+	r, err := OpenIn(s, k)
+	must(t, err)
+	defer r.Close()
+	c, err := r.Conduct([32]byte{1})
+	must(t, err)
+	if c.Stopped == nil || string(evidenceIn(t, r, id)) != "evidence" {
+		t.Errorf("restored: %+v", c)
+	}
+	noFindings(t, r)
+}
+
+// An epoch whose keys are suspect makes nothing new, and says why.
+func TestSuspectEpoch(t *testing.T) {
+	t.Parallel()
+	v := inMemory(t)
+	defer v.Close()
+	stocked(t, v, 10)
+	for _, want := range []bool{true, false} {
+		fresh, err := v.SuspectEpoch(1, "sacrifice")
+		must(t, err)
+		if fresh != want {
+			t.Errorf("new: %v", fresh)
+		}
+	}
+	e, err := v.Epoch(1)
+	must(t, err)
+	if e.State != EpochDraining || e.Reason != "sacrifice" {
+		t.Errorf("%+v", e)
+	}
+	_, err = v.SuspectEpoch(99, "sacrifice")
+	must(t, err)
+	must(t, v.DrainEpoch(1, 0))
+	_, err = v.RetireEpoch(1, "test")
+	must(t, err)
+	fresh, err := v.SuspectEpoch(1, "again")
+	must(t, err)
+	if fresh {
+		t.Error("a retired epoch drains")
+	}
+}

@@ -1,0 +1,200 @@
+package vault
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/lodge-mpc/lodge/services/store"
+)
+
+const (
+	conductPrefix = "conduct/"
+	unnamedPrefix = "unnamed/"
+	// maxUnnamed is how many failures are remembered of a roster, the latest.
+	maxUnnamed = 200
+)
+
+// Unnamed is a session in which somebody cheated and nobody could be named.
+type Unnamed struct {
+	Seq      uint64    `json:"seq"` // of the roster, from 1
+	Roster   [32]byte  `json:"roster"`
+	When     time.Time `json:"when"`
+	Job      string    `json:"job"` // the session, as job and ordinal
+	Session  string    `json:"session"`
+	Epoch    uint64    `json:"epoch"`
+	Check    string    `json:"check"`
+	Reason   string    `json:"reason"`
+	Suspects []string  `json:"suspects"`
+	Cleared  bool      `json:"cleared,omitempty"` // counts no more
+}
+
+// Conduct is how the sessions of a roster have gone.
+type Conduct struct {
+	Roster [32]byte `json:"roster"`
+	Last   uint64   `json:"last"` // number of the last failure; 0: there was none
+	// Cleared is the number of the last one that an operator has cleared, and Act how.
+	Cleared uint64 `json:"cleared"`
+	Act     *Act   `json:"act,omitempty"`
+	// Stopped is set when there were too many, until an operator clears them.
+	Stopped *Stop `json:"stopped,omitempty"`
+}
+
+// Stop is why nothing is made any more.
+type Stop struct {
+	When     time.Time `json:"when"`
+	Failures int       `json:"failures"` // that led to it
+	Suspects []string  `json:"suspects"` // of any of them
+	Checks   []string  `json:"checks"`
+}
+
+// Tolerance is how many failures within a time are too many.
+type Tolerance struct {
+	Most   int
+	Within time.Duration
+}
+
+func conductKey(roster [32]byte) string { return conductPrefix + hex.EncodeToString(roster[:]) }
+
+func unnamedOf(roster [32]byte) string { return unnamedPrefix + hex.EncodeToString(roster[:]) + "/" }
+
+func (u *Unnamed) key() string { return fmt.Sprintf("%s%020d", unnamedOf(u.Roster), u.Seq) }
+
+func (v *Vault) conduct(tx store.Tx, roster [32]byte) (*Conduct, error) {
+	c, err := get[Conduct](v, tx, conductKey(roster))
+	if errors.Is(err, ErrNotFound) {
+		return &Conduct{Roster: roster}, nil
+	}
+	return c, err
+}
+
+// Conduct of a roster's sessions.
+func (v *Vault) Conduct(roster [32]byte) (out Conduct, err error) {
+	err = v.store.View(func(tx store.Tx) error {
+		c, err := v.conduct(tx, roster)
+		if err == nil {
+			out = *c
+		}
+		return err
+	})
+	return out, err
+}
+
+// UnnamedFailures of a roster, the oldest first.
+func (v *Vault) UnnamedFailures(roster [32]byte) ([]Unnamed, error) {
+	return records[Unnamed](v, unnamedOf(roster))
+}
+
+// NoteUnnamed keeps a failure, and stops the roster when there are too many that no operator has cleared. What it was
+// stopped for does not grow old.
+func (v *Vault) NoteUnnamed(u Unnamed, t Tolerance) (out Conduct, err error) {
+	err = v.update(func(tx store.Tx) error {
+		c, err := v.conduct(tx, u.Roster)
+		if err != nil {
+			return err
+		}
+		all, err := list[Unnamed](v, tx, unnamedOf(u.Roster))
+		if err != nil {
+			return err
+		}
+		c.Last++
+		u.Seq, u.When, u.Cleared = c.Last, v.now().UTC(), false
+		for ; len(all) >= maxUnnamed; all = all[1:] {
+			if err := tx.Delete(all[0].key()); err != nil {
+				return fmt.Errorf("vault: %w", err)
+			}
+		}
+		if err := put(v, tx, u.key(), &u); err != nil {
+			return err
+		}
+		counted := slices.DeleteFunc(append(all, &u), func(x *Unnamed) bool {
+			return x.Cleared || u.When.Sub(x.When) >= t.Within
+		})
+		if len(counted) >= t.Most && c.Stopped == nil {
+			c.Stopped = &Stop{When: u.When, Failures: len(counted)}
+		}
+		if s := c.Stopped; s != nil {
+			for _, x := range counted {
+				s.Suspects = merged(s.Suspects, x.Suspects)
+				s.Checks = merged(s.Checks, []string{x.Check})
+			}
+		}
+		out = *c
+		return put(v, tx, conductKey(u.Roster), c)
+	})
+	return out, err
+}
+
+// merged are the words of both, each once.
+func merged(words, more []string) []string {
+	for _, w := range more {
+		if !slices.Contains(words, w) {
+			words = append(words, w)
+		}
+	}
+	slices.Sort(words)
+	return words
+}
+
+// Counted are the failures that count when now is the last of them.
+func (t Tolerance) Counted(all []Unnamed, now time.Time) (n int) {
+	for _, u := range all {
+		if !u.Cleared && now.Sub(u.When) < t.Within {
+			n++
+		}
+	}
+	return n
+}
+
+// ClearUnnamed has the failures of a roster so far count no more, and counts those that did. It is an operator's word
+// that their cause is known, who knows of those up to last, 0 for all: ErrState when there is a later one.
+func (v *Vault) ClearUnnamed(roster [32]byte, last uint64, act Act) (n int, err error) {
+	err = v.update(func(tx store.Tx) error {
+		n = 0
+		c, err := v.conduct(tx, roster)
+		if err != nil {
+			return err
+		}
+		if last != 0 && last < c.Last {
+			return fmt.Errorf("%w: there are failures after %d, up to %d", ErrState, last, c.Last)
+		}
+		all, err := list[Unnamed](v, tx, unnamedOf(roster))
+		if err != nil {
+			return err
+		}
+		for _, u := range all {
+			if u.Cleared {
+				continue
+			}
+			u.Cleared, n = true, n+1
+			if err := put(v, tx, u.key(), u); err != nil {
+				return err
+			}
+		}
+		if n == 0 && c.Stopped == nil {
+			return nil
+		}
+		c.Cleared, c.Act, c.Stopped = c.Last, &act, nil
+		return put(v, tx, conductKey(roster), c)
+	})
+	return n, err
+}
+
+// SuspectEpoch has an epoch drain because its keys may be malformed, and says why. One that is gone stays so.
+func (v *Vault) SuspectEpoch(id uint64, reason string) (fresh bool, err error) {
+	err = v.advance(func(tx store.Tx) error {
+		fresh = false
+		e, err := v.drainable(tx, id)
+		if errors.Is(err, ErrErased) || errors.Is(err, ErrNotFound) {
+			return nil
+		}
+		if err != nil || e.State == EpochDraining && e.Reason != "" {
+			return err
+		}
+		e.Reason, fresh = reason, true
+		return v.drain(tx, e, e.Successor)
+	})
+	return fresh, err
+}

@@ -1,0 +1,201 @@
+package vault
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/lodge-mpc/lodge/services/store"
+)
+
+// Shares are additive among the parties of one roster, so that nothing can be made, and nothing decrypted, with the keys
+// of an epoch under another. An epoch records under which roster it was made, and MAC keys and batches belong to an epoch.
+// What was made already may still go to clients while the holders of all shares are who they were: the same signing keys
+// in the same order. Names, certificates and the coordinator's identity may change meanwhile.
+
+// ErrRoster refuses what was made under another roster than the present one.
+var ErrRoster = errors.New("vault: made under another roster")
+
+// Roster is who takes part, as far as it matters to what is stored.
+type Roster struct {
+	Hash [32]byte // of all that parties must agree on
+	Keys [][]byte // the parties' signing keys, in order
+}
+
+// Holders binds the signing keys in their order.
+func (r Roster) Holders() [32]byte {
+	h := sha256.New()
+	h.Write([]byte("lodge holders v1\x00"))
+	for _, k := range r.Keys {
+		sum := sha256.Sum256(k)
+		h.Write(sum[:])
+	}
+	return [32]byte(h.Sum(nil))
+}
+
+// pinned is a roster with what is computed of it.
+type pinned struct {
+	hash, holders [32]byte
+}
+
+const rosterKey = "roster"
+
+// rosterRecord is the roster that a store was last opened under.
+type rosterRecord struct {
+	Hash [32]byte `json:"hash"`
+	Keys [][]byte `json:"keys"`
+	// Away is what is remembered of parties that have left, by signing key in hexadecimal: should they come back, their
+	// stores must not be older.
+	Away map[string]*awayPeer `json:"away,omitempty"`
+}
+
+type awayPeer struct {
+	Peer         *peer         `json:"peer,omitempty"`
+	Acknowledged *acknowledged `json:"acknowledged,omitempty"`
+}
+
+// Pin says under which roster this process works, from now on. What is remembered of the peers follows their signing keys
+// when their order changes, or some come or go. A party pins its roster before it serves anything; tools that only look at
+// a store pin none.
+func (v *Vault) Pin(r Roster) error {
+	p := &pinned{hash: r.Hash, holders: r.Holders()}
+	err := v.update(func(tx store.Tx) error {
+		old, err := get[rosterRecord](v, tx, rosterKey)
+		switch {
+		case errors.Is(err, ErrNotFound):
+			old = &rosterRecord{}
+		case err != nil:
+			return err
+		case old.Hash == r.Hash:
+			return nil
+		default:
+			if err := v.rearrange(tx, old, r.Keys); err != nil {
+				return err
+			}
+		}
+		if err := v.nameHolders(tx, p); err != nil {
+			return err
+		}
+		return put(v, tx, rosterKey, &rosterRecord{Hash: r.Hash, Keys: r.Keys, Away: old.Away})
+	})
+	if err == nil {
+		v.roster.Store(p)
+	}
+	return err
+}
+
+// nameHolders completes the records of epochs that were made under this roster before holders were recorded.
+func (v *Vault) nameHolders(tx store.Tx, p *pinned) error {
+	epochs, err := list[Epoch](v, tx, epochPrefix)
+	if err != nil {
+		return err
+	}
+	for _, e := range epochs {
+		if e.Holders != [32]byte{} || e.RosterHash != p.hash {
+			continue
+		}
+		e.Holders = p.holders
+		if err := put(v, tx, epochKey(e.ID), e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// rearrange has what is remembered of each peer follow its signing key. A new key in the place of one that is gone has
+// what is remembered of that one: a party that has replaced its key has its store yet, and to another that does no harm.
+func (v *Vault) rearrange(tx store.Tx, old *rosterRecord, keys [][]byte) error {
+	if slices.EqualFunc(old.Keys, keys, bytes.Equal) {
+		return nil
+	}
+	id, err := get[identity](v, tx, identityKey)
+	if err != nil {
+		return err
+	}
+	if old.Away == nil {
+		old.Away = map[string]*awayPeer{}
+	}
+	for i, k := range old.Keys {
+		p, err := get[peer](v, tx, peerKey(i))
+		if err != nil && !errors.Is(err, ErrNotFound) {
+			return err
+		}
+		if p != nil || id.Peers[i] != nil {
+			old.Away[hex.EncodeToString(k)] = &awayPeer{p, id.Peers[i]}
+		}
+		if err := tx.Delete(peerKey(i)); err != nil {
+			return fmt.Errorf("vault: %w", err)
+		}
+	}
+	id.Peers = nil
+	gone := maps.Clone(old.Away)
+	for i, k := range keys {
+		name := hex.EncodeToString(k)
+		x := gone[name]
+		if x == nil && i < len(old.Keys) && !slices.ContainsFunc(keys, func(k []byte) bool { return bytes.Equal(k, old.Keys[i]) }) {
+			x = gone[hex.EncodeToString(old.Keys[i])] // it may be the same party and store, with another key
+		}
+		if x == nil {
+			continue
+		}
+		delete(old.Away, name)
+		if x.Peer != nil {
+			if err := put(v, tx, peerKey(i), x.Peer); err != nil {
+				return err
+			}
+		}
+		if a := x.Acknowledged; a != nil && a.First <= id.Generation { // of this store, and not of one before a restore
+			if id.Peers == nil {
+				id.Peers = map[int]*acknowledged{}
+			}
+			id.Peers[i] = x.Acknowledged
+		}
+	}
+	return put(v, tx, identityKey, id)
+}
+
+// Standing is what the present roster leaves of an epoch.
+type Standing int
+
+// The standings, each with less than the one before.
+const (
+	SameRoster   Standing = iota // all
+	SameParties                  // what was made already may go to clients; nothing is made or decrypted
+	OtherParties                 // records alone
+)
+
+// Standing of an epoch under the roster that is pinned.
+func (v *Vault) Standing(e *Epoch) Standing {
+	p := v.roster.Load()
+	switch {
+	case p == nil || e.RosterHash == p.hash:
+		return SameRoster
+	case e.Holders == p.holders:
+		return SameParties
+	}
+	return OtherParties
+}
+
+// works refuses an epoch whose keys must not be used under the present roster.
+func (v *Vault) works(e *Epoch) error {
+	if v.Standing(e) != SameRoster {
+		return fmt.Errorf("%w: epoch %d", ErrRoster, e.ID)
+	}
+	return nil
+}
+
+// gives refuses an epoch whose shares must not go to clients under the present roster.
+func (v *Vault) gives(tx store.Tx, id uint64) error {
+	e, err := get[Epoch](v, tx, epochKey(id))
+	if err != nil {
+		return fmt.Errorf("%w: epoch %d", err, id)
+	}
+	if v.Standing(e) == OtherParties {
+		return fmt.Errorf("%w, of other parties: epoch %d", ErrRoster, id)
+	}
+	return nil
+}
