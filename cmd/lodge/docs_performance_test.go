@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Every figure that docs/performance.md quotes by name is the one in docs/benchmarks.md.
+// Every figure that docs/performance.md quotes by name is the one in docs/benchmarks.md, or in docs/benchmarks-xeon.md.
 func TestPerformanceQuotesTheBenchmarks(t *testing.T) {
 	read := func(name string) string {
 		b, err := os.ReadFile(filepath.Join("..", "..", "docs", name))
@@ -17,21 +17,20 @@ func TestPerformanceQuotesTheBenchmarks(t *testing.T) {
 		return string(b)
 	}
 	measured := map[string]string{}
-	for _, m := range regexp.MustCompile("(?m)^\\| .* \\| `(\\w+)` \\| ([^|]*) \\| ([^|]*) \\| [^|]* \\|$").FindAllStringSubmatch(read("benchmarks.md"), -1) {
-		measured[m[1]], measured[m[1]+" lattigo"] = m[2], m[3]
+	for page, suffix := range map[string]string{"benchmarks.md": "", "benchmarks-xeon.md": " on the Xeon"} {
+		for _, m := range regexp.MustCompile("(?m)^\\| .* \\| `(\\w+)` \\| ([^|]*) \\| ([^|]*) \\| [^|]* \\|$").FindAllStringSubmatch(read(page), -1) {
+			measured[m[1]+suffix], measured[m[1]+" against Lattigo"+suffix] = m[2], m[3]
+		}
 	}
 	quoted := 0
-	for _, m := range regexp.MustCompile("(?m)^\\| .* \\| ([^|]*) \\| `(\\w+)`( against Lattigo)? \\|$").FindAllStringSubmatch(read("performance.md"), -1) {
-		name := m[2]
-		if m[3] != "" {
-			name += " lattigo"
-		}
+	for _, m := range regexp.MustCompile("(?m)^\\| .* \\| ([^|]*) \\| `(\\w+)`((?: against Lattigo)?(?: on the Xeon)?) \\|$").FindAllStringSubmatch(read("performance.md"), -1) {
+		name := m[2] + m[3]
 		if want, ok := measured[name]; !ok || m[1] != want {
-			t.Errorf("performance.md says %q of %s, benchmarks.md %q", m[1], name, want)
+			t.Errorf("performance.md says %q of %s, which measured %q", m[1], name, want)
 		}
 		quoted++
 	}
-	if quoted < 12 {
+	if quoted < 26 {
 		t.Errorf("%d figures are quoted", quoted)
 	}
 }
