@@ -109,6 +109,7 @@ func open(f *config.CoordinatorFile, version string, log *slog.Logger) (_ *Coord
 	if c.credentials, err = rpc.LoadCredentials(f.TLS.Files()); err != nil {
 		return nil, err
 	}
+	c.metrics.Certificate(c.credentials.NotAfter)
 	if err := os.MkdirAll(f.DataDir, 0o700); err != nil {
 		return nil, err
 	}
@@ -180,7 +181,7 @@ func (c *Coordinator) server() (*rpc.Server, error) {
 	}
 	statusv1.RegisterStatusServiceServer(server, &status.Service{
 		Name: config.CoordinatorName, Party: -1, Version: c.version, Roster: c.file.Roster.Hash(), Params: c.file.Params,
-		Started: time.Now(), Ready: server.Ready, Running: c.running, Peers: parties, Certificate: c.credentials.NotAfter(),
+		Started: time.Now(), Ready: server.Ready, Running: c.running, Peers: parties, Certificate: c.credentials.NotAfter,
 	})
 	return server, nil
 }
@@ -230,6 +231,7 @@ func (c *Coordinator) serve(ctx context.Context, l net.Listener) error {
 	c.log.Info("coordinator is ready", "listen", l.Addr().String())
 	var keeping sync.WaitGroup
 	keeping.Go(func() { c.stock.Run(ctx) })
+	keeping.Go(func() { c.credentials.Watch(ctx, c.log) })
 	keeping.Go(func() { c.keepRotations(ctx) })
 	c.work(ctx)
 	keeping.Wait()

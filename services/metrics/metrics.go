@@ -179,6 +179,13 @@ func (m *Metrics) JobEnded(kind, state string) {
 	}
 }
 
+// Certificate has the end of the certificate that is served among the metrics.
+func (m *Metrics) Certificate(notAfter func() time.Time) {
+	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "lodge_certificate_expiry_timestamp_seconds", Help: "When the certificate that this process serves expires, in Unix time.",
+	}, func() float64 { return float64(notAfter().Unix()) }))
+}
+
 // Registry is for further collectors of the process.
 func (m *Metrics) Registry() *prometheus.Registry { return m.registry }
 

@@ -81,6 +81,8 @@ type party struct {
 	sessions *session.Registry
 	server   *rpc.Server
 
+	credentials *rpc.Credentials
+
 	deviation *Deviation // nil unless the party is made for tests
 }
 
@@ -111,11 +113,11 @@ func newDeviating(f *config.PartyFile, version string, log *slog.Logger, d *Devi
 	if p.audit, err = openAudit(f, p.vault); err != nil {
 		return nil, err
 	}
-	credentials, err := rpc.LoadCredentials(f.TLS.Files())
-	if err != nil {
+	if p.credentials, err = rpc.LoadCredentials(f.TLS.Files()); err != nil {
 		return nil, err
 	}
-	x, err := p.exchange(credentials)
+	p.metrics.Certificate(p.credentials.NotAfter)
+	x, err := p.exchange()
 	if err != nil {
 		return nil, err
 	}
@@ -143,7 +145,7 @@ func newDeviating(f *config.PartyFile, version string, log *slog.Logger, d *Devi
 		}
 	}
 	p.server, err = rpc.NewServer(rpc.Options{
-		Credentials: credentials, Directory: directory, Tokens: tokens, Rules: rules, Log: log, Reflection: f.Reflection,
+		Credentials: p.credentials, Directory: directory, Tokens: tokens, Rules: rules, Log: log, Reflection: f.Reflection,
 		Inner: append([]rpc.Inner{p.book.Inner()}, inner...),
 		Observe: func(method string, role rpc.Role, code string, took time.Duration) {
 			p.metrics.Call(method, string(role), code, took)
@@ -152,7 +154,7 @@ func newDeviating(f *config.PartyFile, version string, log *slog.Logger, d *Devi
 	if err != nil {
 		return nil, err
 	}
-	return p, p.register(x, version, credentials)
+	return p, p.register(x, version)
 }
 
 // rosterOf is the roster as the store knows it.
@@ -186,7 +188,7 @@ func openAudit(f *config.PartyFile, v *vault.Vault) (*audit.Log, error) {
 }
 
 // register puts the party's services on its server.
-func (p *party) register(x *exchange.Exchange, version string, credentials *rpc.Credentials) error {
+func (p *party) register(x *exchange.Exchange, version string) error {
 	f, n := p.file, len(p.file.Roster.Parties)
 	signer, err := f.Signer()
 	if err != nil {
@@ -215,7 +217,7 @@ func (p *party) register(x *exchange.Exchange, version string, credentials *rpc.
 	statusv1.RegisterProbeServiceServer(p.server, &status.Probes{Peers: p.links()})
 	statusv1.RegisterStatusServiceServer(p.server, &status.Service{
 		Name: f.Name, Party: f.Index, Version: version, Roster: f.Roster.Hash(), Params: f.Policy.Params, Started: time.Now(),
-		Ready: p.server.Ready, Running: p.sessions.Running, Peers: p.links(), Certificate: credentials.NotAfter(),
+		Ready: p.server.Ready, Running: p.sessions.Running, Peers: p.links(), Certificate: p.credentials.NotAfter,
 		Vault: p.vault, Place: vault.Place{Dir: f.Vault.Dir, PostgresDSNFile: f.Vault.PostgresDSNFile}, Audit: p.audit, MaxMemory: uint64(f.Policy.MaxMemory),
 		Conduct: p.book.Standing,
 	})
@@ -273,7 +275,7 @@ func (p *party) restore() error {
 	return nil
 }
 
-func (p *party) exchange(credentials *rpc.Credentials) (*exchange.Exchange, error) {
+func (p *party) exchange() (*exchange.Exchange, error) {
 	r := p.file.Roster
 	peers := make([]exchange.Peer, len(r.Parties))
 	p.conns = make([]*grpc.ClientConn, len(r.Parties))
@@ -281,7 +283,7 @@ func (p *party) exchange(credentials *rpc.Credentials) (*exchange.Exchange, erro
 		if i == p.file.Index {
 			continue
 		}
-		conn, err := rpc.Dial(m.Address, m.Identity, credentials, p.deviation.dialling(i)...)
+		conn, err := rpc.Dial(m.Address, m.Identity, p.credentials, p.deviation.dialling(i)...)
 		if err != nil {
 			return nil, err
 		}
@@ -348,6 +350,7 @@ func (p *party) serve(ctx context.Context) error {
 	var keeping sync.WaitGroup
 	keeping.Go(func() { p.tuples.Run(ctx) })
 	keeping.Go(func() { p.book.Run(ctx) })
+	keeping.Go(func() { p.credentials.Watch(ctx, p.log) })
 	defer keeping.Wait()
 	defer cancel(nil)
 	p.server.SetReady(true)

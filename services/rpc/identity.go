@@ -214,9 +214,10 @@ func (d *Directory) certificate(chains [][]*x509.Certificate, c *Credentials) (P
 	if err != nil {
 		return Principal{}, err
 	}
-	roots := c.members
+	m := c.current.Load()
+	roots := m.members
 	if p.Role == Client {
-		roots = c.clients
+		roots = m.clients
 	}
 	now, over := time.Now(), time.Time{}
 	for _, chain := range chains {

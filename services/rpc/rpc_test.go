@@ -239,7 +239,7 @@ func TestNoTLSNoService(t *testing.T) {
 	addr, _ := w.serve(Options{}, whoami)
 	creds := w.credentials(w.ca, pki.Leaf{Identity: "spiffe://lodge/party/bob"})
 	for name, change := range map[string]func(*tls.Config){
-		"no certificate": func(c *tls.Config) { c.Certificates = nil },
+		"no certificate": func(c *tls.Config) { c.GetClientCertificate = nil },
 		"TLS 1.2":        func(c *tls.Config) { c.MinVersion, c.MaxVersion = tls.VersionTLS12, tls.VersionTLS12 },
 	} {
 		cfg := creds.Client(alice)

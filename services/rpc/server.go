@@ -74,7 +74,7 @@ func NewServer(o Options) (*Server, error) {
 	if o.Credentials == nil {
 		return nil, errors.New("rpc: a server needs TLS credentials")
 	}
-	if len(o.Credentials.certificates) == 0 {
+	if m := o.Credentials.current.Load(); m == nil || m.certificate == nil {
 		return nil, errors.New("rpc: a server needs a certificate")
 	}
 	if o.Directory == nil {

@@ -34,8 +34,8 @@ type Service struct {
 	Ready   func() bool
 	Running func() int // sessions that have not ended
 	Peers   []Peer     // the parties that it connects to
-	// Certificate is until when the one that is served is valid.
-	Certificate time.Time
+	// Certificate says until when the one that is served is valid.
+	Certificate func() time.Time
 
 	// Only of parties.
 	Vault     *vault.Vault
@@ -51,7 +51,7 @@ func (s *Service) GetStatus(ctx context.Context, _ *statusv1.GetStatusRequest) (
 	out := &statusv1.GetStatusResponse{
 		Name: s.Name, Version: s.Version, ProtocolVersion: job.ProtocolVersion, RosterHash: s.Roster[:], Ready: s.Ready(),
 		Started: timestamppb.New(s.Started), ActiveSessions: uint32(s.Running()), RssBytes: now, PeakRssBytes: peak,
-		CertificateNotAfter: timestamppb.New(s.Certificate),
+		CertificateNotAfter: timestamppb.New(s.Certificate()),
 	}
 	if s.Party >= 0 {
 		i := uint32(s.Party)
