@@ -38,7 +38,7 @@ func (l *live) hold() (evidence []byte) {
 	roster := l.net.Roster.Hash()
 	for range 3 {
 		u := vault.Unnamed{Roster: roster, Job: "job-7-1", Epoch: 1, Check: "mac", Reason: "values and MACs differ", Suspects: []string{"p1"}}
-		if _, err := v.NoteUnnamed(u, vault.Tolerance{Most: 3, Within: time.Hour}); err != nil {
+		if _, _, err := v.NoteUnnamed(u, vault.Tolerance{Most: 3, Within: time.Hour}); err != nil {
 			l.t.Fatal(err)
 		}
 	}

@@ -221,12 +221,12 @@ func (b *Book) Ended(spec *jobv1.SessionSpec, id round.Digest, f *runner.Failure
 		Roster: b.roster, Job: session.Name(spec.GetRef()), Session: hex.EncodeToString(id[:]), Epoch: spec.GetEpoch(),
 		Check: check, Reason: f.Reason, Suspects: b.names(others),
 	}
+	if f.Outcome == runner.Aborted && check == checkSacrifice { // everybody sees it fail: a peer's word alone may be a lie
+		u.Drains = "a sacrifice failed in session " + u.Job + ": its evaluation keys are suspect"
+	}
 	b.mu.Lock()
 	b.late = append(b.late, u)
 	b.mu.Unlock()
-	if f.Outcome == runner.Aborted && check == checkSacrifice { // everybody sees it fail: a peer's word alone may be a lie
-		b.suspect(u)
-	}
 	if err := b.catchUp(); err != nil {
 		b.Log.Error("recording a failed session: none begins before that is done", "session", u.Job, "error", err)
 	}
@@ -250,9 +250,13 @@ func (b *Book) note(u vault.Unnamed) error {
 	if err != nil {
 		return err
 	}
-	c, err := b.Vault.NoteUnnamed(u, b.tolerance())
+	c, suspect, err := b.Vault.NoteUnnamed(u, b.tolerance())
 	if err != nil {
 		return err
+	}
+	if suspect {
+		b.audit(audit.Entry{Event: audit.EpochDrained, Objects: []string{fmt.Sprintf("epoch/%d", u.Epoch)}, Note: u.Drains})
+		go b.CancelEpoch(context.Background(), u.Epoch, u.Drains) // this session is one of them, and has not ended yet
 	}
 	text := fmt.Sprintf("check %s, suspects %s: %s", u.Check, strings.Join(u.Suspects, " "), u.Reason)
 	b.audit(audit.Entry{Event: audit.Unnamed, Objects: []string{"session/" + u.Job}, Note: text})
@@ -264,20 +268,6 @@ func (b *Book) note(u vault.Unnamed) error {
 	}
 	b.reread()
 	return nil
-}
-
-// suspect has the epoch of a session make nothing new: its evaluation keys are malformed, by one of the parties.
-func (b *Book) suspect(u vault.Unnamed) {
-	reason := "a sacrifice failed in session " + u.Job + ": its evaluation keys are suspect"
-	fresh, err := b.Vault.SuspectEpoch(u.Epoch, reason)
-	if err != nil {
-		b.Log.Error("ending the use of suspect keys", "epoch", u.Epoch, "error", err)
-		return
-	}
-	if fresh {
-		b.audit(audit.Entry{Event: audit.EpochDrained, Objects: []string{fmt.Sprintf("epoch/%d", u.Epoch)}, Note: reason})
-		go b.CancelEpoch(context.Background(), u.Epoch, reason) // this session is one of them, and has not ended yet
-	}
 }
 
 // audit appends an entry. The log of the process says it when that cannot be.

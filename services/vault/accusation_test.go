@@ -106,7 +106,7 @@ func conductIn(t *testing.T, open func() (store.Store, error)) {
 	few := Tolerance{Most: 2, Within: time.Hour}
 	for i, check := range []string{"mac", "sacrifice", "mac"} {
 		with(func(v *Vault) {
-			c, err := v.NoteUnnamed(unnamedOfCheck(1, check, "p2", "p1"), few)
+			c, _, err := v.NoteUnnamed(unnamedOfCheck(1, check, "p2", "p1"), few)
 			must(t, err)
 			if stopped := c.Stopped != nil; stopped != (i > 0) || c.Last != uint64(i+1) {
 				t.Errorf("after failure %d: %+v", i+1, c)
@@ -142,7 +142,7 @@ func conductIn(t *testing.T, open func() (store.Store, error)) {
 		if c.Stopped != nil || c.Cleared != 3 || c.Act.Reason != "found" || len(all) != 3 || !all[0].Cleared {
 			t.Errorf("%+v with %+v", c, all)
 		}
-		c, err = v.NoteUnnamed(unnamedOfCheck(1, "mac"), few)
+		c, _, err = v.NoteUnnamed(unnamedOfCheck(1, "mac"), few)
 		must(t, err)
 		if c.Stopped != nil {
 			t.Error("cleared failures count")
@@ -158,7 +158,7 @@ func TestFailuresCountWithinATime(t *testing.T) {
 	now := setClock(v)
 	few := Tolerance{Most: 2, Within: time.Hour}
 	for range 3 {
-		c, err := v.NoteUnnamed(unnamedOfCheck(1, "mac", "p1"), few)
+		c, _, err := v.NoteUnnamed(unnamedOfCheck(1, "mac", "p1"), few)
 		must(t, err)
 		if c.Stopped != nil {
 			t.Fatal("stopped by failures that lie an hour apart")
@@ -166,7 +166,7 @@ func TestFailuresCountWithinATime(t *testing.T) {
 		now.pass(time.Hour)
 	}
 	now.pass(-time.Second)
-	c, err := v.NoteUnnamed(unnamedOfCheck(1, "mac", "p1"), few)
+	c, _, err := v.NoteUnnamed(unnamedOfCheck(1, "mac", "p1"), few)
 	must(t, err)
 	now.pass(1000 * time.Hour)
 	later, err := v.Conduct([32]byte{1})
@@ -197,7 +197,7 @@ func TestRoomForEvidence(t *testing.T) {
 	refused(t, add("e", "p2", 30), ErrFull) // in all
 	must(t, add("f", "p3", 100))
 	for range maxUnnamed + 3 {
-		_, err := v.NoteUnnamed(unnamedOfCheck(1, "mac", "p1"), Tolerance{Most: 1, Within: time.Hour})
+		_, _, err := v.NoteUnnamed(unnamedOfCheck(1, "mac", "p1"), Tolerance{Most: 1, Within: time.Hour})
 		must(t, err)
 	}
 	kept, err := v.Accusations()
@@ -227,7 +227,7 @@ func TestRestoreKeepsAccusations(t *testing.T) {
 	_, k, v := furnished(t)
 	id, _, err := accuse(v, "p1", []byte("evidence"), lax)
 	must(t, err)
-	_, err = v.NoteUnnamed(unnamedOfCheck(1, "mac", "p1"), Tolerance{Most: 1, Within: time.Hour})
+	_, _, err = v.NoteUnnamed(unnamedOfCheck(1, "mac", "p1"), Tolerance{Most: 1, Within: time.Hour})
 	must(t, err)
 	stream := backupOf(t, v)
 	s := &memory{disk: newDisk()}
@@ -244,32 +244,78 @@ func TestRestoreKeepsAccusations(t *testing.T) {
 	noFindings(t, r)
 }
 
-// An epoch whose keys are suspect makes nothing new, and says why.
+// A failure that makes an epoch's keys suspect drains the epoch in the same write, and says why, also of one that drains
+// already: a crash leaves both or neither.
 func TestSuspectEpoch(t *testing.T) {
 	t.Parallel()
-	v := inMemory(t)
-	defer v.Close()
-	stocked(t, v, 10)
-	for _, want := range []bool{true, false} {
-		fresh, err := v.SuspectEpoch(1, "sacrifice")
-		must(t, err)
-		if fresh != want {
-			t.Errorf("new: %v", fresh)
+	suspicious := func(epoch uint64) Unnamed {
+		u := unnamedOfCheck(1, "sacrifice", "p1")
+		u.Epoch, u.Drains = epoch, "a sacrifice failed"
+		return u
+	}
+	lax := Tolerance{Most: 100, Within: time.Hour}
+	note := func(v *Vault, epoch uint64, want bool) {
+		t.Helper()
+		_, fresh, err := v.NoteUnnamed(suspicious(epoch), lax)
+		if must(t, err); fresh != want {
+			t.Errorf("epoch %d: news %v", epoch, fresh)
 		}
 	}
-	e, err := v.Epoch(1)
-	must(t, err)
-	if e.State != EpochDraining || e.Reason != "sacrifice" {
-		t.Errorf("%+v", e)
+	v := inMemory(t)
+	stocked(t, v, 10)
+	addEpoch(t, v, 2, "triples")
+	addEpoch(t, v, 3, "triples")
+	must(t, v.ActivateEpoch(3))
+	must(t, v.DrainEpoch(3, 1))
+	generation := version(t, v).Generation
+	note(v, 1, true)
+	if now := version(t, v).Generation; now == generation {
+		t.Error("a store that was put back would forget it")
 	}
-	_, err = v.SuspectEpoch(99, "sacrifice")
+	note(v, 1, false)
+	note(v, 2, false) // nothing was made under it
+	note(v, 3, true)
+	note(v, 99, false)
+	for id, want := range map[uint64]Epoch{1: {State: EpochDraining}, 2: {State: EpochLocked}, 3: {State: EpochDraining, Successor: 1}} {
+		e, err := v.Epoch(id)
+		must(t, err)
+		if e.State != want.State || e.Successor != want.Successor || (e.Reason != "") != (e.State == EpochDraining) {
+			t.Errorf("%+v", e)
+		}
+	}
+	must(t, v.DrainEpoch(1, 3)) // by a rotation, later
+	if e, err := v.Epoch(1); err != nil || e.Successor != 3 || e.Reason != "a sacrifice failed" {
+		t.Errorf("%+v, %v", e, err)
+	}
+	_, err := v.RetireEpoch(1, "test")
 	must(t, err)
-	must(t, v.DrainEpoch(1, 0))
-	_, err = v.RetireEpoch(1, "test")
-	must(t, err)
-	fresh, err := v.SuspectEpoch(1, "again")
-	must(t, err)
-	if fresh {
-		t.Error("a retired epoch drains")
+	note(v, 1, false)
+	all, err := v.UnnamedFailures([32]byte{1})
+	if must(t, err); len(all) != 6 {
+		t.Errorf("%d failures", len(all))
+	}
+
+	for f, name := range map[fault]string{fails: "fails", unwritten: "in doubt", doubtful: "takes place in doubt", before: "crash before", after: "crash after"} {
+		d, k := newDisk(), &Key{}
+		v := d.open(t, k)
+		stocked(t, v, 10)
+		at := d.writes
+		d.fault = func(n int, _ string) fault {
+			if n == at {
+				return f
+			}
+			return works
+		}
+		if _, _, err := v.NoteUnnamed(suspicious(1), lax); err == nil {
+			t.Errorf("%s: it is not said", name)
+		}
+		d.fault = nil
+		v = d.open(t, k)
+		e, err := v.Epoch(1)
+		must(t, err)
+		all, err := v.UnnamedFailures([32]byte{1})
+		if must(t, err); len(all) > 0 != (e.State == EpochDraining) {
+			t.Errorf("%s: %d failures, and the epoch is %s", name, len(all), e.State)
+		}
 	}
 }

@@ -29,6 +29,8 @@ type Unnamed struct {
 	Reason   string    `json:"reason"`
 	Suspects []string  `json:"suspects"`
 	Cleared  bool      `json:"cleared,omitempty"` // counts no more
+	// Drains is set when it says of the epoch's keys that they may be malformed; then why they are not to be used.
+	Drains string `json:"drains,omitempty"`
 }
 
 // Conduct is how the sessions of a roster have gone.
@@ -88,9 +90,20 @@ func (v *Vault) UnnamedFailures(roster [32]byte) ([]Unnamed, error) {
 }
 
 // NoteUnnamed keeps a failure, and stops the roster when there are too many that no operator has cleared. What it was
-// stopped for does not grow old.
-func (v *Vault) NoteUnnamed(u Unnamed, t Tolerance) (out Conduct, err error) {
-	err = v.update(func(tx store.Tx) error {
+// stopped for does not grow old. An epoch that it makes suspect drains with it, so that no crash leaves one without
+// the other; suspect reports whether that is news.
+func (v *Vault) NoteUnnamed(u Unnamed, t Tolerance) (out Conduct, suspect bool, err error) {
+	run := v.update
+	if u.Drains != "" {
+		run = v.advance
+	}
+	err = run(func(tx store.Tx) error {
+		suspect = false
+		if u.Drains != "" {
+			if suspect, err = v.suspect(tx, u.Epoch, u.Drains); err != nil {
+				return err
+			}
+		}
 		c, err := v.conduct(tx, u.Roster)
 		if err != nil {
 			return err
@@ -124,7 +137,7 @@ func (v *Vault) NoteUnnamed(u Unnamed, t Tolerance) (out Conduct, err error) {
 		out = *c
 		return put(v, tx, conductKey(u.Roster), c)
 	})
-	return out, err
+	return out, suspect, err
 }
 
 // merged are the words of both, each once.
@@ -182,19 +195,16 @@ func (v *Vault) ClearUnnamed(roster [32]byte, last uint64, act Act) (n int, err 
 	return n, err
 }
 
-// SuspectEpoch has an epoch drain because its keys may be malformed, and says why. One that is gone stays so.
-func (v *Vault) SuspectEpoch(id uint64, reason string) (fresh bool, err error) {
-	err = v.advance(func(tx store.Tx) error {
-		fresh = false
-		e, err := v.drainable(tx, id)
-		if errors.Is(err, ErrErased) || errors.Is(err, ErrNotFound) {
-			return nil
-		}
-		if err != nil || e.State == EpochDraining && e.Reason != "" {
-			return err
-		}
-		e.Reason, fresh = reason, true
-		return v.drain(tx, e, e.Successor)
-	})
-	return fresh, err
+// suspect has an epoch drain because its keys may be malformed, and records why. One that is gone stays so, and under one
+// that is not active yet nothing was made.
+func (v *Vault) suspect(tx store.Tx, id uint64, reason string) (fresh bool, err error) {
+	e, err := v.drainable(tx, id)
+	if errors.Is(err, ErrErased) || errors.Is(err, ErrNotFound) || errors.Is(err, ErrState) {
+		return false, nil
+	}
+	if err != nil || e.State == EpochDraining && e.Reason != "" {
+		return false, err
+	}
+	e.State, e.Reason = EpochDraining, reason
+	return true, put(v, tx, epochKey(id), e)
 }
