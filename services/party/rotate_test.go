@@ -312,6 +312,7 @@ func TestRosterOfOtherParties(t *testing.T) {
 	check(t, err)
 	path := filepath.Join(t.TempDir(), "signing.key")
 	check(t, os.WriteFile(path, key, 0o600))
+	held := all[2].file.SigningKey
 	all[2].file.SigningKey = path
 	other := slices.Clone(full)
 	other[2].SigningKey = public
@@ -325,6 +326,14 @@ func TestRosterOfOtherParties(t *testing.T) {
 	}
 	n.keys(4, forKeys)
 	n.drawAll(n.complete(n.spec(jobv1.Kind_KIND_SCALAR, 4)).GetBatchId())
+
+	all[2].file.SigningKey = held // p2 finds its key, and all know each other's stores still
+	n.members(full)
+	if e := x.epoch(n, 4); e.GetStanding() != keygenv1.RosterStanding_ROSTER_STANDING_OTHER {
+		t.Errorf("%v", e)
+	}
+	n.keys(5, forKeys)
+	n.drawAll(n.complete(n.spec(jobv1.Kind_KIND_SCALAR, 5)).GetBatchId())
 }
 
 // members starts the nodes again as the parties of a roster, in order.

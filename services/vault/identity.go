@@ -311,6 +311,11 @@ type peer struct {
 // maxFormer bounds how many former stores of a peer are remembered.
 const maxFormer = 1000
 
+// formerly reports whether a store is one that the peer had before.
+func (p *peer) formerly(id []byte) bool {
+	return slices.ContainsFunc(p.Former, func(f []byte) bool { return bytes.Equal(f, id) })
+}
+
 func peerKey(party int) string { return fmt.Sprintf("%s%04d", peerPrefix, party) }
 
 // Acknowledge remembers the version of a peer's store. It refuses with ErrRolledBack one that is not as far as it was,
@@ -321,6 +326,9 @@ func (v *Vault) Acknowledge(party int, now Version) (seen Version, err error) {
 	}
 	v.acknowledging.Lock() // so that what is heard and what is recorded have one order
 	defer v.acknowledging.Unlock()
+	if err := v.meet(party, now.ID); err != nil {
+		return seen, err
+	}
 	err = v.update(func(tx store.Tx) error {
 		p, err := get[peer](v, tx, peerKey(party))
 		if errors.Is(err, ErrNotFound) {
@@ -336,7 +344,7 @@ func (v *Vault) Acknowledge(party int, now Version) (seen Version, err error) {
 		}
 		again := bytes.Equal(seen.Incarnation, now.Incarnation)
 		switch {
-		case slices.ContainsFunc(p.Former, func(id []byte) bool { return bytes.Equal(id, now.ID) }):
+		case p.formerly(now.ID):
 			return fmt.Errorf("%w: it had been replaced by another", ErrRolledBack)
 		case !seen.same(now):
 			if len(p.Former) == maxFormer {
@@ -355,6 +363,33 @@ func (v *Vault) Acknowledge(party int, now Version) (seen Version, err error) {
 		v.peers.Store(party, &seen)
 	}
 	return seen, err
+}
+
+// meet recalls the store of a peer, also if it is then refused: whoever it is, it must hear from which start on it has
+// known this store.
+func (v *Vault) meet(party int, stored []byte) error {
+	var r *rosterRecord
+	err := v.store.View(func(tx store.Tx) (err error) {
+		r, err = get[rosterRecord](v, tx, rosterKey)
+		return err
+	})
+	if errors.Is(err, ErrNotFound) || err == nil && len(r.Away) == 0 {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return v.update(func(tx store.Tx) error {
+		id, err := get[identity](v, tx, identityKey)
+		if err != nil {
+			return err
+		}
+		changed, err := v.recall(tx, id, r.Away, party, stored)
+		if err != nil || !changed {
+			return err
+		}
+		return put(v, tx, identityKey, id)
+	})
 }
 
 // heard is the last version of a peer's store that this process has heard of.

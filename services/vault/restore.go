@@ -429,6 +429,9 @@ func (r *restorer) finish() error {
 		if objects, err = r.v.quarantine(tx, r.v.newIdentity(), 0, reason, r.opt.KeepDecryption); err != nil {
 			return err
 		}
+		if err := r.v.forgetStanding(tx); err != nil {
+			return err
+		}
 		if err := tx.Put(headerKey, r.header()); err != nil {
 			return err
 		}

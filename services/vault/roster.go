@@ -108,6 +108,7 @@ func (v *Vault) nameHolders(tx store.Tx, p *pinned) error {
 
 // rearrange has what is remembered of each peer follow its signing key. A new key in the place of one that is gone has
 // what is remembered of that one: a party that has replaced its key has its store yet, and to another that does no harm.
+// A key that comes back has also what was learnt of its party's store under others meanwhile.
 func (v *Vault) rearrange(tx store.Tx, old *rosterRecord, keys [][]byte) error {
 	if slices.EqualFunc(old.Keys, keys, bytes.Equal) {
 		return nil
@@ -148,14 +149,77 @@ func (v *Vault) rearrange(tx store.Tx, old *rosterRecord, keys [][]byte) error {
 				return err
 			}
 		}
-		if a := x.Acknowledged; a != nil && a.First <= id.Generation { // of this store, and not of one before a restore
-			if id.Peers == nil {
-				id.Peers = map[int]*acknowledged{}
+		id.standsWith(i, x.Acknowledged)
+		if x.Peer != nil {
+			if _, err := v.recall(tx, id, old.Away, i, x.Peer.ID); err != nil {
+				return err
 			}
-			id.Peers[i] = x.Acknowledged
 		}
 	}
 	return put(v, tx, identityKey, id)
+}
+
+// standsWith takes over where a peer stood with this store. What is of a store before a restore is not of this one.
+func (id *identity) standsWith(peer int, a *acknowledged) (changed bool) {
+	now := id.Peers[peer]
+	if a == nil || a.First > id.Generation || now != nil && (now.Since || now.First >= a.First) {
+		return false
+	}
+	if id.Peers == nil {
+		id.Peers = map[int]*acknowledged{}
+	}
+	id.Peers[peer] = a
+	return true
+}
+
+// forgetStanding forgets where parties that have left stood with the store that this one is restored from.
+func (v *Vault) forgetStanding(tx store.Tx) error {
+	r, err := get[rosterRecord](v, tx, rosterKey)
+	if errors.Is(err, ErrNotFound) || err == nil && len(r.Away) == 0 {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, x := range r.Away {
+		x.Acknowledged = nil
+	}
+	return put(v, tx, rosterKey, r)
+}
+
+// recall has what is remembered of a store under keys that are not in the roster any more count for the peer that has it
+// now: it may have replaced its key, at another place, or have its old key again. It reports whether id has changed.
+func (v *Vault) recall(tx store.Tx, id *identity, away map[string]*awayPeer, party int, stored []byte) (changed bool, err error) {
+	now, err := get[peer](v, tx, peerKey(party))
+	switch {
+	case errors.Is(err, ErrNotFound):
+		now = &peer{}
+	case err != nil:
+		return false, err
+	case now.formerly(stored):
+		return false, nil // which is refused
+	}
+	further := false
+	for _, x := range away {
+		if x.Peer == nil || !bytes.Equal(x.Peer.ID, stored) {
+			continue
+		}
+		changed = id.standsWith(party, x.Acknowledged) || changed
+		if now.same(x.Peer.Version) && now.Generation >= x.Peer.Generation {
+			continue
+		}
+		p := &peer{Version: x.Peer.Version, Former: slices.Clone(x.Peer.Former)}
+		for _, f := range append(slices.Clone(now.Former), now.ID) {
+			if len(f) > 0 && !bytes.Equal(f, stored) && !p.formerly(f) && len(p.Former) < maxFormer {
+				p.Former = append(p.Former, f)
+			}
+		}
+		now, further = p, true
+	}
+	if !further {
+		return changed, nil
+	}
+	return changed, put(v, tx, peerKey(party), now)
 }
 
 // Standing is what the present roster leaves of an epoch.

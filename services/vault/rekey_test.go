@@ -1,0 +1,267 @@
+package vault
+
+import (
+	"bytes"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/lodge-mpc/lodge/services/store"
+)
+
+// owners are parties with stores of their own, each known by the signing key that it has in a roster.
+type owners struct {
+	t      *testing.T
+	key    *Key
+	disks  map[string]*disk
+	vaults map[string]*Vault
+	roster []string        // keys, of the form NAME or NAME-NUMBER
+	names  map[string]byte // of the rosters that there were
+}
+
+func newOwners(t *testing.T, names ...string) *owners {
+	o := &owners{t: t, key: &Key{}, disks: map[string]*disk{}, names: map[string]byte{}}
+	for _, n := range names {
+		o.disks[n] = newDisk()
+	}
+	return o
+}
+
+func owner(key string) string { return key[:1] }
+
+// start has all parties of a roster start with it. Epochs under which they work are of no matter here.
+func (o *owners) start(keys ...string) {
+	o.t.Helper()
+	all := strings.Join(keys, " ")
+	if o.names[all] == 0 {
+		o.names[all] = byte(len(o.names) + 1)
+	}
+	o.roster, o.vaults = keys, map[string]*Vault{}
+	for _, k := range keys {
+		v := o.disks[owner(k)].open(o.t, o.key)
+		must(o.t, v.Pin(rosterOf(o.names[all], keys...)))
+		o.vaults[owner(k)] = v
+	}
+}
+
+// hello is what a party says to a peer when they start, and whether the peer takes it.
+func (o *owners) hello(party, peer int) bool {
+	o.t.Helper()
+	v, p := o.vaults[owner(o.roster[party])], o.vaults[owner(o.roster[peer])]
+	now, err := v.Version(peer)
+	must(o.t, err)
+	now.Generation = now.First
+	if _, err = p.Acknowledge(party, now); errors.Is(err, ErrRolledBack) {
+		return false
+	}
+	must(o.t, err)
+	must(o.t, v.AcknowledgedBy(peer))
+	now, err = v.Version(peer)
+	must(o.t, err)
+	if !p.Heard(party, now) {
+		o.t.Errorf("party %d has not heard of party %d, which it has acknowledged", peer, party)
+	}
+	must(o.t, p.RememberPeers())
+	return true
+}
+
+// meet has everybody say hello to everybody, again where it was not taken at first, and gives who is refused by whom.
+func (o *owners) meet() (refused []string) {
+	o.t.Helper()
+	for range 3 {
+		refused = nil
+		for i, a := range o.roster {
+			for j, b := range o.roster {
+				if i != j && !o.hello(i, j) {
+					refused = append(refused, owner(a)+" by "+owner(b))
+				}
+			}
+		}
+	}
+	slices.Sort(refused)
+	return refused
+}
+
+// grow has the stores advance.
+func (o *owners) grow() {
+	o.t.Helper()
+	for _, v := range o.vaults {
+		for range 10 {
+			must(o.t, v.advance(func(tx store.Tx) error { return tx.Put("test/growth", []byte{1}) }))
+		}
+	}
+}
+
+// settle has everybody meet, with nobody refused, and work.
+func (o *owners) settle(keys ...string) {
+	o.t.Helper()
+	o.start(keys...)
+	if r := o.meet(); len(r) > 0 {
+		o.t.Fatalf("roster %v: %v", keys, r)
+	}
+	o.grow()
+	if r := o.meet(); len(r) > 0 {
+		o.t.Fatalf("roster %v, later: %v", keys, r)
+	}
+}
+
+// However the roster changes, whoever has kept its store is taken by everybody, also at once after the change; and whoever
+// has put an older copy back is refused.
+func TestStoresAreKnownInEveryRoster(t *testing.T) {
+	t.Parallel()
+	first := []string{"a", "b", "c"}
+	for name, rosters := range map[string][][]string{
+		"a new key":                            {{"a-2", "b", "c"}},
+		"a new key and back":                   {{"a-2", "b", "c"}, first},
+		"a new key and back, twice":            {{"a-2", "b", "c"}, first, {"a-2", "b", "c"}, first},
+		"three keys and back":                  {{"a-2", "b", "c"}, {"a-3", "b", "c"}, {"a-4", "b", "c"}, {"a-2", "b", "c"}, first},
+		"another order":                        {{"c", "a", "b"}, first},
+		"another order and a new key":          {{"c", "b", "a-2"}},
+		"another order, a new key and back":    {{"c", "b", "a-2"}, first},
+		"another order and new keys":           {{"b-2", "c-2", "a-2"}},
+		"another order, new keys and back":     {{"b-2", "c-2", "a-2"}, first, {"b-2", "a-2", "c-2"}},
+		"a party leaves":                       {{"a", "c"}},
+		"a party leaves and comes back":        {{"b", "c"}, first},
+		"it comes back with a new key":         {{"b", "c"}, {"c", "a-2", "b"}},
+		"it comes back when others have moved": {{"b", "c"}, {"b-2", "c"}, {"c", "b-2", "a"}, first},
+		"another in its place, and back":       {{"d", "b", "c"}, first, {"d", "b", "c"}},
+		"another with it, and new keys":        {{"d", "b-2", "c-2"}, {"c-2", "a", "d-2"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := newOwners(t, "a", "b", "c", "d")
+			o.settle(first...)
+			for _, r := range rosters {
+				o.settle(r...)
+			}
+			last := rosters[len(rosters)-1]
+			for _, victim := range last {
+				o.rolledBack(victim, last)
+			}
+			for n := range rosters {
+				o.putBack(t, first, rosters, n)
+			}
+		})
+	}
+}
+
+// rolledBack puts a party's store back to before it worked, and starts everybody again.
+func (o *owners) rolledBack(victim string, roster []string) {
+	o.t.Helper()
+	p := o.copyOf()
+	p.start(roster...)
+	if r := p.meet(); len(r) > 0 {
+		p.t.Errorf("roster %v, started again: %v", roster, r)
+	}
+	old := p.disks[owner(victim)].copyOf()
+	p.grow()
+	p.meet()
+	p.disks[owner(victim)] = old
+	p.mustRefuse(victim, roster)
+}
+
+// putBack goes through the rosters again, takes copies of the stores in one of them, and puts each back in the last, and in
+// another order of it.
+func (o *owners) putBack(t *testing.T, first []string, rosters [][]string, at int) {
+	t.Helper()
+	o = newOwners(t, "a", "b", "c", "d")
+	o.settle(first...)
+	old := map[string]*disk{}
+	for n, r := range rosters {
+		o.start(r...)
+		if refused := o.meet(); len(refused) > 0 {
+			t.Fatalf("roster %v: %v", r, refused)
+		}
+		if n == at {
+			for _, k := range r {
+				old[owner(k)] = o.disks[owner(k)].copyOf()
+			}
+		}
+		o.grow()
+		o.meet()
+	}
+	last := rosters[len(rosters)-1]
+	for victim := range old {
+		i := slices.IndexFunc(last, func(k string) bool { return owner(k) == victim })
+		if i < 0 {
+			continue
+		}
+		p := o.copyOf()
+		p.disks[victim] = old[victim].copyOf()
+		p.mustRefuse(last[i], last)
+		p = o.copyOf() // and with the change to another roster
+		p.disks[victim] = old[victim].copyOf()
+		p.mustRefuse(last[i], append(slices.Clone(last[1:]), last[0]))
+		for _, r := range append(slices.Clone(rosters), first, last) { // nor is it ever forgotten
+			p.start(r...)
+			p.grow()
+			refused := p.meet()
+			for _, k := range r {
+				knows := slices.ContainsFunc(last, func(l string) bool { return owner(l) == owner(k) })
+				there := slices.ContainsFunc(r, func(l string) bool { return owner(l) == victim })
+				if knows && there && owner(k) != victim && !slices.Contains(refused, victim+" by "+owner(k)) {
+					t.Errorf("copy of %v, then roster %v: %s takes %s again: %v", rosters[at], r, k, victim, refused)
+				}
+			}
+		}
+	}
+}
+
+// mustRefuse: everybody else refuses the victim, however often it starts and works, and nobody else is refused by another.
+func (o *owners) mustRefuse(victim string, roster []string) {
+	o.t.Helper()
+	for try := range 3 {
+		o.start(roster...)
+		o.grow()
+		refused := o.meet()
+		for _, k := range roster {
+			by := owner(victim) + " by " + owner(k)
+			if owner(k) != owner(victim) && !slices.Contains(refused, by) {
+				o.t.Errorf("roster %v, try %d: %s's store was put back, and %s takes it: %v", roster, try, victim, k, refused)
+			}
+		}
+		for _, r := range refused {
+			if r[:1] != owner(victim) {
+				o.t.Errorf("roster %v, try %d: %s", roster, try, r)
+			}
+		}
+	}
+}
+
+func (o *owners) copyOf() *owners {
+	c := &owners{t: o.t, key: o.key, disks: map[string]*disk{}, roster: o.roster, names: maps.Clone(o.names)}
+	for n, d := range o.disks {
+		c.disks[n] = d.copyOf()
+	}
+	return c
+}
+
+// Where parties that have left stood with a store is nothing to the store that is restored from its backup: its generations
+// are others.
+func TestRestoreForgetsWhoKnewTheStore(t *testing.T) {
+	t.Parallel()
+	o := newOwners(t, "a", "b")
+	o.settle("a", "b")
+	o.settle("a-2", "b")
+	key := newKey(t)
+	must(t, o.vaults["b"].RotateKey(o.key, key))
+	d := newDisk()
+	_, err := Restore(&memory{disk: d}, bytes.NewReader(backupOf(t, o.vaults["b"])), key, RestoreOptions{})
+	must(t, err)
+	v := d.open(t, key)
+	must(t, v.store.View(func(tx store.Tx) error {
+		r, err := get[rosterRecord](v, tx, rosterKey)
+		must(t, err)
+		for name, x := range r.Away {
+			if x.Acknowledged != nil || x.Peer == nil {
+				t.Errorf("%s: %+v", name, x)
+			}
+		}
+		if len(r.Away) == 0 {
+			t.Error("nobody is away")
+		}
+		return nil
+	}))
+}
