@@ -213,6 +213,8 @@ func TestPassiveKeysAreNotUsed(t *testing.T) {
 		t.Error("no reservation")
 	}
 	n.complete(n.spec(jobv1.Kind_KIND_SCALAR, 2))
+	_, err = x.drain(n, false, &keygenv1.DrainEpochRequest{Epoch: 2, Successor: 1})
+	refused(t, err, rpc.Invalid)
 }
 
 // pinOf is the hash of a set.
@@ -262,6 +264,13 @@ func TestRosterOfTheSameParties(t *testing.T) {
 	}
 	n.keys(3, forKeys)
 	n.complete(n.spec(jobv1.Kind_KIND_SCALAR, 3))
+	// Nobody makes the one that serves give way to one that cannot.
+	for _, asClient := range []bool{false, true} {
+		_, err = x.drain(n, asClient, &keygenv1.DrainEpochRequest{Epoch: 3, Successor: 1})
+		refused(t, err, rpc.Invalid)
+	}
+	_, err = x.drain(n, false, &keygenv1.DrainEpochRequest{Epoch: 1, Successor: 3})
+	check(t, err)
 }
 
 // A roster of other parties leaves the records of what was made before, and refuses all else with what to do; new keys

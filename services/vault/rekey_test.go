@@ -89,7 +89,11 @@ func (o *owners) grow() {
 	o.t.Helper()
 	for _, v := range o.vaults {
 		for range 10 {
-			must(o.t, v.advance(func(tx store.Tx) error { return tx.Put("test/growth", []byte{1}) }))
+			must(o.t, v.advance(func(tx store.Tx) error {
+				id, err := get[identity](v, tx, identityKey)
+				must(o.t, err)
+				return put(v, tx, identityKey, id)
+			}))
 		}
 	}
 }
