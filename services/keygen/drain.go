@@ -52,7 +52,9 @@ func (s *Service) DrainEpoch(ctx context.Context, r *keygenv1.DrainEpochRequest)
 	return &keygenv1.DrainEpochResponse{Epoch: s.wire(e), ErasedBatches: uint64(batches)}, nil
 }
 
-// checkSuccessor refuses a successor that could not take the place of an epoch. Only the party's own client may name none.
+// checkSuccessor refuses a successor that could not take the place of an epoch here: one under which this party makes
+// nothing new, of another roster, passive where that is not allowed, or for another purpose. Only the party's own client
+// may name none.
 func (s *Service) checkSuccessor(e vault.Epoch, id uint64, none bool) error {
 	if id == 0 && none {
 		return nil
@@ -60,14 +62,14 @@ func (s *Service) checkSuccessor(e vault.Epoch, id uint64, none bool) error {
 	refuse := func(what string, args ...any) error {
 		return rpc.Errorf(rpc.Invalid, "name an epoch that is active at all parties, for the same purpose", what, args...)
 	}
-	next, err := s.vault.Epoch(id)
-	switch {
-	case err != nil:
-		return refuse("no successor of epoch %d here, by the number %d", e.ID, id)
-	case id == e.ID || next.State != vault.EpochActive:
-		return refuse("epoch %d cannot take the place of epoch %d: it is %s", id, e.ID, next.State)
-	case next.Purpose != e.Purpose:
-		return refuse("epoch %d cannot take the place of epoch %d: it is for %s, and not for %s", id, e.ID, next.Purpose, e.Purpose)
+	if id == e.ID {
+		return refuse("epoch %d cannot take the place of itself", id)
+	}
+	if _, err := s.ring.Epoch(id, e.Purpose); err != nil {
+		if e := rpc.FromError(err); e.Code == rpc.Internal {
+			return err
+		}
+		return refuse("epoch %d cannot take the place of epoch %d: %s", id, e.ID, rpc.FromError(err).What)
 	}
 	return nil
 }
