@@ -18,7 +18,8 @@ import (
 )
 
 // ProtocolVersion is the version of everything that parties say to each other.
-// Parties of different versions refuse each other's sessions.
+// Parties of different versions refuse each other's sessions. It changes with
+// what they say, which TestWhatPartiesSayIsPinned has the hashes of.
 const ProtocolVersion = 9
 
 // Ref names a session within this process: job id and ordinal.

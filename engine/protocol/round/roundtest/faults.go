@@ -168,9 +168,27 @@ func Shifted(by int) func([]round.Incoming) []round.Incoming {
 type Recording struct{ messages []recorded }
 
 type recorded struct {
+	round    int
 	from, to round.Party
 	name     string
 	frames   [][]byte
+}
+
+// Digest is a hash of all messages: round by round, in each by recipient and then by sender, and of one sender in the order
+// in which it sends them.
+func (r *Recording) Digest() round.Digest {
+	return round.HashEach("roundtest recording", len(r.messages), func(room []byte, i int) []byte {
+		m := r.messages[i]
+		h := round.NewHasher(m.name)
+		for _, f := range m.frames {
+			h.Frame(f)
+		}
+		d := h.Sum()
+		for _, v := range []int{m.round, int(m.from), int(m.to)} {
+			room = append(room, round.Uint(uint64(v))...)
+		}
+		return append(room, d[:]...)
+	})
 }
 
 // Frames is the first message of this kind, nil when there is none.
@@ -199,7 +217,7 @@ func (d *driver[R]) record() {
 	for p := range round.Party(d.n) {
 		for _, l := range d.links(p) {
 			if frames, err := collect(l.frames, l.frame); err == nil {
-				d.recording.messages = append(d.recording.messages, recorded{l.from, p, l.name, frames})
+				d.recording.messages = append(d.recording.messages, recorded{l.round, l.from, p, l.name, frames})
 			}
 		}
 	}
