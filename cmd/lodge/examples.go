@@ -58,6 +58,9 @@ lodge export mp-spdz --from batch-1/party-0 --from batch-2/party-0 --out online
 lodge export mp-spdz --reservation ID --party p0 --cluster cluster --out online --pipes`,
 	"fetch": `lodge fetch ID --cluster cluster --party p0 --out shares
 lodge fetch ID --cluster cluster --party p0 --out shares --with-mac-key`,
+	"health": `lodge health
+lodge health --config cluster/p0/party.yaml
+lodge health --address 127.0.0.1:7199 --live`,
 	"init": `lodge init cluster --dev
 lodge init cluster --parties 2 --port 7200`,
 	"jobs cancel": `lodge jobs cancel ID --cluster cluster --dry-run

@@ -16,6 +16,7 @@ const partyYAML = `name: alice
 roster: roster.yaml
 listen: 127.0.0.1:7001
 metrics_listen: 127.0.0.1:9001
+health_listen: 127.0.0.1:7199
 tls:
   certificate: alice.pem
   key: alice-key.pem

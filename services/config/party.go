@@ -21,6 +21,7 @@ type PartyFile struct {
 	RosterFile    string `yaml:"roster"`
 	Listen        string `yaml:"listen"`
 	MetricsListen string `yaml:"metrics_listen,omitempty"`
+	HealthListen  string `yaml:"health_listen,omitempty"` // plaintext; see HealthAddress
 	TLS           TLS    `yaml:"tls"`
 	OIDC          *OIDC  `yaml:"oidc,omitempty"`
 	SigningKey    string `yaml:"signing_key"` // path of an Ed25519 key in PEM
@@ -133,6 +134,7 @@ func LoadParty(path string) (*PartyFile, error) {
 	c.path(dir, "roster", &f.RosterFile, false)
 	c.address("listen", f.Listen, false)
 	c.address("metrics_listen", f.MetricsListen, true)
+	c.address("health_listen", f.HealthListen, true)
 	c.tls(dir, &f.TLS)
 	c.path(dir, "signing_key", &f.SigningKey, false)
 	f.Vault.path(c, dir)

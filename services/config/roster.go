@@ -165,6 +165,7 @@ type CoordinatorFile struct {
 	RosterFile    string   `yaml:"roster"`
 	Listen        string   `yaml:"listen"`
 	MetricsListen string   `yaml:"metrics_listen,omitempty"`
+	HealthListen  string   `yaml:"health_listen,omitempty"` // plaintext; see HealthAddress
 	TLS           TLS      `yaml:"tls"`
 	OIDC          *OIDC    `yaml:"oidc,omitempty"`
 	DataDir       string   `yaml:"data_dir"`
@@ -228,6 +229,7 @@ func LoadCoordinator(path string) (*CoordinatorFile, error) {
 	c.path(dir, "data_dir", &f.DataDir, false)
 	c.address("listen", f.Listen, false)
 	c.address("metrics_listen", f.MetricsListen, true)
+	c.address("health_listen", f.HealthListen, true)
 	c.tls(dir, &f.TLS)
 	c.clients(f.Clients, PermStatus, PermSubmit, PermReserve, PermPolicy)
 	c.params(f.Params)

@@ -21,6 +21,7 @@ import (
 	statusv1 "github.com/lodge-mpc/lodge/proto/lodge/status/v1"
 	stockv1 "github.com/lodge-mpc/lodge/proto/lodge/stock/v1"
 	"github.com/lodge-mpc/lodge/services/config"
+	"github.com/lodge-mpc/lodge/services/health"
 	"github.com/lodge-mpc/lodge/services/job"
 	"github.com/lodge-mpc/lodge/services/metrics"
 	"github.com/lodge-mpc/lodge/services/rpc"
@@ -41,6 +42,7 @@ type Coordinator struct {
 	parties     []*member
 	timing      timing
 	inner       []rpc.Inner
+	health      *health.Server // nil without an address
 
 	wake    chan struct{}
 	stopped chan struct{} // closed when the coordinator begins to stop
@@ -82,12 +84,17 @@ type entry struct {
 
 // Run serves until ctx is done, with what is inner around its handlers.
 func Run(ctx context.Context, f *config.CoordinatorFile, version string, log *slog.Logger, inner ...rpc.Inner) error {
+	h, err := health.Start(f.HealthListen, log) // it lives before its records are open
+	if err != nil {
+		return err
+	}
+	defer h.Stop()
 	c, err := open(f, version, log)
 	if err != nil {
 		return err
 	}
 	defer c.close()
-	c.inner = inner
+	c.inner, c.health = inner, h
 	l, err := net.Listen("tcp", f.Listen)
 	if err != nil {
 		return err
@@ -224,10 +231,12 @@ func (c *Coordinator) serve(ctx context.Context, l net.Listener) error {
 		cancel()
 	}()
 	context.AfterFunc(ctx, func() {
+		c.health.Ready(nil)
 		server.SetReady(false)
 		close(c.stopped)
 	})
 	server.SetReady(true)
+	c.health.Ready(server.Ready)
 	c.log.Info("coordinator is ready", "listen", l.Addr().String())
 	var keeping sync.WaitGroup
 	keeping.Go(func() { c.stock.Run(ctx) })

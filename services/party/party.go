@@ -31,6 +31,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/config"
 	"github.com/lodge-mpc/lodge/services/decryption"
 	"github.com/lodge-mpc/lodge/services/exchange"
+	"github.com/lodge-mpc/lodge/services/health"
 	"github.com/lodge-mpc/lodge/services/job"
 	"github.com/lodge-mpc/lodge/services/keygen"
 	"github.com/lodge-mpc/lodge/services/keyring"
@@ -56,11 +57,17 @@ func Run(ctx context.Context, f *config.PartyFile, version string, log *slog.Log
 
 func run(ctx context.Context, f *config.PartyFile, version string, log *slog.Logger, d *Deviation, inner []rpc.Inner) error {
 	debug.SetMemoryLimit(int64(f.Policy.MaxMemory))
+	h, err := health.Start(f.HealthListen, log) // it lives before its store is open, which may take its time
+	if err != nil {
+		return err
+	}
+	defer h.Stop()
 	p, err := newDeviating(f, version, log, d, inner)
 	if err != nil {
 		return err
 	}
 	defer p.close()
+	p.health = h
 	idle, stop := context.WithCancel(ctx)
 	defer stop()
 	pace(idle)
@@ -80,6 +87,7 @@ type party struct {
 	book     *accusations.Book
 	sessions *session.Registry
 	server   *rpc.Server
+	health   *health.Server // nil without an address
 
 	credentials *rpc.Credentials
 
@@ -354,18 +362,26 @@ func (p *party) serve(ctx context.Context) error {
 	defer keeping.Wait()
 	defer cancel(nil)
 	p.server.SetReady(true)
+	p.health.Ready(p.usable)
 	p.log.Info("party is ready", "party", p.file.Name, "listen", listener.Addr().String())
 	select {
 	case err := <-done:
 		return err
 	case <-ctx.Done():
 	}
+	p.health.Ready(nil)
 	p.server.SetReady(false)
 	p.sessions.Close()
 	stop, end := context.WithTimeout(context.Background(), stopTime)
 	defer end()
 	p.server.Stop(stop)
 	return nil
+}
+
+// usable says whether the store is open and neither at fault nor in quarantine.
+func (p *party) usable() bool {
+	reason, err := p.vault.Quarantined()
+	return err == nil && reason == "" && p.vault.Healthy() == nil
 }
 
 func (p *party) close() {

@@ -1,0 +1,200 @@
+// Package health tells whoever supervises a process whether it lives and whether it can be used: grpc.health.v1 in
+// plaintext, and nothing else. What it says is no secret, and nobody can change anything by asking. A supervisor has no
+// certificate, which is why this is no service of package rpc. Connections, streams, messages and questions to the store
+// are bounded, and a new connection gets in whoever holds the others.
+package health
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/status"
+)
+
+// The services that can be asked about.
+const (
+	Live  = ""      // the process answers
+	Ready = "ready" // it can be used: its store is open and not in quarantine, and it is not stopping
+)
+
+// Bounds on what callers can take.
+const (
+	maxMessage = 1 << 10 // bytes
+	maxHeaders = 4 << 10 // bytes
+	maxStreams = 4       // of a connection
+	maxConns   = 16
+	idleTime   = 30 * time.Second // of a connection
+	fresh      = time.Second      // for how long an answer about readiness holds
+)
+
+// Server answers. A nil one does nothing.
+type Server struct {
+	healthpb.UnimplementedHealthServer
+	grpc  *grpc.Server
+	ready atomic.Pointer[func() bool]
+	ended <-chan struct{} // closed when it stops
+	end   func()
+
+	mu     sync.Mutex
+	of     *func() bool // that was asked last
+	at     time.Time
+	answer bool
+}
+
+// Start listens and serves; it gives nil without an address. The process lives, and is not ready until Ready says so.
+func Start(address string, log *slog.Logger) (*Server, error) {
+	if address == "" {
+		return nil, nil
+	}
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	return serve(l, log), nil
+}
+
+func serve(l net.Listener, log *slog.Logger) *Server {
+	ctx, end := context.WithCancel(context.Background())
+	s := &Server{ended: ctx.Done(), end: end, grpc: grpc.NewServer(
+		grpc.MaxRecvMsgSize(maxMessage),
+		grpc.MaxSendMsgSize(maxMessage),
+		grpc.MaxHeaderListSize(maxHeaders),
+		grpc.MaxConcurrentStreams(maxStreams),
+		grpc.ConnectionTimeout(5*time.Second),
+		grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionIdle: idleTime, Time: idleTime, Timeout: 5 * time.Second}),
+	)}
+	healthpb.RegisterHealthServer(s.grpc, s)
+	go func() {
+		if err := s.grpc.Serve(&bounded{Listener: l}); err != nil {
+			log.Error("health", "error", err)
+		}
+	}()
+	return s
+}
+
+// Ready says what decides whether the process is ready; nil: it is not.
+func (s *Server) Ready(f func() bool) {
+	switch {
+	case s == nil:
+	case f == nil:
+		s.ready.Store(nil)
+	default:
+		s.ready.Store(&f)
+	}
+}
+
+// Stop ends everything at once.
+func (s *Server) Stop() {
+	if s != nil {
+		s.end()
+		s.grpc.Stop()
+	}
+}
+
+// able says whether the process is ready, by an answer that is not older than fresh.
+func (s *Server) able() bool {
+	f := s.ready.Load()
+	if f == nil {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.of != f || time.Since(s.at) >= fresh {
+		s.answer = (*f)()
+		s.of, s.at = f, time.Now()
+	}
+	return s.answer && s.ready.Load() == f // it may have begun to stop meanwhile
+}
+
+func (s *Server) status(service string) healthpb.HealthCheckResponse_ServingStatus {
+	switch {
+	case service == Live || service == Ready && s.able():
+		return healthpb.HealthCheckResponse_SERVING
+	case service == Ready:
+		return healthpb.HealthCheckResponse_NOT_SERVING
+	}
+	return healthpb.HealthCheckResponse_SERVICE_UNKNOWN
+}
+
+// Check implements the service.
+func (s *Server) Check(_ context.Context, q *healthpb.HealthCheckRequest) (*healthpb.HealthCheckResponse, error) {
+	st := s.status(q.GetService())
+	if st == healthpb.HealthCheckResponse_SERVICE_UNKNOWN {
+		return nil, status.Error(codes.NotFound, `health: ask about "" or "ready"`)
+	}
+	return &healthpb.HealthCheckResponse{Status: st}, nil
+}
+
+// List implements the service.
+func (s *Server) List(context.Context, *healthpb.HealthListRequest) (*healthpb.HealthListResponse, error) {
+	return &healthpb.HealthListResponse{Statuses: map[string]*healthpb.HealthCheckResponse{
+		Live: {Status: s.status(Live)}, Ready: {Status: s.status(Ready)},
+	}}, nil
+}
+
+// Watch implements the service: it sends what Check would say, and again when that is another.
+func (s *Server) Watch(q *healthpb.HealthCheckRequest, stream grpc.ServerStreamingServer[healthpb.HealthCheckResponse]) error {
+	tick := time.NewTicker(fresh)
+	defer tick.Stop()
+	for last := healthpb.HealthCheckResponse_ServingStatus(-1); ; {
+		if st := s.status(q.GetService()); st != last {
+			if err := stream.Send(&healthpb.HealthCheckResponse{Status: st}); err != nil {
+				return err
+			}
+			last = st
+		}
+		select {
+		case <-tick.C:
+		case <-s.ended:
+			return status.Error(codes.Unavailable, "health: the process ends")
+		case <-stream.Context().Done():
+			return status.FromContextError(stream.Context().Err()).Err()
+		}
+	}
+}
+
+// bounded holds no more than maxConns connections: the oldest ends when another comes.
+type bounded struct {
+	net.Listener
+	mu    sync.Mutex
+	conns []net.Conn // oldest first
+}
+
+// Accept implements net.Listener.
+func (b *bounded) Accept() (net.Conn, error) {
+	c, err := b.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.conns) >= maxConns {
+		b.conns[0].Close()
+		b.conns = b.conns[1:]
+	}
+	b.conns = append(b.conns, c)
+	return &conn{Conn: c, from: b}, nil
+}
+
+// conn leaves its listener when it is closed.
+type conn struct {
+	net.Conn
+	from *bounded
+}
+
+// Close implements net.Conn.
+func (c *conn) Close() error {
+	c.from.mu.Lock()
+	c.from.conns = slices.DeleteFunc(c.from.conns, func(x net.Conn) bool { return x == c.Conn })
+	c.from.mu.Unlock()
+	return c.Conn.Close()
+}
