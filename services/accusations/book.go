@@ -53,9 +53,9 @@ type Config struct {
 	Policy  config.Accusations
 	Verify  Verify
 	Peers   []Peer // by index; its own entry is not used
-	// CancelAll ends the sessions that run, CancelEpoch those under an epoch.
-	CancelAll   func(reason string)
-	CancelEpoch func(ctx context.Context, epoch uint64, reason string)
+	// CancelAll ends the sessions that run, DrainEpoch those under an epoch that drains.
+	CancelAll  func(reason string)
+	DrainEpoch func(ctx context.Context, epoch uint64, reason string)
 }
 
 // Book is a party's. It is safe for concurrent use.
@@ -256,7 +256,7 @@ func (b *Book) note(u vault.Unnamed) error {
 	}
 	if suspect {
 		b.audit(audit.Entry{Event: audit.EpochDrained, Objects: []string{fmt.Sprintf("epoch/%d", u.Epoch)}, Note: u.Drains})
-		go b.CancelEpoch(context.Background(), u.Epoch, u.Drains) // this session is one of them, and has not ended yet
+		go b.DrainEpoch(context.Background(), u.Epoch, u.Drains) // this session is one of them, and has not ended yet
 	}
 	text := fmt.Sprintf("check %s, suspects %s: %s", u.Check, strings.Join(u.Suspects, " "), u.Reason)
 	b.audit(audit.Entry{Event: audit.Unnamed, Objects: []string{"session/" + u.Job}, Note: text})

@@ -53,7 +53,7 @@ func newParty(t *testing.T, policy config.Accusations) *party {
 	p.Book, err = Open(Config{
 		Vault: v, Metrics: metrics.New("test"), Log: slog.New(slog.NewTextHandler(&p.log, nil)), Roster: cluster.Roster, Policy: policy,
 		Verify: evidence.Verify, CancelAll: func(reason string) { p.cancelled = append(p.cancelled, reason) },
-		CancelEpoch: func(_ context.Context, epoch uint64, _ string) { p.drained <- epoch },
+		DrainEpoch: func(_ context.Context, epoch uint64, _ string) { p.drained <- epoch },
 	})
 	must(t, err)
 	return p

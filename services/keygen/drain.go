@@ -32,8 +32,9 @@ func (s *Service) DrainEpoch(ctx context.Context, r *keygenv1.DrainEpochRequest)
 			return nil, err
 		}
 	}
-	batches := 0
+	batches, end := 0, s.Sessions.DrainEpoch
 	if r.GetRevoke() {
+		end = s.Sessions.CancelEpoch
 		batches, err = s.vault.RevokeEpoch(r.GetEpoch(), r.GetSuccessor(), r.GetReason())
 	} else {
 		err = s.vault.DrainEpoch(r.GetEpoch(), r.GetSuccessor())
@@ -41,7 +42,7 @@ func (s *Service) DrainEpoch(ctx context.Context, r *keygenv1.DrainEpochRequest)
 	if err != nil {
 		return nil, keyring.Refused(err, what)
 	}
-	s.Sessions.CancelEpoch(ctx, r.GetEpoch(), what+" is draining")
+	end(ctx, r.GetEpoch(), what+" is draining")
 	if err := s.note(caller, r, before.State != vault.EpochDraining); err != nil {
 		return nil, err
 	}

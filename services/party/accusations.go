@@ -15,8 +15,8 @@ func (p *party) openBook() (*accusations.Book, error) {
 		Vault: p.vault, Audit: p.audit, Metrics: p.metrics, Log: p.log, Roster: f.Roster, Self: round.Party(f.Index), Policy: f.Accusations,
 		Verify:    evidence.Verify,
 		CancelAll: func(reason string) { p.sessions.CancelAll(reason) },
-		CancelEpoch: func(ctx context.Context, epoch uint64, reason string) {
-			p.sessions.CancelEpoch(ctx, epoch, reason)
+		DrainEpoch: func(ctx context.Context, epoch uint64, reason string) {
+			p.sessions.DrainEpoch(ctx, epoch, reason)
 		},
 	}
 	for i, m := range f.Roster.Parties {

@@ -228,18 +228,32 @@ func (r *Registry) forget() {
 
 // CancelEpoch cancels every session under an epoch that has not ended, and waits until none runs any more or ctx is done.
 func (r *Registry) CancelEpoch(ctx context.Context, epoch uint64, reason string) {
+	r.stopEpoch(ctx, epoch, reason, func(s jobv1.JobState) bool { return !job.Final(s) })
+}
+
+// DrainEpoch cancels the sessions under an epoch that have not begun their MAC check, and waits as CancelEpoch does. The end
+// of a check without a verdict would cost the MAC key, and what was made under it before: those that are in it go on to
+// their verdict, and cannot store anything. What is stored already is activated or discarded by the coordinator's word.
+func (r *Registry) DrainEpoch(ctx context.Context, epoch uint64, reason string) {
+	r.stopEpoch(ctx, epoch, reason, func(s jobv1.JobState) bool { return s < jobv1.JobState_JOB_STATE_VERIFYING })
+}
+
+func (r *Registry) stopEpoch(ctx context.Context, epoch uint64, reason string, which func(jobv1.JobState) bool) {
 	r.mu.Lock()
 	var under []*Session
 	for _, s := range r.sessions {
-		if s.Spec.GetEpoch() == epoch && !job.Final(s.Status().GetState()) {
+		if s.Spec.GetEpoch() == epoch {
 			under = append(under, s)
 		}
 	}
 	r.mu.Unlock()
+	var stopped []*Session
 	for _, s := range under {
-		_ = s.stop(reason) // what is complete stays; what was stored is gone with the epoch
+		if done, _ := s.stopIf(reason, which); done { // what is complete stays; what was stored is gone with the epoch
+			stopped = append(stopped, s)
+		}
 	}
-	for _, s := range under {
+	for _, s := range stopped {
 		s.wait(ctx)
 	}
 }

@@ -194,22 +194,30 @@ func (s *Session) wait(ctx context.Context) {
 
 // stop begins to end the session.
 func (s *Session) stop(reason string) error {
+	_, err := s.stopIf(reason, func(jobv1.JobState) bool { return true })
+	return err
+}
+
+// stopIf begins to end the session if it is in a state that which selects, and reports whether it is.
+func (s *Session) stopIf(reason string, which func(jobv1.JobState) bool) (done bool, err error) {
 	s.ending.Lock()
 	defer s.ending.Unlock()
 	s.mu.Lock()
 	state, stored := s.status.GetState(), s.stored
-	s.mu.Unlock()
-	switch {
-	case state == jobv1.JobState_JOB_STATE_COMPLETED:
-		return rpc.Errorf(rpc.Conflict, "retire the epoch or revoke the batch instead", "the session is complete")
-	case job.Final(state):
-	case stored != nil:
-		return s.discard(stored, reason)
-	default:
+	if done = which(state); done && !job.Final(state) && stored == nil { // before it enters another
 		s.cancelled, s.reason = true, reason
 		s.cancel(rpc.Errorf(rpc.Cancelled, "", "%s", reason))
 	}
-	return nil
+	s.mu.Unlock()
+	switch {
+	case !done:
+		return false, nil
+	case state == jobv1.JobState_JOB_STATE_COMPLETED:
+		return true, rpc.Errorf(rpc.Conflict, "retire the epoch or revoke the batch instead", "the session is complete")
+	case job.Final(state) || stored == nil:
+		return true, nil
+	}
+	return true, s.discard(stored, reason)
 }
 
 // discard erases a result that was stored.
@@ -245,6 +253,8 @@ func (s *Session) Activate(digest []byte) (*jobv1.SessionStatus, error) {
 	switch {
 	case state == jobv1.JobState_JOB_STATE_COMPLETED:
 		return s.Status(), nil
+	case stored != nil && job.Final(state):
+		return nil, rpc.Errorf(rpc.Burnt, "make another", "the result of the session is erased: %s", s.Status().GetFailure().GetReason())
 	case state != jobv1.JobState_JOB_STATE_ACTIVATING:
 		return nil, rpc.Errorf(rpc.Conflict, "wait until the session is ACTIVATING", "the session is %s", state)
 	case string(digest) != string(stored.Digest[:]):

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"log/slog"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -201,7 +202,7 @@ func (r deviating) Run(ctx context.Context, s *session.Session) (*session.Stored
 			return r.end(rs, result)
 		}), nil
 	})
-	return nil, err
+	return &session.Stored{}, err
 }
 
 // A peer that has everybody's sigma and keeps its own may know the MAC key. From then on nothing under the key goes
@@ -240,6 +241,72 @@ func TestAPeerThatWithholdsItsSigmaCostsTheMACKey(t *testing.T) {
 	}
 	if _, _, err := s.vault.Deliver("r", "client", 0); !errors.Is(err, vault.ErrErased) {
 		t.Errorf("delivered under a burnt key: %v", err)
+	}
+}
+
+// An epoch that drains ends what has only begun under it. A session that is in its MAC check goes on to its verdict and
+// stores nothing: its end before that would cost the MAC key, and with it all tuples that are to be used up.
+func TestADrainKeepsTheMACKey(t *testing.T) {
+	n := newLive(t)
+	s, peer := n.services[0], n.services[1]
+	begun, checking := n.spec(), n.spec()
+	n.start(0, begun) // the peer never hears of it
+	given := make(chan struct{})
+	give := sync.OnceFunc(func() { close(given) })
+	t.Cleanup(give)
+	_, err := peer.Sessions.Start(jobv1.Protocol_PROTOCOL_TRIPLES, checking, deviating{run: &run{Service: peer, spec: checking}, hold: func() error {
+		<-given
+		return nil
+	}, end: func(rs round.Session, result triple.Result) (round.Transition[triple.Result], error) {
+		return round.Map(verdict.Accept(rs, result.Digest, func(context.Context) error { return nil }), func(round.Digest) (triple.Result, error) {
+			return result, nil
+		}), nil
+	}})
+	must(t, err)
+	n.start(0, checking)
+	n.until("the exposure of the key", func() bool { return len(n.key(0).Exposed) > 0 })
+	before := n.batches(0)
+	must(t, s.vault.DrainEpoch(1, 0))
+	s.Sessions.DrainEpoch(soon(t), 1, "epoch 1 is draining")
+	if st := n.status(0, begun); st.GetState() != jobv1.JobState_JOB_STATE_CANCELLED {
+		t.Errorf("what had begun: %v", st)
+	}
+	if st := n.status(0, checking); job.Final(st.GetState()) {
+		t.Errorf("what is in its check: %v", st)
+	}
+	give()
+	n.until("the end of the session", func() bool { return job.Final(n.status(0, checking).GetState()) })
+	if f := n.status(0, checking).GetFailure(); f.GetOutcome() != string(session.Refused) || !strings.Contains(f.GetReason(), "epoch 1 is draining") {
+		t.Errorf("%v", f)
+	}
+	if k := n.key(0); k.State != vault.MACActive || len(k.Exposed) != 0 || n.batches(0) != before {
+		t.Errorf("%+v, %d batches of %d", k, n.batches(0), before)
+	}
+	if _, _, err := s.vault.Deliver("r", "client", 0); err != nil {
+		t.Errorf("what there was: %v", err)
+	}
+}
+
+// A result that was erased before its activation says so, and not that it may come: nobody waits for it.
+func TestActivationOfWhatIsErased(t *testing.T) {
+	n := newLive(t)
+	s, spec := n.services[0], n.spec()
+	n.start(0, spec)
+	n.start(1, spec)
+	st := n.ends(0, spec)
+	must(t, s.vault.DrainEpoch(1, 0))
+	s.Sessions.DrainEpoch(soon(t), 1, "epoch 1 is draining")
+	_, err := s.Activate(t.Context(), &jobv1.ActivateRequest{Ref: spec.GetRef(), Digest: st.GetDigest()})
+	must(t, err) // it was there before
+
+	other := n.services[1]
+	st = n.ends(1, spec)
+	_, err = other.vault.RetireEpoch(1, "test")
+	must(t, err)
+	other.Sessions.CancelEpoch(soon(t), 1, "epoch 1 is retired")
+	_, err = other.Activate(t.Context(), &jobv1.ActivateRequest{Ref: spec.GetRef(), Digest: st.GetDigest()})
+	if e := rpc.FromError(err); e == nil || e.Code != rpc.Burnt {
+		t.Errorf("%v", err)
 	}
 }
 

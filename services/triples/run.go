@@ -291,6 +291,9 @@ func (r *run) store(result *triple.Result, accepted []runner.Broadcast) (*sessio
 		defer clear(fresh.Secret)
 	}
 	if err := w.Commit(fresh); err != nil {
+		if _, gone := r.ring.Epoch(b.Epoch, job.PurposeName(r.spec.GetPurpose())); errors.Is(err, vault.ErrState) && gone != nil {
+			return nil, session.Refuse(rpc.FromError(gone)) // it drains since the session began
+		}
 		return nil, keyring.Refused(r.unlessBurnt(err), "this batch")
 	}
 	return Locked(r.vault, b, r.Sessions), nil
