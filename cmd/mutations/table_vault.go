@@ -596,8 +596,8 @@ var vaultTable = []mutation{
 	{
 		Name: "store/former", File: "identity.go", Run: "TestAcknowledge|TestSucceeds|TestVersions|TestGeneration|TestQuarantine|TestLineage",
 		Protects: "a store that was replaced does not come back",
-		Old:      "case slices.ContainsFunc(p.Former, func(id []byte) bool { return bytes.Equal(id, now.ID) }):",
-		New:      "case slices.ContainsFunc(p.Former, func(id []byte) bool { return bytes.Equal(id, now.ID) }) && false:",
+		Old:      "case p.formerly(now.ID):",
+		New:      "case false:",
 	},
 	{
 		Name: "store/remembered", File: "identity.go", Run: "TestAcknowledge|TestSucceeds|TestVersions|TestGeneration|TestQuarantine|TestLineage",
@@ -641,6 +641,24 @@ var vaultTable = []mutation{
 		Protects: "a generation that a peer makes up does not wrap around",
 		Old:      "min(beyond, maxGeneration)",
 		New:      "beyond",
+	},
+	{
+		Name: "roster/recall", File: "identity.go", Run: "TestStoresAreKnown",
+		Protects: "a store is known whatever signing key its party has",
+		Old:      "if err := v.meet(party, now.ID); err != nil {",
+		New:      "if err := error(nil); err != nil {",
+	},
+	{
+		Name: "roster/further", File: "roster.go", Run: "TestStoresAreKnown",
+		Protects: "of what is remembered of a store under several keys the furthest counts",
+		Old:      "if now.same(x.Peer.Version) && now.Generation >= x.Peer.Generation {",
+		New:      "if now.same(x.Peer.Version) {",
+	},
+	{
+		Name: "roster/stands", File: "roster.go", Run: "TestStoresAreKnown",
+		Protects: "a peer hears from which start on it has known the store",
+		Old:      "now != nil && (now.Since || now.First >= a.First)",
+		New:      "now != nil",
 	},
 	// What is stored.
 	{

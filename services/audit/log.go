@@ -19,7 +19,7 @@ const defaultFileSize = 64 << 20
 
 // Options of a log.
 type Options struct {
-	Party    string           // whose log it is
+	Party    string           // whose log it is; with Known it may have had another name before
 	FileSize int64            // bytes of a file before the next one begins; 0 means 64 MiB
 	Now      func() time.Time // nil: the clock of the machine
 	Known    []Hash           // hashes that were kept elsewhere: a log without one of them is refused
@@ -159,7 +159,7 @@ func (l *Log) owner(last *segment) error {
 	if err != nil {
 		return err
 	}
-	if got[0].Party != l.opts.Party {
+	if got[0].Party != l.opts.Party && len(l.opts.Known) == 0 { // who knows an entry of it is whose it is
 		return fmt.Errorf("audit: %s is the log of party %s, not of %s", l.dir, got[0].Party, l.opts.Party)
 	}
 	return nil

@@ -194,10 +194,28 @@ func TestOneProcessOneParty(t *testing.T) {
 	if _, err := Open(dir, Options{Party: "bob"}); err == nil || !strings.Contains(err.Error(), "log of party alice") {
 		t.Errorf("opened by another: %v", err)
 	}
+	renamed, err := Open(dir, Options{Party: "bob", Known: []Hash{l.Head().Hash}})
+	if err != nil {
+		t.Fatalf("of a party that has another name now: %v", err)
+	}
+	if _, err := renamed.Append(Entry{Event: Reserved}); err != nil {
+		t.Fatal(err)
+	}
+	if err := renamed.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(dir, Options{Party: "alice"}); err == nil || !strings.Contains(err.Error(), "log of party bob") {
+		t.Errorf("opened by another: %v", err)
+	}
+	if _, err := Open(dir, Options{Party: "bob", Known: []Hash{{1}}}); err == nil {
+		t.Error("opened without what is known of it")
+	}
 	if _, err := Open(dir, Options{}); err == nil {
 		t.Error("opened for nobody")
 	}
-	open(t, dir, Options{})
+	if again, err := Open(dir, Options{Party: "bob"}); err != nil || again.Close() != nil {
+		t.Error(err)
+	}
 }
 
 func TestNilLog(t *testing.T) {

@@ -205,7 +205,7 @@ func (p *party) register(x *exchange.Exchange, version string) error {
 	ring := keyring.New(p.vault, runtime.GOMAXPROCS(0), f.AllowPassiveKeygen)
 	exchangev1.RegisterExchangeServiceServer(p.server, x)
 	popkv1.RegisterPopkServiceServer(p.server, popk.New(p.sessions, ring, p.vault, n))
-	peers := &tuples.Peers{Self: f.Index, Keys: f.Roster.SigningKeys(), Signer: signer, Roster: f.Roster.Hash(), Vault: p.vault, Audit: p.audit, Log: p.log}
+	peers := &tuples.Peers{Self: f.Index, Keys: f.Roster.SigningKeys(), Signer: signer, Vault: p.vault, Audit: p.audit, Log: p.log}
 	for i, m := range f.Roster.Parties {
 		peers.List = append(peers.List, tuples.Peer{Name: m.Name, Conn: p.conns[i]})
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/lodge-mpc/lodge/engine/params"
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
@@ -343,6 +344,42 @@ func TestRosterOfOtherParties(t *testing.T) {
 	}
 	n.keys(5, forKeys)
 	n.drawAll(n.complete(n.spec(jobv1.Kind_KIND_SCALAR, 5)).GetBatchId())
+}
+
+// A store that is put back is quarantined by its party's own word also when the roster has changed since it was given.
+func TestPutBackAcrossRosters(t *testing.T) {
+	n := newNetwork(t, nil)
+	n.keys(1, forKeys)
+	n.drawAll(n.complete(n.spec(jobv1.Kind_KIND_SCALAR, 1)).GetBatchId())
+	all, full := n.nodes, n.cluster.Roster.Parties
+	x := all[0]
+	x.stop()
+	old := filepath.Join(t.TempDir(), "old")
+	check(t, os.CopyFS(old, os.DirFS(x.file.Vault.Dir)))
+	n.start(0)
+	n.drawAll(n.complete(n.spec(jobv1.Kind_KIND_SCALAR, 1)).GetBatchId())
+	x.stop()
+	check(t, os.RemoveAll(x.file.Vault.Dir))
+	check(t, os.Rename(old, x.file.Vault.Dir))
+	n.nodes = []*node{all[1], all[2], x}
+	list := []config.Member{full[1], full[2], full[0]}
+	list[0].Name = "renamed"
+	all[1].file.Name = "renamed"
+	n.members(list)
+	for end := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		if why, err := x.party.vault.Quarantined(); err != nil || why != "" {
+			check(t, err)
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatalf("it is in no quarantine: %s", x.log)
+		}
+	}
+	for _, other := range n.nodes[:2] {
+		if why, err := other.party.vault.Quarantined(); err != nil || why != "" {
+			t.Errorf("%s is in quarantine: %s, %v", other.file.Name, why, err)
+		}
+	}
 }
 
 // members starts the nodes again as the parties of a roster, in order.

@@ -188,7 +188,7 @@ func (n *net3) start(x *node, l net.Listener) {
 	for name, p := range whose {
 		must(n.t, directory.Add(identityOf(name), p))
 	}
-	peers := &Peers{Self: x.index, Keys: n.keys, Signer: x.signer, Roster: [32]byte{7}, Vault: x.vault, Log: slog.New(slog.DiscardHandler)}
+	peers := &Peers{Self: x.index, Keys: n.keys, Signer: x.signer, Vault: x.vault, Log: slog.New(slog.DiscardHandler)}
 	var conns []*grpc.ClientConn
 	for j := range parties {
 		name := fmt.Sprintf("p%d", j)

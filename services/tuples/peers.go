@@ -31,7 +31,6 @@ type Peers struct {
 	List   []Peer // by index; its own entry is not used
 	Keys   []ed25519.PublicKey
 	Signer ed25519.PrivateKey
-	Roster [32]byte
 	Vault  *vault.Vault
 	Audit  *audit.Log
 	Log    *slog.Logger

@@ -100,29 +100,33 @@ func TestForgedVersions(t *testing.T) {
 	}
 }
 
-// What a party signs of its store is of the roster, of both parties and of everything that a version says.
+// What a party signs of its store is of both parties' signing keys and of everything that a version says, and of nothing
+// that another roster of the two would change.
 func TestStatementsBindEverything(t *testing.T) {
 	v := vault.Version{ID: make([]byte, 16), Incarnation: make([]byte, 16), Started: time.Unix(1, 0), First: 3, Generation: 5}
-	base := Peers{Roster: [32]byte{1}}
+	base := Peers{Keys: []ed25519.PublicKey{bytes.Repeat([]byte{1}, 32), bytes.Repeat([]byte{2}, 32), bytes.Repeat([]byte{3}, 32)}}
 	seen := map[string]string{string(base.statement(0, 1, v)): "nothing"}
-	for name, change := range map[string]func(p *Peers, party, peer *int, v *vault.Version){
-		"roster":      func(p *Peers, _, _ *int, _ *vault.Version) { p.Roster[31]++ },
-		"party":       func(_ *Peers, party, _ *int, _ *vault.Version) { *party = 2 },
-		"peer":        func(_ *Peers, _, peer *int, _ *vault.Version) { *peer = 2 },
-		"both":        func(_ *Peers, party, peer *int, _ *vault.Version) { *party, *peer = 1, 0 },
-		"first":       func(_ *Peers, _, _ *int, v *vault.Version) { v.First++ },
-		"generation":  func(_ *Peers, _, _ *int, v *vault.Version) { v.Generation++ },
-		"started":     func(_ *Peers, _, _ *int, v *vault.Version) { v.Started = v.Started.Add(1) },
-		"store":       func(_ *Peers, _, _ *int, v *vault.Version) { v.ID = append(make([]byte, 15), 1) },
-		"incarnation": func(_ *Peers, _, _ *int, v *vault.Version) { v.Incarnation = append(make([]byte, 15), 1) },
+	for name, change := range map[string]func(party, peer *int, v *vault.Version){
+		"party":       func(party, _ *int, _ *vault.Version) { *party = 2 },
+		"peer":        func(_, peer *int, _ *vault.Version) { *peer = 2 },
+		"both":        func(party, peer *int, _ *vault.Version) { *party, *peer = 1, 0 },
+		"first":       func(_, _ *int, v *vault.Version) { v.First++ },
+		"generation":  func(_, _ *int, v *vault.Version) { v.Generation++ },
+		"started":     func(_, _ *int, v *vault.Version) { v.Started = v.Started.Add(1) },
+		"store":       func(_, _ *int, v *vault.Version) { v.ID = append(make([]byte, 15), 1) },
+		"incarnation": func(_, _ *int, v *vault.Version) { v.Incarnation = append(make([]byte, 15), 1) },
 	} {
-		p, party, peer, x := Peers{Roster: base.Roster}, 0, 1, v
-		change(&p, &party, &peer, &x)
-		s := string(p.statement(party, peer, x))
+		party, peer, x := 0, 1, v
+		change(&party, &peer, &x)
+		s := string(base.statement(party, peer, x))
 		if other, ok := seen[s]; ok {
 			t.Errorf("another %s is signed as another %s", name, other)
 		}
 		seen[s] = name
+	}
+	moved := Peers{Keys: []ed25519.PublicKey{base.Keys[1], base.Keys[2], base.Keys[0]}}
+	if !bytes.Equal(moved.statement(2, 0, v), base.statement(0, 1, v)) {
+		t.Error("in another order it is another")
 	}
 }
 

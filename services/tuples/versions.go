@@ -30,10 +30,11 @@ func (p *Peers) sign(peer int, v vault.Version) *tuplesv1.StoreVersion {
 	return wireVersion(v)
 }
 
-// statement is what a party signs of its store for a peer.
+// statement is what a party signs of its store for a peer. It names both by their signing keys, and no roster: what was
+// said in one is a proof in the next.
 func (p *Peers) statement(party, peer int, v vault.Version) []byte {
-	b := append([]byte("lodge store version v1\x00"), p.Roster[:]...)
-	for _, n := range []uint64{uint64(party), uint64(peer), v.First, v.Generation, uint64(v.Started.UnixNano())} {
+	b := append(append([]byte("lodge store version v2\x00"), p.Keys[party]...), p.Keys[peer]...)
+	for _, n := range []uint64{v.First, v.Generation, uint64(v.Started.UnixNano())} {
 		b = binary.LittleEndian.AppendUint64(b, n)
 	}
 	return append(append(b, v.ID...), v.Incarnation...)

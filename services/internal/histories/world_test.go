@@ -188,7 +188,7 @@ func (p *party) serve(s store.Store, keys []ed25519.PublicKey) (any, func(contex
 		return nil, nil, nil, err
 	}
 	w := p.w
-	peers := &tuples.Peers{Self: p.index, Keys: keys, Signer: p.signer, Roster: roster, Vault: v, Log: quiet}
+	peers := &tuples.Peers{Self: p.index, Keys: keys, Signer: p.signer, Vault: v, Log: quiet}
 	for j := range parties {
 		peers.List = append(peers.List, tuples.Peer{Name: partyName(j),
 			Conn: w.conn(rpc.Principal{Role: rpc.Peer, Name: partyName(p.index), Party: p.index}, p.index, j)})
