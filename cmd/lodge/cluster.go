@@ -82,6 +82,7 @@ func logger(w io.Writer, asJSON bool) *slog.Logger {
 // partyCommand is `lodge party`.
 func partyCommand() *cobra.Command {
 	var file string
+	var set []string
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "party",
@@ -90,14 +91,16 @@ func partyCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			log := logger(cmd.ErrOrStderr(), asJSON)
 			coredump.OffOrWarn(log) // before it has a secret
-			f, err := config.LoadParty(file)
+			f, err := config.LoadParty(file, set...)
 			if err != nil {
 				return misconfigured(err)
 			}
+			logSettings(log, f.Settings)
 			return party.Run(cmd.Context(), f, version(), log)
 		},
 	}
 	cmd.Flags().StringVar(&file, "config", "party.yaml", "configuration of the party")
+	setFlag(cmd, &set)
 	cmd.Flags().BoolVar(&asJSON, "log-json", false, "log as JSON")
 	return cmd
 }
@@ -105,6 +108,7 @@ func partyCommand() *cobra.Command {
 // coordinatorCommand is `lodge coordinator`.
 func coordinatorCommand() *cobra.Command {
 	file := filepath.Join("coordinator.yaml")
+	var set []string
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "coordinator",
@@ -113,16 +117,29 @@ func coordinatorCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			log := logger(cmd.ErrOrStderr(), asJSON)
 			coredump.OffOrWarn(log) // before it has a secret
-			f, err := config.LoadCoordinator(file)
+			f, err := config.LoadCoordinator(file, set...)
 			if err != nil {
 				return misconfigured(err)
 			}
+			logSettings(log, f.Settings)
 			return coordinator.Run(cmd.Context(), f, version(), log)
 		},
 	}
 	cmd.Flags().StringVar(&file, "config", file, "configuration of the coordinator")
+	setFlag(cmd, &set)
 	cmd.Flags().BoolVar(&asJSON, "log-json", false, "log as JSON")
 	return cmd
+}
+
+func setFlag(cmd *cobra.Command, set *[]string) {
+	cmd.Flags().StringArrayVar(set, "set", nil, "use KEY=VALUE in place of the file's and the environment's; `lodge config keys` lists the keys")
+}
+
+// logSettings tells what does not stand in the file. Secrets are no values of configurations, only their paths.
+func logSettings(log *slog.Logger, list []config.Setting) {
+	for _, s := range list {
+		log.Info("setting", "key", s.Key, "value", s.Value, "from", s.From)
+	}
 }
 
 // misconfigured is the error of a configuration of a process.

@@ -13,7 +13,7 @@ import (
 
 // configured is a file of a development cluster as it is written, and as it is with the configuration that a document shows
 // added to it.
-func configured[T any](t *testing.T, document string, of func(*devnet.Cluster) string, load func(string) (T, error)) (text string, plain, shown T) {
+func configured[T any](t *testing.T, document string, of func(*devnet.Cluster) string, load func(path string, set ...string) (T, error)) (text string, plain, shown T) {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join("..", "..", "docs", document))
 	if err != nil {

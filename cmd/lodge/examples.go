@@ -32,6 +32,10 @@ lodge bench operations --list`,
 lodge bench protocol --filter scalar --json`,
 	"bench stock": `lodge bench stock
 lodge bench stock --list`,
+	"config check": `lodge config check cluster/p0/party.yaml cluster/coordinator/coordinator.yaml cluster/roster.yaml
+lodge config check cluster/p0/party.yaml --set policy.max_memory=8GiB --json`,
+	"config keys": `lodge config keys party
+lodge config keys coordinator --json`,
 	"ciphertexts decrypt": `lodge ciphertexts decrypt secret.ct --cluster cluster
 lodge ciphertexts decrypt secret.ct --cluster cluster --out values`,
 	"ciphertexts encrypt": `lodge ciphertexts encrypt 1 2 0xff --field p128 --out secret.ct --cluster cluster

@@ -103,19 +103,27 @@ const (
 // maxFile bounds a configuration file.
 const maxFile = 1 << 20
 
-// decode reads a YAML file strictly into out.
-func decode(path string, out any) error {
+func read(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return fmt.Errorf("config: %w", err)
+		return nil, fmt.Errorf("config: %w", err)
 	}
 	defer f.Close()
 	b, err := io.ReadAll(io.LimitReader(f, maxFile+1))
 	if err != nil {
-		return fmt.Errorf("config: %w", err)
+		return nil, fmt.Errorf("config: %w", err)
 	}
 	if len(b) > maxFile {
-		return fmt.Errorf("config: %s is larger than 1 MiB", path)
+		return nil, fmt.Errorf("config: %s is larger than 1 MiB", path)
+	}
+	return b, nil
+}
+
+// decode reads a YAML file strictly into out.
+func decode(path string, out any) error {
+	b, err := read(path)
+	if err != nil {
+		return err
 	}
 	if err := decodeBytes(b, out); err != nil {
 		return fmt.Errorf("config: %s: %w", path, err)

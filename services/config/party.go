@@ -41,8 +41,9 @@ type PartyFile struct {
 	AllowInsecureParams bool `yaml:"allow_insecure_params,omitempty"`
 	Reflection          bool `yaml:"reflection,omitempty"`
 
-	Roster *Roster `yaml:"-"`
-	Index  int     `yaml:"-"` // in the roster
+	Roster   *Roster   `yaml:"-"`
+	Index    int       `yaml:"-"` // in the roster
+	Settings []Setting `yaml:"-"` // that took the place of the file's values
 }
 
 // Vault is where secrets rest: in the embedded store of a directory, or in a schema of a PostgreSQL database.
@@ -123,10 +124,11 @@ var (
 	Fields   = []string{"p64", "p128", "p256", "p512", "p1024", "p2048", "p4096"}
 )
 
-// LoadParty reads and checks a party's file and its roster.
-func LoadParty(path string) (*PartyFile, error) {
+// LoadParty reads and checks a party's file, with the environment's settings and then these, and its roster.
+func LoadParty(path string, set ...string) (*PartyFile, error) {
 	f := new(PartyFile)
-	if err := decode(path, f); err != nil {
+	var err error
+	if f.Settings, err = decodeSet(path, f, set); err != nil {
 		return nil, err
 	}
 	c, dir := new(check), filepath.Dir(path)
@@ -153,7 +155,6 @@ func LoadParty(path string) (*PartyFile, error) {
 	if err := c.err(path); err != nil {
 		return nil, err
 	}
-	var err error
 	if f.Roster, err = LoadRoster(f.RosterFile); err != nil {
 		return nil, err
 	}

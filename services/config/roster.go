@@ -181,7 +181,8 @@ type CoordinatorFile struct {
 	// Stock bounds what the policies of the stock make.
 	Stock StockLimits `yaml:"stock,omitempty"`
 
-	Roster *Roster `yaml:"-"`
+	Roster   *Roster   `yaml:"-"`
+	Settings []Setting `yaml:"-"` // that took the place of the file's values
 }
 
 // StockLimits bound what the policies of the stock make. Jobs of clients are beside them.
@@ -218,10 +219,11 @@ func (c *check) stock(l *StockLimits, concurrent int) {
 	}
 }
 
-// LoadCoordinator reads and checks the coordinator's file and its roster.
-func LoadCoordinator(path string) (*CoordinatorFile, error) {
+// LoadCoordinator reads and checks the coordinator's file, with the environment's settings and then these, and its roster.
+func LoadCoordinator(path string, set ...string) (*CoordinatorFile, error) {
 	f := new(CoordinatorFile)
-	if err := decode(path, f); err != nil {
+	var err error
+	if f.Settings, err = decodeSet(path, f, set); err != nil {
 		return nil, err
 	}
 	c, dir := new(check), filepath.Dir(path)
@@ -252,9 +254,7 @@ func LoadCoordinator(path string) (*CoordinatorFile, error) {
 	if err := c.err(path); err != nil {
 		return nil, err
 	}
-	var err error
-	f.Roster, err = LoadRoster(f.RosterFile)
-	if err != nil {
+	if f.Roster, err = LoadRoster(f.RosterFile); err != nil {
 		return nil, err
 	}
 	if _, err = f.Directory(); err != nil {

@@ -1,0 +1,183 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/lodge-mpc/lodge/services/config"
+	"github.com/lodge-mpc/lodge/services/rpc"
+)
+
+// configCommand is `lodge config`.
+func configCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "config",
+		Short: "Check configurations, and list what can be set",
+		Long: "Values of a configuration stand in its file, in variables of the environment that begin with " + config.EnvPrefix + ",\n" +
+			"and behind --set of `lodge party` and `lodge coordinator`; each stands above the ones before.",
+	}
+	cmd.AddCommand(configCheckCommand(), configKeysCommand())
+	return cmd
+}
+
+// configReport is what is known of one file.
+type configReport struct {
+	File     string           `json:"file"`
+	Of       string           `json:"of"` // party, coordinator or roster
+	Name     string           `json:"name,omitempty"`
+	Listen   string           `json:"listen,omitempty"`
+	Parties  int              `json:"parties"`
+	Settings []settingReport  `json:"settings,omitempty"`
+	Error    string           `json:"error,omitempty"`
+	settings []config.Setting // as they were read
+}
+
+type settingReport struct {
+	Key   string `json:"key"`
+	Value string `json:"value"`
+	From  string `json:"from"`
+}
+
+func configCheckCommand() *cobra.Command {
+	var asJSON bool
+	var set []string
+	cmd := &cobra.Command{
+		Use:   "check FILE...",
+		Short: "Check configurations of parties, of the coordinator, and rosters",
+		Long: "Read each file as its process would, with the environment's settings, and say everything that is wrong with it.\n" +
+			"`lodge doctor --config` also looks at what the file names: certificates, keys, disk and peers.",
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			list, bad, absent := []configReport{}, 0, 0
+			for _, path := range args {
+				r, err := checkConfig(path, set)
+				if err != nil {
+					bad++
+					r.Error = err.Error()
+				}
+				if errors.Is(err, fs.ErrNotExist) {
+					absent++
+				}
+				list = append(list, r)
+			}
+			w := cmd.OutOrStdout()
+			if asJSON {
+				if err := writeIndented(w, map[string]any{"files": list}); err != nil {
+					return err
+				}
+			} else {
+				printConfigs(w, list)
+			}
+			switch {
+			case bad == 0:
+				return nil
+			case absent == bad:
+				return rpc.Errorf(rpc.NotFound, "name files that are there, such as CLUSTER/p0/party.yaml", "%d of %d files, or what they name, are not there", bad, len(args))
+			default:
+				return invalid("docs/operate.md says what stands in them", "%d of %d files cannot be used", bad, len(args))
+			}
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "write JSON")
+	setFlag(cmd, &set)
+	return cmd
+}
+
+// checkConfig reads a file as what its keys say that it is.
+func checkConfig(path string, set []string) (configReport, error) {
+	r := configReport{File: path}
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return r, err
+	}
+	var keys map[string]any
+	if err := yaml.Unmarshal(b, &keys); err != nil {
+		return r, fmt.Errorf("config: %s: %w", path, err)
+	}
+	_, parties := keys["parties"]
+	_, signing := keys["signing_key"]
+	_, data := keys["data_dir"]
+	switch {
+	case parties:
+		r.Of = "roster"
+		roster, err := config.LoadRoster(path)
+		if err == nil {
+			r.Parties = len(roster.Parties)
+		}
+		return r, err
+	case data && !signing:
+		r.Of, r.Name = "coordinator", config.CoordinatorName
+		f, err := config.LoadCoordinator(path, set...)
+		if err == nil {
+			r.Listen, r.Parties, r.settings = f.Listen, len(f.Roster.Parties), f.Settings
+		}
+		return r.withSettings(), err
+	case signing:
+		r.Of = "party"
+		f, err := config.LoadParty(path, set...)
+		if err == nil {
+			r.Name, r.Listen, r.Parties, r.settings = f.Name, f.Listen, len(f.Roster.Parties), f.Settings
+		}
+		return r.withSettings(), err
+	}
+	return r, errors.New("neither of a party (signing_key), nor of a coordinator (data_dir), nor a roster (parties)")
+}
+
+func (r configReport) withSettings() configReport {
+	for _, s := range r.settings {
+		r.Settings = append(r.Settings, settingReport{Key: s.Key, Value: s.Value, From: s.From})
+	}
+	return r
+}
+
+func printConfigs(w io.Writer, list []configReport) {
+	for _, r := range list {
+		switch {
+		case r.Error != "":
+			fmt.Fprintf(w, "%s: cannot be used\n  %s\n", r.File, r.Error)
+			continue
+		case r.Of == "roster":
+			fmt.Fprintf(w, "%s: a roster of %d parties\n", r.File, r.Parties)
+			continue
+		}
+		fmt.Fprintf(w, "%s: of %s %s, with %d parties, listens on %s\n", r.File, r.Of, r.Name, r.Parties, r.Listen)
+		for _, s := range r.Settings {
+			fmt.Fprintf(w, "  %s: %s (%s)\n", s.Key, s.Value, s.From)
+		}
+	}
+}
+
+func configKeysCommand() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:       "keys party|coordinator",
+		Short:     "List the keys of a configuration, with their variables of the environment",
+		Args:      cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs),
+		ValidArgs: []string{"party", "coordinator"},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			keys := config.Keys(new(config.PartyFile))
+			if args[0] == "coordinator" {
+				keys = config.Keys(new(config.CoordinatorFile))
+			}
+			w := cmd.OutOrStdout()
+			if asJSON {
+				return writeIndented(w, map[string]any{"keys": keys})
+			}
+			t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+			fmt.Fprintln(t, "KEY\tTYPE\tVARIABLE")
+			for _, k := range keys {
+				fmt.Fprintf(t, "%s\t%s\t%s\n", k.Name, k.Type, k.Variable)
+			}
+			return t.Flush()
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "write JSON")
+	return cmd
+}
