@@ -85,8 +85,11 @@ func (j *Judge) Equation(opened round.Digest, opening []byte) (*Equation, error)
 	return &Equation{j, newStatement(j.c.Scheme, w, opening[round.NonceSize:]), j.c.Scheme.Q.NewPoly()}, nil
 }
 
-// Take takes the next frame of the ciphertexts.
+// Take takes the next frame of the ciphertexts. A culprit may have signed more of them than there are.
 func (e *Equation) Take(ctx context.Context, frame []byte) error {
+	if most := 2 * e.j.c.sizes().U; e.st.polys >= most {
+		return fmt.Errorf("popk: more than %d polynomials of ciphertexts", most)
+	}
 	if err := codec.DecodePoly(e.buffer.C, e.j.c.Scheme.Q.Primes(), frame); err != nil {
 		return err
 	}
