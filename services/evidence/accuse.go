@@ -192,9 +192,13 @@ func all(n int) []int {
 
 // write makes the file.
 func (d draft) write(out io.Writer, c Case) error {
+	spec, err := plain(c.Spec)
+	if err != nil {
+		return err
+	}
 	st := &evidencev1.Statement{
 		Kind: d.kind, Culprit: uint32(d.culprit), Accuser: uint32(c.Self), When: timestamppb.New(c.When),
-		Spec: c.Spec, Params: c.Params[:], Nonces: listed(c.Nonces), Names: d.names,
+		Spec: spec, Params: c.Params[:], Nonces: listed(c.Nonces), Names: d.names,
 	}
 	if d.history {
 		for _, a := range c.History {
@@ -248,6 +252,17 @@ func (d draft) write(out io.Writer, c Case) error {
 		}
 	}
 	return nil
+}
+
+// plain is a spec without fields that this program does not know: a coordinator could add some, which the digest of the spec has
+// not, and a file has none.
+func plain(spec *jobv1.SessionSpec) (*jobv1.SessionSpec, error) {
+	b, err := canonical.Marshal(spec)
+	if err != nil {
+		return nil, err
+	}
+	out := new(jobv1.SessionSpec)
+	return out, known.Unmarshal(b, out)
 }
 
 // frame is one that is shown: what the blame came with, or what was kept.

@@ -21,7 +21,11 @@ import (
 	"github.com/lodge-mpc/lodge/engine/protocol/verdict"
 	evidencev1 "github.com/lodge-mpc/lodge/proto/lodge/evidence/v1"
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
+	"github.com/lodge-mpc/lodge/services/config"
 	"github.com/lodge-mpc/lodge/services/evidence"
+	"github.com/lodge-mpc/lodge/services/exchange"
+	"github.com/lodge-mpc/lodge/services/job"
+	"github.com/lodge-mpc/lodge/services/plan"
 	"github.com/lodge-mpc/lodge/services/runner"
 )
 
@@ -79,6 +83,36 @@ func (p parsed) clone() parsed {
 		c.blocks = append(c.blocks, bytes.Clone(b))
 	}
 	return c
+}
+
+// replace has a message be the accuser's own, with a last frame of its own, of which all is shown.
+func (p *parsed) replace(w *world, i int) {
+	m, at := p.st.Messages[i], len(p.blocks)-1
+	m.From = p.st.Accuser
+	p.blocks[at] = make([]byte, len(p.blocks[at]))
+	last := round.FrameDigest(p.blocks[at])
+	copy(m.Frames[len(m.Frames)-len(last):], last[:])
+	h := round.NewHasher(m.Name)
+	for i := 0; i < len(m.Frames); i += len(last) {
+		h.FrameDigest(round.Digest(m.Frames[i:]))
+	}
+	e := exchange.Envelope{
+		Protocol: plan.Name(p.st.Spec.Protocol), Version: p.st.Spec.ProtocolVersion, Session: p.session(w.roster), Round: m.Round, Name: m.Name,
+		From: round.Party(m.From), To: round.All, Transcript: round.Digest(m.Transcript), Digest: h.Sum(),
+	}
+	m.Signature = e.Sign(w.net.Parties[m.From].Signer)
+}
+
+// session is the id of the session that a file is about.
+func (p *parsed) session(r *config.Roster) round.Digest {
+	var nonces []round.Digest
+	for i := 0; i < len(p.st.Nonces); i += 32 {
+		nonces = append(nonces, round.Digest(p.st.Nonces[i:]))
+	}
+	return round.SessionID(round.Terms{
+		Version: uint64(p.st.Spec.ProtocolVersion), Protocol: plan.Name(p.st.Spec.Protocol), Params: round.Digest(p.st.Params),
+		Roster: r.Hash(), Epoch: p.st.Spec.Epoch, Job: job.Digest(p.st.Spec),
+	}, nonces)
 }
 
 // file is one that its accuser has signed.
@@ -143,18 +177,37 @@ func lies(w *world, p, other parsed) map[string]func(p *parsed) {
 		"no kind":         func(p *parsed) { p.st.Kind = 0 },
 		"no roster":       func(p *parsed) { p.st.Spec.RosterHash = nil },
 		"first is others": func(p *parsed) { p.st.Messages[0].From = (p.st.Messages[0].From + 1) % uint32(w.n) },
+		"no params":       func(p *parsed) { p.st.Params = nil },
+		"one more, of which nothing is shown": func(p *parsed) {
+			h := round.NewHasher(p.st.Messages[0].Name)
+			for i := 0; i < len(p.st.Messages[0].Frames); i += 32 {
+				h.FrameDigest(round.Digest(p.st.Messages[0].Frames[i:]))
+			}
+			m := proto.Clone(p.st.Messages[0]).(*evidencev1.Message)
+			if len(m.Frames) > 0 {
+				sum := h.Sum()
+				m.Frames, m.Shown, m.Digest = nil, nil, sum[:]
+			}
+			p.st.Messages = append(p.st.Messages, m)
+		},
 	}
 	if len(p.st.KeyHash) > 0 {
 		list["other key"] = func(p *parsed) { flip(p.st.KeyHash, 7) }
+	} else {
+		list["a key"] = func(p *parsed) { p.st.KeyHash = make([]byte, 32) }
 	}
 	if len(p.st.KeySeed) > 0 {
 		list["other seed"] = func(p *parsed) { flip(p.st.KeySeed, 7) }
+		list["ciphertexts of the accuser's"] = func(p *parsed) { p.replace(w, 2) }
+	} else {
+		list["a seed"] = func(p *parsed) { p.st.KeySeed = make([]byte, 32) }
 	}
 	for i := range w.n {
 		list[fmt.Sprint("other nonce ", i)] = func(p *parsed) { flip(p.st.Nonces, 32*i) }
 	}
 	for i := range p.st.History {
 		list[fmt.Sprint("history ", i)] = func(p *parsed) { flip(p.st.History[i].Digests, 11) }
+		list[fmt.Sprint("half of history ", i)] = func(p *parsed) { p.st.History[i].Digests = p.st.History[i].Digests[:32] }
 		list[fmt.Sprint("history name ", i)] = func(p *parsed) { p.st.History[i].Name += "x" }
 		list[fmt.Sprint("history round ", i)] = func(p *parsed) { p.st.History[i].Round++ }
 		list[fmt.Sprint("history without ", i)] = func(p *parsed) { p.st.History = slices.Delete(p.st.History, i, i+1) }

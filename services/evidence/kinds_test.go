@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"google.golang.org/protobuf/encoding/protowire"
+
 	"github.com/lodge-mpc/lodge/engine/gbfv"
 	"github.com/lodge-mpc/lodge/engine/longtest"
 	"github.com/lodge-mpc/lodge/engine/params"
@@ -176,12 +178,14 @@ func TestFilesAreSmall(t *testing.T) {
 	}
 }
 
-// A session of proofs whose last party encrypts under another key than the session's.
+// A session of proofs whose last party encrypts under another key than the session's. Its spec has a field that nobody knows,
+// which a coordinator may add to keep a cheat from being proved.
 func TestProofUnderAnotherKeyIsProved(t *testing.T) {
 	w := newWorld(t, 2)
 	w.hold()
 	spec := w.spec(jobv1.Kind_KIND_SCALAR)
 	spec.Protocol, spec.Kind = jobv1.Protocol_PROTOCOL_POPK, jobv1.Kind_KIND_PROOF
+	spec.ProtoReflect().SetUnknown(protowire.AppendVarint(protowire.AppendTag(nil, 999, protowire.VarintType), 1))
 	s := w.scheme.Set
 	if s.KeygenSecurity() == params.Proved {
 		s = s.Proved()

@@ -76,8 +76,11 @@ func writeBlock(out io.Writer, b []byte) error {
 	return err
 }
 
-// canonical is the one encoding of a message of this package.
-var canonical = proto.MarshalOptions{Deterministic: true}
+// canonical is the one encoding of a message of this package, and known reads one without what it has no field for.
+var (
+	canonical = proto.MarshalOptions{Deterministic: true}
+	known     = proto.UnmarshalOptions{DiscardUnknown: true}
+)
 
 // maxFields bounds the fields of a statement, those of its parts included: each takes many times its encoding in memory.
 const maxFields = 1 << 16
@@ -109,7 +112,7 @@ func decode(b []byte, to proto.Message) error {
 	if n, ok := fields(b, maxFields, 3); !ok || n > maxFields {
 		return unreadable("not an accusation, or one of more than %d fields", maxFields)
 	}
-	if err := proto.Unmarshal(b, to); err != nil {
+	if err := known.Unmarshal(b, to); err != nil {
 		return unreadable("not an accusation: %v", err)
 	}
 	again, err := canonical.Marshal(to)
