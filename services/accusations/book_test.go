@@ -156,15 +156,15 @@ func TestSacrificeMakesKeysSuspect(t *testing.T) {
 	p.Ended(spec(1), round.Digest{}, &runner.Failure{Outcome: runner.Aborted, Check: "sacrifice"})
 	p.Ended(spec(2), round.Digest{}, &runner.Failure{Outcome: runner.PeerAbort, Words: []runner.Word{word(runner.Aborted, "sacrifice")}})
 	p.Ended(spec(3), round.Digest{}, &runner.Failure{Outcome: runner.Aborted, Check: "mac"})
-	if ended := <-p.drained; ended != 1 {
-		t.Errorf("sessions under %d end", ended)
-	}
 	for id, want := range map[uint64]vault.EpochState{1: vault.EpochDraining, 2: vault.EpochActive, 3: vault.EpochActive} {
 		e, err := p.Vault.Epoch(id)
 		must(t, err)
 		if e.State != want || (want == vault.EpochDraining) != strings.Contains(e.Reason, "sacrifice failed in session j-1") {
-			t.Errorf("epoch %d is %s: %q", id, e.State, e.Reason)
+			t.Fatalf("epoch %d is %s: %q", id, e.State, e.Reason)
 		}
+	}
+	if ended := <-p.drained; ended != 1 {
+		t.Errorf("sessions under %d end", ended)
 	}
 }
 

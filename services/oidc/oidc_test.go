@@ -264,6 +264,7 @@ func TestBadIssuers(t *testing.T) {
 		"secret key":        {published: map[string]any{"keys": []any{map[string]any{"kty": "oct", "kid": "1", "k": "c2VjcmV0"}}}, want: "no key for"},
 		"private key":       {published: jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: k.private, KeyID: "1"}}}, want: "no key for"},
 		"encryption key":    {published: jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: k.private.Public(), KeyID: "1", Use: "enc"}}}, want: "no key for"},
+		"another curve":     {published: jose.JSONWebKeySet{Keys: []jose.JSONWebKey{newKey(t, "1", jose.ES384).public()}}, want: "no key for"},
 		"small key":         {published: jose.JSONWebKeySet{Keys: []jose.JSONWebKey{small}}, want: "no key for"},
 		"too many keys":     {published: map[string]any{"keys": make([]int, maxKeys+1)}, want: "at most 64"},
 		"too large":         {published: strings.Repeat("x", maxDocument), want: "larger than"},

@@ -170,3 +170,25 @@ func TestAnswersAreObjects(t *testing.T) {
 		t.Errorf("%d answers outlive their epoch", answers())
 	}
 }
+
+// Of two writers of one epoch, one commits: an id names one set of keys, ever.
+func TestTwoWritersOfAnEpoch(t *testing.T) {
+	v := inMemory(t)
+	var ws [2]*EpochWriter
+	for i := range ws {
+		var err error
+		ws[i], err = v.NewEpoch(Epoch{ID: 1, Purpose: "triples"})
+		must(t, err)
+		_, err = ws[i].Secret.Write([]byte{byte('a' + i)})
+		must(t, err)
+	}
+	must(t, ws[1].Commit())
+	refused(t, ws[0].Commit(), ErrExists)
+	must(t, v.ActivateEpoch(1))
+	r, err := v.OpenEpochSecret(1)
+	if got := content(t, r, err); got != "b" {
+		t.Errorf("the share of a key is %q", got)
+	}
+	_, err = v.NewEpoch(Epoch{ID: 1, Purpose: "triples"})
+	refused(t, err, ErrExists)
+}

@@ -36,6 +36,8 @@ func TestGeneration(t *testing.T) {
 	c := setClock(v)
 	addEpoch(t, v, 2, "decryption")
 	must(t, v.ActivateEpoch(2))
+	addEpoch(t, v, 3, "triples")
+	must(t, v.ActivateEpoch(3))
 	reserve(t, v, "r", in(0, 0, 5))
 	reserve(t, v, "s", in(0, 5, 1))
 	reserve(t, v, "u", in(0, 6, 1))
@@ -72,6 +74,11 @@ func TestGeneration(t *testing.T) {
 		{"spend", true, func() error { return v.SpendDecryptions(2, 1) }},
 		{"revoke", true, func() error { return v.RevokeBatch("batch-1", "") }},
 		{"start", false, func() error { v = d.open(t, k); return nil }},
+		{"suspect keys", true, func() error {
+			_, _, err := v.NoteUnnamed(Unnamed{Epoch: 1, Drains: "test"}, Tolerance{Most: 9})
+			return err
+		}},
+		{"revoke an epoch", true, func() error { _, err := v.RevokeEpoch(3, 0, ""); return err }},
 		{"burn", true, func() error { _, err := v.BurnMACKey("mac-1", ""); return err }},
 		{"retire", true, func() error { _, err := v.RetireEpoch(1, ""); return err }},
 		{"quarantine", true, func() error { return v.Quarantine("test", 0) }},

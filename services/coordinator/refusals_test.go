@@ -1,0 +1,96 @@
+package coordinator
+
+import (
+	"strings"
+	"testing"
+
+	coordinatorv1 "github.com/lodge-mpc/lodge/proto/lodge/coordinator/v1"
+	keygenv1 "github.com/lodge-mpc/lodge/proto/lodge/keygen/v1"
+	tuplesv1 "github.com/lodge-mpc/lodge/proto/lodge/tuples/v1"
+	"github.com/lodge-mpc/lodge/services/rpc"
+)
+
+// No job is taken under keys that are gone, drain or are of another roster at any party.
+func TestAnEpochThatIsNotThere(t *testing.T) {
+	f := newNet(t, 2)
+	epoch := f.complete(keysJob()).GetEpoch()
+	for what, c := range map[string]struct {
+		change func(e *keygenv1.Epoch)
+		code   rpc.Code
+	}{
+		"retired":           {func(e *keygenv1.Epoch) { e.State = keygenv1.EpochState_EPOCH_STATE_RETIRED }, rpc.Burnt},
+		"draining":          {func(e *keygenv1.Epoch) { e.State = keygenv1.EpochState_EPOCH_STATE_DRAINING }, rpc.Conflict},
+		"of another roster": {func(e *keygenv1.Epoch) { e.Standing = keygenv1.RosterStanding_ROSTER_STANDING_OTHER }, rpc.PinMismatch},
+	} {
+		var before *keygenv1.Epoch
+		f.parties[1].change(func(p *fakeParty) {
+			before = p.epochs[0]
+			other := &keygenv1.Epoch{Epoch: before.GetEpoch(), State: before.GetState(), Standing: before.GetStanding(), Params: before.GetParams(), Purpose: before.GetPurpose(), Dim: before.GetDim()}
+			c.change(other)
+			p.epochs[0] = other
+		})
+		if _, err := f.client.SubmitJob(t.Context(), &coordinatorv1.SubmitJobRequest{Job: scalarJob(epoch)}); !is(err, c.code) {
+			t.Errorf("%s: %v, want %s", what, err, c.code)
+		}
+		f.parties[1].change(func(p *fakeParty) { p.epochs[0] = before })
+	}
+	f.complete(scalarJob(epoch))
+}
+
+// What a party has locked it does not hold, and neither what it does not have.
+func TestHolds(t *testing.T) {
+	f := newNet(t, 2)
+	keys := f.complete(keysJob())
+	scalars := f.complete(scalarJob(keys.GetEpoch()))
+	m, p := f.running.parties[1], f.parties[1]
+	for _, j := range []*coordinatorv1.Job{keys, scalars} {
+		if !m.holds(t.Context(), j) {
+			t.Errorf("%s is active", j.GetId())
+		}
+	}
+	p.change(func(p *fakeParty) {
+		p.epochs[0].State = keygenv1.EpochState_EPOCH_STATE_LOCKED
+		for _, b := range p.batches {
+			b.State = tuplesv1.BatchState_BATCH_STATE_LOCKED
+		}
+	})
+	for _, j := range []*coordinatorv1.Job{keys, scalars} {
+		if m.holds(t.Context(), j) {
+			t.Errorf("%s is locked", j.GetId())
+		}
+	}
+	p.change(func(p *fakeParty) { p.epochs, p.batches = nil, nil })
+	for _, j := range []*coordinatorv1.Job{keys, scalars} {
+		if m.holds(t.Context(), j) {
+			t.Errorf("%s is not there", j.GetId())
+		}
+	}
+}
+
+// A state that cannot be recorded is none, so that no party hears of what the next process would not know.
+func TestRecordedBeforeItIsSeen(t *testing.T) {
+	f := newNet(t, 2)
+	g := f.gate()
+	id := f.submit(keysJob())
+	g.runs(id)
+	c := f.running
+	e, err := c.find(id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.records.close()
+	before, _ := c.snapshot(e)
+	err = c.update(e, func(j *coordinatorv1.Job) { j.State = activating })
+	if after, _ := c.snapshot(e); err == nil || after.GetState() != before.GetState() {
+		t.Errorf("%v, and the job is %s after %s", err, after.GetState(), before.GetState())
+	}
+}
+
+// A reason fits a record.
+func TestLongReasons(t *testing.T) {
+	f := newNet(t, 2)
+	f.gate()
+	id := f.submit(keysJob())
+	_, err := f.client.CancelJob(t.Context(), &coordinatorv1.CancelJobRequest{Id: id, Reason: strings.Repeat("x", maxReason+1)})
+	refused(t, err, rpc.TooLarge)
+}
