@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -31,8 +32,10 @@ type endedAt struct {
 }
 
 // preview asks every party what it would lose, so that nothing is begun that a party would refuse. A party that never had
-// the epoch, as one that has come since, has nothing to lose.
+// the epoch, as one that has come since, has nothing to lose; but one that came with epochs of another cluster would lose
+// those under the same number.
 func (o *operator) preview(cmd *cobra.Command, q *ending) (list []endedAt, err error) {
+	var keys []byte // of the first that has the epoch
 	for _, name := range q.parties {
 		err := o.at(name).callParty(cmd, func(ctx context.Context, c *partyClient) error {
 			r, err := c.keygen.ListEpochs(ctx, &keygenv1.ListEpochsRequest{})
@@ -43,6 +46,11 @@ func (o *operator) preview(cmd *cobra.Command, q *ending) (list []endedAt, err e
 				if e.GetEpoch() != q.epoch {
 					continue
 				}
+				if len(list) > 0 && !bytes.Equal(keys, e.GetDigest()) {
+					return rpc.Errorf(rpc.Conflict, "name those that are meant with --party, or see whose store this is",
+						"epoch %d of party %s is another than that of party %s, under the same number", q.epoch, name, list[0].Party)
+				}
+				keys = e.GetDigest()
 				x := endedAt{Party: name, State: epochState(e)}
 				if x.remains, err = c.left(ctx, q.epoch, ""); err == nil {
 					list = append(list, x)

@@ -1,9 +1,12 @@
 package main
 
 import (
+	"errors"
 	"testing"
 
+	"github.com/lodge-mpc/lodge/services/config"
 	"github.com/lodge-mpc/lodge/services/rpc"
+	"github.com/lodge-mpc/lodge/services/vault"
 )
 
 // An epoch is replaced by another, its tuples are used up or erased, and what is secret of it is destroyed; whatever is
@@ -76,4 +79,40 @@ func TestKeysCommands(t *testing.T) {
 	if e := listed(); e[1].Parties[0].State != "draining" {
 		t.Errorf("it was begun although a party cannot be asked: %+v", e[1])
 	}
+
+	l.stop[1]() // p0, too; each then has an epoch 9 of its own, as one that has come from another cluster
+	for i := range 2 {
+		l.others(i, 9)
+		l.party(i)
+	}
+	l.eventually(func() bool {
+		_, err := l.try("keys", "destroy", "9", "--dry-run")
+		return !errors.Is(err, &rpc.Error{Code: rpc.Unavailable})
+	})
+	l.refuses(rpc.Conflict, "is another than that of party p0", "keys", "destroy", "9", "--yes")
+	l.refuses(rpc.Conflict, "the parties differ about epoch 9", "keys", "rotate", "9")
+	l.shows([]string{"keys", "destroy", "9", "--party", "p1", "--yes"}, "party p1: epoch 9 is retired")
+	l.shows([]string{"keys", "list"}, "p0 active, p1 retired")
+}
+
+// others puts an epoch of another cluster into a party that is stopped.
+func (l *live) others(party int, epoch uint64) {
+	l.t.Helper()
+	check := func(err error) {
+		l.t.Helper()
+		if err != nil {
+			l.t.Fatal(err)
+		}
+	}
+	f, err := config.LoadParty(l.net.Parties[party])
+	check(err)
+	key, err := vault.LoadKey(f.Vault.KeyFile)
+	check(err)
+	v, err := vault.Open(f.Vault.Dir, key)
+	check(err)
+	defer v.Close()
+	w, err := v.NewEpoch(vault.Epoch{ID: epoch, Params: "insecure-8", Purpose: "triples", Dim: 1, Digest: [32]byte{byte(party)}, RosterHash: [32]byte{9}})
+	check(err)
+	check(w.Commit())
+	check(v.ActivateEpoch(epoch))
 }

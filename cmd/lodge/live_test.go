@@ -41,14 +41,8 @@ func startLive(t *testing.T) *live {
 		}
 		return coordinator.Run(ctx, f, "test", log)
 	})
-	for _, file := range net.Parties {
-		l.run(func(ctx context.Context) error {
-			f, err := config.LoadParty(file)
-			if err != nil {
-				return err
-			}
-			return party.Run(ctx, f, "test", log)
-		})
+	for i := range net.Parties {
+		l.party(i)
 	}
 	until := time.Now().Add(10 * time.Second)
 	for {
@@ -68,6 +62,17 @@ func startLive(t *testing.T) *live {
 		return len(list) == 1 && list[0].Available >= 200
 	})
 	return l
+}
+
+// party runs a party.
+func (l *live) party(i int) {
+	l.run(func(ctx context.Context) error {
+		f, err := config.LoadParty(l.net.Parties[i])
+		if err != nil {
+			return err
+		}
+		return party.Run(ctx, f, "test", slog.New(slog.DiscardHandler))
+	})
 }
 
 // eventually waits until something holds.

@@ -110,7 +110,7 @@ func printRestore(w io.Writer, r restoreReport) {
 	fmt.Fprintf(w, "%s %d records and %d blobs, backed up %s from store %s at generation %d\n", did, r.Records, r.Blobs,
 		r.Taken.Format(time.RFC3339), r.Store, r.Generation)
 	if r.KeepDecryption {
-		fmt.Fprintln(w, "Epochs that make tuples are retired.")
+		fmt.Fprintln(w, "Epochs that make tuples are retired, and those for decryption drain; those that were destroyed since the backup are to be destroyed again.")
 	} else {
 		fmt.Fprintln(w, "All epochs are retired.")
 	}

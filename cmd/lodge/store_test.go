@@ -201,7 +201,7 @@ func TestStoreBackupAndRestore(t *testing.T) {
 		v := p.open()
 		e, err := v.Epoch(2)
 		p.check(err)
-		if want := map[bool]vault.EpochState{false: vault.EpochRetired, true: vault.EpochActive}[keep]; e.State != want || keep && e.Limit != 501 {
+		if want := map[bool]vault.EpochState{false: vault.EpochRetired, true: vault.EpochDraining}[keep]; e.State != want || keep && e.Limit != 501 {
 			t.Errorf("%+v", e)
 		}
 		if batch, err := v.Batch("job-1"); err != nil || batch.State != vault.BatchRevoked {

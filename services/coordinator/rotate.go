@@ -1,6 +1,7 @@
 package coordinator
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"fmt"
@@ -124,8 +125,10 @@ func (c *Coordinator) known(ctx context.Context, epoch uint64) (*keygenv1.Epoch,
 			continue // a party that has come since
 		case x.GetState() == keygenv1.EpochState_EPOCH_STATE_LOCKED:
 			return nil, rpc.Errorf(rpc.Conflict, "wait until the job that makes it is complete", "epoch %d is not active", epoch)
-		case found != nil && (found.GetParams() != x.GetParams() || found.GetPurpose() != x.GetPurpose() || found.GetDim() != x.GetDim()):
-			return nil, rpc.Errorf(rpc.Conflict, "see whose store this is", "the parties differ about epoch %d", epoch)
+		case found != nil && (found.GetParams() != x.GetParams() || found.GetPurpose() != x.GetPurpose() || found.GetDim() != x.GetDim() ||
+			!bytes.Equal(found.GetDigest(), x.GetDigest())): // one has come with epochs of another cluster
+			return nil, rpc.Errorf(rpc.Conflict, "see whose stores these are; `lodge jobs submit --kind keys` makes an epoch that all have",
+				"the parties differ about epoch %d", epoch)
 		case x.GetState() != keygenv1.EpochState_EPOCH_STATE_RETIRED:
 			serves = x
 		}

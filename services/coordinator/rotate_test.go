@@ -201,7 +201,10 @@ func TestRotateRefuses(t *testing.T) {
 	state(1, keygenv1.EpochState_EPOCH_STATE_LOCKED)
 	refused(t, ask(), rpc.Conflict)
 	state(1, keygenv1.EpochState_EPOCH_STATE_ACTIVE)
-	f.parties[1].change(func(p *fakeParty) { p.epochs[0].Dim = 64 })
+	var dim uint32
+	f.parties[1].change(func(p *fakeParty) { dim, p.epochs[0].Dim = p.epochs[0].Dim, 64 })
+	refused(t, ask(), rpc.Conflict)
+	f.parties[1].change(func(p *fakeParty) { p.epochs[0].Dim, p.epochs[0].Digest = dim, []byte("other keys") })
 	refused(t, ask(), rpc.Conflict)
 	f.kill(1)
 	refused(t, ask(), rpc.Unavailable)

@@ -148,6 +148,9 @@ func checkRestored(t *testing.T, r *Vault, keep bool) {
 	if e.Decrypted != 1 || e.Limit != 2 { // of three one was used, and half of two is left
 		t.Errorf("%+v", e)
 	}
+	if e.State != EpochDraining { // it was active then, and may have been replaced or destroyed since
+		t.Errorf("it is %s", e.State)
+	}
 	_, _, err = r.RecordDecryption(answer, "bob", nil)
 	refused(t, err, ErrDelivered)
 }

@@ -252,7 +252,7 @@ func (v *Vault) Quarantine(reason string, beyond uint64) error {
 const maxGeneration = 1 << 62
 
 // quarantine records all that Quarantine does, at once, and names the blobs to erase. With keep the epochs for
-// decryption stay, with half of what was left to them.
+// decryption drain, with half of what was left to them.
 func (v *Vault) quarantine(tx store.Tx, id *identity, beyond uint64, reason string, keep bool) (objects []string, err error) {
 	why := "quarantine: " + reason
 	id.Quarantine, id.Lineage = reason, v.store.Lineage()
@@ -269,8 +269,9 @@ func (v *Vault) quarantine(tx store.Tx, id *identity, beyond uint64, reason stri
 		if e.State == EpochRetired {
 			continue
 		}
-		if keep && e.Purpose == purposeDecryption {
+		if keep && e.Purpose == purposeDecryption && e.State != EpochLocked {
 			e.halve()
+			e.State = EpochDraining // it may drain since, or be destroyed elsewhere: nobody is to encrypt under it
 			if err := put(v, tx, epochKey(e.ID), e); err != nil {
 				return nil, err
 			}
