@@ -208,6 +208,10 @@ func (r *Ring) Load(id uint64, purpose string) (*Keys, error) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if _, err := r.Held(id, purpose); err != nil { // it was retired meanwhile, and Forget may have come before us
+		r.leave(id, l)
+		return nil, err
+	}
 	if old := r.last; old != id && r.loaded[id] == l {
 		r.last = id
 		r.drop(old)
@@ -229,6 +233,11 @@ func (k *Keys) Release() {
 func (r *Ring) release(id uint64, l *loaded) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.leave(id, l)
+}
+
+// leave is release for a caller that holds the lock.
+func (r *Ring) leave(id uint64, l *loaded) {
 	l.users--
 	if l.err != nil || id != r.last {
 		r.drop(id)

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/lodge-mpc/lodge/engine/gbfv"
 	"github.com/lodge-mpc/lodge/engine/params"
@@ -174,6 +175,38 @@ func TestLoadingAtOnceLoadsOnce(t *testing.T) {
 	wg.Wait()
 	if len(r.loaded) != 1 {
 		t.Errorf("%d epochs stay in memory", len(r.loaded))
+	}
+}
+
+// Keys that are retired while they are loaded do not stay in memory, whoever is first: the load, or the word to forget them.
+func TestKeysRetiredWhileTheyAreLoaded(t *testing.T) {
+	v, _ := filled(t, 1)
+	r := New(v, 2, true)
+	held := load(t, r, 1)
+	late := &loaded{ready: make(chan struct{}), users: 0}
+	r.loaded[1] = late // as if it were on its way yet
+	got := make(chan error)
+	go func() { got <- second(r.Load(1, "triples")) }()
+	for {
+		r.mu.Lock()
+		waiting := late.users > 0
+		r.mu.Unlock()
+		if waiting {
+			break
+		}
+		time.Sleep(time.Millisecond)
+	}
+	if _, err := v.RetireEpoch(1, "test"); err != nil {
+		t.Fatal(err)
+	}
+	r.Forget(1)
+	late.keys = held
+	close(late.ready)
+	if e := rpc.FromError(<-got); e == nil || e.Code != rpc.Burnt {
+		t.Errorf("%v", e)
+	}
+	if !erased(held) || len(r.loaded) != 0 || r.last != 0 {
+		t.Errorf("%d epochs are in memory, the last is %d", len(r.loaded), r.last)
 	}
 }
 
