@@ -17,22 +17,25 @@ demo: ## three parties on this machine make triples, and a checker accepts them
 	go run ./cmd/lodge demo $(ARGS)
 
 test: ## run all tests
-	go test -timeout 10m ./...
+	go test -timeout 20m ./...
 
 # A tag leaves kernels out of a build, and e2e builds lodge with the tags of its own. The first line says how far the
 # processor goes: one without AVX-512 runs test-avx512 on AVX2.
 PATHS = go test -count=1 -v -run '^TestBuildTags$$' ./engine/kernel
-test-plain: ## run all tests without any assembly, ours or that of libraries
+# What processes do when they are killed does not depend on kernels: of e2e, what computes runs again; ALL=1 runs all of it.
+COMPUTES = the demonstration|decryption for a client|proofs of plaintext knowledge|the Go client
+test-plain: ## run the tests without any assembly, ours or that of libraries; ALL=1 runs all of e2e too
 	@$(PATHS) -tags purego | grep -o 'paths up to .*'
-	go test -tags purego -timeout 15m ./...
+	go test -tags purego -timeout 30m $$(go list ./... | grep -v '/e2e$$')
+	go test -tags purego -timeout 60m ./e2e -v $(if $(ALL),,-ginkgo.focus '$(COMPUTES)') | grep -E '^(Ran|ok|FAIL|---|panic)|\[FAIL\]'
 
 test-avx2: ## run the engine's tests with no more than AVX2
 	@$(PATHS) -tags avx2 | grep -o 'paths up to .*'
-	go test -tags avx2 -timeout 10m ./engine/...
+	go test -tags avx2 -timeout 20m ./engine/...
 
 test-avx512: ## run the engine's tests with AVX-512, but not its IFMA
 	@$(PATHS) -tags avx512 | grep -o 'paths up to .*'
-	go test -tags avx512 -timeout 10m ./engine/...
+	go test -tags avx512 -timeout 20m ./engine/...
 
 slow: ## tests that take an hour or more: the shipped sets at full size, every field, 2 to 16 parties
 	go test -timeout 6h -v -run '$(LONG)' $(LONGPKG) -long all
