@@ -12,12 +12,14 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/grpc"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/lodge-mpc/lodge/engine/gbfv"
 	"github.com/lodge-mpc/lodge/engine/params"
 	"github.com/lodge-mpc/lodge/engine/protocol/cheattest"
 	"github.com/lodge-mpc/lodge/engine/protocol/keygen"
+	"github.com/lodge-mpc/lodge/engine/protocol/popk"
 	"github.com/lodge-mpc/lodge/engine/protocol/round"
 	"github.com/lodge-mpc/lodge/engine/protocol/triple"
 	"github.com/lodge-mpc/lodge/engine/protocol/verdict"
@@ -48,6 +50,9 @@ type world struct {
 	jobs   int
 	dir    string
 	forger *forger
+	// listener is at the last party; adversary gets what that has when a session has ended.
+	listener  *listener
+	adversary func(kept *evidence.Recorder, c evidence.Case, report runner.Report)
 }
 
 func newWorld(t *testing.T, n int) *world {
@@ -60,8 +65,11 @@ func newWorld(t *testing.T, n int) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t: t, n: n, roster: new(config.Roster), dir: t.TempDir(), forger: &forger{culprit: n - 1}}
-	w.net = testnet.New(t, n, testnet.Options{Sends: w.forger.sends})
+	w := &world{t: t, n: n, roster: new(config.Roster), dir: t.TempDir(), forger: &forger{culprit: n - 1}, listener: &listener{party: n - 1}}
+	w.listener.forget()
+	w.net = testnet.New(t, n, testnet.Options{Sends: func(from, to int) grpc.StreamClientInterceptor {
+		return both(w.listener.sends(from, to), w.forger.sends(from, to))
+	}})
 	w.forger.signer = w.net.Parties[n-1].Signer
 	if w.scheme, err = gbfv.New(s, f); err != nil {
 		t.Fatal(err)
@@ -85,6 +93,14 @@ func (w *world) spec(kind jobv1.Kind) *jobv1.SessionSpec {
 	}
 	if kind != jobv1.Kind_KIND_KEYS {
 		s.Protocol, s.Dim, s.Field, s.Count, s.Tenant = jobv1.Protocol_PROTOCOL_TRIPLES, 1, field, 1, "tenant"
+	}
+	switch kind {
+	case jobv1.Kind_KIND_PROOF:
+		s.Protocol = jobv1.Protocol_PROTOCOL_POPK
+	case jobv1.Kind_KIND_MATRIX:
+		s.Dim, s.Shape = 2, &jobv1.Shape{Rows: 2, Inner: 3, Columns: 2}
+	case jobv1.Kind_KIND_INPUT:
+		s.InputParty = uint32(w.n - 1)
 	}
 	return s
 }
@@ -134,20 +150,24 @@ func run[R any](w *world, spec *jobv1.SessionSpec, terms round.Digest, d *runner
 				}
 				return start(p, s, source)
 			})
-			var f *runner.Failure
-			if !errors.As(ends[p].err, &f) || f.Outcome != runner.Blamed {
-				return
-			}
 			c := evidence.Case{
 				Members: evidence.Members{Names: w.net.Names, Keys: w.net.Keys, Hash: w.roster.Hash()},
 				Self:    round.Party(p), Signer: w.net.Parties[p].Signer, Spec: spec, Params: terms, Nonces: report.Nonces,
-				History: report.History, Round: uint32(f.Index), Err: f.Cause, When: time.Now().UTC(),
+				History: report.History, When: time.Now().UTC(),
 			}
 			if w.keys != nil && spec.GetKind() != jobv1.Kind_KIND_KEYS {
 				c.Key = func() (seed, half []byte) {
 					return w.keys[p].Keys.Frame(w.scheme, 0), w.keys[p].Keys.Frame(w.scheme, 1)
 				}
 			}
+			if w.adversary != nil && p == w.listener.party {
+				w.adversary(kept, c, report)
+			}
+			var f *runner.Failure
+			if !errors.As(ends[p].err, &f) || f.Outcome != runner.Blamed {
+				return
+			}
+			c.Round, c.Err = uint32(f.Index), f.Cause
 			if d != nil {
 				w.frames(kept, c, f, culprit)
 			}
@@ -184,14 +204,38 @@ func (w *world) hold() {
 	}
 }
 
+// proof runs a session of proofs, in which the culprit encrypts under a key of its own.
+func (w *world) proof(spec *jobv1.SessionSpec, key *gbfv.PublicKey, d *runner.Deviation, culprit int) []ended[popk.Result] {
+	w.t.Helper()
+	instance, err := plan.Proof(spec, w.underKeys(), w.n)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	hash := w.keys[0].Keys.PublicHash(w.scheme)
+	return run(w, spec, plan.Terms(plan.Popk, instance, hash), d, culprit, func(p int, s round.Session, source *sample.Source) (round.Transition[popk.Result], error) {
+		c := popk.Config{
+			Session: s, Step: plan.StepProof, Scheme: w.scheme, Instance: instance, Key: w.keys[p].Keys.Public, KeyHash: hash,
+			Source: source, Workers: 1,
+		}
+		if p == culprit {
+			c.Key = key
+		}
+		return popk.Start(c)
+	})
+}
+
+// underKeys is the set under the keys that all hold.
+func (w *world) underKeys() *params.Set {
+	if w.scheme.Set.KeygenSecurity() == params.Proved {
+		return w.scheme.Set.Proved()
+	}
+	return w.scheme.Set
+}
+
 // batch makes a MAC key and a batch under it.
 func (w *world) batch(spec *jobv1.SessionSpec, d *runner.Deviation, culprit int) []ended[triple.Result] {
 	w.t.Helper()
-	set := w.scheme.Set
-	if set.KeygenSecurity() == params.Proved {
-		set = set.Proved()
-	}
-	b, mac, err := plan.Batch(spec, set, w.n, 2, false)
+	b, mac, err := plan.Batch(spec, w.underKeys(), w.n, 2, false)
 	if err != nil {
 		w.t.Fatal(err)
 	}

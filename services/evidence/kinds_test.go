@@ -12,13 +12,11 @@ import (
 
 	"github.com/lodge-mpc/lodge/engine/gbfv"
 	"github.com/lodge-mpc/lodge/engine/longtest"
-	"github.com/lodge-mpc/lodge/engine/params"
 	"github.com/lodge-mpc/lodge/engine/protocol/cheattest"
 	"github.com/lodge-mpc/lodge/engine/protocol/keygen"
 	"github.com/lodge-mpc/lodge/engine/protocol/popk"
 	"github.com/lodge-mpc/lodge/engine/protocol/round"
 	"github.com/lodge-mpc/lodge/engine/protocol/verdict"
-	"github.com/lodge-mpc/lodge/engine/sample"
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
 	"github.com/lodge-mpc/lodge/services/evidence"
 	"github.com/lodge-mpc/lodge/services/plan"
@@ -183,29 +181,11 @@ func TestFilesAreSmall(t *testing.T) {
 func TestProofUnderAnotherKeyIsProved(t *testing.T) {
 	w := newWorld(t, 2)
 	w.hold()
-	spec := w.spec(jobv1.Kind_KIND_SCALAR)
-	spec.Protocol, spec.Kind = jobv1.Protocol_PROTOCOL_POPK, jobv1.Kind_KIND_PROOF
+	spec, public := w.spec(jobv1.Kind_KIND_PROOF), w.keys[0].Keys.Public
 	spec.ProtoReflect().SetUnknown(protowire.AppendVarint(protowire.AppendTag(nil, 999, protowire.VarintType), 1))
-	s := w.scheme.Set
-	if s.KeygenSecurity() == params.Proved {
-		s = s.Proved()
-	}
-	instance, err := plan.Proof(spec, s, w.n)
-	if err != nil {
-		t.Fatal(err)
-	}
-	hash, other := w.keys[0].Keys.PublicHash(w.scheme), w.scheme.Q.NewNTT()
-	w.scheme.Q.NegNTT(other, w.keys[0].Keys.Public.P0)
-	terms, nobody := plan.Terms(plan.Popk, instance, hash), w.forger.deviation("", 0)
-	ends := run(w, spec, terms, nobody, 1, func(p int, s round.Session, source *sample.Source) (round.Transition[popk.Result], error) {
-		key := w.keys[p].Keys.Public
-		if p == 1 {
-			key = &gbfv.PublicKey{P0: other, P1: key.P1}
-		}
-		return popk.Start(popk.Config{
-			Session: s, Step: plan.StepProof, Scheme: w.scheme, Instance: instance, Key: key, KeyHash: hash, Source: source, Workers: 1,
-		})
-	})
+	other := w.scheme.Q.NewNTT()
+	w.scheme.Q.NegNTT(other, public.P0)
+	ends := w.proof(spec, &gbfv.PublicKey{P0: other, P1: public.P1}, w.forger.deviation("", 0), 1)
 	if ends[0].file == nil {
 		t.Fatalf("%v, %v", ends[0].err, ends[0].why)
 	}
