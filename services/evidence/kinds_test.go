@@ -19,6 +19,7 @@ import (
 	"github.com/lodge-mpc/lodge/engine/protocol/verdict"
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
 	"github.com/lodge-mpc/lodge/services/evidence"
+	"github.com/lodge-mpc/lodge/services/job"
 	"github.com/lodge-mpc/lodge/services/plan"
 )
 
@@ -120,8 +121,13 @@ func speaksLast(name string) bool {
 		slices.Contains([]string{"rushing-relin", "rogue-share"}, name)
 }
 
-// proved runs a cheat of the last party, and gives an accusation.
+// proved runs a cheat of the last party, with scalars where it is one in a batch, and gives an accusation.
 func (w *world) proved(t *testing.T, c *cheattest.Cheat, kind evidence.Kind) []byte {
+	return w.provedIn(t, jobv1.Kind_KIND_SCALAR, c, kind)
+}
+
+// provedIn is proved with batches of this kind.
+func (w *world) provedIn(t *testing.T, batch jobv1.Kind, c *cheattest.Cheat, kind evidence.Kind) []byte {
 	w.t = t
 	culprit, check := w.n-1, c.OnWire().Check
 	if kind == evidence.Malformed {
@@ -130,7 +136,48 @@ func (w *world) proved(t *testing.T, c *cheattest.Cheat, kind evidence.Kind) []b
 	if c.In == cheattest.Keys {
 		return proves(w, w.keygen(w.spec(jobv1.Kind_KIND_KEYS), w.cheat(c.Name), culprit), culprit, kind, check)
 	}
-	return proves(w, w.batch(w.spec(jobv1.Kind_KIND_SCALAR), w.cheat(c.Name), culprit), culprit, kind, check)
+	return proves(w, w.batch(w.spec(batch), w.cheat(c.Name), culprit), culprit, kind, check)
+}
+
+// What is judged follows from the kind of a batch: its plan, the sizes of its messages, whose proof there is, what it
+// opens.
+func TestKindsOfBatches(t *testing.T) {
+	var cases []longtest.Case
+	for _, n := range []int{2, 3} {
+		w := newWorld(t, n)
+		w.hold()
+		add := func(batch jobv1.Kind, cheat string, kind evidence.Kind) {
+			name := fmt.Sprintf("%s of %d, %s", job.KindName(batch), n, cheat)
+			everyday := n == 3 && cheat != "long-witness" && cheat != "alter:triple/ciphertexts"
+			cases = append(cases, longtest.Case{Name: name, Everyday: everyday, Run: func(t *testing.T) {
+				w.provedIn(t, batch, cheattest.Find(cheat), kind)
+			}})
+		}
+		for _, batch := range []jobv1.Kind{jobv1.Kind_KIND_MATRIX, jobv1.Kind_KIND_BIT, jobv1.Kind_KIND_INPUT} {
+			add(batch, "alter:triple/statement/open", evidence.WrongOpening)
+			add(batch, "alter:triple/ciphertexts", evidence.BadProof)
+			add(batch, "alter:triple/response", evidence.BadProof)
+			add(batch, "long-witness", evidence.BadProof)
+			add(batch, "cut:triple/response", evidence.Malformed)
+			add(batch, "alter:verdict", evidence.WrongVerdict)
+		}
+		add(jobv1.Kind_KIND_MATRIX, "cut:triple/sacrifice", evidence.Malformed)
+		add(jobv1.Kind_KIND_BIT, "cut:triple/products", evidence.Malformed)
+		for cheat, kind := range map[string]evidence.Kind{
+			"alter:triple/statement/open": evidence.WrongOpening, "extend:triple/statement/open": evidence.Malformed,
+		} {
+			name := fmt.Sprintf("masks of another of %d, %s", n, cheat)
+			cases = append(cases, longtest.Case{Name: name, Everyday: n == 3, Run: func(t *testing.T) {
+				w.t = t
+				spec, check := w.spec(jobv1.Kind_KIND_INPUT), round.CheckCommitment
+				if spec.InputParty = 0; kind == evidence.Malformed {
+					check = round.CheckShape
+				}
+				proves(w, w.batch(spec, w.cheat(cheat), n-1), n-1, kind, check)
+			}})
+		}
+	}
+	longtest.Run(t, cases)
 }
 
 // Two versions of a broadcast, one for party 0, prove that their sender equivocates; a report of something that nobody has
