@@ -335,8 +335,15 @@ func (c *Coordinator) moveTo(ctx context.Context, r *coordinatorv1.Rotation) err
 	if err != nil {
 		return c.failRotation(r, "its job is not recorded any more")
 	}
+	all, away := c.askEpochs(ctx)
+	if len(away) > 0 {
+		return rpc.Errorf(rpc.Unavailable, "", "party %s cannot be asked for its epochs", away[0])
+	}
+	if why := c.unfit(all, r.GetSuccessor()); why != "" {
+		return c.failRotation(r, why)
+	}
 	if e.request.GetPurpose() == jobv1.Purpose_PURPOSE_TRIPLES {
-		if err := c.movePolicies(ctx, r, e.request.GetParams()); err != nil {
+		if err := c.movePolicies(all, r, e.request.GetParams()); err != nil {
 			return err
 		}
 	}
@@ -359,12 +366,23 @@ func (c *Coordinator) moveTo(ctx context.Context, r *coordinatorv1.Rotation) err
 	return err
 }
 
-// movePolicies moves the policies of the old epoch, and where the set changes those of the newest epoch, if it is that.
-func (c *Coordinator) movePolicies(ctx context.Context, r *coordinatorv1.Rotation, params string) error {
-	all, away := c.askEpochs(ctx)
-	if len(away) > 0 {
-		return rpc.Errorf(rpc.Unavailable, "", "party %s cannot be asked for its epochs", away[0])
+// unfit is why an epoch cannot take another's place, as parties say of it: the roster may have changed since it was made.
+func (c *Coordinator) unfit(all []map[uint64]*keygenv1.Epoch, successor uint64) string {
+	for i, p := range c.parties {
+		switch x := all[i][successor]; {
+		case x == nil:
+			return fmt.Sprintf("party %s has no epoch %d", p.name, successor)
+		case x.GetState() != keygenv1.EpochState_EPOCH_STATE_ACTIVE:
+			return fmt.Sprintf("epoch %d is not active at party %s", successor, p.name)
+		case x.GetStanding() != keygenv1.RosterStanding_ROSTER_STANDING_SAME:
+			return fmt.Sprintf("epoch %d was made under another roster than that of party %s", successor, p.name)
+		}
 	}
+	return ""
+}
+
+// movePolicies moves the policies of the old epoch, and where the set changes those of the newest epoch, if it is that.
+func (c *Coordinator) movePolicies(all []map[uint64]*keygenv1.Epoch, r *coordinatorv1.Rotation, params string) error {
 	newest := true
 	for id, e := range all[0] {
 		newer := id > r.GetEpoch() && id != r.GetSuccessor() && e.GetParams() == r.GetParams() && e.GetPurpose() == jobv1.Purpose_PURPOSE_TRIPLES

@@ -262,6 +262,48 @@ func TestRotateGoesOn(t *testing.T) {
 	}
 }
 
+// A roster that changes between the making of an epoch and the move to it leaves the policies where they are: the next
+// attempt moves them to an epoch of the present roster.
+func TestRotateWhileTheRosterChanges(t *testing.T) {
+	f := newNet(t, 2)
+	f.complete(keysJob())
+	f.set(paused(jobv1.Kind_KIND_SCALAR, 1))
+	q := &coordinatorv1.RotateKeysRequest{Epoch: 1}
+	other := make(chan struct{})
+	f.parties[0].change(func(p *fakeParty) {
+		p.onRun = func(s *fakeSession) {
+			s.succeed()
+			p.change(func(p *fakeParty) { p.epochs[1].Standing = keygenv1.RosterStanding_ROSTER_STANDING_OTHER })
+			close(other)
+		}
+	})
+	f.parties[1].change(func(p *fakeParty) {
+		p.onRun = func(s *fakeSession) {
+			<-other // so that the job ends later
+			s.succeed()
+		}
+	})
+	if _, err := f.rotate("rotator", q); err != nil {
+		t.Fatal(err)
+	}
+	if r := f.rotates(1, inState(rotationFailed)); !strings.Contains(r.GetReason(), "another roster") {
+		t.Errorf("%v", r)
+	}
+	if p := f.policies(); len(p) != 1 || p[0].GetEpoch() != 1 {
+		t.Errorf("policies %v", p)
+	}
+	for _, p := range f.parties {
+		p.change(func(p *fakeParty) { p.onRun = nil })
+	}
+	if _, err := f.rotate("rotator", q); err != nil {
+		t.Fatal(err)
+	}
+	r := f.rotates(1, inState(rotationCompleted))
+	if p := f.policies(); r.GetSuccessor() != 3 || len(p) != 1 || p[0].GetEpoch() != 3 {
+		t.Errorf("%v, policies %v", r, p)
+	}
+}
+
 // A job that fails ends the rotation, and asking again goes on with another.
 func TestRotateAgainAfterFailure(t *testing.T) {
 	f := newNet(t, 2)
