@@ -3,6 +3,7 @@ package vault
 import (
 	"bytes"
 	"crypto/rand"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
@@ -307,6 +308,8 @@ func (v *Vault) LeaveQuarantine() error {
 type peer struct {
 	Version          // the last
 	Former  [][]byte `json:"former,omitempty"` // ids of the stores that it had before
+	// Guessed is set where it is what was remembered of another key at the same place, until the peer says which store it has.
+	Guessed bool `json:"guessed,omitempty"`
 }
 
 // maxFormer bounds how many former stores of a peer are remembered.
@@ -357,7 +360,7 @@ func (v *Vault) Acknowledge(party int, now Version) (seen Version, err error) {
 		case again && now.Generation <= seen.Generation:
 			return nil
 		}
-		seen, p.Version = now, now
+		seen, p.Version, p.Guessed = now, now, false
 		return put(v, tx, peerKey(party), p)
 	})
 	if err == nil {
@@ -374,10 +377,13 @@ func (v *Vault) meet(party int, stored []byte) error {
 		r, err = get[rosterRecord](v, tx, rosterKey)
 		return err
 	})
-	if errors.Is(err, ErrNotFound) || err == nil && len(r.Away) == 0 {
+	if errors.Is(err, ErrNotFound) || err == nil && party >= len(r.Keys) {
 		return nil
 	}
-	if err != nil {
+	if err == nil {
+		err = v.store.View(func(tx store.Tx) error { return v.anothers(tx, r, party, stored) })
+	}
+	if err != nil || len(r.Away) == 0 {
 		return err
 	}
 	return v.update(func(tx store.Tx) error {
@@ -385,12 +391,37 @@ func (v *Vault) meet(party int, stored []byte) error {
 		if err != nil {
 			return err
 		}
-		changed, err := v.recall(tx, id, r.Away, party, stored)
+		changed, err := v.recall(tx, id, r, party, hex.EncodeToString(r.Keys[party]), stored)
 		if err != nil || !changed {
 			return err
 		}
 		return put(v, tx, identityKey, id)
 	})
+}
+
+// anothers refuses a store that is known as that of another party: who says that it has it could otherwise have the other
+// refused. A party of which no store is known may have that of one that has left: it is taken to be the same.
+func (v *Vault) anothers(tx store.Tx, r *rosterRecord, party int, stored []byte) error {
+	known := func(p *peer) bool { return p != nil && !p.Guessed }
+	for i := range r.Keys {
+		p, err := get[peer](v, tx, peerKey(i))
+		if err != nil && !errors.Is(err, ErrNotFound) {
+			return err
+		}
+		if i != party {
+			if known(p) && bytes.Equal(p.ID, stored) {
+				return fmt.Errorf("%w: this is the store of party %d", ErrState, i)
+			}
+			continue
+		}
+		for name, x := range r.Away {
+			if known(p) && !bytes.Equal(p.ID, stored) && known(x.Peer) && bytes.Equal(x.Peer.ID, stored) &&
+				r.together(hex.EncodeToString(r.Keys[party]), name) {
+				return fmt.Errorf("%w: this is the store of a party that has left", ErrState)
+			}
+		}
+	}
+	return nil
 }
 
 // heard is the last version of a peer's store that this process has heard of.

@@ -242,6 +242,42 @@ func (o *owners) copyOf() *owners {
 	return c
 }
 
+// A party that says that it has another's store is refused, and has nobody refused, neither while it is there nor when it
+// has left: not even where nobody has heard of the store before from its owner.
+func TestNobodySpeaksForTheStoreOfAnother(t *testing.T) {
+	t.Parallel()
+	o := newOwners(t, "a", "b", "c", "d")
+	claim := func(by, of, at string) error {
+		t.Helper()
+		now, err := o.vaults[of].Version(0)
+		must(t, err)
+		now.First, now.Generation = 1<<60, 1<<60
+		i := slices.IndexFunc(o.roster, func(k string) bool { return owner(k) == by })
+		_, err = o.vaults[at].Acknowledge(i, now)
+		return err
+	}
+	o.start("a", "b", "d")
+	must(t, claim("d", "a", "b")) // before b has heard of a's store
+	now, err := o.vaults["a"].Version(1)
+	must(t, err)
+	_, err = o.vaults["b"].Acknowledge(0, now)
+	refused(t, err, ErrState) // two parties have one store
+	o.settle("a", "b")        // d is taken out of the roster
+	o.settle("b", "a")
+
+	o = newOwners(t, "a", "b", "c")
+	o.settle("a", "b", "c")
+	refused(t, claim("c", "a", "b"), ErrState)
+	o.settle("b", "c")
+	o.start("b", "c")
+	o.vaults["a"] = o.disks["a"].open(t, o.key)
+	refused(t, claim("c", "a", "b"), ErrState)
+	o.settle("a-2", "b")
+	o.settle("a-2", "b", "c")
+	refused(t, claim("c", "a", "b"), ErrState)
+	o.settle("c", "b", "a")
+}
+
 // Where parties that have left stood with a store is nothing to the store that is restored from its backup: its generations
 // are others.
 func TestRestoreForgetsWhoKnewTheStore(t *testing.T) {

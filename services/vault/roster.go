@@ -51,6 +51,29 @@ type rosterRecord struct {
 	// Away is what is remembered of parties that have left, by signing key in hexadecimal: should they come back, their
 	// stores must not be older.
 	Away map[string]*awayPeer `json:"away,omitempty"`
+	// Former are the keys of rosters before, the latest: two that were in one are of two parties.
+	Former [][][]byte `json:"former,omitempty"`
+}
+
+// maxRosters bounds how many rosters are remembered.
+const maxRosters = 200
+
+// replaced notes that another roster follows.
+func (r *rosterRecord) replaced() {
+	same := func(keys [][]byte) bool { return slices.EqualFunc(keys, r.Keys, bytes.Equal) }
+	r.Former = append(slices.DeleteFunc(r.Former, same), r.Keys)
+	r.Former = r.Former[max(0, len(r.Former)-maxRosters):]
+}
+
+// together reports whether two keys, in hexadecimal, were ever in one roster.
+func (r *rosterRecord) together(a, b string) bool {
+	x, _ := hex.DecodeString(a)
+	y, _ := hex.DecodeString(b)
+	return slices.ContainsFunc(r.Former, func(keys [][]byte) bool { return hasKey(keys, x) && hasKey(keys, y) })
+}
+
+func hasKey(keys [][]byte, key []byte) bool {
+	return slices.ContainsFunc(keys, func(k []byte) bool { return bytes.Equal(k, key) })
 }
 
 type awayPeer struct {
@@ -80,7 +103,8 @@ func (v *Vault) Pin(r Roster) error {
 		if err := v.nameHolders(tx, p); err != nil {
 			return err
 		}
-		return put(v, tx, rosterKey, &rosterRecord{Hash: r.Hash, Keys: r.Keys, Away: old.Away})
+		old.Hash, old.Keys = r.Hash, r.Keys
+		return put(v, tx, rosterKey, old)
 	})
 	if err == nil {
 		v.roster.Store(p)
@@ -133,12 +157,18 @@ func (v *Vault) rearrange(tx store.Tx, old *rosterRecord, keys [][]byte) error {
 		}
 	}
 	id.Peers = nil
+	old.replaced()
 	gone := maps.Clone(old.Away)
 	for i, k := range keys {
 		name := hex.EncodeToString(k)
 		x := gone[name]
-		if x == nil && i < len(old.Keys) && !slices.ContainsFunc(keys, func(k []byte) bool { return bytes.Equal(k, old.Keys[i]) }) {
-			x = gone[hex.EncodeToString(old.Keys[i])] // it may be the same party and store, with another key
+		if x == nil && i < len(old.Keys) && !hasKey(old.Keys, k) && !hasKey(keys, old.Keys[i]) {
+			if y := gone[hex.EncodeToString(old.Keys[i])]; y != nil { // it may be the same party and store, with another key
+				x = &awayPeer{Acknowledged: y.Acknowledged}
+				if y.Peer != nil {
+					x.Peer = &peer{Version: y.Peer.Version, Former: y.Peer.Former, Guessed: true}
+				}
+			}
 		}
 		if x == nil {
 			continue
@@ -150,8 +180,8 @@ func (v *Vault) rearrange(tx store.Tx, old *rosterRecord, keys [][]byte) error {
 			}
 		}
 		id.standsWith(i, x.Acknowledged)
-		if x.Peer != nil {
-			if _, err := v.recall(tx, id, old.Away, i, x.Peer.ID); err != nil {
+		if x.Peer != nil && !x.Peer.Guessed {
+			if _, err := v.recall(tx, id, old, i, name, x.Peer.ID); err != nil {
 				return err
 			}
 		}
@@ -188,8 +218,9 @@ func (v *Vault) forgetStanding(tx store.Tx) error {
 }
 
 // recall has what is remembered of a store under keys that are not in the roster any more count for the peer that has it
-// now: it may have replaced its key, at another place, or have its old key again. It reports whether id has changed.
-func (v *Vault) recall(tx store.Tx, id *identity, away map[string]*awayPeer, party int, stored []byte) (changed bool, err error) {
+// now: it may have replaced its key, at another place, or have its old key again. Keys that were in one roster with its own
+// are others', who have no say about it. It reports whether id has changed.
+func (v *Vault) recall(tx store.Tx, id *identity, r *rosterRecord, party int, key string, stored []byte) (changed bool, err error) {
 	now, err := get[peer](v, tx, peerKey(party))
 	switch {
 	case errors.Is(err, ErrNotFound):
@@ -200,8 +231,8 @@ func (v *Vault) recall(tx store.Tx, id *identity, away map[string]*awayPeer, par
 		return false, nil // which is refused
 	}
 	further := false
-	for _, x := range away {
-		if x.Peer == nil || !bytes.Equal(x.Peer.ID, stored) {
+	for other, x := range r.Away {
+		if x.Peer == nil || x.Peer.Guessed || !bytes.Equal(x.Peer.ID, stored) || r.together(key, other) {
 			continue
 		}
 		changed = id.standsWith(party, x.Acknowledged) || changed
@@ -209,7 +240,11 @@ func (v *Vault) recall(tx store.Tx, id *identity, away map[string]*awayPeer, par
 			continue
 		}
 		p := &peer{Version: x.Peer.Version, Former: slices.Clone(x.Peer.Former)}
-		for _, f := range append(slices.Clone(now.Former), now.ID) {
+		former := append(slices.Clone(now.Former), now.ID)
+		if now.Guessed {
+			former = nil
+		}
+		for _, f := range former {
 			if len(f) > 0 && !bytes.Equal(f, stored) && !p.formerly(f) && len(p.Former) < maxFormer {
 				p.Former = append(p.Former, f)
 			}
