@@ -52,8 +52,8 @@ var rpcTable = []mutation{
 	{
 		Name: "certificate/client-authority", File: "identity.go", Run: "TestWhoMayCall|TestEveryMethod|TestClientAuthority|TestKindsOf|TestNoTLS|TestClientPins",
 		Protects: "the members' authority names no clients",
-		Old:      "if p.Role == Client {\n\t\troots = c.clients",
-		New:      "if false {\n\t\troots = c.clients",
+		Old:      "if p.Role == Client {\n\t\troots = m.clients",
+		New:      "if false {\n\t\troots = m.clients",
 	},
 	{
 		Name: "certificate/expired", File: "identity.go", Run: "TestCertificateExpires",
