@@ -22,5 +22,14 @@ var checked = map[string][]string{
 
 // excused are the functions with refusals that no mutation switches off, and why.
 var excused = map[string]string{
-	"engine/protocol/keygen/proofs.go proofs.accuse": "notes what its callers have found, and their conditions are in the table",
+	"engine/protocol/keygen/proofs.go proofs.accuse":    "notes what its callers have found, and their conditions are in the table",
+	"services/evidence/keys.go referee.badKeyProof":     "passes on what the judge refuses; a history that a bound does not need changes nothing",
+	"services/evidence/keys.go referee.keys":            "passes on what the judge refuses",
+	"services/evidence/proofs.go referee.judge":         "passes on what the judge refuses",
+	"services/evidence/proofs.go referee.proofEquation": "passes on what the judge refuses",
+	"services/evidence/proofs.go referee.set":           "passes on that there is no such set or field",
+	"services/evidence/read.go decode":                  "passes on what is no encoding",
+	"services/evidence/read.go head":                    "a file that begins otherwise is none, and a time that is none convicts nobody",
+	"services/evidence/read.go truncated":               "says that a file ends early",
+	"services/evidence/verify.go verify":                "the name of a job convicts nobody",
 }

@@ -34,6 +34,7 @@ var guarded = []struct {
 	{"engine/protocol/triple/*.go", []string{"Blame", "Abort", "Malformed"}},
 	{"engine/protocol/verdict/*.go", []string{"Blame", "Abort", "Malformed"}},
 	{"engine/protocol/ddec/*.go", []string{"Blame", "Abort", "Malformed"}},
+	{"services/evidence/*.go", []string{"unproven", "unreadable", "problem"}},
 	{"engine/codec/*.go", []string{"ErrTruncated", "ErrTrailing", "ErrRange"}},
 }
 

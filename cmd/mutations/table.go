@@ -46,6 +46,10 @@ func table() []mutation {
 		area("exchange", "services/exchange", exchangeTable),
 		area("runner", "services/runner", runnerTable),
 		area("rpc", "services/rpc", rpcTable),
+		area("evidence", "services/evidence", evidenceTable),
+		area("evidence", "services/evidence", evidenceProofsTable),
+		area("accusations", "services/accusations", accusationsTable),
+		area("oidc", "services/oidc", oidcTable),
 	)
 }
 

@@ -197,4 +197,66 @@ var keygenTable = []mutation{
 		Protects: "keys are what proofs are about: twice the shares",
 		Old:      "q.Double(r.sums[i], r.sums[i])\n\t\tif r.equations", New: "if r.equations",
 	},
+	// Who judges a proof without having been there.
+	{
+		Name: "judge/dimension", File: "judge.go", Run: "TestJudge", Protects: "keys are judged by rotations that there are",
+		Old: "if err := checkDim(s, dim); err != nil {\n\t\treturn nil, err\n\t}\n\tproof", New: "proof",
+		Redundant: "the parameters of the proof are of no other dimensions",
+	},
+	{
+		Name: "judge/frame", File: "judge.go", Run: "TestJudge", Protects: "a frame is one of the proof",
+		Old: "if index < 0 || index >= st.frames() {", New: "if false {",
+	},
+	{
+		Name: "judge/length", File: "judge.go", Run: "TestJudge", Protects: "a frame has its length",
+		Old: "if len(frame) != size {", New: "if false {",
+	},
+	{
+		Name: "judge/share-decodes", File: "judge.go", Run: "TestJudge", Protects: "shares are canonical",
+		Old: "if _, err := j.poly(frame[:start]); err != nil {", New: "if _, err := j.poly(frame[:start]); false {",
+	},
+	{
+		Name: "judge/bound", File: "judge.go", Run: "TestJudge", Protects: "responses are short",
+		Old: "if !j.st.norm.Within(z) {", New: "if !j.st.norm.Within(z) && index < 0 {",
+	},
+	{
+		Name: "judge/equation", File: "judge.go", Run: "TestJudge", Protects: "an equation is one of the proof",
+		Old: "if equation < 0 || equation >= len(st.equations) || ", New: "if ",
+	},
+	{
+		Name: "judge/statement", File: "judge.go", Run: "TestJudge", Protects: "a statement has its length",
+		Old: "len(x.Statement) != j.StatementSize() || ", New: "",
+	},
+	{
+		Name: "judge/heads", File: "judge.go", Run: "TestJudge", Protects: "an equation is judged with all responses for secrets",
+		Old: " || len(x.Heads) != st.proof.V {", New: " {",
+	},
+	{
+		Name: "judge/share", File: "judge.go", Run: "TestJudge", Protects: "a share is the one of its statement",
+		Old: "} else if shareDigest(packed) != promise.share {", New: "} else if false {",
+	},
+	{
+		Name: "judge/opened-share-decodes", File: "judge.go", Run: "TestJudge", Protects: "shares are canonical",
+		Old: "share, err := j.poly(packed)\n\tif err != nil {", New: "share, err := j.poly(packed)\n\tif false {",
+	},
+	{
+		Name: "judge/masks", File: "judge.go", Run: "TestJudge", Protects: "responses open their masks",
+		Old: "if masksDigest(images) != promise.masks {", New: "if masksDigest(images) == promise.masks {",
+	},
+	{
+		Name: "judge/sum-of-all", File: "judge.go", Run: "TestJudge", Protects: "h0 and h1 are the sums of all parties'",
+		Old: "if len(frames) != j.st.Session.Parties {", New: "if false {",
+	},
+	{
+		Name: "judge/sum-decodes", File: "judge.go", Run: "TestJudge", Protects: "h0 and h1 are canonical",
+		Old: "p, err := j.poly(frame)\n\t\tif err != nil {", New: "p, err := j.poly(frame)\n\t\tif err != nil && false {",
+	},
+	{
+		Name: "judge/opening-nonce", File: "judge.go", Run: "TestJudge", Protects: "an opening has its nonce",
+		Old: "if len(frame) != round.NonceSize {", New: "if false {",
+	},
+	{
+		Name: "judge/opening-decodes", File: "judge.go", Run: "TestJudge", Protects: "an opening has polynomials",
+		Old: "\t\t_, err := j.poly(frame)\n\t\treturn err\n", New: "\t\t_, _ = j.poly(frame)\n\t\treturn nil\n",
+	},
 }

@@ -234,4 +234,57 @@ var popkTable = []mutation{
 		Protects: "what is decrypted is what the proof is about: twice the ciphertexts",
 		Old:      "c.Scheme.Double(ct, ct)", New: "_ = ct",
 	},
+	// Who judges a proof without having been there; the file that he is shown may be made by two who cheat.
+	{
+		Name: "judge/prover", File: "judge.go", Run: "TestJudge", Protects: "who does not prove is not judged",
+		Old: " || !c.proves(culprit):", New: ":",
+	},
+	{
+		Name: "judge/party", File: "judge.go", Run: "TestJudge", Protects: "who is judged is a party",
+		Old: "case culprit < 0 || int(culprit) >= c.Session.Parties || ", New: "case ",
+	},
+	{
+		Name: "judge/serves", File: "judge.go", Run: "TestJudge", Protects: "a proof is judged by parameters for its parties",
+		Old: "return &Judge{c, culprit}, c.Scheme.Serves(c.Instance, c.Session.Parties)", New: "return &Judge{c, culprit}, nil",
+	},
+	{
+		Name: "judge/promise", File: "judge.go", Run: "TestJudge", Protects: "a statement has its length",
+		Old: "if len(opening) != j.StatementSize() {\n\t\treturn sum, errLength", New: "if false {\n\t\treturn sum, errLength",
+	},
+	{
+		Name: "judge/statement", File: "judge.go", Run: "TestJudge", Protects: "a statement has its length",
+		Old: "if len(opening) != j.StatementSize() {\n\t\treturn nil, errLength", New: "if false {\n\t\treturn nil, errLength",
+	},
+	{
+		Name: "judge/key", File: "judge.go", Run: "TestJudge", Protects: "an equation is judged under a key",
+		Old: "if j.c.Key == nil {", New: "if false {",
+	},
+	{
+		Name: "judge/more-ciphertexts", File: "judge.go", Run: "TestJudge", Protects: "more ciphertexts than there are do not end the process that judges",
+		Old: "e.st.polys >= most {", New: "most < 0 {",
+	},
+	{
+		Name: "judge/ciphertext-decodes", File: "judge.go", Run: "TestJudge", Protects: "ciphertexts are canonical",
+		Old: "if err := codec.DecodePoly(e.buffer.C, e.j.c.Scheme.Q.Primes(), frame); err != nil {", New: "if err := codec.DecodePoly(e.buffer.C, e.j.c.Scheme.Q.Primes(), frame); false {",
+	},
+	{
+		Name: "judge/all-ciphertexts", File: "judge.go", Run: "TestJudge", Protects: "a proof is judged by all its ciphertexts",
+		Old: "if e.st.polys != 2*p.U || ", New: "if ",
+	},
+	{
+		Name: "judge/repetition", File: "judge.go", Run: "TestJudge", Protects: "a response is to one of the repetitions",
+		Old: " || repetition < 0 || repetition >= p.V {", New: " {",
+	},
+	{
+		Name: "judge/response-decodes", File: "judge.go", Run: "TestJudge", Protects: "responses are canonical",
+		Old: "if err := r.decode(p, frame); err != nil {\n\t\treturn false, err", New: "if err := r.decode(p, frame); false {\n\t\treturn false, err",
+	},
+	{
+		Name: "judge/bound-decodes", File: "judge.go", Run: "TestJudge", Protects: "responses are canonical",
+		Old: "if err := r.decode(j.c.sizes(), frame); err != nil {", New: "if err := r.decode(j.c.sizes(), frame); false {",
+	},
+	{
+		Name: "judge/own-mask", File: "judge.go", Run: "TestJudge", Protects: "a response is judged by the mask of its repetition",
+		Old: "e.st.mask(repetition), ", New: "e.st.mask(0), ",
+	},
 }

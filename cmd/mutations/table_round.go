@@ -312,4 +312,8 @@ var roundTable = []mutation{
 		Old:      "if err := m.deliver(ctx, in); err != nil {\n\t\tm.dead = true",
 		New:      "if err := m.deliver(ctx, in); err != nil {",
 	},
+	{
+		Name: "shape/length", File: "shape.go", Tests: []string{"./services/evidence"}, Run: "TestRefereeOfShapes", Protects: "a message that has its length is not malformed, and another is",
+		Old: "if len(frame) != size {", New: "if len(frame) > size {",
+	},
 }

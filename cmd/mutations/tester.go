@@ -157,7 +157,8 @@ type event struct{ Action, Package, Test, Output string }
 
 // goTest runs the tests of packages that match pattern with an overlay, if any.
 func (t tester) goTest(ctx context.Context, overlay, pattern string, packages ...string) (verdict, error) {
-	args := []string{"test", "-json", "-vet=off", "-timeout", t.timeout.String()}
+	// Without what a debugger needs a test is linked in half the time.
+	args := []string{"test", "-json", "-vet=off", "-ldflags=-s -w", "-timeout", t.timeout.String()}
 	if overlay != "" {
 		args = append(args, "-count=1", "-failfast", "-overlay", overlay)
 	}

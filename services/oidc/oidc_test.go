@@ -330,6 +330,7 @@ func TestOptions(t *testing.T) {
 	for name, o := range map[string]Options{
 		"no TLS":      {Issuer: "http://issuer.example", Audience: "a"},
 		"no issuer":   {Audience: "a"},
+		"no server":   {Issuer: "https:///realm", Audience: "a"},
 		"query":       {Issuer: "https://issuer.example?x=1", Audience: "a"},
 		"fragment":    {Issuer: "https://issuer.example/#", Audience: "a"},
 		"user":        {Issuer: "https://u:p@issuer.example", Audience: "a"},

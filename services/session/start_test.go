@@ -245,4 +245,6 @@ func TestResults(t *testing.T) {
 	if !slices.Equal(*done, []string{"erased"}) {
 		t.Errorf("of a session with a convicted party: %q", *done)
 	}
+	_, err = s.Activate(digest[:])
+	isRefused(t, "what is erased", err, rpc.Burnt)
 }
