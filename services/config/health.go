@@ -14,7 +14,7 @@ import (
 const HealthAddress = "127.0.0.1:7199"
 
 // HealthOf gives the address at which the process with this configuration, a party or the coordinator, can be asked from
-// the same machine. It looks at nothing else in the file.
+// the same machine. It looks at nothing else in the file, and at the environment first.
 func HealthOf(path string) (string, error) {
 	b, err := os.ReadFile(path)
 	if err != nil {
@@ -25,6 +25,9 @@ func HealthOf(path string) (string, error) {
 	}
 	if err := yaml.Unmarshal(b, &f); err != nil {
 		return "", fmt.Errorf("config: %s: %w", path, err)
+	}
+	if set, ok := os.LookupEnv(EnvPrefix + "HEALTH_LISTEN"); ok {
+		f.HealthListen = set
 	}
 	if f.HealthListen == "" {
 		return "", fmt.Errorf("config: %s: %w", path, ErrNoHealth)

@@ -2,6 +2,7 @@ package config
 
 import (
 	"errors"
+	"os"
 	"testing"
 )
 
@@ -23,6 +24,11 @@ func TestHealthOf(t *testing.T) {
 	if _, err := HealthOf(write(t, dir, "c.yaml", coordinatorYAML)); !errors.Is(err, ErrNoHealth) {
 		t.Errorf("without: %v", err)
 	}
+	t.Setenv(EnvPrefix+"HEALTH_LISTEN", "0.0.0.0:7299")
+	if got, err := HealthOf(write(t, dir, "party.yaml", partyYAML)); err != nil || got != "127.0.0.1:7299" {
+		t.Errorf("set in the environment: %q, %v", got, err)
+	}
+	os.Unsetenv(EnvPrefix + "HEALTH_LISTEN")
 	for _, bad := range []string{"health_listen: nothing\n", "health_listen: [\n"} {
 		if got, err := HealthOf(write(t, dir, "c.yaml", bad)); err == nil {
 			t.Errorf("%q gives %q", bad, got)
