@@ -33,6 +33,7 @@ type demoOptions struct {
 	kind, dim          string
 	count              uint64
 	field, params, out string
+	cluster            string // that runs already, or empty
 	export             string
 	every              bool // kind that an online phase reads, to export them
 	json, keep         bool
@@ -86,7 +87,8 @@ func demoCommand() *cobra.Command {
 		Short: "Run a coordinator and n parties on this machine, make triples and check them",
 		Long: "Start a coordinator and n parties on loopback with mutual TLS, generate keys, make triples, draw each party's\n" +
 			"shares through the party's own API with a client certificate, and hand them to a checker that shares no\n" +
-			"protocol code. The checker pools every party's MAC-key share, so the key epoch is retired at the end.",
+			"protocol code. The checker pools every party's MAC-key share, so the key epoch is retired at the end.\n" +
+			"With --cluster the same is done by a cluster for development that runs already, and stays.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return runDemo(cmd, o) },
 	}
@@ -101,6 +103,7 @@ func demoCommand() *cobra.Command {
 	f.BoolVar(&o.noSacrifice, "no-sacrifice", false, "leave out the check that finds products of malformed evaluation keys")
 	f.StringVar(&o.out, "out", "", "keep every party's exported shares in this new directory")
 	f.StringVar(&o.export, "export", "", "leave every party's files for an online engine there instead: mp-spdz; of every kind without --kind")
+	f.StringVar(&o.cluster, "cluster", "", "take a cluster that runs already, with the secrets of all clients in this directory, and start none")
 	f.BoolVar(&o.json, "json", false, "write the result as JSON")
 	f.BoolVar(&o.keep, "keep", false, "keep the working directory: configurations, logs and vaults")
 	complete(cmd, "kind", words(config.TupleKinds))
@@ -114,6 +117,9 @@ func demoCommand() *cobra.Command {
 func runDemo(cmd *cobra.Command, o *demoOptions) (err error) {
 	start := time.Now()
 	defer func() { err = ended(cmd, err) }()
+	if err := o.join(cmd.Flags().Changed); err != nil {
+		return err
+	}
 	if err := o.check(cmd.Flags().Changed); err != nil {
 		return err
 	}
@@ -121,7 +127,7 @@ func runDemo(cmd *cobra.Command, o *demoOptions) (err error) {
 	if err != nil {
 		return err
 	}
-	c, err := startCluster(cmd, clusterOptions{parties: o.parties, set: o.params, keep: o.keep, noSacrifice: o.noSacrifice})
+	c, err := o.begin(cmd)
 	if err != nil {
 		return err
 	}

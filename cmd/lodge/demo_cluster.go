@@ -98,22 +98,7 @@ func (c *cluster) serve(ctx context.Context, pinned bool) (err error) {
 			return err
 		}
 	}
-	if c.operator, err = dial(net, devnet.Operator, net.Roster.Coordinator.Address, net.Roster.Coordinator.Identity); err != nil {
-		return err
-	}
-	for i, m := range net.Roster.Parties {
-		conn, err := dial(net, devnet.ClientName(i), m.Address, m.Identity)
-		if err != nil {
-			return err
-		}
-		c.clients = append(c.clients, conn)
-	}
-	for i, conn := range append([]*grpc.ClientConn{c.operator}, c.clients...) {
-		if err := c.ready(ctx, c.procs[i], conn); err != nil {
-			return err
-		}
-	}
-	return nil
+	return c.connect(ctx, func(i int) *process { return c.procs[i] })
 }
 
 func dial(net *devnet.Cluster, client, address, identity string) (*grpc.ClientConn, error) {

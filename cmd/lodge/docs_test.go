@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -103,7 +104,50 @@ func checkCommand(line, makefile string) error {
 		}
 		return cmd.ValidateArgs(cmd.Flags().Args())
 	}
+	if words[0] == "docker" {
+		return checkCompose(words)
+	}
 	return checkPython(words)
+}
+
+// checkCompose reports what is wrong with a documented command of Docker Compose: what it does is one of a few things, and
+// the words after the name of a service, if lodge is run in its container, are a command of lodge.
+func checkCompose(words []string) error {
+	if len(words) > 3 && words[2] == "--profile" && words[3] == "monitoring" {
+		words = append(words[:2:2], words[4:]...)
+	}
+	if len(words) < 3 || words[1] != "compose" {
+		return fmt.Errorf("not docker compose")
+	}
+	text, err := os.ReadFile(filepath.Join("..", "..", "docker-compose.yml"))
+	if err != nil {
+		return err
+	}
+	runs := words[2] == "run" || words[2] == "exec"
+	if !runs && !slices.Contains([]string{"up", "down", "ps", "logs"}, words[2]) {
+		return fmt.Errorf("docker compose %s is not among what the documents use", words[2])
+	}
+	for i, w := range words[3:] {
+		if strings.HasPrefix(w, "-") {
+			if !slices.Contains([]string{"--wait", "--rm", "--no-deps", "--no-TTY", "--volumes"}, w) {
+				return fmt.Errorf("%s is not among what the documents use", w)
+			}
+			continue
+		}
+		if !strings.Contains(string(text), "\n  "+w+":\n") {
+			return fmt.Errorf("docker-compose.yml has no %s", w)
+		}
+		if runs {
+			inside := words[3+i+1:]
+			if words[2] == "exec" && len(inside) > 0 && inside[0] == "lodge" {
+				inside = inside[1:]
+			} else if words[2] == "exec" {
+				return fmt.Errorf("the image has no command but lodge")
+			}
+			return checkCommand("lodge "+strings.Join(inside, " "), "")
+		}
+	}
+	return nil
 }
 
 // checkPython reports what is wrong with a documented command of Python, which works in an environment called venv.
@@ -126,14 +170,16 @@ func checkPython(words []string) error {
 func TestCheckCommandCatches(t *testing.T) {
 	makefile := "test: ## run\n\tgo test ./...\n"
 	for _, good := range []string{"make test", "make test ARGS=1", "lodge verify DIR", "go run ./cmd/lodge params list --json",
-		"python3 -m venv venv", "venv/bin/pip install ./clients/python"} {
+		"python3 -m venv venv", "venv/bin/pip install ./clients/python", "docker compose up --wait", "docker compose logs p0",
+		"docker compose exec p2 lodge version", "docker compose run --rm init compose --parties 5"} {
 		if err := checkCommand(good, makefile); err != nil {
 			t.Errorf("%s: %v", good, err)
 		}
 	}
 	for _, bad := range []string{
 		"make tests", "lodge nonsense", "lodge verify", "lodge verify DIR --nonsense", "curl x | sh", "lodge params show",
-		"venv/bin/python nowhere.py", "venv/bin/pip install numpy",
+		"venv/bin/python nowhere.py", "venv/bin/pip install numpy", "docker ps", "docker compose kill", "docker compose logs p9", "docker compose up --all",
+		"docker compose exec p0 sh", "docker compose run --rm init nonsense",
 	} {
 		if checkCommand(bad, makefile) == nil {
 			t.Errorf("%s passes", bad)

@@ -43,9 +43,12 @@ lodge ciphertexts encrypt --in values --out secret.ct --at p1 --cluster cluster`
 	"ciphertexts show": `lodge ciphertexts show secret.ct --cluster cluster`,
 	"ciphertexts verify": `lodge ciphertexts verify secret.ct --cluster cluster
 lodge ciphertexts verify secret.ct --at p1 --cluster cluster`,
-	"coordinator": `lodge coordinator --config cluster/coordinator/coordinator.yaml`,
+	"compose": `lodge compose --parties 5 --out docker-compose.yml
+lodge compose --port 7200`,
+	"compose init": `lodge compose init /cluster --parties 3`,
+	"coordinator":  `lodge coordinator --config cluster/coordinator/coordinator.yaml`,
 	"demo": `lodge demo --parties 2 --count 10000
-lodge demo --kind matrix --dim 128
+lodge demo --cluster lodge-cluster --kind matrix --dim 128
 lodge demo --parties 2 --export mp-spdz --out try`,
 	"demo decrypt": `lodge demo decrypt --parties 2`,
 	"dev": `lodge dev

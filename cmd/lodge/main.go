@@ -36,7 +36,8 @@ func rootCommand() *cobra.Command {
 	}{
 		{"To try it:", []*cobra.Command{demoCommand(), devCommand()}},
 		{"To run it:", []*cobra.Command{
-			initCommand(), configCommand(), coordinatorCommand(), partyCommand(), storeCommand(), auditCommand(), healthCommand(), statusCommand(), doctorCommand(),
+			initCommand(), composeCommand(), configCommand(), coordinatorCommand(), partyCommand(), storeCommand(), auditCommand(), healthCommand(),
+			statusCommand(), doctorCommand(),
 		}},
 		{"To make keys and tuples:", []*cobra.Command{paramsCommand(), keysCommand(), jobsCommand(), stockCommand(), epochsCommand()}},
 		{"To use tuples:", []*cobra.Command{reserveCommand(), reservationsCommand(), releaseCommand(), fetchCommand(), exportCommand(), verifyCommand()}},

@@ -6,7 +6,6 @@ package devnet
 import (
 	"encoding/hex"
 	"fmt"
-	"math"
 	"net"
 	"os"
 	"path/filepath"
@@ -41,6 +40,8 @@ type Options struct {
 	NoSacrifice bool
 	// Metrics makes every party serve its metrics, on a free port.
 	Metrics bool
+	// Containers makes files for processes in containers: see containers.go. Host is where clients find them.
+	Containers bool
 }
 
 // Cluster says where things are.
@@ -110,9 +111,10 @@ func (c *Cluster) Credentials(client string) (*rpc.Credentials, error) {
 
 // writer writes files and remembers the first error.
 type writer struct {
-	dir string
-	ca  *pki.Authority
-	err error
+	dir    string
+	ca     *pki.Authority
+	shared string // where a process finds the roster and the authority, from its own directory
+	err    error
 }
 
 func (w *writer) do(f func() error) {
@@ -141,9 +143,9 @@ func (w *writer) yaml(name string, v any) {
 	})
 }
 
-func (w *writer) leaf(base, id, host string) {
+func (w *writer) leaf(base, id string, hosts ...string) {
 	w.do(func() error {
-		cert, key, err := w.ca.Issue(pki.Leaf{Identity: id, Hosts: []string{host, "localhost"}, Lifetime: lifetime})
+		cert, key, err := w.ca.Issue(pki.Leaf{Identity: id, Hosts: append(hosts, "localhost"), Lifetime: lifetime})
 		if err == nil {
 			w.file(base+".pem", cert)
 			w.file(base+".key", key)
@@ -154,11 +156,8 @@ func (w *writer) leaf(base, id, host string) {
 
 // Write makes a cluster in an empty or absent directory.
 func Write(dir string, o Options) (*Cluster, error) {
-	if o.Parties < 2 || o.Parties > config.MaxParties {
-		return nil, fmt.Errorf("devnet: %d parties; a cluster has 2 to %d", o.Parties, config.MaxParties)
-	}
-	if o.Port < 0 || o.Port+o.Parties > math.MaxUint16 {
-		return nil, fmt.Errorf("devnet: port %d; the last party has the one that is %d higher", o.Port, o.Parties)
+	if err := checkSize(o.Parties, o.Port); err != nil {
+		return nil, err
 	}
 	if list, err := os.ReadDir(dir); err == nil && len(list) > 0 {
 		return nil, fmt.Errorf("devnet: %s is not empty; name a new directory", dir)
@@ -180,7 +179,7 @@ func Write(dir string, o Options) (*Cluster, error) {
 	if dir, err = filepath.Abs(dir); err != nil {
 		return nil, err
 	}
-	w := &writer{dir: dir, ca: ca}
+	w := &writer{dir: dir, ca: ca, shared: "../"}
 	w.file("ca.pem", ca.PEM())
 	c := &Cluster{Dir: dir, Roster: &config.Roster{Coordinator: config.Coordinator{Address: addresses[0], Identity: identity("coordinator", -1)}}}
 	for i := range o.Parties {
@@ -188,13 +187,16 @@ func Write(dir string, o Options) (*Cluster, error) {
 		if err != nil {
 			return nil, err
 		}
-		name := "p" + strconv.Itoa(i)
+		name := partyName(i)
 		w.file(name+"/signing.key", private)
 		c.Roster.Parties = append(c.Roster.Parties, config.Member{
 			ID: i, Name: name, Address: addresses[i+1], Identity: identity("party", i), SigningKey: public,
 		})
 	}
 	w.yaml("roster.yaml", c.Roster)
+	if o.Containers {
+		w.apart(c.Roster)
+	}
 	pins, fields, err := pins(o)
 	if err != nil {
 		return nil, err
@@ -251,12 +253,13 @@ func pins(o Options) (pins []config.ParamsPin, fields []string, err error) {
 	return pins, fields, nil
 }
 
-func tls(base string) config.TLS {
-	return config.TLS{Certificate: base + ".pem", Key: base + ".key", CA: "../ca.pem"}
+func (w *writer) tls() config.TLS {
+	return config.TLS{Certificate: "tls.pem", Key: "tls.key", CA: w.shared + "ca.pem"}
 }
 
 func (w *writer) coordinator(c *Cluster, o Options, pins []config.ParamsPin) {
-	w.leaf("coordinator/tls", identity("coordinator", -1), o.Host)
+	at := o.at(config.CoordinatorName, c.Roster.Coordinator.Address)
+	w.leaf("coordinator/tls", identity("coordinator", -1), at.hosts...)
 	clients := []config.Client{{Name: Operator, Identity: identity(Operator, -1), Permissions: []string{
 		config.PermStatus, config.PermSubmit, config.PermReserve, config.PermPolicy,
 	}, Tenants: []string{Tenant}}}
@@ -266,7 +269,7 @@ func (w *writer) coordinator(c *Cluster, o Options, pins []config.ParamsPin) {
 		}, Tenants: []string{Tenant}})
 	}
 	w.yaml("coordinator/coordinator.yaml", &config.CoordinatorFile{
-		RosterFile: "../roster.yaml", Listen: c.Roster.Coordinator.Address, TLS: tls("tls"), DataDir: "data",
+		RosterFile: w.shared + "roster.yaml", Listen: at.listen, MetricsListen: at.metrics, HealthListen: at.health, TLS: w.tls(), DataDir: "data",
 		Clients: clients, Params: pins, JobTimeout: config.Duration(time.Hour), MaxConcurrent: 2,
 	})
 	c.Coordinator = filepath.Join(w.dir, "coordinator", "coordinator.yaml")
@@ -295,15 +298,15 @@ func (w *writer) clients(c *Cluster, o Options) {
 
 func (w *writer) party(c *Cluster, o Options, i int, pins []config.ParamsPin, fields []string) {
 	m := c.Roster.Parties[i]
-	w.leaf(m.Name+"/tls", m.Identity, o.Host)
+	at := o.at(m.Name, m.Address)
+	w.leaf(m.Name+"/tls", m.Identity, at.hosts...)
 	w.do(func() error { return vault.WriteNewKey(filepath.Join(w.dir, m.Name, "vault.key")) })
-	metrics := ""
 	if o.Metrics {
-		metrics = c.Metrics[i]
+		at.metrics = c.Metrics[i]
 	}
 	w.yaml(m.Name+"/party.yaml", &config.PartyFile{
-		MetricsListen: metrics, Name: m.Name, RosterFile: "../roster.yaml", Listen: m.Address, TLS: tls("tls"), SigningKey: "signing.key",
-		Vault: config.Vault{Dir: "vault", KeyFile: "vault.key"},
+		Name: m.Name, RosterFile: w.shared + "roster.yaml", Listen: at.listen, MetricsListen: at.metrics, HealthListen: at.health, TLS: w.tls(),
+		SigningKey: "signing.key", Vault: config.Vault{Dir: "vault", KeyFile: "vault.key"},
 		Clients: []config.Client{{Name: ClientName(i), Identity: identity("client", i), Permissions: []string{
 			config.PermStatus, config.PermFetch, config.PermMACKey, config.PermProve, config.PermRetire, config.PermAccusations,
 		}, Tenants: []string{Tenant}}, {Name: App, Identity: identity(App, -1), Permissions: []string{config.PermStatus, config.PermProve, config.PermDecrypt},
