@@ -38,6 +38,7 @@ func table() []mutation {
 		area("gbfv", "engine/gbfv", gbfvTable),
 		area("params", "engine/params", paramsTable),
 		area("vault", "services/vault", vaultTable),
+		area("vault", "services/vault", vaultRosterTable),
 		area("tuples", "services/tuples", tuplesTable),
 		area("triples", "services/triples", triplesTable),
 		area("decryption", "services/decryption", decryptionTable),
@@ -50,6 +51,7 @@ func table() []mutation {
 		area("evidence", "services/evidence", evidenceProofsTable),
 		area("accusations", "services/accusations", accusationsTable),
 		area("oidc", "services/oidc", oidcTable),
+		area("coordinator", "services/coordinator", coordinatorTable),
 	)
 }
 

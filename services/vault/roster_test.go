@@ -101,6 +101,10 @@ func TestHoldersOfBefore(t *testing.T) {
 	if e, err = v.Epoch(1); err != nil || v.Standing(&e) != OtherParties || e.Holders != [32]byte{} {
 		t.Errorf("%+v, %v", e, err)
 	}
+	addEpoch(t, v, 2, "triples") // of a roster that is not the present one
+	if e, err = v.Epoch(2); err != nil || e.Holders != [32]byte{} {
+		t.Errorf("%+v, %v", e, err)
+	}
 }
 
 // What is remembered of a peer follows its signing key, also while it is away, and a new key in its place has it, too.
