@@ -5,7 +5,7 @@ LONGPKG := ./engine/gbfv ./engine/protocol/triple ./services/evidence
 # Histories have PostgreSQL, and write to memory when they can: they sync after every write.
 HISTORIES := LODGE_REQUIRE_POSTGRES=1 $(if $(wildcard /dev/shm/.),TMPDIR=/dev/shm) \
 	go test -count=1 -timeout 3h ./services/internal/histories
-.PHONY: help build demo test test-plain test-avx2 test-avx512 slow sample histories store byzantine mutations noise check tools proto baseline kernels fuzz bench licences sbom clean
+.PHONY: help build demo test test-plain test-avx2 test-avx512 slow sample histories store byzantine mutations noise compose check tools proto baseline kernels fuzz bench licences sbom clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "%-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -58,6 +58,9 @@ noise: ## measure the noise of all sets and write the tables of docs/noise.md
 
 mutations: ## switch off the verifications, one at a time, of which a test must fail: COUNT of them chosen by SEED, or COUNT=all
 	go run ./cmd/mutations -count $(if $(filter all,$(COUNT)),0,$(or $(COUNT),10)) -seed $(or $(SEED),1) $(ARGS)
+
+compose: ## the image and docker-compose.yml, with a Docker daemon of its own; as root on Linux
+	e2e/compose/run $(ARGS)
 
 check: ## static checks; make check ONLY="vet shell" runs some
 	.ci/check $(ONLY)

@@ -1,0 +1,319 @@
+//go:build compose
+
+// Package compose tests docker-compose.yml as it is: containers of the image that the Dockerfile makes, published ports,
+// volumes, what is healthy and when, and that the cluster heals when a process is killed, cut off or stopped. e2e/compose/run
+// starts it, with a Docker daemon of its own.
+package compose
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+var (
+	lodgeFlag = flag.String("lodge", "", "the lodge binary, built as in the image")
+	treeFlag  = flag.String("tree", "", "a copy of the working tree, whose docker-compose.yml is started")
+)
+
+// patience is for what must come to pass, however busy the machine is.
+const patience = 10 * time.Minute
+
+// cluster is the one of docker-compose.yml.
+type cluster struct {
+	t *testing.T
+}
+
+// output runs a program in the tree and gives what it writes.
+func (c cluster) output(name string, args ...string) (string, error) {
+	cmd := exec.CommandContext(c.t.Context(), name, args...)
+	cmd.Dir = *treeFlag
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Run(); err != nil {
+		return stdout.String(), fmt.Errorf("%s %s: %w: %s", filepath.Base(name), strings.Join(args, " "), err, stderr.String())
+	}
+	return stdout.String(), nil
+}
+
+// run is output that must succeed.
+func (c cluster) run(name string, args ...string) string {
+	c.t.Helper()
+	begun := time.Now()
+	out, err := c.output(name, args...)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	if took := time.Since(begun); took > time.Second {
+		c.t.Logf("%5.1f s  %s %s", took.Seconds(), filepath.Base(name), strings.Join(args, " "))
+	}
+	return strings.TrimSpace(out)
+}
+
+func (c cluster) docker(args ...string) string {
+	c.t.Helper()
+	return c.run("docker", args...)
+}
+
+func (c cluster) compose(args ...string) string {
+	c.t.Helper()
+	return c.docker(append([]string{"compose"}, args...)...)
+}
+
+func (c cluster) lodge(args ...string) string {
+	c.t.Helper()
+	return c.run(*lodgeFlag, append(args, "--cluster", "lodge-cluster")...)
+}
+
+// ask runs lodge with --json.
+func ask[T any](c cluster, args ...string) (out T) {
+	c.t.Helper()
+	text := c.lodge(append(args, "--json")...)
+	if err := json.Unmarshal([]byte(text), &out); err != nil {
+		c.t.Fatalf("%v: %v: %s", args, err, text)
+	}
+	return out
+}
+
+// until waits for something to hold.
+func (c cluster) until(what string, holds func() bool) {
+	c.t.Helper()
+	for end := time.Now().Add(patience); !holds(); time.Sleep(100 * time.Millisecond) {
+		if time.Now().After(end) {
+			c.t.Fatalf("not in %s: %s\n%s", patience, what, c.compose("ps", "--all"))
+		}
+	}
+}
+
+// container is the id of a service's.
+func (c cluster) container(service string) string {
+	c.t.Helper()
+	return c.compose("ps", "--all", "--quiet", service)
+}
+
+// inspect formats what Docker knows of a service's container.
+func (c cluster) inspect(service, format string) string {
+	c.t.Helper()
+	return c.docker("inspect", "--format", format, c.container(service))
+}
+
+// healthy waits until a service is, as Docker sees it.
+func (c cluster) healthy(service string) {
+	c.t.Helper()
+	c.until(service+" is healthy", func() bool { return c.inspect(service, "{{.State.Health.Status}}") == "healthy" })
+}
+
+var (
+	services = []string{"coordinator", "p0", "p1", "p2"}
+	parties  = services[1:]
+)
+
+// jobRecord is what the test reads of a job.
+type jobRecord struct {
+	ID      string `json:"id"`
+	State   string `json:"state"`
+	Epoch   uint64 `json:"epoch"`
+	Made    uint64 `json:"made"`
+	Parties []struct {
+		RoundIndex uint32 `json:"round_index"`
+		Reachable  bool   `json:"reachable"`
+	} `json:"parties"`
+}
+
+func (j jobRecord) final() bool {
+	return slices.Contains([]string{"completed", "failed", "cancelled", "timed_out"}, j.State)
+}
+
+// job runs a job that must complete.
+func (c cluster) job(args ...string) jobRecord {
+	c.t.Helper()
+	j := ask[jobRecord](c, append([]string{"jobs", "submit", "--wait"}, args...)...)
+	if j.State != "completed" {
+		c.t.Fatalf("%v: %+v", args, j)
+	}
+	return j
+}
+
+func TestCompose(t *testing.T) {
+	if *lodgeFlag == "" || *treeFlag == "" {
+		t.Fatal("this is started by e2e/compose/run")
+	}
+	c := cluster{t}
+	const hostUser = 12345 // owns lodge-cluster, and so what clients need
+	if err := os.Chown(filepath.Join(*treeFlag, "lodge-cluster"), hostUser, hostUser); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { // whatever happened
+		if t.Failed() {
+			out, err := c.withoutContext("compose", "logs", "--tail", "40")
+			t.Logf("%s %v", out, err)
+		}
+		if out, err := c.withoutContext("compose", "--profile", "*", "down", "--volumes", "--timeout", "10"); err != nil {
+			t.Errorf("%v: %s", err, out)
+		}
+	})
+	c.compose("up", "--detach", "--wait")
+	each := func(name string, f func(cluster)) {
+		if !t.Run(name, func(t *testing.T) { f(cluster{t}) }) {
+			t.FailNow()
+		}
+	}
+	each("image", cluster.image)
+	each("confinement", cluster.confinement)
+	each("outside", func(c cluster) { c.outside(hostUser) })
+	each("verified", cluster.verified)
+	each("monitored", cluster.monitored)
+	var stock stock
+	each("stock", func(c cluster) { stock = c.stock() })
+	for _, service := range []string{"p1", "coordinator"} {
+		for _, fault := range []string{"killed", "cut off", "paused"} {
+			each(service+" "+fault, func(c cluster) { c.strike(service, fault, stock.epoch) })
+		}
+	}
+	each("down and up", func(c cluster) { c.again(stock) })
+	each("away", cluster.away)
+}
+
+// withoutContext runs docker when the test's context has ended.
+func (c cluster) withoutContext(args ...string) (string, error) {
+	cmd := exec.Command("docker", args...)
+	cmd.Dir = *treeFlag
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+// image sees that the image is small, says what it is, and has the very binary that this tree makes outside of it.
+func (c cluster) image() {
+	const size = 40 << 20
+	var n int
+	if _, err := fmt.Sscan(c.docker("image", "inspect", "--format", "{{.Size}}", "lodge:dev"), &n); err != nil || n > size {
+		c.t.Errorf("the image has %d bytes (%v)", n, err)
+	}
+	c.t.Logf("the image has %.1f MB", float64(n)/1e6)
+	for format, want := range map[string]string{
+		"{{.Config.User}}": "65532:65532", "{{json .Config.Entrypoint}}": `["lodge"]`, "{{json .Config.Healthcheck.Test}}": `["CMD","lodge","health"]`,
+		`{{index .Config.Labels "org.opencontainers.image.licenses"}}`: "Apache-2.0", `{{index .Config.Labels "org.opencontainers.image.title"}}`: "Lodge",
+	} {
+		if got := c.docker("image", "inspect", "--format", format, "lodge:dev"); got != want {
+			c.t.Errorf("%s is %s, not %s", format, got, want)
+		}
+	}
+	out := c.t.TempDir()
+	id := c.container("init")
+	c.docker("cp", id+":/usr/local/bin/lodge", filepath.Join(out, "binary"))
+	c.docker("cp", id+":/usr/share/doc/lodge/lodge.cdx.json", filepath.Join(out, "bill"))
+	binary, err := os.ReadFile(filepath.Join(out, "binary"))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	if own, err := os.ReadFile(*lodgeFlag); err != nil || !bytes.Equal(own, binary) {
+		c.t.Errorf("the image's binary has the hash %x, and the one that is built here %x (%v)", sha256.Sum256(binary), sha256.Sum256(own), err)
+	}
+	inside, err := os.ReadFile(filepath.Join(out, "bill"))
+	if err != nil || !json.Valid(inside) || !bytes.Contains(inside, []byte("go.etcd.io/bbolt")) {
+		c.t.Errorf("the bill of materials: %v, %d bytes", err, len(inside))
+	}
+}
+
+// confinement sees what each container may do, and that no party has another's volume.
+func (c cluster) confinement() {
+	for i, service := range services {
+		container := c.container(service)
+		inspect := func(format string) string { return c.docker("inspect", "--format", format, container) }
+		for format, want := range map[string]string{
+			"{{.HostConfig.ReadonlyRootfs}}": "true", "{{json .HostConfig.CapDrop}}": `["ALL"]`, "{{json .HostConfig.CapAdd}}": "null",
+			"{{json .HostConfig.SecurityOpt}}": `["no-new-privileges:true"]`, "{{.HostConfig.RestartPolicy.Name}}": "unless-stopped",
+			"{{.Config.User}}": "65532:65532", "{{.HostConfig.Privileged}}": "false", "{{len .Mounts}}": "1",
+			"{{(index .Mounts 0).Type}} {{(index .Mounts 0).Destination}}":                        "volume /var/lib/lodge",
+			"{{range .NetworkSettings.Ports}}{{range .}}{{.HostIp}}:{{.HostPort}} {{end}}{{end}}": fmt.Sprintf("127.0.0.1:%d", 7100+i),
+			"{{.State.Health.Status}}": "healthy",
+		} {
+			if got := inspect(format); got != want {
+				c.t.Errorf("%s: %s is %s, not %s", service, format, got, want)
+			}
+		}
+		if volume := inspect("{{(index .Mounts 0).Name}}"); !strings.HasSuffix(volume, "_"+service) {
+			c.t.Errorf("%s has the volume %s", service, volume)
+		}
+		for _, limit := range []string{"{{.HostConfig.Memory}}", "{{.HostConfig.NanoCpus}}", "{{.HostConfig.PidsLimit}}"} {
+			if got := inspect(limit); got == "0" || got == "<nil>" {
+				c.t.Errorf("%s: %s is %s", service, limit, got)
+			}
+		}
+	}
+	if got := c.inspect("init", "{{.State.ExitCode}} {{.HostConfig.NetworkMode}}"); got != "0 none" {
+		c.t.Errorf("init: %s", got)
+	}
+}
+
+// outside sees that clients find everything on this machine, for whoever owns the directory and nobody else.
+func (c cluster) outside(user int) {
+	err := filepath.WalkDir(filepath.Join(*treeFlag, "lodge-cluster"), func(path string, d os.DirEntry, err error) error {
+		if err != nil || d.Name() == ".gitignore" {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		if s, ok := info.Sys().(*syscall.Stat_t); !ok || int(s.Uid) != user || !d.IsDir() && info.Mode().Perm()&0o077 != 0 {
+			c.t.Errorf("%s: %v", path, info.Mode())
+		}
+		return nil
+	})
+	if err != nil {
+		c.t.Error(err)
+	}
+	if out := c.lodge("status"); strings.Count(out, "ready") != len(services) {
+		c.t.Errorf("status:\n%s", out)
+	}
+	if out := c.lodge("doctor", "--probe-bytes", "65536"); !strings.Contains(out, " 0 failures") {
+		c.t.Errorf("doctor:\n%s", out)
+	}
+}
+
+// verified is the third of the three commands.
+func (c cluster) verified() {
+	r := ask[struct{ Parties, Tuples, Verified uint64 }](c, "demo", "--count", "1000")
+	if r.Parties != 3 || r.Tuples < 1000 || r.Verified != r.Tuples {
+		c.t.Errorf("%+v", r)
+	}
+}
+
+// monitored has Prometheus collect the metrics of every process, by its name.
+func (c cluster) monitored() {
+	c.compose("--profile", "monitoring", "up", "--detach", "--wait", "prometheus")
+	c.until("Prometheus has the metrics of all", func() bool {
+		r, err := http.Get("http://127.0.0.1:9090/api/v1/query?query=lodge_build_info")
+		if err != nil {
+			return false
+		}
+		defer r.Body.Close()
+		var answer struct {
+			Data struct {
+				Result []struct{ Metric struct{ Process string } }
+			}
+		}
+		if json.NewDecoder(r.Body).Decode(&answer) != nil {
+			return false
+		}
+		var names []string
+		for _, x := range answer.Data.Result {
+			names = append(names, x.Metric.Process)
+		}
+		slices.Sort(names)
+		return slices.Equal(names, services)
+	})
+	c.compose("--profile", "monitoring", "rm", "--stop", "--force", "prometheus")
+}
