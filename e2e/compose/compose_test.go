@@ -172,6 +172,7 @@ func TestCompose(t *testing.T) {
 	each("image", cluster.image)
 	each("confinement", cluster.confinement)
 	each("outside", func(c cluster) { c.outside(hostUser) })
+	each("commands", cluster.commands)
 	each("verified", cluster.verified)
 	each("monitored", cluster.monitored)
 	var stock stock
@@ -280,6 +281,20 @@ func (c cluster) outside(user int) {
 	}
 	if out := c.lodge("doctor", "--probe-bytes", "65536"); !strings.Contains(out, " 0 failures") {
 		c.t.Errorf("doctor:\n%s", out)
+	}
+}
+
+// commands of docs/compose.md that run lodge in containers.
+func (c cluster) commands() {
+	inside := c.compose("run", "--rm", "--no-deps", "--no-TTY", "init", "compose", "--parties", "5")
+	if outside := c.run(*lodgeFlag, "compose", "--parties", "5"); inside != outside {
+		c.t.Errorf("inside:\n%s\noutside:\n%s", inside, outside)
+	}
+	if out := c.compose("run", "--rm", "--no-TTY", "init", "compose", "init", "/cluster"); !strings.Contains(out, "a cluster of 3 parties is there") {
+		c.t.Errorf("init again: %s", out)
+	}
+	if out := c.compose("exec", "--no-TTY", "p0", "lodge", "version"); !strings.HasPrefix(out, "lodge ") {
+		c.t.Errorf("version: %s", out)
 	}
 }
 
