@@ -371,10 +371,10 @@ func TestSweep(t *testing.T) {
 	f := newNet(t, 2)
 	epoch := f.complete(keysJob()).GetEpoch()
 	p := f.parties[1]
-	for _, q := range []*coordinatorv1.JobRequest{scalarJob(epoch), keysJob()} {
-		s := &fakeSession{party: p, spec: f.running.spec(&coordinatorv1.Job{Id: "jlost", Ordinal: 3, Request: q, Epoch: 7}, time.Now()),
+	for id, q := range map[string]*coordinatorv1.JobRequest{"jtuples": scalarJob(epoch), "jkeys": keysJob()} {
+		s := &fakeSession{party: p, spec: f.running.spec(&coordinatorv1.Job{Id: id, Ordinal: 3, Request: q, Epoch: 7}, time.Now()),
 			changed: make(chan struct{}), status: &jobv1.SessionStatus{}}
-		p.change(func(p *fakeParty) { p.sessions["jlost-3"] = s })
+		p.change(func(p *fakeParty) { p.sessions[id+"-3"] = s })
 		s.store([32]byte{})
 	}
 	if n := f.locked(); n != 2 {

@@ -86,6 +86,26 @@ func TestRecordedBeforeItIsSeen(t *testing.T) {
 	}
 }
 
+// A job that a client has cancelled does not complete, though all parties have their results by then.
+func TestCancelledBeforeItSettles(t *testing.T) {
+	f := newNet(t, 2)
+	g := f.gate()
+	id := f.submit(keysJob())
+	g.runs(id)
+	c := f.running
+	e, err := c.find(id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.mu.Lock()
+	e.stop = "cancelled: a mistake"
+	c.mu.Unlock()
+	why := c.settle(e)
+	if j, _ := c.snapshot(e); why.GetOutcome() != outcomeCancelled || why.GetReason() != "cancelled: a mistake" || j.GetState() >= activating {
+		t.Errorf("%v, and the job is %s", why, j.GetState())
+	}
+}
+
 // A reason fits a record.
 func TestLongReasons(t *testing.T) {
 	f := newNet(t, 2)
