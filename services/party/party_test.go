@@ -224,7 +224,7 @@ func TestRefusals(t *testing.T) {
 		}
 		refused(t, n.nodes[0].propose(n, reserved), rpc.Burnt)
 		_, err = n.nodes[0].activate(n.context(), s.GetRef(), all[0].GetDigest())
-		refused(t, err, rpc.Conflict)
+		refused(t, err, rpc.Burnt)
 	})
 }
 
