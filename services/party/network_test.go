@@ -162,7 +162,7 @@ func (n *network) start(i int) {
 }
 
 func (n *network) context() context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	n.t.Cleanup(cancel)
 	return ctx
 }
@@ -175,7 +175,7 @@ func (n *network) spec(kind jobv1.Kind, epoch uint64) *jobv1.SessionSpec {
 	s := &jobv1.SessionSpec{
 		Ref: job.Ref{JobID: "j" + string(rune('a'+n.jobs)), Ordinal: 1}.Proto(), ProtocolVersion: job.ProtocolVersion,
 		Params: set, ParamsHash: hash[:], RosterHash: roster[:], Kind: kind, Epoch: epoch, Purpose: forKeys,
-		Deadline: timestamppb.New(time.Now().Add(30 * time.Second)),
+		Deadline: timestamppb.New(time.Now().Add(2 * time.Minute)),
 	}
 	switch kind {
 	case jobv1.Kind_KIND_KEYS:

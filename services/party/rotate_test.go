@@ -366,7 +366,7 @@ func TestPutBackAcrossRosters(t *testing.T) {
 	list[0].Name = "renamed"
 	all[1].file.Name = "renamed"
 	n.members(list)
-	for end := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(2 * time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		if why, err := x.party.vault.Quarantined(); err != nil || why != "" {
 			check(t, err)
 			break
