@@ -77,6 +77,94 @@ var vaultRosterTable = []mutation{
 		Name: "pin/restored", File: "restore.go", Run: "TestRestoreForgets", Protects: "who has left has not acknowledged a restored store",
 		Old: "if err := r.v.forgetStanding(tx); err != nil {", New: "if err := error(nil); err != nil {",
 	},
+	{
+		Name: "pin/forgets-numbers", File: "roster.go", Run: "TestPeers|TestNobody", Protects: "a party has nothing of whom it has replaced",
+		Old: "if err := tx.Delete(peerKey(i)); err != nil {", New: "if err := error(nil); err != nil {",
+	},
+	{
+		Name: "pin/away", File: "roster.go", Run: "TestPeers|TestStoresAre", Protects: "who comes back is remembered",
+		Old: "old.Away[hex.EncodeToString(k)] = &awayPeer{p, id.Peers[i]}", New: "_, _ = p, k",
+	},
+	{
+		Name: "pin/new-key", File: "roster.go", Run: "TestAReplaced|TestAPeer", Protects: "a party that has replaced its key has its store yet",
+		Old: "if y := gone[hex.EncodeToString(old.Keys[i])]; y != nil {", New: "if y := gone[name]; y != nil {",
+	},
+	{
+		Name: "pin/new-key-store", File: "roster.go", Run: "TestAReplaced", Protects: "a party that has replaced its key has its store yet",
+		Old: "if y.Peer != nil {\n\t\t\t\t\tx.Peer", New: "if false {\n\t\t\t\t\tx.Peer",
+	},
+	{
+		Name: "pin/new-key-standing", File: "roster.go", Run: "TestAPeer", Protects: "a party that has replaced its key knows this store yet",
+		Old: "x = &awayPeer{Acknowledged: y.Acknowledged}", New: "x = &awayPeer{}",
+	},
+	{
+		Name: "pin/new-key-guessed", File: "roster.go", Run: "TestStoresAre", Protects: "what is guessed of a store is not held against another",
+		Old: "Former: y.Peer.Former, Guessed: true}", New: "Former: y.Peer.Former}",
+	},
+	{
+		Name: "pin/new-key-former", File: "roster.go", Run: "TestAReplaced", Protects: "a store that was replaced does not come back under another key",
+		Old: "Version: y.Peer.Version, Former: y.Peer.Former, Guessed", New: "Version: y.Peer.Version, Guessed",
+	},
+	{
+		Name: "pin/new-key-of-who-moved", File: "roster.go", Run: "TestAnotherParty", Protects: "a party that has moved has nothing of one that has left",
+		Old: " && !hasKey(old.Keys, k) &&", New: " &&",
+	},
+	{
+		Name: "pin/new-key-of-who-left", File: "roster.go", Run: "TestAnotherParty", Protects: "a new party has nothing of one that has another number now",
+		Old: " && !hasKey(keys, old.Keys[i]) {", New: " {",
+	},
+	{
+		Name: "pin/store-of-now", File: "roster.go", Run: "TestWhere", Protects: "a peer has acknowledged this store, and not one before a restore",
+		Old: "if a == nil || a.First > id.Generation || ", New: "if a == nil || ",
+	},
+	{
+		Name: "pin/standing-since", File: "roster.go", Run: "TestWhere", Protects: "where a peer stood before is not where it stands",
+		Old: "now.Since || now.First >= a.First", New: "now.First >= a.First",
+	},
+	{
+		Name: "pin/standing-first", File: "roster.go", Run: "TestWhere", Protects: "where a peer stood before is not where it stands",
+		Old: "now.Since || now.First >= a.First", New: "now.Since",
+	},
+	{
+		Name: "pin/recall", File: "roster.go", Run: "TestAPeer", Protects: "a store is known by every key that its party had",
+		Old: "if _, err := v.recall(tx, id, old, i, name, x.Peer.ID); err != nil {", New: "if err := error(nil); err != nil {",
+	},
+	{
+		Name: "pin/recall-former", File: "roster.go", Run: "TestAReplaced", Protects: "a store that was replaced does not come back under another key",
+		Old: "p.Former = append(p.Former, f)", New: "_ = f",
+	},
+	{
+		Name: "pin/recall-formerly", File: "roster.go", Run: "TestAReplaced", Protects: "a store that was replaced does not come back under another key",
+		Old: "case now.formerly(stored):", New: "case false:",
+	},
+	{
+		Name: "pin/recall-further", File: "roster.go", Run: "TestStoresAre", Protects: "a store that was put back is not taken because it is known by an older key",
+		Old: "if now.same(x.Peer.Version) && now.Generation >= x.Peer.Generation {", New: "if false {",
+	},
+	{
+		Name: "pin/recall-other", File: "roster.go", Run: "TestStoresAre", Protects: "a party is not held to the store of another",
+		Old: " || !bytes.Equal(x.Peer.ID, stored) || r.together(", New: " || r.together(",
+	},
+	{
+		Name: "pin/recall-together", File: "roster.go", Run: "TestNobody", Protects: "a party has no say about the store of another",
+		Old: "r.together(key, other) {", New: "r.together(key, other) && false {",
+	},
+	{
+		Name: "pin/recall-guessed", File: "roster.go", Run: "TestAnotherParty", Protects: "what is guessed of a store is not held against another",
+		Old: "if x.Peer == nil || x.Peer.Guessed || ", New: "if x.Peer == nil || ",
+	},
+	{
+		Name: "pin/rosters", File: "roster.go", Run: "TestNobody", Protects: "a party has no say about the store of another",
+		Old: "\told.replaced()\n", New: "",
+	},
+	{
+		Name: "pin/anothers-left", File: "identity.go", Run: "TestNobody", Protects: "a party does not have another refused that has left",
+		Old: "r.together(hex.EncodeToString(r.Keys[party]), name) {", New: "name == \"\" {",
+	},
+	{
+		Name: "pin/anothers-unknown", File: "identity.go", Run: "TestNobody", Protects: "a party of which no store is known may come back under another key",
+		Old: "if known(p) && !bytes.Equal(p.ID, stored) && known(x.Peer)", New: "if known(x.Peer)",
+	},
 	// Epochs that drain.
 	{
 		Name: "drain/there", File: "drain.go", Run: "TestDrainEpoch", Protects: "an epoch that is gone does not come back",
@@ -125,6 +213,10 @@ var vaultRosterTable = []mutation{
 	{
 		Name: "epoch/once-at-last", File: "epoch.go", Run: "TestTwoWritersOfAnEpoch", Protects: "an id names one epoch, ever",
 		Old: "if _, err := w.v.Epoch(w.epoch.ID); err == nil {", New: "if _, err := w.v.Epoch(w.epoch.ID); err == nil && false {",
+	},
+	{
+		Name: "epoch/retired", File: "epoch.go", Run: "TestRetire", Protects: "an epoch that is gone is not activated",
+		Old: "case e.State == EpochRetired:\n\t\t\treturn fmt.Errorf(\"%w: epoch %d\", ErrErased, id)\n\t\tcase e.State != EpochLocked:", New: "case e.State != EpochLocked && e.State != EpochRetired:",
 	},
 	{
 		Name: "epoch/locked-keys", File: "epoch.go", Run: "TestEpochs", Protects: "keys that are not active everywhere are not read",

@@ -44,6 +44,7 @@ func TestRetire(t *testing.T) {
 	if n, err := v.RetireEpoch(1, "again"); err != nil || n != 0 {
 		t.Fatalf("%d, %v", n, err)
 	}
+	refused(t, v.ActivateEpoch(1), ErrErased)
 	_, err := v.OpenEpochSecret(1)
 	refused(t, err, ErrErased)
 	_, err = fetch(v, "r", "alice")

@@ -305,3 +305,116 @@ func TestRestoreForgetsWhoKnewTheStore(t *testing.T) {
 		return nil
 	}))
 }
+
+// A store that was replaced stays so when its party replaces its key, too, whichever of its keys it comes back under.
+func TestAReplacedStoreStaysSo(t *testing.T) {
+	t.Parallel()
+	says := func(o *owners, d *disk, want bool, roster ...string) {
+		t.Helper()
+		o.disks["a"] = d.copyOf()
+		o.start(roster...)
+		i := slices.IndexFunc(roster, func(k string) bool { return owner(k) == "a" })
+		if took := o.hello(i, slices.Index(roster, "b")); took != want {
+			t.Errorf("roster %v: taken: %v, want %v", roster, took, want)
+		}
+	}
+	o := newOwners(t, "a", "b")
+	o.settle("a", "b")
+	first := o.disks["a"]
+	o.disks["a"] = newDisk()
+	o.settle("a", "b")
+	second := o.disks["a"]
+	says(o.copyOf(), first, false, "a-2", "b")
+	o.disks["a"] = newDisk()
+	o.settle("a-2", "b")
+	says(o.copyOf(), second, false, "a-2", "b")
+	says(o, first, false, "a-2", "b")
+
+	o = newOwners(t, "a", "b", "c")
+	o.settle("a", "b", "c")
+	first = o.disks["a"]
+	o.settle("b", "c")
+	o.disks["a"] = newDisk()
+	o.settle("b", "c", "a-2") // not in the place of a
+	second = o.disks["a"]
+	says(o, first, true, "b", "c", "a-2")
+	says(o, second, false, "b", "c", "a-2")
+}
+
+// A party that has replaced its key, or has its old one back, takes a peer's store before it has said which its own is.
+func TestAPeerIsTakenAtOnce(t *testing.T) {
+	t.Parallel()
+	o := newOwners(t, "a", "b")
+	o.settle("a", "b")
+	for _, key := range []string{"a-2", "a", "a-2"} {
+		o.start(key, "b")
+		if !o.hello(1, 0) {
+			t.Errorf("%s does not know b", key)
+		}
+		o.settle(key, "b")
+	}
+}
+
+// What one party has acknowledged of a store that was put back says nothing to another, which has seen it further.
+func TestAnotherPartysWordIsItsOwn(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name                  string
+		first, seen, putBack  string // rosters: of the copy, of when the witness sees the store further, of when it is put back
+		last, witness, unwary string
+	}{
+		{"it takes the place of who leaves", "abc", "abc", "abc", "cb", "c", "a"},
+		{"it takes the place of who moves", "ab", "abd", "ab", "dba", "d", "a"},
+		{"it comes back after one that never said which its store is", "ab", "ab", "db", "ab", "a", "d"},
+	} {
+		o := newOwners(t, "a", "b", "c", "d")
+		roster := func(names string) { o.start(strings.Split(names, "")...) }
+		hello := func(from, to string) bool { return o.hello(slices.Index(o.roster, from), slices.Index(o.roster, to)) }
+		roster(c.first)
+		hello("a", "b")
+		hello("b", "a")
+		old := o.disks["b"].copyOf()
+		roster(c.seen)
+		o.grow()
+		if !hello("b", c.witness) {
+			t.Fatalf("%s: b is not known", c.name)
+		}
+		o.disks["b"] = old
+		for range 3 {
+			roster(c.putBack)
+			if !hello("b", c.unwary) {
+				t.Fatalf("%s: %s refuses b", c.name, c.unwary)
+			}
+			o.grow()
+		}
+		roster(c.last)
+		if hello("b", c.witness) {
+			t.Errorf("%s: the store of b was put back, and %s takes it", c.name, c.witness)
+		}
+	}
+}
+
+// Where a peer stood under another key counts if it is of this store and further than what is known.
+func TestWhereAPeerStood(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		now, then *acknowledged
+		first     uint64
+		changed   bool
+	}{
+		{nil, nil, 3, false},
+		{nil, &acknowledged{First: 10}, 10, true},
+		{nil, &acknowledged{First: 11}, 3, false}, // of the store that this one is restored from
+		{&acknowledged{First: 5}, &acknowledged{First: 7}, 7, true},
+		{&acknowledged{First: 5}, &acknowledged{First: 5}, 5, false},
+		{&acknowledged{First: 5, Since: true}, &acknowledged{First: 7}, 5, false}, // it has acknowledged what it was told
+	} {
+		id := &identity{Generation: 10, Floor: 3}
+		if c.now != nil {
+			id.Peers = map[int]*acknowledged{1: c.now}
+		}
+		if changed := id.standsWith(1, c.then); changed != c.changed || id.first(1) != c.first {
+			t.Errorf("%+v, then %+v: %d, %v", c.now, c.then, id.first(1), changed)
+		}
+	}
+}
