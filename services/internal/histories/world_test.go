@@ -138,8 +138,6 @@ func (w *world) note(format string, args ...any) {
 // epochOfBubble is when time begins within testing/synctest.
 var epochOfBubble = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 
-var roster = [32]byte{1}
-
 // newWorld starts everything, the parties at where.
 func newWorld(t *testing.T, seed uint64, where [parties]backend) *world {
 	w := &world{t: t, seed: seed, rng: rand.New(rand.NewPCG(seed, 0x10d6e)), calm: true, epoch: 1, keys: map[string]int{}}
