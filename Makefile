@@ -27,7 +27,7 @@ COMPUTES = the demonstration|decryption for a client|proofs of plaintext knowled
 test-plain: ## run the tests without any assembly, ours or that of libraries; ALL=1 runs all of e2e too
 	@$(PATHS) -tags purego | grep -o 'paths up to .*'
 	go test -tags purego -timeout 30m $$(go list ./... | grep -v '/e2e$$')
-	go test -tags purego -timeout 60m ./e2e -v $(if $(ALL),,-ginkgo.focus '$(COMPUTES)') | grep -E '^(Ran|ok|FAIL|---|panic)|\[FAIL\]'
+	go test -tags purego -timeout 60m ./e2e -v -ginkgo.no-color $(if $(ALL),,-ginkgo.focus '$(COMPUTES)') | grep -E '^(Ran |ok|FAIL|---|panic)|\[FAIL\]'
 
 test-avx2: ## run the engine's tests with no more than AVX2
 	@$(PATHS) -tags avx2 | grep -o 'paths up to .*'
