@@ -39,6 +39,7 @@ func table() []mutation {
 		area("params", "engine/params", paramsTable),
 		area("vault", "services/vault", vaultTable),
 		area("vault", "services/vault", vaultRosterTable),
+		area("vault", "services/vault", vaultBackupTable),
 		area("tuples", "services/tuples", tuplesTable),
 		area("triples", "services/triples", triplesTable),
 		area("decryption", "services/decryption", decryptionTable),

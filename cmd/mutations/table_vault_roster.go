@@ -247,4 +247,60 @@ var vaultRosterTable = []mutation{
 		Name: "accusation/room", File: "accusation.go", Run: "TestRoomForEvidence", Protects: "evidence takes no more room than it may",
 		Old: "(of[a.Key] >= r.PerCulprit || total > r.Bytes)", New: "of[a.Key] >= r.PerCulprit",
 	},
+	{
+		Name: "accusation/first", File: "accusation.go", Run: "TestRoomForEvidence", Protects: "the first cheat of a party is kept, whatever others have filled",
+		Old: "first := of[a.Key] == 0", New: "first := false",
+	},
+	{
+		Name: "accusation/spare", File: "accusation.go", Run: "TestRoomForEvidence", Protects: "room is not made by giving up the only accusation of a party",
+		Old: "if of[x.Key] > 1 {", New: "if of[x.Key] > 0 {",
+	},
+	{
+		Name: "accusation/pardon", File: "accusation.go", Run: "TestConductIsDurable", Protects: "a pardon is whose it was",
+		Old: "fresh := x.Pardon == nil", New: "fresh := true",
+	},
+	{
+		Name: "accusation/backup", File: "backup.go", Run: "TestRestoreKeeps", Protects: "what is held against peers survives a restore",
+		Old: "names = append(names, a.object())", New: "_ = a",
+	},
+	{
+		Name: "conduct/stop", File: "conduct.go", Run: "TestFailuresCount", Protects: "too many failures stop a roster",
+		Old: "if len(counted) >= t.Most && c.Stopped == nil {", New: "if false {",
+	},
+	{
+		Name: "conduct/stays", File: "conduct.go", Run: "TestFailuresCount|TestConductIsDurable", Protects: "what a roster was stopped for does not change",
+		Old: " && c.Stopped == nil {\n\t\t\tc.Stopped = &Stop", New: " {\n\t\t\tc.Stopped = &Stop",
+	},
+	{
+		Name: "conduct/within", File: "conduct.go", Run: "TestFailuresCount", Protects: "failures of long ago stop nothing",
+		Old: " || u.When.Sub(x.When) >= t.Within", New: "",
+	},
+	{
+		Name: "conduct/cleared", File: "conduct.go", Run: "TestConductIsDurable", Protects: "cleared failures stop nothing",
+		Old: "return x.Cleared || u.When", New: "return u.When",
+	},
+	{
+		Name: "conduct/roster", File: "conduct.go", Run: "TestConductIsDurable", Protects: "failures of one roster stop no other",
+		Old: "func conductKey(roster [32]byte) string { return conductPrefix + hex.EncodeToString(roster[:]) }", New: "func conductKey(roster [32]byte) string { return conductPrefix + hex.EncodeToString(roster[:0]) }",
+	},
+	{
+		Name: "conduct/suspects", File: "conduct.go", Run: "TestConductIsDurable", Protects: "an operator hears of all suspects",
+		Old: "s.Suspects = merged(s.Suspects, x.Suspects)", New: "",
+	},
+	{
+		Name: "conduct/room", File: "conduct.go", Run: "TestRoomForEvidence", Protects: "failures take no more room than they may",
+		Old: "len(all) >= maxUnnamed;", New: "false;",
+	},
+	{
+		Name: "conduct/last", File: "conduct.go", Run: "TestConductIsDurable", Protects: "failures that an operator has not seen are not cleared",
+		Old: "if last != 0 && last < c.Last {", New: "if false {",
+	},
+	{
+		Name: "conduct/suspect", File: "conduct.go", Run: "TestSuspectEpoch", Protects: "suspect keys make nothing more",
+		Old: "e.State, e.Reason = EpochDraining, reason", New: "e.Reason = reason",
+	},
+	{
+		Name: "conduct/suspect-generation", File: "conduct.go", Run: "TestSuspectEpoch", Protects: "a store that was put back is seen to have forgotten that keys are suspect",
+		Old: "run = v.advance", New: "run = v.update",
+	},
 }

@@ -168,6 +168,12 @@ func TestFailuresCountWithinATime(t *testing.T) {
 	now.pass(-time.Second)
 	c, _, err := v.NoteUnnamed(unnamedOfCheck(1, "mac", "p1"), few)
 	must(t, err)
+	now.pass(time.Second)
+	next, _, err := v.NoteUnnamed(unnamedOfCheck(1, "mac", "p1"), few)
+	must(t, err)
+	if next.Stopped == nil || next.Stopped.Failures != 2 || !next.Stopped.When.Equal(c.Stopped.When) {
+		t.Errorf("stopped again: %+v", next.Stopped)
+	}
 	now.pass(1000 * time.Hour)
 	later, err := v.Conduct([32]byte{1})
 	must(t, err)
