@@ -45,6 +45,7 @@ func table() []mutation {
 		area("decryption", "services/decryption", decryptionTable),
 		area("keyring", "services/keyring", keyringTable),
 		area("job", "services/job", jobTable),
+		area("session", "services/session", sessionTable),
 		area("exchange", "services/exchange", exchangeTable),
 		area("runner", "services/runner", runnerTable),
 		area("rpc", "services/rpc", rpcTable),

@@ -175,6 +175,8 @@ func TestFailuresAreNoted(t *testing.T) {
 func TestResults(t *testing.T) {
 	r, spec := newRegistry(nil)
 	defer r.Close()
+	ctx, stop := context.WithTimeout(t.Context(), 20*time.Second)
+	defer stop()
 	begin := func() (*Session, *work, *[]string) {
 		spec = proto.CloneOf(spec)
 		spec.Ref.Ordinal++
@@ -197,7 +199,7 @@ func TestResults(t *testing.T) {
 	until := func(s *Session, state jobv1.JobState) {
 		t.Helper()
 		there := errors.New("there")
-		if err := s.Watch(t.Context(), func(st *jobv1.SessionStatus) error {
+		if err := s.Watch(ctx, func(st *jobv1.SessionStatus) error {
 			if st.GetState() == state {
 				return there
 			}
@@ -221,14 +223,14 @@ func TestResults(t *testing.T) {
 	if _, err := s.Activate(digest[:]); err != nil {
 		t.Error(err)
 	}
-	_, err = s.Cancel(t.Context(), "changed my mind")
+	_, err = s.Cancel(ctx, "changed my mind")
 	isRefused(t, "what is complete", err, rpc.Conflict)
 	if !slices.Equal(*done, []string{"activated"}) {
 		t.Errorf("%q", *done)
 	}
 
 	s, _, done = begin()
-	st, err := s.Cancel(t.Context(), "too late")
+	st, err := s.Cancel(ctx, "too late")
 	if err != nil || st.GetState() != jobv1.JobState_JOB_STATE_CANCELLED || !slices.Equal(*done, []string{"erased"}) {
 		t.Errorf("a result that comes after it was cancelled: %s, %v, %q", st.GetState(), err, *done)
 	}
