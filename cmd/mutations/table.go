@@ -54,6 +54,7 @@ func table() []mutation {
 		area("accusations", "services/accusations", accusationsTable),
 		area("oidc", "services/oidc", oidcTable),
 		area("coordinator", "services/coordinator", coordinatorTable),
+		area("coordinator", "services/coordinator", coordinatorRefusalsTable),
 	)
 }
 
