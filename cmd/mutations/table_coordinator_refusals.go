@@ -103,4 +103,40 @@ var coordinatorRefusalsTable = []mutation{
 		Name: "job/record", File: "records.go", Run: "Fuzz", Protects: "a damaged record is an error",
 		Old: "if len(v) < 4 || int64(binary.LittleEndian.Uint32(v)) > int64(len(v)-4) {", New: "if false {",
 	},
+	{
+		Name: "epoch/ahead", File: "run.go", Run: "TestAPartyFarAhead", Protects: "one party does not use up the numbers of epochs",
+		Old: "if a.last > made+maxAhead {", New: "if false {",
+	},
+	{
+		Name: "job/epoch-roster", File: "parties.go", Run: "TestAnEpochThat", Protects: "no job begins under keys of another roster",
+		Old: "case e.GetStanding() != keygenv1.RosterStanding_ROSTER_STANDING_SAME:", New: "case false:",
+	},
+	{
+		Name: "estimate/agreed", File: "estimate.go", Run: "TestEstimateRefusals", Protects: "parties speak of the same job",
+		Old: "if a.GetTuples() != first.GetTuples() || a.GetDim() != first.GetDim() {", New: "if false {",
+	},
+	{
+		Name: "estimate/refused", File: "estimate.go", Run: "TestEstimateRefusals", Protects: "there is no estimate of what a party refuses",
+		Old: "return nil, &e\n", New: "away = &e\n",
+	},
+	{
+		Name: "estimate/valid", File: "estimate.go", Run: "TestEstimateRefusals", Protects: "there is no estimate of what is no job",
+		Old: "if err := c.check(checked); err != nil {", New: "if err := c.check(checked); false {",
+	},
+	{
+		Name: "rotate/permission", File: "rotate.go", Run: "TestRotateRefuses", Protects: "policies are moved by those who may",
+		Old: "if !caller.May(config.PermPolicy) {", New: "if false {",
+	},
+	{
+		Name: "rotate/word", File: "rotate.go", Run: "TestRotateRefuses", Protects: "what is asked of keys is understood",
+		Old: "s != \"\" && s != proved {", New: "s == \"?\" {",
+	},
+	{
+		Name: "rotate/valid", File: "rotate.go", Run: "TestRotateRefuses", Protects: "keys are of parameters that were pinned",
+		Old: "if err := c.check(keys); err != nil {", New: "if err := c.check(keys); false {",
+	},
+	{
+		Name: "rotate/once", File: "rotate.go", Run: "TestRotate$", Protects: "an epoch is replaced once",
+		Old: "case r.GetState() == rotationCompleted:", New: "case r.GetState() == rotationCompleted:\n\t\treturn nil, nil\n\tcase false:",
+	},
 }
