@@ -175,7 +175,7 @@ func TestFailuresAreNoted(t *testing.T) {
 func TestResults(t *testing.T) {
 	r, spec := newRegistry(nil)
 	defer r.Close()
-	ctx, stop := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, stop := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer stop()
 	begin := func() (*Session, *work, *[]string) {
 		spec = proto.CloneOf(spec)
