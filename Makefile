@@ -1,14 +1,14 @@
 .DEFAULT_GOAL := help
 SHELL := bash -o pipefail
-LONG := Limits|NoiseStudy|Timing|WholeRuns
-LONGPKG := ./engine/gbfv ./engine/protocol/triple ./services/evidence
+LONG := Limits|NoiseStudy|Timing|WholeRuns|EverySet|NeverFails
+LONGPKG := ./engine/gbfv ./engine/lwe ./engine/multikey ./engine/protocol/triple ./engine/protocol/threshold/decrypt ./services/evidence
 # Histories have PostgreSQL, and write to memory when they can: they sync after every write.
 HISTORIES := LODGE_REQUIRE_POSTGRES=1 $(if $(wildcard /dev/shm/.),TMPDIR=/dev/shm) \
 	go test -count=1 -timeout 3h ./services/internal/histories
-.PHONY: help build demo test test-plain test-avx2 test-avx512 slow sample histories store byzantine mutations noise compose check tools proto baseline kernels fuzz bench licences sbom clean
+.PHONY: $(shell sed -n "s/^\([a-z0-9-]*\):.*\#\# .*/\1/p" $(MAKEFILE_LIST))
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "%-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "%-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## build bin/lodge
 	go build -o bin/lodge ./cmd/lodge
@@ -37,6 +37,8 @@ test-avx512: ## run the engine's tests with AVX-512, but not its IFMA
 	@$(PATHS) -tags avx512 | grep -o 'paths up to .*'
 	go test -tags avx512 -timeout 20m ./engine/...
 
+# The groups of e2e that are left to make crashes, as e2e/suite_test.go lists them.
+CRASHES = are killed during key generation|rotated and destroyed while|reservations while|threshold keys are made and used|a rolling upgrade
 slow: ## tests that take an hour or more: the shipped sets at full size, every field, 2 to 16 parties
 	go test -timeout 6h -v -run '$(LONG)' $(LONGPKG) -long all
 
@@ -48,6 +50,10 @@ histories: ## random histories of reservations: 10,000 each in memory and on the
 
 store: ## some of those histories, chosen by SEED: COUNT groups of each; prints what was left out
 	$(HISTORIES) -v -long $(or $(COUNT),2)@$(or $(SEED),1) | grep -vE '^ *=== '
+
+crashes: ## processes that are killed, and a rolling upgrade: COUNT of the groups, chosen by SEED, or COUNT=all; prints what was left out
+	go test -count=1 -timeout 60m -v ./e2e -ginkgo.no-color -ginkgo.focus '$(CRASHES)' \
+		-long $(if $(filter all,$(COUNT)),all,$(or $(COUNT),2)@$(or $(SEED),1)) | grep -E '^(Ran |ok|FAIL|---|panic)|\[FAIL\]|left out'
 
 byzantine: ## parties and coordinators that cheat: COUNT of each group, chosen by SEED, or COUNT=all; prints what was left out
 	go test -count=1 -timeout 3h -v ./engine/protocol/cheattest ./e2e/byzantine \
@@ -61,6 +67,24 @@ mutations: ## switch off the verifications, one at a time, of which a test must 
 
 compose: ## the image and docker-compose.yml, with a Docker daemon of its own; as root on Linux
 	e2e/compose/run $(ARGS)
+
+dashboards: ## the dashboards and alerts, on a cluster with a real Prometheus
+	e2e/dashboards/run $(ARGS)
+
+pictures: ## draw the pictures of docs/dashboards.md on such a cluster, in ten minutes or so
+	e2e/dashboards/run -pictures docs/dashboards -set S14-32 -busy 5m -limit 8m
+
+dashboards-json: ## write the dashboards for Grafana
+	go run ./dashboards/gen dashboards
+
+kube: ## the chart, on a Kubernetes of its own; as root on Linux
+	e2e/kube/run $(ARGS)
+
+wan: ## a cluster across links of 50 ms and 100 Mbit/s, with losses and cuts; as root on Linux
+	e2e/wan/run $(ARGS)
+
+soak: ## a cluster under load whose processes are killed again and again: 5 minutes, or ARGS="-for 2h"
+	e2e/soak/run $(ARGS)
 
 check: ## static checks; make check ONLY="vet shell" runs some
 	.ci/check $(ONLY)

@@ -3,6 +3,7 @@ package bench
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/lodge-mpc/lodge/engine/field"
 	"github.com/lodge-mpc/lodge/engine/gbfv"
 	"github.com/lodge-mpc/lodge/engine/kernel"
+	"github.com/lodge-mpc/lodge/engine/lwe"
 	"github.com/lodge-mpc/lodge/engine/params"
 	"github.com/lodge-mpc/lodge/engine/ring"
 	"github.com/lodge-mpc/lodge/engine/sample"
@@ -20,10 +22,11 @@ import (
 
 // Options say what to measure.
 type Options struct {
-	Sets     []*params.Set // parameter sets of operations; not empty
-	Parties  int           // of the joint keys that operations assume
-	Duration time.Duration // for one row, unless a single call takes longer
-	Field    string        // of operations; "" is p128, or the smallest of the set
+	Sets      []*params.Set // parameter sets of operations
+	Threshold []*lwe.Set    // for threshold keys
+	Parties   int           // of the joint keys that operations assume
+	Duration  time.Duration // for one row, unless a single call takes longer
+	Field     string        // of operations; "" is p128, or the smallest of the set
 }
 
 // Lines are the parameters, by name.
@@ -32,6 +35,10 @@ func (o *Options) Lines() (lines [][2]string) {
 		lines = append(lines, [2]string{s.Name, fmt.Sprintf(
 			"N = 2^%d, q of %.0f bits in %d primes, digits of %d primes, keys %s, statistical security in bits: decryption %d, soundness %d, simulation %d",
 			s.LogN, s.LogQ(), len(s.Q), s.DigitPrimes, s.Keys, s.LambdaDDec, s.LambdaSnd, s.LambdaSim)})
+	}
+	for _, s := range o.Threshold {
+		lines = append(lines, [2]string{s.Name, fmt.Sprintf("threshold keys: N = 2^%d, Q of %.1f bits, messages from 0 to %d, dimension %d after the switch",
+			s.LogN, math.Log2(float64(s.Q)), s.P-1, s.Dim)})
 	}
 	return append(lines, [2]string{"time", fmt.Sprintf("%v for a row, or one call; ten times as long for whole protocols, or one batch", o.Duration)})
 }

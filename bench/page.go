@@ -3,6 +3,7 @@ package bench
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 )
 
@@ -34,6 +35,9 @@ turn, in one process, stay.
   loopback with TLS. Keys, the MAC key included, and a batch that makes the heap grow come before measuring begins. CPU-seconds
   are what a party's process used, all of it. Shares are of the time of a party's rounds. Figures are of one batch at a
   time, unless they are called pipelined: then two are in flight.
+- *Threshold operations* run all parties of a quorum one after the other on one thread, and are the protocols alone. *Threshold
+  keys* run between processes as whole protocols do: CPU time is that of a party's process, with taking requests in, checking
+  and decoding them, the ledger and the answers. Figures are medians; *want* is what is wanted at most.
 
 What the figures mean, where the time goes and what would pay next is in [performance](performance.md).
 
@@ -54,13 +58,22 @@ func WritePage(w io.Writer, about [][2]string, list []Result) error {
 	for _, l := range about {
 		fmt.Fprintf(&b, "| %s | %s |\n", l[0], l[1])
 	}
-	section := ""
+	section, wants := "", false
 	for _, r := range list {
 		if r.section != section {
 			section = r.section
-			fmt.Fprintf(&b, "\n## %s\n\n| what | name | measured | Lattigo | plain |\n|---|---|---:|---:|---:|\n", section)
+			wants = slices.ContainsFunc(list, func(r Result) bool { return r.section == section && r.Want != nil })
+			columns := "Lattigo | plain"
+			if wants {
+				columns = "want | of it"
+			}
+			fmt.Fprintf(&b, "\n## %s\n\n| what | name | measured | %s |\n|---|---|---:|---:|---:|\n", section, columns)
 		}
-		fmt.Fprintf(&b, "| %s | `%s` | %s | %s | %s |\n", r.What, r.Name, people(r.Value, r.Unit), ratio(r.LattigoRatio), ratio(r.PlainRatio))
+		one, two := ratio(r.LattigoRatio), ratio(r.PlainRatio)
+		if wants {
+			one, two = r.wanted(func(v float64) string { return people(v, r.Unit) }), ratio(r.WantRatio)
+		}
+		fmt.Fprintf(&b, "| %s | `%s` | %s | %s | %s |\n", r.What, r.Name, people(r.Value, r.Unit), one, two)
 	}
 	writeReferences(&b, list)
 	_, err := io.WriteString(w, b.String())

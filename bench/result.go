@@ -25,10 +25,22 @@ type Result struct {
 	// path over that of the selected one; nil where there is no rival.
 	LattigoRatio *float64 `json:"lattigo_ratio"`
 	PlainRatio   *float64 `json:"plain_ratio"`
+	// Want is what the project wants at most, and WantRatio the value over it; nil where nothing is said.
+	Want      *float64 `json:"want,omitempty"`
+	WantRatio *float64 `json:"want_ratio,omitempty"`
 
 	What    string `json:"-"` // for people
 	section string // of the page
 	runs    []run  // of a time: all that was measured
+}
+
+// Wanted gives the result with what is wanted of it, unless that is 0.
+func (r Result) Wanted(most float64) Result {
+	if most > 0 {
+		ratio := r.Value / most
+		r.Want, r.WantRatio = &most, &ratio
+	}
+	return r
 }
 
 // run is what one contender needed for one unit of work, in seconds, in each turn.
@@ -137,11 +149,19 @@ func WriteLines(w io.Writer, about [][2]string) {
 // WriteTable writes the results for people.
 func WriteTable(w io.Writer, list []Result) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprint(t, "NAME\tVALUE\tUNIT\tLATTIGO\tPLAIN\t\n")
+	fmt.Fprint(t, "NAME\tVALUE\tUNIT\tLATTIGO\tPLAIN\tWANT\tOF IT\t\n")
 	for _, r := range list {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t\n", r.Name, figure(r.Value), r.Unit, ratio(r.LattigoRatio), ratio(r.PlainRatio))
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t\n", r.Name, figure(r.Value), r.Unit, ratio(r.LattigoRatio), ratio(r.PlainRatio), r.wanted(figure), ratio(r.WantRatio))
 	}
 	return t.Flush()
+}
+
+// wanted prints what is wanted.
+func (r Result) wanted(as func(float64) string) string {
+	if r.Want == nil {
+		return "-"
+	}
+	return as(*r.Want)
 }
 
 // figure prints a value with four digits, and integers of more whole.

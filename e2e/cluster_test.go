@@ -45,12 +45,12 @@ type cluster struct {
 	clients  []*grpc.ClientConn
 }
 
-// newCluster writes a cluster of n parties with short limits and starts it.
-func newCluster(n int) *cluster {
+// newCluster writes a cluster of n parties with short limits and starts it. More sets than the usual one may be pinned.
+func newCluster(n int, more ...string) *cluster {
 	GinkgoHelper()
 	c := &cluster{dir: filepath.Join(GinkgoT().TempDir(), "cluster"), procs: map[string]*gexec.Session{}}
 	Expect(run(20*time.Second, "init", c.dir, "--parties", strconv.Itoa(n), "--port", "0", "--dev",
-		"--allow-insecure-params", "--params", set)).To(gexec.Exit(0))
+		"--allow-insecure-params", "--params", strings.Join(append([]string{set}, more...), ","))).To(gexec.Exit(0))
 	DeferCleanup(func() { // of the container, not of the spec that started a process again
 		for _, p := range c.procs {
 			p.Kill().Wait(10 * time.Second)
@@ -105,7 +105,7 @@ func (c *cluster) launch(name string) *gexec.Session {
 	GinkgoHelper()
 	args := []string{"party", "--config", filepath.Join(c.dir, name, "party.yaml")}
 	if name == "coordinator" {
-		args = []string{"coordinator", "--config", filepath.Join(c.dir, name, "coordinator.yaml")}
+		args = []string{"coordinator", "--config", filepath.Join(c.dir, name, "coordinator.yaml"), "--set", "party_timeout=15s"}
 	}
 	cmd := exec.Command(binary, args...)
 	session, err := gexec.Start(cmd, GinkgoWriter, GinkgoWriter)
@@ -147,7 +147,9 @@ func (c *cluster) jobs() coordinatorv1.CoordinatorServiceClient {
 // submit queues a job.
 func (c *cluster) submit(q *coordinatorv1.JobRequest) string {
 	GinkgoHelper()
-	q.Params = set
+	if q.Params == "" && q.Purpose != jobv1.Purpose_PURPOSE_THRESHOLD {
+		q.Params = set
+	}
 	if q.Timeout == nil {
 		q.Timeout = durationpb.New(5 * time.Minute)
 	}

@@ -270,12 +270,26 @@ func read(path string) []byte {
 
 var _ = Describe("decryption for a client", func() {
 	It("gives back what the client encrypted", func() {
-		session := run(2*time.Minute, "demo", "decrypt", "--params", "insecure-8", "--parties", "2", "--json")
+		session := run(2*time.Minute, "demo", "decrypt", "--all", "--params", "insecure-8", "--parties", "2", "--json")
 		Expect(session).To(gexec.Exit(0))
 		var r map[string]any
 		Expect(json.Unmarshal(session.Out.Contents(), &r)).To(Succeed())
 		Expect(r["correct"]).To(Equal(r["values"]))
 		Expect(r).To(HaveKeyWithValue("repeat_gives_same_bytes", true))
+	})
+
+	It("gives back what the client computed, by two of three parties when the third is killed", func() {
+		session := run(2*time.Minute, "demo", "decrypt", "--params", thresholdSet, "--values", "5", "--json")
+		Expect(session).To(gexec.Exit(0))
+		var r struct {
+			Correct int
+			Killed  string
+			Quorum  []string
+		}
+		Expect(json.Unmarshal(session.Out.Contents(), &r)).To(Succeed())
+		Expect(r.Correct).To(Equal(10))
+		Expect(r.Quorum).To(HaveLen(2))
+		Expect(r.Quorum).NotTo(ContainElement(r.Killed))
 	})
 
 	It("refuses keys that were made for triples, and clients without permission", func() {

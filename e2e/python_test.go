@@ -9,8 +9,12 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
+	coordinatorv1 "github.com/lodge-mpc/lodge/proto/lodge/coordinator/v1"
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
 )
+
+// bgvSet is a set for BGV keys that are made in no time.
+const bgvSet = "insecure-B5-17"
 
 // pip installs the Python client into a new virtual environment, and gives its interpreter. Where there is neither a package
 // index nor a cache of it, the spec is skipped.
@@ -21,7 +25,7 @@ func pip(dir string) (python string) {
 	out, err := exec.Command("python3", "-m", "venv", filepath.Join(dir, "venv")).CombinedOutput()
 	Expect(err).NotTo(HaveOccurred(), string(out))
 	python = filepath.Join(dir, "venv", "bin", "python")
-	out, err = exec.Command(python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", source).CombinedOutput()
+	out, err = exec.Command(python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", source+"[sealed]").CombinedOutput()
 	if sign := offline(string(out)); err != nil && sign != "" {
 		Skip("no package index for pip: " + sign)
 	}
@@ -48,7 +52,18 @@ var _ = Describe("the Python client", func() {
 			defer close(installed)
 			installed <- pip(dir)
 		}()
-		c := newCluster(2)
+		c := newCluster(3, thresholdSet, bgvSet)
+		bgv := c.complete(&coordinatorv1.JobRequest{
+			Kind: jobv1.Kind_KIND_KEYS, Purpose: jobv1.Purpose_PURPOSE_THRESHOLD, Params: bgvSet, Galois: []uint32{5, 63},
+		}).GetEpoch()
+		threshold := c.complete(&coordinatorv1.JobRequest{Kind: jobv1.Kind_KIND_KEYS, Purpose: jobv1.Purpose_PURPOSE_THRESHOLD, Params: thresholdSet}).GetEpoch()
+		for _, quorum := range [][]uint32{{0, 1}, {0, 2}, {1, 2}} {
+			for _, epoch := range []uint64{bgv, threshold} {
+				c.complete(&coordinatorv1.JobRequest{
+					Kind: jobv1.Kind_KIND_MASKS, Purpose: jobv1.Purpose_PURPOSE_THRESHOLD, Epoch: epoch, Count: 2000, Group: quorum, Form: jobv1.MaskForm_MASK_FORM_EXACT,
+				})
+			}
+		}
 		keys := keysJob()
 		keys.Dim = 4
 		epoch := c.complete(keys).GetEpoch()
@@ -79,5 +94,14 @@ var _ = Describe("the Python client", func() {
 		out, err := cmd.CombinedOutput()
 		Expect(err).NotTo(HaveOccurred(), string(out))
 		GinkgoWriter.Write(out)
+
+		Expect(os.Symlink(c.dir, filepath.Join(dir, "lodge-dev"))).To(Succeed())
+		example, err := filepath.Abs(filepath.Join("..", "clients", "python", "examples", "threshold.py"))
+		Expect(err).NotTo(HaveOccurred())
+		cmd = exec.Command(python, "-B", example)
+		cmd.Dir = dir
+		out, err = cmd.CombinedOutput()
+		Expect(err).NotTo(HaveOccurred(), string(out))
+		Expect(string(out)).To(ContainSubstring("sums: [5, 8, 5]"))
 	})
 })

@@ -54,7 +54,7 @@ var _ = Describe("the secrets of processes", Ordered, func() {
 		}
 		c.kill("p1") // one party logs as JSON
 		var err error
-		c.procs["p1"], err = gexec.Start(exec.Command(binary, "party", "--log-json", "--config", filepath.Join(c.dir, "p1", "party.yaml")), GinkgoWriter, GinkgoWriter)
+		c.procs["p1"], err = gexec.Start(exec.Command(binary, "party", "--log-json", "--set", "log_level=debug", "--config", filepath.Join(c.dir, "p1", "party.yaml")), GinkgoWriter, GinkgoWriter)
 		Expect(err).NotTo(HaveOccurred())
 		Eventually(func() int { return run(within, "status", "--cluster", c.dir).ExitCode() }, within).Should(Equal(0))
 	})

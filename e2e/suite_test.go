@@ -4,13 +4,17 @@ package e2e
 import (
 	"debug/buildinfo"
 	"os/exec"
+	"regexp"
 	"runtime/debug"
+	"strings"
 	"testing"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"github.com/onsi/gomega/gexec"
+
+	"github.com/lodge-mpc/lodge/engine/longtest"
 )
 
 // binary is the lodge that all specs run, built once.
@@ -21,7 +25,23 @@ func TestEndToEnd(t *testing.T) {
 		t.Skip("starts processes")
 	}
 	RegisterFailHandler(Fail)
-	RunSpecs(t, "End to end")
+	suite, reporter := GinkgoConfiguration()
+	left := longtest.Left(t, long...)
+	for _, name := range left {
+		suite.SkipStrings = append(suite.SkipStrings, "^End to end "+regexp.QuoteMeta(name)+"|^"+regexp.QuoteMeta(name))
+	}
+	t.Logf("left out %d of %d long ones: %s", len(left), len(long), strings.Join(left, "; "))
+	RunSpecs(t, "End to end", suite, reporter)
+}
+
+// long are the containers that take a minute or more, mostly because peers of a process that is killed must wait before
+// they give it up. They run with -long alone, as `make crashes` does.
+var long = []string{
+	"processes that are killed during key generation",
+	"keys that are rotated and destroyed while processes are killed",
+	"reservations while processes are killed",
+	"processes that are killed while threshold keys are made and used",
+	"a rolling upgrade to another version of the protocol",
 }
 
 var _ = SynchronizedBeforeSuite(func() []byte {

@@ -10,9 +10,15 @@
 //	sample    named streams; uniform, ternary, discrete Gaussian, flooding
 //	secret    holders that redact and wipe themselves
 //	codec     canonical, bounded, bit-packed encoding
+//	ot        correlated oblivious transfer between two parties
+//	share     Shamir's secret sharing over a prime field
 //	params    parameter sets, fields, noise bounds, the security table
 //	gbfv      generalized BFV: packing, encryption, evaluation, MatMul, keys
+//	lwe       LWE and ring ciphertexts modulo one prime, gates and lookups by blind rotation
+//	linear    BGV for products of shared or encrypted matrices and vectors by two parties
+//	multikey  gates on bits under different parties' own keys
 //	sigma     proofs of short linear relations
+//	evaluation  products of a batch as tasks that another machine can compute
 //	protocol  every protocol as a chain of pure rounds
 //
 // Randomness enters every operation as an explicit argument.

@@ -20,7 +20,11 @@ import (
 // given lists the files, or packages, that take seeds as they are, and why.
 var given = map[string]string{
 	"bench":                           "measures; its secrets are nobody's",
+	"engine/ot/base.go":               "expands the keys that base transfers give two parties",
 	"engine/protocol/triple/input.go": "expands the seeds that two parties exchange, each from its sender's source",
+
+	"engine/protocol/threshold/internal/seeds":     "expands the seeds that dealers send, each from its dealer's source",
+	"engine/protocol/threshold/bgvdecrypt/zero.go": "expands the seeds that two parties exchange, each from its sender's source",
 }
 
 const samplePath = module + "engine/sample"

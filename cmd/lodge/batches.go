@@ -102,8 +102,8 @@ func printBatches(w io.Writer, list []*tuplesv1.Batch, now time.Time) error {
 	fmt.Fprintln(t, "ID\tSTATE\tKIND\tFIELD\tPARAMS\tTENANT\tEPOCH\tCOUNT\tFREE\tERASED\tLOST\tSIZE\tAGE\tREASON")
 	for _, b := range list {
 		c := b.GetClass()
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%d\t%d\t%d\t%d\t%d\t%s\t%s\t%s\n", b.GetId(), batchState(b.GetState()), kindText(c), c.GetField(), c.GetParams(),
-			c.GetTenant(), b.GetEpoch(), b.GetCount(), free(b), b.GetErased(), b.GetLost(), amount(float64(b.GetCount()*b.GetTupleBytes())),
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%d\t%d\t%d\t%d\t%d\t%s\t%s\t%s\n", b.GetId(), batchState(b.GetState()), kindText(c), orDash(c.GetField()), c.GetParams(),
+			orDash(c.GetTenant()), b.GetEpoch(), b.GetCount(), free(b), b.GetErased(), b.GetLost(), amount(float64(b.GetCount()*b.GetTupleBytes())),
 			now.Sub(b.GetCreated().AsTime()).Round(time.Second), orDash(oneLine(b.GetReason())))
 	}
 	return t.Flush()

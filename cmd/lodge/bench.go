@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lodge-mpc/lodge/bench"
+	"github.com/lodge-mpc/lodge/engine/lwe"
 	"github.com/lodge-mpc/lodge/engine/params"
 )
 
@@ -33,15 +34,16 @@ func benchCommand() *cobra.Command {
 			"selected kernels are faster. Whole protocols run between processes as `lodge demo` runs them.",
 	}
 	f := cmd.PersistentFlags()
-	f.BoolVar(&o.json, "json", false, "write one list of {name, unit, value, lattigo_ratio, plain_ratio}")
+	f.BoolVar(&o.json, "json", false, "write one list of {name, unit, value, lattigo_ratio, plain_ratio}, and want, want_ratio where a figure is wanted")
 	f.BoolVar(&o.text, "text", false, "write lines for benchstat")
 	f.BoolVar(&o.list, "list", false, "write the names of what would be measured, and measure nothing")
 	f.StringVar(&o.filter, "filter", "", "measure only what has a name that matches this regular expression")
-	f.StringSliceVar(&o.sets, "set", []string{bench.Headline, params.Default}, "parameter sets of operations and protocols")
+	f.StringSliceVar(&o.sets, "set", []string{bench.Headline, params.Default, lwe.Default, paperSet},
+		"parameter sets of operations and protocols, threshold keys among them")
 	f.IntVar(&o.parties, "parties", 2, "parties of whole protocols")
 	f.DurationVar(&o.duration, "duration", time.Second, "time for one row, unless its work takes longer; whole protocols take ten times as long")
 	f.StringVar(&o.write, "write", "", "write the results to this page too, such as docs/benchmarks.md")
-	complete(cmd, "set", paramsWords)
+	complete(cmd, "set", allSetWords)
 	type part func(cmd *cobra.Command, o *bench.Options) []bench.Row
 	kernels := func(_ *cobra.Command, b *bench.Options) []bench.Row { return b.Kernels() }
 	operations := func(_ *cobra.Command, b *bench.Options) []bench.Row { return b.Operations() }
@@ -53,7 +55,8 @@ func benchCommand() *cobra.Command {
 		{"operations", "Measure encryption, products, proofs, decryption", []part{operations}},
 		{"protocol", "Measure parties that make triples, each in a process of its own", []part{protocolRows}},
 		{"stock", "Measure the store and reservations, with parties in processes of their own", []part{stockRows}},
-		{"all", "Measure everything", []part{kernels, operations, protocolRows, stockRows}},
+		{"threshold", "Measure threshold keys: the protocols alone, and parties in processes of their own", []part{thresholdRows}},
+		{"all", "Measure everything", []part{kernels, operations, protocolRows, stockRows, thresholdRows}},
 	} {
 		cmd.AddCommand(&cobra.Command{Use: c.name, Short: c.short, Args: cobra.NoArgs, RunE: func(cmd *cobra.Command, _ []string) error {
 			b, err := o.options()
@@ -76,13 +79,17 @@ func (o *benchOptions) options() (*bench.Options, error) {
 	}
 	b := &bench.Options{Parties: o.parties, Duration: o.duration}
 	for _, name := range o.sets {
+		if set, err := lwe.Lookup(name); err == nil {
+			b.Threshold = append(b.Threshold, set)
+			continue
+		}
 		set, err := params.Lookup(name)
 		if err != nil {
 			return nil, err
 		}
 		b.Sets = append(b.Sets, set)
 	}
-	if len(b.Sets) == 0 || o.parties < 2 || o.duration <= 0 {
+	if len(o.sets) == 0 || o.parties < 2 || o.duration <= 0 {
 		return nil, invalid("see --set, --parties and --duration", "a benchmark wants a parameter set, two parties or more, and time")
 	}
 	return b, nil

@@ -103,8 +103,8 @@ func (p *protocolBench) start(ctx context.Context, parties, dim int) (*network, 
 }
 
 // resetPeaks lets the memory that processes have held until now not count as their peak.
-func (n *network) resetPeaks() {
-	for _, proc := range n.procs {
+func (c *cluster) resetPeaks() {
+	for _, proc := range c.procs {
 		resetPeak(proc.cmd.Process.Pid)
 	}
 }
@@ -117,8 +117,8 @@ func peakOf(j *coordinatorv1.Job) (peak float64) {
 }
 
 // snapshots reads what the parties count.
-func (n *network) snapshots(ctx context.Context) (list []bench.Snapshot, err error) {
-	for _, address := range n.net.Metrics {
+func (c *cluster) snapshots(ctx context.Context) (list []bench.Snapshot, err error) {
+	for _, address := range c.net.Metrics {
 		q, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/metrics", nil)
 		if err != nil {
 			return nil, err

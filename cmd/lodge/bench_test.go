@@ -42,6 +42,8 @@ func TestBenchNames(t *testing.T) {
 		"scalar_triples_per_cpu_second", "scalar_bytes_per_triple", "matrix_d128_cpu_seconds_per_triple", "matrix_d128_bytes_per_triple",
 		"peak_rss_scalar", "peak_rss_matrix_d128", "scalar_triples_per_cpu_second_s14_32", "matrix_d128_bytes_per_triple_s14_32",
 		"scalar_cpu_us_per_triple_p4096", "scalar_growth_p128_p4096", "scalar_first_batch_seconds_3_parties", "scalar_share_evaluate",
+		"threshold_keygen_cpu_seconds_t1_l11_53", "threshold_engine_decrypt_paper_t6_l11_50", "threshold_decrypt_us_exact_t1_l11_53",
+		"threshold_one_trips_paper_t1_l11_50", "threshold_masks_bytes_exact_t3_l11_50",
 		"scalar_triples_per_second_pipelined", "matrix_d128_triples_per_second_pipelined_s14_32", "peak_rss_matrix_d128_pipelined",
 	} {
 		if !slices.Contains(names, want) {
@@ -55,7 +57,7 @@ func TestBenchNames(t *testing.T) {
 
 // A run with a set for tests gives, as JSON, every name that it lists, and writes its page.
 func TestBenchAll(t *testing.T) {
-	args := []string{"all", "--set", "insecure-6", "--duration", "1us"}
+	args := []string{"all", "--set", "insecure-6,insecure-L8-50", "--duration", "1us"}
 	listed, err := runBench(t, append(args, "--list")...)
 	if err != nil {
 		t.Fatal(err)
@@ -70,6 +72,8 @@ func TestBenchAll(t *testing.T) {
 		Value        *float64
 		LattigoRatio *float64 `json:"lattigo_ratio"`
 		PlainRatio   *float64 `json:"plain_ratio"`
+		Want         *float64
+		WantRatio    *float64 `json:"want_ratio"`
 	}
 	dec := json.NewDecoder(strings.NewReader(out))
 	dec.DisallowUnknownFields()
@@ -89,8 +93,13 @@ func TestBenchAll(t *testing.T) {
 		t.Errorf("results %v\nlisted %v", names, want)
 	}
 	text, err := os.ReadFile(page)
-	if err != nil || !strings.Contains(string(text), "`scalar_triples_per_cpu_second_insecure_6`") {
-		t.Errorf("the page: %v\n%s", err, text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"`scalar_triples_per_cpu_second_insecure_6`", "| measured | want | of it |", "`threshold_decrypt_us_paper_t1_insecure_l8_50`"} {
+		if !strings.Contains(string(text), want) {
+			t.Errorf("the page has no %s\n%s", want, text)
+		}
 	}
 }
 

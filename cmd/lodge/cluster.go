@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"log/slog"
 	"path/filepath"
@@ -15,7 +14,10 @@ import (
 	"github.com/lodge-mpc/lodge/services/coordinator"
 	"github.com/lodge-mpc/lodge/services/coredump"
 	"github.com/lodge-mpc/lodge/services/devnet"
+	"github.com/lodge-mpc/lodge/services/evaluator"
+	"github.com/lodge-mpc/lodge/services/logs"
 	"github.com/lodge-mpc/lodge/services/party"
+	"github.com/lodge-mpc/lodge/services/plan"
 	"github.com/lodge-mpc/lodge/services/rpc"
 )
 
@@ -53,6 +55,9 @@ func initCommand() *cobra.Command {
 			}
 			fmt.Fprintf(w, "Programs find the cluster by the clients' configurations, such as %s.\n", c.Clients[0])
 			for _, name := range o.Params {
+				if set, err := plan.Lookup(name); !o.Dev && err == nil && set.Threshold {
+					fmt.Fprintf(w, "The parties refuse threshold keys, such as %s has, which are secure against parties that follow the protocol: --dev accepts them.\n", name)
+				}
 				if set, err := params.Lookup(name); !o.Dev && err == nil && set.Keys != params.KeysProved {
 					fmt.Fprintf(w, "The parties refuse to make keys with %s, which has no room for proofs of key shares: --dev accepts it.\n", name)
 				}
@@ -65,18 +70,11 @@ func initCommand() *cobra.Command {
 	f.StringVar(&o.Host, "host", "127.0.0.1", "address that all processes listen on")
 	f.IntVar(&o.Port, "port", 7100, "port of the coordinator; party i has the one that is 1+i higher; 0 takes free ones")
 	f.StringSliceVar(&o.Params, "params", []string{params.Default}, "parameter sets to pin")
-	f.BoolVar(&o.Dev, "dev", false, "accept key generation that is only passively secure")
+	f.BoolVar(&o.Dev, "dev", false, "accept key generation that is only passively secure, threshold keys among it")
 	f.BoolVar(&o.Insecure, "allow-insecure-params", false, "accept parameter sets for tests")
 	f.BoolVar(&asJSON, "json", false, "write the result as JSON")
-	complete(cmd, "params", paramsWords)
+	complete(cmd, "params", allSetWords)
 	return cmd
-}
-
-func logger(w io.Writer, asJSON bool) *slog.Logger {
-	if asJSON {
-		return slog.New(slog.NewJSONHandler(w, nil))
-	}
-	return slog.New(slog.NewTextHandler(w, nil))
 }
 
 // partyCommand is `lodge party`.
@@ -89,13 +87,13 @@ func partyCommand() *cobra.Command {
 		Short: "Run one party",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			log := logger(cmd.ErrOrStderr(), asJSON)
+			log := logs.New(cmd.ErrOrStderr(), asJSON)
 			coredump.OffOrWarn(log) // before it has a secret
 			f, err := config.LoadParty(file, set...)
 			if err != nil {
 				return misconfigured(err)
 			}
-			logSettings(log, f.Settings)
+			setUp(log, f.LogLevel, f.Settings)
 			return party.Run(cmd.Context(), f, version(), log)
 		},
 	}
@@ -115,13 +113,13 @@ func coordinatorCommand() *cobra.Command {
 		Short: "Run the coordinator",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			log := logger(cmd.ErrOrStderr(), asJSON)
+			log := logs.New(cmd.ErrOrStderr(), asJSON)
 			coredump.OffOrWarn(log) // before it has a secret
 			f, err := config.LoadCoordinator(file, set...)
 			if err != nil {
 				return misconfigured(err)
 			}
-			logSettings(log, f.Settings)
+			setUp(log, f.LogLevel, f.Settings)
 			return coordinator.Run(cmd.Context(), f, version(), log)
 		},
 	}
@@ -131,12 +129,44 @@ func coordinatorCommand() *cobra.Command {
 	return cmd
 }
 
+// evaluatorCommand is `lodge evaluator`.
+func evaluatorCommand() *cobra.Command {
+	var file string
+	var set []string
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "evaluator",
+		Short: "Run an evaluator, which computes products for one party",
+		Long: "Compute products under encryption for the one party that the configuration names. An evaluator has no secret of it;\n" +
+			"docs/evaluators.md says when a party uses what it computes.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			log := logs.New(cmd.ErrOrStderr(), asJSON)
+			coredump.OffOrWarn(log) // it has a TLS key
+			f, err := config.LoadEvaluator(file, set...)
+			if err != nil {
+				return misconfigured(err)
+			}
+			setUp(log, f.LogLevel, f.Settings)
+			return evaluator.Run(cmd.Context(), f, version(), log)
+		},
+	}
+	cmd.Flags().StringVar(&file, "config", "evaluator.yaml", "configuration of the evaluator")
+	setFlag(cmd, &set)
+	cmd.Flags().BoolVar(&asJSON, "log-json", false, "log as JSON")
+	return cmd
+}
+
 func setFlag(cmd *cobra.Command, set *[]string) {
 	cmd.Flags().StringArrayVar(set, "set", nil, "use KEY=VALUE in place of the file's and the environment's; `lodge config keys` lists the keys")
 }
 
-// logSettings tells what does not stand in the file. Secrets are no values of configurations, only their paths.
-func logSettings(log *slog.Logger, list []config.Setting) {
+// setUp has a process log at its level, and tells what does not stand in the file. Secrets are no values of
+// configurations, only their paths.
+func setUp(log *slog.Logger, level string, list []config.Setting) {
+	if l, err := logs.ParseLevel(level); err == nil {
+		logs.LevelOf(log).Configure(l)
+	}
 	for _, s := range list {
 		log.Info("setting", "key", s.Key, "value", s.Value, "from", s.From)
 	}

@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -59,11 +61,16 @@ func composeInitCommand() *cobra.Command {
 		Short: "Put a cluster into the volumes of containers, where there is none",
 		Long: "Write certificates, keys, a roster and configurations into directories under DIR that are mounted from elsewhere: one\n" +
 			"for each process with its own secrets only, `clients` with what clients need, and a copy of that into `host`. Where\n" +
-			"there is a cluster already only that copy is seen to. The service `init` of docker-compose.yml does this.",
+			"there is a cluster already only that copy is seen to. The service `init` of docker-compose.yml does this. If the\n" +
+			"environment's COMPOSE_PROFILES has postgres in it, that is --postgres.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			profiles := strings.Split(os.Getenv("COMPOSE_PROFILES"), ",")
+			o.Postgres = o.Postgres || slices.Contains(profiles, "postgres") || slices.Contains(profiles, "*")
 			made, err := devnet.Install(args[0], o, user)
 			switch {
+			case errors.Is(err, devnet.ErrOtherStore):
+				return rpc.Errorf(rpc.Conflict, "stores cannot be moved: have postgres in COMPOSE_PROFILES or not, as when the cluster was made, or remove the cluster with `docker compose down --volumes`", "%v", err)
 			case errors.Is(err, devnet.ErrInstalled):
 				return rpc.Errorf(rpc.Conflict, "give back the volumes that belong together, or remove all of them and what they hold with `docker compose down --volumes`", "%v", err)
 			case errors.Is(err, fs.ErrNotExist):
@@ -86,6 +93,7 @@ func composeInitCommand() *cobra.Command {
 	f.StringSliceVar(&o.Params, "params", []string{params.Default}, "parameter sets to pin")
 	f.BoolVar(&o.Dev, "dev", false, "accept key generation that is only passively secure")
 	f.BoolVar(&o.Insecure, "allow-insecure-params", false, "accept parameter sets for tests")
+	f.BoolVar(&o.Postgres, "postgres", false, "keep the parties' stores in the service postgres")
 	f.IntVar(&user, "user", imageUser, "who processes run as, by number; this command gives files away if it runs as root")
 	complete(cmd, "params", paramsWords)
 	return cmd

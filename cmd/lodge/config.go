@@ -21,7 +21,7 @@ func configCommand() *cobra.Command {
 		Use:   "config",
 		Short: "Check configurations, and list what can be set",
 		Long: "Values of a configuration stand in its file, in variables of the environment that begin with " + config.EnvPrefix + ",\n" +
-			"and behind --set of `lodge party` and `lodge coordinator`; each stands above the ones before.",
+			"and behind --set of `lodge party`, `lodge coordinator` and `lodge evaluator`; each stands above the ones before.",
 	}
 	cmd.AddCommand(configCheckCommand(), configKeysCommand())
 	return cmd
@@ -30,7 +30,7 @@ func configCommand() *cobra.Command {
 // configReport is what is known of one file.
 type configReport struct {
 	File     string           `json:"file"`
-	Of       string           `json:"of"` // party, coordinator or roster
+	Of       string           `json:"of"` // party, coordinator, evaluator or roster
 	Name     string           `json:"name,omitempty"`
 	Listen   string           `json:"listen,omitempty"`
 	Parties  int              `json:"parties"`
@@ -50,7 +50,7 @@ func configCheckCommand() *cobra.Command {
 	var set []string
 	cmd := &cobra.Command{
 		Use:   "check FILE...",
-		Short: "Check configurations of parties, of the coordinator, and rosters",
+		Short: "Check configurations of parties, of the coordinator, of evaluators, and rosters",
 		Long: "Read each file as its process would, with the environment's settings, and say everything that is wrong with it.\n" +
 			"`lodge doctor --config` also looks at what the file names: certificates, keys, disk and peers.",
 		Args: cobra.MinimumNArgs(1),
@@ -104,6 +104,7 @@ func checkConfig(path string, set []string) (configReport, error) {
 	_, parties := keys["parties"]
 	_, signing := keys["signing_key"]
 	_, data := keys["data_dir"]
+	_, owner := keys["party"]
 	switch {
 	case parties:
 		r.Of = "roster"
@@ -119,6 +120,13 @@ func checkConfig(path string, set []string) (configReport, error) {
 			r.Listen, r.Parties, r.settings = f.Listen, len(f.Roster.Parties), f.Settings
 		}
 		return r.withSettings(), err
+	case owner && !signing:
+		r.Of = "evaluator"
+		f, err := config.LoadEvaluator(path, set...)
+		if err == nil {
+			r.Name, r.Listen, r.settings = f.Name, f.Listen, f.Settings
+		}
+		return r.withSettings(), err
 	case signing:
 		r.Of = "party"
 		f, err := config.LoadParty(path, set...)
@@ -127,7 +135,7 @@ func checkConfig(path string, set []string) (configReport, error) {
 		}
 		return r.withSettings(), err
 	}
-	return r, errors.New("neither of a party (signing_key), nor of a coordinator (data_dir), nor a roster (parties)")
+	return r, errors.New("neither of a party (signing_key), nor of a coordinator (data_dir), nor of an evaluator (party), nor a roster (parties)")
 }
 
 func (r configReport) withSettings() configReport {
@@ -147,7 +155,11 @@ func printConfigs(w io.Writer, list []configReport) {
 			fmt.Fprintf(w, "%s: a roster of %d parties\n", r.File, r.Parties)
 			continue
 		}
-		fmt.Fprintf(w, "%s: of %s %s, with %d parties, listens on %s\n", r.File, r.Of, r.Name, r.Parties, r.Listen)
+		parties := ""
+		if r.Parties > 0 {
+			parties = fmt.Sprintf(", with %d parties", r.Parties)
+		}
+		fmt.Fprintf(w, "%s: of %s %s%s, listens on %s\n", r.File, r.Of, r.Name, parties, r.Listen)
 		for _, s := range r.Settings {
 			fmt.Fprintf(w, "  %s: %s (%s)\n", s.Key, s.Value, s.From)
 		}
@@ -157,14 +169,17 @@ func printConfigs(w io.Writer, list []configReport) {
 func configKeysCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:       "keys party|coordinator",
+		Use:       "keys party|coordinator|evaluator",
 		Short:     "List the keys of a configuration, with their variables of the environment",
 		Args:      cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs),
-		ValidArgs: []string{"party", "coordinator"},
+		ValidArgs: []string{"party", "coordinator", "evaluator"},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			keys := config.Keys(new(config.PartyFile))
-			if args[0] == "coordinator" {
+			switch args[0] {
+			case "coordinator":
 				keys = config.Keys(new(config.CoordinatorFile))
+			case "evaluator":
+				keys = config.Keys(new(config.EvaluatorFile))
 			}
 			w := cmd.OutOrStdout()
 			if asJSON {

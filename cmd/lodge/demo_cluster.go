@@ -14,11 +14,11 @@ import (
 	"google.golang.org/grpc"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 
-	"github.com/lodge-mpc/lodge/engine/params"
 	coordinatorv1 "github.com/lodge-mpc/lodge/proto/lodge/coordinator/v1"
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
 	"github.com/lodge-mpc/lodge/services/devnet"
 	"github.com/lodge-mpc/lodge/services/job"
+	"github.com/lodge-mpc/lodge/services/plan"
 	"github.com/lodge-mpc/lodge/services/rpc"
 )
 
@@ -52,7 +52,7 @@ const demoMemory = 6 << 30
 
 // startCluster writes a cluster and starts its processes.
 func startCluster(cmd *cobra.Command, o clusterOptions) (_ *cluster, err error) {
-	s, err := params.Lookup(o.set)
+	s, err := plan.Lookup(o.set)
 	if err != nil {
 		return nil, err
 	}

@@ -22,7 +22,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/rpc"
 )
 
-// decryptReport is the outcome of `lodge demo decrypt`.
+// decryptReport is the outcome of `lodge demo decrypt --all`.
 type decryptReport struct {
 	Parties         int     `json:"parties"`
 	Field           string  `json:"field"`
@@ -39,32 +39,13 @@ type decryptReport struct {
 	StatisticalBits int     `json:"statistical_security_bits"`
 }
 
-// demoDecryptCommand is `lodge demo decrypt`.
-func demoDecryptCommand() *cobra.Command {
-	var o demoOptions
-	cmd := &cobra.Command{
-		Use:   "decrypt",
-		Short: "Encrypt a vector as a client, have it decrypted jointly, and compare",
-		Long: "Start a cluster as `lodge demo` does, generate keys for decryption, encrypt a random vector as a client with a\n" +
-			"proof that the client knows it, ask every party for its message of the decryption, combine them, and compare.",
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return runDemoDecrypt(cmd, &o) },
-	}
-	f := cmd.Flags()
-	f.IntVar(&o.parties, "parties", 3, "number of parties")
-	f.StringVar(&o.field, "field", "p128", "field: p64 to p4096")
-	f.StringVar(&o.params, "params", params.Default, "parameter set")
-	f.BoolVar(&o.json, "json", false, "write the result as JSON")
-	f.BoolVar(&o.keep, "keep", false, "keep the working directory: configurations, logs and vaults")
-	complete(cmd, "field", fieldWords)
-	complete(cmd, "params", paramsWords)
-	return cmd
-}
-
 func runDemoDecrypt(cmd *cobra.Command, o *demoOptions) (err error) {
 	defer func() { err = ended(cmd, err) }()
 	if err := checkParties(o.parties); err != nil {
 		return err
+	}
+	if o.params == "" {
+		o.params = params.Default
 	}
 	set, err := params.Lookup(o.params)
 	if err != nil {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -43,8 +44,19 @@ func TestDemoRefusesFirst(t *testing.T) {
 			t.Errorf("%v: written %q", args, out)
 		}
 	}
-	if _, err := runLodge(t, "demo", "decrypt", "--params", "insecure-8", "--parties", "1"); err == nil || !strings.Contains(err.Error(), "--parties 1 ") {
-		t.Errorf("decrypt: %v", err)
+	for want, args := range map[string][]string{
+		"--parties 1 ":          {"--all", "--params", "insecure-8", "--parties", "1"},
+		"among --parties 2 ":    {"--parties", "2"},
+		"among --parties 4 ":    {"--parties", "4", "--threshold", "2"},
+		"more than 40 quorums":  {"--parties", "9"},
+		"--values 0":            {"--values", "0"},
+		"--values with --all":   {"--values", "3", "--all"},
+		"--field without --all": {"--field", "p128"},
+		"unknown set":           {"--params", "insecure-8"},
+	} {
+		if _, err := runLodge(t, append([]string{"demo", "decrypt"}, args...)...); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("decrypt %v: %v", args, err)
+		}
 	}
 }
 
@@ -78,5 +90,34 @@ func TestInitJSON(t *testing.T) {
 	}
 	if len(r.Parties) != 2 {
 		t.Errorf("%d parties", len(r.Parties))
+	}
+}
+
+// What `lodge demo decrypt` says fits on a screen.
+func TestDemoThresholdFitsOnAScreen(t *testing.T) {
+	r := thresholdReport{
+		Parties: 7, Quorum: 4, Params: "L11-50", SecurityBits: 128, KeygenSecurity: "passive", Values: 1024, Correct: 2048, KeygenSeconds: 1234.5,
+		KeygenSentBytes: 1 << 40, Quorums: 35, Masks: 4096, MasksSentBytes: 1e6, Killed: "p6", Used: []string{"p0", "p1", "p2", "p3"},
+		RequestBytes: 1 << 30, AnswerBytes: 1 << 20, PaperFailure: 1e-9, PaperAnswerBytes: 1 << 20,
+	}
+	var out bytes.Buffer
+	cmd := demoCommand()
+	cmd.SetOut(&out)
+	if err := r.print(cmd); err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
+	if len(lines) > 24 {
+		t.Errorf("%d lines", len(lines))
+	}
+	for _, line := range lines {
+		if len(line) > 132 || strings.Contains(line, "%!") {
+			t.Errorf("%d characters: %s", len(line), line)
+		}
+	}
+	for _, word := range []string{"any 4 of 7 do", "2048 of 2048", "party p6 was killed", "p0 and p1 and p2 and p3 decrypted"} {
+		if !strings.Contains(out.String(), word) {
+			t.Errorf("no %q in %s", word, out.String())
+		}
 	}
 }

@@ -46,15 +46,11 @@ func configured[T any](t *testing.T, document string, of func(*devnet.Cluster) s
 }
 
 // namesMetrics holds that a document names so many metrics at least, and none that there is not.
-func namesMetrics(t *testing.T, text string, m *metrics.Metrics, least int) {
+func namesMetrics(t *testing.T, text string, least int) {
 	t.Helper()
-	families, err := m.Registry().Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
 	known := map[string]bool{}
-	for _, f := range families {
-		known[f.GetName()] = true
+	for _, x := range metrics.New("test", metrics.All).List() {
+		known[x.Name] = true
 	}
 	named := regexp.MustCompile(`lodge_\w+`).FindAllString(text, -1)
 	for _, name := range named {

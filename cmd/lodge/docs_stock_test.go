@@ -2,11 +2,9 @@ package main
 
 import (
 	"testing"
-	"time"
 
 	"github.com/lodge-mpc/lodge/services/config"
 	"github.com/lodge-mpc/lodge/services/devnet"
-	"github.com/lodge-mpc/lodge/services/metrics"
 )
 
 // What docs/stock.md says of the configuration are the defaults, and the metrics that it names exist.
@@ -15,8 +13,5 @@ func TestStockDocument(t *testing.T) {
 	if shown.Stock != plain.Stock {
 		t.Errorf("%+v is documented, %+v are the defaults", shown.Stock, plain.Stock)
 	}
-	m := metrics.New("test")
-	m.Stock([]metrics.StockLevel{{}})
-	m.Reservation("reserved", time.Second, false)
-	namesMetrics(t, text, m, 4)
+	namesMetrics(t, text, 4)
 }

@@ -25,7 +25,12 @@ func TestDocuments(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"README.md", "CONTRIBUTING.md", "SECURITY.md"} {
+	operations, err := filepath.Glob(filepath.Join(root, "docs", "operations", "*.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	documents = append(documents, operations...)
+	for _, name := range []string{"README.md", "CONTRIBUTING.md", "SECURITY.md", "charts/lodge/README.md"} {
 		documents = append(documents, filepath.Join(root, name))
 	}
 	commands := 0
@@ -104,8 +109,13 @@ func checkCommand(line, makefile string) error {
 		}
 		return cmd.ValidateArgs(cmd.Flags().Args())
 	}
-	if words[0] == "docker" {
+	switch words[0] {
+	case "COMPOSE_PROFILES=postgres":
+		return checkCompose(words[1:])
+	case "docker":
 		return checkCompose(words)
+	case "helm":
+		return checkHelm(words)
 	}
 	return checkPython(words)
 }
@@ -150,6 +160,24 @@ func checkCompose(words []string) error {
 	return nil
 }
 
+// checkHelm reports what is wrong with a documented command of Helm: its flags are few, and the files of this tree are there.
+func checkHelm(words []string) error {
+	if !slices.Contains([]string{"install", "upgrade", "rollback", "test", "uninstall"}, words[1]) {
+		return fmt.Errorf("helm %s is not among what the documents use", words[1])
+	}
+	for _, w := range words[2:] {
+		if strings.HasPrefix(w, "--") && !slices.Contains([]string{"--namespace", "--create-namespace", "--set-file", "--set", "--values", "--wait", "--reuse-values"}, w) {
+			return fmt.Errorf("%s is not among what the documents use", w)
+		}
+		if strings.HasPrefix(w, "charts/") {
+			if _, err := os.Stat(filepath.Join("..", "..", w)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // checkPython reports what is wrong with a documented command of Python, which works in an environment called venv.
 func checkPython(words []string) error {
 	file := ""
@@ -171,15 +199,15 @@ func TestCheckCommandCatches(t *testing.T) {
 	makefile := "test: ## run\n\tgo test ./...\n"
 	for _, good := range []string{"make test", "make test ARGS=1", "lodge verify DIR", "go run ./cmd/lodge params list --json",
 		"python3 -m venv venv", "venv/bin/pip install ./clients/python", "docker compose up --wait", "docker compose logs p0",
-		"docker compose exec p2 lodge version", "docker compose run --rm init compose --parties 5"} {
+		"docker compose exec p2 lodge version", "COMPOSE_PROFILES=postgres docker compose up --wait", "docker compose run --rm init compose --parties 5"} {
 		if err := checkCommand(good, makefile); err != nil {
 			t.Errorf("%s: %v", good, err)
 		}
 	}
 	for _, bad := range []string{
 		"make tests", "lodge nonsense", "lodge verify", "lodge verify DIR --nonsense", "curl x | sh", "lodge params show",
-		"venv/bin/python nowhere.py", "venv/bin/pip install numpy", "docker ps", "docker compose kill", "docker compose logs p9", "docker compose up --all",
-		"docker compose exec p0 sh", "docker compose run --rm init nonsense",
+		"venv/bin/python nowhere.py", "venv/bin/pip install numpy", "docker ps", "docker compose kill", "COMPOSE_PROFILES=nonsense docker compose up", "COMPOSE_PROFILES=postgres docker ps", "docker compose logs p9", "docker compose up --all",
+		"docker compose exec p0 sh", "helm delete p0", "helm install p0 charts/other", "helm install p0 charts/lodge --force", "docker compose run --rm init nonsense",
 	} {
 		if checkCommand(bad, makefile) == nil {
 			t.Errorf("%s passes", bad)

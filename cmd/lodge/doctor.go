@@ -32,9 +32,10 @@ func doctorCommand() *cobra.Command {
 		Long: "Look for what keeps a cluster from working, one line for each check: ok, warn or fail, and what to do. Fails if any\n" +
 			"check does.\n\n" +
 			"With --config the files of one process are checked, and the others asked with its certificate: this is for the\n" +
-			"machine of a party. With --cluster all files of a development cluster are. Otherwise, with --roster, --identity and\n" +
-			"--ca, or --client, the processes are asked as a client, which needs the permission status at each. A client's\n" +
-			"configuration has no digest: without a roster, what the processes have is compared with each other.\n\n" +
+			"machine of a party. Of an evaluator, which asks nobody, the files are checked. With --cluster all files of a\n" +
+			"development cluster are. Otherwise, with --roster, --identity and --ca, or --client, the processes are asked as a\n" +
+			"client, which needs the permission status at each. A client's configuration has no digest: without a roster,\n" +
+			"what the processes have is compared with each other.\n\n" +
 			"Parties measure the round trip and the bandwidth between them: --probe-bytes go over each link.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -50,7 +51,7 @@ func doctorCommand() *cobra.Command {
 	}
 	o.flags(cmd)
 	f := cmd.Flags()
-	f.StringVar(&file, "config", "", "configuration of a party or of the coordinator on this machine")
+	f.StringVar(&file, "config", "", "configuration of a party, of the coordinator or of an evaluator on this machine")
 	f.Uint64Var(&probe, "probe-bytes", 4<<20, "bytes that parties send to each other; 0 to measure round trips only")
 	f.BoolVar(&offline, "offline", false, "look at files only, and connect to nothing")
 	f.BoolVar(&quiet, "quiet", false, "leave out what is ok")
@@ -65,7 +66,7 @@ func (o *operator) examined(d *doctor.Options, file string, offline bool) error 
 		if err != nil || offline {
 			return nil //nolint:nilerr // the examination says what is wrong with it
 		}
-		d.Self = p.Name()
+		d.Self = p.Name
 		d.Roster, d.Credentials = p.Connect()
 		return nil
 	}

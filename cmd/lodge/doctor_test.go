@@ -31,6 +31,11 @@ func of(r doctorReport, status doctor.Status, subject, check string) (list []doc
 	return list
 }
 
+// measured tells that a link was: a machine with much else to do may be too slow for the report to be content.
+func measured(r doctorReport, link string) bool {
+	return len(of(r, doctor.OK, link, "link"))+len(of(r, doctor.Warn, link, "link")) == 1
+}
+
 func TestDoctorAndStatus(t *testing.T) {
 	l := startLive(t)
 	keys := read[struct{ Keys []macKeyRecord }](l, "mac-keys", "list", "--party", "p0").Keys
@@ -41,18 +46,21 @@ func TestDoctorAndStatus(t *testing.T) {
 	}
 	for _, want := range [][2]string{
 		{"p0", "config"}, {"coordinator", "certificate"}, {"p1", "vault"}, {"cluster", "roster"}, {"coordinator", "reach"}, {"p0", "reach"}, {"p1", "clock"},
-		{"p1", "store"}, {"p0", "served-certificate"}, {"p0 to p1", "link"}, {"p1 to p0", "link"}, {"p0", "audit-head"},
+		{"p1", "store"}, {"p0", "served-certificate"}, {"p0", "audit-head"},
 	} {
 		if len(of(r, doctor.OK, want[0], want[1])) != 1 {
 			t.Errorf("no finding of %v in %+v", want, r.Findings)
 		}
 	}
+	if !measured(r, "p0 to p1") || !measured(r, "p1 to p0") {
+		t.Errorf("links: %+v", r.Findings)
+	}
 	own, err := diagnosis(t, "--config", l.net.Parties[0])
-	if err != nil || len(of(own, doctor.OK, "p0 to p1", "link")) != 1 || len(of(own, doctor.OK, "p1", "reach")) != 1 || len(of(own, doctor.OK, "p0", "store")) != 1 {
+	if err != nil || !measured(own, "p0 to p1") || len(of(own, doctor.OK, "p1", "reach")) != 1 || len(of(own, doctor.OK, "p0", "store")) != 1 {
 		t.Errorf("as p0: %v: %+v", err, own.Findings)
 	}
 	client, err := diagnosis(t, "--roster", filepath.Join(l.net.Dir, "roster.yaml"), "--identity", filepath.Join(l.net.Dir, "clients", "app.pem"), "--ca", filepath.Join(l.net.Dir, "ca.pem"))
-	if err != nil || len(of(client, doctor.Warn, "coordinator", "reach")) != 1 || len(of(client, doctor.OK, "p1 to p0", "link")) != 1 || len(of(client, doctor.OK, "p0", "config")) != 0 {
+	if err != nil || len(of(client, doctor.Warn, "coordinator", "reach")) != 1 || !measured(client, "p1 to p0") || len(of(client, doctor.OK, "p0", "config")) != 0 {
 		t.Errorf("as a client: %v: %+v", err, client.Findings)
 	}
 
@@ -62,6 +70,21 @@ func TestDoctorAndStatus(t *testing.T) {
 		s.Processes[0].Roster == "" || s.Processes[0].Roster != s.Processes[1].Roster || len(s.Processes[0].Params["insecure-8"]) != 64 {
 		t.Errorf("%+v", s)
 	}
+
+	l.shows([]string{"log-level"}, "PROCESS", "coordinator", "info", "p1")
+	l.shows([]string{"log-level", "debug", "--at", "p1,coordinator", "--for", "1h"}, "coordinator", "debug")
+	levels := read[struct{ Processes []levelRecord }](l, "log-level").Processes
+	if len(levels) != 3 || levels[0].Level != "debug" || levels[1].Level != "info" || levels[1].Until != "" || levels[2].Level != "debug" || levels[2].Until == "" {
+		t.Errorf("%+v", levels)
+	}
+	l.shows([]string{"log-level", "warn", "--at", "p1", "--for", "0"}, "warn")
+	if levels = read[struct{ Processes []levelRecord }](l, "log-level", "--at", "p1").Processes; len(levels) != 1 || levels[0].Level != "warn" || levels[0].Until != "" {
+		t.Errorf("%+v", levels)
+	}
+	l.refuses(rpc.Invalid, "not one of debug", "log-level", "loud")
+	l.refuses(rpc.Invalid, "at most 24h", "log-level", "debug", "--for", "25h")
+	l.refuses(rpc.NotFound, "no process", "log-level", "debug", "--at", "p7")
+	l.refuses(rpc.Forbidden, "operate", "log-level", "debug", "--at", "p1", "--identity", filepath.Join(l.net.Dir, "clients", "app.pem"))
 
 	l.stop[2]()
 	r, err = diagnosis(t, "--cluster", l.net.Dir)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
 	keygenv1 "github.com/lodge-mpc/lodge/proto/lodge/keygen/v1"
 	tuplesv1 "github.com/lodge-mpc/lodge/proto/lodge/tuples/v1"
 	"github.com/lodge-mpc/lodge/services/job"
@@ -220,7 +221,12 @@ func (o *operator) showEpoch(ctx context.Context, cmd *cobra.Command, c *partyCl
 		if e.GetEpoch() != epoch {
 			continue
 		}
-		lost, err := c.left(ctx, epoch, "")
+		threshold := e.GetPurpose() == jobv1.Purpose_PURPOSE_THRESHOLD
+		count := func() (remains, error) { return c.left(ctx, epoch, "") }
+		if threshold {
+			count = func() (remains, error) { return c.masksLeft(ctx, epoch) }
+		}
+		lost, err := count()
 		if err != nil {
 			return err
 		}
@@ -230,6 +236,11 @@ func (o *operator) showEpoch(ctx context.Context, cmd *cobra.Command, c *partyCl
 				remains
 				DryRun bool `json:"dry_run"`
 			}{epochJSON(e), lost, true})
+		}
+		if threshold {
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "party %s would retire epoch %d (%s): erase its shares of threshold keys, its recorded answers, and %d masks\n",
+				o.party, epoch, epochState(e), lost.Tuples)
+			return err
 		}
 		_, err = fmt.Fprintf(cmd.OutOrStdout(), "party %s would retire epoch %d (%s, for %s): erase its secrets, its MAC keys, and %s\n", o.party, epoch,
 			epochState(e), job.PurposeName(e.GetPurpose()), lost)

@@ -32,10 +32,12 @@ lodge bench operations --list`,
 lodge bench protocol --filter scalar --json`,
 	"bench stock": `lodge bench stock
 lodge bench stock --list`,
+	"bench threshold": `lodge bench threshold --parties 3`,
 	"config check": `lodge config check cluster/p0/party.yaml cluster/coordinator/coordinator.yaml cluster/roster.yaml
 lodge config check cluster/p0/party.yaml --set policy.max_memory=8GiB --json`,
 	"config keys": `lodge config keys party
-lodge config keys coordinator --json`,
+lodge config keys coordinator --json
+lodge config keys evaluator`,
 	"ciphertexts decrypt": `lodge ciphertexts decrypt secret.ct --cluster cluster
 lodge ciphertexts decrypt secret.ct --cluster cluster --out values`,
 	"ciphertexts encrypt": `lodge ciphertexts encrypt 1 2 0xff --field p128 --out secret.ct --cluster cluster
@@ -50,12 +52,28 @@ lodge compose --port 7200`,
 	"demo": `lodge demo --parties 2 --count 10000
 lodge demo --cluster lodge-cluster --kind matrix --dim 128
 lodge demo --parties 2 --export mp-spdz --out try`,
-	"demo decrypt": `lodge demo decrypt --parties 2`,
+	"decrypt": `lodge decrypt secret.lwe --cluster cluster
+lodge decrypt secret.lwe --cluster cluster --quorum p0,p2 --out values
+lodge decrypt secret.lwe --cluster cluster --recipient alice.pub --out secret.answers`,
+	"decrypt attest":    `lodge decrypt attest secret.lwe --key pipeline.pem --attester pipeline --circuit mean --out secret.word`,
+	"decrypt attester":  `lodge decrypt attester --out pipeline.pem`,
+	"decrypt approvals": `lodge decrypt approvals --client officer.yaml`,
+	"decrypt approve":   `lodge decrypt approve DIGEST --client officer.yaml`,
+	"decrypt open":      `lodge decrypt open secret.answers --key alice`,
+	"decrypt recipient": `lodge decrypt recipient --out alice`,
+	"demo decrypt": `lodge demo decrypt
+lodge demo decrypt --parties 5 --json
+lodge demo decrypt --all --parties 2 --field p128`,
 	"dev": `lodge dev
 lodge dev --dir cluster --parties 2 --dim 128`,
 	"doctor": `lodge doctor --cluster cluster
 lodge doctor --config cluster/p0/party.yaml --offline --quiet
 lodge doctor --roster roster.yaml --identity operator.pem --ca ca.pem --json`,
+	"enrol": `lodge enrol p0 --name p0 --address p0.lodge.example:7100
+lodge enrol coordinator --role coordinator --address coordinator.lodge.example:7100
+lodge enrol operator --role client --name operator`,
+	"evaluator": `lodge evaluator --config evaluator.yaml
+lodge evaluator --config evaluator.yaml --set max_memory=16GiB`,
 	"epochs list":       `lodge epochs list --cluster cluster --party p0`,
 	"epochs public-key": `lodge epochs public-key 1 --cluster cluster --party p0 --out epoch-1.key`,
 	"epochs retire": `lodge epochs retire 1 --cluster cluster --party p0 --dry-run
@@ -82,10 +100,23 @@ lodge jobs submit --cluster cluster --kind matrix --epoch 1 --shape 200x100x50 -
 	"jobs watch": `lodge jobs watch ID --cluster cluster`,
 	"keys destroy": `lodge keys destroy 1 --cluster cluster --dry-run
 lodge keys destroy 1 --cluster cluster --reason rotated --yes`,
+	"keys encrypt": `lodge keys encrypt 1 3 1 4 1 5 --out secret.lwe --cluster cluster
+lodge keys encrypt 1 --in values --encoding padded --keys epoch-1.keys --out secret.lwe`,
+	"keys fetch": `lodge keys fetch 1 --out epoch-1.keys --cluster cluster
+lodge keys fetch 1 --evaluation --out epoch-1.keys --cluster cluster`,
+	"keys generate": `lodge keys generate --cluster cluster --wait
+lodge keys generate --threshold 1 --holders p0,p1,p2 --params L11-50 --cluster cluster`,
 	"keys list": `lodge keys list --cluster cluster`,
+	"keys masks": `lodge keys masks 1 --every-quorum --count 1000 --cluster cluster --wait
+lodge keys masks 1 --quorum p0,p2 --form paper --cluster cluster`,
+	"keys reshare": `lodge keys reshare 1 --to p0,p1,p3 --cluster cluster --wait`,
 	"keys rotate": `lodge keys rotate 1 --cluster cluster --dry-run
 lodge keys rotate 1 --cluster cluster --security proved
 lodge keys rotate 1 --cluster cluster --old revoke --destroy-old --yes`,
+	"keys show": `lodge keys show 1 --cluster cluster
+lodge keys show 1 --cluster cluster --json`,
+	"log-level": `lodge log-level --cluster cluster
+lodge log-level debug --at p1,coordinator --for 10m --cluster cluster`,
 	"mac-keys draw": `lodge mac-keys draw ID --cluster cluster --party p0 --out mac-key-share`,
 	"mac-keys list": `lodge mac-keys list --cluster cluster --party p0`,
 	"mac-keys report-failed": `lodge mac-keys report-failed ID --cluster cluster --party p0 --dry-run
@@ -93,7 +124,8 @@ lodge mac-keys report-failed ID --cluster cluster --party p0 --reason game-4 --y
 	"params list": `lodge params list
 lodge params list --all --json`,
 	"params show": `lodge params show S14-32
-lodge params show S14-32 --field p128 --parties 5 --dim 128`,
+lodge params show S14-32 --field p128 --parties 5 --dim 128
+lodge params show L11-50`,
 	"party": `lodge party --config cluster/p0/party.yaml`,
 	"release": `lodge release ID --cluster cluster --dry-run
 lodge release ID --cluster cluster`,
@@ -104,6 +136,9 @@ lodge reservations show ID --cluster cluster --party p1`,
 	"reserve": `lodge reserve --cluster cluster --kind scalar --count 1000 --lease 30m --idempotency-key game-17
 lodge reserve --cluster cluster --kind matrix --shape 200x100x50 --count 1 --wait --timeout 1h
 lodge reserve --cluster cluster --kind bit --count 500 --clients client-p0,client-p1,client-p2`,
+	"roster join": `lodge roster join p0.yaml p1.yaml p2.yaml coordinator.yaml --out roster.yaml`,
+	"roster show": `lodge roster show roster.yaml
+lodge roster show roster.yaml --json`,
 	"revoke": `lodge revoke BATCH --cluster cluster --party p0 --reason leaked --dry-run
 lodge revoke --mac-key ID --cluster cluster --party p0 --yes`,
 	"status": `lodge status --cluster cluster

@@ -217,7 +217,7 @@ func strict(cmd *cobra.Command) {
 	})
 	check := cmd.Args
 	switch {
-	case cmd.HasSubCommands():
+	case cmd.HasSubCommands() && cmd.Annotations[takesArguments] == "":
 		check = unknownCommand
 		if !cmd.Runnable() {
 			cmd.RunE = showHelp
@@ -247,8 +247,12 @@ func strict(cmd *cobra.Command) {
 	}
 }
 
-// onlyHelp annotates commands that show their help when they stand alone.
-const onlyHelp = "only-help"
+// onlyHelp annotates commands that show their help when they stand alone, and takesArguments those whose words need not
+// be subcommands.
+const (
+	onlyHelp       = "only-help"
+	takesArguments = "takes-arguments"
+)
 
 func showHelp(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 

@@ -128,6 +128,14 @@ func printJob(w io.Writer, j *coordinatorv1.Job, now time.Time) error {
 	if q.GetNoSacrifice() {
 		line("sacrifice", "none: malformed evaluation keys would not be found")
 	}
+	if t := q.GetThreshold(); t > 0 {
+		line("threshold", "any %d of %d decrypt", t+1, holderCount(j))
+	}
+	line("parties", "%s", strings.Trim(fmt.Sprint(q.GetGroup()), "[]"))
+	line("masks", "%s", job.FormName(q.GetForm()))
+	if q.GetFromEpoch() > 0 {
+		line("from", "epoch %d", q.GetFromEpoch())
+	}
 	line("block", "%d", q.GetDim())
 	line("asked", "%d", q.GetCount())
 	if j.GetState() == jobv1.JobState_JOB_STATE_COMPLETED {
@@ -157,6 +165,14 @@ func printJob(w io.Writer, j *coordinatorv1.Job, now time.Time) error {
 		return err
 	}
 	return printParties(w, j)
+}
+
+// holderCount is how many are to hold threshold keys: those that are named, or all that take part.
+func holderCount(j *coordinatorv1.Job) int {
+	if n := len(j.GetRequest().GetGroup()); n > 0 {
+		return n
+	}
+	return len(j.GetParties())
 }
 
 // printFailure says who ended a job in which round for what, and who is to blame.
@@ -261,6 +277,10 @@ type jobRecord struct {
 	Count       uint64         `json:"count,omitempty"` // asked
 	Made        uint64         `json:"made,omitempty"`
 	Tenant      string         `json:"tenant,omitempty"`
+	Threshold   uint32         `json:"threshold,omitempty"` // of threshold keys
+	Group       []uint32       `json:"group,omitempty"`     // holders, or the quorum of masks; without it all parties
+	Form        string         `json:"form,omitempty"`      // of masks
+	FromEpoch   uint64         `json:"from_epoch,omitempty"`
 	Timeout     float64        `json:"timeout_seconds,omitempty"`
 	Epoch       uint64         `json:"epoch,omitempty"`
 	Batch       string         `json:"batch,omitempty"`
@@ -328,6 +348,7 @@ func jobJSON(j *coordinatorv1.Job) jobRecord {
 		Timeout: q.GetTimeout().AsDuration().Seconds(), Epoch: j.GetEpoch(), Batch: j.GetBatchId(), Digest: hex.EncodeToString(j.GetDigest()),
 		Attempt: j.GetOrdinal(), SubmittedBy: j.GetSubmittedBy(), Created: when(j.GetCreated()), Started: when(j.GetStarted()),
 		Ended: when(j.GetEnded()), Failure: failureJSON(j.GetFailure()),
+		Threshold: q.GetThreshold(), Group: q.GetGroup(), Form: job.FormName(q.GetForm()), FromEpoch: q.GetFromEpoch(),
 	}
 	if r.Epoch == 0 {
 		r.Epoch = q.GetEpoch()

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"math/bits"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -20,6 +21,9 @@ import (
 )
 
 const kindsText = "keys, scalar, matrix, square, random, bit, inverse, input or proof"
+
+// submitted are the kinds that `lodge jobs submit` makes.
+var submitted = slices.DeleteFunc(slices.Clone(config.Kinds), func(k string) bool { return job.OfThreshold(job.KindOf(k)) })
 
 // jobOptions are the flags of `lodge jobs submit`.
 type jobOptions struct {
@@ -43,7 +47,8 @@ func (o *operator) submitCommand() *cobra.Command {
 			"  square, random, bit, inverse\n" +
 			"          --count tuples: a value and its square, a value, 0 or 1, a value and its inverse\n" +
 			"  input   --count random values that --input-party knows\n" +
-			"  proof   a joint proof of plaintext knowledge of --count ciphertexts",
+			"  proof   a joint proof of plaintext knowledge of --count ciphertexts\n\n" +
+			"Threshold keys, and what belongs to them, are made by `lodge keys generate`, `lodge keys masks` and `lodge keys reshare`.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			r, err := q.request(cmd.Flags().Changed)
@@ -79,10 +84,10 @@ func (q *jobOptions) flags(cmd *cobra.Command) {
 	f.DurationVar(&q.timeout, "timeout", 0, "end the job this long after its submission, also while it waits (default: the coordinator's limit for an attempt)")
 	f.StringVar(&q.key, "idempotency-key", "", "the same key gives the same jobs, so that a submission can be repeated")
 	f.BoolVar(&q.wait, "wait", false, "watch the jobs until they end; fail unless they complete")
-	complete(cmd, "kind", words(config.Kinds))
+	complete(cmd, "kind", words(submitted))
 	complete(cmd, "params", paramsWords)
 	complete(cmd, "field", fieldWords)
-	complete(cmd, "purpose", words(config.Purposes))
+	complete(cmd, "purpose", words([]string{"triples", "decryption"}))
 }
 
 // request is what the flags ask for; changed says which of them were given. What a party or the coordinator decides is
@@ -96,6 +101,9 @@ func (q *jobOptions) request(changed func(string) bool) (*coordinatorv1.JobReque
 	}
 	wrong := func(next, format string, args ...any) (*coordinatorv1.JobRequest, error) {
 		return nil, rpc.Errorf(rpc.Invalid, next, format, args...)
+	}
+	if err := ofThreshold(r.Kind, r.Purpose); err != nil {
+		return nil, err
 	}
 	switch {
 	case r.Kind == 0:

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	coordinatorv1 "github.com/lodge-mpc/lodge/proto/lodge/coordinator/v1"
+	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
 	keygenv1 "github.com/lodge-mpc/lodge/proto/lodge/keygen/v1"
 	"github.com/lodge-mpc/lodge/services/job"
 	"github.com/lodge-mpc/lodge/services/rpc"
@@ -22,13 +23,16 @@ func keysCommand() *cobra.Command {
 	o := &operator{}
 	cmd := &cobra.Command{
 		Use:   "keys",
-		Short: "List a cluster's epochs of keys, replace them by new ones, and destroy them",
+		Short: "List a cluster's epochs of keys, replace and destroy them, and make and use threshold keys",
 		Long: "An epoch is a key pair whose secret the parties share; `lodge jobs submit --kind keys` makes the first. What makes\n" +
 			"tuples moves from one epoch to its successor by `lodge keys rotate`, and `lodge keys destroy` erases what is secret of\n" +
-			"an epoch at every party. docs/keys.md says when to do what.\n\n" + connecting,
+			"an epoch at every party. docs/keys.md says when to do what.\n\n" +
+			"Threshold keys, of which any T+1 holders decrypt, are made by `lodge keys generate`. `lodge keys masks` makes what\n" +
+			"decryptions use up, and `lodge decrypt` decrypts: docs/threshold.md.\n\n" + connecting,
 	}
 	o.flags(cmd)
-	cmd.AddCommand(o.keysListCommand(), o.keysRotateCommand(), o.keysDestroyCommand())
+	cmd.AddCommand(o.keysListCommand(), o.keysRotateCommand(), o.keysDestroyCommand(), o.keysGenerateCommand(), o.keysMasksCommand(),
+		o.keysShowCommand(), o.keysFetchCommand(), o.keysEncryptCommand(), o.keysReshareCommand())
 	return cmd
 }
 
@@ -118,10 +122,18 @@ func printKeys(w io.Writer, list []*coordinatorv1.ClusterEpoch, now time.Time) e
 	fmt.Fprintln(t, "EPOCH\tSTATE\tPURPOSE\tPARAMS\tDIM\tKEY GENERATION\tROSTER\tAGE\tREPLACED BY")
 	for _, x := range list {
 		e := x.GetParties()[0].GetEpoch()
-		fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\n", x.GetEpoch(), everywhere(x, epochState), job.PurposeName(e.GetPurpose()), e.GetParams(), e.GetDim(),
+		fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", x.GetEpoch(), everywhere(x, epochState), job.PurposeName(e.GetPurpose()), e.GetParams(), block(e),
 			orDash(e.GetKeygenSecurity()), everywhere(x, standing), now.Sub(e.GetCreated().AsTime()).Round(time.Second), replaced(x))
 	}
 	return t.Flush()
+}
+
+// block is the largest that an epoch serves; threshold keys have none.
+func block(e *keygenv1.Epoch) string {
+	if e.GetPurpose() == jobv1.Purpose_PURPOSE_THRESHOLD {
+		return "-"
+	}
+	return fmt.Sprint(e.GetDim())
 }
 
 // everywhere is a word about an epoch where all parties have the same one, and else each party's.

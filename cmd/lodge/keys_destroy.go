@@ -11,7 +11,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
 	keygenv1 "github.com/lodge-mpc/lodge/proto/lodge/keygen/v1"
+	thresholdv1 "github.com/lodge-mpc/lodge/proto/lodge/threshold/v1"
 	"github.com/lodge-mpc/lodge/services/rpc"
 )
 
@@ -19,6 +21,7 @@ import (
 type ending struct {
 	epoch, successor uint64
 	revoke, destroy  bool // destroy also does what revoke does
+	threshold        bool // it has threshold keys
 	parties          []string
 	reason           string
 }
@@ -50,9 +53,14 @@ func (o *operator) preview(cmd *cobra.Command, q *ending) (list []endedAt, err e
 					return rpc.Errorf(rpc.Conflict, "name those that are meant with --party, or see whose store this is",
 						"epoch %d of party %s is another than that of party %s, under the same number", q.epoch, name, list[0].Party)
 				}
-				keys = e.GetDigest()
+				keys, q.threshold = e.GetDigest(), e.GetPurpose() == jobv1.Purpose_PURPOSE_THRESHOLD
 				x := endedAt{Party: name, State: epochState(e)}
-				if x.remains, err = c.left(ctx, q.epoch, ""); err == nil {
+				if q.threshold {
+					x.remains, err = c.masksLeft(ctx, q.epoch)
+				} else {
+					x.remains, err = c.left(ctx, q.epoch, "")
+				}
+				if err == nil {
 					list = append(list, x)
 				}
 				return err
@@ -67,6 +75,21 @@ func (o *operator) preview(cmd *cobra.Command, q *ending) (list []endedAt, err e
 		return nil, rpc.Errorf(rpc.NotFound, "`lodge keys list` names those that there are", "no epoch %d at %s", q.epoch, strings.Join(q.parties, ", "))
 	}
 	return list, nil
+}
+
+// masksLeft counts the masks that a party has under threshold keys: kinds of them as batches.
+func (c *partyClient) masksLeft(ctx context.Context, epoch uint64) (out remains, err error) {
+	r, err := thresholdv1.NewThresholdServiceClient(c.conn).ListKeys(ctx, &thresholdv1.ListKeysRequest{})
+	for _, k := range r.GetKeys() {
+		if k.GetEpoch() != epoch {
+			continue
+		}
+		for _, m := range k.GetMasks() {
+			out.Batches++
+			out.Tuples += m.GetFree()
+		}
+	}
+	return out, err
 }
 
 // run revokes or destroys at each party, one after the other. It may be done again until all have done it.
@@ -105,11 +128,21 @@ func (q *ending) verb() string {
 // printLoss says what parties would lose.
 func printLoss(w io.Writer, q *ending, list []endedAt) error {
 	what := "burn the MAC keys of epoch %d and erase every tuple under it:\n"
-	if q.destroy {
+	switch {
+	case q.destroy && q.threshold:
+		what = "erase the shares of the threshold keys of epoch %d, its masks and its recorded answers:\n"
+	case q.destroy:
 		what = "erase the secrets of epoch %d, its MAC keys and every tuple under it:\n"
 	}
 	fmt.Fprintf(w, "this would "+what, q.epoch)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	if q.threshold {
+		fmt.Fprintln(t, "PARTY\tSTATE\tMASKS THAT ARE NOT SPENT")
+		for _, x := range list {
+			fmt.Fprintf(t, "%s\t%s\t%d\n", x.Party, x.State, x.Tuples)
+		}
+		return t.Flush()
+	}
 	fmt.Fprintln(t, "PARTY\tSTATE\tBATCHES\tTUPLES THAT ARE NOT CONSUMED")
 	for _, x := range list {
 		fmt.Fprintf(t, "%s\t%s\t%d\t%d\n", x.Party, x.State, x.Batches, x.Tuples)
@@ -125,7 +158,8 @@ func (o *operator) keysDestroyCommand() *cobra.Command {
 		Short: "Erase an epoch's secrets, its MAC keys and every tuple under them, at every party",
 		Long: "Erase an epoch's secrets, its MAC keys and every tuple under them at every party, or at those that are named, as the\n" +
 			"client of each with the permission retire. Records of what there was stay. --dry-run says what would be lost. Where a\n" +
-			"party cannot be reached, the others have done it, and the same command does the rest.",
+			"party cannot be reached, the others have done it, and the same command does the rest. Of threshold keys it erases the\n" +
+			"shares, the masks and the recorded answers.",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: firstArgument(o.completeKeys),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {

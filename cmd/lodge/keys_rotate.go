@@ -12,6 +12,7 @@ import (
 
 	"github.com/lodge-mpc/lodge/engine/params"
 	coordinatorv1 "github.com/lodge-mpc/lodge/proto/lodge/coordinator/v1"
+	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
 	"github.com/lodge-mpc/lodge/services/job"
 	"github.com/lodge-mpc/lodge/services/rpc"
 )
@@ -136,6 +137,10 @@ func (c *client) plan(ctx context.Context, q *rotating) (*keysPlan, *coordinator
 		return nil, nil, err
 	}
 	e := found.GetParties()[0].GetEpoch()
+	if e.GetPurpose() == jobv1.Purpose_PURPOSE_THRESHOLD {
+		return nil, nil, rpc.Errorf(rpc.KeyPurpose, "`lodge keys reshare` gives their secrets new shares, `lodge keys generate` makes others",
+			"epoch %d has threshold keys, which no other keys can take the place of", q.epoch)
+	}
 	p := &keysPlan{Params: e.GetParams(), Dim: max(1, e.GetDim()), Purpose: job.PurposeName(e.GetPurpose())}
 	if q.request.GetParams() != "" {
 		p.Params = q.request.GetParams()

@@ -4,7 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"log/slog"
+	"io"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -14,6 +14,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/config"
 	"github.com/lodge-mpc/lodge/services/coordinator"
 	"github.com/lodge-mpc/lodge/services/devnet"
+	"github.com/lodge-mpc/lodge/services/logs"
 	"github.com/lodge-mpc/lodge/services/party"
 	"github.com/lodge-mpc/lodge/services/rpc"
 )
@@ -28,12 +29,28 @@ type live struct {
 // startLive starts a cluster that has an epoch of keys and 200 scalar triples.
 func startLive(t *testing.T) *live {
 	t.Helper()
-	net, err := devnet.Write(filepath.Join(t.TempDir(), "cluster"), devnet.Options{Parties: 2, Params: []string{"insecure-8"}, Dev: true, Insecure: true})
+	l := startBare(t, devnet.Options{Parties: 2, Params: []string{"insecure-8"}, Dev: true, Insecure: true})
+	l.ok("jobs", "submit", "--kind", "keys", "--params", "insecure-8", "--wait")
+	l.ok("jobs", "submit", "--kind", "scalar", "--params", "insecure-8", "--field", liveField, "--epoch", "1", "--count", "200", "--wait")
+	l.eventually(func() bool { // the coordinator asks the parties what they have soon after a job
+		list := read[stockList](l, "stock").Stock
+		return len(list) == 1 && list[0].Available >= 200
+	})
+	return l
+}
+
+// startBare starts a cluster that has nothing yet. Changes are made to its files before.
+func startBare(t *testing.T, o devnet.Options, changes ...func(*devnet.Cluster)) *live {
+	t.Helper()
+	net, err := devnet.Write(filepath.Join(t.TempDir(), "cluster"), o)
 	if err != nil {
 		t.Fatal(err)
 	}
+	for _, change := range changes {
+		change(net)
+	}
 	l := &live{t: t, net: net}
-	log := slog.New(slog.DiscardHandler)
+	log := logs.New(io.Discard, false)
 	l.run(func(ctx context.Context) error {
 		f, err := config.LoadCoordinator(net.Coordinator)
 		if err != nil {
@@ -44,7 +61,7 @@ func startLive(t *testing.T) *live {
 	for i := range net.Parties {
 		l.party(i)
 	}
-	until := time.Now().Add(10 * time.Second)
+	until := time.Now().Add(time.Minute)
 	for {
 		_, err := l.try("jobs", "list")
 		if err == nil {
@@ -55,12 +72,6 @@ func startLive(t *testing.T) *live {
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
-	l.ok("jobs", "submit", "--kind", "keys", "--params", "insecure-8", "--wait")
-	l.ok("jobs", "submit", "--kind", "scalar", "--params", "insecure-8", "--field", liveField, "--epoch", "1", "--count", "200", "--wait")
-	l.eventually(func() bool { // the coordinator asks the parties what they have soon after a job
-		list := read[stockList](l, "stock").Stock
-		return len(list) == 1 && list[0].Available >= 200
-	})
 	return l
 }
 
@@ -71,16 +82,16 @@ func (l *live) party(i int) {
 		if err != nil {
 			return err
 		}
-		return party.Run(ctx, f, "test", slog.New(slog.DiscardHandler))
+		return party.Run(ctx, f, "test", logs.New(io.Discard, true))
 	})
 }
 
 // eventually waits until something holds.
 func (l *live) eventually(holds func() bool) {
 	l.t.Helper()
-	for until := time.Now().Add(10 * time.Second); !holds(); time.Sleep(20 * time.Millisecond) {
+	for until := time.Now().Add(time.Minute); !holds(); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(until) {
-			l.t.Fatal("it does not come to that in 10 s")
+			l.t.Fatal("it does not come to that in a minute")
 		}
 	}
 }

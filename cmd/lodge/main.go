@@ -14,6 +14,7 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	defer stop()
 	if err := execute(ctx, rootCommand(), os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "lodge:", err)
@@ -36,12 +37,12 @@ func rootCommand() *cobra.Command {
 	}{
 		{"To try it:", []*cobra.Command{demoCommand(), devCommand()}},
 		{"To run it:", []*cobra.Command{
-			initCommand(), composeCommand(), configCommand(), coordinatorCommand(), partyCommand(), storeCommand(), auditCommand(), healthCommand(),
-			statusCommand(), doctorCommand(),
+			initCommand(), composeCommand(), enrolCommand(), rosterCommand(), configCommand(), coordinatorCommand(), partyCommand(),
+			evaluatorCommand(), storeCommand(), auditCommand(), healthCommand(), statusCommand(), doctorCommand(), logLevelCommand(),
 		}},
 		{"To make keys and tuples:", []*cobra.Command{paramsCommand(), keysCommand(), jobsCommand(), stockCommand(), epochsCommand()}},
 		{"To use tuples:", []*cobra.Command{reserveCommand(), reservationsCommand(), releaseCommand(), fetchCommand(), exportCommand(), verifyCommand()}},
-		{"To have ciphertexts decrypted:", []*cobra.Command{ciphertextsCommand()}},
+		{"To have ciphertexts decrypted:", []*cobra.Command{ciphertextsCommand(), decryptCommand()}},
 		{"To look after what a party holds:", []*cobra.Command{batchesCommand(), macKeysCommand(), revokeCommand(), accusationsCommand()}},
 		{"Further:", []*cobra.Command{benchCommand(), versionCommand()}},
 	} {

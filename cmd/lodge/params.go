@@ -12,6 +12,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/lodge-mpc/lodge/engine/bgv"
+	"github.com/lodge-mpc/lodge/engine/lwe"
 	"github.com/lodge-mpc/lodge/engine/params"
 )
 
@@ -39,15 +41,30 @@ func paramsListCommand() *cobra.Command {
 					list = append(list, summarize(s))
 				}
 			}
+			thresholds := thresholdSets(all)
 			if asJSON {
-				return writeIndented(cmd.OutOrStdout(), list)
+				both := []any{}
+				for _, s := range list {
+					both = append(both, s)
+				}
+				for _, s := range thresholds {
+					both = append(both, s)
+				}
+				for _, s := range bgvSets(all) {
+					both = append(both, s)
+				}
+				return writeIndented(cmd.OutOrStdout(), both)
 			}
 			if err := printSets(cmd.OutOrStdout(), list); err != nil {
 				return err
 			}
-			_, err := fmt.Fprintln(cmd.OutOrStdout(), "\nKEYS says whether parties prove their shares of the keys. "+
-				"Where a set has no room for that, key generation is passively secure.")
-			return err
+			fmt.Fprintln(cmd.OutOrStdout(), "\nKEYS says whether parties prove their shares of the keys. "+
+				"Where a set has no room for that, key generation is passively secure.\n\nFor threshold keys, whose key generation is passively secure:")
+			if err := printThresholdSets(cmd.OutOrStdout(), thresholds); err != nil {
+				return err
+			}
+			fmt.Fprintln(cmd.OutOrStdout(), "\nFor threshold keys of BGV and BFV, with public keys without rotations:")
+			return printBGVSets(cmd.OutOrStdout(), bgvSets(all))
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "write JSON")
@@ -63,10 +80,16 @@ func paramsShowCommand() *cobra.Command {
 		Use:   "show NAME",
 		Short: "Show a set: which fields and numbers of parties fit, or every bound for one use",
 		Long: "Show which fields fit for 2, 3, 5, 8 and 16 parties, for scalar triples and 128 x 128 matrices.\n" +
-			"With --field, show the noise model for one use, term by term.",
+			"With --field, show the noise model for one use, term by term. Of a set for threshold keys, show noise and failure.",
 		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: firstArgument(paramsWords),
+		ValidArgsFunction: firstArgument(allSetWords),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if set, err := lwe.Lookup(args[0]); err == nil {
+				return showThresholdSet(cmd, set, field, asJSON)
+			}
+			if set, err := bgv.Lookup(args[0]); err == nil {
+				return showBGVSet(cmd, set, field, asJSON)
+			}
 			s, err := params.Lookup(args[0])
 			if err != nil {
 				return err

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lodge-mpc/lodge/engine/bgv"
+	"github.com/lodge-mpc/lodge/engine/lwe"
 	"github.com/lodge-mpc/lodge/engine/params"
 )
 
@@ -27,7 +29,7 @@ func TestParamsList(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"S14-32 (default)", "S14-64", "S13-8", "S13-16", "S15-128", "p64..p4096", "passive"} {
+	for _, want := range []string{"S14-32 (default)", "S14-64", "S13-8", "S13-16", "S15-128", "p64..p4096", "passive", "L11-50 (default)", "2^134", "B13-17 (default)", "2^20, from level 1"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, out)
 		}
@@ -42,8 +44,30 @@ func TestParamsList(t *testing.T) {
 	if err := json.Unmarshal([]byte(out), &list); err != nil {
 		t.Fatal(err)
 	}
-	if len(list) != len(params.Sets()) || list[0].StatSecurityBits != 47 || len(list[0].Hash) != 64 {
+	if len(list) != len(params.Sets())+len(lwe.Sets())+len(bgv.Sets()) || list[0].StatSecurityBits != 47 || len(list[0].Hash) != 64 {
 		t.Errorf("list %+v", list)
+	}
+}
+
+func TestParamsShowBGV(t *testing.T) {
+	out, err := runParams(t, "show", "B13-17")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"65537", "below 2^17", "16       8       21", "2^-41.0", "113 kB"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+	if out, err = runParams(t, "show", "B12-17", "--json"); err != nil {
+		t.Fatal(err)
+	}
+	var d bgvDetail
+	if err := json.Unmarshal([]byte(out), &d); err != nil || d.Flooding || len(d.Uses) != 4 || d.Uses[0].FloodBytes != 0 || d.Uses[0].AnswerBits == 0 {
+		t.Errorf("%+v, %v", d, err)
+	}
+	if _, err = runParams(t, "show", "B12-17", "--field", "p64"); err == nil {
+		t.Error("a field of a set that has none")
 	}
 }
 
@@ -119,5 +143,31 @@ func TestWeakStatisticalSecurityIsFlagged(t *testing.T) {
 	s.LambdaDDec = 72 // 39 bits at N = 2^14
 	if got := statistical(summarize(s)); got != "39 (refused)" {
 		t.Errorf("statistical security is shown as %q", got)
+	}
+}
+
+// Sets for threshold keys say what they are good for.
+func TestParamsShowThreshold(t *testing.T) {
+	out, err := runParams(t, "show", "L11-50")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"2^141.1 of the ring secret", "never", "0..15", "passive"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+	if out, err = runParams(t, "show", "L11-53", "--json"); err != nil {
+		t.Fatal(err)
+	}
+	var d thresholdSetDetail
+	if err := json.Unmarshal([]byte(out), &d); err != nil {
+		t.Fatal(err)
+	}
+	if !d.Threshold || d.P != 16 || len(d.Noise) != 4 || len(d.Noise[0].Forms) != 2 || d.Noise[0].Forms[1].FailureProbability <= 0 || d.Noise[0].Lookup > -60 {
+		t.Errorf("%+v", d)
+	}
+	if _, err = runParams(t, "show", "L11-50", "--field", "p64"); err == nil {
+		t.Error("a set for threshold keys has a field")
 	}
 }

@@ -93,9 +93,12 @@ func epochText(epoch uint64) string {
 	return fmt.Sprintf("epoch %d", epoch)
 }
 
-// kindText is a class without its parameters, field and tenant: "scalar", "matrix 2x3x4", "input of 1".
+// kindText is a class without its parameters, field and tenant: "scalar", "matrix 2x3x4", "input of 1", "masks exact of 0,1".
 func kindText(c *tuplesv1.Class) string {
 	text := job.KindName(c.GetKind())
+	if c.GetKind() == jobv1.Kind_KIND_MASKS {
+		return text + " " + job.FormName(c.GetForm()) + " of " + quorumText(c.GetQuorum())
+	}
 	if s := c.GetShape(); s != nil {
 		text += fmt.Sprintf(" %dx%dx%d", s.GetRows(), s.GetInner(), s.GetColumns())
 	}
@@ -108,6 +111,11 @@ func kindText(c *tuplesv1.Class) string {
 	return text
 }
 
+// quorumText is a quorum by the places of its parties in the roster.
+func quorumText(quorum []uint32) string {
+	return strings.ReplaceAll(strings.Trim(fmt.Sprint(quorum), "[]"), " ", ",")
+}
+
 // stockCommand is `lodge stock`.
 func stockCommand() *cobra.Command {
 	o := &operator{}
@@ -117,7 +125,8 @@ func stockCommand() *cobra.Command {
 		Use:   "stock",
 		Short: "Show what tuples there are, and the policies that keep the stock",
 		Long: "Show what can be reserved at all parties, by class and epoch of keys, and what jobs are making. While a party is\n" +
-			"away nothing can be reserved, and the numbers are the last known ones.\n" +
+			"away nothing can be reserved, and the numbers are the last known ones. Masks are shown for each quorum that can spend\n" +
+			"them, by the places of its parties in the roster.\n" +
 			"RATE is what is made and what is reserved in a second, as of the last minutes.\n\n" + connecting,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -214,7 +223,7 @@ func printStock(w io.Writer, r stockAnswer, now time.Time) error {
 		if !unknown(r) {
 			known = fmt.Sprintf("%d\t%d\t%d\t%d", s.GetAvailable(), s.GetReserved(), s.GetConsumed(), s.GetLost())
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\n", kindText(c), c.GetField(), c.GetParams(), c.GetTenant(), epoch,
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\n", kindText(c), orDash(c.GetField()), c.GetParams(), orDash(c.GetTenant()), epoch,
 			known, s.GetInProduction(), rates(s), span(s.GetTimeToEmpty()), policyText(s.GetPolicy()), orDash(oneLine(s.GetHeldBack())))
 	}
 	return t.Flush()
@@ -275,6 +284,8 @@ type classRecord struct {
 	Shape       []uint32 `json:"shape,omitempty"` // rows, inner, columns
 	InputParty  *uint32  `json:"input_party,omitempty"`
 	NoSacrifice bool     `json:"no_sacrifice,omitempty"`
+	Quorum      []uint32 `json:"quorum,omitempty"` // of masks: places in the roster
+	Form        string   `json:"form,omitempty"`   // of masks
 	Tenant      string   `json:"tenant"`
 }
 
@@ -282,6 +293,9 @@ func classJSON(c *tuplesv1.Class) classRecord {
 	r := classRecord{Kind: job.KindName(c.GetKind()), Params: c.GetParams(), Field: c.GetField(), NoSacrifice: c.GetNoSacrifice(), Tenant: c.GetTenant()}
 	if s := c.GetShape(); s != nil {
 		r.Shape = []uint32{s.GetRows(), s.GetInner(), s.GetColumns()}
+	}
+	if c.GetKind() == jobv1.Kind_KIND_MASKS {
+		r.Quorum, r.Form = c.GetQuorum(), job.FormName(c.GetForm())
 	}
 	if owner := c.GetInputParty(); c.GetKind() == jobv1.Kind_KIND_INPUT {
 		r.InputParty = &owner

@@ -27,7 +27,8 @@ func (o *operator) policiesCommand() *cobra.Command {
 		Use:   "policies",
 		Short: "List, set and delete the policies that keep the stock",
 		Long: "A policy keeps the stock of a class between two marks: when there are fewer than --low tuples, with those that are\n" +
-			"being made, jobs of --batch tuples are submitted until there are --high.",
+			"being made, jobs of --batch tuples are submitted until there are --high. With --kind masks it keeps masks of one\n" +
+			"quorum and form.",
 	}
 	cmd.AddCommand(o.policiesListCommand(), o.policiesSetCommand(), o.policiesDeleteCommand())
 	return cmd
@@ -64,14 +65,14 @@ func (o *operator) writePolicies(cmd *cobra.Command, list []*stockv1.Policy) err
 }
 
 func (o *operator) policiesSetCommand() *cobra.Command {
-	q, p := &classFlags{}, &stockv1.Policy{}
+	q, p := &policyFlags{}, &stockv1.Policy{}
 	var dryRun bool
 	cmd := &cobra.Command{
 		Use:   "set",
 		Short: "Make the policy of a class, or replace it",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			class, err := q.class(cmd.Flags())
+			class, err := q.of(o, cmd)
 			if err != nil {
 				return err
 			}
@@ -94,12 +95,13 @@ func (o *operator) policiesSetCommand() *cobra.Command {
 			})
 		},
 	}
-	q.flags(cmd)
+	q.flags(o, cmd)
 	f := cmd.Flags()
-	f.Uint64Var(&p.Epoch, "epoch", 0, "epoch of keys (default: the newest active one for triples, whichever that is)")
+	f.Uint64Var(&p.Epoch, "epoch", 0, "epoch of keys (default: the newest active one for triples, or of masks the newest\n"+
+		"threshold epoch that the quorum holds, whichever that is)")
 	f.Uint64Var(&p.Low, "low", 0, "make more when there are fewer than this")
 	f.Uint64Var(&p.High, "high", 0, "make so many (default: as --low)")
-	f.Uint64Var(&p.Batch, "batch", 0, "tuples per job")
+	f.Uint64Var(&p.Batch, "batch", 0, "tuples or masks per job")
 	f.Uint32Var(&p.Priority, "priority", 0, "classes of higher priority go first; 0 to 100")
 	f.BoolVar(&p.Paused, "paused", false, "make no jobs until it is set again without")
 	f.Uint32Var(&p.Dim, "dim", 0, "block dimension of matrices (default: the best)")
@@ -137,7 +139,7 @@ func (c *client) policy(ctx context.Context, p *stockv1.Policy) (*stockv1.Policy
 }
 
 func (o *operator) policiesDeleteCommand() *cobra.Command {
-	q := &classFlags{}
+	q := &policyFlags{}
 	var epoch uint64
 	var dryRun bool
 	cmd := &cobra.Command{
@@ -145,7 +147,7 @@ func (o *operator) policiesDeleteCommand() *cobra.Command {
 		Short: "Delete the policy of a class; jobs that it made go on",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			class, err := q.class(cmd.Flags())
+			class, err := q.of(o, cmd)
 			if err != nil {
 				return err
 			}
@@ -166,7 +168,7 @@ func (o *operator) policiesDeleteCommand() *cobra.Command {
 			})
 		},
 	}
-	q.flags(cmd)
+	q.flags(o, cmd)
 	cmd.Flags().Uint64Var(&epoch, "epoch", 0, "epoch that the policy was set for")
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "show the policy and delete nothing")
 	return cmd
@@ -187,7 +189,7 @@ func printPolicies(w io.Writer, list []*stockv1.Policy) error {
 		if p.GetPaused() {
 			state = "paused"
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%d\t%d\t%d\t%d\t%s\n", kindText(c), c.GetField(), c.GetParams(), c.GetTenant(), epoch,
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%d\t%d\t%d\t%d\t%s\n", kindText(c), orDash(c.GetField()), c.GetParams(), orDash(c.GetTenant()), epoch,
 			p.GetLow(), p.GetHigh(), p.GetBatch(), p.GetPriority(), state)
 	}
 	return t.Flush()

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -17,11 +18,15 @@ import (
 // errUnsound is the error of `lodge store check` when it could look at everything and something is wrong.
 var errUnsound = rpc.Errorf(checkFailed, "see docs/operate.md, or restore a backup", "the store is not sound")
 
+// lookAgain is how often --wait sees whether the party has stopped.
+const lookAgain = 200 * time.Millisecond
+
 // storeFlags are what every `lodge store` command takes.
 type storeFlags struct {
 	config string
 	json   bool
 	dry    bool
+	wait   time.Duration // for the party to stop
 }
 
 // storeCommand is `lodge store`: the vault of a party that is stopped.
@@ -36,6 +41,7 @@ func storeCommand() *cobra.Command {
 	f := cmd.PersistentFlags()
 	f.StringVar(&o.config, "config", "party.yaml", "configuration of the party")
 	f.BoolVar(&o.json, "json", false, "write JSON")
+	f.DurationVar(&o.wait, "wait", 0, "wait so long for a party that is stopping")
 	cmd.AddCommand(o.checkCommand(), o.statsCommand(), o.backupCommand(), o.restoreCommand(), o.rotateCommand(), o.quarantineCommand())
 	return cmd
 }
@@ -64,11 +70,20 @@ func (o *storeFlags) open(cmd *cobra.Command, p vault.Place, fresh bool) (store.
 			return nil, rpc.Errorf(rpc.NotFound, "start the party once, or restore a backup", "there is no store in %s", p.Dir)
 		}
 	}
-	s, err := p.OpenStore(cmd.Context())
-	if errors.Is(err, store.ErrInUse) {
-		return nil, rpc.Errorf(rpc.Conflict, "stop the party first", "the store is in use: %v", err)
+	for over := time.Now().Add(o.wait); ; {
+		s, err := p.OpenStore(cmd.Context())
+		if !errors.Is(err, store.ErrInUse) {
+			return s, err
+		}
+		if !time.Now().Before(over) {
+			return nil, rpc.Errorf(rpc.Conflict, "stop the party first", "the store is in use: %v", err)
+		}
+		select {
+		case <-time.After(lookAgain):
+		case <-cmd.Context().Done():
+			return nil, cmd.Context().Err()
+		}
 	}
-	return s, err
 }
 
 // examine opens the vault of a party as it is.

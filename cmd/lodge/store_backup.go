@@ -115,8 +115,8 @@ func (o *storeFlags) restoreCommand() *cobra.Command {
 			"sealed the backed-up store at that time. The store is another one from then on, in quarantine until\n" +
 			"`lodge store quarantine --leave`. No tuple comes back, because a backup has no shares: every batch is revoked and\n" +
 			"every MAC key burnt.\n\n" +
-			"All epochs are retired. With --keep-decryption those for decryption drain, with half of the decryptions that were left:\n" +
-			"but answers that were given after the backup are not known to it. The same ciphertext would be answered again with\n" +
+			"All epochs are retired. With --keep-decryption those for decryption drain, with half of the decryptions that were left,\n" +
+			"and threshold keys without any with flooding: but answers that were given after the backup are not known to it. The same ciphertext would be answered again with\n" +
 			"fresh noise, and two such answers tell of the key. Use it only when that cannot be asked for. An epoch that was\n" +
 			"destroyed after the backup comes back, too: destroy it again.",
 		Args: cobra.NoArgs,

@@ -79,10 +79,18 @@ func printStats(w io.Writer, s *vault.Stats) {
 		}
 		fmt.Fprintln(w)
 	}
+	if len(s.Masks) > 0 {
+		fmt.Fprintln(w, "EPOCH\tQUORUM\tMASKS\tFREE\tSPENT\tLOST\tLOCKED\tMB")
+		for _, m := range s.Masks {
+			fmt.Fprintf(w, "%d\t%s\t%s\t%d\t%d\t%d\t%d\t%.1f\n", m.Epoch, strings.Trim(fmt.Sprint(m.Quorum), "[]"), m.Form, m.Free,
+				m.Spent, m.Lost, m.Locked, float64(m.Bytes)/1e6)
+		}
+		fmt.Fprintln(w)
+	}
 	if len(s.Epochs) > 0 {
-		fmt.Fprintln(w, "EPOCH\tPURPOSE\tSTATE\tDECRYPTED\tOF")
+		fmt.Fprintln(w, "EPOCH\tPURPOSE\tSTATE\tDECRYPTED\tOF\tWITH MASKS")
 		for _, e := range s.Epochs {
-			fmt.Fprintf(w, "%d\t%s\t%s\t%d\t%d\n", e.ID, e.Purpose, e.State, e.Decrypted, e.Limit)
+			fmt.Fprintf(w, "%d\t%s\t%s\t%d\t%d\t%d\n", e.ID, e.Purpose, e.State, e.Decrypted, e.Limit, e.Answered)
 		}
 		fmt.Fprintln(w)
 	}
@@ -90,6 +98,9 @@ func printStats(w io.Writer, s *vault.Stats) {
 	fmt.Fprintf(w, "reservations\t%s\n", counts(s.Reservations))
 	fmt.Fprintf(w, "MAC keys\t%s\n", counts(s.MACKeys))
 	fmt.Fprintf(w, "decryptions\t%d\n", s.Decryptions)
+	if s.Approvals > 0 {
+		fmt.Fprintf(w, "approvals\t%d requests wait or have it\n", s.Approvals)
+	}
 	fmt.Fprintf(w, "stored\t%d records, %d blobs of %.1f MB\n", s.Records, s.Blobs, float64(s.BlobBytes)/1e6)
 	fmt.Fprintf(w, "store\t%s, made %s, generation %d\n", s.Store, s.Created.Format(time.RFC3339), s.Generation)
 	if s.Quarantine != "" {

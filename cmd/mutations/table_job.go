@@ -29,7 +29,7 @@ var jobTable = []mutation{
 	{
 		Name: "spec/purpose", File: "spec.go", Run: "TestCheck",
 		Protects: "keys have a purpose",
-		Old:      "case s.GetPurpose() != jobv1.Purpose_PURPOSE_TRIPLES && s.GetPurpose() != jobv1.Purpose_PURPOSE_DECRYPTION:",
+		Old:      "case PurposeName(s.GetPurpose()) == \"\":",
 		New:      "case false:",
 	},
 	{

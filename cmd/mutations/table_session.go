@@ -26,7 +26,7 @@ var sessionTable = []mutation{
 	},
 	{
 		Name: "start/closed", File: "registry.go", Run: "TestStart", Protects: "nothing begins at a party that stops",
-		Old: "if r.closed {", New: "if false {",
+		Old: "if r.closed {\n\t\treturn nil, errStopping\n\t}\n\tif err", New: "if err",
 	},
 	{
 		Name: "start/room", File: "registry.go", Run: "TestStart", Protects: "a session is within the party's memory",

@@ -100,6 +100,10 @@ var tuplesTable = []mutation{
 		New:      "if false {",
 	},
 	{
+		Name: "version/told", File: "peers.go", Run: "TestPeersAreTold", Protects: "peers know an older copy of a store that nothing was waited for",
+		Old: "\tgo p.tell(ctx)\n", New: "",
+	},
+	{
 		Name: "version/signature", File: "versions.go", Run: "TestForged",
 		Protects: "the version of a store is its party's word",
 		Old:      "!ed25519.Verify(p.Keys[party], p.statement(party, peer, v), v.Signature) {",

@@ -108,8 +108,8 @@ var vaultTable = []mutation{
 	{
 		Name: "reserve/of-another-batch-mac-key", File: "reservation.go", Run: "TestReservationOf",
 		Protects: "a reservation is of one class, epoch and MAC key",
-		Old:      "|| b.MACKey != r.MACKey:",
-		New:      ":",
+		Old:      "|| b.MACKey != r.MACKey {",
+		New:      "{",
 	},
 	{
 		Name: "reserve/range", File: "reservation.go", Run: "TestOverlap|TestReserv",
@@ -413,7 +413,7 @@ var vaultTable = []mutation{
 	{
 		Name: "ledger/client", File: "ledger.go", Run: "TestLedger|TestDecryptions|TestAnswers|TestRetire",
 		Protects: "an answer goes to the client that had it first",
-		Old:      "case err == nil && e.Client != client:",
+		Old:      "case err == nil && e.Client != a.client:",
 		New:      "case err == nil && false:",
 	},
 	{
@@ -437,7 +437,7 @@ var vaultTable = []mutation{
 	{
 		Name: "ledger/purpose", File: "ledger.go", Run: "TestLedger|TestDecryptions|TestAnswers|TestRetire",
 		Protects: "ciphertexts are decrypted under keys that were made for that",
-		Old:      "|| epoch.Purpose != purposeDecryption:",
+		Old:      "|| epoch.Purpose != purpose:",
 		New:      ":",
 	},
 	{
@@ -449,7 +449,7 @@ var vaultTable = []mutation{
 	{
 		Name: "ledger/counted", File: "ledger.go", Run: "TestDecryptions|TestLedger",
 		Protects: "answers are counted",
-		Old:      "if err := put(v, tx, epochKey(k.Epoch), epoch); err != nil {",
+		Old:      "if err := put(v, tx, epochKey(a.epoch), epoch); err != nil {",
 		New:      "if err := error(nil); err != nil {",
 	},
 	{

@@ -5,7 +5,7 @@ var vaultRosterTable = []mutation{
 	// What may be done under the present roster.
 	{
 		Name: "roster/hash", File: "roster.go", Run: "TestStanding", Protects: "keys serve the roster that they were made under",
-		Old: "case p == nil || e.RosterHash == p.hash:", New: "case p == nil || len(e.RosterHash) == len(p.hash):",
+		Old: "case e.RosterHash == p.hash:", New: "case len(e.RosterHash) == len(p.hash):",
 	},
 	{
 		Name: "roster/holders", File: "roster.go", Run: "TestStanding", Protects: "shares go to clients while all their holders are who they were",
@@ -37,7 +37,7 @@ var vaultRosterTable = []mutation{
 	},
 	{
 		Name: "roster/ledger", File: "ledger.go", Run: "TestStanding", Protects: "no client's ciphertext is decrypted under keys of another roster",
-		Old: "if err := v.works(epoch); err != nil {", New: "if err := v.works(epoch); false {",
+		Old: "return epoch, v.works(epoch)", New: "return epoch, nil",
 	},
 	{
 		Name: "roster/reserve", File: "reservation.go", Run: "TestStanding", Protects: "tuples of other parties are not reserved",
@@ -53,11 +53,11 @@ var vaultRosterTable = []mutation{
 	},
 	{
 		Name: "roster/made-under", File: "epoch.go", Run: "TestHolders", Protects: "the holders of keys are those of the roster that they were made under",
-		Old: "if p := v.roster.Load(); p != nil && e.RosterHash == p.hash {", New: "if p := v.roster.Load(); p != nil {",
+		Old: "if p := v.roster.Load(); p != nil && e.RosterHash == p.hash && ", New: "if p := v.roster.Load(); p != nil && ",
 	},
 	{
 		Name: "roster/holders-of-before", File: "roster.go", Run: "TestHolders", Protects: "the holders of keys are those of the roster that they were made under",
-		Old: " || e.RosterHash != p.hash {", New: " {",
+		Old: " || e.RosterHash != p.hash || ", New: " || ",
 	},
 	{
 		Name: "roster/holders-stay", File: "roster.go", Run: "TestHolders|TestStanding", Protects: "the holders of keys do not change",
@@ -200,7 +200,7 @@ var vaultRosterTable = []mutation{
 	},
 	{
 		Name: "drain/session", File: "epoch.go", Run: "TestDrainEpoch", Protects: "no session decrypts under an epoch that drains",
-		Old: "if e.State != EpochActive {", New: "if false {",
+		Old: "if e.State != EpochActive || ", New: "if ",
 	},
 	{
 		Name: "drain/stays", File: "epoch.go", Run: "TestDrainEpoch", Protects: "an epoch that drains is not activated again",

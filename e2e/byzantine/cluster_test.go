@@ -307,7 +307,7 @@ func (c *cluster) complete(s *jobv1.SessionSpec) {
 	c.t.Helper()
 	for i, st := range c.run(s, len(c.conns)) {
 		if st.GetState() != jobv1.JobState_JOB_STATE_ACTIVATING {
-			c.t.Fatalf("party %d: %v\n%s", i, st, c.logs[i])
+			c.t.Fatalf("party %d: %v\n%s", i, st, c.logs)
 		}
 		_, err := triplesv1.NewTriplesServiceClient(c.conns[i]).Activate(c.context(),
 			&jobv1.ActivateRequest{Ref: s.GetRef(), Digest: st.GetDigest()})

@@ -79,6 +79,13 @@ func replace(m proto.Message, field string, v any) {
 		}
 		return
 	}
+	if list, ok := v.([]uint32); ok {
+		r.Clear(d)
+		for _, x := range list {
+			r.Mutable(d).List().Append(protoreflect.ValueOfUint32(x))
+		}
+		return
+	}
 	if x, ok := v.(proto.Message); ok {
 		v = x.ProtoReflect()
 	}
@@ -99,6 +106,9 @@ func (c *cluster) others(s *jobv1.SessionSpec) map[string]any {
 		"purpose": protoreflect.EnumNumber(jobv1.Purpose_PURPOSE_DECRYPTION), "tenant": tenant(299),
 		"deadline": timestamppb.New(s.GetDeadline().AsTime().Add(time.Second)), "input_party": uint32(1),
 		"no_sacrifice": true,
+		"threshold":    uint32(1), "group": []uint32{0, 1}, "form": protoreflect.EnumNumber(jobv1.MaskForm_MASK_FORM_PAPER),
+		"from_epoch": uint64(1), "from_digest": make([]byte, 32), "from_threshold": uint32(1), "from_holders": []uint32{1, 2},
+		"galois": []uint32{3},
 	}
 }
 
@@ -149,6 +159,9 @@ func (c *cluster) asksNonsense(field string) {
 		"epoch": uint64(0), "purpose": protoreflect.EnumNumber(99),
 		"tenant": "../x", "deadline": &timestamppb.Timestamp{Seconds: 1 << 62}, "input_party": uint32(1 << 31),
 		"no_sacrifice": true,
+		"threshold":    uint32(1 << 31), "group": []uint32{0, 1 << 31}, "form": protoreflect.EnumNumber(99),
+		"from_epoch": uint64(1 << 63), "from_digest": make([]byte, 1<<20), "from_threshold": uint32(1 << 31), "from_holders": []uint32{1 << 31},
+		"galois": []uint32{1 << 31},
 	}[field]
 	if !ok {
 		c.t.Fatalf("no nonsense about %s is known", field)
@@ -206,7 +219,7 @@ func (c *cluster) activatesAnother() {
 		c.refused(c.activate(i, s, digest), rpc.Conflict)
 		c.refused(c.activate(i, s, nil), rpc.Conflict)
 		c.cancel(i, s)
-		c.refused(c.activate(i, s, all[0].GetDigest()), rpc.Conflict)
+		c.refused(c.activate(i, s, all[0].GetDigest()), rpc.Burnt) // it is erased
 	}
 }
 

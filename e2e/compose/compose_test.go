@@ -149,26 +149,11 @@ func TestCompose(t *testing.T) {
 	if *lodgeFlag == "" || *treeFlag == "" {
 		t.Fatal("this is started by e2e/compose/run")
 	}
-	c := cluster{t}
 	const hostUser = 12345 // owns lodge-cluster, and so what clients need
 	if err := os.Chown(filepath.Join(*treeFlag, "lodge-cluster"), hostUser, hostUser); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { // whatever happened
-		if t.Failed() {
-			out, err := c.withoutContext("compose", "logs", "--tail", "40")
-			t.Logf("%s %v", out, err)
-		}
-		if out, err := c.withoutContext("compose", "--profile", "*", "down", "--volumes", "--timeout", "10"); err != nil {
-			t.Errorf("%v: %s", err, out)
-		}
-	})
-	c.compose("up", "--detach", "--wait")
-	each := func(name string, f func(cluster)) {
-		if !t.Run(name, func(t *testing.T) { f(cluster{t}) }) {
-			t.FailNow()
-		}
-	}
+	each := up(t)
 	each("image", cluster.image)
 	each("confinement", cluster.confinement)
 	each("outside", func(c cluster) { c.outside(hostUser) })
@@ -183,7 +168,28 @@ func TestCompose(t *testing.T) {
 		}
 	}
 	each("down and up", func(c cluster) { c.again(stock) })
+	each("another store", func(c cluster) { c.otherStore("postgres") })
 	each("away", cluster.away)
+}
+
+// up starts a cluster that is gone after the test, and gives what runs its parts, up to the first that fails.
+func up(t *testing.T) (each func(string, func(cluster))) {
+	c := cluster{t}
+	t.Cleanup(func() { // whatever happened
+		if t.Failed() {
+			out, err := c.withoutContext("compose", "logs", "--tail", "40")
+			t.Logf("%s %v", out, err)
+		}
+		if out, err := c.withoutContext("compose", "--profile", "*", "down", "--volumes", "--timeout", "10"); err != nil {
+			t.Errorf("%v: %s", err, out)
+		}
+	})
+	c.compose("up", "--detach", "--wait")
+	return func(name string, f func(cluster)) {
+		if !t.Run(name, func(t *testing.T) { f(cluster{t}) }) {
+			t.FailNow()
+		}
+	}
 }
 
 // withoutContext runs docker when the test's context has ended.
@@ -306,29 +312,40 @@ func (c cluster) verified() {
 	}
 }
 
-// monitored has Prometheus collect the metrics of every process, by its name.
+// monitored has Prometheus collect the metrics of every process, by its name, and evaluate the alerts.
 func (c cluster) monitored() {
 	c.compose("--profile", "monitoring", "up", "--detach", "--wait", "prometheus")
+	type data struct {
+		Result []struct{ Metric struct{ Process string } }
+		Groups []struct{ Rules []struct{ Health string } }
+	}
+	get := func(path string) data {
+		var answer struct{ Data data }
+		if r, err := http.Get("http://127.0.0.1:9090/api/v1/" + path); err == nil {
+			_ = json.NewDecoder(r.Body).Decode(&answer) // what does not answer yet has nothing
+			r.Body.Close()
+		}
+		return answer.Data
+	}
 	c.until("Prometheus has the metrics of all", func() bool {
-		r, err := http.Get("http://127.0.0.1:9090/api/v1/query?query=lodge_build_info")
-		if err != nil {
-			return false
-		}
-		defer r.Body.Close()
-		var answer struct {
-			Data struct {
-				Result []struct{ Metric struct{ Process string } }
-			}
-		}
-		if json.NewDecoder(r.Body).Decode(&answer) != nil {
-			return false
-		}
 		var names []string
-		for _, x := range answer.Data.Result {
+		for _, x := range get("query?query=lodge_build_info").Result {
 			names = append(names, x.Metric.Process)
 		}
 		slices.Sort(names)
 		return slices.Equal(names, services)
+	})
+	c.until("Prometheus has evaluated the alerts", func() bool {
+		rules := 0
+		for _, g := range get("rules?type=alert").Groups {
+			for _, rule := range g.Rules {
+				if rule.Health != "ok" {
+					return false
+				}
+				rules++
+			}
+		}
+		return rules > 0
 	})
 	c.compose("--profile", "monitoring", "rm", "--stop", "--force", "prometheus")
 }

@@ -80,6 +80,15 @@ func (s *Scheme) scaleToAux(dst, c, t ring.Poly) {
 type Evaluator struct {
 	*Scheme
 	Keys Keys
+	// Ended is called when a piece of a longer evaluation has ended, by several goroutines at once, unless it is nil.
+	Ended func()
+}
+
+// Tick tells Ended.
+func (e *Evaluator) Tick() {
+	if e.Ended != nil {
+		e.Ended()
+	}
 }
 
 // NewEvaluator returns an evaluator of s.

@@ -176,6 +176,7 @@ func (m *matMul) block(ctx context.Context, left, right [][]*Ciphertext) ([]*Cip
 					byRotated[x][i] = r
 				}
 				s.divideTensor(r, ring.NTT(m.full[i]), m.full[i])
+				m.Tick()
 				return nil
 			})
 			if err != nil {
@@ -186,6 +187,7 @@ func (m *matMul) block(ctx context.Context, left, right [][]*Ciphertext) ([]*Cip
 	err := parallel.Try(ctx, m.workers, m.d, func(i int) error {
 		defer byRotated[0][i].Free()
 		defer byRotated[1][i].Free()
+		defer m.Tick()
 		return m.switchKeys(out[i], byRotated[0][i], byRotated[1][i], i)
 	})
 	return out, err
@@ -240,6 +242,7 @@ func (m *matMul) tensor(ctx context.Context, left, right [][]*Ciphertext, x, y i
 					return err
 				}
 			}
+			m.Tick()
 		}
 	}
 	return nil

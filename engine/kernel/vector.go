@@ -89,3 +89,24 @@ func (m *Modulus) MulAddVec(dst, a, b []uint64) {
 		dst[i] = m.product(hi+c, lo)
 	}
 }
+
+// MulSumVec sets dst = a b + c d mod q, slot by slot. dst must not be c or d.
+func (m *Modulus) MulSumVec(dst, a, b, c, d []uint64) {
+	n := len(dst)
+	a, b, c, d = a[:n], b[:n], c[:n], d[:n]
+	if !m.vectorMulSum(dst, a, b, c, d) {
+		m.MulVec(dst, a, b)
+		m.MulAddVec(dst, c, d)
+	}
+}
+
+// AddMultiples adds f[0] a + f[1] b + f[2] c + f[3] d to dst, slot by slot modulo 2^64. dst must not be one of them.
+func AddMultiples(dst, a, b, c, d []uint64, f *[4]uint64) {
+	n := len(dst)
+	a, b, c, d = a[:n], b[:n], c[:n], d[:n]
+	done := vectorAddMultiples(dst, a, b, c, d, f)
+	dst, a, b, c, d = dst[done:], a[done:], b[done:], c[done:], d[done:]
+	for i := range dst {
+		dst[i] += f[0]*a[i] + f[1]*b[i] + f[2]*c[i] + f[3]*d[i]
+	}
+}

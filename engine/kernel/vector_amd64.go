@@ -65,6 +65,17 @@ func (m *Modulus) vectorSigned(dst, a []uint64) int {
 	return n
 }
 
+func (m *Modulus) vectorDigit(dst, a []uint64, d *Digit) int {
+	path, n := m.kernels(len(dst), false)
+	switch path {
+	case AVX512:
+		digitAVX512(&dst[0], &a[0], n, d.Centre, d.Offset, d.Shift, d.Mask, d.Middle, m.Q)
+	case AVX2:
+		digitAVX2(&dst[0], &a[0], n, d.Centre, d.Offset, d.Shift, d.Mask, d.Middle, m.Q)
+	}
+	return n
+}
+
 // vectorScale is for residues a, or for any words.
 func (m *Modulus) vectorScale(dst, a []uint64, f Factor, words bool) int {
 	path, n := m.kernels(len(dst), true)
@@ -104,6 +115,27 @@ func (m *Modulus) vectorMulAdd(dst, a, b []uint64) int {
 		mulAddAVX512(&dst[0], &a[0], &b[0], n, m.short, uint64(m.shift), m.Q)
 	case AVX2:
 		mulAddAVX2(&dst[0], &a[0], &b[0], n, m.short, uint64(m.shift), m.Q)
+	}
+	return n
+}
+
+func (m *Modulus) vectorMulSum(dst, a, b, c, d []uint64) bool {
+	path, n := m.kernels(len(dst), true)
+	if path != IFMA || n == 0 {
+		return false
+	}
+	mulSumIFMA(&dst[0], &a[0], &b[0], &c[0], &d[0], n, m.short, uint64(m.shift), m.Q)
+	return true
+}
+
+func vectorAddMultiples(dst []uint64, a, b, c, d []uint64, f *[4]uint64) int {
+	m := Modulus{}
+	path, n := m.kernels(len(dst), false)
+	switch path {
+	case AVX512:
+		addMultiplesAVX512(&dst[0], &a[0], &b[0], &c[0], &d[0], n, f[0], f[1], f[2], f[3], 0)
+	case AVX2:
+		addMultiplesAVX2(&dst[0], &a[0], &b[0], &c[0], &d[0], n, f[0], f[1], f[2], f[3], 0)
 	}
 	return n
 }

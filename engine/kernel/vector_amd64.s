@@ -92,6 +92,38 @@ vector:
 	VZEROUPPER
 	RET
 
+// func digitAVX2(dst *uint64, a *uint64, n int, centre uint64, offset uint64, shift uint64, mask uint64, middle uint64, q uint64)
+// Requires: AVX, AVX2
+TEXT ·digitAVX2(SB), NOSPLIT, $0-72
+	MOVQ         dst+0(FP), AX
+	MOVQ         n+16(FP), CX
+	MOVQ         a+8(FP), BX
+	VPBROADCASTQ q+64(FP), Y0
+	VPBROADCASTQ centre+24(FP), Y1
+	VPBROADCASTQ offset+32(FP), Y2
+	VPBROADCASTQ shift+40(FP), Y3
+	VPBROADCASTQ mask+48(FP), Y4
+	VPBROADCASTQ middle+56(FP), Y5
+	XORQ         DX, DX
+
+vector:
+	VMOVDQU   (BX)(DX*8), Y6
+	VPADDQ    Y1, Y6, Y6
+	VPSUBQ    Y0, Y6, Y7
+	VBLENDVPD Y7, Y6, Y7, Y6
+	VPADDQ    Y2, Y6, Y6
+	VPSRLVQ   Y3, Y6, Y6
+	VPAND     Y4, Y6, Y6
+	VPSUBQ    Y5, Y6, Y6
+	VPADDQ    Y0, Y6, Y7
+	VBLENDVPD Y6, Y7, Y6, Y6
+	VMOVDQU   Y6, (AX)(DX*8)
+	ADDQ      $0x04, DX
+	SUBQ      $0x04, CX
+	JNZ       vector
+	VZEROUPPER
+	RET
+
 // func mulMontgomeryAVX2(dst *uint64, a *uint64, b *uint64, n int, inverse uint64, q uint64)
 // Requires: AVX, AVX2
 TEXT ·mulMontgomeryAVX2(SB), NOSPLIT, $0-48
@@ -444,6 +476,70 @@ vector:
 	VZEROUPPER
 	RET
 
+// func addMultiplesAVX2(dst *uint64, a *uint64, b *uint64, c *uint64, d *uint64, n int, f0 uint64, f1 uint64, f2 uint64, f3 uint64, q uint64)
+// Requires: AVX, AVX2
+TEXT ·addMultiplesAVX2(SB), NOSPLIT, $0-88
+	MOVQ         dst+0(FP), AX
+	MOVQ         n+40(FP), CX
+	MOVQ         a+8(FP), BX
+	MOVQ         b+16(FP), SI
+	MOVQ         c+24(FP), DI
+	MOVQ         d+32(FP), R8
+	VPBROADCASTQ f0+48(FP), Y0
+	VPBROADCASTQ f1+56(FP), Y1
+	VPBROADCASTQ f2+64(FP), Y2
+	VPBROADCASTQ f3+72(FP), Y3
+	XORQ         DX, DX
+
+vector:
+	VMOVDQU  (BX)(DX*8), Y4
+	VMOVDQU  (SI)(DX*8), Y5
+	VMOVDQU  (DI)(DX*8), Y6
+	VMOVDQU  (R8)(DX*8), Y7
+	VMOVDQU  (AX)(DX*8), Y8
+	VPSRLQ   $0x20, Y4, Y9
+	VPSRLQ   $0x20, Y0, Y10
+	VPMULUDQ Y0, Y9, Y9
+	VPMULUDQ Y10, Y4, Y10
+	VPADDQ   Y10, Y9, Y9
+	VPSLLQ   $0x20, Y9, Y9
+	VPMULUDQ Y0, Y4, Y4
+	VPADDQ   Y9, Y4, Y4
+	VPADDQ   Y4, Y8, Y8
+	VPSRLQ   $0x20, Y5, Y4
+	VPSRLQ   $0x20, Y1, Y9
+	VPMULUDQ Y1, Y4, Y4
+	VPMULUDQ Y9, Y5, Y9
+	VPADDQ   Y9, Y4, Y4
+	VPSLLQ   $0x20, Y4, Y4
+	VPMULUDQ Y1, Y5, Y5
+	VPADDQ   Y4, Y5, Y5
+	VPADDQ   Y5, Y8, Y8
+	VPSRLQ   $0x20, Y6, Y4
+	VPSRLQ   $0x20, Y2, Y5
+	VPMULUDQ Y2, Y4, Y4
+	VPMULUDQ Y5, Y6, Y5
+	VPADDQ   Y5, Y4, Y4
+	VPSLLQ   $0x20, Y4, Y4
+	VPMULUDQ Y2, Y6, Y5
+	VPADDQ   Y4, Y5, Y5
+	VPADDQ   Y5, Y8, Y8
+	VPSRLQ   $0x20, Y7, Y4
+	VPSRLQ   $0x20, Y3, Y5
+	VPMULUDQ Y3, Y4, Y4
+	VPMULUDQ Y5, Y7, Y5
+	VPADDQ   Y5, Y4, Y4
+	VPSLLQ   $0x20, Y4, Y4
+	VPMULUDQ Y3, Y7, Y5
+	VPADDQ   Y4, Y5, Y5
+	VPADDQ   Y5, Y8, Y8
+	VMOVDQU  Y8, (AX)(DX*8)
+	ADDQ     $0x04, DX
+	SUBQ     $0x04, CX
+	JNZ      vector
+	VZEROUPPER
+	RET
+
 // func addAVX512(dst *uint64, a *uint64, b *uint64, n int, q uint64)
 // Requires: AVX, AVX512DQ, AVX512F, BMI2
 TEXT ·addAVX512(SB), NOSPLIT, $0-40
@@ -596,6 +692,61 @@ tail:
 	VPADDQ      Z0, Z1, Z0
 	VPMINUQ     Z1, Z0, Z1
 	VMOVDQU64   Z1, K1, (AX)(DX*8)
+
+done:
+	VZEROUPPER
+	RET
+
+// func digitAVX512(dst *uint64, a *uint64, n int, centre uint64, offset uint64, shift uint64, mask uint64, middle uint64, q uint64)
+// Requires: AVX, AVX512DQ, AVX512F, BMI2
+TEXT ·digitAVX512(SB), NOSPLIT, $0-72
+	MOVQ         dst+0(FP), AX
+	MOVQ         n+16(FP), CX
+	MOVQ         a+8(FP), BX
+	VPBROADCASTQ q+64(FP), Z0
+	VPBROADCASTQ centre+24(FP), Z1
+	VPBROADCASTQ offset+32(FP), Z2
+	VPBROADCASTQ shift+40(FP), Z3
+	VPBROADCASTQ mask+48(FP), Z4
+	VPBROADCASTQ middle+56(FP), Z5
+	XORQ         DX, DX
+	SUBQ         $0x08, CX
+	JLT          tail
+
+vector:
+	VMOVDQU64 (BX)(DX*8), Z6
+	VPADDQ    Z1, Z6, Z6
+	VPSUBQ    Z0, Z6, Z7
+	VPMINUQ   Z7, Z6, Z6
+	VPADDQ    Z2, Z6, Z6
+	VPSRLVQ   Z3, Z6, Z6
+	VPANDQ    Z4, Z6, Z6
+	VPSUBQ    Z5, Z6, Z6
+	VPADDQ    Z0, Z6, Z7
+	VPMINUQ   Z6, Z7, Z6
+	VMOVDQU64 Z6, (AX)(DX*8)
+	ADDQ      $0x08, DX
+	SUBQ      $0x08, CX
+	JGE       vector
+
+tail:
+	ADDQ        $0x08, CX
+	JZ          done
+	MOVQ        $0x000000ff, SI
+	SHLXQ       CX, SI, SI
+	NOTQ        SI
+	KMOVB       SI, K1
+	VMOVDQU64.Z (BX)(DX*8), K1, Z6
+	VPADDQ      Z1, Z6, Z6
+	VPSUBQ      Z0, Z6, Z1
+	VPMINUQ     Z1, Z6, Z6
+	VPADDQ      Z2, Z6, Z6
+	VPSRLVQ     Z3, Z6, Z6
+	VPANDQ      Z4, Z6, Z6
+	VPSUBQ      Z5, Z6, Z6
+	VPADDQ      Z0, Z6, Z0
+	VPMINUQ     Z6, Z0, Z6
+	VMOVDQU64   Z6, K1, (AX)(DX*8)
 
 done:
 	VZEROUPPER
@@ -1124,6 +1275,68 @@ done:
 	VZEROUPPER
 	RET
 
+// func addMultiplesAVX512(dst *uint64, a *uint64, b *uint64, c *uint64, d *uint64, n int, f0 uint64, f1 uint64, f2 uint64, f3 uint64, q uint64)
+// Requires: AVX, AVX512DQ, AVX512F, BMI2
+TEXT ·addMultiplesAVX512(SB), NOSPLIT, $0-88
+	MOVQ         dst+0(FP), AX
+	MOVQ         n+40(FP), CX
+	MOVQ         a+8(FP), BX
+	MOVQ         b+16(FP), SI
+	MOVQ         c+24(FP), DI
+	MOVQ         d+32(FP), R8
+	VPBROADCASTQ f0+48(FP), Z0
+	VPBROADCASTQ f1+56(FP), Z1
+	VPBROADCASTQ f2+64(FP), Z2
+	VPBROADCASTQ f3+72(FP), Z3
+	XORQ         DX, DX
+	SUBQ         $0x08, CX
+	JLT          tail
+
+vector:
+	VMOVDQU64 (BX)(DX*8), Z4
+	VMOVDQU64 (SI)(DX*8), Z5
+	VMOVDQU64 (DI)(DX*8), Z6
+	VMOVDQU64 (R8)(DX*8), Z7
+	VMOVDQU64 (AX)(DX*8), Z8
+	VPMULLQ   Z0, Z4, Z4
+	VPADDQ    Z4, Z8, Z8
+	VPMULLQ   Z1, Z5, Z5
+	VPADDQ    Z5, Z8, Z8
+	VPMULLQ   Z2, Z6, Z6
+	VPADDQ    Z6, Z8, Z8
+	VPMULLQ   Z3, Z7, Z7
+	VPADDQ    Z7, Z8, Z8
+	VMOVDQU64 Z8, (AX)(DX*8)
+	ADDQ      $0x08, DX
+	SUBQ      $0x08, CX
+	JGE       vector
+
+tail:
+	ADDQ        $0x08, CX
+	JZ          done
+	MOVQ        $0x000000ff, R9
+	SHLXQ       CX, R9, R9
+	NOTQ        R9
+	KMOVB       R9, K1
+	VMOVDQU64.Z (BX)(DX*8), K1, Z4
+	VMOVDQU64.Z (SI)(DX*8), K1, Z5
+	VMOVDQU64.Z (DI)(DX*8), K1, Z6
+	VMOVDQU64.Z (R8)(DX*8), K1, Z7
+	VMOVDQU64.Z (AX)(DX*8), K1, Z8
+	VPMULLQ     Z0, Z4, Z4
+	VPADDQ      Z4, Z8, Z8
+	VPMULLQ     Z1, Z5, Z5
+	VPADDQ      Z5, Z8, Z8
+	VPMULLQ     Z2, Z6, Z6
+	VPADDQ      Z6, Z8, Z8
+	VPMULLQ     Z3, Z7, Z7
+	VPADDQ      Z7, Z8, Z8
+	VMOVDQU64   Z8, K1, (AX)(DX*8)
+
+done:
+	VZEROUPPER
+	RET
+
 // func scaleIFMA(dst *uint64, a *uint64, n int, c uint64, scaled uint64, q uint64)
 // Requires: AVX, AVX512DQ, AVX512F, AVX512IFMA, BMI2
 TEXT ·scaleIFMA(SB), NOSPLIT, $0-48
@@ -1329,6 +1542,95 @@ tail:
 	VPSUBQ      Z0, Z9, Z0
 	VPMINUQ     Z0, Z9, Z9
 	VMOVDQU64   Z9, K1, (AX)(DX*8)
+
+done:
+	VZEROUPPER
+	RET
+
+// func mulSumIFMA(dst *uint64, a *uint64, b *uint64, c *uint64, d *uint64, n int, short uint64, shift uint64, q uint64)
+// Requires: AVX, AVX512DQ, AVX512F, AVX512IFMA, BMI2
+TEXT ·mulSumIFMA(SB), NOSPLIT, $0-72
+	MOVQ         dst+0(FP), AX
+	MOVQ         n+40(FP), CX
+	MOVQ         a+8(FP), BX
+	MOVQ         b+16(FP), SI
+	MOVQ         c+24(FP), DI
+	MOVQ         d+32(FP), R8
+	VPBROADCASTQ q+64(FP), Z0
+	VPADDQ       Z0, Z0, Z1
+	MOVQ         $0x000fffffffffffff, DX
+	VPBROADCASTQ DX, Z3
+	VPXORQ       Z2, Z2, Z2
+	VPSUBQ       Z0, Z2, Z2
+	VPBROADCASTQ short+48(FP), Z4
+	VPBROADCASTQ shift+56(FP), Z5
+	MOVQ         $0x0000000000000033, DX
+	VPBROADCASTQ DX, Z6
+	MOVQ         $0x0000000000000001, DX
+	VPBROADCASTQ DX, Z7
+	VPSRLQ       $0x0b, Z4, Z4
+	VPSUBQ       Z5, Z6, Z6
+	VPADDQ       Z7, Z5, Z5
+	XORQ         DX, DX
+	SUBQ         $0x08, CX
+	JLT          tail
+
+vector:
+	VMOVDQU64   (BX)(DX*8), Z7
+	VMOVDQU64   (SI)(DX*8), Z8
+	VMOVDQU64   (DI)(DX*8), Z9
+	VMOVDQU64   (R8)(DX*8), Z10
+	VPXORQ      Z11, Z11, Z11
+	VPXORQ      Z12, Z12, Z12
+	VPXORQ      Z13, Z13, Z13
+	VPMADD52LUQ Z7, Z8, Z12
+	VPMADD52HUQ Z7, Z8, Z11
+	VPMADD52LUQ Z9, Z10, Z12
+	VPMADD52HUQ Z9, Z10, Z11
+	VPSRLVQ     Z5, Z12, Z7
+	VPSLLVQ     Z6, Z11, Z11
+	VPADDQ      Z11, Z7, Z7
+	VPMADD52HUQ Z4, Z7, Z13
+	VPMADD52LUQ Z2, Z13, Z12
+	VPANDQ      Z3, Z12, Z12
+	VPSUBQ      Z1, Z12, Z7
+	VPMINUQ     Z7, Z12, Z12
+	VPSUBQ      Z0, Z12, Z7
+	VPMINUQ     Z7, Z12, Z12
+	VMOVDQU64   Z12, (AX)(DX*8)
+	ADDQ        $0x08, DX
+	SUBQ        $0x08, CX
+	JGE         vector
+
+tail:
+	ADDQ        $0x08, CX
+	JZ          done
+	MOVQ        $0x000000ff, R9
+	SHLXQ       CX, R9, R9
+	NOTQ        R9
+	KMOVB       R9, K1
+	VMOVDQU64.Z (BX)(DX*8), K1, Z7
+	VMOVDQU64.Z (SI)(DX*8), K1, Z8
+	VMOVDQU64.Z (DI)(DX*8), K1, Z9
+	VMOVDQU64.Z (R8)(DX*8), K1, Z10
+	VPXORQ      Z11, Z11, Z11
+	VPXORQ      Z12, Z12, Z12
+	VPXORQ      Z13, Z13, Z13
+	VPMADD52LUQ Z7, Z8, Z12
+	VPMADD52HUQ Z7, Z8, Z11
+	VPMADD52LUQ Z9, Z10, Z12
+	VPMADD52HUQ Z9, Z10, Z11
+	VPSRLVQ     Z5, Z12, Z5
+	VPSLLVQ     Z6, Z11, Z11
+	VPADDQ      Z11, Z5, Z5
+	VPMADD52HUQ Z4, Z5, Z13
+	VPMADD52LUQ Z2, Z13, Z12
+	VPANDQ      Z3, Z12, Z12
+	VPSUBQ      Z1, Z12, Z1
+	VPMINUQ     Z1, Z12, Z12
+	VPSUBQ      Z0, Z12, Z0
+	VPMINUQ     Z0, Z12, Z12
+	VMOVDQU64   Z12, K1, (AX)(DX*8)
 
 done:
 	VZEROUPPER

@@ -24,6 +24,11 @@ func negAVX2(dst *uint64, a *uint64, n int, q uint64)
 //go:noescape
 func signedAVX2(dst *uint64, a *uint64, n int, q uint64)
 
+// digitAVX2 sets dst = a digit of a, with fields of Digit, for n slots, a multiple of 4, not 0.
+//
+//go:noescape
+func digitAVX2(dst *uint64, a *uint64, n int, centre uint64, offset uint64, shift uint64, mask uint64, middle uint64, q uint64)
+
 // mulMontgomeryAVX2 sets dst = a b/2^64 mod q, with inverse = 1/q mod 2^64, for n slots, a multiple of 4, not 0.
 //
 //go:noescape
@@ -49,6 +54,11 @@ func mulAVX2(dst *uint64, a *uint64, b *uint64, n int, short uint64, shift uint6
 //go:noescape
 func mulAddAVX2(dst *uint64, a *uint64, b *uint64, n int, short uint64, shift uint64, q uint64)
 
+// addMultiplesAVX2 sets dst += f0 a + f1 b + f2 c + f3 d mod 2^64, for n slots, a multiple of 4, not 0.
+//
+//go:noescape
+func addMultiplesAVX2(dst *uint64, a *uint64, b *uint64, c *uint64, d *uint64, n int, f0 uint64, f1 uint64, f2 uint64, f3 uint64, q uint64)
+
 // addAVX512 sets dst = a + b mod q, for n slots.
 //
 //go:noescape
@@ -68,6 +78,11 @@ func negAVX512(dst *uint64, a *uint64, n int, q uint64)
 //
 //go:noescape
 func signedAVX512(dst *uint64, a *uint64, n int, q uint64)
+
+// digitAVX512 sets dst = a digit of a, with fields of Digit, for n slots.
+//
+//go:noescape
+func digitAVX512(dst *uint64, a *uint64, n int, centre uint64, offset uint64, shift uint64, mask uint64, middle uint64, q uint64)
 
 // mulMontgomeryAVX512 sets dst = a b/2^64 mod q, with inverse = 1/q mod 2^64, for n slots.
 //
@@ -94,6 +109,11 @@ func mulAVX512(dst *uint64, a *uint64, b *uint64, n int, short uint64, shift uin
 //go:noescape
 func mulAddAVX512(dst *uint64, a *uint64, b *uint64, n int, short uint64, shift uint64, q uint64)
 
+// addMultiplesAVX512 sets dst += f0 a + f1 b + f2 c + f3 d mod 2^64, for n slots.
+//
+//go:noescape
+func addMultiplesAVX512(dst *uint64, a *uint64, b *uint64, c *uint64, d *uint64, n int, f0 uint64, f1 uint64, f2 uint64, f3 uint64, q uint64)
+
 // scaleIFMA sets dst = c a mod q for a of words below 2^52 and scaled = floor(2^64 c/q), for n slots.
 //
 //go:noescape
@@ -108,3 +128,8 @@ func mulIFMA(dst *uint64, a *uint64, b *uint64, n int, short uint64, shift uint6
 //
 //go:noescape
 func mulAddIFMA(dst *uint64, a *uint64, b *uint64, n int, short uint64, shift uint64, q uint64)
+
+// mulSumIFMA sets dst = a b + c d mod q, with fields of Modulus, for n slots.
+//
+//go:noescape
+func mulSumIFMA(dst *uint64, a *uint64, b *uint64, c *uint64, d *uint64, n int, short uint64, shift uint64, q uint64)

@@ -16,11 +16,19 @@ func (m *Modulus) vectorNeg(dst, a []uint64) int { return 0 }
 
 func (m *Modulus) vectorSigned(dst, a []uint64) int { return 0 }
 
+func (m *Modulus) vectorDigit(dst, a []uint64, d *Digit) int { return 0 }
+
 func (m *Modulus) vectorScale(dst, a []uint64, f Factor, words bool) int { return 0 }
 
 func (m *Modulus) vectorMul(dst, a, b []uint64) int { return 0 }
 
 func (m *Modulus) vectorMulAdd(dst, a, b []uint64) int { return 0 }
+
+func (m *Modulus) vectorInner(a, b []uint64) (sum uint64, n int, residues bool) { return 0, 0, true }
+
+func (m *Modulus) vectorMulSum(dst, a, b, c, d []uint64) bool { return false }
+
+func vectorAddMultiples(dst []uint64, a, b, c, d []uint64, f *[4]uint64) int { return 0 }
 
 func vectorRoundFractions(v []uint8, y []uint64, stride int, f []Fraction) int { return 0 }
 

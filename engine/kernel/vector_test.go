@@ -33,12 +33,25 @@ var vectorOperations = []vectorOperation{
 		}
 		m.SignedVec(dst, a)
 	}, func(_, a, _, _, _ uint64) uint64 { return a }},
+	{"digit", func(m *Modulus, dst, a, _ []uint64, c uint64) { m.DigitVec(dst, a, digitOf(m.Q, c)) },
+		func(_, a, _, c, q uint64) uint64 {
+			d := digitOf(q, c)
+			v := int64((a+d.Centre)%q+d.Offset)>>d.Shift&int64(d.Mask) - int64(d.Middle)
+			return uint64((v%int64(q) + int64(q)) % int64(q))
+		}},
 	{"scale", func(m *Modulus, dst, a, _ []uint64, c uint64) { m.ScaleVec(dst, a, c) },
 		func(_, a, _, c, q uint64) uint64 { return product(a, c, 0, q) }},
 	{"mul", func(m *Modulus, dst, a, b []uint64, _ uint64) { m.MulVec(dst, a, b) },
 		func(_, a, b, _, q uint64) uint64 { return product(a, b, 0, q) }},
 	{"muladd", func(m *Modulus, dst, a, b []uint64, _ uint64) { m.MulAddVec(dst, a, b) },
 		func(d, a, b, _, q uint64) uint64 { return product(a, b, d, q) }},
+	{"mulsum", func(m *Modulus, dst, a, b []uint64, c uint64) {
+		x, y := slices.Clone(b), slices.Clone(a)
+		for i := range y {
+			y[i] = m.Sub(c, y[i])
+		}
+		m.MulSumVec(dst, a, b, x, y)
+	}, func(_, a, b, c, q uint64) uint64 { return product(b, (c+q-a)%q, product(a, b, 0, q), q) }},
 	{"reduce", func(m *Modulus, dst, a, b []uint64, _ uint64) { m.ReduceVec(dst, a) },
 		func(_, a, _, _, q uint64) uint64 { return a % q }},
 	{"montgomery mul", func(m *Modulus, dst, a, b []uint64, _ uint64) { f := m.Montgomery(); f.MulVec(dst, a, b) },
@@ -49,6 +62,12 @@ var vectorOperations = []vectorOperation{
 		func(_, a, _, _, q uint64) uint64 { return product(a, oracle(1, 0, q), 0, q) }},
 	{"from montgomery", func(m *Modulus, dst, a, _ []uint64, _ uint64) { f := m.Montgomery(); f.From(dst, a) },
 		func(_, a, _, _, q uint64) uint64 { return product(a, unmontgomery(q), 0, q) }},
+}
+
+// digitOf is some digit of up to as many bits as stay below q.
+func digitOf(q, c uint64) *Digit {
+	mask := uint64(1)<<(bits.Len64(q)-1) - 1
+	return &Digit{Centre: c, Offset: c / 3, Shift: c % 7, Mask: mask, Middle: []uint64{0, (mask + 1) / 2}[c%2]}
 }
 
 var unmontgomeryOf sync.Map
@@ -207,4 +226,31 @@ func BenchmarkVectors(b *testing.B) {
 			})
 		}
 	}
+}
+
+// Words of any size, and every number of them up to several times those of a register.
+func TestAddMultiples(t *testing.T) {
+	onPaths(t, func(t *testing.T) {
+		r := rand.New(rand.NewPCG(6, 6))
+		for n := range 70 {
+			var rows [5][]uint64
+			for i := range rows {
+				rows[i] = make([]uint64, n)
+				for k := range rows[i] {
+					rows[i][k] = r.Uint64() >> (r.IntN(2) * r.IntN(64))
+				}
+			}
+			f := [4]uint64{r.Uint64(), r.Uint64N(8), -r.Uint64N(8), ones}
+			dst := append(slices.Clone(rows[4]), 7)
+			AddMultiples(dst[:n], rows[0], rows[1], rows[2], rows[3], &f)
+			for k := range n {
+				if want := rows[4][k] + f[0]*rows[0][k] + f[1]*rows[1][k] + f[2]*rows[2][k] + f[3]*rows[3][k]; dst[k] != want {
+					t.Fatalf("slot %d of %d is %d, want %d", k, n, dst[k], want)
+				}
+			}
+			if dst[n] != 7 {
+				t.Fatalf("%d slots: written behind the end", n)
+			}
+		}
+	})
 }

@@ -44,6 +44,22 @@ func Run(t *testing.T, cases []Case) {
 	}
 }
 
+// Left are those of some names of long tests that -long does not ask for, in order: for tests that another framework runs.
+func Left(t *testing.T, names ...string) (left []string) {
+	t.Helper()
+	cases := make([]Case, len(names))
+	for i, name := range names {
+		cases[i].Name = name
+	}
+	out := omitted(t, cases)
+	for _, name := range names {
+		if out[name] {
+			left = append(left, name)
+		}
+	}
+	return left
+}
+
 // omitted are the names of the cases that do not run.
 func omitted(t *testing.T, cases []Case) map[string]bool {
 	left := map[string]bool{}

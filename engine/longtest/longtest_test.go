@@ -41,6 +41,10 @@ func TestSamples(t *testing.T) {
 	if len(covered) != 1+len(names) {
 		t.Errorf("16 seeds reach only %v", covered)
 	}
+	*which = "2@1"
+	if got := Left(t, names...); len(got) != len(names)-2 || !slices.IsSorted(got) {
+		t.Errorf("a sample of 2 leaves out %v", got)
+	}
 	if got := pick("100@x"); len(got) != 1+len(names) {
 		t.Errorf("a sample larger than the group runs %v", got)
 	}

@@ -50,6 +50,12 @@ func Expand(dst [][]uint64, primes []uint64, seed []byte, label string, index ..
 	}
 }
 
+// ExpandWords is Expand for whole words, residues modulo 2^64: the words of the stream of index 0 as they are.
+func ExpandWords(dst []uint64, seed []byte, label string, index ...uint64) {
+	name := append(slices.Clone(index), 0)
+	newStream(derive("lodge common reference string", seed, label, name)).words(dst)
+}
+
 // Ternary fills dst with uniform values of {-1, 0, 1}: two bits each, 3 being rejected.
 func Ternary(dst []int64, s *Stream) {
 	var word uint64

@@ -223,3 +223,21 @@ func BenchmarkFlood(b *testing.B) {
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/1024, "ns/sample")
 }
+
+// Whole words are those that residues modulo 2^63 are cut from.
+func TestExpandWords(t *testing.T) {
+	seed := make([]byte, SeedSize)
+	words, residues := make([]uint64, 1000), [][]uint64{make([]uint64, 1000)}
+	ExpandWords(words, seed, "words", 4, 2)
+	Expand(residues, []uint64{1 << 63}, seed, "words", 4, 2)
+	high := 0
+	for i, w := range words {
+		if w&(1<<63-1) != residues[0][i] {
+			t.Fatalf("word %d is %x, and the residue %x", i, w, residues[0][i])
+		}
+		high += int(w >> 63)
+	}
+	if high < 400 || high > 600 {
+		t.Errorf("the upper bit of %d words is 1", high)
+	}
+}

@@ -31,6 +31,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/audit"
 	"github.com/lodge-mpc/lodge/services/config"
 	"github.com/lodge-mpc/lodge/services/evidence"
+	"github.com/lodge-mpc/lodge/services/job"
 	"github.com/lodge-mpc/lodge/services/metrics"
 	"github.com/lodge-mpc/lodge/services/rpc"
 	"github.com/lodge-mpc/lodge/services/runner"
@@ -80,6 +81,7 @@ const perCulprit = 16
 // Open reads the book in a vault.
 func Open(c Config) (*Book, error) {
 	b := &Book{Config: c, roster: c.Roster.Hash(), wake: make(chan struct{}, 1), receiving: make(chan struct{}, 1)}
+	c.Metrics.UnnamedChecks(checks...)
 	for range c.Roster.Parties {
 		b.limits = append(b.limits, newLimits())
 	}
@@ -177,9 +179,13 @@ func (b *Book) Excluded(p round.Party) error {
 		p, b.name(p), a.ID, a.Kind, a.Check)
 }
 
-// Admit implements session.Conduct. All parties of a roster take part in every session.
-func (b *Book) Admit(*jobv1.SessionSpec) error {
+// Admit implements session.Conduct.
+func (b *Book) Admit(spec *jobv1.SessionSpec) error {
+	group := job.Participants(spec)
 	for p := range round.Party(len(b.Roster.Parties)) {
+		if len(group) > 0 && !slices.Contains(group, uint32(p)) {
+			continue
+		}
 		if err := b.Excluded(p); err != nil {
 			return err
 		}
@@ -215,6 +221,9 @@ func (b *Book) Ended(spec *jobv1.SessionSpec, id round.Digest, f *runner.Failure
 	}
 	if f.Outcome == runner.PeerAbort || len(f.Suspects) == 0 {
 		f.Suspects = b.peers() // a peer whose check failed may lie, or was lied to by any other
+		if group := job.Participants(spec); len(group) > 0 {
+			f.Suspects = slices.DeleteFunc(f.Suspects, func(p round.Party) bool { return !slices.Contains(group, uint32(p)) })
+		}
 	}
 	others := slices.DeleteFunc(slices.Clone(f.Suspects), func(p round.Party) bool { return p == b.Self }) // it knows of itself
 	u := vault.Unnamed{

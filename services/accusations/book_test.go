@@ -51,7 +51,7 @@ func newParty(t *testing.T, policy config.Accusations) *party {
 	t.Cleanup(func() { v.Close() })
 	p := &party{cluster: cluster, drained: make(chan uint64, 10)}
 	p.Book, err = Open(Config{
-		Vault: v, Metrics: metrics.New("test"), Log: slog.New(slog.NewTextHandler(&p.log, nil)), Roster: cluster.Roster, Policy: policy,
+		Vault: v, Metrics: metrics.New("test", metrics.Both), Log: slog.New(slog.NewTextHandler(&p.log, nil)), Roster: cluster.Roster, Policy: policy,
 		Verify: evidence.Verify, CancelAll: func(reason string) { p.cancelled = append(p.cancelled, reason) },
 		DrainEpoch: func(_ context.Context, epoch uint64, _ string) { p.drained <- epoch },
 	})

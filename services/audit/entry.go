@@ -74,6 +74,7 @@ const (
 	MACKeyDrawn  Event = "mac_key_drawn" // a client was given this party's share of a MAC key
 	MACKeyBurnt  Event = "mac_key_burnt" // a MAC key and the tuples under it are dead
 	Decrypted    Event = "decrypted"     // a client was given a decryption share
+	Approved     Event = "approved"      // a client approved another's request for decryption
 	EpochDrained Event = "epoch_drained" // an epoch makes nothing new
 	EpochRetired Event = "epoch_retired" // an epoch's keys were erased
 	Revoked      Event = "revoked"       // tuples will not be given to anybody
@@ -85,7 +86,9 @@ const (
 	Unnamed      Event = "unnamed"       // a session failed because somebody cheated whom nobody can name
 	Stopped      Event = "stopped"       // there were too many of these: no session begins
 	Cleared      Event = "cleared"       // these count no more
-	TornRepaired Event = "torn"          // a line that a crash had cut off was taken out
+	// EvaluatorExcluded is an evaluator of the party's own that computed wrongly and is not asked any more.
+	EvaluatorExcluded Event = "evaluator_excluded"
+	TornRepaired      Event = "torn" // a line that a crash had cut off was taken out
 )
 
 // Auth is how an actor proved who it is.

@@ -58,7 +58,9 @@ type Rate struct {
 }
 
 // TupleKinds are the kinds that clients draw.
-var TupleKinds = slices.DeleteFunc(slices.Clone(Kinds), func(k string) bool { return k == "keys" || k == "proof" })
+var TupleKinds = slices.DeleteFunc(slices.Clone(Kinds), func(k string) bool {
+	return slices.Contains([]string{"keys", "proof", "masks", "reshare"}, k)
+})
 
 // Limits are the quota for package quota; without one nothing is bounded.
 func (c *Client) Limits() quota.Limits {

@@ -93,7 +93,7 @@ func TestParty(t *testing.T) {
 	if f.Index != 0 || f.AllowPassiveKeygen || f.AllowInsecureParams || f.Reflection {
 		t.Errorf("defaults: %+v", f)
 	}
-	if f.Policy.MaxMemory != 4<<30 || time.Duration(f.Limits.Idle) != 30*time.Second || f.Limits.Window != 16<<20 {
+	if f.Policy.MaxMemory != 4<<30 || time.Duration(f.Limits.Idle) != time.Minute || f.Limits.Window != 16<<20 {
 		t.Errorf("limits: %+v", f.Limits)
 	}
 	if a := f.Accusations; a.MaxUnnamedFailures != 3 || time.Duration(a.Within) != 720*time.Hour || a.OnProvenCheat != Exclude || a.MaxEvidence != 4<<30 {
@@ -209,6 +209,7 @@ func TestRoster(t *testing.T) {
 	for _, c := range []struct{ old, new, want string }{
 		{"id: 1", "id: 2", "ids run from 0"},
 		{"name: bob", "name: alice", "is also"},
+		{"name: bob", "name: coordinator", "is the coordinator's"},
 		{"spiffe://lodge/party/bob", "spiffe://lodge/party/alice", "is also"},
 		{"spiffe://lodge/coordinator", "spiffe://lodge/party/alice", "is also"},
 		{"signing_key: \"", "signing_key: \"A", "base64"},

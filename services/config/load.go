@@ -91,10 +91,12 @@ const (
 	PermMACKey  = "mac_key" // draw this party's MAC-key share as well
 	PermProve   = "prove"   // prove and verify plaintext knowledge
 	PermDecrypt = "decrypt" // ask for decryption shares
+	PermApprove = "approve" // approve decryptions that others ask for
 	PermRetire  = "retire"  // erase an epoch
 	PermSubmit  = "submit"  // submit and cancel jobs at the coordinator
 	PermReserve = "reserve" // reserve tuples, and release reservations, at the coordinator
 	PermPolicy  = "policy"  // set the policies that keep the stock at the coordinator
+	PermOperate = "operate" // change how much a process logs
 
 	// PermAccusations is to clear failures that nobody was named for, and to pardon a party that evidence convicts.
 	PermAccusations = "accusations"

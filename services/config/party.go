@@ -6,14 +6,14 @@ import (
 	"encoding/hex"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/lodge-mpc/lodge/services/logs"
 	"github.com/lodge-mpc/lodge/services/pki"
 	"github.com/lodge-mpc/lodge/services/rpc"
 )
-
-const defaultJobTimeout = Duration(time.Hour)
 
 // PartyFile is the configuration of one party's process.
 type PartyFile struct {
@@ -33,13 +33,25 @@ type PartyFile struct {
 	Limits   Limits   `yaml:"limits,omitempty"`
 	// Accusations say what follows when a party of the roster cheats.
 	Accusations Accusations `yaml:"accusations,omitempty"`
+	// Evaluators are processes that compute products in this party's place.
+	Evaluators Evaluators `yaml:"evaluators,omitempty"`
 	// AllowPassiveKeygen accepts keys whose generation is only passively
 	// secure. For development.
 	AllowPassiveKeygen bool `yaml:"allow_passive_keygen,omitempty"`
+	// AllowPassiveThreshold accepts threshold keys, which are secure against
+	// parties that follow the protocol alone.
+	AllowPassiveThreshold bool `yaml:"allow_passive_threshold,omitempty"`
+	// Threshold says for whom this party decrypts under threshold keys.
+	Threshold Threshold `yaml:"threshold,omitempty"`
 	// AllowInsecureParams accepts parameter sets that are too small to hide
 	// anything. For tests.
 	AllowInsecureParams bool `yaml:"allow_insecure_params,omitempty"`
 	Reflection          bool `yaml:"reflection,omitempty"`
+	// StopAfter is how long sessions that run may go on when the process is told to stop; default 20 s.
+	StopAfter Duration `yaml:"stop_after,omitempty"`
+	// LogLevel is one of logs.Levels, until it is changed in the process; default info.
+	LogLevel string  `yaml:"log_level,omitempty"`
+	Tracing  Tracing `yaml:"tracing,omitempty"`
 
 	Roster   *Roster   `yaml:"-"`
 	Index    int       `yaml:"-"` // in the roster
@@ -83,7 +95,7 @@ type Policy struct {
 	Params []ParamsPin `yaml:"params"`
 	Kinds  []string    `yaml:"kinds"`  // see Kinds
 	Fields []string    `yaml:"fields"` // such as p128
-	// Purposes of keys that it makes: triples, decryption.
+	// Purposes of keys that it makes: triples, decryption, threshold.
 	Purposes []string `yaml:"purposes"`
 	Tenants  []string `yaml:"tenants"`
 	// MaxCount bounds the tuples of one job.
@@ -106,7 +118,8 @@ type Policy struct {
 
 // Limits on time and buffers within a session.
 type Limits struct {
-	// Idle is how long a peer may make no progress; default 30 s.
+	// Idle is how long a peer may make no progress; default 1 m, so that a network that is cut for half of that costs
+	// no session.
 	Idle Duration `yaml:"idle,omitempty"`
 	// Compute is what a peer may take for its own work before the first byte
 	// of a round; default 2 m.
@@ -119,8 +132,8 @@ type Limits struct {
 
 // Kinds that a policy can name, Purposes, and the Fields of all parameter sets.
 var (
-	Kinds    = []string{"keys", "scalar", "matrix", "square", "random", "bit", "inverse", "input", "proof"}
-	Purposes = []string{"triples", "decryption"}
+	Kinds    = []string{"keys", "scalar", "matrix", "square", "random", "bit", "inverse", "input", "proof", "masks", "reshare"}
+	Purposes = []string{"triples", "decryption", "threshold"}
 	Fields   = []string{"p64", "p128", "p256", "p512", "p1024", "p2048", "p4096"}
 )
 
@@ -144,11 +157,16 @@ func LoadParty(path string, set ...string) (*PartyFile, error) {
 		f.AuditDir = "audit"
 	}
 	c.path(dir, "audit_dir", &f.AuditDir, false)
-	c.clients(f.Clients, PermStatus, PermFetch, PermMACKey, PermProve, PermDecrypt, PermRetire, PermAccusations)
+	c.clients(f.Clients, PermStatus, PermFetch, PermMACKey, PermProve, PermDecrypt, PermApprove, PermRetire, PermAccusations, PermOperate)
 	f.Policy.validate(c)
+	f.Threshold.validate(c, f.Clients)
 	c.oidc(dir, f.OIDC, f.Clients)
 	f.Limits.defaults()
+	c.stopAfter(&f.StopAfter)
+	c.logLevel(&f.LogLevel)
+	c.tracing(dir, &f.Tracing)
 	f.Accusations.fill(c)
+	f.Evaluators.fill(c, dir, f.TLS)
 	if f.Limits.Window < 4<<20 {
 		c.failf("limits.window: %d; at least one frame of 4MiB", f.Limits.Window)
 	}
@@ -165,7 +183,9 @@ func LoadParty(path string, set ...string) (*PartyFile, error) {
 	if _, err = f.Directory(); err != nil {
 		return nil, fmt.Errorf("config: %s: %w", path, err)
 	}
-	return f, nil
+	f.Evaluators.apart(c, f)
+	f.Threshold.Reshare.within(c, f.Roster)
+	return f, c.err(path)
 }
 
 func (p *Policy) validate(c *check) {
@@ -182,7 +202,9 @@ func (p *Policy) validate(c *check) {
 	}
 	list("kinds", p.Kinds, Kinds)
 	list("purposes", p.Purposes, Purposes)
-	list("fields", p.Fields, Fields)
+	if slices.ContainsFunc(p.Purposes, func(purpose string) bool { return purpose != "threshold" }) {
+		list("fields", p.Fields, Fields) // threshold keys have none
+	}
 	list("tenants", p.Tenants, nil)
 	for _, t := range p.Tenants {
 		c.name("policy.tenants", t)
@@ -218,7 +240,7 @@ func (c *check) params(pins []ParamsPin) {
 
 func (l *Limits) defaults() {
 	if l.Idle == 0 {
-		l.Idle = Duration(30 * time.Second)
+		l.Idle = Duration(time.Minute)
 	}
 	if l.Compute == 0 {
 		l.Compute = Duration(2 * time.Minute)
@@ -228,6 +250,27 @@ func (l *Limits) defaults() {
 	}
 	if l.Window == 0 {
 		l.Window = 16 << 20
+	}
+}
+
+// defaultStopAfter and what a process needs beyond it, 10 s, are the 30 s after which most tools kill.
+const defaultStopAfter = Duration(20 * time.Second)
+
+func (c *check) stopAfter(d *Duration) {
+	if *d == 0 {
+		*d = defaultStopAfter
+	}
+	if *d < 0 {
+		c.failf("stop_after: %s; how long what runs may go on when the process is told to stop, such as 20s", time.Duration(*d))
+	}
+}
+
+func (c *check) logLevel(level *string) {
+	if *level == "" {
+		*level = "info"
+	}
+	if _, err := logs.ParseLevel(*level); err != nil {
+		c.failf("log_level: %v", err)
 	}
 }
 

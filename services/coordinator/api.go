@@ -41,6 +41,10 @@ func (c *Coordinator) SubmitJob(ctx context.Context, r *coordinatorv1.SubmitJobR
 	if err := serves(caller, q); err != nil {
 		return nil, err
 	}
+	q, err := c.completed(ctx, q)
+	if err != nil {
+		return nil, err
+	}
 	if err := c.check(q); err != nil {
 		return nil, err
 	}
@@ -65,17 +69,18 @@ const epochTime = 2 * time.Second
 // epochThere refuses a job under an epoch that a party says it does not have, unless the job is there already or keys are
 // still to be made. A party that does not answer soon is asked when the job starts.
 func (c *Coordinator) epochThere(ctx context.Context, q *coordinatorv1.JobRequest, key string) error {
-	if q.GetKind() == jobv1.Kind_KIND_KEYS || c.expected(key) {
+	if job.MakesEpoch(q.GetKind()) || c.expected(key) {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, epochTime)
 	defer cancel()
-	answers := make(chan error, len(c.parties))
-	for _, p := range c.parties {
+	members := c.members(q)
+	answers := make(chan error, len(members))
+	for _, p := range members {
 		go func() { answers <- p.hasEpoch(ctx, q.GetEpoch()) }()
 	}
 	var refusal error
-	for range c.parties {
+	for range members {
 		if err := <-answers; err != nil {
 			refusal = err
 		}
@@ -88,7 +93,7 @@ func (c *Coordinator) expected(key string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, e := range c.jobs {
-		if key != "" && e.key == key || e.job.GetRequest().GetKind() == jobv1.Kind_KIND_KEYS && !job.Final(e.job.GetState()) {
+		if key != "" && e.key == key || job.MakesEpoch(e.job.GetRequest().GetKind()) && !job.Final(e.job.GetState()) {
 			return true
 		}
 	}
@@ -126,11 +131,16 @@ func (c *Coordinator) check(q *coordinatorv1.JobRequest) error {
 	if err := job.Validate(c.trial(q), time.Now()); err != nil {
 		return err
 	}
-	if q.GetKind() != jobv1.Kind_KIND_KEYS && q.GetEpoch() == 0 {
+	if !job.MakesEpoch(q.GetKind()) && q.GetEpoch() == 0 {
 		return rpc.Errorf(rpc.Invalid, "generate keys first and name their epoch", "no epoch")
 	}
 	if n := len(c.file.Roster.Parties); int64(q.GetInputParty()) >= int64(n) {
 		return rpc.Errorf(rpc.Invalid, "parties count from 0", "input party %d of %d", q.GetInputParty(), n)
+	}
+	for _, p := range job.Participants(q) {
+		if n := len(c.parties); int(p) >= n {
+			return rpc.Errorf(rpc.Invalid, "parties count from 0", "party %d of %d", p, n)
+		}
 	}
 	if t := q.GetTimeout(); t != nil && (t.CheckValid() != nil || t.AsDuration() <= 0) {
 		return rpc.Errorf(rpc.Invalid, "leave it out for the coordinator's own limit", "the timeout is not a positive time span")
@@ -140,7 +150,7 @@ func (c *Coordinator) check(q *coordinatorv1.JobRequest) error {
 
 // trial is the spec of a session that is never started.
 func (c *Coordinator) trial(q *coordinatorv1.JobRequest) *jobv1.SessionSpec {
-	return c.spec(&coordinatorv1.Job{Id: "trial", Ordinal: 1, Request: q, Epoch: max(1, q.GetEpoch())}, time.Now().Add(time.Minute))
+	return c.spec(&coordinatorv1.Job{Id: "trial", Ordinal: 1, Request: q, Epoch: max(1, q.GetEpoch(), q.GetFromEpoch()+1)}, time.Now().Add(time.Minute))
 }
 
 // add records a new job, or finds the one that the client submitted under this key.
@@ -171,7 +181,6 @@ func (c *Coordinator) add(q *coordinatorv1.JobRequest, key, client string) (*ent
 	c.jobs[id] = e
 	c.list = append(c.list, id)
 	c.forget(forgetAbove, forgetTo)
-	c.count(nil, 0)
 	c.kick()
 	c.stock.Changed()
 	return e, nil

@@ -27,6 +27,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/rpc"
 	"github.com/lodge-mpc/lodge/services/status"
 	"github.com/lodge-mpc/lodge/services/stock"
+	"github.com/lodge-mpc/lodge/services/traces"
 )
 
 // Coordinator runs jobs, a few at a time, in the order of submission as far as schedule.go allows. Results are activated
@@ -38,6 +39,7 @@ type Coordinator struct {
 	credentials *rpc.Credentials
 	log         *slog.Logger
 	metrics     *metrics.Metrics
+	traces      *traces.Tracer // nil without a collector
 	records     *records
 	parties     []*member
 	timing      timing
@@ -72,14 +74,15 @@ type entry struct {
 	key     string                    // idempotency key of its client
 	until   time.Time                 // when its own time is over, by the monotonic clock; zero: never
 	changed chan struct{}
-	cancel  func()   // ends its session, while there is one
-	stop    string   // why a client cancelled it
-	note    string   // what it waits for, where parties do not say
-	begun   bool     // by this process
-	doing   step     // with what it was begun
-	starts  bool     // not all parties have taken it yet
-	refused string   // why parties did not take it beside others, since it was put back
-	beside  []*entry // those others, while it waits for one of them to end
+	cancel  func()    // ends its session, while there is one
+	stop    string    // why a client cancelled it
+	note    string    // what it waits for, where parties do not say
+	moved   time.Time // when it began or last came any further
+	begun   bool      // by this process
+	doing   step      // with what it was begun
+	starts  bool      // not all parties have taken it yet
+	refused string    // why parties did not take it beside others, since it was put back
+	beside  []*entry  // those others, while it waits for one of them to end
 }
 
 // Run serves until ctx is done, with what is inner around its handlers.
@@ -105,15 +108,19 @@ func Run(ctx context.Context, f *config.CoordinatorFile, version string, log *sl
 // open reads the records of earlier processes and prepares connections to the parties.
 func open(f *config.CoordinatorFile, version string, log *slog.Logger) (_ *Coordinator, err error) {
 	c := &Coordinator{
-		file: f, version: version, log: log, metrics: metrics.New(version), timing: defaultTiming,
+		file: f, version: version, log: log, metrics: metrics.New(version, metrics.Coordinator), timing: defaultTiming,
 		rotations: newRotations(), jobs: map[string]*entry{}, wake: make(chan struct{}, 1), stopped: make(chan struct{}),
 	}
+	c.timing.away = time.Duration(f.PartyTimeout)
 	defer func() {
 		if err != nil {
 			c.close()
 		}
 	}()
 	if c.credentials, err = rpc.LoadCredentials(f.TLS.Files()); err != nil {
+		return nil, err
+	}
+	if c.traces, err = f.Tracing.Start(config.CoordinatorName, version, log); err != nil {
 		return nil, err
 	}
 	c.metrics.Certificate(c.credentials.NotAfter)
@@ -133,6 +140,7 @@ func open(f *config.CoordinatorFile, version string, log *slog.Logger) (_ *Coord
 	if err := c.load(); err != nil {
 		return nil, err
 	}
+	c.countJobs()
 	parties := make([]stock.Party, len(c.parties))
 	for i, p := range c.parties {
 		parties[i] = stock.Party{Name: p.name, Conn: p.conn}
@@ -145,6 +153,7 @@ func open(f *config.CoordinatorFile, version string, log *slog.Logger) (_ *Coord
 }
 
 func (c *Coordinator) close() {
+	c.traces.Stop()
 	for _, p := range c.parties {
 		p.conn.Close()
 	}
@@ -176,19 +185,16 @@ func (c *Coordinator) server() (*rpc.Server, error) {
 		Observe: func(method string, role rpc.Role, code string, took time.Duration) {
 			c.metrics.Call(method, string(role), code, took)
 		},
+		Streams: func(role rpc.Role, n int) { c.metrics.Streams(string(role), n) },
 	})
 	if err != nil {
 		return nil, err
 	}
 	coordinatorv1.RegisterCoordinatorServiceServer(server, c)
 	stockv1.RegisterStockServiceServer(server, c.stock)
-	var parties []status.Peer
-	for _, p := range c.parties {
-		parties = append(parties, status.Peer{Name: p.name, Party: p.index, Conn: p.conn})
-	}
 	statusv1.RegisterStatusServiceServer(server, &status.Service{
 		Name: config.CoordinatorName, Party: -1, Version: c.version, Roster: c.file.Roster.Hash(), Params: c.file.Params,
-		Started: time.Now(), Ready: server.Ready, Running: c.running, Peers: parties, Certificate: c.credentials.NotAfter,
+		Log: c.log, Started: time.Now(), Ready: server.Ready, Running: c.running, Peers: c.links(), Certificate: c.credentials.NotAfter,
 	})
 	return server, nil
 }
@@ -206,13 +212,16 @@ func (c *Coordinator) running() int {
 	return n
 }
 
-// serve works and answers until ctx is done. It stops being ready first, then ends what it leads, then its server.
-func (c *Coordinator) serve(ctx context.Context, l net.Listener) error {
+// serve works and answers until stop is done. It stops being ready first and begins no more jobs, then ends what it leads,
+// then its server.
+func (c *Coordinator) serve(stop context.Context, l net.Listener) error {
 	server, err := c.server()
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithCancel(ctx)
+	stop, halt := context.WithCancel(stop)
+	defer halt()
+	ctx, cancel := context.WithCancel(context.WithoutCancel(stop))
 	defer cancel()
 	if c.file.MetricsListen != "" {
 		ml, err := net.Listen("tcp", c.file.MetricsListen)
@@ -228,28 +237,47 @@ func (c *Coordinator) serve(ctx context.Context, l net.Listener) error {
 	done := make(chan error, 1)
 	go func() {
 		done <- server.Serve(l)
-		cancel()
+		halt()
 	}()
-	context.AfterFunc(ctx, func() {
+	context.AfterFunc(stop, func() {
 		c.health.Ready(nil)
 		server.SetReady(false)
-		close(c.stopped)
 	})
 	server.SetReady(true)
 	c.health.Ready(server.Ready)
 	c.log.Info("coordinator is ready", "listen", l.Addr().String())
 	var keeping sync.WaitGroup
-	keeping.Go(func() { c.stock.Run(ctx) })
+	keeping.Go(func() { c.stock.Run(stop) })
 	keeping.Go(func() { c.credentials.Watch(ctx, c.log) })
-	keeping.Go(func() { c.keepRotations(ctx) })
-	c.work(ctx)
+	keeping.Go(func() { c.keepRotations(stop) })
+	keeping.Go(func() { c.observe(ctx) })
+	keeping.Go(func() { status.Reach(ctx, c.links(), c.metrics) })
+	c.work(stop, ctx)
+	c.finish(time.Duration(c.file.StopAfter))
+	close(c.stopped)
+	cancel()
+	c.leads.Wait()
 	keeping.Wait()
-	<-c.stopped
 	c.activations.Wait()
-	stop, end := context.WithTimeout(context.Background(), c.timing.stop)
-	defer end()
-	server.Stop(stop)
+	calls, cut := context.WithTimeout(context.Background(), c.timing.stop)
+	defer cut()
+	server.Stop(calls)
+	c.log.Info("stopped")
 	return <-done
+}
+
+// finish waits for the sessions that run, so long at most. Activations go on after a restart.
+func (c *Coordinator) finish(within time.Duration) {
+	c.log.Info("stopping", "jobs", c.running(), "within", within)
+	done := make(chan struct{})
+	go func() {
+		c.leads.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+	case <-time.After(within):
+	}
 }
 
 // stopping reports whether the coordinator has begun to stop.
@@ -266,19 +294,21 @@ func (c *Coordinator) stopping() bool {
 func (c *Coordinator) load() error {
 	all, err := c.records.all()
 	for _, r := range all {
+		if late := c.endStranger(r.job, r.key); err == nil {
+			err = late
+		}
 		c.jobs[r.job.GetId()] = newEntry(r.job, r.key)
 		c.list = append(c.list, r.job.GetId())
 	}
-	c.count(nil, 0)
 	if err == nil {
 		c.rotations.by, err = c.records.rotations()
 	}
 	return err
 }
 
-// work takes jobs forward until ctx is done.
-func (c *Coordinator) work(ctx context.Context) {
-	for ctx.Err() == nil {
+// work begins to take jobs forward, under ctx, until stop is done.
+func (c *Coordinator) work(stop, ctx context.Context) {
+	for stop.Err() == nil {
 		next := c.expire()
 		for _, e := range c.begin() {
 			c.leads.Go(func() {
@@ -289,10 +319,9 @@ func (c *Coordinator) work(ctx context.Context) {
 		select {
 		case <-c.wake:
 		case <-next:
-		case <-ctx.Done():
+		case <-stop.Done():
 		}
 	}
-	c.leads.Wait()
 }
 
 // kick has the schedule looked at again.
@@ -324,7 +353,7 @@ func (c *Coordinator) begin() (list []*entry) {
 	for _, i := range due(tasks, c.file.MaxConcurrent, keyed(all)) {
 		e := entries[i]
 		e.begun, e.doing, e.refused, e.beside = true, tasks[i].step, "", nil
-		e.starts = e.doing == stepLead
+		e.starts, e.moved = e.doing == stepLead, time.Now()
 		list = append(list, e)
 	}
 	return list

@@ -10,6 +10,7 @@ import (
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
 	"github.com/lodge-mpc/lodge/services/job"
 	"github.com/lodge-mpc/lodge/services/rpc"
+	"github.com/lodge-mpc/lodge/services/traces"
 )
 
 // lastEpoch is the highest epoch that a job has made or tried to make.
@@ -17,7 +18,7 @@ func (c *Coordinator) lastEpoch() (last uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, e := range c.jobs {
-		if e.job.GetRequest().GetKind() == jobv1.Kind_KIND_KEYS {
+		if job.MakesEpoch(e.job.GetRequest().GetKind()) {
 			last = max(last, e.job.GetEpoch())
 		}
 	}
@@ -38,12 +39,15 @@ func (c *Coordinator) update(e *entry, change func(j *coordinatorv1.Job)) error 
 				return err
 			}
 		}
-		c.count(e, now)
+		c.tell(next)
 		c.stock.Changed()
 		if job.Final(now) {
 			e.note = ""
 			c.metrics.JobEnded(job.KindName(next.GetRequest().GetKind()), metricName(now))
 		}
+	}
+	if moved(e.job, next) {
+		e.moved = time.Now()
 	}
 	e.job = next
 	close(e.changed)
@@ -51,17 +55,31 @@ func (c *Coordinator) update(e *entry, change func(j *coordinatorv1.Job)) error 
 	return nil
 }
 
-// count sets the metric of how many jobs are in each state, with one in a new state. The caller holds the lock.
-func (c *Coordinator) count(changed *entry, state jobv1.JobState) {
-	n := map[jobv1.JobState]int{state: 1}
-	for _, e := range c.jobs {
-		if e != changed {
-			n[e.job.GetState()]++
-		}
+// tell logs that a job has begun or ended, and traces it at its end.
+func (c *Coordinator) tell(j *coordinatorv1.Job) {
+	q := j.GetRequest()
+	log := c.log.With("job", j.GetId(), "ordinal", j.GetOrdinal(), "kind", job.KindName(q.GetKind()), "epoch", j.GetEpoch())
+	switch s := j.GetState(); {
+	case s == preparing:
+		log.Info("job begins", "field", q.GetField(), "count", q.GetCount(), "tenant", q.GetTenant())
+	case s == completed:
+		log.Info("job complete", "seconds", time.Since(j.GetStarted().AsTime()).Seconds())
+	case job.Final(s):
+		f := j.GetFailure()
+		log.Warn("job failed", "state", metricName(s), "outcome", f.GetOutcome(), "round", f.GetRound(), "check", f.GetCheck(), "reason", f.GetReason())
 	}
-	for s := pending; s <= activating; s++ {
-		c.metrics.Jobs(metricName(s), n[s])
+	if !job.Final(j.GetState()) {
+		return
 	}
+	span := traces.Job{
+		ID: j.GetId(), Attempt: j.GetOrdinal(), Kind: job.KindName(q.GetKind()), Field: q.GetField(), Params: q.GetParams(), Count: q.GetCount(), Epoch: j.GetEpoch(),
+		Submitted: j.GetCreated().AsTime(), Ended: j.GetEnded().AsTime(), State: metricName(j.GetState()), Failed: j.GetState() != completed,
+		Reason: j.GetFailure().GetReason(),
+	}
+	if j.GetStarted() != nil {
+		span.Begun = j.GetStarted().AsTime()
+	}
+	c.traces.Ended(span)
 }
 
 // metricName is a state as a label.

@@ -12,6 +12,8 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	coordinatorv1 "github.com/lodge-mpc/lodge/proto/lodge/coordinator/v1"
+	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
+	thresholdv1 "github.com/lodge-mpc/lodge/proto/lodge/threshold/v1"
 	triplesv1 "github.com/lodge-mpc/lodge/proto/lodge/triples/v1"
 	"github.com/lodge-mpc/lodge/services/config"
 	"github.com/lodge-mpc/lodge/services/job"
@@ -33,15 +35,22 @@ func (c *Coordinator) EstimateJob(ctx context.Context, r *coordinatorv1.Estimate
 
 // estimate asks the parties, which have the engine, and the records of earlier jobs.
 func (c *Coordinator) estimate(ctx context.Context, q *coordinatorv1.JobRequest) (*coordinatorv1.EstimateJobResponse, error) {
-	if q == nil || !job.MakesTuples(q.GetKind()) {
-		return nil, rpc.Errorf(rpc.Invalid, "name a kind of tuples", "there are no estimates: %s", job.NoTuples(q.GetKind()))
+	if q == nil || !job.Stocked(q.GetKind()) {
+		return nil, rpc.Errorf(rpc.Invalid, "name a kind of tuples, or masks", "there are no estimates: %s", job.NoTuples(q.GetKind()))
 	}
 	checked := proto.CloneOf(q)
-	checked.Dim = max(1, q.GetDim())
+	masks := q.GetKind() == jobv1.Kind_KIND_MASKS
+	if !masks {
+		checked.Dim = max(1, q.GetDim())
+	}
 	if err := c.check(checked); err != nil {
 		return nil, err
 	}
-	answers, err := c.askAll(ctx, q)
+	ask := c.askTuples
+	if masks {
+		ask = c.askMasks
+	}
+	answers, err := c.askAll(ctx, c.members(q), ask(q))
 	if err != nil {
 		return nil, err
 	}
@@ -63,6 +72,9 @@ func (c *Coordinator) estimate(ctx context.Context, q *coordinatorv1.JobRequest)
 	out.Jobs = (q.GetCount()-1)/out.Tuples + 1
 	out.StoredBytes = out.Tuples * out.TupleBytes
 	out.Duration = durationpb.New(time.Duration(max(0, seconds) * float64(time.Second)))
+	if masks { // of which there is no model
+		out.Basis = coordinatorv1.EstimateBasis_ESTIMATE_BASIS_UNSPECIFIED
+	}
 	if took, sent, n := c.past(q, out); n > 0 {
 		out.Basis, out.Samples = coordinatorv1.EstimateBasis_ESTIMATE_BASIS_HISTORY, uint32(n)
 		out.Duration, out.SentBytes = durationpb.New(took), sent
@@ -89,27 +101,49 @@ const maxEstimate = 1 << 31
 // modelBandwidth is what a party sends in a model, in bytes a second: a gigabit.
 const modelBandwidth = 125e6
 
-// askAll asks all parties for an estimate. Any that answers is enough, as each plans for itself, but none may refuse.
-func (c *Coordinator) askAll(ctx context.Context, q *coordinatorv1.JobRequest) (answers []*triplesv1.EstimateResponse, err error) {
+// asking asks one party for an estimate.
+type asking func(ctx context.Context, p *member) (*triplesv1.EstimateResponse, error)
+
+// askTuples asks about a job of tuples.
+func (c *Coordinator) askTuples(q *coordinatorv1.JobRequest) asking {
 	spec := c.trial(q)
 	spec.Dim, spec.Count = q.GetDim(), min(q.GetCount(), maxBatch) // a party refuses a session of more than it may make
+	return func(ctx context.Context, p *member) (*triplesv1.EstimateResponse, error) {
+		return triplesv1.NewTriplesServiceClient(p.conn).Estimate(ctx, &triplesv1.EstimateRequest{Spec: spec})
+	}
+}
+
+// askMasks asks about a job of masks, of which a party says no more than what they take.
+func (c *Coordinator) askMasks(q *coordinatorv1.JobRequest) asking {
+	spec := c.trial(q)
+	return func(ctx context.Context, p *member) (*triplesv1.EstimateResponse, error) {
+		r, err := thresholdv1.NewThresholdServiceClient(p.conn).Estimate(ctx, &thresholdv1.EstimateRequest{Spec: spec})
+		if err != nil {
+			return nil, err
+		}
+		return &triplesv1.EstimateResponse{Tuples: r.GetMasks(), TupleBytes: r.GetMaskBytes(), MemoryBytes: r.GetMemoryBytes()}, nil
+	}
+}
+
+// askAll asks parties for an estimate. Any that answers is enough, as each plans for itself, but none may refuse.
+func (c *Coordinator) askAll(ctx context.Context, parties []*member, ask asking) (answers []*triplesv1.EstimateResponse, err error) {
 	type answer struct {
 		r   *triplesv1.EstimateResponse
 		err error
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.timing.call)
 	defer cancel()
-	list := make([]chan answer, len(c.parties))
-	for i, p := range c.parties {
+	list := make([]chan answer, len(parties))
+	for i, p := range parties {
 		ch := make(chan answer, 1)
 		list[i] = ch
 		go func() {
-			r, err := triplesv1.NewTriplesServiceClient(p.conn).Estimate(ctx, &triplesv1.EstimateRequest{Spec: spec})
+			r, err := ask(ctx, p)
 			ch <- answer{r, err}
 		}()
 	}
 	var away error
-	for i, p := range c.parties {
+	for i, p := range parties {
 		a := <-list[i]
 		switch {
 		case a.err == nil:
@@ -158,10 +192,11 @@ func (c *Coordinator) past(q *coordinatorv1.JobRequest, e *coordinatorv1.Estimat
 	return max(0, durations[len(durations)/2]), bytes[len(bytes)/2], len(durations)
 }
 
-// alike reports whether jobs make tuples that take as long.
+// alike reports whether jobs make tuples or masks that take as long.
 func alike(a, b *coordinatorv1.JobRequest) bool {
 	return a.GetKind() == b.GetKind() && a.GetParams() == b.GetParams() && a.GetField() == b.GetField() &&
-		a.GetNoSacrifice() == b.GetNoSacrifice() && proto.Equal(a.GetShape(), b.GetShape())
+		a.GetNoSacrifice() == b.GetNoSacrifice() && proto.Equal(a.GetShape(), b.GetShape()) &&
+		a.GetForm() == b.GetForm() && len(a.GetGroup()) == len(b.GetGroup())
 }
 
 // made is how many tuples the parties have of a job.
@@ -198,7 +233,7 @@ func (c *queue) Tuples() (list []stock.Job) {
 	for _, id := range c.list {
 		e := c.jobs[id]
 		j := e.job
-		if !job.MakesTuples(j.GetRequest().GetKind()) {
+		if !job.Stocked(j.GetRequest().GetKind()) {
 			continue
 		}
 		list = append(list, stock.Job{

@@ -435,6 +435,7 @@ func (f *fakeNet) serve(p *fakeParty, l net.Listener) {
 	keygenv1.RegisterKeygenServiceServer(server, fakeKeygen{fakeSessions: fakeSessions{p}})
 	triplesv1.RegisterTriplesServiceServer(server, fakeTriples{fakeSessions: fakeSessions{p}})
 	tuplesv1.RegisterTuplesServiceServer(server, fakeTuples{p: p})
+	server.SetReady(true)
 	go server.Serve(l)
 }
 
@@ -462,7 +463,7 @@ func (f *fakeNet) begin() {
 		f.Fatal(err)
 	}
 	c.timing = timing{
-		call: 5 * time.Second, start: time.Second, lost: time.Second, grace: 300 * time.Millisecond, late: 600 * time.Millisecond,
+		call: 5 * time.Second, away: max(time.Second, time.Duration(f.file.PartyTimeout)), grace: 300 * time.Millisecond, late: 600 * time.Millisecond,
 		stop: time.Second, retry: 10 * time.Millisecond, slow: 50 * time.Millisecond,
 	}
 	l := f.listen("127.0.0.1:0")

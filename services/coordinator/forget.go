@@ -3,7 +3,6 @@ package coordinator
 import (
 	"slices"
 
-	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
 	"github.com/lodge-mpc/lodge/services/job"
 )
 
@@ -24,7 +23,7 @@ func (c *Coordinator) forget(above, to int) {
 		if len(c.list)-len(old) <= to {
 			break
 		}
-		if j := c.jobs[id].job; job.Final(j.GetState()) && j.GetRequest().GetKind() != jobv1.Kind_KIND_KEYS {
+		if j := c.jobs[id].job; job.Final(j.GetState()) && !job.MakesEpoch(j.GetRequest().GetKind()) {
 			old = append(old, id)
 		}
 	}

@@ -126,8 +126,8 @@ func (f *fakeNet) jobsMetric(state string) (value float64) {
 	}
 	for _, m := range all {
 		for _, x := range m.GetMetric() {
-			if m.GetName() == "lodge_jobs" && x.GetLabel()[0].GetValue() == state {
-				value = x.GetGauge().GetValue()
+			if m.GetName() == "lodge_jobs" && x.GetLabel()[1].GetValue() == state {
+				value += x.GetGauge().GetValue()
 			}
 		}
 	}

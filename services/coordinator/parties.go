@@ -3,17 +3,22 @@ package coordinator
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"google.golang.org/grpc"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 
 	coordinatorv1 "github.com/lodge-mpc/lodge/proto/lodge/coordinator/v1"
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
 	keygenv1 "github.com/lodge-mpc/lodge/proto/lodge/keygen/v1"
 	popkv1 "github.com/lodge-mpc/lodge/proto/lodge/popk/v1"
+	thresholdv1 "github.com/lodge-mpc/lodge/proto/lodge/threshold/v1"
 	triplesv1 "github.com/lodge-mpc/lodge/proto/lodge/triples/v1"
 	tuplesv1 "github.com/lodge-mpc/lodge/proto/lodge/tuples/v1"
+	"github.com/lodge-mpc/lodge/services/job"
 	"github.com/lodge-mpc/lodge/services/rpc"
 )
 
@@ -34,6 +39,8 @@ func (m *member) session(p jobv1.Protocol) sessions {
 		return keygenv1.NewKeygenServiceClient(m.conn)
 	case jobv1.Protocol_PROTOCOL_POPK:
 		return popkv1.NewPopkServiceClient(m.conn)
+	case jobv1.Protocol_PROTOCOL_THRESHOLD:
+		return thresholdv1.NewThresholdServiceClient(m.conn)
 	}
 	return triplesv1.NewTriplesServiceClient(m.conn)
 }
@@ -68,6 +75,21 @@ func cancel(ctx context.Context, s sessions, ref *jobv1.SessionRef, reason strin
 func activate(ctx context.Context, s sessions, ref *jobv1.SessionRef, digest []byte) (*jobv1.SessionStatus, error) {
 	r, err := s.Activate(ctx, &jobv1.ActivateRequest{Ref: ref, Digest: digest})
 	return r.GetStatus(), err
+}
+
+// ready waits while the party says that it is stopping: it would refuse a session, and is back soon.
+func (m *member) ready(ctx context.Context, retry time.Duration) error {
+	for {
+		r, err := healthpb.NewHealthClient(m.conn).Check(ctx, &healthpb.HealthCheckRequest{}, waitForReady)
+		if err != nil || r.GetStatus() != healthpb.HealthCheckResponse_NOT_SERVING {
+			return err
+		}
+		select {
+		case <-time.After(retry):
+		case <-ctx.Done():
+			return rpc.Errorf(rpc.Unavailable, "", "it is stopping")
+		}
+	}
 }
 
 // lastEpoch is the highest epoch that the party knows.
@@ -109,7 +131,10 @@ func (m *member) holds(ctx context.Context, j *coordinatorv1.Job) bool {
 	if j.GetRequest().GetKind() == jobv1.Kind_KIND_PROOF {
 		return true // there is nothing to hold
 	}
-	if j.GetRequest().GetKind() == jobv1.Kind_KIND_KEYS {
+	if q := j.GetRequest(); q.GetKind() == jobv1.Kind_KIND_RESHARE && !slices.Contains(q.GetGroup(), uint32(m.index)) {
+		return true // it has given shares, and got none
+	}
+	if job.MakesEpoch(j.GetRequest().GetKind()) {
 		r, err := keygenv1.NewKeygenServiceClient(m.conn).ListEpochs(ctx, &keygenv1.ListEpochsRequest{}, waitForReady)
 		for _, e := range r.GetEpochs() {
 			if err == nil && e.GetEpoch() == j.GetEpoch() {

@@ -20,8 +20,7 @@ import (
 // timing of what the coordinator waits for.
 type timing struct {
 	call  time.Duration // a call to a party that is there
-	start time.Duration // a party that cannot be reached, when a job begins
-	lost  time.Duration // a party that cannot be reached, in the middle of a job
+	away  time.Duration // a party that cannot be reached, when a job begins and in the middle of it
 	grace time.Duration // the other parties' accounts, once one party's session has failed
 	late  time.Duration // the parties' own accounts, once a job's time is over
 	stop  time.Duration // cancelling the sessions of a job that failed, and stopping
@@ -30,7 +29,7 @@ type timing struct {
 }
 
 var defaultTiming = timing{
-	call: 30 * time.Second, start: 20 * time.Second, lost: 15 * time.Second, grace: 3 * time.Second, late: 5 * time.Second,
+	call: 30 * time.Second, grace: 3 * time.Second, late: 5 * time.Second,
 	stop: 5 * time.Second, retry: 200 * time.Millisecond, slow: time.Second,
 }
 
@@ -73,11 +72,16 @@ func (c *Coordinator) spec(j *coordinatorv1.Job, deadline time.Time) *jobv1.Sess
 	case jobv1.Kind_KIND_PROOF:
 		protocol = jobv1.Protocol_PROTOCOL_POPK
 	}
+	if q.GetPurpose() == jobv1.Purpose_PURPOSE_THRESHOLD {
+		protocol = jobv1.Protocol_PROTOCOL_THRESHOLD
+	}
 	return &jobv1.SessionSpec{
 		Ref: &jobv1.SessionRef{JobId: j.GetId(), Ordinal: j.GetOrdinal()}, Protocol: protocol, ProtocolVersion: job.ProtocolVersion,
 		Params: q.GetParams(), ParamsHash: hash[:], RosterHash: roster[:], Field: q.GetField(), Kind: q.GetKind(), Dim: q.GetDim(),
 		Shape: q.GetShape(), Count: q.GetCount(), Epoch: j.GetEpoch(), Purpose: q.GetPurpose(), Tenant: q.GetTenant(),
 		Deadline: timestamppb.New(deadline), InputParty: q.GetInputParty(), NoSacrifice: q.GetNoSacrifice(),
+		Threshold: q.GetThreshold(), Group: q.GetGroup(), Form: q.GetForm(), FromEpoch: q.GetFromEpoch(), FromDigest: q.GetFromDigest(),
+		FromThreshold: q.GetFromThreshold(), FromHolders: q.GetFromHolders(), Galois: q.GetGalois(),
 	}
 }
 
@@ -124,7 +128,7 @@ func (c *Coordinator) lead(process context.Context, e *entry) {
 	}
 	err := c.update(e, func(j *coordinatorv1.Job) { // durable before the first party hears of it
 		j.State, j.Ordinal, j.Epoch, j.Started = preparing, j.GetOrdinal()+1, epoch, timestamppb.Now()
-		for _, p := range c.parties {
+		for _, p := range c.members(j.GetRequest()) {
 			j.Parties = append(j.Parties, &coordinatorv1.PartyProgress{Party: uint32(p.index), Name: p.name, Reachable: true})
 		}
 	})
@@ -209,23 +213,27 @@ func (c *Coordinator) conclude(e *entry, state jobv1.JobState, f *jobv1.Failure,
 	c.end(e, state, f)
 }
 
-// reach asks all parties which epochs they know, and gives the next one. On the way each party cancels what it holds
-// locked of jobs that failed.
+// reach waits until all parties are there, asks them which epochs they know, and gives the next one. On the way each party
+// cancels what it holds locked of jobs that failed.
 func (c *Coordinator) reach(ctx context.Context, e *entry, deadline time.Time) (next uint64, ends []ended) {
-	call, stop := context.WithDeadline(ctx, minTime(deadline, time.Now().Add(c.timing.start)))
+	call, stop := context.WithDeadline(ctx, minTime(deadline, time.Now().Add(c.timing.away)))
 	defer stop()
 	type answer struct {
 		ended
 		last uint64
 	}
-	answers := make(chan answer, len(c.parties))
+	members := c.members(e.request)
+	answers := make(chan answer, len(members))
 	made := c.lastEpoch()
 	next = made + 1
 	missing := map[int]string{}
-	for _, p := range c.parties {
+	for _, p := range members {
 		missing[p.index] = p.name
 		go func() {
-			last, err := p.lastEpoch(call)
+			last, err := uint64(0), p.ready(call, c.timing.retry)
+			if err == nil {
+				last, err = p.lastEpoch(call)
+			}
 			if err == nil {
 				if err := p.sweep(call, c.keeps); err != nil {
 					c.log.Warn("cancelling what earlier jobs left", "party", p.name, "error", err)
@@ -274,18 +282,19 @@ func (c *Coordinator) sessions(ctx context.Context, e *entry, spec *jobv1.Sessio
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	defer time.AfterFunc(time.Until(deadline.Add(c.timing.late)), stop).Stop()
-	ends := c.startAll(ctx, spec)
+	members := c.members(e.request)
+	ends := c.startAll(ctx, members, spec)
 	if slices.ContainsFunc(ends, func(e ended) bool { return !e.ok() }) {
 		return ends
 	}
 	c.taken(e)
-	all := make(chan ended, len(c.parties))
-	for _, p := range c.parties {
+	all := make(chan ended, len(members))
+	for _, p := range members {
 		go func() { all <- c.follow(ctx, e, p, spec) }()
 	}
 	ends = ends[:0]
 	var grace <-chan time.Time
-	for len(ends) < len(c.parties) {
+	for len(ends) < len(members) {
 		select {
 		case end := <-all:
 			ends = append(ends, end)
@@ -299,18 +308,18 @@ func (c *Coordinator) sessions(ctx context.Context, e *entry, spec *jobv1.Sessio
 	return ends
 }
 
-// startAll starts a session at every party. Those that have refused one for want of room before are asked first: a
+// startAll starts a session at its parties. Those that have refused one for want of room before are asked first: a
 // session that others have begun by then ends only when they have said goodbye to all.
-func (c *Coordinator) startAll(ctx context.Context, spec *jobv1.SessionSpec) []ended {
-	ends := make([]ended, len(c.parties))
+func (c *Coordinator) startAll(ctx context.Context, members []*member, spec *jobv1.SessionSpec) []ended {
+	ends := make([]ended, len(members))
 	ask := func(hesitant bool) (refused bool) {
 		var wg sync.WaitGroup
-		for i, p := range c.parties {
+		for i, p := range members {
 			if p.full.Load() != hesitant {
 				continue
 			}
 			wg.Go(func() {
-				call, stop := context.WithTimeout(ctx, c.timing.start)
+				call, stop := context.WithTimeout(ctx, c.timing.away)
 				defer stop()
 				err := start(call, p.session(spec.GetProtocol()), spec)
 				if err != nil && ctx.Err() != nil {
@@ -322,11 +331,11 @@ func (c *Coordinator) startAll(ctx context.Context, spec *jobv1.SessionSpec) []e
 		wg.Wait()
 		return slices.ContainsFunc(ends, func(e ended) bool { return !e.ok() })
 	}
-	for i, p := range c.parties {
+	for i, p := range members {
 		ends[i] = ended{party: p.index, name: p.name}
 	}
 	if ask(true) {
-		for i, p := range c.parties {
+		for i, p := range members {
 			if !p.full.Load() {
 				ends[i].err = errGaveUp // it was not asked
 			}
@@ -334,7 +343,7 @@ func (c *Coordinator) startAll(ctx context.Context, spec *jobv1.SessionSpec) []e
 	} else {
 		ask(false)
 	}
-	for i, p := range c.parties {
+	for i, p := range members {
 		if e := rpc.FromError(ends[i].err); e != nil && e.Code == rpc.Busy {
 			p.full.Store(true)
 		}
@@ -350,7 +359,7 @@ func (c *Coordinator) follow(ctx context.Context, e *entry, p *member, spec *job
 		var last *jobv1.SessionStatus
 		err := watch(ctx, p.session(spec.GetProtocol()), spec.GetRef(), func(st *jobv1.SessionStatus) bool {
 			last, since, lost = heard(st, uint32(len(c.parties))), time.Now(), nil
-			_ = c.update(e, func(j *coordinatorv1.Job) { observe(j, p.index, st) })
+			_ = c.update(e, func(j *coordinatorv1.Job) { observe(j, p.index, st, uint32(len(c.parties))) })
 			return st.GetState() < activating
 		})
 		switch {
@@ -368,11 +377,11 @@ func (c *Coordinator) follow(ctx context.Context, e *entry, p *member, spec *job
 				lost = errGone
 			}
 		}
-		if ctx.Err() != nil || isGone(lost) || time.Since(since) > c.timing.lost {
+		if ctx.Err() != nil || isGone(lost) || time.Since(since) > c.timing.away {
 			end.err = lost
 			return end
 		}
-		_ = c.update(e, func(j *coordinatorv1.Job) { j.Parties[p.index].Reachable = false })
+		_ = c.update(e, func(j *coordinatorv1.Job) { progressOf(j, p.index).Reachable = false })
 		select {
 		case <-time.After(c.timing.retry):
 		case <-ctx.Done():
@@ -392,9 +401,10 @@ func isGone(err error) bool {
 // erased its own.
 func (c *Coordinator) activate(ctx context.Context, e *entry) {
 	j, _ := c.snapshot(e)
-	erased := make([]error, len(c.parties))
+	members := c.members(e.request)
+	erased := make([]error, len(members))
 	var wg sync.WaitGroup
-	for i, p := range c.parties {
+	for i, p := range members {
 		wg.Go(func() {
 			for wait := c.timing.retry; ctx.Err() == nil; wait = min(2*wait, maxRetry) {
 				done, err := c.unlock(ctx, e, p, j)
@@ -412,7 +422,7 @@ func (c *Coordinator) activate(ctx context.Context, e *entry) {
 	if ctx.Err() != nil {
 		return
 	}
-	for i, p := range c.parties {
+	for i, p := range members {
 		if erased[i] != nil {
 			c.end(e, failed, &jobv1.Failure{Outcome: outcomeAbort, Check: "activation", Suspects: []uint32{uint32(p.index)},
 				Reason: fmt.Sprintf("party %d (%s) has erased its result: %s; what the others hold is of no use", p.index, p.name, rpc.FromError(erased[i]).What)})
@@ -432,7 +442,7 @@ func (c *Coordinator) unlock(ctx context.Context, e *entry, p *member, j *coordi
 	st, err := activate(call, p.session(spec.GetProtocol()), spec.GetRef(), j.GetDigest())
 	if err == nil {
 		_ = c.update(e, func(j *coordinatorv1.Job) {
-			j.Parties[p.index].Status, j.Parties[p.index].Reachable, e.note = heard(st, uint32(len(j.Parties))), true, ""
+			progressOf(j, p.index).Status, progressOf(j, p.index).Reachable, e.note = heard(st, uint32(len(c.parties))), true, ""
 		})
 		return true, nil
 	}
@@ -443,7 +453,7 @@ func (c *Coordinator) unlock(ctx context.Context, e *entry, p *member, j *coordi
 		return true, nil // activated by an earlier process of the coordinator, before the party restarted
 	}
 	_ = c.update(e, func(j *coordinatorv1.Job) {
-		j.Parties[p.index].Reachable = !unreachable(err)
+		progressOf(j, p.index).Reachable = !unreachable(err)
 		e.note = fmt.Sprintf("activating: party %d (%s): %s", p.index, p.name, rpc.FromError(err).What)
 	})
 	return false, nil

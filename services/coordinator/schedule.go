@@ -2,6 +2,7 @@ package coordinator
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -127,11 +128,11 @@ func due(tasks []task, places int, keyed map[slot]bool) (begin []int) {
 		case t.step == stepAbandon:
 			closed = true // what it left at the parties takes their room
 		case t.step == stepActivate:
-			locked[t.job.GetEpoch()] = locked[t.job.GetEpoch()] || q.GetKind() == jobv1.Kind_KIND_KEYS
+			locked[t.job.GetEpoch()] = locked[t.job.GetEpoch()] || job.MakesEpoch(q.GetKind())
 			occupy(q)
 		case t.begun:
 			running++
-			closed = closed || t.starts || q.GetKind() == jobv1.Kind_KIND_KEYS
+			closed = closed || t.starts || job.MakesEpoch(q.GetKind())
 			occupy(q)
 		}
 		if !t.begun && t.step != stepLead {
@@ -146,7 +147,7 @@ func due(tasks []task, places int, keyed map[slot]bool) (begin []int) {
 			continue
 		}
 		q := t.job.GetRequest()
-		keys := q.GetKind() == jobv1.Kind_KIND_KEYS
+		keys := job.MakesEpoch(q.GetKind())
 		if keys && running > 0 || t.refused == refusedRunning {
 			break
 		}
@@ -168,10 +169,17 @@ func full(f *jobv1.Failure) bool {
 	return f.GetOutcome() == outcomeRefused && f.GetCheck() == string(rpc.Busy)
 }
 
+// progressOf is what a job has of a party that takes part in it.
+func progressOf(j *coordinatorv1.Job, party int) *coordinatorv1.PartyProgress {
+	i := slices.IndexFunc(j.GetParties(), func(p *coordinatorv1.PartyProgress) bool { return int(p.GetParty()) == party })
+	return j.GetParties()[i]
+}
+
 // observe takes a party's status into a job. The job is as far as the party that is furthest behind, and at most
 // STORING: what follows is for the coordinator to say.
-func observe(j *coordinatorv1.Job, party int, st *jobv1.SessionStatus) {
-	j.Parties[party].Status, j.Parties[party].Reachable = heard(st, uint32(len(j.Parties))), true
+func observe(j *coordinatorv1.Job, party int, st *jobv1.SessionStatus, parties uint32) {
+	at := progressOf(j, party)
+	at.Status, at.Reachable = heard(st, parties), true
 	state := storing
 	for _, p := range j.Parties {
 		state = min(state, max(preparing, p.GetStatus().GetState()))
@@ -387,8 +395,8 @@ func verdict(ends []ended) (jobv1.JobState, *jobv1.Failure) {
 	}
 	f := worst.failure()
 	if f.GetBlame() != nil {
-		for party := range uint32(len(ends)) {
-			if by := votes[party]; party != f.GetBlame().GetParty() && len(by) > 0 {
+		for _, party := range slices.Sorted(maps.Keys(votes)) {
+			if by := votes[party]; party != f.GetBlame().GetParty() {
 				slices.Sort(by)
 				f.Reason += fmt.Sprintf("; according to %s it is party %d", named(by), party)
 			}

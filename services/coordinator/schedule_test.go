@@ -54,7 +54,7 @@ func TestObserve(t *testing.T) {
 				j := &coordinatorv1.Job{State: preparing, Parties: progress(nil, nil, nil)}
 				last := j.State
 				for i, s := range []jobv1.JobState{a, b, c} {
-					observe(j, i, &jobv1.SessionStatus{State: s})
+					observe(j, i, &jobv1.SessionStatus{State: s}, 3)
 					if j.State < last || j.State > storing {
 						t.Fatalf("%s, %s, %s: from %s to %s", a, b, c, last, j.State)
 					}
@@ -69,7 +69,7 @@ func TestObserve(t *testing.T) {
 	j := &coordinatorv1.Job{State: preparing, Parties: progress(nil, nil)}
 	observe(j, 1, &jobv1.SessionStatus{State: failed, Failure: &jobv1.Failure{
 		Outcome: "blame", Reason: strings.Repeat("x", 1<<20), Blame: &jobv1.Blame{Party: 2},
-	}})
+	}}, 2)
 	if f := j.Parties[1].Status.Failure; len(f.Reason) > maxReason || f.Blame != nil {
 		t.Errorf("a failure of %d bytes, blaming %v", len(f.Reason), f.Blame)
 	}

@@ -27,6 +27,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/config"
 	"github.com/lodge-mpc/lodge/services/job"
 	"github.com/lodge-mpc/lodge/services/keyring"
+	"github.com/lodge-mpc/lodge/services/metrics"
 	"github.com/lodge-mpc/lodge/services/rpc"
 	"github.com/lodge-mpc/lodge/services/session"
 	"github.com/lodge-mpc/lodge/services/vault"
@@ -177,6 +178,7 @@ func (q *request) ledgerKey(doubled *gbfv.Ciphertext) vault.LedgerKey {
 // answer gives the one answer for a ciphertext, making it if there is none.
 func (s *Service) answer(ctx context.Context, q *request) (key vault.LedgerKey, held []byte, err error) {
 	doubled, err := popk.Verify(ctx, q.client, q.ciphertext, q.proof)
+	s.Sessions.Metrics.Proofs(metrics.ProofClient, err == nil, 1)
 	if err != nil {
 		return key, nil, rpc.Errorf(rpc.Invalid, "prove the ciphertext under this epoch's key, with your own name and this context", "%v", err)
 	}

@@ -44,6 +44,12 @@ func (c composed) Names() (list []string) {
 // Metrics is the port at which every process serves its metrics.
 func (c composed) Metrics() int { return metricsPort }
 
+// Connections is how many the database server takes: a store has 14, and doctor and a restart need some.
+func (c composed) Connections() int { return 20 * (c.Parties + 1) }
+
+// Processes bounds the database server's: one for each connection, and its own.
+func (c composed) Processes() int { return c.Connections() + 50 }
+
 // PortOf a party.
 func (c composed) PortOf(i int) int { return c.Port + 1 + i }
 

@@ -67,22 +67,31 @@ const (
 // ErrInstalled refuses directories that hold something else than the cluster that is wanted.
 var ErrInstalled = errors.New("devnet: the volumes hold another cluster, or not all of one")
 
+// ErrOtherStore refuses a cluster whose stores are elsewhere than is wanted. A store cannot be moved: another one would
+// have forgotten what went to whom.
+var ErrOtherStore = errors.New("devnet: the cluster has its stores elsewhere")
+
 // Install puts a cluster for containers into the directories under dir, which are there and are mounted from elsewhere: one
 // for each process, which gets it to itself, "clients", and "host", which gets a copy of that. Where a cluster is there
 // already it changes nothing but that copy, and where an earlier call was interrupted it begins anew. As root it gives the
-// files of processes to a user, and the copy to whoever owns the directory.
+// files of processes to a user, and the copy to whoever owns the directory. With Options.Postgres the database's
+// directories are there, too, and become its user's.
 func Install(dir string, o Options, user int) (made bool, err error) {
 	o.Containers = true
 	processes := []string{config.CoordinatorName}
 	for i := range o.Parties {
 		processes = append(processes, partyName(i))
 	}
-	for _, name := range slices.Concat(processes, []string{keptDir, outsideDir}) {
+	wanted := slices.Concat(processes, []string{keptDir, outsideDir})
+	if o.Postgres {
+		wanted = append(wanted, beginDir, databaseDir)
+	}
+	for _, name := range wanted {
 		if _, err := os.ReadDir(filepath.Join(dir, name)); err != nil {
 			return false, fmt.Errorf("devnet: a directory to put files into: %w", err)
 		}
 	}
-	there, err := installed(dir, processes)
+	there, err := installed(dir, processes, o.Postgres)
 	if err != nil {
 		return false, err
 	}
@@ -96,14 +105,12 @@ func Install(dir string, o Options, user int) (made bool, err error) {
 }
 
 // installed says whether the cluster of these processes is there. It may be overwritten if not: none of them has run.
-func installed(dir string, processes []string) (bool, error) {
+func installed(dir string, processes []string, postgres bool) (bool, error) {
 	kept, err := config.LoadRoster(filepath.Join(dir, keptDir, "roster.yaml")) // which was put there last
 	if errors.Is(err, fs.ErrNotExist) {
-		for _, name := range processes {
-			for _, trace := range []string{"data", "vault", "audit"} {
-				if _, err := os.Stat(filepath.Join(dir, name, trace)); !errors.Is(err, fs.ErrNotExist) {
-					return false, fmt.Errorf("%w: %s has run, and the certificates of its clients are gone", ErrInstalled, name)
-				}
+		for _, name := range append(slices.Clone(processes), databaseDir) {
+			if hasRun(filepath.Join(dir, name)) {
+				return false, fmt.Errorf("%w: %s has run, and the certificates of its clients are gone", ErrInstalled, name)
 			}
 		}
 		return false, nil
@@ -123,7 +130,35 @@ func installed(dir string, processes []string) (bool, error) {
 			return false, fmt.Errorf("%w: %s has another roster", ErrInstalled, name)
 		}
 	}
-	return true, nil
+	return true, sameStores(dir, processes[1:], postgres)
+}
+
+// hasRun says whether a process has been started on its directory.
+func hasRun(dir string) bool {
+	for _, trace := range []string{"data", "vault", "audit", "PG_VERSION"} {
+		if _, err := os.Stat(filepath.Join(dir, trace)); !errors.Is(err, fs.ErrNotExist) {
+			return true
+		}
+	}
+	return false
+}
+
+// sameStores sees that the parties' stores are where they are wanted, and that the database is there if one was.
+func sameStores(dir string, parties []string, postgres bool) error {
+	places := map[bool]string{false: "the volumes of the parties", true: "PostgreSQL"}
+	for _, name := range parties {
+		f, err := config.LoadParty(filepath.Join(dir, name, "party.yaml"))
+		if err != nil {
+			return fmt.Errorf("%w: %s: %w", ErrInstalled, name, err)
+		}
+		if is := f.Vault.PostgresDSNFile != ""; is != postgres {
+			return fmt.Errorf("%w: in %s, not in %s", ErrOtherStore, places[is], places[postgres])
+		}
+		if postgres && hasRun(filepath.Join(dir, name)) && !hasRun(filepath.Join(dir, databaseDir)) {
+			return fmt.Errorf("%w: %s has run, and the database is gone", ErrInstalled, name)
+		}
+	}
+	return nil
 }
 
 // install makes a cluster and puts its parts where they belong, those by which it is found last.
@@ -136,24 +171,41 @@ func install(dir string, processes []string, o Options, to owner) (err error) {
 	if _, err := Write(stage, o); err != nil {
 		return err
 	}
+	if o.Postgres {
+		database := owner{DatabaseUser, DatabaseUser}
+		volume := filepath.Join(dir, databaseDir)
+		if err := errors.Join(closeDir(volume), give(volume, database), move(stage, dir, beginDir, database)); err != nil {
+			return err
+		}
+	}
 	for _, name := range processes {
-		volume := filepath.Join(dir, name)
-		if info, err := os.Stat(volume); err != nil {
-			return err
-		} else if info.Mode().Perm() != 0o700 {
-			// Root without all of its capabilities can take a directory and give it away, and change only its own.
-			if err := errors.Join(give(volume, self()), os.Chmod(volume, 0o700)); err != nil {
-				return err
-			}
-		}
-		if err := put(filepath.Join(stage, name), volume, to); err != nil {
-			return err
-		}
-		if err := os.RemoveAll(filepath.Join(stage, name)); err != nil {
+		if err := move(stage, dir, name, to); err != nil {
 			return err
 		}
 	}
 	return put(stage, filepath.Join(dir, keptDir), self())
+}
+
+// closeDir closes a directory to all but its owner. Root without all of its capabilities can take a directory and give it
+// away, and change only its own.
+func closeDir(dir string) error {
+	info, err := os.Stat(dir)
+	if err != nil || info.Mode().Perm() == 0o700 {
+		return err
+	}
+	return errors.Join(give(dir, self()), os.Chmod(dir, 0o700))
+}
+
+// move puts what is under a name into the directory of that name, for its owner alone.
+func move(stage, dir, name string, to owner) error {
+	volume := filepath.Join(dir, name)
+	if err := closeDir(volume); err != nil {
+		return err
+	}
+	if err := put(filepath.Join(stage, name), volume, to); err != nil {
+		return err
+	}
+	return os.RemoveAll(filepath.Join(stage, name))
 }
 
 // put copies files, and those in directories, to a directory for its owner alone. Those that are there and the same stay.

@@ -15,9 +15,9 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/lodge-mpc/lodge/clients/go/lodge"
-	"github.com/lodge-mpc/lodge/engine/params"
 	"github.com/lodge-mpc/lodge/services/config"
 	"github.com/lodge-mpc/lodge/services/pki"
+	"github.com/lodge-mpc/lodge/services/plan"
 	"github.com/lodge-mpc/lodge/services/rpc"
 	"github.com/lodge-mpc/lodge/services/vault"
 )
@@ -31,7 +31,7 @@ type Options struct {
 	Host    string   // where all processes listen; empty: 127.0.0.1
 	Port    int      // of the coordinator; party i has Port+1+i. 0 takes free ones.
 	Params  []string // pinned sets
-	// Dev accepts passively secure key generation, which is all there is so far.
+	// Dev accepts key generation that is only passively secure, threshold keys among it.
 	Dev bool
 	// Insecure accepts sets for tests.
 	Insecure  bool
@@ -42,6 +42,8 @@ type Options struct {
 	Metrics bool
 	// Containers makes files for processes in containers: see containers.go. Host is where clients find them.
 	Containers bool
+	// Postgres puts the parties' stores into a PostgreSQL server beside the containers: see database.go.
+	Postgres bool
 }
 
 // Cluster says where things are.
@@ -197,6 +199,9 @@ func Write(dir string, o Options) (*Cluster, error) {
 	if o.Containers {
 		w.apart(c.Roster)
 	}
+	if o.Postgres {
+		w.database(o.Parties)
+	}
 	pins, fields, err := pins(o)
 	if err != nil {
 		return nil, err
@@ -237,12 +242,11 @@ func addresses(o Options) ([]string, error) {
 func pins(o Options) (pins []config.ParamsPin, fields []string, err error) {
 	seen := map[string]bool{}
 	for _, name := range o.Params {
-		set, err := params.Lookup(name)
+		set, err := plan.Lookup(name)
 		if err != nil {
 			return nil, nil, err
 		}
-		h := set.Hash()
-		pins = append(pins, config.ParamsPin{Name: name, Hash: hex.EncodeToString(h[:])})
+		pins = append(pins, config.ParamsPin{Name: name, Hash: hex.EncodeToString(set.Hash[:])})
 		for _, f := range set.Fields {
 			if !seen[f.Name] {
 				seen[f.Name] = true
@@ -261,7 +265,7 @@ func (w *writer) coordinator(c *Cluster, o Options, pins []config.ParamsPin) {
 	at := o.at(config.CoordinatorName, c.Roster.Coordinator.Address)
 	w.leaf("coordinator/tls", identity("coordinator", -1), at.hosts...)
 	clients := []config.Client{{Name: Operator, Identity: identity(Operator, -1), Permissions: []string{
-		config.PermStatus, config.PermSubmit, config.PermReserve, config.PermPolicy,
+		config.PermStatus, config.PermSubmit, config.PermReserve, config.PermPolicy, config.PermOperate,
 	}, Tenants: []string{Tenant}}}
 	for i := range o.Parties { // any party's program can be the one that reserves for all
 		clients = append(clients, config.Client{Name: ClientName(i), Identity: identity("client", i), Permissions: []string{
@@ -304,19 +308,37 @@ func (w *writer) party(c *Cluster, o Options, i int, pins []config.ParamsPin, fi
 	if o.Metrics {
 		at.metrics = c.Metrics[i]
 	}
+	place := config.Vault{Dir: "vault", KeyFile: "vault.key"}
+	if o.Postgres {
+		place = config.Vault{PostgresDSNFile: dsnFile, KeyFile: "vault.key"}
+	}
+	purposes, kinds := config.Purposes, config.Kinds
+	if len(fields) == 0 {
+		purposes, kinds = []string{"threshold"}, []string{"keys", "masks", "reshare"}
+	}
+	var decrypting config.Threshold
+	if o.Dev {
+		decrypting.Rules = []config.DecryptRule{{Client: App, MessagesPerHour: 1 << 30, MaxMessages: 1 << 16, AllowPaperForm: true, AllowFlooding: true}}
+		decrypting.Reshare.MinThreshold = 1
+		for _, m := range c.Roster.Parties {
+			decrypting.Reshare.Holders = append(decrypting.Reshare.Holders, m.Name)
+		}
+	}
 	w.yaml(m.Name+"/party.yaml", &config.PartyFile{
 		Name: m.Name, RosterFile: w.shared + "roster.yaml", Listen: at.listen, MetricsListen: at.metrics, HealthListen: at.health, TLS: w.tls(),
-		SigningKey: "signing.key", Vault: config.Vault{Dir: "vault", KeyFile: "vault.key"},
+		SigningKey: "signing.key", Vault: place,
 		Clients: []config.Client{{Name: ClientName(i), Identity: identity("client", i), Permissions: []string{
 			config.PermStatus, config.PermFetch, config.PermMACKey, config.PermProve, config.PermRetire, config.PermAccusations,
+			config.PermOperate,
 		}, Tenants: []string{Tenant}}, {Name: App, Identity: identity(App, -1), Permissions: []string{config.PermStatus, config.PermProve, config.PermDecrypt},
-			Tenants: []string{Tenant}}, {Name: Operator, Identity: identity(Operator, -1), Permissions: []string{config.PermStatus}, Tenants: []string{Tenant}}},
+			Tenants: []string{Tenant}}, {Name: Operator, Identity: identity(Operator, -1), Permissions: []string{config.PermStatus, config.PermOperate, config.PermApprove},
+			Tenants: []string{Tenant}}},
 		Policy: config.Policy{
-			Params: pins, Kinds: config.Kinds, Fields: fields, Purposes: config.Purposes, Tenants: []string{Tenant},
+			Params: pins, Kinds: kinds, Fields: fields, Purposes: purposes, Tenants: []string{Tenant},
 			MaxCount: 1 << 20, MaxDim: 1 << 12, JobsPerHour: 1000, MaxConcurrent: 2, MaxMemory: config.Bytes(o.MaxMemory), DecryptionsPerHour: 1000,
 			AllowNoSacrifice: o.NoSacrifice,
 		},
-		AllowPassiveKeygen: o.Dev, AllowInsecureParams: o.Insecure,
+		AllowPassiveKeygen: o.Dev, AllowInsecureParams: o.Insecure, AllowPassiveThreshold: o.Dev, Threshold: decrypting,
 	})
 	c.Parties = append(c.Parties, filepath.Join(w.dir, m.Name, "party.yaml"))
 }

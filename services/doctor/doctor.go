@@ -31,48 +31,17 @@ type Finding struct {
 	Next    string `json:"next,omitempty"` // what to do
 }
 
-// Process is one of the cluster whose files are on this machine. Its Party or its Coordinator is set.
+// Process is one whose files are on this machine: a party, the coordinator, or an evaluator.
 type Process struct {
-	File        string
-	Party       *config.PartyFile
-	Coordinator *config.CoordinatorFile
-}
+	File  string
+	Name  string            // in the roster; of an evaluator, as its party names it
+	Party *config.PartyFile // nil unless it is one
 
-// Name in the roster.
-func (p *Process) Name() string {
-	if p.Party != nil {
-		return p.Party.Name
-	}
-	return config.CoordinatorName
-}
-
-func (p *Process) roster() *config.Roster {
-	if p.Party != nil {
-		return p.Party.Roster
-	}
-	return p.Coordinator.Roster
-}
-
-func (p *Process) tls() config.TLS {
-	if p.Party != nil {
-		return p.Party.TLS
-	}
-	return p.Coordinator.TLS
-}
-
-func (p *Process) params() []config.ParamsPin {
-	if p.Party != nil {
-		return p.Party.Policy.Params
-	}
-	return p.Coordinator.Params
-}
-
-// identity that its certificate must have.
-func (p *Process) identity() string {
-	if p.Party != nil {
-		return p.Party.Roster.Parties[p.Party.Index].Identity
-	}
-	return p.Coordinator.Roster.Coordinator.Identity
+	roster   *config.Roster // nil of an evaluator
+	identity string         // that its certificate must have; an evaluator's is known to its party only
+	tls      config.TLS
+	params   []config.ParamsPin
+	memory   config.Bytes // that it may take; 0 of the coordinator
 }
 
 // Options say what to look at.
@@ -145,11 +114,14 @@ func (e *examination) fail(subject, check, next, format string, args ...any) {
 }
 
 // Connect gives what it takes to ask the others as this process; nil credentials when its files are not good for that,
-// which Examine says.
+// which Examine says, and of an evaluator, which calls nobody.
 func (p *Process) Connect() (*config.Roster, *rpc.Credentials) {
-	c, err := rpc.LoadCredentials(p.tls().Files())
-	if err != nil {
-		return p.roster(), nil
+	if p.roster == nil {
+		return nil, nil
 	}
-	return p.roster(), c
+	c, err := rpc.LoadCredentials(p.tls.Files())
+	if err != nil {
+		return p.roster, nil
+	}
+	return p.roster, c
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/x509"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,6 +13,7 @@ import (
 
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/lodge-mpc/lodge/engine/params"
 	statusv1 "github.com/lodge-mpc/lodge/proto/lodge/status/v1"
 	"github.com/lodge-mpc/lodge/services/audit"
 	"github.com/lodge-mpc/lodge/services/devnet"
@@ -166,6 +168,41 @@ func TestFreshFiles(t *testing.T) {
 		if x.Name() == "vault" || strings.Contains(x.Name(), "doctor") {
 			t.Errorf("there is %s now", x.Name())
 		}
+	}
+}
+
+// An evaluator has neither roster nor vault; its files are looked at all the same, and its memory counts.
+func TestEvaluatorsFiles(t *testing.T) {
+	dir := t.TempDir()
+	authority, err := pki.NewAuthority("test", 90*24*time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cert, key, err := authority.Issue(pki.Leaf{Identity: "spiffe://lodge/evaluator/e0", Hosts: []string{"127.0.0.1"}, Lifetime: 60 * 24 * time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	set, err := params.Lookup("S14-32")
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, "e0.yaml")
+	for name, content := range map[string][]byte{"ca.pem": authority.PEM(), "tls.pem": cert, "tls.key": key, "e0.yaml": fmt.Appendf(nil,
+		"name: e0\nlisten: 127.0.0.1:7300\ntls: {certificate: tls.pem, key: tls.key, ca: ca.pem}\nparty: {name: p0, identity: spiffe://lodge/party/p0}\n"+
+			"params: [{name: %s, hash: %x}]\nmax_memory: 4000000GiB\n", set.Name, set.Hash())} {
+		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	bad, all := examine(t, path)
+	if f := bad["memory"]; len(bad) != 1 || f.Status != Warn || !strings.Contains(f.What, "e0") || all != 5 {
+		t.Errorf("%d findings, not ok: %+v", all, bad)
+	}
+	if err := os.Chmod(filepath.Join(dir, "tls.key"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if bad, _ = examine(t, path); bad["key-files"].Status != Fail {
+		t.Errorf("found %+v", bad)
 	}
 }
 

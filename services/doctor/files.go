@@ -14,9 +14,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lodge-mpc/lodge/engine/params"
 	"github.com/lodge-mpc/lodge/services/audit"
 	"github.com/lodge-mpc/lodge/services/config"
+	"github.com/lodge-mpc/lodge/services/plan"
+	"github.com/lodge-mpc/lodge/services/secretfile"
 	"github.com/lodge-mpc/lodge/services/status"
 	"github.com/lodge-mpc/lodge/services/store"
 	"github.com/lodge-mpc/lodge/services/vault"
@@ -31,20 +32,35 @@ const (
 	storeTime = 15 * time.Second
 )
 
-// Load reads the configuration of a party or of the coordinator.
+// Load reads the configuration of a party, of the coordinator or of an evaluator. It tells whose by the file's name, and by
+// a key that only this role has.
 func Load(path string) (*Process, error) {
-	if filepath.Base(path) == "coordinator.yaml" || isCoordinator(path) {
+	switch {
+	case filepath.Base(path) == "coordinator.yaml" || hasKey(path, "data_dir"):
 		f, err := config.LoadCoordinator(path)
-		return &Process{File: path, Coordinator: f}, err
+		if err != nil {
+			return nil, err
+		}
+		return &Process{File: path, Name: config.CoordinatorName, roster: f.Roster, identity: f.Roster.Coordinator.Identity, tls: f.TLS, params: f.Params}, nil
+	case filepath.Base(path) == "evaluator.yaml" || hasKey(path, "party"):
+		f, err := config.LoadEvaluator(path)
+		if err != nil {
+			return nil, err
+		}
+		return &Process{File: path, Name: f.Name, tls: f.TLS, params: f.Params, memory: f.MaxMemory + f.MaxKeysMemory}, nil
 	}
 	f, err := config.LoadParty(path)
-	return &Process{File: path, Party: f}, err
+	if err != nil {
+		return nil, err
+	}
+	return &Process{File: path, Name: f.Name, Party: f, roster: f.Roster, identity: f.Roster.Parties[f.Index].Identity, tls: f.TLS,
+		params: f.Policy.Params, memory: f.Policy.MaxMemory}, nil
 }
 
-// isCoordinator tells a coordinator's file by a key that a party's has not.
-func isCoordinator(path string) bool {
+// hasKey tells whether a file has this key at its top.
+func hasKey(path, key string) bool {
 	b, err := os.ReadFile(path)
-	return err == nil && slices.ContainsFunc(strings.Split(string(b), "\n"), func(l string) bool { return strings.HasPrefix(l, "data_dir:") })
+	return err == nil && slices.ContainsFunc(strings.Split(string(b), "\n"), func(l string) bool { return strings.HasPrefix(l, key+":") })
 }
 
 func (e *examination) load(file string) *Process {
@@ -53,7 +69,11 @@ func (e *examination) load(file string) *Process {
 		e.fail(filepath.Base(filepath.Dir(file)), "config", "correct the file", "%s", oneLine(err))
 		return nil
 	}
-	e.ok(p.Name(), "config", "%s and its roster are as they should be", file)
+	if p.roster == nil {
+		e.ok(p.Name, "config", "%s is as it should be", file)
+		return p
+	}
+	e.ok(p.Name, "config", "%s and its roster are as they should be", file)
 	return p
 }
 
@@ -69,16 +89,19 @@ func (e *examination) local(ctx context.Context, p *Process) {
 		return
 	}
 	if _, err := p.Party.Signer(); err != nil {
-		e.fail(p.Name(), "signing-key", "put the key there whose public half is in the roster", "%s", oneLine(err))
+		e.fail(p.Name, "signing-key", "put the key there whose public half is in the roster", "%s", oneLine(err))
 	} else {
-		e.ok(p.Name(), "signing-key", "it is the one that the roster pins")
+		e.ok(p.Name, "signing-key", "it is the one that the roster pins")
 	}
 	if p.Party.Policy.AllowNoSacrifice {
-		e.warn(p.Name(), "policy", "take allow_no_sacrifice out, unless the keys were made by those who trust each other",
+		e.warn(p.Name, "policy", "take allow_no_sacrifice out, unless the keys were made by those who trust each other",
 			"accepts products that malformed evaluation keys could make wrong")
 	}
 	if p.Party.AllowPassiveKeygen {
-		e.warn(p.Name(), "policy", "take allow_passive_keygen out, unless this is for development", "accepts keys whose generation is only passively secure")
+		e.warn(p.Name, "policy", "take allow_passive_keygen out, unless this is for development", "accepts keys whose generation is only passively secure")
+	}
+	if p.Party.AllowPassiveThreshold {
+		e.ok(p.Name, "policy", "threshold keys, which are secure against parties that follow the protocol alone, are allowed")
 	}
 	e.disk(p)
 	e.vault(ctx, p)
@@ -86,7 +109,7 @@ func (e *examination) local(ctx context.Context, p *Process) {
 
 // modes sees that nobody else can read what is secret.
 func (e *examination) modes(p *Process) {
-	files := []string{p.tls().Key}
+	files := []string{p.tls.Key}
 	if f := p.Party; f != nil {
 		files = append(files, f.SigningKey, f.Vault.KeyFile)
 		if f.Vault.PostgresDSNFile != "" {
@@ -98,29 +121,29 @@ func (e *examination) modes(p *Process) {
 		info, err := os.Stat(path)
 		switch {
 		case err != nil:
-			e.fail(p.Name(), "key-files", "put it there, or name another in "+p.File, "%s", oneLine(err))
-		case info.Mode().Perm()&0o077 != 0:
-			e.fail(p.Name(), "key-files", "chmod 600 "+path, "%s can be read by others: mode %04o", path, info.Mode().Perm())
+			e.fail(p.Name, "key-files", "put it there, or name another in "+p.File, "%s", oneLine(err))
+		case secretfile.Exposed(info):
+			e.fail(p.Name, "key-files", "chmod 600 "+path, "%s can be read by others: mode %04o", path, info.Mode().Perm())
 		default:
 			good++
 		}
 	}
 	if good == len(files) {
-		e.ok(p.Name(), "key-files", "what is secret can be read by its owner only")
+		e.ok(p.Name, "key-files", "what is secret can be read by its owner only")
 	}
 }
 
 // certificate looks at a process's own: key, chain, identity and time.
 func (e *examination) certificate(p *Process) {
-	t := p.tls()
+	t := p.tls
 	pair, err := tls.LoadX509KeyPair(t.Certificate, t.Key)
 	if err != nil {
-		e.fail(p.Name(), "certificate", "issue a certificate for the key that is there", "%s", oneLine(err))
+		e.fail(p.Name, "certificate", "issue a certificate for the key that is there", "%s", oneLine(err))
 		return
 	}
 	roots, ca, err := authorities(t.CA)
 	if err != nil {
-		e.fail(p.Name(), "certificate", "put the cluster's authority there", "%s", oneLine(err))
+		e.fail(p.Name, "certificate", "put the cluster's authority there", "%s", oneLine(err))
 		return
 	}
 	leaf, between := pair.Leaf, x509.NewCertPool()
@@ -129,24 +152,32 @@ func (e *examination) certificate(p *Process) {
 			between.AddCert(c)
 		}
 	}
-	for _, use := range []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth} {
+	uses := []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}
+	if p.roster == nil { // its party knows whose authority it is under, and calls it
+		uses = nil
+	}
+	for _, use := range uses {
 		at := e.now // what has expired is said below
 		if at.After(leaf.NotAfter) || at.Before(leaf.NotBefore) {
 			at = leaf.NotAfter.Add(-time.Second)
 		}
 		if _, err := leaf.Verify(x509.VerifyOptions{Roots: roots, Intermediates: between, CurrentTime: at, KeyUsages: []x509.ExtKeyUsage{use}}); err != nil {
-			e.fail(p.Name(), "certificate", "have the authority in "+t.CA+" issue one for servers and clients", "%s: %s", t.Certificate, oneLine(err))
+			e.fail(p.Name, "certificate", "have the authority in "+t.CA+" issue one for servers and clients", "%s: %s", t.Certificate, oneLine(err))
 			return
 		}
 	}
-	if want := p.identity(); !slices.Contains(names(leaf), want) {
-		e.fail(p.Name(), "certificate", "issue one with the name that the roster pins", "it names %q, and the roster %q", names(leaf), want)
+	if p.identity != "" && !slices.Contains(names(leaf), p.identity) {
+		e.fail(p.Name, "certificate", "issue one with the name that the roster pins", "it names %q, and the roster %q", names(leaf), p.identity)
 		return
 	}
-	e.expiry(p.Name(), "certificate", leaf)
+	if len(names(leaf)) == 0 {
+		e.fail(p.Name, "certificate", "issue one with a URI or DNS name, and have the party pin it", "it has neither a URI nor a DNS name")
+		return
+	}
+	e.expiry(p.Name, "certificate", leaf)
 	for _, c := range ca {
 		if left := c.NotAfter.Sub(e.now); left < soon {
-			e.warn(p.Name(), "authority", "make a new authority, and add it to "+t.CA+" everywhere first", "it is valid for %s", days(left))
+			e.warn(p.Name, "authority", "make a new authority, and add it to "+t.CA+" everywhere first", "it is valid for %s", days(left))
 		}
 	}
 }
@@ -206,22 +237,22 @@ func days(d time.Duration) string {
 // pins holds the parameter sets of a configuration against those of this build.
 func (e *examination) pins(p *Process) {
 	good, insecure := 0, 0
-	for _, pin := range p.params() {
-		set, err := params.Lookup(pin.Name)
+	for _, pin := range p.params {
+		set, err := plan.Lookup(pin.Name)
 		switch {
 		case err != nil:
-			e.fail(p.Name(), "params", "use a build that has the set, or pin another", "%s", oneLine(err))
-		case set.Hash() != pin.Sum():
-			e.fail(p.Name(), "params", "agree with the other parties on one build and pin its hash", "%s has the hash %.8x in this build, and %.8s is pinned", pin.Name, set.Hash(), pin.Hash)
+			e.fail(p.Name, "params", "use a build that has the set, or pin another", "%s", oneLine(err))
+		case set.Hash != pin.Sum():
+			e.fail(p.Name, "params", "agree with the other parties on one build and pin its hash", "%s has the hash %.8x in this build, and %.8s is pinned", pin.Name, set.Hash, pin.Hash)
 		case set.Insecure:
 			insecure++
-			e.warn(p.Name(), "params", "take it out, unless this is a test", "%s hides nothing", pin.Name)
+			e.warn(p.Name, "params", "take it out, unless this is a test", "%s hides nothing", pin.Name)
 		default:
 			good++
 		}
 	}
 	if good > 0 {
-		e.ok(p.Name(), "params", "what is pinned is what this build has: %d sets", good)
+		e.ok(p.Name, "params", "what is pinned is what this build has: %d sets", good)
 	}
 }
 
@@ -239,18 +270,18 @@ func (e *examination) disk(p *Process) {
 	}
 	d, err := status.DiskOf(dir)
 	if err != nil {
-		e.warn(p.Name(), "disk", "", "%s", oneLine(err))
+		e.warn(p.Name, "disk", "", "%s", oneLine(err))
 		return
 	}
-	e.room(p.Name(), d)
+	e.room(p.Name, d)
 	rate, err := writeSpeed(dir)
 	switch {
 	case err != nil:
-		e.fail(p.Name(), "disk-speed", "let this user write to "+dir, "%s", oneLine(err))
+		e.fail(p.Name, "disk-speed", "let this user write to "+dir, "%s", oneLine(err))
 	case rate < slowDisk:
-		e.warn(p.Name(), "disk-speed", "put the vault on a faster disk: every reservation and delivery waits for it", "%s a second with sync", size(rate))
+		e.warn(p.Name, "disk-speed", "put the vault on a faster disk: every reservation and delivery waits for it", "%s a second with sync", size(rate))
 	default:
-		e.ok(p.Name(), "disk-speed", "%s a second with sync", size(rate))
+		e.ok(p.Name, "disk-speed", "%s a second with sync", size(rate))
 	}
 }
 
@@ -302,19 +333,19 @@ func (e *examination) vault(ctx context.Context, p *Process) {
 	f := p.Party
 	known := e.open(ctx, p)
 	if _, err := os.Stat(f.AuditDir); errors.Is(err, fs.ErrNotExist) {
-		e.ok(p.Name(), "audit", "there is no log yet")
+		e.ok(p.Name, "audit", "there is no log yet")
 		return
 	}
 	sum, err := audit.Verify(f.AuditDir, known...)
 	if err != nil {
-		e.fail(p.Name(), "audit", "find out who changed it: `lodge audit verify "+f.AuditDir+"`", "%s", oneLine(err))
+		e.fail(p.Name, "audit", "find out who changed it: `lodge audit verify "+f.AuditDir+"`", "%s", oneLine(err))
 		return
 	}
 	if sum.Entries == 0 {
-		e.ok(p.Name(), "audit", "the log is empty")
+		e.ok(p.Name, "audit", "the log is empty")
 		return
 	}
-	e.ok(p.Name(), "audit", "%d entries, the chain is whole, its head is %.12s", sum.Entries, sum.Head.Hash)
+	e.ok(p.Name, "audit", "%d entries, the chain is whole, its head is %.12s", sum.Entries, sum.Head.Hash)
 }
 
 // open looks into a vault that is not in use. It gives the head of the audit log that the vault remembers.
@@ -322,13 +353,13 @@ func (e *examination) open(ctx context.Context, p *Process) (known []audit.Hash)
 	f := p.Party
 	key, err := vault.LoadKey(f.Vault.KeyFile)
 	if err != nil {
-		e.fail(p.Name(), "vault", "put the operator's key there", "%s", oneLine(err))
+		e.fail(p.Name, "vault", "put the operator's key there", "%s", oneLine(err))
 		return nil
 	}
 	place := vault.Place{Dir: f.Vault.Dir, PostgresDSNFile: f.Vault.PostgresDSNFile}
 	if place.Dir != "" {
 		if _, err := os.Stat(filepath.Join(place.Dir, "records.db")); errors.Is(err, fs.ErrNotExist) {
-			e.ok(p.Name(), "vault", "there is none yet; the party makes it when it starts")
+			e.ok(p.Name, "vault", "there is none yet; the party makes it when it starts")
 			return nil
 		}
 	}
@@ -336,35 +367,35 @@ func (e *examination) open(ctx context.Context, p *Process) (known []audit.Hash)
 	defer cancel()
 	if place.PostgresDSNFile != "" { // opening it could end a party that has lost its session for a moment
 		if err := place.LookAt(ctx); err != nil {
-			e.fail(p.Name(), "vault", "see to the server, and to the connection string in "+place.PostgresDSNFile, "%s", oneLine(err))
+			e.fail(p.Name, "vault", "see to the server, and to the connection string in "+place.PostgresDSNFile, "%s", oneLine(err))
 			return nil
 		}
-		e.ok(p.Name(), "vault", "PostgreSQL answers, and would keep what it acknowledges")
+		e.ok(p.Name, "vault", "PostgreSQL answers, and would keep what it acknowledges")
 		return nil
 	}
 	s, err := place.OpenStore(ctx)
 	switch {
 	case errors.Is(err, store.ErrInUse):
-		e.ok(p.Name(), "vault", "in use by the party that runs")
+		e.ok(p.Name, "vault", "in use by the party that runs")
 		return nil
 	case err != nil:
-		e.fail(p.Name(), "vault", "`lodge store check --config "+p.File+"` says more", "%s", oneLine(err))
+		e.fail(p.Name, "vault", "`lodge store check --config "+p.File+"` says more", "%s", oneLine(err))
 		return nil
 	}
 	v, err := vault.Examine(s, key)
 	if err != nil {
-		e.fail(p.Name(), "vault", "name the key that seals this store as vault.key_file, or look with `lodge store check`", "%s", oneLine(errors.Join(err, s.Close())))
+		e.fail(p.Name, "vault", "name the key that seals this store as vault.key_file, or look with `lodge store check`", "%s", oneLine(errors.Join(err, s.Close())))
 		return nil
 	}
 	defer v.Close()
 	reason, err := v.Quarantined()
 	switch {
 	case err != nil:
-		e.fail(p.Name(), "vault", "`lodge store check --config "+p.File+"` says more", "%s", oneLine(err))
+		e.fail(p.Name, "vault", "`lodge store check --config "+p.File+"` says more", "%s", oneLine(err))
 	case reason != "":
-		e.fail(p.Name(), "vault", "find out why, then `lodge store quarantine --leave --config "+p.File+"`", "in quarantine: %s", reason)
+		e.fail(p.Name, "vault", "find out why, then `lodge store quarantine --leave --config "+p.File+"`", "in quarantine: %s", reason)
 	default:
-		e.ok(p.Name(), "vault", "it opens, and is not in quarantine")
+		e.ok(p.Name, "vault", "it opens, and is not in quarantine")
 	}
 	if text, err := v.AuditHead(); err == nil && text != "" {
 		if h, err := audit.ParseHash(text); err == nil {
@@ -376,40 +407,41 @@ func (e *examination) open(ctx context.Context, p *Process) (known []audit.Hash)
 
 // rosters compares those of the configurations.
 func (e *examination) rosters() {
-	if len(e.processes) == 0 {
+	all := slices.DeleteFunc(slices.Clone(e.processes), func(p *Process) bool { return p.roster == nil })
+	if len(all) == 0 {
 		return
 	}
-	first := e.processes[0]
-	for _, p := range e.processes[1:] {
-		if p.roster().Hash() != first.roster().Hash() {
-			e.fail("cluster", "roster", "give both the same file", "%s and %s have different rosters", first.Name(), p.Name())
+	first := all[0]
+	for _, p := range all[1:] {
+		if p.roster.Hash() != first.roster.Hash() {
+			e.fail("cluster", "roster", "give both the same file", "%s and %s have different rosters", first.Name, p.Name)
 			return
 		}
 	}
-	if e.Roster != nil && e.Roster.Hash() != first.roster().Hash() {
-		e.fail("cluster", "roster", "use the file that the processes use", "the roster that was named is not that of %s", first.Name())
+	if e.Roster != nil && e.Roster.Hash() != first.roster.Hash() {
+		e.fail("cluster", "roster", "use the file that the processes use", "the roster that was named is not that of %s", first.Name)
 		return
 	}
-	h := first.roster().Hash()
-	e.ok("cluster", "roster", "%d parties, digest %.6x, the same in every configuration here", len(first.roster().Parties), h)
+	h := first.roster.Hash()
+	e.ok("cluster", "roster", "%d parties, digest %.6x, the same in every configuration here", len(first.roster.Parties), h)
 }
 
-// memory holds what the parties on this machine may take against what it has.
+// memory holds what the processes on this machine may take against what it has.
 func (e *examination) memory() {
-	var sum uint64
+	var sum config.Bytes
 	var who []string
 	for _, p := range e.processes {
-		if p.Party != nil {
-			sum += uint64(p.Party.Policy.MaxMemory)
-			who = append(who, p.Name())
+		if p.memory > 0 {
+			sum += p.memory
+			who = append(who, p.Name)
 		}
 	}
 	has := machineMemory()
 	if sum == 0 || has == 0 {
 		return
 	}
-	text := fmt.Sprintf("policy.max_memory of %s is %s, and this machine has %s", strings.Join(who, " and "), size(float64(sum)), size(float64(has)))
-	if sum > has/10*9 {
+	text := fmt.Sprintf("%s may take %s, and this machine has %s", strings.Join(who, " and "), size(float64(sum)), size(float64(has)))
+	if uint64(sum) > has/10*9 {
 		e.warn("machine", "memory", "lower it, or add memory: a session may be killed", "%s", text)
 		return
 	}

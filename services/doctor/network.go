@@ -9,10 +9,10 @@ import (
 	"slices"
 	"time"
 
-	"github.com/lodge-mpc/lodge/engine/params"
 	statusv1 "github.com/lodge-mpc/lodge/proto/lodge/status/v1"
 	"github.com/lodge-mpc/lodge/services/audit"
 	"github.com/lodge-mpc/lodge/services/job"
+	"github.com/lodge-mpc/lodge/services/plan"
 	"github.com/lodge-mpc/lodge/services/rpc"
 	"github.com/lodge-mpc/lodge/services/status"
 )
@@ -99,12 +99,12 @@ func (e *examination) unanswered(a *Answer) {
 func (e *examination) servedPins(a *Answer) {
 	good := 0
 	for _, pin := range a.Status.GetParams() {
-		set, err := params.Lookup(pin.GetName())
+		set, err := plan.Lookup(pin.GetName())
 		if err != nil {
 			e.warn(a.Name, "params", "compare the builds", "it pins %s, which this build has not", pin.GetName())
 			continue
 		}
-		if hash := set.Hash(); !bytes.Equal(hash[:], pin.GetHash()) {
+		if hash := set.Hash; !bytes.Equal(hash[:], pin.GetHash()) {
 			e.fail(a.Name, "params", "agree on one build and pin its hash", "it pins %s as %.6x, and this build has %.6x", pin.GetName(), pin.GetHash(), hash)
 			continue
 		}

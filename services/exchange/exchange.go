@@ -15,6 +15,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -121,14 +122,23 @@ type Pins struct {
 	SpecDigest [32]byte
 }
 
+// ErrOpened refuses a session that there is or was.
+var ErrOpened = errors.New("exchange: session was opened before")
+
 // Open starts a session: it dials every peer and takes their streams until
 // Finish or Abort. A reference that is open, or among the last 256 to have
 // ended, is refused; that an older one does not come again is the caller's part.
-func (x *Exchange) Open(ref job.Ref, pins Pins) (*Session, error) {
+// The session is one of a group, by ascending index in the roster and this party
+// among them, or of all; within it parties are numbered by their place there. The
+// spec, whose digest is compared, must say which group it is.
+func (x *Exchange) Open(ref job.Ref, pins Pins, group ...round.Party) (*Session, error) {
 	s := &Session{x: x, ref: ref, pins: pins, changed: make(chan struct{}), broken: make(chan struct{})}
+	if err := s.join(group); err != nil {
+		return nil, err
+	}
 	rand.Read(s.incarnation[:])
 	s.ctx, s.cancel = context.WithCancel(context.Background())
-	for i := range x.cfg.Peers {
+	for i := range s.peers {
 		s.in = append(s.in, &inbox{})
 		s.out = append(s.out, &outbox{s: s, peer: round.Party(i)})
 	}
@@ -136,19 +146,48 @@ func (x *Exchange) Open(ref job.Ref, pins Pins) (*Session, error) {
 	if _, taken := x.sessions[ref]; taken {
 		x.mu.Unlock()
 		s.cancel()
-		return nil, fmt.Errorf("exchange: session %s was opened before", ref)
+		return nil, fmt.Errorf("%w: %s", ErrOpened, ref)
 	}
 	x.sessions[ref] = s
 	close(x.changed)
 	x.changed = make(chan struct{})
 	x.mu.Unlock()
 	for p, o := range s.out {
-		if round.Party(p) != x.cfg.Self {
+		if round.Party(p) != s.self {
 			s.streams.Add(1)
 			go o.run()
 		}
 	}
 	return s, nil
+}
+
+// join numbers the parties of the session.
+func (s *Session) join(group []round.Party) error {
+	all := s.x.cfg.Peers
+	if len(group) == 0 {
+		group = make([]round.Party, len(all))
+		for i := range group {
+			group[i] = round.Party(i)
+		}
+	}
+	self, among := slices.BinarySearch(group, s.x.cfg.Self)
+	for i, p := range group {
+		if p < 0 || int(p) >= len(all) || i > 0 && p <= group[i-1] {
+			return fmt.Errorf("exchange: %d are not parties of the roster in order", group)
+		}
+		s.peers = append(s.peers, all[p])
+	}
+	if !among || len(group) < 2 {
+		return fmt.Errorf("exchange: %d are no group of party %d", group, s.x.cfg.Self)
+	}
+	s.group, s.self = slices.Clone(group), round.Party(self)
+	return nil
+}
+
+// number gives a party of the roster its place in the session.
+func (s *Session) number(p round.Party) (place round.Party, among bool) {
+	i, among := slices.BinarySearch(s.group, p)
+	return round.Party(i), among
 }
 
 // remember keeps an ended session's numbers for peers that come back late.
@@ -211,6 +250,11 @@ func (x *Exchange) Exchange(st exchangev1.ExchangeService_ExchangeServer) error 
 	if err != nil {
 		return err
 	}
+	place, among := s.number(from)
+	if !among {
+		return rpc.Errorf(rpc.Forbidden, "", "session %s is one of others", ref)
+	}
+	from = place
 	if err := s.compare(from, hello); err != nil {
 		return err
 	}
@@ -262,9 +306,9 @@ func (s *Session) compare(from round.Party, h *exchangev1.Hello) error {
 	default:
 		return nil
 	}
-	s.fail(&LostError{Peer: from, Name: s.x.cfg.Peers[from].Name, Check: CheckPins, Reason: "it has " + what})
+	s.fail(&LostError{Peer: from, Name: s.peers[from].Name, Check: CheckPins, Reason: "it has " + what})
 	return rpc.Errorf(rpc.PinMismatch, "compare rosters, parameter hashes and releases",
-		"%s has %s", s.x.cfg.Peers[from].Name, what)
+		"%s has %s", s.peers[from].Name, what)
 }
 
 // The checks under which a peer is lost.
@@ -284,7 +328,7 @@ type LostError struct {
 }
 
 func (e *LostError) Error() string {
-	return fmt.Sprintf("exchange: party %d (%s) is lost: %s: %s", e.Peer, e.Name, e.Check, e.Reason)
+	return fmt.Sprintf("exchange: %s is lost: %s: %s", e.Name, e.Check, e.Reason)
 }
 
 // AbortedError says that a peer has ended the session on its side.
@@ -303,7 +347,7 @@ type AbortedError struct {
 }
 
 func (e *AbortedError) Error() string {
-	return fmt.Sprintf("exchange: party %d (%s) ended the session in round %s: %s: %s", e.Peer, e.Name, e.Round, e.Outcome, e.Reason)
+	return fmt.Sprintf("exchange: %s ended the session in round %s: %s: %s", e.Name, e.Round, e.Outcome, e.Reason)
 }
 
 var (

@@ -17,6 +17,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/exchange"
 	"github.com/lodge-mpc/lodge/services/internal/testnet"
 	"github.com/lodge-mpc/lodge/services/job"
+	"github.com/lodge-mpc/lodge/services/metrics"
 	"github.com/lodge-mpc/lodge/services/pki"
 	"github.com/lodge-mpc/lodge/services/rpc"
 )
@@ -69,7 +70,7 @@ func envelope(to round.Party, name string) exchange.Envelope {
 }
 
 func send(ctx context.Context, n *testnet.Net, s *exchange.Session, to round.Party, name string, b round.Body) error {
-	return s.Send(ctx, 3, round.Message{To: to, Name: name, Body: b}, func(d round.Digest) []byte {
+	return s.Send(ctx, metrics.Place{}, 3, round.Message{To: to, Name: name, Body: b}, func(d round.Digest) []byte {
 		e := envelope(to, name)
 		e.Digest = d
 		return e.Sign(n.Parties[0].Signer)
@@ -322,7 +323,7 @@ func TestFinishNamesWhoIsMissing(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
-	if err := a.Finish(ctx); err == nil || !strings.Contains(err.Error(), "party 1 has not acknowledged 1 frames") {
+	if err := a.Finish(ctx); err == nil || !strings.Contains(err.Error(), "p1 has not acknowledged 1 frames") {
 		t.Fatalf("got %v", err)
 	}
 }
@@ -376,7 +377,7 @@ func stalledPeerIsNamed(t *testing.T, c exchange.Config) {
 		}
 	}()
 	body := round.Frames(40, func(int) ([]byte, error) { return make([]byte, 200_000), nil })
-	err := a.Send(ctx, 0, round.Message{To: round.All, Name: "bulk", Body: body}, func(round.Digest) []byte { return make([]byte, 64) })
+	err := a.Send(ctx, metrics.Place{}, 0, round.Message{To: round.All, Name: "bulk", Body: body}, func(round.Digest) []byte { return make([]byte, 64) })
 	var lost *exchange.LostError
 	if !errors.As(err, &lost) || lost.Peer != 2 || lost.Check != exchange.CheckStalled {
 		t.Fatalf("got %v", err)

@@ -94,7 +94,7 @@ func (s *Session) attach(from round.Party, incarnation []byte) (generation int, 
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	b := s.in[from]
-	name := s.x.cfg.Peers[from].Name
+	name := s.peers[from].Name
 	switch {
 	case s.end == aborted:
 		return 0, 0, errAborted
@@ -104,7 +104,7 @@ func (s *Session) attach(from round.Party, incarnation []byte) (generation int, 
 		s.failLocked(&LostError{Peer: from, Name: name, Check: CheckIncarnation, Reason: "its process restarted within the session"})
 		return 0, 0, rpc.Errorf(rpc.SessionOver, "start a new session", "%s restarted within the session", name)
 	}
-	if b.generation > 0 {
+	if b.generation > 0 && s.end == running { // a peer may come back for the last acknowledgement
 		s.x.cfg.Metrics.Resumed(name)
 	}
 	b.generation++
@@ -171,14 +171,14 @@ func (s *Session) pull(st exchangev1.ExchangeService_ExchangeServer, from round.
 }
 
 func (s *Session) abortOf(from round.Party, a *exchangev1.Abort) *AbortedError {
-	e := &AbortedError{Peer: from, Name: s.x.cfg.Peers[from].Name, Outcome: clip(a.GetOutcome()),
+	e := &AbortedError{Peer: from, Name: s.peers[from].Name, Outcome: clip(a.GetOutcome()),
 		Round: clip(a.GetRound()), Check: clip(a.GetCheck()), Reason: clip(a.GetReason()), Signature: a.GetSignature()}
-	if a.Blamed != nil && int(a.GetBlamed()) < len(s.x.cfg.Peers) {
+	if a.Blamed != nil && int(a.GetBlamed()) < len(s.peers) {
 		p := round.Party(a.GetBlamed())
 		e.Blamed = &p
 	}
 	for i, r := range a.GetRelayed() {
-		if i < len(s.x.cfg.Peers) && r.GetAbort() != nil && int(r.GetFrom()) < len(s.x.cfg.Peers) {
+		if i < len(s.peers) && r.GetAbort() != nil && int(r.GetFrom()) < len(s.peers) {
 			r.Abort.Relayed = nil // one step is all that a party relays
 			e.Relayed = append(e.Relayed, s.abortOf(round.Party(r.GetFrom()), r.GetAbort()))
 		}
@@ -190,7 +190,6 @@ func (s *Session) abortOf(from round.Party, a *exchangev1.Abort) *AbortedError {
 // the collector.
 func (s *Session) push(st exchangev1.ExchangeService_ExchangeServer, from round.Party, generation int, f *exchangev1.Frame, buffer []byte) error {
 	size := proto.Size(f)
-	s.x.cfg.Metrics.Received(s.x.cfg.Peers[from].Name, size)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	b := s.in[from]

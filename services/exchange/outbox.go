@@ -15,10 +15,17 @@ import (
 	"github.com/lodge-mpc/lodge/engine/protocol/round"
 	exchangev1 "github.com/lodge-mpc/lodge/proto/lodge/exchange/v1"
 	"github.com/lodge-mpc/lodge/services/job"
+	"github.com/lodge-mpc/lodge/services/metrics"
 	"github.com/lodge-mpc/lodge/services/rpc"
 )
 
 var errStalled = errors.New("exchange: the peer takes nothing")
+
+// queued is a frame, and the round in which it is sent.
+type queued struct {
+	*exchangev1.Frame
+	at metrics.Place
+}
 
 // outbox is what one peer has not yet acknowledged. Session.mu guards the
 // fields below the first two.
@@ -26,7 +33,7 @@ type outbox struct {
 	s    *Session
 	peer round.Party
 
-	queue       []*exchangev1.Frame // in order; the first has sequence number base
+	queue       []queued // in order; the first has sequence number base
 	base        uint64
 	next        uint64 // the first that the present stream has not sent
 	bytes       int    // of memory that the queue takes, at most
@@ -60,14 +67,14 @@ func (o *outbox) room(ctx context.Context, weight int, begun []*outbox) error {
 			if o.trouble != "" {
 				reason += ": " + o.trouble
 			}
-			s.failLocked(&LostError{Peer: o.peer, Name: s.x.cfg.Peers[o.peer].Name, Check: CheckStalled, Reason: reason})
+			s.failLocked(&LostError{Peer: o.peer, Name: s.peers[o.peer].Name, Check: CheckStalled, Reason: reason})
 		}
 	}
 	return s.overLocked()
 }
 
 // put numbers a frame for which there is room.
-func (o *outbox) put(f *exchangev1.Frame) error {
+func (o *outbox) put(f queued) error {
 	s := o.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -76,7 +83,7 @@ func (o *outbox) put(f *exchangev1.Frame) error {
 	}
 	f.Seq = o.base + uint64(len(o.queue))
 	o.queue = append(o.queue, f)
-	o.bytes += weight(f)
+	o.bytes += weight(f.Frame)
 	s.notify()
 	return nil
 }
@@ -101,9 +108,9 @@ func (o *outbox) drop(next uint64) error {
 		return fmt.Errorf("acknowledges %d, outside of %d to %d", next, o.base, o.base+uint64(len(o.queue)))
 	}
 	for ; o.base < next; o.base++ {
-		o.bytes -= weight(o.queue[0])
-		o.taken += int64(weight(o.queue[0]))
-		o.queue[0] = nil
+		o.bytes -= weight(o.queue[0].Frame)
+		o.taken += int64(weight(o.queue[0].Frame))
+		o.queue[0] = queued{}
 		o.queue = o.queue[1:]
 	}
 	o.next = max(o.next, o.base)
@@ -153,7 +160,7 @@ func (o *outbox) lost(err error) error {
 		return err
 	}
 	e := rpc.FromError(err)
-	name := o.s.x.cfg.Peers[o.peer].Name
+	name := o.s.peers[o.peer].Name
 	switch e.Code {
 	case rpc.PinMismatch:
 		return &LostError{Peer: o.peer, Name: name, Check: CheckPins, Reason: clip(e.What)}
@@ -175,7 +182,7 @@ func (o *outbox) stream() (progress bool, err error) {
 	s := o.s
 	ctx, cancel := context.WithCancel(s.ctx)
 	defer cancel()
-	st, err := exchangev1.NewExchangeServiceClient(s.x.cfg.Peers[o.peer].Conn).Exchange(ctx, grpc.ForceCodecV2(rpc.Codec))
+	st, err := exchangev1.NewExchangeServiceClient(s.peers[o.peer].Conn).Exchange(ctx, grpc.ForceCodecV2(rpc.Codec))
 	if err != nil {
 		return false, err
 	}
@@ -219,7 +226,7 @@ func (o *outbox) stream() (progress bool, err error) {
 
 func (o *outbox) welcome(w *exchangev1.Welcome) error {
 	s := o.s
-	name := s.x.cfg.Peers[o.peer].Name
+	name := s.peers[o.peer].Name
 	if w == nil || len(w.GetIncarnation()) != len(s.incarnation) {
 		return &LostError{Peer: o.peer, Name: name, Check: CheckRefused, Reason: "its first answer is not a welcome"}
 	}
@@ -266,7 +273,7 @@ func (o *outbox) takeAcks(st grpc.BidiStreamingClient[exchangev1.ExchangeRequest
 func (o *outbox) feed(ctx context.Context, st grpc.BidiStreamingClient[exchangev1.ExchangeRequest, exchangev1.ExchangeResponse]) error {
 	s := o.s
 	for {
-		var f *exchangev1.Frame
+		var f queued
 		var bye *exchangev1.Abort
 		s.mu.Lock()
 		err := s.until(ctx, func() bool {
@@ -275,19 +282,19 @@ func (o *outbox) feed(ctx context.Context, st grpc.BidiStreamingClient[exchangev
 				f = o.queue[i]
 				o.next++
 			}
-			return f != nil || s.end != running
+			return f.Frame != nil || s.end != running
 		})
-		if f != nil {
-			size := proto.Size(f)
+		if f.Frame != nil {
+			size := proto.Size(f.Frame)
 			s.sent += int64(size)
-			s.x.cfg.Metrics.Sent(s.x.cfg.Peers[o.peer].Name, size)
+			s.x.cfg.Metrics.Sent(f.at, s.peers[o.peer].Name, size)
 		}
 		s.mu.Unlock()
 		switch {
 		case err != nil:
 			return err
-		case f != nil:
-			m := departure{&exchangev1.ExchangeRequest{Kind: &exchangev1.ExchangeRequest_Frame{Frame: f}}}
+		case f.Frame != nil:
+			m := departure{&exchangev1.ExchangeRequest{Kind: &exchangev1.ExchangeRequest_Frame{Frame: f.Frame}}}
 			if err := st.SendMsg(m); err != nil {
 				return err
 			}

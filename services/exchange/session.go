@@ -12,6 +12,7 @@ import (
 	"github.com/lodge-mpc/lodge/engine/protocol/round"
 	exchangev1 "github.com/lodge-mpc/lodge/proto/lodge/exchange/v1"
 	"github.com/lodge-mpc/lodge/services/job"
+	"github.com/lodge-mpc/lodge/services/metrics"
 )
 
 // Session is one session's streams to and from every peer.
@@ -19,6 +20,9 @@ type Session struct {
 	x           *Exchange
 	ref         job.Ref
 	pins        Pins
+	group       []round.Party // of the roster, in the order in which the session numbers them
+	peers       []Peer
+	self        round.Party
 	incarnation [16]byte
 	ctx         context.Context // ends the outgoing streams
 	cancel      context.CancelFunc
@@ -65,6 +69,9 @@ type Frame struct {
 
 // Last reports whether the frame ends its message.
 func (f *Frame) Last() bool { return f.Index == f.Count-1 }
+
+// Size is what the frame takes on the way, in bytes.
+func (f *Frame) Size() int { return f.weight - frameOverhead }
 
 // notify wakes everybody who waits for a change; s.mu is held.
 func (s *Session) notify() {
@@ -156,12 +163,12 @@ func (s *Session) Receive(ctx context.Context, wanted func(round.Party) bool) (*
 }
 
 // Send puts a message into the window of its recipients, making each frame
-// once, and returns when the last frame is in; sign signs the digest. Messages
+// once, and returns when the last frame is in; sign signs the digest, and at labels what is counted. Messages
 // to one recipient arrive in the order of the calls, which must not overlap.
-func (s *Session) Send(ctx context.Context, index uint32, m round.Message, sign func(round.Digest) []byte) error {
+func (s *Session) Send(ctx context.Context, at metrics.Place, index uint32, m round.Message, sign func(round.Digest) []byte) error {
 	var to []*outbox
 	for p, o := range s.out {
-		if round.Party(p) != s.x.cfg.Self && (m.To == round.All || m.To == round.Party(p)) {
+		if round.Party(p) != s.self && (m.To == round.All || m.To == round.Party(p)) {
 			to = append(to, o)
 		}
 	}
@@ -205,7 +212,7 @@ func (s *Session) Send(ctx context.Context, index uint32, m round.Message, sign 
 			}
 		}
 		for _, o := range to {
-			if err := o.put(frame()); err != nil {
+			if err := o.put(queued{frame(), at}); err != nil {
 				return err
 			}
 		}
@@ -258,7 +265,7 @@ func (s *Session) Finish(ctx context.Context) error {
 	if err != nil {
 		for _, o := range s.out {
 			if len(o.queue) > 0 {
-				err = fmt.Errorf("exchange: party %d has not acknowledged %d frames: %w", o.peer, len(o.queue), err)
+				err = fmt.Errorf("exchange: %s has not acknowledged %d frames: %w", s.peers[o.peer].Name, len(o.queue), err)
 				break
 			}
 		}

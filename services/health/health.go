@@ -74,7 +74,7 @@ func serve(l net.Listener, log *slog.Logger) *Server {
 	)}
 	healthpb.RegisterHealthServer(s.grpc, s)
 	go func() {
-		if err := s.grpc.Serve(&bounded{Listener: l}); err != nil {
+		if err := s.grpc.Serve(Bounded(l)); err != nil {
 			log.Error("health", "error", err)
 		}
 	}()
@@ -162,7 +162,10 @@ func (s *Server) Watch(q *healthpb.HealthCheckRequest, stream grpc.ServerStreami
 	}
 }
 
-// bounded holds no more than maxConns connections: the oldest ends when another comes.
+// Bounded is a listener that holds no more than 16 connections: the oldest ends when another comes. It is for what anybody may
+// connect to.
+func Bounded(l net.Listener) net.Listener { return &bounded{Listener: l} }
+
 type bounded struct {
 	net.Listener
 	mu    sync.Mutex

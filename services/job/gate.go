@@ -17,6 +17,9 @@ type Terms struct {
 	RosterHash          [32]byte
 	AllowPassiveKeygen  bool
 	AllowInsecureParams bool
+	// AllowPassiveThreshold says whether keys may be made and used that are secure against parties that follow the
+	// protocol alone, as all threshold keys are.
+	AllowPassiveThreshold bool
 	// Proved says whether keys of a parameter set are proved, so that their generation is not passively secure.
 	Proved func(params string) bool
 	// Insecure says whether a parameter set is for tests only.
@@ -55,11 +58,14 @@ var kindNames = map[jobv1.Kind]string{
 	jobv1.Kind_KIND_BIT:     "bit",
 	jobv1.Kind_KIND_INVERSE: "inverse",
 	jobv1.Kind_KIND_INPUT:   "input",
+	jobv1.Kind_KIND_MASKS:   "masks",
+	jobv1.Kind_KIND_RESHARE: "reshare",
 }
 
 var purposeNames = map[jobv1.Purpose]string{
 	jobv1.Purpose_PURPOSE_TRIPLES:    "triples",
 	jobv1.Purpose_PURPOSE_DECRYPTION: "decryption",
+	jobv1.Purpose_PURPOSE_THRESHOLD:  "threshold",
 }
 
 // KindName is the name of a kind in configurations, flags and JSON.
@@ -104,7 +110,9 @@ func (g *Gate) Check(s *jobv1.SessionSpec) error {
 		return refuse("kind %s is not among %q", kind, p.Kinds)
 	case !slices.Contains(p.Purposes, purpose):
 		return refuse("purpose %s is not among %q", purpose, p.Purposes)
-	case s.GetKind() == jobv1.Kind_KIND_KEYS:
+	case s.GetCount() > p.MaxCount:
+		return refuse("count %d is above %d", s.GetCount(), p.MaxCount)
+	case s.GetKind() == jobv1.Kind_KIND_KEYS || s.GetPurpose() == jobv1.Purpose_PURPOSE_THRESHOLD:
 		return nil
 	case s.GetNoSacrifice() && !p.AllowNoSacrifice:
 		return refuse("products without a sacrifice are not allowed here (allow_no_sacrifice)")
@@ -112,8 +120,6 @@ func (g *Gate) Check(s *jobv1.SessionSpec) error {
 		return refuse("field %q is not among %q", s.GetField(), p.Fields)
 	case !slices.Contains(p.Tenants, s.GetTenant()):
 		return refuse("tenant %q is not one of this party's", s.GetTenant())
-	case s.GetCount() > p.MaxCount:
-		return refuse("count %d is above %d", s.GetCount(), p.MaxCount)
 	case s.GetKind() == jobv1.Kind_KIND_MATRIX &&
 		max(shape.GetRows(), shape.GetInner(), shape.GetColumns(), s.GetDim()) > p.MaxDim:
 		return refuse("%d x %d x %d in blocks of %d is above the largest dimension %d",
@@ -137,11 +143,21 @@ func (g *Gate) pins(s *jobv1.SessionSpec) error {
 			"parameter set %s has another hash than the one pinned here", s.GetParams())
 	case g.terms.Insecure != nil && g.terms.Insecure(s.GetParams()) && !g.terms.AllowInsecureParams:
 		return rpc.Errorf(rpc.PolicyRefused, "allow_insecure_params is for tests", "parameter set %s is insecure", s.GetParams())
+	case s.GetPurpose() == jobv1.Purpose_PURPOSE_THRESHOLD && !g.terms.AllowPassiveThreshold:
+		return PassiveThreshold()
+	case s.GetPurpose() == jobv1.Purpose_PURPOSE_THRESHOLD:
+		return nil
 	case s.GetKind() == jobv1.Kind_KIND_KEYS && !g.terms.AllowPassiveKeygen && (g.terms.Proved == nil || !g.terms.Proved(s.GetParams())):
 		return rpc.Errorf(rpc.PassiveKeygen, "take a set whose keys are proved, `lodge params list`; allow_passive_keygen: true accepts this, for development",
 			"key generation under %s is only passively secure, and this party does not allow that", s.GetParams())
 	}
 	return nil
+}
+
+// PassiveThreshold is the refusal of threshold keys by a party that has not allowed them.
+func PassiveThreshold() *rpc.Error {
+	return rpc.Errorf(rpc.PassiveKeygen, "allow_passive_threshold: true accepts that; docs/threshold.md says what it means",
+		"threshold keys are secure against parties that follow the protocol alone, and this party does not allow that")
 }
 
 // Admit checks a spec and takes its place among what runs; memory is its

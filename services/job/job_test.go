@@ -281,6 +281,17 @@ func TestDigestBindsEverything(t *testing.T) {
 		func(s *jobv1.SessionSpec) { s.Deadline.Nanos++ },
 		func(s *jobv1.SessionSpec) { s.InputParty++ },
 		func(s *jobv1.SessionSpec) { s.NoSacrifice = true },
+		func(s *jobv1.SessionSpec) { s.Threshold++ },
+		func(s *jobv1.SessionSpec) { s.Form++ },
+		func(s *jobv1.SessionSpec) { s.FromEpoch++ },
+		func(s *jobv1.SessionSpec) { s.Group = []uint32{1, 2} },
+		func(s *jobv1.SessionSpec) { s.Group = []uint32{1} },
+		func(s *jobv1.SessionSpec) { s.FromHolders = []uint32{1, 2} },
+		func(s *jobv1.SessionSpec) { s.FromThreshold++ },
+		func(s *jobv1.SessionSpec) { s.FromDigest = []byte{1} },
+		func(s *jobv1.SessionSpec) { s.Group, s.FromHolders = []uint32{1}, []uint32{2} },
+		func(s *jobv1.SessionSpec) { s.Galois = []uint32{3} },
+		func(s *jobv1.SessionSpec) { s.FromHolders, s.Galois = []uint32{2}, []uint32{3} },
 	} {
 		s := proto.Clone(full).(*jobv1.SessionSpec)
 		change(s)
@@ -291,7 +302,7 @@ func TestDigestBindsEverything(t *testing.T) {
 		}
 	}
 	fields := (&jobv1.SessionSpec{}).ProtoReflect().Descriptor().Fields().Len()
-	if fields != 17 {
+	if fields != 25 {
 		t.Errorf("the spec has %d fields; bind the new ones and extend this test", fields)
 	}
 }

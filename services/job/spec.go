@@ -20,7 +20,7 @@ import (
 // ProtocolVersion is the version of everything that parties say to each other.
 // Parties of different versions refuse each other's sessions. It changes with
 // what they say, which TestWhatPartiesSayIsPinned has the hashes of.
-const ProtocolVersion = 9
+const ProtocolVersion = 12
 
 // Ref names a session within this process: job id and ordinal.
 type Ref struct {
@@ -53,6 +53,9 @@ var tupleKinds = []jobv1.Kind{
 // MakesTuples reports whether a kind is one of tuples, which are made under a MAC key.
 func MakesTuples(k jobv1.Kind) bool { return slices.Contains(tupleKinds, k) }
 
+// Stocked reports whether what jobs of the kind make is kept in stock: tuples, and masks.
+func Stocked(k jobv1.Kind) bool { return MakesTuples(k) || k == jobv1.Kind_KIND_MASKS }
+
 // Multiplies reports whether tuples of a kind hold products of secret values, which a sacrifice checks.
 func Multiplies(k jobv1.Kind) bool {
 	return MakesTuples(k) && k != jobv1.Kind_KIND_RANDOM && k != jobv1.Kind_KIND_INPUT
@@ -70,9 +73,10 @@ func Validate(s *jobv1.SessionSpec, now time.Time) error {
 		return rpc.Errorf(rpc.Invalid, "", "spec: "+format, args...)
 	}
 	kinds := map[jobv1.Protocol][]jobv1.Kind{
-		jobv1.Protocol_PROTOCOL_KEYGEN:  {jobv1.Kind_KIND_KEYS},
-		jobv1.Protocol_PROTOCOL_POPK:    {jobv1.Kind_KIND_PROOF},
-		jobv1.Protocol_PROTOCOL_TRIPLES: tupleKinds,
+		jobv1.Protocol_PROTOCOL_KEYGEN:    {jobv1.Kind_KIND_KEYS},
+		jobv1.Protocol_PROTOCOL_POPK:      {jobv1.Kind_KIND_PROOF},
+		jobv1.Protocol_PROTOCOL_TRIPLES:   tupleKinds,
+		jobv1.Protocol_PROTOCOL_THRESHOLD: {jobv1.Kind_KIND_KEYS, jobv1.Kind_KIND_MASKS, jobv1.Kind_KIND_RESHARE},
 	}
 	fits := false
 	for _, k := range kinds[s.GetProtocol()] {
@@ -87,7 +91,7 @@ func Validate(s *jobv1.SessionSpec, now time.Time) error {
 		return bad("the roster hash has 32 bytes")
 	case s.GetEpoch() == 0:
 		return bad("epochs count from 1")
-	case s.GetPurpose() != jobv1.Purpose_PURPOSE_TRIPLES && s.GetPurpose() != jobv1.Purpose_PURPOSE_DECRYPTION:
+	case PurposeName(s.GetPurpose()) == "":
 		return bad("no purpose")
 	case s.GetDeadline() == nil || s.GetDeadline().CheckValid() != nil:
 		return bad("no deadline")
@@ -99,6 +103,12 @@ func Validate(s *jobv1.SessionSpec, now time.Time) error {
 		return bad("%s have no products to sacrifice", s.GetKind())
 	case s.GetInputParty() >= config.MaxParties:
 		return bad("input party %d; there are at most %d parties", s.GetInputParty(), config.MaxParties)
+	}
+	if err := validateThreshold(s); err != nil {
+		return err
+	}
+	if s.GetPurpose() == jobv1.Purpose_PURPOSE_THRESHOLD {
+		return nil
 	}
 	if s.GetKind() == jobv1.Kind_KIND_KEYS {
 		if s.GetField() != "" || s.GetCount() != 0 || s.GetShape() != nil || s.GetTenant() != "" {
@@ -169,6 +179,17 @@ func Digest(s *jobv1.SessionSpec) [32]byte {
 		sacrifice = 0
 	}
 	num(sacrifice)
+	num(uint64(s.GetThreshold()))
+	num(uint64(s.GetForm()))
+	num(s.GetFromEpoch())
+	put(s.GetFromDigest())
+	num(uint64(s.GetFromThreshold()))
+	for _, list := range [][]uint32{s.GetGroup(), s.GetFromHolders(), s.GetGalois()} {
+		num(uint64(len(list)))
+		for _, p := range list {
+			num(uint64(p))
+		}
+	}
 	return [32]byte(h.Sum(nil))
 }
 

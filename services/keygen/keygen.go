@@ -69,6 +69,9 @@ func (s *Service) GetPublicKey(r *keygenv1.GetPublicKeyRequest, stream keygenv1.
 	if err != nil {
 		return keyring.Refused(err, fmt.Sprintf("epoch %d", r.GetEpoch()))
 	}
+	if e.Purpose == job.PurposeName(jobv1.Purpose_PURPOSE_THRESHOLD) {
+		return rpc.Errorf(rpc.KeyPurpose, "`lodge keys fetch` gets them, `lodge keys encrypt` encrypts under them", "epoch %d has threshold keys", e.ID)
+	}
 	if e, err = s.ring.Epoch(e.ID, e.Purpose); err != nil {
 		return err
 	}
@@ -128,8 +131,10 @@ var standings = map[vault.Standing]keygenv1.RosterStanding{
 
 func (s *Service) wire(e vault.Epoch) *keygenv1.Epoch {
 	purpose := jobv1.Purpose_PURPOSE_TRIPLES
-	if e.Purpose == job.PurposeName(jobv1.Purpose_PURPOSE_DECRYPTION) {
-		purpose = jobv1.Purpose_PURPOSE_DECRYPTION
+	for _, p := range []jobv1.Purpose{jobv1.Purpose_PURPOSE_DECRYPTION, jobv1.Purpose_PURPOSE_THRESHOLD} {
+		if e.Purpose == job.PurposeName(p) {
+			purpose = p
+		}
 	}
 	return &keygenv1.Epoch{
 		Epoch: e.ID, State: states[e.State], Params: e.Params, ParamsHash: e.ParamsHash[:], Purpose: purpose,

@@ -426,6 +426,16 @@ func Refused(err error, what string) error {
 	case errors.Is(err, vault.ErrRoster):
 		return rpc.Errorf(rpc.PinMismatch, "`lodge keys rotate` makes an epoch under the present roster", "%s",
 			strings.TrimPrefix(err.Error(), "vault: "))
+	case errors.Is(err, vault.ErrQuorum):
+		return rpc.Errorf(rpc.WrongQuorum, "ask those", "%s: %s", what, strings.TrimPrefix(err.Error(), "vault: "))
+	case errors.Is(err, vault.ErrReleased):
+		return rpc.Errorf(rpc.Conflict, "encrypt it anew", "%s: the answer to a ciphertext has left this party, and another party of the quorum has lost its own", what)
+	case errors.Is(err, vault.ErrApproval):
+		return rpc.Errorf(rpc.ApprovalNeeded, "other clients approve it first", "%s: %s", what, strings.TrimPrefix(err.Error(), "vault: "))
+	case errors.Is(err, vault.ErrOwn):
+		return rpc.Errorf(rpc.Forbidden, "another client approves it", "%s is this client's own", what)
+	case errors.Is(err, vault.ErrWaiting):
+		return rpc.Errorf(rpc.RateLimited, "have some approved, or let them expire", "%s", strings.TrimPrefix(err.Error(), "vault: "))
 	case errors.Is(err, vault.ErrState):
 		return rpc.Errorf(rpc.Conflict, "", "%s is not in the state for this", what)
 	}

@@ -13,107 +13,90 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/lodge-mpc/lodge/services/health"
 )
 
 // Metrics of one process. Methods are safe for concurrent use; on a nil
 // *Metrics they do nothing.
 type Metrics struct {
 	registry *prometheus.Registry
+	list     []Info
 
 	roundDuration *prometheus.HistogramVec
 	roundCompute  *prometheus.HistogramVec
-	peerBytes     *prometheus.CounterVec
-	reconnects    *prometheus.CounterVec
 	sessions      *prometheus.CounterVec
-	evidenceLost  *prometheus.CounterVec
 	running       *prometheus.GaugeVec
 	sessionTime   *prometheus.HistogramVec
+	sessionLast   *prometheus.GaugeVec
 	rpcDuration   *prometheus.HistogramVec
+	rpcStreams    *prometheus.GaugeVec
 	tuples        *prometheus.CounterVec
 	delivered     *prometheus.CounterVec
 	decryptions   *prometheus.CounterVec
-	jobs          *prometheus.GaugeVec
+	threshold     *prometheus.CounterVec
 	jobsEnded     *prometheus.CounterVec
 
+	peers           *peers
+	checks          *checks
 	conduct         *conduct
+	evaluators      *evaluators
+	store           *store
+	jobs            *jobs
 	stock           *stock
 	reservations    *prometheus.CounterVec
 	reservationTime *prometheus.HistogramVec
 }
 
-// New makes the metrics of a process whose version goes into lodge_build_info.
-func New(version string) *Metrics {
-	r := prometheus.NewRegistry()
-	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
-		v := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
-		r.MustRegister(v)
-		return v
-	}
-	gauge := func(name, help string, labels ...string) *prometheus.GaugeVec {
-		v := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, labels)
-		r.MustRegister(v)
-		return v
-	}
-	histogram := func(name, help string, labels ...string) *prometheus.HistogramVec {
-		v := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help,
-			Buckets: prometheus.ExponentialBuckets(0.001, 2.5, 14)}, labels) // 1 ms to 2.5 min
-		r.MustRegister(v)
-		return v
-	}
-	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	gauge("lodge_build_info", "1, labelled by version.", "version").WithLabelValues(version).Set(1)
-	return &Metrics{
-		registry:      r,
-		roundDuration: histogram("lodge_round_duration_seconds", "Wall time of a round, waiting included.", "protocol", "round"),
-		roundCompute:  histogram("lodge_round_compute_seconds", "Time of a round's own step.", "protocol", "round"),
-		peerBytes:     counter("lodge_peer_bytes_total", "Bytes of frames exchanged with a peer.", "peer", "direction"),
-		reconnects:    counter("lodge_peer_resumes_total", "Streams to a peer that were resumed after a broken connection.", "peer"),
-		sessions:      counter("lodge_sessions_total", "Sessions that ended.", "protocol", "outcome"),
-		evidenceLost:  counter("lodge_evidence_lost_total", "Sessions that could not keep all that evidence of a cheat may need."),
-		running:       gauge("lodge_sessions_running", "Sessions that run now.", "protocol"),
-		sessionTime:   histogram("lodge_session_duration_seconds", "Wall time of a session.", "protocol", "outcome"),
-		rpcDuration:   histogram("lodge_rpc_duration_seconds", "Time of a call that was served.", "method", "role", "code"),
-		tuples:        counter("lodge_tuples_stored_total", "Tuples that were activated.", "kind", "field"),
-		delivered:     counter("lodge_tuples_delivered_total", "Tuples whose shares went to a client.", "kind", "field"),
-		decryptions:   counter("lodge_decryptions_total", "Decryption requests of clients.", "outcome"),
-		jobs:          gauge("lodge_jobs", "Jobs that are not over, by state.", "state"),
-		jobsEnded:     counter("lodge_jobs_ended_total", "Jobs that ended.", "kind", "state"),
+// New makes the metrics of a process, whose version goes into lodge_build_info.
+func New(version string, process Process) *Metrics {
+	r := &register{process: process, registry: prometheus.NewRegistry()}
+	r.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	r.gauge(All, "lodge_build_info", "1, labelled by version.", "version").WithLabelValues(version).Set(1)
+	m := &Metrics{
+		registry:      r.registry,
+		roundDuration: r.histogram(Party, "lodge_round_duration_seconds", "Wall time of a round, waiting included.", "protocol", "round"),
+		roundCompute:  r.histogram(Party, "lodge_round_compute_seconds", "Time of a round's own step, waiting for its turn to compute products included.", "protocol", "round"),
+		sessions:      r.counter(Party, "lodge_sessions_total", "Sessions that ended.", "protocol", "outcome"),
+		running:       r.gauge(Party, "lodge_sessions_running", "Sessions that run now.", "protocol"),
+		sessionTime:   r.histogram(Party, "lodge_session_duration_seconds", "Wall time of a session.", "protocol", "outcome"),
+		sessionLast: r.gauge(Party, "lodge_session_last_success_timestamp_seconds",
+			"When a session last had a result, in Unix time, since this process began.", "protocol"),
+		rpcDuration: r.histogram(All, "lodge_rpc_duration_seconds", "Time of a call that was served.", "method", "role", "code"),
+		rpcStreams:  r.gauge(All, "lodge_rpc_streams", "Streams that callers have open here.", "role"),
+		tuples:      r.counter(Party, "lodge_tuples_stored_total", "Tuples that were activated.", "kind", "field"),
+		delivered:   r.counter(Party, "lodge_tuples_delivered_total", "Tuples whose shares went to a client.", "kind", "field"),
+		decryptions: r.counter(Party, "lodge_decryptions_total", "Decryption requests of clients.", "outcome"),
+		threshold:   r.counter(Party, "lodge_threshold_messages_total", "Messages that this party has decrypted with a quorum, repeats aside.", "form"),
+		jobsEnded:   r.counter(Coordinator, "lodge_jobs_ended_total", "Jobs that ended.", "kind", "state"),
 
-		conduct:         newConduct(r),
-		stock:           newStock(r),
-		reservations:    counter("lodge_reservations_total", "Attempts to reserve tuples.", "outcome"),
-		reservationTime: histogram("lodge_reservation_seconds", "Time of an attempt to reserve that did not wait for stock."),
+		peers:        newPeers(r),
+		checks:       newChecks(r),
+		conduct:      newConduct(r),
+		evaluators:   newEvaluators(r),
+		store:        newStore(r),
+		jobs:         newJobs(r),
+		stock:        newStock(r),
+		reservations: r.counter(Coordinator, "lodge_reservations_total", "Attempts to reserve tuples, by outcome: `reserved` or an error code.", "outcome"),
+		reservationTime: r.histogram(Coordinator, "lodge_reservation_seconds",
+			"Time of an attempt to reserve that did not wait for stock."),
 	}
+	for _, outcome := range []string{"reserved", "out_of_stock", "unavailable", "internal"} {
+		m.reservations.WithLabelValues(outcome) // a counter that begins with 1 is an increase that nobody sees
+	}
+	m.reservationTime.WithLabelValues()
+	r.note(All, "gauge", "lodge_certificate_expiry_timestamp_seconds", "When the certificate that this process serves expires, in Unix time.")
+	m.list = r.list
+	return m
 }
 
 // Round observes one round: its wall time and the part that was its own step.
-func (m *Metrics) Round(protocol, round string, wall, compute time.Duration) {
+func (m *Metrics) Round(at Place, wall, compute time.Duration) {
 	if m == nil {
 		return
 	}
-	m.roundDuration.WithLabelValues(protocol, round).Observe(wall.Seconds())
-	m.roundCompute.WithLabelValues(protocol, round).Observe(compute.Seconds())
-}
-
-// Sent counts bytes of frames sent to a peer, resent ones included.
-func (m *Metrics) Sent(peer string, bytes int) {
-	if m != nil {
-		m.peerBytes.WithLabelValues(peer, "sent").Add(float64(bytes))
-	}
-}
-
-// Received counts bytes of frames received from a peer.
-func (m *Metrics) Received(peer string, bytes int) {
-	if m != nil {
-		m.peerBytes.WithLabelValues(peer, "received").Add(float64(bytes))
-	}
-}
-
-// Resumed counts a stream to a peer that was resumed.
-func (m *Metrics) Resumed(peer string) {
-	if m != nil {
-		m.reconnects.WithLabelValues(peer).Inc()
-	}
+	m.roundDuration.WithLabelValues(at.Protocol, at.Round).Observe(wall.Seconds())
+	m.roundCompute.WithLabelValues(at.Protocol, at.Round).Observe(compute.Seconds())
 }
 
 // SessionStarted counts a session as running; call the result when it ends.
@@ -127,13 +110,9 @@ func (m *Metrics) SessionStarted(protocol string) func(outcome string) {
 		m.running.WithLabelValues(protocol).Dec()
 		m.sessions.WithLabelValues(protocol, outcome).Inc()
 		m.sessionTime.WithLabelValues(protocol, outcome).Observe(time.Since(start).Seconds())
-	}
-}
-
-// EvidenceLost counts a session that could not keep all that evidence may need.
-func (m *Metrics) EvidenceLost() {
-	if m != nil {
-		m.evidenceLost.WithLabelValues().Inc()
+		if outcome == "ok" {
+			m.sessionLast.WithLabelValues(protocol).SetToCurrentTime()
+		}
 	}
 }
 
@@ -141,6 +120,13 @@ func (m *Metrics) EvidenceLost() {
 func (m *Metrics) Call(method, role, code string, took time.Duration) {
 	if m != nil {
 		m.rpcDuration.WithLabelValues(method, role, code).Observe(took.Seconds())
+	}
+}
+
+// Streams adds to the streams that callers of a role have open.
+func (m *Metrics) Streams(role string, n int) {
+	if m != nil {
+		m.rpcStreams.WithLabelValues(role).Add(float64(n))
 	}
 }
 
@@ -165,17 +151,10 @@ func (m *Metrics) Decryption(outcome string) {
 	}
 }
 
-// Jobs sets how many jobs are in a state.
-func (m *Metrics) Jobs(state string, n int) {
+// ThresholdMessages counts messages that were decrypted with a quorum.
+func (m *Metrics) ThresholdMessages(form string, n int) {
 	if m != nil {
-		m.jobs.WithLabelValues(state).Set(float64(n))
-	}
-}
-
-// JobEnded counts a job that ended.
-func (m *Metrics) JobEnded(kind, state string) {
-	if m != nil {
-		m.jobsEnded.WithLabelValues(kind, state).Inc()
+		m.threshold.WithLabelValues(form).Add(float64(n))
 	}
 }
 
@@ -189,10 +168,13 @@ func (m *Metrics) Certificate(notAfter func() time.Time) {
 // Registry is for further collectors of the process.
 func (m *Metrics) Registry() *prometheus.Registry { return m.registry }
 
-// Serve answers GET /metrics on l until ctx is done.
+// maxScrapes bounds how many are answered at the same time.
+const maxScrapes = 4
+
+// Serve answers GET /metrics on l until ctx is done: anybody, with few connections and answers at a time.
 func (m *Metrics) Serve(ctx context.Context, l net.Listener) error {
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{Registry: m.registry}))
+	mux.Handle("GET /metrics", promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{Registry: m.registry, MaxRequestsInFlight: maxScrapes}))
 	s := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second,
 		WriteTimeout: 30 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10}
 	stop := context.AfterFunc(ctx, func() {
@@ -203,7 +185,7 @@ func (m *Metrics) Serve(ctx context.Context, l net.Listener) error {
 		}
 	})
 	defer stop()
-	if err := s.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+	if err := s.Serve(health.Bounded(l)); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
 	return nil

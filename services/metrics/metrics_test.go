@@ -13,23 +13,36 @@ import (
 )
 
 func TestServe(t *testing.T) {
-	m := New("v1")
-	m.Round("triples", "open", time.Second, time.Millisecond)
-	m.Sent("bob", 10)
-	m.Received("bob", 20)
+	m := New("v1", Both)
+	at := Place{"triples", "open"}
+	m.Round(at, time.Second, time.Millisecond)
+	m.Sent(at, "bob", 10)
+	m.Received(at, "bob", 20)
 	m.Resumed("bob")
 	end := m.SessionStarted("triples")
 	m.Call("/x/Y", "peer", "ok", time.Second)
 	m.Stored("scalar", "p128", 5)
 	m.Delivered("scalar", "p128", 5)
 	m.Decryption("answered")
-	m.Jobs("PENDING", 1)
+	m.JobsFrom(func() JobLevels {
+		return JobLevels{Open: map[JobLabels]int{{"pending", "queue"}: 2}, Last: map[string]time.Time{"keys": time.Unix(5, 0)}, Idle: time.Minute}
+	}, []string{"keys"}, []string{"failed"})
+	m.Peers("bob", "carol")
+	m.Reached("bob", true, time.Millisecond)
+	m.Blamed("bob", "popk-bound")
+	m.Proofs(ProofPlaintexts, true, 2)
+	m.MACCheckFailed(true)
+	m.Store(true, false)
+	m.StoreSize(9, map[string]int{"batch": 3})
+	m.Disk("store", 1, 2)
+	m.Streams("peer", 1)
+	m.UnnamedChecks("mac")
 	m.JobEnded("scalar", "COMPLETED")
 	m.Reservation("reserved", 2*time.Second, false)
 	m.Reservation("out_of_stock", time.Second, true)
 	m.Stock([]StockLevel{{StockLabels: StockLabels{"old", "scalar", "p128", "S14"}, Available: 1}})
 	m.Stock([]StockLevel{
-		{StockLabels: StockLabels{"dev", "scalar", "p128", "S14"}, Available: 7, Lost: 2, TimeToEmpty: 90 * time.Second},
+		{StockLabels: StockLabels{"dev", "scalar", "p128", "S14"}, Available: 7, Lost: 2, Low: 14, High: 20, Ratio: 0.5, TimeToEmpty: 90 * time.Second},
 		{StockLabels: StockLabels{"dev", "bit", "p128", "S14"}, Reserved: 3, TimeToEmpty: math.MaxInt64},
 	})
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -59,8 +72,8 @@ func TestServe(t *testing.T) {
 	for _, want := range []string{
 		`lodge_build_info{version="v1"} 1`,
 		`lodge_round_duration_seconds_sum{protocol="triples",round="open"} 1`,
-		`lodge_peer_bytes_total{direction="received",peer="bob"} 20`,
-		`lodge_peer_bytes_total{direction="sent",peer="bob"} 10`,
+		`lodge_peer_bytes_total{direction="received",peer="bob",protocol="triples",round="open"} 20`,
+		`lodge_peer_bytes_total{direction="sent",peer="bob",protocol="triples",round="open"} 10`,
 		`lodge_sessions_total{outcome="ok",protocol="triples"} 1`,
 		`lodge_sessions_running{protocol="triples"} 0`,
 		`lodge_tuples_stored_total{field="p128",kind="scalar"} 5`,
@@ -70,6 +83,22 @@ func TestServe(t *testing.T) {
 		`lodge_stock_time_to_empty_seconds{field="p128",kind="bit",params="S14",tenant="dev"} +Inf`,
 		`lodge_reservations_total{outcome="out_of_stock"} 1`,
 		`lodge_reservation_seconds_count 1`,
+		`lodge_jobs{reason="queue",state="pending"} 2`,
+		`lodge_job_last_completed_timestamp_seconds{kind="keys"} 5`,
+		`lodge_job_idle_seconds 60`,
+		`lodge_jobs_ended_total{kind="keys",state="failed"} 0`,
+		`lodge_peer_up{peer="bob"} 1`,
+		`lodge_peer_up{peer="carol"} 0`,
+		`lodge_blames_total{class="proof",peer="bob"} 1`,
+		`lodge_blames_total{class="echo",peer="carol"} 0`,
+		`lodge_proofs_checked_total{outcome="ok",proof="plaintexts"} 2`,
+		`lodge_mac_check_failures_total{phase="online"} 1`,
+		`lodge_store_quarantined 1`,
+		`lodge_store_records{kind="batch"} 3`,
+		`lodge_disk_free_bytes{volume="store"} 1`,
+		`lodge_rpc_streams{role="peer"} 1`,
+		`lodge_unnamed_failures_total{check="mac"} 0`,
+		`lodge_stock_low_watermark_ratio{field="p128",kind="scalar",params="S14",tenant="dev"} 0.5`,
 		`go_goroutines`,
 	} {
 		if !strings.Contains(text, want) {
@@ -96,17 +125,59 @@ func TestServe(t *testing.T) {
 
 func TestNil(t *testing.T) {
 	var m *Metrics
-	m.Round("", "", 0, 0)
-	m.Sent("", 1)
-	m.Received("", 1)
+	m.Round(Place{}, 0, 0)
+	m.Sent(Place{}, "", 1)
+	m.Received(Place{}, "", 1)
 	m.Resumed("")
 	m.SessionStarted("")("ok")
 	m.Call("", "", "", 0)
 	m.Stored("", "", 1)
 	m.Delivered("", "", 1)
 	m.Decryption("")
-	m.Jobs("", 1)
+	m.JobsFrom(nil, nil, nil)
+	m.Peers("")
+	m.Reached("", true, 1)
+	m.Blamed("", "")
+	m.Proofs("", true, 1)
+	m.MACCheckFailed(false)
+	m.EvidenceLost()
+	m.Store(true, true)
+	m.StoreSize(1, nil)
+	m.Disk("", 1, 1)
+	m.Streams("", 1)
+	m.UnnamedChecks("")
 	m.JobEnded("", "")
 	m.Stock(nil)
 	m.Reservation("", 0, true)
+}
+
+// Whoever holds connections keeps nobody from scraping, and holds few.
+func TestServeBoundsConnections(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	go New("v1", Both).Serve(t.Context(), l)
+	var held []net.Conn
+	for range 40 {
+		c, err := net.Dial("tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		held = append(held, c)
+	}
+	r, err := http.Get("http://" + l.Addr().String() + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Body.Close()
+	if r.StatusCode != http.StatusOK {
+		t.Error(r.Status)
+	}
+	for _, c := range held[:20] { // ended by the next ones, long before any time is over
+		if _, err := c.Read(make([]byte, 1)); err == nil {
+			t.Error("a connection answers what nobody asked")
+		}
+	}
 }

@@ -3,6 +3,8 @@ package metrics
 import (
 	"math"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -22,61 +24,107 @@ type StockLevel struct {
 	StockLabels
 	Available, Reserved, Consumed, Lost, InProduction uint64
 
+	// Of the policies that are not paused: the sums of their marks, the least share that one has of its low mark, and how
+	// many are held back. High is 0 where there is none.
+	Low, High uint64
+	Ratio     float64
+	Held      int
+
 	// TimeToEmpty of the class that is empty first; the longest time span is never.
 	TimeToEmpty time.Duration
 }
 
-// stock collects what was set last: all of it changes at once.
-type stock struct {
-	tuples, empty *prometheus.Desc
-	levels        chan []StockLevel // has one
+// MaskLevel is how many masks a quorum can spend.
+type MaskLevel struct {
+	Epoch  uint64
+	Quorum []uint32 // places in the roster
+	Form   string
+	Free   uint64
 }
 
-func newStock(r prometheus.Registerer) *stock {
+// labels are those of the gauge.
+func (l *MaskLevel) labels() []string {
+	quorum := make([]string, len(l.Quorum))
+	for i, p := range l.Quorum {
+		quorum[i] = strconv.FormatUint(uint64(p), 10)
+	}
+	return []string{strconv.FormatUint(l.Epoch, 10), strings.Join(quorum, ","), l.Form}
+}
+
+// stock collects what was set last: all of it changes at once.
+type stock struct {
+	tuples, empty, low, high, ratio, held, masks *prometheus.Desc
+	levels                                       chan stockLevels // has one
+}
+
+// stockLevels are of tuples and masks, by their labels, and of the masks of each quorum.
+type stockLevels struct {
+	all   []StockLevel
+	masks []MaskLevel
+}
+
+func newStock(r *register) *stock {
 	labels := []string{"tenant", "kind", "field", "params"}
 	s := &stock{
-		tuples: prometheus.NewDesc("lodge_stock_tuples", "Tuples at all parties, by what became of them.", append(slices.Clone(labels), "state"), nil),
-		empty: prometheus.NewDesc("lodge_stock_time_to_empty_seconds",
-			"Until none is left of the class that is empty first, as tuples came and went lately; +Inf for never.", labels, nil),
-		levels: make(chan []StockLevel, 1),
+		tuples: r.desc(Coordinator, "lodge_stock_tuples", "Tuples at all parties, by what became of them.", append(slices.Clone(labels), "state")...),
+		empty: r.desc(Coordinator, "lodge_stock_time_to_empty_seconds",
+			"Until none is left of the class that is empty first, as tuples came and went lately; +Inf for never.", labels...),
+		low: r.desc(Coordinator, "lodge_stock_low_watermark_tuples",
+			"Below which policies have more made: the sum over the policies of these labels that are not paused.", labels...),
+		high: r.desc(Coordinator, "lodge_stock_high_watermark_tuples", "Up to which policies have more made: the sum over the same policies.", labels...),
+		ratio: r.desc(Coordinator, "lodge_stock_low_watermark_ratio",
+			"Available tuples over the low mark, of the policy that has least of it; below 1 means that a stock is low.", labels...),
+		held:   r.desc(Coordinator, "lodge_stock_policies_held", "Policies of these labels that make nothing although there is too little.", labels...),
+		masks:  r.desc(Coordinator, "lodge_stock_masks", "Masks that a quorum can spend.", "epoch", "quorum", "form"),
+		levels: make(chan stockLevels, 1),
 	}
-	s.levels <- nil
-	r.MustRegister(s)
+	s.levels <- stockLevels{}
+	r.collector(Coordinator, s)
 	return s
 }
 
 func (s *stock) Describe(c chan<- *prometheus.Desc) {
-	c <- s.tuples
-	c <- s.empty
+	for _, d := range []*prometheus.Desc{s.tuples, s.empty, s.low, s.high, s.ratio, s.held, s.masks} {
+		c <- d
+	}
 }
 
 func (s *stock) Collect(c chan<- prometheus.Metric) {
 	levels := <-s.levels
 	s.levels <- levels
-	for _, l := range levels {
-		for _, x := range []struct {
-			state string
-			n     uint64
-		}{
-			{"available", l.Available}, {"reserved", l.Reserved}, {"consumed", l.Consumed}, {"lost", l.Lost}, {"in_production", l.InProduction},
-		} {
-			c <- prometheus.MustNewConstMetric(s.tuples, prometheus.GaugeValue, float64(x.n), l.Tenant, l.Kind, l.Field, l.Params, x.state)
+	for _, l := range levels.masks {
+		c <- prometheus.MustNewConstMetric(s.masks, prometheus.GaugeValue, float64(l.Free), l.labels()...)
+	}
+	for _, l := range levels.all {
+		gauge := func(d *prometheus.Desc, value float64, more ...string) {
+			c <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, append([]string{l.Tenant, l.Kind, l.Field, l.Params}, more...)...)
 		}
+		gauge(s.tuples, float64(l.Available), "available")
+		gauge(s.tuples, float64(l.Reserved), "reserved")
+		gauge(s.tuples, float64(l.Consumed), "consumed")
+		gauge(s.tuples, float64(l.Lost), "lost")
+		gauge(s.tuples, float64(l.InProduction), "in_production")
 		seconds := l.TimeToEmpty.Seconds()
 		if l.TimeToEmpty == math.MaxInt64 {
 			seconds = math.Inf(1)
 		}
-		c <- prometheus.MustNewConstMetric(s.empty, prometheus.GaugeValue, seconds, l.Tenant, l.Kind, l.Field, l.Params)
+		gauge(s.empty, seconds)
+		if l.High > 0 {
+			gauge(s.low, float64(l.Low))
+			gauge(s.high, float64(l.High))
+			gauge(s.ratio, l.Ratio)
+			gauge(s.held, float64(l.Held))
+		}
 	}
 }
 
-// Stock sets what there is.
-func (m *Metrics) Stock(levels []StockLevel) {
+// Stock sets what there is: of each quorum, form and epoch one level of masks.
+func (m *Metrics) Stock(levels []StockLevel, masks ...MaskLevel) {
 	if m == nil {
 		return
 	}
 	<-m.stock.levels
-	m.stock.levels <- levels[:min(len(levels), maxStockLabels)]
+	m.stock.levels <- stockLevels{levels[:min(len(levels), maxStockLabels)], masks[:min(len(masks), maxStockLabels)]}
 }
 
 // Reservation counts an attempt to reserve, by outcome: "reserved" or an error code. What it took counts for those that

@@ -63,7 +63,10 @@ func TestServer(t *testing.T) {
 	log := &logged{}
 	s, err := rpc.NewServer(rpc.Options{
 		Credentials: credentials, Directory: d, Tokens: v, Log: slog.New(slog.NewTextHandler(log, nil)),
-		Rules: rpc.Rules{"/lodge.status.v1.StatusService/GetStatus": rpc.Allow(rpc.Client)},
+		Rules: rpc.Rules{
+			"/lodge.status.v1.StatusService/GetStatus":   rpc.Allow(rpc.Client),
+			"/lodge.status.v1.StatusService/SetLogLevel": {},
+		},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -16,7 +16,6 @@ import (
 
 	"google.golang.org/grpc"
 
-	"github.com/lodge-mpc/lodge/engine/params"
 	"github.com/lodge-mpc/lodge/engine/protocol/round"
 	accusationsv1 "github.com/lodge-mpc/lodge/proto/lodge/accusations/v1"
 	decryptionv1 "github.com/lodge-mpc/lodge/proto/lodge/decryption/v1"
@@ -24,24 +23,29 @@ import (
 	keygenv1 "github.com/lodge-mpc/lodge/proto/lodge/keygen/v1"
 	popkv1 "github.com/lodge-mpc/lodge/proto/lodge/popk/v1"
 	statusv1 "github.com/lodge-mpc/lodge/proto/lodge/status/v1"
+	thresholdv1 "github.com/lodge-mpc/lodge/proto/lodge/threshold/v1"
 	triplesv1 "github.com/lodge-mpc/lodge/proto/lodge/triples/v1"
 	tuplesv1 "github.com/lodge-mpc/lodge/proto/lodge/tuples/v1"
 	"github.com/lodge-mpc/lodge/services/accusations"
 	"github.com/lodge-mpc/lodge/services/audit"
 	"github.com/lodge-mpc/lodge/services/config"
 	"github.com/lodge-mpc/lodge/services/decryption"
+	"github.com/lodge-mpc/lodge/services/evaluator"
 	"github.com/lodge-mpc/lodge/services/exchange"
 	"github.com/lodge-mpc/lodge/services/health"
 	"github.com/lodge-mpc/lodge/services/job"
 	"github.com/lodge-mpc/lodge/services/keygen"
 	"github.com/lodge-mpc/lodge/services/keyring"
 	"github.com/lodge-mpc/lodge/services/metrics"
+	"github.com/lodge-mpc/lodge/services/plan"
 	"github.com/lodge-mpc/lodge/services/popk"
 	"github.com/lodge-mpc/lodge/services/quota"
 	"github.com/lodge-mpc/lodge/services/rpc"
 	"github.com/lodge-mpc/lodge/services/runner"
 	"github.com/lodge-mpc/lodge/services/session"
 	"github.com/lodge-mpc/lodge/services/status"
+	"github.com/lodge-mpc/lodge/services/threshold"
+	"github.com/lodge-mpc/lodge/services/traces"
 	"github.com/lodge-mpc/lodge/services/triples"
 	"github.com/lodge-mpc/lodge/services/tuples"
 	"github.com/lodge-mpc/lodge/services/vault"
@@ -87,9 +91,14 @@ type party struct {
 	book     *accusations.Book
 	sessions *session.Registry
 	server   *rpc.Server
-	health   *health.Server // nil without an address
+	// evaluators compute in this party's place; nil without.
+	evaluators *evaluator.Pool
+	// toEvaluators are the credentials for them, if they are others than credentials.
+	toEvaluators *rpc.Credentials
+	health       *health.Server // nil without an address
 
 	credentials *rpc.Credentials
+	traces      *traces.Tracer // nil without a collector
 
 	deviation *Deviation // nil unless the party is made for tests
 }
@@ -99,7 +108,7 @@ func newParty(f *config.PartyFile, version string, log *slog.Logger) (*party, er
 }
 
 func newDeviating(f *config.PartyFile, version string, log *slog.Logger, d *Deviation, inner []rpc.Inner) (_ *party, err error) {
-	p := &party{file: f, log: log, metrics: metrics.New(version), deviation: d}
+	p := &party{file: f, log: log, metrics: metrics.New(version, metrics.Party), deviation: d}
 	defer func() {
 		if err != nil {
 			p.close()
@@ -125,6 +134,9 @@ func newDeviating(f *config.PartyFile, version string, log *slog.Logger, d *Devi
 		return nil, err
 	}
 	p.metrics.Certificate(p.credentials.NotAfter)
+	if p.traces, err = f.Tracing.Start(f.Name, version, log); err != nil {
+		return nil, err
+	}
 	x, err := p.exchange()
 	if err != nil {
 		return nil, err
@@ -138,6 +150,9 @@ func newDeviating(f *config.PartyFile, version string, log *slog.Logger, d *Devi
 	if err := p.restore(); err != nil {
 		return nil, err
 	}
+	if p.evaluators, err = p.pool(); err != nil {
+		return nil, err
+	}
 	directory, err := f.Directory()
 	if err != nil {
 		return nil, err
@@ -147,7 +162,7 @@ func newDeviating(f *config.PartyFile, version string, log *slog.Logger, d *Devi
 		return nil, err
 	}
 	rules := rpc.Rules{exchange.Method: rpc.Allow(rpc.Peer)}
-	for _, more := range []rpc.Rules{keygen.Rules, triples.Rules, tuples.Rules, decryption.Rules, popk.Rules, accusations.Rules, status.Rules, status.ProbeRules} {
+	for _, more := range []rpc.Rules{keygen.Rules, triples.Rules, tuples.Rules, decryption.Rules, popk.Rules, threshold.Rules, accusations.Rules, status.Rules, status.ProbeRules} {
 		for m, r := range more {
 			rules[m] = r
 		}
@@ -158,6 +173,7 @@ func newDeviating(f *config.PartyFile, version string, log *slog.Logger, d *Devi
 		Observe: func(method string, role rpc.Role, code string, took time.Duration) {
 			p.metrics.Call(method, string(role), code, took)
 		},
+		Streams: func(role rpc.Role, n int) { p.metrics.Streams(string(role), n) },
 	})
 	if err != nil {
 		return nil, err
@@ -167,7 +183,7 @@ func newDeviating(f *config.PartyFile, version string, log *slog.Logger, d *Devi
 
 // rosterOf is the roster as the store knows it.
 func rosterOf(f *config.PartyFile) vault.Roster {
-	r := vault.Roster{Hash: f.Roster.Hash()}
+	r := vault.Roster{Hash: f.Roster.Hash(), Self: f.Index}
 	for _, k := range f.Roster.SigningKeys() {
 		r.Keys = append(r.Keys, k)
 	}
@@ -214,8 +230,9 @@ func (p *party) register(x *exchange.Exchange, version string) error {
 	decryptionv1.RegisterDecryptionServiceServer(p.server, &decryption.Service{
 		Sessions: p.sessions, Ring: ring, Vault: p.vault, Audit: p.audit, Announced: peers.Announced, Parties: n,
 	})
-	making := triples.New(p.sessions, ring, p.vault, n)
+	making := triples.New(p.sessions, ring, p.vault, n, p.evaluators)
 	triplesv1.RegisterTriplesServiceServer(p.server, making)
+	thresholdv1.RegisterThresholdServiceServer(p.server, p.threshold(ring.Workers()))
 	p.tuples = tuples.New(tuples.Config{
 		Vault: p.vault, Audit: p.audit, Quota: quota.NewBook(config.Quotas(f.Clients), nil), Metrics: p.metrics, Log: p.log, Peers: peers,
 		MACKeyShare: making.MACKeyShare, Retire: keys.Retire,
@@ -225,11 +242,26 @@ func (p *party) register(x *exchange.Exchange, version string) error {
 	statusv1.RegisterProbeServiceServer(p.server, &status.Probes{Peers: p.links()})
 	statusv1.RegisterStatusServiceServer(p.server, &status.Service{
 		Name: f.Name, Party: f.Index, Version: version, Roster: f.Roster.Hash(), Params: f.Policy.Params, Started: time.Now(),
-		Ready: p.server.Ready, Running: p.sessions.Running, Peers: p.links(), Certificate: p.credentials.NotAfter,
+		Log: p.log, Ready: p.server.Ready, Running: p.sessions.Running, Peers: p.links(), Certificate: p.credentials.NotAfter,
 		Vault: p.vault, Place: vault.Place{Dir: f.Vault.Dir, PostgresDSNFile: f.Vault.PostgresDSNFile}, Audit: p.audit, MaxMemory: uint64(f.Policy.MaxMemory),
 		Conduct: p.book.Standing,
 	})
 	return nil
+}
+
+// threshold serves threshold keys.
+func (p *party) threshold(workers int) *threshold.Service {
+	c := threshold.Config{
+		Vault: p.vault, Audit: p.audit, Policy: p.file.Threshold, AllowPassive: p.file.AllowPassiveThreshold, Workers: workers,
+		Peers: make([]threshold.Peer, len(p.conns)),
+	}
+	for i, m := range p.file.Roster.Parties {
+		c.Peers[i].Name = m.Name
+		if p.conns[i] != nil {
+			c.Peers[i].Conn = p.conns[i]
+		}
+	}
+	return threshold.New(p.sessions, c)
 }
 
 // links are the connections to the peers.
@@ -245,12 +277,12 @@ func (p *party) links() (list []status.Peer) {
 // checkPins holds the pinned hashes against the sets of this build.
 func checkPins(f *config.PartyFile) error {
 	for _, pin := range f.Policy.Params {
-		set, err := params.Lookup(pin.Name)
+		set, err := plan.Lookup(pin.Name)
 		if err != nil {
 			return err
 		}
-		if set.Hash() != pin.Sum() {
-			return fmt.Errorf("party: parameter set %s has the hash %x in this build, but %s is pinned", pin.Name, set.Hash(), pin.Hash)
+		if set.Hash != pin.Sum() {
+			return fmt.Errorf("party: parameter set %s has the hash %x in this build, but %s is pinned", pin.Name, set.Hash, pin.Hash)
 		}
 		if set.Insecure && !f.AllowInsecureParams {
 			return fmt.Errorf("party: parameter set %s is insecure; remove it, or set allow_insecure_params in a test", pin.Name)
@@ -276,7 +308,11 @@ func (p *party) restore() error {
 		return err
 	}
 	for _, b := range batches {
-		if b.State == vault.BatchLocked {
+		switch {
+		case b.State != vault.BatchLocked:
+		case b.Kind == vault.KindMasks:
+			p.sessions.Restore(b.ID, threshold.LockedMasks(p.vault, b, p.sessions))
+		default:
 			p.sessions.Restore(b.ID, triples.Locked(p.vault, b, p.sessions))
 		}
 	}
@@ -318,30 +354,32 @@ func (p *party) registry(x *exchange.Exchange) (*session.Registry, error) {
 	}
 	gate := job.NewGate(job.Terms{
 		Policy: f.Policy, RosterHash: f.Roster.Hash(), AllowPassiveKeygen: f.AllowPassiveKeygen, AllowInsecureParams: f.AllowInsecureParams,
+		AllowPassiveThreshold: f.AllowPassiveThreshold,
 		Proved: func(name string) bool {
-			set, err := params.Lookup(name)
-			return err == nil && set.KeygenSecurity() == params.Proved
+			set, err := plan.Lookup(name)
+			return err == nil && set.Proved
 		},
 		Insecure: func(name string) bool {
-			set, err := params.Lookup(name)
+			set, err := plan.Lookup(name)
 			return err != nil || set.Insecure
 		},
 	})
 	return session.NewRegistry(session.Config{
 		Gate: gate, Exchange: x, Self: round.Party(f.Index), Names: names, Signer: signer, Keys: keys, Roster: f.Roster.Hash(),
-		Metrics: p.metrics, Log: p.log, Conduct: p.book, Accuse: p.book.Found, Deviation: p.deviation.sessions(),
+		Metrics: p.metrics, Log: p.log, Traces: p.traces, Conduct: p.book, Accuse: p.book.Found, Deviation: p.deviation.sessions(),
 		EvidenceDir: cmp.Or(f.Vault.Dir, f.AuditDir),
 		Limits:      runner.Limits{Idle: time.Duration(f.Limits.Idle), Compute: time.Duration(f.Limits.Compute), MinRate: int64(f.Limits.MinRate)},
 	}), nil
 }
 
-func (p *party) serve(ctx context.Context) error {
+// serve works until stop is done: then it stops being ready, begins no more sessions, and lets those that run end.
+func (p *party) serve(stop context.Context) error {
 	listener, err := net.Listen("tcp", p.file.Listen)
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
+	ctx, cancel := context.WithCancel(context.WithoutCancel(stop))
+	defer cancel()
 	if p.file.MetricsListen != "" {
 		ml, err := net.Listen("tcp", p.file.MetricsListen)
 		if err != nil {
@@ -358,23 +396,35 @@ func (p *party) serve(ctx context.Context) error {
 	var keeping sync.WaitGroup
 	keeping.Go(func() { p.tuples.Run(ctx) })
 	keeping.Go(func() { p.book.Run(ctx) })
+	keeping.Go(func() { p.evaluators.Run(ctx) })
 	keeping.Go(func() { p.credentials.Watch(ctx, p.log) })
+	keeping.Go(func() { p.observe(ctx) })
+	keeping.Go(func() { status.Reach(ctx, p.links(), p.metrics) })
+	if p.toEvaluators != nil {
+		keeping.Go(func() { p.toEvaluators.Watch(ctx, p.log) })
+	}
 	defer keeping.Wait()
-	defer cancel(nil)
+	defer cancel()
 	p.server.SetReady(true)
 	p.health.Ready(p.usable)
 	p.log.Info("party is ready", "party", p.file.Name, "listen", listener.Addr().String())
 	select {
 	case err := <-done:
 		return err
-	case <-ctx.Done():
+	case <-stop.Done():
 	}
 	p.health.Ready(nil)
 	p.server.SetReady(false)
-	p.sessions.Close()
-	stop, end := context.WithTimeout(context.Background(), stopTime)
+	within := time.Duration(p.file.StopAfter)
+	p.log.Info("stopping", "sessions", p.sessions.Running(), "within", within)
+	running, end := context.WithTimeout(context.Background(), within)
 	defer end()
-	p.server.Stop(stop)
+	p.sessions.Drain(running)
+	p.sessions.Close()
+	calls, cut := context.WithTimeout(context.Background(), stopTime)
+	defer cut()
+	p.server.Stop(calls)
+	p.log.Info("stopped")
 	return nil
 }
 
@@ -385,6 +435,7 @@ func (p *party) usable() bool {
 }
 
 func (p *party) close() {
+	p.traces.Stop()
 	for _, c := range p.conns {
 		if c != nil {
 			c.Close()

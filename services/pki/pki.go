@@ -22,6 +22,8 @@ import (
 	"os"
 	"strings"
 	"time"
+
+	"github.com/lodge-mpc/lodge/services/secretfile"
 )
 
 // Authority signs leaf certificates.
@@ -153,7 +155,7 @@ func LoadSigningKey(path string) (ed25519.PrivateKey, error) {
 	if err != nil {
 		return nil, fmt.Errorf("pki: signing key: %w", err)
 	}
-	if info.Mode().Perm()&0o077 != 0 {
+	if secretfile.Exposed(info) {
 		return nil, fmt.Errorf("pki: signing key %s can be read by others; chmod 600 it", path)
 	}
 	b, err := os.ReadFile(path)
@@ -182,4 +184,39 @@ func parseSigningKey(b []byte) (ed25519.PrivateKey, error) {
 		return nil, errors.New("is not Ed25519")
 	}
 	return ed, nil
+}
+
+// NewRequest makes a key and asks for a certificate for it; the request and the key as PEM. Whoever signs it does not see the key.
+func NewRequest(identity string, hosts []string) (request, key []byte, err error) {
+	var t x509.CertificateRequest
+	t.Subject.CommonName = identity
+	if strings.Contains(identity, "://") {
+		u, err := url.Parse(identity)
+		if err != nil {
+			return nil, nil, fmt.Errorf("pki: identity: %w", err)
+		}
+		t.URIs = []*url.URL{u}
+	} else {
+		t.DNSNames = []string{identity}
+	}
+	for _, h := range hosts {
+		if ip := net.ParseIP(h); ip != nil {
+			t.IPAddresses = append(t.IPAddresses, ip)
+		} else if h != identity {
+			t.DNSNames = append(t.DNSNames, h)
+		}
+	}
+	k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, nil, err
+	}
+	der, err := x509.CreateCertificateRequest(rand.Reader, &t, k)
+	if err != nil {
+		return nil, nil, err
+	}
+	kder, err := x509.MarshalPKCS8PrivateKey(k)
+	if err != nil {
+		return nil, nil, err
+	}
+	return encode("CERTIFICATE REQUEST", der), encode("PRIVATE KEY", kder), nil
 }

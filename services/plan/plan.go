@@ -16,6 +16,8 @@ const (
 	Keygen  = "keygen"
 	Popk    = "popk"
 	Triples = "triples"
+	// Threshold is all that has to do with threshold keys.
+	Threshold = "threshold"
 )
 
 // StepProof is the step of the proof of a session of proofs.
@@ -30,6 +32,8 @@ func Name(p jobv1.Protocol) string {
 		return Popk
 	case jobv1.Protocol_PROTOCOL_TRIPLES:
 		return Triples
+	case jobv1.Protocol_PROTOCOL_THRESHOLD:
+		return Threshold
 	}
 	return ""
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/config"
 	"github.com/lodge-mpc/lodge/services/job"
 	"github.com/lodge-mpc/lodge/services/keyring"
+	"github.com/lodge-mpc/lodge/services/metrics"
 	"github.com/lodge-mpc/lodge/services/plan"
 	"github.com/lodge-mpc/lodge/services/rpc"
 	"github.com/lodge-mpc/lodge/services/session"
@@ -209,7 +210,9 @@ func (s *Service) Verify(stream popkv1.PopkService_VerifyServer) error {
 		return err
 	}
 	answer := &popkv1.VerifyResponse{Accepted: true}
-	if _, err := protocol.Verify(stream.Context(), *c, ciphertexts, proof); err != nil {
+	_, err = protocol.Verify(stream.Context(), *c, ciphertexts, proof)
+	s.Sessions.Metrics.Proofs(metrics.ProofClient, err == nil, 1)
+	if err != nil {
 		if ctx := stream.Context().Err(); ctx != nil {
 			return ctx
 		}

@@ -25,6 +25,7 @@ func Dial(address, identity string, c *Credentials, more ...DialOption) (*grpc.C
 			grpc.MaxCallRecvMsgSize(MaxMessage),
 			grpc.MaxCallSendMsgSize(MaxMessage),
 		),
+		grpc.WithMaxHeaderListSize(maxHeaders), // errors of the other side, too
 		grpc.WithDisableServiceConfig(),
 		grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 3 * time.Second},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
@@ -20,32 +21,37 @@ type Code string
 
 // The codes, and the gRPC code that each travels under.
 const (
-	Unauthenticated Code = "unauthenticated"   // no usable certificate or token
-	Forbidden       Code = "forbidden"         // this identity may not call this
-	Invalid         Code = "invalid_request"   // a field is missing, malformed or out of range
-	TooLarge        Code = "too_large"         // a message or request beyond its bound
-	PolicyRefused   Code = "policy_refused"    // this party's own job policy says no
-	RateLimited     Code = "rate_limited"      // allowed, but not so often
-	OverQuota       Code = "over_quota"        // allowed, but not so much in a day
-	Busy            Code = "busy"              // allowed, but not beside what runs now
-	PinMismatch     Code = "pin_mismatch"      // roster, parameters or protocol version differ from the pinned ones
-	PassiveKeygen   Code = "passive_keygen"    // passively secure key generation is not allowed here
-	KeyPurpose      Code = "key_purpose"       // the epoch was made for another purpose
-	NotFound        Code = "not_found"         // no such job, session, epoch or batch
-	Conflict        Code = "conflict"          // the same name with other content, or the wrong state
-	Delivered       Code = "already_delivered" // the batch or decryption went to another client
-	Taken           Code = "taken"             // the tuples belong to another reservation
-	Expired         Code = "expired"           // the lease has ended
-	OutOfStock      Code = "out_of_stock"      // there are not so many tuples
-	Quarantined     Code = "quarantined"       // the party's store was put back; its operator must look
-	Stopped         Code = "stopped"           // too many sessions failed with nobody named; an operator must act
-	Excluded        Code = "excluded"          // evidence convicts a party; the roster must change, or an operator pardon it
-	Burnt           Code = "burnt"             // the MAC key failed its check, or the epoch is retired
-	SessionOver     Code = "session_over"      // the session has ended
-	Unavailable     Code = "unavailable"       // not ready; try again
-	TimedOut        Code = "timed_out"         // the deadline passed
-	Cancelled       Code = "cancelled"         // the caller or the coordinator gave up
-	Internal        Code = "internal"          // a fault of this process
+	Unauthenticated Code = "unauthenticated"      // no usable certificate or token
+	Forbidden       Code = "forbidden"            // this identity may not call this
+	Invalid         Code = "invalid_request"      // a field is missing, malformed or out of range
+	TooLarge        Code = "too_large"            // a message or request beyond its bound
+	PolicyRefused   Code = "policy_refused"       // this party's own job policy says no
+	RateLimited     Code = "rate_limited"         // allowed, but not so often
+	OverQuota       Code = "over_quota"           // allowed, but not so much in a day
+	Busy            Code = "busy"                 // allowed, but not beside what runs now
+	PinMismatch     Code = "pin_mismatch"         // roster, parameters or protocol version differ from the pinned ones
+	PassiveKeygen   Code = "passive_keygen"       // passively secure key generation is not allowed here
+	KeyPurpose      Code = "key_purpose"          // the epoch was made for another purpose
+	NotFound        Code = "not_found"            // no such job, session, epoch or batch
+	Conflict        Code = "conflict"             // the same name with other content, or the wrong state
+	Delivered       Code = "already_delivered"    // the batch or decryption went to another client
+	Taken           Code = "taken"                // the tuples belong to another reservation
+	Expired         Code = "expired"              // the lease has ended
+	OutOfStock      Code = "out_of_stock"         // there are not so many tuples
+	Quarantined     Code = "quarantined"          // the party's store was put back; its operator must look
+	Stopped         Code = "stopped"              // too many sessions failed with nobody named; an operator must act
+	Excluded        Code = "excluded"             // evidence convicts a party; the roster must change, or an operator pardon it
+	WrongQuorum     Code = "wrong_quorum"         // these parties are no quorum of the keys, or not the one that answered before
+	Foreign         Code = "foreign_ciphertext"   // made for other keys
+	BadCiphertext   Code = "malformed_ciphertext" // no ciphertext of the set
+	MaskSpent       Code = "mask_spent"           // a party of the quorum has spent the masks that were proposed
+	ApprovalNeeded  Code = "approval_needed"      // other clients must approve the decryption first
+	Burnt           Code = "burnt"                // the MAC key failed its check, or the epoch is retired
+	SessionOver     Code = "session_over"         // the session has ended
+	Unavailable     Code = "unavailable"          // not ready; try again
+	TimedOut        Code = "timed_out"            // the deadline passed
+	Cancelled       Code = "cancelled"            // the caller or the coordinator gave up
+	Internal        Code = "internal"             // a fault of this process
 )
 
 var grpcCodes = map[Code]codes.Code{
@@ -69,6 +75,11 @@ var grpcCodes = map[Code]codes.Code{
 	Quarantined:     codes.FailedPrecondition,
 	Stopped:         codes.FailedPrecondition,
 	Excluded:        codes.FailedPrecondition,
+	WrongQuorum:     codes.FailedPrecondition,
+	Foreign:         codes.InvalidArgument,
+	BadCiphertext:   codes.InvalidArgument,
+	MaskSpent:       codes.Aborted,
+	ApprovalNeeded:  codes.FailedPrecondition,
 	Burnt:           codes.FailedPrecondition,
 	SessionOver:     codes.FailedPrecondition,
 	Unavailable:     codes.Unavailable,
@@ -111,6 +122,7 @@ func (e *Error) GRPCStatus() *status.Status {
 	if !ok {
 		c = codes.Unknown
 	}
+	e = e.clipped() // it may name what the caller sent
 	s := status.New(c, e.Error())
 	details := []protoadapt.MessageV1{&statusv1.ErrorDetail{Code: string(e.Code), What: e.What, Next: e.Next}}
 	if e.Retry > 0 {
@@ -146,12 +158,32 @@ func FromError(err error) *Error {
 	for _, d := range s.Details() {
 		switch d := d.(type) {
 		case *statusv1.ErrorDetail:
-			e.Code, e.What, e.Next = Code(d.GetCode()), d.GetWhat(), d.GetNext()
+			if _, known := grpcCodes[Code(d.GetCode())]; known { // whoever answers does not make up codes: metrics have them
+				e.Code = Code(d.GetCode())
+			}
+			e.What, e.Next = d.GetWhat(), d.GetNext()
 		case *errdetails.RetryInfo:
 			e.Retry = max(d.GetRetryDelay().AsDuration(), 0)
 		}
 	}
-	return e
+	return e.clipped()
+}
+
+// maxText bounds what an error says, in bytes, on the way and as it comes.
+const maxText = 2000
+
+func (e *Error) clipped() *Error {
+	short := *e
+	short.What, short.Next = clip(e.What), clip(e.Next)
+	return &short
+}
+
+// clip cuts a text that is too long.
+func clip(text string) string {
+	if len(text) <= maxText {
+		return text
+	}
+	return strings.ToValidUTF8(text[:maxText], "") + "..."
 }
 
 // fromGRPC names an error that gRPC itself made.

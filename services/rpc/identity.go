@@ -22,7 +22,8 @@ const (
 	Peer        Role = "peer"
 	Coordinator Role = "coordinator"
 	Client      Role = "client"
-	Self        Role = "self" // whoever has this process's own certificate: its operator
+	Self        Role = "self"  // whoever has this process's own certificate: its operator
+	Owner       Role = "owner" // the party that an evaluator computes for
 )
 
 // Principal is an authenticated caller.

@@ -33,6 +33,9 @@ var errUntapped = Errorf(Unauthenticated, "", "no caller")
 func (s *Server) finish(method string, p Principal, start time.Time, err error) error {
 	code, out := s.public(method, p, err)
 	if s.opts.Observe != nil {
+		if _, served := s.opts.Rules[method]; !served { // whoever calls what there is not chooses its name
+			method = "unknown"
+		}
 		s.opts.Observe(method, p.Role, code, time.Since(start))
 	}
 	return out

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"maps"
 	"net"
 	"os"
 	"path/filepath"
@@ -102,6 +103,8 @@ func (w *world) serve(o Options, get func(ctx context.Context) (*statusv1.GetSta
 	if o.Rules == nil {
 		o.Rules = Rules{statusMethod: Allow(Peer, Client).With("status")}
 	}
+	o.Rules = maps.Clone(o.Rules)
+	o.Rules["/lodge.status.v1.StatusService/SetLogLevel"] = Allow(Self)
 	s, err := NewServer(o)
 	if err != nil {
 		w.t.Fatal(err)
@@ -326,6 +329,7 @@ func TestOversizedMessage(t *testing.T) {
 	if err := o.Directory.Add("spiffe://lodge/party/bob", Principal{Role: Peer, Name: "bob"}); err != nil {
 		t.Fatal(err)
 	}
+	o.Rules["/lodge.status.v1.StatusService/SetLogLevel"] = Allow(Self)
 	s, err := NewServer(o)
 	if err != nil {
 		t.Fatal(err)

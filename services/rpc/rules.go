@@ -25,7 +25,7 @@ func (r Rule) With(permission string) Rule {
 }
 
 // Anyone is every authenticated principal.
-var Anyone = Allow(Peer, Coordinator, Client, Self)
+var Anyone = Allow(Peer, Coordinator, Client, Self, Owner)
 
 func (rs Rules) check(method string, p Principal) *Error {
 	r, ok := rs[method]

@@ -42,8 +42,10 @@ type Options struct {
 	UnaryTimeout time.Duration
 	// StallTimeout ends the stream of a client or coordinator that takes nothing of what is sent; 0 means 30 s.
 	StallTimeout time.Duration
-	// Observe is called once per call, if set.
+	// Observe is called once per call, if set; the method of a call that nothing serves is "unknown".
 	Observe func(method string, role Role, code string, took time.Duration)
+	// Streams is told of streams that begin (1) and end (-1), if set.
+	Streams func(role Role, n int)
 	Log     *slog.Logger // nil: discard
 	// Reflection lets authenticated callers list the services.
 	Reflection bool
@@ -86,6 +88,9 @@ func NewServer(o Options) (*Server, error) {
 	if o.StallTimeout == 0 {
 		o.StallTimeout = 30 * time.Second
 	}
+	if o.Streams == nil {
+		o.Streams = func(Role, int) {}
+	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.NewTextHandler(io.Discard, nil))
 	}
@@ -103,7 +108,7 @@ func NewServer(o Options) (*Server, error) {
 	}
 	o.Rules = rules
 	s := &Server{
-		opts: o, health: health.NewServer(), streams: streams{open: map[caller]int{}}, buckets: newBuckets(o.Directory),
+		opts: o, health: health.NewServer(), streams: streams{open: map[caller]int{}, tell: o.Streams}, buckets: newBuckets(o.Directory),
 		refusals: rate.NewLimiter(10, 100),
 	}
 	unary, stream := []grpc.UnaryServerInterceptor{s.unary}, []grpc.StreamServerInterceptor{s.stream}
@@ -117,6 +122,7 @@ func NewServer(o Options) (*Server, error) {
 		grpc.MaxSendMsgSize(MaxMessage),
 		grpc.MaxHeaderListSize(maxHeaders),
 		grpc.MaxConcurrentStreams(512),
+		grpc.NumStreamWorkers(32), // stacks that have grown are used again; streams beyond these have goroutines of their own
 		grpc.ConnectionTimeout(10*time.Second),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 10 * time.Second, Timeout: 5 * time.Second}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),

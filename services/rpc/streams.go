@@ -21,6 +21,7 @@ const (
 type streams struct {
 	mu   sync.Mutex
 	open map[caller]int
+	tell func(role Role, n int) // of streams that begin (1) and end (-1)
 }
 
 type caller struct {
@@ -41,9 +42,11 @@ func (s *streams) enter(p Principal) (leave func(), refused *Error) {
 		return nil, Errorf(Busy, "end one first", "%s %s has %d streams open", p.Role, p.Name, most)
 	}
 	s.open[c]++
+	s.tell(p.Role, 1)
 	return func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
+		s.tell(p.Role, -1)
 		if s.open[c]--; s.open[c] == 0 {
 			delete(s.open, c)
 		}

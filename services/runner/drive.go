@@ -3,6 +3,7 @@ package runner
 import (
 	"context"
 	"crypto/ed25519"
+	"encoding/hex"
 	"errors"
 	"time"
 
@@ -29,7 +30,10 @@ func drive[R any](ctx context.Context, d *driver, s round.Session, t round.Trans
 		if err != nil {
 			return result, err
 		}
-		d.o.Metrics.Round(d.o.Terms.Protocol, d.label, time.Since(begin), compute)
+		d.o.Metrics.Round(d.place(), time.Since(begin), compute)
+		d.o.Trace.Round(d.label, d.index, begin, compute)
+		d.log.Debug("round", "session", hex.EncodeToString(s.ID[:]), "round", d.label, "index", d.index,
+			"seconds", time.Since(begin).Seconds(), "own_seconds", compute.Seconds())
 	}
 }
 
@@ -38,6 +42,7 @@ func turn[R any](ctx context.Context, d *driver, m *round.Machine[R]) (compute t
 	missing := m.Missing()
 	d.index, d.label, d.since = d.offset+m.Round(), labelOf(missing, m.Outgoing()), time.Now()
 	d.clocks, d.folding = map[round.Party]*clock{}, 0
+	proofs := proofsAmong(missing)
 	most := map[round.Party]int64{}
 	for _, w := range missing {
 		most[w.From] += w.MaxBytes
@@ -67,6 +72,11 @@ func turn[R any](ctx context.Context, d *driver, m *round.Machine[R]) (compute t
 	start := time.Now()
 	err = m.Step(ctx)
 	compute = time.Since(start)
+	if err == nil {
+		for proof, n := range proofs {
+			d.o.Metrics.Proofs(proof, true, n)
+		}
+	}
 	d.ownStep = d.folding + compute
 	return compute, err
 }
@@ -75,7 +85,7 @@ func turn[R any](ctx context.Context, d *driver, m *round.Machine[R]) (compute t
 func (d *driver) outgoing(out []round.Outgoing, transcript round.Digest) []post {
 	posts := make([]post, len(out))
 	for i, m := range out {
-		posts[i] = post{message: m.Message, envelope: d.envelope(d.offset+m.Round, m.Name, d.o.Self, m.To, transcript)}
+		posts[i] = post{at: d.place(), message: m.Message, envelope: d.envelope(d.offset+m.Round, m.Name, d.o.Self, m.To, transcript)}
 		if b, ok := m.Body.(round.Hashed); ok && m.To == round.All {
 			posts[i].envelope.Digest = b.Digest()
 			posts[i].signature = posts[i].envelope.Sign(d.o.Signer)
@@ -118,7 +128,7 @@ func (s signatures) Verify(b round.Signed, signature []byte) bool {
 // collect takes one frame of an awaited peer.
 func collect[R any](ctx context.Context, d *driver, m *round.Machine[R]) error {
 	timed, cancel := context.WithDeadline(ctx, earliest(d.clocks))
-	f, err := d.o.Session.Receive(timed, func(p round.Party) bool { return d.clocks[p] != nil })
+	f, err := d.receive(timed, func(p round.Party) bool { return d.clocks[p] != nil })
 	cancel()
 	if err != nil {
 		if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
@@ -143,6 +153,15 @@ func collect[R any](ctx context.Context, d *driver, m *round.Machine[R]) error {
 	return nil
 }
 
+// receive takes a frame of a peer, and counts it.
+func (d *driver) receive(ctx context.Context, wanted func(round.Party) bool) (*exchange.Frame, error) {
+	f, err := d.o.Session.Receive(ctx, wanted)
+	if err == nil {
+		d.o.Metrics.Received(d.place(), d.o.Names[f.From], f.Size())
+	}
+	return f, err
+}
+
 // settle stops waiting for a peer that owes nothing more in this round.
 func (d *driver) settle(p round.Party, missing []round.Want) {
 	for _, w := range missing {
@@ -151,6 +170,8 @@ func (d *driver) settle(p round.Party, missing []round.Want) {
 		}
 	}
 	delete(d.clocks, p)
+	d.o.Trace.Heard(d.o.Names[p])
+	d.log.Debug("heard", "session", hex.EncodeToString(d.id[:]), "round", d.label, "peer", d.o.Names[p], "seconds", time.Since(d.since).Seconds())
 }
 
 // deliver gives a frame to the machine, and checks the envelope with the last one.

@@ -49,7 +49,7 @@ func hear[R any](ctx context.Context, d *driver, m *round.Machine[R], f *exchang
 		}
 		name, index, from := f.Name, f.Index, f.From
 		var err error
-		f, err = d.o.Session.Receive(timed, func(p round.Party) bool { return p == from })
+		f, err = d.receive(timed, func(p round.Party) bool { return p == from })
 		if err != nil || f.Name != name || f.Index != index+1 {
 			return
 		}

@@ -23,6 +23,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/evidence"
 	"github.com/lodge-mpc/lodge/services/exchange"
 	"github.com/lodge-mpc/lodge/services/metrics"
+	"github.com/lodge-mpc/lodge/services/traces"
 )
 
 // Options of one session. All but Metrics, Progress and Log are required.
@@ -31,6 +32,7 @@ type Options struct {
 	Session *exchange.Session
 	Self    round.Party
 	Names   []string            // of all parties, by index
+	Places  []round.Party       // of the parties in the roster, by index; nil: their indices
 	Signer  ed25519.PrivateKey  // this party's
 	Keys    []ed25519.PublicKey // of all parties, by index
 	Random  io.Reader           // for the prelude's nonce; cryptographic
@@ -40,6 +42,7 @@ type Options struct {
 	// now and then in between; never concurrently.
 	Progress func(Progress)
 	Log      *slog.Logger
+	Trace    *traces.Session // may be nil
 	// Deviation is that of a party for tests, and nil everywhere else.
 	Deviation *Deviation
 	Recorder  *evidence.Recorder // may be nil
@@ -102,6 +105,7 @@ func Run[R any](ctx context.Context, o Options, start Start[R]) (R, Report, erro
 	if failure != nil {
 		report.Outcome = failure.Outcome
 		ended(string(failure.Outcome))
+		o.count(failure)
 		return result, report, failure
 	}
 	ended(string(OK))
@@ -305,7 +309,11 @@ func (d *driver) name(p round.Party) string {
 	if p < 0 || int(p) >= len(d.o.Names) {
 		return fmt.Sprintf("party %d", p)
 	}
-	return fmt.Sprintf("party %d (%s)", p, d.o.Names[p])
+	at := p
+	if d.o.Places != nil {
+		at = d.o.Places[p]
+	}
+	return fmt.Sprintf("party %d (%s)", at, d.o.Names[p])
 }
 
 // tell reports progress: always when forced, otherwise four times a second.

@@ -8,10 +8,12 @@ import (
 
 	"github.com/lodge-mpc/lodge/engine/protocol/round"
 	"github.com/lodge-mpc/lodge/services/exchange"
+	"github.com/lodge-mpc/lodge/services/metrics"
 )
 
 // post is a message with everything that its signature covers, but for the digest where it is not known yet.
 type post struct {
+	at        metrics.Place // the round in which it is sent
 	message   round.Message
 	envelope  exchange.Envelope
 	signature []byte // of a broadcast
@@ -124,7 +126,7 @@ func (d *driver) sendBatch(ctx context.Context, b []post) error {
 }
 
 func (d *driver) send(ctx context.Context, p post) error {
-	return d.o.Session.Send(ctx, p.envelope.Round, p.message, func(digest round.Digest) []byte {
+	return d.o.Session.Send(ctx, p.at, p.envelope.Round, p.message, func(digest round.Digest) []byte {
 		if p.signature != nil { // a broadcast is signed once, or this party would sign two versions
 			return p.signature
 		}

@@ -15,9 +15,12 @@ import (
 	"github.com/lodge-mpc/lodge/engine/protocol/round"
 	"github.com/lodge-mpc/lodge/engine/sample"
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
+	"github.com/lodge-mpc/lodge/services/evidence"
 	"github.com/lodge-mpc/lodge/services/exchange"
 	"github.com/lodge-mpc/lodge/services/job"
+	"github.com/lodge-mpc/lodge/services/rpc"
 	"github.com/lodge-mpc/lodge/services/runner"
+	"github.com/lodge-mpc/lodge/services/traces"
 )
 
 // Source is a fresh source of randomness for work of this party alone, bound to what tells the work from any other.
@@ -35,43 +38,35 @@ func sourceOf(random io.Reader, rs round.Session) (*sample.Source, error) {
 // source.
 type Start[R any] func(rs round.Session, source *sample.Source) (round.Transition[R], error)
 
-// Drive runs one chain with the peers, and is the only place where a session's secrets come from. params is the hash of what the protocol computes with, beyond the set.
+// Drive runs one chain with the peers, and is the only place where a session's secrets come from, beside Join. params is the
+// hash of what the protocol computes with, beyond the set.
 func Drive[R any](ctx context.Context, s *Session, protocol string, params [32]byte, start Start[R]) (R, error) {
 	var none R
-	var source *sample.Source
-	defer func() {
-		if source != nil {
-			source.Wipe()
-		}
-	}()
 	c := s.registry.Config
 	ref, err := job.RefOf(s.Spec.GetRef())
 	if err != nil {
 		return none, err
 	}
-	x, err := c.Exchange.Open(ref, exchange.Pins{ParamsHash: params, SpecDigest: s.digest})
+	g, err := c.group(job.Participants(s.Spec))
 	if err != nil {
 		return none, err
 	}
-	kept := s.recorder()
+	var kept *evidence.Recorder
+	if g.whole(&c) { // files name parties by their places in the roster
+		kept = s.recorder()
+	}
 	defer kept.Close()
+	log := c.Log.With("job", ref.JobID, "ordinal", ref.Ordinal, "protocol", protocol)
+	log.Info("session begins", "kind", job.KindName(s.Spec.GetKind()), "field", s.Spec.GetField(), "count", s.Spec.GetCount(), "epoch", s.Spec.GetEpoch())
+	span := c.Traces.Session(ref.JobID, ref.Ordinal, protocol, job.KindName(s.Spec.GetKind()), s.Spec.GetField())
 	s.Enter(jobv1.JobState_JOB_STATE_GENERATING)
-	result, report, err := runner.Run(ctx, runner.Options{
-		Terms: round.Terms{
-			Version: job.ProtocolVersion, Protocol: protocol, Params: params, Roster: c.Roster,
-			Epoch: s.Spec.GetEpoch(), Job: s.digest,
-		},
-		Session: x, Self: c.Self, Names: c.Names, Signer: c.Signer, Keys: c.Keys, Random: rand.Reader,
-		Limits: c.Limits, Metrics: c.Metrics, Log: c.Log, Progress: s.progress, Deviation: c.Deviation,
-		Recorder: kept,
-	}, func(rs round.Session) (t round.Transition[R], err error) {
-		if source, err = sourceOf(rand.Reader, rs); err != nil {
-			return t, err
-		}
-		return start(rs, source)
-	})
+	result, report, err := drive(ctx, &c, task{
+		ref: ref, digest: s.digest, protocol: protocol, params: params, epoch: s.Spec.GetEpoch(), group: g,
+		log: log, trace: span, kept: kept, progress: func(p runner.Progress) { s.progress(g, p) },
+	}, start)
+	span.End(report.SessionID, report.Sent, report.Received, err)
 	s.id = report.SessionID
-	record(c.Log, c.Names, ref, report, err)
+	record(log, g.Names, report, err)
 	s.accuse(ctx, kept, params, report, err)
 	s.update(func(st *jobv1.SessionStatus) {
 		s.signed = report.Broadcasts
@@ -81,33 +76,150 @@ func Drive[R any](ctx context.Context, s *Session, protocol string, params [32]b
 		}
 		st.Progress.SentBytes, st.Progress.ReceivedBytes = uint64(report.Sent), uint64(report.Received)
 	})
-	return result, err
+	return result, renumbered(g, err)
 }
 
-// record logs what a session leaves to be compared with the logs of others: the transcript, which is equal at honest
-// parties, or after a dispute what the party at fault, or everybody when none is named, has signed.
-func record(log *slog.Logger, names []string, ref job.Ref, report runner.Report, err error) {
-	log = log.With("job", ref.JobID, "ordinal", ref.Ordinal)
+// Call is a session that clients begin, by asking each party of the group for the same thing.
+type Call struct {
+	Ref      job.Ref
+	Digest   [32]byte // of what was asked, which the parties compare first
+	Group    []uint32
+	Protocol string
+	Params   [32]byte
+	Epoch    uint64
+}
+
+// Join takes part in the session of a call, under the conditions on which the party takes part in others. The chain's
+// parties are numbered by their place in the group.
+func Join[R any](ctx context.Context, r *Registry, call Call, start Start[R]) (R, error) {
+	var none R
+	g, err := r.group(call.Group)
+	if err != nil {
+		return none, err
+	}
+	spec := &jobv1.SessionSpec{Ref: call.Ref.Proto(), Kind: jobv1.Kind_KIND_MASKS, Epoch: call.Epoch, Group: call.Group}
+	if err := r.behaved(spec); err != nil {
+		return none, err
+	}
+	leave, err := r.enter()
+	if err != nil {
+		return none, err
+	}
+	defer leave()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(r.calling, func() { cancel(context.Cause(r.calling)) })()
+	log := r.Log.With("job", call.Ref.JobID, "ordinal", call.Ref.Ordinal, "protocol", call.Protocol)
+	result, report, err := drive(ctx, &r.Config, task{
+		ref: call.Ref, digest: call.Digest, protocol: call.Protocol, params: call.Params, epoch: call.Epoch, group: g, log: log,
+	}, start)
 	if err == nil {
-		log.Info("session complete", "session", hex.EncodeToString(report.SessionID[:]), "transcript", hex.EncodeToString(report.Transcript[:]))
+		log.Debug("call complete", "seconds", report.Took.Seconds(), "rounds", report.Rounds, "sent", report.Sent, "received", report.Received)
+		return result, nil
+	}
+	record(log, g.Names, report, err)
+	err = renumbered(g, err)
+	var f *runner.Failure
+	if errors.As(err, &f) && r.Conduct != nil {
+		r.Conduct.Ended(spec, report.SessionID, f)
+	}
+	return none, err
+}
+
+// task is one run of a chain.
+type task struct {
+	ref      job.Ref
+	digest   [32]byte
+	protocol string
+	params   [32]byte
+	epoch    uint64
+	group    Group
+	log      *slog.Logger
+	trace    *traces.Session
+	kept     *evidence.Recorder
+	progress func(runner.Progress)
+}
+
+func drive[R any](ctx context.Context, c *Config, t task, start Start[R]) (R, runner.Report, error) {
+	var none R
+	var source *sample.Source
+	defer func() {
+		if source != nil {
+			source.Wipe()
+		}
+	}()
+	x, err := c.Exchange.Open(t.ref, exchange.Pins{ParamsHash: t.params, SpecDigest: t.digest}, t.group.Parties...)
+	if errors.Is(err, exchange.ErrOpened) {
+		return none, runner.Report{}, rpc.Errorf(rpc.Conflict, "take a new name for another attempt", "session %s was begun before", t.ref)
+	}
+	if err != nil {
+		return none, runner.Report{}, err
+	}
+	// It has ended by then, unless this party is at fault: a call panics in its handler, which the server outlives.
+	defer x.Abort(&exchange.AbortedError{Outcome: string(runner.Internal)}, func(*exchange.AbortedError) []byte { return nil })
+	return runner.Run(ctx, runner.Options{
+		Terms: round.Terms{
+			Version: job.ProtocolVersion, Protocol: t.protocol, Params: t.params, Roster: c.Roster, Epoch: t.epoch, Job: t.digest,
+		},
+		Session: x, Self: t.group.Self, Names: t.group.Names, Places: t.group.Parties, Signer: c.Signer, Keys: t.group.Keys, Random: rand.Reader,
+		Limits: c.Limits, Metrics: c.Metrics, Log: t.log, Trace: t.trace, Progress: t.progress, Deviation: c.Deviation,
+		Recorder: t.kept,
+	}, func(rs round.Session) (tr round.Transition[R], err error) {
+		if source, err = sourceOf(rand.Reader, rs); err != nil {
+			return tr, err
+		}
+		return start(rs, source)
+	})
+}
+
+// renumbered has a failure speak of the roster's parties.
+func renumbered(g Group, err error) error {
+	var f *runner.Failure
+	if errors.As(err, &f) {
+		g.renumber(f)
+	}
+	return err
+}
+
+// record logs how a session has ended, and what it leaves to be compared with the logs of others: the transcript, which is
+// equal at honest parties, or after a dispute what the party at fault, or everybody when none is named, has signed.
+func record(log *slog.Logger, names []string, report runner.Report, err error) {
+	log = log.With("session", hex.EncodeToString(report.SessionID[:]), "seconds", report.Took.Seconds(), "rounds", report.Rounds, "sent", report.Sent, "received", report.Received)
+	if err == nil {
+		log.Info("session complete", "transcript", hex.EncodeToString(report.Transcript[:]))
 		return
 	}
 	var f *runner.Failure
-	if !errors.As(err, &f) || f.Outcome != runner.Blamed && f.Outcome != runner.Aborted {
+	if !errors.As(err, &f) {
+		return // whoever ends the session logs it
+	}
+	end := []any{"outcome", string(f.Outcome), "round", f.Round, "check", f.Check, "reason", f.Reason}
+	if f.Outcome == runner.Blamed {
+		end = append(end, "peer", names[f.Party])
+	}
+	if len(f.Suspects) > 0 {
+		suspects := make([]string, len(f.Suspects))
+		for i, p := range f.Suspects {
+			suspects[i] = names[p]
+		}
+		end = append(end, "suspects", suspects)
+	}
+	log.Warn("session failed", end...)
+	if f.Outcome != runner.Blamed && f.Outcome != runner.Aborted {
 		return
 	}
 	for _, e := range report.Broadcasts {
 		if f.Outcome == runner.Aborted || e.Envelope.From == f.Party {
-			log.Warn("signed broadcast", "party", names[e.Envelope.From], "evidence", e)
+			log.Warn("signed broadcast", "peer", names[e.Envelope.From], "evidence", e)
 		}
 	}
 }
 
 // progress copies the runner's view into the status.
-func (s *Session) progress(p runner.Progress) {
+func (s *Session) progress(g Group, p runner.Progress) {
 	waiting := make([]uint32, len(p.WaitingFor))
 	for i, w := range p.WaitingFor {
-		waiting[i] = uint32(w)
+		waiting[i] = uint32(g.roster(w))
 	}
 	s.update(func(st *jobv1.SessionStatus) {
 		st.Progress = &jobv1.Progress{

@@ -11,7 +11,6 @@ import (
 
 	"github.com/lodge-mpc/lodge/engine/protocol/round"
 	"github.com/lodge-mpc/lodge/services/exchange"
-	"github.com/lodge-mpc/lodge/services/job"
 	"github.com/lodge-mpc/lodge/services/runner"
 )
 
@@ -27,10 +26,10 @@ func TestRecordOfADispute(t *testing.T) {
 		report.Broadcasts = append(report.Broadcasts, runner.Broadcast{Envelope: e, Signature: e.Sign(signer)})
 	}
 	report.Transcript = round.Digest{0xab, 0xcd}
-	names, ref := []string{"a", "b", "c"}, job.Ref{JobID: "job-1", Ordinal: 2}
+	names := []string{"a", "b", "c"}
 	logged := func(err error) string {
 		var out bytes.Buffer
-		record(slog.New(slog.NewJSONHandler(&out, nil)), names, ref, report, err)
+		record(slog.New(slog.NewJSONHandler(&out, nil)), names, report, err)
 		return out.String()
 	}
 	for outcome, lines := range map[runner.Outcome]int{
@@ -43,15 +42,22 @@ func TestRecordOfADispute(t *testing.T) {
 	if text := logged(nil); !strings.Contains(text, `"transcript":"abcd00`) || strings.Contains(text, "broadcast") {
 		t.Errorf("of a complete session: %s", text)
 	}
+	if text := logged(&runner.Failure{Outcome: runner.Timeout, Suspects: []round.Party{0, 2}}); !strings.Contains(text, `"suspects":["a","c"]`) {
+		t.Errorf("of a timeout: %s", text)
+	}
 	var line struct {
-		Job, Party string
-		Evidence   struct {
+		Peer     string
+		Evidence struct {
 			Protocol, Session, Name, Digest, Signature string
 			Version, Round                             uint32
 			From                                       int
 		}
 	}
-	if err := json.Unmarshal([]byte(logged(&runner.Failure{Outcome: runner.Blamed, Party: 1})), &line); err != nil {
+	lines := strings.Split(logged(&runner.Failure{Outcome: runner.Blamed, Party: 1, Check: "opening"}), "\n")
+	if !strings.Contains(lines[0], `"outcome":"blame"`) || !strings.Contains(lines[0], `"check":"opening"`) || !strings.Contains(lines[0], `"peer":"b"`) {
+		t.Errorf("of a blame: %s", lines[0])
+	}
+	if err := json.Unmarshal([]byte(lines[1]), &line); err != nil {
 		t.Fatal(err)
 	}
 	ev := line.Evidence
@@ -66,7 +72,7 @@ func TestRecordOfADispute(t *testing.T) {
 			t.Fatalf("%q: %v", text, err)
 		}
 	}
-	if line.Job != "job-1" || line.Party != "b" || e.From != 1 || !e.Verify(public, signature) {
+	if line.Peer != "b" || e.From != 1 || !e.Verify(public, signature) {
 		t.Errorf("the line %+v does not verify", line)
 	}
 }

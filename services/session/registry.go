@@ -8,9 +8,12 @@ import (
 	"crypto/ed25519"
 	"io"
 	"log/slog"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"google.golang.org/protobuf/types/known/timestamppb"
 
@@ -24,6 +27,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/metrics"
 	"github.com/lodge-mpc/lodge/services/rpc"
 	"github.com/lodge-mpc/lodge/services/runner"
+	"github.com/lodge-mpc/lodge/services/traces"
 )
 
 // maxKept is how many ended sessions the registry remembers.
@@ -41,6 +45,7 @@ type Config struct {
 	Limits   runner.Limits
 	Metrics  *metrics.Metrics
 	Log      *slog.Logger
+	Traces   *traces.Tracer // may be nil
 	// Conduct of the parties, in sessions before; nil: they may do as they like.
 	Conduct Conduct
 	// Accuse gets what proves a party's cheat when a session has failed for it; nil drops it. It reads the file before it
@@ -99,13 +104,17 @@ type Registry struct {
 	running  sync.WaitGroup
 	closed   bool
 	stopped  chan struct{} // closed when Close has ended all sessions
+	calling  context.Context
+	hangUp   context.CancelCauseFunc // ends calling, and with it what Join drives
 }
 
 var errStopping = rpc.Errorf(rpc.Unavailable, "try again when the party is back", "this party is stopping")
 
 // NewRegistry is empty.
 func NewRegistry(c Config) *Registry {
-	return &Registry{Config: c, sessions: map[job.Ref]*Session{}, stopped: make(chan struct{})}
+	r := &Registry{Config: c, sessions: map[job.Ref]*Session{}, stopped: make(chan struct{})}
+	r.calling, r.hangUp = context.WithCancelCause(context.Background())
+	return r
 }
 
 // Start admits a spec of a service's protocol and begins its session. The same spec again gives the status of the
@@ -126,6 +135,9 @@ func (r *Registry) Start(of jobv1.Protocol, spec *jobv1.SessionSpec, p Protocol)
 		return st, err
 	}
 	if err := r.Gate.Check(spec); err != nil {
+		return nil, err
+	}
+	if err := r.takesPart(spec); err != nil {
 		return nil, err
 	}
 	if err := r.behaved(spec); err != nil {
@@ -166,6 +178,25 @@ func (r *Registry) Start(of jobv1.Protocol, spec *jobv1.SessionSpec, p Protocol)
 		s.run(ctx, p, release)
 	}()
 	return s.Status(), nil
+}
+
+// takesPart refuses a session with parties that are not in the roster, or without this one.
+func (r *Registry) takesPart(spec *jobv1.SessionSpec) error {
+	if _, err := r.group(job.Participants(spec)); err != nil {
+		return rpc.Errorf(rpc.Invalid, "name parties of the roster in order, and ask these", "%s", strings.TrimPrefix(err.Error(), "session: "))
+	}
+	return nil
+}
+
+// enter counts a call as running, so that the party waits for it when it stops.
+func (r *Registry) enter() (leave func(), err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		return nil, errStopping
+	}
+	r.running.Add(1)
+	return r.running.Done, nil
 }
 
 // behaved refuses a session because of the conduct of its parties.
@@ -235,7 +266,7 @@ func (r *Registry) CancelEpoch(ctx context.Context, epoch uint64, reason string)
 // of a check without a verdict would cost the MAC key, and what was made under it before: those that are in it go on to
 // their verdict, and cannot store anything. What is stored already is activated or discarded by the coordinator's word.
 func (r *Registry) DrainEpoch(ctx context.Context, epoch uint64, reason string) {
-	r.stopEpoch(ctx, epoch, reason, func(s jobv1.JobState) bool { return s < jobv1.JobState_JOB_STATE_VERIFYING })
+	r.stopEpoch(ctx, epoch, reason, unchecked)
 }
 
 func (r *Registry) stopEpoch(ctx context.Context, epoch uint64, reason string, which func(jobv1.JobState) bool) {
@@ -312,13 +343,64 @@ func (r *Registry) Get(ref *jobv1.SessionRef) (*Session, error) {
 	return s, nil
 }
 
+// checkTime is how long Drain waits for verdicts of MAC checks beyond its time.
+const checkTime = 5 * time.Second
+
+// Drain begins no more sessions and waits until none runs any more. When ctx is done it cancels those that have not begun
+// their MAC check, as DrainEpoch does, and leaves the others a little more time for their verdict.
+func (r *Registry) Drain(ctx context.Context) {
+	r.mu.Lock()
+	r.closed = true
+	r.mu.Unlock()
+	done := make(chan struct{})
+	go func() {
+		r.running.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+		r.activated(ctx)
+		return
+	case <-ctx.Done():
+	}
+	for _, s := range r.all() {
+		_, _ = s.stopIf(reasonStopping, unchecked)
+	}
+	select {
+	case <-done:
+	case <-time.After(checkTime):
+	}
+}
+
+// activated waits a little for the word that activates what has been stored. Without it results stay locked until the party
+// is back, and the others wait.
+func (r *Registry) activated(ctx context.Context) {
+	ctx, stop := context.WithTimeout(ctx, checkTime)
+	defer stop()
+	for _, s := range r.all() {
+		s.wait(ctx)
+	}
+}
+
+func (r *Registry) all() []*Session {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Collect(maps.Values(r.sessions))
+}
+
+// unchecked are the states of sessions that have not begun their MAC check.
+func unchecked(s jobv1.JobState) bool { return s < jobv1.JobState_JOB_STATE_VERIFYING }
+
+const reasonStopping = "the party is stopping"
+
 // Close cancels what runs, waits for it to end, and lets go of those who watch. It is called once.
 func (r *Registry) Close() {
 	r.mu.Lock()
 	r.closed = true
 	for _, s := range r.sessions {
-		s.cancel(rpc.Errorf(rpc.Cancelled, "", "the party is stopping"))
+		s.cancel(rpc.Errorf(rpc.Cancelled, "", reasonStopping))
 	}
+	r.hangUp(errStopping)
 	r.mu.Unlock()
 	r.running.Wait()
 	close(r.stopped)

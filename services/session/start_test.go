@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"crypto/ed25519"
 	"errors"
 	"log/slog"
 	"slices"
@@ -77,7 +78,7 @@ func (w *work) Run(ctx context.Context, _ *Session) (*Stored, error) {
 func newRegistry(conduct Conduct) (*Registry, *jobv1.SessionSpec) {
 	pin := config.ParamsPin{Name: "S14-32", Hash: strings.Repeat("11", 32)}
 	hash, roster := pin.Sum(), [32]byte{}
-	r := NewRegistry(Config{Conduct: conduct, Metrics: metrics.New("test"), Log: slog.New(slog.DiscardHandler), Gate: job.NewGate(job.Terms{
+	r := NewRegistry(Config{Names: []string{"p0"}, Keys: make([]ed25519.PublicKey, 1), Conduct: conduct, Metrics: metrics.New("test", metrics.Both), Log: slog.New(slog.DiscardHandler), Gate: job.NewGate(job.Terms{
 		Policy: config.Policy{
 			Params: []config.ParamsPin{pin}, Kinds: []string{"scalar"}, Fields: []string{"p128"}, Purposes: []string{"triples"},
 			Tenants: []string{"acme"}, MaxCount: 1, MaxDim: 1, MaxConcurrent: 10, JobsPerHour: 100, MaxMemory: 1 << 20,

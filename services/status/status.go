@@ -4,6 +4,7 @@ package status
 
 import (
 	"context"
+	"log/slog"
 	"time"
 
 	"google.golang.org/grpc/connectivity"
@@ -19,8 +20,11 @@ import (
 	"github.com/lodge-mpc/lodge/services/vault"
 )
 
-// Rules say who may call what: whoever is authenticated.
-var Rules = rpc.Rules{"/lodge.status.v1.StatusService/GetStatus": rpc.Anyone}
+// Rules say who may call what: whoever is authenticated may ask.
+var Rules = rpc.Rules{
+	"/lodge.status.v1.StatusService/GetStatus":   rpc.Anyone,
+	"/lodge.status.v1.StatusService/SetLogLevel": rpc.Allow(rpc.Self, rpc.Client).With(config.PermOperate),
+}
 
 // Service implements lodge.status.v1.
 type Service struct {
@@ -36,6 +40,7 @@ type Service struct {
 	Peers   []Peer     // the parties that it connects to
 	// Certificate says until when the one that is served is valid.
 	Certificate func() time.Time
+	Log         *slog.Logger // of the process
 
 	// Only of parties.
 	Vault     *vault.Vault
@@ -73,7 +78,7 @@ func (s *Service) details(out *statusv1.GetStatusResponse) {
 	for _, p := range s.Peers {
 		out.Links = append(out.Links, &statusv1.Link{Name: p.Name, Party: uint32(p.Party), State: linkState(p)})
 	}
-	out.MaxMemoryBytes = s.MaxMemory
+	out.MaxMemoryBytes, out.LogLevel = s.MaxMemory, s.logLevel()
 	if s.Vault != nil {
 		out.Store = s.store()
 	}

@@ -14,7 +14,7 @@ import (
 func TestJobsOfAPolicyMakeItsClass(t *testing.T) {
 	class := &tuplesv1.Class{
 		Tenant: "t", Kind: jobv1.Kind_KIND_MATRIX, Params: "S", Field: "p128", Shape: &jobv1.Shape{Rows: 1, Inner: 2, Columns: 3},
-		InputParty: 1, NoSacrifice: true,
+		InputParty: 1, NoSacrifice: true, Quorum: []uint32{0, 2}, Form: jobv1.MaskForm_MASK_FORM_PAPER,
 	}
 	fields := class.ProtoReflect().Descriptor().Fields()
 	for i := range fields.Len() {

@@ -14,7 +14,8 @@ import (
 	"github.com/lodge-mpc/lodge/services/rpc"
 )
 
-// levels counts the tuples of each class and epoch, as of the last time that no party was away.
+// levels counts the tuples of each class and epoch, as of the last time that no party was away, and masks as of the last time
+// that none of their quorum was.
 func (v *view) levels() (found map[place]*stockv1.Stock, of seen) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -41,7 +42,12 @@ func (v *view) levels() (found map[place]*stockv1.Stock, of seen) {
 			x.Reserved += kept - consumed
 		}
 		if s.alike && !b.GetStranded() && b.GetState() == tuplesv1.BatchState_BATCH_STATE_AVAILABLE { // what a party lacks yet nobody can reserve
-			x.Reserved += b.GetCount() - min(b.GetCount(), free+b.GetErased())
+			held := b.GetCount() - min(b.GetCount(), free+b.GetErased())
+			if masks(b.GetClass()) { // one of the quorum has spent them, and so nobody can
+				x.Consumed += held
+			} else {
+				x.Reserved += held
+			}
 		}
 	}
 	for at, n := range v.delivered {
@@ -139,7 +145,7 @@ func (s *Service) all() (list []*stockv1.Stock, of seen) {
 func (s *Service) stock(caller rpc.Principal, epoch uint64) ([]*stockv1.Stock, seen) {
 	all, of := s.all()
 	return slices.DeleteFunc(all, func(x *stockv1.Stock) bool {
-		return !caller.Serves(x.GetClass().GetTenant()) || epoch != 0 && epoch != x.GetEpoch()
+		return !shows(caller, x.GetClass()) || epoch != 0 && epoch != x.GetEpoch()
 	}), of
 }
 

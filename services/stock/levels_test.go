@@ -123,7 +123,7 @@ func TestMeasure(t *testing.T) {
 		return []*tuplesv1.Batch{batch("a", "dev", 0, nil), batch("b", "dev", 1, nil), batch("c", "x", 0, nil), batch("d", "y", 0, nil)}
 	}
 	s := testService(t, report(), report())
-	s.metrics, s.tenants = metrics.New("test"), []string{"dev"}
+	s.metrics, s.tenants = metrics.New("test", metrics.Both), []string{"dev"}
 	now := time.Now()
 	s.flows = newFlows(now.Add(-time.Minute))
 	s.flows.of(place{keyOf(batch("", "dev", 1, nil).GetClass()), 1}).reserved.add(600, now)

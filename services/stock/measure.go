@@ -1,13 +1,16 @@
 package stock
 
 import (
+	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/lodge-mpc/lodge/services/job"
 	"github.com/lodge-mpc/lodge/services/metrics"
 )
 
-// measure sets the metrics: of each tenant, kind, field and set, whatever the shape, the epoch and the party of masks.
+// measure sets the metrics: of each tenant, kind, field and set, whatever the shape, the epoch and the party of input
+// masks. Masks of quorums have their form for a field and no tenant, and are counted by quorum besides.
 func (s *Service) measure() {
 	if s.metrics == nil {
 		return
@@ -15,14 +18,23 @@ func (s *Service) measure() {
 	type class struct {
 		available uint64
 		rates     rates
+		wanted    bool // a policy keeps it
 	}
 	levels := map[metrics.StockLabels]*metrics.StockLevel{}
 	classes := map[metrics.StockLabels]map[key]*class{}
 	all, _ := s.all()
+	quorums := map[string]metrics.MaskLevel{}
 	for _, x := range all {
 		c := x.GetClass()
 		l := metrics.StockLabels{Tenant: c.GetTenant(), Kind: job.KindName(c.GetKind()), Field: c.GetField(), Params: c.GetParams()}
-		if !slices.Contains(s.tenants, l.Tenant) {
+		switch {
+		case masks(c):
+			l.Field = job.FormName(c.GetForm())
+			if x.GetEpoch() != 0 {
+				name := fmt.Sprint(x.GetEpoch(), c.GetQuorum(), l.Field)
+				quorums[name] = metrics.MaskLevel{Epoch: x.GetEpoch(), Quorum: c.GetQuorum(), Form: l.Field, Free: quorums[name].Free + x.GetAvailable()}
+			}
+		case !slices.Contains(s.tenants, l.Tenant):
 			l.Tenant = metrics.OtherTenants
 		}
 		if levels[l] == nil {
@@ -35,12 +47,25 @@ func (s *Service) measure() {
 		level.Consumed += x.GetConsumed()
 		level.Lost += x.GetLost()
 		level.InProduction += x.GetInProduction()
+		wanted := false
+		if p := x.GetPolicy(); p != nil && !p.GetPaused() {
+			share := float64(x.GetAvailable()) / float64(max(1, p.GetLow()))
+			if level.High == 0 || share < level.Ratio {
+				level.Ratio = share
+			}
+			wanted = true
+			level.Low, level.High = level.Low+p.GetLow(), level.High+p.GetHigh()
+			if x.GetHeldBack() != "" {
+				level.Held++
+			}
+		}
 		k := keyOf(c)
 		if classes[l][k] == nil {
 			classes[l][k] = &class{}
 		}
 		sum := classes[l][k]
 		sum.available += x.GetAvailable()
+		sum.wanted = sum.wanted || wanted
 		sum.rates.made += x.GetMadePerSecond()
 		sum.rates.reserved += x.GetReservedPerSecond()
 	}
@@ -48,12 +73,15 @@ func (s *Service) measure() {
 	for l, level := range levels {
 		level.TimeToEmpty = never
 		for _, c := range classes[l] {
+			if c.available == 0 && c.rates.reserved == 0 && !c.wanted {
+				continue // it is used up, and nobody wants more
+			}
 			empty, _ := forecast(c.available, 0, c.rates.made, c.rates.reserved)
 			level.TimeToEmpty = min(level.TimeToEmpty, empty)
 		}
 		list = append(list, *level)
 	}
-	s.metrics.Stock(list)
+	s.metrics.Stock(list, slices.Collect(maps.Values(quorums))...)
 }
 
 type rates struct{ made, reserved float64 } // tuples a second

@@ -42,26 +42,30 @@ func policyID(class *tuplesv1.Class, epoch uint64) string {
 	return hex.EncodeToString(sum[:12])
 }
 
-// ClassOf is the class of the tuples that a job makes.
+// ClassOf is the class of the tuples or masks that a job makes.
 func ClassOf(q *coordinatorv1.JobRequest) *tuplesv1.Class {
 	return &tuplesv1.Class{
 		Tenant: q.GetTenant(), Kind: q.GetKind(), Params: q.GetParams(), Field: q.GetField(), Shape: q.GetShape(), InputParty: q.GetInputParty(),
-		NoSacrifice: q.GetNoSacrifice(),
+		NoSacrifice: q.GetNoSacrifice(), Quorum: q.GetGroup(), Form: q.GetForm(),
 	}
 }
 
 // request is a job of a policy, for an epoch.
 func request(p *stockv1.Policy, epoch uint64) *coordinatorv1.JobRequest {
-	c := p.GetClass()
+	c, purpose := p.GetClass(), jobv1.Purpose_PURPOSE_TRIPLES
+	if masks(c) {
+		purpose = jobv1.Purpose_PURPOSE_THRESHOLD
+	}
 	return &coordinatorv1.JobRequest{
 		Kind: c.GetKind(), Params: c.GetParams(), Field: c.GetField(), Dim: blockOf(p), Shape: c.GetShape(), Count: p.GetBatch(), Epoch: epoch,
-		Purpose: jobv1.Purpose_PURPOSE_TRIPLES, Tenant: c.GetTenant(), InputParty: c.GetInputParty(), NoSacrifice: c.GetNoSacrifice(),
+		Purpose: purpose, Tenant: c.GetTenant(), InputParty: c.GetInputParty(), NoSacrifice: c.GetNoSacrifice(),
+		Group: c.GetQuorum(), Form: c.GetForm(),
 	}
 }
 
-// blockOf is the block dimension of a policy's jobs; 0: a party chooses.
+// blockOf is the block dimension of a policy's jobs; 0: a party chooses, or there are no blocks.
 func blockOf(p *stockv1.Policy) uint32 {
-	if p.GetClass().GetKind() != jobv1.Kind_KIND_MATRIX {
+	if c := p.GetClass(); c.GetKind() != jobv1.Kind_KIND_MATRIX && !masks(c) {
 		return 1
 	}
 	return p.GetDim()
@@ -69,12 +73,12 @@ func blockOf(p *stockv1.Policy) uint32 {
 
 // checkClass refuses a class that is not the caller's to decide about.
 func checkClass(caller rpc.Principal, class *tuplesv1.Class) error {
-	if !caller.Serves(class.GetTenant()) {
+	if !shows(caller, class) {
 		return rpc.Errorf(rpc.Forbidden, "add the tenant to this client in the coordinator's configuration",
 			"client %s does not act for tenant %q", caller.Name, class.GetTenant())
 	}
-	if !job.MakesTuples(class.GetKind()) {
-		return rpc.Errorf(rpc.Invalid, "name a kind of tuples", "%s", job.NoTuples(class.GetKind()))
+	if !job.Stocked(class.GetKind()) {
+		return rpc.Errorf(rpc.Invalid, "name a kind of tuples, or masks", "%s", job.NoTuples(class.GetKind()))
 	}
 	return nil
 }
@@ -97,7 +101,9 @@ func (s *Service) checkPolicy(p *stockv1.Policy) error {
 		return invalid("leave it out for the best", "only matrices have a dim, and it is a power of two, not %d", p.GetDim())
 	}
 	q := request(p, max(1, p.GetEpoch()))
-	q.Dim = max(1, q.GetDim())
+	if !masks(p.GetClass()) {
+		q.Dim = max(1, q.GetDim())
+	}
 	return s.queue.Check(q)
 }
 
@@ -169,7 +175,7 @@ func (s *Service) ListPolicies(ctx context.Context, _ *stockv1.ListPoliciesReque
 	defer s.keeping.Unlock()
 	out := &stockv1.ListPoliciesResponse{}
 	for _, p := range s.policies {
-		if caller.Serves(p.msg.GetClass().GetTenant()) {
+		if shows(caller, p.msg.GetClass()) {
 			out.Policies = append(out.Policies, p.msg)
 		}
 	}

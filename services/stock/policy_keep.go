@@ -1,22 +1,18 @@
 package stock
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"google.golang.org/protobuf/proto"
 
 	coordinatorv1 "github.com/lodge-mpc/lodge/proto/lodge/coordinator/v1"
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
-	keygenv1 "github.com/lodge-mpc/lodge/proto/lodge/keygen/v1"
 	"github.com/lodge-mpc/lodge/services/job"
 	"github.com/lodge-mpc/lodge/services/rpc"
 )
@@ -25,7 +21,7 @@ import (
 type Queue interface {
 	// Check refuses a request that no party could take.
 	Check(q *coordinatorv1.JobRequest) error
-	// Tuples lists all jobs that make tuples, in the order of submission.
+	// Tuples lists all jobs that make tuples or masks, in the order of submission.
 	Tuples() []Job
 	// Submit queues a job of a policy under a key: the same key is the same job, also after a restart.
 	Submit(key string, q *coordinatorv1.JobRequest) error
@@ -45,7 +41,7 @@ func (idle) Estimate(context.Context, *coordinatorv1.JobRequest) (*coordinatorv1
 	return nil, errIdle
 }
 
-// Job is a job that makes tuples.
+// Job is a job that makes tuples or masks.
 type Job struct {
 	ID      string
 	Key     string // under which it was submitted
@@ -114,7 +110,7 @@ type history struct {
 }
 
 // keep makes a plan and submits its jobs. It is called by one goroutine. known are the jobs whose tuples are in the view
-// if they are anywhere: those that were complete before the parties were asked last.
+// if they are anywhere: those that were complete before the parties were asked last. away says who could not be.
 func (s *Service) keep(ctx context.Context, known map[string]bool, away error) {
 	jobs := s.queue.Tuples()
 	now := time.Now()
@@ -131,6 +127,7 @@ func (s *Service) keep(ctx context.Context, known map[string]bool, away error) {
 	making := map[place]uint64{}
 	for _, j := range jobs {
 		// With a party away nobody knows of completed jobs whether the view has their tuples, and no policy acts on it.
+		away := awayFor(away, ClassOf(j.Request))
 		if job.Final(j.State) && (!j.completed() || known[j.ID] || away != nil) || has.batches[j.Batch] {
 			continue
 		}
@@ -241,69 +238,6 @@ func histories(jobs []Job, list []*policy) (past map[string]*history, running in
 		}
 	}
 	return past, running
-}
-
-// epochFor is the epoch that a policy is for at this moment, or why there is none.
-func (s *Service) epochFor(p *policy, away error) (epoch uint64, problem string) {
-	if away != nil { // the epoch is that of the last time that all were asked, if there was one
-		problem = "not all parties can be asked: " + oneLine(rpc.FromError(away).What)
-	}
-	for _, e := range s.epochs {
-		fits := e.GetPurpose() == jobv1.Purpose_PURPOSE_TRIPLES && e.GetParams() == p.msg.GetClass().GetParams()
-		if fits && (p.msg.GetEpoch() == 0 || e.GetEpoch() == p.msg.GetEpoch()) {
-			return e.GetEpoch(), problem
-		}
-	}
-	if problem != "" {
-		return p.msg.GetEpoch(), problem
-	}
-	if p.msg.GetEpoch() != 0 {
-		return p.msg.GetEpoch(), fmt.Sprintf("no epoch %d is active for triples of %s at all parties", p.msg.GetEpoch(), p.msg.GetClass().GetParams())
-	}
-	return 0, "no epoch is active for triples of " + p.msg.GetClass().GetParams() + " at all parties"
-}
-
-// findEpochs asks the parties for their epochs, for policies, and keeps those that are active at all of them, newest
-// first.
-func (s *Service) findEpochs(ctx context.Context) error {
-	s.keeping.Lock()
-	none := len(s.policies) == 0
-	s.keeping.Unlock()
-	if none {
-		return nil
-	}
-	active := map[uint64]int{}
-	found := make([][]*keygenv1.Epoch, len(s.parties))
-	errs := make([]error, len(s.parties))
-	var wg sync.WaitGroup
-	for i, p := range s.parties {
-		wg.Go(func() {
-			ctx, cancel := context.WithTimeout(ctx, callTime)
-			defer cancel()
-			r, err := keygenv1.NewKeygenServiceClient(p.Conn).ListEpochs(ctx, &keygenv1.ListEpochsRequest{})
-			if err != nil {
-				errs[i] = fmt.Errorf("%s: %w", p, err)
-			}
-			found[i] = r.GetEpochs()
-		})
-	}
-	wg.Wait()
-	if err := errors.Join(errs...); err != nil {
-		return err
-	}
-	s.epochs = s.epochs[:0]
-	for _, list := range found {
-		for _, e := range list {
-			if e.GetState() != keygenv1.EpochState_EPOCH_STATE_ACTIVE || e.GetStanding() != keygenv1.RosterStanding_ROSTER_STANDING_SAME {
-				continue
-			}
-			if active[e.GetEpoch()]++; active[e.GetEpoch()] == len(s.parties) {
-				s.epochs = append(s.epochs, e)
-			}
-		}
-	}
-	slices.SortFunc(s.epochs, func(a, b *keygenv1.Epoch) int { return cmp.Compare(b.GetEpoch(), a.GetEpoch()) })
-	return nil
 }
 
 // estimateOf asks what a request makes and takes, once.

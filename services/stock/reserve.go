@@ -69,6 +69,8 @@ func (s *Service) reserveFor(ctx context.Context, q *stockv1.ReserveRequest) (*s
 func (s *Service) check(caller rpc.Principal, q *stockv1.ReserveRequest) error {
 	class := q.GetClass()
 	switch {
+	case masks(class):
+		return rpc.Errorf(rpc.Invalid, "ask the parties of a quorum to decrypt, which takes them", "masks are never reserved: only their quorum spends them, when it decrypts")
 	case !caller.Serves(class.GetTenant()):
 		return rpc.Errorf(rpc.Forbidden, "add the tenant to this client in the coordinator's configuration", "client %s does not act for tenant %q", caller.Name, class.GetTenant())
 	case !job.MakesTuples(class.GetKind()):
@@ -76,6 +78,8 @@ func (s *Service) check(caller rpc.Principal, q *stockv1.ReserveRequest) error {
 	case !caller.MayDraw(job.KindName(class.GetKind())):
 		return rpc.Errorf(rpc.Forbidden, "add the kind to this client in the coordinator's configuration",
 			"client %s may not reserve %s tuples", caller.Name, job.KindName(class.GetKind()))
+	case len(class.GetQuorum()) > 0 || class.GetForm() != 0:
+		return rpc.Errorf(rpc.Invalid, "leave them out", "only masks have a quorum and a form")
 	case !slices.Contains(config.Fields, class.GetField()):
 		return rpc.Errorf(rpc.Invalid, "write one of "+strings.Join(config.Fields, ", "), "field %.20q", class.GetField())
 	case q.GetCount() == 0:

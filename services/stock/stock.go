@@ -70,7 +70,8 @@ type Service struct {
 	metrics   *metrics.Metrics
 	tenants   []string // that metrics name
 	changed   chan struct{}
-	epochs    []*keygenv1.Epoch   // those that are active at all parties, newest first; of the goroutine that keeps
+	epochs    []activeEpoch       // newest first; of the goroutine that keeps
+	said      [][]*keygenv1.Epoch // by each party, when it was asked last; of that goroutine
 	estimates map[string]estimate // of the goroutine that keeps
 	counted   map[string]bool     // jobs whose tuples are in flows; of the goroutine that keeps
 
@@ -158,10 +159,8 @@ func (s *Service) Run(ctx context.Context) {
 	var away error
 	for ask := true; ctx.Err() == nil; {
 		if ask {
-			done := s.completed()
-			if away = s.sync(ctx); away == nil {
-				known, away = done, s.findEpochs(ctx)
-			}
+			known = s.completed()
+			away = s.findEpochs(ctx, s.sync(ctx))
 			if away != nil && ctx.Err() == nil {
 				s.log.Debug("the stock of a party is unknown", "error", away)
 			}
@@ -221,8 +220,8 @@ func (s *Service) Sync() {
 	}
 }
 
-// sync asks all parties what they have. While one cannot be reached nothing can be reserved. Callers at the same time
-// share the answers that were asked for after they came.
+// sync asks all parties what they have. While one cannot be reached nothing can be reserved, and the error is an awayError.
+// Callers at the same time share the answers that were asked for after they came.
 func (s *Service) sync(ctx context.Context) error {
 	came := time.Now()
 	select {
@@ -245,7 +244,7 @@ func (s *Service) sync(ctx context.Context) error {
 	}()
 	s.synced = time.Now()
 	n := s.view.ask()
-	reports, errs := make([][]*tuplesv1.Batch, len(s.parties)), make([]error, len(s.parties))
+	reports, errs := make([][]*tuplesv1.Batch, len(s.parties)), make(awayError, len(s.parties))
 	var wg sync.WaitGroup
 	for i, p := range s.parties {
 		wg.Go(func() {
@@ -257,7 +256,7 @@ func (s *Service) sync(ctx context.Context) error {
 		})
 	}
 	wg.Wait()
-	err := errors.Join(errs...)
+	err := errs.or()
 	if s.syncErr = err; err == nil {
 		s.view.set(reports, n, time.Now())
 		s.away.Store(nil)
@@ -270,7 +269,7 @@ func (s *Service) sync(ctx context.Context) error {
 			away = append(away, &stockv1.AwayParty{Party: uint32(p.index), Name: p.Name, Reason: oneLine(rpc.FromError(errs[i]).What)})
 		}
 	}
-	s.view.lose(away)
+	s.view.lose(away, reports)
 	return err
 }
 

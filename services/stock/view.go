@@ -2,14 +2,17 @@ package stock
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"sync"
 	"time"
 
 	"google.golang.org/protobuf/proto"
 
+	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
 	stockv1 "github.com/lodge-mpc/lodge/proto/lodge/stock/v1"
 	tuplesv1 "github.com/lodge-mpc/lodge/proto/lodge/tuples/v1"
+	"github.com/lodge-mpc/lodge/services/rpc"
 	"github.com/lodge-mpc/lodge/services/spans"
 )
 
@@ -97,10 +100,19 @@ func (v *view) set(reports [][]*tuplesv1.Batch, n uint64, now time.Time) {
 	v.touch()
 }
 
-// lose notes that parties are away. What there was remains to be seen.
-func (v *view) lose(away []*stockv1.AwayParty) {
+// lose notes that parties are away. What there was remains to be seen, and of masks what their quorums report that are there.
+func (v *view) lose(away []*stockv1.AwayParty, reports [][]*tuplesv1.Batch) {
+	there := func(c *tuplesv1.Class) bool {
+		return masks(c) && !slices.ContainsFunc(away, func(a *stockv1.AwayParty) bool { return slices.Contains(c.GetQuorum(), a.GetParty()) })
+	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	maps.DeleteFunc(v.shelves, func(_ string, s *shelf) bool { return there(s.batch.GetClass()) })
+	for id, s := range merge(reports) {
+		if there(s.batch.GetClass()) {
+			v.shelves[id] = s
+		}
+	}
 	if !slices.EqualFunc(v.away, away, func(a, b *stockv1.AwayParty) bool { return proto.Equal(a, b) }) {
 		v.away = away
 		v.touch()
@@ -111,12 +123,14 @@ func spanOf(r *tuplesv1.Range) spans.Span {
 	return spans.Span{First: r.GetFirst(), Count: r.GetCount()}
 }
 
-// merge gives the batches that all parties report alike, with what is free at all of them.
+// merge gives the batches that all parties report alike that have them, with what is free at all of these.
 func merge(reports [][]*tuplesv1.Batch) map[string]*shelf {
 	shelves := map[string]*shelf{}
-	seen := map[string]int{}
+	seen := map[string]int{}         // by how many of those that have it
+	strange := map[string]struct{}{} // masks that somebody reports who is not in the quorum
 	for i, report := range reports {
 		for _, b := range report {
+			turn := turnOf(b, i)
 			list := make([]spans.Span, len(b.GetFree()))
 			for i, x := range b.GetFree() {
 				list[i] = spans.Span{First: x.GetFirst(), Count: x.GetCount()}
@@ -124,9 +138,12 @@ func merge(reports [][]*tuplesv1.Batch) map[string]*shelf {
 			free := spans.Of(list...)
 			s := shelves[b.GetId()]
 			switch {
-			case i == 0:
+			case turn < 0:
+				strange[b.GetId()] = struct{}{}
+				continue
+			case turn == 0 && s == nil:
 				shelves[b.GetId()] = &shelf{b, keyOf(b.GetClass()), free, true}
-			case s == nil || seen[b.GetId()] != i:
+			case s == nil || seen[b.GetId()] != turn:
 				continue
 			case !same(s.batch, b):
 				s.free, s.alike = nil, false
@@ -135,15 +152,36 @@ func merge(reports [][]*tuplesv1.Batch) map[string]*shelf {
 				s.batch.Lost = max(s.batch.GetLost(), b.GetLost())
 				s.batch.TupleBytes = max(s.batch.GetTupleBytes(), b.GetTupleBytes()) // the owner of input masks has more
 			}
-			seen[b.GetId()] = i + 1
+			seen[b.GetId()] = turn + 1
 		}
 	}
 	for id, s := range shelves {
-		if seen[id] != len(reports) {
+		all := len(reports)
+		if masks(s.batch.GetClass()) {
+			all = len(s.batch.GetClass().GetQuorum())
+		}
+		if _, is := strange[id]; is || seen[id] != all {
 			s.free, s.alike = nil, false
 		}
 	}
 	return shelves
+}
+
+// turnOf is the place of a party among those that have a batch: all parties, and of masks their quorum; -1: it is not
+// among them.
+func turnOf(b *tuplesv1.Batch, party int) int {
+	if !masks(b.GetClass()) {
+		return party
+	}
+	return slices.Index(b.GetClass().GetQuorum(), uint32(party))
+}
+
+// masks reports whether a class is one of masks, which only their quorum has, and which nobody reserves.
+func masks(c *tuplesv1.Class) bool { return c.GetKind() == jobv1.Kind_KIND_MASKS }
+
+// shows reports whether a client may know of the stock of a class: that of its tenants, and masks, which are nobody's.
+func shows(caller rpc.Principal, c *tuplesv1.Class) bool {
+	return masks(c) || caller.Serves(c.GetTenant())
 }
 
 // same reports whether two parties mean the same batch.

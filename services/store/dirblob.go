@@ -379,6 +379,29 @@ func (d *directory) Blobs() ([]string, error) {
 	return names, nil
 }
 
+func (d *directory) Size() (int64, error) {
+	d.life.RLock()
+	defer d.life.RUnlock()
+	if d.closed {
+		return 0, ErrClosed
+	}
+	info, err := os.Stat(d.records)
+	if err != nil {
+		return 0, fmt.Errorf("store: %w", err)
+	}
+	entries, err := os.ReadDir(d.objects)
+	if err != nil {
+		return 0, fmt.Errorf("store: %w", err)
+	}
+	size := info.Size()
+	for _, e := range entries {
+		if info, err := e.Info(); err == nil { // it may be erased meanwhile
+			size += info.Size()
+		}
+	}
+	return size, nil
+}
+
 // sweep erases what was never committed.
 func (d *directory) sweep() error {
 	entries, err := os.ReadDir(d.objects)

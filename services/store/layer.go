@@ -9,6 +9,8 @@ import (
 // reader is what a layer lies on: a transaction of the storage, or a layer.
 type reader interface {
 	get(key string) ([]byte, error) // nil: absent
+	// getAll sets the values of keys that are there.
+	getAll(keys []string, values [][]byte) error
 	// scan goes through the keys with the prefix that are above `after`, in order, until f says stop.
 	scan(prefix, after string, f func(key string, value []byte) (more bool, err error)) error
 }
@@ -46,8 +48,12 @@ func (l *layer) ordered() []string {
 	return l.keys
 }
 
-// applyTo writes what l holds to another layer.
+// applyTo writes what l holds to another layer, and is not used after.
 func (l *layer) applyTo(to *layer) {
+	if len(to.keys) == 0 {
+		to.own, to.keys, to.sorted, to.size = l.own, l.keys, l.sorted, l.size
+		return
+	}
 	for _, key := range l.keys {
 		to.set(key, l.own[key])
 	}
@@ -58,6 +64,32 @@ func (l *layer) get(key string) ([]byte, error) {
 		return v, nil
 	}
 	return l.under.get(key)
+}
+
+func (l *layer) getAll(keys []string, values [][]byte) error {
+	if len(l.own) == 0 {
+		return l.under.getAll(keys, values)
+	}
+	var rest []string
+	var places []int
+	for i, key := range keys {
+		if v, ok := l.own[key]; ok {
+			values[i] = v
+		} else {
+			rest, places = append(rest, key), append(places, i)
+		}
+	}
+	if len(rest) == 0 {
+		return nil
+	}
+	under := make([][]byte, len(rest))
+	if err := l.under.getAll(rest, under); err != nil {
+		return err
+	}
+	for i, at := range places {
+		values[at] = under[i]
+	}
+	return nil
 }
 
 func (l *layer) scan(prefix, after string, f func(string, []byte) (bool, error)) error {
@@ -126,6 +158,16 @@ func (t *transaction) Get(key string) ([]byte, error) {
 		return nil, err
 	}
 	return t.reads.get(key)
+}
+
+func (t *transaction) GetAll(keys []string) ([][]byte, error) {
+	for _, key := range keys {
+		if err := t.check(key); err != nil {
+			return nil, err
+		}
+	}
+	values := make([][]byte, len(keys))
+	return values, t.reads.getAll(keys, values)
 }
 
 func (t *transaction) Put(key string, value []byte) error {

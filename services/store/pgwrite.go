@@ -39,6 +39,38 @@ func (r *pgReader) get(key string) ([]byte, error) {
 	return notNil(value), nil
 }
 
+// keysAtOnce bounds what is asked for at once.
+const keysAtOnce = 5_000
+
+func (r *pgReader) getAll(keys []string, values [][]byte) error {
+	for len(keys) > 0 {
+		n := min(len(keys), keysAtOnce)
+		if err := r.some(keys[:n], values); err != nil {
+			return err
+		}
+		keys, values = keys[n:], values[n:]
+	}
+	return nil
+}
+
+func (r *pgReader) some(keys []string, values [][]byte) error {
+	ctx, cancel := context.WithTimeout(r.p.ctx, answerTime)
+	defer cancel()
+	rows, err := r.conn.Query(ctx, `SELECT k.place, r.value FROM unnest($1::text[]) WITH ORDINALITY AS k (key, place)
+		JOIN records r ON r.key = k.key`, keys)
+	if err != nil {
+		return r.fail(err)
+	}
+	var place int64
+	var value []byte
+	_, err = pgx.ForEachRow(rows, []any{&place, &value}, func() error {
+		values[place-1] = notNil(value)
+		value = nil
+		return nil
+	})
+	return r.fail(err)
+}
+
 func notNil(value []byte) []byte {
 	if value == nil {
 		return []byte{}
@@ -149,6 +181,27 @@ func (w *pgWriting) get(key string) ([]byte, error) {
 		w.p.cache.set(key, value)
 	}
 	return value, err
+}
+
+func (w *pgWriting) getAll(keys []string, values [][]byte) error {
+	var rest []string
+	var places []int
+	for i, key := range keys {
+		if value, ok := w.p.cache.records[key]; ok {
+			values[i] = value
+		} else {
+			rest, places = append(rest, key), append(places, i)
+		}
+	}
+	under := make([][]byte, len(rest))
+	if err := w.pgReader.getAll(rest, under); err != nil {
+		return err
+	}
+	for i, at := range places {
+		values[at] = under[i]
+		w.p.cache.set(rest[i], under[i])
+	}
+	return nil
 }
 
 // turnSQL locks the group's turn: a transaction that a lost session left behind ends first. Sharing the lock of the

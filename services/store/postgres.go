@@ -311,6 +311,13 @@ func (p *postgres) reading(f func(context.Context, *pgx.Conn) error) error {
 	return wrap(p.trying(p.reads, f))
 }
 
+func (p *postgres) Size() (size int64, err error) {
+	err = p.reading(func(ctx context.Context, conn *pgx.Conn) error {
+		return conn.QueryRow(ctx, `SELECT pg_database_size(current_database())`).Scan(&size)
+	})
+	return size, err
+}
+
 // trying runs f on sessions of the pool until one is not lost, or patience ends.
 func (p *postgres) trying(pool *pgxpool.Pool, f func(context.Context, *pgx.Conn) error) error {
 	ctx, cancel := context.WithTimeout(p.ctx, answerTime)

@@ -73,6 +73,9 @@ type Store interface {
 	// tell, and gives "".
 	Lineage() string
 
+	// Size is what the store takes in bytes: its files, or on PostgreSQL the database.
+	Size() (int64, error)
+
 	// Healthy is nil, or why nothing may be written now: ErrFenced, ErrLineage,
 	// ErrUnsafe, ErrClosed, or the error of a storage that does not answer.
 	Healthy() error
@@ -81,11 +84,15 @@ type Store interface {
 }
 
 // Tx is one transaction. A key is 1 to MaxKey bytes of UTF-8 without the zero
-// byte; keys are in the order of their bytes. What Get, Scan and ScanAfter give
+// byte; keys are in the order of their bytes. What Get, GetAll, Scan and ScanAfter give
 // is valid until the transaction ends and must not be changed; what Put takes
 // is copied.
 type Tx interface {
 	Get(key string) ([]byte, error) // nil, nil: absent; an empty value is not nil
+
+	// GetAll is Get of many keys: at a server with as few questions as it can.
+	GetAll(keys []string) (values [][]byte, err error)
+
 	Put(key string, value []byte) error
 	Delete(key string) error // an absent key is fine
 

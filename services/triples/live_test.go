@@ -81,10 +81,10 @@ func newLive(t *testing.T) *live {
 			Gate:     job.NewGate(job.Terms{Policy: policy, RosterHash: [32]byte{1}, AllowInsecureParams: true}),
 			Exchange: p.Exchange, Self: round.Party(i), Names: net.Names, Signer: p.Signer, Keys: net.Keys, Roster: [32]byte{1},
 			Limits:  runner.Limits{Idle: time.Minute, Compute: time.Minute, MinRate: 1},
-			Metrics: metrics.New("test"), Log: slog.New(slog.DiscardHandler),
+			Metrics: metrics.New("test", metrics.Both), Log: slog.New(slog.DiscardHandler),
 		})
 		t.Cleanup(sessions.Close)
-		n.services = append(n.services, New(sessions, keyring.New(v, 1, true), v, 2))
+		n.services = append(n.services, New(sessions, keyring.New(v, 1, true), v, 2, nil))
 	}
 
 	first := n.spec()

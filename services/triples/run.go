@@ -18,6 +18,7 @@ import (
 	"github.com/lodge-mpc/lodge/engine/protocol/verdict"
 	"github.com/lodge-mpc/lodge/engine/sample"
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
+	"github.com/lodge-mpc/lodge/services/evaluator"
 	"github.com/lodge-mpc/lodge/services/job"
 	"github.com/lodge-mpc/lodge/services/keyring"
 	"github.com/lodge-mpc/lodge/services/plan"
@@ -34,6 +35,7 @@ type run struct {
 	// choose has Memory choose the block of matrices.
 	choose bool
 
+	age    uint64 // among the sessions that take turns
 	claim  *claim
 	keys   *keyring.Keys
 	scheme *gbfv.Scheme
@@ -94,6 +96,7 @@ func (r *run) Claim() (release func(), err error) {
 
 // Run implements session.Protocol.
 func (r *run) Run(ctx context.Context, s *session.Session) (*session.Stored, error) {
+	r.age = r.turns.join()
 	var err error
 	if r.keys, err = r.ring.Load(r.spec.GetEpoch(), job.PurposeName(r.spec.GetPurpose())); err != nil {
 		return nil, err
@@ -184,8 +187,18 @@ func (r *run) batch(rs round.Session, source *sample.Source) (round.Transition[t
 	return triple.Start(triple.Config{
 		Session: rs, Plan: r.plan, Scheme: r.scheme, Keys: r.keys.Public.Keys(r.scheme), Public: r.keys.Public.Public,
 		KeyHash: r.keys.PublicHash, Secret: r.keys.Secret, MAC: r.mac, Source: source.Sub("batch"), Workers: r.ring.Workers(),
-		Exposed: r.expose,
+		Exposed: r.expose, Turn: r.turn, Evaluator: r.evaluators.For(evaluator.Under{
+			Scheme: r.scheme, Keys: r.keys.Public, KeysDigest: r.keys.Epoch.Digest, MACKey: r.mac.Ciphertext, Operand: r.mac.Operand,
+		}),
 	})
+}
+
+// turn waits until no older session computes products of the same kind and size.
+func (r *run) turn(ctx context.Context) (leave func(), err error) {
+	s, shape := r.spec, r.spec.GetShape()
+	class := fmt.Sprintf("%s %s %s %d %dx%dx%d", job.KindName(s.GetKind()), s.GetParams(), s.GetField(), s.GetDim(),
+		shape.GetRows(), shape.GetInner(), shape.GetColumns())
+	return r.turns.take(ctx, class, r.age)
 }
 
 // expose notes, and for a stored MAC key durably, that the key is burnt unless the check has a verdict.
@@ -376,7 +389,7 @@ func newMACKey(r *run, b vault.Batch) *vault.NewMACKey {
 	return &vault.NewMACKey{
 		MACKey: vault.MACKey{
 			ID: b.MACKey, Epoch: b.Epoch, Params: b.Params, Field: b.Field, Tenant: b.Tenant,
-			Digest: round.Hash("lodge mac key ciphertext", frames[0], frames[1]), Created: b.Created,
+			Digest: evaluator.MACKeyDigest(frames), Created: b.Created,
 		},
 		Secret: secret,
 	}

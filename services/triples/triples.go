@@ -5,6 +5,7 @@ package triples
 import (
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
 	triplesv1 "github.com/lodge-mpc/lodge/proto/lodge/triples/v1"
+	"github.com/lodge-mpc/lodge/services/evaluator"
 	"github.com/lodge-mpc/lodge/services/keyring"
 	"github.com/lodge-mpc/lodge/services/rpc"
 	"github.com/lodge-mpc/lodge/services/session"
@@ -21,13 +22,16 @@ type Service struct {
 	ring    *keyring.Ring
 	vault   *vault.Vault
 	claims  *claims
+	turns   *turns
 	parties int
 	operand operand
+	// evaluators compute products in this party's place; nil without.
+	evaluators *evaluator.Pool
 }
 
-// New serves the triples of n parties.
-func New(sessions *session.Registry, ring *keyring.Ring, v *vault.Vault, n int) *Service {
-	s := &Service{ring: ring, vault: v, claims: newClaims(v), parties: n}
+// New serves the triples of n parties, with these evaluators, if any.
+func New(sessions *session.Registry, ring *keyring.Ring, v *vault.Vault, n int, evaluators *evaluator.Pool) *Service {
+	s := &Service{ring: ring, vault: v, claims: newClaims(v), turns: newTurns(sessions.Limits.Compute / 2), parties: n, evaluators: evaluators}
 	s.Service = session.NewService(sessions, jobv1.Protocol_PROTOCOL_TRIPLES, func(spec *jobv1.SessionSpec) session.Protocol {
 		return &run{Service: s, spec: spec}
 	})

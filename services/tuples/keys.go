@@ -93,6 +93,7 @@ func (s *Service) ReportFailedCheck(ctx context.Context, r *tuplesv1.ReportFaile
 	if err != nil {
 		return nil, refused(err, "MAC key "+k.ID)
 	}
+	s.Metrics.MACCheckFailed(true)
 	s.Log.Warn("a client reports a failed online check: MAC key burnt", "mac_key", k.ID, "client", p.Name, "batches", n)
 	e := entry(audit.MACKeyBurnt, p, k.Tenant, "mac_key/"+k.ID)
 	if e.Note = r.GetReason(); e.Note == "" {

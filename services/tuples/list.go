@@ -3,12 +3,14 @@ package tuples
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 
 	"google.golang.org/protobuf/proto"
 
 	tuplesv1 "github.com/lodge-mpc/lodge/proto/lodge/tuples/v1"
 	"github.com/lodge-mpc/lodge/services/config"
+	"github.com/lodge-mpc/lodge/services/job"
 	"github.com/lodge-mpc/lodge/services/rpc"
 	"github.com/lodge-mpc/lodge/services/store"
 	"github.com/lodge-mpc/lodge/services/vault"
@@ -105,7 +107,7 @@ func (s *Service) reservations(ctx context.Context, p rpc.Principal, r *tuplesv1
 	return out, errors.Join(err, ctx.Err())
 }
 
-// ListBatches implements the service. A client sees the batches of its tenants.
+// ListBatches implements the service. A client sees the batches of its tenants, and masks, which are nobody's.
 func (s *Service) ListBatches(ctx context.Context, r *tuplesv1.ListBatchesRequest) (*tuplesv1.ListBatchesResponse, error) {
 	p, err := caller(ctx)
 	if err != nil {
@@ -129,19 +131,38 @@ func (s *Service) batches(ctx context.Context, p rpc.Principal, r *tuplesv1.List
 	}
 	out := &tuplesv1.ListBatchesResponse{}
 	err = s.Vault.BatchesAfter(r.GetAfter(), func(b *vault.Batch) bool {
-		asked := sees(p, b.Tenant) && (r.GetEpoch() == 0 || b.Epoch == r.GetEpoch()) && selected(r.GetStates(), batchStates[b.State])
+		asked := (sees(p, b.Tenant) || b.Kind == vault.KindMasks) && (r.GetEpoch() == 0 || b.Epoch == r.GetEpoch()) && selected(r.GetStates(), batchStates[b.State])
 		if ctx.Err() != nil || !rest.look(b.ID, asked) {
 			return false
 		}
 		if asked {
 			e := epochs[b.Epoch]
-			out.Batches = append(out.Batches, wireBatch(b, e.KeygenSecurity, s.Vault.Standing(&e) == vault.OtherParties))
+			out.Batches = append(out.Batches, s.listed(b, &e))
 			rest.add(out.Batches[len(out.Batches)-1])
 		}
 		return true
 	})
 	out.Next = rest.next
 	return out, errors.Join(err, ctx.Err())
+}
+
+// listed is a batch under its epoch. Masks are of no use to anybody once a member of their quorum has left the roster.
+func (s *Service) listed(b *vault.Batch, e *vault.Epoch) *tuplesv1.Batch {
+	stranded := s.Vault.Standing(e) == vault.OtherParties
+	if b.Kind != vault.KindMasks {
+		return wireBatch(b, e.KeygenSecurity, stranded)
+	}
+	var quorum []uint32
+	places := s.Vault.Places(e)
+	for _, number := range b.Quorum {
+		if int64(number) < int64(len(places)) && places[number] >= 0 {
+			quorum = append(quorum, uint32(places[number]))
+		}
+	}
+	slices.Sort(quorum)
+	out := wireBatch(b, e.KeygenSecurity, stranded || len(quorum) < len(b.Quorum))
+	out.Class.Quorum, out.Class.Form = quorum, job.MaskForms[b.Form]
+	return out
 }
 
 // epochs of this party by number.

@@ -49,6 +49,7 @@ const (
 	retryMost  = 200 * time.Millisecond
 	keepAsked  = time.Minute
 	helloEvery = time.Second // while a peer has not acknowledged this store
+	tellEvery  = 2 * time.Second
 )
 
 // question is whether all peers have recorded a reservation as this party has; without an id, whether they have
@@ -77,6 +78,25 @@ func (p *Peers) run(ctx context.Context) {
 		}
 		go p.hello(ctx, i)
 		go p.ask(ctx, i)
+	}
+	go p.tell(ctx)
+}
+
+// tell has the peers remember how far this party's store is, soon after it has moved for whatever reason. What nothing waits
+// for, masks that are spent or a decryption with flooding, they know of then unless it was a moment before the store was put
+// back.
+func (p *Peers) tell(ctx context.Context) {
+	tick := time.NewTicker(tellEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+		if err := p.Announced(ctx); err != nil { // those that are there have heard
+			p.Log.Debug("a peer has not heard how far this party's store is", "error", err)
+		}
 	}
 }
 

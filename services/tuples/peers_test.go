@@ -339,3 +339,37 @@ func TestPutBack(t *testing.T) {
 		}
 	}
 }
+
+// Peers hear how far a store is although nothing waits for that, those that are there if one is not, and know an older copy.
+func TestPeersAreTold(t *testing.T) {
+	n := newNet(t)
+	x := n.nodes[0]
+	x.stop()
+	old := filepath.Join(n.dir, "old")
+	must(t, os.CopyFS(old, os.DirFS(x.dir)))
+	n.nodes[2].stop()
+	n.start(x, nil)
+	x.fill(t, "more", 10, 32)
+	now, err := x.vault.Generation()
+	must(t, err)
+	told := func() uint64 {
+		x.service.Peers.mu.Lock()
+		defer x.service.Peers.mu.Unlock()
+		x.service.Peers.start()
+		return x.service.Peers.told[1]
+	}
+	for ctx := n.context(time.Minute); told() < now; time.Sleep(5 * time.Millisecond) {
+		if ctx.Err() != nil {
+			t.Fatalf("party 1 knows of generation %d, and it is %d", told(), now)
+		}
+	}
+	x.stop()
+	must(t, os.RemoveAll(x.dir))
+	must(t, os.Rename(old, x.dir))
+	n.start(x, nil)
+	for ctx := n.context(time.Minute); n.quarantined(0) == ""; time.Sleep(5 * time.Millisecond) {
+		if ctx.Err() != nil {
+			t.Fatal("the older copy is not found")
+		}
+	}
+}

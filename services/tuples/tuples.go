@@ -104,7 +104,7 @@ func refused(err error, what string) error {
 	switch {
 	case errors.Is(err, vault.ErrTaken):
 		return rpc.Errorf(rpc.Taken, "reserve others", "%s asks for tuples of another reservation", what)
-	case errors.Is(err, vault.ErrRange):
+	case errors.Is(err, vault.ErrRange) || errors.Is(err, vault.ErrMasks):
 		return rpc.Errorf(rpc.Invalid, "", "%s: %v", what, err)
 	case errors.Is(err, vault.ErrExpired):
 		return rpc.Errorf(rpc.Expired, "reserve again", "the lease of %s has ended", what)

@@ -24,9 +24,9 @@ import (
 // series of entries: a kind, the length of a name in two bytes, the name, and a content in pieces, each after its
 // length in four bytes, up to one of no length.
 //
-// There are no shares of tuples in it, no MAC keys and no epochs that make tuples: the records of batches say that they
+// There are no shares of tuples and masks in it, no MAC keys and no epochs that make tuples: the records of batches say that they
 // are revoked, those of MAC keys that they are burnt, and those of epochs that they are retired, because nobody could say
-// how many ciphertexts were decrypted under them since.
+// how many ciphertexts were decrypted under them since. Nor are there approvals, which may be used up since.
 
 const (
 	backupMagic = "lodge backup v1\n"
@@ -52,7 +52,7 @@ type BackupInfo struct {
 	Taken      time.Time `json:"taken"`
 }
 
-// Backup writes everything but the shares of tuples, of MAC keys and of epochs that make tuples. It can be read with the
+// Backup writes everything but the shares of tuples and masks, of MAC keys and of epochs that make tuples. It can be read with the
 // operator's key of now alone. An epoch that is retired meanwhile makes it fail; then take it again.
 func (v *Vault) Backup(w io.Writer) (BackupInfo, error) {
 	buffered := bufio.NewWriterSize(w, 1<<20)
@@ -109,7 +109,8 @@ func (b *backup) records(tx store.Tx) (info BackupInfo, blobs []string, err erro
 	}
 	b.entry(entryInfo, "", text)
 	err = tx.Scan("", func(key string, sealed []byte) error {
-		if key == headerKey || key == identityKey {
+		if key == headerKey || key == identityKey || strings.HasPrefix(key, maskPrefix) ||
+			strings.HasPrefix(key, approvalPrefix) {
 			return nil
 		}
 		sealed, err := b.tombstone(c, key, sealed)
@@ -154,7 +155,7 @@ func (b *backup) tombstone(c *contents, key string, sealed []byte) ([]byte, erro
 	}
 	if strings.HasPrefix(key, epochPrefix) {
 		for _, e := range c.epochs {
-			if epochKey(e.ID) == key && e.Purpose != purposeDecryption && e.State != EpochRetired {
+			if epochKey(e.ID) == key && !e.decrypts() && e.State != EpochRetired {
 				e.State, e.Reason = EpochRetired, why
 				record = e
 			}

@@ -45,6 +45,10 @@ type Batch struct {
 	Created     time.Time `json:"created"`
 	Reason      string    `json:"reason,omitempty"`
 
+	// Quorum and Form are of masks: the numbers of the members whom they were made by and for, and what they are.
+	Quorum []uint32 `json:"quorum,omitempty"`
+	Form   string   `json:"form,omitempty"`
+
 	// Taken are the tuples that a reservation holds or held, and Gone those of them whose shares are not to be read
 	// any more. Wiped are those of them that are erased. Lost counts those that were never delivered.
 	Taken Spans  `json:"taken,omitempty"`
@@ -122,6 +126,9 @@ func (v *Vault) NewBatch(b Batch) (*BatchWriter, error) {
 	if b.Count == 0 || b.TupleBytes == 0 {
 		return nil, fmt.Errorf("%w: batch %s has no tuples", ErrState, b.ID)
 	}
+	if err := b.checkKind(); err != nil {
+		return nil, err
+	}
 	b.State, b.Created = BatchLocked, v.now().UTC()
 	b.Reason, b.Taken, b.Gone, b.Wiped, b.Lost = "", nil, nil, nil, 0
 	shares, err := v.createSegments(&b)
@@ -135,11 +142,14 @@ func (v *Vault) NewBatch(b Batch) (*BatchWriter, error) {
 func (w *BatchWriter) Write(p []byte) (int, error) { return w.shares.Write(p) }
 
 // Commit makes the batch durable, locked, together with the MAC key that was
-// made for it, if any; otherwise its MAC key must be active.
+// made for it, if any; otherwise its MAC key must be active. Masks have none.
 // After an error nothing is stored.
 func (w *BatchWriter) Commit(fresh *NewMACKey) error {
 	defer w.Abort() // does nothing after success
 	v := w.v
+	if fresh != nil && w.batch.masks() {
+		return fmt.Errorf("%w: masks have no MAC key", ErrRange)
+	}
 	release, err := v.claim(batchPrefix + w.batch.ID)
 	if err != nil {
 		return err
@@ -177,6 +187,12 @@ func (w *BatchWriter) Commit(fresh *NewMACKey) error {
 		}
 		if err := v.works(e); err != nil {
 			return err
+		}
+		if err := w.batch.fitsUnder(e); err != nil {
+			return err
+		}
+		if w.batch.masks() {
+			return v.putMasks(tx, e, &w.batch)
 		}
 		if fresh != nil {
 			k := fresh.MACKey
@@ -268,19 +284,24 @@ func (v *Vault) ActivateBatch(id string) error {
 		if err := v.trusted(tx); err != nil {
 			return err
 		}
-		k, err := v.macKey(tx, b.MACKey)
-		if err != nil {
-			return err
-		}
-		if k.State == MACLocked {
-			k.State = MACActive
-			if err := put(v, tx, macPrefix+k.ID, k); err != nil {
+		if !b.masks() {
+			if err := v.activateMACKey(tx, b.MACKey); err != nil {
 				return err
 			}
 		}
 		b.State = BatchAvailable
 		return put(v, tx, batchPrefix+id, b)
 	})
+}
+
+// activateMACKey makes the key of a batch active with it.
+func (v *Vault) activateMACKey(tx store.Tx, id string) error {
+	k, err := v.macKey(tx, id)
+	if err != nil || k.State != MACLocked {
+		return err
+	}
+	k.State = MACActive
+	return put(v, tx, macPrefix+k.ID, k)
 }
 
 // RevokeBatch erases a batch; a MAC key that was made for it and never became
@@ -316,6 +337,9 @@ func (v *Vault) revoke(tx store.Tx, which func(*Batch) bool, reason string) (obj
 		if err := put(v, tx, batchPrefix+b.ID, b); err != nil {
 			return nil, err
 		}
+		if err := dropMasks(tx, b); err != nil {
+			return nil, err
+		}
 		objects = append(objects, b.keyBlob(), b.dataBlob())
 	}
 	return objects, nil
@@ -332,80 +356,4 @@ func (b *Batch) revoke(reason string) bool {
 	}
 	b.State, b.Reason = BatchRevoked, reason
 	return true
-}
-
-// wipe erases the shares of the tuples that a batch records as gone, and records that it has. Tuples whose shares
-// cannot be told from those, because their segment is damaged, go with them.
-func (v *Vault) wipe(id string) (err error) {
-	v.wiping.Lock()
-	defer v.wiping.Unlock()
-	v.unwiped.Store(id, true)
-	defer func() {
-		if err == nil {
-			v.unwiped.Delete(id)
-		}
-	}()
-	b, err := v.Batch(id)
-	blobs := []string{b.keyBlob(), b.dataBlob()}
-	switch {
-	case err != nil:
-		return err
-	case b.State == BatchConsumed || b.State == BatchRevoked:
-		return v.eraseAll(blobs)
-	case b.Gone.Count() == b.Wiped.Count():
-		return nil
-	}
-	gone, whole := b.Gone, b.Gone.Count() == b.Count
-	var damaged Spans
-	if !whole {
-		if damaged, err = v.wipeShares(&b, gone); err != nil {
-			return err
-		}
-	}
-	err = v.advance(func(tx store.Tx) error {
-		b, err := v.batch(tx, id)
-		if err != nil || b.State != BatchAvailable {
-			return err
-		}
-		b.Wiped = gone
-		b.Lost += damaged.AndNot(b.Taken).Count()
-		b.Taken, b.Gone, b.Wiped = b.Taken.Or(damaged), b.Gone.Or(damaged), b.Wiped.Or(damaged)
-		if whole = b.Wiped.Count() == b.Count; whole {
-			b.State = BatchConsumed
-		}
-		return put(v, tx, batchPrefix+id, b)
-	})
-	if err != nil || !whole {
-		return err
-	}
-	return v.eraseAll(blobs)
-}
-
-func (v *Vault) wipeShares(b *Batch, gone Spans) (damaged Spans, err error) {
-	s, err := v.openShelf(b)
-	if errors.Is(err, ErrErased) { // revoked meanwhile
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	defer s.close()
-	return s.wipe(gone, b.Wiped)
-}
-
-func (v *Vault) wipeAll(batches []string) (err error) {
-	for _, b := range batches {
-		err = errors.Join(err, v.wipe(b))
-	}
-	return err
-}
-
-// wipePending erases what an earlier call could not.
-func (v *Vault) wipePending() error {
-	var batches []string
-	v.unwiped.Range(func(id, _ any) bool {
-		batches = append(batches, id.(string))
-		return true
-	})
-	return v.wipeAll(batches)
 }

@@ -63,6 +63,11 @@ func (v *Vault) Check(deep bool, progress func(done, total int), report func(Fin
 		c.batch(c.batches[id])
 	}
 	c.checkReservations()
+	c.checkMasks()
+	c.checkApprovals()
+	if err := c.checkRuns(deep); err != nil {
+		return c.done, err
+	}
 	there, err := v.store.Blobs()
 	if err != nil {
 		return c.done, fmt.Errorf("vault: %w", err)
@@ -92,6 +97,7 @@ func (c *checking) batch(b *Batch) {
 	}
 	k := c.keys[b.MACKey]
 	switch {
+	case b.masks():
 	case k == nil:
 		c.find(where, "its MAC key %s is not recorded", b.MACKey)
 	case b.stored() && k.State == MACBurnt:
@@ -99,9 +105,32 @@ func (c *checking) batch(b *Batch) {
 	case b.State == BatchAvailable && k.State != MACActive:
 		c.find(where, "is available under MAC key %s, which is %s", k.ID, k.State)
 	}
-	e := slices.IndexFunc(c.epochs, func(e *Epoch) bool { return e.ID == b.Epoch })
-	if e < 0 || b.stored() && c.epochs[e].State != EpochActive && c.epochs[e].State != EpochDraining {
+	i := slices.IndexFunc(c.epochs, func(e *Epoch) bool { return e.ID == b.Epoch })
+	if i < 0 || b.stored() && c.epochs[i].State != EpochActive && c.epochs[i].State != EpochDraining {
 		c.find(where, "is %s, and its epoch %d is not active", b.State, b.Epoch)
+		return
+	}
+	err := b.checkKind()
+	if err == nil && b.masks() {
+		err = b.fitsUnder(c.epochs[i])
+	}
+	if err != nil {
+		c.find(where, "%v", err)
+	}
+}
+
+// checkMasks: those that are stored, and no others, are found by their class.
+func (c *checking) checkMasks() {
+	for _, id := range c.order {
+		if b := c.batches[id]; b.masks() && b.stored() {
+			if !c.masks[b.maskKey()] {
+				c.find(batchPrefix+id, "its masks are not named among those of their class")
+			}
+			delete(c.masks, b.maskKey())
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(c.masks)) {
+		c.find(key, "names no masks that are stored")
 	}
 }
 
@@ -122,6 +151,8 @@ func (c *checking) checkReservations() {
 			case b == nil:
 				c.find(where, "it holds tuples of batch %s, which is not recorded", x.Batch)
 				continue
+			case b.masks():
+				c.find(where, "it holds masks, of batch %s", x.Batch)
 			case held[x.Batch].Within(x.Span) > 0:
 				c.find(where, "it holds tuples of batch %s, from %d on, that another holds", x.Batch, x.First)
 			case b.Taken.Within(x.Span) != x.Count:

@@ -36,7 +36,7 @@ type Epoch struct {
 	ParamsHash     [32]byte   `json:"params_hash"`
 	RosterHash     [32]byte   `json:"roster_hash"`
 	Holders        [32]byte   `json:"holders"` // of the roster: its parties' signing keys
-	Purpose        string     `json:"purpose"` // "triples" or "decryption"; never both
+	Purpose        string     `json:"purpose"` // one of those below, for good
 	Dim            uint32     `json:"dim"`     // of the rotation keys
 	Digest         [32]byte   `json:"digest"`  // of the public keys
 	SessionID      [32]byte   `json:"session_id"`
@@ -46,16 +46,43 @@ type Epoch struct {
 	Reason         string     `json:"reason,omitempty"`    // of retirement, or why its keys are suspect while it drains
 	Successor      uint64     `json:"successor,omitempty"` // that is used instead of one that drains
 	// Decrypted counts the ciphertexts that the key may have decrypted, and Limit bounds them: each costs some of the
-	// statistical distance that flooding keeps.
+	// statistical distance that flooding keeps. Of threshold keys they are those that were begun (BeginFloods).
 	Decrypted uint64 `json:"decrypted"`
 	Limit     uint64 `json:"limit"`
+
+	// Answered counts the ciphertexts that were decrypted with masks, which bounds nothing, for PurposeThreshold.
+	Answered uint64 `json:"answered,omitempty"`
+	// Threshold and Members are for PurposeThreshold alone: any Threshold+1 of the members decrypt. Members are signing keys
+	// of the parties that hold shares, in the order of their Shamir points, from 1 on. Numbers of members are from 0 on.
+	Threshold uint32   `json:"threshold,omitempty"`
+	Members   [][]byte `json:"members,omitempty"`
+	// Galois are the automorphisms that the public keys are made for, where the scheme has such.
+	Galois []uint32 `json:"galois,omitempty"`
+	// From is the epoch whose secrets these are new shares of; 0 says that the keys were made in this one.
+	From uint64 `json:"from,omitempty"`
 }
 
-const purposeDecryption = "decryption"
+// The purposes of epochs. What was made for one is never used for another.
+const (
+	PurposeTriples    = "triples"
+	PurposeDecryption = "decryption"
+	PurposeThreshold  = "threshold"
+)
 
-// halve takes away half of the decryptions that are left.
-func (e *Epoch) halve() {
-	if e.Limit > e.Decrypted {
+// decrypts reports whether the epoch's key decrypts for clients. Such a key may come back from a backup.
+func (e *Epoch) decrypts() bool {
+	return e.Purpose == PurposeDecryption || e.Purpose == PurposeThreshold
+}
+
+// putBack takes away decryptions that are left when a store comes of a backup, after which some were spent: half, or all of
+// those with flooding. As those of a threshold epoch also count for other epochs of the same keys, they count as spent, and
+// so they do of one that is retired.
+func (e *Epoch) putBack() {
+	switch {
+	case e.Decrypted >= e.Limit:
+	case e.Purpose == PurposeThreshold:
+		e.Decrypted = e.Limit
+	default:
 		e.Limit = e.Decrypted + (e.Limit-e.Decrypted)/2
 	}
 }
@@ -80,8 +107,8 @@ func (v *Vault) SpendDecryptions(id, n uint64) error {
 		if err != nil {
 			return fmt.Errorf("%w: epoch %d", err, id)
 		}
-		if e.State != EpochActive {
-			return fmt.Errorf("%w: epoch %d is %s", ErrState, id, e.State)
+		if e.State != EpochActive || e.Purpose == PurposeThreshold {
+			return fmt.Errorf("%w: epoch %d is %s, for %s", ErrState, id, e.State, e.Purpose)
 		}
 		if err := v.works(e); err != nil {
 			return err
@@ -112,8 +139,14 @@ func (v *Vault) NewEpoch(e Epoch) (*EpochWriter, error) {
 	if _, err := v.Epoch(e.ID); err == nil {
 		return nil, fmt.Errorf("%w: epoch %d", ErrExists, e.ID)
 	}
-	e.State, e.Created, e.Reason, e.Decrypted, e.Successor = EpochLocked, v.now().UTC(), "", 0, 0
-	if p := v.roster.Load(); p != nil && e.RosterHash == p.hash {
+	if err := v.checkMembers(&e); err != nil {
+		return nil, err
+	}
+	e.State, e.Created, e.Reason, e.Decrypted, e.Answered, e.Successor = EpochLocked, v.now().UTC(), "", 0, 0, 0
+	if err := v.limitShares(&e); err != nil {
+		return nil, err
+	}
+	if p := v.roster.Load(); p != nil && e.RosterHash == p.hash && e.Purpose != PurposeThreshold {
 		e.Holders = p.holders
 	}
 	secret, err := v.create(e.secretObject())

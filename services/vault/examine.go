@@ -41,7 +41,8 @@ func (v *Vault) unlockOnly(key *Key) error {
 }
 
 func newContents() *contents {
-	return &contents{keys: map[string]*MACKey{}, batches: map[string]*Batch{}, due: map[string]bool{}, ledger: map[string]*LedgerEntry{}}
+	return &contents{keys: map[string]*MACKey{}, batches: map[string]*Batch{}, due: map[string]bool{}, ledger: map[string]*LedgerEntry{},
+		masks: map[string]bool{}, runs: map[string]*runRecord{}, chunks: map[string]int{}}
 }
 
 // contents are all records of a vault, opened, and what is wrong with those that cannot be.
@@ -54,6 +55,11 @@ type contents struct {
 	reservations []*Reservation
 	due          map[string]bool // ids of reservations
 	ledger       map[string]*LedgerEntry
+	masks        map[string]bool       // keys of what names batches of masks
+	runs         map[string]*runRecord // of threshold decryption, by key
+	chunks       map[string]int        // of answers of a run, by the run's key
+	answered     int                   // pointers
+	approvals    []*Approval
 	accusations  []*Accusation
 	peers        int
 	records      int
@@ -75,6 +81,14 @@ func (v *Vault) read(tx store.Tx, bad func(key string, err error), prefixes ...s
 		}
 	}
 	return c, nil
+}
+
+// cutLast is strings.Cut around the last separator.
+func cutLast(s, sep string) (before, after string, found bool) {
+	if i := strings.LastIndex(s, sep); i >= 0 {
+		return s[:i], s[i+len(sep):], true
+	}
+	return s, "", false
 }
 
 // opened is decodeRecord into what f takes.
@@ -113,6 +127,17 @@ func (c *contents) add(v *Vault, key string, sealed []byte) error {
 		})
 	case ledgerPrefix:
 		err = opened(v, key, sealed, func(e *LedgerEntry) { c.ledger[key] = e })
+	case runPrefix:
+		err = opened(v, key, sealed, func(r *runRecord) { is(runKey(r.Epoch, r.Run)); c.runs[key] = r })
+	case answersPrefix:
+		run, _, ok := cutLast(rest, "/")
+		misplaced = !ok
+		c.chunks[runPrefix+run]++
+	case answeredPrefix:
+		c.answered++
+		_, err = decodePointer(sealed)
+	case approvalPrefix:
+		err = opened(v, key, sealed, func(a *Approval) { is(approvalKey(a.Digest)); c.approvals = append(c.approvals, a) })
 	case peerPrefix:
 		err = opened(v, key, sealed, func(*peer) { c.peers++ })
 	case rosterKey + "/":
@@ -130,6 +155,8 @@ func (c *contents) add(v *Vault, key string, sealed []byte) error {
 		err = opened(v, key, sealed, func(*string) {})
 	case usagePrefix:
 		err = opened(v, key, sealed, func(*quota.Usage) {})
+	case maskPrefix:
+		c.masks[key] = true
 	case duePrefix:
 		_, id, ok := strings.Cut(rest, "/")
 		misplaced = !ok

@@ -253,7 +253,7 @@ func (v *Vault) Quarantine(reason string, beyond uint64) error {
 const maxGeneration = 1 << 62
 
 // quarantine records all that Quarantine does, at once, and names the blobs to erase. With keep the epochs for
-// decryption drain, with half of what was left to them.
+// decryption drain, with what putBack leaves them.
 func (v *Vault) quarantine(tx store.Tx, id *identity, beyond uint64, reason string, keep bool) (objects []string, err error) {
 	why := "quarantine: " + reason
 	id.Quarantine, id.Lineage = reason, v.store.Lineage()
@@ -262,16 +262,27 @@ func (v *Vault) quarantine(tx store.Tx, id *identity, beyond uint64, reason stri
 	if err := put(v, tx, identityKey, id); err != nil {
 		return nil, err
 	}
+	if err := v.dropApprovals(tx, func(*Approval) bool { return true }); err != nil {
+		return nil, err
+	}
 	epochs, err := list[Epoch](v, tx, epochPrefix)
 	if err != nil {
 		return nil, err
 	}
 	for _, e := range epochs {
+		if e.Purpose == PurposeThreshold {
+			e.putBack()
+		}
 		if e.State == EpochRetired {
+			if err := put(v, tx, epochKey(e.ID), e); err != nil {
+				return nil, err
+			}
 			continue
 		}
-		if keep && e.Purpose == purposeDecryption && e.State != EpochLocked {
-			e.halve()
+		if keep && e.decrypts() && e.State != EpochLocked {
+			if e.Purpose != PurposeThreshold {
+				e.putBack()
+			}
 			e.State = EpochDraining // it may drain since, or be destroyed elsewhere: nobody is to encrypt under it
 			if err := put(v, tx, epochKey(e.ID), e); err != nil {
 				return nil, err

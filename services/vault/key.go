@@ -6,6 +6,8 @@ import (
 	"encoding/hex"
 	"fmt"
 	"os"
+
+	"github.com/lodge-mpc/lodge/services/secretfile"
 )
 
 // Key is the operator's key, under which everything in a vault is encrypted.
@@ -23,7 +25,7 @@ func LoadKey(path string) (*Key, error) {
 	if err != nil {
 		return nil, fmt.Errorf("vault: key file: %w", err)
 	}
-	if info.Mode().Perm()&0o077 != 0 {
+	if secretfile.Exposed(info) {
 		return nil, fmt.Errorf("vault: key file %s can be read by others; chmod 600 it", path)
 	}
 	b, err := os.ReadFile(path)

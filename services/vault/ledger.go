@@ -31,13 +31,20 @@ type LedgerEntry struct {
 	Client string    `json:"client"`
 	When   time.Time `json:"when"`
 	Object string    `json:"object,omitempty"` // empty once the epoch is retired
+
+	// Of answers with flooding under a threshold epoch alone.
+	Quorum   []uint32 `json:"quorum,omitempty"`
+	Run      RunID    `json:"run,omitzero"`
+	Released bool     `json:"released,omitempty"`
 }
 
 // Decryption looks an answer up; ErrNotFound when there is none.
-func (v *Vault) Decryption(k LedgerKey) (LedgerEntry, error) {
+func (v *Vault) Decryption(k LedgerKey) (LedgerEntry, error) { return v.ledgerEntry(k.key()) }
+
+func (v *Vault) ledgerEntry(key string) (LedgerEntry, error) {
 	var out LedgerEntry
 	err := v.store.View(func(tx store.Tx) error {
-		e, err := get[LedgerEntry](v, tx, k.key())
+		e, err := get[LedgerEntry](v, tx, key)
 		if err == nil {
 			out = *e
 		}
@@ -54,7 +61,20 @@ func (v *Vault) RecordDecryption(k LedgerKey, client string, answer []byte) (hel
 	if !slices.IsSorted(k.Quorum) || client == "" {
 		return nil, false, fmt.Errorf("%w: quorum not ascending or no client", ErrState)
 	}
-	w, err := v.create(objectName("answer", k.key()+"/"+rand.Text())) // of two at once, one is erased
+	return v.recordAnswer(ledgerAnswer{k.key(), k.Epoch, PurposeDecryption, client}, answer)
+}
+
+// ledgerAnswer says where an answer is recorded, under an epoch of which purpose, and what must hold besides.
+type ledgerAnswer struct {
+	key     string
+	epoch   uint64
+	purpose string
+	client  string
+}
+
+// recordAnswer makes an answer durable, or gives the one that holds.
+func (v *Vault) recordAnswer(a ledgerAnswer, answer []byte) (held []byte, first bool, err error) {
+	w, err := v.create(objectName("answer", a.key+"/"+rand.Text())) // of two at once, one is erased
 	if err != nil {
 		return nil, false, err
 	}
@@ -73,11 +93,11 @@ func (v *Vault) RecordDecryption(k LedgerKey, client string, answer []byte) (hel
 	var object string
 	err = v.advance(func(tx store.Tx) error {
 		first = false
-		e, err := v.answered(tx, k, client)
+		e, err := v.answered(tx, a)
 		if err == nil && e == nil {
 			first = true
-			e = &LedgerEntry{Client: client, When: v.now().UTC(), Object: w.name}
-			err = put(v, tx, k.key(), e)
+			e = &LedgerEntry{Client: a.client, When: v.now().UTC(), Object: w.name}
+			err = put(v, tx, a.key, e)
 		}
 		if err == nil {
 			object = e.Object
@@ -101,25 +121,14 @@ func (v *Vault) RecordDecryption(k LedgerKey, client string, answer []byte) (hel
 }
 
 // answered gives the entry of an answer that this client may have, or nil when it is the first, which it counts.
-func (v *Vault) answered(tx store.Tx, k LedgerKey, client string) (*LedgerEntry, error) {
-	if err := v.trusted(tx); err != nil {
+func (v *Vault) answered(tx store.Tx, a ledgerAnswer) (*LedgerEntry, error) {
+	epoch, err := v.answers(tx, a.epoch, a.purpose)
+	if err != nil {
 		return nil, err
 	}
-	epoch, err := get[Epoch](v, tx, epochKey(k.Epoch))
+	e, err := get[LedgerEntry](v, tx, a.key)
 	switch {
-	case err != nil:
-		return nil, fmt.Errorf("%w: epoch %d", err, k.Epoch)
-	case epoch.State == EpochRetired:
-		return nil, fmt.Errorf("%w: epoch %d is retired", ErrErased, k.Epoch)
-	case epoch.State == EpochLocked || epoch.Purpose != purposeDecryption:
-		return nil, fmt.Errorf("%w: epoch %d is %s, for %s", ErrState, k.Epoch, epoch.State, epoch.Purpose)
-	}
-	if err := v.works(epoch); err != nil {
-		return nil, err
-	}
-	e, err := get[LedgerEntry](v, tx, k.key())
-	switch {
-	case err == nil && e.Client != client:
+	case err == nil && e.Client != a.client:
 		return nil, fmt.Errorf("%w: this ciphertext", ErrDelivered)
 	case !errors.Is(err, ErrNotFound):
 		return e, err
@@ -127,14 +136,37 @@ func (v *Vault) answered(tx store.Tx, k LedgerKey, client string) (*LedgerEntry,
 	if err := epoch.spend(1); err != nil {
 		return nil, err
 	}
-	if err := put(v, tx, epochKey(k.Epoch), epoch); err != nil {
+	if err := put(v, tx, epochKey(a.epoch), epoch); err != nil {
 		return nil, err
 	}
 	return nil, nil
 }
 
+// answers gives an epoch of a purpose under which this party answers clients.
+func (v *Vault) answers(tx store.Tx, id uint64, purpose string) (*Epoch, error) {
+	if err := v.trusted(tx); err != nil {
+		return nil, err
+	}
+	epoch, err := get[Epoch](v, tx, epochKey(id))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("%w: epoch %d", err, id)
+	case epoch.State == EpochRetired:
+		return nil, fmt.Errorf("%w: epoch %d is retired", ErrErased, id)
+	case epoch.State == EpochLocked || epoch.Purpose != purpose:
+		return nil, fmt.Errorf("%w: epoch %d is %s, for %s", ErrState, id, epoch.State, epoch.Purpose)
+	}
+	return epoch, v.works(epoch)
+}
+
 // forget drops the answers of an epoch, which the caller erases, and keeps that they were given.
 func (v *Vault) forget(tx store.Tx, epoch uint64) (objects []string, err error) {
+	if err := v.forgetRuns(tx, epoch); err != nil {
+		return nil, err
+	}
+	if err := v.dropApprovals(tx, func(a *Approval) bool { return a.Epoch == epoch }); err != nil {
+		return nil, err
+	}
 	prefix := fmt.Sprintf("%s%020d/", ledgerPrefix, epoch)
 	changed := map[string]*LedgerEntry{}
 	err = tx.Scan(prefix, func(key string, sealed []byte) error {

@@ -100,6 +100,17 @@ type memoryTx struct {
 
 func (t *memoryTx) Get(key string) ([]byte, error) { return t.records[key], nil }
 
+func (t *memoryTx) GetAll(keys []string) (values [][]byte, err error) {
+	for _, key := range keys {
+		value, err := t.Get(key)
+		if err != nil {
+			return nil, err
+		}
+		values = append(values, value)
+	}
+	return values, nil
+}
+
 func (t *memoryTx) Put(key string, value []byte) error {
 	if !t.write {
 		return store.ErrReadOnly
@@ -271,4 +282,6 @@ func (m *memory) Blobs() ([]string, error) {
 
 func (m *memory) Lineage() string { return m.lineage }
 func (m *memory) Healthy() error  { return m.dead }
-func (m *memory) Close() error    { return nil }
+
+func (m *memory) Size() (int64, error) { return 0, nil }
+func (m *memory) Close() error         { return nil }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/lodge-mpc/lodge/services/secretfile"
 	"github.com/lodge-mpc/lodge/services/store"
 )
 
@@ -53,7 +54,7 @@ func (p Place) dsn() (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("connection string: %w", err)
 	}
-	if info.Mode().Perm()&0o077 != 0 {
+	if secretfile.Exposed(info) {
 		return "", fmt.Errorf("the connection string in %s can be read by others; chmod 600 it", p.PostgresDSNFile)
 	}
 	dsn, err := os.ReadFile(p.PostgresDSNFile)

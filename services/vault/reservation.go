@@ -123,6 +123,8 @@ func (r *Reservation) validate(now time.Time) error {
 		return fmt.Errorf("%w: the id of a reservation is 1 to %d of a-z, 0-9 and '-'", ErrRange, maxID)
 	case !validName(r.Owner) || len(r.Clients) > maxClients || slices.ContainsFunc(r.Clients, func(c string) bool { return !validName(c) }):
 		return fmt.Errorf("%w: reservation %s has clients without a name, with too long ones, or too many", ErrRange, r.ID)
+	case r.Class.Kind == KindMasks:
+		return fmt.Errorf("%w: reservation %s", ErrMasks, r.ID)
 	case len(r.Ranges) == 0 || len(r.Ranges) > MaxRanges:
 		return fmt.Errorf("%w: %d ranges; a reservation has 1 to %d", ErrRange, len(r.Ranges), MaxRanges)
 	case !r.Lease.After(now):
@@ -216,13 +218,25 @@ func (v *Vault) take(tx store.Tx, r *Reservation) error {
 
 // reservable refuses what a reservation cannot have of a batch, whoever has taken it.
 func (b *Batch) reservable(r *Reservation, x Span) error {
+	if b.masks() {
+		return fmt.Errorf("%w: batch %s", ErrMasks, b.ID)
+	}
+	if err := b.available(x); err != nil {
+		return err
+	}
+	if b.Class() != r.Class || b.Epoch != r.Epoch || b.MACKey != r.MACKey {
+		return fmt.Errorf("%w: batch %s is of another class, epoch or MAC key", ErrRange, b.ID)
+	}
+	return nil
+}
+
+// available refuses a span that is not of a batch's tuples, or of a batch that gives none now.
+func (b *Batch) available(x Span) error {
 	switch {
 	case b.State == BatchRevoked || b.State == BatchConsumed:
 		return fmt.Errorf("%w: batch %s", ErrErased, b.ID)
 	case b.State != BatchAvailable:
 		return fmt.Errorf("%w: batch %s is %s", ErrState, b.ID, b.State)
-	case b.Class() != r.Class || b.Epoch != r.Epoch || b.MACKey != r.MACKey:
-		return fmt.Errorf("%w: batch %s is of another class, epoch or MAC key", ErrRange, b.ID)
 	case x.Count == 0 || x.First >= b.Count || x.Count > b.Count-x.First:
 		return fmt.Errorf("%w: batch %s has %d tuples", ErrRange, b.ID, b.Count)
 	}
@@ -353,7 +367,7 @@ func (v *Vault) end(held *openBatches, r *Reservation) error {
 			b.Lost += x.Count
 		}
 		b.gone = append(b.gone, x.Span)
-		v.unwiped.Store(b.ID, true) // also if it ends in doubt
+		v.owe(b.ID, time.Time{}) // also if it ends in doubt
 	}
 	r.State = Erased
 	return v.putReservation(held.tx, r, v.now().Add(rememberFor))

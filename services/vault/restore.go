@@ -17,8 +17,8 @@ import (
 
 // RestoreOptions of a restore.
 type RestoreOptions struct {
-	// KeepDecryption keeps the epochs for decryption, with half of the decryptions that the backup had left to them and
-	// the answers that it knows. Answers that were given after the backup are not known: the same ciphertext would get
+	// KeepDecryption keeps the epochs for decryption, with half of the decryptions that the backup had left to them, none
+	// of those with flooding under threshold keys, and the answers that it knows. Answers that were given after the backup are not known: the same ciphertext would get
 	// another answer with fresh noise, two of which together tell more of the key than the bound on decryptions counts.
 	// It is for when no ciphertext of then will be asked for again, or the key's clients have lost what they had.
 	KeepDecryption bool
@@ -350,7 +350,7 @@ func (r *restorer) record(in io.Reader, key string) error {
 	if err := c.add(r.v, key, sealed); err != nil || key == headerKey || key == identityKey {
 		return fmt.Errorf("%w: record %q: %w", ErrBackup, key, err)
 	}
-	forDecryption := len(c.ledger) > 0 || len(c.epochs) > 0 && c.epochs[0].Purpose == purposeDecryption
+	forDecryption := len(c.ledger) > 0 || len(c.epochs) > 0 && c.epochs[0].decrypts()
 	for _, name := range c.kept() {
 		r.wanted[name], r.dropped[name] = true, forDecryption && !r.opt.KeepDecryption
 	}

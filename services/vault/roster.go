@@ -24,6 +24,7 @@ var ErrRoster = errors.New("vault: made under another roster")
 type Roster struct {
 	Hash [32]byte // of all that parties must agree on
 	Keys [][]byte // the parties' signing keys, in order
+	Self int      // this party's index
 }
 
 // Holders binds the signing keys in their order.
@@ -40,6 +41,8 @@ func (r Roster) Holders() [32]byte {
 // pinned is a roster with what is computed of it.
 type pinned struct {
 	hash, holders [32]byte
+	keys          [][]byte
+	self          int
 }
 
 const rosterKey = "roster"
@@ -85,7 +88,7 @@ type awayPeer struct {
 // when their order changes, or some come or go. A party pins its roster before it serves anything; tools that only look at
 // a store pin none.
 func (v *Vault) Pin(r Roster) error {
-	p := &pinned{hash: r.Hash, holders: r.Holders()}
+	p := &pinned{hash: r.Hash, holders: r.Holders(), keys: r.Keys, self: r.Self}
 	err := v.update(func(tx store.Tx) error {
 		old, err := get[rosterRecord](v, tx, rosterKey)
 		switch {
@@ -119,7 +122,7 @@ func (v *Vault) nameHolders(tx store.Tx, p *pinned) error {
 		return err
 	}
 	for _, e := range epochs {
-		if e.Holders != [32]byte{} || e.RosterHash != p.hash {
+		if e.Holders != [32]byte{} || e.RosterHash != p.hash || e.Purpose == PurposeThreshold {
 			continue
 		}
 		e.Holders = p.holders
@@ -271,7 +274,11 @@ const (
 func (v *Vault) Standing(e *Epoch) Standing {
 	p := v.roster.Load()
 	switch {
-	case p == nil || e.RosterHash == p.hash:
+	case p == nil:
+		return SameRoster
+	case e.Purpose == PurposeThreshold:
+		return p.leaves(e)
+	case e.RosterHash == p.hash:
 		return SameRoster
 	case e.Holders == p.holders:
 		return SameParties

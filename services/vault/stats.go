@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/lodge-mpc/lodge/services/store"
@@ -18,11 +20,13 @@ type Stats struct {
 	Lineage      string                   `json:"lineage,omitempty"`
 	Quarantine   string                   `json:"quarantine,omitempty"`
 	Classes      []ClassStats             `json:"classes"`
+	Masks        []MaskStats              `json:"masks,omitempty"`
 	Epochs       []EpochStats             `json:"epochs"`
 	MACKeys      map[MACState]int         `json:"mac_keys"`
 	Batches      map[BatchState]int       `json:"batches"`
 	Reservations map[ReservationState]int `json:"reservations"`
 	Decryptions  int                      `json:"decryptions"` // in the ledger
+	Approvals    int                      `json:"approvals"`   // of requests for decryption, which wait or have it
 	Peers        int                      `json:"peers"`       // whose stores are known
 	Records      int                      `json:"records"`
 	Blobs        int                      `json:"blobs"`
@@ -41,6 +45,18 @@ type ClassStats struct {
 	Bytes    uint64 `json:"bytes"`   // of shares that are stored
 }
 
+// MaskStats counts the masks of a quorum in a form.
+type MaskStats struct {
+	Epoch  uint64   `json:"epoch"`
+	Quorum []uint32 `json:"quorum"`
+	Form   string   `json:"form"`
+	Locked uint64   `json:"locked"` // stored, not yet active everywhere
+	Free   uint64   `json:"free"`
+	Spent  uint64   `json:"spent"`
+	Lost   uint64   `json:"lost"`  // erased without having been spent
+	Bytes  uint64   `json:"bytes"` // of shares that are stored
+}
+
 // EpochStats is the part of an epoch that is no detail.
 type EpochStats struct {
 	ID        uint64     `json:"id"`
@@ -48,6 +64,7 @@ type EpochStats struct {
 	Purpose   string     `json:"purpose"`
 	Decrypted uint64     `json:"decrypted"`
 	Limit     uint64     `json:"limit"`
+	Answered  uint64     `json:"answered,omitempty"` // with masks, which bounds nothing
 }
 
 // stored: its shares are there, apart from those that are erased.
@@ -100,9 +117,13 @@ func (v *Vault) Stats() (*Stats, error) {
 		Records: c.records,
 	}
 	classes := map[Class]*ClassStats{}
+	s.Masks = c.maskStats()
 	for _, id := range c.order {
 		b := c.batches[id]
 		s.Batches[b.State]++
+		if b.masks() {
+			continue
+		}
 		if classes[b.Class()] == nil {
 			classes[b.Class()] = &ClassStats{Class: b.Class()}
 		}
@@ -115,15 +136,62 @@ func (v *Vault) Stats() (*Stats, error) {
 		return cmp.Compare(fmt.Sprintf("%+v", a.Class), fmt.Sprintf("%+v", b.Class))
 	})
 	for _, e := range c.epochs {
-		s.Epochs = append(s.Epochs, EpochStats{e.ID, e.State, e.Purpose, e.Decrypted, e.Limit})
+		s.Epochs = append(s.Epochs, EpochStats{e.ID, e.State, e.Purpose, e.Decrypted, e.Limit, e.Answered})
 	}
 	for _, k := range c.keys {
 		s.MACKeys[k.State]++
+	}
+	for _, a := range c.approvals {
+		if a.waits(v.now()) {
+			s.Approvals++
+		}
 	}
 	for _, r := range c.reservations {
 		s.Reservations[r.State]++
 	}
 	return s, v.measure(s)
+}
+
+// maskStats counts masks, in the order of the names of their classes.
+func (c *contents) maskStats() (out []MaskStats) {
+	classes := map[string]*MaskStats{}
+	for _, id := range c.order {
+		b := c.batches[id]
+		if !b.masks() {
+			continue
+		}
+		name := maskClass(b.Epoch, b.Quorum, b.Form)
+		s := classes[name]
+		if s == nil {
+			s = &MaskStats{Epoch: b.Epoch, Quorum: b.Quorum, Form: b.Form}
+			classes[name] = s
+		}
+		n := ClassStats{}
+		n.add(b)
+		s.Locked, s.Free, s.Spent = s.Locked+n.Locked, s.Free+n.Free, s.Spent+n.Consumed
+		s.Lost, s.Bytes = s.Lost+n.Lost+n.Dropped, s.Bytes+n.Bytes
+	}
+	for _, name := range slices.Sorted(maps.Keys(classes)) {
+		out = append(out, *classes[name])
+	}
+	return out
+}
+
+// Size is what the store takes, in bytes.
+func (v *Vault) Size() (int64, error) { return v.store.Size() }
+
+// Kinds counts the records by kind, which is the first part of their keys, without opening them.
+func (v *Vault) Kinds() (map[string]int, error) {
+	counts := map[string]int{}
+	err := v.store.View(func(tx store.Tx) error {
+		clear(counts)
+		return tx.Scan("", func(key string, _ []byte) error {
+			kind, _, _ := strings.Cut(key, "/")
+			counts[kind]++
+			return nil
+		})
+	})
+	return counts, err
 }
 
 // measure adds up the blobs.

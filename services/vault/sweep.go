@@ -27,12 +27,12 @@ type sweep struct {
 }
 
 // Sweep does what is due: leases that have ended withdraw what was not delivered and erase what was; what waited in
-// vain to go back into stock is erased; and what ended long ago is forgotten. What cannot be done about one reservation,
+// vain to go back into stock is erased; masks that were spent are erased; and what ended long ago is forgotten. What cannot be done about one reservation,
 // because a record does not open, is part of the error and keeps nothing else from being done.
 func (v *Vault) Sweep() error {
 	s := &sweep{v: v, now: v.now(), batches: map[string]bool{}}
 	err := s.leases()
-	return errors.Join(err, s.failure(), v.wipeAll(slices.Sorted(maps.Keys(s.batches))), v.wipePending(), v.eraseOrphans())
+	return errors.Join(err, v.sweepApprovals(), s.failure(), v.wipeAll(slices.Sorted(maps.Keys(s.batches))), v.wipePending(), v.eraseOrphans())
 }
 
 // failure says what was passed over.

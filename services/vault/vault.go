@@ -66,7 +66,9 @@ type Vault struct {
 	wiping        sync.Mutex // one erasure at a time
 	erasures      atomic.Uint64
 	orphans       sync.Map // names of blobs to erase, if no record names them
-	unwiped       sync.Map // ids of batches where an erasure failed, which Sweep tries again
+	unwiped       sync.Map // ids of batches to the *owed of their erasure, which Sweep sees to
+	reading       reading  // masks that were spent just now
+	opened        openedRecords
 }
 
 const headerKey = "header"
@@ -266,6 +268,9 @@ func get[T any](v *Vault, tx store.Tx, key string) (*T, error) {
 }
 
 func decodeRecord[T any](v *Vault, key string, sealed []byte) (*T, error) {
+	if record := reopened[T](&v.opened, key, sealed); record != nil {
+		return record, nil
+	}
 	b, err := v.unseal(key, sealed)
 	if err != nil {
 		return nil, err
@@ -274,6 +279,7 @@ func decodeRecord[T any](v *Vault, key string, sealed []byte) (*T, error) {
 	if err := json.Unmarshal(b, record); err != nil {
 		return nil, ErrCorrupt
 	}
+	keepOpen(&v.opened, key, sealed, record)
 	return record, nil
 }
 
@@ -313,7 +319,7 @@ func (v *Vault) recover() error {
 		keep = named
 		for id, b := range c.batches {
 			if b.State == BatchAvailable && b.Gone.Count() != b.Wiped.Count() {
-				v.unwiped.Store(id, true)
+				v.owe(id, time.Time{})
 			}
 		}
 		return nil

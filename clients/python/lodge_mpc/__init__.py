@@ -13,13 +13,15 @@ fetch with it, and have shares of the same tuples in the same order: the parties
 
 from .client import Client
 from .config import Config, Server
-from .errors import BadSharesError, ConfigError, LodgeError
+from .errors import BadAnswersError, BadKeysError, BadSharesError, ConfigError, LodgeError
 from .reservation import KINDS, AwayParty, Reservation, Stock, StockLevel
 from .shares import Shares
 
 __all__ = [
     "KINDS",
     "AwayParty",
+    "BadAnswersError",
+    "BadKeysError",
     "BadSharesError",
     "Client",
     "Config",

@@ -42,12 +42,13 @@ class Service:
             if self._channel is not None:
                 self._channel.close()
 
-    def call(self, method: str, request: Message, timeout: float) -> Any:
-        """One attempt of a unary call, of at most timeout seconds."""
+    def call(self, method: str, request: Message, timeout: float, *, wait: bool = False) -> Any:
+        """One attempt of a unary call, of at most timeout seconds, of which it may wait for a connection."""
         end = time.monotonic() + timeout
         try:
             with self.errors():
-                return self._multicallable("unary_unary", method)(request, timeout=timeout, metadata=self._headers())
+                call = self._multicallable("unary_unary", method)
+                return call(request, timeout=timeout, metadata=self._headers(), wait_for_ready=wait)
         except LodgeError as error:
             # A server resets a call whose time is over, which may come before this side has looked at its clock.
             if error.code == "cancelled" and not self._closed and time.monotonic() >= end:
@@ -58,6 +59,11 @@ class Service:
         """One attempt of a call whose responses are iterated over, within errors(); it has cancel()."""
         with self.errors():
             return self._multicallable("unary_stream", method)(request, timeout=timeout, metadata=self._headers())
+
+    def exchange(self, method: str, requests: Iterator[Message], timeout: float | None) -> Any:
+        """One attempt of a call with requests one after the other, otherwise like stream."""
+        with self.errors():
+            return self._multicallable("stream_stream", method)(requests, timeout=timeout, metadata=self._headers())
 
     @contextmanager
     def errors(self) -> Iterator[None]:

@@ -60,6 +60,20 @@ class BadSharesError(LodgeError):
         super().__init__("bad_shares", what, "draw the reservation again")
 
 
+class BadKeysError(LodgeError):
+    """What came are not the keys on which their holders agree. Encrypt nothing with them."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__("bad_keys", what, "ask another holder, and tell the parties' operators")
+
+
+class BadAnswersError(LodgeError):
+    """What parties have answered does not fit together."""
+
+    def __init__(self, what: str, next: str = "ask another quorum, and tell the operators") -> None:
+        super().__init__("bad_answers", what, next)
+
+
 def from_rpc(error: grpc.RpcError) -> LodgeError:
     """The error that a call ended with."""
     for key, value in error.trailing_metadata() or ():

@@ -1,4 +1,4 @@
-"""Tests against a cluster: LODGE_CLUSTER is its directory, it has parties p0 and p1, and stock of every class below."""
+"""Tests against a cluster: LODGE_CLUSTER is its directory, with two parties or more and stock of all classes below."""
 
 from __future__ import annotations
 

@@ -34,6 +34,7 @@ var files = []file{
 	{"bits", packing},
 	{"wide", wide},
 	{"gaussian", gaussian},
+	{"inner", inner},
 }
 
 func main() {

@@ -16,6 +16,7 @@ func vector(a *assembler) {
 			a.montgomeryProducts(set)
 		}
 		a.products(set)
+		a.sumsOfProducts(set)
 	}
 }
 
@@ -44,6 +45,26 @@ func (a *assembler) sums(set instructions) {
 			a.VPADDQ(q, x[0], sum)
 			a.smaller(x[0], sum, x[0]) // as words, a negative integer is large, and plus q it is not
 			return x[0]
+		}
+	})
+	a.slots("digit", set, []string{"a"}, "centre, offset, shift, mask, middle ", "dst = a digit of a, with fields of Digit", func() operation {
+		q, centre, offset := a.broadcast("q"), a.broadcast("centre"), a.broadcast("offset")
+		shift, mask, middle := a.broadcast("shift"), a.broadcast("mask"), a.broadcast("middle")
+		return func(x []reg.VecVirtual) reg.VecVirtual {
+			r, sum := x[0], a.vec()
+			a.VPADDQ(centre, r, r)
+			a.once(r, q)
+			a.VPADDQ(offset, r, r)
+			a.VPSRLVQ(shift, r, r)
+			if a.avx2 {
+				a.VPAND(mask, r, r)
+			} else {
+				a.VPANDQ(mask, r, r)
+			}
+			a.VPSUBQ(middle, r, r)
+			a.VPADDQ(q, r, sum)
+			a.smaller(r, sum, r) // as in signed
+			return r
 		}
 	})
 }
@@ -75,6 +96,31 @@ func (a *assembler) products(set instructions) {
 			return a.product64(set, add)
 		})
 	}
+}
+
+// sumsOfProducts are one of two products modulo q, for IFMA, and one of multiples of words.
+func (a *assembler) sumsOfProducts(set instructions) {
+	if set == ifma {
+		a.slots("mulSum", set, []string{"a", "b", "c", "d"}, "short, shift ", "dst = a b + c d mod q, with fields of Modulus",
+			a.productSum52)
+		return
+	}
+	a.slots("addMultiples", set, []string{"a", "b", "c", "d", "dst"}, "f0, f1, f2, f3 ",
+		"dst += f0 a + f1 b + f2 c + f3 d mod 2^64", func() operation {
+			f := []reg.VecVirtual{a.broadcast("f0"), a.broadcast("f1"), a.broadcast("f2"), a.broadcast("f3")}
+			return func(x []reg.VecVirtual) reg.VecVirtual {
+				for i, y := range f {
+					p := x[i]
+					if a.avx2 {
+						p = a.lowerProduct(p, a.upper(p), y, a.upper(y))
+					} else {
+						a.VPMULLQ(y, p, p)
+					}
+					a.VPADDQ(p, x[4], x[4])
+				}
+				return x[4]
+			}
+		})
 }
 
 // montgomeryProducts are a b/2^64 mod q: with t = a b q^-1 mod 2^64, a b - t q is a multiple of 2^64, and its upper word is
@@ -198,6 +244,33 @@ func (a *assembler) product52(add bool) operation {
 		}
 		a.VPMADD52LUQ(x[0], x[1], lo) // below 2^53
 		a.VPMADD52HUQ(x[0], x[1], hi)
+		a.VPSRLVQ(right, lo, top)
+		a.VPSLLVQ(left, hi, hi)
+		a.VPADDQ(hi, top, top)
+		a.VPMADD52HUQ(short, top, quotient)
+		a.VPMADD52LUQ(m.minusQ, quotient, lo)
+		a.VPANDQ(m.low, lo, lo)
+		a.once(lo, m.bound)
+		a.once(lo, m.q)
+		return lo
+	}
+}
+
+// productSum52 is product52 for x = a b + c d < 2^(2n+1): the quotient is estimated from floor(x/2^(n-1)) < 2^52 and
+// floor(2^(n+51)/q) < 2^52, each being less by a fraction, and is less than 3 too small.
+func (a *assembler) productSum52() operation {
+	m := a.arithmetic(ifma, a.broadcast("q"))
+	short, right, left := a.broadcast("short"), a.broadcast("shift"), a.lanes(51)
+	one := a.lanes(1)
+	a.VPSRLQ(Imm(11), short, short)
+	a.VPSUBQ(right, left, left) // 52 - (n-1)
+	a.VPADDQ(one, right, right)
+	return func(x []reg.VecVirtual) reg.VecVirtual {
+		hi, lo, quotient, top := a.zero(), a.zero(), a.zero(), a.ZMM()
+		a.VPMADD52LUQ(x[0], x[1], lo)
+		a.VPMADD52HUQ(x[0], x[1], hi)
+		a.VPMADD52LUQ(x[2], x[3], lo) // below 2^53
+		a.VPMADD52HUQ(x[2], x[3], hi)
 		a.VPSRLVQ(right, lo, top)
 		a.VPSLLVQ(left, hi, hi)
 		a.VPADDQ(hi, top, top)

@@ -123,8 +123,11 @@ func (c *Cheat) Put(s *round.Session, e Env) (unfired func() []string) {
 func Observe(s *round.Session, take func(to round.Party, name string, frames [][]byte)) {
 	s.Hooks = byzantine.New()
 	byzantine.On(s.Hooks, "messages", func(send *[]round.Message) {
-		for _, m := range *send {
-			take(m.To, m.Name, framesOf(m.Body))
+		for i := range *send {
+			m := &(*send)[i]
+			frames := framesOf(m.Body) // which a body may give once
+			m.Body = bodyOf(frames)
+			take(m.To, m.Name, frames)
 		}
 	})
 }

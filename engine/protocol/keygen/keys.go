@@ -3,6 +3,7 @@ package keygen
 import (
 	"crypto/sha256"
 	"fmt"
+	"hash"
 	"io"
 	"slices"
 
@@ -59,28 +60,52 @@ func (k *PublicKeys) Frame(s *gbfv.Scheme, i int) []byte {
 	return codec.AppendPoly(nil, p.C, s.Q.Primes())
 }
 
-// Digest is the hash of the encoding, which the parties compare and which stored epochs have: SHA-256 over a tag and, for
-// every frame, a 1, its length and its bytes, and at the end a 0 and the number of frames.
+// Digest is the hash of the encoding, which the parties compare and which stored epochs have.
 func (k *PublicKeys) Digest(s *gbfv.Scheme, workers int) round.Digest {
-	h := sha256.New() // which does not fail
-	field := func(b []byte) {
-		h.Write(round.Uint(uint64(len(b))))
-		h.Write(b)
-	}
-	field([]byte("lodge message"))
-	field([]byte("lodge keys"))
+	h := NewFramesHash()
 	total := EncodedFrames(s, k.Dim)
 	for start := 0; start < total; start += 16 {
 		frames := make([][]byte, min(16, total-start))
 		parallel.For(workers, len(frames), func(i int) { frames[i] = k.Frame(s, start+i) })
 		for _, f := range frames {
-			h.Write([]byte{1})
-			field(f)
+			h.Frame(f)
 		}
 	}
-	h.Write([]byte{0})
-	h.Write(round.Uint(uint64(total)))
-	return round.Digest(h.Sum(nil))
+	return h.Sum()
+}
+
+// FramesHash is the hash of an encoding whose frames come one after the other: SHA-256 over a tag and, for every frame, a 1,
+// its length and its bytes, and at the end a 0 and the number of frames.
+type FramesHash struct {
+	h     hash.Hash // which does not fail
+	total uint64
+}
+
+// NewFramesHash begins.
+func NewFramesHash() *FramesHash {
+	f := &FramesHash{h: sha256.New()}
+	f.field([]byte("lodge message"))
+	f.field([]byte("lodge keys"))
+	return f
+}
+
+func (f *FramesHash) field(b []byte) {
+	f.h.Write(round.Uint(uint64(len(b))))
+	f.h.Write(b)
+}
+
+// Frame takes the next frame.
+func (f *FramesHash) Frame(b []byte) {
+	f.h.Write([]byte{1})
+	f.field(b)
+	f.total++
+}
+
+// Sum ends.
+func (f *FramesHash) Sum() round.Digest {
+	f.h.Write([]byte{0})
+	f.h.Write(round.Uint(f.total))
+	return round.Digest(f.h.Sum(nil))
 }
 
 // PublicHash is the hash of the public key alone.

@@ -3,83 +3,165 @@ package triple
 import (
 	"context"
 
+	"github.com/lodge-mpc/lodge/engine/evaluation"
 	"github.com/lodge-mpc/lodge/engine/gbfv"
 	"github.com/lodge-mpc/lodge/engine/parallel"
 )
 
 // evaluate computes what is decrypted, modulo the small modulus of decryption: the products, and alpha times every proved
-// ciphertext and every product. It lets go of the proved ciphertexts as it goes.
+// ciphertext and every product. It lets go of the proved ciphertexts. What it computes here it computes as one task; an
+// evaluator gets the tasks that do not depend on each other.
 func (r *batch) evaluate(ctx context.Context, proved []*gbfv.Ciphertext) ([]*gbfv.Ciphertext, error) {
+	if r.Evaluator != nil {
+		return r.evaluateApart(ctx, proved)
+	}
+	if r.Turn != nil {
+		leave, err := r.Turn(ctx)
+		if err != nil {
+			return nil, err
+		}
+		defer leave()
+	}
 	e := gbfv.NewEvaluator(r.Scheme, r.Keys)
 	alpha := r.MAC.Operand
 	if alpha == nil {
 		alpha = e.Left(r.MAC.Ciphertext)
 		defer alpha.Free()
 	}
-	n, k := r.extent, r.Plan.Instance.DDecPrimes
-	out := make([]*gbfv.Ciphertext, n.decrypted())
-	products := make([]*gbfv.Ciphertext, n.products())
-	if r.Plan.Kind == Matrix {
-		c, err := r.products(ctx, e, proved)
-		if err != nil {
-			return nil, err
-		}
-		copy(products, c)
-	}
-	pairs, lefts := make([][]product, len(proved)), make([]bool, len(proved))
-	for _, p := range r.Plan.pairing() {
-		pairs[p.right] = append(pairs[p.right], p)
-		lefts[p.left] = true
-	}
-	times := func(right *gbfv.Right) *gbfv.Ciphertext {
-		p := e.Mul(alpha, right)
-		defer p.Free()
-		return r.Scheme.SwitchModulus(p, k)
-	}
-	// A right factor is made ready once, for all products that it is in.
-	err := parallel.Try(ctx, r.Workers, len(proved), func(i int) error {
-		right := e.Right(proved[i])
-		defer right.Free()
-		for _, p := range pairs[i] {
-			left := e.Left(proved[p.left])
-			products[p.number] = e.Mul(left, right)
-			left.Free()
-		}
-		if !lefts[i] {
-			proved[i].Free()
-			proved[i] = nil
-		}
-		out[n.provedMAC(i)] = times(right)
-		return nil
-	})
+	whole := r.whole()
+	task := evaluation.Task{Shape: whole.shape, Inputs: proved, Consume: true}
+	results, err := task.Run(ctx, e, alpha, r.Workers)
 	if err != nil {
 		return nil, err
 	}
-	for _, ct := range proved {
-		if ct != nil {
-			ct.Free()
-		}
-	}
-	clear(proved)
-	err = parallel.Try(ctx, r.Workers, len(products), func(i int) error {
-		x := products[i]
-		products[i] = nil
-		out[n.product(i)] = r.Scheme.SwitchModulus(x, k)
-		right := e.Right(x)
-		x.Free()
-		out[n.productMAC(i)] = times(right)
-		right.Free()
-		return nil
-	})
-	return out, err
+	out := make([]*gbfv.Ciphertext, r.extent.decrypted())
+	whole.place(out, results, r.extent)
+	return out, nil
 }
 
-// products multiplies the encrypted matrices.
-func (r *batch) products(ctx context.Context, e *gbfv.Evaluator, proved []*gbfv.Ciphertext) ([]*gbfv.Ciphertext, error) {
+// portion is a task of a batch: which proved ciphertexts are its inputs, and which products, by number, it makes.
+type portion struct {
+	shape            evaluation.Shape
+	inputs, products []int
+}
+
+// place puts the results of a portion where they belong in the list of what is decrypted.
+func (p *portion) place(out, results []*gbfv.Ciphertext, n extent) {
+	macs := p.shape.Last - p.shape.First
+	for i, ct := range results[:macs] {
+		out[n.provedMAC(p.inputs[p.shape.First+i])] = ct
+	}
+	for i, number := range p.products {
+		out[n.product(number)] = results[macs+i]
+		out[n.productMAC(number)] = results[macs+len(p.products)+i]
+	}
+}
+
+// span lists the integers from lo up to hi-1.
+func span(lo, hi int) (list []int) {
+	for i := lo; i < hi; i++ {
+		list = append(list, i)
+	}
+	return list
+}
+
+// whole is the portion that is the batch.
+func (r *batch) whole() portion {
 	p, n := r.Plan, r.extent
-	inner := p.blocks(p.Shape.Inner)
-	a := gbfv.Grid{Rows: p.blocks(p.Shape.Rows), Cols: inner, Dim: p.Dim, C: proved[:n.a]}
-	b := gbfv.Grid{Rows: inner, Cols: p.blocks(p.Shape.Cols), Dim: p.Dim, C: proved[n.a : n.a+n.b]}
-	c, err := e.MatMul(ctx, a, b, r.Workers)
-	return c.C, err
+	w := portion{inputs: span(0, n.proved()), products: span(0, n.products())}
+	w.shape = evaluation.Shape{Count: n.proved(), Last: n.proved(), Primes: p.Instance.DDecPrimes}
+	if p.Kind == Matrix {
+		w.shape.Rows, w.shape.Inner, w.shape.Cols = p.blocks(p.Shape.Rows), p.blocks(p.Shape.Inner), p.blocks(p.Shape.Cols)
+		w.shape.Dim = p.Dim
+	}
+	for _, x := range p.pairing() {
+		w.shape.Pairs = append(w.shape.Pairs, evaluation.Pair{Left: x.left, Right: x.right})
+	}
+	return w
+}
+
+// portions cuts the batch into tasks that do not depend on each other. Every proved ciphertext is multiplied with alpha in
+// one of them. A task has all that is made of the factors of a product, and of those of every product that shares a factor,
+// so that few ciphertexts are sent: for scalars a block, for matrices a block of the product. What is in no product is in
+// tasks of its own.
+func (r *batch) portions() (list []portion) {
+	p, n := r.Plan, r.extent
+	k := p.Instance.DDecPrimes
+	first := 0 // of what is in no matrix
+	if p.Kind == Matrix {
+		first = n.a + n.b
+		rows, inner, cols, d := p.blocks(p.Shape.Rows), p.blocks(p.Shape.Inner), p.blocks(p.Shape.Cols), p.Dim
+		for i := range rows {
+			for j := range cols {
+				x := portion{products: span((i*cols+j)*d, (i*cols+j+1)*d), inputs: span(i*inner*d, (i+1)*inner*d)}
+				for l := range inner {
+					at := n.a + (l*cols+j)*d
+					x.inputs = append(x.inputs, span(at, at+d)...)
+				}
+				x.shape = evaluation.Shape{Count: len(x.inputs), Rows: 1, Inner: inner, Cols: 1, Dim: d, First: inner * d, Last: inner * d, Primes: k}
+				if j == 0 { // with the blocks of a, once
+					x.shape.First = 0
+				}
+				if i == 0 { // and with those of b
+					x.shape.Last = len(x.inputs)
+				}
+				list = append(list, x)
+			}
+		}
+	}
+	pairs := p.pairing()
+	of := make([]int, n.proved()) // the lowest ciphertext that something is in a product with, by way of others too
+	for i := range of {
+		of[i] = i
+	}
+	for changed := true; changed; {
+		changed = false
+		for _, x := range pairs {
+			if least := min(of[x.left], of[x.right]); of[x.left] != least || of[x.right] != least {
+				of[x.left], of[x.right], changed = least, least, true
+			}
+		}
+	}
+	for head := first; head < n.proved(); head++ {
+		x, at := portion{shape: evaluation.Shape{Primes: k}}, map[int]int{}
+		for i := head; i < n.proved(); i++ {
+			if of[i] == head {
+				at[i] = len(x.inputs)
+				x.inputs = append(x.inputs, i)
+			}
+		}
+		if len(x.inputs) == 0 {
+			continue
+		}
+		for _, y := range pairs {
+			if of[y.left] == head {
+				x.products = append(x.products, y.number)
+				x.shape.Pairs = append(x.shape.Pairs, evaluation.Pair{Left: at[y.left], Right: at[y.right]})
+			}
+		}
+		x.shape.Count, x.shape.Last = len(x.inputs), len(x.inputs)
+		list = append(list, x)
+	}
+	return list
+}
+
+// evaluateApart has an evaluator compute the batch, all tasks at once.
+func (r *batch) evaluateApart(ctx context.Context, proved []*gbfv.Ciphertext) ([]*gbfv.Ciphertext, error) {
+	list := r.portions()
+	out := make([]*gbfv.Ciphertext, r.extent.decrypted())
+	err := parallel.Try(ctx, len(list), len(list), func(i int) error {
+		x := &list[i]
+		task := evaluation.Task{Shape: x.shape}
+		for _, number := range x.inputs {
+			task.Inputs = append(task.Inputs, proved[number])
+		}
+		results, err := r.Evaluator.Evaluate(ctx, task)
+		if err != nil {
+			return err
+		}
+		x.place(out, results, r.extent)
+		return nil
+	})
+	evaluation.Free(proved) // nobody computes with them any more
+	return out, err
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/lodge-mpc/lodge/engine/evaluation"
 	"github.com/lodge-mpc/lodge/engine/field"
 	"github.com/lodge-mpc/lodge/engine/gbfv"
 	"github.com/lodge-mpc/lodge/engine/protocol/ddec"
@@ -31,6 +32,11 @@ type Config struct {
 	MAC     MACKey
 	Source  *sample.Source
 	Workers int
+	// Evaluator computes the products in this party's place, under the same keys; nil has this party compute them. What it
+	// gives is decrypted, so the party vouches for it.
+	Evaluator evaluation.Evaluator
+	// Turn is waited for before this party itself computes the products, and left when it has; nil: it computes at once.
+	Turn func(context.Context) (leave func(), err error)
 	// Exposed is called when an end of the run without a result begins to cost the MAC key; see maccheck.Config. It
 	// may be nil where the MAC key serves this run only.
 	Exposed func() error

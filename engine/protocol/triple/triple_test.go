@@ -1,9 +1,11 @@
 package triple
 
 import (
+	"context"
 	"fmt"
 	"testing"
 
+	"github.com/lodge-mpc/lodge/engine/evaluation"
 	"github.com/lodge-mpc/lodge/engine/field"
 	"github.com/lodge-mpc/lodge/engine/gbfv"
 	"github.com/lodge-mpc/lodge/engine/params"
@@ -28,6 +30,10 @@ type network struct {
 	label string
 	// labels do so for one party alone
 	labels map[round.Party]string
+	// evaluators compute for parties that have one
+	evaluators map[round.Party]evaluation.Evaluator
+	// turn is Config.Turn of all
+	turn func(context.Context) (leave func(), err error)
 	// exposed notes calls of Config.Exposed, unless it is nil
 	exposed []bool
 }
@@ -112,7 +118,7 @@ func (w *network) run(plan *Plan, options ...roundtest.Option) *roundtest.Outcom
 		c := Config{
 			Session: s, Plan: plan, Scheme: w.scheme, Keys: k.Keys.Keys(w.scheme), Public: k.Keys.Public,
 			KeyHash: k.Keys.PublicHash(w.scheme), Secret: keygen.Lift(w.scheme, k.Secret), MAC: w.macs[s.Self],
-			Source: seed("batch"+w.label+w.labels[s.Self], s.Self), Workers: 2,
+			Source: seed("batch"+w.label+w.labels[s.Self], s.Self), Workers: 2, Evaluator: w.evaluators[s.Self], Turn: w.turn,
 		}
 		if w.exposed != nil {
 			c.Exposed = func() error {

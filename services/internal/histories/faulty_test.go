@@ -226,6 +226,8 @@ func (s *faulty) Blobs() ([]string, error) {
 	return s.inner.Blobs()
 }
 
-func (s *faulty) Lineage() string { return s.inner.Lineage() }
-func (s *faulty) Healthy() error  { return errors.Join(s.alive(), s.inner.Healthy()) }
-func (s *faulty) Close() error    { return s.inner.Close() }
+func (s *faulty) Lineage() string      { return s.inner.Lineage() }
+func (s *faulty) Size() (int64, error) { return s.inner.Size() }
+
+func (s *faulty) Healthy() error { return errors.Join(s.alive(), s.inner.Healthy()) }
+func (s *faulty) Close() error   { return s.inner.Close() }

@@ -59,6 +59,17 @@ func (t *transaction) Get(key string) ([]byte, error) {
 	return t.records[key], nil
 }
 
+func (t *transaction) GetAll(keys []string) (values [][]byte, err error) {
+	for _, key := range keys {
+		value, err := t.Get(key)
+		if err != nil {
+			return nil, err
+		}
+		values = append(values, value)
+	}
+	return values, nil
+}
+
 func (t *transaction) Put(key string, value []byte) error {
 	if t.changes == nil {
 		return store.ErrReadOnly
@@ -247,4 +258,6 @@ func (m *memory) Blobs() ([]string, error) {
 
 func (m *memory) Lineage() string { return "" }
 func (m *memory) Healthy() error  { return nil }
-func (m *memory) Close() error    { return nil }
+
+func (m *memory) Size() (int64, error) { return 0, nil }
+func (m *memory) Close() error         { return nil }

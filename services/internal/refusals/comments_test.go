@@ -13,12 +13,14 @@ import (
 	"github.com/lodge-mpc/lodge/services/accusations"
 	"github.com/lodge-mpc/lodge/services/coordinator"
 	"github.com/lodge-mpc/lodge/services/decryption"
+	"github.com/lodge-mpc/lodge/services/evaluator"
 	"github.com/lodge-mpc/lodge/services/exchange"
 	"github.com/lodge-mpc/lodge/services/keygen"
 	"github.com/lodge-mpc/lodge/services/popk"
 	"github.com/lodge-mpc/lodge/services/rpc"
 	"github.com/lodge-mpc/lodge/services/status"
 	"github.com/lodge-mpc/lodge/services/stock"
+	"github.com/lodge-mpc/lodge/services/threshold"
 	"github.com/lodge-mpc/lodge/services/triples"
 	"github.com/lodge-mpc/lodge/services/tuples"
 )
@@ -81,7 +83,7 @@ func callersOf(r rpc.Rule) []string {
 var codes = []rpc.Code{
 	rpc.Forbidden, rpc.Invalid, rpc.TooLarge, rpc.PolicyRefused, rpc.RateLimited, rpc.OverQuota, rpc.Busy, rpc.PinMismatch, rpc.PassiveKeygen,
 	rpc.KeyPurpose, rpc.NotFound, rpc.Conflict, rpc.Delivered, rpc.Taken, rpc.Expired, rpc.OutOfStock, rpc.Quarantined, rpc.Stopped, rpc.Excluded, rpc.Burnt,
-	rpc.SessionOver, rpc.Unavailable, rpc.TimedOut,
+	rpc.SessionOver, rpc.WrongQuorum, rpc.Foreign, rpc.BadCiphertext, rpc.MaskSpent, rpc.ApprovalNeeded, rpc.Unavailable, rpc.TimedOut,
 }
 
 // What a method's comment promises: whether it is idempotent, which codes it ends with, and who may call it, which is what
@@ -89,7 +91,7 @@ var codes = []rpc.Code{
 func TestComments(t *testing.T) {
 	rules := rpc.Rules{}
 	for _, of := range []rpc.Rules{coordinator.Rules, stock.Rules, status.Rules, status.ProbeRules, keygen.Rules, popk.Rules, triples.Rules,
-		decryption.Rules, tuples.Rules, accusations.Rules,
+		decryption.Rules, tuples.Rules, accusations.Rules, evaluator.Rules, threshold.Rules,
 		{exchange.Method: rpc.Allow(rpc.Peer)}} {
 		maps.Copy(rules, of)
 	}

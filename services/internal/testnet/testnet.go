@@ -71,7 +71,7 @@ func New(t testing.TB, n int, o Options) *Net {
 	net.write("ca.pem", ca.PEM())
 	listeners := make([]netListener, n)
 	for i := range n {
-		p := &Party{Identity: Identity(i), Metrics: metrics.New("test")}
+		p := &Party{Identity: Identity(i), Metrics: metrics.New("test", metrics.Both)}
 		issuer, leaf := ca, pki.Leaf{Identity: p.Identity, Lifetime: time.Hour}
 		if o.Issue != nil {
 			if a, l := o.Issue(i); a != nil {

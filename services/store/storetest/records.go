@@ -114,6 +114,63 @@ func ownWrites(t *testing.T, k Kind) {
 	want(t, s, "k/", "k/a/seen=", "k/b/seen=", "k/c/seen=", "k/f/seen=")
 }
 
+// getAll gives the values of many keys in their order, with what the transaction itself has written.
+func getAll(t *testing.T, k Kind) {
+	s := k.fresh(t)
+	const many = 12_000
+	name := func(i int) string { return fmt.Sprintf("k/%05d", i) }
+	check(t, s.Update(func(tx store.Tx) error {
+		for i := range many {
+			if i%3 == 0 {
+				check(t, tx.Put(name(i), fmt.Append(nil, i)))
+			}
+		}
+		return tx.Put("empty", nil)
+	}))
+	keys := []string{"empty", "none"}
+	for i := range many {
+		keys = append(keys, name(many-1-i))
+	}
+	keys = append(keys, name(3), name(3), "\U0001f511")
+	look := func(tx store.Tx, changed bool) {
+		t.Helper()
+		values, err := tx.GetAll(keys)
+		if err != nil || len(values) != len(keys) || values[0] == nil || len(values[0]) != 0 || values[1] != nil {
+			t.Fatalf("%d values of %d keys, %v", len(values), len(keys), err)
+		}
+		for i, key := range keys {
+			one, err := tx.Get(key)
+			if err != nil || (one == nil) != (values[i] == nil) || !bytes.Equal(one, values[i]) {
+				t.Fatalf("%s: %q, and alone %q, %v", key, values[i], one, err)
+			}
+		}
+		if changed != (string(values[len(values)-2]) == "changed") {
+			t.Fatalf("%q", values[len(values)-2])
+		}
+	}
+	check(t, s.View(func(tx store.Tx) error { look(tx, false); return nil }))
+	err := s.Update(func(tx store.Tx) error {
+		look(tx, false)
+		check(t, tx.Put(name(3), []byte("changed")))
+		check(t, tx.Delete(name(6)))
+		look(tx, true)
+		return errOwn
+	})
+	if !errors.Is(err, errOwn) {
+		t.Fatal(err)
+	}
+	check(t, s.View(func(tx store.Tx) error {
+		look(tx, false)
+		if none, err := tx.GetAll(nil); err != nil || len(none) != 0 {
+			t.Errorf("%v, %v", none, err)
+		}
+		if _, err := tx.GetAll([]string{"a", ""}); !errors.Is(err, store.ErrInvalid) {
+			t.Errorf("an empty key: %v", err)
+		}
+		return nil
+	}))
+}
+
 // scansAgainstOracle compares transactions of random writes and scans with a map.
 func scansAgainstOracle(t *testing.T, k Kind) {
 	s := k.fresh(t)

@@ -24,7 +24,7 @@ func Run(t *testing.T, k Kind) {
 		name string
 		run  func(*testing.T, Kind)
 	}{
-		{"Atomic", atomicity}, {"Order", order}, {"OwnWrites", ownWrites}, {"Scans", scansAgainstOracle},
+		{"Atomic", atomicity}, {"Order", order}, {"OwnWrites", ownWrites}, {"GetAll", getAll}, {"Scans", scansAgainstOracle},
 		{"Snapshot", snapshot}, {"ReadOnly", readOnly}, {"Limits", limits}, {"Values", values},
 		{"Concurrent", concurrent}, {"Counter", counter}, {"Panic", panics}, {"Reopen", reopen},
 		{"Blobs", blobs}, {"BlobWriteAt", blobWriteAt}, {"BlobConcurrent", blobConcurrent}, {"BlobErased", blobErased},
@@ -50,6 +50,9 @@ func (k Kind) open(t testing.TB, address string) store.Store {
 			t.Error(err)
 		}
 	})
+	if n, err := s.Size(); n <= 0 || err != nil {
+		t.Errorf("the store takes %d bytes, %v", n, err)
+	}
 	if err := s.Healthy(); err != nil {
 		t.Fatalf("not healthy when opened: %v", err)
 	}

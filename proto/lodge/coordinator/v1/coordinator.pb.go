@@ -174,7 +174,19 @@ type JobRequest struct {
 	// For those who trust their keys: products are made without the sacrifice that
 	// finds those of malformed evaluation keys. The parties' policies must allow
 	// it, and what is made is of a class of its own.
-	NoSacrifice   bool `protobuf:"varint,12,opt,name=no_sacrifice,json=noSacrifice,proto3" json:"no_sacrifice,omitempty"`
+	NoSacrifice bool `protobuf:"varint,12,opt,name=no_sacrifice,json=noSacrifice,proto3" json:"no_sacrifice,omitempty"`
+	// As in lodge.job.v1.SessionSpec, for threshold keys and what belongs to them. A
+	// threshold of 0 is the largest with an honest majority.
+	Threshold uint32      `protobuf:"varint,13,opt,name=threshold,proto3" json:"threshold,omitempty"`
+	Group     []uint32    `protobuf:"varint,14,rep,packed,name=group,proto3" json:"group,omitempty"`
+	Form      v1.MaskForm `protobuf:"varint,15,opt,name=form,proto3,enum=lodge.job.v1.MaskForm" json:"form,omitempty"`
+	// The coordinator asks the parties for the rest.
+	FromEpoch     uint64   `protobuf:"varint,16,opt,name=from_epoch,json=fromEpoch,proto3" json:"from_epoch,omitempty"`
+	FromDigest    []byte   `protobuf:"bytes,17,opt,name=from_digest,json=fromDigest,proto3" json:"from_digest,omitempty"`
+	FromThreshold uint32   `protobuf:"varint,18,opt,name=from_threshold,json=fromThreshold,proto3" json:"from_threshold,omitempty"`
+	FromHolders   []uint32 `protobuf:"varint,19,rep,packed,name=from_holders,json=fromHolders,proto3" json:"from_holders,omitempty"`
+	// As in lodge.job.v1.SessionSpec.
+	Galois        []uint32 `protobuf:"varint,20,rep,packed,name=galois,proto3" json:"galois,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -291,6 +303,62 @@ func (x *JobRequest) GetNoSacrifice() bool {
 		return x.NoSacrifice
 	}
 	return false
+}
+
+func (x *JobRequest) GetThreshold() uint32 {
+	if x != nil {
+		return x.Threshold
+	}
+	return 0
+}
+
+func (x *JobRequest) GetGroup() []uint32 {
+	if x != nil {
+		return x.Group
+	}
+	return nil
+}
+
+func (x *JobRequest) GetForm() v1.MaskForm {
+	if x != nil {
+		return x.Form
+	}
+	return v1.MaskForm(0)
+}
+
+func (x *JobRequest) GetFromEpoch() uint64 {
+	if x != nil {
+		return x.FromEpoch
+	}
+	return 0
+}
+
+func (x *JobRequest) GetFromDigest() []byte {
+	if x != nil {
+		return x.FromDigest
+	}
+	return nil
+}
+
+func (x *JobRequest) GetFromThreshold() uint32 {
+	if x != nil {
+		return x.FromThreshold
+	}
+	return 0
+}
+
+func (x *JobRequest) GetFromHolders() []uint32 {
+	if x != nil {
+		return x.FromHolders
+	}
+	return nil
+}
+
+func (x *JobRequest) GetGalois() []uint32 {
+	if x != nil {
+		return x.Galois
+	}
+	return nil
 }
 
 // PartyProgress is what one party last said.
@@ -1673,7 +1741,7 @@ var File_lodge_coordinator_v1_coordinator_proto protoreflect.FileDescriptor
 
 const file_lodge_coordinator_v1_coordinator_proto_rawDesc = "" +
 	"\n" +
-	"&lodge/coordinator/v1/coordinator.proto\x12\x14lodge.coordinator.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16lodge/job/v1/job.proto\x1a\x1clodge/keygen/v1/keygen.proto\"\x8d\x03\n" +
+	"&lodge/coordinator/v1/coordinator.proto\x12\x14lodge.coordinator.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16lodge/job/v1/job.proto\x1a\x1clodge/keygen/v1/keygen.proto\"\x8f\x05\n" +
 	"\n" +
 	"JobRequest\x12&\n" +
 	"\x04kind\x18\x01 \x01(\x0e2\x12.lodge.job.v1.KindR\x04kind\x12\x16\n" +
@@ -1689,7 +1757,17 @@ const file_lodge_coordinator_v1_coordinator_proto_rawDesc = "" +
 	" \x01(\v2\x19.google.protobuf.DurationR\atimeout\x12\x1f\n" +
 	"\vinput_party\x18\v \x01(\rR\n" +
 	"inputParty\x12!\n" +
-	"\fno_sacrifice\x18\f \x01(\bR\vnoSacrifice\"\x8c\x01\n" +
+	"\fno_sacrifice\x18\f \x01(\bR\vnoSacrifice\x12\x1c\n" +
+	"\tthreshold\x18\r \x01(\rR\tthreshold\x12\x14\n" +
+	"\x05group\x18\x0e \x03(\rR\x05group\x12*\n" +
+	"\x04form\x18\x0f \x01(\x0e2\x16.lodge.job.v1.MaskFormR\x04form\x12\x1d\n" +
+	"\n" +
+	"from_epoch\x18\x10 \x01(\x04R\tfromEpoch\x12\x1f\n" +
+	"\vfrom_digest\x18\x11 \x01(\fR\n" +
+	"fromDigest\x12%\n" +
+	"\x0efrom_threshold\x18\x12 \x01(\rR\rfromThreshold\x12!\n" +
+	"\ffrom_holders\x18\x13 \x03(\rR\vfromHolders\x12\x16\n" +
+	"\x06galois\x18\x14 \x03(\rR\x06galois\"\x8c\x01\n" +
 	"\rPartyProgress\x12\x14\n" +
 	"\x05party\x18\x01 \x01(\rR\x05party\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x1c\n" +
@@ -1856,66 +1934,68 @@ var file_lodge_coordinator_v1_coordinator_proto_goTypes = []any{
 	(*v1.Shape)(nil),              // 25: lodge.job.v1.Shape
 	(v1.Purpose)(0),               // 26: lodge.job.v1.Purpose
 	(*durationpb.Duration)(nil),   // 27: google.protobuf.Duration
-	(*v1.SessionStatus)(nil),      // 28: lodge.job.v1.SessionStatus
-	(v1.JobState)(0),              // 29: lodge.job.v1.JobState
-	(*v1.Failure)(nil),            // 30: lodge.job.v1.Failure
-	(*timestamppb.Timestamp)(nil), // 31: google.protobuf.Timestamp
-	(*v11.Epoch)(nil),             // 32: lodge.keygen.v1.Epoch
+	(v1.MaskForm)(0),              // 28: lodge.job.v1.MaskForm
+	(*v1.SessionStatus)(nil),      // 29: lodge.job.v1.SessionStatus
+	(v1.JobState)(0),              // 30: lodge.job.v1.JobState
+	(*v1.Failure)(nil),            // 31: lodge.job.v1.Failure
+	(*timestamppb.Timestamp)(nil), // 32: google.protobuf.Timestamp
+	(*v11.Epoch)(nil),             // 33: lodge.keygen.v1.Epoch
 }
 var file_lodge_coordinator_v1_coordinator_proto_depIdxs = []int32{
 	24, // 0: lodge.coordinator.v1.JobRequest.kind:type_name -> lodge.job.v1.Kind
 	25, // 1: lodge.coordinator.v1.JobRequest.shape:type_name -> lodge.job.v1.Shape
 	26, // 2: lodge.coordinator.v1.JobRequest.purpose:type_name -> lodge.job.v1.Purpose
 	27, // 3: lodge.coordinator.v1.JobRequest.timeout:type_name -> google.protobuf.Duration
-	28, // 4: lodge.coordinator.v1.PartyProgress.status:type_name -> lodge.job.v1.SessionStatus
-	2,  // 5: lodge.coordinator.v1.Job.request:type_name -> lodge.coordinator.v1.JobRequest
-	29, // 6: lodge.coordinator.v1.Job.state:type_name -> lodge.job.v1.JobState
-	30, // 7: lodge.coordinator.v1.Job.failure:type_name -> lodge.job.v1.Failure
-	3,  // 8: lodge.coordinator.v1.Job.parties:type_name -> lodge.coordinator.v1.PartyProgress
-	31, // 9: lodge.coordinator.v1.Job.created:type_name -> google.protobuf.Timestamp
-	31, // 10: lodge.coordinator.v1.Job.started:type_name -> google.protobuf.Timestamp
-	31, // 11: lodge.coordinator.v1.Job.ended:type_name -> google.protobuf.Timestamp
-	2,  // 12: lodge.coordinator.v1.SubmitJobRequest.job:type_name -> lodge.coordinator.v1.JobRequest
-	4,  // 13: lodge.coordinator.v1.SubmitJobResponse.job:type_name -> lodge.coordinator.v1.Job
-	4,  // 14: lodge.coordinator.v1.GetJobResponse.job:type_name -> lodge.coordinator.v1.Job
-	4,  // 15: lodge.coordinator.v1.WatchJobResponse.job:type_name -> lodge.coordinator.v1.Job
-	29, // 16: lodge.coordinator.v1.ListJobsRequest.states:type_name -> lodge.job.v1.JobState
-	4,  // 17: lodge.coordinator.v1.ListJobsResponse.jobs:type_name -> lodge.coordinator.v1.Job
-	4,  // 18: lodge.coordinator.v1.CancelJobResponse.job:type_name -> lodge.coordinator.v1.Job
-	0,  // 19: lodge.coordinator.v1.Rotation.state:type_name -> lodge.coordinator.v1.RotationState
-	16, // 20: lodge.coordinator.v1.Rotation.request:type_name -> lodge.coordinator.v1.RotateKeysRequest
-	31, // 21: lodge.coordinator.v1.Rotation.created:type_name -> google.protobuf.Timestamp
-	31, // 22: lodge.coordinator.v1.Rotation.ended:type_name -> google.protobuf.Timestamp
-	15, // 23: lodge.coordinator.v1.RotateKeysResponse.rotation:type_name -> lodge.coordinator.v1.Rotation
-	20, // 24: lodge.coordinator.v1.ListEpochsResponse.epochs:type_name -> lodge.coordinator.v1.ClusterEpoch
-	21, // 25: lodge.coordinator.v1.ClusterEpoch.parties:type_name -> lodge.coordinator.v1.PartyEpoch
-	15, // 26: lodge.coordinator.v1.ClusterEpoch.rotation:type_name -> lodge.coordinator.v1.Rotation
-	32, // 27: lodge.coordinator.v1.PartyEpoch.epoch:type_name -> lodge.keygen.v1.Epoch
-	2,  // 28: lodge.coordinator.v1.EstimateJobRequest.job:type_name -> lodge.coordinator.v1.JobRequest
-	27, // 29: lodge.coordinator.v1.EstimateJobResponse.duration:type_name -> google.protobuf.Duration
-	1,  // 30: lodge.coordinator.v1.EstimateJobResponse.basis:type_name -> lodge.coordinator.v1.EstimateBasis
-	27, // 31: lodge.coordinator.v1.EstimateJobResponse.all_duration:type_name -> google.protobuf.Duration
-	5,  // 32: lodge.coordinator.v1.CoordinatorService.SubmitJob:input_type -> lodge.coordinator.v1.SubmitJobRequest
-	7,  // 33: lodge.coordinator.v1.CoordinatorService.GetJob:input_type -> lodge.coordinator.v1.GetJobRequest
-	9,  // 34: lodge.coordinator.v1.CoordinatorService.WatchJob:input_type -> lodge.coordinator.v1.WatchJobRequest
-	11, // 35: lodge.coordinator.v1.CoordinatorService.ListJobs:input_type -> lodge.coordinator.v1.ListJobsRequest
-	13, // 36: lodge.coordinator.v1.CoordinatorService.CancelJob:input_type -> lodge.coordinator.v1.CancelJobRequest
-	16, // 37: lodge.coordinator.v1.CoordinatorService.RotateKeys:input_type -> lodge.coordinator.v1.RotateKeysRequest
-	18, // 38: lodge.coordinator.v1.CoordinatorService.ListEpochs:input_type -> lodge.coordinator.v1.ListEpochsRequest
-	22, // 39: lodge.coordinator.v1.CoordinatorService.EstimateJob:input_type -> lodge.coordinator.v1.EstimateJobRequest
-	6,  // 40: lodge.coordinator.v1.CoordinatorService.SubmitJob:output_type -> lodge.coordinator.v1.SubmitJobResponse
-	8,  // 41: lodge.coordinator.v1.CoordinatorService.GetJob:output_type -> lodge.coordinator.v1.GetJobResponse
-	10, // 42: lodge.coordinator.v1.CoordinatorService.WatchJob:output_type -> lodge.coordinator.v1.WatchJobResponse
-	12, // 43: lodge.coordinator.v1.CoordinatorService.ListJobs:output_type -> lodge.coordinator.v1.ListJobsResponse
-	14, // 44: lodge.coordinator.v1.CoordinatorService.CancelJob:output_type -> lodge.coordinator.v1.CancelJobResponse
-	17, // 45: lodge.coordinator.v1.CoordinatorService.RotateKeys:output_type -> lodge.coordinator.v1.RotateKeysResponse
-	19, // 46: lodge.coordinator.v1.CoordinatorService.ListEpochs:output_type -> lodge.coordinator.v1.ListEpochsResponse
-	23, // 47: lodge.coordinator.v1.CoordinatorService.EstimateJob:output_type -> lodge.coordinator.v1.EstimateJobResponse
-	40, // [40:48] is the sub-list for method output_type
-	32, // [32:40] is the sub-list for method input_type
-	32, // [32:32] is the sub-list for extension type_name
-	32, // [32:32] is the sub-list for extension extendee
-	0,  // [0:32] is the sub-list for field type_name
+	28, // 4: lodge.coordinator.v1.JobRequest.form:type_name -> lodge.job.v1.MaskForm
+	29, // 5: lodge.coordinator.v1.PartyProgress.status:type_name -> lodge.job.v1.SessionStatus
+	2,  // 6: lodge.coordinator.v1.Job.request:type_name -> lodge.coordinator.v1.JobRequest
+	30, // 7: lodge.coordinator.v1.Job.state:type_name -> lodge.job.v1.JobState
+	31, // 8: lodge.coordinator.v1.Job.failure:type_name -> lodge.job.v1.Failure
+	3,  // 9: lodge.coordinator.v1.Job.parties:type_name -> lodge.coordinator.v1.PartyProgress
+	32, // 10: lodge.coordinator.v1.Job.created:type_name -> google.protobuf.Timestamp
+	32, // 11: lodge.coordinator.v1.Job.started:type_name -> google.protobuf.Timestamp
+	32, // 12: lodge.coordinator.v1.Job.ended:type_name -> google.protobuf.Timestamp
+	2,  // 13: lodge.coordinator.v1.SubmitJobRequest.job:type_name -> lodge.coordinator.v1.JobRequest
+	4,  // 14: lodge.coordinator.v1.SubmitJobResponse.job:type_name -> lodge.coordinator.v1.Job
+	4,  // 15: lodge.coordinator.v1.GetJobResponse.job:type_name -> lodge.coordinator.v1.Job
+	4,  // 16: lodge.coordinator.v1.WatchJobResponse.job:type_name -> lodge.coordinator.v1.Job
+	30, // 17: lodge.coordinator.v1.ListJobsRequest.states:type_name -> lodge.job.v1.JobState
+	4,  // 18: lodge.coordinator.v1.ListJobsResponse.jobs:type_name -> lodge.coordinator.v1.Job
+	4,  // 19: lodge.coordinator.v1.CancelJobResponse.job:type_name -> lodge.coordinator.v1.Job
+	0,  // 20: lodge.coordinator.v1.Rotation.state:type_name -> lodge.coordinator.v1.RotationState
+	16, // 21: lodge.coordinator.v1.Rotation.request:type_name -> lodge.coordinator.v1.RotateKeysRequest
+	32, // 22: lodge.coordinator.v1.Rotation.created:type_name -> google.protobuf.Timestamp
+	32, // 23: lodge.coordinator.v1.Rotation.ended:type_name -> google.protobuf.Timestamp
+	15, // 24: lodge.coordinator.v1.RotateKeysResponse.rotation:type_name -> lodge.coordinator.v1.Rotation
+	20, // 25: lodge.coordinator.v1.ListEpochsResponse.epochs:type_name -> lodge.coordinator.v1.ClusterEpoch
+	21, // 26: lodge.coordinator.v1.ClusterEpoch.parties:type_name -> lodge.coordinator.v1.PartyEpoch
+	15, // 27: lodge.coordinator.v1.ClusterEpoch.rotation:type_name -> lodge.coordinator.v1.Rotation
+	33, // 28: lodge.coordinator.v1.PartyEpoch.epoch:type_name -> lodge.keygen.v1.Epoch
+	2,  // 29: lodge.coordinator.v1.EstimateJobRequest.job:type_name -> lodge.coordinator.v1.JobRequest
+	27, // 30: lodge.coordinator.v1.EstimateJobResponse.duration:type_name -> google.protobuf.Duration
+	1,  // 31: lodge.coordinator.v1.EstimateJobResponse.basis:type_name -> lodge.coordinator.v1.EstimateBasis
+	27, // 32: lodge.coordinator.v1.EstimateJobResponse.all_duration:type_name -> google.protobuf.Duration
+	5,  // 33: lodge.coordinator.v1.CoordinatorService.SubmitJob:input_type -> lodge.coordinator.v1.SubmitJobRequest
+	7,  // 34: lodge.coordinator.v1.CoordinatorService.GetJob:input_type -> lodge.coordinator.v1.GetJobRequest
+	9,  // 35: lodge.coordinator.v1.CoordinatorService.WatchJob:input_type -> lodge.coordinator.v1.WatchJobRequest
+	11, // 36: lodge.coordinator.v1.CoordinatorService.ListJobs:input_type -> lodge.coordinator.v1.ListJobsRequest
+	13, // 37: lodge.coordinator.v1.CoordinatorService.CancelJob:input_type -> lodge.coordinator.v1.CancelJobRequest
+	16, // 38: lodge.coordinator.v1.CoordinatorService.RotateKeys:input_type -> lodge.coordinator.v1.RotateKeysRequest
+	18, // 39: lodge.coordinator.v1.CoordinatorService.ListEpochs:input_type -> lodge.coordinator.v1.ListEpochsRequest
+	22, // 40: lodge.coordinator.v1.CoordinatorService.EstimateJob:input_type -> lodge.coordinator.v1.EstimateJobRequest
+	6,  // 41: lodge.coordinator.v1.CoordinatorService.SubmitJob:output_type -> lodge.coordinator.v1.SubmitJobResponse
+	8,  // 42: lodge.coordinator.v1.CoordinatorService.GetJob:output_type -> lodge.coordinator.v1.GetJobResponse
+	10, // 43: lodge.coordinator.v1.CoordinatorService.WatchJob:output_type -> lodge.coordinator.v1.WatchJobResponse
+	12, // 44: lodge.coordinator.v1.CoordinatorService.ListJobs:output_type -> lodge.coordinator.v1.ListJobsResponse
+	14, // 45: lodge.coordinator.v1.CoordinatorService.CancelJob:output_type -> lodge.coordinator.v1.CancelJobResponse
+	17, // 46: lodge.coordinator.v1.CoordinatorService.RotateKeys:output_type -> lodge.coordinator.v1.RotateKeysResponse
+	19, // 47: lodge.coordinator.v1.CoordinatorService.ListEpochs:output_type -> lodge.coordinator.v1.ListEpochsResponse
+	23, // 48: lodge.coordinator.v1.CoordinatorService.EstimateJob:output_type -> lodge.coordinator.v1.EstimateJobResponse
+	41, // [41:49] is the sub-list for method output_type
+	33, // [33:41] is the sub-list for method input_type
+	33, // [33:33] is the sub-list for extension type_name
+	33, // [33:33] is the sub-list for extension extendee
+	0,  // [0:33] is the sub-list for field type_name
 }
 
 func init() { file_lodge_coordinator_v1_coordinator_proto_init() }

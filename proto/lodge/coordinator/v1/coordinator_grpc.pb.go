@@ -87,10 +87,11 @@ type CoordinatorServiceClient interface {
 	// their replacement. Idempotent. Errors: none of its own. [client with
 	// "status"]
 	ListEpochs(ctx context.Context, in *ListEpochsRequest, opts ...grpc.CallOption) (*ListEpochsResponse, error)
-	// EstimateJob says what a job of tuples would make and take, and submits
-	// nothing. The request is one that SubmitJob takes, of any kind but keys and
-	// proofs, also with a count of which it takes many; a dim of 0 means the best.
-	// At least one party must be reached.
+	// EstimateJob says what a job of tuples or masks would make and take, and
+	// submits nothing. The request is one that SubmitJob takes, of tuples also with
+	// a count of which it takes many; a dim of 0 means the best. At least one party
+	// must be reached. The time of masks and the bytes sent are known from earlier
+	// jobs alone, and 0 before there are any.
 	// Idempotent. Errors: invalid_request, forbidden (the tenant),
 	// policy_refused, pin_mismatch, key_purpose, not_found, burnt, conflict (of
 	// the epoch, at a party), unavailable, timed_out (no party can be reached).
@@ -240,10 +241,11 @@ type CoordinatorServiceServer interface {
 	// their replacement. Idempotent. Errors: none of its own. [client with
 	// "status"]
 	ListEpochs(context.Context, *ListEpochsRequest) (*ListEpochsResponse, error)
-	// EstimateJob says what a job of tuples would make and take, and submits
-	// nothing. The request is one that SubmitJob takes, of any kind but keys and
-	// proofs, also with a count of which it takes many; a dim of 0 means the best.
-	// At least one party must be reached.
+	// EstimateJob says what a job of tuples or masks would make and take, and
+	// submits nothing. The request is one that SubmitJob takes, of tuples also with
+	// a count of which it takes many; a dim of 0 means the best. At least one party
+	// must be reached. The time of masks and the bytes sent are known from earlier
+	// jobs alone, and 0 before there are any.
 	// Idempotent. Errors: invalid_request, forbidden (the tenant),
 	// policy_refused, pin_mismatch, key_purpose, not_found, burnt, conflict (of
 	// the epoch, at a party), unavailable, timed_out (no party can be reached).

@@ -33,6 +33,7 @@ const (
 	Protocol_PROTOCOL_KEYGEN      Protocol = 1
 	Protocol_PROTOCOL_POPK        Protocol = 2
 	Protocol_PROTOCOL_TRIPLES     Protocol = 3
+	Protocol_PROTOCOL_THRESHOLD   Protocol = 4
 )
 
 // Enum value maps for Protocol.
@@ -42,12 +43,14 @@ var (
 		1: "PROTOCOL_KEYGEN",
 		2: "PROTOCOL_POPK",
 		3: "PROTOCOL_TRIPLES",
+		4: "PROTOCOL_THRESHOLD",
 	}
 	Protocol_value = map[string]int32{
 		"PROTOCOL_UNSPECIFIED": 0,
 		"PROTOCOL_KEYGEN":      1,
 		"PROTOCOL_POPK":        2,
 		"PROTOCOL_TRIPLES":     3,
+		"PROTOCOL_THRESHOLD":   4,
 	}
 )
 
@@ -97,21 +100,27 @@ const (
 	Kind_KIND_INVERSE Kind = 8
 	// Random values that one party knows.
 	Kind_KIND_INPUT Kind = 9
+	// What a quorum spends to decrypt: shared masks, of which nobody has any.
+	Kind_KIND_MASKS Kind = 10
+	// New shares of the secrets of threshold keys, in another epoch.
+	Kind_KIND_RESHARE Kind = 11
 )
 
 // Enum value maps for Kind.
 var (
 	Kind_name = map[int32]string{
-		0: "KIND_UNSPECIFIED",
-		1: "KIND_KEYS",
-		2: "KIND_SCALAR",
-		3: "KIND_MATRIX",
-		4: "KIND_PROOF",
-		5: "KIND_SQUARE",
-		6: "KIND_RANDOM",
-		7: "KIND_BIT",
-		8: "KIND_INVERSE",
-		9: "KIND_INPUT",
+		0:  "KIND_UNSPECIFIED",
+		1:  "KIND_KEYS",
+		2:  "KIND_SCALAR",
+		3:  "KIND_MATRIX",
+		4:  "KIND_PROOF",
+		5:  "KIND_SQUARE",
+		6:  "KIND_RANDOM",
+		7:  "KIND_BIT",
+		8:  "KIND_INVERSE",
+		9:  "KIND_INPUT",
+		10: "KIND_MASKS",
+		11: "KIND_RESHARE",
 	}
 	Kind_value = map[string]int32{
 		"KIND_UNSPECIFIED": 0,
@@ -124,6 +133,8 @@ var (
 		"KIND_BIT":         7,
 		"KIND_INVERSE":     8,
 		"KIND_INPUT":       9,
+		"KIND_MASKS":       10,
+		"KIND_RESHARE":     11,
 	}
 )
 
@@ -154,7 +165,7 @@ func (Kind) EnumDescriptor() ([]byte, []int) {
 	return file_lodge_job_v1_job_proto_rawDescGZIP(), []int{1}
 }
 
-// Purpose of a key epoch. The two never mix: a key made for triples decrypts
+// Purpose of a key epoch. They never mix: a key made for triples decrypts
 // nothing for a client, a key made for decryption makes no triples.
 type Purpose int32
 
@@ -162,6 +173,8 @@ const (
 	Purpose_PURPOSE_UNSPECIFIED Purpose = 0
 	Purpose_PURPOSE_TRIPLES     Purpose = 1
 	Purpose_PURPOSE_DECRYPTION  Purpose = 2
+	// Keys of which any threshold + 1 parties decrypt. Only passively secure.
+	Purpose_PURPOSE_THRESHOLD Purpose = 3
 )
 
 // Enum value maps for Purpose.
@@ -170,11 +183,13 @@ var (
 		0: "PURPOSE_UNSPECIFIED",
 		1: "PURPOSE_TRIPLES",
 		2: "PURPOSE_DECRYPTION",
+		3: "PURPOSE_THRESHOLD",
 	}
 	Purpose_value = map[string]int32{
 		"PURPOSE_UNSPECIFIED": 0,
 		"PURPOSE_TRIPLES":     1,
 		"PURPOSE_DECRYPTION":  2,
+		"PURPOSE_THRESHOLD":   3,
 	}
 )
 
@@ -203,6 +218,58 @@ func (x Purpose) Number() protoreflect.EnumNumber {
 // Deprecated: Use Purpose.Descriptor instead.
 func (Purpose) EnumDescriptor() ([]byte, []int) {
 	return file_lodge_job_v1_job_proto_rawDescGZIP(), []int{2}
+}
+
+// MaskForm is how the noise of a ciphertext is masked when a quorum decrypts it.
+type MaskForm int32
+
+const (
+	MaskForm_MASK_FORM_UNSPECIFIED MaskForm = 0
+	// With a carry that is computed on shares: it never fails. The default.
+	MaskForm_MASK_FORM_EXACT MaskForm = 1
+	// Two messages, and a probability of failure that depends on the noise.
+	MaskForm_MASK_FORM_PAPER MaskForm = 2
+)
+
+// Enum value maps for MaskForm.
+var (
+	MaskForm_name = map[int32]string{
+		0: "MASK_FORM_UNSPECIFIED",
+		1: "MASK_FORM_EXACT",
+		2: "MASK_FORM_PAPER",
+	}
+	MaskForm_value = map[string]int32{
+		"MASK_FORM_UNSPECIFIED": 0,
+		"MASK_FORM_EXACT":       1,
+		"MASK_FORM_PAPER":       2,
+	}
+)
+
+func (x MaskForm) Enum() *MaskForm {
+	p := new(MaskForm)
+	*p = x
+	return p
+}
+
+func (x MaskForm) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (MaskForm) Descriptor() protoreflect.EnumDescriptor {
+	return file_lodge_job_v1_job_proto_enumTypes[3].Descriptor()
+}
+
+func (MaskForm) Type() protoreflect.EnumType {
+	return &file_lodge_job_v1_job_proto_enumTypes[3]
+}
+
+func (x MaskForm) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use MaskForm.Descriptor instead.
+func (MaskForm) EnumDescriptor() ([]byte, []int) {
+	return file_lodge_job_v1_job_proto_rawDescGZIP(), []int{3}
 }
 
 // JobState is the state of a job, and of one party's session of it. Any state
@@ -265,11 +332,11 @@ func (x JobState) String() string {
 }
 
 func (JobState) Descriptor() protoreflect.EnumDescriptor {
-	return file_lodge_job_v1_job_proto_enumTypes[3].Descriptor()
+	return file_lodge_job_v1_job_proto_enumTypes[4].Descriptor()
 }
 
 func (JobState) Type() protoreflect.EnumType {
-	return &file_lodge_job_v1_job_proto_enumTypes[3]
+	return &file_lodge_job_v1_job_proto_enumTypes[4]
 }
 
 func (x JobState) Number() protoreflect.EnumNumber {
@@ -278,7 +345,7 @@ func (x JobState) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use JobState.Descriptor instead.
 func (JobState) EnumDescriptor() ([]byte, []int) {
-	return file_lodge_job_v1_job_proto_rawDescGZIP(), []int{3}
+	return file_lodge_job_v1_job_proto_rawDescGZIP(), []int{4}
 }
 
 // Shape of a matrix product: (rows x inner) times (inner x columns).
@@ -429,7 +496,24 @@ type SessionSpec struct {
 	// Makes products without the sacrifice that finds those of malformed
 	// evaluation keys. Only for kinds with products, and only where the policies
 	// of all parties allow it.
-	NoSacrifice   bool `protobuf:"varint,17,opt,name=no_sacrifice,json=noSacrifice,proto3" json:"no_sacrifice,omitempty"`
+	NoSacrifice bool `protobuf:"varint,17,opt,name=no_sacrifice,json=noSacrifice,proto3" json:"no_sacrifice,omitempty"`
+	// Only for keys of PURPOSE_THRESHOLD: any threshold + 1 of the holders decrypt.
+	Threshold uint32 `protobuf:"varint,18,opt,name=threshold,proto3" json:"threshold,omitempty"`
+	// The parties that take part, ascending; empty: all. Only for PROTOCOL_THRESHOLD:
+	// the holders of new keys, and of masks the quorum that will spend them.
+	Group []uint32 `protobuf:"varint,19,rep,packed,name=group,proto3" json:"group,omitempty"`
+	// Only for KIND_MASKS.
+	Form MaskForm `protobuf:"varint,20,opt,name=form,proto3,enum=lodge.job.v1.MaskForm" json:"form,omitempty"`
+	// Only for KIND_RESHARE: the epoch whose secrets get new shares, the digest of
+	// its public keys, its threshold, and by the number of the share the party that
+	// holds it: its place in the roster plus one, or 0 if it does not take part.
+	FromEpoch     uint64   `protobuf:"varint,21,opt,name=from_epoch,json=fromEpoch,proto3" json:"from_epoch,omitempty"`
+	FromDigest    []byte   `protobuf:"bytes,22,opt,name=from_digest,json=fromDigest,proto3" json:"from_digest,omitempty"`
+	FromThreshold uint32   `protobuf:"varint,23,opt,name=from_threshold,json=fromThreshold,proto3" json:"from_threshold,omitempty"`
+	FromHolders   []uint32 `protobuf:"varint,24,rep,packed,name=from_holders,json=fromHolders,proto3" json:"from_holders,omitempty"`
+	// Only for keys of PURPOSE_THRESHOLD with a BGV set: the automorphisms X -> X^g
+	// that there are to be keys for, ascending, each odd and above 1.
+	Galois        []uint32 `protobuf:"varint,25,rep,packed,name=galois,proto3" json:"galois,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -581,6 +665,62 @@ func (x *SessionSpec) GetNoSacrifice() bool {
 		return x.NoSacrifice
 	}
 	return false
+}
+
+func (x *SessionSpec) GetThreshold() uint32 {
+	if x != nil {
+		return x.Threshold
+	}
+	return 0
+}
+
+func (x *SessionSpec) GetGroup() []uint32 {
+	if x != nil {
+		return x.Group
+	}
+	return nil
+}
+
+func (x *SessionSpec) GetForm() MaskForm {
+	if x != nil {
+		return x.Form
+	}
+	return MaskForm_MASK_FORM_UNSPECIFIED
+}
+
+func (x *SessionSpec) GetFromEpoch() uint64 {
+	if x != nil {
+		return x.FromEpoch
+	}
+	return 0
+}
+
+func (x *SessionSpec) GetFromDigest() []byte {
+	if x != nil {
+		return x.FromDigest
+	}
+	return nil
+}
+
+func (x *SessionSpec) GetFromThreshold() uint32 {
+	if x != nil {
+		return x.FromThreshold
+	}
+	return 0
+}
+
+func (x *SessionSpec) GetFromHolders() []uint32 {
+	if x != nil {
+		return x.FromHolders
+	}
+	return nil
+}
+
+func (x *SessionSpec) GetGalois() []uint32 {
+	if x != nil {
+		return x.Galois
+	}
+	return nil
 }
 
 // Blame names a party and the check that it failed.
@@ -1039,7 +1179,7 @@ const file_lodge_job_v1_job_proto_rawDesc = "" +
 	"\n" +
 	"SessionRef\x12\x15\n" +
 	"\x06job_id\x18\x01 \x01(\tR\x05jobId\x12\x18\n" +
-	"\aordinal\x18\x02 \x01(\rR\aordinal\"\xde\x04\n" +
+	"\aordinal\x18\x02 \x01(\rR\aordinal\"\xe0\x06\n" +
 	"\vSessionSpec\x12*\n" +
 	"\x03ref\x18\x01 \x01(\v2\x18.lodge.job.v1.SessionRefR\x03ref\x122\n" +
 	"\bprotocol\x18\x02 \x01(\x0e2\x16.lodge.job.v1.ProtocolR\bprotocol\x12)\n" +
@@ -1061,7 +1201,17 @@ const file_lodge_job_v1_job_proto_rawDesc = "" +
 	"\bdeadline\x18\x0f \x01(\v2\x1a.google.protobuf.TimestampR\bdeadline\x12\x1f\n" +
 	"\vinput_party\x18\x10 \x01(\rR\n" +
 	"inputParty\x12!\n" +
-	"\fno_sacrifice\x18\x11 \x01(\bR\vnoSacrifice\"K\n" +
+	"\fno_sacrifice\x18\x11 \x01(\bR\vnoSacrifice\x12\x1c\n" +
+	"\tthreshold\x18\x12 \x01(\rR\tthreshold\x12\x14\n" +
+	"\x05group\x18\x13 \x03(\rR\x05group\x12*\n" +
+	"\x04form\x18\x14 \x01(\x0e2\x16.lodge.job.v1.MaskFormR\x04form\x12\x1d\n" +
+	"\n" +
+	"from_epoch\x18\x15 \x01(\x04R\tfromEpoch\x12\x1f\n" +
+	"\vfrom_digest\x18\x16 \x01(\fR\n" +
+	"fromDigest\x12%\n" +
+	"\x0efrom_threshold\x18\x17 \x01(\rR\rfromThreshold\x12!\n" +
+	"\ffrom_holders\x18\x18 \x03(\rR\vfromHolders\x12\x16\n" +
+	"\x06galois\x18\x19 \x03(\rR\x06galois\"K\n" +
 	"\x05Blame\x12\x14\n" +
 	"\x05party\x18\x01 \x01(\rR\x05party\x12\x14\n" +
 	"\x05check\x18\x02 \x01(\tR\x05check\x12\x16\n" +
@@ -1107,12 +1257,13 @@ const file_lodge_job_v1_job_proto_rawDesc = "" +
 	"\x06rounds\x18\v \x01(\rR\x06rounds\x12$\n" +
 	"\x0epeak_rss_bytes\x18\f \x01(\x04R\fpeakRssBytes\x12'\n" +
 	"\x0fkeygen_security\x18\r \x01(\tR\x0ekeygenSecurity\x12:\n" +
-	"\x19statistical_security_bits\x18\x0e \x01(\rR\x17statisticalSecurityBits*b\n" +
+	"\x19statistical_security_bits\x18\x0e \x01(\rR\x17statisticalSecurityBits*z\n" +
 	"\bProtocol\x12\x18\n" +
 	"\x14PROTOCOL_UNSPECIFIED\x10\x00\x12\x13\n" +
 	"\x0fPROTOCOL_KEYGEN\x10\x01\x12\x11\n" +
 	"\rPROTOCOL_POPK\x10\x02\x12\x14\n" +
-	"\x10PROTOCOL_TRIPLES\x10\x03*\xaf\x01\n" +
+	"\x10PROTOCOL_TRIPLES\x10\x03\x12\x16\n" +
+	"\x12PROTOCOL_THRESHOLD\x10\x04*\xd1\x01\n" +
 	"\x04Kind\x12\x14\n" +
 	"\x10KIND_UNSPECIFIED\x10\x00\x12\r\n" +
 	"\tKIND_KEYS\x10\x01\x12\x0f\n" +
@@ -1125,11 +1276,20 @@ const file_lodge_job_v1_job_proto_rawDesc = "" +
 	"\bKIND_BIT\x10\a\x12\x10\n" +
 	"\fKIND_INVERSE\x10\b\x12\x0e\n" +
 	"\n" +
-	"KIND_INPUT\x10\t*O\n" +
+	"KIND_INPUT\x10\t\x12\x0e\n" +
+	"\n" +
+	"KIND_MASKS\x10\n" +
+	"\x12\x10\n" +
+	"\fKIND_RESHARE\x10\v*f\n" +
 	"\aPurpose\x12\x17\n" +
 	"\x13PURPOSE_UNSPECIFIED\x10\x00\x12\x13\n" +
 	"\x0fPURPOSE_TRIPLES\x10\x01\x12\x16\n" +
-	"\x12PURPOSE_DECRYPTION\x10\x02*\x9a\x02\n" +
+	"\x12PURPOSE_DECRYPTION\x10\x02\x12\x15\n" +
+	"\x11PURPOSE_THRESHOLD\x10\x03*O\n" +
+	"\bMaskForm\x12\x19\n" +
+	"\x15MASK_FORM_UNSPECIFIED\x10\x00\x12\x13\n" +
+	"\x0fMASK_FORM_EXACT\x10\x01\x12\x13\n" +
+	"\x0fMASK_FORM_PAPER\x10\x02*\x9a\x02\n" +
 	"\bJobState\x12\x19\n" +
 	"\x15JOB_STATE_UNSPECIFIED\x10\x00\x12\x15\n" +
 	"\x11JOB_STATE_PENDING\x10\x01\x12\x17\n" +
@@ -1156,42 +1316,44 @@ func file_lodge_job_v1_job_proto_rawDescGZIP() []byte {
 	return file_lodge_job_v1_job_proto_rawDescData
 }
 
-var file_lodge_job_v1_job_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
+var file_lodge_job_v1_job_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
 var file_lodge_job_v1_job_proto_msgTypes = make([]protoimpl.MessageInfo, 7)
 var file_lodge_job_v1_job_proto_goTypes = []any{
 	(Protocol)(0),                 // 0: lodge.job.v1.Protocol
 	(Kind)(0),                     // 1: lodge.job.v1.Kind
 	(Purpose)(0),                  // 2: lodge.job.v1.Purpose
-	(JobState)(0),                 // 3: lodge.job.v1.JobState
-	(*Shape)(nil),                 // 4: lodge.job.v1.Shape
-	(*SessionRef)(nil),            // 5: lodge.job.v1.SessionRef
-	(*SessionSpec)(nil),           // 6: lodge.job.v1.SessionSpec
-	(*Blame)(nil),                 // 7: lodge.job.v1.Blame
-	(*Failure)(nil),               // 8: lodge.job.v1.Failure
-	(*Progress)(nil),              // 9: lodge.job.v1.Progress
-	(*SessionStatus)(nil),         // 10: lodge.job.v1.SessionStatus
-	(*timestamppb.Timestamp)(nil), // 11: google.protobuf.Timestamp
+	(MaskForm)(0),                 // 3: lodge.job.v1.MaskForm
+	(JobState)(0),                 // 4: lodge.job.v1.JobState
+	(*Shape)(nil),                 // 5: lodge.job.v1.Shape
+	(*SessionRef)(nil),            // 6: lodge.job.v1.SessionRef
+	(*SessionSpec)(nil),           // 7: lodge.job.v1.SessionSpec
+	(*Blame)(nil),                 // 8: lodge.job.v1.Blame
+	(*Failure)(nil),               // 9: lodge.job.v1.Failure
+	(*Progress)(nil),              // 10: lodge.job.v1.Progress
+	(*SessionStatus)(nil),         // 11: lodge.job.v1.SessionStatus
+	(*timestamppb.Timestamp)(nil), // 12: google.protobuf.Timestamp
 }
 var file_lodge_job_v1_job_proto_depIdxs = []int32{
-	5,  // 0: lodge.job.v1.SessionSpec.ref:type_name -> lodge.job.v1.SessionRef
+	6,  // 0: lodge.job.v1.SessionSpec.ref:type_name -> lodge.job.v1.SessionRef
 	0,  // 1: lodge.job.v1.SessionSpec.protocol:type_name -> lodge.job.v1.Protocol
 	1,  // 2: lodge.job.v1.SessionSpec.kind:type_name -> lodge.job.v1.Kind
-	4,  // 3: lodge.job.v1.SessionSpec.shape:type_name -> lodge.job.v1.Shape
+	5,  // 3: lodge.job.v1.SessionSpec.shape:type_name -> lodge.job.v1.Shape
 	2,  // 4: lodge.job.v1.SessionSpec.purpose:type_name -> lodge.job.v1.Purpose
-	11, // 5: lodge.job.v1.SessionSpec.deadline:type_name -> google.protobuf.Timestamp
-	7,  // 6: lodge.job.v1.Failure.blame:type_name -> lodge.job.v1.Blame
-	11, // 7: lodge.job.v1.Progress.since:type_name -> google.protobuf.Timestamp
-	5,  // 8: lodge.job.v1.SessionStatus.ref:type_name -> lodge.job.v1.SessionRef
-	3,  // 9: lodge.job.v1.SessionStatus.state:type_name -> lodge.job.v1.JobState
-	9,  // 10: lodge.job.v1.SessionStatus.progress:type_name -> lodge.job.v1.Progress
-	8,  // 11: lodge.job.v1.SessionStatus.failure:type_name -> lodge.job.v1.Failure
-	11, // 12: lodge.job.v1.SessionStatus.started:type_name -> google.protobuf.Timestamp
-	11, // 13: lodge.job.v1.SessionStatus.ended:type_name -> google.protobuf.Timestamp
-	14, // [14:14] is the sub-list for method output_type
-	14, // [14:14] is the sub-list for method input_type
-	14, // [14:14] is the sub-list for extension type_name
-	14, // [14:14] is the sub-list for extension extendee
-	0,  // [0:14] is the sub-list for field type_name
+	12, // 5: lodge.job.v1.SessionSpec.deadline:type_name -> google.protobuf.Timestamp
+	3,  // 6: lodge.job.v1.SessionSpec.form:type_name -> lodge.job.v1.MaskForm
+	8,  // 7: lodge.job.v1.Failure.blame:type_name -> lodge.job.v1.Blame
+	12, // 8: lodge.job.v1.Progress.since:type_name -> google.protobuf.Timestamp
+	6,  // 9: lodge.job.v1.SessionStatus.ref:type_name -> lodge.job.v1.SessionRef
+	4,  // 10: lodge.job.v1.SessionStatus.state:type_name -> lodge.job.v1.JobState
+	10, // 11: lodge.job.v1.SessionStatus.progress:type_name -> lodge.job.v1.Progress
+	9,  // 12: lodge.job.v1.SessionStatus.failure:type_name -> lodge.job.v1.Failure
+	12, // 13: lodge.job.v1.SessionStatus.started:type_name -> google.protobuf.Timestamp
+	12, // 14: lodge.job.v1.SessionStatus.ended:type_name -> google.protobuf.Timestamp
+	15, // [15:15] is the sub-list for method output_type
+	15, // [15:15] is the sub-list for method input_type
+	15, // [15:15] is the sub-list for extension type_name
+	15, // [15:15] is the sub-list for extension extendee
+	0,  // [0:15] is the sub-list for field type_name
 }
 
 func init() { file_lodge_job_v1_job_proto_init() }
@@ -1204,7 +1366,7 @@ func file_lodge_job_v1_job_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lodge_job_v1_job_proto_rawDesc), len(file_lodge_job_v1_job_proto_rawDesc)),
-			NumEnums:      4,
+			NumEnums:      5,
 			NumMessages:   7,
 			NumExtensions: 0,
 			NumServices:   0,

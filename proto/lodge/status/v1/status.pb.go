@@ -20,6 +20,7 @@ package statusv1
 import (
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
+	durationpb "google.golang.org/protobuf/types/known/durationpb"
 	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
 	reflect "reflect"
 	sync "sync"
@@ -206,7 +207,9 @@ type GetStatusResponse struct {
 	// What sessions may hold together; only of parties. Detail.
 	MaxMemoryBytes uint64 `protobuf:"varint,17,opt,name=max_memory_bytes,json=maxMemoryBytes,proto3" json:"max_memory_bytes,omitempty"`
 	// How the parties of the roster behave; only of parties. Detail.
-	Conduct       *Conduct `protobuf:"bytes,18,opt,name=conduct,proto3" json:"conduct,omitempty"`
+	Conduct *Conduct `protobuf:"bytes,18,opt,name=conduct,proto3" json:"conduct,omitempty"`
+	// How much it logs. Detail.
+	LogLevel      *LogLevel `protobuf:"bytes,19,opt,name=log_level,json=logLevel,proto3" json:"log_level,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -367,6 +370,165 @@ func (x *GetStatusResponse) GetConduct() *Conduct {
 	return nil
 }
 
+func (x *GetStatusResponse) GetLogLevel() *LogLevel {
+	if x != nil {
+		return x.LogLevel
+	}
+	return nil
+}
+
+type LogLevel struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// "debug", "info", "warn" or "error".
+	Level string `protobuf:"bytes,1,opt,name=level,proto3" json:"level,omitempty"`
+	// When the configured one is back; missing when it is not changed for a while.
+	Until         *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=until,proto3" json:"until,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LogLevel) Reset() {
+	*x = LogLevel{}
+	mi := &file_lodge_status_v1_status_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LogLevel) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LogLevel) ProtoMessage() {}
+
+func (x *LogLevel) ProtoReflect() protoreflect.Message {
+	mi := &file_lodge_status_v1_status_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LogLevel.ProtoReflect.Descriptor instead.
+func (*LogLevel) Descriptor() ([]byte, []int) {
+	return file_lodge_status_v1_status_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *LogLevel) GetLevel() string {
+	if x != nil {
+		return x.Level
+	}
+	return ""
+}
+
+func (x *LogLevel) GetUntil() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Until
+	}
+	return nil
+}
+
+type SetLogLevelRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// "debug", "info", "warn" or "error".
+	Level string `protobuf:"bytes,1,opt,name=level,proto3" json:"level,omitempty"`
+	// For how long; 0 or missing: until it is changed again or the process ends.
+	Span          *durationpb.Duration `protobuf:"bytes,2,opt,name=span,proto3" json:"span,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetLogLevelRequest) Reset() {
+	*x = SetLogLevelRequest{}
+	mi := &file_lodge_status_v1_status_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetLogLevelRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetLogLevelRequest) ProtoMessage() {}
+
+func (x *SetLogLevelRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_lodge_status_v1_status_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetLogLevelRequest.ProtoReflect.Descriptor instead.
+func (*SetLogLevelRequest) Descriptor() ([]byte, []int) {
+	return file_lodge_status_v1_status_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *SetLogLevelRequest) GetLevel() string {
+	if x != nil {
+		return x.Level
+	}
+	return ""
+}
+
+func (x *SetLogLevelRequest) GetSpan() *durationpb.Duration {
+	if x != nil {
+		return x.Span
+	}
+	return nil
+}
+
+type SetLogLevelResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	LogLevel      *LogLevel              `protobuf:"bytes,1,opt,name=log_level,json=logLevel,proto3" json:"log_level,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetLogLevelResponse) Reset() {
+	*x = SetLogLevelResponse{}
+	mi := &file_lodge_status_v1_status_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetLogLevelResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetLogLevelResponse) ProtoMessage() {}
+
+func (x *SetLogLevelResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_lodge_status_v1_status_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetLogLevelResponse.ProtoReflect.Descriptor instead.
+func (*SetLogLevelResponse) Descriptor() ([]byte, []int) {
+	return file_lodge_status_v1_status_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *SetLogLevelResponse) GetLogLevel() *LogLevel {
+	if x != nil {
+		return x.LogLevel
+	}
+	return nil
+}
+
 // Link is a connection to a party.
 type Link struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -379,7 +541,7 @@ type Link struct {
 
 func (x *Link) Reset() {
 	*x = Link{}
-	mi := &file_lodge_status_v1_status_proto_msgTypes[3]
+	mi := &file_lodge_status_v1_status_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -391,7 +553,7 @@ func (x *Link) String() string {
 func (*Link) ProtoMessage() {}
 
 func (x *Link) ProtoReflect() protoreflect.Message {
-	mi := &file_lodge_status_v1_status_proto_msgTypes[3]
+	mi := &file_lodge_status_v1_status_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -404,7 +566,7 @@ func (x *Link) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Link.ProtoReflect.Descriptor instead.
 func (*Link) Descriptor() ([]byte, []int) {
-	return file_lodge_status_v1_status_proto_rawDescGZIP(), []int{3}
+	return file_lodge_status_v1_status_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Link) GetName() string {
@@ -447,7 +609,7 @@ type Store struct {
 
 func (x *Store) Reset() {
 	*x = Store{}
-	mi := &file_lodge_status_v1_status_proto_msgTypes[4]
+	mi := &file_lodge_status_v1_status_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -459,7 +621,7 @@ func (x *Store) String() string {
 func (*Store) ProtoMessage() {}
 
 func (x *Store) ProtoReflect() protoreflect.Message {
-	mi := &file_lodge_status_v1_status_proto_msgTypes[4]
+	mi := &file_lodge_status_v1_status_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -472,7 +634,7 @@ func (x *Store) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Store.ProtoReflect.Descriptor instead.
 func (*Store) Descriptor() ([]byte, []int) {
-	return file_lodge_status_v1_status_proto_rawDescGZIP(), []int{4}
+	return file_lodge_status_v1_status_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Store) GetId() []byte {
@@ -542,7 +704,7 @@ type Conduct struct {
 
 func (x *Conduct) Reset() {
 	*x = Conduct{}
-	mi := &file_lodge_status_v1_status_proto_msgTypes[5]
+	mi := &file_lodge_status_v1_status_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -554,7 +716,7 @@ func (x *Conduct) String() string {
 func (*Conduct) ProtoMessage() {}
 
 func (x *Conduct) ProtoReflect() protoreflect.Message {
-	mi := &file_lodge_status_v1_status_proto_msgTypes[5]
+	mi := &file_lodge_status_v1_status_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -567,7 +729,7 @@ func (x *Conduct) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Conduct.ProtoReflect.Descriptor instead.
 func (*Conduct) Descriptor() ([]byte, []int) {
-	return file_lodge_status_v1_status_proto_rawDescGZIP(), []int{5}
+	return file_lodge_status_v1_status_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Conduct) GetRefusal() string {
@@ -610,7 +772,7 @@ type AuditHead struct {
 
 func (x *AuditHead) Reset() {
 	*x = AuditHead{}
-	mi := &file_lodge_status_v1_status_proto_msgTypes[6]
+	mi := &file_lodge_status_v1_status_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -622,7 +784,7 @@ func (x *AuditHead) String() string {
 func (*AuditHead) ProtoMessage() {}
 
 func (x *AuditHead) ProtoReflect() protoreflect.Message {
-	mi := &file_lodge_status_v1_status_proto_msgTypes[6]
+	mi := &file_lodge_status_v1_status_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -635,7 +797,7 @@ func (x *AuditHead) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditHead.ProtoReflect.Descriptor instead.
 func (*AuditHead) Descriptor() ([]byte, []int) {
-	return file_lodge_status_v1_status_proto_rawDescGZIP(), []int{6}
+	return file_lodge_status_v1_status_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *AuditHead) GetSequence() uint64 {
@@ -667,7 +829,7 @@ type ErrorDetail struct {
 
 func (x *ErrorDetail) Reset() {
 	*x = ErrorDetail{}
-	mi := &file_lodge_status_v1_status_proto_msgTypes[7]
+	mi := &file_lodge_status_v1_status_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -679,7 +841,7 @@ func (x *ErrorDetail) String() string {
 func (*ErrorDetail) ProtoMessage() {}
 
 func (x *ErrorDetail) ProtoReflect() protoreflect.Message {
-	mi := &file_lodge_status_v1_status_proto_msgTypes[7]
+	mi := &file_lodge_status_v1_status_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -692,7 +854,7 @@ func (x *ErrorDetail) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ErrorDetail.ProtoReflect.Descriptor instead.
 func (*ErrorDetail) Descriptor() ([]byte, []int) {
-	return file_lodge_status_v1_status_proto_rawDescGZIP(), []int{7}
+	return file_lodge_status_v1_status_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ErrorDetail) GetCode() string {
@@ -720,11 +882,11 @@ var File_lodge_status_v1_status_proto protoreflect.FileDescriptor
 
 const file_lodge_status_v1_status_proto_rawDesc = "" +
 	"\n" +
-	"\x1clodge/status/v1/status.proto\x12\x0flodge.status.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\x12\n" +
+	"\x1clodge/status/v1/status.proto\x12\x0flodge.status.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x12\n" +
 	"\x10GetStatusRequest\"3\n" +
 	"\tParamsPin\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
-	"\x04hash\x18\x02 \x01(\fR\x04hash\"\x87\x06\n" +
+	"\x04hash\x18\x02 \x01(\fR\x04hash\"\xbf\x06\n" +
 	"\x11GetStatusResponse\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x19\n" +
 	"\x05party\x18\x02 \x01(\rH\x00R\x05party\x88\x01\x01\x12\x18\n" +
@@ -745,8 +907,17 @@ const file_lodge_status_v1_status_proto_rawDesc = "" +
 	"\x05store\x18\x0f \x01(\v2\x16.lodge.status.v1.StoreR\x05store\x120\n" +
 	"\x05audit\x18\x10 \x01(\v2\x1a.lodge.status.v1.AuditHeadR\x05audit\x12(\n" +
 	"\x10max_memory_bytes\x18\x11 \x01(\x04R\x0emaxMemoryBytes\x122\n" +
-	"\aconduct\x18\x12 \x01(\v2\x18.lodge.status.v1.ConductR\aconductB\b\n" +
-	"\x06_party\"b\n" +
+	"\aconduct\x18\x12 \x01(\v2\x18.lodge.status.v1.ConductR\aconduct\x126\n" +
+	"\tlog_level\x18\x13 \x01(\v2\x19.lodge.status.v1.LogLevelR\blogLevelB\b\n" +
+	"\x06_party\"R\n" +
+	"\bLogLevel\x12\x14\n" +
+	"\x05level\x18\x01 \x01(\tR\x05level\x120\n" +
+	"\x05until\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x05until\"Y\n" +
+	"\x12SetLogLevelRequest\x12\x14\n" +
+	"\x05level\x18\x01 \x01(\tR\x05level\x12-\n" +
+	"\x04span\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x04span\"M\n" +
+	"\x13SetLogLevelResponse\x126\n" +
+	"\tlog_level\x18\x01 \x01(\v2\x19.lodge.status.v1.LogLevelR\blogLevel\"b\n" +
 	"\x04Link\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05party\x18\x02 \x01(\rR\x05party\x120\n" +
@@ -780,9 +951,10 @@ const file_lodge_status_v1_status_proto_rawDesc = "" +
 	"\x14LINK_STATE_CONNECTED\x10\x01\x12\x19\n" +
 	"\x15LINK_STATE_CONNECTING\x10\x02\x12\x16\n" +
 	"\x12LINK_STATE_FAILING\x10\x03\x12\x13\n" +
-	"\x0fLINK_STATE_IDLE\x10\x042c\n" +
+	"\x0fLINK_STATE_IDLE\x10\x042\xbd\x01\n" +
 	"\rStatusService\x12R\n" +
-	"\tGetStatus\x12!.lodge.status.v1.GetStatusRequest\x1a\".lodge.status.v1.GetStatusResponseB;Z9github.com/lodge-mpc/lodge/proto/lodge/status/v1;statusv1b\x06proto3"
+	"\tGetStatus\x12!.lodge.status.v1.GetStatusRequest\x1a\".lodge.status.v1.GetStatusResponse\x12X\n" +
+	"\vSetLogLevel\x12#.lodge.status.v1.SetLogLevelRequest\x1a$.lodge.status.v1.SetLogLevelResponseB;Z9github.com/lodge-mpc/lodge/proto/lodge/status/v1;statusv1b\x06proto3"
 
 var (
 	file_lodge_status_v1_status_proto_rawDescOnce sync.Once
@@ -797,36 +969,46 @@ func file_lodge_status_v1_status_proto_rawDescGZIP() []byte {
 }
 
 var file_lodge_status_v1_status_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_lodge_status_v1_status_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
+var file_lodge_status_v1_status_proto_msgTypes = make([]protoimpl.MessageInfo, 11)
 var file_lodge_status_v1_status_proto_goTypes = []any{
 	(LinkState)(0),                // 0: lodge.status.v1.LinkState
 	(*GetStatusRequest)(nil),      // 1: lodge.status.v1.GetStatusRequest
 	(*ParamsPin)(nil),             // 2: lodge.status.v1.ParamsPin
 	(*GetStatusResponse)(nil),     // 3: lodge.status.v1.GetStatusResponse
-	(*Link)(nil),                  // 4: lodge.status.v1.Link
-	(*Store)(nil),                 // 5: lodge.status.v1.Store
-	(*Conduct)(nil),               // 6: lodge.status.v1.Conduct
-	(*AuditHead)(nil),             // 7: lodge.status.v1.AuditHead
-	(*ErrorDetail)(nil),           // 8: lodge.status.v1.ErrorDetail
-	(*timestamppb.Timestamp)(nil), // 9: google.protobuf.Timestamp
+	(*LogLevel)(nil),              // 4: lodge.status.v1.LogLevel
+	(*SetLogLevelRequest)(nil),    // 5: lodge.status.v1.SetLogLevelRequest
+	(*SetLogLevelResponse)(nil),   // 6: lodge.status.v1.SetLogLevelResponse
+	(*Link)(nil),                  // 7: lodge.status.v1.Link
+	(*Store)(nil),                 // 8: lodge.status.v1.Store
+	(*Conduct)(nil),               // 9: lodge.status.v1.Conduct
+	(*AuditHead)(nil),             // 10: lodge.status.v1.AuditHead
+	(*ErrorDetail)(nil),           // 11: lodge.status.v1.ErrorDetail
+	(*timestamppb.Timestamp)(nil), // 12: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),   // 13: google.protobuf.Duration
 }
 var file_lodge_status_v1_status_proto_depIdxs = []int32{
 	2,  // 0: lodge.status.v1.GetStatusResponse.params:type_name -> lodge.status.v1.ParamsPin
-	9,  // 1: lodge.status.v1.GetStatusResponse.started:type_name -> google.protobuf.Timestamp
-	9,  // 2: lodge.status.v1.GetStatusResponse.now:type_name -> google.protobuf.Timestamp
-	9,  // 3: lodge.status.v1.GetStatusResponse.certificate_not_after:type_name -> google.protobuf.Timestamp
-	4,  // 4: lodge.status.v1.GetStatusResponse.links:type_name -> lodge.status.v1.Link
-	5,  // 5: lodge.status.v1.GetStatusResponse.store:type_name -> lodge.status.v1.Store
-	7,  // 6: lodge.status.v1.GetStatusResponse.audit:type_name -> lodge.status.v1.AuditHead
-	6,  // 7: lodge.status.v1.GetStatusResponse.conduct:type_name -> lodge.status.v1.Conduct
-	0,  // 8: lodge.status.v1.Link.state:type_name -> lodge.status.v1.LinkState
-	1,  // 9: lodge.status.v1.StatusService.GetStatus:input_type -> lodge.status.v1.GetStatusRequest
-	3,  // 10: lodge.status.v1.StatusService.GetStatus:output_type -> lodge.status.v1.GetStatusResponse
-	10, // [10:11] is the sub-list for method output_type
-	9,  // [9:10] is the sub-list for method input_type
-	9,  // [9:9] is the sub-list for extension type_name
-	9,  // [9:9] is the sub-list for extension extendee
-	0,  // [0:9] is the sub-list for field type_name
+	12, // 1: lodge.status.v1.GetStatusResponse.started:type_name -> google.protobuf.Timestamp
+	12, // 2: lodge.status.v1.GetStatusResponse.now:type_name -> google.protobuf.Timestamp
+	12, // 3: lodge.status.v1.GetStatusResponse.certificate_not_after:type_name -> google.protobuf.Timestamp
+	7,  // 4: lodge.status.v1.GetStatusResponse.links:type_name -> lodge.status.v1.Link
+	8,  // 5: lodge.status.v1.GetStatusResponse.store:type_name -> lodge.status.v1.Store
+	10, // 6: lodge.status.v1.GetStatusResponse.audit:type_name -> lodge.status.v1.AuditHead
+	9,  // 7: lodge.status.v1.GetStatusResponse.conduct:type_name -> lodge.status.v1.Conduct
+	4,  // 8: lodge.status.v1.GetStatusResponse.log_level:type_name -> lodge.status.v1.LogLevel
+	12, // 9: lodge.status.v1.LogLevel.until:type_name -> google.protobuf.Timestamp
+	13, // 10: lodge.status.v1.SetLogLevelRequest.span:type_name -> google.protobuf.Duration
+	4,  // 11: lodge.status.v1.SetLogLevelResponse.log_level:type_name -> lodge.status.v1.LogLevel
+	0,  // 12: lodge.status.v1.Link.state:type_name -> lodge.status.v1.LinkState
+	1,  // 13: lodge.status.v1.StatusService.GetStatus:input_type -> lodge.status.v1.GetStatusRequest
+	5,  // 14: lodge.status.v1.StatusService.SetLogLevel:input_type -> lodge.status.v1.SetLogLevelRequest
+	3,  // 15: lodge.status.v1.StatusService.GetStatus:output_type -> lodge.status.v1.GetStatusResponse
+	6,  // 16: lodge.status.v1.StatusService.SetLogLevel:output_type -> lodge.status.v1.SetLogLevelResponse
+	15, // [15:17] is the sub-list for method output_type
+	13, // [13:15] is the sub-list for method input_type
+	13, // [13:13] is the sub-list for extension type_name
+	13, // [13:13] is the sub-list for extension extendee
+	0,  // [0:13] is the sub-list for field type_name
 }
 
 func init() { file_lodge_status_v1_status_proto_init() }
@@ -841,7 +1023,7 @@ func file_lodge_status_v1_status_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lodge_status_v1_status_proto_rawDesc), len(file_lodge_status_v1_status_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   8,
+			NumMessages:   11,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

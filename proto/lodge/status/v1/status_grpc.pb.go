@@ -30,7 +30,8 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	StatusService_GetStatus_FullMethodName = "/lodge.status.v1.StatusService/GetStatus"
+	StatusService_GetStatus_FullMethodName   = "/lodge.status.v1.StatusService/GetStatus"
+	StatusService_SetLogLevel_FullMethodName = "/lodge.status.v1.StatusService/SetLogLevel"
 )
 
 // StatusServiceClient is the client API for StatusService service.
@@ -41,6 +42,11 @@ type StatusServiceClient interface {
 	// peers, the coordinator, the process's own identity and clients with
 	// "status". Idempotent. Errors: none of its own. [anyone]
 	GetStatus(ctx context.Context, in *GetStatusRequest, opts ...grpc.CallOption) (*GetStatusResponse, error)
+	// SetLogLevel changes how much the process logs. Lines have no secrets at any
+	// level. Idempotent. Errors: invalid_request (an unknown level, or a time
+	// below 0 or above a day). [own identity, client with
+	// "operate"]
+	SetLogLevel(ctx context.Context, in *SetLogLevelRequest, opts ...grpc.CallOption) (*SetLogLevelResponse, error)
 }
 
 type statusServiceClient struct {
@@ -61,6 +67,16 @@ func (c *statusServiceClient) GetStatus(ctx context.Context, in *GetStatusReques
 	return out, nil
 }
 
+func (c *statusServiceClient) SetLogLevel(ctx context.Context, in *SetLogLevelRequest, opts ...grpc.CallOption) (*SetLogLevelResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(SetLogLevelResponse)
+	err := c.cc.Invoke(ctx, StatusService_SetLogLevel_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // StatusServiceServer is the server API for StatusService service.
 // All implementations must embed UnimplementedStatusServiceServer
 // for forward compatibility.
@@ -69,6 +85,11 @@ type StatusServiceServer interface {
 	// peers, the coordinator, the process's own identity and clients with
 	// "status". Idempotent. Errors: none of its own. [anyone]
 	GetStatus(context.Context, *GetStatusRequest) (*GetStatusResponse, error)
+	// SetLogLevel changes how much the process logs. Lines have no secrets at any
+	// level. Idempotent. Errors: invalid_request (an unknown level, or a time
+	// below 0 or above a day). [own identity, client with
+	// "operate"]
+	SetLogLevel(context.Context, *SetLogLevelRequest) (*SetLogLevelResponse, error)
 	mustEmbedUnimplementedStatusServiceServer()
 }
 
@@ -81,6 +102,9 @@ type UnimplementedStatusServiceServer struct{}
 
 func (UnimplementedStatusServiceServer) GetStatus(context.Context, *GetStatusRequest) (*GetStatusResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method GetStatus not implemented")
+}
+func (UnimplementedStatusServiceServer) SetLogLevel(context.Context, *SetLogLevelRequest) (*SetLogLevelResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method SetLogLevel not implemented")
 }
 func (UnimplementedStatusServiceServer) mustEmbedUnimplementedStatusServiceServer() {}
 func (UnimplementedStatusServiceServer) testEmbeddedByValue()                       {}
@@ -121,6 +145,24 @@ func _StatusService_GetStatus_Handler(srv interface{}, ctx context.Context, dec 
 	return interceptor(ctx, in, info, handler)
 }
 
+func _StatusService_SetLogLevel_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(SetLogLevelRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(StatusServiceServer).SetLogLevel(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: StatusService_SetLogLevel_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(StatusServiceServer).SetLogLevel(ctx, req.(*SetLogLevelRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // StatusService_ServiceDesc is the grpc.ServiceDesc for StatusService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -131,6 +173,10 @@ var StatusService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "GetStatus",
 			Handler:    _StatusService_GetStatus_Handler,
+		},
+		{
+			MethodName: "SetLogLevel",
+			Handler:    _StatusService_SetLogLevel_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

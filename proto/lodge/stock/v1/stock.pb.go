@@ -562,7 +562,8 @@ type Stock struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Class *v1.Class              `protobuf:"bytes,1,opt,name=class,proto3" json:"class,omitempty"`
 	Epoch uint64                 `protobuf:"varint,2,opt,name=epoch,proto3" json:"epoch,omitempty"`
-	// Tuples that can be reserved, at all parties.
+	// Tuples that can be reserved, at all parties; masks that can be spent, at all
+	// parties of their quorum.
 	Available uint64 `protobuf:"varint,3,opt,name=available,proto3" json:"available,omitempty"`
 	Reserved  uint64 `protobuf:"varint,4,opt,name=reserved,proto3" json:"reserved,omitempty"`
 	// Delivered by all parties, or erased after a delivery.
@@ -709,7 +710,8 @@ func (x *Stock) GetHeldBack() string {
 type Policy struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Class *v1.Class              `protobuf:"bytes,1,opt,name=class,proto3" json:"class,omitempty"`
-	// 0: the newest active epoch for triples.
+	// 0: the newest active epoch for triples; of masks, the newest active threshold
+	// epoch of which all parties of the quorum hold shares.
 	Epoch uint64 `protobuf:"varint,2,opt,name=epoch,proto3" json:"epoch,omitempty"`
 	// Jobs start when stock and production are below low, and go on to high.
 	Low  uint64 `protobuf:"varint,3,opt,name=low,proto3" json:"low,omitempty"`

@@ -329,7 +329,12 @@ type Class struct {
 	InputParty uint32 `protobuf:"varint,6,opt,name=input_party,json=inputParty,proto3" json:"input_party,omitempty"`
 	// Products that were made without a sacrifice, as all were before protocol
 	// version 5.
-	NoSacrifice   bool `protobuf:"varint,7,opt,name=no_sacrifice,json=noSacrifice,proto3" json:"no_sacrifice,omitempty"`
+	NoSacrifice bool `protobuf:"varint,7,opt,name=no_sacrifice,json=noSacrifice,proto3" json:"no_sacrifice,omitempty"`
+	// Only for KIND_MASKS, which are no tuples: the quorum that spends them, as
+	// places in the present roster, ascending, without members that have left. The
+	// parties of a quorum alone have its masks, and no reservation takes any.
+	Quorum        []uint32    `protobuf:"varint,8,rep,packed,name=quorum,proto3" json:"quorum,omitempty"`
+	Form          v1.MaskForm `protobuf:"varint,9,opt,name=form,proto3,enum=lodge.job.v1.MaskForm" json:"form,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -413,6 +418,20 @@ func (x *Class) GetNoSacrifice() bool {
 	return false
 }
 
+func (x *Class) GetQuorum() []uint32 {
+	if x != nil {
+		return x.Quorum
+	}
+	return nil
+}
+
+func (x *Class) GetForm() v1.MaskForm {
+	if x != nil {
+		return x.Form
+	}
+	return v1.MaskForm(0)
+}
+
 type Batch struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The session that made it, as job and ordinal: "JOB-1".
@@ -438,8 +457,9 @@ type Batch struct {
 	Reason string `protobuf:"bytes,14,opt,name=reason,proto3" json:"reason,omitempty"`
 	// Of what the keys of its epoch are: "passive" or "proved".
 	KeygenSecurity string `protobuf:"bytes,15,opt,name=keygen_security,json=keygenSecurity,proto3" json:"keygen_security,omitempty"`
-	// Made by other parties than those of the present roster: of what is left,
-	// nothing is reserved or fetched, and free is empty.
+	// Made by other parties than those of the present roster, or masks of a quorum
+	// of which a member has left: of what is left, nothing is reserved, fetched or
+	// spent, and free is empty.
 	Stranded      bool `protobuf:"varint,16,opt,name=stranded,proto3" json:"stranded,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2536,7 +2556,7 @@ var File_lodge_tuples_v1_tuples_proto protoreflect.FileDescriptor
 
 const file_lodge_tuples_v1_tuples_proto_rawDesc = "" +
 	"\n" +
-	"\x1clodge/tuples/v1/tuples.proto\x12\x0flodge.tuples.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16lodge/job/v1/job.proto\"\xe4\x01\n" +
+	"\x1clodge/tuples/v1/tuples.proto\x12\x0flodge.tuples.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16lodge/job/v1/job.proto\"\xa8\x02\n" +
 	"\x05Class\x12\x16\n" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12&\n" +
 	"\x04kind\x18\x02 \x01(\x0e2\x12.lodge.job.v1.KindR\x04kind\x12\x16\n" +
@@ -2545,7 +2565,9 @@ const file_lodge_tuples_v1_tuples_proto_rawDesc = "" +
 	"\x05shape\x18\x05 \x01(\v2\x13.lodge.job.v1.ShapeR\x05shape\x12\x1f\n" +
 	"\vinput_party\x18\x06 \x01(\rR\n" +
 	"inputParty\x12!\n" +
-	"\fno_sacrifice\x18\a \x01(\bR\vnoSacrifice\"\xf7\x03\n" +
+	"\fno_sacrifice\x18\a \x01(\bR\vnoSacrifice\x12\x16\n" +
+	"\x06quorum\x18\b \x03(\rR\x06quorum\x12*\n" +
+	"\x04form\x18\t \x01(\x0e2\x16.lodge.job.v1.MaskFormR\x04form\"\xf7\x03\n" +
 	"\x05Batch\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x121\n" +
 	"\x05state\x18\x02 \x01(\x0e2\x1b.lodge.tuples.v1.BatchStateR\x05state\x12\x14\n" +
@@ -2798,74 +2820,76 @@ var file_lodge_tuples_v1_tuples_proto_goTypes = []any{
 	(*ConfirmRequest_Item)(nil),       // 39: lodge.tuples.v1.ConfirmRequest.Item
 	(v1.Kind)(0),                      // 40: lodge.job.v1.Kind
 	(*v1.Shape)(nil),                  // 41: lodge.job.v1.Shape
-	(*timestamppb.Timestamp)(nil),     // 42: google.protobuf.Timestamp
+	(v1.MaskForm)(0),                  // 42: lodge.job.v1.MaskForm
+	(*timestamppb.Timestamp)(nil),     // 43: google.protobuf.Timestamp
 }
 var file_lodge_tuples_v1_tuples_proto_depIdxs = []int32{
 	40, // 0: lodge.tuples.v1.Class.kind:type_name -> lodge.job.v1.Kind
 	41, // 1: lodge.tuples.v1.Class.shape:type_name -> lodge.job.v1.Shape
-	0,  // 2: lodge.tuples.v1.Batch.state:type_name -> lodge.tuples.v1.BatchState
-	5,  // 3: lodge.tuples.v1.Batch.class:type_name -> lodge.tuples.v1.Class
-	42, // 4: lodge.tuples.v1.Batch.created:type_name -> google.protobuf.Timestamp
-	7,  // 5: lodge.tuples.v1.Batch.free:type_name -> lodge.tuples.v1.Span
-	5,  // 6: lodge.tuples.v1.Reservation.class:type_name -> lodge.tuples.v1.Class
-	8,  // 7: lodge.tuples.v1.Reservation.ranges:type_name -> lodge.tuples.v1.Range
-	42, // 8: lodge.tuples.v1.Reservation.lease:type_name -> google.protobuf.Timestamp
-	1,  // 9: lodge.tuples.v1.Reservation.state:type_name -> lodge.tuples.v1.ReservationState
-	42, // 10: lodge.tuples.v1.Reservation.delivered:type_name -> google.protobuf.Timestamp
-	9,  // 11: lodge.tuples.v1.FetchResponse.reservation:type_name -> lodge.tuples.v1.Reservation
-	9,  // 12: lodge.tuples.v1.GetReservationResponse.reservation:type_name -> lodge.tuples.v1.Reservation
-	1,  // 13: lodge.tuples.v1.ListReservationsRequest.states:type_name -> lodge.tuples.v1.ReservationState
-	9,  // 14: lodge.tuples.v1.ListReservationsResponse.reservations:type_name -> lodge.tuples.v1.Reservation
-	0,  // 15: lodge.tuples.v1.ListBatchesRequest.states:type_name -> lodge.tuples.v1.BatchState
-	6,  // 16: lodge.tuples.v1.ListBatchesResponse.batches:type_name -> lodge.tuples.v1.Batch
-	2,  // 17: lodge.tuples.v1.MacKey.state:type_name -> lodge.tuples.v1.MacKeyState
-	42, // 18: lodge.tuples.v1.MacKey.created:type_name -> google.protobuf.Timestamp
-	18, // 19: lodge.tuples.v1.ListMacKeysResponse.keys:type_name -> lodge.tuples.v1.MacKey
-	3,  // 20: lodge.tuples.v1.DrawMacKeyRequest.purpose:type_name -> lodge.tuples.v1.Purpose
-	18, // 21: lodge.tuples.v1.DrawMacKeyResponse.key:type_name -> lodge.tuples.v1.MacKey
-	18, // 22: lodge.tuples.v1.ReportFailedCheckResponse.key:type_name -> lodge.tuples.v1.MacKey
-	9,  // 23: lodge.tuples.v1.ProposeRequest.reservations:type_name -> lodge.tuples.v1.Reservation
-	1,  // 24: lodge.tuples.v1.Outcome.state:type_name -> lodge.tuples.v1.ReservationState
-	28, // 25: lodge.tuples.v1.ProposeResponse.outcomes:type_name -> lodge.tuples.v1.Outcome
-	28, // 26: lodge.tuples.v1.WithdrawResponse.outcomes:type_name -> lodge.tuples.v1.Outcome
-	28, // 27: lodge.tuples.v1.ReleaseResponse.outcomes:type_name -> lodge.tuples.v1.Outcome
-	42, // 28: lodge.tuples.v1.StoreVersion.started:type_name -> google.protobuf.Timestamp
-	34, // 29: lodge.tuples.v1.AcknowledgeRequest.store:type_name -> lodge.tuples.v1.StoreVersion
-	34, // 30: lodge.tuples.v1.AcknowledgeResponse.seen:type_name -> lodge.tuples.v1.StoreVersion
-	34, // 31: lodge.tuples.v1.ConfirmRequest.store:type_name -> lodge.tuples.v1.StoreVersion
-	39, // 32: lodge.tuples.v1.ConfirmRequest.items:type_name -> lodge.tuples.v1.ConfirmRequest.Item
-	4,  // 33: lodge.tuples.v1.ConfirmResponse.answers:type_name -> lodge.tuples.v1.Answer
-	10, // 34: lodge.tuples.v1.TuplesService.Fetch:input_type -> lodge.tuples.v1.FetchRequest
-	12, // 35: lodge.tuples.v1.TuplesService.GetReservation:input_type -> lodge.tuples.v1.GetReservationRequest
-	14, // 36: lodge.tuples.v1.TuplesService.ListReservations:input_type -> lodge.tuples.v1.ListReservationsRequest
-	16, // 37: lodge.tuples.v1.TuplesService.ListBatches:input_type -> lodge.tuples.v1.ListBatchesRequest
-	19, // 38: lodge.tuples.v1.TuplesService.ListMacKeys:input_type -> lodge.tuples.v1.ListMacKeysRequest
-	21, // 39: lodge.tuples.v1.TuplesService.DrawMacKey:input_type -> lodge.tuples.v1.DrawMacKeyRequest
-	23, // 40: lodge.tuples.v1.TuplesService.ReportFailedCheck:input_type -> lodge.tuples.v1.ReportFailedCheckRequest
-	25, // 41: lodge.tuples.v1.TuplesService.Revoke:input_type -> lodge.tuples.v1.RevokeRequest
-	27, // 42: lodge.tuples.v1.TuplesService.Propose:input_type -> lodge.tuples.v1.ProposeRequest
-	30, // 43: lodge.tuples.v1.TuplesService.Withdraw:input_type -> lodge.tuples.v1.WithdrawRequest
-	32, // 44: lodge.tuples.v1.TuplesService.Release:input_type -> lodge.tuples.v1.ReleaseRequest
-	35, // 45: lodge.tuples.v1.TuplesService.Acknowledge:input_type -> lodge.tuples.v1.AcknowledgeRequest
-	37, // 46: lodge.tuples.v1.TuplesService.Confirm:input_type -> lodge.tuples.v1.ConfirmRequest
-	11, // 47: lodge.tuples.v1.TuplesService.Fetch:output_type -> lodge.tuples.v1.FetchResponse
-	13, // 48: lodge.tuples.v1.TuplesService.GetReservation:output_type -> lodge.tuples.v1.GetReservationResponse
-	15, // 49: lodge.tuples.v1.TuplesService.ListReservations:output_type -> lodge.tuples.v1.ListReservationsResponse
-	17, // 50: lodge.tuples.v1.TuplesService.ListBatches:output_type -> lodge.tuples.v1.ListBatchesResponse
-	20, // 51: lodge.tuples.v1.TuplesService.ListMacKeys:output_type -> lodge.tuples.v1.ListMacKeysResponse
-	22, // 52: lodge.tuples.v1.TuplesService.DrawMacKey:output_type -> lodge.tuples.v1.DrawMacKeyResponse
-	24, // 53: lodge.tuples.v1.TuplesService.ReportFailedCheck:output_type -> lodge.tuples.v1.ReportFailedCheckResponse
-	26, // 54: lodge.tuples.v1.TuplesService.Revoke:output_type -> lodge.tuples.v1.RevokeResponse
-	29, // 55: lodge.tuples.v1.TuplesService.Propose:output_type -> lodge.tuples.v1.ProposeResponse
-	31, // 56: lodge.tuples.v1.TuplesService.Withdraw:output_type -> lodge.tuples.v1.WithdrawResponse
-	33, // 57: lodge.tuples.v1.TuplesService.Release:output_type -> lodge.tuples.v1.ReleaseResponse
-	36, // 58: lodge.tuples.v1.TuplesService.Acknowledge:output_type -> lodge.tuples.v1.AcknowledgeResponse
-	38, // 59: lodge.tuples.v1.TuplesService.Confirm:output_type -> lodge.tuples.v1.ConfirmResponse
-	47, // [47:60] is the sub-list for method output_type
-	34, // [34:47] is the sub-list for method input_type
-	34, // [34:34] is the sub-list for extension type_name
-	34, // [34:34] is the sub-list for extension extendee
-	0,  // [0:34] is the sub-list for field type_name
+	42, // 2: lodge.tuples.v1.Class.form:type_name -> lodge.job.v1.MaskForm
+	0,  // 3: lodge.tuples.v1.Batch.state:type_name -> lodge.tuples.v1.BatchState
+	5,  // 4: lodge.tuples.v1.Batch.class:type_name -> lodge.tuples.v1.Class
+	43, // 5: lodge.tuples.v1.Batch.created:type_name -> google.protobuf.Timestamp
+	7,  // 6: lodge.tuples.v1.Batch.free:type_name -> lodge.tuples.v1.Span
+	5,  // 7: lodge.tuples.v1.Reservation.class:type_name -> lodge.tuples.v1.Class
+	8,  // 8: lodge.tuples.v1.Reservation.ranges:type_name -> lodge.tuples.v1.Range
+	43, // 9: lodge.tuples.v1.Reservation.lease:type_name -> google.protobuf.Timestamp
+	1,  // 10: lodge.tuples.v1.Reservation.state:type_name -> lodge.tuples.v1.ReservationState
+	43, // 11: lodge.tuples.v1.Reservation.delivered:type_name -> google.protobuf.Timestamp
+	9,  // 12: lodge.tuples.v1.FetchResponse.reservation:type_name -> lodge.tuples.v1.Reservation
+	9,  // 13: lodge.tuples.v1.GetReservationResponse.reservation:type_name -> lodge.tuples.v1.Reservation
+	1,  // 14: lodge.tuples.v1.ListReservationsRequest.states:type_name -> lodge.tuples.v1.ReservationState
+	9,  // 15: lodge.tuples.v1.ListReservationsResponse.reservations:type_name -> lodge.tuples.v1.Reservation
+	0,  // 16: lodge.tuples.v1.ListBatchesRequest.states:type_name -> lodge.tuples.v1.BatchState
+	6,  // 17: lodge.tuples.v1.ListBatchesResponse.batches:type_name -> lodge.tuples.v1.Batch
+	2,  // 18: lodge.tuples.v1.MacKey.state:type_name -> lodge.tuples.v1.MacKeyState
+	43, // 19: lodge.tuples.v1.MacKey.created:type_name -> google.protobuf.Timestamp
+	18, // 20: lodge.tuples.v1.ListMacKeysResponse.keys:type_name -> lodge.tuples.v1.MacKey
+	3,  // 21: lodge.tuples.v1.DrawMacKeyRequest.purpose:type_name -> lodge.tuples.v1.Purpose
+	18, // 22: lodge.tuples.v1.DrawMacKeyResponse.key:type_name -> lodge.tuples.v1.MacKey
+	18, // 23: lodge.tuples.v1.ReportFailedCheckResponse.key:type_name -> lodge.tuples.v1.MacKey
+	9,  // 24: lodge.tuples.v1.ProposeRequest.reservations:type_name -> lodge.tuples.v1.Reservation
+	1,  // 25: lodge.tuples.v1.Outcome.state:type_name -> lodge.tuples.v1.ReservationState
+	28, // 26: lodge.tuples.v1.ProposeResponse.outcomes:type_name -> lodge.tuples.v1.Outcome
+	28, // 27: lodge.tuples.v1.WithdrawResponse.outcomes:type_name -> lodge.tuples.v1.Outcome
+	28, // 28: lodge.tuples.v1.ReleaseResponse.outcomes:type_name -> lodge.tuples.v1.Outcome
+	43, // 29: lodge.tuples.v1.StoreVersion.started:type_name -> google.protobuf.Timestamp
+	34, // 30: lodge.tuples.v1.AcknowledgeRequest.store:type_name -> lodge.tuples.v1.StoreVersion
+	34, // 31: lodge.tuples.v1.AcknowledgeResponse.seen:type_name -> lodge.tuples.v1.StoreVersion
+	34, // 32: lodge.tuples.v1.ConfirmRequest.store:type_name -> lodge.tuples.v1.StoreVersion
+	39, // 33: lodge.tuples.v1.ConfirmRequest.items:type_name -> lodge.tuples.v1.ConfirmRequest.Item
+	4,  // 34: lodge.tuples.v1.ConfirmResponse.answers:type_name -> lodge.tuples.v1.Answer
+	10, // 35: lodge.tuples.v1.TuplesService.Fetch:input_type -> lodge.tuples.v1.FetchRequest
+	12, // 36: lodge.tuples.v1.TuplesService.GetReservation:input_type -> lodge.tuples.v1.GetReservationRequest
+	14, // 37: lodge.tuples.v1.TuplesService.ListReservations:input_type -> lodge.tuples.v1.ListReservationsRequest
+	16, // 38: lodge.tuples.v1.TuplesService.ListBatches:input_type -> lodge.tuples.v1.ListBatchesRequest
+	19, // 39: lodge.tuples.v1.TuplesService.ListMacKeys:input_type -> lodge.tuples.v1.ListMacKeysRequest
+	21, // 40: lodge.tuples.v1.TuplesService.DrawMacKey:input_type -> lodge.tuples.v1.DrawMacKeyRequest
+	23, // 41: lodge.tuples.v1.TuplesService.ReportFailedCheck:input_type -> lodge.tuples.v1.ReportFailedCheckRequest
+	25, // 42: lodge.tuples.v1.TuplesService.Revoke:input_type -> lodge.tuples.v1.RevokeRequest
+	27, // 43: lodge.tuples.v1.TuplesService.Propose:input_type -> lodge.tuples.v1.ProposeRequest
+	30, // 44: lodge.tuples.v1.TuplesService.Withdraw:input_type -> lodge.tuples.v1.WithdrawRequest
+	32, // 45: lodge.tuples.v1.TuplesService.Release:input_type -> lodge.tuples.v1.ReleaseRequest
+	35, // 46: lodge.tuples.v1.TuplesService.Acknowledge:input_type -> lodge.tuples.v1.AcknowledgeRequest
+	37, // 47: lodge.tuples.v1.TuplesService.Confirm:input_type -> lodge.tuples.v1.ConfirmRequest
+	11, // 48: lodge.tuples.v1.TuplesService.Fetch:output_type -> lodge.tuples.v1.FetchResponse
+	13, // 49: lodge.tuples.v1.TuplesService.GetReservation:output_type -> lodge.tuples.v1.GetReservationResponse
+	15, // 50: lodge.tuples.v1.TuplesService.ListReservations:output_type -> lodge.tuples.v1.ListReservationsResponse
+	17, // 51: lodge.tuples.v1.TuplesService.ListBatches:output_type -> lodge.tuples.v1.ListBatchesResponse
+	20, // 52: lodge.tuples.v1.TuplesService.ListMacKeys:output_type -> lodge.tuples.v1.ListMacKeysResponse
+	22, // 53: lodge.tuples.v1.TuplesService.DrawMacKey:output_type -> lodge.tuples.v1.DrawMacKeyResponse
+	24, // 54: lodge.tuples.v1.TuplesService.ReportFailedCheck:output_type -> lodge.tuples.v1.ReportFailedCheckResponse
+	26, // 55: lodge.tuples.v1.TuplesService.Revoke:output_type -> lodge.tuples.v1.RevokeResponse
+	29, // 56: lodge.tuples.v1.TuplesService.Propose:output_type -> lodge.tuples.v1.ProposeResponse
+	31, // 57: lodge.tuples.v1.TuplesService.Withdraw:output_type -> lodge.tuples.v1.WithdrawResponse
+	33, // 58: lodge.tuples.v1.TuplesService.Release:output_type -> lodge.tuples.v1.ReleaseResponse
+	36, // 59: lodge.tuples.v1.TuplesService.Acknowledge:output_type -> lodge.tuples.v1.AcknowledgeResponse
+	38, // 60: lodge.tuples.v1.TuplesService.Confirm:output_type -> lodge.tuples.v1.ConfirmResponse
+	48, // [48:61] is the sub-list for method output_type
+	35, // [35:48] is the sub-list for method input_type
+	35, // [35:35] is the sub-list for extension type_name
+	35, // [35:35] is the sub-list for extension extendee
+	0,  // [0:35] is the sub-list for field type_name
 }
 
 func init() { file_lodge_tuples_v1_tuples_proto_init() }

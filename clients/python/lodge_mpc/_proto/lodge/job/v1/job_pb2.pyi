@@ -16,6 +16,7 @@ class Protocol(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     PROTOCOL_KEYGEN: _ClassVar[Protocol]
     PROTOCOL_POPK: _ClassVar[Protocol]
     PROTOCOL_TRIPLES: _ClassVar[Protocol]
+    PROTOCOL_THRESHOLD: _ClassVar[Protocol]
 
 class Kind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
@@ -29,12 +30,21 @@ class Kind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     KIND_BIT: _ClassVar[Kind]
     KIND_INVERSE: _ClassVar[Kind]
     KIND_INPUT: _ClassVar[Kind]
+    KIND_MASKS: _ClassVar[Kind]
+    KIND_RESHARE: _ClassVar[Kind]
 
 class Purpose(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
     PURPOSE_UNSPECIFIED: _ClassVar[Purpose]
     PURPOSE_TRIPLES: _ClassVar[Purpose]
     PURPOSE_DECRYPTION: _ClassVar[Purpose]
+    PURPOSE_THRESHOLD: _ClassVar[Purpose]
+
+class MaskForm(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    MASK_FORM_UNSPECIFIED: _ClassVar[MaskForm]
+    MASK_FORM_EXACT: _ClassVar[MaskForm]
+    MASK_FORM_PAPER: _ClassVar[MaskForm]
 
 class JobState(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
@@ -53,6 +63,7 @@ PROTOCOL_UNSPECIFIED: Protocol
 PROTOCOL_KEYGEN: Protocol
 PROTOCOL_POPK: Protocol
 PROTOCOL_TRIPLES: Protocol
+PROTOCOL_THRESHOLD: Protocol
 KIND_UNSPECIFIED: Kind
 KIND_KEYS: Kind
 KIND_SCALAR: Kind
@@ -63,9 +74,15 @@ KIND_RANDOM: Kind
 KIND_BIT: Kind
 KIND_INVERSE: Kind
 KIND_INPUT: Kind
+KIND_MASKS: Kind
+KIND_RESHARE: Kind
 PURPOSE_UNSPECIFIED: Purpose
 PURPOSE_TRIPLES: Purpose
 PURPOSE_DECRYPTION: Purpose
+PURPOSE_THRESHOLD: Purpose
+MASK_FORM_UNSPECIFIED: MaskForm
+MASK_FORM_EXACT: MaskForm
+MASK_FORM_PAPER: MaskForm
 JOB_STATE_UNSPECIFIED: JobState
 JOB_STATE_PENDING: JobState
 JOB_STATE_PREPARING: JobState
@@ -97,7 +114,7 @@ class SessionRef(_message.Message):
     def __init__(self, job_id: _Optional[str] = ..., ordinal: _Optional[int] = ...) -> None: ...
 
 class SessionSpec(_message.Message):
-    __slots__ = ("ref", "protocol", "protocol_version", "params", "params_hash", "roster_hash", "field", "kind", "dim", "shape", "count", "epoch", "purpose", "tenant", "deadline", "input_party", "no_sacrifice")
+    __slots__ = ("ref", "protocol", "protocol_version", "params", "params_hash", "roster_hash", "field", "kind", "dim", "shape", "count", "epoch", "purpose", "tenant", "deadline", "input_party", "no_sacrifice", "threshold", "group", "form", "from_epoch", "from_digest", "from_threshold", "from_holders", "galois")
     REF_FIELD_NUMBER: _ClassVar[int]
     PROTOCOL_FIELD_NUMBER: _ClassVar[int]
     PROTOCOL_VERSION_FIELD_NUMBER: _ClassVar[int]
@@ -115,6 +132,14 @@ class SessionSpec(_message.Message):
     DEADLINE_FIELD_NUMBER: _ClassVar[int]
     INPUT_PARTY_FIELD_NUMBER: _ClassVar[int]
     NO_SACRIFICE_FIELD_NUMBER: _ClassVar[int]
+    THRESHOLD_FIELD_NUMBER: _ClassVar[int]
+    GROUP_FIELD_NUMBER: _ClassVar[int]
+    FORM_FIELD_NUMBER: _ClassVar[int]
+    FROM_EPOCH_FIELD_NUMBER: _ClassVar[int]
+    FROM_DIGEST_FIELD_NUMBER: _ClassVar[int]
+    FROM_THRESHOLD_FIELD_NUMBER: _ClassVar[int]
+    FROM_HOLDERS_FIELD_NUMBER: _ClassVar[int]
+    GALOIS_FIELD_NUMBER: _ClassVar[int]
     ref: SessionRef
     protocol: Protocol
     protocol_version: int
@@ -132,7 +157,15 @@ class SessionSpec(_message.Message):
     deadline: _timestamp_pb2.Timestamp
     input_party: int
     no_sacrifice: bool
-    def __init__(self, ref: _Optional[_Union[SessionRef, _Mapping]] = ..., protocol: _Optional[_Union[Protocol, str]] = ..., protocol_version: _Optional[int] = ..., params: _Optional[str] = ..., params_hash: _Optional[bytes] = ..., roster_hash: _Optional[bytes] = ..., field: _Optional[str] = ..., kind: _Optional[_Union[Kind, str]] = ..., dim: _Optional[int] = ..., shape: _Optional[_Union[Shape, _Mapping]] = ..., count: _Optional[int] = ..., epoch: _Optional[int] = ..., purpose: _Optional[_Union[Purpose, str]] = ..., tenant: _Optional[str] = ..., deadline: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., input_party: _Optional[int] = ..., no_sacrifice: bool = ...) -> None: ...
+    threshold: int
+    group: _containers.RepeatedScalarFieldContainer[int]
+    form: MaskForm
+    from_epoch: int
+    from_digest: bytes
+    from_threshold: int
+    from_holders: _containers.RepeatedScalarFieldContainer[int]
+    galois: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, ref: _Optional[_Union[SessionRef, _Mapping]] = ..., protocol: _Optional[_Union[Protocol, str]] = ..., protocol_version: _Optional[int] = ..., params: _Optional[str] = ..., params_hash: _Optional[bytes] = ..., roster_hash: _Optional[bytes] = ..., field: _Optional[str] = ..., kind: _Optional[_Union[Kind, str]] = ..., dim: _Optional[int] = ..., shape: _Optional[_Union[Shape, _Mapping]] = ..., count: _Optional[int] = ..., epoch: _Optional[int] = ..., purpose: _Optional[_Union[Purpose, str]] = ..., tenant: _Optional[str] = ..., deadline: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., input_party: _Optional[int] = ..., no_sacrifice: bool = ..., threshold: _Optional[int] = ..., group: _Optional[_Iterable[int]] = ..., form: _Optional[_Union[MaskForm, str]] = ..., from_epoch: _Optional[int] = ..., from_digest: _Optional[bytes] = ..., from_threshold: _Optional[int] = ..., from_holders: _Optional[_Iterable[int]] = ..., galois: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class Blame(_message.Message):
     __slots__ = ("party", "check", "reason")

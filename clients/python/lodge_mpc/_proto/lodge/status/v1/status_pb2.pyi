@@ -1,5 +1,6 @@
 import datetime
 
+from google.protobuf import duration_pb2 as _duration_pb2
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
@@ -36,7 +37,7 @@ class ParamsPin(_message.Message):
     def __init__(self, name: _Optional[str] = ..., hash: _Optional[bytes] = ...) -> None: ...
 
 class GetStatusResponse(_message.Message):
-    __slots__ = ("name", "party", "version", "protocol_version", "roster_hash", "params", "ready", "started", "active_sessions", "rss_bytes", "peak_rss_bytes", "now", "certificate_not_after", "links", "store", "audit", "max_memory_bytes", "conduct")
+    __slots__ = ("name", "party", "version", "protocol_version", "roster_hash", "params", "ready", "started", "active_sessions", "rss_bytes", "peak_rss_bytes", "now", "certificate_not_after", "links", "store", "audit", "max_memory_bytes", "conduct", "log_level")
     NAME_FIELD_NUMBER: _ClassVar[int]
     PARTY_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
@@ -55,6 +56,7 @@ class GetStatusResponse(_message.Message):
     AUDIT_FIELD_NUMBER: _ClassVar[int]
     MAX_MEMORY_BYTES_FIELD_NUMBER: _ClassVar[int]
     CONDUCT_FIELD_NUMBER: _ClassVar[int]
+    LOG_LEVEL_FIELD_NUMBER: _ClassVar[int]
     name: str
     party: int
     version: str
@@ -73,7 +75,30 @@ class GetStatusResponse(_message.Message):
     audit: AuditHead
     max_memory_bytes: int
     conduct: Conduct
-    def __init__(self, name: _Optional[str] = ..., party: _Optional[int] = ..., version: _Optional[str] = ..., protocol_version: _Optional[int] = ..., roster_hash: _Optional[bytes] = ..., params: _Optional[_Iterable[_Union[ParamsPin, _Mapping]]] = ..., ready: bool = ..., started: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., active_sessions: _Optional[int] = ..., rss_bytes: _Optional[int] = ..., peak_rss_bytes: _Optional[int] = ..., now: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., certificate_not_after: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., links: _Optional[_Iterable[_Union[Link, _Mapping]]] = ..., store: _Optional[_Union[Store, _Mapping]] = ..., audit: _Optional[_Union[AuditHead, _Mapping]] = ..., max_memory_bytes: _Optional[int] = ..., conduct: _Optional[_Union[Conduct, _Mapping]] = ...) -> None: ...
+    log_level: LogLevel
+    def __init__(self, name: _Optional[str] = ..., party: _Optional[int] = ..., version: _Optional[str] = ..., protocol_version: _Optional[int] = ..., roster_hash: _Optional[bytes] = ..., params: _Optional[_Iterable[_Union[ParamsPin, _Mapping]]] = ..., ready: bool = ..., started: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., active_sessions: _Optional[int] = ..., rss_bytes: _Optional[int] = ..., peak_rss_bytes: _Optional[int] = ..., now: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., certificate_not_after: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., links: _Optional[_Iterable[_Union[Link, _Mapping]]] = ..., store: _Optional[_Union[Store, _Mapping]] = ..., audit: _Optional[_Union[AuditHead, _Mapping]] = ..., max_memory_bytes: _Optional[int] = ..., conduct: _Optional[_Union[Conduct, _Mapping]] = ..., log_level: _Optional[_Union[LogLevel, _Mapping]] = ...) -> None: ...
+
+class LogLevel(_message.Message):
+    __slots__ = ("level", "until")
+    LEVEL_FIELD_NUMBER: _ClassVar[int]
+    UNTIL_FIELD_NUMBER: _ClassVar[int]
+    level: str
+    until: _timestamp_pb2.Timestamp
+    def __init__(self, level: _Optional[str] = ..., until: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+
+class SetLogLevelRequest(_message.Message):
+    __slots__ = ("level", "span")
+    LEVEL_FIELD_NUMBER: _ClassVar[int]
+    SPAN_FIELD_NUMBER: _ClassVar[int]
+    level: str
+    span: _duration_pb2.Duration
+    def __init__(self, level: _Optional[str] = ..., span: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
+
+class SetLogLevelResponse(_message.Message):
+    __slots__ = ("log_level",)
+    LOG_LEVEL_FIELD_NUMBER: _ClassVar[int]
+    log_level: LogLevel
+    def __init__(self, log_level: _Optional[_Union[LogLevel, _Mapping]] = ...) -> None: ...
 
 class Link(_message.Message):
     __slots__ = ("name", "party", "state")

@@ -73,7 +73,7 @@ ANSWER_OTHER: Answer
 ANSWER_ENDED: Answer
 
 class Class(_message.Message):
-    __slots__ = ("tenant", "kind", "params", "field", "shape", "input_party", "no_sacrifice")
+    __slots__ = ("tenant", "kind", "params", "field", "shape", "input_party", "no_sacrifice", "quorum", "form")
     TENANT_FIELD_NUMBER: _ClassVar[int]
     KIND_FIELD_NUMBER: _ClassVar[int]
     PARAMS_FIELD_NUMBER: _ClassVar[int]
@@ -81,6 +81,8 @@ class Class(_message.Message):
     SHAPE_FIELD_NUMBER: _ClassVar[int]
     INPUT_PARTY_FIELD_NUMBER: _ClassVar[int]
     NO_SACRIFICE_FIELD_NUMBER: _ClassVar[int]
+    QUORUM_FIELD_NUMBER: _ClassVar[int]
+    FORM_FIELD_NUMBER: _ClassVar[int]
     tenant: str
     kind: _job_pb2.Kind
     params: str
@@ -88,7 +90,9 @@ class Class(_message.Message):
     shape: _job_pb2.Shape
     input_party: int
     no_sacrifice: bool
-    def __init__(self, tenant: _Optional[str] = ..., kind: _Optional[_Union[_job_pb2.Kind, str]] = ..., params: _Optional[str] = ..., field: _Optional[str] = ..., shape: _Optional[_Union[_job_pb2.Shape, _Mapping]] = ..., input_party: _Optional[int] = ..., no_sacrifice: bool = ...) -> None: ...
+    quorum: _containers.RepeatedScalarFieldContainer[int]
+    form: _job_pb2.MaskForm
+    def __init__(self, tenant: _Optional[str] = ..., kind: _Optional[_Union[_job_pb2.Kind, str]] = ..., params: _Optional[str] = ..., field: _Optional[str] = ..., shape: _Optional[_Union[_job_pb2.Shape, _Mapping]] = ..., input_party: _Optional[int] = ..., no_sacrifice: bool = ..., quorum: _Optional[_Iterable[int]] = ..., form: _Optional[_Union[_job_pb2.MaskForm, str]] = ...) -> None: ...
 
 class Batch(_message.Message):
     __slots__ = ("id", "state", "epoch", "mac_key_id", "dim", "count", "digest", "created", "tuple_bytes", "free", "erased", "lost", "reason", "keygen_security", "stranded")

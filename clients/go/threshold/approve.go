@@ -1,0 +1,84 @@
+package threshold
+
+import (
+	"context"
+	"encoding/hex"
+	"slices"
+	"sync"
+	"time"
+
+	thresholdv1 "github.com/lodge-mpc/lodge/proto/lodge/threshold/v1"
+)
+
+// Approval is a request for decryption that waits for approval at a party, or has it.
+type Approval struct {
+	Request    string    `json:"request"` // what the error approval_needed names, hexadecimal
+	Client     string    `json:"client"`
+	Epoch      uint64    `json:"epoch"`
+	Messages   uint32    `json:"messages"`
+	Circuit    string    `json:"circuit,omitempty"`
+	ApprovedBy []string  `json:"approved_by"`
+	Needed     uint32    `json:"needed"`
+	Asked      time.Time `json:"asked"`
+	Expires    time.Time `json:"expires"`
+	Used       bool      `json:"used"`
+}
+
+// each calls all parties at the same time.
+func (c *Client) each(f func(i int, t thresholdv1.ThresholdServiceClient) error) []error {
+	errs := make([]error, len(c.conns))
+	var group sync.WaitGroup
+	for i, conn := range c.conns {
+		group.Go(func() {
+			if err := f(i, thresholdv1.NewThresholdServiceClient(conn)); err != nil {
+				errs[i] = c.failed(i, err)
+			}
+		})
+	}
+	group.Wait()
+	return errs
+}
+
+// Approvals lists what each party knows of requests that need approval: each party keeps its own list. Of one that cannot
+// say, errs has why.
+func (c *Client) Approvals(ctx context.Context) (lists [][]Approval, errs []error) {
+	lists = make([][]Approval, len(c.conns))
+	errs = c.each(func(i int, t thresholdv1.ThresholdServiceClient) error {
+		r, err := t.ListApprovals(ctx, &thresholdv1.ListApprovalsRequest{})
+		for _, a := range r.GetApprovals() {
+			lists[i] = append(lists[i], approval(a))
+		}
+		return err
+	})
+	return lists, errs
+}
+
+// Approve approves a request of another client at every party that knows it. Of the others errs has why: not_found where
+// the client has not asked that party.
+func (c *Client) Approve(ctx context.Context, request []byte) (at []*Approval, errs []error) {
+	at = make([]*Approval, len(c.conns))
+	errs = c.each(func(i int, t thresholdv1.ThresholdServiceClient) error {
+		r, err := t.ApproveDecryption(ctx, &thresholdv1.ApproveDecryptionRequest{Request: request})
+		if err == nil {
+			a := approval(r.GetApproval())
+			at[i] = &a
+		}
+		return err
+	})
+	return at, errs
+}
+
+func approval(a *thresholdv1.Approval) Approval {
+	return Approval{
+		Request: hex.EncodeToString(a.GetRequest()), Client: a.GetClient(), Epoch: a.GetEpoch(), Messages: a.GetMessages(), Circuit: a.GetCircuit(),
+		ApprovedBy: slices.Clone(a.GetApprovedBy()), Needed: a.GetNeeded(), Asked: a.GetAsked().AsTime(), Expires: a.GetExpires().AsTime(), Used: a.GetUsed(),
+	}
+}
+
+// Parties are the names of the parties, in the order of the roster.
+func (c *Client) Parties() (names []string) {
+	for _, p := range c.parties {
+		names = append(names, p.Name)
+	}
+	return names
+}

@@ -1,0 +1,258 @@
+package threshold
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/tuneinsight/lattigo/v6/core/rlwe"
+
+	"github.com/lodge-mpc/lodge/clients/go/lodge"
+	"github.com/lodge-mpc/lodge/engine/bgv"
+	"github.com/lodge-mpc/lodge/engine/protocol/threshold/bgvdecrypt"
+	"github.com/lodge-mpc/lodge/engine/protocol/threshold/decrypt"
+)
+
+// bgvSchemes of the sets that were asked for.
+var bgvSchemes sync.Map // of *bgv.Scheme, by name
+
+// bgvOf prepares a set of BGV; nil if there is none of this name.
+func bgvOf(name string) (*bgv.Scheme, error) {
+	if known, ok := bgvSchemes.Load(name); ok {
+		return known.(*bgv.Scheme), nil
+	}
+	set, err := bgv.Lookup(name)
+	if err != nil {
+		return nil, nil //nolint:nilerr,nilnil // perhaps it is one of package lwe
+	}
+	scheme, err := bgv.New(set)
+	if err == nil {
+		bgvSchemes.Store(name, scheme)
+	}
+	return scheme, err
+}
+
+// BGV is the scheme of the keys' parameter set if that is one of BGV and BFV, and nil else.
+func (k *Key) BGV() *bgv.Scheme { return k.bgv }
+
+// Slots gives the slots of a whole message's coefficients, as Lattigo encodes them.
+func (k *Key) Slots(coefficients []uint64) ([]uint64, error) {
+	if k.bgv == nil || len(coefficients) != k.bgv.N() {
+		return nil, invalid("", "%d coefficients under keys of %s are no message with slots", len(coefficients), k.Params)
+	}
+	return k.bgv.Slots(coefficients)
+}
+
+// isBGV refuses keys that are not of BGV.
+func (k *Key) isBGV() error {
+	if k.bgv == nil {
+		return invalid("use keys of a BGV set", "%s is no set of BGV", k.Params)
+	}
+	return nil
+}
+
+// isLWE refuses keys that are not of package lwe.
+func (k *Key) isLWE() error {
+	if k.scheme == nil {
+		return invalid("use the calls for BGV", "%s is a set of BGV", k.Params)
+	}
+	return nil
+}
+
+// BGVPublicKey fetches the public key of an epoch of BGV keys, in Lattigo's type, from one of the holders, and refuses one
+// that is not of the digest on which the holders agree.
+func (c *Client) BGVPublicKey(ctx context.Context, k *Key) (*rlwe.PublicKey, error) {
+	if err := k.isBGV(); err != nil {
+		return nil, err
+	}
+	return first(c, k, func(party int) (*rlwe.PublicKey, error) {
+		p, err := fetchPublic(ctx, c.conns[party], k)
+		if err != nil {
+			return nil, err
+		}
+		return k.bgv.ReceivePublicKey(k.Digest, p.header, p.digests, p.chunk)
+	})
+}
+
+// BGVKeys fetches all public keys of an epoch of BGV keys, with which anybody computes: in Lattigo's types the public key,
+// and the keys for relinearisation and for the automorphisms that the keys have. It goes on as EvaluationKeys does.
+func (c *Client) BGVKeys(ctx context.Context, k *Key, progress func(done, of int)) (*rlwe.PublicKey, *rlwe.MemEvaluationKeySet, error) {
+	if err := k.isBGV(); err != nil {
+		return nil, nil, err
+	}
+	keys, err := all(ctx, c, k, progress, func(header []byte) (receiver, func() (*bgv.Keys, error), error) {
+		in, err := k.bgv.Receive(header)
+		if err != nil {
+			return nil, nil, err
+		}
+		return in, func() (*bgv.Keys, error) { return in.Finish(k.Digest) }, nil
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	public, evaluation := k.bgv.KeysToLattigo(keys)
+	return public, evaluation, nil
+}
+
+// encodeBGV checks BGV ciphertexts and gives their encodings one after the other.
+func (r *Request) encodeBGV(k *Key) ([]byte, error) {
+	if err := k.isBGV(); err != nil {
+		return nil, err
+	}
+	switch {
+	case r.Paper:
+		return nil, invalid("ask for exact masks", "there are no masks of the paper's form for BGV")
+	case r.Flooding && r.Coefficients != 0:
+		return nil, invalid("leave out coefficients", "with flooding whole ciphertexts are decrypted, and %d coefficients of each are asked for", r.Coefficients)
+	case !r.Flooding && (r.Coefficients < 1 || r.Coefficients > k.bgv.N()):
+		return nil, invalid(fmt.Sprintf("from 1 to %d are opened of each under masks, or all with flooding", k.bgv.N()), "%d coefficients", r.Coefficients)
+	}
+	var b []byte
+	for i, ct := range r.BGV {
+		c, err := k.bgv.FromLattigo(ct)
+		if err != nil {
+			return nil, invalid("have it relinearised first", "ciphertext %d: %v", i, err)
+		}
+		if i == 0 {
+			r.level = c.Level
+		}
+		if c.Level != r.level {
+			return nil, invalid("ask for those of each level by themselves", "ciphertext %d is of level %d, and the first one of level %d", i, c.Level, r.level)
+		}
+		b = append(b, k.bgv.EncodeCiphertext(c)...)
+	}
+	return b, nil
+}
+
+// wrongQuorum is the code of parties that have answered for a ciphertext with others.
+const wrongQuorum lodge.Code = "wrong_quorum"
+
+// chooseFlooding gives a quorum of the holders that are up: of those that were not refused the first one whose members have
+// failed least in this call. Where nothing fails it is always the same, for a ciphertext stays with its quorum.
+func chooseFlooding(k *Key, failures map[int]int, refused map[string]bool) ([]int, error) {
+	up := slices.Sorted(slices.Values(k.Flooders))
+	if len(up) <= k.Threshold { // the parties say why it is none
+		up = slices.Sorted(slices.Values(k.Up))
+	}
+	var best []int
+	least := 0
+	var next func(from int, have []int)
+	next = func(from int, have []int) {
+		if len(have) == k.Threshold+1 {
+			failed := 0
+			for _, p := range have {
+				failed = max(failed, failures[p])
+			}
+			if !refused[fmt.Sprint(have)] && (best == nil || failed < least) {
+				best, least = slices.Clone(have), failed
+			}
+			return
+		}
+		for i := from; i < len(up); i++ {
+			next(i+1, append(have, up[i]))
+		}
+	}
+	next(0, nil)
+	if best == nil {
+		return nil, &lodge.Error{Code: lodge.Unavailable, What: fmt.Sprintf("no other quorum of epoch %d is up (%v)", k.Epoch, k.Up), Next: "start its parties"}
+	}
+	return best, nil
+}
+
+// mostAnswer bounds the answer to a question, in bytes.
+func mostAnswer(k *Key, q *decrypt.Question) (int, error) {
+	if q.Flooding {
+		f, err := bgvdecrypt.NewFlooding(k.bgv, k.Threshold+1)
+		if err != nil {
+			return 0, invalid("open coefficients under masks", "%v", err)
+		}
+		return q.Count * f.AnswerSize(), nil
+	}
+	params, err := k.MaskParams(q.Paper)
+	if err != nil {
+		return 0, invalid("", "%v", err)
+	}
+	return decrypt.MaxAnswer(params, q.Count*q.Each), nil
+}
+
+// combineBGV gives the coefficients of messages from answers in clear.
+func (a *Answers) combineBGV() ([]uint64, error) {
+	s, err := bgvOf(a.Params)
+	if err != nil || s == nil {
+		return nil, invalid("use the release of Lodge that the parties run", "%s is no set of BGV: %v", a.Params, err)
+	}
+	q := a.Question
+	list, err := a.decoded(s)
+	if err != nil {
+		return nil, err
+	}
+	if q.Flooding {
+		return a.combineFlooding(s, list)
+	}
+	degrees := make([]int, q.Each)
+	for k := range degrees {
+		degrees[k] = k
+	}
+	chosen := make([]bgvdecrypt.Chosen, len(list))
+	for i, c := range list {
+		chosen[i] = bgvdecrypt.Chosen{Ciphertext: c, Degrees: degrees}
+	}
+	selected, err := bgvdecrypt.Select(s, chosen)
+	if err != nil {
+		return nil, err
+	}
+	params, err := bgvdecrypt.Params(s, a.Threshold)
+	if err != nil {
+		return nil, err
+	}
+	opened, err := a.plaintexts(params)
+	if err != nil {
+		return nil, err
+	}
+	defer clear(opened)
+	return slices.Concat(selected.Messages(opened)...), nil
+}
+
+// decoded are the ciphertexts that the answers are to.
+func (a *Answers) decoded(s *bgv.Scheme) (list []*bgv.Ciphertext, err error) {
+	q := a.Question
+	if q.Level < 0 || q.Level > s.MaxLevel() || q.Each < 1 || q.Each > s.N() || q.Flooding && q.Each != s.N() || len(a.Ciphertexts) != q.Count*s.CiphertextSize(q.Level) ||
+		decrypt.CiphertextsDigest(a.Ciphertexts, s.CiphertextSize(q.Level)) != q.Ciphertexts {
+		return nil, invalid("", "the answers come without their ciphertexts")
+	}
+	for encoded := range slices.Chunk(a.Ciphertexts, s.CiphertextSize(q.Level)) {
+		c, err := s.DecodeCiphertext(encoded)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, c)
+	}
+	return list, nil
+}
+
+func (a *Answers) combineFlooding(s *bgv.Scheme, list []*bgv.Ciphertext) ([]uint64, error) {
+	f, err := bgvdecrypt.NewFlooding(s, a.Threshold+1)
+	if err != nil {
+		return nil, err
+	}
+	size := f.AnswerSize()
+	for i, p := range a.Parts {
+		if len(p) != len(list)*size {
+			return nil, fmt.Errorf("threshold: answer of party %d: %w: %d bytes for %d ciphertexts", a.Question.Quorum[i], bgvdecrypt.ErrAnswers, len(p), len(list))
+		}
+	}
+	var out []uint64
+	for i, c := range list {
+		parts := make([][]byte, len(a.Parts))
+		for p := range parts {
+			parts[p] = a.Parts[p][i*size : (i+1)*size]
+		}
+		message, err := f.CombineFlooding(c, i, parts)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, message...)
+	}
+	return out, nil
+}

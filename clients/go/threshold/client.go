@@ -1,0 +1,403 @@
+package threshold
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+
+	"github.com/lodge-mpc/lodge/clients/go/lodge"
+	"github.com/lodge-mpc/lodge/engine/bgv"
+	"github.com/lodge-mpc/lodge/engine/lwe"
+	"github.com/lodge-mpc/lodge/engine/protocol/threshold/bgvdecrypt"
+	"github.com/lodge-mpc/lodge/engine/protocol/threshold/decrypt"
+	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
+	thresholdv1 "github.com/lodge-mpc/lodge/proto/lodge/threshold/v1"
+)
+
+// Client is connected to all parties. It may be used by several goroutines at once.
+type Client struct {
+	parties []lodge.Server
+	conns   []*grpc.ClientConn
+	// Patience is how long a party may take to say that it is there, before others are asked instead; 0 means 3 s.
+	Patience time.Duration
+
+	mu     sync.Mutex
+	waited map[int]time.Time // when a party was last waited for that could not be reached
+}
+
+// reconnect is how long a party that could not be reached is waited for.
+const reconnect = time.Second
+
+// waitAgain is how long a party that could not be reached is not waited for again.
+const waitAgain = 10 * time.Second
+
+// waits reports whether a party that cannot be reached is to be waited for.
+func (c *Client) waits(party int) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if time.Since(c.waited[party]) < waitAgain {
+		return false
+	}
+	if c.waited == nil {
+		c.waited = map[int]time.Time{}
+	}
+	c.waited[party] = time.Now()
+	return true
+}
+
+const defaultPatience = 3 * time.Second
+
+// Dial prepares a client of all parties in the configuration. It connects when it is first used.
+func Dial(c lodge.Config) (*Client, error) {
+	if len(c.Parties) == 0 {
+		return nil, invalid("`lodge init` writes configurations of clients", "the configuration names no parties")
+	}
+	x := &Client{parties: c.Parties}
+	for _, p := range c.Parties {
+		conn, err := c.Connect(p)
+		if err != nil {
+			return nil, errors.Join(err, x.Close())
+		}
+		x.conns = append(x.conns, conn)
+	}
+	return x, nil
+}
+
+// Close ends the connections, and with them all calls.
+func (c *Client) Close() error {
+	var errs []error
+	for _, conn := range c.conns {
+		errs = append(errs, conn.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// invalid is an error of what the caller gave.
+func invalid(next, format string, args ...any) error {
+	return &lodge.Error{Code: lodge.Invalid, What: fmt.Sprintf(format, args...), Next: next}
+}
+
+// failed is the error of a call of party i.
+func (c *Client) failed(i int, err error) *lodge.Error {
+	e := *lodge.FromError(err)
+	e.What = fmt.Sprintf("party %s: %s", c.parties[i].Name, e.What)
+	return &e
+}
+
+// Key is what the holders say of the keys of an epoch.
+type Key struct {
+	Epoch     uint64   `json:"epoch"`
+	State     string   `json:"state"`
+	Params    string   `json:"params"`
+	Digest    [32]byte `json:"-"`
+	Threshold int      `json:"threshold"` // any Threshold + 1 of the holders decrypt
+	Holders   []int    `json:"holders"`   // places in the roster, by the number of their share; -1 for one that has left
+	Security  string   `json:"keygen_security"`
+	Created   time.Time
+	KeyBytes  uint64 `json:"key_bytes"`
+	// Up are the holders that have answered, and Decrypted what each has answered for.
+	Up        []int          `json:"up"`
+	Decrypted map[int]uint64 `json:"decrypted"`
+	Masks     []Masks        `json:"masks"`
+	// Dispute is what the parties do not agree on, if there is anything; then they say nothing else of the keys.
+	Dispute error `json:"-"`
+
+	// Galois are the automorphisms X -> X^g that BGV keys are made for. Flooded is how many ciphertexts the holder that has
+	// most has answered for with flooding, or has begun to, and FloodingLimit how many each may; 0 says that there is none.
+	// Flooders are those of Up that may: holders of new shares may not who held none when the keys were made.
+	Galois        []uint64 `json:"galois,omitempty"`
+	Flooded       uint64   `json:"flooded,omitempty"`
+	FloodingLimit uint64   `json:"flooding_limit,omitempty"`
+	Flooders      []int    `json:"flooders,omitempty"`
+
+	scheme *lwe.Scheme // or
+	bgv    *bgv.Scheme
+}
+
+// Masks are what a quorum has in stock: the least that one of its members has.
+type Masks struct {
+	Quorum             []int   `json:"quorum"`
+	Form               string  `json:"form"`
+	Free               uint64  `json:"free"`
+	FailureProbability float64 `json:"failure_probability"`
+	NoiseBound         float64 `json:"noise_bound"` // as a part of the modulus
+}
+
+// Scheme is the scheme of the keys' parameter set, and nil if that is one of BGV.
+func (k *Key) Scheme() *lwe.Scheme { return k.scheme }
+
+// Forms of masks by name.
+var forms = map[string]jobv1.MaskForm{"exact": jobv1.MaskForm_MASK_FORM_EXACT, "paper": jobv1.MaskForm_MASK_FORM_PAPER}
+
+// said is what one party says of a key.
+type said struct {
+	party int
+	key   *thresholdv1.ThresholdKey
+}
+
+// ask has all parties list their keys, and gives what those say that answer in time; down are the others, with why.
+func (c *Client) ask(ctx context.Context) (keys map[uint64][]said, down map[int]error) {
+	patience := c.Patience
+	if patience == 0 {
+		patience = defaultPatience
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	lists, errs := make([][]*thresholdv1.ThresholdKey, len(c.conns)), make([]error, len(c.conns))
+	var group sync.WaitGroup
+	for i, conn := range c.conns {
+		group.Go(func() {
+			r, err := thresholdv1.NewThresholdServiceClient(conn).ListKeys(ctx, &thresholdv1.ListKeysRequest{})
+			if err != nil && lodge.FromError(err).Code == lodge.Unavailable { // it may be back, and nobody has tried
+				conn.ResetConnectBackoff()
+				if c.waits(i) {
+					r, err = waitFor(ctx, conn, min(reconnect, patience), r, err)
+				}
+			}
+			lists[i], errs[i] = r.GetKeys(), err
+		})
+	}
+	group.Wait()
+	keys, down = map[uint64][]said{}, map[int]error{}
+	for i, list := range lists {
+		if errs[i] != nil {
+			down[i] = c.failed(i, errs[i])
+		}
+		for _, k := range list {
+			if by := keys[k.GetEpoch()]; len(by) == 0 || by[len(by)-1].party != i { // a party has one voice
+				keys[k.GetEpoch()] = append(by, said{i, k})
+			}
+		}
+	}
+	return keys, down
+}
+
+// waitFor asks a party that could not be reached once more, and gives what it answers in time, or what it was asked with.
+func waitFor(ctx context.Context, conn *grpc.ClientConn, patience time.Duration, r *thresholdv1.ListKeysResponse, err error) (*thresholdv1.ListKeysResponse, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	late, failed := thresholdv1.NewThresholdServiceClient(conn).ListKeys(ctx, &thresholdv1.ListKeysRequest{}, grpc.WaitForReady(true))
+	if failed == nil {
+		return late, nil
+	}
+	return r, err
+}
+
+// Keys lists the threshold keys that the parties know, by epoch. Parties that cannot be reached are left out, and named in
+// down.
+func (c *Client) Keys(ctx context.Context) (list []*Key, down map[int]error, err error) {
+	keys, down := c.ask(ctx)
+	if len(down) == len(c.conns) {
+		return nil, down, down[0]
+	}
+	for epoch, by := range keys {
+		k, err := c.merge(by)
+		if err != nil { // of the others they may agree
+			k = &Key{Epoch: epoch, State: "disputed", Dispute: err}
+		}
+		list = append(list, k)
+	}
+	slices.SortFunc(list, func(a, b *Key) int { return int(int64(a.Epoch) - int64(b.Epoch)) })
+	return list, down, nil
+}
+
+// Key finds the keys of an epoch; 0 is the newest that is active. More than Threshold of the holders must say the same of
+// it: then one of them at least is honest.
+func (c *Client) Key(ctx context.Context, epoch uint64) (*Key, error) {
+	list, down, err := c.Keys(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var found *Key
+	for _, k := range list {
+		if k.Epoch == epoch || epoch == 0 && k.State == "active" && (found == nil || len(k.Up) > k.Threshold) {
+			found = k
+		}
+	}
+	if found == nil {
+		return nil, &lodge.Error{Code: lodge.NotFound, What: fmt.Sprintf("no party that can be reached has such threshold keys (%d of %d can)", len(c.conns)-len(down), len(c.conns)),
+			Next: "`lodge keys list` shows what there is, `lodge keys generate` makes keys"}
+	}
+	if found.Dispute != nil {
+		return nil, found.Dispute
+	}
+	if len(found.Up) <= found.Threshold {
+		return nil, c.tooFew(found, down)
+	}
+	return found, nil
+}
+
+// tooFew says which holders are missing.
+func (c *Client) tooFew(k *Key, down map[int]error) error {
+	what := fmt.Sprintf("%d of the holders of epoch %d can be reached, and %d must decrypt", len(k.Up), k.Epoch, k.Threshold+1)
+	for _, p := range k.Holders {
+		if err := down[p]; err != nil {
+			what += "; " + lodge.FromError(err).What
+		}
+	}
+	return &lodge.Error{Code: lodge.Unavailable, What: what, Next: "start them again"}
+}
+
+// merge puts together what several parties say of a key, who must agree.
+func (c *Client) merge(by []said) (*Key, error) {
+	by = living(by)
+	first := by[0].key
+	k := &Key{
+		Epoch: first.GetEpoch(), State: first.GetState(), Params: first.GetParams(), Threshold: int(first.GetThreshold()), Security: first.GetKeygenSecurity(),
+		Created: first.GetCreated().AsTime(), KeyBytes: first.GetKeyBytes(), Decrypted: map[int]uint64{},
+	}
+	copy(k.Digest[:], first.GetDigest())
+	for _, p := range first.GetHolders() {
+		if p < -1 || int(p) >= len(c.conns) {
+			return nil, &lodge.Error{Code: lodge.Conflict, What: fmt.Sprintf("party %s names holders that this client does not know", c.parties[by[0].party].Name), Next: "see that the configuration lists the parties of the roster in order"}
+		}
+		k.Holders = append(k.Holders, int(p))
+	}
+	if err := k.plausible(); err != nil {
+		return nil, err
+	}
+	for _, g := range first.GetGalois() {
+		k.Galois = append(k.Galois, uint64(g))
+	}
+	hash, err := k.load()
+	if err != nil {
+		return nil, err
+	}
+	if !bytes.Equal(hash[:], first.GetParamsHash()) {
+		return nil, invalid("use the release of Lodge that the parties run", "the parties have other parameters under the name %s", k.Params)
+	}
+	for _, s := range by {
+		if s.key.GetParams() != first.GetParams() || !bytes.Equal(s.key.GetDigest(), first.GetDigest()) || s.key.GetThreshold() != first.GetThreshold() ||
+			!slices.Equal(s.key.GetHolders(), first.GetHolders()) || !slices.Equal(s.key.GetGalois(), first.GetGalois()) {
+			return nil, &lodge.Error{Code: lodge.Conflict, Next: "ask the parties' operators; encrypt nothing until they agree",
+				What: fmt.Sprintf("party %s says something else about the keys of epoch %d than party %s: keys %.8x with a threshold of %d, and keys %.8x with %d", c.parties[s.party].Name, k.Epoch,
+					c.parties[by[0].party].Name, s.key.GetDigest(), s.key.GetThreshold(), first.GetDigest(), first.GetThreshold())}
+		}
+		if s.key.GetState() != "active" {
+			k.State = s.key.GetState()
+		}
+		if slices.Contains(k.Holders, s.party) {
+			k.Up, k.Decrypted[s.party] = append(k.Up, s.party), s.key.GetDecrypted()
+			k.Flooded = max(k.Flooded, s.key.GetFlooded())
+			if limit := s.key.GetFloodingLimit(); limit > 0 {
+				if k.Flooders = append(k.Flooders, s.party); len(k.Flooders) == 1 || limit < k.FloodingLimit {
+					k.FloodingLimit = limit
+				}
+			}
+		}
+	}
+	k.Masks = stock(by, k.Threshold+1)
+	return k, nil
+}
+
+// load prepares the scheme of the keys' set, and gives the set's hash.
+func (k *Key) load() (hash [32]byte, err error) {
+	if k.bgv, err = bgvOf(k.Params); err != nil {
+		return hash, err
+	}
+	if k.bgv != nil {
+		if err := k.bgv.CheckGalois(k.Galois); err != nil {
+			return hash, invalid("use the release of Lodge that the parties run", "%v", err)
+		}
+		return k.bgv.Hash(), nil
+	}
+	if k.scheme, err = schemeOf(k.Params); err != nil {
+		return hash, err
+	}
+	return k.scheme.Hash(), nil
+}
+
+// layout is how the public keys are cut: the bytes of the header, the number of chunks, and the bytes of each.
+func (k *Key) layout() (header, chunks int, size func(i int) int) {
+	if k.bgv != nil {
+		return bgv.HeaderSize(len(k.Galois)), k.bgv.Samples(len(k.Galois)), func(int) int { return k.bgv.ChunkSize() }
+	}
+	return lwe.HeaderSize, k.scheme.Chunks(), k.scheme.ChunkSize
+}
+
+// digestOf is the digest of keys of the set with this header and these digests of chunks.
+func (k *Key) digestOf(header []byte, chunks [][32]byte) [32]byte {
+	if k.bgv != nil {
+		return bgv.DigestOf(header, chunks)
+	}
+	return lwe.DigestOf(header, chunks)
+}
+
+// living leaves out what parties say of keys that they have erased, where others have different ones under the number.
+func living(by []said) []said {
+	i := slices.IndexFunc(by, func(s said) bool { return s.key.GetState() != retired })
+	if i < 0 {
+		return by
+	}
+	return slices.DeleteFunc(slices.Clone(by), func(s said) bool {
+		return s.key.GetState() == retired && !bytes.Equal(s.key.GetDigest(), by[i].key.GetDigest())
+	})
+}
+
+// retired is the state of an epoch whose shares are erased.
+const retired = "retired"
+
+// plausible refuses keys with which a single party could pass for the majority of their holders.
+func (k *Key) plausible() error {
+	n := len(k.Holders)
+	present := slices.DeleteFunc(slices.Sorted(slices.Values(k.Holders)), func(p int) bool { return p < 0 })
+	if k.Threshold < 1 || 2*k.Threshold >= n || len(slices.Compact(slices.Clone(present))) != len(present) {
+		return &lodge.Error{Code: lodge.Conflict, Next: "ask the parties' operators; encrypt nothing until they agree",
+			What: fmt.Sprintf("a party lists keys of epoch %d with a threshold of %d and the holders %v, which are none", k.Epoch, k.Threshold, k.Holders)}
+	}
+	return nil
+}
+
+// stock is what all members of a quorum have: of each that can be reached the least.
+func stock(by []said, quorum int) (list []Masks) {
+	type entry struct {
+		Masks
+		seen int
+	}
+	found := map[string]*entry{}
+	var order []string
+	for _, s := range by {
+		for _, m := range s.key.GetMasks() {
+			name := fmt.Sprint(m.GetForm(), m.GetQuorum())
+			e := found[name]
+			if e == nil {
+				e = &entry{Masks: Masks{Free: m.GetFree(), FailureProbability: m.GetFailureProbability(), NoiseBound: m.GetNoiseBound()}}
+				for form, x := range forms {
+					if x == m.GetForm() {
+						e.Form = form
+					}
+				}
+				for _, p := range m.GetQuorum() {
+					e.Quorum = append(e.Quorum, int(p))
+				}
+				found[name], order = e, append(order, name)
+			}
+			e.seen++
+			e.Free = min(e.Free, m.GetFree())
+		}
+	}
+	for _, name := range order {
+		if e := found[name]; len(e.Quorum) == quorum && e.seen == quorum { // all of it are there
+			list = append(list, e.Masks)
+		}
+	}
+	slices.SortStableFunc(list, func(a, b Masks) int { return slices.Compare(a.Quorum, b.Quorum) })
+	return list
+}
+
+// MaskParams is how a quorum decrypts under masks, of the paper's form or exact ones. BGV keys have the latter.
+func (k *Key) MaskParams(paper bool) (decrypt.Params, error) {
+	if k.bgv != nil && paper {
+		return decrypt.Params{}, invalid("ask for exact masks", "there are no masks of the paper's form for %s", k.Params)
+	}
+	if k.bgv != nil {
+		return bgvdecrypt.Params(k.bgv, k.Threshold)
+	}
+	return decrypt.ParamsOf(k.scheme, k.Threshold, paper)
+}

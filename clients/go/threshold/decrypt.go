@@ -1,0 +1,456 @@
+package threshold
+
+import (
+	"context"
+	"crypto/ed25519"
+	"crypto/hpke"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/tuneinsight/lattigo/v6/core/rlwe"
+
+	"github.com/lodge-mpc/lodge/clients/go/lodge"
+	"github.com/lodge-mpc/lodge/engine/lwe"
+	"github.com/lodge-mpc/lodge/engine/protocol/threshold/decrypt"
+	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
+	thresholdv1 "github.com/lodge-mpc/lodge/proto/lodge/threshold/v1"
+)
+
+// Request is what is to be decrypted: LWE ciphertexts of one message each, or ring or BGV ciphertexts of which the first
+// Coefficients are opened.
+type Request struct {
+	LWE  []*lwe.LWE
+	Ring []*lwe.Ring
+	// BGV are ciphertexts of BGV or BFV, of one level and of degree one.
+	BGV          []*rlwe.Ciphertext
+	Coefficients int
+	// Flooding has whole BGV ciphertexts decrypted with noise added in place of masks, where the parties' rules allow it. A
+	// ciphertext is decrypted so by one quorum, for ever, which Result.Quorum names.
+	Flooding bool
+	// Paper asks for masks of the paper's form: two flights, and a probability of failure.
+	Paper bool
+	// Quorum is who decrypts, by their places in the roster; nil lets the client choose among those that are up and
+	// have masks in stock.
+	Quorum []int
+	// Recipient is whose public key the parties seal their answers to; nil: they answer this client.
+	Recipient hpke.PublicKey
+	// Circuit and Attester say where the ciphertexts come from, signed with Sign, for policies that ask.
+	Circuit, Attester string
+	Signature         []byte
+
+	encoded []byte   // once they are
+	digest  [32]byte // of them
+	level   int      // of BGV ciphertexts
+}
+
+// Digest names the ciphertexts: the SHA-256 of the SHA-256 of each encoding.
+func (r *Request) Digest(k *Key) ([32]byte, error) {
+	if _, err := r.encode(k); err != nil {
+		return [32]byte{}, err
+	}
+	return r.digest, nil
+}
+
+// Sign signs where the ciphertexts of a request come from, as an attester that the parties' policies name.
+func (r *Request) Sign(k *Key, attester, circuit string, key ed25519.PrivateKey) error {
+	q, err := r.question(k, nil)
+	if err != nil {
+		return err
+	}
+	r.Attester, r.Circuit = attester, circuit
+	r.Signature = ed25519.Sign(key, q.Statement(circuit))
+	return nil
+}
+
+// encode checks the ciphertexts and gives their encodings one after the other.
+func (r *Request) encode(k *Key) ([]byte, error) {
+	if r.encoded != nil {
+		return r.encoded, nil
+	}
+	b, err := r.encodings(k)
+	if err != nil {
+		return nil, err
+	}
+	r.encoded, r.digest = b, decrypt.CiphertextsDigest(b, len(b)/(len(r.LWE)+len(r.Ring)+len(r.BGV)))
+	return b, nil
+}
+
+func (r *Request) encodings(k *Key) ([]byte, error) {
+	kinds := min(len(r.LWE), 1) + min(len(r.Ring), 1) + min(len(r.BGV), 1)
+	if kinds != 1 {
+		return nil, invalid("give ciphertexts of one kind", "%d LWE, %d ring and %d BGV ciphertexts", len(r.LWE), len(r.Ring), len(r.BGV))
+	}
+	if len(r.BGV) > 0 {
+		return r.encodeBGV(k)
+	}
+	if err := k.isLWE(); err != nil {
+		return nil, err
+	}
+	if r.Flooding {
+		return nil, invalid("leave it out", "LWE and ring ciphertexts are decrypted without flooding")
+	}
+	if len(r.Ring) > 0 && (r.Coefficients < 1 || r.Coefficients > k.scheme.N()) {
+		return nil, invalid(fmt.Sprintf("from 1 to %d are opened of each", k.scheme.N()), "%d coefficients", r.Coefficients)
+	}
+	var b []byte
+	for i, c := range r.LWE {
+		if err := k.scheme.Check(c); err != nil {
+			return nil, invalid("", "ciphertext %d: %v", i, err)
+		}
+		b = k.scheme.AppendLWE(b, c)
+	}
+	for i, c := range r.Ring {
+		if err := k.scheme.CheckRing(c); err != nil {
+			return nil, invalid("", "ciphertext %d: %v", i, err)
+		}
+		b = k.scheme.AppendRing(b, c)
+	}
+	return b, nil
+}
+
+func (r *Request) form() string {
+	if r.Paper {
+		return "paper"
+	}
+	return "exact"
+}
+
+// question is what is asked of a quorum.
+func (r *Request) question(k *Key, quorum []int) (*decrypt.Question, error) {
+	digest, err := r.Digest(k)
+	if err != nil {
+		return nil, err
+	}
+	q := &decrypt.Question{
+		ID: make([]byte, 16), Epoch: k.Epoch, Keys: k.Digest, Count: len(r.LWE), Each: 1, Paper: r.Paper, Ciphertexts: digest,
+	}
+	rand.Read(q.ID)
+	for _, p := range quorum {
+		q.Quorum = append(q.Quorum, uint32(p))
+	}
+	if len(r.Ring) > 0 {
+		q.Ring, q.Count, q.Each = true, len(r.Ring), r.Coefficients
+	}
+	if len(r.BGV) > 0 {
+		q.BGV, q.Count, q.Each, q.Level, q.Flooding = true, len(r.BGV), r.Coefficients, r.level, r.Flooding
+		if r.Flooding {
+			q.Each = k.bgv.N()
+		}
+	}
+	if r.Recipient != nil {
+		q.Recipient = r.Recipient.Bytes()
+	}
+	return q, nil
+}
+
+// Answers are what the parties of a quorum have answered: sealed to a recipient who is not the client, or in clear.
+type Answers struct {
+	Epoch     uint64            `json:"epoch"`
+	Params    string            `json:"params"`
+	Threshold int               `json:"threshold"`
+	Question  *decrypt.Question `json:"question"`
+	Sealed    bool              `json:"sealed"`
+	Parts     [][]byte          `json:"parts"` // in the order of the quorum
+	// Ciphertexts are the encodings of BGV ciphertexts, without which answers are no messages.
+	Ciphertexts []byte `json:"ciphertexts,omitempty"`
+}
+
+// Result is what came of a request.
+type Result struct {
+	// Messages are nil if the answers are sealed to somebody else. Of BGV ciphertexts they are coefficients, one ciphertext
+	// after the other; Key.Slots has the slots of whole ones.
+	Messages []uint64
+	Quorum   []int
+	Answers  *Answers
+}
+
+// attempts is how many quorums are asked at most, and others that are refused because a ciphertext has a quorum already.
+const attempts = 8
+
+// Decrypt has a quorum decrypt. If one of its parties cannot be reached, or its masks run out, the next quorum is asked.
+// Asked again, the parties of a quorum give the same answers for the same ciphertexts, to the same client.
+func (c *Client) Decrypt(ctx context.Context, k *Key, r *Request) (*Result, error) {
+	if _, err := r.encode(k); err != nil {
+		return nil, err
+	}
+	failures := map[int]int{}  // of parties, in this call
+	empty := map[string]bool{} // quorums without enough masks
+	var last error
+	for attempt := 0; attempt < attempts; attempt++ {
+		quorum, err := choose(k, r, failures, empty)
+		if err == nil {
+			var answers *Answers
+			var failed int
+			if answers, failed, err = c.askQuorum(ctx, k, r, quorum); err == nil {
+				out, err := answers.result(k, r, quorum)
+				if errors.Is(err, decrypt.ErrRuns) { // one has lost its answer meanwhile: asked again they agree
+					last = err
+					continue
+				}
+				return out, err
+			}
+			if failed >= 0 {
+				failures[failed]++
+			}
+			if lodge.FromError(err).Code == lodge.OutOfStock && r.Quorum == nil {
+				empty[fmt.Sprint(quorum)] = true
+				last = err
+				continue // without a pause
+			}
+			if lodge.FromError(err).Code == wrongQuorum && r.Flooding && r.Quorum == nil && len(empty) < 64 { // perhaps the next is the one
+				empty[fmt.Sprint(quorum)] = true
+				if _, none := choose(k, r, failures, empty); none == nil {
+					last = err
+					attempt--
+					continue
+				}
+			}
+		}
+		if last = err; !worthAnother(err, k, r) || attempt == attempts-1 {
+			return nil, err
+		}
+		select {
+		case <-time.After(time.Duration(attempt)*pause + jitter()):
+		case <-ctx.Done():
+			return nil, err
+		}
+		now, err := c.Key(ctx, k.Epoch) // what is in stock, and who is up, has changed
+		if err != nil {
+			return nil, errors.Join(err, last)
+		}
+		k = now
+	}
+	return nil, last
+}
+
+// jitter keeps those apart who ask for the same at the same time.
+func jitter() time.Duration {
+	var b [1]byte
+	rand.Read(b[:])
+	return time.Duration(b[0]) * time.Millisecond
+}
+
+// pause is how much longer each attempt is waited for than the one before.
+const pause = 200 * time.Millisecond
+
+// result puts the answers together unless they are somebody else's.
+func (a *Answers) result(k *Key, r *Request, quorum []int) (*Result, error) {
+	out := &Result{Quorum: quorum, Answers: a}
+	if r.Recipient != nil {
+		return out, nil
+	}
+	var err error
+	out.Messages, err = a.combine()
+	return out, err
+}
+
+// choose gives a quorum: the one that is asked for, or of those whose members are up one whose members have failed least in
+// this call, and of these the one with most masks. Where none has masks, it is one that has not been asked yet and may
+// have answered before: what is repeated takes none.
+func choose(k *Key, r *Request, failures map[int]int, empty map[string]bool) ([]int, error) {
+	if r.Quorum != nil {
+		return r.Quorum, nil
+	}
+	if r.Flooding {
+		return chooseFlooding(k, failures, empty)
+	}
+	var best *Masks
+	least := 0
+	for i, m := range k.Masks {
+		failed := 0
+		for _, p := range m.Quorum {
+			failed = max(failed, failures[p])
+		}
+		if m.Form == r.form() && m.Free > 0 && !empty[fmt.Sprint(m.Quorum)] && (best == nil || failed < least || failed == least && m.Free > best.Free) {
+			best, least = &k.Masks[i], failed
+		}
+	}
+	if best == nil && slices.ContainsFunc(k.Up, func(p int) bool { return k.Decrypted[p] > 0 }) {
+		if q := k.another(empty); q != nil {
+			return q, nil
+		}
+	}
+	if best == nil {
+		return nil, &lodge.Error{Code: lodge.OutOfStock, What: fmt.Sprintf("no quorum of epoch %d whose parties are up (%v) has %s masks", k.Epoch, k.Up, r.form()),
+			Next: fmt.Sprintf("`lodge keys masks %d` makes some", k.Epoch)}
+	}
+	return best.Quorum, nil
+}
+
+// another gives a quorum of holders that are up and that is not among some, or nil.
+func (k *Key) another(but map[string]bool) []int {
+	var find func(have, from []int) []int
+	find = func(have, from []int) []int {
+		if len(have) == k.Threshold+1 {
+			if but[fmt.Sprint(have)] {
+				return nil
+			}
+			return have
+		}
+		for i, p := range from {
+			if q := find(append(slices.Clone(have), p), from[i+1:]); q != nil {
+				return q
+			}
+		}
+		return nil
+	}
+	return find(nil, slices.Sorted(slices.Values(k.Up)))
+}
+
+// maskSpent is the code of parties that do not agree about their stock: others are proposed next.
+const maskSpent lodge.Code = "mask_spent"
+
+// worthAnother reports whether another attempt can succeed: not for want of masks, unless a party that has some may be
+// back.
+func worthAnother(err error, k *Key, r *Request) bool {
+	switch lodge.FromError(err).Code {
+	case lodge.OutOfStock:
+		return r.Quorum == nil && len(k.Up) < len(k.Holders)
+	case lodge.Unavailable, lodge.TimedOut, lodge.Busy, lodge.Quarantined, lodge.Stopped, lodge.Excluded, maskSpent:
+		return true
+	}
+	return false
+}
+
+// askQuorum asks all parties of a quorum at the same time. When one fails the others are not waited for; failed is the
+// one whose failure says most.
+func (c *Client) askQuorum(ctx context.Context, k *Key, r *Request, quorum []int) (*Answers, int, error) {
+	q, err := r.question(k, quorum)
+	if err != nil {
+		return nil, -1, err
+	}
+	most, err := mostAnswer(k, q)
+	if err != nil {
+		return nil, -1, err
+	}
+	most += sealOverhead
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	out := &Answers{Epoch: k.Epoch, Params: k.Params, Threshold: k.Threshold, Question: q, Sealed: r.Recipient != nil, Parts: make([][]byte, len(quorum))}
+	if q.BGV {
+		out.Ciphertexts = r.encoded
+	}
+	errs := make([]error, len(quorum))
+	var group sync.WaitGroup
+	for i, p := range quorum {
+		if p < 0 || p >= len(c.conns) {
+			return nil, -1, invalid("parties count from 0", "party %d of %d", p, len(c.conns))
+		}
+		group.Go(func() {
+			if out.Parts[i], errs[i] = c.askParty(ctx, p, r, q, most); errs[i] != nil {
+				time.AfterFunc(grace, cancel) // others may know better why
+			}
+		})
+	}
+	group.Wait()
+	worst := -1
+	for i, err := range errs {
+		if err != nil && (worst < 0 || weight(err) > weight(errs[worst])) {
+			worst = i
+		}
+	}
+	if worst >= 0 {
+		return nil, quorum[worst], c.failed(quorum[worst], errs[worst])
+	}
+	return out, -1, nil
+}
+
+// grace is how long the parties' own accounts of a failure are waited for.
+const grace = 300 * time.Millisecond
+
+// sealOverhead is what sealing adds to an answer.
+const sealOverhead = 2048
+
+// weight orders errors by how much they say about the cause.
+func weight(err error) int {
+	switch lodge.FromError(err).Code {
+	case lodge.Cancelled:
+		return 0
+	case lodge.Unavailable, lodge.TimedOut:
+		return 1
+	}
+	return 2
+}
+
+// askParty sends a request to one party and collects its answer.
+func (c *Client) askParty(ctx context.Context, party int, r *Request, q *decrypt.Question, most int) ([]byte, error) {
+	stream, err := thresholdv1.NewThresholdServiceClient(c.conns[party]).Decrypt(ctx)
+	if err != nil {
+		return nil, err
+	}
+	h := &thresholdv1.DecryptHeader{
+		RequestId: q.ID, Epoch: q.Epoch, KeysDigest: q.Keys[:], Quorum: q.Quorum, Form: thresholdv1.CiphertextForm_CIPHERTEXT_FORM_LWE, Count: uint32(q.Count),
+		Masks: forms[r.form()], Recipient: q.Recipient, CiphertextsDigest: q.Ciphertexts[:],
+	}
+	if q.Ring {
+		h.Form, h.Coefficients = thresholdv1.CiphertextForm_CIPHERTEXT_FORM_RING, uint32(q.Each)
+	}
+	if q.BGV {
+		h.Form, h.Coefficients, h.Level, h.Flooding = thresholdv1.CiphertextForm_CIPHERTEXT_FORM_BGV, uint32(q.Each), uint32(q.Level), q.Flooding
+	}
+	if q.Flooding {
+		h.Coefficients, h.Masks = 0, jobv1.MaskForm_MASK_FORM_UNSPECIFIED
+	}
+	if r.Attester != "" {
+		h.Provenance = &thresholdv1.Provenance{Attester: r.Attester, Circuit: r.Circuit, Signature: r.Signature}
+	}
+	err = stream.Send(&thresholdv1.DecryptRequest{Header: h})
+	for rest := r.encoded; err == nil && len(rest) > 0; {
+		n := min(len(rest), 1<<20)
+		err = stream.Send(&thresholdv1.DecryptRequest{Ciphertexts: rest[:n]})
+		rest = rest[n:]
+	}
+	if err == nil {
+		err = stream.CloseSend()
+	}
+	if err != nil && !errors.Is(err, io.EOF) { // after io.EOF Recv has the reason
+		return nil, err
+	}
+	var answer []byte
+	for {
+		m, err := stream.Recv()
+		if errors.Is(err, io.EOF) {
+			return answer, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		if answer = append(answer, m.GetChunk()...); len(answer) > most {
+			return nil, &lodge.Error{Code: lodge.Internal, What: fmt.Sprintf("an answer of more than %d bytes", most)}
+		}
+	}
+}
+
+// combine gives the plaintexts of answers in clear.
+func (a *Answers) combine() ([]uint64, error) {
+	if a.Question.BGV {
+		return a.combineBGV()
+	}
+	scheme, err := schemeOf(a.Params)
+	if err != nil {
+		return nil, err
+	}
+	params, err := decrypt.ParamsOf(scheme, a.Threshold, a.Question.Paper)
+	if err != nil {
+		return nil, invalid("", "%v", err)
+	}
+	return a.plaintexts(params)
+}
+
+// plaintexts adds the words of all answers up.
+func (a *Answers) plaintexts(params decrypt.Params) (_ []uint64, err error) {
+	count := a.Question.Count * a.Question.Each
+	parts := make([][]decrypt.Part, len(a.Parts))
+	for i, b := range a.Parts {
+		if parts[i], err = decrypt.DecodeAnswer(params, count, b); err != nil {
+			return nil, fmt.Errorf("threshold: answer of party %d: %w", a.Question.Quorum[i], err)
+		}
+		defer decrypt.Wipe(parts[i])
+	}
+	return decrypt.Plaintexts(params, parts)
+}

@@ -1,0 +1,421 @@
+package threshold
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"sync"
+
+	"github.com/tuneinsight/lattigo/v6/core/rlwe"
+
+	"github.com/lodge-mpc/lodge/engine/lwe"
+)
+
+// File is ciphertexts under threshold keys, as files have them: LWE ciphertexts of one message each, or ring ciphertexts
+// of which each but the last has Coefficients messages.
+type File struct {
+	Epoch    uint64
+	Params   string
+	Keys     [32]byte // digest of the keys that they are under
+	Encoding lwe.Encoding
+	// Messages are in the first coefficients of ring ciphertexts; what follows the last one is not used.
+	Messages     int
+	Coefficients int // of each ring ciphertext that are opened; 0 for LWE ciphertexts
+
+	LWE  []*lwe.LWE
+	Ring []*lwe.Ring
+	// BGV are ciphertexts of one level, with values in Slots, or in the first Coefficients.
+	BGV   []*rlwe.Ciphertext
+	Slots bool
+	// Flooding is how BGV ciphertexts are asked for, which no file says.
+	Flooding bool
+}
+
+// fileMagic begins a file of ciphertexts: a line of it, a line of JSON, and the encodings of the ciphertexts one after the
+// other.
+const fileMagic = "lodge threshold ciphertexts 1"
+
+const (
+	maxFileHeader = 4 << 10
+	// MaxFileBytes bounds the ciphertexts of one file.
+	MaxFileBytes = 1 << 30
+)
+
+// fileHeader is the line of JSON.
+type fileHeader struct {
+	Epoch        uint64 `json:"epoch"`
+	Params       string `json:"params"`
+	Keys         string `json:"keys"` // digest, hexadecimal
+	Form         string `json:"form"` // lwe or ring
+	Encoding     string `json:"encoding"`
+	Count        int    `json:"count"`
+	Coefficients int    `json:"coefficients,omitempty"`
+	Level        int    `json:"level,omitempty"` // of BGV ciphertexts
+	Messages     int    `json:"messages"`
+}
+
+// Encodings that a file can name.
+var encodings = []lwe.Encoding{lwe.Plain, lwe.Padded, lwe.Boolean}
+
+// EncodingOf finds an encoding by its name.
+func EncodingOf(name string) (lwe.Encoding, error) {
+	i := slices.IndexFunc(encodings, func(e lwe.Encoding) bool { return e.String() == name })
+	if i < 0 {
+		return 0, invalid("write plain, padded or boolean", "encoding %q", name)
+	}
+	return encodings[i], nil
+}
+
+// NewFile is a file of ring ciphertexts that Encrypt made of so many messages.
+func NewFile(k *Key, ring []*lwe.Ring, messages int, e lwe.Encoding) *File {
+	f := &File{Epoch: k.Epoch, Params: k.Params, Keys: k.Digest, Encoding: e, Messages: messages, Ring: ring, Coefficients: k.scheme.N()}
+	if len(ring) == 1 {
+		f.Coefficients = max(1, messages)
+	}
+	return f
+}
+
+// NewLWEFile is a file of LWE ciphertexts.
+func NewLWEFile(k *Key, list []*lwe.LWE, e lwe.Encoding) *File {
+	return &File{Epoch: k.Epoch, Params: k.Params, Keys: k.Digest, Encoding: e, Messages: len(list), LWE: list}
+}
+
+// Extract gives the messages of a file as LWE ciphertexts, with which gates and lookups compute.
+func (f *File) Extract() ([]*lwe.LWE, error) {
+	if f.BGV != nil {
+		return nil, invalid("compute with Lattigo", "BGV ciphertexts are no LWE ciphertexts")
+	}
+	if f.Ring == nil {
+		return f.LWE, nil
+	}
+	scheme, err := schemeOf(f.Params)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]*lwe.LWE, f.Messages)
+	for i := range list {
+		list[i] = scheme.NewLWE()
+		scheme.Extract(list[i], f.Ring[i/f.Coefficients], i%f.Coefficients)
+	}
+	return list, nil
+}
+
+// header describes the file, which it checks.
+func (f *File) header() (fileHeader, error) {
+	h := fileHeader{
+		Epoch: f.Epoch, Params: f.Params, Keys: hex.EncodeToString(f.Keys[:]), Form: "lwe", Encoding: f.Encoding.String(),
+		Count: len(f.LWE), Coefficients: f.Coefficients, Messages: f.Messages,
+	}
+	b, err := bgvOf(f.Params)
+	if err != nil {
+		return h, err
+	}
+	if b != nil && len(f.BGV) > 0 {
+		err := f.bgvHeader(b, &h)
+		return h, err
+	}
+	if f.BGV != nil || b != nil {
+		return h, fmt.Errorf("%d BGV ciphertexts under keys of %s", len(f.BGV), f.Params)
+	}
+	if f.Ring != nil {
+		if f.LWE != nil {
+			return h, errors.New("both LWE and ring ciphertexts")
+		}
+		h.Form, h.Count = "ring", len(f.Ring)
+	}
+	return h, h.check()
+}
+
+// check refuses what no file says of itself.
+func (h *fileHeader) check() error {
+	if b, err := bgvOf(h.Params); err != nil || b != nil {
+		if err == nil {
+			err = h.checkBGV(b)
+		}
+		return err
+	}
+	scheme, err := schemeOf(h.Params)
+	if err != nil {
+		return err
+	}
+	if _, err := EncodingOf(h.Encoding); err != nil {
+		return err
+	}
+	each, size := 1, scheme.LWESize()
+	switch {
+	case h.Form == "ring" && h.Coefficients >= 1 && h.Coefficients <= scheme.N():
+		each, size = h.Coefficients, scheme.RingSize()
+	case h.Form != "lwe" || h.Coefficients != 0:
+		return fmt.Errorf("form %q with %d coefficients", h.Form, h.Coefficients)
+	case h.Level != 0:
+		return fmt.Errorf("level %d of ciphertexts that have none", h.Level)
+	}
+	return h.checkCount(each, size)
+}
+
+// checkCount checks the rest of a file whose ciphertexts have so many messages, and so many bytes.
+func (h *fileHeader) checkCount(each, size int) error {
+	if b, err := hex.DecodeString(h.Keys); err != nil || len(b) != 32 || hex.EncodeToString(b) != h.Keys {
+		return errors.New("the digest of the keys is not 64 hexadecimal digits")
+	}
+	if h.Epoch == 0 || h.Count < 1 || h.Count > MaxFileBytes/size {
+		return fmt.Errorf("epoch %d, %d ciphertexts", h.Epoch, h.Count)
+	}
+	if h.Messages > h.Count*each || h.Messages <= (h.Count-1)*each {
+		return fmt.Errorf("%d messages in %d ciphertexts of %d", h.Messages, h.Count, each)
+	}
+	return nil
+}
+
+// WriteTo writes the file.
+func (f *File) WriteTo(w io.Writer) (int64, error) {
+	h, err := f.header()
+	if err != nil {
+		return 0, invalid("", "this is no file of ciphertexts: %v", err)
+	}
+	line, err := json.Marshal(h)
+	if err != nil {
+		return 0, err
+	}
+	var written int64
+	write := func(b []byte) {
+		if err == nil {
+			var n int
+			n, err = w.Write(b)
+			written += int64(n)
+		}
+	}
+	write(append(append([]byte(fileMagic+"\n"), line...), '\n'))
+	if s, _ := bgvOf(f.Params); s != nil {
+		if bad := f.writeBGV(s, h.Level, write); bad != nil {
+			return written, bad
+		}
+		return written, err
+	}
+	scheme, failed := schemeOf(f.Params)
+	if failed != nil {
+		return written, failed
+	}
+	var b []byte
+	for i, c := range f.LWE {
+		if err := scheme.Check(c); err != nil {
+			return written, invalid("", "ciphertext %d: %v", i, err)
+		}
+		b = scheme.AppendLWE(b[:0], c)
+		write(b)
+	}
+	for i, c := range f.Ring {
+		if err := scheme.CheckRing(c); err != nil {
+			return written, invalid("", "ciphertext %d: %v", i, err)
+		}
+		b = scheme.AppendRing(b[:0], c)
+		write(b)
+	}
+	return written, err
+}
+
+// ReadFile reads what WriteTo wrote, and nothing else: of each file there is one encoding.
+func ReadFile(r io.Reader) (*File, error) {
+	f, err := readFile(bufio.NewReader(r))
+	if err != nil {
+		return nil, invalid("`lodge keys encrypt` writes such files", "no ciphertexts under threshold keys: %v", err)
+	}
+	return f, nil
+}
+
+func readFile(r *bufio.Reader) (*File, error) {
+	var h fileHeader
+	if err := readHeader(r, fileMagic, &h); err != nil {
+		return nil, err
+	}
+	if err := h.check(); err != nil {
+		return nil, err
+	}
+	f := &File{Epoch: h.Epoch, Params: h.Params, Messages: h.Messages, Coefficients: h.Coefficients}
+	f.Encoding, _ = EncodingOf(h.Encoding)
+	_, _ = hex.Decode(f.Keys[:], []byte(h.Keys))
+	var err error
+	if s, _ := bgvOf(h.Params); s != nil {
+		err = f.readBGV(r, s, &h)
+	} else {
+		err = f.readLWE(r, &h)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if _, err := r.ReadByte(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("there are more bytes than it says")
+	}
+	return f, nil
+}
+
+// readLWE reads LWE or ring ciphertexts.
+func (f *File) readLWE(r *bufio.Reader, h *fileHeader) error {
+	scheme, err := schemeOf(h.Params)
+	if err != nil {
+		return err
+	}
+	b := make([]byte, scheme.LWESize())
+	if h.Form == "ring" {
+		b = make([]byte, scheme.RingSize())
+	}
+	for i := range h.Count { // costs no more memory than there is input
+		if _, err := io.ReadFull(r, b); err != nil {
+			return fmt.Errorf("it ends in ciphertext %d of %d", i, h.Count)
+		}
+		if h.Form == "ring" {
+			c := scheme.NewRing()
+			err = scheme.DecodeRing(c, b)
+			f.Ring = append(f.Ring, c)
+		} else {
+			c := scheme.NewLWE()
+			err = scheme.DecodeLWE(c, b)
+			f.LWE = append(f.LWE, c)
+		}
+		if err != nil {
+			return fmt.Errorf("ciphertext %d: %w", i, err)
+		}
+	}
+	return nil
+}
+
+// readHeader reads a line of magic and one of JSON in the one form that it is written in.
+func readHeader(r *bufio.Reader, magic string, to any) error {
+	first, err := readLine(r, len(magic))
+	if err != nil {
+		return err
+	}
+	if string(first) != magic {
+		return fmt.Errorf("it begins with %q", first)
+	}
+	line, err := readLine(r, maxFileHeader)
+	if err != nil {
+		return err
+	}
+	if err := strictJSON(line, to); err != nil {
+		return err
+	}
+	if again, err := json.Marshal(to); err != nil || !bytes.Equal(again, line) {
+		return errors.New("its header is written in another way than Lodge writes it")
+	}
+	return nil
+}
+
+// readLine reads a line of at most so many bytes.
+func readLine(r *bufio.Reader, most int) ([]byte, error) {
+	var text []byte
+	for len(text) <= most {
+		x, err := r.ReadByte()
+		if err != nil {
+			return nil, err
+		}
+		if x == '\n' {
+			return text, nil
+		}
+		text = append(text, x)
+	}
+	return nil, fmt.Errorf("a line of more than %d bytes", most)
+}
+
+// schemes of the sets that were asked for.
+var schemes sync.Map // of *lwe.Scheme, by name
+
+// schemeOf prepares a set.
+func schemeOf(name string) (*lwe.Scheme, error) {
+	if known, ok := schemes.Load(name); ok {
+		return known.(*lwe.Scheme), nil
+	}
+	set, err := lwe.Lookup(name)
+	if err != nil {
+		return nil, invalid("use the release of Lodge that the parties run", "%v", err)
+	}
+	scheme, err := lwe.New(set)
+	if err == nil {
+		schemes.Store(name, scheme)
+	}
+	return scheme, err
+}
+
+// Requests are what is asked for to have the messages of a file decrypted, of at most so many messages each: padded
+// ciphertexts are doubled, which makes them plain ones.
+func (f *File) Requests(most int) ([]*Request, error) {
+	if s, err := bgvOf(f.Params); err != nil || s != nil {
+		if err != nil {
+			return nil, err
+		}
+		return f.bgvRequests(s, most)
+	}
+	if f.Flooding {
+		return nil, invalid("leave it out", "LWE and ring ciphertexts are decrypted without flooding")
+	}
+	scheme, err := schemeOf(f.Params)
+	if err != nil {
+		return nil, err
+	}
+	if most < 1 || f.Ring != nil && most < f.Coefficients {
+		return nil, invalid(fmt.Sprintf("write %d or more: a ciphertext has so many", max(1, f.Coefficients)), "%d messages at a time", most)
+	}
+	var list []*Request
+	for part := range slices.Chunk(f.LWE, most) {
+		if f.Encoding == lwe.Padded {
+			part = doubled(part, func(c *lwe.LWE) *lwe.LWE { d := c.Clone(); scheme.Add(d, c, c); return d })
+		}
+		list = append(list, &Request{LWE: part})
+	}
+	for part := range slices.Chunk(f.Ring, most/max(1, f.Coefficients)) {
+		if f.Encoding == lwe.Padded {
+			part = doubled(part, func(c *lwe.Ring) *lwe.Ring { d := c.Clone(); scheme.AddRing(d, c, c); return d })
+		}
+		list = append(list, &Request{Ring: part, Coefficients: f.Coefficients})
+	}
+	return list, nil
+}
+
+func doubled[C any](list []*C, twice func(*C) *C) []*C {
+	out := make([]*C, len(list))
+	for i, c := range list {
+		out[i] = twice(c)
+	}
+	return out
+}
+
+// Values are what opened messages say in an encoding: for Boolean p/8 is 1 and -p/8 is 0, and everything else is not what
+// a gate gives.
+func Values(params string, e lwe.Encoding, opened []uint64) ([]uint64, error) {
+	if e != lwe.Boolean {
+		return opened, nil
+	}
+	scheme, err := schemeOf(params)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]uint64, len(opened))
+	for i, m := range opened {
+		switch m {
+		case scheme.P / 8:
+			out[i] = 1
+		case scheme.P - scheme.P/8:
+		default:
+			return nil, invalid("decrypt it as what it is", "message %d is %d, which is no bit", i, m)
+		}
+	}
+	return out, nil
+}
+
+// strictJSON reads one value without unknown members.
+func strictJSON(b []byte, to any) error {
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.DisallowUnknownFields()
+	if err := d.Decode(to); err != nil {
+		return err
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return errors.New("more than one value")
+	}
+	return nil
+}

@@ -1,0 +1,329 @@
+package threshold
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+
+	"github.com/tuneinsight/lattigo/v6/core/rlwe"
+
+	"github.com/lodge-mpc/lodge/clients/go/lodge"
+	"github.com/lodge-mpc/lodge/engine/bgv"
+	"github.com/lodge-mpc/lodge/engine/lwe"
+)
+
+// keyMagic begins a file of public keys: a line of it, a line of JSON, the header of the keys, the SHA-256 of every chunk,
+// and the chunks from the first on: one, which has the public key, or all, with the evaluation keys.
+const keyMagic = "lodge threshold keys 1"
+
+// keyHeader is the line of JSON.
+type keyHeader struct {
+	Epoch  uint64 `json:"epoch"`
+	Params string `json:"params"`
+	Digest string `json:"digest"`
+	Chunks int    `json:"chunks"`
+	// Galois are the automorphisms of BGV keys.
+	Galois []uint64 `json:"galois,omitempty"`
+}
+
+func (h keyHeader) equal(other keyHeader) bool {
+	return h.Epoch == other.Epoch && h.Params == other.Params && h.Digest == other.Digest && h.Chunks == other.Chunks && slices.Equal(h.Galois, other.Galois)
+}
+
+// keyStart is what a file of keys has before the chunks.
+type keyStart struct {
+	keyHeader
+	key     *Key // epoch, set and digest
+	header  []byte
+	digests [][32]byte
+	size    int64 // bytes before the chunks
+}
+
+// readKeyStart reads what is before the chunks, which must be of the digest that it names.
+func readKeyStart(r *bufio.Reader) (*keyStart, error) {
+	s := &keyStart{}
+	if err := readHeader(r, keyMagic, &s.keyHeader); err != nil {
+		return nil, err
+	}
+	s.key = &Key{Epoch: s.Epoch, Params: s.Params, Galois: s.Galois}
+	if _, err := s.key.load(); err != nil {
+		return nil, err
+	}
+	if err := fixed(s.key.Digest[:], s.Digest); err != nil {
+		return nil, err
+	}
+	header, chunks, _ := s.key.layout()
+	if s.Epoch == 0 || s.Chunks != 1 && s.Chunks != chunks || s.key.bgv == nil && s.Galois != nil {
+		return nil, fmt.Errorf("epoch %d, %d of %d chunks, %d automorphisms", s.Epoch, s.Chunks, chunks, len(s.Galois))
+	}
+	s.header, s.digests = make([]byte, header), make([][32]byte, chunks)
+	if _, err := io.ReadFull(r, s.header); err != nil {
+		return nil, err
+	}
+	for i := range s.digests {
+		if _, err := io.ReadFull(r, s.digests[i][:]); err != nil {
+			return nil, err
+		}
+	}
+	if s.key.digestOf(s.header, s.digests) != s.key.Digest {
+		return nil, fmt.Errorf("the digests of its chunks are not those of keys %.16s", s.Digest)
+	}
+	line, err := json.Marshal(s.keyHeader)
+	s.size = int64(len(keyMagic) + len(line) + 2 + header + 32*len(s.digests))
+	return s, err
+}
+
+// bytes are what is before the chunks.
+func (s *keyStart) bytes() ([]byte, error) {
+	line, err := json.Marshal(s.keyHeader)
+	b := append(append([]byte(keyMagic+"\n"), line...), '\n')
+	b = append(b, s.header...)
+	for _, d := range s.digests {
+		b = append(b, d[:]...)
+	}
+	return b, err
+}
+
+// KeyFile is a file of public keys that was read.
+type KeyFile struct {
+	Key    *Key           // epoch, set, digest and automorphisms alone
+	Public *lwe.PublicKey // nil where the keys are of BGV
+	// Evaluation are the keys to compute with, if the file has them.
+	Evaluation *lwe.Keys
+	// BGVPublic and BGVEvaluation are those of BGV keys, in Lattigo's types.
+	BGVPublic     *rlwe.PublicKey
+	BGVEvaluation *rlwe.MemEvaluationKeySet
+}
+
+// ReadKeys reads a file that FetchKeys has made.
+func ReadKeys(r io.Reader) (*KeyFile, error) {
+	f, err := readKeys(bufio.NewReader(r))
+	if err != nil {
+		return nil, invalid("`lodge keys fetch` writes such files", "no public threshold keys: %v", err)
+	}
+	return f, nil
+}
+
+func readKeys(r *bufio.Reader) (*KeyFile, error) {
+	s, err := readKeyStart(r)
+	if err != nil {
+		return nil, err
+	}
+	f := &KeyFile{Key: s.key}
+	_, all, size := s.key.layout()
+	var in receiver
+	for i := range s.Chunks {
+		chunk := make([]byte, size(i))
+		if _, err := io.ReadFull(r, chunk); err != nil {
+			return nil, fmt.Errorf("it ends in chunk %d of %d", i, s.Chunks)
+		}
+		if sha256.Sum256(chunk) != s.digests[i] {
+			return nil, fmt.Errorf("chunk %d is another than its digest says", i)
+		}
+		if i == 0 {
+			if err := f.public(s, chunk); err != nil {
+				return nil, err
+			}
+			if s.Chunks == all {
+				if in, err = s.receive(); err != nil {
+					return nil, err
+				}
+			}
+		}
+		if in != nil {
+			if err := in.Put(i, chunk); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if _, err := r.ReadByte(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("there are more bytes than it says")
+	}
+	switch in := in.(type) {
+	case *lwe.Receiver:
+		f.Evaluation, err = in.Finish(s.key.Digest)
+	case *bgv.Receiver:
+		var keys *bgv.Keys
+		if keys, err = in.Finish(s.key.Digest); err == nil {
+			_, f.BGVEvaluation = s.key.bgv.KeysToLattigo(keys)
+		}
+	}
+	return f, err
+}
+
+// public takes the public key out of chunk 0.
+func (f *KeyFile) public(s *keyStart, chunk []byte) (err error) {
+	if s.key.bgv != nil {
+		f.BGVPublic, err = s.key.bgv.ReceivePublicKey(s.key.Digest, s.header, s.digests, chunk)
+		return err
+	}
+	f.Public, err = s.key.scheme.ReceivePublicKey(s.key.Digest, s.header, s.digests, chunk)
+	return err
+}
+
+// receive begins to put the keys together.
+func (s *keyStart) receive() (receiver, error) {
+	if s.key.bgv != nil {
+		return s.key.bgv.Receive(s.header)
+	}
+	return s.key.scheme.Receive(s.header)
+}
+
+// FetchKeys writes the public key of an epoch to a file, or with evaluation all public keys. What is not complete is in a
+// file with ".part" behind its name: the next call goes on with it, and asks the holders for what is missing, one after
+// the other. Progress, which may be nil, hears how many bytes there are.
+func (c *Client) FetchKeys(ctx context.Context, k *Key, path string, evaluation bool, progress func(done, of int64)) error {
+	part := path + ".part"
+	f, err := os.OpenFile(part, os.O_RDWR|os.O_CREATE, 0o644)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	want := keyHeader{Epoch: k.Epoch, Params: k.Params, Digest: hex.EncodeToString(k.Digest[:]), Chunks: 1, Galois: k.Galois}
+	if evaluation {
+		_, want.Chunks, _ = k.layout()
+	}
+	d := &keyDownload{client: c, file: f, want: want, key: k, progress: progress}
+	if err := d.resume(); err != nil {
+		return err
+	}
+	var last error
+	for _, p := range k.Up {
+		if d.have == want.Chunks {
+			break
+		}
+		if err := d.from(ctx, p); err != nil {
+			last = c.failed(p, err)
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+	if d.have < want.Chunks {
+		if last == nil {
+			last = &lodge.Error{Code: lodge.Unavailable, What: "no holder can be reached", Next: "the same command goes on where this ended"}
+		}
+		return last
+	}
+	if err := errors.Join(f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(part, path)
+}
+
+// keyDownload is a file that grows.
+type keyDownload struct {
+	client   *Client
+	file     *os.File
+	want     keyHeader
+	key      *Key
+	start    *keyStart // once it is there
+	have     int       // chunks
+	progress func(done, of int64)
+}
+
+// resume takes what an earlier call has left, as far as it is right.
+func (d *keyDownload) resume() error {
+	r := bufio.NewReaderSize(d.file, 1<<20)
+	_, _, size := d.key.layout()
+	if s, err := readKeyStart(r); err == nil && s.keyHeader.equal(d.want) {
+		d.start = s
+		for d.have < d.want.Chunks {
+			chunk := make([]byte, size(d.have))
+			if _, err := io.ReadFull(r, chunk); err != nil || sha256.Sum256(chunk) != s.digests[d.have] {
+				break
+			}
+			d.have++
+		}
+	}
+	if err := d.file.Truncate(d.offset(d.have)); err != nil {
+		return err
+	}
+	_, err := d.file.Seek(0, io.SeekEnd)
+	d.tell()
+	return err
+}
+
+// offset is where a chunk begins.
+func (d *keyDownload) offset(chunk int) int64 {
+	if d.start == nil {
+		return 0
+	}
+	at := d.start.size
+	_, _, size := d.key.layout()
+	for i := range chunk {
+		at += int64(size(i))
+	}
+	return at
+}
+
+func (d *keyDownload) tell() {
+	if d.progress != nil && d.start != nil {
+		d.progress(d.offset(d.have), d.offset(d.want.Chunks))
+	}
+}
+
+// from takes what is missing from a holder.
+func (d *keyDownload) from(ctx context.Context, party int) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stream, head, err := opened(ctx, d.client.conns[party], d.key, uint32(d.have), uint32(d.want.Chunks-d.have))
+	if err != nil {
+		return err
+	}
+	if d.start == nil {
+		if err := d.begin(head.GetHeader(), head.GetChunkDigests()); err != nil {
+			return err
+		}
+	}
+	for d.have < d.want.Chunks {
+		m, err := stream.Recv()
+		if errors.Is(err, io.EOF) {
+			return fmt.Errorf("%d chunks did not come", d.want.Chunks-d.have)
+		}
+		if err != nil {
+			return err
+		}
+		if int(m.GetIndex()) != d.have || sha256.Sum256(m.GetChunk()) != d.start.digests[d.have] {
+			return fmt.Errorf("chunk %d is another than its digest says", d.have)
+		}
+		if _, err := d.file.Write(m.GetChunk()); err != nil {
+			return err
+		}
+		d.have++
+		d.tell()
+	}
+	return nil
+}
+
+// begin writes what is before the chunks.
+func (d *keyDownload) begin(header []byte, digests [][]byte) error {
+	s := &keyStart{keyHeader: d.want, header: header}
+	for _, x := range digests {
+		if len(x) != 32 {
+			return fmt.Errorf("a digest of %d bytes", len(x))
+		}
+		s.digests = append(s.digests, [32]byte(x))
+	}
+	b, err := s.bytes()
+	if err != nil {
+		return err
+	}
+	if s, err = readKeyStart(bufio.NewReader(bytes.NewReader(b))); err != nil {
+		return err
+	}
+	d.start = s
+	if _, err = d.file.Write(b); err != nil {
+		return err
+	}
+	d.tell()
+	return nil
+}

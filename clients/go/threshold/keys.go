@@ -1,0 +1,218 @@
+package threshold
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+
+	"google.golang.org/grpc"
+
+	"github.com/lodge-mpc/lodge/clients/go/lodge"
+	"github.com/lodge-mpc/lodge/engine/lwe"
+	"github.com/lodge-mpc/lodge/engine/sample"
+	thresholdv1 "github.com/lodge-mpc/lodge/proto/lodge/threshold/v1"
+)
+
+// PublicKey fetches the public key of an epoch from one of the holders, and refuses one that is not of the digest on which
+// the holders agree. Of BGV keys it is BGVPublicKey.
+func (c *Client) PublicKey(ctx context.Context, k *Key) (*lwe.PublicKey, error) {
+	if err := k.isLWE(); err != nil {
+		return nil, err
+	}
+	return first(c, k, func(party int) (*lwe.PublicKey, error) {
+		p, err := fetchPublic(ctx, c.conns[party], k)
+		if err != nil {
+			return nil, err
+		}
+		return k.scheme.ReceivePublicKey(k.Digest, p.header, p.digests, p.chunk)
+	})
+}
+
+// first asks the holders one after the other, until one gives something.
+func first[K any](c *Client, k *Key, ask func(party int) (K, error)) (key K, err error) {
+	var last error
+	for _, p := range k.Up {
+		key, err := ask(p)
+		if err == nil {
+			return key, nil
+		}
+		last = c.failed(p, err)
+	}
+	return key, last
+}
+
+// opened is a stream of keys of which the first response has come.
+func opened(ctx context.Context, conn *grpc.ClientConn, k *Key, first, count uint32) (grpc.ServerStreamingClient[thresholdv1.GetKeysResponse], *thresholdv1.GetKeysResponse, error) {
+	stream, err := thresholdv1.NewThresholdServiceClient(conn).GetKeys(ctx, &thresholdv1.GetKeysRequest{Epoch: k.Epoch, First: first, Count: count})
+	if err != nil {
+		return nil, nil, err
+	}
+	head, err := stream.Recv()
+	if err != nil {
+		return nil, nil, err
+	}
+	if !bytes.Equal(head.GetDigest(), k.Digest[:]) || !k.begins(head) {
+		return nil, nil, &lodge.Error{Code: lodge.Conflict, What: "it sends other keys than the holders agree on", Next: "ask the parties' operators"}
+	}
+	return stream, head, nil
+}
+
+// begins reports whether header and digests of chunks are those of the keys, so that each chunk can be checked alone: what
+// one holder has sent before it failed goes together with what the next one sends.
+func (k *Key) begins(head *thresholdv1.GetKeysResponse) bool {
+	digests := make([][32]byte, len(head.GetChunkDigests()))
+	for i, d := range head.GetChunkDigests() {
+		if len(d) != len(digests[i]) {
+			return false
+		}
+		digests[i] = [32]byte(d)
+	}
+	_, chunks, _ := k.layout()
+	return len(digests) == chunks && k.digestOf(head.GetHeader(), digests) == k.Digest
+}
+
+// publicPart is what a public key is in, as a holder sends it.
+type publicPart struct {
+	header, chunk []byte
+	digests       [][32]byte
+}
+
+func fetchPublic(ctx context.Context, conn *grpc.ClientConn, k *Key) (*publicPart, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stream, head, err := opened(ctx, conn, k, 0, 1)
+	if err != nil {
+		return nil, err
+	}
+	m, err := stream.Recv()
+	if err != nil {
+		return nil, err
+	}
+	p := &publicPart{header: head.GetHeader(), chunk: m.GetChunk(), digests: make([][32]byte, len(head.GetChunkDigests()))}
+	for i, d := range head.GetChunkDigests() {
+		copy(p.digests[i][:], d)
+	}
+	return p, nil
+}
+
+// EvaluationKeys fetches all public keys of an epoch, with which anybody computes. When a holder fails, the next one goes
+// on with what is missing. Progress, which may be nil, hears how many chunks have come. Of BGV keys it is BGVKeys.
+func (c *Client) EvaluationKeys(ctx context.Context, k *Key, progress func(done, of int)) (*lwe.Keys, error) {
+	if err := k.isLWE(); err != nil {
+		return nil, err
+	}
+	return all(ctx, c, k, progress, func(header []byte) (receiver, func() (*lwe.Keys, error), error) {
+		in, err := k.scheme.Receive(header)
+		if err != nil {
+			return nil, nil, err
+		}
+		return in, func() (*lwe.Keys, error) { return in.Finish(k.Digest) }, nil
+	})
+}
+
+// receiver puts keys together.
+type receiver interface {
+	Put(i int, chunk []byte) error
+	Missing() []int
+}
+
+// all takes all chunks from the holders, and gives what finish makes of them.
+func all[K any](ctx context.Context, c *Client, k *Key, progress func(done, of int), receive func(header []byte) (receiver, func() (K, error), error)) (keys K, err error) {
+	var in receiver
+	var finish func() (K, error)
+	var last error
+	begin := func(header []byte) (receiver, error) {
+		if in == nil {
+			if in, finish, err = receive(header); err != nil {
+				in = nil
+				return nil, err
+			}
+		}
+		return in, nil
+	}
+	for _, p := range k.Up {
+		if err := c.collect(ctx, p, k, in, begin, progress); err != nil {
+			last = c.failed(p, err)
+			continue
+		}
+		keys, err := finish()
+		if err == nil {
+			return keys, nil
+		}
+		in, last = nil, c.failed(p, err) // which chunk was wrong nobody knows
+	}
+	return keys, last
+}
+
+// collect takes the chunks from a holder that are missing.
+func (c *Client) collect(ctx context.Context, party int, k *Key, in receiver, begin func(header []byte) (receiver, error), progress func(done, of int)) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	first := 0
+	if in != nil {
+		missing := in.Missing()
+		if len(missing) == 0 {
+			return nil
+		}
+		first = missing[0]
+	}
+	stream, head, err := opened(ctx, c.conns[party], k, uint32(first), 0)
+	if err != nil {
+		return err
+	}
+	if in, err = begin(head.GetHeader()); err != nil {
+		return err
+	}
+	_, chunks, _ := k.layout()
+	for {
+		m, err := stream.Recv()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		digests := head.GetChunkDigests()
+		i := int(m.GetIndex())
+		if sum := sha256.Sum256(m.GetChunk()); i >= len(digests) || !bytes.Equal(sum[:], digests[i]) {
+			return fmt.Errorf("chunk %d is another than its digest says", i)
+		}
+		if err := in.Put(i, m.GetChunk()); err != nil {
+			return err
+		}
+		if progress != nil {
+			progress(chunks-len(in.Missing()), chunks)
+		}
+	}
+	if n := len(in.Missing()); n > 0 {
+		return fmt.Errorf("%d chunks did not come", n)
+	}
+	return nil
+}
+
+// Encrypt encrypts messages, from 0 to the plaintext modulus less 1, in as many ring ciphertexts as they take: each has as
+// many as the ring has coefficients. Package lwe has more encodings, and extracts LWE ciphertexts to compute with.
+func Encrypt(k *Key, public *lwe.PublicKey, messages []uint64, e lwe.Encoding) ([]*lwe.Ring, error) {
+	if err := k.isLWE(); err != nil {
+		return nil, err
+	}
+	var list []*lwe.Ring
+	for first := true; first || len(messages) > 0; first = false {
+		n := min(len(messages), k.scheme.N())
+		source, err := sample.Draw(rand.Reader, "threshold encryption")
+		if err != nil {
+			return nil, err
+		}
+		c, err := public.Encrypt(messages[:n], e, source)
+		source.Wipe()
+		if err != nil {
+			return nil, invalid("messages are from 0 to the plaintext modulus less 1", "%v", err)
+		}
+		list, messages = append(list, c), messages[n:]
+	}
+	return list, nil
+}

@@ -1,0 +1,63 @@
+package threshold
+
+import (
+	"crypto/hpke"
+	"fmt"
+)
+
+// kem is what answers are sealed with: a key encapsulation that is as hard for quantum computers as the ciphertexts.
+func kem() hpke.KEM { return hpke.MLKEM768X25519() }
+
+// Recipient reads what others have decrypted for it: parties seal their answers to its public key, so that neither they
+// nor whoever asks them sees a plaintext.
+type Recipient struct{ key hpke.PrivateKey }
+
+// NewRecipient makes a key pair.
+func NewRecipient() (*Recipient, error) {
+	k, err := kem().GenerateKey()
+	if err != nil {
+		return nil, err
+	}
+	return &Recipient{k}, nil
+}
+
+// LoadRecipient reads a private key that Bytes has written.
+func LoadRecipient(private []byte) (*Recipient, error) {
+	k, err := kem().NewPrivateKey(private)
+	if err != nil {
+		return nil, invalid("", "no private key of a recipient: %v", err)
+	}
+	return &Recipient{k}, nil
+}
+
+// Bytes is the private key.
+func (r *Recipient) Bytes() ([]byte, error) { return r.key.Bytes() }
+
+// Public is the public key, for those who ask.
+func (r *Recipient) Public() hpke.PublicKey { return r.key.PublicKey() }
+
+// ParsePublic reads the public key of a recipient.
+func ParsePublic(public []byte) (hpke.PublicKey, error) {
+	k, err := kem().NewPublicKey(public)
+	if err != nil {
+		return nil, invalid("", "no public key of a recipient: %v", err)
+	}
+	return k, nil
+}
+
+// Open gives the plaintexts of answers that are sealed to this recipient.
+func (r *Recipient) Open(a *Answers) ([]uint64, error) {
+	if !a.Sealed || a.Question == nil || len(a.Parts) != len(a.Question.Quorum) {
+		return nil, invalid("", "these are no sealed answers")
+	}
+	clear := *a
+	var err error
+	clear.Parts = make([][]byte, len(a.Parts))
+	for i, sealed := range a.Parts {
+		clear.Parts[i], err = hpke.Open(r.key, hpke.HKDFSHA256(), hpke.AES256GCM(), a.Question.Info(a.Question.Quorum[i]), sealed)
+		if err != nil {
+			return nil, fmt.Errorf("threshold: the answer of party %d is not sealed to this recipient, or not for this request: %w", a.Question.Quorum[i], err)
+		}
+	}
+	return clear.combine()
+}

@@ -1,0 +1,76 @@
+package threshold
+
+import (
+	"context"
+	"iter"
+
+	"github.com/lodge-mpc/lodge/engine/lwe"
+)
+
+// Stream has LWE ciphertexts decrypted as they come, until the channel is closed, and gives their messages in the same
+// order. What has come while a request was under way is the next one, of at most so many messages; prepare, which may be
+// nil, says how it is asked for, and signs where it comes from. The sequence ends with the first error, and the caller
+// whose loop ends before it cancels ctx, or drains the channel.
+func (c *Client) Stream(ctx context.Context, k *Key, in <-chan *lwe.LWE, most int, prepare func(*Request) error) iter.Seq2[uint64, error] {
+	return func(yield func(uint64, error) bool) {
+		if most < 1 {
+			yield(0, invalid("write 1 or more", "%d messages at a time", most))
+			return
+		}
+		for open := true; open; {
+			var batch []*lwe.LWE
+			if batch, open = waiting(ctx, in, most); len(batch) == 0 {
+				break
+			}
+			r := &Request{LWE: batch}
+			var got *Result
+			var err error
+			if prepare != nil {
+				err = prepare(r)
+			}
+			if err == nil && r.Recipient != nil {
+				err = invalid("use Decrypt", "answers that are sealed to somebody else are no messages")
+			}
+			if err == nil {
+				got, err = c.Decrypt(ctx, k, r)
+			}
+			if err != nil {
+				yield(0, err)
+				return
+			}
+			for _, m := range got.Messages {
+				if !yield(m, nil) {
+					return
+				}
+			}
+		}
+		if err := ctx.Err(); err != nil {
+			yield(0, err)
+		}
+	}
+}
+
+// waiting takes what there is in a channel, and waits for the first; open says that more may come.
+func waiting(ctx context.Context, in <-chan *lwe.LWE, most int) (batch []*lwe.LWE, open bool) {
+	select {
+	case x, ok := <-in:
+		if !ok {
+			return nil, false
+		}
+		batch = append(batch, x)
+	case <-ctx.Done():
+		return nil, false
+	}
+	for len(batch) < most {
+		select {
+		case x, ok := <-in:
+			if !ok {
+				return batch, false
+			}
+			batch = append(batch, x)
+		default:
+			return batch, true
+		}
+	}
+	return batch, true
+}

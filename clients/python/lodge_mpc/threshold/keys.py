@@ -1,0 +1,234 @@
+"""What the holders of threshold keys say of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from typing import TypeVar, overload
+
+from .._proto.lodge.job.v1 import job_pb2
+from .._proto.lodge.threshold.v1 import threshold_pb2
+from ..errors import ConfigError, LodgeError
+from ..reservation import AwayParty
+from .bgv import BGVSet, lookup_bgv
+from .sets import MASKS, KeyLayout, ParameterSet, lookup
+
+S = TypeVar("S", ParameterSet, BGVSet)
+
+FORMS = {name: getattr(job_pb2, f"MASK_FORM_{name.upper()}") for name in MASKS}
+
+
+@dataclass(frozen=True)
+class Masks:
+    """What a quorum whose members are all up has in stock: the least that one of them has."""
+
+    quorum: tuple[int, ...]  #: places in the roster
+    form: str  #: one of MASKS
+    free: int
+    failure_probability: float  #: of a decryption, with masks of the paper's form
+    noise_bound: float  #: the largest noise for which that holds, as a part of the modulus
+
+
+@dataclass(frozen=True)
+class Key:
+    """What the holders that can be reached say, alike, of the keys of an epoch."""
+
+    epoch: int
+    state: str  #: locked, active, draining or retired
+    params: str
+    digest: bytes  #: of the public keys
+    threshold: int  #: any threshold + 1 of the holders decrypt
+    holders: tuple[int, ...]  #: places in the roster, by the number of their share; -1 for one that has left
+    security: str  #: of key generation
+    created: datetime  #: UTC
+    key_bytes: int  #: of all public keys
+    up: tuple[int, ...]  #: holders that have answered
+    decrypted: Mapping[int, int]  #: by party: messages that it has answered for
+    masks: tuple[Masks, ...]
+    params_hash: bytes
+    galois: tuple[int, ...] = ()  #: automorphisms that BGV keys have evaluation keys for
+    flooded: Mapping[int, int] = field(default_factory=dict)  #: by party: BGV ciphertexts it has begun with flooding
+    flooding_limit: Mapping[int, int] = field(default_factory=dict)  #: by party: how many of them it may; 0 is none
+
+    @property
+    def set(self) -> ParameterSet:
+        """The parameter set of keys for LWE and ring ciphertexts.
+
+        Raises:
+            ConfigError: this client does not know it, or the parties have another one under its name.
+        """
+        if lookup_bgv(self.params) is not None:
+            raise ConfigError(f"{self.params} is a set of BGV", "use the calls for BGV")
+        return self._same(lookup(self.params))
+
+    @property
+    def bgv(self) -> BGVSet | None:
+        """The parameter set if it is one of BGV and BFV, and else None.
+
+        Raises:
+            ConfigError: the parties have another one under its name.
+        """
+        s = lookup_bgv(self.params)
+        return None if s is None else self._same(s)
+
+    @property
+    def flooders(self) -> tuple[int, ...]:
+        """Holders that are up and may answer with flooding: those of new shares may not who held none at first."""
+        return tuple(p for p in self.up if self.flooding_limit.get(p))
+
+    @property
+    def layout(self) -> KeyLayout:
+        """How the public keys are cut into chunks."""
+        return self.set.layout if self.bgv is None else self.bgv.layout(self.galois)
+
+    def _same(self, s: S) -> S:
+        if s.hash() != self.params_hash:
+            raise ConfigError(
+                f"the parties have other parameters under the name {self.params}", "use the client of their release"
+            )
+        return s
+
+
+@dataclass(frozen=True)
+class Keys(Sequence[Key]):
+    """The threshold keys that parties know, by epoch: a sequence that says which parties could not be asked."""
+
+    keys: tuple[Key, ...]
+    away: tuple[AwayParty, ...]
+    disputes: Mapping[int, LodgeError] = field(default_factory=dict)  #: epochs of which parties say different things
+
+    @overload
+    def __getitem__(self, index: int) -> Key: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Key, ...]: ...
+    def __getitem__(self, index: int | slice) -> Key | tuple[Key, ...]:
+        return self.keys[index]
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def find(self, epoch: int) -> Key:
+        """The keys of an epoch, or with 0 the newest that are active.
+
+        More than threshold of the holders must say the same of them: then one of them at least is honest.
+        """
+        if epoch in self.disputes:
+            raise self.disputes[epoch]
+        found = [k for k in self.keys if k.epoch == epoch or (not epoch and k.state == "active")]
+        if not found:
+            raise LodgeError("not_found", f"no party that can be reached has such threshold keys{self._missing()}")
+        key = found[-1]
+        if len(key.up) <= key.threshold:
+            raise LodgeError(
+                "unavailable",
+                f"{len(key.up)} of the holders of epoch {key.epoch} can be reached, and {key.threshold + 1} must "
+                f"decrypt{self._missing()}",
+                "start them again",
+            )
+        _ = key.layout  # of a set that this client knows
+        return key
+
+    def _missing(self) -> str:
+        return "".join(f"; party {a.name}: {a.reason}" for a in self.away)
+
+
+Said = Mapping[int, threshold_pb2.ListKeysResponse]
+
+
+def merged(said: Said, names: Sequence[str]) -> tuple[tuple[Key, ...], dict[int, LodgeError]]:
+    """Puts together what parties say of keys, by their places in the roster.
+
+    The second result has the epochs of which they say different things, or what no holders of threshold keys say: of
+    the others they may agree.
+    """
+    by_epoch: dict[int, list[tuple[int, threshold_pb2.ThresholdKey]]] = {}
+    for party, answer in sorted(said.items()):
+        for k in answer.keys:
+            by_epoch.setdefault(k.epoch, []).append((party, k))
+    keys, disputes = [], {}
+    for epoch, by in sorted(by_epoch.items()):
+        try:
+            if len({party for party, _ in by}) < len(by):
+                raise _conflict(f"a party lists the keys of epoch {epoch} twice")
+            keys.append(_merge(dict(by), names))
+        except LodgeError as error:
+            disputes[epoch] = error
+    return tuple(keys), disputes
+
+
+def _living(by: Mapping[int, threshold_pb2.ThresholdKey]) -> Mapping[int, threshold_pb2.ThresholdKey]:
+    """Leaves out what parties say of keys that they have erased, where others have different ones under the number."""
+    digest = next((k.digest for k in by.values() if k.state != "retired"), None)
+    return {p: k for p, k in by.items() if k.state != "retired" or digest is None or k.digest == digest}
+
+
+def _merge(by: Mapping[int, threshold_pb2.ThresholdKey], names: Sequence[str]) -> Key:
+    by = _living(by)
+    first_party, first = next(iter(by.items()))
+    for party, k in by.items():
+        _check(k, party, names)
+        if _identity(k) != _identity(first):
+            raise _conflict(
+                f"party {names[party]} says something else about the keys of epoch {k.epoch} than party "
+                f"{names[first_party]}: keys {k.digest[:8].hex()}, and keys {first.digest[:8].hex()}"
+            )
+    states = [k.state for k in by.values() if k.state != "active"]
+    return Key(
+        epoch=first.epoch,
+        state=states[-1] if states else "active",
+        params=first.params,
+        digest=first.digest,
+        threshold=first.threshold,
+        holders=tuple(first.holders),
+        security=first.keygen_security,
+        created=first.created.ToDatetime(timezone.utc),
+        key_bytes=first.key_bytes,
+        up=tuple(by),
+        decrypted={party: k.decrypted for party, k in by.items()},
+        masks=_stock(by),
+        params_hash=first.params_hash,
+        galois=tuple(first.galois),
+        flooded={party: k.flooded for party, k in by.items()},
+        flooding_limit={party: k.flooding_limit for party, k in by.items()},
+    )
+
+
+def _identity(k: threshold_pb2.ThresholdKey) -> tuple[object, ...]:
+    return k.params, k.params_hash, k.digest, k.threshold, tuple(k.holders), tuple(k.galois)
+
+
+def _check(k: threshold_pb2.ThresholdKey, party: int, names: Sequence[str]) -> None:
+    """Refuses what would let a few parties pass for more than threshold of the holders."""
+    present = [p for p in k.holders if p >= 0]
+    if any(p < -1 or p >= len(names) for p in k.holders):
+        raise LodgeError(
+            "conflict",
+            f"party {names[party]} names holders that this client does not know",
+            "see that the configuration lists the parties of the roster in order",
+        )
+    if party not in present:
+        raise _conflict(f"party {names[party]} lists the keys of epoch {k.epoch}, of which it holds nothing")
+    if k.threshold < 1 or 2 * k.threshold >= len(k.holders) or len(set(present)) < len(present):
+        raise _conflict(
+            f"party {names[party]} lists keys of epoch {k.epoch} with the threshold {k.threshold} among "
+            f"{len(k.holders)} holders"
+        )
+
+
+def _conflict(what: str) -> LodgeError:
+    return LodgeError("conflict", what, "ask the parties' operators; encrypt nothing until they agree")
+
+
+def _stock(by: Mapping[int, threshold_pb2.ThresholdKey]) -> tuple[Masks, ...]:
+    found: dict[tuple[tuple[int, ...], int], dict[int, threshold_pb2.MaskStock]] = {}
+    for party, k in by.items():
+        for m in k.masks:
+            found.setdefault((tuple(m.quorum), m.form), {})[party] = m
+    names = {form: name for name, form in FORMS.items()}
+    out = []
+    for (quorum, form), members in sorted(found.items(), key=lambda x: x[0]):
+        if form in names and set(quorum) == set(members):  # all of it are there
+            m, free = next(iter(members.values())), min(m.free for m in members.values())
+            out.append(Masks(quorum, names[form], free, m.failure_probability, m.noise_bound))
+    return tuple(out)

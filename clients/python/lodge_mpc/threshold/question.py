@@ -1,0 +1,60 @@
+"""What parties of a quorum are asked, and what is bound to it: engine/protocol/threshold/decrypt/question.go."""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from dataclasses import dataclass
+
+
+def _hash(tag: str, *fields: bytes) -> bytes:
+    """SHA-256 of the tag and the fields, each behind its length."""
+    return hashlib.sha256(_fields(tag.encode(), *fields)).digest()
+
+
+def _fields(*fields: bytes) -> bytes:
+    return b"".join(struct.pack("<Q", len(f)) + f for f in fields)
+
+
+def _number(v: int) -> bytes:
+    return struct.pack("<Q", v)
+
+
+@dataclass(frozen=True)
+class Question:
+    """What a client asks each party of a quorum, in the same words."""
+
+    id: bytes  #: of the request, different for each
+    epoch: int
+    keys: bytes  #: digest of the public keys
+    quorum: tuple[int, ...]
+    form: str  #: of the ciphertexts: lwe, ring or bgv
+    count: int  #: of ciphertexts
+    each: int  #: messages of each
+    ciphertexts: bytes  #: their digest
+    masks: str = "exact"  #: or paper, or flooding
+    level: int = 0  #: of BGV ciphertexts
+    recipient: bytes = b""  #: public key that answers are sealed to, if any
+
+    @property
+    def digest(self) -> bytes:
+        """What the parties compare before anything else."""
+        ring, paper = bytes([self.form == "ring"]), bytes([self.masks == "paper"])
+        what = _hash(
+            "lodge threshold question", _number(self.epoch), self.keys, ring, _number(self.count), _number(self.each),
+            paper, self.recipient, self.ciphertexts)  # fmt: skip
+        if self.form == "bgv":
+            flooding = bytes([self.masks == "flooding"])
+            what = _hash("lodge threshold question bgv", what, _number(self.level), flooding)
+        quorum = struct.pack(f"<{len(self.quorum)}I", *self.quorum)
+        return _hash("lodge threshold request", self.id, quorum, what)
+
+    def info(self, party: int) -> bytes:
+        """What the answer of a party is bound to that is sealed for a recipient."""
+        return _hash("lodge threshold answer", self.digest, _number(party))
+
+    def statement(self, circuit: str) -> bytes:
+        """What an attester signs who says where the ciphertexts come from, and how much of each is opened."""
+        opened = _number(0 if self.form == "lwe" else self.each)
+        tag = b"lodge flooding provenance v1" if self.masks == "flooding" else b"lodge provenance v1"
+        return tag + _fields(_number(self.epoch), self.keys, self.ciphertexts, opened, circuit.encode())

@@ -1,0 +1,232 @@
+"""What parties are asked to decrypt."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+from .._proto.lodge.threshold.v1 import threshold_pb2
+from ..channel import Service
+from ..errors import BadAnswersError, ConfigError
+from .answers import Masked, Reader
+from .bgv import BGVCiphertext, BGVSet, Flooded, MaskedCoefficients, check_bgv_encoding, lookup_bgv
+from .ciphertexts import LWECiphertext, RingCiphertext, check_encoding, decoded
+from .keys import FORMS, Key
+from .question import Question
+from .sets import Kind, ParameterSet, lookup
+
+UPLOAD = 1 << 20  # bytes of ciphertexts in one request
+_SEAL = 2048  # bytes that sealing adds to an answer, at most
+
+Ciphertexts = Sequence[RingCiphertext] | Sequence[LWECiphertext] | Sequence[BGVCiphertext]
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """Who says where ciphertexts come from, for policies that ask.
+
+    The signature is Ed25519 over ``statement``; this package does not sign, as that takes a package that it does not
+    depend on.
+    """
+
+    attester: str  #: as in the parties' policies
+    circuit: str  #: what was computed, for the audit log: at most 200 bytes
+    signature: bytes
+
+
+def statement(
+    key: Key,
+    ciphertexts: Ciphertexts,
+    circuit: str,
+    *,
+    coefficients: int | None = None,
+    encoding: str | None = None,
+    flooding: bool = False,
+) -> bytes:
+    """What an attester signs who says where ciphertexts come from that are decrypted in an encoding.
+
+    Of ring and BGV ciphertexts it says how many coefficients of each are opened, and nobody can open more; and that
+    BGV ciphertexts are decrypted with flooding, if they are.
+    """
+    request = Request(key, ciphertexts, encoding, coefficients=coefficients, flooding=flooding)
+    return request.question(()).statement(circuit)
+
+
+def values(params: str, encoding: str, each: int, opened: Sequence[int]) -> list[int]:
+    """What opened messages, so many of each ciphertext, are in an encoding."""
+    if (s := lookup_bgv(params)) is not None:
+        return s.values(opened, each, encoding)
+    return decoded(lookup(params), opened, encoding)
+
+
+def encoded(s: ParameterSet, ciphertexts: Sequence[RingCiphertext] | Sequence[LWECiphertext], encoding: str) -> bytes:
+    """The encodings of ciphertexts one after the other. Padded ones are doubled: decryption opens plain ones."""
+    check_encoding(encoding)
+    if any(c.params != s for c in ciphertexts):
+        raise ConfigError(f"the ciphertexts are not under {s.name}")
+    return b"".join(c.doubled().encode() if encoding == "padded" else c.encode() for c in ciphertexts)
+
+
+def digest(data: bytes, count: int) -> bytes:
+    """Names ciphertexts, given as their encodings one after the other: the SHA-256 of the SHA-256 of each."""
+    size = len(data) // count
+    view = memoryview(data)
+    each = (hashlib.sha256(view[at : at + size]).digest() for at in range(0, len(data), size))
+    return hashlib.sha256(b"".join(each)).digest()
+
+
+class Request:
+    """What is to be decrypted, as parties are asked for it."""
+
+    def __init__(
+        self,
+        key: Key,
+        ciphertexts: Ciphertexts,
+        encoding: str | None,
+        *,
+        coefficients: int | None,
+        flooding: bool = False,
+        masks: str = "exact",
+        provenance: Provenance | None = None,
+        recipient: bytes = b"",
+    ) -> None:
+        self.key, self.masks, self.provenance, self.recipient = key, masks, provenance, recipient
+        self.flooding, self.count, self.level = flooding, len(ciphertexts), 0
+        self.reader: Reader
+        if key.bgv is not None:
+            self._bgv(key.bgv, ciphertexts, encoding or "coefficients", coefficients)
+        else:
+            self._lwe(key.set, ciphertexts, encoding or "plain", coefficients)
+        self.digest = digest(self.data, self.count)
+
+    def _lwe(self, s: ParameterSet, ciphertexts: Ciphertexts, encoding: str, coefficients: int | None) -> None:
+        """Checks and encodes LWE or ring ciphertexts."""
+        kind, ring = Kind.of(s, self.key.threshold, self.masks), all(isinstance(c, RingCiphertext) for c in ciphertexts)
+        if not ciphertexts or not (ring or all(isinstance(c, LWECiphertext) for c in ciphertexts)):
+            raise ConfigError("neither LWE ciphertexts nor ring ciphertexts", "give some of one sort")
+        if self.flooding:
+            raise ConfigError("LWE and ring ciphertexts are decrypted without flooding", "leave it out")
+        if ring != (coefficients is not None):
+            raise ConfigError("ring ciphertexts, and only they, are decrypted by coefficients", "say how many of each")
+        if coefficients is not None and not 1 <= coefficients <= s.n:
+            raise ConfigError(f"{coefficients} coefficients", f"from 1 to {s.n} are opened of each")
+        self.form, self.encoding, self.each = "ring" if ring else "lwe", encoding, coefficients or 1
+        self.data = encoded(s, cast(Sequence[RingCiphertext], ciphertexts), encoding)
+        self.reader = Masked(kind, self.count * self.each)
+
+    def _bgv(self, s: BGVSet, ciphertexts: Ciphertexts, encoding: str, coefficients: int | None) -> None:
+        """Checks and encodes BGV ciphertexts."""
+        check_bgv_encoding(encoding)
+        list_ = [c for c in ciphertexts if isinstance(c, BGVCiphertext) and c.params == s]
+        if not list_ or len(list_) < len(ciphertexts) or len({c.level for c in list_}) > 1:
+            raise ConfigError(f"these are not BGV ciphertexts under {s.name} of one level", "ask for each by itself")
+        self.level = list_[0].level
+        if self.masks != "exact":
+            raise ConfigError(f"there are no {self.masks} masks for BGV", "ask for exact ones")
+        if self.flooding and (coefficients is not None or not 0 <= s.flood_level <= self.level):
+            raise ConfigError(
+                f"with flooding whole ciphertexts of level {s.flood_level} or more are decrypted",
+                "leave out coefficients, or open some under masks",
+            )
+        if not self.flooding and (coefficients is None or not 1 <= coefficients <= s.n):
+            raise ConfigError(f"{coefficients} coefficients", f"from 1 to {s.n} are opened of each, or all by flooding")
+        self.form, self.encoding, self.each = "bgv", encoding, coefficients or s.n
+        if encoding == "slots" and self.each < s.n:
+            raise ConfigError(f"{self.each} coefficients have no slots", f"open all {s.n}")
+        self.data = b"".join(c.encode() for c in list_)
+        if self.flooding:
+            self.reader = Flooded(list_)
+        else:
+            masked = Masked(s.kind(self.key.threshold), self.count * self.each)
+            self.reader = MaskedCoefficients(list_, masked)
+
+    def question(self, quorum: Sequence[int]) -> Question:
+        """What is asked of a quorum, with an id of its own, the same for all its parties."""
+        masks = "flooding" if self.flooding else self.masks
+        return Question(
+            id=secrets.token_bytes(16),
+            epoch=self.key.epoch,
+            keys=self.key.digest,
+            quorum=tuple(quorum),
+            form=self.form,
+            count=self.count,
+            each=self.each,
+            ciphertexts=self.digest,
+            masks=masks,
+            level=self.level,
+            recipient=self.recipient,
+        )
+
+    def header(self, q: Question) -> threshold_pb2.DecryptHeader:
+        """The question as it is sent."""
+        form = {
+            "lwe": threshold_pb2.CIPHERTEXT_FORM_LWE,
+            "ring": threshold_pb2.CIPHERTEXT_FORM_RING,
+            "bgv": threshold_pb2.CIPHERTEXT_FORM_BGV,
+        }[q.form]
+        header = threshold_pb2.DecryptHeader(
+            request_id=q.id,
+            epoch=q.epoch,
+            keys_digest=q.keys,
+            quorum=q.quorum,
+            form=form,
+            count=q.count,
+            coefficients=0 if q.form == "lwe" or self.flooding else q.each,
+            masks=None if self.flooding else FORMS[self.masks],
+            ciphertexts_digest=q.ciphertexts,
+            level=q.level,
+            flooding=self.flooding,
+            recipient=q.recipient,
+        )
+        if (p := self.provenance) is not None:
+            header.provenance.CopyFrom(
+                threshold_pb2.Provenance(attester=p.attester, circuit=p.circuit, signature=p.signature)
+            )
+        return header
+
+    def opened(self, parts: Sequence[bytes]) -> list[int]:
+        """The messages that the answers of a quorum have, in their encoding."""
+        return values(self.key.params, self.encoding, self.each, self.reader.messages(parts))
+
+    def messages(self, header: threshold_pb2.DecryptHeader) -> Iterator[threshold_pb2.DecryptRequest]:
+        yield threshold_pb2.DecryptRequest(header=header)
+        for at in range(0, len(self.data), UPLOAD):
+            yield threshold_pb2.DecryptRequest(ciphertexts=self.data[at : at + UPLOAD])
+
+
+class Call:
+    """A request at one party, which another thread may cancel."""
+
+    def __init__(self, service: Service) -> None:
+        self._service, self._lock = service, threading.Lock()
+        self._call: Any = None
+        self._cancelled = False
+
+    def cancel(self) -> None:
+        with self._lock:
+            self._cancelled = True
+            if self._call is not None:
+                self._call.cancel()
+
+    def run(self, request: Request, header: threshold_pb2.DecryptHeader, timeout: float | None) -> bytes:
+        call = self._service.exchange("Decrypt", request.messages(header), timeout)
+        with self._lock:
+            self._call = call
+            if self._cancelled:
+                call.cancel()
+        answer, most = bytearray(), request.reader.most + (_SEAL if request.recipient else 0)
+        try:
+            with self._service.errors():
+                for message in call:
+                    answer += message.chunk
+                    if len(answer) > most:
+                        raise BadAnswersError(f"an answer of more than {most} bytes")
+        finally:
+            call.cancel()
+        if not request.recipient:
+            request.reader.check(bytes(answer))
+        return bytes(answer)

@@ -1,0 +1,188 @@
+"""Parameter sets of threshold keys, as engine/lwe/set.go has them, and how quorums decrypt under them."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..errors import BadKeysError, ConfigError
+
+CHUNK_WORDS = 1 << 19  # residues in a chunk of public keys, the last one aside
+SEED_SIZE = 32
+HEADER_SIZE = 32 + SEED_SIZE  # of public keys: the hash of the set, and a seed; of BGV keys there is more
+
+
+@dataclass(frozen=True)
+class KeyLayout:
+    """How public keys are cut into chunks, whose digests and the header make up the digest of the keys."""
+
+    params: str
+    params_hash: bytes
+    tag: bytes  #: begins what the digest is of
+    chunk_sizes: tuple[int, ...]
+    header_end: bytes = b""  #: of the header, after the hash of the set and the seed
+
+    @property
+    def chunks(self) -> int:
+        return len(self.chunk_sizes)
+
+    @property
+    def header_size(self) -> int:
+        return HEADER_SIZE + len(self.header_end)
+
+    def check(self, digest: bytes, header: bytes, chunk_digests: Sequence[bytes]) -> None:
+        """Refuses a header and digests of chunks that are not those of keys of a digest."""
+        lengths = len(header) != self.header_size or any(len(d) != 32 for d in chunk_digests)
+        if lengths or len(chunk_digests) != self.chunks:
+            raise BadKeysError(f"a header of {len(header)} bytes and {len(chunk_digests)} chunks")
+        if header[:32] != self.params_hash or header[HEADER_SIZE:] != self.header_end:
+            raise BadKeysError(f"keys of a set that is not {self.params}, or for other automorphisms")
+        if hashlib.sha256(self.tag + header + b"".join(chunk_digests)).digest() != digest:
+            raise BadKeysError(f"they are not those of digest {digest.hex()}")
+
+
+@dataclass(frozen=True)
+class ParameterSet:
+    """One choice of rings, moduli and distributions. Whoever sets them down differently cannot work with the keys."""
+
+    name: str
+    log_n: int  #: ring Z[X]/(X^n+1), n = 2^log_n, which is also the dimension of LWE ciphertexts
+    q: int  #: modulus, a prime that is 1 mod 2n
+    p: int  #: messages are modulo p, a power of two
+    dim: int  #: of the secret of key switching
+    variance: float  #: of errors of the public key and of encryptions
+    switch_variance: float
+    rotation: tuple[int, int]  #: log2 of the base, and digits
+    switch: tuple[int, int]
+    psi: int  #: root of order 2n modulo q, whose power is in slot 0 of transforms
+    insecure: bool = False  #: for tests only
+
+    @property
+    def n(self) -> int:
+        return 1 << self.log_n
+
+    @property
+    def width(self) -> int:
+        """Bits of a packed residue."""
+        return (self.q - 1).bit_length()
+
+    @property
+    def lwe_size(self) -> int:
+        """Bytes of an encoded LWE ciphertext."""
+        return packed_size(self.n, self.width) + packed_size(1, self.width)
+
+    @property
+    def ring_size(self) -> int:
+        """Bytes of an encoded ring ciphertext."""
+        return 2 * packed_size(self.n, self.width)
+
+    @property
+    def key_words(self) -> int:
+        """Residues in the public keys: the public key, the switching key and the rotation key."""
+        return self.n * (1 + self.switch[1] + 2 * self.dim * self.rotation[1])
+
+    @property
+    def chunks(self) -> int:
+        """Chunks that public keys are cut into."""
+        return -(-self.key_words // CHUNK_WORDS)
+
+    def chunk_size(self, i: int) -> int:
+        """Bytes of chunk i."""
+        return packed_size(min(CHUNK_WORDS, self.key_words - i * CHUNK_WORDS), self.width)
+
+    @property
+    def layout(self) -> KeyLayout:
+        sizes = tuple(self.chunk_size(i) for i in range(self.chunks))
+        return KeyLayout(self.name, self.hash(), b"lodge lwe keys 1", sizes)
+
+    def hash(self) -> bytes:
+        """SHA-256 of everything that keys and ciphertexts depend on."""
+        h = hashlib.sha256()
+        numbers = struct.pack(">4Q2d5Q", self.log_n, self.q, self.p, self.dim, self.variance, self.switch_variance,
+                              *self.rotation, *self.switch, self.insecure)  # fmt: skip
+        words = [numbers[i : i + 8] for i in range(0, len(numbers), 8)]
+        for part in (b"lodge lwe set 1", self.name.encode(), *words):
+            h.update(struct.pack(">Q", len(part)) + part)
+        return h.digest()
+
+
+_Q50, _Q53 = (1 << 50) - 16383, 9007199254614017
+_Rest = tuple[float, float, tuple[int, int], tuple[int, int]]
+_L50: _Rest = (12.96, 2.0**52, (23, 1), (6, 3))
+_L53: _Rest = (12.96, 11.56 * 2.0**52, (6, 8), (1, 52))
+_SETS = {
+    s.name: s
+    for s in (
+        ParameterSet("L11-50", 11, _Q50, 16, 1024, *_L50, psi=766175524286974),
+        ParameterSet("L11-53", 11, _Q53, 16, 1024, *_L53, psi=6395427220433938),
+        ParameterSet("insecure-L8-50", 8, _Q50, 16, 16, *_L50, psi=721671020919133, insecure=True),
+        ParameterSet("insecure-L8-53", 8, _Q53, 16, 16, *_L53, psi=1127293743770373, insecure=True),
+    )
+}
+
+
+def lookup(name: str) -> ParameterSet:
+    """Finds a set by its name."""
+    found = _SETS.get(name)
+    if found is None:
+        raise ConfigError(f"parameter set {name!r} is none of threshold keys, or this client is too old to know it")
+    return found
+
+
+def packed_size(count: int, width: int) -> int:
+    """Bytes of so many packed numbers of width bits."""
+    return (count * width + 7) // 8
+
+
+MASKS = ("exact", "paper")  #: forms of masks
+_MAX_EXACT = 16  # bits of noise that are compared
+
+
+@dataclass(frozen=True)
+class Kind:
+    """How a quorum decrypts: its parties' words add up to 2^log_phi times the message, modulo eta."""
+
+    log_eta: int  #: bits of a word
+    log_phi: int
+    odd: int = 0  #: what messages are modulo, if that is odd
+
+    @property
+    def eta(self) -> int:
+        return self.odd << self.log_phi if self.odd else 1 << self.log_eta
+
+    @classmethod
+    def of_odd(cls, q: int, t: int, threshold: int, bound: float) -> Kind:
+        """The kind with the smallest phi for which noise up to a bound never fails, of messages modulo an odd t."""
+        for log_phi in range(1, _MAX_EXACT + 1):
+            kind = cls(log_phi + t.bit_length(), log_phi, t)
+            phi, eta = math.ldexp(1.0, log_phi), float(kind.eta)
+            room = ((phi - threshold - 1) * q / (2 * eta)) * (1 - math.ldexp(1.0, -40)) - 1
+            if kind.log_eta <= (q - 1).bit_length() and bound <= room:
+                return kind
+        raise ConfigError(f"{threshold + 1} parties are too many for masks of these keys")
+
+    @classmethod
+    def of(cls, s: ParameterSet, threshold: int, masks: str) -> Kind:
+        """The kind for threshold + 1 parties.
+
+        With exact masks it is the one with the smallest phi for which noise of q/4p, half of what makes a ciphertext
+        ambiguous, never fails.
+        """
+        if masks not in MASKS:
+            raise ConfigError(f"{masks!r} is no form of masks", f"write one of {', '.join(MASKS)}")
+        log_p = s.p.bit_length() - 1
+        if masks == "paper":
+            return cls(s.width, s.width - log_p)
+        for log_phi in range(1, min(_MAX_EXACT, s.width - log_p) + 1):
+            if s.q / (4 * s.p) <= _max_noise(s, log_phi, threshold + 1):
+                return cls(log_phi + log_p, log_phi)
+        raise ConfigError(f"{threshold + 1} parties are too many for exact masks under {s.name}")
+
+
+def _max_noise(s: ParameterSet, log_phi: int, parties: int) -> float:
+    """The largest noise that never fails, computed as the parties do: less 2^-40 of it, which is more than rounding."""
+    phi = math.ldexp(1.0, log_phi)
+    return ((phi - parties) * s.q / (2 * phi * s.p)) * (1 - math.ldexp(1.0, -40)) - s.p

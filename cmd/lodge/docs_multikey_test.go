@@ -1,0 +1,50 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/lodge-mpc/lodge/engine/multikey"
+)
+
+// multikeyRows are the rows of the tables of docs/multikey.md: of sets, and of their noise.
+func multikeyRows(t *testing.T) (sets, noise []string) {
+	t.Helper()
+	for _, set := range multikey.Sets() {
+		s, err := multikey.New(set, multikey.StandardSeed())
+		if err != nil {
+			t.Fatal(err)
+		}
+		n, security := set.Noise(set.Parties), "none"
+		if f := set.Security(); f.Ring > 0 {
+			security = fmt.Sprintf("%.1f, %.1f", f.Ring, f.LWE)
+		}
+		sets = append(sets, fmt.Sprintf("| `%s` | %d | %s | 2^%.0f | 2^%.0f | %.1f MB | %.0f MB |", set.Name, set.Parties, security,
+			n.Failure(n.Gate()), n.WorstFailure(), float64(s.KeySize())/1e6, float64(s.KeyMemory())/1e6))
+		deviation := func(v float64) float64 { return math.Log2(v) / 2 }
+		noise = append(noise, fmt.Sprintf("| `%s` | 2^%.1f | 2^%.1f | 2^%.1f | 2^%.1f |", set.Name,
+			deviation(n.Accumulator()), deviation(n.Merged()), deviation(n.Switching()), deviation(n.Rounding())))
+	}
+	return sets, noise
+}
+
+// The tables of docs/multikey.md are what the engine computes.
+func TestMultikeyDocument(t *testing.T) {
+	b, err := os.ReadFile(filepath.Join("..", "..", "docs", "multikey.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sets, noise := multikeyRows(t)
+	for _, rows := range [][]string{sets, noise} {
+		if want := strings.Join(rows, "\n"); !strings.Contains(string(b), want+"\n\n") {
+			t.Errorf("multikey.md does not have\n%s", want)
+		}
+	}
+	if want := "The default is " + multikey.Default + "."; !strings.Contains(string(b), want) {
+		t.Errorf("multikey.md does not have %q", want)
+	}
+}

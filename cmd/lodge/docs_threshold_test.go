@@ -1,0 +1,67 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/lodge-mpc/lodge/services/config"
+	"github.com/lodge-mpc/lodge/services/devnet"
+)
+
+// What docs/threshold.md says to do can be done, in its order, on a cluster that has nothing yet; and values are decrypted to
+// what they were.
+func TestThresholdDocument(t *testing.T) {
+	b, err := os.ReadFile(filepath.Join("..", "..", "docs", "threshold.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := shellLines(string(b))
+	if len(lines) < 18 {
+		t.Fatalf("%d commands", len(lines))
+	}
+	l := startThreshold(t)
+	t.Chdir(t.TempDir())
+	decrypted, opened := 0, 0
+	for _, line := range lines {
+		if line = strings.Replace(line, "--params B13-17", "--params "+bgvSet, 1); !strings.Contains(line, "--params") { // in no time
+			line = strings.Replace(line, "keys generate", "keys generate --params "+thresholdSet, 1)
+		}
+		words := strings.Fields(strings.Replace(line, "--cluster cluster", "", 1))
+		out := l.ok(words[1:]...)
+		switch {
+		case strings.Contains(line, "decrypt open"):
+			if !strings.Contains(out, "2\n7\n") {
+				t.Errorf("%s: %s", line, out)
+			}
+		case strings.Contains(line, "lodge decrypt") && strings.Contains(line, ".bgv"):
+			if opened++; !strings.Contains(out, "2\n7\n1\n8\n") {
+				t.Errorf("%s: %s", line, out)
+			}
+		case strings.Contains(line, "decrypt secret.lwe"):
+			if decrypted++; !strings.Contains(out, "3\n1\n4\n1\n5\n") {
+				t.Errorf("%s: %s", line, out)
+			}
+		}
+	}
+	if decrypted != 4 || opened != 3 {
+		t.Errorf("%d and %d decryptions", decrypted, opened)
+	}
+}
+
+// The configuration that docs/threshold.md shows is one, and its keys are those that the table explains.
+func TestThresholdConfiguration(t *testing.T) {
+	text, plain, shown := configured(t, "threshold.md", func(c *devnet.Cluster) string { return c.Parties[0] }, config.LoadParty)
+	if plain.AllowPassiveThreshold || len(plain.Threshold.Rules) != 0 {
+		t.Error("a party allows threshold keys by itself")
+	}
+	if r, ok := shown.Threshold.Rule(devnet.App, 2, [32]byte{}); !shown.AllowPassiveThreshold || !ok || r.MessagesPerHour != 10000 || len(shown.Threshold.Attesters) != 1 {
+		t.Errorf("%+v", shown.Threshold)
+	}
+	for _, key := range []string{"client", "epochs", "keys", "provenance", "messages_per_hour", "max_messages", "approvals", "allow_paper_form", "allow_flooding", "reshare.holders", "reshare.min_threshold"} {
+		if !strings.Contains(text, "| `"+key+"` |") {
+			t.Errorf("nothing is said of %s", key)
+		}
+	}
+}

@@ -1,0 +1,79 @@
+package main
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lodge-mpc/lodge/engine/lwe"
+	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
+	tuplesv1 "github.com/lodge-mpc/lodge/proto/lodge/tuples/v1"
+	"github.com/lodge-mpc/lodge/services/config"
+	"github.com/lodge-mpc/lodge/services/job"
+	"github.com/lodge-mpc/lodge/services/rpc"
+)
+
+var (
+	masksKind  = job.KindName(jobv1.Kind_KIND_MASKS)
+	stockKinds = append(slices.Clone(config.TupleKinds), masksKind)
+)
+
+// policyFlags say of which tuples, or masks of which quorum, a policy is.
+type policyFlags struct {
+	classFlags
+	quorum []string
+	form   string
+}
+
+func (q *policyFlags) flags(o *operator, cmd *cobra.Command) {
+	q.classFlags.flags(cmd)
+	f := cmd.Flags()
+	f.Lookup("kind").Usage = "one of " + strings.Join(stockKinds, ", ")
+	f.StringSliceVar(&q.quorum, "quorum", nil, "of masks: T+1 holders of the keys, by name or index")
+	f.StringVar(&q.form, "form", maskForms[0], "of masks: "+strings.Join(maskForms, " or "))
+	completeNames(cmd, "quorum", o.completeParties)
+	complete(cmd, "form", words(maskForms))
+}
+
+// of is the class that the flags say.
+func (q *policyFlags) of(o *operator, cmd *cobra.Command) (*tuplesv1.Class, error) {
+	f := cmd.Flags()
+	if q.kind != masksKind {
+		for _, name := range []string{"quorum", "form"} {
+			if f.Changed(name) {
+				return nil, rpc.Errorf(rpc.Invalid, "only masks have one", "--%s with --kind %s", name, q.kind)
+			}
+		}
+		return q.class(f)
+	}
+	for _, name := range []string{"field", "shape", "input-party", "no-sacrifice", "tenant", "dim"} {
+		if f.Changed(name) {
+			return nil, rpc.Errorf(rpc.Invalid, "leave it out: masks have none", "--%s with --kind %s", name, q.kind)
+		}
+	}
+	switch {
+	case job.MaskForms[q.form] == 0:
+		return nil, rpc.Errorf(rpc.Invalid, "write "+strings.Join(maskForms, " or "), "--form %q", q.form)
+	case len(q.quorum) == 0:
+		return nil, rpc.Errorf(rpc.Invalid, "name the parties that spend them", "no --quorum")
+	case !f.Changed("params"):
+		q.params = lwe.Default
+	}
+	if _, err := setForThreshold(q.params); err != nil {
+		return nil, err
+	}
+	p, err := o.places()
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, m := range p.roster.Parties {
+		names = append(names, m.Name)
+	}
+	quorum, err := partyList("quorum", q.quorum, names)
+	if err != nil {
+		return nil, err
+	}
+	return &tuplesv1.Class{Kind: jobv1.Kind_KIND_MASKS, Params: q.params, Quorum: quorum, Form: job.MaskForms[q.form]}, nil
+}

@@ -1,0 +1,64 @@
+package main
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/lodge-mpc/lodge/services/rpc"
+)
+
+// BGV keys are made, shown and fetched, and files of ciphertexts decrypted under masks and with flooding, also for a recipient.
+func TestBGVCommands(t *testing.T) {
+	l, dir := startThreshold(t), t.TempDir()
+	path := func(name string) string { return filepath.Join(dir, name) }
+	l.shows([]string{"keys", "generate", "--params", bgvSet, "--rotations", "1,-1,1", "--rotate-rows", "--wait"}, "epoch           1")
+	l.shows([]string{"keys", "masks", "1", "--every-quorum", "--count", "40", "--wait"}, "asked 120, made 120")
+	l.refuses(rpc.Invalid, "other form", "keys", "masks", "1", "--quorum", "0,1", "--form", "paper")
+	l.shows([]string{"keys", "show", "1"}, "for 3 automorphisms", "flooding        0 of the 524288", "exact masks     never fails")
+	if k := read[thresholdRecord](l, "keys", "show", "1"); len(k.Galois) != 3 || k.Sizes.BGV == 0 || len(k.Forms) != 1 || k.FloodingLimit != 524288 {
+		t.Errorf("%+v", k)
+	}
+	for _, evaluation := range []string{"--evaluation=false", "--evaluation"} {
+		file := path("keys" + evaluation)
+		l.ok("keys", "fetch", "1", "--out", file, evaluation)
+		l.shows([]string{"keys", "encrypt", "1", "5", "65536", "0", "--keys", file, "--out", file + ".bgv"}, "3 slots messages under epoch 1")
+		l.shows([]string{"decrypt", file + ".bgv", "--flooding"}, "5\n65536\n0\n")
+	}
+	l.refuses(rpc.Invalid, "value 1 is too large", "keys", "encrypt", "1", "1", "65537", "--out", path("none"))
+	l.refuses(rpc.Invalid, `encoding "plain"`, "keys", "encrypt", "1", "1", "--encoding", "plain", "--out", path("none"))
+	l.ok("keys", "encrypt", "1", "3", "1", "4", "--encoding", "coefficients", "--out", path("some"))
+	l.shows([]string{"decrypt", path("some"), "--quorum", "p0,p2"}, "3\n1\n4\n")
+	l.shows([]string{"decrypt", path("some"), "--flooding", "--quorum", "p0,p2"}, "3\n1\n4\n")
+	l.refuses(rpc.WrongQuorum, "by the holders [0 2]", "decrypt", path("some"), "--flooding", "--quorum", "p0,p1")
+	l.shows([]string{"decrypt", path("some"), "--flooding"}, "3\n1\n4\n") // by those
+	many := make([]string, 40)
+	for i := range many {
+		many[i] = []string{"7", "8", "9"}[i%3]
+	}
+	for _, encoding := range bgvEncodingNames { // two ciphertexts
+		file := path("many-" + encoding)
+		l.ok(append([]string{"keys", "encrypt", "1", "--encoding", encoding, "--out", file}, many...)...)
+		l.shows([]string{"decrypt", file, "--flooding", "--batch", "32"}, strings.Join(many, "\n")+"\n")
+	}
+	l.ok("decrypt", "recipient", "--out", path("alice"))
+	for _, how := range []string{"--flooding", "--flooding=false"} {
+		file := path("sealed" + how)
+		l.ok("keys", "encrypt", "1", "6", "2", "--encoding", "coefficients", "--out", file)
+		l.ok("decrypt", file, how, "--recipient", path("alice.pub"), "--out", file+".answers")
+		l.shows([]string{"decrypt", "open", file + ".answers", "--key", path("alice")}, "6\n2\n")
+	}
+	l.refuses(rpc.OutOfStock, "", "decrypt", path("many-slots"), "--quorum", "p1,p2") // takes 64
+	l.shows([]string{"keys", "reshare", "1", "--wait"}, "epoch           2", "from            epoch 1")
+	k := read[thresholdRecord](l, "keys", "show", "2")
+	if old := read[thresholdRecord](l, "keys", "show", "1"); k.Digest != old.Digest || len(k.Galois) != 3 || k.FloodingLimit == 0 || k.FloodingLimit > old.FloodingLimit/2 || len(k.Flooders) != 3 {
+		t.Errorf("%+v", k)
+	}
+	l.ok("keys", "masks", "2", "--quorum", "1,2", "--count", "6", "--wait")
+	l.ok("keys", "encrypt", "2", "6", "5", "4", "--encoding", "coefficients", "--out", path("moved"))
+	l.shows([]string{"decrypt", path("moved")}, "6\n5\n4\n")
+	l.shows([]string{"decrypt", path("some"), "--epoch", "2"}, "3\n1\n4\n") // of before
+	l.ok("keys", "generate", "--params", thresholdSet, "--wait")
+	l.ok("keys", "encrypt", "3", "1", "--out", path("lwe"))
+	l.refuses(rpc.Invalid, "without flooding", "decrypt", path("lwe"), "--flooding")
+}

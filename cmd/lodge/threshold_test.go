@@ -1,0 +1,361 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/lodge-mpc/lodge/clients/go/lodge"
+	"github.com/lodge-mpc/lodge/clients/go/threshold"
+	"github.com/lodge-mpc/lodge/engine/lwe"
+	"github.com/lodge-mpc/lodge/services/config"
+	"github.com/lodge-mpc/lodge/services/devnet"
+	"github.com/lodge-mpc/lodge/services/rpc"
+)
+
+// thresholdSet is one that tests use.
+const thresholdSet = "insecure-L8-50"
+
+// bgvSet is one of BGV.
+const bgvSet = "insecure-B5-17"
+
+// startThreshold starts three parties that make threshold keys.
+func startThreshold(t *testing.T, changes ...func(*devnet.Cluster)) *live {
+	t.Helper()
+	return startBare(t, devnet.Options{Parties: 3, Params: []string{thresholdSet, bgvSet}, Dev: true, Insecure: true, MaxMemory: 2 << 30}, changes...)
+}
+
+// Threshold keys are made, shown, fetched, used and destroyed; two of three decrypt, and the other two when one is gone.
+func TestThresholdCommands(t *testing.T) {
+	l, dir := startThreshold(t), t.TempDir()
+	path := func(name string) string { return filepath.Join(dir, name) }
+	generate := []string{"keys", "generate", "--params", thresholdSet}
+	l.refuses(rpc.Invalid, "no honest majority", append(generate, "--threshold", "2")...)
+	l.refuses(rpc.Invalid, "no honest majority", append(generate, "--holders", "p0,p1")...)
+	l.refuses(rpc.Invalid, `there is no party "p7"`, append(generate, "--holders", "p0,p1,p7")...)
+	l.refuses(rpc.Invalid, "names p1 twice", append(generate, "--holders", "p0,p1,1")...)
+	l.refuses(rpc.Invalid, "is a set for keys", "keys", "generate", "--params", "S14-32")
+	l.refuses(rpc.Invalid, "no parameter set", "keys", "generate", "--params", "B99")
+	l.refuses(rpc.Invalid, "rotate nothing", append(generate, "--rotations", "1")...)
+	l.refuses(rpc.Invalid, "--rotations 16", "keys", "generate", "--params", bgvSet, "--rotations", "1,16")
+	l.refuses(rpc.Invalid, "lodge keys masks", "jobs", "submit", "--kind", "masks")
+	l.refuses(rpc.Invalid, "lodge keys reshare", "jobs", "submit", "--kind", "reshare")
+	l.refuses(rpc.Invalid, "lodge keys generate", "jobs", "submit", "--kind", "keys", "--purpose", "threshold")
+	l.refuses(rpc.NotFound, "no threshold keys of epoch 1", "keys", "show", "1")
+	l.refuses(rpc.NotFound, "no threshold keys of epoch 1", "keys", "masks", "1", "--every-quorum")
+
+	l.shows(append(generate, "--wait"), "key generation  passive", "purpose         threshold", "epoch           1", "any 2 of 3 decrypt")
+	l.shows([]string{"keys", "list"}, "active  threshold  insecure-L8-50  -    passive")
+	l.shows([]string{"keys", "show", "1"}, "any 2 of 3 holders decrypt", "no masks", "never fails", "fails with probability", "0      p0     yes  0")
+	l.refuses(rpc.Invalid, "--every-quorum", "keys", "masks", "1")
+	l.refuses(rpc.WrongQuorum, "names 3 parties", "keys", "masks", "1", "--quorum", "0,1,2")
+	l.refuses(rpc.Invalid, `--form "odd"`, "keys", "masks", "1", "--quorum", "0,1", "--form", "odd")
+	l.refuses(rpc.Invalid, "--count 0", "keys", "masks", "1", "--quorum", "0,1", "--count", "0")
+	l.refuses(rpc.Invalid, "up to 1000 jobs", "keys", "masks", "1", "--quorum", "0,1", "--count", "1000000000")
+	l.shows([]string{"keys", "masks", "1", "--every-quorum", "--count", "64", "--wait"}, "asked 192, made 192")
+	l.shows([]string{"keys", "masks", "1", "--quorum", "p0,2", "--count", "10", "--form", "paper", "--wait"}, "masks           paper", "parties         0 2")
+	k := read[thresholdRecord](l, "keys", "show", "1")
+	if k.Quorum != 2 || len(k.Masks) != 4 || k.Masks[0].Free != 64 || k.Forms[1].FailureProbability <= 0 || k.Holders[2].Party != "p2" {
+		t.Errorf("%+v", k)
+	}
+	l.refuses(rpc.KeyPurpose, "lodge keys reshare", "keys", "rotate", "1")
+	l.completes([]string{"keys", "masks", ""}, "1")
+	l.completes([]string{"keys", "masks", "1", "--quorum", "p0,"}, "p0,p1", "p0,p2")
+	l.completes([]string{"keys", "generate", "--params", ""}, "L11-50")
+
+	l.encrypts(path)
+	l.decrypts(path)
+	l.streams()
+
+	l.stop[1]() // p0
+	l.shows([]string{"keys", "show", "1"}, "0      p0     no   ")
+	l.shows([]string{"decrypt", path("lookup")}, "3\n1\n4\n")
+	l.refuses(rpc.OutOfStock, "paper", "decrypt", path("own"), "--paper")
+	l.party(0)
+	l.eventually(func() bool { return len(read[thresholdRecord](l, "keys", "show", "1").Masks) == 4 })
+
+	l.reshares(path)
+}
+
+// encrypts makes files of ciphertexts.
+func (l *live) encrypts(path func(string) string) {
+	l.t.Helper()
+	l.refuses(rpc.Invalid, "from 0 to 15", "keys", "encrypt", "1", "16", "--out", path("x"))
+	l.refuses(rpc.Invalid, "from 0 to 1", "keys", "encrypt", "1", "2", "--encoding", "boolean", "--out", path("x"))
+	l.refuses(rpc.Invalid, `encoding "round"`, "keys", "encrypt", "1", "2", "--encoding", "round", "--out", path("x"))
+	l.refuses(rpc.NotFound, "no such file", "keys", "encrypt", "1", "1", "--out", path("x"), "--keys", path("none"))
+	l.shows([]string{"keys", "encrypt", "1", "3", "0x0", "15", "--out", path("own")}, "3 plain messages under epoch 1")
+	l.refuses(rpc.Conflict, "exists", "keys", "encrypt", "1", "3", "--out", path("own"))
+	l.shows([]string{"keys", "fetch", "1", "--out", path("public")}, "the public key of epoch 1")
+	l.shows([]string{"keys", "encrypt", "1", "3", "1", "4", "--encoding", "padded", "--keys", path("public"), "--out", path("lookup")}, "3 padded messages")
+	l.shows([]string{"keys", "encrypt", "1", "1", "0", "--encoding", "boolean", "--keys", path("public"), "--out", path("bits")}, "2 boolean messages")
+	l.refuses(rpc.Conflict, "has the keys of epoch 1", "keys", "encrypt", "2", "1", "--keys", path("public"), "--out", path("x"))
+
+	// a file that was cut in the middle is gone on with, and what does not belong there is fetched anew
+	l.ok("keys", "fetch", "1", "--evaluation", "--out", path("all"))
+	whole, err := os.ReadFile(path("all"))
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	for i := range 4 {
+		part := slices.Clone(whole[:rand.IntN(len(whole))])
+		if i%2 == 1 {
+			part[len(part)/2] ^= 1
+		}
+		if err := os.WriteFile(path("again.part"), part, 0o600); err != nil {
+			l.t.Fatal(err)
+		}
+		l.ok("keys", "fetch", "1", "--evaluation", "--out", path("again"))
+		if got, err := os.ReadFile(path("again")); err != nil || !bytes.Equal(got, whole) {
+			l.t.Errorf("cut at %d: %d of %d bytes, %v", len(part), len(got), len(whole), err)
+		}
+		if err := os.Remove(path("again")); err != nil {
+			l.t.Fatal(err)
+		}
+	}
+	f, err := threshold.ReadKeys(bytes.NewReader(whole))
+	if err != nil || f.Evaluation == nil || f.Key.Epoch != 1 {
+		l.t.Fatalf("%+v, %v", f, err)
+	}
+	for _, wrong := range [][]byte{whole[:len(whole)-1], append(slices.Clone(whole), 0), slices.Concat(whole[:len(whole)-9], []byte{0xff}, whole[len(whole)-8:])} {
+		if f, err := threshold.ReadKeys(bytes.NewReader(wrong)); err == nil {
+			l.t.Errorf("%d bytes are read: %+v", len(wrong), f)
+		}
+	}
+	if _, err := os.Lstat(path("x")); err == nil {
+		l.t.Error("a command that failed left a file")
+	}
+}
+
+// decrypts has them decrypted, by whom it is asked for and for whom.
+func (l *live) decrypts(path func(string) string) {
+	l.t.Helper()
+	decrypts := func(want []uint64, quorum string, args ...string) {
+		l.t.Helper()
+		r := read[openedReport](l, append([]string{"decrypt"}, args...)...)
+		if !slices.Equal(r.Values, want) || quorum != "" && fmt.Sprint(r.Quorums) != "[["+quorum+"]]" {
+			l.t.Errorf("%v: %+v", args, r)
+		}
+	}
+	decrypts([]uint64{3, 0, 15}, "p0 p2", path("own"), "--quorum", "p2,p0")
+	l.ok("keys", "encrypt", "1", "9", "--out", path("paper"))
+	decrypts([]uint64{9}, "p0 p2", path("paper"), "--quorum", "0,2", "--paper")
+	decrypts([]uint64{3, 1, 4}, "p1 p2", path("lookup"), "--quorum", "1,p2", "--batch", "3")
+	decrypts([]uint64{1, 0}, "", path("bits"))
+	l.refuses(rpc.Invalid, "2 messages at a time", "decrypt", path("lookup"), "--batch", "2")
+	l.refuses(rpc.WrongQuorum, "names 1 parties", "decrypt", path("own"), "--quorum", "0")
+	l.refuses(rpc.NotFound, "no such file", "decrypt", path("none"))
+	l.refuses(rpc.Invalid, "no ciphertexts under threshold keys", "decrypt", path("public"))
+	l.refuses(rpc.NotFound, "", "decrypt", path("own"), "--epoch", "5")
+	operator := filepath.Join(l.net.Dir, "clients", "operator.yaml")
+	l.refuses(rpc.Forbidden, `lacks the permission "decrypt"`, "decrypt", path("own"), "--client", operator)
+	l.shows([]string{"decrypt", "approvals", "--client", operator}, "")
+	l.refuses(rpc.NotFound, "request", "decrypt", "approve", strings.Repeat("ab", 32), "--client", operator)
+	l.refuses(rpc.Forbidden, `lacks the permission "approve"`, "decrypt", "approve", strings.Repeat("ab", 32))
+	l.refuses(rpc.Invalid, "is not 64 hexadecimal digits", "decrypt", "approve", "first")
+
+	l.shows([]string{"decrypt", "recipient", "--out", path("alice")}, "alice.pub")
+	if info, err := os.Stat(path("alice")); err != nil || info.Mode().Perm() != 0o600 {
+		l.t.Errorf("%v, %v", info, err)
+	}
+	l.refuses(rpc.Conflict, "exists", "decrypt", "recipient", "--out", path("alice"))
+	l.refuses(rpc.Invalid, "go into a file", "decrypt", path("own"), "--recipient", path("alice.pub"))
+	l.refuses(rpc.Invalid, "PUBLIC KEY was expected", "decrypt", path("own"), "--recipient", path("alice"), "--out", path("sealed"))
+	l.refuses(rpc.Delivered, "for one client and recipient", "decrypt", path("own"), "--recipient", path("alice.pub"), "--out", path("sealed"), "--quorum", "p0,p2")
+	l.ok("keys", "encrypt", "1", "7", "8", "--encoding", "padded", "--out", path("hers"))
+	l.shows([]string{"decrypt", path("hers"), "--recipient", path("alice.pub"), "--out", path("sealed")}, "sealed answers of")
+	l.shows([]string{"decrypt", "open", path("sealed"), "--key", path("alice")}, "7\n8\n")
+	l.refuses(rpc.Invalid, "PRIVATE KEY was expected", "decrypt", "open", path("sealed"), "--key", path("alice.pub"))
+	l.ok("decrypt", "recipient", "--out", path("bob"))
+	l.refuses(rpc.Invalid, "not sealed to this recipient", "decrypt", "open", path("sealed"), "--key", path("bob"))
+	l.refuses(rpc.Invalid, "no sealed answers", "decrypt", "open", path("own"), "--key", path("alice"))
+	l.ok("decrypt", "open", path("sealed"), "--key", path("alice"), "--out", path("values"))
+	if info, err := os.Stat(path("values")); err != nil || info.Mode().Perm() != 0o600 {
+		l.t.Errorf("%v, %v", info, err)
+	}
+}
+
+// streams has a program compute with what `lodge keys encrypt` does, and decrypt as the results come.
+func (l *live) streams() {
+	l.t.Helper()
+	ctx := l.t.Context()
+	check := func(err error) {
+		l.t.Helper()
+		if err != nil {
+			l.t.Fatal(err)
+		}
+	}
+	config, err := lodge.Load(filepath.Join(l.net.Dir, "clients", devnet.App+".yaml"))
+	check(err)
+	c, err := threshold.Dial(config)
+	check(err)
+	defer c.Close()
+	k, err := c.Key(ctx, 1)
+	check(err)
+	public, err := c.PublicKey(ctx, k)
+	check(err)
+	want := []uint64{5, 4, 3, 2, 1, 0, 15}
+	rings, err := threshold.Encrypt(k, public, want, lwe.Plain)
+	check(err)
+	list, err := threshold.NewFile(k, rings, len(want), lwe.Plain).Extract()
+	check(err)
+	in := make(chan *lwe.LWE)
+	go func() {
+		defer close(in)
+		for _, x := range list {
+			in <- x
+		}
+	}()
+	var got []uint64
+	batches := 0
+	for m, err := range c.Stream(ctx, k, in, 3, func(*threshold.Request) error { batches++; return nil }) {
+		check(err)
+		got = append(got, m)
+	}
+	if !slices.Equal(got, want) || batches < 3 {
+		l.t.Errorf("%v in %d batches", got, batches)
+	}
+	one := make(chan *lwe.LWE, 1)
+	one <- list[0]
+	ended := errors.New("not signed")
+	for m, err := range c.Stream(ctx, k, one, 3, func(*threshold.Request) error { return ended }) {
+		if !errors.Is(err, ended) {
+			l.t.Errorf("%d, %v", m, err)
+		}
+	}
+	done, cancel := context.WithCancel(ctx)
+	cancel()
+	for m, err := range c.Stream(done, k, make(chan *lwe.LWE), 3, nil) {
+		if !errors.Is(err, context.Canceled) {
+			l.t.Errorf("%d, %v", m, err)
+		}
+	}
+}
+
+// reshares gives the secrets new shares and destroys the old ones.
+func (l *live) reshares(path func(string) string) {
+	l.t.Helper()
+	l.refuses(rpc.Invalid, "no honest majority", "keys", "reshare", "1", "--threshold", "2")
+	l.refuses(rpc.NotFound, "epoch 9", "keys", "reshare", "9")
+	l.shows([]string{"keys", "reshare", "1", "--wait"}, "epoch           2", "from            epoch 1")
+	l.ok("keys", "masks", "2", "--quorum", "0,1", "--count", "16", "--wait")
+	l.shows([]string{"decrypt", path("lookup"), "--epoch", "2"}, "3\n1\n4\n")
+	l.shows([]string{"keys", "destroy", "1", "--dry-run"}, "its masks", "p0     active  1", "MASKS THAT ARE NOT SPENT")
+	l.shows([]string{"epochs", "retire", "1", "--party", "p1", "--dry-run"}, "its shares of threshold keys", " masks")
+	l.shows([]string{"keys", "destroy", "1", "--yes"}, "party p2: epoch 1 is retired")
+	l.shows([]string{"decrypt", path("own")}, "3\n0\n15\n") // by the holders of the new shares
+	l.ok("keys", "generate", "--params", thresholdSet, "--threshold", "1", "--wait")
+	l.refuses(rpc.Foreign, "epoch 3 has", "decrypt", path("own"), "--epoch", "3")
+}
+
+// everyParty changes the configurations of all parties.
+func everyParty(t *testing.T, change func(*config.PartyFile)) func(*devnet.Cluster) {
+	return func(c *devnet.Cluster) {
+		for _, file := range c.Parties {
+			var f config.PartyFile
+			b, err := os.ReadFile(file)
+			if err == nil {
+				err = yaml.Unmarshal(b, &f)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			change(&f)
+			if b, err = yaml.Marshal(&f); err == nil {
+				err = os.WriteFile(file, b, 0o600)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// The word of an attester opens what the parties' rules want one for, and nothing else.
+func TestProvenanceCommands(t *testing.T) {
+	dir := t.TempDir()
+	path := func(name string) string { return filepath.Join(dir, name) }
+	made, err := runLodge(t, "decrypt", "attester", "--out", path("pipeline"))
+	_, public, found := strings.Cut(made, "key: ")
+	if err != nil || !found {
+		t.Fatalf("%s, %v", made, err)
+	}
+	l := startThreshold(t, everyParty(t, func(f *config.PartyFile) {
+		f.Threshold.Attesters = []config.Attester{{Name: "pipeline", Key: strings.TrimSpace(public)}}
+		f.Threshold.Rules[0].Provenance = []string{"pipeline"}
+	}))
+	if info, err := os.Stat(path("pipeline")); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v, %v", info, err)
+	}
+	l.refuses(rpc.Conflict, "exists", "decrypt", "attester", "--out", path("pipeline"))
+	l.ok("keys", "generate", "--params", thresholdSet, "--wait")
+	l.ok("keys", "masks", "1", "--quorum", "0,1", "--count", "20", "--wait")
+	for _, encoding := range []string{"plain", "padded"} {
+		l.ok("keys", "encrypt", "1", "3", "1", "4", "--encoding", encoding, "--out", path(encoding))
+	}
+	attest := func(file, out string, more ...string) []string {
+		return append([]string{"decrypt", "attest", path(file), "--key", path("pipeline"), "--attester", "pipeline", "--circuit", "sums of 3", "--out", path(out)}, more...)
+	}
+	l.refuses("policy_refused", "must be signed", "decrypt", path("plain"))
+	l.shows(attest("plain", "word"), `the word of pipeline that "sums of 3" made`, "under epoch 1")
+	l.refuses(rpc.Conflict, "exists", attest("plain", "word")...)
+	l.shows([]string{"decrypt", path("plain"), "--provenance", path("word")}, "3\n1\n4\n")
+	l.refuses("policy_refused", "has not signed", "decrypt", path("padded"), "--provenance", path("word"))
+	l.ok(attest("padded", "word of padded")...)
+	l.shows([]string{"decrypt", path("padded"), "--provenance", path("word of padded")}, "3\n1\n4\n")
+
+	l.ok(attest("plain", "of epoch 2", "--epoch", "2")...)
+	l.refuses(rpc.NotFound, "", "decrypt", path("plain"), "--provenance", path("of epoch 2"))
+	l.refuses(rpc.Invalid, "is for epoch 2", "decrypt", path("plain"), "--provenance", path("of epoch 2"), "--epoch", "1")
+	l.refuses(rpc.Invalid, "messages at a time", "decrypt", path("plain"), "--provenance", path("word"), "--batch", "7")
+	l.refuses(rpc.Invalid, "no word of an attester", "decrypt", path("plain"), "--provenance", path("pipeline"))
+	l.ok("decrypt", "attester", "--out", path("other"))
+	l.ok("decrypt", "attest", path("plain"), "--key", path("other"), "--attester", "pipeline", "--circuit", "sums of 3", "--out", path("forged"))
+	l.refuses("policy_refused", "has not signed", "decrypt", path("plain"), "--provenance", path("forged"))
+	l.ok("decrypt", "recipient", "--out", path("alice"))
+	l.refuses(rpc.Invalid, "PRIVATE KEY", "decrypt", "attest", path("plain"), "--key", path("alice.pub"), "--attester", "pipeline", "--circuit", "x", "--out", path("none"))
+}
+
+// A decryption that others must approve waits for them, and each approval is for one request.
+func TestApprovalCommands(t *testing.T) {
+	l := startThreshold(t, everyParty(t, func(f *config.PartyFile) {
+		f.Threshold.Rules[0].Approvals = 1
+		for i := range f.Clients {
+			if f.Clients[i].Name == devnet.Operator {
+				f.Clients[i].Permissions = append(f.Clients[i].Permissions, config.PermApprove)
+			}
+		}
+	}))
+	secret := filepath.Join(t.TempDir(), "secret")
+	officer := []string{"--client", filepath.Join(l.net.Dir, "clients", devnet.Operator+".yaml")}
+	l.ok("keys", "generate", "--params", thresholdSet, "--wait")
+	l.ok("keys", "masks", "1", "--quorum", "0,1", "--count", "20", "--wait")
+	l.ok("keys", "encrypt", "1", "3", "1", "--out", secret)
+	l.shows(append([]string{"decrypt", "approvals"}, officer...), "no requests wait")
+	l.refuses(rpc.NotFound, "", append([]string{"decrypt", "approve", strings.Repeat("ab", 32)}, officer...)...)
+	l.eventually(func() bool { // until both parties of the quorum have heard of it
+		l.refuses(rpc.ApprovalNeeded, "lodge decrypt approve", "decrypt", secret)
+		list := read[approvalsReport](l, append([]string{"decrypt", "approvals"}, officer...)...).Approvals
+		return len(list) == 1 && len(list[0].Parties) == 2
+	})
+	a := read[approvalsReport](l, append([]string{"decrypt", "approvals"}, officer...)...).Approvals[0]
+	if a.Client != devnet.App || a.Messages != 2 || a.Needed != 1 || len(a.ApprovedBy) != 0 {
+		t.Errorf("%+v", a)
+	}
+	l.shows(append([]string{"decrypt", "approvals"}, officer...), a.Request, "0 of 1", "p0 p1")
+	l.shows(append([]string{"decrypt", "approve", a.Request}, officer...), "party p0: approved, 1 of 1", "party p1: approved, 1 of 1")
+	l.shows([]string{"decrypt", secret}, "3\n1\n")
+	l.shows(append([]string{"decrypt", "approvals"}, officer...), "1 of 1 (operator), used")
+	l.shows([]string{"decrypt", secret}, "3\n1\n") // the same answers again
+	l.ok("keys", "encrypt", "1", "3", "1", "--out", secret+"2")
+	l.refuses(rpc.ApprovalNeeded, "lodge decrypt approve", "decrypt", secret+"2")
+}

@@ -1,0 +1,119 @@
+package bgv
+
+import (
+	"errors"
+	"fmt"
+	"math/big"
+
+	"github.com/tuneinsight/lattigo/v6/core/rlwe"
+	"github.com/tuneinsight/lattigo/v6/ring/ringqp"
+
+	"github.com/lodge-mpc/lodge/engine/ring"
+	"github.com/lodge-mpc/lodge/engine/sample"
+)
+
+// ErrKeys says that something is no key of a set.
+var ErrKeys = errors.New("bgv: malformed keys")
+
+// SeedSize is the size of the seed of the reference string in bytes.
+const SeedSize = sample.SeedSize
+
+// MaxGalois is how many automorphisms keys have at most.
+const MaxGalois = 128
+
+// Keys are the public keys that belong to a secret s: samples (b, a), of which a follows from the seed, with
+//
+//	public          b = -a s + e
+//	relinearisation b = -a s + e + P s^2 modulo the primes of digit i, and without the last term modulo others
+//	automorphism g  b = -a s(X^(1/g)) + e + P s, the last term as above
+//
+// one of the first, and of the others one for each digit of the gadget.
+type Keys struct {
+	Seed   [SeedSize]byte
+	Galois []uint64   // the automorphisms, ascending
+	B      []ring.NTT // on all primes: public, relinearisation by digit, and then by automorphism and digit
+}
+
+// CheckGalois refuses what is no list of automorphisms X -> X^g: they are odd, ascending, and in (1, 2N).
+func (s *Set) CheckGalois(list []uint64) error {
+	if len(list) > MaxGalois {
+		return fmt.Errorf("%w: %d automorphisms", ErrKeys, len(list))
+	}
+	last := uint64(1)
+	for _, g := range list {
+		if g <= last || g%2 == 0 || g >= 2<<s.LogN {
+			return fmt.Errorf("%w: automorphisms %d", ErrKeys, list)
+		}
+		last = g
+	}
+	return nil
+}
+
+// Samples is the number of samples of keys with so many automorphisms.
+func (s *Set) Samples(galois int) int { return 1 + s.Digits()*(1+galois) }
+
+// NewKeys has room for keys.
+func (s *Scheme) NewKeys(seed [SeedSize]byte, galois []uint64) (*Keys, error) {
+	if err := s.CheckGalois(galois); err != nil {
+		return nil, err
+	}
+	k := &Keys{Seed: seed, Galois: galois}
+	for range s.Samples(len(galois)) {
+		k.B = append(k.B, s.basis.NewNTT())
+	}
+	return k, nil
+}
+
+// Uniform sets a to that of a sample.
+func (s *Scheme) Uniform(a ring.NTT, seed *[SeedSize]byte, sampleNumber int) {
+	sample.Expand(a.C, s.QP(), seed[:], "lodge bgv sample", uint64(sampleNumber))
+}
+
+// SpecialProduct is P modulo prime k of Q.
+func (s *Scheme) SpecialProduct(k int) uint64 {
+	p := s.basis.Range(len(s.Q), len(s.Q)+len(s.P)).Modulus()
+	return p.Mod(p, new(big.Int).SetUint64(s.Q[k])).Uint64()
+}
+
+// KeysToLattigo gives the keys in Lattigo's types.
+func (s *Scheme) KeysToLattigo(k *Keys) (*rlwe.PublicKey, *rlwe.MemEvaluationKeySet) {
+	public := s.PublicToLattigo(k)
+	relin := rlwe.NewRelinearizationKey(s.Lattigo)
+	s.fillGadget(&relin.GadgetCiphertext, k, 1)
+	var galois []*rlwe.GaloisKey
+	for i, g := range k.Galois {
+		key := rlwe.NewGaloisKey(s.Lattigo)
+		key.GaloisElement, key.NthRoot = g, s.Lattigo.RingQ().NthRoot()
+		s.fillGadget(&key.GadgetCiphertext, k, 1+s.Digits()*(1+i))
+		galois = append(galois, key)
+	}
+	return public, rlwe.NewMemEvaluationKeySet(relin, galois...)
+}
+
+// PublicToLattigo gives the public key alone: of k only the first sample need be there.
+func (s *Scheme) PublicToLattigo(k *Keys) *rlwe.PublicKey {
+	public := rlwe.NewPublicKey(s.Lattigo)
+	s.fill(public.Value, k, 0)
+	return public
+}
+
+func (s *Scheme) fillGadget(to *rlwe.GadgetCiphertext, k *Keys, first int) {
+	for i := range to.Value {
+		s.fill(to.Value[i][0], k, first+i)
+	}
+}
+
+// fill sets to to (b, a), times 2^64 as Lattigo has it.
+func (s *Scheme) fill(to []ringqp.Poly, k *Keys, number int) {
+	a := s.basis.NewNTT()
+	s.Uniform(a, &k.Seed, number)
+	montgomery := make([]uint64, s.basis.Len())
+	for i, q := range s.QP() {
+		r := new(big.Int).Lsh(big.NewInt(1), 64)
+		montgomery[i] = r.Mod(r, new(big.Int).SetUint64(q)).Uint64()
+	}
+	for i, from := range []ring.NTT{k.B[number], a} {
+		rows := ring.Poly{C: append(append([][]uint64(nil), to[i].Q.Coeffs...), to[i].P.Coeffs...)}
+		s.basis.MulScalar(rows, ring.Poly(from), montgomery)
+	}
+}

@@ -1,0 +1,75 @@
+package bgv
+
+import (
+	"fmt"
+	"math/big"
+
+	"github.com/tuneinsight/lattigo/v6/schemes/bgv"
+
+	"github.com/lodge-mpc/lodge/engine/ring"
+)
+
+// Scheme is a set that is ready for use. It is immutable and may be shared.
+type Scheme struct {
+	*Set
+	Lattigo bgv.Parameters // of users
+	basis   *ring.Basis    // of Q and the special primes
+	plain   *ring.Basis    // of T
+	encoder *bgv.Encoder
+	// lift goes from Q_l to T for each level l.
+	lift []*ring.Extender
+}
+
+// New prepares a set.
+func New(set *Set) (*Scheme, error) {
+	if err := set.Validate(); err != nil {
+		return nil, err
+	}
+	s := &Scheme{Set: set}
+	var err error
+	s.Lattigo, err = bgv.NewParametersFromLiteral(bgv.ParametersLiteral{
+		LogN: set.LogN, Q: set.Q, P: set.P, PlaintextModulus: set.T,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("bgv: set %s: %w", set.Name, err)
+	}
+	if s.basis, err = ring.NewBasis(set.LogN, set.QP()); err != nil {
+		return nil, err
+	}
+	if s.plain, err = ring.NewBasis(set.LogN, []uint64{set.T}); err != nil {
+		return nil, err
+	}
+	s.encoder = bgv.NewEncoder(s.Lattigo)
+	for l := range set.Q {
+		s.lift = append(s.lift, ring.NewExtender(s.basis.Prefix(l+1), s.plain))
+	}
+	return s, nil
+}
+
+// Basis has all primes, the special ones last, as keys do.
+func (s *Scheme) Basis() *ring.Basis { return s.basis }
+
+// Level is the basis of ciphertexts of a level.
+func (s *Scheme) Level(l int) *ring.Basis { return s.basis.Prefix(l + 1) }
+
+// MaxLevel is the level of fresh ciphertexts.
+func (s *Scheme) MaxLevel() int { return len(s.Q) - 1 }
+
+// MaxNoise is the largest noise of a ciphertext of level l that may be decrypted at level k <= l, under a key of so
+// many parties.
+func (s *Scheme) MaxNoise(l, k, parties int) *big.Int {
+	most := new(big.Int).Lsh(big.NewInt(1), uint(s.LogNoise))
+	if l == k {
+		return most
+	}
+	room := big.NewInt(int64(s.Rounding(parties)) + 1)
+	most.Sub(most, room).Mul(most, s.Level(l).Modulus())
+	return most.Div(most, s.Level(k).Modulus())
+}
+
+// Galois is the element of the automorphism that moves the slots of both rows k columns to the left, and RotateRows
+// that which swaps the rows.
+func (s *Scheme) Galois(k int) uint64 { return s.Lattigo.GaloisElementForColRotation(k) }
+
+// RotateRows is the element of the automorphism that swaps the rows.
+func (s *Scheme) RotateRows() uint64 { return s.Lattigo.GaloisElementForRowRotation() }

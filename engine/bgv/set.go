@@ -1,0 +1,202 @@
+package bgv
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"math/big"
+	"slices"
+	"strings"
+)
+
+// Default names the set that is used when none is asked for.
+const Default = "B13-17"
+
+// InsecurePrefix starts the name of every set that is too small to be secure. Such sets exist for tests.
+const InsecurePrefix = "insecure-"
+
+// A Set is one choice of rings, moduli and limits. Sets are data and must not be modified.
+type Set struct {
+	Name     string
+	LogN     int
+	Q        []uint64 // q_0, q_1, ...
+	P        []uint64 // special primes, of which P is the product
+	T        uint64   // plaintext modulus, a prime that is 1 mod 2N
+	Variance float64  // of errors of keys
+	LogNoise int      // noises are below 2^LogNoise when a ciphertext is decrypted
+	// FloodLevel is the level at which whole ciphertexts are decrypted under a flood of noise; -1 says that Q has no room
+	// for it.
+	FloodLevel int
+	// LogDecryptions counts the ciphertexts that may be decrypted so under one key: all together have the statistical
+	// distance of package bgvdecrypt.
+	LogDecryptions int
+	Insecure       bool // for tests only; the name says so too
+}
+
+// MaxParties is how many parties a key of any set may have.
+const MaxParties = 16
+
+// The largest primes of their size that are 1 mod 2^15.
+const (
+	q55a, q55b, q55c       = 36028797017456641, 36028797016178689, 36028797014704129
+	q53a, q53b, q53c, q53d = 9007199253921793, 9007199252840449, 9007199252807681, 9007199252545537
+	q53e, q53f             = 9007199252119553, 9007199251660801
+	q49                    = 562949952798721
+	q36                    = 68718428161
+	q35a, q35b             = 34359410689, 34359214081
+)
+
+func registry() []*Set {
+	return []*Set{
+		{
+			Name: "B12-17", LogN: 12, Q: []uint64{q36, q35a}, P: []uint64{q35b}, T: 65537, Variance: 10.24,
+			LogNoise: 17, FloodLevel: -1,
+		},
+		{
+			Name: "B13-17", LogN: 13, Q: []uint64{q55a, q55b, q49}, P: []uint64{q55c}, T: 65537, Variance: 10.24,
+			LogNoise: 17, FloodLevel: 1, LogDecryptions: 20,
+		},
+		{
+			Name: "B14-31", LogN: 14, Q: []uint64{q53a, q53b, q53c, q53d, q53e, q53f}, P: []uint64{q55a, q55b},
+			T: 2130706433, Variance: 10.24, LogNoise: 20, FloodLevel: 2, LogDecryptions: 20,
+		},
+		{
+			Name: "insecure-B5-8", LogN: 5, Q: []uint64{q36, q35a}, P: []uint64{q35b}, T: 257, Variance: 10.24,
+			LogNoise: 12, FloodLevel: -1, Insecure: true,
+		},
+		{
+			Name: "insecure-B5-17", LogN: 5, Q: []uint64{q55a, q55b, q49}, P: []uint64{q55c}, T: 65537, Variance: 10.24,
+			LogNoise: 12, FloodLevel: 1, LogDecryptions: 20, Insecure: true,
+		},
+		{
+			Name: "insecure-B6-31", LogN: 6, Q: []uint64{q53a, q53b, q53c, q53d, q53e}, P: []uint64{q55a, q55b},
+			T: 2130706433, Variance: 10.24, LogNoise: 14, FloodLevel: 2, LogDecryptions: 20, Insecure: true,
+		},
+	}
+}
+
+// maxLogQP is log2 of the largest Q P for 128 bits of security, by log2 N.
+var maxLogQP = map[int]float64{12: 106, 13: 214, 14: 430}
+
+// N is the ring degree.
+func (s *Set) N() int { return 1 << s.LogN }
+
+// QP are all primes, the special ones last.
+func (s *Set) QP() []uint64 { return slices.Concat(s.Q, s.P) }
+
+// LogQP is log2 of Q P.
+func (s *Set) LogQP() (sum float64) {
+	for _, q := range s.QP() {
+		sum += math.Log2(float64(q))
+	}
+	return sum
+}
+
+// Digits is the number of digits of the gadget of evaluation keys: digit i is what a ciphertext is modulo the primes
+// q_k with k/len(P) = i.
+func (s *Set) Digits() int { return (len(s.Q) + len(s.P) - 1) / len(s.P) }
+
+// Digit says which digit prime k of Q is of.
+func (s *Set) Digit(k int) int { return k / len(s.P) }
+
+// Sets lists every set, shipped ones first. The caller owns the result.
+func Sets() []*Set { return registry() }
+
+// Names lists the sets that are not for tests.
+func Names() (names []string) {
+	for _, s := range registry() {
+		if !s.Insecure {
+			names = append(names, s.Name)
+		}
+	}
+	return names
+}
+
+// Lookup finds a set by name. The error is an *UnknownError.
+func Lookup(name string) (*Set, error) {
+	for _, s := range registry() {
+		if s.Name == name {
+			return s, nil
+		}
+	}
+	return nil, &UnknownError{Name: name, Known: Names()}
+}
+
+// UnknownError says that a set does not exist and which do.
+type UnknownError struct {
+	Name  string
+	Known []string
+}
+
+func (e *UnknownError) Error() string {
+	return fmt.Sprintf("bgv: unknown set %q (known: %s)", e.Name, strings.Join(e.Known, ", "))
+}
+
+// Validate checks what the mathematics and the security table require of a set.
+func (s *Set) Validate() error {
+	fail := func(format string, a ...any) error {
+		return fmt.Errorf("bgv: set %s: %s", s.Name, fmt.Sprintf(format, a...))
+	}
+	switch {
+	case strings.HasPrefix(s.Name, InsecurePrefix) != s.Insecure:
+		return fail("name and Insecure disagree")
+	case s.LogN < 4 || s.LogN > 14:
+		return fail("log2 N = %d is out of range", s.LogN)
+	case len(s.Q) < 1 || len(s.P) < 1 || len(s.Q)+len(s.P) > 16:
+		return fail("%d primes and %d special ones", len(s.Q), len(s.P))
+	case !isPrime(s.T, s.LogN) || s.T >= 1<<32:
+		return fail("T = %d is no prime of 32 bits that is 1 mod 2N", s.T)
+	case s.FloodLevel < -1 || s.FloodLevel >= len(s.Q):
+		return fail("floods at level %d", s.FloodLevel)
+	case s.LogDecryptions < 0 || s.LogDecryptions > 40:
+		return fail("2^%d decryptions", s.LogDecryptions)
+	case !(s.Variance >= 10.17) || s.Variance > 100:
+		return fail("errors of variance %v", s.Variance)
+	case s.LogNoise > 30 || math.Exp2(float64(s.LogNoise)) < 1.5*s.Rounding(MaxParties):
+		return fail("noises below 2^%d, of which a switch makes %v", s.LogNoise, s.Rounding(MaxParties))
+	}
+	seen := map[uint64]bool{s.T: true}
+	for _, q := range s.QP() {
+		if !isPrime(q, s.LogN) || q < 1<<33 || q >= 1<<61 || seen[q] {
+			return fail("%d is no prime of 34 to 61 bits that is 1 mod 2N and that is not used twice", q)
+		}
+		seen[q] = true
+	}
+	if most := maxLogQP[s.LogN]; !s.Insecure && s.LogQP() > most {
+		return fail("log2 Q P is %.2f, the limit for 128 bits of security %v", s.LogQP(), most)
+	}
+	return nil
+}
+
+// isPrime reports whether q is a prime that is 1 mod 2N.
+func isPrime(q uint64, logN int) bool {
+	return q%(2<<logN) == 1 && new(big.Int).SetUint64(q).ProbablyPrime(0) // exact under 2^64
+}
+
+// Rounding is R, what a switch of the modulus adds to the noise at most, for keys of so many parties.
+func (s *Set) Rounding(parties int) float64 { return float64(1+parties*s.N())/2 + 1 }
+
+// Hash identifies everything in the set that keys and ciphertexts depend on, its name included: SHA-256 of the fields,
+// each behind its length in eight bytes, big endian.
+func (s *Set) Hash() [32]byte {
+	h := sha256.New()
+	field := func(b []byte) {
+		h.Write(binary.BigEndian.AppendUint64(nil, uint64(len(b))))
+		h.Write(b)
+	}
+	field([]byte("lodge bgv set 1"))
+	field([]byte(s.Name))
+	insecure := uint64(0)
+	if s.Insecure {
+		insecure = 1
+	}
+	list := []uint64{
+		uint64(s.LogN), uint64(len(s.Q)), uint64(len(s.P)), s.T, math.Float64bits(s.Variance), uint64(s.LogNoise),
+		uint64(s.FloodLevel), uint64(s.LogDecryptions), insecure,
+	}
+	for _, v := range append(list, s.QP()...) {
+		field(binary.BigEndian.AppendUint64(nil, v))
+	}
+	return [32]byte(h.Sum(nil))
+}

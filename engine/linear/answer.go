@@ -1,0 +1,162 @@
+package linear
+
+import (
+	"bytes"
+	"fmt"
+	"math/big"
+
+	"github.com/lodge-mpc/lodge/engine/codec"
+	"github.com/lodge-mpc/lodge/engine/intpoly"
+	"github.com/lodge-mpc/lodge/engine/ring"
+	"github.com/lodge-mpc/lodge/engine/sample"
+)
+
+// Answer is what goes back to the owner of the key: of a ciphertext modulo q_0, c_1, and of c_0 the coefficients that
+// the plan reads.
+type Answer struct {
+	key [32]byte
+	c0  []uint64 // at the targets of the plan, in their order
+	c1  ring.Poly
+}
+
+// finish makes of a ciphertext, which it overwrites, one that says nothing but its phase, rounded, to the owner of the
+// key: a fresh encryption of 0 is added, a flood uniform in [-bound, bound] in every coefficient, and mask, N
+// coefficients modulo T, to the message; then it is switched to q_0. The source is for this one alone.
+func (p *PublicKey) finish(b, a ring.NTT, mask []uint64, bound *big.Int, source *sample.Source) (c0, c1 ring.Poly) {
+	s := p.scheme
+	c0, c1 = p.addZero(b, a, source)
+
+	stream := source.Stream("linear answer flood")
+	defer stream.Wipe()
+	flood, add := intpoly.New(s.N(), bound.BitLen()/64+1), s.basis.Borrow()
+	sample.Flood(flood, bound, stream)
+	s.basis.FromInt(add, flood)
+	flood.Wipe()
+	s.basis.Add(c0, c0, add)
+	s.message(add, mask)
+	s.basis.Add(c0, c0, add)
+	wipe(add)
+	return s.reduced(c0), s.reduced(c1)
+}
+
+// mask draws a uniform polynomial modulo T.
+func (s *Scheme) mask(source *sample.Source) []uint64 {
+	stream := source.Stream("linear answer mask")
+	defer stream.Wipe()
+	m := make([]uint64, s.N())
+	sample.Uniform(m, s.T, stream)
+	return m
+}
+
+// addZero adds a fresh encryption of 0 to a ciphertext, and gives the halves in coefficient form, in their place.
+func (p *PublicKey) addZero(b, a ring.NTT, source *sample.Source) (c0, c1 ring.Poly) {
+	s := p.scheme
+	u := s.basis.NewNTT()
+	s.ternary(u, source.Stream("linear answer secret"))
+	s.basis.MulAddNTT(b, p.b[0], u)
+	s.basis.MulAddNTT(a, p.a[0], u)
+	wipe(ring.Poly(u))
+	c0, c1 = ring.Poly(b), ring.Poly(a)
+	s.basis.Inverse(c0, b)
+	s.basis.Inverse(c1, a)
+	s.addErrors(c0, source.Stream("linear answer error", 0))
+	s.addErrors(c1, source.Stream("linear answer error", 1))
+	return c0, c1
+}
+
+// reduced gives x q_0/Q, rounded, and wipes x.
+func (s *Scheme) reduced(x ring.Poly) ring.Poly {
+	to := s.first.NewPoly()
+	s.divide.DivRound(to, ring.Poly{C: x.C[:1]}, ring.Poly{C: x.C[1:]})
+	wipe(x)
+	return to
+}
+
+// answer leaves of c_0 what the targets are.
+func (p *PublicKey) answer(c0, c1 ring.Poly, targets []int) *Answer {
+	a := &Answer{key: p.digest, c0: make([]uint64, len(targets)), c1: c1}
+	for i, at := range targets {
+		a.c0[i] = c0.C[0][at]
+	}
+	wipe(c0)
+	return a
+}
+
+// checkNumber refuses what is no answer's number.
+func checkNumber(g, answers int) error {
+	if g < 0 || g >= answers {
+		return fmt.Errorf("%w: answer %d of %d", ErrShape, g, answers)
+	}
+	return nil
+}
+
+// check refuses a key of another set than the plan is for.
+func (k *SecretKey) check(s *Scheme) error {
+	if k.scheme.hash != s.hash {
+		return fmt.Errorf("%w: a key of set %s, and the plan is for %s", ErrForeign, k.scheme.Name, s.Name)
+	}
+	return nil
+}
+
+// openAnswer gives the messages at the targets of encoded answer g of so many. The error wraps ErrShape, ErrForeign or
+// ErrAnswer.
+func (k *SecretKey) openAnswer(s *Scheme, g, answers int, encoded []byte, targets []int) ([]uint64, error) {
+	if err := checkNumber(g, answers); err != nil {
+		return nil, err
+	}
+	if err := k.check(s); err != nil {
+		return nil, err
+	}
+	a, err := k.decodeAnswer(encoded, len(targets))
+	if err != nil {
+		return nil, err
+	}
+	full := k.secretPart(a.c1)
+	phase := make([]uint64, len(targets))
+	for i, at := range targets {
+		phase[i] = (full.C[0][at] + a.c0[i]) % s.Q[0]
+	}
+	wipe(full)
+	return s.decode(phase), nil
+}
+
+// secretPart is c_1 s modulo q_0.
+func (k *SecretKey) secretPart(c1 ring.Poly) ring.Poly {
+	s, p := k.scheme, k.scheme.first.NewPoly()
+	s.first.Forward(ring.NTT(p), c1)
+	s.first.MulNTT(ring.NTT(p), ring.NTT(p), ring.NTT{C: k.s.Open().C[:1]})
+	s.first.Inverse(p, ring.NTT(p))
+	return p
+}
+
+// answerSize is the size in bytes of an encoded answer.
+func (s *Scheme) answerSize(targets int) int {
+	return 32 + codec.PolySize(targets, s.Q[:1]) + codec.PolySize(s.N(), s.Q[:1])
+}
+
+// encodeAnswer gives the digest of the key, c_0 and c_1.
+func (s *Scheme) encodeAnswer(a *Answer) []byte {
+	b := append(make([]byte, 0, s.answerSize(len(a.c0))), a.key[:]...)
+	b = codec.AppendPoly(b, [][]uint64{a.c0}, s.Q[:1])
+	return codec.AppendPoly(b, a.c1.C, s.Q[:1])
+}
+
+// decodeAnswer is the inverse of encodeAnswer. The error wraps ErrAnswer, or ErrForeign.
+func (k *SecretKey) decodeAnswer(b []byte, targets int) (*Answer, error) {
+	s := k.scheme
+	switch {
+	case len(b) != s.answerSize(targets):
+		return nil, fmt.Errorf("%w: %d bytes, want %d", ErrAnswer, len(b), s.answerSize(targets))
+	case !bytes.Equal(b[:32], k.digest[:]):
+		return nil, fmt.Errorf("%w: an answer under another key", ErrForeign)
+	}
+	a := &Answer{key: k.digest, c0: make([]uint64, targets), c1: s.first.NewPoly()}
+	at := 32 + codec.PolySize(targets, s.Q[:1])
+	if err := codec.DecodePoly([][]uint64{a.c0}, s.Q[:1], b[32:at]); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrAnswer, err)
+	}
+	if err := codec.DecodePoly(a.c1.C, s.Q[:1], b[at:]); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrAnswer, err)
+	}
+	return a, nil
+}

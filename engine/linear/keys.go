@@ -1,0 +1,136 @@
+package linear
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"fmt"
+
+	"github.com/lodge-mpc/lodge/engine/codec"
+	"github.com/lodge-mpc/lodge/engine/ring"
+	"github.com/lodge-mpc/lodge/engine/sample"
+	"github.com/lodge-mpc/lodge/engine/secret"
+)
+
+// SecretKey is a ternary s. Printing one shows nothing.
+type SecretKey struct {
+	scheme *Scheme
+	s      secret.Box[residues]
+	digest [32]byte // of its public key
+}
+
+// residues lets a box hold a polynomial.
+type residues struct{ ring.NTT }
+
+// Wipe zeroes the polynomial.
+func (r residues) Wipe() { r.Zero() }
+
+// Wipe erases the secret. A wiped key panics when it is used.
+func (k *SecretKey) Wipe() { k.s.Wipe() }
+
+// PublicKey has samples (b, a) under s of which each a follows from the seed:
+//
+//	the first     b = -a s + e
+//	the others    b = -a s + e + g_i s^2
+//
+// one for each prime i, g_i being 1 modulo it and 0 modulo the others. The others relinearise products of ciphertexts
+// and are left out where there are none. It is immutable and may be shared.
+type PublicKey struct {
+	scheme *Scheme
+	seed   [SeedSize]byte
+	b      []ring.NTT
+	a      []ring.NTT
+	digest [32]byte
+}
+
+// Generate makes keys; products says whether they serve products of ciphertexts. The source is for these keys alone.
+func (s *Scheme) Generate(products bool, source *sample.Source) (*SecretKey, *PublicKey) {
+	k, p := &SecretKey{scheme: s}, &PublicKey{scheme: s}
+	seed := source.Stream("linear key seed")
+	_, _ = seed.Read(p.seed[:])
+	key := s.basis.NewNTT()
+	k.s = secret.NewBox(residues{key})
+	s.ternary(key, source.Stream("linear secret"))
+	samples := 1
+	if products {
+		samples += len(s.Q)
+	}
+	square := s.basis.BorrowNTT()
+	s.basis.MulNTT(square, key, key)
+	for i := range samples {
+		b, product := s.basis.NewNTT(), s.basis.BorrowNTT()
+		s.addErrors(ring.Poly(b), source.Stream("linear key error", uint64(i)))
+		s.basis.Forward(b, ring.Poly(b))
+		a := s.expand(&p.seed, "linear key", uint64(i))
+		s.basis.MulNTT(product, a, key)
+		s.basis.SubNTT(b, b, product)
+		if i > 0 {
+			one := s.basis.Range(i-1, i)
+			one.AddNTT(ring.NTT{C: b.C[i-1 : i]}, ring.NTT{C: b.C[i-1 : i]}, ring.NTT{C: square.C[i-1 : i]})
+		}
+		wipe(ring.Poly(product))
+		p.a, p.b = append(p.a, a), append(p.b, b)
+	}
+	wipe(ring.Poly(square))
+	p.digest = sha256.Sum256(p.Encode())
+	k.digest = p.digest
+	return k, p
+}
+
+// expand gives the uniform polynomial of a public seed.
+func (s *Scheme) expand(seed *[SeedSize]byte, label string, i uint64) ring.NTT {
+	a := s.basis.BorrowNTT()
+	sample.Expand(a.C, s.Q, seed[:], label, i)
+	return a
+}
+
+// Digest identifies the key, its set included: SHA-256 of its encoding.
+func (p *PublicKey) Digest() [32]byte { return p.digest }
+
+// Products reports whether the key serves products of ciphertexts.
+func (p *PublicKey) Products() bool { return len(p.b) > 1 }
+
+// PublicKeySize is the size in bytes of an encoded key.
+func (s *Scheme) PublicKeySize(products bool) int {
+	samples := 1
+	if products {
+		samples += len(s.Q)
+	}
+	return 2*SeedSize + samples*codec.PolySize(s.N(), s.Q)
+}
+
+// Encode gives the hash of the set, the seed, and b of each sample.
+func (p *PublicKey) Encode() []byte {
+	b := make([]byte, 0, p.scheme.PublicKeySize(p.Products()))
+	b = append(append(b, p.scheme.hash[:]...), p.seed[:]...)
+	for _, v := range p.b {
+		b = codec.AppendPoly(b, v.C, p.scheme.Q)
+	}
+	return b
+}
+
+// DecodePublicKey is the inverse of Encode. It takes nothing else, and allocates nothing before it has seen that the
+// length is right. The error wraps ErrKeys, or ErrForeign for a key of another set.
+func (s *Scheme) DecodePublicKey(b []byte) (*PublicKey, error) {
+	samples, size := 1, codec.PolySize(s.N(), s.Q)
+	switch len(b) {
+	case s.PublicKeySize(false):
+	case s.PublicKeySize(true):
+		samples += len(s.Q)
+	default:
+		return nil, fmt.Errorf("%w: %d bytes", ErrKeys, len(b))
+	}
+	if !bytes.Equal(b[:SeedSize], s.hash[:]) {
+		return nil, fmt.Errorf("%w: a public key of a set that is not %s", ErrForeign, s.Name)
+	}
+	p := &PublicKey{scheme: s, digest: sha256.Sum256(b), seed: [SeedSize]byte(b[SeedSize:])}
+	b = b[2*SeedSize:]
+	for i := range samples {
+		v := s.basis.NewNTT()
+		if err := codec.DecodePoly(v.C, s.Q, b[i*size:(i+1)*size]); err != nil {
+			return nil, fmt.Errorf("%w: sample %d: %w", ErrKeys, i, err)
+		}
+		p.b = append(p.b, v)
+		p.a = append(p.a, s.expand(&p.seed, "linear key", uint64(i)))
+	}
+	return p, nil
+}

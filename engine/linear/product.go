@@ -1,0 +1,356 @@
+package linear
+
+import (
+	"fmt"
+	"math"
+	"math/bits"
+
+	"github.com/lodge-mpc/lodge/engine/parallel"
+	"github.com/lodge-mpc/lodge/engine/ring"
+	"github.com/lodge-mpc/lodge/engine/sample"
+)
+
+// Method says how many columns of the right factor share a ciphertext.
+type Method uint8
+
+// Methods. The second is that of the paper with one multiplication; tiles of r x k and k x c with r k c <= N are
+// multiplied with one each. The first has c = 1.
+const (
+	FewestBytes Method = iota // tiles of the second method whose ciphertexts have the fewest bytes
+	First
+	Second
+)
+
+// ProductShape says what a product is of. Entries are integers of at most these magnitudes.
+type ProductShape struct {
+	Rows, Inner, Cols int // Rows x Inner times Inner x Cols
+	MaxLeft, MaxRight uint64
+	Method            Method
+	// Base is 0, or that of the paper's variant for entries that are large for T, which packs their digits: it takes 2d
+	// times the coefficients for d digits, and shows the sums of products of digits instead of their values alone. It
+	// is there to be compared.
+	Base uint64
+}
+
+// ProductPlan is how two encrypted matrices are multiplied. It is public, immutable, and the owner of the key and the
+// service make the same one. Entry a_iu of a tile of the left factor is at u + i k, and b_uj of the right at j k r - u,
+// where X^-x is -X^(N-x); the entries of the product are at i k + j k r, and all else there is at other places. With
+// digits all of that is times 2d, and digits follow each other.
+type ProductPlan struct {
+	ProductShape
+	scheme                  *Scheme
+	TileRows, TileInner     int // r, k
+	TileCols                int // c
+	downs, inners, acrosses int // tiles
+	digits, stride          int
+	targets                 []int
+	*flooding
+}
+
+// PlanProduct plans a product. The error wraps ErrShape; ErrRange, if the product may be out of the range of T; or
+// ErrNoise.
+func (s *Scheme) PlanProduct(shape ProductShape) (*ProductPlan, error) {
+	for _, x := range []int{shape.Rows, shape.Inner, shape.Cols} {
+		if x < 1 || x > MaxEntries {
+			return nil, fmt.Errorf("%w: a product of %d x %d by %d", ErrShape, shape.Rows, shape.Inner, shape.Cols)
+		}
+	}
+	if shape.Method > Second || shape.Base == 1 {
+		return nil, fmt.Errorf("%w: method %d with base %d", ErrShape, shape.Method, shape.Base)
+	}
+	digits, stride, err := shape.fits(s.T)
+	if err != nil {
+		return nil, err
+	}
+	if stride > s.N() {
+		return nil, fmt.Errorf("%w: %d digits in degree %d", ErrShape, digits, s.N())
+	}
+	var best *ProductPlan
+	for _, r := range tiles(shape.Rows, s.N()/stride) {
+		for _, k := range tiles(shape.Inner, s.N()/(stride*r)) {
+			p := &ProductPlan{ProductShape: shape, scheme: s, digits: digits, stride: stride}
+			p.TileRows, p.TileInner, p.TileCols = r, k, 1
+			if shape.Method != First {
+				p.TileCols = min(shape.Cols, s.N()/(stride*r*k))
+			}
+			p.downs, p.inners = (shape.Rows+r-1)/r, (shape.Inner+k-1)/k
+			p.acrosses = (shape.Cols + p.TileCols - 1) / p.TileCols
+			if best == nil || p.UpBytes()+p.DownBytes() < best.UpBytes()+best.DownBytes() {
+				best = p
+			}
+		}
+	}
+	for i := range best.TileRows * best.TileCols {
+		for w := range best.perEntry() {
+			best.targets = append(best.targets, stride*i*best.TileInner+w)
+		}
+	}
+	best.flooding, err = s.flood(s.SquareNoise(best.inners), best.Answers())
+	return best, err
+}
+
+// tiles lists the sizes of at most most into which n is cut evenly, one for each number of pieces.
+func tiles(n, most int) (sizes []int) {
+	for x := min(n, most); x > 0; {
+		sizes = append(sizes, x)
+		pieces := (n+x-1)/x + 1
+		next := (n + pieces - 1) / pieces
+		x = min(x-1, next)
+	}
+	return sizes
+}
+
+// fits gives the number of digits and of coefficients to an entry, if T and 63 bits have room for the results.
+func (x ProductShape) fits(t uint64) (digits, stride int, err error) {
+	over := func(terms, a, b, limit uint64) bool {
+		hi, ab := bits.Mul64(a, b)
+		hi2, all := bits.Mul64(ab, terms)
+		return hi != 0 || hi2 != 0 || all > limit
+	}
+	digits, stride = 1, 1
+	left, right, terms := x.MaxLeft, x.MaxRight, uint64(x.Inner)
+	if x.Base > 0 {
+		for m := max(left, right) / x.Base; m > 0; m /= x.Base {
+			digits++
+		}
+		stride = 2 * digits
+		left, right = min(left, x.Base-1), min(right, x.Base-1)
+		terms *= uint64(digits)
+	}
+	if over(terms, left, right, (t-1)/2) || over(uint64(x.Inner), x.MaxLeft, x.MaxRight, math.MaxInt64) {
+		return 0, 0, fmt.Errorf("%w: sums of %d products of %d and %d, of which T = %d holds up to %d", ErrRange,
+			terms, left, right, t, (t-1)/2)
+	}
+	return digits, stride, nil
+}
+
+// perEntry is the number of coefficients that an entry of the product is read from.
+func (p *ProductPlan) perEntry() int { return 2*p.digits - 1 }
+
+// Lefts and Rights are the numbers of ciphertexts of the factors.
+func (p *ProductPlan) Lefts() int { return p.downs * p.inners }
+
+// Rights is the number of ciphertexts of the right factor.
+func (p *ProductPlan) Rights() int { return p.inners * p.acrosses }
+
+// Answers is the number of answers.
+func (p *ProductPlan) Answers() int { return p.downs * p.acrosses }
+
+// Distance is log2 of the statistical distance of all answers from what says nothing of the factors but the product.
+func (p *ProductPlan) Distance() float64 { return p.distance }
+
+// UpBytes is what the owner of the key sends, without keys.
+func (p *ProductPlan) UpBytes() int {
+	return 2*InputsHeaderSize + (p.Lefts()+p.Rights())*p.scheme.CiphertextSize()
+}
+
+// DownBytes is the size of all answers.
+func (p *ProductPlan) DownBytes() int { return p.Answers() * p.AnswerSize() }
+
+// AnswerSize is the size of an encoded answer.
+func (p *ProductPlan) AnswerSize() int {
+	return p.scheme.answerSize(p.TileRows * p.TileCols * p.perEntry())
+}
+
+// checkEntries refuses what is not so many integers of at most a magnitude.
+func checkEntries(v []int64, count int, most uint64, what string) error {
+	if len(v) != count {
+		return fmt.Errorf("%w: %d entries of the %s factor, want %d", ErrShape, len(v), what, count)
+	}
+	for _, x := range v {
+		if magnitude(x) > most {
+			return fmt.Errorf("%w: an entry of the %s factor is beyond %d", ErrRange, what, most)
+		}
+	}
+	return nil
+}
+
+func magnitude(x int64) uint64 {
+	sign := x >> 63
+	return uint64((x ^ sign) - sign)
+}
+
+// put writes the digits of an entry to m from at on, of which -1 as the sign is that of X^N.
+func (p *ProductPlan) put(m []uint64, at int, x int64) {
+	if at < 0 {
+		at, x = at+p.scheme.N(), -x
+	}
+	rest, t := magnitude(x), p.scheme.T
+	for w := range p.digits {
+		digit := rest
+		if p.Base > 0 {
+			digit, rest = rest%p.Base, rest/p.Base
+		}
+		if x < 0 {
+			digit = (t - digit) % t
+		}
+		m[at+w] = digit
+	}
+}
+
+// EncryptLeft encrypts the left factor, row by row. The source is for this call alone. The error wraps ErrShape,
+// ErrRange or ErrForeign.
+func (p *ProductPlan) EncryptLeft(k *SecretKey, entries []int64, workers int, source *sample.Source) (*Inputs, error) {
+	if err := k.check(p.scheme); err != nil {
+		return nil, err
+	}
+	if err := checkEntries(entries, p.Rows*p.Inner, p.MaxLeft, "left"); err != nil {
+		return nil, err
+	}
+	return k.encrypt(p.Lefts(), workers, func(number int, m []uint64) {
+		row, inner := number/p.inners*p.TileRows, number%p.inners*p.TileInner
+		for i := range min(p.TileRows, p.Rows-row) {
+			for u := range min(p.TileInner, p.Inner-inner) {
+				p.put(m, p.stride*(u+i*p.TileInner), entries[(row+i)*p.Inner+inner+u])
+			}
+		}
+	}, source), nil
+}
+
+// EncryptRight encrypts the right factor, row by row. The source is for this call alone. The error wraps ErrShape,
+// ErrRange or ErrForeign.
+func (p *ProductPlan) EncryptRight(k *SecretKey, entries []int64, workers int, source *sample.Source) (*Inputs, error) {
+	if err := k.check(p.scheme); err != nil {
+		return nil, err
+	}
+	if err := checkEntries(entries, p.Inner*p.Cols, p.MaxRight, "right"); err != nil {
+		return nil, err
+	}
+	return k.encrypt(p.Rights(), workers, func(number int, m []uint64) {
+		inner, col := number/p.acrosses*p.TileInner, number%p.acrosses*p.TileCols
+		for u := range min(p.TileInner, p.Inner-inner) {
+			for j := range min(p.TileCols, p.Cols-col) {
+				p.put(m, p.stride*(j*p.TileInner*p.TileRows-u), entries[(inner+u)*p.Cols+col+j])
+			}
+		}
+	}, source), nil
+}
+
+// ProductEvaluator is the service that multiplies. It may be shared.
+type ProductEvaluator struct {
+	plan           *ProductPlan
+	key            *PublicKey
+	leftB, leftA   []ring.NTT
+	rightB, rightA []ring.NTT // times T
+}
+
+// Evaluator takes the factors. The error wraps ErrKeys, for a key that does not relinearise, ErrCiphertext or
+// ErrForeign.
+func (p *ProductPlan) Evaluator(key *PublicKey, left, right *Inputs) (*ProductEvaluator, error) {
+	if !key.Products() {
+		return nil, fmt.Errorf("%w: the key has nothing for products", ErrKeys)
+	}
+	e := &ProductEvaluator{plan: p, key: key}
+	var err error
+	if e.leftB, e.leftA, err = left.all(key, p.Lefts()); err != nil {
+		return nil, err
+	}
+	b, a, err := right.all(key, p.Rights())
+	if err != nil {
+		return nil, err
+	}
+	s := p.scheme
+	for i := range b {
+		scaled := s.basis.BorrowNTT()
+		s.basis.MulScalar(ring.Poly(scaled), ring.Poly(b[i]), s.times)
+		s.basis.MulScalar(ring.Poly(a[i]), ring.Poly(a[i]), s.times)
+		e.rightB, e.rightA = append(e.rightB, scaled), append(e.rightA, a[i])
+	}
+	return e, nil
+}
+
+// Answer computes answer g, encoded. Coefficients that are not of the product are masked. The source is for this answer
+// alone. The error wraps ErrShape.
+func (e *ProductEvaluator) Answer(g int, source *sample.Source) ([]byte, error) {
+	p, s := e.plan, e.plan.scheme
+	if err := checkNumber(g, p.Answers()); err != nil {
+		return nil, err
+	}
+	c0, c1, c2 := e.multiply(g)
+	e.key.relinearise(c0, c1, c2)
+	b, a := e.key.finish(c0, c1, p.mask(source), p.bound, source)
+	return s.encodeAnswer(e.key.answer(b, a, p.targets)), nil
+}
+
+// mask is uniform where no entry of the product is.
+func (p *ProductPlan) mask(source *sample.Source) []uint64 {
+	mask := p.scheme.mask(source)
+	for _, at := range p.targets {
+		mask[at] = 0
+	}
+	return mask
+}
+
+// multiply gives the ciphertext of degree two of an answer.
+func (e *ProductEvaluator) multiply(g int) (c0, c1, c2 ring.NTT) {
+	p, basis := e.plan, e.plan.scheme.basis
+	c0, c1, c2 = basis.NewNTT(), basis.NewNTT(), basis.NewNTT()
+	for u := range p.inners {
+		l, r := g/p.acrosses*p.inners+u, u*p.acrosses+g%p.acrosses
+		basis.MulAddNTT(c0, e.leftB[l], e.rightB[r])
+		basis.MulAddNTT(c1, e.leftB[l], e.rightA[r])
+		basis.MulAddNTT(c1, e.leftA[l], e.rightB[r])
+		basis.MulAddNTT(c2, e.leftA[l], e.rightA[r])
+	}
+	return c0, c1, c2
+}
+
+// relinearise adds to (c0, c1) what c2 s^2 is, but for noise, and wipes c2.
+func (p *PublicKey) relinearise(c0, c1, c2 ring.NTT) {
+	s := p.scheme
+	whole, digit := ring.Poly(c2), s.basis.Borrow()
+	s.basis.Inverse(whole, c2)
+	for i := range s.Q {
+		s.digits[i].Extend(digit, ring.Poly{C: whole.C[i : i+1]})
+		s.basis.Forward(ring.NTT(digit), digit)
+		s.basis.MulAddNTT(c0, p.b[i+1], ring.NTT(digit))
+		s.basis.MulAddNTT(c1, p.a[i+1], ring.NTT(digit))
+	}
+	wipe(digit)
+	wipe(whole)
+}
+
+// Open writes what answer g says of the product to out, of Rows x Cols, row by row. The error wraps ErrShape, ErrAnswer
+// or ErrForeign.
+func (p *ProductPlan) Open(k *SecretKey, g int, answer []byte, out []int64) error {
+	if len(out) != p.Rows*p.Cols {
+		return fmt.Errorf("%w: room for %d entries of %d", ErrShape, len(out), p.Rows*p.Cols)
+	}
+	v, err := k.openAnswer(p.scheme, g, p.Answers(), answer, p.targets)
+	if err != nil {
+		return err
+	}
+	row, col, per := g/p.acrosses*p.TileRows, g%p.acrosses*p.TileCols, p.perEntry()
+	for i := range min(p.TileRows, p.Rows-row) {
+		for j := range min(p.TileCols, p.Cols-col) {
+			entry := v[(i+j*p.TileRows)*per:][:per]
+			var x int64
+			for w := per - 1; w >= 0; w-- {
+				x = x*int64(p.Base) + p.scheme.signed(entry[w])
+			}
+			out[(row+i)*p.Cols+col+j] = x
+		}
+	}
+	return nil
+}
+
+// signed is the integer in (-T/2, T/2) of a residue.
+func (s *Set) signed(v uint64) int64 {
+	if v > s.T/2 {
+		return int64(v) - int64(s.T)
+	}
+	return int64(v)
+}
+
+// Multiply is Answer for all answers.
+func (e *ProductEvaluator) Multiply(workers int, source *sample.Source) [][]byte {
+	answers := make([][]byte, e.plan.Answers())
+	parallel.For(workers, len(answers), func(g int) {
+		answer, err := e.Answer(g, source.Sub("linear answer", uint64(g)))
+		if err != nil {
+			panic(err) // the number is one of an answer
+		}
+		answers[g] = answer
+	})
+	return answers
+}

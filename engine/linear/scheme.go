@@ -1,0 +1,167 @@
+package linear
+
+import (
+	"errors"
+	"fmt"
+	"math/big"
+
+	"github.com/lodge-mpc/lodge/engine/intpoly"
+	"github.com/lodge-mpc/lodge/engine/kernel"
+	"github.com/lodge-mpc/lodge/engine/ring"
+	"github.com/lodge-mpc/lodge/engine/sample"
+)
+
+// What is refused; errors of this package wrap one of these, or are an *UnknownError.
+var (
+	ErrShape      = errors.New("linear: wrong shape")
+	ErrRange      = errors.New("linear: value out of range")
+	ErrNoise      = errors.New("linear: no room for the noise")
+	ErrKeys       = errors.New("linear: malformed keys")
+	ErrForeign    = errors.New("linear: of another key or set")
+	ErrCiphertext = errors.New("linear: malformed ciphertext")
+	ErrAnswer     = errors.New("linear: malformed answer")
+)
+
+// SeedSize is the size in bytes of a public seed.
+const SeedSize = sample.SeedSize
+
+// Scheme is a set that is ready for use. It is immutable and may be shared.
+type Scheme struct {
+	*Set
+	hash   [32]byte
+	basis  *ring.Basis // of Q
+	first  *ring.Basis // of q_0
+	plain  *ring.Basis // of T
+	lift   *ring.Extender
+	lower  *ring.Extender   // from q_0 to T
+	digits []*ring.Extender // from each prime to all
+	divide *ring.Divider    // by Q/q_0
+	gauss  *sample.Gaussian
+	scale  []uint64 // 1/T modulo the primes
+	times  []uint64 // T modulo the primes
+	moved  uint64   // Q/q_0 modulo T
+}
+
+// New prepares a set.
+func New(set *Set) (*Scheme, error) {
+	if err := set.Validate(); err != nil {
+		return nil, err
+	}
+	s := &Scheme{Set: set, hash: set.Hash()}
+	var err error
+	if s.basis, err = ring.NewBasis(set.LogN, set.Q); err != nil {
+		return nil, fmt.Errorf("linear: %w", err)
+	}
+	if s.plain, err = ring.NewBasis(set.LogN, []uint64{set.T}); err != nil {
+		return nil, fmt.Errorf("linear: %w", err)
+	}
+	if s.gauss, err = sample.NewGaussian(set.ErrorWidth); err != nil {
+		return nil, fmt.Errorf("linear: %w", err)
+	}
+	s.first = s.basis.Prefix(1)
+	s.lift, s.lower = ring.NewExtender(s.plain, s.basis), ring.NewExtender(s.first, s.plain)
+	rest := s.basis.Range(1, len(set.Q))
+	s.divide = ring.NewDivider(s.first, rest)
+	t := new(big.Int).SetUint64(set.T)
+	for i, q := range set.Q {
+		p := new(big.Int).SetUint64(q)
+		s.scale = append(s.scale, new(big.Int).ModInverse(t, p).Uint64())
+		s.times = append(s.times, new(big.Int).Mod(t, p).Uint64())
+		s.digits = append(s.digits, ring.NewExtender(s.basis.Range(i, i+1), s.basis))
+	}
+	s.moved = t.Mod(rest.Modulus(), t).Uint64()
+	return s, nil
+}
+
+// Find prepares the set of a name. The error may be an *UnknownError.
+func Find(name string) (*Scheme, error) {
+	set, err := Lookup(name)
+	if err != nil {
+		return nil, err
+	}
+	return New(set)
+}
+
+// plaintext is arithmetic modulo T.
+func (s *Set) plaintext() *kernel.Modulus {
+	m, err := kernel.NewModulus(s.T)
+	if err != nil {
+		panic(err) // T is an odd prime
+	}
+	return &m
+}
+
+// centred sets dst to the residues modulo Q of coefficients modulo T, each in (-T/2, T/2).
+func (s *Scheme) centred(dst ring.Poly, m []uint64) { s.lift.Extend(dst, ring.Poly{C: [][]uint64{m}}) }
+
+// multiplier sets dst to centred coefficients, as a factor of ciphertexts.
+func (s *Scheme) multiplier(dst ring.NTT, m []uint64) {
+	s.centred(ring.Poly(dst), m)
+	s.basis.Forward(dst, ring.Poly(dst))
+}
+
+// scalar is a centred number modulo the primes.
+func (s *Scheme) scalar(v uint64) []uint64 {
+	c := make([]uint64, len(s.Q))
+	for i, q := range s.Q {
+		c[i] = v % q
+		if v > s.T/2 {
+			c[i] = q - (s.T-v)%q
+		}
+	}
+	return c
+}
+
+// message sets dst to m/T, as ciphertexts have it.
+func (s *Scheme) message(dst ring.Poly, m []uint64) {
+	s.centred(dst, m)
+	s.basis.MulScalar(dst, dst, s.scale)
+}
+
+// addErrors adds an error to dst.
+func (s *Scheme) addErrors(dst ring.Poly, stream *sample.Stream) {
+	defer stream.Wipe()
+	s.addSmall(dst, s.gauss.Sample, stream)
+}
+
+// addSmall adds what a sampler draws, in [-2^31, 2^31].
+func (s *Scheme) addSmall(dst ring.Poly, sampler func([]int64, *sample.Stream), stream *sample.Stream) {
+	v, p := make([]int64, s.N()), intpoly.New(s.N(), 1)
+	sampler(v, stream)
+	intpoly.FromInt64(p, v)
+	clear(v)
+	r := s.basis.Borrow()
+	s.basis.FromSmall(r, p)
+	p.Wipe()
+	s.basis.Add(dst, dst, r)
+	wipe(r)
+}
+
+// ternary sets dst to a ternary polynomial.
+func (s *Scheme) ternary(dst ring.NTT, stream *sample.Stream) {
+	defer stream.Wipe()
+	p := ring.Poly(dst)
+	p.Zero()
+	s.addSmall(p, sample.Ternary, stream)
+	s.basis.Forward(dst, p)
+}
+
+// decode gives the messages of coefficients from their phases modulo q_0, which it overwrites; as many as there are.
+func (s *Scheme) decode(phase []uint64) []uint64 {
+	full, out := s.first.NewPoly(), s.plain.NewPoly()
+	copy(full.C[0], phase)
+	s.first.MulScalar(full, full, s.times[:1])
+	s.lower.Extend(out, full)
+	s.plain.MulScalar(out, out, []uint64{s.moved})
+	clear(phase)
+	message := append([]uint64(nil), out.C[0][:len(phase)]...)
+	wipe(full)
+	wipe(out)
+	return message
+}
+
+// wipe zeroes a polynomial and gives it back.
+func wipe(p ring.Poly) {
+	p.Zero()
+	p.Free()
+}

@@ -1,0 +1,166 @@
+package linear
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"math/big"
+	"strings"
+
+	"github.com/lodge-mpc/lodge/engine/params"
+)
+
+// DefaultVector and DefaultProduct name the sets that are used when none is asked for: of shared vectors and matrices,
+// and of products of encrypted matrices.
+const (
+	DefaultVector  = "V13-32"
+	DefaultProduct = "P13-40"
+)
+
+// InsecurePrefix starts the name of every set that is too small to be secure. Such sets exist for tests.
+const InsecurePrefix = "insecure-"
+
+// A Set is one choice of ring, moduli and errors. Sets are data and must not be modified.
+type Set struct {
+	Name       string
+	LogN       int
+	Q          []uint64 // q_0, which answers are switched to, and the others
+	T          uint64   // plaintext modulus, a prime that is 1 mod 2N
+	ErrorWidth float64  // width w of errors, of density exp(-pi x^2/w^2); secrets are ternary
+	Insecure   bool     // for tests only; the name says so too
+}
+
+// The largest primes of their size that are 1 mod 2^15.
+const (
+	q56              = 72057594037370881
+	q50a, q50b       = 1125899904679937, 1125899903991809
+	q48              = 281474976546817
+	q44a, q44b, q44c = 17592183914497, 17592183390209, 17592183324673
+	t40              = 1099510054913
+	t32              = 1<<32 - 1<<20 + 1
+	t17              = 1<<16 + 1
+)
+
+const width319 = 8.0 // of deviation 3.19
+
+func registry() []*Set {
+	shipped := []*Set{
+		{Name: "V13-32", LogN: 13, Q: []uint64{q48, q50a, q50b}, T: t32, ErrorWidth: width319},
+		{Name: "P13-17", LogN: 13, Q: []uint64{q44a, q50a, q50b}, T: t17, ErrorWidth: width319},
+		{Name: "P13-40", LogN: 13, Q: []uint64{q56, q44a, q44b, q44c}, T: t40, ErrorWidth: width319},
+	}
+	all := shipped
+	for _, s := range shipped { // the same for tests, in a ring that is too small
+		small := *s
+		small.Name, small.LogN, small.Insecure = InsecurePrefix+strings.Replace(s.Name, "13", "6", 1), 6, true
+		all = append(all, &small)
+	}
+	return all
+}
+
+// Sets lists every set, shipped ones first. The caller owns the result.
+func Sets() []*Set { return registry() }
+
+// Names lists the sets that are not for tests.
+func Names() (names []string) {
+	for _, s := range registry() {
+		if !s.Insecure {
+			names = append(names, s.Name)
+		}
+	}
+	return names
+}
+
+// Lookup finds a set by name. The error is an *UnknownError.
+func Lookup(name string) (*Set, error) {
+	for _, s := range registry() {
+		if s.Name == name {
+			return s, nil
+		}
+	}
+	return nil, &UnknownError{Name: name, Known: Names()}
+}
+
+// UnknownError says that a set does not exist and which do.
+type UnknownError struct {
+	Name  string
+	Known []string
+}
+
+func (e *UnknownError) Error() string {
+	return fmt.Sprintf("linear: unknown set %q (known: %s)", e.Name, strings.Join(e.Known, ", "))
+}
+
+// N is the ring degree.
+func (s *Set) N() int { return 1 << s.LogN }
+
+// LogQ is log2 of Q, the product of the primes.
+func (s *Set) LogQ() (sum float64) {
+	for _, q := range s.Q {
+		sum += math.Log2(float64(q))
+	}
+	return sum
+}
+
+// minErrorWidth is that of deviation 3.19, which the security table is for.
+const minErrorWidth = 7.99
+
+// Validate checks what the mathematics and the security table require of a set.
+func (s *Set) Validate() error {
+	fail := func(format string, a ...any) error {
+		return fmt.Errorf("linear: set %s: %s", s.Name, fmt.Sprintf(format, a...))
+	}
+	switch {
+	case strings.HasPrefix(s.Name, InsecurePrefix) != s.Insecure:
+		return fail("name and Insecure disagree")
+	case s.LogN < 4 || s.LogN > 15:
+		return fail("log2 N = %d is out of range", s.LogN)
+	case len(s.Q) < 2 || len(s.Q) > 16:
+		return fail("%d primes", len(s.Q))
+	case !s.prime(s.T) || s.T >= 1<<48:
+		return fail("T = %d is no prime of at most 48 bits that is 1 mod 2N", s.T)
+	case !(s.ErrorWidth >= minErrorWidth) || s.ErrorWidth > 64:
+		return fail("errors of width %v", s.ErrorWidth)
+	}
+	seen := map[uint64]bool{s.T: true}
+	for _, q := range s.Q {
+		if !s.prime(q) || q < 1<<33 || q >= 1<<61 || seen[q] {
+			return fail("%d is no prime of 34 to 61 bits that is 1 mod 2N and that is not used twice", q)
+		}
+		seen[q] = true
+	}
+	if s.Q[0]/(2*s.T) < uint64(4*s.rounding()) {
+		return fail("a switch to q_0 = %d leaves too little room for its rounding", s.Q[0])
+	}
+	if most := params.SecurityLimit(s.LogN); !s.Insecure && s.LogQ() > float64(most) {
+		return fail("log2 Q is %.2f, the limit for 128 bits of security %d", s.LogQ(), most)
+	}
+	return nil
+}
+
+// prime reports whether q is a prime that is 1 mod 2N.
+func (s *Set) prime(q uint64) bool {
+	return q%(2<<s.LogN) == 1 && new(big.Int).SetUint64(q).ProbablyPrime(0) // exact under 2^64
+}
+
+// Hash identifies everything in the set that keys and ciphertexts depend on, its name included: SHA-256 of the fields,
+// each behind its length in eight bytes, big endian.
+func (s *Set) Hash() [32]byte {
+	h := sha256.New()
+	field := func(b []byte) {
+		h.Write(binary.BigEndian.AppendUint64(nil, uint64(len(b))))
+		h.Write(b)
+	}
+	field([]byte("lodge linear set 1"))
+	field([]byte(s.Name))
+	insecure := uint64(0)
+	if s.Insecure {
+		insecure = 1
+	}
+	list := []uint64{uint64(s.LogN), uint64(len(s.Q)), s.T, math.Float64bits(s.ErrorWidth), insecure}
+	for _, v := range append(list, s.Q...) {
+		field(binary.BigEndian.AppendUint64(nil, v))
+	}
+	return [32]byte(h.Sum(nil))
+}

@@ -1,0 +1,284 @@
+package linear
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/lodge-mpc/lodge/engine/ring"
+	"github.com/lodge-mpc/lodge/engine/sample"
+)
+
+// Packing says where the rows of a matrix lie in a polynomial.
+type Packing uint8
+
+// Packings. Rows are cut into blocks of d entries, and l of them share a polynomial.
+const (
+	// Cheapest is that of the others with the fewest bytes.
+	Cheapest Packing = iota
+	// Forward has the fewest blocks, the least d with N >= d, and as many rows side by side as there is room for.
+	Forward
+	// Double has rows in l = N/d slots modulo T, for a power of two d.
+	Double
+	// Tiled is Forward with more blocks: rows of any d side by side.
+	Tiled
+)
+
+// String names the packing.
+func (p Packing) String() string {
+	if names := [...]string{"cheapest", "forward", "double", "tiled"}; int(p) < len(names) {
+		return names[p]
+	}
+	return fmt.Sprintf("Packing(%d)", uint8(p))
+}
+
+// MaxEntries is how many rows and how many columns a matrix may have.
+const MaxEntries = 1 << 24
+
+// VectorPlan is how a matrix is multiplied with a shared vector. It is public, immutable, and both parties make the
+// same one.
+type VectorPlan struct {
+	scheme     *Scheme
+	Rows, Cols int
+	Packing    Packing // not Cheapest
+	Width      int     // d
+	PerAnswer  int     // l, rows to an answer
+	Blocks     int     // of a row, which is how many ciphertexts the vector takes
+	Answers    int     // ceil(Rows/l)
+
+	slots   *slots
+	targets []int
+	*flooding
+}
+
+// PlanVector plans the product of a matrix of so many rows and columns. slots asks for so many rows to an answer, a
+// power of two for Double, or for the number with the fewest bytes if it is 0. The error wraps ErrShape, or ErrNoise.
+func (s *Scheme) PlanVector(rows, cols int, packing Packing, slots int) (*VectorPlan, error) {
+	n := s.N()
+	switch {
+	case rows < 1 || cols < 1 || rows > MaxEntries || cols > MaxEntries:
+		return nil, fmt.Errorf("%w: a matrix of %d x %d", ErrShape, rows, cols)
+	case packing > Tiled:
+		return nil, fmt.Errorf("%w: %v is no packing", ErrShape, packing)
+	case slots < 0 || slots > n || slots > 0 && (packing == Cheapest || packing == Double && n%slots != 0):
+		return nil, fmt.Errorf("%w: %d rows to an answer of degree %d, packing %v", ErrShape, slots, n, packing)
+	}
+	var best *VectorPlan
+	consider := func(packing Packing, d, l int) {
+		if slots > 0 && slots != l {
+			return
+		}
+		if slots == 0 && packing != Double { // as many answers, of fewer rows
+			answers := (rows + l - 1) / l
+			l = (rows + answers - 1) / answers
+		}
+		p := &VectorPlan{scheme: s, Rows: rows, Cols: cols, Packing: packing, Width: d, PerAnswer: l}
+		p.Blocks, p.Answers = (cols+d-1)/d, (rows+l-1)/l
+		if best == nil || p.bytes() < best.bytes() {
+			best = p
+		}
+	}
+	least := (cols + n - 1) / n
+	if packing == Forward || packing == Cheapest {
+		d := (cols + least - 1) / least
+		l := n / d
+		if slots > 0 {
+			l = min(l, slots)
+		}
+		consider(Forward, d, l)
+	}
+	if packing == Tiled || packing == Cheapest {
+		if slots > 0 {
+			consider(Tiled, n/slots, slots)
+		} else {
+			for d := (cols + least - 1) / least; d > 0; d-- {
+				consider(Tiled, d, n/d)
+			}
+		}
+	}
+	if packing == Double || packing == Cheapest {
+		for l := 1; l <= n; l *= 2 {
+			consider(Double, n/l, l)
+		}
+	}
+	if best == nil {
+		return nil, fmt.Errorf("%w: no %d rows of %d to an answer of degree %d, %v", ErrShape, slots, cols, n, packing)
+	}
+	return best, best.prepare()
+}
+
+// PaperSlots is the number of slots that the paper takes, sqrt(N rows/cols), as the nearest power of two: it counts
+// ciphertexts, and answers are smaller than inputs here.
+func (s *Scheme) PaperSlots(rows, cols int) int {
+	e := math.Round(math.Log2(float64(s.N())*float64(rows)/float64(cols)) / 2)
+	return 1 << int(min(max(e, 0), float64(s.LogN)))
+}
+
+func (p *VectorPlan) prepare() (err error) {
+	if p.Packing == Double {
+		p.slots = p.scheme.newSlots(p.PerAnswer)
+	}
+	for i := range p.PerAnswer {
+		p.targets = append(p.targets, (i+1)*p.Width-1)
+	}
+	p.flooding, err = p.scheme.flood(p.scheme.ProductNoise(p.Blocks, min(p.Width, p.Cols)), p.Answers)
+	return err
+}
+
+// Distance is log2 of the statistical distance of all answers from what says nothing of the matrix but the result.
+func (p *VectorPlan) Distance() float64 { return p.distance }
+
+// UpBytes and DownBytes are what the owner of the key sends and gets.
+func (p *VectorPlan) UpBytes() int { return InputsHeaderSize + p.Blocks*p.scheme.CiphertextSize() }
+
+// DownBytes is the size of all answers.
+func (p *VectorPlan) DownBytes() int { return p.Answers * p.AnswerSize() }
+
+// AnswerSize is the size of an encoded answer.
+func (p *VectorPlan) AnswerSize() int { return p.scheme.answerSize(p.PerAnswer) }
+
+func (p *VectorPlan) bytes() int { return p.UpBytes() + p.DownBytes() }
+
+// RowsOf says which rows answer g is of: [from, to).
+func (p *VectorPlan) RowsOf(g int) (from, to int) {
+	return g * p.PerAnswer, min((g+1)*p.PerAnswer, p.Rows)
+}
+
+// checkResidues refuses what is not so many residues modulo T.
+func (s *Set) checkResidues(v []uint64, count int, what string) error {
+	if len(v) != count {
+		return fmt.Errorf("%w: %d entries of %s, want %d", ErrShape, len(v), what, count)
+	}
+	below := true
+	for _, x := range v {
+		below = below && x < s.T
+	}
+	if !below {
+		return fmt.Errorf("%w: an entry of %s is not below %d", ErrRange, what, s.T)
+	}
+	return nil
+}
+
+// Encrypt encrypts the owner's share of the vector, residues modulo T. The source is for this call alone. The error
+// wraps ErrShape, ErrRange or ErrForeign.
+func (p *VectorPlan) Encrypt(k *SecretKey, share []uint64, workers int, source *sample.Source) (*Inputs, error) {
+	if err := k.check(p.scheme); err != nil {
+		return nil, err
+	}
+	if err := p.scheme.checkResidues(share, p.Cols, "the vector"); err != nil {
+		return nil, err
+	}
+	return k.encrypt(p.Blocks, workers, func(b int, m []uint64) { // backward, and the same in all slots
+		for j, x := range share[b*p.Width : min((b+1)*p.Width, p.Cols)] {
+			m[p.Width-1-j] = x
+		}
+	}, source), nil
+}
+
+// VectorEvaluator is the owner of the matrix, with what came from the owner of the key. It may be shared.
+type VectorEvaluator struct {
+	plan *VectorPlan
+	key  *PublicKey
+	b, a []ring.NTT
+}
+
+// Evaluator takes the inputs. The error wraps ErrCiphertext, or ErrForeign.
+func (p *VectorPlan) Evaluator(key *PublicKey, in *Inputs) (*VectorEvaluator, error) {
+	b, a, err := in.all(key, p.Blocks)
+	if err != nil {
+		return nil, err
+	}
+	return &VectorEvaluator{plan: p, key: key, b: b, a: a}, nil
+}
+
+// Answer multiplies the rows of answer g, one after the other, with the vector of which vector is this party's share,
+// or nil for 0. It gives the answer, encoded, and this party's shares of the products; those that the answer decrypts
+// to are the others. The source is for this answer alone. The error wraps ErrShape or ErrRange.
+func (e *VectorEvaluator) Answer(
+	g int, rows, vector []uint64, source *sample.Source,
+) (answer []byte, shares []uint64, err error) {
+	p, s := e.plan, e.plan.scheme
+	if err := checkNumber(g, p.Answers); err != nil {
+		return nil, nil, err
+	}
+	from, to := p.RowsOf(g)
+	if err := s.checkResidues(rows, (to-from)*p.Cols, "the matrix"); err != nil {
+		return nil, nil, err
+	}
+	if vector != nil {
+		if err := s.checkResidues(vector, p.Cols, "the vector"); err != nil {
+			return nil, nil, err
+		}
+	}
+	mask, shares := p.mask(to-from, source)
+	if vector != nil {
+		for i, m := 0, s.plaintext(); i < to-from; i++ {
+			sum, _ := m.Inner(rows[i*p.Cols:(i+1)*p.Cols], vector)
+			shares[i] = m.Add(shares[i], sum)
+		}
+	}
+	c0, c1 := e.multiply(rows)
+	b, a := e.key.finish(c0, c1, mask, p.bound, source)
+	clear(mask)
+	return s.encodeAnswer(e.key.answer(b, a, p.targets)), shares, nil
+}
+
+// mask draws a uniform polynomial modulo T, and gives the negatives of what it adds to the results.
+func (p *VectorPlan) mask(rows int, source *sample.Source) (mask, shares []uint64) {
+	s := p.scheme
+	mask = s.mask(source)
+	shares = make([]uint64, p.PerAnswer)
+	for i, at := range p.targets {
+		shares[i] = mask[at]
+	}
+	p.results(shares)
+	for i, v := range shares {
+		shares[i] = (s.T - v) % s.T
+	}
+	return mask, shares[:rows]
+}
+
+// results gives the entries of the product from the messages at the targets, in place.
+func (p *VectorPlan) results(v []uint64) {
+	if p.slots != nil {
+		p.slots.unpack(v, 1)
+	}
+}
+
+// multiply gives the sum over blocks of the packed rows times the inputs.
+func (e *VectorEvaluator) multiply(rows []uint64) (c0, c1 ring.NTT) {
+	p, s := e.plan, e.plan.scheme
+	c0, c1 = s.basis.NewNTT(), s.basis.NewNTT()
+	packed, factor := make([]uint64, s.N()), s.basis.BorrowNTT()
+	for b := range p.Blocks {
+		p.pack(packed, rows, b)
+		s.multiplier(factor, packed)
+		s.basis.MulAddNTT(c0, factor, e.b[b])
+		s.basis.MulAddNTT(c1, factor, e.a[b])
+	}
+	clear(packed)
+	wipe(ring.Poly(factor))
+	return c0, c1
+}
+
+// pack sets packed to block b of rows.
+func (p *VectorPlan) pack(packed, rows []uint64, b int) {
+	clear(packed)
+	from, to := b*p.Width, min((b+1)*p.Width, p.Cols)
+	for i := range len(rows) / p.Cols {
+		copy(packed[i*p.Width:(i+1)*p.Width], rows[i*p.Cols+from:i*p.Cols+to])
+	}
+	if p.slots != nil {
+		p.slots.pack(packed, p.Width)
+	}
+}
+
+// Open gives the owner's shares of the products of answer g. The error wraps ErrShape, ErrAnswer or ErrForeign.
+func (p *VectorPlan) Open(k *SecretKey, g int, answer []byte) ([]uint64, error) {
+	v, err := k.openAnswer(p.scheme, g, p.Answers, answer, p.targets)
+	if err != nil {
+		return nil, err
+	}
+	p.results(v)
+	from, to := p.RowsOf(g)
+	return v[:to-from], nil
+}

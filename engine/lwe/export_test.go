@@ -1,0 +1,36 @@
+package lwe
+
+// KeySwitch gives tests the ciphertext under s that a bootstrap of c starts with.
+func (e *Evaluator) KeySwitch(c *LWE) (a []uint64, b uint64) {
+	w := []switched{e.s.newSwitched()}
+	e.s.keySwitch(w, e.switches, []*LWE{c})
+	return w[0].a, w[0].b
+}
+
+// KeySwitcher is a key switch of copies of c that allocates nothing, for benchmarks.
+func (e *Evaluator) KeySwitcher(c *LWE, copies int) func() {
+	var w []switched
+	var from []*LWE
+	for range copies {
+		w, from = append(w, e.s.newSwitched()), append(from, c)
+	}
+	return func() { e.s.keySwitch(w, e.switches, from) }
+}
+
+// Exponent is the rounding of modulus switching.
+func (s *Scheme) Exponent(x uint64) int { return s.exponent(x) }
+
+// Signed is a digit of x in a gadget.
+func (s *Scheme) Signed(rotation bool, j int, x uint64) int64 {
+	d := &s.switches
+	if rotation {
+		d = &s.rotation
+	}
+	return d.signed(x, &d.at[j])
+}
+
+// Group is how many ciphertexts pass over the keys together.
+const Group = group
+
+// MinDeviation is the floor of the errors of a party.
+const MinDeviation = minDeviation

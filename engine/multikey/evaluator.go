@@ -1,0 +1,318 @@
+package multikey
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/sp301415/tfhe-go/math/poly"
+	"github.com/sp301415/tfhe-go/tfhe"
+
+	"github.com/lodge-mpc/lodge/engine/parallel"
+)
+
+// Evaluator computes gates with the keys of the parties that it has been given. It is safe for concurrent use. Its time
+// depends on ciphertexts, which are public, and on the parties in them alone.
+type Evaluator struct {
+	s       *Scheme
+	public  []poly.FourierPoly // b_0 = -a_j, of the common reference string
+	lock    sync.RWMutex
+	keys    map[KeyID]*expanded
+	benches sync.Pool
+}
+
+// NewEvaluator returns an evaluator without keys.
+func NewEvaluator(s *Scheme) *Evaluator {
+	e := &Evaluator{s: s, keys: map[KeyID]*expanded{}}
+	e.benches.New = func() any { return s.newBench() }
+	for _, a := range s.string {
+		f := s.transform.ToFourierPoly(poly.Poly[uint64]{Coeffs: a})
+		s.transform.NegFourierPolyAssign(f, f)
+		e.public = append(e.public, f)
+	}
+	return e
+}
+
+// expanded are the keys of a party, masks and all, as evaluation takes them.
+type expanded struct {
+	public   []poly.FourierPoly    // b_j
+	relin    []poly.FourierPoly    // d_j
+	relin2   [][2]poly.FourierPoly // f0_j, f_j
+	rotation [][2]poly.FourierPoly // rows of coordinate i at 2 Rotation.Digits i
+	switches []uint32              // for each coordinate and digit, the mask and then the sample
+}
+
+// Add expands keys on so many goroutines and returns their name; it keeps nothing of keys. The error wraps ErrKeys,
+// ErrSet or ErrCRS.
+func (e *Evaluator) Add(k *Keys, workers int) (KeyID, error) {
+	s := e.s
+	switch {
+	case k == nil || k.s == nil:
+		return KeyID{}, fmt.Errorf("%w: none", ErrKeys)
+	case k.s.hash != s.hash:
+		return KeyID{}, fmt.Errorf("%w: keys of %s, not of %s", ErrSet, k.s.Name, s.Name)
+	case k.s.crs != s.crs:
+		return KeyID{}, fmt.Errorf("%w: keys", ErrCRS)
+	}
+	id := k.ID()
+	if e.Has(id) {
+		return id, nil
+	}
+	x := e.expand(k, workers)
+	e.lock.Lock()
+	defer e.lock.Unlock()
+	e.keys[id] = x
+	return id, nil
+}
+
+// Has reports whether keys of this name are here.
+func (e *Evaluator) Has(id KeyID) bool {
+	e.lock.RLock()
+	defer e.lock.RUnlock()
+	return e.keys[id] != nil
+}
+
+// Remove forgets keys, which those that compute with them keep until they have done.
+func (e *Evaluator) Remove(id KeyID) {
+	e.lock.Lock()
+	defer e.lock.Unlock()
+	delete(e.keys, id)
+}
+
+// KeyMemory is about how many bytes an evaluator takes for the keys of one party.
+func (s *Scheme) KeyMemory() int {
+	_, each := s.rows()
+	elements := 4*s.Uni.Digits + 2*s.Dim*each
+	return 8*s.N()*elements + 4*(s.N()-s.Dim)*s.Switch.Digits*(s.Dim+1)
+}
+
+func (e *Evaluator) expand(k *Keys, workers int) *expanded {
+	s := e.s
+	first, each := s.rows()
+	u, n, digits := s.Uni.Digits, s.N(), s.Switch.Digits
+	x := &expanded{
+		public: make([]poly.FourierPoly, u), relin: make([]poly.FourierPoly, u), relin2: make([][2]poly.FourierPoly, u),
+		rotation: make([][2]poly.FourierPoly, s.Dim*each), switches: make([]uint32, (n-s.Dim)*digits*(s.Dim+1)),
+	}
+	forward := func(b *bench, src []uint64) poly.FourierPoly {
+		return b.transform.ToFourierPoly(poly.Poly[uint64]{Coeffs: src})
+	}
+	parallel.For(workers, u, func(j int) {
+		b := e.benches.Get().(*bench)
+		defer e.benches.Put(b)
+		load := func(row int) poly.FourierPoly {
+			k.load(b.product.Coeffs, row)
+			return forward(b, b.product.Coeffs)
+		}
+		x.public[j], x.relin[j], x.relin2[j][0] = load(j), load(u+j), load(2*u+j)
+		s.relinMask(b.product.Coeffs, &k.Seed, j)
+		x.relin2[j][1] = forward(b, b.product.Coeffs)
+	})
+	parallel.For(workers, s.Dim, func(i int) {
+		b := e.benches.Get().(*bench)
+		defer e.benches.Put(b)
+		for row := range each {
+			k.load(b.product.Coeffs, first+i*each+row)
+			x.rotation[i*each+row][0] = forward(b, b.product.Coeffs)
+			s.rotationMask(b.product.Coeffs, &k.Seed, i, row)
+			x.rotation[i*each+row][1] = forward(b, b.product.Coeffs)
+		}
+	})
+	parallel.For(workers, n-s.Dim, func(i int) {
+		masks, buffer := make([]uint32, digits*s.Dim), make([]uint64, digits*s.Dim/2)
+		s.switchMask(masks, buffer, &k.Seed, i)
+		for d := range digits {
+			at := (i*digits + d) * (s.Dim + 1)
+			copy(x.switches[at:], masks[d*s.Dim:(d+1)*s.Dim])
+			x.switches[at+s.Dim] = k.short[i*digits+d]
+		}
+	})
+	return x
+}
+
+// bench is what one goroutine computes with.
+type bench struct {
+	transform  *poly.Evaluator[uint64]
+	decomposer *tfhe.Decomposer[uint64]
+	pieces     []poly.Poly[uint64]
+	digits     [][2][]poly.FourierPoly // of the accumulators
+	sums, rows [2]poly.FourierPoly
+	totals     [][2]poly.FourierPoly
+	monomial   poly.FourierPoly
+	product    poly.Poly[uint64]
+}
+
+func (s *Scheme) newBench() *bench {
+	b := &bench{transform: s.transform.ShallowCopy(), decomposer: tfhe.NewDecomposer[uint64](poly.MinDegree)}
+	f := b.transform.NewFourierPoly
+	b.product, b.monomial = b.transform.NewPoly(), f()
+	for range max(s.Rotation.Digits, s.Lev.Digits, s.Uni.Digits) {
+		b.pieces = append(b.pieces, b.transform.NewPoly())
+	}
+	for half := range 2 {
+		b.sums[half], b.rows[half] = f(), f()
+	}
+	for range s.Lev.Digits {
+		var d [2][]poly.FourierPoly
+		for half := range 2 {
+			for range s.Rotation.Digits {
+				d[half] = append(d[half], f())
+			}
+		}
+		b.digits, b.totals = append(b.digits, d), append(b.totals, [2]poly.FourierPoly{f(), f()})
+	}
+	return b
+}
+
+// Task is a gate.
+type Task struct {
+	Gate    Gate
+	Dst     *Ciphertext // is set; may be an operand of this task, and must not be one of another that runs with it
+	A, B, C *Ciphertext // C for Mux alone
+}
+
+// Gate is the ciphertext of a gate of bits, on so many goroutines; c counts for Mux alone. Errors are those of Run.
+func (e *Evaluator) Gate(ctx context.Context, workers int, g Gate, a, b, c *Ciphertext) (*Ciphertext, error) {
+	dst := new(Ciphertext)
+	err := e.Run(ctx, workers, []Task{{Gate: g, Dst: dst, A: a, B: b, C: c}})
+	return dst, err
+}
+
+// Run computes tasks that do not depend on each other on up to so many goroutines, which share the parties of a task
+// too. What is wrong with any task is reported before any is computed, as the error of the first one: it wraps ErrGate,
+// ErrCiphertext, ErrParties, or ErrUnknownKey. When ctx ends, no further part starts, and results are incomplete.
+func (e *Evaluator) Run(ctx context.Context, workers int, tasks []Task) error {
+	jobs := make([]*job, len(tasks))
+	for i := range tasks {
+		var err error
+		if jobs[i], err = e.plan(&tasks[i]); err != nil {
+			return fmt.Errorf("task %d: %w", i, err)
+		}
+	}
+	// A group has enough parts for all goroutines, and its accumulators are all that is held at a time.
+	group := max(1, workers)
+	for len(jobs) > 0 {
+		some := jobs[:min(group, len(jobs))]
+		if err := e.compute(ctx, workers, some); err != nil {
+			return err
+		}
+		jobs = jobs[len(some):]
+	}
+	return nil
+}
+
+// job is a task with the bootstraps that it takes: one, or the two of a multiplexer.
+type job struct {
+	dst        *Ciphertext
+	bootstraps []*bootstrap
+	result     *extracted // their sum
+}
+
+// bootstrap is the sum of a gate on its way.
+type bootstrap struct {
+	in     *Ciphertext
+	keys   []*expanded // of its parts
+	acc    [][][2]poly.FourierPoly
+	merged *extracted
+}
+
+// plan checks a task, adds up its operands and looks up the keys.
+func (e *Evaluator) plan(t *Task) (*job, error) {
+	if t.Gate < And || t.Gate >= gates {
+		return nil, fmt.Errorf("%w: %v", ErrGate, t.Gate)
+	}
+	for _, c := range []*Ciphertext{t.A, t.B, t.C}[:t.Gate.Operands()] {
+		if err := e.s.Check(c); err != nil {
+			return nil, err
+		}
+	}
+	if t.Dst == nil {
+		return nil, fmt.Errorf("%w: no place for the result", ErrCiphertext)
+	}
+	sums := []*Ciphertext{}
+	union := 0
+	if t.Gate == Mux {
+		sums = append(sums, e.s.combine(And, t.A, t.B), e.s.combine(NotAnd, t.A, t.C))
+		union = len(e.s.combine(And, sums[0], sums[1]).Parts)
+	} else {
+		sums = append(sums, e.s.combine(t.Gate, t.A, t.B))
+		union = len(sums[0].Parts)
+	}
+	if union > e.s.Parties {
+		return nil, fmt.Errorf("%w: %d, and %s is for %d", ErrParties, union, e.s.Name, e.s.Parties)
+	}
+	j := &job{dst: t.Dst}
+	e.lock.RLock()
+	defer e.lock.RUnlock()
+	for _, sum := range sums {
+		b := &bootstrap{in: sum, acc: make([][][2]poly.FourierPoly, len(sum.Parts))}
+		for _, p := range sum.Parts {
+			x := e.keys[p.Key]
+			if x == nil {
+				return nil, fmt.Errorf("%w: %x", ErrUnknownKey, p.Key[:])
+			}
+			b.keys = append(b.keys, x)
+		}
+		j.bootstraps = append(j.bootstraps, b)
+	}
+	return j, nil
+}
+
+// compute takes jobs through all parts of a gate.
+func (e *Evaluator) compute(ctx context.Context, workers int, jobs []*job) error {
+	type part struct {
+		b *bootstrap
+		i int
+	}
+	var rotations []part
+	var merges []*bootstrap
+	for _, j := range jobs {
+		for _, b := range j.bootstraps {
+			merges = append(merges, b)
+			for i := range b.in.Parts {
+				rotations = append(rotations, part{b, i})
+			}
+		}
+	}
+	try := func(n int, f func(b *bench, i int)) error {
+		return parallel.Try(ctx, workers, n, func(i int) error {
+			b := e.benches.Get().(*bench)
+			defer e.benches.Put(b)
+			f(b, i)
+			return nil
+		})
+	}
+	if err := try(len(rotations), func(b *bench, i int) {
+		r := rotations[i]
+		r.b.acc[r.i] = b.rotate(e.s, r.b.keys[r.i], r.b.in.Parts[r.i].A)
+	}); err != nil {
+		return err
+	}
+	if err := try(len(merges), func(b *bench, i int) {
+		merges[i].merged = b.merge(e, merges[i])
+		merges[i].acc = nil
+	}); err != nil {
+		return err
+	}
+	type switching struct {
+		j *job
+		i int
+	}
+	var switches []switching
+	for _, j := range jobs {
+		j.result = j.sum()
+		for i := range j.result.ids {
+			switches = append(switches, switching{j, i})
+		}
+	}
+	if err := try(len(switches), func(_ *bench, i int) {
+		w := switches[i]
+		w.j.result.switchKey(e.s, w.i)
+	}); err != nil {
+		return err
+	}
+	for _, j := range jobs {
+		*j.dst = j.result.ciphertext()
+	}
+	return nil
+}

@@ -1,0 +1,88 @@
+package multikey
+
+import (
+	"github.com/sp301415/tfhe-go/math/poly"
+)
+
+// decompose sets dst to the transforms of the digits of p, of the gadget that the library calls g.
+func (b *bench) decompose(p poly.Poly[uint64], g gadget, dst []poly.FourierPoly) {
+	b.decomposer.DecomposePolyAssign(p, g, b.pieces[:g.Level()])
+	for j := range g.Level() {
+		b.transform.ToFourierPolyAssign(b.pieces[j], dst[j])
+	}
+}
+
+// multiply sets dst = a b if first, else adds a b to it.
+func (b *bench) multiply(dst, x, y poly.FourierPoly, first bool) {
+	if first {
+		b.transform.MulFourierPolyAssign(x, y, dst)
+	} else {
+		b.transform.MulAddFourierPolyAssign(x, y, dst)
+	}
+}
+
+// exponent is a word of an LWE ciphertext rounded to a multiple of 1/2N, modulo 2N.
+func (s *Scheme) exponent(x uint32) int {
+	shift := lweBits - s.LogN - 1
+	return int((x+1<<(shift-1))>>shift) & (2*s.N() - 1)
+}
+
+// rotate computes a party's accumulators of gadget Lev, row l being a ring ciphertext of B^-(l+1) X^-<a, z>, and returns
+// their transforms. A step takes the coordinates of a block, of which at most one is 1:
+//
+//	acc <- acc + sum_i (X^-a_i - 1) (acc (*) RGSW(z_i)),
+//
+// and all rows of the gadget together, so that a step's part of the key and its monomials are read and made once.
+func (b *bench) rotate(s *Scheme, x *expanded, a []uint32) [][2]poly.FourierPoly {
+	rows := s.Lev.Digits
+	acc := make([][2]poly.Poly[uint64], rows)
+	for l := range acc {
+		acc[l] = [2]poly.Poly[uint64]{b.transform.NewPoly(), b.transform.NewPoly()}
+		acc[l][0].Coeffs[0] = s.lev.BaseQ(l)
+	}
+	each := 2 * s.Rotation.Digits
+	halves := 1 // the mask is 0 before the first step
+	for at := 0; at < s.Dim; at += s.Block {
+		started := false
+		for i := at; i < at+s.Block; i++ {
+			e := s.exponent(a[i])
+			if e == 0 {
+				continue
+			}
+			if !started {
+				for l := range acc {
+					for half := range halves {
+						b.decompose(acc[l][half], s.rotation, b.digits[l][half])
+					}
+				}
+			}
+			b.transform.MonomialSubOneToFourierPolyAssign(2*s.N()-e, b.monomial)
+			key := x.rotation[i*each : (i+1)*each]
+			for l := range acc {
+				for half, sum := range b.sums {
+					for k := range halves * s.Rotation.Digits {
+						b.multiply(sum, key[k][half], b.digits[l][k/s.Rotation.Digits][k%s.Rotation.Digits], k == 0)
+					}
+					b.multiply(b.totals[l][half], sum, b.monomial, !started)
+				}
+			}
+			started = true
+		}
+		if !started {
+			continue
+		}
+		for l := range acc {
+			for half := range acc[l] {
+				b.transform.ToPolyAddAssignUnsafe(b.totals[l][half], acc[l][half])
+			}
+		}
+		halves = 2
+	}
+	out := make([][2]poly.FourierPoly, rows)
+	for l := range acc {
+		for half := range acc[l] {
+			out[l][half] = b.transform.ToFourierPoly(acc[l][half])
+		}
+	}
+	return out
+}

@@ -1,0 +1,116 @@
+package multikey
+
+import (
+	"sync"
+	"testing"
+
+	"github.com/lodge-mpc/lodge/engine/sample"
+)
+
+// cheap is the set of tests whose subject is not the set.
+const cheap = InsecurePrefix + "M8-32"
+
+// subject is a scheme with parties that have keys, and an evaluator that has them all.
+type subject struct {
+	*Scheme
+	source  *sample.Source
+	e       *Evaluator
+	secrets []*Secret
+	keys    []*Keys
+}
+
+func schemeOf(t testing.TB, name string) *Scheme {
+	t.Helper()
+	set, err := Lookup(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := New(set, StandardSeed())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+var subjects struct {
+	sync.Mutex
+	have map[string]*subject
+}
+
+// newSubject is a subject with at least so many parties, which tests share.
+func newSubject(t testing.TB, name string, parties int) *subject {
+	t.Helper()
+	subjects.Lock()
+	defer subjects.Unlock()
+	s := subjects.have[name]
+	if s == nil {
+		s = &subject{Scheme: schemeOf(t, name), source: sample.NewSource(make([]byte, 32)).Sub(name)}
+		s.e = NewEvaluator(s.Scheme)
+		if subjects.have == nil {
+			subjects.have = map[string]*subject{}
+		}
+		subjects.have[name] = s
+	}
+	for i := len(s.secrets); i < parties; i++ {
+		secret, keys := s.Generate(uint32(i), s.source.Sub("party", uint64(i)), 2)
+		id, err := s.e.Add(keys, 2)
+		if err != nil || id != secret.ID() {
+			t.Fatalf("party %d: %v", i, err)
+		}
+		if !s.Insecure || s.LogN > 8 {
+			keys = nil // large, and nobody asks for them
+		}
+		s.secrets, s.keys = append(s.secrets, secret), append(s.keys, keys)
+	}
+	return s
+}
+
+// encrypt is a bit under a party's key, drawn by a name.
+func (s *subject) encrypt(party int, bit bool, name ...uint64) *Ciphertext {
+	return s.secrets[party].Encrypt([]bool{bit}, s.source.Sub("encrypt", append(name, uint64(party))...)).Ciphertext(0)
+}
+
+// of is an encryption under several parties' keys: a sum of bits of theirs whose phases are 0 but for the first one's.
+func (s *subject) of(t testing.TB, bit bool, parties []int, name ...uint64) *Ciphertext {
+	t.Helper()
+	c := s.encrypt(parties[0], bit, name...)
+	for i, p := range parties[1:] {
+		zero := s.encrypt(p, true, append(name, uint64(i))...)
+		zero.B -= eighth
+		c = s.add(c, zero)
+	}
+	if err := s.Check(c); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// add is the sum of two ciphertexts.
+func (s *subject) add(a, b *Ciphertext) *Ciphertext {
+	c := s.combine(Or, a, b)
+	c.B -= eighth
+	return c
+}
+
+// decrypt is the bit of c and what its phase is off by, as a part of the torus.
+func (s *subject) decrypt(t testing.TB, c *Ciphertext) (bool, float64) {
+	t.Helper()
+	bit, err := Decrypt(c, s.secrets...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	phase := c.B
+	for _, k := range s.secrets {
+		share, err := k.Phase(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		phase += share
+	}
+	if bit {
+		phase -= eighth
+	} else {
+		phase += eighth
+	}
+	return bit, float64(int32(phase)) / (1 << lweBits)
+}

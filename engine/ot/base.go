@@ -1,0 +1,140 @@
+package ot
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"filippo.io/edwards25519"
+
+	"github.com/lodge-mpc/lodge/engine/sample"
+)
+
+// Kappa is the number of base transfers, and of columns of extension.
+const Kappa = 128
+
+const pointSize = 32
+
+// OfferSize and ReplySize are the sizes in bytes of the messages of the base transfers.
+const (
+	OfferSize = pointSize
+	ReplySize = Kappa * pointSize
+)
+
+// ID names what a pair of parties does once: the session, the two parties and who is the receiver.
+type ID [32]byte
+
+// ErrPoint says that an encoding is that of no point, or of one of small order.
+var ErrPoint = errors.New("ot: not a point of the group")
+
+// The base transfers are those of Chou and Orlandi (The simplest protocol for oblivious transfer, LATINCRYPT 2015) on
+// edwards25519, whose generator B has the prime order l and whose cofactor is 8. R offers A = a B. S, to choose s_i,
+// answers R_i = s_i (8 A) + b_i B, and has the point b_i (8 A). R's pair is P_i0 = a (8 R_i) and P_i1 = P_i0 - 64 a^2
+// B, of which S has the one for s_i. As 8 A is in the group of order l whatever A is, R_i says nothing of s_i to
+// anybody. Keys are hashes of the points with the ID, the index and the messages.
+
+// scalar is a uniform scalar.
+func scalar(s *sample.Stream) *edwards25519.Scalar {
+	var wide [64]byte
+	_, _ = s.Read(wide[:]) // streams do not fail
+	v, err := edwards25519.NewScalar().SetUniformBytes(wide[:])
+	clear(wide[:])
+	if err != nil {
+		panic(err) // the length is right
+	}
+	return v
+}
+
+// timesCofactor decodes a point and clears its part of small order, of which nothing may be left but that.
+func timesCofactor(encoding []byte) (*edwards25519.Point, error) {
+	p, err := new(edwards25519.Point).SetBytes(encoding)
+	if err != nil {
+		return nil, ErrPoint
+	}
+	p.MultByCofactor(p)
+	if p.Equal(edwards25519.NewIdentityPoint()) == 1 {
+		return nil, ErrPoint
+	}
+	return p, nil
+}
+
+// hashFields is SHA-256 of the fields, each behind its length in 8 bytes.
+func hashFields(fields ...[]byte) [32]byte {
+	h := sha256.New()
+	var n [8]byte
+	for _, f := range fields {
+		binary.LittleEndian.PutUint64(n[:], uint64(len(f)))
+		h.Write(n[:]) // hashes do not fail
+		h.Write(f)
+	}
+	return [32]byte(h.Sum(nil))
+}
+
+// column is the generator of a column whose key is the hash of a point of base transfer i. It clears the point's
+// encoding.
+func (id ID) column(i int, offer, answer, point []byte) *sample.Stream {
+	index := binary.LittleEndian.AppendUint64(nil, uint64(i))
+	key := hashFields([]byte("lodge ot key"), id[:], index, offer, answer, point)
+	clear(point)
+	source := sample.NewSource(key[:])
+	clear(key[:])
+	defer source.Wipe()
+	return source.Stream("column")
+}
+
+// offer is R's first message and the scalar behind it.
+func offer(s *sample.Stream) (a *edwards25519.Scalar, message []byte) {
+	a = scalar(s)
+	return a, new(edwards25519.Point).ScalarBaseMult(a).Bytes()
+}
+
+// reply is S's answer to an offer, for the choices s, and its columns' generators.
+func reply(id ID, choices block, random *sample.Stream, offer []byte) (
+	columns [Kappa]*sample.Stream, message []byte, err error,
+) {
+	a8, err := timesCofactor(offer)
+	if err != nil {
+		return columns, nil, err
+	}
+	message = make([]byte, 0, ReplySize)
+	var p edwards25519.Point
+	for i := range columns {
+		b := scalar(random)
+		p.ScalarBaseMult(b)
+		answer := p.Bytes()
+		other := p.Add(&p, a8).Bytes()
+		subtle.ConstantTimeCopy(choices.bit(i), answer, other)
+		message = append(message, answer...)
+		columns[i] = id.column(i, offer, answer, p.ScalarMult(b, a8).Bytes())
+		b.Set(edwards25519.NewScalar())
+	}
+	p = edwards25519.Point{}
+	return columns, message, nil
+}
+
+// pairs are R's pairs of generators, from S's answer.
+func pairs(id ID, a *edwards25519.Scalar, offer, message []byte) (columns [Kappa][2]*sample.Stream, err error) {
+	if len(message) != ReplySize {
+		return columns, fmt.Errorf("ot: a reply of %d bytes, want %d", len(message), ReplySize)
+	}
+	// 64 a^2 B = 8 (8 a^2 B)
+	square := edwards25519.NewScalar().Multiply(a, a)
+	apart := new(edwards25519.Point).ScalarBaseMult(square)
+	apart.MultByCofactor(apart).MultByCofactor(apart)
+	square.Set(edwards25519.NewScalar())
+	var p edwards25519.Point
+	for i := range columns {
+		answer := message[i*pointSize : (i+1)*pointSize]
+		r8, err := timesCofactor(answer)
+		if err != nil {
+			return columns, err
+		}
+		p.ScalarMult(a, r8)
+		columns[i][0] = id.column(i, offer, answer, p.Bytes())
+		columns[i][1] = id.column(i, offer, answer, p.Subtract(&p, apart).Bytes())
+	}
+	p, *apart = edwards25519.Point{}, edwards25519.Point{}
+	return columns, nil
+}

@@ -1,0 +1,126 @@
+package bgvdecrypt
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/bits"
+	"slices"
+
+	"github.com/lodge-mpc/lodge/engine/bgv"
+	"github.com/lodge-mpc/lodge/engine/protocol/threshold/decrypt"
+	"github.com/lodge-mpc/lodge/engine/ring"
+	"github.com/lodge-mpc/lodge/engine/share"
+)
+
+var (
+	// ErrParams says that something cannot be decrypted so.
+	ErrParams = errors.New("bgvdecrypt: parameters do not fit")
+	// ErrAnswers says that answers are malformed, or belong to different runs.
+	ErrAnswers = errors.New("bgvdecrypt: answers do not fit")
+)
+
+// Params are those of package decrypt for coefficients, under keys that threshold+1 parties decrypt with.
+func Params(s *bgv.Scheme, threshold int) (decrypt.Params, error) {
+	k, err := decrypt.ExactOddKind(s.Q[0], s.T, threshold+1, math.Exp2(float64(s.LogNoise)))
+	if err != nil {
+		return decrypt.Params{}, err
+	}
+	p := decrypt.Params{
+		Modulus: s.Q[0], Dimension: s.N(), LogP: bits.Len64(s.T), Parties: threshold + 1, Kind: k,
+	}
+	return p, p.Check()
+}
+
+// Chosen are coefficients of a ciphertext, by their degree.
+type Chosen struct {
+	Ciphertext *bgv.Ciphertext
+	Degrees    []int
+}
+
+// Coefficients are chosen coefficients as package decrypt takes them: ciphertexts of learning with errors modulo q_0.
+type Coefficients struct {
+	scheme *bgv.Scheme
+	list   []Chosen   // at level 0
+	turned [][]uint64 // by ciphertext
+	from   []at       // by index
+}
+
+// at is where a coefficient is from.
+type at struct{ chosen, degree int }
+
+// Select switches ciphertexts to level 0, and selects coefficients. The error wraps ErrParams, or is of package bgv.
+func Select(s *bgv.Scheme, list []Chosen) (*Coefficients, error) {
+	c := &Coefficients{scheme: s}
+	for i, ch := range list {
+		low, err := s.Switch(ch.Ciphertext, 0)
+		if err != nil {
+			return nil, err
+		}
+		for _, k := range ch.Degrees {
+			if k < 0 || k >= s.N() {
+				return nil, fmt.Errorf("%w: no coefficient of degree %d", ErrParams, k)
+			}
+			c.from = append(c.from, at{i, k})
+		}
+		c.list = append(c.list, Chosen{low, slices.Clone(ch.Degrees)})
+		c.turned = append(c.turned, turned(low.C1.C[0], s.Q[0]))
+	}
+	if len(c.from) == 0 {
+		return nil, fmt.Errorf("%w: no coefficients", ErrParams)
+	}
+	return c, nil
+}
+
+// Len is how many coefficients there are, one after the other, ciphertext by ciphertext.
+func (c *Coefficients) Len() int { return len(c.from) }
+
+// turned are the negated coefficients of c_1 from the highest on, and then the coefficients from the highest on.
+func turned(c1 []uint64, q uint64) []uint64 {
+	n := len(c1)
+	v := make([]uint64, 2*n)
+	for i, x := range c1 {
+		v[2*n-1-i] = x
+		if x != 0 { // ciphertexts are public
+			v[n-1-i] = q - x
+		}
+	}
+	return v
+}
+
+// At gives coefficient k of c_0 + c_1 s as b - <a, s>: a_j is minus coefficient k-j of c_1, or coefficient N+k-j of it
+// where k < j.
+func (c *Coefficients) At(i int) (a []uint64, b uint64) {
+	of := c.from[i]
+	from := c.scheme.N() - 1 - of.degree
+	return c.turned[of.chosen][from : from+c.scheme.N()], c.list[of.chosen].Ciphertext.C0.C[0][of.degree]
+}
+
+// Messages gives the coefficients of the messages from what package decrypt gives, in lists as they were chosen.
+func (c *Coefficients) Messages(opened []uint64) [][]uint64 {
+	var messages [][]uint64
+	for _, ch := range c.list {
+		n := len(ch.Degrees)
+		m := make([]uint64, n)
+		c.scheme.FromMu(m, opened[:n], ch.Ciphertext)
+		messages, opened = append(messages, m), opened[n:]
+	}
+	return messages
+}
+
+// Additive gives a party's additive share of the key among a quorum of threshold+1 of the parties, modulo the first
+// primes: one row of N residues for each. mine is its share of package bgvkeys.
+func Additive(s *bgv.Scheme, parties int, quorum []int, self int, mine share.Vec, primes int) (ring.Poly, error) {
+	if len(mine) != s.N()*len(s.QP()) || primes < 1 || primes > len(s.Q) || !slices.Contains(quorum, self) {
+		return ring.Poly{}, fmt.Errorf("%w: a share of %d residues, %d primes", ErrParams, len(mine), primes)
+	}
+	out := s.Level(primes - 1).NewPoly()
+	for k := range primes {
+		f, err := share.New(s.Q[k], parties)
+		if err != nil {
+			return ring.Poly{}, err
+		}
+		f.Additive(out.C[k], quorum, self, mine[k*s.N():(k+1)*s.N()])
+	}
+	return out, nil
+}

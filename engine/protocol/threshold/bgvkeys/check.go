@@ -1,0 +1,218 @@
+package bgvkeys
+
+import (
+	"context"
+	"slices"
+
+	"github.com/lodge-mpc/lodge/engine/codec"
+	"github.com/lodge-mpc/lodge/engine/kernel"
+	"github.com/lodge-mpc/lodge/engine/parallel"
+	"github.com/lodge-mpc/lodge/engine/protocol/round"
+	"github.com/lodge-mpc/lodge/engine/protocol/threshold/internal/table"
+	"github.com/lodge-mpc/lodge/engine/sample"
+	"github.com/lodge-mpc/lodge/engine/share"
+)
+
+// weights are the coefficients of the check of what is dealt, which a coin gives that is tossed when all dealers are
+// bound: modulo each prime frame f counts alpha[f], column c counts beta[c], and the masks 1. A combination that a
+// dealer cannot foresee is a polynomial of degree 2 in them, so that it hides a fault with probability at most 2/q for
+// the smallest prime q.
+type weights struct {
+	alpha [][]kernel.Factor // by prime and frame
+	beta  [][]uint64        // by prime
+}
+
+func (p *plan) weights(coin round.Digest) *weights {
+	w := &weights{}
+	for k, q := range p.primes {
+		frames, beta := make([]uint64, p.frames()), make([]uint64, p.width)
+		sample.Expand([][]uint64{frames}, []uint64{q}, coin[:], "bgvkeys dealt frames", uint64(k))
+		sample.Expand([][]uint64{beta}, []uint64{q}, coin[:], "bgvkeys dealt columns", uint64(k))
+		frames[len(frames)-1] = 1
+		w.alpha, w.beta = append(w.alpha, p.factors(k, frames)), append(w.beta, beta)
+	}
+	return w
+}
+
+func (p *plan) factors(prime int, v []uint64) []kernel.Factor {
+	list := make([]kernel.Factor, len(v))
+	for i, x := range v {
+		list[i] = p.fields[prime].Factor(x)
+	}
+	return list
+}
+
+// combinations are a vector for each of so many parties, both degrees and every prime, in which rows are added up with
+// their weights.
+type combinations [][2][][]uint64
+
+func (p *plan) combinations(n int) combinations {
+	c := make(combinations, n)
+	for i := range c {
+		c[i] = [2][][]uint64{p.table(), p.table()}
+	}
+	return c
+}
+
+func (c combinations) wipe() {
+	for i := range c {
+		table.Wipe(c[i][0])
+		table.Wipe(c[i][1])
+	}
+}
+
+func group(r row) int {
+	if r.high {
+		return 1
+	}
+	return 0
+}
+
+// announced is how many numbers a dealer says modulo a prime: the values at 0 and at those that expand their shares of
+// its combination of degree t, and of that of degree 2t, if there is one.
+func (p *plan) announced(prime int) int {
+	if prime < len(p.scheme.Q) {
+		return 3*p.t + 2
+	}
+	return p.t + 1
+}
+
+func (p *plan) announcedSize() (n int) {
+	for k := range p.primes {
+		n += p.valuesSize(k, p.announced(k))
+	}
+	return n
+}
+
+// announce gives the combinations of the dealer's secrets and of the shares that others expand, in own.
+func (p *party) announce() (values [][]uint64) {
+	for k := range p.primes {
+		var list []uint64
+		for i := range p.t + 1 {
+			list = append(list, p.dot(k, p.own[i][0][k], p.check.beta[k]))
+		}
+		for i := 0; k < len(p.scheme.Q) && i < 2*p.t+1; i++ {
+			list = append(list, p.dot(k, p.own[i][1][k], p.check.beta[k]))
+		}
+		values = append(values, list)
+	}
+	return values
+}
+
+func (p *plan) packAnnounced(values [][]uint64) (b []byte) {
+	for k, v := range values {
+		b = p.pack(b, k, v)
+	}
+	return b
+}
+
+func (p *plan) unpackAnnounced(from round.Party, b []byte) ([][]uint64, error) {
+	if len(b) != p.announcedSize() {
+		return nil, round.Malformed(from, codec.ErrTruncated)
+	}
+	var values [][]uint64
+	for k := range p.primes {
+		v := make([]uint64, p.announced(k))
+		var err error
+		if b, err = p.unpack(v, k, b); err != nil {
+			return nil, round.Malformed(from, err)
+		}
+		values = append(values, v)
+	}
+	return values, nil
+}
+
+// fits reports whether this party's combinations of what a dealer gave it are values of the polynomials that it
+// announced.
+func (p *party) fits(from int, said [][]uint64) bool {
+	for k, values := range said {
+		lists := [][]uint64{values[:p.t+1], values[p.t+1:]}
+		for g, known := range lists {
+			if len(known) == 0 {
+				continue
+			}
+			mine := p.dot(k, p.received[from][g][k], p.check.beta[k])
+			if p.fields[k].Dealing(from, (1+g)*p.t).Value(p.self, known) != mine {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// fold adds this party's share v of a dealer's row to what it is due to. room is overwritten.
+func (p *party) fold(from, f int, r row, v, room []uint64) {
+	p.add(p.received[from][group(r)][r.prime], v, r.prime, p.check.alpha[r.prime][f], room)
+	field := p.fields[r.prime]
+	switch {
+	case f == 0:
+		field.AddVec(p.secret.C[r.prime], p.secret.C[r.prime], v)
+	case f <= p.samples():
+		to := p.shares[f-1].C[r.prime]
+		field.AddVec(to, to, v)
+	}
+}
+
+// foldKnown folds what this party need not be sent: its own shares of what it deals, and those that it expands.
+func (p *party) foldKnown(ctx context.Context) error {
+	return parallel.Try(ctx, p.Workers, len(p.primes), func(k int) error {
+		b := p.dealer.bench()
+		defer b.wipe()
+		for f := range p.frames() {
+			for _, r := range p.rows(f) {
+				if r.prime == k {
+					p.foldRow(b, f, r)
+				}
+			}
+		}
+		return ctx.Err()
+	})
+}
+
+// foldRow is foldKnown for one row.
+func (p *party) foldRow(b *bench, f int, r row) {
+	weight, g := p.check.alpha[r.prime][f], group(r)
+	shares := p.dealer.make(b, f, r, p.self)
+	p.fold(p.self, f, r, shares[p.self], b.room)
+	p.add(p.own[0][g][r.prime], b.secrets, r.prime, weight, b.room)
+	for k, i := range p.dealer.dealing(r).Seeded() {
+		p.add(p.own[1+k][g][r.prime], shares[i], r.prime, weight, b.room)
+	}
+	for from := range p.n {
+		if d := p.distance(from, p.self); d > 0 && d <= p.degree(r) {
+			p.expand(b.secrets, p.given.Sources[from], f, r)
+			p.fold(from, f, r, b.secrets, b.room)
+		}
+	}
+}
+
+// locate judges the shares of the keys by all parties, combined: those modulo each prime must be of polynomials of the
+// degrees t and 2t, slot by slot.
+func (p *plan) locate(c combinations, self int) (degree int, faults share.Faults) {
+	all, value := make([]int, p.n), make([]uint64, p.n)
+	for i := range all {
+		all[i] = i
+	}
+	for g := range 2 {
+		for k, field := range p.fields {
+			rows := make([][]uint64, p.n)
+			for i := range rows {
+				rows[i] = c[i][g][k]
+			}
+			if degree = (1 + g) * p.t; field.Consistent(degree, all, rows) {
+				continue
+			}
+			for slot := range p.width {
+				for i := range value {
+					value[i] = rows[i][slot]
+				}
+				if f := field.Locate(all, value, degree, p.t, self); len(f.Possible) > 0 {
+					return degree, f
+				}
+			}
+			// More than t are wrong: nothing explains it.
+			return degree, share.Faults{Possible: slices.Delete(all, self, self+1)}
+		}
+	}
+	return 0, share.Faults{}
+}

@@ -1,0 +1,223 @@
+package bgvkeys
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/lodge-mpc/lodge/engine/lwe"
+	"github.com/lodge-mpc/lodge/engine/parallel"
+	"github.com/lodge-mpc/lodge/engine/protocol/internal/byzantine"
+	"github.com/lodge-mpc/lodge/engine/protocol/round"
+	"github.com/lodge-mpc/lodge/engine/protocol/threshold/internal/seeds"
+	"github.com/lodge-mpc/lodge/engine/protocol/threshold/internal/table"
+	"github.com/lodge-mpc/lodge/engine/sample"
+	"github.com/lodge-mpc/lodge/engine/share"
+)
+
+// dealer makes what a party deals. Its secret and errors are kept, a byte each; everything else is made again, the
+// same, whenever it is needed.
+type dealer struct {
+	*plan
+	self   int
+	source *sample.Source
+	seeds  *seeds.Own
+	low    []*share.Dealing // by prime
+	high   []*share.Dealing
+	drawn  [][]int8 // by frame
+	hooks  byzantine.Hooks
+}
+
+// Deal is what the hook bgvkeys/deal of tests gets: the shares, by party, of one row that is dealt, where they are
+// computed, just before they are sent.
+type Deal struct {
+	Frame, Prime int
+	High         bool
+	Shares       [][]uint64
+}
+
+func newDealer(ctx context.Context, c *Config, p *plan) (d *dealer, err error) {
+	self := int(c.Session.Self)
+	d = &dealer{
+		plan: p, self: self, source: c.Source.Sub("dealt"),
+		drawn: make([][]int8, 1+p.samples()), hooks: c.Session.Hooks,
+	}
+	for _, f := range p.fields {
+		d.low, d.high = append(d.low, f.Dealing(self, p.t)), append(d.high, f.Dealing(self, 2*p.t))
+	}
+	if d.seeds, err = seeds.Draw(d.source, p.n, self); err != nil {
+		return nil, err
+	}
+	return d, d.draw(ctx, c)
+}
+
+// draw draws the secret and the errors.
+func (d *dealer) draw(ctx context.Context, c *Config) error {
+	errs, err := lwe.NewErrors(lwe.PartyVariance(c.Scheme.Variance, d.n, d.t))
+	if err != nil {
+		return err
+	}
+	return parallel.Try(ctx, c.Workers, len(d.drawn), func(f int) error {
+		e, stream := make([]int64, d.width), d.source.Stream("drawn", uint64(f))
+		defer stream.Wipe()
+		if f == 0 {
+			sample.Ternary(e, stream)
+		} else {
+			errs.Sample(e, stream)
+		}
+		byzantine.Apply(d.hooks, "bgvkeys/drawn", &Drawn{f, e})
+		d.drawn[f] = make([]int8, d.width)
+		for i, v := range e {
+			if d.drawn[f][i] = int8(v); int64(d.drawn[f][i]) != v {
+				return errors.New("bgvkeys: an error beyond all probability")
+			}
+		}
+		clear(e)
+		return nil
+	})
+}
+
+// Drawn is what the hook bgvkeys/drawn of tests gets: a secret (frame 0) or the error of sample Frame-1.
+type Drawn struct {
+	Frame  int
+	Values []int64
+}
+
+// Wipe erases what everything is made of.
+func (d *dealer) Wipe() {
+	d.source.Wipe()
+	for _, e := range d.drawn {
+		clear(e)
+	}
+	d.seeds.Wipe()
+}
+
+// bench is where a dealer makes a row: the secrets, and the shares by party.
+type bench struct {
+	secrets, room []uint64
+	shares        [][]uint64
+}
+
+func (d *dealer) bench() *bench {
+	rows := table.New(d.n+2, d.width)
+	return &bench{rows[d.n], rows[d.n+1], rows[:d.n]}
+}
+
+func (b *bench) wipe() {
+	clear(b.secrets)
+	clear(b.room)
+	table.Wipe(b.shares)
+}
+
+// secrets sets those of a row.
+func (d *dealer) secrets(dst []uint64, f int, r row) {
+	if f < len(d.drawn) {
+		for i, v := range d.drawn[f] {
+			dst[i] = uint64(int64(v))
+		}
+		d.fields[r.prime].SignedVec(dst, dst)
+		return
+	}
+	label := "mask t"
+	if r.high {
+		label = "mask 2t"
+	}
+	stream := d.source.Stream(label, uint64(r.prime))
+	sample.Uniform(dst, d.primes[r.prime], stream)
+	stream.Wipe()
+}
+
+func (d *dealer) dealing(r row) *share.Dealing {
+	if r.high {
+		return d.high[r.prime]
+	}
+	return d.low[r.prime]
+}
+
+// expand sets dst to the shares of a row that a seed gives.
+func (p *plan) expand(dst []uint64, seed *sample.Source, f int, r row) {
+	label := "bgvkeys share t"
+	if r.high {
+		label = "bgvkeys share 2t"
+	}
+	p.fields[r.prime].Expand(dst, seed, label, uint64(f), uint64(r.prime))
+}
+
+// make sets the secrets of a row and the shares of those that expand theirs, and computes those of the parties in to.
+// What it gives holds these shares alone beside the expanded ones.
+func (d *dealer) make(b *bench, f int, r row, to ...int) [][]uint64 {
+	dealing := d.dealing(r)
+	d.secrets(b.secrets, f, r)
+	shares := make([][]uint64, d.n)
+	for _, p := range dealing.Seeded() {
+		shares[p] = b.shares[p]
+		d.expand(shares[p], d.seeds.Sources[p], f, r)
+	}
+	for _, p := range to {
+		shares[p] = b.shares[p]
+	}
+	dealing.Deal(shares, b.secrets)
+	return shares
+}
+
+// frame is frame f of the shares that go to each of these parties, to all of which shares are sent.
+func (d *dealer) frame(f int, to ...int) [][]byte {
+	frames := make([][]byte, len(to))
+	for i, p := range to {
+		frames[i] = make([]byte, 0, d.size(d.sent(f, d.self, p)))
+	}
+	b := d.bench()
+	defer b.wipe()
+	for _, r := range d.rows(f) {
+		var takers []int // of this row
+		for _, p := range to {
+			if d.distance(d.self, p) > d.degree(r) {
+				takers = append(takers, p)
+			}
+		}
+		if len(takers) == 0 {
+			continue
+		}
+		shares := d.make(b, f, r, takers...)
+		byzantine.Apply(d.hooks, "bgvkeys/deal", &Deal{f, r.prime, r.high, shares})
+		for i, p := range to {
+			if slices.Contains(takers, p) {
+				frames[i] = d.pack(frames[i], r.prime, shares[p])
+			}
+		}
+	}
+	return frames
+}
+
+// receivers are the parties that are sent shares.
+func (d *dealer) receivers() []int { return d.low[0].Sent() }
+
+// body is the message with the shares of a party.
+func (d *dealer) body(to int) round.Body {
+	return round.Frames(d.frames(), func(f int) ([]byte, error) { return d.frame(f, to)[0], nil })
+}
+
+// digests makes all frames once, to bind the dealer to what it will send.
+func (d *dealer) digests(ctx context.Context, workers int) (sums []round.Digest, err error) {
+	to := d.receivers()
+	each := make([][]round.Digest, d.frames())
+	err = parallel.Try(ctx, workers, len(each), func(f int) error {
+		for _, frame := range d.frame(f, to...) {
+			each[f] = append(each[f], round.FrameDigest(frame))
+			clear(frame)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	sums = make([]round.Digest, d.n)
+	for i, p := range to {
+		h := round.NewHasher(nameShares)
+		for _, digests := range each {
+			h.FrameDigest(digests[i])
+		}
+		sums[p] = h.Sum()
+	}
+	return sums, nil
+}

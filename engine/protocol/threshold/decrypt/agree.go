@@ -1,0 +1,281 @@
+package decrypt
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/lodge-mpc/lodge/engine/protocol/round"
+)
+
+// RunID names the run that a party's answer for a ciphertext is of: parts of different runs add up to nothing.
+type RunID [16]byte
+
+// Span is where a run takes masks from: records with consecutive numbers of one batch.
+type Span struct {
+	Batch string // as the parties call what they have stored
+	First uint64
+	Count uint64
+}
+
+// MaxSpans bounds the spans of an offer.
+const MaxSpans = 64
+
+const (
+	maxBatchName = 128
+	maxSpan      = 1 + maxBatchName + 8 + 8 // bytes
+)
+
+// Digest binds what is decrypted.
+func (t *Terms) Digest() round.Digest {
+	again := make([]byte, len(t.Again))
+	for i, x := range t.Again {
+		if x {
+			again[i] = 1
+		}
+	}
+	return round.Hash("lodge threshold terms", again, encodeSpans(t.Records))
+}
+
+// Take gives the spans of the records that the fresh ciphertexts take, the first of those that are proposed. It is nil if
+// these are too few.
+func (t *Terms) Take() []Span {
+	var out []Span
+	rest := uint64(t.Fresh)
+	for _, x := range t.Records {
+		if rest == 0 {
+			break
+		}
+		x.Count = min(x.Count, rest)
+		rest -= x.Count
+		out = append(out, x)
+	}
+	if rest > 0 {
+		return nil
+	}
+	return out
+}
+
+// Offer is what a party says before a run.
+type Offer struct {
+	// Held are the runs of which this party has an answer for each ciphertext; zero where it has none. What all
+	// parties have of one run is given again, and the others are decrypted.
+	Held []RunID
+	// Records are proposed by party 0, enough for all ciphertexts if there are so many, and no more. Nobody spends them
+	// before Agree has ended.
+	Records []Span
+}
+
+// Terms are what the parties have agreed on.
+type Terms struct {
+	Again   []bool // by ciphertext: all have an answer of the same run
+	Fresh   int    // ciphertexts of which that is not so
+	Records []Span // which may be too few
+}
+
+// Agree has the parties of a quorum find out for which of the ciphertexts they have answers in common, and where the
+// masks for the others come from. Each sends every other, in one flight,
+//
+//	a byte, 1 if any answer is held, and then the id of a run for each ciphertext
+//	party 0: the number of spans, a byte, and for each the name of a batch, preceded by its length, the number of the
+//	first record, and how many
+//
+// A party that says different things to different peers has them disagree on the terms: Config.Chosen has their digest, and
+// runs of different ones notice.
+func Agree(s round.Session, step string, o Offer) (round.Transition[Terms], error) {
+	if len(o.Held) == 0 {
+		return round.Transition[Terms]{}, errors.New("decrypt: no offer")
+	}
+	if err := checkSpans(o.Records, len(o.Held)); err != nil {
+		return round.Transition[Terms]{}, fmt.Errorf("decrypt: %w", err)
+	}
+	body := round.Bytes(o.encode(s.Self == 0))
+	r := agreement{s, step + "/offer", o}
+	var send []round.Message
+	for p := range round.Party(s.Parties) {
+		if p != s.Self {
+			send = append(send, round.Message{To: p, Name: r.name, Body: body})
+		}
+	}
+	return round.Next(round.Round[Terms](r), send...), nil
+}
+
+func (o *Offer) encode(first bool) []byte {
+	b := []byte{0}
+	for _, id := range o.Held {
+		if id != (RunID{}) {
+			b[0] = 1
+		}
+	}
+	if b[0] == 1 {
+		for _, id := range o.Held {
+			b = append(b, id[:]...)
+		}
+	}
+	if first {
+		b = append(b, encodeSpans(o.Records)...)
+	}
+	return b
+}
+
+func encodeSpans(spans []Span) []byte {
+	b := []byte{byte(len(spans))}
+	for _, x := range spans {
+		b = append(append(b, byte(len(x.Batch))), x.Batch...)
+		b = append(append(b, round.Uint(x.First)...), round.Uint(x.Count)...)
+	}
+	return b
+}
+
+// decodeSpans reads spans for count ciphertexts, and nothing behind them.
+func decodeSpans(b []byte, count int) ([]Span, error) {
+	if len(b) < 1 || b[0] > MaxSpans {
+		return nil, errors.New("no records")
+	}
+	spans := make([]Span, b[0])
+	b = b[1:]
+	for i := range spans {
+		if len(b) < 1 || len(b) < 1+int(b[0])+16 {
+			return nil, errors.New("records of another length")
+		}
+		name := 1 + int(b[0])
+		spans[i] = Span{string(b[1:name]), binary.LittleEndian.Uint64(b[name:]), binary.LittleEndian.Uint64(b[name+8:])}
+		b = b[name+16:]
+	}
+	if len(b) > 0 {
+		return nil, errors.New("wrong length")
+	}
+	return spans, checkSpans(spans, count)
+}
+
+// checkSpans refuses what is not proposed for count ciphertexts.
+func checkSpans(spans []Span, count int) error {
+	if len(spans) > MaxSpans {
+		return fmt.Errorf("%d spans of records", len(spans))
+	}
+	left := uint64(count)
+	for _, x := range spans {
+		if x.Batch == "" || len(x.Batch) > maxBatchName {
+			return errors.New("a batch without a name, or with a long one")
+		}
+		for _, c := range []byte(x.Batch) {
+			if c < '!' || c > '~' {
+				return errors.New("a batch of that name is none")
+			}
+		}
+		if x.Count == 0 || x.Count > left || x.First+x.Count < x.First {
+			return fmt.Errorf("%d records from %d on, for %d ciphertexts", x.Count, x.First, count)
+		}
+		left -= x.Count
+	}
+	return nil
+}
+
+// decodeOffer reads the offer of a party for count ciphertexts.
+func decodeOffer(b []byte, count int, first bool) (o Offer, err error) {
+	o.Held = make([]RunID, count)
+	if len(b) < 1 || b[0] > 1 {
+		return o, errors.New("no offer")
+	}
+	held, b := b[0] == 1, b[1:]
+	if held {
+		if len(b) < count*len(RunID{}) {
+			return o, errors.New("wrong length")
+		}
+		none := true
+		for i := range o.Held {
+			copy(o.Held[i][:], b)
+			none, b = none && o.Held[i] == RunID{}, b[len(RunID{}):]
+		}
+		if none {
+			return o, errors.New("holds nothing, at length")
+		}
+	}
+	if !first {
+		if len(b) != 0 {
+			return o, errors.New("wrong length")
+		}
+		return o, nil
+	}
+	o.Records, err = decodeSpans(b, count)
+	return o, err
+}
+
+type agreement struct {
+	round.Session
+	name string
+	own  Offer
+}
+
+func (r agreement) Wants() []round.Want {
+	most := 1 + len(r.own.Held)*len(RunID{}) + 1 + MaxSpans*maxSpan
+	return r.Each(round.Want{Name: r.name, MaxBytes: int64(most)})
+}
+
+func (r agreement) Step(_ context.Context, in round.Inbox) (round.Transition[Terms], error) {
+	count := len(r.own.Held)
+	t := Terms{Again: make([]bool, count), Records: r.own.Records}
+	for i, id := range r.own.Held {
+		t.Again[i] = id != RunID{}
+	}
+	for _, w := range r.Wants() {
+		o, err := decodeOffer(in.Bytes(w.From, w.Name), count, w.From == 0)
+		if err != nil {
+			return round.Transition[Terms]{}, round.Malformed(w.From, err)
+		}
+		for i, id := range o.Held {
+			t.Again[i] = t.Again[i] && id == r.own.Held[i]
+		}
+		if w.From == 0 {
+			t.Records = o.Records
+		}
+	}
+	for _, again := range t.Again {
+		if !again {
+			t.Fresh++
+		}
+	}
+	return round.Done(t), nil
+}
+
+// Values reads the words of an answer, its parts of count plaintexts, and what all answers of its run begin with. The
+// error wraps ErrAnswers.
+func Values(p Params, count int, answer []byte) (head round.Digest, words []uint64, err error) {
+	if err := p.Check(); err != nil {
+		return head, nil, err
+	}
+	if len(answer) < headerSize || count < 1 {
+		return head, nil, fmt.Errorf("%w: %d bytes", ErrAnswers, len(answer))
+	}
+	head, words = round.Digest(answer[:headerSize]), make([]uint64, count)
+	if _, err := unpackAnswer(words, answer, p.Kind, head); err != nil {
+		return head, nil, fmt.Errorf("%w: %w", ErrAnswers, err)
+	}
+	return head, words, nil
+}
+
+// Sum gives the plaintexts of which all parties of a quorum have given words, of the same run for each ciphertext. The
+// error wraps ErrAnswers.
+func Sum(p Params, parts [][]uint64) ([]uint64, error) {
+	if err := p.Check(); err != nil {
+		return nil, err
+	}
+	if len(parts) != p.Parties {
+		return nil, fmt.Errorf("%w: %d of %d", ErrAnswers, len(parts), p.Parties)
+	}
+	sum, eta := make([]uint64, len(parts[0])), residues(p.Kind.Eta())
+	for _, part := range parts {
+		if len(part) != len(sum) || !eta.all(part) {
+			return nil, fmt.Errorf("%w: of %d ciphertexts and of %d, or no residues", ErrAnswers, len(part), len(sum))
+		}
+		for i, x := range part {
+			sum[i] = eta.add(sum[i], x)
+		}
+	}
+	if !plaintexts(sum, p.Kind) {
+		clear(sum)
+		return nil, fmt.Errorf("%w: they add up to no plaintext", ErrAnswers)
+	}
+	return sum, nil
+}

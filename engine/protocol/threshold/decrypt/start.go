@@ -1,0 +1,341 @@
+package decrypt
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/lodge-mpc/lodge/engine/kernel"
+	"github.com/lodge-mpc/lodge/engine/protocol/round"
+	"github.com/lodge-mpc/lodge/engine/protocol/threshold/masks"
+	"github.com/lodge-mpc/lodge/engine/secret"
+)
+
+// Outside is a recipient that is not in the quorum: it gets the parties' answers as their results, and combines them.
+const Outside round.Party = -1
+
+// Config is what all parties of a run agree on, and what is this party's own. The parties of the session are the
+// quorum, in an order that the masks were made in too.
+type Config struct {
+	Session round.Session
+	Step    string
+	Params  Params
+	// Ciphertexts are the same at all parties, which the terms of the session say, and Chosen where these are some of what
+	// they speak of.
+	Ciphertexts Ciphertexts
+	Chosen      round.Digest
+	// Secret is this party's additive share of the key among the quorum, N residues modulo Q. The caller keeps it.
+	Secret []uint64
+	// Masks are as many records as there are ciphertexts, made by this quorum. The run spends them when it starts.
+	Masks     *masks.Batch
+	Recipient round.Party // in the quorum, or Outside
+	Workers   int
+}
+
+// Result is what a party has at the end.
+type Result struct {
+	// Messages are the plaintexts, at the recipient in the quorum; nil elsewhere.
+	Messages []uint64
+	// Answer is this party's part for a recipient outside. All of a quorum together are the plaintexts.
+	Answer []byte
+}
+
+// Wipe erases the result.
+func (r *Result) Wipe() {
+	clear(r.Messages)
+	clear(r.Answer)
+}
+
+// Format shows nothing, whatever the verb.
+func (*Result) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, secret.Redacted) }
+
+// CheckAgreement fails where a party's message belongs to another run than this party's: other parameters, records of
+// masks or another recipient.
+const CheckAgreement = "agreement"
+
+func disagreement(p round.Party) *round.Blame {
+	return &round.Blame{Party: p, Check: CheckAgreement, Reason: "its message is of another run"}
+}
+
+const headerSize = len(round.Digest{})
+
+// header is what the first message and the answer of every party of a run begin with.
+func (c *Config) header(id round.Digest, first uint64) round.Digest {
+	p := c.Params
+	fields := [][]byte{c.Session.ID[:], []byte(c.Step), id[:], c.Chosen[:]}
+	for _, v := range []uint64{
+		first, uint64(c.Ciphertexts.Len()), uint64(c.Recipient + 1), p.Modulus, uint64(p.Dimension), uint64(p.LogP),
+		uint64(p.Parties), uint64(p.Kind.Form), uint64(p.Kind.LogEta), uint64(p.Kind.LogPhi), p.Kind.Odd,
+	} {
+		fields = append(fields, round.Uint(v))
+	}
+	return round.Hash("lodge threshold decryption", fields...)
+}
+
+func (c *Config) name(message string) string { return c.Step + "/" + message }
+
+// run is this party's state.
+type run struct {
+	Config
+	count  int
+	head   round.Digest
+	values *masks.Values
+	w      []uint64 // what becomes the answer, modulo eta
+	eta    residues
+}
+
+// Wipe erases the masks and the answer.
+func (r *run) Wipe() {
+	r.values.Wipe()
+	clear(r.w)
+}
+
+func (r *run) first() bool { return r.Session.Self == 0 }
+
+// modPhi takes words to residues modulo Phi.
+func (r *run) modPhi() uint64 { return 1<<r.Params.Kind.LogPhi - 1 }
+
+// Start begins a run, and spends the masks if there is nothing wrong with the rest. Errors wrap those of this package,
+// or masks.ErrSpent.
+func Start(c Config) (round.Transition[*Result], error) {
+	none := round.Transition[*Result]{}
+	if c.Ciphertexts == nil || c.Ciphertexts.Len() == 0 || c.Masks == nil {
+		return none, errors.New("decrypt: configuration without ciphertexts or masks")
+	}
+	if err := c.Params.Check(); err != nil {
+		return none, err
+	}
+	switch {
+	case c.Session.Parties != c.Params.Parties || len(c.Secret) != c.Params.Dimension:
+		return none, fmt.Errorf("%w: a session of %d, a key of %d", ErrParams, c.Session.Parties, len(c.Secret))
+	case c.Recipient < Outside || int(c.Recipient) >= c.Session.Parties:
+		return none, fmt.Errorf("%w: recipient %d", ErrParams, c.Recipient)
+	case c.Masks.Kind() != c.Params.Kind:
+		return none, fmt.Errorf("%w: of kind %v, want %v", ErrKind, c.Masks.Kind(), c.Params.Kind)
+	}
+	first, count := c.Masks.First(), c.Ciphertexts.Len()
+	if have := c.Masks.Count(); have != count && have != 0 {
+		return none, fmt.Errorf("%w: %d for %d ciphertexts", ErrKind, have, count)
+	}
+	s, err := newSwitcher(c.Params)
+	if err != nil {
+		return none, err
+	}
+	values, err := c.Masks.Spend()
+	if err != nil {
+		return none, err
+	}
+	if len(values.R) != count { // somebody took some meanwhile
+		values.Wipe()
+		return none, ErrKind
+	}
+	r := &run{Config: c, count: count, values: values, w: make([]uint64, count), eta: s.eta}
+	r.head = c.header(c.Masks.ID(), first)
+	c.Session.Secrets.Own(r)
+	return round.Next(round.Local(func(ctx context.Context) (round.Transition[*Result], error) {
+		return r.begin(ctx, s)
+	})), nil
+}
+
+// begin computes the shares of phases, masks them and sends what is opened first.
+func (r *run) begin(ctx context.Context, s *switcher) (round.Transition[*Result], error) {
+	if err := s.shares(ctx, r.w, &r.Config); err != nil {
+		return round.Transition[*Result]{}, err
+	}
+	exact := r.Params.Kind.Form == masks.Exact
+	var half uint64
+	if exact && r.first() {
+		half = 1 << (r.Params.Kind.LogPhi - 1)
+	}
+	masked := make([]uint64, r.count)
+	for i, mask := range r.values.R {
+		r.w[i] = r.eta.add(r.eta.add(r.w[i], half), mask)
+		masked[i] = r.w[i] & r.modPhi()
+	}
+	body := round.Bytes(r.packed(masked, r.Params.Kind.LogPhi))
+	var send []round.Message
+	for p := range round.Party(r.Session.Parties) {
+		if p != r.Session.Self && (exact || p == 0) {
+			send = append(send, round.Message{To: p, Name: r.name("masked"), Body: body})
+		}
+	}
+	return round.Next(round.Round[*Result](&opened{r, masked}), send...), nil
+}
+
+// packed is the header and values of so many bits.
+func (r *run) packed(v []uint64, width int) []byte {
+	b := make([]byte, headerSize+kernel.PackedSize(len(v), width))
+	copy(b, r.head[:])
+	kernel.Pack(b[headerSize:], v, width)
+	return b
+}
+
+// unpackAnswer is unpack for residues modulo eta.
+func unpackAnswer(v []uint64, b []byte, k masks.Kind, head round.Digest) (agreed bool, err error) {
+	agreed, err = unpack(v, b, k.LogEta, head)
+	if err == nil && !residues(k.Eta()).all(v) {
+		err = errors.New("no residue")
+	}
+	return agreed, err
+}
+
+// unpack is the inverse of packed, for a message of another party.
+func unpack(v []uint64, b []byte, width int, head round.Digest) (agreed bool, err error) {
+	if len(b) != headerSize+kernel.PackedSize(len(v), width) {
+		return false, errors.New("wrong length")
+	}
+	if !kernel.Unpack(v, b[headerSize:], width) {
+		return false, errors.New("padding")
+	}
+	return round.Digest(b[:headerSize]) == head, nil
+}
+
+// opened is the round in which the masked noises arrive: at party 0 in the paper's form, at all in the exact one.
+type opened struct {
+	*run
+	v []uint64 // this party's part, and in the end the sum modulo Phi
+}
+
+func (r *opened) Wants() []round.Want {
+	if r.Params.Kind.Form == masks.Paper && !r.first() {
+		return nil
+	}
+	size := headerSize + kernel.PackedSize(r.count, r.Params.Kind.LogPhi)
+	return r.Session.Each(round.Want{Name: r.name("masked"), MaxBytes: int64(size)})
+}
+
+func (r *opened) Step(_ context.Context, in round.Inbox) (round.Transition[*Result], error) {
+	part := make([]uint64, r.count)
+	for _, w := range r.Wants() {
+		agreed, err := unpack(part, in.Bytes(w.From, w.Name), r.Params.Kind.LogPhi, r.head)
+		if err != nil {
+			return round.Transition[*Result]{}, round.Malformed(w.From, err)
+		}
+		if !agreed {
+			return round.Transition[*Result]{}, disagreement(w.From)
+		}
+		for i, x := range part {
+			r.v[i] = (r.v[i] + x) & r.modPhi()
+		}
+	}
+	if r.Params.Kind.Form == masks.Exact {
+		return r.compare(r.v)
+	}
+	if r.first() {
+		// v - Phi [v >= Phi/2] is v centred
+		phi := r.Params.Kind.LogPhi
+		for i, v := range r.v {
+			r.w[i] = r.eta.add(r.eta.sub(r.w[i], v), v>>(phi-1)<<phi)
+		}
+	}
+	return r.answer()
+}
+
+// answer sends this party's part to the recipient.
+func (r *run) answer() (round.Transition[*Result], error) {
+	width := r.Params.Kind.LogEta
+	if r.Recipient == r.Session.Self {
+		return round.Next(round.Round[*Result](answers{r})), nil
+	}
+	message := r.packed(r.w, width)
+	r.Wipe()
+	if r.Recipient == Outside {
+		return round.Done(&Result{Answer: message}), nil
+	}
+	last := round.Local(func(context.Context) (round.Transition[*Result], error) { return round.Done(&Result{}), nil })
+	return round.Next(last, round.Message{To: r.Recipient, Name: r.name("answer"), Body: round.Bytes(message)}), nil
+}
+
+// answers is the round of the recipient in the quorum.
+type answers struct{ *run }
+
+func (r answers) Wants() []round.Want {
+	size := headerSize + kernel.PackedSize(r.count, r.Params.Kind.LogEta)
+	return r.Session.Each(round.Want{Name: r.name("answer"), MaxBytes: int64(size)})
+}
+
+func (r answers) Step(_ context.Context, in round.Inbox) (round.Transition[*Result], error) {
+	part, sum := make([]uint64, r.count), append([]uint64(nil), r.w...)
+	defer clear(part)
+	for _, w := range r.Wants() {
+		agreed, err := unpackAnswer(part, in.Bytes(w.From, w.Name), r.Params.Kind, r.head)
+		if err != nil {
+			return round.Transition[*Result]{}, round.Malformed(w.From, err)
+		}
+		if !agreed {
+			return round.Transition[*Result]{}, disagreement(w.From)
+		}
+		for i, x := range part {
+			sum[i] = r.eta.add(sum[i], x)
+		}
+	}
+	if !plaintexts(sum, r.Params.Kind) {
+		clear(sum)
+		return round.Transition[*Result]{}, &round.Abort{Check: CheckAnswers, Reason: "answers add up to no plaintext"}
+	}
+	r.Wipe()
+	return round.Done(&Result{Messages: sum}), nil
+}
+
+// CheckAnswers fails where answers add up to no multiple of Phi. Nobody can be named.
+const CheckAnswers = "answers"
+
+// plaintexts turns sums of answers modulo eta into plaintexts, if they are that.
+func plaintexts(sum []uint64, k masks.Kind) bool {
+	var low uint64
+	for i, v := range sum {
+		low |= v & (1<<k.LogPhi - 1)
+		sum[i] = v >> k.LogPhi
+	}
+	return low == 0
+}
+
+// Combine gives a recipient outside the quorum the plaintexts of count ciphertexts, from the answers of all parties of
+// the quorum. The error wraps ErrAnswers.
+func Combine(p Params, count int, answers [][]byte) ([]uint64, error) {
+	if err := p.Check(); err != nil {
+		return nil, err
+	}
+	if len(answers) != p.Parties || count < 1 {
+		return nil, fmt.Errorf("%w: %d of %d", ErrAnswers, len(answers), p.Parties)
+	}
+	size := headerSize + kernel.PackedSize(count, p.Kind.LogEta)
+	for i, a := range answers {
+		if len(a) != size {
+			return nil, fmt.Errorf("%w: answer %d has %d bytes, want %d", ErrAnswers, i, len(a), size)
+		}
+	}
+	head := round.Digest(answers[0][:headerSize])
+	part, sum := make([]uint64, count), make([]uint64, count)
+	defer clear(part)
+	for i, a := range answers {
+		agreed, err := unpackAnswer(part, a, p.Kind, head)
+		switch {
+		case err != nil:
+			return nil, fmt.Errorf("%w: answer %d: %w", ErrAnswers, i, err)
+		case !agreed:
+			return nil, fmt.Errorf("%w: answer %d is of another run", ErrAnswers, i)
+		}
+		for k, x := range part {
+			sum[k] = residues(p.Kind.Eta()).add(sum[k], x)
+		}
+	}
+	if !plaintexts(sum, p.Kind) {
+		clear(sum)
+		return nil, fmt.Errorf("%w: they add up to no plaintext", ErrAnswers)
+	}
+	return sum, nil
+}
+
+// planes are packed bits as a message: words, least significant byte first.
+func planes(list ...[]uint64) []byte {
+	var b []byte
+	for _, p := range list {
+		for _, w := range p {
+			b = binary.LittleEndian.AppendUint64(b, w)
+		}
+	}
+	return b
+}

@@ -1,0 +1,121 @@
+// Package seeds begins a deal: every dealer gives each other party the seed of the shares that the two of them expand, and
+// the digest of the shares that it will send, which binds it to them before the coin of their check is tossed.
+package seeds
+
+import (
+	"context"
+	"errors"
+	"io"
+
+	"github.com/lodge-mpc/lodge/engine/protocol/round"
+	"github.com/lodge-mpc/lodge/engine/sample"
+)
+
+// Own are the seeds of one dealer, by party.
+type Own struct {
+	Sources []*sample.Source // nil for the dealer itself
+	bytes   [][]byte
+}
+
+// Draw draws a dealer's seeds from its randomness.
+func Draw(random *sample.Source, parties, self int) (*Own, error) {
+	o := &Own{make([]*sample.Source, parties), make([][]byte, parties)}
+	for i := range parties {
+		if i == self {
+			continue
+		}
+		o.bytes[i] = make([]byte, sample.SeedSize)
+		if _, err := io.ReadFull(random.Stream("seed", uint64(i)), o.bytes[i]); err != nil {
+			return nil, err
+		}
+		o.Sources[i] = sample.NewSource(o.bytes[i])
+	}
+	return o, nil
+}
+
+// Wipe erases the seeds.
+func (o *Own) Wipe() { wipe(o.Sources) }
+
+// Given are the seeds that a party has from the dealers, and what these are bound to.
+type Given struct {
+	Sources []*sample.Source // nil for the party itself
+	Bound   []round.Digest   // zero for those that will send nothing
+}
+
+// NewGiven has room for those of so many dealers.
+func NewGiven(parties int) *Given {
+	return &Given{make([]*sample.Source, parties), make([]round.Digest, parties)}
+}
+
+// Wipe erases the seeds.
+func (g *Given) Wipe() { wipe(g.Sources) }
+
+func wipe(sources []*sample.Source) {
+	for _, s := range sources {
+		if s != nil {
+			s.Wipe()
+		}
+	}
+}
+
+// Deal is one party's part in handing out seeds.
+type Deal struct {
+	Session round.Session
+	Name    string // of the messages
+	Own     *Own
+	Sums    []round.Digest            // of what this dealer will send, by party
+	Sends   func(dealer, to int) bool // whether anything will be sent
+	Given   *Given                    // where the others' seeds go
+}
+
+// Send hands out seeds; next follows when all have theirs.
+func Send[R any](d Deal, next func(context.Context) (round.Transition[R], error)) round.Transition[R] {
+	self := int(d.Session.Self)
+	var send []round.Message
+	for to, seed := range d.Own.bytes {
+		if to != self {
+			body := append(seed, d.Sums[to][:]...)[:d.size(self, to)]
+			send = append(send, round.Message{To: round.Party(to), Name: d.Name, Body: round.Bytes(body)})
+		}
+	}
+	return round.Next(round.Round[R](&seeded[R]{d, next}), send...)
+}
+
+// size is the length in bytes of a message: a seed, and a digest where shares are sent.
+func (d *Deal) size(dealer, to int) int {
+	if d.Sends(dealer, to) {
+		return sample.SeedSize + len(round.Digest{})
+	}
+	return sample.SeedSize
+}
+
+// seeded waits for the seeds.
+type seeded[R any] struct {
+	Deal
+	next func(context.Context) (round.Transition[R], error)
+}
+
+func (r *seeded[R]) Wants() []round.Want {
+	wants := r.Session.Each(round.Want{Name: r.Name})
+	for i := range wants {
+		wants[i].MaxBytes = int64(r.size(int(wants[i].From), int(r.Session.Self)))
+	}
+	return wants
+}
+
+func (r *seeded[R]) Step(ctx context.Context, in round.Inbox) (round.Transition[R], error) {
+	for from := range r.Given.Sources {
+		p := round.Party(from)
+		if p == r.Session.Self {
+			continue
+		}
+		b := in.Bytes(p, r.Name)
+		if len(b) != r.size(from, int(r.Session.Self)) {
+			return round.Transition[R]{}, round.Malformed(p, errors.New("a seed of the wrong length"))
+		}
+		r.Given.Sources[from] = sample.NewSource(b[:sample.SeedSize])
+		copy(r.Given.Bound[from][:], b[sample.SeedSize:])
+		clear(b[:sample.SeedSize])
+	}
+	return r.next(ctx)
+}

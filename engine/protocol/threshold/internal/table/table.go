@@ -1,0 +1,18 @@
+// Package table has tables of residues.
+package table
+
+// New is a table of n rows, in one piece.
+func New(n, width int) [][]uint64 {
+	all, rows := make([]uint64, n*width), make([][]uint64, n)
+	for i := range rows {
+		rows[i] = all[i*width : (i+1)*width : (i+1)*width]
+	}
+	return rows
+}
+
+// Wipe erases a table.
+func Wipe(rows [][]uint64) {
+	for _, r := range rows {
+		clear(r)
+	}
+}

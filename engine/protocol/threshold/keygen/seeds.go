@@ -1,0 +1,38 @@
+package keygen
+
+import (
+	"context"
+
+	"github.com/lodge-mpc/lodge/engine/protocol/round"
+	"github.com/lodge-mpc/lodge/engine/protocol/threshold/internal/seeds"
+)
+
+// sendSeeds sends each party the seed of the shares that it expands, and the digest of those that it will be sent. With
+// that a dealer is bound to every share before the coin of its check is tossed, and nobody has to keep the shares until
+// then.
+func (p *party) sendSeeds(ctx context.Context) (transition, error) {
+	d, err := newDealer(p.Config, p.plan)
+	if err != nil {
+		return transition{}, err
+	}
+	p.dealer = d
+	if err := d.sampleErrors(ctx, p.Workers); err != nil {
+		return transition{}, err
+	}
+	sums, err := d.digests(ctx, p.Workers)
+	if err != nil {
+		return transition{}, err
+	}
+	return seeds.Send(seeds.Deal{
+		Session: p.Session, Name: nameSeeds, Own: d.seeds, Sums: sums, Sends: p.sends, Given: p.given,
+	}, p.tossDealt), nil
+}
+
+// tossDealt tosses the coin of the check, now that all dealers are bound.
+func (p *party) tossDealt(context.Context) (transition, error) {
+	t, err := round.CoinToss(p.Session, stepDealt, p.Source.Stream("coin", 0))
+	if err != nil {
+		return transition{}, err
+	}
+	return round.Then(t, p.deal), nil
+}

@@ -1,0 +1,447 @@
+package reshare
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/lodge-mpc/lodge/engine/codec"
+	"github.com/lodge-mpc/lodge/engine/protocol/internal/byzantine"
+	"github.com/lodge-mpc/lodge/engine/protocol/round"
+	"github.com/lodge-mpc/lodge/engine/protocol/threshold/internal/table"
+	"github.com/lodge-mpc/lodge/engine/sample"
+	"github.com/lodge-mpc/lodge/engine/secret"
+	"github.com/lodge-mpc/lodge/engine/share"
+)
+
+// Names of the messages of a run.
+const (
+	stepCoin       = "reshare/coin"
+	nameShares     = "reshare/shares"
+	namePolynomial = "reshare/polynomial"
+	nameDifference = "reshare/difference"
+	nameComplaints = "reshare/complaints"
+)
+
+type transition = round.Transition[Result]
+
+// party is one party's state during a run. Numbers are by field.
+type party struct {
+	*Config
+	*plan
+	dealer, heir int          // this party's places in Old and New, or -1
+	got          [][][]uint64 // shares by dealer's place in Old
+	dealt        [][][]uint64 // this dealer's, by place in New
+	secrets      [][]uint64   // that it shares
+	said         [][][]uint64 // announced polynomials by dealer's place in Old
+	differences  [][][]uint64 // shares of the differences, by place in New
+	complaints   map[int]bool // of this party
+}
+
+// Wipe erases what was dealt and is shared.
+func (p *party) Wipe() {
+	for _, v := range slices.Concat(p.got, p.dealt, [][][]uint64{p.secrets}) {
+		table.Wipe(v)
+	}
+}
+
+// Start begins a run.
+//
+// Hooks of tests: reshare/secrets gets what a dealer shares ([][]uint64, by prime), reshare/shares what it deals, by new
+// party ([][][]uint64), reshare/polynomial, reshare/difference and reshare/complaints what is about to be broadcast
+// ([][]uint64, and []byte).
+func Start(c Config) (transition, error) {
+	if err := c.check(); err != nil {
+		return transition{}, err
+	}
+	plan, err := newPlan(&c)
+	if err != nil {
+		return transition{}, err
+	}
+	p := &party{
+		Config: &c, plan: plan, dealer: c.Old.index(c.Session.Self), heir: c.New.index(c.Session.Self),
+		got: make([][][]uint64, len(c.Old.Parties)), said: make([][][]uint64, len(c.Old.Parties)),
+		differences: make([][][]uint64, len(c.New.Parties)), complaints: map[int]bool{},
+	}
+	c.Session.Secrets.Own(p, c.Source)
+	var send []round.Message
+	if p.dealer >= 0 {
+		send = p.deal()
+	}
+	return round.Next(round.Round[Result](dealt{p}), send...), nil
+}
+
+// deal shares this dealer's shares and masks, and gives each new party what is due to it.
+func (p *party) deal() (send []round.Message) {
+	p.secrets = rows(p.widths())
+	stream := p.Source.Stream("mask")
+	for k, f := range p.fields {
+		to := p.secrets[k]
+		for _, i := range f.parts {
+			to = to[copy(to, p.Share[i].Open()):]
+		}
+		sample.Uniform(to, f.from.Q, stream)
+	}
+	stream.Wipe()
+	byzantine.Apply(p.Session.Hooks, "reshare/secrets", p.secrets)
+	for range p.new.Parties {
+		p.dealt = append(p.dealt, rows(p.widths()))
+	}
+	stream = p.Source.Stream("shares")
+	for k, f := range p.fields {
+		shares := make([][]uint64, len(p.dealt))
+		for j, v := range p.dealt {
+			shares[j] = v[k]
+		}
+		f.to.Share(shares, p.secrets[k], p.new.Threshold, stream)
+	}
+	stream.Wipe()
+	byzantine.Apply(p.Session.Hooks, nameShares, p.dealt)
+	for j, to := range p.new.Parties {
+		if to == p.Session.Self {
+			p.got[p.dealer] = p.dealt[j]
+			continue
+		}
+		send = append(send, round.Message{To: to, Name: nameShares, Body: round.Bytes(p.pack(p.dealt[j]))})
+	}
+	return send
+}
+
+// rows has room for numbers, of these lengths.
+func rows(lengths []int) (v [][]uint64) {
+	for _, n := range lengths {
+		v = append(v, make([]uint64, n))
+	}
+	return v
+}
+
+func (p *plan) pack(v [][]uint64) []byte { return codec.AppendPoly(nil, v, p.primes) }
+
+func (p *plan) size(lengths []int) (size int64) {
+	for k, n := range lengths {
+		size += int64(codec.PolySize(n, p.primes[k:k+1]))
+	}
+	return size
+}
+
+func (p *plan) unpack(from round.Party, b []byte, lengths []int) ([][]uint64, error) {
+	v := rows(lengths)
+	if err := codec.DecodePoly(v, p.primes, b); err != nil {
+		return nil, round.Malformed(from, err)
+	}
+	return v, nil
+}
+
+// dealt is a new party that waits for the dealers' shares.
+type dealt struct{ *party }
+
+func (r dealt) Wants() (wants []round.Want) {
+	if r.heir < 0 {
+		return nil
+	}
+	for _, i := range r.dealers {
+		if from := r.old.Parties[i]; from != r.Session.Self {
+			wants = append(wants, round.Want{From: from, Name: nameShares, MaxBytes: r.size(r.widths())})
+		}
+	}
+	return wants
+}
+
+func (r dealt) Step(_ context.Context, in round.Inbox) (transition, error) {
+	for _, w := range r.Wants() {
+		v, err := r.unpack(w.From, in.Bytes(w.From, nameShares), r.widths())
+		if err != nil {
+			return transition{}, err
+		}
+		r.got[r.old.index(w.From)] = v
+		clear(in.Bytes(w.From, nameShares))
+	}
+	t, err := round.CoinToss(r.Session, stepCoin, r.Source.Stream("coin"))
+	if err != nil {
+		return transition{}, err
+	}
+	return round.Then(t, r.announce), nil
+}
+
+// announce says what the weighted sums of this dealer's sharings are, at 0 and at t' of the new parties; and what this
+// new party's shares of the differences are.
+func (p *party) announce(_ context.Context, coin round.Digest) (transition, error) {
+	weights := rows(p.widths())
+	sample.Expand(weights, p.primes, coin[:], "reshare weights")
+	for _, w := range weights {
+		w[len(w)-1] = 1
+	}
+	var send []round.Message
+	if p.dealer >= 0 {
+		said := rows(p.each(1 + p.new.Threshold))
+		for k := range p.fields {
+			said[k][0] = p.sum(k, p.secrets, weights)
+			for i, j := range p.points() {
+				said[k][1+i] = p.sum(k, p.dealt[j], weights)
+			}
+		}
+		byzantine.Apply(p.Session.Hooks, namePolynomial, said)
+		p.said[p.dealer] = said
+		send = append(send, round.Broadcast(namePolynomial, p.pack(said)))
+	}
+	sums := make([][]uint64, len(p.old.Parties)) // of this new party's shares, with the masks, by prime
+	if p.heir >= 0 {
+		for _, i := range p.dealers {
+			for k := range p.fields {
+				sums[i] = append(sums[i], p.sum(k, p.got[i], weights))
+			}
+		}
+		if len(p.others()) > 0 {
+			own := p.difference(weights)
+			byzantine.Apply(p.Session.Hooks, nameDifference, own)
+			p.differences[p.heir] = own
+			send = append(send, round.Broadcast(nameDifference, p.pack(own)))
+		}
+	}
+	return round.Next(round.Round[Result](announced{p, sums}), send...), nil
+}
+
+// sum is an inner product in field k.
+func (p *plan) sum(k int, v, weights [][]uint64) (sum uint64) {
+	f := p.fields[k].from
+	for i, w := range weights[k] {
+		sum = f.Add(sum, f.Mul(v[k][i], w))
+	}
+	return sum
+}
+
+// difference is this new party's share of what each of the other dealers' sums, without its mask, is off that which
+// follows from the first dealers'.
+func (p *party) difference(weights [][]uint64) [][]uint64 {
+	own, bare := rows(p.each(len(p.others()))), make([][]uint64, len(weights))
+	for k, w := range weights {
+		bare[k] = w[:len(w)-1]
+	}
+	for k, field := range p.fields {
+		f := field.from
+		for j, i := range p.others() {
+			d := p.sum(k, p.got[i], bare)
+			for m, l := range f.Lagrange(f.Point(i), p.first()) {
+				d = f.Sub(d, f.Mul(l, p.sum(k, p.got[p.first()[m]], bare)))
+			}
+			own[k][j] = d
+		}
+	}
+	return own
+}
+
+// announced waits for the dealers' polynomials and the new parties' shares of the differences.
+type announced struct {
+	*party
+	sums [][]uint64
+}
+
+func (r announced) Wants() (wants []round.Want) {
+	for from := range r.n {
+		if from == r.Session.Self {
+			continue
+		}
+		if r.old.index(from) >= 0 {
+			size := r.size(r.each(1 + r.new.Threshold))
+			wants = append(wants, round.Want{From: from, Name: namePolynomial, MaxBytes: size, Broadcast: true})
+		}
+		if r.new.index(from) >= 0 && len(r.others()) > 0 {
+			size := r.size(r.each(len(r.others())))
+			wants = append(wants, round.Want{From: from, Name: nameDifference, MaxBytes: size, Broadcast: true})
+		}
+	}
+	return wants
+}
+
+func (r announced) Step(_ context.Context, in round.Inbox) (transition, error) {
+	for _, w := range r.Wants() {
+		places, at, n := r.said, r.old.index(w.From), 1+r.new.Threshold
+		if w.Name == nameDifference {
+			places, at, n = r.differences, r.new.index(w.From), len(r.others())
+		}
+		v, err := r.unpack(w.From, in.Bytes(w.From, w.Name), r.each(n))
+		if err != nil {
+			return transition{}, err
+		}
+		places[at] = v
+	}
+	if r.heir < 0 {
+		return round.Next(round.Round[Result](complained{r.party})), nil
+	}
+	complaints := make([]byte, len(r.old.Parties))
+	for _, i := range r.dealers {
+		for k, sum := range r.sums[i] {
+			if r.old.Parties[i] != r.Session.Self && r.valueAt(k, r.said[i][k]) != sum {
+				complaints[i] = 1
+			}
+		}
+	}
+	byzantine.Apply(r.Session.Hooks, nameComplaints, complaints)
+	for i, c := range complaints {
+		r.complaints[i] = c == 1
+	}
+	return round.Next(round.Round[Result](complained{r.party}), round.Broadcast(nameComplaints, complaints)), nil
+}
+
+// valueAt is the value, at this new party's point, of the polynomial in field k of which the values at 0 and at points
+// are known.
+func (r announced) valueAt(k int, said []uint64) uint64 {
+	if r.heir < r.new.Threshold {
+		return said[1+r.heir]
+	}
+	// Interpolation between points and 0: f(x) - f(0) is x times a polynomial of degree t'-1.
+	m, v := r.fields[k].to, uint64(0)
+	x := m.Point(r.heir)
+	for i, l := range m.Lagrange(x, r.points()) {
+		slope := m.Mul(m.Sub(said[1+i], said[0]), m.Inverse(m.Point(i)))
+		v = m.Add(v, m.Mul(l, slope))
+	}
+	return m.Add(said[0], m.Mul(v, x))
+}
+
+// complained waits for the new parties' complaints.
+type complained struct{ *party }
+
+func (r complained) Wants() (wants []round.Want) {
+	for _, from := range r.new.Parties {
+		if from != r.Session.Self {
+			size := int64(len(r.old.Parties))
+			wants = append(wants, round.Want{From: from, Name: nameComplaints, MaxBytes: size, Broadcast: true})
+		}
+	}
+	return wants
+}
+
+var errComplaints = errors.New("complaints that are none")
+
+func (r complained) Step(_ context.Context, in round.Inbox) (transition, error) {
+	against := make([][]round.Party, len(r.old.Parties)) // who complains, by dealer's place in Old
+	for _, w := range r.Wants() {
+		list := in.Bytes(w.From, nameComplaints)
+		if len(list) != len(against) {
+			return transition{}, round.Malformed(w.From, errComplaints)
+		}
+		for i, c := range list {
+			if c > 1 || c == 1 && (r.old.Parties[i] == Absent || r.old.Parties[i] == w.From) {
+				return transition{}, round.Malformed(w.From, errComplaints)
+			}
+			if c == 1 {
+				against[i] = append(against[i], w.From)
+			}
+		}
+	}
+	if err := r.judgeDegree(against); err != nil && !r.Session.Hooks.Skips(CheckDegree) {
+		return transition{}, err
+	}
+	for k := range r.fields {
+		if err := r.judgeValues(k); err != nil && !r.Session.Hooks.Skips(CheckValue) {
+			return transition{}, err
+		}
+	}
+	if r.heir < 0 {
+		return round.Done(Result{}), nil
+	}
+	result := Result{Share: make([]secret.Box[share.Vec], len(r.Parts))}
+	for k, f := range r.fields {
+		shares := [][]uint64{}
+		for _, i := range r.first() {
+			shares = append(shares, r.got[i][k])
+		}
+		all := make([]uint64, f.width)
+		f.from.Combine(all, f.from.Lagrange(0, r.first()), shares...)
+		rest := all
+		for _, i := range f.parts {
+			result.Share[i] = secret.NewBox(share.Vec(slices.Clone(rest[:r.Parts[i].N])))
+			rest = rest[r.Parts[i].N:]
+		}
+		clear(all)
+	}
+	return round.Done(result), nil
+}
+
+// judgeDegree names who is wrong about what a dealer dealt.
+func (r complained) judgeDegree(against [][]round.Party) error {
+	self := r.Session.Self
+	for i, list := range against {
+		if r.complaints[i] || len(list) > r.new.Threshold && r.old.Parties[i] != self {
+			return &round.Blame{
+				Party: r.old.Parties[i], Check: CheckDegree,
+				Reason: "dealt shares that are not of the polynomial it announced",
+			}
+		}
+	}
+	for i, list := range against {
+		if len(list) == 0 {
+			continue
+		}
+		if i == r.dealer {
+			return &round.Blame{Party: list[0], Check: CheckDegree, Reason: "complains of shares that this party dealt right"}
+		}
+	}
+	for i, list := range against {
+		if len(list) > 0 {
+			return &round.Abort{
+				Check: CheckDegree, Suspects: ascending(r.old.Parties[i], list[0]),
+				Reason: fmt.Sprintf("party %d says that party %d dealt wrong shares", list[0], r.old.Parties[i]),
+			}
+		}
+	}
+	return nil
+}
+
+// judgeValues opens the differences in field k: they are shared with degree t', and are 0.
+func (r complained) judgeValues(k int) error {
+	if len(r.others()) == 0 {
+		return nil
+	}
+	heirs := make([]int, len(r.new.Parties))
+	for j := range heirs {
+		heirs[j] = j
+	}
+	// The word of which each party's place in Old is 0 for the first dealers, and the difference for the others, is one
+	// of shares of a polynomial of degree t if and only if all dealers' values are.
+	from, to, word := r.fields[k].from, r.fields[k].to, make([]uint64, len(r.dealers))
+	for i := range r.others() {
+		shares, list := make([]uint64, len(heirs)), make([][]uint64, len(heirs))
+		for j, v := range r.differences {
+			shares[j], list[j] = v[k][i], v[k][i:i+1]
+		}
+		if !to.Consistent(r.new.Threshold, heirs, list) {
+			f := to.Locate(heirs, shares, r.new.Threshold, r.new.Threshold, own(r.heir)...)
+			return faulty(f, r.new, "gave a wrong share of a difference")
+		}
+		quorum := heirs[:r.new.Threshold+1]
+		to.Reconstruct(word[r.old.Threshold+1+i:][:1], quorum, list[:len(quorum)])
+	}
+	f := from.Locate(r.dealers, word, r.old.Threshold, r.old.Threshold, own(r.dealer)...)
+	if f.Possible == nil {
+		return nil
+	}
+	return faulty(f, r.old, "shared another value than its share")
+}
+
+// own is the place of this party in a group, if it has one.
+func own(place int) []int {
+	if place < 0 {
+		return nil
+	}
+	return []int{place}
+}
+
+// faulty blames who is certain to be at fault, or suspects who may be.
+func faulty(f share.Faults, g Group, reason string) error {
+	if len(f.Certain) > 0 {
+		return &round.Blame{Party: g.Parties[f.Certain[0]], Check: CheckValue, Reason: reason}
+	}
+	var suspects []round.Party
+	for _, i := range f.Possible {
+		suspects = append(suspects, g.Parties[i])
+	}
+	return &round.Abort{Check: CheckValue, Reason: "somebody " + reason, Suspects: ascending(suspects...)}
+}
+
+func ascending(list ...round.Party) []round.Party {
+	slices.Sort(list)
+	return list
+}

@@ -1,0 +1,119 @@
+// Package enrol makes what one process of a cluster needs, on the machine that will have its secrets: keys that do not leave
+// it, a request for a certificate, and the entry that everybody's roster has of it.
+package enrol
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/lodge-mpc/lodge/services/config"
+	"github.com/lodge-mpc/lodge/services/pki"
+	"github.com/lodge-mpc/lodge/services/rpc"
+	"github.com/lodge-mpc/lodge/services/vault"
+)
+
+// What is enrolled.
+const (
+	Party       = "party"
+	Coordinator = "coordinator"
+	Client      = "client"
+	Evaluator   = "evaluator"
+)
+
+// Roles are all of them.
+var Roles = []string{Party, Coordinator, Client, Evaluator}
+
+// Options of who is enrolled.
+type Options struct {
+	Role     string
+	Name     string   // of a party, client or evaluator
+	Address  string   // host:port at which others find a party or the coordinator
+	Identity string   // URI or DNS name in the certificate; empty: spiffe://lodge/ROLE/NAME
+	Hosts    []string // further names of the certificate
+}
+
+// Files of a directory that Write makes.
+const (
+	KeyFile     = "tls.key"
+	RequestFile = "tls.csr"
+	SigningFile = "signing.key"
+	VaultFile   = "vault.key"
+	EntryFile   = "entry.yaml"
+)
+
+func (o *Options) fill() error {
+	if o.Role != Coordinator && !config.ValidName(o.Name) {
+		return fmt.Errorf("enrol: %q is not a name: use 1 to 64 of a-z, 0-9, '-', starting with a letter", o.Name)
+	}
+	if o.Role == Party && o.Name == config.CoordinatorName {
+		return fmt.Errorf("enrol: %q is the coordinator's name; a party has another", o.Name)
+	}
+	if o.Identity == "" {
+		o.Identity = "spiffe://lodge/" + o.Role
+		if o.Role != Coordinator {
+			o.Identity += "/" + o.Name
+		}
+	}
+	if err := rpc.NewDirectory().Add(o.Identity, rpc.Principal{Name: o.Role}); err != nil {
+		return fmt.Errorf("enrol: %w", err)
+	}
+	for _, h := range o.Hosts {
+		if h == "" || strings.ContainsAny(h, "*,/: \t\n") && net.ParseIP(h) == nil {
+			return fmt.Errorf("enrol: %q is not a host: write a name or an address, without a port", h)
+		}
+	}
+	if o.Role == Client || o.Role == Evaluator { // which are in no roster
+		return nil
+	}
+	host, port, err := net.SplitHostPort(o.Address)
+	if number, bad := strconv.ParseUint(port, 10, 16); err != nil || host == "" || bad != nil || number == 0 {
+		return fmt.Errorf("enrol: %q is not an address: write host:port, as others find it", o.Address)
+	}
+	o.Hosts = append([]string{host}, o.Hosts...)
+	return nil
+}
+
+// Write makes the files in an empty or absent directory, for its owner alone. The names of those that are secret come back.
+func Write(dir string, o Options) (secrets []string, err error) {
+	if err := o.fill(); err != nil {
+		return nil, err
+	}
+	if list, err := os.ReadDir(dir); err == nil && len(list) > 0 {
+		return nil, fmt.Errorf("enrol: %s is not empty; name a new directory", dir)
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	files := map[string][]byte{}
+	if files[RequestFile], files[KeyFile], err = pki.NewRequest(o.Identity, o.Hosts); err != nil {
+		return nil, err
+	}
+	secrets = []string{KeyFile}
+	entry := config.Entry{Address: o.Address, Identity: o.Identity}
+	if o.Role == Party {
+		entry.Name = o.Name
+		if files[SigningFile], entry.SigningKey, err = pki.NewSigningKey(); err != nil {
+			return nil, err
+		}
+		if err := vault.WriteNewKey(filepath.Join(dir, VaultFile)); err != nil {
+			return nil, err
+		}
+		secrets = append(secrets, SigningFile, VaultFile)
+	}
+	if o.Role == Party || o.Role == Coordinator {
+		if files[EntryFile], err = yaml.Marshal(&entry); err != nil {
+			return nil, err
+		}
+	}
+	for name, b := range files {
+		err = errors.Join(err, os.WriteFile(filepath.Join(dir, name), b, 0o600))
+	}
+	return secrets, err
+}

@@ -1,0 +1,117 @@
+package evaluator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/lodge-mpc/lodge/engine/params"
+	evaluatorv1 "github.com/lodge-mpc/lodge/proto/lodge/evaluator/v1"
+	"github.com/lodge-mpc/lodge/services/config"
+	"github.com/lodge-mpc/lodge/services/health"
+	"github.com/lodge-mpc/lodge/services/metrics"
+	"github.com/lodge-mpc/lodge/services/rpc"
+)
+
+// Run serves until ctx is done, and lets what runs end then, with what is inner around its handlers.
+func Run(ctx context.Context, f *config.EvaluatorFile, version string, log *slog.Logger, inner ...rpc.Inner) error {
+	debug.SetMemoryLimit(int64(f.MaxKeysMemory + f.MaxMemory))
+	if err := checkPins(f); err != nil {
+		return err
+	}
+	h, err := health.Start(f.HealthListen, log)
+	if err != nil {
+		return err
+	}
+	defer h.Stop()
+	credentials, err := rpc.LoadCredentials(f.TLS.Files())
+	if err != nil {
+		return err
+	}
+	directory, err := f.Directory()
+	if err != nil {
+		return err
+	}
+	m := metrics.New(version, metrics.Evaluator)
+	m.Certificate(credentials.NotAfter)
+	service := NewService(f, version, m)
+	m.EvaluatorLoad(service.load)
+	server, err := rpc.NewServer(rpc.Options{
+		Credentials: credentials, Directory: directory, Rules: Rules, Log: log, Reflection: f.Reflection, Inner: inner,
+		Observe: func(method string, role rpc.Role, code string, took time.Duration) {
+			m.Call(method, string(role), code, took)
+		},
+	})
+	if err != nil {
+		return err
+	}
+	evaluatorv1.RegisterEvaluatorServiceServer(server, service)
+	listener, err := net.Listen("tcp", f.Listen)
+	if err != nil {
+		return err
+	}
+	stopping := ctx
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	if f.MetricsListen != "" {
+		ml, err := net.Listen("tcp", f.MetricsListen)
+		if err != nil {
+			return errors.Join(err, listener.Close())
+		}
+		go func() {
+			if err := m.Serve(ctx, ml); err != nil {
+				log.Error("metrics", "error", err)
+			}
+		}()
+	}
+	done := make(chan error, 1)
+	go func() { done <- server.Serve(listener) }()
+	var watching sync.WaitGroup
+	watching.Go(func() { credentials.Watch(ctx, log) })
+	defer watching.Wait()
+	defer cancel()
+	server.SetReady(true)
+	h.Ready(server.Ready)
+	log.Info("evaluator is ready", "evaluator", f.Name, "listen", listener.Addr().String(), "party", f.Party.Name)
+	select {
+	case err := <-done:
+		return err
+	case <-stopping.Done():
+	}
+	h.Ready(nil)
+	server.SetReady(false)
+	log.Info("stopping", "within", time.Duration(f.StopAfter))
+	stop, end := context.WithTimeout(context.Background(), time.Duration(f.StopAfter))
+	defer end()
+	server.Stop(stop)
+	log.Info("stopped")
+	return nil
+}
+
+// checkPins holds the pinned hashes against the sets of this build.
+func checkPins(f *config.EvaluatorFile) error {
+	for _, pin := range f.Params {
+		set, err := params.Lookup(pin.Name)
+		if err != nil {
+			return err
+		}
+		if set.Hash() != pin.Sum() {
+			return fmt.Errorf("evaluator: parameter set %s has the hash %x in this build, but %s is pinned", pin.Name, set.Hash(), pin.Hash)
+		}
+		if set.Insecure && !f.AllowInsecureParams {
+			return fmt.Errorf("evaluator: parameter set %s is insecure; remove it, or set allow_insecure_params in a test", pin.Name)
+		}
+	}
+	return nil
+}
+
+// load is what keys take, and what runs.
+func (s *Service) load() (keys int64, running int, bytes int64) {
+	running, bytes = s.budget.load()
+	return s.cache.bytes(), running, bytes
+}

@@ -1,0 +1,141 @@
+// Package evaluator has the products of a party's batches computed by other processes of the same party (lodge.evaluator.v1):
+// the service of such a process, and the pool of a party that asks them.
+//
+// An evaluator has no secret. It gets public ciphertexts, and keeps public keys under the digest of their bytes, which it
+// computes itself. It serves one party.
+//
+// What a party decrypts it has computed correctly, or else its share of the decryption tells its key. So unless the party is
+// told to trust its evaluators, the pool gives a result that two evaluators of different domains have computed, bit for bit
+// the same, or that the party has computed itself. A result that differs from the party's own names its evaluator, which is
+// not asked again.
+package evaluator
+
+import (
+	"fmt"
+
+	"github.com/lodge-mpc/lodge/engine/codec"
+	"github.com/lodge-mpc/lodge/engine/evaluation"
+	"github.com/lodge-mpc/lodge/engine/gbfv"
+	"github.com/lodge-mpc/lodge/engine/protocol/keygen"
+	"github.com/lodge-mpc/lodge/engine/protocol/round"
+	"github.com/lodge-mpc/lodge/engine/ring"
+	evaluatorv1 "github.com/lodge-mpc/lodge/proto/lodge/evaluator/v1"
+	"github.com/lodge-mpc/lodge/services/rpc"
+)
+
+// nonceSize is the length of what tells requests apart.
+const nonceSize = 16
+
+// header writes a task's shape into a header.
+func header(h *evaluatorv1.EvaluateHeader, s *evaluation.Shape) {
+	h.Inputs, h.Rows, h.Inner, h.Columns, h.Dim = uint32(s.Count), uint32(s.Rows), uint32(s.Inner), uint32(s.Cols), uint32(s.Dim)
+	for _, p := range s.Pairs {
+		h.Pairs = append(h.Pairs, &evaluatorv1.Pair{Left: uint32(p.Left), Right: uint32(p.Right)})
+	}
+	h.First, h.Last, h.Primes = uint32(s.First), uint32(s.Last), uint32(s.Primes)
+}
+
+// shape reads it, checked under the scheme.
+func shape(h *evaluatorv1.EvaluateHeader, of *gbfv.Scheme) (evaluation.Shape, error) {
+	s := evaluation.Shape{
+		Count: int(h.GetInputs()), Rows: int(h.GetRows()), Inner: int(h.GetInner()), Cols: int(h.GetColumns()), Dim: int(h.GetDim()),
+		First: int(h.GetFirst()), Last: int(h.GetLast()), Primes: int(h.GetPrimes()),
+	}
+	for _, p := range h.GetPairs() {
+		s.Pairs = append(s.Pairs, evaluation.Pair{Left: int(p.GetLeft()), Right: int(p.GetRight())})
+	}
+	return s, s.Check(of)
+}
+
+// requestDigest binds all that a header says.
+func requestDigest(h *evaluatorv1.EvaluateHeader) round.Digest {
+	fields := [][]byte{h.GetNonce(), []byte(h.GetParams()), h.GetParamsHash(), []byte(h.GetField()), h.GetKeysDigest(), h.GetMacKeyDigest()}
+	for _, v := range []uint32{
+		h.GetInputs(), h.GetRows(), h.GetInner(), h.GetColumns(), h.GetDim(), h.GetFirst(), h.GetLast(), h.GetPrimes(), uint32(len(h.GetPairs())),
+	} {
+		fields = append(fields, round.Uint(uint64(v)))
+	}
+	for _, p := range h.GetPairs() {
+		fields = append(fields, round.Uint(uint64(p.GetLeft())), round.Uint(uint64(p.GetRight())))
+	}
+	return round.Hash("lodge evaluation", fields...)
+}
+
+// checkDigest refuses what is no digest.
+func checkDigest(what string, b []byte) error {
+	if len(b) != len(round.Digest{}) {
+		return rpc.Errorf(rpc.Invalid, "", "%s of %d bytes, not %d", what, len(b), len(round.Digest{}))
+	}
+	return nil
+}
+
+// MACKeyDigest names the ciphertext of a MAC key by the two frames of its encoding.
+func MACKeyDigest(frames [2][]byte) round.Digest {
+	return round.Hash("lodge mac key ciphertext", frames[0], frames[1])
+}
+
+// keysBytes is what keys take in memory.
+func keysBytes(s *gbfv.Scheme, dim int) int64 {
+	return int64(keygen.EncodedFrames(s, dim)) * int64(s.N()) * int64(s.Q.Len()) * 8
+}
+
+// operandBytes is what a MAC key made ready for products takes in memory.
+func operandBytes(s *gbfv.Scheme) int64 { return 2 * int64(s.N()) * int64(s.Full.Len()) * 8 }
+
+// polynomials are those of ciphertexts, c0 before c1.
+func polynomials(list []*gbfv.Ciphertext) (all []ring.Poly) {
+	for _, ct := range list {
+		all = append(all, ct.C0, ct.C1)
+	}
+	return all
+}
+
+// reader decodes ciphertexts on the basis of the first k primes from frames, one polynomial each.
+type reader struct {
+	basis *ring.Basis
+	want  int // polynomials
+	list  []*gbfv.Ciphertext
+	half  *ring.Poly // c0 of the ciphertext whose c1 is missing
+}
+
+func newReader(s *gbfv.Scheme, k, ciphertexts int) *reader {
+	return &reader{basis: s.Prefix(k), want: 2 * ciphertexts}
+}
+
+// frame takes the next polynomial.
+func (r *reader) frame(b []byte) error {
+	if r.done() {
+		return fmt.Errorf("evaluator: more than %d polynomials", r.want)
+	}
+	p := r.basis.Borrow()
+	if err := codec.DecodePoly(p.C, r.basis.Primes(), b); err != nil {
+		p.Free()
+		return fmt.Errorf("evaluator: polynomial %d: %w", r.read(), err)
+	}
+	if r.half == nil {
+		r.half = &p
+		return nil
+	}
+	r.list = append(r.list, &gbfv.Ciphertext{C0: *r.half, C1: p})
+	r.half = nil
+	return nil
+}
+
+func (r *reader) read() int {
+	n := 2 * len(r.list)
+	if r.half != nil {
+		n++
+	}
+	return n
+}
+
+func (r *reader) done() bool { return r.read() == r.want }
+
+// free gives back what was read.
+func (r *reader) free() {
+	evaluation.Free(r.list)
+	if r.half != nil {
+		r.half.Free()
+	}
+	r.list, r.half = nil, nil
+}

@@ -1,0 +1,46 @@
+package evaluator
+
+import "context"
+
+// workers are shared among computations of this process.
+type workers struct {
+	count int
+	turn  chan struct{} // holds a token while nobody takes: one takes all that it needs before the next
+	free  chan struct{} // holds a token for each worker that is free
+}
+
+func newWorkers(n int) *workers {
+	w := &workers{count: n, turn: make(chan struct{}, 1), free: make(chan struct{}, n)}
+	w.turn <- struct{}{}
+	for range n {
+		w.free <- struct{}{}
+	}
+	return w
+}
+
+// take waits for so many workers, or for all if there are fewer.
+func (w *workers) take(ctx context.Context, most int) (n int, leave func(), err error) {
+	n = max(1, min(most, w.count))
+	select {
+	case <-w.turn:
+		defer func() { w.turn <- struct{}{} }()
+	case <-ctx.Done():
+		return 0, nil, ctx.Err()
+	}
+	got := 0
+	leave = func() {
+		for range got {
+			w.free <- struct{}{}
+		}
+	}
+	for got < n {
+		select {
+		case <-w.free:
+			got++
+		case <-ctx.Done():
+			leave()
+			return 0, nil, ctx.Err()
+		}
+	}
+	return n, leave, nil
+}

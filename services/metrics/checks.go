@@ -1,0 +1,148 @@
+package metrics
+
+import (
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// The classes of checks that can name a peer.
+const (
+	classForm       = "form" // not as the protocol has it: length, order, number
+	classSignature  = "signature"
+	classEcho       = "echo"
+	classCommitment = "commitment"
+	classProof      = "proof"
+	classOther      = "other"
+)
+
+var checkClasses = []string{classForm, classSignature, classEcho, classCommitment, classProof, classOther}
+
+// classOf a check, by its name.
+func classOf(check string) string {
+	switch check {
+	case "shape", "size", "duplicate":
+		return classForm
+	case classSignature, classEcho, classCommitment:
+		return check
+	}
+	if strings.HasPrefix(check, "popk-") || strings.HasPrefix(check, "keygen-") {
+		return classProof
+	}
+	return classOther
+}
+
+// Proofs that are counted.
+const (
+	ProofPlaintexts = "plaintexts" // of a peer, that it knows what it encrypts
+	ProofKeys       = "keys"       // of a peer, that its shares of keys are well formed
+	ProofClient     = "client"     // of a client
+)
+
+// checks are verifications that are counted.
+type checks struct {
+	proofs       *prometheus.CounterVec
+	mac          *prometheus.CounterVec
+	evidenceLost prometheus.Counter
+}
+
+func newChecks(r *register) *checks {
+	c := &checks{
+		proofs: r.counter(Party, "lodge_proofs_checked_total",
+			"Proofs that were verified: of peers about `plaintexts` and `keys`, and of a `client`. The outcome is `ok` or `refused`.", "proof", "outcome"),
+		mac: r.counter(Party, "lodge_mac_check_failures_total",
+			"Checks of MACs that failed: `offline`, before anything was released, or `online`, as a client reports. Each burns a MAC key.", "phase"),
+		evidenceLost: r.count(Party, "lodge_evidence_lost_total", "Sessions that could not keep all that evidence of a cheat may need."),
+	}
+	for _, proof := range []string{ProofPlaintexts, ProofKeys, ProofClient} {
+		c.proofs.WithLabelValues(proof, "ok")
+		c.proofs.WithLabelValues(proof, "refused")
+	}
+	c.mac.WithLabelValues("offline")
+	c.mac.WithLabelValues("online")
+	return c
+}
+
+// Proofs counts proofs that were verified.
+func (m *Metrics) Proofs(proof string, ok bool, n int) {
+	if m == nil || n == 0 {
+		return
+	}
+	outcome := "ok"
+	if !ok {
+		outcome = "refused"
+	}
+	m.checks.proofs.WithLabelValues(proof, outcome).Add(float64(n))
+}
+
+// MACCheckFailed counts a check of MACs that failed here, or in an online phase that a client reports.
+func (m *Metrics) MACCheckFailed(online bool) {
+	switch {
+	case m == nil:
+	case online:
+		m.checks.mac.WithLabelValues("online").Inc()
+	default:
+		m.checks.mac.WithLabelValues("offline").Inc()
+	}
+}
+
+// EvidenceLost counts a session that could not keep all that evidence may need.
+func (m *Metrics) EvidenceLost() {
+	if m != nil {
+		m.checks.evidenceLost.Inc()
+	}
+}
+
+// conduct is what a party holds against its peers.
+type conduct struct {
+	proven, excluded, unnamed, stopped prometheus.Gauge
+	failures, offers                   *prometheus.CounterVec
+}
+
+func newConduct(r *register) *conduct {
+	gauge := func(name, help string) prometheus.Gauge { return r.gauge(Party, name, help).WithLabelValues() }
+	return &conduct{
+		proven:   gauge("lodge_accusations", "Accusations of parties of the roster that are proved and not pardoned."),
+		excluded: gauge("lodge_excluded_parties", "Parties of the roster that accusations exclude."),
+		unnamed:  gauge("lodge_unnamed_failures", "Failures with nobody named that count towards stopping generation."),
+		stopped:  gauge("lodge_generation_stopped", "1 while failures with nobody named stop generation, else 0."),
+		failures: r.counter(Party, "lodge_unnamed_failures_total", "Sessions that failed because somebody cheated whom nobody can name.", "check"),
+		offers:   r.counter(Party, "lodge_accusations_offered_total", "Files of evidence that peers offered.", "outcome"),
+	}
+}
+
+// Conduct sets how many accusations there are, how many parties they exclude, how many failures count, and whether these
+// stop generation.
+func (m *Metrics) Conduct(proven, excluded, unnamed int, stopped bool) {
+	if m == nil {
+		return
+	}
+	m.conduct.proven.Set(float64(proven))
+	m.conduct.excluded.Set(float64(excluded))
+	m.conduct.unnamed.Set(float64(unnamed))
+	m.conduct.stopped.Set(truth(stopped))
+}
+
+// UnnamedChecks has the counters of these checks begin with 0.
+func (m *Metrics) UnnamedChecks(checks ...string) {
+	if m == nil {
+		return
+	}
+	for _, check := range checks {
+		m.conduct.failures.WithLabelValues(check)
+	}
+}
+
+// UnnamedFailure counts a session by the check that failed.
+func (m *Metrics) UnnamedFailure(check string) {
+	if m != nil {
+		m.conduct.failures.WithLabelValues(check).Inc()
+	}
+}
+
+// Offer counts a file that a peer offered: "proven", "known" or an error code.
+func (m *Metrics) Offer(outcome string) {
+	if m != nil {
+		m.conduct.offers.WithLabelValues(outcome).Inc()
+	}
+}

@@ -1,0 +1,59 @@
+package party
+
+import (
+	"context"
+	"time"
+
+	"github.com/lodge-mpc/lodge/services/status"
+)
+
+// How often metrics of the store are taken, and those that read all of it.
+const (
+	observeEvery = 10 * time.Second
+	measureEvery = 5 * time.Minute
+)
+
+// observe has how the store is doing among the metrics, until ctx is done.
+func (p *party) observe(ctx context.Context) {
+	tick := time.NewTicker(observeEvery)
+	defer tick.Stop()
+	var measured time.Time
+	for {
+		reason, err := p.vault.Quarantined()
+		p.metrics.Store(reason != "", err != nil || p.vault.Healthy() != nil)
+		p.disk("audit", p.file.AuditDir)
+		if p.file.Vault.Dir != "" {
+			p.disk("store", p.file.Vault.Dir)
+		}
+		if time.Since(measured) >= measureEvery {
+			p.measure()
+			measured = time.Now()
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (p *party) disk(volume, dir string) {
+	if d, err := status.DiskOf(dir); err == nil {
+		p.metrics.Disk(volume, d.Free, d.Total)
+	}
+}
+
+// measure takes the size of the store.
+func (p *party) measure() {
+	size, err := p.vault.Size()
+	if err != nil {
+		p.log.Warn("measuring the store", "error", err)
+		return
+	}
+	records, err := p.vault.Kinds()
+	if err != nil {
+		p.log.Warn("counting the records of the store", "error", err)
+		return
+	}
+	p.metrics.StoreSize(size, records)
+}

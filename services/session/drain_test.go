@@ -1,0 +1,73 @@
+package session
+
+import (
+	"context"
+	"testing"
+
+	"google.golang.org/protobuf/proto"
+
+	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
+	"github.com/lodge-mpc/lodge/services/job"
+	"github.com/lodge-mpc/lodge/services/rpc"
+)
+
+// A party that stops begins no more sessions and waits for those that run. When its time is over it ends those that have not
+// begun their MAC check, whose end without a verdict would cost the MAC key, and gives the others a little longer.
+func TestDrain(t *testing.T) {
+	const triples = jobv1.Protocol_PROTOCOL_TRIPLES
+	r, spec := newRegistry(nil)
+	start := func(ordinal uint32) (*work, *Session) {
+		t.Helper()
+		s := proto.CloneOf(spec)
+		s.Ref.Ordinal = ordinal
+		w := newWork()
+		if _, err := r.Start(triples, s, w); err != nil {
+			t.Fatal(err)
+		}
+		<-w.ran
+		x, err := r.Get(s.GetRef())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return w, x
+	}
+	ends, _ := start(1)
+	_, begun := start(2)
+	checked, checking := start(3)
+	checking.Enter(jobv1.JobState_JOB_STATE_GENERATING)
+	checking.Enter(jobv1.JobState_JOB_STATE_VERIFYING)
+
+	ctx, over := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		r.Drain(ctx)
+		close(done)
+	}()
+	err := error(nil)
+	for ordinal := uint32(4); err == nil || rpc.FromError(err).Code == rpc.Busy; ordinal++ { // until it has begun
+		late, w := proto.CloneOf(spec), newWork()
+		late.Ref.Ordinal = ordinal
+		w.end <- rpc.Errorf(rpc.Internal, "", "before the signal")
+		_, err = r.Start(triples, late, w)
+	}
+	isRefused(t, "a session after the signal", err, rpc.Unavailable)
+	ends.end <- rpc.Errorf(rpc.Internal, "", "it has ended by itself")
+	if st := begun.Status(); job.Final(st.GetState()) {
+		t.Errorf("ended before its time: %v", st)
+	}
+	over()
+	begun.wait(t.Context())
+	if st := begun.Status(); st.GetState() != jobv1.JobState_JOB_STATE_CANCELLED {
+		t.Errorf("what had begun: %v", st)
+	}
+	if st := checking.Status(); job.Final(st.GetState()) {
+		t.Errorf("what is in its check: %v", st)
+	}
+	checked.stored = &Stored{}
+	checked.end <- nil
+	<-done
+	if st := checking.Status(); st.GetState() != jobv1.JobState_JOB_STATE_COMPLETED {
+		t.Errorf("what was in its check: %v", st)
+	}
+	r.Close()
+}

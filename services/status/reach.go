@@ -1,0 +1,56 @@
+package status
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+
+	"github.com/lodge-mpc/lodge/services/metrics"
+	"github.com/lodge-mpc/lodge/services/rpc"
+)
+
+// How often each peer is asked whether it is there, and how long it may take to answer.
+const (
+	reachEvery = 5 * time.Second
+	reachWait  = 5 * time.Second
+)
+
+// Reach asks each peer again and again whether it is there, and has the answers among the metrics, until ctx is done.
+func Reach(ctx context.Context, peers []Peer, m *metrics.Metrics) {
+	var asking sync.WaitGroup
+	defer asking.Wait()
+	for _, p := range peers {
+		m.Peers(p.Name)
+		asking.Go(func() {
+			tick := time.NewTicker(reachEvery)
+			defer tick.Stop()
+			for {
+				up, trip := p.answers(ctx)
+				if ctx.Err() != nil {
+					return
+				}
+				m.Reached(p.Name, up, trip)
+				select {
+				case <-tick.C:
+				case <-ctx.Done():
+					return
+				}
+			}
+		})
+	}
+}
+
+// answers asks a peer for its health. One that refuses to answer is there.
+func (p Peer) answers(ctx context.Context) (up bool, trip time.Duration) {
+	ctx, cancel := context.WithTimeout(ctx, reachWait)
+	defer cancel()
+	begun := time.Now()
+	_, err := healthpb.NewHealthClient(p.Conn).Check(ctx, &healthpb.HealthCheckRequest{})
+	if err == nil {
+		return true, time.Since(begun)
+	}
+	e := rpc.FromError(err)
+	return e.Code != rpc.Unavailable && e.Code != rpc.TimedOut && e.Code != rpc.Cancelled, 0
+}

@@ -1,0 +1,89 @@
+package threshold
+
+import (
+	"context"
+	"encoding/hex"
+	"fmt"
+	"strings"
+	"time"
+
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	thresholdv1 "github.com/lodge-mpc/lodge/proto/lodge/threshold/v1"
+	"github.com/lodge-mpc/lodge/services/audit"
+	"github.com/lodge-mpc/lodge/services/keyring"
+	"github.com/lodge-mpc/lodge/services/rpc"
+	"github.com/lodge-mpc/lodge/services/vault"
+)
+
+// approvalTime is how long a request waits for approval, and may be used after.
+const approvalTime = 24 * time.Hour
+
+// approved refuses a request that other clients must approve first, and notes that it waits.
+func (s *Service) approved(q *request) error {
+	if q.rule.Approvals == 0 {
+		return nil
+	}
+	digest := q.asked.Request(q.caller.Name, q.circuit)
+	a, err := s.Vault.RequestApproval(vault.Approval{
+		Digest: digest, Epoch: q.epoch.ID, Client: q.caller.Name, Messages: uint64(q.messages()), Note: q.circuit, Needs: q.rule.Approvals,
+		Expires: time.Now().Add(approvalTime),
+	})
+	if err != nil {
+		return keyring.Refused(err, "this decryption")
+	}
+	if len(a.By) >= q.rule.Approvals {
+		return nil
+	}
+	return rpc.Errorf(rpc.ApprovalNeeded, fmt.Sprintf("have it approved with `lodge decrypt approve %x`, and ask again before %s", digest, a.Expires.Format(time.RFC3339)),
+		"%d other clients must approve the request %x at this party, and %d have", q.rule.Approvals, digest, len(a.By))
+}
+
+// approval uses the approval of a request up, in the step that records what it was for.
+func (q *request) approval() []vault.Also {
+	if q.rule.Approvals == 0 {
+		return nil
+	}
+	return []vault.Also{vault.UseApproval(q.asked.Request(q.caller.Name, q.circuit), q.caller.Name)}
+}
+
+// ApproveDecryption implements the service.
+func (s *Service) ApproveDecryption(ctx context.Context, r *thresholdv1.ApproveDecryptionRequest) (*thresholdv1.ApproveDecryptionResponse, error) {
+	caller, _ := rpc.Caller(ctx)
+	if len(r.GetRequest()) != 32 {
+		return nil, rpc.Errorf(rpc.Invalid, "`lodge decrypt approvals` lists them", "a request is named by 32 bytes, not by %d", len(r.GetRequest()))
+	}
+	a, err := s.Vault.Approve([32]byte(r.GetRequest()), caller.Name)
+	if err != nil {
+		return nil, keyring.Refused(err, "request "+hex.EncodeToString(r.GetRequest()))
+	}
+	_, err = s.Audit.Append(approvalEntry(caller, a))
+	return &thresholdv1.ApproveDecryptionResponse{Approval: wireApproval(&a)}, err
+}
+
+func approvalEntry(caller rpc.Principal, a vault.Approval) audit.Entry {
+	return audit.Entry{
+		Event: audit.Approved, Actor: caller.Name, Auth: audit.Auth(caller.Auth), Digest: a.Digest,
+		Note: fmt.Sprintf("%d of %d, %d messages for %s", len(a.By), a.Needs, a.Messages, a.Client), Objects: []string{fmt.Sprintf("epoch/%d", a.Epoch)},
+	}
+}
+
+// ListApprovals implements the service.
+func (s *Service) ListApprovals(context.Context, *thresholdv1.ListApprovalsRequest) (*thresholdv1.ListApprovalsResponse, error) {
+	all, err := s.Vault.Approvals()
+	if err != nil {
+		return nil, err
+	}
+	out := &thresholdv1.ListApprovalsResponse{}
+	for _, a := range all {
+		out.Approvals = append(out.Approvals, wireApproval(&a))
+	}
+	return out, nil
+}
+
+func wireApproval(a *vault.Approval) *thresholdv1.Approval {
+	return &thresholdv1.Approval{
+		Request: a.Digest[:], Client: a.Client, Epoch: a.Epoch, Messages: uint32(a.Messages), Circuit: strings.ToValidUTF8(a.Note, "?"), ApprovedBy: a.By,
+		Needed: uint32(a.Needs), Asked: timestamppb.New(a.When), Expires: timestamppb.New(a.Expires), Used: !a.Used.IsZero(),
+	}
+}

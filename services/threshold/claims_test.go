@@ -1,0 +1,149 @@
+package threshold
+
+import (
+	"errors"
+	"io"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/lodge-mpc/lodge/services/rpc"
+	"github.com/lodge-mpc/lodge/services/vault"
+)
+
+// A ciphertext is that of one request at a time.
+func TestClaims(t *testing.T) {
+	c := &claims{}
+	a, b := [32]byte{1}, [32]byte{2}
+	done, err := c.claim([][32]byte{a})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.claim([][32]byte{b, a}); rpc.FromError(err) == nil || rpc.FromError(err).Code != rpc.Busy {
+		t.Errorf("%v", err)
+	}
+	other, err := c.claim([][32]byte{b}) // the refusal has taken nothing
+	if err != nil {
+		t.Fatal(err)
+	}
+	done()
+	if done, err = c.claim([][32]byte{a}); err != nil {
+		t.Error(err)
+	}
+	done()
+	other()
+	if len(c.open) != 0 {
+		t.Errorf("%v is left", c.open)
+	}
+}
+
+// What a request has looked up holds until it begins: it neither looks up what another one is about to record, nor begins
+// anew what was recorded since.
+func TestFloodsMeanwhile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "key")
+	if err := vault.WriteNewKey(path); err != nil {
+		t.Fatal(err)
+	}
+	key, err := vault.LoadKey(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err := vault.Open(filepath.Join(t.TempDir(), "vault"), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer v.Close()
+	holdFloods(t, v)
+	s := &Service{Config: Config{Vault: v}}
+	other := vault.FloodRun{Epoch: 1, Quorum: []uint32{0, 1}, Client: "app", Run: vault.RunID{1}, Digests: [][32]byte{{7}}}
+	q := &request{epoch: vault.Epoch{ID: 1}}
+	looked := func() *flood {
+		f := &flood{Service: s, request: q, fresh: []int{0}, run: other}
+		if err := f.lookUp(); err != nil {
+			t.Fatal(err)
+		}
+		return f
+	}
+	busy := func(err error) {
+		t.Helper()
+		if err == nil || rpc.FromError(err).Code != rpc.Busy {
+			t.Errorf("%v, want %s", err, rpc.Busy)
+		}
+	}
+	early := looked()
+	if err := v.BeginFloods(other); err != nil {
+		t.Fatal(err)
+	}
+	begun := looked()
+	done, err := s.floods.claim(other.Digests)
+	if err != nil {
+		t.Fatal(err)
+	}
+	busy((&flood{Service: s, request: q, run: other}).lookUp())
+	if err := v.RecordFloods(other, [][]byte{{1}}); err != nil {
+		t.Fatal(err)
+	}
+	done() // without having released what other parties may have
+	for _, f := range []*flood{early, begun} {
+		busy(f.claim())
+		f.wipe()
+	}
+	f := looked()
+	if err := f.claim(); err != nil {
+		t.Error(err)
+	}
+	f.wipe()
+}
+
+// holdFloods gives a party a share of an epoch with flooding.
+func holdFloods(t *testing.T, v *vault.Vault) {
+	t.Helper()
+	members := [][]byte{[]byte("a"), []byte("b"), []byte("c")}
+	w, err := v.NewEpoch(vault.Epoch{
+		ID: 1, Params: "x", Purpose: vault.PurposeThreshold, RosterHash: [32]byte{1}, Threshold: 1, Members: members, Limit: 10,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, to := range []io.Writer{w.Secret, w.Public} {
+		if _, err := to.Write([]byte("x")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(w.Commit(), v.ActivateEpoch(1)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// What the ledger refuses is said with what to do.
+func TestRefusedFloods(t *testing.T) {
+	q := &request{epoch: vault.Epoch{ID: 7, Limit: 9}}
+	for _, c := range []struct {
+		err  error
+		code rpc.Code
+		says string
+	}{
+		{vault.ErrSpent, rpc.Burnt, "as many ciphertexts with flooding as they may"},
+		{vault.ErrDelivered, rpc.Delivered, "another client"},
+		{&vault.QuorumError{Quorum: []uint32{0, 2}}, rpc.WrongQuorum, "[0 2] of epoch 7"},
+		{vault.ErrReleased, rpc.Conflict, "has left"},
+	} {
+		if e := rpc.FromError(q.refusedFlood(c.err)); e == nil || e.Code != c.code || !strings.Contains(e.What, c.says) || e.Next == "" {
+			t.Errorf("%v: %v", c.err, e)
+		}
+	}
+}
+
+// BGV keys have so many holders and no more, whether they are made or get new shares.
+func TestBGVHolders(t *testing.T) {
+	s, err := newScheme("insecure-B5-17")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.check(16, []uint32{3}); err != nil {
+		t.Error(err)
+	}
+	if e := rpc.FromError(s.check(17, nil)); e == nil || e.Code != rpc.Invalid || !strings.Contains(e.What, "16 at most") {
+		t.Errorf("%v", e)
+	}
+}

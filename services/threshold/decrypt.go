@@ -1,0 +1,474 @@
+package threshold
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/lodge-mpc/lodge/engine/protocol/round"
+	"github.com/lodge-mpc/lodge/engine/protocol/threshold/decrypt"
+	"github.com/lodge-mpc/lodge/engine/protocol/threshold/masks"
+	"github.com/lodge-mpc/lodge/engine/sample"
+	"github.com/lodge-mpc/lodge/engine/share"
+	thresholdv1 "github.com/lodge-mpc/lodge/proto/lodge/threshold/v1"
+	"github.com/lodge-mpc/lodge/services/audit"
+	"github.com/lodge-mpc/lodge/services/exchange"
+	"github.com/lodge-mpc/lodge/services/job"
+	"github.com/lodge-mpc/lodge/services/keyring"
+	"github.com/lodge-mpc/lodge/services/plan"
+	"github.com/lodge-mpc/lodge/services/rpc"
+	"github.com/lodge-mpc/lodge/services/runner"
+	"github.com/lodge-mpc/lodge/services/session"
+	"github.com/lodge-mpc/lodge/services/vault"
+)
+
+const (
+	uploadTime = 2 * time.Minute
+	callTime   = 2 * time.Minute
+	answerPart = 1 << 20 // bytes of an answer in one response
+)
+
+// Decrypt implements the service.
+func (s *Service) Decrypt(stream thresholdv1.ThresholdService_DecryptServer) error {
+	err := s.decrypt(stream)
+	if err != nil {
+		s.Sessions.Metrics.Decryption(string(rpc.FromError(err).Code))
+	}
+	return err
+}
+
+func (s *Service) decrypt(stream thresholdv1.ThresholdService_DecryptServer) error {
+	caller, _ := rpc.Caller(stream.Context())
+	var q *request
+	var call *job.Call
+	defer func() {
+		if q != nil {
+			q.batch.release()
+		}
+		call.Release()
+	}()
+	err := rpc.Upload(uploadTime, func() (*upload, error) { return receive(stream) }, func(m *upload) (err error) {
+		defer m.release()
+		if q == nil {
+			if q, err = s.open(m.GetHeader(), caller); err != nil {
+				return err
+			}
+			if call, err = s.Sessions.Gate.AdmitCall(caller.Name, q.room()); err != nil {
+				return err
+			}
+			if err := call.Compute(); err != nil { // what is sent is most of it
+				return err
+			}
+			q.intake = q.intakeOf()
+		}
+		return q.add(m.GetCiphertexts())
+	})
+	switch {
+	case err != nil:
+		return err
+	case q == nil:
+		return rpc.Errorf(rpc.Invalid, "send the header first", "no header")
+	}
+	if err := q.check(q.header.GetCiphertextsDigest()); err != nil {
+		return err
+	}
+	give := s.answer
+	if q.flooding() {
+		give = s.flood
+	}
+	answer, err := give(stream.Context(), q)
+	if err != nil {
+		return err
+	}
+	for first := true; first || len(answer) > 0; first = false {
+		n := min(len(answer), answerPart)
+		if err := stream.Send(&thresholdv1.DecryptResponse{Party: uint32(s.Sessions.Self), Chunk: answer[:n]}); err != nil {
+			return err
+		}
+		answer = answer[n:]
+	}
+	return nil
+}
+
+// answer gives this party's parts of the plaintexts: those that it has given before, and for the others the outcome of a
+// run with the quorum. They are durable before they leave.
+func (s *Service) answer(ctx context.Context, q *request) ([]byte, error) {
+	held, err := s.answered(q)
+	if err != nil {
+		return nil, err
+	}
+	if !q.answers(held) {
+		if err := s.approved(q); err != nil { // nobody else need hear of it before
+			return nil, err
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	r := &run{Service: s, request: q, held: held}
+	defer r.wipe()
+	out, err := r.drive(ctx)
+	if err != nil && r.why != nil {
+		return nil, r.why
+	}
+	if err != nil {
+		return nil, refusal(err)
+	}
+	defer decrypt.Wipe(out)
+	if err := s.record(q, r, out); err != nil {
+		return nil, err
+	}
+	answer, err := decrypt.EncodeAnswer(q.params, out)
+	if err != nil {
+		return nil, rpc.Errorf(rpc.TooLarge, "ask for fewer at a time", "%v", err)
+	}
+	return s.seal(q, answer)
+}
+
+// answered looks up what this party has answered before, and refuses what went to somebody else.
+func (s *Service) answered(q *request) ([][]vault.Answer, error) {
+	held, err := s.Vault.ThresholdAnswers(q.epoch.ID, q.quorum, q.all())
+	if err != nil {
+		return nil, keyring.Refused(err, fmt.Sprintf("epoch %d", q.epoch.ID))
+	}
+	for i, list := range held {
+		for _, a := range list {
+			if a.Client != q.recipients {
+				return nil, rpc.Errorf(rpc.Delivered, "a ciphertext is decrypted by a quorum for one client and recipient",
+					"message %d was decrypted for another client or recipient", i*q.batch.each()+a.First)
+			}
+		}
+	}
+	return held, nil
+}
+
+// answers reports whether what is held answers the whole request.
+func (q *request) answers(held [][]vault.Answer) bool {
+	n := 0
+	for _, list := range held {
+		for _, a := range list {
+			if len(a.Bytes) == a.Count*wordBytes {
+				n += a.Count
+			}
+		}
+	}
+	return n == q.messages()
+}
+
+// run is this party's part of the decryption of a request.
+type run struct {
+	*Service
+	*request
+	held   [][]vault.Answer // of each ciphertext
+	secret share.Vec
+	id     decrypt.RunID
+	fresh  []int      // places of the messages that are decrypted in this run
+	spent  bool       // masks, or they are about to be
+	why    *rpc.Error // of this party's own, the run has ended
+}
+
+// refuse ends the run for a reason of this party's own.
+func (r *run) refuse(why *rpc.Error) (round.Transition[*decrypt.Result], error) {
+	r.why = why
+	return round.Transition[*decrypt.Result]{}, session.Refuse(why)
+}
+
+// fail ends the run for an error of this party's own, which says why unless it is an internal one.
+func (r *run) fail(err error) (round.Transition[*decrypt.Result], error) {
+	if known := rpc.FromError(err); known.Code != rpc.Internal {
+		return r.refuse(known)
+	}
+	return round.Transition[*decrypt.Result]{}, err
+}
+
+func (r *run) wipe() {
+	r.secret.Wipe()
+	for _, list := range r.held {
+		for _, a := range list {
+			clear(a.Bytes)
+		}
+	}
+}
+
+// drive runs the protocol with the quorum.
+func (r *run) drive(ctx context.Context) ([]decrypt.Part, error) {
+	offer := decrypt.Offer{Held: make([]decrypt.RunID, r.messages())}
+	r.eachHeld(func(message int, of decrypt.RunID, _ []byte) { offer.Held[message] = of })
+	if r.header.GetQuorum()[0] == uint32(r.Sessions.Self) {
+		var release func()
+		var err error
+		if offer.Records, release, err = r.offer(&r.epoch, r.quorum, r.form(), r.messages()); err != nil {
+			return nil, err
+		}
+		defer release()
+	}
+	result, err := session.Join(ctx, r.Sessions, session.Call{
+		Ref: job.Ref{JobID: fmt.Sprintf("d%x", r.header.GetRequestId()), Ordinal: 1}, Digest: r.asked.Digest(), Group: r.header.GetQuorum(),
+		Protocol: plan.Threshold, Params: terms("decryption", r.scheme, r.epoch.Digest), Epoch: r.epoch.ID,
+	}, func(rs round.Session, _ *sample.Source) (round.Transition[*decrypt.Result], error) {
+		r.id = decrypt.RunID(rs.ID[:16])
+		t, err := decrypt.Agree(rs, "agree", offer)
+		if err != nil {
+			return round.Transition[*decrypt.Result]{}, err
+		}
+		return round.Then(t, func(_ context.Context, terms decrypt.Terms) (round.Transition[*decrypt.Result], error) {
+			return r.begin(rs, terms)
+		}), nil
+	})
+	if err != nil {
+		r.drop(offer.Records, err)
+		return nil, err
+	}
+	defer result.Wipe()
+	return r.parts(result)
+}
+
+// eachHeld gives f the messages of which this party holds an answer, with its run.
+func (r *run) eachHeld(f func(message int, of decrypt.RunID, answer []byte)) {
+	for i, list := range r.held {
+		for _, a := range list {
+			if len(a.Bytes) != a.Count*wordBytes {
+				continue
+			}
+			for k := range a.Count {
+				f(i*r.batch.each()+a.First+k, decrypt.RunID(a.Run), a.Bytes[k*wordBytes:(k+1)*wordBytes])
+			}
+		}
+	}
+}
+
+// additive gives this party's additive share among a quorum, of so many parts of the key. The caller wipes it.
+func (s *Service) additive(q *request, parts int) ([]share.Vec, error) {
+	of := q.scheme.parts()[:parts]
+	list, err := s.readShares(q.epoch.ID, of)
+	if err != nil {
+		return nil, err
+	}
+	self, quorum := 0, make([]int, len(q.quorum))
+	places := s.Vault.Places(&q.epoch)
+	for i, n := range q.quorum {
+		quorum[i] = int(n)
+		if places[n] == int(s.Sessions.Self) {
+			self = int(n)
+		}
+	}
+	for i, v := range list {
+		shamir, err := s.shamirOf(of[i].q, len(q.epoch.Members))
+		if err != nil {
+			wipe(list)
+			return nil, err
+		}
+		shamir.Additive(v, quorum, self, v)
+	}
+	return list, nil
+}
+
+// begin spends masks for what is not held by all, and decrypts it. What a party has spent is gone, whatever follows.
+func (r *run) begin(rs round.Session, t decrypt.Terms) (round.Transition[*decrypt.Result], error) {
+	for i, again := range t.Again {
+		if !again {
+			r.fresh = append(r.fresh, i)
+		}
+	}
+	if len(r.fresh) == 0 {
+		return round.Done(&decrypt.Result{}), nil
+	}
+	take := t.Take()
+	if take == nil {
+		return r.refuse(r.short(t))
+	}
+	if err := r.allowed(); err != nil {
+		return r.refuse(rpc.FromError(err))
+	}
+	parts, err := r.additive(r.request, 1)
+	if err != nil {
+		return r.fail(err)
+	}
+	r.secret = parts[0]
+	r.spent = true
+	batch, err := r.spend(take)
+	if err != nil {
+		return r.fail(err)
+	}
+	return decrypt.Start(decrypt.Config{
+		Session: rs, Step: "decrypt", Chosen: t.Digest(), Params: r.params, Ciphertexts: chosen{r.request, r.fresh}, Secret: r.secret, Masks: batch,
+		Recipient: decrypt.Outside, Workers: r.Workers,
+	})
+}
+
+// allowed holds what is about to be decrypted for the first time, or again because a party has lost its answer, against
+// approvals and rates.
+func (r *run) allowed() error {
+	if err := r.approved(r.request); err != nil {
+		return err
+	}
+	return r.rates.take(r.caller.Name, len(r.fresh), r.rule.MessagesPerHour, time.Now())
+}
+
+// short says that the first party has proposed too few masks.
+func (r *run) short(t decrypt.Terms) *rpc.Error {
+	proposed := uint64(0)
+	for _, x := range t.Records {
+		proposed += x.Count
+	}
+	next := fmt.Sprintf("ask for no more than %d at a time (`lodge decrypt --batch`), or ask another quorum; `lodge keys masks` makes more", proposed)
+	if proposed == 0 {
+		next = "`lodge keys masks` makes some, or ask another quorum"
+	}
+	return rpc.Errorf(rpc.OutOfStock, next, "%d messages, and party %d, which chooses them, has %d free %s masks of this quorum and epoch %d that no other request takes",
+		t.Fresh, r.header.GetQuorum()[0], proposed, job.FormName(r.form()), r.epoch.ID)
+}
+
+// drop spends masks that this party has proposed and another one says are spent: or they would be proposed again.
+func (r *run) drop(at []decrypt.Span, err error) {
+	var f *runner.Failure
+	if r.spent || !errors.As(err, &f) || f.Check != string(rpc.MaskSpent) {
+		return
+	}
+	for _, span := range at {
+		b, err := r.Vault.Batch(span.Batch)
+		for _, x := range b.Free().Clip(vault.Span{First: span.First, Count: span.Count}) {
+			if err == nil {
+				var shares []byte
+				shares, err = r.Vault.SpendMasks(span.Batch, x)
+				clear(shares)
+			}
+		}
+		if err != nil {
+			r.Sessions.Log.Warn("masks that another party has spent stay in stock", "batch", span.Batch, "error", err)
+		}
+	}
+}
+
+// spend takes the masks that the first party proposes out of this party's stock, for ever, if they are of the quorum.
+func (r *run) spend(at []decrypt.Span) (*masks.Batch, error) {
+	wrong := func(format string, args ...any) error {
+		return rpc.Errorf(rpc.WrongQuorum, "compare the stores of the parties", format, args...)
+	}
+	batches := make([]vault.Batch, len(at))
+	for i, x := range at {
+		b, err := r.Vault.Batch(x.Batch)
+		if errors.Is(err, vault.ErrNotFound) || err == nil && (b.Kind != vault.KindMasks || b.Epoch != r.epoch.ID || b.Params != r.epoch.Params || b.Form != job.FormName(r.form()) || b.TupleBytes != uint64(r.params.Kind.RecordSize()) || !sameQuorum(b.Quorum, r.quorum)) {
+			return nil, wrong("the masks that were proposed are not of this quorum, epoch and form")
+		}
+		if err != nil {
+			return nil, err
+		}
+		batches[i] = b
+	}
+	var list []*masks.Batch
+	for i, x := range at {
+		records, err := r.Vault.SpendMasks(x.Batch, vault.Span{First: x.First, Count: x.Count})
+		switch {
+		case errors.Is(err, vault.ErrRange):
+			err = wrong("the masks that were proposed are not in batch %s", x.Batch)
+		case errors.Is(err, vault.ErrTaken):
+			err = rpc.Errorf(rpc.MaskSpent, "ask again: others are proposed then", "masks %d to %d of batch %s are spent at party %d", x.First, x.First+x.Count-1, x.Batch, r.Sessions.Self)
+		case err != nil:
+			err = keyring.Refused(err, "batch "+x.Batch)
+		}
+		var b *masks.Batch
+		if err == nil {
+			b, err = masks.Import(r.params.Kind, batches[i].Digest, x.First, records)
+		}
+		if err != nil {
+			for _, b := range list {
+				b.Wipe()
+			}
+			return nil, err
+		}
+		list = append(list, b)
+	}
+	return masks.Join(list...)
+}
+
+func sameQuorum(a, b []uint32) bool { return string(quorumBytes(a)) == string(quorumBytes(b)) }
+
+// parts puts together what was held and what the run gave.
+func (r *run) parts(result *decrypt.Result) ([]decrypt.Part, error) {
+	out := make([]decrypt.Part, r.messages())
+	r.eachHeld(func(message int, of decrypt.RunID, answer []byte) {
+		out[message] = decrypt.Part{Run: of, Word: getWord(answer)}
+	})
+	if len(r.fresh) == 0 {
+		return out, nil
+	}
+	_, words, err := decrypt.Values(r.params, len(r.fresh), result.Answer)
+	if err != nil {
+		return nil, err
+	}
+	defer clear(words)
+	for k, i := range r.fresh {
+		out[i] = decrypt.Part{Run: r.id, Word: words[k]}
+	}
+	return out, nil
+}
+
+// record makes the answers of a run durable, and notes them in the audit log.
+func (s *Service) record(q *request, r *run, out []decrypt.Part) error {
+	outcome := "repeated"
+	if len(r.fresh) > 0 {
+		outcome = "answered"
+		t := vault.ThresholdRun{Epoch: q.epoch.ID, Quorum: q.quorum, Run: r.id, Client: q.recipients, AnswerBytes: wordBytes}
+		t.Messages, t.Answers = q.some(r.fresh), make([]byte, 0, len(r.fresh)*wordBytes)
+		for _, i := range r.fresh {
+			t.Answers = putWord(t.Answers, out[i].Word)
+		}
+		defer clear(t.Answers)
+		if err := s.Vault.RecordThreshold(t, q.approval()...); err != nil {
+			return keyring.Refused(err, "this decryption")
+		}
+	}
+	s.Sessions.Metrics.Decryption(outcome)
+	s.Sessions.Metrics.ThresholdMessages(job.FormName(q.form()), len(r.fresh))
+	note := fmt.Sprintf("%s: %d messages, %d of them for the first time, %d parties", outcome, q.messages(), len(r.fresh), len(q.quorum))
+	return s.note(q, note)
+}
+
+// note appends a decryption to the audit log.
+func (s *Service) note(q *request, note string) error {
+	if q.attester != "" {
+		note += fmt.Sprintf(", circuit %q by %s", q.circuit, q.attester)
+	}
+	_, err := s.Audit.Append(audit.Entry{Event: audit.Decrypted, Actor: q.caller.Name, Auth: audit.Auth(q.caller.Auth), Digest: [32]byte(q.header.GetCiphertextsDigest()),
+		Note: note, Objects: []string{fmt.Sprintf("epoch/%d", q.epoch.ID)}})
+	return err
+}
+
+// refusal says to a client how a run has failed.
+func refusal(err error) error {
+	var f *runner.Failure
+	if !errors.As(err, &f) {
+		return err
+	}
+	who := make([]string, len(f.Suspects))
+	for i, p := range f.Suspects {
+		who[i] = fmt.Sprint(p)
+	}
+	parties := "party " + strings.Join(who, ", ")
+	switch {
+	case f.Outcome == session.Refused || f.Outcome == runner.PeerAbort && known(f.Check):
+		return rpc.Errorf(rpc.Code(f.Check), "", "%s", f.Reason)
+	case f.Check == exchange.CheckPins:
+		return rpc.Errorf(rpc.PinMismatch, "ask all parties of the quorum for the same, with one request id", "the parties were asked for different things: %s", f.Reason)
+	case f.Outcome == runner.Blamed:
+		return rpc.Errorf(rpc.Unavailable, "ask another quorum, and tell the operators", "party %d deviates from the protocol (%s): %s", f.Party, f.Check, f.Reason)
+	case f.Outcome == runner.Cancelled:
+		return rpc.Errorf(rpc.Cancelled, "", "%s", f.Reason)
+	case f.Outcome == runner.Internal:
+		return rpc.Errorf(rpc.Internal, "", "%s", f.Reason)
+	case len(who) > 0:
+		return rpc.Errorf(rpc.Unavailable, "see that it runs and was asked as well, or ask another quorum", "%s of the quorum: %s", parties, f.Reason)
+	}
+	return rpc.Errorf(rpc.Unavailable, "ask again, or another quorum", "%s", f.Reason)
+}
+
+// known are the checks of a peer's refusal that are for the client to hear.
+func known(check string) bool {
+	switch rpc.Code(check) {
+	case rpc.MaskSpent, rpc.OutOfStock, rpc.WrongQuorum, rpc.Burnt, rpc.Conflict, rpc.Quarantined, rpc.Busy:
+		return true
+	}
+	return false
+}

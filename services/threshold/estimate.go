@@ -1,0 +1,29 @@
+package threshold
+
+import (
+	"context"
+
+	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
+	thresholdv1 "github.com/lodge-mpc/lodge/proto/lodge/threshold/v1"
+	"github.com/lodge-mpc/lodge/services/rpc"
+)
+
+// Estimate says what a session that makes masks would take here. It refuses what Start would refuse.
+func (s *Service) Estimate(_ context.Context, q *thresholdv1.EstimateRequest) (*thresholdv1.EstimateResponse, error) {
+	spec := q.GetSpec()
+	if spec.GetKind() != jobv1.Kind_KIND_MASKS {
+		return nil, rpc.Errorf(rpc.Invalid, "ask about masks", "there are no estimates of %s", spec.GetKind())
+	}
+	if err := s.Sessions.Gate.Check(spec); err != nil {
+		return nil, err
+	}
+	r := &masksRun{Service: s, spec: spec}
+	memory, err := r.Memory()
+	if err != nil {
+		return nil, err
+	}
+	if err := s.Sessions.Gate.Fits(memory); err != nil {
+		return nil, err
+	}
+	return &thresholdv1.EstimateResponse{Masks: spec.GetCount(), MaskBytes: uint64(r.params.Kind.RecordSize()), MemoryBytes: memory}, nil
+}

@@ -1,0 +1,155 @@
+package threshold_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"io"
+	"runtime"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+
+	"github.com/lodge-mpc/lodge/clients/go/lodge"
+	thresholdv1 "github.com/lodge-mpc/lodge/proto/lodge/threshold/v1"
+	"github.com/lodge-mpc/lodge/services/config"
+	"github.com/lodge-mpc/lodge/services/devnet"
+)
+
+// eventually waits for a condition.
+func (w *world) eventually(what string, ok func() bool) {
+	w.Helper()
+	for until := time.Now().Add(2 * time.Minute); !ok(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(until) {
+			w.Fatalf("%s: not within two minutes", what)
+		}
+	}
+}
+
+// A client that opens streams and sends nothing, promises more than there is memory for or than a rule allows, or has more
+// calls running than it may, is refused in these words; others are served meanwhile, and so is it when it lets go.
+func TestHostileRequests(t *testing.T) {
+	w := newWorld(t, 3, func(i int, f *config.PartyFile) {
+		f.Threshold.Rules = []config.DecryptRule{
+			{Client: devnet.App, MessagesPerHour: 1 << 30, MaxMessages: 1 << 20},
+			{Client: devnet.Operator, MessagesPerHour: 1 << 30, MaxMessages: 1 << 20},
+		}
+		f.Clients[2].Permissions = append(f.Clients[2].Permissions, config.PermDecrypt)
+		f.Policy.MaxMemory = 1 << 30
+	})
+	epoch := w.keys(1)
+	w.masks(epoch, 30, "exact", 0, 1)
+	k, public := w.key(epoch)
+	c := w.encrypt(k, public, want...)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	conn := w.connect(devnet.App, 0)
+	defer conn.Close()
+	service := thresholdv1.NewThresholdServiceClient(conn)
+
+	for name, x := range map[string]struct {
+		change func(*thresholdv1.DecryptHeader)
+		want   lodge.Code
+	}{
+		"all numbers at their ends": {func(h *thresholdv1.DecryptHeader) { h.Count, h.Coefficients = 1<<32-1, 1<<32-1 }, lodge.Invalid},
+		"more than any rule":        {func(h *thresholdv1.DecryptHeader) { h.Count, h.Coefficients = 1<<32-1, 256 }, "policy_refused"},
+		"more than there is memory": {func(h *thresholdv1.DecryptHeader) { h.Count, h.Coefficients = 1<<20, 1 }, "policy_refused"},
+		"a quorum of many":          {func(h *thresholdv1.DecryptHeader) { h.Quorum = make([]uint32, 10000) }, "wrong_quorum"},
+		"a quorum of others":        {func(h *thresholdv1.DecryptHeader) { h.Quorum = []uint32{1<<32 - 2, 1<<32 - 1} }, "wrong_quorum"},
+		"a long recipient":          {func(h *thresholdv1.DecryptHeader) { h.Recipient = make([]byte, 1<<16) }, lodge.Invalid},
+		"an epoch at the end":       {func(h *thresholdv1.DecryptHeader) { h.Epoch = 1<<64 - 1 }, lodge.NotFound},
+	} {
+		before := allocated()
+		_, err := w.raw(ctx, 0, k, c, x.change)
+		refused(t, err, x.want, "")
+		if grown := allocated() - before; grown > 64<<20 {
+			t.Errorf("%s: %d bytes were allocated for it", name, grown)
+		}
+	}
+	stream, err := service.Decrypt(ctx)
+	if err == nil {
+		_ = stream.CloseSend()
+		_, err = stream.Recv()
+	}
+	refused(t, err, lodge.Invalid, "no header")
+
+	// Calls that have begun and do not go on.
+	header := func(count uint32) *thresholdv1.DecryptHeader {
+		id := make([]byte, 16)
+		rand.Read(id)
+		return &thresholdv1.DecryptHeader{
+			RequestId: id, Epoch: k.Epoch, KeysDigest: k.Digest[:], Quorum: []uint32{0, 1}, Form: thresholdv1.CiphertextForm_CIPHERTEXT_FORM_RING,
+			Count: count, Coefficients: 1, CiphertextsDigest: bytes.Repeat([]byte{1}, 32),
+		}
+	}
+	begin := func(ctx context.Context, h *thresholdv1.DecryptHeader) grpc.BidiStreamingClient[thresholdv1.DecryptRequest, thresholdv1.DecryptResponse] {
+		t.Helper()
+		stream, err := service.Decrypt(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if h != nil {
+			_ = stream.Send(&thresholdv1.DecryptRequest{Header: h, Ciphertexts: []byte{1}})
+		}
+		return stream
+	}
+	code := func(h *thresholdv1.DecryptHeader) lodge.Code { // of a call that ends at once
+		stream := begin(ctx, h)
+		_ = stream.CloseSend()
+		_, err := stream.Recv()
+		return lodge.FromError(err).Code
+	}
+	held, release := context.WithCancel(ctx)
+	large := uint32(1 << 15) // of which two do not fit beside each other
+	w.eventually("a call holds the memory", func() bool {
+		begin(held, header(large)) // of these the first that finds room, and the others are refused
+		return code(header(large)) == lodge.Busy
+	})
+	w.eventually("a small call beside a large one", func() bool { return code(header(1)) == lodge.Invalid }) // it is too short
+	if got := code(header(large)); got != lodge.Busy {
+		t.Errorf("a large call beside a large one: %s", got)
+	}
+	release()
+	w.eventually("the memory is given back", func() bool { return code(header(large)) == lodge.Invalid })
+
+	// Streams without a header hold one of the client's places each, of all methods together.
+	held, release = context.WithCancel(ctx)
+	defer release()
+	keys := func() error { // to the end: what is over holds no place
+		stream, err := service.GetKeys(ctx, &thresholdv1.GetKeysRequest{Epoch: epoch, Count: 1})
+		for err == nil {
+			_, err = stream.Recv()
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		return err
+	}
+	w.eventually("so many streams", func() bool {
+		for range 32 {
+			begin(held, nil) // those that are too many end
+		}
+		return keys() != nil
+	})
+	refused(t, keys(), lodge.Busy, "32 streams open")
+	_, err = w.raw(ctx, 0, k, c, nil)
+	refused(t, err, lodge.Busy, "32 streams open")
+	if _, err := service.ListKeys(ctx, &thresholdv1.ListKeysRequest{}); err != nil {
+		t.Errorf("a call that is no stream: %v", err)
+	}
+	if out, err := w.as(devnet.Operator).Decrypt(ctx, k, ring(c, 2, 0, 1)); err != nil || len(out.Messages) != 2 {
+		t.Errorf("another client: %v", err)
+	}
+	release()
+	w.eventually("the streams are over", func() bool { return keys() == nil })
+	w.opens(k, ring(w.encrypt(k, public, want...), len(want), 0, 1), want)
+}
+
+// allocated is what this process has ever allocated.
+func allocated() uint64 {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.TotalAlloc
+}

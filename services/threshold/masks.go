@@ -1,0 +1,189 @@
+package threshold
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"sync"
+
+	"github.com/lodge-mpc/lodge/engine/protocol/round"
+	"github.com/lodge-mpc/lodge/engine/protocol/threshold/decrypt"
+	protocol "github.com/lodge-mpc/lodge/engine/protocol/threshold/masks"
+	"github.com/lodge-mpc/lodge/engine/sample"
+	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
+	"github.com/lodge-mpc/lodge/services/job"
+	"github.com/lodge-mpc/lodge/services/keyring"
+	"github.com/lodge-mpc/lodge/services/plan"
+	"github.com/lodge-mpc/lodge/services/rpc"
+	"github.com/lodge-mpc/lodge/services/session"
+	"github.com/lodge-mpc/lodge/services/vault"
+)
+
+// sacrificed is how many records are made beside those that are kept, opened and checked.
+const sacrificed = 128
+
+// masksRun is a session that makes masks for a quorum.
+type masksRun struct {
+	*Service
+	spec   *jobv1.SessionSpec
+	epoch  vault.Epoch
+	scheme scheme
+	quorum []uint32 // numbers of holders
+	params decrypt.Params
+}
+
+// Memory implements session.Protocol.
+func (r *masksRun) Memory() (uint64, error) {
+	var err error
+	if r.epoch, err = r.held(r.spec.GetEpoch(), true); err != nil {
+		return 0, err
+	}
+	if r.epoch.Params != r.spec.GetParams() {
+		return 0, rpc.Errorf(rpc.Invalid, "", "epoch %d was made with %s, not %s", r.epoch.ID, r.epoch.Params, r.spec.GetParams())
+	}
+	if r.scheme, err = r.schemeOf(r.epoch.Params); err != nil {
+		return 0, err
+	}
+	if r.quorum, err = r.numbers(&r.epoch, r.spec.GetGroup()); err != nil {
+		return 0, err
+	}
+	if r.params, err = r.scheme.params(r.epoch.Threshold, r.spec.GetForm()); err != nil {
+		return 0, err
+	}
+	kind := r.params.Kind
+	if most := protocol.MaxCount(kind) - sacrificed; r.spec.GetCount() > uint64(most) {
+		return 0, rpc.Errorf(rpc.Invalid, "submit several jobs", "%d masks; one job makes at most %d of this form", r.spec.GetCount(), most)
+	}
+	return uint64(protocol.MemoryBytes(kind, r.params.Parties, int(r.spec.GetCount())+sacrificed)), nil
+}
+
+// Run implements session.Protocol.
+func (r *masksRun) Run(ctx context.Context, s *session.Session) (*session.Stored, error) {
+	var id round.Digest
+	batch, err := session.Drive(ctx, s, plan.Threshold, terms("masks", r.scheme, r.epoch.Digest),
+		func(rs round.Session, source *sample.Source) (round.Transition[*protocol.Batch], error) {
+			id = rs.ID
+			return protocol.Start(protocol.Config{
+				Session: rs, Step: "masks", Kind: r.params.Kind, Count: int(r.spec.GetCount()), Sacrifice: sacrificed,
+				Source: source, Workers: r.Workers,
+			})
+		})
+	if err != nil {
+		return nil, err
+	}
+	defer batch.Wipe()
+	s.Enter(jobv1.JobState_JOB_STATE_STORING)
+	b := vault.Batch{
+		ID: session.Name(r.spec.GetRef()), Epoch: r.epoch.ID, Params: r.epoch.Params, Kind: vault.KindMasks, Form: job.FormName(r.spec.GetForm()),
+		Quorum: r.quorum, Count: uint64(batch.Count()), TupleBytes: uint64(r.params.Kind.RecordSize()), Digest: batch.ID(), SessionID: id,
+		Created: session.Now(),
+	}
+	w, err := r.Vault.NewBatch(b)
+	if err != nil {
+		return nil, keyring.Refused(err, "this batch")
+	}
+	defer w.Abort()
+	records, err := batch.Export()
+	if err != nil {
+		return nil, err
+	}
+	defer clear(records)
+	if _, err := w.Write(records); err != nil {
+		return nil, err
+	}
+	if err := w.Commit(nil); err != nil {
+		return nil, keyring.Refused(err, "this batch")
+	}
+	return LockedMasks(r.Vault, b, r.Sessions), nil
+}
+
+// LockedMasks is a stored batch that waits for activation.
+func LockedMasks(v *vault.Vault, b vault.Batch, of *session.Registry) *session.Stored {
+	return &session.Stored{
+		Digest: b.Digest, Epoch: b.Epoch, BatchID: b.ID, Count: b.Count, Security: Security,
+		Activate:   func() error { return keyring.Refused(v.ActivateBatch(b.ID), "batch "+b.ID) },
+		Discard:    func(reason string) error { return v.RevokeBatch(b.ID, reason) },
+		OnActivate: func() { of.Metrics.Stored(b.Kind, b.Form, b.Count) },
+	}
+}
+
+// offers are masks that this party has proposed to quorums and that are not spent: of two requests at the same time, each
+// has its own.
+type offers struct {
+	mu   sync.Mutex
+	open map[string][]vault.Span // by batch
+}
+
+// offer finds masks of a class for n ciphertexts that are free and not offered to anybody else, the oldest first, or as
+// many as there are in so many spans. The caller calls release when they are spent or not wanted.
+func (s *Service) offer(e *vault.Epoch, quorum []uint32, form jobv1.MaskForm, n int) (at []decrypt.Span, release func(), err error) {
+	s.offers.mu.Lock()
+	defer s.offers.mu.Unlock()
+	free, err := s.Vault.FreeMasks(e.ID, quorum, job.FormName(form))
+	if err != nil {
+		return at, nil, err
+	}
+	var spans []decrypt.Span
+	for _, b := range free {
+		left := b.Free()
+		for _, taken := range s.offers.open[b.ID] {
+			left = left.AndNot(vault.Spans{taken})
+		}
+		for _, x := range left {
+			spans = append(spans, decrypt.Span{Batch: b.ID, First: x.First, Count: x.Count})
+		}
+	}
+	at = first(spans, uint64(n))
+	var all []func()
+	for _, x := range at {
+		all = append(all, s.offers.take(x.Batch, vault.Span{First: x.First, Count: x.Count}))
+	}
+	return at, func() {
+		for _, f := range all {
+			f()
+		}
+	}, nil
+}
+
+// first gives the first n masks of spans, or as many as there are; the largest spans, where the first would be too many.
+func first(spans []decrypt.Span, n uint64) []decrypt.Span {
+	take := func() (out []decrypt.Span, rest uint64) {
+		rest = n
+		for _, x := range spans[:min(len(spans), decrypt.MaxSpans)] {
+			if rest == 0 {
+				break
+			}
+			x.Count = min(x.Count, rest)
+			rest -= x.Count
+			out = append(out, x)
+		}
+		return out, rest
+	}
+	out, rest := take()
+	if rest > 0 && len(spans) > decrypt.MaxSpans {
+		slices.SortStableFunc(spans, func(a, b decrypt.Span) int { return cmp.Compare(b.Count, a.Count) })
+		out, _ = take()
+	}
+	return out
+}
+
+// take notes an offer; o.mu is held.
+func (o *offers) take(batch string, span vault.Span) (release func()) {
+	if o.open == nil {
+		o.open = map[string][]vault.Span{}
+	}
+	o.open[batch] = append(o.open[batch], span)
+	return sync.OnceFunc(func() {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		for i, x := range o.open[batch] {
+			if x == span {
+				o.open[batch] = append(o.open[batch][:i], o.open[batch][i+1:]...)
+				break
+			}
+		}
+		if len(o.open[batch]) == 0 {
+			delete(o.open, batch)
+		}
+	})
+}

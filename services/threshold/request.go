@@ -1,0 +1,222 @@
+package threshold
+
+import (
+	"bytes"
+	"crypto/ed25519"
+	"crypto/hpke"
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/lodge-mpc/lodge/engine/protocol/threshold/decrypt"
+	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
+	thresholdv1 "github.com/lodge-mpc/lodge/proto/lodge/threshold/v1"
+	"github.com/lodge-mpc/lodge/services/config"
+	"github.com/lodge-mpc/lodge/services/rpc"
+	"github.com/lodge-mpc/lodge/services/vault"
+)
+
+const (
+	requestIDSize = 16
+	maxCircuit    = 200
+)
+
+// request is what a client asks for, checked against form and policy as it comes in.
+type request struct {
+	header *thresholdv1.DecryptHeader
+	caller rpc.Principal
+	epoch  vault.Epoch
+	scheme scheme
+	quorum []uint32 // numbers of holders
+	params decrypt.Params
+	rule   config.DecryptRule
+	to     hpke.PublicKey // of the recipient, or nil
+
+	asked      decrypt.Question
+	batch      ciphertexts
+	*intake    // of them, once there is memory for it
+	circuit    string
+	attester   string
+	recipients string // whom the ledger gives the answers to
+}
+
+// messages are all that are opened.
+func (q *request) messages() int { return int(q.header.GetCount()) * q.batch.each() }
+
+// flooding reports whether the ciphertexts are decrypted with flooding.
+func (q *request) flooding() bool { return q.header.GetFlooding() }
+
+// room is what the request holds, in bytes: what comes in, ciphertexts as words, and some words for each message.
+func (q *request) room() uint64 {
+	message := uint64(512)
+	if q.flooding() { // which has no words of its own for them
+		message = 0
+	}
+	return rpc.MaxMessage + uint64(q.batch.size()) + uint64(q.header.GetCount())*q.batch.memory() + uint64(q.messages())*message
+}
+
+// open checks a header and loads what it names.
+func (s *Service) open(h *thresholdv1.DecryptHeader, caller rpc.Principal) (*request, error) {
+	q := &request{header: h, caller: caller}
+	if h == nil || len(h.GetRequestId()) != requestIDSize || len(h.GetCiphertextsDigest()) != sha256.Size {
+		return nil, rpc.Errorf(rpc.Invalid, "send the header first, with a request id of 16 bytes and the digest of the ciphertexts, of 32 bytes", "no header, or one without these")
+	}
+	var err error
+	if q.epoch, err = s.held(h.GetEpoch(), false); err != nil {
+		return nil, err
+	}
+	if !bytes.Equal(h.GetKeysDigest(), q.epoch.Digest[:]) {
+		return nil, rpc.Errorf(rpc.Foreign, "`lodge keys list` shows the digests; name the epoch whose keys the ciphertexts are under",
+			"the ciphertexts are of keys %.8x, and epoch %d has %.8x", h.GetKeysDigest(), q.epoch.ID, q.epoch.Digest)
+	}
+	if q.scheme, err = s.schemeOf(q.epoch.Params); err != nil {
+		return nil, err
+	}
+	if q.quorum, err = s.numbers(&q.epoch, h.GetQuorum()); err != nil {
+		return nil, err
+	}
+	if err := q.checkForm(); err != nil {
+		return nil, err
+	}
+	if !q.flooding() {
+		if q.params, err = q.scheme.params(q.epoch.Threshold, q.form()); err != nil {
+			return nil, err
+		}
+	}
+	q.asked = decrypt.Question{
+		ID: h.GetRequestId(), Epoch: q.epoch.ID, Keys: q.epoch.Digest, Quorum: h.GetQuorum(), Count: int(h.GetCount()), Each: q.batch.each(),
+		Ring: h.GetForm() == thresholdv1.CiphertextForm_CIPHERTEXT_FORM_RING, BGV: h.GetForm() == thresholdv1.CiphertextForm_CIPHERTEXT_FORM_BGV,
+		Level: int(h.GetLevel()), Flooding: q.flooding(),
+		Paper: q.form() == jobv1.MaskForm_MASK_FORM_PAPER, Recipient: h.GetRecipient(), Ciphertexts: [32]byte(h.GetCiphertextsDigest()),
+	}
+	return q, s.allow(q)
+}
+
+// form of the masks, exact unless another is asked for.
+func (q *request) form() jobv1.MaskForm {
+	if f := q.header.GetMasks(); f != jobv1.MaskForm_MASK_FORM_UNSPECIFIED {
+		return f
+	}
+	return jobv1.MaskForm_MASK_FORM_EXACT
+}
+
+func (q *request) checkForm() error {
+	h := q.header
+	var err error
+	if q.batch, err = q.scheme.ciphertexts(h, q.epoch.Threshold); err != nil {
+		return err
+	}
+	switch {
+	case h.GetCount() == 0:
+		return rpc.Errorf(rpc.Invalid, "", "no ciphertexts")
+	case q.form() != jobv1.MaskForm_MASK_FORM_EXACT && q.form() != jobv1.MaskForm_MASK_FORM_PAPER:
+		return rpc.Errorf(rpc.Invalid, "masks are exact or of the paper's form", "masks of form %s", h.GetMasks())
+	case len(h.GetProvenance().GetCircuit()) > maxCircuit:
+		return rpc.Errorf(rpc.TooLarge, "", "the name of a circuit has at most %d bytes", maxCircuit)
+	}
+	q.recipients = q.caller.Name
+	if len(h.GetRecipient()) > 0 {
+		to, err := hpke.MLKEM768X25519().NewPublicKey(h.GetRecipient())
+		if err != nil {
+			return rpc.Errorf(rpc.Invalid, "send a public key of ML-KEM-768 with X25519, as docs/threshold.md says", "the recipient's key of %d bytes is none", len(h.GetRecipient()))
+		}
+		sum := sha256.Sum256(h.GetRecipient())
+		q.to, q.recipients = to, fmt.Sprintf("%s/%x", q.caller.Name, sum)
+	}
+	return nil
+}
+
+// allow holds a request against the party's policy.
+func (s *Service) allow(q *request) error {
+	const next = "the party's operator can change threshold.rules"
+	var ok bool
+	if q.rule, ok = s.Policy.Rule(q.caller.Name, q.epoch.ID, q.epoch.Digest); !ok {
+		return rpc.Errorf(rpc.PolicyRefused, next, "no rule allows client %s to decrypt under epoch %d with keys %.8x", q.caller.Name, q.epoch.ID, q.epoch.Digest)
+	}
+	if n := uint64(q.header.GetCount()) * uint64(q.batch.each()); n > uint64(q.rule.MaxMessages) {
+		return rpc.Errorf(rpc.PolicyRefused, "ask for fewer at a time", "%d messages; client %s may ask for %d at a time", n, q.caller.Name, q.rule.MaxMessages)
+	}
+	if q.flooding() && !q.rule.AllowFlooding {
+		return rpc.Errorf(rpc.PolicyRefused, next, "client %s may not have ciphertexts decrypted with flooding (allow_flooding)", q.caller.Name)
+	}
+	if q.form() == jobv1.MaskForm_MASK_FORM_PAPER && !q.rule.AllowPaperForm {
+		return rpc.Errorf(rpc.PolicyRefused, next, "client %s may not ask for the paper's form (allow_paper_form)", q.caller.Name)
+	}
+	p := q.header.GetProvenance()
+	if p.GetAttester() == "" {
+		if len(q.rule.Provenance) > 0 {
+			return rpc.Errorf(rpc.PolicyRefused, "send the word of one of them", "where ciphertexts of client %s come from must be signed by one of %q", q.caller.Name, q.rule.Provenance)
+		}
+		return nil
+	}
+	a, known := s.Policy.Attester(p.GetAttester())
+	if !known || len(q.rule.Provenance) > 0 && !slices.Contains(q.rule.Provenance, a.Name) {
+		return rpc.Errorf(rpc.PolicyRefused, next, "the word of %.40q is not taken here", p.GetAttester())
+	}
+	if !ed25519.Verify(a.Public(), q.asked.Statement(p.GetCircuit()), p.GetSignature()) {
+		return rpc.Errorf(rpc.PolicyRefused, "have exactly these ciphertexts signed, for this epoch and circuit", "%s has not signed where these ciphertexts come from", a.Name)
+	}
+	q.attester, q.circuit = a.Name, p.GetCircuit()
+	return nil
+}
+
+func quorumBytes(quorum []uint32) []byte {
+	var b []byte
+	for _, p := range quorum {
+		b = binary.LittleEndian.AppendUint32(b, p)
+	}
+	return b
+}
+
+// chosen are some messages of a request.
+type chosen struct {
+	*request
+	places []int
+}
+
+func (c chosen) Len() int                        { return len(c.places) }
+func (c chosen) At(i int) (a []uint64, b uint64) { return c.request.batch.At(c.places[i]) }
+
+// rates count the messages that are decrypted for each client in an hour.
+type rates struct {
+	mu   sync.Mutex
+	used map[string][]spent
+}
+
+type spent struct {
+	when time.Time
+	n    int
+}
+
+// take counts n more messages of a client, if so many are left of its hour.
+func (r *rates) take(client string, n, most int, now time.Time) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	kept, sum := r.used[client][:0], 0
+	for _, x := range r.used[client] {
+		if now.Sub(x.when) < time.Hour {
+			kept, sum = append(kept, x), sum+x.n
+		}
+	}
+	if r.used == nil {
+		r.used = map[string][]spent{}
+	}
+	r.used[client] = kept
+	if n > most-sum {
+		e := rpc.Errorf(rpc.RateLimited, "try again later, or ask for fewer", "%d messages were decrypted for client %s within the hour, and it may have %d", sum, client, most)
+		if len(kept) > 0 && n <= most {
+			e.Retry = kept[0].when.Add(time.Hour).Sub(now)
+			e.Next = fmt.Sprintf("try again in %s, or ask for fewer", e.Retry.Round(time.Second))
+		}
+		return e
+	}
+	if last := len(kept) - 1; last >= 0 && now.Sub(kept[last].when) < time.Second { // of many calls in a second one entry
+		kept[last].n += n
+		return nil
+	}
+	r.used[client] = append(kept, spent{now, n})
+	return nil
+}

@@ -1,0 +1,152 @@
+// Package threshold serves threshold keys at one party: their generation, the masks that quorums spend, new shares of the
+// same secrets, and decryption for clients by any threshold + 1 of the holders (Ajax). It is an adapter between
+// lodge.threshold.v1 and the protocols of engine/protocol/threshold.
+//
+// All of it is secure against parties that follow the protocols, as those packages say, and a party takes part only
+// when its operator has allowed that by name.
+package threshold
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/lodge-mpc/lodge/engine/protocol/round"
+	"github.com/lodge-mpc/lodge/engine/share"
+	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
+	thresholdv1 "github.com/lodge-mpc/lodge/proto/lodge/threshold/v1"
+	"github.com/lodge-mpc/lodge/services/audit"
+	"github.com/lodge-mpc/lodge/services/config"
+	"github.com/lodge-mpc/lodge/services/job"
+	"github.com/lodge-mpc/lodge/services/keyring"
+	"github.com/lodge-mpc/lodge/services/plan"
+	"github.com/lodge-mpc/lodge/services/rpc"
+	"github.com/lodge-mpc/lodge/services/session"
+	"github.com/lodge-mpc/lodge/services/vault"
+)
+
+// Rules say who may call what.
+var Rules = session.Rules("/lodge.threshold.v1.ThresholdService/", rpc.Rules{
+	"Estimate":          rpc.Allow(rpc.Coordinator),
+	"ListKeys":          rpc.Allow(rpc.Coordinator, rpc.Client),
+	"GetKeys":           rpc.Allow(rpc.Client, rpc.Peer),
+	"Decrypt":           rpc.Allow(rpc.Client).With(config.PermDecrypt),
+	"ApproveDecryption": rpc.Allow(rpc.Client).With(config.PermApprove),
+	"ListApprovals":     rpc.Allow(rpc.Client).With(config.PermApprove),
+})
+
+// Config of a party's service.
+type Config struct {
+	Vault  *vault.Vault
+	Audit  *audit.Log
+	Policy config.Threshold
+	// AllowPassive says that the operator accepts keys that are secure against parties that follow the protocol alone.
+	AllowPassive bool
+	Workers      int
+	// Peers are connections to the parties, by their place in the roster; nil for this one.
+	Peers []Peer
+}
+
+// Service implements lodge.threshold.v1.
+type Service struct {
+	thresholdv1.UnsafeThresholdServiceServer
+	session.Service
+	Config
+	offers offers
+	floods claims
+	rates  rates
+
+	mu      sync.Mutex
+	schemes map[string]scheme
+	shamirs map[sharing]*share.Shamir
+}
+
+// New serves threshold keys.
+func New(sessions *session.Registry, c Config) *Service {
+	s := &Service{Config: c, schemes: map[string]scheme{}, shamirs: map[sharing]*share.Shamir{}}
+	s.Service = session.NewService(sessions, jobv1.Protocol_PROTOCOL_THRESHOLD, func(spec *jobv1.SessionSpec) session.Protocol {
+		switch spec.GetKind() {
+		case jobv1.Kind_KIND_MASKS:
+			return &masksRun{Service: s, spec: spec}
+		case jobv1.Kind_KIND_RESHARE:
+			return &reshareRun{Service: s, spec: spec}
+		}
+		return &keysRun{Service: s, spec: spec}
+	})
+	return s
+}
+
+// purpose of the epochs of this package.
+var purpose = job.PurposeName(jobv1.Purpose_PURPOSE_THRESHOLD)
+
+// held gives the record of an epoch of threshold keys of which this party has a share that may be used; fresh says that
+// something new is to be made.
+func (s *Service) held(id uint64, fresh bool) (vault.Epoch, error) {
+	name := fmt.Sprintf("epoch %d", id)
+	e, err := s.Vault.Epoch(id)
+	switch {
+	case err != nil:
+		return e, keyring.Refused(err, name)
+	case e.Purpose != purpose:
+		return e, rpc.Errorf(rpc.KeyPurpose, "`lodge keys list` shows the threshold keys", "%s was made for %s, not for %s", name, e.Purpose, purpose)
+	case e.State == vault.EpochRetired:
+		return e, rpc.Errorf(rpc.Burnt, "`lodge keys list` shows whether another epoch has new shares of the same keys; ask its holders with `lodge decrypt --epoch`",
+			"%s is retired, and its shares are erased at this party", name)
+	case e.State == vault.EpochLocked:
+		return e, rpc.Errorf(rpc.Conflict, "wait until the job that makes it is complete", "%s is not active", name)
+	case fresh && e.State != vault.EpochActive:
+		return e, rpc.Errorf(rpc.Conflict, "use the epoch that has taken its place", "%s is draining: nothing new is made for it", name)
+	case s.Vault.Standing(&e) != vault.SameRoster:
+		return e, displaced(&e, s.Vault.Places(&e), int(s.Sessions.Self))
+	case !s.AllowPassive:
+		return e, job.PassiveThreshold()
+	}
+	return e, nil
+}
+
+// displaced says why the roster leaves an epoch of no use to this party, by the places of the holders in it.
+func displaced(e *vault.Epoch, places []int, self int) *rpc.Error {
+	if !slices.Contains(places, self) {
+		return rpc.Errorf(rpc.PinMismatch, "ask holders, whom `lodge keys show` lists; a holder whose signing key is another one is none until it has new shares (`lodge keys reshare`)",
+			"this party is no holder of epoch %d under its present signing key", e.ID)
+	}
+	here := 0
+	for _, p := range places {
+		if p >= 0 {
+			here++
+		}
+	}
+	return rpc.Errorf(rpc.PinMismatch, "put holders back into the rosters of all parties, with the signing keys that they had, and then give shares to others with `lodge keys reshare`",
+		"%d of the %d holders of epoch %d are in this party's roster, and %d must decrypt", here, len(places), e.ID, e.Threshold+1)
+}
+
+// numbers turns places in the roster, ascending, into the holders' numbers, ascending, and refuses what is no quorum of
+// the epoch or is without this party.
+func (s *Service) numbers(e *vault.Epoch, parties []uint32) ([]uint32, error) {
+	wrong := func(format string, args ...any) error {
+		return rpc.Errorf(rpc.WrongQuorum, fmt.Sprintf("name %d holders of epoch %d in ascending order", e.Threshold+1, e.ID), format, args...)
+	}
+	if len(parties) != int(e.Threshold)+1 {
+		return nil, wrong("%d parties; the keys of epoch %d are for %d", len(parties), e.ID, e.Threshold+1)
+	}
+	places := s.Vault.Places(e)
+	numbers := make([]uint32, len(parties))
+	for i, p := range parties {
+		n := slices.Index(places, int(p))
+		if n < 0 || i > 0 && p <= parties[i-1] {
+			return nil, wrong("party %d is no holder, or not in order", p)
+		}
+		numbers[i] = uint32(n)
+	}
+	if !slices.Contains(parties, uint32(s.Sessions.Self)) {
+		return nil, wrong("this party, %d, is not in the quorum %v", s.Sessions.Self, parties)
+	}
+	slices.Sort(numbers)
+	return numbers, nil
+}
+
+// terms is the hash of what a session computes with: the set, and where there are any the keys.
+func terms(what string, scheme scheme, keys [32]byte) round.Digest {
+	h := scheme.hash()
+	return round.Hash("lodge "+plan.Threshold+" "+what, h[:], keys[:])
+}

@@ -1,0 +1,63 @@
+package threshold
+
+import (
+	"sync"
+
+	"google.golang.org/grpc/mem"
+	"google.golang.org/protobuf/encoding/protowire"
+
+	thresholdv1 "github.com/lodge-mpc/lodge/proto/lodge/threshold/v1"
+)
+
+const (
+	uploadField = 2         // DecryptRequest.ciphertexts
+	leastUpload = 64 << 10  // bytes that are worth it
+	mostUpload  = 1<<20 + 8 // what clients send at a time
+)
+
+// uploads keep memory for the parts of requests that come next.
+var uploads = sync.Pool{New: func() any { return new([mostUpload]byte) }}
+
+// upload is a part of a request that comes in. Where buffer is set the ciphertexts lie in it.
+type upload struct {
+	*thresholdv1.DecryptRequest
+	buffer *[mostUpload]byte
+}
+
+// Alias decodes a part with many ciphertexts, and nothing else, in a buffer (rpc.Codec).
+func (u *upload) Alias(came mem.BufferSlice) bool {
+	n := came.Len()
+	if n < leastUpload || n > mostUpload {
+		return false
+	}
+	buffer, _ := uploads.Get().(*[mostUpload]byte)
+	b := buffer[:n]
+	came.CopyTo(b)
+	num, typ, tag := protowire.ConsumeTag(b)
+	if tag < 0 || num != uploadField || typ != protowire.BytesType {
+		uploads.Put(buffer)
+		return false
+	}
+	ciphertexts, size := protowire.ConsumeBytes(b[tag:])
+	if size < 0 || tag+size != n {
+		uploads.Put(buffer)
+		return false
+	}
+	u.Ciphertexts, u.buffer = ciphertexts, buffer
+	return true
+}
+
+// release gives the buffer back: nothing uses the ciphertexts any more.
+func (u *upload) release() {
+	if u.buffer != nil {
+		u.Ciphertexts = nil
+		uploads.Put(u.buffer)
+		u.buffer = nil
+	}
+}
+
+// receive takes the next part of a request.
+func receive(stream thresholdv1.ThresholdService_DecryptServer) (*upload, error) {
+	u := &upload{DecryptRequest: new(thresholdv1.DecryptRequest)}
+	return u, stream.RecvMsg(u)
+}

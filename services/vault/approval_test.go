@@ -1,0 +1,387 @@
+package vault
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lodge-mpc/lodge/services/store"
+)
+
+// wish is a request of alice's that two others must approve within an hour.
+func wish(v *Vault, i int) Approval {
+	return Approval{Digest: digestOf(i), Epoch: 1, Client: "alice", Messages: 7, Note: "circuit", Needs: 2, Expires: v.now().Add(time.Hour)}
+}
+
+// allowed is a vault with a threshold epoch and a request that bob and carol have approved.
+func allowed(t testing.TB, v *Vault) {
+	t.Helper()
+	addThreshold(t, v, 1)
+	_, err := v.RequestApproval(wish(v, 0))
+	must(t, err)
+	for _, by := range []string{"bob", "carol"} {
+		_, err = v.Approve(digestOf(0), by)
+		must(t, err)
+	}
+}
+
+// use has a run use an approval up.
+func use(v *Vault, run byte, client string) error {
+	return v.RecordThreshold(runOf(run, int(run)*100, 3), UseApproval(digestOf(0), client))
+}
+
+// A request waits for as many others as it needs, and is used once.
+func TestApproval(t *testing.T) {
+	t.Parallel()
+	d, k := newDisk(), &Key{}
+	v := d.open(t, k)
+	addThreshold(t, v, 1)
+	refused(t, use(v, 1, "alice"), ErrApproval)
+	bold := wish(v, 0)
+	bold.By = []string{"bob", "carol"}
+	asked, err := v.RequestApproval(bold)
+	if must(t, err); len(asked.By) > 0 {
+		t.Errorf("it begins with the approval of %v", asked.By)
+	}
+	again := wish(v, 0)
+	again.Note, again.Needs = "other", 1 // which changes nothing
+	if same, err := v.RequestApproval(again); err != nil || !same.When.Equal(asked.When) || same.Needs != 2 || same.Note != "circuit" || same.Messages != 7 {
+		t.Errorf("%+v, %v", same, err)
+	}
+	again.Client = "bob"
+	_, err = v.RequestApproval(again)
+	refused(t, err, ErrExists)
+	_, err = v.Approve(digestOf(0), "alice")
+	refused(t, err, ErrOwn)
+	_, err = v.Approve(digestOf(0), "")
+	refused(t, err, ErrRange)
+	_, err = v.Approve(digestOf(1), "bob")
+	refused(t, err, ErrNotFound)
+	is := func(ok bool, names ...string) {
+		t.Helper()
+		got, yes, err := v.Approved(digestOf(0))
+		if err != nil || yes != ok || !slices.Equal(got, names) {
+			t.Fatalf("%v, %v, %v", got, yes, err)
+		}
+	}
+	is(false)
+	for range 3 { // of whom one is enough for one
+		_, err = v.Approve(digestOf(0), "bob")
+		must(t, err)
+	}
+	is(false, "bob")
+	refused(t, use(v, 1, "alice"), ErrApproval)
+	must(t, v.Close())
+	v = d.open(t, k)
+	out, err := v.Approve(digestOf(0), "carol")
+	if must(t, err); !slices.Equal(out.By, []string{"bob", "carol"}) {
+		t.Errorf("%+v", out)
+	}
+	is(true, "bob", "carol")
+	noFindings(t, v)
+	refused(t, use(v, 1, "bob"), ErrApproval)
+	if n, err := v.ThresholdCount(1); n != 0 || err != nil {
+		t.Errorf("%d are answered, %v", n, err)
+	}
+	must(t, use(v, 1, "alice"))
+	holds(t, v, 1, 100, 3)
+	is(false, "bob", "carol")
+	refused(t, use(v, 2, "alice"), ErrApproval)
+	holds(t, v, 0, 200, 3)
+	_, err = v.Approve(digestOf(0), "dora")
+	refused(t, err, ErrState)
+	all, err := v.Approvals()
+	if must(t, err); len(all) != 1 || all[0].Used.IsZero() {
+		t.Errorf("%+v", all)
+	}
+	noFindings(t, v)
+	if s, err := v.Stats(); err != nil || s.Approvals != 0 {
+		t.Errorf("%+v, %v", s, err)
+	}
+	if fresh, err := v.RequestApproval(wish(v, 0)); err != nil || len(fresh.By) != 0 || !fresh.Used.IsZero() {
+		t.Errorf("%+v, %v", fresh, err)
+	}
+	is(false)
+	if s, err := v.Stats(); err != nil || s.Approvals != 1 {
+		t.Errorf("%+v, %v", s, err)
+	}
+}
+
+// An approval goes with masks and with flooding, too, and where these are refused it stays.
+func TestApprovalInOneStep(t *testing.T) {
+	t.Parallel()
+	v := inMemory(t)
+	allowed(t, v)
+	must(t, storeMasks(v, masksOf("m", 10, 0, 1)))
+	must(t, v.ActivateBatch("m"))
+	_, err := v.SpendMasks("m", span(0, 11), UseApproval(digestOf(0), "alice"))
+	refused(t, err, ErrRange)
+	_, err = v.SpendMasks("m", span(0, 1), UseApproval(digestOf(0), "bob"))
+	refused(t, err, ErrApproval)
+	if b := mustBatch(t, v, "m"); len(b.Taken) > 0 {
+		t.Errorf("%+v", b)
+	}
+	_, err = v.SpendMasks("m", span(0, 1), UseApproval(digestOf(0), "alice"))
+	must(t, err)
+	_, _, err = flooded(v, floodRun(1, digestOf(9), []uint32{0, 1}, "alice"), canary, UseApproval(digestOf(0), "alice"))
+	refused(t, err, ErrApproval)
+	if e, err := v.Epoch(1); err != nil || e.Decrypted != 1 {
+		t.Errorf("%+v, %v", e, err)
+	}
+	there, err := v.Floods(floodRun(1, digestOf(9), []uint32{0, 1}, "alice"))
+	if err != nil || there[0].Answer != nil {
+		t.Errorf("%+v, %v", there, err)
+	}
+	before := version(t, v)
+	_, err = v.RequestApproval(wish(v, 0))
+	must(t, err)
+	for _, by := range []string{"bob", "carol"} {
+		_, err = v.Approve(digestOf(0), by)
+		must(t, err)
+	}
+	if now := version(t, v); now.Generation != before.Generation { // forgetting that is no harm
+		t.Errorf("generation %d, and %d before", now.Generation, before.Generation)
+	}
+	_, first, err := flooded(v, floodRun(1, digestOf(9), []uint32{0, 1}, "alice"), canary, UseApproval(digestOf(0), "alice"))
+	if err != nil || !first {
+		t.Errorf("%v, %v", first, err)
+	}
+	_, first, err = flooded(v, floodRun(2, digestOf(9), []uint32{0, 1}, "alice"), nil, UseApproval(digestOf(0), "alice"))
+	if err != nil || first { // what is held is given without another
+		t.Errorf("%v, %v", first, err)
+	}
+}
+
+// What expires is not used, and is forgotten.
+func TestApprovalExpires(t *testing.T) {
+	t.Parallel()
+	v := inMemory(t)
+	c := setClock(v)
+	allowed(t, v)
+	late := wish(v, 1)
+	late.Expires = v.now().Add(3 * time.Hour)
+	_, err := v.RequestApproval(late)
+	must(t, err)
+	c.pass(time.Hour - 1)
+	must(t, v.Sweep())
+	if _, ok, err := v.Approved(digestOf(0)); !ok || err != nil {
+		t.Errorf("%v, %v", ok, err)
+	}
+	c.pass(1)
+	if _, ok, err := v.Approved(digestOf(0)); ok || err != nil {
+		t.Errorf("%v, %v", ok, err)
+	}
+	refused(t, use(v, 1, "alice"), ErrApproval)
+	_, err = v.Approve(digestOf(0), "dora")
+	refused(t, err, ErrExpired)
+	if again, err := v.RequestApproval(wish(v, 0)); err != nil || len(again.By) != 0 {
+		t.Errorf("%+v, %v", again, err)
+	}
+	c.pass(time.Hour)
+	spoil(t, v, approvalPrefix+"00")
+	refused(t, v.Sweep(), ErrCorrupt)
+	must(t, v.store.Update(func(tx store.Tx) error { return tx.Delete(approvalPrefix + "00") }))
+	all, err := v.Approvals()
+	if must(t, err); len(all) != 1 || all[0].Digest != digestOf(1) {
+		t.Errorf("%+v", all)
+	}
+	noFindings(t, v)
+}
+
+func TestApprovalRefuses(t *testing.T) {
+	t.Parallel()
+	v := inMemory(t)
+	addThreshold(t, v, 1)
+	addEpoch(t, v, 2, PurposeDecryption)
+	must(t, v.ActivateEpoch(2))
+	for what, c := range map[string]struct {
+		change func(*Approval)
+		want   error
+	}{
+		"no client":      {func(a *Approval) { a.Client = "" }, ErrRange},
+		"a long client":  {func(a *Approval) { a.Client = strings.Repeat("a", maxName+1) }, ErrRange},
+		"a long note":    {func(a *Approval) { a.Note = strings.Repeat("a", maxNote+1) }, ErrRange},
+		"a note of any":  {func(a *Approval) { a.Note = "\xff" }, ErrRange},
+		"nobody needed":  {func(a *Approval) { a.Needs = 0 }, ErrRange},
+		"all needed":     {func(a *Approval) { a.Needs = maxClients + 1 }, ErrRange},
+		"expired":        {func(a *Approval) { a.Expires = v.now() }, ErrRange},
+		"never expires":  {func(a *Approval) { a.Expires = v.now().Add(MaxApprovalTime + time.Minute) }, ErrRange},
+		"for decryption": {func(a *Approval) { a.Epoch = 2 }, ErrState},
+		"no epoch":       {func(a *Approval) { a.Epoch = 3 }, ErrNotFound},
+	} {
+		a := wish(v, 0)
+		c.change(&a)
+		if _, err := v.RequestApproval(a); !errors.Is(err, c.want) {
+			t.Errorf("%s: %v, want %v", what, err, c.want)
+		}
+	}
+	_, err := v.Approve(digestOf(0), strings.Repeat("a", maxName+1))
+	refused(t, err, ErrRange)
+	for i := range MaxWaiting {
+		_, err := v.RequestApproval(wish(v, i))
+		must(t, err)
+	}
+	_, err = v.RequestApproval(wish(v, MaxWaiting))
+	refused(t, err, ErrWaiting)
+	_, err = v.RequestApproval(wish(v, 5)) // which waits already
+	must(t, err)
+	other := wish(v, MaxWaiting)
+	other.Client = "bob"
+	_, err = v.RequestApproval(other)
+	must(t, err)
+	for _, by := range []string{"bob", "carol"} {
+		_, err = v.Approve(digestOf(0), by)
+		must(t, err)
+	}
+	must(t, use(v, 1, "alice")) // which makes room
+	_, err = v.RequestApproval(wish(v, MaxWaiting+1))
+	must(t, err)
+	if _, err = v.RetireEpoch(1, "test"); err != nil {
+		t.Fatal(err)
+	}
+	if all, err := v.Approvals(); err != nil || len(all) != 0 {
+		t.Errorf("%d are left, %v", len(all), err)
+	}
+	noFindings(t, v)
+}
+
+// No approval comes back from a backup, or outlives a quarantine.
+func TestApprovalsAndBackups(t *testing.T) {
+	t.Parallel()
+	d, k := newDisk(), &Key{}
+	v := d.open(t, k)
+	allowed(t, v)
+	r := newDisk()
+	_, err := Restore(&memory{disk: r}, bytes.NewReader(backupOf(t, v)), k, RestoreOptions{KeepDecryption: true})
+	must(t, err)
+	restored := r.open(t, k)
+	refused(t, func() error { _, err := restored.RequestApproval(wish(v, 1)); return err }(), ErrQuarantine)
+	must(t, restored.LeaveQuarantine())
+	refused(t, use(restored, 1, "alice"), ErrApproval)
+	if all, err := restored.Approvals(); err != nil || len(all) != 0 {
+		t.Errorf("%d are left, %v", len(all), err)
+	}
+	spoil(t, v, approvalPrefix+"00") // which keeps nobody from quarantine
+	must(t, v.update(func(tx store.Tx) error {
+		id, err := get[identity](v, tx, identityKey)
+		if err == nil {
+			_, err = v.quarantine(tx, id, 0, "test", true)
+		}
+		return err
+	}))
+	_, err = v.Approve(digestOf(0), "dora")
+	refused(t, err, ErrQuarantine)
+	must(t, v.LeaveQuarantine())
+	if all, err := v.Approvals(); err != nil || len(all) != 0 {
+		t.Errorf("%d are left, %v", len(all), err)
+	}
+	noFindings(t, v)
+}
+
+func TestCheckOfApprovals(t *testing.T) {
+	t.Parallel()
+	where := approvalKey(digestOf(0))
+	for want, damage := range map[string]func(*Approval){
+		where + ": 2 have approved it, of 2: ":                 func(a *Approval) { a.By[1] = "alice" },
+		where + ": 2 have approved it, of 2: some":             func(a *Approval) { a.By[1] = "bob" },
+		where + ": 2 have approved it, of 3: ":                 func(a *Approval) { a.Needs, a.Used = 3, a.When },
+		where + ": its epoch 9 is not recorded, or retired":    func(a *Approval) { a.Epoch = 9 },
+		where + ": vault: stored data does not authenticate: ": func(a *Approval) { a.Digest[0]++ },
+	} {
+		d, k := newDisk(), &Key{}
+		v := d.open(t, k)
+		allowed(t, v)
+		must(t, v.update(func(tx store.Tx) error {
+			a, err := v.approval(tx, digestOf(0))
+			if err == nil {
+				damage(a)
+				err = put(v, tx, where, a)
+			}
+			return err
+		}))
+		v, err := Examine(&memory{disk: d}, k)
+		must(t, err)
+		if got := findings(t, v, false); !slices.ContainsFunc(got, func(f string) bool { return strings.HasPrefix(f, want) }) {
+			t.Errorf("%s is not found, but\n%s", want, strings.Join(got, "\n"))
+		}
+	}
+}
+
+// At every write, everything that can happen to it: an approval that was used stays so, with what it was used for.
+func TestApprovalCrashAtEveryWrite(t *testing.T) {
+	t.Parallel()
+	play := func(name string, at int, f fault) int {
+		d, k := newDisk(), &Key{}
+		d.fault = func(n int, _ string) fault {
+			if n == at {
+				return f
+			}
+			return works
+		}
+		var v *Vault
+		do := func(step func() error) {
+			t.Helper()
+			for try := 0; ; try++ {
+				for v == nil {
+					v, _ = OpenIn(&memory{disk: d}, k)
+				}
+				err := step()
+				if err == nil {
+					return
+				}
+				if v = nil; try == 3 {
+					t.Fatalf("%s: %v", name, err)
+				}
+			}
+		}
+		do(func() error {
+			if err := storeEpoch(v, thresholdEpoch(1)); err != nil && !errors.Is(err, ErrExists) {
+				return err
+			}
+			return v.ActivateEpoch(1)
+		})
+		do(func() error { _, err := v.RequestApproval(wish(v, 0)); return err })
+		for _, by := range []string{"bob", "carol"} {
+			do(func() error { _, err := v.Approve(digestOf(0), by); return err })
+		}
+		do(func() error {
+			err := use(v, 1, "alice")
+			if errors.Is(err, ErrExists) {
+				return nil
+			}
+			return err
+		})
+		holds(t, v, 1, 100, 3)
+		if err := use(v, 2, "alice"); !errors.Is(err, ErrApproval) {
+			t.Fatalf("%s: it is used twice: %v", name, err)
+		}
+		noFindings(t, v)
+		return d.writes
+	}
+	n := play("no fault", -1, works)
+	for _, f := range []fault{fails, doubtful, unwritten, before, after, half} {
+		for at := range n {
+			play(fmt.Sprintf("write %d, fault %d", at, f), at, f)
+		}
+	}
+}
+
+// A record has what was asked for, as it was.
+func TestApprovalRecord(t *testing.T) {
+	t.Parallel()
+	v := inMemory(t)
+	c := setClock(v)
+	allowed(t, v)
+	all, err := v.Approvals()
+	must(t, err)
+	want := wish(v, 0)
+	want.When, want.By = c.Time, []string{"bob", "carol"}
+	if len(all) != 1 || !reflect.DeepEqual(all[0], want) {
+		t.Errorf("%+v, want %+v", all, want)
+	}
+}

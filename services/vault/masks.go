@@ -1,0 +1,211 @@
+package vault
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/lodge-mpc/lodge/services/store"
+)
+
+// KindMasks is the kind of batches of what a quorum spends when it decrypts: a record of this party for each ciphertext.
+// They lie under threshold epochs, without a MAC key, and no client ever gets any.
+const KindMasks = "masks"
+
+// The forms of masks.
+const (
+	MasksExact = "exact"
+	MasksPaper = "paper"
+)
+
+// maxSpend bounds the shares of masks that are read at once.
+const maxSpend = 64 << 20
+
+// maskPrefix begins the names of batches of masks that are not used up, by class and in the order of their age, so that
+// finding some takes no look at all batches there ever were. There is nothing in them.
+const maskPrefix = "masks/"
+
+func (b *Batch) masks() bool { return b.Kind == KindMasks }
+
+// checkKind refuses a batch that is not as its kind has it.
+func (b *Batch) checkKind() error {
+	switch {
+	case !b.masks() && (b.Form != "" || len(b.Quorum) > 0):
+		return fmt.Errorf("%w: batch %s, of kind %s, is of no quorum", ErrRange, b.ID, b.Kind)
+	case b.masks() && b.Form != MasksExact && b.Form != MasksPaper:
+		return fmt.Errorf("%w: masks of the form %q", ErrRange, b.Form)
+	case b.masks() && b.MACKey != "":
+		return fmt.Errorf("%w: masks have no MAC key", ErrRange)
+	}
+	return nil
+}
+
+// fitsUnder refuses a batch that cannot lie under an epoch: tuples are of keys for triples, and masks of threshold keys
+// and a quorum of theirs.
+func (b *Batch) fitsUnder(e *Epoch) error {
+	if b.masks() != (e.Purpose == PurposeThreshold) || e.Purpose == PurposeDecryption {
+		return fmt.Errorf("%w: epoch %d is for %s, and batch %s of kind %s", ErrState, e.ID, e.Purpose, b.ID, b.Kind)
+	}
+	if !b.masks() {
+		return nil
+	}
+	return e.checkQuorum(b.Quorum)
+}
+
+// maskClass begins the names of the masks of a class.
+func maskClass(epoch uint64, quorum []uint32, form string) string {
+	return fmt.Sprintf("%s%020d/%s/%s/", maskPrefix, epoch, quorumName(quorum), form)
+}
+
+func (b *Batch) maskKey() string {
+	return fmt.Sprintf("%s%020d/%s", maskClass(b.Epoch, b.Quorum, b.Form), b.Created.UnixNano(), b.ID)
+}
+
+// quorumName stands for a quorum in keys of records, which may be of many members.
+func quorumName(quorum []uint32) string {
+	var b []byte
+	for _, q := range quorum {
+		b = binary.LittleEndian.AppendUint32(b, q)
+	}
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:16])
+}
+
+func (v *Vault) putMasks(tx store.Tx, e *Epoch, b *Batch) error {
+	if err := v.checkMine(e, b.Quorum); err != nil {
+		return err
+	}
+	if err := tx.Put(b.maskKey(), nil); err != nil {
+		return fmt.Errorf("vault: %w", err)
+	}
+	return put(v, tx, batchPrefix+b.ID, b)
+}
+
+// dropMasks forgets the name of masks that are used up or revoked.
+func dropMasks(tx store.Tx, b *Batch) error {
+	if !b.masks() {
+		return nil
+	}
+	if err := tx.Delete(b.maskKey()); err != nil {
+		return fmt.Errorf("vault: %w", err)
+	}
+	return nil
+}
+
+// FreeMasks gives the available batches of masks of a quorum, in one form, that are not used up, the oldest first. What
+// may be spent of each is its Free.
+func (v *Vault) FreeMasks(epoch uint64, quorum []uint32, form string) ([]Batch, error) {
+	return v.masksOf(maskClass(epoch, quorum, form), func(b *Batch) bool {
+		return b.Epoch == epoch && slices.Equal(b.Quorum, quorum) && b.Form == form
+	})
+}
+
+// MasksUnder gives the available batches of masks under an epoch, of all quorums and forms, that are not used up.
+func (v *Vault) MasksUnder(epoch uint64) ([]Batch, error) {
+	return v.masksOf(fmt.Sprintf("%s%020d/", maskPrefix, epoch), func(b *Batch) bool { return b.Epoch == epoch })
+}
+
+func (v *Vault) masksOf(prefix string, which func(*Batch) bool) ([]Batch, error) {
+	var all []Batch
+	err := v.store.View(func(tx store.Tx) error {
+		all = nil
+		return tx.Scan(prefix, func(key string, _ []byte) error {
+			b, err := v.batch(tx, key[strings.LastIndexByte(key, '/')+1:])
+			if record(err) { // which keeps nobody from the others
+				return nil
+			}
+			if err == nil && len(b.Free()) > 0 && which(b) {
+				all = append(all, *b)
+			}
+			return err
+		})
+	})
+	return all, err
+}
+
+// SpendMasks gives the shares of a span of masks, once, ever: before any is read, it is durable that they are gone. After
+// an error, and after a crash, they are lost, unless the error is a refusal: ErrTaken if any of them is spent already, or
+// those of a reservation. The caller wipes what it gets. The disk is rid of them with the sweeps that follow.
+func (v *Vault) SpendMasks(batch string, span Span, also ...Also) (shares []byte, err error) {
+	if span.End() < span.First {
+		return nil, fmt.Errorf("%w: masks of batch %s", ErrRange, batch)
+	}
+	gone, end := false, v.reading.begin(batch, span)
+	defer func() {
+		if end(); gone {
+			v.owe(batch, v.now().Add(settle))
+		}
+	}()
+	var spent *Batch
+	err = v.advance(func(tx store.Tx) error {
+		b, err := v.spendable(tx, batch, span)
+		if err == nil {
+			err = v.alsoDo(tx, also)
+		}
+		if err != nil {
+			return err
+		}
+		b.Taken, b.Gone = b.Taken.With(span), b.Gone.With(span)
+		spent = b
+		return put(v, tx, batchPrefix+batch, b)
+	})
+	gone = err == nil || errors.Is(err, store.ErrUncertain)
+	if err != nil {
+		return nil, err
+	}
+	return v.readSpent(spent, span)
+}
+
+// spendable gives the batch of a span of masks that may be spent.
+func (v *Vault) spendable(tx store.Tx, batch string, x Span) (*Batch, error) {
+	if err := v.trusted(tx); err != nil {
+		return nil, err
+	}
+	b, err := v.batch(tx, batch)
+	switch {
+	case err != nil:
+		return nil, err
+	case !b.masks():
+		return nil, fmt.Errorf("%w: batch %s, of kind %s", ErrMasks, batch, b.Kind)
+	}
+	if err := b.available(x); err != nil {
+		return nil, err
+	}
+	if b.Taken.Within(x) > 0 {
+		return nil, fmt.Errorf("%w: masks of batch %s, from %d on, are spent", ErrTaken, batch, x.First)
+	}
+	e, err := get[Epoch](v, tx, epochKey(b.Epoch))
+	if err != nil {
+		return nil, fmt.Errorf("%w: epoch %d", err, b.Epoch)
+	}
+	if x.Count > maxSpend/b.TupleBytes {
+		return nil, fmt.Errorf("%w: %d masks of batch %s are too many at once", ErrRange, x.Count, batch)
+	}
+	return b, v.works(e)
+}
+
+// readSpent reads masks that are durably gone, and that nothing erases meanwhile.
+func (v *Vault) readSpent(b *Batch, span Span) ([]byte, error) {
+	s, err := v.openShelf(b)
+	if err != nil {
+		return nil, fmt.Errorf("%w: masks of batch %s are lost", err, b.ID)
+	}
+	in := s.read(span, func(x Span) error {
+		if b.Wiped.Within(x) > 0 {
+			return fmt.Errorf("%w: of batch %s, from %d on", ErrErased, b.ID, x.First)
+		}
+		return nil
+	})
+	defer in.Close()
+	shares := make([]byte, span.Count*b.TupleBytes)
+	if _, err := io.ReadFull(in, shares); err != nil {
+		clear(shares)
+		return nil, fmt.Errorf("%w: masks of batch %s, from %d on, are lost", err, b.ID, span.First)
+	}
+	return shares, nil
+}

@@ -1,0 +1,457 @@
+package vault
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/cipher"
+	"crypto/hkdf"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+	"unicode/utf8"
+
+	"golang.org/x/crypto/chacha20poly1305"
+
+	"github.com/lodge-mpc/lodge/services/store"
+)
+
+// The ledger of threshold decryption. A run decrypts messages of some ciphertexts under one epoch, with one quorum, for one
+// client. It has a record of what they have in common, and its answers in chunks. For each ciphertext there is a pointer, which
+// is not sealed: the runs and the places in them where its messages are answered; what is there must name the ciphertext and the
+// messages. So 20,000 ciphertexts cost a few microseconds each, and their messages next to nothing. Chunks are sealed under a
+// key that is derived from that of the object with the epoch's secret: retiring an epoch erases it, and with it all answers,
+// wherever a store has kept old records.
+const (
+	runPrefix      = "run/"
+	answersPrefix  = "answers/"
+	answeredPrefix = "at/"
+
+	digestLen    = 32
+	answersChunk = 16 << 10 // bytes of answers of an entry, and about that of a chunk
+
+	maxRun       = 1 << 20 // messages of a run
+	maxAnswer    = 1 << 20 // bytes
+	maxRunAnswer = 64 << 20
+)
+
+// RunID names a run of threshold decryption, once, ever.
+type RunID = [16]byte
+
+// ThresholdRun is a run of threshold decryption that this party has taken part in, with its answers.
+type ThresholdRun struct {
+	Epoch       uint64
+	Quorum      []uint32 // numbers of members
+	Run         RunID
+	Client      string
+	Messages    []Messages // each once: what there is of a ciphertext is in order, and not apart
+	AnswerBytes int        // of one message
+	Answers     []byte     // in the order of the messages
+}
+
+// runRecord is what a run's messages have in common.
+type runRecord struct {
+	Epoch       uint64    `json:"epoch"`
+	Quorum      []uint32  `json:"quorum"`
+	Run         RunID     `json:"run"`
+	Client      string    `json:"client"`
+	When        time.Time `json:"when"`
+	Count       int       `json:"count"`
+	AnswerBytes int       `json:"answer_bytes"`
+	Chunks      int       `json:"chunks"` // of answers
+}
+
+// Answer is what is held for messages of a ciphertext, under an epoch and with a quorum, of one run.
+type Answer struct {
+	First, Count int // messages
+	Run          RunID
+	Client       string
+	When         time.Time
+	Bytes        []byte // of all, one after the other; nil where the epoch is retired
+}
+
+func runsOf(prefix string, epoch uint64) string { return fmt.Sprintf("%s%020d/", prefix, epoch) }
+
+func runKey(epoch uint64, run RunID) string {
+	return runsOf(runPrefix, epoch) + hex.EncodeToString(run[:])
+}
+
+func chunkKey(epoch uint64, run RunID, chunk int) string {
+	return fmt.Sprintf("%s%x/%08d", runsOf(answersPrefix, epoch), run, chunk)
+}
+
+// answersCipher seals the answers under an epoch.
+func (v *Vault) answersCipher(e *Epoch) (cipher.AEAD, error) {
+	name := e.secretObject()
+	b, err := v.openBlob(name)
+	if err != nil {
+		return nil, err
+	}
+	defer b.Close()
+	key, err := v.unwrap(name, b)
+	if err != nil {
+		return nil, err
+	}
+	defer clear(key)
+	derived, err := hkdf.Key(sha256.New, key, nil, "lodge threshold answers", keyLen)
+	if err != nil {
+		return nil, fmt.Errorf("vault: %w", err)
+	}
+	defer clear(derived)
+	return chacha20poly1305.NewX(derived)
+}
+
+// count is how many messages the run has.
+func (r *ThresholdRun) count() (n int) {
+	for i := range r.Messages {
+		n += r.Messages[i].Count
+	}
+	return n
+}
+
+// check refuses a run that is not as a ledger has it.
+func (r *ThresholdRun) check() error {
+	if r.Client == "" || len(r.Client) > 2*maxName || !utf8.ValidString(r.Client) || r.Run == (RunID{}) {
+		return fmt.Errorf("%w: a run without an id or a proper client", ErrRange)
+	}
+	seen := make(map[[32]byte]struct{}, len(r.Messages))
+	n := 0
+	for i, m := range r.Messages {
+		if m.First < 0 || m.Count < 1 || m.Count > maxRun || m.First > maxRun-m.Count {
+			return fmt.Errorf("%w: %d messages of a ciphertext, from %d on", ErrRange, m.Count, m.First)
+		}
+		if n += m.Count; n > maxRun {
+			break
+		}
+		if i > 0 && r.Messages[i-1].Ciphertext == m.Ciphertext && r.Messages[i-1].end() <= m.First {
+			continue
+		}
+		if _, twice := seen[m.Ciphertext]; twice {
+			return fmt.Errorf("%w: a message is twice in a run, or its ciphertext in two places", ErrRange)
+		}
+		seen[m.Ciphertext] = struct{}{}
+	}
+	switch {
+	case n == 0 || n > maxRun || r.AnswerBytes < 1 || r.AnswerBytes > maxAnswer || n*r.AnswerBytes > maxRunAnswer:
+		return fmt.Errorf("%w: a run of %d messages with answers of %d bytes", ErrRange, n, r.AnswerBytes)
+	case len(r.Answers) != n*r.AnswerBytes:
+		return fmt.Errorf("%w: %d bytes of answers for %d messages, of %d each", ErrRange, len(r.Answers), n, r.AnswerBytes)
+	}
+	return nil
+}
+
+// sealedRun is a run as it is stored.
+type sealedRun struct {
+	ciphertexts [][32]byte
+	pieces      [][]answerPiece // of each
+	keys        []string        // of the chunks
+	chunks      [][]byte
+}
+
+// sealed makes entries of the run's answers, and chunks of these.
+func (r *ThresholdRun) sealed(aead cipher.AEAD) *sealedRun {
+	s := &sealedRun{ciphertexts: make([][32]byte, 0, len(r.Messages)), pieces: make([][]answerPiece, 0, len(r.Messages))}
+	all := make([]answerPiece, 0, len(r.Messages))                                               // one array for nearly all
+	plain := make([]byte, 0, max(answersChunk, r.AnswerBytes)+digestLen+2*binary.MaxVarintLen64) // which it does not outgrow
+	defer func() { clear(plain[:cap(plain)]) }()
+	flush := func() {
+		key := chunkKey(r.Epoch, r.Run, len(s.keys))
+		s.keys, s.chunks = append(s.keys, key), append(s.chunks, seal(aead, key, plain))
+		clear(plain)
+		plain = plain[:0]
+	}
+	answers := r.Answers
+	for i := 0; i < len(r.Messages); {
+		ciphertext, from := r.Messages[i].Ciphertext, len(all)
+		for ; i < len(r.Messages) && r.Messages[i].Ciphertext == ciphertext; i++ {
+			for m := r.Messages[i]; m.Count > 0; {
+				e := m
+				e.Count = min(m.Count, max(1, answersChunk/r.AnswerBytes))
+				size := e.Count * r.AnswerBytes
+				if len(plain) > 0 && len(plain)+size > answersChunk {
+					flush()
+				}
+				all = append(all, answerPiece{e.First, e.Count, r.Run, len(s.keys), len(plain)})
+				plain, answers = appendEntry(plain, e, answers[:size]), answers[size:]
+				m.First, m.Count = e.end(), m.Count-e.Count
+			}
+		}
+		s.ciphertexts, s.pieces = append(s.ciphertexts, ciphertext), append(s.pieces, all[from:len(all):len(all)])
+	}
+	flush()
+	return s
+}
+
+// RecordThreshold makes the answers of a run durable, all or none, before anything of them leaves. Messages of which there
+// are answers of an earlier run have those of this one from now on, which the caller knows to be right: as the other members
+// have none, it decrypts again. It refuses with ErrDelivered if an earlier answer went to another client, and with
+// ErrExists a run that is recorded already.
+func (v *Vault) RecordThreshold(r ThresholdRun, also ...Also) error {
+	if err := r.check(); err != nil {
+		return err
+	}
+	e, err := v.Epoch(r.Epoch)
+	if err == nil && e.State == EpochRetired {
+		err = fmt.Errorf("%w: epoch %d is retired", ErrErased, r.Epoch)
+	}
+	if err != nil {
+		return err
+	}
+	aead, err := v.answersCipher(&e)
+	if err != nil {
+		return err
+	}
+	s := r.sealed(aead)
+	head := &runRecord{
+		Epoch: r.Epoch, Quorum: r.Quorum, Run: r.Run, Client: r.Client, When: v.now().UTC(), Count: r.count(),
+		AnswerBytes: r.AnswerBytes, Chunks: len(s.chunks),
+	}
+	places := pointers(r.Epoch, r.Quorum, s.ciphertexts)
+	return v.advance(func(tx store.Tx) error {
+		e, err := v.answers(tx, r.Epoch, PurposeThreshold)
+		if err == nil {
+			err = v.checkMine(e, r.Quorum)
+		}
+		var now [][]byte
+		if err == nil {
+			now, err = v.replace(tx, &r, s, places, e)
+		}
+		if err == nil {
+			err = v.alsoDo(tx, also)
+		}
+		if err == nil {
+			err = put(v, tx, epochKey(e.ID), e)
+		}
+		if err == nil {
+			err = put(v, tx, runKey(r.Epoch, r.Run), head)
+		}
+		for i := 0; i < len(s.keys) && err == nil; i++ {
+			err = tx.Put(s.keys[i], s.chunks[i])
+		}
+		for i := 0; i < len(places) && err == nil; i++ {
+			err = tx.Put(places[i], now[i])
+		}
+		return err
+	})
+}
+
+// replace gives what pointers have with the run. It refuses a run that is recorded, or whose messages were answered to another
+// client, and counts those that are answered for the first time.
+func (v *Vault) replace(tx store.Tx, r *ThresholdRun, s *sealedRun, places []string, e *Epoch) ([][]byte, error) {
+	_, err := get[runRecord](v, tx, runKey(r.Epoch, r.Run))
+	if err == nil {
+		return nil, fmt.Errorf("%w: run %x", ErrExists, r.Run)
+	}
+	if !errors.Is(err, ErrNotFound) {
+		return nil, err
+	}
+	held, err := tx.GetAll(places)
+	if err != nil {
+		return nil, fmt.Errorf("vault: %w", err)
+	}
+	mine := map[RunID]bool{}
+	now := make([][]byte, len(held))
+	for i, b := range held {
+		pieces := s.pieces[i]
+		var old []answerPiece
+		if b != nil {
+			if old, err = decodePointer(b); err != nil {
+				return nil, err
+			}
+			if err := v.checkClient(tx, r, old, pieces, mine); err != nil {
+				return nil, err
+			}
+		}
+		if len(old) > 0 {
+			var fresh int
+			pieces, fresh = replaced(old, pieces)
+			e.Answered += uint64(fresh)
+		} else {
+			for k := range pieces {
+				e.Answered += uint64(pieces[k].count)
+			}
+		}
+		now[i] = encodePointer(pieces)
+	}
+	return now, nil
+}
+
+// checkClient refuses pieces of a run that take the place of what another client has. mine are runs of which it is known.
+func (v *Vault) checkClient(tx store.Tx, r *ThresholdRun, old, pieces []answerPiece, mine map[RunID]bool) error {
+	for i := range old {
+		o := &old[i]
+		overlaps := slices.ContainsFunc(pieces, func(p answerPiece) bool { return p.first < o.end() && o.first < p.end() })
+		if !overlaps || mine[o.run] {
+			continue
+		}
+		earlier, err := get[runRecord](v, tx, runKey(r.Epoch, o.run))
+		if err != nil {
+			return fmt.Errorf("%w: run %x", err, o.run)
+		}
+		if earlier.Client != r.Client {
+			return fmt.Errorf("%w: a message of this run", ErrDelivered)
+		}
+		mine[o.run] = true
+	}
+	return nil
+}
+
+// ThresholdAnswers gives what is held for messages of ciphertexts under an epoch, with a quorum: for each of the list its
+// answers, in the order of the messages, and none for those that were never answered.
+func (v *Vault) ThresholdAnswers(epoch uint64, quorum []uint32, list []Messages) ([][]Answer, error) {
+	var out [][]Answer
+	digests := make([][32]byte, len(list))
+	for i := range list {
+		digests[i] = list[i].Ciphertext
+	}
+	places := pointers(epoch, quorum, digests)
+	err := v.store.View(func(tx store.Tx) error {
+		out = make([][]Answer, len(list))
+		e, err := get[Epoch](v, tx, epochKey(epoch))
+		if err != nil {
+			return fmt.Errorf("%w: epoch %d", err, epoch)
+		}
+		if e.State != EpochRetired {
+			if e, err = v.answers(tx, epoch, PurposeThreshold); err != nil {
+				return err
+			}
+		}
+		held, err := tx.GetAll(places)
+		if err != nil {
+			return fmt.Errorf("vault: %w", err)
+		}
+		x := &answerReader{v: v, tx: tx, epoch: e, quorum: quorum}
+		return x.read(held, list, out)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// ThresholdCount is how many messages this party has answered under an epoch, with each quorum.
+func (v *Vault) ThresholdCount(epoch uint64) (uint64, error) {
+	e, err := v.Epoch(epoch)
+	return e.Answered, err
+}
+
+// answerReader reads answers through their pointers. It has one run and one chunk of it open at a time.
+type answerReader struct {
+	v      *Vault
+	tx     store.Tx
+	epoch  *Epoch
+	quorum []uint32
+	aead   cipher.AEAD
+	head   *runRecord
+	chunk  int
+	plain  []byte
+}
+
+// wanted is a piece whose answers are wanted, for what is at a place of a list.
+type wanted struct {
+	answerPiece
+	at int
+}
+
+func (x *answerReader) read(held [][]byte, list []Messages, out [][]Answer) (err error) {
+	var all []wanted
+	for i, b := range held {
+		if b == nil {
+			continue
+		}
+		pieces, err := decodePointer(b)
+		if err != nil {
+			return err
+		}
+		for _, p := range pieces {
+			if p.first < list[i].end() && list[i].First < p.end() {
+				all = append(all, wanted{p, i})
+			}
+		}
+	}
+	slices.SortStableFunc(all, func(a, b wanted) int {
+		return cmp.Or(bytes.Compare(a.run[:], b.run[:]), a.chunk-b.chunk, a.offset-b.offset)
+	})
+	for i := range all {
+		w := &all[i]
+		a, err := x.answer(&w.answerPiece, &list[w.at])
+		if err != nil {
+			return err
+		}
+		out[w.at] = append(out[w.at], a)
+	}
+	for _, answers := range out {
+		slices.SortFunc(answers, func(a, b Answer) int { return a.First - b.First })
+	}
+	return nil
+}
+
+// answer gives what a piece has of messages.
+func (x *answerReader) answer(p *answerPiece, m *Messages) (Answer, error) {
+	if x.head == nil || x.head.Run != p.run {
+		head, err := get[runRecord](x.v, x.tx, runKey(x.epoch.ID, p.run))
+		if err != nil {
+			return Answer{}, fmt.Errorf("%w: run %x", err, p.run)
+		}
+		x.head, x.plain = head, nil
+	}
+	h := x.head
+	if h.Run != p.run || h.Epoch != x.epoch.ID || !slices.Equal(h.Quorum, x.quorum) || p.chunk >= h.Chunks || h.AnswerBytes < 1 {
+		return Answer{}, fmt.Errorf("%w: run %x is not of this", ErrCorrupt, p.run)
+	}
+	first, end := max(p.first, m.First), min(p.end(), m.end())
+	out := Answer{First: first, Count: end - first, Run: p.run, Client: h.Client, When: h.When}
+	if x.epoch.State == EpochRetired {
+		return out, nil
+	}
+	if err := x.open(p.chunk); err != nil {
+		return Answer{}, err
+	}
+	e, _, err := entryAt(x.plain, p.offset, h.AnswerBytes)
+	if err != nil || e.Ciphertext != m.Ciphertext || !e.has(p) {
+		return Answer{}, fmt.Errorf("%w: run %x has something else at %d of %d", ErrCorrupt, p.run, p.offset, p.chunk)
+	}
+	out.Bytes = bytes.Clone(e.answers[(first-e.First)*h.AnswerBytes : (end-e.First)*h.AnswerBytes])
+	return out, nil
+}
+
+// open has a chunk of the run in hand.
+func (x *answerReader) open(chunk int) (err error) {
+	if x.plain != nil && x.chunk == chunk {
+		return nil
+	}
+	if x.aead == nil {
+		if x.aead, err = x.v.answersCipher(x.epoch); err != nil {
+			return err
+		}
+	}
+	key := chunkKey(x.epoch.ID, x.head.Run, chunk)
+	sealed, err := x.tx.Get(key)
+	if err != nil {
+		return fmt.Errorf("vault: %w", err)
+	}
+	if x.plain, err = unseal(x.aead, key, sealed); err != nil {
+		return fmt.Errorf("%w: %s", err, key)
+	}
+	x.chunk = chunk
+	return nil
+}
+
+// forgetRuns drops the answers of the runs under an epoch, and keeps that they were given.
+func (v *Vault) forgetRuns(tx store.Tx, epoch uint64) error {
+	var keys []string
+	err := tx.Scan(runsOf(answersPrefix, epoch), func(key string, _ []byte) error {
+		keys = append(keys, key)
+		return nil
+	})
+	for i := 0; i < len(keys) && err == nil; i++ {
+		err = tx.Delete(keys[i])
+	}
+	if err != nil {
+		return fmt.Errorf("vault: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,313 @@
+package vault
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/lodge-mpc/lodge/services/store"
+)
+
+// digestOf names a ciphertext.
+func digestOf(i int) [32]byte { return sha256.Sum256(fmt.Append(nil, "ciphertext ", i)) }
+
+// runOf is a run of the quorum 0 and 1 that answers ciphertexts from one on, for alice.
+func runOf(id byte, first, count int) ThresholdRun {
+	r := ThresholdRun{Epoch: 1, Quorum: []uint32{0, 1}, Run: RunID{id}, Client: "alice", AnswerBytes: 8}
+	for i := range count {
+		r.Messages = append(r.Messages, only(digestOf(first+i)))
+		r.Answers = append(r.Answers, answerOf(id, first+i)...)
+	}
+	return r
+}
+
+// only is the message of a ciphertext that has one.
+func only(ciphertext [32]byte) Messages { return Messages{ciphertext, 0, 1} }
+
+func answerOf(id byte, i int) []byte { return share("answer"+string(rune(id)), uint64(i), 8) }
+
+// holds: for ciphertexts from one on, the answers of a run.
+func holds(t testing.TB, v *Vault, id byte, first, count int) {
+	t.Helper()
+	held, err := v.ThresholdAnswers(1, []uint32{0, 1}, runOf(id, first, count).Messages)
+	must(t, err)
+	for i, list := range held {
+		if id == 0 && len(list) != 0 {
+			t.Fatalf("ciphertext %d has an answer: %+v", first+i, list)
+		}
+		if id == 0 {
+			continue
+		}
+		a := theOne(t, list)
+		if (a.Run != RunID{id} || a.Client != "alice" || a.When.IsZero() || !bytes.Equal(a.Bytes, answerOf(id, first+i))) {
+			t.Fatalf("ciphertext %d: %+v, and not of run %d", first+i, a, id)
+		}
+	}
+}
+
+// theOne is the answer for the message of a ciphertext that has one; one of nothing where it was never answered.
+func theOne(t testing.TB, list []Answer) Answer {
+	t.Helper()
+	if len(list) == 0 {
+		return Answer{}
+	}
+	if len(list) != 1 || list[0].First != 0 || list[0].Count != 1 {
+		t.Fatalf("answers for one message: %+v", list)
+	}
+	return list[0]
+}
+
+func TestThresholdLedger(t *testing.T) {
+	t.Parallel()
+	v := inMemory(t)
+	addThreshold(t, v, 1)
+	holds(t, v, 0, 0, 5)
+	for _, r := range []ThresholdRun{runOf(1, 0, 1), runOf(2, 10, 1000), runOf(3, 5, 2)} { // more than a chunk in one
+		must(t, v.RecordThreshold(r))
+	}
+	holds(t, v, 1, 0, 1)
+	holds(t, v, 0, 1, 4)
+	holds(t, v, 3, 5, 2)
+	holds(t, v, 2, 10, 1000)
+	must(t, v.RecordThreshold(runOf(4, 500, 3))) // the same client again, as others have lost theirs
+	holds(t, v, 2, 10, 490)
+	holds(t, v, 4, 500, 3)
+	holds(t, v, 2, 503, 507)
+	if n, err := v.ThresholdCount(1); err != nil || n != 1003 {
+		t.Errorf("%d are answered, %v", n, err)
+	}
+	var mixed []Messages
+	for _, i := range []int{502, 2000, 5, 700, 0, 502} {
+		mixed = append(mixed, only(digestOf(i)))
+	}
+	held, err := v.ThresholdAnswers(1, []uint32{0, 1}, mixed)
+	must(t, err)
+	var runs []byte
+	for _, list := range held {
+		runs = append(runs, theOne(t, list).Run[0])
+	}
+	if !bytes.Equal(runs, []byte{4, 0, 3, 2, 1, 4}) {
+		t.Errorf("runs %v", runs)
+	}
+	other := runOf(5, 0, 1) // another quorum has a ledger of its own
+	other.Quorum = []uint32{1, 2}
+	held, err = v.ThresholdAnswers(1, other.Quorum, other.Messages)
+	if must(t, err); len(held[0]) != 0 {
+		t.Errorf("%+v", held)
+	}
+	must(t, v.RecordThreshold(other))
+	holds(t, v, 1, 0, 1)
+	if held, err = v.ThresholdAnswers(1, nil, nil); err != nil || len(held) != 0 {
+		t.Errorf("%v, %v", held, err)
+	}
+	noFindings(t, v)
+}
+
+// The peers remember that answers were given.
+func TestRunsMakeAGeneration(t *testing.T) {
+	t.Parallel()
+	v := inMemory(t)
+	addThreshold(t, v, 1)
+	before := version(t, v)
+	must(t, v.RecordThreshold(runOf(1, 0, 10)))
+	if now := version(t, v); now.Generation != before.Generation+1 {
+		t.Errorf("generation %d, and %d before", now.Generation, before.Generation)
+	}
+}
+
+// Answers of any size are held.
+func TestAnswersOfAnySize(t *testing.T) {
+	t.Parallel()
+	v := inMemory(t)
+	addThreshold(t, v, 1)
+	for i, size := range []int{1, 7, answersChunk - 32, answersChunk, maxAnswer} {
+		r := runOf(byte(i+1), i*10, 3)
+		r.AnswerBytes, r.Answers = size, shares("large", span(0, 3), size)
+		must(t, v.RecordThreshold(r))
+		held, err := v.ThresholdAnswers(1, r.Quorum, r.Messages)
+		must(t, err)
+		for k, list := range held {
+			if a := theOne(t, list); !bytes.Equal(a.Bytes, r.Answers[k*size:(k+1)*size]) {
+				t.Errorf("%d bytes: another answer of %d bytes", size, len(a.Bytes))
+			}
+		}
+	}
+	noFindings(t, v)
+}
+
+// What is refused leaves nothing.
+func TestThresholdLedgerRefuses(t *testing.T) {
+	t.Parallel()
+	v := inMemory(t)
+	addThreshold(t, v, 1)
+	addEpoch(t, v, 2, PurposeDecryption)
+	must(t, v.ActivateEpoch(2))
+	must(t, storeEpoch(v, thresholdEpoch(3)))
+	must(t, v.RecordThreshold(runOf(1, 0, 3)))
+	records := func() (n int) {
+		kinds, err := v.Kinds()
+		must(t, err)
+		for _, k := range kinds {
+			n += k
+		}
+		return n
+	}
+	before := records()
+	for what, c := range map[string]struct {
+		change func(*ThresholdRun)
+		want   error
+	}{
+		"the same run":          {func(r *ThresholdRun) { r.Run = RunID{1} }, ErrExists},
+		"another client":        {func(r *ThresholdRun) { *r = runOf(2, 2, 3); r.Client = "bob" }, ErrDelivered},
+		"no client":             {func(r *ThresholdRun) { r.Client = "" }, ErrRange},
+		"a client of any bytes": {func(r *ThresholdRun) { r.Client = "\xff" }, ErrRange},
+		"a long client":         {func(r *ThresholdRun) { r.Client = strings.Repeat("a", 2*maxName+1) }, ErrRange},
+		"no run":                {func(r *ThresholdRun) { r.Run = RunID{} }, ErrRange},
+		"no ciphertexts":        {func(r *ThresholdRun) { r.Messages, r.Answers = nil, nil }, ErrRange},
+		"one twice":             {func(r *ThresholdRun) { r.Messages[1] = r.Messages[0] }, ErrRange},
+		"one in two places":     {func(r *ThresholdRun) { r.Messages[2] = Messages{r.Messages[0].Ciphertext, 1, 1} }, ErrRange},
+		"overlapping messages": {func(r *ThresholdRun) {
+			r.Messages = []Messages{{digestOf(100), 0, 2}, {digestOf(100), 1, 1}}
+		}, ErrRange},
+		"messages out of order": {func(r *ThresholdRun) {
+			r.Messages = []Messages{{digestOf(100), 2, 1}, {digestOf(100), 0, 2}}
+		}, ErrRange},
+		"no messages":         {func(r *ThresholdRun) { r.Messages[1].Count = 0; r.Answers = r.Answers[8:] }, ErrRange},
+		"messages below none": {func(r *ThresholdRun) { r.Messages[1].First = -1 }, ErrRange},
+		"messages above all":  {func(r *ThresholdRun) { r.Messages[1].First = maxRun }, ErrRange},
+		"no bytes":            {func(r *ThresholdRun) { r.AnswerBytes, r.Answers = 0, nil }, ErrRange},
+		"too many bytes":      {func(r *ThresholdRun) { r.AnswerBytes = maxAnswer + 1; r.Answers = make([]byte, 3*r.AnswerBytes) }, ErrRange},
+		"bytes missing":       {func(r *ThresholdRun) { r.Answers = r.Answers[1:] }, ErrRange},
+		"half a quorum":       {func(r *ThresholdRun) { r.Quorum = []uint32{0} }, ErrRange},
+		"for decryption":      {func(r *ThresholdRun) { r.Epoch = 2 }, ErrState},
+		"locked":              {func(r *ThresholdRun) { r.Epoch = 3 }, ErrState},
+		"no epoch":            {func(r *ThresholdRun) { r.Epoch = 4 }, ErrNotFound},
+	} {
+		r := runOf(9, 100, 3)
+		c.change(&r)
+		if err := v.RecordThreshold(r); !errors.Is(err, c.want) {
+			t.Errorf("%s: %v, want %v", what, err, c.want)
+		}
+		if n := records(); n != before {
+			t.Errorf("%s: %d records, and %d before", what, n, before)
+		}
+	}
+	huge := runOf(9, 100, 3)
+	huge.Messages = []Messages{{digestOf(0), 0, maxRun}, only(digestOf(1))}
+	huge.AnswerBytes, huge.Answers = 1, make([]byte, maxRun+1)
+	refused(t, v.RecordThreshold(huge), ErrRange)
+	for _, epoch := range []uint64{2, 3} {
+		_, err := v.ThresholdAnswers(epoch, []uint32{0, 1}, huge.Messages[:1])
+		refused(t, err, ErrState)
+	}
+	_, err := v.ThresholdAnswers(4, []uint32{0, 1}, huge.Messages[:1])
+	refused(t, err, ErrNotFound)
+	if n, err := v.ThresholdCount(1); err != nil || n != 3 {
+		t.Errorf("%d are answered, %v", n, err)
+	}
+	must(t, v.Pin(Roster{Keys: membersOf("c", "a")}))
+	refused(t, v.RecordThreshold(runOf(9, 100, 3)), ErrRange) // this party, c, is not of it
+	must(t, v.Pin(Roster{Hash: [32]byte{1}, Keys: membersOf("a", "x")}))
+	refused(t, v.RecordThreshold(runOf(9, 100, 3)), ErrRoster)
+	_, err = v.ThresholdAnswers(1, []uint32{0, 1}, runOf(1, 0, 1).Messages)
+	refused(t, err, ErrRoster)
+}
+
+// A retired epoch has answered what it has answered, and no store has the answers.
+func TestRetireThreshold(t *testing.T) {
+	t.Parallel()
+	v := inMemory(t)
+	addThreshold(t, v, 1)
+	addThreshold(t, v, 2)
+	must(t, v.RecordThreshold(runOf(1, 0, 1000)))
+	other := runOf(1, 0, 1000)
+	other.Epoch = 2
+	must(t, v.RecordThreshold(other))
+	must(t, v.DrainEpoch(1, 2))
+	must(t, v.RecordThreshold(runOf(2, 2000, 10))) // what was encrypted under it is decrypted
+	_, err := v.RetireEpoch(1, "test")
+	must(t, err)
+	for _, i := range []int{0, 999, 2000} {
+		held, err := v.ThresholdAnswers(1, []uint32{0, 1}, []Messages{only(digestOf(i))})
+		if must(t, err); theOne(t, held[0]).Client != "alice" || held[0][0].Run == (RunID{}) || held[0][0].Bytes != nil {
+			t.Errorf("%+v", held)
+		}
+	}
+	refused(t, v.RecordThreshold(runOf(3, 5000, 1)), ErrErased)
+	must(t, v.store.View(func(tx store.Tx) error {
+		return tx.Scan(runsOf(answersPrefix, 1), func(key string, _ []byte) error { return errors.New("left: " + key) })
+	}))
+	held, err := v.ThresholdAnswers(2, []uint32{0, 1}, other.Messages)
+	if must(t, err); !bytes.Equal(theOne(t, held[999]).Bytes, answerOf(1, 999)) {
+		t.Error("the answers of another epoch are gone")
+	}
+	noFindings(t, v)
+	must(t, v.Quarantine("test", 0))
+	refused(t, v.RecordThreshold(runOf(3, 5000, 1)), ErrErased)
+	must(t, v.LeaveQuarantine())
+	addThreshold(t, v, 3)
+	later := runOf(7, 0, 1)
+	later.Epoch = 3
+	must(t, v.Quarantine("test", 0))
+	refused(t, v.RecordThreshold(later), ErrErased)
+	noFindings(t, v)
+}
+
+// In quarantine nothing is answered, not even what was before.
+func TestQuarantineOfAnswers(t *testing.T) {
+	t.Parallel()
+	d, k := newDisk(), &Key{}
+	v := d.open(t, k)
+	addThreshold(t, v, 1)
+	must(t, v.RecordThreshold(runOf(1, 0, 1)))
+	_, _, err := flooded(v, floodRun(1, digestOf(5), []uint32{0, 1}, "alice"), canary)
+	must(t, err)
+	r := newDisk()
+	_, err = Restore(&memory{disk: r}, bytes.NewReader(backupOf(t, v)), k, RestoreOptions{KeepDecryption: true})
+	must(t, err)
+	v = r.open(t, k)
+	refused(t, v.RecordThreshold(runOf(2, 1, 1)), ErrQuarantine)
+	_, err = v.ThresholdAnswers(1, []uint32{0, 1}, runOf(1, 0, 1).Messages)
+	refused(t, err, ErrQuarantine)
+	_, _, err = flooded(v, floodRun(1, digestOf(5), []uint32{0, 1}, "alice"), canary)
+	refused(t, err, ErrQuarantine)
+}
+
+// The answers are under the key of the epoch's secret: with that they are gone, whatever a store keeps of old records.
+func TestAnswersAreUnderTheEpoch(t *testing.T) {
+	t.Parallel()
+	d, k := newDisk(), &Key{}
+	v := d.open(t, k)
+	addThreshold(t, v, 1)
+	r := runOf(1, 0, 3)
+	copy(r.Answers, "CANARYAA")
+	must(t, v.RecordThreshold(r))
+	kept := map[string][]byte{}
+	for key, value := range d.records {
+		if strings.HasPrefix(key, answersPrefix) {
+			kept[key] = value
+		}
+	}
+	e, err := v.Epoch(1)
+	must(t, err)
+	for key, value := range kept {
+		if _, err := v.unseal(key, value); !errors.Is(err, ErrCorrupt) || bytes.Contains(value, []byte("CANARY")) {
+			t.Errorf("%s opens without the epoch: %v", key, err)
+		}
+		aead, err := v.answersCipher(&e)
+		must(t, err)
+		if plain, err := unseal(aead, key, value); err != nil || !bytes.Contains(plain, []byte("CANARYAA")) {
+			t.Errorf("%s does not open: %v", key, err)
+		}
+	}
+	if len(kept) != 1 {
+		t.Errorf("%d chunks", len(kept))
+	}
+	_, err = v.RetireEpoch(1, "test")
+	must(t, err)
+	_, err = v.answersCipher(&e)
+	refused(t, err, ErrErased)
+}
