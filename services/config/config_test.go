@@ -197,6 +197,9 @@ func TestRoster(t *testing.T) {
 		"key":         func(r *Roster) { r.Parties[1].SigningKey = r.Parties[0].SigningKey },
 		"coordinator": func(r *Roster) { r.Coordinator.Identity = "c.example" },
 		"fewer":       func(r *Roster) { r.Parties = r.Parties[:1] },
+		"context":     func(r *Roster) { r.Multikey = &Multikey{Set: "M11-4", Seed: "standard"} },
+		"set":         func(r *Roster) { r.Multikey = &Multikey{Set: "M11-2", Seed: "standard"} },
+		"seed":        func(r *Roster) { r.Multikey = &Multikey{Set: "M11-4", Seed: strings.Repeat("0", 64)} },
 	} {
 		other := *r
 		other.Parties = append([]Member(nil), r.Parties...)
@@ -215,10 +218,31 @@ func TestRoster(t *testing.T) {
 		{"signing_key: \"", "signing_key: \"A", "base64"},
 		{"address: 127.0.0.1:7001", "address: nowhere", "host:port"},
 		{"coordinator:", "queen:", "queen"},
+		{"coordinator:", "multikey: {seed: standard}\ncoordinator:", "multikey.set"},
+		{"coordinator:", "multikey: {set: M11-4}\ncoordinator:", "multikey.seed"},
+		{"coordinator:", "multikey: {set: M11-4, seed: " + strings.Repeat("0", 62) + "}\ncoordinator:", "multikey.seed"},
+		{"coordinator:", "multikey: {set: M11-4, seed: " + strings.Repeat("A", 64) + "}\ncoordinator:", "multikey.seed"},
+		{"coordinator:", "multikey: {set: M11-4, seed: standard, parties: 4}\ncoordinator:", "parties"},
 	} {
 		_, err := LoadRoster(write(t, dir, "bad.yaml", strings.Replace(good, c.old, c.new, 1)))
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: got %v", c.new, err)
+		}
+	}
+}
+
+func TestMultikeyContext(t *testing.T) {
+	dir := t.TempDir()
+	digits := strings.Repeat("0a", 32)
+	for seed, standard := range map[string]bool{"standard": true, digits: false} {
+		text := strings.Replace(roster(t, dir), "coordinator:", "multikey: {set: M11-4, seed: "+seed+"}\ncoordinator:", 1)
+		r, err := LoadRoster(write(t, dir, "multikey.yaml", text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, named := r.Multikey.Bytes()
+		if r.Multikey.Set != "M11-4" || named != standard || !standard && (b[0] != 10 || b[31] != 10) {
+			t.Errorf("%+v", r.Multikey)
 		}
 	}
 }

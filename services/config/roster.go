@@ -17,6 +17,8 @@ const MaxParties = 64
 type Roster struct {
 	Parties     []Member    `yaml:"parties"`
 	Coordinator Coordinator `yaml:"coordinator"`
+	// Multikey is what all keys of multi-key ciphertexts have in common; without it there are none.
+	Multikey *Multikey `yaml:"multikey,omitempty"`
 }
 
 // Member is one party of the roster; its ID is its index.
@@ -83,10 +85,12 @@ func (r *Roster) validate(c *check) {
 	}
 	once("coordinator.identity", "identity", r.Coordinator.Identity)
 	c.address("coordinator.address", r.Coordinator.Address, false)
+	r.Multikey.validate(c)
 }
 
 // Hash binds what parties must agree on: ids, names, certificate identities and
-// signing keys, and the coordinator's identity. Addresses are a matter of routing.
+// signing keys, the coordinator's identity, and the context of multi-key
+// ciphertexts if there is one. Addresses are a matter of routing.
 func (r *Roster) Hash() [32]byte {
 	h := sha256.New()
 	put := func(s string) {
@@ -103,6 +107,11 @@ func (r *Roster) Hash() [32]byte {
 		put(p.SigningKey)
 	}
 	put(r.Coordinator.Identity)
+	if m := r.Multikey; m != nil {
+		put("multikey")
+		put(m.Set)
+		put(m.Seed)
+	}
 	return [32]byte(h.Sum(nil))
 }
 

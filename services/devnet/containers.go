@@ -38,7 +38,7 @@ func (o *Options) at(name, address string) site {
 
 // apart gives every process the authority and the roster, with the addresses among containers.
 func (w *writer) apart(r *config.Roster) {
-	inside := &config.Roster{Coordinator: r.Coordinator, Parties: slices.Clone(r.Parties)}
+	inside := &config.Roster{Coordinator: r.Coordinator, Parties: slices.Clone(r.Parties), Multikey: r.Multikey}
 	move := func(address *string, name string) {
 		_, port, _ := net.SplitHostPort(*address)
 		*address = net.JoinHostPort(name, port)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/lodge-mpc/lodge/engine/bgv"
 	"github.com/lodge-mpc/lodge/engine/lwe"
+	"github.com/lodge-mpc/lodge/engine/multikey"
 	"github.com/lodge-mpc/lodge/engine/params"
 )
 
@@ -17,6 +18,8 @@ type Set struct {
 	Proved bool
 	// Threshold says that the set is one of threshold keys.
 	Threshold bool
+	// Multikey says that every party makes keys of the set by itself: what parties make together for it are masks alone.
+	Multikey bool
 	// Fields that the set serves; of threshold keys none.
 	Fields []params.FieldSpec
 }
@@ -32,8 +35,12 @@ func Lookup(name string) (Set, error) {
 		return Set{Name: t.Name, Hash: t.Hash(), Insecure: t.Insecure, Threshold: true}, nil
 	}
 	b, noBGV := bgv.Lookup(name)
-	if noBGV != nil {
-		return Set{}, errors.Join(err, noLWE, noBGV)
+	if noBGV == nil {
+		return Set{Name: b.Name, Hash: b.Hash(), Insecure: b.Insecure, Threshold: true}, nil
 	}
-	return Set{Name: b.Name, Hash: b.Hash(), Insecure: b.Insecure, Threshold: true}, nil
+	m, noMultikey := multikey.Lookup(name)
+	if noMultikey != nil {
+		return Set{}, errors.Join(err, noLWE, noBGV, noMultikey)
+	}
+	return Set{Name: m.Name, Hash: m.Hash(), Insecure: m.Insecure, Threshold: true, Multikey: true}, nil
 }

@@ -44,6 +44,9 @@ const (
 	WrongQuorum     Code = "wrong_quorum"         // these parties are no quorum of the keys, or not the one that answered before
 	Foreign         Code = "foreign_ciphertext"   // made for other keys
 	BadCiphertext   Code = "malformed_ciphertext" // no ciphertext of the set
+	UnknownKey      Code = "unknown_key"          // no party has, or has published, these multi-key keys
+	RetiredKey      Code = "retired_key"          // their owner has retired these multi-key keys
+	WrongOwner      Code = "wrong_owner"          // these multi-key keys are another party's
 	MaskSpent       Code = "mask_spent"           // a party of the quorum has spent the masks that were proposed
 	ApprovalNeeded  Code = "approval_needed"      // other clients must approve the decryption first
 	Burnt           Code = "burnt"                // the MAC key failed its check, or the epoch is retired
@@ -78,6 +81,9 @@ var grpcCodes = map[Code]codes.Code{
 	WrongQuorum:     codes.FailedPrecondition,
 	Foreign:         codes.InvalidArgument,
 	BadCiphertext:   codes.InvalidArgument,
+	UnknownKey:      codes.NotFound,
+	RetiredKey:      codes.FailedPrecondition,
+	WrongOwner:      codes.InvalidArgument,
 	MaskSpent:       codes.Aborted,
 	ApprovalNeeded:  codes.FailedPrecondition,
 	Burnt:           codes.FailedPrecondition,

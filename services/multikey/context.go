@@ -1,0 +1,67 @@
+// Package multikey is what the services of multi-key ciphertexts have in common at a party: the context that the roster
+// pins, and the records by which parties publish their keys and take them back.
+package multikey
+
+import (
+	"crypto/sha256"
+	"errors"
+
+	"github.com/lodge-mpc/lodge/engine/multikey"
+	"github.com/lodge-mpc/lodge/services/config"
+	"github.com/lodge-mpc/lodge/services/rpc"
+)
+
+// Context is the set and the common reference string that all keys of a roster are of. It is immutable and may be shared.
+type Context struct {
+	*multikey.Scheme
+	set, crs [32]byte
+}
+
+// ContextOf prepares what a roster pins. Whether a set that is insecure is allowed is for whoever holds its pin. The error is
+// an *rpc.Error if the roster has no context, or names a set that there is not.
+func ContextOf(m *config.Multikey) (*Context, error) {
+	if m == nil {
+		return nil, NotConfigured()
+	}
+	set, err := multikey.Lookup(m.Set)
+	if err != nil {
+		return nil, rpc.Errorf(rpc.Invalid, "`lodge params list` shows the sets for multi-key ciphertexts", "multikey.set of the roster: %v", err)
+	}
+	seed, standard := m.Bytes()
+	if standard {
+		seed = multikey.StandardSeed()
+	}
+	return newContext(set, seed)
+}
+
+func newContext(set *multikey.Set, seed [multikey.SeedSize]byte) (*Context, error) {
+	s, err := multikey.New(set, seed)
+	if err != nil {
+		return nil, err
+	}
+	return &Context{s, s.Hash(), s.CRS()}, nil
+}
+
+// NotConfigured refuses what takes a context.
+func NotConfigured() *rpc.Error {
+	return rpc.Errorf(rpc.Invalid, "write multikey, with set and seed, into the roster of all parties; docs/multikey.md says how",
+		"the roster of this party has no context of multi-key ciphertexts")
+}
+
+// Digest names the context: it is the SHA-256 of a tag, the set's hash, and the digest of the common reference string.
+func (c *Context) Digest() [32]byte {
+	b := append([]byte("lodge multikey context 1"), c.set[:]...)
+	return sha256.Sum256(append(b, c.crs[:]...))
+}
+
+// Same refuses keys, or what is under keys, of another set or reference string. The error wraps multikey.ErrSet or
+// multikey.ErrCRS.
+func (c *Context) Same(set, crs [32]byte) error {
+	switch {
+	case set != c.set:
+		return errors.Join(multikey.ErrSet, errors.New("want "+c.Name))
+	case crs != c.crs:
+		return multikey.ErrCRS
+	}
+	return nil
+}

@@ -1,0 +1,169 @@
+package multikey
+
+import (
+	"bytes"
+	"crypto/ed25519"
+	"encoding/hex"
+	"errors"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/lodge-mpc/lodge/engine/multikey"
+	"github.com/lodge-mpc/lodge/services/config"
+	"github.com/lodge-mpc/lodge/services/rpc"
+)
+
+func signer(b byte) ed25519.PrivateKey {
+	return ed25519.NewKeyFromSeed(bytes.Repeat([]byte{b}, ed25519.SeedSize))
+}
+
+func signers() (keys []ed25519.PublicKey) {
+	for i := range byte(3) {
+		keys = append(keys, signer(i).Public().(ed25519.PublicKey))
+	}
+	return keys
+}
+
+func testContext(t *testing.T, set, seed string) *Context {
+	t.Helper()
+	c, err := ContextOf(&config.Multikey{Set: set, Seed: seed})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func record(c *Context) *Record {
+	return &Record{
+		Owner: 1, Version: 3, Set: c.Hash(), CRS: c.CRS(), Key: multikey.KeyID{7, 31: 9}, Size: uint64(c.KeySize()),
+		Created: time.Date(2026, 11, 23, 8, 50, 1, 0, time.UTC),
+	}
+}
+
+const testSeed = "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"
+
+func TestRecord(t *testing.T) {
+	c := testContext(t, "insecure-M8-32", config.StandardSeed)
+	for _, revoked := range []bool{false, true} {
+		r := record(c)
+		r.Revoked = revoked
+		signed := r.Sign(signer(1))
+		if len(signed) != RecordSize {
+			t.Fatalf("%d bytes", len(signed))
+		}
+		got, err := VerifyRecord(signed, signers())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if *got != *r || got.Check(c) != nil {
+			t.Errorf("%+v, want %+v", got, r)
+		}
+	}
+}
+
+// Whatever bit of a record is flipped, it is refused: it is malformed, of nobody, or its owner has not signed it.
+func TestRecordsAreSigned(t *testing.T) {
+	c := testContext(t, "insecure-M8-32", config.StandardSeed)
+	signed := record(c).Sign(signer(1))
+	for i := range 8 * len(signed) {
+		b := bytes.Clone(signed)
+		b[i/8] ^= 1 << (i % 8)
+		if _, err := VerifyRecord(b, signers()); !errors.Is(err, ErrRecord) && !errors.Is(err, ErrOwner) && !errors.Is(err, ErrSignature) {
+			t.Errorf("bit %d: %v", i, err)
+		}
+	}
+	for name, x := range map[string]struct {
+		record []byte
+		want   error
+	}{
+		"another party's signature": {record(c).Sign(signer(2)), ErrSignature},
+		"a party that there is not": {func() []byte { r := record(c); r.Owner = 3; return r.Sign(signer(1)) }(), ErrOwner},
+		"version 0":                 {func() []byte { r := record(c); r.Version = 0; return r.Sign(signer(1)) }(), ErrRecord},
+		"before 1970":               {func() []byte { r := record(c); r.Created = time.Unix(-1, 0); return r.Sign(signer(1)) }(), ErrRecord},
+		"after 9999":                {func() []byte { r := record(c); r.Created = time.Unix(maxCreated+1, 0); return r.Sign(signer(1)) }(), ErrRecord},
+		"short":                     {signed[1:], ErrRecord},
+		"long":                      {append(bytes.Clone(signed), 0), ErrRecord},
+		"nothing":                   {nil, ErrRecord},
+	} {
+		if _, err := VerifyRecord(x.record, signers()); !errors.Is(err, x.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	twice := bytes.Clone(signed)
+	twice[recordBody-1] = 2
+	if _, err := ParseRecord(twice); !errors.Is(err, ErrRecord) {
+		t.Errorf("revoked twice: %v", err)
+	}
+}
+
+func TestRecordsOfAnotherContext(t *testing.T) {
+	c := testContext(t, "insecure-M8-32", config.StandardSeed)
+	r := record(c)
+	for name, x := range map[string]struct {
+		change func(*Record)
+		want   error
+	}{
+		"set":  {func(r *Record) { r.Set[0] ^= 1 }, multikey.ErrSet},
+		"CRS":  {func(r *Record) { r.CRS[0] ^= 1 }, multikey.ErrCRS},
+		"size": {func(r *Record) { r.Size = math.MaxUint64 }, ErrRecord},
+	} {
+		other := *r
+		x.change(&other)
+		if err := other.Check(c); !errors.Is(err, x.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if err := r.Check(testContext(t, "insecure-M8-32", testSeed)); !errors.Is(err, multikey.ErrCRS) {
+		t.Errorf("keys of the standard string under another: %v", err)
+	}
+}
+
+// The encoding is pinned: releases read each other's records.
+func TestRecordIsPinned(t *testing.T) {
+	r := &Record{Owner: 1, Version: 2, Set: [32]byte{3}, CRS: [32]byte{4}, Key: multikey.KeyID{5}, Size: 6, Created: time.Unix(7, 0), Revoked: true}
+	zeros := func(n int) string { return hex.EncodeToString(make([]byte, n)) }
+	want := "01000000" + "0200000000000000" + "03" + zeros(31) + "04" + zeros(31) + "05" + zeros(31) + "0600000000000000" + "0700000000000000" + "01" +
+		pinnedSignature
+	if got := hex.EncodeToString(r.Sign(signer(1))); got != want {
+		t.Errorf("got %s", got)
+	}
+}
+
+const pinnedSignature = "df86044d007a80c689072686045b33163c0e9048d03b30e485bce9d5c6ed8faf" +
+	"e0c55e83b15c94d02e7b520937ac102697adfc6c35a6493b1258fddd6e41c902"
+
+func TestContext(t *testing.T) {
+	standard, tossed := testContext(t, "insecure-M8-32", config.StandardSeed), testContext(t, "insecure-M8-32", testSeed)
+	other := testContext(t, "insecure-M11-I", config.StandardSeed)
+	s, err := multikey.New(standard.Set, multikey.StandardSeed())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if standard.CRS() != s.CRS() || standard.Hash() != s.Hash() {
+		t.Error("the standard seed is another one")
+	}
+	if standard.Digest() == tossed.Digest() || standard.Digest() == other.Digest() || standard.Digest() != testContext(t, "insecure-M8-32", config.StandardSeed).Digest() {
+		t.Error("contexts are not told apart by their digests")
+	}
+	for name, m := range map[string]*config.Multikey{"none": nil, "no such set": {Set: "M99-1", Seed: config.StandardSeed}} {
+		if _, err := ContextOf(m); rpc.FromError(err).Code != rpc.Invalid {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func FuzzRecord(f *testing.F) {
+	r := &Record{Owner: 1, Version: 2, Size: 6, Created: time.Unix(7, 0), Revoked: true}
+	f.Add(r.Sign(signer(1)))
+	f.Add([]byte{})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		r, err := ParseRecord(b)
+		if err != nil {
+			return
+		}
+		if !bytes.Equal(r.body(), b[:recordBody]) {
+			t.Errorf("%x is read as %x", b, r.body())
+		}
+	})
+}
