@@ -90,6 +90,37 @@ var _ = Describe("processes that are killed while threshold keys are made and us
 		}, 20*time.Second).Should(Equal(3))
 	})
 
+	It("ends the making of new shares clearly when a party is killed, and the old ones serve on", func() {
+		k, public := works()
+		message := []uint64{3, 14}
+		list, err := threshold.Encrypt(k, public, message, lwe.Plain)
+		Expect(err).NotTo(HaveOccurred())
+		decrypts := func(epoch uint64) {
+			GinkgoHelper()
+			now, err := client.Key(context.Background(), epoch)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(now.Digest).To(Equal(k.Digest))
+			out, err := client.Decrypt(context.Background(), now, &threshold.Request{Ring: list, Coefficients: 2})
+			Expect(err).NotTo(HaveOccurred())
+			Expect(out.Messages).To(Equal(message))
+		}
+		reshare := func() *coordinatorv1.JobRequest {
+			return &coordinatorv1.JobRequest{
+				Kind: jobv1.Kind_KIND_RESHARE, Purpose: jobv1.Purpose_PURPOSE_THRESHOLD, FromEpoch: k.Epoch, Threshold: 1, Group: []uint32{0, 1, 2},
+			}
+		}
+		for i, m := range c.roster.Parties {
+			j := c.hit(func() *coordinatorv1.Job { return c.strike(reshare(), uint32(i), m.Name, true) })
+			Expect(j.GetFailure().GetReason()).NotTo(BeEmpty())
+			decrypts(k.Epoch)
+		}
+		renewed := c.complete(reshare()).GetEpoch()
+		for _, q := range quorums {
+			c.complete(masks(renewed, 10, q...))
+		}
+		decrypts(renewed)
+	})
+
 	It("decrypts on while parties are killed one after the other", func() {
 		k, public := works()
 		ctx, stop := context.WithTimeout(context.Background(), within)

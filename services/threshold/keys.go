@@ -17,6 +17,7 @@ import (
 	"github.com/lodge-mpc/lodge/engine/share"
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
 	thresholdv1 "github.com/lodge-mpc/lodge/proto/lodge/threshold/v1"
+	"github.com/lodge-mpc/lodge/services/config"
 	"github.com/lodge-mpc/lodge/services/job"
 	"github.com/lodge-mpc/lodge/services/keygen"
 	"github.com/lodge-mpc/lodge/services/keyring"
@@ -305,10 +306,20 @@ func (s *Service) inStock(e *vault.Epoch, scheme scheme, places []int) (list []*
 		}
 		m.NoiseBound = decrypt.MaxNoise(p.Kind, p.Modulus, p.Parties) / float64(p.Modulus)
 		if m.GetForm() == jobv1.MaskForm_MASK_FORM_PAPER {
-			m.FailureProbability = scheme.failure(p, len(e.Members), e.Threshold)
+			n, t := makers(e)
+			m.FailureProbability = scheme.failure(p, n, t)
 		}
 	}
 	return list, nil
+}
+
+// makers says how many parties made the keys of an epoch and how many of them may collude, by which the keys' errors go. What
+// has new shares does not record it, and is taken to have the largest errors that keys of any parties have.
+func makers(e *vault.Epoch) (parties, threshold int) {
+	if e.From != 0 {
+		return config.MaxParties, config.MaxParties / 2
+	}
+	return len(e.Members), int(e.Threshold)
 }
 
 // present turns numbers of holders into their places in the roster, ascending; nil if one is not in it.

@@ -34,8 +34,8 @@ type scheme interface {
 
 	// params is how threshold + 1 holders decrypt under masks of a form.
 	params(threshold uint32, form jobv1.MaskForm) (decrypt.Params, error)
-	// failure is the probability that a decryption with masks of the paper's form fails.
-	failure(p decrypt.Params, holders int, threshold uint32) float64
+	// failure is the probability that a decryption with masks of the paper's form fails, under keys that so many parties made.
+	failure(p decrypt.Params, makers, threshold int) float64
 	// floods is how many ciphertexts a holder answers for with flooding, at most; 0 where there is none.
 	floods(holders int, threshold uint32) uint64
 	// ciphertexts checks what a header says of the ciphertexts that follow, which quorums of threshold + 1 decrypt.

@@ -116,7 +116,7 @@ func (s *bgvScheme) params(threshold uint32, form jobv1.MaskForm) (decrypt.Param
 	return p, nil
 }
 
-func (s *bgvScheme) failure(decrypt.Params, int, uint32) float64 { return 0 }
+func (s *bgvScheme) failure(decrypt.Params, int, int) float64 { return 0 }
 
 // floods is the part of what the set allows that is a holder's: of the holders of each run one at least is honest and counts
 // it, and there are no more than holders - threshold of whom that can be said whatever the others do.

@@ -83,8 +83,8 @@ func (s *lweScheme) params(threshold uint32, form jobv1.MaskForm) (decrypt.Param
 	return p, nil
 }
 
-func (s *lweScheme) failure(p decrypt.Params, holders int, threshold uint32) float64 {
-	return decrypt.FailureProbability(p.Kind, p.Modulus, p.Parties, s.NoiseOf(holders, int(threshold)).Bootstrapped())
+func (s *lweScheme) failure(p decrypt.Params, makers, threshold int) float64 {
+	return decrypt.FailureProbability(p.Kind, p.Modulus, p.Parties, s.NoiseOf(makers, threshold).Bootstrapped())
 }
 
 func (s *lweScheme) floods(int, uint32) uint64 { return 0 }

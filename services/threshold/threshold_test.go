@@ -308,6 +308,7 @@ func TestRoutesAround(t *testing.T) {
 func TestReshare(t *testing.T) {
 	w := newWorld(t, 5, nil)
 	first := w.complete(&coordinatorv1.JobRequest{Kind: jobv1.Kind_KIND_KEYS, Params: set, Threshold: 1, Group: []uint32{0, 1, 2}}).GetEpoch()
+	w.masks(first, 1, "paper", 0, 2)
 	k, public := w.key(first)
 	if !slices.Equal(k.Holders, []int{0, 1, 2}) {
 		t.Fatalf("holders %v", k.Holders)
@@ -328,11 +329,32 @@ func TestReshare(t *testing.T) {
 		FromDigest: renewed.Digest[:], FromThreshold: 2, FromHolders: []uint32{1, 2, 0, 4, 5},
 	}).GetEpoch()
 	w.masks(third, 30, "exact", 2, 4)
+	w.masks(third, 1, "paper", 2, 4)
 	last, _ := w.key(third)
 	w.opens(last, ring(c, len(want)), want)
+	// The keys' errors are those of the three that made them, which new shares do not record.
+	made, now := paperFailure(t, k), paperFailure(t, last)
+	p, err := decrypt.ParamsOf(w.scheme(), 1, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := decrypt.FailureProbability(p.Kind, p.Modulus, p.Parties, w.scheme().NoiseOf(3, 1).Bootstrapped()); made != want || now <= want {
+		t.Errorf("a decryption fails with probability %g and under new shares %g at most, and should with %g", made, now, want)
+	}
 	if err := w.app.Close(); err != nil {
 		t.Fatal(err)
 	}
+}
+
+func paperFailure(t *testing.T, k *client.Key) float64 {
+	t.Helper()
+	for _, m := range k.Masks {
+		if m.FailureProbability > 0 {
+			return m.FailureProbability
+		}
+	}
+	t.Fatalf("epoch %d has no masks of the paper's form that can fail: %+v", k.Epoch, k.Masks)
+	return 0
 }
 
 // Every refusal is its own error.

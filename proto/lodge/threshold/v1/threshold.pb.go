@@ -477,7 +477,9 @@ type MaskStock struct {
 	Form   v1.MaskForm `protobuf:"varint,2,opt,name=form,proto3,enum=lodge.job.v1.MaskForm" json:"form,omitempty"`
 	Free   uint64      `protobuf:"varint,3,opt,name=free,proto3" json:"free,omitempty"`
 	// For the paper's form: the probability that a decryption fails, for the noise
-	// of ciphertexts that were bootstrapped; for the exact one 0.
+	// of ciphertexts that were bootstrapped, at most; for the exact one 0. Of new
+	// shares it is that of the keys with the most noise, as who made theirs is not
+	// recorded.
 	FailureProbability float64 `protobuf:"fixed64,4,opt,name=failure_probability,json=failureProbability,proto3" json:"failure_probability,omitempty"`
 	// The largest noise for which that holds, as a part of the modulus.
 	NoiseBound    float64 `protobuf:"fixed64,5,opt,name=noise_bound,json=noiseBound,proto3" json:"noise_bound,omitempty"`
