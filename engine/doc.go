@@ -16,7 +16,7 @@
 //	gbfv      generalized BFV: packing, encryption, evaluation, MatMul, keys
 //	lwe       LWE and ring ciphertexts modulo one prime, gates and lookups by blind rotation
 //	linear    BGV for products of shared or encrypted matrices and vectors by two parties
-//	multikey  gates on bits under different parties' own keys
+//	multikey  gates on bits under different parties' own keys; circuit/ has netlists of them
 //	sigma     proofs of short linear relations
 //	evaluation  products of a batch as tasks that another machine can compute
 //	protocol  every protocol as a chain of pure rounds

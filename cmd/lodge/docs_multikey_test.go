@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/lodge-mpc/lodge/engine/multikey"
+	"github.com/lodge-mpc/lodge/engine/multikey/circuit"
 )
 
 // multikeyRows are the rows of the tables of docs/multikey.md: of sets, and of their noise.
@@ -32,6 +33,52 @@ func multikeyRows(t *testing.T) (sets, noise []string) {
 	return sets, noise
 }
 
+// netlistRows are the rows of the table of examples of netlists.
+func netlistRows(t *testing.T) (rows []string) {
+	t.Helper()
+	set, err := multikey.Lookup(multikey.Default)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := multikey.New(set, multikey.StandardSeed())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range []struct {
+		name      string
+		arguments []int
+	}{
+		{"adder", []int{32}}, {"comparator", []int{32}}, {"first-price-auction", []int{4, 16}}, {"second-price-auction", []int{4, 16}},
+		{"intersection-size", []int{8, 8, 16}},
+	} {
+		n, err := circuit.MakeExample(e.name, e.arguments...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := n.Compile()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var keys [][]multikey.KeyID
+		owners := 2
+		if strings.Contains(e.name, "auction") {
+			owners = len(n.Inputs)
+		}
+		for i, bits := range n.Inputs {
+			for range bits {
+				keys = append(keys, []multikey.KeyID{{byte(i * owners / len(n.Inputs))}})
+			}
+		}
+		cost, err := p.Cost(s, keys)
+		if err != nil {
+			t.Fatal(err)
+		}
+		arguments := strings.Trim(fmt.Sprint(e.arguments), "[]")
+		rows = append(rows, fmt.Sprintf("| `%s %s` | %d | %d | %d | %d |", e.name, arguments, cost.Gates, cost.Depth, cost.Total(), cost.Rotations()))
+	}
+	return rows
+}
+
 // The tables of docs/multikey.md are what the engine computes.
 func TestMultikeyDocument(t *testing.T) {
 	b, err := os.ReadFile(filepath.Join("..", "..", "docs", "multikey.md"))
@@ -39,7 +86,7 @@ func TestMultikeyDocument(t *testing.T) {
 		t.Fatal(err)
 	}
 	sets, noise := multikeyRows(t)
-	for _, rows := range [][]string{sets, noise} {
+	for _, rows := range [][]string{sets, noise, netlistRows(t)} {
 		if want := strings.Join(rows, "\n"); !strings.Contains(string(b), want+"\n\n") {
 			t.Errorf("multikey.md does not have\n%s", want)
 		}

@@ -1,0 +1,119 @@
+package circuit
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/lodge-mpc/lodge/engine/multikey"
+)
+
+// A Computer computes gates that do not depend on each other, and says from time to time how many more have ended.
+type Computer interface {
+	Compute(ctx context.Context, tasks []multikey.Task, ended func(more int)) error
+}
+
+// Local computes in this process, on so many goroutines.
+type Local struct {
+	Evaluator *multikey.Evaluator
+	Workers   int
+}
+
+// Compute implements Computer. Errors are those of the evaluator's Run.
+func (l Local) Compute(ctx context.Context, tasks []multikey.Task, ended func(more int)) error {
+	group := max(1, l.Workers) // as the evaluator takes them
+	for len(tasks) > 0 {
+		some := tasks[:min(group, len(tasks))]
+		if err := l.Evaluator.Run(ctx, l.Workers, some); err != nil {
+			return err
+		}
+		tasks = tasks[len(some):]
+		ended(len(some))
+	}
+	return nil
+}
+
+// Run computes a program on ciphertexts that input gives by number, as often as they are used, and returns those of its
+// outputs, which are the caller's own. Progress, which may be nil, hears how many gates have ended, in calls that do not
+// overlap. Results are forgotten after their last use. The error is the computer's, or ctx's.
+func (p *Program) Run(ctx context.Context, c Computer, input func(i int) *multikey.Ciphertext, progress func(gates int)) ([]*multikey.Ciphertext, error) {
+	r := &run{Program: p, input: input, results: make([]*multikey.Ciphertext, len(p.nodes))}
+	last := p.lastUses()
+	done := 0
+	ended := func(more int) {
+		done += more
+		if progress != nil {
+			progress(done)
+		}
+	}
+	err := p.slabs(func(from, to int) error {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		tasks := make([]multikey.Task, 0, to-from)
+		for i := from; i < to; i++ {
+			n := &p.nodes[i]
+			r.results[i] = new(multikey.Ciphertext)
+			t := multikey.Task{Gate: n.gate, Dst: r.results[i], A: r.of(n.a), B: r.of(n.b)}
+			if n.gate == multikey.Mux {
+				t.C = r.of(n.c)
+			}
+			tasks = append(tasks, t)
+		}
+		if err := c.Compute(ctx, tasks, ended); err != nil {
+			return fmt.Errorf("gates %d to %d: %w", from, to-1, err)
+		}
+		for i := from; i < to; i++ {
+			for _, l := range p.nodes[i].operands() {
+				if at, is := r.place(l); is && last[l.node()] < to {
+					r.results[at] = nil
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	out := make([]*multikey.Ciphertext, len(p.outputs))
+	for i, l := range p.outputs {
+		out[i] = r.of(l)
+		if !l.inverted() {
+			out[i] = out[i].Clone()
+		}
+	}
+	return out, nil
+}
+
+// run is a program on its way.
+type run struct {
+	*Program
+	input   func(i int) *multikey.Ciphertext
+	results []*multikey.Ciphertext
+}
+
+// place says which gate a literal is of, if it is of one.
+func (r *run) place(l literal) (int, bool) {
+	first := 1 + r.inputs
+	return int(l.node()) - first, int(l.node()) >= first
+}
+
+// of is the ciphertext of a literal.
+func (r *run) of(l literal) *multikey.Ciphertext {
+	var c *multikey.Ciphertext
+	at, is := r.place(l)
+	switch {
+	case is:
+		c = r.results[at]
+	case l.node() == 0:
+		return multikey.Trivial(l.inverted())
+	default:
+		c = r.input(int(l.node()) - 1)
+	}
+	if l.inverted() {
+		return multikey.Not(c)
+	}
+	return c
+}
