@@ -77,15 +77,18 @@ const (
 	Approved     Event = "approved"      // a client approved another's request for decryption
 	EpochDrained Event = "epoch_drained" // an epoch makes nothing new
 	EpochRetired Event = "epoch_retired" // an epoch's keys were erased
-	Revoked      Event = "revoked"       // tuples will not be given to anybody
-	Quarantined  Event = "quarantined"   // the party gives nothing until an operator has looked
-	PolicySet    Event = "policy_set"    // a stock policy was changed
-	Refused      Event = "refused"       // a client was refused something that it asked for
-	Accused      Event = "accused"       // evidence convicts a party of the roster
-	Pardoned     Event = "pardoned"      // an accusation excludes nobody any more
-	Unnamed      Event = "unnamed"       // a session failed because somebody cheated whom nobody can name
-	Stopped      Event = "stopped"       // there were too many of these: no session begins
-	Cleared      Event = "cleared"       // these count no more
+	// MultikeyMade and MultikeyRetired are of the party's own multi-key keys: a version was made, or erased.
+	MultikeyMade    Event = "multikey_made"
+	MultikeyRetired Event = "multikey_retired"
+	Revoked         Event = "revoked"     // tuples will not be given to anybody
+	Quarantined     Event = "quarantined" // the party gives nothing until an operator has looked
+	PolicySet       Event = "policy_set"  // a stock policy was changed
+	Refused         Event = "refused"     // a client was refused something that it asked for
+	Accused         Event = "accused"     // evidence convicts a party of the roster
+	Pardoned        Event = "pardoned"    // an accusation excludes nobody any more
+	Unnamed         Event = "unnamed"     // a session failed because somebody cheated whom nobody can name
+	Stopped         Event = "stopped"     // there were too many of these: no session begins
+	Cleared         Event = "cleared"     // these count no more
 	// EvaluatorExcluded is an evaluator of the party's own that computed wrongly and is not asked any more.
 	EvaluatorExcluded Event = "evaluator_excluded"
 	TornRepaired      Event = "torn" // a line that a crash had cut off was taken out

@@ -157,7 +157,7 @@ func LoadParty(path string, set ...string) (*PartyFile, error) {
 		f.AuditDir = "audit"
 	}
 	c.path(dir, "audit_dir", &f.AuditDir, false)
-	c.clients(f.Clients, PermStatus, PermFetch, PermMACKey, PermProve, PermDecrypt, PermApprove, PermRetire, PermAccusations, PermOperate)
+	c.clients(f.Clients, PermStatus, PermFetch, PermMACKey, PermProve, PermDecrypt, PermApprove, PermEncrypt, PermRetire, PermAccusations, PermOperate)
 	f.Policy.validate(c)
 	f.Threshold.validate(c, f.Clients)
 	c.oidc(dir, f.OIDC, f.Clients)

@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"time"
 
@@ -40,6 +41,8 @@ type Options struct {
 	NoSacrifice bool
 	// Metrics makes every party serve its metrics, on a free port.
 	Metrics bool
+	// Multikey pins the context of multi-key ciphertexts, with this set and the standard common reference string.
+	Multikey string
 	// Containers makes files for processes in containers: see containers.go. Host is where clients find them.
 	Containers bool
 	// Postgres puts the parties' stores into a PostgreSQL server beside the containers: see database.go.
@@ -195,6 +198,12 @@ func Write(dir string, o Options) (*Cluster, error) {
 			ID: i, Name: name, Address: addresses[i+1], Identity: identity("party", i), SigningKey: public,
 		})
 	}
+	if o.Multikey != "" {
+		c.Roster.Multikey = &config.Multikey{Set: o.Multikey, Seed: config.StandardSeed}
+		if !slices.Contains(o.Params, o.Multikey) {
+			o.Params = append(slices.Clone(o.Params), o.Multikey)
+		}
+	}
 	w.yaml("roster.yaml", c.Roster)
 	if o.Containers {
 		w.apart(c.Roster)
@@ -329,8 +338,10 @@ func (w *writer) party(c *Cluster, o Options, i int, pins []config.ParamsPin, fi
 		SigningKey: "signing.key", Vault: place,
 		Clients: []config.Client{{Name: ClientName(i), Identity: identity("client", i), Permissions: []string{
 			config.PermStatus, config.PermFetch, config.PermMACKey, config.PermProve, config.PermRetire, config.PermAccusations,
-			config.PermOperate,
-		}, Tenants: []string{Tenant}}, {Name: App, Identity: identity(App, -1), Permissions: []string{config.PermStatus, config.PermProve, config.PermDecrypt},
+			config.PermOperate, config.PermEncrypt,
+		}, Tenants: []string{Tenant}}, {Name: App, Identity: identity(App, -1), Permissions: []string{
+			config.PermStatus, config.PermProve, config.PermDecrypt, config.PermEncrypt,
+		},
 			Tenants: []string{Tenant}}, {Name: Operator, Identity: identity(Operator, -1), Permissions: []string{config.PermStatus, config.PermOperate, config.PermApprove},
 			Tenants: []string{Tenant}}},
 		Policy: config.Policy{

@@ -1,7 +1,9 @@
 package multikey
 
 import (
+	"bytes"
 	"crypto/ed25519"
+	"crypto/sha256"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -15,11 +17,13 @@ import (
 //
 // The encoding is fixed, numbers least significant byte first:
 //
-//	owner 4, version 8, hash of the set 32, digest of the common reference string 32, name of the keys 32, size 8,
-//	seconds since 1970 8, 1 if they are revoked 1, and the Ed25519 signature of the tag and all of these 64
+//	owner's signing key 32, version 8, hash of the set 32, digest of the common reference string 32, name of the keys 32,
+//	size 8, seconds since 1970 8, 1 if they are revoked 1, and the Ed25519 signature of the tag and all of these 64
+//
+// The owner is whoever has the signing key: places in the roster are others' when parties come and go.
 type Record struct {
-	Owner   uint32 // the place in the roster, which is the owner's number in the header of the keys
-	Version uint64 // 1, 2, ... of this owner, never the same for two keys
+	Signer  [ed25519.PublicKeySize]byte // the owner's signing key, as rosters have it
+	Version uint64                      // 1, 2, ... of this owner, never the same for two keys
 	Set     [32]byte
 	CRS     [32]byte
 	Key     multikey.KeyID
@@ -32,7 +36,7 @@ type Record struct {
 const RecordSize = recordBody + ed25519.SignatureSize
 
 const (
-	recordBody = 4 + 8 + 3*32 + 8 + 8 + 1
+	recordBody = ed25519.PublicKeySize + 8 + 3*32 + 8 + 8 + 1
 	recordTag  = "lodge multikey record 1"
 	// maxCreated is the last second of the year 9999, the last that has a form in text.
 	maxCreated = 253402300799
@@ -42,12 +46,32 @@ const (
 var (
 	ErrRecord    = errors.New("multikey: malformed record of keys")
 	ErrSignature = errors.New("multikey: a record of keys that its owner has not signed")
-	ErrOwner     = errors.New("multikey: a record of keys of a party that is not in the roster")
+	ErrOwner     = errors.New("multikey: keys of a party that is not, or no longer, in the roster")
 )
+
+// OwnerNumber is the owner's number in the header of its keys: the first four bytes of the SHA-256 of a tag and its signing
+// key, least significant first.
+func OwnerNumber(signer ed25519.PublicKey) uint32 {
+	sum := sha256.Sum256(append([]byte("lodge multikey owner 1"), signer...))
+	return binary.LittleEndian.Uint32(sum[:])
+}
+
+// Owner is the owner's number in the header of the keys.
+func (r *Record) Owner() uint32 { return OwnerNumber(r.Signer[:]) }
+
+// Place is the owner's place in a roster with these signing keys. The error wraps ErrOwner.
+func (r *Record) Place(keys []ed25519.PublicKey) (int, error) {
+	for i, k := range keys {
+		if bytes.Equal(k, r.Signer[:]) {
+			return i, nil
+		}
+	}
+	return 0, fmt.Errorf("%w: the owner of version %d, with the signing key %.8x", ErrOwner, r.Version, r.Signer[:])
+}
 
 // body is the encoding without the signature.
 func (r *Record) body() []byte {
-	b := binary.LittleEndian.AppendUint32(make([]byte, 0, RecordSize), r.Owner)
+	b := append(make([]byte, 0, RecordSize), r.Signer[:]...)
 	b = binary.LittleEndian.AppendUint64(b, r.Version)
 	b = append(append(append(b, r.Set[:]...), r.CRS[:]...), r.Key[:]...)
 	b = binary.LittleEndian.AppendUint64(b, r.Size)
@@ -60,8 +84,9 @@ func (r *Record) body() []byte {
 
 func signedPart(body []byte) []byte { return append([]byte(recordTag), body...) }
 
-// Sign is the encoding with the owner's signature.
+// Sign sets the signer, and gives the encoding with its signature.
 func (r *Record) Sign(key ed25519.PrivateKey) []byte {
+	copy(r.Signer[:], key.Public().(ed25519.PublicKey))
 	b := r.body()
 	return append(b, ed25519.Sign(key, signedPart(b))...)
 }
@@ -72,10 +97,10 @@ func ParseRecord(b []byte) (*Record, error) {
 		return nil, fmt.Errorf("%w: %d bytes, want %d", ErrRecord, len(b), RecordSize)
 	}
 	r := &Record{
-		Owner: binary.LittleEndian.Uint32(b), Version: binary.LittleEndian.Uint64(b[4:]), Set: [32]byte(b[12:]), CRS: [32]byte(b[44:]),
-		Key: multikey.KeyID(b[76:]), Size: binary.LittleEndian.Uint64(b[108:]),
+		Signer: [32]byte(b), Version: binary.LittleEndian.Uint64(b[32:]), Set: [32]byte(b[40:]), CRS: [32]byte(b[72:]),
+		Key: multikey.KeyID(b[104:]), Size: binary.LittleEndian.Uint64(b[136:]),
 	}
-	created, revoked := binary.LittleEndian.Uint64(b[116:]), b[124]
+	created, revoked := binary.LittleEndian.Uint64(b[144:]), b[152]
 	switch {
 	case r.Version == 0:
 		return nil, fmt.Errorf("%w: version 0; they begin with 1", ErrRecord)
@@ -88,18 +113,15 @@ func ParseRecord(b []byte) (*Record, error) {
 	return r, nil
 }
 
-// VerifyRecord reads a record that its owner has signed, by the signing keys of the parties of the roster. The error wraps
-// ErrRecord, ErrOwner or ErrSignature.
-func VerifyRecord(b []byte, keys []ed25519.PublicKey) (*Record, error) {
+// VerifyRecord reads a record that is signed with the key that it names. Whose that is, Place says. The error wraps ErrRecord
+// or ErrSignature.
+func VerifyRecord(b []byte) (*Record, error) {
 	r, err := ParseRecord(b)
 	if err != nil {
 		return nil, err
 	}
-	if uint64(r.Owner) >= uint64(len(keys)) {
-		return nil, fmt.Errorf("%w: party %d of %d", ErrOwner, r.Owner, len(keys))
-	}
-	if !ed25519.Verify(keys[r.Owner], signedPart(b[:recordBody]), b[recordBody:]) {
-		return nil, fmt.Errorf("%w: party %d", ErrSignature, r.Owner)
+	if !ed25519.Verify(r.Signer[:], signedPart(b[:recordBody]), b[recordBody:]) {
+		return nil, fmt.Errorf("%w: version %d of %.8x", ErrSignature, r.Version, r.Signer[:])
 	}
 	return r, nil
 }
@@ -108,10 +130,10 @@ func VerifyRecord(b []byte, keys []ed25519.PublicKey) (*Record, error) {
 // ErrRecord if the size is not that of keys of the set.
 func (r *Record) Check(c *Context) error {
 	if err := c.Same(r.Set, r.CRS); err != nil {
-		return fmt.Errorf("version %d of the keys of party %d: %w", r.Version, r.Owner, err)
+		return fmt.Errorf("version %d of the keys of %.8x: %w", r.Version, r.Signer[:], err)
 	}
 	if want := uint64(c.KeySize()); r.Size != want {
-		return fmt.Errorf("%w: version %d of the keys of party %d has %d bytes, and keys of %s have %d", ErrRecord, r.Version, r.Owner, r.Size, c.Name, want)
+		return fmt.Errorf("%w: version %d of the keys of %.8x has %d bytes, and keys of %s have %d", ErrRecord, r.Version, r.Signer[:], r.Size, c.Name, want)
 	}
 	return nil
 }

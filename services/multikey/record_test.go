@@ -36,7 +36,7 @@ func testContext(t *testing.T, set, seed string) *Context {
 
 func record(c *Context) *Record {
 	return &Record{
-		Owner: 1, Version: 3, Set: c.Hash(), CRS: c.CRS(), Key: multikey.KeyID{7, 31: 9}, Size: uint64(c.KeySize()),
+		Version: 3, Set: c.Hash(), CRS: c.CRS(), Key: multikey.KeyID{7, 31: 9}, Size: uint64(c.KeySize()),
 		Created: time.Date(2026, 11, 23, 8, 50, 1, 0, time.UTC),
 	}
 }
@@ -52,9 +52,15 @@ func TestRecord(t *testing.T) {
 		if len(signed) != RecordSize {
 			t.Fatalf("%d bytes", len(signed))
 		}
-		got, err := VerifyRecord(signed, signers())
+		got, err := VerifyRecord(signed)
 		if err != nil {
 			t.Fatal(err)
+		}
+		if place, err := got.Place(signers()); err != nil || place != 1 || got.Owner() != OwnerNumber(signers()[1]) {
+			t.Errorf("the owner is %d, at %d, %v", got.Owner(), place, err)
+		}
+		if _, err := got.Place(signers()[:1]); !errors.Is(err, ErrOwner) {
+			t.Errorf("of a party that has left: %v", err)
 		}
 		if *got != *r || got.Check(c) != nil {
 			t.Errorf("%+v, want %+v", got, r)
@@ -62,14 +68,14 @@ func TestRecord(t *testing.T) {
 	}
 }
 
-// Whatever bit of a record is flipped, it is refused: it is malformed, of nobody, or its owner has not signed it.
+// Whatever bit of a record is flipped, it is refused: it is malformed, or its owner has not signed it.
 func TestRecordsAreSigned(t *testing.T) {
 	c := testContext(t, "insecure-M8-32", config.StandardSeed)
 	signed := record(c).Sign(signer(1))
 	for i := range 8 * len(signed) {
 		b := bytes.Clone(signed)
 		b[i/8] ^= 1 << (i % 8)
-		if _, err := VerifyRecord(b, signers()); !errors.Is(err, ErrRecord) && !errors.Is(err, ErrOwner) && !errors.Is(err, ErrSignature) {
+		if _, err := VerifyRecord(b); !errors.Is(err, ErrRecord) && !errors.Is(err, ErrSignature) {
 			t.Errorf("bit %d: %v", i, err)
 		}
 	}
@@ -77,8 +83,8 @@ func TestRecordsAreSigned(t *testing.T) {
 		record []byte
 		want   error
 	}{
-		"another party's signature": {record(c).Sign(signer(2)), ErrSignature},
-		"a party that there is not": {func() []byte { r := record(c); r.Owner = 3; return r.Sign(signer(1)) }(), ErrOwner},
+		"another party's signature": {append(bytes.Clone(signed[:recordBody]), ed25519.Sign(signer(2), signedPart(signed[:recordBody]))...), ErrSignature},
+		"another party's name":      {append(bytes.Clone(signers()[2]), signed[ed25519.PublicKeySize:]...), ErrSignature},
 		"version 0":                 {func() []byte { r := record(c); r.Version = 0; return r.Sign(signer(1)) }(), ErrRecord},
 		"before 1970":               {func() []byte { r := record(c); r.Created = time.Unix(-1, 0); return r.Sign(signer(1)) }(), ErrRecord},
 		"after 9999":                {func() []byte { r := record(c); r.Created = time.Unix(maxCreated+1, 0); return r.Sign(signer(1)) }(), ErrRecord},
@@ -86,7 +92,7 @@ func TestRecordsAreSigned(t *testing.T) {
 		"long":                      {append(bytes.Clone(signed), 0), ErrRecord},
 		"nothing":                   {nil, ErrRecord},
 	} {
-		if _, err := VerifyRecord(x.record, signers()); !errors.Is(err, x.want) {
+		if _, err := VerifyRecord(x.record); !errors.Is(err, x.want) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -121,17 +127,17 @@ func TestRecordsOfAnotherContext(t *testing.T) {
 
 // The encoding is pinned: releases read each other's records.
 func TestRecordIsPinned(t *testing.T) {
-	r := &Record{Owner: 1, Version: 2, Set: [32]byte{3}, CRS: [32]byte{4}, Key: multikey.KeyID{5}, Size: 6, Created: time.Unix(7, 0), Revoked: true}
+	r := &Record{Version: 2, Set: [32]byte{3}, CRS: [32]byte{4}, Key: multikey.KeyID{5}, Size: 6, Created: time.Unix(7, 0), Revoked: true}
 	zeros := func(n int) string { return hex.EncodeToString(make([]byte, n)) }
-	want := "01000000" + "0200000000000000" + "03" + zeros(31) + "04" + zeros(31) + "05" + zeros(31) + "0600000000000000" + "0700000000000000" + "01" +
+	want := hex.EncodeToString(signers()[1]) + "0200000000000000" + "03" + zeros(31) + "04" + zeros(31) + "05" + zeros(31) + "0600000000000000" + "0700000000000000" + "01" +
 		pinnedSignature
 	if got := hex.EncodeToString(r.Sign(signer(1))); got != want {
 		t.Errorf("got %s", got)
 	}
 }
 
-const pinnedSignature = "df86044d007a80c689072686045b33163c0e9048d03b30e485bce9d5c6ed8faf" +
-	"e0c55e83b15c94d02e7b520937ac102697adfc6c35a6493b1258fddd6e41c902"
+const pinnedSignature = "e4f489483cf6ace8cea5172dc2aae91b7040f010af3641e79166a405f087112a" +
+	"6eeba43a55f1cf6529c112229338bebcfadbee5a98d9a36c2bbf4da6ad046d00"
 
 func TestContext(t *testing.T) {
 	standard, tossed := testContext(t, "insecure-M8-32", config.StandardSeed), testContext(t, "insecure-M8-32", testSeed)
@@ -154,7 +160,7 @@ func TestContext(t *testing.T) {
 }
 
 func FuzzRecord(f *testing.F) {
-	r := &Record{Owner: 1, Version: 2, Size: 6, Created: time.Unix(7, 0), Revoked: true}
+	r := &Record{Version: 2, Size: 6, Created: time.Unix(7, 0), Revoked: true}
 	f.Add(r.Sign(signer(1)))
 	f.Add([]byte{})
 	f.Fuzz(func(t *testing.T, b []byte) {

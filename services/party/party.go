@@ -21,6 +21,7 @@ import (
 	decryptionv1 "github.com/lodge-mpc/lodge/proto/lodge/decryption/v1"
 	exchangev1 "github.com/lodge-mpc/lodge/proto/lodge/exchange/v1"
 	keygenv1 "github.com/lodge-mpc/lodge/proto/lodge/keygen/v1"
+	multikeyv1 "github.com/lodge-mpc/lodge/proto/lodge/multikey/v1"
 	popkv1 "github.com/lodge-mpc/lodge/proto/lodge/popk/v1"
 	statusv1 "github.com/lodge-mpc/lodge/proto/lodge/status/v1"
 	thresholdv1 "github.com/lodge-mpc/lodge/proto/lodge/threshold/v1"
@@ -37,6 +38,8 @@ import (
 	"github.com/lodge-mpc/lodge/services/keygen"
 	"github.com/lodge-mpc/lodge/services/keyring"
 	"github.com/lodge-mpc/lodge/services/metrics"
+	"github.com/lodge-mpc/lodge/services/multikey"
+	"github.com/lodge-mpc/lodge/services/multikey/keys"
 	"github.com/lodge-mpc/lodge/services/plan"
 	"github.com/lodge-mpc/lodge/services/popk"
 	"github.com/lodge-mpc/lodge/services/quota"
@@ -87,6 +90,8 @@ type party struct {
 	vault    *vault.Vault
 	audit    *audit.Log
 	conns    []*grpc.ClientConn // to the parties; nil for its own
+	multikey *multikey.Context  // nil where the roster pins none
+	keys     *keys.Store        // the party's own multi-key keys
 	tuples   *tuples.Service
 	book     *accusations.Book
 	sessions *session.Registry
@@ -115,6 +120,9 @@ func newDeviating(f *config.PartyFile, version string, log *slog.Logger, d *Devi
 		}
 	}()
 	if err := checkPins(f); err != nil {
+		return nil, err
+	}
+	if p.multikey, err = contextOf(f); err != nil {
 		return nil, err
 	}
 	key, err := vault.LoadKey(f.Vault.KeyFile)
@@ -162,7 +170,7 @@ func newDeviating(f *config.PartyFile, version string, log *slog.Logger, d *Devi
 		return nil, err
 	}
 	rules := rpc.Rules{exchange.Method: rpc.Allow(rpc.Peer)}
-	for _, more := range []rpc.Rules{keygen.Rules, triples.Rules, tuples.Rules, decryption.Rules, popk.Rules, threshold.Rules, accusations.Rules, status.Rules, status.ProbeRules} {
+	for _, more := range []rpc.Rules{keygen.Rules, triples.Rules, tuples.Rules, decryption.Rules, popk.Rules, threshold.Rules, keys.Rules, accusations.Rules, status.Rules, status.ProbeRules} {
 		for m, r := range more {
 			rules[m] = r
 		}
@@ -225,17 +233,21 @@ func (p *party) register(x *exchange.Exchange, version string) error {
 	for i, m := range f.Roster.Parties {
 		peers.List = append(peers.List, tuples.Peer{Name: m.Name, Conn: p.conns[i]})
 	}
-	keys := keygen.New(p.sessions, ring, p.vault, p.audit)
-	keygenv1.RegisterKeygenServiceServer(p.server, keys)
+	generating := keygen.New(p.sessions, ring, p.vault, p.audit)
+	keygenv1.RegisterKeygenServiceServer(p.server, generating)
 	decryptionv1.RegisterDecryptionServiceServer(p.server, &decryption.Service{
 		Sessions: p.sessions, Ring: ring, Vault: p.vault, Audit: p.audit, Announced: peers.Announced, Parties: n,
 	})
 	making := triples.New(p.sessions, ring, p.vault, n, p.evaluators)
 	triplesv1.RegisterTriplesServiceServer(p.server, making)
+	p.keys = keys.New(keys.Config{
+		Vault: p.vault, Audit: p.audit, Gate: p.sessions.Gate, Log: p.log, Context: p.multikey, Party: f.Index, Signer: signer, Workers: ring.Workers(),
+	})
+	multikeyv1.RegisterKeysServiceServer(p.server, p.keys)
 	thresholdv1.RegisterThresholdServiceServer(p.server, p.threshold(ring.Workers()))
 	p.tuples = tuples.New(tuples.Config{
 		Vault: p.vault, Audit: p.audit, Quota: quota.NewBook(config.Quotas(f.Clients), nil), Metrics: p.metrics, Log: p.log, Peers: peers,
-		MACKeyShare: making.MACKeyShare, Retire: keys.Retire,
+		MACKeyShare: making.MACKeyShare, Retire: generating.Retire,
 	})
 	tuplesv1.RegisterTuplesServiceServer(p.server, p.tuples)
 	accusationsv1.RegisterAccusationsServiceServer(p.server, &accusations.Service{Book: p.book})
@@ -272,6 +284,19 @@ func (p *party) links() (list []status.Peer) {
 		}
 	}
 	return list
+}
+
+// contextOf prepares the context of multi-key ciphertexts, if the roster pins one. The set is pinned by its hash as all
+// others are, which says whether it may be insecure.
+func contextOf(f *config.PartyFile) (*multikey.Context, error) {
+	m := f.Roster.Multikey
+	if m == nil {
+		return nil, nil
+	}
+	if _, pinned := config.Pin(f.Policy.Params, m.Set); !pinned {
+		return nil, fmt.Errorf("party: the roster has multi-key ciphertexts of the set %q, which policy.params does not pin; `lodge params list` shows its hash", m.Set)
+	}
+	return multikey.ContextOf(m)
 }
 
 // checkPins holds the pinned hashes against the sets of this build.
@@ -436,6 +461,9 @@ func (p *party) usable() bool {
 
 func (p *party) close() {
 	p.traces.Stop()
+	if p.keys != nil {
+		p.keys.Wait()
+	}
 	for _, c := range p.conns {
 		if c != nil {
 			c.Close()

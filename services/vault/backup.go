@@ -123,11 +123,17 @@ func (b *backup) records(tx store.Tx) (info BackupInfo, blobs []string, err erro
 	return info, c.kept(), err
 }
 
-// kept are the blobs of a backup, once others have their tombstones: of epochs for decryption, of answers, and evidence.
+// kept are the blobs of a backup, once others have their tombstones: of epochs for decryption, of
+// the party's own keys, of answers, and evidence.
 func (c *contents) kept() (names []string) {
 	for _, e := range c.epochs {
 		if e.State != EpochRetired {
 			names = append(names, e.secretObject(), e.publicObject())
+		}
+	}
+	for _, k := range c.multikeys {
+		if k.State != MultikeyRetired {
+			names = append(names, k.secretObject(), k.publicObject())
 		}
 	}
 	for _, e := range c.ledger {

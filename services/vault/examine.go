@@ -49,6 +49,7 @@ func newContents() *contents {
 type contents struct {
 	identity     *identity
 	epochs       []*Epoch
+	multikeys    []*MultikeyKey
 	keys         map[string]*MACKey
 	batches      map[string]*Batch
 	order        []string // ids of the batches
@@ -113,6 +114,8 @@ func (c *contents) add(v *Vault, key string, sealed []byte) error {
 		err = opened(v, key, sealed, func(id *identity) { c.identity = id })
 	case epochPrefix:
 		err = opened(v, key, sealed, func(e *Epoch) { is(epochKey(e.ID)); c.epochs = append(c.epochs, e) })
+	case multikeyPrefix:
+		err = opened(v, key, sealed, func(k *MultikeyKey) { is(multikeyKey(k.Version)); c.multikeys = append(c.multikeys, k) })
 	case macPrefix:
 		err = opened(v, key, sealed, func(k *MACKey) { is(macPrefix + k.ID); c.keys[k.ID] = k })
 	case batchPrefix:
@@ -176,6 +179,11 @@ func (c *contents) blobs() map[string]string {
 	for _, e := range c.epochs {
 		if e.State != EpochRetired {
 			named[e.secretObject()], named[e.publicObject()] = epochKey(e.ID), epochKey(e.ID)
+		}
+	}
+	for _, k := range c.multikeys {
+		if k.State != MultikeyRetired {
+			named[k.secretObject()], named[k.publicObject()] = multikeyKey(k.Version), multikeyKey(k.Version)
 		}
 	}
 	for _, k := range c.keys {

@@ -338,7 +338,7 @@ func (v *Vault) recover() error {
 func (v *Vault) named(tx store.Tx) (*contents, map[string]string, error) {
 	var bad error
 	c, err := v.read(tx, func(key string, err error) { bad = fmt.Errorf("%w: record %s", err, key) },
-		epochPrefix, macPrefix, batchPrefix, ledgerPrefix, accusationPrefix)
+		epochPrefix, multikeyPrefix, macPrefix, batchPrefix, ledgerPrefix, accusationPrefix)
 	if err = errors.Join(err, bad); err != nil {
 		return nil, nil, err
 	}

@@ -17,6 +17,7 @@ import (
 	decryptionv1 "github.com/lodge-mpc/lodge/proto/lodge/decryption/v1"
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
 	keygenv1 "github.com/lodge-mpc/lodge/proto/lodge/keygen/v1"
+	multikeyv1 "github.com/lodge-mpc/lodge/proto/lodge/multikey/v1"
 	popkv1 "github.com/lodge-mpc/lodge/proto/lodge/popk/v1"
 	statusv1 "github.com/lodge-mpc/lodge/proto/lodge/status/v1"
 	thresholdv1 "github.com/lodge-mpc/lodge/proto/lodge/threshold/v1"
@@ -70,6 +71,10 @@ var applies = map[string][4]string{
 	"lodge.triples.v1.TriplesService/Cancel":                {noTuples, noEpoch, "TriplesService/Cancel: unknown", noKey},
 	"lodge.triples.v1.TriplesService/Activate":              {noTuples, noEpoch, "TriplesService/Activate: unknown", noKey},
 	"lodge.triples.v1.TriplesService/Estimate":              {noTuples, "estimate there: another epoch", perNew, noKey},
+	"lodge.multikey.v1.KeysService/MakeKeys":                {noTuples, noEpoch, perNew, noKey},
+	"lodge.multikey.v1.KeysService/ListKeys":                {noTuples, noEpoch, noName, noKey},
+	"lodge.multikey.v1.KeysService/DestroyKeys":             {noTuples, noEpoch, "destroy multi-key keys: unknown", noKey},
+	"lodge.multikey.v1.KeysService/Encrypt":                 {noTuples, noEpoch, "encrypt: unknown", noKey},
 	"lodge.threshold.v1.ThresholdService/Start":             {noTuples, "ThresholdService/Start: another epoch", perNew, "ThresholdService/Start: another body"},
 	"lodge.threshold.v1.ThresholdService/GetStatus":         {noTuples, noEpoch, "ThresholdService/GetStatus: unknown", noKey},
 	"lodge.threshold.v1.ThresholdService/Watch":             {noTuples, noEpoch, "ThresholdService/Watch: unknown", noKey},
@@ -243,6 +248,8 @@ func more(ctx context.Context, t *testing.T, at server, known *jobv1.SessionRef,
 	cases["threshold decryption: another epoch"] = specific{ask("client", keys+"Decrypt", &thresholdv1.DecryptRequest{Header: &thresholdv1.DecryptHeader{
 		RequestId: make([]byte, 16), Epoch: epoch + 1, KeysDigest: none[:], Quorum: []uint32{0, 1}, Count: 1,
 		Form: thresholdv1.CiphertextForm_CIPHERTEXT_FORM_LWE, CiphertextsDigest: none[:]}}), rpc.NotFound}
+	cases["destroy multi-key keys: unknown"] = specific{ask("client", "lodge.multikey.v1.KeysService/DestroyKeys", &multikeyv1.DestroyKeysRequest{Version: 7}), rpc.NotFound}
+	cases["encrypt: unknown"] = specific{ask("client", "lodge.multikey.v1.KeysService/Encrypt", &multikeyv1.EncryptRequest{Version: 7, Count: 1, Bits: []byte{1}}), rpc.NotFound}
 	cases["approve: unknown"] = specific{ask("client", keys+"ApproveDecryption", &thresholdv1.ApproveDecryptionRequest{Request: none[:]}), rpc.NotFound}
 	cases["public key: another epoch"] = specific{
 		ask("client", "lodge.keygen.v1.KeygenService/GetPublicKey", &keygenv1.GetPublicKeyRequest{Epoch: epoch + 1}), rpc.NotFound}

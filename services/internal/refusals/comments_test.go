@@ -16,6 +16,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/evaluator"
 	"github.com/lodge-mpc/lodge/services/exchange"
 	"github.com/lodge-mpc/lodge/services/keygen"
+	"github.com/lodge-mpc/lodge/services/multikey/keys"
 	"github.com/lodge-mpc/lodge/services/popk"
 	"github.com/lodge-mpc/lodge/services/rpc"
 	"github.com/lodge-mpc/lodge/services/status"
@@ -83,7 +84,8 @@ func callersOf(r rpc.Rule) []string {
 var codes = []rpc.Code{
 	rpc.Forbidden, rpc.Invalid, rpc.TooLarge, rpc.PolicyRefused, rpc.RateLimited, rpc.OverQuota, rpc.Busy, rpc.PinMismatch, rpc.PassiveKeygen,
 	rpc.KeyPurpose, rpc.NotFound, rpc.Conflict, rpc.Delivered, rpc.Taken, rpc.Expired, rpc.OutOfStock, rpc.Quarantined, rpc.Stopped, rpc.Excluded, rpc.Burnt,
-	rpc.SessionOver, rpc.WrongQuorum, rpc.Foreign, rpc.BadCiphertext, rpc.MaskSpent, rpc.ApprovalNeeded, rpc.Unavailable, rpc.TimedOut,
+	rpc.SessionOver, rpc.WrongQuorum, rpc.Foreign, rpc.BadCiphertext, rpc.MaskSpent, rpc.ApprovalNeeded, rpc.UnknownKey, rpc.RetiredKey, rpc.WrongOwner,
+	rpc.Unavailable, rpc.TimedOut,
 }
 
 // What a method's comment promises: whether it is idempotent, which codes it ends with, and who may call it, which is what
@@ -91,7 +93,7 @@ var codes = []rpc.Code{
 func TestComments(t *testing.T) {
 	rules := rpc.Rules{}
 	for _, of := range []rpc.Rules{coordinator.Rules, stock.Rules, status.Rules, status.ProbeRules, keygen.Rules, popk.Rules, triples.Rules,
-		decryption.Rules, tuples.Rules, accusations.Rules, evaluator.Rules, threshold.Rules,
+		decryption.Rules, tuples.Rules, accusations.Rules, evaluator.Rules, threshold.Rules, keys.Rules,
 		{exchange.Method: rpc.Allow(rpc.Peer)}} {
 		maps.Copy(rules, of)
 	}

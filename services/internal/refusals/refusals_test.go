@@ -86,13 +86,13 @@ type server struct {
 
 func permissions() []string {
 	return []string{config.PermStatus, config.PermFetch, config.PermMACKey, config.PermProve, config.PermDecrypt, config.PermRetire, config.PermOperate,
-		config.PermAccusations, config.PermSubmit, config.PermReserve, config.PermPolicy, config.PermApprove}
+		config.PermAccusations, config.PermSubmit, config.PermReserve, config.PermPolicy, config.PermApprove, config.PermEncrypt}
 }
 
 // start starts a coordinator and three parties, and gives the coordinator and the first party.
 func start(t *testing.T) (atParty, atCoordinator server) {
 	t.Helper()
-	cluster, err := devnet.Write(filepath.Join(t.TempDir(), "net"), devnet.Options{Parties: 3, Params: []string{"insecure-8"}, Dev: true, Insecure: true})
+	cluster, err := devnet.Write(filepath.Join(t.TempDir(), "net"), devnet.Options{Parties: 3, Params: []string{"insecure-8"}, Dev: true, Insecure: true, Multikey: "insecure-M8-32"})
 	must(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 4)

@@ -1,0 +1,235 @@
+package keys
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/ed25519"
+	"io"
+
+	mk "github.com/lodge-mpc/lodge/engine/multikey"
+	multikeyv1 "github.com/lodge-mpc/lodge/proto/lodge/multikey/v1"
+	"github.com/lodge-mpc/lodge/services/audit"
+	"github.com/lodge-mpc/lodge/services/job"
+	"github.com/lodge-mpc/lodge/services/keyring"
+	"github.com/lodge-mpc/lodge/services/multikey"
+	"github.com/lodge-mpc/lodge/services/rpc"
+	"github.com/lodge-mpc/lodge/services/session"
+	"github.com/lodge-mpc/lodge/services/vault"
+)
+
+const requestIDSize = 16
+
+// making is one making of keys. Its result is there when done is closed.
+type making struct {
+	caller  rpc.Principal
+	request []byte
+	done    chan struct{}
+	made    vault.MultikeyKey
+	err     error
+}
+
+// MakeKeys implements the service.
+func (s *Store) MakeKeys(ctx context.Context, r *multikeyv1.MakeKeysRequest) (*multikeyv1.MakeKeysResponse, error) {
+	caller, _ := rpc.Caller(ctx)
+	switch {
+	case s.Context == nil:
+		return nil, multikey.NotConfigured()
+	case len(r.GetRequestId()) != requestIDSize:
+		return nil, rpc.Errorf(rpc.Invalid, "send 16 random bytes, the same when the request is repeated", "a request id of %d bytes", len(r.GetRequestId()))
+	}
+	m, err := s.begin(caller, r.GetRequestId())
+	if err != nil {
+		return nil, err
+	}
+	select {
+	case <-m.done:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	if m.err != nil {
+		return nil, m.err
+	}
+	return &multikeyv1.MakeKeysResponse{Keys: s.wire(&m.made)}, nil
+}
+
+// begin begins to make keys, or finds what the same request has begun or made.
+func (s *Store) begin(caller rpc.Principal, request []byte) (*making, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if m := s.making; m != nil {
+		if m.caller.Name != caller.Name || !bytes.Equal(m.request, request) {
+			return nil, rpc.Errorf(rpc.Busy, "try again when they are made", "other keys are being made")
+		}
+		return m, nil
+	}
+	m := &making{caller: caller, request: bytes.Clone(request), done: make(chan struct{})}
+	all, err := s.Own()
+	if err != nil {
+		return nil, err
+	}
+	for _, k := range all {
+		if k.Client == caller.Name && bytes.Equal(k.Request, request) {
+			m.made = k
+			close(m.done)
+			return m, nil
+		}
+	}
+	call, err := s.Gate.AdmitCall(caller.Name, s.makingMemory())
+	if err != nil {
+		return nil, err
+	}
+	if err := call.Compute(); err != nil {
+		call.Release()
+		return nil, err
+	}
+	s.making = m
+	s.working.Add(1)
+	go s.run(m, call) // it goes on when the call ends: the same request finds it
+	return m, nil
+}
+
+// makingMemory is what the making of keys holds: their words, the chunks that are hashed and written, and tables.
+func (s *Store) makingMemory() uint64 { return 2 * uint64(s.Context.KeySize()) }
+
+func (s *Store) run(m *making, call *job.Call) {
+	defer s.working.Done()
+	defer call.Release()
+	m.made, m.err = s.makeKeys(m)
+	s.mu.Lock()
+	s.making = nil
+	s.mu.Unlock()
+	if m.err != nil {
+		s.Log.Error("multi-key keys were not made", "error", m.err)
+	}
+	close(m.done)
+	if m.err == nil {
+		s.changed()
+	}
+}
+
+func (s *Store) makeKeys(m *making) (k vault.MultikeyKey, err error) {
+	source, err := session.Source("multikey keys")
+	if err != nil {
+		return k, err
+	}
+	w, err := s.Vault.NewMultikey()
+	if err != nil {
+		return k, keyring.Refused(err, "a version of the multi-key keys")
+	}
+	defer w.Abort()
+	owner := multikey.OwnerNumber(s.Signer.Public().(ed25519.PublicKey))
+	secret, keys := s.Context.Generate(owner, source, s.Workers)
+	defer secret.Wipe()
+	now := s.Vault.Now().UTC()
+	k = vault.MultikeyKey{
+		Version: w.Version(), State: vault.MultikeyActive, Owner: owner, Params: s.Context.Name, ParamsHash: s.Context.Hash(), CRS: s.Context.CRS(),
+		Key: secret.ID(), Size: uint64(s.Context.KeySize()), Created: now, Client: m.caller.Name, Request: m.request,
+	}
+	k.Record = s.record(&k, now, false)
+	encoded := secret.AppendSecret(make([]byte, 0, s.Context.SecretSize()))
+	defer clear(encoded)
+	if _, err := w.Secret.Write(encoded); err != nil {
+		return k, err
+	}
+	if err := writePublic(w.Public, keys, s.Context.Chunks()); err != nil {
+		return k, err
+	}
+	if err := w.Commit(k); err != nil {
+		return k, keyring.Refused(err, s.name(k.Version))
+	}
+	return k, s.note(m.caller, audit.MultikeyMade, &k, k.Params)
+}
+
+// The public object of keys has their header, the digests of their chunks, and these.
+
+func writePublic(w io.Writer, keys *mk.Keys, chunks int) error {
+	out := bufio.NewWriterSize(w, 1<<20)
+	out.Write(keys.Header()) // a bufio.Writer keeps its first error for Flush
+	for _, d := range keys.ChunkDigests() {
+		out.Write(d[:])
+	}
+	var chunk []byte
+	for i := range chunks {
+		chunk = keys.AppendChunk(chunk[:0], i)
+		out.Write(chunk)
+	}
+	return out.Flush()
+}
+
+// Public reads the public part of keys.
+type Public struct {
+	Header       []byte
+	ChunkDigests [][32]byte
+
+	context *multikey.Context
+	in      io.ReadCloser
+	buffer  *bufio.Reader
+	next    int
+}
+
+// Published opens the public part of a version that is in use. The caller closes it. The error is an *rpc.Error.
+func (s *Store) Published(version uint64) (*Public, error) {
+	k, err := s.Vault.MultikeyKey(version)
+	if err != nil {
+		return nil, keyring.Refused(err, s.name(version))
+	}
+	if err := s.Usable(&k); err != nil {
+		return nil, err
+	}
+	in, err := s.Vault.OpenMultikeyPublic(version)
+	if err != nil {
+		return nil, keyring.Refused(err, s.name(version))
+	}
+	p := &Public{
+		Header: make([]byte, mk.HeaderSize), ChunkDigests: make([][32]byte, s.Context.Chunks()),
+		context: s.Context, in: in, buffer: bufio.NewReaderSize(in, 1<<20),
+	}
+	err = readFull(p.buffer, p.Header)
+	for i := range p.ChunkDigests {
+		if err == nil {
+			err = readFull(p.buffer, p.ChunkDigests[i][:])
+		}
+	}
+	if err == nil && mk.IDOf(p.Header, p.ChunkDigests) != k.Key {
+		err = vault.ErrCorrupt
+	}
+	if err != nil {
+		in.Close()
+		return nil, err
+	}
+	return p, nil
+}
+
+// Next gives the next chunk, and io.EOF after the last.
+func (p *Public) Next() ([]byte, error) {
+	if p.next >= len(p.ChunkDigests) {
+		return nil, io.EOF
+	}
+	chunk := make([]byte, p.context.ChunkSize(p.next))
+	p.next++
+	return chunk, readFull(p.buffer, chunk)
+}
+
+// Close ends the reading.
+func (p *Public) Close() error { return p.in.Close() }
+
+func readFull(in io.Reader, b []byte) error {
+	_, err := io.ReadFull(in, b)
+	if err == io.EOF || err == io.ErrUnexpectedEOF {
+		return vault.ErrCorrupt
+	}
+	return err
+}
+
+// readAll reads b, and that there is nothing behind it.
+func readAll(in io.Reader, b []byte) error {
+	if err := readFull(in, b); err != nil {
+		return err
+	}
+	var more [1]byte
+	if n, err := in.Read(more[:]); n > 0 || err != nil && err != io.EOF {
+		return vault.ErrCorrupt
+	}
+	return nil
+}

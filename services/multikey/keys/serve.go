@@ -1,0 +1,144 @@
+package keys
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	multikeyv1 "github.com/lodge-mpc/lodge/proto/lodge/multikey/v1"
+	"github.com/lodge-mpc/lodge/services/audit"
+	"github.com/lodge-mpc/lodge/services/keyring"
+	"github.com/lodge-mpc/lodge/services/multikey"
+	"github.com/lodge-mpc/lodge/services/rpc"
+	"github.com/lodge-mpc/lodge/services/session"
+	"github.com/lodge-mpc/lodge/services/vault"
+)
+
+func (s *Store) wire(k *vault.MultikeyKey) *multikeyv1.MultikeyKeys {
+	out := &multikeyv1.MultikeyKeys{
+		Version: k.Version, State: string(k.State), Owner: k.Owner, Params: k.Params, ParamsHash: k.ParamsHash[:], Crs: k.CRS[:], Key: k.Key[:],
+		KeyBytes: k.Size, Created: timestamppb.New(k.Created), Reason: k.Reason, Record: k.Record, Revocation: k.Revocation,
+		Pinned: s.Context != nil && s.Context.Same(k.ParamsHash, k.CRS) == nil,
+	}
+	if !k.Retired.IsZero() {
+		out.Retired = timestamppb.New(k.Retired)
+	}
+	return out
+}
+
+// ListKeys implements the service.
+func (s *Store) ListKeys(context.Context, *multikeyv1.ListKeysRequest) (*multikeyv1.ListKeysResponse, error) {
+	all, err := s.Own()
+	if err != nil {
+		return nil, err
+	}
+	out := &multikeyv1.ListKeysResponse{}
+	for _, k := range all {
+		out.Keys = append(out.Keys, s.wire(&k))
+	}
+	return out, nil
+}
+
+// DestroyKeys implements the service.
+func (s *Store) DestroyKeys(ctx context.Context, r *multikeyv1.DestroyKeysRequest) (*multikeyv1.DestroyKeysResponse, error) {
+	caller, _ := rpc.Caller(ctx)
+	if err := session.CheckReason(r.GetReason()); err != nil {
+		return nil, err
+	}
+	k, err := s.Vault.MultikeyKey(r.GetVersion())
+	if err != nil {
+		return nil, keyring.Refused(err, s.name(r.GetVersion()))
+	}
+	before := k.State
+	if err := s.Vault.RetireMultikey(k.Version, r.GetReason(), s.record(&k, s.Vault.Now().Truncate(time.Second), true)); err != nil {
+		return nil, keyring.Refused(err, s.name(k.Version))
+	}
+	if k, err = s.Vault.MultikeyKey(k.Version); err != nil {
+		return nil, err
+	}
+	if before != vault.MultikeyRetired {
+		if err := s.note(caller, audit.MultikeyRetired, &k, r.GetReason()); err != nil {
+			return nil, err
+		}
+		s.changed()
+	}
+	return &multikeyv1.DestroyKeysResponse{Keys: s.wire(&k)}, nil
+}
+
+// Encrypt implements the service.
+func (s *Store) Encrypt(ctx context.Context, r *multikeyv1.EncryptRequest) (*multikeyv1.EncryptResponse, error) {
+	caller, _ := rpc.Caller(ctx)
+	if s.Context == nil {
+		return nil, multikey.NotConfigured()
+	}
+	bits, err := unpack(r.GetBits(), r.GetCount())
+	if err != nil {
+		return nil, err
+	}
+	defer clear(bits)
+	k, err := s.choose(r.GetVersion())
+	if err != nil {
+		return nil, err
+	}
+	call, err := s.Gate.AdmitCall(caller.Name, uint64(len(bits))*encryptedBit)
+	if err != nil {
+		return nil, err
+	}
+	defer call.Release()
+	if err := call.Compute(); err != nil {
+		return nil, err
+	}
+	secret, err := s.load(&k)
+	if err != nil {
+		return nil, err
+	}
+	defer secret.Wipe()
+	source, err := session.Source("multikey encryption", k.Key[:])
+	if err != nil {
+		return nil, err
+	}
+	return &multikeyv1.EncryptResponse{Keys: s.wire(&k), Batch: s.Context.AppendBatch(nil, secret.Encrypt(bits, source))}, nil
+}
+
+// maxBits of one call: an answer is a message of a megabyte.
+const maxBits = 1 << 18
+
+// encryptedBit is what a bit takes here: itself, its error, its word, and that in the answer, twice.
+const encryptedBit = 1 + 8 + 4 + 4 + 8
+
+// choose gives the keys of a version, or for 0 the newest that may be used.
+func (s *Store) choose(version uint64) (vault.MultikeyKey, error) {
+	if version > 0 {
+		k, err := s.Vault.MultikeyKey(version)
+		return k, keyring.Refused(err, s.name(version))
+	}
+	all, err := s.Own()
+	if err != nil {
+		return vault.MultikeyKey{}, err
+	}
+	for _, k := range slices.Backward(all) {
+		if s.Usable(&k) == nil {
+			return k, nil
+		}
+	}
+	return vault.MultikeyKey{}, rpc.Errorf(rpc.NotFound, "`lodge mk keys make` makes some", "party %d has no multi-key keys in use, of the context that the roster pins", s.Party)
+}
+
+// unpack gives the bits of a request, of which there is one encoding.
+func unpack(packed []byte, count uint32) ([]bool, error) {
+	switch {
+	case count == 0:
+		return nil, rpc.Errorf(rpc.Invalid, "", "no bits")
+	case count > maxBits:
+		return nil, rpc.Errorf(rpc.TooLarge, "encrypt fewer at a time", "%d bits; one call encrypts at most %d", count, maxBits)
+	case len(packed) != int(count+7)/8 || count%8 != 0 && packed[len(packed)-1]>>(count%8) != 0:
+		return nil, rpc.Errorf(rpc.Invalid, "send eight bits a byte, and zeros behind the last", "%d bytes for %d bits, or more bits than that", len(packed), count)
+	}
+	bits := make([]bool, count)
+	for i := range bits {
+		bits[i] = packed[i/8]>>(i%8)&1 == 1
+	}
+	return bits, nil
+}
