@@ -102,19 +102,26 @@ type Receiver struct {
 	have   []bool
 }
 
-// Receive starts with the header, before anything is allocated for the keys of an owner. The error wraps ErrKeys,
-// ErrSet, ErrCRS, or ErrOwner.
-func (s *Scheme) Receive(owner uint32, header []byte) (*Receiver, error) {
+// CheckHeader refuses what is no header of an owner's keys. The error wraps ErrKeys, ErrSet, ErrCRS, or ErrOwner.
+func (s *Scheme) CheckHeader(owner uint32, header []byte) error {
 	switch {
 	case len(header) != HeaderSize:
-		return nil, fmt.Errorf("%w: a header of %d bytes, want %d", ErrKeys, len(header), HeaderSize)
+		return fmt.Errorf("%w: a header of %d bytes, want %d", ErrKeys, len(header), HeaderSize)
 	case [32]byte(header) != s.hash:
-		return nil, fmt.Errorf("%w: keys not of %s", ErrSet, s.Name)
+		return fmt.Errorf("%w: keys not of %s", ErrSet, s.Name)
 	case [32]byte(header[32:]) != s.crs:
-		return nil, fmt.Errorf("%w: keys", ErrCRS)
+		return fmt.Errorf("%w: keys", ErrCRS)
 	}
 	if got := binary.LittleEndian.Uint32(header[64:]); got != owner {
-		return nil, fmt.Errorf("%w: %d, want %d", ErrOwner, got, owner)
+		return fmt.Errorf("%w: %d, want %d", ErrOwner, got, owner)
+	}
+	return nil
+}
+
+// Receive starts with the header, before anything is allocated for the keys of an owner. The error is CheckHeader's.
+func (s *Scheme) Receive(owner uint32, header []byte) (*Receiver, error) {
+	if err := s.CheckHeader(owner, header); err != nil {
+		return nil, err
 	}
 	return &Receiver{
 		keys: s.newKeys(owner, [SeedSize]byte(header[68:])), hashes: make([][32]byte, s.Chunks()), have: make([]bool, s.Chunks()),

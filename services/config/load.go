@@ -86,18 +86,19 @@ func (t TLS) Files() rpc.Files {
 
 // The permissions of clients.
 const (
-	PermStatus  = "status"  // see sessions, epochs and batches
-	PermFetch   = "fetch"   // draw this party's tuple shares
-	PermMACKey  = "mac_key" // draw this party's MAC-key share as well
-	PermProve   = "prove"   // prove and verify plaintext knowledge
-	PermDecrypt = "decrypt" // ask for decryption shares
-	PermApprove = "approve" // approve decryptions that others ask for
-	PermEncrypt = "encrypt" // have bits encrypted under this party's multi-key keys
-	PermRetire  = "retire"  // erase an epoch, or multi-key keys
-	PermSubmit  = "submit"  // submit and cancel jobs at the coordinator
-	PermReserve = "reserve" // reserve tuples, and release reservations, at the coordinator
-	PermPolicy  = "policy"  // set the policies that keep the stock at the coordinator
-	PermOperate = "operate" // change how much a process logs, and make multi-key keys
+	PermStatus   = "status"   // see sessions, epochs and batches
+	PermFetch    = "fetch"    // draw this party's tuple shares
+	PermMACKey   = "mac_key"  // draw this party's MAC-key share as well
+	PermProve    = "prove"    // prove and verify plaintext knowledge
+	PermDecrypt  = "decrypt"  // ask for decryption shares
+	PermApprove  = "approve"  // approve decryptions that others ask for
+	PermEncrypt  = "encrypt"  // have bits encrypted under this party's multi-key keys
+	PermEvaluate = "evaluate" // have netlists computed on multi-key ciphertexts
+	PermRetire   = "retire"   // erase an epoch, or multi-key keys
+	PermSubmit   = "submit"   // submit and cancel jobs at the coordinator
+	PermReserve  = "reserve"  // reserve tuples, and release reservations, at the coordinator
+	PermPolicy   = "policy"   // set the policies that keep the stock at the coordinator
+	PermOperate  = "operate"  // change how much a process logs, and make multi-key keys
 
 	// PermAccusations is to clear failures that nobody was named for, and to pardon a party that evidence convicts.
 	PermAccusations = "accusations"

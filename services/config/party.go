@@ -35,6 +35,8 @@ type PartyFile struct {
 	Accusations Accusations `yaml:"accusations,omitempty"`
 	// Evaluators are processes that compute products in this party's place.
 	Evaluators Evaluators `yaml:"evaluators,omitempty"`
+	// Multikey says how much room multi-key ciphertexts have, if the roster pins their context.
+	Multikey MultikeyService `yaml:"multikey,omitempty"`
 	// AllowPassiveKeygen accepts keys whose generation is only passively
 	// secure. For development.
 	AllowPassiveKeygen bool `yaml:"allow_passive_keygen,omitempty"`
@@ -157,7 +159,7 @@ func LoadParty(path string, set ...string) (*PartyFile, error) {
 		f.AuditDir = "audit"
 	}
 	c.path(dir, "audit_dir", &f.AuditDir, false)
-	c.clients(f.Clients, PermStatus, PermFetch, PermMACKey, PermProve, PermDecrypt, PermApprove, PermEncrypt, PermRetire, PermAccusations, PermOperate)
+	c.clients(f.Clients, PermStatus, PermFetch, PermMACKey, PermProve, PermDecrypt, PermApprove, PermEncrypt, PermEvaluate, PermRetire, PermAccusations, PermOperate)
 	f.Policy.validate(c)
 	f.Threshold.validate(c, f.Clients)
 	c.oidc(dir, f.OIDC, f.Clients)
@@ -167,6 +169,7 @@ func LoadParty(path string, set ...string) (*PartyFile, error) {
 	c.tracing(dir, &f.Tracing)
 	f.Accusations.fill(c)
 	f.Evaluators.fill(c, dir, f.TLS)
+	f.Multikey.fill(c, dir, f)
 	if f.Limits.Window < 4<<20 {
 		c.failf("limits.window: %d; at least one frame of 4MiB", f.Limits.Window)
 	}

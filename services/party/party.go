@@ -40,6 +40,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/metrics"
 	"github.com/lodge-mpc/lodge/services/multikey"
 	"github.com/lodge-mpc/lodge/services/multikey/keys"
+	"github.com/lodge-mpc/lodge/services/multikey/registry"
 	"github.com/lodge-mpc/lodge/services/plan"
 	"github.com/lodge-mpc/lodge/services/popk"
 	"github.com/lodge-mpc/lodge/services/quota"
@@ -84,18 +85,19 @@ func run(ctx context.Context, f *config.PartyFile, version string, log *slog.Log
 
 // party holds what has to be closed.
 type party struct {
-	file     *config.PartyFile
-	log      *slog.Logger
-	metrics  *metrics.Metrics
-	vault    *vault.Vault
-	audit    *audit.Log
-	conns    []*grpc.ClientConn // to the parties; nil for its own
-	multikey *multikey.Context  // nil where the roster pins none
-	keys     *keys.Store        // the party's own multi-key keys
-	tuples   *tuples.Service
-	book     *accusations.Book
-	sessions *session.Registry
-	server   *rpc.Server
+	file      *config.PartyFile
+	log       *slog.Logger
+	metrics   *metrics.Metrics
+	vault     *vault.Vault
+	audit     *audit.Log
+	conns     []*grpc.ClientConn // to the parties; nil for its own
+	multikey  *multikey.Context  // nil where the roster pins none
+	keys      *keys.Store        // the party's own multi-key keys
+	published *registry.Registry // of all parties'; nil without a context
+	tuples    *tuples.Service
+	book      *accusations.Book
+	sessions  *session.Registry
+	server    *rpc.Server
 	// evaluators compute in this party's place; nil without.
 	evaluators *evaluator.Pool
 	// toEvaluators are the credentials for them, if they are others than credentials.
@@ -170,7 +172,7 @@ func newDeviating(f *config.PartyFile, version string, log *slog.Logger, d *Devi
 		return nil, err
 	}
 	rules := rpc.Rules{exchange.Method: rpc.Allow(rpc.Peer)}
-	for _, more := range []rpc.Rules{keygen.Rules, triples.Rules, tuples.Rules, decryption.Rules, popk.Rules, threshold.Rules, keys.Rules, accusations.Rules, status.Rules, status.ProbeRules} {
+	for _, more := range []rpc.Rules{keygen.Rules, triples.Rules, tuples.Rules, decryption.Rules, popk.Rules, threshold.Rules, keys.Rules, registry.Rules, accusations.Rules, status.Rules, status.ProbeRules} {
 		for m, r := range more {
 			rules[m] = r
 		}
@@ -240,8 +242,12 @@ func (p *party) register(x *exchange.Exchange, version string) error {
 	})
 	making := triples.New(p.sessions, ring, p.vault, n, p.evaluators)
 	triplesv1.RegisterTriplesServiceServer(p.server, making)
+	if err := p.openRegistry(); err != nil {
+		return err
+	}
 	p.keys = keys.New(keys.Config{
-		Vault: p.vault, Audit: p.audit, Gate: p.sessions.Gate, Log: p.log, Context: p.multikey, Party: f.Index, Signer: signer, Workers: ring.Workers(),
+		Changed: p.published.Changed,
+		Vault:   p.vault, Audit: p.audit, Gate: p.sessions.Gate, Log: p.log, Context: p.multikey, Party: f.Index, Signer: signer, Workers: ring.Workers(),
 	})
 	multikeyv1.RegisterKeysServiceServer(p.server, p.keys)
 	thresholdv1.RegisterThresholdServiceServer(p.server, p.threshold(ring.Workers()))
@@ -424,6 +430,7 @@ func (p *party) serve(stop context.Context) error {
 	keeping.Go(func() { p.evaluators.Run(ctx) })
 	keeping.Go(func() { p.credentials.Watch(ctx, p.log) })
 	keeping.Go(func() { p.observe(ctx) })
+	keeping.Go(func() { p.published.Run(ctx) })
 	keeping.Go(func() { status.Reach(ctx, p.links(), p.metrics) })
 	if p.toEvaluators != nil {
 		keeping.Go(func() { p.toEvaluators.Watch(ctx, p.log) })

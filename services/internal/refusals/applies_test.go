@@ -75,6 +75,9 @@ var applies = map[string][4]string{
 	"lodge.multikey.v1.KeysService/ListKeys":                {noTuples, noEpoch, noName, noKey},
 	"lodge.multikey.v1.KeysService/DestroyKeys":             {noTuples, noEpoch, "destroy multi-key keys: unknown", noKey},
 	"lodge.multikey.v1.KeysService/Encrypt":                 {noTuples, noEpoch, "encrypt: unknown", noKey},
+	"lodge.multikey.v1.RegistryService/Announce":            {noTuples, noEpoch, noName, noKey},
+	"lodge.multikey.v1.RegistryService/ListPublished":       {noTuples, noEpoch, noName, noKey},
+	"lodge.multikey.v1.RegistryService/GetPublished":        {noTuples, noEpoch, "published keys: unknown", noKey},
 	"lodge.threshold.v1.ThresholdService/Start":             {noTuples, "ThresholdService/Start: another epoch", perNew, "ThresholdService/Start: another body"},
 	"lodge.threshold.v1.ThresholdService/GetStatus":         {noTuples, noEpoch, "ThresholdService/GetStatus: unknown", noKey},
 	"lodge.threshold.v1.ThresholdService/Watch":             {noTuples, noEpoch, "ThresholdService/Watch: unknown", noKey},
@@ -250,6 +253,7 @@ func more(ctx context.Context, t *testing.T, at server, known *jobv1.SessionRef,
 		Form: thresholdv1.CiphertextForm_CIPHERTEXT_FORM_LWE, CiphertextsDigest: none[:]}}), rpc.NotFound}
 	cases["destroy multi-key keys: unknown"] = specific{ask("client", "lodge.multikey.v1.KeysService/DestroyKeys", &multikeyv1.DestroyKeysRequest{Version: 7}), rpc.NotFound}
 	cases["encrypt: unknown"] = specific{ask("client", "lodge.multikey.v1.KeysService/Encrypt", &multikeyv1.EncryptRequest{Version: 7, Count: 1, Bits: []byte{1}}), rpc.NotFound}
+	cases["published keys: unknown"] = specific{ask("client", "lodge.multikey.v1.RegistryService/GetPublished", &multikeyv1.GetPublishedRequest{Key: none[:]}), rpc.UnknownKey}
 	cases["approve: unknown"] = specific{ask("client", keys+"ApproveDecryption", &thresholdv1.ApproveDecryptionRequest{Request: none[:]}), rpc.NotFound}
 	cases["public key: another epoch"] = specific{
 		ask("client", "lodge.keygen.v1.KeygenService/GetPublicKey", &keygenv1.GetPublicKeyRequest{Epoch: epoch + 1}), rpc.NotFound}

@@ -1,0 +1,273 @@
+package registry
+
+import (
+	"bufio"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/lodge-mpc/lodge/engine/multikey"
+	service "github.com/lodge-mpc/lodge/services/multikey"
+)
+
+// A registry is a directory: a file with records, one after the other, and a file for each owner's keys, which has the
+// header, the digests of the chunks, and the chunks. All of it is public, is checked when it is read, and can be had from
+// the other parties again; but a revocation that is lost is not known until a party tells of it.
+
+const (
+	recordsFile = "records"
+	keysSuffix  = ".keys"
+	partSuffix  = ".part" // keys of which chunks are missing, the last ones
+	filesMode   = 0o600
+)
+
+// head is what says which keys these are.
+type head struct {
+	header  []byte
+	digests [][32]byte
+}
+
+// checkHead refuses what is not the head of the keys of a record, before anything is allocated for them. The error wraps
+// ErrDigests, or is that of CheckHeader.
+func checkHead(c *service.Context, r *service.Record, h head) error {
+	switch {
+	case len(h.digests) != c.Chunks():
+		return fmt.Errorf("%w: %d chunks, want %d", ErrDigests, len(h.digests), c.Chunks())
+	case multikey.IDOf(h.header, h.digests) != r.Key:
+		return fmt.Errorf("%w: their name is another one", ErrDigests)
+	}
+	return c.CheckHeader(r.Owner(), h.header)
+}
+
+func (h *head) size() int64 { return int64(len(h.header) + 32*len(h.digests)) }
+
+func readHead(c *service.Context, in io.Reader) (h head, err error) {
+	h = head{make([]byte, multikey.HeaderSize), make([][32]byte, c.Chunks())}
+	if _, err := io.ReadFull(in, h.header); err != nil {
+		return h, err
+	}
+	for i := range h.digests {
+		if _, err := io.ReadFull(in, h.digests[i][:]); err != nil {
+			return h, err
+		}
+	}
+	return h, nil
+}
+
+func (h *head) write(out io.Writer) error {
+	b := append([]byte(nil), h.header...)
+	for _, d := range h.digests {
+		b = append(b, d[:]...)
+	}
+	_, err := out.Write(b)
+	return err
+}
+
+// checkChunk refuses what is not chunk i. The error wraps ErrChunk.
+func checkChunk(c *service.Context, h *head, i int, chunk []byte) error {
+	if i < 0 || i >= len(h.digests) || len(chunk) != c.ChunkSize(i) {
+		return fmt.Errorf("%w: chunk %d of %d bytes", ErrChunk, i, len(chunk))
+	}
+	if sha256.Sum256(chunk) != h.digests[i] {
+		return fmt.Errorf("%w: chunk %d has another digest", ErrChunk, i)
+	}
+	return nil
+}
+
+// disk is the directory.
+type disk struct {
+	dir     string
+	context *service.Context
+}
+
+// name is that of a file, with the owner, as somebody else may have signed that the same keys were its own.
+func name(r *service.Record, suffix string) string {
+	return fmt.Sprintf("%x-%x%s", r.Signer[:8], r.Key[:], suffix)
+}
+
+func (d disk) path(r *service.Record, suffix string) string {
+	return filepath.Join(d.dir, name(r, suffix))
+}
+
+// records reads the records; there may be none yet.
+func (d disk) records() (list [][]byte, err error) {
+	b, err := os.ReadFile(filepath.Join(d.dir, recordsFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if len(b)%service.RecordSize != 0 {
+		return nil, fmt.Errorf("registry: %s in %s has %d bytes, which are no records; remove it, and the other parties tell them again", recordsFile, d.dir, len(b))
+	}
+	for ; len(b) > 0; b = b[service.RecordSize:] {
+		list = append(list, b[:service.RecordSize])
+	}
+	return list, nil
+}
+
+// keep makes the records durable.
+func (d disk) keep(records [][]byte) error {
+	path := filepath.Join(d.dir, recordsFile)
+	f, err := os.OpenFile(path+".new", os.O_CREATE|os.O_TRUNC|os.O_WRONLY, filesMode)
+	if err != nil {
+		return err
+	}
+	for _, r := range records {
+		if _, err = f.Write(r); err != nil {
+			break
+		}
+	}
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	if err := os.Rename(path+".new", path); err != nil {
+		return err
+	}
+	in, err := os.Open(d.dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(in.Sync(), in.Close())
+}
+
+// whole says whether the keys of a record are here, all of them and as their digests say.
+func (d disk) whole(r *service.Record) bool {
+	f, err := os.Open(d.path(r, keysSuffix))
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	n, h, err := d.good(r, f)
+	return err == nil && n == len(h.digests)
+}
+
+// good reads the head of a file, and counts the chunks that are right, from the first on.
+func (d disk) good(r *service.Record, f io.Reader) (n int, h head, err error) {
+	in := bufio.NewReaderSize(f, 1<<20)
+	if h, err = readHead(d.context, in); err == nil {
+		err = checkHead(d.context, r, h)
+	}
+	if err != nil {
+		return 0, h, err
+	}
+	chunk := []byte{}
+	for i := range h.digests {
+		if size := d.context.ChunkSize(i); cap(chunk) < size {
+			chunk = make([]byte, size)
+		}
+		chunk = chunk[:d.context.ChunkSize(i)]
+		if _, err := io.ReadFull(in, chunk); err != nil || checkChunk(d.context, &h, i, chunk) != nil {
+			return i, h, nil
+		}
+	}
+	return len(h.digests), h, nil
+}
+
+// tidy removes files of keys but for those of some records, and gives the bytes of these.
+func (d disk) tidy(wanted []*Entry) (used int64, err error) {
+	keep := map[string]bool{}
+	for _, e := range wanted {
+		keep[name(e.Record, keysSuffix)], keep[name(e.Record, partSuffix)] = true, true
+	}
+	list, err := os.ReadDir(d.dir)
+	if err != nil {
+		return 0, err
+	}
+	for _, f := range list {
+		if suffix := filepath.Ext(f.Name()); suffix != keysSuffix && suffix != partSuffix {
+			continue
+		}
+		if !keep[f.Name()] {
+			if err := os.Remove(filepath.Join(d.dir, f.Name())); err != nil {
+				return used, err
+			}
+			continue
+		}
+		if i, err := f.Info(); err == nil {
+			used += i.Size()
+		}
+	}
+	return used, nil
+}
+
+// part is a file of keys that is being written.
+type part struct {
+	disk
+	record *service.Record
+	file   *os.File
+	head   *head // nil until it is known
+	next   int   // the chunk that is missing
+}
+
+// open goes on with what there is of some keys.
+func (d disk) open(r *service.Record) (*part, error) {
+	f, err := os.OpenFile(d.path(r, partSuffix), os.O_CREATE|os.O_RDWR, filesMode)
+	if err != nil {
+		return nil, err
+	}
+	p := &part{disk: d, record: r, file: f}
+	if n, h, err := d.good(r, f); err == nil {
+		p.head, p.next = &h, n
+	}
+	return p, p.cut()
+}
+
+// cut leaves what is right.
+func (p *part) cut() error {
+	size := int64(0)
+	if p.head != nil {
+		size = p.head.size()
+		for i := range p.next {
+			size += int64(p.context.ChunkSize(i))
+		}
+	}
+	if err := p.file.Truncate(size); err != nil {
+		return err
+	}
+	_, err := p.file.Seek(size, io.SeekStart)
+	return err
+}
+
+// begin takes the head, as some party has sent it.
+func (p *part) begin(h head) error {
+	if err := checkHead(p.context, p.record, h); err != nil || p.head != nil {
+		return err
+	}
+	if err := h.write(p.file); err != nil {
+		return errors.Join(err, p.cut())
+	}
+	p.head = &h
+	return nil
+}
+
+// put takes the next chunk.
+func (p *part) put(i int, chunk []byte) error {
+	if i != p.next {
+		return fmt.Errorf("%w: chunk %d, and %d is the next", ErrChunk, i, p.next)
+	}
+	if err := checkChunk(p.context, p.head, i, chunk); err != nil {
+		return err
+	}
+	if _, err := p.file.Write(chunk); err != nil {
+		return errors.Join(err, p.cut())
+	}
+	p.next++
+	return nil
+}
+
+func (p *part) done() bool { return p.head != nil && p.next == len(p.head.digests) }
+
+// close makes keys that are whole durable; what is not stays for the next time.
+func (p *part) close() error {
+	err := errors.Join(p.file.Sync(), p.file.Close())
+	if err == nil && p.done() {
+		err = os.Rename(p.path(p.record, partSuffix), p.path(p.record, keysSuffix))
+	}
+	return err
+}

@@ -1,0 +1,242 @@
+package registry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	multikeyv1 "github.com/lodge-mpc/lodge/proto/lodge/multikey/v1"
+	"github.com/lodge-mpc/lodge/services/rpc"
+)
+
+const (
+	askTime = 10 * time.Second // for a short answer
+	stall   = 30 * time.Second // between two chunks
+)
+
+// maxAnnounced is how many records are told at a time.
+const maxAnnounced = 128
+
+// Run keeps the registry up to date until ctx is done. One that is nil does nothing.
+func (r *Registry) Run(ctx context.Context) {
+	if r == nil {
+		return
+	}
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		r.fault("own", ownFault, r.own())
+		r.announce(ctx)
+		for i, p := range r.Peers {
+			if p != nil {
+				r.ask(ctx, i)
+			}
+		}
+		r.fetchAll(ctx)
+		select {
+		case <-ctx.Done():
+			return
+		case <-r.wake:
+		case <-tick.C:
+		}
+	}
+}
+
+// fault logs what is wrong, once until it is right again.
+func (r *Registry) fault(about, what string, err error) {
+	r.mu.Lock()
+	known := r.faults[about]
+	r.faults[about] = err != nil
+	r.mu.Unlock()
+	switch {
+	case err != nil && !known:
+		r.Log.Warn(what, "about", about, "error", err)
+	case err == nil && known:
+		r.Log.Info("it is right again", "about", about)
+	}
+}
+
+// announce tells all peers of this party's own records that are new. Who misses it asks.
+func (r *Registry) announce(ctx context.Context) {
+	r.mu.Lock()
+	var list [][]byte
+	for _, e := range r.book.owners[r.Self] {
+		var signed [][]byte
+		for _, b := range [][]byte{e.Signed, e.Revocation} {
+			if b != nil {
+				signed = append(signed, b)
+			}
+		}
+		if len(signed) > r.told[e] {
+			list = append(list, signed...)
+			r.told[e] = len(signed)
+		}
+	}
+	r.mu.Unlock()
+	if len(list) == 0 {
+		return
+	}
+	list = list[max(0, len(list)-maxAnnounced):]
+	for i, p := range r.Peers {
+		if p == nil {
+			continue
+		}
+		short, cancel := context.WithTimeout(ctx, askTime)
+		_, err := multikeyv1.NewRegistryServiceClient(p).Announce(short, &multikeyv1.AnnounceRequest{Records: list})
+		cancel()
+		r.fault(r.Names[i]+"/announce", "a party does not take the records of multi-key keys", reachable(err))
+	}
+}
+
+// reachable leaves out that a party is not there, which others tell.
+func reachable(err error) error {
+	if code := rpc.FromError(err); code != nil && (code.Code == rpc.Unavailable || code.Code == rpc.TimedOut || code.Code == rpc.Cancelled) {
+		return nil
+	}
+	return err
+}
+
+// ask takes the records that a peer has.
+func (r *Registry) ask(ctx context.Context, peer int) {
+	ctx, cancel := context.WithTimeout(ctx, askTime)
+	defer cancel()
+	m, err := multikeyv1.NewRegistryServiceClient(r.Peers[peer]).ListPublished(ctx, &multikeyv1.ListPublishedRequest{})
+	if err == nil {
+		var list [][]byte
+		for _, k := range m.GetKeys() {
+			for _, signed := range [][]byte{k.GetRecord(), k.GetRevocation()} {
+				if len(signed) > 0 {
+					list = append(list, signed)
+				}
+			}
+		}
+		err = r.accept(list)
+	}
+	r.fault(r.Names[peer]+"/list", "a party has records of multi-key keys that are refused", reachable(err))
+}
+
+// fetchAll fetches what is current and not here, and removes what is not current any more.
+func (r *Registry) fetchAll(ctx context.Context) {
+	r.mu.Lock()
+	var wanted, missing []*Entry
+	for owner := range r.book.owners {
+		e := r.book.current(owner)
+		if e == nil || owner == r.Self {
+			continue
+		}
+		wanted = append(wanted, e)
+		if !r.present[e] {
+			missing = append(missing, e)
+		}
+	}
+	for e := range r.present {
+		if e.State() != "current" {
+			delete(r.present, e)
+		}
+	}
+	r.mu.Unlock()
+	used, err := r.disk.tidy(wanted)
+	r.fault("files", "files of multi-key keys cannot be removed", err)
+	for _, e := range missing {
+		if ctx.Err() != nil {
+			return
+		}
+		err := r.fetch(ctx, e, &used)
+		r.fault(fmt.Sprintf("%s/version %d", r.Names[e.Place], e.Version), "multi-key keys cannot be fetched", err)
+		if err == nil {
+			r.mu.Lock()
+			r.present[e] = true
+			r.mu.Unlock()
+			r.Log.Info("multi-key keys are here", "owner", r.Names[e.Place], "version", e.Version, "key", fmt.Sprintf("%x", e.Key[:]))
+		}
+	}
+}
+
+// fetch gets keys from their owner, and what that does not give from the other parties.
+func (r *Registry) fetch(ctx context.Context, e *Entry, used *int64) error {
+	if r.disk.whole(e.Record) {
+		return nil
+	}
+	if need := int64(e.Size) + int64(32*r.Context.Chunks()); *used+need > r.Limit {
+		return fmt.Errorf("%w: keys of %d bytes beside %d, and room for %d; raise multikey.max_keys", ErrRoom, need, *used, r.Limit)
+	}
+	p, err := r.disk.open(e.Record)
+	if err != nil {
+		return err
+	}
+	order := []int{e.Place}
+	for i := range r.Peers {
+		if i != e.Place {
+			order = append(order, i)
+		}
+	}
+	var failed error
+	for _, i := range order {
+		if r.Peers[i] == nil || p.done() || ctx.Err() != nil {
+			continue
+		}
+		if err := r.from(ctx, i, p); err != nil {
+			failed = errors.Join(failed, fmt.Errorf("from %s: %w", r.Names[i], err))
+		}
+	}
+	whole := p.done()
+	if err := p.close(); err != nil {
+		return err
+	}
+	if !whole {
+		return errors.Join(failed, ctx.Err(), fmt.Errorf("registry: %d of %d chunks are here", p.next, r.Context.Chunks()))
+	}
+	*used += int64(e.Size)
+	return nil
+}
+
+// from takes what is missing from one party. What it sends that is wrong is not kept.
+func (r *Registry) from(ctx context.Context, peer int, p *part) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	idle := time.AfterFunc(stall, cancel)
+	defer idle.Stop()
+	stream, err := multikeyv1.NewRegistryServiceClient(r.Peers[peer]).GetPublished(ctx, &multikeyv1.GetPublishedRequest{Key: p.record.Key[:], First: uint32(p.next)})
+	if err != nil {
+		return err
+	}
+	m, err := stream.Recv()
+	if err != nil {
+		return err
+	}
+	h, err := headOf(m)
+	if err != nil {
+		return err
+	}
+	if err := p.begin(h); err != nil {
+		return err
+	}
+	for !p.done() {
+		m, err := stream.Recv()
+		if errors.Is(err, io.EOF) {
+			return fmt.Errorf("%w: it ends after %d of %d chunks", ErrChunk, p.next, len(h.digests))
+		}
+		if err != nil {
+			return err
+		}
+		if err := p.put(int(m.GetIndex()), m.GetChunk()); err != nil {
+			return err
+		}
+		idle.Reset(stall)
+	}
+	return nil
+}
+
+// headOf is the head in a first response.
+func headOf(m *multikeyv1.GetPublishedResponse) (h head, err error) {
+	h.header = m.GetHeader()
+	for _, d := range m.GetChunkDigests() {
+		if len(d) != 32 {
+			return h, fmt.Errorf("%w: a digest of %d bytes", ErrDigests, len(d))
+		}
+		h.digests = append(h.digests, [32]byte(d))
+	}
+	return h, nil
+}

@@ -1,0 +1,275 @@
+// Package registry keeps the public keys of all parties of a roster at one of them (lodge.multikey.v1.RegistryService), in
+// the version that each owner has signed last. Nobody hands them out: parties tell each other of records, and fetch keys of
+// each other. What a record says counts because its owner has signed it, and keys because their digest is in the record.
+package registry
+
+import (
+	"bufio"
+	"context"
+	"crypto/ed25519"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+
+	"github.com/lodge-mpc/lodge/engine/multikey"
+	multikeyv1 "github.com/lodge-mpc/lodge/proto/lodge/multikey/v1"
+	service "github.com/lodge-mpc/lodge/services/multikey"
+	"github.com/lodge-mpc/lodge/services/rpc"
+)
+
+// Source has this party's own keys.
+type Source interface {
+	// Records are what the party has signed of them.
+	Records() ([][]byte, error)
+	// Open reads keys: the header, the digests of the chunks, and the chunks.
+	Open(multikey.KeyID) (io.ReadCloser, error)
+}
+
+// Config of a party's registry.
+type Config struct {
+	Context *service.Context
+	Self    int      // this party's place
+	Names   []string // of the parties of the roster, by place
+	Signers []ed25519.PublicKey
+	Peers   []grpc.ClientConnInterface // by place; nil for this party
+	Source  Source
+	Dir     string // made if it is not there
+	Limit   int64  // what other parties' keys may take there, in bytes
+	Log     *slog.Logger
+}
+
+// Registry implements the service. It is safe for concurrent use.
+type Registry struct {
+	multikeyv1.UnsafeRegistryServiceServer
+	Config
+	disk disk
+	wake chan struct{} // holds a token when there is something to do
+
+	mu      sync.Mutex
+	book    *book
+	present map[*Entry]bool // keys of other parties that are here
+	told    map[*Entry]int  // how many records of the party's own others have been told of
+	faults  map[string]bool // that were logged
+}
+
+// every is how long a party waits at most before it asks the others what is new.
+const every = 30 * time.Second
+
+// New opens the registry of a directory.
+func New(c Config) (*Registry, error) {
+	if err := os.MkdirAll(c.Dir, 0o700); err != nil {
+		return nil, err
+	}
+	r := &Registry{
+		Config: c, disk: disk{c.Dir, c.Context}, wake: make(chan struct{}, 1), book: newBook(c.Context, c.Signers),
+		present: map[*Entry]bool{}, told: map[*Entry]int{}, faults: map[string]bool{},
+	}
+	list, err := r.disk.records()
+	if err != nil {
+		return nil, err
+	}
+	for _, signed := range list {
+		if err := r.book.remember(signed); err != nil { // the context is another one now
+			c.Log.Warn("a record of multi-key keys is left out", "error", err)
+		}
+	}
+	if list, err = r.Source.Records(); err == nil {
+		r.fault("own", ownFault, r.accept(list))
+	}
+	return r, err
+}
+
+// ownFault is when the party's signing key, or the context, is another one than that under which it made keys.
+const ownFault = "this party's own multi-key keys are not in its registry"
+
+// own takes the party's own records.
+func (r *Registry) own() error {
+	list, err := r.Source.Records()
+	if err != nil {
+		return err
+	}
+	return r.accept(list)
+}
+
+// accept takes records, makes what is new durable, and has the keys fetched. The error is of the first that is refused; the
+// others count.
+func (r *Registry) accept(list [][]byte) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var refused error
+	changed := false
+	for _, signed := range list {
+		_, more, err := r.book.accept(signed)
+		changed = changed || more
+		if err != nil && refused == nil {
+			refused = err
+		}
+	}
+	if !changed {
+		return refused
+	}
+	r.nudge()
+	return errors.Join(r.disk.keep(r.book.records()), refused)
+}
+
+func (r *Registry) nudge() {
+	select {
+	case r.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Changed says that the party's own keys are others than before. A registry that is nil does nothing.
+func (r *Registry) Changed() {
+	if r == nil {
+		return
+	}
+	r.fault("own", ownFault, r.own())
+	r.nudge()
+}
+
+// Owner gives the record of keys; known says whether there is one.
+func (r *Registry) Owner(id multikey.KeyID) (record *service.Record, known bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	e := r.find(id)
+	if e == nil {
+		return nil, false
+	}
+	copied := *e.Record
+	copied.Revoked = e.Revocation != nil
+	return &copied, true
+}
+
+// find gives the entry of keys; of several claims, one whose keys are here. The caller holds the lock.
+func (r *Registry) find(id multikey.KeyID) (found *Entry) {
+	for _, e := range r.book.named(id) {
+		if found == nil || r.here(e) {
+			found = e
+		}
+	}
+	return found
+}
+
+// here says whether keys can be read here. The caller holds the lock.
+func (r *Registry) here(e *Entry) bool { return e.Place == r.Self || r.present[e] }
+
+// Name says whose keys these are, for people.
+func (r *Registry) name(e *Entry) string {
+	return fmt.Sprintf("keys %x, version %d of %s,", e.Key[:4], e.Version, r.Names[e.Place])
+}
+
+// Usable says whether something new may be computed with keys. The error is an *rpc.Error: unknown_key, retired_key, or
+// unavailable while they are being fetched.
+func (r *Registry) Usable(id multikey.KeyID) error {
+	_, err := r.usable(id)
+	return err
+}
+
+func (r *Registry) usable(id multikey.KeyID) (Entry, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	e := r.find(id)
+	if _, left := r.book.departed[id]; e == nil && left {
+		return Entry{}, rpc.Errorf(rpc.UnknownKey, "nobody can decrypt with these keys; encrypt under those of parties of the roster",
+			"the owner of keys %x has left the roster", id[:])
+	}
+	if e == nil {
+		return Entry{}, rpc.Errorf(rpc.UnknownKey, "`lodge mk registry list` shows the keys that this party knows; ask their owner whether they are published",
+			"nobody has published keys %x", id[:])
+	}
+	const next = "encrypt under the owner's current keys, which `lodge mk registry list` shows"
+	switch {
+	case e.Revocation != nil:
+		return Entry{}, rpc.Errorf(rpc.RetiredKey, next, "%s are revoked", r.name(e))
+	case e.Superseded:
+		list := r.book.owners[e.Place]
+		return Entry{}, rpc.Errorf(rpc.RetiredKey, next, "%s are superseded by version %d", r.name(e), list[len(list)-1].Version)
+	case !r.here(e):
+		return Entry{}, rpc.Errorf(rpc.Unavailable, "try again when they have been fetched; `lodge mk registry list` shows it", "%s are not here yet", r.name(e))
+	}
+	return *e, nil
+}
+
+// reader reads keys that are here.
+type reader struct {
+	head
+	owner   uint32
+	context *service.Context
+	file    io.Closer
+	in      *bufio.Reader
+	next    int
+}
+
+// open reads the keys of a name that can be computed with. The error is Usable's, or says that the keys are damaged.
+func (r *Registry) open(id multikey.KeyID) (*reader, error) {
+	e, err := r.usable(id)
+	if err != nil {
+		return nil, err
+	}
+	var f io.ReadCloser
+	if e.Place == r.Self {
+		f, err = r.Source.Open(e.Key)
+	} else {
+		f, err = os.Open(r.disk.path(e.Record, keysSuffix))
+	}
+	if err != nil {
+		return nil, err
+	}
+	in := &reader{owner: e.Owner(), context: r.Context, file: f, in: bufio.NewReaderSize(f, 1<<20)}
+	if in.head, err = readHead(r.Context, in.in); err == nil {
+		err = checkHead(r.Context, e.Record, in.head)
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return in, nil
+}
+
+// chunk reads the next chunk, which is a new one.
+func (in *reader) chunk() ([]byte, error) {
+	if in.next == len(in.digests) {
+		return nil, io.EOF
+	}
+	b := make([]byte, in.context.ChunkSize(in.next))
+	if _, err := io.ReadFull(in.in, b); err != nil {
+		return nil, err
+	}
+	if err := checkChunk(in.context, &in.head, in.next, b); err != nil {
+		return nil, err
+	}
+	in.next++
+	return b, nil
+}
+
+// Load reads the keys of a name, whose every chunk is checked. The error is Usable's, or says that the keys are damaged.
+func (r *Registry) Load(ctx context.Context, id multikey.KeyID) (*multikey.Keys, error) {
+	in, err := r.open(id)
+	if err != nil {
+		return nil, err
+	}
+	defer in.file.Close()
+	keys, err := r.Context.Receive(in.owner, in.header)
+	if err != nil {
+		return nil, err
+	}
+	for i := range in.digests {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		b, err := in.chunk()
+		if err != nil {
+			return nil, err
+		}
+		if err := keys.Put(i, b); err != nil {
+			return nil, err
+		}
+	}
+	return keys.Finish(id)
+}

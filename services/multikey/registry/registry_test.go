@@ -1,0 +1,612 @@
+package registry
+
+import (
+	"bytes"
+	"context"
+	"crypto/ed25519"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/lodge-mpc/lodge/engine/multikey"
+	"github.com/lodge-mpc/lodge/engine/sample"
+	multikeyv1 "github.com/lodge-mpc/lodge/proto/lodge/multikey/v1"
+	"github.com/lodge-mpc/lodge/services/config"
+	service "github.com/lodge-mpc/lodge/services/multikey"
+	"github.com/lodge-mpc/lodge/services/rpc"
+)
+
+func signer(i int) ed25519.PrivateKey {
+	return ed25519.NewKeyFromSeed(bytes.Repeat([]byte{byte(i) + 1}, ed25519.SeedSize))
+}
+
+func number(i int) uint32 { return service.OwnerNumber(signer(i).Public().(ed25519.PublicKey)) }
+
+func testContext(t *testing.T) *service.Context {
+	t.Helper()
+	c, err := service.ContextOf(&config.Multikey{Set: "insecure-M8-32", Seed: config.StandardSeed})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// own are a party's own keys, by version.
+type own struct {
+	c     *service.Context
+	owner int
+
+	mu      sync.Mutex
+	records [][]byte
+	blobs   map[multikey.KeyID][]byte
+}
+
+func (o *own) Records() ([][]byte, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.records, nil
+}
+
+func (o *own) Open(id multikey.KeyID) (io.ReadCloser, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	b, ok := o.blobs[id]
+	if !ok {
+		return nil, os.ErrNotExist
+	}
+	return io.NopCloser(bytes.NewReader(b)), nil
+}
+
+// make makes keys under the next version, and signs their record.
+func (o *own) make(version uint64) *multikey.Keys {
+	_, keys := o.c.Generate(number(o.owner), sample.NewSource(make([]byte, 32)).Sub("party", uint64(o.owner), version), 2)
+	b := keys.Header()
+	for _, d := range keys.ChunkDigests() {
+		b = append(b, d[:]...)
+	}
+	for i := range o.c.Chunks() {
+		b = keys.AppendChunk(b, i)
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.blobs == nil {
+		o.blobs = map[multikey.KeyID][]byte{}
+	}
+	o.blobs[keys.ID()] = b
+	o.records = append(o.records, o.record(keys.ID(), version, false))
+	return keys
+}
+
+func (o *own) record(id multikey.KeyID, version uint64, revoked bool) []byte {
+	r := service.Record{
+		Version: version, Set: o.c.Hash(), CRS: o.c.CRS(), Key: id, Size: uint64(o.c.KeySize()),
+		Created: time.Unix(1000, 0).UTC(), Revoked: revoked,
+	}
+	return r.Sign(signer(o.owner))
+}
+
+func (o *own) revoke(id multikey.KeyID, version uint64) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.records = append(o.records, o.record(id, version, true))
+}
+
+// world is a number of registries that talk to each other.
+type world struct {
+	c          *service.Context
+	own        []*own
+	registries []*Registry
+	conns      []*grpc.ClientConn
+}
+
+func discard() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }
+
+// dial serves something and connects to it.
+func dial(t *testing.T, s multikeyv1.RegistryServiceServer) *grpc.ClientConn {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := grpc.NewServer()
+	multikeyv1.RegisterRegistryServiceServer(server, s)
+	go server.Serve(l) //nolint:errcheck // ends with Stop
+	t.Cleanup(server.Stop)
+	conn, err := grpc.NewClient(l.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	return conn
+}
+
+// newWorld has n parties; what others say instead of one is in between, by its place.
+func newWorld(t *testing.T, n int, between map[int]func(*Registry) multikeyv1.RegistryServiceServer) *world {
+	t.Helper()
+	w := &world{c: testContext(t)}
+	var names []string
+	var signers []ed25519.PublicKey
+	for i := range n {
+		names = append(names, fmt.Sprintf("p%d", i))
+		signers = append(signers, signer(i).Public().(ed25519.PublicKey))
+	}
+	for i := range n {
+		o := &own{c: w.c, owner: i}
+		r, err := New(Config{
+			Context: w.c, Self: i, Names: names, Signers: signers, Source: o, Dir: filepath.Join(t.TempDir(), "multikey"),
+			Limit: 1 << 30, Log: discard(), Peers: make([]grpc.ClientConnInterface, n),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.own, w.registries = append(w.own, o), append(w.registries, r)
+		var s multikeyv1.RegistryServiceServer = r
+		if b := between[i]; b != nil {
+			s = b(r)
+		}
+		w.conns = append(w.conns, dial(t, s))
+	}
+	for i, r := range w.registries {
+		for j := range n {
+			if j != i {
+				r.Peers[j] = w.conns[j]
+			}
+		}
+	}
+	return w
+}
+
+// sync has a registry do once what it does all the time.
+func (w *world) sync(t *testing.T, i int) {
+	t.Helper()
+	r := w.registries[i]
+	if err := r.own(); err != nil {
+		t.Fatal(err)
+	}
+	r.announce(t.Context())
+	for p := range w.registries {
+		if r.Peers[p] != nil {
+			r.ask(t.Context(), p)
+		}
+	}
+	r.fetchAll(t.Context())
+}
+
+func code(err error) rpc.Code {
+	if err == nil {
+		return ""
+	}
+	return rpc.FromError(err).Code
+}
+
+// Every party comes to have all keys; later versions supersede earlier ones, and revocations end them.
+func TestRegistry(t *testing.T) {
+	w := newWorld(t, 3, nil)
+	var keys []*multikey.Keys
+	for _, o := range w.own {
+		keys = append(keys, o.make(1))
+	}
+	for range 2 {
+		for i := range w.registries {
+			w.sync(t, i)
+		}
+	}
+	for i, r := range w.registries {
+		for owner, k := range keys {
+			got, err := r.Load(t.Context(), k.ID())
+			if err != nil || got.ID() != k.ID() || got.Owner != number(owner) {
+				t.Fatalf("party %d has not the keys of %d: %v", i, owner, err)
+			}
+			if rec, known := r.Owner(k.ID()); !known || rec.Owner() != number(owner) || rec.Revoked {
+				t.Errorf("party %d knows %+v", i, rec)
+			}
+		}
+		if _, err := r.Load(t.Context(), multikey.KeyID{1}); code(err) != rpc.UnknownKey {
+			t.Errorf("keys of nobody: %v", err)
+		}
+	}
+	second := w.own[1].make(2)
+	w.sync(t, 1) // tells the others
+	r := w.registries[0]
+	if err := r.Usable(keys[1].ID()); code(err) != rpc.RetiredKey {
+		t.Errorf("superseded keys: %v", err)
+	}
+	if err := r.Usable(second.ID()); code(err) != rpc.Unavailable {
+		t.Errorf("keys that are not fetched: %v", err)
+	}
+	w.sync(t, 0)
+	if err := r.Usable(second.ID()); err != nil {
+		t.Errorf("fetched keys: %v", err)
+	}
+	if files, err := filepath.Glob(filepath.Join(r.Dir, "*"+keysSuffix)); err != nil || len(files) != 2 {
+		t.Errorf("the files are %v, want two", files)
+	}
+	w.own[1].revoke(second.ID(), 2)
+	w.sync(t, 1)
+	if err := r.Usable(second.ID()); code(err) != rpc.RetiredKey {
+		t.Errorf("revoked keys: %v", err)
+	}
+	if err := r.Usable(keys[1].ID()); code(err) != rpc.RetiredKey {
+		t.Errorf("superseded by revoked keys: %v", err)
+	}
+	// A party that was away hears of the revocation from another one than the owner, and a restarted one knows it.
+	w.registries[2].Peers[1] = nil
+	w.sync(t, 2)
+	again, err := New(w.registries[2].Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := again.Usable(second.ID()); code(err) != rpc.RetiredKey {
+		t.Errorf("revoked keys after a restart: %v", err)
+	}
+	again.fetchAll(t.Context()) // what is on disk is found there
+	if err := again.Usable(keys[0].ID()); err != nil {
+		t.Errorf("keys after a restart: %v", err)
+	}
+}
+
+// relay is a registry whose streams of keys somebody changes.
+type relay struct {
+	*Registry
+	change func(n int, m *multikeyv1.GetPublishedResponse) error
+}
+
+type relayed struct {
+	multikeyv1.RegistryService_GetPublishedServer
+	n      int
+	change func(n int, m *multikeyv1.GetPublishedResponse) error
+}
+
+func (s *relayed) Send(m *multikeyv1.GetPublishedResponse) error {
+	s.n++
+	if err := s.change(s.n-1, m); err != nil {
+		return err
+	}
+	return s.RegistryService_GetPublishedServer.Send(m)
+}
+
+func (r relay) GetPublished(m *multikeyv1.GetPublishedRequest, s multikeyv1.RegistryService_GetPublishedServer) error {
+	return r.Registry.GetPublished(m, &relayed{s, 0, r.change})
+}
+
+// What is not the keys of the record is refused, says why, and leaves the registry without them; another party helps.
+func TestWrongKeysAreRefused(t *testing.T) {
+	head := func(f func(m *multikeyv1.GetPublishedResponse)) func(int, *multikeyv1.GetPublishedResponse) error {
+		return func(n int, m *multikeyv1.GetPublishedResponse) error {
+			if n == 0 {
+				f(m)
+			}
+			return nil
+		}
+	}
+	chunk := func(f func(m *multikeyv1.GetPublishedResponse)) func(int, *multikeyv1.GetPublishedResponse) error {
+		return func(n int, m *multikeyv1.GetPublishedResponse) error {
+			if n == 1 {
+				f(m)
+			}
+			return nil
+		}
+	}
+	for name, x := range map[string]struct {
+		change func(int, *multikeyv1.GetPublishedResponse) error
+		want   error
+	}{
+		"a digest too few":        {head(func(m *multikeyv1.GetPublishedResponse) { m.ChunkDigests = m.ChunkDigests[1:] }), ErrDigests},
+		"a digest too many":       {head(func(m *multikeyv1.GetPublishedResponse) { m.ChunkDigests = append(m.ChunkDigests, m.ChunkDigests[0]) }), ErrDigests},
+		"a short digest":          {head(func(m *multikeyv1.GetPublishedResponse) { m.ChunkDigests[0] = m.ChunkDigests[0][1:] }), ErrDigests},
+		"another digest":          {head(func(m *multikeyv1.GetPublishedResponse) { m.ChunkDigests[0][0] ^= 1 }), ErrDigests},
+		"a header of another set": {head(func(m *multikeyv1.GetPublishedResponse) { m.Header[0] ^= 1 }), ErrDigests},
+		"a short header":          {head(func(m *multikeyv1.GetPublishedResponse) { m.Header = m.Header[1:] }), ErrDigests},
+		"no header":               {head(func(m *multikeyv1.GetPublishedResponse) { m.Header = nil }), ErrDigests},
+		"a flipped bit":           {chunk(func(m *multikeyv1.GetPublishedResponse) { m.Chunk[len(m.Chunk)-1] ^= 1 }), ErrChunk},
+		"a short chunk":           {chunk(func(m *multikeyv1.GetPublishedResponse) { m.Chunk = m.Chunk[1:] }), ErrChunk},
+		"a long chunk":            {chunk(func(m *multikeyv1.GetPublishedResponse) { m.Chunk = append(m.Chunk, 0) }), ErrChunk},
+		"another chunk":           {chunk(func(m *multikeyv1.GetPublishedResponse) { m.Index++ }), ErrChunk},
+		"an end before the end":   {chunk(func(m *multikeyv1.GetPublishedResponse) { m.Index = 1 << 31 }), ErrChunk},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, 2, map[int]func(*Registry) multikeyv1.RegistryServiceServer{
+				1: func(r *Registry) multikeyv1.RegistryServiceServer { return relay{r, x.change} },
+			})
+			keys := w.own[1].make(1)
+			w.sync(t, 1)
+			r := w.registries[0]
+			used := int64(0)
+			if err := r.fetch(t.Context(), r.book.current(1), &used); !errors.Is(err, x.want) {
+				t.Errorf("%v, want %v", err, x.want)
+			}
+			w.sync(t, 0)
+			if err := r.Usable(keys.ID()); code(err) != rpc.Unavailable {
+				t.Errorf("the keys: %v", err)
+			}
+		})
+	}
+}
+
+// A stream that breaks goes on where it was, at another party, and after a restart.
+func TestFetchIsResumed(t *testing.T) {
+	c := testContext(t)
+	broken := errors.New("broken")
+	first := -1
+	w := newWorld(t, 3, map[int]func(*Registry) multikeyv1.RegistryServiceServer{
+		1: func(r *Registry) multikeyv1.RegistryServiceServer {
+			return relay{r, func(n int, _ *multikeyv1.GetPublishedResponse) error {
+				if n == 2 {
+					return broken
+				}
+				return nil
+			}}
+		},
+		2: func(r *Registry) multikeyv1.RegistryServiceServer {
+			return relay{r, func(n int, m *multikeyv1.GetPublishedResponse) error {
+				if n == 1 {
+					first = int(m.GetIndex())
+				}
+				return nil
+			}}
+		},
+	})
+	if c.Chunks() < 2 {
+		t.Fatalf("%d chunks are too few to resume", c.Chunks())
+	}
+	keys := w.own[1].make(1)
+	w.sync(t, 1)
+	r := w.registries[0]
+	r.Peers[2] = nil
+	w.registries[2].Peers[1] = w.conns[1]
+	r.fetchAll(t.Context())
+	if err := r.Usable(keys.ID()); code(err) != rpc.Unavailable {
+		t.Fatalf("after a broken stream: %v", err)
+	}
+	// Party 2 gets them by as many streams as it takes.
+	for range c.Chunks() {
+		w.sync(t, 2)
+	}
+	if err := w.registries[2].Usable(keys.ID()); err != nil {
+		t.Fatal(err)
+	}
+	r.Peers[1] = nil
+	r.Peers[2] = w.conns[2]
+	again, err := New(r.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again.fetchAll(t.Context())
+	if err := again.Usable(keys.ID()); err != nil || first != 1 {
+		t.Errorf("%v, and the first chunk from party 2 is %d, want 1", err, first)
+	}
+}
+
+// A party that signs that another's keys are its own gets nothing by it, and does not keep others from having them.
+func TestKeysOfAnotherOwner(t *testing.T) {
+	w := newWorld(t, 3, nil)
+	keys := w.own[1].make(1)
+	w.sync(t, 1)
+	w.own[2].records = append(w.own[2].records, w.own[2].record(keys.ID(), 1, false))
+	w.own[2].blobs = w.own[1].blobs
+	w.sync(t, 2)
+	r := w.registries[0]
+	used := int64(0)
+	if err := r.fetch(t.Context(), r.book.current(2), &used); !errors.Is(err, multikey.ErrOwner) {
+		t.Errorf("keys with the header of another owner: %v", err)
+	}
+	w.sync(t, 0)
+	if rec, known := r.Owner(keys.ID()); !known || rec.Owner() != number(1) {
+		t.Errorf("the owner is %+v", rec)
+	}
+	if _, err := r.Load(t.Context(), keys.ID()); err != nil {
+		t.Error(err)
+	}
+}
+
+// Records that count for nothing are refused, each for its own reason.
+func TestRecordsAreRefused(t *testing.T) {
+	w := newWorld(t, 2, nil)
+	o := w.own[1]
+	good := o.record(multikey.KeyID{1}, 1, false)
+	r := w.registries[0]
+	if err := r.accept([][]byte{good}); err != nil {
+		t.Fatal(err)
+	}
+	forged := bytes.Clone(good)
+	forged[110] ^= 1
+	other := service.Record{Version: 2, Set: [32]byte{1}, CRS: o.c.CRS(), Size: uint64(o.c.KeySize()), Created: time.Unix(1, 0)}
+	reference := service.Record{Version: 2, Set: o.c.Hash(), CRS: [32]byte{1}, Size: uint64(o.c.KeySize()), Created: time.Unix(1, 0)}
+	size := service.Record{Version: 2, Set: o.c.Hash(), CRS: o.c.CRS(), Size: 1, Created: time.Unix(1, 0)}
+	stranger := service.Record{Version: 2, Set: o.c.Hash(), CRS: o.c.CRS(), Size: uint64(o.c.KeySize()), Created: time.Unix(1, 0)}
+	for name, x := range map[string]struct {
+		record []byte
+		want   error
+		code   rpc.Code
+	}{
+		"two of one version":           {o.record(multikey.KeyID{2}, 1, false), ErrConflict, rpc.Conflict},
+		"a revocation of other keys":   {o.record(multikey.KeyID{2}, 1, true), ErrConflict, rpc.Conflict},
+		"not signed":                   {forged, service.ErrSignature, rpc.Invalid},
+		"short":                        {good[1:], service.ErrRecord, rpc.Invalid},
+		"of another set":               {other.Sign(signer(1)), multikey.ErrSet, rpc.Invalid},
+		"of another reference string":  {reference.Sign(signer(1)), multikey.ErrCRS, rpc.Invalid},
+		"of the wrong size":            {size.Sign(signer(1)), service.ErrRecord, rpc.Invalid},
+		"of a party that there is not": {stranger.Sign(signer(9)), service.ErrOwner, rpc.Invalid},
+		"signed by another than the owner": {func() []byte {
+			x := own{c: o.c, owner: 0}
+			b := x.record(multikey.KeyID{3}, 1, false)
+			b[0] = 1
+			return b
+		}(), service.ErrSignature, rpc.Invalid},
+	} {
+		if err := r.accept([][]byte{x.record}); !errors.Is(err, x.want) {
+			t.Errorf("%s: %v, want %v", name, err, x.want)
+		}
+		if _, err := r.Announce(t.Context(), &multikeyv1.AnnounceRequest{Records: [][]byte{x.record}}); code(err) != x.code {
+			t.Errorf("%s, announced: %v", name, err)
+		}
+	}
+	if _, err := r.Announce(t.Context(), &multikeyv1.AnnounceRequest{Records: make([][]byte, maxAnnounced+1)}); code(err) != rpc.TooLarge {
+		t.Errorf("too many: %v", err)
+	}
+	// A revocation that comes before the record counts, and so do records beside one that does not.
+	if err := r.accept([][]byte{good[1:], o.record(multikey.KeyID{5}, 5, true)}); !errors.Is(err, service.ErrRecord) {
+		t.Error(err)
+	}
+	if err := r.accept([][]byte{o.record(multikey.KeyID{5}, 5, false)}); err != nil {
+		t.Error(err)
+	}
+	if err := r.Usable(multikey.KeyID{5}); code(err) != rpc.RetiredKey {
+		t.Errorf("revoked before it was known: %v", err)
+	}
+	if err := r.Usable(multikey.KeyID{1}); code(err) != rpc.RetiredKey {
+		t.Errorf("superseded by what is revoked: %v", err)
+	}
+}
+
+// An owner cannot have others remember or store more than there is room for.
+func TestRegistryIsBounded(t *testing.T) {
+	w := newWorld(t, 2, nil)
+	o, r := w.own[1], w.registries[0]
+	for v := range uint64(maxVersions + 10) {
+		if err := r.accept([][]byte{o.record(multikey.KeyID{byte(v), 1}, v+1, false)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := len(r.book.owners[1]); n != maxVersions {
+		t.Errorf("%d versions are remembered, want %d", n, maxVersions)
+	}
+	if err := r.accept([][]byte{o.record(multikey.KeyID{0, 1}, 1, false)}); err != nil || len(r.book.owners[1]) != maxVersions {
+		t.Errorf("an old version: %v", err)
+	}
+	again, err := New(r.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(again.book.owners[1]) != maxVersions || again.book.current(1) == nil {
+		t.Error("after a restart there are others")
+	}
+	r.Limit = int64(w.c.KeySize()) - 1
+	used := int64(0)
+	if err := r.fetch(t.Context(), r.book.current(1), &used); !errors.Is(err, ErrRoom) {
+		t.Errorf("without room: %v", err)
+	}
+	if err := os.WriteFile(filepath.Join(r.Dir, recordsFile), []byte("no records"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := New(r.Config); err == nil {
+		t.Error("a file that has no records is read")
+	}
+}
+
+// Keys that were damaged on disk are fetched again, and are not computed with.
+func TestDamagedKeys(t *testing.T) {
+	w := newWorld(t, 2, nil)
+	keys := w.own[1].make(1)
+	w.sync(t, 1)
+	w.sync(t, 0)
+	r := w.registries[0]
+	files, err := filepath.Glob(filepath.Join(r.Dir, "*"+keysSuffix))
+	if err != nil || len(files) != 1 {
+		t.Fatal(files, err)
+	}
+	b, err := os.ReadFile(files[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	b[len(b)-1] ^= 1
+	if err := os.WriteFile(files[0], b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Load(t.Context(), keys.ID()); !errors.Is(err, ErrChunk) {
+		t.Errorf("damaged keys: %v", err)
+	}
+	again, err := New(r.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again.fetchAll(t.Context())
+	if _, err := again.Load(t.Context(), keys.ID()); err != nil {
+		t.Errorf("after a restart: %v", err)
+	}
+}
+
+// What is asked for keys is held against what there is.
+func TestGetPublished(t *testing.T) {
+	w := newWorld(t, 1, nil)
+	keys := w.own[0].make(1)
+	w.sync(t, 0)
+	id := keys.ID()
+	client := multikeyv1.NewRegistryServiceClient(w.conns[0])
+	chunks := uint32(w.c.Chunks())
+	for name, x := range map[string]struct {
+		request *multikeyv1.GetPublishedRequest
+		count   uint32
+		want    rpc.Code
+	}{
+		"all":              {&multikeyv1.GetPublishedRequest{Key: id[:]}, chunks, ""},
+		"the second":       {&multikeyv1.GetPublishedRequest{Key: id[:], First: 1, Count: 1}, 1, ""},
+		"more than is":     {&multikeyv1.GetPublishedRequest{Key: id[:], First: 1, Count: 1<<32 - 1}, chunks - 1, ""},
+		"past the end":     {&multikeyv1.GetPublishedRequest{Key: id[:], First: chunks + 1}, 0, rpc.Invalid},
+		"a name too short": {&multikeyv1.GetPublishedRequest{Key: id[1:]}, 0, rpc.Invalid},
+		"nobody's":         {&multikeyv1.GetPublishedRequest{Key: make([]byte, 32)}, 0, rpc.UnknownKey},
+	} {
+		stream, err := client.GetPublished(context.Background(), x.request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := uint32(0)
+		_, err = stream.Recv()
+		for err == nil {
+			if _, err = stream.Recv(); err == nil {
+				n++
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			err = nil
+		}
+		if n != x.count || code(err) != x.want {
+			t.Errorf("%s: %d chunks and %v, want %d and %q", name, n, err, x.count, x.want)
+		}
+	}
+}
+
+// Keys of a party that has left the roster are named as such, also after the next restart, and count again if it comes back.
+func TestOwnerHasLeft(t *testing.T) {
+	w := newWorld(t, 3, nil)
+	keys := w.own[2].make(1)
+	w.sync(t, 2)
+	w.sync(t, 0)
+	c := w.registries[0].Config
+	less := c
+	less.Signers, less.Names, less.Peers = c.Signers[:2], c.Names[:2], c.Peers[:2]
+	for range 2 {
+		r, err := New(less)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var refused *rpc.Error
+		if err := r.Usable(keys.ID()); !errors.As(err, &refused) || refused.Code != rpc.UnknownKey || !strings.Contains(refused.What, "has left the roster") {
+			t.Errorf("keys of a party that has left: %v", err)
+		}
+		if err := r.accept([][]byte{w.own[1].record(multikey.KeyID{7}, 1, false)}); err != nil { // writes all records again
+			t.Fatal(err)
+		}
+		if err := r.accept([][]byte{w.own[2].record(multikey.KeyID{8}, 2, false)}); !errors.Is(err, service.ErrOwner) {
+			t.Errorf("a new record of a party that has left: %v", err)
+		}
+	}
+	again, err := New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := again.Usable(keys.ID()); code(err) != rpc.Unavailable {
+		t.Errorf("keys of a party that is back: %v", err)
+	}
+}

@@ -1,0 +1,122 @@
+package registry
+
+import (
+	"context"
+	"errors"
+	"io"
+
+	"github.com/lodge-mpc/lodge/engine/multikey"
+	multikeyv1 "github.com/lodge-mpc/lodge/proto/lodge/multikey/v1"
+	service "github.com/lodge-mpc/lodge/services/multikey"
+	"github.com/lodge-mpc/lodge/services/rpc"
+)
+
+// Rules say who may call what.
+var Rules = rpc.Rules{
+	"/lodge.multikey.v1.RegistryService/Announce":      rpc.Allow(rpc.Peer),
+	"/lodge.multikey.v1.RegistryService/ListPublished": rpc.Allow(rpc.Peer, rpc.Client),
+	"/lodge.multikey.v1.RegistryService/GetPublished":  rpc.Allow(rpc.Peer, rpc.Client),
+}
+
+// None is the service of a party whose roster pins no context.
+type None struct {
+	multikeyv1.UnsafeRegistryServiceServer
+}
+
+// Announce refuses.
+func (None) Announce(context.Context, *multikeyv1.AnnounceRequest) (*multikeyv1.AnnounceResponse, error) {
+	return nil, service.NotConfigured()
+}
+
+// ListPublished refuses.
+func (None) ListPublished(context.Context, *multikeyv1.ListPublishedRequest) (*multikeyv1.ListPublishedResponse, error) {
+	return nil, service.NotConfigured()
+}
+
+// GetPublished refuses.
+func (None) GetPublished(*multikeyv1.GetPublishedRequest, multikeyv1.RegistryService_GetPublishedServer) error {
+	return service.NotConfigured()
+}
+
+// Announce implements the service.
+func (r *Registry) Announce(_ context.Context, m *multikeyv1.AnnounceRequest) (*multikeyv1.AnnounceResponse, error) {
+	if n := len(m.GetRecords()); n > maxAnnounced {
+		return nil, rpc.Errorf(rpc.TooLarge, "", "%d records, the most are %d", n, maxAnnounced)
+	}
+	if err := r.accept(m.GetRecords()); err != nil {
+		return nil, refused(err)
+	}
+	return &multikeyv1.AnnounceResponse{}, nil
+}
+
+// refused says why a record is.
+func refused(err error) error {
+	switch {
+	case errors.Is(err, ErrConflict):
+		return rpc.Errorf(rpc.Conflict, "ask the owner: nobody signs two keys of one version", "%v", err)
+	case errors.Is(err, service.ErrRecord), errors.Is(err, service.ErrSignature), errors.Is(err, service.ErrOwner),
+		errors.Is(err, multikey.ErrSet), errors.Is(err, multikey.ErrCRS):
+		return rpc.Errorf(rpc.Invalid, "compare the rosters of the parties", "%v", err)
+	}
+	return err
+}
+
+// ListPublished implements the service.
+func (r *Registry) ListPublished(context.Context, *multikeyv1.ListPublishedRequest) (*multikeyv1.ListPublishedResponse, error) {
+	set, crs := r.Context.Hash(), r.Context.CRS()
+	m := &multikeyv1.ListPublishedResponse{Params: r.Context.Name, ParamsHash: set[:], CrsDigest: crs[:]}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, list := range r.book.owners {
+		for _, e := range list {
+			m.Keys = append(m.Keys, &multikeyv1.PublishedKey{
+				Owner: uint32(e.Place), Name: r.Names[e.Place], Version: e.Version, Key: e.Key[:], State: e.State(),
+				Present: e.State() == "current" && r.here(e), Record: e.Signed, Revocation: e.Revocation,
+			})
+		}
+	}
+	return m, nil
+}
+
+// GetPublished implements the service.
+func (r *Registry) GetPublished(m *multikeyv1.GetPublishedRequest, stream multikeyv1.RegistryService_GetPublishedServer) error {
+	if len(m.GetKey()) != len(multikey.KeyID{}) {
+		return rpc.Errorf(rpc.Invalid, "", "a name of %d bytes, want %d", len(m.GetKey()), len(multikey.KeyID{}))
+	}
+	chunks := uint32(r.Context.Chunks())
+	if m.GetFirst() > chunks {
+		return rpc.Errorf(rpc.Invalid, "", "chunk %d of %d", m.GetFirst(), chunks)
+	}
+	in, err := r.open(multikey.KeyID(m.GetKey()))
+	if err != nil {
+		return err
+	}
+	defer in.file.Close()
+	out := &multikeyv1.GetPublishedResponse{Header: in.header}
+	for i := range in.digests {
+		out.ChunkDigests = append(out.ChunkDigests, in.digests[i][:])
+	}
+	if err := stream.Send(out); err != nil {
+		return err
+	}
+	last := chunks
+	if n := m.GetCount(); n > 0 {
+		last = min(last, m.GetFirst()+min(n, chunks))
+	}
+	for i := range last {
+		b, err := in.chunk()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		if i < m.GetFirst() {
+			continue
+		}
+		if err := stream.Send(&multikeyv1.GetPublishedResponse{Index: i, Chunk: b}); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,125 @@
+package party
+
+import (
+	"bytes"
+	"encoding/hex"
+	"errors"
+	"io"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/lodge-mpc/lodge/engine/multikey"
+	multikeyv1 "github.com/lodge-mpc/lodge/proto/lodge/multikey/v1"
+	"github.com/lodge-mpc/lodge/services/config"
+	"github.com/lodge-mpc/lodge/services/devnet"
+	service "github.com/lodge-mpc/lodge/services/multikey"
+	"github.com/lodge-mpc/lodge/services/rpc"
+)
+
+// withContext has the roster pin a context of multi-key ciphertexts.
+func withContext(t *testing.T) func(i int, f *config.PartyFile) {
+	t.Helper()
+	c, err := service.ContextOf(&config.Multikey{Set: "insecure-M8-32", Seed: config.StandardSeed})
+	if err != nil {
+		t.Fatal(err)
+	}
+	hash := c.Hash()
+	pin := config.ParamsPin{Name: c.Name, Hash: hex.EncodeToString(hash[:])}
+	return func(_ int, f *config.PartyFile) {
+		f.Roster.Multikey = &config.Multikey{Set: c.Name, Seed: config.StandardSeed}
+		f.Policy.Params = append(f.Policy.Params, pin)
+	}
+}
+
+// published waits until a party's registry says something of keys.
+func (n *network) published(x *node, key []byte, when func(k *multikeyv1.PublishedKey) bool) {
+	n.t.Helper()
+	ctx := n.context()
+	for {
+		m, err := multikeyv1.NewRegistryServiceClient(x.app).ListPublished(ctx, &multikeyv1.ListPublishedRequest{})
+		if err != nil {
+			n.t.Fatal(err)
+		}
+		for _, k := range m.GetKeys() {
+			if bytes.Equal(k.GetKey(), key) && when(k) {
+				return
+			}
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+// Keys that a party makes come to the others by themselves, and so does that it has destroyed them.
+func TestMultikeyRegistry(t *testing.T) {
+	n := newNetwork(t, withContext(t))
+	owner := multikeyv1.NewKeysServiceClient(n.nodes[1].client)
+	made, err := owner.MakeKeys(n.context(), &multikeyv1.MakeKeysRequest{RequestId: make([]byte, 16)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := made.GetKeys().GetKey()
+	for _, x := range n.nodes {
+		n.published(x, key, func(k *multikeyv1.PublishedKey) bool {
+			return k.GetPresent() && k.GetState() == "current" && k.GetOwner() == 1 && k.GetVersion() == 1
+		})
+	}
+	stream, err := multikeyv1.NewRegistryServiceClient(n.nodes[2].app).GetPublished(n.context(), &multikeyv1.GetPublishedRequest{Key: key})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := stream.Recv()
+	if err != nil {
+		t.Fatal(err)
+	}
+	in, err := n.nodes[0].party.multikey.Receive(made.GetKeys().GetOwner(), m.GetHeader())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for m, err = stream.Recv(); err == nil; m, err = stream.Recv() {
+		if err := in.Put(int(m.GetIndex()), m.GetChunk()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !errors.Is(err, io.EOF) {
+		t.Fatal(err)
+	}
+	if _, err := in.Finish(multikey.KeyID(key)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := owner.DestroyKeys(n.context(), &multikeyv1.DestroyKeysRequest{Version: 1, Reason: "a test"}); err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range n.nodes {
+		n.published(x, key, func(k *multikeyv1.PublishedKey) bool { return k.GetState() == "revoked" && !k.GetPresent() })
+	}
+	stream, err = multikeyv1.NewRegistryServiceClient(n.nodes[2].app).GetPublished(n.context(), &multikeyv1.GetPublishedRequest{Key: key})
+	if err == nil {
+		_, err = stream.Recv()
+	}
+	refused(t, err, rpc.RetiredKey)
+	_, err = multikeyv1.NewRegistryServiceClient(n.nodes[0].app).Announce(n.context(), &multikeyv1.AnnounceRequest{})
+	refused(t, err, rpc.Forbidden)
+}
+
+// A party whose roster pins no context says so, and starts.
+func TestNoMultikeyContext(t *testing.T) {
+	cluster, err := devnet.Write(t.TempDir()+"/net", devnet.Options{Parties: 2, Params: []string{set}, Dev: true, Insecure: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := config.LoadParty(cluster.Parties[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := newParty(f, "test", slog.New(slog.NewTextHandler(io.Discard, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.close()
+	if p.published != nil {
+		t.Error("there is a registry")
+	}
+	p.published.Changed()
+	p.published.Run(t.Context())
+}
