@@ -75,6 +75,7 @@ const (
 	MACKeyBurnt  Event = "mac_key_burnt" // a MAC key and the tuples under it are dead
 	Decrypted    Event = "decrypted"     // a client was given a decryption share
 	Approved     Event = "approved"      // a client approved another's request for decryption
+	Multiplied   Event = "multiplied"    // what a client gave was multiplied with what another one had encrypted
 	EpochDrained Event = "epoch_drained" // an epoch makes nothing new
 	EpochRetired Event = "epoch_retired" // an epoch's keys were erased
 	// MultikeyMade and MultikeyRetired are of the party's own multi-key keys: a version was made, or erased.

@@ -94,6 +94,7 @@ const (
 	PermApprove  = "approve"  // approve decryptions that others ask for
 	PermEncrypt  = "encrypt"  // have bits encrypted under this party's multi-key keys
 	PermEvaluate = "evaluate" // have netlists computed on multi-key ciphertexts
+	PermLinear   = "linear"   // multiply matrices and vectors, encrypted or shared
 	PermRetire   = "retire"   // erase an epoch, or multi-key keys
 	PermSubmit   = "submit"   // submit and cancel jobs at the coordinator
 	PermReserve  = "reserve"  // reserve tuples, and release reservations, at the coordinator

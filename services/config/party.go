@@ -45,6 +45,11 @@ type PartyFile struct {
 	AllowPassiveThreshold bool `yaml:"allow_passive_threshold,omitempty"`
 	// Threshold says for whom this party decrypts under threshold keys.
 	Threshold Threshold `yaml:"threshold,omitempty"`
+	// AllowPassiveLinear accepts two-party linear algebra for clients, which is
+	// secure against those who follow the protocol alone.
+	AllowPassiveLinear bool `yaml:"allow_passive_linear,omitempty"`
+	// Linear bounds what clients have multiplied.
+	Linear Linear `yaml:"linear,omitempty"`
 	// AllowInsecureParams accepts parameter sets that are too small to hide
 	// anything. For tests.
 	AllowInsecureParams bool `yaml:"allow_insecure_params,omitempty"`
@@ -159,9 +164,10 @@ func LoadParty(path string, set ...string) (*PartyFile, error) {
 		f.AuditDir = "audit"
 	}
 	c.path(dir, "audit_dir", &f.AuditDir, false)
-	c.clients(f.Clients, PermStatus, PermFetch, PermMACKey, PermProve, PermDecrypt, PermApprove, PermEncrypt, PermEvaluate, PermRetire, PermAccusations, PermOperate)
+	c.clients(f.Clients, PermStatus, PermFetch, PermMACKey, PermProve, PermDecrypt, PermApprove, PermEncrypt, PermEvaluate, PermLinear, PermRetire, PermAccusations, PermOperate)
 	f.Policy.validate(c)
 	f.Threshold.validate(c, f.Clients)
+	f.Linear.fill(c)
 	c.oidc(dir, f.OIDC, f.Clients)
 	f.Limits.defaults()
 	c.stopAfter(&f.StopAfter)

@@ -338,9 +338,9 @@ func (w *writer) party(c *Cluster, o Options, i int, pins []config.ParamsPin, fi
 		SigningKey: "signing.key", Vault: place,
 		Clients: []config.Client{{Name: ClientName(i), Identity: identity("client", i), Permissions: []string{
 			config.PermStatus, config.PermFetch, config.PermMACKey, config.PermProve, config.PermRetire, config.PermAccusations,
-			config.PermOperate, config.PermEncrypt,
+			config.PermOperate, config.PermEncrypt, config.PermLinear,
 		}, Tenants: []string{Tenant}}, {Name: App, Identity: identity(App, -1), Permissions: []string{
-			config.PermStatus, config.PermProve, config.PermDecrypt, config.PermEncrypt,
+			config.PermStatus, config.PermProve, config.PermDecrypt, config.PermEncrypt, config.PermLinear,
 		},
 			Tenants: []string{Tenant}}, {Name: Operator, Identity: identity(Operator, -1), Permissions: []string{config.PermStatus, config.PermOperate, config.PermApprove},
 			Tenants: []string{Tenant}}},
@@ -349,7 +349,7 @@ func (w *writer) party(c *Cluster, o Options, i int, pins []config.ParamsPin, fi
 			MaxCount: 1 << 20, MaxDim: 1 << 12, JobsPerHour: 1000, MaxConcurrent: 2, MaxMemory: config.Bytes(o.MaxMemory), DecryptionsPerHour: 1000,
 			AllowNoSacrifice: o.NoSacrifice,
 		},
-		AllowPassiveKeygen: o.Dev, AllowInsecureParams: o.Insecure, AllowPassiveThreshold: o.Dev, Threshold: decrypting,
+		AllowPassiveKeygen: o.Dev, AllowInsecureParams: o.Insecure, AllowPassiveThreshold: o.Dev, Threshold: decrypting, AllowPassiveLinear: o.Dev,
 	})
 	c.Parties = append(c.Parties, filepath.Join(w.dir, m.Name, "party.yaml"))
 }

@@ -103,6 +103,9 @@ func (e *examination) local(ctx context.Context, p *Process) {
 	if p.Party.AllowPassiveThreshold {
 		e.ok(p.Name, "policy", "threshold keys, which are secure against parties that follow the protocol alone, are allowed")
 	}
+	if p.Party.AllowPassiveLinear {
+		e.ok(p.Name, "policy", "two-party linear algebra, which is secure against those who follow the protocol alone, is allowed")
+	}
 	e.disk(p)
 	e.vault(ctx, p)
 }

@@ -36,6 +36,8 @@ type Metrics struct {
 	decryptions   *prometheus.CounterVec
 	threshold     *prometheus.CounterVec
 	jobsEnded     *prometheus.CounterVec
+	products      *prometheus.CounterVec
+	answers       *prometheus.CounterVec
 
 	peers           *peers
 	checks          *checks
@@ -68,6 +70,8 @@ func New(version string, process Process) *Metrics {
 		delivered:   r.counter(Party, "lodge_tuples_delivered_total", "Tuples whose shares went to a client.", "kind", "field"),
 		decryptions: r.counter(Party, "lodge_decryptions_total", "Decryption requests of clients.", "outcome"),
 		threshold:   r.counter(Party, "lodge_threshold_messages_total", "Messages that this party has decrypted with a quorum, repeats aside.", "form"),
+		products:    r.counter(Party, "lodge_linear_products_total", "Products of `outsourced` matrices, a `vector` or a `batch` that clients had multiplied: `ok`, or an error code.", "product", "outcome"),
+		answers:     r.counter(Party, "lodge_linear_answers_total", "Encrypted answers that were computed for such products.", "product"),
 		jobsEnded:   r.counter(Coordinator, "lodge_jobs_ended_total", "Jobs that ended.", "kind", "state"),
 
 		peers:        newPeers(r),

@@ -21,6 +21,7 @@ import (
 	decryptionv1 "github.com/lodge-mpc/lodge/proto/lodge/decryption/v1"
 	exchangev1 "github.com/lodge-mpc/lodge/proto/lodge/exchange/v1"
 	keygenv1 "github.com/lodge-mpc/lodge/proto/lodge/keygen/v1"
+	linearv1 "github.com/lodge-mpc/lodge/proto/lodge/linear/v1"
 	multikeyv1 "github.com/lodge-mpc/lodge/proto/lodge/multikey/v1"
 	popkv1 "github.com/lodge-mpc/lodge/proto/lodge/popk/v1"
 	statusv1 "github.com/lodge-mpc/lodge/proto/lodge/status/v1"
@@ -37,6 +38,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/job"
 	"github.com/lodge-mpc/lodge/services/keygen"
 	"github.com/lodge-mpc/lodge/services/keyring"
+	"github.com/lodge-mpc/lodge/services/linear"
 	"github.com/lodge-mpc/lodge/services/metrics"
 	"github.com/lodge-mpc/lodge/services/multikey"
 	"github.com/lodge-mpc/lodge/services/multikey/keys"
@@ -172,7 +174,7 @@ func newDeviating(f *config.PartyFile, version string, log *slog.Logger, d *Devi
 		return nil, err
 	}
 	rules := rpc.Rules{exchange.Method: rpc.Allow(rpc.Peer)}
-	for _, more := range []rpc.Rules{keygen.Rules, triples.Rules, tuples.Rules, decryption.Rules, popk.Rules, threshold.Rules, keys.Rules, registry.Rules, accusations.Rules, status.Rules, status.ProbeRules} {
+	for _, more := range []rpc.Rules{keygen.Rules, triples.Rules, tuples.Rules, decryption.Rules, popk.Rules, threshold.Rules, keys.Rules, registry.Rules, linear.Rules, accusations.Rules, status.Rules, status.ProbeRules} {
 		for m, r := range more {
 			rules[m] = r
 		}
@@ -251,6 +253,10 @@ func (p *party) register(x *exchange.Exchange, version string) error {
 	})
 	multikeyv1.RegisterKeysServiceServer(p.server, p.keys)
 	thresholdv1.RegisterThresholdServiceServer(p.server, p.threshold(ring.Workers()))
+	linearv1.RegisterLinearServiceServer(p.server, linear.New(linear.Config{
+		Gate: p.sessions.Gate, Metrics: p.metrics, Audit: p.audit, Policy: f.Linear, AllowPassive: f.AllowPassiveLinear, AllowInsecure: f.AllowInsecureParams,
+		Workers: ring.Workers(),
+	}))
 	p.tuples = tuples.New(tuples.Config{
 		Vault: p.vault, Audit: p.audit, Quota: quota.NewBook(config.Quotas(f.Clients), nil), Metrics: p.metrics, Log: p.log, Peers: peers,
 		MACKeyShare: making.MACKeyShare, Retire: generating.Retire,

@@ -1,0 +1,226 @@
+package linear
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+	"slices"
+	"time"
+
+	"google.golang.org/grpc"
+
+	"github.com/lodge-mpc/lodge/clients/go/lodge"
+	"github.com/lodge-mpc/lodge/engine/linear"
+	"github.com/lodge-mpc/lodge/engine/sample"
+	linearv1 "github.com/lodge-mpc/lodge/proto/lodge/linear/v1"
+)
+
+// Client is connected to one party. It may be used by several goroutines at once.
+type Client struct {
+	name  string // of the party
+	conn  *grpc.ClientConn
+	calls linearv1.LinearServiceClient
+	// Patience is how long products of encrypted matrices are begun again after errors that pass; 0 means 30 s.
+	Patience time.Duration
+	// Workers bounds the goroutines that encrypt; 0 means one for each processor.
+	Workers int
+}
+
+const (
+	defaultPatience = 30 * time.Second
+	pause           = 200 * time.Millisecond
+	maxChunk        = 1 << 20
+	passive         = "passive"
+)
+
+// Dial prepares a client of the party of that name, or of the configuration's own if it is empty. It connects when it is
+// first used.
+func Dial(c lodge.Config, party string) (*Client, error) {
+	if party == "" {
+		party = c.Party
+	}
+	i := slices.IndexFunc(c.Parties, func(s lodge.Server) bool { return s.Name == party })
+	if i < 0 {
+		return nil, invalid("name one of the configuration's parties", "there is no party %q", party)
+	}
+	conn, err := c.Connect(c.Parties[i])
+	if err != nil {
+		return nil, err
+	}
+	return New(party, conn), nil
+}
+
+// New is a client of a party over a connection, which Close ends.
+func New(party string, conn *grpc.ClientConn) *Client {
+	return &Client{name: party, conn: conn, calls: linearv1.NewLinearServiceClient(conn)}
+}
+
+// Close ends the connection, and with it all calls.
+func (c *Client) Close() error { return c.conn.Close() }
+
+func (c *Client) workers() int {
+	if c.Workers > 0 {
+		return c.Workers
+	}
+	return runtime.GOMAXPROCS(0)
+}
+
+// invalid is an error of what the caller gave.
+func invalid(next, format string, args ...any) error {
+	return &lodge.Error{Code: lodge.Invalid, What: fmt.Sprintf(format, args...), Next: next}
+}
+
+// bad is an error of what the party sent.
+func (c *Client) bad(format string, args ...any) error {
+	return &lodge.Error{Code: lodge.BadShares, What: fmt.Sprintf("party %s: ", c.name) + fmt.Sprintf(format, args...), Next: "tell its operator"}
+}
+
+// failed is the error of a call.
+func (c *Client) failed(err error) error {
+	if err == nil {
+		return nil
+	}
+	e := *lodge.FromError(err)
+	e.What = fmt.Sprintf("party %s: %s", c.name, e.What)
+	return &e
+}
+
+// ofEngine is an error of the engine, about what the caller gave.
+func ofEngine(err error) error {
+	if err == nil {
+		return nil
+	}
+	return invalid("", "%v", err)
+}
+
+// find prepares a set by name, or the one that is used when none is asked for.
+func find(name, other string) (*linear.Scheme, error) {
+	if name == "" {
+		name = other
+	}
+	s, err := linear.Find(name)
+	return s, ofEngine(err)
+}
+
+// draw seeds what a product is encrypted with.
+func draw(purpose string) (*sample.Source, error) { return sample.Draw(rand.Reader, purpose) }
+
+// upload sends bytes in chunks. An error is that of the call, which Recv tells.
+type upload struct {
+	send   func(chunk []byte) error
+	held   []byte
+	sent   uint64
+	report func(sent uint64)
+}
+
+func (u *upload) Write(b []byte) (int, error) {
+	n := len(b)
+	for len(b) > 0 {
+		if u.held == nil {
+			u.held = make([]byte, 0, maxChunk)
+		}
+		m := min(len(b), maxChunk-len(u.held))
+		u.held = append(u.held, b[:m]...)
+		b = b[m:]
+		if len(u.held) == maxChunk {
+			if err := u.flush(); err != nil {
+				return 0, err
+			}
+		}
+	}
+	return n, nil
+}
+
+// flush sends what is held; the message is not used again.
+func (u *upload) flush() error {
+	if len(u.held) == 0 {
+		return nil
+	}
+	chunk := u.held
+	u.held = nil
+	if err := u.send(chunk); err != nil {
+		return err
+	}
+	u.sent += uint64(len(chunk))
+	if u.report != nil {
+		u.report(u.sent)
+	}
+	return nil
+}
+
+// inputs sends ciphertexts with their header.
+func (u *upload) inputs(in *linear.Inputs) error {
+	if _, err := u.Write(in.Header()); err != nil {
+		return err
+	}
+	var b []byte
+	for i := range in.Len() {
+		b = in.AppendCiphertext(b[:0], i)
+		if _, err := u.Write(b); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ignore gives nil for the end of a stream that its sender meets: Recv says what is wrong.
+func ignore(err error) error {
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	return err
+}
+
+// pieces cuts what comes into pieces of known sizes.
+type pieces struct {
+	size func(i int) int // of piece i
+	take func(i int, b []byte) error
+	held []byte
+	i    int
+	most int
+}
+
+var errMore = errors.New("more answers than there are")
+
+func (p *pieces) add(b []byte) error {
+	for len(b) > 0 {
+		if p.i == p.most {
+			return errMore
+		}
+		n := min(len(b), p.size(p.i)-len(p.held))
+		p.held = append(p.held, b[:n]...)
+		b = b[n:]
+		if len(p.held) == p.size(p.i) {
+			if err := p.take(p.i, p.held); err != nil {
+				return err
+			}
+			p.held = p.held[:0]
+			p.i++
+		}
+	}
+	return nil
+}
+
+// checkTerms compares what the party says of a product with what its plan is.
+func (c *Client) checkTerms(t *linearv1.Terms, answers, size int) error {
+	if t.GetSecurity() != passive || int(t.GetAnswers()) != answers || t.GetAnswerBytes() != uint64(size) {
+		return c.bad("it plans %d answers of %d bytes, security %q; here there are %d of %d, passive", t.GetAnswers(), t.GetAnswerBytes(), t.GetSecurity(), answers, size)
+	}
+	return nil
+}
+
+// again waits before another attempt, if that makes sense until then.
+func again(ctx context.Context, err error, until time.Time) error {
+	if e := lodge.FromError(err); !e.Retry() || time.Now().Add(pause).After(until) {
+		return err
+	}
+	select {
+	case <-time.After(pause):
+		return nil
+	case <-ctx.Done():
+		return err
+	}
+}

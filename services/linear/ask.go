@@ -1,0 +1,236 @@
+package linear
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/lodge-mpc/lodge/engine/linear"
+	"github.com/lodge-mpc/lodge/engine/sample"
+	linearv1 "github.com/lodge-mpc/lodge/proto/lodge/linear/v1"
+	"github.com/lodge-mpc/lodge/services/audit"
+	"github.com/lodge-mpc/lodge/services/job"
+	"github.com/lodge-mpc/lodge/services/rpc"
+	"github.com/lodge-mpc/lodge/services/session"
+)
+
+// end is one of a run, on its way from the header.
+type end struct {
+	*shared
+	*intake
+	run   *run
+	leave func(error)
+	call  *job.Call
+	with  string // client at the other end
+	// source of the randomness of a run's answers, at the end of whose matrix it is.
+	source *sample.Source
+}
+
+// open checks a header, plans what it asks for, and comes to the run.
+func (s *Service) open(h *linearv1.RunHeader, who side, client string) (_ *end, err error) {
+	if h == nil {
+		return nil, rpc.Errorf(rpc.Invalid, "send the header first", "no header")
+	}
+	x := &end{with: h.GetWith()}
+	if x.shared, err = s.openShared(h); err != nil {
+		return nil, err
+	}
+	room := x.askRoom()
+	if who == giver {
+		room = x.answerRoom()
+	}
+	if x.call, err = s.admit(client, room); err != nil {
+		return nil, err
+	}
+	if x.run, x.leave, err = s.runs.enter(h, who, client); err != nil {
+		x.call.Release()
+		return nil, err
+	}
+	return x, nil
+}
+
+// close ends what has been opened, with the outcome.
+func (x *end) close(s *Service, err error) {
+	if x == nil {
+		return
+	}
+	x.leave(err)
+	x.intake.close()
+	if x.source != nil {
+		x.source.Wipe()
+	}
+	x.call.Release()
+}
+
+// Ask implements the service.
+func (s *Service) Ask(stream linearv1.LinearService_AskServer) error {
+	caller, _ := rpc.Caller(stream.Context())
+	var x *end
+	err := s.ask(stream, caller, &x)
+	x.close(s, err)
+	return err
+}
+
+func (s *Service) ask(stream linearv1.LinearService_AskServer, caller rpc.Principal, at **end) error {
+	var x *end
+	var key *linear.PublicKey
+	var in *linear.Inputs
+	err := upload(stream.Recv, func(m *linearv1.AskRequest) (_ time.Duration, err error) {
+		if x == nil {
+			if x, err = s.open(m.GetHeader(), owner, caller.Name); err != nil {
+				return 0, err
+			}
+			*at = x
+			_, all := x.ciphertexts()
+			x.intake = intakeOf(x.input(&key, &in), all)
+		}
+		if err := x.run.failed(); err != nil {
+			return 0, err
+		}
+		return patience(x.all), x.add(m.GetChunk())
+	})
+	switch {
+	case err != nil:
+		return err
+	case x == nil:
+		return rpc.Errorf(rpc.Invalid, "send the header first", "no header")
+	}
+	if err := x.whole(); err != nil {
+		return err
+	}
+	e, err := x.accept(key, in)
+	if err != nil {
+		return err
+	}
+	if err := stream.Send(&linearv1.AskResponse{Terms: x.terms()}); err != nil {
+		return err
+	}
+	x.run.input <- e
+	if err := x.run.wait(stream.Context(), giver, x.with, s.Policy.WaitTime()); err != nil {
+		return err
+	}
+	return x.relay(stream.Context(), func(chunk []byte, complete bool) error {
+		return stream.Send(&linearv1.AskResponse{Chunk: chunk, Complete: complete})
+	})
+}
+
+// input are the parts of the owner's key and input.
+func (x *end) input(key **linear.PublicKey, in **linear.Inputs) iter.Seq[part] {
+	return func(yield func(part) bool) {
+		if !yield(part{x.scheme.PublicKeySize(false), func(b []byte) (err error) {
+			*key, err = x.scheme.DecodePublicKey(b)
+			return err
+		}}) {
+			return
+		}
+		count, _ := x.ciphertexts()
+		inputs(yield, x.scheme, func() *linear.PublicKey { return *key }, count, in)
+	}
+}
+
+// relay sends the answers as they are made.
+func (x *end) relay(ctx context.Context, f func(chunk []byte, complete bool) error) error {
+	for {
+		select {
+		case answer, more := <-x.run.answer:
+			if !more {
+				if err := f(nil, true); err != nil {
+					return err
+				}
+				close(x.run.done)
+				return nil
+			}
+			if err := send(answer, func(chunk []byte) error { return f(chunk, false) }); err != nil {
+				return err
+			}
+		case <-x.run.ctx.Done():
+			return x.run.failed()
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// Answer implements the service.
+func (s *Service) Answer(stream linearv1.LinearService_AnswerServer) error {
+	caller, _ := rpc.Caller(stream.Context())
+	var x *end
+	err := s.answer(stream, caller, &x)
+	if x != nil {
+		s.Metrics.LinearProduct(x.kind, outcome(err))
+	}
+	x.close(s, err)
+	return err
+}
+
+func (s *Service) answer(stream linearv1.LinearService_AnswerServer, caller rpc.Principal, at **end) error {
+	var x *end
+	ctx := stream.Context()
+	err := upload(stream.Recv, func(m *linearv1.AnswerRequest) (_ time.Duration, err error) {
+		if x == nil {
+			if x, err = s.open(m.GetHeader(), giver, caller.Name); err != nil {
+				return 0, err
+			}
+			*at = x
+			if err := s.begin(ctx, x, caller, stream); err != nil {
+				return 0, err
+			}
+		}
+		if err := x.run.failed(); err != nil {
+			return 0, err
+		}
+		return patience(x.all), x.add(m.GetChunk())
+	})
+	switch {
+	case err != nil:
+		return err
+	case x == nil:
+		return rpc.Errorf(rpc.Invalid, "send the header first", "no header")
+	}
+	if err := x.whole(); err != nil {
+		return err
+	}
+	close(x.run.answer)
+	select {
+	case <-x.run.done:
+	case <-x.run.ctx.Done():
+		return x.run.failed()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	return stream.Send(&linearv1.AnswerResponse{Complete: true})
+}
+
+// begin waits for the input of the owner of the key, and is ready for the matrix.
+func (s *Service) begin(ctx context.Context, x *end, caller rpc.Principal, stream linearv1.LinearService_AnswerServer) error {
+	if err := x.run.wait(ctx, owner, x.with, s.Policy.WaitTime()); err != nil {
+		return err
+	}
+	e, err := x.run.evaluator(ctx)
+	if err != nil {
+		return err
+	}
+	// Whoever owns the matrix counts how often it was used: distances add up.
+	note := fmt.Sprintf("%s, for client %s, distance 2^%.1f", x.shared, x.with, x.terms().GetLogDistance())
+	if _, err := s.Audit.Append(audit.Entry{Event: audit.Multiplied, Actor: caller.Name, Auth: audit.Auth(caller.Auth), Note: note}); err != nil {
+		return err
+	}
+	if err := stream.Send(&linearv1.AnswerResponse{Terms: x.terms()}); err != nil {
+		return err
+	}
+	if x.source, err = session.Source("linear " + x.kind); err != nil {
+		return err
+	}
+	work := &giving{shared: x.shared, with: e}
+	work.source = func(g int) *sample.Source { return x.source.Sub("linear answer", uint64(g)) }
+	work.emit = func(answer []byte, shares []uint64) error {
+		if err := x.run.give(ctx, answer); err != nil {
+			return err
+		}
+		s.Metrics.LinearAnswers(x.kind, 1)
+		return send(x.encode(shares), func(chunk []byte) error { return stream.Send(&linearv1.AnswerResponse{Chunk: chunk}) })
+	}
+	x.intake = intakeOf(work.parts(), x.answerBytes())
+	return nil
+}

@@ -1,0 +1,128 @@
+package linear
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"iter"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/lodge-mpc/lodge/services/rpc"
+)
+
+// sized are parts of these sizes, which are appended to got as they come.
+func sized(sizes []int, got *[][]byte) (iter.Seq[part], uint64) {
+	all := 0
+	for _, n := range sizes {
+		all += n
+	}
+	return func(yield func(part) bool) {
+		for _, n := range sizes {
+			if !yield(part{n, func(b []byte) error { *got = append(*got, slices.Clone(b)); return nil }}) {
+				return
+			}
+		}
+	}, uint64(all)
+}
+
+// However what comes is cut, its parts are the same, and more or less than all of them is refused.
+func FuzzIntake(f *testing.F) {
+	f.Add([]byte{3, 1, 4, 1, 5}, uint8(2))
+	f.Add([]byte{200}, uint8(7))
+	f.Fuzz(func(t *testing.T, shape []byte, step uint8) {
+		var sizes []int
+		for _, b := range shape {
+			sizes = append(sizes, int(b)+1)
+		}
+		var got [][]byte
+		parts, all := sized(sizes, &got)
+		x := intakeOf(parts, all)
+		defer x.close()
+		sent := make([]byte, all)
+		for i := range sent {
+			sent[i] = byte(i * 7)
+		}
+		for chunk := range slices.Chunk(sent, int(step)+1) {
+			if err := x.add(chunk); err != nil {
+				t.Fatal(err)
+			}
+			if x.come < all && !errors.Is(x.whole(), &rpc.Error{Code: rpc.Invalid}) {
+				t.Fatal("it is whole before its end")
+			}
+		}
+		if err := x.whole(); err != nil {
+			t.Fatal(err)
+		}
+		for i, n := range sizes {
+			if len(got[i]) != n {
+				t.Fatalf("part %d has %d bytes, want %d", i, len(got[i]), n)
+			}
+		}
+		if !bytes.Equal(slices.Concat(got...), sent) {
+			t.Fatal("other bytes came")
+		}
+		if err := x.add([]byte{0}); !errors.Is(err, &rpc.Error{Code: rpc.TooLarge}) {
+			t.Fatalf("a byte more: %v", err)
+		}
+	})
+}
+
+// What is sent too slowly is refused; what each message takes here does not count.
+func TestUploadsInTime(t *testing.T) {
+	messages := 3
+	recv := func() (int, error) {
+		if messages == 0 {
+			return 0, io.EOF
+		}
+		messages--
+		return messages, nil
+	}
+	taken := 0
+	if err := upload(recv, func(int) (time.Duration, error) { taken++; return time.Minute, nil }); err != nil || taken != 3 {
+		t.Errorf("%d messages, %v", taken, err)
+	}
+	stop := make(chan struct{})
+	defer close(stop)
+	first := true
+	slow := func() (int, error) {
+		if first {
+			first = false
+			return 1, nil
+		}
+		<-stop
+		return 0, io.EOF
+	}
+	err := upload(slow, func(int) (time.Duration, error) { return 0, nil })
+	if !errors.Is(err, &rpc.Error{Code: rpc.TimedOut}) {
+		t.Errorf("a slow client: %v", err)
+	}
+	if broken := errors.New("broken"); !errors.Is(upload(func() (int, error) { return 0, broken }, func(int) (time.Duration, error) { return 0, nil }), broken) {
+		t.Error("a broken stream")
+	}
+	if patience(0) != grace || patience(leastRate*10) != grace+10*time.Second {
+		t.Errorf("%s for 10 s", patience(leastRate*10))
+	}
+}
+
+// What counts is the hour.
+func TestRates(t *testing.T) {
+	var r rates
+	now := time.Unix(1000, 0)
+	for i := range 2 {
+		if err := r.take("a", 2, now.Add(time.Duration(i)*time.Minute)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	err := r.take("a", 2, now.Add(59*time.Minute))
+	if e := rpc.FromError(err); !errors.Is(err, &rpc.Error{Code: rpc.RateLimited}) || e.Retry != time.Minute {
+		t.Errorf("the third: %v, %s", err, e.Retry)
+	}
+	if err := r.take("b", 2, now); err != nil {
+		t.Error(err)
+	}
+	if err := r.take("a", 2, now.Add(time.Hour)); err != nil {
+		t.Errorf("after an hour: %v", err)
+	}
+}

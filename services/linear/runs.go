@@ -1,0 +1,163 @@
+package linear
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	linearv1 "github.com/lodge-mpc/lodge/proto/lodge/linear/v1"
+	"github.com/lodge-mpc/lodge/services/rpc"
+)
+
+const runIDSize = 16
+
+// side of a run.
+type side int
+
+const (
+	owner side = iota // of the key
+	giver             // of what it is multiplied with
+)
+
+func (s side) String() string { return [...]string{"owner of the key", "owner of the matrix"}[s] }
+
+// runKey names a run: none is of other clients than those who name each other.
+type runKey struct {
+	id           [runIDSize]byte
+	owner, giver string
+}
+
+// meaning is what both ends must say alike.
+type meaning struct {
+	set, packing   string
+	a, b, c, d     uint32
+	vector, header bool
+}
+
+func meaningOf(h *linearv1.RunHeader) meaning {
+	m := meaning{set: h.GetSet(), header: true}
+	if v := h.GetVector(); v != nil {
+		m.vector, m.a, m.b, m.c, m.packing = true, v.GetRows(), v.GetCols(), v.GetSlots(), v.GetPacking().String()
+	}
+	if b := h.GetBatch(); b != nil {
+		m.a, m.b, m.c, m.d = b.GetRows(), b.GetCols(), b.GetCount(), b.GetOutputs()
+	}
+	return m
+}
+
+// runs are those that have an end here.
+type runs struct {
+	mu   sync.Mutex
+	open map[runKey]*run
+}
+
+// run is a product on shares of two clients. It has failed for both ends if it has for one.
+type run struct {
+	ctx    context.Context // ends when the run has failed
+	fail   context.CancelCauseFunc
+	means  meaning
+	came   [2]chan struct{} // closed when an end has come
+	ends   [2]bool
+	here   int             // ends
+	input  chan evaluators // one, of the owner of the key
+	answer chan []byte     // closed after the last
+	done   chan struct{}   // closed when the owner of the key has been sent everything
+}
+
+// lost is why an end fails when the other one has.
+func lost(who side, client string, err error) *rpc.Error {
+	code := rpc.FromError(err).Code
+	return rpc.Errorf(rpc.Unavailable, "both begin another run, with another id", "the %s, client %s, has failed: %s", who, client, code)
+}
+
+// enter is an end that comes, of a client. The caller calls leave with the outcome.
+func (r *runs) enter(h *linearv1.RunHeader, who side, client string) (_ *run, leave func(error), err error) {
+	if len(h.GetRun()) != runIDSize || h.GetWith() == "" {
+		return nil, nil, rpc.Errorf(rpc.Invalid, "draw 16 random bytes for both ends, and name the client at the other", "a run without an id of 16 bytes, or without another client")
+	}
+	key := runKey{[runIDSize]byte(h.GetRun()), client, h.GetWith()}
+	if who == giver {
+		key.owner, key.giver = key.giver, key.owner
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	x := r.open[key]
+	if x == nil {
+		x = &run{means: meaningOf(h), input: make(chan evaluators, 1), answer: make(chan []byte), done: make(chan struct{})}
+		x.came = [2]chan struct{}{make(chan struct{}), make(chan struct{})}
+		x.ctx, x.fail = context.WithCancelCause(context.Background())
+		if r.open == nil {
+			r.open = map[runKey]*run{}
+		}
+		r.open[key] = x
+	}
+	switch {
+	case x.ends[who]:
+		return nil, nil, rpc.Errorf(rpc.Conflict, "use an id once", "the %s is there already", who)
+	case x.means != meaningOf(h):
+		err := rpc.Errorf(rpc.Conflict, "name the same set and shape at both ends", "the %s means another product than client %s", who, h.GetWith())
+		x.fail(err)
+		return nil, nil, err
+	}
+	x.ends[who] = true
+	x.here++
+	close(x.came[who])
+	return x, func(err error) { r.leave(key, x, who, client, err) }, nil
+}
+
+func (r *runs) leave(key runKey, x *run, who side, client string, err error) {
+	if err != nil {
+		x.fail(lost(who, client, err))
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if x.here--; x.here == 0 || err != nil {
+		x.fail(nil)
+		if r.open[key] == x {
+			delete(r.open, key)
+		}
+	}
+}
+
+// failed is why a run has, for an end that goes on.
+func (x *run) failed() error { return context.Cause(x.ctx) }
+
+// wait waits for the end of a client to come. What it does then has clocks of its own.
+func (x *run) wait(ctx context.Context, of side, client string, most time.Duration) error {
+	over := time.NewTimer(most)
+	defer over.Stop()
+	select {
+	case <-x.came[of]:
+		return nil
+	case <-x.ctx.Done():
+		return x.failed()
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-over.C:
+		return rpc.Errorf(rpc.Unavailable, "begin both ends at about the same time", "the %s, client %s, did not come within %s", of, client, most)
+	}
+}
+
+// evaluator waits for the input of the owner of the key.
+func (x *run) evaluator(ctx context.Context) (e evaluators, err error) {
+	select {
+	case e = <-x.input:
+		return e, nil
+	case <-x.ctx.Done():
+		return e, x.failed()
+	case <-ctx.Done():
+		return e, ctx.Err()
+	}
+}
+
+// give hands an answer to the end of the owner of the key.
+func (x *run) give(ctx context.Context, answer []byte) error {
+	select {
+	case x.answer <- answer:
+		return nil
+	case <-x.ctx.Done():
+		return x.failed()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

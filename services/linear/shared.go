@@ -1,0 +1,241 @@
+package linear
+
+import (
+	"fmt"
+	"iter"
+
+	"github.com/lodge-mpc/lodge/engine/codec"
+	"github.com/lodge-mpc/lodge/engine/linear"
+	"github.com/lodge-mpc/lodge/engine/sample"
+	linearv1 "github.com/lodge-mpc/lodge/proto/lodge/linear/v1"
+	"github.com/lodge-mpc/lodge/services/metrics"
+	"github.com/lodge-mpc/lodge/services/rpc"
+)
+
+// What is multiplied on shares, at most, in entries: of a matrix that streams through, and of what is held.
+const (
+	maxMatrix = 1 << 32
+	maxHeld   = 1 << 28
+)
+
+// shared is a product on shares: a matrix times a vector, or sums over a batch.
+type shared struct {
+	kind   string
+	scheme *linear.Scheme
+	vector *linear.VectorPlan // or
+	batch  *linear.BatchPlan
+}
+
+// openShared checks what both ends say, and plans it.
+func (s *Service) openShared(h *linearv1.RunHeader) (*shared, error) {
+	scheme, err := s.scheme(h.GetSet(), h.GetSetHash())
+	if err != nil {
+		return nil, err
+	}
+	tooLarge := func(what string, most uint64) error {
+		return rpc.Errorf(rpc.TooLarge, "multiply blocks of it", "%s of more than %d entries", what, most)
+	}
+	switch x := h.GetShape().(type) {
+	case *linearv1.RunHeader_Vector:
+		v := x.Vector
+		if uint64(v.GetRows())*uint64(v.GetCols()) > maxMatrix {
+			return nil, tooLarge("a matrix", maxMatrix)
+		}
+		packing, known := packings[v.GetPacking()]
+		if !known {
+			return nil, rpc.Errorf(rpc.Invalid, "", "packing %d", v.GetPacking())
+		}
+		plan, err := scheme.PlanVector(int(v.GetRows()), int(v.GetCols()), packing, int(v.GetSlots()))
+		return &shared{kind: metrics.LinearVector, scheme: scheme, vector: plan}, refusal(err)
+	case *linearv1.RunHeader_Batch:
+		b := x.Batch
+		rows, cols, count, outputs := uint64(b.GetRows()), uint64(b.GetCols()), uint64(b.GetCount()), uint64(b.GetOutputs())
+		if max(rows, cols, count, outputs) > linear.MaxEntries || count*cols > maxHeld || max(count*cols*max(rows, outputs), outputs*rows) > maxHeld {
+			return nil, tooLarge("matrices, vectors or results", maxHeld)
+		}
+		plan, err := scheme.PlanBatch(int(rows), int(cols), int(count), int(outputs))
+		return &shared{kind: metrics.LinearBatch, scheme: scheme, batch: plan}, refusal(err)
+	}
+	return nil, rpc.Errorf(rpc.Invalid, "name the shape of a matrix, or of a batch", "no shape")
+}
+
+var packings = map[linearv1.Packing]linear.Packing{
+	linearv1.Packing_PACKING_UNSPECIFIED: linear.Cheapest,
+	linearv1.Packing_PACKING_FORWARD:     linear.Forward,
+	linearv1.Packing_PACKING_DOUBLE:      linear.Double,
+	linearv1.Packing_PACKING_TILED:       linear.Tiled,
+}
+
+// String says what is multiplied.
+func (x *shared) String() string {
+	if x.vector != nil {
+		return fmt.Sprintf("a matrix of %d x %d times a shared vector", x.vector.Rows, x.vector.Cols)
+	}
+	return fmt.Sprintf("%d shared matrices of %d x %d times vectors of %d outputs", x.batch.Count, x.batch.Rows, x.batch.Cols, x.batch.Outputs)
+}
+
+// terms are what set and shape fix.
+func (x *shared) terms() *linearv1.Terms {
+	t := &linearv1.Terms{Security: security}
+	if x.vector != nil {
+		t.Answers, t.AnswerBytes, t.LogDistance = uint32(x.vector.Answers), uint64(x.vector.AnswerSize()), x.vector.Distance()
+	} else {
+		t.Answers, t.AnswerBytes, t.LogDistance = uint32(x.batch.Answers), uint64(x.batch.AnswerSize()), x.batch.Distance()
+	}
+	return t
+}
+
+// ciphertexts of the owner of the key, and the bytes that it sends.
+func (x *shared) ciphertexts() (count int, bytes uint64) {
+	if x.vector != nil {
+		return x.vector.Blocks, uint64(x.scheme.PublicKeySize(false) + x.vector.UpBytes())
+	}
+	return x.batch.Inputs, uint64(x.scheme.PublicKeySize(false) + x.batch.UpBytes())
+}
+
+// askRoom is what the owner's end holds, in bytes.
+func (x *shared) askRoom() uint64 {
+	count, _ := x.ciphertexts()
+	return 2*rpc.MaxMessage + keyRoom(x.scheme, false) + 2*uint64(count)*polynomial(x.scheme)
+}
+
+// residues is the size of so many, packed.
+func (x *shared) residues(n int) int { return codec.PolySize(n, []uint64{x.scheme.T}) }
+
+// decode takes residues that are packed.
+func (x *shared) decode(v []uint64, b []byte) error {
+	if err := codec.DecodePoly([][]uint64{v}, []uint64{x.scheme.T}, b); err != nil {
+		return rpc.Errorf(rpc.Invalid, "pack residues modulo T as docs/linear.md says", "what was sent is no residues modulo %d: %v", x.scheme.T, err)
+	}
+	return nil
+}
+
+// encode packs residues.
+func (x *shared) encode(v []uint64) []byte {
+	return codec.AppendPoly(make([]byte, 0, x.residues(len(v))), [][]uint64{v}, []uint64{x.scheme.T})
+}
+
+// answerRoom is what the other end holds, in bytes: rows of one answer and one as it comes, or the whole batch; its shares;
+// and what an answer takes while it is computed.
+func (x *shared) answerRoom() uint64 {
+	room := 2*rpc.MaxMessage + perAnswer*polynomial(x.scheme)
+	if p := x.vector; p != nil {
+		return room + 8*uint64(p.Cols)*(uint64(p.PerAnswer)+3) + 16*uint64(p.PerAnswer)
+	}
+	p := x.batch
+	columns := uint64(p.Count) * uint64(p.Cols)
+	return room + 8*(columns*uint64(p.Outputs+p.Rows)+3*uint64(p.Cols+x.scheme.N()))
+}
+
+// answerBytes is what the other end sends.
+func (x *shared) answerBytes() uint64 {
+	if p := x.vector; p != nil {
+		return uint64(x.residues(p.Cols)) * uint64(p.Rows+1)
+	}
+	p := x.batch
+	return uint64(x.residues(p.Cols)) * uint64(p.Count) * uint64(p.Rows+p.Outputs)
+}
+
+// evaluators give that of a run when the owner of the key has sent its input.
+type evaluators struct {
+	vector *linear.VectorEvaluator // or
+	batch  *linear.BatchEvaluator
+}
+
+// accept takes the owner's input.
+func (x *shared) accept(key *linear.PublicKey, in *linear.Inputs) (e evaluators, err error) {
+	if x.vector != nil {
+		e.vector, err = x.vector.Evaluator(key, in)
+	} else {
+		e.batch, err = x.batch.Evaluator(key, in)
+	}
+	return e, refusal(err)
+}
+
+// giving is what the owner of the matrix does for each answer.
+type giving struct {
+	*shared
+	with evaluators
+	// source of an answer's randomness, and where the answer and the share of the results go.
+	source func(g int) *sample.Source
+	emit   func(answer []byte, shares []uint64) error
+}
+
+// parts of what the other end sends. Each answer is computed as soon as its rows are there.
+func (x *giving) parts() iter.Seq[part] {
+	if x.vector != nil {
+		return x.vectorParts
+	}
+	return x.batchParts
+}
+
+func (x *giving) vectorParts(yield func(part) bool) {
+	p := x.vector
+	share, rows := make([]uint64, p.Cols), make([]uint64, p.PerAnswer*p.Cols)
+	defer clear(share)
+	defer clear(rows)
+	size := x.residues(p.Cols)
+	if !yield(part{size, func(b []byte) error { return x.decode(share, b) }}) {
+		return
+	}
+	for g := range p.Answers {
+		from, to := p.RowsOf(g)
+		for i := range to - from {
+			take := func(b []byte) error {
+				if err := x.decode(rows[i*p.Cols:(i+1)*p.Cols], b); err != nil || i+1 < to-from {
+					return err
+				}
+				return x.compute(g, func(source *sample.Source) ([]byte, []uint64, error) {
+					return x.with.vector.Answer(g, rows[:(to-from)*p.Cols], share, source)
+				})
+			}
+			if !yield(part{size, take}) {
+				return
+			}
+		}
+	}
+}
+
+func (x *giving) batchParts(yield func(part) bool) {
+	p := x.batch
+	matrices, vectors := make([]uint64, p.Count*p.Rows*p.Cols), make([]uint64, p.Outputs*p.Count*p.Cols)
+	defer clear(matrices)
+	defer clear(vectors)
+	size := x.residues(p.Cols)
+	for i := range p.Count * p.Rows {
+		if !yield(part{size, func(b []byte) error { return x.decode(matrices[i*p.Cols:(i+1)*p.Cols], b) }}) {
+			return
+		}
+	}
+	for i := range p.Outputs * p.Count {
+		take := func(b []byte) error {
+			if err := x.decode(vectors[i*p.Cols:(i+1)*p.Cols], b); err != nil || i+1 < p.Outputs*p.Count {
+				return err
+			}
+			for g := range p.Answers {
+				err := x.compute(g, func(source *sample.Source) ([]byte, []uint64, error) {
+					return x.with.batch.Answer(g, vectors, matrices, source)
+				})
+				if err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+		if !yield(part{size, take}) {
+			return
+		}
+	}
+}
+
+// compute makes one answer.
+func (x *giving) compute(g int, answer func(*sample.Source) ([]byte, []uint64, error)) error {
+	source := x.source(g)
+	defer source.Wipe()
+	encoded, shares, err := answer(source)
+	if err != nil {
+		return err
+	}
+	defer clear(shares)
+	return x.emit(encoded, shares)
+}
