@@ -198,6 +198,9 @@ func (b *Batch) Ciphertext(i int) *Ciphertext {
 // the number of bits.
 const batchHead = 32 + 32 + SeedSize + 4
 
+// BatchSize is the size in bytes of an encoded batch of so many bits.
+func (s *Scheme) BatchSize(bits int) int { return batchHead + 4*bits }
+
 // AppendBatch appends the encoding of a batch.
 func (s *Scheme) AppendBatch(dst []byte, b *Batch) []byte {
 	dst = append(append(append(dst, s.hash[:]...), b.Key[:]...), b.Seed[:]...)
@@ -216,7 +219,7 @@ func (s *Scheme) DecodeBatch(src []byte) (*Batch, error) {
 	if count > MaxBatch {
 		return nil, fmt.Errorf("%w: a batch of %d bits, the most are %d", ErrCiphertext, count, MaxBatch)
 	}
-	if err := exactly("batch", len(src), batchHead+4*int(count)); err != nil {
+	if err := exactly("batch", len(src), s.BatchSize(int(count))); err != nil {
 		return nil, err
 	}
 	b := &Batch{Key: KeyID(src[32:]), Seed: [SeedSize]byte(src[64:]), B: make([]uint32, count), s: s}

@@ -338,9 +338,9 @@ func (w *writer) party(c *Cluster, o Options, i int, pins []config.ParamsPin, fi
 		SigningKey: "signing.key", Vault: place,
 		Clients: []config.Client{{Name: ClientName(i), Identity: identity("client", i), Permissions: []string{
 			config.PermStatus, config.PermFetch, config.PermMACKey, config.PermProve, config.PermRetire, config.PermAccusations,
-			config.PermOperate, config.PermEncrypt, config.PermLinear,
+			config.PermOperate, config.PermEncrypt, config.PermLinear, config.PermEvaluate,
 		}, Tenants: []string{Tenant}}, {Name: App, Identity: identity(App, -1), Permissions: []string{
-			config.PermStatus, config.PermProve, config.PermDecrypt, config.PermEncrypt, config.PermLinear,
+			config.PermStatus, config.PermProve, config.PermDecrypt, config.PermEncrypt, config.PermLinear, config.PermEvaluate,
 		},
 			Tenants: []string{Tenant}}, {Name: Operator, Identity: identity(Operator, -1), Permissions: []string{config.PermStatus, config.PermOperate, config.PermApprove},
 			Tenants: []string{Tenant}}},

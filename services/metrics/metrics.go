@@ -43,6 +43,7 @@ type Metrics struct {
 	checks          *checks
 	conduct         *conduct
 	evaluators      *evaluators
+	multikeys       *multikeys
 	store           *store
 	jobs            *jobs
 	stock           *stock
@@ -78,6 +79,7 @@ func New(version string, process Process) *Metrics {
 		checks:       newChecks(r),
 		conduct:      newConduct(r),
 		evaluators:   newEvaluators(r),
+		multikeys:    newMultikeys(r),
 		store:        newStore(r),
 		jobs:         newJobs(r),
 		stock:        newStock(r),

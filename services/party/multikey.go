@@ -4,11 +4,13 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"runtime"
 
 	"google.golang.org/grpc"
 
 	engine "github.com/lodge-mpc/lodge/engine/multikey"
 	multikeyv1 "github.com/lodge-mpc/lodge/proto/lodge/multikey/v1"
+	"github.com/lodge-mpc/lodge/services/multikey/evaluation"
 	"github.com/lodge-mpc/lodge/services/multikey/registry"
 	"github.com/lodge-mpc/lodge/services/vault"
 )
@@ -22,7 +24,7 @@ func (p *party) openRegistry() (err error) {
 	f := p.file
 	c := registry.Config{
 		Context: p.multikey, Self: f.Index, Signers: f.Roster.SigningKeys(), Source: ownKeys{p.vault}, Dir: f.Multikey.Dir,
-		Limit: int64(f.Multikey.MaxKeys), Log: p.log, Peers: make([]grpc.ClientConnInterface, len(p.conns)),
+		Limit: int64(f.Multikey.MaxKeys), Metrics: p.metrics, Log: p.log, Peers: make([]grpc.ClientConnInterface, len(p.conns)),
 	}
 	for i, m := range f.Roster.Parties {
 		c.Names = append(c.Names, m.Name)
@@ -35,6 +37,14 @@ func (p *party) openRegistry() (err error) {
 	}
 	multikeyv1.RegisterRegistryServiceServer(p.server, p.published)
 	return nil
+}
+
+// serveEvaluation serves evaluation with the keys of the registry.
+func (p *party) serveEvaluation() {
+	p.evaluation = evaluation.New(evaluation.Config{
+		Context: p.multikey, Keys: p.published, Limits: p.file.Multikey, Workers: runtime.GOMAXPROCS(0), Metrics: p.metrics, Log: p.log,
+	})
+	multikeyv1.RegisterEvaluationServiceServer(p.server, p.evaluation)
 }
 
 // ownKeys are a party's own keys in its vault, for its registry.

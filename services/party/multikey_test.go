@@ -123,3 +123,59 @@ func TestNoMultikeyContext(t *testing.T) {
 	p.published.Changed()
 	p.published.Run(t.Context())
 }
+
+// A client has a party compute with bits that two others have encrypted.
+func TestMultikeyEvaluation(t *testing.T) {
+	n := newNetwork(t, withContext(t))
+	netlist := []byte("1 3\n2 1 1\n1 1\n2 1 0 1 2 XOR\n")
+	params, crs := n.nodes[0].party.multikey.Hash(), n.nodes[0].party.multikey.CRS()
+	h := &multikeyv1.EvaluationHeader{RequestId: make([]byte, 16), ParamsHash: params[:], CrsDigest: crs[:], NetlistBytes: uint64(len(netlist))}
+	body := netlist
+	for i := range 2 {
+		keys := multikeyv1.NewKeysServiceClient(n.nodes[i].client)
+		made, err := keys.MakeKeys(n.context(), &multikeyv1.MakeKeysRequest{RequestId: make([]byte, 16)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		n.published(n.nodes[2], made.GetKeys().GetKey(), (*multikeyv1.PublishedKey).GetPresent)
+		bit, err := keys.Encrypt(n.context(), &multikeyv1.EncryptRequest{Count: 1, Bits: []byte{1}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		body = append(body, bit.GetBatch()...)
+		h.Inputs = append(h.Inputs, &multikeyv1.InputGroup{Form: multikeyv1.InputForm_INPUT_FORM_BATCH, Count: 1, Keys: [][]byte{made.GetKeys().GetKey()}})
+	}
+	client := multikeyv1.NewEvaluationServiceClient(n.nodes[2].app)
+	submit, err := client.Submit(n.context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range []*multikeyv1.SubmitRequest{{Header: h}, {Chunk: body}} {
+		if err := submit.Send(m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := submit.CloseAndRecv(); err != nil {
+		t.Fatal(err)
+	}
+	watch, err := client.WatchJob(n.context(), &multikeyv1.WatchJobRequest{RequestId: h.GetRequestId()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var job *multikeyv1.EvaluationJob
+	for {
+		m, err := watch.Recv()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		job = m.GetJob()
+	}
+	if job.GetState() != multikeyv1.EvaluationState_EVALUATION_STATE_DONE || len(job.GetResults()) != 1 || len(job.GetResults()[0].GetKeys()) != 2 {
+		t.Errorf("the job is %v", job)
+	}
+	_, err = multikeyv1.NewEvaluationServiceClient(n.nodes[2].coordinator).ListJobs(n.context(), &multikeyv1.ListJobsRequest{})
+	refused(t, err, rpc.Forbidden)
+}

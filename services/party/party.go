@@ -41,6 +41,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/linear"
 	"github.com/lodge-mpc/lodge/services/metrics"
 	"github.com/lodge-mpc/lodge/services/multikey"
+	"github.com/lodge-mpc/lodge/services/multikey/evaluation"
 	"github.com/lodge-mpc/lodge/services/multikey/keys"
 	"github.com/lodge-mpc/lodge/services/multikey/registry"
 	"github.com/lodge-mpc/lodge/services/plan"
@@ -87,19 +88,20 @@ func run(ctx context.Context, f *config.PartyFile, version string, log *slog.Log
 
 // party holds what has to be closed.
 type party struct {
-	file      *config.PartyFile
-	log       *slog.Logger
-	metrics   *metrics.Metrics
-	vault     *vault.Vault
-	audit     *audit.Log
-	conns     []*grpc.ClientConn // to the parties; nil for its own
-	multikey  *multikey.Context  // nil where the roster pins none
-	keys      *keys.Store        // the party's own multi-key keys
-	published *registry.Registry // of all parties'; nil without a context
-	tuples    *tuples.Service
-	book      *accusations.Book
-	sessions  *session.Registry
-	server    *rpc.Server
+	file       *config.PartyFile
+	log        *slog.Logger
+	metrics    *metrics.Metrics
+	vault      *vault.Vault
+	audit      *audit.Log
+	conns      []*grpc.ClientConn // to the parties; nil for its own
+	multikey   *multikey.Context  // nil where the roster pins none
+	keys       *keys.Store        // the party's own multi-key keys
+	published  *registry.Registry // of all parties'; nil without a context
+	evaluation *evaluation.Service
+	tuples     *tuples.Service
+	book       *accusations.Book
+	sessions   *session.Registry
+	server     *rpc.Server
 	// evaluators compute in this party's place; nil without.
 	evaluators *evaluator.Pool
 	// toEvaluators are the credentials for them, if they are others than credentials.
@@ -174,7 +176,7 @@ func newDeviating(f *config.PartyFile, version string, log *slog.Logger, d *Devi
 		return nil, err
 	}
 	rules := rpc.Rules{exchange.Method: rpc.Allow(rpc.Peer)}
-	for _, more := range []rpc.Rules{keygen.Rules, triples.Rules, tuples.Rules, decryption.Rules, popk.Rules, threshold.Rules, keys.Rules, registry.Rules, linear.Rules, accusations.Rules, status.Rules, status.ProbeRules} {
+	for _, more := range []rpc.Rules{keygen.Rules, triples.Rules, tuples.Rules, decryption.Rules, popk.Rules, threshold.Rules, keys.Rules, registry.Rules, evaluation.Rules, linear.Rules, accusations.Rules, status.Rules, status.ProbeRules} {
 		for m, r := range more {
 			rules[m] = r
 		}
@@ -247,6 +249,7 @@ func (p *party) register(x *exchange.Exchange, version string) error {
 	if err := p.openRegistry(); err != nil {
 		return err
 	}
+	p.serveEvaluation()
 	p.keys = keys.New(keys.Config{
 		Changed: p.published.Changed,
 		Vault:   p.vault, Audit: p.audit, Gate: p.sessions.Gate, Log: p.log, Context: p.multikey, Party: f.Index, Signer: signer, Workers: ring.Workers(),
@@ -437,6 +440,7 @@ func (p *party) serve(stop context.Context) error {
 	keeping.Go(func() { p.credentials.Watch(ctx, p.log) })
 	keeping.Go(func() { p.observe(ctx) })
 	keeping.Go(func() { p.published.Run(ctx) })
+	keeping.Go(func() { p.evaluation.Run(ctx) })
 	keeping.Go(func() { status.Reach(ctx, p.links(), p.metrics) })
 	if p.toEvaluators != nil {
 		keeping.Go(func() { p.toEvaluators.Watch(ctx, p.log) })

@@ -22,8 +22,10 @@ import (
 	statusv1 "github.com/lodge-mpc/lodge/proto/lodge/status/v1"
 	thresholdv1 "github.com/lodge-mpc/lodge/proto/lodge/threshold/v1"
 	triplesv1 "github.com/lodge-mpc/lodge/proto/lodge/triples/v1"
+	"github.com/lodge-mpc/lodge/services/config"
 	"github.com/lodge-mpc/lodge/services/devnet"
 	"github.com/lodge-mpc/lodge/services/job"
+	service "github.com/lodge-mpc/lodge/services/multikey"
 	"github.com/lodge-mpc/lodge/services/rpc"
 )
 
@@ -78,6 +80,13 @@ var applies = map[string][4]string{
 	"lodge.multikey.v1.RegistryService/Announce":            {noTuples, noEpoch, noName, noKey},
 	"lodge.multikey.v1.RegistryService/ListPublished":       {noTuples, noEpoch, noName, noKey},
 	"lodge.multikey.v1.RegistryService/GetPublished":        {noTuples, noEpoch, "published keys: unknown", noKey},
+	"lodge.multikey.v1.EvaluationService/Estimate":          {noTuples, noEpoch, "estimate an evaluation: unknown keys", noKey},
+	"lodge.multikey.v1.EvaluationService/Submit":            {noTuples, noEpoch, "evaluation: unknown keys", noKey},
+	"lodge.multikey.v1.EvaluationService/GetJob":            {noTuples, noEpoch, "evaluation: get unknown", noKey},
+	"lodge.multikey.v1.EvaluationService/WatchJob":          {noTuples, noEpoch, "evaluation: watch unknown", noKey},
+	"lodge.multikey.v1.EvaluationService/ListJobs":          {noTuples, noEpoch, noName, noKey},
+	"lodge.multikey.v1.EvaluationService/CancelJob":         {noTuples, noEpoch, "evaluation: cancel unknown", noKey},
+	"lodge.multikey.v1.EvaluationService/GetResult":         {noTuples, noEpoch, "evaluation: unknown result", noKey},
 	"lodge.threshold.v1.ThresholdService/Start":             {noTuples, "ThresholdService/Start: another epoch", perNew, "ThresholdService/Start: another body"},
 	"lodge.threshold.v1.ThresholdService/GetStatus":         {noTuples, noEpoch, "ThresholdService/GetStatus: unknown", noKey},
 	"lodge.threshold.v1.ThresholdService/Watch":             {noTuples, noEpoch, "ThresholdService/Watch: unknown", noKey},
@@ -256,6 +265,18 @@ func more(ctx context.Context, t *testing.T, at server, known *jobv1.SessionRef,
 		Form: thresholdv1.CiphertextForm_CIPHERTEXT_FORM_LWE, CiphertextsDigest: none[:]}}), rpc.NotFound}
 	cases["destroy multi-key keys: unknown"] = specific{ask("client", "lodge.multikey.v1.KeysService/DestroyKeys", &multikeyv1.DestroyKeysRequest{Version: 7}), rpc.NotFound}
 	cases["encrypt: unknown"] = specific{ask("client", "lodge.multikey.v1.KeysService/Encrypt", &multikeyv1.EncryptRequest{Version: 7, Count: 1, Bits: []byte{1}}), rpc.NotFound}
+	const evaluations = "lodge.multikey.v1.EvaluationService/"
+	pinned, err := service.ContextOf(&config.Multikey{Set: "insecure-M8-32", Seed: config.StandardSeed})
+	must(t, err)
+	params, crs := pinned.Hash(), pinned.CRS()
+	asked := &multikeyv1.EvaluationHeader{RequestId: make([]byte, 16), ParamsHash: params[:], CrsDigest: crs[:], NetlistBytes: 1, Inputs: []*multikeyv1.InputGroup{
+		{Form: multikeyv1.InputForm_INPUT_FORM_BATCH, Count: 1, Keys: [][]byte{none[:]}}}}
+	cases["estimate an evaluation: unknown keys"] = specific{ask("client", evaluations+"Estimate", &multikeyv1.EstimateRequest{Header: asked}), rpc.UnknownKey}
+	cases["evaluation: unknown keys"] = specific{ask("client", evaluations+"Submit", &multikeyv1.SubmitRequest{Header: asked}), rpc.UnknownKey}
+	cases["evaluation: get unknown"] = specific{ask("client", evaluations+"GetJob", &multikeyv1.GetJobRequest{RequestId: none[:16]}), rpc.NotFound}
+	cases["evaluation: watch unknown"] = specific{ask("client", evaluations+"WatchJob", &multikeyv1.WatchJobRequest{RequestId: none[:16]}), rpc.NotFound}
+	cases["evaluation: cancel unknown"] = specific{ask("client", evaluations+"CancelJob", &multikeyv1.CancelJobRequest{RequestId: none[:16]}), rpc.NotFound}
+	cases["evaluation: unknown result"] = specific{ask("client", evaluations+"GetResult", &multikeyv1.GetResultRequest{ResultDigest: none[:]}), rpc.NotFound}
 	cases["published keys: unknown"] = specific{ask("client", "lodge.multikey.v1.RegistryService/GetPublished", &multikeyv1.GetPublishedRequest{Key: none[:]}), rpc.UnknownKey}
 	cases["approve: unknown"] = specific{ask("client", keys+"ApproveDecryption", &thresholdv1.ApproveDecryptionRequest{Request: none[:]}), rpc.NotFound}
 	cases["public key: another epoch"] = specific{

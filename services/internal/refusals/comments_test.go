@@ -17,6 +17,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/exchange"
 	"github.com/lodge-mpc/lodge/services/keygen"
 	"github.com/lodge-mpc/lodge/services/linear"
+	"github.com/lodge-mpc/lodge/services/multikey/evaluation"
 	"github.com/lodge-mpc/lodge/services/multikey/keys"
 	"github.com/lodge-mpc/lodge/services/multikey/registry"
 	"github.com/lodge-mpc/lodge/services/popk"
@@ -95,7 +96,7 @@ var codes = []rpc.Code{
 func TestComments(t *testing.T) {
 	rules := rpc.Rules{}
 	for _, of := range []rpc.Rules{coordinator.Rules, stock.Rules, status.Rules, status.ProbeRules, keygen.Rules, popk.Rules, triples.Rules,
-		decryption.Rules, tuples.Rules, accusations.Rules, evaluator.Rules, threshold.Rules, keys.Rules, registry.Rules, linear.Rules,
+		decryption.Rules, tuples.Rules, accusations.Rules, evaluator.Rules, threshold.Rules, keys.Rules, registry.Rules, evaluation.Rules, linear.Rules,
 		{exchange.Method: rpc.Allow(rpc.Peer)}} {
 		maps.Copy(rules, of)
 	}

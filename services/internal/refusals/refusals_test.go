@@ -86,7 +86,7 @@ type server struct {
 
 func permissions() []string {
 	return []string{config.PermStatus, config.PermFetch, config.PermMACKey, config.PermProve, config.PermDecrypt, config.PermRetire, config.PermOperate,
-		config.PermAccusations, config.PermSubmit, config.PermReserve, config.PermPolicy, config.PermApprove, config.PermEncrypt, config.PermLinear}
+		config.PermAccusations, config.PermSubmit, config.PermReserve, config.PermPolicy, config.PermApprove, config.PermEncrypt, config.PermLinear, config.PermEvaluate}
 }
 
 // start starts a coordinator and three parties, and gives the coordinator and the first party.

@@ -7,6 +7,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/lodge-mpc/lodge/engine/multikey"
 	multikeyv1 "github.com/lodge-mpc/lodge/proto/lodge/multikey/v1"
 	"github.com/lodge-mpc/lodge/services/rpc"
 )
@@ -137,6 +138,7 @@ func (r *Registry) fetchAll(ctx context.Context) {
 		}
 	}
 	r.mu.Unlock()
+	defer r.count()
 	used, err := r.disk.tidy(wanted)
 	r.fault("files", "files of multi-key keys cannot be removed", err)
 	for _, e := range missing {
@@ -144,6 +146,7 @@ func (r *Registry) fetchAll(ctx context.Context) {
 			return
 		}
 		err := r.fetch(ctx, e, &used)
+		r.Metrics.MultikeyFetched(outcome(err))
 		r.fault(fmt.Sprintf("%s/version %d", r.Names[e.Place], e.Version), "multi-key keys cannot be fetched", err)
 		if err == nil {
 			r.mu.Lock()
@@ -152,6 +155,32 @@ func (r *Registry) fetchAll(ctx context.Context) {
 			r.Log.Info("multi-key keys are here", "owner", r.Names[e.Place], "version", e.Version, "key", fmt.Sprintf("%x", e.Key[:]))
 		}
 	}
+}
+
+// outcome is what metrics have of a fetch.
+func outcome(err error) string {
+	for _, wrong := range []error{ErrDigests, ErrChunk, multikey.ErrKeys, multikey.ErrSet, multikey.ErrCRS, multikey.ErrOwner} {
+		if errors.Is(err, wrong) {
+			return "refused"
+		}
+	}
+	if err != nil {
+		return "failed"
+	}
+	return "ok"
+}
+
+// count has metrics say whose keys are here.
+func (r *Registry) count() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n := 0
+	for place := range r.book.owners {
+		if e := r.book.current(place); e != nil && r.here(e) {
+			n++
+		}
+	}
+	r.Metrics.MultikeyPublished(n)
 }
 
 // fetch gets keys from their owner, and what that does not give from the other parties.

@@ -19,6 +19,7 @@ import (
 
 	"github.com/lodge-mpc/lodge/engine/multikey"
 	multikeyv1 "github.com/lodge-mpc/lodge/proto/lodge/multikey/v1"
+	"github.com/lodge-mpc/lodge/services/metrics"
 	service "github.com/lodge-mpc/lodge/services/multikey"
 	"github.com/lodge-mpc/lodge/services/rpc"
 )
@@ -41,6 +42,7 @@ type Config struct {
 	Source  Source
 	Dir     string // made if it is not there
 	Limit   int64  // what other parties' keys may take there, in bytes
+	Metrics *metrics.Metrics
 	Log     *slog.Logger
 }
 

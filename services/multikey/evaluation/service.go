@@ -1,0 +1,292 @@
+// Package evaluation computes netlists on multi-key ciphertexts for the clients of one party
+// (lodge.multikey.v1.EvaluationService). All of it is public: ciphertexts, keys, and netlists. What it computes is decrypted
+// elsewhere, by the owners of the keys, if they agree.
+package evaluation
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/lodge-mpc/lodge/engine/multikey"
+	"github.com/lodge-mpc/lodge/engine/multikey/circuit"
+	multikeyv1 "github.com/lodge-mpc/lodge/proto/lodge/multikey/v1"
+	"github.com/lodge-mpc/lodge/services/config"
+	"github.com/lodge-mpc/lodge/services/metrics"
+	service "github.com/lodge-mpc/lodge/services/multikey"
+	"github.com/lodge-mpc/lodge/services/rpc"
+)
+
+// Rules say who may call what.
+var Rules = func() rpc.Rules {
+	rules := rpc.Rules{}
+	for _, m := range []string{"Estimate", "Submit", "GetJob", "WatchJob", "ListJobs", "CancelJob", "GetResult"} {
+		rules["/lodge.multikey.v1.EvaluationService/"+m] = rpc.Allow(rpc.Client).With(config.PermEvaluate)
+	}
+	return rules
+}()
+
+// Keys are the registry of public keys.
+type Keys interface {
+	// Usable is why something new may not be computed with keys, as an *rpc.Error.
+	Usable(multikey.KeyID) error
+	Load(context.Context, multikey.KeyID) (*multikey.Keys, error)
+}
+
+// Config of a party's service.
+type Config struct {
+	Context *service.Context // nil where the roster pins none
+	Keys    Keys
+	Limits  config.MultikeyService
+	Workers int
+	Metrics *metrics.Metrics
+	Log     *slog.Logger
+	Now     func() time.Time // nil: the clock
+}
+
+// Service implements lodge.multikey.v1.EvaluationService. Run computes.
+type Service struct {
+	multikeyv1.UnsafeEvaluationServiceServer
+	Config
+	keys *cache
+
+	mu      sync.Mutex
+	memory  int64         // reserved by uploads, and by jobs that have not ended
+	jobs    []*job        // in the order of their submission
+	wake    chan struct{} // closed when a job may begin, or has ended
+	results results
+	// rotation is what one takes, in seconds; 0: not measured yet.
+	rotation float64
+}
+
+// New makes the service.
+func New(c Config) *Service {
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	s := &Service{Config: c, wake: make(chan struct{}), results: results{limit: int64(c.Limits.MaxResults), keep: time.Duration(c.Limits.KeepResults)}}
+	if c.Context != nil {
+		s.keys = newCache(c.Context.Scheme, c.Keys, int64(c.Limits.MaxKeysMemory), c.Workers)
+	}
+	return s
+}
+
+// reserve takes memory until release.
+func (s *Service) reserve(bytes int64) (release func(), err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	limit := int64(s.Limits.MaxMemory)
+	switch {
+	case bytes > limit:
+		return nil, rpc.Errorf(rpc.TooLarge, "cut it into pieces, or have the operator raise multikey.max_memory", "an evaluation of about %d bytes, and room for %d", bytes, limit)
+	case s.memory+bytes > limit:
+		return nil, rpc.Errorf(rpc.Busy, "try again when another has ended", "an evaluation of about %d bytes, and %d left", bytes, limit-s.memory)
+	}
+	s.memory += bytes
+	return sync.OnceFunc(func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.memory -= bytes
+		s.stir()
+	}), nil
+}
+
+// stir has everybody who waits look again, and tells metrics. The caller holds the lock.
+func (s *Service) stir() {
+	ongoing := 0
+	for _, j := range s.jobs {
+		if j.ongoing() {
+			ongoing++
+		}
+	}
+	s.Metrics.MultikeyOngoing(ongoing, s.memory)
+	close(s.wake)
+	s.wake = make(chan struct{})
+}
+
+// refused gives an error of the engine its code.
+func refused(err error) error {
+	var known *rpc.Error
+	switch {
+	case err == nil || errors.As(err, &known):
+		return err
+	case errors.Is(err, circuit.ErrTooBig):
+		return rpc.Errorf(rpc.TooLarge, "cut the netlist into pieces", "%v", err)
+	case errors.Is(err, circuit.ErrSyntax), errors.Is(err, circuit.ErrWire):
+		return rpc.Errorf(rpc.Invalid, "`lodge mk netlist check` says what a netlist is", "%v", err)
+	case errors.Is(err, circuit.ErrInputs), errors.Is(err, circuit.ErrKeys):
+		return rpc.Errorf(rpc.Invalid, "", "%v", err)
+	case errors.Is(err, multikey.ErrParties):
+		return rpc.Errorf(rpc.Invalid, "bring fewer parties together, or have the parties pin a set for more", "%v", err)
+	case errors.Is(err, multikey.ErrSet), errors.Is(err, multikey.ErrCRS):
+		return rpc.Errorf(rpc.Foreign, "", "%v", err)
+	}
+	return err
+}
+
+// Estimate implements the service.
+func (s *Service) Estimate(stream multikeyv1.EvaluationService_EstimateServer) error {
+	in, err := s.receive(func() (*multikeyv1.EvaluationHeader, []byte, error) {
+		m, err := stream.Recv()
+		return m.GetHeader(), m.GetChunk(), err
+	}, false)
+	if err != nil {
+		return refused(err)
+	}
+	defer in.release()
+	rotation, err := s.measure(stream.Context(), in)
+	if err != nil {
+		return refused(err)
+	}
+	return stream.SendAndClose(&multikeyv1.EstimateResponse{Cost: in.describe(rotation, s.Workers)})
+}
+
+// measure says what a rotation takes in seconds. If nobody knows, it computes some, with keys of the request.
+func (s *Service) measure(ctx context.Context, in *intake) (float64, error) {
+	s.mu.Lock()
+	rotation := s.rotation
+	s.mu.Unlock()
+	ids := in.ids()
+	if rotation > 0 || len(ids) == 0 || in.cost.Rotations() == 0 {
+		return rotation, nil
+	}
+	e, release, err := s.keys.take(ctx, ids[:1])
+	if err != nil {
+		return 0, err
+	}
+	defer release()
+	// Time does not depend on what a ciphertext is of, and hardly on its words unless they are 0.
+	c := &multikey.Ciphertext{Parts: []multikey.Part{{Key: ids[0], A: make([]uint32, s.Context.Dim)}}}
+	for i := range c.Parts[0].A {
+		c.Parts[0].A[i] = uint32(i+1) * 0x9e3779b9
+	}
+	const times = 3
+	began := time.Now()
+	for range times {
+		if _, err := e.Gate(ctx, 1, multikey.And, c, multikey.Trivial(true), nil); err != nil {
+			return 0, err
+		}
+	}
+	rotation = time.Since(began).Seconds() / times
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.rotation = rotation
+	return rotation, nil
+}
+
+// Submit implements the service.
+func (s *Service) Submit(stream multikeyv1.EvaluationService_SubmitServer) error {
+	in, err := s.receive(func() (*multikeyv1.EvaluationHeader, []byte, error) {
+		m, err := stream.Recv()
+		return m.GetHeader(), m.GetChunk(), err
+	}, true)
+	if err != nil {
+		return refused(err)
+	}
+	caller, _ := rpc.Caller(stream.Context())
+	j, err := s.add(caller.Name, in)
+	if err != nil {
+		in.release()
+		return refused(err)
+	}
+	return stream.SendAndClose(&multikeyv1.SubmitResponse{Job: s.describe(j)})
+}
+
+// GetJob implements the service.
+func (s *Service) GetJob(ctx context.Context, m *multikeyv1.GetJobRequest) (*multikeyv1.GetJobResponse, error) {
+	j, err := s.find(ctx, m.GetRequestId())
+	if err != nil {
+		return nil, err
+	}
+	return &multikeyv1.GetJobResponse{Job: s.describe(j)}, nil
+}
+
+// WatchJob implements the service.
+func (s *Service) WatchJob(m *multikeyv1.WatchJobRequest, stream multikeyv1.EvaluationService_WatchJobServer) error {
+	j, err := s.find(stream.Context(), m.GetRequestId())
+	if err != nil {
+		return err
+	}
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	var last *multikeyv1.EvaluationJob
+	for {
+		d := s.describe(j)
+		if last == nil || d.GetState() != last.GetState() || d.GetDone() != last.GetDone() {
+			if err := stream.Send(&multikeyv1.WatchJobResponse{Job: d}); err != nil {
+				return err
+			}
+			last = d
+		}
+		select {
+		case <-stream.Context().Done():
+			return stream.Context().Err()
+		case <-j.over:
+			if d.GetEnded() != nil {
+				return nil
+			}
+		case <-tick.C:
+		}
+	}
+}
+
+// ListJobs implements the service.
+func (s *Service) ListJobs(ctx context.Context, _ *multikeyv1.ListJobsRequest) (*multikeyv1.ListJobsResponse, error) {
+	caller, _ := rpc.Caller(ctx)
+	s.mu.Lock()
+	var own []*job
+	for i := len(s.jobs) - 1; i >= 0; i-- {
+		if s.jobs[i].client == caller.Name {
+			own = append(own, s.jobs[i])
+		}
+	}
+	s.mu.Unlock()
+	m := &multikeyv1.ListJobsResponse{}
+	for _, j := range own {
+		m.Jobs = append(m.Jobs, s.describe(j))
+	}
+	return m, nil
+}
+
+// CancelJob implements the service.
+func (s *Service) CancelJob(ctx context.Context, m *multikeyv1.CancelJobRequest) (*multikeyv1.CancelJobResponse, error) {
+	j, err := s.find(ctx, m.GetRequestId())
+	if err != nil {
+		return nil, err
+	}
+	s.cancel(j)
+	select {
+	case <-j.over:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	return &multikeyv1.CancelJobResponse{Job: s.describe(j)}, nil
+}
+
+// GetResult implements the service.
+func (s *Service) GetResult(m *multikeyv1.GetResultRequest, stream multikeyv1.EvaluationService_GetResultServer) error {
+	caller, _ := rpc.Caller(stream.Context())
+	s.mu.Lock()
+	r := s.results.get(caller.Name, m.GetResultDigest(), s.Now())
+	s.mu.Unlock()
+	if r == nil {
+		return rpc.Errorf(rpc.NotFound, "submit the evaluation again, with another request id; its result will have the digest that the job says", "no such result is kept for this client")
+	}
+	b := r.bytes
+	if m.GetOffset() > uint64(len(b)) {
+		return rpc.Errorf(rpc.Invalid, "", "byte %d of %d", m.GetOffset(), len(b))
+	}
+	if err := stream.Send(&multikeyv1.GetResultResponse{Results: r.groups, Bytes: uint64(len(b))}); err != nil {
+		return err
+	}
+	for b = b[m.GetOffset():]; len(b) > 0; {
+		n := min(len(b), chunkSize)
+		if err := stream.Send(&multikeyv1.GetResultResponse{Chunk: b[:n]}); err != nil {
+			return err
+		}
+		b = b[n:]
+	}
+	return nil
+}
