@@ -66,6 +66,27 @@ func TestRows(t *testing.T) {
 	}
 }
 
+// Gates are right, and their figures those that are announced.
+func TestMultikeyRows(t *testing.T) {
+	o := options(t)
+	o.Gates, o.Resident = AllGates()[5:], func() uint64 { return 1 }
+	rows := o.Multikey()
+	list, err := Run(t.Context(), rows, regexp.MustCompile(""), func(string) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, r := range list {
+		got = append(got, r.Name)
+		if r.Value <= 0 || math.IsInf(r.Value, 0) || r.Unit == "" || r.What == "" {
+			t.Errorf("%+v", r)
+		}
+	}
+	if want := names(rows); !slices.Equal(got, want) || len(got) != 7 {
+		t.Errorf("results %v, want %v", got, want)
+	}
+}
+
 func TestNames(t *testing.T) {
 	o := options(t, Headline, params.Default)
 	got := names(append(o.Kernels(), o.Operations()...))

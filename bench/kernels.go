@@ -27,6 +27,8 @@ type Options struct {
 	Parties   int           // of the joint keys that operations assume
 	Duration  time.Duration // for one row, unless a single call takes longer
 	Field     string        // of operations; "" is p128, or the smallest of the set
+	Gates     []GateSets    // of multi-key gates
+	Resident  func() uint64 // what this process takes of memory, where that is measured
 }
 
 // Lines are the parameters, by name.
@@ -39,6 +41,9 @@ func (o *Options) Lines() (lines [][2]string) {
 	for _, s := range o.Threshold {
 		lines = append(lines, [2]string{s.Name, fmt.Sprintf("threshold keys: N = 2^%d, Q of %.1f bits, messages from 0 to %d, dimension %d after the switch",
 			s.LogN, math.Log2(float64(s.Q)), s.P-1, s.Dim)})
+	}
+	for _, g := range o.Gates {
+		lines = append(lines, [2]string{g.Set, fmt.Sprintf("multi-key gates of up to %d parties; beside %s", g.Parties, g.Paper)})
 	}
 	return append(lines, [2]string{"time", fmt.Sprintf("%v for a row, or one call; ten times as long for whole protocols, or one batch", o.Duration)})
 }

@@ -38,6 +38,7 @@ turn, in one process, stay.
 - *Threshold operations* run all parties of a quorum one after the other on one thread, and are the protocols alone. *Threshold
   keys* run between processes as whole protocols do: CPU time is that of a party's process, with taking requests in, checking
   and decoding them, the ledger and the answers. Figures are medians; *want* is what is wanted at most.
+- *Multi-key gates* run on one thread, beside tfhe-go's own routine with the same parameters, in turn; times are CPU time.
 
 What the figures mean, where the time goes and what would pay next is in [performance](performance.md).
 

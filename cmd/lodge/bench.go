@@ -5,13 +5,16 @@ import (
 	"fmt"
 	"os"
 	"regexp"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/lodge-mpc/lodge/bench"
 	"github.com/lodge-mpc/lodge/engine/lwe"
+	"github.com/lodge-mpc/lodge/engine/multikey"
 	"github.com/lodge-mpc/lodge/engine/params"
+	"github.com/lodge-mpc/lodge/services/metrics"
 )
 
 // benchOptions are the flags of `lodge bench`.
@@ -38,13 +41,14 @@ func benchCommand() *cobra.Command {
 	f.BoolVar(&o.text, "text", false, "write lines for benchstat")
 	f.BoolVar(&o.list, "list", false, "write the names of what would be measured, and measure nothing")
 	f.StringVar(&o.filter, "filter", "", "measure only what has a name that matches this regular expression")
-	f.StringSliceVar(&o.sets, "set", []string{bench.Headline, params.Default, lwe.Default, paperSet},
-		"parameter sets of operations and protocols, threshold keys among them")
+	f.StringSliceVar(&o.sets, "set", append([]string{bench.Headline, params.Default, lwe.Default, paperSet}, multikey.Names()...),
+		"parameter sets of operations and protocols, threshold keys and multi-key gates among them")
 	f.IntVar(&o.parties, "parties", 2, "parties of whole protocols")
 	f.DurationVar(&o.duration, "duration", time.Second, "time for one row, unless its work takes longer; whole protocols take ten times as long")
 	f.StringVar(&o.write, "write", "", "write the results to this page too, such as docs/benchmarks.md")
 	complete(cmd, "set", allSetWords)
 	type part func(cmd *cobra.Command, o *bench.Options) []bench.Row
+	gates := func(_ *cobra.Command, b *bench.Options) []bench.Row { return b.Multikey() }
 	kernels := func(_ *cobra.Command, b *bench.Options) []bench.Row { return b.Kernels() }
 	operations := func(_ *cobra.Command, b *bench.Options) []bench.Row { return b.Operations() }
 	for _, c := range []struct {
@@ -56,7 +60,8 @@ func benchCommand() *cobra.Command {
 		{"protocol", "Measure parties that make triples, each in a process of its own", []part{protocolRows}},
 		{"stock", "Measure the store and reservations, with parties in processes of their own", []part{stockRows}},
 		{"threshold", "Measure threshold keys: the protocols alone, and parties in processes of their own", []part{thresholdRows}},
-		{"all", "Measure everything", []part{kernels, operations, protocolRows, stockRows, thresholdRows}},
+		{"multikey", "Measure gates on bits under several parties' keys, beside tfhe-go's", []part{gates}},
+		{"all", "Measure everything", []part{kernels, operations, protocolRows, stockRows, thresholdRows, gates}},
 	} {
 		cmd.AddCommand(&cobra.Command{Use: c.name, Short: c.short, Args: cobra.NoArgs, RunE: func(cmd *cobra.Command, _ []string) error {
 			b, err := o.options()
@@ -77,8 +82,15 @@ func (o *benchOptions) options() (*bench.Options, error) {
 	if o.json && o.text {
 		return nil, invalid("write one of them", "--json and --text exclude each other")
 	}
-	b := &bench.Options{Parties: o.parties, Duration: o.duration}
+	b := &bench.Options{Parties: o.parties, Duration: o.duration, Resident: func() uint64 {
+		now, _ := metrics.ResidentBytes()
+		return now
+	}}
 	for _, name := range o.sets {
+		if i := slices.IndexFunc(bench.AllGates(), func(g bench.GateSets) bool { return g.Set == name }); i >= 0 {
+			b.Gates = append(b.Gates, bench.AllGates()[i])
+			continue
+		}
 		if set, err := lwe.Lookup(name); err == nil {
 			b.Threshold = append(b.Threshold, set)
 			continue

@@ -44,6 +44,7 @@ func TestBenchNames(t *testing.T) {
 		"scalar_cpu_us_per_triple_p4096", "scalar_growth_p128_p4096", "scalar_first_batch_seconds_3_parties", "scalar_share_evaluate",
 		"threshold_keygen_cpu_seconds_t1_l11_53", "threshold_engine_decrypt_paper_t6_l11_50", "threshold_decrypt_us_exact_t1_l11_53",
 		"threshold_one_trips_paper_t1_l11_50", "threshold_masks_bytes_exact_t3_l11_50",
+		"multikey_nand_k2_among_64", "multikey_nand_k32_paper_tfhe_go", "multikey_nand_k8_speedup_2_cores", "multikey_memory_k16",
 		"scalar_triples_per_second_pipelined", "matrix_d128_triples_per_second_pipelined_s14_32", "peak_rss_matrix_d128_pipelined",
 	} {
 		if !slices.Contains(names, want) {
@@ -57,7 +58,7 @@ func TestBenchNames(t *testing.T) {
 
 // A run with a set for tests gives, as JSON, every name that it lists, and writes its page.
 func TestBenchAll(t *testing.T) {
-	args := []string{"all", "--set", "insecure-6,insecure-L8-50", "--duration", "1us"}
+	args := []string{"all", "--set", "insecure-6,insecure-L8-50,insecure-M8-32", "--duration", "1us"}
 	listed, err := runBench(t, append(args, "--list")...)
 	if err != nil {
 		t.Fatal(err)

@@ -1,0 +1,291 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+	"time"
+
+	"github.com/sp301415/tfhe-go/mktfhe"
+	"github.com/sp301415/tfhe-go/tfhe"
+
+	"github.com/lodge-mpc/lodge/engine/kernel"
+	"github.com/lodge-mpc/lodge/engine/multikey"
+	"github.com/lodge-mpc/lodge/engine/sample"
+)
+
+// GateSets are a set for so many parties, and that of the paper which it is held against.
+type GateSets struct {
+	Parties    int
+	Set, Paper string
+	// Among is how many parties have keys where a gate of two of them is measured, with the paper's set; 0: it is not.
+	Among int
+	// Memory says that the memory of an evaluator is measured.
+	Memory bool
+}
+
+// AllGates are all that there are: those of 128 bits, and one for tests.
+func AllGates() []GateSets {
+	const test = "insecure-M8-32"
+	return []GateSets{
+		{Parties: 2, Set: "M11-2", Paper: "insecure-M11-I", Among: 64},
+		{Parties: 4, Set: "M11-4", Paper: "insecure-M11-II"},
+		{Parties: 8, Set: "M11-8", Paper: "insecure-M11-III"},
+		{Parties: 16, Set: "M11-16", Paper: "insecure-M11-IV", Memory: true},
+		{Parties: 32, Set: "M11-32", Paper: "insecure-M11-V"},
+		{Parties: 4, Set: test, Paper: test, Among: 5, Memory: true},
+	}
+}
+
+// What is wanted of gates: of a set of 128 bits at most so many times what the paper's takes, of two parties at most so many
+// times as much beside others that have keys, and bytes of an evaluator of 16 parties.
+const (
+	wantOfPaper    = 1.6
+	wantAmongMany  = 1.1
+	wantGateMemory = 4.5e9
+)
+
+const (
+	gatesSection = "Multi-key gates"
+	speedupFrom  = 4 // parties: with fewer, two goroutines have too few parts to share
+	keyThreads   = 2 // that make keys, which is not measured
+)
+
+// Multikey lists the measurements of gates, beside tfhe-go's own routine with the same parameters. Its keys are one party's,
+// as many times as there are parties, which changes nothing about the work.
+func (o *Options) Multikey() (rows []Row) {
+	for _, c := range o.Gates {
+		name := fmt.Sprintf("multikey_nand_k%d", c.Parties)
+		names := []string{name + "_paper_tfhe_go", name + "_paper", name, name + "_of_paper"}
+		if c.Parties >= speedupFrom {
+			names = append(names, name+"_speedup_2_cores")
+		}
+		rows = append(rows, Row{Section: gatesSection, Names: names, Run: func(ctx context.Context) ([]Result, error) {
+			return o.gates(ctx, name, c)
+		}})
+		if c.Among > 0 {
+			rows = append(rows, o.amongMany(c))
+		}
+		if c.Memory {
+			rows = append(rows, o.gateMemory(c))
+		}
+	}
+	return rows
+}
+
+// gateBench has an evaluator with keys of parties, and two bits, each under all keys of some of them.
+type gateBench struct {
+	scheme  *multikey.Scheme
+	e       *multikey.Evaluator
+	secrets []*multikey.Secret
+	source  *sample.Source
+}
+
+func newGateBench(ctx context.Context, name string, parties int) (*gateBench, error) {
+	set, err := multikey.Lookup(name)
+	if err != nil {
+		return nil, err
+	}
+	s, err := multikey.New(set, multikey.StandardSeed())
+	if err != nil {
+		return nil, err
+	}
+	b := &gateBench{scheme: s, e: multikey.NewEvaluator(s), source: sample.NewSource(make([]byte, 32)).Sub(name)}
+	return b, b.register(ctx, parties)
+}
+
+// register gives the first parties keys.
+func (b *gateBench) register(ctx context.Context, parties int) error {
+	for i := len(b.secrets); i < parties; i++ {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		secret, keys := b.scheme.Generate(uint32(i), b.source.Sub("party", uint64(i)), keyThreads)
+		if _, err := b.e.Add(keys, keyThreads); err != nil {
+			return err
+		}
+		b.secrets = append(b.secrets, secret)
+	}
+	return nil
+}
+
+// bit is an encryption under the keys of the first parties: the conjunction of the bit with others that are true.
+func (b *gateBench) bit(ctx context.Context, value bool, parties int) (*multikey.Ciphertext, error) {
+	c := b.secrets[0].Encrypt([]bool{value}, b.source.Sub("bit")).Ciphertext(0)
+	for i, s := range b.secrets[1:parties] {
+		var err error
+		if c, err = b.e.Gate(ctx, 2, multikey.And, c, s.Encrypt([]bool{true}, b.source.Sub("true", uint64(i))).Ciphertext(0), nil); err != nil {
+			return nil, err
+		}
+	}
+	return c, nil
+}
+
+// nand is a gate of bits of so many parties on so many goroutines, which is right.
+func (b *gateBench) nand(ctx context.Context, parties int) (func(workers int) error, error) {
+	x, err := b.bit(ctx, true, parties)
+	if err != nil {
+		return nil, err
+	}
+	run := func(workers int) error {
+		_, err := b.e.Gate(ctx, workers, multikey.Nand, x, x, nil)
+		return err
+	}
+	c, err := b.e.Gate(ctx, 2, multikey.Nand, x, x, nil)
+	if err != nil {
+		return nil, err
+	}
+	if bit, err := multikey.Decrypt(c, b.secrets...); err != nil || bit || len(c.Parts) != parties {
+		return nil, errors.Join(err, errors.New("a gate gives the wrong bit"))
+	}
+	return run, nil
+}
+
+// on measures calls on one thread, or on all.
+func (o *Options) on(ctx context.Context, threads int, calls ...func() error) ([]run, error) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(threads))
+	list := make([]contender, len(calls))
+	for i, call := range calls {
+		list[i] = contender{by: kernel.Selected().String(), path: kernel.Selected(), call: call}
+	}
+	return compare(ctx, o.Duration, list)
+}
+
+// gates measures the gates of so many parties: tfhe-go's and ours with the paper's set, and ours with the set of 128 bits.
+func (o *Options) gates(ctx context.Context, name string, c GateSets) ([]Result, error) {
+	parties := c.Parties
+	b, err := newGateBench(ctx, c.Paper, parties)
+	if err != nil {
+		return nil, err
+	}
+	own, err := b.nand(ctx, parties)
+	if err != nil {
+		return nil, err
+	}
+	runs, err := o.on(ctx, 1, libraryGate(b.scheme.Set, parties), func() error { return own(1) })
+	if err != nil {
+		return nil, err
+	}
+	theirs, papers := Median(runs[0].times), Median(runs[1].times)
+	if b, err = newGateBench(ctx, c.Set, parties); err != nil { // the other's keys are let go
+		return nil, err
+	}
+	if own, err = b.nand(ctx, parties); err != nil {
+		return nil, err
+	}
+	if runs, err = o.on(ctx, 1, func() error { return own(1) }); err != nil {
+		return nil, err
+	}
+	ours := Median(runs[0].times)
+	ms := func(name string, seconds float64, what string) Result {
+		return Result{Name: name, Unit: "ms", Value: 1e3 * seconds, What: fmt.Sprintf(what, parties)}
+	}
+	list := []Result{
+		ms(name+"_paper_tfhe_go", theirs, "NAND of bits under the keys of %d parties, "+c.Paper+", by tfhe-go"),
+		ms(name+"_paper", papers, "the same by Lodge, %d parties, "+c.Paper).Wanted(1e3 * theirs),
+		ms(name, ours, "NAND of %d parties, "+c.Set),
+		Result{Name: name + "_of_paper", Unit: "x", Value: ours / papers, What: "that over the time of the paper's set"}.Wanted(wantOfPaper),
+	}
+	if parties < speedupFrom {
+		return list, nil
+	}
+	gain, err := speedup(ctx, o.Duration, own)
+	return append(list, Result{Name: name + "_speedup_2_cores", Unit: "x", Value: gain, What: "how much faster two goroutines are, by the clock"}), err
+}
+
+// speedup is how many times faster two goroutines are than one, by the clock, in turns.
+func speedup(ctx context.Context, d time.Duration, call func(workers int) error) (float64, error) {
+	var one, two []float64
+	for begun := time.Now(); len(one) < 3 || time.Since(begun) < d; {
+		if err := ctx.Err(); err != nil {
+			return 0, err
+		}
+		for i, times := range []*[]float64{&one, &two} {
+			from := time.Now()
+			if err := call(i + 1); err != nil {
+				return 0, err
+			}
+			*times = append(*times, time.Since(from).Seconds())
+		}
+	}
+	return medianRatio(one, two), nil
+}
+
+// libraryGate is tfhe-go's gate of so many parties with the parameters of a set.
+func libraryGate(set *multikey.Set, parties int) func() error {
+	gadget := func(g multikey.Gadget) tfhe.GadgetParametersLiteral[uint64] {
+		return tfhe.GadgetParametersLiteral[uint64]{Base: 1 << g.LogBase, Level: g.Digits}
+	}
+	p := mktfhe.ParametersLiteral[uint64]{
+		SingleKeyParametersLiteral: tfhe.ParametersLiteral[uint64]{
+			LWEDimension: set.Dim, GLWERank: 1, PolyDegree: set.N(), LWEStdDev: set.LWE, GLWEStdDev: set.Ring, BlockSize: set.Block,
+			MessageModulus: 2, BlindRotateParameters: gadget(set.Rotation), KeySwitchParameters: gadget(set.Switch),
+			BootstrapOrder: tfhe.OrderBlindRotateKeySwitch,
+		},
+		PartyCount: parties, AccumulatorParameters: gadget(set.Lev), RelinKeyParameters: gadget(set.Uni),
+	}.Compile()
+	seed := multikey.StandardSeed()
+	encryptor := mktfhe.NewBinaryEncryptor(p, 0, seed[:])
+	key, keys := encryptor.GenEvaluationKeyParallel(), map[int]mktfhe.EvaluationKey[uint64]{}
+	for i := range parties {
+		keys[i] = key
+	}
+	e := mktfhe.NewBinaryEvaluator(p, keys)
+	x, y := encryptor.EncryptLWEBool(true), encryptor.EncryptLWEBool(false)
+	return func() error {
+		e.NAND(x, y)
+		return nil
+	}
+}
+
+// amongMany measures a gate of two parties among few that have keys, and among many.
+func (o *Options) amongMany(g GateSets) Row {
+	name := fmt.Sprintf("multikey_nand_k2_among_%d", g.Among)
+	return Row{Section: gatesSection, Names: []string{name}, Run: func(ctx context.Context) ([]Result, error) {
+		var calls []func() error
+		for _, parties := range []int{2, g.Among} {
+			b, err := newGateBench(ctx, g.Paper, parties)
+			if err != nil {
+				return nil, err
+			}
+			gate, err := b.nand(ctx, 2)
+			if err != nil {
+				return nil, err
+			}
+			calls = append(calls, func() error { return gate(1) })
+		}
+		runs, err := o.on(ctx, 1, calls...)
+		if err != nil {
+			return nil, err
+		}
+		what := fmt.Sprintf("a gate of two parties where %d have keys, over one where two have, %s", g.Among, g.Paper)
+		return []Result{Result{Name: name, Unit: "x", Value: medianRatio(runs[1].times, runs[0].times), What: what}.Wanted(wantAmongMany)}, nil
+	}}
+}
+
+// gateMemory measures what an evaluator keeps resident, with a gate computed.
+func (o *Options) gateMemory(g GateSets) Row {
+	name := fmt.Sprintf("multikey_memory_k%d", g.Parties)
+	return Row{Section: gatesSection, Names: []string{name}, Run: func(ctx context.Context) ([]Result, error) {
+		debug.FreeOSMemory()
+		before := o.Resident()
+		b, err := newGateBench(ctx, g.Set, g.Parties)
+		if err != nil {
+			return nil, err
+		}
+		gate, err := b.nand(ctx, g.Parties)
+		if err == nil {
+			err = gate(2)
+		}
+		if err != nil {
+			return nil, err
+		}
+		debug.FreeOSMemory()
+		after := o.Resident()
+		runtime.KeepAlive(b)
+		what := fmt.Sprintf("resident memory that an evaluator with the keys of %d parties adds, %s, after a gate and a collection", g.Parties, g.Set)
+		return []Result{Result{Name: name, Unit: "B", Value: max(1, float64(after)-float64(before)), What: what}.Wanted(wantGateMemory)}, nil
+	}}
+}
