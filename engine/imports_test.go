@@ -32,7 +32,7 @@ var layers = [][]string{
 		"engine/protocol/threshold/keygen", "engine/protocol/threshold/reshare", "engine/protocol/threshold/bgvkeys"},
 	{"engine/protocol/threshold/masks"},
 	{"engine/protocol/threshold/decrypt"},
-	{"engine/protocol/threshold/bgvdecrypt"},
+	{"engine/protocol/threshold/bgvdecrypt", "engine/protocol/threshold/mkdecrypt"},
 	{"engine/protocol/triple"},
 	{"engine/protocol/cheattest"},
 }

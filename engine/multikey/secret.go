@@ -133,6 +133,14 @@ func (k *Secret) Phase(c *Ciphertext) (uint32, error) {
 	return 0, nil
 }
 
+// Negated sets dst to -z modulo 2^32, n words: with it <a, z> is -<a, dst>, as threshold decryption has its phases. The
+// caller wipes it.
+func (k *Secret) Negated(dst []uint64) {
+	for i, bit := range k.held.Open().bits[:k.s.Dim] {
+		dst[i] = -bit & (1<<32 - 1)
+	}
+}
+
 // dot is the inner product of words and the bits that z begins with, in a time that does not depend on them.
 func dot(a []uint32, bits []uint64) (sum uint32) {
 	for i, x := range a {
