@@ -59,7 +59,7 @@ func TestThresholdConfiguration(t *testing.T) {
 	if r, ok := shown.Threshold.Rule(devnet.App, 2, [32]byte{}); !shown.AllowPassiveThreshold || !ok || r.MessagesPerHour != 10000 || len(shown.Threshold.Attesters) != 1 {
 		t.Errorf("%+v", shown.Threshold)
 	}
-	for _, key := range []string{"client", "epochs", "keys", "provenance", "messages_per_hour", "max_messages", "approvals", "allow_paper_form", "allow_flooding", "reshare.holders", "reshare.min_threshold"} {
+	for _, key := range []string{"client", "epochs", "keys", "provenance", "messages_per_hour", "max_messages", "approvals", "allow_paper_form", "allow_flooding", "allow_multikey", "reshare.holders", "reshare.min_threshold"} {
 		if !strings.Contains(text, "| `"+key+"` |") {
 			t.Errorf("nothing is said of %s", key)
 		}

@@ -118,14 +118,21 @@ func (o *operator) groups(cmd *cobra.Command, q *masking, epoch uint64) (groups 
 		if err != nil {
 			return err
 		}
-		p, err := k.MaskParams(q.form == "paper")
+		names, holders := c.Parties(), presentHolders(k)
+		largest := k.Threshold + 1
+		if set := k.Multikey(); set != nil {
+			largest = max(largest, min(len(holders), set.Parties))
+		}
+		p, err := k.MaskParams(largest, q.form == "paper")
 		if err != nil {
 			return invalid("take the other form", "%v", plain(err))
 		}
 		params, most = k.Params, uint64(masks.MaxCount(p.Kind)/2) // of some more, which are opened
-		names, holders := c.Parties(), presentHolders(k)
 		if q.every {
-			if groups = quorums(holders, k.Threshold+1); len(groups) == 0 || len(groups) > maxSubmitted {
+			for n := k.Threshold + 1; n <= largest; n++ {
+				groups = append(groups, quorums(holders, n)...)
+			}
+			if len(groups) == 0 || len(groups) > maxSubmitted {
 				return invalid("name those that are to decrypt with --quorum", "--every-quorum: of %d holders that are in the roster, %d make no quorum, or more than %d",
 					len(holders), k.Threshold+1, maxSubmitted)
 			}
@@ -144,7 +151,12 @@ func (o *operator) groups(cmd *cobra.Command, q *masking, epoch uint64) (groups 
 // checkQuorum refuses parties that are no quorum of keys.
 func checkQuorum(k *threshold.Key, quorum, holders []uint32, names []string) error {
 	next := fmt.Sprintf("name %d of %s", k.Threshold+1, nameList(holders, names))
-	if len(quorum) != k.Threshold+1 {
+	if set := k.Multikey(); set != nil {
+		next = fmt.Sprintf("name two of %s, or more, up to %d", nameList(holders, names), set.Parties)
+		if len(quorum) < 2 || len(quorum) > max(2, set.Parties) {
+			return rpc.Errorf(rpc.WrongQuorum, next, "--quorum names %d parties", len(quorum))
+		}
+	} else if len(quorum) != k.Threshold+1 {
 		return rpc.Errorf(rpc.WrongQuorum, next, "--quorum names %d parties, and any %d of the holders of epoch %d decrypt", len(quorum), k.Threshold+1, k.Epoch)
 	}
 	for _, p := range quorum {

@@ -50,6 +50,8 @@ type DecryptRule struct {
 	// while the noise of every ciphertext is within the bound of its set, and the keys were made by parties that followed the
 	// protocol: what is beyond the bound shows, and tells about the key. So it is for programs whose circuits are known.
 	AllowFlooding bool `yaml:"allow_flooding,omitempty"`
+	// AllowMultikey lets the client have ciphertexts decrypted that are under this party's own keys, and those of others.
+	AllowMultikey bool `yaml:"allow_multikey,omitempty"`
 }
 
 // Attester signs where ciphertexts come from.

@@ -327,7 +327,7 @@ func (w *writer) party(c *Cluster, o Options, i int, pins []config.ParamsPin, fi
 	}
 	var decrypting config.Threshold
 	if o.Dev {
-		decrypting.Rules = []config.DecryptRule{{Client: App, MessagesPerHour: 1 << 30, MaxMessages: 1 << 16, AllowPaperForm: true, AllowFlooding: true}}
+		decrypting.Rules = []config.DecryptRule{{Client: App, MessagesPerHour: 1 << 30, MaxMessages: 1 << 16, AllowPaperForm: true, AllowFlooding: true, AllowMultikey: true}}
 		decrypting.Reshare.MinThreshold = 1
 		for _, m := range c.Roster.Parties {
 			decrypting.Reshare.Holders = append(decrypting.Reshare.Holders, m.Name)

@@ -279,7 +279,7 @@ func (p *party) register(x *exchange.Exchange, version string) error {
 // threshold serves threshold keys.
 func (p *party) threshold(workers int) *threshold.Service {
 	c := threshold.Config{
-		Vault: p.vault, Audit: p.audit, Policy: p.file.Threshold, AllowPassive: p.file.AllowPassiveThreshold, Workers: workers,
+		Vault: p.vault, Audit: p.audit, Policy: p.file.Threshold, Keys: p.keys, AllowPassive: p.file.AllowPassiveThreshold, Workers: workers,
 		Peers: make([]threshold.Peer, len(p.conns)),
 	}
 	for i, m := range p.file.Roster.Parties {

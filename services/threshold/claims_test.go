@@ -136,7 +136,7 @@ func TestRefusedFloods(t *testing.T) {
 
 // BGV keys have so many holders and no more, whether they are made or get new shares.
 func TestBGVHolders(t *testing.T) {
-	s, err := newScheme("insecure-B5-17")
+	s, err := new(Service).newScheme("insecure-B5-17")
 	if err != nil {
 		t.Fatal(err)
 	}

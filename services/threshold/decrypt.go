@@ -264,6 +264,18 @@ func (s *Service) additive(q *request, parts int) ([]share.Vec, error) {
 	return list, nil
 }
 
+// keyShare is what this party multiplies ciphertexts with. The caller wipes it.
+func (r *run) keyShare() (share.Vec, error) {
+	if c, own := r.batch.(*multikeyCiphertexts); own {
+		return r.ownShare(r.request, c)
+	}
+	parts, err := r.additive(r.request, 1)
+	if err != nil {
+		return nil, err
+	}
+	return parts[0], nil
+}
+
 // begin spends masks for what is not held by all, and decrypts it. What a party has spent is gone, whatever follows.
 func (r *run) begin(rs round.Session, t decrypt.Terms) (round.Transition[*decrypt.Result], error) {
 	for i, again := range t.Again {
@@ -281,11 +293,10 @@ func (r *run) begin(rs round.Session, t decrypt.Terms) (round.Transition[*decryp
 	if err := r.allowed(); err != nil {
 		return r.refuse(rpc.FromError(err))
 	}
-	parts, err := r.additive(r.request, 1)
-	if err != nil {
+	var err error
+	if r.secret, err = r.keyShare(); err != nil {
 		return r.fail(err)
 	}
-	r.secret = parts[0]
 	r.spent = true
 	batch, err := r.spend(take)
 	if err != nil {

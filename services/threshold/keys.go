@@ -58,11 +58,17 @@ func (s *Service) members(group []uint32) (keys [][]byte) {
 }
 
 // newEpoch refuses to make an epoch that there is, or in which no majority is honest.
-func (s *Service) newEpoch(spec *jobv1.SessionSpec) error {
+func (s *Service) newEpoch(spec *jobv1.SessionSpec, scheme scheme) error {
 	if _, err := s.Vault.Epoch(spec.GetEpoch()); err == nil {
 		return rpc.Errorf(rpc.Conflict, "an epoch is made once; take the next number", "epoch %d exists already", spec.GetEpoch())
 	}
 	group := s.group(spec)
+	if scheme.own() {
+		if spec.GetThreshold() != 1 {
+			return rpc.Errorf(rpc.Invalid, "ask for threshold 1: two of a group decrypt, or more", "a threshold of %d; a group has no shared secret", spec.GetThreshold())
+		}
+		return nil
+	}
 	if n, t := len(group), int64(spec.GetThreshold()); t < 1 || int64(n) < 2*t+1 || n > share.MaxParties {
 		return rpc.Errorf(rpc.Invalid, "take more than twice as many holders as the threshold", "a threshold of %d among %d holders leaves no honest majority", t, n)
 	}
@@ -71,11 +77,11 @@ func (s *Service) newEpoch(spec *jobv1.SessionSpec) error {
 
 // Memory implements session.Protocol.
 func (r *keysRun) Memory() (uint64, error) {
-	if err := r.newEpoch(r.spec); err != nil {
-		return 0, err
-	}
 	var err error
 	if r.scheme, err = r.schemeOf(r.spec.GetParams()); err != nil {
+		return 0, err
+	}
+	if err := r.newEpoch(r.spec, r.scheme); err != nil {
 		return 0, err
 	}
 	return r.scheme.keysMemory(r.spec, len(r.group(r.spec)))
@@ -87,7 +93,7 @@ func (r *keysRun) Run(ctx context.Context, s *session.Session) (*session.Stored,
 	result, err := session.Drive(ctx, s, plan.Threshold, terms("keys", r.scheme, [32]byte{}),
 		func(rs round.Session, source *sample.Source) (round.Transition[*made], error) {
 			id = rs.ID
-			return r.scheme.startKeys(keysConfig{rs, r.spec, source, r.Workers})
+			return r.scheme.startKeys(keysConfig{rs, r.spec, source, r.Workers, r.members(r.group(r.spec))})
 		})
 	if err != nil {
 		return nil, err
@@ -103,7 +109,7 @@ func (s *Service) store(spec *jobv1.SessionSpec, scheme scheme, id round.Digest,
 	e := vault.Epoch{
 		ID: spec.GetEpoch(), Params: spec.GetParams(), ParamsHash: scheme.hash(), RosterHash: s.Sessions.Roster, Purpose: purpose,
 		Threshold: spec.GetThreshold(), Members: s.members(group), Digest: keys.digest, SessionID: id,
-		Session: session.Name(spec.GetRef()), KeygenSecurity: Security, Created: session.Now(),
+		Session: session.Name(spec.GetRef()), KeygenSecurity: Security, Created: session.Now(), AnyQuorum: scheme.own(),
 		Galois: keys.galois, Limit: scheme.floods(len(group), spec.GetThreshold()), From: spec.GetFromEpoch(),
 	}
 	w, err := s.Vault.NewEpoch(e)
@@ -254,7 +260,7 @@ func (s *Service) ListKeys(context.Context, *thresholdv1.ListKeysRequest) (*thre
 func (s *Service) describe(e *vault.Epoch) (*thresholdv1.ThresholdKey, error) {
 	k := &thresholdv1.ThresholdKey{
 		Epoch: e.ID, State: string(e.State), Params: e.Params, ParamsHash: e.ParamsHash[:], Digest: e.Digest[:], Threshold: e.Threshold,
-		Created: timestamppb.New(e.Created), KeygenSecurity: e.KeygenSecurity, Galois: e.Galois, Flooded: e.Decrypted,
+		Created: timestamppb.New(e.Created), KeygenSecurity: e.KeygenSecurity, Galois: e.Galois, Flooded: e.Decrypted, AnyQuorum: e.AnyQuorum,
 	}
 	var err error
 	if k.FloodingLimit, err = s.Vault.FloodingLimit(e.ID); err != nil {
@@ -300,7 +306,7 @@ func (s *Service) inStock(e *vault.Epoch, scheme scheme, places []int) (list []*
 		counts[name].Free += b.Free().Count()
 	}
 	for _, m := range list {
-		p, err := scheme.params(e.Threshold, m.GetForm())
+		p, err := scheme.params(len(m.GetQuorum()), m.GetForm())
 		if err != nil {
 			return nil, err
 		}

@@ -47,7 +47,7 @@ func (r *masksRun) Memory() (uint64, error) {
 	if r.quorum, err = r.numbers(&r.epoch, r.spec.GetGroup()); err != nil {
 		return 0, err
 	}
-	if r.params, err = r.scheme.params(r.epoch.Threshold, r.spec.GetForm()); err != nil {
+	if r.params, err = r.scheme.params(len(r.quorum), r.spec.GetForm()); err != nil {
 		return 0, err
 	}
 	kind := r.params.Kind

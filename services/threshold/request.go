@@ -82,15 +82,21 @@ func (s *Service) open(h *thresholdv1.DecryptHeader, caller rpc.Principal) (*req
 		return nil, err
 	}
 	if !q.flooding() {
-		if q.params, err = q.scheme.params(q.epoch.Threshold, q.form()); err != nil {
+		if q.params, err = q.scheme.params(len(q.quorum), q.form()); err != nil {
 			return nil, err
 		}
+	}
+	if err := s.owned(q); err != nil {
+		return nil, err
 	}
 	q.asked = decrypt.Question{
 		ID: h.GetRequestId(), Epoch: q.epoch.ID, Keys: q.epoch.Digest, Quorum: h.GetQuorum(), Count: int(h.GetCount()), Each: q.batch.each(),
 		Ring: h.GetForm() == thresholdv1.CiphertextForm_CIPHERTEXT_FORM_RING, BGV: h.GetForm() == thresholdv1.CiphertextForm_CIPHERTEXT_FORM_BGV,
 		Level: int(h.GetLevel()), Flooding: q.flooding(),
 		Paper: q.form() == jobv1.MaskForm_MASK_FORM_PAPER, Recipient: h.GetRecipient(), Ciphertexts: [32]byte(h.GetCiphertextsDigest()),
+	}
+	for _, x := range h.GetMultikey() {
+		q.asked.Multikey = append(q.asked.Multikey, decrypt.KeyOwner{Key: [32]byte(x.GetKey()), Owner: x.GetOwner()})
 	}
 	return q, s.allow(q)
 }
@@ -114,6 +120,8 @@ func (q *request) checkForm() error {
 		return rpc.Errorf(rpc.Invalid, "", "no ciphertexts")
 	case q.form() != jobv1.MaskForm_MASK_FORM_EXACT && q.form() != jobv1.MaskForm_MASK_FORM_PAPER:
 		return rpc.Errorf(rpc.Invalid, "masks are exact or of the paper's form", "masks of form %s", h.GetMasks())
+	case len(h.GetMultikey()) > 0 && !q.scheme.own():
+		return rpc.Errorf(rpc.Invalid, "", "ciphertexts under threshold keys name no multi-key keys")
 	case len(h.GetProvenance().GetCircuit()) > maxCircuit:
 		return rpc.Errorf(rpc.TooLarge, "", "the name of a circuit has at most %d bytes", maxCircuit)
 	}
@@ -141,6 +149,9 @@ func (s *Service) allow(q *request) error {
 	}
 	if q.flooding() && !q.rule.AllowFlooding {
 		return rpc.Errorf(rpc.PolicyRefused, next, "client %s may not have ciphertexts decrypted with flooding (allow_flooding)", q.caller.Name)
+	}
+	if q.scheme.own() && !q.rule.AllowMultikey {
+		return rpc.Errorf(rpc.PolicyRefused, next, "client %s may not have multi-key ciphertexts decrypted (allow_multikey)", q.caller.Name)
 	}
 	if q.form() == jobv1.MaskForm_MASK_FORM_PAPER && !q.rule.AllowPaperForm {
 		return rpc.Errorf(rpc.PolicyRefused, next, "client %s may not ask for the paper's form (allow_paper_form)", q.caller.Name)

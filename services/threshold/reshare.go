@@ -42,11 +42,14 @@ type reshareRun struct {
 
 // Memory implements session.Protocol.
 func (r *reshareRun) Memory() (uint64, error) {
-	if err := r.newEpoch(r.spec); err != nil {
-		return 0, err
-	}
 	var err error
 	if r.scheme, err = r.schemeOf(r.spec.GetParams()); err != nil {
+		return 0, err
+	}
+	if r.scheme.own() {
+		return 0, rpc.Errorf(rpc.Invalid, "make another group with `lodge keys generate`", "a group for %s has no shares: its parties have keys of their own", r.scheme.name())
+	}
+	if err := r.newEpoch(r.spec, r.scheme); err != nil {
 		return 0, err
 	}
 	if err := r.scheme.check(len(r.spec.GetGroup()), r.spec.GetGalois()); err != nil {

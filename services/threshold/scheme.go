@@ -3,6 +3,7 @@ package threshold
 import (
 	"github.com/lodge-mpc/lodge/engine/bgv"
 	"github.com/lodge-mpc/lodge/engine/lwe"
+	mk "github.com/lodge-mpc/lodge/engine/multikey"
 	"github.com/lodge-mpc/lodge/engine/protocol/round"
 	"github.com/lodge-mpc/lodge/engine/protocol/threshold/decrypt"
 	"github.com/lodge-mpc/lodge/engine/sample"
@@ -10,6 +11,7 @@ import (
 	"github.com/lodge-mpc/lodge/engine/share"
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
 	thresholdv1 "github.com/lodge-mpc/lodge/proto/lodge/threshold/v1"
+	"github.com/lodge-mpc/lodge/services/multikey"
 	"github.com/lodge-mpc/lodge/services/rpc"
 )
 
@@ -31,9 +33,11 @@ type scheme interface {
 	parts() []part
 	// key is how many of the parts decrypt.
 	key() int
+	// own reports whether every party has keys of its own, and an epoch none.
+	own() bool
 
-	// params is how threshold + 1 holders decrypt under masks of a form.
-	params(threshold uint32, form jobv1.MaskForm) (decrypt.Params, error)
+	// params is how so many holders decrypt under masks of a form.
+	params(quorum int, form jobv1.MaskForm) (decrypt.Params, error)
 	// failure is the probability that a decryption with masks of the paper's form fails, under keys that so many parties made.
 	failure(p decrypt.Params, makers, threshold int) float64
 	// floods is how many ciphertexts a holder answers for with flooding, at most; 0 where there is none.
@@ -48,6 +52,7 @@ type keysConfig struct {
 	spec    *jobv1.SessionSpec
 	source  *sample.Source
 	workers int
+	members [][]byte // signing keys of the holders
 }
 
 // made are new keys, and this party's share.
@@ -117,8 +122,18 @@ type ciphertexts interface {
 	release()
 }
 
-// Schemes by the names of their sets.
-func newScheme(name string) (scheme, error) {
+// Schemes by the names of their sets. Of multi-key ciphertexts there is that of the pinned context.
+func (s *Service) newScheme(name string) (scheme, error) {
+	if _, err := mk.Lookup(name); err == nil {
+		switch c := s.Keys.Context; {
+		case c == nil:
+			return nil, multikey.NotConfigured()
+		case c.Name != name:
+			return nil, rpc.Errorf(rpc.Foreign, "make a group for the set that the roster pins", "a group for %s; the roster pins multi-key ciphertexts of %s", name, c.Name)
+		default:
+			return &multikeyScheme{c}, nil
+		}
+	}
 	if set, err := bgv.Lookup(name); err == nil {
 		made, err := bgv.New(set)
 		if err != nil {
@@ -170,7 +185,7 @@ func (s *Service) schemeOf(name string) (scheme, error) {
 	if known := s.schemes[name]; known != nil {
 		return known, nil
 	}
-	made, err := newScheme(name)
+	made, err := s.newScheme(name)
 	if err != nil {
 		return nil, err
 	}

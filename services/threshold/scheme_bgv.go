@@ -105,11 +105,13 @@ func (s *bgvScheme) parts() (list []part) {
 // key are the parts that masks and floods take.
 func (s *bgvScheme) key() int { return max(0, s.FloodLevel) + 1 }
 
-func (s *bgvScheme) params(threshold uint32, form jobv1.MaskForm) (decrypt.Params, error) {
+func (s *bgvScheme) own() bool { return false }
+
+func (s *bgvScheme) params(quorum int, form jobv1.MaskForm) (decrypt.Params, error) {
 	if form == jobv1.MaskForm_MASK_FORM_PAPER {
 		return decrypt.Params{}, rpc.Errorf(rpc.Invalid, "ask for the exact form", "there are no masks of the paper's form for %s", s.Name)
 	}
-	p, err := bgvdecrypt.Params(s.Scheme, int(threshold))
+	p, err := bgvdecrypt.Params(s.Scheme, quorum-1)
 	if err != nil {
 		return p, rpc.Errorf(rpc.Invalid, "use another parameter set, or a smaller threshold", "%v", err)
 	}

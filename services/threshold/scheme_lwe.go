@@ -74,9 +74,10 @@ func (r lweReceiver) finish(digest [32]byte) (*publicKeys, error) {
 // parts are the shares of z, under which messages are, and of s.
 func (s *lweScheme) parts() []part { return []part{{s.Q, s.N()}, {s.Q, s.Dim}} }
 func (s *lweScheme) key() int      { return 1 }
+func (s *lweScheme) own() bool     { return false }
 
-func (s *lweScheme) params(threshold uint32, form jobv1.MaskForm) (decrypt.Params, error) {
-	p, err := decrypt.ParamsOf(s.Scheme, int(threshold), form == jobv1.MaskForm_MASK_FORM_PAPER)
+func (s *lweScheme) params(quorum int, form jobv1.MaskForm) (decrypt.Params, error) {
+	p, err := decrypt.ParamsOf(s.Scheme, quorum-1, form == jobv1.MaskForm_MASK_FORM_PAPER)
 	if err != nil {
 		return p, rpc.Errorf(rpc.Invalid, "use another parameter set, or a smaller threshold", "%v", err)
 	}

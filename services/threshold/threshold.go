@@ -11,6 +11,7 @@ import (
 	"slices"
 	"sync"
 
+	mk "github.com/lodge-mpc/lodge/engine/multikey"
 	"github.com/lodge-mpc/lodge/engine/protocol/round"
 	"github.com/lodge-mpc/lodge/engine/share"
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
@@ -19,6 +20,8 @@ import (
 	"github.com/lodge-mpc/lodge/services/config"
 	"github.com/lodge-mpc/lodge/services/job"
 	"github.com/lodge-mpc/lodge/services/keyring"
+	"github.com/lodge-mpc/lodge/services/multikey"
+	"github.com/lodge-mpc/lodge/services/multikey/keys"
 	"github.com/lodge-mpc/lodge/services/plan"
 	"github.com/lodge-mpc/lodge/services/rpc"
 	"github.com/lodge-mpc/lodge/services/session"
@@ -40,11 +43,20 @@ type Config struct {
 	Vault  *vault.Vault
 	Audit  *audit.Log
 	Policy config.Threshold
+	// Keys are this party's own multi-key keys, and Directory is what others have published of theirs; nil: nothing is known.
+	Keys      *keys.Store
+	Directory Directory
 	// AllowPassive says that the operator accepts keys that are secure against parties that follow the protocol alone.
 	AllowPassive bool
 	Workers      int
 	// Peers are connections to the parties, by their place in the roster; nil for this one.
 	Peers []Peer
+}
+
+// Directory knows whose multi-key keys are.
+type Directory interface {
+	// Owner is the last record of keys that their owner has signed.
+	Owner(id mk.KeyID) (r *multikey.Record, known bool)
 }
 
 // Service implements lodge.threshold.v1.
@@ -126,8 +138,8 @@ func (s *Service) numbers(e *vault.Epoch, parties []uint32) ([]uint32, error) {
 	wrong := func(format string, args ...any) error {
 		return rpc.Errorf(rpc.WrongQuorum, fmt.Sprintf("name %d holders of epoch %d in ascending order", e.Threshold+1, e.ID), format, args...)
 	}
-	if len(parties) != int(e.Threshold)+1 {
-		return nil, wrong("%d parties; the keys of epoch %d are for %d", len(parties), e.ID, e.Threshold+1)
+	if least := int(e.Threshold) + 1; len(parties) != least && !(e.AnyQuorum && len(parties) > least) {
+		return nil, wrong("%d parties; the keys of epoch %d are for %d", len(parties), e.ID, least)
 	}
 	places := s.Vault.Places(e)
 	numbers := make([]uint32, len(parties))

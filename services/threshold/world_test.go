@@ -42,7 +42,14 @@ type world struct {
 // newWorld starts n parties, whose files change may change first. More sets than the usual one may be pinned.
 func newWorld(t testing.TB, n int, change func(i int, f *config.PartyFile), more ...string) *world {
 	t.Helper()
-	net, err := devnet.Write(filepath.Join(t.TempDir(), "cluster"), devnet.Options{Parties: n, Params: append([]string{set}, more...), Dev: true, Insecure: true, MaxMemory: 2 << 30})
+	return newWorldOf(t, devnet.Options{Parties: n, Params: append([]string{set}, more...), Dev: true, Insecure: true, MaxMemory: 2 << 30}, change)
+}
+
+// newWorldOf starts the parties of a cluster.
+func newWorldOf(t testing.TB, o devnet.Options, change func(i int, f *config.PartyFile)) *world {
+	t.Helper()
+	n := o.Parties
+	net, err := devnet.Write(filepath.Join(t.TempDir(), "cluster"), o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -56,6 +56,8 @@ type Epoch struct {
 	// of the parties that hold shares, in the order of their Shamir points, from 1 on. Numbers of members are from 0 on.
 	Threshold uint32   `json:"threshold,omitempty"`
 	Members   [][]byte `json:"members,omitempty"`
+	// AnyQuorum says that more members than Threshold+1 decrypt together too: those whose own keys are in a ciphertext.
+	AnyQuorum bool `json:"any_quorum,omitempty"`
 	// Galois are the automorphisms that the public keys are made for, where the scheme has such.
 	Galois []uint32 `json:"galois,omitempty"`
 	// From is the epoch whose secrets these are new shares of; 0 says that the keys were made in this one.

@@ -20,7 +20,7 @@ var ErrMasks = errors.New("vault: masks are for threshold decryption alone, whic
 // checkMembers refuses a new epoch whose members are not as its purpose has them.
 func (v *Vault) checkMembers(e *Epoch) error {
 	if e.Purpose != PurposeThreshold {
-		if e.Threshold > 0 || len(e.Members) > 0 {
+		if e.Threshold > 0 || len(e.Members) > 0 || e.AnyQuorum {
 			return fmt.Errorf("%w: an epoch for %s has no threshold", ErrRange, e.Purpose)
 		}
 		return nil
@@ -81,13 +81,14 @@ func (p *pinned) leaves(e *Epoch) Standing {
 
 // checkQuorum refuses numbers of members that are not Threshold+1 in ascending order.
 func (e *Epoch) checkQuorum(quorum []uint32) error {
-	good := len(quorum) == int(e.Threshold)+1
+	least := int(e.Threshold) + 1
+	good := len(quorum) == least || e.AnyQuorum && len(quorum) > least
 	for i, q := range quorum {
 		good = good && int64(q) < int64(len(e.Members)) && (i == 0 || quorum[i-1] < q)
 	}
 	if !good {
 		return fmt.Errorf("%w: %v is no quorum of epoch %d, which takes %d of %d members in ascending order",
-			ErrRange, quorum, e.ID, e.Threshold+1, len(e.Members))
+			ErrRange, quorum, e.ID, least, len(e.Members))
 	}
 	return nil
 }

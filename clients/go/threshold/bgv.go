@@ -54,6 +54,9 @@ func (k *Key) isBGV() error {
 
 // isLWE refuses keys that are not of package lwe.
 func (k *Key) isLWE() error {
+	if k.multikey != nil {
+		return invalid("use the package multikey", "%s is a set for multi-key ciphertexts", k.Params)
+	}
 	if k.scheme == nil {
 		return invalid("use the calls for BGV", "%s is a set of BGV", k.Params)
 	}
@@ -169,7 +172,7 @@ func mostAnswer(k *Key, q *decrypt.Question) (int, error) {
 		}
 		return q.Count * f.AnswerSize(), nil
 	}
-	params, err := k.MaskParams(q.Paper)
+	params, err := k.MaskParams(len(q.Quorum), q.Paper)
 	if err != nil {
 		return 0, invalid("", "%v", err)
 	}

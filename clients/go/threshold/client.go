@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -14,8 +15,10 @@ import (
 	"github.com/lodge-mpc/lodge/clients/go/lodge"
 	"github.com/lodge-mpc/lodge/engine/bgv"
 	"github.com/lodge-mpc/lodge/engine/lwe"
+	"github.com/lodge-mpc/lodge/engine/multikey"
 	"github.com/lodge-mpc/lodge/engine/protocol/threshold/bgvdecrypt"
 	"github.com/lodge-mpc/lodge/engine/protocol/threshold/decrypt"
+	"github.com/lodge-mpc/lodge/engine/protocol/threshold/mkdecrypt"
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
 	thresholdv1 "github.com/lodge-mpc/lodge/proto/lodge/threshold/v1"
 )
@@ -116,8 +119,9 @@ type Key struct {
 	FloodingLimit uint64   `json:"flooding_limit,omitempty"`
 	Flooders      []int    `json:"flooders,omitempty"`
 
-	scheme *lwe.Scheme // or
-	bgv    *bgv.Scheme
+	scheme   *lwe.Scheme // or
+	bgv      *bgv.Scheme // or
+	multikey *multikey.Scheme
 }
 
 // Masks are what a quorum has in stock: the least that one of its members has.
@@ -259,7 +263,11 @@ func (c *Client) merge(by []said) (*Key, error) {
 		}
 		k.Holders = append(k.Holders, int(p))
 	}
-	if err := k.plausible(); err != nil {
+	var err error
+	if k.multikey, err = multikeyOf(k.Params); err != nil {
+		return nil, err
+	}
+	if err := k.plausible(first.GetAnyQuorum()); err != nil {
 		return nil, err
 	}
 	for _, g := range first.GetGalois() {
@@ -292,12 +300,15 @@ func (c *Client) merge(by []said) (*Key, error) {
 			}
 		}
 	}
-	k.Masks = stock(by, k.Threshold+1)
+	k.Masks = stock(by, k.Threshold+1, k.multikey != nil)
 	return k, nil
 }
 
 // load prepares the scheme of the keys' set, and gives the set's hash.
 func (k *Key) load() (hash [32]byte, err error) {
+	if k.multikey != nil {
+		return k.multikey.Hash(), nil
+	}
 	if k.bgv, err = bgvOf(k.Params); err != nil {
 		return hash, err
 	}
@@ -315,6 +326,9 @@ func (k *Key) load() (hash [32]byte, err error) {
 
 // layout is how the public keys are cut: the bytes of the header, the number of chunks, and the bytes of each.
 func (k *Key) layout() (header, chunks int, size func(i int) int) {
+	if k.multikey != nil {
+		return 0, 0, func(int) int { return 0 }
+	}
 	if k.bgv != nil {
 		return bgv.HeaderSize(len(k.Galois)), k.bgv.Samples(len(k.Galois)), func(int) int { return k.bgv.ChunkSize() }
 	}
@@ -344,10 +358,13 @@ func living(by []said) []said {
 const retired = "retired"
 
 // plausible refuses keys with which a single party could pass for the majority of their holders.
-func (k *Key) plausible() error {
+func (k *Key) plausible(anyQuorum bool) error {
 	n := len(k.Holders)
+	if k.multikey != nil && anyQuorum && k.Threshold == 1 && n >= 2 { // nobody's secrets are another's
+		n = math.MaxInt
+	}
 	present := slices.DeleteFunc(slices.Sorted(slices.Values(k.Holders)), func(p int) bool { return p < 0 })
-	if k.Threshold < 1 || 2*k.Threshold >= n || len(slices.Compact(slices.Clone(present))) != len(present) {
+	if k.Threshold < 1 || 2*k.Threshold >= n || anyQuorum != (k.multikey != nil) || len(slices.Compact(slices.Clone(present))) != len(present) {
 		return &lodge.Error{Code: lodge.Conflict, Next: "ask the parties' operators; encrypt nothing until they agree",
 			What: fmt.Sprintf("a party lists keys of epoch %d with a threshold of %d and the holders %v, which are none", k.Epoch, k.Threshold, k.Holders)}
 	}
@@ -355,7 +372,7 @@ func (k *Key) plausible() error {
 }
 
 // stock is what all members of a quorum have: of each that can be reached the least.
-func stock(by []said, quorum int) (list []Masks) {
+func stock(by []said, quorum int, larger bool) (list []Masks) {
 	type entry struct {
 		Masks
 		seen int
@@ -383,7 +400,8 @@ func stock(by []said, quorum int) (list []Masks) {
 		}
 	}
 	for _, name := range order {
-		if e := found[name]; len(e.Quorum) == quorum && e.seen == quorum { // all of it are there
+		e := found[name]
+		if fits := len(e.Quorum) == quorum || larger && len(e.Quorum) > quorum; fits && e.seen == len(e.Quorum) { // all of it are there
 			list = append(list, e.Masks)
 		}
 	}
@@ -391,10 +409,14 @@ func stock(by []said, quorum int) (list []Masks) {
 	return list
 }
 
-// MaskParams is how a quorum decrypts under masks, of the paper's form or exact ones. BGV keys have the latter.
-func (k *Key) MaskParams(paper bool) (decrypt.Params, error) {
-	if k.bgv != nil && paper {
+// MaskParams is how a quorum decrypts under masks, of the paper's form or exact ones. BGV keys and groups have the latter; how
+// many parties are in the quorum counts for groups alone, of which it is for ciphertexts under one key.
+func (k *Key) MaskParams(quorum int, paper bool) (decrypt.Params, error) {
+	if k.scheme == nil && paper {
 		return decrypt.Params{}, invalid("ask for exact masks", "there are no masks of the paper's form for %s", k.Params)
+	}
+	if k.multikey != nil {
+		return mkdecrypt.Params(k.multikey.Set, quorum, 1)
 	}
 	if k.bgv != nil {
 		return bgvdecrypt.Params(k.bgv, k.Threshold)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/lodge-mpc/lodge/clients/go/lodge"
 	"github.com/lodge-mpc/lodge/engine/lwe"
+	"github.com/lodge-mpc/lodge/engine/multikey"
 	"github.com/lodge-mpc/lodge/engine/protocol/threshold/decrypt"
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
 	thresholdv1 "github.com/lodge-mpc/lodge/proto/lodge/threshold/v1"
@@ -29,6 +30,10 @@ type Request struct {
 	// BGV are ciphertexts of BGV or BFV, of one level and of degree one.
 	BGV          []*rlwe.Ciphertext
 	Coefficients int
+	// Multikey are multi-key ciphertexts of one bit each, all under the same keys, and Owners says whose these are, by places in
+	// the roster. All of them must be in the quorum.
+	Multikey []*multikey.Ciphertext
+	Owners   map[multikey.KeyID]int
 	// Flooding has whole BGV ciphertexts decrypted with noise added in place of masks, where the parties' rules allow it. A
 	// ciphertext is decrypted so by one quorum, for ever, which Result.Quorum names.
 	Flooding bool
@@ -43,9 +48,11 @@ type Request struct {
 	Circuit, Attester string
 	Signature         []byte
 
-	encoded []byte   // once they are
-	digest  [32]byte // of them
-	level   int      // of BGV ciphertexts
+	encoded []byte           // once they are
+	digest  [32]byte         // of them
+	level   int              // of BGV ciphertexts
+	keys    []multikey.KeyID // of multi-key ciphertexts
+	owners  []int            // of these
 }
 
 // Digest names the ciphertexts: the SHA-256 of the SHA-256 of each encoding.
@@ -76,14 +83,17 @@ func (r *Request) encode(k *Key) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.encoded, r.digest = b, decrypt.CiphertextsDigest(b, len(b)/(len(r.LWE)+len(r.Ring)+len(r.BGV)))
+	r.encoded, r.digest = b, decrypt.CiphertextsDigest(b, len(b)/(len(r.LWE)+len(r.Ring)+len(r.BGV)+len(r.Multikey)))
 	return b, nil
 }
 
 func (r *Request) encodings(k *Key) ([]byte, error) {
-	kinds := min(len(r.LWE), 1) + min(len(r.Ring), 1) + min(len(r.BGV), 1)
+	kinds := min(len(r.LWE), 1) + min(len(r.Ring), 1) + min(len(r.BGV), 1) + min(len(r.Multikey), 1)
 	if kinds != 1 {
-		return nil, invalid("give ciphertexts of one kind", "%d LWE, %d ring and %d BGV ciphertexts", len(r.LWE), len(r.Ring), len(r.BGV))
+		return nil, invalid("give ciphertexts of one kind", "%d LWE, %d ring, %d BGV and %d multi-key ciphertexts", len(r.LWE), len(r.Ring), len(r.BGV), len(r.Multikey))
+	}
+	if len(r.Multikey) > 0 {
+		return r.encodeMultikey(k)
 	}
 	if len(r.BGV) > 0 {
 		return r.encodeBGV(k)
@@ -141,6 +151,9 @@ func (r *Request) question(k *Key, quorum []int) (*decrypt.Question, error) {
 		if r.Flooding {
 			q.Each = k.bgv.N()
 		}
+	}
+	if len(r.Multikey) > 0 {
+		r.multikeyQuestion(q)
 	}
 	if r.Recipient != nil {
 		q.Recipient = r.Recipient.Bytes()
@@ -258,6 +271,9 @@ func choose(k *Key, r *Request, failures map[int]int, empty map[string]bool) ([]
 	}
 	if r.Flooding {
 		return chooseFlooding(k, failures, empty)
+	}
+	if len(r.Multikey) > 0 {
+		return chooseOwners(k, r, failures, empty)
 	}
 	var best *Masks
 	least := 0
@@ -393,6 +409,10 @@ func (c *Client) askParty(ctx context.Context, party int, r *Request, q *decrypt
 	if q.BGV {
 		h.Form, h.Coefficients, h.Level, h.Flooding = thresholdv1.CiphertextForm_CIPHERTEXT_FORM_BGV, uint32(q.Each), uint32(q.Level), q.Flooding
 	}
+	for _, x := range q.Multikey {
+		h.Form = thresholdv1.CiphertextForm_CIPHERTEXT_FORM_MULTIKEY
+		h.Multikey = append(h.Multikey, &thresholdv1.KeyOwner{Key: x.Key[:], Owner: x.Owner})
+	}
 	if q.Flooding {
 		h.Coefficients, h.Masks = 0, jobv1.MaskForm_MASK_FORM_UNSPECIFIED
 	}
@@ -430,6 +450,9 @@ func (c *Client) askParty(ctx context.Context, party int, r *Request, q *decrypt
 func (a *Answers) combine() ([]uint64, error) {
 	if a.Question.BGV {
 		return a.combineBGV()
+	}
+	if len(a.Question.Multikey) > 0 {
+		return a.combineMultikey()
 	}
 	scheme, err := schemeOf(a.Params)
 	if err != nil {

@@ -11,17 +11,24 @@ import (
 type Question struct {
 	ID          []byte // of the request, different for each
 	Epoch       uint64
-	Keys        [32]byte // digest of the public keys
-	Quorum      []uint32 // places in the roster
-	Ring        bool     // ring ciphertexts, of which the first Each coefficients are opened
-	BGV         bool     // BGV and BFV ciphertexts, of which the first Each coefficients are opened
-	Level       int      // of BGV ciphertexts
-	Flooding    bool     // of BGV ciphertexts: under a flood of noise, and not under masks
-	Count       int      // ciphertexts
-	Each        int      // messages of each
-	Paper       bool     // masks of the paper's form
-	Recipient   []byte   // public key that answers are sealed to, if any
-	Ciphertexts [32]byte // as CiphertextsDigest names them
+	Keys        [32]byte   // digest of the public keys
+	Quorum      []uint32   // places in the roster
+	Ring        bool       // ring ciphertexts, of which the first Each coefficients are opened
+	BGV         bool       // BGV and BFV ciphertexts, of which the first Each coefficients are opened
+	Level       int        // of BGV ciphertexts
+	Flooding    bool       // of BGV ciphertexts: under a flood of noise, and not under masks
+	Multikey    []KeyOwner // the keys that multi-key ciphertexts are under, ascending; others have none
+	Count       int        // ciphertexts
+	Each        int        // messages of each
+	Paper       bool       // masks of the paper's form
+	Recipient   []byte     // public key that answers are sealed to, if any
+	Ciphertexts [32]byte   // as CiphertextsDigest names them
+}
+
+// KeyOwner is a key that ciphertexts are under, by its digest, and its owner, by the place in the roster.
+type KeyOwner struct {
+	Key   [32]byte
+	Owner uint32
 }
 
 // CiphertextsDigest names ciphertexts, given as their encodings of one size, one after the other: it is the SHA-256 of the
@@ -62,6 +69,13 @@ func (q *Question) what() []byte {
 		round.Uint(uint64(q.Each)), flag(q.Paper), q.Recipient, q.Ciphertexts[:])
 	if q.BGV {
 		h = round.Hash("lodge threshold question bgv", h[:], round.Uint(uint64(q.Level)), flag(q.Flooding))
+	}
+	if len(q.Multikey) > 0 {
+		var keys []byte
+		for _, k := range q.Multikey {
+			keys = binary.LittleEndian.AppendUint32(append(keys, k.Key[:]...), k.Owner)
+		}
+		h = round.Hash("lodge threshold question multikey", h[:], keys)
 	}
 	return h[:]
 }

@@ -52,6 +52,9 @@ const (
 	// BGV or BFV ciphertexts of one level, of which the first coefficients are
 	// opened under masks, or all under a flood of noise.
 	CiphertextForm_CIPHERTEXT_FORM_BGV CiphertextForm = 3
+	// Multi-key ciphertexts of one bit each, under keys that their owners have made
+	// by themselves (lodge.multikey.v1).
+	CiphertextForm_CIPHERTEXT_FORM_MULTIKEY CiphertextForm = 4
 )
 
 // Enum value maps for CiphertextForm.
@@ -61,12 +64,14 @@ var (
 		1: "CIPHERTEXT_FORM_LWE",
 		2: "CIPHERTEXT_FORM_RING",
 		3: "CIPHERTEXT_FORM_BGV",
+		4: "CIPHERTEXT_FORM_MULTIKEY",
 	}
 	CiphertextForm_value = map[string]int32{
 		"CIPHERTEXT_FORM_UNSPECIFIED": 0,
 		"CIPHERTEXT_FORM_LWE":         1,
 		"CIPHERTEXT_FORM_RING":        2,
 		"CIPHERTEXT_FORM_BGV":         3,
+		"CIPHERTEXT_FORM_MULTIKEY":    4,
 	}
 )
 
@@ -316,6 +321,9 @@ type ThresholdKey struct {
 	// has begun to, and how many there may be.
 	Flooded       uint64 `protobuf:"varint,16,opt,name=flooded,proto3" json:"flooded,omitempty"`
 	FloodingLimit uint64 `protobuf:"varint,17,opt,name=flooding_limit,json=floodingLimit,proto3" json:"flooding_limit,omitempty"`
+	// A group for multi-key ciphertexts, which has no shared secret: any two of it, or
+	// more, decrypt what is under their own keys.
+	AnyQuorum     bool `protobuf:"varint,18,opt,name=any_quorum,json=anyQuorum,proto3" json:"any_quorum,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -467,6 +475,13 @@ func (x *ThresholdKey) GetFloodingLimit() uint64 {
 		return x.FloodingLimit
 	}
 	return 0
+}
+
+func (x *ThresholdKey) GetAnyQuorum() bool {
+	if x != nil {
+		return x.AnyQuorum
+	}
+	return false
 }
 
 // MaskStock is what a quorum has in stock, as this party knows it.
@@ -726,7 +741,11 @@ type DecryptHeader struct {
 	// Only for CIPHERTEXT_FORM_BGV: whole ciphertexts are decrypted with noise added
 	// to every part in the place of masks. A ciphertext is answered so by one quorum,
 	// under whatever epoch of the keys, and the keys answer for so many.
-	Flooding      bool `protobuf:"varint,13,opt,name=flooding,proto3" json:"flooding,omitempty"`
+	Flooding bool `protobuf:"varint,13,opt,name=flooding,proto3" json:"flooding,omitempty"`
+	// Only for CIPHERTEXT_FORM_MULTIKEY: the keys that all ciphertexts are under, by
+	// their digests, ascending. Their owners must be in the quorum. The epoch is that
+	// of a group, and keys_digest the group's.
+	Multikey      []*KeyOwner `protobuf:"bytes,14,rep,name=multikey,proto3" json:"multikey,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -852,6 +871,67 @@ func (x *DecryptHeader) GetFlooding() bool {
 	return false
 }
 
+func (x *DecryptHeader) GetMultikey() []*KeyOwner {
+	if x != nil {
+		return x.Multikey
+	}
+	return nil
+}
+
+// KeyOwner says whose multi-key keys are.
+type KeyOwner struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Key   []byte                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
+	// A place in the roster.
+	Owner         uint32 `protobuf:"varint,2,opt,name=owner,proto3" json:"owner,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *KeyOwner) Reset() {
+	*x = KeyOwner{}
+	mi := &file_lodge_threshold_v1_threshold_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *KeyOwner) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*KeyOwner) ProtoMessage() {}
+
+func (x *KeyOwner) ProtoReflect() protoreflect.Message {
+	mi := &file_lodge_threshold_v1_threshold_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use KeyOwner.ProtoReflect.Descriptor instead.
+func (*KeyOwner) Descriptor() ([]byte, []int) {
+	return file_lodge_threshold_v1_threshold_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *KeyOwner) GetKey() []byte {
+	if x != nil {
+		return x.Key
+	}
+	return nil
+}
+
+func (x *KeyOwner) GetOwner() uint32 {
+	if x != nil {
+		return x.Owner
+	}
+	return 0
+}
+
 // Provenance is what somebody signs whose word a party's policy takes.
 type Provenance struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -869,7 +949,7 @@ type Provenance struct {
 
 func (x *Provenance) Reset() {
 	*x = Provenance{}
-	mi := &file_lodge_threshold_v1_threshold_proto_msgTypes[9]
+	mi := &file_lodge_threshold_v1_threshold_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -881,7 +961,7 @@ func (x *Provenance) String() string {
 func (*Provenance) ProtoMessage() {}
 
 func (x *Provenance) ProtoReflect() protoreflect.Message {
-	mi := &file_lodge_threshold_v1_threshold_proto_msgTypes[9]
+	mi := &file_lodge_threshold_v1_threshold_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -894,7 +974,7 @@ func (x *Provenance) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Provenance.ProtoReflect.Descriptor instead.
 func (*Provenance) Descriptor() ([]byte, []int) {
-	return file_lodge_threshold_v1_threshold_proto_rawDescGZIP(), []int{9}
+	return file_lodge_threshold_v1_threshold_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Provenance) GetAttester() string {
@@ -929,7 +1009,7 @@ type DecryptRequest struct {
 
 func (x *DecryptRequest) Reset() {
 	*x = DecryptRequest{}
-	mi := &file_lodge_threshold_v1_threshold_proto_msgTypes[10]
+	mi := &file_lodge_threshold_v1_threshold_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -941,7 +1021,7 @@ func (x *DecryptRequest) String() string {
 func (*DecryptRequest) ProtoMessage() {}
 
 func (x *DecryptRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lodge_threshold_v1_threshold_proto_msgTypes[10]
+	mi := &file_lodge_threshold_v1_threshold_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -954,7 +1034,7 @@ func (x *DecryptRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecryptRequest.ProtoReflect.Descriptor instead.
 func (*DecryptRequest) Descriptor() ([]byte, []int) {
-	return file_lodge_threshold_v1_threshold_proto_rawDescGZIP(), []int{10}
+	return file_lodge_threshold_v1_threshold_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *DecryptRequest) GetHeader() *DecryptHeader {
@@ -984,7 +1064,7 @@ type DecryptResponse struct {
 
 func (x *DecryptResponse) Reset() {
 	*x = DecryptResponse{}
-	mi := &file_lodge_threshold_v1_threshold_proto_msgTypes[11]
+	mi := &file_lodge_threshold_v1_threshold_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -996,7 +1076,7 @@ func (x *DecryptResponse) String() string {
 func (*DecryptResponse) ProtoMessage() {}
 
 func (x *DecryptResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lodge_threshold_v1_threshold_proto_msgTypes[11]
+	mi := &file_lodge_threshold_v1_threshold_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1009,7 +1089,7 @@ func (x *DecryptResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecryptResponse.ProtoReflect.Descriptor instead.
 func (*DecryptResponse) Descriptor() ([]byte, []int) {
-	return file_lodge_threshold_v1_threshold_proto_rawDescGZIP(), []int{11}
+	return file_lodge_threshold_v1_threshold_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *DecryptResponse) GetParty() uint32 {
@@ -1036,7 +1116,7 @@ type ApproveDecryptionRequest struct {
 
 func (x *ApproveDecryptionRequest) Reset() {
 	*x = ApproveDecryptionRequest{}
-	mi := &file_lodge_threshold_v1_threshold_proto_msgTypes[12]
+	mi := &file_lodge_threshold_v1_threshold_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1048,7 +1128,7 @@ func (x *ApproveDecryptionRequest) String() string {
 func (*ApproveDecryptionRequest) ProtoMessage() {}
 
 func (x *ApproveDecryptionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lodge_threshold_v1_threshold_proto_msgTypes[12]
+	mi := &file_lodge_threshold_v1_threshold_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1061,7 +1141,7 @@ func (x *ApproveDecryptionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApproveDecryptionRequest.ProtoReflect.Descriptor instead.
 func (*ApproveDecryptionRequest) Descriptor() ([]byte, []int) {
-	return file_lodge_threshold_v1_threshold_proto_rawDescGZIP(), []int{12}
+	return file_lodge_threshold_v1_threshold_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ApproveDecryptionRequest) GetRequest() []byte {
@@ -1080,7 +1160,7 @@ type ApproveDecryptionResponse struct {
 
 func (x *ApproveDecryptionResponse) Reset() {
 	*x = ApproveDecryptionResponse{}
-	mi := &file_lodge_threshold_v1_threshold_proto_msgTypes[13]
+	mi := &file_lodge_threshold_v1_threshold_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1092,7 +1172,7 @@ func (x *ApproveDecryptionResponse) String() string {
 func (*ApproveDecryptionResponse) ProtoMessage() {}
 
 func (x *ApproveDecryptionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lodge_threshold_v1_threshold_proto_msgTypes[13]
+	mi := &file_lodge_threshold_v1_threshold_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1105,7 +1185,7 @@ func (x *ApproveDecryptionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApproveDecryptionResponse.ProtoReflect.Descriptor instead.
 func (*ApproveDecryptionResponse) Descriptor() ([]byte, []int) {
-	return file_lodge_threshold_v1_threshold_proto_rawDescGZIP(), []int{13}
+	return file_lodge_threshold_v1_threshold_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ApproveDecryptionResponse) GetApproval() *Approval {
@@ -1123,7 +1203,7 @@ type ListApprovalsRequest struct {
 
 func (x *ListApprovalsRequest) Reset() {
 	*x = ListApprovalsRequest{}
-	mi := &file_lodge_threshold_v1_threshold_proto_msgTypes[14]
+	mi := &file_lodge_threshold_v1_threshold_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1135,7 +1215,7 @@ func (x *ListApprovalsRequest) String() string {
 func (*ListApprovalsRequest) ProtoMessage() {}
 
 func (x *ListApprovalsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lodge_threshold_v1_threshold_proto_msgTypes[14]
+	mi := &file_lodge_threshold_v1_threshold_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1148,7 +1228,7 @@ func (x *ListApprovalsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListApprovalsRequest.ProtoReflect.Descriptor instead.
 func (*ListApprovalsRequest) Descriptor() ([]byte, []int) {
-	return file_lodge_threshold_v1_threshold_proto_rawDescGZIP(), []int{14}
+	return file_lodge_threshold_v1_threshold_proto_rawDescGZIP(), []int{15}
 }
 
 type ListApprovalsResponse struct {
@@ -1160,7 +1240,7 @@ type ListApprovalsResponse struct {
 
 func (x *ListApprovalsResponse) Reset() {
 	*x = ListApprovalsResponse{}
-	mi := &file_lodge_threshold_v1_threshold_proto_msgTypes[15]
+	mi := &file_lodge_threshold_v1_threshold_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1172,7 +1252,7 @@ func (x *ListApprovalsResponse) String() string {
 func (*ListApprovalsResponse) ProtoMessage() {}
 
 func (x *ListApprovalsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lodge_threshold_v1_threshold_proto_msgTypes[15]
+	mi := &file_lodge_threshold_v1_threshold_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1185,7 +1265,7 @@ func (x *ListApprovalsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListApprovalsResponse.ProtoReflect.Descriptor instead.
 func (*ListApprovalsResponse) Descriptor() ([]byte, []int) {
-	return file_lodge_threshold_v1_threshold_proto_rawDescGZIP(), []int{15}
+	return file_lodge_threshold_v1_threshold_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ListApprovalsResponse) GetApprovals() []*Approval {
@@ -1215,7 +1295,7 @@ type Approval struct {
 
 func (x *Approval) Reset() {
 	*x = Approval{}
-	mi := &file_lodge_threshold_v1_threshold_proto_msgTypes[16]
+	mi := &file_lodge_threshold_v1_threshold_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1227,7 +1307,7 @@ func (x *Approval) String() string {
 func (*Approval) ProtoMessage() {}
 
 func (x *Approval) ProtoReflect() protoreflect.Message {
-	mi := &file_lodge_threshold_v1_threshold_proto_msgTypes[16]
+	mi := &file_lodge_threshold_v1_threshold_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1240,7 +1320,7 @@ func (x *Approval) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Approval.ProtoReflect.Descriptor instead.
 func (*Approval) Descriptor() ([]byte, []int) {
-	return file_lodge_threshold_v1_threshold_proto_rawDescGZIP(), []int{16}
+	return file_lodge_threshold_v1_threshold_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Approval) GetRequest() []byte {
@@ -1327,7 +1407,7 @@ const file_lodge_threshold_v1_threshold_proto_rawDesc = "" +
 	"\fmemory_bytes\x18\x03 \x01(\x04R\vmemoryBytes\"\x11\n" +
 	"\x0fListKeysRequest\"H\n" +
 	"\x10ListKeysResponse\x124\n" +
-	"\x04keys\x18\x01 \x03(\v2 .lodge.threshold.v1.ThresholdKeyR\x04keys\"\x9b\x04\n" +
+	"\x04keys\x18\x01 \x03(\v2 .lodge.threshold.v1.ThresholdKeyR\x04keys\"\xba\x04\n" +
 	"\fThresholdKey\x12\x14\n" +
 	"\x05epoch\x18\x01 \x01(\x04R\x05epoch\x12\x14\n" +
 	"\x05state\x18\x02 \x01(\tR\x05state\x12\x16\n" +
@@ -1347,7 +1427,9 @@ const file_lodge_threshold_v1_threshold_proto_rawDesc = "" +
 	"\tkey_bytes\x18\x0e \x01(\x04R\bkeyBytes\x12\x16\n" +
 	"\x06galois\x18\x0f \x03(\rR\x06galois\x12\x18\n" +
 	"\aflooded\x18\x10 \x01(\x04R\aflooded\x12%\n" +
-	"\x0eflooding_limit\x18\x11 \x01(\x04R\rfloodingLimit\"\xb5\x01\n" +
+	"\x0eflooding_limit\x18\x11 \x01(\x04R\rfloodingLimit\x12\x1d\n" +
+	"\n" +
+	"any_quorum\x18\x12 \x01(\bR\tanyQuorum\"\xb5\x01\n" +
 	"\tMaskStock\x12\x16\n" +
 	"\x06quorum\x18\x01 \x03(\rR\x06quorum\x12*\n" +
 	"\x04form\x18\x02 \x01(\x0e2\x16.lodge.job.v1.MaskFormR\x04form\x12\x12\n" +
@@ -1364,7 +1446,7 @@ const file_lodge_threshold_v1_threshold_proto_rawDesc = "" +
 	"\x06digest\x18\x02 \x01(\fR\x06digest\x12#\n" +
 	"\rchunk_digests\x18\x03 \x03(\fR\fchunkDigests\x12\x14\n" +
 	"\x05index\x18\x04 \x01(\rR\x05index\x12\x14\n" +
-	"\x05chunk\x18\x05 \x01(\fR\x05chunk\"\xdc\x03\n" +
+	"\x05chunk\x18\x05 \x01(\fR\x05chunk\"\x96\x04\n" +
 	"\rDecryptHeader\x12\x1d\n" +
 	"\n" +
 	"request_id\x18\x01 \x01(\fR\trequestId\x12\x14\n" +
@@ -1383,7 +1465,11 @@ const file_lodge_threshold_v1_threshold_proto_rawDesc = "" +
 	"provenance\x12-\n" +
 	"\x12ciphertexts_digest\x18\v \x01(\fR\x11ciphertextsDigest\x12\x14\n" +
 	"\x05level\x18\f \x01(\rR\x05level\x12\x1a\n" +
-	"\bflooding\x18\r \x01(\bR\bflooding\"`\n" +
+	"\bflooding\x18\r \x01(\bR\bflooding\x128\n" +
+	"\bmultikey\x18\x0e \x03(\v2\x1c.lodge.threshold.v1.KeyOwnerR\bmultikey\"2\n" +
+	"\bKeyOwner\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\fR\x03key\x12\x14\n" +
+	"\x05owner\x18\x02 \x01(\rR\x05owner\"`\n" +
 	"\n" +
 	"Provenance\x12\x1a\n" +
 	"\battester\x18\x01 \x01(\tR\battester\x12\x18\n" +
@@ -1414,12 +1500,13 @@ const file_lodge_threshold_v1_threshold_proto_rawDesc = "" +
 	"\x05asked\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\x05asked\x124\n" +
 	"\aexpires\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\aexpires\x12\x12\n" +
 	"\x04used\x18\n" +
-	" \x01(\bR\x04used*}\n" +
+	" \x01(\bR\x04used*\x9b\x01\n" +
 	"\x0eCiphertextForm\x12\x1f\n" +
 	"\x1bCIPHERTEXT_FORM_UNSPECIFIED\x10\x00\x12\x17\n" +
 	"\x13CIPHERTEXT_FORM_LWE\x10\x01\x12\x18\n" +
 	"\x14CIPHERTEXT_FORM_RING\x10\x02\x12\x17\n" +
-	"\x13CIPHERTEXT_FORM_BGV\x10\x032\xaa\a\n" +
+	"\x13CIPHERTEXT_FORM_BGV\x10\x03\x12\x1c\n" +
+	"\x18CIPHERTEXT_FORM_MULTIKEY\x10\x042\xaa\a\n" +
 	"\x10ThresholdService\x12@\n" +
 	"\x05Start\x12\x1a.lodge.job.v1.StartRequest\x1a\x1b.lodge.job.v1.StartResponse\x12L\n" +
 	"\tGetStatus\x12\x1e.lodge.job.v1.GetStatusRequest\x1a\x1f.lodge.job.v1.GetStatusResponse\x12B\n" +
@@ -1446,7 +1533,7 @@ func file_lodge_threshold_v1_threshold_proto_rawDescGZIP() []byte {
 }
 
 var file_lodge_threshold_v1_threshold_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_lodge_threshold_v1_threshold_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
+var file_lodge_threshold_v1_threshold_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
 var file_lodge_threshold_v1_threshold_proto_goTypes = []any{
 	(CiphertextForm)(0),               // 0: lodge.threshold.v1.CiphertextForm
 	(*EstimateRequest)(nil),           // 1: lodge.threshold.v1.EstimateRequest
@@ -1458,69 +1545,71 @@ var file_lodge_threshold_v1_threshold_proto_goTypes = []any{
 	(*GetKeysRequest)(nil),            // 7: lodge.threshold.v1.GetKeysRequest
 	(*GetKeysResponse)(nil),           // 8: lodge.threshold.v1.GetKeysResponse
 	(*DecryptHeader)(nil),             // 9: lodge.threshold.v1.DecryptHeader
-	(*Provenance)(nil),                // 10: lodge.threshold.v1.Provenance
-	(*DecryptRequest)(nil),            // 11: lodge.threshold.v1.DecryptRequest
-	(*DecryptResponse)(nil),           // 12: lodge.threshold.v1.DecryptResponse
-	(*ApproveDecryptionRequest)(nil),  // 13: lodge.threshold.v1.ApproveDecryptionRequest
-	(*ApproveDecryptionResponse)(nil), // 14: lodge.threshold.v1.ApproveDecryptionResponse
-	(*ListApprovalsRequest)(nil),      // 15: lodge.threshold.v1.ListApprovalsRequest
-	(*ListApprovalsResponse)(nil),     // 16: lodge.threshold.v1.ListApprovalsResponse
-	(*Approval)(nil),                  // 17: lodge.threshold.v1.Approval
-	(*v1.SessionSpec)(nil),            // 18: lodge.job.v1.SessionSpec
-	(*timestamppb.Timestamp)(nil),     // 19: google.protobuf.Timestamp
-	(v1.MaskForm)(0),                  // 20: lodge.job.v1.MaskForm
-	(*v1.StartRequest)(nil),           // 21: lodge.job.v1.StartRequest
-	(*v1.GetStatusRequest)(nil),       // 22: lodge.job.v1.GetStatusRequest
-	(*v1.WatchRequest)(nil),           // 23: lodge.job.v1.WatchRequest
-	(*v1.CancelRequest)(nil),          // 24: lodge.job.v1.CancelRequest
-	(*v1.ActivateRequest)(nil),        // 25: lodge.job.v1.ActivateRequest
-	(*v1.StartResponse)(nil),          // 26: lodge.job.v1.StartResponse
-	(*v1.GetStatusResponse)(nil),      // 27: lodge.job.v1.GetStatusResponse
-	(*v1.WatchResponse)(nil),          // 28: lodge.job.v1.WatchResponse
-	(*v1.CancelResponse)(nil),         // 29: lodge.job.v1.CancelResponse
-	(*v1.ActivateResponse)(nil),       // 30: lodge.job.v1.ActivateResponse
+	(*KeyOwner)(nil),                  // 10: lodge.threshold.v1.KeyOwner
+	(*Provenance)(nil),                // 11: lodge.threshold.v1.Provenance
+	(*DecryptRequest)(nil),            // 12: lodge.threshold.v1.DecryptRequest
+	(*DecryptResponse)(nil),           // 13: lodge.threshold.v1.DecryptResponse
+	(*ApproveDecryptionRequest)(nil),  // 14: lodge.threshold.v1.ApproveDecryptionRequest
+	(*ApproveDecryptionResponse)(nil), // 15: lodge.threshold.v1.ApproveDecryptionResponse
+	(*ListApprovalsRequest)(nil),      // 16: lodge.threshold.v1.ListApprovalsRequest
+	(*ListApprovalsResponse)(nil),     // 17: lodge.threshold.v1.ListApprovalsResponse
+	(*Approval)(nil),                  // 18: lodge.threshold.v1.Approval
+	(*v1.SessionSpec)(nil),            // 19: lodge.job.v1.SessionSpec
+	(*timestamppb.Timestamp)(nil),     // 20: google.protobuf.Timestamp
+	(v1.MaskForm)(0),                  // 21: lodge.job.v1.MaskForm
+	(*v1.StartRequest)(nil),           // 22: lodge.job.v1.StartRequest
+	(*v1.GetStatusRequest)(nil),       // 23: lodge.job.v1.GetStatusRequest
+	(*v1.WatchRequest)(nil),           // 24: lodge.job.v1.WatchRequest
+	(*v1.CancelRequest)(nil),          // 25: lodge.job.v1.CancelRequest
+	(*v1.ActivateRequest)(nil),        // 26: lodge.job.v1.ActivateRequest
+	(*v1.StartResponse)(nil),          // 27: lodge.job.v1.StartResponse
+	(*v1.GetStatusResponse)(nil),      // 28: lodge.job.v1.GetStatusResponse
+	(*v1.WatchResponse)(nil),          // 29: lodge.job.v1.WatchResponse
+	(*v1.CancelResponse)(nil),         // 30: lodge.job.v1.CancelResponse
+	(*v1.ActivateResponse)(nil),       // 31: lodge.job.v1.ActivateResponse
 }
 var file_lodge_threshold_v1_threshold_proto_depIdxs = []int32{
-	18, // 0: lodge.threshold.v1.EstimateRequest.spec:type_name -> lodge.job.v1.SessionSpec
+	19, // 0: lodge.threshold.v1.EstimateRequest.spec:type_name -> lodge.job.v1.SessionSpec
 	5,  // 1: lodge.threshold.v1.ListKeysResponse.keys:type_name -> lodge.threshold.v1.ThresholdKey
-	19, // 2: lodge.threshold.v1.ThresholdKey.created:type_name -> google.protobuf.Timestamp
+	20, // 2: lodge.threshold.v1.ThresholdKey.created:type_name -> google.protobuf.Timestamp
 	6,  // 3: lodge.threshold.v1.ThresholdKey.masks:type_name -> lodge.threshold.v1.MaskStock
-	20, // 4: lodge.threshold.v1.MaskStock.form:type_name -> lodge.job.v1.MaskForm
+	21, // 4: lodge.threshold.v1.MaskStock.form:type_name -> lodge.job.v1.MaskForm
 	0,  // 5: lodge.threshold.v1.DecryptHeader.form:type_name -> lodge.threshold.v1.CiphertextForm
-	20, // 6: lodge.threshold.v1.DecryptHeader.masks:type_name -> lodge.job.v1.MaskForm
-	10, // 7: lodge.threshold.v1.DecryptHeader.provenance:type_name -> lodge.threshold.v1.Provenance
-	9,  // 8: lodge.threshold.v1.DecryptRequest.header:type_name -> lodge.threshold.v1.DecryptHeader
-	17, // 9: lodge.threshold.v1.ApproveDecryptionResponse.approval:type_name -> lodge.threshold.v1.Approval
-	17, // 10: lodge.threshold.v1.ListApprovalsResponse.approvals:type_name -> lodge.threshold.v1.Approval
-	19, // 11: lodge.threshold.v1.Approval.asked:type_name -> google.protobuf.Timestamp
-	19, // 12: lodge.threshold.v1.Approval.expires:type_name -> google.protobuf.Timestamp
-	21, // 13: lodge.threshold.v1.ThresholdService.Start:input_type -> lodge.job.v1.StartRequest
-	22, // 14: lodge.threshold.v1.ThresholdService.GetStatus:input_type -> lodge.job.v1.GetStatusRequest
-	23, // 15: lodge.threshold.v1.ThresholdService.Watch:input_type -> lodge.job.v1.WatchRequest
-	24, // 16: lodge.threshold.v1.ThresholdService.Cancel:input_type -> lodge.job.v1.CancelRequest
-	25, // 17: lodge.threshold.v1.ThresholdService.Activate:input_type -> lodge.job.v1.ActivateRequest
-	1,  // 18: lodge.threshold.v1.ThresholdService.Estimate:input_type -> lodge.threshold.v1.EstimateRequest
-	3,  // 19: lodge.threshold.v1.ThresholdService.ListKeys:input_type -> lodge.threshold.v1.ListKeysRequest
-	7,  // 20: lodge.threshold.v1.ThresholdService.GetKeys:input_type -> lodge.threshold.v1.GetKeysRequest
-	11, // 21: lodge.threshold.v1.ThresholdService.Decrypt:input_type -> lodge.threshold.v1.DecryptRequest
-	13, // 22: lodge.threshold.v1.ThresholdService.ApproveDecryption:input_type -> lodge.threshold.v1.ApproveDecryptionRequest
-	15, // 23: lodge.threshold.v1.ThresholdService.ListApprovals:input_type -> lodge.threshold.v1.ListApprovalsRequest
-	26, // 24: lodge.threshold.v1.ThresholdService.Start:output_type -> lodge.job.v1.StartResponse
-	27, // 25: lodge.threshold.v1.ThresholdService.GetStatus:output_type -> lodge.job.v1.GetStatusResponse
-	28, // 26: lodge.threshold.v1.ThresholdService.Watch:output_type -> lodge.job.v1.WatchResponse
-	29, // 27: lodge.threshold.v1.ThresholdService.Cancel:output_type -> lodge.job.v1.CancelResponse
-	30, // 28: lodge.threshold.v1.ThresholdService.Activate:output_type -> lodge.job.v1.ActivateResponse
-	2,  // 29: lodge.threshold.v1.ThresholdService.Estimate:output_type -> lodge.threshold.v1.EstimateResponse
-	4,  // 30: lodge.threshold.v1.ThresholdService.ListKeys:output_type -> lodge.threshold.v1.ListKeysResponse
-	8,  // 31: lodge.threshold.v1.ThresholdService.GetKeys:output_type -> lodge.threshold.v1.GetKeysResponse
-	12, // 32: lodge.threshold.v1.ThresholdService.Decrypt:output_type -> lodge.threshold.v1.DecryptResponse
-	14, // 33: lodge.threshold.v1.ThresholdService.ApproveDecryption:output_type -> lodge.threshold.v1.ApproveDecryptionResponse
-	16, // 34: lodge.threshold.v1.ThresholdService.ListApprovals:output_type -> lodge.threshold.v1.ListApprovalsResponse
-	24, // [24:35] is the sub-list for method output_type
-	13, // [13:24] is the sub-list for method input_type
-	13, // [13:13] is the sub-list for extension type_name
-	13, // [13:13] is the sub-list for extension extendee
-	0,  // [0:13] is the sub-list for field type_name
+	21, // 6: lodge.threshold.v1.DecryptHeader.masks:type_name -> lodge.job.v1.MaskForm
+	11, // 7: lodge.threshold.v1.DecryptHeader.provenance:type_name -> lodge.threshold.v1.Provenance
+	10, // 8: lodge.threshold.v1.DecryptHeader.multikey:type_name -> lodge.threshold.v1.KeyOwner
+	9,  // 9: lodge.threshold.v1.DecryptRequest.header:type_name -> lodge.threshold.v1.DecryptHeader
+	18, // 10: lodge.threshold.v1.ApproveDecryptionResponse.approval:type_name -> lodge.threshold.v1.Approval
+	18, // 11: lodge.threshold.v1.ListApprovalsResponse.approvals:type_name -> lodge.threshold.v1.Approval
+	20, // 12: lodge.threshold.v1.Approval.asked:type_name -> google.protobuf.Timestamp
+	20, // 13: lodge.threshold.v1.Approval.expires:type_name -> google.protobuf.Timestamp
+	22, // 14: lodge.threshold.v1.ThresholdService.Start:input_type -> lodge.job.v1.StartRequest
+	23, // 15: lodge.threshold.v1.ThresholdService.GetStatus:input_type -> lodge.job.v1.GetStatusRequest
+	24, // 16: lodge.threshold.v1.ThresholdService.Watch:input_type -> lodge.job.v1.WatchRequest
+	25, // 17: lodge.threshold.v1.ThresholdService.Cancel:input_type -> lodge.job.v1.CancelRequest
+	26, // 18: lodge.threshold.v1.ThresholdService.Activate:input_type -> lodge.job.v1.ActivateRequest
+	1,  // 19: lodge.threshold.v1.ThresholdService.Estimate:input_type -> lodge.threshold.v1.EstimateRequest
+	3,  // 20: lodge.threshold.v1.ThresholdService.ListKeys:input_type -> lodge.threshold.v1.ListKeysRequest
+	7,  // 21: lodge.threshold.v1.ThresholdService.GetKeys:input_type -> lodge.threshold.v1.GetKeysRequest
+	12, // 22: lodge.threshold.v1.ThresholdService.Decrypt:input_type -> lodge.threshold.v1.DecryptRequest
+	14, // 23: lodge.threshold.v1.ThresholdService.ApproveDecryption:input_type -> lodge.threshold.v1.ApproveDecryptionRequest
+	16, // 24: lodge.threshold.v1.ThresholdService.ListApprovals:input_type -> lodge.threshold.v1.ListApprovalsRequest
+	27, // 25: lodge.threshold.v1.ThresholdService.Start:output_type -> lodge.job.v1.StartResponse
+	28, // 26: lodge.threshold.v1.ThresholdService.GetStatus:output_type -> lodge.job.v1.GetStatusResponse
+	29, // 27: lodge.threshold.v1.ThresholdService.Watch:output_type -> lodge.job.v1.WatchResponse
+	30, // 28: lodge.threshold.v1.ThresholdService.Cancel:output_type -> lodge.job.v1.CancelResponse
+	31, // 29: lodge.threshold.v1.ThresholdService.Activate:output_type -> lodge.job.v1.ActivateResponse
+	2,  // 30: lodge.threshold.v1.ThresholdService.Estimate:output_type -> lodge.threshold.v1.EstimateResponse
+	4,  // 31: lodge.threshold.v1.ThresholdService.ListKeys:output_type -> lodge.threshold.v1.ListKeysResponse
+	8,  // 32: lodge.threshold.v1.ThresholdService.GetKeys:output_type -> lodge.threshold.v1.GetKeysResponse
+	13, // 33: lodge.threshold.v1.ThresholdService.Decrypt:output_type -> lodge.threshold.v1.DecryptResponse
+	15, // 34: lodge.threshold.v1.ThresholdService.ApproveDecryption:output_type -> lodge.threshold.v1.ApproveDecryptionResponse
+	17, // 35: lodge.threshold.v1.ThresholdService.ListApprovals:output_type -> lodge.threshold.v1.ListApprovalsResponse
+	25, // [25:36] is the sub-list for method output_type
+	14, // [14:25] is the sub-list for method input_type
+	14, // [14:14] is the sub-list for extension type_name
+	14, // [14:14] is the sub-list for extension extendee
+	0,  // [0:14] is the sub-list for field type_name
 }
 
 func init() { file_lodge_threshold_v1_threshold_proto_init() }
@@ -1534,7 +1623,7 @@ func file_lodge_threshold_v1_threshold_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lodge_threshold_v1_threshold_proto_rawDesc), len(file_lodge_threshold_v1_threshold_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   17,
+			NumMessages:   18,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -27,7 +27,7 @@ from lodge_mpc._proto.lodge.job.v1 import job_pb2 as lodge_dot_job_dot_v1_dot_jo
 from lodge_mpc._proto.lodge.job.v1 import session_pb2 as lodge_dot_job_dot_v1_dot_session__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\"lodge/threshold/v1/threshold.proto\x12\x12lodge.threshold.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16lodge/job/v1/job.proto\x1a\x1alodge/job/v1/session.proto\":\n\x0f\x45stimateRequest\x12\'\n\x04spec\x18\x01 \x01(\x0b\x32\x19.lodge.job.v1.SessionSpec\"K\n\x10\x45stimateResponse\x12\r\n\x05masks\x18\x01 \x01(\x04\x12\x12\n\nmask_bytes\x18\x02 \x01(\x04\x12\x14\n\x0cmemory_bytes\x18\x03 \x01(\x04\"\x11\n\x0fListKeysRequest\"B\n\x10ListKeysResponse\x12.\n\x04keys\x18\x01 \x03(\x0b\x32 .lodge.threshold.v1.ThresholdKey\"\xf8\x02\n\x0cThresholdKey\x12\r\n\x05\x65poch\x18\x01 \x01(\x04\x12\r\n\x05state\x18\x02 \x01(\t\x12\x0e\n\x06params\x18\x03 \x01(\t\x12\x13\n\x0bparams_hash\x18\x04 \x01(\x0c\x12\x0e\n\x06\x64igest\x18\x05 \x01(\x0c\x12\x11\n\tthreshold\x18\x06 \x01(\r\x12\x0f\n\x07holders\x18\x07 \x03(\x11\x12\x0e\n\x06number\x18\x08 \x01(\r\x12+\n\x07\x63reated\x18\t \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x17\n\x0fkeygen_security\x18\n \x01(\t\x12\x11\n\tdecrypted\x18\x0b \x01(\x04\x12,\n\x05masks\x18\x0c \x03(\x0b\x32\x1d.lodge.threshold.v1.MaskStock\x12\x0e\n\x06\x63hunks\x18\r \x01(\r\x12\x11\n\tkey_bytes\x18\x0e \x01(\x04\x12\x0e\n\x06galois\x18\x0f \x03(\r\x12\x0f\n\x07\x66looded\x18\x10 \x01(\x04\x12\x16\n\x0e\x66looding_limit\x18\x11 \x01(\x04\"\x81\x01\n\tMaskStock\x12\x0e\n\x06quorum\x18\x01 \x03(\r\x12$\n\x04\x66orm\x18\x02 \x01(\x0e\x32\x16.lodge.job.v1.MaskForm\x12\x0c\n\x04\x66ree\x18\x03 \x01(\x04\x12\x1b\n\x13\x66\x61ilure_probability\x18\x04 \x01(\x01\x12\x13\n\x0bnoise_bound\x18\x05 \x01(\x01\"=\n\x0eGetKeysRequest\x12\r\n\x05\x65poch\x18\x01 \x01(\x04\x12\r\n\x05\x66irst\x18\x02 \x01(\r\x12\r\n\x05\x63ount\x18\x03 \x01(\r\"f\n\x0fGetKeysResponse\x12\x0e\n\x06header\x18\x01 \x01(\x0c\x12\x0e\n\x06\x64igest\x18\x02 \x01(\x0c\x12\x15\n\rchunk_digests\x18\x03 \x03(\x0c\x12\r\n\x05index\x18\x04 \x01(\r\x12\r\n\x05\x63hunk\x18\x05 \x01(\x0c\"\xd9\x02\n\rDecryptHeader\x12\x12\n\nrequest_id\x18\x01 \x01(\x0c\x12\r\n\x05\x65poch\x18\x02 \x01(\x04\x12\x13\n\x0bkeys_digest\x18\x03 \x01(\x0c\x12\x0e\n\x06quorum\x18\x04 \x03(\r\x12\x30\n\x04\x66orm\x18\x05 \x01(\x0e\x32\".lodge.threshold.v1.CiphertextForm\x12\r\n\x05\x63ount\x18\x06 \x01(\r\x12\x14\n\x0c\x63oefficients\x18\x07 \x01(\r\x12%\n\x05masks\x18\x08 \x01(\x0e\x32\x16.lodge.job.v1.MaskForm\x12\x11\n\trecipient\x18\t \x01(\x0c\x12\x32\n\nprovenance\x18\n \x01(\x0b\x32\x1e.lodge.threshold.v1.Provenance\x12\x1a\n\x12\x63iphertexts_digest\x18\x0b \x01(\x0c\x12\r\n\x05level\x18\x0c \x01(\r\x12\x10\n\x08\x66looding\x18\r \x01(\x08\"B\n\nProvenance\x12\x10\n\x08\x61ttester\x18\x01 \x01(\t\x12\x0f\n\x07\x63ircuit\x18\x02 \x01(\t\x12\x11\n\tsignature\x18\x03 \x01(\x0c\"X\n\x0e\x44\x65\x63ryptRequest\x12\x31\n\x06header\x18\x01 \x01(\x0b\x32!.lodge.threshold.v1.DecryptHeader\x12\x13\n\x0b\x63iphertexts\x18\x02 \x01(\x0c\"/\n\x0f\x44\x65\x63ryptResponse\x12\r\n\x05party\x18\x01 \x01(\r\x12\r\n\x05\x63hunk\x18\x02 \x01(\x0c\"+\n\x18\x41pproveDecryptionRequest\x12\x0f\n\x07request\x18\x01 \x01(\x0c\"K\n\x19\x41pproveDecryptionResponse\x12.\n\x08\x61pproval\x18\x01 \x01(\x0b\x32\x1c.lodge.threshold.v1.Approval\"\x16\n\x14ListApprovalsRequest\"H\n\x15ListApprovalsResponse\x12/\n\tapprovals\x18\x01 \x03(\x0b\x32\x1c.lodge.threshold.v1.Approval\"\xe8\x01\n\x08\x41pproval\x12\x0f\n\x07request\x18\x01 \x01(\x0c\x12\x0e\n\x06\x63lient\x18\x02 \x01(\t\x12\r\n\x05\x65poch\x18\x03 \x01(\x04\x12\x10\n\x08messages\x18\x04 \x01(\r\x12\x0f\n\x07\x63ircuit\x18\x05 \x01(\t\x12\x13\n\x0b\x61pproved_by\x18\x06 \x03(\t\x12\x0e\n\x06needed\x18\x07 \x01(\r\x12)\n\x05\x61sked\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12+\n\x07\x65xpires\x18\t \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x0c\n\x04used\x18\n \x01(\x08*}\n\x0e\x43iphertextForm\x12\x1f\n\x1b\x43IPHERTEXT_FORM_UNSPECIFIED\x10\x00\x12\x17\n\x13\x43IPHERTEXT_FORM_LWE\x10\x01\x12\x18\n\x14\x43IPHERTEXT_FORM_RING\x10\x02\x12\x17\n\x13\x43IPHERTEXT_FORM_BGV\x10\x03\x32\xaa\x07\n\x10ThresholdService\x12@\n\x05Start\x12\x1a.lodge.job.v1.StartRequest\x1a\x1b.lodge.job.v1.StartResponse\x12L\n\tGetStatus\x12\x1e.lodge.job.v1.GetStatusRequest\x1a\x1f.lodge.job.v1.GetStatusResponse\x12\x42\n\x05Watch\x12\x1a.lodge.job.v1.WatchRequest\x1a\x1b.lodge.job.v1.WatchResponse0\x01\x12\x43\n\x06\x43\x61ncel\x12\x1b.lodge.job.v1.CancelRequest\x1a\x1c.lodge.job.v1.CancelResponse\x12I\n\x08\x41\x63tivate\x12\x1d.lodge.job.v1.ActivateRequest\x1a\x1e.lodge.job.v1.ActivateResponse\x12U\n\x08\x45stimate\x12#.lodge.threshold.v1.EstimateRequest\x1a$.lodge.threshold.v1.EstimateResponse\x12U\n\x08ListKeys\x12#.lodge.threshold.v1.ListKeysRequest\x1a$.lodge.threshold.v1.ListKeysResponse\x12T\n\x07GetKeys\x12\".lodge.threshold.v1.GetKeysRequest\x1a#.lodge.threshold.v1.GetKeysResponse0\x01\x12V\n\x07\x44\x65\x63rypt\x12\".lodge.threshold.v1.DecryptRequest\x1a#.lodge.threshold.v1.DecryptResponse(\x01\x30\x01\x12p\n\x11\x41pproveDecryption\x12,.lodge.threshold.v1.ApproveDecryptionRequest\x1a-.lodge.threshold.v1.ApproveDecryptionResponse\x12\x64\n\rListApprovals\x12(.lodge.threshold.v1.ListApprovalsRequest\x1a).lodge.threshold.v1.ListApprovalsResponseBAZ?github.com/lodge-mpc/lodge/proto/lodge/threshold/v1;thresholdv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\"lodge/threshold/v1/threshold.proto\x12\x12lodge.threshold.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16lodge/job/v1/job.proto\x1a\x1alodge/job/v1/session.proto\":\n\x0f\x45stimateRequest\x12\'\n\x04spec\x18\x01 \x01(\x0b\x32\x19.lodge.job.v1.SessionSpec\"K\n\x10\x45stimateResponse\x12\r\n\x05masks\x18\x01 \x01(\x04\x12\x12\n\nmask_bytes\x18\x02 \x01(\x04\x12\x14\n\x0cmemory_bytes\x18\x03 \x01(\x04\"\x11\n\x0fListKeysRequest\"B\n\x10ListKeysResponse\x12.\n\x04keys\x18\x01 \x03(\x0b\x32 .lodge.threshold.v1.ThresholdKey\"\x8c\x03\n\x0cThresholdKey\x12\r\n\x05\x65poch\x18\x01 \x01(\x04\x12\r\n\x05state\x18\x02 \x01(\t\x12\x0e\n\x06params\x18\x03 \x01(\t\x12\x13\n\x0bparams_hash\x18\x04 \x01(\x0c\x12\x0e\n\x06\x64igest\x18\x05 \x01(\x0c\x12\x11\n\tthreshold\x18\x06 \x01(\r\x12\x0f\n\x07holders\x18\x07 \x03(\x11\x12\x0e\n\x06number\x18\x08 \x01(\r\x12+\n\x07\x63reated\x18\t \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x17\n\x0fkeygen_security\x18\n \x01(\t\x12\x11\n\tdecrypted\x18\x0b \x01(\x04\x12,\n\x05masks\x18\x0c \x03(\x0b\x32\x1d.lodge.threshold.v1.MaskStock\x12\x0e\n\x06\x63hunks\x18\r \x01(\r\x12\x11\n\tkey_bytes\x18\x0e \x01(\x04\x12\x0e\n\x06galois\x18\x0f \x03(\r\x12\x0f\n\x07\x66looded\x18\x10 \x01(\x04\x12\x16\n\x0e\x66looding_limit\x18\x11 \x01(\x04\x12\x12\n\nany_quorum\x18\x12 \x01(\x08\"\x81\x01\n\tMaskStock\x12\x0e\n\x06quorum\x18\x01 \x03(\r\x12$\n\x04\x66orm\x18\x02 \x01(\x0e\x32\x16.lodge.job.v1.MaskForm\x12\x0c\n\x04\x66ree\x18\x03 \x01(\x04\x12\x1b\n\x13\x66\x61ilure_probability\x18\x04 \x01(\x01\x12\x13\n\x0bnoise_bound\x18\x05 \x01(\x01\"=\n\x0eGetKeysRequest\x12\r\n\x05\x65poch\x18\x01 \x01(\x04\x12\r\n\x05\x66irst\x18\x02 \x01(\r\x12\r\n\x05\x63ount\x18\x03 \x01(\r\"f\n\x0fGetKeysResponse\x12\x0e\n\x06header\x18\x01 \x01(\x0c\x12\x0e\n\x06\x64igest\x18\x02 \x01(\x0c\x12\x15\n\rchunk_digests\x18\x03 \x03(\x0c\x12\r\n\x05index\x18\x04 \x01(\r\x12\r\n\x05\x63hunk\x18\x05 \x01(\x0c\"\x89\x03\n\rDecryptHeader\x12\x12\n\nrequest_id\x18\x01 \x01(\x0c\x12\r\n\x05\x65poch\x18\x02 \x01(\x04\x12\x13\n\x0bkeys_digest\x18\x03 \x01(\x0c\x12\x0e\n\x06quorum\x18\x04 \x03(\r\x12\x30\n\x04\x66orm\x18\x05 \x01(\x0e\x32\".lodge.threshold.v1.CiphertextForm\x12\r\n\x05\x63ount\x18\x06 \x01(\r\x12\x14\n\x0c\x63oefficients\x18\x07 \x01(\r\x12%\n\x05masks\x18\x08 \x01(\x0e\x32\x16.lodge.job.v1.MaskForm\x12\x11\n\trecipient\x18\t \x01(\x0c\x12\x32\n\nprovenance\x18\n \x01(\x0b\x32\x1e.lodge.threshold.v1.Provenance\x12\x1a\n\x12\x63iphertexts_digest\x18\x0b \x01(\x0c\x12\r\n\x05level\x18\x0c \x01(\r\x12\x10\n\x08\x66looding\x18\r \x01(\x08\x12.\n\x08multikey\x18\x0e \x03(\x0b\x32\x1c.lodge.threshold.v1.KeyOwner\"&\n\x08KeyOwner\x12\x0b\n\x03key\x18\x01 \x01(\x0c\x12\r\n\x05owner\x18\x02 \x01(\r\"B\n\nProvenance\x12\x10\n\x08\x61ttester\x18\x01 \x01(\t\x12\x0f\n\x07\x63ircuit\x18\x02 \x01(\t\x12\x11\n\tsignature\x18\x03 \x01(\x0c\"X\n\x0e\x44\x65\x63ryptRequest\x12\x31\n\x06header\x18\x01 \x01(\x0b\x32!.lodge.threshold.v1.DecryptHeader\x12\x13\n\x0b\x63iphertexts\x18\x02 \x01(\x0c\"/\n\x0f\x44\x65\x63ryptResponse\x12\r\n\x05party\x18\x01 \x01(\r\x12\r\n\x05\x63hunk\x18\x02 \x01(\x0c\"+\n\x18\x41pproveDecryptionRequest\x12\x0f\n\x07request\x18\x01 \x01(\x0c\"K\n\x19\x41pproveDecryptionResponse\x12.\n\x08\x61pproval\x18\x01 \x01(\x0b\x32\x1c.lodge.threshold.v1.Approval\"\x16\n\x14ListApprovalsRequest\"H\n\x15ListApprovalsResponse\x12/\n\tapprovals\x18\x01 \x03(\x0b\x32\x1c.lodge.threshold.v1.Approval\"\xe8\x01\n\x08\x41pproval\x12\x0f\n\x07request\x18\x01 \x01(\x0c\x12\x0e\n\x06\x63lient\x18\x02 \x01(\t\x12\r\n\x05\x65poch\x18\x03 \x01(\x04\x12\x10\n\x08messages\x18\x04 \x01(\r\x12\x0f\n\x07\x63ircuit\x18\x05 \x01(\t\x12\x13\n\x0b\x61pproved_by\x18\x06 \x03(\t\x12\x0e\n\x06needed\x18\x07 \x01(\r\x12)\n\x05\x61sked\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12+\n\x07\x65xpires\x18\t \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x0c\n\x04used\x18\n \x01(\x08*\x9b\x01\n\x0e\x43iphertextForm\x12\x1f\n\x1b\x43IPHERTEXT_FORM_UNSPECIFIED\x10\x00\x12\x17\n\x13\x43IPHERTEXT_FORM_LWE\x10\x01\x12\x18\n\x14\x43IPHERTEXT_FORM_RING\x10\x02\x12\x17\n\x13\x43IPHERTEXT_FORM_BGV\x10\x03\x12\x1c\n\x18\x43IPHERTEXT_FORM_MULTIKEY\x10\x04\x32\xaa\x07\n\x10ThresholdService\x12@\n\x05Start\x12\x1a.lodge.job.v1.StartRequest\x1a\x1b.lodge.job.v1.StartResponse\x12L\n\tGetStatus\x12\x1e.lodge.job.v1.GetStatusRequest\x1a\x1f.lodge.job.v1.GetStatusResponse\x12\x42\n\x05Watch\x12\x1a.lodge.job.v1.WatchRequest\x1a\x1b.lodge.job.v1.WatchResponse0\x01\x12\x43\n\x06\x43\x61ncel\x12\x1b.lodge.job.v1.CancelRequest\x1a\x1c.lodge.job.v1.CancelResponse\x12I\n\x08\x41\x63tivate\x12\x1d.lodge.job.v1.ActivateRequest\x1a\x1e.lodge.job.v1.ActivateResponse\x12U\n\x08\x45stimate\x12#.lodge.threshold.v1.EstimateRequest\x1a$.lodge.threshold.v1.EstimateResponse\x12U\n\x08ListKeys\x12#.lodge.threshold.v1.ListKeysRequest\x1a$.lodge.threshold.v1.ListKeysResponse\x12T\n\x07GetKeys\x12\".lodge.threshold.v1.GetKeysRequest\x1a#.lodge.threshold.v1.GetKeysResponse0\x01\x12V\n\x07\x44\x65\x63rypt\x12\".lodge.threshold.v1.DecryptRequest\x1a#.lodge.threshold.v1.DecryptResponse(\x01\x30\x01\x12p\n\x11\x41pproveDecryption\x12,.lodge.threshold.v1.ApproveDecryptionRequest\x1a-.lodge.threshold.v1.ApproveDecryptionResponse\x12\x64\n\rListApprovals\x12(.lodge.threshold.v1.ListApprovalsRequest\x1a).lodge.threshold.v1.ListApprovalsResponseBAZ?github.com/lodge-mpc/lodge/proto/lodge/threshold/v1;thresholdv1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -35,8 +35,8 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'lodge.threshold.v1.threshol
 if not _descriptor._USE_C_DESCRIPTORS:
   _globals['DESCRIPTOR']._loaded_options = None
   _globals['DESCRIPTOR']._serialized_options = b'Z?github.com/lodge-mpc/lodge/proto/lodge/threshold/v1;thresholdv1'
-  _globals['_CIPHERTEXTFORM']._serialized_start=2055
-  _globals['_CIPHERTEXTFORM']._serialized_end=2180
+  _globals['_CIPHERTEXTFORM']._serialized_start=2164
+  _globals['_CIPHERTEXTFORM']._serialized_end=2319
   _globals['_ESTIMATEREQUEST']._serialized_start=143
   _globals['_ESTIMATEREQUEST']._serialized_end=201
   _globals['_ESTIMATERESPONSE']._serialized_start=203
@@ -46,31 +46,33 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_LISTKEYSRESPONSE']._serialized_start=299
   _globals['_LISTKEYSRESPONSE']._serialized_end=365
   _globals['_THRESHOLDKEY']._serialized_start=368
-  _globals['_THRESHOLDKEY']._serialized_end=744
-  _globals['_MASKSTOCK']._serialized_start=747
-  _globals['_MASKSTOCK']._serialized_end=876
-  _globals['_GETKEYSREQUEST']._serialized_start=878
-  _globals['_GETKEYSREQUEST']._serialized_end=939
-  _globals['_GETKEYSRESPONSE']._serialized_start=941
-  _globals['_GETKEYSRESPONSE']._serialized_end=1043
-  _globals['_DECRYPTHEADER']._serialized_start=1046
-  _globals['_DECRYPTHEADER']._serialized_end=1391
-  _globals['_PROVENANCE']._serialized_start=1393
-  _globals['_PROVENANCE']._serialized_end=1459
-  _globals['_DECRYPTREQUEST']._serialized_start=1461
-  _globals['_DECRYPTREQUEST']._serialized_end=1549
-  _globals['_DECRYPTRESPONSE']._serialized_start=1551
-  _globals['_DECRYPTRESPONSE']._serialized_end=1598
-  _globals['_APPROVEDECRYPTIONREQUEST']._serialized_start=1600
-  _globals['_APPROVEDECRYPTIONREQUEST']._serialized_end=1643
-  _globals['_APPROVEDECRYPTIONRESPONSE']._serialized_start=1645
-  _globals['_APPROVEDECRYPTIONRESPONSE']._serialized_end=1720
-  _globals['_LISTAPPROVALSREQUEST']._serialized_start=1722
-  _globals['_LISTAPPROVALSREQUEST']._serialized_end=1744
-  _globals['_LISTAPPROVALSRESPONSE']._serialized_start=1746
-  _globals['_LISTAPPROVALSRESPONSE']._serialized_end=1818
-  _globals['_APPROVAL']._serialized_start=1821
-  _globals['_APPROVAL']._serialized_end=2053
-  _globals['_THRESHOLDSERVICE']._serialized_start=2183
-  _globals['_THRESHOLDSERVICE']._serialized_end=3121
+  _globals['_THRESHOLDKEY']._serialized_end=764
+  _globals['_MASKSTOCK']._serialized_start=767
+  _globals['_MASKSTOCK']._serialized_end=896
+  _globals['_GETKEYSREQUEST']._serialized_start=898
+  _globals['_GETKEYSREQUEST']._serialized_end=959
+  _globals['_GETKEYSRESPONSE']._serialized_start=961
+  _globals['_GETKEYSRESPONSE']._serialized_end=1063
+  _globals['_DECRYPTHEADER']._serialized_start=1066
+  _globals['_DECRYPTHEADER']._serialized_end=1459
+  _globals['_KEYOWNER']._serialized_start=1461
+  _globals['_KEYOWNER']._serialized_end=1499
+  _globals['_PROVENANCE']._serialized_start=1501
+  _globals['_PROVENANCE']._serialized_end=1567
+  _globals['_DECRYPTREQUEST']._serialized_start=1569
+  _globals['_DECRYPTREQUEST']._serialized_end=1657
+  _globals['_DECRYPTRESPONSE']._serialized_start=1659
+  _globals['_DECRYPTRESPONSE']._serialized_end=1706
+  _globals['_APPROVEDECRYPTIONREQUEST']._serialized_start=1708
+  _globals['_APPROVEDECRYPTIONREQUEST']._serialized_end=1751
+  _globals['_APPROVEDECRYPTIONRESPONSE']._serialized_start=1753
+  _globals['_APPROVEDECRYPTIONRESPONSE']._serialized_end=1828
+  _globals['_LISTAPPROVALSREQUEST']._serialized_start=1830
+  _globals['_LISTAPPROVALSREQUEST']._serialized_end=1852
+  _globals['_LISTAPPROVALSRESPONSE']._serialized_start=1854
+  _globals['_LISTAPPROVALSRESPONSE']._serialized_end=1926
+  _globals['_APPROVAL']._serialized_start=1929
+  _globals['_APPROVAL']._serialized_end=2161
+  _globals['_THRESHOLDSERVICE']._serialized_start=2322
+  _globals['_THRESHOLDSERVICE']._serialized_end=3260
 # @@protoc_insertion_point(module_scope)

@@ -18,10 +18,12 @@ class CiphertextForm(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     CIPHERTEXT_FORM_LWE: _ClassVar[CiphertextForm]
     CIPHERTEXT_FORM_RING: _ClassVar[CiphertextForm]
     CIPHERTEXT_FORM_BGV: _ClassVar[CiphertextForm]
+    CIPHERTEXT_FORM_MULTIKEY: _ClassVar[CiphertextForm]
 CIPHERTEXT_FORM_UNSPECIFIED: CiphertextForm
 CIPHERTEXT_FORM_LWE: CiphertextForm
 CIPHERTEXT_FORM_RING: CiphertextForm
 CIPHERTEXT_FORM_BGV: CiphertextForm
+CIPHERTEXT_FORM_MULTIKEY: CiphertextForm
 
 class EstimateRequest(_message.Message):
     __slots__ = ("spec",)
@@ -50,7 +52,7 @@ class ListKeysResponse(_message.Message):
     def __init__(self, keys: _Optional[_Iterable[_Union[ThresholdKey, _Mapping]]] = ...) -> None: ...
 
 class ThresholdKey(_message.Message):
-    __slots__ = ("epoch", "state", "params", "params_hash", "digest", "threshold", "holders", "number", "created", "keygen_security", "decrypted", "masks", "chunks", "key_bytes", "galois", "flooded", "flooding_limit")
+    __slots__ = ("epoch", "state", "params", "params_hash", "digest", "threshold", "holders", "number", "created", "keygen_security", "decrypted", "masks", "chunks", "key_bytes", "galois", "flooded", "flooding_limit", "any_quorum")
     EPOCH_FIELD_NUMBER: _ClassVar[int]
     STATE_FIELD_NUMBER: _ClassVar[int]
     PARAMS_FIELD_NUMBER: _ClassVar[int]
@@ -68,6 +70,7 @@ class ThresholdKey(_message.Message):
     GALOIS_FIELD_NUMBER: _ClassVar[int]
     FLOODED_FIELD_NUMBER: _ClassVar[int]
     FLOODING_LIMIT_FIELD_NUMBER: _ClassVar[int]
+    ANY_QUORUM_FIELD_NUMBER: _ClassVar[int]
     epoch: int
     state: str
     params: str
@@ -85,7 +88,8 @@ class ThresholdKey(_message.Message):
     galois: _containers.RepeatedScalarFieldContainer[int]
     flooded: int
     flooding_limit: int
-    def __init__(self, epoch: _Optional[int] = ..., state: _Optional[str] = ..., params: _Optional[str] = ..., params_hash: _Optional[bytes] = ..., digest: _Optional[bytes] = ..., threshold: _Optional[int] = ..., holders: _Optional[_Iterable[int]] = ..., number: _Optional[int] = ..., created: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., keygen_security: _Optional[str] = ..., decrypted: _Optional[int] = ..., masks: _Optional[_Iterable[_Union[MaskStock, _Mapping]]] = ..., chunks: _Optional[int] = ..., key_bytes: _Optional[int] = ..., galois: _Optional[_Iterable[int]] = ..., flooded: _Optional[int] = ..., flooding_limit: _Optional[int] = ...) -> None: ...
+    any_quorum: bool
+    def __init__(self, epoch: _Optional[int] = ..., state: _Optional[str] = ..., params: _Optional[str] = ..., params_hash: _Optional[bytes] = ..., digest: _Optional[bytes] = ..., threshold: _Optional[int] = ..., holders: _Optional[_Iterable[int]] = ..., number: _Optional[int] = ..., created: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., keygen_security: _Optional[str] = ..., decrypted: _Optional[int] = ..., masks: _Optional[_Iterable[_Union[MaskStock, _Mapping]]] = ..., chunks: _Optional[int] = ..., key_bytes: _Optional[int] = ..., galois: _Optional[_Iterable[int]] = ..., flooded: _Optional[int] = ..., flooding_limit: _Optional[int] = ..., any_quorum: bool = ...) -> None: ...
 
 class MaskStock(_message.Message):
     __slots__ = ("quorum", "form", "free", "failure_probability", "noise_bound")
@@ -126,7 +130,7 @@ class GetKeysResponse(_message.Message):
     def __init__(self, header: _Optional[bytes] = ..., digest: _Optional[bytes] = ..., chunk_digests: _Optional[_Iterable[bytes]] = ..., index: _Optional[int] = ..., chunk: _Optional[bytes] = ...) -> None: ...
 
 class DecryptHeader(_message.Message):
-    __slots__ = ("request_id", "epoch", "keys_digest", "quorum", "form", "count", "coefficients", "masks", "recipient", "provenance", "ciphertexts_digest", "level", "flooding")
+    __slots__ = ("request_id", "epoch", "keys_digest", "quorum", "form", "count", "coefficients", "masks", "recipient", "provenance", "ciphertexts_digest", "level", "flooding", "multikey")
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     EPOCH_FIELD_NUMBER: _ClassVar[int]
     KEYS_DIGEST_FIELD_NUMBER: _ClassVar[int]
@@ -140,6 +144,7 @@ class DecryptHeader(_message.Message):
     CIPHERTEXTS_DIGEST_FIELD_NUMBER: _ClassVar[int]
     LEVEL_FIELD_NUMBER: _ClassVar[int]
     FLOODING_FIELD_NUMBER: _ClassVar[int]
+    MULTIKEY_FIELD_NUMBER: _ClassVar[int]
     request_id: bytes
     epoch: int
     keys_digest: bytes
@@ -153,7 +158,16 @@ class DecryptHeader(_message.Message):
     ciphertexts_digest: bytes
     level: int
     flooding: bool
-    def __init__(self, request_id: _Optional[bytes] = ..., epoch: _Optional[int] = ..., keys_digest: _Optional[bytes] = ..., quorum: _Optional[_Iterable[int]] = ..., form: _Optional[_Union[CiphertextForm, str]] = ..., count: _Optional[int] = ..., coefficients: _Optional[int] = ..., masks: _Optional[_Union[_job_pb2.MaskForm, str]] = ..., recipient: _Optional[bytes] = ..., provenance: _Optional[_Union[Provenance, _Mapping]] = ..., ciphertexts_digest: _Optional[bytes] = ..., level: _Optional[int] = ..., flooding: bool = ...) -> None: ...
+    multikey: _containers.RepeatedCompositeFieldContainer[KeyOwner]
+    def __init__(self, request_id: _Optional[bytes] = ..., epoch: _Optional[int] = ..., keys_digest: _Optional[bytes] = ..., quorum: _Optional[_Iterable[int]] = ..., form: _Optional[_Union[CiphertextForm, str]] = ..., count: _Optional[int] = ..., coefficients: _Optional[int] = ..., masks: _Optional[_Union[_job_pb2.MaskForm, str]] = ..., recipient: _Optional[bytes] = ..., provenance: _Optional[_Union[Provenance, _Mapping]] = ..., ciphertexts_digest: _Optional[bytes] = ..., level: _Optional[int] = ..., flooding: bool = ..., multikey: _Optional[_Iterable[_Union[KeyOwner, _Mapping]]] = ...) -> None: ...
+
+class KeyOwner(_message.Message):
+    __slots__ = ("key", "owner")
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    OWNER_FIELD_NUMBER: _ClassVar[int]
+    key: bytes
+    owner: int
+    def __init__(self, key: _Optional[bytes] = ..., owner: _Optional[int] = ...) -> None: ...
 
 class Provenance(_message.Message):
     __slots__ = ("attester", "circuit", "signature")

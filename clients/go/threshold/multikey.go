@@ -1,0 +1,174 @@
+package threshold
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/lodge-mpc/lodge/clients/go/lodge"
+	"github.com/lodge-mpc/lodge/engine/multikey"
+	"github.com/lodge-mpc/lodge/engine/protocol/threshold/decrypt"
+	"github.com/lodge-mpc/lodge/engine/protocol/threshold/mkdecrypt"
+)
+
+// Keys of a set for multi-key ciphertexts are those of a group: its parties have keys of their own, and together they have
+// masks alone. Package clients/go/multikey is for programs that use them.
+
+// multikeySchemes of the sets that were asked for. Ciphertexts depend on the set alone, not on the common reference string.
+var multikeySchemes sync.Map // of *multikey.Scheme, by name
+
+// multikeyOf prepares a set for multi-key ciphertexts; nil if there is none of this name.
+func multikeyOf(name string) (*multikey.Scheme, error) {
+	if known, ok := multikeySchemes.Load(name); ok {
+		return known.(*multikey.Scheme), nil
+	}
+	set, err := multikey.Lookup(name)
+	if err != nil {
+		return nil, nil //nolint:nilerr,nilnil // perhaps it is one of another package
+	}
+	scheme, err := multikey.New(set, multikey.StandardSeed())
+	if err == nil {
+		multikeySchemes.Store(name, scheme)
+	}
+	return scheme, err
+}
+
+// Multikey is the set of a group for multi-key ciphertexts, and nil of threshold keys.
+func (k *Key) Multikey() *multikey.Set {
+	if k.multikey == nil {
+		return nil
+	}
+	return k.multikey.Set
+}
+
+// encodeMultikey gives the encodings of multi-key ciphertexts, and notes the keys that they are under.
+func (r *Request) encodeMultikey(k *Key) ([]byte, error) {
+	switch {
+	case k.multikey == nil:
+		return nil, invalid("name a group for multi-key ciphertexts", "%s is no set of multi-key ciphertexts", k.Params)
+	case r.Paper || r.Flooding || r.Coefficients != 0:
+		return nil, invalid("leave these out", "multi-key ciphertexts are decrypted with exact masks, and have no coefficients")
+	}
+	var b []byte
+	for i, c := range r.Multikey {
+		if err := k.multikey.Check(c); err != nil {
+			return nil, invalid("", "ciphertext %d: %v", i, err)
+		}
+		if i == 0 {
+			r.keys = c.Keys()
+		}
+		if !slices.Equal(r.keys, c.Keys()) {
+			return nil, invalid("ask for those under each set of keys by themselves", "ciphertext %d is under other keys than the first one", i)
+		}
+		b = k.multikey.AppendCiphertext(b, c)
+	}
+	if len(r.keys) == 0 {
+		return nil, invalid("read them with multikey.Decrypt", "ciphertexts that everybody can read")
+	}
+	r.owners = nil
+	for _, id := range r.keys {
+		p, known := r.Owners[id]
+		if !known {
+			return nil, &lodge.Error{Code: unknownKey, What: fmt.Sprintf("nobody is named as the owner of the multi-key keys %.8x", id[:]), Next: "ask the parties for their keys"}
+		}
+		r.owners = append(r.owners, p)
+	}
+	return b, nil
+}
+
+// unknownKey is the code of keys that nobody has.
+const unknownKey lodge.Code = "unknown_key"
+
+// multikeyQuestion adds what is asked about multi-key ciphertexts.
+func (r *Request) multikeyQuestion(q *decrypt.Question) {
+	q.Count = len(r.Multikey)
+	for i, id := range r.keys {
+		q.Multikey = append(q.Multikey, decrypt.KeyOwner{Key: id, Owner: uint32(r.owners[i])})
+	}
+}
+
+// chooseOwners gives a quorum of the owners of the keys: of those in the group that have masks the smallest, whose members have
+// failed least in this call, and of these the one with most masks. Where none has masks it is the owners, who may have answered
+// before, with another party if there is one owner.
+func chooseOwners(k *Key, r *Request, failures map[int]int, empty map[string]bool) ([]int, error) {
+	owners := slices.Compact(slices.Sorted(slices.Values(r.owners)))
+	for _, p := range owners {
+		if !slices.Contains(k.Holders, p) {
+			return nil, &lodge.Error{Code: wrongQuorum, What: fmt.Sprintf("party %d, whose keys the ciphertexts are under, is not in the group of epoch %d", p, k.Epoch),
+				Next: "make a group with it, or have the inputs encrypted anew without it"}
+		}
+		if !slices.Contains(k.Up, p) {
+			return nil, &lodge.Error{Code: lodge.Unavailable, What: fmt.Sprintf("party %d, whose keys the ciphertexts are under, cannot be reached; without it nobody decrypts them", p),
+				Next: "ask again when it is up"}
+		}
+	}
+	var best *Masks
+	least := 0
+	for i, m := range k.Masks {
+		failed := 0
+		for _, p := range m.Quorum {
+			failed = max(failed, failures[p])
+		}
+		within := !slices.ContainsFunc(owners, func(p int) bool { return !slices.Contains(m.Quorum, p) })
+		better := best == nil || len(m.Quorum) < len(best.Quorum) ||
+			len(m.Quorum) == len(best.Quorum) && (failed < least || failed == least && m.Free > best.Free)
+		if within && m.Form == r.form() && m.Free > 0 && !empty[fmt.Sprint(m.Quorum)] && better {
+			best, least = &k.Masks[i], failed
+		}
+	}
+	if best != nil {
+		return best.Quorum, nil
+	}
+	for _, p := range slices.Sorted(slices.Values(k.Up)) {
+		if len(owners) < 2 && !slices.Contains(owners, p) {
+			owners = append(owners, p)
+		}
+	}
+	slices.Sort(owners)
+	if len(owners) < 2 || empty[fmt.Sprint(owners)] {
+		return nil, &lodge.Error{Code: lodge.OutOfStock, What: fmt.Sprintf("no quorum of epoch %d that is up and has the owners %v in it has masks", k.Epoch, r.owners),
+			Next: fmt.Sprintf("`lodge keys masks %d --quorum` makes some", k.Epoch)}
+	}
+	return owners, nil
+}
+
+// combineMultikey gives the bits of answers in clear, 0 or 1. The error wraps mkdecrypt.ErrNoise where one is no bit.
+func (a *Answers) combineMultikey() ([]uint64, error) {
+	s, err := multikeyOf(a.Params)
+	if err != nil || s == nil {
+		return nil, invalid("", "%s is no set of multi-key ciphertexts", a.Params)
+	}
+	params, err := mkdecrypt.Params(s.Set, len(a.Question.Quorum), len(a.Question.Multikey))
+	if err != nil {
+		return nil, invalid("", "%v", err)
+	}
+	opened, err := a.plaintexts(params)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := mkdecrypt.Bits(opened); err != nil {
+		clear(opened)
+		return nil, err
+	}
+	return opened, nil
+}
+
+// ByKeys sorts ciphertexts by the keys that they are under: lists of places, each of ciphertexts under the same keys, in the
+// order in which they first come.
+func ByKeys(list []*multikey.Ciphertext) (groups [][]int) {
+	found := map[string]int{}
+	for i, c := range list {
+		var name bytes.Buffer
+		for _, id := range c.Keys() {
+			name.Write(id[:])
+		}
+		g, known := found[name.String()]
+		if !known {
+			g = len(groups)
+			found[name.String()], groups = g, append(groups, nil)
+		}
+		groups[g] = append(groups[g], i)
+	}
+	return groups
+}
