@@ -282,6 +282,9 @@ func (p *party) threshold(workers int) *threshold.Service {
 		Vault: p.vault, Audit: p.audit, Policy: p.file.Threshold, Keys: p.keys, AllowPassive: p.file.AllowPassiveThreshold, Workers: workers,
 		Peers: make([]threshold.Peer, len(p.conns)),
 	}
+	if p.published != nil {
+		c.Directory = p.published
+	}
 	for i, m := range p.file.Roster.Parties {
 		c.Peers[i].Name = m.Name
 		if p.conns[i] != nil {

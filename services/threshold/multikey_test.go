@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc"
 
@@ -254,6 +255,21 @@ func (o *owners) stored(p int) *mk.Keys {
 	return k
 }
 
+// heard waits until a party knows of another's keys.
+func (o *owners) heard(p int, id mk.KeyID) {
+	o.Helper()
+	for {
+		r, err := multikeyv1.NewRegistryServiceClient(o.dial[p]).ListPublished(o.Context(), &multikeyv1.ListPublishedRequest{})
+		if err != nil {
+			o.Fatal(err)
+		}
+		if slices.ContainsFunc(r.GetKeys(), func(k *multikeyv1.PublishedKey) bool { return bytes.Equal(k.GetKey(), id[:]) }) {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
 // ask asks party 0 of the quorum 0, 1 by itself, with a header that change may change.
 func (o *owners) ask(c *mk.Ciphertext, change func(*thresholdv1.DecryptHeader)) error {
 	o.Helper()
@@ -276,6 +292,7 @@ func TestMultikeyRefusals(t *testing.T) {
 	both, one, other := o.joint(true, 0, 1), o.encrypt(0, true), o.joint(true, 0, 2)
 	unknown := both.Clone()
 	unknown.Parts[1].Key[31] ^= 1
+	o.heard(0, o.ids[1])
 	place := func(h *thresholdv1.DecryptHeader, p int) *thresholdv1.KeyOwner {
 		return h.GetMultikey()[slices.IndexFunc(h.GetMultikey(), func(x *thresholdv1.KeyOwner) bool { return int(x.GetOwner()) == p })]
 	}
@@ -289,7 +306,7 @@ func TestMultikeyRefusals(t *testing.T) {
 		{"an owner that is not in the quorum", other, nil, "wrong_quorum", "party 2"},
 		{"keys that nobody has", both, func(h *thresholdv1.DecryptHeader) { place(h, 0).Key[31] ^= 1 }, "unknown_key", "party 0 has no multi-key keys"},
 		{"this party's keys as another's", both, func(h *thresholdv1.DecryptHeader) { place(h, 0).Owner = 1 }, "wrong_owner", "those of party 0"},
-		{"another's keys as this party's", both, func(h *thresholdv1.DecryptHeader) { place(h, 1).Owner = 0 }, "unknown_key", "party 0 has no multi-key keys"},
+		{"another's keys as this party's", both, func(h *thresholdv1.DecryptHeader) { place(h, 1).Owner = 0 }, "wrong_owner", "those of party 1"},
 		{"no keys", both, func(h *thresholdv1.DecryptHeader) { h.Multikey = nil }, lodge.Invalid, "0 keys"},
 		{"keys out of order", both, func(h *thresholdv1.DecryptHeader) { slices.Reverse(h.Multikey) }, lodge.Invalid, "not in order"},
 		{"a key twice", both, func(h *thresholdv1.DecryptHeader) { h.Multikey[1] = h.GetMultikey()[0] }, lodge.Invalid, "not in order"},

@@ -2,7 +2,6 @@ package threshold
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -151,32 +150,33 @@ func (s *Service) owned(q *request) error {
 		if err := s.published(id, owner); err != nil {
 			return err
 		}
-		if owner == self {
-			return s.Keys.Unknown(id)
-		}
 	}
 	q.params.Dimension *= len(c.keys)
 	return nil
 }
 
-// published refuses keys that another party than the one that is named has published, or that their owner has revoked.
+// published refuses keys that this party does not have: those that are named as its own, and others that their owner, as the
+// request has it, has revoked. What anybody else says of them keeps nobody from a decryption: their owner looks for itself.
 func (s *Service) published(id mk.KeyID, owner uint32) error {
-	if s.Directory == nil {
-		return nil
+	var r *multikey.Record
+	known := false
+	if s.Directory != nil {
+		r, known = s.Directory.Owner(id)
 	}
-	r, known := s.Directory.Owner(id)
-	if !known {
-		return nil
+	place := -1
+	if known {
+		if at, err := r.Place(s.Sessions.Keys); err == nil {
+			place = at
+		}
 	}
-	place, err := r.Place(s.Sessions.Keys)
-	switch {
-	case errors.Is(err, multikey.ErrOwner):
+	switch mine := owner == uint32(s.Sessions.Self); {
+	case mine && known && place < 0:
 		return rpc.Errorf(rpc.UnknownKey, "have the inputs encrypted anew, without it", "the owner of the multi-key keys %.8x, with the signing key %.8x, has left the roster", id[:], r.Signer[:])
-	case err != nil:
-		return err
-	case place != int(owner):
+	case mine && known && place != s.Keys.Party:
 		return wrongOwner(id, place, owner)
-	case r.Revoked:
+	case mine:
+		return s.Keys.Unknown(id)
+	case known && place == int(owner) && r.Revoked:
 		return rpc.Errorf(rpc.RetiredKey, "have the inputs encrypted anew, under keys that are in use", "version %d of the multi-key keys of party %d (%.8x) is retired", r.Version, place, id[:])
 	}
 	return nil
