@@ -16,7 +16,7 @@ var vaultThresholdTable = []mutation{
 	},
 	{
 		Name: "threshold/of-others", File: "threshold.go", Run: "TestMembers", Protects: "keys for triples have no threshold",
-		Old: "if e.Threshold > 0 || len(e.Members) > 0 {", New: "if false {",
+		Old: "if e.Threshold > 0 || len(e.Members) > 0 || e.AnyQuorum {", New: "if false {",
 	},
 	{
 		Name: "threshold/enough", File: "threshold.go", Run: "TestStandingOfThreshold", Protects: "a key serves while enough of its members are there",

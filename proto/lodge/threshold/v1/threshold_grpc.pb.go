@@ -101,7 +101,7 @@ type ThresholdServiceClient interface {
 	// plaintexts. What a party has answered before it answers with the same parts,
 	// to the same caller and recipient alone. Idempotent. Errors: invalid_request
 	// (form), too_large, wrong_quorum, malformed_ciphertext, foreign_ciphertext
-	// (made for other keys), unknown_key, retired_key and wrong_owner (of multi-key
+	// (made for other keys), unknown_key, retired_key, wrong_owner (of multi-key
 	// ciphertexts), policy_refused (key, client, provenance or memory),
 	// approval_needed, not_found, key_purpose, burnt, conflict (of the epoch),
 	// out_of_stock (masks), mask_spent (a party has spent those that were proposed:
@@ -309,7 +309,7 @@ type ThresholdServiceServer interface {
 	// plaintexts. What a party has answered before it answers with the same parts,
 	// to the same caller and recipient alone. Idempotent. Errors: invalid_request
 	// (form), too_large, wrong_quorum, malformed_ciphertext, foreign_ciphertext
-	// (made for other keys), unknown_key, retired_key and wrong_owner (of multi-key
+	// (made for other keys), unknown_key, retired_key, wrong_owner (of multi-key
 	// ciphertexts), policy_refused (key, client, provenance or memory),
 	// approval_needed, not_found, key_purpose, burnt, conflict (of the epoch),
 	// out_of_stock (masks), mask_spent (a party has spent those that were proposed:
