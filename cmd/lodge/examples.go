@@ -115,6 +115,14 @@ lodge keys rotate 1 --cluster cluster --security proved
 lodge keys rotate 1 --cluster cluster --old revoke --destroy-old --yes`,
 	"keys show": `lodge keys show 1 --cluster cluster
 lodge keys show 1 --cluster cluster --json`,
+	"linear batch": "lodge linear batch --run RUN --with client-p0 --share images-0.npy --outputs 8 --out sums-0.npy --cluster cluster",
+	"linear join":  `lodge linear join product-0.npy product-1.npy --fraction 16 --out product.npy`,
+	"linear multiply": `lodge linear multiply left.npy right.npy --out product.npy --cluster cluster
+lodge linear multiply left.json right.json --max-left 1023 --max-right 1023 --out product.json --json`,
+	"linear sets":  `lodge linear sets`,
+	"linear split": `lodge linear split vector.npy vector-0.npy vector-1.npy --fraction 8`,
+	"linear vector": `lodge linear vector --run RUN --with client-p0 --share vector-0.npy --rows 1000 --out product-0.npy --cluster cluster
+lodge linear vector --run RUN --with app --share vector-1.npy --matrix weights.npy --fraction 8 --out product-1.npy --client client-p0.yaml`,
 	"log-level": `lodge log-level --cluster cluster
 lodge log-level debug --at p1,coordinator --for 10m --cluster cluster`,
 	"mac-keys draw": `lodge mac-keys draw ID --cluster cluster --party p0 --out mac-key-share`,
