@@ -129,6 +129,12 @@ lodge log-level debug --at p1,coordinator --for 10m --cluster cluster`,
 	"mac-keys list": `lodge mac-keys list --cluster cluster --party p0`,
 	"mac-keys report-failed": `lodge mac-keys report-failed ID --cluster cluster --party p0 --dry-run
 lodge mac-keys report-failed ID --cluster cluster --party p0 --reason game-4 --yes`,
+	"mk evaluate": `lodge mk evaluate auction.netlist --in alice.mk --in bob.mk --party p0 --cluster cluster --estimate
+lodge mk evaluate auction.netlist --in alice.mk --in bob.mk --party p0 --cluster cluster --out winner.mk`,
+	"mk jobs":            `lodge mk jobs --party p0 --cluster cluster`,
+	"mk netlist check":   `lodge mk netlist check auction.netlist`,
+	"mk netlist example": `lodge mk netlist example second-price-auction 4 16 --out auction.netlist`,
+	"mk registry list":   `lodge mk registry list --party p0 --cluster cluster`,
 	"params list": `lodge params list
 lodge params list --all --json`,
 	"params show": `lodge params show S14-32

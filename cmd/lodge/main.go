@@ -43,7 +43,7 @@ func rootCommand() *cobra.Command {
 		{"To make keys and tuples:", []*cobra.Command{paramsCommand(), keysCommand(), jobsCommand(), stockCommand(), epochsCommand()}},
 		{"To use tuples:", []*cobra.Command{reserveCommand(), reservationsCommand(), releaseCommand(), fetchCommand(), exportCommand(), verifyCommand()}},
 		{"To have ciphertexts decrypted:", []*cobra.Command{ciphertextsCommand(), decryptCommand()}},
-		{"To multiply what nobody else sees:", []*cobra.Command{linearCommand()}},
+		{"To compute on what nobody else sees:", []*cobra.Command{linearCommand(), mkCommand()}},
 		{"To look after what a party holds:", []*cobra.Command{batchesCommand(), macKeysCommand(), revokeCommand(), accusationsCommand()}},
 		{"Further:", []*cobra.Command{benchCommand(), versionCommand()}},
 	} {

@@ -1,0 +1,143 @@
+package multikey
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/lodge-mpc/lodge/engine/multikey"
+	"github.com/lodge-mpc/lodge/engine/multikey/circuit"
+	multikeyv1 "github.com/lodge-mpc/lodge/proto/lodge/multikey/v1"
+)
+
+// A file of ciphertexts has a line that says what it is, a line of JSON that describes the groups, and their encodings, one
+// after the other.
+
+const fileLine = "lodge multikey ciphertexts 1\n"
+
+// ErrFile says that a file has no ciphertexts of the scheme.
+var ErrFile = errors.New("multikey: no file of multi-key ciphertexts")
+
+const (
+	maxFileHead   = 1 << 20
+	maxFileGroups = 1 << 12
+)
+
+type fileHead struct {
+	Set    string      `json:"set"`
+	CRS    string      `json:"crs"` // digest of the common reference string
+	Groups []fileGroup `json:"groups"`
+}
+
+type fileGroup struct {
+	Form  string   `json:"form"` // batch or ciphertexts
+	Count uint32   `json:"count"`
+	Keys  []string `json:"keys"`
+}
+
+var fileForms = map[string]multikeyv1.InputForm{
+	"batch": multikeyv1.InputForm_INPUT_FORM_BATCH, "ciphertexts": multikeyv1.InputForm_INPUT_FORM_CIPHERTEXTS,
+}
+
+// Write writes groups.
+func Write(w io.Writer, s *multikey.Scheme, groups []Group) error {
+	crs := s.CRS()
+	h := fileHead{Set: s.Name, CRS: hex.EncodeToString(crs[:]), Groups: []fileGroup{}}
+	for i := range groups {
+		d := groups[i].describe()
+		g := fileGroup{Form: "ciphertexts", Count: d.GetCount(), Keys: []string{}}
+		if groups[i].Batch != nil {
+			g.Form = "batch"
+		}
+		for _, id := range d.GetKeys() {
+			g.Keys = append(g.Keys, hex.EncodeToString(id))
+		}
+		h.Groups = append(h.Groups, g)
+	}
+	head, err := json.Marshal(h)
+	if err != nil {
+		return err
+	}
+	out := bufio.NewWriter(w)
+	out.WriteString(fileLine) // a bufio.Writer keeps its first error for Flush
+	out.Write(append(head, '\n'))
+	for i := range groups {
+		out.Write(groups[i].append(nil, s))
+	}
+	return out.Flush()
+}
+
+// Read reads what Write wrote, up to its end. The error wraps ErrFile, multikey.ErrSet, or multikey.ErrCRS.
+func Read(r io.Reader, s *multikey.Scheme) ([]Group, error) {
+	in := bufio.NewReader(r)
+	line := make([]byte, len(fileLine))
+	if _, err := io.ReadFull(in, line); err != nil || string(line) != fileLine {
+		return nil, fmt.Errorf("%w: it does not begin with %q", ErrFile, fileLine[:len(fileLine)-1])
+	}
+	h, err := readHead(in)
+	if err != nil {
+		return nil, err
+	}
+	crs := s.CRS()
+	if h.Set != s.Name {
+		return nil, fmt.Errorf("%w: ciphertexts of %.40q, not of %s", multikey.ErrSet, h.Set, s.Name)
+	}
+	if h.CRS != hex.EncodeToString(crs[:]) {
+		return nil, fmt.Errorf("%w: the ciphertexts", multikey.ErrCRS)
+	}
+	var groups []Group
+	for i, x := range h.Groups {
+		d := &multikeyv1.InputGroup{Form: fileForms[x.Form], Count: x.Count}
+		for _, k := range x.Keys {
+			id, err := hex.DecodeString(k)
+			if err != nil || len(id) != len(multikey.KeyID{}) || hex.EncodeToString(id) != k {
+				return nil, fmt.Errorf("%w: group %d: %.80q is no name of keys", ErrFile, i, k)
+			}
+			d.Keys = append(d.Keys, id)
+		}
+		if x.Count == 0 || x.Count > circuit.MaxWires || len(d.GetKeys()) > s.Parties || d.GetForm() == 0 {
+			return nil, fmt.Errorf("%w: group %d of %d", ErrFile, i, x.Count)
+		}
+		size := s.CiphertextSize(len(d.GetKeys())) * int(x.Count)
+		if x.Form == "batch" {
+			size = s.BatchSize(int(x.Count))
+		}
+		var b bytes.Buffer // which grows with what comes
+		if _, err := io.CopyN(&b, in, int64(size)); err != nil {
+			return nil, fmt.Errorf("%w: group %d: %w", ErrFile, i, err)
+		}
+		g, _, err := decode(s, d, b.Bytes())
+		if err != nil {
+			return nil, fmt.Errorf("%w: group %d: %w", ErrFile, i, err)
+		}
+		groups = append(groups, g)
+	}
+	if _, err := in.ReadByte(); !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("%w: something follows the ciphertexts", ErrFile)
+	}
+	return groups, nil
+}
+
+// readHead reads the line of JSON, which is as Write writes it.
+func readHead(in *bufio.Reader) (h fileHead, err error) {
+	var line []byte
+	for len(line) == 0 || line[len(line)-1] != '\n' {
+		b, err := in.ReadByte()
+		if err != nil || len(line) == maxFileHead {
+			return h, fmt.Errorf("%w: the line that describes it does not end", ErrFile)
+		}
+		line = append(line, b)
+	}
+	if err := json.Unmarshal(line, &h); err != nil {
+		return h, fmt.Errorf("%w: %w", ErrFile, err)
+	}
+	again, err := json.Marshal(h)
+	if err != nil || string(again)+"\n" != string(line) || len(h.Groups) > maxFileGroups {
+		return h, fmt.Errorf("%w: the line that describes it is not as it is written", ErrFile)
+	}
+	return h, nil
+}

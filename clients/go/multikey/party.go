@@ -1,0 +1,225 @@
+// Package multikey is a client of one party for multi-key ciphertexts: it lists and fetches the public keys of all parties,
+// and has netlists computed on bits that several parties have encrypted under their own keys (docs/multikey.md).
+package multikey
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+
+	"google.golang.org/grpc"
+
+	"github.com/lodge-mpc/lodge/clients/go/lodge"
+	"github.com/lodge-mpc/lodge/engine/multikey"
+	multikeyv1 "github.com/lodge-mpc/lodge/proto/lodge/multikey/v1"
+)
+
+// Party is a party that is asked. It may be used by several goroutines at once.
+type Party struct {
+	scheme     *multikey.Scheme
+	registry   multikeyv1.RegistryServiceClient
+	evaluation multikeyv1.EvaluationServiceClient
+}
+
+// At asks the party at a connection, which Connect of a lodge.Config makes. The scheme has the set and the common reference
+// string that the roster pins.
+func At(conn grpc.ClientConnInterface, s *multikey.Scheme) *Party {
+	return &Party{s, multikeyv1.NewRegistryServiceClient(conn), multikeyv1.NewEvaluationServiceClient(conn)}
+}
+
+func invalid(next, format string, args ...any) error {
+	return &lodge.Error{Code: lodge.Invalid, What: fmt.Sprintf(format, args...), Next: next}
+}
+
+// wrong is an answer that is none.
+func wrong(format string, args ...any) error {
+	return &lodge.Error{Code: lodge.Conflict, What: "the party sends something else than was asked for: " + fmt.Sprintf(format, args...), Next: "ask another party, and the operator of this one"}
+}
+
+// Published lists the versions of the keys of all parties that this one knows, by owner and version.
+func (p *Party) Published(ctx context.Context) ([]*multikeyv1.PublishedKey, error) {
+	m, err := p.registry.ListPublished(ctx, &multikeyv1.ListPublishedRequest{})
+	if err != nil {
+		return nil, lodge.FromError(err)
+	}
+	hash, crs := p.scheme.Hash(), p.scheme.CRS()
+	if !bytes.Equal(m.GetParamsHash(), hash[:]) || !bytes.Equal(m.GetCrsDigest(), crs[:]) {
+		return nil, &lodge.Error{Code: lodge.Conflict, What: "the party has another set or common reference string", Next: "compare the rosters"}
+	}
+	return m.GetKeys(), nil
+}
+
+// Keys fetches the public keys of a name, and checks them. Receive, which may be nil, hears how many chunks have come.
+func (p *Party) Keys(ctx context.Context, id multikey.KeyID, receive func(chunks, of int)) (*multikey.Keys, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stream, err := p.registry.GetPublished(ctx, &multikeyv1.GetPublishedRequest{Key: id[:]})
+	if err != nil {
+		return nil, lodge.FromError(err)
+	}
+	head, err := stream.Recv()
+	if err != nil {
+		return nil, lodge.FromError(err)
+	}
+	digests := make([][32]byte, len(head.GetChunkDigests()))
+	for i, d := range head.GetChunkDigests() {
+		copy(digests[i][:], d)
+	}
+	if len(head.GetHeader()) != multikey.HeaderSize || len(digests) != p.scheme.Chunks() || multikey.IDOf(head.GetHeader(), digests) != id {
+		return nil, wrong("other keys")
+	}
+	// Whose keys these are the header says, which the name is a digest of.
+	in, err := p.scheme.Receive(binary.LittleEndian.Uint32(head.GetHeader()[64:]), head.GetHeader())
+	if err != nil {
+		return nil, wrong("%v", err)
+	}
+	for i := range digests {
+		m, err := stream.Recv()
+		if err != nil {
+			return nil, lodge.FromError(err)
+		}
+		if int(m.GetIndex()) != i || sha256.Sum256(m.GetChunk()) != digests[i] {
+			return nil, wrong("chunk %d is another one", i)
+		}
+		if err := in.Put(i, m.GetChunk()); err != nil {
+			return nil, wrong("%v", err)
+		}
+		if receive != nil {
+			receive(i+1, len(digests))
+		}
+	}
+	k, err := in.Finish(id)
+	if err != nil {
+		return nil, wrong("%v", err)
+	}
+	return k, nil
+}
+
+// Group is ciphertexts that follow one another and are under the same keys: a batch, as a party has encrypted it, or
+// results of evaluations.
+type Group struct {
+	Batch       *multikey.Batch
+	Ciphertexts []*multikey.Ciphertext // where Batch is nil
+}
+
+// Len is the number of bits.
+func (g *Group) Len() int {
+	if g.Batch != nil {
+		return g.Batch.Len()
+	}
+	return len(g.Ciphertexts)
+}
+
+// Keys are the names of the keys.
+func (g *Group) Keys() []multikey.KeyID {
+	switch {
+	case g.Batch != nil:
+		return []multikey.KeyID{g.Batch.Key}
+	case len(g.Ciphertexts) > 0:
+		return g.Ciphertexts[0].Keys()
+	}
+	return nil
+}
+
+// describe is the group as the wire has it.
+func (g *Group) describe() *multikeyv1.InputGroup {
+	x := &multikeyv1.InputGroup{Form: multikeyv1.InputForm_INPUT_FORM_CIPHERTEXTS, Count: uint32(g.Len())}
+	if g.Batch != nil {
+		x.Form = multikeyv1.InputForm_INPUT_FORM_BATCH
+	}
+	for _, id := range g.Keys() {
+		x.Keys = append(x.Keys, id[:])
+	}
+	return x
+}
+
+// append appends the encoding.
+func (g *Group) append(dst []byte, s *multikey.Scheme) []byte {
+	if g.Batch != nil {
+		return s.AppendBatch(dst, g.Batch)
+	}
+	for _, c := range g.Ciphertexts {
+		dst = s.AppendCiphertext(dst, c)
+	}
+	return dst
+}
+
+// decode reads a group that is described, and gives what follows it.
+func decode(s *multikey.Scheme, d *multikeyv1.InputGroup, b []byte) (g Group, rest []byte, err error) {
+	count := int(d.GetCount())
+	switch d.GetForm() {
+	case multikeyv1.InputForm_INPUT_FORM_BATCH:
+		n := s.BatchSize(count)
+		if count > multikey.MaxBatch || n > len(b) {
+			return g, nil, fmt.Errorf("%w: a batch of %d bits in %d bytes", multikey.ErrCiphertext, count, len(b))
+		}
+		if g.Batch, err = s.DecodeBatch(b[:n]); err != nil {
+			return g, nil, err
+		}
+		b = b[n:]
+	case multikeyv1.InputForm_INPUT_FORM_CIPHERTEXTS:
+		size := s.CiphertextSize(len(d.GetKeys()))
+		if count > len(b)/size {
+			return g, nil, fmt.Errorf("%w: %d ciphertexts in %d bytes", multikey.ErrCiphertext, count, len(b))
+		}
+		for range count {
+			c, err := s.DecodeCiphertext(b[:size])
+			if err != nil {
+				return g, nil, err
+			}
+			g.Ciphertexts, b = append(g.Ciphertexts, c), b[size:]
+		}
+	default:
+		return g, nil, fmt.Errorf("%w: form %d", multikey.ErrCiphertext, d.GetForm())
+	}
+	for i := range max(1, len(g.Ciphertexts)) {
+		ids := g.Keys()
+		if g.Batch == nil {
+			if len(g.Ciphertexts) == 0 {
+				return g, nil, fmt.Errorf("%w: an empty group", multikey.ErrCiphertext)
+			}
+			ids = g.Ciphertexts[i].Keys()
+		}
+		same := len(ids) == len(d.GetKeys())
+		for j := 0; same && j < len(ids); j++ {
+			same = bytes.Equal(ids[j][:], d.GetKeys()[j])
+		}
+		if !same {
+			return g, nil, fmt.Errorf("%w: it is under other keys than is said", multikey.ErrCiphertext)
+		}
+	}
+	return g, b, nil
+}
+
+// Digest names ciphertexts as results and requests for decryption do: SHA-256 over the SHA-256 of each.
+func Digest(s *multikey.Scheme, groups []Group) (digest [32]byte) {
+	h := sha256.New()
+	var b []byte
+	for _, g := range groups {
+		for i := range g.Len() {
+			c := (*multikey.Ciphertext)(nil)
+			if g.Batch != nil {
+				c = g.Batch.Ciphertext(i)
+			} else {
+				c = g.Ciphertexts[i]
+			}
+			b = s.AppendCiphertext(b[:0], c)
+			sum := sha256.Sum256(b)
+			h.Write(sum[:])
+		}
+	}
+	h.Sum(digest[:0])
+	return digest
+}
+
+// ended is the error of a stream that has ended.
+func ended(err error) error {
+	if errors.Is(err, io.EOF) {
+		return wrong("it ends too early")
+	}
+	return lodge.FromError(err)
+}

@@ -1,0 +1,126 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"testing"
+
+	mkclient "github.com/lodge-mpc/lodge/clients/go/multikey"
+	"github.com/lodge-mpc/lodge/engine/multikey"
+	multikeyv1 "github.com/lodge-mpc/lodge/proto/lodge/multikey/v1"
+	"github.com/lodge-mpc/lodge/services/devnet"
+	"github.com/lodge-mpc/lodge/services/rpc"
+)
+
+// Two parties make keys and encrypt, and one of them computes: by the commands, but for the keys.
+func TestMkEvaluate(t *testing.T) {
+	l := startBare(t, devnet.Options{Parties: 2, Params: []string{"insecure-8"}, Dev: true, Insecure: true, Multikey: "insecure-M8-32"})
+	dir := t.TempDir()
+	var files []string
+	for i, name := range []string{"p0", "p1"} {
+		o := &operator{cluster: l.net.Dir, party: name}
+		c, err := o.dialParty()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.conn.Close()
+		pinned, err := o.mkContext()
+		if err != nil {
+			t.Fatal(err)
+		}
+		keys := multikeyv1.NewKeysServiceClient(c.conn)
+		if _, err := keys.MakeKeys(t.Context(), &multikeyv1.MakeKeysRequest{RequestId: make([]byte, 16)}); err != nil {
+			t.Fatal(err)
+		}
+		m, err := keys.Encrypt(t.Context(), &multikeyv1.EncryptRequest{Count: 3, Bits: []byte{byte(i + 4)}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := pinned.DecodeBatch(m.GetBatch())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var text bytes.Buffer
+		if err := mkclient.Write(&text, pinned.Scheme, []mkclient.Group{{Batch: b}}); err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, filepath.Join(dir, name+".mk"))
+		if err := os.WriteFile(files[i], text.Bytes(), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l.eventually(func() bool {
+		list := read[publishedList](l, "mk", "registry", "list", "--party", "p1").Keys
+		return len(list) == 2 && list[0].Present && list[1].Present && list[0].State == "current"
+	})
+	netlist, out := filepath.Join(dir, "adder"), filepath.Join(dir, "sum.mk")
+	if _, err := runLodge(t, "mk", "netlist", "example", "adder", "3", "--out", netlist); err != nil {
+		t.Fatal(err)
+	}
+	text, err := runLodge(t, "mk", "netlist", "check", netlist)
+	if err != nil || !bytes.Contains([]byte(text), []byte("digest")) {
+		t.Errorf("%v: %s", err, text)
+	}
+	cost := read[costRecord](l, "mk", "evaluate", netlist, "--in", files[0], "--in", files[1], "--party", "p1", "--estimate")
+	if cost.Bootstraps == 0 || cost.Seconds <= 0 {
+		t.Errorf("the estimate is %+v", cost)
+	}
+	r := read[evaluationRecord](l, "mk", "evaluate", netlist, "--in", files[0], "--in", files[1], "--party", "p1", "--out", out)
+	if r.State != "done" || r.Cost.Bootstraps != cost.Bootstraps || len(r.Result) != 64 {
+		t.Errorf("the evaluation is %+v", r)
+	}
+	pinned, err := (&operator{cluster: l.net.Dir}).mkContext()
+	if err != nil {
+		t.Fatal(err)
+	}
+	groups, err := readMultikey(pinned, []string{out})
+	if err != nil || len(mkclient.Ciphertexts(groups)) != 4 || len(groups[len(groups)-1].Keys()) != 2 {
+		t.Errorf("%d groups come out: %v", len(groups), err)
+	}
+	jobs := read[map[string][]evaluationRecord](l, "mk", "jobs", "--party", "p1")["evaluations"]
+	if len(jobs) != 1 || jobs[0].Request != r.Request {
+		t.Errorf("the jobs are %+v", jobs)
+	}
+	_, err = l.try("mk", "evaluate", netlist, "--in", files[0], "--party", "p1", "--estimate")
+	if e := rpc.FromError(err); err == nil || e.Code != rpc.Invalid {
+		t.Errorf("with one input: %v", err)
+	}
+	_, err = l.try("mk", "evaluate", netlist, "--in", netlist, "--party", "p1", "--estimate")
+	if e := rpc.FromError(err); err == nil || e.Code != rpc.Invalid {
+		t.Errorf("with a netlist as input: %v", err)
+	}
+	// A party's keys come to whoever asks, and are checked.
+	o := &operator{cluster: l.net.Dir, party: "p0"}
+	p, _, c, err := o.mkParty()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.conn.Close()
+	id := groups[len(groups)-1].Keys()[0]
+	k, err := p.Keys(t.Context(), id, nil)
+	if err != nil || k.ID() != id {
+		t.Errorf("keys: %v", err)
+	}
+	if _, err := p.Keys(t.Context(), multikey.KeyID{1}, nil); err == nil {
+		t.Error("keys of nobody are fetched")
+	}
+}
+
+func TestMkNetlistRefused(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "netlist")
+	if err := os.WriteFile(path, []byte("1 2\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{
+		{"mk", "netlist", "check", path},
+		{"mk", "netlist", "example", "lottery", "1", "--out", filepath.Join(dir, "x")},
+		{"mk", "netlist", "example", "adder", "x", "--out", filepath.Join(dir, "x")},
+		{"mk", "netlist", "example", "adder", "0", "--out", filepath.Join(dir, "x")},
+	} {
+		if e, _ := fails(t, args...); e.Code != rpc.Invalid {
+			t.Errorf("%v: %v", args, e)
+		}
+	}
+}
