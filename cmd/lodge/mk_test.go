@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"testing"
 
+	"google.golang.org/grpc"
+
 	mkclient "github.com/lodge-mpc/lodge/clients/go/multikey"
 	"github.com/lodge-mpc/lodge/engine/multikey"
 	multikeyv1 "github.com/lodge-mpc/lodge/proto/lodge/multikey/v1"
@@ -30,7 +32,7 @@ func TestMkEvaluate(t *testing.T) {
 			t.Fatal(err)
 		}
 		keys := multikeyv1.NewKeysServiceClient(c.conn)
-		if _, err := keys.MakeKeys(t.Context(), &multikeyv1.MakeKeysRequest{RequestId: make([]byte, 16)}); err != nil {
+		if _, err := keys.MakeKeys(t.Context(), &multikeyv1.MakeKeysRequest{RequestId: make([]byte, 16)}, grpc.WaitForReady(true)); err != nil {
 			t.Fatal(err)
 		}
 		m, err := keys.Encrypt(t.Context(), &multikeyv1.EncryptRequest{Count: 3, Bits: []byte{byte(i + 4)}})
