@@ -292,6 +292,20 @@ var _ = Describe("decryption for a client", func() {
 		Expect(r.Quorum).NotTo(ContainElement(r.Killed))
 	})
 
+	It("multiplies on shares and under encryption what comes out in the clear", func() {
+		session := run(5*time.Minute, "demo", "linear", "--json")
+		Expect(session).To(gexec.Exit(0))
+		var r struct {
+			Security string
+			Correct  bool
+			Layers   []struct{ Name string }
+		}
+		Expect(json.Unmarshal(session.Out.Contents(), &r)).To(Succeed())
+		Expect(r.Correct).To(BeTrue())
+		Expect(r.Security).To(Equal("passive"))
+		Expect(r.Layers).To(HaveLen(3))
+	})
+
 	It("refuses keys that were made for triples, and clients without permission", func() {
 		c := newCluster(2)
 		epoch := c.complete(keysJob()).GetEpoch()

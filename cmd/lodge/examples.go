@@ -64,6 +64,8 @@ lodge decrypt secret.lwe --cluster cluster --recipient alice.pub --out secret.an
 	"demo decrypt": `lodge demo decrypt
 lodge demo decrypt --parties 5 --json
 lodge demo decrypt --all --parties 2 --field p128`,
+	"demo linear": `lodge demo linear
+lodge demo linear --json`,
 	"dev": `lodge dev
 lodge dev --dir cluster --parties 2 --dim 128`,
 	"doctor": `lodge doctor --cluster cluster
