@@ -93,7 +93,7 @@ func TestMkEvaluate(t *testing.T) {
 		t.Errorf("with a netlist as input: %v", err)
 	}
 	// A party's keys come to whoever asks, and are checked.
-	o := &operator{cluster: l.net.Dir, party: "p0"}
+	o := &operator{cluster: l.net.Dir, party: "p1"}
 	p, _, c, err := o.mkParty()
 	if err != nil {
 		t.Fatal(err)

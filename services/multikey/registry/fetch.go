@@ -25,22 +25,29 @@ func (r *Registry) Run(ctx context.Context) {
 	if r == nil {
 		return
 	}
-	tick := time.NewTicker(every)
-	defer tick.Stop()
+	pause := soon
 	for {
 		r.fault("own", ownFault, r.own())
 		r.announce(ctx)
+		all := true
 		for i, p := range r.Peers {
 			if p != nil {
-				r.ask(ctx, i)
+				all = r.ask(ctx, i) && all
 			}
 		}
-		r.fetchAll(ctx)
+		all = r.fetchAll(ctx) && all
+		if pause = min(2*pause, every); all {
+			pause = every
+		}
+		again := time.NewTimer(pause)
 		select {
 		case <-ctx.Done():
+			again.Stop()
 			return
 		case <-r.wake:
-		case <-tick.C:
+			again.Stop()
+			pause = soon
+		case <-again.C:
 		}
 	}
 }
@@ -99,12 +106,13 @@ func reachable(err error) error {
 	return err
 }
 
-// ask takes the records that a peer has.
-func (r *Registry) ask(ctx context.Context, peer int) {
+// ask takes the records that a peer has, and says whether it has answered.
+func (r *Registry) ask(ctx context.Context, peer int) bool {
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
 	m, err := multikeyv1.NewRegistryServiceClient(r.Peers[peer]).ListPublished(ctx, &multikeyv1.ListPublishedRequest{})
-	if err == nil {
+	answered := err == nil
+	if answered {
 		var list [][]byte
 		for _, k := range m.GetKeys() {
 			for _, signed := range [][]byte{k.GetRecord(), k.GetRevocation()} {
@@ -116,10 +124,11 @@ func (r *Registry) ask(ctx context.Context, peer int) {
 		err = r.accept(list)
 	}
 	r.fault(r.Names[peer]+"/list", "a party has records of multi-key keys that are refused", reachable(err))
+	return answered
 }
 
-// fetchAll fetches what is current and not here, and removes what is not current any more.
-func (r *Registry) fetchAll(ctx context.Context) {
+// fetchAll fetches what is current and not here, and removes what is not current any more. It says whether all is here.
+func (r *Registry) fetchAll(ctx context.Context) (all bool) {
 	r.mu.Lock()
 	var wanted, missing []*Entry
 	for owner := range r.book.owners {
@@ -141,13 +150,15 @@ func (r *Registry) fetchAll(ctx context.Context) {
 	defer r.count()
 	used, err := r.disk.tidy(wanted)
 	r.fault("files", "files of multi-key keys cannot be removed", err)
+	all = true
 	for _, e := range missing {
 		if ctx.Err() != nil {
-			return
+			return false
 		}
 		err := r.fetch(ctx, e, &used)
 		r.Metrics.MultikeyFetched(outcome(err))
 		r.fault(fmt.Sprintf("%s/version %d", r.Names[e.Place], e.Version), "multi-key keys cannot be fetched", err)
+		all = all && err == nil
 		if err == nil {
 			r.mu.Lock()
 			r.present[e] = true
@@ -155,6 +166,7 @@ func (r *Registry) fetchAll(ctx context.Context) {
 			r.Log.Info("multi-key keys are here", "owner", r.Names[e.Place], "version", e.Version, "key", fmt.Sprintf("%x", e.Key[:]))
 		}
 	}
+	return all
 }
 
 // outcome is what metrics have of a fetch.

@@ -60,8 +60,12 @@ type Registry struct {
 	faults  map[string]bool // that were logged
 }
 
-// every is how long a party waits at most before it asks the others what is new.
-const every = 30 * time.Second
+const (
+	// every is how long a party waits at most before it asks the others what is new.
+	every = 30 * time.Second
+	// soon is how long it waits, and then twice as long, where somebody has not answered, or keys are missing.
+	soon = 500 * time.Millisecond
+)
 
 // New opens the registry of a directory.
 func New(c Config) (*Registry, error) {
