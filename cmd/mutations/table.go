@@ -47,6 +47,7 @@ func table() []mutation {
 		area("complaint", "engine/protocol/threshold/internal/complaint", complaintTable),
 		area("gbfv", "engine/gbfv", gbfvTable),
 		area("linear", "engine/linear", linearTable),
+		area("linearservice", "services/linear", linearServiceTable),
 		area("multikey", "engine/multikey", multikeyTable),
 		area("params", "engine/params", paramsTable),
 		area("vault", "services/vault", vaultTable),

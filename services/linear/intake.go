@@ -69,6 +69,9 @@ func (x *intake) add(chunk []byte) error {
 		piece := chunk[:n]
 		chunk = chunk[n:]
 		if n < x.now.size {
+			if cap(x.held) < x.now.size { // nothing is held yet: no copy of what may be secret stays behind
+				x.held = make([]byte, 0, x.now.size)
+			}
 			if x.held = append(x.held, piece...); len(x.held) < x.now.size {
 				return nil
 			}

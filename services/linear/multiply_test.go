@@ -174,7 +174,7 @@ func TestMultiplyRefuses(t *testing.T) {
 		{"long factor", rpc.Invalid, func(u *upload) [][]byte { u.header.Rows, u.header.Inner, u.header.Cols = 1<<26, 1, 1; return nil }},
 		{"large entries", rpc.Invalid, func(u *upload) [][]byte { u.header.MaxLeft = 1 << 40; return nil }},
 		{"unknown method", rpc.Invalid, func(u *upload) [][]byte { u.header.Method = 3; return nil }},
-		{"no such answer", rpc.Invalid, func(u *upload) [][]byte { u.header.First = uint32(u.plan.Answers()); return nil }},
+		{"no such answer", rpc.Invalid, func(u *upload) [][]byte { u.header.First = uint32(u.plan.Answers()); return [][]byte{u.all()} }},
 		{"memory", rpc.PolicyRefused, func(u *upload) [][]byte {
 			u.header.Rows, u.header.Inner, u.header.Cols, u.header.MaxLeft = 8000, 8000, 1, 1
 			return nil

@@ -1,0 +1,75 @@
+package main
+
+var linearServiceTable = []mutation{
+	{
+		Name: "passive", File: "linear.go", Run: "TestPassiveIsRefused",
+		Protects: "a party computes nothing that is passively secure unless it is told to",
+		Old:      "if !s.AllowPassive {", New: "if false {",
+	},
+	{
+		Name: "insecure", File: "linear.go", Run: "TestMultiplySecurely",
+		Protects: "sets that hide nothing are for tests",
+		Old:      "if set.Insecure && !s.AllowInsecure {", New: "if false {",
+	},
+	{
+		Name: "set-hash", File: "linear.go", Run: "Refuse",
+		Protects: "both sides mean the same set",
+		Old:      "string(hash) != string(want[:]) {", New: "false && string(hash) != string(want[:]) {",
+	},
+	{
+		Name: "rate", File: "linear.go", Run: "TestWhoMayMultiply",
+		Protects: "a client has no more products in an hour than the policy says",
+		Old:      "if len(list) >= most {", New: "if false {",
+	},
+	{
+		Name: "places", File: "multiply.go", Run: "TestPlacesAndMemory",
+		Protects: "what clients' calls hold is bounded",
+		Old:      "if err = call.Compute(); err == nil {", New: "if err == nil {",
+	},
+	{
+		Name: "factor-size", File: "multiply.go", Run: "TestMultiplyRefuses",
+		Protects: "a product is bounded before it is planned",
+		Old:      "if max(rows*inner, inner*cols, rows*cols) > maxEntries {", New: "if false {",
+	},
+	{
+		Name: "first", File: "multiply.go", Run: "TestMultiplyRefuses",
+		Protects: "an answer that is wanted is one of the product",
+		Old:      "if p.first >= p.plan.Answers() {", New: "if false {",
+	},
+	{
+		Name: "more", File: "intake.go", Run: "TestMultiplyRefuses|FuzzIntake",
+		Protects: "nothing is taken in beyond what set and shape fix",
+		Old:      "if x.come += uint64(len(chunk)); x.come > x.all {", New: "if x.come += uint64(len(chunk)); x.come > x.all+1<<20 {",
+	},
+	{
+		Name: "less", File: "intake.go", Run: "TestMultiplyRefuses|FuzzIntake",
+		Protects: "an upload that ends early is refused",
+		Old:      "if x.more {", New: "if false {",
+	},
+	{
+		Name: "twice", File: "runs.go", Run: "TestEndsMustFit",
+		Protects: "an end of a run is there once",
+		Old:      "case x.ends[who]:", New: "case false:",
+	},
+	{
+		Name: "meaning", File: "runs.go", Run: "TestEndsMustFit",
+		Protects: "both ends mean the same product",
+		Old:      "case x.means != meaningOf(h):", New: "case false:",
+	},
+	{
+		Name: "named", File: "runs.go", Run: "TestEndsMustFit",
+		Protects: "nobody takes the end of another client",
+		Old:      "key := runKey{[runIDSize]byte(h.GetRun()), client, h.GetWith()}",
+		New:      "key := runKey{[runIDSize]byte(h.GetRun()), \"\", \"\"}",
+	},
+	{
+		Name: "residues", File: "shared.go", Run: "TestRunsRefuse",
+		Protects: "what is multiplied with is residues, in one encoding",
+		Old:      "[]uint64{x.scheme.T}, b); err != nil {", New: "[]uint64{x.scheme.T}, b); false {",
+	},
+	{
+		Name: "log", File: "ask.go", Run: "TestProductsAreInTheLog",
+		Protects: "whose matrix it was learns how often it was used",
+		Old:      "if _, err := s.Audit.Append(audit.Entry{Event: audit.Multiplied", New: "if _, err := s.Audit.Append(audit.Entry{Event: audit.Reserved",
+	},
+}
