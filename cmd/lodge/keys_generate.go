@@ -18,6 +18,7 @@ type holding struct {
 	jobOptions
 	parties   []string
 	threshold uint32
+	group     bool // of parties that have keys of their own
 }
 
 // fill names the holders and the threshold in a request; 0 lets the coordinator take the largest.
@@ -33,7 +34,12 @@ func (q *holding) fill(o *operator, flag string, r *coordinatorv1.JobRequest) er
 	if n == 0 {
 		n = len(names)
 	}
-	if n < 3 || uint64(n) < 2*uint64(q.threshold)+1 {
+	if q.group {
+		if q.threshold > 1 {
+			return invalid("leave it out: two of a group decrypt, or more", "--threshold %d with a set for multi-key ciphertexts, whose parties have keys of their own", q.threshold)
+		}
+		q.threshold = 1
+	} else if n < 3 || uint64(n) < 2*uint64(q.threshold)+1 {
 		return invalid("take at least three holders, and more than twice as many as the threshold",
 			"a threshold of %d among %d holders leaves no honest majority", max(1, q.threshold), n)
 	}
@@ -57,7 +63,8 @@ func (o *operator) keysGenerateCommand() *cobra.Command {
 		Long: passiveText +
 			"Have parties make a key pair for LWE and ring ciphertexts, together with keys to compute with, of whose secrets each\n" +
 			"gets a share. They decrypt with masks, which `lodge keys masks` makes beforehand for each quorum. With a set of BGV the\n" +
-			"keys are for Lattigo's BGV and BFV ciphertexts, and for the rotations that are named. Keys for tuples, and keys that all\n" +
+			"keys are for Lattigo's BGV and BFV ciphertexts, and for the rotations that are named. With a set for multi-key\n" +
+			"ciphertexts no key is made, but a group that decrypts what is under its parties' own keys. Keys for tuples, and keys that all\n" +
 			"parties decrypt with, are made by `lodge jobs submit --kind keys`.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -65,6 +72,7 @@ func (o *operator) keysGenerateCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			q.group = set.Multikey
 			r := &coordinatorv1.JobRequest{Kind: jobv1.Kind_KIND_KEYS, Params: set.Name, Epoch: q.epoch}
 			if r.Galois, err = automorphisms(set.Name, rotations, rows); err != nil {
 				return err

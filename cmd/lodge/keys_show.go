@@ -16,12 +16,14 @@ import (
 
 // thresholdRecord is what there is to say of threshold keys.
 type thresholdRecord struct {
-	Epoch          uint64          `json:"epoch"`
-	State          string          `json:"state"`
-	Params         string          `json:"params"`
-	Digest         string          `json:"digest"`
-	Threshold      int             `json:"threshold"`
-	Quorum         int             `json:"quorum"` // how many holders decrypt
+	Epoch     uint64 `json:"epoch"`
+	State     string `json:"state"`
+	Params    string `json:"params"`
+	Digest    string `json:"digest"`
+	Threshold int    `json:"threshold"`
+	Quorum    int    `json:"quorum"` // how many holders decrypt
+	// Group says that the parties have keys of their own, and as many decrypt as own those that a ciphertext is under.
+	Group          bool            `json:"group,omitempty"`
 	KeygenSecurity string          `json:"keygen_security"`
 	Created        string          `json:"created"`
 	Holders        []holderRecord  `json:"holders"`
@@ -88,6 +90,9 @@ func describeThreshold(k *threshold.Key, names []string) (*thresholdRecord, erro
 		r.Sizes = thresholdSizes{PublicKey: s.ChunkSize(), Evaluation: k.KeyBytes, BGV: s.CiphertextSize(s.MaxLevel())}
 		r.Security, r.Forms = bgvSecurity(s.Set), bgvForms(s, k.Threshold)
 	}
+	if set := k.Multikey(); set != nil {
+		r.Group, r.Security = true, securityRecords{set.Security().Ring, set.Security().LWE}
+	}
 	for i, p := range k.Holders {
 		h := holderRecord{Share: i}
 		if p >= 0 {
@@ -142,8 +147,13 @@ func (o *operator) keysShowCommand() *cobra.Command {
 func (r *thresholdRecord) print(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(t, "epoch\t%d, %s\n", r.Epoch, r.State)
-	fmt.Fprintf(t, "threshold\tany %d of %d holders decrypt\n", r.Quorum, len(r.Holders))
-	fmt.Fprintf(t, "key generation\t%s: honest majority, parties that follow the protocol\n", orDash(r.KeygenSecurity))
+	if r.Group {
+		fmt.Fprintf(t, "group\t%d parties decrypt what is under their own keys, all of whose owners take part\n", len(r.Holders))
+		fmt.Fprintf(t, "security\tagainst parties that follow the protocol\n")
+	} else {
+		fmt.Fprintf(t, "threshold\tany %d of %d holders decrypt\n", r.Quorum, len(r.Holders))
+		fmt.Fprintf(t, "key generation\t%s: honest majority, parties that follow the protocol\n", orDash(r.KeygenSecurity))
+	}
 	security := "for tests: no security"
 	if r.Security.Ring > 0 {
 		security = fmt.Sprintf("2^%.0f by estimate", min(r.Security.Ring, r.Security.Switch))
@@ -154,7 +164,7 @@ func (r *thresholdRecord) print(w io.Writer) error {
 	if r.Sizes.BGV > 0 {
 		fmt.Fprintf(t, "sizes\tkeys to compute with %s, for %d automorphisms; a fresh ciphertext %s\n", amount(float64(r.Sizes.Evaluation)), len(r.Galois),
 			amount(float64(r.Sizes.BGV)))
-	} else {
+	} else if !r.Group {
 		fmt.Fprintf(t, "sizes\tkeys to compute with %s; a ciphertext of one message %s, a ring ciphertext %s\n", amount(float64(r.Sizes.Evaluation)),
 			amount(float64(r.Sizes.LWE)), amount(float64(r.Sizes.Ring)))
 	}

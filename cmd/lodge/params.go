@@ -14,6 +14,7 @@ import (
 
 	"github.com/lodge-mpc/lodge/engine/bgv"
 	"github.com/lodge-mpc/lodge/engine/lwe"
+	"github.com/lodge-mpc/lodge/engine/multikey"
 	"github.com/lodge-mpc/lodge/engine/params"
 )
 
@@ -53,6 +54,9 @@ func paramsListCommand() *cobra.Command {
 				for _, s := range bgvSets(all) {
 					both = append(both, s)
 				}
+				for _, s := range multikeySets(all) {
+					both = append(both, s)
+				}
 				return writeIndented(cmd.OutOrStdout(), both)
 			}
 			if err := printSets(cmd.OutOrStdout(), list); err != nil {
@@ -64,7 +68,11 @@ func paramsListCommand() *cobra.Command {
 				return err
 			}
 			fmt.Fprintln(cmd.OutOrStdout(), "\nFor threshold keys of BGV and BFV, with public keys without rotations:")
-			return printBGVSets(cmd.OutOrStdout(), bgvSets(all))
+			if err := printBGVSets(cmd.OutOrStdout(), bgvSets(all)); err != nil {
+				return err
+			}
+			fmt.Fprintln(cmd.OutOrStdout(), "\nFor multi-key ciphertexts of bits, under keys that parties make by themselves:")
+			return printMultikeySets(cmd.OutOrStdout(), multikeySets(all))
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "write JSON")
@@ -89,6 +97,9 @@ func paramsShowCommand() *cobra.Command {
 			}
 			if set, err := bgv.Lookup(args[0]); err == nil {
 				return showBGVSet(cmd, set, field, asJSON)
+			}
+			if set, err := multikey.Lookup(args[0]); err == nil {
+				return showMultikeySet(cmd, set, field, asJSON)
 			}
 			s, err := params.Lookup(args[0])
 			if err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/lodge-mpc/lodge/engine/bgv"
 	"github.com/lodge-mpc/lodge/engine/lwe"
+	"github.com/lodge-mpc/lodge/engine/multikey"
 	"github.com/lodge-mpc/lodge/engine/params"
 )
 
@@ -29,7 +30,7 @@ func TestParamsList(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"S14-32 (default)", "S14-64", "S13-8", "S13-16", "S15-128", "p64..p4096", "passive", "L11-50 (default)", "2^134", "B13-17 (default)", "2^20, from level 1"} {
+	for _, want := range []string{"S14-32 (default)", "S14-64", "S13-8", "S13-16", "S15-128", "p64..p4096", "passive", "L11-50 (default)", "2^134", "B13-17 (default)", "2^20, from level 1", "M11-4 (default)"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, out)
 		}
@@ -44,8 +45,30 @@ func TestParamsList(t *testing.T) {
 	if err := json.Unmarshal([]byte(out), &list); err != nil {
 		t.Fatal(err)
 	}
-	if len(list) != len(params.Sets())+len(lwe.Sets())+len(bgv.Sets()) || list[0].StatSecurityBits != 47 || len(list[0].Hash) != 64 {
+	if len(list) != len(params.Sets())+len(lwe.Sets())+len(bgv.Sets())+len(multikey.Sets()) || list[0].StatSecurityBits != 47 || len(list[0].Hash) != 64 {
 		t.Errorf("list %+v", list)
+	}
+}
+
+func TestParamsShowMultikey(t *testing.T) {
+	out, err := runParams(t, "show", "M11-4")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"2^134", "62.4 MB", "6 bits", "hash "} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+	if out, err = runParams(t, "show", "insecure-M11-V"); err != nil || !strings.Contains(out, "too much for joint decryption") {
+		t.Errorf("%v in\n%s", err, out)
+	}
+	var d multikeySummary
+	if out, err = runParams(t, "show", "M11-16", "--json"); err != nil || json.Unmarshal([]byte(out), &d) != nil || len(d.Quorums) != 15 || d.Quorums[14].LogFailure > -60 {
+		t.Errorf("%v: %+v", err, d)
+	}
+	if _, err = runParams(t, "show", "M11-4", "--field", "p64"); err == nil {
+		t.Error("a field of a set that has none")
 	}
 }
 

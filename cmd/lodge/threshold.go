@@ -14,6 +14,7 @@ import (
 	"github.com/lodge-mpc/lodge/clients/go/threshold"
 	"github.com/lodge-mpc/lodge/engine/bgv"
 	"github.com/lodge-mpc/lodge/engine/lwe"
+	"github.com/lodge-mpc/lodge/engine/multikey"
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
 	"github.com/lodge-mpc/lodge/services/job"
 	"github.com/lodge-mpc/lodge/services/plan"
@@ -141,6 +142,9 @@ func thresholdWords() (names []string) {
 		names = append(names, s.Name)
 	}
 	for _, s := range bgv.Sets() {
+		names = append(names, s.Name)
+	}
+	for _, s := range multikey.Sets() {
 		names = append(names, s.Name)
 	}
 	return names

@@ -211,7 +211,7 @@ func (c *Client) Keys(ctx context.Context) (list []*Key, down map[int]error, err
 	return list, down, nil
 }
 
-// Key finds the keys of an epoch; 0 is the newest that is active. More than Threshold of the holders must say the same of
+// Key finds the keys of an epoch; 0 is the newest that is active, groups aside. More than Threshold of the holders must say the same of
 // it: then one of them at least is honest.
 func (c *Client) Key(ctx context.Context, epoch uint64) (*Key, error) {
 	list, down, err := c.Keys(ctx)
@@ -220,7 +220,7 @@ func (c *Client) Key(ctx context.Context, epoch uint64) (*Key, error) {
 	}
 	var found *Key
 	for _, k := range list {
-		if k.Epoch == epoch || epoch == 0 && k.State == "active" && (found == nil || len(k.Up) > k.Threshold) {
+		if k.Epoch == epoch || epoch == 0 && k.State == "active" && k.multikey == nil && (found == nil || len(k.Up) > k.Threshold) {
 			found = k
 		}
 	}

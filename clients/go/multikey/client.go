@@ -1,0 +1,315 @@
+package multikey
+
+import (
+	"context"
+	"crypto/hpke"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc"
+
+	"github.com/lodge-mpc/lodge/clients/go/lodge"
+	"github.com/lodge-mpc/lodge/clients/go/threshold"
+	"github.com/lodge-mpc/lodge/engine/multikey"
+	multikeyv1 "github.com/lodge-mpc/lodge/proto/lodge/multikey/v1"
+)
+
+// Client talks to all parties of a roster.
+type Client struct {
+	parties []lodge.Server
+	conns   []*grpc.ClientConn
+	// Threshold is the same client for groups: their masks, and what it asks of quorums.
+	Threshold *threshold.Client
+}
+
+// Dial prepares connections to all parties of a configuration.
+func Dial(c lodge.Config) (*Client, error) {
+	t, err := threshold.Dial(c)
+	if err != nil {
+		return nil, err
+	}
+	x := &Client{parties: c.Parties, Threshold: t}
+	for _, p := range c.Parties {
+		conn, err := c.Connect(p)
+		if err != nil {
+			return nil, errors.Join(err, x.Close())
+		}
+		x.conns = append(x.conns, conn)
+	}
+	return x, nil
+}
+
+// Close ends the connections, and with them all calls.
+func (c *Client) Close() error {
+	errs := []error{c.Threshold.Close()}
+	for _, conn := range c.conns {
+		errs = append(errs, conn.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// OwnKeys are a version of a party's own keys, as the party says.
+type OwnKeys struct {
+	Party   int            `json:"party"`
+	Version uint64         `json:"version"`
+	State   string         `json:"state"` // active or retired
+	Key     multikey.KeyID `json:"-"`
+	Name    string         `json:"key"` // Key in hexadecimal
+	Params  string         `json:"params"`
+	Bytes   uint64         `json:"bytes"` // of the public part
+	Created time.Time      `json:"created"`
+	Reason  string         `json:"reason,omitempty"`
+	// Pinned says whether they are of the context that the party's roster pins.
+	Pinned bool `json:"pinned"`
+}
+
+func keysOf(party int, k *multikeyv1.MultikeyKeys) (*OwnKeys, error) {
+	out := &OwnKeys{
+		Party: party, Version: k.GetVersion(), State: k.GetState(), Params: k.GetParams(), Bytes: k.GetKeyBytes(), Created: k.GetCreated().AsTime(),
+		Reason: k.GetReason(), Pinned: k.GetPinned(), Name: fmt.Sprintf("%x", k.GetKey()),
+	}
+	if len(k.GetKey()) != len(out.Key) {
+		return nil, &lodge.Error{Code: lodge.Internal, What: fmt.Sprintf("party %d names keys by %d bytes", party, len(k.GetKey()))}
+	}
+	copy(out.Key[:], k.GetKey())
+	return out, nil
+}
+
+// at gives the service of a party.
+func (c *Client) at(party int) (multikeyv1.KeysServiceClient, error) {
+	if party < 0 || party >= len(c.conns) {
+		return nil, &lodge.Error{Code: lodge.Invalid, What: fmt.Sprintf("party %d of %d", party, len(c.conns)), Next: "parties count from 0"}
+	}
+	return multikeyv1.NewKeysServiceClient(c.conns[party]), nil
+}
+
+func (c *Client) failed(party int, err error) error {
+	e := *lodge.FromError(err)
+	e.What = fmt.Sprintf("party %s: %s", c.parties[party].Name, e.What)
+	return &e
+}
+
+// MakeKeys has a party make keys of its own, with the permission "operate". A call that times out is repeated: the party makes
+// them once.
+func (c *Client) MakeKeys(ctx context.Context, party int) (*OwnKeys, error) {
+	s, err := c.at(party)
+	if err != nil {
+		return nil, err
+	}
+	q := &multikeyv1.MakeKeysRequest{RequestId: make([]byte, 16)}
+	rand.Read(q.RequestId)
+	for {
+		r, err := s.MakeKeys(ctx, q)
+		if err == nil {
+			return keysOf(party, r.GetKeys())
+		}
+		if ctx.Err() != nil || lodge.FromError(err).Code != lodge.TimedOut {
+			return nil, c.failed(party, err)
+		}
+	}
+}
+
+// ListKeys lists a party's own keys by version, retired ones included.
+func (c *Client) ListKeys(ctx context.Context, party int) ([]*OwnKeys, error) {
+	s, err := c.at(party)
+	if err != nil {
+		return nil, err
+	}
+	r, err := s.ListKeys(ctx, &multikeyv1.ListKeysRequest{})
+	if err != nil {
+		return nil, c.failed(party, err)
+	}
+	var list []*OwnKeys
+	for _, k := range r.GetKeys() {
+		x, err := keysOf(party, k)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, x)
+	}
+	return list, nil
+}
+
+// DestroyKeys has a party erase a version of its keys for good, with the permission "retire": what is under them is never
+// decrypted again.
+func (c *Client) DestroyKeys(ctx context.Context, party int, version uint64, reason string) (*OwnKeys, error) {
+	s, err := c.at(party)
+	if err != nil {
+		return nil, err
+	}
+	r, err := s.DestroyKeys(ctx, &multikeyv1.DestroyKeysRequest{Version: version, Reason: reason})
+	if err != nil {
+		return nil, c.failed(party, err)
+	}
+	return keysOf(party, r.GetKeys())
+}
+
+// MaxBits is how many bits a party encrypts in one call.
+const MaxBits = 1 << 18
+
+// Encrypt has a party encrypt at most MaxBits bits under a version of its keys, with the permission "encrypt"; version 0 is the
+// newest that is in use. The party sees the bits: ask one's own.
+func (c *Client) Encrypt(ctx context.Context, scheme *multikey.Scheme, party int, version uint64, bits []bool) (*multikey.Batch, error) {
+	s, err := c.at(party)
+	if err != nil {
+		return nil, err
+	}
+	packed := make([]byte, (len(bits)+7)/8)
+	defer clear(packed)
+	for i, b := range bits {
+		if b {
+			packed[i/8] |= 1 << (i % 8)
+		}
+	}
+	r, err := s.Encrypt(ctx, &multikeyv1.EncryptRequest{Version: version, Count: uint32(len(bits)), Bits: packed})
+	if err != nil {
+		return nil, c.failed(party, err)
+	}
+	batch, err := scheme.DecodeBatch(r.GetBatch())
+	if err != nil {
+		return nil, fmt.Errorf("multikey: party %s: %w", c.parties[party].Name, err)
+	}
+	if batch.Len() != len(bits) || string(batch.Key[:]) != string(r.GetKeys().GetKey()) {
+		return nil, &lodge.Error{Code: lodge.Internal, What: fmt.Sprintf("party %s answers with a batch of other bits or keys", c.parties[party].Name)}
+	}
+	return batch, nil
+}
+
+// Owners asks all parties for their keys. Those that cannot be reached are in down, with why.
+func (c *Client) Owners(ctx context.Context) (owners map[multikey.KeyID]int, down map[int]error) {
+	type said struct {
+		party int
+		keys  []*OwnKeys
+		err   error
+	}
+	answers := make(chan said, len(c.conns))
+	for i := range c.conns {
+		go func() {
+			keys, err := c.ListKeys(ctx, i)
+			answers <- said{i, keys, err}
+		}()
+	}
+	owners, down = map[multikey.KeyID]int{}, map[int]error{}
+	for range c.conns {
+		x := <-answers
+		if x.err != nil {
+			down[x.party] = x.err
+		}
+		for _, k := range x.keys {
+			owners[k.Key] = x.party
+		}
+	}
+	return owners, down
+}
+
+// Decryption is what is to be decrypted, and how.
+type Decryption struct {
+	Ciphertexts []*multikey.Ciphertext
+	Epoch       uint64 // of the group; 0: the newest that is active
+	// Recipient is whose public key the parties seal their answers to; nil: they answer this client.
+	Recipient hpke.PublicKey
+	// Quorum is who decrypts, the owners among them; nil lets the client choose.
+	Quorum []int
+	// Prepare is called with each request for ciphertexts under the same keys, and may sign where they come from.
+	Prepare func(*threshold.Key, *threshold.Request) error
+}
+
+// Decrypted is what came of it.
+type Decrypted struct {
+	Bits    []bool // in the order of the ciphertexts; nil if the answers are sealed to somebody else
+	Epoch   uint64
+	Quorums [][]int
+	// Answers are those of each part of the request, and Places of which ciphertexts they are.
+	Answers []*threshold.Answers
+	Places  [][]int
+}
+
+// Decrypt has the owners of the keys decrypt ciphertexts, those under the same keys at a time. Bits that everybody can read are
+// read here.
+func (c *Client) Decrypt(ctx context.Context, r *Decryption) (*Decrypted, error) {
+	owners, down := c.Owners(ctx)
+	out := &Decrypted{Bits: make([]bool, len(r.Ciphertexts))}
+	for _, places := range threshold.ByKeys(r.Ciphertexts) {
+		var list []*multikey.Ciphertext
+		for _, i := range places {
+			list = append(list, r.Ciphertexts[i])
+		}
+		if len(list[0].Parts) == 0 {
+			for k, i := range places {
+				out.Bits[i] = multikey.Decode(list[k].B)
+			}
+			continue
+		}
+		if err := c.known(list[0], owners, down); err != nil {
+			return nil, err
+		}
+		k, err := c.group(ctx, r.Epoch)
+		if err != nil {
+			return nil, err
+		}
+		q := &threshold.Request{Multikey: list, Owners: owners, Quorum: r.Quorum, Recipient: r.Recipient}
+		if r.Prepare != nil {
+			if err := r.Prepare(k, q); err != nil {
+				return nil, err
+			}
+		}
+		got, err := c.Threshold.Decrypt(ctx, k, q)
+		if err != nil {
+			return nil, err
+		}
+		for n, m := range got.Messages {
+			out.Bits[places[n]] = m == 1
+		}
+		out.Epoch, out.Quorums, out.Answers, out.Places = k.Epoch, append(out.Quorums, got.Quorum), append(out.Answers, got.Answers), append(out.Places, places)
+	}
+	if r.Recipient != nil {
+		out.Bits = nil
+	}
+	return out, nil
+}
+
+// known refuses ciphertexts under keys of which no party says that they are its own.
+func (c *Client) known(x *multikey.Ciphertext, owners map[multikey.KeyID]int, down map[int]error) error {
+	for _, id := range x.Keys() {
+		if _, known := owners[id]; known {
+			continue
+		}
+		if len(down) == 0 {
+			return &lodge.Error{Code: "unknown_key", What: fmt.Sprintf("the multi-key keys %.8x are those of no party of the roster", id[:]),
+				Next: "have the inputs encrypted anew, under keys of parties that are there"}
+		}
+		var away []string
+		for i, p := range c.parties {
+			if err := down[i]; err != nil {
+				away = append(away, fmt.Sprintf("%s (%s)", p.Name, lodge.FromError(err).Code))
+			}
+		}
+		return &lodge.Error{Code: lodge.Unavailable, What: fmt.Sprintf("the multi-key keys %.8x are those of no party that answers; no answer of %s", id[:], strings.Join(away, ", ")),
+			Next: "ask again when all parties are up: without their owner nobody decrypts what is under keys"}
+	}
+	return nil
+}
+
+// group finds a group: of an epoch, or the newest that is active.
+func (c *Client) group(ctx context.Context, epoch uint64) (*threshold.Key, error) {
+	if epoch > 0 {
+		return c.Threshold.Key(ctx, epoch)
+	}
+	list, _, err := c.Threshold.Keys(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var found *threshold.Key
+	for _, k := range list {
+		if k.Multikey() != nil && k.State == "active" {
+			found = k
+		}
+	}
+	if found == nil {
+		return nil, &lodge.Error{Code: lodge.NotFound, What: "no party that can be reached is in a group for multi-key ciphertexts", Next: "`lodge keys generate --params` with a set of theirs makes one"}
+	}
+	return found, nil
+}

@@ -1,0 +1,120 @@
+package main
+
+import (
+	"encoding/hex"
+	"fmt"
+	"io"
+	"math"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lodge-mpc/lodge/engine/multikey"
+	"github.com/lodge-mpc/lodge/engine/protocol/threshold/decrypt"
+	"github.com/lodge-mpc/lodge/engine/protocol/threshold/mkdecrypt"
+)
+
+// multikeySummary is what a set for multi-key ciphertexts is.
+type multikeySummary struct {
+	Name      string          `json:"name"`
+	Threshold bool            `json:"threshold"`
+	Scheme    string          `json:"scheme"`
+	Default   bool            `json:"default"`
+	Parties   int             `json:"parties"` // in one ciphertext
+	LogN      int             `json:"log_n"`
+	Dim       int             `json:"dimension"`
+	Security  securityRecords `json:"security"`
+	KeyBytes  int             `json:"key_bytes"` // to publish
+	Insecure  bool            `json:"insecure"`
+	Hash      string          `json:"hash"`
+	Quorums   []multikeyUse   `json:"quorums"` // none: its noise is too much for decryption
+}
+
+// multikeyUse is how a quorum decrypts.
+type multikeyUse struct {
+	Parties    int     `json:"parties"`
+	AnswerBits int     `json:"answer_bits"`       // of a bit, from each party
+	LogFailure float64 `json:"log_failure"`       // of a result of a multiplexer
+	NoiseBound float64 `json:"noise_bound"`       // up to which nothing fails, as a part of the modulus
+	Ciphertext int     `json:"bytes_of_one_each"` // of a ciphertext with a key of each
+}
+
+func summarizeMultikey(set *multikey.Set) (*multikeySummary, error) {
+	s, err := multikey.New(set, multikey.StandardSeed())
+	if err != nil {
+		return nil, err
+	}
+	hash, f := set.Hash(), set.Security()
+	r := &multikeySummary{
+		Name: set.Name, Threshold: true, Scheme: "multikey", Default: set.Name == multikey.Default, Parties: set.Parties, LogN: set.LogN, Dim: set.Dim,
+		Security: securityRecords{f.Ring, f.LWE}, KeyBytes: s.KeySize(), Insecure: set.Insecure, Hash: hex.EncodeToString(hash[:]), Quorums: []multikeyUse{},
+	}
+	for n := 2; n <= set.Parties; n++ {
+		p, err := mkdecrypt.Params(set, n, n)
+		if err != nil {
+			return r, nil //nolint:nilerr // none of this set
+		}
+		r.Quorums = append(r.Quorums, multikeyUse{
+			Parties: n, AnswerBits: p.Kind.LogEta, LogFailure: math.Round(10*mkdecrypt.Failure(set, p)) / 10,
+			NoiseBound: decrypt.MaxNoise(p.Kind, p.Modulus, n) / float64(p.Modulus), Ciphertext: s.CiphertextSize(n),
+		})
+	}
+	return r, nil
+}
+
+// multikeySets are those that are secure, or all.
+func multikeySets(all bool) (list []*multikeySummary) {
+	for _, set := range multikey.Sets() {
+		if all || !set.Insecure {
+			if r, err := summarizeMultikey(set); err == nil {
+				list = append(list, r)
+			}
+		}
+	}
+	return list
+}
+
+func printMultikeySets(w io.Writer, list []*multikeySummary) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "SET\tPARTIES\tN\tDIMENSION\tSECURITY\tKEYS")
+	for _, s := range list {
+		name, security := s.Name, fmt.Sprintf("2^%.0f", min(s.Security.Ring, s.Security.Switch))
+		if s.Default {
+			name += " (default)"
+		}
+		if s.Insecure {
+			security = "insecure"
+		}
+		fmt.Fprintf(t, "%s\t%d\t2^%d\t%d\t%s\t%s\n", name, s.Parties, s.LogN, s.Dim, security, amount(float64(s.KeyBytes)))
+	}
+	return t.Flush()
+}
+
+// showMultikeySet shows a set for multi-key ciphertexts, and how each quorum decrypts.
+func showMultikeySet(cmd *cobra.Command, set *multikey.Set, field string, asJSON bool) error {
+	if field != "" {
+		return invalid("leave it out", "--field with a set for multi-key ciphertexts, which has no fields")
+	}
+	r, err := summarizeMultikey(set)
+	if err != nil {
+		return err
+	}
+	w := cmd.OutOrStdout()
+	if asJSON {
+		return writeIndented(w, r)
+	}
+	if err := printMultikeySets(w, []*multikeySummary{r}); err != nil {
+		return err
+	}
+	fmt.Fprintf(w, "\nhash %s\n\n", r.Hash)
+	if len(r.Quorums) == 0 {
+		_, err := fmt.Fprintln(w, "its noise is too much for joint decryption")
+		return err
+	}
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "QUORUM\tFAILS\tNOISE UP TO\tANSWER\tCIPHERTEXT")
+	for _, u := range r.Quorums {
+		fmt.Fprintf(t, "%d\t2^%.0f\t%.3f of the torus\t%d bits\t%s\n", u.Parties, u.LogFailure, u.NoiseBound, u.AnswerBits, amount(float64(u.Ciphertext)))
+	}
+	return t.Flush()
+}
