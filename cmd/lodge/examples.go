@@ -131,6 +131,12 @@ lodge log-level debug --at p1,coordinator --for 10m --cluster cluster`,
 	"mac-keys list": `lodge mac-keys list --cluster cluster --party p0`,
 	"mac-keys report-failed": `lodge mac-keys report-failed ID --cluster cluster --party p0 --dry-run
 lodge mac-keys report-failed ID --cluster cluster --party p0 --reason game-4 --yes`,
+	"mk decrypt": `lodge mk decrypt sum.mk --cluster cluster
+lodge mk decrypt sum.mk --epoch 1 --quorum p0,p1 --cluster cluster --json`,
+	"mk encrypt":      `lodge mk encrypt 0110 --party p0 --out alice.mk --cluster cluster`,
+	"mk keys destroy": `lodge mk keys destroy 1 --party p0 --reason leaked --yes --cluster cluster`,
+	"mk keys list":    `lodge mk keys list --party p0 --cluster cluster`,
+	"mk keys make":    `lodge mk keys make --party p0 --cluster cluster`,
 	"mk evaluate": `lodge mk evaluate auction.netlist --in alice.mk --in bob.mk --party p0 --cluster cluster --estimate
 lodge mk evaluate auction.netlist --in alice.mk --in bob.mk --party p0 --cluster cluster --out winner.mk`,
 	"mk jobs":            `lodge mk jobs --party p0 --cluster cluster`,

@@ -18,9 +18,9 @@ func mkCommand() *cobra.Command {
 			"computed on bits under several parties' keys, by any party; these parties decrypt the result together.\n" +
 			"docs/multikey.md says what it is worth.",
 	}
-	cmd.AddCommand(mkNetlistCommand())
+	cmd.AddCommand(mkNetlistCommand(), mkDecryptCommand())
 	for _, sub := range []func(*operator) *cobra.Command{
-		(*operator).mkRegistryCommand, (*operator).mkEvaluateCommand, (*operator).mkJobsCommand,
+		(*operator).mkKeysCommand, (*operator).mkEncryptCommand, (*operator).mkRegistryCommand, (*operator).mkEvaluateCommand, (*operator).mkJobsCommand,
 	} {
 		o := &operator{}
 		c := sub(o)
