@@ -70,6 +70,7 @@ func initCommand() *cobra.Command {
 	f.StringVar(&o.Host, "host", "127.0.0.1", "address that all processes listen on")
 	f.IntVar(&o.Port, "port", 7100, "port of the coordinator; party i has the one that is 1+i higher; 0 takes free ones")
 	f.StringSliceVar(&o.Params, "params", []string{params.Default}, "parameter sets to pin")
+	f.StringVar(&o.Multikey, "multikey", "", "pin a context of multi-key ciphertexts, with this set")
 	f.BoolVar(&o.Dev, "dev", false, "accept key generation that is only passively secure, threshold keys among it")
 	f.BoolVar(&o.Insecure, "allow-insecure-params", false, "accept parameter sets for tests")
 	f.BoolVar(&asJSON, "json", false, "write the result as JSON")

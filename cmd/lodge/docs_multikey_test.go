@@ -10,6 +10,7 @@ import (
 
 	"github.com/lodge-mpc/lodge/engine/multikey"
 	"github.com/lodge-mpc/lodge/engine/multikey/circuit"
+	"github.com/lodge-mpc/lodge/engine/protocol/threshold/mkdecrypt"
 )
 
 // multikeyRows are the rows of the tables of docs/multikey.md: of sets, and of their noise.
@@ -31,6 +32,18 @@ func multikeyRows(t *testing.T) (sets, noise []string) {
 			deviation(n.Accumulator()), deviation(n.Merged()), deviation(n.Switching()), deviation(n.Rounding())))
 	}
 	return sets, noise
+}
+
+// decryptionRows are the rows of the table of joint decryption.
+func decryptionRows() (rows []string) {
+	for _, set := range multikey.Sets() {
+		p, err := mkdecrypt.Params(set, set.Parties, set.Parties)
+		if err != nil {
+			continue
+		}
+		rows = append(rows, fmt.Sprintf("| `%s` | 2^%.0f | %d bits |", set.Name, mkdecrypt.Failure(set, p), p.Kind.LogEta))
+	}
+	return rows
 }
 
 // netlistRows are the rows of the table of examples of netlists.
@@ -86,7 +99,7 @@ func TestMultikeyDocument(t *testing.T) {
 		t.Fatal(err)
 	}
 	sets, noise := multikeyRows(t)
-	for _, rows := range [][]string{sets, noise, netlistRows(t)} {
+	for _, rows := range [][]string{sets, noise, netlistRows(t), decryptionRows()} {
 		if want := strings.Join(rows, "\n"); !strings.Contains(string(b), want+"\n\n") {
 			t.Errorf("multikey.md does not have\n%s", want)
 		}

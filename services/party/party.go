@@ -312,7 +312,7 @@ func contextOf(f *config.PartyFile) (*multikey.Context, error) {
 		return nil, nil
 	}
 	if _, pinned := config.Pin(f.Policy.Params, m.Set); !pinned {
-		return nil, fmt.Errorf("party: the roster has multi-key ciphertexts of the set %q, which policy.params does not pin; `lodge params list` shows its hash", m.Set)
+		return nil, fmt.Errorf("party: the roster has multi-key ciphertexts of the set %q, which policy.params does not pin; `lodge params show` prints its hash", m.Set)
 	}
 	return multikey.ContextOf(m)
 }
