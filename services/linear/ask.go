@@ -2,6 +2,7 @@ package linear
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"time"
@@ -88,10 +89,16 @@ func (s *Service) ask(stream linearv1.LinearService_AskServer, caller rpc.Princi
 		if err := x.run.failed(); err != nil {
 			return 0, err
 		}
-		return patience(x.all), x.add(m.GetChunk())
+		if err := x.add(m.GetChunk()); err != nil {
+			return 0, err
+		}
+		if x.whole() == nil {
+			return 0, errWhole // the client ends its side when it has everything
+		}
+		return patience(x.all), nil
 	})
 	switch {
-	case err != nil:
+	case err != nil && !errors.Is(err, errWhole):
 		return err
 	case x == nil:
 		return rpc.Errorf(rpc.Invalid, "send the header first", "no header")
@@ -110,10 +117,23 @@ func (s *Service) ask(stream linearv1.LinearService_AskServer, caller rpc.Princi
 	if err := x.run.wait(stream.Context(), giver, x.with, s.Policy.WaitTime()); err != nil {
 		return err
 	}
-	return x.relay(stream.Context(), func(chunk []byte, complete bool) error {
+	err = x.relay(stream.Context(), func(chunk []byte, complete bool) error {
 		return stream.Send(&linearv1.AskResponse{Chunk: chunk, Complete: complete})
 	})
+	if err != nil {
+		return err
+	}
+	// It says so by ending its side; whatever it sends instead is too much.
+	err = upload(stream.Recv, func(m *linearv1.AskRequest) (time.Duration, error) { return grace, x.add(append(m.GetChunk(), 0)) })
+	if err != nil {
+		return err
+	}
+	close(x.run.done)
+	return nil
 }
+
+// errWhole ends an upload of which everything has come.
+var errWhole = errors.New("linear: everything has come")
 
 // input are the parts of the owner's key and input.
 func (x *end) input(key **linear.PublicKey, in **linear.Inputs) iter.Seq[part] {
@@ -135,11 +155,7 @@ func (x *end) relay(ctx context.Context, f func(chunk []byte, complete bool) err
 		select {
 		case answer, more := <-x.run.answer:
 			if !more {
-				if err := f(nil, true); err != nil {
-					return err
-				}
-				close(x.run.done)
-				return nil
+				return f(nil, true)
 			}
 			if err := send(answer, func(chunk []byte) error { return f(chunk, false) }); err != nil {
 				return err

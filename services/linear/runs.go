@@ -61,7 +61,7 @@ type run struct {
 	here   int             // ends
 	input  chan evaluators // one, of the owner of the key
 	answer chan []byte     // closed after the last
-	done   chan struct{}   // closed when the owner of the key has been sent everything
+	done   chan struct{}   // closed when the owner of the key has everything
 }
 
 // lost is why an end fails when the other one has.

@@ -392,6 +392,7 @@ func TestEndsMustFit(t *testing.T) {
 	}
 	from := header(devnet.App)
 	from.Run = h.GetRun()
+	_ = stream.CloseSend()
 	if err := answering(t.Context(), other, from, lines(t, 4)); err != nil {
 		t.Errorf("the one that was named: %v", err)
 	}
@@ -401,6 +402,39 @@ func TestEndsMustFit(t *testing.T) {
 	if !errors.Is(err, io.EOF) {
 		t.Errorf("the end that asked: %v", err)
 	}
+}
+
+// The end that answers is told that the run is complete when the other one has said that it has everything, and not if that
+// says something else.
+func TestTheOtherEndHasEverything(t *testing.T) {
+	w := newWorld(t, nil)
+	h := header(matrixClient)
+	stream, err := asking(t.Context(), t, w.connect(devnet.App), h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	from := header(devnet.App)
+	from.Run = h.GetRun()
+	answered := make(chan error, 1)
+	go func() { answered <- answering(t.Context(), w.connect(matrixClient), from, lines(t, 4)) }()
+	for {
+		m, err := stream.Recv()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m.GetComplete() {
+			break
+		}
+	}
+	select {
+	case err := <-answered:
+		t.Errorf("the other end has ended before: %v", err)
+	default:
+	}
+	_ = stream.Send(&linearv1.AskRequest{})
+	_, err = stream.Recv()
+	refused(t, "more than the input", err, rpc.TooLarge)
+	refused(t, "the other end", <-answered, rpc.Unavailable)
 }
 
 // logged are the lines of a party's log.

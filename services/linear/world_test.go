@@ -229,7 +229,7 @@ func (w *world) through(name string, cuts int, after int64) *client.Client {
 	return client.New("p0", conn)
 }
 
-// asking is an end of a run that has sent its input, by hand.
+// asking is an end of a run that has sent its input, by hand. Its side of the stream is open.
 func asking(ctx context.Context, t testing.TB, conn *grpc.ClientConn, h *linearv1.RunHeader) (linearv1.LinearService_AskClient, error) {
 	t.Helper()
 	s := set(t, h.GetSet())
@@ -256,7 +256,6 @@ func asking(ctx context.Context, t testing.TB, conn *grpc.ClientConn, h *linearv
 	}
 	_ = stream.Send(&linearv1.AskRequest{Header: h}) // Recv says what went wrong
 	_ = stream.Send(&linearv1.AskRequest{Chunk: all})
-	_ = stream.CloseSend()
 	_, err = stream.Recv()
 	return stream, err
 }

@@ -48,7 +48,14 @@ func script[In, Out any](recv func() (In, error), send func(Out) error, list []O
 func (h *hostile) Multiply(s linearv1.LinearService_MultiplyServer) error {
 	return script(s.Recv, s.Send, h.multiply)
 }
-func (h *hostile) Ask(s linearv1.LinearService_AskServer) error { return script(s.Recv, s.Send, h.ask) }
+func (h *hostile) Ask(s linearv1.LinearService_AskServer) error {
+	for _, m := range h.ask { // the client ends its side when it has everything
+		if err := s.Send(m); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 func (h *hostile) Answer(s linearv1.LinearService_AnswerServer) error {
 	return script(s.Recv, s.Send, h.answer)
 }

@@ -203,7 +203,6 @@ func (p *plan) ask(ctx context.Context, share []uint64) (*Shares, error) {
 	if err := ignore(err); err != nil {
 		return nil, p.failed(err)
 	}
-	_ = stream.CloseSend()
 	p.result.Up = up.sent
 	answers := &pieces{size: func(int) int { return p.size }, most: p.answers}
 	answers.take = func(g int, b []byte) error {
@@ -221,7 +220,7 @@ func (p *plan) ask(ctx context.Context, share []uint64) (*Shares, error) {
 		p.tell(up.sent, uint64(p.inputs), g+1)
 		return nil
 	}
-	err = receive(p, answers, func() (response, error) { return stream.Recv() })
+	err = receive(p, answers, func() (response, error) { return stream.Recv() }, func() { _ = stream.CloseSend() })
 	return p.finish(err)
 }
 
@@ -241,8 +240,8 @@ type response interface {
 	GetComplete() bool
 }
 
-// receive takes terms and answers until the run is complete.
-func receive(p *plan, answers *pieces, recv func() (response, error)) error {
+// receive takes terms and answers until the run is complete, and calls done when it has everything.
+func receive(p *plan, answers *pieces, recv func() (response, error), done func()) error {
 	first, err := recv()
 	if err != nil {
 		return p.failed(err)
@@ -270,6 +269,9 @@ func receive(p *plan, answers *pieces, recv func() (response, error)) error {
 		}
 		if complete = r.GetComplete(); complete && answers.i != p.answers {
 			return p.bad("its answers end after %d of %d", answers.i, p.answers)
+		}
+		if complete {
+			done()
 		}
 	}
 }
@@ -347,7 +349,7 @@ func (p *plan) answer(ctx context.Context, lines, cols int, line func(i int, int
 		p.tell(min(all, uint64(g+1)*all/uint64(p.answers)), all, g+1)
 		return nil
 	}
-	err = receive(p, shares, func() (response, error) { return stream.Recv() })
+	err = receive(p, shares, func() (response, error) { return stream.Recv() }, func() {})
 	if err != nil {
 		cancel()
 	}

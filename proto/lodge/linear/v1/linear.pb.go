@@ -752,7 +752,8 @@ func (x *AskRequest) GetChunk() []byte {
 }
 
 // The first response has the terms; the answers follow, in chunks, and in the
-// last response the run is complete.
+// last response they are complete. The client then ends its side of the stream,
+// by which the party knows that it has everything; the other end is told after.
 type AskResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Terms         *Terms                 `protobuf:"bytes,1,opt,name=terms,proto3" json:"terms,omitempty"`
