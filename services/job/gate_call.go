@@ -14,12 +14,12 @@ type Call struct {
 	gate   *Gate
 	client string
 	memory uint64 // estimated peak of its computation, bytes
-	runs   bool
+	taken  uint64 // of that
 	over   bool
 }
 
 // AdmitCall takes one of a client's places; memory is the estimated peak of the computation in bytes. The memory is
-// taken by Compute, when what the client sends is there. The caller calls Release when the call ends.
+// taken by Take as what the client sends comes, and by Compute when it is there. The caller calls Release when the call ends.
 func (g *Gate) AdmitCall(client string, memory uint64) (*Call, error) {
 	if most := g.callBudget(); memory > most {
 		return nil, rpc.Errorf(rpc.PolicyRefused, "ask for less, or raise policy.max_memory; clients' calls have a quarter as much",
@@ -36,17 +36,21 @@ func (g *Gate) AdmitCall(client string, memory uint64) (*Call, error) {
 
 func (g *Gate) callBudget() uint64 { return uint64(g.terms.Policy.MaxMemory) / callShare }
 
-// Compute takes the memory of the call's computation, once.
-func (c *Call) Compute() error {
+// Compute takes what is left of the call's memory.
+func (c *Call) Compute() error { return c.Take(c.memory) }
+
+// Take takes some of the call's memory, or what is left of it.
+func (c *Call) Take(bytes uint64) error {
 	g := c.gate
+	bytes = min(bytes, c.memory-c.taken)
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if most := g.callBudget(); g.callMemory+c.memory > most {
+	if most := g.callBudget(); g.callMemory+bytes > most {
 		return rpc.Errorf(rpc.Busy, "try again when another call has ended",
 			"clients' calls hold about %d bytes; with this they would be above %d", g.callMemory, most)
 	}
-	g.callMemory += c.memory
-	c.runs = true
+	g.callMemory += bytes
+	c.taken += bytes
 	return nil
 }
 
@@ -62,7 +66,5 @@ func (c *Call) Release() {
 	if g.calls[c.client]--; g.calls[c.client] == 0 {
 		delete(g.calls, c.client)
 	}
-	if c.runs {
-		g.callMemory -= c.memory
-	}
+	g.callMemory -= c.taken
 }

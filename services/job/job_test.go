@@ -237,6 +237,32 @@ func TestCallsHaveTheirOwnBudget(t *testing.T) {
 	if err := calls[3].Compute(); err != nil {
 		t.Fatal(err)
 	}
+	calls[3].Release()
+	some := call("b", 25, "")
+	for _, part := range []uint64{10, 0} { // what has come
+		if err := some.Take(part); err != nil || g.callMemory != 10 {
+			t.Fatalf("%v, and %d bytes are held", err, g.callMemory)
+		}
+	}
+	other := call("b", 20, "")
+	if err := other.Compute(); !errors.Is(err, &rpc.Error{Code: rpc.Busy}) || g.callMemory != 10 {
+		t.Fatalf("beside a part: %v, and %d bytes are held", err, g.callMemory)
+	}
+	if err := other.Take(15); err != nil {
+		t.Fatal(err)
+	}
+	if err := some.Compute(); !errors.Is(err, &rpc.Error{Code: rpc.Busy}) {
+		t.Fatalf("what is left: %v", err)
+	}
+	other.Release()
+	if err := errors.Join(some.Compute(), some.Compute(), some.Take(1)); err != nil || g.callMemory != 25 {
+		t.Fatalf("%v, and %d bytes are held", err, g.callMemory)
+	}
+	some.Release()
+	if g.callMemory != 0 {
+		t.Fatalf("%d bytes are held for nobody", g.callMemory)
+	}
+	call("b", 1, "")
 	call("a", 1, "")
 	call("a", 1, rpc.Busy)
 	if (*Call)(nil).Release(); len(g.calls) != 2 {

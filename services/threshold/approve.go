@@ -32,11 +32,12 @@ func (s *Service) approved(q *request) error {
 	if err != nil {
 		return keyring.Refused(err, "this decryption")
 	}
-	if len(a.By) >= q.rule.Approvals {
+	needs := max(q.rule.Approvals, a.Needs) // as when it was asked for, if the rule has been changed
+	if len(a.By) >= needs {
 		return nil
 	}
 	return rpc.Errorf(rpc.ApprovalNeeded, fmt.Sprintf("have it approved with `lodge decrypt approve %x`, and ask again before %s", digest, a.Expires.Format(time.RFC3339)),
-		"%d other clients must approve the request %x at this party, and %d have", q.rule.Approvals, digest, len(a.By))
+		"%d other clients must approve the request %x at this party, and %d have", needs, digest, len(a.By))
 }
 
 // approval uses the approval of a request up, in the step that records what it was for.

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	thresholdv1 "github.com/lodge-mpc/lodge/proto/lodge/threshold/v1"
+	"github.com/lodge-mpc/lodge/services/config"
 	"github.com/lodge-mpc/lodge/services/rpc"
 	"github.com/lodge-mpc/lodge/services/vault"
 )
@@ -40,19 +42,7 @@ func TestClaims(t *testing.T) {
 // What a request has looked up holds until it begins: it neither looks up what another one is about to record, nor begins
 // anew what was recorded since.
 func TestFloodsMeanwhile(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "key")
-	if err := vault.WriteNewKey(path); err != nil {
-		t.Fatal(err)
-	}
-	key, err := vault.LoadKey(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	v, err := vault.Open(filepath.Join(t.TempDir(), "vault"), key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer v.Close()
+	v := openVault(t)
 	holdFloods(t, v)
 	s := &Service{Config: Config{Vault: v}}
 	other := vault.FloodRun{Epoch: 1, Quorum: []uint32{0, 1}, Client: "app", Run: vault.RunID{1}, Digests: [][32]byte{{7}}}
@@ -93,6 +83,56 @@ func TestFloodsMeanwhile(t *testing.T) {
 		t.Error(err)
 	}
 	f.wipe()
+}
+
+// What others must approve is what the rule said when it was asked for, if it says less by now: recording holds it against that.
+func TestApprovalsOfAnEasierRule(t *testing.T) {
+	v := openVault(t)
+	holdFloods(t, v)
+	s := &Service{Config: Config{Vault: v}}
+	q := &request{
+		header: &thresholdv1.DecryptHeader{Count: 1}, epoch: vault.Epoch{ID: 1}, caller: rpc.Principal{Name: "app"},
+		batch: &lweCiphertexts{}, rule: config.DecryptRule{Approvals: 2},
+	}
+	waits := func() {
+		t.Helper()
+		if err := rpc.FromError(s.approved(q)); err == nil || err.Code != rpc.ApprovalNeeded || !strings.Contains(err.What, "2 other clients") {
+			t.Errorf("%v", err)
+		}
+	}
+	waits()
+	q.rule.Approvals = 1
+	for _, client := range []string{"one", "two"} {
+		waits()
+		if _, err := v.Approve(q.asked.Request("app", ""), client); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.approved(q); err != nil {
+		t.Error(err)
+	}
+	q.rule.Approvals = 3
+	if err := rpc.FromError(s.approved(q)); err == nil || err.Code != rpc.ApprovalNeeded {
+		t.Errorf("a rule that wants more: %v", err)
+	}
+}
+
+func openVault(t *testing.T) *vault.Vault {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "key")
+	if err := vault.WriteNewKey(path); err != nil {
+		t.Fatal(err)
+	}
+	key, err := vault.LoadKey(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err := vault.Open(filepath.Join(t.TempDir(), "vault"), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { v.Close() })
+	return v
 }
 
 // holdFloods gives a party a share of an epoch with flooding.

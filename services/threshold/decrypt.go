@@ -58,10 +58,11 @@ func (s *Service) decrypt(stream thresholdv1.ThresholdService_DecryptServer) err
 			if call, err = s.Sessions.Gate.AdmitCall(caller.Name, q.room()); err != nil {
 				return err
 			}
-			if err := call.Compute(); err != nil { // what is sent is most of it
-				return err
-			}
 			q.intake = q.intakeOf()
+		}
+		// Who has sent only a part holds no more than that part's.
+		if err := call.Take(q.roomOf(len(m.GetCiphertexts()))); err != nil {
+			return err
 		}
 		return q.add(m.GetCiphertexts())
 	})
@@ -72,6 +73,9 @@ func (s *Service) decrypt(stream thresholdv1.ThresholdService_DecryptServer) err
 		return rpc.Errorf(rpc.Invalid, "send the header first", "no header")
 	}
 	if err := q.check(q.header.GetCiphertextsDigest()); err != nil {
+		return err
+	}
+	if err := call.Compute(); err != nil {
 		return err
 	}
 	give := s.answer

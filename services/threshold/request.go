@@ -58,6 +58,11 @@ func (q *request) room() uint64 {
 	return rpc.MaxMessage + uint64(q.batch.size()) + uint64(q.header.GetCount())*q.batch.memory() + uint64(q.messages())*message
 }
 
+// roomOf is the part of room that so many bytes of its ciphertexts take as they come.
+func (q *request) roomOf(bytes int) uint64 {
+	return q.room() * uint64(bytes) / max(1, uint64(q.header.GetCount())*uint64(q.batch.size()))
+}
+
 // open checks a header and loads what it names.
 func (s *Service) open(h *thresholdv1.DecryptHeader, caller rpc.Principal) (*request, error) {
 	q := &request{header: h, caller: caller}

@@ -324,9 +324,15 @@ func (v *Vault) ThresholdAnswers(epoch uint64, quorum []uint32, list []Messages)
 			return fmt.Errorf("vault: %w", err)
 		}
 		x := &answerReader{v: v, tx: tx, epoch: e, quorum: quorum}
+		defer x.wipe()
 		return x.read(held, list, out)
 	})
 	if err != nil {
+		for _, answers := range out {
+			for _, a := range answers {
+				clear(a.Bytes)
+			}
+		}
 		return nil, err
 	}
 	return out, nil
@@ -396,7 +402,8 @@ func (x *answerReader) answer(p *answerPiece, m *Messages) (Answer, error) {
 		if err != nil {
 			return Answer{}, fmt.Errorf("%w: run %x", err, p.run)
 		}
-		x.head, x.plain = head, nil
+		x.wipe()
+		x.head = head
 	}
 	h := x.head
 	if h.Run != p.run || h.Epoch != x.epoch.ID || !slices.Equal(h.Quorum, x.quorum) || p.chunk >= h.Chunks || h.AnswerBytes < 1 {
@@ -418,6 +425,12 @@ func (x *answerReader) answer(p *answerPiece, m *Messages) (Answer, error) {
 	return out, nil
 }
 
+// wipe lets go of the chunk.
+func (x *answerReader) wipe() {
+	clear(x.plain)
+	x.plain = nil
+}
+
 // open has a chunk of the run in hand.
 func (x *answerReader) open(chunk int) (err error) {
 	if x.plain != nil && x.chunk == chunk {
@@ -433,6 +446,7 @@ func (x *answerReader) open(chunk int) (err error) {
 	if err != nil {
 		return fmt.Errorf("vault: %w", err)
 	}
+	x.wipe()
 	if x.plain, err = unseal(x.aead, key, sealed); err != nil {
 		return fmt.Errorf("%w: %s", err, key)
 	}
