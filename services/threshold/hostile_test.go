@@ -102,17 +102,35 @@ func TestHostileRequests(t *testing.T) {
 		return lodge.FromError(err).Code
 	}
 	held, release := context.WithCancel(ctx)
-	large := uint32(1 << 15) // of which two do not fit beside each other
-	w.eventually("a call holds the memory", func() bool {
-		begin(held, header(large)) // of these the first that finds room, and the others are refused
-		return code(header(large)) == lodge.Busy
-	})
-	w.eventually("a small call beside a large one", func() bool { return code(header(1)) == lodge.Invalid }) // it is too short
-	if got := code(header(large)); got != lodge.Busy {
-		t.Errorf("a large call beside a large one: %s", got)
+	large := uint32(1 << 15)                       // of which most of two does not fit beside each other
+	most := func(ctx context.Context) lodge.Code { // of a call that sends three quarters
+		stream := begin(ctx, header(large))
+		chunk := make([]byte, 1<<20)
+		for sent := 0; sent < int(large)*w.scheme().RingSize()*3/4; sent += len(chunk) {
+			if stream.Send(&thresholdv1.DecryptRequest{Ciphertexts: chunk}) != nil {
+				break
+			}
+		}
+		if ctx == held {
+			return ""
+		}
+		_ = stream.CloseSend()
+		_, err := stream.Recv()
+		return lodge.FromError(err).Code
+	}
+	begin(held, header(large))                  // has sent a byte, and so holds nothing to speak of
+	if got := most(ctx); got != lodge.Invalid { // it is too short
+		t.Errorf("a large call beside one that has begun: %s", got)
 	}
 	release()
-	w.eventually("the memory is given back", func() bool { return code(header(large)) == lodge.Invalid })
+	held, release = context.WithCancel(ctx)
+	w.eventually("a call holds what it has sent", func() bool {
+		_ = most(held)
+		return most(ctx) == lodge.Busy
+	})
+	w.eventually("a small call beside a large one", func() bool { return code(header(1)) == lodge.Invalid })
+	release()
+	w.eventually("the memory is given back", func() bool { return most(ctx) == lodge.Invalid })
 
 	// Streams without a header hold one of the client's places each, of all methods together.
 	held, release = context.WithCancel(ctx)
