@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -61,18 +62,23 @@ func startBare(t *testing.T, o devnet.Options, changes ...func(*devnet.Cluster))
 	for i := range net.Parties {
 		l.party(i)
 	}
-	until := time.Now().Add(time.Minute)
-	for {
-		_, err := l.try("jobs", "list")
-		if err == nil {
-			break
-		}
-		if !errors.Is(err, &rpc.Error{Code: rpc.Unavailable}) || time.Now().After(until) {
-			t.Fatal(err)
-		}
-		time.Sleep(20 * time.Millisecond)
+	l.answers("jobs", "list")
+	for i := range net.Parties {
+		l.answers("batches", "list", "--party", strconv.Itoa(i))
 	}
 	return l
+}
+
+// answers waits until a process that has been started is there.
+func (l *live) answers(args ...string) {
+	l.t.Helper()
+	l.eventually(func() bool {
+		_, err := l.try(args...)
+		if err != nil && !errors.Is(err, &rpc.Error{Code: rpc.Unavailable}) {
+			l.t.Fatal(err)
+		}
+		return err == nil
+	})
 }
 
 // party runs a party.
