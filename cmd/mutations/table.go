@@ -74,6 +74,7 @@ func table() []mutation {
 		area("coordinator", "services/coordinator", coordinatorTable),
 		area("coordinator", "services/coordinator", coordinatorRefusalsTable),
 		area("threshold", "services/threshold", thresholdServiceTable),
+		area("multikey", "services/threshold", multikeyServiceTable),
 	)
 }
 

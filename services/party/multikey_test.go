@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
@@ -178,4 +179,31 @@ func TestMultikeyEvaluation(t *testing.T) {
 	}
 	_, err = multikeyv1.NewEvaluationServiceClient(n.nodes[2].coordinator).ListJobs(n.context(), &multikeyv1.ListJobsRequest{})
 	refused(t, err, rpc.Forbidden)
+}
+
+// A party refuses a roster whose set it does not pin, and one that is insecure where that is not allowed.
+func TestContextIsPinned(t *testing.T) {
+	cluster, err := devnet.Write(t.TempDir()+"/net", devnet.Options{Parties: 2, Params: []string{"M11-4"}, Dev: true, Multikey: "insecure-M8-32"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := slog.New(slog.NewTextHandler(io.Discard, nil))
+	for says, change := range map[string]func(f *config.PartyFile){
+		"is insecure":                func(*config.PartyFile) {},
+		"policy.params does not pin": func(f *config.PartyFile) { f.Policy.Params = f.Policy.Params[:1] },
+		"has the hash":               func(f *config.PartyFile) { f.Policy.Params[1].Hash = f.Policy.Params[0].Hash },
+		`unknown set "M99-1"`:        func(f *config.PartyFile) { f.Policy.Params[1].Name = "M99-1" },
+	} {
+		f, err := config.LoadParty(cluster.Parties[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		change(f)
+		if p, err := newParty(f, "test", log); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("want one that says %q: %v", says, err)
+			if err == nil {
+				p.close()
+			}
+		}
+	}
 }
