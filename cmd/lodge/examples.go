@@ -143,6 +143,7 @@ lodge mk evaluate auction.netlist --in alice.mk --in bob.mk --party p0 --cluster
 	"mk jobs":            `lodge mk jobs --party p0 --cluster cluster`,
 	"mk netlist check":   `lodge mk netlist check auction.netlist`,
 	"mk netlist example": `lodge mk netlist example second-price-auction 4 16 --out auction.netlist`,
+	"mk registry fetch":  `lodge mk registry fetch DIGEST --party p0 --cluster cluster --out alice.keys`,
 	"mk registry list":   `lodge mk registry list --party p0 --cluster cluster`,
 	"params list": `lodge params list
 lodge params list --all --json`,

@@ -4,9 +4,12 @@ import (
 	"context"
 	"encoding/hex"
 	"fmt"
+	"io"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
+
+	"github.com/lodge-mpc/lodge/engine/multikey"
 )
 
 // publishedRecord is the JSON of a version of keys.
@@ -38,8 +41,65 @@ func (o *operator) mkRegistryCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.mkRegistryList(cmd) },
 	}
 	o.partyFlag(cmd, "the party, by name or index")
-	cmd.AddCommand(list)
+	cmd.AddCommand(list, o.mkRegistryFetchCommand())
 	return cmd
+}
+
+func (o *operator) mkRegistryFetchCommand() *cobra.Command {
+	var out string
+	cmd := &cobra.Command{
+		Use:   "fetch KEY --out FILE",
+		Short: "Write public keys that a party has to a file, checked by their name",
+		Long: "Fetch the public keys of a name, which `lodge mk registry list` shows, check every chunk, and write the header, the\n" +
+			"digests of the chunks, and the chunks into a new file.",
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error { return o.mkRegistryFetch(cmd, args[0], out) },
+	}
+	cmd.Flags().StringVar(&out, "out", "", "file to make")
+	_ = cmd.MarkFlagRequired("out")
+	return cmd
+}
+
+func (o *operator) mkRegistryFetch(cmd *cobra.Command, name, out string) error {
+	id, err := hex.DecodeString(name)
+	if err != nil || len(id) != len(multikey.KeyID{}) {
+		return invalid("write one of those that `lodge mk registry list` shows", "%.80q is no name of keys", name)
+	}
+	if err := absentFile(out); err != nil {
+		return err
+	}
+	p, _, c, err := o.mkParty()
+	if err != nil {
+		return err
+	}
+	defer c.conn.Close()
+	progress := progressOf(cmd, o.json)
+	defer progress.done()
+	k, err := p.Keys(cmd.Context(), multikey.KeyID(id), func(chunks, of int) { progress.show(fmt.Sprintf("%d of %d chunks", chunks, of), false) })
+	progress.done()
+	if err != nil {
+		return plain(err)
+	}
+	digests := k.ChunkDigests()
+	err = writeNew(out, 0o644, func(w io.Writer) error {
+		b := k.Header()
+		for _, d := range digests {
+			b = append(b, d[:]...)
+		}
+		_, err := w.Write(b)
+		for i := 0; err == nil && i < len(digests); i++ {
+			_, err = w.Write(k.AppendChunk(nil, i))
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if o.json {
+		return writeIndented(cmd.OutOrStdout(), map[string]string{"file": out, "key": name})
+	}
+	_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s: keys %s\n", out, name)
+	return err
 }
 
 func (o *operator) mkRegistryList(cmd *cobra.Command) error {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/hex"
 	"os"
 	"path/filepath"
 	"testing"
@@ -92,6 +93,15 @@ func TestMkEvaluate(t *testing.T) {
 	if e := rpc.FromError(err); err == nil || e.Code != rpc.Invalid {
 		t.Errorf("with a netlist as input: %v", err)
 	}
+	id := groups[len(groups)-1].Keys()[0]
+	file := filepath.Join(dir, "keys")
+	l.ok("mk", "registry", "fetch", hex.EncodeToString(id[:]), "--party", "p1", "--out", file)
+	if info, err := os.Stat(file); err != nil || info.Size() != int64(pinned.KeySize()+32*pinned.Chunks()) {
+		t.Errorf("the file of keys: %v", err)
+	}
+	if _, err := l.try("mk", "registry", "fetch", "00", "--party", "p1", "--out", file+"2"); rpc.FromError(err) == nil || rpc.FromError(err).Code != rpc.Invalid {
+		t.Errorf("a name that is none: %v", err)
+	}
 	// A party's keys come to whoever asks, and are checked.
 	o := &operator{cluster: l.net.Dir, party: "p1"}
 	p, _, c, err := o.mkParty()
@@ -99,7 +109,6 @@ func TestMkEvaluate(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.conn.Close()
-	id := groups[len(groups)-1].Keys()[0]
 	k, err := p.Keys(t.Context(), id, nil)
 	if err != nil || k.ID() != id {
 		t.Errorf("keys: %v", err)

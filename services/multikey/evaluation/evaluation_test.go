@@ -323,6 +323,9 @@ func TestEvaluation(t *testing.T) {
 	if j.GetState() != done || j.GetDone() != j.GetCost().GetGates() || j.GetCost().GetBootstraps() != cost.GetBootstraps() {
 		t.Fatalf("the job is %v", j)
 	}
+	if again, err := w.estimate(r); err != nil || again.GetRotationSeconds() == cost.GetRotationSeconds() {
+		t.Errorf("nothing is learnt from an evaluation: %v, %v", again, err)
+	}
 	b, head, err := w.fetch("c", j.GetResultDigest(), 0)
 	if err != nil || head.GetBytes() != cost.GetResultBytes() {
 		t.Fatalf("%v, %d bytes", err, head.GetBytes())

@@ -92,13 +92,16 @@ func (in *intake) describe(rotation float64, workers int) *multikeyv1.Evaluation
 	for n := len(c.BootstrapsOfParties); n > 0 && c.BootstrapsOfParties[n-1] == 0; n-- {
 		c.BootstrapsOfParties = c.BootstrapsOfParties[:n-1]
 	}
-	// Gates of a level, and parties of a gate, run beside each other.
-	width := 1.0
-	if in.cost.Depth > 0 {
-		width = min(float64(workers), float64(c.Rotations)/float64(in.cost.Depth))
-	}
-	c.Seconds = rotation * float64(c.Rotations) / max(width, 1)
+	c.Seconds = rotation * float64(c.Rotations) / in.width(workers)
 	return c
+}
+
+// width is how many rotations run beside each other: of the gates of a level, and of the parties of a gate.
+func (in *intake) width(workers int) float64 {
+	if in.cost.Depth == 0 {
+		return 1
+	}
+	return max(1, min(float64(workers), float64(in.cost.Rotations())/float64(in.cost.Depth)))
 }
 
 // next gives the next request of a stream: a header, or a chunk.

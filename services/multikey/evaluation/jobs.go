@@ -230,8 +230,28 @@ func (s *Service) evaluate(ctx context.Context, j *job, in *intake) (*result, er
 	if err != nil {
 		return nil, err
 	}
+	s.learn(in, time.Since(began).Seconds())
 	s.Log.Info("an evaluation has ended", "client", j.client, "gates", in.cost.Gates, "bootstraps", in.cost.Total(), "seconds", time.Since(began).Seconds())
 	return newResult(in.scheme, out), nil
+}
+
+// learnFrom is from how many rotations on an evaluation says what one takes.
+const learnFrom = 10
+
+// learn takes what an evaluation took for the next estimates, with what was before. It took as long as it did with what ran
+// beside it, and with merging and switching, which is a part of each rotation.
+func (s *Service) learn(in *intake, seconds float64) {
+	n := in.cost.Rotations()
+	if n < learnFrom {
+		return
+	}
+	rotation := seconds * in.width(s.Workers) / float64(n)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.rotation > 0 {
+		rotation = (rotation + s.rotation) / 2
+	}
+	s.rotation = rotation
 }
 
 // describe is a job as the wire has it.

@@ -57,7 +57,7 @@ type Service struct {
 	jobs    []*job        // in the order of their submission
 	wake    chan struct{} // closed when a job may begin, or has ended
 	results results
-	// rotation is what one takes, in seconds; 0: not measured yet.
+	// rotation is what one takes on one of the workers, in seconds; 0: not measured yet.
 	rotation float64
 }
 

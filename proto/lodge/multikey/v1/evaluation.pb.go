@@ -398,9 +398,10 @@ type EvaluationCost struct {
 	BootstrapsOfParties []uint64 `protobuf:"varint,5,rep,packed,name=bootstraps_of_parties,json=bootstrapsOfParties,proto3" json:"bootstraps_of_parties,omitempty"`
 	MemoryBytes         uint64   `protobuf:"varint,6,opt,name=memory_bytes,json=memoryBytes,proto3" json:"memory_bytes,omitempty"`
 	ResultBytes         uint64   `protobuf:"varint,7,opt,name=result_bytes,json=resultBytes,proto3" json:"result_bytes,omitempty"`
-	// What a rotation takes here on one processor, measured once; 0: not yet.
+	// What a rotation takes here on one processor, with all that belongs to it, by
+	// a trial and then by evaluations; 0: not measured yet.
 	RotationSeconds float64 `protobuf:"fixed64,8,opt,name=rotation_seconds,json=rotationSeconds,proto3" json:"rotation_seconds,omitempty"`
-	// What the evaluation takes here, if nothing runs beside it.
+	// What the evaluation takes here by that, once it has begun.
 	Seconds       float64 `protobuf:"fixed64,9,opt,name=seconds,proto3" json:"seconds,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
