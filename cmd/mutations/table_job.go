@@ -234,8 +234,8 @@ var jobTable = []mutation{
 	{
 		Name: "gate/call-memory", File: "gate_call.go", Run: "TestCalls",
 		Protects: "calls have the memory that is for them",
-		Old:      "if most := g.callBudget(); g.callMemory+c.memory > most {",
-		New:      "if most := g.callBudget(); g.callMemory+c.memory > most && false {",
+		Old:      "if most := g.callBudget(); g.callMemory+bytes > most {",
+		New:      "if most := g.callBudget(); g.callMemory+bytes > most && false {",
 	},
 	// What the digest of a spec is of, which sessions begin with.
 	{
