@@ -81,7 +81,7 @@ func (s *Scheme) Generate(owner uint32, source *sample.Source, workers int) (*Se
 	_, _ = source.Stream("multikey public seed").Read(seed[:])
 	c, keys := s.drawSecret(source), s.newKeys(owner, seed)
 	m := &maker{s: s, keys: keys, source: source, bits: c.bits}
-	m.benches.New = func() any { return s.newMakerBench() }
+	m.benches = &sync.Pool{New: func() any { return s.newMakerBench() }}
 	m.turned = s.drawTernary(source, "multikey rotation secret")
 	defer clear(m.turned)
 	transform := s.transform.ShallowCopy()
@@ -101,9 +101,9 @@ type maker struct {
 	s       *Scheme
 	keys    *Keys
 	source  *sample.Source
-	bits    []uint64 // of s
-	turned  []uint64 // t
-	benches sync.Pool
+	bits    []uint64   // of s
+	turned  []uint64   // t
+	benches *sync.Pool // not a part of this: the runtime holds on to pools for two collections, and with this to keys
 
 	secret, turnedSecret poly.FourierPoly // s and t
 }
