@@ -83,7 +83,8 @@ type matMul struct {
 	// The operands modulo a group, in evaluation form. The product takes the place of the left one, which is in full,
 	// or in a tile of its own if there is something in full to add it to.
 	left, right []ring.Poly
-	factors     sync.Pool
+	// Not a part of this: the runtime holds on to a pool for two collections, and to what it is a part of.
+	factors *sync.Pool
 }
 
 // maxGroup bounds a group of primes. A limb per block element and prime of it is held at a time; with fewer primes what
@@ -125,7 +126,8 @@ func newGroups(s *Scheme) []group {
 func newMatMul(e *Evaluator, d, workers int) *matMul {
 	s := e.Scheme
 	m := &matMul{Evaluator: e, d: d, workers: workers, orbits: newOrbits(s, d), groups: newGroups(s)}
-	m.factors.New = func() any { return m.orbits.newFactors() }
+	orbits := m.orbits
+	m.factors = &sync.Pool{New: func() any { return orbits.newFactors() }}
 	for range d {
 		m.full = append(m.full, s.Full.Borrow())
 		m.leftAux = append(m.leftAux, s.Aux.Borrow())

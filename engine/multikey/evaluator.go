@@ -18,13 +18,12 @@ type Evaluator struct {
 	public  []poly.FourierPoly // b_0 = -a_j, of the common reference string
 	lock    sync.RWMutex
 	keys    map[KeyID]*expanded
-	benches sync.Pool
+	benches *sync.Pool // not a part of this, as a maker's is not
 }
 
 // NewEvaluator returns an evaluator without keys.
 func NewEvaluator(s *Scheme) *Evaluator {
-	e := &Evaluator{s: s, keys: map[KeyID]*expanded{}}
-	e.benches.New = func() any { return s.newBench() }
+	e := &Evaluator{s: s, keys: map[KeyID]*expanded{}, benches: &sync.Pool{New: func() any { return s.newBench() }}}
 	for _, a := range s.string {
 		f := s.transform.ToFourierPoly(poly.Poly[uint64]{Coeffs: a})
 		s.transform.NegFourierPolyAssign(f, f)

@@ -103,7 +103,7 @@ type maker struct {
 	source  *sample.Source
 	bits    []uint64   // of s
 	turned  []uint64   // t
-	benches *sync.Pool // not a part of this: the runtime holds on to pools for two collections, and with this to keys
+	benches *sync.Pool // not a part of this: the runtime holds on to a pool for two collections, and to what it is a part of
 
 	secret, turnedSecret poly.FourierPoly // s and t
 }
