@@ -247,6 +247,19 @@ func TestMultikeyContext(t *testing.T) {
 	}
 }
 
+// A process that has multi-key ciphertexts keeps within what both have.
+func TestMemory(t *testing.T) {
+	f := &PartyFile{Roster: &Roster{}}
+	f.Policy.MaxMemory = 1000
+	f.Multikey = MultikeyService{MaxKeysMemory: 200, MaxMemory: 30, MaxResults: 4}
+	if f.Memory() != 1000 {
+		t.Error("without multi-key ciphertexts:", f.Memory())
+	}
+	if f.Roster.Multikey = new(Multikey); f.Memory() != 1234 {
+		t.Error("with them:", f.Memory())
+	}
+}
+
 func TestCoordinator(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "roster.yaml", roster(t, dir))

@@ -36,6 +36,16 @@ const (
 	defaultBootstraps      = 1000000
 )
 
+// Memory is what the process is to keep within: what sessions and calls have, and, where the roster has a context for
+// multi-key ciphertexts, what those have beside it.
+func (f *PartyFile) Memory() Bytes {
+	m := f.Policy.MaxMemory
+	if f.Roster.Multikey != nil {
+		m += f.Multikey.MaxKeysMemory + f.Multikey.MaxMemory + f.Multikey.MaxResults
+	}
+	return m
+}
+
 // fill fills in and checks.
 func (m *MultikeyService) fill(c *check, dir string, f *PartyFile) {
 	if m.Dir == "" {

@@ -67,7 +67,7 @@ func Run(ctx context.Context, f *config.PartyFile, version string, log *slog.Log
 }
 
 func run(ctx context.Context, f *config.PartyFile, version string, log *slog.Logger, d *Deviation, inner []rpc.Inner) error {
-	debug.SetMemoryLimit(int64(f.Policy.MaxMemory))
+	debug.SetMemoryLimit(int64(f.Memory()))
 	h, err := health.Start(f.HealthListen, log) // it lives before its store is open, which may take its time
 	if err != nil {
 		return err
