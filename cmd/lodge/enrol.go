@@ -74,12 +74,14 @@ func rosterCommand() *cobra.Command {
 }
 
 func rosterJoinCommand() *cobra.Command {
-	var out string
+	var out, transcript string
 	cmd := &cobra.Command{
 		Use:   "join ENTRY...",
 		Short: "Make a roster of the entries that `lodge enrol` wrote",
 		Long: "Make a roster of the entries that `lodge enrol` wrote: one of each party, whose order is that of the parties, and one\n" +
-			"of the coordinator. There are no secrets in it. Everybody needs the same: compare what `lodge roster show` prints.",
+			"of the coordinator. There are no secrets in it. Everybody needs the same: compare what `lodge roster show` prints.\n" +
+			"With the transcript of `lodge mk seed combine`, it has the set and the seed of multi-key keys, and all its parties\n" +
+			"must have tossed.",
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			r, err := config.Join(args)
@@ -88,6 +90,11 @@ func rosterJoinCommand() *cobra.Command {
 			}
 			if err != nil {
 				return invalid("name the entries of two parties and more, and of the coordinator", "%v", err)
+			}
+			if transcript != "" {
+				if err := addToss(r, transcript); err != nil {
+					return err
+				}
 			}
 			text, err := r.Text()
 			if err != nil {
@@ -101,6 +108,7 @@ func rosterJoinCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&out, "out", "", "write to this file instead of standard output")
+	cmd.Flags().StringVar(&transcript, "toss", "", "transcript of the toss for the seed of multi-key keys")
 	return cmd
 }
 

@@ -144,6 +144,10 @@ lodge mk evaluate auction.netlist --in alice.mk --in bob.mk --party p0 --cluster
 	"mk netlist check":   `lodge mk netlist check auction.netlist`,
 	"mk netlist example": `lodge mk netlist example second-price-auction 4 16 --out auction.netlist`,
 	"mk registry fetch":  `lodge mk registry fetch DIGEST --party p0 --cluster cluster --out alice.keys`,
+	"mk seed combine":    `lodge mk seed combine p0.reveal p1.reveal --out toss`,
+	"mk seed commit":     `lodge mk seed commit p0/entry.yaml p1/entry.yaml --label first --dir p0 --out p0.commit`,
+	"mk seed reveal":     `lodge mk seed reveal p0.commit p1.commit --dir p0 --out p0.reveal`,
+	"mk seed verify":     `lodge mk seed verify toss --roster roster.yaml`,
 	"mk registry list":   `lodge mk registry list --party p0 --cluster cluster`,
 	"params list": `lodge params list
 lodge params list --all --json`,
@@ -160,7 +164,8 @@ lodge reservations show ID --cluster cluster --party p1`,
 	"reserve": `lodge reserve --cluster cluster --kind scalar --count 1000 --lease 30m --idempotency-key game-17
 lodge reserve --cluster cluster --kind matrix --shape 200x100x50 --count 1 --wait --timeout 1h
 lodge reserve --cluster cluster --kind bit --count 500 --clients client-p0,client-p1,client-p2`,
-	"roster join": `lodge roster join p0.yaml p1.yaml p2.yaml coordinator.yaml --out roster.yaml`,
+	"roster join": `lodge roster join p0.yaml p1.yaml p2.yaml coordinator.yaml --out roster.yaml
+lodge roster join p0.yaml p1.yaml coordinator.yaml --toss toss --out roster.yaml`,
 	"roster show": `lodge roster show roster.yaml
 lodge roster show roster.yaml --json`,
 	"revoke": `lodge revoke BATCH --cluster cluster --party p0 --reason leaked --dry-run

@@ -75,6 +75,7 @@ func table() []mutation {
 		area("coordinator", "services/coordinator", coordinatorRefusalsTable),
 		area("threshold", "services/threshold", thresholdServiceTable),
 		area("multikey", "services/threshold", multikeyServiceTable),
+		area("toss", "services/multikey/toss", tossTable),
 	)
 }
 

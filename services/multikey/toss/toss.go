@@ -1,0 +1,165 @@
+package toss
+
+import (
+	"crypto/ed25519"
+	"crypto/rand"
+	"fmt"
+
+	"github.com/lodge-mpc/lodge/engine/multikey"
+)
+
+// Commit draws the value of the founder with a signing key. The secret is to be kept, by it alone, until everybody's
+// commitments are there; the commitment is for all. The error is ErrFounder.
+func (c *Ceremony) Commit(key ed25519.PrivateKey) (*Secret, *Commitment, error) {
+	var o opening
+	if _, err := rand.Read(o.value[:]); err != nil {
+		return nil, nil, err
+	}
+	if _, err := rand.Read(o.blind[:]); err != nil {
+		return nil, nil, err
+	}
+	return c.commit(key, o)
+}
+
+func (c *Ceremony) commit(key ed25519.PrivateKey, o opening) (*Secret, *Commitment, error) {
+	seat, err := c.seat(key.Public().(ed25519.PublicKey))
+	if err != nil {
+		return nil, nil, err
+	}
+	s := &Secret{c, seat, o}
+	m := &Commitment{c, seat, signedCommitment{commitment: c.commitTo(seat, &o)}}
+	m.signature = [64]byte(ed25519.Sign(key, c.commitSigned(seat, m.commitment)))
+	return s, m, nil
+}
+
+// signed says whether a founder has signed this commitment of its.
+func (c *Ceremony) signed(seat int, m *signedCommitment) bool {
+	return ed25519.Verify(c.Founders[seat].Key, c.commitSigned(seat, m.commitment), m.signature[:])
+}
+
+// Reveal is the founder's second message, once it has the commitments of all founders, its own among them. It must be called
+// once for a secret: who can make a founder reveal before it has committed itself chooses the seed. The error wraps ErrOther,
+// ErrSignature, ErrFounder or ErrOwn, or is a *Fault with ErrTwice or ErrMissing.
+func (s *Secret) Reveal(key ed25519.PrivateKey, commitments []*Commitment) (*Reveal, error) {
+	c := s.Ceremony
+	if seat, err := c.seat(key.Public().(ed25519.PublicKey)); err != nil || seat != s.seat {
+		return nil, ErrFounder
+	}
+	list, there := make([]signedCommitment, len(c.Founders)), make([]bool, len(c.Founders))
+	var twice []string
+	for _, m := range commitments {
+		if m.digest != c.digest {
+			return nil, fmt.Errorf("the commitment of %s: %w", m.Founder(), ErrOther)
+		}
+		if !c.signed(m.seat, &m.signedCommitment) {
+			return nil, fmt.Errorf("the commitment of %s: %w", m.Founder(), ErrSignature)
+		}
+		if there[m.seat] && list[m.seat].commitment != m.commitment {
+			twice = append(twice, m.Founder())
+		}
+		list[m.seat], there[m.seat] = m.signedCommitment, true
+	}
+	if err := fault(ErrTwice, twice); err != nil {
+		return nil, err
+	}
+	if err := c.missing(there); err != nil {
+		return nil, err
+	}
+	if list[s.seat].commitment != c.commitTo(s.seat, &s.opening) {
+		return nil, ErrOwn
+	}
+	m := &Reveal{c, s.seat, list, signedOpening{opening: s.opening}}
+	m.signature = [64]byte(ed25519.Sign(key, c.revealSigned(s.seat, list, &s.opening)))
+	return m, nil
+}
+
+// missing is a fault of the founders of whom nothing is there.
+func (c *Ceremony) missing(there []bool) error {
+	var names []string
+	for i, ok := range there {
+		if !ok {
+			names = append(names, c.Founders[i].Name)
+		}
+	}
+	return fault(ErrMissing, names)
+}
+
+// Combine makes the transcript of the reveals of all founders, and checks it. The error wraps ErrOther, ErrSignature
+// or ErrList, or is a *Fault: ErrTwice, ErrMissing or ErrOpening, with all founders whose it is.
+func Combine(reveals []*Reveal) (*Transcript, error) {
+	if len(reveals) == 0 {
+		return nil, fmt.Errorf("%w: no reveals", ErrFile)
+	}
+	c := reveals[0].Ceremony
+	t := &Transcript{c, reveals[0].list, make([]signedOpening, len(c.Founders))}
+	there := make([]bool, len(c.Founders))
+	for _, m := range reveals {
+		if m.digest != c.digest {
+			return nil, fmt.Errorf("the reveal of %s: %w", m.Founder(), ErrOther)
+		}
+		if !ed25519.Verify(c.Founders[m.seat].Key, c.revealSigned(m.seat, m.list, &m.opening), m.signature[:]) {
+			return nil, fmt.Errorf("the reveal of %s: %w", m.Founder(), ErrSignature)
+		}
+		for i := range m.list {
+			if !c.signed(i, &m.list[i]) {
+				return nil, fmt.Errorf("the reveal of %s, and in it the commitment of %s: %w", m.Founder(), c.Founders[i].Name, ErrList)
+			}
+		}
+		t.opened[m.seat], there[m.seat] = m.signedOpening, true
+	}
+	if err := fault(ErrTwice, c.twice(reveals)); err != nil {
+		return nil, err
+	}
+	if err := c.missing(there); err != nil {
+		return nil, err
+	}
+	if err := t.Verify(); err != nil {
+		return nil, err
+	}
+	return t, nil
+}
+
+// twice are the founders of whom not all have seen the same commitment.
+func (c *Ceremony) twice(reveals []*Reveal) (names []string) {
+	for i, f := range c.Founders {
+		for _, m := range reveals {
+			if m.list[i].commitment != reveals[0].list[i].commitment {
+				names = append(names, f.Name)
+				break
+			}
+		}
+	}
+	return names
+}
+
+// Verify checks everything that was said: all signatures, and that all founders have revealed what they had committed
+// themselves to, knowing the commitments of all. The error wraps ErrSignature, or is a *Fault with ErrOpening.
+func (t *Transcript) Verify() error {
+	var wrong []string
+	for i, f := range t.Founders {
+		if !t.signed(i, &t.list[i]) {
+			return fmt.Errorf("the commitment of %s: %w", f.Name, ErrSignature)
+		}
+		o := &t.opened[i]
+		if !ed25519.Verify(f.Key, t.revealSigned(i, t.list, &o.opening), o.signature[:]) {
+			return fmt.Errorf("the reveal of %s: %w", f.Name, ErrSignature)
+		}
+		if t.commitTo(i, &o.opening) != t.list[i].commitment {
+			wrong = append(wrong, f.Name)
+		}
+	}
+	return fault(ErrOpening, wrong)
+}
+
+// Seed is what was tossed. Verify comes first.
+func (t *Transcript) Seed() [multikey.SeedSize]byte { return t.seed(t.list, t.opened) }
+
+// NotFounders are the names of those of these signing keys that took no part.
+func (t *Transcript) NotFounders(founders []Founder) (names []string) {
+	for _, f := range founders {
+		if _, err := t.seat(f.Key); err != nil {
+			names = append(names, f.Name)
+		}
+	}
+	return names
+}
