@@ -268,6 +268,9 @@ func read(path string) []byte {
 	return b
 }
 
+// multikeySet is a set for multi-key ciphertexts whose keys are made in no time.
+const multikeySet = "insecure-M8-32"
+
 var _ = Describe("decryption for a client", func() {
 	It("gives back what the client encrypted", func() {
 		session := run(2*time.Minute, "demo", "decrypt", "--all", "--params", "insecure-8", "--parties", "2", "--json")
@@ -304,6 +307,28 @@ var _ = Describe("decryption for a client", func() {
 		Expect(r.Correct).To(BeTrue())
 		Expect(r.Security).To(Equal("passive"))
 		Expect(r.Layers).To(HaveLen(3))
+	})
+
+	It("holds an auction on bids under the parties' own keys, and goes on without one that is killed", func() {
+		session := run(2*time.Minute, "demo", "multikey", "--params", multikeySet, "--json")
+		Expect(session).To(gexec.Exit(0))
+		type auction struct {
+			Correct    bool
+			Decryptors []string
+		}
+		var r struct {
+			Killed  string
+			Code    string `json:"refused_code"`
+			Refused string
+			All     auction `json:"auction"`
+			Others  auction `json:"auction_of_the_others"`
+		}
+		Expect(json.Unmarshal(session.Out.Contents(), &r)).To(Succeed())
+		Expect(r.All.Correct && r.Others.Correct).To(BeTrue())
+		Expect(r.All.Decryptors).To(Equal([]string{"p0", "p1", "p2", "p3"}))
+		Expect(r.Others.Decryptors).To(Equal([]string{"p0", "p1", "p2"}))
+		Expect(r.Code).To(Equal("unavailable"))
+		Expect(r.Refused).To(ContainSubstring("no answer of " + r.Killed))
 	})
 
 	It("refuses keys that were made for triples, and clients without permission", func() {

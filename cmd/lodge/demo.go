@@ -110,7 +110,7 @@ func demoCommand() *cobra.Command {
 	complete(cmd, "field", fieldWords)
 	complete(cmd, "params", paramsWords)
 	complete(cmd, "export", words([]string{"mp-spdz"}))
-	cmd.AddCommand(demoDecryptCommand(), demoLinearCommand())
+	cmd.AddCommand(demoDecryptCommand(), demoLinearCommand(), demoMultikeyCommand())
 	return cmd
 }
 

@@ -40,6 +40,7 @@ const anyCPU = -1
 type clusterOptions struct {
 	parties     int
 	set         string
+	multikey    bool                        // set is one of multi-key ciphertexts, and the roster pins it
 	keep        bool                        // the working directory
 	memory      uint64                      // of a party's sessions; at least demoMemory
 	before      func(*devnet.Cluster) error // what to do with its files before the processes start, or nil
@@ -67,10 +68,14 @@ func startCluster(cmd *cobra.Command, o clusterOptions) (_ *cluster, err error) 
 		}
 	}()
 	c.progress.say("writing a cluster of %d parties", o.parties)
-	net, err := devnet.Write(filepath.Join(dir, "cluster"), devnet.Options{
+	options := devnet.Options{
 		Parties: o.parties, Params: []string{o.set}, Dev: true, Insecure: s.Insecure, MaxMemory: max(o.memory, demoMemory), Metrics: o.measured,
 		NoSacrifice: o.noSacrifice,
-	})
+	}
+	if o.multikey {
+		options.Multikey = o.set
+	}
+	net, err := devnet.Write(filepath.Join(dir, "cluster"), options)
 	if err != nil {
 		return nil, err
 	}

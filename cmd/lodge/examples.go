@@ -67,6 +67,8 @@ lodge demo decrypt --parties 5 --json
 lodge demo decrypt --all --parties 2 --field p128`,
 	"demo linear": `lodge demo linear
 lodge demo linear --json`,
+	"demo multikey": `lodge demo multikey
+lodge demo multikey --parties 3 --bits 8 --json`,
 	"dev": `lodge dev
 lodge dev --dir cluster --parties 2 --dim 128`,
 	"doctor": `lodge doctor --cluster cluster
