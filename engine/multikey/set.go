@@ -43,21 +43,22 @@ func paper(name string, parties int, rotation, lev, uni Gadget) *Set {
 	}
 }
 
-// shipped is a set of 128 bits, whose ring errors have the deviation 2^-50.
-func shipped(parties, dim int, logLWE float64, rotation, lev, switches Gadget) *Set {
+// shipped is a set of 128 bits, whose ring errors have the deviation 2^-50. Deviations are written as they are: they are part
+// of the set's hash, and powers that are computed have other last bits on other processors.
+func shipped(parties, dim int, deviation float64, rotation, lev, switches Gadget) *Set {
 	return &Set{
 		Name: fmt.Sprintf("M11-%d", parties), Parties: parties, LogN: 11, Dim: dim, Block: 2,
-		LWE: math.Exp2(logLWE), Ring: 0x1p-50, Rotation: rotation, Lev: lev, Uni: Gadget{12, 2}, Switch: switches, Drop: 8,
+		LWE: deviation, Ring: 0x1p-50, Rotation: rotation, Lev: lev, Uni: Gadget{12, 2}, Switch: switches, Drop: 8,
 	}
 }
 
 func registry() []*Set {
 	return []*Set{
-		shipped(2, 684, -15.5, Gadget{8, 5}, Gadget{11, 1}, Gadget{3, 5}),
-		shipped(4, 724, -16.5, Gadget{11, 3}, Gadget{6, 2}, Gadget{3, 5}),
-		shipped(8, 684, -15.5, Gadget{9, 4}, Gadget{7, 2}, Gadget{2, 7}),
-		shipped(16, 736, -16.75, Gadget{8, 5}, Gadget{8, 2}, Gadget{2, 7}),
-		shipped(32, 744, -17, Gadget{6, 7}, Gadget{8, 2}, Gadget{2, 7}),
+		shipped(2, 684, 0x1.6a09e667f3bccp-16, Gadget{8, 5}, Gadget{11, 1}, Gadget{3, 5}),
+		shipped(4, 724, 0x1.6a09e667f3bccp-17, Gadget{11, 3}, Gadget{6, 2}, Gadget{3, 5}),
+		shipped(8, 684, 0x1.6a09e667f3bccp-16, Gadget{9, 4}, Gadget{7, 2}, Gadget{2, 7}),
+		shipped(16, 736, 0x1.306fe0a31b715p-17, Gadget{8, 5}, Gadget{8, 2}, Gadget{2, 7}),
+		shipped(32, 744, 0x1p-17, Gadget{6, 7}, Gadget{8, 2}, Gadget{2, 7}),
 		paper("I", 2, Gadget{12, 3}, Gadget{6, 2}, Gadget{10, 3}),
 		paper("II", 4, Gadget{8, 5}, Gadget{8, 2}, Gadget{6, 7}),
 		paper("III", 8, Gadget{9, 4}, Gadget{6, 3}, Gadget{4, 8}),
