@@ -48,9 +48,15 @@ type cluster struct {
 // newCluster writes a cluster of n parties with short limits and starts it. More sets than the usual one may be pinned.
 func newCluster(n int, more ...string) *cluster {
 	GinkgoHelper()
+	return newClusterWith(n, nil, more...)
+}
+
+// newClusterWith is newCluster with further flags of `lodge init`.
+func newClusterWith(n int, flags []string, more ...string) *cluster {
+	GinkgoHelper()
 	c := &cluster{dir: filepath.Join(GinkgoT().TempDir(), "cluster"), procs: map[string]*gexec.Session{}}
-	Expect(run(20*time.Second, "init", c.dir, "--parties", strconv.Itoa(n), "--port", "0", "--dev",
-		"--allow-insecure-params", "--params", strings.Join(append([]string{set}, more...), ","))).To(gexec.Exit(0))
+	Expect(run(20*time.Second, append([]string{"init", c.dir, "--parties", strconv.Itoa(n), "--port", "0", "--dev",
+		"--allow-insecure-params", "--params", strings.Join(append([]string{set}, more...), ",")}, flags...)...)).To(gexec.Exit(0))
 	DeferCleanup(func() { // of the container, not of the spec that started a process again
 		for _, p := range c.procs {
 			p.Kill().Wait(10 * time.Second)

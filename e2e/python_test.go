@@ -5,9 +5,11 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/gexec"
 
 	coordinatorv1 "github.com/lodge-mpc/lodge/proto/lodge/coordinator/v1"
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
@@ -52,13 +54,17 @@ var _ = Describe("the Python client", func() {
 			defer close(installed)
 			installed <- pip(dir)
 		}()
-		c := newCluster(3, thresholdSet, bgvSet)
+		c := newClusterWith(3, []string{"--multikey", multikeySet}, thresholdSet, bgvSet)
+		for _, party := range []string{"p0", "p1"} {
+			Expect(run(time.Minute, "mk", "keys", "make", "--party", party, "--cluster", c.dir)).To(gexec.Exit(0))
+		}
+		group := c.complete(&coordinatorv1.JobRequest{Kind: jobv1.Kind_KIND_KEYS, Purpose: jobv1.Purpose_PURPOSE_THRESHOLD, Params: multikeySet}).GetEpoch()
 		bgv := c.complete(&coordinatorv1.JobRequest{
 			Kind: jobv1.Kind_KIND_KEYS, Purpose: jobv1.Purpose_PURPOSE_THRESHOLD, Params: bgvSet, Galois: []uint32{5, 63},
 		}).GetEpoch()
 		threshold := c.complete(&coordinatorv1.JobRequest{Kind: jobv1.Kind_KIND_KEYS, Purpose: jobv1.Purpose_PURPOSE_THRESHOLD, Params: thresholdSet}).GetEpoch()
 		for _, quorum := range [][]uint32{{0, 1}, {0, 2}, {1, 2}} {
-			for _, epoch := range []uint64{bgv, threshold} {
+			for _, epoch := range []uint64{bgv, threshold, group} {
 				c.complete(&coordinatorv1.JobRequest{
 					Kind: jobv1.Kind_KIND_MASKS, Purpose: jobv1.Purpose_PURPOSE_THRESHOLD, Epoch: epoch, Count: 2000, Group: quorum, Form: jobv1.MaskForm_MASK_FORM_EXACT,
 				})
@@ -96,12 +102,14 @@ var _ = Describe("the Python client", func() {
 		GinkgoWriter.Write(out)
 
 		Expect(os.Symlink(c.dir, filepath.Join(dir, "lodge-dev"))).To(Succeed())
-		example, err := filepath.Abs(filepath.Join("..", "clients", "python", "examples", "threshold.py"))
-		Expect(err).NotTo(HaveOccurred())
-		cmd = exec.Command(python, "-B", example)
-		cmd.Dir = dir
-		out, err = cmd.CombinedOutput()
-		Expect(err).NotTo(HaveOccurred(), string(out))
-		Expect(string(out)).To(ContainSubstring("sums: [5, 8, 5]"))
+		for name, says := range map[string]string{"threshold.py": "sums: [5, 8, 5]", "multikey.py": "bits: [0, 1] opened by parties [(0, 1)]"} {
+			example, err := filepath.Abs(filepath.Join("..", "clients", "python", "examples", name))
+			Expect(err).NotTo(HaveOccurred())
+			cmd = exec.Command(python, "-B", example)
+			cmd.Dir = dir
+			out, err = cmd.CombinedOutput()
+			Expect(err).NotTo(HaveOccurred(), string(out))
+			Expect(string(out)).To(ContainSubstring(says))
+		}
 	})
 })

@@ -99,17 +99,27 @@ def expand(q: int, count: int, seed: bytes, label: str, index: int, *, prime: in
     They are taken, by rejection of what is not below q, from the stream of AES-256 in counter mode whose key is
     SHAKE256 of the fields below, each behind its length.
     """
-    h = hashlib.shake_256()
-    numbers = (struct.pack("<Q", index), struct.pack("<Q", prime))  # the second is the number of q among the primes
-    for part in (b"lodge common reference string", seed, label.encode(), *numbers):
-        h.update(struct.pack("<Q", len(part)) + part)
-    key, mask = h.digest(32), np.uint64((1 << (q - 1).bit_length()) - 1)
+    key, mask = _stream_key(seed, label, index, prime), np.uint64((1 << (q - 1).bit_length()) - 1)
     taken, first = np.empty(0, np.uint64), 0
     while len(taken) < count:
         blocks = (count - len(taken)) // 2 + 64
         words = np.frombuffer(_keystream(key, first, blocks), "<u8") & mask
         taken, first = np.concatenate([taken, words[words < q]]), first + blocks
     return taken[:count]
+
+
+def expand_words(count: int, seed: bytes, label: str, index: int) -> Residues:
+    """Words of the same stream as they are."""
+    stream = _keystream(_stream_key(seed, label, index, 0), 0, (count + 1) // 2)
+    return np.frombuffer(stream, "<u8")[:count].astype(np.uint64)
+
+
+def _stream_key(seed: bytes, label: str, index: int, prime: int) -> bytes:
+    h = hashlib.shake_256()
+    numbers = (struct.pack("<Q", index), struct.pack("<Q", prime))  # the second is the number of q among the primes
+    for part in (b"lodge common reference string", seed, label.encode(), *numbers):
+        h.update(struct.pack("<Q", len(part)) + part)
+    return h.digest(32)
 
 
 # AES-256, for keys that are public: its tables are looked up at secret places, which a cache shows.

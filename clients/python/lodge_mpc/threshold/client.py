@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from itertools import combinations
@@ -179,6 +179,7 @@ class ThresholdClient:
         masks: str = "exact",
         quorum: Sequence[int] | None = None,
         provenance: Provenance | None = None,
+        owners: Mapping[bytes, int] | None = None,
         timeout: float | None = None,
     ) -> Decryption:
         """Have a quorum decrypt.
@@ -198,6 +199,8 @@ class ThresholdClient:
             masks: "exact", or "paper" for masks that cost less and fail with a small probability.
             quorum: who decrypts, by their places in the roster; default one of those that are up and have masks.
             provenance: where the ciphertexts come from, for policies that ask.
+            owners: of keys, by their names, places in the roster: where key is a group, and the ciphertexts are
+                multi-key ciphertexts under the same keys. ``MultikeyClient.decrypt`` finds groups and owners.
             timeout: seconds.
 
         Raises:
@@ -206,8 +209,8 @@ class ThresholdClient:
             BadAnswersError: what the parties have answered adds up to no messages.
         """
         request = Request(
-            key, ciphertexts, encoding, coefficients=coefficients, flooding=flooding, masks=masks, provenance=provenance
-        )
+            key, ciphertexts, encoding, coefficients=coefficients, flooding=flooding, masks=masks,
+            provenance=provenance, owners=owners)  # fmt: skip
         return self._attempts(request, quorum, timeout, lambda q, parts: Decryption(request.opened(parts), q.quorum))
 
     def decrypt_for(
@@ -382,6 +385,8 @@ def _choose(key: Key, request: Request, failures: Counter[int], empty: set[tuple
     Where none has masks, it is one that has not been asked yet and may have answered before: a repeat takes none.
     """
 
+    if request.multikey:
+        return _choose_owners(key, request, failures, empty)
     if request.flooding:
         found = _flooding(key, failures, empty)
         if found is None:
@@ -403,6 +408,33 @@ def _choose(key: Key, request: Request, failures: Counter[int], empty: set[tuple
             f"`lodge keys masks {key.epoch}` makes some",
         )
     return max(stocked, key=rank).quorum
+
+
+def _choose_owners(key: Key, request: Request, failures: Counter[int], empty: set[tuple[int, ...]]) -> tuple[int, ...]:
+    """Of the quorums with all owners of the keys in them, and with masks, the smallest.
+
+    Where none has masks it is the owners, who may have answered before, with another party if there is one owner.
+    """
+    owners = sorted({owner for _, owner in request.multikey})
+    for p in owners:
+        what = f"party {p}, whose keys the ciphertexts are under, "
+        if p not in key.holders:
+            raise LodgeError("wrong_quorum", f"{what}is not in the group of epoch {key.epoch}", "make a group with it")
+        if p not in key.up:
+            raise LodgeError("unavailable", f"{what}cannot be reached", "ask again when it is up: nobody else can")
+    fit = [m for m in key.masks if m.form == "exact" and m.free > 0 and set(owners) <= set(m.quorum)]
+    stocked = [m for m in fit if m.quorum not in empty]
+    if stocked:
+        return min(stocked, key=lambda m: (len(m.quorum), max(failures[p] for p in m.quorum), -m.free)).quorum
+    others = [p for p in sorted(key.up) if p not in owners]
+    quorum = tuple(sorted(owners + others[: max(0, 2 - len(owners))]))
+    if len(quorum) < 2 or quorum in empty:
+        raise LodgeError(
+            "out_of_stock",
+            f"no quorum of epoch {key.epoch} that is up and has the owners {owners} in it has masks",
+            f"`lodge keys masks {key.epoch} --quorum` makes some",
+        )
+    return quorum
 
 
 def _flooding(key: Key, failures: Counter[int], refused: set[tuple[int, ...]]) -> tuple[int, ...] | None:

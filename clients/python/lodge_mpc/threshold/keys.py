@@ -12,9 +12,10 @@ from .._proto.lodge.threshold.v1 import threshold_pb2
 from ..errors import ConfigError, LodgeError
 from ..reservation import AwayParty
 from .bgv import BGVSet, lookup_bgv
+from .multikey import MultikeySet, lookup_multikey
 from .sets import MASKS, KeyLayout, ParameterSet, lookup
 
-S = TypeVar("S", ParameterSet, BGVSet)
+S = TypeVar("S", ParameterSet, BGVSet, MultikeySet)
 
 FORMS = {name: getattr(job_pb2, f"MASK_FORM_{name.upper()}") for name in MASKS}
 
@@ -58,6 +59,8 @@ class Key:
         Raises:
             ConfigError: this client does not know it, or the parties have another one under its name.
         """
+        if lookup_multikey(self.params) is not None:
+            raise ConfigError(f"{self.params} is a set for multi-key ciphertexts", "use MultikeyClient")
         if lookup_bgv(self.params) is not None:
             raise ConfigError(f"{self.params} is a set of BGV", "use the calls for BGV")
         return self._same(lookup(self.params))
@@ -70,6 +73,16 @@ class Key:
             ConfigError: the parties have another one under its name.
         """
         s = lookup_bgv(self.params)
+        return None if s is None else self._same(s)
+
+    @property
+    def multikey(self) -> MultikeySet | None:
+        """The parameter set of a group for multi-key ciphertexts, which has masks and no keys, and else None.
+
+        Raises:
+            ConfigError: the parties have another one under its name.
+        """
+        s = lookup_multikey(self.params)
         return None if s is None else self._same(s)
 
     @property
@@ -109,15 +122,23 @@ class Keys(Sequence[Key]):
         return len(self.keys)
 
     def find(self, epoch: int) -> Key:
-        """The keys of an epoch, or with 0 the newest that are active.
+        """The keys of an epoch, or with 0 the newest that are active and no group.
 
         More than threshold of the holders must say the same of them: then one of them at least is honest.
         """
+        return self._find(epoch, "threshold keys", group=False)
+
+    def find_group(self, epoch: int = 0) -> Key:
+        """The group for multi-key ciphertexts of an epoch, or with 0 the newest that is active."""
+        return self._find(epoch, "group for multi-key ciphertexts", group=True)
+
+    def _find(self, epoch: int, what: str, *, group: bool) -> Key:
         if epoch in self.disputes:
             raise self.disputes[epoch]
-        found = [k for k in self.keys if k.epoch == epoch or (not epoch and k.state == "active")]
+        of = [k for k in self.keys if epoch or (lookup_multikey(k.params) is not None) == group]
+        found = [k for k in of if k.epoch == epoch or (not epoch and k.state == "active")]
         if not found:
-            raise LodgeError("not_found", f"no party that can be reached has such threshold keys{self._missing()}")
+            raise LodgeError("not_found", f"no party that can be reached has such {what}{self._missing()}")
         key = found[-1]
         if len(key.up) <= key.threshold:
             raise LodgeError(
@@ -126,7 +147,8 @@ class Keys(Sequence[Key]):
                 f"decrypt{self._missing()}",
                 "start them again",
             )
-        _ = key.layout  # of a set that this client knows
+        if key.multikey is None:
+            _ = key.layout  # of a set that this client knows
         return key
 
     def _missing(self) -> str:
@@ -209,7 +231,9 @@ def _check(k: threshold_pb2.ThresholdKey, party: int, names: Sequence[str]) -> N
         )
     if party not in present:
         raise _conflict(f"party {names[party]} lists the keys of epoch {k.epoch}, of which it holds nothing")
-    if k.threshold < 1 or 2 * k.threshold >= len(k.holders) or len(set(present)) < len(present):
+    group = lookup_multikey(k.params) is not None  # nobody's secrets are another's there
+    bad = k.threshold != 1 or len(k.holders) < 2 if group else k.threshold < 1 or 2 * k.threshold >= len(k.holders)
+    if bad or k.any_quorum != group or len(set(present)) < len(present):
         raise _conflict(
             f"party {names[party]} lists keys of epoch {k.epoch} with the threshold {k.threshold} among "
             f"{len(k.holders)} holders"

@@ -28,13 +28,14 @@ class Question:
     epoch: int
     keys: bytes  #: digest of the public keys
     quorum: tuple[int, ...]
-    form: str  #: of the ciphertexts: lwe, ring or bgv
+    form: str  #: of the ciphertexts: lwe, ring, bgv or multikey
     count: int  #: of ciphertexts
     each: int  #: messages of each
     ciphertexts: bytes  #: their digest
     masks: str = "exact"  #: or paper, or flooding
     level: int = 0  #: of BGV ciphertexts
     recipient: bytes = b""  #: public key that answers are sealed to, if any
+    multikey: tuple[tuple[bytes, int], ...] = ()  #: keys that multi-key ciphertexts are under, and their owners
 
     @property
     def digest(self) -> bytes:
@@ -46,6 +47,9 @@ class Question:
         if self.form == "bgv":
             flooding = bytes([self.masks == "flooding"])
             what = _hash("lodge threshold question bgv", what, _number(self.level), flooding)
+        if self.multikey:
+            keys = b"".join(key + struct.pack("<I", owner) for key, owner in self.multikey)
+            what = _hash("lodge threshold question multikey", what, keys)
         quorum = struct.pack(f"<{len(self.quorum)}I", *self.quorum)
         return _hash("lodge threshold request", self.id, quorum, what)
 
@@ -55,6 +59,6 @@ class Question:
 
     def statement(self, circuit: str) -> bytes:
         """What an attester signs who says where the ciphertexts come from, and how much of each is opened."""
-        opened = _number(0 if self.form == "lwe" else self.each)
+        opened = _number(0 if self.form in ("lwe", "multikey") else self.each)
         tag = b"lodge flooding provenance v1" if self.masks == "flooding" else b"lodge provenance v1"
         return tag + _fields(_number(self.epoch), self.keys, self.ciphertexts, opened, circuit.encode())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import secrets
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -16,13 +16,16 @@ from .answers import Masked, Reader
 from .bgv import BGVCiphertext, BGVSet, Flooded, MaskedCoefficients, check_bgv_encoding, lookup_bgv
 from .ciphertexts import LWECiphertext, RingCiphertext, check_encoding, decoded
 from .keys import FORMS, Key
+from .multikey import MaskedBits, MultikeyCiphertext, MultikeySet, checked
 from .question import Question
 from .sets import Kind, ParameterSet, lookup
 
 UPLOAD = 1 << 20  # bytes of ciphertexts in one request
 _SEAL = 2048  # bytes that sealing adds to an answer, at most
 
-Ciphertexts = Sequence[RingCiphertext] | Sequence[LWECiphertext] | Sequence[BGVCiphertext]
+Ciphertexts = (
+    Sequence[RingCiphertext] | Sequence[LWECiphertext] | Sequence[BGVCiphertext] | Sequence[MultikeyCiphertext]
+)
 
 
 @dataclass(frozen=True)
@@ -58,6 +61,8 @@ def statement(
 
 def values(params: str, encoding: str, each: int, opened: Sequence[int]) -> list[int]:
     """What opened messages, so many of each ciphertext, are in an encoding."""
+    if encoding == "bits":
+        return list(opened)
     if (s := lookup_bgv(params)) is not None:
         return s.values(opened, each, encoding)
     return decoded(lookup(params), opened, encoding)
@@ -93,11 +98,17 @@ class Request:
         masks: str = "exact",
         provenance: Provenance | None = None,
         recipient: bytes = b"",
+        owners: Mapping[bytes, int] | None = None,
     ) -> None:
+        self.multikey: list[tuple[bytes, int]] = []
         self.key, self.masks, self.provenance, self.recipient = key, masks, provenance, recipient
         self.flooding, self.count, self.level = flooding, len(ciphertexts), 0
         self.reader: Reader
-        if key.bgv is not None:
+        if key.multikey is not None:
+            if coefficients is not None or flooding or masks != "exact" or recipient or encoding:
+                raise ConfigError("multi-key ciphertexts have exact masks and nothing else to choose", "leave it out")
+            self._multikey(key.multikey, ciphertexts, owners or {})
+        elif key.bgv is not None:
             self._bgv(key.bgv, ciphertexts, encoding or "coefficients", coefficients)
         else:
             self._lwe(key.set, ciphertexts, encoding or "plain", coefficients)
@@ -117,6 +128,13 @@ class Request:
         self.form, self.encoding, self.each = "ring" if ring else "lwe", encoding, coefficients or 1
         self.data = encoded(s, cast(Sequence[RingCiphertext], ciphertexts), encoding)
         self.reader = Masked(kind, self.count * self.each)
+
+    def _multikey(self, s: MultikeySet, ciphertexts: Ciphertexts, owners: Mapping[bytes, int]) -> None:
+        """Checks and encodes multi-key ciphertexts."""
+        list_, self.multikey = checked(s, ciphertexts, owners)
+        self.form, self.encoding, self.each = "multikey", "bits", 1
+        self.data = b"".join(c.encode() for c in list_)
+        self.reader = MaskedBits(Masked(s.kind(2), self.count))  # of the quorum that is asked, once it is known
 
     def _bgv(self, s: BGVSet, ciphertexts: Ciphertexts, encoding: str, coefficients: int | None) -> None:
         """Checks and encodes BGV ciphertexts."""
@@ -147,6 +165,8 @@ class Request:
     def question(self, quorum: Sequence[int]) -> Question:
         """What is asked of a quorum, with an id of its own, the same for all its parties."""
         masks = "flooding" if self.flooding else self.masks
+        if (s := self.key.multikey) is not None:
+            self.reader = MaskedBits(Masked(s.kind(len(quorum)), self.count))
         return Question(
             id=secrets.token_bytes(16),
             epoch=self.key.epoch,
@@ -159,6 +179,7 @@ class Request:
             masks=masks,
             level=self.level,
             recipient=self.recipient,
+            multikey=tuple(self.multikey),
         )
 
     def header(self, q: Question) -> threshold_pb2.DecryptHeader:
@@ -167,6 +188,7 @@ class Request:
             "lwe": threshold_pb2.CIPHERTEXT_FORM_LWE,
             "ring": threshold_pb2.CIPHERTEXT_FORM_RING,
             "bgv": threshold_pb2.CIPHERTEXT_FORM_BGV,
+            "multikey": threshold_pb2.CIPHERTEXT_FORM_MULTIKEY,
         }[q.form]
         header = threshold_pb2.DecryptHeader(
             request_id=q.id,
@@ -175,12 +197,13 @@ class Request:
             quorum=q.quorum,
             form=form,
             count=q.count,
-            coefficients=0 if q.form == "lwe" or self.flooding else q.each,
+            coefficients=0 if q.form in ("lwe", "multikey") or self.flooding else q.each,
             masks=None if self.flooding else FORMS[self.masks],
             ciphertexts_digest=q.ciphertexts,
             level=q.level,
             flooding=self.flooding,
             recipient=q.recipient,
+            multikey=[threshold_pb2.KeyOwner(key=key, owner=owner) for key, owner in q.multikey],
         )
         if (p := self.provenance) is not None:
             header.provenance.CopyFrom(

@@ -138,7 +138,7 @@ def packed_size(count: int, width: int) -> int:
 
 
 MASKS = ("exact", "paper")  #: forms of masks
-_MAX_EXACT = 16  # bits of noise that are compared
+MAX_EXACT = 16  # bits of noise that are compared
 
 
 @dataclass(frozen=True)
@@ -156,7 +156,7 @@ class Kind:
     @classmethod
     def of_odd(cls, q: int, t: int, threshold: int, bound: float) -> Kind:
         """The kind with the smallest phi for which noise up to a bound never fails, of messages modulo an odd t."""
-        for log_phi in range(1, _MAX_EXACT + 1):
+        for log_phi in range(1, MAX_EXACT + 1):
             kind = cls(log_phi + t.bit_length(), log_phi, t)
             phi, eta = math.ldexp(1.0, log_phi), float(kind.eta)
             room = ((phi - threshold - 1) * q / (2 * eta)) * (1 - math.ldexp(1.0, -40)) - 1
@@ -176,13 +176,13 @@ class Kind:
         log_p = s.p.bit_length() - 1
         if masks == "paper":
             return cls(s.width, s.width - log_p)
-        for log_phi in range(1, min(_MAX_EXACT, s.width - log_p) + 1):
-            if s.q / (4 * s.p) <= _max_noise(s, log_phi, threshold + 1):
+        for log_phi in range(1, min(MAX_EXACT, s.width - log_p) + 1):
+            if s.q / (4 * s.p) <= max_noise(s.q, s.p, log_phi, threshold + 1):
                 return cls(log_phi + log_p, log_phi)
         raise ConfigError(f"{threshold + 1} parties are too many for exact masks under {s.name}")
 
 
-def _max_noise(s: ParameterSet, log_phi: int, parties: int) -> float:
+def max_noise(q: int, p: int, log_phi: int, parties: int) -> float:
     """The largest noise that never fails, computed as the parties do: less 2^-40 of it, which is more than rounding."""
     phi = math.ldexp(1.0, log_phi)
-    return ((phi - parties) * s.q / (2 * phi * s.p)) * (1 - math.ldexp(1.0, -40)) - s.p
+    return ((phi - parties) * q / (2 * phi * p)) * (1 - math.ldexp(1.0, -40)) - p

@@ -1,0 +1,412 @@
+"""The client of parties that have keys of their own."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import Any, TypeVar
+
+from google.protobuf.message import Message
+
+from .._proto.lodge.multikey.v1 import evaluation_pb2, keys_pb2, registry_pb2
+from ..channel import Patience, Service, retried
+from ..config import Config
+from ..errors import BadAnswersError, ConfigError, LodgeError
+from ..threshold.client import ThresholdClient
+from ..threshold.multikey import Batch, MultikeyCiphertext, MultikeySet, lookup_multikey
+from .messages import (
+    Cost,
+    Evaluation,
+    Inputs,
+    OpenedBits,
+    OwnKeys,
+    PublishedKeys,
+    Result,
+    cost,
+    decoded,
+    evaluation,
+    groups,
+    own,
+    result_digest,
+    size,
+)
+
+T = TypeVar("T")
+
+MAX_BITS = 1 << 18  # that a party encrypts in one call
+_UPLOAD = 1 << 20  # bytes in one request
+
+
+class MultikeyClient:
+    """A client of all parties, for bits under their own keys.
+
+    Calls raise LodgeError, and name parties by their places in the roster. A client may be used by several threads at
+    once; use it in a ``with`` statement, or close it.
+
+    Args:
+        config: with all parties in the order of the roster.
+        patience: seconds in which a party must say that it is there.
+    """
+
+    def __init__(self, config: Config, *, patience: float = 3.0) -> None:
+        self.threshold = ThresholdClient(config, patience=patience)  #: the same client, for groups and their masks
+        self.patience = patience
+        self._names = [p.name or str(i) for i, p in enumerate(config.parties)]
+
+        def services(module: Any, name: str) -> list[Service]:
+            return [Service(p, config, module.DESCRIPTOR.services_by_name[name]) for p in config.parties]
+
+        self._keys = services(keys_pb2, "KeysService")
+        self._registry = services(registry_pb2, "RegistryService")
+        self._evaluation = services(evaluation_pb2, "EvaluationService")
+        self._contexts: dict[int, tuple[MultikeySet, bytes]] = {}
+
+    @classmethod
+    def from_config(cls, path: str | Path, *, patience: float = 3.0) -> MultikeyClient:
+        """A client by a file such as ``clients/app.yaml``, which ``lodge init`` writes."""
+        return cls(Config.load(path), patience=patience)
+
+    def __enter__(self) -> MultikeyClient:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the connections, and with them all calls."""
+        self.threshold.close()
+        for service in self._keys + self._registry + self._evaluation:
+            service.close()
+
+    def parameter_set(self, party: int) -> MultikeySet:
+        """The set that a party's roster pins."""
+        return self._context(party)[0]
+
+    def keys(self, party: int) -> list[OwnKeys]:
+        """A party's own keys by version, those included that are retired."""
+        return [own(k) for k in self._call(self._keys, party, "ListKeys", keys_pb2.ListKeysRequest()).keys]
+
+    def make_keys(self, party: int, *, timeout: float = 300.0) -> OwnKeys:
+        """Have a party make keys of its own, which takes seconds; with the permission ``operate``."""
+        request = keys_pb2.MakeKeysRequest(request_id=secrets.token_bytes(16))
+        answer = self._call(self._keys, party, "MakeKeys", request, patience=timeout, timeout=timeout)
+        return own(answer.keys)
+
+    def encrypt(self, party: int, bits: Sequence[int], *, version: int = 0) -> Batch:
+        """Have a party encrypt bits under its keys, of the newest version unless another is named.
+
+        The party sees the bits. It takes the permission ``encrypt``, and is never repeated by itself.
+        """
+        if not 1 <= len(bits) <= MAX_BITS or any(b not in (0, 1) for b in bits):
+            raise ConfigError(f"{len(bits)} bits", f"give 1 to {MAX_BITS} of 0 and 1")
+        packed = sum(int(b) << i for i, b in enumerate(bits)).to_bytes((len(bits) + 7) // 8, "little")
+        request = keys_pb2.EncryptRequest(version=version, count=len(bits), bits=packed)
+        answer = self._once(self._keys, party, "Encrypt", request)
+        s = lookup_multikey(answer.keys.params)
+        if s is None:
+            raise ConfigError(f"this client does not know the set {answer.keys.params}", "use one of their release")
+        batch = self._read(party, lambda: Batch.decode(s, answer.batch))
+        if len(batch) != len(bits) or batch.key != answer.keys.key:
+            raise BadAnswersError(f"party {self._names[party]} answers with a batch of other bits or keys")
+        return batch
+
+    def published(self, party: int) -> list[PublishedKeys]:
+        """The keys of all parties that one of them knows."""
+        answer = self._call(self._registry, party, "ListPublished", registry_pb2.ListPublishedRequest())
+        return [PublishedKeys(k.owner, k.name, k.version, k.key, k.state, k.present) for k in answer.keys]
+
+    def estimate(self, party: int, netlist: str, inputs: Inputs) -> Cost:
+        """What an evaluation would take; no inputs are sent."""
+        text = netlist.encode()
+        header = self._header(party, secrets.token_bytes(16), text, inputs)
+
+        def messages() -> Iterator[Message]:
+            yield evaluation_pb2.EstimateRequest(header=header)
+            for at in range(0, len(text), _UPLOAD):
+                yield evaluation_pb2.EstimateRequest(chunk=text[at : at + _UPLOAD])
+
+        return cost(self._send(party, "Estimate", messages).cost)
+
+    def submit(self, party: int, netlist: str, inputs: Inputs, *, request_id: bytes = b"") -> Evaluation:
+        """Have a party compute a netlist, and do not wait for it; with the permission ``evaluate``.
+
+        Args:
+            party: place in the roster.
+            netlist: in Bristol Fashion, as docs/multikey.md describes it.
+            inputs: all its input bits in order: batches, and ciphertexts such as those of other results.
+            request_id: 16 bytes; the same request again answers with the same job.
+        """
+        text = netlist.encode()
+        body = text + b"".join(x.encode() for x in inputs)
+        header = self._header(party, request_id or secrets.token_bytes(16), text, inputs)
+
+        def messages() -> Iterator[Message]:
+            yield evaluation_pb2.SubmitRequest(header=header)
+            for at in range(0, len(body), _UPLOAD):
+                yield evaluation_pb2.SubmitRequest(chunk=body[at : at + _UPLOAD])
+
+        return evaluation(self._send(party, "Submit", messages).job)
+
+    def jobs(self, party: int) -> list[Evaluation]:
+        """The client's evaluations at a party, the last first."""
+        answer = self._call(self._evaluation, party, "ListJobs", evaluation_pb2.ListJobsRequest())
+        return [evaluation(j) for j in answer.jobs]
+
+    def job(self, party: int, request_id: bytes) -> Evaluation:
+        """One of the client's evaluations."""
+        request = evaluation_pb2.GetJobRequest(request_id=request_id)
+        return evaluation(self._call(self._evaluation, party, "GetJob", request).job)
+
+    def cancel(self, party: int, request_id: bytes) -> Evaluation:
+        """End an evaluation that has not ended."""
+        request = evaluation_pb2.CancelJobRequest(request_id=request_id)
+        return evaluation(self._call(self._evaluation, party, "CancelJob", request).job)
+
+    def watch(self, party: int, request_id: bytes, *, timeout: float | None = None) -> Iterator[Evaluation]:
+        """An evaluation, about every second when something has changed, until it ends. Broken off, it goes on."""
+        waiting = self._patience(timeout)
+        while True:
+            try:
+                request = evaluation_pb2.WatchJobRequest(request_id=request_id)
+                stream = self._evaluation[self._place(party)].stream("WatchJob", request, waiting.left())
+                try:
+                    with self._evaluation[party].errors():
+                        for message in stream:
+                            waiting.renew()
+                            j = evaluation(message.job)
+                            yield j
+                            if j.ended:
+                                return
+                finally:
+                    stream.cancel()
+            except LodgeError as error:
+                waiting.attempt()
+                waiting.after(self._named(party, error))
+            else:
+                time.sleep(0.1)  # it ended without a result, as when the party goes away
+
+    def wait(
+        self,
+        party: int,
+        request_id: bytes,
+        *,
+        progress: Callable[[Evaluation], None] | None = None,
+        timeout: float | None = None,
+    ) -> Evaluation:
+        """Wait until an evaluation is done.
+
+        Raises:
+            LodgeError: what it has failed with, or ``cancelled``.
+        """
+        last = None
+        for last in self.watch(party, request_id, timeout=timeout):
+            if progress is not None:
+                progress(last)
+        assert last is not None
+        if last.error is not None:
+            raise self._named(party, last.error)
+        return last
+
+    def result(self, party: int, job: Evaluation, *, timeout: float | None = None) -> Result:
+        """Fetch the result of an evaluation that is done, and hold it against its digest.
+
+        What was interrupted goes on where it was.
+
+        Raises:
+            BadAnswersError: the party sends other ciphertexts than it has named.
+        """
+        if job.state != "done":
+            raise ConfigError(f"the evaluation is {job.state}", "wait until it is done")
+        s, data = self.parameter_set(party), bytearray()
+        sizes = [size(s, *group) for group in job.groups]
+        want, waiting = sum(sizes), self._patience(timeout)
+        while len(data) < want:
+            try:
+                self._some(party, job.result_digest, data, want, waiting)
+            except LodgeError as error:
+                waiting.attempt()
+                waiting.after(self._named(party, error))
+        ciphertexts: list[MultikeyCiphertext] = []
+        at = 0
+        for (form, count, keys), length in zip(job.groups, sizes, strict=True):
+            part = bytes(data[at : at + length])
+            found = self._read(party, partial(decoded, s, form, count, part))
+            if any(c.keys != keys for c in found):
+                raise BadAnswersError(f"party {self._names[party]} sends ciphertexts under other keys than it says")
+            ciphertexts, at = ciphertexts + found, at + length
+        if result_digest(ciphertexts) != job.result_digest:
+            raise BadAnswersError(f"party {self._names[party]} sends ciphertexts of another digest")
+        return Result(ciphertexts, job.result_digest, job)
+
+    def evaluate(
+        self,
+        party: int,
+        netlist: str,
+        inputs: Inputs,
+        *,
+        progress: Callable[[Evaluation], None] | None = None,
+        timeout: float | None = None,
+    ) -> Result:
+        """Have a party compute a netlist, wait, and fetch the result."""
+        j = self.submit(party, netlist, inputs)
+        return self.result(party, self.wait(party, j.request_id, progress=progress, timeout=timeout))
+
+    def decrypt(
+        self,
+        ciphertexts: Sequence[MultikeyCiphertext],
+        *,
+        epoch: int = 0,
+        quorum: Sequence[int] | None = None,
+        timeout: float | None = None,
+    ) -> OpenedBits:
+        """Have the owners of the keys decrypt, those ciphertexts at a time that are under the same keys.
+
+        Args:
+            ciphertexts: results, or ``Batch.ciphertexts``.
+            epoch: of the group; 0 is the newest that is active.
+            quorum: who decrypts, the owners among them; default the smallest that has masks.
+            timeout: seconds, for each set of keys.
+
+        Raises:
+            LodgeError: ``unknown_key``, ``retired_key``, ``unavailable`` (an owner is down), ``out_of_stock`` (masks),
+                ``policy_refused``, ``approval_needed`` and others that the parties give.
+        """
+        bits, quorums, used = [0] * len(ciphertexts), list[tuple[int, ...]](), 0
+        by_keys: dict[tuple[bytes, ...], list[int]] = {}
+        for i, c in enumerate(ciphertexts):
+            by_keys.setdefault(c.keys, []).append(i)
+        for i in by_keys.pop((), []):
+            bits[i] = ciphertexts[i].bit or 0
+        owners = self._owners({k for keys in by_keys for k in keys}) if by_keys else {}
+        for places in by_keys.values():
+            group = self.threshold.keys().find_group(epoch)
+            some = [ciphertexts[i] for i in places]
+            opened = self.threshold.decrypt(group, some, quorum=quorum, owners=owners, timeout=timeout)
+            for i, bit in zip(places, opened.messages, strict=True):
+                bits[i] = bit
+            quorums.append(opened.quorum)
+            used = group.epoch
+        return OpenedBits(bits, quorums, used)
+
+    def _owners(self, wanted: set[bytes]) -> dict[bytes, int]:
+        """The places of those who say that keys are theirs."""
+        owners, away = dict[bytes, int](), list[str]()
+        for party, name in enumerate(self._names):
+            try:
+                owners.update((k.key, party) for k in self.keys(party))
+            except LodgeError as error:
+                away.append(f"{name} ({error.code})")
+        for k in sorted(wanted - set(owners)):
+            if away:
+                raise LodgeError(
+                    "unavailable",
+                    f"the keys {k[:4].hex()} are those of no party that answers; no answer of {', '.join(away)}",
+                    "ask again when all parties are up: without their owner nobody decrypts what is under keys",
+                )
+            raise LodgeError("unknown_key", f"the keys {k[:4].hex()} are those of no party", "have it encrypted anew")
+        return owners
+
+    def _context(self, party: int) -> tuple[MultikeySet, bytes]:
+        """The set and the digest of the reference string that a party's roster pins."""
+        if party not in self._contexts:
+            answer = self._call(self._registry, party, "ListPublished", registry_pb2.ListPublishedRequest())
+            s = lookup_multikey(answer.params)
+            if s is None or s.hash() != answer.params_hash:
+                raise ConfigError(
+                    f"this client does not know the set {answer.params!r} as the parties have it",
+                    "use the client of their release",
+                )
+            self._contexts[party] = s, answer.crs_digest
+        return self._contexts[party]
+
+    def _header(self, party: int, request_id: bytes, text: bytes, inputs: Inputs) -> evaluation_pb2.EvaluationHeader:
+        s, crs = self._context(party)
+        if any(x.params != s for x in inputs):
+            raise ConfigError(f"inputs that are not of {s.name}", f"party {self._names[party]} computes with no others")
+        return evaluation_pb2.EvaluationHeader(
+            request_id=request_id, params_hash=s.hash(), crs_digest=crs, netlist_bytes=len(text), inputs=groups(inputs)
+        )
+
+    def _some(self, party: int, name: bytes, data: bytearray, want: int, waiting: Patience) -> None:
+        """Fetches what is missing of a result."""
+        service = self._evaluation[self._place(party)]
+        request = evaluation_pb2.GetResultRequest(result_digest=name, offset=len(data))
+        stream = service.stream("GetResult", request, waiting.left())
+        try:
+            with service.errors():
+                head = next(stream, None)
+                if head is None or head.bytes != want:
+                    raise BadAnswersError(f"party {self._names[party]} sends another result than it has said")
+                for message in stream:
+                    waiting.renew()
+                    data += message.chunk
+                    if len(data) > want:
+                        raise BadAnswersError(f"party {self._names[party]} sends more than {want} bytes")
+        finally:
+            stream.cancel()
+        if len(data) < want:
+            raise LodgeError("unavailable", "the result ended too early", "ask again")
+
+    def _send(self, party: int, method: str, messages: Callable[[], Iterator[Message]]) -> Any:
+        """The answer to requests one after the other; such calls are idempotent."""
+        service = self._evaluation[self._place(party)]
+
+        def attempt(timeout: float) -> Any:
+            call = service.exchange(method, messages(), timeout)
+            with service.errors():
+                for answer in call:
+                    return answer
+            raise BadAnswersError(f"party {self._names[party]} does not answer")
+
+        try:
+            return retried(self._patience(None), attempt)
+        except LodgeError as error:
+            raise self._named(party, error) from None
+
+    def _call(
+        self,
+        services: list[Service],
+        party: int,
+        method: str,
+        request: Message,
+        *,
+        patience: float | None = None,
+        timeout: float | None = None,
+    ) -> Any:
+        """The answer to a call that is idempotent."""
+        service, waiting = services[self._place(party)], self._patience(timeout, patience)
+        try:
+            return retried(waiting, lambda t: service.call(method, request, t))
+        except LodgeError as error:
+            raise self._named(party, error) from None
+
+    def _once(self, services: list[Service], party: int, method: str, request: Message) -> Any:
+        try:
+            return services[self._place(party)].call(method, request, 25.0, wait=True)
+        except LodgeError as error:
+            raise self._named(party, error) from None
+
+    def _patience(self, timeout: float | None, seconds: float | None = None) -> Patience:
+        end = None if timeout is None else time.monotonic() + timeout
+        return Patience(self.patience if seconds is None else seconds, end)
+
+    def _place(self, party: int) -> int:
+        if not 0 <= party < len(self._names):
+            raise ConfigError(f"party {party} of {len(self._names)}", "parties count from 0")
+        return party
+
+    def _named(self, party: int, error: LodgeError) -> LodgeError:
+        """The error of a call of a party."""
+        if isinstance(error, (BadAnswersError, ConfigError)) or error.what.startswith("party "):
+            return error
+        return LodgeError(error.code, f"party {self._names[party]}: {error.what}", error.next)
+
+    def _read(self, party: int, read: Callable[[], T]) -> T:
+        try:
+            return read()
+        except ConfigError as error:
+            raise BadAnswersError(f"party {self._names[party]} sends {error.what}") from None

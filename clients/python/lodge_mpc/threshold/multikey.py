@@ -1,0 +1,237 @@
+"""Ciphertexts of bits under several parties' own keys, as engine/multikey has them, and how quorums decrypt them."""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import BadAnswersError, ConfigError
+from .answers import Masked
+from .arithmetic import expand_words
+from .sets import MAX_EXACT, Kind, max_noise
+
+SEED_SIZE = 32
+MAX_BATCH = 1 << 20  # bits of a batch
+_HEAD = 32 + 32 + SEED_SIZE + 4  # of a batch: hash of the set, name of the keys, seed, number of bits
+_MODULUS = 1 << 32
+_LOG_P = 2  # an eighth is added to what is decrypted, so that bits are 0 and 1 of 4
+_DEVIATIONS = 9.2  # of the noise, which never fails below so many
+
+Gadget = tuple[int, int]  # log2 of the base, and digits
+
+
+@dataclass(frozen=True)
+class MultikeySet:
+    """One choice of dimensions, distributions and gadgets. Whoever sets them down differently has other ciphertexts."""
+
+    name: str
+    parties: int  #: at most so many in one ciphertext
+    log_n: int
+    dim: int  #: words of a ciphertext for each party
+    block: int
+    lwe: float
+    ring: float
+    rotation: Gadget
+    lev: Gadget
+    uni: Gadget
+    switch: Gadget
+    drop: int
+    deviation: float  #: standard deviation of the noise of what has most of all results, of all parties
+    insecure: bool = False  #: too few bits of security, or for tests only
+
+    def hash(self) -> bytes:
+        """SHA-256 of everything that keys and ciphertexts depend on."""
+        h = hashlib.sha256()
+        numbers = struct.pack(">4Q2d10Q", self.parties, self.log_n, self.dim, self.block, self.lwe, self.ring,
+                              *self.rotation, *self.lev, *self.uni, *self.switch, self.drop, self.insecure)  # fmt: skip
+        words = [numbers[i : i + 8] for i in range(0, len(numbers), 8)]
+        for part in (b"lodge multikey set 1", self.name.encode(), *words):
+            h.update(struct.pack(">Q", len(part)) + part)
+        return h.digest()
+
+    def ciphertext_size(self, keys: int) -> int:
+        """Bytes of a ciphertext under so many keys."""
+        return 1 + 4 + keys * (32 + 4 * self.dim)
+
+    def batch_size(self, count: int) -> int:
+        """Bytes of a batch of so many bits."""
+        return _HEAD + 4 * count
+
+    def kind(self, parties: int) -> Kind:
+        """How so many parties decrypt."""
+        if 2 <= parties <= max(2, self.parties):
+            for log_phi in range(1, MAX_EXACT + 1):
+                if _DEVIATIONS * self.deviation <= max_noise(_MODULUS, 1 << _LOG_P, log_phi, parties):
+                    return Kind(log_phi + _LOG_P, log_phi)
+        raise ConfigError(f"{parties} parties do not decrypt under {self.name}", "see `lodge params show`")
+
+
+def _shipped(parties: int, dim: int, lwe: str, gadgets: tuple[Gadget, Gadget, Gadget], dev: float) -> MultikeySet:
+    rotation, lev, switch = gadgets
+    return MultikeySet(
+        f"M11-{parties}", parties, 11, dim, 2, float.fromhex(lwe), 2.0**-50, rotation, lev, (12, 2), switch, 8, dev
+    )
+
+
+def _paper(name: str, parties: int, gadgets: tuple[Gadget, Gadget, Gadget], dev: float) -> MultikeySet:
+    name = f"insecure-M11-{name}"
+    return MultikeySet(name, parties, 11, 560, 2, 3.05e-5, 4.63e-18, *gadgets, (2, 8), 0, dev, insecure=True)
+
+
+_TEST = 7.403199702050327e6
+_SETS = {
+    s.name: s
+    for s in (
+        _shipped(2, 684, "0x1.6a09e667f3bccp-16", ((8, 5), (11, 1), (3, 5)), 3.95865481317089e7),
+        _shipped(4, 724, "0x1.6a09e667f3bccp-17", ((11, 3), (6, 2), (3, 5)), 4.046865868208241e7),
+        _shipped(8, 684, "0x1.6a09e667f3bccp-16", ((9, 4), (7, 2), (2, 7)), 3.925658252773209e7),
+        _shipped(16, 736, "0x1.306fe0a31b715p-17", ((8, 5), (8, 2), (2, 7)), 3.8468384934632555e7),
+        _shipped(32, 744, "0x1p-17", ((6, 7), (8, 2), (2, 7)), 3.582041377192216e7),
+        _paper("I", 2, ((12, 3), (6, 2), (10, 3)), 2.910477363430609e7),
+        _paper("II", 4, ((8, 5), (8, 2), (6, 7)), 3.563410425875907e7),
+        _paper("III", 8, ((9, 4), (6, 3), (4, 8)), 5.02715915877116e7),
+        _paper("IV", 16, ((8, 5), (6, 3), (4, 9)), 7.06052128058918e7),
+        _paper("V", 32, ((7, 6), (7, 3), (2, 16)), 1.0087657179364105e8),
+        MultikeySet(
+            "insecure-M8-32", 32, 8, 32, 2, 2.0**-20, 2.0**-50, (12, 3), (8, 2), (12, 2), (2, 8), 8, _TEST, True
+        ),
+    )
+}
+
+
+def lookup_multikey(name: str) -> MultikeySet | None:
+    """Finds a set by its name; None if there is none."""
+    return _SETS.get(name)
+
+
+@dataclass(frozen=True, repr=False)
+class MultikeyCiphertext:
+    """A bit under the keys of some parties, or one that everybody can read, under none."""
+
+    params: MultikeySet
+    data: bytes  #: the encoding
+
+    def __repr__(self) -> str:
+        return f"<multi-key ciphertext of {self.params.name} under {len(self.keys)} keys>"
+
+    def __len__(self) -> int:
+        return 1  # bit, as groups of inputs count them
+
+    @property
+    def keys(self) -> tuple[bytes, ...]:
+        """Names of the keys, in ascending order."""
+        return tuple(self.data[1 + 32 * i :][:32] for i in range(self.data[0]))
+
+    @property
+    def bit(self) -> int | None:
+        """The bit if everybody can read it, and else None."""
+        return None if self.data[0] else int(self.data[4] < 0x80)
+
+    def encode(self) -> bytes:
+        return self.data
+
+    @classmethod
+    def decode(cls, s: MultikeySet, data: bytes) -> MultikeyCiphertext:
+        """Reads exactly one ciphertext.
+
+        Raises:
+            ConfigError: it is none of the set.
+        """
+        if not data or data[0] > s.parties or len(data) != s.ciphertext_size(data[0]):
+            raise ConfigError(f"{len(data)} bytes are no ciphertext of {s.name}")
+        c = cls(s, bytes(data))
+        if any(a >= b for a, b in zip(c.keys, c.keys[1:], strict=False)):
+            raise ConfigError("the keys of a ciphertext are not in ascending order")
+        return c
+
+
+@dataclass(frozen=True, repr=False)
+class Batch:
+    """Bits under one party's keys, as the party has encrypted them: four bytes each, beside a seed for the rest."""
+
+    params: MultikeySet
+    key: bytes  #: name of the keys
+    seed: bytes
+    b: npt.NDArray[np.uint32]
+
+    def __repr__(self) -> str:
+        return f"<batch of {len(self)} bits of {self.params.name} under the keys {self.key[:4].hex()}>"
+
+    def __len__(self) -> int:
+        return len(self.b)
+
+    @property
+    def keys(self) -> tuple[bytes, ...]:
+        return (self.key,)
+
+    def ciphertext(self, i: int) -> MultikeyCiphertext:
+        """The ciphertext of bit i."""
+        words = expand_words(self.params.dim // 2, self.seed, "multikey encryption", i)
+        b = struct.pack("<I", int(self.b[i]))
+        return MultikeyCiphertext(self.params, b"\x01" + self.key + b + words.astype("<u8").tobytes())
+
+    def ciphertexts(self) -> list[MultikeyCiphertext]:
+        """The ciphertexts of all bits."""
+        return [self.ciphertext(i) for i in range(len(self))]
+
+    def encode(self) -> bytes:
+        head = self.params.hash() + self.key + self.seed + struct.pack("<I", len(self))
+        return head + self.b.astype("<u4").tobytes()
+
+    @classmethod
+    def decode(cls, s: MultikeySet, data: bytes) -> Batch:
+        """Reads exactly one batch.
+
+        Raises:
+            ConfigError: it is none of the set.
+        """
+        if len(data) < _HEAD or data[:32] != s.hash():
+            raise ConfigError(f"{len(data)} bytes are no batch of {s.name}")
+        (count,) = struct.unpack_from("<I", data, _HEAD - 4)
+        if count > MAX_BATCH or len(data) != s.batch_size(count):
+            raise ConfigError(f"a batch of {count} bits in {len(data)} bytes")
+        return cls(s, data[32:64], data[64 : _HEAD - 4], np.frombuffer(data, "<u4", count, _HEAD).astype(np.uint32))
+
+
+@dataclass(frozen=True)
+class MaskedBits:
+    """Reads answers of a quorum, which depend on how many parties are in it."""
+
+    masked: Masked
+
+    @property
+    def most(self) -> int:
+        return self.masked.most
+
+    def check(self, data: bytes) -> None:
+        self.masked.check(data)
+
+    def messages(self, parts: Sequence[bytes]) -> list[int]:
+        """Bits.
+
+        Raises:
+            BadAnswersError: something else comes out, as of ciphertexts with more noise than results have.
+        """
+        bits = self.masked.messages(parts)
+        if any(b > 1 for b in bits):
+            raise BadAnswersError("what is decrypted is no bit: more noise than results have", "compute it again")
+        return bits
+
+
+def checked(
+    s: MultikeySet, ciphertexts: Sequence[object], owners: Mapping[bytes, int]
+) -> tuple[list[MultikeyCiphertext], list[tuple[bytes, int]]]:
+    """Ciphertexts of one request, which are under the same keys, and these with their owners."""
+    out = [c for c in ciphertexts if isinstance(c, MultikeyCiphertext) and c.params == s]
+    if not out or len(out) < len(ciphertexts) or len({c.keys for c in out}) > 1:
+        raise ConfigError(f"these are not multi-key ciphertexts of {s.name} under the same keys", "ask for each alone")
+    if not out[0].keys:
+        raise ConfigError("everybody can read these ciphertexts", "read their bit")
+    if any(k not in owners for k in out[0].keys):
+        raise ConfigError("nobody is named as the owner of some keys", "use MultikeyClient.decrypt, which asks")
+    return out, [(k, owners[k]) for k in out[0].keys]
