@@ -1,7 +1,7 @@
 package main
 
 // dashboards are all of them. Targets have the label process: docs/metrics.md.
-var dashboards = []dashboard{overview, rounds, stock, party, decryption}
+var dashboards = []dashboard{overview, rounds, stock, party, decryption, multikey}
 
 const (
 	lodge   = `job=~".*lodge.*"`

@@ -30,7 +30,7 @@ type cluster struct {
 func start(t *testing.T) *cluster {
 	c := &cluster{T: t, dir: t.TempDir(), names: []string{"coordinator", "p0", "p1", "p2"}, metrics: map[string]string{}, procs: map[string]*exec.Cmd{}}
 	t.Cleanup(c.stop)
-	c.lodge("init", c.path("net"), "--dev", "--allow-insecure-params", "--params", *set+","+thresholdSet, "--port", "0")
+	c.lodge("init", c.path("net"), "--dev", "--allow-insecure-params", "--params", *set+","+thresholdSet, "--multikey", multikeySet, "--port", "0")
 	for _, name := range c.names {
 		c.metrics[name] = outside.FreeAddress(t)
 		c.launch(name)
@@ -134,7 +134,7 @@ func (c *cluster) until(what string, so func() bool) {
 }
 
 // work has the cluster do all that dashboards show: keys, tuples of two kinds, a policy, reservations that succeed and one
-// that does not, deliveries, and decryptions by all parties and by two of three.
+// that does not, deliveries, decryptions by all parties and by two of three, and an evaluation on two parties' ciphertexts.
 func (c *cluster) work() {
 	c.lodge("jobs", "submit", "--kind", "keys", "--params", *set, "--wait")
 	c.lodge("jobs", "submit", "--kind", "keys", "--params", *set, "--purpose", "decryption", "--wait")
@@ -146,6 +146,17 @@ func (c *cluster) work() {
 	if out, err := c.try("reserve", "--kind", "square", "--params", *set, "--count", "10"); err == nil {
 		c.Fatalf("squares were reserved that there are not: %s", out)
 	}
+	c.lodge("keys", "generate", "--params", multikeySet, "--wait")
+	c.lodge("keys", "masks", "4", "--quorum", "p0,p1", "--count", "2000", "--wait")
+	c.lodge("mk", "netlist", "example", "adder", "2", "--out", c.path("adder"))
+	for _, p := range []string{"p0", "p1"} {
+		c.lodge("mk", "keys", "make", "--party", p)
+		c.lodge("mk", "encrypt", "10", "--party", p, "--out", c.path(p+".mk"))
+	}
+	c.until("p0 has the keys of p1", func() bool {
+		_, err := c.try("mk", "evaluate", c.path("adder"), "--in", c.path("p0.mk"), "--in", c.path("p1.mk"), "--party", "p0", "--estimate")
+		return err == nil
+	})
 	c.decrypt(1)
 }
 
@@ -161,7 +172,10 @@ func (c *cluster) draw(kind string, count int, more ...string) {
 // thresholdSet is one whose keys are made in no time.
 const thresholdSet = "insecure-L8-50"
 
-// decrypt has the parties decrypt a new ciphertext, and two of them one under threshold keys.
+// multikeySet is one whose gates take no time.
+const multikeySet = "insecure-M8-32"
+
+// decrypt has the parties decrypt a new ciphertext, and two of them one under threshold keys, and a sum under keys of their own.
 func (c *cluster) decrypt(n int) {
 	c.Helper()
 	file := c.path(fmt.Sprintf("%d.ct", n))
@@ -170,4 +184,7 @@ func (c *cluster) decrypt(n int) {
 	few := c.path(fmt.Sprintf("%d.lwe", n))
 	c.lodge("keys", "encrypt", "3", "1", "2", "3", "--out", few)
 	c.lodge("decrypt", few)
+	sum := c.path(fmt.Sprintf("%d.mk", n))
+	c.lodge("mk", "evaluate", c.path("adder"), "--in", c.path("p0.mk"), "--in", c.path("p1.mk"), "--party", "p0", "--out", sum)
+	c.lodge("mk", "decrypt", sum)
 }

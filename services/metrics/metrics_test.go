@@ -39,7 +39,11 @@ func TestServe(t *testing.T) {
 	m.MultikeyFetched("ok")
 	m.MultikeyPublished(2)
 	m.MultikeyEvaluated("ok", 100)
-	m.MultikeyOngoing(1, 1000)
+	m.MultikeyOngoing(MultikeyLevels{Waiting: 2, Running: 1, Bytes: 1000, ResultBytes: 500, Rotation: 0.02})
+	m.MultikeyOwn(2, 1)
+	m.MultikeyTook(2 * time.Second)
+	m.MultikeyDecrypted(4, 6)
+	m.MultikeyDecrypted(3, 0) // which makes no series
 	m.UnnamedChecks("mac")
 	m.JobEnded("scalar", "COMPLETED")
 	m.Reservation("reserved", 2*time.Second, false)
@@ -103,11 +107,20 @@ func TestServe(t *testing.T) {
 		`lodge_rpc_streams{role="peer"} 1`,
 		`lodge_unnamed_failures_total{check="mac"} 0`,
 		`lodge_stock_low_watermark_ratio{field="p128",kind="scalar",params="S14",tenant="dev"} 0.5`,
+		`lodge_multikey_own_keys{state="retired"} 1`,
+		`lodge_multikey_evaluations{state="waiting"} 2`,
+		`lodge_multikey_evaluation_seconds_sum 2`,
+		`lodge_multikey_results_bytes 500`,
+		`lodge_multikey_rotation_seconds 0.02`,
+		`lodge_multikey_decrypted_total{keys="4"} 6`,
 		`go_goroutines`,
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %s", want)
 		}
+	}
+	if strings.Contains(text, `keys="3"`) {
+		t.Error("a decryption of nothing makes a series")
 	}
 	if strings.Contains(text, `tenant="old"`) {
 		t.Error("a stock that is not there any more is shown")
@@ -150,6 +163,13 @@ func TestNil(t *testing.T) {
 	m.Disk("", 1, 1)
 	m.Streams("", 1)
 	m.UnnamedChecks("")
+	m.MultikeyOwn(1, 1)
+	m.MultikeyFetched("")
+	m.MultikeyPublished(1)
+	m.MultikeyEvaluated("", 1)
+	m.MultikeyTook(1)
+	m.MultikeyOngoing(MultikeyLevels{})
+	m.MultikeyDecrypted(1, 1)
 	m.JobEnded("", "")
 	m.Stock(nil)
 	m.Reservation("", 0, true)

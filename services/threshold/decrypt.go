@@ -437,6 +437,9 @@ func (s *Service) record(q *request, r *run, out []decrypt.Part) error {
 	}
 	s.Sessions.Metrics.Decryption(outcome)
 	s.Sessions.Metrics.ThresholdMessages(job.FormName(q.form()), len(r.fresh))
+	if c, own := q.batch.(*multikeyCiphertexts); own {
+		s.Sessions.Metrics.MultikeyDecrypted(len(c.keys), len(r.fresh))
+	}
 	note := fmt.Sprintf("%s: %d messages, %d of them for the first time, %d parties", outcome, q.messages(), len(r.fresh), len(q.quorum))
 	return s.note(q, note)
 }

@@ -151,6 +151,7 @@ func (s *Service) Run(ctx context.Context) {
 			var own context.Context
 			own, j.stop = context.WithCancel(ctx)
 			j.state, j.started = running, s.Now()
+			s.tell()
 			all.Go(func() { s.compute(own, j) })
 		}
 		s.mu.Unlock()
@@ -230,8 +231,10 @@ func (s *Service) evaluate(ctx context.Context, j *job, in *intake) (*result, er
 	if err != nil {
 		return nil, err
 	}
-	s.learn(in, time.Since(began).Seconds())
-	s.Log.Info("an evaluation has ended", "client", j.client, "gates", in.cost.Gates, "bootstraps", in.cost.Total(), "seconds", time.Since(began).Seconds())
+	took := time.Since(began)
+	s.learn(in, took.Seconds())
+	s.Metrics.MultikeyTook(took)
+	s.Log.Info("an evaluation has ended", "client", j.client, "gates", in.cost.Gates, "bootstraps", in.cost.Total(), "seconds", took.Seconds())
 	return newResult(in.scheme, out), nil
 }
 

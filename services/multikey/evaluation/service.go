@@ -69,6 +69,7 @@ func New(c Config) *Service {
 	s := &Service{Config: c, wake: make(chan struct{}), results: results{limit: int64(c.Limits.MaxResults), keep: time.Duration(c.Limits.KeepResults)}}
 	if c.Context != nil {
 		s.keys = newCache(c.Context.Scheme, c.Keys, int64(c.Limits.MaxKeysMemory), c.Workers)
+		s.tell()
 	}
 	return s
 }
@@ -95,15 +96,23 @@ func (s *Service) reserve(bytes int64) (release func(), err error) {
 
 // stir has everybody who waits look again, and tells metrics. The caller holds the lock.
 func (s *Service) stir() {
-	ongoing := 0
-	for _, j := range s.jobs {
-		if j.ongoing() {
-			ongoing++
-		}
-	}
-	s.Metrics.MultikeyOngoing(ongoing, s.memory)
+	s.tell()
 	close(s.wake)
 	s.wake = make(chan struct{})
+}
+
+// tell tells metrics what there is. The caller holds the lock.
+func (s *Service) tell() {
+	l := metrics.MultikeyLevels{Bytes: s.memory, ResultBytes: s.results.used, Rotation: s.rotation}
+	for _, j := range s.jobs {
+		switch j.state {
+		case waiting:
+			l.Waiting++
+		case running:
+			l.Running++
+		}
+	}
+	s.Metrics.MultikeyOngoing(l)
 }
 
 // refused gives an error of the engine its code.

@@ -17,6 +17,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/config"
 	"github.com/lodge-mpc/lodge/services/job"
 	"github.com/lodge-mpc/lodge/services/keyring"
+	"github.com/lodge-mpc/lodge/services/metrics"
 	"github.com/lodge-mpc/lodge/services/multikey"
 	"github.com/lodge-mpc/lodge/services/rpc"
 	"github.com/lodge-mpc/lodge/services/vault"
@@ -42,6 +43,7 @@ type Config struct {
 	Party   int                // its place in the roster
 	Signer  ed25519.PrivateKey // of its records
 	Workers int
+	Metrics *metrics.Metrics
 	// Changed is called after keys were made or retired; nil: nobody wants to know.
 	Changed func()
 }
@@ -57,7 +59,29 @@ type Store struct {
 }
 
 // New serves a party's own keys.
-func New(c Config) *Store { return &Store{Config: c} }
+func New(c Config) *Store {
+	s := &Store{Config: c}
+	s.measure()
+	return s
+}
+
+// measure tells metrics what keys there are. Of a vault that cannot be read others say that.
+func (s *Store) measure() {
+	if s.Metrics == nil {
+		return
+	}
+	all, err := s.Own()
+	if err != nil {
+		return
+	}
+	active := 0
+	for _, k := range all {
+		if k.State == vault.MultikeyActive {
+			active++
+		}
+	}
+	s.Metrics.MultikeyOwn(active, len(all)-active)
+}
 
 // Wait returns when nothing is being made any more.
 func (s *Store) Wait() { s.working.Wait() }
@@ -150,6 +174,7 @@ func (s *Store) record(k *vault.MultikeyKey, when time.Time, revoked bool) []byt
 
 // changed tells whoever wants to know.
 func (s *Store) changed() {
+	s.measure()
 	if s.Changed != nil {
 		s.Changed()
 	}
