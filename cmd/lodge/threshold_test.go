@@ -126,7 +126,9 @@ func (l *live) encrypts(path func(string) string) {
 	if err != nil || f.Evaluation == nil || f.Key.Epoch != 1 {
 		l.t.Fatalf("%+v, %v", f, err)
 	}
-	for _, wrong := range [][]byte{whole[:len(whole)-1], append(slices.Clone(whole), 0), slices.Concat(whole[:len(whole)-9], []byte{0xff}, whole[len(whole)-8:])} {
+	changed := slices.Clone(whole)
+	changed[len(changed)-9] ^= 0xff
+	for _, wrong := range [][]byte{whole[:len(whole)-1], append(slices.Clone(whole), 0), changed} {
 		if f, err := threshold.ReadKeys(bytes.NewReader(wrong)); err == nil {
 			l.t.Errorf("%d bytes are read: %+v", len(wrong), f)
 		}
