@@ -38,7 +38,7 @@ test-avx512: ## run the engine's tests with AVX-512, but not its IFMA
 	go test -tags avx512 -timeout 20m ./engine/...
 
 # The groups of e2e that are left to make crashes, as e2e/suite_test.go lists them.
-CRASHES = are killed during key generation|rotated and destroyed while|reservations while|threshold keys are made and used|a rolling upgrade
+CRASHES = are killed during key generation|rotated and destroyed while|reservations while|threshold keys are made and used|multi-key keys are made and used|a rolling upgrade
 slow: ## tests that take an hour or more: the shipped sets at full size, every field, 2 to 16 parties
 	go test -timeout 6h -v -run '$(LONG)' $(LONGPKG) -long all
 

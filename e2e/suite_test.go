@@ -41,6 +41,7 @@ var long = []string{
 	"keys that are rotated and destroyed while processes are killed",
 	"reservations while processes are killed",
 	"processes that are killed while threshold keys are made and used",
+	"processes that are killed while multi-key keys are made and used",
 	"a rolling upgrade to another version of the protocol",
 }
 
