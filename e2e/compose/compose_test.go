@@ -164,7 +164,7 @@ func TestCompose(t *testing.T) {
 	each("stock", func(c cluster) { stock = c.stock() })
 	for _, service := range []string{"p1", "coordinator"} {
 		for _, fault := range []string{"killed", "cut off", "paused"} {
-			each(service+" "+fault, func(c cluster) { c.strike(service, fault, stock.epoch) })
+			each(service+" "+fault, func(c cluster) { c.strike(service, fault, stock.struck) })
 		}
 	}
 	each("down and up", func(c cluster) { c.again(stock) })

@@ -16,9 +16,11 @@ import (
 
 // stock is what lies at the parties when faults begin.
 type stock struct {
-	epoch  uint64
 	scalar string // reservations
 	matrix string
+	// struck is the epoch of the jobs in whose middle processes are hit. A party that dies in a check of MACs burns the key, and
+	// what is under it.
+	struck uint64
 }
 
 // stock has keys, scalars and a matrix triple made, and reserves some.
@@ -28,7 +30,7 @@ func (c cluster) stock() stock {
 	c.job("--kind", "scalar", "--epoch", epoch, "--count", "100")
 	c.job("--kind", "matrix", "--epoch", epoch, "--shape", "4x4x4")
 	return stock{
-		epoch:  keys.Epoch,
+		struck: c.job("--kind", "keys", "--dim", "4").Epoch,
 		scalar: c.lodge("reserve", "--kind", "scalar", "--count", "100", "--epoch", epoch, "--lease", "2h", "--wait"),
 		matrix: c.lodge("reserve", "--kind", "matrix", "--shape", "4x4x4", "--count", "1", "--epoch", epoch, "--lease", "2h", "--wait"),
 	}

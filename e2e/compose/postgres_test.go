@@ -23,7 +23,7 @@ func TestPostgres(t *testing.T) {
 	each("stock", func(c cluster) { stock = c.stock() })
 	each("in PostgreSQL", cluster.inPostgres)
 	for _, service := range []string{"postgres", "p1"} {
-		each(service+" killed", func(c cluster) { c.strike(service, "killed", stock.epoch) })
+		each(service+" killed", func(c cluster) { c.strike(service, "killed", stock.struck) })
 	}
 	each("down and up", func(c cluster) { c.again(stock) })
 	each("another store", func(c cluster) { c.otherStore("") })
