@@ -49,8 +49,9 @@ const (
 
 const (
 	gatesSection = "Multi-key gates"
-	speedupFrom  = 4 // parties: with fewer, two goroutines have too few parts to share
-	keyThreads   = 2 // that make keys, which is not measured
+	speedupFrom  = 4  // parties: with fewer, two goroutines have too few parts to share
+	togetherTo   = 16 // parties: keys of more, with two sets, are more than memory
+	keyThreads   = 2  // that make keys, which is not measured
 	// Keys of 32 parties with twice as much garbage beside them are more than the machines have that this is run on.
 	gateGCPercent = 20
 )
@@ -155,29 +156,28 @@ func (o *Options) on(ctx context.Context, threads int, calls ...func() error) ([
 	return compare(ctx, o.Duration, list)
 }
 
-// gates measures the gates of so many parties: tfhe-go's and ours with the paper's set, and ours with the set of 128 bits.
+// gates measures the gates of so many parties: tfhe-go's and ours with the paper's set, and ours with the set of 128 bits; in
+// turns as far as memory goes.
 func (o *Options) gates(ctx context.Context, name string, c GateSets) ([]Result, error) {
 	defer debug.SetGCPercent(debug.SetGCPercent(gateGCPercent))
-	theirs, papers, err := o.gatesOfPaper(ctx, c)
+	var own func(workers int) error
+	times, err := o.gatesOfPaper(ctx, c, &own)
 	if err != nil {
 		return nil, err
 	}
-	parties := c.Parties
-	b, err := newGateBench(ctx, c.Set, parties)
-	if err != nil {
-		return nil, err
+	if own == nil {
+		if own, err = newGate(ctx, c.Set, c.Parties); err != nil {
+			return nil, err
+		}
+		runs, err := o.on(ctx, 1, func() error { return own(1) })
+		if err != nil {
+			return nil, err
+		}
+		times = append(times, Median(runs[0].times))
 	}
-	own, err := b.nand(ctx, parties)
-	if err != nil {
-		return nil, err
-	}
-	runs, err := o.on(ctx, 1, func() error { return own(1) })
-	if err != nil {
-		return nil, err
-	}
-	ours := Median(runs[0].times)
+	theirs, papers, ours := times[0], times[1], times[2]
 	ms := func(name string, seconds float64, what string) Result {
-		return Result{Name: name, Unit: "ms", Value: 1e3 * seconds, What: fmt.Sprintf(what, parties)}
+		return Result{Name: name, Unit: "ms", Value: 1e3 * seconds, What: fmt.Sprintf(what, c.Parties)}
 	}
 	list := []Result{
 		ms(name+"_paper_tfhe_go", theirs, "NAND of bits under the keys of %d parties, "+c.Paper+", by tfhe-go"),
@@ -185,7 +185,7 @@ func (o *Options) gates(ctx context.Context, name string, c GateSets) ([]Result,
 		ms(name, ours, "NAND of %d parties, "+c.Set),
 		Result{Name: name + "_of_paper", Unit: "x", Value: ours / papers, What: "that over the time of the paper's set"}.Wanted(wantOfPaper),
 	}
-	if parties < speedupFrom {
+	if c.Parties < speedupFrom {
 		return list, nil
 	}
 	gain, err := speedup(ctx, o.Duration, own)
@@ -193,23 +193,40 @@ func (o *Options) gates(ctx context.Context, name string, c GateSets) ([]Result,
 	return append(list, faster), err
 }
 
-// gatesOfPaper measures tfhe-go's gate and ours with the paper's set, in turns. Their keys are let go before others are made:
-// those of 32 parties are gigabytes.
-func (o *Options) gatesOfPaper(ctx context.Context, c GateSets) (theirs, ours float64, err error) {
+// gatesOfPaper measures tfhe-go's gate and ours with the paper's set, and, where memory has room for more keys, ours with the set of
+// 128 bits, which is then own. Otherwise its keys are let go before others are made: those of 32 parties are gigabytes.
+func (o *Options) gatesOfPaper(ctx context.Context, c GateSets, own *func(workers int) error) (times []float64, err error) {
 	defer debug.FreeOSMemory()
-	b, err := newGateBench(ctx, c.Paper, c.Parties)
+	set, err := multikey.Lookup(c.Paper)
 	if err != nil {
-		return 0, 0, err
+		return nil, err
 	}
-	own, err := b.nand(ctx, c.Parties)
+	papers, err := newGate(ctx, c.Paper, c.Parties)
 	if err != nil {
-		return 0, 0, err
+		return nil, err
 	}
-	runs, err := o.on(ctx, 1, libraryGate(b.scheme.Set, c.Parties), func() error { return own(1) })
+	calls := []func() error{libraryGate(set, c.Parties), func() error { return papers(1) }}
+	if c.Parties <= togetherTo {
+		gate, err := newGate(ctx, c.Set, c.Parties)
+		if err != nil {
+			return nil, err
+		}
+		*own, calls = gate, append(calls, func() error { return gate(1) })
+	}
+	runs, err := o.on(ctx, 1, calls...)
+	for _, r := range runs {
+		times = append(times, Median(r.times))
+	}
+	return times, err
+}
+
+// newGate is a gate of bits of so many parties, each of whom has keys of a set.
+func newGate(ctx context.Context, set string, parties int) (func(workers int) error, error) {
+	b, err := newGateBench(ctx, set, parties)
 	if err != nil {
-		return 0, 0, err
+		return nil, err
 	}
-	return Median(runs[0].times), Median(runs[1].times), nil
+	return b.nand(ctx, parties)
 }
 
 // speedup is how many times faster two goroutines are than one, by the clock, in turns.
