@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/lodge-mpc/lodge/engine/kernel"
+	"github.com/lodge-mpc/lodge/engine/linear"
 	"github.com/lodge-mpc/lodge/engine/params"
 )
 
@@ -83,6 +84,34 @@ func TestMultikeyRows(t *testing.T) {
 		}
 	}
 	if want := names(rows); !slices.Equal(got, want) || len(got) != 7 {
+		t.Errorf("results %v, want %v", got, want)
+	}
+}
+
+// Products are right, and their figures those that are announced.
+func TestLinearRows(t *testing.T) {
+	o := options(t)
+	o.Resident = func() uint64 { return 1 }
+	o.Linear = LinearShapes{
+		Vectors: []LinearVector{{Set: "insecure-V6-32", Rows: 20, Cols: 10}},
+		Batches: []LinearBatch{{Set: "insecure-V6-32", Rows: 30, Cols: 2, Count: 3}},
+		Products: []LinearProduct{{Name: "small", Set: "insecure-P6-40", Shape: linear.ProductShape{
+			Rows: 3, Inner: 4, Cols: 5, MaxLeft: 7, MaxRight: 9,
+		}}},
+	}
+	rows := o.LinearAlgebra()
+	list, err := Run(t.Context(), rows, regexp.MustCompile(""), func(string) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, r := range list {
+		got = append(got, r.Name)
+		if r.Value <= 0 || math.IsInf(r.Value, 0) || r.Unit == "" || r.What == "" {
+			t.Errorf("%+v", r)
+		}
+	}
+	if want := names(rows); !slices.Equal(got, want) || len(got) != 30 {
 		t.Errorf("results %v, want %v", got, want)
 	}
 }

@@ -28,6 +28,7 @@ type Options struct {
 	Duration  time.Duration // for one row, unless a single call takes longer
 	Field     string        // of operations; "" is p128, or the smallest of the set
 	Gates     []GateSets    // of multi-key gates
+	Linear    LinearShapes  // of two-party linear algebra
 	Resident  func() uint64 // what this process takes of memory, where that is measured
 }
 

@@ -39,6 +39,7 @@ turn, in one process, stay.
   keys* run between processes as whole protocols do: CPU time is that of a party's process, with taking requests in, checking
   and decoding them, the ledger and the answers. Figures are medians; *want* is what is wanted at most.
 - *Multi-key gates* run on one thread, beside tfhe-go's own routine with the same parameters, in turn; times are CPU time.
+- *Two-party linear algebra* runs both parties in turn on one thread, in one process without a network; times are CPU time.
 
 What the figures mean, where the time goes and what would pay next is in [performance](performance.md).
 

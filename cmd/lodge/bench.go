@@ -49,6 +49,7 @@ func benchCommand() *cobra.Command {
 	complete(cmd, "set", allSetWords)
 	type part func(cmd *cobra.Command, o *bench.Options) []bench.Row
 	gates := func(_ *cobra.Command, b *bench.Options) []bench.Row { return b.Multikey() }
+	products := func(_ *cobra.Command, b *bench.Options) []bench.Row { return b.LinearAlgebra() }
 	kernels := func(_ *cobra.Command, b *bench.Options) []bench.Row { return b.Kernels() }
 	operations := func(_ *cobra.Command, b *bench.Options) []bench.Row { return b.Operations() }
 	for _, c := range []struct {
@@ -61,7 +62,8 @@ func benchCommand() *cobra.Command {
 		{"stock", "Measure the store and reservations, with parties in processes of their own", []part{stockRows}},
 		{"threshold", "Measure threshold keys: the protocols alone, and parties in processes of their own", []part{thresholdRows}},
 		{"multikey", "Measure gates on bits under several parties' keys, beside tfhe-go's", []part{gates}},
-		{"all", "Measure everything", []part{kernels, operations, protocolRows, stockRows, thresholdRows, gates}},
+		{"linear", "Measure products of matrices and vectors of two parties", []part{products}},
+		{"all", "Measure everything", []part{kernels, operations, protocolRows, stockRows, thresholdRows, gates, products}},
 	} {
 		cmd.AddCommand(&cobra.Command{Use: c.name, Short: c.short, Args: cobra.NoArgs, RunE: func(cmd *cobra.Command, _ []string) error {
 			b, err := o.options()
@@ -82,7 +84,7 @@ func (o *benchOptions) options() (*bench.Options, error) {
 	if o.json && o.text {
 		return nil, invalid("write one of them", "--json and --text exclude each other")
 	}
-	b := &bench.Options{Parties: o.parties, Duration: o.duration, Resident: func() uint64 {
+	b := &bench.Options{Parties: o.parties, Duration: o.duration, Linear: bench.AllLinear(), Resident: func() uint64 {
 		now, _ := metrics.ResidentBytes()
 		return now
 	}}

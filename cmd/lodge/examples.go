@@ -26,6 +26,7 @@ lodge batches list --cluster cluster --party p0 --epoch 1 --state available`,
 lodge bench all --write docs/benchmarks.md`,
 	"bench kernels": `lodge bench kernels --filter 'ntt|matmul' --text
 lodge bench kernels --list`,
+	"bench linear":   `lodge bench linear --filter vector`,
 	"bench multikey": `lodge bench multikey --set M11-4`,
 	"bench operations": `lodge bench operations --set S14-64 --duration 5s
 lodge bench operations --list`,

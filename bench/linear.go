@@ -1,0 +1,389 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/bits"
+	"runtime/debug"
+
+	"github.com/lodge-mpc/lodge/engine/linear"
+	"github.com/lodge-mpc/lodge/engine/sample"
+)
+
+// LinearShapes are the shapes that products of two-party linear algebra are measured with, and what is wanted of them.
+type LinearShapes struct {
+	Vectors  []LinearVector
+	Batches  []LinearBatch
+	Products []LinearProduct
+}
+
+// LinearVector is a matrix times a shared vector, in both packings of the paper. Seconds and Bytes are wanted of each.
+type LinearVector struct {
+	Set        string
+	Rows, Cols int
+	Seconds    map[linear.Packing]float64
+	Bytes      map[linear.Packing]float64
+}
+
+// LinearBatch is a sum over shared matrices times vectors.
+type LinearBatch struct {
+	Set               string
+	Rows, Cols, Count int
+	Seconds           float64
+}
+
+// LinearProduct is a product of two encrypted matrices.
+type LinearProduct struct {
+	Name, Set string
+	Shape     linear.ProductShape
+	Seconds   float64
+}
+
+// AllLinear are the shapes whose figures the papers have.
+func AllLinear() LinearShapes {
+	square := func(n int, most uint64, method linear.Method) linear.ProductShape {
+		return linear.ProductShape{Rows: n, Inner: n, Cols: n, MaxLeft: most, MaxRight: most, Method: method}
+	}
+	return LinearShapes{
+		Vectors: []LinearVector{{
+			Set: linear.DefaultVector, Rows: 4000, Cols: 2000,
+			Seconds: map[linear.Packing]float64{linear.Double: 0.6, linear.Forward: 3},
+			Bytes:   map[linear.Packing]float64{linear.Double: 7e6, linear.Forward: 120e6},
+		}},
+		Batches: []LinearBatch{{Set: linear.DefaultVector, Rows: 124 * 124, Cols: 4, Count: 12, Seconds: 0.08}},
+		Products: []LinearProduct{
+			{"binary_32_first", "P13-17", square(32, 1, linear.First), 0.05},
+			{"binary_32_second", "P13-17", square(32, 1, linear.Second), 0.05},
+			{"10bit_16_first", linear.DefaultProduct, square(16, 1023, linear.First), 0.02},
+			{"10bit_16_second", linear.DefaultProduct, square(16, 1023, linear.Second), 0.02},
+			{"16bit_128", linear.DefaultProduct, square(128, 65535, linear.FewestBytes), 2},
+		},
+	}
+}
+
+const linearSection = "Two-party linear algebra"
+
+// errLinear says that a product is not what it is in the clear.
+var errLinear = errors.New("a product is wrong")
+
+// LinearAlgebra lists the measurements of two-party linear algebra. Each product is held against the same in the clear first.
+func (o *Options) LinearAlgebra() (rows []Row) {
+	add := func(names []string, run func(ctx context.Context) ([]Result, error)) {
+		rows = append(rows, Row{Section: linearSection, Names: names, Run: run})
+	}
+	for _, v := range o.Linear.Vectors {
+		names := append(linearNames(v.name(linear.Double)), linearNames(v.name(linear.Forward))...)
+		add(append(names, v.name(linear.Forward)+"_time_over_double", v.name(linear.Forward)+"_bytes_over_double"),
+			func(ctx context.Context) ([]Result, error) { return o.linearVectors(ctx, v) })
+	}
+	for _, b := range o.Linear.Batches {
+		name := fmt.Sprintf("linear_batch_%dx%dx%d", b.Count, b.Rows, b.Cols)
+		add(linearNames(name), func(ctx context.Context) ([]Result, error) {
+			w, err := newLinearBatch(b)
+			if err != nil {
+				return nil, err
+			}
+			return o.linear(ctx, name, b.Seconds, 0, w)
+		})
+	}
+	for _, p := range o.Linear.Products {
+		name := "linear_product_" + p.Name
+		add(linearNames(name), func(ctx context.Context) ([]Result, error) {
+			w, err := newLinearProduct(p)
+			if err != nil {
+				return nil, err
+			}
+			return o.linear(ctx, name, p.Seconds, 0, w)
+		})
+	}
+	return rows
+}
+
+func linearNames(name string) []string {
+	return []string{name, name + "_owner", name + "_evaluator", name + "_bytes", name + "_up", name + "_down", name + "_memory"}
+}
+
+// linearWork is a product: what the owner of the key does, and what the evaluator does between encryption and decryption.
+type linearWork struct {
+	what      string
+	owner     func() error // encrypts, and opens the answers of the evaluation before
+	evaluator func() error
+	up, down  int
+}
+
+// linear measures a product, on one thread.
+func (o *Options) linear(ctx context.Context, name string, seconds, bytes float64, w *linearWork) ([]Result, error) {
+	debug.FreeOSMemory()
+	before := o.Resident()
+	runs, err := o.on(ctx, 1, w.owner, w.evaluator)
+	if err != nil {
+		return nil, err
+	}
+	memory := max(1, float64(o.Resident())-float64(before))
+	owner, evaluator := Median(runs[0].times), Median(runs[1].times)
+	ms := func(name, what string, seconds float64) Result {
+		return Result{Name: name, Unit: "ms", Value: 1e3 * seconds, What: what}
+	}
+	size := func(name, what string, n float64) Result { return Result{Name: name, Unit: "B", Value: n, What: what} }
+	return []Result{
+		ms(name, w.what+": both parties", owner+evaluator).Wanted(1e3 * seconds),
+		ms(name+"_owner", "of that, the owner of the key", owner),
+		ms(name+"_evaluator", "of that, the evaluator", evaluator),
+		size(name+"_bytes", "bytes both ways, without keys", float64(w.up+w.down)).Wanted(bytes),
+		size(name+"_up", "of that, fresh ciphertexts", float64(w.up)),
+		size(name+"_down", "of that, answers", float64(w.down)),
+		size(name+"_memory", "resident memory that this adds, of both in one process", memory),
+	}, nil
+}
+
+// linearKeys are a scheme and keys, and randomness that is drawn by name.
+type linearKeys struct {
+	*linear.Scheme
+	secret *linear.SecretKey
+	public *linear.PublicKey
+	random *sample.Source
+	drawn  uint64
+}
+
+func newLinearKeys(set string, products bool) (*linearKeys, error) {
+	x, err := linear.Lookup(set)
+	if err != nil {
+		return nil, err
+	}
+	s, err := linear.New(x)
+	if err != nil {
+		return nil, err
+	}
+	k := &linearKeys{Scheme: s, random: sample.NewSource(seed).Sub("linear " + set)}
+	k.secret, k.public = s.Generate(products, k.source())
+	return k, nil
+}
+
+// source is for one call.
+func (k *linearKeys) source() *sample.Source {
+	k.drawn++
+	return k.random.Sub("call", k.drawn)
+}
+
+// residues are uniform modulo T.
+func (k *linearKeys) residues(n int) []uint64 {
+	v := make([]uint64, n)
+	sample.Uniform(v, k.T, k.source().Stream("residues"))
+	return v
+}
+
+// inner is a times b modulo T.
+func (k *linearKeys) inner(a, b []uint64) (sum uint64) {
+	for i := range a {
+		hi, lo := bits.Mul64(a[i], b[i])
+		sum = (sum + bits.Rem64(hi, lo, k.T)) % k.T
+	}
+	return sum
+}
+
+func (v LinearVector) name(p linear.Packing) string {
+	return fmt.Sprintf("linear_vector_%dx%d_%v", v.Rows, v.Cols, p)
+}
+
+// linearVectors measures both packings.
+func (o *Options) linearVectors(ctx context.Context, v LinearVector) (list []Result, err error) {
+	k, err := newLinearKeys(v.Set, false)
+	if err != nil {
+		return nil, err
+	}
+	at := map[linear.Packing]int{}
+	for _, packing := range []linear.Packing{linear.Double, linear.Forward} {
+		w, err := k.vector(v, packing)
+		if err != nil {
+			return nil, err
+		}
+		some, err := o.linear(ctx, v.name(packing), v.Seconds[packing], v.Bytes[packing], w)
+		if err != nil {
+			return nil, err
+		}
+		at[packing] = len(list)
+		list = append(list, some...)
+	}
+	over := func(name string, i int, what string) Result {
+		return Result{
+			Name: v.name(linear.Forward) + name, Unit: "x", What: what,
+			Value: list[at[linear.Forward]+i].Value / list[at[linear.Double]+i].Value,
+		}
+	}
+	return append(list,
+		over("_time_over_double", 0, "forward-backward packing over double packing, time"),
+		over("_bytes_over_double", 3, "the same, bytes")), nil
+}
+
+// vector is a matrix times a vector that is shared.
+func (k *linearKeys) vector(v LinearVector, packing linear.Packing) (*linearWork, error) {
+	p, err := k.PlanVector(v.Rows, v.Cols, packing, 0)
+	if err != nil {
+		return nil, err
+	}
+	m, mine, yours := k.residues(v.Rows*v.Cols), k.residues(v.Cols), k.residues(v.Cols)
+	in, err := p.Encrypt(k.secret, mine, 1, k.source())
+	if err != nil {
+		return nil, err
+	}
+	answers, shares, opened := make([][]byte, p.Answers), make([][]uint64, p.Answers), make([][]uint64, p.Answers)
+	evaluator := func() error {
+		e, err := p.Evaluator(k.public, in)
+		for g := 0; err == nil && g < len(answers); g++ {
+			from, to := p.RowsOf(g)
+			answers[g], shares[g], err = e.Answer(g, m[from*v.Cols:to*v.Cols], yours, k.source())
+		}
+		return err
+	}
+	owner := func() (err error) {
+		if in, err = p.Encrypt(k.secret, mine, 1, k.source()); err != nil {
+			return err
+		}
+		for g := range answers {
+			if opened[g], err = p.Open(k.secret, g, answers[g]); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if err := errors.Join(evaluator(), owner()); err != nil {
+		return nil, err
+	}
+	whole := make([]uint64, v.Cols)
+	for i := range whole {
+		whole[i] = (mine[i] + yours[i]) % k.T
+	}
+	for g := range answers {
+		from, to := p.RowsOf(g)
+		for i := range to - from {
+			if (opened[g][i]+shares[g][i])%k.T != k.inner(m[(from+i)*v.Cols:(from+i+1)*v.Cols], whole) {
+				return nil, errLinear
+			}
+		}
+	}
+	what := fmt.Sprintf("a matrix of %d x %d times a shared vector, residues modulo T, %s, %v packing, %d rows an answer",
+		v.Rows, v.Cols, v.Set, packing, p.PerAnswer)
+	return &linearWork{what, owner, evaluator, p.UpBytes(), p.DownBytes()}, nil
+}
+
+// newLinearBatch is a sum over matrices times vectors; the evaluator has no share of the matrices.
+func newLinearBatch(x LinearBatch) (*linearWork, error) {
+	k, err := newLinearKeys(x.Set, false)
+	if err != nil {
+		return nil, err
+	}
+	p, err := k.PlanBatch(x.Rows, x.Cols, x.Count, 1)
+	if err != nil {
+		return nil, err
+	}
+	mine, vectors := k.residues(x.Rows*x.Cols*x.Count), k.residues(x.Cols*x.Count)
+	in, err := p.Encrypt(k.secret, mine, 1, k.source())
+	if err != nil {
+		return nil, err
+	}
+	answers, shares, opened := make([][]byte, p.Answers), make([][]uint64, p.Answers), make([][]uint64, p.Answers)
+	evaluator := func() error {
+		e, err := p.Evaluator(k.public, in)
+		for g := 0; err == nil && g < len(answers); g++ {
+			answers[g], shares[g], err = e.Answer(g, vectors, nil, k.source())
+		}
+		return err
+	}
+	owner := func() (err error) {
+		if in, err = p.Encrypt(k.secret, mine, 1, k.source()); err != nil {
+			return err
+		}
+		for g := range answers {
+			if opened[g], err = p.Open(k.secret, g, answers[g]); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if err := errors.Join(evaluator(), owner()); err != nil {
+		return nil, err
+	}
+	for g := range answers {
+		part := p.PartOf(g)
+		for i := range part.Len() {
+			want := uint64(0)
+			for m := range x.Count {
+				at := (m*x.Rows + part.Row + i) * x.Cols
+				want += k.inner(mine[at:at+x.Cols], vectors[m*x.Cols:(m+1)*x.Cols])
+			}
+			if (opened[g][i]+shares[g][i])%k.T != want%k.T {
+				return nil, errLinear
+			}
+		}
+	}
+	what := fmt.Sprintf("the sum over %d matrices of %d x %d, which one has, times vectors of the other, residues modulo T, %s",
+		x.Count, x.Rows, x.Cols, x.Set)
+	return &linearWork{what, owner, evaluator, p.UpBytes(), p.DownBytes()}, nil
+}
+
+// newLinearProduct is a product of two encrypted matrices.
+func newLinearProduct(x LinearProduct) (*linearWork, error) {
+	k, err := newLinearKeys(x.Set, true)
+	if err != nil {
+		return nil, err
+	}
+	p, err := k.PlanProduct(x.Shape)
+	if err != nil {
+		return nil, err
+	}
+	entries := func(n int, most uint64) []int64 {
+		v, stream := make([]uint64, n), k.source().Stream("entries")
+		sample.Uniform(v, most+1, stream)
+		out := make([]int64, n)
+		for i := range v {
+			out[i] = int64(v[i])
+		}
+		return out
+	}
+	left, right := entries(p.Rows*p.Inner, p.MaxLeft), entries(p.Inner*p.Cols, p.MaxRight)
+	var l, r *linear.Inputs
+	var answers [][]byte
+	out := make([]int64, p.Rows*p.Cols)
+	encrypt := func() (err error) {
+		if l, err = p.EncryptLeft(k.secret, left, 1, k.source()); err == nil {
+			r, err = p.EncryptRight(k.secret, right, 1, k.source())
+		}
+		return err
+	}
+	evaluator := func() error {
+		e, err := p.Evaluator(k.public, l, r)
+		if err == nil {
+			answers = e.Multiply(1, k.source())
+		}
+		return err
+	}
+	owner := func() error {
+		if err := encrypt(); err != nil {
+			return err
+		}
+		for g, answer := range answers {
+			if err := p.Open(k.secret, g, answer, out); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	for _, step := range []func() error{encrypt, evaluator, owner} {
+		if err := step(); err != nil {
+			return nil, err
+		}
+	}
+	for i := range out {
+		want := int64(0)
+		for u := range p.Inner {
+			want += left[i/p.Cols*p.Inner+u] * right[u*p.Cols+i%p.Cols]
+		}
+		if out[i] != want {
+			return nil, errLinear
+		}
+	}
+	what := fmt.Sprintf("encrypted %d x %d times %d x %d, entries up to %d, %s, tiles of %d x %d x %d",
+		p.Rows, p.Inner, p.Inner, p.Cols, p.MaxLeft, x.Set, p.TileRows, p.TileInner, p.TileCols)
+	return &linearWork{what, owner, evaluator, p.UpBytes(), p.DownBytes()}, nil
+}
