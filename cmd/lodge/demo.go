@@ -45,11 +45,11 @@ func (o *demoOptions) shape() (*jobv1.Shape, uint32, error) {
 	if o.kind != "matrix" {
 		return nil, 1, nil
 	}
-	shape, block, err := parseShape(o.dim)
+	shape, err := parseShape(o.dim)
 	if err != nil {
 		return nil, 0, invalid("write 128, or rows x inner x columns such as 200x100x50", "--dim %s: %v", o.dim, err)
 	}
-	return shape, block, nil
+	return shape, enclosing(shape), nil
 }
 
 // demoReport is the outcome of a demonstration.

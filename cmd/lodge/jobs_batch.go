@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	coordinatorv1 "github.com/lodge-mpc/lodge/proto/lodge/coordinator/v1"
+	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
 	"github.com/lodge-mpc/lodge/services/job"
 	"github.com/lodge-mpc/lodge/services/rpc"
 )
@@ -52,10 +53,10 @@ func (o *operator) submit(cmd *cobra.Command, q *jobOptions, r *coordinatorv1.Jo
 	return s.wait()
 }
 
-// first gives how many tuples to ask of each job.
+// first gives how many tuples to ask of each job, and has the parties choose the blocks of matrices unless they were named.
 func (s *submission) first() ([]uint64, error) {
-	count := s.request.GetCount()
-	if !job.MakesTuples(s.request.GetKind()) || count < 2 {
+	count, choose := s.request.GetCount(), s.request.GetKind() == jobv1.Kind_KIND_MATRIX && s.request.GetDim() == 0
+	if !job.MakesTuples(s.request.GetKind()) || count < 2 && !choose {
 		return []uint64{count}, nil
 	}
 	ctx, cancel := context.WithTimeout(s.cmd.Context(), callTime)
@@ -63,11 +64,17 @@ func (s *submission) first() ([]uint64, error) {
 	e, err := s.c.EstimateJob(ctx, &coordinatorv1.EstimateJobRequest{Job: s.request})
 	if err != nil {
 		// The coordinator cannot be reached, or will refuse the job itself, or queues it: the epoch may be in the making.
-		if !s.options.wait {
+		if choose {
+			s.request.Dim = enclosing(s.request.GetShape())
+		}
+		if !s.options.wait && count > 1 {
 			fmt.Fprintf(s.cmd.ErrOrStderr(), "how many jobs that takes is not known yet: %s. This submits one, which may make less than %d.\n",
 				oneLine(rpc.FromError(err).What), count)
 		}
 		return []uint64{count}, nil
+	}
+	if choose {
+		s.request.Dim = e.GetDim()
 	}
 	return split(count, e.GetTuples())
 }

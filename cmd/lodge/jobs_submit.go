@@ -74,7 +74,7 @@ func (q *jobOptions) flags(cmd *cobra.Command) {
 	f.StringVar(&q.params, "params", params.Default, "parameter set")
 	f.StringVar(&q.field, "field", "p128", "field: p64 to p4096; not with keys")
 	f.StringVar(&q.shape, "shape", "", "of matrices: N, or rows x inner x columns such as 200x100x50")
-	f.Uint32Var(&q.dim, "dim", 0, "block dimension, a power of two (default: with keys none, with matrices what holds the shape, up to 128)")
+	f.Uint32Var(&q.dim, "dim", 0, "block dimension, a power of two (default: with keys none, with matrices what costs least)")
 	f.Uint32Var(&q.inputParty, "input-party", 0, "of input masks: the party that knows the values")
 	f.BoolVar(&q.noSacrifice, "no-sacrifice", false, "of products: leave out the check that finds those of malformed evaluation keys; parties must allow it")
 	f.Uint64Var(&q.count, "count", 1, "tuples to make at least; not with keys")
@@ -149,33 +149,35 @@ func (q *jobOptions) request(changed func(string) bool) (*coordinatorv1.JobReque
 		}
 		return r, nil
 	}
-	shape, block, err := parseShape(q.shape)
+	shape, err := parseShape(q.shape)
 	if err != nil {
 		return wrong("write 128, or rows x inner x columns such as 200x100x50", "--shape %q: %v", q.shape, err)
 	}
-	if r.Shape = shape; r.Dim == 0 {
-		r.Dim = block
-	}
+	r.Shape = shape
 	return r, nil
 }
 
-// parseShape reads N, an N x N square, or RxKxC, and gives the block that holds it, up to 128.
-func parseShape(text string) (shape *jobv1.Shape, block uint32, err error) {
+// parseShape reads N, an N x N square, or RxKxC.
+func parseShape(text string) (*jobv1.Shape, error) {
 	parts := strings.Split(text, "x")
 	if len(parts) == 1 {
 		parts = []string{text, text, text}
 	}
 	if len(parts) != 3 {
-		return nil, 0, fmt.Errorf("%d dimensions", len(parts))
+		return nil, fmt.Errorf("%d dimensions", len(parts))
 	}
 	var n [3]uint32
 	for i, p := range parts {
 		v, err := strconv.ParseUint(p, 10, 14)
 		if err != nil || v == 0 {
-			return nil, 0, fmt.Errorf("%q is not a dimension from 1 to 16383", p)
+			return nil, fmt.Errorf("%q is not a dimension from 1 to 16383", p)
 		}
 		n[i] = uint32(v)
 	}
-	block = min(128, uint32(1)<<bits.Len32(max(n[0], n[1], n[2])-1))
-	return &jobv1.Shape{Rows: n[0], Inner: n[1], Columns: n[2]}, block, nil
+	return &jobv1.Shape{Rows: n[0], Inner: n[1], Columns: n[2]}, nil
+}
+
+// enclosing is the block that holds a shape, up to 128.
+func enclosing(s *jobv1.Shape) uint32 {
+	return min(128, uint32(1)<<bits.Len32(max(s.GetRows(), s.GetInner(), s.GetColumns())-1))
 }

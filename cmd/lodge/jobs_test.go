@@ -45,7 +45,7 @@ func TestJobRequest(t *testing.T) {
 			Kind: jobv1.Kind_KIND_INPUT, Params: "S14-33w", Field: "p128", Dim: 1, Count: 1, Epoch: 2, Purpose: triples, Tenant: devnet.Tenant,
 		},
 		"--kind matrix --epoch 2 --shape 200x100x50": {
-			Kind: jobv1.Kind_KIND_MATRIX, Params: "S14-33w", Field: "p128", Dim: 128, Shape: shape, Count: 1, Epoch: 2, Purpose: triples, Tenant: devnet.Tenant,
+			Kind: jobv1.Kind_KIND_MATRIX, Params: "S14-33w", Field: "p128", Shape: shape, Count: 1, Epoch: 2, Purpose: triples, Tenant: devnet.Tenant,
 		},
 		"--kind matrix --epoch 2 --shape 5 --dim 4": {
 			Kind: jobv1.Kind_KIND_MATRIX, Params: "S14-33w", Field: "p128", Dim: 4, Shape: &jobv1.Shape{Rows: 5, Inner: 5, Columns: 5}, Count: 1, Epoch: 2,

@@ -63,7 +63,7 @@ func (q *classFlags) class(f *pflag.FlagSet) (*tuplesv1.Class, error) {
 	case !f.Changed("input-party") && c.Kind == jobv1.Kind_KIND_INPUT:
 		return nil, rpc.Errorf(rpc.Invalid, "name the party that knows the values", "no --input-party")
 	case c.Kind == jobv1.Kind_KIND_MATRIX:
-		shape, _, err := parseShape(q.shape)
+		shape, err := parseShape(q.shape)
 		if err != nil {
 			return nil, rpc.Errorf(rpc.Invalid, "write 128, or rows x inner x columns such as 200x100x50", "--shape %q: %v", q.shape, err)
 		}

@@ -59,7 +59,15 @@ func TestEstimates(t *testing.T) {
 	}
 	s := n.spec(jobv1.Kind_KIND_MATRIX, 1)
 	s.Dim = 0
-	if e := estimate(n.nodes[0], s); e.GetDim() != n.spec(jobv1.Kind_KIND_MATRIX, 1).GetDim() {
-		t.Errorf("a block of %d", e.GetDim())
+	for shape, want := range map[*jobv1.Shape]uint32{
+		{Rows: 5, Inner: 5, Columns: 5}: 4, // what there are keys for
+		{Rows: 5, Inner: 6, Columns: 3}: 1,
+	} {
+		s.Shape = shape
+		for i := range n.nodes {
+			if e := estimate(n.nodes[i], s); e.GetDim() != want {
+				t.Errorf("%v at party %d: a block of %d, want %d", shape, i, e.GetDim(), want)
+			}
+		}
 	}
 }

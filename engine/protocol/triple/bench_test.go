@@ -44,3 +44,30 @@ func BenchmarkBatch(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkBlocks makes batches of skewed matrices in blocks of several sizes, 0 the one that is chosen, of two parties in one
+// process: time, on one core, and bytes are of one party for one tuple, and memory is that of a batch at a party by estimate.
+func BenchmarkBlocks(b *testing.B) {
+	const n, keyDim = 2, 128
+	w := newNetwork(b, *benchSet, "p128", n, keyDim)
+	for p := range w.macs {
+		w.macs[p].Operand = w.scheme.Left(w.macs[p].Ciphertext)
+	}
+	for _, c := range []struct {
+		shape Shape
+		dims  []int
+	}{{Shape{128, 128, 1}, []int{0, 32, 64, 128}}, {Shape{64, 576, 1}, []int{0, 64, 128}}} {
+		for _, dim := range c.dims {
+			b.Run(fmt.Sprintf("%dx%dx%d/dim=%d", c.shape.Rows, c.shape.Inner, c.shape.Cols, dim), func(b *testing.B) {
+				plan := w.plan(b, Matrix, c.shape, dim, 1)
+				for b.Loop() {
+					w.run(plan).OK(b)
+				}
+				tuples := float64(plan.Count)
+				b.ReportMetric(b.Elapsed().Seconds()*1e3/float64(b.N)/n/tuples, "ms/tuple")
+				b.ReportMetric(float64(plan.SentBytes(w.scheme))/tuples, "B/tuple")
+				b.ReportMetric(float64(plan.MemoryBytes(2))/1e9, "GB")
+			})
+		}
+	}
+}

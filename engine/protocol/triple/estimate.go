@@ -1,8 +1,6 @@
 package triple
 
 import (
-	"math/bits"
-
 	"github.com/lodge-mpc/lodge/engine/codec"
 	"github.com/lodge-mpc/lodge/engine/gbfv"
 	"github.com/lodge-mpc/lodge/engine/protocol/popk"
@@ -42,10 +40,13 @@ func (p *Plan) Transforms() int64 {
 	relinearization := primes * primes // a digit for each prime, transformed for all
 	products := int64(n.proved() + n.products() + len(p.pairing()))
 	if p.Kind == Matrix {
-		// Every row of blocks meets every column of them: d rotations of each of d ciphertexts, by Horner's rule.
-		pairs := int64(p.blocks(p.Shape.Rows)) * int64(p.blocks(p.Shape.Inner)) * int64(p.blocks(p.Shape.Cols))
-		d := int64(p.Dim)
-		total += pairs * d * (product*primes + relinearization) * int64(max(1, bits.Len64(uint64(d))-1))
+		// Every row of blocks meets every column of them: both parts of both operands are extended to the basis of products
+		// and transformed, once with either part of the other, and multiplied as matrices. Each sum of products goes back and
+		// has its keys switched thrice.
+		wide := 2*primes + 1
+		rows, inner, cols, d := int64(p.blocks(p.Shape.Rows)), int64(p.blocks(p.Shape.Inner)), int64(p.blocks(p.Shape.Cols)), int64(p.Dim)
+		total += rows * inner * cols * d * 4 * wide * (2 + d/32)
+		total += rows * cols * d * (4*wide + 3*relinearization)
 	}
 	total += products * (product*primes + relinearization)
 	return total + decryption*int64(p.Decryptions())*int64(p.Instance.DDecPrimes)

@@ -112,8 +112,9 @@ func TestPlans(t *testing.T) {
 		{Scalar, Shape{}, 0, 1 << 30, 1, Plan{Dim: 1, Blocks: MaxBlocks, Count: MaxBlocks*slots - 1}},
 		{Scalar, Shape{}, 0, 0, 1, Plan{}},
 		{Matrix, Shape{4, 4, 4}, 0, 1, 16, Plan{Dim: 4, Count: slots / 4}},
-		{Matrix, Shape{5, 3, 2}, 0, 1, 16, Plan{Dim: 8, Count: slots / 8}},
-		{Matrix, Shape{40, 3, 2}, 0, 1, 16, Plan{Dim: 16, Count: slots / 16}}, // no keys for more
+		{Matrix, Shape{5, 3, 2}, 0, 1, 16, Plan{Dim: 1, Count: slots}},
+		{Matrix, Shape{40, 40, 40}, 0, 1, 16, Plan{Dim: 16, Count: slots / 16}}, // no keys for more
+		{Matrix, Shape{40, 3, 2}, 0, 1, 16, Plan{Dim: 2, Count: slots / 2}},
 		{Matrix, Shape{1, 1, 1}, 0, 1, 16, Plan{Dim: 1, Count: slots}},
 		{Matrix, Shape{4, 4, 4}, 2, 1, 16, Plan{Dim: 2, Count: slots / 2}},
 		{Matrix, Shape{4, 4, 4}, 3, 1, 16, Plan{}},

@@ -3,7 +3,6 @@ package triple
 import (
 	"errors"
 	"fmt"
-	"math/bits"
 
 	"github.com/lodge-mpc/lodge/engine/gbfv"
 	"github.com/lodge-mpc/lodge/engine/params"
@@ -30,9 +29,6 @@ type Shape struct{ Rows, Inner, Cols int }
 
 // MaxBlocks is the number of blocks of D scalar triples in the largest batch.
 const MaxBlocks = 16
-
-// maxDim is the largest block that a plan chooses by itself.
-const maxDim = 128
 
 // Plan says how a batch is computed. It is a function of public values: every party makes it for itself.
 type Plan struct {
@@ -73,11 +69,12 @@ func NewPlan(set *params.Set, fieldName string, parties int, kind Kind, shape Sh
 		if shape.Rows < 1 || shape.Inner < 1 || shape.Cols < 1 || max(shape.Rows, shape.Inner, shape.Cols) > 1<<14 {
 			return nil, fmt.Errorf("triple: no product of %d x %d and %d x %d matrices", shape.Rows, shape.Inner, shape.Inner, shape.Cols)
 		}
-		p.Shape, p.Dim = shape, dim
 		if dim == 0 {
-			largest := max(shape.Rows, shape.Inner, shape.Cols)
-			p.Dim = min(1<<bits.Len(uint(largest-1)), maxDim, keyDim, slots)
+			return chooseDim(min(keyDim, slots), shape, func(dim int) (*Plan, error) {
+				return NewPlan(set, fieldName, parties, kind, shape, dim, count, keyDim)
+			})
 		}
+		p.Shape, p.Dim = shape, dim
 		if p.Dim < 1 || p.Dim&(p.Dim-1) != 0 || p.Dim > keyDim || p.Dim > slots {
 			return nil, fmt.Errorf("triple: blocks of %d: want a power of two up to %d, which the rotation keys serve, and the %d slots of %s in %s",
 				p.Dim, keyDim, slots, fieldName, set.Name)
