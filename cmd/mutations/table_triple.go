@@ -47,6 +47,31 @@ var tripleTable = []mutation{
 		New: "out := r.Scheme.Field.NewVec(r.Plan.Count * l.Rows * extra)\n\tat := 0\n\tfor t := range r.Plan.Count - 1 {",
 	},
 	{
+		Name: "windows", File: "convolution.go", Run: "TestWindows|TestEveryWindow",
+		Protects: "the windows that are multiplied are those of an image, with zeros around it",
+		Old:      "r.zeros = append(r.zeros, windows)", New: "_ = windows",
+	},
+	{
+		Name: "windows-all", File: "convolution.go", Run: "TestWindows|TestEveryWindow",
+		Protects: "every entry of a window is that of the image, not the first alone",
+		Old:      "f.Sub(window, window, entry)", New: "clear(window)",
+	},
+	{
+		Name: "windows-beyond", File: "convolution.go", Run: "TestWindows|TestEveryWindow",
+		Protects: "there are zeros around an image",
+		Old:      "if at < 0 {\n\t\t\t\t\tcontinue", New: "if at < 0 {\n\t\t\t\t\tclear(windows.At((t*p.Inner+row)*p.Cols + col))\n\t\t\t\t\tcontinue",
+	},
+	{
+		Name: "windows-read", File: "convolution.go", Run: "TestConvolution",
+		Protects: "every entry of an image is in a ciphertext",
+		Old:      "if last < side.size {", New: "if false {",
+	},
+	{
+		Name: "windows-gaps", File: "convolution.go", Run: "TestConvolution",
+		Protects: "no entry of an image is between windows, in no ciphertext",
+		Old:      "if windows > 1 && side.stride > side.kernel {", New: "if false {",
+	},
+	{
 		Name: "opened-products", File: "open.go", Run: "Opened|TestEveryValueOfEveryKind|TestCheats",
 		Protects: "opened squares and products are what they are opened as",
 		Old:      "r.zeros = append(r.zeros, zero)", New: "_ = zero",
@@ -181,6 +206,11 @@ var tripleTable = []mutation{
 		Name: "digest/owner", File: "judge.go", Run: tripleDigest, Protects: "a digest is of the owner of input masks",
 		Old: "fields = append(fields, round.Uint(uint64(p.Owner)))",
 		New: "",
+	},
+	{
+		Name: "digest/convolution", File: "judge.go", Run: tripleDigest + "|TestConvolutionShapes",
+		Protects: "a digest is of the shape of convolutions",
+		Old:      "if c := p.Convolution; p.Kind == Convolution {", New: "if c := p.Convolution; false {",
 	},
 	{
 		Name: "digest/sacrifice", File: "judge.go", Run: tripleDigest + "|TestTrusting",

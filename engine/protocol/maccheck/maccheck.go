@@ -19,8 +19,8 @@
 // knows alpha, and can end the session in any way but by opening its own: by silence, by an opening that does
 // not match, by an echo that does not. Config.Exposed tells the owner of alpha when this begins.
 //
-// Values that must be zero, the padding of matrices that fill no whole number of blocks or the difference between a
-// value and what was opened as it, are checked in the same rounds: a combination of them with weights of its own is
+// Values that must be zero, the padding of matrices that fill no whole number of blocks, the difference between a
+// value and what was opened as it, or that between entries that hold the same of an image, are checked in the same rounds: a combination of them with weights of its own is
 // opened without a mask, must be zero, and its MAC is checked beside y's. Without such values, which is public, the
 // shares of that combination and of its sigma are zero: who sends another is named. Were it added up, the honest parties
 // would open alpha_l times it.
@@ -175,7 +175,7 @@ func (r opening) Step(_ context.Context, in round.Inbox) (round.Transition[Passe
 	}
 	if !f.IsZero(sum.At(1)) && !r.Session.Hooks.Skips(CheckZero) {
 		return round.Transition[Passed]{}, &round.Abort{
-			Check: CheckZero, Reason: "padding of a matrix, or the difference of a value and what was opened as it, is not zero",
+			Check: CheckZero, Reason: "padding of a matrix, the difference of a value and what was opened as it, or of windows and their image, is not zero",
 		}
 	}
 	r.relation = sum.Slice(2, 3).Clone()

@@ -10,7 +10,7 @@ import (
 
 // padded gives the messages of matrix factors: uniform, but zero in the columns of a beyond the inner dimension.
 // Nil means uniform everywhere.
-func (p *Plan) padded(s *gbfv.Scheme) (func(i int, slots, coeffs field.Vec, stream *sample.Stream), error) {
+func (p *Plan) padded(s *gbfv.Scheme) (messages, error) {
 	a, _, _, err := p.layouts(s)
 	if err != nil || p.Shape.Inner%p.Dim == 0 {
 		return nil, err
@@ -54,7 +54,7 @@ func (r *batch) collect(shares ddec.Shares) (spare, error) {
 	result := &Result{Count: r.Plan.Count}
 	r.result = result
 	count := r.Plan.Count // of the elements that are sacrificed of each
-	if r.Plan.Kind == Matrix {
+	if r.Plan.Kind.matrices() {
 		la, lb, lc, err := r.Plan.layouts(r.Scheme)
 		if err != nil {
 			return spare{}, err

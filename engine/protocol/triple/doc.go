@@ -1,7 +1,7 @@
 // Package triple generates authenticated triples (MatriGear, Fig. 4): shares of random a, b and c = a b, in
-// Z_p or as matrices, and of their products with a MAC key alpha that nobody knows. It generates squares, random values,
-// bits and inverses in the same way, with fewer ciphertexts or with an opening more, and input masks, whose values one party
-// knows, from the ciphertexts of that party alone.
+// Z_p, as matrices or as images and kernels, and of their products with a MAC key alpha that nobody knows. It generates
+// squares, random values, bits and inverses in the same way, with fewer ciphertexts or with an opening more, and input masks,
+// whose values one party knows, from the ciphertexts of that party alone.
 //
 // StartMACKey makes the MAC key: a proof of plaintext knowledge whose message is one constant. Start makes a
 // batch:
@@ -51,4 +51,7 @@
 // A matrix triple of rows x inner times inner x columns is cut into blocks of d x d. Where inner is no
 // multiple of d, the columns of a beyond it must be zero, or else they would add to c: every party puts zeros
 // there, and the check opens a random combination of these authenticated values, which must be zero.
+//
+// Convolution triples are matrix triples whose second factor is the windows of an image (convolution.go). That they are is
+// checked in the same way, by differences that must be zero.
 package triple

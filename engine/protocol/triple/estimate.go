@@ -39,7 +39,7 @@ func (p *Plan) Transforms() int64 {
 	total := encryption * primes * (int64(p.Instance.U+p.Instance.V) + (provers-1)*int64(p.Instance.V))
 	relinearization := primes * primes // a digit for each prime, transformed for all
 	products := int64(n.proved() + n.products() + len(p.pairing()))
-	if p.Kind == Matrix {
+	if p.Kind.matrices() {
 		// Every row of blocks meets every column of them: both parts of both operands are extended to the basis of products
 		// and transformed, once with either part of the other, and multiplied as matrices. Each sum of products goes back and
 		// has its keys switched thrice.

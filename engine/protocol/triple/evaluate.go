@@ -70,7 +70,7 @@ func (r *batch) whole() portion {
 	p, n := r.Plan, r.extent
 	w := portion{inputs: span(0, n.proved()), products: span(0, n.products())}
 	w.shape = evaluation.Shape{Count: n.proved(), Last: n.proved(), Primes: p.Instance.DDecPrimes}
-	if p.Kind == Matrix {
+	if p.Kind.matrices() {
 		w.shape.Rows, w.shape.Inner, w.shape.Cols = p.blocks(p.Shape.Rows), p.blocks(p.Shape.Inner), p.blocks(p.Shape.Cols)
 		w.shape.Dim = p.Dim
 	}
@@ -88,7 +88,7 @@ func (r *batch) portions() (list []portion) {
 	p, n := r.Plan, r.extent
 	k := p.Instance.DDecPrimes
 	first := 0 // of what is in no matrix
-	if p.Kind == Matrix {
+	if p.Kind.matrices() {
 		first = n.a + n.b
 		rows, inner, cols, d := p.blocks(p.Shape.Rows), p.blocks(p.Shape.Inner), p.blocks(p.Shape.Cols), p.Dim
 		for i := range rows {

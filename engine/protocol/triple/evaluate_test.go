@@ -46,7 +46,8 @@ func (w *network) plans(t *testing.T) (all []*Plan) {
 			all = append(all, w.trusting(t, plan))
 		}
 	}
-	return all
+	plan := w.convolution(t, convolutions[1])
+	return append(all, plan, w.trusting(t, plan))
 }
 
 // The tasks of a batch give, wherever they are computed, what the party computes in one, bit for bit.

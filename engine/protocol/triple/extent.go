@@ -29,7 +29,7 @@ func (p *Plan) pairing() (list []product) {
 		switch p.Kind {
 		case Scalar, Inverse:
 			x.right = n.a + i // the same b
-		case Matrix:
+		case Matrix, Convolution:
 			x.right = f + n.f + i
 		}
 		list = append(list, x)

@@ -25,6 +25,14 @@ func (p *Plan) Digest(id, key round.Digest, count int, transcript round.Digest) 
 	case p.Sacrifice:
 		fields = append(fields, []byte("sacrificed"))
 	}
+	if c := p.Convolution; p.Kind == Convolution {
+		for _, n := range []int{
+			c.Channels, c.Height, c.Width, c.Outputs, c.KernelHeight, c.KernelWidth,
+			c.StrideHeight, c.StrideWidth, c.PaddingHeight, c.PaddingWidth,
+		} {
+			fields = append(fields, round.Uint(uint64(n)))
+		}
+	}
 	return round.Hash("lodge batch", fields...)
 }
 

@@ -15,13 +15,14 @@ type Kind uint8
 
 // The kinds of tuples, by what is released of them.
 const (
-	Scalar  Kind = iota + 1 // a, b and a b
-	Matrix                  // the same of matrices
-	Square                  // a and a^2
-	Random                  // a
-	Bit                     // a in {0, 1}
-	Inverse                 // a and 1/a
-	Input                   // a, whose value one party knows
+	Scalar      Kind = iota + 1 // a, b and a b
+	Matrix                      // the same of matrices
+	Square                      // a and a^2
+	Random                      // a
+	Bit                         // a in {0, 1}
+	Inverse                     // a and 1/a
+	Input                       // a, whose value one party knows
+	Convolution                 // an image, kernels, and the convolution of both
 )
 
 // Shape is the size of a matrix product: Rows x Inner times Inner x Cols.
@@ -36,10 +37,12 @@ type Plan struct {
 	Kind     Kind
 	Owner    round.Party // the party that knows the values of input masks; the caller sets it
 	Shape    Shape       // of matrices
-	Dim      int         // d, the size of blocks; 1 for scalars
-	Blocks   int         // of D scalar triples
-	pairs    int         // of vectors that are sacrificed for matrices: a slot of each for each inner index of each matrix
-	Count    int         // triples that the batch yields
+	// Convolution is the shape of convolutions; Shape is then that of the product.
+	Convolution ConvolutionShape
+	Dim         int // d, the size of blocks; 1 for scalars
+	Blocks      int // of D scalar triples
+	pairs       int // of vectors that are sacrificed for matrices: a slot of each for each inner index of each matrix
+	Count       int // triples that the batch yields
 	// Sacrifice says whether products are checked to be those of their factors, and not what malformed evaluation keys make
 	// of them. Random values and input masks have no products.
 	Sacrifice bool
@@ -66,7 +69,7 @@ func NewPlan(set *params.Set, fieldName string, parties int, kind Kind, shape Sh
 		p.Dim, p.Blocks = 1, min(MaxBlocks, (count+slots)/slots)
 		p.Count = p.Blocks*slots - 1
 	case Matrix:
-		if shape.Rows < 1 || shape.Inner < 1 || shape.Cols < 1 || max(shape.Rows, shape.Inner, shape.Cols) > 1<<14 {
+		if shape.Rows < 1 || shape.Inner < 1 || shape.Cols < 1 || max(shape.Rows, shape.Inner, shape.Cols) > maxSide {
 			return nil, fmt.Errorf("triple: no product of %d x %d and %d x %d matrices", shape.Rows, shape.Inner, shape.Inner, shape.Cols)
 		}
 		if dim == 0 {
@@ -82,6 +85,8 @@ func NewPlan(set *params.Set, fieldName string, parties int, kind Kind, shape Sh
 		inner := p.blocks(shape.Inner)
 		p.Count = slots / p.Dim
 		use.Dim, use.Inner = p.Dim, inner*p.Dim
+	case Convolution:
+		return nil, errors.New("triple: convolutions are planned by NewConvolutionPlan")
 	default:
 		return nil, fmt.Errorf("triple: unknown kind %d", kind)
 	}
@@ -94,6 +99,9 @@ func NewPlan(set *params.Set, fieldName string, parties int, kind Kind, shape Sh
 // Multiplies reports whether tuples of this kind hold products of encrypted values, which malformed evaluation keys make
 // wrong with right MACs.
 func (k Kind) Multiplies() bool { return k != Random && k != Input }
+
+// matrices reports whether tuples of this kind are products of matrices.
+func (k Kind) matrices() bool { return k == Matrix || k == Convolution }
 
 // Trusting is the same plan without a sacrifice, for those who trust their keys.
 func (p *Plan) Trusting() (*Plan, error) {
@@ -155,6 +163,8 @@ func (p *Plan) Elements() (a, b, c int) {
 		return 1, 0, 1
 	case Bit, Random, Input:
 		return 1, 0, 0
+	case Convolution:
+		return p.Convolution.image(), p.Shape.Rows * p.Shape.Inner, p.Shape.Rows * p.Shape.Cols
 	}
 	return p.Shape.Rows * p.Shape.Inner, p.Shape.Inner * p.Shape.Cols, p.Shape.Rows * p.Shape.Cols
 }
@@ -181,7 +191,7 @@ func (p *Plan) MemoryBytes(workers int) int64 {
 	set, n := p.Instance.Set, p.extent()
 	poly := int64(set.N()) * int64(len(set.Q)) * 8
 	polys := 2*int64(n.proved()+n.c+n.h) + scratch*int64(workers)
-	if p.Kind == Matrix {
+	if p.Kind.matrices() {
 		polys += 7 * int64(p.Dim) // sums on Full, the left operand scaled, tiles of both, two terms to switch
 	} else {
 		polys += 2 * int64(p.Decryptions()*p.Instance.DDecPrimes/len(set.Q))

@@ -53,7 +53,7 @@ func (p *Plan) maskedElements() int {
 	switch {
 	case !p.Sacrifice:
 		return 0
-	case p.Kind == Matrix:
+	case p.Kind.matrices():
 		return 2 * p.Count * p.Shape.Inner
 	}
 	return p.Count
@@ -67,7 +67,7 @@ func (r *batch) maskFactors(s spare, coin round.Digest) (round.Transition[Result
 	total := r.Plan.maskedElements()
 	next.masked = maccheck.Pair{Value: f.NewVec(total), MAC: f.NewVec(total)}
 	r.own(next.masked)
-	if r.Plan.Kind == Matrix {
+	if r.Plan.Kind.matrices() {
 		next.u, next.w = f.NewVec(r.Plan.Shape.Rows), f.NewVec(r.Plan.Shape.Cols)
 		for _, v := range []field.Vec{next.u, next.w} {
 			if err := f.Random(v, xof); err != nil {
@@ -104,7 +104,7 @@ func (r sacrificing) Step(_ context.Context, in round.Inbox) (round.Transition[R
 		return round.Transition[Result]{}, err
 	}
 	var relations maccheck.Pair
-	if r.Plan.Kind == Matrix {
+	if r.Plan.Kind.matrices() {
 		relations = r.matrixRelations(opened)
 	} else {
 		relations = r.relations(opened)

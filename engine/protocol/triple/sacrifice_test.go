@@ -186,6 +186,14 @@ func TestMalformedRotationKey(t *testing.T) {
 				t.Errorf("%v: the malformed key does nothing", shape)
 			}
 		}
+		plan, err := NewConvolutionPlan(w.set, w.field, n, convolutions[1], 4, 4)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.abandons(t, bad.run(plan).Errors, maccheck.CheckSacrifice)
+		if out := bad.run(w.trusting(t, plan)).OK(t); w.convolved(t, plan, out.Results) == 0 {
+			t.Error("the malformed key does nothing to convolutions")
+		}
 	}
 }
 

@@ -30,12 +30,15 @@ func TestEveryEndErases(t *testing.T) {
 		{"input masks that fail", w.plan(t, Input, Shape{}, 0, 1), true},
 		{"matrices", w.plan(t, Matrix, Shape{8, 5, 3}, 4, 1), false},
 		{"matrices that fail", w.plan(t, Matrix, Shape{8, 5, 3}, 4, 1), true},
+		{"convolutions", w.convolution(t, convolutions[1]), false},
+		{"convolutions that fail", w.convolution(t, convolutions[1]), true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var held []field.Vec
 			var values []field.Vec
 			watch := byzantine.On(byzantine.New(), "triple/shares", func(r *popk.Result) { held = append(held, r.Shares...) })
 			byzantine.On(watch, "triple/decrypted", func(s ddec.Shares) { held = append(held, s...) })
+			byzantine.On(watch, "triple/images", func(v field.Vec) { held = append(held, v) })
 			options := []roundtest.Option{roundtest.Watch(0, watch)}
 			if c.fail {
 				options = append(options, roundtest.Cheat(1, byzantine.On(byzantine.New(), "triple/decrypted", func(s ddec.Shares) {

@@ -44,7 +44,9 @@ type Config struct {
 
 // Result is one party's shares of a batch that passed the check: of values and of their products with the
 // MAC key. Of scalar triples a, b and c have Count elements; of matrices Count matrices, row-major, one after
-// another. Squares are in c, inverses in b, random values, bits and input masks in a; what a kind does not have is empty.
+// another. Of convolutions a are images, channels x height x width, b kernels, outputs x channels x height x width, and c what
+// they give, outputs x height x width. Squares are in c, inverses in b, random values, bits and input masks in a; what a kind does
+// not have is empty.
 type Result struct {
 	Count            int
 	A, B, C          field.Vec
@@ -89,7 +91,8 @@ func (r *batch) Wipe() {
 // Start begins a batch.
 //
 // Hooks of tests: those of the protocols it runs; triple/message, which makes a matrix factor uniform where it must be
-// zero (*bool); triple/decrypted, which gets the decrypted shares (ddec.Shares); triple/products, which gets this party's shares
+// zero (*bool); triple/images, which gets this party's
+// shares of images, and triple/window, which gets what changes the vectors of their windows (*func(int, field.Vec)); triple/decrypted, which gets the decrypted shares (ddec.Shares); triple/products, which gets this party's shares
 // of products before they are opened (field.Vec); triple/sacrifice, which gets those of the masked factors (field.Vec); triple/shares, which gets the shares after the proof
 // (*popk.Result), and triple/evaluated, which gets the ciphertexts before they are compared ([]*gbfv.Ciphertext).
 func Start(c Config) (round.Transition[Result], error) {
@@ -115,8 +118,11 @@ func Start(c Config) (round.Transition[Result], error) {
 	if c.Plan.Kind == Input {
 		proof.Only = &c.Plan.Owner
 	}
-	if c.Plan.Kind == Matrix {
+	if c.Plan.Kind.matrices() {
 		message, err := c.Plan.padded(c.Scheme)
+		if err == nil && c.Plan.Kind == Convolution {
+			message, err = r.windowed(message)
+		}
 		if err != nil {
 			return round.Transition[Result]{}, err
 		}
@@ -236,6 +242,9 @@ func (r *batch) multiplied() (round.Transition[Result], error) {
 // it.
 func (r *batch) check(finish func()) (round.Transition[Result], error) {
 	result := r.result
+	if r.Plan.Kind == Convolution {
+		r.images()
+	}
 	t, err := maccheck.Start(maccheck.Config{
 		Session: r.Session, Step: stepMAC, Field: r.Scheme.Field,
 		Values: []maccheck.Pair{{Value: result.A, MAC: result.MACA}, {Value: result.B, MAC: result.MACB}, {Value: result.C, MAC: result.MACC}},

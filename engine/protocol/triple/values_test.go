@@ -234,7 +234,9 @@ func TestCollect(t *testing.T) {
 func TestDigestOfABatch(t *testing.T) {
 	w := newNetwork(t, "insecure-8", "p128", 2, 4)
 	scalar, matrix := w.plan(t, Scalar, Shape{}, 0, 1), w.plan(t, Matrix, Shape{4, 4, 4}, 4, 1)
-	for _, plan := range []*Plan{scalar, matrix, w.trusting(t, scalar), w.trusting(t, matrix), w.inputs(t, 0, 1), w.inputs(t, 1, 1)} {
+	for _, plan := range []*Plan{
+		scalar, matrix, w.trusting(t, scalar), w.trusting(t, matrix), w.inputs(t, 0, 1), w.inputs(t, 1, 1), w.convolution(t, convolutions[3]),
+	} {
 		id := round.Hash("a session")
 		out := w.run(plan, roundtest.ID(id)).OK(t)
 		instance, key := plan.Instance.Hash(), w.keys[0].Keys.PublicHash(w.scheme)
@@ -244,6 +246,11 @@ func TestDigestOfABatch(t *testing.T) {
 			fields = append(fields, round.Uint(uint64(plan.Owner)))
 		case plan.Sacrifice:
 			fields = append(fields, []byte("sacrificed"))
+		}
+		if plan.Kind == Convolution {
+			for _, n := range []uint64{3, 4, 5, 2, 2, 3, 2, 1, 0, 1} {
+				fields = append(fields, round.Uint(n))
+			}
 		}
 		want := round.Hash("lodge batch", fields...)
 		for p, r := range out.Results {
