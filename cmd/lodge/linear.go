@@ -96,6 +96,7 @@ type linearSet struct {
 	Degree int     `json:"degree"`
 	LogQ   float64 `json:"log_q"`
 	T      uint64  `json:"plaintext_modulus"`
+	Proved bool    `json:"proved"` // owners of keys prove their inputs
 	Hash   string  `json:"hash"`
 }
 
@@ -108,16 +109,20 @@ func (o *multiplier) setsCommand() *cobra.Command {
 			var list []linearSet
 			for _, s := range linear.Sets() {
 				if !s.Insecure {
-					list = append(list, linearSet{s.Name, s.N(), s.LogQ(), s.T, fmt.Sprintf("%x", s.Hash())})
+					list = append(list, linearSet{s.Name, s.N(), s.LogQ(), s.T, s.HasProof(), fmt.Sprintf("%x", s.Hash())})
 				}
 			}
 			if o.json {
 				return writeIndented(cmd.OutOrStdout(), list)
 			}
 			w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
-			fmt.Fprintln(w, "NAME\tDEGREE\tLOG2 Q\tT\tHASH")
+			fmt.Fprintln(w, "NAME\tDEGREE\tLOG2 Q\tT\tINPUTS\tHASH")
 			for _, s := range list {
-				fmt.Fprintf(w, "%s\t%d\t%.0f\t%d\t%.16s\n", s.Name, s.Degree, s.LogQ, s.T, s.Hash)
+				inputs := "not proved"
+				if s.Proved {
+					inputs = "proved"
+				}
+				fmt.Fprintf(w, "%s\t%d\t%.0f\t%d\t%s\t%.16s\n", s.Name, s.Degree, s.LogQ, s.T, inputs, s.Hash)
 			}
 			return w.Flush()
 		},

@@ -65,7 +65,7 @@ func (x *end) finish(cmd *cobra.Command, scheme *linear.Scheme, done func(), sha
 		return err
 	}
 	return x.print(cmd, &linearReport{
-		Security: "passive", Set: scheme.Name, Run: x.run, Shape: shape, Out: x.out, UpBytes: got.Up, DownBytes: got.Down,
+		Security: got.Security, Set: scheme.Name, Run: x.run, Shape: shape, Out: x.out, UpBytes: got.Up, DownBytes: got.Down,
 		LogDistance: got.LogDistance, Seconds: time.Since(began).Seconds(),
 	})
 }

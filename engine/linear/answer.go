@@ -20,11 +20,15 @@ type Answer struct {
 }
 
 // finish makes of a ciphertext, which it overwrites, one that says nothing but its phase, rounded, to the owner of the
-// key: a fresh encryption of 0 is added, a flood uniform in [-bound, bound] in every coefficient, and mask, N
+// key: a fresh encryption of 0 is added, both are doubled where inputs are proved, a flood uniform in [-bound, bound] in every coefficient, and mask, N
 // coefficients modulo T, to the message; then it is switched to q_0. The source is for this one alone.
 func (p *PublicKey) finish(b, a ring.NTT, mask []uint64, bound *big.Int, source *sample.Source) (c0, c1 ring.Poly) {
 	s := p.scheme
 	c0, c1 = p.addZero(b, a, source)
+	if s.HasProof() { // what is proved is short when it is doubled
+		s.basis.Double(c0, c0)
+		s.basis.Double(c1, c1)
+	}
 
 	stream := source.Stream("linear answer flood")
 	defer stream.Wipe()

@@ -78,7 +78,7 @@ func (p *BatchPlan) scalars() bool { return p.PerInput*p.PerAnswer == 1 }
 func (p *BatchPlan) Distance() float64 { return p.distance }
 
 // UpBytes is what the owner of the key sends.
-func (p *BatchPlan) UpBytes() int { return InputsHeaderSize + p.Inputs*p.scheme.CiphertextSize() }
+func (p *BatchPlan) UpBytes() int { return p.scheme.InputsSize(p.Inputs) }
 
 // DownBytes is the size of all answers.
 func (p *BatchPlan) DownBytes() int { return p.Answers * p.AnswerSize() }
@@ -121,7 +121,7 @@ func (p *BatchPlan) Encrypt(k *SecretKey, matrices []uint64, workers int, source
 				m[i*p.Height+row-from] = matrix[row*p.Cols+column%p.Cols]
 			}
 		}
-	}, source), nil
+	}, source)
 }
 
 // BatchEvaluator is the owner of the vectors, with what came from the owner of the key. It may be shared.

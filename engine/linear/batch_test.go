@@ -9,6 +9,7 @@ import (
 // output by output.
 func (w *world) batch(t testing.TB, p *BatchPlan, mine, yours, vectors []uint64) []uint64 {
 	t.Helper()
+	w.renew()
 	in, err := p.Encrypt(w.secret, mine, 2, w.source())
 	if err != nil {
 		t.Fatal(err)
@@ -35,7 +36,7 @@ func (w *world) batch(t testing.TB, p *BatchPlan, mine, yours, vectors []uint64)
 			sum = sum[n:]
 		}
 	}
-	if up := len(in.Header()) + in.Len()*w.CiphertextSize(); up != p.UpBytes() || down != p.DownBytes() {
+	if up := w.InputsSize(in.Len()); up != p.UpBytes() || down != p.DownBytes() {
 		t.Errorf("%d bytes and %d back, and the plan says %d and %d", up, down, p.UpBytes(), p.DownBytes())
 	}
 	return out
@@ -58,7 +59,12 @@ func (p *BatchPlan) sums(matrices, vectors []uint64) []uint64 {
 
 // Random and extreme shapes and values.
 func TestBatches(t *testing.T) {
-	w := newWorld(t, "insecure-V6-32")
+	for _, set := range []string{"insecure-V6-32", "insecure-V6-32-proved"} {
+		t.Run(set, func(t *testing.T) { batches(t, newWorld(t, set)) })
+	}
+}
+
+func batches(t *testing.T, w *world) {
 	shapes := [][4]int{{1, 1, 1, 1}, {64, 1, 1, 1}, {65, 2, 3, 1},
 		{33, 4, 2, 3}, {200, 3, 4, 2}, {1, 5, 30, 70}, {9, 4, 5, 30}}
 	for range 12 {

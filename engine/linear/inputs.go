@@ -2,6 +2,7 @@ package linear
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"fmt"
 
 	"github.com/lodge-mpc/lodge/engine/codec"
@@ -17,12 +18,18 @@ type Inputs struct {
 	key    [32]byte // digest of the public key
 	seed   [SeedSize]byte
 	b      []ring.NTT // nil where one has not come
+
+	sent  [][]byte      // own proof, by frame
+	proof *verification // of inputs that were received, where proofs are wanted
 }
 
 // encrypt makes ciphertexts of count messages of N coefficients modulo T, which fill writes to zeroed storage. The
-// source is for these alone.
-func (k *SecretKey) encrypt(count, workers int, fill func(i int, m []uint64), source *sample.Source) *Inputs {
+// source is for these alone. The error wraps ErrKeys.
+func (k *SecretKey) encrypt(count, workers int, fill func(i int, m []uint64), source *sample.Source) (*Inputs, error) {
 	s, key := k.scheme, k.s.Open()
+	if s.HasProof() {
+		return k.proveInputs(count, workers, fill, source)
+	}
 	in := &Inputs{scheme: s, key: k.digest, b: make([]ring.NTT, count)}
 	seed := source.Stream("linear input seed")
 	_, _ = seed.Read(in.seed[:])
@@ -40,12 +47,15 @@ func (k *SecretKey) encrypt(count, workers int, fill func(i int, m []uint64), so
 		s.basis.SubNTT(in.b[i], in.b[i], a)
 		wipe(ring.Poly(a))
 	})
-	return in
+	return in, nil
 }
 
 // all gives the halves (b, a) of all ciphertexts, which must be as many as wanted, of the key, and all there.
 func (in *Inputs) all(p *PublicKey, count int) (b, a []ring.NTT, err error) {
 	if err := in.check(p, count); err != nil {
+		return nil, nil, err
+	}
+	if err := in.verified(); err != nil {
 		return nil, nil, err
 	}
 	for i := range in.b {
@@ -75,7 +85,14 @@ func (in *Inputs) AppendCiphertext(dst []byte, i int) []byte {
 	return codec.AppendPoly(dst, in.b[i].C, in.scheme.Q)
 }
 
-// ReceiveInputs starts with the header of as many ciphertexts as a plan says, under a key, and Put goes on. The error
+// ProofFrames is how many frames the proof of one's own inputs has.
+func (in *Inputs) ProofFrames() int { return len(in.sent) }
+
+// ProofFrame is one of them, in [0, ProofFrames).
+func (in *Inputs) ProofFrame(i int) []byte { return in.sent[i] }
+
+// ReceiveInputs starts with the header of as many ciphertexts as a plan says, under a key, and Put and, with a
+// set that has proofs, PutProof go on. The error
 // wraps ErrCiphertext, or ErrForeign.
 func (p *PublicKey) ReceiveInputs(header []byte, count int) (*Inputs, error) {
 	switch {
@@ -86,7 +103,12 @@ func (p *PublicKey) ReceiveInputs(header []byte, count int) (*Inputs, error) {
 	case !bytes.Equal(header[32:64], p.digest[:]):
 		return nil, fmt.Errorf("%w: ciphertexts of a key that is not %x", ErrForeign, p.digest)
 	}
-	return &Inputs{scheme: p.scheme, key: p.digest, seed: [SeedSize]byte(header[64:]), b: make([]ring.NTT, count)}, nil
+	in := &Inputs{scheme: p.scheme, key: p.digest, seed: [SeedSize]byte(header[64:]), b: make([]ring.NTT, count)}
+	if p.scheme.HasProof() {
+		in.proof = &verification{transcript: newTranscript(count), key: p, seen: make([]bool, p.scheme.ProofFrames(count))}
+		in.proof.seed = in.seed
+	}
+	return in, nil
 }
 
 // Put takes ciphertext i, once. The error wraps ErrCiphertext; the ciphertext is then still missing.
@@ -104,6 +126,9 @@ func (in *Inputs) Put(i int, b []byte) error {
 		return fmt.Errorf("%w: number %d: %w", ErrCiphertext, i, err)
 	}
 	in.b[i] = v
+	if in.proof != nil {
+		in.proof.ciphertexts[i] = sha256.Sum256(b)
+	}
 	return nil
 }
 

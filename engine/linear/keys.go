@@ -4,18 +4,25 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"fmt"
+	"sync/atomic"
 
 	"github.com/lodge-mpc/lodge/engine/codec"
+	"github.com/lodge-mpc/lodge/engine/intpoly"
 	"github.com/lodge-mpc/lodge/engine/ring"
 	"github.com/lodge-mpc/lodge/engine/sample"
 	"github.com/lodge-mpc/lodge/engine/secret"
 )
 
-// SecretKey is a ternary s. Printing one shows nothing.
+// SecretKey is an s: ternary, or Gaussian where inputs are proved. Printing one shows nothing.
 type SecretKey struct {
 	scheme *Scheme
 	s      secret.Box[residues]
 	digest [32]byte // of its public key
+
+	// Where inputs are proved: the public key, what is known of it, and whether a proof was begun.
+	public  *PublicKey
+	witness secret.Box[*witness]
+	proves  atomic.Bool
 }
 
 // residues lets a box hold a polynomial.
@@ -25,7 +32,12 @@ type residues struct{ ring.NTT }
 func (r residues) Wipe() { r.Zero() }
 
 // Wipe erases the secret. A wiped key panics when it is used.
-func (k *SecretKey) Wipe() { k.s.Wipe() }
+func (k *SecretKey) Wipe() {
+	k.s.Wipe()
+	if !k.witness.Empty() {
+		k.witness.Wipe()
+	}
+}
 
 // PublicKey has samples (b, a) under s of which each a follows from the seed:
 //
@@ -42,13 +54,17 @@ type PublicKey struct {
 	digest [32]byte
 }
 
-// Generate makes keys; products says whether they serve products of ciphertexts. The source is for these keys alone.
+// Generate makes keys; products says whether they serve products of ciphertexts, which those of sets with proofs never do. The source is for these keys alone.
 func (s *Scheme) Generate(products bool, source *sample.Source) (*SecretKey, *PublicKey) {
 	k, p := &SecretKey{scheme: s}, &PublicKey{scheme: s}
 	seed := source.Stream("linear key seed")
 	_, _ = seed.Read(p.seed[:])
 	key := s.basis.NewNTT()
 	k.s = secret.NewBox(residues{key})
+	if s.HasProof() {
+		s.generateProved(k, p, key, source)
+		return k, p
+	}
 	s.ternary(key, source.Stream("linear secret"))
 	samples := 1
 	if products {
@@ -74,6 +90,27 @@ func (s *Scheme) Generate(products bool, source *sample.Source) (*SecretKey, *Pu
 	p.digest = sha256.Sum256(p.Encode())
 	k.digest = p.digest
 	return k, p
+}
+
+// generateProved makes keys with which inputs are proved: of Gaussian secrets, which it keeps. They serve no products of
+// ciphertexts.
+func (s *Scheme) generateProved(k *SecretKey, p *PublicKey, key ring.NTT, source *sample.Source) {
+	w, v := &witness{intpoly.New(s.N(), 1), intpoly.New(s.N(), 1)}, make([]int64, s.N())
+	k.witness = secret.NewBox(w)
+	for i, label := range []string{"linear secret", "linear key error"} {
+		stream := source.Stream(label)
+		s.witnesses.Sample(v, stream)
+		stream.Wipe()
+		intpoly.FromInt64([]intpoly.Poly{w.s, w.e}[i], v)
+	}
+	clear(v)
+	s.basis.FromSmall(ring.Poly(key), w.s)
+	s.basis.Forward(key, ring.Poly(key))
+	b, a := s.basis.NewNTT(), s.expand(&p.seed, "linear key", 0)
+	s.image(b, a, key, w.e, false)
+	p.a, p.b = []ring.NTT{a}, []ring.NTT{b}
+	p.digest = sha256.Sum256(p.Encode())
+	k.digest, k.public = p.digest, p
 }
 
 // expand gives the uniform polynomial of a public seed.
@@ -115,6 +152,9 @@ func (s *Scheme) DecodePublicKey(b []byte) (*PublicKey, error) {
 	switch len(b) {
 	case s.PublicKeySize(false):
 	case s.PublicKeySize(true):
+		if s.HasProof() {
+			return nil, fmt.Errorf("%w: nothing proves more than the first sample", ErrKeys)
+		}
 		samples += len(s.Q)
 	default:
 		return nil, fmt.Errorf("%w: %d bytes", ErrKeys, len(b))

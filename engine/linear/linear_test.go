@@ -28,6 +28,13 @@ func newWorld(t testing.TB, name string) *world {
 	return w
 }
 
+// renew draws other keys where a key proves one list of inputs.
+func (w *world) renew() {
+	if w.HasProof() {
+		w.secret, w.public = w.Generate(false, w.source())
+	}
+}
+
 // source is another one for every call.
 func (w *world) source() *sample.Source {
 	w.calls++

@@ -16,14 +16,35 @@ func (s *Set) tail() float64 { return s.ErrorWidth * math.Sqrt(129*math.Ln2/math
 // FreshNoise bounds the noise of fresh ciphertexts.
 func (s *Set) FreshNoise() float64 { return s.tail() }
 
-// ZeroNoise bounds that of encryptions of 0 under the public key, e u + e_0 + e_1 s.
-func (s *Set) ZeroNoise() float64 { return s.tail() * math.Sqrt(2*float64(s.N())+1) }
+// proved bounds what a proof shows, each in the canonical norm and so as a vector and in each coefficient: twice the
+// secret, twice the error of the key, and twice the phase of an input, its message included. A response differs from
+// another one by at most twice its bound, and by N/2 more where it was rounded, and 2/(X^w - X^w') is at most
+// 1/sin(pi/2N).
+func (s *Set) proved() (secret, input float64) {
+	n := float64(s.N())
+	most := 2 / math.Sin(math.Pi/(2*n))
+	return up(most * float64(s.Proof.Bound)), up(most * (float64(s.Proof.Bound) + n/2))
+}
+
+// ZeroNoise bounds that of encryptions of 0 under the public key, e u + e_0 + e_1 s; where inputs are proved, of twice
+// that.
+func (s *Set) ZeroNoise() float64 {
+	if s.HasProof() {
+		secret, _ := s.proved()
+		return up((math.Sqrt(float64(s.N()))+s.tail())*secret + 2*s.tail())
+	}
+	return s.tail() * math.Sqrt(2*float64(s.N())+1)
+}
 
 // ProductNoise bounds the noise of a sum of so many fresh ciphertexts times polynomials modulo T, where messages have
 // so many coefficients that are not 0, with an encryption of 0 added. What products of centred messages are beyond T is
-// noise too.
+// noise too. Where inputs are proved it is for owners that do not follow the protocol, with everything doubled.
 func (s *Set) ProductNoise(terms, support int) float64 {
 	t, n := float64(s.T), float64(s.N())
+	if s.HasProof() {
+		_, input := s.proved()
+		return up(float64(terms)*math.Sqrt(n)*t/2*input + 1 + s.ZeroNoise())
+	}
 	errors := s.tail() * math.Sqrt(float64(terms)*n) * t / 2
 	return up(errors + float64(terms)*float64(support)*t/4 + 1 + s.ZeroNoise())
 }
@@ -31,6 +52,10 @@ func (s *Set) ProductNoise(terms, support int) float64 {
 // ScalarNoise is ProductNoise for numbers in the place of polynomials.
 func (s *Set) ScalarNoise(terms int) float64 {
 	t := float64(s.T)
+	if s.HasProof() {
+		_, input := s.proved()
+		return up(float64(terms)*t/2*input + 1 + s.ZeroNoise())
+	}
 	errors := s.tail() * math.Sqrt(float64(terms)) * t / 2
 	return up(errors + float64(terms)*t/4 + 1 + s.ZeroNoise())
 }

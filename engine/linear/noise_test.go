@@ -26,16 +26,30 @@ func TestNoiseIsWithinItsBounds(t *testing.T) {
 	for _, set := range Sets() {
 		t.Run(set.Name, func(t *testing.T) {
 			w := newWorld(t, set.Name)
+			if w.HasProof() {
+				w.noiseOfProvedProducts(t)
+				return
+			}
 			w.noiseOfProducts(t)
 			w.noiseOfSquares(t)
 		})
 	}
 }
 
+// encrypted are inputs all of whose entries are v.
+func (w *world) encrypted(t testing.TB, count int, v uint64) *Inputs {
+	t.Helper()
+	in, err := w.secret.encrypt(count, 1, func(_ int, m []uint64) { copy(m, constant(w.N(), v)) }, w.source())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return in
+}
+
 func (w *world) noiseOfProducts(t *testing.T) {
 	const terms = 5
 	n := w.N()
-	in := w.secret.encrypt(terms, 1, func(_ int, m []uint64) { copy(m, constant(n, w.T/2)) }, w.source())
+	in := w.encrypted(t, terms, w.T/2)
 	b, a, err := in.all(w.public, terms)
 	if err != nil {
 		t.Fatal(err)
@@ -76,9 +90,8 @@ func (w *world) noiseOfProducts(t *testing.T) {
 
 func (w *world) noiseOfSquares(t *testing.T) {
 	const terms = 3
-	fill := func(_ int, m []uint64) { copy(m, constant(w.N(), w.T/2)) }
 	p := &ProductPlan{scheme: w.Scheme, downs: 1, inners: terms, acrosses: 1}
-	left, right := w.secret.encrypt(terms, 1, fill, w.source()), w.secret.encrypt(terms, 1, fill, w.source())
+	left, right := w.encrypted(t, terms, w.T/2), w.encrypted(t, terms, w.T/2)
 	e, err := p.Evaluator(w.public, left, right)
 	if err != nil {
 		t.Fatal(err)

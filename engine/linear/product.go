@@ -55,6 +55,9 @@ func (s *Scheme) PlanProduct(shape ProductShape) (*ProductPlan, error) {
 			return nil, fmt.Errorf("%w: a product of %d x %d by %d", ErrShape, shape.Rows, shape.Inner, shape.Cols)
 		}
 	}
+	if s.HasProof() {
+		return nil, fmt.Errorf("%w: set %s is for products on shares; of these all is the owner's, and there is nothing to prove", ErrShape, s.Name)
+	}
 	if shape.Method > Second || shape.Base == 1 {
 		return nil, fmt.Errorf("%w: method %d with base %d", ErrShape, shape.Method, shape.Base)
 	}
@@ -204,7 +207,7 @@ func (p *ProductPlan) EncryptLeft(k *SecretKey, entries []int64, workers int, so
 				p.put(m, p.stride*(u+i*p.TileInner), entries[(row+i)*p.Inner+inner+u])
 			}
 		}
-	}, source), nil
+	}, source)
 }
 
 // EncryptRight encrypts the right factor, row by row. The source is for this call alone. The error wraps ErrShape,
@@ -223,7 +226,7 @@ func (p *ProductPlan) EncryptRight(k *SecretKey, entries []int64, workers int, s
 				p.put(m, p.stride*(j*p.TileInner*p.TileRows-u), entries[(inner+u)*p.Cols+col+j])
 			}
 		}
-	}, source), nil
+	}, source)
 }
 
 // ProductEvaluator is the service that multiplies. It may be shared.

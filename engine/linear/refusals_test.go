@@ -225,7 +225,7 @@ func TestWipedKey(t *testing.T) {
 			t.Error("a wiped key encrypts")
 		}
 	}()
-	w.secret.encrypt(1, 1, func(int, []uint64) {}, w.source())
+	_, _ = w.secret.encrypt(1, 1, func(int, []uint64) {}, w.source())
 }
 
 func FuzzDecodePublicKey(f *testing.F) {
@@ -242,7 +242,7 @@ func FuzzDecodePublicKey(f *testing.F) {
 
 func FuzzReceiveInputs(f *testing.F) {
 	w := newWorld(f, "insecure-V6-32")
-	in := w.secret.encrypt(1, 1, func(int, []uint64) {}, w.source())
+	in := w.encrypted(f, 1, 0)
 	f.Add(in.Header(), in.AppendCiphertext(nil, 0))
 	f.Fuzz(func(t *testing.T, header, ciphertext []byte) {
 		in, err := w.public.ReceiveInputs(header, 1)
@@ -254,6 +254,37 @@ func FuzzReceiveInputs(f *testing.F) {
 		}
 		if err := in.Put(0, ciphertext); err == nil && !slices.Equal(in.AppendCiphertext(nil, 0), ciphertext) {
 			t.Error("another encoding")
+		}
+	})
+}
+
+func FuzzPutProof(f *testing.F) {
+	w := newWorld(f, provedSet)
+	in := w.encrypted(f, 1, 9)
+	for i := range in.sent {
+		f.Add(i, in.sent[i])
+	}
+	f.Fuzz(func(t *testing.T, i int, frame []byte) {
+		out, err := w.public.ReceiveInputs(in.Header(), 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := out.Put(0, in.AppendCiphertext(nil, 0)); err != nil {
+			t.Fatal(err)
+		}
+		honest := true
+		for k := range in.sent {
+			send := in.sent[k]
+			if k == i {
+				send = frame
+			}
+			honest = honest && slices.Equal(send, in.sent[k])
+			if err := out.PutProof(k, send); err != nil {
+				return
+			}
+		}
+		if _, _, err := out.all(w.public, 1); err == nil && !honest {
+			t.Error("another proof")
 		}
 	})
 }

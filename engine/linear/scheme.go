@@ -3,12 +3,14 @@ package linear
 import (
 	"errors"
 	"fmt"
+	"math"
 	"math/big"
 
 	"github.com/lodge-mpc/lodge/engine/intpoly"
 	"github.com/lodge-mpc/lodge/engine/kernel"
 	"github.com/lodge-mpc/lodge/engine/ring"
 	"github.com/lodge-mpc/lodge/engine/sample"
+	"github.com/lodge-mpc/lodge/engine/sigma"
 )
 
 // What is refused; errors of this package wrap one of these, or are an *UnknownError.
@@ -20,6 +22,7 @@ var (
 	ErrForeign    = errors.New("linear: of another key or set")
 	ErrCiphertext = errors.New("linear: malformed ciphertext")
 	ErrAnswer     = errors.New("linear: malformed answer")
+	ErrProof      = errors.New("linear: the proof does not hold")
 )
 
 // SeedSize is the size in bytes of a public seed.
@@ -40,6 +43,11 @@ type Scheme struct {
 	scale  []uint64 // 1/T modulo the primes
 	times  []uint64 // T modulo the primes
 	moved  uint64   // Q/q_0 modulo T
+
+	// Of sets with proofs: Gaussians of secrets and of masks, the norm of responses, and floor(2^192/T).
+	witnesses, masks *sample.Gaussian
+	norm             *sigma.Norm
+	inverse          [3]uint64
 }
 
 // New prepares a set.
@@ -69,8 +77,32 @@ func New(set *Set) (*Scheme, error) {
 		s.times = append(s.times, new(big.Int).Mod(t, p).Uint64())
 		s.digits = append(s.digits, ring.NewExtender(s.basis.Range(i, i+1), s.basis))
 	}
-	s.moved = t.Mod(rest.Modulus(), t).Uint64()
-	return s, nil
+	s.moved = new(big.Int).Mod(rest.Modulus(), t).Uint64()
+	if set.Proof != nil {
+		err = s.prepareProof(t)
+	}
+	return s, err
+}
+
+// prepareProof prepares what proofs take.
+func (s *Scheme) prepareProof(t *big.Int) (err error) {
+	p, all := s.Proof, new(big.Int).Lsh(big.NewInt(1), 192)
+	all.Quo(all, t)
+	low := new(big.Int).SetUint64(math.MaxUint64)
+	for i := range s.inverse {
+		s.inverse[i] = new(big.Int).And(all, low).Uint64()
+		all.Rsh(all, 64)
+	}
+	if s.witnesses, err = sample.NewGaussian(p.SecretWidth); err != nil {
+		return fmt.Errorf("linear: %w", err)
+	}
+	if s.masks, err = sample.NewGaussian(p.MaskWidth); err != nil {
+		return fmt.Errorf("linear: %w", err)
+	}
+	if s.norm, err = sigma.NewNorm(s.N(), proofBits, p.Bound); err != nil {
+		return fmt.Errorf("linear: %w", err)
+	}
+	return nil
 }
 
 // Find prepares the set of a name. The error may be an *UnknownError.
@@ -94,14 +126,26 @@ func (s *Set) plaintext() *kernel.Modulus {
 // centred sets dst to the residues modulo Q of coefficients modulo T, each in (-T/2, T/2).
 func (s *Scheme) centred(dst ring.Poly, m []uint64) { s.lift.Extend(dst, ring.Poly{C: [][]uint64{m}}) }
 
-// multiplier sets dst to centred coefficients, as a factor of ciphertexts.
+// halved is half of a residue modulo T where answers are doubled, and the residue itself elsewhere.
+func (s *Set) halved(x uint64) uint64 {
+	if s.HasProof() {
+		return (x + s.T&-(x&1)) / 2
+	}
+	return x
+}
+
+// multiplier sets dst to centred coefficients, as a factor of ciphertexts. It may overwrite them.
 func (s *Scheme) multiplier(dst ring.NTT, m []uint64) {
+	for i, x := range m {
+		m[i] = s.halved(x)
+	}
 	s.centred(ring.Poly(dst), m)
 	s.basis.Forward(dst, ring.Poly(dst))
 }
 
-// scalar is a centred number modulo the primes.
+// scalar is a centred number modulo the primes, as a factor of ciphertexts.
 func (s *Scheme) scalar(v uint64) []uint64 {
+	v = s.halved(v)
 	c := make([]uint64, len(s.Q))
 	for i, q := range s.Q {
 		c[i] = v % q
@@ -138,11 +182,14 @@ func (s *Scheme) addSmall(dst ring.Poly, sampler func([]int64, *sample.Stream), 
 }
 
 // ternary sets dst to a ternary polynomial.
-func (s *Scheme) ternary(dst ring.NTT, stream *sample.Stream) {
+func (s *Scheme) ternary(dst ring.NTT, stream *sample.Stream) { s.small(dst, sample.Ternary, stream) }
+
+// small sets dst to what a sampler draws, in [-2^31, 2^31].
+func (s *Scheme) small(dst ring.NTT, sampler func([]int64, *sample.Stream), stream *sample.Stream) {
 	defer stream.Wipe()
 	p := ring.Poly(dst)
 	p.Zero()
-	s.addSmall(p, sample.Ternary, stream)
+	s.addSmall(p, sampler, stream)
 	s.basis.Forward(dst, p)
 }
 

@@ -18,6 +18,9 @@ const (
 	DefaultProduct = "P13-40"
 )
 
+// DefaultProved names the set of shared vectors and matrices whose owners prove their inputs.
+const DefaultProved = "V13-32-proved"
+
 // InsecurePrefix starts the name of every set that is too small to be secure. Such sets exist for tests.
 const InsecurePrefix = "insecure-"
 
@@ -25,10 +28,11 @@ const InsecurePrefix = "insecure-"
 type Set struct {
 	Name       string
 	LogN       int
-	Q          []uint64 // q_0, which answers are switched to, and the others
-	T          uint64   // plaintext modulus, a prime that is 1 mod 2N
-	ErrorWidth float64  // width w of errors, of density exp(-pi x^2/w^2); secrets are ternary
-	Insecure   bool     // for tests only; the name says so too
+	Q          []uint64    // q_0, which answers are switched to, and the others
+	T          uint64      // plaintext modulus, a prime that is 1 mod 2N
+	ErrorWidth float64     // width w of errors, of density exp(-pi x^2/w^2); secrets are ternary
+	Proof      *ProofSizes // of inputs, or nil; secrets are Gaussian then
+	Insecure   bool        // for tests only; the name says so too
 }
 
 // The largest primes of their size that are 1 mod 2^15.
@@ -47,6 +51,10 @@ const width319 = 8.0 // of deviation 3.19
 func registry() []*Set {
 	shipped := []*Set{
 		{Name: "V13-32", LogN: 13, Q: []uint64{q48, q50a, q50b}, T: t32, ErrorWidth: width319},
+		{
+			Name: DefaultProved, LogN: 13, Q: []uint64{q48, q44a, q44b, q44c}, T: t32, ErrorWidth: width319,
+			Proof: &ProofSizes{SecretWidth: 16, MaskWidth: 51, Bound: 19400},
+		},
 		{Name: "P13-17", LogN: 13, Q: []uint64{q44a, q50a, q50b}, T: t17, ErrorWidth: width319},
 		{Name: "P13-40", LogN: 13, Q: []uint64{q56, q44a, q44b, q44c}, T: t40, ErrorWidth: width319},
 	}
@@ -54,6 +62,9 @@ func registry() []*Set {
 	for _, s := range shipped { // the same for tests, in a ring that is too small
 		small := *s
 		small.Name, small.LogN, small.Insecure = InsecurePrefix+strings.Replace(s.Name, "13", "6", 1), 6, true
+		if s.Proof != nil {
+			small.Proof = &ProofSizes{SecretWidth: 16, MaskWidth: 68, Bound: 2220}
+		}
 		all = append(all, &small)
 	}
 	return all
@@ -123,6 +134,9 @@ func (s *Set) Validate() error {
 	case !(s.ErrorWidth >= minErrorWidth) || s.ErrorWidth > 64:
 		return fail("errors of width %v", s.ErrorWidth)
 	}
+	if wrong := s.checkProof(); wrong != "" {
+		return fail("%s", wrong)
+	}
 	seen := map[uint64]bool{s.T: true}
 	for _, q := range s.Q {
 		if !s.prime(q) || q < 1<<33 || q >= 1<<61 || seen[q] {
@@ -159,7 +173,11 @@ func (s *Set) Hash() [32]byte {
 		insecure = 1
 	}
 	list := []uint64{uint64(s.LogN), uint64(len(s.Q)), s.T, math.Float64bits(s.ErrorWidth), insecure}
-	for _, v := range append(list, s.Q...) {
+	list = append(list, s.Q...)
+	if p := s.Proof; p != nil {
+		list = append(list, math.Float64bits(p.SecretWidth), math.Float64bits(p.MaskWidth), uint64(p.Bound))
+	}
+	for _, v := range list {
 		field(binary.BigEndian.AppendUint64(nil, v))
 	}
 	return [32]byte(h.Sum(nil))

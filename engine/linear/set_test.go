@@ -24,7 +24,7 @@ func TestSetsAreValid(t *testing.T) {
 	if !names[DefaultVector] || !names[DefaultProduct] {
 		t.Error("a default is no set")
 	}
-	if got := strings.Join(Names(), " "); got != "V13-32 P13-17 P13-40" {
+	if got := strings.Join(Names(), " "); got != "V13-32 V13-32-proved P13-17 P13-40" {
 		t.Errorf("names are %q", got)
 	}
 }
@@ -44,6 +44,11 @@ func TestValidateRefuses(t *testing.T) {
 		"narrow errors":         func(s *Set) { s.ErrorWidth = 7 },
 		"no errors":             func(s *Set) { s.ErrorWidth = math.NaN() },
 		"no room to round":      func(s *Set) { s.Q[0] = 68718428161 },
+		"narrow secrets":        func(s *Set) { s.Proof = &ProofSizes{15.8, 51, 19400} },
+		"narrow masks":          func(s *Set) { s.Proof = &ProofSizes{16, 50, 19400} },
+		"no masks":              func(s *Set) { s.Proof = &ProofSizes{16, math.NaN(), 19400} },
+		"wide masks":            func(s *Set) { s.Proof = &ProofSizes{16, 90, 40000} },
+		"a bound too low":       func(s *Set) { s.Proof = &ProofSizes{16, 51, 19000} },
 		"not secure":            func(s *Set) { s.Q = append(s.Q, q44a, q44b) },
 	} {
 		s, err := Lookup(DefaultVector)
@@ -63,7 +68,7 @@ func TestValidateRefuses(t *testing.T) {
 func TestUnknownSet(t *testing.T) {
 	var unknown *UnknownError
 	_, err := Find("V11-17")
-	const want = `linear: unknown set "V11-17" (known: V13-32, P13-17, P13-40)`
+	const want = `linear: unknown set "V11-17" (known: V13-32, V13-32-proved, P13-17, P13-40)`
 	if !errors.As(err, &unknown) || err.Error() != want {
 		t.Errorf("unknown set: %v", err)
 	}
@@ -84,7 +89,9 @@ func TestHash(t *testing.T) {
 	for name, change := range map[string]func(s *Set){
 		"Name": func(s *Set) { s.Name = "x" }, "LogN": func(s *Set) { s.LogN++ }, "Q": func(s *Set) { s.Q[1]++ },
 		"T": func(s *Set) { s.T++ }, "ErrorWidth": func(s *Set) { s.ErrorWidth++ },
-		"Insecure": func(s *Set) { s.Insecure = !s.Insecure },
+		"Insecure": func(s *Set) { s.Insecure = !s.Insecure }, "Proof": func(s *Set) { s.Proof = &ProofSizes{16, 51, 19400} },
+		"SecretWidth": func(s *Set) { s.Proof = &ProofSizes{17, 51, 19400} }, "MaskWidth": func(s *Set) { s.Proof = &ProofSizes{16, 52, 19400} },
+		"Bound": func(s *Set) { s.Proof = &ProofSizes{16, 51, 19401} },
 	} {
 		s, _ := Lookup(DefaultVector)
 		change(s)

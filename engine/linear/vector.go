@@ -128,7 +128,7 @@ func (p *VectorPlan) prepare() (err error) {
 func (p *VectorPlan) Distance() float64 { return p.distance }
 
 // UpBytes and DownBytes are what the owner of the key sends and gets.
-func (p *VectorPlan) UpBytes() int { return InputsHeaderSize + p.Blocks*p.scheme.CiphertextSize() }
+func (p *VectorPlan) UpBytes() int { return p.scheme.InputsSize(p.Blocks) }
 
 // DownBytes is the size of all answers.
 func (p *VectorPlan) DownBytes() int { return p.Answers * p.AnswerSize() }
@@ -171,7 +171,7 @@ func (p *VectorPlan) Encrypt(k *SecretKey, share []uint64, workers int, source *
 		for j, x := range share[b*p.Width : min((b+1)*p.Width, p.Cols)] {
 			m[p.Width-1-j] = x
 		}
-	}, source), nil
+	}, source)
 }
 
 // VectorEvaluator is the owner of the matrix, with what came from the owner of the key. It may be shared.

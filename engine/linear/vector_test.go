@@ -10,6 +10,7 @@ import (
 // run multiplies a matrix with a shared vector, every message by way of its encoding, and gives the sum of the shares.
 func (w *world) run(t testing.TB, p *VectorPlan, m, mine, yours []uint64) []uint64 {
 	t.Helper()
+	w.renew()
 	in, err := p.Encrypt(w.secret, mine, 2, w.source())
 	if err != nil {
 		t.Fatal(err)
@@ -34,7 +35,11 @@ func (w *world) run(t testing.TB, p *VectorPlan, m, mine, yours []uint64) []uint
 		}
 		out = append(out, w.sum(opened, shares)...)
 	}
-	if up := len(in.Header()) + in.Len()*w.CiphertextSize(); up != p.UpBytes() || down != p.DownBytes() {
+	up := len(in.Header()) + in.Len()*w.CiphertextSize()
+	for i := range w.ProofFrames(in.Len()) {
+		up += len(in.ProofFrame(i))
+	}
+	if up != p.UpBytes() || down != p.DownBytes() {
 		t.Errorf("%d bytes and %d back, and the plan says %d and %d", up, down, p.UpBytes(), p.DownBytes())
 	}
 	return out
@@ -56,6 +61,11 @@ func (w *world) received(t testing.TB, in *Inputs) *Inputs {
 			t.Fatal(err)
 		}
 	}
+	for i := range w.ProofFrames(in.Len()) {
+		if err := out.PutProof(i, in.ProofFrame(i)); err != nil {
+			t.Fatal(err)
+		}
+	}
 	return out
 }
 
@@ -63,7 +73,12 @@ var packings = []Packing{Cheapest, Forward, Double, Tiled}
 
 // Every packing, on random and extreme shapes and values.
 func TestMatrixTimesSharedVector(t *testing.T) {
-	w := newWorld(t, "insecure-V6-32")
+	for _, set := range []string{"insecure-V6-32", "insecure-V6-32-proved"} {
+		t.Run(set, func(t *testing.T) { vectors(t, newWorld(t, set)) })
+	}
+}
+
+func vectors(t *testing.T, w *world) {
 	shapes := [][2]int{{1, 1}, {1, 64}, {64, 1}, {1, 65}, {65, 1}, {64, 64}, {3, 500}, {500, 3}, {63, 129}}
 	for range 8 {
 		shapes = append(shapes, [2]int{1 + w.below(100), 1 + w.below(200)})

@@ -8,6 +8,8 @@ type Linear struct {
 	ProductsPerHour int `yaml:"products_per_hour,omitempty"`
 	// Wait is how long one end of a product on shares waits for the other client to come; default 2 m.
 	Wait Duration `yaml:"wait,omitempty"`
+	// RequireProofs refuses products on shares whose inputs nobody proves to be well formed.
+	RequireProofs bool `yaml:"require_proofs,omitempty"`
 }
 
 // WaitTime is Wait as time knows it.

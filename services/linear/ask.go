@@ -69,6 +69,12 @@ func (s *Service) Ask(stream linearv1.LinearService_AskServer) error {
 	caller, _ := rpc.Caller(stream.Context())
 	var x *end
 	err := s.ask(stream, caller, &x)
+	if x != nil && err != nil && rpc.FromError(err).Code == rpc.BadProof { // no honest client sends such a thing
+		note := fmt.Sprintf("%s, with client %s: %v", x.shared, x.with, err)
+		if _, failed := s.Audit.Append(audit.Entry{Event: audit.Refused, Actor: caller.Name, Auth: audit.Auth(caller.Auth), Note: note}); failed != nil {
+			err = failed
+		}
+	}
 	x.close(s, err)
 	return err
 }
@@ -228,7 +234,7 @@ func (s *Service) begin(ctx context.Context, x *end, caller rpc.Principal, strea
 		return err
 	}
 	// Whoever owns the matrix counts how often it was used: distances add up.
-	note := fmt.Sprintf("%s, for client %s, distance 2^%.1f", x.shared, x.with, x.terms().GetLogDistance())
+	note := fmt.Sprintf("%s, for client %s, security %s, distance 2^%.1f", x.shared, x.with, x.security(), x.terms().GetLogDistance())
 	if _, err := s.Audit.Append(audit.Entry{Event: audit.Multiplied, Actor: caller.Name, Auth: audit.Auth(caller.Auth), Note: note}); err != nil {
 		return err
 	}

@@ -31,8 +31,12 @@ var Rules = rpc.Rules{
 	prefix + "Answer":   rpc.Allow(rpc.Client).With(config.PermLinear),
 }
 
-// security is what is said of every product.
-const security = "passive"
+// What is said of a product: whether all are taken to follow the protocol, or, where inputs are proved, those alone who
+// evaluate.
+const (
+	passive          = "passive"
+	passiveEvaluator = "passive_evaluator"
+)
 
 // Config of a party's service.
 type Config struct {

@@ -72,7 +72,7 @@ func (s *Service) multiply(stream linearv1.LinearService_MultiplyServer) error {
 	if err := p.whole(); err != nil {
 		return err
 	}
-	terms := &linearv1.Terms{Security: security, Answers: uint32(p.plan.Answers()), AnswerBytes: uint64(p.plan.AnswerSize()), LogDistance: p.plan.Distance()}
+	terms := &linearv1.Terms{Security: passive, Answers: uint32(p.plan.Answers()), AnswerBytes: uint64(p.plan.AnswerSize()), LogDistance: p.plan.Distance()}
 	if err := stream.Send(&linearv1.MultiplyResponse{Terms: terms}); err != nil {
 		return err
 	}
@@ -146,7 +146,7 @@ func (p *product) parts() iter.Seq[part] {
 	}
 }
 
-// inputs are the parts of so many ciphertexts, and their header, under a key that has come before.
+// inputs are the parts of so many ciphertexts, their header, and their proof if the set has one, under a key that has come before.
 func inputs(yield func(part) bool, scheme *linear.Scheme, key func() *linear.PublicKey, count int, into **linear.Inputs) bool {
 	if !yield(part{linear.InputsHeaderSize, func(b []byte) (err error) {
 		*into, err = key().ReceiveInputs(b, count)
@@ -156,6 +156,11 @@ func inputs(yield func(part) bool, scheme *linear.Scheme, key func() *linear.Pub
 	}
 	for i := range count {
 		if !yield(part{scheme.CiphertextSize(), func(b []byte) error { return (*into).Put(i, b) }}) {
+			return false
+		}
+	}
+	for i := range scheme.ProofFrames(count) {
+		if !yield(part{scheme.ProofFrameSize(i), func(b []byte) error { return (*into).PutProof(i, b) }}) {
 			return false
 		}
 	}

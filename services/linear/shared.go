@@ -32,6 +32,10 @@ func (s *Service) openShared(h *linearv1.RunHeader) (*shared, error) {
 	if err != nil {
 		return nil, err
 	}
+	if s.Policy.RequireProofs && !scheme.HasProof() {
+		return nil, rpc.Errorf(rpc.PolicyRefused, "use a set with proofs, such as "+linear.DefaultProved,
+			"this party multiplies shares under sets with proofs alone, and %s has none", scheme.Name)
+	}
 	tooLarge := func(what string, most uint64) error {
 		return rpc.Errorf(rpc.TooLarge, "multiply blocks of it", "%s of more than %d entries", what, most)
 	}
@@ -74,9 +78,17 @@ func (x *shared) String() string {
 	return fmt.Sprintf("%d shared matrices of %d x %d times vectors of %d outputs", x.batch.Count, x.batch.Rows, x.batch.Cols, x.batch.Outputs)
 }
 
+// security is what is said of the product.
+func (x *shared) security() string {
+	if x.scheme.HasProof() {
+		return passiveEvaluator
+	}
+	return passive
+}
+
 // terms are what set and shape fix.
 func (x *shared) terms() *linearv1.Terms {
-	t := &linearv1.Terms{Security: security}
+	t := &linearv1.Terms{Security: x.security()}
 	if x.vector != nil {
 		t.Answers, t.AnswerBytes, t.LogDistance = uint32(x.vector.Answers), uint64(x.vector.AnswerSize()), x.vector.Distance()
 	} else {
@@ -96,7 +108,7 @@ func (x *shared) ciphertexts() (count int, bytes uint64) {
 // askRoom is what the owner's end holds, in bytes.
 func (x *shared) askRoom() uint64 {
 	count, _ := x.ciphertexts()
-	return 2*rpc.MaxMessage + keyRoom(x.scheme, false) + 2*uint64(count)*polynomial(x.scheme)
+	return 2*rpc.MaxMessage + keyRoom(x.scheme, false) + 2*uint64(count)*polynomial(x.scheme) + uint64(x.scheme.ProofMemory())
 }
 
 // residues is the size of so many, packed.

@@ -232,6 +232,14 @@ func (w *world) through(name string, cuts int, after int64) *client.Client {
 // asking is an end of a run that has sent its input, by hand. Its side of the stream is open.
 func asking(ctx context.Context, t testing.TB, conn *grpc.ClientConn, h *linearv1.RunHeader) (linearv1.LinearService_AskClient, error) {
 	t.Helper()
+	return askingWith(ctx, t, conn, h, func(all []byte) []byte { return all })
+}
+
+// askingWith sends what change makes of the input.
+func askingWith(
+	ctx context.Context, t testing.TB, conn *grpc.ClientConn, h *linearv1.RunHeader, change func(all []byte) []byte,
+) (linearv1.LinearService_AskClient, error) {
+	t.Helper()
 	s := set(t, h.GetSet())
 	source, err := sample.Draw(crand.Reader, "test")
 	if err != nil {
@@ -254,8 +262,11 @@ func asking(ctx context.Context, t testing.TB, conn *grpc.ClientConn, h *linearv
 	for i := range in.Len() {
 		all = in.AppendCiphertext(all, i)
 	}
+	for i := range in.ProofFrames() {
+		all = append(all, in.ProofFrame(i)...)
+	}
 	_ = stream.Send(&linearv1.AskRequest{Header: h}) // Recv says what went wrong
-	_ = stream.Send(&linearv1.AskRequest{Chunk: all})
+	_ = stream.Send(&linearv1.AskRequest{Chunk: change(all)})
 	_, err = stream.Recv()
 	return stream, err
 }

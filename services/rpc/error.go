@@ -44,6 +44,7 @@ const (
 	WrongQuorum     Code = "wrong_quorum"         // these parties are no quorum of the keys, or not the one that answered before
 	Foreign         Code = "foreign_ciphertext"   // made for other keys
 	BadCiphertext   Code = "malformed_ciphertext" // no ciphertext of the set
+	BadProof        Code = "bad_proof"            // the proof that what was sent is well formed does not hold
 	UnknownKey      Code = "unknown_key"          // no party has, or has published, these multi-key keys
 	RetiredKey      Code = "retired_key"          // their owner has retired these multi-key keys
 	WrongOwner      Code = "wrong_owner"          // these multi-key keys are another party's
@@ -84,6 +85,7 @@ var grpcCodes = map[Code]codes.Code{
 	UnknownKey:      codes.NotFound,
 	RetiredKey:      codes.FailedPrecondition,
 	WrongOwner:      codes.InvalidArgument,
+	BadProof:        codes.InvalidArgument,
 	MaskSpent:       codes.Aborted,
 	ApprovalNeeded:  codes.FailedPrecondition,
 	Burnt:           codes.FailedPrecondition,

@@ -34,6 +34,8 @@ const (
 	pause           = 200 * time.Millisecond
 	maxChunk        = 1 << 20
 	passive         = "passive"
+	// with a set whose owners prove their inputs
+	passiveEvaluator = "passive_evaluator"
 )
 
 // Dial prepares a client of the party of that name, or of the configuration's own if it is empty. It connects when it is
@@ -163,6 +165,11 @@ func (u *upload) inputs(in *linear.Inputs) error {
 			return err
 		}
 	}
+	for i := range in.ProofFrames() {
+		if _, err := u.Write(in.ProofFrame(i)); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
@@ -205,9 +212,9 @@ func (p *pieces) add(b []byte) error {
 }
 
 // checkTerms compares what the party says of a product with what its plan is.
-func (c *Client) checkTerms(t *linearv1.Terms, answers, size int) error {
-	if t.GetSecurity() != passive || int(t.GetAnswers()) != answers || t.GetAnswerBytes() != uint64(size) {
-		return c.bad("it plans %d answers of %d bytes, security %q; here there are %d of %d, passive", t.GetAnswers(), t.GetAnswerBytes(), t.GetSecurity(), answers, size)
+func (c *Client) checkTerms(t *linearv1.Terms, security string, answers, size int) error {
+	if t.GetSecurity() != security || int(t.GetAnswers()) != answers || t.GetAnswerBytes() != uint64(size) {
+		return c.bad("it plans %d answers of %d bytes, security %q; here there are %d of %d, %s", t.GetAnswers(), t.GetAnswerBytes(), t.GetSecurity(), answers, size, security)
 	}
 	return nil
 }

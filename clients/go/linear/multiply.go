@@ -175,7 +175,7 @@ func (m *multiplication) receive(stream linearv1.LinearService_MultiplyClient, s
 	if err != nil {
 		return m.failed(err)
 	}
-	if err := m.checkTerms(first.GetTerms(), m.plan.Answers(), m.plan.AnswerSize()); err != nil {
+	if err := m.checkTerms(first.GetTerms(), passive, m.plan.Answers(), m.plan.AnswerSize()); err != nil {
 		return err
 	}
 	m.LogDistance = first.GetTerms().GetLogDistance()

@@ -52,6 +52,7 @@ type Shares struct {
 	T           uint64
 	Up, Down    uint64 // bytes
 	LogDistance float64
+	Security    string // "passive", or "passive_evaluator" if the owner of the key has proved its input
 }
 
 // plan is that of a vector or a batch.
@@ -246,7 +247,10 @@ func receive(p *plan, answers *pieces, recv func() (response, error), done func(
 	if err != nil {
 		return p.failed(err)
 	}
-	if err := p.checkTerms(first.GetTerms(), p.answers, p.size); err != nil {
+	if p.result.Security = passive; p.scheme.HasProof() {
+		p.result.Security = passiveEvaluator
+	}
+	if err := p.checkTerms(first.GetTerms(), p.result.Security, p.answers, p.size); err != nil {
 		return err
 	}
 	p.result.LogDistance = first.GetTerms().GetLogDistance()
