@@ -94,6 +94,7 @@ func TestLinearRows(t *testing.T) {
 	o.Resident = func() uint64 { return 1 }
 	o.Linear = LinearShapes{
 		Vectors: []LinearVector{{Set: "insecure-V6-32", Rows: 20, Cols: 10}},
+		Proved:  []LinearVector{{Set: "insecure-V6-32-proved", Rows: 20, Cols: 10}},
 		Batches: []LinearBatch{{Set: "insecure-V6-32", Rows: 30, Cols: 2, Count: 3}},
 		Products: []LinearProduct{{Name: "small", Set: "insecure-P6-40", Shape: linear.ProductShape{
 			Rows: 3, Inner: 4, Cols: 5, MaxLeft: 7, MaxRight: 9,
@@ -111,7 +112,7 @@ func TestLinearRows(t *testing.T) {
 			t.Errorf("%+v", r)
 		}
 	}
-	if want := names(rows); !slices.Equal(got, want) || len(got) != 30 {
+	if want := names(rows); !slices.Equal(got, want) || len(got) != 37 {
 		t.Errorf("results %v, want %v", got, want)
 	}
 }

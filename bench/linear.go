@@ -14,6 +14,7 @@ import (
 // LinearShapes are the shapes that products of two-party linear algebra are measured with, and what is wanted of them.
 type LinearShapes struct {
 	Vectors  []LinearVector
+	Proved   []LinearVector // whose owners prove their inputs; in the cheapest packing
 	Batches  []LinearBatch
 	Products []LinearProduct
 }
@@ -51,6 +52,7 @@ func AllLinear() LinearShapes {
 			Seconds: map[linear.Packing]float64{linear.Double: 0.6, linear.Forward: 3},
 			Bytes:   map[linear.Packing]float64{linear.Double: 7e6, linear.Forward: 120e6},
 		}},
+		Proved:  []LinearVector{{Set: linear.DefaultProved, Rows: 4000, Cols: 2000}},
 		Batches: []LinearBatch{{Set: linear.DefaultVector, Rows: 124 * 124, Cols: 4, Count: 12, Seconds: 0.08}},
 		Products: []LinearProduct{
 			{"binary_32_first", "P13-17", square(32, 1, linear.First), 0.05},
@@ -76,6 +78,20 @@ func (o *Options) LinearAlgebra() (rows []Row) {
 		names := append(linearNames(v.name(linear.Double)), linearNames(v.name(linear.Forward))...)
 		add(append(names, v.name(linear.Forward)+"_time_over_double", v.name(linear.Forward)+"_bytes_over_double"),
 			func(ctx context.Context) ([]Result, error) { return o.linearVectors(ctx, v) })
+	}
+	for _, v := range o.Linear.Proved {
+		name := v.name(linear.Cheapest) + "_proved"
+		add(linearNames(name), func(ctx context.Context) ([]Result, error) {
+			k, err := newLinearKeys(v.Set, false)
+			if err != nil {
+				return nil, err
+			}
+			w, err := k.vector(v, linear.Cheapest)
+			if err != nil {
+				return nil, err
+			}
+			return o.linear(ctx, name, 0, 0, w)
+		})
 	}
 	for _, b := range o.Linear.Batches {
 		name := fmt.Sprintf("linear_batch_%dx%dx%d", b.Count, b.Rows, b.Cols)
@@ -216,6 +232,28 @@ func (o *Options) linearVectors(ctx context.Context, v LinearVector) (list []Res
 		over("_bytes_over_double", 3, "the same, bytes")), nil
 }
 
+// received are inputs as the evaluator has them: checked, if there is a proof.
+func (k *linearKeys) received(in *linear.Inputs) (*linear.Inputs, error) {
+	if !k.HasProof() {
+		return in, nil
+	}
+	out, err := k.public.ReceiveInputs(in.Header(), in.Len())
+	if err != nil {
+		return nil, err
+	}
+	for i := range in.Len() {
+		if err := out.Put(i, in.AppendCiphertext(nil, i)); err != nil {
+			return nil, err
+		}
+	}
+	for i := range in.ProofFrames() {
+		if err := out.PutProof(i, in.ProofFrame(i)); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
 // vector is a matrix times a vector that is shared.
 func (k *linearKeys) vector(v LinearVector, packing linear.Packing) (*linearWork, error) {
 	p, err := k.PlanVector(v.Rows, v.Cols, packing, 0)
@@ -228,8 +266,14 @@ func (k *linearKeys) vector(v LinearVector, packing linear.Packing) (*linearWork
 		return nil, err
 	}
 	answers, shares, opened := make([][]byte, p.Answers), make([][]uint64, p.Answers), make([][]uint64, p.Answers)
+	opens := k.secret // the key that answers are under
 	evaluator := func() error {
-		e, err := p.Evaluator(k.public, in)
+		received, err := k.received(in)
+		if err != nil {
+			return err
+		}
+		opens = k.secret
+		e, err := p.Evaluator(k.public, received)
 		for g := 0; err == nil && g < len(answers); g++ {
 			from, to := p.RowsOf(g)
 			answers[g], shares[g], err = e.Answer(g, m[from*v.Cols:to*v.Cols], yours, k.source())
@@ -237,15 +281,16 @@ func (k *linearKeys) vector(v LinearVector, packing linear.Packing) (*linearWork
 		return err
 	}
 	owner := func() (err error) {
-		if in, err = p.Encrypt(k.secret, mine, 1, k.source()); err != nil {
-			return err
-		}
 		for g := range answers {
-			if opened[g], err = p.Open(k.secret, g, answers[g]); err != nil {
+			if opened[g], err = p.Open(opens, g, answers[g]); err != nil {
 				return err
 			}
 		}
-		return nil
+		if k.HasProof() { // a key proves one input
+			k.secret, k.public = k.Generate(false, k.source())
+		}
+		in, err = p.Encrypt(k.secret, mine, 1, k.source())
+		return err
 	}
 	if err := errors.Join(evaluator(), owner()); err != nil {
 		return nil, err

@@ -48,6 +48,14 @@ func TestLinearDocument(t *testing.T) {
 				p.Rows, p.Cols, p.Packing, p.PerAnswer, p.Width, count(p.UpBytes()), count(p.DownBytes()))
 		}
 	}
+	proved, err := schemes[linear.DefaultProved].PlanVector(4000, 2000, linear.Double, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	demand("\n| 4000 x 2000, inputs proved | %v %d x %d | %s | %s |\n", proved.Packing, proved.PerAnswer, proved.Width, count(proved.UpBytes()), count(proved.DownBytes()))
+	set := schemes[linear.DefaultProved]
+	demand("\n- **Cost.** Each ciphertext has %s bytes of proof beside its own %s,", count(set.ProofFrameSize(2)), count(set.CiphertextSize()))
+	rows-- // which is no row
 	batch, err := schemes[linear.DefaultVector].PlanBatch(124*124, 4, 12, 1)
 	if err != nil {
 		t.Fatal(err)

@@ -160,26 +160,19 @@ func (x *array) residues(dst []uint64, as linear.Fixed) error {
 		} else if err := x.Floats(v); err != nil {
 			return err
 		}
-		for i, n := range v {
-			var err error
-			if dst[i], err = as.Encode(n); err != nil {
-				return err
-			}
-		}
-		return nil
+		return as.EncodeAll(dst, v)
 	}
 	v := make([]int64, len(dst))
 	defer clear(v)
 	if err := x.Integers(v); err != nil {
 		return err
 	}
+	numbers := make([]float64, len(v))
+	defer clear(numbers)
 	for i, n := range v {
-		var err error
-		if dst[i], err = as.Encode(float64(n)); err != nil {
-			return err
-		}
+		numbers[i] = float64(n) // the encoding takes nothing that a float rounds
 	}
-	return nil
+	return as.EncodeAll(dst, numbers)
 }
 
 // end refuses what comes after the entries.
@@ -354,9 +347,10 @@ func (o *multiplier) joinCommand() *cobra.Command {
 			}
 			numbers := make([]float64, len(a))
 			for i := range a {
-				if numbers[i], err = as.Decode((a[i] + b[i]) % s.T); err != nil {
-					return invalid("see that --bits has room for the results, and that both shares are of one run", "entry %d: %v", i, err)
-				}
+				a[i] = (a[i] + b[i]) % s.T
+			}
+			if err := as.DecodeAll(numbers, a); err != nil {
+				return invalid("see that --bits has room for the results, and that both shares are of one run", "%v", err)
 			}
 			return writeArray(out, shape, numbers)
 		},

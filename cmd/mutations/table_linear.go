@@ -203,6 +203,91 @@ var linearTable = []mutation{
 		Old: "mask := p.scheme.mask(source)", New: "mask := make([]uint64, p.scheme.N())",
 	},
 	{
+		Name: "proof-sizes", File: "proof.go", Protects: "responses hide secrets",
+		Old: "case !(p.SecretWidth >= 2*math.Sqrt2*s.beta()) || ", New: "case ",
+	},
+	{
+		Name: "proof-masks", File: "proof.go", Protects: "responses hide secrets",
+		Old: " || !(p.MaskWidth >= 2*math.Sqrt(2*float64(s.repetitions()))*s.beta()):", New: ":",
+	},
+	{
+		Name: "proof-order", File: "proof.go", Protects: "responses are to a challenge that has come, each once",
+		Old: "|| v.seen[i] || i > 0 && !v.seen[0]:", New: "|| i > 0 && !v.seen[0]:",
+	},
+	{
+		Name: "proof-input", File: "proof.go", Protects: "a proof is of inputs that have come",
+		Old: "case i > 1 && in.b[i-2].C == nil:", New: "case false:",
+	},
+	{
+		Name: "proof-length", File: "proof.go", Protects: "a frame has its size",
+		Old: "case len(frame) != s.ProofFrameSize(i):", New: "case len(frame) < s.ProofFrameSize(i):",
+	},
+	{
+		Name: "proof-norm", File: "proof.go", Protects: "what is proved is short",
+		Old: "if !s.norm.Within(short) {", New: "if !s.norm.Within(short) && false {",
+	},
+	{
+		Name: "proof-divided", File: "proof.go", Protects: "what is proved of inputs is short, whatever the message",
+		Old: "if width != proofBits {\n\t\t\ts.divided(short)", New: "if width == proofBits {\n\t\t\ts.divided(short)",
+	},
+	{
+		Name: "proof-challenge", File: "proof.go", Protects: "responses are to a challenge that nobody chose",
+		Old: "if v.digest(v.key) != v.challenge {", New: "if v.digest(v.key) != v.challenge && false {",
+	},
+	{
+		Name: "proof-turned", File: "proof.go", Protects: "a proof is of the key and the inputs",
+		Old: "s.basis.SubNTT(dst, dst, turned)", New: "_ = turned",
+	},
+	{
+		Name: "proof-missing", File: "proof.go", Protects: "a proof is whole",
+		Old: "if !seen {", New: "if !seen && false {",
+		Redundant: "the hash is of all equations; one that has not come is zeros in it",
+	},
+	{
+		Name: "proof-nobody", File: "proof.go", Protects: "inputs that nobody has checked are not computed with",
+		Old: "case v == nil:\n\t\treturn fmt.Errorf(\"%w: nobody", New: "case v == nil && false:\n\t\treturn fmt.Errorf(\"%w: nobody",
+	},
+	{
+		Name: "proof-wanted", File: "inputs.go", Protects: "inputs that nobody has checked are not computed with",
+		Old: "if err := in.verified(); err != nil {", New: "if err := in.verified(); err != nil && false {",
+	},
+	{
+		Name: "proof-ciphertexts", File: "inputs.go", Protects: "the challenge is bound to the inputs",
+		Old: "in.proof.ciphertexts[i] = sha256.Sum256(b)", New: "_ = sha256.Sum256(b)",
+	},
+	{
+		Name: "proof-once", File: "prover.go", Protects: "responses hide secrets: a key makes one proof",
+		Old: "if !k.proves.CompareAndSwap(false, true) {", New: "if k.proves.Load() {",
+	},
+	{
+		Name: "proof-messages", File: "prover.go", Protects: "responses hide messages",
+		Old: "sample.Uniform(m, p.T, messages)", New: "_ = messages",
+	},
+	{
+		Name: "proof-coset", File: "prover.go", Protects: "errors do not depend on messages",
+		Old: "centres[i] = s.fraction(mod.Neg(x))", New: "centres[i], _ = sample.Frac{}, x",
+	},
+	{
+		Name: "proof-samples", File: "keys.go", Protects: "what nothing proves is not taken",
+		Old: "if s.HasProof() {\n\t\t\treturn nil", New: "if false {\n\t\t\treturn nil",
+	},
+	{
+		Name: "proof-double", File: "answer.go", Protects: "what is in the noise of an answer is what was proved to be short",
+		Old: "s.basis.Double(c1, c1)", New: "",
+	},
+	{
+		Name: "proof-half", File: "scheme.go", Protects: "answers are doubled, and results are not",
+		Old: "return (x + s.T&-(x&1)) / 2", New: "return x / 2",
+	},
+	{
+		Name: "proof-noise", File: "noise.go", Protects: "the flood covers what a proof leaves open",
+		Old: "return up(most * float64(s.Proof.Bound)), up(most * (float64(s.Proof.Bound) + n/2))", New: "return up(most), up(most)",
+	},
+	{
+		Name: "proof-product", File: "noise.go", Protects: "the flood covers what a proof leaves open",
+		Old: "return up(float64(terms)*math.Sqrt(n)*t/2*input + 1 + s.ZeroNoise())", New: "return up(float64(terms)*t/2*input + 1 + s.ZeroNoise())",
+	},
+	{
 		Name: "fixed", File: "fixed.go", Protects: "numbers fit T",
 		Old: " || uint64(1)<<(bits-1) > s.T/2 {", New: " {",
 	},

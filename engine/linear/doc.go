@@ -39,8 +39,8 @@
 //
 // For an owner who follows the protocol that is all: what it sees can be made from the result alone, c_1 but for
 // telling ring samples of the ternary u from uniform ones (e u + e_0 + e_1 s is flooded as well), the rest but for
-// 2^LogDistance. An owner whose key or ciphertexts are malformed, so that the noise is more than its bound, is not
-// covered. The other party sees ciphertexts and nothing that depends on a decryption.
+// 2^LogDistance. An owner whose key or ciphertexts are malformed, so that the noise is more than its bound, is
+// covered where inputs are proved (proof.go), and nowhere else. The other party sees ciphertexts and nothing that depends on a decryption.
 //
 // # Security of the sets
 //

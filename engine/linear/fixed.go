@@ -1,8 +1,10 @@
 package linear
 
 import (
+	"errors"
 	"fmt"
 	"math"
+	"strconv"
 )
 
 // Fixed is how real numbers and integers of a range are residues modulo T: x is round(x 2^Fraction), at most Most in
@@ -37,10 +39,60 @@ func (x Fixed) Product(y Fixed, terms int) (Fixed, error) {
 	return Fixed{T: x.T, Fraction: x.Fraction + y.Fraction, Most: uint64(terms) * x.Most * y.Most}, nil
 }
 
-// Integer is the residue of an integer that is scaled already. The error wraps ErrRange.
+// RangeError says that an entry is out of a range, and never what it is. It wraps ErrRange.
+type RangeError struct {
+	Index     int // of the entry, from 0
+	Low, High float64
+	What, Of  string
+}
+
+func (e *RangeError) Error() string {
+	plain := func(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) }
+	return fmt.Sprintf("%v: %s %d%s is not in [%s, %s]", ErrRange, e.What, e.Index, e.Of, plain(e.Low), plain(e.High))
+}
+
+// Unwrap gives ErrRange.
+func (e *RangeError) Unwrap() error { return ErrRange }
+
+// out is the error of a number that is out of the range.
+func (x Fixed) out(what string) error {
+	most := math.Ldexp(float64(x.Most), -int(x.Fraction))
+	return &RangeError{Low: -most, High: most, What: what}
+}
+
+// at says which entry an error is of.
+func at(err error, i int) error {
+	var out *RangeError
+	if errors.As(err, &out) {
+		out.Index = i
+	}
+	return err
+}
+
+// EncodeAll is Encode of as many numbers.
+func (x Fixed) EncodeAll(dst []uint64, v []float64) (err error) {
+	for i := range dst {
+		if dst[i], err = x.Encode(v[i]); err != nil {
+			return at(err, i)
+		}
+	}
+	return nil
+}
+
+// DecodeAll is Decode of as many residues.
+func (x Fixed) DecodeAll(dst []float64, v []uint64) (err error) {
+	for i := range dst {
+		if dst[i], err = x.Decode(v[i]); err != nil {
+			return at(err, i)
+		}
+	}
+	return nil
+}
+
+// Integer is the residue of an integer that is scaled already. The error is a *RangeError.
 func (x Fixed) Integer(v int64) (uint64, error) {
 	if magnitude(v) > x.Most {
-		return 0, fmt.Errorf("%w: an integer is beyond %d", ErrRange, x.Most)
+		return 0, &RangeError{Low: -float64(x.Most), High: float64(x.Most), What: "integer"}
 	}
 	if v < 0 {
 		return x.T - magnitude(v), nil
@@ -48,24 +100,24 @@ func (x Fixed) Integer(v int64) (uint64, error) {
 	return uint64(v), nil
 }
 
-// Encode is the residue of a number, rounded to the nearest. The error wraps ErrRange for one that is too large,
-// infinite or none.
+// Encode is the residue of a number, rounded to the nearest. The error is a *RangeError for one that is too
+// large, infinite or none.
 func (x Fixed) Encode(v float64) (uint64, error) {
 	r := math.Round(math.Ldexp(v, int(x.Fraction)))
 	if !(math.Abs(r) <= float64(x.Most)) || math.Abs(r) >= 1<<63 {
-		return 0, fmt.Errorf("%w: a number is not below 2^%d times %d", ErrRange, -int(x.Fraction), x.Most)
+		return 0, x.out("number")
 	}
 	return x.Integer(int64(r))
 }
 
-// Signed is the integer of a residue. The error wraps ErrRange for one that is out of the range.
+// Signed is the integer of a residue. The error is a *RangeError for one that is out of the range.
 func (x Fixed) Signed(v uint64) (int64, error) {
 	negative := v > x.T/2
 	if negative && v < x.T {
 		v = x.T - v
 	}
 	if v > x.Most {
-		return 0, fmt.Errorf("%w: a residue is that of no integer of at most %d", ErrRange, x.Most)
+		return 0, &RangeError{Low: -float64(x.Most), High: float64(x.Most), What: "the integer of residue"}
 	}
 	if negative {
 		return -int64(v), nil
@@ -73,7 +125,7 @@ func (x Fixed) Signed(v uint64) (int64, error) {
 	return int64(v), nil
 }
 
-// Decode is the number of a residue. The error wraps ErrRange for one that is out of the range.
+// Decode is the number of a residue. The error is a *RangeError for one that is out of the range.
 func (x Fixed) Decode(v uint64) (float64, error) {
 	r, err := x.Signed(v)
 	return math.Ldexp(float64(r), -int(x.Fraction)), err

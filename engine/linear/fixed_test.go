@@ -1,7 +1,9 @@
 package linear
 
 import (
+	"errors"
 	"math"
+	"strings"
 	"testing"
 )
 
@@ -46,6 +48,35 @@ func TestFixedPoint(t *testing.T) {
 		"fractions":          second(x.Product(Fixed{T: w.T, Fraction: 60, Most: 1}, 1)),
 		"another T":          second(x.Product(Fixed{T: 257, Most: 1}, 1)),
 	})
+}
+
+// An error names the entry and the range.
+func TestRangeErrors(t *testing.T) {
+	w := newWorld(t, "insecure-V6-32")
+	x, err := w.Fixed(12, 7)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := w.PlanVector(2, 3, Cheapest, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, residue := p.Encrypt(w.secret, []uint64{0, w.T, 1}, 1, w.source())
+	for _, c := range []struct {
+		err  error
+		at   int
+		want string
+	}{
+		{x.EncodeAll(make([]uint64, 3), []float64{1, -15.9921875, 16}), 2, "number 2 is not in [-15.9921875, 15.9921875]"},
+		{x.DecodeAll(make([]float64, 2), []uint64{2047, 2048}), 1, "the integer of residue 1 is not in [-2047, 2047]"},
+		{second(x.Integer(-2048)), 0, "integer 0 is not in [-2047, 2047]"},
+		{residue, 1, "entry 1 of the vector is not in [0, 4293918720]"},
+	} {
+		var out *RangeError
+		if !errors.As(c.err, &out) || out.Index != c.at || !errors.Is(c.err, ErrRange) || !strings.Contains(c.err.Error(), c.want) {
+			t.Errorf("%v, want %s", c.err, c.want)
+		}
+	}
 }
 
 // A layer of a network on numbers with a point: shares in, shares out, and what comes out is the product, exactly.

@@ -400,6 +400,19 @@ func TestCosets(t *testing.T) {
 			t.Errorf("coefficient %d is long", k)
 		}
 	}
+	for _, message := range []uint64{1, w.T / 2, w.T - 1} {
+		const times = 64
+		total, source := 0.0, w.source()
+		for i := range times {
+			for _, c := range w.coset(constant(w.N(), message), w.witnesses, source.Stream("mean", uint64(i))).C {
+				total += float64(int64(c)) / float64(w.T)
+			}
+		}
+		n := float64(times * w.N())
+		if mean := total / n; math.Abs(mean) > 5*w.Proof.SecretWidth/math.Sqrt(2*math.Pi*n) {
+			t.Errorf("message %d: errors have the mean %.3f", message, mean)
+		}
+	}
 }
 
 // Why inputs are proved: an owner whose input has the phase Q/2T, which no message and no error has, finds whether each

@@ -3,6 +3,7 @@ package linear
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/lodge-mpc/lodge/engine/ring"
 	"github.com/lodge-mpc/lodge/engine/sample"
@@ -153,7 +154,8 @@ func (s *Set) checkResidues(v []uint64, count int, what string) error {
 		below = below && x < s.T
 	}
 	if !below {
-		return fmt.Errorf("%w: an entry of %s is not below %d", ErrRange, what, s.T)
+		i := slices.IndexFunc(v, func(x uint64) bool { return x >= s.T })
+		return &RangeError{Index: i, High: float64(s.T - 1), What: "entry", Of: " of " + what}
 	}
 	return nil
 }

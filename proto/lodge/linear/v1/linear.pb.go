@@ -11,7 +11,8 @@
 // ciphertexts of the owner of a key and nothing that depends on a decryption;
 // the owner learns its result, or its share of it, but for a statistical
 // distance that answers tell. An owner whose key or ciphertexts are malformed
-// can learn more, and a party that deviates makes results wrong, unnoticed. A
+// can learn more, unless the set has inputs proved, and a party that deviates
+// makes results wrong, unnoticed. A
 // party refuses all of this unless its operator has set allow_passive_linear.
 // docs/linear.md says more.
 //
@@ -370,7 +371,8 @@ func (x *MultiplyResponse) GetChunk() []byte {
 // Terms are what set and shape fix, for a caller to compare.
 type Terms struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// "passive": see the security model above.
+	// "passive": see the security model above. "passive_evaluator" where inputs
+	// are proved: then owners of keys need not follow the protocol.
 	Security string `protobuf:"bytes,1,opt,name=security,proto3" json:"security,omitempty"`
 	// Of how many answers, of how many bytes each, the product is.
 	Answers     uint32 `protobuf:"varint,2,opt,name=answers,proto3" json:"answers,omitempty"`
@@ -698,7 +700,8 @@ func (*RunHeader_Vector) isRunHeader_Shape() {}
 func (*RunHeader_Batch) isRunHeader_Shape() {}
 
 // The first request has the header. In the others follow, in chunks of at most
-// 1 MiB: the public key, and the header and the ciphertexts of the input.
+// 1 MiB: the public key, the header and the ciphertexts of the input and, if the
+// set has one, their proof.
 type AskRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Header        *RunHeader             `protobuf:"bytes,1,opt,name=header,proto3" json:"header,omitempty"`

@@ -11,7 +11,8 @@
 // ciphertexts of the owner of a key and nothing that depends on a decryption;
 // the owner learns its result, or its share of it, but for a statistical
 // distance that answers tell. An owner whose key or ciphertexts are malformed
-// can learn more, and a party that deviates makes results wrong, unnoticed. A
+// can learn more, unless the set has inputs proved, and a party that deviates
+// makes results wrong, unnoticed. A
 // party refuses all of this unless its operator has set allow_passive_linear.
 // docs/linear.md says more.
 //
@@ -66,11 +67,12 @@ type LinearServiceClient interface {
 	// invalid_request (form, shape, an upload that ends early), too_large (more
 	// than was announced), not_found (the set), pin_mismatch (another set of that
 	// name), malformed_ciphertext (or key), foreign_ciphertext (of another key or
-	// set), conflict (the ends do not mean the same, or an end is there already),
-	// policy_refused (passive, an insecure set, or memory), rate_limited (products
-	// in an hour), busy (two calls of this client run, or memory is short),
-	// unavailable (the other end has not come, or has failed), timed_out (an
-	// upload). [client with "linear"]
+	// set), bad_proof (that inputs are well formed), conflict (the ends do not mean
+	// the same, or an end is there already), policy_refused (passive, an insecure
+	// set, one without proofs, or memory), rate_limited (products in an hour), busy
+	// (two calls of this client run, or memory is short), unavailable (the other
+	// end has not come, or has failed), timed_out (an upload). [client with
+	// "linear"]
 	Ask(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[AskRequest, AskResponse], error)
 	// Answer is the end of whose matrix, or vectors, these are: it sends them, and
 	// its share of the other factor, in the clear to this party, which it trusts
@@ -79,10 +81,10 @@ type LinearServiceClient interface {
 	// is no residue, an upload that ends early), too_large (more than was
 	// announced), not_found (the set), pin_mismatch (another set of that name),
 	// conflict (the ends do not mean the same, or an end is there already),
-	// policy_refused (passive, an insecure set, or memory), rate_limited (products
-	// in an hour), busy (two calls of this client run, or memory is short),
-	// unavailable (the other end has not come, or has failed), timed_out (an
-	// upload). [client with "linear"]
+	// policy_refused (passive, an insecure set, one without proofs, or memory),
+	// rate_limited (products in an hour), busy (two calls of this client run, or
+	// memory is short), unavailable (the other end has not come, or has failed),
+	// timed_out (an upload). [client with "linear"]
 	Answer(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[AnswerRequest, AnswerResponse], error)
 }
 
@@ -155,11 +157,12 @@ type LinearServiceServer interface {
 	// invalid_request (form, shape, an upload that ends early), too_large (more
 	// than was announced), not_found (the set), pin_mismatch (another set of that
 	// name), malformed_ciphertext (or key), foreign_ciphertext (of another key or
-	// set), conflict (the ends do not mean the same, or an end is there already),
-	// policy_refused (passive, an insecure set, or memory), rate_limited (products
-	// in an hour), busy (two calls of this client run, or memory is short),
-	// unavailable (the other end has not come, or has failed), timed_out (an
-	// upload). [client with "linear"]
+	// set), bad_proof (that inputs are well formed), conflict (the ends do not mean
+	// the same, or an end is there already), policy_refused (passive, an insecure
+	// set, one without proofs, or memory), rate_limited (products in an hour), busy
+	// (two calls of this client run, or memory is short), unavailable (the other
+	// end has not come, or has failed), timed_out (an upload). [client with
+	// "linear"]
 	Ask(grpc.BidiStreamingServer[AskRequest, AskResponse]) error
 	// Answer is the end of whose matrix, or vectors, these are: it sends them, and
 	// its share of the other factor, in the clear to this party, which it trusts
@@ -168,10 +171,10 @@ type LinearServiceServer interface {
 	// is no residue, an upload that ends early), too_large (more than was
 	// announced), not_found (the set), pin_mismatch (another set of that name),
 	// conflict (the ends do not mean the same, or an end is there already),
-	// policy_refused (passive, an insecure set, or memory), rate_limited (products
-	// in an hour), busy (two calls of this client run, or memory is short),
-	// unavailable (the other end has not come, or has failed), timed_out (an
-	// upload). [client with "linear"]
+	// policy_refused (passive, an insecure set, one without proofs, or memory),
+	// rate_limited (products in an hour), busy (two calls of this client run, or
+	// memory is short), unavailable (the other end has not come, or has failed),
+	// timed_out (an upload). [client with "linear"]
 	Answer(grpc.BidiStreamingServer[AnswerRequest, AnswerResponse]) error
 	mustEmbedUnimplementedLinearServiceServer()
 }
