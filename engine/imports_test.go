@@ -21,10 +21,10 @@ const module = "github.com/lodge-mpc/lodge/"
 var layers = [][]string{
 	{"engine", "engine/kernel", "engine/intpoly", "engine/parallel", "engine/secret", "engine/longtest", "engine/primaltest",
 		"engine/protocol/internal/byzantine"},
-	{"engine/ring", "engine/field", "engine/sample"},
+	{"engine/ring", "engine/field", "engine/sample", "engine/sigma"},
 	{"engine/codec", "engine/share", "engine/params", "engine/ot"},
 	{"engine/gbfv", "engine/lwe", "engine/bgv", "engine/linear"},
-	{"engine/gbfv/gbfvtest", "engine/lwe/lwetest", "engine/bgv/bgvtest", "engine/sigma", "engine/evaluation", "engine/multikey"},
+	{"engine/gbfv/gbfvtest", "engine/lwe/lwetest", "engine/bgv/bgvtest", "engine/evaluation", "engine/multikey"},
 	{"engine/protocol/round", "engine/multikey/circuit"},
 	{"engine/protocol/round/roundtest", "engine/protocol/threshold/internal/complaint", "engine/protocol/threshold/internal/seeds",
 		"engine/protocol/threshold/internal/table"},
