@@ -52,10 +52,11 @@ func (s *Scheme) mask(source *sample.Source) []uint64 {
 	return m
 }
 
-// addZero adds a fresh encryption of 0 to a ciphertext, and gives the halves in coefficient form, in their place.
+// addZero adds a fresh encryption of 0 to a ciphertext, and gives the halves in coefficient form, in their place. The
+// error of c_0 is the flood, which is to come.
 func (p *PublicKey) addZero(b, a ring.NTT, source *sample.Source) (c0, c1 ring.Poly) {
 	s := p.scheme
-	u := s.basis.NewNTT()
+	u := s.basis.BorrowNTT()
 	s.ternary(u, source.Stream("linear answer secret"))
 	s.basis.MulAddNTT(b, p.b[0], u)
 	s.basis.MulAddNTT(a, p.a[0], u)
@@ -63,14 +64,13 @@ func (p *PublicKey) addZero(b, a ring.NTT, source *sample.Source) (c0, c1 ring.P
 	c0, c1 = ring.Poly(b), ring.Poly(a)
 	s.basis.Inverse(c0, b)
 	s.basis.Inverse(c1, a)
-	s.addErrors(c0, source.Stream("linear answer error", 0))
-	s.addErrors(c1, source.Stream("linear answer error", 1))
+	s.addErrors(c1, source.Stream("linear answer error"))
 	return c0, c1
 }
 
 // reduced gives x q_0/Q, rounded, and wipes x.
 func (s *Scheme) reduced(x ring.Poly) ring.Poly {
-	to := s.first.NewPoly()
+	to := s.first.Borrow()
 	s.divide.DivRound(to, ring.Poly{C: x.C[:1]}, ring.Poly{C: x.C[1:]})
 	wipe(x)
 	return to
@@ -116,6 +116,7 @@ func (k *SecretKey) openAnswer(s *Scheme, g, answers int, encoded []byte, target
 		return nil, err
 	}
 	full := k.secretPart(a.c1)
+	a.c1.Free()
 	phase := make([]uint64, len(targets))
 	for i, at := range targets {
 		phase[i] = (full.C[0][at] + a.c0[i]) % s.Q[0]
@@ -126,7 +127,7 @@ func (k *SecretKey) openAnswer(s *Scheme, g, answers int, encoded []byte, target
 
 // secretPart is c_1 s modulo q_0.
 func (k *SecretKey) secretPart(c1 ring.Poly) ring.Poly {
-	s, p := k.scheme, k.scheme.first.NewPoly()
+	s, p := k.scheme, k.scheme.first.Borrow()
 	s.first.Forward(ring.NTT(p), c1)
 	s.first.MulNTT(ring.NTT(p), ring.NTT(p), ring.NTT{C: k.s.Open().C[:1]})
 	s.first.Inverse(p, ring.NTT(p))
@@ -138,11 +139,13 @@ func (s *Scheme) answerSize(targets int) int {
 	return 32 + codec.PolySize(targets, s.Q[:1]) + codec.PolySize(s.N(), s.Q[:1])
 }
 
-// encodeAnswer gives the digest of the key, c_0 and c_1.
+// encodeAnswer gives the digest of the key, c_0 and c_1, and takes the answer apart.
 func (s *Scheme) encodeAnswer(a *Answer) []byte {
 	b := append(make([]byte, 0, s.answerSize(len(a.c0))), a.key[:]...)
 	b = codec.AppendPoly(b, [][]uint64{a.c0}, s.Q[:1])
-	return codec.AppendPoly(b, a.c1.C, s.Q[:1])
+	b = codec.AppendPoly(b, a.c1.C, s.Q[:1])
+	a.c1.Free()
+	return b
 }
 
 // decodeAnswer is the inverse of encodeAnswer. The error wraps ErrAnswer, or ErrForeign.
@@ -154,7 +157,7 @@ func (k *SecretKey) decodeAnswer(b []byte, targets int) (*Answer, error) {
 	case !bytes.Equal(b[:32], k.digest[:]):
 		return nil, fmt.Errorf("%w: an answer under another key", ErrForeign)
 	}
-	a := &Answer{key: k.digest, c0: make([]uint64, targets), c1: s.first.NewPoly()}
+	a := &Answer{key: k.digest, c0: make([]uint64, targets), c1: s.first.Borrow()}
 	at := 32 + codec.PolySize(targets, s.Q[:1])
 	if err := codec.DecodePoly([][]uint64{a.c0}, s.Q[:1], b[32:at]); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrAnswer, err)

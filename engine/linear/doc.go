@@ -38,7 +38,7 @@
 //   - is switched to q_0, and has of c_0 only the coefficients that are read.
 //
 // For an owner who follows the protocol that is all: what it sees can be made from the result alone, c_1 but for
-// telling ring samples of the ternary u from uniform ones (e u + e_0 + e_1 s is flooded as well), the rest but for
+// telling ring samples of the ternary u from uniform ones (e u + e_1 s is flooded as well), the rest but for
 // 2^LogDistance. An owner whose key or ciphertexts are malformed, so that the noise is more than its bound, is
 // covered where inputs are proved (proof.go), and nowhere else. The other party sees ciphertexts and nothing that depends on a decryption.
 //

@@ -121,7 +121,7 @@ func (in *Inputs) Put(i int, b []byte) error {
 	case len(b) != in.scheme.CiphertextSize():
 		return fmt.Errorf("%w: number %d has %d bytes, want %d", ErrCiphertext, i, len(b), in.scheme.CiphertextSize())
 	}
-	v := in.scheme.basis.NewNTT()
+	v := in.scheme.basis.BorrowNTT()
 	if err := codec.DecodePoly(v.C, in.scheme.Q, b); err != nil {
 		return fmt.Errorf("%w: number %d: %w", ErrCiphertext, i, err)
 	}

@@ -26,14 +26,13 @@ func (s *Set) proved() (secret, input float64) {
 	return up(most * float64(s.Proof.Bound)), up(most * (float64(s.Proof.Bound) + n/2))
 }
 
-// ZeroNoise bounds that of encryptions of 0 under the public key, e u + e_0 + e_1 s; where inputs are proved, of twice
-// that.
+// ZeroNoise bounds that of encryptions of 0 under the public key, e u + e_1 s; where inputs are proved, of twice that.
 func (s *Set) ZeroNoise() float64 {
 	if s.HasProof() {
 		secret, _ := s.proved()
-		return up((math.Sqrt(float64(s.N()))+s.tail())*secret + 2*s.tail())
+		return up((math.Sqrt(float64(s.N())) + s.tail()) * secret)
 	}
-	return s.tail() * math.Sqrt(2*float64(s.N())+1)
+	return s.tail() * math.Sqrt(2*float64(s.N()))
 }
 
 // ProductNoise bounds the noise of a sum of so many fresh ciphertexts times polynomials modulo T, where messages have

@@ -287,13 +287,17 @@ func (p *ProductPlan) mask(source *sample.Source) []uint64 {
 // multiply gives the ciphertext of degree two of an answer.
 func (e *ProductEvaluator) multiply(g int) (c0, c1, c2 ring.NTT) {
 	p, basis := e.plan, e.plan.scheme.basis
-	c0, c1, c2 = basis.NewNTT(), basis.NewNTT(), basis.NewNTT()
+	c0, c1, c2 = basis.BorrowNTT(), basis.BorrowNTT(), basis.BorrowNTT()
 	for u := range p.inners {
 		l, r := g/p.acrosses*p.inners+u, u*p.acrosses+g%p.acrosses
-		basis.MulAddNTT(c0, e.leftB[l], e.rightB[r])
-		basis.MulAddNTT(c1, e.leftB[l], e.rightA[r])
+		add := basis.MulAddNTT
+		if u == 0 {
+			add = basis.MulNTT
+		}
+		add(c0, e.leftB[l], e.rightB[r])
+		add(c1, e.leftB[l], e.rightA[r])
 		basis.MulAddNTT(c1, e.leftA[l], e.rightB[r])
-		basis.MulAddNTT(c2, e.leftA[l], e.rightA[r])
+		add(c2, e.leftA[l], e.rightA[r])
 	}
 	return c0, c1, c2
 }

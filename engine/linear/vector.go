@@ -249,13 +249,17 @@ func (p *VectorPlan) results(v []uint64) {
 // multiply gives the sum over blocks of the packed rows times the inputs.
 func (e *VectorEvaluator) multiply(rows []uint64) (c0, c1 ring.NTT) {
 	p, s := e.plan, e.plan.scheme
-	c0, c1 = s.basis.NewNTT(), s.basis.NewNTT()
+	c0, c1 = s.basis.BorrowNTT(), s.basis.BorrowNTT()
 	packed, factor := make([]uint64, s.N()), s.basis.BorrowNTT()
 	for b := range p.Blocks {
 		p.pack(packed, rows, b)
 		s.multiplier(factor, packed)
-		s.basis.MulAddNTT(c0, factor, e.b[b])
-		s.basis.MulAddNTT(c1, factor, e.a[b])
+		add := s.basis.MulAddNTT
+		if b == 0 {
+			add = s.basis.MulNTT
+		}
+		add(c0, factor, e.b[b])
+		add(c1, factor, e.a[b])
 	}
 	clear(packed)
 	wipe(ring.Poly(factor))
