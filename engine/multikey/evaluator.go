@@ -181,6 +181,14 @@ func (e *Evaluator) Gate(ctx context.Context, workers int, g Gate, a, b, c *Ciph
 // too. What is wrong with any task is reported before any is computed, as the error of the first one: it wraps ErrGate,
 // ErrCiphertext, ErrParties, or ErrUnknownKey. When ctx ends, no further part starts, and results are incomplete.
 func (e *Evaluator) Run(ctx context.Context, workers int, tasks []Task) error {
+	return e.RunWith(ctx, workers, tasks, nil)
+}
+
+// together is how many rotations are handed over at a time.
+const together = 64
+
+// RunWith is Run with rotations that rotate computes, in their order; nil: here. The error may be rotate's, too.
+func (e *Evaluator) RunWith(ctx context.Context, workers int, tasks []Task, rotate Rotate) error {
 	jobs := make([]*job, len(tasks))
 	for i := range tasks {
 		var err error
@@ -189,15 +197,30 @@ func (e *Evaluator) Run(ctx context.Context, workers int, tasks []Task) error {
 		}
 	}
 	// A group has enough parts for all goroutines, and its accumulators are all that is held at a time.
-	group := max(1, workers)
 	for len(jobs) > 0 {
-		some := jobs[:min(group, len(jobs))]
-		if err := e.compute(ctx, workers, some); err != nil {
+		n := min(max(1, workers), len(jobs))
+		if rotate != nil {
+			n = first(jobs, together)
+		}
+		if err := e.compute(ctx, workers, jobs[:n], rotate); err != nil {
 			return err
 		}
-		jobs = jobs[len(some):]
+		jobs = jobs[n:]
 	}
 	return nil
+}
+
+// first is how many of the jobs, one at least, have at most so many rotations.
+func first(jobs []*job, most int) int {
+	for n, j := range jobs {
+		for _, b := range j.bootstraps {
+			most -= len(b.in.Parts)
+		}
+		if most < 0 {
+			return max(1, n)
+		}
+	}
+	return len(jobs)
 }
 
 // job is a task with the bootstraps that it takes: one, or the two of a multiplexer.
@@ -257,34 +280,65 @@ func (e *Evaluator) plan(t *Task) (*job, error) {
 	return j, nil
 }
 
-// compute takes jobs through all parts of a gate.
-func (e *Evaluator) compute(ctx context.Context, workers int, jobs []*job) error {
+// try computes n things on so many goroutines, each with a bench.
+func (e *Evaluator) try(ctx context.Context, workers, n int, f func(b *bench, i int)) error {
+	return parallel.Try(ctx, workers, n, func(i int) error {
+		b := e.benches.Get().(*bench)
+		defer e.benches.Put(b)
+		f(b, i)
+		return nil
+	})
+}
+
+// accumulate has all rotations of bootstraps computed.
+func (e *Evaluator) accumulate(ctx context.Context, workers int, all []*bootstrap, rotate Rotate) error {
 	type part struct {
 		b *bootstrap
 		i int
 	}
-	var rotations []part
-	var merges []*bootstrap
-	for _, j := range jobs {
-		for _, b := range j.bootstraps {
-			merges = append(merges, b)
-			for i := range b.in.Parts {
-				rotations = append(rotations, part{b, i})
-			}
+	var parts []part
+	for _, b := range all {
+		for i := range b.in.Parts {
+			parts = append(parts, part{b, i})
 		}
 	}
-	try := func(n int, f func(b *bench, i int)) error {
-		return parallel.Try(ctx, workers, n, func(i int) error {
-			b := e.benches.Get().(*bench)
-			defer e.benches.Put(b)
-			f(b, i)
-			return nil
+	exponents := func(i int) []uint16 { return e.s.exponents(parts[i].b.in.Parts[parts[i].i].A) }
+	if rotate == nil {
+		return e.try(ctx, workers, len(parts), func(b *bench, i int) {
+			p := parts[i]
+			p.b.acc[p.i] = b.transforms(e.s, b.rotate(e.s, p.b.keys[p.i].rotation, exponents(i)))
 		})
 	}
-	if err := try(len(rotations), func(b *bench, i int) {
-		r := rotations[i]
-		r.b.acc[r.i] = b.rotate(e.s, r.b.keys[r.i], r.b.in.Parts[r.i].A)
-	}); err != nil {
+	list := make([]Rotation, len(parts))
+	for i, p := range parts {
+		list[i] = Rotation{Key: p.b.in.Parts[p.i].Key, Exponents: exponents(i)}
+	}
+	got, err := rotate(ctx, list)
+	if err != nil {
+		return err
+	}
+	if len(got) != len(list) {
+		return fmt.Errorf("%w: %d of %d rotations", ErrRotation, len(got), len(list))
+	}
+	for _, a := range got {
+		if len(a) != e.s.accumulatorWords() {
+			return fmt.Errorf("%w: %d words, not %d", ErrRotation, len(a), e.s.accumulatorWords())
+		}
+	}
+	return e.try(ctx, workers, len(parts), func(b *bench, i int) {
+		parts[i].b.acc[parts[i].i] = b.transforms(e.s, got[i])
+		got[i] = nil
+	})
+}
+
+// compute takes jobs through all parts of a gate.
+func (e *Evaluator) compute(ctx context.Context, workers int, jobs []*job, rotate Rotate) error {
+	var merges []*bootstrap
+	for _, j := range jobs {
+		merges = append(merges, j.bootstraps...)
+	}
+	try := func(n int, f func(b *bench, i int)) error { return e.try(ctx, workers, n, f) }
+	if err := e.accumulate(ctx, workers, merges, rotate); err != nil {
 		return err
 	}
 	if err := try(len(merges), func(b *bench, i int) {

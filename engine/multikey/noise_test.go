@@ -32,7 +32,7 @@ func (s *subject) accumulated(r *rand.Rand, source *sample.Source, rounds int) f
 			a[i] = r.Uint32()
 			turn -= s.exponent(a[i]) * int(bits[i])
 		}
-		for l, acc := range b.rotate(s.Scheme, x, a) {
+		for l, acc := range b.transforms(s.Scheme, b.rotate(s.Scheme, x.rotation, s.exponents(a))) {
 			body, mask := s.transform.ToPoly(acc[0]), s.transform.ToPoly(acc[1])
 			phase := exact(s.Scheme, mask.Coeffs, turned)
 			for i := range phase {
@@ -98,7 +98,7 @@ func (s *subject) merged(t *testing.T, r *rand.Rand, k, rounds int) (merged, swi
 		}
 		b := s.newBench()
 		for i, p := range in.in.Parts {
-			in.acc = append(in.acc, b.rotate(s.Scheme, in.keys[i], p.A))
+			in.acc = append(in.acc, b.transforms(s.Scheme, b.rotate(s.Scheme, in.keys[i].rotation, s.exponents(p.A))))
 		}
 		x := b.merge(s.e, in)
 		sum := x.b

@@ -27,17 +27,50 @@ func (s *Scheme) exponent(x uint32) int {
 	return int((x+1<<(shift-1))>>shift) & (2*s.N() - 1)
 }
 
-// rotate computes a party's accumulators of gadget Lev, row l being a ring ciphertext of B^-(l+1) X^-<a, z>, and returns
-// their transforms. A step takes the coordinates of a block, of which at most one is 1:
+// exponents are those of a part.
+func (s *Scheme) exponents(a []uint32) []uint16 {
+	list := make([]uint16, len(a))
+	for i, x := range a {
+		list[i] = uint16(s.exponent(x))
+	}
+	return list
+}
+
+// Rotation is what a bootstrap asks of one party's keys alone: X^-<a, z>, exponents a being multiples of 1/2N.
+type Rotation struct {
+	Key       KeyID
+	Exponents []uint16 // one for each coordinate, below 2N
+}
+
+// Accumulator is what a rotation gives: the words of its ring elements, of each digit of Lev the two halves of a
+// ciphertext.
+type Accumulator []uint64
+
+// accumulatorWords is the number of words of an accumulator.
+func (s *Scheme) accumulatorWords() int { return 2 * s.Lev.Digits * s.N() }
+
+// elements are the ring elements of an accumulator, which share its words.
+func (s *Scheme) elements(a Accumulator) [][2]poly.Poly[uint64] {
+	list := make([][2]poly.Poly[uint64], s.Lev.Digits)
+	for l := range list {
+		for half := range list[l] {
+			at := (2*l + half) * s.N()
+			list[l][half] = poly.Poly[uint64]{Coeffs: a[at : at+s.N() : at+s.N()]}
+		}
+	}
+	return list
+}
+
+// rotate computes a party's accumulators of gadget Lev, row l being a ring ciphertext of B^-(l+1) X^-<a, z>, from the
+// rows of its rotation key. A step takes the coordinates of a block, of which at most one is 1:
 //
 //	acc <- acc + sum_i (X^-a_i - 1) (acc (*) RGSW(z_i)),
 //
 // and all rows of the gadget together, so that a step's part of the key and its monomials are read and made once.
-func (b *bench) rotate(s *Scheme, x *expanded, a []uint32) [][2]poly.FourierPoly {
-	rows := s.Lev.Digits
-	acc := make([][2]poly.Poly[uint64], rows)
+func (b *bench) rotate(s *Scheme, rotation [][2]poly.FourierPoly, exponents []uint16) Accumulator {
+	out := make(Accumulator, s.accumulatorWords())
+	acc := s.elements(out)
 	for l := range acc {
-		acc[l] = [2]poly.Poly[uint64]{b.transform.NewPoly(), b.transform.NewPoly()}
 		acc[l][0].Coeffs[0] = s.lev.BaseQ(l)
 	}
 	each := 2 * s.Rotation.Digits
@@ -45,7 +78,7 @@ func (b *bench) rotate(s *Scheme, x *expanded, a []uint32) [][2]poly.FourierPoly
 	for at := 0; at < s.Dim; at += s.Block {
 		started := false
 		for i := at; i < at+s.Block; i++ {
-			e := s.exponent(a[i])
+			e := int(exponents[i])
 			if e == 0 {
 				continue
 			}
@@ -57,7 +90,7 @@ func (b *bench) rotate(s *Scheme, x *expanded, a []uint32) [][2]poly.FourierPoly
 				}
 			}
 			b.transform.MonomialSubOneToFourierPolyAssign(2*s.N()-e, b.monomial)
-			key := x.rotation[i*each : (i+1)*each]
+			key := rotation[i*each : (i+1)*each]
 			for l := range acc {
 				for half, sum := range b.sums {
 					for k := range halves * s.Rotation.Digits {
@@ -78,7 +111,13 @@ func (b *bench) rotate(s *Scheme, x *expanded, a []uint32) [][2]poly.FourierPoly
 		}
 		halves = 2
 	}
-	out := make([][2]poly.FourierPoly, rows)
+	return out
+}
+
+// transforms are those of an accumulator's elements.
+func (b *bench) transforms(s *Scheme, a Accumulator) [][2]poly.FourierPoly {
+	acc := s.elements(a)
+	out := make([][2]poly.FourierPoly, len(acc))
 	for l := range acc {
 		for half := range acc[l] {
 			out[l][half] = b.transform.ToFourierPoly(acc[l][half])

@@ -22,6 +22,7 @@ var (
 	ErrUnknownKey = errors.New("multikey: a key that is not here")
 	ErrParties    = errors.New("multikey: too many parties in one ciphertext")
 	ErrGate       = errors.New("multikey: no such gate")
+	ErrRotation   = errors.New("multikey: malformed rotation")
 )
 
 // SeedSize is the size in bytes of public seeds: of the common reference string, of masks of keys and of ciphertexts.

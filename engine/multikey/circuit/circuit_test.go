@@ -31,7 +31,7 @@ func newWorld(t testing.TB, parties int) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{Scheme: s, local: Local{multikey.NewEvaluator(s), 2}, source: sample.NewSource(make([]byte, 32)).Sub("circuits")}
+	w := &world{Scheme: s, local: Local{Evaluator: multikey.NewEvaluator(s), Workers: 2}, source: sample.NewSource(make([]byte, 32)).Sub("circuits")}
 	for i := range parties {
 		secret, keys := s.Generate(uint32(i), w.source.Sub("party", uint64(i)), 2)
 		if _, err := w.local.Evaluator.Add(keys, 2); err != nil {

@@ -3,8 +3,10 @@ package circuit
 import (
 	"context"
 	"fmt"
+	"sync"
 
 	"github.com/lodge-mpc/lodge/engine/multikey"
+	"github.com/lodge-mpc/lodge/engine/parallel"
 )
 
 // A Computer computes gates that do not depend on each other, and says from time to time how many more have ended.
@@ -12,24 +14,36 @@ type Computer interface {
 	Compute(ctx context.Context, tasks []multikey.Task, ended func(more int)) error
 }
 
-// Local computes in this process, on so many goroutines.
+// Local computes in this process, on so many goroutines, but for the rotations if Rotate is set.
 type Local struct {
 	Evaluator *multikey.Evaluator
 	Workers   int
+	Rotate    multikey.Rotate
 }
 
-// Compute implements Computer. Errors are those of the evaluator's Run.
+// Of rotations elsewhere so many groups of gates are waited for beside each other.
+const (
+	groupElsewhere  = 16
+	groupsElsewhere = 4
+)
+
+// Compute implements Computer. Errors are those of the evaluator's RunWith.
 func (l Local) Compute(ctx context.Context, tasks []multikey.Task, ended func(more int)) error {
-	group := max(1, l.Workers) // as the evaluator takes them
-	for len(tasks) > 0 {
-		some := tasks[:min(group, len(tasks))]
-		if err := l.Evaluator.Run(ctx, l.Workers, some); err != nil {
+	group, beside := max(1, l.Workers), 1 // as the evaluator takes them
+	if l.Rotate != nil {
+		group, beside = groupElsewhere, groupsElsewhere
+	}
+	var lock sync.Mutex
+	return parallel.Try(ctx, beside, (len(tasks)+group-1)/group, func(i int) error {
+		some := tasks[i*group : min((i+1)*group, len(tasks))]
+		if err := l.Evaluator.RunWith(ctx, l.Workers, some, l.Rotate); err != nil {
 			return err
 		}
-		tasks = tasks[len(some):]
+		lock.Lock()
+		defer lock.Unlock()
 		ended(len(some))
-	}
-	return nil
+		return nil
+	})
 }
 
 // Run computes a program on ciphertexts that input gives by number, as often as they are used, and returns those of its
