@@ -1,7 +1,9 @@
 .DEFAULT_GOAL := help
 SHELL := bash -o pipefail
-LONG := Limits|NoiseStudy|Timing|WholeRuns|EverySet|NeverFails
-LONGPKG := ./engine/gbfv ./engine/lwe ./engine/multikey ./engine/protocol/triple ./engine/protocol/threshold/decrypt ./services/evidence
+LONG := Limits|NoiseStudy|Timing|WholeRuns|EverySet|NeverFails|FullSize|KindsOfBatches|ShippedSets|KeysEvaluate|ManyResults
+LONGPKG := ./engine/gbfv ./engine/lwe ./engine/multikey ./engine/protocol/keygen ./engine/protocol/triple \
+	./engine/protocol/threshold/keygen ./engine/protocol/threshold/decrypt ./engine/protocol/threshold/bgvkeys \
+	./engine/protocol/threshold/bgvdecrypt ./engine/protocol/threshold/mkdecrypt ./services/evidence
 # Histories have PostgreSQL, and write to memory when they can: they sync after every write.
 HISTORIES := LODGE_REQUIRE_POSTGRES=1 $(if $(wildcard /dev/shm/.),TMPDIR=/dev/shm) \
 	go test -count=1 -timeout 3h ./services/internal/histories

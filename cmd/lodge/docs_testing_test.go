@@ -7,6 +7,7 @@ import (
 	"path"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -87,4 +88,59 @@ func checkTestingDocument(text string, tests map[string]bool) (problems []string
 		}
 	}
 	return problems
+}
+
+// Every test of which a part is left out every day is one of those that make slow runs whole, but for those that have a
+// command of their own.
+func TestLongTestsAreRun(t *testing.T) {
+	root := filepath.Join("..", "..")
+	makefile, err := os.ReadFile(filepath.Join(root, "Makefile"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := strings.ReplaceAll(string(makefile), "\\\n", "")
+	value := func(name string) string {
+		_, rest, _ := strings.Cut(text, "\n"+name+" := ")
+		line, _, _ := strings.Cut(rest, "\n")
+		return line
+	}
+	names, packages := regexp.MustCompile(value("LONG")), strings.Fields(value("LONGPKG"))
+	own := map[string]bool{"engine/protocol/cheattest": true, "e2e/byzantine": true, "services/internal/histories": true, "engine/longtest": true}
+	declared := regexp.MustCompile(`(?m)^func (\w+)\(`)
+	found := 0
+	for _, top := range []string{"engine", "services", "e2e", "clients", "cmd"} {
+		err := filepath.WalkDir(filepath.Join(root, top), func(file string, d fs.DirEntry, err error) error {
+			if err != nil || !strings.HasSuffix(file, "_test.go") || strings.HasSuffix(file, "docs_testing_test.go") {
+				return err
+			}
+			source, err := os.ReadFile(file)
+			if err != nil {
+				return err
+			}
+			rel, _ := filepath.Rel(root, filepath.Dir(file))
+			dir := filepath.ToSlash(rel)
+			for rest := string(source); ; {
+				before, after, more := strings.Cut(rest, "longtest.Run(")
+				if !more || own[dir] {
+					return nil
+				}
+				list := declared.FindAllStringSubmatch(string(source[:len(source)-len(after)]), -1)
+				name := list[len(list)-1][1]
+				found++
+				if !slices.Contains(packages, "./"+dir) {
+					t.Errorf("%s has long tests and is not in LONGPKG", dir)
+				}
+				if !names.MatchString(strings.ToUpper(name[:1]) + name[1:]) {
+					t.Errorf("LONG has no pattern for %s.%s", dir, name)
+				}
+				_, rest = before, after
+			}
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if found < 15 {
+		t.Errorf("%d tests have long parts", found)
+	}
 }
