@@ -34,8 +34,9 @@ type Client struct {
 	waited map[int]time.Time // when a party was last waited for that could not be reached
 }
 
-// reconnect is how long a party that could not be reached is waited for.
-const reconnect = time.Second
+// reconnect is how long a party that could not be reached is waited for: for a connection over a long link, and no longer, as
+// everybody waits for one that is down.
+const reconnect = 300 * time.Millisecond
 
 // waitAgain is how long a party that could not be reached is not waited for again.
 const waitAgain = 10 * time.Second
