@@ -39,7 +39,7 @@ func (s *Service) open(h *linearv1.RunHeader, who side, client string) (_ *end, 
 	}
 	room := x.askRoom()
 	if who == giver {
-		room = x.answerRoom()
+		room = x.answerRoom(s.Workers)
 	}
 	if x.call, err = s.admit(client, room); err != nil {
 		return nil, err
@@ -244,7 +244,7 @@ func (s *Service) begin(ctx context.Context, x *end, caller rpc.Principal, strea
 	if x.source, err = session.Source("linear " + x.kind); err != nil {
 		return err
 	}
-	work := &giving{shared: x.shared, with: e}
+	work := &giving{shared: x.shared, with: e, workers: s.Workers}
 	work.source = func(g int) *sample.Source { return x.source.Sub("linear answer", uint64(g)) }
 	work.emit = func(answer []byte, shares []uint64) error {
 		if err := x.run.give(ctx, answer); err != nil {

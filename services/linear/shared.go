@@ -3,6 +3,7 @@ package linear
 import (
 	"fmt"
 	"iter"
+	"sync"
 
 	"github.com/lodge-mpc/lodge/engine/codec"
 	"github.com/lodge-mpc/lodge/engine/linear"
@@ -127,12 +128,12 @@ func (x *shared) encode(v []uint64) []byte {
 	return codec.AppendPoly(make([]byte, 0, x.residues(len(v))), [][]uint64{v}, []uint64{x.scheme.T})
 }
 
-// answerRoom is what the other end holds, in bytes: rows of one answer and one as it comes, or the whole batch; its shares;
-// and what an answer takes while it is computed.
-func (x *shared) answerRoom() uint64 {
-	room := 2*rpc.MaxMessage + perAnswer*polynomial(x.scheme)
+// answerRoom is what the other end holds, in bytes: rows of as many answers as are computed at a time and one as it comes, or
+// the whole batch; its shares; and what answers take while they are computed.
+func (x *shared) answerRoom(workers int) uint64 {
+	room := 2*rpc.MaxMessage + uint64(workers)*perAnswer*polynomial(x.scheme)
 	if p := x.vector; p != nil {
-		return room + 8*uint64(p.Cols)*(uint64(p.PerAnswer)+3) + 16*uint64(p.PerAnswer)
+		return room + 8*uint64(p.Cols)*(uint64(workers)*uint64(p.PerAnswer)+3) + 16*uint64(workers)*uint64(p.PerAnswer)
 	}
 	p := x.batch
 	columns := uint64(p.Count) * uint64(p.Cols)
@@ -171,9 +172,20 @@ type giving struct {
 	// source of an answer's randomness, and where the answer and the share of the results go.
 	source func(g int) *sample.Source
 	emit   func(answer []byte, shares []uint64) error
+	// workers is how many answers are computed at a time.
+	workers int
+	begun   []chan computed // in the order of the answers
+	group   sync.WaitGroup
 }
 
-// parts of what the other end sends. Each answer is computed as soon as its rows are there.
+// computed is an answer, or why there is none.
+type computed struct {
+	answer []byte
+	shares []uint64
+	err    error
+}
+
+// parts of what the other end sends. The computation of an answer begins as soon as its rows are there.
 func (x *giving) parts() iter.Seq[part] {
 	if x.vector != nil {
 		return x.vectorParts
@@ -183,21 +195,31 @@ func (x *giving) parts() iter.Seq[part] {
 
 func (x *giving) vectorParts(yield func(part) bool) {
 	p := x.vector
-	share, rows := make([]uint64, p.Cols), make([]uint64, p.PerAnswer*p.Cols)
-	defer clear(share)
-	defer clear(rows)
+	share, room := make([]uint64, p.Cols), make([][]uint64, x.workers)
+	defer func() {
+		x.end()
+		clear(share)
+		for _, rows := range room {
+			clear(rows)
+		}
+	}()
 	size := x.residues(p.Cols)
 	if !yield(part{size, func(b []byte) error { return x.decode(share, b) }}) {
 		return
 	}
 	for g := range p.Answers {
 		from, to := p.RowsOf(g)
+		at := &room[g%x.workers] // the answer before of which these were the rows has been sent
+		if *at == nil {
+			*at = make([]uint64, p.PerAnswer*p.Cols)
+		}
+		rows := *at
 		for i := range to - from {
 			take := func(b []byte) error {
 				if err := x.decode(rows[i*p.Cols:(i+1)*p.Cols], b); err != nil || i+1 < to-from {
 					return err
 				}
-				return x.compute(g, func(source *sample.Source) ([]byte, []uint64, error) {
+				return x.begin(g, p.Answers, func(source *sample.Source) ([]byte, []uint64, error) {
 					return x.with.vector.Answer(g, rows[:(to-from)*p.Cols], share, source)
 				})
 			}
@@ -211,8 +233,11 @@ func (x *giving) vectorParts(yield func(part) bool) {
 func (x *giving) batchParts(yield func(part) bool) {
 	p := x.batch
 	matrices, vectors := make([]uint64, p.Count*p.Rows*p.Cols), make([]uint64, p.Outputs*p.Count*p.Cols)
-	defer clear(matrices)
-	defer clear(vectors)
+	defer func() {
+		x.end()
+		clear(matrices)
+		clear(vectors)
+	}()
 	size := x.residues(p.Cols)
 	for i := range p.Count * p.Rows {
 		if !yield(part{size, func(b []byte) error { return x.decode(matrices[i*p.Cols:(i+1)*p.Cols], b) }}) {
@@ -225,7 +250,7 @@ func (x *giving) batchParts(yield func(part) bool) {
 				return err
 			}
 			for g := range p.Answers {
-				err := x.compute(g, func(source *sample.Source) ([]byte, []uint64, error) {
+				err := x.begin(g, p.Answers, func(source *sample.Source) ([]byte, []uint64, error) {
 					return x.with.batch.Answer(g, vectors, matrices, source)
 				})
 				if err != nil {
@@ -240,14 +265,36 @@ func (x *giving) batchParts(yield func(part) bool) {
 	}
 }
 
-// compute makes one answer.
-func (x *giving) compute(g int, answer func(*sample.Source) ([]byte, []uint64, error)) error {
-	source := x.source(g)
-	defer source.Wipe()
-	encoded, shares, err := answer(source)
-	if err != nil {
-		return err
+// end waits for what is computed, and erases what nobody takes any more.
+func (x *giving) end() {
+	x.group.Wait()
+	for _, done := range x.begun {
+		clear((<-done).shares)
 	}
-	defer clear(shares)
-	return x.emit(encoded, shares)
+}
+
+// begin computes answer g of so many beside those that were begun, and sends what is there first: as long as too many are
+// computed, and all after the last.
+func (x *giving) begin(g, answers int, answer func(*sample.Source) ([]byte, []uint64, error)) error {
+	done := make(chan computed, 1)
+	x.begun = append(x.begun, done)
+	x.group.Go(func() {
+		source := x.source(g)
+		defer source.Wipe()
+		encoded, shares, err := answer(source)
+		done <- computed{encoded, shares, err}
+	})
+	for len(x.begun) >= x.workers || g == answers-1 && len(x.begun) > 0 {
+		first := <-x.begun[0]
+		x.begun = x.begun[1:]
+		if first.err != nil {
+			return first.err
+		}
+		err := x.emit(first.answer, first.shares)
+		clear(first.shares)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
