@@ -70,6 +70,7 @@ func (s *Service) Ask(stream linearv1.LinearService_AskServer) error {
 	var x *end
 	err := s.ask(stream, caller, &x)
 	if x != nil && err != nil && rpc.FromError(err).Code == rpc.BadProof { // no honest client sends such a thing
+		s.Metrics.LinearProduct(x.kind, outcome(err))
 		note := fmt.Sprintf("%s, with client %s: %v", x.shared, x.with, err)
 		if _, failed := s.Audit.Append(audit.Entry{Event: audit.Refused, Actor: caller.Name, Auth: audit.Auth(caller.Auth), Note: note}); failed != nil {
 			err = failed
