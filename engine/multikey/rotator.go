@@ -88,6 +88,9 @@ func (s *Scheme) Kind() [32]byte {
 	return [32]byte(h.Sum(nil))
 }
 
+// Set is what was prepared.
+func (r *Rotator) Set() *Set { return r.s.Set }
+
 // Kind is that of the scheme.
 func (r *Rotator) Kind() [32]byte { return r.kind }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
@@ -14,6 +15,7 @@ import (
 	"github.com/lodge-mpc/lodge/engine/codec"
 	"github.com/lodge-mpc/lodge/engine/evaluation"
 	"github.com/lodge-mpc/lodge/engine/gbfv"
+	"github.com/lodge-mpc/lodge/engine/multikey"
 	"github.com/lodge-mpc/lodge/engine/protocol/round"
 	evaluatorv1 "github.com/lodge-mpc/lodge/proto/lodge/evaluator/v1"
 	"github.com/lodge-mpc/lodge/services/rpc"
@@ -68,16 +70,19 @@ type instance struct {
 	count   func(direction string, bytes int)
 	stall   time.Duration
 
-	uploads sync.Mutex // held by who sends materials
+	uploads  sync.Mutex                // held by who sends materials
+	sent     map[multikey.KeyID]uint64 // by who holds uploads: the last upload of an owner's keys
+	uploaded atomic.Uint64             // uploads of owners' keys so far
 
 	// The pool's lock is held for these.
 	up      bool
 	gone    bool // the name has the address no more
 	places  int  // evaluations at the same time
 	running int
-	silent  int  // questions in a row whether it is up that it did not answer in time
-	full    bool // it was busy, until something of ours has ended there
-	fails   int  // in a row
+	kinds   map[[32]byte][32]byte // of arithmetic, by the hash of the set
+	silent  int                   // questions in a row whether it is up that it did not answer in time
+	full    bool                  // it was busy, until something of ours has ended there
+	fails   int                   // in a row
 	until   time.Time
 }
 

@@ -145,6 +145,7 @@ func (p *Pool) look(ctx context.Context, x *process) {
 			i.up = up
 			if up {
 				i.places = int(min(r.GetConcurrent(), maxPlaces))
+				i.kinds = kindsOf(r.GetArithmetic())
 			}
 		})
 	}
@@ -159,6 +160,20 @@ func (p *Pool) look(ctx context.Context, x *process) {
 	}
 	p.o.Metrics.EvaluatorUp(x.Name, count)
 	p.wake() // a pause may be over
+}
+
+// maxKinds bounds of how many sets an evaluator is heard.
+const maxKinds = 64
+
+// kindsOf are the kinds of arithmetic that an evaluator tells, by the hash of the set.
+func kindsOf(list []*evaluatorv1.Arithmetic) map[[32]byte][32]byte {
+	kinds := map[[32]byte][32]byte{}
+	for _, a := range list[:min(len(list), maxKinds)] {
+		if len(a.GetParamsHash()) == 32 && len(a.GetKind()) == 32 {
+			kinds[[32]byte(a.GetParamsHash())] = [32]byte(a.GetKind())
+		}
+	}
+	return kinds
 }
 
 // patience is how many answers in a row an evaluator that was up may owe before it is down.

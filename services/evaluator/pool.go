@@ -2,7 +2,6 @@ package evaluator
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -46,8 +45,12 @@ type Pool struct {
 	processes []*process
 	changed   chan struct{} // closed and replaced when a place may be free, or nobody can be asked
 
-	own *workers // of what the party computes itself
+	own     *workers      // of what the party computes itself
+	sending chan struct{} // holds a token for each upload of multi-key keys, which are in memory for it
 }
+
+// uploadsTogether is how many owners' keys are read and sent at the same time.
+const uploadsTogether = 2
 
 // process is an evaluator of the configuration.
 type process struct {
@@ -64,7 +67,7 @@ func New(o Options) *Pool {
 	if o.Lookup == nil {
 		o.Lookup = net.DefaultResolver.LookupHost
 	}
-	p := &Pool{o: o, changed: make(chan struct{}), own: newWorkers(max(1, o.Workers))}
+	p := &Pool{o: o, changed: make(chan struct{}), own: newWorkers(max(1, o.Workers)), sending: make(chan struct{}, uploadsTogether)}
 	for _, e := range o.Processes {
 		p.processes = append(p.processes, &process{Evaluator: e})
 		o.Metrics.Evaluator(e.Name)
@@ -91,7 +94,7 @@ func (p *Pool) For(u Under) evaluation.Evaluator {
 	if p == nil {
 		return nil
 	}
-	if !p.able() {
+	if !p.able(anybody) {
 		p.o.Metrics.EvaluatedLocally("nobody")
 		return nil
 	}
@@ -117,14 +120,14 @@ func (u *Under) Evaluate(ctx context.Context, t evaluation.Task) ([]*gbfv.Cipher
 	defer cancel()
 	switch p.o.Check {
 	case config.Trust:
-		if answers := p.ask(limited, j, 1); len(answers) == 1 {
+		if answers := gather(limited, p, j.question(), 1); len(answers) == 1 {
 			return answers[0].results, nil
 		}
 		return p.compute(ctx, j, "nobody")
 	case config.Recompute:
 		return p.recompute(ctx, limited, j)
 	}
-	answers := p.ask(limited, j, 2)
+	answers := gather(limited, p, j.question(), 2)
 	if agree(answers) {
 		evaluation.Free(answers[1].results)
 		return answers[0].results, nil
@@ -142,7 +145,7 @@ func (p *Pool) recompute(ctx, limited context.Context, j *job) ([]*gbfv.Cipherte
 	asked := make(chan []answer, 1)
 	limited, cancel := context.WithCancel(limited)
 	defer cancel()
-	go func() { asked <- p.ask(limited, j, 1) }()
+	go func() { asked <- gather(limited, p, j.question(), 1) }()
 	own, err := p.compute(ctx, j, "recompute")
 	if err != nil {
 		cancel()
@@ -157,11 +160,8 @@ func (p *Pool) recompute(ctx, limited context.Context, j *job) ([]*gbfv.Cipherte
 	return own, nil
 }
 
-// answer is what an evaluator computed.
-type answer struct {
-	from    *process
-	results []*gbfv.Ciphertext
-}
+// answer is what an evaluator computed of a task.
+type answer = answerOf[[]*gbfv.Ciphertext]
 
 // judge computes a task here, and names the evaluators whose answers differ.
 func (p *Pool) judge(ctx context.Context, j *job, answers []answer, reason string) ([]*gbfv.Ciphertext, error) {
@@ -236,178 +236,4 @@ func (p *Pool) exclude(x *process, reason string) {
 	if p.o.Excluded != nil {
 		p.o.Excluded(x.Name, fmt.Sprintf("evaluator %s of domain %s: %s", x.Name, x.Domain, reason))
 	}
-}
-
-// ask has a task computed by so many evaluators of different domains. It gives fewer answers when there are not so many.
-func (p *Pool) ask(ctx context.Context, j *job, count int) (answers []answer) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	q := &quest{pool: p, domains: map[string]bool{}}
-	if !p.able() {
-		return nil
-	}
-	got := make(chan *answer, count)
-	for range count {
-		go func() { got <- q.answer(ctx, j) }()
-	}
-	for range count {
-		a := <-got
-		if a == nil {
-			cancel() // one answer fewer is of no use: the party computes now
-			continue
-		}
-		answers = append(answers, *a)
-	}
-	return answers
-}
-
-// quest is the search for answers to one task, no two of the same domain.
-type quest struct {
-	pool    *Pool
-	domains map[string]bool // that are asked or were; the pool's lock is held for it
-}
-
-// tries is how often one answer is asked for, here or there.
-const tries = 4
-
-// answer gets one answer; nil if there is none to be had.
-func (q *quest) answer(ctx context.Context, j *job) *answer {
-	p, domain := q.pool, ""
-	for range tries {
-		i := q.take(ctx, domain)
-		if i == nil {
-			return nil
-		}
-		domain = i.of.Domain
-		began := time.Now()
-		results, err := i.evaluate(ctx, j)
-		outcome := outcomeOf(err)
-		var wrong *fault
-		switch {
-		case errors.As(err, &wrong):
-			outcome = "faulty"
-		case errors.Is(err, errStalled):
-			outcome = "stalled"
-		case err != nil && (errors.Is(ctx.Err(), context.DeadlineExceeded) || outcome == string(rpc.TimedOut)):
-			outcome = "slow"
-		case err != nil && ctx.Err() != nil:
-			outcome = "cancelled"
-		case outcome == "cancelled": // by the evaluator, which can no more than be away
-			outcome = string(rpc.Unavailable)
-		}
-		p.o.Metrics.EvaluatorRequest(i.of.Name, outcome, time.Since(began))
-		p.release(i, outcome)
-		switch {
-		case err == nil:
-			return &answer{i.of, results}
-		case ctx.Err() != nil:
-			return nil
-		case wrong != nil:
-			p.exclude(i.of, wrong.what)
-		default:
-			p.o.Log.Warn("an evaluator does not compute", "evaluator", i.of.Name, "address", i.address, "outcome", outcome, "error", err)
-		}
-	}
-	return nil
-}
-
-// take waits for a place at an evaluator of this domain, or of one that is not asked yet; nil if there is none.
-func (q *quest) take(ctx context.Context, domain string) *instance {
-	p := q.pool
-	for {
-		p.mu.Lock()
-		best, some := p.choose(func(x *process) bool { return x.Domain == domain || !q.domains[x.Domain] })
-		if best != nil {
-			best.running++
-			q.domains[best.of.Domain] = true
-			if best.of.Domain != domain {
-				delete(q.domains, domain)
-			}
-		}
-		changed := p.changed
-		p.mu.Unlock()
-		if best != nil || !some {
-			return best
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return nil
-		}
-	}
-}
-
-// choose gives the evaluator with the most room of those that may be asked, and whether there is one at all. The caller holds
-// the lock.
-func (p *Pool) choose(may func(*process) bool) (best *instance, some bool) {
-	now := time.Now()
-	for _, x := range p.processes {
-		if x.excluded || !may(x) {
-			continue
-		}
-		for _, i := range x.instances {
-			if !i.usable(now) {
-				continue
-			}
-			some = true
-			if i.full || i.running >= i.places {
-				continue
-			}
-			if best == nil || i.running*best.places < best.running*i.places {
-				best = i
-			}
-		}
-	}
-	return best, some
-}
-
-func (i *instance) usable(now time.Time) bool { return i.up && !i.gone && now.After(i.until) }
-
-// able says whether there are evaluators enough for an answer that can be used, or compared.
-func (p *Pool) able() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	domains, now := map[string]bool{}, time.Now()
-	for _, x := range p.processes {
-		if !x.excluded && slices.ContainsFunc(x.instances, func(i *instance) bool { return i.usable(now) }) {
-			domains[x.Domain] = true
-		}
-	}
-	if p.o.Check == config.Compare {
-		return len(domains) > 1
-	}
-	return len(domains) > 0
-}
-
-const (
-	pauseBusy = time.Second // after an evaluator was busy with something that is not ours
-	maxPause  = 5 * time.Minute
-)
-
-// release gives a place back, and remembers how it went.
-func (p *Pool) release(i *instance, outcome string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	i.running--
-	i.full = false
-	i.leave()
-	switch outcome {
-	case "ok":
-		i.fails = 0
-	case "cancelled":
-	case string(rpc.Busy):
-		if i.full = i.running > 0; !i.full {
-			i.until = time.Now().Add(pauseBusy)
-		}
-	default:
-		i.until = time.Now().Add(min(p.o.Stall<<min(i.fails, 10), maxPause))
-		i.fails++
-	}
-	p.wake()
-}
-
-// wake has everybody who waits for a place look again. The caller holds the lock.
-func (p *Pool) wake() {
-	close(p.changed)
-	p.changed = make(chan struct{})
 }

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/lodge-mpc/lodge/engine/multikey"
 	"github.com/lodge-mpc/lodge/engine/params"
 	evaluatorv1 "github.com/lodge-mpc/lodge/proto/lodge/evaluator/v1"
 	"github.com/lodge-mpc/lodge/services/config"
@@ -96,18 +97,31 @@ func Run(ctx context.Context, f *config.EvaluatorFile, version string, log *slog
 // checkPins holds the pinned hashes against the sets of this build.
 func checkPins(f *config.EvaluatorFile) error {
 	for _, pin := range f.Params {
-		set, err := params.Lookup(pin.Name)
+		hash, insecure, err := lookup(pin.Name)
 		if err != nil {
 			return err
 		}
-		if set.Hash() != pin.Sum() {
-			return fmt.Errorf("evaluator: parameter set %s has the hash %x in this build, but %s is pinned", pin.Name, set.Hash(), pin.Hash)
+		if hash != pin.Sum() {
+			return fmt.Errorf("evaluator: parameter set %s has the hash %x in this build, but %s is pinned", pin.Name, hash, pin.Hash)
 		}
-		if set.Insecure && !f.AllowInsecureParams {
+		if insecure && !f.AllowInsecureParams {
 			return fmt.Errorf("evaluator: parameter set %s is insecure; remove it, or set allow_insecure_params in a test", pin.Name)
 		}
 	}
 	return nil
+}
+
+// lookup finds a set for products, or one for multi-key ciphertexts.
+func lookup(name string) (hash [32]byte, insecure bool, err error) {
+	set, err := params.Lookup(name)
+	if err == nil {
+		return set.Hash(), set.Insecure, nil
+	}
+	other, no := multikey.Lookup(name)
+	if no != nil {
+		return hash, false, errors.Join(err, no)
+	}
+	return other.Hash(), other.Insecure, nil
 }
 
 // load is what keys take, and what runs.

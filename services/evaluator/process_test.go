@@ -53,6 +53,12 @@ func TestMain(m *testing.M) {
 func (w *world) process(name, domain string, env ...string) (config.Evaluator, *exec.Cmd) {
 	w.t.Helper()
 	f, e := w.configure(name, domain)
+	return e, w.processOf(f, env...)
+}
+
+// processOf starts it with a configuration.
+func (w *world) processOf(f *config.EvaluatorFile, env ...string) *exec.Cmd {
+	w.t.Helper()
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(append(os.Environ(), processConfig+"="+w.writeConfig(f)), env...)
 	cmd.Stdout, cmd.Stderr = w.log, w.log
@@ -63,7 +69,7 @@ func (w *world) process(name, domain string, env ...string) (config.Evaluator, *
 		cmd.Process.Kill()
 		cmd.Wait()
 	})
-	return e, cmd
+	return cmd
 }
 
 // An evaluator that is killed while it computes costs time and nothing else, and is asked again when it is back.

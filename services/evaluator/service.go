@@ -14,6 +14,7 @@ import (
 	"github.com/lodge-mpc/lodge/engine/codec"
 	"github.com/lodge-mpc/lodge/engine/evaluation"
 	"github.com/lodge-mpc/lodge/engine/gbfv"
+	"github.com/lodge-mpc/lodge/engine/multikey"
 	"github.com/lodge-mpc/lodge/engine/params"
 	"github.com/lodge-mpc/lodge/engine/protocol/keygen"
 	"github.com/lodge-mpc/lodge/engine/protocol/round"
@@ -29,6 +30,7 @@ var Rules = rpc.Rules{
 	"/lodge.evaluator.v1.EvaluatorService/GetCapacity": rpc.Allow(rpc.Owner),
 	"/lodge.evaluator.v1.EvaluatorService/Put":         rpc.Allow(rpc.Owner),
 	"/lodge.evaluator.v1.EvaluatorService/Evaluate":    rpc.Allow(rpc.Owner),
+	"/lodge.evaluator.v1.EvaluatorService/Rotate":      rpc.Allow(rpc.Owner),
 }
 
 const (
@@ -46,11 +48,13 @@ type Service struct {
 	budget  *budget
 	workers int
 
+	rotators map[string]*multikey.Rotator // of the sets for multi-key ciphertexts
+
 	mu      sync.Mutex
 	schemes map[string]*gbfv.Scheme // by set and field
 }
 
-// NewService makes the service of a configuration.
+// NewService makes the service of a configuration whose sets there are.
 func NewService(f *config.EvaluatorFile, version string, m *metrics.Metrics) *Service {
 	workers := runtime.GOMAXPROCS(0)
 	most := f.MaxConcurrent
@@ -58,7 +62,7 @@ func NewService(f *config.EvaluatorFile, version string, m *metrics.Metrics) *Se
 		most = workers + 1
 	}
 	return &Service{
-		version: version, params: f.Params, metrics: m, workers: workers, schemes: map[string]*gbfv.Scheme{},
+		version: version, params: f.Params, metrics: m, workers: workers, schemes: map[string]*gbfv.Scheme{}, rotators: rotatorsOf(f.Params),
 		cache: newCache(int64(f.MaxKeysMemory)), budget: &budget{limit: int64(f.MaxMemory), most: most},
 	}
 }
@@ -67,17 +71,26 @@ func NewService(f *config.EvaluatorFile, version string, m *metrics.Metrics) *Se
 func (s *Service) GetCapacity(context.Context, *evaluatorv1.GetCapacityRequest) (*evaluatorv1.GetCapacityResponse, error) {
 	return &evaluatorv1.GetCapacityResponse{
 		Version: s.version, Concurrent: uint32(s.budget.most), KeysMemoryBytes: uint64(s.cache.limit), MemoryBytes: uint64(s.budget.limit),
+		Arithmetic: s.arithmetic(),
 	}, nil
+}
+
+// pinned refuses a set that the configuration does not have, or with another hash.
+func (s *Service) pinned(name string, hash []byte) error {
+	pin, ok := config.Pin(s.params, name)
+	if !ok {
+		return rpc.Errorf(rpc.PolicyRefused, "add it to params of this evaluator", "this evaluator does not compute with this parameter set")
+	}
+	if string(hash) != string(pin[:]) {
+		return rpc.Errorf(rpc.PinMismatch, "run the same build everywhere", "parameter set %s has another hash here", name)
+	}
+	return nil
 }
 
 // scheme gives the scheme of a pinned set and one of its fields; an empty field means any.
 func (s *Service) scheme(name string, hash []byte, field string) (*gbfv.Scheme, error) {
-	pin, ok := config.Pin(s.params, name)
-	if !ok {
-		return nil, rpc.Errorf(rpc.PolicyRefused, "add it to params of this evaluator", "this evaluator does not compute with this parameter set")
-	}
-	if string(hash) != string(pin[:]) {
-		return nil, rpc.Errorf(rpc.PinMismatch, "run the same build everywhere", "parameter set %s has another hash here", name)
+	if err := s.pinned(name, hash); err != nil {
+		return nil, err
 	}
 	set, err := params.Lookup(name)
 	if err != nil {
@@ -136,10 +149,6 @@ func (s *Service) Put(stream evaluatorv1.EvaluatorService_PutServer) error {
 	if err := checkDigest("digest", h.GetDigest()); err != nil {
 		return err
 	}
-	scheme, err := s.scheme(h.GetParams(), h.GetParamsHash(), h.GetField())
-	if err != nil {
-		return err
-	}
 	frames := func() ([]byte, error) {
 		m, err := next(stream.Recv)
 		if err != nil {
@@ -151,22 +160,9 @@ func (s *Service) Put(stream evaluatorv1.EvaluatorService_PutServer) error {
 		return m.GetFrame(), nil
 	}
 	p := place{material: h.GetMaterial(), params: h.GetParams(), field: h.GetField(), digest: round.Digest(h.GetDigest())}
-	var bytes int64
-	var read func() (any, round.Digest, error)
-	switch h.GetMaterial() {
-	case evaluatorv1.Material_MATERIAL_KEYS:
-		dim := int(h.GetDim())
-		if dim < 1 || dim > scheme.N()/2 || dim&(dim-1) != 0 || h.GetField() != "" {
-			return rpc.Errorf(rpc.Invalid, "", "keys of dimension %d, for one field: %v", dim, h.GetField() != "")
-		}
-		bytes, read = keysBytes(scheme, dim), func() (any, round.Digest, error) { return readKeys(scheme, dim, frames) }
-	case evaluatorv1.Material_MATERIAL_MAC_KEY:
-		if h.GetField() == "" || h.GetDim() != 0 {
-			return rpc.Errorf(rpc.Invalid, "", "a MAC key of no field, or with a dimension")
-		}
-		bytes, read = operandBytes(scheme), func() (any, round.Digest, error) { return readMACKey(scheme, frames) }
-	default:
-		return rpc.Errorf(rpc.Invalid, "", "unknown material %d", h.GetMaterial())
+	bytes, read, err := s.material(h, frames)
+	if err != nil {
+		return err
 	}
 	if _, release, known := s.cache.take(p); known {
 		release()
@@ -187,6 +183,34 @@ func (s *Service) Put(stream evaluatorv1.EvaluatorService_PutServer) error {
 	}
 	keep(value)
 	return stream.SendAndClose(&evaluatorv1.PutResponse{})
+}
+
+// material says how much a material takes, and how it is read from frames, which gives its digest too.
+func (s *Service) material(h *evaluatorv1.PutHeader, frames func() ([]byte, error)) (bytes int64, read func() (any, round.Digest, error), err error) {
+	if h.GetMaterial() == evaluatorv1.Material_MATERIAL_ROTATION_KEY {
+		return s.rotationKey(h, frames)
+	}
+	if len(h.GetKeysHeader()) > 0 || len(h.GetFirstChunkDigest()) > 0 {
+		return 0, nil, rpc.Errorf(rpc.Invalid, "", "what has the header of multi-key keys, and is not of them")
+	}
+	scheme, err := s.scheme(h.GetParams(), h.GetParamsHash(), h.GetField())
+	if err != nil {
+		return 0, nil, err
+	}
+	switch h.GetMaterial() {
+	case evaluatorv1.Material_MATERIAL_KEYS:
+		dim := int(h.GetDim())
+		if dim < 1 || dim > scheme.N()/2 || dim&(dim-1) != 0 || h.GetField() != "" {
+			return 0, nil, rpc.Errorf(rpc.Invalid, "", "keys of dimension %d, for one field: %v", dim, h.GetField() != "")
+		}
+		return keysBytes(scheme, dim), func() (any, round.Digest, error) { return readKeys(scheme, dim, frames) }, nil
+	case evaluatorv1.Material_MATERIAL_MAC_KEY:
+		if h.GetField() == "" || h.GetDim() != 0 {
+			return 0, nil, rpc.Errorf(rpc.Invalid, "", "a MAC key of no field, or with a dimension")
+		}
+		return operandBytes(scheme), func() (any, round.Digest, error) { return readMACKey(scheme, frames) }, nil
+	}
+	return 0, nil, rpc.Errorf(rpc.Invalid, "", "unknown material %d", h.GetMaterial())
 }
 
 // invalid keeps what has a code, and says of the rest, what cannot be decoded, that it is invalid.

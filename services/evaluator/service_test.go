@@ -81,6 +81,11 @@ func TestNobodyElseIsServed(t *testing.T) {
 			_, err = evaluate.Recv()
 		}
 		refused(t, who+", Evaluate", err, c.code)
+		rotate, err := client.Rotate(w.context(), &evaluatorv1.RotateRequest{})
+		if err == nil {
+			_, err = rotate.Recv()
+		}
+		refused(t, who+", Rotate", err, c.code)
 	}
 }
 

@@ -1,5 +1,5 @@
-// Package evaluator has the products of a party's batches computed by other processes of the same party (lodge.evaluator.v1):
-// the service of such a process, and the pool of a party that asks them.
+// Package evaluator has the products of a party's batches, and rotations of multi-key ciphertexts, computed by other processes
+// of the same party (lodge.evaluator.v1): the service of such a process, and the pool of a party that asks them.
 //
 // An evaluator has no secret. It gets public ciphertexts, and keeps public keys under the digest of their bytes, which it
 // computes itself. It serves one party.
@@ -59,6 +59,14 @@ func requestDigest(h *evaluatorv1.EvaluateHeader) round.Digest {
 		fields = append(fields, round.Uint(uint64(p.GetLeft())), round.Uint(uint64(p.GetRight())))
 	}
 	return round.Hash("lodge evaluation", fields...)
+}
+
+// rotateDigest binds all that a request for rotations says.
+func rotateDigest(q *evaluatorv1.RotateRequest) round.Digest {
+	fields := [][]byte{
+		q.GetNonce(), []byte(q.GetParams()), q.GetParamsHash(), q.GetKey(), q.GetKind(), round.Uint(uint64(len(q.GetExponents()))),
+	}
+	return round.Hash("lodge rotations", append(fields, q.GetExponents()...)...)
 }
 
 // checkDigest refuses what is no digest.

@@ -2,7 +2,6 @@ package party
 
 import (
 	"context"
-	"encoding/hex"
 	"fmt"
 	"log/slog"
 	"net"
@@ -15,7 +14,6 @@ import (
 
 	"google.golang.org/grpc"
 
-	"github.com/lodge-mpc/lodge/engine/params"
 	evaluatorv1 "github.com/lodge-mpc/lodge/proto/lodge/evaluator/v1"
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
 	"github.com/lodge-mpc/lodge/services/audit"
@@ -51,73 +49,87 @@ func (l *lying) SendMsg(m any) error {
 	return l.ServerStream.SendMsg(m)
 }
 
-// A batch of a party whose evaluator lies is right: the party names the evaluator, and the session goes on.
-func TestAnEvaluatorLies(t *testing.T) {
+// farm starts evaluators of parties, with an authority of their own.
+type farm struct {
+	t         *testing.T
+	ca        *pki.Authority
+	dir       string
+	authority string
+}
+
+func newFarm(t *testing.T) *farm {
+	t.Helper()
 	ca, err := pki.NewAuthority("evaluators of p0", time.Hour)
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir := t.TempDir()
-	write := func(name string, b []byte) string {
-		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, b, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return path
+	f := &farm{t: t, ca: ca, dir: t.TempDir()}
+	f.authority = f.write("ca.pem", ca.PEM())
+	return f
+}
+
+func (m *farm) write(name string, b []byte) string {
+	path := filepath.Join(m.dir, name)
+	if err := os.WriteFile(path, b, 0o600); err != nil {
+		m.t.Fatal(err)
 	}
-	known, err := params.Lookup(set)
+	return path
+}
+
+// start starts an evaluator of a party, with the party's sets.
+func (m *farm) start(i int, f *config.PartyFile, cheats ...rpc.Inner) config.Evaluator {
+	m.t.Helper()
+	name := fmt.Sprint("e", i)
+	identity := "spiffe://lodge/evaluator/" + name
+	cert, key, err := m.ca.Issue(pki.Leaf{Identity: identity, Lifetime: time.Hour})
 	if err != nil {
-		t.Fatal(err)
+		m.t.Fatal(err)
 	}
-	hash := known.Hash()
-	authority := write("ca.pem", ca.PEM())
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	address := l.Addr().String()
+	l.Close()
+	e := &config.EvaluatorFile{
+		Name: name, Listen: address, TLS: config.TLS{Certificate: m.write(name+".pem", cert), Key: m.write(name+".key", key), CA: f.TLS.CA},
+		Party: config.Owner{Name: f.Name, Identity: f.Roster.Parties[f.Index].Identity}, MaxKeysMemory: 1 << 28, MaxMemory: 1 << 30,
+		Params: f.Policy.Params, AllowInsecureParams: true, StopAfter: config.Duration(time.Second),
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := evaluator.Run(ctx, e, "test", slog.New(slog.DiscardHandler), cheats...); err != nil {
+			m.t.Error(err)
+		}
+	}()
+	m.t.Cleanup(func() {
+		cancel()
+		<-done
+	})
+	return config.Evaluator{Name: name, Address: address, Identity: identity, Domain: fmt.Sprint("site-", i)}
+}
+
+// upAt waits until a party has seen so many evaluators.
+func upAt(x *node, count int) {
+	for strings.Count(x.log.String(), "an evaluator is up") < count {
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// A batch of a party whose evaluator lies is right: the party names the evaluator, and the session goes on.
+func TestAnEvaluatorLies(t *testing.T) {
+	m := newFarm(t)
 	var lies atomic.Bool
-	start := func(i int, f *config.PartyFile) config.Evaluator {
-		name := fmt.Sprint("e", i)
-		identity := "spiffe://lodge/evaluator/" + name
-		cert, key, err := ca.Issue(pki.Leaf{Identity: identity, Lifetime: time.Hour})
-		if err != nil {
-			t.Fatal(err)
-		}
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		address := l.Addr().String()
-		l.Close()
-		e := &config.EvaluatorFile{
-			Name: name, Listen: address, TLS: config.TLS{Certificate: write(name+".pem", cert), Key: write(name+".key", key), CA: f.TLS.CA},
-			Party: config.Owner{Name: f.Name, Identity: f.Roster.Parties[f.Index].Identity}, MaxKeysMemory: 1 << 28, MaxMemory: 1 << 30,
-			Params: []config.ParamsPin{{Name: set, Hash: hex.EncodeToString(hash[:])}}, AllowInsecureParams: true, StopAfter: config.Duration(time.Second),
-		}
-		ctx, cancel := context.WithCancel(context.Background())
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			var cheats []rpc.Inner
-			if i == 1 {
-				cheats = append(cheats, liar(&lies))
-			}
-			if err := evaluator.Run(ctx, e, "test", slog.New(slog.DiscardHandler), cheats...); err != nil {
-				t.Error(err)
-			}
-		}()
-		t.Cleanup(func() {
-			cancel()
-			<-done
-		})
-		return config.Evaluator{Name: name, Address: address, Identity: identity, Domain: fmt.Sprint("site-", i)}
-	}
 	n := newNetwork(t, func(i int, f *config.PartyFile) {
 		f.Limits.Idle, f.Limits.Compute = config.Duration(20*time.Second), config.Duration(time.Minute)
 		if i == 0 {
-			f.Evaluators.TLS.CA = authority
-			f.Evaluators.Processes = []config.Evaluator{start(0, f), start(1, f)}
+			f.Evaluators.TLS.CA = m.authority
+			f.Evaluators.Processes = []config.Evaluator{m.start(0, f), m.start(1, f, liar(&lies))}
 		}
 	})
-	for strings.Count(n.nodes[0].log.String(), "an evaluator is up") < 2 {
-		time.Sleep(5 * time.Millisecond)
-	}
+	upAt(n.nodes[0], 2)
 	n.keys(1, forKeys)
 	excluded := func() (notes []string) {
 		list, err := n.nodes[0].party.audit.Entries(1, 100)

@@ -10,6 +10,7 @@ import (
 
 	engine "github.com/lodge-mpc/lodge/engine/multikey"
 	multikeyv1 "github.com/lodge-mpc/lodge/proto/lodge/multikey/v1"
+	"github.com/lodge-mpc/lodge/services/evaluator"
 	"github.com/lodge-mpc/lodge/services/multikey/evaluation"
 	"github.com/lodge-mpc/lodge/services/multikey/registry"
 	"github.com/lodge-mpc/lodge/services/vault"
@@ -43,6 +44,9 @@ func (p *party) openRegistry() (err error) {
 func (p *party) serveEvaluation() {
 	p.evaluation = evaluation.New(evaluation.Config{
 		Context: p.multikey, Keys: p.published, Limits: p.file.Multikey, Workers: runtime.GOMAXPROCS(0), Metrics: p.metrics, Log: p.log,
+		Rotate: func(e *engine.Evaluator) engine.Rotate {
+			return p.evaluators.Rotate(&evaluator.Gates{Scheme: p.multikey.Scheme, Own: e.Rotate, Keys: p.published.Load})
+		},
 	})
 	multikeyv1.RegisterEvaluationServiceServer(p.server, p.evaluation)
 }

@@ -125,9 +125,18 @@ func TestNoMultikeyContext(t *testing.T) {
 	p.published.Run(t.Context())
 }
 
-// A client has a party compute with bits that two others have encrypted.
+// A client has a party compute with bits that two others have encrypted; evaluators of that party compute the rotations.
 func TestMultikeyEvaluation(t *testing.T) {
-	n := newNetwork(t, withContext(t))
+	context, m := withContext(t), newFarm(t)
+	n := newNetwork(t, func(i int, f *config.PartyFile) {
+		context(i, f)
+		f.Limits.Idle, f.Limits.Compute = config.Duration(20*time.Second), config.Duration(time.Minute)
+		if i == 2 {
+			f.Evaluators.TLS.CA = m.authority
+			f.Evaluators.Processes = []config.Evaluator{m.start(0, f), m.start(1, f)}
+		}
+	})
+	upAt(n.nodes[2], 2)
 	netlist := []byte("1 3\n2 1 1\n1 1\n2 1 0 1 2 XOR\n")
 	params, crs := n.nodes[0].party.multikey.Hash(), n.nodes[0].party.multikey.CRS()
 	h := &multikeyv1.EvaluationHeader{RequestId: make([]byte, 16), ParamsHash: params[:], CrsDigest: crs[:], NetlistBytes: uint64(len(netlist))}
@@ -176,6 +185,19 @@ func TestMultikeyEvaluation(t *testing.T) {
 	}
 	if job.GetState() != multikeyv1.EvaluationState_EVALUATION_STATE_DONE || len(job.GetResults()) != 1 || len(job.GetResults()[0].GetKeys()) != 2 {
 		t.Errorf("the job is %v", job)
+	}
+	families, err := n.nodes[2].party.metrics.Registry().Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked := 0
+	for _, f := range families {
+		if f.GetName() == "lodge_evaluator_requests_total" {
+			asked += len(f.GetMetric()) // of two evaluators, each with the outcome "ok"
+		}
+	}
+	if asked != 2 {
+		t.Errorf("evaluators have %d outcomes, and two answers are compared\n%s", asked, n.nodes[2].log.String())
 	}
 	_, err = multikeyv1.NewEvaluationServiceClient(n.nodes[2].coordinator).ListJobs(n.context(), &multikeyv1.ListJobsRequest{})
 	refused(t, err, rpc.Forbidden)

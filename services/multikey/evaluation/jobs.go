@@ -223,7 +223,11 @@ func (s *Service) evaluate(ctx context.Context, j *job, in *intake) (*result, er
 	}
 	defer release()
 	began := time.Now()
-	out, err := in.program.Run(ctx, circuit.Local{Evaluator: e, Workers: s.Workers}, in.input, func(gates int) {
+	local := circuit.Local{Evaluator: e, Workers: s.Workers}
+	if s.Rotate != nil {
+		local.Rotate = s.Rotate(e)
+	}
+	out, err := in.program.Run(ctx, local, in.input, func(gates int) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		j.gates = gates

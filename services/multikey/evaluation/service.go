@@ -41,6 +41,8 @@ type Config struct {
 	Keys    Keys
 	Limits  config.MultikeyService
 	Workers int
+	// Rotate gives what computes the rotations of an evaluation in this evaluator's place; nil, or what gives nil: itself.
+	Rotate  func(*multikey.Evaluator) multikey.Rotate
 	Metrics *metrics.Metrics
 	Log     *slog.Logger
 	Now     func() time.Time // nil: the clock

@@ -4,9 +4,9 @@
 // 	protoc        (unknown)
 // source: lodge/evaluator/v1/evaluator.proto
 
-// Products under encryption, computed for one party by a process that has no
-// secret: public ciphertexts and evaluation keys come in, public ciphertexts go
-// out. An evaluator serves the one party that its configuration pins, and keeps
+// Products under encryption, and rotations of multi-key ciphertexts, computed for
+// one party by a process that has no secret: public ciphertexts and evaluation
+// keys come in, public ciphertexts go out. An evaluator serves the one party that its configuration pins, and keeps
 // nothing but the keys that it was sent.
 //
 // Retries: unavailable, timed_out, busy and rate_limited may be retried as they
@@ -41,6 +41,9 @@ const (
 	Material_MATERIAL_KEYS Material = 1
 	// The ciphertext of a MAC key: two polynomials.
 	Material_MATERIAL_MAC_KEY Material = 2
+	// The chunks of an owner's multi-key keys from the second on, in their order.
+	// The digest is the keys' name.
+	Material_MATERIAL_ROTATION_KEY Material = 3
 )
 
 // Enum value maps for Material.
@@ -49,11 +52,13 @@ var (
 		0: "MATERIAL_UNSPECIFIED",
 		1: "MATERIAL_KEYS",
 		2: "MATERIAL_MAC_KEY",
+		3: "MATERIAL_ROTATION_KEY",
 	}
 	Material_value = map[string]int32{
-		"MATERIAL_UNSPECIFIED": 0,
-		"MATERIAL_KEYS":        1,
-		"MATERIAL_MAC_KEY":     2,
+		"MATERIAL_UNSPECIFIED":  0,
+		"MATERIAL_KEYS":         1,
+		"MATERIAL_MAC_KEY":      2,
+		"MATERIAL_ROTATION_KEY": 3,
 	}
 )
 
@@ -128,8 +133,10 @@ type GetCapacityResponse struct {
 	// What keys and evaluations may take, in bytes.
 	KeysMemoryBytes uint64 `protobuf:"varint,3,opt,name=keys_memory_bytes,json=keysMemoryBytes,proto3" json:"keys_memory_bytes,omitempty"`
 	MemoryBytes     uint64 `protobuf:"varint,4,opt,name=memory_bytes,json=memoryBytes,proto3" json:"memory_bytes,omitempty"`
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	// The sets for multi-key ciphertexts that it computes with.
+	Arithmetic    []*Arithmetic `protobuf:"bytes,5,rep,name=arithmetic,proto3" json:"arithmetic,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *GetCapacityResponse) Reset() {
@@ -190,6 +197,68 @@ func (x *GetCapacityResponse) GetMemoryBytes() uint64 {
 	return 0
 }
 
+func (x *GetCapacityResponse) GetArithmetic() []*Arithmetic {
+	if x != nil {
+		return x.Arithmetic
+	}
+	return nil
+}
+
+// Arithmetic is the kind of arithmetic of an evaluator: transforms in floating
+// point give other words on other machines, and the same on those of one kind.
+type Arithmetic struct {
+	state      protoimpl.MessageState `protogen:"open.v1"`
+	ParamsHash []byte                 `protobuf:"bytes,1,opt,name=params_hash,json=paramsHash,proto3" json:"params_hash,omitempty"`
+	// SHA-256, of the words of a rotation that is fixed for the set.
+	Kind          []byte `protobuf:"bytes,2,opt,name=kind,proto3" json:"kind,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Arithmetic) Reset() {
+	*x = Arithmetic{}
+	mi := &file_lodge_evaluator_v1_evaluator_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Arithmetic) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Arithmetic) ProtoMessage() {}
+
+func (x *Arithmetic) ProtoReflect() protoreflect.Message {
+	mi := &file_lodge_evaluator_v1_evaluator_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Arithmetic.ProtoReflect.Descriptor instead.
+func (*Arithmetic) Descriptor() ([]byte, []int) {
+	return file_lodge_evaluator_v1_evaluator_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *Arithmetic) GetParamsHash() []byte {
+	if x != nil {
+		return x.ParamsHash
+	}
+	return nil
+}
+
+func (x *Arithmetic) GetKind() []byte {
+	if x != nil {
+		return x.Kind
+	}
+	return nil
+}
+
 type PutHeader struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`
 	Material Material               `protobuf:"varint,1,opt,name=material,proto3,enum=lodge.evaluator.v1.Material" json:"material,omitempty"`
@@ -200,14 +269,18 @@ type PutHeader struct {
 	// Of a MAC key.
 	Field string `protobuf:"bytes,5,opt,name=field,proto3" json:"field,omitempty"`
 	// Of keys: what their rotation keys serve.
-	Dim           uint32 `protobuf:"varint,6,opt,name=dim,proto3" json:"dim,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Dim uint32 `protobuf:"varint,6,opt,name=dim,proto3" json:"dim,omitempty"`
+	// Of a rotation key: the header of the keys, and the SHA-256 of their first
+	// chunk.
+	KeysHeader       []byte `protobuf:"bytes,7,opt,name=keys_header,json=keysHeader,proto3" json:"keys_header,omitempty"`
+	FirstChunkDigest []byte `protobuf:"bytes,8,opt,name=first_chunk_digest,json=firstChunkDigest,proto3" json:"first_chunk_digest,omitempty"`
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
 }
 
 func (x *PutHeader) Reset() {
 	*x = PutHeader{}
-	mi := &file_lodge_evaluator_v1_evaluator_proto_msgTypes[2]
+	mi := &file_lodge_evaluator_v1_evaluator_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -219,7 +292,7 @@ func (x *PutHeader) String() string {
 func (*PutHeader) ProtoMessage() {}
 
 func (x *PutHeader) ProtoReflect() protoreflect.Message {
-	mi := &file_lodge_evaluator_v1_evaluator_proto_msgTypes[2]
+	mi := &file_lodge_evaluator_v1_evaluator_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -232,7 +305,7 @@ func (x *PutHeader) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutHeader.ProtoReflect.Descriptor instead.
 func (*PutHeader) Descriptor() ([]byte, []int) {
-	return file_lodge_evaluator_v1_evaluator_proto_rawDescGZIP(), []int{2}
+	return file_lodge_evaluator_v1_evaluator_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *PutHeader) GetMaterial() Material {
@@ -277,6 +350,20 @@ func (x *PutHeader) GetDim() uint32 {
 	return 0
 }
 
+func (x *PutHeader) GetKeysHeader() []byte {
+	if x != nil {
+		return x.KeysHeader
+	}
+	return nil
+}
+
+func (x *PutHeader) GetFirstChunkDigest() []byte {
+	if x != nil {
+		return x.FirstChunkDigest
+	}
+	return nil
+}
+
 // The first request has the header alone; each that follows one frame, of which
 // there are as many as the header implies.
 type PutRequest struct {
@@ -289,7 +376,7 @@ type PutRequest struct {
 
 func (x *PutRequest) Reset() {
 	*x = PutRequest{}
-	mi := &file_lodge_evaluator_v1_evaluator_proto_msgTypes[3]
+	mi := &file_lodge_evaluator_v1_evaluator_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -301,7 +388,7 @@ func (x *PutRequest) String() string {
 func (*PutRequest) ProtoMessage() {}
 
 func (x *PutRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lodge_evaluator_v1_evaluator_proto_msgTypes[3]
+	mi := &file_lodge_evaluator_v1_evaluator_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -314,7 +401,7 @@ func (x *PutRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutRequest.ProtoReflect.Descriptor instead.
 func (*PutRequest) Descriptor() ([]byte, []int) {
-	return file_lodge_evaluator_v1_evaluator_proto_rawDescGZIP(), []int{3}
+	return file_lodge_evaluator_v1_evaluator_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *PutRequest) GetHeader() *PutHeader {
@@ -339,7 +426,7 @@ type PutResponse struct {
 
 func (x *PutResponse) Reset() {
 	*x = PutResponse{}
-	mi := &file_lodge_evaluator_v1_evaluator_proto_msgTypes[4]
+	mi := &file_lodge_evaluator_v1_evaluator_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -351,7 +438,7 @@ func (x *PutResponse) String() string {
 func (*PutResponse) ProtoMessage() {}
 
 func (x *PutResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lodge_evaluator_v1_evaluator_proto_msgTypes[4]
+	mi := &file_lodge_evaluator_v1_evaluator_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -364,7 +451,7 @@ func (x *PutResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutResponse.ProtoReflect.Descriptor instead.
 func (*PutResponse) Descriptor() ([]byte, []int) {
-	return file_lodge_evaluator_v1_evaluator_proto_rawDescGZIP(), []int{4}
+	return file_lodge_evaluator_v1_evaluator_proto_rawDescGZIP(), []int{5}
 }
 
 type Pair struct {
@@ -377,7 +464,7 @@ type Pair struct {
 
 func (x *Pair) Reset() {
 	*x = Pair{}
-	mi := &file_lodge_evaluator_v1_evaluator_proto_msgTypes[5]
+	mi := &file_lodge_evaluator_v1_evaluator_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -389,7 +476,7 @@ func (x *Pair) String() string {
 func (*Pair) ProtoMessage() {}
 
 func (x *Pair) ProtoReflect() protoreflect.Message {
-	mi := &file_lodge_evaluator_v1_evaluator_proto_msgTypes[5]
+	mi := &file_lodge_evaluator_v1_evaluator_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -402,7 +489,7 @@ func (x *Pair) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pair.ProtoReflect.Descriptor instead.
 func (*Pair) Descriptor() ([]byte, []int) {
-	return file_lodge_evaluator_v1_evaluator_proto_rawDescGZIP(), []int{5}
+	return file_lodge_evaluator_v1_evaluator_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Pair) GetLeft() uint32 {
@@ -450,7 +537,7 @@ type EvaluateHeader struct {
 
 func (x *EvaluateHeader) Reset() {
 	*x = EvaluateHeader{}
-	mi := &file_lodge_evaluator_v1_evaluator_proto_msgTypes[6]
+	mi := &file_lodge_evaluator_v1_evaluator_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -462,7 +549,7 @@ func (x *EvaluateHeader) String() string {
 func (*EvaluateHeader) ProtoMessage() {}
 
 func (x *EvaluateHeader) ProtoReflect() protoreflect.Message {
-	mi := &file_lodge_evaluator_v1_evaluator_proto_msgTypes[6]
+	mi := &file_lodge_evaluator_v1_evaluator_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -475,7 +562,7 @@ func (x *EvaluateHeader) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EvaluateHeader.ProtoReflect.Descriptor instead.
 func (*EvaluateHeader) Descriptor() ([]byte, []int) {
-	return file_lodge_evaluator_v1_evaluator_proto_rawDescGZIP(), []int{6}
+	return file_lodge_evaluator_v1_evaluator_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *EvaluateHeader) GetNonce() []byte {
@@ -595,7 +682,7 @@ type EvaluateRequest struct {
 
 func (x *EvaluateRequest) Reset() {
 	*x = EvaluateRequest{}
-	mi := &file_lodge_evaluator_v1_evaluator_proto_msgTypes[7]
+	mi := &file_lodge_evaluator_v1_evaluator_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -607,7 +694,7 @@ func (x *EvaluateRequest) String() string {
 func (*EvaluateRequest) ProtoMessage() {}
 
 func (x *EvaluateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lodge_evaluator_v1_evaluator_proto_msgTypes[7]
+	mi := &file_lodge_evaluator_v1_evaluator_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -620,7 +707,7 @@ func (x *EvaluateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EvaluateRequest.ProtoReflect.Descriptor instead.
 func (*EvaluateRequest) Descriptor() ([]byte, []int) {
-	return file_lodge_evaluator_v1_evaluator_proto_rawDescGZIP(), []int{7}
+	return file_lodge_evaluator_v1_evaluator_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *EvaluateRequest) GetHeader() *EvaluateHeader {
@@ -649,7 +736,7 @@ type Answer struct {
 
 func (x *Answer) Reset() {
 	*x = Answer{}
-	mi := &file_lodge_evaluator_v1_evaluator_proto_msgTypes[8]
+	mi := &file_lodge_evaluator_v1_evaluator_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -661,7 +748,7 @@ func (x *Answer) String() string {
 func (*Answer) ProtoMessage() {}
 
 func (x *Answer) ProtoReflect() protoreflect.Message {
-	mi := &file_lodge_evaluator_v1_evaluator_proto_msgTypes[8]
+	mi := &file_lodge_evaluator_v1_evaluator_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -674,7 +761,7 @@ func (x *Answer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Answer.ProtoReflect.Descriptor instead.
 func (*Answer) Descriptor() ([]byte, []int) {
-	return file_lodge_evaluator_v1_evaluator_proto_rawDescGZIP(), []int{8}
+	return file_lodge_evaluator_v1_evaluator_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Answer) GetRequestDigest() []byte {
@@ -701,7 +788,7 @@ type Progress struct {
 
 func (x *Progress) Reset() {
 	*x = Progress{}
-	mi := &file_lodge_evaluator_v1_evaluator_proto_msgTypes[9]
+	mi := &file_lodge_evaluator_v1_evaluator_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -713,7 +800,7 @@ func (x *Progress) String() string {
 func (*Progress) ProtoMessage() {}
 
 func (x *Progress) ProtoReflect() protoreflect.Message {
-	mi := &file_lodge_evaluator_v1_evaluator_proto_msgTypes[9]
+	mi := &file_lodge_evaluator_v1_evaluator_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -726,7 +813,7 @@ func (x *Progress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Progress.ProtoReflect.Descriptor instead.
 func (*Progress) Descriptor() ([]byte, []int) {
-	return file_lodge_evaluator_v1_evaluator_proto_rawDescGZIP(), []int{9}
+	return file_lodge_evaluator_v1_evaluator_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Progress) GetDone() uint32 {
@@ -747,7 +834,7 @@ type Results struct {
 
 func (x *Results) Reset() {
 	*x = Results{}
-	mi := &file_lodge_evaluator_v1_evaluator_proto_msgTypes[10]
+	mi := &file_lodge_evaluator_v1_evaluator_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -759,7 +846,7 @@ func (x *Results) String() string {
 func (*Results) ProtoMessage() {}
 
 func (x *Results) ProtoReflect() protoreflect.Message {
-	mi := &file_lodge_evaluator_v1_evaluator_proto_msgTypes[10]
+	mi := &file_lodge_evaluator_v1_evaluator_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -772,7 +859,7 @@ func (x *Results) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Results.ProtoReflect.Descriptor instead.
 func (*Results) Descriptor() ([]byte, []int) {
-	return file_lodge_evaluator_v1_evaluator_proto_rawDescGZIP(), []int{10}
+	return file_lodge_evaluator_v1_evaluator_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Results) GetRequestDigest() []byte {
@@ -804,7 +891,7 @@ type EvaluateResponse struct {
 
 func (x *EvaluateResponse) Reset() {
 	*x = EvaluateResponse{}
-	mi := &file_lodge_evaluator_v1_evaluator_proto_msgTypes[11]
+	mi := &file_lodge_evaluator_v1_evaluator_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -816,7 +903,7 @@ func (x *EvaluateResponse) String() string {
 func (*EvaluateResponse) ProtoMessage() {}
 
 func (x *EvaluateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lodge_evaluator_v1_evaluator_proto_msgTypes[11]
+	mi := &file_lodge_evaluator_v1_evaluator_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -829,7 +916,7 @@ func (x *EvaluateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EvaluateResponse.ProtoReflect.Descriptor instead.
 func (*EvaluateResponse) Descriptor() ([]byte, []int) {
-	return file_lodge_evaluator_v1_evaluator_proto_rawDescGZIP(), []int{11}
+	return file_lodge_evaluator_v1_evaluator_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *EvaluateResponse) GetKind() isEvaluateResponse_Kind {
@@ -904,19 +991,255 @@ func (*EvaluateResponse_Results) isEvaluateResponse_Kind() {}
 
 func (*EvaluateResponse_Frame) isEvaluateResponse_Kind() {}
 
+// RotateRequest says which rotations are computed. Its digest is SHA-256 of a
+// fixed encoding of its fields.
+type RotateRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// 16 bytes that no other request has.
+	Nonce      []byte `protobuf:"bytes,1,opt,name=nonce,proto3" json:"nonce,omitempty"`
+	Params     string `protobuf:"bytes,2,opt,name=params,proto3" json:"params,omitempty"`
+	ParamsHash []byte `protobuf:"bytes,3,opt,name=params_hash,json=paramsHash,proto3" json:"params_hash,omitempty"`
+	// The name of the owner's keys.
+	Key []byte `protobuf:"bytes,4,opt,name=key,proto3" json:"key,omitempty"`
+	// The kind of arithmetic that is asked for; none: any.
+	Kind []byte `protobuf:"bytes,5,opt,name=kind,proto3" json:"kind,omitempty"`
+	// Of each rotation the exponents, two bytes each, least significant first.
+	Exponents     [][]byte `protobuf:"bytes,6,rep,name=exponents,proto3" json:"exponents,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RotateRequest) Reset() {
+	*x = RotateRequest{}
+	mi := &file_lodge_evaluator_v1_evaluator_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RotateRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RotateRequest) ProtoMessage() {}
+
+func (x *RotateRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_lodge_evaluator_v1_evaluator_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RotateRequest.ProtoReflect.Descriptor instead.
+func (*RotateRequest) Descriptor() ([]byte, []int) {
+	return file_lodge_evaluator_v1_evaluator_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *RotateRequest) GetNonce() []byte {
+	if x != nil {
+		return x.Nonce
+	}
+	return nil
+}
+
+func (x *RotateRequest) GetParams() string {
+	if x != nil {
+		return x.Params
+	}
+	return ""
+}
+
+func (x *RotateRequest) GetParamsHash() []byte {
+	if x != nil {
+		return x.ParamsHash
+	}
+	return nil
+}
+
+func (x *RotateRequest) GetKey() []byte {
+	if x != nil {
+		return x.Key
+	}
+	return nil
+}
+
+func (x *RotateRequest) GetKind() []byte {
+	if x != nil {
+		return x.Kind
+	}
+	return nil
+}
+
+func (x *RotateRequest) GetExponents() [][]byte {
+	if x != nil {
+		return x.Exponents
+	}
+	return nil
+}
+
+// Accumulator is the result of one rotation.
+type Accumulator struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Index uint32                 `protobuf:"varint,1,opt,name=index,proto3" json:"index,omitempty"`
+	// The words, eight bytes each, least significant first.
+	Words         []byte `protobuf:"bytes,2,opt,name=words,proto3" json:"words,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Accumulator) Reset() {
+	*x = Accumulator{}
+	mi := &file_lodge_evaluator_v1_evaluator_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Accumulator) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Accumulator) ProtoMessage() {}
+
+func (x *Accumulator) ProtoReflect() protoreflect.Message {
+	mi := &file_lodge_evaluator_v1_evaluator_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Accumulator.ProtoReflect.Descriptor instead.
+func (*Accumulator) Descriptor() ([]byte, []int) {
+	return file_lodge_evaluator_v1_evaluator_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *Accumulator) GetIndex() uint32 {
+	if x != nil {
+		return x.Index
+	}
+	return 0
+}
+
+func (x *Accumulator) GetWords() []byte {
+	if x != nil {
+		return x.Words
+	}
+	return nil
+}
+
+// The answer comes first. If the owner's keys are missing, they are sent with Put
+// first, and the call ends.
+type RotateResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Types that are valid to be assigned to Kind:
+	//
+	//	*RotateResponse_Answer
+	//	*RotateResponse_Accumulator
+	Kind          isRotateResponse_Kind `protobuf_oneof:"kind"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RotateResponse) Reset() {
+	*x = RotateResponse{}
+	mi := &file_lodge_evaluator_v1_evaluator_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RotateResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RotateResponse) ProtoMessage() {}
+
+func (x *RotateResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_lodge_evaluator_v1_evaluator_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RotateResponse.ProtoReflect.Descriptor instead.
+func (*RotateResponse) Descriptor() ([]byte, []int) {
+	return file_lodge_evaluator_v1_evaluator_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *RotateResponse) GetKind() isRotateResponse_Kind {
+	if x != nil {
+		return x.Kind
+	}
+	return nil
+}
+
+func (x *RotateResponse) GetAnswer() *Answer {
+	if x != nil {
+		if x, ok := x.Kind.(*RotateResponse_Answer); ok {
+			return x.Answer
+		}
+	}
+	return nil
+}
+
+func (x *RotateResponse) GetAccumulator() *Accumulator {
+	if x != nil {
+		if x, ok := x.Kind.(*RotateResponse_Accumulator); ok {
+			return x.Accumulator
+		}
+	}
+	return nil
+}
+
+type isRotateResponse_Kind interface {
+	isRotateResponse_Kind()
+}
+
+type RotateResponse_Answer struct {
+	Answer *Answer `protobuf:"bytes,1,opt,name=answer,proto3,oneof"`
+}
+
+type RotateResponse_Accumulator struct {
+	Accumulator *Accumulator `protobuf:"bytes,2,opt,name=accumulator,proto3,oneof"`
+}
+
+func (*RotateResponse_Answer) isRotateResponse_Kind() {}
+
+func (*RotateResponse_Accumulator) isRotateResponse_Kind() {}
+
 var File_lodge_evaluator_v1_evaluator_proto protoreflect.FileDescriptor
 
 const file_lodge_evaluator_v1_evaluator_proto_rawDesc = "" +
 	"\n" +
 	"\"lodge/evaluator/v1/evaluator.proto\x12\x12lodge.evaluator.v1\"\x14\n" +
-	"\x12GetCapacityRequest\"\x9e\x01\n" +
+	"\x12GetCapacityRequest\"\xde\x01\n" +
 	"\x13GetCapacityResponse\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x12\x1e\n" +
 	"\n" +
 	"concurrent\x18\x02 \x01(\rR\n" +
 	"concurrent\x12*\n" +
 	"\x11keys_memory_bytes\x18\x03 \x01(\x04R\x0fkeysMemoryBytes\x12!\n" +
-	"\fmemory_bytes\x18\x04 \x01(\x04R\vmemoryBytes\"\xbe\x01\n" +
+	"\fmemory_bytes\x18\x04 \x01(\x04R\vmemoryBytes\x12>\n" +
+	"\n" +
+	"arithmetic\x18\x05 \x03(\v2\x1e.lodge.evaluator.v1.ArithmeticR\n" +
+	"arithmetic\"A\n" +
+	"\n" +
+	"Arithmetic\x12\x1f\n" +
+	"\vparams_hash\x18\x01 \x01(\fR\n" +
+	"paramsHash\x12\x12\n" +
+	"\x04kind\x18\x02 \x01(\fR\x04kind\"\x8d\x02\n" +
 	"\tPutHeader\x128\n" +
 	"\bmaterial\x18\x01 \x01(\x0e2\x1c.lodge.evaluator.v1.MaterialR\bmaterial\x12\x16\n" +
 	"\x06digest\x18\x02 \x01(\fR\x06digest\x12\x16\n" +
@@ -924,7 +1247,10 @@ const file_lodge_evaluator_v1_evaluator_proto_rawDesc = "" +
 	"\vparams_hash\x18\x04 \x01(\fR\n" +
 	"paramsHash\x12\x14\n" +
 	"\x05field\x18\x05 \x01(\tR\x05field\x12\x10\n" +
-	"\x03dim\x18\x06 \x01(\rR\x03dim\"Y\n" +
+	"\x03dim\x18\x06 \x01(\rR\x03dim\x12\x1f\n" +
+	"\vkeys_header\x18\a \x01(\fR\n" +
+	"keysHeader\x12,\n" +
+	"\x12first_chunk_digest\x18\b \x01(\fR\x10firstChunkDigest\"Y\n" +
 	"\n" +
 	"PutRequest\x125\n" +
 	"\x06header\x18\x01 \x01(\v2\x1d.lodge.evaluator.v1.PutHeaderR\x06header\x12\x14\n" +
@@ -968,15 +1294,32 @@ const file_lodge_evaluator_v1_evaluator_proto_rawDesc = "" +
 	"\bprogress\x18\x02 \x01(\v2\x1c.lodge.evaluator.v1.ProgressH\x00R\bprogress\x127\n" +
 	"\aresults\x18\x03 \x01(\v2\x1b.lodge.evaluator.v1.ResultsH\x00R\aresults\x12\x16\n" +
 	"\x05frame\x18\x04 \x01(\fH\x00R\x05frameB\x06\n" +
-	"\x04kind*M\n" +
+	"\x04kind\"\xa2\x01\n" +
+	"\rRotateRequest\x12\x14\n" +
+	"\x05nonce\x18\x01 \x01(\fR\x05nonce\x12\x16\n" +
+	"\x06params\x18\x02 \x01(\tR\x06params\x12\x1f\n" +
+	"\vparams_hash\x18\x03 \x01(\fR\n" +
+	"paramsHash\x12\x10\n" +
+	"\x03key\x18\x04 \x01(\fR\x03key\x12\x12\n" +
+	"\x04kind\x18\x05 \x01(\fR\x04kind\x12\x1c\n" +
+	"\texponents\x18\x06 \x03(\fR\texponents\"9\n" +
+	"\vAccumulator\x12\x14\n" +
+	"\x05index\x18\x01 \x01(\rR\x05index\x12\x14\n" +
+	"\x05words\x18\x02 \x01(\fR\x05words\"\x93\x01\n" +
+	"\x0eRotateResponse\x124\n" +
+	"\x06answer\x18\x01 \x01(\v2\x1a.lodge.evaluator.v1.AnswerH\x00R\x06answer\x12C\n" +
+	"\vaccumulator\x18\x02 \x01(\v2\x1f.lodge.evaluator.v1.AccumulatorH\x00R\vaccumulatorB\x06\n" +
+	"\x04kind*h\n" +
 	"\bMaterial\x12\x18\n" +
 	"\x14MATERIAL_UNSPECIFIED\x10\x00\x12\x11\n" +
 	"\rMATERIAL_KEYS\x10\x01\x12\x14\n" +
-	"\x10MATERIAL_MAC_KEY\x10\x022\x97\x02\n" +
+	"\x10MATERIAL_MAC_KEY\x10\x02\x12\x19\n" +
+	"\x15MATERIAL_ROTATION_KEY\x10\x032\xea\x02\n" +
 	"\x10EvaluatorService\x12^\n" +
 	"\vGetCapacity\x12&.lodge.evaluator.v1.GetCapacityRequest\x1a'.lodge.evaluator.v1.GetCapacityResponse\x12H\n" +
 	"\x03Put\x12\x1e.lodge.evaluator.v1.PutRequest\x1a\x1f.lodge.evaluator.v1.PutResponse(\x01\x12Y\n" +
-	"\bEvaluate\x12#.lodge.evaluator.v1.EvaluateRequest\x1a$.lodge.evaluator.v1.EvaluateResponse(\x010\x01BAZ?github.com/lodge-mpc/lodge/proto/lodge/evaluator/v1;evaluatorv1b\x06proto3"
+	"\bEvaluate\x12#.lodge.evaluator.v1.EvaluateRequest\x1a$.lodge.evaluator.v1.EvaluateResponse(\x010\x01\x12Q\n" +
+	"\x06Rotate\x12!.lodge.evaluator.v1.RotateRequest\x1a\".lodge.evaluator.v1.RotateResponse0\x01BAZ?github.com/lodge-mpc/lodge/proto/lodge/evaluator/v1;evaluatorv1b\x06proto3"
 
 var (
 	file_lodge_evaluator_v1_evaluator_proto_rawDescOnce sync.Once
@@ -991,42 +1334,51 @@ func file_lodge_evaluator_v1_evaluator_proto_rawDescGZIP() []byte {
 }
 
 var file_lodge_evaluator_v1_evaluator_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_lodge_evaluator_v1_evaluator_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
+var file_lodge_evaluator_v1_evaluator_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
 var file_lodge_evaluator_v1_evaluator_proto_goTypes = []any{
 	(Material)(0),               // 0: lodge.evaluator.v1.Material
 	(*GetCapacityRequest)(nil),  // 1: lodge.evaluator.v1.GetCapacityRequest
 	(*GetCapacityResponse)(nil), // 2: lodge.evaluator.v1.GetCapacityResponse
-	(*PutHeader)(nil),           // 3: lodge.evaluator.v1.PutHeader
-	(*PutRequest)(nil),          // 4: lodge.evaluator.v1.PutRequest
-	(*PutResponse)(nil),         // 5: lodge.evaluator.v1.PutResponse
-	(*Pair)(nil),                // 6: lodge.evaluator.v1.Pair
-	(*EvaluateHeader)(nil),      // 7: lodge.evaluator.v1.EvaluateHeader
-	(*EvaluateRequest)(nil),     // 8: lodge.evaluator.v1.EvaluateRequest
-	(*Answer)(nil),              // 9: lodge.evaluator.v1.Answer
-	(*Progress)(nil),            // 10: lodge.evaluator.v1.Progress
-	(*Results)(nil),             // 11: lodge.evaluator.v1.Results
-	(*EvaluateResponse)(nil),    // 12: lodge.evaluator.v1.EvaluateResponse
+	(*Arithmetic)(nil),          // 3: lodge.evaluator.v1.Arithmetic
+	(*PutHeader)(nil),           // 4: lodge.evaluator.v1.PutHeader
+	(*PutRequest)(nil),          // 5: lodge.evaluator.v1.PutRequest
+	(*PutResponse)(nil),         // 6: lodge.evaluator.v1.PutResponse
+	(*Pair)(nil),                // 7: lodge.evaluator.v1.Pair
+	(*EvaluateHeader)(nil),      // 8: lodge.evaluator.v1.EvaluateHeader
+	(*EvaluateRequest)(nil),     // 9: lodge.evaluator.v1.EvaluateRequest
+	(*Answer)(nil),              // 10: lodge.evaluator.v1.Answer
+	(*Progress)(nil),            // 11: lodge.evaluator.v1.Progress
+	(*Results)(nil),             // 12: lodge.evaluator.v1.Results
+	(*EvaluateResponse)(nil),    // 13: lodge.evaluator.v1.EvaluateResponse
+	(*RotateRequest)(nil),       // 14: lodge.evaluator.v1.RotateRequest
+	(*Accumulator)(nil),         // 15: lodge.evaluator.v1.Accumulator
+	(*RotateResponse)(nil),      // 16: lodge.evaluator.v1.RotateResponse
 }
 var file_lodge_evaluator_v1_evaluator_proto_depIdxs = []int32{
-	0,  // 0: lodge.evaluator.v1.PutHeader.material:type_name -> lodge.evaluator.v1.Material
-	3,  // 1: lodge.evaluator.v1.PutRequest.header:type_name -> lodge.evaluator.v1.PutHeader
-	6,  // 2: lodge.evaluator.v1.EvaluateHeader.pairs:type_name -> lodge.evaluator.v1.Pair
-	7,  // 3: lodge.evaluator.v1.EvaluateRequest.header:type_name -> lodge.evaluator.v1.EvaluateHeader
-	0,  // 4: lodge.evaluator.v1.Answer.missing:type_name -> lodge.evaluator.v1.Material
-	9,  // 5: lodge.evaluator.v1.EvaluateResponse.answer:type_name -> lodge.evaluator.v1.Answer
-	10, // 6: lodge.evaluator.v1.EvaluateResponse.progress:type_name -> lodge.evaluator.v1.Progress
-	11, // 7: lodge.evaluator.v1.EvaluateResponse.results:type_name -> lodge.evaluator.v1.Results
-	1,  // 8: lodge.evaluator.v1.EvaluatorService.GetCapacity:input_type -> lodge.evaluator.v1.GetCapacityRequest
-	4,  // 9: lodge.evaluator.v1.EvaluatorService.Put:input_type -> lodge.evaluator.v1.PutRequest
-	8,  // 10: lodge.evaluator.v1.EvaluatorService.Evaluate:input_type -> lodge.evaluator.v1.EvaluateRequest
-	2,  // 11: lodge.evaluator.v1.EvaluatorService.GetCapacity:output_type -> lodge.evaluator.v1.GetCapacityResponse
-	5,  // 12: lodge.evaluator.v1.EvaluatorService.Put:output_type -> lodge.evaluator.v1.PutResponse
-	12, // 13: lodge.evaluator.v1.EvaluatorService.Evaluate:output_type -> lodge.evaluator.v1.EvaluateResponse
-	11, // [11:14] is the sub-list for method output_type
-	8,  // [8:11] is the sub-list for method input_type
-	8,  // [8:8] is the sub-list for extension type_name
-	8,  // [8:8] is the sub-list for extension extendee
-	0,  // [0:8] is the sub-list for field type_name
+	3,  // 0: lodge.evaluator.v1.GetCapacityResponse.arithmetic:type_name -> lodge.evaluator.v1.Arithmetic
+	0,  // 1: lodge.evaluator.v1.PutHeader.material:type_name -> lodge.evaluator.v1.Material
+	4,  // 2: lodge.evaluator.v1.PutRequest.header:type_name -> lodge.evaluator.v1.PutHeader
+	7,  // 3: lodge.evaluator.v1.EvaluateHeader.pairs:type_name -> lodge.evaluator.v1.Pair
+	8,  // 4: lodge.evaluator.v1.EvaluateRequest.header:type_name -> lodge.evaluator.v1.EvaluateHeader
+	0,  // 5: lodge.evaluator.v1.Answer.missing:type_name -> lodge.evaluator.v1.Material
+	10, // 6: lodge.evaluator.v1.EvaluateResponse.answer:type_name -> lodge.evaluator.v1.Answer
+	11, // 7: lodge.evaluator.v1.EvaluateResponse.progress:type_name -> lodge.evaluator.v1.Progress
+	12, // 8: lodge.evaluator.v1.EvaluateResponse.results:type_name -> lodge.evaluator.v1.Results
+	10, // 9: lodge.evaluator.v1.RotateResponse.answer:type_name -> lodge.evaluator.v1.Answer
+	15, // 10: lodge.evaluator.v1.RotateResponse.accumulator:type_name -> lodge.evaluator.v1.Accumulator
+	1,  // 11: lodge.evaluator.v1.EvaluatorService.GetCapacity:input_type -> lodge.evaluator.v1.GetCapacityRequest
+	5,  // 12: lodge.evaluator.v1.EvaluatorService.Put:input_type -> lodge.evaluator.v1.PutRequest
+	9,  // 13: lodge.evaluator.v1.EvaluatorService.Evaluate:input_type -> lodge.evaluator.v1.EvaluateRequest
+	14, // 14: lodge.evaluator.v1.EvaluatorService.Rotate:input_type -> lodge.evaluator.v1.RotateRequest
+	2,  // 15: lodge.evaluator.v1.EvaluatorService.GetCapacity:output_type -> lodge.evaluator.v1.GetCapacityResponse
+	6,  // 16: lodge.evaluator.v1.EvaluatorService.Put:output_type -> lodge.evaluator.v1.PutResponse
+	13, // 17: lodge.evaluator.v1.EvaluatorService.Evaluate:output_type -> lodge.evaluator.v1.EvaluateResponse
+	16, // 18: lodge.evaluator.v1.EvaluatorService.Rotate:output_type -> lodge.evaluator.v1.RotateResponse
+	15, // [15:19] is the sub-list for method output_type
+	11, // [11:15] is the sub-list for method input_type
+	11, // [11:11] is the sub-list for extension type_name
+	11, // [11:11] is the sub-list for extension extendee
+	0,  // [0:11] is the sub-list for field type_name
 }
 
 func init() { file_lodge_evaluator_v1_evaluator_proto_init() }
@@ -1034,11 +1386,15 @@ func file_lodge_evaluator_v1_evaluator_proto_init() {
 	if File_lodge_evaluator_v1_evaluator_proto != nil {
 		return
 	}
-	file_lodge_evaluator_v1_evaluator_proto_msgTypes[11].OneofWrappers = []any{
+	file_lodge_evaluator_v1_evaluator_proto_msgTypes[12].OneofWrappers = []any{
 		(*EvaluateResponse_Answer)(nil),
 		(*EvaluateResponse_Progress)(nil),
 		(*EvaluateResponse_Results)(nil),
 		(*EvaluateResponse_Frame)(nil),
+	}
+	file_lodge_evaluator_v1_evaluator_proto_msgTypes[15].OneofWrappers = []any{
+		(*RotateResponse_Answer)(nil),
+		(*RotateResponse_Accumulator)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -1046,7 +1402,7 @@ func file_lodge_evaluator_v1_evaluator_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lodge_evaluator_v1_evaluator_proto_rawDesc), len(file_lodge_evaluator_v1_evaluator_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   12,
+			NumMessages:   16,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

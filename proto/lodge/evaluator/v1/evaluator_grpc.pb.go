@@ -4,9 +4,9 @@
 // - protoc             (unknown)
 // source: lodge/evaluator/v1/evaluator.proto
 
-// Products under encryption, computed for one party by a process that has no
-// secret: public ciphertexts and evaluation keys come in, public ciphertexts go
-// out. An evaluator serves the one party that its configuration pins, and keeps
+// Products under encryption, and rotations of multi-key ciphertexts, computed for
+// one party by a process that has no secret: public ciphertexts and evaluation
+// keys come in, public ciphertexts go out. An evaluator serves the one party that its configuration pins, and keeps
 // nothing but the keys that it was sent.
 //
 // Retries: unavailable, timed_out, busy and rate_limited may be retried as they
@@ -33,6 +33,7 @@ const (
 	EvaluatorService_GetCapacity_FullMethodName = "/lodge.evaluator.v1.EvaluatorService/GetCapacity"
 	EvaluatorService_Put_FullMethodName         = "/lodge.evaluator.v1.EvaluatorService/Put"
 	EvaluatorService_Evaluate_FullMethodName    = "/lodge.evaluator.v1.EvaluatorService/Evaluate"
+	EvaluatorService_Rotate_FullMethodName      = "/lodge.evaluator.v1.EvaluatorService/Rotate"
 )
 
 // EvaluatorServiceClient is the client API for EvaluatorService service.
@@ -53,6 +54,12 @@ type EvaluatorServiceClient interface {
 	// Idempotent. Errors: pin_mismatch, too_large, busy (no room beside what
 	// runs), invalid_request, timed_out. [owner]
 	Evaluate(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[EvaluateRequest, EvaluateResponse], error)
+	// Rotate computes rotations of a part of multi-key ciphertexts, all with one
+	// owner's keys. The answer comes first, and each accumulator when it is there.
+	// Idempotent. Errors: pin_mismatch (also: the evaluator is of another kind of
+	// arithmetic), policy_refused (not with this set), too_large, busy (no room
+	// beside what runs), invalid_request. [owner]
+	Rotate(ctx context.Context, in *RotateRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[RotateResponse], error)
 }
 
 type evaluatorServiceClient struct {
@@ -99,6 +106,25 @@ func (c *evaluatorServiceClient) Evaluate(ctx context.Context, opts ...grpc.Call
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type EvaluatorService_EvaluateClient = grpc.BidiStreamingClient[EvaluateRequest, EvaluateResponse]
 
+func (c *evaluatorServiceClient) Rotate(ctx context.Context, in *RotateRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[RotateResponse], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &EvaluatorService_ServiceDesc.Streams[2], EvaluatorService_Rotate_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[RotateRequest, RotateResponse]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type EvaluatorService_RotateClient = grpc.ServerStreamingClient[RotateResponse]
+
 // EvaluatorServiceServer is the server API for EvaluatorService service.
 // All implementations must embed UnimplementedEvaluatorServiceServer
 // for forward compatibility.
@@ -117,6 +143,12 @@ type EvaluatorServiceServer interface {
 	// Idempotent. Errors: pin_mismatch, too_large, busy (no room beside what
 	// runs), invalid_request, timed_out. [owner]
 	Evaluate(grpc.BidiStreamingServer[EvaluateRequest, EvaluateResponse]) error
+	// Rotate computes rotations of a part of multi-key ciphertexts, all with one
+	// owner's keys. The answer comes first, and each accumulator when it is there.
+	// Idempotent. Errors: pin_mismatch (also: the evaluator is of another kind of
+	// arithmetic), policy_refused (not with this set), too_large, busy (no room
+	// beside what runs), invalid_request. [owner]
+	Rotate(*RotateRequest, grpc.ServerStreamingServer[RotateResponse]) error
 	mustEmbedUnimplementedEvaluatorServiceServer()
 }
 
@@ -135,6 +167,9 @@ func (UnimplementedEvaluatorServiceServer) Put(grpc.ClientStreamingServer[PutReq
 }
 func (UnimplementedEvaluatorServiceServer) Evaluate(grpc.BidiStreamingServer[EvaluateRequest, EvaluateResponse]) error {
 	return status.Error(codes.Unimplemented, "method Evaluate not implemented")
+}
+func (UnimplementedEvaluatorServiceServer) Rotate(*RotateRequest, grpc.ServerStreamingServer[RotateResponse]) error {
+	return status.Error(codes.Unimplemented, "method Rotate not implemented")
 }
 func (UnimplementedEvaluatorServiceServer) mustEmbedUnimplementedEvaluatorServiceServer() {}
 func (UnimplementedEvaluatorServiceServer) testEmbeddedByValue()                          {}
@@ -189,6 +224,17 @@ func _EvaluatorService_Evaluate_Handler(srv interface{}, stream grpc.ServerStrea
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type EvaluatorService_EvaluateServer = grpc.BidiStreamingServer[EvaluateRequest, EvaluateResponse]
 
+func _EvaluatorService_Rotate_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(RotateRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(EvaluatorServiceServer).Rotate(m, &grpc.GenericServerStream[RotateRequest, RotateResponse]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type EvaluatorService_RotateServer = grpc.ServerStreamingServer[RotateResponse]
+
 // EvaluatorService_ServiceDesc is the grpc.ServiceDesc for EvaluatorService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -212,6 +258,11 @@ var EvaluatorService_ServiceDesc = grpc.ServiceDesc{
 			Handler:       _EvaluatorService_Evaluate_Handler,
 			ServerStreams: true,
 			ClientStreams: true,
+		},
+		{
+			StreamName:    "Rotate",
+			Handler:       _EvaluatorService_Rotate_Handler,
+			ServerStreams: true,
 		},
 	},
 	Metadata: "lodge/evaluator/v1/evaluator.proto",

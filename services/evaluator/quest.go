@@ -1,0 +1,211 @@
+package evaluator
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/lodge-mpc/lodge/engine/gbfv"
+	"github.com/lodge-mpc/lodge/services/config"
+	"github.com/lodge-mpc/lodge/services/rpc"
+)
+
+// question is what evaluators are asked.
+type question[T any] struct {
+	may func(*instance) bool // be asked
+	put func(context.Context, *instance) (T, error)
+}
+
+// anybody may be asked what all evaluators compute.
+func anybody(*instance) bool { return true }
+
+// question asks for a task.
+func (j *job) question() question[[]*gbfv.Ciphertext] {
+	return question[[]*gbfv.Ciphertext]{anybody, func(ctx context.Context, i *instance) ([]*gbfv.Ciphertext, error) {
+		return i.evaluate(ctx, j)
+	}}
+}
+
+// answerOf is what an evaluator gave.
+type answerOf[T any] struct {
+	from    *process
+	results T
+}
+
+// gather has a question answered by so many evaluators of different domains. It gives fewer answers when there are not so many.
+func gather[T any](ctx context.Context, p *Pool, what question[T], count int) (answers []answerOf[T]) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	q := &quest[T]{pool: p, what: what, domains: map[string]bool{}}
+	if !p.able(what.may) {
+		return nil
+	}
+	got := make(chan *answerOf[T], count)
+	for range count {
+		go func() { got <- q.answer(ctx) }()
+	}
+	for range count {
+		a := <-got
+		if a == nil {
+			cancel() // one answer fewer is of no use: the party computes now
+			continue
+		}
+		answers = append(answers, *a)
+	}
+	return answers
+}
+
+// quest is the search for answers to one question, no two of the same domain.
+type quest[T any] struct {
+	pool    *Pool
+	what    question[T]
+	domains map[string]bool // that are asked or were; the pool's lock is held for it
+}
+
+// tries is how often one answer is asked for, here or there.
+const tries = 4
+
+// answer gets one answer; nil if there is none to be had.
+func (q *quest[T]) answer(ctx context.Context) *answerOf[T] {
+	p, domain := q.pool, ""
+	for range tries {
+		i := q.take(ctx, domain)
+		if i == nil {
+			return nil
+		}
+		domain = i.of.Domain
+		began := time.Now()
+		results, err := q.what.put(ctx, i)
+		outcome := outcomeOf(err)
+		var wrong *fault
+		switch {
+		case errors.As(err, &wrong):
+			outcome = "faulty"
+		case errors.Is(err, errStalled):
+			outcome = "stalled"
+		case err != nil && (errors.Is(ctx.Err(), context.DeadlineExceeded) || outcome == string(rpc.TimedOut)):
+			outcome = "slow"
+		case err != nil && ctx.Err() != nil:
+			outcome = "cancelled"
+		case outcome == "cancelled": // by the evaluator, which can no more than be away
+			outcome = string(rpc.Unavailable)
+		}
+		p.o.Metrics.EvaluatorRequest(i.of.Name, outcome, time.Since(began))
+		p.release(i, outcome)
+		switch {
+		case err == nil:
+			return &answerOf[T]{i.of, results}
+		case ctx.Err() != nil:
+			return nil
+		case wrong != nil:
+			p.exclude(i.of, wrong.what)
+		default:
+			p.o.Log.Warn("an evaluator does not compute", "evaluator", i.of.Name, "address", i.address, "outcome", outcome, "error", err)
+		}
+	}
+	return nil
+}
+
+// take waits for a place at an evaluator of this domain, or of one that is not asked yet; nil if there is none.
+func (q *quest[T]) take(ctx context.Context, domain string) *instance {
+	p := q.pool
+	for {
+		p.mu.Lock()
+		best, some := p.choose(func(i *instance) bool {
+			return (i.of.Domain == domain || !q.domains[i.of.Domain]) && q.what.may(i)
+		})
+		if best != nil {
+			best.running++
+			q.domains[best.of.Domain] = true
+			if best.of.Domain != domain {
+				delete(q.domains, domain)
+			}
+		}
+		changed := p.changed
+		p.mu.Unlock()
+		if best != nil || !some {
+			return best
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// choose gives the evaluator with the most room of those that may be asked, and whether there is one at all. The caller holds
+// the lock.
+func (p *Pool) choose(may func(*instance) bool) (best *instance, some bool) {
+	now := time.Now()
+	for _, x := range p.processes {
+		if x.excluded {
+			continue
+		}
+		for _, i := range x.instances {
+			if !i.usable(now) || !may(i) {
+				continue
+			}
+			some = true
+			if i.full || i.running >= i.places {
+				continue
+			}
+			if best == nil || i.running*best.places < best.running*i.places {
+				best = i
+			}
+		}
+	}
+	return best, some
+}
+
+func (i *instance) usable(now time.Time) bool { return i.up && !i.gone && now.After(i.until) }
+
+// able says whether there are evaluators enough that may be asked for an answer that can be used, or compared.
+func (p *Pool) able(may func(*instance) bool) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	domains, now := map[string]bool{}, time.Now()
+	for _, x := range p.processes {
+		if !x.excluded && slices.ContainsFunc(x.instances, func(i *instance) bool { return i.usable(now) && may(i) }) {
+			domains[x.Domain] = true
+		}
+	}
+	if p.o.Check == config.Compare {
+		return len(domains) > 1
+	}
+	return len(domains) > 0
+}
+
+const (
+	pauseBusy = time.Second // after an evaluator was busy with something that is not ours
+	maxPause  = 5 * time.Minute
+)
+
+// release gives a place back, and remembers how it went.
+func (p *Pool) release(i *instance, outcome string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	i.running--
+	i.full = false
+	i.leave()
+	switch outcome {
+	case "ok":
+		i.fails = 0
+	case "cancelled":
+	case string(rpc.Busy):
+		if i.full = i.running > 0; !i.full {
+			i.until = time.Now().Add(pauseBusy)
+		}
+	default:
+		i.until = time.Now().Add(min(p.o.Stall<<min(i.fails, 10), maxPause))
+		i.fails++
+	}
+	p.wake()
+}
+
+// wake has everybody who waits for a place look again. The caller holds the lock.
+func (p *Pool) wake() {
+	close(p.changed)
+	p.changed = make(chan struct{})
+}
