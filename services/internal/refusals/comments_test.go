@@ -87,7 +87,7 @@ func callersOf(r rpc.Rule) []string {
 var codes = []rpc.Code{
 	rpc.Forbidden, rpc.Invalid, rpc.TooLarge, rpc.PolicyRefused, rpc.RateLimited, rpc.OverQuota, rpc.Busy, rpc.PinMismatch, rpc.PassiveKeygen,
 	rpc.KeyPurpose, rpc.NotFound, rpc.Conflict, rpc.Delivered, rpc.Taken, rpc.Expired, rpc.OutOfStock, rpc.Quarantined, rpc.Stopped, rpc.Excluded, rpc.Burnt,
-	rpc.SessionOver, rpc.WrongQuorum, rpc.Foreign, rpc.BadCiphertext, rpc.MaskSpent, rpc.ApprovalNeeded, rpc.UnknownKey, rpc.RetiredKey, rpc.WrongOwner,
+	rpc.SessionOver, rpc.WrongQuorum, rpc.Foreign, rpc.BadCiphertext, rpc.MaskSpent, rpc.ApprovalNeeded, rpc.UnknownKey, rpc.RetiredKey, rpc.WrongOwner, rpc.BadProof,
 	rpc.Unavailable, rpc.TimedOut,
 }
 
