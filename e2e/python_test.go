@@ -102,7 +102,9 @@ var _ = Describe("the Python client", func() {
 		GinkgoWriter.Write(out)
 
 		Expect(os.Symlink(c.dir, filepath.Join(dir, "lodge-dev"))).To(Succeed())
-		for name, says := range map[string]string{"threshold.py": "sums: [5, 8, 5]", "multikey.py": "bits: [0, 1] opened by parties [(0, 1)]"} {
+		for name, says := range map[string]string{
+			"threshold.py": "sums: [5, 8, 5]", "multikey.py": "bits: [0, 1] opened by parties [(0, 1)]", "linear.py": "product: [-3.875, 13.5]",
+		} {
 			example, err := filepath.Abs(filepath.Join("..", "clients", "python", "examples", name))
 			Expect(err).NotTo(HaveOccurred())
 			cmd = exec.Command(python, "-B", example)

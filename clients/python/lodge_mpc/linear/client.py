@@ -1,0 +1,406 @@
+"""The client of a party that multiplies."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+
+import numpy as np
+import numpy.typing as npt
+
+from .._proto.lodge.linear.v1 import linear_pb2
+from ..channel import Patience, Service
+from ..config import Config
+from ..errors import ConfigError, LodgeError
+from .calls import Line, Pieces, Progress, Told, answering, asking, multiplying
+from .fixed import Fixed, check_range, integers, words
+from .keys import SecretKey
+from .plans import BatchPlan, ProductPlan, VectorPlan, plan_batch, plan_product, plan_vector
+from .residues import Signed, Words
+from .sets import DEFAULT_PRODUCT, DEFAULT_VECTOR, LinearSet, lookup, sets
+
+
+@dataclass(frozen=True)
+class Product:
+    """What came of a product of encrypted matrices."""
+
+    entries: Signed
+    up: int  #: bytes, those of attempts that failed included
+    down: int
+    attempts: int
+    log_distance: float  #: log2 of the distance of all answers from what the result alone tells
+
+
+@dataclass(frozen=True)
+class ProductShares:
+    """An end's share of a product on shares: both ends' add up to it modulo t."""
+
+    entries: Words  #: of a vector by rows; of a batch outputs x rows
+    t: int
+    up: int  #: bytes
+    down: int
+    log_distance: float  #: such distances add up over products with the same matrix
+    security: str  #: "passive", or "passive_evaluator" if the owner of the key has proved its input
+
+
+@dataclass(frozen=True)
+class Run:
+    """A product on shares. Both ends use the same id, for nothing else, and name each other's client."""
+
+    other: str  #: name of the client at the other end, as the party knows it
+    id: bytes
+
+    @classmethod
+    def new(cls, other: str) -> Run:
+        """A run of a new name, of 16 random bytes, which the other end must be told."""
+        return cls(other, secrets.token_bytes(16))
+
+
+class LinearClient:
+    """A client of one party that multiplies what is encrypted.
+
+    Calls raise LodgeError. A client may be used by several threads at once; use it in a ``with`` statement, or close
+    it. Security is passive: see ``help(lodge_mpc.linear)``.
+
+    Args:
+        config: with the party.
+        party: its name; default the configuration's own, or else the first.
+        patience: seconds in which products of encrypted matrices are begun again after errors that pass.
+    """
+
+    def __init__(self, config: Config, *, party: str = "", patience: float = 30.0) -> None:
+        name = party or config.party or (config.parties[0].name if config.parties else "")
+        server = next((p for p in config.parties if p.name == name), None)
+        if server is None:
+            raise ConfigError(f"there is no party {name!r}", "name one of the configuration's parties")
+        self.party, self.patience = name, patience
+        self._service = Service(server, config, linear_pb2.DESCRIPTOR.services_by_name["LinearService"])
+
+    @classmethod
+    def from_config(cls, path: str | Path, *, party: str = "", patience: float = 30.0) -> LinearClient:
+        """A client by a file such as those that ``lodge init`` writes to clients/."""
+        return cls(Config.load(path), party=party, patience=patience)
+
+    def __enter__(self) -> LinearClient:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the connections, and with them all calls."""
+        self._service.close()
+
+    @staticmethod
+    def sets() -> list[LinearSet]:
+        """The parameter sets that are not for tests."""
+        return sets()
+
+    def multiply(
+        self,
+        left: npt.ArrayLike,
+        right: npt.ArrayLike,
+        *,
+        params: str = DEFAULT_PRODUCT,
+        max_left: int | None = None,
+        max_right: int | None = None,
+        method: str = "fewest bytes",
+        progress: Callable[[Progress], None] | None = None,
+        timeout: float | None = None,
+    ) -> Product:
+        """Have the party multiply two matrices of integers that it sees encrypted only.
+
+        What was interrupted is sent again, for the answers that are missing.
+
+        Args:
+            left, right: of shapes rows x inner and inner x cols.
+            params: parameter set.
+            max_left, max_right: magnitudes that no entry exceeds, which the party learns; default the least 2^k - 1.
+            method: see METHODS.
+            progress: hears of bytes that were sent and answers that have come.
+            timeout: seconds.
+
+        Raises:
+            RangeError: an entry exceeds its magnitude.
+            ConfigError: shapes that do not fit, or sums that may be out of the set's range.
+            BadAnswersError: what the party sends are no answers to this.
+        """
+        s, end = lookup(params), _end(timeout)
+        a, most_left = _factor(left, max_left, "left")
+        b, most_right = _factor(right, max_right, "right")
+        if a.shape[1] != b.shape[0]:
+            raise ConfigError(f"a matrix of {a.shape} times one of {b.shape}", "its columns are the other's rows")
+        plan = plan_product(s, (*a.shape, b.shape[1]), (most_left, most_right), method)
+        s.distance(plan.noise, plan.answers)
+        key = SecretKey(s, True)
+        parts = [key.public, *key.encrypt(plan.left_messages(a)), *key.encrypt(plan.right_messages(b))]
+        out = np.zeros((a.shape[0], b.shape[1]), np.int64)
+        told = Told(self.party, plan, progress, sum(map(len, parts)))
+        waiting, attempts = Patience(self.patience, end), 0
+        pieces = Pieces(
+            lambda _: plan.answer_size, lambda g, answer: plan.place(g, key.open(plan, answer), out), plan.answers
+        )
+        while True:
+            attempts += 1
+            before = pieces.done
+            waiting.attempt()
+            try:
+                header = _product_header(plan, pieces.done)
+                multiplying(self._service, told, header, parts=parts, pieces=pieces, timeout=waiting.left())
+                return Product(out, told.up, told.down, attempts, told.log_distance)
+            except LodgeError as error:
+                if pieces.done > before:
+                    waiting.renew()
+                waiting.after(told.named(error))
+
+    def ask_vector(
+        self,
+        run: Run,
+        share: npt.ArrayLike,
+        rows: int,
+        *,
+        params: str = DEFAULT_VECTOR,
+        packing: str = "cheapest",
+        slots: int = 0,
+        progress: Callable[[Progress], None] | None = None,
+        timeout: float | None = None,
+    ) -> ProductShares:
+        """The end that has the key: send the share of a vector, encrypted, and get the share of a matrix times it.
+
+        Args:
+            run: as the other end names it, which answers at about the same time.
+            share: residues modulo t of the set.
+            rows: of the matrix.
+            params: parameter set. Those whose inputs are proved are not supported by the Python client yet.
+            packing: see PACKINGS; both ends name the same.
+            slots: rows to an answer; 0: the number with the fewest bytes.
+            progress: hears of bytes that were sent and answers that have come.
+            timeout: seconds. A run is never begun again by itself: it has failed for both ends if it has for one.
+        """
+        s = _unproved(params)
+        v = words(share, s.t, "share")
+        if v.ndim != 1:
+            raise ConfigError(f"a share of shape {v.shape}", "give that of a vector")
+        plan = plan_vector(s, rows, len(v), packing, slots)
+        return self._ask(run, plan=plan, share=v, out=np.zeros(rows, np.uint64), progress=progress, timeout=timeout)
+
+    def ask_batch(
+        self,
+        run: Run,
+        shares: npt.ArrayLike,
+        outputs: int,
+        *,
+        params: str = DEFAULT_VECTOR,
+        progress: Callable[[Progress], None] | None = None,
+        timeout: float | None = None,
+    ) -> ProductShares:
+        """The end that has the key: send shares of matrices, encrypted, and get shares of sums of them times vectors.
+
+        Args:
+            shares: residues modulo t, of shape count x rows x cols.
+            outputs: for how many the other end has vectors.
+
+        The others are those of ask_vector.
+        """
+        s = _unproved(params)
+        v = words(shares, s.t, "share")
+        if v.ndim != 3:
+            raise ConfigError(f"shares of shape {v.shape}", "give those of count x rows x cols")
+        plan = plan_batch(s, v.shape[1], v.shape[2], v.shape[0], outputs)
+        out = np.zeros((outputs, plan.rows), np.uint64)
+        return self._ask(run, plan=plan, share=v, out=out, progress=progress, timeout=timeout)
+
+    def answer_vector(
+        self,
+        run: Run,
+        matrix: npt.ArrayLike | Iterable[npt.ArrayLike],
+        *,
+        share: npt.ArrayLike | None = None,
+        shape: tuple[int, int] | None = None,
+        encoding: Fixed | None = None,
+        params: str = DEFAULT_VECTOR,
+        packing: str = "cheapest",
+        slots: int = 0,
+        progress: Callable[[Progress], None] | None = None,
+        timeout: float | None = None,
+    ) -> ProductShares:
+        """The end that has the matrix, which the party sees: get the share of it times a shared vector.
+
+        Args:
+            matrix: residues modulo t, or with an encoding numbers: an array, a memmap that is larger than memory, or
+                rows one after the other, with their shape.
+            share: of the vector; default 0.
+            shape: rows and columns, of a matrix that does not tell.
+            encoding: of the entries.
+
+        The others are those of ask_vector.
+        """
+        s = lookup(params)
+        known = matrix.shape if isinstance(matrix, np.ndarray) else shape
+        if isinstance(matrix, (list, tuple)) and shape is None:
+            matrix = np.asarray(matrix)
+            known = matrix.shape
+        if known is None or len(known) != 2 or (shape is not None and tuple(shape) != tuple(known)):
+            raise ConfigError(f"a matrix of shape {known}", "give an array of rows x cols, or rows and their shape")
+        plan = plan_vector(s, known[0], known[1], packing, slots)
+        first = np.zeros(plan.cols, np.uint64) if share is None else words(share, s.t, "share")
+        if first.shape != (plan.cols,):
+            raise ConfigError(f"a share of shape {first.shape}", f"give that of a vector of {plan.cols}")
+        out = np.zeros(plan.rows, np.uint64)
+        lines = [
+            Line(first[None], s.t, "share"),
+            Line(matrix, s.t, "matrix", encoding=encoding, shape=(plan.rows, plan.cols)),
+        ]
+        return self._answer(run, plan=plan, lines=lines, out=out, progress=progress, timeout=timeout)
+
+    def answer_batch(
+        self,
+        run: Run,
+        vectors: npt.ArrayLike,
+        rows: int,
+        *,
+        shares: npt.ArrayLike | None = None,
+        encoding: Fixed | None = None,
+        params: str = DEFAULT_VECTOR,
+        progress: Callable[[Progress], None] | None = None,
+        timeout: float | None = None,
+    ) -> ProductShares:
+        """The end that has the vectors, which the party sees: get shares of sums of shared matrices times them.
+
+        Args:
+            vectors: residues modulo t, or with an encoding numbers, of shape outputs x count x cols.
+            rows: of the matrices.
+            shares: of the matrices, of shape count x rows x cols; default 0.
+            encoding: of the vectors' entries.
+
+        The others are those of ask_vector.
+        """
+        s, v = lookup(params), np.asarray(vectors)
+        if v.ndim != 3:
+            raise ConfigError(f"vectors of shape {v.shape}", "give those of outputs x count x cols")
+        outputs, count, cols = v.shape
+        plan = plan_batch(s, rows, cols, count, outputs)
+        own = np.zeros((count, rows, cols), np.uint64) if shares is None else words(shares, s.t, "share")
+        if own.shape != (count, rows, cols):
+            raise ConfigError(f"shares of shape {own.shape}", f"give those of {count} x {rows} x {cols}")
+        out = np.zeros((outputs, rows), np.uint64)
+        lines = [
+            Line(own.reshape(-1, cols), s.t, "shares"),
+            Line(v.reshape(-1, cols), s.t, "vectors", encoding=encoding),
+        ]
+        return self._answer(run, plan=plan, lines=lines, out=out, progress=progress, timeout=timeout)
+
+    def _ask(
+        self,
+        run: Run,
+        *,
+        plan: VectorPlan | BatchPlan,
+        share: Words,
+        out: Words,
+        progress: Callable[[Progress], None] | None,
+        timeout: float | None,
+    ) -> ProductShares:
+        s, end = plan.params, _end(timeout)
+        s.distance(plan.noise, plan.answers)
+        header = _header(run, plan)
+        key = SecretKey(s, False)
+        parts = [key.public, *key.encrypt(plan.messages(share))]
+        told = Told(self.party, plan, progress, sum(map(len, parts)))
+        pieces = Pieces(
+            lambda _: plan.answer_size, lambda g, answer: plan.place(g, key.open(plan, answer), out), plan.answers
+        )
+        with told.errors():
+            asking(self._service, told, header, parts=parts, pieces=pieces, timeout=_left(end))
+        return ProductShares(out, s.t, told.up, told.down, told.log_distance, told.security)
+
+    def _answer(
+        self,
+        run: Run,
+        *,
+        plan: VectorPlan | BatchPlan,
+        lines: list[Line],
+        out: Words,
+        progress: Callable[[Progress], None] | None,
+        timeout: float | None,
+    ) -> ProductShares:
+        s, header = plan.params, _header(run, plan)
+        told = Told(self.party, plan, progress, sum(line.size for line in lines))
+        with told.errors():
+            answering(self._service, told, header, lines=lines, out=out, timeout=timeout)
+        return ProductShares(out, s.t, told.up, told.down, told.log_distance, told.security)
+
+
+def _end(timeout: float | None) -> float | None:
+    return None if timeout is None else time.monotonic() + timeout
+
+
+def _left(end: float | None) -> float | None:
+    if end is not None and end <= time.monotonic():
+        raise LodgeError("timed_out", "the deadline passed")
+    return None if end is None else end - time.monotonic()
+
+
+def _factor(values: npt.ArrayLike, most: int | None, what: str) -> tuple[Signed, int]:
+    """A factor, and the magnitude that no entry exceeds."""
+    a = integers(values, f"the {what} factor")
+    if a.ndim != 2 or not a.size:
+        raise ConfigError(f"a {what} factor of shape {a.shape}", "give a matrix")
+    if most is None:
+        most = (1 << max(-int(a.min()), int(a.max()), 0).bit_length()) - 1
+    check_range((a < -most) | (a > most), f"entry of the {what} factor", -most, most)
+    if most >= 1 << 62:
+        raise ConfigError(f"entries of up to {most}", "use fewer bits")
+    return a.astype(np.int64), most
+
+
+def _unproved(params: str) -> LinearSet:
+    """A set of an end that has the key."""
+    s = lookup(params)
+    if s.proof is not None:
+        raise ConfigError(
+            f"keys of set {s.name} prove their inputs, which is not supported by the Python client yet",
+            "ask with the Go client or `lodge linear`, or under another set; answering from Python works with it",
+        )
+    return s
+
+
+_PRODUCT_METHODS = {
+    "fewest bytes": linear_pb2.PRODUCT_METHOD_UNSPECIFIED,
+    "first": linear_pb2.PRODUCT_METHOD_FIRST,
+    "second": linear_pb2.PRODUCT_METHOD_SECOND,
+}
+
+
+def _product_header(p: ProductPlan, first: int) -> linear_pb2.MultiplyHeader:
+    rows, inner, cols = p.shape
+    return linear_pb2.MultiplyHeader(
+        set=p.params.name, set_hash=p.params.hash(), rows=rows, inner=inner, cols=cols, max_left=p.most[0],
+        max_right=p.most[1], method=_PRODUCT_METHODS[p.method], first=first,
+    )  # fmt: skip
+
+
+_PACKINGS = {
+    "cheapest": linear_pb2.PACKING_UNSPECIFIED,
+    "forward": linear_pb2.PACKING_FORWARD,
+    "double": linear_pb2.PACKING_DOUBLE,
+    "tiled": linear_pb2.PACKING_TILED,
+}
+
+
+def _header(run: Run, p: VectorPlan | BatchPlan) -> linear_pb2.RunHeader:
+    if len(run.id) != 16 or not run.other:
+        raise ConfigError("a run without a name of 16 bytes, or without another client", "draw one with Run.new")
+    header = linear_pb2.RunHeader(run=run.id, set=p.params.name, set_hash=p.params.hash())
+    setattr(header, "with", run.other)  # a word of Python
+    if isinstance(p, VectorPlan):
+        packing, slots = p.wanted
+        v = linear_pb2.VectorShape(rows=p.rows, cols=p.cols, packing=_PACKINGS[packing], slots=slots)
+        header.vector.CopyFrom(v)
+    else:
+        b = linear_pb2.BatchShape(rows=p.rows, cols=p.cols, count=p.count, outputs=p.outputs)
+        header.batch.CopyFrom(b)
+    return header
