@@ -69,6 +69,16 @@ var _ = Describe("the demonstration", func() {
 		Expect(r["verified"]).To(Equal(r["tuples"]))
 	})
 
+	It("makes convolution triples", func() {
+		session := run(2*time.Minute, "demo", "--params", "insecure-8", "--parties", "3", "--kind", "convolution", "--dim", "2x5x4", "--kernel", "3x3x2",
+			"--stride", "2x1", "--padding", "1", "--json")
+		Expect(session).To(gexec.Exit(0))
+		var r map[string]any
+		Expect(json.Unmarshal(session.Out.Contents(), &r)).To(Succeed())
+		Expect(r["verified"]).To(And(Equal(r["tuples"]), BeNumerically(">=", 1)))
+		Expect(r["dim"]).To(Equal("2x5x4 by 3x3x2, stride 2x1, padding 1x1"))
+	})
+
 	It("makes tuples of every kind", func() {
 		for _, kind := range []string{"square", "random", "bit", "inverse", "input"} {
 			session := run(2*time.Minute, "demo", "--params", "insecure-8", "--parties", "2", "--count", "100", "--kind", kind, "--json")

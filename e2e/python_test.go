@@ -80,6 +80,12 @@ var _ = Describe("the Python client", func() {
 		matrix := triplesJob(epoch)
 		matrix.Kind, matrix.Dim, matrix.Count, matrix.Shape = jobv1.Kind_KIND_MATRIX, 4, 2, &jobv1.Shape{Rows: 3, Inner: 2, Columns: 4}
 		c.complete(matrix)
+		convolution := triplesJob(epoch)
+		convolution.Kind, convolution.Dim, convolution.Count = jobv1.Kind_KIND_CONVOLUTION, 4, 2
+		convolution.Shape = &jobv1.Shape{Convolution: &jobv1.Convolution{
+			Channels: 2, Height: 4, Width: 3, Outputs: 3, KernelHeight: 3, KernelWidth: 2, StrideHeight: 1, StrideWidth: 1, PaddingHeight: 1,
+		}}
+		c.complete(convolution)
 		for _, kind := range []jobv1.Kind{jobv1.Kind_KIND_SQUARE, jobv1.Kind_KIND_BIT, jobv1.Kind_KIND_INPUT} {
 			q := triplesJob(epoch)
 			q.Kind, q.Count = kind, 100

@@ -24,13 +24,14 @@ import (
 	"github.com/lodge-mpc/lodge/services/job"
 )
 
-const demoKinds = "scalar, matrix, square, random, bit, inverse or input"
+const demoKinds = "scalar, matrix, square, random, bit, inverse, input or convolution"
 
 // demoOptions are the flags of `lodge demo`.
 type demoOptions struct {
 	parties            int
 	inputParty         int
-	kind, dim          string
+	kind               string
+	size               shapeFlags
 	count              uint64
 	field, params, out string
 	cluster            string // that runs already, or empty
@@ -40,14 +41,11 @@ type demoOptions struct {
 	noSacrifice        bool
 }
 
-// shape is what --dim means: N is an N x N square, or RxKxC.
-func (o *demoOptions) shape() (*jobv1.Shape, uint32, error) {
-	if o.kind != "matrix" {
-		return nil, 1, nil
-	}
-	shape, err := parseShape(o.dim)
-	if err != nil {
-		return nil, 0, invalid("write 128, or rows x inner x columns such as 200x100x50", "--dim %s: %v", o.dim, err)
+// shape is what --dim and the flags of convolutions mean, and the block that holds it.
+func (o *demoOptions) shape(changed func(string) bool) (*jobv1.Shape, uint32, error) {
+	shape, err := o.size.of(job.KindOf(o.kind), func(name string) bool { return name != "dim" && changed(name) })
+	if err != nil || shape == nil {
+		return nil, 1, err
 	}
 	return shape, enclosing(shape), nil
 }
@@ -97,7 +95,7 @@ func demoCommand() *cobra.Command {
 	f.StringVar(&o.kind, "kind", "scalar", demoKinds)
 	f.IntVar(&o.inputParty, "input-party", 0, "of input masks: the party that knows the values")
 	f.Uint64Var(&o.count, "count", 0, "tuples to make at least; 0 means 10000, or one batch of matrices")
-	f.StringVar(&o.dim, "dim", "128", "of matrices: N, or rows x inner x columns such as 200x100x50")
+	o.size.flags(f, "dim", "128")
 	f.StringVar(&o.field, "field", "p128", "field: p64 to p4096")
 	f.StringVar(&o.params, "params", params.Default, "parameter set")
 	f.BoolVar(&o.noSacrifice, "no-sacrifice", false, "leave out the check that finds products of malformed evaluation keys")
@@ -123,7 +121,7 @@ func runDemo(cmd *cobra.Command, o *demoOptions) (err error) {
 	if err := o.check(cmd.Flags().Changed); err != nil {
 		return err
 	}
-	shape, block, err := o.shape()
+	shape, block, err := o.shape(cmd.Flags().Changed)
 	if err != nil {
 		return err
 	}
@@ -133,12 +131,17 @@ func runDemo(cmd *cobra.Command, o *demoOptions) (err error) {
 	}
 	defer c.stop()
 	ctx := cmd.Context()
-	report := &demoReport{Parties: o.parties, Kind: o.kind, Field: o.field, Params: o.params, Dim: o.dim, NoSacrifice: o.noSacrifice, PeakRSS: make([]uint64, o.parties)}
+	report := &demoReport{Parties: o.parties, Kind: o.kind, Field: o.field, Params: o.params, NoSacrifice: o.noSacrifice, PeakRSS: make([]uint64, o.parties)}
 	if o.every {
 		report.Kind = "every"
 	}
-	if o.kind != "matrix" {
+	switch {
+	case shape == nil:
 		report.Dim = "1"
+	case shape.GetConvolution() != nil:
+		report.Dim = shapeText(shape)
+	default:
+		report.Dim = o.size.shape
 	}
 	if o.kind == "input" {
 		report.InputParty = &o.inputParty
@@ -263,7 +266,7 @@ func (r *demoReport) print(cmd *cobra.Command) error {
 		peak = max(peak, p)
 	}
 	what := map[string]string{
-		"scalar": "scalar triples", "matrix": r.Dim + " matrix triples", "square": "squares", "random": "random values", "bit": "bits",
+		"scalar": "scalar triples", "matrix": r.Dim + " matrix triples", "convolution": r.Dim + " convolution triples", "square": "squares", "random": "random values", "bit": "bits",
 		"inverse": "inverses", "input": "input masks", "every": "tuples of every kind that MP-SPDZ reads, matrices aside,",
 	}[r.Kind]
 	if r.NoSacrifice {

@@ -29,8 +29,8 @@ func (o *demoOptions) check(given func(flag string) bool) error {
 	if !job.MakesTuples(job.KindOf(o.kind)) {
 		return invalid("write "+demoKinds, "--kind %s", o.kind)
 	}
-	if o.kind != "matrix" && given("dim") {
-		return invalid("add --kind matrix", "--dim %s: only matrices have dimensions", o.dim)
+	if !job.Shaped(job.KindOf(o.kind)) && given("dim") {
+		return invalid("add --kind matrix or convolution", "--dim %s: only they have dimensions", o.size.shape)
 	}
 	if o.kind != "input" && given("input-party") {
 		return invalid("add --kind input", "--input-party %d: only input masks are of one party", o.inputParty)
@@ -44,7 +44,7 @@ func (o *demoOptions) check(given func(flag string) bool) error {
 	if o.inputParty < 0 || o.inputParty >= o.parties {
 		return invalid(fmt.Sprintf("the parties are 0 to %d", o.parties-1), "--input-party %d", o.inputParty)
 	}
-	shape, block, err := o.shape()
+	shape, block, err := o.shape(given)
 	if err != nil {
 		return err
 	}
@@ -71,7 +71,7 @@ func (o *demoOptions) defaultCount() uint64 {
 	switch {
 	case o.every:
 		return 1000
-	case o.kind == "matrix":
+	case job.Shaped(job.KindOf(o.kind)):
 		return 1
 	}
 	return 10000
@@ -84,10 +84,21 @@ func (o *demoOptions) plan(kind string, shape *jobv1.Shape, block uint32) error 
 		return err
 	}
 	size := triple.Shape{Rows: int(shape.GetRows()), Inner: int(shape.GetInner()), Cols: int(shape.GetColumns())}
-	if max(size.Rows, size.Inner, size.Cols) > demoMaxDim {
-		return invalid(fmt.Sprintf("a demonstration has matrices of at most %d rows and columns", demoMaxDim), "--dim %s", o.dim)
+	convolution := plan.Convolution(shape.GetConvolution())
+	if shape.GetConvolution() != nil {
+		if size, err = convolution.Product(); err != nil {
+			return err
+		}
 	}
-	p, err := triple.NewPlan(set, o.field, o.parties, plan.Kinds[job.KindOf(kind)], size, int(block), int(o.count), int(block))
+	if max(size.Rows, size.Inner, size.Cols) > demoMaxDim {
+		return invalid(fmt.Sprintf("a demonstration has matrices of at most %d rows and columns", demoMaxDim), "--dim %s", o.size.shape)
+	}
+	var p *triple.Plan
+	if shape.GetConvolution() != nil {
+		p, err = triple.NewConvolutionPlan(set, o.field, o.parties, convolution, int(block), int(block))
+	} else {
+		p, err = triple.NewPlan(set, o.field, o.parties, plan.Kinds[job.KindOf(kind)], size, int(block), int(o.count), int(block))
+	}
 	if err != nil {
 		return invalid(fmt.Sprintf("`lodge params show %s` says what fits", o.params), "%v", err)
 	}

@@ -43,6 +43,8 @@ func (o *demoOptions) checkExport() error {
 		return invalid("say where with --out", "--export %s without --out", o.export)
 	case o.kind == tuplefile.Random:
 		return invalid("name another --kind", "--export %s: MP-SPDZ has no file for random values", o.export)
+	case o.kind == tuplefile.ConvolutionKind:
+		return invalid("name another --kind", "--export %s: MP-SPDZ has no file for convolutions", o.export)
 	}
 	p, err := verify.Modulus(o.params, o.field)
 	if err != nil {

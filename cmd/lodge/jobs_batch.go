@@ -11,7 +11,6 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	coordinatorv1 "github.com/lodge-mpc/lodge/proto/lodge/coordinator/v1"
-	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
 	"github.com/lodge-mpc/lodge/services/job"
 	"github.com/lodge-mpc/lodge/services/rpc"
 )
@@ -53,9 +52,9 @@ func (o *operator) submit(cmd *cobra.Command, q *jobOptions, r *coordinatorv1.Jo
 	return s.wait()
 }
 
-// first gives how many tuples to ask of each job, and has the parties choose the blocks of matrices unless they were named.
+// first gives how many tuples to ask of each job, and has the parties choose the blocks unless they were named.
 func (s *submission) first() ([]uint64, error) {
-	count, choose := s.request.GetCount(), s.request.GetKind() == jobv1.Kind_KIND_MATRIX && s.request.GetDim() == 0
+	count, choose := s.request.GetCount(), job.Shaped(s.request.GetKind()) && s.request.GetDim() == 0
 	if !job.MakesTuples(s.request.GetKind()) || count < 2 && !choose {
 		return []uint64{count}, nil
 	}

@@ -120,7 +120,7 @@ func printJob(w io.Writer, j *coordinatorv1.Job, now time.Time) error {
 	line("parameters", "%s", q.GetParams())
 	line("field", "%s", q.GetField())
 	if s := q.GetShape(); s != nil {
-		line("shape", "%d x %d x %d", s.GetRows(), s.GetInner(), s.GetColumns())
+		line("shape", "%s", shapeText(s))
 	}
 	if q.GetKind() == jobv1.Kind_KIND_INPUT {
 		line("known to", "party %d", q.GetInputParty())
@@ -263,35 +263,36 @@ func accusation(f *jobv1.Failure) string {
 // The JSON of jobs: names as flags and tables have them, times in RFC 3339, bytes in hexadecimal.
 
 type jobRecord struct {
-	ID          string         `json:"id"`
-	State       string         `json:"state"`
-	Reason      string         `json:"reason,omitempty"`
-	Kind        string         `json:"kind"`
-	Purpose     string         `json:"purpose"`
-	Params      string         `json:"params"`
-	Field       string         `json:"field,omitempty"`
-	Dim         uint32         `json:"dim,omitempty"`
-	Shape       []uint32       `json:"shape,omitempty"` // rows, inner, columns
-	InputParty  *uint32        `json:"input_party,omitempty"`
-	NoSacrifice bool           `json:"no_sacrifice,omitempty"`
-	Count       uint64         `json:"count,omitempty"` // asked
-	Made        uint64         `json:"made,omitempty"`
-	Tenant      string         `json:"tenant,omitempty"`
-	Threshold   uint32         `json:"threshold,omitempty"` // of threshold keys
-	Group       []uint32       `json:"group,omitempty"`     // holders, or the quorum of masks; without it all parties
-	Form        string         `json:"form,omitempty"`      // of masks
-	FromEpoch   uint64         `json:"from_epoch,omitempty"`
-	Timeout     float64        `json:"timeout_seconds,omitempty"`
-	Epoch       uint64         `json:"epoch,omitempty"`
-	Batch       string         `json:"batch,omitempty"`
-	Digest      string         `json:"digest,omitempty"`
-	Attempt     uint32         `json:"attempt,omitempty"`
-	SubmittedBy string         `json:"submitted_by"`
-	Created     string         `json:"created"`
-	Started     string         `json:"started,omitempty"`
-	Ended       string         `json:"ended,omitempty"`
-	Failure     *failureRecord `json:"failure,omitempty"`
-	Parties     []partyRecord  `json:"parties,omitempty"`
+	ID          string             `json:"id"`
+	State       string             `json:"state"`
+	Reason      string             `json:"reason,omitempty"`
+	Kind        string             `json:"kind"`
+	Purpose     string             `json:"purpose"`
+	Params      string             `json:"params"`
+	Field       string             `json:"field,omitempty"`
+	Dim         uint32             `json:"dim,omitempty"`
+	Shape       []uint32           `json:"shape,omitempty"` // rows, inner, columns
+	Convolution *convolutionRecord `json:"convolution,omitempty"`
+	InputParty  *uint32            `json:"input_party,omitempty"`
+	NoSacrifice bool               `json:"no_sacrifice,omitempty"`
+	Count       uint64             `json:"count,omitempty"` // asked
+	Made        uint64             `json:"made,omitempty"`
+	Tenant      string             `json:"tenant,omitempty"`
+	Threshold   uint32             `json:"threshold,omitempty"` // of threshold keys
+	Group       []uint32           `json:"group,omitempty"`     // holders, or the quorum of masks; without it all parties
+	Form        string             `json:"form,omitempty"`      // of masks
+	FromEpoch   uint64             `json:"from_epoch,omitempty"`
+	Timeout     float64            `json:"timeout_seconds,omitempty"`
+	Epoch       uint64             `json:"epoch,omitempty"`
+	Batch       string             `json:"batch,omitempty"`
+	Digest      string             `json:"digest,omitempty"`
+	Attempt     uint32             `json:"attempt,omitempty"`
+	SubmittedBy string             `json:"submitted_by"`
+	Created     string             `json:"created"`
+	Started     string             `json:"started,omitempty"`
+	Ended       string             `json:"ended,omitempty"`
+	Failure     *failureRecord     `json:"failure,omitempty"`
+	Parties     []partyRecord      `json:"parties,omitempty"`
 }
 
 type failureRecord struct {
@@ -353,9 +354,7 @@ func jobJSON(j *coordinatorv1.Job) jobRecord {
 	if r.Epoch == 0 {
 		r.Epoch = q.GetEpoch()
 	}
-	if s := q.GetShape(); s != nil {
-		r.Shape = []uint32{s.GetRows(), s.GetInner(), s.GetColumns()}
-	}
+	r.Shape, r.Convolution = shapeJSON(q.GetShape())
 	if owner := q.GetInputParty(); q.GetKind() == jobv1.Kind_KIND_INPUT {
 		r.InputParty = &owner
 	}

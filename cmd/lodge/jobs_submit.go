@@ -1,11 +1,7 @@
 package main
 
 import (
-	"fmt"
-	"math/bits"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -20,18 +16,19 @@ import (
 	"github.com/lodge-mpc/lodge/services/rpc"
 )
 
-const kindsText = "keys, scalar, matrix, square, random, bit, inverse, input or proof"
+const kindsText = "keys, scalar, matrix, square, random, bit, inverse, input, convolution or proof"
 
 // submitted are the kinds that `lodge jobs submit` makes.
 var submitted = slices.DeleteFunc(slices.Clone(config.Kinds), func(k string) bool { return job.OfThreshold(job.KindOf(k)) })
 
 // jobOptions are the flags of `lodge jobs submit`.
 type jobOptions struct {
-	kind, params, field, shape, purpose, tenant, key string
-	dim, inputParty                                  uint32
-	count, epoch                                     uint64
-	timeout                                          time.Duration
-	wait, dryRun, noSacrifice                        bool
+	kind, params, field, purpose, tenant, key string
+	shapeFlags
+	dim, inputParty           uint32
+	count, epoch              uint64
+	timeout                   time.Duration
+	wait, dryRun, noSacrifice bool
 }
 
 func (o *operator) submitCommand() *cobra.Command {
@@ -47,6 +44,8 @@ func (o *operator) submitCommand() *cobra.Command {
 			"  square, random, bit, inverse\n" +
 			"          --count tuples: a value and its square, a value, 0 or 1, a value and its inverse\n" +
 			"  input   --count random values that --input-party knows\n" +
+			"  convolution\n" +
+			"          at least --count images of --shape with --kernel and what they give, such as --shape 3x32x32 --kernel 16x3x3 --padding 1\n" +
 			"  proof   a joint proof of plaintext knowledge of --count ciphertexts\n\n" +
 			"Threshold keys, and what belongs to them, are made by `lodge keys generate`, `lodge keys masks` and `lodge keys reshare`.",
 		Args: cobra.NoArgs,
@@ -73,8 +72,8 @@ func (q *jobOptions) flags(cmd *cobra.Command) {
 	f.StringVar(&q.kind, "kind", "", kindsText)
 	f.StringVar(&q.params, "params", params.Default, "parameter set")
 	f.StringVar(&q.field, "field", "p128", "field: p64 to p4096; not with keys")
-	f.StringVar(&q.shape, "shape", "", "of matrices: N, or rows x inner x columns such as 200x100x50")
-	f.Uint32Var(&q.dim, "dim", 0, "block dimension, a power of two (default: with keys none, with matrices what costs least)")
+	q.shapeFlags.flags(f, "shape", "")
+	f.Uint32Var(&q.dim, "dim", 0, "block dimension, a power of two (default: with keys none, with matrices and convolutions what costs least)")
 	f.Uint32Var(&q.inputParty, "input-party", 0, "of input masks: the party that knows the values")
 	f.BoolVar(&q.noSacrifice, "no-sacrifice", false, "of products: leave out the check that finds those of malformed evaluation keys; parties must allow it")
 	f.Uint64Var(&q.count, "count", 1, "tuples to make at least; not with keys")
@@ -112,8 +111,6 @@ func (q *jobOptions) request(changed func(string) bool) (*coordinatorv1.JobReque
 		return wrong("write triples or decryption", "--purpose %q", q.purpose)
 	case q.timeout < 0:
 		return wrong("write for example 10m", "--timeout %s", q.timeout)
-	case q.shape != "" && r.Kind != jobv1.Kind_KIND_MATRIX:
-		return wrong("shapes are of matrices", "--shape with --kind %s", q.kind)
 	case q.noSacrifice && !job.Multiplies(r.Kind):
 		return wrong("leave it out: such jobs make no products", "--no-sacrifice with --kind %s", q.kind)
 	case changed("input-party") != (r.Kind == jobv1.Kind_KIND_INPUT):
@@ -121,6 +118,10 @@ func (q *jobOptions) request(changed func(string) bool) (*coordinatorv1.JobReque
 			return wrong("name the party that is to know the values", "no --input-party")
 		}
 		return wrong("only input masks are of one party", "--input-party with --kind %s", q.kind)
+	}
+	var err error
+	if r.Shape, err = q.shapeFlags.of(r.Kind, changed); err != nil {
+		return nil, err
 	}
 	if q.timeout > 0 {
 		r.Timeout = durationpb.New(q.timeout)
@@ -143,41 +144,8 @@ func (q *jobOptions) request(changed func(string) bool) (*coordinatorv1.JobReque
 	if r.Epoch == 0 {
 		return wrong("`lodge jobs submit --kind keys` makes one, `lodge jobs show` of that job names it", "no --epoch")
 	}
-	if r.Kind != jobv1.Kind_KIND_MATRIX {
-		if r.Dim == 0 {
-			r.Dim = 1
-		}
-		return r, nil
+	if r.Dim == 0 && !job.Shaped(r.Kind) {
+		r.Dim = 1
 	}
-	shape, err := parseShape(q.shape)
-	if err != nil {
-		return wrong("write 128, or rows x inner x columns such as 200x100x50", "--shape %q: %v", q.shape, err)
-	}
-	r.Shape = shape
 	return r, nil
-}
-
-// parseShape reads N, an N x N square, or RxKxC.
-func parseShape(text string) (*jobv1.Shape, error) {
-	parts := strings.Split(text, "x")
-	if len(parts) == 1 {
-		parts = []string{text, text, text}
-	}
-	if len(parts) != 3 {
-		return nil, fmt.Errorf("%d dimensions", len(parts))
-	}
-	var n [3]uint32
-	for i, p := range parts {
-		v, err := strconv.ParseUint(p, 10, 14)
-		if err != nil || v == 0 {
-			return nil, fmt.Errorf("%q is not a dimension from 1 to 16383", p)
-		}
-		n[i] = uint32(v)
-	}
-	return &jobv1.Shape{Rows: n[0], Inner: n[1], Columns: n[2]}, nil
-}
-
-// enclosing is the block that holds a shape, up to 128.
-func enclosing(s *jobv1.Shape) uint32 {
-	return min(128, uint32(1)<<bits.Len32(max(s.GetRows(), s.GetInner(), s.GetColumns())-1))
 }

@@ -47,6 +47,19 @@ func TestJobRequest(t *testing.T) {
 		"--kind matrix --epoch 2 --shape 200x100x50": {
 			Kind: jobv1.Kind_KIND_MATRIX, Params: "S14-33w", Field: "p128", Shape: shape, Count: 1, Epoch: 2, Purpose: triples, Tenant: devnet.Tenant,
 		},
+		"--kind convolution --epoch 2 --shape 3x32x30 --kernel 16x3x5 --stride 1 --padding 1x2": {
+			Kind: jobv1.Kind_KIND_CONVOLUTION, Params: "S14-33w", Field: "p128", Count: 1, Epoch: 2, Purpose: triples, Tenant: devnet.Tenant,
+			Shape: &jobv1.Shape{Convolution: &jobv1.Convolution{
+				Channels: 3, Height: 32, Width: 30, Outputs: 16, KernelHeight: 3, KernelWidth: 5, StrideHeight: 1, StrideWidth: 1,
+				PaddingHeight: 1, PaddingWidth: 2,
+			}},
+		},
+		"--kind convolution --epoch 2 --shape 1x9x8 --kernel 2x3x2 --stride 3x2 --dim 4": {
+			Kind: jobv1.Kind_KIND_CONVOLUTION, Params: "S14-33w", Field: "p128", Dim: 4, Count: 1, Epoch: 2, Purpose: triples, Tenant: devnet.Tenant,
+			Shape: &jobv1.Shape{Convolution: &jobv1.Convolution{
+				Channels: 1, Height: 9, Width: 8, Outputs: 2, KernelHeight: 3, KernelWidth: 2, StrideHeight: 3, StrideWidth: 2,
+			}},
+		},
 		"--kind matrix --epoch 2 --shape 5 --dim 4": {
 			Kind: jobv1.Kind_KIND_MATRIX, Params: "S14-33w", Field: "p128", Dim: 4, Shape: &jobv1.Shape{Rows: 5, Inner: 5, Columns: 5}, Count: 1, Epoch: 2,
 			Purpose: triples, Tenant: devnet.Tenant,
@@ -83,6 +96,18 @@ func TestJobRequest(t *testing.T) {
 		"--kind matrix --epoch 1 --shape 3x0x4":   `"0" is not a dimension`,
 		"--kind matrix --epoch 1 --shape 16384":   `"16384" is not a dimension`,
 		"--kind matrix --epoch 1 --shape 1x2x-3":  `"-3" is not a dimension`,
+
+		"--kind matrix --epoch 1 --shape 3 --stride 2":                             "--stride with --kind matrix",
+		"--kind scalar --epoch 1 --padding 0":                                      "--padding with --kind scalar",
+		"--kind convolution --epoch 1":                                             `--shape ""`,
+		"--kind convolution --epoch 1 --shape 3x4":                                 "2 dimensions",
+		"--kind convolution --epoch 1 --shape 3x4x4":                               `--kernel ""`,
+		"--kind convolution --epoch 1 --shape 3x4x4 --kernel 2x0x3":                `"0" is not a dimension`,
+		"--kind convolution --epoch 1 --shape 3x4x4 --kernel 2x3x3 --stride 0":     `"0" is not a dimension from 1`,
+		"--kind convolution --epoch 1 --shape 3x4x4 --kernel 2x3x3 --padding -1":   `"-1" is not a dimension from 0`,
+		"--kind convolution --epoch 1 --shape 3x4x4 --kernel 2x3x3 --padding 1x1x": "3 dimensions",
+		"--kind convolution --epoch 1 --shape 3x4x4 --kernel 2x5x3":                "a kernel of height 5 does not fit",
+		"--kind convolution --epoch 1 --shape 3x4x4 --kernel 2x3x3 --stride 2":     "no window reads beyond the first 3",
 	} {
 		_, err := parseRequest(args)
 		if !errors.Is(err, &rpc.Error{Code: rpc.Invalid}) || !strings.Contains(err.Error(), want) {

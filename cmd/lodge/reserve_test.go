@@ -108,7 +108,9 @@ func TestReserveFlags(t *testing.T) {
 	dir := t.TempDir()
 	for want, args := range map[string][]string{
 		"write scalar, matrix":             {"--kind", "keys", "--count", "1"},
-		"shapes are of matrices":           {"--kind", "scalar", "--shape", "3", "--count", "1"},
+		"shapes are of matrices and":       {"--kind", "scalar", "--shape", "3", "--count", "1"},
+		"--kernel with --kind matrix":      {"--kind", "matrix", "--shape", "3", "--kernel", "1x1x1", "--count", "1"},
+		`--kernel ""`:                      {"--kind", "convolution", "--shape", "3x4x4", "--count", "1"},
 		"only input masks":                 {"--kind", "bit", "--input-party", "0", "--count", "1"},
 		"no --input-party":                 {"--kind", "input", "--count", "1"},
 		"--no-sacrifice with --kind input": {"--kind", "input", "--input-party", "0", "--no-sacrifice", "--count", "1"},
@@ -133,6 +135,9 @@ func TestPrintStock(t *testing.T) {
 		{Class: scalar, Epoch: 1, Available: 12, Reserved: 3, Consumed: 4, Lost: 5, InProduction: 50, MadePerSecond: 1234.5, ReservedPerSecond: 2,
 			TimeToEmpty: durationpb.New(90 * time.Second), Policy: policy, HeldBack: "paused\x1b"},
 		{Class: &tuplesv1.Class{Tenant: "dev", Kind: jobv1.Kind_KIND_MATRIX, Params: "S", Field: "p64", Shape: &jobv1.Shape{Rows: 2, Inner: 3, Columns: 4}}, Epoch: 2},
+		{Class: &tuplesv1.Class{Tenant: "dev", Kind: jobv1.Kind_KIND_CONVOLUTION, Params: "S", Field: "p64", Shape: &jobv1.Shape{Convolution: &jobv1.Convolution{
+			Channels: 3, Height: 9, Width: 8, Outputs: 2, KernelHeight: 3, KernelWidth: 2, StrideHeight: 3, StrideWidth: 2, PaddingWidth: 1,
+		}}}, Epoch: 2},
 		{Class: &tuplesv1.Class{Tenant: "dev", Kind: jobv1.Kind_KIND_BIT, Params: "S", Field: "p64", NoSacrifice: true}, Epoch: 2},
 		{Class: &tuplesv1.Class{Tenant: "dev", Kind: jobv1.Kind_KIND_INPUT, Params: "S", Field: "p64", InputParty: 1}, Epoch: 2, TimeToEmpty: durationpb.New(100 * time.Hour)},
 	}
@@ -141,11 +146,12 @@ func TestPrintStock(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := `
-KIND                FIELD  PARAMS  TENANT  EPOCH  AVAILABLE  RESERVED  CONSUMED  LOST  MAKING  RATE          EMPTY IN  POLICY               HELD BACK
-scalar              p128   S       dev     1      12         3         4         5     50      +1.23e+03 -2  1m30s     100 to 200 (paused)  paused 
-matrix 2x3x4        p64    S       dev     2      0          0         0         0     0       -             -         -                    -
-bit (no sacrifice)  p64    S       dev     2      0          0         0         0     0       -             -         -                    -
-input of 1          p64    S       dev     2      0          0         0         0     0       -             4d        -                    -
+KIND                                                 FIELD  PARAMS  TENANT  EPOCH  AVAILABLE  RESERVED  CONSUMED  LOST  MAKING  RATE          EMPTY IN  POLICY               HELD BACK
+scalar                                               p128   S       dev     1      12         3         4         5     50      +1.23e+03 -2  1m30s     100 to 200 (paused)  paused 
+matrix 2x3x4                                         p64    S       dev     2      0          0         0         0     0       -             -         -                    -
+convolution 3x9x8 by 2x3x2, stride 3x2, padding 0x1  p64    S       dev     2      0          0         0         0     0       -             -         -                    -
+bit (no sacrifice)                                   p64    S       dev     2      0          0         0         0     0       -             -         -                    -
+input of 1                                           p64    S       dev     2      0          0         0         0     0       -             4d        -                    -
 `
 	if got := "\n" + out.String(); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)

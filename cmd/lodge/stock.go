@@ -28,9 +28,10 @@ var tupleKindsText = strings.Join(config.TupleKinds, ", ")
 
 // classFlags say what tuples are and whose.
 type classFlags struct {
-	kind, params, field, shape, tenant string
-	inputParty                         uint32
-	noSacrifice                        bool
+	kind, params, field, tenant string
+	shapeFlags
+	inputParty  uint32
+	noSacrifice bool
 }
 
 func (q *classFlags) flags(cmd *cobra.Command) {
@@ -38,7 +39,7 @@ func (q *classFlags) flags(cmd *cobra.Command) {
 	f.StringVar(&q.kind, "kind", "", "one of "+tupleKindsText)
 	f.StringVar(&q.params, "params", params.Default, "parameter set")
 	f.StringVar(&q.field, "field", "p128", "field: p64 to p4096")
-	f.StringVar(&q.shape, "shape", "", "of matrices: N, or rows x inner x columns such as 200x100x50")
+	q.shapeFlags.flags(f, "shape", "")
 	f.Uint32Var(&q.inputParty, "input-party", 0, "of input masks: the party that knows the values")
 	f.BoolVar(&q.noSacrifice, "no-sacrifice", false, "of products: those that were made without a sacrifice, and only those")
 	f.StringVar(&q.tenant, "tenant", devnet.Tenant, "whose tuples these are")
@@ -54,20 +55,16 @@ func (q *classFlags) class(f *pflag.FlagSet) (*tuplesv1.Class, error) {
 	switch {
 	case !job.MakesTuples(c.Kind):
 		return nil, rpc.Errorf(rpc.Invalid, "write "+tupleKindsText, "--kind %q", q.kind)
-	case q.shape != "" && c.Kind != jobv1.Kind_KIND_MATRIX:
-		return nil, rpc.Errorf(rpc.Invalid, "shapes are of matrices", "--shape with --kind %s", q.kind)
 	case f.Changed("input-party") && c.Kind != jobv1.Kind_KIND_INPUT:
 		return nil, rpc.Errorf(rpc.Invalid, "only input masks are of one party", "--input-party with --kind %s", q.kind)
 	case q.noSacrifice && !job.Multiplies(c.Kind):
 		return nil, rpc.Errorf(rpc.Invalid, "leave it out: these tuples have no products", "--no-sacrifice with --kind %s", q.kind)
 	case !f.Changed("input-party") && c.Kind == jobv1.Kind_KIND_INPUT:
 		return nil, rpc.Errorf(rpc.Invalid, "name the party that knows the values", "no --input-party")
-	case c.Kind == jobv1.Kind_KIND_MATRIX:
-		shape, err := parseShape(q.shape)
-		if err != nil {
-			return nil, rpc.Errorf(rpc.Invalid, "write 128, or rows x inner x columns such as 200x100x50", "--shape %q: %v", q.shape, err)
-		}
-		c.Shape = shape
+	}
+	var err error
+	if c.Shape, err = q.shapeFlags.of(c.Kind, f.Changed); err != nil {
+		return nil, err
 	}
 	if err := checkNames(q.params, q.field); err != nil {
 		return nil, err
@@ -100,7 +97,7 @@ func kindText(c *tuplesv1.Class) string {
 		return text + " " + job.FormName(c.GetForm()) + " of " + quorumText(c.GetQuorum())
 	}
 	if s := c.GetShape(); s != nil {
-		text += fmt.Sprintf(" %dx%dx%d", s.GetRows(), s.GetInner(), s.GetColumns())
+		text += " " + shapeText(s)
 	}
 	if c.GetKind() == jobv1.Kind_KIND_INPUT {
 		text += fmt.Sprintf(" of %d", c.GetInputParty())
@@ -278,22 +275,21 @@ func policyText(p *stockv1.Policy) string {
 // The JSON of stock: names as flags have them, times in RFC 3339, spans in seconds.
 
 type classRecord struct {
-	Kind        string   `json:"kind"`
-	Params      string   `json:"params"`
-	Field       string   `json:"field"`
-	Shape       []uint32 `json:"shape,omitempty"` // rows, inner, columns
-	InputParty  *uint32  `json:"input_party,omitempty"`
-	NoSacrifice bool     `json:"no_sacrifice,omitempty"`
-	Quorum      []uint32 `json:"quorum,omitempty"` // of masks: places in the roster
-	Form        string   `json:"form,omitempty"`   // of masks
-	Tenant      string   `json:"tenant"`
+	Kind        string             `json:"kind"`
+	Params      string             `json:"params"`
+	Field       string             `json:"field"`
+	Shape       []uint32           `json:"shape,omitempty"` // rows, inner, columns
+	Convolution *convolutionRecord `json:"convolution,omitempty"`
+	InputParty  *uint32            `json:"input_party,omitempty"`
+	NoSacrifice bool               `json:"no_sacrifice,omitempty"`
+	Quorum      []uint32           `json:"quorum,omitempty"` // of masks: places in the roster
+	Form        string             `json:"form,omitempty"`   // of masks
+	Tenant      string             `json:"tenant"`
 }
 
 func classJSON(c *tuplesv1.Class) classRecord {
 	r := classRecord{Kind: job.KindName(c.GetKind()), Params: c.GetParams(), Field: c.GetField(), NoSacrifice: c.GetNoSacrifice(), Tenant: c.GetTenant()}
-	if s := c.GetShape(); s != nil {
-		r.Shape = []uint32{s.GetRows(), s.GetInner(), s.GetColumns()}
-	}
+	r.Shape, r.Convolution = shapeJSON(c.GetShape())
 	if c.GetKind() == jobv1.Kind_KIND_MASKS {
 		r.Quorum, r.Form = c.GetQuorum(), job.FormName(c.GetForm())
 	}

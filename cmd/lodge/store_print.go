@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
 	"github.com/lodge-mpc/lodge/services/vault"
 )
 
@@ -61,6 +62,8 @@ func className(c vault.Class) string {
 	switch {
 	case c.Kind == "matrix":
 		name = fmt.Sprintf("matrix %dx%dx%d", c.Rows, c.Inner, c.Columns)
+	case c.Kind == "convolution":
+		name = "convolution " + shapeText(&jobv1.Shape{Convolution: c.Convolution.Proto()})
 	case c.Kind == "input":
 		name = fmt.Sprintf("input of party %d", c.InputParty)
 	}

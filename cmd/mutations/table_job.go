@@ -3,6 +3,26 @@ package main
 var jobTable = []mutation{
 	// What a spec must be.
 	{
+		Name: "convolution", File: "spec.go", Run: "TestCheckOfConvolutions",
+		Protects: "what is asked of a convolution is what there is one of",
+		Old:      "if err := checkConvolution(shape); err != nil {", New: "if err := checkConvolution(shape); false {",
+	},
+	{
+		Name: "convolution-windows", File: "convolution.go", Run: "TestCheckOfConvolutions",
+		Protects: "every entry of an image is in a window",
+		Old:      "case x.windows() > 1 && x.stride > x.kernel, (x.windows()-1)*x.stride+x.kernel < x.size+x.padding:", New: "case false:",
+	},
+	{
+		Name: "convolution-dim", File: "gate.go", Run: "TestCheckOfConvolutions",
+		Protects: "convolutions are no larger than the party allows",
+		Old:      "max(largest(shape.GetConvolution()), uint64(s.GetDim())) > uint64(p.MaxDim):", New: "false:",
+	},
+	{
+		Name: "digest-convolution", File: "spec.go", Run: "TestDigestBindsConvolutions",
+		Protects: "parties mean the same convolution",
+		Old:      "if c := s.GetShape().GetConvolution(); c != nil {", New: "if c := s.GetShape().GetConvolution(); c != nil && false {",
+	},
+	{
 		Name: "spec/protocol", File: "spec.go", Run: "TestCheck",
 		Protects: "a kind of job goes with its protocol",
 		Old:      "case !fits:",
@@ -89,7 +109,7 @@ var jobTable = []mutation{
 	{
 		Name: "spec/shape", File: "spec.go", Run: "TestCheck",
 		Protects: "only matrices have a shape",
-		Old:      "case s.GetKind() != jobv1.Kind_KIND_MATRIX && (shape != nil || s.GetDim() != 1):",
+		Old:      "case !Shaped(s.GetKind()) && (shape != nil || s.GetDim() != 1):",
 		New:      "case false:",
 	},
 	{

@@ -107,7 +107,7 @@ type Policy struct {
 	Tenants  []string `yaml:"tenants"`
 	// MaxCount bounds the tuples of one job.
 	MaxCount uint64 `yaml:"max_count"`
-	// MaxDim bounds rows, inner and columns of a matrix product.
+	// MaxDim bounds rows, inner and columns of a matrix product, and of that which a convolution is made as.
 	MaxDim uint32 `yaml:"max_dim,omitempty"`
 	// JobsPerHour bounds starts, in any hour.
 	JobsPerHour int `yaml:"jobs_per_hour"`
@@ -139,7 +139,7 @@ type Limits struct {
 
 // Kinds that a policy can name, Purposes, and the Fields of all parameter sets.
 var (
-	Kinds    = []string{"keys", "scalar", "matrix", "square", "random", "bit", "inverse", "input", "proof", "masks", "reshare"}
+	Kinds    = []string{"keys", "scalar", "matrix", "square", "random", "bit", "inverse", "input", "convolution", "proof", "masks", "reshare"}
 	Purposes = []string{"triples", "decryption", "threshold"}
 	Fields   = []string{"p64", "p128", "p256", "p512", "p1024", "p2048", "p4096"}
 )
@@ -227,7 +227,7 @@ func (p *Policy) validate(c *check) {
 	positive("jobs_per_hour", p.JobsPerHour > 0)
 	positive("max_concurrent", p.MaxConcurrent > 0)
 	positive("max_memory", p.MaxMemory > 0)
-	positive("max_dim (with kind matrix)", p.MaxDim > 0 || !contains(p.Kinds, "matrix"))
+	positive("max_dim (with kinds matrix and convolution)", p.MaxDim > 0 || !contains(p.Kinds, "matrix") && !contains(p.Kinds, "convolution"))
 	positive("decryptions_per_hour (with purpose decryption)", p.DecryptionsPerHour > 0 || !contains(p.Purposes, "decryption"))
 }
 

@@ -99,6 +99,10 @@ func (w *world) spec(kind jobv1.Kind) *jobv1.SessionSpec {
 		s.Protocol = jobv1.Protocol_PROTOCOL_POPK
 	case jobv1.Kind_KIND_MATRIX:
 		s.Dim, s.Shape = 2, &jobv1.Shape{Rows: 2, Inner: 3, Columns: 2}
+	case jobv1.Kind_KIND_CONVOLUTION:
+		s.Dim, s.Shape = 2, &jobv1.Shape{Convolution: &jobv1.Convolution{
+			Channels: 1, Height: 3, Width: 3, Outputs: 2, KernelHeight: 2, KernelWidth: 2, StrideHeight: 1, StrideWidth: 1, PaddingWidth: 1,
+		}}
 	case jobv1.Kind_KIND_INPUT:
 		s.InputParty = uint32(w.n - 1)
 	}

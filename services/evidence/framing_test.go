@@ -101,7 +101,7 @@ func TestLimitsOfFraming(t *testing.T) {
 		}
 		for _, kind := range []jobv1.Kind{
 			jobv1.Kind_KIND_KEYS, jobv1.Kind_KIND_PROOF, jobv1.Kind_KIND_SCALAR, jobv1.Kind_KIND_MATRIX, jobv1.Kind_KIND_BIT,
-			jobv1.Kind_KIND_INPUT,
+			jobv1.Kind_KIND_INPUT, jobv1.Kind_KIND_CONVOLUTION,
 		} {
 			sorts := []string{"all", echo, "proofs", "batch"}
 			switch kind {

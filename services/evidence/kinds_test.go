@@ -153,7 +153,7 @@ func TestKindsOfBatches(t *testing.T) {
 				w.provedIn(t, batch, cheattest.Find(cheat), kind)
 			}})
 		}
-		for _, batch := range []jobv1.Kind{jobv1.Kind_KIND_MATRIX, jobv1.Kind_KIND_BIT, jobv1.Kind_KIND_INPUT} {
+		for _, batch := range []jobv1.Kind{jobv1.Kind_KIND_MATRIX, jobv1.Kind_KIND_BIT, jobv1.Kind_KIND_INPUT, jobv1.Kind_KIND_CONVOLUTION} {
 			add(batch, "alter:triple/statement/open", evidence.WrongOpening)
 			add(batch, "alter:triple/ciphertexts", evidence.BadProof)
 			add(batch, "alter:triple/response", evidence.BadProof)
@@ -162,6 +162,7 @@ func TestKindsOfBatches(t *testing.T) {
 			add(batch, "alter:verdict", evidence.WrongVerdict)
 		}
 		add(jobv1.Kind_KIND_MATRIX, "cut:triple/sacrifice", evidence.Malformed)
+		add(jobv1.Kind_KIND_CONVOLUTION, "cut:triple/sacrifice", evidence.Malformed)
 		add(jobv1.Kind_KIND_BIT, "cut:triple/products", evidence.Malformed)
 		for cheat, kind := range map[string]evidence.Kind{
 			"alter:triple/statement/open": evidence.WrongOpening, "extend:triple/statement/open": evidence.Malformed,

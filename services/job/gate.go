@@ -60,6 +60,8 @@ var kindNames = map[jobv1.Kind]string{
 	jobv1.Kind_KIND_INPUT:   "input",
 	jobv1.Kind_KIND_MASKS:   "masks",
 	jobv1.Kind_KIND_RESHARE: "reshare",
+
+	jobv1.Kind_KIND_CONVOLUTION: "convolution",
 }
 
 var purposeNames = map[jobv1.Purpose]string{
@@ -124,6 +126,9 @@ func (g *Gate) Check(s *jobv1.SessionSpec) error {
 		max(shape.GetRows(), shape.GetInner(), shape.GetColumns(), s.GetDim()) > p.MaxDim:
 		return refuse("%d x %d x %d in blocks of %d is above the largest dimension %d",
 			shape.GetRows(), shape.GetInner(), shape.GetColumns(), s.GetDim(), p.MaxDim)
+	case s.GetKind() == jobv1.Kind_KIND_CONVOLUTION && max(largest(shape.GetConvolution()), uint64(s.GetDim())) > uint64(p.MaxDim):
+		return refuse("a convolution with %d as the largest side of its product, in blocks of %d, is above the largest dimension %d",
+			largest(shape.GetConvolution()), s.GetDim(), p.MaxDim)
 	}
 	return nil
 }

@@ -194,6 +194,10 @@ func protocols(t *testing.T, note note) {
 		switch kind {
 		case jobv1.Kind_KIND_MATRIX:
 			s.Dim, s.Shape = keyDim, &jobv1.Shape{Rows: 4, Inner: 3, Columns: 4}
+		case jobv1.Kind_KIND_CONVOLUTION:
+			s.Dim, s.Shape = keyDim, &jobv1.Shape{Convolution: &jobv1.Convolution{
+				Channels: 2, Height: 4, Width: 3, Outputs: 3, KernelHeight: 3, KernelWidth: 2, StrideHeight: 1, StrideWidth: 1, PaddingHeight: 1,
+			}}
 		case jobv1.Kind_KIND_INPUT:
 			s.InputParty = parties - 1
 		}

@@ -47,7 +47,7 @@ func RefOf(r *jobv1.SessionRef) (Ref, error) {
 // tupleKinds are what the triples protocol makes.
 var tupleKinds = []jobv1.Kind{
 	jobv1.Kind_KIND_SCALAR, jobv1.Kind_KIND_MATRIX, jobv1.Kind_KIND_SQUARE, jobv1.Kind_KIND_RANDOM, jobv1.Kind_KIND_BIT, jobv1.Kind_KIND_INVERSE,
-	jobv1.Kind_KIND_INPUT,
+	jobv1.Kind_KIND_INPUT, jobv1.Kind_KIND_CONVOLUTION,
 }
 
 // MakesTuples reports whether a kind is one of tuples, which are made under a MAC key.
@@ -133,11 +133,17 @@ func Validate(s *jobv1.SessionSpec, now time.Time) error {
 	}
 	shape := s.GetShape()
 	switch {
-	case s.GetKind() != jobv1.Kind_KIND_MATRIX && (shape != nil || s.GetDim() != 1):
-		return bad("only matrices have a shape or a dim above 1")
+	case !Shaped(s.GetKind()) && (shape != nil || s.GetDim() != 1):
+		return bad("only matrices and convolutions have a shape or a dim above 1")
+	case s.GetDim()&(s.GetDim()-1) != 0:
+		return bad("blocks of matrices and convolutions are a power of two, not %d", s.GetDim())
 	case s.GetKind() == jobv1.Kind_KIND_MATRIX &&
-		(shape.GetRows() == 0 || shape.GetInner() == 0 || shape.GetColumns() == 0 || s.GetDim()&(s.GetDim()-1) != 0):
-		return bad("a matrix job has rows, inner and columns, and a power of two as dim")
+		(shape.GetRows() == 0 || shape.GetInner() == 0 || shape.GetColumns() == 0 || shape.GetConvolution() != nil):
+		return bad("a matrix job has rows, inner and columns")
+	case s.GetKind() == jobv1.Kind_KIND_CONVOLUTION:
+		if err := checkConvolution(shape); err != nil {
+			return bad("%v", err)
+		}
 	}
 	return nil
 }
@@ -188,6 +194,15 @@ func Digest(s *jobv1.SessionSpec) [32]byte {
 		num(uint64(len(list)))
 		for _, p := range list {
 			num(uint64(p))
+		}
+	}
+	if c := s.GetShape().GetConvolution(); c != nil {
+		put([]byte("convolution"))
+		for _, n := range []uint32{
+			c.GetChannels(), c.GetHeight(), c.GetWidth(), c.GetOutputs(), c.GetKernelHeight(), c.GetKernelWidth(),
+			c.GetStrideHeight(), c.GetStrideWidth(), c.GetPaddingHeight(), c.GetPaddingWidth(),
+		} {
+			num(uint64(n))
 		}
 	}
 	return [32]byte(h.Sum(nil))

@@ -23,10 +23,10 @@ func TestEstimates(t *testing.T) {
 	n.complete(n.spec(jobv1.Kind_KIND_SCALAR, 1)) // makes the MAC key, of which estimates say nothing
 	for _, kind := range []jobv1.Kind{
 		jobv1.Kind_KIND_SCALAR, jobv1.Kind_KIND_MATRIX, jobv1.Kind_KIND_SQUARE, jobv1.Kind_KIND_RANDOM, jobv1.Kind_KIND_BIT,
-		jobv1.Kind_KIND_INVERSE, jobv1.Kind_KIND_INPUT,
+		jobv1.Kind_KIND_INVERSE, jobv1.Kind_KIND_INPUT, jobv1.Kind_KIND_CONVOLUTION,
 	} {
 		s := n.spec(jobv1.Kind_KIND_SCALAR, 1)
-		if kind == jobv1.Kind_KIND_MATRIX {
+		if kind == jobv1.Kind_KIND_MATRIX || kind == jobv1.Kind_KIND_CONVOLUTION {
 			s = n.spec(kind, 1)
 		}
 		s.Kind = kind

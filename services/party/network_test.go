@@ -187,6 +187,10 @@ func (n *network) spec(kind jobv1.Kind, epoch uint64) *jobv1.SessionSpec {
 		s.Protocol, s.Dim = jobv1.Protocol_PROTOCOL_TRIPLES, 1
 	case jobv1.Kind_KIND_MATRIX:
 		s.Protocol, s.Dim, s.Shape = jobv1.Protocol_PROTOCOL_TRIPLES, 4, &jobv1.Shape{Rows: 5, Inner: 6, Columns: 3}
+	case jobv1.Kind_KIND_CONVOLUTION:
+		s.Protocol, s.Dim, s.Shape = jobv1.Protocol_PROTOCOL_TRIPLES, 4, &jobv1.Shape{Convolution: &jobv1.Convolution{
+			Channels: 2, Height: 4, Width: 3, Outputs: 3, KernelHeight: 3, KernelWidth: 2, StrideHeight: 1, StrideWidth: 1, PaddingHeight: 1,
+		}}
 	}
 	s.Field, s.Count, s.Tenant = "p128", 2, devnet.Tenant
 	return s

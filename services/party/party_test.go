@@ -101,7 +101,7 @@ func TestTriplesWithoutSacrifice(t *testing.T) {
 	n := newNetwork(t, func(_ int, f *config.PartyFile) { f.Policy.AllowNoSacrifice = true })
 	n.keys(1, forKeys)
 	ctx := n.context()
-	for _, kind := range []jobv1.Kind{jobv1.Kind_KIND_SCALAR, jobv1.Kind_KIND_MATRIX} {
+	for _, kind := range []jobv1.Kind{jobv1.Kind_KIND_SCALAR, jobv1.Kind_KIND_MATRIX, jobv1.Kind_KIND_CONVOLUTION} {
 		s := n.spec(kind, 1)
 		s.NoSacrifice = true
 		b := n.complete(s)

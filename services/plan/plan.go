@@ -42,21 +42,37 @@ func Name(p jobv1.Protocol) string {
 var Kinds = map[jobv1.Kind]triple.Kind{
 	jobv1.Kind_KIND_SCALAR: triple.Scalar, jobv1.Kind_KIND_MATRIX: triple.Matrix, jobv1.Kind_KIND_SQUARE: triple.Square,
 	jobv1.Kind_KIND_RANDOM: triple.Random, jobv1.Kind_KIND_BIT: triple.Bit, jobv1.Kind_KIND_INVERSE: triple.Inverse,
-	jobv1.Kind_KIND_INPUT: triple.Input,
+	jobv1.Kind_KIND_INPUT: triple.Input, jobv1.Kind_KIND_CONVOLUTION: triple.Convolution,
+}
+
+// Convolution is the shape of a convolution as the engine has it.
+func Convolution(c *jobv1.Convolution) triple.ConvolutionShape {
+	return triple.ConvolutionShape{
+		Channels: int(c.GetChannels()), Height: int(c.GetHeight()), Width: int(c.GetWidth()),
+		Outputs: int(c.GetOutputs()), KernelHeight: int(c.GetKernelHeight()), KernelWidth: int(c.GetKernelWidth()),
+		StrideHeight: int(c.GetStrideHeight()), StrideWidth: int(c.GetStrideWidth()),
+		PaddingHeight: int(c.GetPaddingHeight()), PaddingWidth: int(c.GetPaddingWidth()),
+	}
 }
 
 // Batch is the plan of a session of triples, and the instance of the proof of a MAC key. The set resolves instances under the
-// keys of the epoch, whose rotations serve blocks of keyDim; choose has the plan choose the block of matrices.
+// keys of the epoch, whose rotations serve blocks of keyDim; choose has the plan choose the block of matrices and convolutions.
 func Batch(spec *jobv1.SessionSpec, set *params.Set, parties, keyDim int, choose bool) (*triple.Plan, *params.Instance, error) {
 	kind, dim := Kinds[spec.GetKind()], 0
 	var shape triple.Shape
-	if spec.GetKind() == jobv1.Kind_KIND_MATRIX {
-		if !choose {
-			dim = int(spec.GetDim())
-		}
+	if kind := spec.GetKind(); !choose && (kind == jobv1.Kind_KIND_MATRIX || kind == jobv1.Kind_KIND_CONVOLUTION) {
+		dim = int(spec.GetDim())
+	}
+	if kind == triple.Matrix {
 		shape = triple.Shape{Rows: int(spec.GetShape().GetRows()), Inner: int(spec.GetShape().GetInner()), Cols: int(spec.GetShape().GetColumns())}
 	}
-	p, err := triple.NewPlan(set, spec.GetField(), parties, kind, shape, dim, int(min(spec.GetCount(), 1<<30)), keyDim)
+	var p *triple.Plan
+	var err error
+	if kind == triple.Convolution {
+		p, err = triple.NewConvolutionPlan(set, spec.GetField(), parties, Convolution(spec.GetShape().GetConvolution()), dim, keyDim)
+	} else {
+		p, err = triple.NewPlan(set, spec.GetField(), parties, kind, shape, dim, int(min(spec.GetCount(), 1<<30)), keyDim)
+	}
 	if err != nil {
 		return nil, nil, err
 	}

@@ -22,7 +22,17 @@ func TestJobsOfAPolicyMakeItsClass(t *testing.T) {
 			t.Errorf("extend this test to %s", fields.Get(i).Name())
 		}
 	}
-	if made := ClassOf(request(&stockv1.Policy{Class: class, Batch: 1}, 1)); !proto.Equal(made, class) {
-		t.Errorf("jobs make %v, and the policy is for %v", made, class)
+	convolutions := proto.CloneOf(class)
+	convolutions.Kind, convolutions.Shape = jobv1.Kind_KIND_CONVOLUTION, &jobv1.Shape{Convolution: &jobv1.Convolution{Channels: 3, StrideWidth: 2}}
+	for _, class := range []*tuplesv1.Class{class, convolutions} {
+		if made := ClassOf(request(&stockv1.Policy{Class: class, Batch: 1}, 1)); !proto.Equal(made, class) {
+			t.Errorf("jobs make %v, and the policy is for %v", made, class)
+		}
+		if q := request(&stockv1.Policy{Class: class, Batch: 1, Dim: 4}, 1); q.GetDim() != 4 {
+			t.Errorf("jobs of kind %v are made in blocks of %d", class.GetKind(), q.GetDim())
+		}
+	}
+	if keyOf(class) == keyOf(convolutions) {
+		t.Error("two classes have one key")
 	}
 }

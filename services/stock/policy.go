@@ -65,7 +65,7 @@ func request(p *stockv1.Policy, epoch uint64) *coordinatorv1.JobRequest {
 
 // blockOf is the block dimension of a policy's jobs; 0: a party chooses, or there are no blocks.
 func blockOf(p *stockv1.Policy) uint32 {
-	if c := p.GetClass(); c.GetKind() != jobv1.Kind_KIND_MATRIX && !masks(c) {
+	if c := p.GetClass(); !job.Shaped(c.GetKind()) && !masks(c) {
 		return 1
 	}
 	return p.GetDim()
@@ -97,8 +97,8 @@ func (s *Service) checkPolicy(p *stockv1.Policy) error {
 		return invalid("say how many tuples a job makes at least", "no batch")
 	case p.GetPriority() > maxPriority:
 		return invalid("", "priority %d is above %d", p.GetPriority(), maxPriority)
-	case p.GetDim() > 1 && p.GetClass().GetKind() != jobv1.Kind_KIND_MATRIX || p.GetDim()&(p.GetDim()-1) != 0:
-		return invalid("leave it out for the best", "only matrices have a dim, and it is a power of two, not %d", p.GetDim())
+	case p.GetDim() > 1 && !job.Shaped(p.GetClass().GetKind()) || p.GetDim()&(p.GetDim()-1) != 0:
+		return invalid("leave it out for the best", "only matrices and convolutions have a dim, and it is a power of two, not %d", p.GetDim())
 	}
 	q := request(p, max(1, p.GetEpoch()))
 	if !masks(p.GetClass()) {

@@ -73,7 +73,7 @@ func (r *run) Memory() (uint64, error) {
 		if r.choose {
 			dim = 0
 		}
-		if block := max(dim, 2); r.spec.GetKind() == jobv1.Kind_KIND_MATRIX && epoch.Dim < block {
+		if block := max(dim, 2); job.Shaped(r.spec.GetKind()) && epoch.Dim < block {
 			if r.choose {
 				block = 128
 			}
@@ -196,8 +196,8 @@ func (r *run) batch(rs round.Session, source *sample.Source) (round.Transition[t
 // turn waits until no older session computes products of the same kind and size.
 func (r *run) turn(ctx context.Context) (leave func(), err error) {
 	s, shape := r.spec, r.spec.GetShape()
-	class := fmt.Sprintf("%s %s %s %d %dx%dx%d", job.KindName(s.GetKind()), s.GetParams(), s.GetField(), s.GetDim(),
-		shape.GetRows(), shape.GetInner(), shape.GetColumns())
+	class := fmt.Sprintf("%s %s %s %d %dx%dx%d %v", job.KindName(s.GetKind()), s.GetParams(), s.GetField(), s.GetDim(),
+		shape.GetRows(), shape.GetInner(), shape.GetColumns(), r.plan.Convolution)
 	return r.turns.take(ctx, class, r.age)
 }
 
@@ -282,7 +282,7 @@ func (r *run) store(result *triple.Result, accepted []runner.Broadcast) (*sessio
 	b := vault.Batch{
 		ID: session.Name(r.spec.GetRef()), Epoch: r.spec.GetEpoch(), MACKey: r.macID,
 		Params: r.spec.GetParams(), Field: r.spec.GetField(), Kind: job.KindName(r.spec.GetKind()), Dim: uint32(r.plan.Dim),
-		Rows: r.spec.GetShape().GetRows(), Inner: r.spec.GetShape().GetInner(), Columns: r.spec.GetShape().GetColumns(),
+		Rows: r.spec.GetShape().GetRows(), Inner: r.spec.GetShape().GetInner(), Columns: r.spec.GetShape().GetColumns(), Convolution: vault.ConvolutionOf(r.spec.GetShape().GetConvolution()),
 		InputParty: r.spec.GetInputParty(), NoSacrifice: r.spec.GetNoSacrifice(), Count: uint64(result.Count), TupleBytes: uint64(tupleBytes(r.scheme.Field, r.plan, result)),
 		Tenant: r.spec.GetTenant(), Digest: result.Digest, SessionID: r.id, Created: session.Now(),
 	}
@@ -346,7 +346,7 @@ func tupleBytes(f *field.Field, p *triple.Plan, r *triple.Result) int {
 // shareBuffer is about how many bytes of shares are encoded at a time.
 const shareBuffer = 64 << 10
 
-// writeShares writes tuple by tuple: a, b, c and their MACs, matrices row-major, and at the owner of input masks their values
+// writeShares writes tuple by tuple: a, b, c and their MACs, matrices, images and kernels row-major, and at the owner of input masks their values
 // in clear. Elements are encoded many at a time.
 func writeShares(w io.Writer, f *field.Field, p *triple.Plan, r *triple.Result) error {
 	na, nb, nc := p.Elements()

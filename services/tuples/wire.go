@@ -35,15 +35,19 @@ var macStates = map[vault.MACState]tuplesv1.MacKeyState{
 
 func wireClass(c vault.Class) *tuplesv1.Class {
 	out := &tuplesv1.Class{Tenant: c.Tenant, Kind: job.KindOf(c.Kind), Params: c.Params, Field: c.Field, InputParty: c.InputParty, NoSacrifice: c.NoSacrifice}
-	if c.Rows > 0 {
+	switch {
+	case c.Rows > 0:
 		out.Shape = &jobv1.Shape{Rows: c.Rows, Inner: c.Inner, Columns: c.Columns}
+	case c.Convolution != (vault.Convolution{}):
+		out.Shape = &jobv1.Shape{Convolution: c.Convolution.Proto()}
 	}
 	return out
 }
 
 func classOf(c *tuplesv1.Class) vault.Class {
 	return vault.Class{Tenant: c.GetTenant(), Kind: job.KindName(c.GetKind()), Params: c.GetParams(), Field: c.GetField(),
-		Rows: c.GetShape().GetRows(), Inner: c.GetShape().GetInner(), Columns: c.GetShape().GetColumns(), InputParty: c.GetInputParty(), NoSacrifice: c.GetNoSacrifice()}
+		Rows: c.GetShape().GetRows(), Inner: c.GetShape().GetInner(), Columns: c.GetShape().GetColumns(),
+		Convolution: vault.ConvolutionOf(c.GetShape().GetConvolution()), InputParty: c.GetInputParty(), NoSacrifice: c.GetNoSacrifice()}
 }
 
 // maxFree spans of a batch are listed, in at most 24 bytes each: enough for sixteen reservations of as many ranges as

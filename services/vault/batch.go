@@ -22,18 +22,20 @@ const (
 
 // Batch is a set of tuples, of which this party holds shares.
 type Batch struct {
-	ID         string     `json:"id"`
-	State      BatchState `json:"state"`
-	Epoch      uint64     `json:"epoch"`
-	MACKey     string     `json:"mac_key"`
-	Params     string     `json:"params"`
-	Field      string     `json:"field"`
-	Kind       string     `json:"kind"` // "scalar", "matrix" and so on
-	Dim        uint32     `json:"dim"`
-	Rows       uint32     `json:"rows,omitempty"`
-	Inner      uint32     `json:"inner,omitempty"`
-	Columns    uint32     `json:"columns,omitempty"`
-	InputParty uint32     `json:"input_party,omitempty"` // whom the values of input masks are known to
+	ID      string     `json:"id"`
+	State   BatchState `json:"state"`
+	Epoch   uint64     `json:"epoch"`
+	MACKey  string     `json:"mac_key"`
+	Params  string     `json:"params"`
+	Field   string     `json:"field"`
+	Kind    string     `json:"kind"` // "scalar", "matrix" and so on
+	Dim     uint32     `json:"dim"`
+	Rows    uint32     `json:"rows,omitempty"`
+	Inner   uint32     `json:"inner,omitempty"`
+	Columns uint32     `json:"columns,omitempty"`
+	// Convolution is the shape of convolutions, which have no rows, inner and columns.
+	Convolution Convolution `json:"convolution,omitzero"`
+	InputParty  uint32      `json:"input_party,omitempty"` // whom the values of input masks are known to
 	// NoSacrifice says that products were made without a sacrifice.
 	NoSacrifice bool      `json:"no_sacrifice"`
 	Count       uint64    `json:"count"`
@@ -93,20 +95,21 @@ func (b *Batch) Free() Spans {
 
 // Class is what a tuple is and whose: tuples of one class are as good as each other.
 type Class struct {
-	Tenant      string `json:"tenant"`
-	Kind        string `json:"kind"`
-	Params      string `json:"params"`
-	Field       string `json:"field"`
-	Rows        uint32 `json:"rows,omitempty"`
-	Inner       uint32 `json:"inner,omitempty"`
-	Columns     uint32 `json:"columns,omitempty"`
-	InputParty  uint32 `json:"input_party,omitempty"`
-	NoSacrifice bool   `json:"no_sacrifice,omitempty"`
+	Tenant      string      `json:"tenant"`
+	Kind        string      `json:"kind"`
+	Params      string      `json:"params"`
+	Field       string      `json:"field"`
+	Rows        uint32      `json:"rows,omitempty"`
+	Inner       uint32      `json:"inner,omitempty"`
+	Columns     uint32      `json:"columns,omitempty"`
+	Convolution Convolution `json:"convolution,omitzero"`
+	InputParty  uint32      `json:"input_party,omitempty"`
+	NoSacrifice bool        `json:"no_sacrifice,omitempty"`
 }
 
 // Class of the batch's tuples.
 func (b *Batch) Class() Class {
-	return Class{b.Tenant, b.Kind, b.Params, b.Field, b.Rows, b.Inner, b.Columns, b.InputParty, b.NoSacrifice}
+	return Class{b.Tenant, b.Kind, b.Params, b.Field, b.Rows, b.Inner, b.Columns, b.Convolution, b.InputParty, b.NoSacrifice}
 }
 
 // BatchWriter stores a new batch: write its share data, then Commit or Abort.

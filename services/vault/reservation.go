@@ -97,6 +97,14 @@ func (r *Reservation) digest(batches [][32]byte) [32]byte {
 	for _, n := range []uint32{r.Class.Rows, r.Class.Inner, r.Class.Columns, r.Class.InputParty} {
 		number(uint64(n))
 	}
+	if c := r.Class.Convolution; c != (Convolution{}) {
+		text("convolution")
+		for _, n := range []uint32{
+			c.Channels, c.Height, c.Width, c.Outputs, c.KernelHeight, c.KernelWidth, c.StrideHeight, c.StrideWidth, c.PaddingHeight, c.PaddingWidth,
+		} {
+			number(uint64(n))
+		}
+	}
 	if r.Class.NoSacrifice {
 		text("no sacrifice")
 	}

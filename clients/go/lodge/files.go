@@ -94,7 +94,7 @@ func ClassOf(q *coordinatorv1.JobRequest) *tuplesv1.Class {
 var kinds = map[jobv1.Kind]string{
 	jobv1.Kind_KIND_SCALAR: tuplefile.Scalar, jobv1.Kind_KIND_MATRIX: tuplefile.Matrix, jobv1.Kind_KIND_SQUARE: tuplefile.Square,
 	jobv1.Kind_KIND_RANDOM: tuplefile.Random, jobv1.Kind_KIND_BIT: tuplefile.Bit, jobv1.Kind_KIND_INVERSE: tuplefile.Inverse,
-	jobv1.Kind_KIND_INPUT: tuplefile.Input,
+	jobv1.Kind_KIND_INPUT: tuplefile.Input, jobv1.Kind_KIND_CONVOLUTION: tuplefile.ConvolutionKind,
 }
 
 // ManifestOf describes a party's shares of a reservation as package tuplefile does; size is the bytes of an element. The key
@@ -120,6 +120,10 @@ func ManifestOf(r *tuplesv1.Reservation, key []byte, o Origin) (m tuplefile.Mani
 	}
 	if key != nil {
 		m.MACKeyShare, m.MACKeyPooled = Element(key).Int().String(), o.Pooled
+	}
+	if c.GetKind() == jobv1.Kind_KIND_CONVOLUTION {
+		s := convolutionOf(c.GetShape().GetConvolution())
+		m.Convolution = &s
 	}
 	if c.GetKind() == jobv1.Kind_KIND_MATRIX {
 		s := c.GetShape()

@@ -23,6 +23,11 @@ func FuzzManifest(f *testing.F) {
 		{Id: "b-3", Count: 4, Epoch: 1, Class: &tuplesv1.Class{Params: "S14-32", Field: "p64", Kind: jobv1.Kind_KIND_INPUT, InputParty: 1}},
 		{Id: "b-4", Count: 4, Epoch: 1, Class: &tuplesv1.Class{Params: "S14-32", Field: "p64", Kind: jobv1.Kind_KIND_BIT, NoSacrifice: true}},
 		{Id: "b-5", Count: 4, Epoch: 1, Class: &tuplesv1.Class{Params: "S14-32", Field: "p64", Kind: jobv1.Kind_KIND_RANDOM, NoSacrifice: true}},
+		{Id: "b-6", Count: 1, Epoch: 1, Class: &tuplesv1.Class{
+			Params: "S14-32", Field: "p64", Kind: jobv1.Kind_KIND_CONVOLUTION, Shape: &jobv1.Shape{Convolution: &jobv1.Convolution{
+				Channels: 2, Height: 4, Width: 3, Outputs: 3, KernelHeight: 3, KernelWidth: 2, StrideHeight: 1, StrideWidth: 1, PaddingHeight: 1,
+			}},
+		}},
 		{Class: &tuplesv1.Class{Params: "S14-32", Field: "p128"}},
 		{},
 	} {

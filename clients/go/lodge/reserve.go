@@ -8,6 +8,7 @@ import (
 
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/lodge-mpc/lodge/clients/go/tuplefile"
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
 	stockv1 "github.com/lodge-mpc/lodge/proto/lodge/stock/v1"
 	tuplesv1 "github.com/lodge-mpc/lodge/proto/lodge/tuples/v1"
@@ -15,12 +16,14 @@ import (
 
 // Class says what tuples are. All tuples of a class are as good as each other.
 type Class struct {
-	Kind   string // as in tuplefile: scalar, matrix, square, random, bit, inverse or input
+	Kind   string // as in tuplefile: scalar, matrix, square, random, bit, inverse, input or convolution
 	Field  string // as p128
 	Params string // parameter set; empty: that of the configuration
 	Tenant string // empty: that of the configuration
 	// Rows x Inner times Inner x Columns; only of matrices.
 	Rows, Inner, Columns int
+	// Convolution is the shape of convolutions, and zero of other tuples.
+	Convolution tuplefile.Convolution
 	// InputParty knows the values of input masks; only of those.
 	InputParty int
 	// NoSacrifice takes products that were made without a sacrifice, and only those.
@@ -201,7 +204,7 @@ func (c *Client) wire(x Class) (*tuplesv1.Class, error) {
 		}
 	}
 	if w.Kind == 0 {
-		return nil, errorf(Invalid, "write scalar, matrix, square, random, bit, inverse or input", "%q is not a kind of tuples", x.Kind)
+		return nil, errorf(Invalid, "write scalar, matrix, square, random, bit, inverse, input or convolution", "%q is not a kind of tuples", x.Kind)
 	}
 	if w.Tenant == "" {
 		w.Tenant = c.config.Tenant
@@ -216,6 +219,15 @@ func (c *Client) wire(x Class) (*tuplesv1.Class, error) {
 	if x.Rows != 0 || x.Inner != 0 || x.Columns != 0 {
 		w.Shape = &jobv1.Shape{Rows: uint32(x.Rows), Inner: uint32(x.Inner), Columns: uint32(x.Columns)}
 	}
+	if x.Convolution != (tuplefile.Convolution{}) {
+		if err := x.Convolution.Check(); err != nil {
+			return nil, errorf(Invalid, "", "%v", err)
+		}
+		if w.Shape != nil {
+			return nil, errorf(Invalid, "leave rows, inner and columns out", "a class of matrices and of convolutions")
+		}
+		w.Shape = &jobv1.Shape{Convolution: wireConvolution(x.Convolution)}
+	}
 	w.InputParty, w.NoSacrifice = uint32(x.InputParty), x.NoSacrifice
 	return w, nil
 }
@@ -227,6 +239,6 @@ func reservationOf(r *tuplesv1.Reservation) *Reservation {
 		Clients: r.GetClients(),
 		Class: Class{Kind: kinds[c.GetKind()], Field: c.GetField(), Params: c.GetParams(), Tenant: c.GetTenant(),
 			Rows: int(c.GetShape().GetRows()), Inner: int(c.GetShape().GetInner()), Columns: int(c.GetShape().GetColumns()),
-			InputParty: int(c.GetInputParty()), NoSacrifice: c.GetNoSacrifice()},
+			Convolution: convolutionOf(c.GetShape().GetConvolution()), InputParty: int(c.GetInputParty()), NoSacrifice: c.GetNoSacrifice()},
 	}
 }

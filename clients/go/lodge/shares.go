@@ -220,7 +220,7 @@ func (s *Shares) Err() error { return s.err }
 
 // layout is how the elements of a tuple's record at this party are arranged.
 type layout struct {
-	parts []int // elements of each value: 1, or those of a matrix
+	parts []int // elements of each value: 1, or those of a matrix or an image
 	clear int
 }
 
@@ -239,6 +239,11 @@ func layoutOf(c Class, party int) (l layout) {
 		l.parts = []int{1, 1, 1}
 	case tuplefile.Matrix:
 		l.parts = []int{c.Rows * c.Inner, c.Inner * c.Columns, c.Rows * c.Columns}
+	case tuplefile.ConvolutionKind:
+		if c.Convolution.Check() == nil {
+			x, w, y := c.Convolution.Sizes()
+			l.parts = []int{x, w, y}
+		}
 	case tuplefile.Square, tuplefile.Inverse:
 		l.parts = []int{1, 1}
 	case tuplefile.Random, tuplefile.Bit:

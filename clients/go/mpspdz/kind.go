@@ -49,6 +49,9 @@ func (t Target) check(n int) error {
 		return fmt.Errorf("%w: MP-SPDZ makes random values from input masks, one of each party, and has no file for them",
 			ErrKind)
 	}
+	if t.Kind == "convolution" {
+		return fmt.Errorf("%w: MP-SPDZ has no file for convolutions; matrix triples of the product that each is made as have one", ErrKind)
+	}
 	if t.Kind != Matrix && values[t.Kind] == 0 {
 		return fmt.Errorf("%w: tuples of kind %q", ErrKind, t.Kind)
 	}

@@ -286,7 +286,7 @@ func TestRefusals(t *testing.T) {
 	}
 	for _, target := range []Target{
 		{}, {Kind: "random"}, {Kind: "keys"}, {Kind: Scalar, Owner: 1}, {Kind: Input, Owner: 3}, {Kind: Input, Owner: -1},
-		{Kind: Scalar, Shape: Shape{1, 1, 1}}, {Kind: Matrix}, {Kind: Matrix, Shape: Shape{1, 0, 1}},
+		{Kind: Scalar, Shape: Shape{1, 1, 1}}, {Kind: "convolution"}, {Kind: Matrix}, {Kind: Matrix, Shape: Shape{1, 0, 1}},
 		{Kind: Matrix, Shape: Shape{1 << 12, 1 << 12, 1 << 12}}, {Kind: Matrix, Shape: Shape{1 << 40, 1 << 40, 1 << 40}},
 	} {
 		if _, err := tree.File(target); !errors.Is(err, ErrKind) {

@@ -36,9 +36,11 @@ const (
 	Bit     = "bit"     // 0 or 1
 	Inverse = "inverse" // a, 1/a
 	Input   = "input"   // a; and, after the MAC, the value that a's shares add up to, in the record of InputParty
+
+	ConvolutionKind = "convolution" // an image X, kernels W, and what they give, Y
 )
 
-// values is how many values there are in a tuple of a kind other than matrices.
+// values is how many values there are in a tuple of a kind other than matrices and convolutions.
 var values = map[string]int{Scalar: 3, Square: 2, Random: 1, Bit: 1, Inverse: 2, Input: 1}
 
 // Errors of this package; every error that it returns wraps one of them or comes from the file system.
@@ -78,6 +80,8 @@ type Manifest struct {
 	Tuples        int64  `json:"tuples"`
 	Dims          Dims   `json:"dims"`
 	InputParty    int    `json:"input_party,omitempty"` // of input masks: who knows the values
+	// Convolution is the shape of convolutions, nil for other tuples.
+	Convolution *Convolution `json:"convolution,omitempty"`
 	// MACKeyShare is decimal, below the modulus; empty where only the tuples were drawn.
 	MACKeyShare string `json:"mac_key_share,omitempty"`
 	// MACKeyPooled says that the share was drawn to be added up with the others', so that the party has retired its epoch.
@@ -90,8 +94,12 @@ type Manifest struct {
 
 // String describes the manifest without its secret.
 func (m Manifest) String() string {
-	return fmt.Sprintf("party %d of %d: %d %s tuples %dx%dx%d over %s (%s), epoch %d, batch %s",
-		m.Party, m.Parties, m.Tuples, m.Kind, m.Dims.M, m.Dims.K, m.Dims.N, m.Field, m.Params, m.Epoch, m.Batch)
+	shape := fmt.Sprintf("%dx%dx%d", m.Dims.M, m.Dims.K, m.Dims.N)
+	if m.Convolution != nil {
+		shape = m.Convolution.String()
+	}
+	return fmt.Sprintf("party %d of %d: %d %s tuples %s over %s (%s), epoch %d, batch %s",
+		m.Party, m.Parties, m.Tuples, m.Kind, shape, m.Field, m.Params, m.Epoch, m.Batch)
 }
 
 // GoString is String.
@@ -99,6 +107,10 @@ func (m Manifest) GoString() string { return m.String() }
 
 // Values returns the number of values in one tuple, MACs not counted: for matrices mk + kn + mn.
 func (m Manifest) Values() int {
+	if m.Convolution != nil {
+		x, w, y := m.Convolution.Sizes()
+		return x + w + y
+	}
 	if m.Kind != Matrix {
 		return values[m.Kind]
 	}
@@ -127,8 +139,10 @@ func (m Manifest) check(files bool) error {
 	switch {
 	case m.FormatVersion != FormatVersion:
 		return bad("format_version %d, want %d", m.FormatVersion, FormatVersion)
-	case m.Kind != Matrix && values[m.Kind] == 0:
-		return bad("kind is none of %s, %s, %s, %s, %s, %s and %s", Scalar, Matrix, Square, Random, Bit, Inverse, Input)
+	case m.Kind != Matrix && m.Kind != ConvolutionKind && values[m.Kind] == 0:
+		return bad("kind is none of %s, %s, %s, %s, %s, %s, %s and %s", Scalar, Matrix, Square, Random, Bit, Inverse, Input, ConvolutionKind)
+	case (m.Convolution != nil) != (m.Kind == ConvolutionKind):
+		return bad("convolutions, and only they, have the shape of one")
 	case m.Parties < 1 || m.Parties > maxParties:
 		return bad("%d parties", m.Parties)
 	case m.Party < 0 || m.Party >= m.Parties:
@@ -141,6 +155,8 @@ func (m Manifest) check(files bool) error {
 		return bad("%d tuples", m.Tuples)
 	case !dimOK(m.Dims.M) || !dimOK(m.Dims.K) || !dimOK(m.Dims.N):
 		return bad("dims %dx%dx%d", m.Dims.M, m.Dims.K, m.Dims.N)
+	case m.Convolution != nil && m.Convolution.Check() != nil:
+		return m.Convolution.Check()
 	case m.Values() > maxValues:
 		return bad("%d values in one tuple, at most %d", m.Values(), maxValues)
 	case m.Kind != Matrix && m.Dims != Dims{1, 1, 1}:

@@ -34,7 +34,7 @@ func newChecker(m tuplefile.Manifest, p, alpha *big.Int) *checker {
 		manifest: m, p: p, alpha: alpha, size: (p.BitLen() + 7) / 8, values: m.Values(),
 		seen: make(map[[16]byte]struct{}),
 	}
-	if m.Kind == tuplefile.Matrix {
+	if m.Kind == tuplefile.Matrix || m.Convolution != nil {
 		each := p.BitLen() - 1 // p >= 2^each
 		c.vectors = (soundnessBits + each - 1) / each
 	}
@@ -45,7 +45,7 @@ func (c *checker) newReport() *Report {
 	m := c.manifest
 	return &Report{
 		Kind: m.Kind, Params: m.Params, Field: m.Field, ModulusBits: c.p.BitLen(), Parties: m.Parties, Epoch: m.Epoch,
-		Batch: m.Batch, Dims: m.Dims, InputParty: m.InputParty, KeygenSecurity: m.KeygenSecurity, NoSacrifice: m.NoSacrifice, Tuples: m.Tuples,
+		Batch: m.Batch, Dims: m.Dims, Convolution: m.Convolution, InputParty: m.InputParty, KeygenSecurity: m.KeygenSecurity, NoSacrifice: m.NoSacrifice, Tuples: m.Tuples,
 		Failed: make(map[string]int64), Failures: []Failure{}, FreivaldsVectors: c.vectors,
 	}
 }
@@ -165,7 +165,7 @@ func (c *checker) compare(ch *chunk, i int) {
 	parts := c.split(ch.sums[2*i*c.values:][:c.values])
 	factors := parts[:1]
 	switch c.manifest.Kind {
-	case tuplefile.Scalar, tuplefile.Matrix:
+	case tuplefile.Scalar, tuplefile.Matrix, tuplefile.ConvolutionKind:
 		factors = parts[:2]
 	case tuplefile.Bit:
 		if parts[0][0].Sign() != 0 {
@@ -203,7 +203,11 @@ func (c *checker) once(ch *chunk, i, values int, b []byte) {
 // split cuts one tuple's values into A, B, C, or as many as there are.
 func (c *checker) split(values []big.Int) (parts [][]big.Int) {
 	d := c.manifest.Dims
-	for _, n := range []int{d.M * d.K, d.K * d.N, d.M * d.N} {
+	sizes := [3]int{d.M * d.K, d.K * d.N, d.M * d.N}
+	if s := c.manifest.Convolution; s != nil {
+		sizes[0], sizes[1], sizes[2] = s.Sizes()
+	}
+	for _, n := range sizes {
 		if n = min(n, len(values)); n > 0 {
 			parts = append(parts, values[:n])
 			values = values[n:]
@@ -242,7 +246,7 @@ func (c *checker) wrongMACs(values, macs []big.Int) (wrong int) {
 }
 
 // wrongRows counts the rows in which C differs from A*B, exactly but for matrices, and for these as far as random vectors
-// tell. Of other tuples it is 1 if the relation between the values does not hold.
+// tell; of convolutions the outputs. Of other tuples it is 1 if the relation between the values does not hold.
 func (c *checker) wrongRows(values []big.Int) int {
 	one := []big.Int{*big.NewInt(1)}
 	a := values[:1]
@@ -259,6 +263,10 @@ func (c *checker) wrongRows(values []big.Int) int {
 		return 0
 	}
 	d, parts := c.manifest.Dims, c.split(values)
+	if s := c.manifest.Convolution; s != nil {
+		d = tuplefile.Dims{M: s.Outputs, K: s.Channels * s.KernelHeight * s.KernelWidth, N: s.OutHeight() * s.OutWidth()}
+		parts[0], parts[1] = parts[1], c.windows(parts[0])
+	}
 	for range c.vectors {
 		r := c.randomVector(d.N)
 		if wrong := c.differ(c.times(parts[0], c.times(parts[1], r, d.K, d.N), d.M, d.K), c.times(parts[2], r, d.M, d.N)); wrong > 0 {

@@ -22,21 +22,22 @@ type Failure struct {
 
 // Report is the outcome of a run that could read everything.
 type Report struct {
-	Kind           string           `json:"kind"`
-	Params         string           `json:"params"`
-	Field          string           `json:"field"`
-	ModulusBits    int              `json:"modulus_bits"`
-	Parties        int              `json:"parties"`
-	Epoch          uint64           `json:"epoch"`
-	Batch          string           `json:"batch"`
-	Dims           tuplefile.Dims   `json:"dims"`
-	InputParty     int              `json:"input_party,omitempty"` // of input masks: who knows the values
-	KeygenSecurity string           `json:"keygen_security"`
-	NoSacrifice    bool             `json:"no_sacrifice,omitempty"` // of products: made without a sacrifice
-	Tuples         int64            `json:"tuples"`
-	Verified       int64            `json:"verified"` // triples that passed every check
-	Failed         map[string]int64 `json:"failed"`   // triples by the check that they failed; empty when all passed
-	Failures       []Failure        `json:"failures"` // the first ones, in order
+	Kind           string                 `json:"kind"`
+	Params         string                 `json:"params"`
+	Field          string                 `json:"field"`
+	ModulusBits    int                    `json:"modulus_bits"`
+	Parties        int                    `json:"parties"`
+	Epoch          uint64                 `json:"epoch"`
+	Batch          string                 `json:"batch"`
+	Dims           tuplefile.Dims         `json:"dims"`
+	Convolution    *tuplefile.Convolution `json:"convolution,omitempty"`
+	InputParty     int                    `json:"input_party,omitempty"` // of input masks: who knows the values
+	KeygenSecurity string                 `json:"keygen_security"`
+	NoSacrifice    bool                   `json:"no_sacrifice,omitempty"` // of products: made without a sacrifice
+	Tuples         int64                  `json:"tuples"`
+	Verified       int64                  `json:"verified"` // triples that passed every check
+	Failed         map[string]int64       `json:"failed"`   // triples by the check that they failed; empty when all passed
+	Failures       []Failure              `json:"failures"` // the first ones, in order
 	// Vectors per product in Freivalds' method; 0 for scalars, whose products are checked exactly.
 	FreivaldsVectors int `json:"freivalds_vectors"`
 	// Triples whose factors were compared with each other.

@@ -26,7 +26,7 @@ type export struct {
 	values    int
 }
 
-func newExport(t testing.TB, kind, params, field string, parties, tuples int, d tuplefile.Dims) *export {
+func newExport(t testing.TB, kind, params, field string, parties, tuples int, d tuplefile.Dims, shape ...tuplefile.Convolution) *export {
 	t.Helper()
 	p, err := Modulus(params, field)
 	if err != nil {
@@ -48,6 +48,11 @@ func newExport(t testing.TB, kind, params, field string, parties, tuples int, d 
 			FormatVersion: 1, Kind: kind, Params: params, Field: field, Modulus: p.String(), Parties: parties, Party: i,
 			Epoch: 3, Batch: "b-7", Tuples: int64(tuples), Dims: d, MACKeyShare: share.String(), MACKeyPooled: true, KeygenSecurity: "passive",
 		})
+	}
+	for i := range e.manifests {
+		if len(shape) > 0 {
+			e.manifests[i].Convolution = &shape[0]
+		}
 	}
 	e.values = e.manifests[0].Values()
 	e.data = make([][]byte, parties)
@@ -84,6 +89,8 @@ func newExport(t testing.TB, kind, params, field string, parties, tuples int, d 
 		}
 		all := slices.Concat(a, b, c)
 		switch kind {
+		case tuplefile.ConvolutionKind:
+			all = convolve(shape[0], random, p)
 		case tuplefile.Square:
 			all = []*big.Int{a[0], new(big.Int).Exp(a[0], big.NewInt(2), p)}
 		case tuplefile.Inverse:
@@ -182,6 +189,10 @@ func TestGoodTuplesPass(t *testing.T) {
 		newExport(t, tuplefile.Scalar, "insecure-8-64", "p512", 5, 2, one),
 		newExport(t, tuplefile.Scalar, "S15-128", "p256", 1, 2, one),
 		newExport(t, tuplefile.Matrix, "S14-64", "p1024", 3, 1, tuplefile.Dims{M: 2, K: 7, N: 1}),
+		convolutions(t), newExport(t, tuplefile.ConvolutionKind, "S13-8", "p64", 2, 3, one, tuplefile.Convolution{
+			Channels: 1, Height: 6, Width: 3, Outputs: 1, KernelHeight: 4, KernelWidth: 2, StrideHeight: 2, StrideWidth: 1,
+			PaddingHeight: 2, PaddingWidth: 1,
+		}),
 	} {
 		var last int64
 		dirs := e.write(t)
@@ -214,6 +225,7 @@ func TestWrongValuesAreFound(t *testing.T) {
 	}
 	m := matrices(t).manifests[0]
 	mk, kn, v := m.Dims.M*m.Dims.K, m.Dims.K*m.Dims.N, m.Values()
+	nx, nw, ny := convolutions(t).manifests[0].Convolution.Sizes()
 	for _, f := range []family{
 		{scalars, 1099, []spoil{
 			{"a", 0, []string{CheckMACA, CheckProduct}},
@@ -246,6 +258,13 @@ func TestWrongValuesAreFound(t *testing.T) {
 			{"first MAC of A", v, []string{CheckMACA}},
 			{"last MAC of B", v + mk + kn - 1, []string{CheckMACB}},
 			{"last MAC of C", 2*v - 1, []string{CheckMACC}},
+		}},
+		{convolutions, 2, []spoil{
+			{"first of X", 0, []string{CheckMACA, CheckProduct}}, {"last of X", nx - 1, []string{CheckMACA, CheckProduct}},
+			{"first of W", nx, []string{CheckMACB, CheckProduct}}, {"last of W", nx + nw - 1, []string{CheckMACB, CheckProduct}},
+			{"first of Y", nx + nw, []string{CheckMACC, CheckProduct}}, {"last of Y", nx + nw + ny - 1, []string{CheckMACC, CheckProduct}},
+			{"first MAC of X", nx + nw + ny, []string{CheckMACA}}, {"last MAC of W", 2*(nx+nw) + ny - 1, []string{CheckMACB}},
+			{"last MAC of Y", 2*(nx+nw+ny) - 1, []string{CheckMACC}},
 		}},
 	} {
 		for _, s := range f.spoils {

@@ -14,7 +14,7 @@ fetch with it, and have shares of the same tuples in the same order: the parties
 from .client import Client
 from .config import Config, Server
 from .errors import BadAnswersError, BadKeysError, BadSharesError, ConfigError, LodgeError
-from .reservation import KINDS, AwayParty, Reservation, Stock, StockLevel
+from .reservation import KINDS, AwayParty, Convolution, Reservation, Stock, StockLevel
 from .shares import Shares
 
 __all__ = [
@@ -26,6 +26,7 @@ __all__ = [
     "Client",
     "Config",
     "ConfigError",
+    "Convolution",
     "LodgeError",
     "Reservation",
     "Server",

@@ -15,7 +15,7 @@ from .channel import Patience, Service, retried
 from .config import Config
 from .errors import ConfigError, LodgeError
 from .fields import modulus
-from .reservation import KINDS, Class, Reservation, Stock
+from .reservation import KINDS, Class, Convolution, Reservation, Stock
 from .shares import Download, Shares
 
 
@@ -66,6 +66,7 @@ class Client:
         shape: tuple[int, int, int] | None = None,
         input_party: int | None = None,
         no_sacrifice: bool = False,
+        convolution: Convolution | None = None,
         epoch: int = 0,
         lease: timedelta | None = None,
         clients: Sequence[str] = (),
@@ -83,6 +84,7 @@ class Client:
             tenant: default the configuration's.
             shape: (rows, inner, columns) of matrices: a is rows x inner, b is inner x columns.
             input_party: of input masks, the index of the party that knows the values.
+            convolution: shape of convolutions, such as ``Convolution((3, 32, 32), 16, (3, 3), padding=(1, 1))``.
             no_sacrifice: take products that were made without a sacrifice, and only those.
             epoch: of the keys; 0 means the newest that has enough.
             lease: how long the tuples are kept for this; default 10 minutes.
@@ -101,9 +103,11 @@ class Client:
             raise ConfigError(f"{kind!r} is not a kind of tuples", f"write one of {', '.join(KINDS)}")
         if (shape is not None) != (kind == "matrix") or (input_party is not None) != (kind == "input"):
             raise ConfigError("matrices, and only they, have a shape; input masks, and only they, an input_party")
+        if (convolution is not None) != (kind == "convolution"):
+            raise ConfigError("convolutions, and only they, have the shape of one", "give convolution=Convolution(...)")
         params, tenant = params or self.config.params, tenant or self.config.tenant
-        tuples = Class(kind, field, params, tenant, shape, input_party, no_sacrifice)
         try:
+            tuples = Class(kind, field, params, tenant, shape, input_party, no_sacrifice, convolution)
             request = stock_pb2.ReserveRequest(count=count, epoch=epoch, clients=clients, wait=wait)
             getattr(request, "class").CopyFrom(tuples.wire())
             if lease is not None:

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from .errors import ConfigError
+
+if TYPE_CHECKING:
+    from .reservation import Convolution
 
 # Bits of the base of each parameter set; those named insecure are for tests.
 _BASE_BITS = {"S13-8": 8, "S13-16": 16, "S14-32": 32, "S14-64": 64, "S15-128": 128}
@@ -53,12 +58,18 @@ def modulus(params: str, field: str) -> int:
 Shape = tuple[int, ...]
 
 
-def layout(kind: str, shape: tuple[int, int, int] | None, clear: bool) -> dict[str, Shape]:
+def layout(
+    kind: str, shape: tuple[int, int, int] | None, clear: bool, convolution: Convolution | None = None
+) -> dict[str, Shape]:
     """Names of a record's values, in order, each with the shape of its elements; () for one element."""
     values: dict[str, Shape]
     if kind == "matrix" and shape is not None:
         rows, inner, columns = shape
         values = {"a": (rows, inner), "b": (inner, columns), "c": (rows, columns)}
+    elif kind == "convolution" and convolution is not None:
+        if min(*convolution.image, convolution.outputs, *convolution.kernel, *convolution.stride) < 1:
+            raise ConfigError("a convolution with a size of 0")
+        values = {"x": convolution.image, "w": convolution.kernels, "y": convolution.result}
     else:
         names = {"scalar": "a b c", "square": "a a2", "inverse": "a a_inv", "random": "a", "bit": "a", "input": "a"}
         if kind not in names:

@@ -12,10 +12,58 @@ from ._proto.lodge.stock.v1 import stock_pb2
 from ._proto.lodge.tuples.v1 import tuples_pb2
 
 #: Kinds of tuples.
-KINDS = ("scalar", "matrix", "square", "random", "bit", "inverse", "input")
+KINDS = ("scalar", "matrix", "square", "random", "bit", "inverse", "input", "convolution")
 
 _TO_WIRE = {kind: getattr(job_pb2, f"KIND_{kind.upper()}") for kind in KINDS}
 _FROM_WIRE = {value: kind for kind, value in _TO_WIRE.items()}
+
+
+@dataclass(frozen=True)
+class Convolution:
+    """The shape of convolutions, which is that of numpy arrays: of images ``(channels, height, width)``, of kernels
+    ``(outputs, channels, kernel height, kernel width)``, and of what they give :attr:`result`."""
+
+    image: tuple[int, int, int]  #: channels, height, width
+    outputs: int
+    kernel: tuple[int, int]  #: height, width
+    stride: tuple[int, int] = (1, 1)
+    padding: tuple[int, int] = (0, 0)  #: rows of zeros above and below, columns at both sides
+
+    @property
+    def kernels(self) -> tuple[int, int, int, int]:
+        return (self.outputs, self.image[0], *self.kernel)
+
+    @property
+    def result(self) -> tuple[int, int, int]:
+        sides = zip(self.image[1:], self.kernel, self.stride, self.padding, strict=True)
+        height, width = ((size + 2 * padding - kernel) // stride + 1 for size, kernel, stride, padding in sides)
+        return (self.outputs, height, width)
+
+    def wire(self) -> job_pb2.Convolution:
+        (channels, height, width), (kernel_height, kernel_width) = self.image, self.kernel
+        (stride_height, stride_width), (padding_height, padding_width) = self.stride, self.padding
+        return job_pb2.Convolution(
+            channels=channels,
+            height=height,
+            width=width,
+            outputs=self.outputs,
+            kernel_height=kernel_height,
+            kernel_width=kernel_width,
+            stride_height=stride_height,
+            stride_width=stride_width,
+            padding_height=padding_height,
+            padding_width=padding_width,
+        )
+
+    @classmethod
+    def of(cls, c: job_pb2.Convolution) -> Convolution:
+        return cls(
+            (c.channels, c.height, c.width),
+            c.outputs,
+            (c.kernel_height, c.kernel_width),
+            (c.stride_height, c.stride_width),
+            (c.padding_height, c.padding_width),
+        )
 
 
 @dataclass(frozen=True)
@@ -29,12 +77,15 @@ class Class:
     shape: tuple[int, int, int] | None = None  #: (rows, inner, columns) of matrices
     input_party: int | None = None  #: of input masks: the party that knows the values
     no_sacrifice: bool = False  #: products that were made without a sacrifice
+    convolution: Convolution | None = None  #: the shape of convolutions
 
     def wire(self) -> tuples_pb2.Class:
         out = tuples_pb2.Class(tenant=self.tenant, kind=_TO_WIRE[self.kind], params=self.params, field=self.field)
         if self.shape is not None:
             rows, inner, columns = self.shape
             out.shape.CopyFrom(job_pb2.Shape(rows=rows, inner=inner, columns=columns))
+        if self.convolution is not None:
+            out.shape.convolution.CopyFrom(self.convolution.wire())
         out.input_party = self.input_party or 0
         out.no_sacrifice = self.no_sacrifice
         return out
@@ -42,9 +93,11 @@ class Class:
     @classmethod
     def of(cls, c: tuples_pb2.Class) -> Class:
         kind = _FROM_WIRE.get(c.kind, "")
-        shape = (c.shape.rows, c.shape.inner, c.shape.columns) if c.HasField("shape") else None
+        convolved = Convolution.of(c.shape.convolution) if c.shape.HasField("convolution") else None
+        matrices = c.HasField("shape") and convolved is None
+        shape = (c.shape.rows, c.shape.inner, c.shape.columns) if matrices else None
         owner = c.input_party if kind == "input" else None
-        return cls(kind, c.field, c.params, c.tenant, shape, owner, c.no_sacrifice)
+        return cls(kind, c.field, c.params, c.tenant, shape, owner, c.no_sacrifice, convolved)
 
 
 @dataclass(frozen=True)

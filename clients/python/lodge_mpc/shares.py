@@ -24,24 +24,26 @@ class Shares:
 
     A value and its MAC share are attributes, by the kind of the tuples:
 
-    ======== ==================== ===================================================================
-    kind     values               what they satisfy, once added up
-    ======== ==================== ===================================================================
-    scalar   ``a``, ``b``, ``c``  c = a b
-    matrix   ``a``, ``b``, ``c``  the same, as matrices
-    square   ``a``, ``a2``        a2 = a a
-    inverse  ``a``, ``a_inv``     a a_inv = 1
-    random   ``a``
-    bit      ``a``                a is 0 or 1
-    input    ``a``                at the party that knows it, ``clear`` is the value itself, not a share
-    ======== ==================== ===================================================================
+    =========== ==================== ================================================================
+    kind        values               what they satisfy, once added up
+    =========== ==================== ================================================================
+    scalar      ``a``, ``b``, ``c``  c = a b
+    matrix      ``a``, ``b``, ``c``  the same, as matrices
+    convolution ``x``, ``w``, ``y``  y is the convolution of the image x with the kernels w
+    square      ``a``, ``a2``        a2 = a a
+    inverse     ``a``, ``a_inv``     a a_inv = 1
+    random      ``a``
+    bit         ``a``                a is 0 or 1
+    input       ``a``                at the party that knows it, ``clear`` is the value itself, not a share
+    =========== ==================== ================================================================
 
     For each value ``x`` there is ``mac_x``, a share of alpha x with the MAC key alpha (``Client.mac_key_share``).
 
-    Shapes: ``(n,)``; of matrices ``(n, rows, columns)``. Elements are below the modulus. In fields of 64 bits the
-    arrays are uint64 and views of what came over the network; convert with ``.astype(object)`` before you add or
-    multiply. In larger fields they are arrays of Python's ints (dtype object), made when first asked for. ``raw`` has
-    uint64 limbs without a copy in every field.
+    Shapes: ``(n,)``; of matrices ``(n, rows, columns)``; of convolutions images are ``(n, channels, height, width)``,
+    kernels ``(n, outputs, channels, height, width)`` and results ``(n, outputs, height, width)``. Elements are below
+    the modulus. In fields of 64 bits the arrays are uint64 and views of what came over the network; convert with
+    ``.astype(object)`` before you add or multiply. In larger fields they are arrays of Python's ints (dtype object),
+    made when first asked for. ``raw`` has uint64 limbs without a copy in every field.
 
     Shares are secret, and printing this object shows none.
     """
@@ -54,17 +56,23 @@ class Shares:
     a2: Values
     a_inv: Values
     clear: Values
+    x: Values
+    w: Values
+    y: Values
     mac_a: Values
     mac_b: Values
     mac_c: Values
     mac_a2: Values
     mac_a_inv: Values
+    mac_x: Values
+    mac_w: Values
+    mac_y: Values
 
     def __init__(self, reservation: Reservation, own: int | None, tuple_bytes: int) -> None:
         c = reservation.tuples
         self.reservation = reservation
         self.modulus = modulus(c.params, c.field)
-        self._layout = layout(c.kind, c.shape, c.input_party is not None and c.input_party == own)
+        self._layout = layout(c.kind, c.shape, c.input_party is not None and c.input_party == own, c.convolution)
         self._limbs = math.ceil(self.modulus.bit_length() / 64)
         elements = sum(math.prod(shape) for shape in self._layout.values())
         if tuple_bytes != 8 * self._limbs * elements:

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from lodge_mpc import Client, Config, LodgeError, Reservation, Shares
+from lodge_mpc import Client, Config, Convolution, LodgeError, Reservation, Shares
 from lodge_mpc._proto.lodge.tuples.v1.tuples_pb2 import ListMacKeysRequest
 from lodge_mpc.pin import Pin
 
@@ -111,6 +111,20 @@ class Cluster(unittest.TestCase):
         v = self.opened(shares, key)
         for a, b, c in zip(v["a"], v["b"], v["c"], strict=True):
             self.assertTrue((a.dot(b) % shares[0].modulus == c).all())
+
+    def test_convolution(self) -> None:
+        shape = Convolution((2, 4, 3), 3, (3, 2), stride=(1, 1), padding=(1, 0))
+        reserved, shares, key = self.draw("convolution", "p128", 2, convolution=shape)
+        self.assertEqual(reserved.tuples.convolution, shape)
+        self.assertEqual([shares[0][n].shape for n in "xwy"], [(2, 2, 4, 3), (2, 3, 2, 3, 2), (2, 3, 4, 2)])
+        v, p = self.opened(shares, key), shares[0].modulus
+        for x, w, y in zip(v["x"], v["w"], v["y"], strict=True):
+            padded = np.zeros((2, 6, 3), dtype=object)
+            padded[:, 1:5] = x
+            for i in range(4):
+                for j in range(2):
+                    window = padded[:, i : i + 3, j : j + 2]
+                    self.assertTrue(((w * window).sum(axis=(1, 2, 3)) % p == y[:, i, j]).all())
 
     def test_other_kinds(self) -> None:
         _, shares, key = self.draw("square", "p128", 10)

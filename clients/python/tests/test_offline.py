@@ -15,12 +15,13 @@ from typing import Any
 
 import numpy as np
 
-from lodge_mpc import AwayParty, BadSharesError, Client, Config, ConfigError, LodgeError, Server, Stock
+from lodge_mpc import AwayParty, BadSharesError, Client, Config, ConfigError, Convolution, LodgeError, Server, Stock
 from lodge_mpc._proto.lodge.job.v1 import job_pb2
 from lodge_mpc._proto.lodge.stock.v1 import stock_pb2
 from lodge_mpc._proto.lodge.tuples.v1 import tuples_pb2
 from lodge_mpc.channel import Patience
-from lodge_mpc.fields import _FORMULAS, modulus
+from lodge_mpc.fields import _FORMULAS, layout, modulus
+from lodge_mpc.reservation import Class
 from lodge_mpc.shares import Download
 
 REPOSITORY = Path(__file__).resolve().parents[3]
@@ -69,11 +70,31 @@ class Configurations(unittest.TestCase):
             {"kind": "matrix"},
             {"kind": "scalar", "shape": (1, 1, 1)},
             {"kind": "input"},
+            {"kind": "convolution"},
+            {"kind": "scalar", "convolution": Convolution((1, 3, 3), 1, (3, 3))},
+            {"kind": "convolution", "convolution": Convolution((1, -3, 3), 1, (3, 3))},
         ):
             with self.subTest(arguments), self.assertRaises(ConfigError):
                 c.reserve(**{"field": "p128", "count": 1, **arguments})  # type: ignore[arg-type]
         with self.assertRaises(ConfigError):
             c.fetch("abc")
+
+
+class Convolutions(unittest.TestCase):
+    def test_shapes(self) -> None:
+        c = Convolution((3, 8, 7), 4, (3, 2), stride=(2, 1), padding=(1, 0))
+        self.assertEqual((c.kernels, c.result), ((4, 3, 3, 2), (4, 4, 6)))
+        self.assertEqual(Convolution.of(c.wire()), c)
+        whole = Class("convolution", "p128", "S14-32", "dev", convolution=c)
+        self.assertEqual(Class.of(whole.wire()), whole)
+        self.assertEqual(Class.of(Class("scalar", "p64", "S14-32", "dev").wire()).convolution, None)
+        names = layout("convolution", None, False, c)
+        self.assertEqual(list(names), ["x", "w", "y", "mac_x", "mac_w", "mac_y"])
+        self.assertEqual((names["x"], names["mac_w"], names["y"]), ((3, 8, 7), (4, 3, 3, 2), (4, 4, 6)))
+        with self.assertRaises(ConfigError):
+            layout("convolution", None, False, Convolution((3, 8, 7), 4, (3, 2), stride=(0, 1)))
+        with self.assertRaises(ConfigError):
+            layout("convolution", None, False)
 
 
 class Tokens(unittest.TestCase):

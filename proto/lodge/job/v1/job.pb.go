@@ -104,6 +104,8 @@ const (
 	Kind_KIND_MASKS Kind = 10
 	// New shares of the secrets of threshold keys, in another epoch.
 	Kind_KIND_RESHARE Kind = 11
+	// Random images, random kernels, and the convolutions of both.
+	Kind_KIND_CONVOLUTION Kind = 12
 )
 
 // Enum value maps for Kind.
@@ -121,6 +123,7 @@ var (
 		9:  "KIND_INPUT",
 		10: "KIND_MASKS",
 		11: "KIND_RESHARE",
+		12: "KIND_CONVOLUTION",
 	}
 	Kind_value = map[string]int32{
 		"KIND_UNSPECIFIED": 0,
@@ -135,6 +138,7 @@ var (
 		"KIND_INPUT":       9,
 		"KIND_MASKS":       10,
 		"KIND_RESHARE":     11,
+		"KIND_CONVOLUTION": 12,
 	}
 )
 
@@ -348,12 +352,15 @@ func (JobState) EnumDescriptor() ([]byte, []int) {
 	return file_lodge_job_v1_job_proto_rawDescGZIP(), []int{4}
 }
 
-// Shape of a matrix product: (rows x inner) times (inner x columns).
+// Shape of a matrix product: (rows x inner) times (inner x columns). Of a
+// convolution the last field alone is set.
 type Shape struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Rows          uint32                 `protobuf:"varint,1,opt,name=rows,proto3" json:"rows,omitempty"`
-	Inner         uint32                 `protobuf:"varint,2,opt,name=inner,proto3" json:"inner,omitempty"`
-	Columns       uint32                 `protobuf:"varint,3,opt,name=columns,proto3" json:"columns,omitempty"`
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Rows    uint32                 `protobuf:"varint,1,opt,name=rows,proto3" json:"rows,omitempty"`
+	Inner   uint32                 `protobuf:"varint,2,opt,name=inner,proto3" json:"inner,omitempty"`
+	Columns uint32                 `protobuf:"varint,3,opt,name=columns,proto3" json:"columns,omitempty"`
+	// Only for KIND_CONVOLUTION.
+	Convolution   *Convolution `protobuf:"bytes,4,opt,name=convolution,proto3" json:"convolution,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -409,6 +416,135 @@ func (x *Shape) GetColumns() uint32 {
 	return 0
 }
 
+func (x *Shape) GetConvolution() *Convolution {
+	if x != nil {
+		return x.Convolution
+	}
+	return nil
+}
+
+// Convolution of an image of channels x height x width with outputs kernels of
+// channels x kernel_height x kernel_width, which move by a stride over the image
+// with padding of zeros on each side. Its size on a side is (size + 2 padding -
+// kernel) / stride + 1, rounded down. Padding is less than the kernel, and every
+// entry of the image is read: neither passed over by a stride above the kernel,
+// nor left over at the end.
+type Convolution struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Channels      uint32                 `protobuf:"varint,1,opt,name=channels,proto3" json:"channels,omitempty"`
+	Height        uint32                 `protobuf:"varint,2,opt,name=height,proto3" json:"height,omitempty"`
+	Width         uint32                 `protobuf:"varint,3,opt,name=width,proto3" json:"width,omitempty"`
+	Outputs       uint32                 `protobuf:"varint,4,opt,name=outputs,proto3" json:"outputs,omitempty"`
+	KernelHeight  uint32                 `protobuf:"varint,5,opt,name=kernel_height,json=kernelHeight,proto3" json:"kernel_height,omitempty"`
+	KernelWidth   uint32                 `protobuf:"varint,6,opt,name=kernel_width,json=kernelWidth,proto3" json:"kernel_width,omitempty"`
+	StrideHeight  uint32                 `protobuf:"varint,7,opt,name=stride_height,json=strideHeight,proto3" json:"stride_height,omitempty"`
+	StrideWidth   uint32                 `protobuf:"varint,8,opt,name=stride_width,json=strideWidth,proto3" json:"stride_width,omitempty"`
+	PaddingHeight uint32                 `protobuf:"varint,9,opt,name=padding_height,json=paddingHeight,proto3" json:"padding_height,omitempty"`
+	PaddingWidth  uint32                 `protobuf:"varint,10,opt,name=padding_width,json=paddingWidth,proto3" json:"padding_width,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Convolution) Reset() {
+	*x = Convolution{}
+	mi := &file_lodge_job_v1_job_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Convolution) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Convolution) ProtoMessage() {}
+
+func (x *Convolution) ProtoReflect() protoreflect.Message {
+	mi := &file_lodge_job_v1_job_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Convolution.ProtoReflect.Descriptor instead.
+func (*Convolution) Descriptor() ([]byte, []int) {
+	return file_lodge_job_v1_job_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *Convolution) GetChannels() uint32 {
+	if x != nil {
+		return x.Channels
+	}
+	return 0
+}
+
+func (x *Convolution) GetHeight() uint32 {
+	if x != nil {
+		return x.Height
+	}
+	return 0
+}
+
+func (x *Convolution) GetWidth() uint32 {
+	if x != nil {
+		return x.Width
+	}
+	return 0
+}
+
+func (x *Convolution) GetOutputs() uint32 {
+	if x != nil {
+		return x.Outputs
+	}
+	return 0
+}
+
+func (x *Convolution) GetKernelHeight() uint32 {
+	if x != nil {
+		return x.KernelHeight
+	}
+	return 0
+}
+
+func (x *Convolution) GetKernelWidth() uint32 {
+	if x != nil {
+		return x.KernelWidth
+	}
+	return 0
+}
+
+func (x *Convolution) GetStrideHeight() uint32 {
+	if x != nil {
+		return x.StrideHeight
+	}
+	return 0
+}
+
+func (x *Convolution) GetStrideWidth() uint32 {
+	if x != nil {
+		return x.StrideWidth
+	}
+	return 0
+}
+
+func (x *Convolution) GetPaddingHeight() uint32 {
+	if x != nil {
+		return x.PaddingHeight
+	}
+	return 0
+}
+
+func (x *Convolution) GetPaddingWidth() uint32 {
+	if x != nil {
+		return x.PaddingWidth
+	}
+	return 0
+}
+
 // SessionRef names one session: a job and the ordinal of the attempt. A retry
 // is a new ordinal; nothing of an unfinished session survives.
 type SessionRef struct {
@@ -421,7 +557,7 @@ type SessionRef struct {
 
 func (x *SessionRef) Reset() {
 	*x = SessionRef{}
-	mi := &file_lodge_job_v1_job_proto_msgTypes[1]
+	mi := &file_lodge_job_v1_job_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -433,7 +569,7 @@ func (x *SessionRef) String() string {
 func (*SessionRef) ProtoMessage() {}
 
 func (x *SessionRef) ProtoReflect() protoreflect.Message {
-	mi := &file_lodge_job_v1_job_proto_msgTypes[1]
+	mi := &file_lodge_job_v1_job_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -446,7 +582,7 @@ func (x *SessionRef) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionRef.ProtoReflect.Descriptor instead.
 func (*SessionRef) Descriptor() ([]byte, []int) {
-	return file_lodge_job_v1_job_proto_rawDescGZIP(), []int{1}
+	return file_lodge_job_v1_job_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *SessionRef) GetJobId() string {
@@ -480,7 +616,7 @@ type SessionSpec struct {
 	Kind  Kind   `protobuf:"varint,8,opt,name=kind,proto3,enum=lodge.job.v1.Kind" json:"kind,omitempty"`
 	// Block dimension d of the matrix encoding; 1 for scalars; 0 for keys.
 	Dim uint32 `protobuf:"varint,9,opt,name=dim,proto3" json:"dim,omitempty"`
-	// Only for KIND_MATRIX.
+	// Only for KIND_MATRIX and KIND_CONVOLUTION.
 	Shape *Shape `protobuf:"bytes,10,opt,name=shape,proto3" json:"shape,omitempty"`
 	// Tuples (or ciphertexts, for KIND_PROOF) wanted; 0 for keys.
 	Count uint64 `protobuf:"varint,11,opt,name=count,proto3" json:"count,omitempty"`
@@ -520,7 +656,7 @@ type SessionSpec struct {
 
 func (x *SessionSpec) Reset() {
 	*x = SessionSpec{}
-	mi := &file_lodge_job_v1_job_proto_msgTypes[2]
+	mi := &file_lodge_job_v1_job_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -532,7 +668,7 @@ func (x *SessionSpec) String() string {
 func (*SessionSpec) ProtoMessage() {}
 
 func (x *SessionSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_lodge_job_v1_job_proto_msgTypes[2]
+	mi := &file_lodge_job_v1_job_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -545,7 +681,7 @@ func (x *SessionSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionSpec.ProtoReflect.Descriptor instead.
 func (*SessionSpec) Descriptor() ([]byte, []int) {
-	return file_lodge_job_v1_job_proto_rawDescGZIP(), []int{2}
+	return file_lodge_job_v1_job_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *SessionSpec) GetRef() *SessionRef {
@@ -735,7 +871,7 @@ type Blame struct {
 
 func (x *Blame) Reset() {
 	*x = Blame{}
-	mi := &file_lodge_job_v1_job_proto_msgTypes[3]
+	mi := &file_lodge_job_v1_job_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -747,7 +883,7 @@ func (x *Blame) String() string {
 func (*Blame) ProtoMessage() {}
 
 func (x *Blame) ProtoReflect() protoreflect.Message {
-	mi := &file_lodge_job_v1_job_proto_msgTypes[3]
+	mi := &file_lodge_job_v1_job_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -760,7 +896,7 @@ func (x *Blame) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Blame.ProtoReflect.Descriptor instead.
 func (*Blame) Descriptor() ([]byte, []int) {
-	return file_lodge_job_v1_job_proto_rawDescGZIP(), []int{3}
+	return file_lodge_job_v1_job_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Blame) GetParty() uint32 {
@@ -808,7 +944,7 @@ type Failure struct {
 
 func (x *Failure) Reset() {
 	*x = Failure{}
-	mi := &file_lodge_job_v1_job_proto_msgTypes[4]
+	mi := &file_lodge_job_v1_job_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -820,7 +956,7 @@ func (x *Failure) String() string {
 func (*Failure) ProtoMessage() {}
 
 func (x *Failure) ProtoReflect() protoreflect.Message {
-	mi := &file_lodge_job_v1_job_proto_msgTypes[4]
+	mi := &file_lodge_job_v1_job_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -833,7 +969,7 @@ func (x *Failure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Failure.ProtoReflect.Descriptor instead.
 func (*Failure) Descriptor() ([]byte, []int) {
-	return file_lodge_job_v1_job_proto_rawDescGZIP(), []int{4}
+	return file_lodge_job_v1_job_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Failure) GetOutcome() string {
@@ -916,7 +1052,7 @@ type Progress struct {
 
 func (x *Progress) Reset() {
 	*x = Progress{}
-	mi := &file_lodge_job_v1_job_proto_msgTypes[5]
+	mi := &file_lodge_job_v1_job_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -928,7 +1064,7 @@ func (x *Progress) String() string {
 func (*Progress) ProtoMessage() {}
 
 func (x *Progress) ProtoReflect() protoreflect.Message {
-	mi := &file_lodge_job_v1_job_proto_msgTypes[5]
+	mi := &file_lodge_job_v1_job_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -941,7 +1077,7 @@ func (x *Progress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Progress.ProtoReflect.Descriptor instead.
 func (*Progress) Descriptor() ([]byte, []int) {
-	return file_lodge_job_v1_job_proto_rawDescGZIP(), []int{5}
+	return file_lodge_job_v1_job_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Progress) GetRound() string {
@@ -1041,7 +1177,7 @@ type SessionStatus struct {
 
 func (x *SessionStatus) Reset() {
 	*x = SessionStatus{}
-	mi := &file_lodge_job_v1_job_proto_msgTypes[6]
+	mi := &file_lodge_job_v1_job_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1053,7 +1189,7 @@ func (x *SessionStatus) String() string {
 func (*SessionStatus) ProtoMessage() {}
 
 func (x *SessionStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_lodge_job_v1_job_proto_msgTypes[6]
+	mi := &file_lodge_job_v1_job_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1066,7 +1202,7 @@ func (x *SessionStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionStatus.ProtoReflect.Descriptor instead.
 func (*SessionStatus) Descriptor() ([]byte, []int) {
-	return file_lodge_job_v1_job_proto_rawDescGZIP(), []int{6}
+	return file_lodge_job_v1_job_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *SessionStatus) GetRef() *SessionRef {
@@ -1171,11 +1307,24 @@ var File_lodge_job_v1_job_proto protoreflect.FileDescriptor
 
 const file_lodge_job_v1_job_proto_rawDesc = "" +
 	"\n" +
-	"\x16lodge/job/v1/job.proto\x12\flodge.job.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"K\n" +
+	"\x16lodge/job/v1/job.proto\x12\flodge.job.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\x88\x01\n" +
 	"\x05Shape\x12\x12\n" +
 	"\x04rows\x18\x01 \x01(\rR\x04rows\x12\x14\n" +
 	"\x05inner\x18\x02 \x01(\rR\x05inner\x12\x18\n" +
-	"\acolumns\x18\x03 \x01(\rR\acolumns\"=\n" +
+	"\acolumns\x18\x03 \x01(\rR\acolumns\x12;\n" +
+	"\vconvolution\x18\x04 \x01(\v2\x19.lodge.job.v1.ConvolutionR\vconvolution\"\xcd\x02\n" +
+	"\vConvolution\x12\x1a\n" +
+	"\bchannels\x18\x01 \x01(\rR\bchannels\x12\x16\n" +
+	"\x06height\x18\x02 \x01(\rR\x06height\x12\x14\n" +
+	"\x05width\x18\x03 \x01(\rR\x05width\x12\x18\n" +
+	"\aoutputs\x18\x04 \x01(\rR\aoutputs\x12#\n" +
+	"\rkernel_height\x18\x05 \x01(\rR\fkernelHeight\x12!\n" +
+	"\fkernel_width\x18\x06 \x01(\rR\vkernelWidth\x12#\n" +
+	"\rstride_height\x18\a \x01(\rR\fstrideHeight\x12!\n" +
+	"\fstride_width\x18\b \x01(\rR\vstrideWidth\x12%\n" +
+	"\x0epadding_height\x18\t \x01(\rR\rpaddingHeight\x12#\n" +
+	"\rpadding_width\x18\n" +
+	" \x01(\rR\fpaddingWidth\"=\n" +
 	"\n" +
 	"SessionRef\x12\x15\n" +
 	"\x06job_id\x18\x01 \x01(\tR\x05jobId\x12\x18\n" +
@@ -1263,7 +1412,7 @@ const file_lodge_job_v1_job_proto_rawDesc = "" +
 	"\x0fPROTOCOL_KEYGEN\x10\x01\x12\x11\n" +
 	"\rPROTOCOL_POPK\x10\x02\x12\x14\n" +
 	"\x10PROTOCOL_TRIPLES\x10\x03\x12\x16\n" +
-	"\x12PROTOCOL_THRESHOLD\x10\x04*\xd1\x01\n" +
+	"\x12PROTOCOL_THRESHOLD\x10\x04*\xe7\x01\n" +
 	"\x04Kind\x12\x14\n" +
 	"\x10KIND_UNSPECIFIED\x10\x00\x12\r\n" +
 	"\tKIND_KEYS\x10\x01\x12\x0f\n" +
@@ -1280,7 +1429,8 @@ const file_lodge_job_v1_job_proto_rawDesc = "" +
 	"\n" +
 	"KIND_MASKS\x10\n" +
 	"\x12\x10\n" +
-	"\fKIND_RESHARE\x10\v*f\n" +
+	"\fKIND_RESHARE\x10\v\x12\x14\n" +
+	"\x10KIND_CONVOLUTION\x10\f*f\n" +
 	"\aPurpose\x12\x17\n" +
 	"\x13PURPOSE_UNSPECIFIED\x10\x00\x12\x13\n" +
 	"\x0fPURPOSE_TRIPLES\x10\x01\x12\x16\n" +
@@ -1317,7 +1467,7 @@ func file_lodge_job_v1_job_proto_rawDescGZIP() []byte {
 }
 
 var file_lodge_job_v1_job_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
-var file_lodge_job_v1_job_proto_msgTypes = make([]protoimpl.MessageInfo, 7)
+var file_lodge_job_v1_job_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
 var file_lodge_job_v1_job_proto_goTypes = []any{
 	(Protocol)(0),                 // 0: lodge.job.v1.Protocol
 	(Kind)(0),                     // 1: lodge.job.v1.Kind
@@ -1325,35 +1475,37 @@ var file_lodge_job_v1_job_proto_goTypes = []any{
 	(MaskForm)(0),                 // 3: lodge.job.v1.MaskForm
 	(JobState)(0),                 // 4: lodge.job.v1.JobState
 	(*Shape)(nil),                 // 5: lodge.job.v1.Shape
-	(*SessionRef)(nil),            // 6: lodge.job.v1.SessionRef
-	(*SessionSpec)(nil),           // 7: lodge.job.v1.SessionSpec
-	(*Blame)(nil),                 // 8: lodge.job.v1.Blame
-	(*Failure)(nil),               // 9: lodge.job.v1.Failure
-	(*Progress)(nil),              // 10: lodge.job.v1.Progress
-	(*SessionStatus)(nil),         // 11: lodge.job.v1.SessionStatus
-	(*timestamppb.Timestamp)(nil), // 12: google.protobuf.Timestamp
+	(*Convolution)(nil),           // 6: lodge.job.v1.Convolution
+	(*SessionRef)(nil),            // 7: lodge.job.v1.SessionRef
+	(*SessionSpec)(nil),           // 8: lodge.job.v1.SessionSpec
+	(*Blame)(nil),                 // 9: lodge.job.v1.Blame
+	(*Failure)(nil),               // 10: lodge.job.v1.Failure
+	(*Progress)(nil),              // 11: lodge.job.v1.Progress
+	(*SessionStatus)(nil),         // 12: lodge.job.v1.SessionStatus
+	(*timestamppb.Timestamp)(nil), // 13: google.protobuf.Timestamp
 }
 var file_lodge_job_v1_job_proto_depIdxs = []int32{
-	6,  // 0: lodge.job.v1.SessionSpec.ref:type_name -> lodge.job.v1.SessionRef
-	0,  // 1: lodge.job.v1.SessionSpec.protocol:type_name -> lodge.job.v1.Protocol
-	1,  // 2: lodge.job.v1.SessionSpec.kind:type_name -> lodge.job.v1.Kind
-	5,  // 3: lodge.job.v1.SessionSpec.shape:type_name -> lodge.job.v1.Shape
-	2,  // 4: lodge.job.v1.SessionSpec.purpose:type_name -> lodge.job.v1.Purpose
-	12, // 5: lodge.job.v1.SessionSpec.deadline:type_name -> google.protobuf.Timestamp
-	3,  // 6: lodge.job.v1.SessionSpec.form:type_name -> lodge.job.v1.MaskForm
-	8,  // 7: lodge.job.v1.Failure.blame:type_name -> lodge.job.v1.Blame
-	12, // 8: lodge.job.v1.Progress.since:type_name -> google.protobuf.Timestamp
-	6,  // 9: lodge.job.v1.SessionStatus.ref:type_name -> lodge.job.v1.SessionRef
-	4,  // 10: lodge.job.v1.SessionStatus.state:type_name -> lodge.job.v1.JobState
-	10, // 11: lodge.job.v1.SessionStatus.progress:type_name -> lodge.job.v1.Progress
-	9,  // 12: lodge.job.v1.SessionStatus.failure:type_name -> lodge.job.v1.Failure
-	12, // 13: lodge.job.v1.SessionStatus.started:type_name -> google.protobuf.Timestamp
-	12, // 14: lodge.job.v1.SessionStatus.ended:type_name -> google.protobuf.Timestamp
-	15, // [15:15] is the sub-list for method output_type
-	15, // [15:15] is the sub-list for method input_type
-	15, // [15:15] is the sub-list for extension type_name
-	15, // [15:15] is the sub-list for extension extendee
-	0,  // [0:15] is the sub-list for field type_name
+	6,  // 0: lodge.job.v1.Shape.convolution:type_name -> lodge.job.v1.Convolution
+	7,  // 1: lodge.job.v1.SessionSpec.ref:type_name -> lodge.job.v1.SessionRef
+	0,  // 2: lodge.job.v1.SessionSpec.protocol:type_name -> lodge.job.v1.Protocol
+	1,  // 3: lodge.job.v1.SessionSpec.kind:type_name -> lodge.job.v1.Kind
+	5,  // 4: lodge.job.v1.SessionSpec.shape:type_name -> lodge.job.v1.Shape
+	2,  // 5: lodge.job.v1.SessionSpec.purpose:type_name -> lodge.job.v1.Purpose
+	13, // 6: lodge.job.v1.SessionSpec.deadline:type_name -> google.protobuf.Timestamp
+	3,  // 7: lodge.job.v1.SessionSpec.form:type_name -> lodge.job.v1.MaskForm
+	9,  // 8: lodge.job.v1.Failure.blame:type_name -> lodge.job.v1.Blame
+	13, // 9: lodge.job.v1.Progress.since:type_name -> google.protobuf.Timestamp
+	7,  // 10: lodge.job.v1.SessionStatus.ref:type_name -> lodge.job.v1.SessionRef
+	4,  // 11: lodge.job.v1.SessionStatus.state:type_name -> lodge.job.v1.JobState
+	11, // 12: lodge.job.v1.SessionStatus.progress:type_name -> lodge.job.v1.Progress
+	10, // 13: lodge.job.v1.SessionStatus.failure:type_name -> lodge.job.v1.Failure
+	13, // 14: lodge.job.v1.SessionStatus.started:type_name -> google.protobuf.Timestamp
+	13, // 15: lodge.job.v1.SessionStatus.ended:type_name -> google.protobuf.Timestamp
+	16, // [16:16] is the sub-list for method output_type
+	16, // [16:16] is the sub-list for method input_type
+	16, // [16:16] is the sub-list for extension type_name
+	16, // [16:16] is the sub-list for extension extendee
+	0,  // [0:16] is the sub-list for field type_name
 }
 
 func init() { file_lodge_job_v1_job_proto_init() }
@@ -1367,7 +1519,7 @@ func file_lodge_job_v1_job_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lodge_job_v1_job_proto_rawDesc), len(file_lodge_job_v1_job_proto_rawDesc)),
 			NumEnums:      5,
-			NumMessages:   7,
+			NumMessages:   8,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -722,7 +722,8 @@ type Policy struct {
 	Priority uint32 `protobuf:"varint,6,opt,name=priority,proto3" json:"priority,omitempty"`
 	// Makes no jobs while it is set.
 	Paused bool `protobuf:"varint,7,opt,name=paused,proto3" json:"paused,omitempty"`
-	// Block dimension d of the matrix encoding; only for KIND_MATRIX; 0: the best.
+	// Block dimension d of the matrix encoding; only for KIND_MATRIX and
+	// KIND_CONVOLUTION; 0: the best.
 	Dim           uint32 `protobuf:"varint,8,opt,name=dim,proto3" json:"dim,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -323,7 +323,7 @@ type Class struct {
 	Kind   v1.Kind                `protobuf:"varint,2,opt,name=kind,proto3,enum=lodge.job.v1.Kind" json:"kind,omitempty"`
 	Params string                 `protobuf:"bytes,3,opt,name=params,proto3" json:"params,omitempty"`
 	Field  string                 `protobuf:"bytes,4,opt,name=field,proto3" json:"field,omitempty"`
-	// Only for KIND_MATRIX.
+	// Only for KIND_MATRIX and KIND_CONVOLUTION.
 	Shape *v1.Shape `protobuf:"bytes,5,opt,name=shape,proto3" json:"shape,omitempty"`
 	// Only for KIND_INPUT: the party that knows the values.
 	InputParty uint32 `protobuf:"varint,6,opt,name=input_party,json=inputParty,proto3" json:"input_party,omitempty"`

@@ -32,6 +32,7 @@ class Kind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     KIND_INPUT: _ClassVar[Kind]
     KIND_MASKS: _ClassVar[Kind]
     KIND_RESHARE: _ClassVar[Kind]
+    KIND_CONVOLUTION: _ClassVar[Kind]
 
 class Purpose(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
@@ -76,6 +77,7 @@ KIND_INVERSE: Kind
 KIND_INPUT: Kind
 KIND_MASKS: Kind
 KIND_RESHARE: Kind
+KIND_CONVOLUTION: Kind
 PURPOSE_UNSPECIFIED: Purpose
 PURPOSE_TRIPLES: Purpose
 PURPOSE_DECRYPTION: Purpose
@@ -96,14 +98,40 @@ JOB_STATE_CANCELLED: JobState
 JOB_STATE_TIMED_OUT: JobState
 
 class Shape(_message.Message):
-    __slots__ = ("rows", "inner", "columns")
+    __slots__ = ("rows", "inner", "columns", "convolution")
     ROWS_FIELD_NUMBER: _ClassVar[int]
     INNER_FIELD_NUMBER: _ClassVar[int]
     COLUMNS_FIELD_NUMBER: _ClassVar[int]
+    CONVOLUTION_FIELD_NUMBER: _ClassVar[int]
     rows: int
     inner: int
     columns: int
-    def __init__(self, rows: _Optional[int] = ..., inner: _Optional[int] = ..., columns: _Optional[int] = ...) -> None: ...
+    convolution: Convolution
+    def __init__(self, rows: _Optional[int] = ..., inner: _Optional[int] = ..., columns: _Optional[int] = ..., convolution: _Optional[_Union[Convolution, _Mapping]] = ...) -> None: ...
+
+class Convolution(_message.Message):
+    __slots__ = ("channels", "height", "width", "outputs", "kernel_height", "kernel_width", "stride_height", "stride_width", "padding_height", "padding_width")
+    CHANNELS_FIELD_NUMBER: _ClassVar[int]
+    HEIGHT_FIELD_NUMBER: _ClassVar[int]
+    WIDTH_FIELD_NUMBER: _ClassVar[int]
+    OUTPUTS_FIELD_NUMBER: _ClassVar[int]
+    KERNEL_HEIGHT_FIELD_NUMBER: _ClassVar[int]
+    KERNEL_WIDTH_FIELD_NUMBER: _ClassVar[int]
+    STRIDE_HEIGHT_FIELD_NUMBER: _ClassVar[int]
+    STRIDE_WIDTH_FIELD_NUMBER: _ClassVar[int]
+    PADDING_HEIGHT_FIELD_NUMBER: _ClassVar[int]
+    PADDING_WIDTH_FIELD_NUMBER: _ClassVar[int]
+    channels: int
+    height: int
+    width: int
+    outputs: int
+    kernel_height: int
+    kernel_width: int
+    stride_height: int
+    stride_width: int
+    padding_height: int
+    padding_width: int
+    def __init__(self, channels: _Optional[int] = ..., height: _Optional[int] = ..., width: _Optional[int] = ..., outputs: _Optional[int] = ..., kernel_height: _Optional[int] = ..., kernel_width: _Optional[int] = ..., stride_height: _Optional[int] = ..., stride_width: _Optional[int] = ..., padding_height: _Optional[int] = ..., padding_width: _Optional[int] = ...) -> None: ...
 
 class SessionRef(_message.Message):
     __slots__ = ("job_id", "ordinal")

@@ -1,0 +1,73 @@
+package lodge
+
+import (
+	"iter"
+
+	"github.com/lodge-mpc/lodge/clients/go/tuplefile"
+	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
+)
+
+// Tensor has its elements in row-major order: those of the last dimension are side by side.
+type Tensor struct {
+	Shape    []int
+	Elements []Element
+}
+
+// At is the element with these indices, one for each dimension, from 0.
+func (t Tensor) At(indices ...int) Element {
+	at := 0
+	for i, n := range t.Shape {
+		at = at*n + indices[i]
+	}
+	return t.Elements[at]
+}
+
+// ConvolutionTriple has Y = the convolution of the image X with the kernels W: X is channels x height x width, W outputs x
+// channels x height x width, Y outputs x height x width.
+type ConvolutionTriple struct {
+	X, W, Y          Tensor
+	MACX, MACW, MACY Tensor
+}
+
+// Convolutions gives the tuples of kind convolution. See Err.
+func (s *Shares) Convolutions() iter.Seq[ConvolutionTriple] {
+	c := s.Reservation.Class.Convolution
+	return each(s, func(v []Element) ConvolutionTriple {
+		next := func(shape ...int) Tensor {
+			size := 1
+			for _, n := range shape {
+				size *= n
+			}
+			t := Tensor{shape, v[:size]}
+			v = v[size:]
+			return t
+		}
+		var all [2][3]Tensor
+		for i := range all {
+			all[i] = [3]Tensor{
+				next(c.Channels, c.Height, c.Width), next(c.Outputs, c.Channels, c.KernelHeight, c.KernelWidth),
+				next(c.Outputs, c.OutHeight(), c.OutWidth()),
+			}
+		}
+		return ConvolutionTriple{all[0][0], all[0][1], all[0][2], all[1][0], all[1][1], all[1][2]}
+	}, tuplefile.ConvolutionKind)
+}
+
+func wireConvolution(c tuplefile.Convolution) *jobv1.Convolution {
+	return &jobv1.Convolution{
+		Channels: uint32(c.Channels), Height: uint32(c.Height), Width: uint32(c.Width),
+		Outputs: uint32(c.Outputs), KernelHeight: uint32(c.KernelHeight), KernelWidth: uint32(c.KernelWidth),
+		StrideHeight: uint32(c.StrideHeight), StrideWidth: uint32(c.StrideWidth),
+		PaddingHeight: uint32(c.PaddingHeight), PaddingWidth: uint32(c.PaddingWidth),
+	}
+}
+
+// convolutionOf is zero for none.
+func convolutionOf(c *jobv1.Convolution) tuplefile.Convolution {
+	return tuplefile.Convolution{
+		Channels: int(c.GetChannels()), Height: int(c.GetHeight()), Width: int(c.GetWidth()),
+		Outputs: int(c.GetOutputs()), KernelHeight: int(c.GetKernelHeight()), KernelWidth: int(c.GetKernelWidth()),
+		StrideHeight: int(c.GetStrideHeight()), StrideWidth: int(c.GetStrideWidth()),
+		PaddingHeight: int(c.GetPaddingHeight()), PaddingWidth: int(c.GetPaddingWidth()),
+	}
+}

@@ -1,0 +1,70 @@
+package tuplefile
+
+import "fmt"
+
+// Convolution is the shape of convolution triples: images X of channels x height x width, kernels W of outputs x channels x
+// kernel height x kernel width, which move by the strides over the image with padding zeros on each side, and what they give,
+// Y of outputs x OutHeight x OutWidth. All are row-major, the last dimension first.
+type Convolution struct {
+	Channels      int `json:"channels"`
+	Height        int `json:"height"`
+	Width         int `json:"width"`
+	Outputs       int `json:"outputs"`
+	KernelHeight  int `json:"kernel_height"`
+	KernelWidth   int `json:"kernel_width"`
+	StrideHeight  int `json:"stride_height"`
+	StrideWidth   int `json:"stride_width"`
+	PaddingHeight int `json:"padding_height"`
+	PaddingWidth  int `json:"padding_width"`
+}
+
+// Check says what is wrong with a shape; the other methods are for those with which nothing is.
+func (c Convolution) Check() error {
+	for _, n := range []int{c.Channels, c.Height, c.Width, c.Outputs, c.KernelHeight, c.KernelWidth, c.StrideHeight, c.StrideWidth} {
+		if !dimOK(n) {
+			return fmt.Errorf("%w: a convolution with %d where a size from 1 to %d is", ErrManifest, n, maxDim)
+		}
+	}
+	for _, s := range [][3]int{{c.Height, c.KernelHeight, c.PaddingHeight}, {c.Width, c.KernelWidth, c.PaddingWidth}} {
+		if size, kernel, padding := s[0], s[1], s[2]; padding < 0 || padding >= kernel || kernel > size+2*padding {
+			return fmt.Errorf("%w: a convolution with a kernel of %d on %d with a padding of %d", ErrManifest, kernel, size, padding)
+		}
+	}
+	if x, w, y := c.Sizes(); x+w+y > maxValues {
+		return fmt.Errorf("%w: a convolution of more than %d values", ErrManifest, maxValues)
+	}
+	return nil
+}
+
+// OutHeight is the height of the result.
+func (c Convolution) OutHeight() int {
+	return (c.Height+2*c.PaddingHeight-c.KernelHeight)/c.StrideHeight + 1
+}
+
+// OutWidth is the width of the result.
+func (c Convolution) OutWidth() int {
+	return (c.Width+2*c.PaddingWidth-c.KernelWidth)/c.StrideWidth + 1
+}
+
+// Sizes are the numbers of values in the image, the kernels and the result. What is above the limit of the format may be
+// less than it should be, but is above it.
+func (c Convolution) Sizes() (x, w, y int) {
+	return size(c.Channels, c.Height, c.Width), size(c.Outputs, c.Channels, c.KernelHeight, c.KernelWidth), size(c.Outputs, c.OutHeight(), c.OutWidth())
+}
+
+// size is a product of sizes, as long as it is within the limit.
+func size(sides ...int) int {
+	n := 1
+	for _, s := range sides {
+		if n *= s; n > maxValues {
+			return maxValues + 1
+		}
+	}
+	return n
+}
+
+// String is the shape in some words: "3x32x32 by 16x3x3, stride 1x1, padding 1x1".
+func (c Convolution) String() string {
+	return fmt.Sprintf("%dx%dx%d by %dx%dx%d, stride %dx%d, padding %dx%d", c.Channels, c.Height, c.Width, c.Outputs,
+		c.KernelHeight, c.KernelWidth, c.StrideHeight, c.StrideWidth, c.PaddingHeight, c.PaddingWidth)
+}

@@ -1,0 +1,27 @@
+package verify
+
+import "math/big"
+
+// windows writes an image as the matrix that kernels are multiplied with: a column for each place of a kernel, and in it
+// what the kernel meets there, zero beyond the image.
+func (c *checker) windows(image []big.Int) []big.Int {
+	s := c.manifest.Convolution
+	out := make([]big.Int, 0, s.Channels*s.KernelHeight*s.KernelWidth*s.OutHeight()*s.OutWidth())
+	for channel := range s.Channels {
+		for k := range s.KernelHeight {
+			for l := range s.KernelWidth {
+				for i := range s.OutHeight() {
+					for j := range s.OutWidth() {
+						y, x := i*s.StrideHeight+k-s.PaddingHeight, j*s.StrideWidth+l-s.PaddingWidth
+						if y < 0 || y >= s.Height || x < 0 || x >= s.Width {
+							out = append(out, big.Int{})
+							continue
+						}
+						out = append(out, image[(channel*s.Height+y)*s.Width+x])
+					}
+				}
+			}
+		}
+	}
+	return out
+}
