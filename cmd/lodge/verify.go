@@ -65,6 +65,9 @@ func printReport(w io.Writer, r *verify.Report, took time.Duration) error {
 	if r.FreivaldsVectors > 0 {
 		shape = fmt.Sprintf("%dx%dx%d ", r.Dims.M, r.Dims.K, r.Dims.N)
 	}
+	if r.Convolution != nil {
+		shape = fmt.Sprintf("%v ", r.Convolution)
+	}
 	sacrifice := ""
 	if r.NoSacrifice {
 		sacrifice = ", not sacrificed"

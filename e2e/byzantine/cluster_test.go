@@ -242,6 +242,11 @@ func (c *cluster) spec(in cheattest.Session) *jobv1.SessionSpec {
 		c.tenants++
 	case cheattest.Matrices:
 		s.Kind, s.Dim, s.Shape, s.Count = jobv1.Kind_KIND_MATRIX, 4, &jobv1.Shape{Rows: 4, Inner: 3, Columns: 4}, 1
+	case cheattest.Convolutions:
+		s.Kind, s.Dim, s.Count = jobv1.Kind_KIND_CONVOLUTION, 4, 1
+		s.Shape = &jobv1.Shape{Convolution: &jobv1.Convolution{
+			Channels: 1, Height: 3, Width: 3, Outputs: 3, KernelHeight: 2, KernelWidth: 2, StrideHeight: 1, StrideWidth: 1, PaddingHeight: 1,
+		}}
 	case cheattest.Bits:
 		s.Kind = jobv1.Kind_KIND_BIT
 	case cheattest.Inputs:

@@ -14,7 +14,7 @@ import (
 // Whatever spec a coordinator sends, it is refused with an error of the RPC boundary or it is complete, and has a digest.
 func FuzzSpec(f *testing.F) {
 	for _, change := range []func(*jobv1.SessionSpec){
-		func(*jobv1.SessionSpec) {}, matrix, keys,
+		func(*jobv1.SessionSpec) {}, matrix, keys, convolution,
 		func(s *jobv1.SessionSpec) { s.Deadline = nil },
 		func(s *jobv1.SessionSpec) { s.Ref = nil },
 		func(s *jobv1.SessionSpec) { s.Deadline.Nanos = -1 },

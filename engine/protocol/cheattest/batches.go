@@ -71,6 +71,16 @@ func ofBatches() []*Cheat {
 			func(h byzantine.Hooks, _ *Env) {
 				byzantine.On(h, "triple/message", func(full *bool) { *full = true })
 			}),
+		row("windows", "encrypts windows of no image as a factor of convolutions", Convolutions, failsZero, 0,
+			func(h byzantine.Hooks, e *Env) {
+				byzantine.On(h, "triple/window", func(tamper *func(int, field.Vec)) {
+					*tamper = func(i int, slots field.Vec) {
+						if i == 0 {
+							add(slots.At(0), e.Scheme.Field)
+						}
+					}
+				})
+			}),
 		row("other-evaluation", "computes another ciphertext than the others", Scalars, evaluated, 14,
 			func(h byzantine.Hooks, _ *Env) {
 				byzantine.On(h, "triple/evaluated", func(list []*gbfv.Ciphertext) { list[0].C0.C[0][0] ^= 1 })

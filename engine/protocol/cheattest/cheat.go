@@ -28,10 +28,12 @@ const (
 	Matrices Session = "matrices" // matrix triples under such a key
 	Bits     Session = "bits"     // random bits, which open products
 	Inputs   Session = "inputs"   // input masks of the party that cheats
+
+	Convolutions Session = "convolutions" // convolution triples
 )
 
 // Sessions lists the kinds.
-var Sessions = []Session{Keys, First, Scalars, Matrices, Bits, Inputs}
+var Sessions = []Session{Keys, First, Scalars, Matrices, Bits, Inputs, Convolutions}
 
 // Named says whom honest parties name at the end of a session.
 type Named int

@@ -84,6 +84,11 @@ func (w *world) plan(t *testing.T, in Session) *triple.Plan {
 		kind = triple.Input
 	}
 	p, err := triple.NewPlan(w.scheme.Set, "p128", w.n, kind, shape, dim, 40, keyDim)
+	if in == Convolutions {
+		p, err = triple.NewConvolutionPlan(w.scheme.Set, "p128", w.n, triple.ConvolutionShape{
+			Channels: 1, Height: 3, Width: 3, Outputs: 3, KernelHeight: 2, KernelWidth: 2, StrideHeight: 1, StrideWidth: 1, PaddingHeight: 1,
+		}, keyDim, keyDim)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}

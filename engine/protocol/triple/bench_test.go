@@ -71,3 +71,24 @@ func BenchmarkBlocks(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkConvolutions makes convolution triples, as BenchmarkBlocks does matrices.
+func BenchmarkConvolutions(b *testing.B) {
+	const n, keyDim = 2, 128
+	w := newNetwork(b, *benchSet, "p128", n, keyDim)
+	for p := range w.macs {
+		w.macs[p].Operand = w.scheme.Left(w.macs[p].Ciphertext)
+	}
+	for _, s := range []ConvolutionShape{{3, 16, 16, 8, 3, 3, 1, 1, 1, 1}, {16, 8, 8, 32, 3, 3, 1, 1, 1, 1}} {
+		plan := w.convolution(b, s)
+		b.Run(fmt.Sprintf("%dx%dx%d-by-%dx%dx%d/dim=%d", s.Channels, s.Height, s.Width, s.Outputs, s.KernelHeight, s.KernelWidth, plan.Dim), func(b *testing.B) {
+			for b.Loop() {
+				w.run(plan).OK(b)
+			}
+			tuples := float64(plan.Count)
+			b.ReportMetric(b.Elapsed().Seconds()*1e3/float64(b.N)/n/tuples, "ms/tuple")
+			b.ReportMetric(float64(plan.SentBytes(w.scheme))/tuples, "B/tuple")
+			b.ReportMetric(float64(plan.MemoryBytes(2))/1e9, "GB")
+		})
+	}
+}
