@@ -57,7 +57,8 @@ func (e *Evaluators) fill(c *check, dir string, own TLS) {
 		{"certificate", &e.TLS.Certificate, &own.Certificate}, {"key", &e.TLS.Key, &own.Key}, {"ca", &e.TLS.CA, &own.CA},
 	} {
 		if *p.path == "" {
-			*p.path = *p.own
+			*p.path = *p.own // which is already below the party's directory
+			continue
 		}
 		c.path(dir, "evaluators.tls."+p.key, p.path, true)
 	}

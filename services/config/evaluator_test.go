@@ -52,6 +52,12 @@ func TestLoadEvaluators(t *testing.T) {
 	if f, err = LoadParty(write(t, dir, "party.yaml", partyYAML)); err != nil || len(f.Evaluators.Processes) != 0 {
 		t.Errorf("%+v, %v", f.Evaluators, err)
 	}
+	t.Chdir(filepath.Dir(dir)) // and name the file from there
+	write(t, dir, "party.yaml", evaluatorsYAML)
+	f, err = LoadParty(filepath.Join(filepath.Base(dir), "party.yaml"))
+	if err != nil || f.Evaluators.TLS.Key != f.TLS.Key || f.Evaluators.TLS.CA != filepath.Join(filepath.Base(dir), "ca.pem") {
+		t.Errorf("%+v, and the party's own are %+v: %v", f.Evaluators.TLS, f.TLS, err)
+	}
 }
 
 func TestEvaluatorsAreRefused(t *testing.T) {
