@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import secrets
+import tempfile
 import unittest
 from pathlib import Path
 from typing import ClassVar
 
 from lodge_mpc import ConfigError, LodgeError
-from lodge_mpc.multikey import Batch, Evaluation, MultikeyClient, result_digest
+from lodge_mpc.multikey import Batch, Evaluation, MultikeyClient, result_digest, write_inputs
 
 CLUSTER = Path(os.environ.get("LODGE_CLUSTER", "lodge-dev"))
 PATIENCE = 20.0  # seconds, for machines that do much else
@@ -70,6 +71,17 @@ class Multikey(unittest.TestCase):
         self.assertEqual(self.client.job(0, job.request_id).result_digest, result.digest)
         self.assertEqual(self.client.result(0, job).digest, result.digest)
         self.assertEqual(self.client.cancel(0, job.request_id).state, "done")
+
+    def test_files(self) -> None:
+        """What is written is read again, if it is of the party's reference string."""
+        with tempfile.TemporaryDirectory() as directory:
+            path, other = Path(directory) / "inputs", Path(directory) / "other"
+            self.client.write(0, path, self.inputs)
+            again = self.client.read(0, path)
+            self.assertEqual([x.encode() for x in again], [x.encode() for x in self.inputs])
+            self.assertEqual(self.client.estimate(0, NETLIST, again).gates, 2)
+            write_inputs(other, bytes(32), self.inputs)
+            self.assertRaises(ConfigError, self.client.read, 0, other)
 
     def test_own_bits(self) -> None:
         bits = [1, 0, 0, 1, 1, 1, 0, 1, 1]

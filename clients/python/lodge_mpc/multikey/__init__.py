@@ -12,18 +12,25 @@ decryption holds against parties that follow the protocol (docs/multikey.md).
 
 from ..threshold.multikey import Batch, MultikeyCiphertext, MultikeySet
 from .client import MultikeyClient
+from .file import InputsFile, read_inputs, write_inputs
 from .messages import Cost, Evaluation, OpenedBits, OwnKeys, PublishedKeys, Result, result_digest
+from .netlist import Netlist, NetlistError
 
 __all__ = [
     "Batch",
     "Cost",
     "Evaluation",
+    "InputsFile",
     "MultikeyCiphertext",
     "MultikeyClient",
     "MultikeySet",
+    "Netlist",
+    "NetlistError",
     "OpenedBits",
     "OwnKeys",
     "PublishedKeys",
     "Result",
+    "read_inputs",
     "result_digest",
+    "write_inputs",
 ]

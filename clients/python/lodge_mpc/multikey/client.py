@@ -18,6 +18,7 @@ from ..config import Config
 from ..errors import BadAnswersError, ConfigError, LodgeError
 from ..threshold.client import ThresholdClient
 from ..threshold.multikey import Batch, MultikeyCiphertext, MultikeySet, lookup_multikey
+from .file import read_inputs, write_inputs
 from .messages import (
     Cost,
     Evaluation,
@@ -34,11 +35,20 @@ from .messages import (
     result_digest,
     size,
 )
+from .netlist import Netlist
 
 T = TypeVar("T")
 
 MAX_BITS = 1 << 18  # that a party encrypts in one call
 _UPLOAD = 1 << 20  # bytes in one request
+
+
+def _checked(netlist: str, inputs: Inputs) -> bytes:
+    """The text of a netlist that takes these inputs."""
+    n, bits = Netlist.parse(netlist), sum(map(len, inputs))
+    if bits != n.input_bits:
+        raise ConfigError(f"{bits} input bits, and the netlist takes {n.input_bits}", "give them all, in order")
+    return netlist.encode()
 
 
 class MultikeyClient:
@@ -121,7 +131,7 @@ class MultikeyClient:
 
     def estimate(self, party: int, netlist: str, inputs: Inputs) -> Cost:
         """What an evaluation would take; no inputs are sent."""
-        text = netlist.encode()
+        text = _checked(netlist, inputs)
         header = self._header(party, secrets.token_bytes(16), text, inputs)
 
         def messages() -> Iterator[Message]:
@@ -136,11 +146,11 @@ class MultikeyClient:
 
         Args:
             party: place in the roster.
-            netlist: in Bristol Fashion, as docs/multikey.md describes it.
+            netlist: in Bristol Fashion, as docs/multikey.md describes it. It is checked before it is sent.
             inputs: all its input bits in order: batches, and ciphertexts such as those of other results.
             request_id: 16 bytes; the same request again answers with the same job.
         """
-        text = netlist.encode()
+        text = _checked(netlist, inputs)
         body = text + b"".join(x.encode() for x in inputs)
         header = self._header(party, request_id or secrets.token_bytes(16), text, inputs)
 
@@ -160,6 +170,23 @@ class MultikeyClient:
         """One of the client's evaluations."""
         request = evaluation_pb2.GetJobRequest(request_id=request_id)
         return evaluation(self._call(self._evaluation, party, "GetJob", request).job)
+
+    def read(self, party: int, path: str | Path) -> list[Batch | MultikeyCiphertext]:
+        """The inputs in a file of ``lodge mk`` or of write, if they are of a party's set and reference string."""
+        f, (s, crs) = read_inputs(path), self._context(party)
+        if f.params != s or f.crs != crs:
+            raise ConfigError(
+                f"{path}: ciphertexts of the set {f.params.name} and another reference string than the party's",
+                f"party {self._names[party]} has the set {s.name}; have the bits encrypted by its cluster",
+            )
+        return f.inputs
+
+    def write(self, party: int, path: str | Path, inputs: Inputs) -> None:
+        """Write batches and ciphertexts of a party's set to a new file, which ``lodge mk`` reads."""
+        s, crs = self._context(party)
+        if any(x.params != s for x in inputs):
+            raise ConfigError(f"inputs that are not of {s.name}", "write those of one set to a file")
+        write_inputs(path, crs, inputs)
 
     def cancel(self, party: int, request_id: bytes) -> Evaluation:
         """End an evaluation that has not ended."""
