@@ -42,7 +42,7 @@ var guarded = []struct {
 	{"engine/protocol/threshold/internal/complaint/*.go", []string{"Blame", "Abort", "Malformed"}},
 	{"services/evidence/*.go", []string{"unproven", "unreadable", "problem"}},
 	{"engine/multikey/*.go", []string{"ErrCiphertext", "ErrKeys", "ErrSecret", "ErrSet", "ErrCRS", "ErrOwner", "ErrUnknownKey",
-		"ErrParties", "ErrGate", "ErrTruncated", "ErrTrailing"}},
+		"ErrParties", "ErrGate", "ErrRotation", "ErrTruncated", "ErrTrailing"}},
 	{"engine/codec/*.go", []string{"ErrTruncated", "ErrTrailing", "ErrRange"}},
 	{"engine/linear/*.go", []string{"ErrShape", "ErrRange", "ErrNoise", "ErrKeys", "ErrForeign", "ErrCiphertext", "ErrAnswer"}},
 }

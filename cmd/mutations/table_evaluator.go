@@ -3,6 +3,9 @@ package main
 const (
 	evaluatorCheats = "TestCheatsOfAnEvaluator"
 	evaluatorServed = "TestRequestsAreRefused|TestPut|TestBusy|TestTheCache"
+
+	evaluatorRotates = "TestCheatsOfRotations"
+	evaluatorKinds   = "TestRotationsOfAnotherKind"
 )
 
 var evaluatorTable = []mutation{
@@ -19,14 +22,14 @@ var evaluatorTable = []mutation{
 		New:      "if len(answers) != 2 {",
 	},
 	{
-		Name: "compare/asked", File: "pool.go", Run: "TestOneDomain",
+		Name: "compare/asked", File: "quest.go", Run: "TestOneDomain",
 		Protects:  "evaluators of two domains are asked",
-		Old:       "return x.Domain == domain || !q.domains[x.Domain]",
-		New:       "return true",
+		Old:       "return (i.of.Domain == domain || !q.domains[i.of.Domain]) && q.what.may(i)",
+		New:       "return q.what.may(i)",
 		Redundant: "what evaluators of one domain agree on is not used, and the party computes itself",
 	},
 	{
-		Name: "compare/alone", File: "pool.go", Run: "TestNobodyToAsk",
+		Name: "compare/alone", File: "quest.go", Run: "TestNobodyToAsk",
 		Protects: "one evaluator is not asked where two must agree",
 		Old:      "return len(domains) > 1", New: "return len(domains) > 0",
 	},
@@ -41,18 +44,18 @@ var evaluatorTable = []mutation{
 		Old:      "if gbfv.Hash(a.results) != right {", New: "if false {",
 	},
 	{
-		Name: "named/fault", File: "pool.go", Run: evaluatorCheats,
+		Name: "named/fault", File: "quest.go", Run: evaluatorCheats,
 		Protects: "an evaluator whose answer is none is named",
 		Old:      "case wrong != nil:", New: "case false:",
 	},
 	{
-		Name: "excluded", File: "pool.go", Run: evaluatorCheats,
+		Name: "excluded", File: "quest.go", Run: evaluatorCheats,
 		Protects: "an evaluator that was wrong is not asked again",
-		Old:      "if x.excluded || !may(x) {", New: "if !may(x) {",
+		Old:      "if x.excluded {", New: "if false {",
 		Redundant: "without it the party may ask one that was wrong beside two others; what it says is compared as ever",
 	},
 	{
-		Name: "excluded/enough", File: "pool.go", Run: evaluatorCheats,
+		Name: "excluded/enough", File: "quest.go", Run: evaluatorCheats,
 		Protects: "an evaluator that was wrong does not count",
 		Old:      "if !x.excluded && slices.ContainsFunc(", New: "if slices.ContainsFunc(",
 	},
@@ -152,6 +155,61 @@ var evaluatorTable = []mutation{
 		Name: "bound/pairs", File: "wire.go", Run: "TestEveryField",
 		Protects: "an answer is to the products that were asked for",
 		Old:      "round.Uint(uint64(p.GetLeft())), round.Uint(uint64(p.GetRight())))", New: "round.Uint(uint64(p.GetLeft())))",
+	},
+	{
+		Name: "rotations/compare", File: "rotations.go", Run: evaluatorRotates,
+		Protects: "rotations that one evaluator computed wrongly are not used",
+		Old:      "same(answers[0].results, answers[1].results):", New: "same(answers[0].results, answers[0].results):",
+	},
+	{
+		Name: "rotations/named", File: "rotations.go", Run: evaluatorRotates,
+		Protects: "an evaluator whose rotations are not the party's is named",
+		Old:      "if err == nil && !same(a.results, own) {", New: "if err == nil && false {",
+	},
+	{
+		Name: "rotations/unnamed", File: "rotations.go", Run: evaluatorKinds,
+		Protects: "an evaluator is not named for words of its kind of arithmetic",
+		Old:      "own, err := g.compute(ctx, b, \"mismatch\")\n\tif *kind == g.kind {", New: "own, err := g.compute(ctx, b, \"mismatch\")\n\tif true {",
+	},
+	{
+		Name: "rotations/own-kind", File: "rotations.go", Run: "TestNobodyToRotate",
+		Protects: "what an evaluator of another kind computes is not held against the party's own",
+		Old:      "return &g.kind, p.able(g.of(&g.kind))", New: "return nil, p.able(g.of(nil))",
+	},
+	{
+		Name: "rotations/one-kind", File: "rotations.go", Run: "TestNobodyToRotate",
+		Protects: "evaluators of one kind are compared",
+		Old:      "return ok && (kind == nil || k == *kind)", New: "return ok && (kind == nil || k == k)",
+	},
+	{
+		Name: "rotations/answer", File: "rotations.go", Run: evaluatorRotates,
+		Protects: "an answer belongs to its request for rotations",
+		Old:      "case string(answer.GetRequestDigest()) != string(digest[:]):", New: "case false:",
+	},
+	{
+		Name: "rotations/index", File: "rotations.go", Run: evaluatorRotates,
+		Protects: "a rotation is one of those that were asked for",
+		Old:      "case int64(a.GetIndex()) >= int64(want):", New: "case false:",
+	},
+	{
+		Name: "rotations/once", File: "rotations.go", Run: evaluatorRotates,
+		Protects: "a rotation comes once",
+		Old:      "case list[a.GetIndex()] != nil:", New: "case false:",
+	},
+	{
+		Name: "rotations/complete", File: "rotations.go", Run: evaluatorRotates,
+		Protects: "all rotations are there",
+		Old:      "case errors.Is(err, io.EOF) && have == want:", New: "case errors.Is(err, io.EOF):",
+	},
+	{
+		Name: "rotations/kind", File: "rotate.go", Run: evaluatorKinds,
+		Protects: "an evaluator computes in the kind of arithmetic that it is asked for",
+		Old:      "string(q.GetKind()) != string(kind[:]) {", New: "false {",
+	},
+	{
+		Name: "rotations/number", File: "rotate.go", Run: "TestRotationsAreRefused",
+		Protects: "a request has a number of rotations that is bounded",
+		Old:      "n < 1 || n > maxRotations {", New: "n < 1 {",
 	},
 }
 

@@ -1,5 +1,8 @@
 package main
 
+// multikeyRotations are the tests of what is asked and given of rotations elsewhere.
+const multikeyRotations = "TestRotationRefusals|TestRotationKeyRefusals"
+
 var multikeyTable = []mutation{
 	{
 		Name: "name", File: "set.go", Run: "Validate", Protects: "a set that is not secure says so in its name",
@@ -152,6 +155,58 @@ var multikeyTable = []mutation{
 		Name: "added-string", File: "evaluator.go", Run: "KeysOfOthers",
 		Protects: "keys of another common reference string spoil nothing",
 		Old:      "case k.s.crs != s.crs:", New: "case false:",
+	},
+	{
+		Name: "rotated-number", File: "evaluator.go", Run: multikeyRotations, Protects: "every rotation has a result",
+		Old: "if len(got) != len(list) {", New: "if false {",
+	},
+	{
+		Name: "rotated-size", File: "evaluator.go", Run: multikeyRotations, Protects: "results of rotations are of the set",
+		Old: "if len(a) != e.s.accumulatorWords() {", New: "if false {",
+	},
+	{
+		Name: "rotation-key", File: "rotator.go", Run: multikeyRotations, Protects: "rotations are with keys that are here",
+		Old: "if keys[i] == nil {", New: "if false {",
+	},
+	{
+		Name: "exponents", File: "rotator.go", Run: multikeyRotations, Protects: "there is an exponent for each coordinate",
+		Old: "if len(list) != s.Dim {", New: "if false {",
+	},
+	{
+		Name: "exponent", File: "rotator.go", Run: multikeyRotations, Protects: "exponents are below 2N",
+		Old: "if int(e) >= 2*s.N() {", New: "if false {",
+	},
+	{
+		Name: "exponents-size", File: "rotator.go", Run: multikeyRotations, Protects: "encoded exponents have their size",
+		Old: `if err := exactly("exponents", len(b), s.ExponentsSize()); err != nil {`, New: "if err := error(nil); err != nil {",
+	},
+	{
+		Name: "accumulator-size", File: "rotator.go", Run: multikeyRotations, Protects: "encoded accumulators have their size",
+		Old: `if err := exactly("accumulator", len(b), s.AccumulatorSize()); err != nil {`, New: "if err := error(nil); err != nil {",
+	},
+	{
+		Name: "rotation-header", File: "rotator.go", Run: multikeyRotations, Protects: "a header of rotation keys has its size",
+		Old: "case len(header) != HeaderSize:", New: "case false:",
+	},
+	{
+		Name: "rotation-set", File: "rotator.go", Run: multikeyRotations, Protects: "rotation keys are of the set",
+		Old: "case [32]byte(header) != s.hash:", New: "case false:",
+	},
+	{
+		Name: "rotation-fewer", File: "rotator.go", Run: multikeyRotations, Protects: "rotation keys are complete",
+		Old: "if errors.Is(err, io.EOF) {", New: "if false {",
+	},
+	{
+		Name: "rotation-chunk", File: "rotator.go", Run: multikeyRotations, Protects: "chunks of rotation keys have their size",
+		Old: `if err := exactly("chunk", len(chunk), s.ChunkSize(i)); err != nil {`, New: "if err := error(nil); err != nil {",
+	},
+	{
+		Name: "rotation-more", File: "rotator.go", Run: multikeyRotations, Protects: "nothing follows rotation keys",
+		Old: "if _, err := next(); err == nil {", New: "if _, err := next(); err == nil && false {",
+	},
+	{
+		Name: "rotation-name", File: "rotator.go", Run: multikeyRotations, Protects: "rotation keys have the name that was asked for",
+		Old: "if got := IDOf(header, digests); got != id {", New: "if got := IDOf(header, digests); got != id && false {",
 	},
 	{
 		Name: "gate", File: "evaluator.go", Run: "TasksAreRefused", Protects: "a gate is one of those that there are",

@@ -140,6 +140,12 @@ func TestRotationRefusals(t *testing.T) {
 	if _, err := s.DecodeExponents(s.AppendExponents(nil, high)); !errors.Is(err, ErrRotation) {
 		t.Error(err)
 	}
+	if _, err := s.DecodeExponents(s.AppendExponents(nil, good.Exponents[1:])); !errors.Is(err, ErrRotation) {
+		t.Error(err)
+	}
+	if _, err := s.DecodeAccumulator(make([]byte, s.AccumulatorSize()+8)); !errors.Is(err, ErrRotation) {
+		t.Error(err)
+	}
 	a := s.of(t, true, everyParty(2), 1)
 	broken := errors.New("broken")
 	for name, c := range map[string]struct {
@@ -177,18 +183,19 @@ func TestRotationKeyRefusals(t *testing.T) {
 		p    published
 		want error
 	}{
-		"another name":          {with(func(p *published) { p.id[0]++ }), ErrKeys},
-		"another first chunk":   {with(func(p *published) { p.first[0]++ }), ErrKeys},
-		"another seed":          {with(func(p *published) { p.header[70]++ }), ErrKeys},
-		"another owner":         {with(func(p *published) { p.header[64]++ }), ErrKeys},
-		"another string":        {with(func(p *published) { p.header[33]++ }), ErrKeys},
-		"another set":           {with(func(p *published) { p.header[0]++ }), ErrSet},
-		"a header that is long": {with(func(p *published) { p.header = append(p.header, 0) }), ErrKeys},
-		"a flipped bit":         {with(func(p *published) { p.chunks[0] = flip(p.chunks[0], 100) }), ErrKeys},
-		"nothing":               {with(func(p *published) { p.chunks = nil }), codec.ErrTruncated},
-		"a short chunk":         {with(func(p *published) { p.chunks[0] = p.chunks[0][1:] }), codec.ErrTruncated},
-		"a long chunk":          {with(func(p *published) { p.chunks[0] = append(bytes.Clone(p.chunks[0]), 0) }), codec.ErrTrailing},
-		"a chunk more":          {with(func(p *published) { p.chunks = append(p.chunks, p.chunks[0]) }), codec.ErrTrailing},
+		"another name":           {with(func(p *published) { p.id[0]++ }), ErrKeys},
+		"another first chunk":    {with(func(p *published) { p.first[0]++ }), ErrKeys},
+		"another seed":           {with(func(p *published) { p.header[70]++ }), ErrKeys},
+		"another owner":          {with(func(p *published) { p.header[64]++ }), ErrKeys},
+		"another string":         {with(func(p *published) { p.header[33]++ }), ErrKeys},
+		"another set":            {with(func(p *published) { p.header[0]++ }), ErrSet},
+		"a header that is long":  {with(func(p *published) { p.header = append(p.header, 0) }), ErrKeys},
+		"a header that is short": {with(func(p *published) { p.header = p.header[:40] }), ErrKeys},
+		"a flipped bit":          {with(func(p *published) { p.chunks[0] = flip(p.chunks[0], 100) }), ErrKeys},
+		"nothing":                {with(func(p *published) { p.chunks = nil }), codec.ErrTruncated},
+		"a short chunk":          {with(func(p *published) { p.chunks[0] = p.chunks[0][1:] }), codec.ErrTruncated},
+		"a long chunk":           {with(func(p *published) { p.chunks[0] = append(bytes.Clone(p.chunks[0]), 0) }), codec.ErrTrailing},
+		"a chunk more":           {with(func(p *published) { p.chunks = append(p.chunks, p.chunks[0]) }), codec.ErrTrailing},
 	} {
 		if _, err := c.p.receive(r); !errors.Is(err, c.want) {
 			t.Errorf("%s: %v", name, err)
