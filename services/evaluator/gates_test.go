@@ -49,6 +49,7 @@ func newGates(t testing.TB, set string, owners int) *gates {
 // configure makes the configuration of an evaluator that has the set too.
 func (g *gates) configure(name, domain string) (*config.EvaluatorFile, config.Evaluator) {
 	f, e := g.world.configure(name, domain)
+	f.MaxConcurrent = 2
 	hash := g.scheme.Hash()
 	f.Params = append(f.Params, config.ParamsPin{Name: g.scheme.Name, Hash: hex.EncodeToString(hash[:])})
 	return f, e
