@@ -135,8 +135,10 @@ lodge log-level debug --at p1,coordinator --for 10m --cluster cluster`,
 	"mac-keys list": `lodge mac-keys list --cluster cluster --party p0`,
 	"mac-keys report-failed": `lodge mac-keys report-failed ID --cluster cluster --party p0 --dry-run
 lodge mac-keys report-failed ID --cluster cluster --party p0 --reason game-4 --yes`,
+	"mk attest": `lodge mk attest sum.mk --key attester --attester pipeline --circuit adder-16 --out sum.word --cluster cluster`,
 	"mk decrypt": `lodge mk decrypt sum.mk --cluster cluster
-lodge mk decrypt sum.mk --epoch 1 --quorum p0,p1 --cluster cluster --json`,
+lodge mk decrypt sum.mk --epoch 1 --quorum p0,p1 --cluster cluster --json
+lodge mk decrypt sum.mk --recipient carol.pub --out sum.sealed --provenance sum.word --cluster cluster`,
 	"mk encrypt":      `lodge mk encrypt 0110 --party p0 --out alice.mk --cluster cluster`,
 	"mk keys destroy": `lodge mk keys destroy 1 --party p0 --reason leaked --yes --cluster cluster`,
 	"mk keys list":    `lodge mk keys list --party p0 --cluster cluster`,

@@ -18,7 +18,7 @@ func mkCommand() *cobra.Command {
 			"computed on bits under several parties' keys, by any party; these parties decrypt the result together.\n" +
 			"docs/multikey.md says what it is worth.",
 	}
-	cmd.AddCommand(mkNetlistCommand(), mkDecryptCommand(), mkSeedCommand())
+	cmd.AddCommand(mkNetlistCommand(), mkDecryptCommand(), mkAttestCommand(), mkSeedCommand())
 	for _, sub := range []func(*operator) *cobra.Command{
 		(*operator).mkKeysCommand, (*operator).mkEncryptCommand, (*operator).mkRegistryCommand, (*operator).mkEvaluateCommand, (*operator).mkJobsCommand,
 	} {

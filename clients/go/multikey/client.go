@@ -213,6 +213,8 @@ type Decryption struct {
 	Recipient hpke.PublicKey
 	// Quorum is who decrypts, the owners among them; nil lets the client choose.
 	Quorum []int
+	// Provenance is the word of an attester for these ciphertexts, or nil. The epoch is its own.
+	Provenance *threshold.Provenance
 	// Prepare is called with each request for ciphertexts under the same keys, and may sign where they come from.
 	Prepare func(*threshold.Key, *threshold.Request) error
 }
@@ -232,6 +234,10 @@ type Decrypted struct {
 func (c *Client) Decrypt(ctx context.Context, r *Decryption) (*Decrypted, error) {
 	owners, down := c.Owners(ctx)
 	out := &Decrypted{Bits: make([]bool, len(r.Ciphertexts))}
+	epoch, err := r.epoch()
+	if err != nil {
+		return nil, err
+	}
 	for _, places := range threshold.ByKeys(r.Ciphertexts) {
 		var list []*multikey.Ciphertext
 		for _, i := range places {
@@ -246,11 +252,14 @@ func (c *Client) Decrypt(ctx context.Context, r *Decryption) (*Decrypted, error)
 		if err := c.known(list[0], owners, down); err != nil {
 			return nil, err
 		}
-		k, err := c.group(ctx, r.Epoch)
+		k, err := c.group(ctx, epoch)
 		if err != nil {
 			return nil, err
 		}
 		q := &threshold.Request{Multikey: list, Owners: owners, Quorum: r.Quorum, Recipient: r.Recipient}
+		if p := r.Provenance; p != nil {
+			q.Attester, q.Circuit, q.Signature = p.Attester, p.Circuit, p.Signatures[len(out.Answers)]
+		}
 		if r.Prepare != nil {
 			if err := r.Prepare(k, q); err != nil {
 				return nil, err

@@ -53,9 +53,7 @@ func everyGate() string {
 	add("4 2 0 1 1 2 WIRE NEXT MAND", 2)
 	w := 3
 	for i, line := range lines[3:] {
-		if strings.Contains(line, "NEXT") {
-			line = strings.Replace(line, "NEXT", itoa(w+1), 1)
-		}
+		line = strings.Replace(line, "NEXT", itoa(w+1), 1)
 		lines[3+i] = strings.Replace(line, "WIRE", itoa(w), 1)
 		w++
 	}

@@ -23,6 +23,10 @@ type AnswersFile struct {
 	Coefficients int
 	Messages     int // in use
 	Answers      []*Answers
+	// Known and Places are of multi-key ciphertexts: bits that everybody can read, with ? for the others, and where those
+	// of each of the answers are.
+	Known  string
+	Places [][]int
 }
 
 // answersRecord is the JSON of an AnswersFile.
@@ -36,6 +40,7 @@ type answersRecord struct {
 	Messages  int            `json:"messages"`
 	Recipient []byte         `json:"recipient"`
 	Each      int            `json:"each,omitempty"` // values of a BGV ciphertext
+	Known     string         `json:"known,omitempty"`
 	Requests  []answerRecord `json:"requests"`
 }
 
@@ -43,15 +48,18 @@ type answersRecord struct {
 type answerRecord struct {
 	ID           string   `json:"id"`
 	Quorum       []uint32 `json:"quorum"`
-	Form         string   `json:"form"` // of the ciphertexts: lwe or ring
+	Form         string   `json:"form"` // of the ciphertexts: lwe, ring, bgv or multikey
 	Count        int      `json:"count"`
 	Coefficients int      `json:"coefficients"`
 	Masks        string   `json:"masks"` // exact or paper
 	Ciphertexts  string   `json:"ciphertexts"`
 	// Of BGV ciphertexts alone: their level, and the encodings, which it takes to open the answers.
-	Level   int      `json:"level,omitempty"`
-	Encoded []byte   `json:"encoded,omitempty"`
-	Parts   [][]byte `json:"parts"`
+	Level   int    `json:"level,omitempty"`
+	Encoded []byte `json:"encoded,omitempty"`
+	// Of multi-key ciphertexts alone: the owners of their keys, and which bits these are.
+	Owners []ownerRecord `json:"owners,omitempty"`
+	Places []int         `json:"places,omitempty"`
+	Parts  [][]byte      `json:"parts"`
 }
 
 const (
@@ -62,8 +70,8 @@ const (
 
 // WriteTo writes the file as JSON.
 func (f *AnswersFile) WriteTo(w io.Writer) (int64, error) {
-	r := answersRecord{Format: answersFormat, Encoding: f.Encoding.String(), Messages: f.Messages}
-	for _, a := range f.Answers {
+	r := answersRecord{Format: answersFormat, Encoding: f.Encoding.String(), Messages: f.Messages, Known: f.Known}
+	for i, a := range f.Answers {
 		q := a.Question
 		if !a.Sealed {
 			return 0, invalid("", "these answers are not sealed")
@@ -77,6 +85,9 @@ func (f *AnswersFile) WriteTo(w io.Writer) (int64, error) {
 		if q.BGV {
 			r.Encoding, r.Each = bgvEncoding(f.Slots), f.Coefficients
 			x.Form, x.Level, x.Encoded = "bgv", q.Level, a.Ciphertexts
+		}
+		if len(q.Multikey) > 0 {
+			x.putMultikey(q, f.Places[i])
 		}
 		if q.Flooding {
 			x.Masks = maskless
@@ -118,7 +129,7 @@ func readAnswers(in io.Reader) (*AnswersFile, error) {
 	if r.Format != answersFormat || r.Messages < 1 || len(r.Requests) == 0 {
 		return nil, fmt.Errorf("format %q, %d messages in %d requests", r.Format, r.Messages, len(r.Requests))
 	}
-	f := &AnswersFile{Messages: r.Messages}
+	f := &AnswersFile{Messages: r.Messages, Known: r.Known}
 	s, err := bgvOf(r.Params)
 	if err != nil {
 		return nil, err
@@ -137,14 +148,18 @@ func readAnswers(in io.Reader) (*AnswersFile, error) {
 		if q.ID, err = hex.DecodeString(x.ID); err == nil {
 			err = errors.Join(fixed(q.Keys[:], r.Keys), fixed(q.Ciphertexts[:], x.Ciphertexts))
 		}
+		if err == nil {
+			q.Multikey, err = x.multikey(x.Quorum)
+		}
+		several := len(q.Multikey) > 0
 		switch {
 		case err != nil:
 			return nil, err
 		case q.BGV != (s != nil) || !q.BGV && (q.Flooding || q.Level != 0 || x.Encoded != nil):
 			return nil, fmt.Errorf("form %q, masks %q, level %d of set %q", x.Form, x.Masks, x.Level, r.Params)
-		case !q.Ring && !q.BGV && x.Form != "lwe", !q.Paper && !q.Flooding && x.Masks != "exact":
+		case !q.Ring && !q.BGV && !several && x.Form != "lwe", several && q.Paper, !q.Paper && !q.Flooding && x.Masks != "exact":
 			return nil, fmt.Errorf("form %q, masks %q", x.Form, x.Masks)
-		case len(x.Parts) != len(x.Quorum) || len(x.Quorum) != r.Threshold+1:
+		case len(x.Parts) != len(x.Quorum) || !several && len(x.Quorum) != r.Threshold+1:
 			return nil, fmt.Errorf("%d answers of a quorum of %d with a threshold of %d", len(x.Parts), len(x.Quorum), r.Threshold)
 		case x.Count < 1 || x.Coefficients < 1 || x.Count > maxAnswers || x.Coefficients > maxAnswers/x.Count || !q.Ring && !q.BGV && x.Coefficients != 1:
 			return nil, fmt.Errorf("%d ciphertexts of %d messages", x.Count, x.Coefficients)
@@ -155,8 +170,11 @@ func readAnswers(in io.Reader) (*AnswersFile, error) {
 			}
 		}
 		f.Answers = append(f.Answers, &Answers{Epoch: r.Epoch, Params: r.Params, Threshold: r.Threshold, Question: q, Sealed: true, Parts: x.Parts, Ciphertexts: x.Encoded})
+		if several {
+			f.Places = append(f.Places, x.Places)
+		}
 	}
-	return f, nil
+	return f, f.checkMultikey()
 }
 
 // fixed reads hexadecimal digits for exactly so many bytes.
@@ -172,6 +190,9 @@ func fixed(to []byte, text string) error {
 // OpenFile gives the messages of a file of answers that are sealed to this recipient, as the encoding of its ciphertexts
 // has them.
 func (r *Recipient) OpenFile(f *AnswersFile) ([]uint64, error) {
+	if f.Known != "" {
+		return r.openMultikey(f)
+	}
 	var all []uint64
 	for _, a := range f.Answers {
 		m, err := r.Open(a)

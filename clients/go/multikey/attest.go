@@ -1,0 +1,62 @@
+package multikey
+
+import (
+	"context"
+	"crypto/ed25519"
+
+	"github.com/lodge-mpc/lodge/clients/go/lodge"
+	"github.com/lodge-mpc/lodge/clients/go/threshold"
+	"github.com/lodge-mpc/lodge/engine/multikey"
+)
+
+// Attest signs where ciphertexts come from, as an attester that the parties' policies name, for their decryption by a group: of
+// an epoch, or the newest that is active if it is 0. The parties are asked for the group and for whose keys these are.
+func (c *Client) Attest(ctx context.Context, list []*multikey.Ciphertext, epoch uint64, attester, circuit string, key ed25519.PrivateKey) (*threshold.Provenance, error) {
+	requests := requestsOf(list)
+	if len(requests) == 0 {
+		return nil, &lodge.Error{Code: lodge.Invalid, What: "everybody can read these bits", Next: "decrypt them without an attester's word"}
+	}
+	owners, down := c.Owners(ctx)
+	k, err := c.group(ctx, epoch)
+	if err != nil {
+		return nil, err
+	}
+	p := &threshold.Provenance{Attester: attester, Circuit: circuit, Epoch: k.Epoch, Batch: len(list)}
+	for _, some := range requests {
+		if err := c.known(some[0], owners, down); err != nil {
+			return nil, err
+		}
+		q := &threshold.Request{Multikey: some, Owners: owners}
+		if err := q.Sign(k, attester, circuit, key); err != nil {
+			return nil, err
+		}
+		p.Signatures = append(p.Signatures, q.Signature)
+	}
+	return p, nil
+}
+
+// requestsOf are the ciphertexts of each request, without those that everybody can read.
+func requestsOf(list []*multikey.Ciphertext) (requests [][]*multikey.Ciphertext) {
+	for _, places := range threshold.ByKeys(list) {
+		var some []*multikey.Ciphertext
+		for _, i := range places {
+			some = append(some, list[i])
+		}
+		if len(some[0].Parts) > 0 {
+			requests = append(requests, some)
+		}
+	}
+	return requests
+}
+
+// epoch is that of the attester's word, if there is one for as many requests.
+func (r *Decryption) epoch() (uint64, error) {
+	p := r.Provenance
+	if p == nil {
+		return r.Epoch, nil
+	}
+	if n := len(requestsOf(r.Ciphertexts)); n != len(p.Signatures) || r.Epoch != 0 && r.Epoch != p.Epoch {
+		return 0, &lodge.Error{Code: lodge.Invalid, What: "the attester's word is for other ciphertexts, or another epoch", Next: "have these signed"}
+	}
+	return p.Epoch, nil
+}

@@ -1,0 +1,62 @@
+package main
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/lodge-mpc/lodge/clients/go/threshold"
+	"github.com/lodge-mpc/lodge/services/config"
+	"github.com/lodge-mpc/lodge/services/devnet"
+	"github.com/lodge-mpc/lodge/services/rpc"
+)
+
+// Bits are decrypted for somebody else, where parties want the word of an attester.
+func TestMkSealedCommands(t *testing.T) {
+	dir := t.TempDir()
+	path := func(name string) string { return filepath.Join(dir, name) }
+	made, err := runLodge(t, "decrypt", "attester", "--out", path("pipeline"))
+	_, public, found := strings.Cut(made, "key: ")
+	if err != nil || !found {
+		t.Fatalf("%s, %v", made, err)
+	}
+	l := startBare(t, devnet.Options{Parties: 2, Params: []string{"insecure-8"}, Dev: true, Insecure: true, Multikey: "insecure-M8-32", MaxMemory: 2 << 30},
+		everyParty(t, func(f *config.PartyFile) {
+			f.Threshold.Attesters = []config.Attester{{Name: "pipeline", Key: strings.TrimSpace(public)}}
+			f.Threshold.Rules[0].Provenance = []string{"pipeline"}
+		}))
+	for _, p := range []string{"p0", "p1"} {
+		l.shows([]string{"mk", "keys", "make", "--party", p}, "active")
+	}
+	l.shows([]string{"keys", "generate", "--params", "insecure-M8-32", "--threshold", "1", "--wait"}, "epoch")
+	l.shows([]string{"keys", "masks", "1", "--every-quorum", "--count", "50", "--wait"}, "made")
+	l.ok("mk", "encrypt", "1101", "--party", "p0", "--out", path("a"))
+	l.ok("mk", "encrypt", "10", "--party", "p1", "--out", path("b"))
+	l.ok("decrypt", "recipient", "--out", path("alice"))
+
+	l.refuses(rpc.PolicyRefused, "", "mk", "decrypt", path("a"))
+	attest := func(file, word string, more ...string) []string {
+		return append([]string{"mk", "attest", path(file), "--key", path("pipeline"), "--attester", "pipeline", "--circuit", "a vote", "--out", path(word)}, more...)
+	}
+	l.shows(attest("a", "word"), `the word of pipeline that "a vote" made`)
+	l.refuses(rpc.Conflict, "exists", attest("a", "word")...)
+	l.ok(attest("b", "other", "--epoch", "1")...)
+	if word := read[threshold.Provenance](l, attest("a", "again")...); word.Epoch != 1 || len(word.Signatures) != 1 {
+		t.Errorf("%+v", word)
+	}
+	l.refuses(rpc.PolicyRefused, "", "mk", "decrypt", path("a"), "--provenance", path("other"))
+	l.refuses(rpc.Invalid, "another epoch", "mk", "decrypt", path("a"), "--provenance", path("word"), "--epoch", "2")
+	l.refuses(rpc.Invalid, "no word of an attester", "mk", "decrypt", path("a"), "--provenance", path("alice.pub"))
+	l.shows([]string{"mk", "decrypt", path("b"), "--provenance", path("other")}, "10\n")
+
+	l.refuses(rpc.Invalid, "--out", "mk", "decrypt", path("a"), "--provenance", path("word"), "--recipient", path("alice.pub"))
+	l.refuses(rpc.Conflict, "exists", "mk", "decrypt", path("a"), "--provenance", path("word"), "--recipient", path("alice.pub"), "--out", path("a"))
+	l.shows([]string{"mk", "decrypt", path("a"), "--provenance", path("word"), "--recipient", path("alice.pub"), "--out", path("sealed")}, "for 4 messages")
+	l.refuses("already_delivered", "", "mk", "decrypt", path("a"), "--provenance", path("word"))
+	opened, err := runLodge(t, "decrypt", "open", path("sealed"), "--key", path("alice"))
+	if err != nil || opened != "1\n1\n0\n1\n" {
+		t.Errorf("%q, %v", opened, err)
+	}
+	l.ok("decrypt", "recipient", "--out", path("bob"))
+	l.refuses(rpc.Invalid, "were sealed to", "decrypt", "open", path("sealed"), "--key", path("bob"))
+}
