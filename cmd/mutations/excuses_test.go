@@ -39,8 +39,8 @@ var checked = map[string][]string{
 
 // excused are the functions with refusals that no mutation switches off, and why.
 var excused = map[string]string{
-	"engine/linear/fixed.go RangeError.Error":  "it says what has been refused",
-	"engine/linear/fixed.go RangeError.Unwrap": "it says what has been refused",
+	"engine/linear/fixed.go RangeError.Error":                 "it says what has been refused",
+	"engine/linear/fixed.go RangeError.Unwrap":                "it says what has been refused",
 	"engine/protocol/keygen/proofs.go proofs.accuse":          "notes what its callers have found, and their conditions are in the table",
 	"engine/protocol/threshold/decrypt/start.go disagreement": "says what its callers have found, and their conditions are in the table",
 	"services/evidence/keys.go referee.badKeyProof":           "passes on what the judge refuses; a history that a bound does not need changes nothing",
