@@ -120,7 +120,11 @@ func printJob(w io.Writer, j *coordinatorv1.Job, now time.Time) error {
 	line("parameters", "%s", q.GetParams())
 	line("field", "%s", q.GetField())
 	if s := q.GetShape(); s != nil {
-		line("shape", "%s", shapeText(s))
+		text := fmt.Sprintf("%d x %d x %d", s.GetRows(), s.GetInner(), s.GetColumns())
+		if s.GetConvolution() != nil {
+			text = shapeText(s)
+		}
+		line("shape", "%s", text)
 	}
 	if q.GetKind() == jobv1.Kind_KIND_INPUT {
 		line("known to", "party %d", q.GetInputParty())
