@@ -91,9 +91,10 @@ func (r *batch) Wipe() {
 // Start begins a batch.
 //
 // Hooks of tests: those of the protocols it runs; triple/message, which makes a matrix factor uniform where it must be
-// zero (*bool); triple/images, which gets this party's
-// shares of images, and triple/window, which gets what changes the vectors of their windows (*func(int, field.Vec)); triple/decrypted, which gets the decrypted shares (ddec.Shares); triple/products, which gets this party's shares
-// of products before they are opened (field.Vec); triple/sacrifice, which gets those of the masked factors (field.Vec); triple/shares, which gets the shares after the proof
+// zero (*bool); triple/images, which gets this party's shares of images, and triple/window, which gets what changes the
+// vectors of their windows (*func(int, field.Vec)); triple/decrypted, which gets the decrypted shares (ddec.Shares);
+// triple/products, which gets this party's shares of products before they are opened (field.Vec); triple/sacrifice,
+// which gets those of the masked factors (field.Vec); triple/shares, which gets the shares after the proof
 // (*popk.Result), and triple/evaluated, which gets the ciphertexts before they are compared ([]*gbfv.Ciphertext).
 func Start(c Config) (round.Transition[Result], error) {
 	if c.Plan == nil || c.Scheme == nil || c.Keys == nil || c.Public == nil || c.MAC.Ciphertext == nil || c.Source == nil {
