@@ -32,10 +32,11 @@ func (p *PublicKey) finish(b, a ring.NTT, mask []uint64, bound *big.Int, source 
 
 	stream := source.Stream("linear answer flood")
 	defer stream.Wipe()
-	flood, add := intpoly.New(s.N(), bound.BitLen()/64+1), s.basis.Borrow()
+	w := bound.BitLen()/64 + 1
+	flood, add := intpoly.Poly{W: w, C: take[uint64](&words, w*s.N())}, s.basis.Borrow()
 	sample.Flood(flood, bound, stream)
 	s.basis.FromInt(add, flood)
-	flood.Wipe()
+	giveBack(&words, flood.C)
 	s.basis.Add(c0, c0, add)
 	s.message(add, mask)
 	s.basis.Add(c0, c0, add)
@@ -43,11 +44,11 @@ func (p *PublicKey) finish(b, a ring.NTT, mask []uint64, bound *big.Int, source 
 	return s.reduced(c0), s.reduced(c1)
 }
 
-// mask draws a uniform polynomial modulo T.
+// mask draws a uniform polynomial modulo T. Who has used it gives it back to words.
 func (s *Scheme) mask(source *sample.Source) []uint64 {
 	stream := source.Stream("linear answer mask")
 	defer stream.Wipe()
-	m := make([]uint64, s.N())
+	m := take[uint64](&words, s.N())
 	sample.Uniform(m, s.T, stream)
 	return m
 }

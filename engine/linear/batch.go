@@ -168,7 +168,7 @@ func (e *BatchEvaluator) Answer(
 	}
 	c0, c1 := e.multiply(vectors, part, g%p.Blocks)
 	b, a := e.key.finish(c0, c1, mask, p.bound, source)
-	clear(mask)
+	giveBack(&words, mask)
 	return s.encodeAnswer(e.key.answer(b, a, p.targets)), shares, nil
 }
 

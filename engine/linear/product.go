@@ -271,7 +271,9 @@ func (e *ProductEvaluator) Answer(g int, source *sample.Source) ([]byte, error) 
 	}
 	c0, c1, c2 := e.multiply(g)
 	e.key.relinearise(c0, c1, c2)
-	b, a := e.key.finish(c0, c1, p.mask(source), p.bound, source)
+	mask := p.mask(source)
+	b, a := e.key.finish(c0, c1, mask, p.bound, source)
+	giveBack(&words, mask)
 	return s.encodeAnswer(e.key.answer(b, a, p.targets)), nil
 }
 

@@ -170,27 +170,27 @@ func (s *Scheme) addErrors(dst ring.Poly, stream *sample.Stream) {
 
 // addSmall adds what a sampler draws, in [-2^31, 2^31].
 func (s *Scheme) addSmall(dst ring.Poly, sampler func([]int64, *sample.Stream), stream *sample.Stream) {
-	v, p := make([]int64, s.N()), intpoly.New(s.N(), 1)
-	sampler(v, stream)
-	intpoly.FromInt64(p, v)
-	clear(v)
 	r := s.basis.Borrow()
-	s.basis.FromSmall(r, p)
-	p.Wipe()
+	s.drawSmall(r, sampler, stream)
 	s.basis.Add(dst, dst, r)
 	wipe(r)
 }
 
-// ternary sets dst to a ternary polynomial.
-func (s *Scheme) ternary(dst ring.NTT, stream *sample.Stream) { s.small(dst, sample.Ternary, stream) }
+// drawSmall sets dst to what a sampler draws, in [-2^31, 2^31].
+func (s *Scheme) drawSmall(dst ring.Poly, sampler func([]int64, *sample.Stream), stream *sample.Stream) {
+	v, p := take[int64](&integers, s.N()), intpoly.Poly{W: 1, C: take[uint64](&words, s.N())}
+	sampler(v, stream)
+	intpoly.FromInt64(p, v)
+	s.basis.FromSmall(dst, p)
+	giveBack(&integers, v)
+	giveBack(&words, p.C)
+}
 
-// small sets dst to what a sampler draws, in [-2^31, 2^31].
-func (s *Scheme) small(dst ring.NTT, sampler func([]int64, *sample.Stream), stream *sample.Stream) {
+// ternary sets dst to a ternary polynomial.
+func (s *Scheme) ternary(dst ring.NTT, stream *sample.Stream) {
 	defer stream.Wipe()
-	p := ring.Poly(dst)
-	p.Zero()
-	s.addSmall(p, sampler, stream)
-	s.basis.Forward(dst, p)
+	s.drawSmall(ring.Poly(dst), sample.Ternary, stream)
+	s.basis.Forward(dst, ring.Poly(dst))
 }
 
 // decode gives the messages of coefficients from their phases modulo q_0, which it overwrites; as many as there are.

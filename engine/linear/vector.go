@@ -220,7 +220,7 @@ func (e *VectorEvaluator) Answer(
 	}
 	c0, c1 := e.multiply(rows)
 	b, a := e.key.finish(c0, c1, mask, p.bound, source)
-	clear(mask)
+	giveBack(&words, mask)
 	return s.encodeAnswer(e.key.answer(b, a, p.targets)), shares, nil
 }
 
