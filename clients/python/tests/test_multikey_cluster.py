@@ -83,6 +83,22 @@ class Multikey(unittest.TestCase):
             write_inputs(other, bytes(32), self.inputs)
             self.assertRaises(ConfigError, self.client.read, 0, other)
 
+    def test_fetch_keys(self) -> None:
+        """Of both owners, by record and by name; what is in the file already is not fetched again."""
+        seen = list[int]()
+        for record in self.client.published(0):
+            with tempfile.TemporaryDirectory() as directory:
+                path, part = Path(directory) / "keys", Path(directory) / "again.part"
+                self.client.fetch_keys(record, path, progress=lambda have, of: seen.append(of - have))
+                self.assertEqual(seen[-1], 0)
+                self.client.fetch_keys(record.key, path, progress=lambda have, of: self.fail("fetched twice"))
+                part.write_bytes(path.read_bytes()[:-1])  # the last chunk is missing
+                seen.clear()
+                self.client.fetch_keys(record.key, part.with_suffix(""), progress=lambda have, of: seen.append(have))
+                self.assertEqual(len(seen), 1)
+                self.assertEqual(part.with_suffix("").read_bytes(), path.read_bytes())
+                self.refused("unknown_key", self.client.fetch_keys, bytes(32), Path(directory) / "nothing")
+
     def test_own_bits(self) -> None:
         bits = [1, 0, 0, 1, 1, 1, 0, 1, 1]
         batch = self.client.encrypt(1, bits)

@@ -15,9 +15,10 @@ from google.protobuf.message import Message
 from .._proto.lodge.multikey.v1 import evaluation_pb2, keys_pb2, registry_pb2
 from ..channel import Patience, Service, retried
 from ..config import Config
-from ..errors import BadAnswersError, ConfigError, LodgeError
+from ..errors import BadAnswersError, BadKeysError, ConfigError, LodgeError
 from ..threshold.client import ThresholdClient
 from ..threshold.multikey import Batch, MultikeyCiphertext, MultikeySet, lookup_multikey
+from .download import KeysDownload, Progress
 from .file import read_inputs, write_inputs
 from .messages import (
     Cost,
@@ -128,6 +129,56 @@ class MultikeyClient:
         """The keys of all parties that one of them knows."""
         answer = self._call(self._registry, party, "ListPublished", registry_pb2.ListPublishedRequest())
         return [PublishedKeys(k.owner, k.name, k.version, k.key, k.state, k.present) for k in answer.keys]
+
+    def fetch_keys(
+        self,
+        key: bytes | PublishedKeys,
+        path: str | Path,
+        *,
+        progress: Progress | None = None,
+        timeout: float | None = None,
+    ) -> None:
+        """Download public keys into a file, as ``lodge mk registry fetch`` does.
+
+        A party that fails or sends something else is left for the next, which is asked for what is missing. So does
+        the next call go on, with what is in a file whose name ends in ``.part``. Keys that are in the file already are
+        not fetched again. Every chunk is compared with its digest, and these with the name of the keys.
+
+        Args:
+            key: the name of the keys, as ciphertexts have it, or one that published gave, whose owner is asked first.
+            path: of the file.
+            progress: hears how many chunks there are, and of how many.
+            timeout: seconds.
+
+        Raises:
+            BadKeysError: all parties that answer send something else.
+            LodgeError: ``unknown_key``, ``retired_key``, ``unavailable``.
+        """
+        order = list(range(len(self._names)))
+        if isinstance(key, PublishedKeys):
+            order.sort(key=key.owner.__ne__)
+            key = key.key
+        if len(key) != 32:
+            raise ConfigError(f"{len(key)} bytes are no name of keys", "published lists them")
+        download, waiting = KeysDownload(key, path, progress), self._patience(timeout)
+        if download.complete:
+            return
+        while download.missing:
+            errors = list[LodgeError]()
+            for party in list(order):
+                try:
+                    s, crs = self._context(party)
+                    service = self._registry[party]
+                    download.take_from(service, s, crs, waiting.left(), lambda have, of: waiting.renew())
+                    break
+                except LodgeError as error:
+                    errors.append(self._named(party, error))
+                    if isinstance(error, BadKeysError):
+                        order.remove(party)
+            else:
+                waiting.attempt()
+                waiting.after(next((e for e in errors if e.retry), errors[0]))
+        download.finish()
 
     def estimate(self, party: int, netlist: str, inputs: Inputs) -> Cost:
         """What an evaluation would take; no inputs are sent."""
@@ -428,6 +479,8 @@ class MultikeyClient:
 
     def _named(self, party: int, error: LodgeError) -> LodgeError:
         """The error of a call of a party."""
+        if isinstance(error, BadKeysError):
+            return BadKeysError(f"party {self._names[party]}: {error.what}")
         if isinstance(error, (BadAnswersError, ConfigError)) or error.what.startswith("party "):
             return error
         return LodgeError(error.code, f"party {self._names[party]}: {error.what}", error.next)

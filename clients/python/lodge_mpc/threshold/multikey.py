@@ -18,6 +18,7 @@ from .sets import MAX_EXACT, Kind, max_noise
 SEED_SIZE = 32
 MAX_BATCH = 1 << 20  # bits of a batch
 _HEAD = 32 + 32 + SEED_SIZE + 4  # of a batch: hash of the set, name of the keys, seed, number of bits
+_CHUNK = 3 << 20  # bytes of a chunk of the rotation key at most, but for one of a single coordinate
 _MODULUS = 1 << 32
 _LOG_P = 2  # an eighth is added to what is decrypted, so that bits are 0 and 1 of 4
 _DEVIATIONS = 9.2  # of the noise, which never fails below so many
@@ -61,6 +62,15 @@ class MultikeySet:
     def batch_size(self, count: int) -> int:
         """Bytes of a batch of so many bits."""
         return _HEAD + 4 * count
+
+    def chunk_sizes(self) -> tuple[int, ...]:
+        """Bytes of the chunks of public keys: the first with what is small, and those of the rotation key."""
+        n = 1 << self.log_n
+        element = (n * (64 - self.drop) + 7) // 8
+        first, each = 3 * self.uni[1], 2 * self.rotation[1]  # ring elements: before it, and of each coordinate
+        per = max(1, _CHUNK // (each * element))
+        small = 4 * (n - self.dim) * self.switch[1] + first * element
+        return small, *(min(per, self.dim - at) * each * element for at in range(0, self.dim, per))
 
     def kind(self, parties: int) -> Kind:
         """How so many parties decrypt."""
@@ -107,6 +117,11 @@ _SETS = {
 def lookup_multikey(name: str) -> MultikeySet | None:
     """Finds a set by its name; None if there is none."""
     return _SETS.get(name)
+
+
+def lookup_multikey_hash(hash_: bytes) -> MultikeySet | None:
+    """Finds a set by its hash; None if there is none."""
+    return next((s for s in _SETS.values() if s.hash() == hash_), None)
 
 
 @dataclass(frozen=True, repr=False)
