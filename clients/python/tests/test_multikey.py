@@ -131,7 +131,6 @@ class Requests(unittest.TestCase):
             ("with flooding", [c], {"owners": owners, "flooding": True}),
             ("with coefficients", [c], {"owners": owners, "coefficients": 1}),
             ("with paper masks", [c], {"owners": owners, "masks": "paper"}),
-            ("sealed", [c], {"owners": owners, "recipient": b"x"}),
         ):
             with self.subTest(name), self.assertRaises(ConfigError):
                 Request(group(), list_, None, **{"coefficients": None, **options})  # type: ignore[arg-type]

@@ -9,8 +9,9 @@ import unittest
 from pathlib import Path
 from typing import ClassVar
 
-from lodge_mpc import ConfigError, LodgeError
+from lodge_mpc import BadAnswersError, ConfigError, LodgeError
 from lodge_mpc.multikey import Batch, Evaluation, MultikeyClient, result_digest, write_inputs
+from lodge_mpc.threshold import Recipient, SealedAnswers
 
 CLUSTER = Path(os.environ.get("LODGE_CLUSTER", "lodge-dev"))
 PATIENCE = 20.0  # seconds, for machines that do much else
@@ -98,6 +99,24 @@ class Multikey(unittest.TestCase):
                 self.assertEqual(len(seen), 1)
                 self.assertEqual(part.with_suffix("").read_bytes(), path.read_bytes())
                 self.refused("unknown_key", self.client.fetch_keys, bytes(32), Path(directory) / "nothing")
+
+    def test_sealed(self) -> None:
+        """The recipient reads the bits, of three sets of keys and of none, also from a file."""
+        try:
+            to = Recipient.generate()
+        except ConfigError as error:
+            self.skipTest(error.what)
+        fresh = [self.client.encrypt(0, [1, 1]), self.client.encrypt(1, [0, 1])]  # decrypted for nobody else
+        list_ = self.client.evaluate(0, NETLIST, fresh).ciphertexts
+        opened = self.client.decrypt(list_, recipient=to.public)
+        assert opened.sealed is not None
+        self.assertEqual((opened.bits, opened.sealed.known, len(opened.quorums)), ([], "???1?", 3))
+        with tempfile.TemporaryDirectory() as directory:
+            opened.sealed.write(Path(directory) / "sealed")
+            self.assertEqual(to.open(SealedAnswers.read(Path(directory) / "sealed")), [1, 1, 1, 1, 0])
+        with self.assertRaises(BadAnswersError):
+            Recipient.generate().open(opened.sealed)
+        self.refused("already_delivered", self.client.decrypt, list_)  # to the recipient
 
     def test_own_bits(self) -> None:
         bits = [1, 0, 0, 1, 1, 1, 0, 1, 1]

@@ -16,7 +16,7 @@ from unittest.mock import patch
 from lodge_mpc import BadAnswersError, ConfigError
 from lodge_mpc.threshold import Recipient, SealedAnswers, read_recipient
 from lodge_mpc.threshold.question import Question
-from lodge_mpc.threshold.recipient import SealedRequest, check_public
+from lodge_mpc.threshold.recipient import SealedRequest, check_public, sealed_bits
 from lodge_mpc.threshold.request import digest
 
 TESTDATA = Path(__file__).parent / "testdata"
@@ -55,6 +55,15 @@ def lwe_answers() -> tuple[SealedAnswers, list[int]]:
     return SealedAnswers(v["set"], 1, "plain", 18, 0, (SealedRequest(q, answers),)), v["messages"][:18]
 
 
+def bit_answers() -> SealedAnswers:
+    """Answers about three bits under a party's keys, and a fourth that everybody can read; none is right."""
+    q = Question(
+        id=bytes(16), epoch=3, keys=bytes(32), quorum=(0, 2), form="multikey", count=3, each=1, ciphertexts=bytes(32),
+        recipient=bytes.fromhex(V["public"]), multikey=((b"a" * 32, 2), (b"b" * 32, 0)))  # fmt: skip
+    one = SealedRequest(q, (bytes(9), bytes(9)), places=(3, 0, 1))
+    return sealed_bits("insecure-M8-32", 1, "??1?", [one])
+
+
 def sealed(answers: SealedAnswers, public: bytes) -> SealedAnswers:
     """The answers as parties seal them."""
     first = mlkem.MLKEM768PublicKey.from_public_bytes(public[:1184])
@@ -69,7 +78,7 @@ def sealed(answers: SealedAnswers, public: bytes) -> SealedAnswers:
 
 class Files(unittest.TestCase):
     def test_answers(self) -> None:
-        for answers in bgv_answers(True)[0], bgv_answers(False)[0], lwe_answers()[0]:
+        for answers in bgv_answers(True)[0], bgv_answers(False)[0], lwe_answers()[0], bit_answers():
             with self.subTest(answers.params), tempfile.TemporaryDirectory() as directory:
                 path = Path(directory) / "answers"
                 answers.write(path)
@@ -81,6 +90,8 @@ class Files(unittest.TestCase):
         """Its files are read, and written alike."""
         for text in V["files"]:
             self.assertEqual(SealedAnswers.decode(text.encode()).encode(), text.encode())
+        bits = (TESTDATA / "multikey_sealed.json").read_bytes()
+        self.assertEqual((SealedAnswers.decode(bits), bit_answers().encode()), (bit_answers(), bits))
 
     def test_malformed(self) -> None:
         answers, _ = bgv_answers(False)
@@ -107,6 +118,27 @@ class Files(unittest.TestCase):
         for data in b"", b"{", b"\xff":
             with self.assertRaises(ConfigError):
                 SealedAnswers.decode(data)
+
+    def test_malformed_bits(self) -> None:
+        """Every bit is known or at one place, and owners have answered."""
+        good = bit_answers().encode()
+        owner = {"key": "61" * 32, "owner": 2}
+        wrong: list[tuple[str, Any]] = [
+            ("known", "??1"), ("known", "??x?"), ("known", "????"), ("known", ""), ("messages", 5), ("each", 1),
+            ("encoding", "bits"), ("params", "L11-50"), ("known", "?11?")]  # fmt: skip
+        of_request: list[tuple[str, Any]] = [
+            ("places", [3, 0]), ("places", [3, 0, 0]), ("places", [3, 0, 2]), ("places", [3, 0, 4]),
+            ("places", [3, 0, -1]), ("places", [3, False, 1]), ("places", "301"), ("owners", []), ("owners", [1]),
+            ("owners", [owner, owner]),
+            ("owners", [{"key": "61" * 32, "owner": 1}]), ("owners", [{"key": "61" * 31, "owner": 2}]),
+            ("owners", [{**owner, "more": 1}]), ("quorum", [2]), ("masks", "paper"), ("form", "lwe"), ("level", 1),
+            ("encoded", ""), ("coefficients", 2), ("parts", [""])]  # fmt: skip
+        for where, list_ in ("file", wrong), ("request", of_request):
+            for name, value in list_:
+                x = json.loads(good)
+                (x if where == "file" else x["requests"][0])[name] = value
+                with self.subTest(name=name, value=value), self.assertRaises(ConfigError):
+                    SealedAnswers.decode(json.dumps(x).encode())
 
     def test_public_keys(self) -> None:
         with tempfile.TemporaryDirectory() as directory:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -18,6 +19,7 @@ from ..config import Config
 from ..errors import BadAnswersError, BadKeysError, ConfigError, LodgeError
 from ..threshold.client import ThresholdClient
 from ..threshold.multikey import Batch, MultikeyCiphertext, MultikeySet, lookup_multikey
+from ..threshold.recipient import SealedRequest, sealed_bits
 from .download import KeysDownload, Progress
 from .file import read_inputs, write_inputs
 from .messages import (
@@ -36,20 +38,12 @@ from .messages import (
     result_digest,
     size,
 )
-from .netlist import Netlist
+from .netlist import checked
 
 T = TypeVar("T")
 
 MAX_BITS = 1 << 18  # that a party encrypts in one call
 _UPLOAD = 1 << 20  # bytes in one request
-
-
-def _checked(netlist: str, inputs: Inputs) -> bytes:
-    """The text of a netlist that takes these inputs."""
-    n, bits = Netlist.parse(netlist), sum(map(len, inputs))
-    if bits != n.input_bits:
-        raise ConfigError(f"{bits} input bits, and the netlist takes {n.input_bits}", "give them all, in order")
-    return netlist.encode()
 
 
 class MultikeyClient:
@@ -167,9 +161,8 @@ class MultikeyClient:
             errors = list[LodgeError]()
             for party in list(order):
                 try:
-                    s, crs = self._context(party)
-                    service = self._registry[party]
-                    download.take_from(service, s, crs, waiting.left(), lambda have, of: waiting.renew())
+                    context, left = self._context(party), waiting.left()
+                    download.take_from(self._registry[party], *context, left, lambda have, of: waiting.renew())
                     break
                 except LodgeError as error:
                     errors.append(self._named(party, error))
@@ -182,7 +175,7 @@ class MultikeyClient:
 
     def estimate(self, party: int, netlist: str, inputs: Inputs) -> Cost:
         """What an evaluation would take; no inputs are sent."""
-        text = _checked(netlist, inputs)
+        text = checked(netlist, inputs)
         header = self._header(party, secrets.token_bytes(16), text, inputs)
 
         def messages() -> Iterator[Message]:
@@ -201,7 +194,7 @@ class MultikeyClient:
             inputs: all its input bits in order: batches, and ciphertexts such as those of other results.
             request_id: 16 bytes; the same request again answers with the same job.
         """
-        text = _checked(netlist, inputs)
+        text = checked(netlist, inputs)
         body = text + b"".join(x.encode() for x in inputs)
         header = self._header(party, request_id or secrets.token_bytes(16), text, inputs)
 
@@ -339,6 +332,7 @@ class MultikeyClient:
         *,
         epoch: int = 0,
         quorum: Sequence[int] | None = None,
+        recipient: bytes = b"",
         timeout: float | None = None,
     ) -> OpenedBits:
         """Have the owners of the keys decrypt, those ciphertexts at a time that are under the same keys.
@@ -347,6 +341,8 @@ class MultikeyClient:
             ciphertexts: results, or ``Batch.ciphertexts``.
             epoch: of the group; 0 is the newest that is active.
             quorum: who decrypts, the owners among them; default the smallest that has masks.
+            recipient: public key that the parties seal their answers to, as ``read_recipient`` gives it. This client
+                learns no bit then: ``sealed`` has them, for ``Recipient.open`` and ``lodge decrypt open``.
             timeout: seconds, for each set of keys.
 
         Raises:
@@ -359,15 +355,26 @@ class MultikeyClient:
             by_keys.setdefault(c.keys, []).append(i)
         for i in by_keys.pop((), []):
             bits[i] = ciphertexts[i].bit or 0
+        if recipient and not by_keys:
+            raise ConfigError("everybody can read these bits", "decrypt them without a recipient")
+        known, sealed, threshold = ["?" if c.keys else str(c.bit) for c in ciphertexts], list[SealedRequest](), 0
         owners = self._owners({k for keys in by_keys for k in keys}) if by_keys else {}
         for places in by_keys.values():
-            group = self.threshold.keys().find_group(epoch)
-            some = [ciphertexts[i] for i in places]
+            group = self.threshold.keys().find_group(used if recipient and used else epoch)
+            some, used = [ciphertexts[i] for i in places], group.epoch
+            if recipient:
+                said = self.threshold.decrypt_for(recipient, group, some, quorum=quorum, owners=owners, timeout=timeout)
+                (r,) = said.requests
+                sealed.append(replace(r, places=tuple(places)))
+                params, threshold = group.params, group.threshold
+                quorums.append(r.question.quorum)
+                continue
             opened = self.threshold.decrypt(group, some, quorum=quorum, owners=owners, timeout=timeout)
             for i, bit in zip(places, opened.messages, strict=True):
                 bits[i] = bit
             quorums.append(opened.quorum)
-            used = group.epoch
+        if recipient:
+            return OpenedBits([], quorums, used, sealed_bits(params, threshold, "".join(known), sealed))
         return OpenedBits(bits, quorums, used)
 
     def _owners(self, wanted: set[bytes]) -> dict[bytes, int]:

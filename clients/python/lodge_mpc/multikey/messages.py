@@ -9,6 +9,7 @@ from datetime import datetime, timezone
 
 from .._proto.lodge.multikey.v1 import evaluation_pb2, keys_pb2
 from ..errors import BadAnswersError, LodgeError
+from ..threshold import SealedAnswers
 from ..threshold.multikey import Batch, MultikeyCiphertext, MultikeySet
 
 _STATES = {
@@ -91,9 +92,10 @@ class Result:
 class OpenedBits:
     """What came of a decryption."""
 
-    bits: list[int]
+    bits: list[int]  #: none where they are sealed
     quorums: list[tuple[int, ...]]  #: who has decrypted, of each set of keys
     epoch: int  #: of the group; 0 where everybody could read the bits
+    sealed: SealedAnswers | None = None  #: for the recipient, who reads them with Recipient.open
 
 
 def result_digest(ciphertexts: Sequence[MultikeyCiphertext]) -> bytes:

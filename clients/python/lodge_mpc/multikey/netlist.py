@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence, Sized
 from dataclasses import dataclass
 
 from ..errors import ConfigError
@@ -77,6 +77,14 @@ class Netlist:
     def digest(self) -> bytes:
         """The name of the netlist, which an Evaluation has too."""
         return hashlib.sha256(b"lodge netlist 1\n" + self.text().encode()).digest()
+
+
+def checked(netlist: str, inputs: Sequence[Sized]) -> bytes:
+    """The text of a netlist that takes these inputs."""
+    n, bits = Netlist.parse(netlist), sum(map(len, inputs))
+    if bits != n.input_bits:
+        raise ConfigError(f"{bits} input bits, and the netlist takes {n.input_bits}", "give them all, in order")
+    return netlist.encode()
 
 
 class _Parser:

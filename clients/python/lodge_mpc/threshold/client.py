@@ -23,7 +23,7 @@ from .ciphertexts import PublicKey
 from .download import KeyDownload, KeyStream, Progress
 from .keys import Key, Keys, Masks, merged
 from .question import Question
-from .recipient import SealedAnswers, SealedRequest, check_public
+from .recipient import SealedAnswers, SealedRequest, check_public, sealed_bits
 from .request import Call, Ciphertexts, Provenance, Request
 
 T = TypeVar("T")
@@ -225,6 +225,7 @@ class ThresholdClient:
         masks: str = "exact",
         quorum: Sequence[int] | None = None,
         provenance: Provenance | None = None,
+        owners: Mapping[bytes, int] | None = None,
         timeout: float | None = None,
     ) -> SealedAnswers:
         """Have a quorum decrypt for somebody else, to whose public key the parties seal their answers.
@@ -238,10 +239,13 @@ class ThresholdClient:
         check_public(recipient)
         request = Request(
             key, ciphertexts, encoding, coefficients=coefficients, flooding=flooding, masks=masks,
-            provenance=provenance, recipient=recipient)  # fmt: skip
+            provenance=provenance, recipient=recipient, owners=owners)  # fmt: skip
 
         def sealed(q: Question, parts: Sequence[bytes]) -> SealedAnswers:
             data = request.data if q.form == "bgv" else b""
+            if q.form == "multikey":
+                several = SealedRequest(q, tuple(parts), places=tuple(range(q.count)))
+                return sealed_bits(key.params, key.threshold, "?" * q.count, [several])
             one = SealedRequest(q, tuple(parts), data)
             return SealedAnswers(key.params, key.threshold, request.encoding, q.count * q.each, q.each, (one,))
 

@@ -19,6 +19,7 @@ from ..errors import BadAnswersError, ConfigError
 from .answers import Masked, Reader
 from .bgv import BGV_ENCODINGS, BGVCiphertext, Flooded, MaskedCoefficients, lookup_bgv
 from .ciphertexts import ENCODINGS
+from .multikey import MaskedBits, lookup_multikey
 from .question import Question
 from .request import digest, values
 from .sets import Kind, lookup
@@ -37,6 +38,7 @@ class SealedRequest:
     question: Question
     parts: tuple[bytes, ...]
     ciphertexts: bytes = b""  #: encodings of BGV ciphertexts, without which answers are no messages
+    places: tuple[int, ...] = ()  #: of bits under several parties' keys, among all bits
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,7 @@ class SealedAnswers:
     messages: int  #: in use
     each: int  #: messages in use of each BGV ciphertext
     requests: tuple[SealedRequest, ...]
+    known: str = ""  #: bits under several parties' keys: 0 and 1 of those that everybody can read, ? of the others
 
     def encode(self) -> bytes:
         """The file as JSON, as ``lodge decrypt --recipient`` writes it."""
@@ -65,6 +68,8 @@ class SealedAnswers:
         }
         if q.form == "bgv":
             out["each"] = self.each
+        if self.known:
+            out["known"] = self.known
         out["requests"] = [_record(r) for r in self.requests]
         return json.dumps(out, indent=2).encode() + b"\n"
 
@@ -112,6 +117,9 @@ def _record(r: SealedRequest) -> dict[str, Any]:
         out["level"] = q.level
     if r.ciphertexts:
         out["encoded"] = _base64(r.ciphertexts)
+    if q.form == "multikey":
+        out["owners"] = [{"key": key.hex(), "owner": owner} for key, owner in q.multikey]
+        out["places"] = list(r.places)
     return {**out, "parts": [_base64(p) for p in r.parts]}
 
 
@@ -129,7 +137,7 @@ def _fields(data: Any, known: Mapping[str, type], optional: Mapping[str, type]) 
 def _answers(data: Any) -> SealedAnswers:
     numbers, texts = ("epoch", "threshold", "messages"), ("format", "params", "keys", "encoding", "recipient")
     known = {**dict.fromkeys(numbers, int), **dict.fromkeys(texts, str), "requests": list}
-    r = _fields(data, known, {"each": int})
+    r = _fields(data, known, {"each": int, "known": str})
     s = lookup_bgv(r["params"])
     encodings, each = (ENCODINGS, 0) if s is None else (BGV_ENCODINGS, r.get("each", 0))
     if r["format"] != _FORMAT or r["messages"] < 1 or not r["requests"] or r["encoding"] not in encodings:
@@ -137,25 +145,62 @@ def _answers(data: Any) -> SealedAnswers:
     if s is not None and not 1 <= each <= s.n:
         raise ValueError(f"{each} values of each ciphertext")
     requests = tuple(_request(r, x) for x in r["requests"])
+    if lookup_multikey(r["params"]) is not None:
+        if r["messages"] != len(r.get("known", "")) or r["encoding"] != "plain" or "each" in r:
+            raise ValueError(f"{r['messages']} bits in the encoding {r['encoding']!r:.80}")
+        return sealed_bits(r["params"], r["threshold"], r["known"], requests)
+    if "known" in r:
+        raise ValueError(f"known bits of set {r['params']!r:.80}")
     return SealedAnswers(r["params"], r["threshold"], r["encoding"], r["messages"], each, requests)
+
+
+def sealed_bits(params: str, threshold: int, known: str, requests: Sequence[SealedRequest]) -> SealedAnswers:
+    """Answers about bits under several parties' keys, each of which is known or at one place of one request.
+
+    Raises:
+        ValueError: they are not.
+    """
+    if not set(known) <= set("01?"):
+        raise ValueError(f"known bits {known!r:.80}")
+    if any(r.question.count != len(r.places) for r in requests):
+        raise ValueError("other places than bits")
+    missing = [i for i, bit in enumerate(known) if bit == "?"]
+    if sorted(at for r in requests for at in r.places) != missing:
+        raise ValueError("a bit is in no answer, or in several")
+    return SealedAnswers(params, threshold, "plain", len(known), 0, tuple(requests), known)
+
+
+def _owners(data: Sequence[Any], quorum: Sequence[int]) -> tuple[tuple[bytes, int], ...]:
+    """Keys in ascending order, whose owners have answered."""
+    records = [_fields(x, {"key": str, "owner": int}, {}) for x in data]
+    out = tuple((bytes.fromhex(x["key"]), int(x["owner"])) for x in records)
+    names = [key for key, _ in out]
+    if not out or names != sorted(set(names)) or any(len(k) != 32 or owner not in quorum for k, owner in out):
+        raise ValueError("owners that have not answered, or keys that are not in ascending order")
+    return out
 
 
 def _request(of: Mapping[str, Any], data: Any) -> SealedRequest:
     lists, texts = ("quorum", "parts"), ("id", "form", "masks", "ciphertexts")
     known = {**dict.fromkeys(lists, list), **dict.fromkeys(texts, str), "count": int, "coefficients": int}
-    x = _fields(data, known, {"level": int, "encoded": str})
-    bgv = lookup_bgv(of["params"]) is not None
-    if x["form"] not in (("bgv",) if bgv else ("lwe", "ring")):
+    bgv, multikey = lookup_bgv(of["params"]) is not None, lookup_multikey(of["params"]) is not None
+    optional = {"owners": list, "places": list} if multikey else {"level": int, "encoded": str}
+    x = _fields(data, known, optional)
+    if x["form"] not in (("bgv",) if bgv else ("multikey",) if multikey else ("lwe", "ring")):
         raise ValueError(f"form {x['form']!r:.80} of set {of['params']!r:.80}")
-    if x["masks"] not in (("exact", "flooding") if bgv else ("exact", "paper")):
+    if x["masks"] not in (("exact", "flooding") if bgv else ("exact",) if multikey else ("exact", "paper")):
         raise ValueError(f"masks {x['masks']!r:.80}")
-    if len(x["quorum"]) != of["threshold"] + 1 or len(x["parts"]) != len(x["quorum"]):
+    right = len(x["quorum"]) >= 2 if multikey else len(x["quorum"]) == of["threshold"] + 1
+    if not right or len(x["parts"]) != len(x["quorum"]):
         raise ValueError(f"{len(x['parts'])} answers of a quorum of {len(x['quorum'])}")
     if not all(type(p) is int and 0 <= p < 1 << 32 for p in x["quorum"]) or min(x["count"], x["coefficients"]) < 1:
         raise ValueError(f"{x['count']} ciphertexts of {x['coefficients']} messages, quorum {x['quorum']!r:.80}")
     parts = tuple(base64.b64decode(p, validate=True) for p in x["parts"])
     if any(x["count"] * x["coefficients"] > 8 * len(p) for p in parts):  # a message takes a bit at least
         raise ValueError("answers that are too short")
+    places = tuple(x.get("places", ()))
+    if any(type(at) is not int for at in places) or (multikey and x["coefficients"] != 1):
+        raise ValueError(f"{x['coefficients']} messages of each, at places {places!r:.80}")
     q = Question(
         id=bytes.fromhex(x["id"]),
         epoch=of["epoch"],
@@ -168,13 +213,16 @@ def _request(of: Mapping[str, Any], data: Any) -> SealedRequest:
         masks=x["masks"],
         level=x.get("level", 0),
         recipient=base64.b64decode(of["recipient"], validate=True),
+        multikey=_owners(x.get("owners", ()), x["quorum"]) if multikey else (),
     )
-    return SealedRequest(q, parts, base64.b64decode(x.get("encoded", ""), validate=True))
+    return SealedRequest(q, parts, base64.b64decode(x.get("encoded", ""), validate=True), places)
 
 
 def _reader(answers: SealedAnswers, r: SealedRequest) -> Reader:
     """How opened answers are read."""
     q, s = r.question, lookup_bgv(answers.params)
+    if (m := lookup_multikey(answers.params)) is not None:
+        return MaskedBits(Masked(m.kind(len(q.quorum)), q.count))
     if s is None:
         return Masked(Kind.of(lookup(answers.params), answers.threshold, q.masks), q.count * q.each)
     flooding = q.masks == "flooding"
@@ -247,13 +295,20 @@ class Recipient:
                 messages.
         """
         out: list[int] = []
+        bits = [int(bit == "1") for bit in answers.known]
         for r in answers.requests:
             q, reader = r.question, _reader(answers, r)
             parts = [self._open(p, q.info(party)) for party, p in zip(q.quorum, r.parts, strict=True)]
             opened, each = reader.messages(parts), q.each
+            if bits:
+                for at, bit in zip(r.places, opened, strict=True):
+                    bits[at] = bit
+                continue
             if q.form == "bgv":
                 opened, each = values(answers.params, answers.encoding, each, opened), min(answers.each, each)
             out += [v for at in range(0, len(opened), q.each) for v in opened[at : at + each]]
+        if bits:
+            return bits
         if len(out) < answers.messages:
             raise BadAnswersError(f"{len(out)} messages, and the file says {answers.messages}")
         used, bgv = out[: answers.messages], answers.encoding in BGV_ENCODINGS

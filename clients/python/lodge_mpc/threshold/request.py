@@ -105,7 +105,7 @@ class Request:
         self.flooding, self.count, self.level = flooding, len(ciphertexts), 0
         self.reader: Reader
         if key.multikey is not None:
-            if coefficients is not None or flooding or masks != "exact" or recipient or encoding:
+            if coefficients is not None or flooding or masks != "exact" or encoding:
                 raise ConfigError("multi-key ciphertexts have exact masks and nothing else to choose", "leave it out")
             self._multikey(key.multikey, ciphertexts, owners or {})
         elif key.bgv is not None:
