@@ -6,7 +6,7 @@ import random
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -45,18 +45,12 @@ class Service:
     def call(self, method: str, request: Message, timeout: float, *, wait: bool = False) -> Any:
         """One attempt of a unary call, of at most timeout seconds, of which it may wait for a connection."""
         end = time.monotonic() + timeout
-        try:
-            with self.errors():
-                call = self._multicallable("unary_unary", method)
-                return call(request, timeout=timeout, metadata=self._headers(), wait_for_ready=wait)
-        except LodgeError as error:
-            # A server resets a call whose time is over, which may come before this side has looked at its clock.
-            if error.code == "cancelled" and not self._closed and time.monotonic() >= end:
-                raise LodgeError("timed_out", "deadline exceeded") from None
-            raise
+        with self.errors(lambda: time.monotonic() >= end):
+            call = self._multicallable("unary_unary", method)
+            return call(request, timeout=timeout, metadata=self._headers(), wait_for_ready=wait)
 
     def stream(self, method: str, request: Message, timeout: float | None) -> Any:
-        """One attempt of a call whose responses are iterated over, within errors(); it has cancel()."""
+        """One attempt of a call whose responses are iterated over, within errors_of it; it has cancel()."""
         with self.errors():
             return self._multicallable("unary_stream", method)(request, timeout=timeout, metadata=self._headers())
 
@@ -66,15 +60,22 @@ class Service:
             return self._multicallable("stream_stream", method)(requests, timeout=timeout, metadata=self._headers())
 
     @contextmanager
-    def errors(self) -> Iterator[None]:
-        """Turns what gRPC raises into Lodge's errors."""
+    def errors(self, over: Callable[[], bool] = lambda: False) -> Iterator[None]:
+        """Turns what gRPC raises into Lodge's errors. A call's time may be over by then."""
         try:
             yield
         except grpc.RpcError as error:
             out = from_rpc(error)
             if out.code == "unavailable":
                 self._suspect = True
+            # A server resets a call whose time is over, which may come before this side has looked at its clock.
+            if out.code == "cancelled" and not self._closed and over():
+                out = LodgeError("timed_out", "deadline exceeded")
             raise out from None
+
+    def errors_of(self, call: Any) -> AbstractContextManager[None]:
+        """The errors of a call that streams."""
+        return self.errors(lambda: call.time_remaining() == 0)
 
     def _multicallable(self, kind: str, method: str) -> Any:
         m = self._service.methods_by_name[method]

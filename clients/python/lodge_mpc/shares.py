@@ -162,7 +162,7 @@ class Download:
         self._patience.attempt()
         call = self._party.stream("Fetch", request, self._patience.left())
         try:
-            with self._party.errors():
+            with self._party.errors_of(call):
                 return self._receive(call, skip)
         finally:
             call.cancel()

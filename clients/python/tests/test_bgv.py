@@ -386,7 +386,7 @@ class Asked(unittest.TestCase):
 
                 return Call()
 
-            def errors(self) -> Any:
+            def errors_of(self, _call: Any) -> Any:
                 return tempfile.TemporaryDirectory()
 
         client._parties = [Party()] * 3  # type: ignore[list-item]

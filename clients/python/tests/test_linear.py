@@ -395,7 +395,7 @@ class Hostile(unittest.TestCase):
             def exchange(self, _method: str, requests: Any, _timeout: float | None) -> Any:
                 return Call(requests)
 
-            def errors(self) -> Any:
+            def errors_of(self, _call: Any) -> Any:
                 return nullcontext()
 
         c._service = Party()  # type: ignore[assignment]

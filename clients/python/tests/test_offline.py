@@ -11,15 +11,17 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime, timezone
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import grpc
 import numpy as np
 
 from lodge_mpc import AwayParty, BadSharesError, Client, Config, ConfigError, Convolution, LodgeError, Server, Stock
 from lodge_mpc._proto.lodge.job.v1 import job_pb2
 from lodge_mpc._proto.lodge.stock.v1 import stock_pb2
 from lodge_mpc._proto.lodge.tuples.v1 import tuples_pb2
-from lodge_mpc.channel import Patience
+from lodge_mpc.channel import Patience, Service
 from lodge_mpc.fields import _FORMULAS, layout, modulus
 from lodge_mpc.reservation import Class
 from lodge_mpc.shares import Download
@@ -171,6 +173,36 @@ class Stocks(unittest.TestCase):
         self.assertEqual((s.available, s.reserved, s.consumed, s.lost, s.in_production), (None, None, None, None, 7))
 
 
+class Reset(grpc.RpcError):  # type: ignore[misc]
+    """What gRPC raises for a stream that the server has reset, without a word."""
+
+    def code(self) -> grpc.StatusCode:
+        return grpc.StatusCode.CANCELLED
+
+    def details(self) -> str:
+        return "Stream removed"
+
+    def trailing_metadata(self) -> tuple[tuple[str, bytes], ...]:
+        return ()
+
+
+class Resets(unittest.TestCase):
+    """A server resets calls whose time is over, and this side may hear of that before it looks at its own clock."""
+
+    def test_streams(self) -> None:
+        server = Server("127.0.0.1:1", "x")
+        service = Service(server, Config("c", "k", "ca", server), stock_pb2.DESCRIPTOR.services_by_name["StockService"])
+        for left, closed, code in ((0, False, "timed_out"), (0.1, False, "cancelled"), (None, False, "cancelled"),
+                                   (0, True, "cancelled")):  # fmt: skip
+            with self.subTest(left=left, closed=closed):
+                if closed:
+                    service.close()
+                call = SimpleNamespace(time_remaining=lambda left=left: left)
+                with self.assertRaises(LodgeError) as caught, service.errors_of(call):
+                    raise Reset
+                self.assertEqual(caught.exception.code, code)
+
+
 class FakeParty:
     """Stands in for a connection to a party: each call gives the next script."""
 
@@ -179,7 +211,7 @@ class FakeParty:
         self.starts: list[int] = []
 
     @contextmanager
-    def errors(self) -> Iterator[None]:
+    def errors_of(self, _call: Any) -> Iterator[None]:
         yield
 
     def stream(self, _method: str, request: Any, _timeout: float | None) -> Any:

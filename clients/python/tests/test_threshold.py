@@ -370,7 +370,7 @@ class FakeParty:
         self.received = b""
 
     @contextmanager
-    def errors(self) -> Iterator[None]:
+    def errors_of(self, _call: Any) -> Iterator[None]:
         yield
 
     def call(self, _method: str, _request: Any, _timeout: float, *, wait: bool = False) -> Any:

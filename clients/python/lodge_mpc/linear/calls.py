@@ -200,7 +200,7 @@ def _called(service: Service, method: str, upload: _Upload, timeout: float | Non
     try:
         upload.call = service.exchange(method, iter(upload), timeout)
         upload.begun.set()
-        with service.errors():
+        with service.errors_of(upload.call):
             yield upload.call
     except Exception:
         if upload.error is not None:

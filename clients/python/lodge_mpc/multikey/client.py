@@ -245,7 +245,7 @@ class MultikeyClient:
                 request = evaluation_pb2.WatchJobRequest(request_id=request_id)
                 stream = self._evaluation[self._place(party)].stream("WatchJob", request, waiting.left())
                 try:
-                    with self._evaluation[party].errors():
+                    with self._evaluation[party].errors_of(stream):
                         for message in stream:
                             waiting.renew()
                             j = evaluation(message.job)
@@ -422,7 +422,7 @@ class MultikeyClient:
         request = evaluation_pb2.GetResultRequest(result_digest=name, offset=len(data))
         stream = service.stream("GetResult", request, waiting.left())
         try:
-            with service.errors():
+            with service.errors_of(stream):
                 head = next(stream, None)
                 if head is None or head.bytes != want:
                     raise BadAnswersError(f"party {self._names[party]} sends another result than it has said")
@@ -442,7 +442,7 @@ class MultikeyClient:
 
         def attempt(timeout: float) -> Any:
             call = service.exchange(method, messages(), timeout)
-            with service.errors():
+            with service.errors_of(call):
                 for answer in call:
                     return answer
             raise BadAnswersError(f"party {self._names[party]} does not answer")

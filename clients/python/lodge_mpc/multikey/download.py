@@ -59,7 +59,7 @@ class KeysDownload:
             "GetPublished", registry_pb2.GetPublishedRequest(key=self._key, first=self._have), timeout
         )
         try:
-            with service.errors(), self._part.open("ab") as file:
+            with service.errors_of(stream), self._part.open("ab") as file:
                 head = next(stream, None)
                 if head is None:
                     raise LodgeError("unavailable", "the keys did not come", "ask again")

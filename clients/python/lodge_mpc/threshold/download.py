@@ -120,7 +120,7 @@ class KeyStream:
         self._service, self._first, self._count = service, first, count
         request = threshold_pb2.GetKeysRequest(epoch=key.epoch, first=first, count=count)
         self._call = service.stream("GetKeys", request, timeout)
-        with service.errors():
+        with service.errors_of(self._call):
             head = next(iter(self._call), None)
         if head is None or head.digest != key.digest:
             self._call.cancel()
@@ -136,7 +136,7 @@ class KeyStream:
         """Gives the chunks to take, one after the other."""
         at = self._first
         try:
-            with self._service.errors():
+            with self._service.errors_of(self._call):
                 for message in self._call:
                     if at == self._first + self._count:
                         raise BadKeysError("it sends more chunks than it was asked for")

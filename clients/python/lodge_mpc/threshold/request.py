@@ -243,7 +243,7 @@ class Call:
                 call.cancel()
         answer, most = bytearray(), request.reader.most + (_SEAL if request.recipient else 0)
         try:
-            with self._service.errors():
+            with self._service.errors_of(call):
                 for message in call:
                     answer += message.chunk
                     if len(answer) > most:
