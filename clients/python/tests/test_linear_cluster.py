@@ -130,6 +130,31 @@ class Linear(unittest.TestCase):
         self.assertEqual(got.up, 4 * once.up)
         self.assertLess(got.down, once.down + once.down)
 
+    def test_cut_off_at_the_end(self) -> None:
+        """What has all its answers is done, though how the call ended was never heard."""
+        c = LinearClient(self.app._service._config, party=self.app.party, patience=PATIENCE)
+        exchange = c._service.exchange
+
+        class Cut:
+            """A call that fails where it would end."""
+
+            def __init__(self, call: Any) -> None:
+                self.call, self.cancel = call, call.cancel
+
+            def __iter__(self) -> Cut:
+                return self
+
+            def __next__(self) -> Any:
+                for response in self.call:
+                    return response
+                raise LodgeError("unavailable", "cut off")
+
+        a = np.arange(20 * 20).reshape(20, 20)
+        with c, patch.object(c._service, "exchange", lambda *args: Cut(exchange(*args))):
+            got = c.multiply(a, a.T, params=SMALL_PRODUCT)
+        np.testing.assert_array_equal(got.entries, a @ a.T)
+        self.assertEqual(got.attempts, 1)
+
     def test_vectors(self) -> None:
         for params, rows, cols, packing, slots in (
             (SMALL, 100, 70, "cheapest", 0),

@@ -151,11 +151,14 @@ class LinearClient:
             try:
                 header = _product_header(plan, pieces.done)
                 multiplying(self._service, told, header, parts=parts, pieces=pieces, timeout=waiting.left())
-                return Product(out, told.up, told.down, attempts, told.log_distance)
+                break
             except LodgeError as error:
+                if error.retry and pieces.done == plan.answers:
+                    break  # cut off after the last answer, behind which there is none to ask for
                 if pieces.done > before:
                     waiting.renew()
                 waiting.after(told.named(error))
+        return Product(out, told.up, told.down, attempts, told.log_distance)
 
     def ask_vector(
         self,
