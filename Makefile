@@ -42,10 +42,10 @@ test-avx512: ## run the engine's tests with AVX-512, but not its IFMA
 # The groups of e2e that are left to make crashes, as e2e/suite_test.go lists them.
 CRASHES = are killed during key generation|rotated and destroyed while|reservations while|threshold keys are made and used|multi-key keys are made and used|a rolling upgrade
 slow: ## tests that take an hour or more: the shipped sets at full size, every field, 2 to 16 parties
-	go test -timeout 6h -v -run '$(LONG)' $(LONGPKG) -long all
+	go test -p 1 -timeout 6h -v -run '$(LONG)' $(LONGPKG) -long all
 
 sample: ## some of the slow tests, chosen by SEED: COUNT of each group; prints what was left out
-	go test -timeout 30m -v -run '$(LONG)' $(LONGPKG) -long $(or $(COUNT),2)@$(or $(SEED),1) | grep -vE '^ *=== '
+	go test -p 1 -timeout 30m -v -run '$(LONG)' $(LONGPKG) -long $(or $(COUNT),2)@$(or $(SEED),1) | grep -vE '^ *=== '
 
 histories: ## random histories of reservations: 10,000 each in memory and on the embedded store, 1,000 on PostgreSQL
 	$(HISTORIES) -long all
