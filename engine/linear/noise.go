@@ -59,18 +59,18 @@ func (s *Set) ScalarNoise(terms int) float64 {
 	return up(errors + float64(terms)*t/4 + 1 + s.ZeroNoise())
 }
 
-// SquareNoise bounds the noise of a sum of so many products of two fresh ciphertexts after relinearisation, with an
-// encryption of 0 added: of m m'/T + m e' + m' e + T e e' and the digits of the gadget, which are at most half their
-// primes.
-func (s *Set) SquareNoise(terms int) float64 {
+// SquareNoise bounds the noise of a sum of so many products of a fresh ciphertext and a sum of moved ones, whose messages
+// have no coefficient in common, after relinearisation, with an encryption of 0 added: of m m'/T + m e' + m' e + T e e'
+// and the digits of the gadget, which are at most half their primes.
+func (s *Set) SquareNoise(terms, moved int) float64 {
 	t, n, k := float64(s.T), float64(s.N()), float64(terms)
-	long := s.tail() * math.Sqrt(k*n)
+	long, wider := s.tail()*math.Sqrt(k*n), math.Sqrt(float64(moved))
 	widest := 0.0
 	for _, q := range s.Q {
 		widest = max(widest, float64(q))
 	}
 	digits := s.tail() * math.Sqrt(float64(len(s.Q))*n) * widest / 2
-	return up(k*n*t/4 + 1 + t*long + t*s.tail()*long + digits + s.ZeroNoise())
+	return up(k*n*t/4 + 1 + t/2*long*(1+wider) + t*s.tail()*wider*long + digits + s.ZeroNoise())
 }
 
 // up covers the rounding of floats.

@@ -99,7 +99,22 @@ func (w *world) noiseOfSquares(t *testing.T) {
 	c0, c1, c2 := e.multiply(0)
 	w.public.relinearise(c0, c1, c2)
 	got, _ := w.noises(w.coefficients(c0, c1))
-	within(t, "squares", got, w.SquareNoise(terms), 6)
+	within(t, "squares", got, w.SquareNoise(terms, 1), 6)
+
+	const cols = 8
+	p = &ProductPlan{ProductShape: ProductShape{Cols: cols, Method: First}, scheme: w.Scheme, downs: 1, inners: terms, acrosses: 1,
+		stride: 1, TileRows: 2, TileInner: 4, TileCols: cols}
+	columns, err := w.secret.encrypt(p.Rights(), 1, func(_ int, m []uint64) { copy(m, constant(8, w.T/2)) }, w.source())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e, err = p.Evaluator(w.public, left, columns); err != nil {
+		t.Fatal(err)
+	}
+	c0, c1, c2 = e.multiply(0)
+	w.public.relinearise(c0, c1, c2)
+	got, _ = w.noises(w.coefficients(c0, c1))
+	within(t, "squares of moved columns", got, w.SquareNoise(terms, cols), 7)
 }
 
 // With the largest flood and the largest noise an answer decodes, and with more it does not: the bound on the flood is

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/bits"
+	"slices"
 
 	"github.com/lodge-mpc/lodge/engine/parallel"
 	"github.com/lodge-mpc/lodge/engine/ring"
@@ -13,8 +14,9 @@ import (
 // Method says how many columns of the right factor share a ciphertext.
 type Method uint8
 
-// Methods. The second is that of the paper with one multiplication; tiles of r x k and k x c with r k c <= N are
-// multiplied with one each. The first has c = 1.
+// Methods. Tiles of r x k and k x c with r k c <= N are multiplied with one multiplication. With the second method that is
+// how they are encrypted. With the first each column of the right factor is a ciphertext, and the service moves c of them
+// side by side before it multiplies.
 const (
 	FewestBytes Method = iota // tiles of the second method whose ciphertexts have the fewest bytes
 	First
@@ -34,8 +36,8 @@ type ProductShape struct {
 
 // ProductPlan is how two encrypted matrices are multiplied. It is public, immutable, and the owner of the key and the
 // service make the same one. Entry a_iu of a tile of the left factor is at u + i k, and b_uj of the right at j k r - u,
-// where X^-x is -X^(N-x); the entries of the product are at i k + j k r, and all else there is at other places. With
-// digits all of that is times 2d, and digits follow each other.
+// where X^-x is -X^(N-x); the entries of the product are at i k + j k r, and all else there is at other places. A column
+// that is encrypted by itself has j = 0. With digits all of that is times 2d, and digits follow each other.
 type ProductPlan struct {
 	ProductShape
 	scheme                  *Scheme
@@ -72,10 +74,7 @@ func (s *Scheme) PlanProduct(shape ProductShape) (*ProductPlan, error) {
 	for _, r := range tiles(shape.Rows, s.N()/stride) {
 		for _, k := range tiles(shape.Inner, s.N()/(stride*r)) {
 			p := &ProductPlan{ProductShape: shape, scheme: s, digits: digits, stride: stride}
-			p.TileRows, p.TileInner, p.TileCols = r, k, 1
-			if shape.Method != First {
-				p.TileCols = min(shape.Cols, s.N()/(stride*r*k))
-			}
+			p.TileRows, p.TileInner, p.TileCols = r, k, min(shape.Cols, s.N()/(stride*r*k))
 			p.downs, p.inners = (shape.Rows+r-1)/r, (shape.Inner+k-1)/k
 			p.acrosses = (shape.Cols + p.TileCols - 1) / p.TileCols
 			if best == nil || p.UpBytes()+p.DownBytes() < best.UpBytes()+best.DownBytes() {
@@ -88,7 +87,7 @@ func (s *Scheme) PlanProduct(shape ProductShape) (*ProductPlan, error) {
 			best.targets = append(best.targets, stride*i*best.TileInner+w)
 		}
 	}
-	best.flooding, err = s.flood(s.SquareNoise(best.inners), best.Answers())
+	best.flooding, err = s.flood(s.SquareNoise(best.inners, best.moved()), best.Answers())
 	return best, err
 }
 
@@ -134,7 +133,20 @@ func (p *ProductPlan) perEntry() int { return 2*p.digits - 1 }
 func (p *ProductPlan) Lefts() int { return p.downs * p.inners }
 
 // Rights is the number of ciphertexts of the right factor.
-func (p *ProductPlan) Rights() int { return p.inners * p.acrosses }
+func (p *ProductPlan) Rights() int {
+	if p.Method == First {
+		return p.inners * p.Cols
+	}
+	return p.inners * p.acrosses
+}
+
+// moved is how many ciphertexts of the right factor the service adds up to one.
+func (p *ProductPlan) moved() int {
+	if p.Method == First {
+		return p.TileCols
+	}
+	return 1
+}
 
 // Answers is the number of answers.
 func (p *ProductPlan) Answers() int { return p.downs * p.acrosses }
@@ -219,10 +231,14 @@ func (p *ProductPlan) EncryptRight(k *SecretKey, entries []int64, workers int, s
 	if err := checkEntries(entries, p.Inner*p.Cols, p.MaxRight, "right"); err != nil {
 		return nil, err
 	}
+	across, each := p.acrosses, p.TileCols
+	if p.Method == First {
+		across, each = p.Cols, 1
+	}
 	return k.encrypt(p.Rights(), workers, func(number int, m []uint64) {
-		inner, col := number/p.acrosses*p.TileInner, number%p.acrosses*p.TileCols
+		inner, col := number/across*p.TileInner, number%across*each
 		for u := range min(p.TileInner, p.Inner-inner) {
-			for j := range min(p.TileCols, p.Cols-col) {
+			for j := range min(each, p.Cols-col) {
 				p.put(m, p.stride*(j*p.TileInner*p.TileRows-u), entries[(inner+u)*p.Cols+col+j])
 			}
 		}
@@ -252,14 +268,40 @@ func (p *ProductPlan) Evaluator(key *PublicKey, left, right *Inputs) (*ProductEv
 	if err != nil {
 		return nil, err
 	}
-	s := p.scheme
-	for i := range b {
-		scaled := s.basis.BorrowNTT()
-		s.basis.MulScalar(ring.Poly(scaled), ring.Poly(b[i]), s.times)
-		s.basis.MulScalar(ring.Poly(a[i]), ring.Poly(a[i]), s.times)
-		e.rightB, e.rightA = append(e.rightB, scaled), append(e.rightA, a[i])
+	e.rightB, e.rightA = p.beside(b), p.beside(a)
+	for _, x := range a {
+		ring.Poly(x).Free()
 	}
 	return e, nil
+}
+
+// beside gives the right factor as it is multiplied, times T: with columns side by side.
+func (p *ProductPlan) beside(columns []ring.NTT) (tiles []ring.NTT) {
+	basis, each := p.scheme.basis, p.moved()
+	next := basis.BorrowNTT() // X^(k r), by which a column moves to the next place
+	defer func() { ring.Poly(next).Free() }()
+	if each > 1 {
+		power := ring.Poly(next)
+		power.Zero()
+		for i := range power.C {
+			power.C[i][p.stride*p.TileInner*p.TileRows] = 1
+		}
+		basis.Forward(next, power)
+	}
+	for row := range slices.Chunk(columns, len(columns)/p.inners) {
+		for tile := range slices.Chunk(row, each) {
+			sum := basis.BorrowNTT()
+			last := len(tile) - 1
+			sum.Copy(tile[last])
+			for _, x := range slices.Backward(tile[:last]) {
+				basis.MulNTT(sum, sum, next)
+				basis.AddNTT(sum, sum, x)
+			}
+			basis.MulScalar(ring.Poly(sum), ring.Poly(sum), p.scheme.times)
+			tiles = append(tiles, sum)
+		}
+	}
+	return tiles
 }
 
 // Answer computes answer g, encoded. Coefficients that are not of the product are masked. The source is for this answer

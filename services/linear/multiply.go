@@ -181,10 +181,10 @@ func keyRoom(s *linear.Scheme, products bool) uint64 {
 	return 2*uint64(samples)*polynomial(s) + uint64(s.PublicKeySize(products))
 }
 
-// room is what the product holds, in bytes: the key, both halves of each ciphertext, those of the right factor once more,
-// and the answers that are computed at one time.
+// room is what the product holds, in bytes: the key, both halves of each ciphertext, those of the right factor twice, and the
+// answers that are computed at one time.
 func (p *product) room(workers int) uint64 {
-	halves := 2*uint64(p.plan.Lefts()) + 3*uint64(p.plan.Rights())
+	halves := 2*uint64(p.plan.Lefts()) + 4*uint64(p.plan.Rights())
 	return 2*rpc.MaxMessage + keyRoom(p.scheme, true) + (halves+uint64(workers)*perAnswer)*polynomial(p.scheme)
 }
 

@@ -209,7 +209,8 @@ class ProductPlan:
     """How two encrypted matrices are multiplied: in tiles of rows x inner and inner x cols.
 
     Entry (i, u) of a tile of the left factor is at u + i k for k = tile_inner, and (u, j) of the right one at
-    j k r - u for r = tile_rows, where X^-x is -X^(n-x); the entries of the product are at i k + j k r.
+    j k r - u for r = tile_rows, where X^-x is -X^(n-x); the entries of the product are at i k + j k r. With the first
+    method columns of the right factor are ciphertexts, each with j = 0, and who multiplies moves them.
     """
 
     params: LinearSet
@@ -234,7 +235,12 @@ class ProductPlan:
     @property
     def rights(self) -> int:
         """Ciphertexts of the right factor."""
-        return self._tiles[1] * self._tiles[2]
+        return self._tiles[1] * -(-self.shape[2] // self._columns)
+
+    @property
+    def _columns(self) -> int:
+        """Columns of the right factor to a ciphertext."""
+        return 1 if self.method == "first" else self.tile_cols
 
     @property
     def answers(self) -> int:
@@ -250,7 +256,7 @@ class ProductPlan:
 
     @property
     def noise(self) -> float:
-        return self.params.square_noise(self._tiles[1])
+        return self.params.square_noise(self._tiles[1], self.tile_cols // self._columns)
 
     @property
     def targets(self) -> Signed:
@@ -268,7 +274,7 @@ class ProductPlan:
 
     def right_messages(self, b: Signed) -> Iterator[Signed]:
         """What is encrypted of the right factor."""
-        r, k, c, n = self.tile_rows, self.tile_inner, self.tile_cols, self.params.n
+        r, k, c, n = self.tile_rows, self.tile_inner, self._columns, self.params.n
         for inner in range(0, self.shape[1], k):
             for col in range(0, self.shape[2], c):
                 part = b[inner : inner + k, col : col + c]
@@ -299,8 +305,7 @@ def plan_product(
     best: ProductPlan | None = None
     for r in _cuts(rows, s.n):
         for k in _cuts(inner, s.n // r):
-            c = 1 if method == "first" else min(cols, s.n // (r * k))
-            p = ProductPlan(s, shape, most, method, r, k, c)
+            p = ProductPlan(s, shape, most, method, r, k, min(cols, s.n // (r * k)))
             if best is None or _bytes(p) < _bytes(best):
                 best = p
     assert best is not None

@@ -142,11 +142,12 @@ class LinearSet:
         """The same of numbers in the place of polynomials."""
         return _up(self._tail * math.sqrt(terms) * self.t / 2 + terms * self.t / 4 + 1 + self._zero)
 
-    def square_noise(self, terms: int) -> float:
-        """Of sums of so many products of two ciphertexts, after relinearisation."""
-        t, n, long = self.t, self.n, self._tail * math.sqrt(terms * self.n)
+    def square_noise(self, terms: int, moved: int) -> float:
+        """Of sums of so many products of a ciphertext and a sum of moved ones, after relinearisation."""
+        t, n, long, wider = self.t, self.n, self._tail * math.sqrt(terms * self.n), math.sqrt(moved)
         digits = self._tail * math.sqrt(len(self.q) * n) * max(self.q) / 2
-        return _up(terms * n * t / 4 + 1 + t * long + t * self._tail * long + digits + self._zero)
+        squares = t / 2 * long * (1 + wider) + t * self._tail * wider * long
+        return _up(terms * n * t / 4 + 1 + squares + digits + self._zero)
 
 
 def _up(x: float) -> float:
