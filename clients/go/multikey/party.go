@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"time"
 
 	"google.golang.org/grpc"
 
@@ -23,12 +24,13 @@ type Party struct {
 	scheme     *multikey.Scheme
 	registry   multikeyv1.RegistryServiceClient
 	evaluation multikeyv1.EvaluationServiceClient
+	stall      time.Duration // without anything of keys that are fetched
 }
 
 // At asks the party at a connection, which Connect of a lodge.Config makes. The scheme has the set and the common reference
 // string that the roster pins.
 func At(conn grpc.ClientConnInterface, s *multikey.Scheme) *Party {
-	return &Party{s, multikeyv1.NewRegistryServiceClient(conn), multikeyv1.NewEvaluationServiceClient(conn)}
+	return &Party{s, multikeyv1.NewRegistryServiceClient(conn), multikeyv1.NewEvaluationServiceClient(conn), 30 * time.Second}
 }
 
 func invalid(next, format string, args ...any) error {
@@ -53,10 +55,27 @@ func (p *Party) Published(ctx context.Context) ([]*multikeyv1.PublishedKey, erro
 	return m.GetKeys(), nil
 }
 
-// Keys fetches the public keys of a name, and checks them. Receive, which may be nil, hears how many chunks have come.
+// Keys fetches the public keys of a name, and checks them. Receive, which may be nil, hears how many chunks have come. A
+// party of which nothing comes for half a minute is unavailable.
 func (p *Party) Keys(ctx context.Context, id multikey.KeyID, receive func(chunks, of int)) (*multikey.Keys, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	stalled := &lodge.Error{Code: lodge.Unavailable, What: fmt.Sprintf("nothing came for %v", p.stall), Next: "ask another party"}
+	idle := time.AfterFunc(p.stall, func() { cancel(stalled) })
+	defer idle.Stop()
+	k, err := p.keys(ctx, id, func(chunks, of int) {
+		idle.Reset(p.stall)
+		if receive != nil && chunks > 0 {
+			receive(chunks, of)
+		}
+	})
+	if err != nil && errors.Is(context.Cause(ctx), stalled) {
+		return nil, stalled
+	}
+	return k, err
+}
+
+func (p *Party) keys(ctx context.Context, id multikey.KeyID, came func(chunks, of int)) (*multikey.Keys, error) {
 	stream, err := p.registry.GetPublished(ctx, &multikeyv1.GetPublishedRequest{Key: id[:]})
 	if err != nil {
 		return nil, lodge.FromError(err)
@@ -72,6 +91,7 @@ func (p *Party) Keys(ctx context.Context, id multikey.KeyID, receive func(chunks
 	if len(head.GetHeader()) != multikey.HeaderSize || len(digests) != p.scheme.Chunks() || multikey.IDOf(head.GetHeader(), digests) != id {
 		return nil, wrong("other keys")
 	}
+	came(0, len(digests))
 	// Whose keys these are the header says, which the name is a digest of.
 	in, err := p.scheme.Receive(binary.LittleEndian.Uint32(head.GetHeader()[64:]), head.GetHeader())
 	if err != nil {
@@ -88,9 +108,7 @@ func (p *Party) Keys(ctx context.Context, id multikey.KeyID, receive func(chunks
 		if err := in.Put(i, m.GetChunk()); err != nil {
 			return nil, wrong("%v", err)
 		}
-		if receive != nil {
-			receive(i+1, len(digests))
-		}
+		came(i+1, len(digests))
 	}
 	k, err := in.Finish(id)
 	if err != nil {

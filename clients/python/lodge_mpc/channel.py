@@ -20,6 +20,7 @@ from .errors import LodgeError, from_rpc
 from .pin import Pin, fetch_pin
 
 MAX_MESSAGE = (4 << 20) + (64 << 10)  # bytes, as the servers have it
+STALL_TIME = 30.0  # seconds without anything of a stream
 CALL_TIME = 25.0  # seconds for one attempt of a call that does not stream; less than what the servers allow
 
 T = TypeVar("T")
@@ -169,3 +170,29 @@ def retried(patience: Patience, attempt: Callable[[float], T]) -> T:
             return attempt(patience.attempt())
         except LodgeError as error:
             patience.after(error)
+
+
+class Watch:
+    """Ends a stream of which nothing has come for some seconds."""
+
+    def __init__(self, call: Any, seconds: float) -> None:
+        self._call, self._seconds, self.stalled = call, seconds, False
+        self._timer = self._started()
+
+    def moved(self) -> None:
+        """Something came: begin anew."""
+        self.stop()
+        self._timer = self._started()
+
+    def stop(self) -> None:
+        self._timer.cancel()
+
+    def _started(self) -> threading.Timer:
+        timer = threading.Timer(self._seconds, self._end)
+        timer.daemon = True
+        timer.start()
+        return timer
+
+    def _end(self) -> None:
+        self.stalled = True
+        self._call.cancel()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import tempfile
+import threading
 import unittest
 from collections.abc import Iterator
 from pathlib import Path
@@ -35,26 +36,31 @@ def chunk(i: int, data: bytes | None = None) -> GetPublishedResponse:
     return GetPublishedResponse(index=i, chunk=CHUNKS[i] if data is None else data)
 
 
-class Stream:
-    """What a party sends: messages, and errors in their places."""
+Script = list[GetPublishedResponse | LodgeError | None]
 
-    def __init__(self, script: list[GetPublishedResponse | LodgeError]) -> None:
-        self._script = iter(script)
+
+class Stream:
+    """What a party sends: messages, and errors in their places; where there is nothing, it waits until it is cancelled."""
+
+    def __init__(self, script: Script) -> None:
+        self._script, self._cancelled = iter(script), threading.Event()
 
     def __iter__(self) -> Iterator[GetPublishedResponse]:
         return self
 
     def __next__(self) -> GetPublishedResponse:
         x = next(self._script)
+        if x is None:
+            self._cancelled.wait()
+            raise LodgeError("cancelled", "the call")
         if isinstance(x, LodgeError):
             raise x
         return x
 
     def cancel(self) -> None:
-        pass
+        self._cancelled.set()
 
 
-Script = list[GetPublishedResponse | LodgeError]
 ALL: Script = [head(), chunk(0), chunk(1)]
 GONE = LodgeError("unavailable", "gone")
 
@@ -98,6 +104,11 @@ class Fetch(unittest.TestCase):
     def test_dropped_connections(self) -> None:
         self.fetch([head(), chunk(0), GONE], [GONE], [head(), chunk(1)])
         self.assertEqual(self.asked, [("p0", 0), ("p1", 1), ("p0", 1)])
+
+    def test_a_party_that_stalls(self) -> None:
+        with patch("lodge_mpc.multikey.download.STALL_TIME", 0.2):
+            self.fetch([None], [head(), chunk(0), None], [head(), chunk(1)])
+        self.assertEqual(self.asked, [("p0", 0), ("p1", 0), ("p0", 1)])
 
     def test_the_next_call_goes_on(self) -> None:
         whole = len(FILE) - len(CHUNKS[1])

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from .._proto.lodge.multikey.v1 import registry_pb2
-from ..channel import Service
+from ..channel import STALL_TIME, Service, Watch
 from ..errors import BadKeysError, ConfigError, LodgeError
 from ..threshold.multikey import MultikeySet, lookup_multikey_hash
 
@@ -58,20 +58,28 @@ class KeysDownload:
         stream = service.stream(
             "GetPublished", registry_pb2.GetPublishedRequest(key=self._key, first=self._have), timeout
         )
+        watch = Watch(stream, STALL_TIME)
         try:
             with service.errors_of(stream), self._part.open("ab") as file:
                 head = next(stream, None)
                 if head is None:
                     raise LodgeError("unavailable", "the keys did not come", "ask again")
                 self._begin(file, head.header, list(head.chunk_digests), s, crs)
+                watch.moved()
                 for message in stream:
                     self._take(file, message.index, message.chunk)
+                    watch.moved()
                     came(self._have, len(self._sizes))
                     if self._progress is not None:
                         self._progress(self._have, len(self._sizes))
                 file.flush()
                 os.fsync(file.fileno())
+        except LodgeError:
+            if watch.stalled:
+                raise LodgeError("unavailable", f"nothing came for {STALL_TIME:.0f} s", "ask again") from None
+            raise
         finally:
+            watch.stop()
             stream.cancel()
         if self.missing:
             raise LodgeError("unavailable", f"{len(self._sizes) - self._have} chunks did not come", "ask again")
