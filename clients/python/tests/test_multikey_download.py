@@ -40,7 +40,7 @@ Script = list[GetPublishedResponse | LodgeError | None]
 
 
 class Stream:
-    """What a party sends: messages, and errors in their places; where there is nothing, it waits until it is cancelled."""
+    """What a party sends: messages, and errors in their places; at None it waits until it is cancelled."""
 
     def __init__(self, script: Script) -> None:
         self._script, self._cancelled = iter(script), threading.Event()
