@@ -6,7 +6,7 @@ var multikey = dashboard{
 	panels: []panel{
 		{kind: "stat", title: "Own keys", about: "Versions in use of each party's own keys. As a rule one; those of before stay until they are destroyed.", unit: "none", width: 8, height: 5,
 			queries: []query{{`sum by (process) (lodge_multikey_own_keys{state="active", ` + chosen + `})`, "{{process}}"}}},
-		{kind: "stat", title: "Keys of others", about: "Of how many parties a party has the present keys, its own among them: it computes with no others.", unit: "none", width: 8, height: 5,
+		{kind: "stat", title: "Parties with keys", about: "Of how many parties a party has the present keys, its own among them: it computes with no others.", unit: "none", width: 8, height: 5,
 			queries: []query{{`lodge_multikey_published_keys{` + chosen + `}`, "{{process}}"}}},
 		{kind: "stat", title: "A rotation", about: "What it takes on one processor, as a party estimates it from its last evaluations; a bootstrap has one for each key. 0: not measured yet.", unit: "s", width: 8, height: 5,
 			queries: []query{{`lodge_multikey_rotation_seconds{` + chosen + `}`, "{{process}}"}}},

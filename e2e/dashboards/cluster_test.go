@@ -149,7 +149,7 @@ func (c *cluster) work() {
 	c.lodge("keys", "generate", "--params", multikeySet, "--wait")
 	c.lodge("keys", "masks", "4", "--quorum", "p0,p1", "--count", "2000", "--wait")
 	c.lodge("mk", "netlist", "example", "adder", "2", "--out", c.path("adder"))
-	for _, p := range []string{"p0", "p1"} {
+	for _, p := range c.names[1:] {
 		c.lodge("mk", "keys", "make", "--party", p)
 		c.lodge("mk", "encrypt", "10", "--party", p, "--out", c.path(p+".mk"))
 	}
@@ -184,7 +184,8 @@ func (c *cluster) decrypt(n int) {
 	few := c.path(fmt.Sprintf("%d.lwe", n))
 	c.lodge("keys", "encrypt", "3", "1", "2", "3", "--out", few)
 	c.lodge("decrypt", few)
-	sum := c.path(fmt.Sprintf("%d.mk", n))
-	c.lodge("mk", "evaluate", c.path("adder"), "--in", c.path("p0.mk"), "--in", c.path("p1.mk"), "--party", "p0", "--out", sum)
+	number, sum := c.path(fmt.Sprintf("%d.number", n)), c.path(fmt.Sprintf("%d.mk", n))
+	c.lodge("mk", "encrypt", "01", "--party", "p0", "--out", number)
+	c.lodge("mk", "evaluate", c.path("adder"), "--in", number, "--in", c.path("p1.mk"), "--party", "p0", "--out", sum)
 	c.lodge("mk", "decrypt", sum)
 }
