@@ -453,6 +453,21 @@ func TestRefused(t *testing.T) {
 	}
 }
 
+// A line of more fields than can be takes no more memory than one that has as many as can be, wherever it is.
+func TestLongLines(t *testing.T) {
+	const fields = 1 << 20
+	long := strings.Repeat("1 ", fields) + "MAND\n"
+	for _, before := range []string{"", "1 3\n", "1 3\n1 2\n", "1 3\n1 2\n1 1\n"} {
+		p := &parser{text: []byte(before + long), most: 2}
+		if n, err := p.netlist(); !errors.Is(err, ErrSyntax) {
+			t.Errorf("after %q: %v, %v", before, n, err)
+		}
+		if cap(p.fields) > 32 {
+			t.Errorf("after %q: room for %d fields", before, cap(p.fields))
+		}
+	}
+}
+
 // MAND is so many gates AND.
 func TestManyAnd(t *testing.T) {
 	n, err := Parse([]byte("2 7\n2 2 2\n1 3\n4 2 0 1 2 3 4 5 MAND\n1 1 1 6 EQ\n"))

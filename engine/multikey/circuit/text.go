@@ -70,7 +70,7 @@ func Parse(text []byte) (*Netlist, error) {
 	if len(text) > MaxText {
 		return nil, fmt.Errorf("%w: %d bytes, the most are %d", ErrTooBig, len(text), MaxText)
 	}
-	p := &parser{text: text}
+	p := &parser{text: text, most: 2}
 	n, err := p.netlist()
 	if err != nil {
 		return nil, fmt.Errorf("line %d: %w", p.line, err)
@@ -86,16 +86,18 @@ type parser struct {
 	text   []byte
 	line   int
 	fields [][]byte // of the line
+	most   int      // that a line can have
 }
 
-// next goes to the next line that has fields.
+// next goes to the next line that has fields. Of one that has more than can be it takes one more than that, which whoever
+// counts them refuses, so that no line takes a multiple of its own memory.
 func (p *parser) next() bool {
 	for len(p.text) > 0 {
 		var line []byte
 		line, p.text, _ = bytes.Cut(p.text, []byte{'\n'})
 		p.line++
 		p.fields = p.fields[:0]
-		for len(line) > 0 {
+		for len(line) > 0 && len(p.fields) <= p.most {
 			end := bytes.IndexAny(line, " \t\r")
 			if end < 0 {
 				end = len(line)
@@ -158,6 +160,7 @@ func (p *parser) netlist() (*Netlist, error) {
 	if n.Wires > MaxWires || lines > n.Wires {
 		return nil, fmt.Errorf("%w: %d gates and %d wires, the most are %d", ErrTooBig, lines, n.Wires, MaxWires)
 	}
+	p.most = 3*n.Wires + 3 // of MAND, which has most
 	if n.Inputs, err = p.values(n.Wires); err != nil {
 		return nil, err
 	}
