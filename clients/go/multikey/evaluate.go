@@ -158,17 +158,18 @@ func outcome(j *multikeyv1.EvaluationJob) error {
 // Result fetches the result of a job that is done, and holds it against its digest. When the connection breaks it goes on
 // where it was. Receive, which may be nil, hears how many bytes are there.
 func (p *Party) Result(ctx context.Context, j *multikeyv1.EvaluationJob, receive func(done, of int)) ([]Group, error) {
-	var size int
+	var count, size int
 	for _, g := range j.GetResults() {
-		if len(g.GetKeys()) > p.scheme.Parties || g.GetCount() > circuit.MaxWires {
+		count += int(g.GetCount())
+		if len(g.GetKeys()) > p.scheme.Parties || count > circuit.MaxWires {
 			return nil, wrong("a result that cannot be")
 		}
 		size += int(g.GetCount()) * p.scheme.CiphertextSize(len(g.GetKeys()))
 	}
-	b := make([]byte, 0, size)
+	var b []byte // which grows with what comes
 	for {
 		before := len(b)
-		err := p.some(ctx, j.GetResultDigest(), &b, receive)
+		err := p.some(ctx, j.GetResultDigest(), &b, size, receive)
 		if err == nil {
 			break
 		}
@@ -191,8 +192,8 @@ func (p *Party) Result(ctx context.Context, j *multikeyv1.EvaluationJob, receive
 	return groups, nil
 }
 
-// some fetches what is missing of a result, up to the capacity.
-func (p *Party) some(ctx context.Context, digest []byte, b *[]byte, receive func(done, of int)) error {
+// some fetches what is missing of a result of so many bytes.
+func (p *Party) some(ctx context.Context, digest []byte, b *[]byte, size int, receive func(done, of int)) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	stream, err := p.evaluation.GetResult(ctx, &multikeyv1.GetResultRequest{ResultDigest: digest, Offset: uint64(len(*b))})
@@ -203,20 +204,20 @@ func (p *Party) some(ctx context.Context, digest []byte, b *[]byte, receive func
 	if err != nil {
 		return ended(err)
 	}
-	if head.GetBytes() != uint64(cap(*b)) {
-		return wrong("%d bytes, not %d", head.GetBytes(), cap(*b))
+	if head.GetBytes() != uint64(size) {
+		return wrong("%d bytes, not %d", head.GetBytes(), size)
 	}
-	for len(*b) < cap(*b) {
+	for len(*b) < size {
 		m, err := stream.Recv()
 		if err != nil {
 			return ended(err)
 		}
-		if len(*b)+len(m.GetChunk()) > cap(*b) {
-			return wrong("more than %d bytes", cap(*b))
+		if len(*b)+len(m.GetChunk()) > size {
+			return wrong("more than %d bytes", size)
 		}
 		*b = append(*b, m.GetChunk()...)
 		if receive != nil {
-			receive(len(*b), cap(*b))
+			receive(len(*b), size)
 		}
 	}
 	return nil

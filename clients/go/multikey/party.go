@@ -55,8 +55,8 @@ func (p *Party) Published(ctx context.Context) ([]*multikeyv1.PublishedKey, erro
 	return m.GetKeys(), nil
 }
 
-// Keys fetches the public keys of a name, and checks them. Receive, which may be nil, hears how many chunks have come. A
-// party of which nothing comes for half a minute is unavailable.
+// Keys fetches the public keys of a name, and checks them. When the connection breaks it goes on where it was. Receive, which
+// may be nil, hears how many chunks have come. A party of which nothing comes for half a minute is unavailable.
 func (p *Party) Keys(ctx context.Context, id multikey.KeyID, receive func(chunks, of int)) (*multikey.Keys, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -75,46 +75,88 @@ func (p *Party) Keys(ctx context.Context, id multikey.KeyID, receive func(chunks
 	return k, err
 }
 
+// keys goes on where the connection broke, while something comes.
 func (p *Party) keys(ctx context.Context, id multikey.KeyID, came func(chunks, of int)) (*multikey.Keys, error) {
-	stream, err := p.registry.GetPublished(ctx, &multikeyv1.GetPublishedRequest{Key: id[:]})
-	if err != nil {
-		return nil, lodge.FromError(err)
-	}
-	head, err := stream.Recv()
-	if err != nil {
-		return nil, lodge.FromError(err)
-	}
-	digests := make([][32]byte, len(head.GetChunkDigests()))
-	for i, d := range head.GetChunkDigests() {
-		copy(digests[i][:], d)
-	}
-	if len(head.GetHeader()) != multikey.HeaderSize || len(digests) != p.scheme.Chunks() || multikey.IDOf(head.GetHeader(), digests) != id {
-		return nil, wrong("other keys")
-	}
-	came(0, len(digests))
-	// Whose keys these are the header says, which the name is a digest of.
-	in, err := p.scheme.Receive(binary.LittleEndian.Uint32(head.GetHeader()[64:]), head.GetHeader())
-	if err != nil {
-		return nil, wrong("%v", err)
-	}
-	for i := range digests {
-		m, err := stream.Recv()
-		if err != nil {
-			return nil, lodge.FromError(err)
+	d := &download{scheme: p.scheme, id: id, came: came}
+	for {
+		before := d.next
+		err := d.some(ctx, p.registry)
+		if err == nil {
+			break
 		}
-		if int(m.GetIndex()) != i || sha256.Sum256(m.GetChunk()) != digests[i] {
-			return nil, wrong("chunk %d is another one", i)
+		if e := lodge.FromError(err); e.Code != lodge.Unavailable || d.next == before {
+			return nil, err
 		}
-		if err := in.Put(i, m.GetChunk()); err != nil {
-			return nil, wrong("%v", err)
-		}
-		came(i+1, len(digests))
 	}
-	k, err := in.Finish(id)
+	k, err := d.in.Finish(id)
 	if err != nil {
 		return nil, wrong("%v", err)
 	}
 	return k, nil
+}
+
+// download is keys on their way.
+type download struct {
+	scheme *multikey.Scheme
+	id     multikey.KeyID
+	came   func(chunks, of int)
+	in     *multikey.Receiver // nil until their head has come
+	next   int                // the chunk that is missing
+}
+
+// some fetches what is missing.
+func (d *download) some(ctx context.Context, registry multikeyv1.RegistryServiceClient) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stream, err := registry.GetPublished(ctx, &multikeyv1.GetPublishedRequest{Key: d.id[:], First: uint32(d.next)})
+	if err != nil {
+		return lodge.FromError(err)
+	}
+	head, err := stream.Recv()
+	if err != nil {
+		return ended(err)
+	}
+	digests, err := d.begin(head)
+	if err != nil {
+		return err
+	}
+	d.came(d.next, len(digests))
+	for d.next < len(digests) {
+		m, err := stream.Recv()
+		if err != nil {
+			return ended(err)
+		}
+		if int(m.GetIndex()) != d.next || sha256.Sum256(m.GetChunk()) != digests[d.next] {
+			return wrong("chunk %d is another one", d.next)
+		}
+		if err := d.in.Put(d.next, m.GetChunk()); err != nil {
+			return wrong("%v", err)
+		}
+		d.next++
+		d.came(d.next, len(digests))
+	}
+	return nil
+}
+
+// begin takes the head, and gives the digests of the chunks.
+func (d *download) begin(head *multikeyv1.GetPublishedResponse) ([][32]byte, error) {
+	digests := make([][32]byte, len(head.GetChunkDigests()))
+	for i, x := range head.GetChunkDigests() {
+		copy(digests[i][:], x)
+	}
+	h := head.GetHeader()
+	if len(h) != multikey.HeaderSize || len(digests) != d.scheme.Chunks() || multikey.IDOf(h, digests) != d.id {
+		return nil, wrong("other keys")
+	}
+	if d.in != nil {
+		return digests, nil
+	}
+	// Whose keys these are the header says, which the name is a digest of.
+	var err error
+	if d.in, err = d.scheme.Receive(binary.LittleEndian.Uint32(h[64:]), h); err != nil {
+		return nil, wrong("%v", err)
+	}
+	return digests, nil
 }
 
 // Group is ciphertexts that follow one another and are under the same keys: a batch, as a party has encrypted it, or
