@@ -157,8 +157,11 @@ func (r *Registry) fetchAll(ctx context.Context) (all bool) {
 		}
 		err := r.fetch(ctx, e, &used)
 		r.Metrics.MultikeyFetched(outcome(err))
-		r.fault(fmt.Sprintf("%s/version %d", r.Names[e.Place], e.Version), "multi-key keys cannot be fetched", err)
 		all = all && err == nil
+		if err != nil {
+			err = fmt.Errorf("version %d: %w", e.Version, err)
+		}
+		r.fault(r.Names[e.Place]+"/keys", "multi-key keys cannot be fetched", err) // of an owner: it has as many versions as it likes
 		if err == nil {
 			r.mu.Lock()
 			r.present[e] = true

@@ -492,6 +492,16 @@ func TestRegistryIsBounded(t *testing.T) {
 	if len(again.book.owners[1]) != maxVersions || again.book.current(1) == nil {
 		t.Error("after a restart there are others")
 	}
+	known := len(r.faults)
+	for v := range uint64(5) {
+		if err := r.accept([][]byte{o.record(multikey.KeyID{byte(v), 2}, maxVersions+20+v, false)}); err != nil {
+			t.Fatal(err)
+		}
+		r.fetchAll(t.Context()) // there are no such keys
+	}
+	if n := len(r.faults) - known; n > 2 {
+		t.Errorf("%d faults of an owner are remembered", n)
+	}
 	r.Limit = int64(w.c.KeySize()) - 1
 	used := int64(0)
 	if err := r.fetch(t.Context(), r.book.current(1), &used); !errors.Is(err, ErrRoom) {
