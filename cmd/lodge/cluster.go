@@ -159,7 +159,7 @@ func evaluatorCommand() *cobra.Command {
 }
 
 func setFlag(cmd *cobra.Command, set *[]string) {
-	cmd.Flags().StringArrayVar(set, "set", nil, "use KEY=VALUE in place of the file's and the environment's; `lodge config keys` lists the keys")
+	cmd.Flags().StringArrayVar(set, "set", nil, "use `KEY=VALUE` in place of the file's and the environment's; `lodge config keys` lists the keys")
 }
 
 // setUp has a process log at its level, and tells what does not stand in the file. Secrets are no values of

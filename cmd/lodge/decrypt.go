@@ -65,7 +65,7 @@ func decryptCommand() *cobra.Command {
 	f.StringVar(&o.out, "out", "", "file to make (default: standard output)")
 	f.Uint64Var(&o.epoch, "epoch", 0, "epoch with the same keys whose holders decrypt (default: the file's, or the newest active one)")
 	f.IntVar(&o.batch, "batch", defaultBatch, "messages that are asked for at a time")
-	f.StringVar(&o.provenance, "provenance", "", "file with the word of an attester, of `lodge decrypt attest`")
+	f.StringVar(&o.provenance, "provenance", "", "`file` with the word of an attester, of `lodge decrypt attest`")
 	completeNames(cmd, "quorum", func() []string { return (&operator{cluster: o.cluster, client: o.client}).completeParties() })
 	cmd.AddCommand(o.openCommand(), o.recipientCommand(), o.attesterCommand(), o.attestCommand(), o.approvalsCommand(), o.approveCommand())
 	return cmd

@@ -93,7 +93,7 @@ func demoDecryptCommand() *cobra.Command {
 	f.IntVar(&o.values, "values", 16, "values to encrypt")
 	f.BoolVar(&o.all, "all", false, "show decryption by all parties, of vectors over a field")
 	f.StringVar(&o.field, "field", "p128", "with --all: field, p64 to p4096")
-	f.StringVar(&o.params, "params", "", "parameter set (default "+lwe.Default+", and with --all that of `lodge demo`)")
+	f.StringVar(&o.params, "params", "", "parameter `set` (default "+lwe.Default+", and with --all that of `lodge demo`)")
 	f.BoolVar(&o.json, "json", false, "write the result as JSON")
 	f.BoolVar(&o.keep, "keep", false, "keep the working directory: configurations, logs and vaults")
 	complete(cmd, "field", fieldWords)

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/lodge-mpc/lodge/clients/go/tuplefile"
 	"github.com/lodge-mpc/lodge/services/rpc"
@@ -34,6 +35,17 @@ func commands(t *testing.T) (list []*cobra.Command) {
 		t.Fatalf("%d commands", len(list))
 	}
 	return list
+}
+
+// Help has the name of a flag's value where pflag finds one in backquotes: one word, and not a command that the text names.
+func TestFlagsNameTheirValues(t *testing.T) {
+	for _, cmd := range commands(t) {
+		cmd.Flags().VisitAll(func(f *pflag.Flag) {
+			if value, _ := pflag.UnquoteUsage(f); strings.Contains(value, " ") {
+				t.Errorf("%s: --%s %s", cmd.CommandPath(), f.Name, value)
+			}
+		})
+	}
 }
 
 // named is a command's name without that of the program.

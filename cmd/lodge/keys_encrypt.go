@@ -124,7 +124,7 @@ func (o *operator) keysEncryptCommand() *cobra.Command {
 	f.StringVar(&q.in, "in", "", "file with one value a line; - for standard input")
 	f.StringVar(&q.out, "out", "", "file to make")
 	f.StringVar(&q.encoding, "encoding", encodingNames[0], "where messages lie: plain, padded or boolean; under BGV keys slots (their default) or coefficients")
-	f.StringVar(&q.keys, "keys", "", "file of `lodge keys fetch`, in place of asking the holders")
+	f.StringVar(&q.keys, "keys", "", "`file` of `lodge keys fetch`, in place of asking the holders")
 	_ = cmd.MarkFlagRequired("out")
 	complete(cmd, "encoding", words(slices.Concat(encodingNames, bgvEncodingNames)))
 	return cmd

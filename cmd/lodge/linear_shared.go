@@ -25,9 +25,9 @@ type end struct {
 
 func (x *end) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringVar(&x.run, "run", "", "32 hexadecimal digits that name the run at both ends, and no other: `openssl rand -hex 16` draws them")
+	f.StringVar(&x.run, "run", "", "32 hexadecimal `digits` that name the run at both ends, and no other: `openssl rand -hex 16` draws them")
 	f.StringVar(&x.with, "with", "", "the client at the other end, as the party knows it")
-	f.StringVar(&x.share, "share", "", "file of this end's share, as `lodge linear split` writes it; the other end may have none, for 0")
+	f.StringVar(&x.share, "share", "", "`file` of this end's share, as `lodge linear split` writes it; the other end may have none, for 0")
 	f.StringVar(&x.out, "out", "", "file of this end's share of the product, .npy, which is not there yet")
 	x.fixedFlags.flags(cmd)
 }

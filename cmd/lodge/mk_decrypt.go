@@ -66,7 +66,7 @@ func mkDecryptCommand() *cobra.Command {
 	f.StringSliceVar(&o.parties, "quorum", nil, "who decrypts, the owners among them, by name or index (default: as few as can)")
 	f.StringVar(&o.recipient, "recipient", "", "file with the public key that answers are sealed to")
 	f.StringVar(&o.out, "out", "", "file to make (default: standard output)")
-	f.StringVar(&o.provenance, "provenance", "", "file with the word of an attester, of `lodge mk attest`")
+	f.StringVar(&o.provenance, "provenance", "", "`file` with the word of an attester, of `lodge mk attest`")
 	completeNames(cmd, "quorum", func() []string { return (&operator{cluster: o.cluster, client: o.client}).completeParties() })
 	return cmd
 }

@@ -85,7 +85,7 @@ func (o *operator) mkEvaluateCommand() *cobra.Command {
 	}
 	o.partyFlag(cmd, "the party that computes, by name or index")
 	f := cmd.Flags()
-	f.StringArrayVar(&q.in, "in", nil, "file of ciphertexts, as `lodge mk` writes them; again for the next inputs")
+	f.StringArrayVar(&q.in, "in", nil, "`file` of ciphertexts, as `lodge mk` writes them; again for the next inputs")
 	f.StringVar(&q.out, "out", "", "file to make")
 	f.BoolVar(&q.estimate, "estimate", false, "say what it takes, and compute nothing")
 	return cmd

@@ -95,7 +95,7 @@ func seedCommitCommand() *cobra.Command {
 
 // seedFiles are the flags of what a founder makes.
 func seedFiles(cmd *cobra.Command, dir, out *string) {
-	cmd.Flags().StringVar(dir, "dir", "", "directory that `lodge enrol` made, with the founder's signing key")
+	cmd.Flags().StringVar(dir, "dir", "", "`directory` that `lodge enrol` made, with the founder's signing key")
 	cmd.Flags().StringVar(out, "out", "", "file to make")
 	_ = cmd.MarkFlagRequired("dir")
 	_ = cmd.MarkFlagRequired("out")

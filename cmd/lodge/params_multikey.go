@@ -78,12 +78,16 @@ func printMultikeySets(w io.Writer, list []*multikeySummary) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "SET\tPARTIES\tN\tDIMENSION\tSECURITY\tKEYS")
 	for _, s := range list {
-		name, security := s.Name, fmt.Sprintf("2^%.0f", min(s.Security.Ring, s.Security.Switch))
+		name := s.Name
 		if s.Default {
 			name += " (default)"
 		}
-		if s.Insecure {
-			security = "insecure"
+		security := "insecure"
+		if least := min(s.Security.Ring, s.Security.Switch); least > 0 { // those of the paper have some
+			security = fmt.Sprintf("2^%.0f", least)
+			if s.Insecure {
+				security += ", insecure"
+			}
 		}
 		fmt.Fprintf(t, "%s\t%d\t2^%d\t%d\t%s\t%s\n", name, s.Parties, s.LogN, s.Dim, security, amount(float64(s.KeyBytes)))
 	}

@@ -60,7 +60,10 @@ func TestParamsShowMultikey(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, out)
 		}
 	}
-	if out, err = runParams(t, "show", "insecure-M11-V"); err != nil || !strings.Contains(out, "too much for joint decryption") {
+	if out, err = runParams(t, "show", "insecure-M11-V"); err != nil || !strings.Contains(out, "too much for joint decryption") || !strings.Contains(out, "2^113, insecure") {
+		t.Errorf("%v in\n%s", err, out)
+	}
+	if out, err = runParams(t, "show", "insecure-M8-32"); err != nil || !strings.Contains(out, " insecure") || strings.Contains(out, "2^0") {
 		t.Errorf("%v in\n%s", err, out)
 	}
 	var d multikeySummary
