@@ -251,8 +251,8 @@ func (p *party) register(x *exchange.Exchange, version string) error {
 	}
 	p.serveEvaluation()
 	p.keys = keys.New(keys.Config{
-		Changed: p.published.Changed,
-		Vault:   p.vault, Audit: p.audit, Gate: p.sessions.Gate, Log: p.log, Context: p.multikey, Party: f.Index, Signer: signer, Workers: ring.Workers(),
+		Changed: p.published.Changed, Known: p.published,
+		Vault: p.vault, Audit: p.audit, Gate: p.sessions.Gate, Log: p.log, Context: p.multikey, Party: f.Index, Signer: signer, Workers: ring.Workers(),
 		Metrics: p.metrics,
 	})
 	multikeyv1.RegisterKeysServiceServer(p.server, p.keys)

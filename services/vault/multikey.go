@@ -63,20 +63,21 @@ type MultikeyWriter struct {
 	done           bool
 }
 
-// NewMultikey begins to store keys under the next version, which Version tells. Nobody else gets one before Commit or Abort.
-func (v *Vault) NewMultikey() (*MultikeyWriter, error) {
+// NewMultikey begins to store keys under the next version, which Version tells, and which is later than one that others know of.
+// Nobody else gets one before Commit or Abort.
+func (v *Vault) NewMultikey(known uint64) (*MultikeyWriter, error) {
 	release, err := v.claim(multikeyPrefix)
 	if err != nil {
 		return nil, err
 	}
-	w, err := v.newMultikey(release)
+	w, err := v.newMultikey(release, known)
 	if err != nil {
 		release()
 	}
 	return w, err
 }
 
-func (v *Vault) newMultikey(release func()) (*MultikeyWriter, error) {
+func (v *Vault) newMultikey(release func(), known uint64) (*MultikeyWriter, error) {
 	if err := v.store.View(v.trusted); err != nil {
 		return nil, err
 	}
@@ -84,9 +85,9 @@ func (v *Vault) newMultikey(release func()) (*MultikeyWriter, error) {
 	if err != nil {
 		return nil, err
 	}
-	k := MultikeyKey{Version: 1}
+	k := MultikeyKey{Version: known + 1}
 	if n := len(all); n > 0 {
-		k.Version = all[n-1].Version + 1
+		k.Version = max(k.Version, all[n-1].Version+1)
 	}
 	if err := v.eraseAll([]string{k.secretObject(), k.publicObject()}); err != nil { // of an attempt in doubt
 		return nil, err

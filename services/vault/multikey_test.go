@@ -9,7 +9,7 @@ import (
 // addMultikey stores keys and gives their version.
 func addMultikey(t testing.TB, v *Vault, request string) uint64 {
 	t.Helper()
-	w, err := v.NewMultikey()
+	w, err := v.NewMultikey(0)
 	must(t, err)
 	defer w.Abort()
 	_, err = w.Secret.Write(canary)
@@ -68,9 +68,9 @@ func TestMultikeyKeys(t *testing.T) {
 // Of two that make keys at the same time one is refused, and what is not committed leaves nothing.
 func TestMultikeyKeysAreMadeOneAfterTheOther(t *testing.T) {
 	v := inMemory(t)
-	w, err := v.NewMultikey()
+	w, err := v.NewMultikey(0)
 	must(t, err)
-	_, err = v.NewMultikey()
+	_, err = v.NewMultikey(0)
 	refused(t, err, ErrExists)
 	w.Abort()
 	w.Abort()
@@ -143,7 +143,7 @@ func retiresMultikey(t *testing.T, as fault, at int) bool {
 }
 
 func makeOne(v *Vault) error {
-	w, err := v.NewMultikey()
+	w, err := v.NewMultikey(0)
 	if err != nil {
 		return err
 	}
@@ -166,7 +166,7 @@ func TestMultikeyKeysAreBackedUp(t *testing.T) {
 	r := d.open(t, k)
 	_, err = r.OpenMultikeySecret(2)
 	refused(t, err, ErrQuarantine)
-	_, err = r.NewMultikey()
+	_, err = r.NewMultikey(0)
 	refused(t, err, ErrQuarantine)
 	must(t, r.LeaveQuarantine())
 	in, err := r.OpenMultikeySecret(2)

@@ -44,9 +44,24 @@ type Config struct {
 	Signer  ed25519.PrivateKey // of its records
 	Workers int
 	Metrics *metrics.Metrics
+	Known   Known // nil: nothing
 	// Changed is called after keys were made or retired; nil: nobody wants to know.
 	Changed func()
 }
+
+// Known is what others remember that this party has signed of its keys. A store that comes of a backup may not.
+type Known interface {
+	// Revoked says whether keys were.
+	Revoked(mk.KeyID) bool
+	// Latest is the last version that there was, or 0.
+	Latest() uint64
+}
+
+// nothing is known.
+type nothing struct{}
+
+func (nothing) Revoked(mk.KeyID) bool { return false }
+func (nothing) Latest() uint64        { return 0 }
 
 // Store has a party's own keys, and implements lodge.multikey.v1.KeysService.
 type Store struct {
@@ -61,6 +76,9 @@ type Store struct {
 // New serves a party's own keys.
 func New(c Config) *Store {
 	s := &Store{Config: c}
+	if s.Known == nil {
+		s.Known = nothing{}
+	}
 	s.measure()
 	return s
 }
@@ -105,13 +123,16 @@ func (s *Store) Find(id mk.KeyID) (k vault.MultikeyKey, found bool, err error) {
 	return k, false, err
 }
 
-// Usable refuses keys that are retired, or not of the pinned context.
+// Usable refuses keys that are retired, or were when the store that has them was another, or are not of the pinned context.
 func (s *Store) Usable(k *vault.MultikeyKey) error {
 	switch {
 	case s.Context == nil:
 		return multikey.NotConfigured()
 	case k.State == vault.MultikeyRetired:
 		return rpc.Errorf(rpc.RetiredKey, "have the inputs encrypted anew, under keys that are in use", "%s (%.8x) is retired, and its secret is erased", s.name(k.Version), k.Key)
+	case s.Known.Revoked(k.Key):
+		return rpc.Errorf(rpc.RetiredKey, "destroy it again with `lodge mk keys destroy`, and have the inputs encrypted anew, under keys that are in use",
+			"%s (%.8x) was destroyed after the backup that this store comes of: the party has signed that it is revoked", s.name(k.Version), k.Key)
 	}
 	if err := s.Context.Same(k.ParamsHash, k.CRS); err != nil {
 		what := "common reference string"

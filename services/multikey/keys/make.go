@@ -113,7 +113,7 @@ func (s *Store) makeKeys(m *making) (k vault.MultikeyKey, err error) {
 	if err != nil {
 		return k, err
 	}
-	w, err := s.Vault.NewMultikey()
+	w, err := s.Vault.NewMultikey(s.Known.Latest())
 	if err != nil {
 		return k, keyring.Refused(err, "a version of the multi-key keys")
 	}

@@ -83,6 +83,8 @@ func (b *book) accept(signed []byte) (*Entry, bool, error) {
 		old = e.Revocation
 	}
 	switch {
+	case e.Key == r.Key && r.Revoked && old != nil: // whenever else it was revoked, as by a store of before
+		return e, false, nil
 	case e.Key != r.Key || old != nil && !bytes.Equal(old, signed):
 		return nil, false, fmt.Errorf("%w: party %d has signed two of version %d", ErrConflict, place, r.Version)
 	case old != nil:

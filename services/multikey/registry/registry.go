@@ -12,6 +12,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -138,6 +139,29 @@ func (r *Registry) Changed() {
 	}
 	r.fault("own", ownFault, r.own())
 	r.nudge()
+}
+
+// Revoked says whether this party has signed that keys of its own are revoked. A registry that is nil knows nothing.
+func (r *Registry) Revoked(id multikey.KeyID) bool {
+	if r == nil {
+		return false
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.ContainsFunc(r.book.owners[r.Self], func(e *Entry) bool { return e.Key == id && e.Revocation != nil })
+}
+
+// Latest is the last version of this party's own keys that anybody has told of; 0: none.
+func (r *Registry) Latest() uint64 {
+	if r == nil {
+		return 0
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if list := r.book.owners[r.Self]; len(list) > 0 {
+		return list[len(list)-1].Version
+	}
+	return 0
 }
 
 // Owner gives the record of keys; known says whether there is one.

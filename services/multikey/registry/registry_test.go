@@ -468,6 +468,11 @@ func TestRecordsAreRefused(t *testing.T) {
 	if err := r.Usable(multikey.KeyID{1}); code(err) != rpc.RetiredKey {
 		t.Errorf("superseded by what is revoked: %v", err)
 	}
+	later := service.Record{Version: 5, Set: o.c.Hash(), CRS: o.c.CRS(), Key: multikey.KeyID{5}, Size: uint64(o.c.KeySize()), Created: time.Unix(2000, 0), Revoked: true}
+	before := bytes.Clone(r.book.owners[1][1].Revocation)
+	if err := r.accept([][]byte{later.Sign(signer(1))}); err != nil || !bytes.Equal(r.book.owners[1][1].Revocation, before) {
+		t.Errorf("revoked once more: %v", err)
+	}
 }
 
 // An owner cannot have others remember or store more than there is room for.
