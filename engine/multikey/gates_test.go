@@ -93,6 +93,29 @@ func TestTruthTables(t *testing.T) {
 	}
 }
 
+// All gates, with every assignment of so many keys to operands, and with all of them in every operand.
+func TestAssignments(t *testing.T) {
+	alone := func(k int) (groups [][]int) {
+		for i := range k {
+			groups = append(groups, []int{i})
+		}
+		return groups
+	}
+	two := Gates()[:len(Gates())-1]
+	var cases []longtest.Case
+	for _, k := range []int{4, 8, 16, 32} {
+		cases = append(cases, longtest.Case{Name: fmt.Sprint(k), Everyday: k <= 8, Run: func(t *testing.T) {
+			s := newSubject(t, cheap, k)
+			table(t, s, 2, alone(k), two)
+			table(t, s, 2, [][]int{everyParty(k)}, Gates())
+			if k == 4 || k == 16 {
+				table(t, s, 2, alone(k), []Gate{Mux})
+			}
+		}})
+	}
+	longtest.Run(t, cases)
+}
+
 // A set that is shipped, once a day.
 func TestShippedSet(t *testing.T) {
 	s := newSubject(t, "M11-2", 2)
@@ -126,15 +149,32 @@ func TestTruthTablesOnEverySet(t *testing.T) {
 	longtest.Run(t, cases)
 }
 
-// Random circuits of depth 20 give what they give on bits, whatever the number of goroutines.
+// Random circuits of depth 20 give what they give on bits, whatever the number of goroutines: with the noise of gates too.
 func TestCircuits(t *testing.T) {
-	s := newSubject(t, cheap, 4)
+	cases := []longtest.Case{{Name: cheap, Everyday: true, Run: func(t *testing.T) { randomCircuit(t, cheap, 4) }}}
+	for _, name := range []string{Default, "M11-8"} {
+		set, err := Lookup(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cases = append(cases, longtest.Case{Name: name, Run: func(t *testing.T) {
+			defer forget(name)
+			randomCircuit(t, name, set.Parties)
+		}})
+	}
+	longtest.Run(t, cases)
+}
+
+// randomCircuit computes six gates a level, or as many as there are parties, on bits of all of them.
+func randomCircuit(t *testing.T, set string, parties int) {
+	s := newSubject(t, set, parties)
 	r := rand.New(rand.NewPCG(3, 3))
-	const width, depth = 6, 20
+	const depth = 20
+	width := max(6, parties)
 	values, wires := make([]bool, width), make([]*Ciphertext, width)
 	for i := range wires {
 		values[i] = r.IntN(2) == 1
-		wires[i] = s.encrypt(i%4, values[i], 9, uint64(i))
+		wires[i] = s.encrypt(i%parties, values[i], 9, uint64(i))
 	}
 	list := Gates()
 	for level := range depth {
