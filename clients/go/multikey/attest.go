@@ -16,17 +16,17 @@ func (c *Client) Attest(ctx context.Context, list []*multikey.Ciphertext, epoch 
 	if len(requests) == 0 {
 		return nil, &lodge.Error{Code: lodge.Invalid, What: "everybody can read these bits", Next: "decrypt them without an attester's word"}
 	}
-	owners, down := c.Owners(ctx)
+	o := c.owners(ctx)
 	k, err := c.group(ctx, epoch)
 	if err != nil {
 		return nil, err
 	}
 	p := &threshold.Provenance{Attester: attester, Circuit: circuit, Epoch: k.Epoch, Batch: len(list)}
 	for _, some := range requests {
-		if err := c.known(some[0], owners, down); err != nil {
+		if err := c.known(some[0], o); err != nil {
 			return nil, err
 		}
-		q := &threshold.Request{Multikey: some, Owners: owners}
+		q := &threshold.Request{Multikey: some, Owners: o.of}
 		if err := q.Sign(k, attester, circuit, key); err != nil {
 			return nil, err
 		}

@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -21,6 +22,7 @@ import (
 type Client struct {
 	parties []lodge.Server
 	conns   []*grpc.ClientConn
+	listing time.Duration // that a party may take to list its keys
 	// Threshold is the same client for groups: their masks, and what it asks of quorums.
 	Threshold *threshold.Client
 }
@@ -31,7 +33,7 @@ func Dial(c lodge.Config) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	x := &Client{parties: c.Parties, Threshold: t}
+	x := &Client{parties: c.Parties, Threshold: t, listing: 15 * time.Second}
 	for _, p := range c.Parties {
 		conn, err := c.Connect(p)
 		if err != nil {
@@ -178,8 +180,23 @@ func (c *Client) Encrypt(ctx context.Context, scheme *multikey.Scheme, party int
 	return batch, nil
 }
 
-// Owners asks all parties for their keys. Those that cannot be reached are in down, with why.
+// Owners asks all parties for their keys, and leaves out those that several have. Those that do not answer are in down, with why.
 func (c *Client) Owners(ctx context.Context) (owners map[multikey.KeyID]int, down map[int]error) {
+	o := c.owners(ctx)
+	return o.of, o.down
+}
+
+// owners are what parties say of their keys.
+type owners struct {
+	of       map[multikey.KeyID]int
+	disputed map[multikey.KeyID][]int // those of which several say that they are theirs
+	down     map[int]error
+}
+
+// owners asks all parties at once, and waits for none of them for long: what is not under its keys takes nothing of it.
+func (c *Client) owners(ctx context.Context) *owners {
+	ctx, cancel := context.WithTimeout(ctx, c.listing)
+	defer cancel()
 	type said struct {
 		party int
 		keys  []*OwnKeys
@@ -192,17 +209,28 @@ func (c *Client) Owners(ctx context.Context) (owners map[multikey.KeyID]int, dow
 			answers <- said{i, keys, err}
 		}()
 	}
-	owners, down = map[multikey.KeyID]int{}, map[int]error{}
+	o := &owners{map[multikey.KeyID]int{}, map[multikey.KeyID][]int{}, map[int]error{}}
+	claims := map[multikey.KeyID][]int{}
 	for range c.conns {
 		x := <-answers
 		if x.err != nil {
-			down[x.party] = x.err
+			o.down[x.party] = x.err
 		}
 		for _, k := range x.keys {
-			owners[k.Key] = x.party
+			if !slices.Contains(claims[k.Key], x.party) {
+				claims[k.Key] = append(claims[k.Key], x.party)
+			}
 		}
 	}
-	return owners, down
+	for id, list := range claims {
+		if len(list) > 1 {
+			slices.Sort(list)
+			o.disputed[id] = list
+			continue
+		}
+		o.of[id] = list[0]
+	}
+	return o
 }
 
 // Decryption is what is to be decrypted, and how.
@@ -232,7 +260,7 @@ type Decrypted struct {
 // Decrypt has the owners of the keys decrypt ciphertexts, those under the same keys at a time. Bits that everybody can read are
 // read here.
 func (c *Client) Decrypt(ctx context.Context, r *Decryption) (*Decrypted, error) {
-	owners, down := c.Owners(ctx)
+	o := c.owners(ctx)
 	out := &Decrypted{Bits: make([]bool, len(r.Ciphertexts))}
 	epoch, err := r.epoch()
 	if err != nil {
@@ -249,14 +277,14 @@ func (c *Client) Decrypt(ctx context.Context, r *Decryption) (*Decrypted, error)
 			}
 			continue
 		}
-		if err := c.known(list[0], owners, down); err != nil {
+		if err := c.known(list[0], o); err != nil {
 			return nil, err
 		}
 		k, err := c.group(ctx, epoch)
 		if err != nil {
 			return nil, err
 		}
-		q := &threshold.Request{Multikey: list, Owners: owners, Quorum: r.Quorum, Recipient: r.Recipient}
+		q := &threshold.Request{Multikey: list, Owners: o.of, Quorum: r.Quorum, Recipient: r.Recipient}
 		if p := r.Provenance; p != nil {
 			q.Attester, q.Circuit, q.Signature = p.Attester, p.Circuit, p.Signatures[len(out.Answers)]
 		}
@@ -280,19 +308,27 @@ func (c *Client) Decrypt(ctx context.Context, r *Decryption) (*Decrypted, error)
 	return out, nil
 }
 
-// known refuses ciphertexts under keys of which no party says that they are its own.
-func (c *Client) known(x *multikey.Ciphertext, owners map[multikey.KeyID]int, down map[int]error) error {
+// known refuses ciphertexts under keys of which no party says that they are its own, or several.
+func (c *Client) known(x *multikey.Ciphertext, o *owners) error {
 	for _, id := range x.Keys() {
-		if _, known := owners[id]; known {
+		if _, known := o.of[id]; known {
 			continue
 		}
-		if len(down) == 0 {
+		if list := o.disputed[id]; len(list) > 0 {
+			var names []string
+			for _, p := range list {
+				names = append(names, c.parties[p].Name)
+			}
+			return &lodge.Error{Code: lodge.Conflict, What: fmt.Sprintf("several parties say that the multi-key keys %.8x are theirs: %s", id[:], strings.Join(names, ", ")),
+				Next: "ask their operators: `lodge mk registry list` shows at every party whose they are"}
+		}
+		if len(o.down) == 0 {
 			return &lodge.Error{Code: "unknown_key", What: fmt.Sprintf("the multi-key keys %.8x are those of no party of the roster", id[:]),
 				Next: "have the inputs encrypted anew, under keys of parties that are there"}
 		}
 		var away []string
 		for i, p := range c.parties {
-			if err := down[i]; err != nil {
+			if err := o.down[i]; err != nil {
 				away = append(away, fmt.Sprintf("%s (%s)", p.Name, lodge.FromError(err).Code))
 			}
 		}

@@ -20,6 +20,7 @@ from lodge_mpc._proto.lodge.multikey.v1 import evaluation_pb2, keys_pb2
 from lodge_mpc._proto.lodge.threshold.v1 import threshold_pb2
 from lodge_mpc.multikey import Batch, Evaluation, MultikeyCiphertext, MultikeyClient, MultikeySet, result_digest
 from lodge_mpc.multikey.messages import evaluation, groups
+from lodge_mpc.multikey.owners import owners_of
 from lodge_mpc.threshold import Key, Masks
 from lodge_mpc.threshold.answers import Masked
 from lodge_mpc.threshold.client import _choose
@@ -271,6 +272,15 @@ class Answers(unittest.TestCase):
                 c.decrypt([shared()])
             self.assertEqual(caught.exception.code, "unavailable")
             self.assertEqual(c.decrypt([readable()]).bits, [1])
+
+    def test_owners(self) -> None:
+        said = [{b"a" * 32, b"b" * 32}, {b"b" * 32, b"c" * 32}]
+        owners = owners_of({b"a" * 32, b"c" * 32}, ["p0", "p1"], said.__getitem__)
+        self.assertEqual((owners[b"a" * 32], owners[b"c" * 32]), (0, 1))
+        with self.assertRaises(LodgeError) as caught:
+            owners_of({b"b" * 32}, ["p0", "p1"], said.__getitem__)
+        self.assertEqual(caught.exception.code, "conflict")
+        self.assertIn("are theirs: p0, p1", str(caught.exception))
 
 
 if __name__ == "__main__":

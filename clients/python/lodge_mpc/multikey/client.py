@@ -39,6 +39,7 @@ from .messages import (
     size,
 )
 from .netlist import checked
+from .owners import owners_of
 
 T = TypeVar("T")
 
@@ -378,22 +379,7 @@ class MultikeyClient:
         return OpenedBits(bits, quorums, used)
 
     def _owners(self, wanted: set[bytes]) -> dict[bytes, int]:
-        """The places of those who say that keys are theirs."""
-        owners, away = dict[bytes, int](), list[str]()
-        for party, name in enumerate(self._names):
-            try:
-                owners.update((k.key, party) for k in self.keys(party))
-            except LodgeError as error:
-                away.append(f"{name} ({error.code})")
-        for k in sorted(wanted - set(owners)):
-            if away:
-                raise LodgeError(
-                    "unavailable",
-                    f"the keys {k[:4].hex()} are those of no party that answers; no answer of {', '.join(away)}",
-                    "ask again when all parties are up: without their owner nobody decrypts what is under keys",
-                )
-            raise LodgeError("unknown_key", f"the keys {k[:4].hex()} are those of no party", "have it encrypted anew")
-        return owners
+        return owners_of(wanted, self._names, lambda party: {k.key for k in self.keys(party)})
 
     def _context(self, party: int) -> tuple[MultikeySet, bytes]:
         """The set and the digest of the reference string that a party's roster pins."""

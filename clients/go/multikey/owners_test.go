@@ -1,0 +1,88 @@
+package multikey
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/lodge-mpc/lodge/clients/go/lodge"
+	"github.com/lodge-mpc/lodge/engine/multikey"
+	multikeyv1 "github.com/lodge-mpc/lodge/proto/lodge/multikey/v1"
+)
+
+// owner says which keys are its own, or if they are nil nothing.
+type owner struct {
+	multikeyv1.UnimplementedKeysServiceServer
+	keys []multikey.KeyID
+}
+
+func (o *owner) ListKeys(ctx context.Context, _ *multikeyv1.ListKeysRequest) (*multikeyv1.ListKeysResponse, error) {
+	if o.keys == nil {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	out := &multikeyv1.ListKeysResponse{}
+	for i, id := range o.keys {
+		out.Keys = append(out.Keys, &multikeyv1.MultikeyKeys{Version: uint64(i + 1), Key: id[:]})
+	}
+	return out, nil
+}
+
+func clientOf(t *testing.T, list ...*owner) *Client {
+	t.Helper()
+	c := &Client{listing: 3 * time.Second}
+	for i, o := range list {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		server := grpc.NewServer()
+		multikeyv1.RegisterKeysServiceServer(server, o)
+		go server.Serve(l) //nolint:errcheck // ends with Stop
+		t.Cleanup(server.Stop)
+		conn, err := grpc.NewClient(l.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { conn.Close() })
+		c.conns, c.parties = append(c.conns, conn), append(c.parties, lodge.Server{Name: string(rune('a' + i))})
+	}
+	return c
+}
+
+// A party that lies about its keys, or says nothing, keeps nobody from what is under the keys of others.
+func TestOwners(t *testing.T) {
+	under := func(ids ...byte) *multikey.Ciphertext {
+		c := &multikey.Ciphertext{}
+		for _, id := range ids {
+			c.Parts = append(c.Parts, multikey.Part{Key: multikey.KeyID{id}})
+		}
+		return c
+	}
+	c := clientOf(t, &owner{keys: []multikey.KeyID{{1}, {1}, {2}}}, &owner{keys: []multikey.KeyID{{3}, {2}}}, &owner{})
+	o := c.owners(t.Context())
+	if o.of[multikey.KeyID{1}] != 0 || o.of[multikey.KeyID{3}] != 1 || len(o.of) != 2 || len(o.down) != 1 || o.down[2] == nil {
+		t.Errorf("%+v", o)
+	}
+	for _, x := range []struct {
+		c    *multikey.Ciphertext
+		code lodge.Code
+		says string
+	}{
+		{under(1, 3), "", ""},
+		{under(1, 2), lodge.Conflict, "are theirs: a, b"},
+		{under(1, 4), lodge.Unavailable, "no answer of c"},
+	} {
+		err := c.known(x.c, o)
+		var failed *lodge.Error
+		if x.code == "" && err != nil || x.code != "" && (!errors.As(err, &failed) || failed.Code != x.code || !strings.Contains(failed.What, x.says)) {
+			t.Errorf("%v: %v", x.c.Keys(), err)
+		}
+	}
+}
