@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 
 	"github.com/lodge-mpc/lodge/engine/multikey"
 	service "github.com/lodge-mpc/lodge/services/multikey"
@@ -88,6 +89,9 @@ type disk struct {
 func name(r *service.Record, suffix string) string {
 	return fmt.Sprintf("%x-%x%s", r.Signer[:8], r.Key[:], suffix)
 }
+
+// named are the files that name gives: what else an operator has in the directory stays.
+var named = regexp.MustCompile("^[0-9a-f]{16}-[0-9a-f]{64}(" + regexp.QuoteMeta(keysSuffix) + "|" + regexp.QuoteMeta(partSuffix) + ")$")
 
 func (d disk) path(r *service.Record, suffix string) string {
 	return filepath.Join(d.dir, name(r, suffix))
@@ -180,7 +184,7 @@ func (d disk) tidy(wanted []*Entry) (used int64, err error) {
 		return 0, err
 	}
 	for _, f := range list {
-		if suffix := filepath.Ext(f.Name()); suffix != keysSuffix && suffix != partSuffix {
+		if !named.MatchString(f.Name()) {
 			continue
 		}
 		if !keep[f.Name()] {

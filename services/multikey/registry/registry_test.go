@@ -219,6 +219,10 @@ func TestRegistry(t *testing.T) {
 	second := w.own[1].make(2)
 	w.sync(t, 1) // tells the others
 	r := w.registries[0]
+	others := filepath.Join(r.Dir, "alice"+keysSuffix) // as `lodge mk registry fetch` may have written it
+	if err := os.WriteFile(others, []byte("keys"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	if err := r.Usable(keys[1].ID()); code(err) != rpc.RetiredKey {
 		t.Errorf("superseded keys: %v", err)
 	}
@@ -229,8 +233,11 @@ func TestRegistry(t *testing.T) {
 	if err := r.Usable(second.ID()); err != nil {
 		t.Errorf("fetched keys: %v", err)
 	}
-	if files, err := filepath.Glob(filepath.Join(r.Dir, "*"+keysSuffix)); err != nil || len(files) != 2 {
+	if files, err := filepath.Glob(filepath.Join(r.Dir, "*-*"+keysSuffix)); err != nil || len(files) != 2 {
 		t.Errorf("the files are %v, want two", files)
+	}
+	if _, err := os.Stat(others); err != nil {
+		t.Errorf("a file of somebody else's: %v", err)
 	}
 	w.own[1].revoke(second.ID(), 2)
 	w.sync(t, 1)
