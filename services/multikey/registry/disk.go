@@ -209,6 +209,15 @@ type part struct {
 	next   int   // the chunk that is missing
 }
 
+// begun is what a file takes of keys of which chunks are missing.
+func (d disk) begun(r *service.Record) int64 {
+	i, err := os.Stat(d.path(r, partSuffix))
+	if err != nil {
+		return 0
+	}
+	return i.Size()
+}
+
 // open goes on with what there is of some keys.
 func (d disk) open(r *service.Record) (*part, error) {
 	f, err := os.OpenFile(d.path(r, partSuffix), os.O_CREATE|os.O_RDWR, filesMode)

@@ -203,7 +203,8 @@ func (r *Registry) fetch(ctx context.Context, e *Entry, used *int64) error {
 	if r.disk.whole(e.Record) {
 		return nil
 	}
-	if need := int64(e.Size) + int64(32*r.Context.Chunks()); *used+need > r.Limit {
+	need := int64(e.Size) + int64(32*r.Context.Chunks()) - r.disk.begun(e.Record) // which is in use
+	if *used+need > r.Limit {
 		return fmt.Errorf("%w: keys of %d bytes beside %d, and room for %d; raise multikey.max_keys", ErrRoom, need, *used, r.Limit)
 	}
 	p, err := r.disk.open(e.Record)
@@ -232,7 +233,7 @@ func (r *Registry) fetch(ctx context.Context, e *Entry, used *int64) error {
 	if !whole {
 		return errors.Join(failed, ctx.Err(), fmt.Errorf("registry: %d of %d chunks are here", p.next, r.Context.Chunks()))
 	}
-	*used += int64(e.Size)
+	*used += need
 	return nil
 }
 
