@@ -224,7 +224,7 @@ func (in *Inputs) PutProof(i int, frame []byte) error {
 	}
 	switch i {
 	case 0:
-		v.challenge = [sha256.Size]byte(frame)
+		v.challenge, v.secrets, v.turns = [sha256.Size]byte(frame), nil, nil // nothing stays of a frame that was refused
 		c := s.monomials(v.challenge)
 		err := s.responses(frame[sha256.Size:], proofBits, func(r int, z intpoly.Poly) {
 			v.secrets = append(v.secrets, s.transform(z))

@@ -216,6 +216,38 @@ func TestMessagesAreRefused(t *testing.T) {
 	})
 }
 
+// Repetitions of a first frame that was refused for its last one are not those that the proof is checked with: their
+// challenge was chosen before everything else.
+func TestRefusedFramesAreForgotten(t *testing.T) {
+	w := newWorld(t, provedSet)
+	in := w.encrypted(t, 1, 9)
+	out, err := w.public.ReceiveInputs(in.Header(), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := out.Put(0, in.AppendCiphertext(nil, 0)); err != nil {
+		t.Fatal(err)
+	}
+	bad := slices.Clone(in.sent[0])
+	for i := range 40 { // the last response is long
+		bad[len(bad)-1-i] = 0x7f
+	}
+	if err := out.PutProof(0, bad); !errors.Is(err, ErrProof) {
+		t.Fatalf("a long response: %v", err)
+	}
+	for i := range in.sent {
+		if err := out.PutProof(i, in.sent[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := len(out.proof.secrets); n != w.repetitions() || len(out.proof.turns) != n {
+		t.Errorf("%d responses, want %d", n, w.repetitions())
+	}
+	if err := out.verified(); err != nil {
+		t.Errorf("a proof after a frame that was refused: %v", err)
+	}
+}
+
 // A wiped key is of no use.
 func TestWipedKey(t *testing.T) {
 	w := newWorld(t, "insecure-V6-32")
