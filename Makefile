@@ -1,6 +1,6 @@
 .DEFAULT_GOAL := help
 SHELL := bash -o pipefail
-LONG := Limits|NoiseStudy|Timing|WholeRuns|EverySet|NeverFails|FullSize|KindsOfBatches|ShippedSets|KeysEvaluate|ManyResults
+LONG := Limits|NoiseStudy|Timing|WholeRuns|EverySet|NeverFails|FullSize|KindsOfBatches|ShippedSets|KeysEvaluate|ManyResults|Assignments|Circuits
 LONGPKG := ./engine/gbfv ./engine/lwe ./engine/multikey ./engine/protocol/keygen ./engine/protocol/triple \
 	./engine/protocol/threshold/keygen ./engine/protocol/threshold/decrypt ./engine/protocol/threshold/bgvkeys \
 	./engine/protocol/threshold/bgvdecrypt ./engine/protocol/threshold/mkdecrypt ./services/evidence
