@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 
 	"github.com/lodge-mpc/lodge/engine/multikey"
 	service "github.com/lodge-mpc/lodge/services/multikey"
@@ -173,11 +174,14 @@ func (d disk) good(r *service.Record, f io.Reader) (n int, h head, err error) {
 	return len(h.digests), h, nil
 }
 
-// tidy removes files of keys but for those of some records, and gives the bytes of these.
-func (d disk) tidy(wanted []*Entry) (used int64, err error) {
-	keep := map[string]bool{}
-	for _, e := range wanted {
-		keep[name(e.Record, keysSuffix)], keep[name(e.Record, partSuffix)] = true, true
+// tidy removes files of keys but for those of some records, and gives the bytes of these; those of what is being fetched
+// stay, and are not counted.
+func (d disk) tidy(wanted, fetching []*Entry) (used int64, err error) {
+	counts := map[string]bool{}
+	for i, e := range slices.Concat(wanted, fetching) {
+		for _, suffix := range []string{keysSuffix, partSuffix} {
+			counts[name(e.Record, suffix)] = i < len(wanted)
+		}
 	}
 	list, err := os.ReadDir(d.dir)
 	if err != nil {
@@ -187,13 +191,14 @@ func (d disk) tidy(wanted []*Entry) (used int64, err error) {
 		if !named.MatchString(f.Name()) {
 			continue
 		}
-		if !keep[f.Name()] {
+		count, keep := counts[f.Name()]
+		if !keep {
 			if err := os.Remove(filepath.Join(d.dir, f.Name())); err != nil {
 				return used, err
 			}
 			continue
 		}
-		if i, err := f.Info(); err == nil {
+		if i, err := f.Info(); err == nil && count {
 			used += i.Size()
 		}
 	}
@@ -209,17 +214,21 @@ type part struct {
 	next   int   // the chunk that is missing
 }
 
-// begun is what a file takes of keys of which chunks are missing.
-func (d disk) begun(r *service.Record) int64 {
-	i, err := os.Stat(d.path(r, partSuffix))
-	if err != nil {
-		return 0
+// taken is what there is of keys, in bytes.
+func (d disk) taken(r *service.Record) (n int64) {
+	for _, suffix := range []string{keysSuffix, partSuffix} {
+		if i, err := os.Stat(d.path(r, suffix)); err == nil {
+			n += i.Size()
+		}
 	}
-	return i.Size()
+	return n
 }
 
-// open goes on with what there is of some keys.
+// open goes on with what there is of some keys that are not whole.
 func (d disk) open(r *service.Record) (*part, error) {
+	if err := os.Remove(d.path(r, keysSuffix)); err != nil && !errors.Is(err, fs.ErrNotExist) { // damaged
+		return nil, err
+	}
 	f, err := os.OpenFile(d.path(r, partSuffix), os.O_CREATE|os.O_RDWR, filesMode)
 	if err != nil {
 		return nil, err

@@ -15,6 +15,8 @@ import (
 const (
 	askTime = 10 * time.Second // for a short answer
 	stall   = 30 * time.Second // between two chunks
+	// patience is how long one party sends before another one is asked for the rest.
+	patience = 5 * time.Minute
 )
 
 // maxAnnounced is how many records are told at a time.
@@ -25,6 +27,7 @@ func (r *Registry) Run(ctx context.Context) {
 	if r == nil {
 		return
 	}
+	defer r.fetches.Wait()
 	pause := soon
 	for {
 		r.fault("own", ownFault, r.own())
@@ -127,17 +130,36 @@ func (r *Registry) ask(ctx context.Context, peer int) bool {
 	return answered
 }
 
-// fetchAll fetches what is current and not here, and removes what is not current any more. It says whether all is here.
+// fetchAll begins to fetch what is current and not here, and removes what is not current any more. Keys are fetched beside
+// each other: an owner who sends slowly delays nobody's but its own. It says whether all is here.
 func (r *Registry) fetchAll(ctx context.Context) (all bool) {
+	defer r.count()
+	wanted, missing, busy := r.plan()
+	used, err := r.disk.tidy(wanted, busy)
+	r.fault("files", "files of multi-key keys cannot be removed", err)
+	for _, e := range busy {
+		used += r.size(e)
+	}
+	for _, e := range missing {
+		if err := r.begin(ctx, e, &used); err != nil {
+			r.ended(ctx, e, err)
+		}
+	}
+	return len(missing)+len(busy) == 0
+}
+
+// plan says which keys are to be here, which of these are missing, and which are being fetched. The last may be some that
+// nobody wants any more: these are stopped.
+func (r *Registry) plan() (wanted, missing, busy []*Entry) {
 	r.mu.Lock()
-	var wanted, missing []*Entry
+	defer r.mu.Unlock()
 	for owner := range r.book.owners {
 		e := r.book.current(owner)
 		if e == nil || owner == r.Self {
 			continue
 		}
 		wanted = append(wanted, e)
-		if !r.present[e] {
+		if !r.present[e] && r.fetching[e] == nil {
 			missing = append(missing, e)
 		}
 	}
@@ -146,30 +168,60 @@ func (r *Registry) fetchAll(ctx context.Context) (all bool) {
 			delete(r.present, e)
 		}
 	}
-	r.mu.Unlock()
-	defer r.count()
-	used, err := r.disk.tidy(wanted)
-	r.fault("files", "files of multi-key keys cannot be removed", err)
-	all = true
-	for _, e := range missing {
-		if ctx.Err() != nil {
-			return false
-		}
-		err := r.fetch(ctx, e, &used)
-		r.Metrics.MultikeyFetched(outcome(err))
-		all = all && err == nil
-		if err != nil {
-			err = fmt.Errorf("version %d: %w", e.Version, err)
-		}
-		r.fault(r.Names[e.Place]+"/keys", "multi-key keys cannot be fetched", err) // of an owner: it has as many versions as it likes
-		if err == nil {
-			r.mu.Lock()
-			r.present[e] = true
-			r.mu.Unlock()
-			r.Log.Info("multi-key keys are here", "owner", r.Names[e.Place], "version", e.Version, "key", fmt.Sprintf("%x", e.Key[:]))
+	for e, stop := range r.fetching {
+		if busy = append(busy, e); e.State() != "current" {
+			stop()
 		}
 	}
-	return all
+	return wanted, missing, busy
+}
+
+// size is what keys take on disk.
+func (r *Registry) size(e *Entry) int64 { return int64(e.Size) + int64(32*r.Context.Chunks()) }
+
+// begin has keys fetched if there is room beside what is used, which has what is on disk of them.
+func (r *Registry) begin(ctx context.Context, e *Entry, used *int64) error {
+	need := max(0, r.size(e)-r.disk.taken(e.Record))
+	if *used+need > r.Limit {
+		return fmt.Errorf("%w: keys of %d bytes beside %d, and room for %d; raise multikey.max_keys", ErrRoom, need, *used, r.Limit)
+	}
+	*used += need
+	own, stop := context.WithCancel(ctx)
+	r.mu.Lock()
+	r.fetching[e] = stop
+	r.mu.Unlock()
+	r.fetches.Go(func() {
+		defer stop()
+		r.ended(ctx, e, r.fetch(own, e))
+	})
+	return nil
+}
+
+// ended takes note of what has become of a fetch.
+func (r *Registry) ended(ctx context.Context, e *Entry, err error) {
+	r.mu.Lock()
+	delete(r.fetching, e)
+	wanted := e.State() == "current"
+	if wanted && err == nil {
+		r.present[e] = true
+	}
+	r.mu.Unlock()
+	if !wanted {
+		r.nudge() // its file is to be removed
+		return
+	}
+	if err != nil && ctx.Err() != nil {
+		return
+	}
+	r.Metrics.MultikeyFetched(outcome(err))
+	if err != nil {
+		err = fmt.Errorf("version %d: %w", e.Version, err)
+	}
+	r.fault(r.Names[e.Place]+"/keys", "multi-key keys cannot be fetched", err) // of an owner: it has as many versions as it likes
+	if err == nil {
+		r.Log.Info("multi-key keys are here", "owner", r.Names[e.Place], "version", e.Version, "key", fmt.Sprintf("%x", e.Key[:]))
+		r.nudge()
+	}
 }
 
 // outcome is what metrics have of a fetch.
@@ -199,13 +251,9 @@ func (r *Registry) count() {
 }
 
 // fetch gets keys from their owner, and what that does not give from the other parties.
-func (r *Registry) fetch(ctx context.Context, e *Entry, used *int64) error {
+func (r *Registry) fetch(ctx context.Context, e *Entry) error {
 	if r.disk.whole(e.Record) {
 		return nil
-	}
-	need := int64(e.Size) + int64(32*r.Context.Chunks()) - r.disk.begun(e.Record) // which is in use
-	if *used+need > r.Limit {
-		return fmt.Errorf("%w: keys of %d bytes beside %d, and room for %d; raise multikey.max_keys", ErrRoom, need, *used, r.Limit)
 	}
 	p, err := r.disk.open(e.Record)
 	if err != nil {
@@ -233,13 +281,12 @@ func (r *Registry) fetch(ctx context.Context, e *Entry, used *int64) error {
 	if !whole {
 		return errors.Join(failed, ctx.Err(), fmt.Errorf("registry: %d of %d chunks are here", p.next, r.Context.Chunks()))
 	}
-	*used += need
 	return nil
 }
 
 // from takes what is missing from one party. What it sends that is wrong is not kept.
 func (r *Registry) from(ctx context.Context, peer int, p *part) error {
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	idle := time.AfterFunc(stall, cancel)
 	defer idle.Stop()

@@ -54,11 +54,14 @@ type Registry struct {
 	disk disk
 	wake chan struct{} // holds a token when there is something to do
 
-	mu      sync.Mutex
-	book    *book
-	present map[*Entry]bool // keys of other parties that are here
-	told    map[*Entry]int  // how many records of the party's own others have been told of
-	faults  map[string]bool // that were logged
+	fetches sync.WaitGroup
+
+	mu       sync.Mutex
+	book     *book
+	present  map[*Entry]bool // keys of other parties that are here
+	fetching map[*Entry]context.CancelFunc
+	told     map[*Entry]int  // how many records of the party's own others have been told of
+	faults   map[string]bool // that were logged
 }
 
 const (
@@ -75,7 +78,7 @@ func New(c Config) (*Registry, error) {
 	}
 	r := &Registry{
 		Config: c, disk: disk{c.Dir, c.Context}, wake: make(chan struct{}, 1), book: newBook(c.Context, c.Signers),
-		present: map[*Entry]bool{}, told: map[*Entry]int{}, faults: map[string]bool{},
+		present: map[*Entry]bool{}, fetching: map[*Entry]context.CancelFunc{}, told: map[*Entry]int{}, faults: map[string]bool{},
 	}
 	list, err := r.disk.records()
 	if err != nil {

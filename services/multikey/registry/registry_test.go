@@ -11,8 +11,10 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -180,7 +182,14 @@ func (w *world) sync(t *testing.T, i int) {
 			r.ask(t.Context(), p)
 		}
 	}
+	r.fetchNow(t)
+}
+
+// fetchNow fetches once what is missing.
+func (r *Registry) fetchNow(t *testing.T) {
+	t.Helper()
 	r.fetchAll(t.Context())
+	r.fetches.Wait()
 }
 
 func code(err error) rpc.Code {
@@ -257,7 +266,7 @@ func TestRegistry(t *testing.T) {
 	if err := again.Usable(second.ID()); code(err) != rpc.RetiredKey {
 		t.Errorf("revoked keys after a restart: %v", err)
 	}
-	again.fetchAll(t.Context()) // what is on disk is found there
+	again.fetchNow(t) // what is on disk is found there
 	if err := again.Usable(keys[0].ID()); err != nil {
 		t.Errorf("keys after a restart: %v", err)
 	}
@@ -329,8 +338,7 @@ func TestWrongKeysAreRefused(t *testing.T) {
 			keys := w.own[1].make(1)
 			w.sync(t, 1)
 			r := w.registries[0]
-			used := int64(0)
-			if err := r.fetch(t.Context(), r.book.current(1), &used); !errors.Is(err, x.want) {
+			if err := r.fetch(t.Context(), r.book.current(1)); !errors.Is(err, x.want) {
 				t.Errorf("%v, want %v", err, x.want)
 			}
 			w.sync(t, 0)
@@ -372,7 +380,7 @@ func TestFetchIsResumed(t *testing.T) {
 	r := w.registries[0]
 	r.Peers[2] = nil
 	w.registries[2].Peers[1] = w.conns[1]
-	r.fetchAll(t.Context())
+	r.fetchNow(t)
 	if err := r.Usable(keys.ID()); code(err) != rpc.Unavailable {
 		t.Fatalf("after a broken stream: %v", err)
 	}
@@ -390,10 +398,66 @@ func TestFetchIsResumed(t *testing.T) {
 		t.Fatal(err)
 	}
 	again.Limit = int64(c.KeySize() + 32*c.Chunks()) // also where there is room for them alone
-	again.fetchAll(t.Context())
+	again.fetchNow(t)
 	if err := again.Usable(keys.ID()); err != nil || first != 1 {
 		t.Errorf("%v, and the first chunk from party 2 is %d, want 1", err, first)
 	}
+}
+
+// An owner who sends nothing more delays its own keys alone, and those no longer than until it has newer ones.
+func TestSlowOwner(t *testing.T) {
+	slow, sent, over := atomic.Bool{}, make(chan struct{}), make(chan struct{})
+	w := newWorld(t, 3, map[int]func(*Registry) multikeyv1.RegistryServiceServer{
+		1: func(r *Registry) multikeyv1.RegistryServiceServer {
+			return relay{r, func(n int, _ *multikeyv1.GetPublishedResponse) error {
+				if n == 1 && slow.CompareAndSwap(false, true) {
+					close(sent)
+					<-over
+				}
+				return nil
+			}}
+		},
+	})
+	defer close(over)
+	first, other := w.own[1].make(1), w.own[2].make(1)
+	r := w.registries[0]
+	if err := r.accept(slices.Concat(w.own[1].records, w.own[2].records)); err != nil {
+		t.Fatal(err)
+	}
+	for i := 1; i < 3; i++ {
+		if err := w.registries[i].own(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	go r.Run(t.Context())
+	usable := func(k *multikey.Keys) {
+		t.Helper()
+		for range 600 {
+			if r.Usable(k.ID()) == nil {
+				return
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+		t.Fatal(r.Usable(k.ID()))
+	}
+	<-sent
+	usable(other)
+	if err := r.Usable(first.ID()); code(err) != rpc.Unavailable {
+		t.Errorf("keys of which nothing comes: %v", err)
+	}
+	second := w.own[1].make(2)
+	if err := w.registries[1].own(); err != nil {
+		t.Fatal(err)
+	}
+	w.registries[1].announce(t.Context())
+	usable(second)
+	for range 600 { // what came of the first version is removed
+		if files, err := filepath.Glob(filepath.Join(r.Dir, "*-*")); err != nil || len(files) == 2 {
+			return
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	t.Error("files of keys that nobody wants stay")
 }
 
 // A party that signs that another's keys are its own gets nothing by it, and does not keep others from having them.
@@ -405,8 +469,7 @@ func TestKeysOfAnotherOwner(t *testing.T) {
 	w.own[2].blobs = w.own[1].blobs
 	w.sync(t, 2)
 	r := w.registries[0]
-	used := int64(0)
-	if err := r.fetch(t.Context(), r.book.current(2), &used); !errors.Is(err, multikey.ErrOwner) {
+	if err := r.fetch(t.Context(), r.book.current(2)); !errors.Is(err, multikey.ErrOwner) {
 		t.Errorf("keys with the header of another owner: %v", err)
 	}
 	w.sync(t, 0)
@@ -510,14 +573,14 @@ func TestRegistryIsBounded(t *testing.T) {
 		if err := r.accept([][]byte{o.record(multikey.KeyID{byte(v), 2}, maxVersions+20+v, false)}); err != nil {
 			t.Fatal(err)
 		}
-		r.fetchAll(t.Context()) // there are no such keys
+		r.fetchNow(t) // there are no such keys
 	}
 	if n := len(r.faults) - known; n > 2 {
 		t.Errorf("%d faults of an owner are remembered", n)
 	}
 	r.Limit = int64(w.c.KeySize()) - 1
 	used := int64(0)
-	if err := r.fetch(t.Context(), r.book.current(1), &used); !errors.Is(err, ErrRoom) {
+	if err := r.begin(t.Context(), r.book.current(1), &used); !errors.Is(err, ErrRoom) || len(r.fetching) > 0 {
 		t.Errorf("without room: %v", err)
 	}
 	if err := os.WriteFile(filepath.Join(r.Dir, recordsFile), []byte("no records"), 0o600); err != nil {
@@ -554,7 +617,7 @@ func TestDamagedKeys(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	again.fetchAll(t.Context())
+	again.fetchNow(t)
 	if _, err := again.Load(t.Context(), keys.ID()); err != nil {
 		t.Errorf("after a restart: %v", err)
 	}
