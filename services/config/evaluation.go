@@ -15,9 +15,11 @@ type MultikeyService struct {
 	MaxKeys Bytes `yaml:"max_keys,omitempty"`
 	// MaxKeysMemory bounds the keys that are ready to compute with; default 2GiB.
 	MaxKeysMemory Bytes `yaml:"max_keys_memory,omitempty"`
-	// MaxMemory bounds what evaluations take beside them, by estimate: their netlists, inputs and ciphertexts; default 1GiB.
+	// MaxMemory bounds what evaluations take beside them, by estimate: their netlists, inputs and ciphertexts; one
+	// client has half of it at most; default 1GiB.
 	MaxMemory Bytes `yaml:"max_memory,omitempty"`
-	// MaxResults bounds the results that are kept for clients, and KeepResults how long; default 256MiB and 24 h.
+	// MaxResults bounds the results that are kept for clients, and KeepResults how long; of the client that has most, the
+	// oldest make room; default 256MiB and 24 h.
 	MaxResults  Bytes    `yaml:"max_results,omitempty"`
 	KeepResults Duration `yaml:"keep_results,omitempty"`
 	// MaxPerClient bounds the evaluations of a client that wait or run; default 4.

@@ -487,4 +487,21 @@ func TestResultsAreBounded(t *testing.T) {
 	if r.used != 8 {
 		t.Errorf("%d bytes are used", r.used)
 	}
+	// A client that has many does not displace those of one that has few, and one that is new is kept.
+	r.put("d", &result{digest: [32]byte{10}, bytes: make([]byte, 2)}, now)
+	for i := byte(11); i < 20; i++ {
+		r.put("c", &result{digest: [32]byte{i}, bytes: make([]byte, 4)}, now)
+	}
+	last := [32]byte{19}
+	few := [32]byte{10}
+	if r.get("c", last[:], now) == nil || r.get("d", few[:], now) == nil || len(r.list) != 3 || r.used != 10 {
+		t.Errorf("%d results of %d bytes are kept", len(r.list), r.used)
+	}
+	r.put("e", &result{digest: [32]byte{20}, bytes: make([]byte, 10)}, now)
+	if len(r.list) != 1 || r.used != 10 {
+		t.Errorf("%d results of %d bytes beside one that takes all", len(r.list), r.used)
+	}
+	if r.get("e", make([]byte, 32), now.Add(2*time.Hour)); len(r.list) != 0 || r.used != 0 {
+		t.Errorf("%d results of %d bytes after their time", len(r.list), r.used)
+	}
 }

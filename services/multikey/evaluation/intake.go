@@ -38,6 +38,7 @@ type group struct {
 // intake is what a client asks for, checked.
 type intake struct {
 	scheme  *multikey.Scheme
+	client  string
 	request [requestSize]byte
 	digest  [32]byte // of all that was asked
 	netlist [32]byte
@@ -108,7 +109,7 @@ func (in *intake) width(workers int) float64 {
 type next func() (*multikeyv1.EvaluationHeader, []byte, error)
 
 // receive takes a request, whose inputs follow the netlist if they are to be computed, and checks all of it.
-func (s *Service) receive(recv next, compute bool) (in *intake, err error) {
+func (s *Service) receive(client string, recv next, compute bool) (in *intake, err error) {
 	if s.Context == nil {
 		return nil, service.NotConfigured()
 	}
@@ -128,7 +129,7 @@ func (s *Service) receive(recv next, compute bool) (in *intake, err error) {
 				return rpc.Errorf(rpc.Invalid, "send the header first, alone", "no header")
 			}
 			h = m.header
-			in, body, err = s.begin(h, compute)
+			in, body, err = s.begin(client, h, compute)
 			return err
 		case m.header != nil:
 			return rpc.Errorf(rpc.Invalid, "", "a second header")
@@ -159,7 +160,7 @@ func (s *Service) receive(recv next, compute bool) (in *intake, err error) {
 }
 
 // begin checks a header, and gives room for what follows: of a slice's capacity.
-func (s *Service) begin(h *multikeyv1.EvaluationHeader, compute bool) (*intake, []byte, error) {
+func (s *Service) begin(client string, h *multikeyv1.EvaluationHeader, compute bool) (*intake, []byte, error) {
 	scheme := s.Context.Scheme
 	switch {
 	case len(h.GetRequestId()) != requestSize:
@@ -174,7 +175,7 @@ func (s *Service) begin(h *multikeyv1.EvaluationHeader, compute bool) (*intake, 
 	if err := s.Context.Same([32]byte(h.GetParamsHash()), [32]byte(h.GetCrsDigest())); err != nil {
 		return nil, nil, rpc.Errorf(rpc.Foreign, "compare `lodge mk registry list` of the parties", "%v", err)
 	}
-	in := &intake{scheme: scheme, request: [requestSize]byte(h.GetRequestId())}
+	in := &intake{scheme: scheme, client: client, request: [requestSize]byte(h.GetRequestId())}
 	size, bits := int(h.GetNetlistBytes()), 0
 	in.bytes = 2*int64(size) + int64(min(size/leastGate, circuit.MaxWires))*gateMemory
 	for i, g := range h.GetInputs() {
@@ -196,7 +197,7 @@ func (s *Service) begin(h *multikeyv1.EvaluationHeader, compute bool) (*intake, 
 			return nil, nil, err
 		}
 	}
-	release, err := s.reserve(in.bytes)
+	release, err := s.reserve(in.client, in.bytes)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -280,7 +281,7 @@ func (s *Service) enlarge(in *intake, compute bool) error {
 		return rpc.Errorf(rpc.TooLarge, "cut the netlist into pieces, or have the operator raise multikey.max_results", "a result of %d bytes, and room for %d", in.cost.Output, limit)
 	}
 	in.release()
-	release, err := s.reserve(in.bytes)
+	release, err := s.reserve(in.client, in.bytes)
 	if err != nil {
 		return err
 	}

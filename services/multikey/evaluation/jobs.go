@@ -312,7 +312,7 @@ func newResult(s *multikey.Scheme, list []*multikey.Ciphertext) *result {
 	return r
 }
 
-// results are those that are kept: the last ones for which there is room.
+// results are those that are kept: the last ones for which there is room, and no client takes that of others who have less.
 type results struct {
 	limit int64
 	keep  time.Duration
@@ -326,20 +326,40 @@ type kept struct {
 	until  time.Time
 }
 
-// put keeps a result, in place of older ones. The caller holds the service's lock.
+// put keeps a result, in place of older ones: of the client that has most of them. The caller holds the service's lock.
 func (r *results) put(client string, x *result, now time.Time) {
-	r.list = append(r.list, kept{x, client, now.Add(r.keep)})
-	r.used += int64(len(x.bytes))
 	r.trim(now)
+	held := map[string]int64{}
+	for _, k := range r.list {
+		held[k.client] += int64(len(k.bytes))
+	}
+	size := int64(len(x.bytes))
+	held[client] += size
+	for len(r.list) > 0 && r.used+size > r.limit {
+		victim := 0
+		for i, k := range r.list {
+			if held[k.client] > held[r.list[victim].client] {
+				victim = i
+			}
+		}
+		held[r.list[victim].client] -= int64(len(r.list[victim].bytes))
+		r.forget(victim)
+	}
+	r.list = append(r.list, kept{x, client, now.Add(r.keep)})
+	r.used += size
 }
 
-// trim forgets what is too old, or too much.
+// trim forgets what is too old.
 func (r *results) trim(now time.Time) {
-	for len(r.list) > 0 && (r.used > r.limit || now.After(r.list[0].until)) {
-		r.used -= int64(len(r.list[0].bytes))
-		r.list[0].bytes = nil
-		r.list = slices.Delete(r.list, 0, 1)
+	for len(r.list) > 0 && now.After(r.list[0].until) {
+		r.forget(0)
 	}
+}
+
+func (r *results) forget(i int) {
+	r.used -= int64(len(r.list[i].bytes))
+	r.list[i].bytes = nil
+	r.list = slices.Delete(r.list, i, i+1)
 }
 
 // get gives a copy of a client's result, whose bytes nobody changes; nil if it is not kept. The caller holds the lock.

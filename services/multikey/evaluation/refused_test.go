@@ -90,6 +90,26 @@ func TestRefusedByLimits(t *testing.T) {
 	if _, err := w.submit("c", first); code(err) != rpc.Busy {
 		t.Errorf("beside what takes all memory: %v", err)
 	}
+	w.s.memory = 0
+	// What one client has reserved leaves half for the others.
+	share := int64(w.s.Limits.MaxMemory) / 2
+	release, err := w.s.reserve("c", share)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.submit("c", first); code(err) != rpc.Busy {
+		t.Errorf("beside what takes all that the client may have: %v", err)
+	}
+	if _, err := w.submit("d", first); err != nil {
+		t.Errorf("beside what another client has: %v", err)
+	}
+	if _, err := w.s.reserve("e", share+1); code(err) != rpc.TooLarge {
+		t.Errorf("more than a client may have: %v", err)
+	}
+	release()
+	if _, err := w.submit("c", first); err != nil {
+		t.Errorf("after it was given back: %v", err)
+	}
 	w.s.Context = nil
 	if _, err := w.estimate(first); code(err) != rpc.Invalid {
 		t.Errorf("without a context: %v", err)
@@ -125,7 +145,7 @@ func FuzzReceive(f *testing.F) {
 			return
 		}
 		requests := [][]byte{nil, body}
-		in, err := w.s.receive(func() (*multikeyv1.EvaluationHeader, []byte, error) {
+		in, err := w.s.receive("c", func() (*multikeyv1.EvaluationHeader, []byte, error) {
 			if len(requests) == 0 {
 				return nil, nil, io.EOF
 			}

@@ -55,9 +55,10 @@ type Service struct {
 	keys *cache
 
 	mu      sync.Mutex
-	memory  int64         // reserved by uploads, and by jobs that have not ended
-	jobs    []*job        // in the order of their submission
-	wake    chan struct{} // closed when a job may begin, or has ended
+	memory  int64            // reserved by uploads, and by jobs that have not ended
+	held    map[string]int64 // what each client has of it
+	jobs    []*job           // in the order of their submission
+	wake    chan struct{}    // closed when a job may begin, or has ended
 	results results
 	// rotation is what one takes on one of the workers, in seconds; 0: not measured yet.
 	rotation float64
@@ -68,7 +69,7 @@ func New(c Config) *Service {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	s := &Service{Config: c, wake: make(chan struct{}), results: results{limit: int64(c.Limits.MaxResults), keep: time.Duration(c.Limits.KeepResults)}}
+	s := &Service{Config: c, held: map[string]int64{}, wake: make(chan struct{}), results: results{limit: int64(c.Limits.MaxResults), keep: time.Duration(c.Limits.KeepResults)}}
 	if c.Context != nil {
 		s.keys = newCache(c.Context.Scheme, c.Keys, int64(c.Limits.MaxKeysMemory), c.Workers)
 		s.tell()
@@ -76,22 +77,30 @@ func New(c Config) *Service {
 	return s
 }
 
-// reserve takes memory until release.
-func (s *Service) reserve(bytes int64) (release func(), err error) {
+// reserve takes memory for a client until release: of all that there is, no more than half for one.
+func (s *Service) reserve(client string, bytes int64) (release func(), err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	limit := int64(s.Limits.MaxMemory)
+	share := limit / 2
 	switch {
-	case bytes > limit:
-		return nil, rpc.Errorf(rpc.TooLarge, "cut it into pieces, or have the operator raise multikey.max_memory", "an evaluation of about %d bytes, and room for %d", bytes, limit)
+	case bytes > share:
+		return nil, rpc.Errorf(rpc.TooLarge, "cut it into pieces, or have the operator raise multikey.max_memory, of which a client has half",
+			"an evaluation of about %d bytes, and room for %d", bytes, share)
+	case s.held[client]+bytes > share:
+		return nil, rpc.Errorf(rpc.Busy, "try again when another of this client's has ended", "an evaluation of about %d bytes, and %d left for this client", bytes, share-s.held[client])
 	case s.memory+bytes > limit:
 		return nil, rpc.Errorf(rpc.Busy, "try again when another has ended", "an evaluation of about %d bytes, and %d left", bytes, limit-s.memory)
 	}
 	s.memory += bytes
+	s.held[client] += bytes
 	return sync.OnceFunc(func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.memory -= bytes
+		if s.held[client] -= bytes; s.held[client] == 0 {
+			delete(s.held, client)
+		}
 		s.stir()
 	}), nil
 }
@@ -139,7 +148,8 @@ func refused(err error) error {
 
 // Estimate implements the service.
 func (s *Service) Estimate(stream multikeyv1.EvaluationService_EstimateServer) error {
-	in, err := s.receive(func() (*multikeyv1.EvaluationHeader, []byte, error) {
+	caller, _ := rpc.Caller(stream.Context())
+	in, err := s.receive(caller.Name, func() (*multikeyv1.EvaluationHeader, []byte, error) {
 		m, err := stream.Recv()
 		return m.GetHeader(), m.GetChunk(), err
 	}, false)
@@ -189,14 +199,14 @@ func (s *Service) measure(ctx context.Context, in *intake) (float64, error) {
 
 // Submit implements the service.
 func (s *Service) Submit(stream multikeyv1.EvaluationService_SubmitServer) error {
-	in, err := s.receive(func() (*multikeyv1.EvaluationHeader, []byte, error) {
+	caller, _ := rpc.Caller(stream.Context())
+	in, err := s.receive(caller.Name, func() (*multikeyv1.EvaluationHeader, []byte, error) {
 		m, err := stream.Recv()
 		return m.GetHeader(), m.GetChunk(), err
 	}, true)
 	if err != nil {
 		return refused(err)
 	}
-	caller, _ := rpc.Caller(stream.Context())
 	j, err := s.add(caller.Name, in)
 	if err != nil {
 		in.release()
