@@ -24,7 +24,8 @@ type multikeySummary struct {
 	LogN      int             `json:"log_n"`
 	Dim       int             `json:"dimension"`
 	Security  securityRecords `json:"security"`
-	KeyBytes  int             `json:"key_bytes"` // to publish
+	KeyBytes  int             `json:"key_bytes"`        // to publish
+	Gate      float64         `json:"log_gate_failure"` // of operands with a key of each, that are results of multiplexers
 	Insecure  bool            `json:"insecure"`
 	Hash      string          `json:"hash"`
 	Quorums   []multikeyUse   `json:"quorums"` // none: its noise is too much for decryption
@@ -47,7 +48,7 @@ func summarizeMultikey(set *multikey.Set) (*multikeySummary, error) {
 	hash, f := set.Hash(), set.Security()
 	r := &multikeySummary{
 		Name: set.Name, Threshold: true, Scheme: "multikey", Default: set.Name == multikey.Default, Parties: set.Parties, LogN: set.LogN, Dim: set.Dim,
-		Security: securityRecords{f.Ring, f.LWE}, KeyBytes: s.KeySize(), Insecure: set.Insecure, Hash: hex.EncodeToString(hash[:]), Quorums: []multikeyUse{},
+		Security: securityRecords{f.Ring, f.LWE}, KeyBytes: s.KeySize(), Gate: math.Round(10*set.Noise(set.Parties).WorstFailure()) / 10, Insecure: set.Insecure, Hash: hex.EncodeToString(hash[:]), Quorums: []multikeyUse{},
 	}
 	for n := 2; n <= set.Parties; n++ {
 		p, err := mkdecrypt.Params(set, n, n)
@@ -76,7 +77,7 @@ func multikeySets(all bool) (list []*multikeySummary) {
 
 func printMultikeySets(w io.Writer, list []*multikeySummary) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "SET\tPARTIES\tN\tDIMENSION\tSECURITY\tKEYS")
+	fmt.Fprintln(t, "SET\tPARTIES\tN\tDIMENSION\tSECURITY\tA GATE FAILS\tKEYS")
 	for _, s := range list {
 		name := s.Name
 		if s.Default {
@@ -89,7 +90,7 @@ func printMultikeySets(w io.Writer, list []*multikeySummary) error {
 				security += ", insecure"
 			}
 		}
-		fmt.Fprintf(t, "%s\t%d\t2^%d\t%d\t%s\t%s\n", name, s.Parties, s.LogN, s.Dim, security, amount(float64(s.KeyBytes)))
+		fmt.Fprintf(t, "%s\t%d\t2^%d\t%d\t%s\t2^%.0f\t%s\n", name, s.Parties, s.LogN, s.Dim, security, s.Gate, amount(float64(s.KeyBytes)))
 	}
 	return t.Flush()
 }

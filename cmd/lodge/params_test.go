@@ -55,7 +55,7 @@ func TestParamsShowMultikey(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"2^134", "62.4 MB", "6 bits", "hash "} {
+	for _, want := range []string{"2^134", "2^-65", "62.4 MB", "6 bits", "hash "} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, out)
 		}
