@@ -48,7 +48,8 @@ func summarizeMultikey(set *multikey.Set) (*multikeySummary, error) {
 	hash, f := set.Hash(), set.Security()
 	r := &multikeySummary{
 		Name: set.Name, Threshold: true, Scheme: "multikey", Default: set.Name == multikey.Default, Parties: set.Parties, LogN: set.LogN, Dim: set.Dim,
-		Security: securityRecords{f.Ring, f.LWE}, KeyBytes: s.KeySize(), Gate: math.Round(10*set.Noise(set.Parties).WorstFailure()) / 10, Insecure: set.Insecure, Hash: hex.EncodeToString(hash[:]), Quorums: []multikeyUse{},
+		Security: securityRecords{f.Ring, f.LWE}, KeyBytes: s.KeySize(),
+		Gate: math.Round(10*set.Noise(set.Parties).WorstFailure()) / 10, Insecure: set.Insecure, Hash: hex.EncodeToString(hash[:]), Quorums: []multikeyUse{},
 	}
 	for n := 2; n <= set.Parties; n++ {
 		p, err := mkdecrypt.Params(set, n, n)

@@ -501,6 +501,12 @@ func TestResultsAreBounded(t *testing.T) {
 	if len(r.list) != 1 || r.used != 10 {
 		t.Errorf("%d results of %d bytes beside one that takes all", len(r.list), r.used)
 	}
+	for range maxKept + 1 {
+		r.put("e", &result{bytes: make([]byte, 0)}, now)
+	}
+	if len(r.list) != maxKept {
+		t.Errorf("%d results are kept, however small", len(r.list))
+	}
 	if r.get("e", make([]byte, 32), now.Add(2*time.Hour)); len(r.list) != 0 || r.used != 0 {
 		t.Errorf("%d results of %d bytes after their time", len(r.list), r.used)
 	}

@@ -21,6 +21,8 @@ const (
 	maxRunning = 2
 	// maxEnded is how many jobs that have ended are remembered.
 	maxEnded = 1000
+	// maxKept is how many results are kept, however small.
+	maxKept = 10000
 )
 
 const (
@@ -335,7 +337,7 @@ func (r *results) put(client string, x *result, now time.Time) {
 	}
 	size := int64(len(x.bytes))
 	held[client] += size
-	for len(r.list) > 0 && r.used+size > r.limit {
+	for len(r.list) > 0 && (r.used+size > r.limit || len(r.list) >= maxKept) {
 		victim := 0
 		for i, k := range r.list {
 			if held[k.client] > held[r.list[victim].client] {

@@ -15,8 +15,8 @@ import (
 const (
 	askTime = 10 * time.Second // for a short answer
 	stall   = 30 * time.Second // between two chunks
-	// patience is how long one party sends before another one is asked for the rest.
-	patience = 5 * time.Minute
+	// longest is how long one party sends before another one is asked for the rest.
+	longest = 5 * time.Minute
 )
 
 // maxAnnounced is how many records are told at a time.
@@ -159,7 +159,7 @@ func (r *Registry) plan() (wanted, missing, busy []*Entry) {
 			continue
 		}
 		wanted = append(wanted, e)
-		if !r.present[e] && r.fetching[e] == nil {
+		if !r.present[e] && !r.writing(e) {
 			missing = append(missing, e)
 		}
 	}
@@ -174,6 +174,17 @@ func (r *Registry) plan() (wanted, missing, busy []*Entry) {
 		}
 	}
 	return wanted, missing, busy
+}
+
+// writing says whether the file of keys is being written: for an entry, or an earlier one that had the same keys. The caller
+// holds the lock.
+func (r *Registry) writing(e *Entry) bool {
+	for x := range r.fetching {
+		if x.Place == e.Place && x.Key == e.Key {
+			return true
+		}
+	}
+	return false
 }
 
 // size is what keys take on disk.
@@ -286,7 +297,7 @@ func (r *Registry) fetch(ctx context.Context, e *Entry) error {
 
 // from takes what is missing from one party. What it sends that is wrong is not kept.
 func (r *Registry) from(ctx context.Context, peer int, p *part) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, r.patience)
 	defer cancel()
 	idle := time.AfterFunc(stall, cancel)
 	defer idle.Stop()

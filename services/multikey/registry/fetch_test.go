@@ -1,10 +1,12 @@
 package registry
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -200,6 +202,63 @@ func TestSlowOwner(t *testing.T) {
 		time.Sleep(100 * time.Millisecond)
 	}
 	t.Error("files of keys that nobody wants stay")
+}
+
+// A party that sends for too long is left, and another one is asked for the rest.
+func TestSlowSender(t *testing.T) {
+	over := make(chan struct{})
+	w := newWorld(t, 3, map[int]func(*Registry) multikeyv1.RegistryServiceServer{
+		1: func(r *Registry) multikeyv1.RegistryServiceServer {
+			return relay{r, func(n int, m *multikeyv1.GetPublishedResponse) error {
+				if n == 2 && m.GetIndex() == 1 {
+					<-over
+				}
+				return nil
+			}}
+		},
+	})
+	defer close(over)
+	keys := w.own[1].make(1)
+	w.registries[2].Peers[1] = dial(t, w.registries[1]) // with whom it is fast
+	w.sync(t, 2)
+	if err := w.registries[2].Usable(keys.ID()); code(err) != rpc.UnknownKey {
+		t.Fatal(err)
+	}
+	w.sync(t, 1)
+	w.sync(t, 2)
+	r := w.registries[0]
+	r.patience = 200 * time.Millisecond
+	r.Peers[2] = nil
+	if err := r.fetch(t.Context(), r.book.current(1)); err == nil || !strings.Contains(err.Error(), context.DeadlineExceeded.Error()) {
+		t.Fatalf("from one that sends for too long: %v", err)
+	}
+	r.patience = longest
+	r.Peers[1], r.Peers[2] = nil, w.conns[2]
+	r.fetchNow(t)
+	if err := r.Usable(keys.ID()); err != nil {
+		t.Error(err)
+	}
+}
+
+// An owner who signs two versions of the same keys does not have them written twice at once.
+func TestSameKeysTwice(t *testing.T) {
+	w := newWorld(t, 2, nil)
+	keys := w.own[1].make(1)
+	w.own[1].records = append(w.own[1].records, w.own[1].record(keys.ID(), 2, false))
+	r := w.registries[0]
+	if err := r.accept(w.own[1].records); err != nil {
+		t.Fatal(err)
+	}
+	earlier, later := r.book.owners[1][0], r.book.owners[1][1]
+	stopped := false
+	r.fetching[earlier] = func() { stopped = true }
+	if _, missing, busy := r.plan(); len(missing) != 0 || len(busy) != 1 || !stopped {
+		t.Errorf("%d are missing and %d being fetched, and the earlier one is stopped: %v", len(missing), len(busy), stopped)
+	}
+	delete(r.fetching, earlier)
+	if _, missing, _ := r.plan(); len(missing) != 1 || missing[0] != later {
+		t.Errorf("%d are missing then", len(missing))
+	}
 }
 
 // A party that signs that another's keys are its own gets nothing by it, and does not keep others from having them.

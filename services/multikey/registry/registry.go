@@ -54,7 +54,8 @@ type Registry struct {
 	disk disk
 	wake chan struct{} // holds a token when there is something to do
 
-	fetches sync.WaitGroup
+	fetches  sync.WaitGroup
+	patience time.Duration // with one party that sends keys
 
 	mu       sync.Mutex
 	book     *book
@@ -77,7 +78,7 @@ func New(c Config) (*Registry, error) {
 		return nil, err
 	}
 	r := &Registry{
-		Config: c, disk: disk{c.Dir, c.Context}, wake: make(chan struct{}, 1), book: newBook(c.Context, c.Signers),
+		Config: c, patience: longest, disk: disk{c.Dir, c.Context}, wake: make(chan struct{}, 1), book: newBook(c.Context, c.Signers),
 		present: map[*Entry]bool{}, fetching: map[*Entry]context.CancelFunc{}, told: map[*Entry]int{}, faults: map[string]bool{},
 	}
 	list, err := r.disk.records()
