@@ -22,7 +22,7 @@ import (
 // Every edit leaves a file that builds, which go/types finds out in milliseconds: what does not build, no test can miss.
 func TestEditsBuild(t *testing.T) {
 	directories := map[string]bool{}
-	for _, m := range table() {
+	for _, m := range verifications(t) {
 		directories["./"+filepath.ToSlash(filepath.Dir(m.File))] = true
 	}
 	packages, err := load(slices.Sorted(maps.Keys(directories)))
@@ -36,7 +36,7 @@ func TestEditsBuild(t *testing.T) {
 			}
 		}
 	}
-	for _, m := range table() {
+	for _, m := range verifications(t) {
 		p := packages[modulePath+"/"+filepath.ToSlash(filepath.Dir(m.File))]
 		name := filepath.Base(m.File)
 		if p == nil || p.files[name] == nil {

@@ -1,6 +1,11 @@
-// Command mutations switches off the verifications that Lodge's protocols rest on, one at a time, and demands that a test
-// fails for each: a check that no test misses is a check that the next change may lose. The table (table.go) has an edit of
-// the source for every verification; an edit goes into a build overlay (go help build), never into the tree.
+// Command mutations switches off the checks that Lodge's protocols rest on, one at a time, and
+// demands that a test fails for each. If no test fails, the next change may lose the check. A
+// comment directly above the check declares the mutation:
+//
+//	//lodge:check AREA/NAME [OPTION]... what goes wrong without the check
+//
+// docs/testing.md lists the options. The table in table.go holds the mutations that a marker cannot
+// express. An edit goes into a build overlay (go help build), never into the tree.
 //
 //	mutations                        all of them
 //	mutations -count 12 -seed 345    12 of them, others with every seed; prints what was left out
@@ -63,7 +68,11 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	all := slices.DeleteFunc(table(), func(m mutation) bool { return !name.MatchString(m.Name) })
+	all, err := every(root)
+	if err != nil {
+		return err
+	}
+	all = slices.DeleteFunc(all, func(m mutation) bool { return !name.MatchString(m.Name) })
 	if o.list {
 		return list(out, all, o.asJSON)
 	}

@@ -21,9 +21,29 @@ type mutation struct {
 	Hangs    bool     `json:",omitempty"` // a test that does not end counts as failed
 	// Redundant says why nothing can notice that this verification is off; it is not run.
 	Redundant string `json:",omitempty"`
+
+	marked bool // declared by a marker in the file, instead of Old and New
 }
 
-// table lists every verification.
+// every gives the mutations of the markers below root, and then those of the table.
+func every(root string) ([]mutation, error) {
+	all, err := marked(root)
+	if err != nil {
+		return nil, err
+	}
+	seen := map[string]bool{}
+	for _, m := range all {
+		seen[m.Name] = true
+	}
+	for _, m := range table() {
+		if seen[m.Name] {
+			return nil, fmt.Errorf("%s is in the table and is also the name of a marker", m.Name)
+		}
+	}
+	return append(all, table()...), nil
+}
+
+// table lists the verifications that a marker cannot express.
 func table() []mutation {
 	return slices.Concat(
 		area("codec", "engine/codec", codecTable),
@@ -95,6 +115,10 @@ func area(name, dir string, list []mutation) []mutation {
 
 // apply gives the source with the edit.
 func (m mutation) apply(source string) (string, error) {
+	if m.marked {
+		edited, _, err := switchOff(m.File, source, m.Name)
+		return edited, err
+	}
 	switch n := strings.Count(source, m.Old); n {
 	case 1:
 		return strings.Replace(source, m.Old, m.New, 1), nil

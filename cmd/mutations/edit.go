@@ -1,0 +1,494 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/printer"
+	"go/token"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// A change replaces the bytes [from, to) of a source.
+type change struct {
+	from, to int
+	text     string
+}
+
+// switchOff gives the source with the check of the marker called name switched off, and the bytes of
+// the original that the edit concerns.
+func switchOff(file, text, name string) (edited string, span [2]int, err error) {
+	s, err := parseSource(file, []byte(text))
+	if err != nil {
+		return "", span, err
+	}
+	for _, m := range s.markers {
+		if m.Name == name {
+			return s.change(m)
+		}
+	}
+	return "", span, fmt.Errorf("%s: no marker in %s", name, file)
+}
+
+// change applies the operators of a marker to the code below it, or the default one when it has
+// none: an if never holds, a case never matches, an operand, element or argument is dropped, and any
+// other statement never runs. All of them leave code that compiles, as far as that is possible
+// without types: what the removed code alone has used stays in use.
+func (s *source) change(m marker) (string, [2]int, error) {
+	chain := s.marked(m.below)
+	if chain == nil {
+		return "", [2]int{}, fmt.Errorf("line %d holds no code that begins there: a marker stands directly above the check", m.below)
+	}
+	var changes []change
+	edits := m.edits
+	if edits == nil {
+		edits = []operator{{name: "off"}}
+	}
+	for _, o := range edits {
+		c, err := s.operate(chain, o)
+		if err != nil {
+			return "", [2]int{}, err
+		}
+		changes = append(changes, c...)
+	}
+	slices.SortStableFunc(changes, func(a, b change) int { return cmp.Compare(a.from, b.from) })
+	span := [2]int{changes[0].from, changes[len(changes)-1].to}
+	for i, c := range changes[1:] {
+		if c.from < changes[i].to {
+			return "", span, errors.New("two options edit the same code")
+		}
+	}
+	changes = append(s.keepUsed(chain, changes), changes...)
+	slices.SortStableFunc(changes, func(a, b change) int { return cmp.Compare(a.from, b.from) })
+	edited := apply(s.text, changes)
+	if edited == string(s.text) {
+		return "", span, errors.New("the edit changes nothing")
+	}
+	return edited, span, nil
+}
+
+// apply applies sorted changes.
+func apply(text []byte, changes []change) string {
+	var out strings.Builder
+	at := 0
+	for _, c := range changes {
+		out.Write(text[at:c.from])
+		out.WriteString(c.text)
+		at = c.to
+	}
+	out.Write(text[at:])
+	return out.String()
+}
+
+// marked finds the outermost node that begins on a line, behind the nodes around it.
+func (s *source) marked(line int) (chain []ast.Node) {
+	var stack []ast.Node
+	ast.Inspect(s.file, func(n ast.Node) bool {
+		if n == nil {
+			stack = stack[:len(stack)-1]
+			return true
+		}
+		stack = append(stack, n)
+		switch n.(type) {
+		case *ast.File, *ast.CommentGroup, *ast.Comment, *ast.FieldList, *ast.BlockStmt:
+			return chain == nil
+		}
+		if chain == nil && s.fset.Position(n.Pos()).Line == line && s.leads(n) {
+			chain = slices.Clone(stack)
+		}
+		return chain == nil
+	})
+	return chain
+}
+
+// leads reports whether nothing stands before a node on its line, except the end of the block before
+// an else.
+func (s *source) leads(n ast.Node) bool {
+	before := strings.Join(strings.Fields(s.lineBefore(n.Pos())), " ")
+	return before == "" || before == "} else"
+}
+
+// lineBefore gives what stands on a line before a position.
+func (s *source) lineBefore(p token.Pos) string {
+	at := s.offset(p)
+	return string(s.text[bytes.LastIndexByte(s.text[:at], '\n')+1 : at])
+}
+
+func (s *source) offset(p token.Pos) int { return s.fset.Position(p).Offset }
+
+func (s *source) textOf(n ast.Node) string {
+	return string(s.text[s.offset(n.Pos()):s.offset(n.End())])
+}
+
+// operate gives the changes of one operator to the last node of the chain.
+func (s *source) operate(chain []ast.Node, o operator) ([]change, error) {
+	n := chain[len(chain)-1]
+	switch o.name {
+	case "off":
+		return s.off(chain)
+	case "return":
+		text := strings.TrimSpace("return " + o.to)
+		if fn, ok := n.(*ast.FuncDecl); ok && fn.Body != nil {
+			at := s.offset(fn.Body.Lbrace) + 1
+			return []change{{at, at, " " + text + ";"}}, nil
+		}
+		if _, ok := n.(ast.Stmt); !ok {
+			return nil, errors.New("return= wants a statement or a function")
+		}
+		return []change{{s.offset(n.Pos()), s.offset(n.Pos()), text + "; "}}, nil
+	}
+	want, err := parseElement(o.from)
+	if err != nil {
+		return nil, fmt.Errorf("%s is not an expression: %w", o.from, err)
+	}
+	at, err := s.find(n, want, o.from)
+	if err != nil {
+		return nil, err
+	}
+	at = append(slices.Clone(chain[:len(chain)-1]), at...)
+	if o.name == "drop" {
+		return s.drop(at)
+	}
+	to, err := parseElement(o.to)
+	if err != nil {
+		return nil, fmt.Errorf("%s is not an expression: %w", o.to, err)
+	}
+	text := o.to
+	if _, ok := to.(*ast.BinaryExpr); ok && bound(at) {
+		text = "(" + text + ")"
+	}
+	last := at[len(at)-1]
+	return []change{{s.offset(last.Pos()), s.offset(last.End()), text}}, nil
+}
+
+// bound reports whether the parent of the last node binds it as an operand, so that an expression in
+// its place wants parentheses.
+func bound(chain []ast.Node) bool {
+	switch p := chain[len(chain)-2].(type) {
+	case *ast.BinaryExpr, *ast.UnaryExpr, *ast.StarExpr, *ast.SelectorExpr:
+		return true
+	case *ast.CallExpr:
+		return p.Fun == chain[len(chain)-1]
+	case *ast.IndexExpr:
+		return p.X == chain[len(chain)-1]
+	}
+	return false
+}
+
+// off switches a whole check off.
+func (s *source) off(chain []ast.Node) ([]change, error) {
+	switch n := chain[len(chain)-1].(type) {
+	case *ast.IfStmt:
+		return []change{s.never(n.Cond)}, nil
+	case *ast.CaseClause:
+		if len(n.List) == 0 {
+			return nil, errors.New("a default cannot be switched off: use drop=, swap= or return=")
+		}
+		if sw, ok := chain[len(chain)-3].(*ast.SwitchStmt); !ok || sw.Tag != nil {
+			return []change{{s.offset(n.Pos()), s.offset(n.End()), ""}}, nil
+		}
+		var all []change
+		for _, e := range n.List {
+			all = append(all, s.never(e))
+		}
+		return all, nil
+	case ast.Stmt:
+		return []change{
+			{s.offset(n.Pos()), s.offset(n.Pos()), "if false { "},
+			{s.offset(n.End()), s.offset(n.End()), " }"},
+		}, nil
+	case ast.Expr:
+		return s.drop(chain)
+	}
+	return nil, errors.New("only a statement, case, operand, argument or element can be switched off: use drop=, swap= or return=")
+}
+
+// never makes a condition false and still uses what it uses.
+func (s *source) never(e ast.Expr) change {
+	return change{s.offset(e.Pos()), s.offset(e.End()), "false && (" + s.textOf(e) + ")"}
+}
+
+// drop removes the last node of the chain from the operands, arguments or elements that it is one of.
+func (s *source) drop(chain []ast.Node) ([]change, error) {
+	last := len(chain) - 1
+	for last > 0 {
+		if _, ok := chain[last-1].(*ast.ParenExpr); !ok {
+			break
+		}
+		last--
+	}
+	n, from, to := chain[last], s.offset(chain[last].Pos()), s.offset(chain[last].End())
+	var list []ast.Expr
+	switch p := chain[last-1].(type) {
+	case *ast.BinaryExpr:
+		switch p.Op {
+		case token.LOR:
+			return []change{s.never(n.(ast.Expr))}, nil
+		case token.LAND:
+			return []change{{from, to, "(true || " + s.textOf(n) + ")"}}, nil
+		}
+		if n == p.Y {
+			return []change{{s.offset(p.X.End()), to, ""}}, nil
+		}
+		return []change{{from, s.offset(p.Y.Pos()), ""}}, nil
+	case *ast.CallExpr:
+		list = p.Args
+	case *ast.CompositeLit:
+		list = p.Elts
+	case *ast.CaseClause:
+		list = p.List
+	case ast.Stmt:
+		if n == p { // a statement, not an expression
+			return nil, errors.New("drop= wants an operand, an argument or an element")
+		}
+		if x, ok := p.(*ast.ExprStmt); ok {
+			return s.off(append(slices.Clone(chain[:last-1]), x))
+		}
+	}
+	i := slices.IndexFunc(list, func(e ast.Expr) bool { return e == n })
+	switch {
+	case i < 0:
+		return nil, fmt.Errorf("%s is not an operand, an argument or an element that can be dropped: use swap=", s.textOf(n))
+	case i+1 < len(list):
+		to = s.offset(list[i+1].Pos())
+	case i > 0:
+		from = s.offset(list[i-1].End())
+	}
+	return []change{{from, to, ""}}, nil
+}
+
+// parseElement parses an expression, or key: value as in a composite literal.
+func parseElement(text string) (ast.Expr, error) {
+	e, err := parser.ParseExpr("_{" + text + "}")
+	if err != nil {
+		return nil, err
+	}
+	lit, ok := e.(*ast.CompositeLit)
+	if !ok || len(lit.Elts) != 1 {
+		return nil, errors.New("want one expression")
+	}
+	return lit.Elts[0], nil
+}
+
+// find looks for an expression in a node and gives the path to it. It must occur once in the header
+// of the statement, or else once in all of it.
+func (s *source) find(n ast.Node, want ast.Expr, text string) ([]ast.Node, error) {
+	canonical := canon(want)
+	var found [][]ast.Node
+	for _, part := range append(header(n), n) {
+		if found = s.occurrences(part, canonical); len(found) == 1 && part != n {
+			found[0] = append([]ast.Node{n}, found[0]...)
+		}
+		if len(found) == 1 {
+			return found[0], nil
+		}
+		if len(found) > 1 {
+			break
+		}
+	}
+	if len(found) == 0 {
+		return nil, fmt.Errorf("the marked code does not contain %s", text)
+	}
+	return nil, fmt.Errorf("the marked code contains %s %d times, want once", text, len(found))
+}
+
+// occurrences gives the paths from n to the expressions that print as canonical.
+func (s *source) occurrences(n ast.Node, canonical string) (found [][]ast.Node) {
+	var stack []ast.Node
+	ast.Inspect(n, func(x ast.Node) bool {
+		if x == nil {
+			stack = stack[:len(stack)-1]
+			return true
+		}
+		stack = append(stack, x)
+		if e, ok := x.(ast.Expr); ok && canon(e) == canonical {
+			found = append(found, slices.Clone(stack))
+		}
+		return true
+	})
+	return found
+}
+
+// header gives the parts of a statement before its body, the most likely ones first.
+func header(n ast.Node) []ast.Node {
+	var parts []ast.Node
+	add := func(list ...ast.Node) { parts = append(parts, list...) }
+	switch n := n.(type) {
+	case *ast.IfStmt:
+		if add(n.Cond); n.Init != nil {
+			add(n.Init)
+		}
+	case *ast.ForStmt:
+		if n.Cond != nil {
+			add(n.Cond)
+		}
+	case *ast.RangeStmt:
+		add(n.X)
+	case *ast.SwitchStmt:
+		if n.Tag != nil {
+			add(n.Tag)
+		}
+	case *ast.CaseClause:
+		for _, e := range n.List {
+			add(e)
+		}
+	}
+	return parts
+}
+
+var spaces = regexp.MustCompile(`\s+`)
+
+// canon prints an expression without regard to its layout.
+func canon(e ast.Expr) string {
+	var b bytes.Buffer
+	if err := printer.Fprint(&b, token.NewFileSet(), e); err != nil {
+		return ""
+	}
+	text := spaces.ReplaceAllString(b.String(), "")
+	return strings.NewReplacer(",)", ")", ",}", "}").Replace(text)
+}
+
+// keepUsed gives changes that keep in use what only the replaced text has used: variables of the
+// function, by an assignment to _ before the marked statement, and imports, by a name of _.
+func (s *source) keepUsed(chain []ast.Node, changes []change) (more []change) {
+	after, err := parser.ParseFile(token.NewFileSet(), "", apply(s.text, changes), parser.SkipObjectResolution)
+	if err != nil {
+		return nil // the edit does not compile anyway, as the caller finds out
+	}
+	var fn *ast.FuncDecl
+	var stmt ast.Stmt // the innermost one in a list of statements
+	for i, n := range chain {
+		if f, ok := n.(*ast.FuncDecl); ok {
+			fn = f
+		}
+		if x, ok := n.(ast.Stmt); ok && listed(chain, i) {
+			stmt = x
+		}
+	}
+	_, selected := names(after)
+	_, selectedBefore := names(s.file)
+	for _, i := range s.file.Imports {
+		name := importName(i)
+		if selectedBefore[name] > 0 && selected[name] == 0 {
+			more = append(more, change{s.offset(i.Pos()), s.offset(i.Path.Pos()), "_ "})
+		}
+	}
+	if fn == nil || stmt == nil {
+		return more
+	}
+	inside, _ := names(fn)
+	declared := locals(fn, stmt)
+	for _, d := range after.Decls {
+		f, ok := d.(*ast.FuncDecl)
+		if !ok || f.Name.Name != fn.Name.Name || receiver(f) != receiver(fn) {
+			continue
+		}
+		now, _ := names(f)
+		for name := range declared {
+			if inside[name] > 1 && now[name] == 1 {
+				more = append(more, change{s.offset(stmt.Pos()), s.offset(stmt.Pos()), "_ = " + name + "; "})
+			}
+		}
+	}
+	slices.SortFunc(more, func(a, b change) int { return cmp.Compare(a.text, b.text) })
+	return more
+}
+
+// listed reports whether the node stands in a list of statements, where others can stand before it.
+func listed(chain []ast.Node, i int) bool {
+	if i == 0 {
+		return false
+	}
+	switch chain[i].(type) {
+	case *ast.CaseClause, *ast.CommClause, *ast.BlockStmt:
+		return false
+	}
+	switch p := chain[i-1].(type) {
+	case *ast.BlockStmt:
+		return true
+	case *ast.CaseClause:
+		return true
+	case *ast.CommClause:
+		return p.Comm != chain[i]
+	}
+	return false
+}
+
+// names counts the identifiers of a node by name, without those behind a dot, and the packages or
+// variables that something is selected from.
+func names(n ast.Node) (all, selected map[string]int) {
+	all, selected = map[string]int{}, map[string]int{}
+	ast.Inspect(n, func(x ast.Node) bool {
+		switch x := x.(type) {
+		case *ast.SelectorExpr:
+			if id, ok := x.X.(*ast.Ident); ok {
+				selected[id.Name]++
+			}
+			ast.Inspect(x.X, func(y ast.Node) bool {
+				if id, ok := y.(*ast.Ident); ok {
+					all[id.Name]++
+				}
+				return true
+			})
+			return false
+		case *ast.Ident:
+			all[x.Name]++
+		}
+		return true
+	})
+	return all, selected
+}
+
+// locals gives the names that a function declares by := or var before a statement.
+func locals(fn *ast.FuncDecl, before ast.Stmt) map[string]bool {
+	found := map[string]bool{}
+	add := func(e ast.Expr) {
+		if id, ok := e.(*ast.Ident); ok && id.Name != "_" && id.Pos() < before.Pos() {
+			found[id.Name] = true
+		}
+	}
+	ast.Inspect(fn, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.AssignStmt:
+			if n.Tok == token.DEFINE {
+				for _, e := range n.Lhs {
+					add(e)
+				}
+			}
+		case *ast.RangeStmt:
+			add(n.Key)
+			add(n.Value)
+		case *ast.ValueSpec:
+			for _, id := range n.Names {
+				add(id)
+			}
+		}
+		return true
+	})
+	return found
+}
+
+func receiver(fn *ast.FuncDecl) string {
+	if fn.Recv == nil {
+		return ""
+	}
+	return canon(fn.Recv.List[0].Type)
+}
+
+// importName is the name by which a file refers to an import.
+func importName(i *ast.ImportSpec) string {
+	if i.Name != nil {
+		return i.Name.Name
+	}
+	p := strings.Trim(i.Path.Value, `"`)
+	if base := path.Base(p); !regexp.MustCompile(`^v[0-9]+$`).MatchString(base) {
+		return base
+	}
+	return path.Base(path.Dir(p))
+}
