@@ -25,7 +25,7 @@ type Compared struct {
 	Missing string   `json:"missing,omitempty"` // why there is no figure of ours
 	Differs []string `json:"differs,omitempty"`
 
-	title, machine string
+	title, machine, set string
 }
 
 // RunPapers measures the rows and returns all of their cells. A row that needs more memory than is available, or that fails,
@@ -64,7 +64,7 @@ func (r PaperRow) compare(values []float64, missing string) (list []Compared) {
 	for i, c := range r.table.columns {
 		x := Compared{
 			Table: r.Table, Source: r.table.source, Row: r.Label, Column: c.name, Unit: c.unit, With: r.with, Missing: missing,
-			Differs: r.table.differs, title: r.table.title, machine: r.table.machine,
+			Differs: r.table.differs, title: r.table.title, machine: r.table.machine, set: r.set,
 		}
 		if f := r.row.figures[i]; f != 0 {
 			x.Paper = &f
@@ -123,7 +123,7 @@ func WriteComparison(w io.Writer, m Machine, list []Compared) error {
 				fmt.Fprintf(&b, "%s\n", label)
 				label = ""
 			}
-			fmt.Fprintf(&b, "%-27s %-15s %10s %10s %6s%5s\n", label, c.Column, c.figure(c.Paper), c.figure(c.Value), short(c.Ratio), end)
+			fmt.Fprintf(&b, "%-27s %-15s %10s %10s %7s%5s\n", label, c.Column, c.figure(c.Paper), c.figure(c.Value), short(c.Ratio), end)
 		}
 		for n, text := range notes {
 			wrap(&b, fmt.Sprintf("[%d] ", n+1), text)
@@ -149,8 +149,8 @@ func note(c Compared) string {
 	switch {
 	case c.Missing != "":
 		return "missing: " + c.Missing
-	case c.With != "":
-		return "ours: " + c.With
+	case c.set != "":
+		return "ours: " + c.set
 	}
 	return ""
 }
@@ -245,41 +245,46 @@ func WritePlan(w io.Writer, rows []PaperRow, available uint64) error {
 	return err
 }
 
-// WriteComparisonPage writes the tables in Markdown, with what was measured on and the command that measures.
-func WriteComparisonPage(w io.Writer, m Machine, command string, list []Compared) error {
-	var b strings.Builder
-	b.WriteString(comparisonPreamble)
-	fmt.Fprintf(&b, "%s. Command: %s.\n", m.Line(), command)
+// WriteComparisonPage writes the tables in Markdown, with the machine and the command of each. Tables of the old page that
+// the list does not have stay as they are. "" is no old page.
+func WriteComparisonPage(w io.Writer, old string, m Machine, command string, list []Compared) error {
+	headings, sections := split(old)
 	for _, cells := range byTable(list) {
 		first := cells[0]
-		fmt.Fprintf(&b, "\n## %s: %s\n\n`lodge bench paper --table %s`.", first.Source, first.title, first.Table)
-		if first.machine != "" {
-			fmt.Fprintf(&b, " The paper measured on: %s.", first.machine)
+		heading := first.Source + ": " + first.title
+		if !slices.Contains(headings, heading) {
+			headings = append(headings, heading)
 		}
-		b.WriteString("\n")
-		for i, d := range first.Differs {
-			if i == 0 {
-				b.WriteString("\nWhat differs:\n\n")
-			}
-			fmt.Fprintf(&b, "- %s\n", d)
-		}
-		b.WriteString("\n| row | column | paper | ours | paper over ours | parameters of ours, or why there is no figure |\n|---|---|---:|---:|---:|---|\n")
-		for _, c := range cells {
-			remark := c.With
-			if c.Missing != "" {
-				remark = c.Missing
-			}
-			fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s |\n", c.Row, c.Column, c.figure(c.Paper), c.figure(c.Value), short(c.Ratio), remark)
-		}
+		sections[heading] = m.Line() + ". Command: " + command + ".\n\n" + comparison(cells)
 	}
-	_, err := io.WriteString(w, b.String())
-	return err
+	return writeSections(w, comparisonPreamble, headings, sections)
+}
+
+// comparison is the text of one table.
+func comparison(cells []Compared) string {
+	var b strings.Builder
+	if machine := cells[0].machine; machine != "" {
+		fmt.Fprintf(&b, "The paper: %s.\n\n", machine)
+	}
+	b.WriteString("What differs:\n\n")
+	for _, d := range cells[0].Differs {
+		fmt.Fprintf(&b, "- %s\n", d)
+	}
+	b.WriteString("\n| row | column | paper | ours | paper over ours | parameters of ours, or why there is no figure |\n|---|---|---:|---:|---:|---|\n")
+	for _, c := range cells {
+		remark := c.With
+		if c.Missing != "" {
+			remark = c.Missing
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s |\n", c.Row, c.Column, c.figure(c.Paper), c.figure(c.Value), short(c.Ratio), remark)
+	}
+	return b.String()
 }
 
 const comparisonPreamble = `# Published figures
 
-The tables of the papers that Lodge implements, with the published figure and Lodge's beside it. ` + "`lodge bench paper --write`" + ` writes this page; ` + "`--table`" + ` measures one table, ` + "`--dry-run`" + ` says what would be measured with estimates of memory and time.
+The tables of the papers that Lodge implements, with the published figure and Lodge's beside it. ` + "`lodge bench paper`" + ` prints them: ` + "`--table`" + ` one table, ` + "`--dry-run`" + ` what would be measured with estimates of memory and time, ` + "`--write docs/benchmarks-papers.md`" + ` into this page, where the tables that were not measured stay. ` + "`make figures`" + ` writes all of it.
 
-The published figures were measured on other machines, in part with weaker parameters and in other languages. The list under each heading says what differs. Times of Lodge are CPU time on one thread unless the table says otherwise. A dash in the column of the paper means that it has no number there.
+The published figures were measured on other machines, some of them with weaker parameters and in other languages. The list under each heading says what differs. Times of Lodge are CPU time on one thread unless the table says otherwise. A dash in the column of the paper means that the paper has no number there.
 
 `

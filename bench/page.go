@@ -43,6 +43,11 @@ func WritePage(w io.Writer, old string, m Machine, command string, list []Result
 		}
 		sections[heading] = section(m.Line()+". Command: "+command+".", part)
 	}
+	return writeSections(w, preamble, headings, sections)
+}
+
+// writeSections writes a page.
+func writeSections(w io.Writer, preamble string, headings []string, sections map[string]string) error {
 	var b strings.Builder
 	b.WriteString(preamble)
 	for i, h := range headings {

@@ -34,6 +34,7 @@ type PaperRow struct {
 	table *table
 	row   *tableRow
 	with  string // the parameters of the measurement
+	set   string // of them, the set and what else the table does not say
 	run   func(ctx context.Context) ([]float64, error)
 }
 
@@ -103,7 +104,10 @@ func (p *papers) row(t *table, r *tableRow) PaperRow {
 		row.Missing = strings.TrimPrefix(err.Error(), "params: ")
 		return row
 	}
-	row.with, row.run, row.Memory = m.with, m.run, m.memory
+	row.with, row.set, row.run, row.Memory = m.with, s.set, m.run, m.memory
+	if row.set == "" || s.processes {
+		row.set = m.with
+	}
 	row.Time = time.Duration(m.seconds*float64(time.Second)).Round(time.Second) + time.Second
 	return row
 }

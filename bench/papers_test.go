@@ -112,7 +112,7 @@ func TestPaperRows(t *testing.T) {
 		}
 	}
 	var page, asJSON bytes.Buffer
-	if err := errors.Join(WriteComparisonPage(&page, ThisMachine(), "`x`", list), WriteComparisonJSON(&asJSON, list)); err != nil {
+	if err := errors.Join(WriteComparisonPage(&page, "", ThisMachine(), "`x`", list), WriteComparisonJSON(&asJSON, list)); err != nil {
 		t.Fatal(err)
 	}
 	var back []Compared

@@ -91,7 +91,7 @@ var matriGearTables = []table{
 	},
 	{
 		name: "matrigear-3", source: "MatriGear, table 3", title: "size of all keys", measure: "keys",
-		differs: []string{"uniform halves of keys are sent as a seed", "digits of several primes: 3 with S14-64, 6 with S13-16, and so fewer of them"},
+		differs: []string{"uniform halves of keys are sent as a seed", "digits of three primes with S14-64, so that there are fewer of them; of one with S13-16, as in the paper"},
 		columns: []column{{"keys", "B"}},
 		rows: []tableRow{
 			{label: "d = 128, Params I", of: subject{set: setOf["I"], dim: 128}, figures: []float64{1.45e9}},

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"os"
 	"regexp"
 	"slices"
@@ -207,7 +208,7 @@ func (o *benchOptions) run(cmd *cobra.Command, b *bench.Options, rows []bench.Ro
 		bench.AddGoals(list)
 	}
 	if o.write != "" {
-		if err := o.writePage(cmd, machine, list); err != nil {
+		if err := o.rewrite(func(w io.Writer, old string) error { return bench.WritePage(w, old, machine, benchLine(cmd), list) }); err != nil {
 			return err
 		}
 	}
@@ -244,14 +245,14 @@ func (o *benchOptions) writePlan(cmd *cobra.Command, rows []bench.Row, filter *r
 	return t.Flush()
 }
 
-// writePage writes the sections that were measured into the page; others that it has stay.
-func (o *benchOptions) writePage(cmd *cobra.Command, machine bench.Machine, list []bench.Result) error {
+// rewrite reads the page that --write names, if it exists, and writes it anew.
+func (o *benchOptions) rewrite(write func(w io.Writer, old string) error) error {
 	old, err := os.ReadFile(o.write)
 	if err != nil && !os.IsNotExist(err) {
 		return err
 	}
 	var page bytes.Buffer
-	if err := bench.WritePage(&page, string(old), machine, benchLine(cmd), list); err != nil {
+	if err := write(&page, string(old)); err != nil {
 		return err
 	}
 	return os.WriteFile(o.write, page.Bytes(), 0o644)

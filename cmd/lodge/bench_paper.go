@@ -1,10 +1,9 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"os"
+	"io"
 	"regexp"
 	"strings"
 
@@ -27,7 +26,7 @@ func benchPaperCommand(o *benchOptions) *cobra.Command {
 		Short: "Print the tables of the papers with this machine's figures beside them",
 		Long: "Print the tables of the five papers that Lodge implements: the published figure, that of this machine, what differs\n" +
 			"between the two, and why a figure is missing. A row that needs more memory than is available is not measured, and\n" +
-			"says so. All of it takes about half an hour on two cores and 16 GB; --dry-run estimates the time and memory of each row.",
+			"says so. All of it takes about half an hour on two cores; --dry-run estimates the time and memory of each row.",
 		Args: cobra.NoArgs,
 	}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return o.papers(cmd, tables, tiny) }
@@ -78,17 +77,18 @@ func (o *benchOptions) papers(cmd *cobra.Command, tables []string, tiny bool) er
 	}
 	machine := bench.ThisMachine()
 	progress := newProgress(cmd.ErrOrStderr())
+	if tiny {
+		progress.note("--insecure: the rings are too small to be secure, and the figures mean nothing")
+	}
 	list, err := bench.RunPapers(cmd.Context(), rows, bench.AvailableMemory, func(line string) { progress.say("%s", line) })
 	progress.done()
 	if err != nil {
 		return err
 	}
 	if o.write != "" {
-		var page bytes.Buffer
-		if err := bench.WriteComparisonPage(&page, machine, benchLine(cmd), list); err != nil {
-			return err
-		}
-		if err := os.WriteFile(o.write, page.Bytes(), 0o644); err != nil {
+		if err := o.rewrite(func(w io.Writer, old string) error {
+			return bench.WriteComparisonPage(w, old, machine, benchLine(cmd), list)
+		}); err != nil {
 			return err
 		}
 	}
