@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Compared is one published figure with ours beside it.
+// Compared is one published figure and the measured one.
 type Compared struct {
 	Table  string   `json:"table"`
 	Source string   `json:"source"`
@@ -30,7 +30,7 @@ type Compared struct {
 
 // RunPapers measures the rows and returns all of their cells. A row that needs more memory than is available, or that fails,
 // has a reason in place of its figures, so that one row does not end hours of others; only an ended context ends the run.
-// say is called with what comes next.
+// It calls say before each row.
 func RunPapers(ctx context.Context, rows []PaperRow, available func() uint64, say func(line string)) ([]Compared, error) {
 	var left time.Duration
 	for _, r := range rows {
@@ -41,6 +41,9 @@ func RunPapers(ctx context.Context, rows []PaperRow, available func() uint64, sa
 		why := r.Missing
 		var values []float64
 		if why == "" {
+			if r.ready != nil {
+				r.ready()
+			}
 			why = Lacks(r.Memory, available())
 		}
 		if why == "" {
@@ -59,7 +62,7 @@ func RunPapers(ctx context.Context, rows []PaperRow, available func() uint64, sa
 	return list, nil
 }
 
-// compare puts our values beside the published figures.
+// compare returns the cells of a row, with the measured values or the reason why they are missing.
 func (r PaperRow) compare(values []float64, missing string) (list []Compared) {
 	for i, c := range r.table.columns {
 		x := Compared{
@@ -144,7 +147,7 @@ func byTable(list []Compared) (tables [][]Compared) {
 	return tables
 }
 
-// note is what a reader needs to know of a cell besides its figures: why ours is missing, or the parameters of ours.
+// note returns the footnote of a cell: the reason why the measured figure is missing, or its parameters.
 func note(c Compared) string {
 	switch {
 	case c.Missing != "":
@@ -219,7 +222,7 @@ func wrap(b *strings.Builder, prefix, text string) {
 	b.WriteString(line + "\n")
 }
 
-// WritePlan writes what rows would be measured, with estimates of memory and time, and what would not and why.
+// WritePlan writes the rows with estimates of memory and time, or the reason why a row would not be measured.
 func WritePlan(w io.Writer, rows []PaperRow, available uint64) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%-47s %10s %9s\n", "", "memory", "time")
@@ -246,7 +249,7 @@ func WritePlan(w io.Writer, rows []PaperRow, available uint64) error {
 }
 
 // WriteComparisonPage writes the tables in Markdown, with the machine and the command of each. Tables of the old page that
-// the list does not have stay as they are. "" is no old page.
+// the list does not have stay as they are. An empty old page is allowed.
 func WriteComparisonPage(w io.Writer, old string, m Machine, command string, list []Compared) error {
 	headings, sections := split(old)
 	for _, cells := range byTable(list) {
@@ -283,8 +286,8 @@ func comparison(cells []Compared) string {
 
 const comparisonPreamble = `# Published figures
 
-The tables of the papers that Lodge implements, with the published figure and Lodge's beside it. ` + "`lodge bench paper`" + ` prints them: ` + "`--table`" + ` one table, ` + "`--dry-run`" + ` what would be measured with estimates of memory and time, ` + "`--write docs/benchmarks-papers.md`" + ` into this page, where the tables that were not measured stay. ` + "`make figures`" + ` writes all of it.
+The tables of the papers that Lodge implements: each published figure next to Lodge's. ` + "`lodge bench paper`" + ` prints them. ` + "`--table`" + ` selects tables, ` + "`--dry-run`" + ` estimates memory and time, and ` + "`--write docs/benchmarks-papers.md`" + ` replaces the measured tables of this page and keeps the others. ` + "`make figures`" + ` writes the whole page.
 
-The published figures were measured on other machines, some of them with weaker parameters and in other languages. The list under each heading says what differs. Times of Lodge are CPU time on one thread unless the table says otherwise. A dash in the column of the paper means that the paper has no number there.
+The published figures were measured on other machines, some of them with weaker parameters and in other languages. The list under each heading names the differences. Times of Lodge are CPU time on one thread unless the table says otherwise. A dash in the column of the paper means that the paper has no number there.
 
 `

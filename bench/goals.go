@@ -1,6 +1,6 @@
 package bench
 
-// goal is what the project wants of a result: at most, or at least.
+// goal is the project's limit for a result: an upper or a lower one.
 type goal struct{ most, least float64 }
 
 // goals are those that are not given where a result is measured, for the default numbers of parties. Those of scalar triples
@@ -39,7 +39,7 @@ var goals = map[string]goal{
 	"multikey_nand_k32_speedup_2_cores": {least: 1.8},
 }
 
-// AddGoals adds the goals of the results that have none. A ratio is 1 or less where the goal is met.
+// AddGoals adds goals to the results that do not have one yet. The ratio is 1 or less if the goal is met.
 func AddGoals(list []Result) {
 	for i, r := range list {
 		g, ok := goals[r.Name]

@@ -163,12 +163,12 @@ func (o *Options) linear(ctx context.Context, name string, seconds, bytes float6
 	size := func(name, what string, n float64) Result { return Result{Name: name, Unit: "B", Value: n, What: what} }
 	return []Result{
 		ms(name, w.what+": both parties", owner+evaluator).Wanted(1e3 * seconds),
-		ms(name+"_owner", "of that, the owner of the key", owner),
-		ms(name+"_evaluator", "of that, the evaluator", evaluator),
+		ms(name+"_owner", "owner of the key: encryption and decryption", owner),
+		ms(name+"_evaluator", "evaluator", evaluator),
 		size(name+"_bytes", "bytes both ways, without keys", float64(w.up+w.down)).Wanted(bytes),
-		size(name+"_up", "of that, fresh ciphertexts", float64(w.up)),
-		size(name+"_down", "of that, answers", float64(w.down)),
-		size(name+"_memory", "resident memory that this adds, of both in one process", memory),
+		size(name+"_up", "bytes of fresh ciphertexts", float64(w.up)),
+		size(name+"_down", "bytes of answers", float64(w.down)),
+		size(name+"_memory", "resident memory of both parties in one process", memory),
 	}, nil
 }
 

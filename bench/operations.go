@@ -205,11 +205,11 @@ func (f *fixture) matmul(d int) Row {
 	}}
 }
 
-// memory estimates what a product of d x d matrices needs.
+// memory estimates the bytes for a product of d x d matrices.
 func (f *fixture) memory(d int) uint64 { return productMemory(f.set, d, f.options.PartyCount()) }
 
-// multiply returns a call that computes the homomorphic product of a batch. It has computed it once, which makes the heap
-// grow to what it needs, and checked the result; p.out is the last one.
+// multiply returns a call that computes the homomorphic product of a batch into p.out. It computes the product once before it
+// returns, so that the heap has its final size, and verifies the result.
 func (f *fixture) multiply(ctx context.Context, p *product) (func(workers int) error, error) {
 	e := gbfv.NewEvaluator(f.scheme, f.keys.public.Keys(f.scheme))
 	call := func(workers int) (err error) {

@@ -160,7 +160,8 @@ func (o *Options) Lines() (lines [][2]string) {
 	return append(lines, [2]string{"time", fmt.Sprintf("%v for a row, or one call; ten times as long for whole protocols, or one batch", o.Duration)})
 }
 
-// GatesFor are the sets of gates of so many parties: those of the smallest number that is no less. Without a number all are.
+// GatesFor returns the sets for gates of exactly this number of parties: the smallest sets that allow it. For 0 parties it
+// returns all sets.
 func GatesFor(all []GateSets, parties int) []GateSets {
 	if parties == 0 {
 		return all

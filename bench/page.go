@@ -8,13 +8,13 @@ import (
 )
 
 // preamble is the head of the page; ~ stands for a backquote.
-var preamble = strings.ReplaceAll("# Benchmarks\n\n"+`~lodge bench~ writes this page, one section for each part that it measures. The head of a section names the machine, its load and the command; to measure a part anew, run that command with ~--write docs/benchmarks.md~, and the other sections stay. ~make figures~ does so for all.
+var preamble = strings.ReplaceAll("# Benchmarks\n\n"+`~lodge bench~ writes this page, one section for each part that it measures. The head of a section names the machine, its load and the command; to measure a part anew, run that command with ~--write docs/benchmarks.md~, and the other sections stay. ~make figures~ measures every part.
 
 - *Kernels* and *operations* run on one thread. Their times are CPU time, so that other programs count for little.
 - *Lattigo* is the time of Lattigo's own routine for the same work over Lodge's. *plain* is the time of the kernels in plain Go over that of the selected ones. Above 1, the selected kernels are faster. A dash means that there is no such routine.
 - *want* is the project's goal, and *of it* is 1 or less where the goal is met.
-- *Whole protocols* run between parties that are processes on loopback with TLS, each bound to a CPU of its own while there are enough. Key generation, the MAC key and a first batch come before the measurement begins. CPU-seconds are all that a party's process used. Shares are of the time of a party's rounds. One batch runs at a time; *pipelined* means two.
-- *Threshold operations* are the protocols alone: all parties of a quorum run in turn on one thread. *Threshold keys* run between processes: CPU time is that of a party's process, including requests, the ledger and answers. Figures are medians.
+- *Whole protocols* run between parties that are processes on loopback with TLS, each bound to one CPU if there are enough CPUs. Key generation, the MAC key and a first batch come before the measurement begins. CPU-seconds are all that a party's process used. Shares are of the time of a party's rounds. One batch runs at a time; *pipelined* means two.
+- *Threshold operations* run only the protocols: all parties of a quorum run in turn on one thread. *Threshold keys* run between processes: CPU time is that of a party's process, including requests, the ledger and answers. Figures are medians.
 - *Multi-key gates* run on one thread in turn with tfhe-go's routine for the same parameters. Times are CPU time.
 - *Two-party linear algebra* runs both parties in turn on one thread, in one process without a network. Times are CPU time.
 
@@ -33,7 +33,7 @@ Lines of ~--text~ are for benchstat, which compares two runs; ~benchstat -col /b
 `, "~", "`")
 
 // WritePage writes a page of results in Markdown: a section for each part, with the machine, the command and the parameters.
-// Sections of the old page that the list has no results for stay as they are. "" is no old page.
+// Sections of the old page without results in the list stay as they are. An empty old page is allowed.
 func WritePage(w io.Writer, old string, m Machine, command string, list []Result) error {
 	headings, sections := split(old)
 	for _, part := range parts(list) {
@@ -87,7 +87,8 @@ func parts(list []Result) (all [][]Result) {
 	return all
 }
 
-// section is the text of one: what was measured on, and a table with a column for each kind of comparison that it has.
+// section returns the text of a section: the machine and command, and a table with a column for each comparison that any
+// result has.
 func section(about string, list []Result) string {
 	var b strings.Builder
 	b.WriteString(about + "\n")

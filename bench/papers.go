@@ -6,6 +6,7 @@ import (
 	"math/big"
 	"regexp"
 	"runtime"
+	"runtime/debug"
 	"strings"
 	"time"
 
@@ -16,11 +17,11 @@ import (
 	"github.com/lodge-mpc/lodge/engine/params"
 )
 
-// Processes measures what takes parties in processes of their own. The command implements it.
+// Processes runs the measurements that need one process per party. The command implements it.
 type Processes interface {
-	// SentBytes is what a party sends for the first MAC key, and for a matrix triple.
+	// SentBytes returns the bytes that a party sends for the first MAC key and for a matrix triple.
 	SentBytes(ctx context.Context, set *params.Set, field string, dim int) (macKey, triple float64, err error)
-	// Decryptions is the wall time of a threshold decryption among 2t+1 parties, and of making its mask, in seconds.
+	// Decryptions returns the wall time in seconds of a threshold decryption among 2t+1 parties, and of making its mask.
 	Decryptions(ctx context.Context, set *lwe.Set, threshold int) (decrypt, mask float64, err error)
 }
 
@@ -34,11 +35,12 @@ type PaperRow struct {
 	table *table
 	row   *tableRow
 	with  string // the parameters of the measurement
-	set   string // of them, the set and what else the table does not say
+	set   string // the short form of with: the set
 	run   func(ctx context.Context) ([]float64, error)
+	ready func() // frees what earlier rows left and this row does not use
 }
 
-// papers prepares measurements. What several rows share it keeps until a row needs another of its kind.
+// papers prepares measurements. It keeps keys that several rows share until a row needs others.
 type papers struct {
 	options   *Options
 	processes Processes
@@ -57,7 +59,7 @@ func PaperTables() (names []string) {
 	return names
 }
 
-// Papers prepares the rows of all published tables whose name, with the label of the row behind a slash, matches. With tiny
+// Papers prepares the rows whose name (TABLE/LABEL) matches the filter. With tiny
 // the sets are those for tests and the shapes small: the figures then mean nothing.
 func (o *Options) Papers(filter *regexp.Regexp, p Processes, tiny bool) (rows []PaperRow) {
 	prepare := &papers{options: o, processes: p, tiny: tiny}
@@ -105,6 +107,7 @@ func (p *papers) row(t *table, r *tableRow) PaperRow {
 		return row
 	}
 	row.with, row.set, row.run, row.Memory = m.with, s.set, m.run, m.memory
+	row.ready = func() { p.release(s) }
 	if row.set == "" || s.processes {
 		row.set = m.with
 	}
@@ -131,6 +134,18 @@ func (s subject) tiny() subject {
 	}
 	s.rows, s.cols = (s.rows+99)/100+1, (s.cols+99)/100
 	return s
+}
+
+// release drops shared keys that a subject does not use, and returns free memory to the system, so that the memory that is
+// available to the next row is known.
+func (p *papers) release(s subject) {
+	if p.keys != nil && (p.keys.set.Name != s.set || p.keys.keys.public.Dim < s.dim) {
+		p.keys = nil
+	}
+	if p.gate != s.set {
+		p.gates, p.gate = nil, ""
+	}
+	debug.FreeOSMemory()
 }
 
 // measured is how a row is measured.
@@ -163,7 +178,7 @@ func (p *papers) measurement(name string, s subject) (*measured, error) {
 	return nil, fmt.Errorf("bench: no measurement %q", name)
 }
 
-// matriGear measures what is about sets of triples.
+// matriGear prepares the measurements of the MatriGear tables.
 func (p *papers) matriGear(name string, s subject) (*measured, error) {
 	set, err := params.Lookup(s.set)
 	if err != nil {
@@ -257,8 +272,8 @@ func (p *papers) mul(ctx context.Context, set *params.Set, spec params.FieldSpec
 	return []float64{t, t / float64(set.Slots(spec))}, nil
 }
 
-// product measures a homomorphic product of matrices, and with authenticate the products of the factors and the result with
-// the MAC key, whose ciphertext is extended once for all of them; then the one value is amortised.
+// product measures a homomorphic product of matrices and returns its time and the amortised time. With authenticate it also
+// multiplies the factors and the result with the MAC key, whose ciphertext is extended once, and returns the amortised time.
 func (p *papers) product(ctx context.Context, set *params.Set, spec params.FieldSpec, dim int, authenticate bool) ([]float64, error) {
 	f, err := p.fixture(ctx, set, spec, dim)
 	if err != nil {
@@ -298,7 +313,7 @@ func (p *papers) product(ctx context.Context, set *params.Set, spec params.Field
 	return []float64{t, t / float64(x.batch)}, nil
 }
 
-// decryption measures threshold decryption: the protocol alone, or parties that are processes.
+// decryption prepares the measurement of threshold decryption: of the protocol without services, or with party processes.
 func (p *papers) decryption(s subject) (*measured, error) {
 	const paperBatch, holderBytes = 20000, 450 << 20
 	name := s.set
@@ -326,7 +341,7 @@ func (p *papers) decryption(s subject) (*measured, error) {
 		count = 64
 	}
 	return &measured{
-		with: set.Name, memory: uint64(t+1) * uint64(t) * uint64(count) * 4096, seconds: 2e-5 * float64(count*(t+1)*t),
+		with: set.Name, memory: uint64(t+1) * uint64(t) * uint64(count) * 2560, seconds: 1e-5 * float64(count*(t+1)*t),
 		run: func(ctx context.Context) ([]float64, error) {
 			mask, decrypt, err := quorumSeconds(ctx, set, t, "paper", count, 1)
 			return []float64{decrypt, decrypt + mask}, err

@@ -60,7 +60,7 @@ func TestPublishedTables(t *testing.T) {
 	}
 }
 
-// withoutProcesses are the rows that do not need parties in processes of their own; the command's test has those too.
+// withoutProcesses drops the rows that need party processes. The test of the command covers those.
 func withoutProcesses(rows []PaperRow) (kept []PaperRow) {
 	for _, r := range rows {
 		if r.Table != "matrigear-4" && !strings.Contains(r.Label, "processes") {
@@ -124,7 +124,7 @@ func TestPaperRows(t *testing.T) {
 	}
 }
 
-// The moduli of Crypt-CNN's table 3 give as many slots as it says; the even one that the text has gives none.
+// The moduli of Crypt-CNN's table 3 give the number of slots in the table. The even modulus in the paper's text gives 0.
 func TestSlotsModulo(t *testing.T) {
 	for _, r := range cryptCNNTables[2].rows {
 		for i, modulus := range r.of.plain {
@@ -251,7 +251,7 @@ func TestGoals(t *testing.T) {
 	}
 }
 
-// What a field or a dimension changes has it in its name, and what cannot be measured is refused.
+// The field and the dimension are part of the names of results that depend on them. Check returns an error for bad options.
 func TestOptionsInNames(t *testing.T) {
 	o := options(t, Headline)
 	o.Field, o.Dimension, o.Parties = "p512", 512, 5

@@ -13,8 +13,8 @@ import (
 // A table is a published table or figure.
 type table struct {
 	name, source, title string
-	machine             string   // what the paper measured on
-	differs             []string // what is not as in the paper
+	machine             string   // of the paper
+	differs             []string // differences from the paper
 	columns             []column
 	rows                []tableRow
 	measure             string // the measurement of its rows, see papers.measurement
@@ -27,10 +27,10 @@ type tableRow struct {
 	label   string
 	of      subject
 	figures []float64
-	missing string // why Lodge has no figures of its own; then the subject is empty
+	missing string // the reason why Lodge has no figures; then the subject is empty
 }
 
-// subject is what a row is about. Only what its measurement needs is set.
+// subject holds the parameters of a row. Only the fields that its measurement uses are set.
 type subject struct {
 	set, field       string
 	dim, parties     int
@@ -55,7 +55,7 @@ var setOf = map[string]string{"I": "S14-64", "II": "S13-16"}
 
 var gearColumns = []column{{"unit", "s"}, {"amortised", "s"}}
 
-// gearRow is a row of Params I or II for a field of so many bits.
+// gearRow is a row of Params I or II.
 func gearRow(params string, bits, dim int, figures ...float64) tableRow {
 	return tableRow{
 		label: fmt.Sprintf("log p = %d, Params %s", bits, params), figures: figures,
@@ -91,7 +91,7 @@ var matriGearTables = []table{
 	},
 	{
 		name: "matrigear-3", source: "MatriGear, table 3", title: "size of all keys", measure: "keys",
-		differs: []string{"uniform halves of keys are sent as a seed", "digits of three primes with S14-64, so that there are fewer of them; of one with S13-16, as in the paper"},
+		differs: []string{"uniform halves of keys are sent as a seed", "key-switching digits have three primes with S14-64, so that there are fewer digits; one with S13-16, as in the paper"},
 		columns: []column{{"keys", "B"}},
 		rows: []tableRow{
 			{label: "d = 128, Params I", of: subject{set: setOf["I"], dim: 128}, figures: []float64{1.45e9}},
@@ -141,7 +141,7 @@ var matriGearTables = []table{
 	{
 		name: "matrigear-7", source: "MatriGear, table 7", title: "an authenticated matrix triple, amortised", machine: xeon, measure: "triple",
 		differs: []string{
-			"as in the paper MatMul and the products with the MAC key alone: proofs, decryption, sacrifice and network are not in it",
+			"as in the paper only MatMul and the products with the MAC key, without proofs, decryption, sacrifice and network",
 			"log p = 256 and 512 are not in the paper",
 		},
 		columns: []column{{"a triple", "s"}},
@@ -230,7 +230,7 @@ var multikeyTables = []table{
 	{
 		name: "multikey-3", source: "Multi-key TFHE, table 3", title: "time of a NAND gate of k parties", machine: "Intel Xeon Platinum 8268 at 2.9 GHz, in Julia", measure: "gate",
 		differs: []string{
-			"the paper's sets, of less than 128 bits and insecure by name; `lodge bench multikey` has those of 128 bits beside them",
+			"the paper's sets, of less than 128 bits and insecure by name; `lodge bench multikey` measures the sets of 128 bits",
 			"ternary secrets of blocks, as in tfhe-go, for binary ones",
 			"parallel: all processors of this machine, by the clock",
 		},
@@ -313,20 +313,20 @@ var cryptCNNTables = []table{
 		differs: []string{
 			"T is a prime of 32 bits, the paper's t = 257^4; N = 2^13 as in the paper, q of 148 bits",
 			"answers are flooded and switched to one prime; the matrix is encoded while it is multiplied, and that is counted",
-			"the paper draws its points, and gives the numbers of 4000 x 2000 alone",
+			"the paper draws its points, and gives numbers only for 4000 x 2000",
 		},
 		columns: []column{{"time", "s"}, {"bytes", "B"}}, rows: vectorRows(),
 	},
 	{
 		name: "cryptcnn-2b", source: "Crypt-CNN, figure 2(b)", title: "a sum over c matrices of n' x 4 times vectors (MvM-m)", machine: hel, measure: "batch",
-		differs: []string{"parameters as for figure 2(a)", "the paper draws its points, and gives the number of the largest alone"},
+		differs: []string{"parameters as for figure 2(a)", "the paper draws its points, and gives a number only for the largest"},
 		columns: []column{{"time", "s"}, {"bytes", "B"}}, rows: batchRows(),
 	},
 	{
 		name: "cryptcnn-3", source: "Crypt-CNN, table 3", title: "plaintext moduli t that give l slots", measure: "slots",
 		differs: []string{
 			"computed: m over the order of t modulo 2m, if 2l divides t-1",
-			"m = 2^13, l = 8: the text of the paper has t = 338, which is even; 337 is the prime beside it that fits",
+			"m = 2^13, l = 8: the text of the paper has t = 338, which is even; 337 is the nearest prime that fits",
 		},
 		columns: []column{{"slots, first t", ""}, {"slots, second t", ""}},
 		rows: []tableRow{

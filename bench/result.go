@@ -57,8 +57,8 @@ type Row struct {
 	Run     func(ctx context.Context) ([]Result, error)
 }
 
-// Lacks returns a line that says that the estimated memory is more than what is available, or "" if it is not. An available
-// memory of 0 is unknown, and enough.
+// Lacks compares the estimated memory with the available memory. It returns "" if the row fits or if the available memory is
+// unknown (0), and otherwise a phrase with both numbers.
 func Lacks(need, available uint64) string {
 	if available == 0 || need <= available {
 		return ""
@@ -67,8 +67,8 @@ func Lacks(need, available uint64) string {
 }
 
 // Run runs the rows with a name that the filter matches, in order, and returns the results that it matches. It skips rows
-// that need more memory than is available (see Lacks), and returns an error if it skips all. say is called with what
-// comes next, and with what is skipped.
+// that need more memory than is available (see Lacks), and returns an error if it skips all. Run calls say before each row
+// and for each skipped row.
 func Run(ctx context.Context, rows []Row, filter *regexp.Regexp, available uint64, say func(line string)) ([]Result, error) {
 	if !slices.ContainsFunc(rows, func(r Row) bool { return matches(r.Names, filter) }) {
 		return nil, fmt.Errorf("bench: nothing is called %q; --list writes what there is", filter)

@@ -26,7 +26,7 @@ func benchPaperCommand(o *benchOptions) *cobra.Command {
 		Short: "Print the tables of the papers with this machine's figures beside them",
 		Long: "Print the tables of the five papers that Lodge implements: the published figure, that of this machine, what differs\n" +
 			"between the two, and why a figure is missing. A row that needs more memory than is available is not measured, and\n" +
-			"says so. All of it takes about half an hour on two cores; --dry-run estimates the time and memory of each row.",
+			"says so. All of it takes about 40 minutes on two cores; --dry-run estimates the time and memory of each row.",
 		Args: cobra.NoArgs,
 	}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return o.papers(cmd, tables, tiny) }

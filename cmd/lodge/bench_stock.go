@@ -59,11 +59,11 @@ func stockRows(cmd *cobra.Command, o *bench.Options) ([]bench.Row, error) {
 			{Name: "stock_fetch_bytes_per_second", Unit: "B/s", Value: m.fetch, What: "bytes of shares that a client draws over mutual TLS: " + of},
 			{Name: "stock_fetch_peak_rss", Unit: "B", Value: m.fetchPeak, What: "peak memory of the party meanwhile: " + of},
 			{Name: "reserve_one_party_p50", Unit: "ms", Value: m.record.at(50), What: m.record.what("median time of a reservation at one party")},
-			{Name: "reserve_one_party_p99", Unit: "ms", Value: m.record.at(99), What: m.record.what("99th percentile of it")},
+			{Name: "reserve_one_party_p99", Unit: "ms", Value: m.record.at(99), What: m.record.what("99th percentile")},
 			{Name: "reserve_p50", Unit: "ms", Value: m.reserve.at(50), What: m.reserve.what("median time of a reservation at all parties")},
-			{Name: "reserve_p99", Unit: "ms", Value: m.reserve.at(99), What: m.reserve.what("99th percentile of it")},
-			{Name: "draw_p50", Unit: "ms", Value: m.draw.at(50), What: "median time to draw one of these from a party, one after the other"},
-			{Name: "draw_p99", Unit: "ms", Value: m.draw.at(99), What: "99th percentile of it"},
+			{Name: "reserve_p99", Unit: "ms", Value: m.reserve.at(99), What: m.reserve.what("99th percentile")},
+			{Name: "draw_p50", Unit: "ms", Value: m.draw.at(50), What: "median time to draw one reservation from a party, in sequence"},
+			{Name: "draw_p99", Unit: "ms", Value: m.draw.at(99), What: "99th percentile"},
 			{Name: "reserve_achieved", Unit: "1/s", Value: m.achieved, What: m.reserve.what("reservations that were made in a second")},
 		}
 	}

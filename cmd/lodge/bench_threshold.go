@@ -134,7 +134,7 @@ func (b *thresholdBench) results(m *thresholdMeasured) []bench.Result {
 		add("one_trips_"+form, "trips", "round trips between the parties for one ciphertext: half the messages that one waits for", m.alone[form].flights/2, trips)
 		add("one_cpu_ms_"+form, "ms", "CPU time of a party for one ciphertext", 1e3*m.alone[form].cpu, wantOneComputing)
 		add("one_ms_min_"+form, "ms", fmt.Sprintf("shortest time of %d requests of one ciphertext", b.ones), m.latency[form].at(0), 0)
-		add("one_ms_median_"+form, "ms", "median time of them", m.latency[form].at(50), 0)
+		add("one_ms_median_"+form, "ms", "median time", m.latency[form].at(50), 0)
 	}
 	return list
 }
