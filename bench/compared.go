@@ -40,6 +40,7 @@ func RunPapers(ctx context.Context, rows []PaperRow, available func() uint64, sa
 	for i, r := range rows {
 		why := r.Missing
 		var values []float64
+		//lodge:check bench/paper-memory [run=^TestPaperMemory$] a row of a paper's table exhausts the memory of the machine
 		if why == "" {
 			if r.ready != nil {
 				r.ready()

@@ -82,6 +82,7 @@ func Run(ctx context.Context, rows []Row, filter *regexp.Regexp, available uint6
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
+		//lodge:check bench/row-memory [run=^TestRunSkips$] a row exhausts the memory of the machine
 		if why := Lacks(row.Memory, available); why != "" {
 			skipped = fmt.Errorf("bench: %s %s", row.Names[0], why)
 			say(row.Names[0] + ": skipped: it " + why)

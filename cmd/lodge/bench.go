@@ -101,6 +101,9 @@ func benchCommand() *cobra.Command {
 				}
 				rows = append(rows, some...)
 			}
+			if len(rows) == 0 {
+				return invalid("see --set and --parties", "`lodge bench %s` has no row for %d parties with the sets %s", c.name, o.parties, strings.Join(o.sets, ", "))
+			}
 			return o.run(cmd, b, rows)
 		}})
 	}

@@ -224,6 +224,7 @@ func TestBenchRefuses(t *testing.T) {
 		{"all", "--set", "none"}, {"all", "--json", "--text"}, {"all", "--parties", "1"}, {"all", "--duration", "0s"},
 		{"kernels", "--filter", "("}, {"kernels", "nonsense"},
 		{"kernels", "--parties", "3"}, {"linear", "--parties", "3"}, {"multikey", "--field", "p256"}, {"threshold", "--dim", "256"},
+		{"threshold", "--parties", "2"}, {"multikey", "--parties", "40"}, {"multikey", "--set", "M11-2", "--parties", "4"},
 		{"operations", "--field", "p64"}, {"operations", "--field", "p100"}, {"operations", "--dim", "100"}, {"operations", "--dim", "1024"},
 		{"operations", "--dim", "512", "--field", "p4096"}, {"kernels", "--list", "--dry-run"}, {"kernels", "--filter", "ntt", "--write", "x.md"},
 		{"paper", "--table", "none"}, {"paper", "--filter", "none"}, {"paper", "--filter", "("}, {"paper", "--set", "S14-64"}, {"paper", "--text"},
