@@ -312,13 +312,16 @@ func (r *run) begin(rs round.Session, t decrypt.Terms) (round.Transition[*decryp
 	})
 }
 
-// allowed holds what is about to be decrypted for the first time, or again because a party has lost its answer, against
-// approvals and rates.
+// allowed checks approvals, the hourly rate and the total of the rule before messages are decrypted for the first time, or
+// again because a party has lost its answer. The total is durable, so it is counted last.
 func (r *run) allowed() error {
 	if err := r.approved(r.request); err != nil {
 		return err
 	}
-	return r.rates.take(r.caller.Name, len(r.fresh), r.rule.MessagesPerHour, time.Now())
+	if err := r.rates.take(r.caller.Name, len(r.fresh), r.rule.MessagesPerHour, time.Now()); err != nil {
+		return err
+	}
+	return r.spendBudget(r.request, len(r.fresh))
 }
 
 // short says that the first party has proposed too few masks.
@@ -440,6 +443,9 @@ func (s *Service) record(q *request, r *run, out []decrypt.Part) error {
 	if c, own := q.batch.(*multikeyCiphertexts); own {
 		s.Sessions.Metrics.MultikeyDecrypted(len(c.keys), len(r.fresh))
 	}
+	if q.rule.AnyCiphertexts {
+		s.Sessions.Metrics.AnyCiphertexts(len(r.fresh))
+	}
 	note := fmt.Sprintf("%s: %d messages, %d of them for the first time, %d parties", outcome, q.messages(), len(r.fresh), len(q.quorum))
 	return s.note(q, note)
 }
@@ -448,6 +454,12 @@ func (s *Service) record(q *request, r *run, out []decrypt.Part) error {
 func (s *Service) note(q *request, note string) error {
 	if q.attester != "" {
 		note += fmt.Sprintf(", circuit %q by %s", q.circuit, q.attester)
+	}
+	if q.rule.AnyCiphertexts {
+		note += ", any_ciphertexts: this client can read the key"
+	}
+	if q.spent > 0 {
+		note += fmt.Sprintf(", %d of %d messages of its total", q.spent, q.rule.MaxTotal)
 	}
 	_, err := s.Audit.Append(audit.Entry{Event: audit.Decrypted, Actor: q.caller.Name, Auth: audit.Auth(q.caller.Auth), Digest: [32]byte(q.header.GetCiphertextsDigest()),
 		Note: note, Objects: []string{fmt.Sprintf("epoch/%d", q.epoch.ID)}})
