@@ -235,7 +235,7 @@ func (o *owners) stored(p int) *mk.Keys {
 		o.Fatal(err)
 	}
 	defer public.Close()
-	in, err := o.scheme.Receive(multikey.OwnerNumber(f.Roster.SigningKeys()[p]), public.Header)
+	in, err := o.scheme.Receive(multikey.OwnerInSeed, public.Header)
 	for i := range public.ChunkDigests {
 		var chunk []byte
 		if err == nil {

@@ -46,6 +46,7 @@ class PublishedKeys:
     key: bytes
     state: str  #: current, superseded or revoked
     present: bool  #: whether that party has the keys themselves
+    weak_owner: bool = False  #: bound to 32 bits of the owner's signing key only; the owner should make other keys
 
 
 @dataclass(frozen=True)
