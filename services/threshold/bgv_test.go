@@ -476,3 +476,23 @@ func TestFloodingProvenance(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A rule's total counts all coefficients of a ciphertext that is decrypted with flooding, also beside those opened under masks.
+func TestFloodingTotal(t *testing.T) {
+	w := newWorld(t, 3, func(i int, f *config.PartyFile) {
+		floods(i, f)
+		f.Threshold.Rules[0].MaxTotal = 70
+	}, bgvSet)
+	u := w.user(w.bgvKeys(bgvSet, 1))
+	w.masks(u.key.Epoch, 10, "exact", 0, 1)
+	want := u.values(4)
+	for range 2 { // of 32 coefficients each
+		u.flooded(want, u.encrypt(want, true), 0, 1)
+	}
+	ct := u.encrypt(want, false)
+	_, err := w.vouched(u.key, &client.Request{BGV: []*rlwe.Ciphertext{ct}, Flooding: true, Quorum: []int{0, 1}})
+	refused(t, err, lodge.Burnt, "its total is 70")
+	w.opens(u.key, &client.Request{BGV: []*rlwe.Ciphertext{ct}, Coefficients: 6, Quorum: []int{0, 1}}, want[:6])
+	_, err = w.vouched(u.key, &client.Request{BGV: []*rlwe.Ciphertext{u.encrypt(want, false)}, Coefficients: 1, Quorum: []int{0, 1}})
+	refused(t, err, lodge.Burnt, "its total is 70")
+}

@@ -13,7 +13,6 @@ import (
 	"github.com/lodge-mpc/lodge/engine/sample"
 	"github.com/lodge-mpc/lodge/engine/share"
 	thresholdv1 "github.com/lodge-mpc/lodge/proto/lodge/threshold/v1"
-	"github.com/lodge-mpc/lodge/services/audit"
 	"github.com/lodge-mpc/lodge/services/exchange"
 	"github.com/lodge-mpc/lodge/services/job"
 	"github.com/lodge-mpc/lodge/services/keyring"
@@ -321,7 +320,11 @@ func (r *run) allowed() error {
 	if err := r.rates.take(r.caller.Name, len(r.fresh), r.rule.MessagesPerHour, time.Now()); err != nil {
 		return err
 	}
-	return r.spendBudget(r.request, len(r.fresh))
+	//lodge:check threshold/total [run=TestTotalAcrossReshare] a client has more decrypted under a key than its rule's total
+	if err := r.spendBudget(r.request, len(r.fresh)); err != nil {
+		return err
+	}
+	return nil
 }
 
 // short says that the first party has proposed too few masks.
@@ -448,22 +451,6 @@ func (s *Service) record(q *request, r *run, out []decrypt.Part) error {
 	}
 	note := fmt.Sprintf("%s: %d messages, %d of them for the first time, %d parties", outcome, q.messages(), len(r.fresh), len(q.quorum))
 	return s.note(q, note)
-}
-
-// note appends a decryption to the audit log.
-func (s *Service) note(q *request, note string) error {
-	if q.attester != "" {
-		note += fmt.Sprintf(", circuit %q by %s", q.circuit, q.attester)
-	}
-	if q.rule.AnyCiphertexts {
-		note += ", any_ciphertexts: this client can read the key"
-	}
-	if q.spent > 0 {
-		note += fmt.Sprintf(", %d of %d messages of its total", q.spent, q.rule.MaxTotal)
-	}
-	_, err := s.Audit.Append(audit.Entry{Event: audit.Decrypted, Actor: q.caller.Name, Auth: audit.Auth(q.caller.Auth), Digest: [32]byte(q.header.GetCiphertextsDigest()),
-		Note: note, Objects: []string{fmt.Sprintf("epoch/%d", q.epoch.ID)}})
-	return err
 }
 
 // refusal says to a client how a run has failed.

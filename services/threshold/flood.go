@@ -244,6 +244,7 @@ func (f *flood) begin(rs round.Session, source *sample.Source, t decrypt.Terms) 
 	if err := f.rates.take(f.caller.Name, messages, f.rule.MessagesPerHour, time.Now()); err != nil {
 		return f.refuse(err)
 	}
+	//lodge:check threshold/total-flooding [run=TestFloodingTotal] a client has more decrypted with flooding under a key than its rule's total
 	if err := f.spendBudget(f.request, messages); err != nil {
 		return f.refuse(err)
 	}

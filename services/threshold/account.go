@@ -2,7 +2,9 @@ package threshold
 
 import (
 	"errors"
+	"fmt"
 
+	"github.com/lodge-mpc/lodge/services/audit"
 	"github.com/lodge-mpc/lodge/services/keyring"
 	"github.com/lodge-mpc/lodge/services/rpc"
 	"github.com/lodge-mpc/lodge/services/vault"
@@ -46,4 +48,20 @@ func (s *Service) budgetKeys(q *request) [][32]byte {
 		own = append(own, q.epoch.Digest)
 	}
 	return own
+}
+
+// note appends a decryption to the audit log: who vouched for the ciphertexts, or that nobody did, and what is used of a total.
+func (s *Service) note(q *request, note string) error {
+	if q.attester != "" {
+		note += fmt.Sprintf(", circuit %q by %s", q.circuit, q.attester)
+	}
+	if q.rule.AnyCiphertexts {
+		note += ", any_ciphertexts: this client can read the key"
+	}
+	if q.spent > 0 {
+		note += fmt.Sprintf(", %d of %d messages of its total", q.spent, q.rule.MaxTotal)
+	}
+	_, err := s.Audit.Append(audit.Entry{Event: audit.Decrypted, Actor: q.caller.Name, Auth: audit.Auth(q.caller.Auth), Digest: [32]byte(q.header.GetCiphertextsDigest()),
+		Note: note, Objects: []string{fmt.Sprintf("epoch/%d", q.epoch.ID)}})
+	return err
 }
