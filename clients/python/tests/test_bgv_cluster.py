@@ -36,17 +36,17 @@ else:
 
 
 def word(key: Key, ciphertexts: list[BGVCiphertext], circuit: str = "none") -> Provenance:
-    """What the cluster's attester signs of ciphertexts that are decrypted with flooding."""
+    """The attester's signature for the decryption of ciphertexts with flooding."""
     from cryptography.hazmat.primitives.serialization import load_pem_private_key  # noqa: PLC0415
 
     private = load_pem_private_key((CLUSTER / "clients" / "attester.key").read_bytes(), None)
-    signature = private.sign(statement(key, ciphertexts, circuit, flooding=True))  # type: ignore[union-attr, call-arg]
+    signature = private.sign(statement(key, ciphertexts, circuit, flooding=True))
     return Provenance("evaluator", circuit, signature)
 
 
 class BGVKeys(unittest.TestCase):
     client: ClassVar[ThresholdClient]
-    attested: ClassVar[ThresholdClient]  #: may have decrypted what the attester has signed, also with flooding
+    attested: ClassVar[ThresholdClient]  #: sends ciphertexts that the attester has signed
     key: ClassVar[Key]
     params: ClassVar[BGVSet]
     public: ClassVar[BGVPublicKey]
@@ -139,9 +139,9 @@ class BGVKeys(unittest.TestCase):
         x, mine = self.values(9), Recipient.generate()
         for flooding, encoding in (False, "coefficients"), (True, "slots"):
             c = self.public.encrypt(x, encoding)
-            coefficients, client, provenance = 4, self.client, None
-            if flooding:
-                coefficients, client, provenance = None, self.attested, word(self.key, c)
+            coefficients = None if flooding else 4
+            client = self.attested if flooding else self.client
+            provenance = word(self.key, c) if flooding else None
             answers = client.decrypt_for(
                 RECIPIENT.public, self.key, c, coefficients=coefficients, flooding=flooding, encoding=encoding,
                 provenance=provenance)  # fmt: skip

@@ -51,7 +51,7 @@ class PublishedKeys:
 
 @dataclass(frozen=True)
 class Cost:
-    """What an evaluation takes."""
+    """The cost of an evaluation."""
 
     gates: int
     levels: int
@@ -91,7 +91,7 @@ class Result:
 
 @dataclass(frozen=True)
 class OpenedBits:
-    """What came of a decryption."""
+    """The result of a decryption."""
 
     bits: list[int]  #: none where they are sealed
     quorums: list[tuple[int, ...]]  #: who has decrypted, of each set of keys
