@@ -21,7 +21,7 @@ var oidcTable = []mutation{
 	},
 	{
 		Name: "audience", File: "claims.go", Run: "TestClaims", Protects: "a token is for the audience, whatever go-oidc takes for it",
-		Old: "case !slices.Contains(r.audience, audience):", New: "case false:",
+		Old: "case !slices.Contains(r.audience, audience):", New: "case !slices.Contains(r.audience, audience) && false:",
 	},
 	{
 		Name: "no-audience", File: "oidc.go", Run: "TestOptions", Protects: "nobody takes tokens for anybody",

@@ -187,7 +187,10 @@ func newDeviating(f *config.PartyFile, version string, log *slog.Logger, d *Devi
 		Observe: func(method string, role rpc.Role, code string, took time.Duration) {
 			p.metrics.Call(method, string(role), code, took)
 		},
-		Streams: func(role rpc.Role, n int) { p.metrics.Streams(string(role), n) },
+		Streams:   func(role rpc.Role, n int) { p.metrics.Streams(string(role), n) },
+		Limits:    f.Callers.Limits(),
+		Refused:   p.metrics.Refused,
+		Connected: func(role rpc.Role, n int) { p.metrics.Connections(string(role), n) },
 	})
 	if err != nil {
 		return nil, err
