@@ -105,9 +105,18 @@ func (d *Directory) Add(identity string, p Principal) error {
 	return nil
 }
 
-// sans are the identities that a certificate claims.
-func sans(c *x509.Certificate) []string {
-	ids := slices.Clone(c.DNSNames)
+// Names are the identities that a certificate claims: its URIs, and those of its DNS names that cannot be read as a URI.
+// An authority that checks URIs may let anybody choose a DNS name, and a certificate can have spiffe://lodge/party/alice as
+// one.
+func Names(c *x509.Certificate) []string {
+	var ids []string
+	for _, n := range c.DNSNames {
+		//lodge:check rpc/dns-name run=TestDNSNamesAreNoURIs a DNS name that is written like a URI makes its holder a party
+		if strings.ContainsAny(n, ":/") {
+			continue
+		}
+		ids = append(ids, n)
+	}
 	for _, u := range c.URIs {
 		ids = append(ids, u.String())
 	}
@@ -117,7 +126,7 @@ func sans(c *x509.Certificate) []string {
 // lookup resolves a certificate to the one principal that its names pin.
 func (d *Directory) lookup(c *x509.Certificate) (Principal, *Error) {
 	var found []Principal
-	for _, id := range sans(c) {
+	for _, id := range Names(c) {
 		if p, ok := d.entries[id]; ok {
 			found = append(found, p)
 		}
@@ -125,7 +134,7 @@ func (d *Directory) lookup(c *x509.Certificate) (Principal, *Error) {
 	switch len(found) {
 	case 0:
 		return Principal{}, Errorf(Forbidden, "add the identity to this process's roster or clients",
-			"no one here is named by the certificate with %q", sans(c))
+			"no one here is named by the certificate with %q", Names(c))
 	case 1:
 		return found[0], nil
 	}
