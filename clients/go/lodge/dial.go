@@ -180,9 +180,10 @@ func verifyServer(s tls.ConnectionState, roots *x509.CertPool, identity string) 
 	var names []string
 	for _, n := range leaf.DNSNames {
 		//lodge:check client/dns-name run=TestDNSNamesAreNoURIs a DNS name that is written like a URI makes its holder a party
-		if !strings.ContainsAny(n, ":/") {
-			names = append(names, n)
+		if strings.ContainsAny(n, ":/") {
+			continue
 		}
+		names = append(names, n)
 	}
 	for _, u := range leaf.URIs {
 		names = append(names, u.String())
