@@ -11,15 +11,16 @@ import (
 	"github.com/lodge-mpc/lodge/engine/params"
 )
 
-// DefaultVector and DefaultProduct name the sets that are used when none is asked for: of shared vectors and matrices,
-// and of products of encrypted matrices.
+// DefaultVector and DefaultProduct name the sets that are used when the caller names none: for products on shares, with
+// inputs that the owner of the key proves, and for products of encrypted matrices.
 const (
-	DefaultVector  = "V13-32"
+	DefaultVector  = "V13-32-proved"
 	DefaultProduct = "P13-40"
 )
 
-// DefaultProved names the set of shared vectors and matrices whose owners prove their inputs.
-const DefaultProved = "V13-32-proved"
+// Unproved names the set for products on shares whose inputs nobody proves. A client that sends malformed inputs under it
+// learns the entries of the matrix over many products; parties refuse it by default.
+const Unproved = "V13-32"
 
 // InsecurePrefix starts the name of every set that is too small to be secure. Such sets exist for tests.
 const InsecurePrefix = "insecure-"
@@ -50,9 +51,9 @@ const width319 = 8.0 // of deviation 3.19
 
 func registry() []*Set {
 	shipped := []*Set{
-		{Name: "V13-32", LogN: 13, Q: []uint64{q48, q50a, q50b}, T: t32, ErrorWidth: width319},
+		{Name: Unproved, LogN: 13, Q: []uint64{q48, q50a, q50b}, T: t32, ErrorWidth: width319},
 		{
-			Name: DefaultProved, LogN: 13, Q: []uint64{q48, q44a, q44b, q44c}, T: t32, ErrorWidth: width319,
+			Name: DefaultVector, LogN: 13, Q: []uint64{q48, q44a, q44b, q44c}, T: t32, ErrorWidth: width319,
 			Proof: &ProofSizes{SecretWidth: 16, MaskWidth: 51, Bound: 19400},
 		},
 		{Name: "P13-17", LogN: 13, Q: []uint64{q44a, q50a, q50b}, T: t17, ErrorWidth: width319},

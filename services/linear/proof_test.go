@@ -23,7 +23,7 @@ func TestProvedProducts(t *testing.T) {
 	for _, c := range []struct {
 		name       string
 		rows, cols int
-	}{{proved, 70, 150}, {linear.DefaultProved, 30, 3000}} {
+	}{{proved, 70, 150}, {linear.DefaultVector, 30, 3000}} {
 		modulus := set(t, c.name).T
 		m, v1, v2 := residues(c.rows*c.cols, modulus), residues(c.cols, modulus), residues(c.cols, modulus)
 		askEnds, answerEnds := ends()
@@ -82,7 +82,7 @@ func TestProvedProducts(t *testing.T) {
 
 	ask, _ := ends()
 	_, err := asks.AskVector(t.Context(), &client.Vector{Ends: ask, Rows: 1, Cols: 1}, []uint64{1})
-	if code(err) != "policy_refused" || !strings.Contains(err.Error(), linear.DefaultProved) {
+	if code(err) != "policy_refused" || !strings.Contains(err.Error(), linear.DefaultVector) {
 		t.Errorf("inputs that nobody proves: %v", err)
 	}
 }

@@ -34,7 +34,7 @@ func (s *Service) openShared(h *linearv1.RunHeader) (*shared, error) {
 		return nil, err
 	}
 	if s.Policy.RequireProofs && !scheme.HasProof() {
-		return nil, rpc.Errorf(rpc.PolicyRefused, "use a set with proofs, such as "+linear.DefaultProved,
+		return nil, rpc.Errorf(rpc.PolicyRefused, "use a set with proofs, such as "+linear.DefaultVector,
 			"this party multiplies shares under sets with proofs alone, and %s has none", scheme.Name)
 	}
 	tooLarge := func(what string, most uint64) error {
