@@ -126,6 +126,11 @@ func note(a *doctor.Answer) string {
 	if c := a.Status.GetConduct().GetRefusal(); c != "" {
 		return c
 	}
+	for _, d := range a.Status.GetLinear() {
+		if d.GetLogSpent() > d.GetLogBudget()-1 { // more than half
+			return fmt.Sprintf("products of clients %s and %s have spent a distance of 2^%.2f of 2^%.4g", d.GetClient(), d.GetWith(), d.GetLogSpent(), d.GetLogBudget())
+		}
+	}
 	var missing []string
 	for _, l := range a.Status.GetLinks() {
 		if l.GetState() != statusv1.LinkState_LINK_STATE_CONNECTED {
@@ -203,6 +208,17 @@ type processRecord struct {
 	Store       *storeRecord      `json:"store,omitempty"`
 	Audit       *auditRecord      `json:"audit,omitempty"`
 	Conduct     *conductRecord    `json:"conduct,omitempty"`
+	Linear      []distanceRecord  `json:"linear,omitempty"`
+}
+
+// distanceRecord is the statistical distance that products on shares have spent.
+type distanceRecord struct {
+	Client    string  `json:"client"`
+	With      string  `json:"with"` // the client with the matrices
+	LogSpent  float64 `json:"log_spent"`
+	LogBudget float64 `json:"log_budget"`
+	Products  uint64  `json:"products"`
+	Lost      bool    `json:"lost,omitempty"` // the store was restored
 }
 
 type conductRecord struct {
@@ -268,6 +284,9 @@ func processJSON(a *doctor.Answer) processRecord {
 	}
 	if c := s.GetConduct(); c != nil {
 		x.Conduct = &conductRecord{c.GetRefusal(), c.GetExcluded(), c.GetFailures(), c.GetMaxFailures()}
+	}
+	for _, d := range s.GetLinear() {
+		x.Linear = append(x.Linear, distanceRecord{d.GetClient(), d.GetWith(), d.GetLogSpent(), d.GetLogBudget(), d.GetProducts(), d.GetLost()})
 	}
 	if h := s.GetAudit(); h != nil {
 		x.Audit = &auditRecord{h.GetSequence(), hex.EncodeToString(h.GetHash())}

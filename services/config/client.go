@@ -88,7 +88,12 @@ func Quotas(clients []Client) map[string]quota.Limits {
 
 // add puts the client into a directory.
 func (c *Client) add(d *rpc.Directory) error {
-	p := rpc.Principal{Role: rpc.Client, Name: c.Name, Party: -1, Permissions: c.Permissions, Tenants: c.Tenants, Kinds: c.Kinds}
+	p := rpc.Principal{
+		Role: rpc.Client, Name: c.Name, Party: -1, Identity: c.Identity, Permissions: c.Permissions, Tenants: c.Tenants, Kinds: c.Kinds,
+	}
+	if p.Identity == "" {
+		p.Identity = "oidc:" + c.OIDCSubject
+	}
 	if c.Rate != nil {
 		p.Rate = rpc.Rate{PerSecond: c.Rate.CallsPerSecond, Burst: c.Rate.Burst}
 	}

@@ -123,6 +123,7 @@ func TestFaultsOfFiles(t *testing.T) {
 		"configuration":   {edit("name: p0", "name: p0\nnonsense: 1"), "config", Fail, "nonsense"},
 		"pin":             {edit("hash: ffd1", "hash: 00d1"), "params", Fail, "insecure-8 has the hash"},
 		"passive keys":    {edit("allow_insecure_params", "allow_passive_keygen: true\nallow_insecure_params"), "policy", Warn, "passively secure"},
+		"unproved linear": {edit("allow_insecure_params", "allow_unproved_linear: true\nallow_insecure_params"), "policy", Warn, "nobody has proved"},
 		"no sacrifice":    {edit("max_count", "allow_no_sacrifice: true\n    max_count"), "policy", Warn, "malformed evaluation keys"},
 		"memory":          {edit("max_memory: 4GiB", "max_memory: 4000000GiB"), "memory", Warn, "this machine has"},
 		"readable key":    {func(_ *testing.T, c *devnet.Cluster) error { return os.Chmod(file(c, "tls.key"), 0o644) }, "key-files", Fail, "mode 0644"},

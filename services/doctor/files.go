@@ -114,6 +114,10 @@ func (e *examination) local(ctx context.Context, p *Process) {
 	if p.Party.AllowPassiveLinear {
 		e.ok(p.Name, "policy", "two-party linear algebra, which is secure against those who follow the protocol alone, is allowed")
 	}
+	if p.Party.AllowUnprovedLinear {
+		e.warn(p.Name, "policy", "take allow_unproved_linear out, and have clients use the default set, whose inputs are proved",
+			"multiplies inputs that nobody has proved: a client with malformed ones learns the other client's matrix over thousands of products")
+	}
 	e.disk(p)
 	e.vault(ctx, p)
 }

@@ -259,8 +259,8 @@ func (p *party) register(x *exchange.Exchange, version string) error {
 	multikeyv1.RegisterKeysServiceServer(p.server, p.keys)
 	thresholdv1.RegisterThresholdServiceServer(p.server, p.threshold(ring.Workers()))
 	linearv1.RegisterLinearServiceServer(p.server, linear.New(linear.Config{
-		Gate: p.sessions.Gate, Metrics: p.metrics, Audit: p.audit, Policy: f.Linear, AllowPassive: f.AllowPassiveLinear, AllowInsecure: f.AllowInsecureParams,
-		Workers: ring.Workers(),
+		Gate: p.sessions.Gate, Metrics: p.metrics, Audit: p.audit, Vault: p.vault, Log: p.log, Policy: f.Linear,
+		AllowPassive: f.AllowPassiveLinear, AllowUnproved: f.AllowUnprovedLinear, AllowInsecure: f.AllowInsecureParams, Workers: ring.Workers(),
 	}))
 	p.tuples = tuples.New(tuples.Config{
 		Vault: p.vault, Audit: p.audit, Quota: quota.NewBook(config.Quotas(f.Clients), nil), Metrics: p.metrics, Log: p.log, Peers: peers,
@@ -273,7 +273,7 @@ func (p *party) register(x *exchange.Exchange, version string) error {
 		Name: f.Name, Party: f.Index, Version: version, Roster: f.Roster.Hash(), Params: f.Policy.Params, Started: time.Now(),
 		Log: p.log, Ready: p.server.Ready, Running: p.sessions.Running, Peers: p.links(), Certificate: p.credentials.NotAfter,
 		Vault: p.vault, Place: vault.Place{Dir: f.Vault.Dir, PostgresDSNFile: f.Vault.PostgresDSNFile}, Audit: p.audit, MaxMemory: uint64(f.Policy.MaxMemory),
-		Conduct: p.book.Standing,
+		Conduct: p.book.Standing, DistanceBudget: f.Linear.DistanceBudget(),
 	})
 	return nil
 }

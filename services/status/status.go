@@ -5,6 +5,7 @@ package status
 import (
 	"context"
 	"log/slog"
+	"math"
 	"time"
 
 	"google.golang.org/grpc/connectivity"
@@ -48,6 +49,8 @@ type Service struct {
 	Audit     *audit.Log
 	MaxMemory uint64                                  // of sessions
 	Conduct   func() (*accusationsv1.Standing, error) // of the roster's parties
+	// DistanceBudget bounds the statistical distance of products on shares between two clients.
+	DistanceBudget float64
 }
 
 // GetStatus implements the service.
@@ -81,6 +84,7 @@ func (s *Service) details(out *statusv1.GetStatusResponse) {
 	out.MaxMemoryBytes, out.LogLevel = s.MaxMemory, s.logLevel()
 	if s.Vault != nil {
 		out.Store = s.store()
+		out.Linear = s.distances()
 	}
 	if s.Conduct != nil {
 		out.Conduct = s.conduct()
@@ -98,6 +102,20 @@ func (s *Service) conduct() *statusv1.Conduct {
 		return &statusv1.Conduct{Refusal: "unknown: " + err.Error()}
 	}
 	return &statusv1.Conduct{Refusal: x.GetRefusal(), Excluded: x.GetExcluded(), Failures: x.GetFailures(), MaxFailures: x.GetMaxFailures()}
+}
+
+// distances says what products on shares have spent. A store that cannot be read shows in Store.
+func (s *Service) distances() (out []*statusv1.LinearDistance) {
+	all, err := s.Vault.Distances()
+	if err != nil {
+		return nil
+	}
+	for _, d := range all {
+		out = append(out, &statusv1.LinearDistance{
+			Client: d.AsksName, With: d.AnswersName, LogSpent: math.Log2(d.Spent), LogBudget: math.Log2(s.DistanceBudget), Products: d.Products, Lost: d.Lost,
+		})
+	}
+	return out
 }
 
 // linkState is how a peer is connected. One that is not in use is woken.
