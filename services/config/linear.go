@@ -46,11 +46,11 @@ func (l *Linear) fill(c *check) {
 	if l.ProductsPerHour < 0 {
 		c.failf("linear.products_per_hour: %d is negative", l.ProductsPerHour)
 	}
-	//lodge:check CONFIG/distance-budget [run=TestLinear] a budget of statistical distance that means nothing is accepted
+	//lodge:check config/distance-budget [run=TestLinear] a budget of statistical distance that means nothing is accepted
 	if !(l.LogDistanceBudget >= leastLogDistanceBudget && l.LogDistanceBudget <= mostLogDistanceBudget) {
 		c.failf("linear.log_distance_budget: %v is not from %d to %d; -30 allows a distance of 2^-30", l.LogDistanceBudget, leastLogDistanceBudget, mostLogDistanceBudget)
 	}
-	//lodge:check CONFIG/require-proofs [run=TestLinear] a file that turned proofs off loads, and its clients are refused
+	//lodge:check config/require-proofs [run=TestLinear] a file that turned proofs off loads, and its clients are refused
 	if l.RequireProofs != nil && !*l.RequireProofs {
 		c.failf("linear.require_proofs: proofs are required unless the file says allow_unproved_linear: true; take require_proofs out")
 	}

@@ -83,7 +83,7 @@ func TestProvedProducts(t *testing.T) {
 
 // An unproved input is refused at both ends by default, and the error names the set, the version of clients and the setting.
 func TestUnprovedInputsAreRefused(t *testing.T) {
-	w := newWorld(t, func(f *config.PartyFile) { f.AllowUnprovedLinear = false })
+	w := newWorld(t, func(f *config.PartyFile) { f.AllowUnprovedLinear, f.Linear.Wait = false, config.Duration(time.Second) })
 	asks, answers := w.as(devnet.App), w.as(matrixClient)
 	for _, name := range []string{vectors, linear.Unproved} {
 		ask, answer := ends()

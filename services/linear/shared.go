@@ -36,7 +36,7 @@ func (s *Service) openShared(h *linearv1.RunHeader) (*shared, error) {
 	if err != nil {
 		return nil, err
 	}
-	//lodge:check LINEAR/unproved [tests=./services/linear] [run=TestUnprovedInputsAreRefused] a malformed input of a client tells it the matrix of the other
+	//lodge:check linearservice/unproved [run=TestUnprovedInputsAreRefused] a malformed input of a client tells it the matrix of the other
 	if !s.AllowUnproved && !scheme.HasProof() {
 		return nil, rpc.Errorf(rpc.PolicyRefused, fmt.Sprintf("name the set %s at both ends; clients of protocol version %d and later do by default. "+
 			"allow_unproved_linear: true in the party's file accepts %s, and what that tells is in docs/linear.md", linear.DefaultVector, ProvedSince, scheme.Name),

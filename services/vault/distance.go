@@ -104,7 +104,7 @@ func (v *Vault) checkDistance(tx store.Tx, d *Distance, wanted, budget float64) 
 		return nil, 0, err
 	}
 	sum := math.Nextafter(known.Spent+wanted, math.Inf(1)) // also if wanted is too small to change the sum
-	//lodge:check VAULT/distance-budget [run=Distance] products go on after the budget of statistical distance is used up
+	//lodge:check vault/distance-budget [run=Distance] products go on after the budget of statistical distance is used up
 	if sum > budget {
 		return nil, 0, &DistanceError{Spent: known.Spent, Wanted: wanted, Budget: budget, Lost: known.Lost}
 	}
