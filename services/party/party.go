@@ -240,7 +240,7 @@ func (p *party) register(x *exchange.Exchange, version string) error {
 	for i, m := range f.Roster.Parties {
 		peers.List = append(peers.List, tuples.Peer{Name: m.Name, Conn: p.conns[i]})
 	}
-	generating := keygen.New(p.sessions, ring, p.vault, p.audit)
+	generating := keygen.New(p.sessions, ring, p.vault, p.audit, f.Policy.Tenants)
 	keygenv1.RegisterKeygenServiceServer(p.server, generating)
 	decryptionv1.RegisterDecryptionServiceServer(p.server, &decryption.Service{
 		Sessions: p.sessions, Ring: ring, Vault: p.vault, Audit: p.audit, Announced: peers.Announced, Parties: n,
@@ -254,7 +254,7 @@ func (p *party) register(x *exchange.Exchange, version string) error {
 	p.keys = keys.New(keys.Config{
 		Changed: p.published.Changed, Known: p.published,
 		Vault: p.vault, Audit: p.audit, Gate: p.sessions.Gate, Log: p.log, Context: p.multikey, Party: f.Index, Signer: signer, Workers: ring.Workers(),
-		Metrics: p.metrics,
+		Metrics: p.metrics, Tenants: f.Policy.Tenants,
 	})
 	multikeyv1.RegisterKeysServiceServer(p.server, p.keys)
 	thresholdv1.RegisterThresholdServiceServer(p.server, p.threshold(ring.Workers()))
@@ -264,7 +264,7 @@ func (p *party) register(x *exchange.Exchange, version string) error {
 	}))
 	p.tuples = tuples.New(tuples.Config{
 		Vault: p.vault, Audit: p.audit, Quota: quota.NewBook(config.Quotas(f.Clients), nil), Metrics: p.metrics, Log: p.log, Peers: peers,
-		MACKeyShare: making.MACKeyShare, Retire: generating.Retire,
+		MACKeyShare: making.MACKeyShare, MayRetire: generating.MayEnd, Retire: generating.Retire,
 	})
 	tuplesv1.RegisterTuplesServiceServer(p.server, p.tuples)
 	accusationsv1.RegisterAccusationsServiceServer(p.server, &accusations.Service{Book: p.book})
