@@ -50,6 +50,7 @@ type CoordinatorFile struct {
 	Reflection    bool `yaml:"reflection,omitempty"`
 	// Stock bounds what the policies of the stock make.
 	Stock StockLimits `yaml:"stock,omitempty"`
+	Disk  Disk        `yaml:"disk,omitempty"`
 
 	Roster   *Roster   `yaml:"-"`
 	Settings []Setting `yaml:"-"` // that took the place of the file's values

@@ -32,6 +32,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/audit"
 	"github.com/lodge-mpc/lodge/services/config"
 	"github.com/lodge-mpc/lodge/services/decryption"
+	"github.com/lodge-mpc/lodge/services/disk"
 	"github.com/lodge-mpc/lodge/services/evaluator"
 	"github.com/lodge-mpc/lodge/services/exchange"
 	"github.com/lodge-mpc/lodge/services/health"
@@ -107,6 +108,7 @@ type party struct {
 	// toEvaluators are the credentials for them, if they are others than credentials.
 	toEvaluators *rpc.Credentials
 	health       *health.Server // nil without an address
+	disks        *disk.Watch
 
 	credentials *rpc.Credentials
 	traces      *traces.Tracer // nil without a collector
@@ -119,7 +121,7 @@ func newParty(f *config.PartyFile, version string, log *slog.Logger) (*party, er
 }
 
 func newDeviating(f *config.PartyFile, version string, log *slog.Logger, d *Deviation, inner []rpc.Inner) (_ *party, err error) {
-	p := &party{file: f, log: log, metrics: metrics.New(version, metrics.Party), deviation: d}
+	p := &party{file: f, log: log, metrics: metrics.New(version, metrics.Party), deviation: d, disks: watchDisks(f)}
 	defer func() {
 		if err != nil {
 			p.close()
@@ -183,7 +185,7 @@ func newDeviating(f *config.PartyFile, version string, log *slog.Logger, d *Devi
 	}
 	p.server, err = rpc.NewServer(rpc.Options{
 		Credentials: p.credentials, Directory: directory, Tokens: tokens, Rules: rules, Log: log, Reflection: f.Reflection,
-		Inner: append([]rpc.Inner{p.book.Inner()}, inner...), Limits: f.Callers.Limits(), Refused: p.metrics.Refused,
+		Inner: append([]rpc.Inner{p.book.Inner(), p.disks.Inner(newWork)}, inner...), Limits: f.Callers.Limits(), Refused: p.metrics.Refused,
 		Observe: func(method string, role rpc.Role, code string, took time.Duration) {
 			p.metrics.Call(method, string(role), code, took)
 		},
@@ -273,7 +275,7 @@ func (p *party) register(x *exchange.Exchange, version string) error {
 		Name: f.Name, Party: f.Index, Version: version, Roster: f.Roster.Hash(), Params: f.Policy.Params, Started: time.Now(),
 		Log: p.log, Ready: p.server.Ready, Running: p.sessions.Running, Peers: p.links(), Certificate: p.credentials.NotAfter,
 		Vault: p.vault, Place: vault.Place{Dir: f.Vault.Dir, PostgresDSNFile: f.Vault.PostgresDSNFile}, Audit: p.audit, MaxMemory: uint64(f.Policy.MaxMemory),
-		Conduct: p.book.Standing,
+		Conduct: p.book.Standing, Disks: p.disks,
 	})
 	return nil
 }
@@ -475,11 +477,6 @@ func (p *party) serve(stop context.Context) error {
 	return nil
 }
 
-// usable says whether the store is open and neither at fault nor in quarantine.
-func (p *party) usable() bool {
-	reason, err := p.vault.Quarantined()
-	return err == nil && reason == "" && p.vault.Healthy() == nil
-}
 
 func (p *party) close() {
 	p.traces.Stop()

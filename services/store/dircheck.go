@@ -8,6 +8,7 @@ import (
 	"hash/fnv"
 	"io"
 	"os"
+	"slices"
 	"syscall"
 	"time"
 )
@@ -42,6 +43,11 @@ func damagedf(format string, args ...any) error {
 // checkFile verifies a database that no process has open. It returns nil for a file that is missing or empty, which bbolt
 // makes anew, ErrInUse, or an error that wraps ErrDamaged.
 func checkFile(path string, patience time.Duration) error {
+	return VerifyFile(path, patience, string(bucket))
+}
+
+// VerifyFile verifies a bbolt database that has no other than the named buckets. See checkFile.
+func VerifyFile(path string, patience time.Duration, buckets ...string) error {
 	f, err := os.Open(path)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
@@ -69,7 +75,7 @@ func checkFile(path string, patience time.Duration) error {
 	if info.Size() == 0 {
 		return nil
 	}
-	w := &walk{file: f, size: info.Size(), path: path}
+	w := &walk{file: f, size: info.Size(), path: path, buckets: buckets}
 	return w.all()
 }
 
@@ -78,11 +84,12 @@ type meta struct{ pageSize, root, freelist, high, tx uint64 }
 
 // walk verifies one file.
 type walk struct {
-	file io.ReaderAt
-	path string
-	size int64
-	meta meta
-	used []byte // a bit a page
+	file    io.ReaderAt
+	path    string
+	buckets []string // that there may be
+	size    int64
+	meta    meta
+	used    []byte // a bit a page
 }
 
 func (w *walk) fail(page uint64, format string, args ...any) error {
@@ -282,8 +289,8 @@ func (w *walk) leaf(p *page, from, to []byte, top bool, depth int) error {
 		case !top && flags != 0, top && flags != bucketEntry:
 			return w.fail(p.id, "entry %d has the flags %#x", i, flags)
 		case top:
-			if !bytes.Equal(key, bucket) || p.count != 1 {
-				return w.fail(p.id, "holds %q; a store has one bucket, %q", key, bucket)
+			if !slices.Contains(w.buckets, string(key)) {
+				return w.fail(p.id, "holds the bucket %q; expected %q", key, w.buckets)
 			}
 			if err := w.bucket(p, value, depth); err != nil {
 				return err
