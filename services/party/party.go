@@ -477,7 +477,6 @@ func (p *party) serve(stop context.Context) error {
 	return nil
 }
 
-
 func (p *party) close() {
 	p.traces.Stop()
 	if p.keys != nil {
