@@ -42,6 +42,8 @@ type Client struct {
 	Kinds []string `yaml:"kinds,omitempty"`
 	Quota *Quota   `yaml:"quota,omitempty"`
 	Rate  *Rate    `yaml:"rate,omitempty"`
+	// Reservations bound what this client holds of the stock, at the coordinator.
+	Reservations *ReserveLimits `yaml:"reservations,omitempty"`
 }
 
 // Quota bounds what a party gives to a client in a day, which begins at 00:00 UTC.
@@ -166,6 +168,9 @@ func (c *check) who(key string, cl Client) {
 
 // bounds checks how much a client may draw, where clients draw, and how often it may call.
 func (c *check) bounds(key string, cl Client, draws bool) {
+	if draws && cl.Reservations != nil {
+		c.failf("%s.reservations: the coordinator bounds them; write it there", key)
+	}
 	if !draws && cl.Quota != nil {
 		c.failf("%s.quota: a party counts what its clients draw; write it there", key)
 	}

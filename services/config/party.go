@@ -64,6 +64,7 @@ type PartyFile struct {
 	// LogLevel is one of logs.Levels, until it is changed in the process; default info.
 	LogLevel string  `yaml:"log_level,omitempty"`
 	Tracing  Tracing `yaml:"tracing,omitempty"`
+	Disk     Disk    `yaml:"disk,omitempty"`
 
 	Roster   *Roster   `yaml:"-"`
 	Index    int       `yaml:"-"` // in the roster

@@ -17,8 +17,8 @@ import (
 	statusv1 "github.com/lodge-mpc/lodge/proto/lodge/status/v1"
 	"github.com/lodge-mpc/lodge/services/audit"
 	"github.com/lodge-mpc/lodge/services/devnet"
+	"github.com/lodge-mpc/lodge/services/disk"
 	"github.com/lodge-mpc/lodge/services/pki"
-	"github.com/lodge-mpc/lodge/services/status"
 	"github.com/lodge-mpc/lodge/services/store"
 	"github.com/lodge-mpc/lodge/services/store/storetest"
 	"github.com/lodge-mpc/lodge/services/vault"
@@ -42,7 +42,7 @@ func TestThresholds(t *testing.T) {
 		return func(e *examination) { e.clock("p", ahead, by) }
 	}
 	room := func(free, total uint64) func(*examination) {
-		return func(e *examination) { e.room("p", status.Disk{Free: free, Total: total}) }
+		return func(e *examination) { e.room("p", disk.Space{Free: free, Total: total}) }
 	}
 	link := func(trip time.Duration, rate float64) func(*examination) {
 		return func(e *examination) {

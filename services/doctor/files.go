@@ -16,10 +16,10 @@ import (
 
 	"github.com/lodge-mpc/lodge/services/audit"
 	"github.com/lodge-mpc/lodge/services/config"
+	"github.com/lodge-mpc/lodge/services/disk"
 	"github.com/lodge-mpc/lodge/services/plan"
 	"github.com/lodge-mpc/lodge/services/rpc"
 	"github.com/lodge-mpc/lodge/services/secretfile"
-	"github.com/lodge-mpc/lodge/services/status"
 	"github.com/lodge-mpc/lodge/services/store"
 	"github.com/lodge-mpc/lodge/services/vault"
 )
@@ -274,7 +274,7 @@ func (e *examination) disk(p *Process) {
 		}
 		dir = filepath.Dir(dir)
 	}
-	d, err := status.DiskOf(dir)
+	d, err := disk.SpaceOf(dir)
 	if err != nil {
 		e.warn(p.Name, "disk", "", "%s", oneLine(err))
 		return
@@ -292,7 +292,7 @@ func (e *examination) disk(p *Process) {
 }
 
 // room says whether there is room on a disk.
-func (e *examination) room(subject string, d status.Disk) {
+func (e *examination) room(subject string, d disk.Space) {
 	const next = "make room, or move the vault"
 	text := fmt.Sprintf("%s free of %s for the vault", size(float64(d.Free)), size(float64(d.Total)))
 	switch {

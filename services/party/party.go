@@ -32,6 +32,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/audit"
 	"github.com/lodge-mpc/lodge/services/config"
 	"github.com/lodge-mpc/lodge/services/decryption"
+	"github.com/lodge-mpc/lodge/services/disk"
 	"github.com/lodge-mpc/lodge/services/evaluator"
 	"github.com/lodge-mpc/lodge/services/exchange"
 	"github.com/lodge-mpc/lodge/services/health"
@@ -107,6 +108,7 @@ type party struct {
 	// toEvaluators are the credentials for them, if they are others than credentials.
 	toEvaluators *rpc.Credentials
 	health       *health.Server // nil without an address
+	disks        *disk.Watch
 
 	credentials *rpc.Credentials
 	traces      *traces.Tracer // nil without a collector
@@ -119,7 +121,7 @@ func newParty(f *config.PartyFile, version string, log *slog.Logger) (*party, er
 }
 
 func newDeviating(f *config.PartyFile, version string, log *slog.Logger, d *Deviation, inner []rpc.Inner) (_ *party, err error) {
-	p := &party{file: f, log: log, metrics: metrics.New(version, metrics.Party), deviation: d}
+	p := &party{file: f, log: log, metrics: metrics.New(version, metrics.Party), deviation: d, disks: watchDisks(f)}
 	defer func() {
 		if err != nil {
 			p.close()
@@ -183,7 +185,7 @@ func newDeviating(f *config.PartyFile, version string, log *slog.Logger, d *Devi
 	}
 	p.server, err = rpc.NewServer(rpc.Options{
 		Credentials: p.credentials, Directory: directory, Tokens: tokens, Rules: rules, Log: log, Reflection: f.Reflection,
-		Inner: append([]rpc.Inner{p.book.Inner()}, inner...), Limits: f.Callers.Limits(), Refused: p.metrics.Refused,
+		Inner: append([]rpc.Inner{p.book.Inner(), p.disks.Inner(newWork)}, inner...), Limits: f.Callers.Limits(), Refused: p.metrics.Refused,
 		Observe: func(method string, role rpc.Role, code string, took time.Duration) {
 			p.metrics.Call(method, string(role), code, took)
 		},
@@ -240,7 +242,7 @@ func (p *party) register(x *exchange.Exchange, version string) error {
 	for i, m := range f.Roster.Parties {
 		peers.List = append(peers.List, tuples.Peer{Name: m.Name, Conn: p.conns[i]})
 	}
-	generating := keygen.New(p.sessions, ring, p.vault, p.audit)
+	generating := keygen.New(p.sessions, ring, p.vault, p.audit, f.Policy.Tenants)
 	keygenv1.RegisterKeygenServiceServer(p.server, generating)
 	decryptionv1.RegisterDecryptionServiceServer(p.server, &decryption.Service{
 		Sessions: p.sessions, Ring: ring, Vault: p.vault, Audit: p.audit, Announced: peers.Announced, Parties: n,
@@ -254,7 +256,7 @@ func (p *party) register(x *exchange.Exchange, version string) error {
 	p.keys = keys.New(keys.Config{
 		Changed: p.published.Changed, Known: p.published,
 		Vault: p.vault, Audit: p.audit, Gate: p.sessions.Gate, Log: p.log, Context: p.multikey, Party: f.Index, Signer: signer, Workers: ring.Workers(),
-		Metrics: p.metrics,
+		Metrics: p.metrics, Tenants: f.Policy.Tenants,
 	})
 	multikeyv1.RegisterKeysServiceServer(p.server, p.keys)
 	thresholdv1.RegisterThresholdServiceServer(p.server, p.threshold(ring.Workers()))
@@ -264,7 +266,7 @@ func (p *party) register(x *exchange.Exchange, version string) error {
 	}))
 	p.tuples = tuples.New(tuples.Config{
 		Vault: p.vault, Audit: p.audit, Quota: quota.NewBook(config.Quotas(f.Clients), nil), Metrics: p.metrics, Log: p.log, Peers: peers,
-		MACKeyShare: making.MACKeyShare, Retire: generating.Retire,
+		MACKeyShare: making.MACKeyShare, MayRetire: generating.MayEnd, Retire: generating.Retire,
 	})
 	tuplesv1.RegisterTuplesServiceServer(p.server, p.tuples)
 	accusationsv1.RegisterAccusationsServiceServer(p.server, &accusations.Service{Book: p.book})
@@ -273,7 +275,7 @@ func (p *party) register(x *exchange.Exchange, version string) error {
 		Name: f.Name, Party: f.Index, Version: version, Roster: f.Roster.Hash(), Params: f.Policy.Params, Started: time.Now(),
 		Log: p.log, Ready: p.server.Ready, Running: p.sessions.Running, Peers: p.links(), Certificate: p.credentials.NotAfter,
 		Vault: p.vault, Place: vault.Place{Dir: f.Vault.Dir, PostgresDSNFile: f.Vault.PostgresDSNFile}, Audit: p.audit, MaxMemory: uint64(f.Policy.MaxMemory),
-		Conduct: p.book.Standing, DistanceBudget: f.Linear.DistanceBudget(),
+		Conduct: p.book.Standing, DistanceBudget: f.Linear.DistanceBudget(), Disks: p.disks,
 	})
 	return nil
 }
@@ -473,12 +475,6 @@ func (p *party) serve(stop context.Context) error {
 	p.server.Stop(calls)
 	p.log.Info("stopped")
 	return nil
-}
-
-// usable says whether the store is open and neither at fault nor in quarantine.
-func (p *party) usable() bool {
-	reason, err := p.vault.Quarantined()
-	return err == nil && reason == "" && p.vault.Healthy() == nil
 }
 
 func (p *party) close() {

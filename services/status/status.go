@@ -15,6 +15,7 @@ import (
 	statusv1 "github.com/lodge-mpc/lodge/proto/lodge/status/v1"
 	"github.com/lodge-mpc/lodge/services/audit"
 	"github.com/lodge-mpc/lodge/services/config"
+	"github.com/lodge-mpc/lodge/services/disk"
 	"github.com/lodge-mpc/lodge/services/job"
 	"github.com/lodge-mpc/lodge/services/metrics"
 	"github.com/lodge-mpc/lodge/services/rpc"
@@ -42,6 +43,7 @@ type Service struct {
 	// Certificate says until when the one that is served is valid.
 	Certificate func() time.Time
 	Log         *slog.Logger // of the process
+	Disks       *disk.Watch
 
 	// Only of parties.
 	Vault     *vault.Vault
@@ -82,6 +84,9 @@ func (s *Service) details(out *statusv1.GetStatusResponse) {
 		out.Links = append(out.Links, &statusv1.Link{Name: p.Name, Party: uint32(p.Party), State: linkState(p)})
 	}
 	out.MaxMemoryBytes, out.LogLevel = s.MaxMemory, s.logLevel()
+	for _, v := range s.Disks.Volumes() {
+		out.Volumes = append(out.Volumes, &statusv1.Volume{Name: v.Name, FreeBytes: v.Free, TotalBytes: v.Total, MinFreeBytes: v.MinFree, Low: v.Low})
+	}
 	if s.Vault != nil {
 		out.Store = s.store()
 		out.Linear = s.distances()
@@ -92,6 +97,9 @@ func (s *Service) details(out *statusv1.GetStatusResponse) {
 	if s.Audit != nil {
 		h := s.Audit.Head()
 		out.Audit = &statusv1.AuditHead{Sequence: h.Seq, Hash: h.Hash[:]}
+		if err := s.Audit.Fault(); err != nil {
+			out.Audit.Fault = err.Error()
+		}
 	}
 }
 
@@ -147,8 +155,10 @@ func (s *Service) store() *statusv1.Store {
 		out.Fault = err.Error()
 	}
 	if !out.Postgres {
-		if d, err := DiskOf(s.Place.Dir); err == nil {
-			out.DiskFreeBytes, out.DiskTotalBytes = d.Free, d.Total
+		for _, v := range s.Disks.Volumes() {
+			if v.Name == disk.Store {
+				out.DiskFreeBytes, out.DiskTotalBytes = v.Free, v.Total
+			}
 		}
 	}
 	return out

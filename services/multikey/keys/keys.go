@@ -44,7 +44,8 @@ type Config struct {
 	Signer  ed25519.PrivateKey // of its records
 	Workers int
 	Metrics *metrics.Metrics
-	Known   Known // nil: nothing
+	Tenants []string // of the party's policy: its keys serve them all
+	Known   Known    // nil: nothing
 	// Changed is called after keys were made or retired; nil: nobody wants to know.
 	Changed func()
 }
