@@ -45,6 +45,8 @@ type Config struct {
 	Workers int
 	Metrics *metrics.Metrics
 	Known   Known // nil: nothing
+	// AllowLegacy makes keys of legacy sets, for tests of keys that are older than that. No configuration sets it.
+	AllowLegacy bool
 	// Changed is called after keys were made or retired; nil: nobody wants to know.
 	Changed func()
 }
