@@ -2,10 +2,6 @@ package main
 
 var linearTable = []mutation{
 	{
-		Name: "security", File: "set.go", Protects: "sets have 128 bits of security",
-		Old: "!s.Insecure && s.LogQ() > float64(most) {", New: "!s.Insecure && s.LogQ() > float64(most) && false {",
-	},
-	{
 		Name: "name", File: "set.go", Protects: "a set for tests says so in its name",
 		Old: "case strings.HasPrefix(s.Name, InsecurePrefix) != s.Insecure:", New: "case false:",
 	},

@@ -8,7 +8,7 @@ import (
 	"math/big"
 	"strings"
 
-	"github.com/lodge-mpc/lodge/engine/params"
+	"github.com/lodge-mpc/lodge/engine/hardness"
 )
 
 // DefaultVector and DefaultProduct name the sets that are used when the caller names none: for products on shares, with
@@ -115,10 +115,10 @@ func (s *Set) LogQ() (sum float64) {
 	return sum
 }
 
-// minErrorWidth is that of deviation 3.19, which the security table is for.
+// minErrorWidth is that of deviation 3.19.
 const minErrorWidth = 7.99
 
-// Validate checks what the mathematics and the security table require of a set.
+// Validate checks what the mathematics and package hardness require of a set.
 func (s *Set) Validate() error {
 	fail := func(format string, a ...any) error {
 		return fmt.Errorf("linear: set %s: %s", s.Name, fmt.Sprintf(format, a...))
@@ -148,10 +148,24 @@ func (s *Set) Validate() error {
 	if s.Q[0]/(2*s.T) < uint64(4*s.rounding()) {
 		return fail("a switch to q_0 = %d leaves too little room for its rounding", s.Q[0])
 	}
-	if most := params.SecurityLimit(s.LogN); !s.Insecure && s.LogQ() > float64(most) {
-		return fail("log2 Q is %.2f, the limit for 128 bits of security %d", s.LogQ(), most)
+	//lodge:check linear/security run=TestValidateRefuses|TestSetsAreValid a set below 128 bits makes keys
+	if err := (hardness.Standing{Set: s.Name, Exact: true, Insecure: s.Insecure, Bits: s.Security()}).Check(); err != nil {
+		return fail("%v", err)
 	}
 	return nil
+}
+
+// Security is the estimate of package hardness for the samples that the owner of a key publishes modulo Q. Proofs of
+// inputs tell hints about secrets and errors, with which they are as hard as half as wide ones.
+func (s *Set) Security() hardness.Bits {
+	samples := hardness.Samples{
+		Dim: s.N(), LogQ: s.LogQ(), Deviation: s.ErrorWidth / math.Sqrt(2*math.Pi), Secret: hardness.Ternary,
+	}
+	if p := s.Proof; p != nil {
+		half := p.SecretWidth / 2 / math.Sqrt(2*math.Pi)
+		samples.Deviation, samples.Secret = min(samples.Deviation, half), hardness.Gaussian(half)
+	}
+	return samples.Estimate()
 }
 
 // prime reports whether q is a prime that is 1 mod 2N.

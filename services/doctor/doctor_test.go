@@ -122,6 +122,7 @@ func TestFaultsOfFiles(t *testing.T) {
 	}{
 		"configuration":   {edit("name: p0", "name: p0\nnonsense: 1"), "config", Fail, "nonsense"},
 		"pin":             {edit("hash: ffd1", "hash: 00d1"), "params", Fail, "insecure-8 has the hash"},
+		"legacy set":      {edit("\n    kinds:", "\n        - name: L11-53\n          hash: 059e93ac0c25f3039932518de69864320bc5eaffb295bc784a297b299f357a44\n    kinds:"), "params", Warn, "new keys are made with T11-53"},
 		"passive keys":    {edit("allow_insecure_params", "allow_passive_keygen: true\nallow_insecure_params"), "policy", Warn, "passively secure"},
 		"unproved linear": {edit("allow_insecure_params", "allow_unproved_linear: true\nallow_insecure_params"), "policy", Warn, "nobody has proved"},
 		"no sacrifice":    {edit("max_count", "allow_no_sacrifice: true\n    max_count"), "policy", Warn, "malformed evaluation keys"},

@@ -242,7 +242,7 @@ func days(d time.Duration) string {
 
 // pins holds the parameter sets of a configuration against those of this build.
 func (e *examination) pins(p *Process) {
-	good, insecure := 0, 0
+	good := 0
 	for _, pin := range p.params {
 		set, err := plan.Lookup(pin.Name)
 		switch {
@@ -251,8 +251,10 @@ func (e *examination) pins(p *Process) {
 		case set.Hash != pin.Sum():
 			e.fail(p.Name, "params", "agree with the other parties on one build and pin its hash", "%s has the hash %.8x in this build, and %.8s is pinned", pin.Name, set.Hash, pin.Hash)
 		case set.Insecure:
-			insecure++
 			e.warn(p.Name, "params", "take it out, unless this is a test", "%s hides nothing", pin.Name)
+		case set.Legacy != nil:
+			good++
+			e.warn(p.Name, "params", "pin the successor at every party, make keys with it, and take this set out once no keys of it are in use", "%s", oneLine(set.Legacy))
 		default:
 			good++
 		}

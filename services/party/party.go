@@ -127,7 +127,7 @@ func newDeviating(f *config.PartyFile, version string, log *slog.Logger, d *Devi
 			p.close()
 		}
 	}()
-	if err := checkPins(f); err != nil {
+	if err := checkPins(f, log); err != nil {
 		return nil, err
 	}
 	if p.multikey, err = contextOf(f); err != nil {
@@ -255,7 +255,7 @@ func (p *party) register(x *exchange.Exchange, version string) error {
 	p.serveEvaluation()
 	p.keys = keys.New(keys.Config{
 		Changed: p.published.Changed, Known: p.published,
-		Vault: p.vault, Audit: p.audit, Gate: p.sessions.Gate, Log: p.log, Context: p.multikey, Party: f.Index, Signer: signer, Workers: ring.Workers(),
+		Vault: p.vault, Audit: p.audit, Gate: p.sessions.Gate, Log: p.log, Context: p.multikey, Party: f.Index, Signer: signer, Workers: ring.Workers(), AllowLegacy: p.deviation != nil && p.deviation.LegacyKeys,
 		Metrics: p.metrics, Tenants: f.Policy.Tenants,
 	})
 	multikeyv1.RegisterKeysServiceServer(p.server, p.keys)
@@ -319,23 +319,6 @@ func contextOf(f *config.PartyFile) (*multikey.Context, error) {
 		return nil, fmt.Errorf("party: the roster has multi-key ciphertexts of the set %q, which policy.params does not pin; `lodge params show` prints its hash", m.Set)
 	}
 	return multikey.ContextOf(m)
-}
-
-// checkPins holds the pinned hashes against the sets of this build.
-func checkPins(f *config.PartyFile) error {
-	for _, pin := range f.Policy.Params {
-		set, err := plan.Lookup(pin.Name)
-		if err != nil {
-			return err
-		}
-		if set.Hash != pin.Sum() {
-			return fmt.Errorf("party: parameter set %s has the hash %x in this build, but %s is pinned", pin.Name, set.Hash, pin.Hash)
-		}
-		if set.Insecure && !f.AllowInsecureParams {
-			return fmt.Errorf("party: parameter set %s is insecure; remove it, or set allow_insecure_params in a test", pin.Name)
-		}
-	}
-	return nil
 }
 
 // restore brings back the sessions whose results were stored and not yet activated: peers may have activated
@@ -410,6 +393,7 @@ func (p *party) registry(x *exchange.Exchange) (*session.Registry, error) {
 			set, err := plan.Lookup(name)
 			return err != nil || set.Insecure
 		},
+		NewKeys: p.newKeys(),
 	})
 	return session.NewRegistry(session.Config{
 		Gate: gate, Exchange: x, Self: round.Party(f.Index), Names: names, Signer: signer, Keys: keys, Roster: f.Roster.Hash(),
