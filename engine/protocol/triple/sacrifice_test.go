@@ -374,11 +374,11 @@ func TestTrusting(t *testing.T) {
 	}
 }
 
-// A wrong batch passes with 4/p at most (doc.go), and sets promise no more statistical security than that leaves.
+// A wrong batch passes with 5/p at most, and sets promise no more statistical security than that leaves.
 func TestFieldsAreLargeEnoughForOneRepetition(t *testing.T) {
 	for _, s := range params.Sets() {
 		for _, spec := range s.Fields {
-			if sound := spec.P().BitLen() - 1 - 2; sound < s.StatSecurityBits() {
+			if sound := spec.P().BitLen() - 1 - 3; sound < s.StatSecurityBits() {
 				t.Errorf("%s promises %d bits, and a check modulo %s gives %d", s.Name, s.StatSecurityBits(), spec.Name, sound)
 			}
 		}
