@@ -107,6 +107,8 @@ func (r *referee) judge(c *computed, step string, of round.Party) (*popk.Judge, 
 		if c.plan.Kind == triple.Input {
 			cfg.Only = &c.plan.Owner
 		}
+	case c.plan != nil && step == triple.StepPair && c.plan.Pair != nil:
+		cfg.Instance = c.plan.Pair
 	default:
 		return nil, nil, unproven("a session of %s has no proof %q", plan.Name(r.spec.GetProtocol()), step)
 	}
