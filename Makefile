@@ -102,6 +102,9 @@ proto: tools ## regenerate the code of proto/, in Go and for the Python client
 baseline: tools ## take the API as it is now for what clients rely on
 	PATH="$(CURDIR)/bin/tools:$$PATH" buf build --exclude-source-info -o proto/baseline.binpb
 
+docs: tools ## build the documentation site into bin/site; a broken link fails
+	NO_MKDOCS_2_WARNING=1 bin/venv/bin/mkdocs build --strict --quiet && echo "open bin/site/index.html"
+
 kernels: ## regenerate the assembly of engine/kernel
 	go run -C engine/kernel/gen . ..
 

@@ -100,5 +100,5 @@ func (r *referee) wrongVerdict() (check, reason string, err error) {
 			return "", "", unproven("the verdict is about the batch that the broadcasts give")
 		}
 	}
-	return verdict.Check, "accepts another result than all broadcasts give", nil
+	return verdict.Check, "accepts a result that differs from the one the broadcasts give", nil
 }

@@ -198,7 +198,7 @@ func (r *referee) otherCiphertexts(j *popk.Judge) (check, reason string, err err
 	if err != nil || promised == r.list[0].Digest {
 		return "", "", unproven("the ciphertexts are those of the statement, or that is malformed")
 	}
-	return round.CheckCommitment, "the ciphertexts are not those of its statement", nil
+	return round.CheckCommitment, "the ciphertexts do not match the statement", nil
 }
 
 // proofEquation is for a response, of which one frame is shown, that does not open its mask.

@@ -12,13 +12,14 @@ import (
 	"github.com/lodge-mpc/lodge/engine/sample"
 )
 
-// ClientShare is one party's last message of the decryption of ct, on basis Q, for a client that collects
-// those of all parties and combines them itself. There is no mask: the sum of the messages is the message's
-// encoding, flooded by every party.
+// ClientShare returns one party's last message of the decryption of ct, on basis Q, for a client that
+// collects the messages of all parties and combines them itself. There is no mask: the sum of the
+// messages is the encoding of the plaintext, flooded by every party.
 //
-// The caller answers for what makes this safe: the key was made for clients, the noise of ct is within the
-// instance's bound (a fresh ciphertext with a proof of plaintext knowledge, doubled), and the answer for
-// each ClientKey is made once and kept: every further answer floods the same phase anew and spends statistical distance.
+// The caller must ensure that the key was made for clients, that the noise of ct is within the
+// instance's bound (a fresh ciphertext with a proof of plaintext knowledge, doubled), and that the share
+// for each ClientKey is computed once and stored. Every further share floods the same phase again and
+// spends statistical distance.
 func ClientShare(s *gbfv.Scheme, i *params.Instance, ct *gbfv.Ciphertext, secret ring.NTT, source *sample.Source) []byte {
 	switched := s.SwitchModulus(ct, i.DDecPrimes)
 	zero := s.Field.NewVec(s.Slots())
@@ -26,15 +27,15 @@ func ClientShare(s *gbfv.Scheme, i *params.Instance, ct *gbfv.Ciphertext, secret
 	return codec.AppendPoly(nil, d.C, s.Prefix(i.DDecPrimes).Primes())
 }
 
-// ClientKey names what a party's answer depends on besides its key: the c1 that is left after the switch of modulus.
-// Ciphertexts that differ only in what the switch drops share it.
+// ClientKey identifies the value on which a party's share depends besides its key: c1 after the switch
+// of modulus. Ciphertexts that are equal after the switch have the same ClientKey.
 func ClientKey(s *gbfv.Scheme, i *params.Instance, ct *gbfv.Ciphertext) round.Digest {
 	switched := s.SwitchModulus(ct, i.DDecPrimes)
 	return round.Hash("lodge client ciphertext", codec.AppendPoly(nil, switched.C1.C, s.Prefix(i.DDecPrimes).Primes()))
 }
 
-// Combine gives the D slots of ct from all parties' messages, which are in the order of the roster. The error is a
-// *round.Blame when a message does not decode. A message that is wrong gives a wrong result, and nothing tells.
+// Combine returns the D slots of ct from all parties' messages, in the order of the roster. The error is
+// a *round.Blame if a message is malformed. A well-formed wrong message changes the result undetectably.
 func Combine(s *gbfv.Scheme, i *params.Instance, ct *gbfv.Ciphertext, messages [][]byte) (field.Vec, error) {
 	if len(messages) != i.Use.Parties {
 		return field.Vec{}, fmt.Errorf("ddec: messages of %d parties, want %d", len(messages), i.Use.Parties)

@@ -1,17 +1,17 @@
-// Package ddec is distributed decryption (MatriGear, Fig. 6) to additive shares, and, for clients, to the
-// client alone. Differences from the figure:
+// Package ddec implements distributed decryption (MatriGear, Fig. 6) to additive shares and, for
+// clients, to the client. Differences from the figure:
 //
 //   - Ciphertexts are switched to a small modulus q' first, which divides the traffic.
 //   - The flooding is uniform in [-E, E] for the largest E that leaves decoding correct, and at least
-//     2^lambda times the bound on the phase error; the figure bounds it by a relative noise, which is not a
-//     bound on coefficients, and forgets the number of parties.
+//     2^lambda times the bound on the phase error. The figure uses a relative noise, which does not bound
+//     coefficients, and omits the number of parties.
 //   - The combiner rotates with the index of the ciphertext.
-//   - All parties must have compared hashes of the ciphertexts before Start: decrypting what the parties did
-//     not all compute is an oracle for the key.
+//   - All parties must compare hashes of the ciphertexts before Start: decrypting a ciphertext that the
+//     parties did not all compute is an oracle for the key.
 //
 // A corrupted message adds an error that its sender knows to one vector of shares; the MAC check that
-// follows catches it. A ciphertext is decrypted once: the flooding of every further answer spends as much of the
-// statistical distance as that of another ciphertext.
+// follows detects it. Each ciphertext is decrypted only once: decrypting it again spends as much
+// statistical distance as decrypting another ciphertext.
 package ddec
 
 import (
@@ -30,7 +30,7 @@ import (
 	"github.com/lodge-mpc/lodge/engine/sample"
 )
 
-// Config is what all parties of a run agree on, and what is this party's own.
+// Config is the configuration of a run: values on which all parties agree, and this party's secrets.
 type Config struct {
 	Session  round.Session
 	Step     string
@@ -66,7 +66,8 @@ func (c *Config) combined(p round.Party) []int {
 	return list
 }
 
-// message is this party's share of the decryption of one ciphertext: c1 s_l + e and the encoded mask.
+// message returns this party's share of the decryption of one ciphertext: c1 s_l + e plus the encoded
+// mask.
 func message(s *gbfv.Scheme, i *params.Instance, c1 ring.Poly, secret ring.NTT, mask field.Vec, flood *sample.Stream) ring.Poly {
 	k := i.DDecPrimes
 	e := intpoly.New(s.N(), (i.FloodBound.BitLen()+1+64)/64)
@@ -77,7 +78,8 @@ func message(s *gbfv.Scheme, i *params.Instance, c1 ring.Poly, secret ring.NTT, 
 	return d
 }
 
-// Start begins a run. The hook STEP/share gets this party's messages before they are sent ([]ring.Poly).
+// Start begins a run. The hook STEP/share receives this party's messages before they are sent
+// ([]ring.Poly).
 func Start(c Config) (round.Transition[Shares], error) {
 	if c.Scheme == nil || c.Instance == nil || c.Source == nil || len(c.Ciphertexts) == 0 {
 		return round.Transition[Shares]{}, errors.New("ddec: configuration without scheme, instance, source or ciphertexts")
@@ -88,7 +90,7 @@ func Start(c Config) (round.Transition[Shares], error) {
 	return round.Next(round.Local(func(ctx context.Context) (round.Transition[Shares], error) { return share(ctx, c) })), nil
 }
 
-// share makes this party's messages and sends each to the combiner of its ciphertext.
+// share computes this party's messages and sends each to the combiner of its ciphertext.
 func share(ctx context.Context, c Config) (round.Transition[Shares], error) {
 	s := c.Scheme
 	r := &combine{Config: c, shares: make(Shares, len(c.Ciphertexts)), sum: make([]ring.Poly, len(c.Ciphertexts)), buffer: c.basis().NewPoly()}
@@ -146,7 +148,7 @@ func share(ctx context.Context, c Config) (round.Transition[Shares], error) {
 type combine struct {
 	Config
 	shares Shares
-	sum    []ring.Poly // by ciphertext; set for those that this party combines
+	sum    []ring.Poly // by ciphertext; set for the ciphertexts that this party combines
 	buffer ring.Poly
 }
 
@@ -190,11 +192,11 @@ func (r *combine) Step(ctx context.Context, _ round.Inbox) (round.Transition[Sha
 		return round.Transition[Shares]{}, err
 	}
 	shares := r.shares
-	r.shares = nil // they are the caller's now
+	r.shares = nil // the caller owns them now
 	return round.Done(shares), nil
 }
 
-// Wipe erases the shares, unless they were handed over, and the sums that decrypt to the combined messages.
+// Wipe erases the shares, unless the caller owns them, and the sums that decrypt to the combined messages.
 func (r *combine) Wipe() {
 	r.shares.Wipe()
 	for _, p := range r.sum {

@@ -14,17 +14,18 @@ import (
 	"github.com/lodge-mpc/lodge/engine/secret"
 )
 
-// CheckAgree compares the keys that the parties arrived at.
+// CheckAgree compares the keys that the parties computed.
 const CheckAgree = "keygen-agree"
 
-// Config is what all parties of a run agree on, and what is this party's own.
+// Config is the configuration of a run: values on which all parties agree, and this party's randomness.
 type Config struct {
 	Session round.Session
-	Scheme  *gbfv.Scheme // of any field: keys belong to the parameter set
-	// Dim is the dimension d of the matrix blocks that the rotation keys serve, and all smaller ones: there
-	// are d-1 of them. 1 makes none.
+	Scheme  *gbfv.Scheme // over any field: keys belong to the parameter set
+	// Dim is the largest dimension d of matrix blocks that the rotation keys serve. There are d-1 rotation
+	// keys.
 	Dim int
-	// Security is Proved or Passive. Empty takes Proved where the set's keys can be proved, and otherwise Passive.
+	// Security is Proved or Passive. The default is Proved if the set's keys can be proved, and Passive
+	// otherwise.
 	Security string
 
 	Source  *sample.Source // this party's randomness
@@ -36,7 +37,7 @@ func (c *Config) check() error {
 	case c.Scheme == nil || c.Source == nil:
 		return errors.New("keygen: configuration without scheme or source")
 	case c.Security != Passive && c.Security != Proved:
-		return fmt.Errorf("keygen: no keys are %q", c.Security)
+		return fmt.Errorf("keygen: unknown security %q (use %s or %s)", c.Security, Proved, Passive)
 	}
 	if err := checkDim(c.Scheme, c.Dim); err != nil || c.Security == Passive {
 		return err
@@ -47,7 +48,7 @@ func (c *Config) check() error {
 	}
 	st := statement{Config: c, proof: proof}
 	if st.frameSize(slot{kind: publicKey}) > round.MaxFrame {
-		return errors.New("keygen: the proof of an equation does not fit a frame")
+		return errors.New("keygen: the proof of an equation exceeds a frame")
 	}
 	return nil
 }
@@ -59,13 +60,13 @@ func checkDim(s *gbfv.Scheme, d int) error {
 	return nil
 }
 
-// What the parties of a run know about each other's shares of the keys.
+// The guarantees about the parties' shares of the keys.
 const (
-	Passive = params.Passive // nothing: a party that deviates is not caught
-	Proved  = params.Proved  // they are well formed, and their secrets and errors short: every party has checked proofs
+	Passive = params.Passive // none: a party that deviates is not detected
+	Proved  = params.Proved  // every party has verified that all shares are well formed, with short secrets and errors
 )
 
-// Result is one party's outcome.
+// Result is the result of a run for one party.
 type Result struct {
 	Keys     *PublicKeys
 	Secret   Secret
@@ -75,16 +76,16 @@ type Result struct {
 // Wipe erases the share of the secret key.
 func (r *Result) Wipe() { r.Secret.Wipe() }
 
-// Secret is a share of the secret key: N coefficients.
+// Secret is a share of the secret key: N coefficients. It prints as a placeholder.
 type Secret []int64
 
 // Wipe erases the share.
 func (s Secret) Wipe() { clear(s) }
 
-// Format shows nothing, whatever the verb.
+// Format prints a placeholder for every verb.
 func (Secret) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, secret.Redacted) }
 
-// MarshalText shows nothing.
+// MarshalText returns a placeholder.
 func (Secret) MarshalText() ([]byte, error) { return []byte(secret.Redacted), nil }
 
 // slot is one polynomial that every party sends.
@@ -94,7 +95,7 @@ type slot struct {
 	digit int
 }
 
-// name is the label of what is drawn for a slot, and its indices.
+// name returns the label and indices of the random stream of a slot.
 func (at slot) name() (label string, index []uint64) {
 	switch at.kind {
 	case publicKey:
@@ -119,7 +120,8 @@ const (
 	relinSecond
 )
 
-// slots lists what every party sends in the first round of passive key generation, in order.
+// slots lists the polynomials that every party sends in the first round of passive key generation, in
+// order.
 func (c *Config) slots() []slot {
 	list := []slot{{kind: publicKey}}
 	for _, g := range Rotations(c.Scheme.N(), c.Dim) {
@@ -140,7 +142,7 @@ func (c *Config) relinSlots(kinds ...kind) (list []slot) {
 	return list
 }
 
-// Rotations lists the Galois elements of the rotation keys of dimension d, by rotation from 1 to d-1.
+// Rotations returns the Galois elements of the rotation keys of dimension d, by rotation from 1 to d-1.
 func Rotations(n, d int) []int {
 	var list []int
 	for i := 1; i < d; i++ {
@@ -149,20 +151,20 @@ func Rotations(n, d int) []int {
 	return list
 }
 
-// limit is the size of n polynomials, one to a frame.
+// limit bounds a message of n polynomials, one per frame.
 func (c *Config) limit(n int) round.Limit {
 	return round.Limit{Frames: n, Bytes: int64(n) * int64(codec.PolySize(c.Scheme.N(), c.Scheme.Q.Primes()))}
 }
 
-// Names of the uniform halves in the common reference string. Rotation keys are named by Galois element, so
-// that those of dimension d are among those of 2d.
+// Names of the uniform halves in the common reference string. Rotation keys are named by Galois element,
+// so that the keys of dimension 2d include those of dimension d.
 const (
 	labelPublic   = "public key"
 	labelRotation = "rotation key"
 	labelRelin    = "relinearisation key"
 )
 
-// uniform expands one uniform polynomial of the reference string, which is read as an evaluation form.
+// uniform expands one uniform polynomial of the reference string, in evaluation form.
 func uniform(s *gbfv.Scheme, seed round.Digest, label string, index ...uint64) ring.NTT {
 	a := s.Q.BorrowNTT()
 	sample.Expand(a.C, s.Q.Primes(), seed[:], label, index...)

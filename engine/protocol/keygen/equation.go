@@ -9,11 +9,12 @@ import (
 	"github.com/lodge-mpc/lodge/engine/sigma"
 )
 
-// statement is what is public when parties prove their shares: each share is
+// statement holds the public values of the proofs. Each share is
 //
 //	C_s s + C_u u + phi(s) g_j + e
 //
-// for polynomials C_s and C_u that all know, some of which are zero. This is linear over the challenges, which phi fixes.
+// for public polynomials C_s and C_u, some of which are zero. This relation is linear over the
+// challenges, because phi leaves them unchanged.
 type statement struct {
 	*Config
 	proof     params.KeyProof
@@ -23,22 +24,22 @@ type statement struct {
 	h0, h1    []ring.NTT // sums of the parties' polynomials
 }
 
-// proved lists the equations of proved key generation in their order: those of the public key, of the rotation keys, of
-// h0 and h1, and of the second part of the relinearisation key.
+// proved lists the equations of proved key generation in order: the public key, the rotation keys, h0
+// and h1, and the second part of the relinearisation key.
 func (c *Config) proved() []slot { return append(c.slots(), c.relinSlots(relinSecond)...) }
 
-// opened reports whether the share of an equation is opened before there is a challenge: the second part of the
-// relinearisation key depends on it.
+// opened reports whether the share of an equation is opened before the challenge is known. This holds
+// for h0 and h1, on which the second part of the relinearisation key depends.
 func (at slot) opened() bool { return at.kind == relinH0 || at.kind == relinH1 }
 
 // relation is one equation with its public polynomials.
 type relation struct {
 	*statement
 	at   slot
-	s, u ring.NTT // C_s and C_u; without limbs where zero
+	s, u ring.NTT // C_s and C_u; without limbs if zero
 }
 
-// relation expands the equation at a slot. Give it back with free.
+// relation expands the equation at a slot. The caller must release it with free.
 func (st *statement) relation(at slot) relation {
 	r, q := relation{statement: st, at: at}, st.Scheme.Q
 	index := []uint64{uint64(at.g), uint64(at.digit)}
@@ -66,7 +67,7 @@ func (r relation) free() {
 	r.u.Free()
 }
 
-// pair is what s and u of a relation may be: masks or responses of one repetition.
+// pair holds values for s and u of a relation: the masks or the responses of one repetition.
 type pair struct {
 	s, u  ring.NTT
 	small intpoly.Poly // the coefficients of s
@@ -87,7 +88,8 @@ func (st *statement) newPair(s, u intpoly.Poly) pair {
 	return x
 }
 
-// apply sets dst to the relation of a pair and an error, of one word to a coefficient. Both may be secret.
+// apply sets dst to the relation of a pair and an error with one word per coefficient. Both may be
+// secret.
 func (r relation) apply(dst ring.Poly, x pair, e intpoly.Poly) {
 	q := r.Scheme.Q
 	t, p := q.BorrowNTT(), q.Borrow()
@@ -116,7 +118,7 @@ func (r relation) apply(dst ring.Poly, x pair, e intpoly.Poly) {
 	p.Free()
 }
 
-// automorphism is the Galois element of phi where phi(s) g_j is in the equation.
+// automorphism returns the Galois element of phi and whether the equation contains phi(s) g_j.
 func (at slot) automorphism() (g int, ok bool) {
 	switch at.kind {
 	case rotation:
@@ -127,7 +129,8 @@ func (at slot) automorphism() (g int, ok bool) {
 	return 0, false
 }
 
-// imageDigest stands for the relation of the masks of one repetition, which is not sent.
+// imageDigest returns the digest that represents the relation of the masks of one repetition, which is
+// not sent.
 func (st *statement) imageDigest(p ring.Poly) round.Digest {
 	primes := st.Scheme.Q.Primes()
 	return round.HashEach("lodge keygen mask limbs", len(p.C), func(room []byte, i int) []byte {
@@ -135,7 +138,7 @@ func (st *statement) imageDigest(p ring.Poly) round.Digest {
 	})
 }
 
-// masksDigest stands for the relations of the masks of all repetitions.
+// masksDigest returns the digest that represents the relations of the masks of all repetitions.
 func masksDigest(images []round.Digest) round.Digest {
 	all := make([]byte, 0, len(images)*len(round.Digest{}))
 	for _, d := range images {
@@ -147,7 +150,7 @@ func masksDigest(images []round.Digest) round.Digest {
 // shareDigest binds a party to a share that it sends after the challenge.
 func shareDigest(packed []byte) round.Digest { return round.Hash("lodge keygen share", packed) }
 
-// Sizes of what a party sends, in bytes.
+// Sizes of a party's messages, in bytes.
 
 func (st *statement) responseSize() int { return codec.SignedSize(st.Scheme.N(), st.proof.Bits) }
 
@@ -158,15 +161,15 @@ func (st *statement) shareSize(at slot) int {
 	return codec.PolySize(st.Scheme.N(), st.Scheme.Q.Primes())
 }
 
-// headSize is that of the responses of one repetition for s and u, which are a frame.
+// headSize is the size of a frame with the responses of one repetition for s and u.
 func (st *statement) headSize() int { return 2 * st.responseSize() }
 
-// frameSize is that of the frame of an equation: its share, unless opened, and V responses.
+// frameSize is the size of the frame of an equation: its share, unless it is opened, and V responses.
 func (st *statement) frameSize(at slot) int {
 	return st.shareSize(at) + st.proof.V*st.responseSize()
 }
 
-// frames and bytes are those of one party's proofs.
+// frames is the number of frames of one party's proofs.
 func (st *statement) frames() int { return st.proof.V + len(st.equations) }
 
 func (st *statement) bytes() int64 {
@@ -177,8 +180,8 @@ func (st *statement) bytes() int64 {
 	return total
 }
 
-// digestsSize is that of what a party opens before the challenge: for every equation the digest of the share, unless that
-// has been opened, and the digest of the masks.
+// digestsSize is the size of the digests that a party opens before the challenge: for every equation
+// the digest of the share, unless the share is opened, and the digest of the masks.
 func (st *statement) digestsSize() int {
 	n := 2 * len(st.equations)
 	for _, at := range st.equations {
@@ -189,10 +192,10 @@ func (st *statement) digestsSize() int {
 	return n * len(round.Digest{})
 }
 
-// promise is what a party has opened about one equation.
+// promise holds the digests to which a party committed for one equation.
 type promise struct{ share, masks round.Digest }
 
-// promises reads what a party opened, of digestsSize.
+// promises decodes the digests of a party, of digestsSize bytes.
 func (st *statement) promises(b []byte) []promise {
 	list := make([]promise, len(st.equations))
 	for i, at := range st.equations {

@@ -2,13 +2,14 @@ package keygen
 
 import "github.com/lodge-mpc/lodge/engine/ring"
 
-// Sharing is what the hook keygen/share of tests in other packages gets; see Start.
+// Sharing is the argument of the hook keygen/share in tests of other packages; see Start.
 type Sharing = sharing
 
-// Poly is the share.
+// Poly returns the share.
 func (x *sharing) Poly() ring.Poly { return x.share }
 
-// Of says whose equation it is a share of, as errors are named, and of which digit; the public key has one.
+// Of returns the name of the share's equation, as in the names of errors, and its digit. The public key
+// has one digit.
 func (x *sharing) Of() (label string, digit int) {
 	label, _ = x.at.name()
 	return label, x.at.digit

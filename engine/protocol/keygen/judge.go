@@ -13,7 +13,7 @@ import (
 	"github.com/lodge-mpc/lodge/engine/sigma"
 )
 
-// The messages of proved key generation that a judge needs, by their steps or their name.
+// The steps and message names of proved key generation that a judge needs.
 const (
 	StepSeed      = stepSeed
 	StepRelin     = stepRelin
@@ -21,10 +21,11 @@ const (
 	NameProofs    = nameProofs
 )
 
-// Judge checks what one party has said in a run of proved key generation, for somebody who was not there.
+// Judge verifies the messages of one party in a run of proved key generation, for a third party that did
+// not take part.
 type Judge struct{ st *statement }
 
-// NewJudge is for a party of a session with this ID and so many parties.
+// NewJudge returns a Judge for a session with this ID and number of parties.
 func NewJudge(id round.Digest, parties int, s *gbfv.Scheme, dim, workers int) (*Judge, error) {
 	if err := checkDim(s, dim); err != nil {
 		return nil, err
@@ -39,43 +40,44 @@ func NewJudge(id round.Digest, parties int, s *gbfv.Scheme, dim, workers int) (*
 	return &Judge{st}, err
 }
 
-// Frames is the number of frames of a proof, of which the first Heads are the responses for the secrets, one for each repetition,
-// and every other one is that of an equation.
+// Frames returns the number of frames of a proof. The first Heads frames hold the responses for the
+// secrets, one per repetition; each later frame belongs to one equation.
 func (j *Judge) Frames() int { return j.st.frames() }
 
-// Heads is the number of frames before those of equations.
+// Heads returns the number of frames before those of the equations.
 func (j *Judge) Heads() int { return j.st.proof.V }
 
-// StatementSize is the length of a statement with its nonce.
+// StatementSize returns the length in bytes of a statement with its nonce.
 func (j *Judge) StatementSize() int { return round.NonceSize + j.st.digestsSize() }
 
-// Opened is the frame in the openings of h0 and h1 that has the share of an equation; ok is false where the equation's own
-// frame has it.
+// Opened returns the index of the frame in the openings of h0 and h1 that holds the share of an
+// equation. ok is false if the share is in the equation's frame of the proof.
 func (j *Judge) Opened(equation int) (frame int, ok bool) {
 	at := j.st.equations[equation]
 	return 1 + openedIndex(at, j.st.Scheme), at.opened()
 }
 
-// Sums are the frames in those openings whose sums over all parties are in an equation; ok is false where none are.
+// Sums returns the indexes of the frames in these openings whose sums over all parties enter an
+// equation. ok is false if no sums enter it.
 func (j *Judge) Sums(equation int) (h0, h1 int, ok bool) {
 	at := j.st.equations[equation]
 	return 1 + at.digit, 1 + j.st.Scheme.GadgetDigits() + at.digit, at.kind == relinSecond
 }
 
-// OpenedFrames is the number of frames of the openings of h0 and h1.
+// OpenedFrames returns the number of frames of the openings of h0 and h1.
 func (j *Judge) OpenedFrames() int { return 1 + 2*j.st.Scheme.GadgetDigits() }
 
-// signed reads the response at a place of a frame.
+// signed decodes the response at an offset of a frame.
 func (st *statement) signed(frame []byte, at int) (intpoly.Poly, error) {
 	z, size := intpoly.New(st.Scheme.N(), 1), st.responseSize()
 	return z, codec.DecodeSigned(z, st.proof.Bits, frame[at:at+size])
 }
 
-// responses are all in a frame of a proof. The error says that the frame is none.
+// responses decodes all responses of a frame of a proof. It returns an error if the frame is malformed.
 func (j *Judge) responses(index int, frame []byte) (list []intpoly.Poly, err error) {
 	st, start, size, count := j.st, 0, j.st.headSize(), 2
 	if index < 0 || index >= st.frames() {
-		return nil, errors.New("keygen: no such frame")
+		return nil, errors.New("keygen: frame index out of range")
 	}
 	if index >= st.proof.V {
 		at := st.equations[index-st.proof.V]
@@ -104,7 +106,8 @@ func (j *Judge) poly(packed []byte) (ring.Poly, error) {
 	return p, codec.DecodePoly(p.C, j.st.Scheme.Q.Primes(), packed)
 }
 
-// Bound gives the check that a frame fails by itself: CheckBound, or none. The error says that it is malformed.
+// Bound returns the check that a frame fails without further data: CheckBound or "". It returns an
+// error if the frame is malformed.
 func (j *Judge) Bound(index int, frame []byte) (check string, err error) {
 	list, err := j.responses(index, frame)
 	if err != nil {
@@ -118,23 +121,23 @@ func (j *Judge) Bound(index int, frame []byte) (check string, err error) {
 	return "", nil
 }
 
-// Exhibits are what an equation of a party is checked against.
+// Exhibits are the data needed to verify an equation of a party.
 type Exhibits struct {
 	Seeds      [][]byte     // contents of the openings of all parties' seeds
 	Statement  []byte       // the party's opening, with its nonce
 	Transcript round.Digest // of the broadcasts before the proofs
 	Heads      [][]byte     // the first frames of its proof
-	Frame      []byte       // that of the equation
-	Share      []byte       // the frame of Opened, where there is one
-	H0, H1     [][]byte     // the frames of Sums of all parties, where they are in the equation
+	Frame      []byte       // the frame of the equation
+	Share      []byte       // the frame that Opened names, if any
+	H0, H1     [][]byte     // the frames that Sums names, of all parties, if they enter the equation
 }
 
-// Equation gives the check that a party fails with the frame of an equation: CheckShare, CheckEquation, or none. The error says
-// that it cannot be told from these exhibits.
+// Equation returns the check that a party fails with the frame of an equation: CheckShare,
+// CheckEquation or "". It returns an error if the exhibits do not decide this.
 func (j *Judge) Equation(ctx context.Context, equation int, x Exhibits) (check string, err error) {
 	st := *j.st
 	if equation < 0 || equation >= len(st.equations) || len(x.Statement) != j.StatementSize() || len(x.Heads) != st.proof.V {
-		return "", errors.New("keygen: exhibits of another proof")
+		return "", errors.New("keygen: the exhibits belong to another proof")
 	}
 	at, promise := st.equations[equation], st.promises(x.Statement[round.NonceSize:])[equation]
 	list, err := j.responses(st.proof.V+equation, x.Frame)
@@ -203,7 +206,7 @@ func (j *Judge) sum(frames [][]byte) (ring.NTT, error) {
 	return ring.NTT(sum), nil
 }
 
-// Shapes are those of the broadcasts of a run.
+// Shapes returns the shapes of the broadcasts of a run.
 func (j *Judge) Shapes() map[string]round.Shape {
 	digest := round.Bare(len(round.Digest{}))
 	return map[string]round.Shape{
@@ -221,7 +224,7 @@ func (j *Judge) Shapes() map[string]round.Shape {
 	}
 }
 
-// opening refuses what is no frame of an opening of h0 and h1.
+// opening returns an error for a malformed frame of an opening of h0 and h1.
 func (j *Judge) opening(i int, frame []byte) error {
 	if i > 0 {
 		_, err := j.poly(frame)

@@ -14,17 +14,17 @@ import (
 	"github.com/lodge-mpc/lodge/engine/ring"
 )
 
-// PublicKeys are the joint keys of an epoch. Uniform halves are not stored: Seed expands to them.
+// PublicKeys are the joint keys of an epoch. Their uniform halves are expanded from Seed and not stored.
 type PublicKeys struct {
 	Seed   round.Digest // of the common reference string
 	Dim    int
 	Public *gbfv.PublicKey
 	Relin  *gbfv.SwitchKey
-	// K0 holds the other halves of the rotation keys by Galois element.
+	// K0 holds the non-uniform halves of the rotation keys, by Galois element.
 	K0 map[int][]ring.NTT
 }
 
-// Keys gives the evaluation keys to an evaluator.
+// Keys returns the evaluation keys for an evaluator.
 func (k *PublicKeys) Keys(s *gbfv.Scheme) gbfv.Keys {
 	return &gbfv.KeyTable{
 		N: s.N(), RelinKey: k.Relin, K0: k.K0,
@@ -38,7 +38,8 @@ func (k *PublicKeys) Keys(s *gbfv.Scheme) gbfv.Keys {
 	}
 }
 
-// stored lists what an encoding holds besides the seed, in order: P0, the relinearisation key, all K0.
+// stored lists the polynomials that follow the seed in an encoding, in order: P0, the relinearisation
+// key, all K0.
 func (k *PublicKeys) stored(n int) []ring.NTT {
 	list := slices.Concat([]ring.NTT{k.Public.P0}, k.Relin.K0, k.Relin.K1)
 	for _, g := range Rotations(n, k.Dim) {
@@ -47,10 +48,11 @@ func (k *PublicKeys) stored(n int) []ring.NTT {
 	return list
 }
 
-// EncodedFrames is the number of frames of the encoding of keys of dimension d.
+// EncodedFrames returns the number of frames of the encoding of keys of dimension d.
 func EncodedFrames(s *gbfv.Scheme, d int) int { return 2 + (d+1)*s.GadgetDigits() }
 
-// Frame is frame i of the encoding: the seed, and then one polynomial to a frame, in coefficient form.
+// Frame returns frame i of the encoding: the seed, followed by one polynomial per frame in coefficient
+// form.
 func (k *PublicKeys) Frame(s *gbfv.Scheme, i int) []byte {
 	if i == 0 {
 		return k.Seed[:]
@@ -60,7 +62,7 @@ func (k *PublicKeys) Frame(s *gbfv.Scheme, i int) []byte {
 	return codec.AppendPoly(nil, p.C, s.Q.Primes())
 }
 
-// Digest is the hash of the encoding, which the parties compare and which stored epochs have.
+// Digest returns the hash of the encoding. The parties compare it, and stored epochs record it.
 func (k *PublicKeys) Digest(s *gbfv.Scheme, workers int) round.Digest {
 	h := NewFramesHash()
 	total := EncodedFrames(s, k.Dim)
@@ -74,14 +76,14 @@ func (k *PublicKeys) Digest(s *gbfv.Scheme, workers int) round.Digest {
 	return h.Sum()
 }
 
-// FramesHash is the hash of an encoding whose frames come one after the other: SHA-256 over a tag and, for every frame, a 1,
-// its length and its bytes, and at the end a 0 and the number of frames.
+// FramesHash computes the hash of an encoding frame by frame: SHA-256 over a tag and, for every frame, a
+// 1, its length and its bytes, followed by a 0 and the number of frames.
 type FramesHash struct {
-	h     hash.Hash // which does not fail
+	h     hash.Hash // never returns an error
 	total uint64
 }
 
-// NewFramesHash begins.
+// NewFramesHash returns the hash before the first frame.
 func NewFramesHash() *FramesHash {
 	f := &FramesHash{h: sha256.New()}
 	f.field([]byte("lodge message"))
@@ -94,32 +96,32 @@ func (f *FramesHash) field(b []byte) {
 	f.h.Write(b)
 }
 
-// Frame takes the next frame.
+// Frame adds the next frame.
 func (f *FramesHash) Frame(b []byte) {
 	f.h.Write([]byte{1})
 	f.field(b)
 	f.total++
 }
 
-// Sum ends.
+// Sum returns the hash of all frames.
 func (f *FramesHash) Sum() round.Digest {
 	f.h.Write([]byte{0})
 	f.h.Write(round.Uint(f.total))
 	return round.Digest(f.h.Sum(nil))
 }
 
-// PublicHash is the hash of the public key alone.
+// PublicHash returns the hash of the public key without the evaluation keys.
 func (k *PublicKeys) PublicHash(s *gbfv.Scheme) round.Digest {
 	return PublicHashOf(k.Seed[:], k.Frame(s, 1))
 }
 
-// PublicHashOf is the hash of the public key whose encoding begins with these frames.
+// PublicHashOf returns the hash of the public key whose encoding begins with these frames.
 func PublicHashOf(seed, frame []byte) round.Digest {
 	return round.Hash("lodge public key", seed, frame)
 }
 
-// Decode reads keys of dimension d from the frames that next gives, until all are there. next returns io.EOF
-// after the last; too few frames are codec.ErrTruncated and too many codec.ErrTrailing.
+// Decode reads keys of dimension d from the frames that next returns. next must return io.EOF after the
+// last frame. Too few frames are codec.ErrTruncated, too many are codec.ErrTrailing.
 func Decode(s *gbfv.Scheme, d int, next func() ([]byte, error)) (*PublicKeys, error) {
 	if err := checkDim(s, d); err != nil {
 		return nil, err
@@ -134,7 +136,7 @@ func Decode(s *gbfv.Scheme, d int, next func() ([]byte, error)) (*PublicKeys, er
 	}
 	copy(k.Seed[:], seed)
 	p, read := s.Q.NewPoly(), 0
-	row := func(n int) ([]ring.NTT, error) { // memory grows with what has been read
+	row := func(n int) ([]ring.NTT, error) { // memory grows only with the data read
 		r := make([]ring.NTT, n)
 		for j := range r {
 			frame, err := required(next)
@@ -163,7 +165,7 @@ func Decode(s *gbfv.Scheme, d int, next func() ([]byte, error)) (*PublicKeys, er
 	}
 }
 
-// required is the next frame, which must exist.
+// required returns the next frame, or codec.ErrTruncated after the last.
 func required(next func() ([]byte, error)) ([]byte, error) {
 	frame, err := next()
 	if err == io.EOF {
@@ -172,7 +174,8 @@ func required(next func() ([]byte, error)) ([]byte, error) {
 	return frame, err
 }
 
-// read fills k in the order of stored with what row gives, and expands the public key's uniform half.
+// read fills k in the order of stored with the polynomials that row returns, and expands the public
+// key's uniform half.
 func (k *PublicKeys) read(s *gbfv.Scheme, row func(n int) ([]ring.NTT, error)) error {
 	public, err := row(1)
 	if err != nil {
@@ -195,7 +198,7 @@ func (k *PublicKeys) read(s *gbfv.Scheme, row func(n int) ([]ring.NTT, error)) e
 	return nil
 }
 
-// DecodePublic reads the public key alone from the first two frames of an encoding, and gives its hash.
+// DecodePublic reads only the public key, from the first two frames of an encoding, and returns its hash.
 func DecodePublic(s *gbfv.Scheme, seed, frame []byte) (*gbfv.PublicKey, round.Digest, error) {
 	k := &PublicKeys{Dim: 1}
 	if len(seed) != len(k.Seed) {

@@ -22,7 +22,7 @@ type party struct {
 	s, u   ring.NTT
 	errors *sample.Gaussian
 
-	ephemeral []int64 // the coefficients of u, where they are proved
+	ephemeral []int64 // the coefficients of u, with proofs
 }
 
 func newParty(c *Config, seed round.Digest) (*party, error) {
@@ -50,7 +50,7 @@ func newParty(c *Config, seed round.Digest) (*party, error) {
 	return p, nil
 }
 
-// sampleSecret draws from the set's distribution of secrets.
+// sampleSecret samples from the set's distribution of secrets.
 func (p *party) sampleSecret(dst []int64, label string) error {
 	set, stream := p.Scheme.Set, p.Source.Stream(label)
 	if set.Secret == params.Ternary {
@@ -67,7 +67,8 @@ func (p *party) sampleSecret(dst []int64, label string) error {
 
 func (p *party) lift(v []int64) ring.NTT { return Lift(p.Scheme, v) }
 
-// Lift is the evaluation form, on basis Q, of a polynomial with small coefficients, such as a secret.
+// Lift returns the evaluation form, on basis Q, of a polynomial with small coefficients, such as a
+// secret.
 func Lift(s *gbfv.Scheme, v []int64) ring.NTT {
 	small, poly, out := intpoly.New(s.N(), 1), s.Q.NewPoly(), s.Q.NewNTT()
 	intpoly.FromInt64(small, v)
@@ -78,7 +79,7 @@ func Lift(s *gbfv.Scheme, v []int64) ring.NTT {
 	return out
 }
 
-// fresh is a new error in coefficient form.
+// fresh returns a new error in coefficient form.
 func (p *party) fresh(label string, index ...uint64) ring.Poly {
 	small, poly := p.drawError(label, index...), p.Scheme.Q.NewPoly()
 	p.Scheme.Q.FromInt(poly, small)
@@ -86,7 +87,7 @@ func (p *party) fresh(label string, index ...uint64) ring.Poly {
 	return poly
 }
 
-// drawError is the error of this name, the same one whenever it is drawn.
+// drawError returns the error of this name, which is the same for every call.
 func (p *party) drawError(label string, index ...uint64) intpoly.Poly {
 	e := make([]int64, p.Scheme.N())
 	p.errors.Sample(e, p.Source.Stream("error "+label, index...))
@@ -97,7 +98,7 @@ func (p *party) drawError(label string, index ...uint64) intpoly.Poly {
 	return small
 }
 
-// share is this party's polynomial for one place of the first round, in coefficient form.
+// share returns this party's polynomial for one slot of the first round, in coefficient form.
 func (p *party) share(at slot) ring.Poly {
 	q := p.Scheme.Q
 	t, x := q.NewNTT(), q.NewPoly()
@@ -132,7 +133,7 @@ func (p *party) share(at slot) ring.Poly {
 	return x
 }
 
-// second is this party's polynomial of the second round: s H0 + (u-s) H1 + e.
+// second returns this party's polynomial of the second round: s H0 + (u-s) H1 + e.
 func (p *party) second(h0, h1 ring.NTT, digit int) ring.Poly {
 	q := p.Scheme.Q
 	t, d, x := q.NewNTT(), q.NewNTT(), q.NewPoly()
@@ -148,7 +149,7 @@ func (p *party) second(h0, h1 ring.NTT, digit int) ring.Poly {
 	return x
 }
 
-// Wipe erases what the keys were made of, and the share of the secret key unless it was handed over.
+// Wipe erases the secrets and errors, and the share of the secret key unless the caller owns it.
 func (p *party) Wipe() {
 	for _, x := range []ring.NTT{p.s, p.u} {
 		if x.C != nil {
@@ -159,14 +160,15 @@ func (p *party) Wipe() {
 	clear(p.ephemeral)
 }
 
-// folded adds the parties' polynomials up, place by place; it is the sink of their openings.
+// folded adds up the parties' polynomials, slot by slot. It is the sink of their openings.
 type folded struct {
 	scheme *gbfv.Scheme
 	sum    []ring.Poly
 	buffer ring.Poly
 }
 
-// fold makes this party's polynomials, packs them as the frames of its message and begins the sums with them.
+// fold computes this party's polynomials, packs them as the frames of its message and initialises the
+// sums with them.
 func (p *party) fold(ctx context.Context, n int, make1 func(i int) ring.Poly) (*folded, [][]byte, error) {
 	f := &folded{scheme: p.Scheme, sum: make([]ring.Poly, n), buffer: p.Scheme.Q.NewPoly()}
 	frames := make([][]byte, n)
@@ -189,7 +191,7 @@ func (f *folded) Frame(_ context.Context, from round.Party, index int, _ bool, f
 	return nil
 }
 
-// evaluations turns the sums into evaluation form, in place.
+// evaluations converts the sums to evaluation form, in place.
 func (f *folded) evaluations(workers int) []ring.NTT {
 	out := make([]ring.NTT, len(f.sum))
 	parallel.For(workers, len(out), func(i int) {

@@ -17,31 +17,33 @@ import (
 // The checks of proofs.
 const (
 	CheckBound    = "keygen-bound"    // a response is not short
-	CheckShare    = "keygen-share"    // a share is not the one that its sender was bound to before the challenge
+	CheckShare    = "keygen-share"    // a share differs from the one to which its sender committed before the challenge
 	CheckEquation = "keygen-equation" // the responses of an equation do not open its masks
 )
 
-// proofs takes the shares and proofs of all parties, equation by equation, and keeps of them the sums of the shares alone.
+// proofs receives the shares and proofs of all parties, equation by equation, and stores only the sums
+// of the shares.
 type proofs struct {
 	*statement
 	challenge sigma.Challenge
 	party     *party
-	sums      []ring.Poly // of the shares, by equation; without limbs where they were opened
-	peers     []*peer     // by party; nil for this one
+	sums      []ring.Poly // of the shares, by equation; without limbs for opened shares
+	peers     []*peer     // by party; nil for this party
 	blame     *round.Blame
 
-	share     ring.Poly      // one that has come
+	share     ring.Poly      // the share being received
 	responses []intpoly.Poly // of one equation
 }
 
-// peer is what is known of another party's proof.
+// peer is the state of another party's proof.
 type peer struct {
 	promises  []promise
 	opened    []ring.Poly // its polynomials h0 and h1
 	responses []pair      // to s and u, by repetition
 }
 
-// newProofs begins with this party's shares, and what the others have opened.
+// newProofs returns the state before the first frame, from this party's shares and the other parties'
+// openings.
 func newProofs(p *prover, w sigma.Challenge, opened [][]byte, polys [][]ring.Poly) *proofs {
 	st := p.statement
 	r := &proofs{
@@ -76,7 +78,7 @@ func (r *proofs) Frame(ctx context.Context, from round.Party, _ string, index in
 	return r.takeEquation(ctx, from, index-r.proof.V, frame)
 }
 
-// takeHead takes the responses to s and u of one repetition.
+// takeHead receives the responses for s and u of one repetition.
 func (r *proofs) takeHead(from round.Party, v int, frame []byte) error {
 	if len(frame) != r.headSize() {
 		return round.Malformed(from, fmt.Errorf("%d bytes of responses for secrets, want %d", len(frame), r.headSize()))
@@ -96,8 +98,8 @@ func (r *proofs) takeHead(from round.Party, v int, frame []byte) error {
 	return nil
 }
 
-// takeEquation takes the share and the responses of one equation. A verdict that the echo check must precede is given in
-// Step: it is known then that all parties have the same frames.
+// takeEquation receives the share and the responses of one equation. A failure that only counts after
+// the echo check is reported by Step, when all parties are known to have the same frames.
 func (r *proofs) takeEquation(ctx context.Context, from round.Party, i int, frame []byte) error {
 	at, p := r.equations[i], r.peers[from]
 	if len(frame) != r.frameSize(at) {
@@ -138,7 +140,8 @@ func (r *proofs) takeEquation(ctx context.Context, from round.Party, i int, fram
 	return nil
 }
 
-// image is the digest of the relation of responses less X^e times the share: that of the masks, if they are right.
+// image returns the digest of the relation of the responses minus X^e times the share. It equals the
+// digest of the masks' relation if the responses are right.
 func (st *statement) image(rel relation, x pair, z intpoly.Poly, share ring.Poly, e int) round.Digest {
 	q := st.Scheme.Q
 	y := q.Borrow()
@@ -148,7 +151,8 @@ func (st *statement) image(rel relation, x pair, z intpoly.Poly, share ring.Poly
 	return st.imageDigest(y)
 }
 
-// accuse notes the fault of a party unless one of it, or of one before it in the roster, is noted.
+// accuse records the fault of a party, unless a fault of this party or of an earlier party in the roster
+// is already recorded.
 func (r *proofs) accuse(p round.Party, check, format string, i int, frame []byte) {
 	if r.blame == nil || p < r.blame.Party {
 		charge := &round.Charge{Name: nameProofs, Index: r.proof.V + i, Frame: bytes.Clone(frame)}
@@ -156,7 +160,7 @@ func (r *proofs) accuse(p round.Party, check, format string, i int, frame []byte
 	}
 }
 
-// Step gives the verdict and makes the keys that the proofs are about.
+// Step reports a failed proof, or computes the keys that the proofs cover.
 func (r *proofs) Step(context.Context, round.Inbox) (round.Transition[Result], error) {
 	if r.blame != nil {
 		return round.Transition[Result]{}, r.blame
@@ -177,11 +181,12 @@ func (r *proofs) Step(context.Context, round.Inbox) (round.Transition[Result], e
 	return conclude(r.party, r.keys()), nil
 }
 
-// keys are those of twice the sum of the secrets, as the proofs are about twice the shares: S = 2s, and with E = 2e
+// keys returns the keys for twice the sum of the secrets, because the proofs are about twice the shares:
+// with S = 2s and E = 2e,
 //
 //	2 p0 = -a S + E,  2 k = -a S + phi(S) g + E,  4 k = -2 H1 S + S^2 g + (S E0 + U E1 + 2 E2)
 //
-// for public key, rotations and relinearisation key, whose other halves are a, a and 2 H1.
+// for the public key, rotation keys and relinearisation key, whose uniform halves are a, a and 2 H1.
 func (r *proofs) keys() *PublicKeys {
 	q := r.Scheme.Q
 	parallel.For(r.Workers, len(r.sums), func(i int) {

@@ -19,13 +19,13 @@ const (
 	nameProofs    = "keygen/proofs"
 )
 
-// openedPolys keeps the polynomials h0 and h1 of each party; it is the sink of their openings.
+// openedPolys stores the polynomials h0 and h1 of each party. It is the sink of their openings.
 type openedPolys struct {
 	scheme *gbfv.Scheme
 	byFrom [][]ring.Poly
 }
 
-// openedIndex is the place of h0 or h1 in what a party opens.
+// openedIndex returns the index of h0 or h1 in a party's opening.
 func openedIndex(at slot, s *gbfv.Scheme) int {
 	if at.kind == relinH1 {
 		return s.GadgetDigits() + at.digit
@@ -67,7 +67,7 @@ func relin(ctx context.Context, p *party) (round.Transition[Result], error) {
 		Body:  round.Frames(len(frames), func(i int) ([]byte, error) { return frames[i], nil }),
 		Limit: func(round.Party) round.Limit { return p.limit(len(list)) },
 		Sink:  o,
-		Keep:  round.KeepRun, // the proofs are about these
+		Keep:  round.KeepRun, // the proofs refer to these frames
 	}, p.Source.Stream("nonce "+stepRelin))
 	if err != nil {
 		return none, err
@@ -128,7 +128,7 @@ func commit(ctx context.Context, p *party, polys [][]ring.Poly) (round.Transitio
 	}), nil
 }
 
-// prove answers the challenge that everything opened so far makes, and sends shares and proofs.
+// prove derives the challenge from all openings so far, and sends shares and proofs.
 func prove(ctx context.Context, p *prover, polys [][]ring.Poly, o round.Opened) (round.Transition[Result], error) {
 	var none round.Transition[Result]
 	fields := p.bound(o.Transcript)
@@ -151,8 +151,9 @@ func prove(ctx context.Context, p *prover, polys [][]ring.Poly, o round.Opened) 
 	}), nil
 }
 
-// bound lists what the challenge is bound to: the session, the set, the dimension of the rotations, the number of parties,
-// the sizes of the proof, and the transcript, in which the reference string, h0 and h1 and the digests are.
+// bound lists the values that the challenge hashes: the session, the set, the dimension of the
+// rotations, the number of parties, the sizes of the proof, and the transcript, which includes the
+// reference string, h0, h1 and the digests.
 func (st *statement) bound(transcript round.Digest) [][]byte {
 	set, p := st.Scheme.Set.Hash(), st.proof
 	return [][]byte{

@@ -22,10 +22,10 @@ type prover struct {
 	gauss *sample.Gaussian
 	masks []pair // of s and u, by repetition
 	u     []intpoly.Poly
-	own   []ring.Poly // shares by equation; without limbs where opened
-	// sent are the frames of the proofs: first with the shares in place, and masks where responses will be.
+	own   []ring.Poly // shares by equation; without limbs if opened
+	// sent are the frames of the proofs. They hold the shares, and the masks until responses replace them.
 	sent     [][]byte
-	answered bool // whether there are only responses
+	answered bool // whether responses have replaced all masks
 }
 
 func newProver(p *party, st *statement) (*prover, error) {
@@ -44,7 +44,7 @@ func newProver(p *party, st *statement) (*prover, error) {
 	return x, nil
 }
 
-// mask draws the mask of this name.
+// mask samples the mask of this name.
 func (p *prover) mask(dst intpoly.Poly, name string, index ...uint64) {
 	y := make([]int64, dst.N())
 	stream := p.party.Source.Stream("mask "+name, index...)
@@ -55,13 +55,13 @@ func (p *prover) mask(dst intpoly.Poly, name string, index ...uint64) {
 	clear(y)
 }
 
-// sharing is what the hook keygen/share gets.
+// sharing is the argument of the hook keygen/share.
 type sharing struct {
 	at    slot
 	share ring.Poly
 }
 
-// commit makes the shares and the relations of the masks, and gives the digests of both.
+// commit computes the shares and the relations of the masks, and returns the digests of both.
 func (p *prover) commit(ctx context.Context) ([]byte, error) {
 	st := p.statement
 	p.own, p.sent = make([]ring.Poly, len(st.equations)), make([][]byte, st.frames())
@@ -83,7 +83,7 @@ func (p *prover) commit(ctx context.Context) ([]byte, error) {
 	return slices.Concat(digests...), err
 }
 
-// share is this party's polynomial of any slot.
+// share returns this party's polynomial of any slot.
 func (p *prover) share(at slot) ring.Poly {
 	var x ring.Poly
 	if at.kind == relinSecond {
@@ -95,7 +95,8 @@ func (p *prover) share(at slot) ring.Poly {
 	return x
 }
 
-// maskErrors appends the masks of the error of an equation to its frame, and gives the digest of their relations.
+// maskErrors appends the masks of the error of an equation to its frame, and returns the digest of their
+// relations.
 func (p *prover) maskErrors(at slot, frame []byte) (round.Digest, []byte, error) {
 	images, q := make([]round.Digest, p.proof.V), p.party.Scheme.Q
 	label, index := at.name()
@@ -118,8 +119,8 @@ func (p *prover) maskErrors(at slot, frame []byte) (round.Digest, []byte, error)
 	return masksDigest(images), frame, nil
 }
 
-// respond turns masks into responses: it adds turned secrets, of each repetition for s and u, and of each equation for the
-// error.
+// respond turns masks into responses by adding challenge times secret, for s and u in each repetition
+// and for the error in each equation.
 func (p *prover) respond(ctx context.Context, w sigma.Challenge) error {
 	st := p.statement
 	s, u := intpoly.New(len(p.secret), 1), intpoly.New(len(p.secret), 1)
@@ -143,7 +144,7 @@ func (p *prover) respond(ctx context.Context, w sigma.Challenge) error {
 	return err
 }
 
-// answer turns the masks in the frame of an equation into responses.
+// answer replaces the masks in the frame of an equation by responses.
 func (p *prover) answer(w sigma.Challenge, i int) error {
 	st := p.statement
 	at, size := st.equations[i], st.responseSize()
@@ -174,7 +175,7 @@ func (p *prover) append(frame []byte, z intpoly.Poly) ([]byte, error) {
 	return frame, nil
 }
 
-// Wipe erases the masks. What became responses is public.
+// Wipe erases the masks. Masks that have become responses are public.
 func (p *prover) Wipe() {
 	for i, x := range p.masks {
 		x.s.Zero()

@@ -17,16 +17,19 @@ const (
 	nameAgree  = "keygen/agree"
 )
 
-// Start begins a run: the reference string is tossed. Then, in passive key generation, the public key, the rotation keys and
-// the first part of the relinearisation key are committed and opened, and then its second part; in proved key generation
-// there are the rounds of relin, statement and proofs. At the end all compare the hash of the keys.
+// Start begins a run. The parties first toss the reference string. In passive key generation they then
+// commit to and open the public key, the rotation keys and the first part of the relinearisation key,
+// and afterwards its second part. In proved key generation the rounds relin, statement and proofs
+// follow. At the end all parties compare the hash of the keys.
 //
-// Hooks of tests: keygen/secret and keygen/secret/relin get s and u ([]int64), keygen/party gets *party after them;
-// keygen/error/public, .../rotation, .../relin h0, .../relin h1 and .../relin second get each error ([]int64), several
-// at once; keygen/first/commit, .../open and so on get the bodies. With proofs, errors are drawn twice; keygen/share gets
-// each share (*sharing), keygen/prover *prover, keygen/mask/secret, .../relinearisation secret, .../public and so on each mask
-// ([]int64), keygen/response each mask and each response before it is packed (intpoly.Poly), keygen/challenge what the challenge hashes
-// ([][]byte), and keygen/proofs the frames ([][]byte).
+// Hooks of tests: keygen/secret and keygen/secret/relin receive s and u ([]int64), and keygen/party the
+// *party after them. keygen/error/public, .../rotation, .../relin h0, .../relin h1 and .../relin second
+// receive each error ([]int64), several concurrently. keygen/first/commit, .../open and so on receive
+// the bodies. With proofs, errors are sampled twice. keygen/share then receives each share (*sharing),
+// keygen/prover the *prover, keygen/mask/secret, .../relinearisation secret, .../public and so on each
+// mask ([]int64), keygen/response each mask and each response before it is packed (intpoly.Poly),
+// keygen/challenge the values that the challenge hashes ([][]byte), and keygen/proofs the frames
+// ([][]byte).
 func Start(c Config) (round.Transition[Result], error) {
 	if c.Security == "" && c.Scheme != nil {
 		c.Security = c.Scheme.Set.KeygenSecurity()
@@ -51,7 +54,7 @@ func Start(c Config) (round.Transition[Result], error) {
 	}), nil
 }
 
-// exchange commits to and opens one list of polynomials, and gives their sums.
+// exchange commits to and opens one list of polynomials, and returns their sums.
 func exchange(ctx context.Context, p *party, step string, n int, make1 func(i int) ring.Poly) (round.Transition[[]ring.NTT], error) {
 	f, frames, err := p.fold(ctx, n, make1)
 	if err != nil {
@@ -69,7 +72,7 @@ func exchange(ctx context.Context, p *party, step string, n int, make1 func(i in
 	return round.Map(t, func(round.Opened) ([]ring.NTT, error) { return f.evaluations(p.Workers), nil }), nil
 }
 
-// first is the first round of all keys.
+// first runs the first round for all keys.
 func first(ctx context.Context, p *party) (round.Transition[Result], error) {
 	list := p.slots()
 	t, err := exchange(ctx, p, stepFirst, len(list), func(i int) ring.Poly { return p.share(list[i]) })
@@ -126,6 +129,6 @@ func (r agree) Step(_ context.Context, in round.Inbox) (round.Transition[Result]
 		return round.Transition[Result]{}, err
 	}
 	result := Result{Keys: r.keys, Secret: r.party.secret, Security: r.party.Security}
-	r.party.secret = nil // it is the caller's now
+	r.party.secret = nil // the caller owns it now
 	return round.Done(result), nil
 }

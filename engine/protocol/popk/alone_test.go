@@ -10,13 +10,14 @@ import (
 	"github.com/lodge-mpc/lodge/engine/protocol/round/roundtest"
 )
 
-// alone is a bench where one party proves.
+// alone returns a bench in which one party proves.
 func alone(b *bench, prover round.Party) *bench {
 	b.only = &prover
 	return b
 }
 
-// One party proves: all have its ciphertexts, it has the messages, and the others have nothing and send next to nothing.
+// One party proves: every party gets its ciphertexts, it keeps the messages, and the other parties get
+// zero shares and send only a few bytes.
 func TestOneProver(t *testing.T) {
 	for _, n := range []int{2, 3, 5} {
 		for _, prover := range []round.Party{0, round.Party(n / 2), round.Party(n - 1)} {
@@ -46,7 +47,7 @@ func TestOneProver(t *testing.T) {
 	}
 }
 
-// The challenge depends on what those that prove nothing commit to, so that no prover knows it beforehand.
+// The challenge depends on the nonces of the verifying parties, so that no prover knows it in advance.
 func TestTheChallengeDependsOnEveryNonce(t *testing.T) {
 	for _, n := range []int{2, 3} {
 		b := alone(newBench(t, n), 0)
@@ -68,7 +69,7 @@ func TestTheChallengeDependsOnEveryNonce(t *testing.T) {
 	}
 }
 
-// What those that prove nothing do wrong is seen and named.
+// Faults of the verifying parties are detected and blamed.
 func TestCheatsOfAVerifier(t *testing.T) {
 	for _, n := range []int{2, 3} {
 		b, culprit := alone(newBench(t, n), 0), round.Party(n-1)
@@ -96,7 +97,7 @@ func TestCheatsOfAVerifier(t *testing.T) {
 	}
 }
 
-// The one party that proves is one of the session, and a MAC key is nobody's alone.
+// Start rejects a single prover outside the session and a single prover of a MAC key.
 func TestOneProverIsOfTheSession(t *testing.T) {
 	for _, c := range []struct {
 		only round.Party

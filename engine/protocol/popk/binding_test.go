@@ -17,7 +17,7 @@ import (
 	"github.com/lodge-mpc/lodge/engine/sigma"
 )
 
-// instanceLike is the instance of b with another number that its hash covers.
+// instanceLike returns the instance of b with one number changed that its hash covers.
 func (b *bench) instanceLike(t *testing.T, change func(u *params.Use)) *params.Instance {
 	t.Helper()
 	use := params.Use{Parties: b.n, Dim: 1, U: b.instance.U}
@@ -29,7 +29,8 @@ func (b *bench) instanceLike(t *testing.T, change func(u *params.Use)) *params.I
 	return i
 }
 
-// beginning is what a challenge says of the first repetition and witnesses, which challenges of all sizes have.
+// beginning returns the part of a challenge for the first repetition and witnesses, which challenges of
+// all sizes contain.
 func beginning(c sigma.Challenge) string {
 	var e []int
 	for i := range 3 {
@@ -38,7 +39,7 @@ func beginning(c sigma.Challenge) string {
 	return fmt.Sprint(e)
 }
 
-// Everything that the parties agree on is in the challenge by itself, whatever the commitments bind beside it.
+// The challenge depends on each value on which the parties agree, even without the commitments.
 func TestEachFieldChangesTheChallenge(t *testing.T) {
 	b := newBench(t, 2)
 	base := Config{
@@ -83,7 +84,7 @@ func TestEachFieldChangesTheChallenge(t *testing.T) {
 		}
 		seen[got] = name
 	}
-	// The kind of proof is in the hash, not only in the space: the other kind's exponents are not these cut short.
+	// The hash covers the kind of proof: the exponents of the other kind are not the same values reduced.
 	plain, err := base.challenge(opened)
 	if err != nil {
 		t.Fatal(err)
@@ -102,7 +103,7 @@ func TestEachFieldChangesTheChallenge(t *testing.T) {
 	}
 }
 
-// sized is the instance of b, hash and all, with other sizes of its proof.
+// sized returns the instance of b, including its hash, with other proof sizes.
 func (b *bench) sized(change func(p *params.Proof)) *params.Instance {
 	i := *b.instance
 	change(&i.Proof)
@@ -204,7 +205,7 @@ func TestBoundsOfResponses(t *testing.T) {
 	}
 }
 
-// One wrong coefficient in any repetition is enough to refuse the proof of a party.
+// One wrong coefficient in any repetition fails the party's proof.
 func TestEveryRepetitionIsChecked(t *testing.T) {
 	b := newBench(t, 2)
 	for j := range b.instance.V {
@@ -217,7 +218,8 @@ func TestEveryRepetitionIsChecked(t *testing.T) {
 	}
 }
 
-// Each polynomial of each repetition of a client's proof is checked, for its bound and in the equation.
+// Verify checks each polynomial of each repetition of a client's proof, against its bound and in the
+// equation.
 func TestEveryRepetitionOfAClientIsChecked(t *testing.T) {
 	s := testScheme(t)
 	key := gbfvtest.New(s, 2, 1, bytes.Repeat([]byte{4}, 32))

@@ -13,7 +13,7 @@ import (
 	"github.com/lodge-mpc/lodge/engine/sample"
 )
 
-// Places in what the challenge hashes; see Config.bound.
+// Indexes into the values that the challenge hashes; see Config.bound.
 const (
 	ofSession = iota
 	ofStep
@@ -26,7 +26,7 @@ const (
 	places
 )
 
-// The culprit answers a challenge that it made over something else than the others.
+// The cheating party responds to a challenge that it derived from other values than the honest parties.
 func TestAnotherChallengeIsRefused(t *testing.T) {
 	terms := round.Terms{Version: 1, Protocol: "popk", Epoch: 7}
 	epoch := terms
@@ -81,7 +81,7 @@ func TestAnotherChallengeIsRefused(t *testing.T) {
 	}
 }
 
-// Parties that disagree on what they prove, or where, do not accept each other.
+// Parties that disagree on the statement or its context reject each other's proofs.
 func TestDisagreementIsRefused(t *testing.T) {
 	for _, n := range []int{2, 3} {
 		b, culprit := newBench(t, n), round.Party(n-1)
@@ -115,8 +115,9 @@ func TestDisagreementIsRefused(t *testing.T) {
 	}
 }
 
-// simulated lets the culprit prove what it does not know: it guesses the challenge w before anybody opens, takes random
-// polynomials as its ciphertexts, short z_j and t_j as its responses, and Enc(z_j; t_j) - sum_i w_ij ct_i as its masks.
+// simulated makes the cheating party simulate a proof without a witness: it guesses the challenge w
+// before anybody opens, and takes random polynomials as its ciphertexts, short z_j and t_j as its
+// responses, and Enc(z_j; t_j) - sum_i w_ij ct_i as its masks.
 func simulated(b *bench, c *Config, guess [][]byte) byzantine.Hooks {
 	var masks []response
 	h := byzantine.On(byzantine.New(), "p/witness", func(p *prover) {
@@ -157,8 +158,8 @@ func simulated(b *bench, c *Config, guess [][]byte) byzantine.Hooks {
 	return h
 }
 
-// A statement that is made to fit a challenge which its prover chose fits no other. If the challenge did not hash what was
-// opened, the prover would know it in advance, and pass without a witness.
+// A statement built for one challenge fails for any other. If the challenge did not hash the openings,
+// the prover would know it in advance and pass without a witness.
 func TestAChallengeBeforeTheOpeningsProvesNothing(t *testing.T) {
 	constant := make([]byte, 32)
 	for _, n := range []int{2, 3} {

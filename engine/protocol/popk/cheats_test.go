@@ -21,12 +21,12 @@ type bench struct {
 	scheme   *gbfv.Scheme
 	key      *gbfvtest.Key
 	instance *params.Instance
-	only     *round.Party // the one that proves, if not all
+	only     *round.Party // the single prover, or nil
 }
 
 func newBench(t testing.TB, n int) *bench { return newBenchOf(t, n, 3) }
 
-// newFoldedBench has more ciphertexts than repetitions, which are folded as they come.
+// newFoldedBench has more ciphertexts than repetitions, so receivers accumulate combinations.
 func newFoldedBench(t testing.TB, n int) *bench {
 	b := newBenchOf(t, n, 20)
 	if b.instance.U <= b.instance.V {
@@ -92,14 +92,15 @@ func TestHonestProof(t *testing.T) {
 
 func addTo(p intpoly.Poly, k int, v *big.Int) { p.SetBig(k, v.Add(v, p.Big(k))) }
 
-// inside gives the culprit a cheat at a hook.
+// inside makes the last party cheat at a hook.
 func inside[T any](name string, change func(b *bench, v T)) func(b *bench, culprit round.Party) []roundtest.Option {
 	return func(b *bench, culprit round.Party) []roundtest.Option {
 		return []roundtest.Option{roundtest.Cheat(culprit, byzantine.On(byzantine.New(), name, func(v T) { change(b, v) }))}
 	}
 }
 
-// sent changes the packed ciphertexts that the culprit sends, which are not those of its statement then.
+// sent changes the packed ciphertexts that the cheating party sends, so that they differ from its
+// statement.
 func sent(change func(b *bench, frames [][]byte)) func(b *bench, culprit round.Party) []roundtest.Option {
 	return inside("p/ciphertexts", func(b *bench, body *round.Body) {
 		frames := framesOf(*body)
@@ -108,7 +109,7 @@ func sent(change func(b *bench, frames [][]byte)) func(b *bench, culprit round.P
 	})
 }
 
-// stated changes a bit of the culprit's statement, counted from its end where it is below 0.
+// stated changes a bit of the cheating party's statement. A negative bit counts from the end.
 func stated(hook string, bit int) func(b *bench, culprit round.Party) []roundtest.Option {
 	return inside(hook, func(_ *bench, statement *[]byte) {
 		all := 8 * len(*statement)
@@ -129,7 +130,7 @@ func framesOf(body round.Body) [][]byte {
 	return frames
 }
 
-// less leaves out the last frame.
+// less omits the last frame.
 func less(_ *roundtest.View, frames [][]byte) [][]byte { return frames[:len(frames)-1] }
 
 func rewritten(name string, e roundtest.Edit) func(b *bench, culprit round.Party) []roundtest.Option {
@@ -138,7 +139,7 @@ func rewritten(name string, e roundtest.Edit) func(b *bench, culprit round.Party
 	}
 }
 
-// The cheats of the last party: what it does, in which kind of proof, and the check that names it.
+// The cheats of the last party: the deviation, the kind of proof, and the check that blames it.
 func TestCheatsAreNamed(t *testing.T) {
 	set := func(p intpoly.Poly, v *big.Int, off int64) { p.SetBig(0, new(big.Int).Add(v, big.NewInt(off))) }
 	answer := func(change func(b *bench, r []response)) func(b *bench, culprit round.Party) []roundtest.Option {
@@ -233,7 +234,7 @@ func TestCheatsAreNamed(t *testing.T) {
 				b.run(false, nil, c.cheat(b, 1)...).Blamed(t, 1, c.check)
 			})
 			if c.name == copied {
-				continue // nobody else has any
+				continue // only the proving party has any
 			}
 			t.Run("alone, "+c.name, func(t *testing.T) {
 				b, culprit := newBench(t, 3), round.Party(2)
@@ -244,7 +245,7 @@ func TestCheatsAreNamed(t *testing.T) {
 	}
 }
 
-// A proof that is recorded and played back in another session does not open its commitments there.
+// A proof replayed from another session does not open the commitments of this session.
 func TestReplayIsRefused(t *testing.T) {
 	for _, n := range []int{2, 3} {
 		b, culprit := newBench(t, n), round.Party(n-1)
@@ -257,7 +258,7 @@ func TestReplayIsRefused(t *testing.T) {
 	}
 }
 
-// From three parties on, different statements to different parties are seen by the echo.
+// With at least three parties, the echo check detects different statements to different parties.
 func TestEquivocationIsSeen(t *testing.T) {
 	for _, name := range []string{"p/statement/commit", "p/statement/open", "p/ciphertexts", "p/response"} {
 		newBench(t, 3).run(false, nil, roundtest.Link(2, 0, name, roundtest.Flip(100))).Aborted(t, 2, round.CheckEcho)

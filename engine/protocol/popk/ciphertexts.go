@@ -12,12 +12,13 @@ import (
 	"github.com/lodge-mpc/lodge/engine/ring"
 )
 
-// ciphertexts are this party's own: the body of a message, packed when a frame is sent, and a part of the sums. A
-// polynomial goes back when both have had it, so that a batch never holds a packed copy of all.
+// ciphertexts are this party's ciphertexts. They are the body of a message, packed frame by frame as
+// it is sent, and are added to the sums. A polynomial is released when both have used it, so that a
+// batch never holds a packed copy of all ciphertexts.
 type ciphertexts struct {
 	scheme *gbfv.Scheme
 	list   []*gbfv.Ciphertext
-	sum    round.Digest // of the message with them
+	sum    round.Digest // of the message that carries the ciphertexts
 
 	mu    sync.Mutex
 	sent  []bool // by frame
@@ -28,7 +29,7 @@ func newCiphertexts(s *gbfv.Scheme, list []*gbfv.Ciphertext) *ciphertexts {
 	return &ciphertexts{scheme: s, list: list, sent: make([]bool, 2*len(list))}
 }
 
-// digest is that of the message with this name.
+// digest returns the digest of the message with this name.
 func (c *ciphertexts) digest(name string) round.Digest {
 	h := round.NewHasher(name)
 	var buffer []byte
@@ -47,7 +48,7 @@ func (c *ciphertexts) Frame(i int) ([]byte, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.sent[i] && c.added {
-		return nil, fmt.Errorf("popk: polynomial %d was sent before", i)
+		return nil, fmt.Errorf("popk: polynomial %d has already been sent", i)
 	}
 	primes := c.scheme.Q.Primes()
 	frame := codec.AppendPoly(make([]byte, 0, codec.PolySize(c.scheme.N(), primes)), part(c.list, i), primes)
@@ -57,7 +58,7 @@ func (c *ciphertexts) Frame(i int) ([]byte, error) {
 	return frame, nil
 }
 
-// addTo adds the ciphertexts to the sums. It is called once.
+// addTo adds the ciphertexts to the sums. The caller calls it once.
 func (c *ciphertexts) addTo(ctx context.Context, sums []*gbfv.Ciphertext, workers int) error {
 	err := parallel.Try(ctx, workers, len(sums), func(i int) error {
 		c.scheme.Add(sums[i], sums[i], c.list[i])

@@ -15,8 +15,9 @@ import (
 	"github.com/lodge-mpc/lodge/engine/sigma"
 )
 
-// ClientConfig is what a single prover and its verifiers agree on. The proof is bound to the prover's name, so that
-// nobody passes a copy off as its own, and to a context of the application's choice.
+// ClientConfig is the configuration on which a single prover and its verifiers agree. The proof is
+// bound to the prover's name, so that nobody can present a copy as its own proof, and to a context that
+// the application chooses.
 type ClientConfig struct {
 	Scheme   *gbfv.Scheme
 	Instance *params.Instance // of U ciphertexts; see ClientInstance
@@ -27,23 +28,24 @@ type ClientConfig struct {
 	Workers  int
 }
 
-// ClientInstance is the instance for proofs of u ciphertexts by one client under the key of n parties.
+// ClientInstance returns the instance for proofs of u ciphertexts by one client under the key of n
+// parties.
 func ClientInstance(set *params.Set, fieldName string, parties, u int) (*params.Instance, error) {
 	return params.Resolve(set, fieldName, params.Use{Parties: parties, Dim: 1, U: u})
 }
 
-// CiphertextSize and ProofSize are the lengths in bytes of what Prove returns.
+// CiphertextSize returns the length in bytes of the ciphertexts that Prove returns.
 func (c *ClientConfig) CiphertextSize() int {
 	return 2 * c.Instance.U * codec.PolySize(c.Scheme.N(), c.Scheme.Q.Primes())
 }
 
-// ProofSize is the length of the proof: the digests of V masks and V responses.
+// ProofSize returns the length in bytes of the proof: the digests of V masks and V responses.
 func (c *ClientConfig) ProofSize() int {
 	p := c.Instance.Proof
 	return digestsSize(p) + p.V*responseSize(c.Scheme.N(), p)
 }
 
-// MemoryBytes estimates the peak of Prove or Verify: what a run of one party holds, and what is sent.
+// MemoryBytes estimates the peak memory in bytes of Prove or Verify, including the messages.
 func (c *ClientConfig) MemoryBytes() int64 {
 	return MemoryBytes(c.Instance, 2, false, c.Workers)*5/4 + 2*int64(c.CiphertextSize()+c.ProofSize())
 }
@@ -61,8 +63,8 @@ func (c *ClientConfig) challenge(statement []byte) (sigma.Challenge, error) {
 		[]byte(c.Prover), c.Context, h[:], c.KeyHash[:], statement))
 }
 
-// Prove encrypts U messages, given by their slots, and proves knowledge of them without interaction. The
-// ciphertexts decrypt to the messages; Verify accepts them doubled.
+// Prove encrypts U messages, given by their slots, and proves knowledge of them without interaction.
+// The ciphertexts decrypt to the messages; Verify returns them doubled.
 func Prove(ctx context.Context, c ClientConfig, messages []field.Vec, source *sample.Source) (ciphertexts, proof []byte, err error) {
 	if err := c.check(); err != nil {
 		return nil, nil, err
@@ -114,11 +116,12 @@ func Prove(ctx context.Context, c ClientConfig, messages []field.Vec, source *sa
 	return ciphertexts, proof, nil
 }
 
-// ErrProof is wrapped by the error of Verify for a proof that is well formed and wrong.
+// ErrProof is wrapped by the error of Verify if a well-formed proof is invalid.
 var ErrProof = errors.New("popk: proof refused")
 
-// Verify checks a proof and returns twice the ciphertexts, for which it holds: they decrypt to twice the messages,
-// with the noise of the instance. The error wraps one of package codec, or ErrProof.
+// Verify checks a proof and returns twice the ciphertexts, because the proof is about twice the
+// ciphertexts. They decrypt to twice the messages, with the noise bound of the instance. The error
+// wraps an error of package codec, or ErrProof.
 func Verify(ctx context.Context, c ClientConfig, ciphertexts, proof []byte) ([]*gbfv.Ciphertext, error) {
 	if err := c.check(); err != nil {
 		return nil, err

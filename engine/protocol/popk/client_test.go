@@ -103,7 +103,7 @@ func TestClientProof(t *testing.T) {
 	}
 }
 
-// residueOfQ puts q into the place of the first residue of packed polynomials.
+// residueOfQ replaces the first residue of packed polynomials by q.
 func residueOfQ(s *gbfv.Scheme, packed []byte) []byte {
 	q, packed := s.Q.Primes()[0], bytes.Clone(packed)
 	for bit := range bits.Len64(q) {
@@ -112,7 +112,7 @@ func residueOfQ(s *gbfv.Scheme, packed []byte) []byte {
 	return packed
 }
 
-// What a proof is sized for is not another number of parties, field or set.
+// An instance rejects configurations for another number of parties, field or set.
 func TestStartRefuses(t *testing.T) {
 	b := newBench(t, 2)
 	good := Config{
@@ -153,7 +153,7 @@ func TestStartRefuses(t *testing.T) {
 	}
 }
 
-// A client's proof in parts, with what its prover drew.
+// A client's proof in parts, with the values that its prover sampled.
 type clientProof struct {
 	ClientConfig
 	ciphertexts, digests []byte
@@ -214,7 +214,7 @@ func (p *clientProof) verify(t *testing.T) error {
 	return err
 }
 
-// The challenge is that of all ciphertexts and of all digests: what is accepted opens its masks for no other.
+// The challenge hashes all ciphertexts and all digests: responses open their masks for no other values.
 func TestClientChallengeIsOfTheWholeStatement(t *testing.T) {
 	p := newClientProof(t)
 	s, sizes, h := p.Scheme, p.Instance.Proof, p.Instance.Hash()
@@ -243,8 +243,9 @@ func TestClientChallengeIsOfTheWholeStatement(t *testing.T) {
 	}
 }
 
-// A prover that changes a mask when it knows the challenge, and its response with it, is refused: the digest of each mask
-// is in the challenge. Otherwise it would choose responses first, and need no witness.
+// Verify rejects a prover that changes a mask and its response after it knows the challenge, because
+// the challenge hashes the digest of each mask. Otherwise the prover could choose responses first and
+// would need no witness.
 func TestClientMaskIsBeforeItsChallenge(t *testing.T) {
 	p := newClientProof(t)
 	s := p.Scheme

@@ -15,16 +15,17 @@ import (
 	"github.com/lodge-mpc/lodge/engine/sigma"
 )
 
-// The checks that name what a peer got wrong.
+// The checks of the proof, as a Blame names them.
 const (
 	CheckBound    = "popk-bound"    // a response is not below its bound
 	CheckEquation = "popk-equation" // Enc(z; t) differs from comm + sum w ct
 )
 
-// Config is what all parties of a run agree on, and what is this party's own.
+// Config is the configuration of a run: values on which all parties agree, and this party's randomness
+// and messages.
 type Config struct {
 	Session  round.Session
-	Step     string // tells several proofs of one session apart
+	Step     string // distinguishes the proofs of one session
 	Scheme   *gbfv.Scheme
 	Instance *params.Instance
 	Key      *gbfv.PublicKey
@@ -32,8 +33,8 @@ type Config struct {
 	// MACKey selects the proof of a MAC key: one ciphertext whose slots are all equal, with witnesses and
 	// masks in the subring of X^D and challenges X^(kD).
 	MACKey bool
-	// Only is the one party that proves; nil when every party does. The others commit to a nonce, which the challenge
-	// depends on, and verify; their shares of the messages are zero.
+	// Only names the single proving party, or is nil if every party proves. The other parties verify, and
+	// commit to a nonce on which the challenge depends. Their shares of the messages are zero.
 	Only *round.Party
 
 	Source  *sample.Source // this party's randomness for this step
@@ -43,10 +44,10 @@ type Config struct {
 	Message func(i int, slots, coeffs field.Vec, s *sample.Stream)
 }
 
-// Result is what a run gives each party: ciphertexts of sums, and this party's terms of them.
+// Result is the result of a run: the summed ciphertexts, and this party's summands of the messages.
 type Result struct {
 	Ciphertexts []*gbfv.Ciphertext // 2 sum_l ct_l
-	Shares      []field.Vec        // D slots each: 2x for this party's message x
+	Shares      []field.Vec        // D slots each: twice this party's message
 }
 
 // sizes returns the numbers of this run's proof.
@@ -62,7 +63,7 @@ func (c *Config) check() error {
 	case c.Scheme == nil || c.Instance == nil || c.Key == nil || c.Source == nil:
 		return errors.New("popk: configuration without scheme, instance, key or source")
 	case c.Only != nil && (*c.Only < 0 || int(*c.Only) >= c.Session.Parties || c.MACKey):
-		return errors.New("popk: the one party that proves is none of these, or proves a MAC key")
+		return errors.New("popk: the single prover is not in the roster, or the proof is for a MAC key")
 	}
 	return c.Scheme.Serves(c.Instance, c.Session.Parties)
 }
@@ -70,21 +71,21 @@ func (c *Config) check() error {
 // proves reports whether a party proves.
 func (c *Config) proves(p round.Party) bool { return c.Only == nil || *c.Only == p }
 
-// fromProvers wants w from every other party that proves.
+// fromProvers returns one copy of w for every other party that proves.
 func (c *Config) fromProvers(w round.Want) []round.Want {
 	return slices.DeleteFunc(c.Session.Each(w), func(w round.Want) bool { return !c.proves(w.From) })
 }
 
-// challenge derives the monomials from everything that was opened.
+// challenge derives the challenge monomials from the openings of all parties.
 func (c *Config) challenge(opened round.Digest) (sigma.Challenge, error) {
 	fields := c.bound(opened)
 	byzantine.Apply(c.Session.Hooks, c.Step+"/challenge", fields)
 	return newChallenge(c.Scheme, c.sizes(), round.XOF("lodge popk challenge", fields...))
 }
 
-// bound lists what the challenge is bound to: session, step, instance, U, V, the kind of proof (0; 1, of a MAC key; or
-// 2 + l, of party l alone), key, and what was opened.
-// The hook STEP/challenge gets this list.
+// bound lists the values that the challenge hashes: session, step, instance, U, V, the kind of proof
+// (0; 1 for a MAC key; 2 + l for the single prover l), key, and openings. The hook STEP/challenge
+// receives this list.
 func (c *Config) bound(opened round.Digest) [][]byte {
 	p, h, kind := c.sizes(), c.Instance.Hash(), uint64(0)
 	switch {
@@ -106,10 +107,12 @@ func (c *Config) statementName() string   { return c.Step + "/statement" }
 func (c *Config) ciphertextsName() string { return c.Step + "/ciphertexts" }
 func (c *Config) responseName() string    { return c.Step + "/response" }
 
-// widths are the bits of a coefficient of mu_z and of t in a response: enough to show that one is out of bounds.
+// widths returns the number of bits of a coefficient of mu_z and of t in a response. Both can also
+// represent values that are out of bounds, so that the verifier sees the violation.
 func widths(p params.Proof) (z, t int) { return p.B1.BitLen() + 1, p.Bt1.BitLen() + 1 }
 
-// responseSize is the length of the frame of one repetition: mu_z and the three polynomials of t.
+// responseSize returns the length in bytes of the frame of one repetition: mu_z and the three
+// polynomials of t.
 func responseSize(n int, p params.Proof) int {
 	z, t := widths(p)
 	return codec.SignedSize(p.Terms, z) + 3*codec.SignedSize(n, t)

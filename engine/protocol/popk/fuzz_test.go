@@ -14,7 +14,7 @@ import (
 	"github.com/lodge-mpc/lodge/engine/protocol/round/roundtest"
 )
 
-// recorded are the frames of party 0's message of this name in an honest run.
+// recorded returns the frames of party 0's message of this name in an honest run.
 func recorded(t testing.TB, b *bench, mac bool, name string) [][]byte {
 	t.Helper()
 	out := b.run(mac, nil, roundtest.Record())
@@ -26,7 +26,8 @@ func recorded(t testing.TB, b *bench, mac bool, name string) [][]byte {
 	return out.Recording.Frames(0, roundtest.Any, name)
 }
 
-// spoiled are a valid encoding, shortened, extended, and with its first and last bits changed.
+// spoiled returns a valid encoding and variants: shortened, extended, and with the first or last bit
+// changed.
 func spoiled(valid []byte) [][]byte {
 	first, last := bytes.Clone(valid), bytes.Clone(valid)
 	first[0] ^= 1
@@ -34,7 +35,7 @@ func spoiled(valid []byte) [][]byte {
 	return [][]byte{valid, valid[:len(valid)-1], append(bytes.Clone(valid), 0), first, last, bytes.Repeat([]byte{0xff}, len(valid)), nil}
 }
 
-// A response is refused or is the one encoding of what it decodes to, and its own check gives one of three answers.
+// Decoding a response fails or is the inverse of encoding, and fault returns one of its three values.
 func FuzzResponse(f *testing.F) {
 	b := newBench(f, 2)
 	for _, mac := range []bool{false, true} {
@@ -61,8 +62,8 @@ func FuzzResponse(f *testing.F) {
 	})
 }
 
-// A frame of a ciphertext is blamed on its sender and changes nothing, or is added to the sum of its place and to what its
-// sender's proof needs, which is the ciphertext itself or its share of every repetition.
+// A frame of a ciphertext is either blamed on its sender without effect, or added to the sum at its
+// index and to the sender's statement: the ciphertext itself, or its part of every repetition.
 func FuzzCiphertexts(f *testing.F) {
 	b := newBench(f, 2)
 	p := b.instance.Proof
@@ -106,7 +107,7 @@ func FuzzCiphertexts(f *testing.F) {
 	})
 }
 
-// Verify refuses everything but what Prove made, with one of its errors: an accident does not make a proof.
+// Verify rejects any input that Prove did not produce, with one of its documented errors.
 func FuzzVerify(f *testing.F) {
 	s := testScheme(f)
 	key := gbfvtest.New(s, 2, 1, bytes.Repeat([]byte{1}, 32))

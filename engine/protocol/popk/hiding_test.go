@@ -17,13 +17,13 @@ import (
 	"github.com/lodge-mpc/lodge/engine/sample"
 )
 
-// What hides a witness cannot be seen in a run that passes: masks that are too narrow, repeated or of a known message
-// give the same results. So these tests look at what a prover has drawn.
+// A successful run does not show whether the masks hide the witness: masks that are too narrow, reused
+// or of a known message give the same results. These tests therefore examine the samples of a prover.
 
-// drawn are copies of what one party has drawn, and the nonce of its commitment.
+// drawn holds copies of the values that one party sampled, and the nonce of its commitment.
 type drawn struct {
 	sizes  params.Proof
-	secret []response // witnesses and then masks
+	secret []response // witnesses followed by masks
 	nonce  []byte
 }
 
@@ -35,7 +35,7 @@ func (r response) clone() response {
 	return c
 }
 
-// draw runs a proof and gives what each party drew for it.
+// draw runs a proof and returns the values that each party sampled.
 func (b *bench) draw(t *testing.T, mac bool, change func(c *Config)) []drawn {
 	t.Helper()
 	all := make([]drawn, b.n)
@@ -58,7 +58,7 @@ func (b *bench) draw(t *testing.T, mac bool, change func(c *Config)) []drawn {
 	return all
 }
 
-// message is the message that a witness or mask carries, as the coefficients of Z_p[X]/(X^D-b).
+// message returns the message of a witness or mask, as the coefficients of Z_p[X]/(X^D-b).
 func message(s *gbfv.Scheme, r response) field.Vec {
 	coeffs := s.Field.NewVec(s.Slots())
 	s.Pack.Reduce(coeffs, r.z)
@@ -68,7 +68,7 @@ func message(s *gbfv.Scheme, r response) field.Vec {
 // spread collects the mean square of values in some unit.
 type spread struct{ n, squares float64 }
 
-// add takes every step-th coefficient, which are all that may differ from 0.
+// add includes every step-th coefficient. All other coefficients must be 0.
 func (s *spread) add(t *testing.T, p intpoly.Poly, step int, unit float64) {
 	t.Helper()
 	for k := range p.N() {
@@ -84,7 +84,7 @@ func (s *spread) add(t *testing.T, p intpoly.Poly, step int, unit float64) {
 	}
 }
 
-// check fails the test unless the values spread as a Gaussian of this width does: their variance is w^2/2pi.
+// check fails the test unless the values have the variance w^2/2pi of a Gaussian of width w.
 func (s *spread) check(t *testing.T, what string, width float64) {
 	t.Helper()
 	got := math.Sqrt(s.squares / s.n * 2 * math.Pi)
@@ -93,7 +93,7 @@ func (s *spread) check(t *testing.T, what string, width float64) {
 	}
 }
 
-// Witnesses and masks have the widths of the instance, each of its own.
+// Witnesses and masks have the widths that the instance specifies for each.
 func TestWidthsOfWitnessesAndMasks(t *testing.T) {
 	b := newBench(t, 2)
 	bound, _ := new(big.Float).SetInt(b.scheme.Spec.B).Float64()
@@ -129,7 +129,8 @@ func TestWidthsOfWitnessesAndMasks(t *testing.T) {
 	}
 }
 
-// The message of a mask is uniform too: a response to a challenge that is known shows the witness's message otherwise.
+// The message of a mask is uniform. Otherwise a response to a known challenge reveals the witness's
+// message.
 func TestMasksCarryRandomMessages(t *testing.T) {
 	b := newBench(t, 2)
 	s := b.scheme
@@ -170,7 +171,7 @@ func TestMasksCarryRandomMessages(t *testing.T) {
 	}
 }
 
-// Nothing is drawn twice: not the polynomials of two witnesses or masks, nor those of one.
+// No sample is used twice, neither in two witnesses or masks nor within one.
 func TestEverythingIsDrawnAfresh(t *testing.T) {
 	b := newBench(t, 2)
 	for _, mac := range []bool{false, true} {
@@ -194,7 +195,7 @@ func TestEverythingIsDrawnAfresh(t *testing.T) {
 	}
 }
 
-// The nonce of the commitment is opened: a message that is drawn from the same bytes is known to all.
+// The nonce of the commitment is independent of all samples, because the opening publishes it.
 func TestTheNonceIsNoRandomnessOfTheProof(t *testing.T) {
 	b := newBench(t, 2)
 	f := b.scheme.Field
@@ -205,7 +206,7 @@ func TestTheNonceIsNoRandomnessOfTheProof(t *testing.T) {
 			for at := 0; at+f.Size() <= len(d.nonce); at += f.Size() {
 				x := f.NewVec(1)
 				if f.Random(x, bytes.NewReader(d.nonce[at:at+f.Size()])) != nil {
-					continue // not below p: it makes no element
+					continue // not below p, so not a field element
 				}
 				tried++
 				for p, other := range all {
@@ -216,7 +217,7 @@ func TestTheNonceIsNoRandomnessOfTheProof(t *testing.T) {
 					}
 				}
 			}
-			// and it is none of the streams of witnesses and masks from their beginning
+			// and it does not equal the beginning of a stream of witnesses or masks
 			for p := range b.n {
 				for i := range d.secret {
 					for _, label := range []string{"witness", "mask"} {
@@ -234,8 +235,8 @@ func TestTheNonceIsNoRandomnessOfTheProof(t *testing.T) {
 	}
 }
 
-// However a run ends, its witnesses, the masks that have not become responses and the randomness are erased, and the
-// messages too unless they are the result.
+// However a run ends, it erases its witnesses, its randomness, the masks that have not become responses,
+// and the messages unless they are part of the result.
 func TestEveryEndOfAProofErases(t *testing.T) {
 	const n, culprit, watched = 2, round.Party(0), round.Party(1)
 	b := newBench(t, n)

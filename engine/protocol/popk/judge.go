@@ -11,15 +11,15 @@ import (
 	"github.com/lodge-mpc/lodge/engine/ring"
 )
 
-// Judge checks what one party has said in a run, for somebody who was not there. It has what the party was bound to: the
-// session, the step, the instance and the key.
+// Judge verifies the messages of one party of a run for a third party that did not take part. It knows
+// the values to which the party was bound: the session, the step, the instance and the key.
 type Judge struct {
 	c       Config
 	culprit round.Party
 }
 
-// NewJudge is for one party of a run. Of the configuration it takes what the parties agree on; of the session the ID and
-// the number of parties; and the workers.
+// NewJudge returns a Judge for one party of a run. It uses the shared values of the configuration, the
+// ID and number of parties of the session, and the workers.
 func NewJudge(c Config, culprit round.Party) (*Judge, error) {
 	switch {
 	case c.Scheme == nil || c.Instance == nil:
@@ -30,19 +30,19 @@ func NewJudge(c Config, culprit round.Party) (*Judge, error) {
 	return &Judge{c, culprit}, c.Scheme.Serves(c.Instance, c.Session.Parties)
 }
 
-// Statement is the name of the step in which statements are committed to and opened.
+// Statement returns the name of the step that commits to and opens statements.
 func (j *Judge) Statement() string { return j.c.statementName() }
 
-// Ciphertexts and Response are the names of what is sent in the round after that.
+// Ciphertexts returns the message name of the ciphertexts, which follow the openings.
 func (j *Judge) Ciphertexts() string { return j.c.ciphertextsName() }
 
-// Response is the name of the responses.
+// Response returns the message name of the responses, which follow the openings.
 func (j *Judge) Response() string { return j.c.responseName() }
 
-// StatementSize is the length of a statement with its nonce.
+// StatementSize returns the length in bytes of a statement with its nonce.
 func (j *Judge) StatementSize() int { return round.NonceSize + statementSize(j.c.sizes()) }
 
-// Bound gives the check that the frame of a response fails by itself: CheckBound, or none.
+// Bound returns the check that a response frame fails without further data: CheckBound or "".
 func (j *Judge) Bound(frame []byte) (check string, err error) {
 	r := newResponse(j.c.Scheme.N(), j.c.sizes())
 	if err := r.decode(j.c.sizes(), frame); err != nil {
@@ -51,7 +51,8 @@ func (j *Judge) Bound(frame []byte) (check string, err error) {
 	return r.fault(j.c.sizes()), nil
 }
 
-// Promised is the digest that the message of ciphertexts has by the statement, of which opening is the message.
+// Promised returns the digest of the ciphertext message to which the statement commits. The argument
+// opening is the message that opened the statement.
 func (j *Judge) Promised(opening []byte) (sum round.Digest, err error) {
 	if len(opening) != j.StatementSize() {
 		return sum, errLength
@@ -62,15 +63,16 @@ func (j *Judge) Promised(opening []byte) (sum round.Digest, err error) {
 
 var errLength = errors.New("popk: a statement has the wrong length")
 
-// Equation is the check of the equation of one party.
+// Equation verifies the equation of one party's proof.
 type Equation struct {
 	j      *Judge
 	st     *statement
 	buffer ring.Poly
 }
 
-// Equation begins the check: opened stands for the openings of all parties, as they agree on them, and opening is the
-// culprit's. All frames of the ciphertexts follow, in order.
+// Equation begins the verification. The argument opened is the agreed digest of all parties' openings,
+// and opening is the accused party's. The caller then passes all frames of the ciphertexts to Take, in
+// order.
 func (j *Judge) Equation(opened round.Digest, opening []byte) (*Equation, error) {
 	if len(opening) != j.StatementSize() {
 		return nil, errLength
@@ -85,7 +87,8 @@ func (j *Judge) Equation(opened round.Digest, opening []byte) (*Equation, error)
 	return &Equation{j, newStatement(j.c.Scheme, w, opening[round.NonceSize:]), j.c.Scheme.Q.NewPoly()}, nil
 }
 
-// Take takes the next frame of the ciphertexts. A culprit may have signed more of them than there are.
+// Take adds the next frame of the ciphertexts. It returns an error after the last frame, because the
+// accused party may have signed more frames than the protocol has.
 func (e *Equation) Take(ctx context.Context, frame []byte) error {
 	if most := 2 * e.j.c.sizes().U; e.st.polys >= most {
 		return fmt.Errorf("popk: more than %d polynomials of ciphertexts", most)
@@ -96,7 +99,8 @@ func (e *Equation) Take(ctx context.Context, frame []byte) error {
 	return e.st.take(ctx, e.j.c.Workers, e.st.polys, e.buffer)
 }
 
-// Holds reports whether the response to a repetition opens its mask, after all ciphertexts.
+// Holds reports whether the response to a repetition opens its mask. All ciphertexts must have been
+// taken before.
 func (e *Equation) Holds(repetition int, frame []byte) (bool, error) {
 	p := e.j.c.sizes()
 	if e.st.polys != 2*p.U || repetition < 0 || repetition >= p.V {
@@ -109,13 +113,13 @@ func (e *Equation) Holds(repetition int, frame []byte) (bool, error) {
 	return opens(e.j.c.Scheme, p, e.j.c.Key, r, e.st.mask(repetition), func(mask *gbfv.Ciphertext) { e.st.subtract(mask, repetition) }), nil
 }
 
-// Free gives the memory back.
+// Free releases the memory.
 func (e *Equation) Free() {
 	e.st.free()
 	e.buffer.Free()
 }
 
-// Shapes are those of this run's broadcasts by the party.
+// Shapes returns the shapes of the party's broadcasts in this run.
 func (j *Judge) Shapes() map[string]round.Shape {
 	p, n, primes := j.c.sizes(), j.c.Scheme.N(), j.c.Scheme.Q.Primes()
 	room := j.c.Scheme.Q.NewPoly()
@@ -130,7 +134,7 @@ func (j *Judge) Shapes() map[string]round.Shape {
 	}
 }
 
-// Silent are the shapes of a party that does not prove, where another does under this step.
+// Silent returns the shapes of the broadcasts of a party that does not prove in this step.
 func Silent(step string) map[string]round.Shape {
 	c := Config{Step: step}
 	return map[string]round.Shape{

@@ -9,7 +9,7 @@ import (
 	"github.com/lodge-mpc/lodge/engine/protocol/round/roundtest"
 )
 
-// judged is a judge of party 1 of an honest run, and what that has sent.
+// judged is a judge of party 1 of an honest run, and the messages that party 1 sent.
 func judged(t *testing.T, b *bench) (j *Judge, opened round.Digest, sent func(name string) [][]byte) {
 	t.Helper()
 	var id round.Digest
@@ -33,7 +33,8 @@ func judged(t *testing.T, b *bench) (j *Judge, opened round.Digest, sent func(na
 	return j, round.Agreed(id, round.OpenName(j.Statement()), digests), sent
 }
 
-// A judge finds no fault with an honest party, takes exactly the ciphertexts that there are, and refuses what is none of a run.
+// A judge finds no fault with an honest party, accepts exactly the number of ciphertexts of the run, and
+// rejects data that cannot belong to a run.
 func TestJudge(t *testing.T) {
 	for _, b := range []*bench{newBench(t, 2), newFoldedBench(t, 2)} {
 		ctx := context.Background()
@@ -95,7 +96,7 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// Nobody is judged who does not prove, and nobody without what a run is of.
+// NewJudge rejects a party that does not prove, and a configuration without scheme or instance.
 func TestJudgeOfWhom(t *testing.T) {
 	b := alone(newBench(t, 3), 1)
 	c := Config{Session: round.Session{Parties: 3}, Step: "p", Scheme: b.scheme, Instance: b.instance, Only: b.only}

@@ -11,8 +11,8 @@ import (
 	"github.com/lodge-mpc/lodge/engine/protocol/round/roundtest"
 )
 
-// lengthen gives the first witness another encoding of its message: mu + x P X^k for P = X^D - b, whose norm is about
-// |x| b. The prover is honest otherwise.
+// lengthen replaces the first witness by another encoding of its message: mu + x P X^k for P = X^D - b,
+// whose norm is about |x| b. The prover is otherwise honest.
 func lengthen(b *bench, x int64, k int) func(p *prover) {
 	return func(p *prover) {
 		s := b.scheme
@@ -22,11 +22,11 @@ func lengthen(b *bench, x int64, k int) func(p *prover) {
 	}
 }
 
-// times is k v.
+// times returns k v.
 func times(v *big.Int, k int) *big.Int { return new(big.Int).Mul(v, big.NewInt(int64(k))) }
 
-// A witness that is longer than the proof allows is refused for its bound, and for nothing else: it encodes its message,
-// its responses open the masks, and parties that do not look at the bound accept it.
+// A witness longer than the proof allows fails only the bound: it encodes its message, its responses
+// open the masks, and parties that skip the bound accept it.
 func TestALongWitnessIsRefusedForItsBound(t *testing.T) {
 	for _, n := range []int{2, 3} {
 		b, culprit := newBench(t, n), round.Party(n-1)
@@ -57,8 +57,8 @@ func TestALongWitnessIsRefusedForItsBound(t *testing.T) {
 	}
 }
 
-// A witness of norm 2^20 b: no message can carry its responses. The prover cannot answer, or sends something that it can
-// encode and that is out of bounds, or within and no answer, or more bits than are allowed.
+// Responses for a witness of norm 2^20 b do not fit a message. The prover fails to respond, or sends an
+// encodable response that is out of bounds or does not open the mask, or sends too many bits.
 func TestAWitnessOf2To20B(t *testing.T) {
 	const x = 1 << 20
 	for _, n := range []int{2, 3} {
@@ -67,7 +67,7 @@ func TestAWitnessOf2To20B(t *testing.T) {
 		wz, _ := widths(p)
 		top := new(big.Int).Lsh(big.NewInt(1), uint(wz-1))
 		long := func() byzantine.Hooks { return byzantine.On(byzantine.New(), "p/witness", lengthen(b, x, 5)) }
-		// every applies a change to all coefficients that are out of bounds, of which there are some.
+		// every applies a change to all coefficients that are out of bounds; at least one is.
 		every := func(change func(v *big.Int) *big.Int) byzantine.Hooks {
 			return byzantine.On(long(), "p/responses", func(own []response) {
 				over := 0
@@ -107,7 +107,7 @@ func TestAWitnessOf2To20B(t *testing.T) {
 	}
 }
 
-// Hooks that do nothing at every message leave a run as it is, and all of them are there.
+// Empty hooks at every message do not change a run, and every hook exists.
 func TestHooksAreReached(t *testing.T) {
 	for _, n := range []int{2, 3} {
 		h := byzantine.New()

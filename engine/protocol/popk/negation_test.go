@@ -17,8 +17,9 @@ import (
 	"github.com/lodge-mpc/lodge/engine/ring"
 )
 
-// negation is the attack that the figure of the paper allows: the culprit waits in every round and sends minus the sum
-// of what the others send, ciphertexts, masks and responses. With half, it answers honestly for its own secrets instead.
+// negation is the attack that the figure of the paper allows: the cheating party waits in every round
+// and sends the negated sum of the other parties' ciphertexts, masks and responses. With half, it sends
+// honest responses for its own secrets instead.
 func negation(b *bench, culprit round.Party, p params.Proof, half bool) []roundtest.Option {
 	v := &roundtest.View{}
 	h := byzantine.New()
@@ -60,7 +61,7 @@ func mustDecode(s *gbfv.Scheme, p ring.Poly, frame []byte) {
 	}
 }
 
-// zeros are n ciphertexts of 0 without noise.
+// zeros returns n ciphertexts of 0 without noise.
 func zeros(s *gbfv.Scheme, n int) []*gbfv.Ciphertext {
 	list := make([]*gbfv.Ciphertext, n)
 	for i := range list {
@@ -69,7 +70,7 @@ func zeros(s *gbfv.Scheme, n int) []*gbfv.Ciphertext {
 	return list
 }
 
-// drawnMasks are the sums over these parties of the masks that they drew, as a run fills them in.
+// drawnMasks collects the sums of the masks that these parties sample during a run.
 func (b *bench) drawnMasks(parties round.Party, p params.Proof) (sums []*gbfv.Ciphertext, watch func(q round.Party, h byzantine.Hooks)) {
 	var mu sync.Mutex
 	sums = zeros(b.scheme, p.V)
@@ -86,8 +87,9 @@ func (b *bench) drawnMasks(parties round.Party, p params.Proof) (sums []*gbfv.Ci
 	}
 }
 
-// verifySums is the verifier of the figure: it adds up what all parties sent and checks bounds and equations of the sums,
-// and nothing else. It gives the sums of the ciphertexts when they pass. fields is what the parties' challenge hashed.
+// verifySums is the verifier of the figure: it adds up the messages of all parties and checks only the
+// bounds and equations of the sums. It returns the sums of the ciphertexts if they pass. The argument
+// fields lists the values that the parties' challenge hashed.
 func (b *bench) verifySums(p params.Proof, fields [][]byte, masks []*gbfv.Ciphertext, r *roundtest.Recording) ([]*gbfv.Ciphertext, error) {
 	s := b.scheme
 	list, poly, one := zeros(s, p.U), s.Q.NewPoly(), newResponse(s.N(), p)
@@ -130,9 +132,10 @@ func (b *bench) verifySums(p params.Proof, fields [][]byte, masks []*gbfv.Cipher
 	return list, nil
 }
 
-// The negation of the others' messages is not what the culprit's statement says, which it opened before it saw them, and
-// its responses do not open its masks. A verifier of sums, to whom masks are sent and who lets the culprit wait, accepts
-// it: the sum of everything is zero, which is an encryption of zero with randomness zero, so a, or the MAC key, is zero.
+// The negated messages contradict the cheating party's statement, which it opened before it saw the
+// other messages, and its responses do not open its masks. A verifier of sums that receives masks and
+// lets the cheating party wait accepts the attack: all sums are zero, which is an encryption of zero with
+// zero randomness, so that a, or the MAC key, is zero.
 func TestNegationIsRefused(t *testing.T) {
 	for _, n := range []int{2, 3} {
 		for _, mac := range []bool{false, true} {
@@ -148,8 +151,8 @@ func TestNegationIsRefused(t *testing.T) {
 				for _, run := range []struct {
 					name    string
 					options []roundtest.Option
-					masks   round.Party // of how many parties: the culprit sends minus the sum of the others'
-					sum     string      // what the verifier of sums says
+					masks   round.Party // number of parties whose masks are summed; the cheating party negates the others' sum
+					sum     string      // the result of the verifier of sums
 					zero    bool
 				}{
 					{"honest", nil, round.Party(n), "", false},

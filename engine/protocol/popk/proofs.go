@@ -14,23 +14,24 @@ import (
 	"github.com/lodge-mpc/lodge/engine/sigma"
 )
 
-// proofs takes the ciphertexts and responses of all parties and checks each party's proof by itself, so that a cheat is
-// named by the check. The challenge is known before the first ciphertext comes: what a proof needs of many ciphertexts is
-// gathered as they come, and they are not kept.
+// proofs receives the ciphertexts and responses of all parties and verifies each party's proof
+// separately, so that a failed check identifies the cheating party. The challenge is known before the
+// first ciphertext arrives. If a party sends many ciphertexts, proofs accumulates their combinations as
+// they arrive and does not store them.
 type proofs struct {
 	Config
 	challenge sigma.Challenge
-	prover    *prover            // nil where this party does not prove
-	own       *ciphertexts       // likewise
-	sums      []*gbfv.Ciphertext // of the ciphertexts that have come
-	others    []*statement       // by party; nil for this one and those that do not prove
-	buffer    ring.Poly          // a polynomial that has come
-	answers   []answer           // room for as many as are checked at a time
-	waiting   int                // how many are there
+	prover    *prover            // nil if this party does not prove
+	own       *ciphertexts       // nil if this party does not prove
+	sums      []*gbfv.Ciphertext // of the ciphertexts received so far
+	others    []*statement       // by party; nil for this party and for parties that do not prove
+	buffer    ring.Poly          // the polynomial being received
+	answers   []answer           // a batch of responses that are verified together
+	waiting   int                // number of responses in the batch
 	blame     *round.Blame
 }
 
-// answer is a response that has come and waits for its check.
+// answer is a received response that waits for verification.
 type answer struct {
 	response
 	from       round.Party
@@ -38,7 +39,8 @@ type answer struct {
 	wrong      bool
 }
 
-// newProofs begins with what this party has, and the statements of all.
+// newProofs returns the state before the first frame, from this party's prover and the statements of
+// all parties.
 func newProofs(c Config, w sigma.Challenge, p *prover, own *ciphertexts, opened [][]byte) *proofs {
 	r := &proofs{
 		Config: c, challenge: w, prover: p, own: own, others: make([]*statement, c.Session.Parties), buffer: c.Scheme.Q.NewPoly(),
@@ -81,7 +83,7 @@ func (r *proofs) Frame(ctx context.Context, from round.Party, name string, index
 	return r.takePoly(ctx, from, index, last, frame)
 }
 
-// takePoly takes half a ciphertext of a party.
+// takePoly receives one polynomial, half a ciphertext, of a party.
 func (r *proofs) takePoly(ctx context.Context, from round.Party, index int, last bool, frame []byte) error {
 	if want := 2 * r.sizes().U; last != (index == want-1) {
 		return round.Malformed(from, fmt.Errorf("%d polynomials of ciphertexts, want %d", index+1, want))
@@ -94,7 +96,8 @@ func (r *proofs) takePoly(ctx context.Context, from round.Party, index int, last
 	return r.others[from].take(ctx, r.Workers, index, r.buffer)
 }
 
-// takeResponse takes the response to one repetition of a party. Its equation is checked with others, on all cores.
+// takeResponse receives a party's response to one repetition. The equations of a batch of responses are
+// verified together, on all cores.
 func (r *proofs) takeResponse(ctx context.Context, from round.Party, index int, last bool, frame []byte) error {
 	p := r.sizes()
 	a := &r.answers[r.waiting]
@@ -117,7 +120,8 @@ func (r *proofs) takeResponse(ctx context.Context, from round.Party, index int, 
 	return nil
 }
 
-// verify checks the answers that wait. A verdict is given in Step, when it is known that all parties have the same ones.
+// verify checks the waiting responses. Step reports failures, after the echo check has shown that all
+// parties received the same responses.
 func (r *proofs) verify(ctx context.Context) error {
 	err := parallel.Try(ctx, r.Workers, r.waiting, func(i int) error {
 		a := &r.answers[i]
@@ -136,8 +140,8 @@ func (r *proofs) verify(ctx context.Context) error {
 	return err
 }
 
-// Step gives the verdict: the ciphertexts are those that were committed to, and every response opens its mask, or who
-// cheated, the first of the roster.
+// Step accepts if all ciphertexts match their commitments and every response opens its mask. Otherwise
+// it blames the first cheating party in the order of the roster.
 func (r *proofs) Step(ctx context.Context, in round.Inbox) (round.Transition[Result], error) {
 	var none round.Transition[Result]
 	if err := r.verify(ctx); err != nil {
@@ -148,7 +152,7 @@ func (r *proofs) Step(ctx context.Context, in round.Inbox) (round.Transition[Res
 		switch hooks := r.Session.Hooks; {
 		case s == nil:
 		case in.Digest(from, r.ciphertextsName()) != s.sum && !hooks.Skips(round.CheckCommitment):
-			return none, &round.Blame{Party: from, Check: round.CheckCommitment, Reason: "the ciphertexts are not those of its statement"}
+			return none, &round.Blame{Party: from, Check: round.CheckCommitment, Reason: "the ciphertexts do not match the statement"}
 		case r.blame != nil && r.blame.Party == from && !hooks.Skips(CheckEquation):
 			return none, r.blame
 		}
@@ -168,7 +172,7 @@ func (r *proofs) Step(ctx context.Context, in round.Inbox) (round.Transition[Res
 	return round.Done(Result{Ciphertexts: r.sums, Shares: r.shares()}), nil
 }
 
-// shares are twice this party's messages, zero if it does not prove.
+// shares returns twice this party's messages, or zeros if it does not prove.
 func (r *proofs) shares() []field.Vec {
 	if r.prover != nil {
 		return r.prover.doubled()

@@ -18,8 +18,8 @@ import (
 	"github.com/lodge-mpc/lodge/engine/sigma"
 )
 
-// receiver is party 0 of two with a challenge, before anything has come. Folded, there are more ciphertexts than
-// repetitions.
+// receiver is party 0 of two with a challenge, before the first frame. If folded, there are more
+// ciphertexts than repetitions.
 func (b *bench) receiver(t testing.TB, mac, folded bool) *proofs {
 	t.Helper()
 	c := Config{Session: round.Session{Parties: 2}, Step: "p", Scheme: b.scheme, Instance: b.instance, MACKey: mac, Key: b.key.Public, Workers: 2}
@@ -36,7 +36,7 @@ func (b *bench) receiver(t testing.TB, mac, folded bool) *proofs {
 	return r
 }
 
-// What a proof needs is the same whether ciphertexts are kept or gathered as they come.
+// Verification gives the same result whether ciphertexts are stored or accumulated.
 func TestFoldedIsKept(t *testing.T) {
 	b := newBench(t, 2)
 	frames := recorded(t, b, false, "p/ciphertexts")
@@ -59,7 +59,7 @@ func TestFoldedIsKept(t *testing.T) {
 	}
 }
 
-// Ciphertexts are kept where they are no more than the repetitions, and gathered where they are more.
+// Ciphertexts are stored if their number is at most that of the repetitions, and accumulated otherwise.
 func TestTheFewerAreHeld(t *testing.T) {
 	b := newBench(t, 2)
 	for _, c := range []struct {
@@ -77,7 +77,7 @@ func TestTheFewerAreHeld(t *testing.T) {
 	}
 }
 
-// A response is checked against ciphertexts that have come, so it does not come before them.
+// A response that arrives before the ciphertexts is malformed, because its check needs them.
 func TestResponsesComeAfterCiphertexts(t *testing.T) {
 	b := newBench(t, 2)
 	frames, answers := recorded(t, b, false, "p/ciphertexts"), recorded(t, b, false, "p/response")
@@ -96,8 +96,8 @@ func TestResponsesComeAfterCiphertexts(t *testing.T) {
 	}
 }
 
-// A frame that is sent before its polynomial is in the sums is the same as one that is sent after, is given as often as it
-// is asked for until then, and never again when it has been given back.
+// A frame has the same bytes before and after its polynomial is added to the sums. It can be read
+// repeatedly until then, and not after its polynomial is released.
 func TestCiphertextsAreSentAndAdded(t *testing.T) {
 	b := newBench(t, 2)
 	s := b.scheme
@@ -141,7 +141,7 @@ func TestCiphertextsAreSentAndAdded(t *testing.T) {
 	}
 }
 
-// Frames are sent while the sums are made, and what is given back serves others at once.
+// Frames are sent while the sums are computed, and released polynomials are reused at once.
 func TestCiphertextsAreSentWhileTheyAreAdded(t *testing.T) {
 	b := newBench(t, 2)
 	s := b.scheme
@@ -163,7 +163,7 @@ func TestCiphertextsAreSentWhileTheyAreAdded(t *testing.T) {
 				return
 			}
 			h.Frame(f)
-			ct := s.Borrow() // perhaps what was given back
+			ct := s.Borrow() // possibly a released polynomial
 			for _, limb := range ct.C0.C {
 				limb[0] = 0
 			}
@@ -185,14 +185,15 @@ func TestCiphertextsAreSentWhileTheyAreAdded(t *testing.T) {
 	}
 }
 
-// Of two cheats the first party of the roster is named, whichever repetitions are wrong, and by all honest parties alike.
+// If two parties cheat, every honest party blames the first of them in the order of the roster,
+// whichever repetitions are wrong.
 func TestVerdictNamesTheFirst(t *testing.T) {
 	b := newBench(t, 4)
 	last := b.instance.V - 1
 	wrong := func(culprit round.Party, j int) roundtest.Option {
 		return roundtest.Cheat(culprit, byzantine.On(byzantine.New(), "p/responses", func(r []response) { addTo(r[j].z, 0, big.NewInt(1)) }))
 	}
-	other := func(culprit round.Party) roundtest.Option { // sends other ciphertexts than it stated
+	other := func(culprit round.Party) roundtest.Option { // sends ciphertexts that differ from its statement
 		return sent(func(_ *bench, frames [][]byte) { frames[0][0] ^= 1 })(b, culprit)[0]
 	}
 	for _, c := range []struct {
@@ -214,8 +215,8 @@ func TestVerdictNamesTheFirst(t *testing.T) {
 	}
 }
 
-// A response opens the mask of its own repetition, and every byte of the digest counts: a shorter one would let masks
-// collide, and the prover answer two challenges without a witness.
+// A response opens only the mask of its repetition, and every byte of the digest matters. With a shorter
+// digest, masks could collide and a prover could answer two challenges without a witness.
 func TestOpensComparesWholeDigests(t *testing.T) {
 	b := newBench(t, 2)
 	sizes := b.instance.Proof
@@ -265,7 +266,7 @@ func TestOpensComparesWholeDigests(t *testing.T) {
 	}
 }
 
-// The digest of a mask depends on every limb of both polynomials, and on their places.
+// The digest of a mask depends on every limb of both polynomials and on their order.
 func TestMaskDigest(t *testing.T) {
 	s := newBench(t, 2).scheme
 	mask := s.NewCiphertext()
@@ -292,8 +293,8 @@ func TestMaskDigest(t *testing.T) {
 	another("which limb is which", func(c *gbfv.Ciphertext) { c.C0.C[0], c.C0.C[1] = c.C0.C[1], c.C0.C[0] })
 }
 
-// The estimate of memory grows with the ciphertexts of all parties where they are held, up to one for each repetition, and
-// with workers, and is at least what is.
+// The memory estimate grows with the stored ciphertexts of all parties, up to one for each repetition,
+// and with the number of workers. It is at least the memory that is actually held.
 func TestMemoryCountsWhatIsHeld(t *testing.T) {
 	set, err := params.Lookup("S14-64")
 	if err != nil {

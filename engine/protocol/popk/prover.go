@@ -23,7 +23,7 @@ type prover struct {
 	workers int
 
 	shares []field.Vec // messages x_i, not yet doubled
-	secret []response  // (mu, r) of the witnesses and then the masks
+	secret []response  // (mu, r) of the witnesses, followed by those of the masks
 }
 
 // samplers are the four Gaussians of a proof.
@@ -57,7 +57,7 @@ func (p *prover) sample(ctx context.Context) error {
 			w = newWitness(s)
 			p.shares[i] = s.Field.NewVec(s.Slots())
 		} else {
-			mu, r, label, w = g.y, g.s, "mask", newResponse(s.N(), p.sizes) // which it becomes
+			mu, r, label, w = g.y, g.s, "mask", newResponse(s.N(), p.sizes) // respond overwrites the mask
 		}
 		p.secret[i] = w
 		stream := p.source.Stream(label, uint64(i))
@@ -93,8 +93,8 @@ func (p *prover) sample(ctx context.Context) error {
 	})
 }
 
-// encrypt encrypts witnesses and masks and returns the digests of the masks, of which nothing else is kept. It gives the
-// ciphertext of each witness to take, concurrently and in any order.
+// encrypt encrypts witnesses and masks and returns the digests of the masks, whose ciphertexts it does
+// not keep. It passes the ciphertext of each witness to take, concurrently and in any order.
 func (p *prover) encrypt(ctx context.Context, take func(i int, ct *gbfv.Ciphertext)) (masks []byte, err error) {
 	u := p.sizes.U
 	masks = make([]byte, digestsSize(p.sizes))
@@ -112,7 +112,7 @@ func (p *prover) encrypt(ctx context.Context, take func(i int, ct *gbfv.Cipherte
 	return masks, err
 }
 
-// respond computes all responses in the places of the masks (Fig. 3, response phase).
+// respond overwrites the masks with the responses (Fig. 3, response phase).
 func (p *prover) respond(ctx context.Context, w sigma.Challenge) ([]response, error) {
 	u := p.sizes.U
 	masks := p.secret[u:]
@@ -142,7 +142,7 @@ func (p *prover) respond(ctx context.Context, w sigma.Challenge) ([]response, er
 	return masks, nil
 }
 
-// doubled hands over 2x for every message x.
+// doubled returns 2x for every message x and gives up ownership of the messages.
 func (p *prover) doubled() []field.Vec {
 	shares := p.shares
 	p.shares = nil
@@ -152,7 +152,7 @@ func (p *prover) doubled() []field.Vec {
 	return shares
 }
 
-// Wipe erases witnesses, masks and messages that were not handed over.
+// Wipe erases witnesses, masks and messages that doubled has not returned.
 func (p *prover) Wipe() {
 	for _, x := range p.secret {
 		x.wipe()

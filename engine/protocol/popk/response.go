@@ -15,7 +15,8 @@ type response struct {
 	t [3]intpoly.Poly
 }
 
-// spareBits is room for a sign, and for the sums of responses that the tests make as the figure does.
+// spareBits leaves space for a sign, and for the sums of responses that tests of the original figure
+// compute.
 const spareBits = 10
 
 func newResponse(n int, p params.Proof) response {
@@ -27,7 +28,7 @@ func newResponse(n int, p params.Proof) response {
 	return r
 }
 
-// newWitness is zero, with as many words as a message and its randomness take.
+// newWitness returns a zero response with the words of a message and its randomness.
 func newWitness(s *gbfv.Scheme) response {
 	r := response{z: intpoly.New(s.N(), s.MessageWords())}
 	for i := range r.t {
@@ -36,7 +37,7 @@ func newWitness(s *gbfv.Scheme) response {
 	return r
 }
 
-// responseWords is how many words the coefficients of z and of each polynomial of t have.
+// responseWords returns the number of words of a coefficient of z and of each polynomial of t.
 func responseWords(p params.Proof) (z, t int) {
 	words := func(bits int) int { return (bits + spareBits + 63) / 64 }
 	return words(p.B1.BitLen()), words(p.Bt1.BitLen())
@@ -49,8 +50,8 @@ func (r response) wipe() {
 	}
 }
 
-// encode packs r. It fails when a coefficient has more bits than its bound allows, which an honest prover's
-// has with negligible probability.
+// encode packs r. It fails if a coefficient has more bits than its bound allows, which happens to an
+// honest prover with negligible probability.
 func (r response) encode(p params.Proof) ([]byte, error) {
 	wz, wt := widths(p)
 	frame, err := codec.AppendSigned(make([]byte, 0, responseSize(r.z.N(), p)), r.message(p), wz)
@@ -63,8 +64,8 @@ func (r response) encode(p params.Proof) ([]byte, error) {
 	return frame, err
 }
 
-// message returns the coefficients of mu_z that an encoding has. It has none but those of powers of X^D if the message is one
-// constant, so that a response cannot leave their subring.
+// message returns the coefficients of mu_z that an encoding contains. If the message is one constant,
+// these are only the coefficients of powers of X^D, so that a response cannot leave that subring.
 func (r response) message(p params.Proof) intpoly.Poly {
 	if !p.Diag {
 		return r.z
@@ -76,7 +77,8 @@ func (r response) message(p params.Proof) intpoly.Poly {
 	return z
 }
 
-// decode unpacks a frame into r. Coefficients that an encoding does not have stay as they are: 0, in a new response.
+// decode unpacks a frame into r. It does not change coefficients that an encoding does not contain,
+// which are 0 in a new response.
 func (r response) decode(p params.Proof, frame []byte) error {
 	n := r.z.N()
 	wz, wt := widths(p)
@@ -106,7 +108,7 @@ func (r response) decode(p params.Proof, frame []byte) error {
 	return nil
 }
 
-// fault names the check that a response fails on its own, or is empty.
+// fault returns the check that a response fails without further data, or "".
 func (r response) fault(p params.Proof) string {
 	if !r.message(p).Within(p.B1) {
 		return CheckBound

@@ -11,9 +11,9 @@ import (
 
 // Start begins a run.
 //
-// Hooks of tests: STEP/witness gets *prover after sampling, STEP/encrypted the ciphertexts before they are committed to
-// ([]*gbfv.Ciphertext), STEP/statement/commit and .../open the statement, STEP/ciphertexts the body that is sent, and
-// STEP/responses the list of responses.
+// Hooks of tests: STEP/witness receives the *prover after sampling, STEP/encrypted the ciphertexts
+// before the commitment ([]*gbfv.Ciphertext), STEP/statement/commit and .../open the statement,
+// STEP/ciphertexts the body that is sent, and STEP/responses the list of responses.
 func Start(c Config) (round.Transition[Result], error) {
 	if err := c.check(); err != nil {
 		return round.Transition[Result]{}, err
@@ -21,8 +21,8 @@ func Start(c Config) (round.Transition[Result], error) {
 	return round.Next(round.Local(func(ctx context.Context) (round.Transition[Result], error) { return commit(ctx, c) })), nil
 }
 
-// commit samples and encrypts, and commits to the digests of the ciphertexts and masks. A party that does not prove
-// commits to nothing but a nonce.
+// commit samples, encrypts, and commits to the digests of the ciphertexts and masks. A party that does
+// not prove commits only to a nonce.
 func commit(ctx context.Context, c Config) (round.Transition[Result], error) {
 	var p *prover
 	var own *ciphertexts
@@ -48,7 +48,7 @@ func commit(ctx context.Context, c Config) (round.Transition[Result], error) {
 	}), nil
 }
 
-// prepare samples and encrypts, and gives the statement.
+// prepare samples, encrypts and returns the statement.
 func prepare(ctx context.Context, c Config) (p *prover, all *ciphertexts, statement []byte, err error) {
 	p = &prover{scheme: c.Scheme, sizes: c.sizes(), key: c.Key, source: c.Source, message: c.Message, workers: c.Workers}
 	c.Session.Secrets.Own(p)
@@ -67,7 +67,8 @@ func prepare(ctx context.Context, c Config) (p *prover, all *ciphertexts, statem
 	return p, all, append(all.sum[:], masks...), nil
 }
 
-// respond answers the challenge that the statements of all parties make, and sends the ciphertexts with the responses.
+// respond derives the challenge from the statements of all parties, and sends the ciphertexts and the
+// responses.
 func respond(ctx context.Context, c Config, p *prover, own *ciphertexts, opened round.Opened) (round.Transition[Result], error) {
 	var none round.Transition[Result]
 	w, err := c.challenge(opened.Agreed)

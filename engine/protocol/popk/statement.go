@@ -14,20 +14,22 @@ import (
 	"github.com/lodge-mpc/lodge/engine/sigma"
 )
 
-// statement is what one of the other parties proves: the digest of its ciphertexts and the digests of its masks, which
-// it opened before there was a challenge, and what has come of the ciphertexts.
+// statement is another party's statement: the digest of its ciphertexts and the digests of its masks,
+// which it opened before the challenge was known. It also accumulates the ciphertexts received so far.
 type statement struct {
 	scheme    *gbfv.Scheme
 	challenge sigma.Challenge
 	sum       round.Digest
 	masks     []byte // V digests
-	polys     int    // polynomials of ciphertexts that have come
-	// The ciphertexts; or, where they are more than the repetitions, the sum over i of w_ji ct_i for each repetition j.
+	polys     int    // number of received polynomials of ciphertexts
+	// The ciphertexts or, if their number exceeds the number of repetitions, the sum over i of w_ji ct_i
+	// for each repetition j.
 	list   []*gbfv.Ciphertext
 	folded bool
 }
 
-// statementSize is the length of what a party opens: a digest of all its ciphertexts, and one of each mask.
+// statementSize returns the length in bytes of a statement: a digest of all ciphertexts and one of each
+// mask.
 func statementSize(p params.Proof) int { return len(round.Digest{}) + digestsSize(p) }
 
 func newStatement(s *gbfv.Scheme, w sigma.Challenge, opened []byte) *statement {
@@ -39,7 +41,7 @@ func newStatement(s *gbfv.Scheme, w sigma.Challenge, opened []byte) *statement {
 	return t
 }
 
-// take takes half a ciphertext.
+// take receives half a ciphertext.
 func (t *statement) take(ctx context.Context, workers, index int, p ring.Poly) error {
 	t.polys++
 	if !t.folded {
@@ -61,7 +63,7 @@ func (t *statement) subtract(from *gbfv.Ciphertext, j int) {
 	subtractCombination(t.scheme, from, t.challenge, t.list, j)
 }
 
-// mask is the digest of the mask of repetition j.
+// mask returns the digest of the mask of repetition j.
 func (t *statement) mask(j int) []byte { return digestAt(t.masks, j) }
 
 func (t *statement) free() {
@@ -81,7 +83,7 @@ func subtractCombination(s *gbfv.Scheme, from *gbfv.Ciphertext, w sigma.Challeng
 	}
 }
 
-// part is the polynomial of frame f in a list of ciphertexts.
+// part returns the polynomial of frame f in a list of ciphertexts.
 func part(list []*gbfv.Ciphertext, f int) [][]uint64 {
 	if f%2 == 0 {
 		return list[f/2].C0.C
@@ -96,8 +98,8 @@ func packed(s *gbfv.Scheme, ct *gbfv.Ciphertext) (c0, c1 []byte) {
 	return codec.AppendPoly(make([]byte, 0, size), ct.C0.C, primes), codec.AppendPoly(make([]byte, 0, size), ct.C1.C, primes)
 }
 
-// maskDigest stands for a mask, which is not sent: the verifier computes the mask that a response is for, as
-// Enc(z; t) - sum_i w_i ct_i, and its digest must be the same.
+// maskDigest returns the digest that represents a mask. Masks are not sent: the verifier computes the
+// mask of a response as Enc(z; t) - sum_i w_i ct_i and compares the digests.
 func maskDigest(s *gbfv.Scheme, mask *gbfv.Ciphertext) round.Digest {
 	limbs, primes := slices.Concat(mask.C0.C, mask.C1.C), s.Q.Primes()
 	return round.HashEach("lodge popk mask limbs", len(limbs), func(room []byte, i int) []byte {
@@ -105,7 +107,7 @@ func maskDigest(s *gbfv.Scheme, mask *gbfv.Ciphertext) round.Digest {
 	})
 }
 
-// digestsSize is the length of the digests of the masks.
+// digestsSize returns the length in bytes of the digests of the masks.
 func digestsSize(p params.Proof) int { return p.V * len(round.Digest{}) }
 
 func digestAt(digests []byte, j int) []byte {
@@ -113,8 +115,8 @@ func digestAt(digests []byte, j int) []byte {
 	return digests[j*size : (j+1)*size]
 }
 
-// opens reports whether a response opens the mask with this digest: whether Enc(z; t) less the combination of ciphertexts
-// that the challenge asks for has it.
+// opens reports whether a response opens the mask with this digest, that is, whether Enc(z; t) minus
+// the challenge's combination of ciphertexts has this digest.
 func opens(
 	s *gbfv.Scheme, p params.Proof, key *gbfv.PublicKey, r response, digest []byte, subtract func(mask *gbfv.Ciphertext),
 ) bool {
@@ -125,7 +127,7 @@ func opens(
 	return bytes.Equal(d[:], digest)
 }
 
-// encryption is Enc(z; t).
+// encryption returns Enc(z; t).
 func encryption(s *gbfv.Scheme, p params.Proof, key *gbfv.PublicKey, r response) *gbfv.Ciphertext {
 	c := s.Borrow()
 	if p.Diag {

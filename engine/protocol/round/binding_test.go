@@ -10,7 +10,7 @@ import (
 	rt "github.com/lodge-mpc/lodge/engine/protocol/round/roundtest"
 )
 
-// Each of the terms is in their ID, and no byte of a digest is left out.
+// The ID depends on each of the terms and on every byte of their digests.
 func TestEveryTermChangesTheID(t *testing.T) {
 	base := round.Terms{
 		Version: 1, Protocol: "triple", Params: round.Hash("params"), Roster: round.Hash("roster"), Epoch: 3, Job: round.Hash("job"),
@@ -52,7 +52,7 @@ func TestEveryTermChangesTheID(t *testing.T) {
 	}
 }
 
-// The session's ID is made of the terms, the number of parties and every nonce.
+// The session's ID depends on the terms, the number of parties and every nonce.
 func TestPreludeBindsTermsAndNonces(t *testing.T) {
 	terms := round.Terms{Version: 1, Protocol: "triple"}
 	later := terms
@@ -91,7 +91,7 @@ func TestPreludeBindsTermsAndNonces(t *testing.T) {
 	}
 }
 
-// Parties with different terms have nothing in common afterwards.
+// Parties with different terms cannot complete a later step together.
 func TestOtherTermsEndInAnotherSession(t *testing.T) {
 	out := rt.Lockstep(2, func(s round.Session) (round.Transition[round.Digest], error) {
 		s.ID = round.Terms{Epoch: uint64(s.Self)}.ID()
@@ -138,7 +138,7 @@ func TestCoinsBindSessionAndStep(t *testing.T) {
 	}
 }
 
-// What is agreed to is agreed in a session, under a name, by all parties: with the same broadcasts it differs otherwise.
+// Agreed depends on the session, the name and the number of parties, not only on the broadcasts.
 func TestAgreementBindsTheSession(t *testing.T) {
 	run := func(id, step string, n int, b byte) round.Opened {
 		return rt.Lockstep(n, func(s round.Session) (round.Transition[round.Opened], error) {
@@ -191,7 +191,7 @@ func TestTranscriptsBeginWithTheSession(t *testing.T) {
 	}
 }
 
-// A transcript is of everything that was broadcast before, of the round, the name and the content.
+// A transcript depends on every earlier broadcast: its round, its name and its content.
 func TestTranscriptsBindEverything(t *testing.T) {
 	id, agreed := round.Hash("session"), round.Hash("agreed")
 	start := round.NewTranscript(id, 3)

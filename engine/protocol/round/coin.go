@@ -2,9 +2,9 @@ package round
 
 import "io"
 
-// CoinToss gives all parties the same 32 uniform public bytes, which nobody could choose while one party
-// is honest: everyone commits to a seed and opens it, and the coin is the hash of all seeds. (A party
-// that does not like what it alone sees first can end the session.)
+// CoinToss gives all parties the same 32 uniform public bytes, which no coalition can choose if at
+// least one party is honest. Every party commits to a seed and opens it; the coin is the hash of all
+// seeds. (A party that learns the coin first can still end the session if it dislikes the coin.)
 func CoinToss(s Session, step string, random io.Reader) (Transition[Digest], error) {
 	seed, err := newNonce(random)
 	if err != nil {
@@ -19,7 +19,7 @@ func CoinToss(s Session, step string, random io.Reader) (Transition[Digest], err
 	}), nil
 }
 
-// Coin is what a toss gives whose parties have opened these seeds.
+// Coin returns the result of a coin toss in which the parties opened these seeds.
 func Coin(session Digest, step string, seeds [][]byte) Digest {
 	return Hash("lodge coin", append([][]byte{session[:], []byte(step)}, seeds...)...)
 }

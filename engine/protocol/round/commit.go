@@ -8,7 +8,8 @@ import (
 	"github.com/lodge-mpc/lodge/engine/protocol/internal/byzantine"
 )
 
-// NonceSize is the length in bytes of the nonces of commitments and sessions. An opening begins with one.
+// NonceSize is the length in bytes of the nonces of commitments and sessions. Each opening begins with
+// a nonce.
 const NonceSize = 32
 
 var errLength = errors.New("wrong length")
@@ -18,39 +19,41 @@ var errLength = errors.New("wrong length")
 //	C_l = H("lodge commitment", sid, step, l, digest of l's opening)
 //
 // and, after the echo check of all C_l, its opening: a fresh 32-byte nonce followed by the content. The
-// nonce is inside the digest, so C_l hides the content; the party is inside C_l, so that a copy of
-// another party's commitment has no opening. Nobody sees any content before everybody is bound.
-//
-// Commitment is C_l for a party's opening with this digest.
+// digest includes the nonce, so C_l hides the content. C_l includes the party, so that a party that
+// copies another party's commitment cannot open it. No party sees any content before all parties are
+// bound to theirs.
+
+// Commitment returns C_l for a party's opening with this digest.
 func Commitment(session Digest, step string, p Party, opening Digest) Digest {
 	return Hash("lodge commitment", session[:], []byte(step), Uint(uint64(p)), opening[:])
 }
 
-// CommitName is the name of the commitments of a step. No other messages have such names.
+// CommitName returns the message name of the commitments of a step. Other messages must not use it.
 func CommitName(step string) string { return step + "/commit" }
 
-// OpenName is the name of the openings, which come in the round after that of the commitments.
+// OpenName returns the message name of the openings, which follow one round after the commitments.
 func OpenName(step string) string { return step + "/open" }
 
-// Opened is what a commit-then-open step gives.
+// Opened is the result of a commit-then-open step.
 type Opened struct {
-	// Payloads are the contents by party, this party's own included. Empty when they were streamed.
+	// Payloads are the contents by party, including this party's. It is empty if they were streamed.
 	Payloads [][]byte
-	// Agreed is the hash over all openings, the same at every honest party: what a common challenge hashes.
+	// Agreed is the hash over all openings, the same at every honest party. Common challenges are
+	// derived from it.
 	Agreed Digest
-	// Transcript is the hash over all broadcasts of the session, up to and with the openings.
+	// Transcript is the hash over all broadcasts of the session, including the openings.
 	Transcript Digest
 }
 
-// CommitOpen lets all parties reveal payloads of exactly size bytes at once. The hooks STEP/commit and STEP/open
-// get the payload (*[]byte) before it is committed to and when all commitments are known. A mismatch is a *Blame with
-// CheckCommitment, unless the hooks skip that check.
+// CommitOpen lets all parties reveal payloads of exactly size bytes at once. The hooks STEP/commit and
+// STEP/open receive the payload (*[]byte), the first before the commitment and the second when all
+// commitments are known. A mismatch is a *Blame with CheckCommitment, unless the hooks skip that check.
 func CommitOpen(s Session, step string, random io.Reader, payload []byte, size int) (Transition[Opened], error) {
 	return CommitOpenSizes(s, step, random, payload, func(Party) int { return size })
 }
 
-// CommitOpenSizes is CommitOpen where the payload of each party has a size of its own. A party whose payload is empty
-// commits to its nonce.
+// CommitOpenSizes is CommitOpen with a separate payload size for each party. A party whose payload is
+// empty commits to its nonce.
 func CommitOpenSizes(s Session, step string, random io.Reader, payload []byte, size func(Party) int) (Transition[Opened], error) {
 	nonce, err := newNonce(random)
 	if err != nil {
@@ -72,29 +75,30 @@ func CommitOpenSizes(s Session, step string, random io.Reader, payload []byte, s
 	return o.start(), nil
 }
 
-// Limit says how large the content of one party is: exactly Frames frames, at most Bytes bytes.
+// Limit bounds the content of one party: exactly Frames frames and at most Bytes bytes.
 type Limit struct {
 	Frames int
 	Bytes  int64
 }
 
-// Sink takes the frames of the others' contents as they arrive, numbered from 0; its Frame is called
-// as a Streamer's. What it has gathered counts for nothing until the step has given its result.
+// Sink receives the frames of the other parties' contents as they arrive, numbered from 0. The rules
+// for Streamer.Frame apply. Its contents must not be used before the step has returned its result.
 type Sink interface {
 	Frame(ctx context.Context, from Party, index int, last bool, frame []byte) error
 }
 
-// Streamed describes the contents of a commit-then-open step that are too large to hold.
+// Streamed describes a commit-then-open step whose contents are too large to hold in memory.
 type Streamed struct {
 	Step  string
-	Body  Body                   // this party's content; made twice or more, identically
-	Limit func(from Party) Limit // of the others' contents
+	Body  Body                   // this party's content; computed at least twice, identically
+	Limit func(from Party) Limit // bounds of the other parties' contents
 	Sink  Sink
 	Keep  Keep // of the openings
 }
 
-// CommitOpenStream lets all parties reveal large contents at once. The opening is a frame with the nonce
-// and then the frames of the body. The hooks STEP/commit and STEP/open get the body (*Body).
+// CommitOpenStream lets all parties reveal large contents at once. The opening is a frame with the
+// nonce, followed by the frames of the body. The hooks STEP/commit and STEP/open receive the body
+// (*Body).
 func CommitOpenStream(s Session, c Streamed, random io.Reader) (Transition[Opened], error) {
 	nonce, err := newNonce(random)
 	if err != nil {
@@ -109,7 +113,7 @@ func CommitOpenStream(s Session, c Streamed, random io.Reader) (Transition[Opene
 	return o.start(), nil
 }
 
-// opening is the state of a commit-then-open step, the same in both of its rounds.
+// opening is the state that both rounds of a commit-then-open step share.
 type opening struct {
 	Session
 	step    string
@@ -156,7 +160,7 @@ type revealed struct {
 	commitments []Digest
 }
 
-// reveal is this party's opening.
+// reveal returns this party's opening.
 func (r *revealed) reveal() Body {
 	if r.sink == nil {
 		byzantine.Apply(r.Hooks, OpenName(r.step), &r.own)
@@ -183,7 +187,7 @@ func (r revealed) Wants() []Want {
 	return wants
 }
 
-// Frame takes the nonce itself and gives the content to the sink.
+// Frame consumes the nonce and passes the content to the sink.
 func (r revealed) Frame(ctx context.Context, from Party, _ string, index int, last bool, frame []byte) error {
 	if last != (index == r.limit(from).Frames) || index == 0 && len(frame) != NonceSize {
 		return Malformed(from, errLength)
@@ -220,7 +224,8 @@ func (r revealed) Step(_ context.Context, in Inbox) (Transition[Opened], error) 
 	return Done(opened), nil
 }
 
-// Digested is a body whose digest, as that of a message of this name, the sender knows: it spares a pass over the body.
+// Digested returns a body with a known digest for the message of this name. It saves the sender one
+// pass over the body.
 func Digested(name string, body Body, sum Digest) Body { return &digested{body, name, sum} }
 
 type digested struct {
@@ -231,7 +236,7 @@ type digested struct {
 
 func (d *digested) digest(name string) (Digest, bool) { return d.sum, d.name == name }
 
-// prefixed is a body with one frame before those of another.
+// prefixed is a body with one frame in front of another body.
 type prefixed struct {
 	first []byte
 	rest  Body

@@ -7,60 +7,64 @@ import (
 	"slices"
 )
 
-// Echo broadcast. After a round of broadcasts every party sends all others the digests of the broadcasts
-// it received and of its own. They are compared before the round steps, so before anything that depends
-// on the broadcasts is sent. With two parties a broadcast has one recipient and no echo is needed.
+// Echo broadcast. After a round of broadcasts every party sends all others the digests of the
+// broadcasts that it received and of its own broadcast. The parties compare these digests before the
+// round steps, so before any party sends a message that depends on the broadcasts. With two parties a
+// broadcast has one recipient and needs no echo.
 //
-// A report that differs from what this party saw says that its reporter or the party reported about
-// lies. Where these are one party, or where the report is about this party, the reporter is
-// named for certain. Otherwise the signatures decide that go with the digests: the party reported about has signed two
-// versions, which proves it to anybody, or the reporter has nothing to show for what it says. Both are suspects without
-// Signatures, in tests; and where two versions are signed before the session has an ID of its own: a party that was
-// restarted before that begins again, with the same terms and another nonce.
+// If a report contradicts the digest that this party saw, either the reporter or the sender of the
+// broadcast lies. If the reporter is the sender, or if the report is about this party's broadcast, the
+// reporter lies. Otherwise the signatures in the report decide: either the sender signed two versions,
+// which proves its fault to anybody, or the reporter cannot show a signature for its claim. Without
+// Signatures (in tests) both are suspects. Both are also suspects if two versions were signed before
+// the session has its final ID, because an honest party that restarts then begins again with the same
+// terms and another nonce.
 
-// Signatures are what a driver knows of the signatures of broadcasts. Their length is fixed.
+// Signatures creates and verifies the signatures of broadcasts, which have a fixed length.
 type Signatures interface {
+	// Size returns the length of a signature in bytes.
 	Size() int
-	// Sign gives this party's signature, the one that its broadcast has.
+	// Sign returns this party's signature of its broadcast b.
 	Sign(b Signed) []byte
-	// Verify reports whether a signature is that of b.From.
+	// Verify reports whether the signature is that of b.From.
 	Verify(b Signed, signature []byte) bool
 }
 
-// Signed is a broadcast as its sender signs it. The session is the driver's.
+// Signed is a broadcast as its sender signs it. The driver adds the session.
 type Signed struct {
 	From       Party
-	Round      int // as Machine counts
+	Round      int // as Machine.Round counts
 	Name       string
 	Transcript Digest // of the chain, up to the round before
 	Digest     Digest
 }
 
-// Conflict is one report that differs from what this party saw.
+// Conflict is one report that contradicts the broadcast that this party received.
 type Conflict struct {
 	Reporter, About Party
 	Round           int
 	Name            string // of the broadcast
 	Transcript      Digest
-	Seen, Reported  Digest // zero where there was no broadcast
-	// The signatures of About that came with these. That of Reported is nil if it is not one.
+	Seen, Reported  Digest // zero if there was no broadcast
+	// The signatures by About of the two digests. ReportedSignature is nil if it is invalid.
 	SeenSignature, ReportedSignature []byte
 }
 
 // EchoName is the name of all echoes.
 const EchoName = "echo"
 
-// broadcasts are one round's broadcasts, by name and party; with a zero digest for a party that sends none of this name.
+// broadcasts holds the broadcasts of one round, by name and party. A party that does not send this
+// name has a zero digest.
 type broadcasts map[string][]sent
 
 type sent struct {
 	digest    Digest
-	signature []byte // of others
+	signature []byte // nil for this party's broadcast
 }
 
 func (b broadcasts) names() []string { return slices.Sorted(maps.Keys(b)) }
 
-// set notes a digest; the zero digest only makes the place.
+// set records a digest. A zero digest reserves the entry.
 func (b broadcasts) set(parties int, name string, p Party, d Digest, signature []byte) {
 	if b[name] == nil {
 		b[name] = make([]sent, parties)
@@ -68,7 +72,7 @@ func (b broadcasts) set(parties int, name string, p Party, d Digest, signature [
 	b[name][p] = sent{d, signature}
 }
 
-// agreed is Agreed of each name.
+// agreed returns Agreed for each name.
 func (b broadcasts) agreed(sid Digest) map[string]Digest {
 	out := make(map[string]Digest, len(b))
 	for name := range b {
@@ -77,7 +81,7 @@ func (b broadcasts) agreed(sid Digest) map[string]Digest {
 	return out
 }
 
-// digests are those of one name by party.
+// digests returns the digests of one name, by party.
 func (b broadcasts) digests(name string) []Digest {
 	digests := make([]Digest, len(b[name]))
 	for p := range digests {
@@ -94,12 +98,12 @@ type echo struct {
 	transcript Transcript
 }
 
-// signed is a broadcast with this digest, as p would have signed it.
+// signed returns the broadcast that p would have signed for this digest.
 func (e echo) signed(p Party, name string, d Digest) Signed {
 	return Signed{From: p, Round: e.round, Name: name, Transcript: Digest(e.transcript), Digest: d}
 }
 
-// signatureSize is the length in bytes of a signature in a report.
+// signatureSize returns the length in bytes of a signature in a report.
 func (s Session) signatureSize() int {
 	if s.Signatures == nil {
 		return 0
@@ -107,7 +111,8 @@ func (s Session) signatureSize() int {
 	return s.Signatures.Size()
 }
 
-// Report is one entry of an echo: what its sender says that a party broadcast. The digest is zero where there was nothing.
+// Report is one entry of an echo: the digest of a party's broadcast according to the sender of the
+// echo. The digest is zero if there was no broadcast.
 type Report struct {
 	Name      string
 	About     Party
@@ -115,8 +120,8 @@ type Report struct {
 	Signature []byte
 }
 
-// Reports reads an echo about broadcasts of these names, which are in ascending order, whose signatures have this length. An
-// echo binds its sender to the names.
+// Reports decodes an echo about broadcasts of these names, which must be in ascending order, with
+// signatures of signatureSize bytes. An echo binds its sender to the names.
 func Reports(b []byte, names []string, parties, signatureSize int) ([]Report, error) {
 	size := len(Digest{}) + signatureSize
 	if len(b) != len(names)*parties*size+len(Digest{}) {
@@ -145,8 +150,9 @@ func namesDigest(names []string) Digest {
 	return Hash("lodge echo names", fields...)
 }
 
-// report is the content of the echo message: names in ascending order, then parties; of each broadcast its digest and its
-// sender's signature, all zero where there is none; and at the end the digest of the names.
+// report returns the content of the echo message. For each name in ascending order and each party it
+// contains the digest of the broadcast and the sender's signature, both zero if there is no broadcast.
+// The digest of the names follows at the end.
 func (e echo) report() []byte {
 	var out []byte
 	for _, name := range e.broadcasts.names() {
@@ -171,7 +177,7 @@ func (e echo) report() []byte {
 	return append(out, about[:]...)
 }
 
-// compare checks the reports of all others.
+// compare checks the reports of all other parties.
 func (e echo) compare(report func(Party) []byte) error {
 	var conflicts []Conflict
 	for from := range Party(e.session.Parties) {
@@ -191,7 +197,7 @@ func (e echo) compare(report func(Party) []byte) error {
 	return e.judge(conflicts)
 }
 
-// conflict notes a report that differs from what this party saw.
+// conflict records a report that contradicts the digest that this party saw.
 func (e echo) conflict(from, about Party, name string, reported Digest, signature []byte) Conflict {
 	seen := e.broadcasts[name][about]
 	c := Conflict{
@@ -204,7 +210,7 @@ func (e echo) conflict(from, about Party, name string, reported Digest, signatur
 	return c
 }
 
-// judge names the liar where it is certain, and the suspects otherwise.
+// judge blames the lying party if it is certain, and lists the suspects otherwise.
 func (e echo) judge(conflicts []Conflict) error {
 	if len(conflicts) == 0 {
 		return nil
@@ -216,13 +222,13 @@ func (e echo) judge(conflicts []Conflict) error {
 	for _, c := range conflicts {
 		switch {
 		case c.About == e.session.Self:
-			return blame(c.Reporter, "reports another %s than this party sent", c.Name)
+			return blame(c.Reporter, "reports a different %s from the one this party sent", c.Name)
 		case c.About == c.Reporter:
-			return blame(c.Reporter, "reports another %s of its own than it sent here", c.Name)
+			return blame(c.Reporter, "reports a different %s from the one it sent to this party", c.Name)
 		case c.ReportedSignature != nil && e.session.Nonces != nil:
 			return blame(c.About, "has signed two versions of %s", c.Name)
 		case c.ReportedSignature == nil && e.session.Signatures != nil:
-			return blame(c.Reporter, "reports another %s without its sender's signature", c.Name)
+			return blame(c.Reporter, "reports a different %s without its sender's signature", c.Name)
 		}
 		for _, p := range []Party{c.Reporter, c.About} {
 			if !abort.Suspect(p) {

@@ -53,7 +53,7 @@ func TestEchoNamesWithSignatures(t *testing.T) {
 	const digest = len(Digest{})
 	type verdict struct {
 		blamed Party
-		proof  bool // the conflict has two signatures of the one that is blamed
+		proof  bool // the conflict has two signatures of the blamed party
 	}
 	for name, test := range map[string]struct {
 		send   func(all []echo)
@@ -152,7 +152,7 @@ func proves(s Signatures, c Conflict, p Party) bool {
 	return s.Verify(signed, c.ReportedSignature)
 }
 
-// A report that is about other broadcasts, or not about all of them, is none.
+// A report that omits a broadcast or covers other broadcasts is malformed.
 func TestReportsAreOfTheirNames(t *testing.T) {
 	names := []string{"a", "b"}
 	about := Hash("lodge echo names", []byte("a"), []byte("b"))
@@ -175,7 +175,8 @@ func TestReportsAreOfTheirNames(t *testing.T) {
 	}
 }
 
-// Before the session has an ID of its own an honest party may have signed two versions, of which a restart was between.
+// Before the session has its final ID, an honest party may have signed two versions: one before and
+// one after a restart.
 func TestEchoOfNoncesSuspects(t *testing.T) {
 	all := echoes(3)
 	other := Hash("another nonce")
@@ -199,7 +200,7 @@ func TestEchoReportsSignatures(t *testing.T) {
 		s := Session{ID: Hash("session"), Self: Party(p), Parties: n, Signatures: signers{Party(p), keys}, Nonces: make([]Digest, n)}
 		machines[p] = machine(t, s, two{s}, Broadcast("first", []byte{byte(p)}))
 	}
-	for chain := range 2 { // two rounds of broadcasts, so that rounds are not those of a new chain
+	for chain := range 2 { // two rounds of broadcasts, so that round numbers are not those of a new chain
 		signed := make([]Signed, n)
 		for p, m := range machines {
 			out := m.Outgoing()[0]
@@ -236,7 +237,7 @@ func TestEchoReportsSignatures(t *testing.T) {
 	}
 }
 
-// two is a round that sends another broadcast when all have come.
+// two is a round that sends a second broadcast when all first broadcasts have arrived.
 type two struct{ Session }
 
 func (r two) Wants() []Want { return r.Each(Want{Name: "first", MaxBytes: 1, Broadcast: true}) }

@@ -11,15 +11,16 @@ import (
 // Digest is a SHA-256 value. Digests are public.
 type Digest [32]byte
 
-// Hash is SHA-256 over the tag and the fields, each preceded by its length as 8 bytes, least
-// significant first. A tag is used for one purpose with one list of fields.
+// Hash returns SHA-256 over the tag and the fields, each preceded by its length as 8 bytes in
+// little-endian order. Each tag serves one purpose and one list of fields.
 func Hash(tag string, fields ...[]byte) Digest {
 	h := sha256.New()
 	write(h, tag, fields)
 	return Digest(h.Sum(nil))
 }
 
-// HashEach is Hash over a list of fields that are made one at a time, each in room that the one before had.
+// HashEach returns Hash over count fields that field computes one at a time. It passes each call an
+// empty slice whose memory the previous field used.
 func HashEach(tag string, count int, field func(room []byte, i int) []byte) Digest {
 	h := sha256.New()
 	writeField(h, []byte(tag))
@@ -32,10 +33,11 @@ func HashEach(tag string, count int, field func(room []byte, i int) []byte) Dige
 	return Digest(h.Sum(nil))
 }
 
-// rooms holds what fields have been made in.
+// rooms holds the buffers of HashEach.
 var rooms = sync.Pool{New: func() any { return new([]byte) }}
 
-// XOF is SHAKE256 over the tag and the fields, written as by Hash: a public stream that never fails.
+// XOF returns SHAKE256 over the tag and the fields, encoded as by Hash: a public stream that never
+// fails.
 func XOF(tag string, fields ...[]byte) io.Reader {
 	h := sha3.NewSHAKE256()
 	write(h, tag, fields)
@@ -56,11 +58,11 @@ func writeField(h io.Writer, f []byte) {
 	h.Write(f)
 }
 
-// Uint is the 8 bytes of v as a field, least significant first.
+// Uint encodes v as a field of 8 bytes in little-endian order.
 func Uint(v uint64) []byte { return binary.LittleEndian.AppendUint64(nil, v) }
 
-// Hasher makes the digest of a message: the hash of its name and the digests of its frames, so that one frame can be
-// shown to belong to a message without the others.
+// Hasher computes the digest of a message: the hash of its name and the digests of its frames. A
+// single frame can therefore be shown to belong to a message without the other frames.
 type Hasher struct {
 	name   string
 	frames []byte
@@ -69,13 +71,13 @@ type Hasher struct {
 // NewHasher starts the digest of a message of this name.
 func NewHasher(name string) *Hasher { return &Hasher{name: name} }
 
-// Frame takes the next frame.
+// Frame adds the next frame.
 func (h *Hasher) Frame(frame []byte) { h.FrameDigest(FrameDigest(frame)) }
 
-// FrameDigest takes the digest of the next frame in its place.
+// FrameDigest adds the next frame by its digest.
 func (h *Hasher) FrameDigest(d Digest) { h.frames = append(h.frames, d[:]...) }
 
-// Digests are those of the frames so far.
+// Digests returns the digests of the frames so far.
 func (h *Hasher) Digests() []Digest {
 	list := make([]Digest, len(h.frames)/len(Digest{}))
 	for i := range list {
@@ -84,13 +86,13 @@ func (h *Hasher) Digests() []Digest {
 	return list
 }
 
-// Sum is the digest of the message with the frames so far.
+// Sum returns the digest of the message with the frames so far.
 func (h *Hasher) Sum() Digest { return Hash("lodge message", []byte(h.name), h.frames) }
 
-// FrameDigest is the digest of one frame, as that of a message takes it.
+// FrameDigest returns the digest of one frame, as Hasher uses it.
 func FrameDigest(frame []byte) Digest { return Hash("lodge frame", frame) }
 
-// DigestOf is the digest of the message with this name and body, whose frames it makes once.
+// DigestOf returns the digest of the message with this name and body. It computes each frame once.
 func DigestOf(name string, body Body) (Digest, error) {
 	if d, ok := body.(interface {
 		digest(name string) (Digest, bool)

@@ -2,10 +2,10 @@ package round
 
 import "testing"
 
-// Fields that are made one at a time give the hash of all.
+// HashEach equals Hash over the same fields.
 func TestHashEach(t *testing.T) {
 	fields := [][]byte{[]byte("one"), {}, []byte("three, longer than those before"), {4}}
-	for range 2 { // the second one finds room that was used
+	for range 2 { // the second call reuses a buffer
 		for n := range len(fields) + 1 {
 			got := HashEach("tag", n, func(room []byte, i int) []byte {
 				if len(room) != 0 {

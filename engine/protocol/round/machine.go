@@ -11,16 +11,18 @@ import (
 	"github.com/lodge-mpc/lodge/engine/protocol/internal/byzantine"
 )
 
-// ErrEarly is Deliver's answer to a frame of a later round, which the driver offers again then.
+// ErrEarly is returned by Deliver for a frame of a later round. The driver delivers the frame again in
+// that round.
 var ErrEarly = errors.New("round: frame of a later round")
 
-// ErrDead is the answer of a machine whose chain has failed before.
+// ErrDead is returned by a machine whose chain has already failed.
 var ErrDead = errors.New("round: session is dead")
 
-// Machine runs one party's chain for a driver. The driver sends Outgoing, delivers frames until Ready,
-// calls Step, and begins again until Result is there. Where a round has received broadcasts and there
-// are three or more parties, the machine puts a round of its own for the echo check before the
-// protocol's Step. A machine is not for concurrent use, but the bodies of Outgoing may be sent meanwhile.
+// Machine runs one party's chain for a driver. The driver sends Outgoing, delivers frames until Ready
+// and calls Step, and repeats this until Result is available. If a round has received broadcasts and
+// there are at least three parties, the machine inserts a round for the echo check before the
+// protocol's Step. A machine is not safe for concurrent use, but the driver may send the bodies of
+// Outgoing concurrently.
 type Machine[R any] struct {
 	session    Session
 	index      int
@@ -35,7 +37,7 @@ type Machine[R any] struct {
 	broadcasts broadcasts
 	transcript Transcript
 	history    []Agreement
-	// waiting is the inbox of the protocol's round while the machine's own round is on.
+	// waiting is the inbox of the protocol's round during the echo round.
 	waiting *Inbox
 }
 
@@ -53,12 +55,12 @@ type Incoming struct {
 	Index   int
 	Last    bool
 	Payload []byte
-	// Signature is the sender's, of a broadcast, with the last frame, where the driver has Signatures. It has checked it,
-	// or does so when the frame is delivered and before Step.
+	// Signature is the sender's signature of a broadcast. It comes with the last frame if the driver has
+	// Signatures. The driver verifies it before Step.
 	Signature []byte
 }
 
-// partial is a message of which frames are missing.
+// partial is a message that still lacks frames.
 type partial struct {
 	hasher  *Hasher
 	frames  int
@@ -66,8 +68,8 @@ type partial struct {
 	payload []byte
 }
 
-// NewMachine starts the chain t of a party. The transcript begins with the session's ID. The hook messages gets what each
-// transition sends (*[]Message), before anything is hashed or signed.
+// NewMachine starts the chain t of a party. The transcript begins with the session's ID. The hook
+// "messages" receives the messages of each transition (*[]Message) before they are hashed or signed.
 func NewMachine[R any](s Session, t Transition[R]) (*Machine[R], error) {
 	if err := s.check(); err != nil {
 		return nil, err
@@ -82,14 +84,14 @@ func NewMachine[R any](s Session, t Transition[R]) (*Machine[R], error) {
 	return m, nil
 }
 
-// Round is the number of the current round, from 0. It counts the rounds of the echo check, and is the
-// same at all parties for messages that belong together.
+// Round returns the number of the current round, from 0. Echo rounds count. Messages that belong
+// together have the same round number at all parties.
 func (m *Machine[R]) Round() int { return m.index }
 
-// Outgoing is what to send in the current round, until Step.
+// Outgoing returns the messages to send in the current round. It is valid until Step.
 func (m *Machine[R]) Outgoing() []Outgoing { return m.out }
 
-// Result is the chain's result, once it is there.
+// Result returns the chain's result and whether the chain has ended.
 func (m *Machine[R]) Result() (R, bool) {
 	if m.result == nil {
 		var none R
@@ -98,25 +100,28 @@ func (m *Machine[R]) Result() (R, bool) {
 	return *m.result, true
 }
 
-// Echoing reports whether the current round is the machine's own, in which the broadcasts of the last are compared.
+// Echoing reports whether the current round is an echo round, which compares the broadcasts of the
+// previous round.
 func (m *Machine[R]) Echoing() bool { return m.waiting != nil }
 
-// Transcript is the hash over all broadcasts so far, equal at all honest parties in the same round.
+// Transcript returns the hash over all broadcasts so far. It is equal at all honest parties in the
+// same round.
 func (m *Machine[R]) Transcript() Digest { return Digest(m.transcript) }
 
-// History is what the transcript is of, in its order. It is not to be changed.
+// History returns the agreements that the transcript includes, in order. The caller must not change
+// it.
 func (m *Machine[R]) History() []Agreement { return m.history }
 
-// echo is the echo check of the protocol's round.
+// echo returns the echo check of the protocol's current round.
 func (m *Machine[R]) echo() echo {
 	e := echo{session: m.session, broadcasts: m.broadcasts, round: m.index, transcript: m.transcript}
 	if m.waiting != nil {
-		e.round-- // the machine's own round is on
+		e.round-- // the current round is the echo round
 	}
 	return e
 }
 
-// Missing lists the wants of the current round that are not met, by party and name.
+// Missing lists the messages that the current round still waits for, by party and name.
 func (m *Machine[R]) Missing() []Want {
 	var missing []Want
 	for k, w := range m.wants {
@@ -133,21 +138,21 @@ func (m *Machine[R]) Missing() []Want {
 	return missing
 }
 
-// Want is the want that a frame of the current round would serve.
+// Want returns the want of the current round for this sender and name.
 func (m *Machine[R]) Want(from Party, name string) (Want, bool) {
 	w, ok := m.wants[key{from, name}]
 	return w, ok
 }
 
-// Received is the digest of a complete message of the current round: what the driver compares with the
-// sender's signature.
+// Received returns the digest of a complete message of the current round. The driver verifies the
+// sender's signature with it.
 func (m *Machine[R]) Received(from Party, name string) (Digest, bool) {
 	r, ok := m.inbox.received[key{from, name}]
 	return r.digest, ok
 }
 
-// Taken is what is known of a message of the current round, which need not be complete, nor good: the digests of the frames
-// that have come, and their bytes unless they are streamed.
+// Taken returns what has arrived of a message of the current round, which may be incomplete or
+// invalid: the digests of its frames, and their bytes unless they are streamed.
 func (m *Machine[R]) Taken(from Party, name string) (frames []Digest, payload []byte) {
 	k := key{from, name}
 	if r, ok := m.inbox.received[k]; ok {
@@ -159,13 +164,13 @@ func (m *Machine[R]) Taken(from Party, name string) (frames []Digest, payload []
 	return nil, nil
 }
 
-// Ready reports whether every want is met, so that Step may run.
+// Ready reports whether all wanted messages have arrived, so that Step may run.
 func (m *Machine[R]) Ready() bool {
 	return !m.dead && m.result == nil && len(m.inbox.received) == len(m.wants)
 }
 
-// Deliver takes the next frame of a message. The payload is copied unless the want is streamed. A peer's
-// fault is a *Blame, after which the machine is dead; ErrEarly changes nothing.
+// Deliver accepts the next frame of a message. It copies the payload unless the want is streamed. A
+// peer's fault is a *Blame, after which the machine is dead. ErrEarly leaves the machine unchanged.
 func (m *Machine[R]) Deliver(ctx context.Context, in Incoming) error {
 	if m.dead || m.result != nil {
 		return ErrDead
@@ -215,11 +220,11 @@ func (m *Machine[R]) deliver(ctx context.Context, in Incoming) error {
 	return nil
 }
 
-// check refuses a frame that is out of order or too large.
+// check returns a *Blame for a frame that is out of order or too large.
 func (p *partial) check(w Want, in Incoming) error {
 	switch {
 	case in.Index != p.frames:
-		return &Blame{Party: in.From, Check: CheckShape, Reason: fmt.Sprintf("frame %d of %s where %d is next", in.Index, in.Name, p.frames)}
+		return &Blame{Party: in.From, Check: CheckShape, Reason: fmt.Sprintf("frame %d of %s, expected frame %d", in.Index, in.Name, p.frames)}
 	case len(in.Payload) > MaxFrame:
 		return &Blame{Party: in.From, Check: CheckSize, Reason: "frame of " + in.Name + " is too large"}
 	case p.frames >= w.MaxFrames:
@@ -249,7 +254,7 @@ func (m *Machine[R]) Step(ctx context.Context) error {
 		return ErrDead
 	}
 	if !m.Ready() {
-		return errors.New("round: step before all messages are there")
+		return errors.New("round: step before all messages have arrived")
 	}
 	if err := m.step(ctx); err != nil {
 		m.dead = true
@@ -284,7 +289,7 @@ func (m *Machine[R]) step(ctx context.Context) error {
 		m.history = append(m.history, Agreement{m.index, name, m.broadcasts.digests(name)})
 	}
 	in.Transcript = Digest(m.transcript)
-	m.out = nil // the driver has it; a step that computes for long does not hold what has been sent
+	m.out = nil // the driver has it; free the sent messages during a long step
 	t, err := m.next.Step(ctx, in)
 	if err != nil {
 		return err
@@ -298,7 +303,7 @@ func (m *Machine[R]) enter(t Transition[R]) error {
 	m.out, m.broadcasts = nil, broadcasts{}
 	m.expect(nil)
 	if (t.Next == nil) == (t.Done == nil) || t.Done != nil && len(t.Send) > 0 {
-		return errors.New("round: transition must have either a next round or a result alone")
+		return errors.New("round: transition must have either a next round or a result without messages")
 	}
 	byzantine.Apply(m.session.Hooks, "messages", &t.Send)
 	if m.next, m.result = t.Next, t.Done; m.result != nil {
@@ -340,7 +345,7 @@ func (m *Machine[R]) enter(t Transition[R]) error {
 	return nil
 }
 
-// check completes a want of the protocol and refuses what makes no sense.
+// check fills in the defaults of a want and returns an error if the want is invalid.
 func (m *Machine[R]) check(w *Want) error {
 	if w.MaxFrames == 0 && !w.Stream {
 		w.MaxFrames = framesFor(w.MaxBytes)
@@ -358,7 +363,8 @@ func (m *Machine[R]) check(w *Want) error {
 	return nil
 }
 
-// streams reports whether a round takes frames. A chain of chains does when the round that runs does.
+// streams reports whether a round takes frames. A combined round (Then) takes frames if its current
+// inner round does.
 func streams[R any](r Round[R]) bool {
 	if inner, ok := r.(interface{ streams() bool }); ok {
 		return inner.streams()
@@ -367,7 +373,7 @@ func streams[R any](r Round[R]) bool {
 	return ok
 }
 
-// serial makes the frames of a body one at a time, so that a driver may send to several peers at once.
+// serial serialises calls to a body's Frame, so that a driver may send to several peers concurrently.
 type serial struct {
 	mu   sync.Mutex
 	body Body
@@ -385,7 +391,7 @@ func (s *serial) Frame(i int) ([]byte, error) {
 	return f, err
 }
 
-// Hashed is the body of a message whose digest is known, which spares its sender another pass.
+// Hashed is a message body with a known digest, which saves its sender another pass.
 type Hashed interface {
 	Body
 	Digest() Digest
@@ -398,7 +404,7 @@ type hashed struct {
 
 func (h *hashed) Digest() Digest { return h.digest }
 
-// expect empties the inbox for these wants.
+// expect clears the inbox and waits for these wants.
 func (m *Machine[R]) expect(wants []Want) {
 	m.wants = make(map[key]Want, len(wants))
 	for _, w := range wants {
@@ -408,5 +414,5 @@ func (m *Machine[R]) expect(wants []Want) {
 	m.inbox = Inbox{received: make(map[key]received, len(wants))}
 }
 
-// clip bounds a peer's name for an error.
+// clip bounds the length of a message name from a peer, for use in an error.
 func clip(name string) string { return name[:min(len(name), 64)] }

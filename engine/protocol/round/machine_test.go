@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// fixed is a round with given wants, which notes what reaches it.
+// fixed is a round with given wants that records the messages it receives.
 type fixed struct {
 	wants  []Want
 	next   Transition[string]
@@ -239,7 +239,7 @@ func TestDigestVectors(t *testing.T) {
 	}
 }
 
-// A broadcast goes out with its digest, which its sender need not compute again; another message has none.
+// The body of an outgoing broadcast carries its digest; the body of any other message does not.
 func TestBroadcastsKnowTheirDigest(t *testing.T) {
 	content := bytes.Repeat([]byte{5}, 1000)
 	m := machine(t, pair, plain{}, Broadcast("all", content), Message{To: 1, Name: "one", Body: Bytes(content)})

@@ -1,26 +1,28 @@
-// Package round is the contract between a protocol and whatever drives it: a protocol is a chain of
-// values, each of which takes exactly the messages it said it wants and gives the next one.
+// Package round defines the contract between a protocol and its driver. A protocol is a chain of
+// rounds: each round declares the messages it wants, takes exactly those messages and returns the
+// next round.
 //
-// A start function returns a Transition: the messages to send and the first Round. The driver delivers
-// what that round wants and calls Step, which returns the next Transition, until one carries Done. No
-// round knows a network, a clock, a disk or a source of randomness; messages are bytes at this boundary,
-// so that the lockstep driver of tests (package roundtest) and the one runner of the services run the
-// same code. Both drive a Machine, which enforces sizes and order, hashes every message, keeps the
-// transcript and applies the echo check to every broadcast.
+// A start function returns a Transition: the messages to send and the first Round. The driver
+// delivers the wanted messages and calls Step, which returns the next Transition, until one carries
+// Done. A round never uses a network, a clock, a disk or a source of randomness. Messages are bytes
+// at this boundary, so that the lockstep driver of tests (package roundtest) and the runner of the
+// services run the same code. Both drive a Machine, which enforces sizes and order, hashes every
+// message, keeps the transcript and applies the echo check to every broadcast.
 //
 // The rules of the chain:
 //
 //   - Every party passes through the same sequence of rounds. A party that has nothing to receive in a
 //     round (the others send to a combiner, say) has a round with no wants.
-//   - What a transition sends is wanted by the next round of its recipients, under the same name.
+//   - The next round of each recipient wants the messages that a transition sends, by the same names.
 //   - A message to All is a broadcast: its recipients want it with Broadcast set, and with three or more
 //     parties Step runs only after all parties have compared the digests of what they received.
 //   - The transition that carries Done sends nothing.
-//   - Step runs once. It may fold into its receiver, as Frame of a Streamer does, and keep what its inbox holds,
-//     which nobody changes any more.
-//   - Secrets that a round keeps for a later one belong to Session.Secrets, so that every end erases them.
-//   - A fault of a peer is a *Blame; a failure that nobody can be named for is an *Abort; any other
-//     error is the party's own. After any error the chain is dead.
+//   - Step runs once. It may change its receiver, as Frame of a Streamer does. It may keep slices of
+//     its inbox: the driver does not change them later.
+//   - Secrets that a round keeps for a later round belong to Session.Secrets, so that they are erased
+//     however the run ends.
+//   - A fault of a peer is a *Blame. A failure for which no party can be identified is an *Abort. Any
+//     other error is local to this party. After any error the chain is dead.
 package round
 
 import (
@@ -47,15 +49,16 @@ type Round[R any] interface {
 	Step(ctx context.Context, in Inbox) (Transition[R], error)
 }
 
-// Streamer is a Round that wants messages with Stream set. Frame gets their frames as they arrive: for
-// one sender and name in order from index 0, with last set on the final one; different senders
-// interleave. Calls are never concurrent with each other or with Step. The frame is valid during the
-// call only. What has been folded counts for nothing until Step has run and returned no error.
+// Streamer is a Round that wants messages with Stream set. The driver calls Frame with their frames as
+// they arrive: for one sender and name in order from index 0, with last set on the final frame. Frames
+// of different senders interleave. Calls are never concurrent with each other or with Step. The frame
+// is valid only during the call. Nothing received this way may be used before Step has returned
+// without an error.
 type Streamer interface {
 	Frame(ctx context.Context, from Party, name string, index int, last bool, frame []byte) error
 }
 
-// Transition is where a round leads: messages to send and the next round, or the result.
+// Transition is the outcome of a round: messages to send and the next round, or the result.
 // Exactly one of Next and Done is set.
 type Transition[R any] struct {
 	Send []Message
@@ -71,10 +74,11 @@ type Message struct {
 	Body Body
 }
 
-// Body is the content of a message as one or more frames of at most MaxFrame bytes. Frame may make its
-// bytes when it is called. It is called for one index at a time but possibly from another goroutine than
-// Step's and while later rounds run. It gives identical bytes for an index whenever it is called again before
-// the next Step, and once at any time: the driver keeps what it may have to send again.
+// Body is the content of a message as one or more frames of at most MaxFrame bytes. Frame may compute
+// its bytes when it is called. Calls are sequential, but they may come from another goroutine than
+// Step's and while later rounds run. Until the next Step, Frame returns identical bytes for the same
+// index. After that, the driver calls Frame at most once per index: it keeps frames that it may have
+// to resend.
 type Body interface {
 	Frames() int
 	Frame(i int) ([]byte, error)
@@ -84,32 +88,35 @@ type Body interface {
 type Want struct {
 	From Party
 	Name string
-	// MaxFrames and MaxBytes bound the message. MaxFrames may be 0 for a message that is not streamed:
-	// then it has as many frames as Bytes makes of MaxBytes. Zero bytes is one empty frame.
+	// MaxFrames and MaxBytes bound the message. If MaxFrames is 0 and the message is not streamed, the
+	// bound is the number of frames that Bytes makes of MaxBytes bytes. An empty message is one empty
+	// frame.
 	MaxFrames int
 	MaxBytes  int64
 	// Broadcast says that the sender sent this to All.
 	Broadcast bool
 	// Stream says that the frames go to the round's Frame; the inbox then holds the digest only.
 	Stream bool
-	// Keep says how long a driver that gathers evidence keeps the frames of a streamed broadcast, the first KeepFrames of
-	// them if that is not 0. It has no meaning for other messages.
+	// Keep says how long a driver that collects evidence keeps the frames of a streamed broadcast. If
+	// KeepFrames is not 0, only the first KeepFrames frames are kept. Both are ignored for other
+	// messages.
 	Keep       Keep
 	KeepFrames int
 }
 
-// Keep is how long frames may be needed to prove to others that their sender has cheated.
+// Keep says how long frames may be needed as evidence that their sender cheated.
 type Keep uint8
 
-// The digests of frames are kept in any case.
+// The driver keeps the digests of all frames, whatever the value of Keep.
 const (
 	KeepNothing Keep = iota
 	KeepRound        // until the round has stepped
 	KeepRun          // until the chain has ended
 )
 
-// Bytes is a Body over b, which must not change afterwards: full frames of MaxFrame bytes and the rest.
-// A message that is not streamed always has this framing.
+// Bytes returns a Body over b, which must not change afterwards. It consists of full frames of
+// MaxFrame bytes and one frame with the remaining bytes. Messages that are not streamed always have
+// this framing.
 func Bytes(b []byte) Body { return whole(b) }
 
 type whole []byte
@@ -123,10 +130,10 @@ func (b whole) Frame(i int) ([]byte, error) {
 	return b[i*MaxFrame : min((i+1)*MaxFrame, len(b))], nil
 }
 
-// framesFor is the number of frames of n bytes that are not streamed.
+// framesFor returns the number of frames of a message of n bytes that is not streamed.
 func framesFor(n int64) int { return max(1, int((n+MaxFrame-1)/MaxFrame)) }
 
-// Frames is a Body of n frames that make gives on demand.
+// Frames returns a Body of n frames, which make computes on demand.
 func Frames(n int, make func(i int) ([]byte, error)) Body { return lazy{n, make} }
 
 type lazy struct {
@@ -137,10 +144,10 @@ type lazy struct {
 func (l lazy) Frames() int                 { return l.n }
 func (l lazy) Frame(i int) ([]byte, error) { return l.make(i) }
 
-// Broadcast is the message of b to all other parties.
+// Broadcast returns a message with content b to all other parties.
 func Broadcast(name string, b []byte) Message { return Message{To: All, Name: name, Body: Bytes(b)} }
 
-// Each wants w from every party but self, in order; From is filled in.
+// Each returns one copy of w for every party except self, in ascending order, with From filled in.
 func Each(self Party, parties int, w Want) []Want {
 	wants := make([]Want, 0, parties-1)
 	for p := range Party(parties) {
@@ -152,16 +159,16 @@ func Each(self Party, parties int, w Want) []Want {
 	return wants
 }
 
-// Done is the transition that ends a chain with the result r.
+// Done returns the transition that ends a chain with the result r.
 func Done[R any](r R) Transition[R] { return Transition[R]{Done: &r} }
 
-// Next is the transition that sends and goes on.
+// Next returns the transition that sends the messages and continues with the round next.
 func Next[R any](next Round[R], send ...Message) Transition[R] {
 	return Transition[R]{Send: send, Next: next}
 }
 
-// Local is a round that wants nothing: it runs step at once. It defers work to the driver, and stands
-// where only other parties have something to receive.
+// Local returns a round that wants no messages: the driver runs step at once. It hands work to the
+// driver, and keeps this party in step in a round where only other parties receive messages.
 func Local[R any](step func(ctx context.Context) (Transition[R], error)) Round[R] {
 	return local[R](step)
 }
@@ -172,8 +179,8 @@ func (local[R]) Wants() []Want { return nil }
 
 func (l local[R]) Step(ctx context.Context, _ Inbox) (Transition[R], error) { return l(ctx) }
 
-// Then runs the chain t and, with its result, the chain that f starts. The results of t go to f in the
-// same Step that produced them.
+// Then runs the chain t, passes its result to f and runs the chain that f returns. The Step that
+// produces the result of t also calls f.
 func Then[A, B any](t Transition[A], f func(context.Context, A) (Transition[B], error)) Transition[B] {
 	if t.Done != nil {
 		a := *t.Done
@@ -208,7 +215,7 @@ func (r then[A, B]) Step(ctx context.Context, in Inbox) (Transition[B], error) {
 	return Next(Round[B](then[A, B]{t.Next, r.second}), t.Send...), nil
 }
 
-// Map gives the chain t with its result turned by f.
+// Map returns the chain t with f applied to its result.
 func Map[A, B any](t Transition[A], f func(A) (B, error)) Transition[B] {
 	return Then(t, func(_ context.Context, a A) (Transition[B], error) {
 		b, err := f(a)
@@ -219,12 +226,12 @@ func Map[A, B any](t Transition[A], f func(A) (B, error)) Transition[B] {
 	})
 }
 
-// Inbox holds what a round wanted. Its methods panic when asked for what was not in Wants.
+// Inbox holds the messages that a round wanted. Its methods panic if the message is not in Wants.
 type Inbox struct {
 	received map[key]received
 	broad    map[string]Digest
-	// Transcript is the running hash of the session over all broadcasts so far, those of this inbox
-	// included. It is the same at every honest party.
+	// Transcript is the running hash over all broadcasts of the session so far, including those of
+	// this inbox. It is the same at every honest party.
 	Transcript Digest
 }
 
@@ -239,15 +246,16 @@ type received struct {
 	frames  []Digest
 }
 
-// Bytes is the whole message, which must not be changed. It is for messages that are not streamed.
+// Bytes returns the whole message, which the caller must not change. It returns nil for streamed
+// messages.
 func (in Inbox) Bytes(from Party, name string) []byte { return in.get(from, name).payload }
 
-// Digest is the digest of the message (see Hasher), which commits to its name, its bytes and their
-// division into frames, but to neither sender nor session.
+// Digest returns the digest of the message (see Hasher). The digest commits to the name, the bytes and
+// their division into frames, but not to the sender or the session.
 func (in Inbox) Digest(from Party, name string) Digest { return in.get(from, name).digest }
 
-// Agreed is the hash over the digests of all parties' broadcasts of this name in the order of the roster,
-// this party's own included. The echo check has compared it.
+// Agreed returns the hash over the digests of all parties' broadcasts of this name, in the order of
+// the roster and including this party's. The echo check has already compared these digests.
 func (in Inbox) Agreed(name string) Digest {
 	d, ok := in.broad[name]
 	if !ok {
@@ -268,7 +276,7 @@ func (in Inbox) get(from Party, name string) received {
 const (
 	CheckShape      = "shape"      // wrong length, value out of range, frame out of order, unwanted message
 	CheckSize       = "size"       // more frames or bytes than wanted
-	CheckDuplicate  = "duplicate"  // a second message in the place of one that has been received
+	CheckDuplicate  = "duplicate"  // a second copy of a message that has been received
 	CheckEcho       = "echo"       // parties report different broadcasts of one sender
 	CheckCommitment = "commitment" // an opening that does not match its commitment
 )
@@ -279,11 +287,12 @@ type Blame struct {
 	Check  string // one of the Check constants, or the protocol's own
 	Reason string // lowercase, without secret values
 	Cause  error  // may be nil
-	// Charge is the frame that shows the fault, where it is that of one frame and the driver does not have it any more.
+	// Charge is the frame that shows the fault. It is set if a single frame shows it and the driver no
+	// longer has that frame.
 	Charge *Charge
 }
 
-// Charge is a frame of a broadcast of the party that is blamed.
+// Charge is a frame that the blamed party broadcast.
 type Charge struct {
 	Name  string
 	Index int
@@ -294,7 +303,7 @@ func (b *Blame) Error() string {
 	return fmt.Sprintf("round: party %d failed check %s: %s", b.Party, b.Check, b.Reason)
 }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (b *Blame) Unwrap() error { return b.Cause }
 
 // Malformed blames a sender for a message that does not decode.
@@ -302,11 +311,11 @@ func Malformed(from Party, err error) *Blame {
 	return &Blame{Party: from, Check: CheckShape, Reason: err.Error(), Cause: err}
 }
 
-// Abort ends a session where nobody can be named for certain.
+// Abort ends a session in which the cheating party cannot be identified with certainty.
 type Abort struct {
 	Check    string
 	Reason   string
-	Suspects []Party // ascending; at least one of them is at fault; empty when nothing is known
+	Suspects []Party // ascending; at least one of these parties is at fault; empty if unknown
 	// Conflicts are the reports behind a failed echo check.
 	Conflicts []Conflict
 }

@@ -10,33 +10,35 @@ import (
 	"github.com/lodge-mpc/lodge/engine/secret"
 )
 
-// Session is one run of one protocol, as one party sees it. Every commitment, challenge and transcript of the run
-// includes its ID.
+// Session is one run of one protocol, as one party sees it. Every commitment, challenge and transcript
+// of the run includes its ID.
 type Session struct {
 	ID      Digest
 	Self    Party
 	Parties int
-	// Nonces are those of the parties that the ID is made of; nil before the prelude has ended.
+	// Nonces are the parties' nonces, from which the ID is derived. They are nil until the prelude ends.
 	Nonces []Digest
-	// Secrets are what the driver erases when the run has ended; nil where nobody does.
+	// Secrets collects the secrets that the driver erases when the run ends. It is nil if the driver
+	// erases nothing.
 	Secrets *Secrets
-	// Signatures make the echo check name who cheats; nil where the driver has none.
+	// Signatures let the echo check identify the cheating party. They are nil if the driver does not
+	// sign messages.
 	Signatures Signatures
-	// Hooks are the cheats of tests; outside engine/protocol they are empty.
+	// Hooks let tests make a party cheat. They are empty outside engine/protocol.
 	Hooks byzantine.Hooks
 }
 
-// Each wants w from every other party.
+// Each returns one copy of w for every other party.
 func (s Session) Each(w Want) []Want { return Each(s.Self, s.Parties, w) }
 
-// Secrets are what a run holds and must not outlive it, however it ends. What a run hands over as its result is no
-// longer among them. A nil *Secrets takes note of nothing.
+// Secrets collects values that a run must erase however it ends. Values that a run returns as its
+// result are not in the collection. A nil *Secrets ignores what it is given.
 type Secrets struct {
 	mu   sync.Mutex
 	list []secret.Wiper
 }
 
-// Own has the end of the run erase these.
+// Own adds values that are erased at the end of the run.
 func (s *Secrets) Own(list ...secret.Wiper) {
 	if s == nil {
 		return
@@ -46,7 +48,7 @@ func (s *Secrets) Own(list ...secret.Wiper) {
 	s.list = append(s.list, list...)
 }
 
-// Wipe erases everything. No round of the run may be running.
+// Wipe erases all collected values. No round of the run may be running.
 func (s *Secrets) Wipe() {
 	if s == nil {
 		return
@@ -59,7 +61,7 @@ func (s *Secrets) Wipe() {
 	s.list = nil
 }
 
-// check reports an error in a session made by the caller.
+// check returns an error if the caller built an invalid session.
 func (s Session) check() error {
 	if s.Parties < 2 || s.Self < 0 || int(s.Self) >= s.Parties {
 		return errors.New("round: session without this party or without peers")
@@ -67,27 +69,27 @@ func (s Session) check() error {
 	return nil
 }
 
-// Terms are what the parties of a session must hold in common before it begins.
+// Terms are the facts on which the parties of a session must agree before it begins.
 type Terms struct {
 	Version  uint64
 	Protocol string
 	Params   Digest // of the parameter instance: set, field, bounds, sizes
 	Roster   Digest // of the ordered parties and their keys
-	Epoch    uint64 // of the key that is used or made
+	Epoch    uint64 // of the key that the session uses or generates
 	Job      Digest // of the job's description
 }
 
-// ID names the session before the parties' nonces are known. It is only good for Prelude.
+// ID identifies the session before the parties' nonces are known. Only Prelude uses it.
 func (t Terms) ID() Digest {
 	return Hash("lodge terms", Uint(t.Version), []byte(t.Protocol), t.Params[:], t.Roster[:], Uint(t.Epoch), t.Job[:])
 }
 
 const nonceName = "prelude/nonce"
 
-// Prelude is the first chain of a session: every party broadcasts a fresh nonce, and the session's ID
-// becomes the hash of the terms and all nonces. No two runs of an honest party share an ID. The session s
-// has the ID of the terms; the result has the final one. Parties with other terms end with another ID,
-// so nothing that follows succeeds between them.
+// Prelude returns the first chain of a session: every party broadcasts a fresh nonce, and the
+// session's ID becomes the hash of the terms and all nonces. No two runs of an honest party share an
+// ID. The session s has the ID of the terms; the result has the final ID. Parties with different terms
+// derive different IDs, so every later step between them fails.
 func Prelude(s Session, random io.Reader) (Transition[Session], error) {
 	nonce, err := newNonce(random)
 	if err != nil {
@@ -121,7 +123,8 @@ func (r prelude) Step(_ context.Context, in Inbox) (Transition[Session], error) 
 	return Done(s), nil
 }
 
-// SessionID is the ID of the session of these terms whose parties, in the order of the roster, have broadcast these nonces.
+// SessionID returns the ID of the session with these terms and the parties' nonces, in the order of
+// the roster.
 func SessionID(t Terms, nonces []Digest) Digest { return sessionID(t.ID(), nonces) }
 
 func sessionID(terms Digest, nonces []Digest) Digest {

@@ -2,19 +2,22 @@ package round
 
 import "fmt"
 
-// Shape is what every message of a name is that an honest party sends, as far as that follows from what is public.
+// Shape describes the messages of one name that an honest party sends, as far as public data
+// determines them.
 type Shape struct {
 	Frames int
-	// Check refuses a frame that is none of an honest party at this index. It is not for concurrent use.
+	// Check returns an error for a frame that no honest party sends at this index. It is not safe for
+	// concurrent use.
 	Check func(index int, frame []byte) error
 }
 
-// Bare is the shape of messages of exactly so many bytes.
+// Bare returns the shape of messages of exactly size bytes.
 func Bare(size int) Shape {
 	return Of(size, func([]byte) error { return nil })
 }
 
-// Of is the shape of messages that are not streamed, of exactly so many bytes, at most one frame, which decode.
+// Of returns the shape of messages of one frame and exactly size bytes that decode accepts. It panics
+// if size exceeds MaxFrame.
 func Of(size int, decode func(b []byte) error) Shape {
 	if size > MaxFrame {
 		panic("round: a shape of more than a frame")

@@ -3,25 +3,25 @@ package round
 // Transcript is a running hash over the broadcasts of one chain.
 type Transcript Digest
 
-// NewTranscript begins with the session's ID.
+// NewTranscript returns the transcript of a session before its first broadcast.
 func NewTranscript(session Digest, parties int) Transcript {
 	return Transcript(Hash("lodge transcript", session[:], Uint(uint64(parties))))
 }
 
-// With takes the broadcasts of one name in a round, of which Agreed is the digest. Those of one round are taken in the
-// order of their names.
+// With returns t extended by the broadcasts of one name in a round, whose digest is agreed (see
+// Agreed). The broadcasts of one round are added in the order of their names.
 func (t Transcript) With(round int, name string, agreed Digest) Transcript {
 	return Transcript(Hash("lodge transcript round", t[:], Uint(uint64(round)), []byte(name), agreed[:]))
 }
 
-// Agreement is what all parties have broadcast under one name, as a transcript takes it.
+// Agreement lists the digests of all parties' broadcasts of one name, as a transcript includes them.
 type Agreement struct {
 	Round   int
 	Name    string
 	Digests []Digest // by party
 }
 
-// After is the transcript after these agreements.
+// After returns the transcript after these agreements.
 func (t Transcript) After(session Digest, list ...Agreement) Transcript {
 	for _, a := range list {
 		t = t.With(a.Round, a.Name, Agreed(session, a.Name, a.Digests))
@@ -29,8 +29,8 @@ func (t Transcript) After(session Digest, list ...Agreement) Transcript {
 	return t
 }
 
-// Agreed stands for the broadcasts of one name by all parties, whose digests come in the order of the roster, zero for
-// those that send none.
+// Agreed returns one hash over the broadcasts of one name by all parties. The digests are in the order
+// of the roster, and zero for parties that do not send this name.
 func Agreed(session Digest, name string, digests []Digest) Digest {
 	fields := [][]byte{session[:], []byte(name)}
 	for i := range digests {

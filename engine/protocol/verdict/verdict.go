@@ -1,10 +1,10 @@
-// Package verdict is the last round of a session whose result its parties must release together: each says that it
-// accepts, and a party releases only what all have accepted.
+// Package verdict is the last round of a session whose result its parties must release together. Each
+// party states that it accepts, and releases the result only if all parties accept.
 //
-// A party accepts a digest of the result, which is made of the transcript of the session and so the same at every honest
-// party, once its own checks have passed. The message is a broadcast, which its sender signs together with the
-// transcript: whoever has all signatures can show that all accepted. A party whose check fails has no such round; its
-// signed farewell says so.
+// A party accepts a digest of the result once its own checks have passed. The digest covers the
+// transcript of the session, so it is the same at every honest party. The message is a broadcast, which
+// its sender signs together with the transcript, so that all signatures together prove acceptance. A
+// party whose check fails does not reach this round; its signed farewell reports the failure.
 package verdict
 
 import (
@@ -14,14 +14,15 @@ import (
 	"github.com/lodge-mpc/lodge/engine/protocol/round"
 )
 
-// Name of the message, whose content is the digest.
+// Name is the name of the message, whose content is the digest.
 const Name = "verdict"
 
-// Check fails where a party accepts another digest than this one computed: with one transcript there is only one.
+// Check fails if a party accepts a digest other than the one that this party computed. Equal transcripts
+// give equal digests.
 const Check = "verdict"
 
-// Accept waits until ready has returned, says that this party accepts, and gives its result when all others do. The hook
-// Name gets the digest (*round.Digest) before it is sent.
+// Accept waits until ready has returned, states that this party accepts, and returns the digest when all
+// other parties accept too. The hook Name receives the digest (*round.Digest) before it is sent.
 func Accept(s round.Session, digest round.Digest, ready func(ctx context.Context) error) round.Transition[round.Digest] {
 	return round.Next(round.Local(func(ctx context.Context) (round.Transition[round.Digest], error) {
 		if err := ready(ctx); err != nil {
@@ -33,7 +34,7 @@ func Accept(s round.Session, digest round.Digest, ready func(ctx context.Context
 	}))
 }
 
-// verdicts waits for those of the others.
+// verdicts waits for the other parties' verdicts.
 type verdicts struct {
 	round.Session
 	digest round.Digest
@@ -48,7 +49,7 @@ func (r verdicts) Step(_ context.Context, in round.Inbox) (round.Transition[roun
 		if p == r.Self || string(in.Bytes(p, Name)) == string(r.digest[:]) || r.Hooks.Skips(Check) {
 			continue
 		}
-		return round.Transition[round.Digest]{}, &round.Blame{Party: p, Check: Check, Reason: "accepts another result than all broadcasts give"}
+		return round.Transition[round.Digest]{}, &round.Blame{Party: p, Check: Check, Reason: "accepts a result that differs from the one the broadcasts give"}
 	}
 	return round.Done(r.digest), nil
 }

@@ -33,8 +33,8 @@ func (e *edit) matches(from, to round.Party, name string) bool {
 	return (e.from == from || e.from == Any) && (e.to == to || e.to == Any) && (e.name == name || e.name == "")
 }
 
-// Link edits messages on their way from one party to another: what the sender believes it sent, and
-// reports in the echo, stays. An empty name is every message.
+// Link edits messages in transit from one party to another. The sender's own record, which it reports
+// in the echo, is unchanged. An empty name matches every message.
 func Link(from, to round.Party, name string, e Edit) Option {
 	return func(c *config) {
 		c.edits = append(c.edits, edit{from: from, to: to, name: name, apply: e})
@@ -44,8 +44,8 @@ func Link(from, to round.Party, name string, e Edit) Option {
 	}
 }
 
-// Rewrite edits messages of a party inside it: the party lies consistently, to all recipients and in its echo.
-// With Rushing the edit sees what the others send in the same round.
+// Rewrite edits messages inside a party: the party lies consistently, to all recipients and in its
+// echo. With Rushing the edit sees the messages that other parties send in the same round.
 func Rewrite(from round.Party, name string, e Edit) Option {
 	return func(c *config) {
 		c.rewrites = append(c.rewrites, edit{from: from, to: Any, name: name, apply: e})
@@ -124,7 +124,7 @@ func CopyOf(victim round.Party, name string) Edit {
 	return func(v *View, _ [][]byte) [][]byte { return v.Frames(victim, Any, name) }
 }
 
-// Replay replaces the message by one that was recorded in another run.
+// Replay replaces the message by a message recorded in another run.
 func Replay(r *Recording, from, to round.Party, name string) Edit {
 	return func(*View, [][]byte) [][]byte { return r.Frames(from, to, name) }
 }
@@ -299,7 +299,7 @@ func (d *driver[R]) delivered(to round.Party, l link, frames []func() (round.Inc
 	return frames
 }
 
-// edit is the change to the messages of p's own transitions, nil when it has none.
+// edit returns the change to the messages of p's transitions, or nil.
 func (d *driver[R]) edit(p round.Party) func([]round.Message) ([]round.Message, error) {
 	mine := slices.DeleteFunc(slices.Clone(d.rewrites), func(e edit) bool { return e.from != p })
 	if len(mine) == 0 {

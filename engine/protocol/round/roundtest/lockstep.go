@@ -23,7 +23,7 @@ func (s *Stalled) Error() string {
 // ErrSkew says that honest parties' rounds do not belong together: their chains differ in shape.
 var ErrSkew = errors.New("roundtest: parties are in different rounds")
 
-// Outcome is what a run gave each party.
+// Outcome is the result of a run for each party.
 type Outcome[R any] struct {
 	Results     []R
 	Errors      []error // nil where there is a result
@@ -66,12 +66,12 @@ func Cheat(p round.Party, h byzantine.Hooks) Option {
 	return func(c *config) { c.hooks[p], c.cheats[p] = h, true }
 }
 
-// Watch gives party p hooks and leaves it honest: to look at values, or to skip a check in order to show
-// what it is good for.
+// Watch gives hooks to party p, which stays honest. A test uses it to read values, or to skip a check
+// and show the attack that the check prevents.
 func Watch(p round.Party, h byzantine.Hooks) Option { return func(c *config) { c.hooks[p] = h } }
 
-// Rushing makes p step after all others in every round, so that its hooks and rewrites see what the
-// others are about to send through v.
+// Rushing makes p step after all other parties in every round. Through v, its hooks and rewrites see
+// the messages that the others are about to send.
 func Rushing(p round.Party, v *View) Option {
 	return func(c *config) { c.rushing, c.view, c.cheats[p] = p, v, true }
 }
@@ -191,8 +191,8 @@ func (d *driver[R]) live() (n int) {
 	return n
 }
 
-// inStep reports whether anybody is left, and fails those who are not where the others are. A cheat that
-// a rewrite or fault has derailed is not waited for.
+// inStep reports whether any party is still running, and fails parties that are in another round than
+// the rest. It does not wait for a cheating party that left the protocol because of a rewrite or fault.
 func (d *driver[R]) inStep() bool {
 	rounds := map[int]int{}
 	for p, m := range d.machines {
