@@ -46,8 +46,6 @@ func every(root string) ([]mutation, error) {
 // table lists the verifications that a marker cannot express.
 func table() []mutation {
 	return slices.Concat(
-		area("codec", "engine/codec", codecTable),
-		area("sigma", "engine/sigma", sigmaTable),
 		area("round", "engine/protocol/round", roundTable),
 		area("popk", "engine/protocol/popk", popkTable),
 		area("keygen", "engine/protocol/keygen", keygenTable),
