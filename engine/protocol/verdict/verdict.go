@@ -25,6 +25,7 @@ const Check = "verdict"
 // other parties accept too. The hook Name receives the digest (*round.Digest) before it is sent.
 func Accept(s round.Session, digest round.Digest, ready func(ctx context.Context) error) round.Transition[round.Digest] {
 	return round.Next(round.Local(func(ctx context.Context) (round.Transition[round.Digest], error) {
+		//lodge:check verdict/ready a party that is not ready accepts the outputs
 		if err := ready(ctx); err != nil {
 			return round.Transition[round.Digest]{}, err
 		}
@@ -46,6 +47,9 @@ func (r verdicts) Wants() []round.Want {
 
 func (r verdicts) Step(_ context.Context, in round.Inbox) (round.Transition[round.Digest], error) {
 	for p := range round.Party(r.Parties) {
+		//lodge:check verdict/digest [swap=string(in.Bytes(p, Name)) ==
+		//  string(r.digest[:])=>string(in.Bytes(p, Name)) != ""] a party releases outputs that
+		//  another party has not accepted
 		if p == r.Self || string(in.Bytes(p, Name)) == string(r.digest[:]) || r.Hooks.Skips(Check) {
 			continue
 		}
