@@ -27,6 +27,8 @@ const maxSamples = 9
 // EstimateJob implements the service.
 func (c *Coordinator) EstimateJob(ctx context.Context, r *coordinatorv1.EstimateJobRequest) (*coordinatorv1.EstimateJobResponse, error) {
 	caller, _ := rpc.Caller(ctx)
+	//lodge:check coordinator/job/tenant-of-estimate [run=TestJobsOfTenants] a client gets estimates
+	//  for another tenant
 	if err := serves(caller, r.GetJob()); err != nil {
 		return nil, err
 	}
@@ -43,6 +45,8 @@ func (c *Coordinator) estimate(ctx context.Context, q *coordinatorv1.JobRequest)
 	if !masks {
 		checked.Dim = max(1, q.GetDim())
 	}
+	//lodge:check coordinator/estimate/valid [run=TestEstimateRefusals] there is an estimate for an
+	//  invalid job
 	if err := c.check(checked); err != nil {
 		return nil, err
 	}
@@ -58,6 +62,8 @@ func (c *Coordinator) estimate(ctx context.Context, q *coordinatorv1.JobRequest)
 	out := &coordinatorv1.EstimateJobResponse{Tuples: first.GetTuples(), Dim: first.GetDim(), Basis: coordinatorv1.EstimateBasis_ESTIMATE_BASIS_MODEL}
 	seconds := 0.0
 	for _, a := range answers {
+		//lodge:check coordinator/estimate/agreed [run=TestEstimateRefusals] an estimate mixes
+		//  answers about different jobs
 		if a.GetTuples() != first.GetTuples() || a.GetDim() != first.GetDim() {
 			return nil, rpc.Errorf(rpc.Internal, "run the same release everywhere", "parties estimate different jobs for the same request")
 		}
@@ -153,6 +159,8 @@ func (c *Coordinator) askAll(ctx context.Context, parties []*member, ask asking)
 		default:
 			e := *rpc.FromError(a.err)
 			e.What = "party " + p.name + " refuses: " + text(e.What, maxReason)
+			//lodge:check coordinator/estimate/refused [as=away = &e] [run=TestEstimateRefusals]
+			//  there is an estimate for a job that a party rejects
 			return nil, &e
 		}
 	}
