@@ -114,6 +114,9 @@ fuzz: ## run every fuzz target for FUZZTIME (5s) each
 bench: ## measure this machine: kernels, operations, whole protocols; ARGS="--filter ntt --text" and the like
 	go run ./cmd/lodge bench $(or $(PART),all) $(ARGS)
 
+figures: ## measure everything and write the pages with figures; two hours, alone on a machine of 2 cores and 16 GB
+	.ci/figures $(ARGS)
+
 licences: ## write docs/dependencies.md: what is compiled in, its licences and why it is here
 	go run ./cmd/dependencies report >docs/dependencies.md.new && mv docs/dependencies.md.new docs/dependencies.md
 

@@ -18,7 +18,7 @@ import (
 )
 
 func options(t testing.TB, sets ...string) *Options {
-	o := &Options{Parties: 2, Duration: time.Microsecond}
+	o := &Options{Duration: time.Microsecond}
 	for _, name := range sets {
 		set, err := params.Lookup(name)
 		if err != nil {
@@ -41,7 +41,7 @@ func TestRows(t *testing.T) {
 	o := options(t, "insecure-8-64", "insecure-6")
 	rows := append(o.Kernels(), o.Operations()...)
 	path := kernel.Selected()
-	list, err := Run(t.Context(), rows, regexp.MustCompile(""), func(string) {})
+	list, err := Run(t.Context(), rows, regexp.MustCompile(""), 0, func(string) {})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +72,7 @@ func TestMultikeyRows(t *testing.T) {
 	o := options(t)
 	o.Gates, o.Resident = AllGates()[5:], func() uint64 { return 1 }
 	rows := o.Multikey()
-	list, err := Run(t.Context(), rows, regexp.MustCompile(""), func(string) {})
+	list, err := Run(t.Context(), rows, regexp.MustCompile(""), 0, func(string) {})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +101,7 @@ func TestLinearRows(t *testing.T) {
 		}}},
 	}
 	rows := o.LinearAlgebra()
-	list, err := Run(t.Context(), rows, regexp.MustCompile(""), func(string) {})
+	list, err := Run(t.Context(), rows, regexp.MustCompile(""), 0, func(string) {})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,7 +138,7 @@ func TestPlainHasNoPlainRatio(t *testing.T) {
 		t.Fatal(err)
 	}
 	o := options(t, "insecure-6")
-	list, err := Run(t.Context(), o.Kernels(), regexp.MustCompile("^ntt_n14_50bit$"), func(string) {})
+	list, err := Run(t.Context(), o.Kernels(), regexp.MustCompile("^ntt_n14_50bit$"), 0, func(string) {})
 	if err != nil || len(list) != 1 || list[0].PlainRatio != nil || list[0].LattigoRatio == nil {
 		t.Errorf("%+v, %v", list, err)
 	}
@@ -196,15 +196,15 @@ func TestRun(t *testing.T) {
 		}}
 	}
 	fails := Row{Names: []string{"fails"}, Run: func(context.Context) ([]Result, error) { return nil, fmt.Errorf("broken") }}
-	list, err := Run(t.Context(), []Row{row([]string{"a", "b"}, "a", "b"), fails}, regexp.MustCompile("^b"), func(string) {})
+	list, err := Run(t.Context(), []Row{row([]string{"a", "b"}, "a", "b"), fails}, regexp.MustCompile("^b"), 0, func(string) {})
 	if err != nil || len(list) != 1 || list[0].Name != "b" {
 		t.Errorf("%v, %v", list, err)
 	}
-	if list, err := Run(t.Context(), []Row{fails}, regexp.MustCompile("^fials"), func(string) {}); err == nil {
+	if list, err := Run(t.Context(), []Row{fails}, regexp.MustCompile("^fials"), 0, func(string) {}); err == nil {
 		t.Errorf("a filter that nothing matches gives %v", list)
 	}
 	for _, bad := range []Row{fails, row([]string{"a", "b"}, "a"), row([]string{"a"}, "b"), row([]string{"a"}, "a", "b")} {
-		if _, err := Run(t.Context(), []Row{bad}, regexp.MustCompile(""), func(string) {}); err == nil {
+		if _, err := Run(t.Context(), []Row{bad}, regexp.MustCompile(""), 0, func(string) {}); err == nil {
 			t.Errorf("%v passes", bad.Names)
 		}
 	}
@@ -245,18 +245,15 @@ func TestFormats(t *testing.T) {
 	b.Reset()
 	list[0].section, list[1].section = "Kernels", "Whole protocols"
 	list = append(list, Result{Name: "mul_s14_64", Unit: "ms", Value: 5.66, What: "a product", section: "Operations"})
-	if err := WritePage(&b, append(ThisMachine().Lines(), options(t, Headline).Lines()...), list); err != nil {
+	if err := WritePage(&b, "", ThisMachine(), "`lodge bench all`", list); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"# Benchmarks\n", "| S14-64 | N = 2^14, q of 423 bits", "## Kernels\n", "| a transform | `ntt_n14_50bit` | 20 us | 0.50x | - |", "| 536.9 MB |", "| 56.6 ms | MatriGear", "| 10.0x |",
+		"# Benchmarks\n", "Command: `lodge bench all`.", "## Kernels\n", "| a transform | `ntt_n14_50bit` | 20 us | 0.50x |", "| 536.9 MB |",
 	} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("the page has no %q:\n%s", want, b.String())
 		}
-	}
-	if strings.Count(b.String(), "## Published figures") != 1 || strings.Contains(b.String(), "47.8 s") {
-		t.Error("published figures without ours beside them")
 	}
 	b.Reset()
 	if err := WriteTable(&b, list); err != nil || !strings.Contains(b.String(), "0.50x") {

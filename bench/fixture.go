@@ -31,7 +31,7 @@ func (f *fixture) prepare(ctx context.Context, dim int) (err error) {
 		if err != nil {
 			return err
 		}
-		i, err := popk.ClientInstance(f.set, spec.Name, f.options.Parties, 1)
+		i, err := popk.ClientInstance(f.set, spec.Name, f.options.PartyCount(), 1)
 		if err != nil {
 			return err
 		}
@@ -47,7 +47,7 @@ func (f *fixture) prepare(ctx context.Context, dim int) (err error) {
 		}
 	}
 	if f.keys == nil || f.keys.public.Dim < dim {
-		f.keys, err = newKeys(ctx, f.scheme, f.options.Parties, dim)
+		f.keys, err = newKeys(ctx, f.scheme, f.options.PartyCount(), dim)
 	}
 	return err
 }
@@ -96,7 +96,7 @@ type product struct {
 	layout      gbfv.Layout // of the results
 	batch       int
 	left, right field.Vec // of the last pair, row-major
-	a, b        gbfv.Grid
+	a, b, out   gbfv.Grid
 }
 
 // product encrypts a batch of pairs of d x d matrices.

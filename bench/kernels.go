@@ -3,10 +3,7 @@ package bench
 import (
 	"context"
 	"fmt"
-	"math"
 	"slices"
-	"strings"
-	"time"
 
 	lattigo "github.com/tuneinsight/lattigo/v6/ring"
 	"github.com/tuneinsight/lattigo/v6/utils/sampling"
@@ -14,54 +11,10 @@ import (
 	"github.com/lodge-mpc/lodge/engine/field"
 	"github.com/lodge-mpc/lodge/engine/gbfv"
 	"github.com/lodge-mpc/lodge/engine/kernel"
-	"github.com/lodge-mpc/lodge/engine/lwe"
 	"github.com/lodge-mpc/lodge/engine/params"
 	"github.com/lodge-mpc/lodge/engine/ring"
 	"github.com/lodge-mpc/lodge/engine/sample"
 )
-
-// Options say what to measure.
-type Options struct {
-	Sets      []*params.Set // parameter sets of operations
-	Threshold []*lwe.Set    // for threshold keys
-	Parties   int           // of the joint keys that operations assume
-	Duration  time.Duration // for one row, unless a single call takes longer
-	Field     string        // of operations; "" is p128, or the smallest of the set
-	Gates     []GateSets    // of multi-key gates
-	Linear    LinearShapes  // of two-party linear algebra
-	Resident  func() uint64 // what this process takes of memory, where that is measured
-}
-
-// Lines are the parameters, by name.
-func (o *Options) Lines() (lines [][2]string) {
-	for _, s := range o.Sets {
-		lines = append(lines, [2]string{s.Name, fmt.Sprintf(
-			"N = 2^%d, q of %.0f bits in %d primes, digits of %d primes, keys %s, statistical security in bits: decryption %d, soundness %d, simulation %d",
-			s.LogN, s.LogQ(), len(s.Q), s.DigitPrimes, s.Keys, s.LambdaDDec, s.LambdaSnd, s.LambdaSim)})
-	}
-	for _, s := range o.Threshold {
-		lines = append(lines, [2]string{s.Name, fmt.Sprintf("threshold keys: N = 2^%d, Q of %.1f bits, messages from 0 to %d, dimension %d after the switch",
-			s.LogN, math.Log2(float64(s.Q)), s.P-1, s.Dim)})
-	}
-	for _, g := range o.Gates {
-		lines = append(lines, [2]string{g.Set, fmt.Sprintf("multi-key gates of up to %d parties; beside %s", g.Parties, g.Paper)})
-	}
-	return append(lines, [2]string{"time", fmt.Sprintf("%v for a row, or one call; ten times as long for whole protocols, or one batch", o.Duration)})
-}
-
-// Headline is the set whose figures carry no name of a set, where names are those of the project's goals.
-const Headline = "S14-64"
-
-// slug is a set's name in names of results.
-func slug(set *params.Set) string { return strings.ReplaceAll(strings.ToLower(set.Name), "-", "_") }
-
-// Suffix tells the results of other sets from those of the headline set.
-func Suffix(set *params.Set) string {
-	if set.Name == Headline {
-		return ""
-	}
-	return "_" + slug(set)
-}
 
 const logN = 14          // of kernels on one polynomial
 const degree = 1 << logN // N
@@ -87,7 +40,8 @@ func (o *Options) Kernels() []Row {
 		rows = append(rows, o.transforms(bits)...)
 	}
 	rows = append(rows, o.pointwise()...)
-	rows = append(rows, o.matmulMAC("matmul_mac", 50), o.matmulMAC("matmul_mac_60bit", 60))
+	sfx := o.dimSuffix()
+	rows = append(rows, o.matmulMAC("matmul_mac"+sfx, 50), o.matmulMAC("matmul_mac_60bit"+sfx, 60))
 	rows = append(rows, o.bases()...)
 	rows = append(rows, o.samplers()...)
 	return under("Kernels", append(rows, o.fields()...))
@@ -180,10 +134,13 @@ func (o *Options) pointwise() (rows []Row) {
 	return rows
 }
 
-// matmulMAC is the product of the shape that the homomorphic matrix product consists of, d = 128.
+// matmulMAC measures the plain product that the homomorphic matrix product consists of: d x d by d x 2d.
 func (o *Options) matmulMAC(name string, bits int) Row {
-	const d = 128
-	what := fmt.Sprintf("multiply-accumulate in a matrix product, prime of %d bits (Lattigo: MulCoeffsMontgomeryThenAdd)", bits)
+	d := defaultDim
+	if o.Dimension > 0 {
+		d = o.Dimension
+	}
+	what := fmt.Sprintf("multiply-accumulate in a matrix product, prime of %d bits%s (Lattigo: MulCoeffsMontgomeryThenAdd)", bits, o.dimWhat())
 	return o.timed(name, "ns", what,
 		func(context.Context) (operation, error) {
 			q := prime(bits)
@@ -195,7 +152,7 @@ func (o *Options) matmulMAC(name string, bits int) Row {
 			sample.Uniform(a, q, stream("a"))
 			sample.Uniform(b, q, stream("b"))
 			return operation{
-				own: sure(func() { kernel.MatMul(c, a, b, d, d, 2*d, q) }), per: 2 * d * d * d,
+				own: sure(func() { kernel.MatMul(c, a, b, d, d, 2*d, q) }), per: float64(2 * d * d * d),
 				lattigo: sure(func() { p.rival.MulCoeffsMontgomeryThenAdd(p.p, p.q, p.r) }), lattigoPer: degree,
 			}, nil
 		})
@@ -309,6 +266,9 @@ var fieldNames = []string{"p64", "p128", "p256", "p512", "p1024", "p2048", "p409
 // fields are multiplication, packing and unpacking for each size of field, in the first set that has it.
 func (o *Options) fields() (rows []Row) {
 	for _, name := range fieldNames {
+		if o.Field != "" && name != o.Field {
+			continue
+		}
 		i := slices.IndexFunc(o.Sets, func(s *params.Set) bool { _, err := s.Field(name); return err == nil })
 		if i < 0 {
 			continue

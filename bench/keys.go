@@ -67,7 +67,7 @@ type stopwatch struct{ steps, frames float64 }
 // included, against what it takes to check those of one peer. Rotation keys are few here: both grow as their number.
 func (f *fixture) keyProofs() Row {
 	const dim = 8
-	names := []string{"keygen_prove_" + slug(f.set), "keygen_verify_" + slug(f.set)}
+	names := []string{"keygen_prove_" + f.options.slug(f.set), "keygen_verify_" + f.options.slug(f.set)}
 	return Row{Names: names, Run: func(ctx context.Context) ([]Result, error) {
 		if err := f.prepare(ctx, 1); err != nil {
 			return nil, err

@@ -120,36 +120,55 @@ func linearNames(name string) []string {
 	return []string{name, name + "_owner", name + "_evaluator", name + "_bytes", name + "_up", name + "_down", name + "_memory"}
 }
 
-// linearWork is a product: what the owner of the key does, and what the evaluator does between encryption and decryption.
+// linearWork is a product in three steps, which are called in this order and each any number of times: the owner of the key
+// encrypts its inputs, the evaluator computes on them, the owner opens the answers.
 type linearWork struct {
-	what      string
-	owner     func() error // encrypts, and opens the answers of the evaluation before
-	evaluator func() error
-	up, down  int
+	what                    string
+	encrypt, evaluate, open func() error
+	up, down                int
+}
+
+// once calls the three steps.
+func (w *linearWork) once() error {
+	for _, step := range []func() error{w.encrypt, w.evaluate, w.open} {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// steps measures the three steps on one thread; the values are seconds.
+func (o *Options) steps(ctx context.Context, w *linearWork) (encrypt, evaluate, open float64, err error) {
+	runs, err := o.on(ctx, 1, w.encrypt, w.evaluate, w.open)
+	if err != nil {
+		return 0, 0, 0, err
+	}
+	return Median(runs[0].times), Median(runs[1].times), Median(runs[2].times), nil
 }
 
 // linear measures a product, on one thread.
 func (o *Options) linear(ctx context.Context, name string, seconds, bytes float64, w *linearWork) ([]Result, error) {
 	debug.FreeOSMemory()
 	before := o.Resident()
-	runs, err := o.on(ctx, 1, w.owner, w.evaluator)
+	encrypt, evaluator, open, err := o.steps(ctx, w)
 	if err != nil {
 		return nil, err
 	}
 	memory := max(1, float64(o.Resident())-float64(before))
-	owner, evaluator := Median(runs[0].times), Median(runs[1].times)
+	owner := encrypt + open
 	ms := func(name, what string, seconds float64) Result {
 		return Result{Name: name, Unit: "ms", Value: 1e3 * seconds, What: what}
 	}
 	size := func(name, what string, n float64) Result { return Result{Name: name, Unit: "B", Value: n, What: what} }
 	return []Result{
 		ms(name, w.what+": both parties", owner+evaluator).Wanted(1e3 * seconds),
-		ms(name+"_owner", "of that, the owner of the key", owner),
-		ms(name+"_evaluator", "of that, the evaluator", evaluator),
+		ms(name+"_owner", "owner of the key: encryption and decryption", owner),
+		ms(name+"_evaluator", "evaluator", evaluator),
 		size(name+"_bytes", "bytes both ways, without keys", float64(w.up+w.down)).Wanted(bytes),
-		size(name+"_up", "of that, fresh ciphertexts", float64(w.up)),
-		size(name+"_down", "of that, answers", float64(w.down)),
-		size(name+"_memory", "resident memory that this adds, of both in one process", memory),
+		size(name+"_up", "bytes of fresh ciphertexts", float64(w.up)),
+		size(name+"_down", "bytes of answers", float64(w.down)),
+		size(name+"_memory", "resident memory of both parties in one process", memory),
 	}, nil
 }
 
@@ -261,13 +280,18 @@ func (k *linearKeys) vector(v LinearVector, packing linear.Packing) (*linearWork
 		return nil, err
 	}
 	m, mine, yours := k.residues(v.Rows*v.Cols), k.residues(v.Cols), k.residues(v.Cols)
-	in, err := p.Encrypt(k.secret, mine, 1, k.source())
-	if err != nil {
-		return nil, err
-	}
+	var in *linear.Inputs
 	answers, shares, opened := make([][]byte, p.Answers), make([][]uint64, p.Answers), make([][]uint64, p.Answers)
+	w := &linearWork{up: p.UpBytes(), down: p.DownBytes()}
+	w.encrypt = func() (err error) {
+		if k.HasProof() && in != nil { // a key proves one input
+			k.secret, k.public = k.Generate(false, k.source())
+		}
+		in, err = p.Encrypt(k.secret, mine, 1, k.source())
+		return err
+	}
 	opens := k.secret // the key that answers are under
-	evaluator := func() error {
+	w.evaluate = func() error {
 		received, err := k.received(in)
 		if err != nil {
 			return err
@@ -280,19 +304,15 @@ func (k *linearKeys) vector(v LinearVector, packing linear.Packing) (*linearWork
 		}
 		return err
 	}
-	owner := func() (err error) {
+	w.open = func() (err error) {
 		for g := range answers {
 			if opened[g], err = p.Open(opens, g, answers[g]); err != nil {
 				return err
 			}
 		}
-		if k.HasProof() { // a key proves one input
-			k.secret, k.public = k.Generate(false, k.source())
-		}
-		in, err = p.Encrypt(k.secret, mine, 1, k.source())
-		return err
+		return nil
 	}
-	if err := errors.Join(evaluator(), owner()); err != nil {
+	if err := w.once(); err != nil {
 		return nil, err
 	}
 	whole := make([]uint64, v.Cols)
@@ -307,9 +327,9 @@ func (k *linearKeys) vector(v LinearVector, packing linear.Packing) (*linearWork
 			}
 		}
 	}
-	what := fmt.Sprintf("a matrix of %d x %d times a shared vector, residues modulo T, %s, %v packing, %d rows an answer",
+	w.what = fmt.Sprintf("a matrix of %d x %d times a shared vector, residues modulo T, %s, %v packing, %d rows an answer",
 		v.Rows, v.Cols, v.Set, packing, p.PerAnswer)
-	return &linearWork{what, owner, evaluator, p.UpBytes(), p.DownBytes()}, nil
+	return w, nil
 }
 
 // newLinearBatch is a sum over matrices times vectors; the evaluator has no share of the matrices.
@@ -323,22 +343,21 @@ func newLinearBatch(x LinearBatch) (*linearWork, error) {
 		return nil, err
 	}
 	mine, vectors := k.residues(x.Rows*x.Cols*x.Count), k.residues(x.Cols*x.Count)
-	in, err := p.Encrypt(k.secret, mine, 1, k.source())
-	if err != nil {
-		return nil, err
-	}
+	var in *linear.Inputs
 	answers, shares, opened := make([][]byte, p.Answers), make([][]uint64, p.Answers), make([][]uint64, p.Answers)
-	evaluator := func() error {
+	w := &linearWork{up: p.UpBytes(), down: p.DownBytes()}
+	w.encrypt = func() (err error) {
+		in, err = p.Encrypt(k.secret, mine, 1, k.source())
+		return err
+	}
+	w.evaluate = func() error {
 		e, err := p.Evaluator(k.public, in)
 		for g := 0; err == nil && g < len(answers); g++ {
 			answers[g], shares[g], err = e.Answer(g, vectors, nil, k.source())
 		}
 		return err
 	}
-	owner := func() (err error) {
-		if in, err = p.Encrypt(k.secret, mine, 1, k.source()); err != nil {
-			return err
-		}
+	w.open = func() (err error) {
 		for g := range answers {
 			if opened[g], err = p.Open(k.secret, g, answers[g]); err != nil {
 				return err
@@ -346,7 +365,7 @@ func newLinearBatch(x LinearBatch) (*linearWork, error) {
 		}
 		return nil
 	}
-	if err := errors.Join(evaluator(), owner()); err != nil {
+	if err := w.once(); err != nil {
 		return nil, err
 	}
 	for g := range answers {
@@ -362,9 +381,9 @@ func newLinearBatch(x LinearBatch) (*linearWork, error) {
 			}
 		}
 	}
-	what := fmt.Sprintf("the sum over %d matrices of %d x %d, which one has, times vectors of the other, residues modulo T, %s",
+	w.what = fmt.Sprintf("the sum over %d matrices of %d x %d, which one has, times vectors of the other, residues modulo T, %s",
 		x.Count, x.Rows, x.Cols, x.Set)
-	return &linearWork{what, owner, evaluator, p.UpBytes(), p.DownBytes()}, nil
+	return w, nil
 }
 
 // newLinearProduct is a product of two encrypted matrices.
@@ -390,23 +409,21 @@ func newLinearProduct(x LinearProduct) (*linearWork, error) {
 	var l, r *linear.Inputs
 	var answers [][]byte
 	out := make([]int64, p.Rows*p.Cols)
-	encrypt := func() (err error) {
+	w := &linearWork{up: p.UpBytes(), down: p.DownBytes()}
+	w.encrypt = func() (err error) {
 		if l, err = p.EncryptLeft(k.secret, left, 1, k.source()); err == nil {
 			r, err = p.EncryptRight(k.secret, right, 1, k.source())
 		}
 		return err
 	}
-	evaluator := func() error {
+	w.evaluate = func() error {
 		e, err := p.Evaluator(k.public, l, r)
 		if err == nil {
 			answers = e.Multiply(1, k.source())
 		}
 		return err
 	}
-	owner := func() error {
-		if err := encrypt(); err != nil {
-			return err
-		}
+	w.open = func() error {
 		for g, answer := range answers {
 			if err := p.Open(k.secret, g, answer, out); err != nil {
 				return err
@@ -414,10 +431,8 @@ func newLinearProduct(x LinearProduct) (*linearWork, error) {
 		}
 		return nil
 	}
-	for _, step := range []func() error{encrypt, evaluator, owner} {
-		if err := step(); err != nil {
-			return nil, err
-		}
+	if err := w.once(); err != nil {
+		return nil, err
 	}
 	for i := range out {
 		want := int64(0)
@@ -428,7 +443,7 @@ func newLinearProduct(x LinearProduct) (*linearWork, error) {
 			return nil, errLinear
 		}
 	}
-	what := fmt.Sprintf("encrypted %d x %d times %d x %d, entries up to %d, %s, tiles of %d x %d x %d",
+	w.what = fmt.Sprintf("encrypted %d x %d times %d x %d, entries up to %d, %s, tiles of %d x %d x %d",
 		p.Rows, p.Inner, p.Inner, p.Cols, p.MaxLeft, x.Set, p.TileRows, p.TileInner, p.TileCols)
-	return &linearWork{what, owner, evaluator, p.UpBytes(), p.DownBytes()}, nil
+	return w, nil
 }

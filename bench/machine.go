@@ -90,3 +90,12 @@ func (m Machine) Lines() [][2]string {
 	}
 	return lines
 }
+
+// Line is the same in one line.
+func (m Machine) Line() string {
+	line := fmt.Sprintf("Machine: %s, %d CPUs, %s/%s, kernels %s, %s, Lattigo %s", m.CPU, m.CPUs, m.OS, m.Arch, m.Path, m.Go, m.Lattigo)
+	if m.Load != "" {
+		line += ", load average " + m.Load + " at the start"
+	}
+	return line
+}

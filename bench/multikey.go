@@ -65,7 +65,13 @@ func (o *Options) Multikey() (rows []Row) {
 		if c.Parties >= speedupFrom {
 			names = append(names, name+"_speedup_2_cores")
 		}
-		rows = append(rows, Row{Section: gatesSection, Names: names, Run: func(ctx context.Context) ([]Result, error) {
+		memory := gateMemory(c.Paper, c.Parties)
+		if own := gateMemory(c.Set, c.Parties); c.Parties <= togetherTo {
+			memory += own
+		} else {
+			memory = max(memory, own)
+		}
+		rows = append(rows, Row{Section: gatesSection, Names: names, Memory: memory, Run: func(ctx context.Context) ([]Result, error) {
 			return o.gates(ctx, name, c)
 		}})
 		if c.Among > 0 {
@@ -277,7 +283,7 @@ func libraryGate(set *multikey.Set, parties int) func() error {
 // amongMany measures a gate of two parties among few that have keys, and among many.
 func (o *Options) amongMany(g GateSets) Row {
 	name := fmt.Sprintf("multikey_nand_k2_among_%d", g.Among)
-	return Row{Section: gatesSection, Names: []string{name}, Run: func(ctx context.Context) ([]Result, error) {
+	return Row{Section: gatesSection, Names: []string{name}, Memory: gateMemory(g.Paper, g.Among), Run: func(ctx context.Context) ([]Result, error) {
 		var calls []func() error
 		for _, parties := range []int{2, g.Among} {
 			b, err := newGateBench(ctx, g.Paper, parties)
@@ -302,7 +308,7 @@ func (o *Options) amongMany(g GateSets) Row {
 // gateMemory measures what an evaluator keeps resident, with a gate computed.
 func (o *Options) gateMemory(g GateSets) Row {
 	name := fmt.Sprintf("multikey_memory_k%d", g.Parties)
-	return Row{Section: gatesSection, Names: []string{name}, Run: func(ctx context.Context) ([]Result, error) {
+	return Row{Section: gatesSection, Names: []string{name}, Memory: gateMemory(g.Set, g.Parties), Run: func(ctx context.Context) ([]Result, error) {
 		debug.FreeOSMemory()
 		before := o.Resident()
 		b, err := newGateBench(ctx, g.Set, g.Parties)

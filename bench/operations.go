@@ -18,29 +18,6 @@ import (
 // proved is how many ciphertexts one proof is about: as many as in the largest batch of scalar triples.
 var proved = params.DefaultU(1, 16)
 
-// FieldOf is the field that a set is measured with.
-func (o *Options) FieldOf(set *params.Set) string {
-	if o.Field != "" {
-		return o.Field
-	}
-	for _, f := range set.Fields {
-		if f.Name == "p128" {
-			return f.Name
-		}
-	}
-	return set.Fields[0].Name
-}
-
-// Dim is the dimension of the matrix products that a set is measured with: 128, or the largest that it has room for.
-func (o *Options) Dim(set *params.Set) int {
-	for d := 128; d > 1; d /= 2 {
-		if _, err := params.Resolve(set, o.FieldOf(set), params.Use{Parties: o.Parties, Dim: d}); err == nil {
-			return d
-		}
-	}
-	return 1
-}
-
 // Operations lists the measurements of whole operations, by set.
 func (o *Options) Operations() (rows []Row) {
 	for _, set := range o.Sets {
@@ -61,7 +38,7 @@ func (o *Options) Operations() (rows []Row) {
 // row names a timed operation after its set.
 func (f *fixture) row(name, unit, what string, prepare func(ctx context.Context) (operation, error)) Row {
 	what = fmt.Sprintf("%s, %s", what, f.options.FieldOf(f.set))
-	return f.options.timed(name+"_"+slug(f.set), unit, what, func(ctx context.Context) (operation, error) {
+	return f.options.timed(name+"_"+f.options.slug(f.set), unit, what, func(ctx context.Context) (operation, error) {
 		if err := f.prepare(ctx, 1); err != nil {
 			return operation{}, err
 		}
@@ -84,21 +61,8 @@ func (f *fixture) ciphertexts() []Row {
 			if err != nil {
 				return operation{}, err
 			}
-			v, w := f.random(0), f.random(1)
-			x, y := f.encrypt(v, 0), f.encrypt(w, 1)
-			e := gbfv.NewEvaluator(f.scheme, f.keys.public.Keys(f.scheme))
-			want := f.scheme.Field.NewVec(v.Len())
-			f.scheme.Field.MulVec(want, v, w)
-			if !f.scheme.Field.EqualVec(f.decrypt(e.Mul(f.scheme.Left(x), f.scheme.Right(y))), want) {
-				return operation{}, errors.New("the product of ciphertexts is wrong")
-			}
-			return operation{own: func() error {
-				left, right := f.scheme.Left(x), f.scheme.Right(y)
-				e.Mul(left, right).Free()
-				left.Free()
-				right.Free()
-				return nil
-			}, lattigo: r.mul}, nil
+			mul, err := f.mul()
+			return operation{own: mul, lattigo: r.mul}, err
 		}),
 		f.row("rotate", "ms", "rotation with key switching (Lattigo: BGV, same degree and primes)", func(ctx context.Context) (operation, error) {
 			if err := f.prepare(ctx, 2); err != nil {
@@ -118,9 +82,28 @@ func (f *fixture) ciphertexts() []Row {
 	}
 }
 
+// mul returns a call that multiplies two ciphertexts, after it has checked the product.
+func (f *fixture) mul() (func() error, error) {
+	v, w := f.random(0), f.random(1)
+	x, y := f.encrypt(v, 0), f.encrypt(w, 1)
+	e := gbfv.NewEvaluator(f.scheme, f.keys.public.Keys(f.scheme))
+	want := f.scheme.Field.NewVec(v.Len())
+	f.scheme.Field.MulVec(want, v, w)
+	if !f.scheme.Field.EqualVec(f.decrypt(e.Mul(f.scheme.Left(x), f.scheme.Right(y))), want) {
+		return nil, errors.New("the product of ciphertexts is wrong")
+	}
+	return func() error {
+		left, right := f.scheme.Left(x), f.scheme.Right(y)
+		e.Mul(left, right).Free()
+		left.Free()
+		right.Free()
+		return nil
+	}, nil
+}
+
 // client is what a proof of so many ciphertexts is made and checked with.
 func (f *fixture) client(u int) (popk.ClientConfig, error) {
-	i, err := popk.ClientInstance(f.set, f.options.FieldOf(f.set), f.options.Parties, u)
+	i, err := popk.ClientInstance(f.set, f.options.FieldOf(f.set), f.options.PartyCount(), u)
 	return popk.ClientConfig{
 		Scheme: f.scheme, Instance: i, Key: f.keys.public.Public, KeyHash: f.keys.public.PublicHash(f.scheme), Prover: "bench", Workers: 1,
 	}, err
@@ -180,7 +163,7 @@ func (f *fixture) decryptions() []Row {
 			c, ct, _, err := prepare()
 			return operation{own: func() error { ddec.ClientShare(f.scheme, c.Instance, ct, f.keys.shares[0], f.source); return nil }}, err
 		}),
-		f.row("ddec_combine", "ms", fmt.Sprintf("result of a distributed decryption by %d parties", f.options.Parties), func(context.Context) (operation, error) {
+		f.row("ddec_combine", "ms", fmt.Sprintf("result of a distributed decryption by %d parties", f.options.PartyCount()), func(context.Context) (operation, error) {
 			c, ct, messages, err := prepare()
 			return operation{own: func() error { _, err := ddec.Combine(f.scheme, c.Instance, ct, messages); return err }}, err
 		}),
@@ -189,8 +172,9 @@ func (f *fixture) decryptions() []Row {
 
 // matmul measures the homomorphic matrix product on one thread, on the plain path too, and on two threads.
 func (f *fixture) matmul(d int) Row {
-	name := fmt.Sprintf("matmul_d%d_%s", d, slug(f.set))
-	return Row{Names: []string{name, name + "_plain", name + "_speedup_2_cores"}, Run: func(ctx context.Context) ([]Result, error) {
+	name := fmt.Sprintf("matmul_d%d_%s", d, f.options.slug(f.set))
+	names := []string{name, name + "_plain", name + "_speedup_2_cores"}
+	return Row{Names: names, Memory: f.memory(d), Run: func(ctx context.Context) ([]Result, error) {
 		if err := f.prepare(ctx, d); err != nil {
 			return nil, err
 		}
@@ -198,19 +182,12 @@ func (f *fixture) matmul(d int) Row {
 		if err != nil {
 			return nil, err
 		}
-		e := gbfv.NewEvaluator(f.scheme, f.keys.public.Keys(f.scheme))
-		workers, out := 1, gbfv.Grid{}
-		call := func() (err error) {
-			out.Free() // as a batch does when it has used the last one
-			out, err = e.MatMul(ctx, p.a, p.b, workers)
-			return err
-		}
-		if err := call(); err != nil { // not measured: it makes the heap grow
+		workers := 1
+		multiply, err := f.multiply(ctx, p)
+		if err != nil {
 			return nil, err
 		}
-		if err := p.check(f, out); err != nil {
-			return nil, err
-		}
+		call := func() error { return multiply(workers) }
 		r, err := f.options.time(ctx, operation{own: call})
 		if err != nil {
 			return nil, err
@@ -226,6 +203,24 @@ func (f *fixture) matmul(d int) Row {
 		speedup.What = "the same, wall time of one worker over that of two, with two threads of Go for either, on an idle machine"
 		return []Result{r, plain, speedup}, err
 	}}
+}
+
+// memory estimates the bytes for a product of d x d matrices.
+func (f *fixture) memory(d int) uint64 { return productMemory(f.set, d, f.options.PartyCount()) }
+
+// multiply returns a call that computes the homomorphic product of a batch into p.out. It computes the product once before it
+// returns, so that the heap has its final size, and verifies the result.
+func (f *fixture) multiply(ctx context.Context, p *product) (func(workers int) error, error) {
+	e := gbfv.NewEvaluator(f.scheme, f.keys.public.Keys(f.scheme))
+	call := func(workers int) (err error) {
+		p.out.Free() // as a batch does once it has used a result
+		p.out, err = e.MatMul(ctx, p.a, p.b, workers)
+		return err
+	}
+	if err := call(1); err != nil {
+		return nil, err
+	}
+	return call, p.check(f, p.out)
 }
 
 // speedup is the wall time of a call with one worker over that with two, the median of at least 3 turns. Go has two
@@ -258,8 +253,8 @@ func (f *fixture) speedup(ctx context.Context, workers *int, call func() error) 
 // evaluationKeys counts the bytes of all joint keys as parties encode them, uniform halves as their seed. It comes last
 // and gives up what the operations of the set were measured on, which is large.
 func (f *fixture) evaluationKeys(d int) Row {
-	name := fmt.Sprintf("evk_wire_bytes_d%d%s", d, Suffix(f.set))
-	return Row{Names: []string{name}, Run: func(ctx context.Context) ([]Result, error) {
+	name := fmt.Sprintf("evk_wire_bytes_d%d%s", d, f.options.Suffix(f.set))
+	return Row{Names: []string{name}, Memory: f.memory(d), Run: func(ctx context.Context) ([]Result, error) {
 		if err := f.prepare(ctx, d); err != nil {
 			return nil, err
 		}

@@ -7,96 +7,121 @@ import (
 	"strings"
 )
 
-// reference is a figure that others have published, for the work of a result.
-type reference struct {
-	work, figure string
-	result       string  // the name of ours
-	scale        float64 // published figure in the result's unit
-	source       string
-}
-
-const matriGear = "MatriGear"
-
-var references = []reference{
-	{"homomorphic product of 64 pairs of 128 x 128 matrices, log p = 128, N = 2^14", "47.8 s", "matmul_d128_s14_64", 47.8, matriGear + ", 2.9 GHz Xeon, one thread"},
-	{"one homomorphic multiplication, the same parameters", "56.6 ms", "mul_s14_64", 56.6, matriGear},
-	{"an authenticated 128 x 128 triple, amortised", "0.99 s", "matrix_d128_cpu_seconds_per_triple", 0.99, matriGear},
-	{"evaluation keys for d = 128, N = 2^14", "1.45 GB", "evk_wire_bytes_d128", 1.45e9, matriGear},
-	{"bytes that each party sends for a 128 x 128 triple", "13.6 MB", "matrix_d128_bytes_per_triple", 13.6e6, matriGear},
-}
-
-const preamble = "# Benchmarks\n\n" + `This page is written by the command that measures. Absolute times drift on shared machines; ratios of things that ran in
-turn, in one process, stay.
+// preamble is the head of the page; ~ stands for a backquote.
+var preamble = strings.ReplaceAll("# Benchmarks\n\n"+`~lodge bench~ writes this page, one section for each part that it measures. The head of a section names the machine, its load and the command; to measure a part anew, run that command with ~--write docs/benchmarks.md~, and the other sections stay. ~make figures~ measures every part.
 
 - *Kernels* and *operations* run on one thread. Their times are CPU time, so that other programs count for little.
-- *Lattigo* is the time of Lattigo's own routine for the same work over ours, *plain* the time of our kernels in plain Go
-  over that of the selected ones: above 1, ours is faster. A dash means that there is no such routine.
-- *Whole protocols* run between parties that are processes, each bound to a CPU of its own while there are enough, on
-  loopback with TLS. Keys, the MAC key included, and a batch that makes the heap grow come before measuring begins. CPU-seconds
-  are what a party's process used, all of it. Shares are of the time of a party's rounds. Figures are of one batch at a
-  time, unless they are called pipelined: then two are in flight.
-- *Threshold operations* run all parties of a quorum one after the other on one thread, and are the protocols alone. *Threshold
-  keys* run between processes as whole protocols do: CPU time is that of a party's process, with taking requests in, checking
-  and decoding them, the ledger and the answers. Figures are medians; *want* is what is wanted at most.
-- *Multi-key gates* run on one thread, beside tfhe-go's own routine with the same parameters, in turn; times are CPU time.
-- *Two-party linear algebra* runs both parties in turn on one thread, in one process without a network; times are CPU time.
+- *Lattigo* is the time of Lattigo's own routine for the same work over Lodge's. *plain* is the time of the kernels in plain Go over that of the selected ones. Above 1, the selected kernels are faster. A dash means that there is no such routine.
+- *want* is the project's goal, and *of it* is 1 or less where the goal is met.
+- *Whole protocols* run between parties that are processes on loopback with TLS, each bound to one CPU if there are enough CPUs. Key generation, the MAC key and a first batch come before the measurement begins. CPU-seconds are all that a party's process used. Shares are of the time of a party's rounds. One batch runs at a time; *pipelined* means two.
+- *Threshold operations* run only the protocols: all parties of a quorum run in turn on one thread. *Threshold keys* run between processes: CPU time is that of a party's process, including requests, the ledger and answers. Figures are medians.
+- *Multi-key gates* run on one thread in turn with tfhe-go's routine for the same parameters. Times are CPU time.
+- *Two-party linear algebra* runs both parties in turn on one thread, in one process without a network. Times are CPU time.
 
-What the figures mean, where the time goes and what would pay next is in [performance](performance.md).
+Absolute times drift on shared machines. Ratios of things that ran in turn in one process do not. [Performance](performance.md) explains where the time goes; [published figures](benchmarks-papers.md) has the papers' tables, and ~lodge params show~ the parameters of a set.
 
-## How to reproduce
+## `+preambleSection+`
 
-` + "```sh\nmake bench\nlodge bench kernels --filter 'ntt|matmul' --text\nlodge bench all --json\nlodge bench all --write docs/benchmarks.md\n```" + `
+~~~sh
+make figures
+lodge bench all --write docs/benchmarks.md
+lodge bench kernels --filter 'ntt|matmul' --text
+~~~
 
-Lines of ` + "`--text`" + ` are for benchstat, which compares two runs; ` + "`benchstat -col /by`" + ` compares the kernels' paths and Lattigo
-within one.
+Lines of ~--text~ are for benchstat, which compares two runs; ~benchstat -col /by~ compares the kernels' paths and Lattigo within one.
 
-`
+`, "~", "`")
 
-// WritePage writes a page of results in Markdown, with what was measured on and with.
-func WritePage(w io.Writer, about [][2]string, list []Result) error {
+// WritePage writes a page of results in Markdown: a section for each part, with the machine, the command and the parameters.
+// Sections of the old page without results in the list stay as they are. An empty old page is allowed.
+func WritePage(w io.Writer, old string, m Machine, command string, list []Result) error {
+	headings, sections := split(old)
+	for _, part := range parts(list) {
+		heading := part[0].section
+		if !slices.Contains(headings, heading) {
+			headings = append(headings, heading)
+		}
+		sections[heading] = section(m.Line()+". Command: "+command+".", part)
+	}
+	return writeSections(w, preamble, headings, sections)
+}
+
+// writeSections writes a page.
+func writeSections(w io.Writer, preamble string, headings []string, sections map[string]string) error {
 	var b strings.Builder
 	b.WriteString(preamble)
-	b.WriteString("## Machine and parameters\n\n| | |\n|---|---|\n")
-	for _, l := range about {
-		fmt.Fprintf(&b, "| %s | %s |\n", l[0], l[1])
-	}
-	section, wants := "", false
-	for _, r := range list {
-		if r.section != section {
-			section = r.section
-			wants = slices.ContainsFunc(list, func(r Result) bool { return r.section == section && r.Want != nil })
-			columns := "Lattigo | plain"
-			if wants {
-				columns = "want | of it"
-			}
-			fmt.Fprintf(&b, "\n## %s\n\n| what | name | measured | %s |\n|---|---|---:|---:|---:|\n", section, columns)
+	for i, h := range headings {
+		if i > 0 {
+			b.WriteString("\n")
 		}
-		one, two := ratio(r.LattigoRatio), ratio(r.PlainRatio)
-		if wants {
-			one, two = r.wanted(func(v float64) string { return people(v, r.Unit) }), ratio(r.WantRatio)
-		}
-		fmt.Fprintf(&b, "| %s | `%s` | %s | %s | %s |\n", r.What, r.Name, people(r.Value, r.Unit), one, two)
+		fmt.Fprintf(&b, "## %s\n\n%s\n", h, strings.TrimSpace(sections[h]))
 	}
-	writeReferences(&b, list)
 	_, err := io.WriteString(w, b.String())
 	return err
 }
 
-// writeReferences quotes what is published about the work that the list has results for.
-func writeReferences(b *strings.Builder, list []Result) {
-	by := map[string]Result{}
-	for _, r := range list {
-		by[r.Name] = r
-	}
-	head := "\n## Published figures\n\n" +
-		"Quoted as published, on the machines that their authors used; compare with care. The last column is the published\nfigure over ours.\n\n" +
-		"| work | published | source | ours | ratio |\n|---|---:|---|---:|---:|\n"
-	for _, q := range references {
-		if r, ok := by[q.result]; ok {
-			fmt.Fprintf(b, "%s| %s | %s | %s | %s | %.1fx |\n", head, q.work, q.figure, q.source, people(r.Value, r.Unit), q.scale/r.Value)
-			head = ""
+// preambleSection is the heading in the preamble, which is written anew.
+const preambleSection = "How to reproduce"
+
+// split finds the sections of a page.
+func split(page string) (headings []string, sections map[string]string) {
+	sections = map[string]string{}
+	for i, text := range strings.Split(page, "\n## ") {
+		heading, body, _ := strings.Cut(text, "\n")
+		if i == 0 || heading == preambleSection {
+			continue
 		}
+		headings, sections[heading] = append(headings, heading), body
 	}
+	return headings, sections
+}
+
+// parts groups results by their section.
+func parts(list []Result) (all [][]Result) {
+	for i, r := range list {
+		if i == 0 || list[i-1].section != r.section {
+			all = append(all, nil)
+		}
+		all[len(all)-1] = append(all[len(all)-1], r)
+	}
+	return all
+}
+
+// section returns the text of a section: the machine and command, and a table with a column for each comparison that any
+// result has.
+func section(about string, list []Result) string {
+	var b strings.Builder
+	b.WriteString(about + "\n")
+	columns := []struct {
+		name string
+		of   func(r Result) string
+	}{
+		{"Lattigo", func(r Result) string { return ratio(r.LattigoRatio) }},
+		{"plain", func(r Result) string { return ratio(r.PlainRatio) }},
+		{"want", func(r Result) string { return r.wanted(func(v float64) string { return people(v, r.Unit) }) }},
+		{"of it", func(r Result) string { return ratio(r.WantRatio) }},
+	}
+	b.WriteString("\n| what | name | measured |")
+	line := "|---|---|---:|"
+	for i := range columns {
+		if !slices.ContainsFunc(list, func(r Result) bool { return columns[i].of(r) != "-" }) {
+			columns[i].name = ""
+			continue
+		}
+		fmt.Fprintf(&b, " %s |", columns[i].name)
+		line += "---:|"
+	}
+	fmt.Fprintf(&b, "\n%s\n", line)
+	for _, r := range list {
+		fmt.Fprintf(&b, "| %s | `%s` | %s |", r.What, r.Name, people(r.Value, r.Unit))
+		for _, c := range columns {
+			if c.name != "" {
+				fmt.Fprintf(&b, " %s |", c.of(r))
+			}
+		}
+		b.WriteString("\n")
+	}
+	return b.String()
 }
 
 // people prints a value with its unit, bytes in decimal multiples.

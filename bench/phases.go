@@ -56,7 +56,7 @@ var Phases = []Phase{
 	{"check", "sacrifice and MAC check"},
 	{"mackey", "MAC key"},
 	{"other", "other rounds"},
-	{"transport", "waiting, transport, and work on what comes in pieces: check of proofs, results"},
+	{"transport", "waiting and transport, with checks of proofs and results as they arrive"},
 }
 
 // phaseOf is the phase of a round by its label.

@@ -53,22 +53,40 @@ type run struct {
 type Row struct {
 	Section string // for people: what it belongs to
 	Names   []string
+	Memory  uint64 // estimate of the bytes that it needs in all processes; 0: little
 	Run     func(ctx context.Context) ([]Result, error)
 }
 
-// Run runs the rows with a name that the filter matches, in order, and gives the results that it matches. say is told
-// what comes next.
-func Run(ctx context.Context, rows []Row, filter *regexp.Regexp, say func(line string)) ([]Result, error) {
+// Lacks compares the estimated memory with the available memory. It returns "" if the row fits or if the available memory is
+// unknown (0), and otherwise a phrase with both numbers.
+func Lacks(need, available uint64) string {
+	if available == 0 || need <= available {
+		return ""
+	}
+	return fmt.Sprintf("needs about %s of memory, %s are available", people(float64(need), "B"), people(float64(available), "B"))
+}
+
+// Run runs the rows with a name that the filter matches, in order, and returns the results that it matches. It skips rows
+// that need more memory than is available (see Lacks), and returns an error if it skips all. Run calls say before each row
+// and for each skipped row.
+func Run(ctx context.Context, rows []Row, filter *regexp.Regexp, available uint64, say func(line string)) ([]Result, error) {
 	if !slices.ContainsFunc(rows, func(r Row) bool { return matches(r.Names, filter) }) {
 		return nil, fmt.Errorf("bench: nothing is called %q; --list writes what there is", filter)
 	}
 	var list []Result
+	var skipped error
 	for _, row := range rows {
 		if !matches(row.Names, filter) {
 			continue
 		}
 		if err := ctx.Err(); err != nil {
 			return nil, err
+		}
+		//lodge:check bench/row-memory [run=^TestRunSkips$] a row exhausts the memory of the machine
+		if why := Lacks(row.Memory, available); why != "" {
+			skipped = fmt.Errorf("bench: %s %s", row.Names[0], why)
+			say(row.Names[0] + ": skipped: it " + why)
+			continue
 		}
 		say(row.Names[0])
 		got, err := row.Run(ctx)
@@ -87,6 +105,9 @@ func Run(ctx context.Context, rows []Row, filter *regexp.Regexp, say func(line s
 		if len(got) != len(row.Names) {
 			return nil, fmt.Errorf("bench: the row %v gave %d results", row.Names, len(got))
 		}
+	}
+	if len(list) == 0 {
+		return nil, skipped
 	}
 	return list, nil
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime"
-	"strings"
 
 	"github.com/lodge-mpc/lodge/engine/lwe"
 	"github.com/lodge-mpc/lodge/engine/protocol/round"
@@ -35,17 +34,28 @@ func ThresholdWant(stem, form string, threshold int) float64 {
 	}[stem][form]
 }
 
-// Thresholds are those that a set is measured with: 1, and for the default set some larger ones.
-func Thresholds(set *lwe.Set) []int {
-	if set.Name == lwe.Default {
-		return []int{1, 3, 6}
+// Thresholds are those that a set is measured with: 1, and for the default set some larger ones; of them those for which
+// the parties are enough, if their number is given.
+func (o *Options) Thresholds(set *lwe.Set) (list []int) {
+	for _, t := range []int{1, 3, 6} {
+		if (t == 1 || set.Name == lwe.Default) && (o.Parties == 0 || 2*t+1 <= o.Parties) {
+			list = append(list, t)
+		}
 	}
-	return []int{1}
+	return list
 }
 
-// ThresholdSlug is a set's name in names of results.
-func ThresholdSlug(set *lwe.Set) string {
-	return strings.ReplaceAll(strings.ToLower(set.Name), "-", "_")
+// Holders is how many parties hold a key with the threshold.
+func (o *Options) Holders(threshold int) int { return max(2*threshold+1, o.Parties) }
+
+// ThresholdSlug ends the names of a set's results: the set, and the number of holders unless it is the least.
+func (o *Options) ThresholdSlug(set *lwe.Set) string { return slug(set.Name) + o.holdersSuffix() }
+
+func (o *Options) holdersSuffix() string {
+	if o.Parties == 0 {
+		return ""
+	}
+	return fmt.Sprintf("_n%d", o.Parties)
 }
 
 // ThresholdMessages are the messages of a batch of so many seconds a row: 20,000, or fewer when that is less than one.
@@ -58,7 +68,7 @@ func (o *Options) ThresholdMessages(threshold int) int {
 func (o *Options) ThresholdOperations() (rows []Row) {
 	for _, set := range o.Threshold {
 		section := len(rows)
-		for _, t := range Thresholds(set) {
+		for _, t := range o.Thresholds(set) {
 			for _, form := range ThresholdForms {
 				rows = append(rows, o.quorum(set, t, form))
 			}
@@ -76,7 +86,7 @@ func (o *Options) quorum(set *lwe.Set, threshold int, form string) Row {
 	results := func(made, decrypted float64) []Result {
 		one := func(stem, what string, v float64) Result {
 			return Result{
-				Name: fmt.Sprintf("threshold_engine_%s_%s_t%d_%s", stem, form, threshold, ThresholdSlug(set)), Unit: "us", Value: v,
+				Name: fmt.Sprintf("threshold_engine_%s_%s_t%d_%s", stem, form, threshold, slug(set.Name)), Unit: "us", Value: v,
 				What: fmt.Sprintf("CPU time of a party for %s, %s form, t = %d, %d at a time", what, form, threshold, count),
 			}.Wanted(ThresholdWant(stem+"_us", form, threshold))
 		}
@@ -87,32 +97,39 @@ func (o *Options) quorum(set *lwe.Set, threshold int, form string) Row {
 		names = append(names, r.Name)
 	}
 	return Row{Names: names, Run: func(ctx context.Context) ([]Result, error) {
-		s, err := lwe.New(set)
-		if err != nil {
-			return nil, err
-		}
-		p, err := decrypt.ParamsOf(s, threshold, form == "paper")
-		if err != nil {
-			return nil, err
-		}
-		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-		q := &quorum{Params: p, random: rand.New(rand.NewPCG(1, uint64(threshold))), count: count}
-		var times [2][]float64
-		for range o.ThresholdRuns() {
-			w := [2]stopwatch{}
-			batches, err := q.masks(ctx, &w[0])
-			if err == nil {
-				err = q.decrypt(ctx, batches, &w[1])
-			}
-			if err != nil {
-				return nil, err
-			}
-			for i := range times {
-				times[i] = append(times[i], max(w[i].steps+w[i].frames, 1e-7)*1e6/float64(count*p.Parties))
-			}
-		}
-		return results(Median(times[0]), Median(times[1])), nil
+		made, decrypted, err := quorumSeconds(ctx, set, threshold, form, count, o.ThresholdRuns())
+		return results(1e6*made, 1e6*decrypted), err
 	}}
+}
+
+// quorumSeconds measures making masks of a form and decrypting with them: the CPU-seconds of a party of the quorum for one of
+// count, the medians of some runs. All parties run one after the other on one thread.
+func quorumSeconds(ctx context.Context, set *lwe.Set, threshold int, form string, count, runs int) (mask, opening float64, err error) {
+	s, err := lwe.New(set)
+	if err != nil {
+		return 0, 0, err
+	}
+	p, err := decrypt.ParamsOf(s, threshold, form == "paper")
+	if err != nil {
+		return 0, 0, err
+	}
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	q := &quorum{Params: p, random: rand.New(rand.NewPCG(1, uint64(threshold))), count: count}
+	var times [2][]float64
+	for range runs {
+		w := [2]stopwatch{}
+		batches, err := q.masks(ctx, &w[0])
+		if err == nil {
+			err = q.decrypt(ctx, batches, &w[1])
+		}
+		if err != nil {
+			return 0, 0, err
+		}
+		for i := range times {
+			times[i] = append(times[i], max(w[i].steps+w[i].frames, 1e-7)/float64(count*p.Parties))
+		}
+	}
+	return Median(times[0]), Median(times[1]), nil
 }
 
 // ThresholdRuns is how often something is measured, of which the result is the median.

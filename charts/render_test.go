@@ -255,12 +255,18 @@ var other = map[string]string{
 	"tls.ca=x":                   "ca: /etc/lodge/config/ca.pem",
 }
 
+// attesterKey is the public key of an attester.
+const attesterKey = "7bc1b4e0dd9b1f6f0c3d8a3e6a2b2f7f93ab1f0cfbf1bf2e7d5d1b20c1f4a2c9"
+
 // TestThreshold holds that rules for threshold keys reach a party's configuration as they are written, which it takes, and
 // that others are refused.
 func TestThreshold(t *testing.T) {
 	client := "party.config.clients[0].name=app,party.config.clients[0].identity=spiffe://x/app,party.config.clients[0].permissions={decrypt,approve}"
 	rules := "party.config.allow_passive_threshold=true,party.config.threshold.rules[0].client=app,party.config.threshold.rules[0].messages_per_hour=10000000," +
 		"party.config.threshold.rules[0].epochs={1},party.config.threshold.rules[0].keys={" + strings.Repeat("9c", 32) + "}"
+	unguarded := rules
+	rules += ",party.config.threshold.attesters[0].name=pipeline,party.config.threshold.attesters[0].key=" + attesterKey +
+		",party.config.threshold.rules[0].provenance={pipeline}"
 	list, err := render(t, minimal("party", "--set", client, "--set", rules)...)
 	if err != nil {
 		t.Fatal(err)
@@ -272,7 +278,9 @@ func TestThreshold(t *testing.T) {
 		}
 	}
 	for want, set := range map[string]string{
-		"messages_per_hour": "party.config.threshold.rules[0].client=app",
+		"messages_per_hour": "party.config.threshold.rules[0].client=app,party.config.threshold.rules[0].any_ciphertexts=true",
+		"provenance":        unguarded, // which would let the client read the key
+		"any_ciphertexts":   unguarded + ",party.config.threshold.rules[0].any_ciphertexts=false",
 		"approval":          rules + ",party.config.threshold.rules[0].approval=1",
 		"keys":              rules + ",party.config.threshold.rules[0].keys={9c}",
 		"key":               "party.config.threshold.attesters[0].name=a",

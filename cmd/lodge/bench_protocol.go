@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -33,11 +34,8 @@ func benchMemory(parties int) uint64 {
 	return min(enough, kB<<10/10*9/uint64(parties))
 }
 
-// latencyParties is the number of parties whose first triples are waited for.
-const latencyParties = 3
-
 // protocolRows are the measurements of parties that are processes, each on a CPU of its own while there are enough.
-func protocolRows(cmd *cobra.Command, o *bench.Options) (rows []bench.Row) {
+func protocolRows(cmd *cobra.Command, o *bench.Options) (rows []bench.Row, _ error) {
 	for _, set := range o.Sets {
 		first := len(rows)
 		p := &protocolBench{cmd: cmd, options: o, set: set, duration: 10 * o.Duration}
@@ -50,10 +48,10 @@ func protocolRows(cmd *cobra.Command, o *bench.Options) (rows []bench.Row) {
 			rows = append(rows, p.keys(o.Dim(set)))
 		}
 		for i := range rows[first:] {
-			rows[first+i].Section = fmt.Sprintf("Whole protocols with %s, %d parties", set.Name, o.Parties)
+			rows[first+i].Section = fmt.Sprintf("Whole protocols with %s, %d parties", set.Name, o.PartyCount())
 		}
 	}
-	return rows
+	return rows, nil
 }
 
 // protocolBench measures one set.
@@ -252,7 +250,7 @@ func (n *network) sacrifice(ctx context.Context, field string, d time.Duration) 
 // triples measures batches of one kind after one that makes the MAC key, which counts as a key: first one at a time, so
 // that time and memory are those of a batch, and then two at a time.
 func (p *protocolBench) triples(kind string, dim int) bench.Row {
-	field, sfx := p.options.FieldOf(p.set), bench.Suffix(p.set)
+	field, sfx := p.options.FieldOf(p.set), p.options.Suffix(p.set)
 	stem, of := kind, "scalar, "+field
 	if kind == "matrix" {
 		stem, of = fmt.Sprintf("matrix_d%d", dim), fmt.Sprintf("%d x %d, %s", dim, dim, field)
@@ -283,8 +281,9 @@ func (p *protocolBench) triples(kind string, dim int) bench.Row {
 		}
 		return list
 	}
-	return bench.Row{Names: namesOf(results(&network{}, &batches{}, &batches{}, sacrificed{})), Run: func(ctx context.Context) ([]bench.Result, error) {
-		n, err := p.start(ctx, p.options.Parties, dim)
+	memory := bench.ClusterMemory(p.set, dim, p.options.PartyCount(), 2)
+	return bench.Row{Names: namesOf(results(&network{}, &batches{}, &batches{}, sacrificed{})), Memory: memory, Run: func(ctx context.Context) ([]bench.Result, error) {
+		n, err := p.start(ctx, p.options.PartyCount(), dim)
 		if err != nil {
 			return nil, err
 		}
@@ -329,13 +328,20 @@ func namesOf(list []bench.Result) (names []string) {
 
 // growth measures what a scalar triple costs in each field of the set.
 func (p *protocolBench) growth() bench.Row {
-	sfx, first, last := bench.Suffix(p.set), p.set.Fields[0], p.set.Fields[len(p.set.Fields)-1]
+	sfx, fields := p.options.SetSuffix(p.set), p.set.Fields
+	if p.options.Field != "" {
+		fields = slices.DeleteFunc(slices.Clone(fields), func(f params.FieldSpec) bool { return f.Name != p.options.Field })
+	}
+	first, last := fields[0], fields[len(fields)-1]
 	results := func(cost []float64) (list []bench.Result) {
-		for i, f := range p.set.Fields {
+		for i, f := range fields {
 			list = append(list, bench.Result{
 				Name: fmt.Sprintf("scalar_cpu_us_per_triple_%s%s", f.Name, sfx), Unit: "us", Value: cost[i],
 				What: "CPU time of a party for a triple: scalar, " + f.Name,
 			})
+		}
+		if len(fields) == 1 {
+			return list
 		}
 		bits := float64(last.P().BitLen()) / float64(first.P().BitLen())
 		return append(list, bench.Result{
@@ -343,14 +349,14 @@ func (p *protocolBench) growth() bench.Row {
 			What: fmt.Sprintf("growth of this time from %s to %s over that of the field's bits", first.Name, last.Name),
 		})
 	}
-	cost := make([]float64, len(p.set.Fields))
+	cost := make([]float64, len(fields))
 	return bench.Row{Names: namesOf(results(cost)), Run: func(ctx context.Context) ([]bench.Result, error) {
-		n, err := p.start(ctx, p.options.Parties, 1)
+		n, err := p.start(ctx, p.options.PartyCount(), 1)
 		if err != nil {
 			return nil, err
 		}
 		defer n.stop()
-		for i, f := range p.set.Fields {
+		for i, f := range fields {
 			if err := n.warm(ctx, f.Name); err != nil {
 				return nil, err
 			}
@@ -366,10 +372,10 @@ func (p *protocolBench) growth() bench.Row {
 
 // keys measures proved key generation, with the rotation keys that matrix blocks of the dimension take.
 func (p *protocolBench) keys(dim int) bench.Row {
-	sfx := bench.Suffix(p.set)
-	of := fmt.Sprintf("proved key generation, d = %d, %d parties", dim, latencyParties)
+	sfx := p.options.SetSuffix(p.set)
+	of := fmt.Sprintf("proved key generation, d = %d, %d parties", dim, p.options.KeyParties())
 	name := func(unit string) string {
-		return fmt.Sprintf("keygen_d%d_%s_%d_parties%s", dim, unit, latencyParties, sfx)
+		return fmt.Sprintf("keygen_d%d_%s_%d_parties%s", dim, unit, p.options.KeyParties(), sfx)
 	}
 	results := func(wall, cpu, sent, peak float64) []bench.Result {
 		return []bench.Result{
@@ -379,9 +385,10 @@ func (p *protocolBench) keys(dim int) bench.Row {
 			{Name: name("peak_rss"), Unit: "B", Value: peak, What: "peak memory of a party: " + of},
 		}
 	}
-	return bench.Row{Names: namesOf(results(0, 0, 0, 0)), Run: func(ctx context.Context) ([]bench.Result, error) {
+	memory := bench.ClusterMemory(p.set, dim, p.options.KeyParties(), 1)
+	return bench.Row{Names: namesOf(results(0, 0, 0, 0)), Memory: memory, Run: func(ctx context.Context) ([]bench.Result, error) {
 		began := time.Now()
-		n, err := p.start(ctx, latencyParties, dim)
+		n, err := p.start(ctx, p.options.KeyParties(), dim)
 		if err != nil {
 			return nil, err
 		}
@@ -396,7 +403,7 @@ func (p *protocolBench) keys(dim int) bench.Row {
 		}
 		var cpu, sent float64
 		for i, c := range counted {
-			cpu += c["process_cpu_seconds_total"] / latencyParties
+			cpu += c["process_cpu_seconds_total"] / float64(p.options.KeyParties())
 			sent = max(sent, float64(n.keys.GetParties()[i].GetStatus().GetProgress().GetSentBytes()))
 		}
 		return results(wall, cpu, sent, peakOf(n.keys)), nil
@@ -409,12 +416,15 @@ const latencyRuns = 3
 // latency measures how long the smallest batch takes once there are keys: the first, for which the parties make a MAC
 // key, and the second.
 func (p *protocolBench) latency() bench.Row {
-	field, sfx := p.options.FieldOf(p.set), bench.Suffix(p.set)
-	of := fmt.Sprintf("batch of scalar triples, %d parties, %s, median of %d new clusters", latencyParties, field, latencyRuns)
+	field, sfx := p.options.FieldOf(p.set), p.options.Suffix(p.set)
+	of := fmt.Sprintf("batch of scalar triples, %d parties, %s, median of %d new clusters", p.options.KeyParties(), field, latencyRuns)
+	name := func(which string) string {
+		return fmt.Sprintf("scalar_%s_batch_seconds_%d_parties%s", which, p.options.KeyParties(), sfx)
+	}
 	results := func(first, second float64) []bench.Result {
 		return []bench.Result{
-			{Name: "scalar_first_batch_seconds_3_parties" + sfx, Unit: "s", Value: first, What: "time of the first smallest " + of + ", MAC key included"},
-			{Name: "scalar_next_batch_seconds_3_parties" + sfx, Unit: "s", Value: second, What: "time of the next smallest " + of},
+			{Name: name("first"), Unit: "s", Value: first, What: "time of the first smallest " + of + ", MAC key included"},
+			{Name: name("next"), Unit: "s", Value: second, What: "time of the next smallest " + of},
 		}
 	}
 	return bench.Row{Names: namesOf(results(0, 0)), Run: func(ctx context.Context) ([]bench.Result, error) {
@@ -432,7 +442,7 @@ func (p *protocolBench) latency() bench.Row {
 
 // firstBatches is what the first two of the smallest batches take in a new cluster that has keys.
 func (p *protocolBench) firstBatches(ctx context.Context, field string) (first, second float64, err error) {
-	n, err := p.start(ctx, latencyParties, 1)
+	n, err := p.start(ctx, p.options.KeyParties(), 1)
 	if err != nil {
 		return 0, 0, err
 	}

@@ -18,6 +18,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/lodge-mpc/lodge/bench"
+	"github.com/lodge-mpc/lodge/engine/params"
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
 	statusv1 "github.com/lodge-mpc/lodge/proto/lodge/status/v1"
 	stockv1 "github.com/lodge-mpc/lodge/proto/lodge/stock/v1"
@@ -31,14 +32,12 @@ import (
 
 // What the benchmark of the stock keeps, and how clients draw from it.
 const (
-	stockParties  = 3
-	stockTuples   = 10_000_000 // scalar triples over p128; fewer when a row has less than a second
+	stockTuples   = 10_000_000 // scalar triples; fewer when a row has less than a second, or of larger fields
 	stockLeast    = 50_000
-	stockBytes    = 96  // of a party's shares of one
+	stockElements = 6   // a party's shares of one, and of its MACs
 	stockClients  = 100 // connections
 	stockRate     = 500 // reservations a second, in total
 	stockPerDraw  = 100 // tuples of a reservation
-	stockSet      = bench.Headline
 	stockBatch    = "bench-1"
 	stockMACKey   = "mac-bench"
 	stockDataUnit = 1 << 20 // bytes that the benchmark stores at a time
@@ -46,10 +45,13 @@ const (
 
 // stockRows are the measurements of a cluster that has tuples, and gives them out. The tuples are random bytes: storing
 // and giving out does not depend on what they are.
-func stockRows(cmd *cobra.Command, o *bench.Options) []bench.Row {
-	b := &stockBench{cmd: cmd, duration: 20 * o.Duration, tuples: int(min(1, o.Duration.Seconds()) * stockTuples)}
+func stockRows(cmd *cobra.Command, o *bench.Options) ([]bench.Row, error) {
+	b := &stockBench{cmd: cmd, parties: o.KeyParties(), duration: 20 * o.Duration, tuples: int(min(1, o.Duration.Seconds()) * stockTuples)}
+	if err := b.choose(o.Field); err != nil {
+		return nil, err
+	}
 	b.tuples = max(b.tuples, stockLeast)
-	of := fmt.Sprintf("%d scalar triples, p128, embedded store", b.tuples)
+	of := fmt.Sprintf("%d scalar triples, %s, embedded store", b.tuples, b.class.Field)
 	results := func(m *stockMeasured) []bench.Result {
 		return []bench.Result{
 			{Name: "stock_store_bytes_per_second", Unit: "B/s", Value: m.store, What: "bytes of shares stored, encrypted, by one process: " + of},
@@ -57,16 +59,16 @@ func stockRows(cmd *cobra.Command, o *bench.Options) []bench.Row {
 			{Name: "stock_fetch_bytes_per_second", Unit: "B/s", Value: m.fetch, What: "bytes of shares that a client draws over mutual TLS: " + of},
 			{Name: "stock_fetch_peak_rss", Unit: "B", Value: m.fetchPeak, What: "peak memory of the party meanwhile: " + of},
 			{Name: "reserve_one_party_p50", Unit: "ms", Value: m.record.at(50), What: m.record.what("median time of a reservation at one party")},
-			{Name: "reserve_one_party_p99", Unit: "ms", Value: m.record.at(99), What: m.record.what("99th percentile of it")},
+			{Name: "reserve_one_party_p99", Unit: "ms", Value: m.record.at(99), What: m.record.what("99th percentile")},
 			{Name: "reserve_p50", Unit: "ms", Value: m.reserve.at(50), What: m.reserve.what("median time of a reservation at all parties")},
-			{Name: "reserve_p99", Unit: "ms", Value: m.reserve.at(99), What: m.reserve.what("99th percentile of it")},
-			{Name: "draw_p50", Unit: "ms", Value: m.draw.at(50), What: "median time to draw one of these from a party, one after the other"},
-			{Name: "draw_p99", Unit: "ms", Value: m.draw.at(99), What: "99th percentile of it"},
+			{Name: "reserve_p99", Unit: "ms", Value: m.reserve.at(99), What: m.reserve.what("99th percentile")},
+			{Name: "draw_p50", Unit: "ms", Value: m.draw.at(50), What: "median time to draw one reservation from a party, in sequence"},
+			{Name: "draw_p99", Unit: "ms", Value: m.draw.at(99), What: "99th percentile"},
 			{Name: "reserve_achieved", Unit: "1/s", Value: m.achieved, What: m.reserve.what("reservations that were made in a second")},
 		}
 	}
 	return []bench.Row{{
-		Section: fmt.Sprintf("Stock, %d parties", stockParties), Names: namesOf(results(&stockMeasured{})),
+		Section: fmt.Sprintf("Stock, %d parties", b.parties), Names: namesOf(results(&stockMeasured{})),
 		Run: func(ctx context.Context) ([]bench.Result, error) {
 			m, err := b.measure(ctx)
 			if err != nil {
@@ -74,13 +76,40 @@ func stockRows(cmd *cobra.Command, o *bench.Options) []bench.Row {
 			}
 			return results(m), nil
 		},
-	}}
+	}}, nil
 }
 
+// stockBench measures one class of tuples.
 type stockBench struct {
 	cmd      *cobra.Command
+	parties  int
 	duration time.Duration
 	tuples   int
+	bytes    uint64 // of a party's shares of one tuple
+	class    *tuplesv1.Class
+}
+
+// choose takes the headline set, or the default one for a field that only that has.
+func (b *stockBench) choose(field string) error {
+	if field == "" {
+		field = "p128"
+	}
+	var err error
+	for _, name := range []string{bench.Headline, params.Default} {
+		var set *params.Set
+		if set, err = params.Lookup(name); err != nil {
+			return err
+		}
+		var spec params.FieldSpec
+		if spec, err = set.Field(field); err == nil {
+			const small = 128
+			bits := spec.P().BitLen()
+			b.bytes, b.tuples = uint64(stockElements*bits/8), b.tuples*small/max(bits, small)
+			b.class = &tuplesv1.Class{Tenant: devnet.Tenant, Kind: jobv1.Kind_KIND_SCALAR, Params: name, Field: field}
+			return nil
+		}
+	}
+	return err
 }
 
 // stockMeasured are the figures; those of storing are of the last party.
@@ -105,7 +134,7 @@ func (latencies) what(s string) string {
 
 func (b *stockBench) measure(ctx context.Context) (*stockMeasured, error) {
 	m := &stockMeasured{}
-	c, err := startCluster(b.cmd, clusterOptions{parties: stockParties, set: stockSet, before: func(net *devnet.Cluster) error {
+	c, err := startCluster(b.cmd, clusterOptions{parties: b.parties, set: b.class.Params, before: func(net *devnet.Cluster) error {
 		for i, file := range net.Parties {
 			if err := b.fill(file, i, m); err != nil {
 				return err
@@ -142,31 +171,31 @@ func (b *stockBench) fill(file string, party int, m *stockMeasured) error {
 	if err != nil {
 		return err
 	}
-	err = plantKeys(v, f.Roster.Hash())
+	err = b.plantKeys(v, f.Roster.Hash())
 	if err == nil {
 		debug.FreeOSMemory() // what other benchmarks of this process left is not of this one
 		resetPeak(os.Getpid())
 		began := time.Now()
-		err = plantTuples(v, party, b.tuples)
-		m.store = float64(b.tuples*stockBytes) / time.Since(began).Seconds()
+		err = b.plantTuples(v, party)
+		m.store = float64(b.tuples) * float64(b.bytes) / time.Since(began).Seconds()
 		_, peak := metrics.ResidentBytes()
 		m.storePeak = float64(peak)
 	}
 	return errors.Join(err, v.Close())
 }
 
-func plantKeys(v *vault.Vault, roster [32]byte) error {
-	e, err := v.NewEpoch(vault.Epoch{ID: 1, Params: stockSet, Purpose: "triples", RosterHash: roster})
+func (b *stockBench) plantKeys(v *vault.Vault, roster [32]byte) error {
+	e, err := v.NewEpoch(vault.Epoch{ID: 1, Params: b.class.Params, Purpose: "triples", RosterHash: roster})
 	if err != nil {
 		return err
 	}
 	return errors.Join(e.Commit(), v.ActivateEpoch(1))
 }
 
-func plantTuples(v *vault.Vault, party, count int) error {
+func (b *stockBench) plantTuples(v *vault.Vault, party int) error {
 	w, err := v.NewBatch(vault.Batch{
-		ID: stockBatch, Epoch: 1, MACKey: stockMACKey, Params: stockSet, Field: "p128", Kind: "scalar", Dim: 1, Count: uint64(count),
-		Tenant: devnet.Tenant, TupleBytes: stockBytes,
+		ID: stockBatch, Epoch: 1, MACKey: stockMACKey, Params: b.class.Params, Field: b.class.Field, Kind: "scalar", Dim: 1,
+		Count: uint64(b.tuples), Tenant: devnet.Tenant, TupleBytes: b.bytes,
 	})
 	if err != nil {
 		return err
@@ -174,28 +203,24 @@ func plantTuples(v *vault.Vault, party, count int) error {
 	defer w.Abort() // does nothing after Commit
 	data := make([]byte, stockDataUnit)
 	rand.NewChaCha8([32]byte{byte(party)}).Read(data)
-	for left := count * stockBytes; left > 0; left -= len(data) {
+	for left := b.tuples * int(b.bytes); left > 0; left -= len(data) {
 		data = data[:min(len(data), left)]
 		if _, err := w.Write(data); err != nil {
 			return err
 		}
 	}
-	fresh := &vault.NewMACKey{MACKey: vault.MACKey{ID: stockMACKey, Epoch: 1, Params: stockSet, Field: "p128", Tenant: devnet.Tenant}}
+	fresh := &vault.NewMACKey{MACKey: vault.MACKey{ID: stockMACKey, Epoch: 1, Params: b.class.Params, Field: b.class.Field, Tenant: devnet.Tenant}}
 	return errors.Join(w.Commit(fresh), v.ActivateBatch(stockBatch))
-}
-
-// stockClass is that of the planted tuples.
-func stockClass() *tuplesv1.Class {
-	return &tuplesv1.Class{Tenant: devnet.Tenant, Kind: jobv1.Kind_KIND_SCALAR, Params: stockSet, Field: "p128"}
 }
 
 // connection is one client's to the coordinator and to a party.
 type connection struct {
 	stock  stockv1.StockServiceClient
 	tuples tuplesv1.TuplesServiceClient
+	class  *tuplesv1.Class
 }
 
-func connect(c *cluster) (conns []connection, closing func(), err error) {
+func (b *stockBench) connect(c *cluster) (conns []connection, closing func(), err error) {
 	var open []*grpc.ClientConn
 	closing = func() {
 		for _, c := range open {
@@ -210,7 +235,7 @@ func connect(c *cluster) (conns []connection, closing func(), err error) {
 			var two *grpc.ClientConn
 			if two, err = dial(c.net, devnet.ClientName(0), p.Address, p.Identity); err == nil {
 				open = append(open, two)
-				conns = append(conns, connection{stockv1.NewStockServiceClient(one), tuplesv1.NewTuplesServiceClient(two)})
+				conns = append(conns, connection{stockv1.NewStockServiceClient(one), tuplesv1.NewTuplesServiceClient(two), b.class})
 			}
 		}
 		if err != nil {
@@ -224,7 +249,7 @@ func connect(c *cluster) (conns []connection, closing func(), err error) {
 // open has the clients reserve at a rate that does not wait for answers, and then one of them draw all that was
 // reserved from party 0, one reservation after the other.
 func (b *stockBench) open(ctx context.Context, c *cluster, m *stockMeasured) error {
-	conns, closing, err := connect(c)
+	conns, closing, err := b.connect(c)
 	if err != nil {
 		return err
 	}
@@ -251,7 +276,7 @@ func (b *stockBench) open(ctx context.Context, c *cluster, m *stockMeasured) err
 	for _, id := range ids {
 		began := time.Now()
 		n, err := readAll(ctx, conns[0].tuples, id)
-		if err == nil && n != stockPerDraw*stockBytes {
+		if err == nil && n != stockPerDraw*int(b.bytes) {
 			err = fmt.Errorf("%d bytes of shares for %d tuples", n, stockPerDraw)
 		}
 		if err != nil {
@@ -307,7 +332,7 @@ func (b *stockBench) record(ctx context.Context, c *cluster, m *stockMeasured) e
 	lease := timestamppb.New(time.Now().Add(time.Hour))
 	m.record, err = b.openLoop(func(i int) error {
 		r, err := clients[i%stockClients].Propose(ctx, &tuplesv1.ProposeRequest{Reservations: []*tuplesv1.Reservation{{
-			Id: fmt.Sprintf("one-%d", i), Class: stockClass(), Epoch: 1, MacKeyId: stockMACKey, Owner: devnet.Operator, Lease: lease,
+			Id: fmt.Sprintf("one-%d", i), Class: b.class, Epoch: 1, MacKeyId: stockMACKey, Owner: devnet.Operator, Lease: lease,
 			Ranges: []*tuplesv1.Range{{BatchId: stockBatch, First: uint64(b.tuples - i - 1), Count: 1}},
 		}}})
 		if err == nil && r.GetOutcomes()[0].GetCode() != "" {
@@ -322,7 +347,7 @@ func (b *stockBench) record(ctx context.Context, c *cluster, m *stockMeasured) e
 func (x connection) reserve(ctx context.Context) (id string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
-	r, err := x.stock.Reserve(ctx, &stockv1.ReserveRequest{Class: stockClass(), Count: stockPerDraw, Wait: true})
+	r, err := x.stock.Reserve(ctx, &stockv1.ReserveRequest{Class: x.class, Count: stockPerDraw, Wait: true})
 	return r.GetReservation().GetId(), err
 }
 
@@ -351,7 +376,7 @@ func (b *stockBench) drawAll(ctx context.Context, c *cluster, m *stockMeasured) 
 	if err != nil || len(list.GetStock()) == 0 {
 		return errors.Join(err, errors.New("no stock"))
 	}
-	r, err := stockv1.NewStockServiceClient(c.operator).Reserve(ctx, &stockv1.ReserveRequest{Class: stockClass(), Count: list.GetStock()[0].GetAvailable() / 10 * 9})
+	r, err := stockv1.NewStockServiceClient(c.operator).Reserve(ctx, &stockv1.ReserveRequest{Class: b.class, Count: list.GetStock()[0].GetAvailable() / 10 * 9})
 	if err != nil {
 		return err
 	}

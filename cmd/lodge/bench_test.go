@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/lodge-mpc/lodge/bench"
 )
 
 // TestMain lets this program be what it tests: clusters start the running program again as parties and coordinators.
@@ -104,10 +106,129 @@ func TestBenchAll(t *testing.T) {
 	}
 }
 
+// The field, the dimension and the number of parties change every row that they can, and the names that say so.
+func TestBenchTakesFieldDimAndParties(t *testing.T) {
+	for _, c := range []struct{ args, want, without string }{
+		{"operations --set S14-64 --field p512 --dim 512", "matmul_d512_s14_64_p512 mul_s14_64_p512 evk_wire_bytes_d512_p512", "mul_s14_64"},
+		{"kernels --field p1024 --dim 256", "matmul_mac_d256 field_mul_p1024 pack_p1024", "field_mul_p128"},
+		{"protocol --set S14-32 --parties 5 --dim 256 --field p256",
+			"scalar_triples_per_cpu_second_s14_32_p256 matrix_d256_bytes_per_triple_s14_32_p256 keygen_d256_seconds_5_parties_s14_32 " +
+				"scalar_first_batch_seconds_5_parties_s14_32_p256 scalar_cpu_us_per_triple_p256_s14_32", "scalar_cpu_us_per_triple_p64_s14_32"},
+		{"protocol --set S14-32 --dim 512", "matrix_d512_cpu_seconds_per_triple_s14_32", "matrix_d128_cpu_seconds_per_triple_s14_32"},
+		{"threshold --parties 7", "threshold_keygen_seconds_t3_l11_50_n7 threshold_keygen_seconds_t1_l11_50_n7", "threshold_keygen_seconds_t6_l11_50"},
+		{"multikey --parties 6", "multikey_nand_k6 multikey_nand_k6_speedup_2_cores", "multikey_nand_k4"},
+		{"stock --field p64 --parties 4", "stock_fetch_bytes_per_second", "mul_s14_64"},
+	} {
+		out, err := runBench(t, append(strings.Fields(c.args), "--list")...)
+		if err != nil {
+			t.Errorf("%s: %v", c.args, err)
+			continue
+		}
+		names := strings.Fields(out)
+		for _, want := range strings.Fields(c.want) {
+			if !slices.Contains(names, want) {
+				t.Errorf("%s: no %s", c.args, want)
+			}
+		}
+		if slices.Contains(names, c.without) {
+			t.Errorf("%s: %s", c.args, c.without)
+		}
+	}
+}
+
+// A run of tiny parameters with another field and number of parties gives what it lists, with parties that are processes.
+func TestBenchProtocolOfAnotherField(t *testing.T) {
+	args := []string{"protocol", "--set", "insecure-6", "--field", "p256", "--dim", "4", "--parties", "3", "--duration", "1us"}
+	listed, err := runBench(t, append(args, "--list")...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := runBench(t, append(args, "--json")...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var results []struct{ Name string }
+	if err := json.Unmarshal([]byte(out), &results); err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, r := range results {
+		names = append(names, r.Name)
+	}
+	if !slices.Equal(names, strings.Fields(listed)) || !slices.Contains(names, "matrix_d4_bytes_per_triple_insecure_6_p256") {
+		t.Errorf("results %v\nlisted %s", names, listed)
+	}
+}
+
+// With tiny parameters every table of the papers is measured, also where parties are processes.
+func TestBenchPaper(t *testing.T) {
+	page := filepath.Join(t.TempDir(), "papers.md")
+	out, err := runBench(t, "paper", "--insecure", "--duration", "1us", "--json", "--write", page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var cells []bench.Compared
+	dec := json.NewDecoder(strings.NewReader(out))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&cells); err != nil {
+		t.Fatal(err)
+	}
+	measured := map[string]int{}
+	for _, c := range cells {
+		if strings.Contains(c.Missing, "failed") || c.Value == nil && c.Missing == "" {
+			t.Errorf("%+v", c)
+		}
+		if c.Value != nil {
+			measured[c.Table]++
+		}
+	}
+	for _, name := range bench.PaperTables() {
+		if measured[name] == 0 {
+			t.Errorf("%s has no figures of ours", name)
+		}
+	}
+	text, err := os.ReadFile(page)
+	if err != nil || !strings.Contains(string(text), "## MatriGear, table 4") {
+		t.Errorf("%v: the page is\n%s", err, text)
+	}
+}
+
+// A dry run of the papers' tables has every row, within 80 columns.
+func TestBenchPaperPlan(t *testing.T) {
+	listed, err := runBench(t, "paper", "--list")
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan, err := runBench(t, "paper", "--dry-run")
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole := strings.Join(strings.Fields(plan), " ")
+	for row := range strings.Lines(listed) {
+		if !strings.Contains(whole, strings.TrimSpace(row)) {
+			t.Errorf("the plan lacks %q", row)
+		}
+	}
+	for line := range strings.Lines(plan) {
+		if len(line) > 81 {
+			t.Errorf("%d columns: %q", len(line), line)
+		}
+	}
+	if !strings.Contains(listed, "matrigear-7/d = 512, log p = 512") || !strings.Contains(listed, "ajax-1/t = 13, processes") {
+		t.Errorf("rows are missing:\n%s", listed)
+	}
+}
+
 func TestBenchRefuses(t *testing.T) {
 	for _, args := range [][]string{
 		{"all", "--set", "none"}, {"all", "--json", "--text"}, {"all", "--parties", "1"}, {"all", "--duration", "0s"},
 		{"kernels", "--filter", "("}, {"kernels", "nonsense"},
+		{"kernels", "--parties", "3"}, {"linear", "--parties", "3"}, {"multikey", "--field", "p256"}, {"threshold", "--dim", "256"},
+		{"threshold", "--parties", "2"}, {"multikey", "--parties", "40"}, {"multikey", "--set", "M11-2", "--parties", "4"},
+		{"operations", "--field", "p64"}, {"operations", "--field", "p100"}, {"operations", "--dim", "100"}, {"operations", "--dim", "1024"},
+		{"operations", "--dim", "512", "--field", "p4096"}, {"kernels", "--list", "--dry-run"}, {"kernels", "--filter", "ntt", "--write", "x.md"},
+		{"paper", "--table", "none"}, {"paper", "--filter", "none"}, {"paper", "--filter", "("}, {"paper", "--set", "S14-64"}, {"paper", "--text"},
+		{"paper", "--field", "p128", "--dim", "3"},
 	} {
 		if _, err := runBench(t, args...); err == nil {
 			t.Errorf("lodge bench %v does something", args)

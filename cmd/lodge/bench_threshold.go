@@ -44,14 +44,15 @@ const (
 
 // thresholdRows are the measurements of threshold keys, with parties that are processes, and before them of what the
 // protocols take without the services.
-func thresholdRows(cmd *cobra.Command, o *bench.Options) []bench.Row {
+func thresholdRows(cmd *cobra.Command, o *bench.Options) ([]bench.Row, error) {
 	rows := o.ThresholdOperations()
 	for _, set := range o.Threshold {
-		for _, t := range bench.Thresholds(set) {
-			b := &thresholdBench{cmd: cmd, set: set, threshold: t, count: o.ThresholdMessages(t), runs: o.ThresholdRuns()}
+		for _, t := range o.Thresholds(set) {
+			b := &thresholdBench{cmd: cmd, set: set, threshold: t, holders: o.Holders(t), count: o.ThresholdMessages(t), runs: o.ThresholdRuns()}
+			b.slug = o.ThresholdSlug(set)
 			b.ones = max(5, int(min(1, o.Duration.Seconds())*thresholdOnes))
 			rows = append(rows, bench.Row{
-				Section: fmt.Sprintf("Threshold keys with %s, t = %d of %d parties", set.Name, t, b.parties()),
+				Section: fmt.Sprintf("Threshold keys with %s, t = %d of %d parties", set.Name, t, b.holders),
 				Names:   namesOf(b.results(newThresholdMeasured())),
 				Run: func(ctx context.Context) ([]bench.Result, error) {
 					m, err := b.measure(ctx)
@@ -63,7 +64,7 @@ func thresholdRows(cmd *cobra.Command, o *bench.Options) []bench.Row {
 			})
 		}
 	}
-	return rows
+	return rows, nil
 }
 
 // thresholdBench measures one set and threshold.
@@ -71,11 +72,10 @@ type thresholdBench struct {
 	cmd               *cobra.Command
 	set               *lwe.Set
 	threshold         int
-	count, runs, ones int // messages of a batch; batches; requests of one ciphertext
+	holders           int    // of a key
+	slug              string // ends the names of results
+	count, runs, ones int    // messages of a batch; batches; requests of one ciphertext
 }
-
-// parties are the fewest among which keys for the threshold are made.
-func (b *thresholdBench) parties() int { return 2*b.threshold + 1 }
 
 // used is what the parties of a quorum took meanwhile, on average.
 type used struct {
@@ -101,7 +101,7 @@ func newThresholdMeasured() *thresholdMeasured {
 
 func (b *thresholdBench) results(m *thresholdMeasured) []bench.Result {
 	name := func(stem string) string {
-		return fmt.Sprintf("threshold_%s_t%d_%s", stem, b.threshold, bench.ThresholdSlug(b.set))
+		return fmt.Sprintf("threshold_%s_t%d_%s", stem, b.threshold, b.slug)
 	}
 	list := []bench.Result{
 		{Name: name("keygen_cpu_seconds"), Unit: "CPU-s", Value: m.keys.cpu, What: "CPU-seconds of a party: key generation"},
@@ -134,7 +134,7 @@ func (b *thresholdBench) results(m *thresholdMeasured) []bench.Result {
 		add("one_trips_"+form, "trips", "round trips between the parties for one ciphertext: half the messages that one waits for", m.alone[form].flights/2, trips)
 		add("one_cpu_ms_"+form, "ms", "CPU time of a party for one ciphertext", 1e3*m.alone[form].cpu, wantOneComputing)
 		add("one_ms_min_"+form, "ms", fmt.Sprintf("shortest time of %d requests of one ciphertext", b.ones), m.latency[form].at(0), 0)
-		add("one_ms_median_"+form, "ms", "median time of them", m.latency[form].at(50), 0)
+		add("one_ms_median_"+form, "ms", "median time", m.latency[form].at(50), 0)
 	}
 	return list
 }
@@ -161,12 +161,32 @@ type thresholdRun struct {
 }
 
 func (b *thresholdBench) measure(ctx context.Context) (*thresholdMeasured, error) {
-	c, err := startCluster(b.cmd, clusterOptions{parties: b.parties(), set: b.set.Name, memory: benchMemory(b.parties()), measured: true})
+	m := newThresholdMeasured()
+	r, err := b.start(ctx, m)
 	if err != nil {
 		return nil, err
 	}
-	defer c.stop()
-	m, r := newThresholdMeasured(), &thresholdRun{thresholdBench: b, cluster: c}
+	defer r.end()
+	for _, form := range bench.ThresholdForms {
+		if err := r.form(ctx, form, m); err != nil {
+			return nil, fmt.Errorf("%s form: %w", form, err)
+		}
+	}
+	return m, nil
+}
+
+// start starts parties, generates keys, and connects a client.
+func (b *thresholdBench) start(ctx context.Context, m *thresholdMeasured) (_ *thresholdRun, err error) {
+	c, err := startCluster(b.cmd, clusterOptions{parties: b.holders, set: b.set.Name, memory: benchMemory(b.holders), measured: true})
+	if err != nil {
+		return nil, err
+	}
+	r := &thresholdRun{thresholdBench: b, cluster: c}
+	defer func() {
+		if err != nil {
+			r.end()
+		}
+	}()
 	for i := range b.threshold + 1 {
 		r.quorum = append(r.quorum, i)
 	}
@@ -180,20 +200,20 @@ func (b *thresholdBench) measure(ctx context.Context) (*thresholdMeasured, error
 	if r.client, err = threshold.Dial(config); err != nil {
 		return nil, err
 	}
-	defer r.client.Close()
 	r.client.Patience = 30 * time.Second
 	if r.key, err = r.client.Key(ctx, r.epoch); err != nil {
 		return nil, err
 	}
-	if r.public, err = r.client.PublicKey(ctx, r.key); err != nil {
-		return nil, err
+	r.public, err = r.client.PublicKey(ctx, r.key)
+	return r, err
+}
+
+// end disconnects the client and stops the parties.
+func (r *thresholdRun) end() {
+	if r.client != nil {
+		r.client.Close()
 	}
-	for _, form := range bench.ThresholdForms {
-		if err := r.form(ctx, form, m); err != nil {
-			return nil, fmt.Errorf("%s form: %w", form, err)
-		}
-	}
-	return m, nil
+	r.cluster.stop()
 }
 
 // median is, of each figure by itself, the median.
@@ -253,7 +273,7 @@ func (r *thresholdRun) keys(ctx context.Context, m *thresholdMeasured) error {
 	}
 	for range runs {
 		var j *coordinatorv1.Job
-		u, err := r.meter(ctx, r.parties(), 1, func() (err error) {
+		u, err := r.meter(ctx, r.holders, 1, func() (err error) {
 			j, err = r.job(ctx, &coordinatorv1.JobRequest{
 				Kind: jobv1.Kind_KIND_KEYS, Params: r.set.Name, Purpose: jobv1.Purpose_PURPOSE_THRESHOLD, Threshold: uint32(r.threshold),
 				Timeout: durationpb.New(time.Hour),
@@ -263,7 +283,7 @@ func (r *thresholdRun) keys(ctx context.Context, m *thresholdMeasured) error {
 		if err != nil {
 			return err
 		}
-		u.sent, u.peak, r.epoch = float64(sentBytes(j))/float64(r.parties()), peakOf(j), j.GetEpoch()
+		u.sent, u.peak, r.epoch = float64(sentBytes(j))/float64(r.holders), peakOf(j), j.GetEpoch()
 		list = append(list, u)
 	}
 	m.keys = median(list)

@@ -35,6 +35,7 @@ type configReport struct {
 	Listen   string           `json:"listen,omitempty"`
 	Parties  int              `json:"parties"`
 	Settings []settingReport  `json:"settings,omitempty"`
+	Warnings []string         `json:"warnings,omitempty"` // about what loads and is dangerous
 	Error    string           `json:"error,omitempty"`
 	settings []config.Setting // as they were read
 }
@@ -132,6 +133,10 @@ func checkConfig(path string, set []string) (configReport, error) {
 		f, err := config.LoadParty(path, set...)
 		if err == nil {
 			r.Name, r.Listen, r.Parties, r.settings = f.Name, f.Listen, len(f.Roster.Parties), f.Settings
+			readers := f.Threshold.KeyReaders()
+			for i := range readers {
+				r.Warnings = append(r.Warnings, "threshold.rules: "+readers[i].Warning())
+			}
 		}
 		return r.withSettings(), err
 	}
@@ -162,6 +167,9 @@ func printConfigs(w io.Writer, list []configReport) {
 		fmt.Fprintf(w, "%s: of %s %s%s, listens on %s\n", r.File, r.Of, r.Name, parties, r.Listen)
 		for _, s := range r.Settings {
 			fmt.Fprintf(w, "  %s: %s (%s)\n", s.Key, s.Value, s.From)
+		}
+		for _, warning := range r.Warnings {
+			fmt.Fprintf(w, "  warning: %s\n", warning)
 		}
 	}
 }

@@ -41,6 +41,16 @@ func TestConfigCheck(t *testing.T) {
 		!strings.Contains(r.Files[1].Error, "policy.max_count: missing or not positive") {
 		t.Errorf("%v\n%s", err, out)
 	}
+	if strings.Contains(out, "warning") {
+		t.Errorf("a warning about a cluster without rules:\n%s", out)
+	}
+	dev, err := devnet.Write(filepath.Join(t.TempDir(), "cluster"), devnet.Options{Parties: 2, Params: []string{"insecure-8"}, Insecure: true, Dev: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out, err = run("check", dev.Parties[0]); err != nil || !strings.Contains(out, `warning: threshold.rules: client "app" can read the keys`) {
+		t.Errorf("%v\n%s", err, out)
+	}
 	if out, err = run("check", filepath.Join(net.Dir, "ca.pem")); err == nil {
 		t.Errorf("a certificate is taken for a configuration: %s", out)
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/ed25519"
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
@@ -84,9 +85,10 @@ func demoMultikeyCommand() *cobra.Command {
 		Use:   "multikey",
 		Short: "Hold a sealed-bid auction on bids under the parties' own keys, and kill a party",
 		Long: "Start a cluster as `lodge demo` does. Each party makes keys by itself and encrypts a bid; one of them computes who wins\n" +
-			"a second-price auction and what is paid, on ciphertexts under all parties' keys; all of them decrypt that together, sealed\n" +
-			"to whoever holds the auction. It is compared with the auction in the clear. Then a party is killed with SIGKILL: what is\n" +
-			"under its keys is not decrypted any more, and the others hold the auction among themselves.\n" +
+			"a second-price auction and what is paid, on ciphertexts under all parties' keys, and it is signed that the circuit made the\n" +
+			"result; all of them decrypt that together, sealed to whoever holds the auction. It is compared with the auction in the\n" +
+			"clear. Then a party is killed with SIGKILL: what is under its keys is not decrypted any more, and the others hold the\n" +
+			"auction among themselves.\n" +
 			"Decryption is secure against parties that follow the protocol.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return runDemoMultikey(cmd, o) },
@@ -128,7 +130,20 @@ type multikeyRun struct {
 	app       *mkclient.Client // of whoever holds the auction
 	at        *mkclient.Party  // the party that computes, as it calls it
 	recipient *threshold.Recipient
+	evaluator ed25519.PrivateKey    // signs where results come from
+	word      *threshold.Provenance // that it has signed last
 	epoch     uint64
+}
+
+// attest signs, for the program that has had a result computed, where the result comes from.
+func (d *multikeyRun) attest(ctx context.Context, result []*multikey.Ciphertext) (err error) {
+	d.word, err = d.app.Attest(ctx, result, d.epoch, devnet.Attester, "second-price auction", d.evaluator)
+	return err
+}
+
+// ask has the result that was attested last decrypted for the recipient. Without the attester's word no party decrypts anything.
+func (d *multikeyRun) ask(ctx context.Context, result []*multikey.Ciphertext) (*mkclient.Decrypted, error) {
+	return d.app.Decrypt(ctx, &mkclient.Decryption{Ciphertexts: result, Epoch: d.epoch, Recipient: d.recipient.Public(), Provenance: d.word})
 }
 
 func runDemoMultikey(cmd *cobra.Command, o *demoMultikeyOptions) (err error) {
@@ -183,7 +198,7 @@ func (d *multikeyRun) open() error {
 	if d.recipient, err = threshold.NewRecipient(); err != nil {
 		return err
 	}
-	config, err := lodge.Load(filepath.Join(d.net.Dir, "clients", devnet.App+".yaml"))
+	config, err := lodge.Load(filepath.Join(d.net.Dir, "clients", devnet.Attested+".yaml"))
 	if err != nil {
 		return err
 	}
@@ -191,6 +206,12 @@ func (d *multikeyRun) open() error {
 		return err
 	}
 	d.app.Threshold.Patience = 30 * time.Second // whoever is down on this machine says so at once
+	if d.evaluator, err = d.net.AttesterKey(); err != nil {
+		return err
+	}
+	if config, err = lodge.Load(filepath.Join(d.net.Dir, "clients", devnet.App+".yaml")); err != nil { // which may compute
+		return err
+	}
 	conn, err := config.Connect(config.Parties[0])
 	if err != nil {
 		return err
@@ -227,7 +248,7 @@ func (d *multikeyRun) hold(ctx context.Context) error {
 	}
 	<-p.done
 	d.progress.say("%s is killed; asking for the same again", r.Killed)
-	_, err = d.app.Decrypt(ctx, &mkclient.Decryption{Ciphertexts: all, Epoch: d.epoch, Recipient: d.recipient.Public()})
+	_, err = d.ask(ctx, all)
 	if err == nil {
 		return rpc.Errorf(checkFailed, "", "ciphertexts under the keys of %s were decrypted although it was killed", r.Killed)
 	}
@@ -373,8 +394,12 @@ func (d *multikeyRun) evaluate(ctx context.Context, a *auctionRun, bidders int) 
 
 // decrypt has the first parties decrypt an auction's result for the recipient, and compares it with the auction in the clear.
 func (d *multikeyRun) decrypt(ctx context.Context, a *auctionRun, result []*multikey.Ciphertext, bidders int) error {
-	r, began := d.report, time.Now()
-	got, err := d.app.Decrypt(ctx, &mkclient.Decryption{Ciphertexts: result, Epoch: d.epoch, Recipient: d.recipient.Public()})
+	r := d.report
+	if err := d.attest(ctx, result); err != nil {
+		return err
+	}
+	began := time.Now()
+	got, err := d.ask(ctx, result)
 	if err != nil {
 		return err
 	}

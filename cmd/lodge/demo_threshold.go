@@ -72,8 +72,8 @@ func demoDecryptCommand() *cobra.Command {
 		Short: "Make threshold keys, compute on ciphertexts, kill a party, and have the others decrypt",
 		Long: passiveText +
 			"Start a cluster as `lodge demo` does, make threshold keys and masks for every quorum, encrypt random values as a client,\n" +
-			"look each up in a table and compute gates with the public keys, kill one party with SIGKILL, have T+1 of the others\n" +
-			"decrypt the results, and compare.\n\n" +
+			"look each up in a table and compute gates with the public keys, sign where the results come from (parties decrypt nothing\n" +
+			"else), kill one party with SIGKILL, have T+1 of the others decrypt the results, and compare.\n\n" +
 			"With --all: generate keys that all parties decrypt with, encrypt a random vector with a proof that the client knows it,\n" +
 			"ask every party for its message of the decryption, combine them, and compare.",
 		Args: cobra.NoArgs,
@@ -221,7 +221,7 @@ func (c *cluster) maskAll(ctx context.Context, r *thresholdReport, epoch uint64,
 
 // useThreshold computes on ciphertexts as a client, kills a party, and has the others decrypt.
 func (c *cluster) useThreshold(ctx context.Context, r *thresholdReport, epoch uint64) error {
-	config, err := lodge.Load(filepath.Join(c.net.Dir, "clients", devnet.App+".yaml"))
+	config, err := lodge.Load(filepath.Join(c.net.Dir, "clients", devnet.Attested+".yaml"))
 	if err != nil {
 		return err
 	}
@@ -247,9 +247,22 @@ func (c *cluster) useThreshold(ctx context.Context, r *thresholdReport, epoch ui
 	if err != nil {
 		return err
 	}
-	c.progress.say("asking %d of %d parties to decrypt", r.Quorum, r.Parties)
+	// The program that has computed the results signs where they come from. Without its word no party decrypts them.
+	evaluator, err := c.net.AttesterKey()
+	if err != nil {
+		return err
+	}
+	request := func() (*threshold.Request, error) {
+		q := &threshold.Request{LWE: results}
+		return q, q.Sign(k, devnet.Attester, "squares and parities", evaluator)
+	}
+	c.progress.say("asking %d of %d parties to decrypt what %s has signed", r.Quorum, r.Parties, devnet.Attester)
 	began = time.Now()
-	before, err := client.Decrypt(ctx, k, &threshold.Request{LWE: results})
+	q, err := request()
+	if err != nil {
+		return err
+	}
+	before, err := client.Decrypt(ctx, k, q)
 	if err != nil {
 		return err
 	}
@@ -264,7 +277,10 @@ func (c *cluster) useThreshold(ctx context.Context, r *thresholdReport, epoch ui
 	<-p.done
 	c.progress.say("%s is killed; asking %d of the others to decrypt", r.Killed, r.Quorum)
 	began = time.Now()
-	got, err := client.Decrypt(ctx, k, &threshold.Request{LWE: results})
+	if q, err = request(); err != nil {
+		return err
+	}
+	got, err := client.Decrypt(ctx, k, q)
 	if err != nil {
 		return err
 	}

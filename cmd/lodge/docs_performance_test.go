@@ -1,39 +1,61 @@
 package main
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"testing"
 )
 
-// Every figure that docs/performance.md quotes by name is the one in docs/benchmarks.md, or in that of the other machine that it names.
-func TestPerformanceQuotesTheBenchmarks(t *testing.T) {
-	read := func(name string) string {
-		b, err := os.ReadFile(filepath.Join("..", "..", "docs", name))
+// namedFigure is a row of a table with a benchmark's name, and a figure beside it.
+var namedFigure = regexp.MustCompile("(?m)^\\|.*`([a-z0-9]+_[a-z0-9_]+)`.*\\|.*[0-9].*\\|$")
+
+// A measured figure stands in docs/benchmarks.md alone: no other page repeats one by its name, and every name that a page
+// mentions is one that the benchmarks have.
+func TestFiguresStandInOnePlace(t *testing.T) {
+	root := filepath.Join("..", "..")
+	b, err := os.ReadFile(filepath.Join(root, "docs", "benchmarks.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	measured := map[string]bool{}
+	for _, m := range namedFigure.FindAllStringSubmatch(string(b), -1) {
+		if measured[m[1]] {
+			t.Errorf("docs/benchmarks.md has %s twice", m[1])
+		}
+		measured[m[1]] = true
+	}
+	if len(measured) < 200 {
+		t.Fatalf("docs/benchmarks.md has %d figures", len(measured))
+	}
+	mentioned := 0
+	err = filepath.WalkDir(filepath.Join(root, "docs"), func(file string, d fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(file, ".md") || strings.HasSuffix(file, "benchmarks.md") {
+			return err
+		}
+		text, err := os.ReadFile(file)
 		if err != nil {
-			t.Fatal(err)
+			return err
 		}
-		return string(b)
-	}
-	measured := map[string]string{}
-	for page, suffix := range map[string]string{
-		"benchmarks.md": "", "benchmarks-multikey.md": "", "benchmarks-linear.md": "",
-		"benchmarks-xeon.md": " on the Xeon", "benchmarks-busy.md": " on the busy EPYC",
-	} {
-		for _, m := range regexp.MustCompile("(?m)^\\| .* \\| `(\\w+)` \\| ([^|]*) \\| ([^|]*) \\| [^|]* \\|$").FindAllStringSubmatch(read(page), -1) {
-			measured[m[1]+suffix], measured[m[1]+" against Lattigo"+suffix] = m[2], m[3]
+		for _, m := range namedFigure.FindAllStringSubmatch(string(text), -1) {
+			if measured[m[1]] {
+				t.Errorf("%s repeats the figure of %s", file, m[1])
+			}
 		}
-	}
-	quoted := 0
-	for _, m := range regexp.MustCompile("(?m)^\\| .* \\| ([^|]*) \\| `(\\w+)`((?: against Lattigo)?(?: on the Xeon| on the busy EPYC)?) \\|$").FindAllStringSubmatch(read("performance.md"), -1) {
-		name := m[2] + m[3]
-		if want, ok := measured[name]; !ok || m[1] != want {
-			t.Errorf("performance.md says %q of %s, which measured %q", m[1], name, want)
+		for _, m := range regexp.MustCompile("`((?:scalar|matrix|linear_vector|popk|multikey_memory|multikey_nand)_[a-z0-9_]+)`").FindAllStringSubmatch(string(text), -1) {
+			mentioned++
+			if !measured[m[1]] {
+				t.Errorf("%s mentions %s, which the benchmarks do not have", file, m[1])
+			}
 		}
-		quoted++
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
-	if quoted < 26 {
-		t.Errorf("%d figures are quoted", quoted)
+	if mentioned < 6 {
+		t.Errorf("%d figures are mentioned", mentioned)
 	}
 }

@@ -52,6 +52,14 @@ func TestDoctorAndStatus(t *testing.T) {
 			t.Errorf("no finding of %v in %+v", want, r.Findings)
 		}
 	}
+	for _, p := range []string{"p0", "p1"} { // a development cluster, whose application may have anything decrypted
+		if list := of(r, doctor.Warn, p, "decryption"); len(list) != 1 || !strings.Contains(list[0].What, `client "app" can read the keys`) {
+			t.Errorf("of %s: %+v", p, list)
+		}
+		if list := of(r, doctor.OK, p, "decryption"); len(list) != 1 || !strings.Contains(list[0].What, "1 of 2 rules") {
+			t.Errorf("of %s: %+v", p, list)
+		}
+	}
 	if !measured(r, "p0 to p1") || !measured(r, "p1 to p0") {
 		t.Errorf("links: %+v", r.Findings)
 	}

@@ -29,7 +29,10 @@ lodge bench kernels --list`,
 	"bench linear":   `lodge bench linear --filter vector`,
 	"bench multikey": `lodge bench multikey --set M11-4`,
 	"bench operations": `lodge bench operations --set S14-64 --duration 5s
-lodge bench operations --list`,
+lodge bench operations --field p512 --dim 256 --dry-run`,
+	"bench paper": `lodge bench paper --dry-run
+lodge bench paper --table matrigear-7,multikey-3
+lodge bench paper --write docs/benchmarks-papers.md`,
 	"bench protocol": `lodge bench protocol --parties 3
 lodge bench protocol --filter scalar --json`,
 	"bench stock": `lodge bench stock

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
+	"slices"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -19,6 +20,7 @@ type publishedRecord struct {
 	Key     string `json:"key"`
 	State   string `json:"state"`
 	Present bool   `json:"present"`
+	Weak    bool   `json:"weak_owner"` // named by 32 bits of a hash of the owner's signing key only
 }
 
 type publishedList struct {
@@ -117,7 +119,7 @@ func (o *operator) mkRegistryList(cmd *cobra.Command) error {
 	crs := pinned.CRS()
 	out := publishedList{Params: pinned.Name, CRS: hex.EncodeToString(crs[:]), Keys: []publishedRecord{}}
 	for _, k := range keys {
-		out.Keys = append(out.Keys, publishedRecord{k.GetName(), k.GetVersion(), hex.EncodeToString(k.GetKey()), k.GetState(), k.GetPresent()})
+		out.Keys = append(out.Keys, publishedRecord{k.GetName(), k.GetVersion(), hex.EncodeToString(k.GetKey()), k.GetState(), k.GetPresent(), k.GetWeakOwner()})
 	}
 	if o.json {
 		return writeIndented(cmd.OutOrStdout(), out)
@@ -129,7 +131,17 @@ func (o *operator) mkRegistryList(cmd *cobra.Command) error {
 		if k.Present {
 			here = "yes"
 		}
-		fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\n", k.Owner, k.Version, k.State, here, k.Key)
+		key := k.Key
+		if k.Weak {
+			key += "  weak owner"
+		}
+		fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\n", k.Owner, k.Version, k.State, here, key)
 	}
-	return w.Flush()
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	if slices.ContainsFunc(out.Keys, func(k publishedRecord) bool { return k.Weak && k.State == "current" }) {
+		_, err = fmt.Fprintln(cmd.OutOrStdout(), "weak owner: made by an older version, which bound keys to 32 bits of their owner's signing key; `lodge mk keys make` at the owner replaces them")
+	}
+	return err
 }

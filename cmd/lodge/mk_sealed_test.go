@@ -22,8 +22,9 @@ func TestMkSealedCommands(t *testing.T) {
 	}
 	l := startBare(t, devnet.Options{Parties: 2, Params: []string{"insecure-8"}, Dev: true, Insecure: true, Multikey: "insecure-M8-32", MaxMemory: 2 << 30},
 		everyParty(t, func(f *config.PartyFile) {
-			f.Threshold.Attesters = []config.Attester{{Name: "pipeline", Key: strings.TrimSpace(public)}}
-			f.Threshold.Rules[0].Provenance = []string{"pipeline"}
+			f.Threshold.Attesters = append(f.Threshold.Attesters, config.Attester{Name: "pipeline", Key: strings.TrimSpace(public)})
+			r := &f.Threshold.Rules[0]
+			r.AnyCiphertexts, r.MaxTotal, r.Provenance = false, 0, []string{"pipeline"}
 		}))
 	for _, p := range []string{"p0", "p1"} {
 		l.shows([]string{"mk", "keys", "make", "--party", p}, "active")

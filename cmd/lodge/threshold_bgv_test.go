@@ -1,10 +1,13 @@
 package main
 
 import (
+	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/lodge-mpc/lodge/services/devnet"
 	"github.com/lodge-mpc/lodge/services/rpc"
 )
 
@@ -12,6 +15,18 @@ import (
 func TestBGVCommands(t *testing.T) {
 	l, dir := startThreshold(t), t.TempDir()
 	path := func(name string) string { return filepath.Join(dir, name) }
+	words := 0
+	flooding := func(file string, more ...string) []string { // arguments, with the word of the cluster's attester
+		words++
+		word, batch := path(fmt.Sprintf("word-%d", words)), []string{}
+		if i := slices.Index(more, "--batch"); i >= 0 {
+			batch = more[i : i+2]
+		}
+		l.ok(append([]string{"decrypt", "attest", file, "--flooding", "--key", l.net.AttesterKeyFile(), "--attester", devnet.Attester, "--circuit", "none",
+			"--out", word}, batch...)...)
+		client := filepath.Join(l.net.Dir, "clients", devnet.Attested+".yaml")
+		return append([]string{"decrypt", file, "--flooding", "--provenance", word, "--client", client}, more...)
+	}
 	l.shows([]string{"keys", "generate", "--params", bgvSet, "--rotations", "1,-1,1", "--rotate-rows", "--wait"}, "epoch           1")
 	l.shows([]string{"keys", "masks", "1", "--every-quorum", "--count", "40", "--wait"}, "asked 120, made 120")
 	l.refuses(rpc.Invalid, "other form", "keys", "masks", "1", "--quorum", "0,1", "--form", "paper")
@@ -23,15 +38,16 @@ func TestBGVCommands(t *testing.T) {
 		file := path("keys" + evaluation)
 		l.ok("keys", "fetch", "1", "--out", file, evaluation)
 		l.shows([]string{"keys", "encrypt", "1", "5", "65536", "0", "--keys", file, "--out", file + ".bgv"}, "3 slots messages under epoch 1")
-		l.shows([]string{"decrypt", file + ".bgv", "--flooding"}, "5\n65536\n0\n")
+		l.shows(flooding(file+".bgv"), "5\n65536\n0\n")
 	}
 	l.refuses(rpc.Invalid, "value 1 is too large", "keys", "encrypt", "1", "1", "65537", "--out", path("none"))
 	l.refuses(rpc.Invalid, `encoding "plain"`, "keys", "encrypt", "1", "1", "--encoding", "plain", "--out", path("none"))
 	l.ok("keys", "encrypt", "1", "3", "1", "4", "--encoding", "coefficients", "--out", path("some"))
 	l.shows([]string{"decrypt", path("some"), "--quorum", "p0,p2"}, "3\n1\n4\n")
-	l.shows([]string{"decrypt", path("some"), "--flooding", "--quorum", "p0,p2"}, "3\n1\n4\n")
-	l.refuses(rpc.WrongQuorum, "by the holders [0 2]", "decrypt", path("some"), "--flooding", "--quorum", "p0,p1")
-	l.shows([]string{"decrypt", path("some"), "--flooding"}, "3\n1\n4\n") // by those
+	l.shows(flooding(path("some"), "--quorum", "p0,p2"), "3\n1\n4\n")
+	l.refuses(rpc.WrongQuorum, "by the holders [0 2]", flooding(path("some"), "--quorum", "p0,p1")...)
+	l.shows(flooding(path("some")), "3\n1\n4\n")                                          // by those
+	l.refuses(rpc.PolicyRefused, "allow_flooding", "decrypt", path("some"), "--flooding") // the application may not
 	many := make([]string, 40)
 	for i := range many {
 		many[i] = []string{"7", "8", "9"}[i%3]
@@ -39,13 +55,17 @@ func TestBGVCommands(t *testing.T) {
 	for _, encoding := range bgvEncodingNames { // two ciphertexts
 		file := path("many-" + encoding)
 		l.ok(append([]string{"keys", "encrypt", "1", "--encoding", encoding, "--out", file}, many...)...)
-		l.shows([]string{"decrypt", file, "--flooding", "--batch", "32"}, strings.Join(many, "\n")+"\n")
+		l.shows(flooding(file, "--batch", "32"), strings.Join(many, "\n")+"\n")
 	}
 	l.ok("decrypt", "recipient", "--out", path("alice"))
-	for _, how := range []string{"--flooding", "--flooding=false"} {
-		file := path("sealed" + how)
+	for _, flood := range []bool{true, false} {
+		file := path(fmt.Sprintf("sealed-%v", flood))
 		l.ok("keys", "encrypt", "1", "6", "2", "--encoding", "coefficients", "--out", file)
-		l.ok("decrypt", file, how, "--recipient", path("alice.pub"), "--out", file+".answers")
+		ask := []string{"decrypt", file}
+		if flood {
+			ask = flooding(file)
+		}
+		l.ok(append(ask, "--recipient", path("alice.pub"), "--out", file+".answers")...)
 		l.shows([]string{"decrypt", "open", file + ".answers", "--key", path("alice")}, "6\n2\n")
 	}
 	l.refuses(rpc.OutOfStock, "", "decrypt", path("many-slots"), "--quorum", "p1,p2") // takes 64

@@ -292,8 +292,9 @@ func TestProvenanceCommands(t *testing.T) {
 		t.Fatalf("%s, %v", made, err)
 	}
 	l := startThreshold(t, everyParty(t, func(f *config.PartyFile) {
-		f.Threshold.Attesters = []config.Attester{{Name: "pipeline", Key: strings.TrimSpace(public)}}
-		f.Threshold.Rules[0].Provenance = []string{"pipeline"}
+		f.Threshold.Attesters = append(f.Threshold.Attesters, config.Attester{Name: "pipeline", Key: strings.TrimSpace(public)})
+		r := &f.Threshold.Rules[0]
+		r.AnyCiphertexts, r.MaxTotal, r.Provenance = false, 0, []string{"pipeline"}
 	}))
 	if info, err := os.Stat(path("pipeline")); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("%v, %v", info, err)
@@ -330,7 +331,8 @@ func TestProvenanceCommands(t *testing.T) {
 // A decryption that others must approve waits for them, and each approval is for one request.
 func TestApprovalCommands(t *testing.T) {
 	l := startThreshold(t, everyParty(t, func(f *config.PartyFile) {
-		f.Threshold.Rules[0].Approvals = 1
+		r := &f.Threshold.Rules[0]
+		r.AnyCiphertexts, r.MaxTotal, r.Approvals = false, 0, 1
 		for i := range f.Clients {
 			if f.Clients[i].Name == devnet.Operator {
 				f.Clients[i].Permissions = append(f.Clients[i].Permissions, config.PermApprove)

@@ -19,6 +19,9 @@ func (k *Keys) Header() []byte {
 	return append(b, k.Seed[:]...)
 }
 
+// HeaderSeed gives the seed in a header, which has HeaderSize bytes.
+func HeaderSeed(header []byte) [SeedSize]byte { return [SeedSize]byte(header[HeaderSize-SeedSize:]) }
+
 // chunkBytes bounds the chunks of the rotation key, but for one of a single coordinate.
 const chunkBytes = 3 << 20
 
@@ -124,7 +127,7 @@ func (s *Scheme) Receive(owner uint32, header []byte) (*Receiver, error) {
 		return nil, err
 	}
 	return &Receiver{
-		keys: s.newKeys(owner, [SeedSize]byte(header[68:])), hashes: make([][32]byte, s.Chunks()), have: make([]bool, s.Chunks()),
+		keys: s.newKeys(owner, HeaderSeed(header)), hashes: make([][32]byte, s.Chunks()), have: make([]bool, s.Chunks()),
 	}, nil
 }
 

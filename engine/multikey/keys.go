@@ -79,6 +79,12 @@ func (s *Scheme) switchMask(dst []uint32, buffer []uint64, seed *[SeedSize]byte,
 func (s *Scheme) Generate(owner uint32, source *sample.Source, workers int) (*Secret, *Keys) {
 	var seed [SeedSize]byte
 	_, _ = source.Stream("multikey public seed").Read(seed[:])
+	return s.GenerateWithSeed(owner, seed, source, workers)
+}
+
+// GenerateWithSeed is Generate with a public seed of the caller's, from which the masks are expanded. The seed must differ from
+// those of other keys. It may be a commitment, because the name of the keys is a digest of it.
+func (s *Scheme) GenerateWithSeed(owner uint32, seed [SeedSize]byte, source *sample.Source, workers int) (*Secret, *Keys) {
 	c, keys := s.drawSecret(source), s.newKeys(owner, seed)
 	m := &maker{s: s, keys: keys, source: source, bits: c.bits}
 	m.benches = &sync.Pool{New: func() any { return s.newMakerBench() }}

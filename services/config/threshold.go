@@ -4,13 +4,15 @@ import (
 	"bytes"
 	"crypto/ed25519"
 	"encoding/hex"
+	"fmt"
 	"slices"
 )
 
-// Threshold is what a party decrypts under threshold keys, and for whom. Without rules it decrypts nothing.
+// Threshold says what a party decrypts under threshold keys and multi-key keys, and for whom. Without rules it decrypts
+// nothing.
 type Threshold struct {
 	Rules []DecryptRule `yaml:"rules,omitempty"`
-	// Attesters are those whose word rules take for where a ciphertext comes from.
+	// Attesters sign where ciphertexts come from. Rules refer to them by name.
 	Attesters []Attester `yaml:"attesters,omitempty"`
 	// Reshare is to whom this party gives new shares of what it holds.
 	Reshare Reshare `yaml:"reshare,omitempty"`
@@ -28,16 +30,25 @@ type Reshare struct {
 // Everybody is the name of all clients that may decrypt, in a rule.
 const Everybody = "*"
 
-// DecryptRule allows a client decryptions. Of several rules for one client and key the first counts.
+// DecryptRule allows a client to have ciphertexts decrypted. If several rules match a client and a key, the first one counts.
+//
+// Decryption of ciphertexts that the client chooses freely reveals the key: one ring ciphertext opens to the secret itself, one
+// coefficient a message. So a rule names who vouches for the ciphertexts (Provenance), or how many other clients approve each
+// request (Approvals), or says AnyCiphertexts. A rule with none of the three is refused.
 type DecryptRule struct {
 	Client string `yaml:"client"` // a client's name, or "*"
 	// Epochs of the keys; empty means all.
 	Epochs []uint64 `yaml:"epochs,omitempty"`
 	// Keys are digests of public keys, hexadecimal; empty means all. Shares that are made anew are of the same keys.
 	Keys []string `yaml:"keys,omitempty"`
-	// Provenance names the attesters of whom one must have signed where the ciphertexts come from; empty means that
-	// nobody need.
+	// Provenance names attesters, one of whom must have signed where the ciphertexts come from.
 	Provenance []string `yaml:"provenance,omitempty"`
+	// AnyCiphertexts decrypts whatever the client sends, which lets the client read the key. It excludes Provenance, Approvals,
+	// AllowFlooding and the client "*".
+	AnyCiphertexts bool `yaml:"any_ciphertexts,omitempty"`
+	// MaxTotal bounds the messages decrypted for the client under each key, repeats aside, as long as the party's store lasts.
+	// 0 means 10,000 with AnyCiphertexts and no bound otherwise.
+	MaxTotal uint64 `yaml:"max_total,omitempty"`
 	// MessagesPerHour bounds the messages that are decrypted for the client in any hour.
 	MessagesPerHour int `yaml:"messages_per_hour"`
 	// MaxMessages bounds those of one request; default 65536.
@@ -66,6 +77,10 @@ const (
 	mostMessages       = 1 << 20
 )
 
+// defaultMaxTotal bounds the messages of a client and key under a rule with any_ciphertexts. It limits what a misused
+// permission reveals, but it is no protection: a few thousand messages reveal a key.
+const defaultMaxTotal = 10_000
+
 // Public is the attester's key; the file has been validated.
 func (a Attester) Public() ed25519.PublicKey {
 	b, _ := hex.DecodeString(a.Key)
@@ -89,6 +104,44 @@ func (t *Threshold) Rule(client string, epoch uint64, keys [32]byte) (DecryptRul
 		}
 	}
 	return DecryptRule{}, false
+}
+
+// Fault says why a rule is refused, or is empty. The text begins with the name of a field of the rule.
+func (r *DecryptRule) Fault() string {
+	guarded := len(r.Provenance) > 0 || r.Approvals > 0
+	//lodge:check rules/unguarded [tests=./services/config,./services/threshold] [run=TestUnguardedRules|TestUnguardedRuleDecryptsNothing] a rule without attesters or approvals loads, and its client reads the key
+	if !guarded && !r.AnyCiphertexts {
+		return "provenance: missing; name attesters who must sign where ciphertexts come from, or set approvals to how many other clients approve each request; " +
+			"any_ciphertexts: true decrypts whatever the client sends, and so lets it read the key"
+	}
+	//lodge:check rules/any-and-guarded [tests=./services/config] [run=TestUnguardedRules] a rule says both that ciphertexts are vouched for and that they need not be
+	if guarded && r.AnyCiphertexts {
+		return "any_ciphertexts: the rule also has provenance or approvals; leave out any_ciphertexts to demand them, or leave out the others"
+	}
+	//lodge:check rules/any-for-everybody [tests=./services/config] [run=TestUnguardedRules] one line of configuration lets every client read the key
+	if r.AnyCiphertexts && r.Client == Everybody {
+		return `any_ciphertexts: not for client "*", because the client can read the key; name one client`
+	}
+	//lodge:check rules/any-flooding [tests=./services/config] [run=TestUnguardedRules] noise of the client's choice exceeds what is flooded, which reveals the key at once
+	if r.AnyCiphertexts && r.AllowFlooding {
+		return "any_ciphertexts: not together with allow_flooding, which is safe only for ciphertexts whose noise is known; name attesters or set approvals"
+	}
+	return ""
+}
+
+// KeyReaders lists the rules whose clients can read the keys, because the rules say any_ciphertexts.
+func (t *Threshold) KeyReaders() (rules []DecryptRule) {
+	for _, r := range t.Rules {
+		if r.AnyCiphertexts {
+			rules = append(rules, r)
+		}
+	}
+	return rules
+}
+
+// Warning says what a rule with any_ciphertexts lets its client do.
+func (r *DecryptRule) Warning() string {
+	return fmt.Sprintf("client %q can read the keys: any_ciphertexts decrypts whatever it sends, up to %d messages a key", r.Client, r.MaxTotal)
 }
 
 // names reports whether a rule is for keys with a digest.
@@ -137,6 +190,12 @@ func (t *Threshold) validate(c *check, clients []Client) {
 		}
 		if r.MaxMessages == 0 {
 			r.MaxMessages = defaultMaxMessages
+		}
+		if r.AnyCiphertexts && r.MaxTotal == 0 {
+			r.MaxTotal = defaultMaxTotal
+		}
+		if fault := r.Fault(); fault != "" {
+			c.failf("threshold.rules[%d].%s", i, fault)
 		}
 		if r.MessagesPerHour <= 0 || r.MaxMessages < 0 || r.MaxMessages > mostMessages || r.Approvals < 0 {
 			c.failf("threshold.rules[%d]: messages_per_hour is missing, max_messages is above %d, or a number is negative", i, mostMessages)

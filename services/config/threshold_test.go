@@ -24,9 +24,11 @@ threshold:
       approvals: 1
     - client: app
       epochs: [2, 3]
+      any_ciphertexts: true
       messages_per_hour: 200
     - client: "*"
       keys: [` + digest + `]
+      provenance: [pipeline]
       messages_per_hour: 300
       max_messages: 5
   reshare:
@@ -95,6 +97,67 @@ func TestThresholdRefusals(t *testing.T) {
 		}
 		if _, err := loadThreshold(t, yaml); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", c.name, err, c.want)
+		}
+	}
+}
+
+// A rule says who vouches for ciphertexts, or how many approve, or that its client may read the key; anything else is refused.
+func TestUnguardedRules(t *testing.T) {
+	const head = `  - name: app
+    identity: spiffe://lodge/client/app
+    permissions: [decrypt]
+  - name: officer
+    identity: spiffe://lodge/client/officer
+    permissions: [approve]
+threshold:
+  attesters:
+    - {name: pipeline, key: 7bc1b4e0dd9b1f6f0c3d8a3e6a2b2f7f93ab1f0cfbf1bf2e7d5d1b20c1f4a2c9}
+  rules:
+`
+	for _, c := range []struct{ rule, want string }{
+		{"{client: app, messages_per_hour: 1, provenance: [pipeline]}", ""},
+		{"{client: app, messages_per_hour: 1, approvals: 1}", ""},
+		{"{client: app, messages_per_hour: 1, approvals: 1, provenance: [pipeline], allow_flooding: true}", ""},
+		{"{client: '*', messages_per_hour: 1, provenance: [pipeline]}", ""},
+		{"{client: app, messages_per_hour: 1, any_ciphertexts: true}", ""},
+		{"{client: app, messages_per_hour: 1, any_ciphertexts: true, max_total: 20000, allow_multikey: true}", ""},
+		{"{client: app, messages_per_hour: 1}", "threshold.rules[0].provenance: missing"},
+		{"{client: app, messages_per_hour: 1, any_ciphertexts: false}", "lets it read the key"},
+		{"{client: app, messages_per_hour: 1, provenance: []}", "threshold.rules[0].provenance: missing"},
+		{"{client: app, messages_per_hour: 1, allow_multikey: true}", "threshold.rules[0].provenance: missing"},
+		{"{client: app, messages_per_hour: 1, allow_flooding: true}", "threshold.rules[0].provenance: missing"},
+		{"{client: app, messages_per_hour: 1, any_ciphertexts: true, provenance: [pipeline]}", "also has provenance or approvals"},
+		{"{client: app, messages_per_hour: 1, any_ciphertexts: true, approvals: 1}", "also has provenance or approvals"},
+		{"{client: '*', messages_per_hour: 1, any_ciphertexts: true}", `not for client "*"`},
+		{"{client: app, messages_per_hour: 1, any_ciphertexts: true, allow_flooding: true}", "not together with allow_flooding"},
+	} {
+		f, err := loadThreshold(t, head+"    - "+c.rule+"\n")
+		if c.want != "" {
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%s: %v, want %q", c.rule, err, c.want)
+			}
+			continue
+		}
+		if err != nil {
+			t.Errorf("%s: %v", c.rule, err)
+			continue
+		}
+		r, readers := f.Threshold.Rules[0], f.Threshold.KeyReaders()
+		if r.AnyCiphertexts != (len(readers) == 1) {
+			t.Errorf("%s: %d rules let their clients read keys", c.rule, len(readers))
+		}
+		want := uint64(0)
+		switch {
+		case strings.Contains(c.rule, "max_total"):
+			want = 20000
+		case r.AnyCiphertexts:
+			want = 10000
+		}
+		if r.MaxTotal != want {
+			t.Errorf("%s: a total of %d, want %d", c.rule, r.MaxTotal, want)
+		}
+		if w := r.Warning(); r.AnyCiphertexts && (!strings.Contains(w, "can read the keys") || !strings.Contains(w, `"app"`)) {
+			t.Errorf("%s: %s", c.rule, w)
 		}
 	}
 }

@@ -4,6 +4,7 @@
 package devnet
 
 import (
+	"crypto/ed25519"
 	"encoding/hex"
 	"fmt"
 	"net"
@@ -56,7 +57,7 @@ type Cluster struct {
 	Coordinator string   // configuration file
 	Parties     []string // configuration files
 	Params      string   // the first of the pinned sets
-	Clients     []string // configuration files of clients: each party's in order, the operator's, the application's
+	Clients     []string // configuration files of clients: each party's in order, then Operator, App and, with Dev, Attested
 	Metrics     []string // addresses of the parties' metrics, with Options.Metrics
 }
 
@@ -83,8 +84,12 @@ func Open(dir string) (*Cluster, error) {
 		c.Parties = append(c.Parties, filepath.Join(dir, m.Name, "party.yaml"))
 		names = append(names, ClientName(i))
 	}
-	for _, name := range append(names, Operator, App) {
-		c.Clients = append(c.Clients, filepath.Join(dir, "clients", name+".yaml"))
+	for _, name := range append(names, Operator, App, Attested) {
+		file := filepath.Join(dir, "clients", name+".yaml")
+		if _, err := os.Stat(file); name == Attested && err != nil {
+			continue // only development clusters have it
+		}
+		c.Clients = append(c.Clients, file)
 	}
 	return c, nil
 }
@@ -99,8 +104,11 @@ func identity(kind string, i int) string {
 // Operator is the client of the coordinator.
 const Operator = "operator"
 
-// App is a client of every party, which may have ciphertexts decrypted.
+// App is a client of every party. In a development cluster it may have any ciphertexts decrypted, so it can read the keys.
 const App = "app"
+
+// Attested is a client of every party of a development cluster. It may have ciphertexts decrypted that Attester has signed.
+const Attested = "attested"
 
 // ClientName is the client of party i, which draws its tuples.
 func ClientName(i int) string { return "client-p" + strconv.Itoa(i) }
@@ -119,7 +127,9 @@ type writer struct {
 	dir    string
 	ca     *pki.Authority
 	shared string // where a process finds the roster and the authority, from its own directory
-	err    error
+	// attester is the public key of a development cluster's attester.
+	attester ed25519.PublicKey
+	err      error
 }
 
 func (w *writer) do(f func() error) {
@@ -205,6 +215,9 @@ func Write(dir string, o Options) (*Cluster, error) {
 		}
 	}
 	w.yaml("roster.yaml", c.Roster)
+	if o.Dev {
+		w.newAttester()
+	}
 	if o.Containers {
 		w.apart(c.Roster)
 	}
@@ -307,6 +320,9 @@ func (w *writer) clients(c *Cluster, o Options) {
 	}
 	write(Operator, identity(Operator, -1), "")
 	write(App, identity(App, -1), "")
+	if o.Dev {
+		write(Attested, identity(Attested, -1), "")
+	}
 }
 
 func (w *writer) party(c *Cluster, o Options, i int, pins []config.ParamsPin, fields []string) {
@@ -325,9 +341,21 @@ func (w *writer) party(c *Cluster, o Options, i int, pins []config.ParamsPin, fi
 	if len(fields) == 0 {
 		purposes, kinds = []string{"threshold"}, []string{"keys", "masks", "reshare"}
 	}
+	clients := []config.Client{{Name: ClientName(i), Identity: identity("client", i), Permissions: []string{
+		config.PermStatus, config.PermFetch, config.PermMACKey, config.PermProve, config.PermRetire, config.PermAccusations,
+		config.PermOperate, config.PermEncrypt, config.PermLinear, config.PermEvaluate,
+	}, Tenants: []string{Tenant}}, {Name: App, Identity: identity(App, -1), Permissions: []string{
+		config.PermStatus, config.PermProve, config.PermDecrypt, config.PermEncrypt, config.PermLinear, config.PermEvaluate,
+	}, Tenants: []string{Tenant}}, {Name: Operator, Identity: identity(Operator, -1), Permissions: []string{
+		config.PermStatus, config.PermOperate, config.PermApprove,
+	}, Tenants: []string{Tenant}}}
 	var decrypting config.Threshold
 	if o.Dev {
-		decrypting.Rules = []config.DecryptRule{{Client: App, MessagesPerHour: 1 << 30, MaxMessages: 1 << 16, AllowPaperForm: true, AllowFlooding: true, AllowMultikey: true}}
+		decrypting.Attesters = []config.Attester{{Name: Attester, Key: hex.EncodeToString(w.attester)}}
+		decrypting.Rules = decryptRules()
+		clients = append(clients, config.Client{Name: Attested, Identity: identity(Attested, -1), Permissions: []string{
+			config.PermStatus, config.PermDecrypt,
+		}, Tenants: []string{Tenant}})
 		decrypting.Reshare.MinThreshold = 1
 		for _, m := range c.Roster.Parties {
 			decrypting.Reshare.Holders = append(decrypting.Reshare.Holders, m.Name)
@@ -336,14 +364,7 @@ func (w *writer) party(c *Cluster, o Options, i int, pins []config.ParamsPin, fi
 	w.yaml(m.Name+"/party.yaml", &config.PartyFile{
 		Name: m.Name, RosterFile: w.shared + "roster.yaml", Listen: at.listen, MetricsListen: at.metrics, HealthListen: at.health, TLS: w.tls(),
 		SigningKey: "signing.key", Vault: place,
-		Clients: []config.Client{{Name: ClientName(i), Identity: identity("client", i), Permissions: []string{
-			config.PermStatus, config.PermFetch, config.PermMACKey, config.PermProve, config.PermRetire, config.PermAccusations,
-			config.PermOperate, config.PermEncrypt, config.PermLinear, config.PermEvaluate,
-		}, Tenants: []string{Tenant}}, {Name: App, Identity: identity(App, -1), Permissions: []string{
-			config.PermStatus, config.PermProve, config.PermDecrypt, config.PermEncrypt, config.PermLinear, config.PermEvaluate,
-		},
-			Tenants: []string{Tenant}}, {Name: Operator, Identity: identity(Operator, -1), Permissions: []string{config.PermStatus, config.PermOperate, config.PermApprove},
-			Tenants: []string{Tenant}}},
+		Clients: clients,
 		Policy: config.Policy{
 			Params: pins, Kinds: kinds, Fields: fields, Purposes: purposes, Tenants: []string{Tenant},
 			MaxCount: 1 << 20, MaxDim: 1 << 12, JobsPerHour: 1000, MaxConcurrent: 2, MaxMemory: config.Bytes(o.MaxMemory), DecryptionsPerHour: 1000,

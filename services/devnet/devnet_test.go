@@ -3,6 +3,7 @@ package devnet_test
 import (
 	"path/filepath"
 	"reflect"
+	"slices"
 	"testing"
 
 	"github.com/lodge-mpc/lodge/clients/go/lodge"
@@ -26,7 +27,7 @@ func TestWrite(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if len(c.Clients) != 4 {
+	if len(c.Clients) != 5 {
 		t.Fatalf("configurations of clients: %q", c.Clients)
 	}
 	for i, path := range c.Clients {
@@ -51,5 +52,41 @@ func TestWrite(t *testing.T) {
 	}
 	if _, err := devnet.Write(dir, devnet.Options{Parties: 2}); err == nil {
 		t.Error("a cluster was written over another")
+	}
+}
+
+// A development cluster says in its files whose ciphertexts nobody vouches for, and the attester's key is the one that parties
+// take words of. Any other cluster has no rules.
+func TestDecryptRules(t *testing.T) {
+	for _, dev := range []bool{true, false} {
+		c, err := devnet.Write(filepath.Join(t.TempDir(), "net"), devnet.Options{Parties: 2, Params: []string{"S14-32"}, Dev: dev})
+		if err != nil {
+			t.Fatal(err)
+		}
+		key, err := c.AttesterKey()
+		if (err == nil) != dev {
+			t.Errorf("dev %v: %v", dev, err)
+		}
+		for _, file := range c.Parties {
+			f, err := config.LoadParty(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !dev {
+				if len(f.Threshold.Rules) != 0 || len(c.Clients) != 4 {
+					t.Errorf("%+v, %q", f.Threshold, c.Clients)
+				}
+				continue
+			}
+			readers := f.Threshold.KeyReaders()
+			if len(readers) != 1 || readers[0].Client != devnet.App || readers[0].AllowFlooding {
+				t.Errorf("%+v can read the keys", readers)
+			}
+			r, ok := f.Threshold.Rule(devnet.Attested, 1, [32]byte{})
+			a, known := f.Threshold.Attester(devnet.Attester)
+			if !ok || !known || !slices.Equal(r.Provenance, []string{devnet.Attester}) || !a.Public().Equal(key.Public()) {
+				t.Errorf("%+v, %+v", r, a)
+			}
+		}
 	}
 }

@@ -103,6 +103,13 @@ func (e *examination) local(ctx context.Context, p *Process) {
 	if p.Party.AllowPassiveThreshold {
 		e.ok(p.Name, "policy", "threshold keys, which are secure against parties that follow the protocol alone, are allowed")
 	}
+	readers := p.Party.Threshold.KeyReaders()
+	for i := range readers {
+		e.warn(p.Name, "decryption", "name attesters (provenance) or set approvals in threshold.rules, and take any_ciphertexts out", "%s", readers[i].Warning())
+	}
+	if n := len(p.Party.Threshold.Rules); n > len(readers) {
+		e.ok(p.Name, "decryption", "%d of %d rules demand the word of an attester or approvals", n-len(readers), n)
+	}
 	if p.Party.AllowPassiveLinear {
 		e.ok(p.Name, "policy", "two-party linear algebra, which is secure against those who follow the protocol alone, is allowed")
 	}

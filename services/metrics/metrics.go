@@ -35,6 +35,7 @@ type Metrics struct {
 	delivered     *prometheus.CounterVec
 	decryptions   *prometheus.CounterVec
 	threshold     *prometheus.CounterVec
+	oracles       *oracles
 	jobsEnded     *prometheus.CounterVec
 	products      *prometheus.CounterVec
 	answers       *prometheus.CounterVec
@@ -71,6 +72,7 @@ func New(version string, process Process) *Metrics {
 		delivered:   r.counter(Party, "lodge_tuples_delivered_total", "Tuples whose shares went to a client.", "kind", "field"),
 		decryptions: r.counter(Party, "lodge_decryptions_total", "Decryption requests of clients.", "outcome"),
 		threshold:   r.counter(Party, "lodge_threshold_messages_total", "Messages that this party has decrypted with a quorum, repeats aside.", "form"),
+		oracles:     newOracles(r),
 		products:    r.counter(Party, "lodge_linear_products_total", "Products of `outsourced` matrices, a `vector` or a `batch` that clients had multiplied: `ok`, or an error code.", "product", "outcome"),
 		answers:     r.counter(Party, "lodge_linear_answers_total", "Encrypted answers that were computed for such products.", "product"),
 		jobsEnded:   r.counter(Coordinator, "lodge_jobs_ended_total", "Jobs that ended.", "kind", "state"),

@@ -43,6 +43,8 @@ func TestServe(t *testing.T) {
 	m.MultikeyOwn(2, 1)
 	m.MultikeyTook(2 * time.Second)
 	m.MultikeyDecrypted(4, 6)
+	m.AnyCiphertextsRules(1)
+	m.AnyCiphertexts(3)
 	m.MultikeyDecrypted(3, 0) // which makes no series
 	m.UnnamedChecks("mac")
 	m.JobEnded("scalar", "COMPLETED")

@@ -7,20 +7,26 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/lodge-mpc/lodge/engine/multikey"
 )
 
-// Record is what a party says of its keys to everybody: that they are its version so and so, or that they are so no more.
-// Whoever has the chunks of keys holds them against Key, which is their digest, so that a record speaks for all of them.
+// Record is what a party says of its keys to everybody: that they are its version so and so, or that they are revoked. Key is the
+// digest of the keys, header and chunks, so a record speaks for all of them. The owner is whoever has the signing key: places in
+// the roster change when parties join and leave.
 //
-// The encoding is fixed, numbers least significant byte first:
+// The encoding is fixed, with numbers least significant byte first:
 //
 //	owner's signing key 32, version 8, hash of the set 32, digest of the common reference string 32, name of the keys 32,
-//	size 8, seconds since 1970 8, 1 if they are revoked 1, and the Ed25519 signature of the tag and all of these 64
+//	size 8, seconds since 1970 8, 1 if they are revoked 1, the salt 32, and the Ed25519 signature of the tag and all of these 64
 //
-// The owner is whoever has the signing key: places in the roster are others' when parties come and go.
+// The keys themselves must name the owner too, or anybody could sign that another party's keys are its own. Their public seed is
+// OwnerSeed of the signing key and the salt, and the name of the keys is a digest of the seed: whoever claims them needs a second
+// preimage of SHA-256. Records of older versions have no salt and another tag. Keys under them name their owner by OwnerNumber,
+// which has 32 bits, so 2^32 signing keys suffice to claim them (Weak). Such records remain readable until their owner makes
+// other keys.
 type Record struct {
 	Signer  [ed25519.PublicKeySize]byte // the owner's signing key, as rosters have it
 	Version uint64                      // 1, 2, ... of this owner, never the same for two keys
@@ -30,14 +36,21 @@ type Record struct {
 	Size    uint64    // of header and chunks, in bytes
 	Created time.Time // whole seconds, UTC
 	Revoked bool
+	Bound   bool     // the keys' seed names the owner
+	Salt    [32]byte // zero unless Bound
 }
 
-// RecordSize is the size of a signed record in bytes.
-const RecordSize = recordBody + ed25519.SignatureSize
+// RecordSize is the size of a signed record in bytes, and WeakRecordSize that of one of an older version.
+const (
+	RecordSize     = recordBody + saltSize + ed25519.SignatureSize
+	WeakRecordSize = recordBody + ed25519.SignatureSize
+)
 
 const (
-	recordBody = ed25519.PublicKeySize + 8 + 3*32 + 8 + 8 + 1
-	recordTag  = "lodge multikey record 1"
+	recordBody    = ed25519.PublicKeySize + 8 + 3*32 + 8 + 8 + 1
+	saltSize      = 32
+	weakRecordTag = "lodge multikey record 1"
+	recordTag     = "lodge multikey record 2"
 	// maxCreated is the last second of the year 9999, the last that has a form in text.
 	maxCreated = 253402300799
 )
@@ -49,15 +62,57 @@ var (
 	ErrOwner     = errors.New("multikey: keys of a party that is not, or no longer, in the roster")
 )
 
-// OwnerNumber is the owner's number in the header of its keys: the first four bytes of the SHA-256 of a tag and its signing
-// key, least significant first.
+// OwnerInSeed is the owner's number in the header of keys whose seed names the owner.
+const OwnerInSeed = 0
+
+// OwnerSeed is the public seed of a party's keys: the SHA-256 of a tag, its signing key and a salt, which is random.
+func OwnerSeed(signer ed25519.PublicKey, salt [32]byte) [multikey.SeedSize]byte {
+	return sha256.Sum256(slices.Concat([]byte("lodge multikey owner 2"), signer, salt[:]))
+}
+
+// OwnerNumber is the owner's number in the header of keys made by older versions: the first four bytes of the SHA-256 of a tag
+// and its signing key, least significant first.
 func OwnerNumber(signer ed25519.PublicKey) uint32 {
 	sum := sha256.Sum256(append([]byte("lodge multikey owner 1"), signer...))
 	return binary.LittleEndian.Uint32(sum[:])
 }
 
 // Owner is the owner's number in the header of the keys.
-func (r *Record) Owner() uint32 { return OwnerNumber(r.Signer[:]) }
+func (r *Record) Owner() uint32 {
+	if r.Bound {
+		return OwnerInSeed
+	}
+	return OwnerNumber(r.Signer[:])
+}
+
+// Weak reports whether the keys name their owner by 32 bits only, as those of older versions do.
+func (r *Record) Weak() bool { return !r.Bound }
+
+// CheckHeader returns an error unless a header is that of keys of a context and of the record's owner. The error is that of
+// Scheme.CheckHeader, or wraps multikey.ErrOwner.
+func (r *Record) CheckHeader(c *Context, header []byte) error {
+	if err := c.CheckHeader(r.Owner(), header); err != nil {
+		return err
+	}
+	//lodge:check multikey/owner-in-seed [tests=./services/multikey/registry] [run=TestCollidingOwners] who signs a record for another party's keys becomes their owner
+	if r.Bound && multikey.HeaderSeed(header) != OwnerSeed(r.Signer[:], r.Salt) {
+		return fmt.Errorf("%w: their seed is not of the signing key %.8x", multikey.ErrOwner, r.Signer[:])
+	}
+	if !r.Bound {
+		return CheckWeakOwner(r.Owner())
+	}
+	return nil
+}
+
+// CheckWeakOwner returns an error, which wraps multikey.ErrOwner, if the owner's number of a record without a salt is
+// OwnerInSeed. Otherwise such a record could claim keys of the new form, with a signing key of that number.
+func CheckWeakOwner(number uint32) error {
+	//lodge:check multikey/no-downgrade [tests=./services/multikey/registry] [run=TestWeakRecordsClaimNoBoundKeys] a record of the old form claims keys of the new one after 2^32 signing keys
+	if number == OwnerInSeed {
+		return fmt.Errorf("%w: a record without a salt for keys whose seed names their owner", multikey.ErrOwner)
+	}
+	return nil
+}
 
 // Place is the owner's place in a roster with these signing keys. The error wraps ErrOwner.
 func (r *Record) Place(keys []ed25519.PublicKey) (int, error) {
@@ -76,13 +131,23 @@ func (r *Record) body() []byte {
 	b = append(append(append(b, r.Set[:]...), r.CRS[:]...), r.Key[:]...)
 	b = binary.LittleEndian.AppendUint64(b, r.Size)
 	b = binary.LittleEndian.AppendUint64(b, uint64(r.Created.Unix()))
+	revoked := byte(0)
 	if r.Revoked {
-		return append(b, 1)
+		revoked = 1
 	}
-	return append(b, 0)
+	if b = append(b, revoked); r.Bound {
+		b = append(b, r.Salt[:]...)
+	}
+	return b
 }
 
-func signedPart(body []byte) []byte { return append([]byte(recordTag), body...) }
+// signedPart is what the owner signs: the tag of the record's form, and its body.
+func signedPart(body []byte) []byte {
+	if len(body) == recordBody {
+		return append([]byte(weakRecordTag), body...)
+	}
+	return append([]byte(recordTag), body...)
+}
 
 // Sign sets the signer, and gives the encoding with its signature.
 func (r *Record) Sign(key ed25519.PrivateKey) []byte {
@@ -91,14 +156,17 @@ func (r *Record) Sign(key ed25519.PrivateKey) []byte {
 	return append(b, ed25519.Sign(key, signedPart(b))...)
 }
 
-// ParseRecord reads exactly one record, and does not look at its signature. The error wraps ErrRecord.
+// ParseRecord reads exactly one record of either form, and does not verify its signature. The error wraps ErrRecord.
 func ParseRecord(b []byte) (*Record, error) {
-	if len(b) != RecordSize {
-		return nil, fmt.Errorf("%w: %d bytes, want %d", ErrRecord, len(b), RecordSize)
+	if len(b) != RecordSize && len(b) != WeakRecordSize {
+		return nil, fmt.Errorf("%w: %d bytes, want %d, or %d of an older version", ErrRecord, len(b), RecordSize, WeakRecordSize)
 	}
 	r := &Record{
 		Signer: [32]byte(b), Version: binary.LittleEndian.Uint64(b[32:]), Set: [32]byte(b[40:]), CRS: [32]byte(b[72:]),
-		Key: multikey.KeyID(b[104:]), Size: binary.LittleEndian.Uint64(b[136:]),
+		Key: multikey.KeyID(b[104:]), Size: binary.LittleEndian.Uint64(b[136:]), Bound: len(b) == RecordSize,
+	}
+	if r.Bound {
+		r.Salt = [32]byte(b[recordBody:])
 	}
 	created, revoked := binary.LittleEndian.Uint64(b[144:]), b[152]
 	switch {
@@ -113,14 +181,15 @@ func ParseRecord(b []byte) (*Record, error) {
 	return r, nil
 }
 
-// VerifyRecord reads a record that is signed with the key that it names. Whose that is, Place says. The error wraps ErrRecord
+// VerifyRecord reads a record that is signed with the key that it names. Place says whose key that is. The error wraps ErrRecord
 // or ErrSignature.
 func VerifyRecord(b []byte) (*Record, error) {
 	r, err := ParseRecord(b)
 	if err != nil {
 		return nil, err
 	}
-	if !ed25519.Verify(r.Signer[:], signedPart(b[:recordBody]), b[recordBody:]) {
+	body, signature := b[:len(b)-ed25519.SignatureSize], b[len(b)-ed25519.SignatureSize:]
+	if !ed25519.Verify(r.Signer[:], signedPart(body), signature) {
 		return nil, fmt.Errorf("%w: version %d of %.8x", ErrSignature, r.Version, r.Signer[:])
 	}
 	return r, nil

@@ -37,26 +37,36 @@ func testContext(t *testing.T, set, seed string) *Context {
 func record(c *Context) *Record {
 	return &Record{
 		Version: 3, Set: c.Hash(), CRS: c.CRS(), Key: multikey.KeyID{7, 31: 9}, Size: uint64(c.KeySize()),
-		Created: time.Date(2026, 11, 23, 8, 50, 1, 0, time.UTC),
+		Created: time.Date(2026, 11, 23, 8, 50, 1, 0, time.UTC), Bound: true, Salt: [32]byte{1, 31: 2},
 	}
+}
+
+// weakRecord is record in the form of an older version.
+func weakRecord(c *Context) *Record {
+	r := record(c)
+	r.Bound, r.Salt = false, [32]byte{}
+	return r
 }
 
 const testSeed = "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"
 
 func TestRecord(t *testing.T) {
 	c := testContext(t, "insecure-M8-32", config.StandardSeed)
-	for _, revoked := range []bool{false, true} {
-		r := record(c)
+	for i, revoked := range []bool{false, true, false, true} {
+		r, size, number := record(c), RecordSize, uint32(OwnerInSeed)
+		if i > 1 {
+			r, size, number = weakRecord(c), WeakRecordSize, OwnerNumber(signers()[1])
+		}
 		r.Revoked = revoked
 		signed := r.Sign(signer(1))
-		if len(signed) != RecordSize {
+		if len(signed) != size {
 			t.Fatalf("%d bytes", len(signed))
 		}
 		got, err := VerifyRecord(signed)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if place, err := got.Place(signers()); err != nil || place != 1 || got.Owner() != OwnerNumber(signers()[1]) {
+		if place, err := got.Place(signers()); err != nil || place != 1 || got.Owner() != number || got.Weak() != (i > 1) {
 			t.Errorf("the owner is %d, at %d, %v", got.Owner(), place, err)
 		}
 		if _, err := got.Place(signers()[:1]); !errors.Is(err, ErrOwner) {
@@ -71,12 +81,14 @@ func TestRecord(t *testing.T) {
 // Whatever bit of a record is flipped, it is refused: it is malformed, or its owner has not signed it.
 func TestRecordsAreSigned(t *testing.T) {
 	c := testContext(t, "insecure-M8-32", config.StandardSeed)
-	signed := record(c).Sign(signer(1))
-	for i := range 8 * len(signed) {
-		b := bytes.Clone(signed)
-		b[i/8] ^= 1 << (i % 8)
-		if _, err := VerifyRecord(b); !errors.Is(err, ErrRecord) && !errors.Is(err, ErrSignature) {
-			t.Errorf("bit %d: %v", i, err)
+	signed := weakRecord(c).Sign(signer(1))
+	for _, signed := range [][]byte{signed, record(c).Sign(signer(1))} {
+		for i := range 8 * len(signed) {
+			b := bytes.Clone(signed)
+			b[i/8] ^= 1 << (i % 8)
+			if _, err := VerifyRecord(b); !errors.Is(err, ErrRecord) && !errors.Is(err, ErrSignature) {
+				t.Errorf("bit %d of %d bytes: %v", i, len(signed), err)
+			}
 		}
 	}
 	for name, x := range map[string]struct {
@@ -91,6 +103,10 @@ func TestRecordsAreSigned(t *testing.T) {
 		"short":                     {signed[1:], ErrRecord},
 		"long":                      {append(bytes.Clone(signed), 0), ErrRecord},
 		"nothing":                   {nil, ErrRecord},
+		"without its salt": {func() []byte { // whose signature is for another form
+			b := record(c).Sign(signer(1))
+			return append(bytes.Clone(b[:recordBody]), b[recordBody+saltSize:]...)
+		}(), ErrSignature},
 	} {
 		if _, err := VerifyRecord(x.record); !errors.Is(err, x.want) {
 			t.Errorf("%s: %v", name, err)
@@ -134,7 +150,22 @@ func TestRecordIsPinned(t *testing.T) {
 	if got := hex.EncodeToString(r.Sign(signer(1))); got != want {
 		t.Errorf("got %s", got)
 	}
+	r.Bound, r.Salt = true, [32]byte{8}
+	want = want[:2*recordBody] + "08" + zeros(31) + pinnedBoundSignature
+	if got := hex.EncodeToString(r.Sign(signer(1))); got != want {
+		t.Errorf("got %s", got)
+	}
+	seed := OwnerSeed(signers()[1], r.Salt)
+	if got := hex.EncodeToString(seed[:]); got != pinnedSeed {
+		t.Errorf("the seed is %s", got)
+	}
 }
+
+const (
+	pinnedBoundSignature = "35e0bce7765d88d2adb81c176b9fa176f8672e0e8edf3b67da4dd2cc5e9b8838" +
+		"86acf75ab88bc4c46dc13a0d1d1542d4b0445ec42b2ddb6484cfa8f438504506"
+	pinnedSeed = "3b17c714e958e31b84856dd43c184642425533ddec65b96ed6a867567a88d416"
+)
 
 const pinnedSignature = "e4f489483cf6ace8cea5172dc2aae91b7040f010af3641e79166a405f087112a" +
 	"6eeba43a55f1cf6529c112229338bebcfadbee5a98d9a36c2bbf4da6ad046d00"
@@ -162,13 +193,15 @@ func TestContext(t *testing.T) {
 func FuzzRecord(f *testing.F) {
 	r := &Record{Version: 2, Size: 6, Created: time.Unix(7, 0), Revoked: true}
 	f.Add(r.Sign(signer(1)))
+	r.Bound = true
+	f.Add(r.Sign(signer(1)))
 	f.Add([]byte{})
 	f.Fuzz(func(t *testing.T, b []byte) {
 		r, err := ParseRecord(b)
 		if err != nil {
 			return
 		}
-		if !bytes.Equal(r.body(), b[:recordBody]) {
+		if !bytes.Equal(r.body(), b[:len(b)-ed25519.SignatureSize]) {
 			t.Errorf("%x is read as %x", b, r.body())
 		}
 	})

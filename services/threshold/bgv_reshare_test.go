@@ -25,8 +25,8 @@ import (
 	"github.com/lodge-mpc/lodge/services/rpc"
 )
 
-// bgvShares gives the keys of an epoch new shares.
-func (w *world) bgvShares(from uint64, threshold uint32, holders ...uint32) uint64 {
+// newShares gives the keys of an epoch new shares.
+func (w *world) newShares(from uint64, threshold uint32, holders ...uint32) uint64 {
 	w.Helper()
 	return w.complete(&coordinatorv1.JobRequest{Kind: jobv1.Kind_KIND_RESHARE, FromEpoch: from, Threshold: threshold, Group: holders}).GetEpoch()
 }
@@ -43,7 +43,7 @@ func TestBGVReshare(t *testing.T) {
 	u.flooded(u.values(2), before, 0, 1)
 	unopened := u.encrypt(u.values(4), true)
 
-	second := w.bgvShares(first, 2, 0, 1, 2, 3, 4)
+	second := w.newShares(first, 2, 0, 1, 2, 3, 4)
 	moved := w.user(second)
 	k := moved.key
 	if k.Digest != u.key.Digest || k.Threshold != 2 || !slices.Equal(k.Galois, u.key.Galois) || !slices.Equal(k.Flooders, []int{0, 1, 2}) {
@@ -80,14 +80,14 @@ func TestBGVReshare(t *testing.T) {
 	// Quorums with those who may not, that are none, and of old and new holders. Parties that nobody joins are busy for a while.
 	fresh = moved.encrypt(u.values(7), true)
 	for _, quorum := range [][]int{{0, 1, 3}, {2, 3, 4}} {
-		_, err := w.app.Decrypt(t.Context(), k, &client.Request{BGV: []*rlwe.Ciphertext{fresh}, Flooding: true, Quorum: quorum})
+		_, err := w.vouched(k, &client.Request{BGV: []*rlwe.Ciphertext{fresh}, Flooding: true, Quorum: quorum})
 		refused(t, err, lodge.Burnt, "new shares bring none")
 	}
-	_, err = w.app.Decrypt(t.Context(), k, &client.Request{BGV: []*rlwe.Ciphertext{before}, Flooding: true, Quorum: []int{0, 1, 2}})
+	_, err = w.vouched(k, &client.Request{BGV: []*rlwe.Ciphertext{before}, Flooding: true, Quorum: []int{0, 1, 2}})
 	refused(t, err, "wrong_quorum", "[0 1]")
-	_, err = w.app.Decrypt(t.Context(), k, &client.Request{BGV: []*rlwe.Ciphertext{fresh}, Flooding: true, Quorum: []int{0, 1}})
+	_, err = w.vouched(k, &client.Request{BGV: []*rlwe.Ciphertext{fresh}, Flooding: true, Quorum: []int{0, 1}})
 	refused(t, err, "wrong_quorum", "2 parties") // as many as the old shares take
-	_, err = w.app.Decrypt(t.Context(), u.key, &client.Request{BGV: []*rlwe.Ciphertext{fresh}, Flooding: true, Quorum: []int{0, 3}})
+	_, err = w.vouched(u.key, &client.Request{BGV: []*rlwe.Ciphertext{fresh}, Flooding: true, Quorum: []int{0, 3}})
 	refused(t, err, "wrong_quorum", "") // a holder of new shares alone
 }
 
@@ -99,7 +99,7 @@ func TestBGVReshareRetired(t *testing.T) {
 	}, bgvSet)
 	first := w.bgvKeys(bgvSet, 1)
 	u := w.user(first)
-	second := w.bgvShares(first, 1, 0, 1, 2)
+	second := w.newShares(first, 1, 0, 1, 2)
 	ct := u.encrypt(u.values(6), true)
 	encoded := encodedBGV(t, u, ct)
 	errs := make([]error, 2)
@@ -126,7 +126,7 @@ func TestBGVReshareRetired(t *testing.T) {
 		}
 	}
 	r := &client.Request{BGV: []*rlwe.Ciphertext{ct}, Flooding: true, Quorum: []int{0, 1}}
-	_, err := w.app.Decrypt(t.Context(), u.key, r)
+	_, err := w.vouched(u.key, r)
 	refused(t, err, lodge.Burnt, "retired")
 	moved := w.user(second)
 	moved.flooded(u.values(6), ct, 0, 1)

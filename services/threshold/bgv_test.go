@@ -28,11 +28,24 @@ const (
 	noRoom = "insecure-B5-8" // for flooding
 )
 
-// floods is the usual rule, with flooding.
-func floods(_ int, f *config.PartyFile) { f.Threshold.Rules[0].AllowFlooding = true }
+// floods replaces the application's rule by one with flooding, which demands the word of the cluster's attester.
+func floods(_ int, f *config.PartyFile) {
+	r := &f.Threshold.Rules[0]
+	r.AnyCiphertexts, r.MaxTotal, r.Provenance, r.AllowFlooding = false, 0, []string{devnet.Attester}, true
+}
 
-// floodsNot is the usual rule without.
-func floodsNot(_ int, f *config.PartyFile) { f.Threshold.Rules[0].AllowFlooding = false }
+// vouched decrypts with the word of the cluster's attester.
+func (w *world) vouched(k *client.Key, r *client.Request) (*client.Result, error) {
+	w.Helper()
+	key, err := w.net.AttesterKey()
+	if err != nil {
+		w.Fatal(err)
+	}
+	if err := r.Sign(k, devnet.Attester, "test", key); err != nil {
+		return nil, err
+	}
+	return w.app.Decrypt(w.Context(), k, r)
+}
 
 // bgvUser is somebody who encrypts under BGV keys, and computes.
 type bgvUser struct {
@@ -96,7 +109,7 @@ func (u *bgvUser) encrypt(values []uint64, slots bool) *rlwe.Ciphertext {
 // flooded has whole ciphertexts decrypted with flooding, and compares slots.
 func (u *bgvUser) flooded(want []uint64, ct *rlwe.Ciphertext, quorum ...uint32) *client.Result {
 	u.Helper()
-	out, err := u.app.Decrypt(u.Context(), u.key, &client.Request{BGV: []*rlwe.Ciphertext{ct}, Flooding: true, Quorum: ints(quorum)})
+	out, err := u.vouched(u.key, &client.Request{BGV: []*rlwe.Ciphertext{ct}, Flooding: true, Quorum: ints(quorum)})
 	if err != nil {
 		u.Fatal(err)
 	}
@@ -170,7 +183,7 @@ func TestBGV(t *testing.T) {
 			}
 			w.opens(k, &client.Request{BGV: []*rlwe.Ciphertext{ct}, Coefficients: 7, Quorum: ints(all[0])}, want) // again, without masks
 			if !c.flooding {
-				_, err := w.app.Decrypt(t.Context(), k, &client.Request{BGV: []*rlwe.Ciphertext{ct}, Flooding: true})
+				_, err := w.vouched(k, &client.Request{BGV: []*rlwe.Ciphertext{ct}, Flooding: true})
 				refused(t, err, lodge.Invalid, "no flooding")
 				return
 			}
@@ -192,7 +205,7 @@ func TestFloodingLedger(t *testing.T) {
 		floods(i, f)
 		f.Clients[2].Permissions = append(f.Clients[2].Permissions, config.PermDecrypt)
 		f.Threshold.Rules = append(f.Threshold.Rules, config.DecryptRule{
-			Client: devnet.Operator, MessagesPerHour: 1000, MaxMessages: 100, AllowFlooding: true,
+			Client: devnet.Operator, MessagesPerHour: 1000, MaxMessages: 100, AllowFlooding: true, Provenance: []string{devnet.Attester},
 		})
 	}, bgvSet)
 	u := w.user(w.bgvKeys(bgvSet, 1))
@@ -204,10 +217,13 @@ func TestFloodingLedger(t *testing.T) {
 		t.Errorf("quorum %v, and other answers", again.Quorum)
 	}
 	for _, quorum := range [][]int{{0, 1}, {1, 2}} {
-		_, err := w.app.Decrypt(t.Context(), u.key, &client.Request{BGV: []*rlwe.Ciphertext{ct}, Flooding: true, Quorum: quorum})
+		_, err := w.vouched(u.key, &client.Request{BGV: []*rlwe.Ciphertext{ct}, Flooding: true, Quorum: quorum})
 		refused(t, err, "wrong_quorum", "by the holders [0 2]")
 	}
 	request := &client.Request{BGV: []*rlwe.Ciphertext{ct}, Flooding: true, Quorum: []int{0, 2}}
+	if _, err := w.vouched(u.key, request); err != nil { // and request has the word now
+		t.Fatal(err)
+	}
 	_, err := w.as(devnet.Operator).Decrypt(t.Context(), u.key, request)
 	refused(t, err, lodge.Delivered, "another client")
 	to, err := client.NewRecipient()
@@ -215,18 +231,18 @@ func TestFloodingLedger(t *testing.T) {
 		t.Fatal(err)
 	}
 	sealed := &client.Request{BGV: []*rlwe.Ciphertext{ct}, Flooding: true, Quorum: []int{0, 2}, Recipient: to.Public()}
-	_, err = w.app.Decrypt(t.Context(), u.key, sealed)
+	_, err = w.vouched(u.key, sealed)
 	refused(t, err, lodge.Delivered, "another client")
 	// what differs in c_0 alone is the same ciphertext
 	other := ct.CopyNew()
 	for i := range other.Value[0].Coeffs {
 		other.Value[0].Coeffs[i][0] = (other.Value[0].Coeffs[i][0] + 1) % u.key.BGV().Q[i]
 	}
-	_, err = w.app.Decrypt(t.Context(), u.key, &client.Request{BGV: []*rlwe.Ciphertext{other}, Flooding: true, Quorum: []int{0, 1}})
+	_, err = w.vouched(u.key, &client.Request{BGV: []*rlwe.Ciphertext{other}, Flooding: true, Quorum: []int{0, 1}})
 	refused(t, err, "wrong_quorum", "[0 2]")
 	// a batch of which some was answered before
 	second := u.encrypt(u.values(6), true)
-	both, err := w.app.Decrypt(t.Context(), u.key, &client.Request{BGV: []*rlwe.Ciphertext{second, ct}, Flooding: true, Quorum: []int{0, 2}})
+	both, err := w.vouched(u.key, &client.Request{BGV: []*rlwe.Ciphertext{second, ct}, Flooding: true, Quorum: []int{0, 2}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -258,7 +274,7 @@ func TestBGVRecipient(t *testing.T) {
 	ct := u.encrypt(want, false)
 	for _, r := range []*client.Request{{Coefficients: 4}, {Flooding: true}} {
 		r.BGV, r.Recipient, r.Quorum = []*rlwe.Ciphertext{ct}, to.Public(), []int{1, 2}
-		out, err := w.app.Decrypt(t.Context(), u.key, r)
+		out, err := w.vouched(u.key, r)
 		if err != nil || out.Messages != nil {
 			t.Fatalf("%v, %v", out, err)
 		}
@@ -282,7 +298,7 @@ func btoi(b bool) int {
 
 // What is asked for under keys of another scheme, or is malformed, is refused by name.
 func TestBGVRefusals(t *testing.T) {
-	w := newWorld(t, 3, floodsNot, bgvSet)
+	w := newWorld(t, 3, nil, bgvSet)
 	lweEpoch := w.keys(1)
 	u := w.user(w.bgvKeys(bgvSet, 1))
 	lweKey, public := w.key(lweEpoch)
@@ -415,7 +431,7 @@ func TestFloodingTogether(t *testing.T) {
 		group.Go(func() {
 			for begun := time.Now(); results[i] == nil && time.Since(begun) < time.Minute; { // others may be in the way
 				r := &client.Request{BGV: []*rlwe.Ciphertext{ct}, Flooding: true, Quorum: []int{0, 1}}
-				out, err := w.app.Decrypt(context.Background(), u.key, r)
+				out, err := w.vouched(u.key, r)
 				if e := lodge.FromError(err); err != nil && e.Code != lodge.Busy && e.Code != lodge.Unavailable {
 					t.Error(err)
 					return
@@ -459,4 +475,24 @@ func TestFloodingProvenance(t *testing.T) {
 	if _, err := w.app.Decrypt(t.Context(), u.key, r); err != nil {
 		t.Error(err)
 	}
+}
+
+// A rule's total counts all coefficients of a ciphertext that is decrypted with flooding, also beside those opened under masks.
+func TestFloodingTotal(t *testing.T) {
+	w := newWorld(t, 3, func(i int, f *config.PartyFile) {
+		floods(i, f)
+		f.Threshold.Rules[0].MaxTotal = 70
+	}, bgvSet)
+	u := w.user(w.bgvKeys(bgvSet, 1))
+	w.masks(u.key.Epoch, 10, "exact", 0, 1)
+	want := u.values(4)
+	for range 2 { // of 32 coefficients each
+		u.flooded(want, u.encrypt(want, true), 0, 1)
+	}
+	ct := u.encrypt(want, false)
+	_, err := w.vouched(u.key, &client.Request{BGV: []*rlwe.Ciphertext{ct}, Flooding: true, Quorum: []int{0, 1}})
+	refused(t, err, lodge.Burnt, "its total is 70")
+	w.opens(u.key, &client.Request{BGV: []*rlwe.Ciphertext{ct}, Coefficients: 6, Quorum: []int{0, 1}}, want[:6])
+	_, err = w.vouched(u.key, &client.Request{BGV: []*rlwe.Ciphertext{u.encrypt(want, false)}, Coefficients: 1, Quorum: []int{0, 1}})
+	refused(t, err, lodge.Burnt, "its total is 70")
 }

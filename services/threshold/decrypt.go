@@ -13,7 +13,6 @@ import (
 	"github.com/lodge-mpc/lodge/engine/sample"
 	"github.com/lodge-mpc/lodge/engine/share"
 	thresholdv1 "github.com/lodge-mpc/lodge/proto/lodge/threshold/v1"
-	"github.com/lodge-mpc/lodge/services/audit"
 	"github.com/lodge-mpc/lodge/services/exchange"
 	"github.com/lodge-mpc/lodge/services/job"
 	"github.com/lodge-mpc/lodge/services/keyring"
@@ -312,13 +311,20 @@ func (r *run) begin(rs round.Session, t decrypt.Terms) (round.Transition[*decryp
 	})
 }
 
-// allowed holds what is about to be decrypted for the first time, or again because a party has lost its answer, against
-// approvals and rates.
+// allowed checks approvals, the hourly rate and the total of the rule before messages are decrypted for the first time, or
+// again because a party has lost its answer. The total is durable, so it is counted last.
 func (r *run) allowed() error {
 	if err := r.approved(r.request); err != nil {
 		return err
 	}
-	return r.rates.take(r.caller.Name, len(r.fresh), r.rule.MessagesPerHour, time.Now())
+	if err := r.rates.take(r.caller.Name, len(r.fresh), r.rule.MessagesPerHour, time.Now()); err != nil {
+		return err
+	}
+	//lodge:check threshold/total [run=TestTotalAcrossReshare] a client has more decrypted under a key than its rule's total
+	if err := r.spendBudget(r.request, len(r.fresh)); err != nil {
+		return err
+	}
+	return nil
 }
 
 // short says that the first party has proposed too few masks.
@@ -440,18 +446,11 @@ func (s *Service) record(q *request, r *run, out []decrypt.Part) error {
 	if c, own := q.batch.(*multikeyCiphertexts); own {
 		s.Sessions.Metrics.MultikeyDecrypted(len(c.keys), len(r.fresh))
 	}
+	if q.rule.AnyCiphertexts {
+		s.Sessions.Metrics.AnyCiphertexts(len(r.fresh))
+	}
 	note := fmt.Sprintf("%s: %d messages, %d of them for the first time, %d parties", outcome, q.messages(), len(r.fresh), len(q.quorum))
 	return s.note(q, note)
-}
-
-// note appends a decryption to the audit log.
-func (s *Service) note(q *request, note string) error {
-	if q.attester != "" {
-		note += fmt.Sprintf(", circuit %q by %s", q.circuit, q.attester)
-	}
-	_, err := s.Audit.Append(audit.Entry{Event: audit.Decrypted, Actor: q.caller.Name, Auth: audit.Auth(q.caller.Auth), Digest: [32]byte(q.header.GetCiphertextsDigest()),
-		Note: note, Objects: []string{fmt.Sprintf("epoch/%d", q.epoch.ID)}})
-	return err
 }
 
 // refusal says to a client how a run has failed.

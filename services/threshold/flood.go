@@ -240,7 +240,12 @@ func (f *flood) begin(rs round.Session, source *sample.Source, t decrypt.Terms) 
 	if err := f.approved(f.request); err != nil {
 		return f.refuse(err)
 	}
-	if err := f.rates.take(f.caller.Name, len(f.fresh)*f.request.batch.each(), f.rule.MessagesPerHour, time.Now()); err != nil {
+	messages := len(f.fresh) * f.request.batch.each()
+	if err := f.rates.take(f.caller.Name, messages, f.rule.MessagesPerHour, time.Now()); err != nil {
+		return f.refuse(err)
+	}
+	//lodge:check threshold/total-flooding [run=TestFloodingTotal] a client has more decrypted with flooding under a key than its rule's total
+	if err := f.spendBudget(f.request, messages); err != nil {
 		return f.refuse(err)
 	}
 	if err := f.claim(); err != nil {

@@ -33,8 +33,8 @@ func (w *world) eventually(what string, ok func() bool) {
 func TestHostileRequests(t *testing.T) {
 	w := newWorld(t, 3, func(i int, f *config.PartyFile) {
 		f.Threshold.Rules = []config.DecryptRule{
-			{Client: devnet.App, MessagesPerHour: 1 << 30, MaxMessages: 1 << 20},
-			{Client: devnet.Operator, MessagesPerHour: 1 << 30, MaxMessages: 1 << 20},
+			{Client: devnet.App, AnyCiphertexts: true, MessagesPerHour: 1 << 30, MaxMessages: 1 << 20},
+			{Client: devnet.Operator, AnyCiphertexts: true, MessagesPerHour: 1 << 30, MaxMessages: 1 << 20},
 		}
 		f.Clients[2].Permissions = append(f.Clients[2].Permissions, config.PermDecrypt)
 		f.Policy.MaxMemory = 1 << 30

@@ -235,7 +235,7 @@ func (o *owners) stored(p int) *mk.Keys {
 		o.Fatal(err)
 	}
 	defer public.Close()
-	in, err := o.scheme.Receive(multikey.OwnerNumber(f.Roster.SigningKeys()[p]), public.Header)
+	in, err := o.scheme.Receive(multikey.OwnerInSeed, public.Header)
 	for i := range public.ChunkDigests {
 		var chunk []byte
 		if err == nil {
@@ -386,7 +386,7 @@ func TestMultikeyPolicy(t *testing.T) {
 		f.Threshold.Attesters = []config.Attester{{Name: "evaluator", Key: hex.EncodeToString(public)}}
 		f.Threshold.Rules = []config.DecryptRule{
 			{Client: devnet.App, MessagesPerHour: 3, MaxMessages: 2, AllowMultikey: true, Provenance: []string{"evaluator"}},
-			{Client: devnet.ClientName(0), MessagesPerHour: 10, MaxMessages: 2},
+			{Client: devnet.ClientName(0), AnyCiphertexts: true, MessagesPerHour: 10, MaxMessages: 2},
 		}
 		for j := range f.Clients {
 			f.Clients[j].Permissions = append(f.Clients[j].Permissions, config.PermDecrypt)

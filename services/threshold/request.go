@@ -41,6 +41,7 @@ type request struct {
 	circuit    string
 	attester   string
 	recipients string // whom the ledger gives the answers to
+	spent      uint64 // of the rule's total, once messages have been counted
 }
 
 // messages are all that are opened.
@@ -148,6 +149,11 @@ func (s *Service) allow(q *request) error {
 	var ok bool
 	if q.rule, ok = s.Policy.Rule(q.caller.Name, q.epoch.ID, q.epoch.Digest); !ok {
 		return rpc.Errorf(rpc.PolicyRefused, next, "no rule allows client %s to decrypt under epoch %d with keys %.8x", q.caller.Name, q.epoch.ID, q.epoch.Digest)
+	}
+	// Loading a configuration refuses such rules. A Config that was not loaded from a file must not open what they would.
+	//lodge:check threshold/unguarded-rule [run=TestUnguardedRuleDecryptsNothing] a rule that says nothing of where ciphertexts come from lets its client read the key
+	if fault := q.rule.Fault(); fault != "" {
+		return rpc.Errorf(rpc.PolicyRefused, next, "the rule for client %s is not valid: %s", q.caller.Name, fault)
 	}
 	if n := uint64(q.header.GetCount()) * uint64(q.batch.each()); n > uint64(q.rule.MaxMessages) {
 		return rpc.Errorf(rpc.PolicyRefused, "ask for fewer at a time", "%d messages; client %s may ask for %d at a time", n, q.caller.Name, q.rule.MaxMessages)

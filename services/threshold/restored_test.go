@@ -34,7 +34,7 @@ func TestFloodingIsSpentByRestore(t *testing.T) {
 		t.Error("other answers after the restore")
 	}
 	second := u.encrypt(want, true)
-	_, err := w.app.Decrypt(t.Context(), u.key, &client.Request{BGV: []*rlwe.Ciphertext{second}, Flooding: true, Quorum: []int{0, 2}})
+	_, err := w.vouched(u.key, &client.Request{BGV: []*rlwe.Ciphertext{second}, Flooding: true, Quorum: []int{0, 2}})
 	refused(t, err, lodge.Burnt, "as many ciphertexts with flooding as they may")
 	u.flooded(want, second, 0, 1)
 }

@@ -76,6 +76,11 @@ type Service struct {
 // New serves threshold keys.
 func New(sessions *session.Registry, c Config) *Service {
 	s := &Service{Config: c, schemes: map[string]scheme{}, shamirs: map[sharing]*share.Shamir{}}
+	readers := c.Policy.KeyReaders()
+	sessions.Metrics.AnyCiphertextsRules(len(readers))
+	for _, r := range readers {
+		sessions.Log.Warn("a decryption rule lets a client read the keys", "client", r.Client, "max_total", r.MaxTotal)
+	}
 	s.Service = session.NewService(sessions, jobv1.Protocol_PROTOCOL_THRESHOLD, func(spec *jobv1.SessionSpec) session.Protocol {
 		switch spec.GetKind() {
 		case jobv1.Kind_KIND_MASKS:

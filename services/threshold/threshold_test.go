@@ -48,7 +48,13 @@ func ints(list []uint32) (out []int) {
 // opens has the client decrypt, and compares.
 func (w *world) opens(k *client.Key, r *client.Request, want []uint64) *client.Result {
 	w.Helper()
-	out, err := w.app.Decrypt(w.Context(), k, r)
+	decrypt := func(k *client.Key, r *client.Request) (*client.Result, error) {
+		return w.app.Decrypt(w.Context(), k, r)
+	}
+	if k.BGV() != nil {
+		decrypt = w.vouched
+	}
+	out, err := decrypt(k, r)
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -156,7 +162,7 @@ func TestComputedCiphertexts(t *testing.T) {
 func TestRepeats(t *testing.T) {
 	w := newWorld(t, 3, func(i int, f *config.PartyFile) {
 		f.Clients[2].Permissions = append(f.Clients[2].Permissions, config.PermDecrypt)
-		f.Threshold.Rules = append(f.Threshold.Rules, config.DecryptRule{Client: devnet.Operator, MessagesPerHour: 1000, MaxMessages: 100})
+		f.Threshold.Rules = append(f.Threshold.Rules, config.DecryptRule{Client: devnet.Operator, AnyCiphertexts: true, MessagesPerHour: 1000, MaxMessages: 100})
 	})
 	epoch := w.keys(1)
 	w.masks(epoch, 30, "exact", 0, 1)
@@ -411,7 +417,7 @@ func TestPolicy(t *testing.T) {
 			Attesters: []config.Attester{{Name: "auditor", Key: hex.EncodeToString(public)}},
 			Rules: []config.DecryptRule{
 				{Client: devnet.App, Epochs: []uint64{1}, MessagesPerHour: 10, MaxMessages: 6, Provenance: []string{"auditor"}},
-				{Client: devnet.App, Epochs: []uint64{2}, MessagesPerHour: 10, MaxMessages: 6},
+				{Client: devnet.App, Epochs: []uint64{2}, AnyCiphertexts: true, MessagesPerHour: 10, MaxMessages: 6},
 				{Client: devnet.App, Keys: []string{strings.Repeat("00", 32)}, MessagesPerHour: 10, MaxMessages: 6}, // of no keys here
 			},
 		}
@@ -485,7 +491,8 @@ func TestPolicy(t *testing.T) {
 		}
 		if wrote := []string{
 			`answered: 3 messages, 3 of them for the first time, 2 parties, circuit "average" by auditor`,
-			"answered: 6 messages, 6 of them for the first time, 2 parties", "repeated: 6 messages, 0 of them for the first time, 2 parties",
+			"answered: 6 messages, 6 of them for the first time, 2 parties, any_ciphertexts: this client can read the key",
+			"repeated: 6 messages, 0 of them for the first time, 2 parties, any_ciphertexts: this client can read the key",
 		}; i < 2 && !slices.Equal(notes, wrote) {
 			t.Errorf("party %d: %q", i, notes)
 		}
@@ -681,7 +688,8 @@ func TestPartiesThatThereAreNot(t *testing.T) {
 // Where a rule asks for it, other clients approve each request, once for each time that it is used.
 func TestApprovals(t *testing.T) {
 	w := newWorld(t, 3, func(i int, f *config.PartyFile) {
-		f.Threshold.Rules[0].Approvals = 2
+		r := &f.Threshold.Rules[0]
+		r.AnyCiphertexts, r.MaxTotal, r.Approvals = false, 0, 2
 		f.Clients[0].Permissions = append(f.Clients[0].Permissions, config.PermApprove)
 		f.Clients[1].Permissions = append(f.Clients[1].Permissions, config.PermApprove)
 	})

@@ -2,6 +2,7 @@ package threshold_test
 
 import (
 	"context"
+	"crypto/ed25519"
 	"crypto/rand"
 	"io"
 	"log/slog"
@@ -241,6 +242,20 @@ func (w *world) rawOf(ctx context.Context, party int, k *client.Key, send []byte
 		Count: 1, Coefficients: 1, CiphertextsDigest: sum[:],
 	}
 	change(h)
+	if k.BGV() != nil && len(h.GetCiphertextsDigest()) == 32 { // which demands the word of the attester
+		key, err := w.net.AttesterKey()
+		if err != nil {
+			return nil, err
+		}
+		q := decrypt.Question{
+			Epoch: h.GetEpoch(), Keys: k.Digest, BGV: true, Flooding: h.GetFlooding(), Each: int(h.GetCoefficients()),
+			Ciphertexts: [32]byte(h.GetCiphertextsDigest()),
+		}
+		if q.Flooding {
+			q.Each = k.BGV().Lattigo.N()
+		}
+		h.Provenance = &thresholdv1.Provenance{Attester: devnet.Attester, Circuit: "test", Signature: ed25519.Sign(key, q.Statement("test"))}
+	}
 	stream, err := thresholdv1.NewThresholdServiceClient(conn).Decrypt(ctx, grpc.WaitForReady(true))
 	if err != nil {
 		return nil, err

@@ -156,6 +156,8 @@ func (c *contents) add(v *Vault, key string, sealed []byte) error {
 		err = opened(v, key, sealed, func(u *Unnamed) { is(u.key()) })
 	case auditKey + "/":
 		err = opened(v, key, sealed, func(*string) {})
+	case budgetPrefix:
+		err = opened(v, key, sealed, func(b *Budget) { is(budgetKey(b.Key, b.Client)) })
 	case usagePrefix:
 		err = opened(v, key, sealed, func(*quota.Usage) {})
 	case maskPrefix:

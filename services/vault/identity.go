@@ -269,6 +269,9 @@ func (v *Vault) quarantine(tx store.Tx, id *identity, beyond uint64, reason stri
 	if err != nil {
 		return nil, err
 	}
+	if err := v.closeBudgets(tx, epochs); err != nil {
+		return nil, err
+	}
 	for _, e := range epochs {
 		if e.Purpose == PurposeThreshold {
 			e.putBack()

@@ -25,15 +25,17 @@ const (
 
 // MultikeyKey is a version of this party's own keys.
 type MultikeyKey struct {
-	Version    uint64        `json:"version"` // 1, 2, ...
-	State      MultikeyState `json:"state"`
-	Owner      uint32        `json:"owner"` // as the header of the keys has it
-	Params     string        `json:"params"`
-	ParamsHash [32]byte      `json:"params_hash"`
-	CRS        [32]byte      `json:"crs"`
-	Key        [32]byte      `json:"key"`  // their name
-	Size       uint64        `json:"size"` // of the public part, header and chunks
-	Created    time.Time     `json:"created"`
+	Version uint64        `json:"version"` // 1, 2, ...
+	State   MultikeyState `json:"state"`
+	Owner   uint32        `json:"owner"` // as the header of the keys has it
+	// Salt binds the keys' public seed to the party's signing key; keys made by older versions have none.
+	Salt       []byte    `json:"salt,omitempty"`
+	Params     string    `json:"params"`
+	ParamsHash [32]byte  `json:"params_hash"`
+	CRS        [32]byte  `json:"crs"`
+	Key        [32]byte  `json:"key"`  // their name
+	Size       uint64    `json:"size"` // of the public part, header and chunks
+	Created    time.Time `json:"created"`
 	// Client and Request name who asked for the keys, and in which request: the same again makes no others.
 	Client  string `json:"client"`
 	Request []byte `json:"request"`

@@ -8,18 +8,21 @@ from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
 
-from test_threshold_cluster import PATIENCE, config
+from test_threshold_cluster import CLUSTER, PATIENCE, config
 
-from lodge_mpc import BadAnswersError, BadKeysError, ConfigError, LodgeError
+from lodge_mpc import BadAnswersError, BadKeysError, Config, ConfigError, LodgeError
 from lodge_mpc.threshold import (
+    BGVCiphertext,
     BGVPublicKey,
     BGVSet,
     Key,
+    Provenance,
     Recipient,
     SealedAnswers,
     ThresholdClient,
     read_bgv_public_key,
     read_public_key,
+    statement,
 )
 
 SET = "insecure-B5-17"
@@ -32,8 +35,18 @@ else:
     MISSING = False
 
 
+def word(key: Key, ciphertexts: list[BGVCiphertext], circuit: str = "none") -> Provenance:
+    """The attester's signature for the decryption of ciphertexts with flooding."""
+    from cryptography.hazmat.primitives.serialization import load_pem_private_key  # noqa: PLC0415
+
+    private = load_pem_private_key((CLUSTER / "clients" / "attester.key").read_bytes(), None)
+    signature = private.sign(statement(key, ciphertexts, circuit, flooding=True))
+    return Provenance("evaluator", circuit, signature)
+
+
 class BGVKeys(unittest.TestCase):
     client: ClassVar[ThresholdClient]
+    attested: ClassVar[ThresholdClient]  #: sends ciphertexts that the attester has signed
     key: ClassVar[Key]
     params: ClassVar[BGVSet]
     public: ClassVar[BGVPublicKey]
@@ -41,6 +54,7 @@ class BGVKeys(unittest.TestCase):
     @classmethod
     def setUpClass(cls) -> None:
         cls.client = ThresholdClient(config(), patience=PATIENCE)
+        cls.attested = ThresholdClient(Config.load(CLUSTER / "clients" / "attested.yaml"), patience=PATIENCE)
         listed = cls.client.keys()
         cls.key = next(k for k in listed if k.params == SET)
         assert cls.key.bgv is not None
@@ -49,6 +63,7 @@ class BGVKeys(unittest.TestCase):
     @classmethod
     def tearDownClass(cls) -> None:
         cls.client.close()
+        cls.attested.close()
 
     def values(self, seed: int) -> list[int]:
         return [(seed + i * i * seed) % self.params.t for i in range(self.params.n)]
@@ -77,19 +92,26 @@ class BGVKeys(unittest.TestCase):
         slots = self.public.encrypt(x, "slots")
         self.assertEqual(self.client.decrypt(self.key, slots, coefficients=32, encoding="slots").messages, x)
 
+    @unittest.skipIf(MISSING, "cryptography 48 or later is not installed")
     def test_flooding(self) -> None:
         x = self.values(7)
         ciphertexts = self.public.encrypt(x, "slots") + self.public.encrypt(x)
-        first = self.client.decrypt(self.key, ciphertexts, flooding=True, quorum=(1, 2))
+        both = word(self.key, ciphertexts)
+        first = self.attested.decrypt(self.key, ciphertexts, flooding=True, quorum=(1, 2), provenance=both)
         self.assertEqual((self.params.slots(first.messages[:32]), first.messages[32:]), (x, x))
         # It stays that quorum's, which the client finds.
         before = self.client.key(self.key.epoch).flooded
-        again = self.client.decrypt(self.key, ciphertexts[:1], flooding=True, encoding="slots")
+        one = word(self.key, ciphertexts[:1])
+        again = self.attested.decrypt(self.key, ciphertexts[:1], flooding=True, encoding="slots", provenance=one)
         self.assertEqual((again.messages, again.quorum), (x, (1, 2)))
         self.assertEqual(self.client.key(self.key.epoch).flooded, before)
         with self.assertRaises(LodgeError) as caught:
-            self.client.decrypt(self.key, ciphertexts, flooding=True, quorum=(0, 1))
+            self.attested.decrypt(self.key, ciphertexts, flooding=True, quorum=(0, 1), provenance=both)
         self.assertEqual(caught.exception.code, "wrong_quorum")
+        for client, provenance in (self.attested, None), (self.attested, one), (self.client, both):
+            with self.assertRaises(LodgeError) as caught:
+                client.decrypt(self.key, ciphertexts, flooding=True, quorum=(1, 2), provenance=provenance)
+            self.assertEqual(caught.exception.code, "policy_refused")
 
     def test_keys_in_files(self) -> None:
         with tempfile.TemporaryDirectory() as directory:
@@ -118,9 +140,11 @@ class BGVKeys(unittest.TestCase):
         for flooding, encoding in (False, "coefficients"), (True, "slots"):
             c = self.public.encrypt(x, encoding)
             coefficients = None if flooding else 4
-            answers = self.client.decrypt_for(
-                RECIPIENT.public, self.key, c, coefficients=coefficients, flooding=flooding, encoding=encoding
-            )
+            client = self.attested if flooding else self.client
+            provenance = word(self.key, c) if flooding else None
+            answers = client.decrypt_for(
+                RECIPIENT.public, self.key, c, coefficients=coefficients, flooding=flooding, encoding=encoding,
+                provenance=provenance)  # fmt: skip
             with tempfile.TemporaryDirectory() as directory:
                 path = Path(directory) / "answers"
                 answers.write(path)
@@ -129,7 +153,9 @@ class BGVKeys(unittest.TestCase):
                 mine.open(answers)
             if flooding:  # it is the recipient's for ever
                 with self.assertRaises(LodgeError) as caught:
-                    self.client.decrypt(self.key, c, flooding=True, quorum=answers.requests[0].question.quorum)
+                    client.decrypt(
+                        self.key, c, flooding=True, quorum=answers.requests[0].question.quorum, provenance=provenance
+                    )
                 self.assertEqual(caught.exception.code, "already_delivered")
 
     @unittest.skipIf(MISSING, "cryptography 48 or later is not installed")

@@ -190,6 +190,9 @@ func (s *Store) record(k *vault.MultikeyKey, when time.Time, revoked bool) []byt
 		Version: k.Version, Set: k.ParamsHash, CRS: k.CRS, Key: k.Key, Size: k.Size, Created: when.UTC().Truncate(time.Second),
 		Revoked: revoked,
 	}
+	if len(k.Salt) == len(r.Salt) {
+		r.Bound, r.Salt = true, [32]byte(k.Salt)
+	}
 	return r.Sign(s.Signer)
 }
 

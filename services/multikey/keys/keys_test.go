@@ -35,7 +35,7 @@ func TestKeys(t *testing.T) {
 	w := newWorld(t, nil)
 	c := w.owner(1)
 	one := c.make(first)
-	if one.GetVersion() != 1 || one.GetState() != "active" || one.GetOwner() != multikey.OwnerNumber(w.net.Roster.SigningKeys()[1]) || one.GetParams() != set || !one.GetPinned() {
+	if one.GetVersion() != 1 || one.GetState() != "active" || one.GetOwner() != multikey.OwnerInSeed || one.GetParams() != set || !one.GetPinned() {
 		t.Fatalf("%v", one)
 	}
 	if again := c.make(first); !proto.Equal(again, one) {
@@ -147,6 +147,13 @@ func TestEncrypt(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer p.Close()
+	record, err := multikey.VerifyRecord(made.GetRecord())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := multikey.OwnerSeed(w.net.Roster.SigningKeys()[0], record.Salt); record.Weak() || mk.HeaderSeed(p.Header) != want {
+		t.Errorf("the keys do not name their owner: %+v", record)
+	}
 	in, err := scheme(t).Receive(made.GetOwner(), p.Header)
 	if err != nil {
 		t.Fatal(err)

@@ -118,12 +118,14 @@ func (s *Store) makeKeys(m *making) (k vault.MultikeyKey, err error) {
 		return k, keyring.Refused(err, "a version of the multi-key keys")
 	}
 	defer w.Abort()
-	owner := multikey.OwnerNumber(s.Signer.Public().(ed25519.PublicKey))
-	secret, keys := s.Context.Generate(owner, source, s.Workers)
+	var salt [32]byte
+	_, _ = source.Stream("multikey owner salt").Read(salt[:])
+	seed := multikey.OwnerSeed(s.Signer.Public().(ed25519.PublicKey), salt)
+	secret, keys := s.Context.GenerateWithSeed(multikey.OwnerInSeed, seed, source, s.Workers)
 	defer secret.Wipe()
 	now := s.Vault.Now().UTC()
 	k = vault.MultikeyKey{
-		Version: w.Version(), State: vault.MultikeyActive, Owner: owner, Params: s.Context.Name, ParamsHash: s.Context.Hash(), CRS: s.Context.CRS(),
+		Version: w.Version(), State: vault.MultikeyActive, Owner: multikey.OwnerInSeed, Salt: salt[:], Params: s.Context.Name, ParamsHash: s.Context.Hash(), CRS: s.Context.CRS(),
 		Key: secret.ID(), Size: uint64(s.Context.KeySize()), Created: now, Client: m.caller.Name, Request: m.request,
 	}
 	k.Record = s.record(&k, now, false)

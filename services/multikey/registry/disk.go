@@ -3,6 +3,7 @@ package registry
 import (
 	"bufio"
 	"crypto/sha256"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -16,15 +17,17 @@ import (
 	service "github.com/lodge-mpc/lodge/services/multikey"
 )
 
-// A registry is a directory: a file with records, one after the other, and a file for each owner's keys, which has the
-// header, the digests of the chunks, and the chunks. All of it is public, is checked when it is read, and can be had from
+// A registry is a directory: a file with records, each after its length in two bytes, and a file for each owner's keys, which has
+// the header, the digests of the chunks, and the chunks. All of it is public, is checked when it is read, and can be had from
 // the other parties again; but a revocation that is lost is not known until a party tells of it.
 
 const (
-	recordsFile = "records"
-	keysSuffix  = ".keys"
-	partSuffix  = ".part" // keys of which chunks are missing, the last ones
-	filesMode   = 0o600
+	recordsFile = "records.2"
+	// weakRecordsFile has what an older version wrote: weak records, without their lengths.
+	weakRecordsFile = "records"
+	keysSuffix      = ".keys"
+	partSuffix      = ".part" // keys of which chunks are missing, the last ones
+	filesMode       = 0o600
 )
 
 // head is what says which keys these are.
@@ -42,7 +45,7 @@ func checkHead(c *service.Context, r *service.Record, h head) error {
 	case multikey.IDOf(h.header, h.digests) != r.Key:
 		return fmt.Errorf("%w: their name is another one", ErrDigests)
 	}
-	return c.CheckHeader(r.Owner(), h.header)
+	return r.CheckHeader(c, h.header)
 }
 
 func (h *head) size() int64 { return int64(len(h.header) + 32*len(h.digests)) }
@@ -100,18 +103,31 @@ func (d disk) path(r *service.Record, suffix string) string {
 
 // records reads the records; there may be none yet.
 func (d disk) records() (list [][]byte, err error) {
-	b, err := os.ReadFile(filepath.Join(d.dir, recordsFile))
+	file := recordsFile
+	b, err := os.ReadFile(filepath.Join(d.dir, file))
+	if errors.Is(err, fs.ErrNotExist) {
+		file = weakRecordsFile
+		b, err = os.ReadFile(filepath.Join(d.dir, file))
+	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	if len(b)%service.RecordSize != 0 {
-		return nil, fmt.Errorf("registry: %s in %s has %d bytes, which are no records; remove it, and the other parties tell them again", recordsFile, d.dir, len(b))
-	}
-	for ; len(b) > 0; b = b[service.RecordSize:] {
-		list = append(list, b[:service.RecordSize])
+	damaged := fmt.Errorf("registry: %s in %s is damaged; remove it, and the other parties tell its records again", file, d.dir)
+	for len(b) > 0 {
+		n := service.WeakRecordSize
+		if file == recordsFile {
+			if len(b) < 2 {
+				return nil, damaged
+			}
+			n, b = int(binary.LittleEndian.Uint16(b)), b[2:]
+		}
+		if n > len(b) || n != service.RecordSize && n != service.WeakRecordSize {
+			return nil, damaged
+		}
+		list, b = append(list, b[:n]), b[n:]
 	}
 	return list, nil
 }
@@ -124,7 +140,7 @@ func (d disk) keep(records [][]byte) error {
 		return err
 	}
 	for _, r := range records {
-		if _, err = f.Write(r); err != nil {
+		if _, err = f.Write(append(binary.LittleEndian.AppendUint16(nil, uint16(len(r))), r...)); err != nil {
 			break
 		}
 	}
@@ -138,7 +154,11 @@ func (d disk) keep(records [][]byte) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(in.Sync(), in.Close())
+	err = errors.Join(in.Sync(), in.Close())
+	if old := os.Remove(filepath.Join(d.dir, weakRecordsFile)); old != nil && !errors.Is(old, fs.ErrNotExist) {
+		err = errors.Join(err, old)
+	}
+	return err
 }
 
 // whole says whether the keys of a record are here, all of them and as their digests say.

@@ -93,6 +93,9 @@ func New(c Config) (*Registry, error) {
 	if list, err = r.Source.Records(); err == nil {
 		r.fault("own", ownFault, r.accept(list))
 	}
+	if e := r.book.current(r.Self); e != nil && e.Weak() {
+		c.Log.Warn("this party's multi-key keys name their owner by 32 bits only: make other keys with `lodge mk keys make`", "version", e.Version)
+	}
 	return r, err
 }
 
@@ -181,14 +184,26 @@ func (r *Registry) Owner(id multikey.KeyID) (record *service.Record, known bool)
 	return &copied, true
 }
 
-// find gives the entry of keys; of several claims, one whose keys are here. The caller holds the lock.
+// find gives the entry of keys. If several parties claim them, it prefers this party's own, then one whose keys are here.
+// The caller holds the lock.
 func (r *Registry) find(id multikey.KeyID) (found *Entry) {
 	for _, e := range r.book.named(id) {
-		if found == nil || r.here(e) {
+		if found == nil || e.Place == r.Self || r.here(e) && found.Place != r.Self {
 			found = e
 		}
 	}
 	return found
+}
+
+// disputed says who else claims keys that are here for an owner. Only weak records can both hold, because the header of keys
+// that they are for fits any signing key with the same OwnerNumber. The caller holds the lock.
+func (r *Registry) disputed(e *Entry) (other *Entry) {
+	for _, x := range r.book.named(e.Key) {
+		if x.Place != e.Place && x.Weak() && e.Weak() && x.Record.Owner() == e.Record.Owner() {
+			return x
+		}
+	}
+	return nil
 }
 
 // here says whether keys can be read here. The caller holds the lock.
@@ -217,6 +232,11 @@ func (r *Registry) usable(id multikey.KeyID) (Entry, error) {
 	if e == nil {
 		return Entry{}, rpc.Errorf(rpc.UnknownKey, "`lodge mk registry list` shows the keys that this party knows; ask their owner whether they are published",
 			"nobody has published keys %x", id[:])
+	}
+	//lodge:check registry/disputed [run=TestCollidingOwners] a party whose signing key collides in 32 bits passes as the owner of another's keys
+	if x := r.disputed(e); x != nil {
+		return Entry{}, rpc.Errorf(rpc.Conflict, "have both parties make other keys, whose owners this version tells apart: `lodge mk keys make`",
+			"%s and %s both claim the keys %x, and the numbers of their signing keys are the same", r.Names[e.Place], r.Names[x.Place], id[:4])
 	}
 	const next = "encrypt under the owner's current keys, which `lodge mk registry list` shows"
 	switch {

@@ -31,8 +31,6 @@ func signer(i int) ed25519.PrivateKey {
 	return ed25519.NewKeyFromSeed(bytes.Repeat([]byte{byte(i) + 1}, ed25519.SeedSize))
 }
 
-func number(i int) uint32 { return service.OwnerNumber(signer(i).Public().(ed25519.PublicKey)) }
-
 func testContext(t *testing.T) *service.Context {
 	t.Helper()
 	c, err := service.ContextOf(&config.Multikey{Set: "insecure-M8-32", Seed: config.StandardSeed})
@@ -46,6 +44,8 @@ func testContext(t *testing.T) *service.Context {
 type own struct {
 	c     *service.Context
 	owner int
+	key   ed25519.PrivateKey
+	weak  bool // makes keys as older versions did
 
 	mu      sync.Mutex
 	records [][]byte
@@ -70,7 +70,13 @@ func (o *own) Open(id multikey.KeyID) (io.ReadCloser, error) {
 
 // make makes keys under the next version, and signs their record.
 func (o *own) make(version uint64) *multikey.Keys {
-	_, keys := o.c.Generate(number(o.owner), sample.NewSource(make([]byte, 32)).Sub("party", uint64(o.owner), version), 2)
+	source := sample.NewSource(make([]byte, 32)).Sub("party", uint64(o.owner), version)
+	signing := o.key.Public().(ed25519.PublicKey)
+	number, seed := uint32(service.OwnerInSeed), service.OwnerSeed(signing, salt(version))
+	if o.weak {
+		number, seed = service.OwnerNumber(signing), [32]byte{byte(version), byte(o.owner)}
+	}
+	_, keys := o.c.GenerateWithSeed(number, seed, source, 2)
 	b := keys.Header()
 	for _, d := range keys.ChunkDigests() {
 		b = append(b, d[:]...)
@@ -93,8 +99,14 @@ func (o *own) record(id multikey.KeyID, version uint64, revoked bool) []byte {
 		Version: version, Set: o.c.Hash(), CRS: o.c.CRS(), Key: id, Size: uint64(o.c.KeySize()),
 		Created: time.Unix(1000, 0).UTC(), Revoked: revoked,
 	}
-	return r.Sign(signer(o.owner))
+	if !o.weak {
+		r.Bound, r.Salt = true, salt(version)
+	}
+	return r.Sign(o.key)
 }
+
+// salt of a version of a party's keys, which the test need not keep from repeating.
+func salt(version uint64) [32]byte { return [32]byte{byte(version), 31: 7} }
 
 func (o *own) revoke(id multikey.KeyID, version uint64) {
 	o.mu.Lock()
@@ -134,15 +146,26 @@ func dial(t *testing.T, s multikeyv1.RegistryServiceServer) *grpc.ClientConn {
 // newWorld has n parties; what others say instead of one is in between, by its place.
 func newWorld(t *testing.T, n int, between map[int]func(*Registry) multikeyv1.RegistryServiceServer) *world {
 	t.Helper()
+	var list []ed25519.PrivateKey
+	for i := range n {
+		list = append(list, signer(i))
+	}
+	return newWorldOf(t, list, between)
+}
+
+// newWorldOf has a party for each of some signing keys.
+func newWorldOf(t *testing.T, list []ed25519.PrivateKey, between map[int]func(*Registry) multikeyv1.RegistryServiceServer) *world {
+	t.Helper()
+	n := len(list)
 	w := &world{c: testContext(t)}
 	var names []string
 	var signers []ed25519.PublicKey
-	for i := range n {
+	for i, k := range list {
 		names = append(names, fmt.Sprintf("p%d", i))
-		signers = append(signers, signer(i).Public().(ed25519.PublicKey))
+		signers = append(signers, k.Public().(ed25519.PublicKey))
 	}
 	for i := range n {
-		o := &own{c: w.c, owner: i}
+		o := &own{c: w.c, owner: i, key: list[i]}
 		r, err := New(Config{
 			Context: w.c, Self: i, Names: names, Signers: signers, Source: o, Dir: filepath.Join(t.TempDir(), "multikey"),
 			Limit: 1 << 30, Log: discard(), Peers: make([]grpc.ClientConnInterface, n),
@@ -212,10 +235,10 @@ func TestRegistry(t *testing.T) {
 	for i, r := range w.registries {
 		for owner, k := range keys {
 			got, err := r.Load(t.Context(), k.ID())
-			if err != nil || got.ID() != k.ID() || got.Owner != number(owner) {
+			if err != nil || got.ID() != k.ID() || got.Owner != service.OwnerInSeed {
 				t.Fatalf("party %d has not the keys of %d: %v", i, owner, err)
 			}
-			if rec, known := r.Owner(k.ID()); !known || rec.Owner() != number(owner) || rec.Revoked {
+			if rec, known := r.Owner(k.ID()); !known || !bytes.Equal(rec.Signer[:], signer(owner).Public().(ed25519.PublicKey)) || rec.Revoked {
 				t.Errorf("party %d knows %+v", i, rec)
 			}
 		}
@@ -299,7 +322,7 @@ func TestRecordsAreRefused(t *testing.T) {
 		"of the wrong size":            {size.Sign(signer(1)), service.ErrRecord, rpc.Invalid},
 		"of a party that there is not": {stranger.Sign(signer(9)), service.ErrOwner, rpc.Invalid},
 		"signed by another than the owner": {func() []byte {
-			x := own{c: o.c, owner: 0}
+			x := own{c: o.c, owner: 0, key: signer(0)}
 			b := x.record(multikey.KeyID{3}, 1, false)
 			b[0] = 1
 			return b

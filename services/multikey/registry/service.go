@@ -71,7 +71,7 @@ func (r *Registry) ListPublished(context.Context, *multikeyv1.ListPublishedReque
 		for _, e := range list {
 			m.Keys = append(m.Keys, &multikeyv1.PublishedKey{
 				Owner: uint32(e.Place), Name: r.Names[e.Place], Version: e.Version, Key: e.Key[:], State: e.State(),
-				Present: e.State() == "current" && r.here(e), Record: e.Signed, Revocation: e.Revocation,
+				Present: e.State() == "current" && r.here(e), Record: e.Signed, Revocation: e.Revocation, WeakOwner: e.Weak(),
 			})
 		}
 	}

@@ -123,7 +123,7 @@ class MultikeyClient:
     def published(self, party: int) -> list[PublishedKeys]:
         """The keys of all parties that one of them knows."""
         answer = self._call(self._registry, party, "ListPublished", registry_pb2.ListPublishedRequest())
-        return [PublishedKeys(k.owner, k.name, k.version, k.key, k.state, k.present) for k in answer.keys]
+        return [PublishedKeys(k.owner, k.name, k.version, k.key, k.state, k.present, k.weak_owner) for k in answer.keys]
 
     def fetch_keys(
         self,

@@ -46,11 +46,12 @@ class PublishedKeys:
     key: bytes
     state: str  #: current, superseded or revoked
     present: bool  #: whether that party has the keys themselves
+    weak_owner: bool = False  #: bound to 32 bits of the owner's signing key only; the owner should make other keys
 
 
 @dataclass(frozen=True)
 class Cost:
-    """What an evaluation takes."""
+    """The cost of an evaluation."""
 
     gates: int
     levels: int
@@ -90,7 +91,7 @@ class Result:
 
 @dataclass(frozen=True)
 class OpenedBits:
-    """What came of a decryption."""
+    """The result of a decryption."""
 
     bits: list[int]  #: none where they are sealed
     quorums: list[tuple[int, ...]]  #: who has decrypted, of each set of keys

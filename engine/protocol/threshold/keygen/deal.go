@@ -10,10 +10,10 @@ import (
 	"github.com/lodge-mpc/lodge/engine/protocol/threshold/internal/complaint"
 )
 
-// deal sends the shares. With the coin that has been tossed each dealer combines all that it deals, and says to all
-// which polynomials the combinations are: their values at 0 and at the parties that expand their shares, so that
-// nothing but a polynomial of the degree can be said; and the value at 0 of both combinations of the pairs is one
-// number.
+// deal sends the shares. Each dealer combines all its sharings with the tossed coin and announces the
+// polynomials of the combinations to all parties: their values at 0 and at the parties that expand their
+// shares. These values can only describe a polynomial of the right degree. The two combinations of the
+// pairs share one value at 0.
 func (p *party) deal(ctx context.Context, coin round.Digest) (transition, error) {
 	p.check = p.weights(coin)
 	if err := p.foldKnown(ctx); err != nil {
@@ -33,7 +33,7 @@ func (p *party) deal(ctx context.Context, coin round.Digest) (transition, error)
 	return round.Next(round.Round[Result](r), send...), nil
 }
 
-// polynomialValues is how many numbers a dealer announces.
+// polynomialValues returns the number of values that a dealer announces.
 func (p *plan) polynomialValues() int { return 2*(p.t+1) + 2*p.t }
 
 // dealt waits for the shares.
@@ -95,7 +95,7 @@ func (r *dealt) Step(_ context.Context, in round.Inbox) (transition, error) {
 		//lodge:check thresholdkeys/bound [run=TestBound] a dealer can choose its shares after it
 		//  knows the coin
 		if sent > 0 && in.Digest(p, nameShares) != r.given.Bound[from] && !r.Session.Hooks.Skips(CheckBound) {
-			return transition{}, &round.Blame{Party: p, Check: CheckBound, Reason: "sent other shares than it was bound to"}
+			return transition{}, &round.Blame{Party: p, Check: CheckBound, Reason: "sent shares that differ from its commitment"}
 		}
 		said, err := r.values(p, in.Bytes(p, namePolynomial), r.polynomialValues())
 		if err != nil {
@@ -115,8 +115,8 @@ func (r *dealt) Step(_ context.Context, in round.Inbox) (transition, error) {
 	}, r.openSquares), nil
 }
 
-// fits reports whether this party's combinations of what a dealer gave it are values of the polynomials that it
-// announced.
+// fits reports whether this party's combinations of a dealer's shares are values of the polynomials that
+// the dealer announced.
 func (r *dealt) fits(from int, said []uint64) bool {
 	t := r.t
 	pairs := said[t+1:]

@@ -15,14 +15,15 @@ import (
 	"github.com/lodge-mpc/lodge/engine/share"
 )
 
-// Names of what a dealer and the party that shares a seed with it expand: shares of degree t and 2t, by row.
+// Names of the shares that a dealer and a party with a common seed expand: of degree t and 2t, by row.
 const (
 	labelLow  = "threshold share t"
 	labelHigh = "threshold share 2t"
 )
 
-// dealer makes what a party deals. Of it the errors of ring samples are kept, a byte each, as to sample them is most of
-// the work; everything else is made again, the same, whenever it is needed.
+// dealer computes the sharings that a party deals. It stores only the errors of ring samples, one byte
+// each, because sampling them dominates the cost. It recomputes everything else, identically, whenever it
+// is needed.
 type dealer struct {
 	*plan
 	self       int
@@ -34,8 +35,8 @@ type dealer struct {
 	hooks      byzantine.Hooks
 }
 
-// Deal is what the hook threshold/deal of tests gets: the shares, by party, of one row that is dealt, where they are
-// computed, just before they are sent; high are those of degree 2t.
+// Deal is the argument of the hook threshold/deal in tests: the computed shares of one dealt row, by
+// party, just before they are sent. The shares of degree 2t are high.
 type Deal struct {
 	High   bool
 	Row    int
@@ -60,7 +61,7 @@ func newDealer(c *Config, p *plan) (d *dealer, err error) {
 	return d, nil
 }
 
-// Wipe erases what everything is made of.
+// Wipe erases the seeds and errors from which all sharings are computed.
 func (d *dealer) Wipe() {
 	d.source.Wipe()
 	for _, e := range d.drawn {
@@ -69,8 +70,8 @@ func (d *dealer) Wipe() {
 	d.seeds.Wipe()
 }
 
-// bench is where a dealer makes a row: the secrets, and the shares by party. Rows that are not wanted are nil in a copy
-// of shares.
+// bench holds one row while a dealer computes it: the secrets, and the shares by party. A copy of shares
+// has nil for rows that are not needed.
 type bench struct {
 	secrets, room []uint64
 	shares        [][]uint64
@@ -87,7 +88,7 @@ func (b *bench) wipe() {
 	table.Wipe(b.shares)
 }
 
-// sampleErrors draws the errors of ring samples, where they fit in bytes, which those of a small deviation do.
+// sampleErrors samples the errors of ring samples if their deviation is small enough for one byte.
 func (d *dealer) sampleErrors(ctx context.Context, workers int) error {
 	if d.ring.Variance() > maxByteDeviation*maxByteDeviation {
 		return nil
@@ -109,10 +110,10 @@ func (d *dealer) sampleErrors(ctx context.Context, workers int) error {
 	})
 }
 
-// maxByteDeviation is a deviation of which 14 fit in a byte with a sign.
+// maxByteDeviation is the largest deviation of which 14 fit in a signed byte.
 const maxByteDeviation = 9
 
-// draw sets the secrets of a row.
+// draw samples the secrets of a row.
 func (d *dealer) draw(secrets []uint64, of place) {
 	switch {
 	case of.kind != noise:
@@ -134,7 +135,7 @@ func (d *dealer) draw(secrets []uint64, of place) {
 	d.SignedVec(secrets, secrets)
 }
 
-// sample draws a row of errors.
+// sample samples a row of errors.
 func (d *dealer) sample(of place) []int64 {
 	e, stream := make([]int64, d.width), d.source.Stream("row", uint64(of.kind), uint64(of.index))
 	defer stream.Wipe()
@@ -146,8 +147,8 @@ func (d *dealer) sample(of place) []int64 {
 	return e
 }
 
-// make sets the secrets of a row and the shares of those that expand theirs, and computes those of the parties in to.
-// What it gives holds these shares alone beside the expanded ones.
+// make sets the secrets of a row and the shares of the parties that expand theirs, and computes the
+// shares of the parties in to. The result holds only these shares and the expanded ones.
 func (d *dealer) make(b *bench, high bool, r int, to ...int) [][]uint64 {
 	dealing, label := d.low, labelLow
 	if high {
@@ -166,7 +167,7 @@ func (d *dealer) make(b *bench, high bool, r int, to ...int) [][]uint64 {
 	return shares
 }
 
-// frame is frame f of the shares that go to each of these parties, all of which are sent one of that number.
+// frame returns frame f of the shares for each of these parties. Each of them must receive a frame f.
 func (d *dealer) frame(f int, to ...int) [][]byte {
 	lowFrames := d.framesOf(d.lowRows())
 	high, rows := f >= lowFrames, d.lowRows()
@@ -190,7 +191,7 @@ func (d *dealer) frame(f int, to ...int) [][]byte {
 	return frames
 }
 
-// body is the message with the shares of a party, or nil.
+// body returns the message with the shares of a party, or nil.
 func (d *dealer) body(to int) round.Body {
 	low, high := d.dealtFrames(d.self, to)
 	if low == 0 {
@@ -199,7 +200,7 @@ func (d *dealer) body(to int) round.Body {
 	return round.Frames(low+high, func(f int) ([]byte, error) { return d.frame(f, to)[0], nil })
 }
 
-// digests makes all frames once, to bind the dealer to what it will send.
+// digests computes all frames once, to bind the dealer to the shares that it will send.
 func (d *dealer) digests(ctx context.Context, workers int) (sums []round.Digest, err error) {
 	low := d.framesOf(d.lowRows())
 	total := low
@@ -234,7 +235,7 @@ func (d *dealer) digests(ctx context.Context, workers int) (sums []round.Digest,
 	return sums, nil
 }
 
-// The groups of dealt rows of which one combination each is checked.
+// The groups of dealt rows. One combination of each group is checked.
 const (
 	single   = iota // rows of the kinds random and noise, with mask
 	lowPair         // rows of the kind pair of degree t, with pairMask
@@ -242,15 +243,16 @@ const (
 	groups
 )
 
-// weights are the coefficients of the check of dealt rows, which a coin gives that is tossed when all dealers are
-// bound: row r counts alpha[r], column c counts beta[c], and the masks 1. A combination that a dealer cannot foresee is
-// a polynomial of degree 2 in them, so that it hides a fault with probability at most 2/Q.
+// weights are the coefficients of the check of dealt rows, derived from a coin that is tossed after all
+// dealers are bound. Row r has weight alpha[r], column c has weight beta[c], and the masks have weight 1.
+// The combination is a polynomial of degree 2 in weights that a dealer cannot foresee, so it hides a
+// fault with probability at most 2/Q.
 type weights struct {
 	plan  *plan
 	alpha []kernel.Factor // rows of degree t; those of degree 2t have the weights of their partners
 	beta  []uint64
 	unit  kernel.Factor
-	pairs int // where the rows of the kind pair begin
+	pairs int // index of the first row of the kind pair
 }
 
 func (p *plan) weights(coin round.Digest) *weights {
@@ -264,7 +266,7 @@ func (p *plan) weights(coin round.Digest) *weights {
 	return w
 }
 
-// of is the group and the weight of a row.
+// of returns the group and the weight of a row.
 func (w *weights) of(high bool, r int) (group int, weight kernel.Factor) {
 	at := w.plan.kindOf(high, r)
 	group = single

@@ -20,7 +20,7 @@ func (r *Result) Wipe() {
 	r.S.Wipe()
 }
 
-// rowsOf are keys as rows of N words, in the order of what lwe.Keys has.
+// rowsOf returns keys as rows of N words, in the order of the fields of lwe.Keys.
 func (p *plan) rowsOf(k *lwe.Keys) (rows [][]uint64) {
 	for _, part := range [][]uint64{k.Public, k.Switch, k.Rotation} {
 		for from := 0; from < len(part); from += p.width {
@@ -30,5 +30,5 @@ func (p *plan) rowsOf(k *lwe.Keys) (rows [][]uint64) {
 	return rows
 }
 
-// isSwitch reports whether a row of the keys is one of the switching key.
+// isSwitch reports whether a row of the keys belongs to the switching key.
 func (p *plan) isSwitch(row int) bool { return row >= 1 && row <= p.switches }

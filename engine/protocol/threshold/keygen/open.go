@@ -9,24 +9,26 @@ import (
 	"github.com/lodge-mpc/lodge/engine/protocol/threshold/internal/table"
 )
 
-// opening makes rows of sharings public by way of kings, each of whom opens a slice of them: it is sent the shares of
-// as many parties as the degree, those that follow it, and sends all parties the values, which the echo check compares.
+// opening opens rows of sharings through kings. Each king opens a slice of the rows: it receives the
+// shares of the d parties that follow it in the roster, where d is the degree, and sends the values to all
+// parties. The echo check compares these values.
 type opening struct {
 	*party
 	name   string
 	degree int
-	mine   [][]uint64 // this party's shares, which it keeps for the check
+	mine   [][]uint64 // this party's shares, kept for the check
 	opened [][]uint64
-	// kept are the shares of its slice that this king was sent, by sender, but for the last of them: what that one sent
-	// follows from the values.
+	// kept are the shares that this king received for its slice, by sender, except those of the last
+	// sender, which follow from the values.
 	kept map[int][][]uint64
-	// lagrange are the weights of this king's own share and of its senders'.
+	// lagrange are the weights of this king's share and of its senders' shares.
 	lagrange map[int]kernel.Factor
 }
 
-// Opened is what the hooks threshold/send and threshold/open of tests get: some rows of an opening, from row First,
-// that are about to be sent to King, or by it. A cheat may change Rows, not what they hold. The hook threshold/shares
-// gets all shares before any is used; there it may.
+// Opened is the argument of the hooks threshold/send and threshold/open in tests: some rows of an
+// opening, from row First, just before they are sent to or by King. A test may replace entries of Rows but
+// must not change the rows themselves. The hook threshold/shares receives all shares before any is used;
+// a test may change those in place.
 type Opened struct {
 	Name        string // squares, products or keys
 	King, First int
@@ -49,7 +51,7 @@ func (o *opening) wipe() {
 	}
 }
 
-// quorum is a king and its senders.
+// quorum returns a king and its senders.
 func (o *opening) quorum(king int) []int { return append([]int{king}, o.senders(king, o.degree)...) }
 
 func (o *opening) sharesName() string { return "threshold/" + o.name + "/shares" }
@@ -79,13 +81,13 @@ func (o *opening) start() round.Transition[*opening] {
 	return round.Next(round.Round[*opening](&crowned{o, make([]uint64, o.width), make([]uint64, o.width)}), send...)
 }
 
-// frames is the number of frames of a king's slice.
+// frames returns the number of frames of a king's slice.
 func (o *opening) frames(king int) int {
 	from, to := o.slice(king, len(o.mine))
 	return o.framesOf(to - from)
 }
 
-// body is a message with the rows of a king's slice.
+// body returns a message with the rows of a king's slice.
 func (o *opening) body(hook string, king int, rows [][]uint64) round.Body {
 	from, to := o.slice(king, len(rows))
 	return round.Frames(o.framesOf(to-from), func(f int) ([]byte, error) {
@@ -96,14 +98,14 @@ func (o *opening) body(hook string, king int, rows [][]uint64) round.Body {
 	})
 }
 
-// want is the message of a king's slice.
+// want returns the want for the message of a king's slice.
 func (o *opening) want(w round.Want, king int) round.Want {
 	from, to := o.slice(king, len(o.mine))
 	w.MaxFrames, w.MaxBytes, w.Stream = o.frames(king), int64(to-from)*int64(o.rowBytes), true
 	return w
 }
 
-// each decodes a frame of a king's slice and calls f with the rows and their numbers.
+// each decodes a frame of a king's slice and calls f with each row and its index.
 func (o *opening) each(from round.Party, king, index int, last bool, frame []byte, row []uint64, f func(r int)) error {
 	start, end := o.slice(king, len(o.mine))
 	first, stop := o.span(index, end-start)
@@ -156,7 +158,7 @@ func (r *crowned) Step(context.Context, round.Inbox) (round.Transition[*opening]
 	return round.Next(round.Round[*opening](&proclaimed{r.opening, r.row}), send...), nil
 }
 
-// proclaimed waits for what the kings have opened.
+// proclaimed waits for the values that the kings open.
 type proclaimed struct {
 	*opening
 	row []uint64

@@ -168,8 +168,8 @@ func TestRefusedConfigurations(t *testing.T) {
 		"no threshold":     {func(c *Config) { c.Threshold = 0 }, "honest majority"},
 		"no majority":      {func(c *Config) { c.Threshold = 2 }, "honest majority"},
 		"too many parties": {func(c *Config) { c.Session.Parties = 65 }, "honest majority"},
-		"a small modulus":  {func(c *Config) { c.Scheme = changed(func(s *lwe.Set) { s.Q, s.Rotation.LogBase = 65537, 4 }) }, "no keys modulo"},
-		"errors as large":  {func(c *Config) { c.Scheme = changed(func(s *lwe.Set) { s.SwitchVariance = 1 << 98 }) }, "no errors"},
+		"a small modulus":  {func(c *Config) { c.Scheme = changed(func(s *lwe.Set) { s.Q, s.Rotation.LogBase = 65537, 4 }) }, "modulus 65537 is not supported"},
+		"errors as large":  {func(c *Config) { c.Scheme = changed(func(s *lwe.Set) { s.SwitchVariance = 1 << 98 }) }, "are not supported"},
 	} {
 		config := good()
 		c.change(&config)

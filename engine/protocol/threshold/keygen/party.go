@@ -23,16 +23,16 @@ type party struct {
 	ex     *share.Extractor
 	check  *weights
 
-	// Sums over the dealers: random sharings, pairs of degree t and 2t, and errors, which become the shares of the
-	// keys.
+	// Sums over the dealers: random sharings, pairs of degree t and 2t, and errors, which become the
+	// shares of the keys.
 	random, low, high, rows [][]uint64
 	received, own           *combinations
 
 	z, s     share.Vec // this party's shares of the secrets
-	evals    []uint64  // of z in evaluation form
+	evals    []uint64  // the share of z in evaluation form
 	openings []*opening
 	keys     *lwe.Keys
-	unsquare bool // an opened square was none
+	unsquare bool // an opened square was not a square
 }
 
 func newParty(c *Config, seed round.Digest) (*party, error) {
@@ -56,7 +56,7 @@ func newParty(c *Config, seed round.Digest) (*party, error) {
 	return p, nil
 }
 
-// Wipe erases the shares of everything, those of the secrets unless they were handed over.
+// Wipe erases all shares. It leaves the shares of the secrets if the caller owns them.
 func (p *party) Wipe() {
 	if p.dealer != nil {
 		p.dealer.Wipe()
@@ -75,8 +75,8 @@ func (p *party) Wipe() {
 	}
 }
 
-// combinations are vectors, for each of so many parties and each group of rows, in which rows are added up with their
-// weights; several vectors where a dealer combines secrets and shares of others.
+// combinations holds weighted sums of rows: one vector for each party and each group of rows. A dealer
+// has several vectors, to combine secrets and other parties' shares.
 type combinations struct {
 	mu   sync.Mutex
 	plan *plan
@@ -101,12 +101,12 @@ func (c *combinations) wipe() {
 	}
 }
 
-// like makes empty combinations of the same shape, for one worker.
+// like returns empty combinations of the same shape, for one worker.
 func (c *combinations) like() *combinations {
 	return c.plan.combinations(len(c.sums), len(c.sums[0][0]))
 }
 
-// merge adds o, which it erases.
+// merge adds o and erases it.
 func (c *combinations) merge(o *combinations) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -120,7 +120,7 @@ func (c *combinations) merge(o *combinations) {
 	o.wipe()
 }
 
-// values are the inner products of a group's vectors with beta.
+// values returns the inner products of a group's vectors with beta.
 func (c *combinations) values(i, group, vectors int, beta []uint64) []uint64 {
 	room, out := make([]uint64, c.plan.width), make([]uint64, vectors)
 	for k := range out {
@@ -130,7 +130,8 @@ func (c *combinations) values(i, group, vectors int, beta []uint64) []uint64 {
 	return out
 }
 
-// fold adds this party's share v of a dealer's row to what it is due to; c takes it for the check. room is overwritten.
+// fold adds this party's share v of a dealer's row to the sum for that row, and to c for the check. It
+// overwrites room.
 func (p *party) fold(c *combinations, from int, high bool, r int, v, room []uint64) {
 	group, weight := p.check.of(high, r)
 	p.add(c.sums[from][group][0], v, weight, room)
@@ -149,7 +150,8 @@ func (p *party) fold(c *combinations, from int, high bool, r int, v, room []uint
 	}
 }
 
-// foldKnown folds what this party need not be sent: its own shares of what it deals, and those that it expands.
+// foldKnown folds the shares that this party computes itself: those of its own sharings, and those that
+// it expands from seeds.
 func (p *party) foldKnown(ctx context.Context) error {
 	const block = 32
 	low, high := p.lowRows(), p.highRows()

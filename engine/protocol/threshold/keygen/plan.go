@@ -7,7 +7,7 @@ import (
 	"github.com/lodge-mpc/lodge/engine/share"
 )
 
-// plan is what is public about a run: how many sharings are dealt for what, in rows of N.
+// plan holds the public sizes of a run: the numbers of sharings that are dealt, in rows of N.
 type plan struct {
 	*share.Shamir
 	n, t, width int // parties, threshold, N
@@ -24,8 +24,9 @@ type plan struct {
 	rowBytes int
 }
 
-// kind is what a dealt row is for. Rows of degree t are numbered through the kinds from random to pairMask; rows of
-// degree 2t, which belong to those of the kinds pair and pairMask, by themselves.
+// kind is the purpose of a dealt row. Rows of degree t are numbered through the kinds from random to
+// pairMask. Rows of degree 2t, which belong to rows of the kinds pair and pairMask, are numbered
+// separately.
 type kind int
 
 const (
@@ -61,7 +62,7 @@ func newPlan(c *Config) (*plan, error) {
 	return p, nil
 }
 
-// lowRows is the number of rows of degree t that a party deals.
+// lowRows returns the number of rows of degree t that a party deals.
 func (p *plan) lowRows() (total int) {
 	for _, rows := range p.dealt {
 		total += rows
@@ -69,7 +70,7 @@ func (p *plan) lowRows() (total int) {
 	return total
 }
 
-// highRows is the number of rows of degree 2t that a party deals.
+// highRows returns the number of rows of degree 2t that a party deals.
 func (p *plan) highRows() int { return p.dealt[pair] + p.dealt[pairMask] }
 
 // place is one row of a kind.
@@ -78,7 +79,7 @@ type place struct {
 	index int
 }
 
-// kindOf says what dealt row r of degree t, or 2t, is for.
+// kindOf returns the kind and index of dealt row r of degree t, or of degree 2t.
 func (p *plan) kindOf(high bool, r int) place {
 	if high {
 		if r < p.dealt[pair] {
@@ -95,17 +96,17 @@ func (p *plan) kindOf(high bool, r int) place {
 	panic("threshold: no such row")
 }
 
-// distance is how many places party to is behind the dealer.
+// distance returns how many places party to follows the dealer in the roster.
 func (p *plan) distance(dealer, to int) int { return (to - dealer + p.n) % p.n }
 
 // sends reports whether a dealer sends a party any shares.
 func (p *plan) sends(dealer, to int) bool { return p.distance(dealer, to) > p.t }
 
-// framesOf is the number of frames of rows.
+// framesOf returns the number of frames of rows.
 func (p *plan) framesOf(rows int) int { return (rows + p.rowsPerFrame - 1) / p.rowsPerFrame }
 
-// dealtFrames is the number of frames of shares that a dealer sends to a party: rows of degree t, and then, in frames
-// of their own, those of degree 2t.
+// dealtFrames returns the number of frames of shares that a dealer sends to a party: rows of degree t,
+// followed by rows of degree 2t in separate frames.
 func (p *plan) dealtFrames(dealer, to int) (low, high int) {
 	d := p.distance(dealer, to)
 	if d > p.t {
@@ -117,17 +118,17 @@ func (p *plan) dealtFrames(dealer, to int) (low, high int) {
 	return low, high
 }
 
-// span is which rows of so many are in frame f.
+// span returns the range of rows in frame f.
 func (p *plan) span(f, rows int) (from, to int) {
 	return f * p.rowsPerFrame, min((f+1)*p.rowsPerFrame, rows)
 }
 
-// slice is which of so many rows a king opens.
+// slice returns the range of rows that a king opens.
 func (p *plan) slice(king, rows int) (from, to int) {
 	return king * rows / p.n, (king + 1) * rows / p.n
 }
 
-// senders are the parties that send their shares of sharings of a degree to a king, as many as the degree.
+// senders returns the parties that send a king their shares of sharings of a degree, one per degree.
 func (p *plan) senders(king, degree int) []int {
 	list := make([]int, degree)
 	for k := range list {
@@ -152,10 +153,10 @@ func (p *plan) unpack(dst []uint64, frame []byte, k int) error {
 // packValues encodes a list of residues.
 func (p *plan) packValues(v []uint64) []byte { return codec.AppendPoly(nil, [][]uint64{v}, p.primes) }
 
-// valuesSize is the length in bytes of so many residues.
+// valuesSize returns the length in bytes of n residues.
 func (p *plan) valuesSize(n int) int { return codec.PolySize(n, p.primes) }
 
-// values decodes exactly n residues of a party.
+// values decodes exactly n residues from a party.
 func (p *plan) values(from round.Party, b []byte, n int) ([]uint64, error) {
 	v := make([]uint64, n)
 	if err := codec.DecodePoly([][]uint64{v}, p.primes, b); err != nil {
@@ -164,13 +165,13 @@ func (p *plan) values(from round.Party, b []byte, n int) ([]uint64, error) {
 	return v, nil
 }
 
-// add sets dst += weight v; room is overwritten.
+// add sets dst += weight v. It overwrites room.
 func (p *plan) add(dst, v []uint64, weight kernel.Factor, room []uint64) {
 	p.ScaleByVec(room[:len(v)], v, weight)
 	p.AddVec(dst[:len(v)], dst, room)
 }
 
-// sum gives the sum of v, which it overwrites.
+// sum returns the sum of v, which it overwrites.
 func (p *plan) sum(v []uint64) uint64 {
 	for len(v) > 1 {
 		half := len(v) / 2
@@ -180,7 +181,7 @@ func (p *plan) sum(v []uint64) uint64 {
 	return v[0]
 }
 
-// dot gives the inner product of a and b; room, as long, is overwritten.
+// dot returns the inner product of a and b. It overwrites room, which must have the same length.
 func (p *plan) dot(a, b, room []uint64) uint64 {
 	p.MulVec(room[:len(a)], a, b)
 	return p.sum(room[:len(a)])

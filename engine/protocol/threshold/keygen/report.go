@@ -12,9 +12,10 @@ import (
 	"github.com/lodge-mpc/lodge/engine/secret"
 )
 
-// The check of what has been opened. With the weights of a coin that is tossed now, every party combines its shares of
-// each king's slice of each opening and says to all what it gets; a king says what it gets of the shares that it was
-// sent, but for those of its last sender, whose combination follows from the opened values.
+// The check of the opened values. With the weights of a coin that is tossed now, every party combines its
+// shares of each king's slice of each opening and broadcasts the results. A king also reports the
+// combinations of the shares that it received, except those of its last sender, which follow from the
+// opened values.
 
 // tossChecks tosses the coin.
 func (p *party) tossChecks(_ context.Context, o *opening) (transition, error) {
@@ -25,16 +26,16 @@ func (p *party) tossChecks(_ context.Context, o *opening) (transition, error) {
 	return round.Then(t, p.report), nil
 }
 
-// claims are what the parties say of one king's slice of one opening.
+// claims are the parties' reports about one king's slice of one opening.
 type claims struct {
 	opening *opening
 	king    int
 	shares  []uint64 // by party: the combination of its shares
-	sent    []uint64 // by sender but the last: the combination of what the king was sent
+	sent    []uint64 // by sender except the last: the combination of the shares that the king received
 	opened  uint64   // of the opened values
 }
 
-// slices lists the slices that somebody has opened, in order, without claims.
+// slices lists the opened slices in order, without claims.
 func (p *party) slices() (list []*claims) {
 	for _, o := range p.openings {
 		for king := range p.n {
@@ -46,7 +47,8 @@ func (p *party) slices() (list []*claims) {
 	return list
 }
 
-// report computes and sends this party's claims: of each slice its shares, and of its own what it was sent.
+// report computes and sends this party's claims: the combination of its shares for each slice, and the
+// combinations of the received shares for the slice of which it is king.
 func (p *party) report(ctx context.Context, coin round.Digest) (transition, error) {
 	list := p.slices()
 	beta, room := make([]uint64, p.width), make([]uint64, p.width)
@@ -92,7 +94,7 @@ type reported struct {
 	list []*claims
 }
 
-// count is how many numbers a party claims.
+// count returns the number of values that a party claims.
 func (r reported) count(of int) (n int) {
 	for _, c := range r.list {
 		n++
@@ -111,7 +113,7 @@ func (r reported) Wants() []round.Want {
 	return wants
 }
 
-// take enters a party's claims.
+// take records a party's claims.
 func (r reported) take(from int, b []byte) error {
 	v, err := r.values(round.Party(from), b, r.count(from))
 	if err != nil {
@@ -142,13 +144,13 @@ func (r reported) Step(_ context.Context, in round.Inbox) (transition, error) {
 	}
 	//lodge:check thresholdkeys/square [run=TestSquareThatIsNone] a shared bit can be another value
 	if r.unsquare && !r.Session.Hooks.Skips(CheckSquare) {
-		return transition{}, &round.Abort{Check: CheckSquare, Reason: "an opened square is none, and all shares agree"}
+		return transition{}, &round.Abort{Check: CheckSquare, Reason: "an opened value is not a square, and all shares agree"}
 	}
 	digest := round.Digest(r.party.keys.Digest())
 	return round.Next(round.Round[Result](agreed{r.party, digest}), round.Broadcast(nameAgree, digest[:])), nil
 }
 
-// judge gives the first fault for which somebody can be named, or else the first.
+// judge returns the first fault for which a party can be blamed, or the first fault if there is none.
 func (r reported) judge() error {
 	var first error
 	for _, c := range r.list {
@@ -164,10 +166,10 @@ func (r reported) judge() error {
 	return first
 }
 
-// judgeSlice holds the claims about a slice against each other. A king and a sender who differ about what was sent know
-// which of them lies, and a king who differs from more parties than there may be liars is one. If no king and sender
-// differ, the opened values are those of the shares of the king and its senders; then others whose shares are of no
-// polynomial with those are wrong, or these are.
+// judgeSlice compares the claims about a slice. If a king and a sender differ about the sent shares, they
+// know which of them lies. A king that differs from more parties than there may be liars is lying. If no
+// king and sender differ, the opened values match the shares of the king and its senders. Parties whose
+// shares do not lie on the same polynomial are then wrong, or the king and its senders are.
 func (r reported) judgeSlice(c *claims) error {
 	o, t := c.opening, r.t
 	quorum := o.quorum(c.king)
@@ -197,11 +199,11 @@ func (r reported) judgeSlice(c *claims) error {
 	}
 	return &round.Abort{
 		Check: CheckOpened, Suspects: ascending(c.king, differ[0]),
-		Reason: fmt.Sprintf("parties %d and %d differ about the shares of %s that one sent the other", c.king, differ[0], o.name),
+		Reason: fmt.Sprintf("parties %d and %d disagree about the shares of %s that one sent to the other", c.king, differ[0], o.name),
 	}
 }
 
-// judgeOthers checks that all parties' shares are of one polynomial.
+// judgeOthers checks that all parties' shares lie on one polynomial.
 func (r reported) judgeOthers(c *claims) error {
 	all := make([]int, r.n)
 	shares := make([][]uint64, r.n)
@@ -215,12 +217,12 @@ func (r reported) judgeOthers(c *claims) error {
 	if len(f.Certain) > 0 {
 		return &round.Blame{
 			Party: round.Party(f.Certain[0]), Check: CheckOpened,
-			Reason: fmt.Sprintf("has other shares of %s than it should", c.opening.name),
+			Reason: fmt.Sprintf("its shares of %s do not lie on the polynomial of the other parties", c.opening.name),
 		}
 	}
 	return &round.Abort{
 		Check: CheckOpened, Suspects: ascending(f.Possible...),
-		Reason: fmt.Sprintf("the parties' shares of %s are of no polynomial of degree %d", c.opening.name, c.opening.degree),
+		Reason: fmt.Sprintf("the parties' shares of %s do not lie on a polynomial of degree %d", c.opening.name, c.opening.degree),
 	}
 }
 
@@ -248,6 +250,6 @@ func (r agreed) Step(_ context.Context, in round.Inbox) (transition, error) {
 		return transition{}, err
 	}
 	result := Result{Keys: r.party.keys, Z: secret.NewBox(r.z), S: secret.NewBox(r.s)}
-	r.z, r.s = nil, nil // they are the caller's now
+	r.z, r.s = nil, nil // the caller owns them now
 	return round.Done(result), nil
 }

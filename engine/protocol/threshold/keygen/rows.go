@@ -34,7 +34,7 @@ func (p *party) makeKeys(ctx context.Context, products *opening) (transition, er
 	return round.Then(o.start(), p.tossChecks), nil
 }
 
-// reference is the seed of the reference string.
+// reference returns the seed of the reference string.
 func (p *party) reference() *[lwe.SeedSize]byte { return (*[lwe.SeedSize]byte)(&p.seed) }
 
 // sampleRow turns the share of an error into that of a z + e, in evaluation form.
@@ -43,8 +43,8 @@ func (p *party) sampleRow(e, a []uint64) {
 	p.MulAddVec(e, a, p.evals)
 }
 
-// rotationRows makes the rows of RGSW(s_i): those of the messages -z s_i g_j, and those of s_i g_j, whose evaluation
-// form is the same number everywhere.
+// rotationRows computes the rows of RGSW(s_i): the rows of the messages -z s_i g_j, and the rows of
+// s_i g_j, whose evaluation form is a constant.
 func (p *party) rotationRows(i int, opened []uint64) {
 	secrets := table.New(2, p.width)
 	defer table.Wipe(secrets)
@@ -68,7 +68,7 @@ func (p *party) rotationRows(i int, opened []uint64) {
 	}
 }
 
-// switchSamples makes the samples of the switching key of some coefficients of z: <a, s> + e + g_j z_k.
+// switchSamples computes the samples of the switching key for some coefficients of z: <a, s> + e + g_j z_k.
 func (p *party) switchSamples(from, to int) {
 	a, room := make([]uint64, p.switches*p.dim), make([]uint64, p.dim)
 	for k := from; k < to; k++ {

@@ -14,7 +14,7 @@ import (
 // opened, and [b] = ([a]/sqrt(v) + 1)/2 is a bit, the sign of a, about which v says nothing. Shares of v are those of
 // [a]^2 of degree 2t, plus a sharing of zero of that degree, [r]_2t - [r]_t.
 
-// spare is how many more random sharings than bits there are at least, as a may be 0.
+// spare is the least number of random sharings in excess of the bits, because a may be 0.
 const spare = 16
 
 // openSquares opens the squares.
@@ -28,7 +28,8 @@ func (p *party) openSquares(ctx context.Context) (transition, error) {
 	return round.Then(o.start(), p.makeSecrets), nil
 }
 
-// makeSecrets makes z of 2N bits, its coefficients differences of two, and s of n bits, and opens the products.
+// makeSecrets computes z, whose coefficients are differences of two of 2N bits, and s of n bits, and
+// opens the products.
 func (p *party) makeSecrets(ctx context.Context, squares *opening) (transition, error) {
 	if err := p.takeBits(squares.opened); err != nil {
 		return transition{}, err
@@ -52,11 +53,11 @@ func (p *party) makeSecrets(ctx context.Context, squares *opening) (transition, 
 	return round.Then(o.start(), p.makeKeys), nil
 }
 
-// Known is what the hook threshold/known of tests gets: a party's shares of the secrets.
+// Known is the argument of the hook threshold/known in tests: a party's shares of the secrets.
 type Known struct{ Z, S share.Vec }
 
-// takeBits sets z and s. A square that is none, which takes somebody who cheats, is passed over like 0: the check of
-// what is opened names who it was, where anything can.
+// takeBits sets z and s. It skips zeros and opened values that are not squares. The latter only occur if
+// a party cheats; the check of the opened values then identifies that party if the messages allow it.
 func (p *party) takeBits(squares [][]uint64) error {
 	half := (p.Q + 1) / 2
 	need := 2*p.width + p.dim
@@ -88,10 +89,10 @@ func (p *party) takeBits(squares [][]uint64) error {
 	if taken == need {
 		return nil
 	}
-	return &round.Abort{Check: CheckSquare, Reason: "too many opened squares are 0 or none"}
+	return &round.Abort{Check: CheckSquare, Reason: "too many opened values are 0 or not squares"}
 }
 
-// sqrt gives a root of a public v modulo the prime Q (Tonelli and Shanks), or reports that there is none.
+// sqrt returns a root of a public v modulo the prime Q (Tonelli and Shanks), and whether v has one.
 func (p *plan) sqrt(v uint64) (uint64, bool) {
 	if v == 0 {
 		return 0, true

@@ -237,8 +237,11 @@ type PublishedKey struct {
 	Present bool `protobuf:"varint,6,opt,name=present,proto3" json:"present,omitempty"`
 	// What the owner has signed: see docs/multikey.md. If the owner has revoked
 	// keys before this party heard of them there is no record.
-	Record        []byte `protobuf:"bytes,7,opt,name=record,proto3" json:"record,omitempty"`
-	Revocation    []byte `protobuf:"bytes,8,opt,name=revocation,proto3" json:"revocation,omitempty"`
+	Record     []byte `protobuf:"bytes,7,opt,name=record,proto3" json:"record,omitempty"`
+	Revocation []byte `protobuf:"bytes,8,opt,name=revocation,proto3" json:"revocation,omitempty"`
+	// Whether the keys name their owner by 32 bits of a hash of its signing key
+	// only, as keys made by older versions do. The owner should make new keys.
+	WeakOwner     bool `protobuf:"varint,9,opt,name=weak_owner,json=weakOwner,proto3" json:"weak_owner,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -327,6 +330,13 @@ func (x *PublishedKey) GetRevocation() []byte {
 		return x.Revocation
 	}
 	return nil
+}
+
+func (x *PublishedKey) GetWeakOwner() bool {
+	if x != nil {
+		return x.WeakOwner
+	}
+	return false
 }
 
 type GetPublishedRequest struct {
@@ -478,7 +488,7 @@ const file_lodge_multikey_v1_registry_proto_rawDesc = "" +
 	"paramsHash\x12\x1d\n" +
 	"\n" +
 	"crs_digest\x18\x03 \x01(\fR\tcrsDigest\x123\n" +
-	"\x04keys\x18\x04 \x03(\v2\x1f.lodge.multikey.v1.PublishedKeyR\x04keys\"\xcc\x01\n" +
+	"\x04keys\x18\x04 \x03(\v2\x1f.lodge.multikey.v1.PublishedKeyR\x04keys\"\xeb\x01\n" +
 	"\fPublishedKey\x12\x14\n" +
 	"\x05owner\x18\x01 \x01(\rR\x05owner\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x18\n" +
@@ -489,7 +499,9 @@ const file_lodge_multikey_v1_registry_proto_rawDesc = "" +
 	"\x06record\x18\a \x01(\fR\x06record\x12\x1e\n" +
 	"\n" +
 	"revocation\x18\b \x01(\fR\n" +
-	"revocation\"S\n" +
+	"revocation\x12\x1d\n" +
+	"\n" +
+	"weak_owner\x18\t \x01(\bR\tweakOwner\"S\n" +
 	"\x13GetPublishedRequest\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\fR\x03key\x12\x14\n" +
 	"\x05first\x18\x02 \x01(\rR\x05first\x12\x14\n" +

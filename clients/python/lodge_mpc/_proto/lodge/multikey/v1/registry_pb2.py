@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n lodge/multikey/v1/registry.proto\x12\x11lodge.multikey.v1\"\"\n\x0f\x41nnounceRequest\x12\x0f\n\x07records\x18\x01 \x03(\x0c\"\x12\n\x10\x41nnounceResponse\"\x16\n\x14ListPublishedRequest\"\x7f\n\x15ListPublishedResponse\x12\x0e\n\x06params\x18\x01 \x01(\t\x12\x13\n\x0bparams_hash\x18\x02 \x01(\x0c\x12\x12\n\ncrs_digest\x18\x03 \x01(\x0c\x12-\n\x04keys\x18\x04 \x03(\x0b\x32\x1f.lodge.multikey.v1.PublishedKey\"\x8d\x01\n\x0cPublishedKey\x12\r\n\x05owner\x18\x01 \x01(\r\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x0f\n\x07version\x18\x03 \x01(\x04\x12\x0b\n\x03key\x18\x04 \x01(\x0c\x12\r\n\x05state\x18\x05 \x01(\t\x12\x0f\n\x07present\x18\x06 \x01(\x08\x12\x0e\n\x06record\x18\x07 \x01(\x0c\x12\x12\n\nrevocation\x18\x08 \x01(\x0c\"@\n\x13GetPublishedRequest\x12\x0b\n\x03key\x18\x01 \x01(\x0c\x12\r\n\x05\x66irst\x18\x02 \x01(\r\x12\r\n\x05\x63ount\x18\x03 \x01(\r\"[\n\x14GetPublishedResponse\x12\x0e\n\x06header\x18\x01 \x01(\x0c\x12\x15\n\rchunk_digests\x18\x02 \x03(\x0c\x12\r\n\x05index\x18\x03 \x01(\r\x12\r\n\x05\x63hunk\x18\x04 \x01(\x0c\x32\xad\x02\n\x0fRegistryService\x12S\n\x08\x41nnounce\x12\".lodge.multikey.v1.AnnounceRequest\x1a#.lodge.multikey.v1.AnnounceResponse\x12\x62\n\rListPublished\x12\'.lodge.multikey.v1.ListPublishedRequest\x1a(.lodge.multikey.v1.ListPublishedResponse\x12\x61\n\x0cGetPublished\x12&.lodge.multikey.v1.GetPublishedRequest\x1a\'.lodge.multikey.v1.GetPublishedResponse0\x01\x42?Z=github.com/lodge-mpc/lodge/proto/lodge/multikey/v1;multikeyv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n lodge/multikey/v1/registry.proto\x12\x11lodge.multikey.v1\"\"\n\x0f\x41nnounceRequest\x12\x0f\n\x07records\x18\x01 \x03(\x0c\"\x12\n\x10\x41nnounceResponse\"\x16\n\x14ListPublishedRequest\"\x7f\n\x15ListPublishedResponse\x12\x0e\n\x06params\x18\x01 \x01(\t\x12\x13\n\x0bparams_hash\x18\x02 \x01(\x0c\x12\x12\n\ncrs_digest\x18\x03 \x01(\x0c\x12-\n\x04keys\x18\x04 \x03(\x0b\x32\x1f.lodge.multikey.v1.PublishedKey\"\xa1\x01\n\x0cPublishedKey\x12\r\n\x05owner\x18\x01 \x01(\r\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x0f\n\x07version\x18\x03 \x01(\x04\x12\x0b\n\x03key\x18\x04 \x01(\x0c\x12\r\n\x05state\x18\x05 \x01(\t\x12\x0f\n\x07present\x18\x06 \x01(\x08\x12\x0e\n\x06record\x18\x07 \x01(\x0c\x12\x12\n\nrevocation\x18\x08 \x01(\x0c\x12\x12\n\nweak_owner\x18\t \x01(\x08\"@\n\x13GetPublishedRequest\x12\x0b\n\x03key\x18\x01 \x01(\x0c\x12\r\n\x05\x66irst\x18\x02 \x01(\r\x12\r\n\x05\x63ount\x18\x03 \x01(\r\"[\n\x14GetPublishedResponse\x12\x0e\n\x06header\x18\x01 \x01(\x0c\x12\x15\n\rchunk_digests\x18\x02 \x03(\x0c\x12\r\n\x05index\x18\x03 \x01(\r\x12\r\n\x05\x63hunk\x18\x04 \x01(\x0c\x32\xad\x02\n\x0fRegistryService\x12S\n\x08\x41nnounce\x12\".lodge.multikey.v1.AnnounceRequest\x1a#.lodge.multikey.v1.AnnounceResponse\x12\x62\n\rListPublished\x12\'.lodge.multikey.v1.ListPublishedRequest\x1a(.lodge.multikey.v1.ListPublishedResponse\x12\x61\n\x0cGetPublished\x12&.lodge.multikey.v1.GetPublishedRequest\x1a\'.lodge.multikey.v1.GetPublishedResponse0\x01\x42?Z=github.com/lodge-mpc/lodge/proto/lodge/multikey/v1;multikeyv1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -41,11 +41,11 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_LISTPUBLISHEDRESPONSE']._serialized_start=135
   _globals['_LISTPUBLISHEDRESPONSE']._serialized_end=262
   _globals['_PUBLISHEDKEY']._serialized_start=265
-  _globals['_PUBLISHEDKEY']._serialized_end=406
-  _globals['_GETPUBLISHEDREQUEST']._serialized_start=408
-  _globals['_GETPUBLISHEDREQUEST']._serialized_end=472
-  _globals['_GETPUBLISHEDRESPONSE']._serialized_start=474
-  _globals['_GETPUBLISHEDRESPONSE']._serialized_end=565
-  _globals['_REGISTRYSERVICE']._serialized_start=568
-  _globals['_REGISTRYSERVICE']._serialized_end=869
+  _globals['_PUBLISHEDKEY']._serialized_end=426
+  _globals['_GETPUBLISHEDREQUEST']._serialized_start=428
+  _globals['_GETPUBLISHEDREQUEST']._serialized_end=492
+  _globals['_GETPUBLISHEDRESPONSE']._serialized_start=494
+  _globals['_GETPUBLISHEDRESPONSE']._serialized_end=585
+  _globals['_REGISTRYSERVICE']._serialized_start=588
+  _globals['_REGISTRYSERVICE']._serialized_end=889
 # @@protoc_insertion_point(module_scope)

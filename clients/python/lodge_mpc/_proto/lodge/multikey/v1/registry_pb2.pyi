@@ -33,7 +33,7 @@ class ListPublishedResponse(_message.Message):
     def __init__(self, params: _Optional[str] = ..., params_hash: _Optional[bytes] = ..., crs_digest: _Optional[bytes] = ..., keys: _Optional[_Iterable[_Union[PublishedKey, _Mapping]]] = ...) -> None: ...
 
 class PublishedKey(_message.Message):
-    __slots__ = ("owner", "name", "version", "key", "state", "present", "record", "revocation")
+    __slots__ = ("owner", "name", "version", "key", "state", "present", "record", "revocation", "weak_owner")
     OWNER_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
@@ -42,6 +42,7 @@ class PublishedKey(_message.Message):
     PRESENT_FIELD_NUMBER: _ClassVar[int]
     RECORD_FIELD_NUMBER: _ClassVar[int]
     REVOCATION_FIELD_NUMBER: _ClassVar[int]
+    WEAK_OWNER_FIELD_NUMBER: _ClassVar[int]
     owner: int
     name: str
     version: int
@@ -50,7 +51,8 @@ class PublishedKey(_message.Message):
     present: bool
     record: bytes
     revocation: bytes
-    def __init__(self, owner: _Optional[int] = ..., name: _Optional[str] = ..., version: _Optional[int] = ..., key: _Optional[bytes] = ..., state: _Optional[str] = ..., present: bool = ..., record: _Optional[bytes] = ..., revocation: _Optional[bytes] = ...) -> None: ...
+    weak_owner: bool
+    def __init__(self, owner: _Optional[int] = ..., name: _Optional[str] = ..., version: _Optional[int] = ..., key: _Optional[bytes] = ..., state: _Optional[str] = ..., present: bool = ..., record: _Optional[bytes] = ..., revocation: _Optional[bytes] = ..., weak_owner: bool = ...) -> None: ...
 
 class GetPublishedRequest(_message.Message):
     __slots__ = ("key", "first", "count")

@@ -1,0 +1,282 @@
+package bench
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/lodge-mpc/lodge/engine/gbfv"
+	"github.com/lodge-mpc/lodge/engine/params"
+	"github.com/lodge-mpc/lodge/engine/protocol/keygen"
+)
+
+var everything = regexp.MustCompile("")
+
+// Each published table is complete, and each of its rows has either a measurement or the reason why there is none.
+func TestPublishedTables(t *testing.T) {
+	names := map[string]bool{}
+	for _, x := range tables() {
+		if names[x.name] || x.source == "" || x.title == "" || len(x.rows) == 0 || len(x.differs) == 0 {
+			t.Errorf("%s: a name that appears twice, or a head that is not complete", x.name)
+		}
+		names[x.name] = true
+		labels, published := map[string]bool{}, 0
+		for _, r := range x.rows {
+			if labels[r.label] {
+				t.Errorf("%s: two rows %q", x.name, r.label)
+			}
+			labels[r.label] = true
+			if len(r.figures) != len(x.columns) {
+				t.Errorf("%s, %s: %d figures for %d columns", x.name, r.label, len(r.figures), len(x.columns))
+			}
+			for _, f := range r.figures {
+				if f > 0 {
+					published++
+				}
+			}
+		}
+		if published == 0 {
+			t.Errorf("%s has no published figure", x.name)
+		}
+	}
+	rows := options(t).Papers(everything, nil, false)
+	missing := map[string]string{}
+	for _, x := range tables() {
+		for _, r := range x.rows {
+			missing[x.name+"/"+r.label] = r.missing
+		}
+	}
+	if len(rows) != len(missing) {
+		t.Errorf("%d rows of %d", len(rows), len(missing))
+	}
+	for _, r := range rows {
+		if r.Missing != missing[r.Table+"/"+r.Label] || r.Missing == "" && r.Time <= 0 {
+			t.Errorf("%s, %s is not measured: %q", r.Table, r.Label, r.Missing)
+		}
+	}
+}
+
+// withoutProcesses drops the rows that need party processes. The test of the command covers those.
+func withoutProcesses(rows []PaperRow) (kept []PaperRow) {
+	for _, r := range rows {
+		if r.Table != "matrigear-4" && !strings.Contains(r.Label, "processes") {
+			kept = append(kept, r)
+		}
+	}
+	return kept
+}
+
+func plenty() uint64 { return 0 }
+
+// With tiny parameters every row gives a figure for each column, and tables fit into 80 columns.
+func TestPaperRows(t *testing.T) {
+	o := options(t)
+	rows := withoutProcesses(o.Papers(everything, nil, true))
+	list, err := RunPapers(t.Context(), rows, plenty, func(string) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	measured := map[string]int{}
+	for _, c := range list {
+		switch {
+		case c.Value != nil:
+			measured[c.Table]++
+			if c.Missing != "" || c.With == "" || *c.Value < 0 || c.Paper != nil && (c.Unit == "s" || c.Unit == "B") != (c.Ratio != nil) {
+				t.Errorf("%+v", c)
+			}
+		case c.Missing == "" || strings.Contains(c.Missing, "failed"):
+			t.Errorf("%+v", c)
+		}
+	}
+	for _, name := range PaperTables() {
+		if measured[name] == 0 && name != "matrigear-4" {
+			t.Errorf("%s has no figure of ours", name)
+		}
+	}
+	var text bytes.Buffer
+	if err := WriteComparison(&text, ThisMachine(), list); err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(text.String()) {
+		if n := len([]rune(strings.TrimSuffix(line, "\n"))); n > width {
+			t.Errorf("a line of %d columns: %q", n, line)
+		}
+	}
+	for _, want := range []string{"56.62 ms", "missing: Params III", "[1]", "paper/ours", "1.45 GB"} {
+		if !strings.Contains(text.String(), want) {
+			t.Errorf("no %q in\n%s", want, text.String())
+		}
+	}
+	var page, asJSON bytes.Buffer
+	if err := errors.Join(WriteComparisonPage(&page, "", ThisMachine(), "`x`", list), WriteComparisonJSON(&asJSON, list)); err != nil {
+		t.Fatal(err)
+	}
+	var back []Compared
+	if err := json.Unmarshal(asJSON.Bytes(), &back); err != nil || len(back) != len(list) {
+		t.Errorf("%d cells in JSON, %v", len(back), err)
+	}
+	if !strings.Contains(page.String(), "| log p = 128, Params I | unit | 56.62 ms |") {
+		t.Errorf("the page has no row of table 5\n%s", page.String())
+	}
+}
+
+// The moduli of Crypt-CNN's table 3 give the number of slots in the table. The even modulus in the paper's text gives 0.
+func TestSlotsModulo(t *testing.T) {
+	for _, r := range cryptCNNTables[2].rows {
+		for i, modulus := range r.of.plain {
+			if got := slotsModulo(modulus, r.of.dim); float64(got) != r.figures[i] {
+				t.Errorf("%s: t = %d gives %d slots", r.label, modulus, got)
+			}
+		}
+	}
+	if got := slotsModulo(338, 1<<13); got != 0 {
+		t.Errorf("t = 338 gives %d slots", got)
+	}
+}
+
+// A flag for the field or the dimension changes rows, and drops the published figure of another dimension.
+func TestPaperFlags(t *testing.T) {
+	o := options(t)
+	o.Field, o.Dimension = "p256", 256
+	labels := map[string]PaperRow{}
+	for _, r := range o.Papers(everything, nil, false) {
+		if r.Missing == "" && r.row.of.field != "" && r.row.of.field != "p256" {
+			t.Errorf("%s, %s is of another field", r.Table, r.Label)
+		}
+		labels[r.Table+"/"+r.Label] = r
+	}
+	if r, ok := labels["matrigear-6/log p = 256, Params I, d = 256"]; !ok || r.row.figures[0] != 0 || r.with != "S14-64, p256, d = 256" {
+		t.Errorf("%+v", r)
+	}
+	if _, ok := labels["matrigear-7/d = 256, log p = 256"]; !ok {
+		t.Error("table 7 has no row for the dimension")
+	}
+	if _, ok := labels["matrigear-7/d = 128, log p = 128"]; ok {
+		t.Error("table 7 has a row for another dimension")
+	}
+}
+
+// A row for which memory does not suffice says so, and others are measured; a row that fails does not end the run.
+func TestPaperMemory(t *testing.T) {
+	small := func(context.Context) ([]float64, error) { return []float64{1, 2}, nil }
+	fails := func(context.Context) ([]float64, error) { return nil, errors.New("broken") }
+	x := &table{name: "x", columns: []column{{"unit", "s"}, {"amortised", "s"}}}
+	r := &tableRow{figures: []float64{1, 0}}
+	rows := []PaperRow{{Memory: 2e9, run: small, table: x, row: r}, {Memory: 1e9, run: small, table: x, row: r}, {run: fails, table: x, row: r}}
+	list, err := RunPapers(t.Context(), rows, func() uint64 { return 1500e6 }, func(string) {})
+	if err != nil || len(list) != 4 {
+		t.Fatalf("%v, %v", list, err)
+	}
+	if list[0].Missing != "needs about 2 GB of memory, 1.5 GB are available" || list[1].Value == nil || *list[2].Value != 2 || list[3].Missing != "failed: broken" {
+		t.Errorf("%+v", list)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := RunPapers(ctx, rows[2:], plenty, func(string) {}); !errors.Is(err, context.Canceled) {
+		t.Errorf("an ended context gives %v", err)
+	}
+}
+
+// Rows for which memory does not suffice are skipped with a line, and an error if no others are left.
+func TestRunSkips(t *testing.T) {
+	row := func(name string, memory uint64) Row {
+		return Row{Names: []string{name}, Memory: memory, Run: func(context.Context) ([]Result, error) { return []Result{{Name: name}}, nil }}
+	}
+	var said []string
+	list, err := Run(t.Context(), []Row{row("large", 3e9), row("small", 1e9)}, everything, 2e9, func(line string) { said = append(said, line) })
+	if err != nil || len(list) != 1 || list[0].Name != "small" || said[0] != "large: skipped: it needs about 3 GB of memory, 2 GB are available" {
+		t.Errorf("%v, %v, %q", list, err, said)
+	}
+	if list, err := Run(t.Context(), []Row{row("large", 3e9)}, everything, 2e9, func(string) {}); err == nil {
+		t.Errorf("nothing is measured, and that is no error: %v", list)
+	}
+}
+
+// The size of keys that is computed is that of keys that are made.
+func TestKeyBytes(t *testing.T) {
+	for _, name := range []string{"insecure-6", "insecure-8-64"} {
+		set, err := params.Lookup(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := gbfv.New(set, set.Fields[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		keys, err := newKeys(t.Context(), s, 2, 8)
+		if err != nil {
+			t.Fatal(err)
+		}
+		total := 0
+		for i := range keygen.EncodedFrames(s, 8) {
+			total += len(keys.public.Frame(s, i))
+		}
+		if got := keyBytes(set, 8); got != uint64(total) {
+			t.Errorf("%s: %d bytes, made are %d", name, got, total)
+		}
+	}
+}
+
+// A page keeps the sections that a run did not measure, and replaces those that it did.
+func TestPageKeepsSections(t *testing.T) {
+	m := ThisMachine()
+	write := func(old string, list ...Result) string {
+		var b bytes.Buffer
+		if err := WritePage(&b, old, m, "`first`", list); err != nil {
+			t.Fatal(err)
+		}
+		return b.String()
+	}
+	old := write("", Result{Name: "a", Unit: "s", Value: 1, section: "Kernels"}, Result{Name: "b", Unit: "s", Value: 2, section: "Stock"})
+	text := write(old, Result{Name: "a", Unit: "s", Value: 3, section: "Kernels"}, Result{Name: "c", Unit: "s", Value: 4, section: "Gates"})
+	for _, want := range []string{"| `a` | 3 s |", "| `b` | 2 s |", "| `c` | 4 s |"} {
+		if strings.Count(text, want) != 1 {
+			t.Errorf("%q appears %d times in\n%s", want, strings.Count(text, want), text)
+		}
+	}
+	if strings.Contains(text, "| 1 s |") || strings.Count(text, "## Kernels") != 1 || strings.Count(text, "## "+preambleSection) != 1 {
+		t.Errorf("the page is\n%s", text)
+	}
+}
+
+func TestGoals(t *testing.T) {
+	list := []Result{{Name: "mul_s14_64", Value: 5}, {Name: "scalar_triples_per_cpu_second", Value: 30000}, {Name: "other", Value: 1}}
+	AddGoals(list)
+	if *list[0].WantRatio != 0.5 || *list[1].WantRatio != 2 || list[2].Want != nil {
+		t.Errorf("%+v", list)
+	}
+}
+
+// The field and the dimension are part of the names of results that depend on them. Check returns an error for bad options.
+func TestOptionsInNames(t *testing.T) {
+	o := options(t, Headline)
+	o.Field, o.Dimension, o.Parties = "p512", 512, 5
+	if err := o.Check(); err != nil {
+		t.Fatal(err)
+	}
+	got := strings.Join(names(append(o.Kernels(), o.Operations()...)), " ") + " "
+	for _, want := range []string{"matmul_mac_d512 ", "field_mul_p512 ", "mul_s14_64_p512 ", "matmul_d512_s14_64_p512 ", "evk_wire_bytes_d512_p512 "} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %s in %s", want, got)
+		}
+	}
+	if strings.Contains(got, "field_mul_p128") {
+		t.Error("another field is measured too")
+	}
+	for _, bad := range []Options{{Field: "p64"}, {Dimension: 100}, {Dimension: 1024}, {Dimension: 512, Field: "p4096", Parties: 2000}} {
+		bad.Sets = o.Sets
+		if err := bad.Check(); err == nil {
+			t.Errorf("%+v passes", bad)
+		}
+	}
+	if g := GatesFor(AllGates(), 5); len(g) != 1 || g[0].Parties != 5 || g[0].Set != "M11-8" {
+		t.Errorf("%+v", g)
+	}
+	if g := GatesFor(AllGates(), 100); g != nil {
+		t.Errorf("%+v", g)
+	}
+}

@@ -1,0 +1,121 @@
+package vault
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/lodge-mpc/lodge/services/store"
+)
+
+// A party counts the messages that it decrypts for a client under a key, for rules with a total. The count belongs to the key's
+// digest, so that neither new shares of the key nor a restart begins a new one. A store that comes from a backup does not know
+// what was decrypted after the backup: restoring closes the budgets of all keys that the store knows.
+const budgetPrefix = "budget/"
+
+// Budget counts what was decrypted under one key, for one client. A Budget without a client closes those of all clients.
+type Budget struct {
+	Key    [32]byte  `json:"key"` // the digest of threshold keys, or the name of the party's own multi-key keys
+	Client string    `json:"client,omitempty"`
+	Spent  uint64    `json:"spent"` // messages
+	Closed bool      `json:"closed,omitempty"`
+	When   time.Time `json:"when"` // of the last change
+}
+
+// BudgetError refuses a decryption that would exceed a budget. It wraps ErrSpent.
+type BudgetError struct {
+	Key         [32]byte
+	Client      string
+	Spent, Most uint64
+	Wanted      uint64
+	FromABackup bool // the store was restored, and counts as used up
+}
+
+func (e *BudgetError) Error() string {
+	if e.FromABackup {
+		return fmt.Sprintf("%v: the store was restored from a backup, and the budget of keys %.8x counts as used up", ErrSpent, e.Key)
+	}
+	return fmt.Sprintf("%v: %d of %d messages under keys %.8x for client %s, and %d more are requested", ErrSpent, e.Spent, e.Most, e.Key, e.Client, e.Wanted)
+}
+
+// Unwrap gives ErrSpent.
+func (e *BudgetError) Unwrap() error { return ErrSpent }
+
+func budgetKey(key [32]byte, client string) string {
+	return fmt.Sprintf("%s%x/%s", budgetPrefix, key, client)
+}
+
+// SpendBudget counts n more messages for a client under each of the keys, durably, before they are decrypted, if the total under
+// none of the keys exceeds most. It gives the largest new total. The error is a *BudgetError, which wraps ErrSpent, if a total
+// would be too large or the store comes from a backup; then nothing is counted.
+func (v *Vault) SpendBudget(client string, keys [][32]byte, n, most uint64) (total uint64, err error) {
+	if client == "" || !validName(client) || len(keys) == 0 || n == 0 {
+		return 0, fmt.Errorf("%w: a budget without a proper client, keys or messages", ErrRange)
+	}
+	err = v.advance(func(tx store.Tx) error {
+		total = 0
+		if err := v.trusted(tx); err != nil {
+			return err
+		}
+		for _, key := range keys {
+			b, err := v.budget(tx, key, client)
+			if err != nil {
+				return err
+			}
+			//lodge:check vault/budget [run=TestBudgets] a client decrypts more under a key than its rule allows
+			if n > most || b.Spent > most-n {
+				return &BudgetError{Key: key, Client: client, Spent: b.Spent, Most: most, Wanted: n}
+			}
+			b.Spent, b.When = b.Spent+n, v.now().UTC()
+			total = max(total, b.Spent)
+			if err := put(v, tx, budgetKey(key, client), b); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return total, err
+}
+
+// budget gives what is counted for a client under a key. The error is a *BudgetError if the budget is closed.
+func (v *Vault) budget(tx store.Tx, key [32]byte, client string) (*Budget, error) {
+	closed, err := get[Budget](v, tx, budgetKey(key, ""))
+	if err != nil && !errors.Is(err, ErrNotFound) {
+		return nil, err
+	}
+	//lodge:check vault/budget-of-restored-store [run=TestBudgetsAreClosedByRestore] restoring a backup gives a client its budget anew
+	if err == nil && closed.Closed {
+		return nil, &BudgetError{Key: key, Client: client, FromABackup: true}
+	}
+	b, err := get[Budget](v, tx, budgetKey(key, client))
+	if errors.Is(err, ErrNotFound) {
+		return &Budget{Key: key, Client: client}, nil
+	}
+	return b, err
+}
+
+// Budgets lists what was counted.
+func (v *Vault) Budgets() ([]Budget, error) { return records[Budget](v, budgetPrefix) }
+
+// closeBudgets closes the budgets of all keys that decrypt and that the store knows: nobody can say what was spent of them.
+func (v *Vault) closeBudgets(tx store.Tx, epochs []*Epoch) error {
+	own, err := list[MultikeyKey](v, tx, multikeyPrefix)
+	if err != nil {
+		return err
+	}
+	var keys [][32]byte
+	for _, e := range epochs {
+		if e.Purpose == PurposeThreshold {
+			keys = append(keys, e.Digest)
+		}
+	}
+	for _, k := range own {
+		keys = append(keys, k.Key)
+	}
+	for _, key := range keys {
+		if err := put(v, tx, budgetKey(key, ""), &Budget{Key: key, Closed: true, When: v.now().UTC()}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
