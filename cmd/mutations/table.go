@@ -55,14 +55,11 @@ func table() []mutation {
 		area("vault", "services/vault", vaultRosterTable),
 		area("vault", "services/vault", vaultBackupTable),
 		area("vault", "services/vault", vaultThresholdTable),
-		area("vault", "services/vault", vaultRunsTable),
 		area("vault", "services/vault", vaultApprovalTable),
 		area("tuples", "services/tuples", tuplesTable),
 		area("triples", "services/triples", triplesTable),
 		area("rpc", "services/rpc", rpcTable),
 		area("oidc", "services/oidc", oidcTable),
-		area("threshold", "services/threshold", thresholdServiceTable),
-		area("multikey", "services/threshold", multikeyServiceTable),
 	)
 }
 

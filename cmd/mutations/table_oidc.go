@@ -60,31 +60,6 @@ var oidcTable = []mutation{
 		Old: " || len(t.Subject) > maxSubject:", New: ":",
 	},
 	{
-		Name: "key-name", File: "keys.go", Run: oidcTokens, Protects: "a token is verified with the key that it names",
-		Old: "if id != \"\" && keys[i].KeyID != id {", New: "if false {",
-	},
-	{
-		Name: "key-algorithm", File: "keys.go", Run: oidcTokens, Protects: "a key serves the algorithm that it is for",
-		Old: "if keys[i].Algorithm != \"\" && keys[i].Algorithm != token.Signatures[0].Header.Algorithm {", New: "if false {",
-		Redundant: "of the algorithms that are taken each has a type of keys of its own",
-	},
-	{
-		Name: "stale", File: "keys.go", Run: "TestIssuerDown", Protects: "keys of an issuer that is away are believed for a day",
-		Old: "if !k.fetched.IsZero() && age < staleAfter {", New: "if !k.fetched.IsZero() {",
-	},
-	{
-		Name: "old", File: "keys.go", Run: "TestKeyRotation", Protects: "a key that went while nobody asked is not believed",
-		Old: "if k.old() {", New: "if false {",
-	},
-	{
-		Name: "refreshed", File: "keys.go", Run: "TestKeyRotation", Protects: "a key that went is not believed for long",
-		Old: "if keys != nil && age > refreshEvery {", New: "if false {",
-	},
-	{
-		Name: "fetches", File: "keys.go", Run: "TestKeyRotation|TestTokens", Protects: "tokens of unknown keys do not drive the issuer",
-		Old: "since >= 0 && since < retryEvery {", New: "since < 0 {",
-	},
-	{
 		Name: "issuer/url", File: "oidc.go", Run: "TestOptions", Protects: "an issuer is asked over TLS",
 		Old: "u.Scheme == \"https\" && ", New: "",
 	},
@@ -111,50 +86,5 @@ var oidcTable = []mutation{
 	{
 		Name: "issuer/redirection", File: "oidc.go", Run: oidcIssuer, Protects: "keys come from where the issuer is",
 		Old: "return errors.New(\"it answers with a redirection; name the issuer where it is\")", New: "return nil",
-	},
-	{
-		Name: "issuer/itself", File: "keys.go", Run: oidcIssuer, Protects: "keys are those of the issuer",
-		Old: "if discovery.Issuer != k.issuer {", New: "if false {",
-	},
-	{
-		Name: "issuer/keys-over-tls", File: "keys.go", Run: oidcIssuer, Protects: "keys come over TLS",
-		Old: "if !strings.HasPrefix(discovery.Keys, \"https://\") {", New: "if false {",
-	},
-	{
-		Name: "issuer/keys", File: "keys.go", Run: oidcIssuer, Protects: "keys take no more memory than they may",
-		Old: "if len(set.Keys) > maxKeys {", New: "if false {",
-	},
-	{
-		Name: "issuer/none", File: "keys.go", Run: oidcIssuer, Protects: "an answer without keys is an error, after which those that there are stay",
-		Old: "if len(keys) == 0 {", New: "if false {",
-	},
-	{
-		Name: "issuer/status", File: "keys.go", Run: "TestIssuerDown", Protects: "an error of the issuer is no document",
-		Old: "if answer.StatusCode != http.StatusOK {", New: "if false {",
-	},
-	{
-		Name: "issuer/document", File: "keys.go", Run: oidcIssuer, Protects: "a document takes no more memory than it may",
-		Old: "case len(b) > maxDocument:", New: "case false:",
-	},
-	{
-		Name: "key/use", File: "keys.go", Run: oidcIssuer, Protects: "a key that is for something else signs no tokens",
-		Old: "if key.Use != \"\" && key.Use != \"sig\" || ", New: "if ",
-	},
-	{
-		Name: "key/valid", File: "keys.go", Run: oidcIssuer, Protects: "a key is well formed",
-		Old: " || !key.Valid() {", New: " {",
-		Redundant: "a key that is not is refused when it is read",
-	},
-	{
-		Name: "key/size", File: "keys.go", Run: oidcIssuer, Protects: "a key is long enough",
-		Old: "return public.N.BitLen() >= minRSA", New: "return public != nil",
-	},
-	{
-		Name: "key/curve", File: "keys.go", Run: oidcIssuer + "|TestTokens", Protects: "a key is of the curve of its algorithm",
-		Old: "return public.Curve == elliptic.P256()", New: "return public.Curve != elliptic.P224()",
-	},
-	{
-		Name: "key/other", File: "keys.go", Run: oidcIssuer, Protects: "a secret that was published signs no tokens",
-		Old: "\t\treturn true\n\t}\n\treturn false\n}", New: "\t\treturn true\n\t}\n\treturn true\n}",
 	},
 }

@@ -229,6 +229,8 @@ func (r revealed) Step(_ context.Context, in Inbox) (Transition[Opened], error) 
 		//  [run=TestCheatsAtEvery|TestARogueKey|TestARushing] a party chooses its share of a key after it has seen the others
 		//lodge:check keygen/commitment-of-proofs [tests=./engine/protocol/keygen]
 		//  [run=TestCheatsInProofs|TestCopied|TestARogue] a party chooses its statement after it has seen the others
+		//lodge:check maccheck/commitment [tests=./engine/protocol/maccheck] a party chooses its
+		//  sigma after the others and corrects an error with it
 		if Commitment(r.Session.ID, r.step, p, sum) != r.commitments[p] && !r.Hooks.Skips(CheckCommitment) {
 			return Transition[Opened]{}, &Blame{Party: p, Check: CheckCommitment, Reason: "opening does not match the commitment of " + r.step}
 		}

@@ -225,6 +225,8 @@ func (r agreement) Step(_ context.Context, in round.Inbox) (round.Transition[Ter
 		o, err := decodeOffer(in.Bytes(w.From, w.Name), count, w.From == 0)
 		//lodge:check decrypt/offer the sender of a malformed offer is not blamed
 		if err != nil {
+			//lodge:check threshold/agree/offer [as=continue] [run=TestMalformedOffers] the sender
+			//  of a malformed offer is not blamed
 			return round.Transition[Terms]{}, round.Malformed(w.From, err)
 		}
 		for i, id := range o.Held {
