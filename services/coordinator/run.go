@@ -228,6 +228,8 @@ func (c *Coordinator) reach(ctx context.Context, e *entry, deadline time.Time) (
 	members := c.members(e.request)
 	answers := make(chan answer, len(members))
 	made := c.lastEpoch()
+	//lodge:check coordinator/epoch/made [as=next = 1] [run=TestEpochsAreNumberedOnce] an epoch
+	//  has the number of one that the coordinator has made before
 	next = made + 1
 	missing := map[int]string{}
 	for _, p := range members {
@@ -257,6 +259,8 @@ func (c *Coordinator) reach(ctx context.Context, e *entry, deadline time.Time) (
 			if a.last > made+maxAhead {
 				a.err = rpc.Errorf(rpc.Invalid, "see whose data directory this is", "it knows epoch %d, and the last that was made here is %d", a.last, made)
 			} else {
+				//lodge:check coordinator/epoch/next [run=TestEpochsAreNumberedOnce] an epoch has the
+				//  number of one that a party knows
 				next = max(next, a.last+1)
 			}
 			ends = append(ends, a.ended)

@@ -195,6 +195,8 @@ func observe(j *coordinatorv1.Job, party int, st *jobv1.SessionStatus, parties u
 // parties that exist. What it does not know it leaves out.
 func heard(st *jobv1.SessionStatus, parties uint32) *jobv1.SessionStatus {
 	list := func(named []uint32) (known []uint32) {
+		//lodge:check coordinator/heard/list [swap=named[:min(len(named), int(parties))]=>named]
+		//  [run=TestWhatIsHeard] a party's list of parties takes any amount of memory
 		for _, p := range named[:min(len(named), int(parties))] {
 			//lodge:check coordinator/heard/suspects [swap=p < parties=>true] [run=TestWhatIsHeard]
 			//  a party suspects an index outside the roster

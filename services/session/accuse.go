@@ -48,6 +48,7 @@ func (s *Session) accuse(ctx context.Context, kept *evidence.Recorder, params [3
 	}
 	defer file.Close()
 	log.Warn("a cheat is proved", "kind", found.Kind)
+	//lodge:check session/accuse/handed-over [run=TestProvedCheats] a proved cheat is dropped
 	c.Accuse(found, file)
 }
 
