@@ -14,18 +14,6 @@ var rpcTable = []mutation{
 		New:      "if false {",
 	},
 	{
-		Name: "checked", File: "interceptors.go", Run: "TestWhoMayCall|TestEveryMethod|TestClientAuthority|TestKindsOf|TestNoTLS|TestClientPins|TestRequests",
-		Protects: "every call is authorised",
-		Old:      "if refused == nil {\n\t\trefused = s.opts.Rules.check(info.FullMethodName, p)\n\t}",
-		New:      "",
-	},
-	{
-		Name: "rate", File: "interceptors.go", Run: "TestRateOf|TestRefusedCalls",
-		Protects: "a client calls no more often than it may",
-		Old:      "if refused == nil {\n\t\trefused = s.buckets.take(p, start)\n\t}",
-		New:      "",
-	},
-	{
 		Name: "kinds", File: "identity.go", Run: "TestKindsOf",
 		Protects: "a client draws the kinds that it may",
 		Old:      "return len(p.Kinds) == 0 || slices.Contains(p.Kinds, kind)",

@@ -32,6 +32,7 @@ type CoordinatorFile struct {
 	OIDC          *OIDC    `yaml:"oidc,omitempty"`
 	DataDir       string   `yaml:"data_dir"`
 	Clients       []Client `yaml:"clients"`
+	Callers       Callers  `yaml:"callers,omitempty"`
 	// Params that jobs may name, with the hash that goes into every session.
 	Params []ParamsPin `yaml:"params"`
 	// JobTimeout caps every attempt at a job, from its beginning on; default 1 h. A job may have a time of its own, which
@@ -114,6 +115,7 @@ func LoadCoordinator(path string, set ...string) (*CoordinatorFile, error) {
 	if f.PartyTimeout < 0 {
 		c.failf("party_timeout: %s; how long a party may be out of reach, such as 1m", time.Duration(f.PartyTimeout))
 	}
+	c.callers(f.Callers)
 	c.stopAfter(&f.StopAfter)
 	c.logLevel(&f.LogLevel)
 	c.tracing(dir, &f.Tracing)

@@ -191,6 +191,26 @@ func (c *check) address(key, a string, optional bool) {
 	}
 }
 
+// ValidHost reports whether h is an IP address, or a DNS name (RFC 1123): labels of letters, digits and '-', which neither
+// begin nor end with '-'.
+func ValidHost(h string) bool {
+	if net.ParseIP(h) != nil {
+		return true
+	}
+	labels := strings.Split(h, ".")
+	if len(h) > 253 || strings.Trim(labels[len(labels)-1], "0123456789") == "" { // or it looks like an address
+		return false
+	}
+	for _, l := range labels {
+		if l == "" || len(l) > 63 || l[0] == '-' || l[len(l)-1] == '-' || strings.ContainsFunc(l, func(r rune) bool {
+			return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-' && r != '_' // which DNS does not take for hosts, and containers do
+		}) {
+			return false
+		}
+	}
+	return true
+}
+
 func (c *check) name(key, n string) {
 	if !ValidName(n) {
 		c.failf("%s: %q is not a name; use 1 to 64 of a-z, 0-9, '-', starting with a letter", key, n)

@@ -31,6 +31,7 @@ type PartyFile struct {
 	Clients  []Client `yaml:"clients"`
 	Policy   Policy   `yaml:"policy"`
 	Limits   Limits   `yaml:"limits,omitempty"`
+	Callers  Callers  `yaml:"callers,omitempty"`
 	// Accusations say what follows when a party of the roster cheats.
 	Accusations Accusations `yaml:"accusations,omitempty"`
 	// Evaluators are processes that compute products in this party's place.
@@ -170,6 +171,7 @@ func LoadParty(path string, set ...string) (*PartyFile, error) {
 	f.Linear.fill(c)
 	c.oidc(dir, f.OIDC, f.Clients)
 	f.Limits.defaults()
+	c.callers(f.Callers)
 	c.stopAfter(&f.StopAfter)
 	c.logLevel(&f.LogLevel)
 	c.tracing(dir, &f.Tracing)

@@ -185,7 +185,10 @@ func (c *Coordinator) server() (*rpc.Server, error) {
 		Observe: func(method string, role rpc.Role, code string, took time.Duration) {
 			c.metrics.Call(method, string(role), code, took)
 		},
-		Streams: func(role rpc.Role, n int) { c.metrics.Streams(string(role), n) },
+		Streams:   func(role rpc.Role, n int) { c.metrics.Streams(string(role), n) },
+		Limits:    c.file.Callers.Limits(),
+		Refused:   c.metrics.Refused,
+		Connected: func(role rpc.Role, n int) { c.metrics.Connections(string(role), n) },
 	})
 	if err != nil {
 		return nil, err

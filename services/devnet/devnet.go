@@ -183,6 +183,17 @@ func Write(dir string, o Options) (*Cluster, error) {
 	if o.MaxMemory == 0 {
 		o.MaxMemory = 4 << 30
 	}
+	//lodge:check devnet/host run=TestHosts any text becomes the address of every process, and a name in certificates
+	if !config.ValidHost(o.Host) {
+		return nil, fmt.Errorf("devnet: %q is not a host: write a name or an address, without a port", o.Host)
+	}
+	if o.Multikey != "" && !slices.Contains(o.Params, o.Multikey) {
+		o.Params = append(slices.Clone(o.Params), o.Multikey)
+	}
+	pins, fields, err := pins(o) // before a file is written
+	if err != nil {
+		return nil, err
+	}
 	addresses, err := addresses(o)
 	if err != nil {
 		return nil, err
@@ -210,9 +221,6 @@ func Write(dir string, o Options) (*Cluster, error) {
 	}
 	if o.Multikey != "" {
 		c.Roster.Multikey = &config.Multikey{Set: o.Multikey, Seed: config.StandardSeed}
-		if !slices.Contains(o.Params, o.Multikey) {
-			o.Params = append(slices.Clone(o.Params), o.Multikey)
-		}
 	}
 	w.yaml("roster.yaml", c.Roster)
 	if o.Dev {
@@ -223,10 +231,6 @@ func Write(dir string, o Options) (*Cluster, error) {
 	}
 	if o.Postgres {
 		w.database(o.Parties)
-	}
-	pins, fields, err := pins(o)
-	if err != nil {
-		return nil, err
 	}
 	if len(pins) > 0 {
 		c.Params = pins[0].Name

@@ -17,6 +17,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/audit"
 	"github.com/lodge-mpc/lodge/services/config"
 	"github.com/lodge-mpc/lodge/services/plan"
+	"github.com/lodge-mpc/lodge/services/rpc"
 	"github.com/lodge-mpc/lodge/services/secretfile"
 	"github.com/lodge-mpc/lodge/services/status"
 	"github.com/lodge-mpc/lodge/services/store"
@@ -176,11 +177,11 @@ func (e *examination) certificate(p *Process) {
 			return
 		}
 	}
-	if p.identity != "" && !slices.Contains(names(leaf), p.identity) {
-		e.fail(p.Name, "certificate", "issue one with the name that the roster pins", "it names %q, and the roster %q", names(leaf), p.identity)
+	if p.identity != "" && !slices.Contains(rpc.Names(leaf), p.identity) {
+		e.fail(p.Name, "certificate", "issue one with the name that the roster pins", "it names %q, and the roster %q", rpc.Names(leaf), p.identity)
 		return
 	}
-	if len(names(leaf)) == 0 {
+	if len(rpc.Names(leaf)) == 0 {
 		e.fail(p.Name, "certificate", "issue one with a URI or DNS name, and have the party pin it", "it has neither a URI nor a DNS name")
 		return
 	}
@@ -205,15 +206,6 @@ func (e *examination) expiry(subject, check string, c *x509.Certificate) {
 	default:
 		e.ok(subject, check, "valid for %s", days(left))
 	}
-}
-
-// names that a certificate claims.
-func names(c *x509.Certificate) []string {
-	list := slices.Clone(c.DNSNames)
-	for _, u := range c.URIs {
-		list = append(list, u.String())
-	}
-	return list
 }
 
 func authorities(path string) (*x509.CertPool, []*x509.Certificate, error) {

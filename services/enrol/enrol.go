@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 
 	"go.yaml.in/yaml/v3"
 
@@ -65,7 +64,8 @@ func (o *Options) fill() error {
 		return fmt.Errorf("enrol: %w", err)
 	}
 	for _, h := range o.Hosts {
-		if h == "" || strings.ContainsAny(h, "*,/: \t\n") && net.ParseIP(h) == nil {
+		//lodge:check enrol/host any text becomes a name in a certificate
+		if !config.ValidHost(h) {
 			return fmt.Errorf("enrol: %q is not a host: write a name or an address, without a port", h)
 		}
 	}

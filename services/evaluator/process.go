@@ -47,6 +47,9 @@ func Run(ctx context.Context, f *config.EvaluatorFile, version string, log *slog
 		Observe: func(method string, role rpc.Role, code string, took time.Duration) {
 			m.Call(method, string(role), code, took)
 		},
+		Streams:   func(role rpc.Role, n int) { m.Streams(string(role), n) },
+		Refused:   m.Refused,
+		Connected: func(role rpc.Role, n int) { m.Connections(string(role), n) },
 	})
 	if err != nil {
 		return err

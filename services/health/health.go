@@ -18,6 +18,7 @@ import (
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/status"
+	"google.golang.org/grpc/tap"
 )
 
 // The services that can be asked about.
@@ -33,6 +34,8 @@ const (
 	maxStreams = 4       // of a connection
 	maxConns   = 16
 	idleTime   = 30 * time.Second // of a connection
+	sendTime   = 2 * time.Second  // for the message of a call to arrive, and its answer
+	window     = 64 << 10         // bytes of a stream that are taken before its handler reads them
 	fresh      = time.Second      // for how long an answer about readiness holds
 )
 
@@ -69,7 +72,10 @@ func serve(l net.Listener, log *slog.Logger) *Server {
 		grpc.MaxSendMsgSize(maxMessage),
 		grpc.MaxHeaderListSize(maxHeaders),
 		grpc.MaxConcurrentStreams(maxStreams),
+		grpc.StaticStreamWindowSize(window),
+		grpc.StaticConnWindowSize(window),
 		grpc.ConnectionTimeout(5*time.Second),
+		grpc.InTapHandle(limit),
 		grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionIdle: idleTime, Time: idleTime, Timeout: 5 * time.Second}),
 	)}
 	healthpb.RegisterHealthServer(s.grpc, s)
@@ -79,6 +85,18 @@ func serve(l net.Listener, log *slog.Logger) *Server {
 		}
 	}()
 	return s
+}
+
+// limit gives a call a deadline when its headers have arrived. Watch has none: it goes on until the caller ends it, or
+// loses its connection to another.
+func limit(ctx context.Context, info *tap.Info) (context.Context, error) {
+	//lodge:check health/deadline run=TestCallsWithoutMessages whoever sends no message holds a call for as long as it likes
+	if info.FullMethodName != healthpb.Health_Watch_FullMethodName {
+		limited, cancel := context.WithTimeout(ctx, sendTime)
+		context.AfterFunc(limited, cancel)
+		ctx = limited
+	}
+	return ctx, nil
 }
 
 // Ready says what decides whether the process is ready; nil: it is not.

@@ -31,6 +31,8 @@ type Metrics struct {
 	sessionLast   *prometheus.GaugeVec
 	rpcDuration   *prometheus.HistogramVec
 	rpcStreams    *prometheus.GaugeVec
+	rpcConns      *prometheus.GaugeVec
+	rpcRefused    *prometheus.CounterVec
 	tuples        *prometheus.CounterVec
 	delivered     *prometheus.CounterVec
 	decryptions   *prometheus.CounterVec
@@ -68,6 +70,9 @@ func New(version string, process Process) *Metrics {
 			"When a session last had a result, in Unix time, since this process began.", "protocol"),
 		rpcDuration: r.histogram(All, "lodge_rpc_duration_seconds", "Time of a call that was served.", "method", "role", "code"),
 		rpcStreams:  r.gauge(All, "lodge_rpc_streams", "Streams that callers have open here.", "role"),
+		rpcConns:    r.gauge(All, "lodge_rpc_connections", "Connections of callers whose identity is known.", "role"),
+		rpcRefused: r.counter(All, "lodge_rpc_refused_total",
+			"Calls and connections that the limits on callers refused: `calls`, `connections`, `handshakes`, `strangers`, `slow` or `message`.", "reason"),
 		tuples:      r.counter(Party, "lodge_tuples_stored_total", "Tuples that were activated.", "kind", "field"),
 		delivered:   r.counter(Party, "lodge_tuples_delivered_total", "Tuples whose shares went to a client.", "kind", "field"),
 		decryptions: r.counter(Party, "lodge_decryptions_total", "Decryption requests of clients.", "outcome"),
@@ -88,6 +93,9 @@ func New(version string, process Process) *Metrics {
 		reservations: r.counter(Coordinator, "lodge_reservations_total", "Attempts to reserve tuples, by outcome: `reserved` or an error code.", "outcome"),
 		reservationTime: r.histogram(Coordinator, "lodge_reservation_seconds",
 			"Time of an attempt to reserve that did not wait for stock."),
+	}
+	for _, reason := range []string{"calls", "connections", "handshakes", "strangers", "slow", "message"} {
+		m.rpcRefused.WithLabelValues(reason)
 	}
 	for _, outcome := range []string{"reserved", "out_of_stock", "unavailable", "internal"} {
 		m.reservations.WithLabelValues(outcome) // a counter that begins with 1 is an increase that nobody sees
@@ -135,6 +143,20 @@ func (m *Metrics) Call(method, role, code string, took time.Duration) {
 func (m *Metrics) Streams(role string, n int) {
 	if m != nil {
 		m.rpcStreams.WithLabelValues(role).Add(float64(n))
+	}
+}
+
+// Connections adds to the connections that callers of a role have here.
+func (m *Metrics) Connections(role string, n int) {
+	if m != nil {
+		m.rpcConns.WithLabelValues(role).Add(float64(n))
+	}
+}
+
+// Refused counts a call or a connection that the limits on callers refused.
+func (m *Metrics) Refused(reason string) {
+	if m != nil {
+		m.rpcRefused.WithLabelValues(reason).Inc()
 	}
 }
 

@@ -36,6 +36,8 @@ func TestServe(t *testing.T) {
 	m.StoreSize(9, map[string]int{"batch": 3})
 	m.Disk("store", 1, 2)
 	m.Streams("peer", 1)
+	m.Connections("client", 3)
+	m.Refused("slow")
 	m.MultikeyFetched("ok")
 	m.MultikeyPublished(2)
 	m.MultikeyEvaluated("ok", 100)
@@ -107,6 +109,9 @@ func TestServe(t *testing.T) {
 		`lodge_store_records{kind="batch"} 3`,
 		`lodge_disk_free_bytes{volume="store"} 1`,
 		`lodge_rpc_streams{role="peer"} 1`,
+		`lodge_rpc_connections{role="client"} 3`,
+		`lodge_rpc_refused_total{reason="slow"} 1`,
+		`lodge_rpc_refused_total{reason="calls"} 0`,
 		`lodge_unnamed_failures_total{check="mac"} 0`,
 		`lodge_stock_low_watermark_ratio{field="p128",kind="scalar",params="S14",tenant="dev"} 0.5`,
 		`lodge_multikey_own_keys{state="retired"} 1`,

@@ -183,11 +183,12 @@ func newDeviating(f *config.PartyFile, version string, log *slog.Logger, d *Devi
 	}
 	p.server, err = rpc.NewServer(rpc.Options{
 		Credentials: p.credentials, Directory: directory, Tokens: tokens, Rules: rules, Log: log, Reflection: f.Reflection,
-		Inner: append([]rpc.Inner{p.book.Inner()}, inner...),
+		Inner: append([]rpc.Inner{p.book.Inner()}, inner...), Limits: f.Callers.Limits(), Refused: p.metrics.Refused,
 		Observe: func(method string, role rpc.Role, code string, took time.Duration) {
 			p.metrics.Call(method, string(role), code, took)
 		},
-		Streams: func(role rpc.Role, n int) { p.metrics.Streams(string(role), n) },
+		Streams:   func(role rpc.Role, n int) { p.metrics.Streams(string(role), n) },
+		Connected: func(role rpc.Role, n int) { p.metrics.Connections(string(role), n) },
 	})
 	if err != nil {
 		return nil, err

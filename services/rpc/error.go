@@ -51,6 +51,7 @@ const (
 	MaskSpent       Code = "mask_spent"           // a party of the quorum has spent the masks that were proposed
 	ApprovalNeeded  Code = "approval_needed"      // other clients must approve the decryption first
 	Burnt           Code = "burnt"                // the MAC key failed its check, or the epoch is retired
+	Erased          Code = "erased"               // the data was used, discarded or revoked, and is erased
 	SessionOver     Code = "session_over"         // the session has ended
 	Unavailable     Code = "unavailable"          // not ready; try again
 	TimedOut        Code = "timed_out"            // the deadline passed
@@ -89,6 +90,7 @@ var grpcCodes = map[Code]codes.Code{
 	MaskSpent:       codes.Aborted,
 	ApprovalNeeded:  codes.FailedPrecondition,
 	Burnt:           codes.FailedPrecondition,
+	Erased:          codes.FailedPrecondition,
 	SessionOver:     codes.FailedPrecondition,
 	Unavailable:     codes.Unavailable,
 	TimedOut:        codes.DeadlineExceeded,

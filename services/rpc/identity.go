@@ -11,7 +11,6 @@ import (
 
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/metadata"
-	"google.golang.org/grpc/peer"
 )
 
 // Role is what an authenticated caller is to this process.
@@ -106,9 +105,18 @@ func (d *Directory) Add(identity string, p Principal) error {
 	return nil
 }
 
-// sans are the identities that a certificate claims.
-func sans(c *x509.Certificate) []string {
-	ids := slices.Clone(c.DNSNames)
+// Names are the identities that a certificate claims: its URIs, and those of its DNS names that cannot be read as a URI.
+// An authority that checks URIs may let anybody choose a DNS name, and a certificate can have spiffe://lodge/party/alice as
+// one.
+func Names(c *x509.Certificate) []string {
+	var ids []string
+	for _, n := range c.DNSNames {
+		//lodge:check rpc/dns-name run=TestDNSNamesAreNoURIs a DNS name that is written like a URI makes its holder a party
+		if strings.ContainsAny(n, ":/") {
+			continue
+		}
+		ids = append(ids, n)
+	}
 	for _, u := range c.URIs {
 		ids = append(ids, u.String())
 	}
@@ -118,7 +126,7 @@ func sans(c *x509.Certificate) []string {
 // lookup resolves a certificate to the one principal that its names pin.
 func (d *Directory) lookup(c *x509.Certificate) (Principal, *Error) {
 	var found []Principal
-	for _, id := range sans(c) {
+	for _, id := range Names(c) {
 		if p, ok := d.entries[id]; ok {
 			found = append(found, p)
 		}
@@ -126,7 +134,7 @@ func (d *Directory) lookup(c *x509.Certificate) (Principal, *Error) {
 	switch len(found) {
 	case 0:
 		return Principal{}, Errorf(Forbidden, "add the identity to this process's roster or clients",
-			"no one here is named by the certificate with %q", sans(c))
+			"no one here is named by the certificate with %q", Names(c))
 	case 1:
 		return found[0], nil
 	}
@@ -149,12 +157,12 @@ func WithCaller(ctx context.Context, p Principal) context.Context {
 
 // authenticate names the caller: from the connection's verified certificate, or a client from its bearer token. Where
 // there are both, they name the same client. Peers and the coordinator have certificates only.
-func (s *Server) authenticate(ctx context.Context, header metadata.MD) (Principal, *Error) {
+func (s *Server) authenticate(ctx context.Context, from authInfo, header metadata.MD) (Principal, *Error) {
 	token, refused := bearer(header)
 	if refused != nil {
 		return Principal{}, refused
 	}
-	chains, refused := verified(ctx)
+	chains, refused := verified(from.TLSInfo)
 	if refused != nil {
 		return Principal{}, refused
 	}
@@ -191,21 +199,23 @@ func (s *Server) authenticate(ctx context.Context, header metadata.MD) (Principa
 }
 
 // verified gives the verified certificate chains of a connection, none when the caller presented none.
-func verified(ctx context.Context) ([][]*x509.Certificate, *Error) {
-	pr, ok := peer.FromContext(ctx)
-	if !ok {
-		return nil, Errorf(Unauthenticated, "", "no connection")
-	}
-	info, ok := pr.AuthInfo.(credentials.TLSInfo)
-	if !ok {
-		return nil, Errorf(Unauthenticated, "connect with TLS", "no TLS")
-	}
+func verified(info credentials.TLSInfo) ([][]*x509.Certificate, *Error) {
 	for _, chain := range info.State.VerifiedChains {
 		if len(chain) == 0 {
 			return nil, Errorf(Unauthenticated, "connect with a client certificate", "no verified certificate")
 		}
 	}
 	return info.State.VerifiedChains, nil
+}
+
+// identify names the holder of the certificate that a connection was made with.
+func (s *Server) identify(info credentials.TLSInfo) (caller, bool) {
+	chains, refused := verified(info)
+	if refused != nil || len(chains) == 0 {
+		return caller{}, false
+	}
+	p, refused := s.opts.Directory.certificate(chains, s.opts.Credentials)
+	return caller{p.Role, p.Name}, refused == nil
 }
 
 // certificate names the holder of a verified certificate. A member's must come from the members' authority, a client's

@@ -9,6 +9,9 @@ type Rule struct {
 	Roles []Role
 	// Permission that a Client needs besides its role; empty: none.
 	Permission string
+	// Most bounds a message of the caller in bytes. 0 means MaxRequest where the request is one message, and MaxMessage
+	// where the caller streams.
+	Most int
 }
 
 // Rules maps a full method name ("/lodge.triples.v1.TriplesService/Fetch") to
@@ -22,6 +25,19 @@ func Allow(roles ...Role) Rule { return Rule{Roles: roles} }
 func (r Rule) With(permission string) Rule {
 	r.Permission = permission
 	return r
+}
+
+// Bounded sets the most bytes of a message that the method takes from its caller.
+func (r Rule) Bounded(most int) Rule {
+	r.Most = most
+	return r
+}
+
+func (r Rule) most(standard int) int {
+	if r.Most > 0 {
+		return r.Most
+	}
+	return standard
 }
 
 // Anyone is every authenticated principal.

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
 	"slices"
 	"strings"
@@ -28,6 +29,13 @@ import (
 // MaxMessage bounds every message in bytes: a frame of 4 MiB and its envelope.
 const MaxMessage = 4<<20 + 64<<10
 
+// What a caller may send of a stream, and on a connection, before a handler reads it, in bytes. A frame of an exchange
+// must fit; a link of 50 ms carries 80 MB/s of one stream with this.
+const (
+	streamWindow     = 4 << 20
+	connectionWindow = 16 << 20
+)
+
 // maxHeaders bounds the headers of a call in bytes, with a token among them.
 const maxHeaders = 2 * MaxToken
 
@@ -40,6 +48,14 @@ type Options struct {
 	Rules  Rules // what is not here is refused
 	// UnaryTimeout caps a unary call whose caller allows more; 0 means 30 s.
 	UnaryTimeout time.Duration
+	// RequestTimeout is how long the one message of a call may take to arrive; 0 means 10 s.
+	RequestTimeout time.Duration
+	// Limits bound the calls and connections of callers.
+	Limits Limits
+	// Refused is called with one of Refusals for what the limits refuse, if set.
+	Refused func(reason string)
+	// Connected is told of connections that callers make (1) and close (-1), if set.
+	Connected func(role Role, n int)
 	// StallTimeout ends the stream of a client or coordinator that takes nothing of what is sent; 0 means 30 s.
 	StallTimeout time.Duration
 	// Observe is called once per call, if set; the method of a call that nothing serves is "unknown".
@@ -66,9 +82,11 @@ type Server struct {
 	ready  atomic.Bool
 	opts   Options
 
-	streams  streams
-	buckets  buckets
-	refusals *rate.Limiter // of lines in the log about refused calls
+	calls       *places
+	streams     *places
+	connections *connections
+	buckets     buckets
+	refusals    *rate.Limiter // of lines in the log about refused calls
 }
 
 // NewServer makes a server that is not ready until SetReady(true).
@@ -82,8 +100,54 @@ func NewServer(o Options) (*Server, error) {
 	if o.Directory == nil {
 		return nil, errors.New("rpc: a server needs a directory of identities")
 	}
+	if err := o.Limits.Valid(); err != nil {
+		return nil, fmt.Errorf("rpc: limits: %w", err)
+	}
+	o.fill()
+	s := &Server{
+		opts: o, health: health.NewServer(), buckets: newBuckets(o.Directory), refusals: rate.NewLimiter(10, 100),
+		calls:   newPlaces(o.Limits.Calls, o.Limits.CallsPerClient, memberCalls),
+		streams: newPlaces(o.Limits.Calls, min(clientStreams, o.Limits.CallsPerClient), memberStreams),
+	}
+	s.connections = &connections{
+		places:   newPlaces(o.Limits.Connections, o.Limits.ConnectionsPerClient, memberConnections),
+		identify: s.identify, refused: o.Refused, tell: o.Connected,
+	}
+	s.grpc = grpc.NewServer(
+		grpc.Creds(handshaker{credentials.NewTLS(o.Credentials.Server(o.Tokens != nil)), s.connections}),
+		grpc.ForceServerCodecV2(Codec),
+		grpc.MaxRecvMsgSize(MaxMessage),
+		grpc.MaxSendMsgSize(MaxMessage),
+		grpc.MaxHeaderListSize(maxHeaders),
+		// With windows that follow the traffic gRPC would keep up to 16 MiB of every stream that a handler does not read.
+		grpc.StaticStreamWindowSize(streamWindow),
+		grpc.StaticConnWindowSize(connectionWindow),
+		grpc.MaxConcurrentStreams(512),
+		grpc.NumStreamWorkers(32), // stacks that have grown are used again; streams beyond these have goroutines of their own
+		grpc.ConnectionTimeout(10*time.Second),
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 10 * time.Second, Timeout: 5 * time.Second}),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),
+		grpc.InTapHandle(s.tap),
+		grpc.UnknownServiceHandler(s.unknown),
+	)
+	healthpb.RegisterHealthServer(s, s.health)
+	s.SetReady(false)
+	if o.Reflection {
+		reflection.Register(struct {
+			grpc.ServiceRegistrar
+			reflection.ServiceInfoProvider
+		}{s, s.grpc})
+	}
+	return s, nil
+}
+
+// fill sets what is not set.
+func (o *Options) fill() {
 	if o.UnaryTimeout == 0 {
 		o.UnaryTimeout = 30 * time.Second
+	}
+	if o.RequestTimeout == 0 {
+		o.RequestTimeout = 10 * time.Second
 	}
 	if o.StallTimeout == 0 {
 		o.StallTimeout = 30 * time.Second
@@ -91,55 +155,29 @@ func NewServer(o Options) (*Server, error) {
 	if o.Streams == nil {
 		o.Streams = func(Role, int) {}
 	}
+	if o.Refused == nil {
+		o.Refused = func(string) {}
+	}
+	if o.Connected == nil {
+		o.Connected = func(Role, int) {}
+	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.NewTextHandler(io.Discard, nil))
 	}
+	o.Limits = o.Limits.filled()
+	const health, small = "/grpc.health.v1.Health/", 1 << 10
 	rules := Rules{
-		"/grpc.health.v1.Health/Check": Anyone,
-		"/grpc.health.v1.Health/List":  Anyone,
-		"/grpc.health.v1.Health/Watch": Anyone,
+		health + "Check": Anyone.Bounded(small),
+		health + "List":  Anyone.Bounded(small),
+		health + "Watch": Anyone.Bounded(small),
 	}
 	if o.Reflection {
-		rules["/grpc.reflection.v1.ServerReflection/ServerReflectionInfo"] = Anyone
-		rules["/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo"] = Anyone
+		rules["/grpc.reflection.v1.ServerReflection/ServerReflectionInfo"] = Anyone.Bounded(small)
+		rules["/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo"] = Anyone.Bounded(small)
 	}
-	for m, r := range o.Rules {
-		rules[m] = r
-	}
+	maps.Copy(rules, o.Rules)
 	o.Rules = rules
-	s := &Server{
-		opts: o, health: health.NewServer(), streams: streams{open: map[caller]int{}, tell: o.Streams}, buckets: newBuckets(o.Directory),
-		refusals: rate.NewLimiter(10, 100),
-	}
-	unary, stream := []grpc.UnaryServerInterceptor{s.unary}, []grpc.StreamServerInterceptor{s.stream}
-	for _, i := range o.Inner {
-		unary, stream = append(unary, i.Unary), append(stream, i.Stream)
-	}
-	s.grpc = grpc.NewServer(
-		grpc.Creds(credentials.NewTLS(o.Credentials.Server(o.Tokens != nil))),
-		grpc.ForceServerCodecV2(Codec),
-		grpc.MaxRecvMsgSize(MaxMessage),
-		grpc.MaxSendMsgSize(MaxMessage),
-		grpc.MaxHeaderListSize(maxHeaders),
-		grpc.MaxConcurrentStreams(512),
-		grpc.NumStreamWorkers(32), // stacks that have grown are used again; streams beyond these have goroutines of their own
-		grpc.ConnectionTimeout(10*time.Second),
-		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 10 * time.Second, Timeout: 5 * time.Second}),
-		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),
-		grpc.InTapHandle(s.tap),
-		grpc.ChainUnaryInterceptor(unary...),
-		grpc.ChainStreamInterceptor(stream...),
-	)
-	healthpb.RegisterHealthServer(s.grpc, s.health)
-	s.SetReady(false)
-	if o.Reflection {
-		reflection.Register(s.grpc)
-	}
-	return s, nil
 }
-
-// RegisterService makes Server a grpc.ServiceRegistrar.
-func (s *Server) RegisterService(d *grpc.ServiceDesc, impl any) { s.grpc.RegisterService(d, impl) }
 
 // SetReady sets the answer to health checks.
 func (s *Server) SetReady(ready bool) {
@@ -160,7 +198,7 @@ func (s *Server) Serve(l net.Listener) error {
 	if err := s.checkRules(); err != nil {
 		return err
 	}
-	return s.grpc.Serve(l)
+	return s.grpc.Serve(s.connections.listener(l))
 }
 
 func (s *Server) checkRules() error {

@@ -149,7 +149,7 @@ func (c *Credentials) Reload() (changed bool, err error) {
 		return false, err
 	}
 	if was, is := old.certificate, m.certificate; was != nil {
-		if a, b := sans(was.Leaf), sans(is.Leaf); !slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b))) {
+		if a, b := Names(was.Leaf), Names(is.Leaf); !slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b))) {
 			return false, fmt.Errorf("rpc: certificate %s: names %q, and the one in use %q: restart to become another", c.files.Certificate, b, a)
 		}
 		if now := time.Now(); now.Before(is.Leaf.NotBefore) || now.After(is.Leaf.NotAfter) {
@@ -261,8 +261,8 @@ func verifyServer(s tls.ConnectionState, members *x509.CertPool, identity string
 	if err != nil {
 		return fmt.Errorf("rpc: the server's certificate: %w", err)
 	}
-	if !slices.Contains(sans(leaf), identity) {
-		return fmt.Errorf("rpc: the server's certificate names %q, not %q as the roster pins", sans(leaf), identity)
+	if !slices.Contains(Names(leaf), identity) {
+		return fmt.Errorf("rpc: the server's certificate names %q, not %q as the roster pins", Names(leaf), identity)
 	}
 	return nil
 }

@@ -354,9 +354,18 @@ func (r *Registry) Get(ref *jobv1.SessionRef) (*Session, error) {
 	defer r.mu.Unlock()
 	s, ok := r.sessions[k]
 	if !ok {
-		return nil, rpc.Errorf(rpc.NotFound, "sessions do not survive a restart of the party", "no session %s", k)
+		return nil, noSession(ref)
 	}
 	return s, nil
+}
+
+// noSession is the answer about a session that is not there, or not for the caller.
+func noSession(ref *jobv1.SessionRef) error {
+	k, err := job.RefOf(ref)
+	if err != nil {
+		return err
+	}
+	return rpc.Errorf(rpc.NotFound, "sessions do not survive a restart of the party", "no session %s", k)
 }
 
 // checkTime is how long Drain waits for verdicts of MAC checks beyond its time.

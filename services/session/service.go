@@ -43,9 +43,25 @@ func (s Service) Start(_ context.Context, r *jobv1.StartRequest) (*jobv1.StartRe
 	return &jobv1.StartResponse{Status: st}, err
 }
 
+// visible gives a session that the caller may know of. A client acts for its tenants, and a session that makes tuples for
+// another does not exist for it. Sessions that make keys have no tenant.
+func (s Service) visible(ctx context.Context, ref *jobv1.SessionRef) (*Session, error) {
+	x, err := s.Sessions.Get(ref)
+	if err != nil {
+		return nil, err
+	}
+	p, _ := rpc.Caller(ctx)
+	tenant := x.Spec.GetTenant()
+	//lodge:check session/tenant run=TestSessionsOfATenant a client sees the sessions of other tenants
+	if p.Role == rpc.Client && tenant != "" && !p.Serves(tenant) {
+		return nil, noSession(ref)
+	}
+	return x, nil
+}
+
 // GetStatus of a session.
-func (s Service) GetStatus(_ context.Context, r *jobv1.GetStatusRequest) (*jobv1.GetStatusResponse, error) {
-	x, err := s.Sessions.Get(r.GetRef())
+func (s Service) GetStatus(ctx context.Context, r *jobv1.GetStatusRequest) (*jobv1.GetStatusResponse, error) {
+	x, err := s.visible(ctx, r.GetRef())
 	if err != nil {
 		return nil, err
 	}
@@ -54,7 +70,7 @@ func (s Service) GetStatus(_ context.Context, r *jobv1.GetStatusRequest) (*jobv1
 
 // Watch streams the status of a session until it ends.
 func (s Service) Watch(r *jobv1.WatchRequest, stream grpc.ServerStreamingServer[jobv1.WatchResponse]) error {
-	x, err := s.Sessions.Get(r.GetRef())
+	x, err := s.visible(stream.Context(), r.GetRef())
 	if err != nil {
 		return err
 	}

@@ -70,6 +70,10 @@ func (s *Service) ListReservations(ctx context.Context, q *stockv1.ListReservati
 	case limit > 1000:
 		return nil, rpc.Errorf(rpc.Invalid, "ask for at most 1000 and go on before the last", "limit %d", limit)
 	}
+	//lodge:check stock/before run=TestListBefore any text goes into a scan of the records
+	if b := q.GetBefore(); b != "" && !validToken(b) {
+		return nil, rpc.Errorf(rpc.Invalid, "give `next` of the page before, or nothing for the first page", "before is not the end of a page")
+	}
 	out := &stockv1.ListReservationsResponse{}
 	last := ""
 	err := s.records.newest(q.GetBefore(), func(token string, r *tuplesv1.Reservation) bool {

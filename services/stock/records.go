@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -13,6 +14,7 @@ import (
 
 	stockv1 "github.com/lodge-mpc/lodge/proto/lodge/stock/v1"
 	tuplesv1 "github.com/lodge-mpc/lodge/proto/lodge/tuples/v1"
+	"github.com/lodge-mpc/lodge/services/config"
 	"github.com/lodge-mpc/lodge/services/store"
 )
 
@@ -253,6 +255,12 @@ func drop(tx store.Tx, key, idempotency string) error {
 // timeKey is of a reservation made at a time: later ones come first.
 func timeKey(made time.Time, id string) string {
 	return fmt.Sprintf("%s%020d/%s", timePrefix, math.MaxInt64-made.UnixNano(), id)
+}
+
+// validToken reports whether a page token has the form that newest gives: 20 digits, a slash and a reservation's id.
+func validToken(token string) bool {
+	made, id, ok := strings.Cut(token, "/")
+	return ok && len(made) == 20 && strings.Trim(made, "0123456789") == "" && config.ValidID(id)
 }
 
 // madeAt is the time of a page token.

@@ -9,8 +9,11 @@ import (
 	"testing"
 
 	"github.com/lodge-mpc/lodge/clients/go/lodge"
+	client "github.com/lodge-mpc/lodge/clients/go/threshold"
 	"github.com/lodge-mpc/lodge/engine/lwe"
 	mk "github.com/lodge-mpc/lodge/engine/multikey"
+	coordinatorv1 "github.com/lodge-mpc/lodge/proto/lodge/coordinator/v1"
+	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
 	"github.com/lodge-mpc/lodge/services/audit"
 	"github.com/lodge-mpc/lodge/services/config"
 	"github.com/lodge-mpc/lodge/services/devnet"
@@ -72,30 +75,12 @@ func TestReadTheKeyInOneRequest(t *testing.T) {
 	w.masks(epoch, 600, "exact", 0, 1)
 	k, public := w.key(epoch)
 	s := k.Scheme()
-	out, err := w.app.Decrypt(t.Context(), k, ring(probe(s), s.N(), 0, 1))
-	if err != nil {
-		t.Fatal(err)
-	}
-	z, ok := secretOf(s, out.Messages)
-	if !ok {
-		t.Fatalf("messages that are no secret: %v", out.Messages)
-	}
-	for range 5 {
-		messages := make([]uint64, s.N())
-		for i := range messages {
-			var b [1]byte
-			rand.Read(b[:])
-			messages[i] = uint64(b[0]) % s.P
-		}
-		if got := decryptAlone(s, z, w.encrypt(k, public, messages...), len(messages)); !slices.Equal(got, messages) {
-			t.Fatal("the secret that was read decrypts nothing")
-		}
-	}
+	opened := w.readTheKey(k, public)
 
-	// What is left of the total is all that the client gets, also after a restart and under new shares.
-	_, err = w.app.Decrypt(t.Context(), k, ring(w.encrypt(k, public, want...), total-s.N()+1, 0, 1))
+	// The client gets no more than its total, also after a restart.
+	_, err := w.app.Decrypt(t.Context(), k, ring(w.encrypt(k, public, want...), total-s.N()+1, 0, 1))
 	refused(t, err, lodge.Burnt, "its total is 300")
-	w.opens(k, ring(probe(s), s.N(), 0, 1), out.Messages) // a repeat costs nothing
+	w.opens(k, ring(probe(s), s.N(), 0, 1), opened) // a repeat costs nothing
 	for i := range 2 {
 		w.running[i]()
 		w.start(i, func(_ int, f *config.PartyFile) { f.Threshold.Rules[0].MaxTotal = total })
@@ -104,6 +89,44 @@ func TestReadTheKeyInOneRequest(t *testing.T) {
 	refused(t, err, lodge.Burnt, "its total is 300")
 	w.opens(k, ring(w.encrypt(k, public, want...), len(want), 0, 1), want)
 	w.notes(0, "any_ciphertexts: this client can read the key", "256 of 300 messages of its total", "265 of 300 messages")
+}
+
+// readTheKey reads the secret with one request, and checks that it decrypts what others encrypt. It gives the opened messages.
+func (w *world) readTheKey(k *client.Key, public *lwe.PublicKey) []uint64 {
+	w.Helper()
+	s := k.Scheme()
+	out, err := w.app.Decrypt(w.Context(), k, ring(probe(s), s.N(), 0, 1))
+	if err != nil {
+		w.Fatal(err)
+	}
+	z, ok := secretOf(s, out.Messages)
+	if !ok {
+		w.Fatalf("messages that are no secret: %v", out.Messages)
+	}
+	for range 5 {
+		messages := make([]uint64, s.N())
+		for i := range messages {
+			messages[i] = uint64(i*i+i/7) % s.P
+		}
+		if got := decryptAlone(s, z, w.encrypt(k, public, messages...), len(messages)); !slices.Equal(got, messages) {
+			w.Fatal("the secret that was read decrypts nothing")
+		}
+	}
+	return out.Messages
+}
+
+// The same with the default set: one request with 2,048 messages.
+func TestReadTheKeyOfTheDefaultSet(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it makes keys of the default set")
+	}
+	w := newWorld(t, 3, nil, lwe.Default)
+	epoch := w.complete(&coordinatorv1.JobRequest{Kind: jobv1.Kind_KIND_KEYS, Params: lwe.Default, Threshold: 1}).GetEpoch()
+	w.masks(epoch, 2048, "exact", 0, 1)
+	k, public := w.key(epoch)
+	if n := len(w.readTheKey(k, public)); n != 2048 {
+		t.Errorf("%d messages", n)
+	}
 }
 
 // notes checks that the audit log of a party says these things of decryptions.

@@ -39,6 +39,10 @@ func (s *Service) Fetch(r *tuplesv1.FetchRequest, stream tuplesv1.TuplesService_
 	if r.GetFrom() >= x.Count() {
 		return rpc.Errorf(rpc.Invalid, "begin before its end", "%s has %d tuples", what, x.Count())
 	}
+	//lodge:check tuples/erased run=TestFetchErased a client that discarded its tuples is told that their lease has ended
+	if x.State == vault.Erased && s.Vault.Now().Before(x.Lease) {
+		return refused(vault.ErrGone, what)
+	}
 	if x.State == vault.Reserved {
 		wait, cancel := context.WithTimeout(ctx, confirmTime)
 		err := s.Peers.confirmed(wait, x.ID, x.Digest)

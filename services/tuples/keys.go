@@ -50,6 +50,14 @@ func (s *Service) DrawMacKey(ctx context.Context, r *tuplesv1.DrawMacKeyRequest)
 	if err := s.Peers.Announced(ctx); err != nil { // or an old copy would not know that the key was burnt
 		return nil, err
 	}
+	//lodge:check tuples/pooled-once run=TestDrawMacKeyOnce two calls at the same time both get the share that is given once
+	if r.GetPurpose() == tuplesv1.Purpose_PURPOSE_VERIFY {
+		leave, err := s.pool(ctx)
+		if err != nil {
+			return nil, err
+		}
+		defer leave()
+	}
 	share, err := s.MACKeyShare(k)
 	if err != nil {
 		return nil, refused(err, "MAC key "+k.ID)
@@ -74,6 +82,17 @@ func (s *Service) DrawMacKey(ctx context.Context, r *tuplesv1.DrawMacKeyRequest)
 		}
 	}
 	return out, nil
+}
+
+// pool lets one call at a time take a share that is to be pooled: its key must be retired before the next call looks at
+// it.
+func (s *Service) pool(ctx context.Context) (leave func(), err error) {
+	select {
+	case s.pooling <- struct{}{}:
+		return func() { <-s.pooling }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 }
 
 // ReportFailedCheck implements the service.

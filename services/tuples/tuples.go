@@ -57,10 +57,11 @@ type Config struct {
 type Service struct {
 	tuplesv1.UnsafeTuplesServiceServer
 	Config
+	pooling chan struct{} // holds one while a share is taken that is to be pooled
 }
 
 // New makes the service. Run must run beside it.
-func New(c Config) *Service { return &Service{Config: c} }
+func New(c Config) *Service { return &Service{Config: c, pooling: make(chan struct{}, 1)} }
 
 // sweepEvery is how often leases are looked at.
 const sweepEvery = time.Second
@@ -106,6 +107,8 @@ func refused(err error, what string) error {
 		return rpc.Errorf(rpc.Taken, "reserve others", "%s asks for tuples of another reservation", what)
 	case errors.Is(err, vault.ErrRange) || errors.Is(err, vault.ErrMasks):
 		return rpc.Errorf(rpc.Invalid, "", "%s: %v", what, err)
+	case errors.Is(err, vault.ErrGone): // before ErrErased, which it is, too
+		return rpc.Errorf(rpc.Erased, "reserve again", "the tuples of %s were used, discarded or revoked, and are erased", what)
 	case errors.Is(err, vault.ErrExpired):
 		return rpc.Errorf(rpc.Expired, "reserve again", "the lease of %s has ended", what)
 	case errors.Is(err, vault.ErrWithdrawn):

@@ -129,7 +129,7 @@ func (v *Vault) Shares(r *Reservation, from uint64) (in io.ReadCloser, tupleByte
 // readable refuses the shares of tuples that are recorded as gone.
 func (b *Batch) readable(x Span) error {
 	if b.State != BatchAvailable || b.Gone.Within(x) > 0 {
-		return fmt.Errorf("%w: of batch %s, from %d on", ErrErased, b.ID, x.First)
+		return fmt.Errorf("%w: of batch %s, from %d on", ErrGone, b.ID, x.First)
 	}
 	return nil
 }

@@ -41,6 +41,7 @@ var (
 	ErrExists    = errors.New("vault: exists already")
 	ErrState     = errors.New("vault: not in the state for this")
 	ErrErased    = errors.New("vault: erased")
+	ErrGone      = fmt.Errorf("%w: tuples that were used, discarded or revoked", ErrErased)
 	ErrDelivered = errors.New("vault: delivered to, or kept for, another client")
 	ErrSpent     = errors.New("vault: the key has decrypted as many ciphertexts as it may")
 

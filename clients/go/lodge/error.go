@@ -36,6 +36,7 @@ const (
 	Excluded        Code = "excluded"          // evidence convicts a party; the roster must change, or an operator pardon it
 	KeyPurpose      Code = "key_purpose"       // keys of one purpose do not serve another
 	Burnt           Code = "burnt"             // the MAC key is burnt, or its epoch retired
+	Erased          Code = "erased"            // the tuples were used, discarded or revoked, and are erased
 	Unavailable     Code = "unavailable"       // not ready or not reachable; may be retried
 	TimedOut        Code = "timed_out"         // the deadline passed; may be retried
 	Cancelled       Code = "cancelled"         // the caller gave up

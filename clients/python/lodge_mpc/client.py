@@ -135,7 +135,7 @@ class Client:
         stream brought is compared with the party's SHA-256.
 
         Raises:
-            LodgeError: ``not_found``, ``already_delivered`` (to another client), ``expired``, ``burnt``, ``conflict``
+            LodgeError: ``not_found``, ``already_delivered`` (to another client), ``expired``, ``erased``, ``burnt``, ``conflict``
                 (a peer holds something else under that id, or it was released), or one that may be retried.
             BadSharesError: what came is not what was announced.
         """

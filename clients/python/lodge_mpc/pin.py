@@ -57,7 +57,8 @@ def fetch_pin(server: Server, config: Config) -> Pin:
         raise ConfigError(f"{server.address!r} is not host:port") from error
     except OSError as error:
         raise LodgeError("unavailable", f"{server.address}: {error}", "see that it runs and listens there") from error
-    identities = [value for kind, value in names if kind in ("URI", "DNS")]
+    # A DNS name that is written like a URI names nobody: an authority may let anybody choose a DNS name.
+    identities = [value for kind, value in names if kind == "URI" or (kind == "DNS" and not set(value) & set(":/"))]
     if server.identity not in identities:
         raise LodgeError(
             "unauthenticated", f"the certificate of {server.address} names {identities}, not {server.identity}"

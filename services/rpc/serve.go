@@ -1,0 +1,241 @@
+package rpc
+
+import (
+	"context"
+	"io"
+	"runtime/debug"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/status"
+)
+
+// RegisterService makes Server a grpc.ServiceRegistrar. Each method gets the server's own handler around its own,
+// which authenticates, authorises and counts the caller before it reads the message.
+func (s *Server) RegisterService(d *grpc.ServiceDesc, impl any) {
+	own := *d
+	own.Methods = append([]grpc.MethodDesc(nil), d.Methods...)
+	own.Streams = append([]grpc.StreamDesc(nil), d.Streams...)
+	for i, m := range own.Methods {
+		own.Methods[i].Handler = s.unary("/"+d.ServiceName+"/"+m.MethodName, m.Handler)
+	}
+	for i, m := range own.Streams {
+		own.Streams[i].Handler = s.stream("/"+d.ServiceName+"/"+m.StreamName, m)
+	}
+	s.grpc.RegisterService(&own, impl)
+}
+
+// admit authenticates and authorises a call, and takes its place among the calls that run.
+func (s *Server) admit(ctx context.Context, method string, now time.Time) (p Principal, leave func(), refused *Error) {
+	from, refused := connectionOf(ctx)
+	if refused != nil {
+		return p, nil, refused
+	}
+	header := headersOf(ctx)
+	if p, refused = s.authenticate(ctx, from, header); refused != nil {
+		return p, nil, refused
+	}
+	//lodge:check rpc/rate run=TestRateOf|TestRefusedCalls a client calls more often than it may
+	if refused = s.buckets.take(p, now); refused != nil {
+		return p, nil, refused
+	}
+	//lodge:check rpc/checked run=TestWhoMayCall|TestEveryMethod|TestRequests calls are not authorised
+	if refused = s.opts.Rules.check(method, p); refused != nil {
+		return p, nil, refused
+	}
+	//lodge:check rpc/connections run=TestConnectionsOfOneClient an identity has any number of connections
+	if refused = s.connections.settle(from.from, caller{p.Role, p.Name}); refused != nil {
+		return p, nil, refused
+	}
+	leave, refused = s.enter(p, "calls", s.calls)
+	return p, leave, refused
+}
+
+func (s *Server) unary(method string, h grpc.MethodHandler) grpc.MethodHandler {
+	inner := s.innerUnary()
+	return func(srv any, ctx context.Context, _ func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
+		start := time.Now()
+		p, leave, refused := s.admit(ctx, method, start)
+		if refused != nil {
+			return nil, s.finish(method, p, start, refused)
+		}
+		defer leave()
+		ctx, cancel := context.WithTimeout(WithCaller(ctx, p), s.opts.UnaryTimeout)
+		defer cancel()
+		from, refused := s.receiver(ctx, s.opts.Rules[method].most(MaxRequest))
+		if refused != nil {
+			return nil, s.finish(method, p, start, refused)
+		}
+		response, err := func() (response any, err error) {
+			defer s.recovered(method, &err)
+			return h(srv, ctx, from.only, inner)
+		}()
+		if err = s.finish(method, p, start, err); err != nil {
+			return nil, err
+		}
+		return response, nil
+	}
+}
+
+func (s *Server) stream(method string, d grpc.StreamDesc) grpc.StreamHandler {
+	h := s.innerStream(d.Handler, &grpc.StreamServerInfo{FullMethod: method, IsClientStream: d.ClientStreams, IsServerStream: d.ServerStreams})
+	most := MaxRequest
+	if d.ClientStreams {
+		most = MaxMessage
+	}
+	return func(srv any, ss grpc.ServerStream) error {
+		start, ctx := time.Now(), ss.Context()
+		p, leave, refused := s.admit(ctx, method, start)
+		if refused != nil {
+			return s.finish(method, p, start, refused)
+		}
+		defer leave()
+		end, refused := s.enter(p, "streams", s.streams)
+		//lodge:check rpc/streams run=TestStreamsOfOneClient a client has a message of 4 MiB underway in every call
+		if refused != nil {
+			return s.finish(method, p, start, refused)
+		}
+		defer end()
+		ctx = WithCaller(ctx, p)
+		from, refused := s.receiver(ctx, s.opts.Rules[method].most(most))
+		if refused != nil {
+			return s.finish(method, p, start, refused)
+		}
+		b := &bounded{ServerStream: ss, ctx: ctx, from: from, stall: s.opts.StallTimeout, upload: d.ClientStreams}
+		if d.ClientStreams {
+			from.first, from.slow = s.opts.StallTimeout, s.opts.StallTimeout
+		}
+		if p.Role == Peer { // a session has clocks of its own for its peers
+			b.stall, from.first, from.slow = 0, 0, 0
+		}
+		defer s.openStream(p)()
+		err := func() (err error) {
+			defer s.recovered(method, &err)
+			return h(srv, b)
+		}()
+		return s.finish(method, p, start, err)
+	}
+}
+
+// openStream counts a stream among those that are open, until the result is called.
+func (s *Server) openStream(p Principal) (ended func()) {
+	s.opts.Streams(p.Role, 1)
+	return func() { s.opts.Streams(p.Role, -1) }
+}
+
+// unknown refuses a call of a method that nothing serves.
+func (s *Server) unknown(_ any, ss grpc.ServerStream) error {
+	start := time.Now()
+	method, _ := grpc.MethodFromServerStream(ss)
+	p, leave, refused := s.admit(ss.Context(), method, start)
+	if refused == nil { // no rule names it, so that it never is
+		leave()
+		refused = Errorf(Forbidden, "", "nobody may call %s", method)
+	}
+	return s.finish(method, p, start, refused)
+}
+
+// innerUnary is Options.Inner for unary methods; nil without any.
+func (s *Server) innerUnary() grpc.UnaryServerInterceptor {
+	if len(s.opts.Inner) == 0 {
+		return nil
+	}
+	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, h grpc.UnaryHandler) (any, error) {
+		for i := len(s.opts.Inner) - 1; i >= 0; i-- {
+			around, next := s.opts.Inner[i].Unary, h
+			h = func(ctx context.Context, req any) (any, error) { return around(ctx, req, info, next) }
+		}
+		return h(ctx, req)
+	}
+}
+
+// innerStream puts Options.Inner around the handler of a stream.
+func (s *Server) innerStream(h grpc.StreamHandler, info *grpc.StreamServerInfo) grpc.StreamHandler {
+	for i := len(s.opts.Inner) - 1; i >= 0; i-- {
+		around, next := s.opts.Inner[i].Stream, h
+		h = func(srv any, ss grpc.ServerStream) error { return around(srv, ss, info, next) }
+	}
+	return h
+}
+
+// finish turns what a handler returned into what the caller may see, and observes it.
+func (s *Server) finish(method string, p Principal, start time.Time, err error) error {
+	code, out := s.public(method, p, err)
+	if s.opts.Observe != nil {
+		if _, served := s.opts.Rules[method]; !served { // a caller does not choose the names of metrics
+			method = "unknown"
+		}
+		s.opts.Observe(method, p.Role, code, time.Since(start))
+	}
+	return out
+}
+
+// public keeps typed errors and gRPC statuses; anything else is logged here
+// and hidden from the caller.
+func (s *Server) public(method string, p Principal, err error) (string, error) {
+	if err == nil {
+		return "ok", nil
+	}
+	e := FromError(err)
+	if _, isStatus := status.FromError(err); !isStatus && e.Code == Internal {
+		s.opts.Log.Error("call failed", "method", method, "caller", p.Name, "error", err)
+		e = &Error{Code: Internal, What: "the server failed; its log says more"}
+	}
+	if (e.Code == Forbidden || e.Code == Unauthenticated) && s.refusals.Allow() { // whoever is refused does not fill the log
+		s.opts.Log.Warn("call refused", "method", method, "caller", p.Name, "reason", e.What)
+	}
+	return string(e.Code), e.GRPCStatus().Err()
+}
+
+// recovered turns a panic of a handler into an internal error. The value of the panic is not logged: it might hold a
+// secret.
+func (s *Server) recovered(method string, err *error) {
+	if r := recover(); r != nil {
+		s.opts.Log.Error("handler panicked", "method", method, "stack", string(debug.Stack()))
+		*err = &Error{Code: Internal, What: "the server failed; its log says more"}
+	}
+}
+
+// bounded is a server stream whose messages are limited, and whose caller takes each message in time unless it is a
+// peer.
+type bounded struct {
+	grpc.ServerStream
+	ctx    context.Context
+	from   *receiver
+	stall  time.Duration // 0: none
+	upload bool          // the caller streams
+	took   bool          // the one message, where the caller does not stream
+}
+
+// Context has the caller of the stream.
+func (b *bounded) Context() context.Context { return b.ctx }
+
+// SendMsg ends with an error when the caller has not made room for m in time. The handler then ends the stream,
+// which also ends the send; m must not change until then.
+func (b *bounded) SendMsg(m any) error {
+	if b.stall == 0 {
+		return b.ServerStream.SendMsg(m)
+	}
+	sent := make(chan error, 1)
+	go func() { sent <- b.ServerStream.SendMsg(m) }()
+	over := time.NewTimer(b.stall)
+	defer over.Stop()
+	select {
+	case err := <-sent:
+		return err
+	case <-over.C:
+		return Errorf(TimedOut, "read what is sent", "the caller took nothing for %s", b.stall)
+	}
+}
+
+// RecvMsg reads the next message of the caller.
+func (b *bounded) RecvMsg(m any) error {
+	if b.upload {
+		return b.from.message(m)
+	}
+	if b.took {
+		return io.EOF
+	}
+	b.took = true
+	return b.from.only(m)
+}
