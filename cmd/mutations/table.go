@@ -59,7 +59,6 @@ func table() []mutation {
 		area("tuples", "services/tuples", tuplesTable),
 		area("triples", "services/triples", triplesTable),
 		area("rpc", "services/rpc", rpcTable),
-		area("oidc", "services/oidc", oidcTable),
 	)
 }
 

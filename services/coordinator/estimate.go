@@ -80,14 +80,12 @@ func (c *Coordinator) estimate(ctx context.Context, q *coordinatorv1.JobRequest)
 	//  [run=TestEstimateRefusals] a batch has more tuples than any party can make
 	//lodge:check coordinator/estimate/possible-size [drop=out.TupleBytes > maxEstimate]
 	//  [run=TestEstimateRefusals] the size of an estimate overflows
-	//lodge:check coordinator/estimate/possible-traffic [drop=out.SentBytes > 1<<60]
-	//  [run=TestEstimateRefusals] the traffic of an estimate overflows
 	//lodge:check coordinator/estimate/possible-memory [drop=out.MemoryBytes > 1<<60]
 	//  [run=TestEstimateRefusals] an estimate asks for impossible memory
 	//lodge:check coordinator/estimate/possible-time [drop=!(seconds < 1e9)]
 	//  [run=TestEstimateRefusals] an estimate has no duration
 	if out.Tuples == 0 || out.Tuples > maxEstimate || out.TupleBytes > maxEstimate ||
-		out.SentBytes > 1<<60 || out.MemoryBytes > 1<<60 || !(seconds < 1e9) {
+		out.MemoryBytes > 1<<60 || !(seconds < 1e9) { // which bounds SentBytes too
 		return nil, rpc.Errorf(rpc.Internal, "see which release the parties run", "a party's estimate cannot be: %v", first)
 	}
 	out.Jobs = (q.GetCount()-1)/out.Tuples + 1

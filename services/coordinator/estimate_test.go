@@ -143,8 +143,12 @@ func TestEstimateRefusals(t *testing.T) {
 				}
 			})
 		}
-		if _, err := f.estimate("operator", scalarJob(1)); !is(err, rpc.Internal) {
-			t.Errorf("%s: %v", name, err)
+		why := "cannot be"
+		if strings.HasPrefix(name, "other") || strings.HasPrefix(name, "another") {
+			why = "different jobs"
+		}
+		if _, err := f.estimate("operator", scalarJob(1)); !is(err, rpc.Internal) || !strings.Contains(err.Error(), why) {
+			t.Errorf("%s: %v, want %q", name, err, why)
 		}
 	}
 }
