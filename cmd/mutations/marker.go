@@ -24,7 +24,7 @@ const (
 )
 
 var (
-	nameForm  = regexp.MustCompile(`^[a-z0-9]+(/[a-z0-9-]+)+$`)
+	nameForm  = regexp.MustCompile(`^[a-z0-9-]+(/[a-z0-9-]+)+$`)
 	groupForm = regexp.MustCompile(`^[a-z][a-z0-9-]*$`)
 	groupUse  = regexp.MustCompile(`@[a-z][a-z0-9-]*`)
 )

@@ -135,7 +135,7 @@ func TestRowsPerAnswer(t *testing.T) {
 
 // A set that is not for tests, in the shape that the paper measures, but for the number of rows.
 func TestVectorAtFullDegree(t *testing.T) {
-	w := newWorld(t, DefaultVector)
+	w := newWorld(t, Unproved)
 	for _, packing := range packings[1:] {
 		p, err := w.PlanVector(130, 2000, packing, 0)
 		if err != nil {
@@ -150,7 +150,7 @@ func TestVectorAtFullDegree(t *testing.T) {
 
 // Plans are those that the documentation has.
 func TestVectorPlans(t *testing.T) {
-	s, err := Find(DefaultVector)
+	s, err := Find(Unproved)
 	if err != nil {
 		t.Fatal(err)
 	}

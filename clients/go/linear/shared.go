@@ -26,7 +26,7 @@ type Ends struct {
 	Run Run
 	// With is the name of the client at the other end, as the party knows it.
 	With string
-	// Set names the parameter set; empty: that for vectors.
+	// Set names the parameter set; empty: linear.DefaultVector, under which the end that asks proves its input.
 	Set string
 	// Progress, if there is one, hears of bytes that were sent and answers that have come.
 	Progress func(Progress)
