@@ -36,12 +36,6 @@ var maccheckTable = []mutation{
 		Old: "if err := r.decode(t, payload); err != nil {", New: "if err := r.decode(t, payload); false {",
 	},
 	{
-		Name: "commitment", File: "../round/commit.go",
-		Protects: "nobody chooses its z after those of others, which would say what makes up for an error",
-		Old:      "if Commitment(r.Session.ID, r.step, p, sum) != r.commitments[p] && ",
-		New:      "if false && Commitment(r.Session.ID, r.step, p, sum) != r.commitments[p] && ",
-	},
-	{
 		Name: "weights/session", File: "maccheck.go", Protects: "weights are of their session",
 		Old: `"lodge mac check weights", c.Session.ID[:], []byte(c.Step)`,
 		New: `"lodge mac check weights", []byte(c.Step)`,

@@ -40,9 +40,12 @@ func (s *Scheme) KeysHeader(k *Keys) []byte {
 
 // parseHeader is the inverse of KeysHeader.
 func (s *Scheme) parseHeader(b []byte) (seed [SeedSize]byte, galois []uint64, err error) {
+	//lodge:check bgv/keys-length [swap=len(b) != HeaderSize(int(b[minHeader-1]))=>len(b) <
+	//  HeaderSize(int(b[minHeader-1]))] keys are decoded without a limit on their size
 	if len(b) < minHeader || len(b) != HeaderSize(int(b[minHeader-1])) {
 		return seed, nil, fmt.Errorf("%w: a header of %d bytes", ErrKeys, len(b))
 	}
+	//lodge:check bgv/keys-set keys of another parameter set are accepted
 	if set := s.Hash(); [32]byte(b) != set {
 		return seed, nil, fmt.Errorf("%w: of a set that is not %s", ErrKeys, s.Name)
 	}
@@ -138,6 +141,7 @@ func (r *Receiver) Finish(digest [32]byte) (*Keys, error) {
 	if list := r.Missing(); len(list) > 0 {
 		return nil, fmt.Errorf("%w: %d of %d chunks are missing", ErrKeys, len(list), len(r.have))
 	}
+	//lodge:check bgv/keys-digest received keys need not match their digest
 	if got := DigestOf(r.header, r.hashes); got != digest {
 		return nil, fmt.Errorf("%w: their digest is %x, not %x", ErrKeys, got, digest)
 	}
@@ -151,8 +155,11 @@ func (s *Scheme) ReceivePublicKey(digest [32]byte, header []byte, chunks [][32]b
 	switch {
 	case err != nil:
 		return nil, err
+	//lodge:check bgv/public-digest [drop=DigestOf(header, chunks) != digest] a received public key
+	//  need not match its digest
 	case len(chunks) != s.Samples(len(galois)) || DigestOf(header, chunks) != digest:
 		return nil, fmt.Errorf("%w: header and digests are not those of keys %x", ErrKeys, digest)
+	//lodge:check bgv/public-chunk a chunk of a public key need not match its digest
 	case sha256.Sum256(chunk) != chunks[0]:
 		return nil, fmt.Errorf("%w: chunk 0 is another one than its digest says", ErrKeys)
 	}

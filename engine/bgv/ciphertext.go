@@ -36,6 +36,8 @@ func (s *Scheme) FromLattigo(ct *rlwe.Ciphertext) (*Ciphertext, error) {
 		return nil, fmt.Errorf("%w: level %d, transformed %v, Montgomery %v", ErrCiphertext, level, ct.IsNTT, ct.IsMontgomery)
 	}
 	scale, _ := ct.Scale.Value.Uint64()
+	//lodge:check bgv/scale [drop=scale == 0] [drop=scale >= s.T] a ciphertext from Lattigo has a
+	//  scale without an inverse
 	if !ct.Scale.Value.IsInt() || scale == 0 || scale >= s.T {
 		return nil, fmt.Errorf("%w: scale %v", ErrCiphertext, &ct.Scale.Value)
 	}
@@ -47,6 +49,7 @@ func (s *Scheme) FromLattigo(ct *rlwe.Ciphertext) (*Ciphertext, error) {
 				return nil, fmt.Errorf("%w: degree %d", ErrCiphertext, len(row))
 			}
 			for j, v := range row {
+				//lodge:check bgv/residue a ciphertext from Lattigo has values outside its modulus
 				if v >= s.Q[k] {
 					return nil, fmt.Errorf("%w: a residue is not below %d", ErrCiphertext, s.Q[k])
 				}
@@ -86,10 +89,13 @@ func (s *Scheme) EncodeCiphertext(c *Ciphertext) []byte {
 // DecodeCiphertext is the inverse of EncodeCiphertext. It takes nothing else, and allocates nothing before it has seen
 // that the length is right. The error wraps ErrCiphertext.
 func (s *Scheme) DecodeCiphertext(b []byte) (*Ciphertext, error) {
+	//lodge:check bgv/length [swap=len(b) != s.CiphertextSize(int(b[0]))=>len(b) <
+	//  s.CiphertextSize(int(b[0]))] a ciphertext is decoded without a limit on its size
 	if len(b) < 5 || int(b[0]) > s.MaxLevel() || len(b) != s.CiphertextSize(int(b[0])) {
 		return nil, fmt.Errorf("%w: %d bytes", ErrCiphertext, len(b))
 	}
 	c := &Ciphertext{Level: int(b[0]), Scale: uint64(binary.LittleEndian.Uint32(b[1:])), moved: 1}
+	//lodge:check bgv/encoded-scale an encoded ciphertext has a scale without an inverse
 	if c.Scale == 0 || c.Scale >= s.T {
 		return nil, fmt.Errorf("%w: scale %d", ErrCiphertext, c.Scale)
 	}

@@ -146,6 +146,7 @@ func (s *Set) Validate() error {
 		return fmt.Errorf("bgv: set %s: %s", s.Name, fmt.Sprintf(format, a...))
 	}
 	switch {
+	//lodge:check bgv/name an insecure parameter set has the name of a secure one
 	case strings.HasPrefix(s.Name, InsecurePrefix) != s.Insecure:
 		return fail("name and Insecure disagree")
 	case s.LogN < 4 || s.LogN > 14:
@@ -160,6 +161,8 @@ func (s *Set) Validate() error {
 		return fail("2^%d decryptions", s.LogDecryptions)
 	case !(s.Variance >= 10.17) || s.Variance > 100:
 		return fail("errors of variance %v", s.Variance)
+	//lodge:check bgv/rounding [drop=math.Exp2(float64(s.LogNoise)) < 1.5*s.Rounding(MaxParties)] a
+	//  modulus switch adds more noise than decryption tolerates
 	case s.LogNoise > 30 || math.Exp2(float64(s.LogNoise)) < 1.5*s.Rounding(MaxParties):
 		return fail("noises below 2^%d, of which a switch makes %v", s.LogNoise, s.Rounding(MaxParties))
 	}

@@ -25,8 +25,10 @@ var (
 // length demands exactly want bytes.
 func length(have, want int) error {
 	switch {
+	//lodge:check codec/too-short a truncated message is decoded beyond its end
 	case have < want:
 		return fmt.Errorf("%w: %d bytes, want %d", ErrTruncated, have, want)
+	//lodge:check codec/too-long a message can carry hidden bytes after its last value
 	case have > want:
 		return fmt.Errorf("%w: %d bytes, want %d", ErrTrailing, have, want)
 	}
@@ -64,14 +66,19 @@ func DecodePoly(c [][]uint64, primes []uint64, src []byte) error {
 	}
 	for i, q := range primes {
 		n := kernel.PackedSize(len(c[i]), width(q))
+		//lodge:check codec/padding-of-polynomials the padding of residue polynomials can carry data
 		if err := padding(kernel.Unpack(c[i], src[:n], width(q))); err != nil {
 			return err
 		}
 		var below uint64 = 1
 		for _, v := range c[i] {
 			_, b := bits.Sub64(v, q, 0)
+			//lodge:check codec/residue-every [as=below = b] only the last residue is checked for
+			//  its range
 			below &= b
 		}
+		//lodge:check codec/residue a residue has several encodings, and arithmetic gets values
+		//  outside its range
 		if below == 0 {
 			return fmt.Errorf("%w: a residue is not below its prime %d", ErrRange, q)
 		}
@@ -102,6 +109,8 @@ func AppendSigned(dst []byte, p intpoly.Poly, width int) ([]byte, error) {
 	fill := 0
 	for k := range p.N() {
 		c := p.Coeff(k)
+		//lodge:check codec/own-long an honest party sends a truncated multi-word integer, which
+		//  reveals what it masks
 		if !fits(c, width) {
 			return dst[:start], fmt.Errorf("%w: a coefficient needs more than %d bits", ErrRange, width)
 		}
@@ -133,6 +142,8 @@ func appendShort(dst []byte, v []uint64, width int) ([]byte, error) {
 		rest |= (x ^ uint64(int64(x)>>63)) >> (width - 1)
 		words[k] = x & (1<<width - 1)
 	}
+	//lodge:check codec/own-short an honest party sends a truncated integer, which reveals what it
+	//  masks
 	if rest != 0 {
 		return dst, fmt.Errorf("%w: a coefficient needs more than %d bits", ErrRange, width)
 	}
@@ -152,6 +163,8 @@ func DecodeSigned(p intpoly.Poly, width int, src []byte) error {
 		for k, x := range p.C {
 			p.C[k] = uint64(int64(x<<(64-width)) >> (64 - width))
 		}
+		//lodge:check codec/padding-of-words [swap=zero=>zero || true] the padding of one-word
+		//  integers can carry data
 		return padding(zero)
 	}
 	at := 0
@@ -172,11 +185,14 @@ func DecodeSigned(p intpoly.Poly, width int, src []byte) error {
 			}
 		}
 	}
+	//lodge:check codec/padding-of-integers [swap=at%8 == 0 || src[len(src)-1]>>(at%8) == 0=>true]
+	//  the padding of multi-word integers can carry data
 	return padding(at%8 == 0 || src[len(src)-1]>>(at%8) == 0)
 }
 
 // padding demands zeros behind the last value.
 func padding(zero bool) error {
+	//lodge:check codec/padding the padding bits after the last value can carry data
 	if !zero {
 		return fmt.Errorf("%w: padding is not zero", ErrRange)
 	}

@@ -166,10 +166,14 @@ func roundQuotient(x, y *big.Int) *big.Int {
 // Serves reports an error unless an instance is of this scheme's set and field and for this many parties.
 func (s *Scheme) Serves(i *params.Instance, parties int) error {
 	switch {
+	//lodge:check gbfv/serves/set [run=TestServes] an instance of another parameter set is used
 	case i.Set.Hash() != s.Set.Hash():
 		return fmt.Errorf("gbfv: scheme of %s, instance of %s", s.Set.Name, i.Set.Name)
+	//lodge:check gbfv/serves/field [run=TestServes] an instance of another field is used
 	case i.Field.M != s.Spec.M || i.Field.B.Cmp(s.Spec.B) != 0:
 		return fmt.Errorf("gbfv: scheme for %s, instance for %s", s.Spec.Name, i.Field.Name)
+	//lodge:check gbfv/serves/parties [run=TestServes] an instance for another number of parties is
+	//  used
 	case i.Use.Parties != parties:
 		return fmt.Errorf("gbfv: %d parties, instance for %d", parties, i.Use.Parties)
 	}

@@ -53,13 +53,17 @@ type ProductPlan struct {
 // ErrNoise.
 func (s *Scheme) PlanProduct(shape ProductShape) (*ProductPlan, error) {
 	for _, x := range []int{shape.Rows, shape.Inner, shape.Cols} {
+		//lodge:check linear/product [swap=1=>0] an empty product is planned
 		if x < 1 || x > MaxEntries {
 			return nil, fmt.Errorf("%w: a product of %d x %d by %d", ErrShape, shape.Rows, shape.Inner, shape.Cols)
 		}
 	}
+	//lodge:check linear/product-proved products of ciphertexts are computed with a set whose proofs
+	//  do not cover them
 	if s.HasProof() {
 		return nil, fmt.Errorf("%w: set %s is for products on shares; of these all is the owner's, and there is nothing to prove", ErrShape, s.Name)
 	}
+	//lodge:check linear/method [drop=shape.Method > Second] an unknown method is accepted
 	if shape.Method > Second || shape.Base == 1 {
 		return nil, fmt.Errorf("%w: method %d with base %d", ErrShape, shape.Method, shape.Base)
 	}
@@ -67,6 +71,7 @@ func (s *Scheme) PlanProduct(shape ProductShape) (*ProductPlan, error) {
 	if err != nil {
 		return nil, err
 	}
+	//lodge:check linear/stride [swap=s.N()=>1 << 20] an entry has no room for its digits
 	if stride > s.N() {
 		return nil, fmt.Errorf("%w: %d digits in degree %d", ErrShape, digits, s.N())
 	}
@@ -119,6 +124,10 @@ func (x ProductShape) fits(t uint64) (digits, stride int, err error) {
 		left, right = min(left, x.Base-1), min(right, x.Base-1)
 		terms *= uint64(digits)
 	}
+	//lodge:check linear/overflow [drop=over(terms, left, right, (t-1)/2)] entries of the product
+	//  wrap around T
+	//lodge:check linear/overflow-words [drop=over(uint64(x.Inner), x.MaxLeft, x.MaxRight,
+	//  math.MaxInt64)] entries of the product overflow a word
 	if over(terms, left, right, (t-1)/2) || over(uint64(x.Inner), x.MaxLeft, x.MaxRight, math.MaxInt64) {
 		return 0, 0, fmt.Errorf("%w: sums of %d products of %d and %d, of which T = %d holds up to %d", ErrRange,
 			terms, left, right, t, (t-1)/2)
@@ -169,10 +178,14 @@ func (p *ProductPlan) AnswerSize() int {
 
 // checkEntries refuses what is not so many integers of at most a magnitude.
 func checkEntries(v []int64, count int, most uint64, what string) error {
+	//lodge:check linear/entries-count [swap=len(v) != count=>len(v) < 1] factors need not have the
+	//  shape of the plan
 	if len(v) != count {
 		return fmt.Errorf("%w: %d entries of the %s factor, want %d", ErrShape, len(v), what, count)
 	}
 	for _, x := range v {
+		//lodge:check linear/entries [swap=magnitude(x) > most=>x > int64(most)] entries larger than
+		//  planned make the product wrap around T
 		if magnitude(x) > most {
 			return fmt.Errorf("%w: an entry of the %s factor is beyond %d", ErrRange, what, most)
 		}
@@ -256,6 +269,7 @@ type ProductEvaluator struct {
 // Evaluator takes the factors. The error wraps ErrKeys, for a key that does not relinearise, ErrCiphertext or
 // ErrForeign.
 func (p *ProductPlan) Evaluator(key *PublicKey, left, right *Inputs) (*ProductEvaluator, error) {
+	//lodge:check linear/relinearises a key without relinearisation is used for products
 	if !key.Products() {
 		return nil, fmt.Errorf("%w: the key has nothing for products", ErrKeys)
 	}
@@ -321,6 +335,8 @@ func (e *ProductEvaluator) Answer(g int, source *sample.Source) ([]byte, error) 
 
 // mask is uniform where no entry of the product is.
 func (p *ProductPlan) mask(source *sample.Source) []uint64 {
+	//lodge:check linear/product-mask [swap=p.scheme.mask(source)=>make([]uint64, p.scheme.N())] an
+	//  answer reveals other entries of the product
 	mask := p.scheme.mask(source)
 	for _, at := range p.targets {
 		mask[at] = 0
@@ -364,6 +380,7 @@ func (p *PublicKey) relinearise(c0, c1, c2 ring.NTT) {
 // Open writes what answer g says of the product to out, of Rows x Cols, row by row. The error wraps ErrShape, ErrAnswer
 // or ErrForeign.
 func (p *ProductPlan) Open(k *SecretKey, g int, answer []byte, out []int64) error {
+	//lodge:check linear/room the result is written beyond its buffer
 	if len(out) != p.Rows*p.Cols {
 		return fmt.Errorf("%w: room for %d entries of %d", ErrShape, len(out), p.Rows*p.Cols)
 	}

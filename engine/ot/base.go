@@ -54,6 +54,7 @@ func timesCofactor(encoding []byte) (*edwards25519.Point, error) {
 		return nil, ErrPoint
 	}
 	p.MultByCofactor(p)
+	//lodge:check ot/order base transfers leave the group of prime order
 	if p.Equal(edwards25519.NewIdentityPoint()) == 1 {
 		return nil, ErrPoint
 	}
@@ -76,6 +77,7 @@ func hashFields(fields ...[]byte) [32]byte {
 // encoding.
 func (id ID) column(i int, offer, answer, point []byte) *sample.Stream {
 	index := binary.LittleEndian.AppendUint64(nil, uint64(i))
+	//lodge:check ot/key [drop=id[:]] two sessions or pairs of parties share keys
 	key := hashFields([]byte("lodge ot key"), id[:], index, offer, answer, point)
 	clear(point)
 	source := sample.NewSource(key[:])
@@ -94,6 +96,8 @@ func offer(s *sample.Stream) (a *edwards25519.Scalar, message []byte) {
 func reply(id ID, choices block, random *sample.Stream, offer []byte) (
 	columns [Kappa]*sample.Stream, message []byte, err error,
 ) {
+	//lodge:check ot/cofactor [swap=timesCofactor=>new(edwards25519.Point).SetBytes] a malicious
+	//  offer makes answers reveal choices
 	a8, err := timesCofactor(offer)
 	if err != nil {
 		return columns, nil, err

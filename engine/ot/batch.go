@@ -165,6 +165,7 @@ func (b *SenderBatch) next() (w0, w1 uint64) {
 	q := b.rows[b.used]
 	w0, w1 = b.hash.sum(uint64(b.used), q), b.hash.sum(uint64(b.used), q.xor(b.s))
 	b.rows[b.used] = block{}
+	//lodge:check ot/once a transfer can be used twice
 	b.used++
 	return w0, w1
 }

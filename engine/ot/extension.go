@@ -174,6 +174,8 @@ func (s *Sender) Extend(frame []byte, n int) error {
 	if s.failed || n < 1 || n > ChunkSize {
 		panic(fmt.Sprintf("ot: extension by %d", n))
 	}
+	//lodge:check ot/length [swap=len(frame) != FrameSize(n)=>len(frame) < FrameSize(n)] an
+	//  extension can have trailing bytes
 	if len(frame) != FrameSize(n) {
 		s.failed = true
 		return ErrLength
@@ -196,6 +198,7 @@ func (s *Sender) Extend(frame []byte, n int) error {
 		}
 	}
 	clear(masked)
+	//lodge:check ot/consistency a receiver can choose differently in different columns
 	if subtle.ConstantTimeByteEq(wrong, 0) == 0 {
 		s.failed = true
 		clear(q)

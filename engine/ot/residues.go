@@ -54,6 +54,7 @@ func (b *SenderBatch) Residues(share, correction, d []uint64, r Residues) error 
 	share, correction = share[:len(d)], correction[:len(d)]
 	for i, v := range d {
 		at, q := uint64(b.used), b.rows[b.used]
+		//lodge:check ot/once-of-residues a transfer of residues can be used twice
 		b.rows[b.used] = block{}
 		b.used++
 		w0, w1 := r.of(b.hash.wide(at, q)), r.of(b.hash.wide(at, q.xor(b.s)))

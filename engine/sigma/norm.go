@@ -8,6 +8,8 @@ import (
 	"github.com/lodge-mpc/lodge/engine/intpoly"
 )
 
+//lodge:tests norm TestNormAround|TestNormRefuses|TestNewNorm
+
 // Norm tests the canonical norm of public polynomials: the largest absolute value at the roots of X^N+1. It computes
 // in integers, so that all verifiers agree; what it accepts is within the bound, rounding included.
 //
@@ -45,6 +47,8 @@ func NewNorm(n, bits int, bound int64) (*Norm, error) {
 		splits++
 	}
 	m := &Norm{n: n, splits: splits, bits: bits, frac: min(maxFrac, 31-splits-(bits-1))}
+	//lodge:check sigma/norm-size [drop=2<<splits != n] [drop=bits < 2] [drop=m.frac < minFrac]
+	//  [run=@norm] the values of the norm do not fit their words
 	if n < 4 || 2<<splits != n || bits < 2 || m.frac < minFrac {
 		return nil, fmt.Errorf("sigma: no norm of %d coefficients of %d bits", n, bits)
 	}
@@ -54,9 +58,12 @@ func NewNorm(n, bits int, bound int64) (*Norm, error) {
 	} else {
 		m.slack += uint64(splits)
 	}
+	//lodge:check sigma/norm-bound [run=@norm] rounding errors exceed the bound itself
 	if bound < 1 || bound >= 1<<(31-m.frac) || uint64(bound)<<m.frac <= 2*m.slack {
 		return nil, fmt.Errorf("sigma: no test of a norm by %d", bound)
 	}
+	//lodge:check sigma/norm-limit [swap=uint64(bound)<<m.frac - m.slack=>uint64(bound)<<m.frac +
+	//  m.slack] [run=@norm] rounding errors let a response exceed the bound on the norm
 	limit := uint64(bound)<<m.frac - m.slack
 	m.limit = limit * limit
 	m.setRoots()
@@ -72,10 +79,13 @@ func (m *Norm) Within(z intpoly.Poly) bool {
 	}
 	top := int64(1) << (m.bits - 1)
 	for _, x := range z.C {
+		//lodge:check sigma/norm-words [swap=c < -top || c >= top=>c < -top && c >= top] [run=@norm]
+		//  large coefficients overflow the arithmetic of the norm
 		if c := int64(x); c < -top || c >= top {
 			return false
 		}
 	}
+	//lodge:check sigma/norm [return=true] [run=@norm] responses of any norm pass
 	return m.square(z) <= m.limit
 }
 
@@ -94,8 +104,12 @@ func (m *Norm) square(z intpoly.Poly) (top uint64) {
 			split(room.re[at:at+2*size], room.im[at:at+2*size], m.re[1<<t+k], m.im[1<<t+k])
 		}
 	}
+	//lodge:check sigma/norm-every-root [swap=room.re=>room.re[:len(room.re)/2]] [run=TestNorm] the
+	//  norm misses half of the roots
 	for k, re := range room.re {
 		im := room.im[k]
+		//lodge:check sigma/norm-imaginary [swap=uint64(im * im)=>0 * uint64(im*im)] [run=TestNorm]
+		//  the norm ignores imaginary parts
 		top = max(top, uint64(re*re)+uint64(im*im))
 	}
 	return top

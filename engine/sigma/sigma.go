@@ -27,6 +27,8 @@ type Challenge struct {
 // X^(stride k), 0 <= k < count. Count is a power of two of at most 2^16, so two bytes make one exponent
 // without bias. Signs are included when stride*count = 2N, as X^N = -1.
 func NewChallenge(xof io.Reader, v, u, stride, count int) (Challenge, error) {
+	//lodge:check sigma/space [run=Challenge] a proof uses a challenge space for which its soundness
+	//  was not computed
 	if count < 2 || count > 1<<16 || count&(count-1) != 0 || stride < 1 || v < 1 || u < 1 {
 		return Challenge{}, fmt.Errorf("sigma: no challenge space of %d monomials with stride %d", count, stride)
 	}
@@ -36,6 +38,8 @@ func NewChallenge(xof io.Reader, v, u, stride, count int) (Challenge, error) {
 	}
 	c := Challenge{v: v, u: u, exp: make([]uint32, v*u)}
 	for i := range c.exp {
+		//lodge:check sigma/whole-space [swap=count=>count / 2] [run=Challenge] challenges come from
+		//  half of the space, so proofs are less sound
 		k := (int(buf[2*i]) | int(buf[2*i+1])<<8) & (count - 1)
 		c.exp[i] = uint32(k * stride)
 	}

@@ -476,5 +476,7 @@ func (c *Coordinator) keeps(session string) bool {
 		return false
 	}
 	s := e.job.GetState()
+	//lodge:check coordinator/result/kept [swap=s > pending && s <= completed=>s > completed]
+	//  [run=TestSweepKeeps] the results of a running job are erased
 	return s > pending && s <= completed
 }

@@ -137,6 +137,8 @@ func (s *Service) answered(q *request) ([][]vault.Answer, error) {
 	}
 	for i, list := range held {
 		for _, a := range list {
+			//lodge:check threshold/ledger/client [run=TestRepeats] an answer goes to another client
+			//  or recipient
 			if a.Client != q.recipients {
 				return nil, rpc.Errorf(rpc.Delivered, "a ciphertext is decrypted by a quorum for one client and recipient",
 					"message %d was decrypted for another client or recipient", i*q.batch.each()+a.First)

@@ -21,8 +21,8 @@ const Name = "verdict"
 // give equal digests.
 const Check = "verdict"
 
-// Accept says that this party, whose own checks have passed, accepts, and gives its result when all others do. The hook Name
-// gets the digest (*round.Digest) before it is sent.
+// Accept states that this party, whose own checks have passed, accepts, and returns the digest when all other
+// parties accept too. The hook Name receives the digest (*round.Digest) before it is sent.
 func Accept(s round.Session, digest round.Digest) round.Transition[round.Digest] {
 	return round.Next(round.Local(func(context.Context) (round.Transition[round.Digest], error) {
 		said := digest
@@ -43,6 +43,9 @@ func (r verdicts) Wants() []round.Want {
 
 func (r verdicts) Step(_ context.Context, in round.Inbox) (round.Transition[round.Digest], error) {
 	for p := range round.Party(r.Parties) {
+		//lodge:check verdict/digest [swap=string(in.Bytes(p, Name)) ==
+		//  string(r.digest[:])=>string(in.Bytes(p, Name)) != ""] a party releases outputs that
+		//  another party has not accepted
 		if p == r.Self || string(in.Bytes(p, Name)) == string(r.digest[:]) || r.Hooks.Skips(Check) {
 			continue
 		}

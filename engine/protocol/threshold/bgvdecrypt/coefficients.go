@@ -58,6 +58,8 @@ func Select(s *bgv.Scheme, list []Chosen) (*Coefficients, error) {
 			return nil, err
 		}
 		for _, k := range ch.Degrees {
+			//lodge:check bgvdecrypt/degree [drop=k < 0] a coefficient outside the ciphertext is
+			//  read
 			if k < 0 || k >= s.N() {
 				return nil, fmt.Errorf("%w: no coefficient of degree %d", ErrParams, k)
 			}
@@ -111,6 +113,8 @@ func (c *Coefficients) Messages(opened []uint64) [][]uint64 {
 // Additive gives a party's additive share of the key among a quorum of threshold+1 of the parties, modulo the first
 // primes: one row of N residues for each. mine is its share of package bgvkeys.
 func Additive(s *bgv.Scheme, parties int, quorum []int, self int, mine share.Vec, primes int) (ring.Poly, error) {
+	//lodge:check bgvdecrypt/share [drop=!slices.Contains(quorum, self)] a party outside the quorum
+	//  decrypts
 	if len(mine) != s.N()*len(s.QP()) || primes < 1 || primes > len(s.Q) || !slices.Contains(quorum, self) {
 		return ring.Poly{}, fmt.Errorf("%w: a share of %d residues, %d primes", ErrParams, len(mine), primes)
 	}

@@ -42,6 +42,8 @@ func NewFlooding(s *bgv.Scheme, quorum int) (*Flooding, error) {
 	f.bound = new(big.Int).Sub(half, new(big.Int).Rsh(half, 56))
 	f.bound.Sub(f.bound, f.noise()).Sub(f.bound, big.NewInt(1))
 	f.bound.Div(f.bound, big.NewInt(int64(quorum)))
+	//lodge:check bgvdecrypt/distance [drop=f.Distance().Cmp(new(big.Rat).SetFrac64(1,
+	//  1<<-LogDistance)) > 0] the flooding is too small for the statistical distance
 	if f.bound.Sign() <= 0 || f.Distance().Cmp(new(big.Rat).SetFrac64(1, 1<<-LogDistance)) > 0 {
 		return nil, fmt.Errorf("%w: a flood of %d bits by %d parties is too little for set %s", ErrParams,
 			f.bound.BitLen(), quorum, s.Name)
@@ -84,11 +86,14 @@ func (f *Flooding) Key(c *bgv.Ciphertext) (round.Digest, error) {
 		return round.Digest{}, err
 	}
 	set := f.scheme.Hash()
+	//lodge:check bgvdecrypt/key [swap=low.C1=>low.C0] ciphertexts that share their flood have
+	//  several places in the ledger
 	return round.Hash("lodge bgv flooded ciphertext", set[:], codec.AppendPoly(nil, low.C1.C, f.basis.Primes())), nil
 }
 
 // lower brings a ciphertext to the level where it is flooded.
 func (f *Flooding) lower(c *bgv.Ciphertext) (*bgv.Ciphertext, error) {
+	//lodge:check bgvdecrypt/level ciphertexts are flooded at a level without enough modulus
 	if c.Level < f.scheme.FloodLevel {
 		return nil, fmt.Errorf("%w: a ciphertext of level %d, floods are at %d", ErrParams, c.Level, f.scheme.FloodLevel)
 	}
@@ -103,6 +108,7 @@ func (f *Flooding) AnswerSize() int {
 // share is c_1 s_i + e for a fresh flood e, without shares of zero.
 func (f *Flooding) share(c1 ring.Poly, secret ring.NTT, flood *sample.Stream) ring.Poly {
 	e := intpoly.New(f.scheme.N(), (f.bound.BitLen()+1+64)/64)
+	//lodge:check bgvdecrypt/flood answers reveal the noise
 	sample.Flood(e, f.bound, flood)
 	defer e.Wipe()
 	product, d := f.basis.NewNTT(), f.basis.NewPoly()
@@ -127,9 +133,13 @@ func (f *Flooding) CombineFlooding(c *bgv.Ciphertext, k int, answers [][]byte) (
 	}
 	sum, part := low.C0.Clone(), f.basis.NewPoly()
 	for i, a := range answers {
+		//lodge:check bgvdecrypt/combine [drop=string(a[:headerSize]) !=
+		//  string(answers[0][:headerSize])] the recipient combines answers of different runs
 		if len(a) != f.AnswerSize() || string(a[:headerSize]) != string(answers[0][:headerSize]) {
 			return nil, fmt.Errorf("%w: answer %d to ciphertext %d", ErrAnswers, i, k)
 		}
+		//lodge:check bgvdecrypt/combine-residues the recipient accepts answers with several
+		//  encodings
 		if err := codec.DecodePoly(part.C, f.basis.Primes(), a[headerSize:]); err != nil {
 			return nil, fmt.Errorf("%w: answer %d: %w", ErrAnswers, i, err)
 		}

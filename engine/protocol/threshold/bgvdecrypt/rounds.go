@@ -139,6 +139,8 @@ func (r *flooding) header() round.Digest {
 		round.Uint(uint64(r.Session.Parties)),
 	}
 	for _, c := range r.low {
+		//lodge:check bgvdecrypt/ciphertexts [drop=c.C0] parties agree on only one half of each
+		//  ciphertext
 		for _, p := range []ring.Poly{c.C0, c.C1} {
 			d := round.Hash("lodge bgv polynomial", codec.AppendPoly(nil, p.C, f.basis.Primes()))
 			fields = append(fields, d[:])
@@ -173,9 +175,13 @@ func (r seeded) Wants() []round.Want {
 func (r seeded) Step(ctx context.Context, in round.Inbox) (round.Transition[*Result], error) {
 	for _, w := range r.Wants() {
 		b := in.Bytes(w.From, w.Name)
+		//lodge:check bgvdecrypt/seed [swap=len(b) != r.size(w.From)=>len(b) > r.size(w.From)] a
+		//  truncated seed is accepted
 		if len(b) != r.size(w.From) {
 			return round.Transition[*Result]{}, round.Malformed(w.From, errors.New("wrong length"))
 		}
+		//lodge:check bgvdecrypt/agreement parties answer for different ciphertexts or different
+		//  recipients
 		if round.Digest(b[:headerSize]) != r.head {
 			blame := &round.Blame{Party: w.From, Check: CheckAgreement, Reason: "its message is of another run"}
 			return round.Transition[*Result]{}, blame
@@ -201,6 +207,8 @@ func (r *flooding) answer(ctx context.Context) (round.Transition[*Result], error
 			if seed == nil {
 				continue
 			}
+			//lodge:check bgvdecrypt/zero one answer reveals a key share to a recipient that knows
+			//  other shares
 			f.zero(zero, seed, k)
 			if round.Party(p) < r.Session.Self {
 				f.basis.Sub(d, d, zero)
@@ -247,12 +255,17 @@ func (r *answers) Wants() []round.Want {
 
 func (r *answers) Frame(_ context.Context, from round.Party, _ string, k int, last bool, frame []byte) error {
 	f := r.Flooding
+	//lodge:check bgvdecrypt/frame [drop=last != (k == len(r.low)-1)] a ciphertext can lack its
+	//  answer
 	if last != (k == len(r.low)-1) || len(frame) != f.AnswerSize() {
 		return round.Malformed(from, errors.New("an answer of the wrong length"))
 	}
+	//lodge:check bgvdecrypt/agreement-of-answers answers of another run or another ciphertext are
+	//  combined
 	if round.Digest(frame[:headerSize]) != r.of(k) {
 		return &round.Blame{Party: from, Check: CheckAgreement, Reason: "its answer is of another run"}
 	}
+	//lodge:check bgvdecrypt/residues an answer has several encodings
 	if err := codec.DecodePoly(r.part.C, f.basis.Primes(), frame[headerSize:]); err != nil {
 		return round.Malformed(from, err)
 	}

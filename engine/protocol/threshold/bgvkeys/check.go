@@ -107,6 +107,8 @@ func (p *plan) packAnnounced(values [][]uint64) (b []byte) {
 }
 
 func (p *plan) unpackAnnounced(from round.Party, b []byte) ([][]uint64, error) {
+	//lodge:check bgvkeys/announced-length [swap=len(b) != p.announcedSize()=>len(b) >
+	//  p.announcedSize()] shorter announcements pass
 	if len(b) != p.announcedSize() {
 		return nil, round.Malformed(from, codec.ErrTruncated)
 	}
@@ -114,6 +116,7 @@ func (p *plan) unpackAnnounced(from round.Party, b []byte) ([][]uint64, error) {
 	for k := range p.primes {
 		v := make([]uint64, p.announced(k))
 		var err error
+		//lodge:check bgvkeys/announced-residues announcements have several encodings
 		if b, err = p.unpack(v, k, b); err != nil {
 			return nil, round.Malformed(from, err)
 		}

@@ -35,6 +35,7 @@ func (c *Config) check() error {
 	switch {
 	case c.Source == nil || c.Scheme == nil:
 		return errors.New("bgvkeys: configuration without a scheme or a source")
+	//lodge:check bgvkeys/majority [drop=n < 2*t+1] keys are made without an honest majority
 	case t < 1 || n < 2*t+1 || n > bgv.MaxParties:
 		return fmt.Errorf("bgvkeys: no keys for %d of %d parties: there must be an honest majority", t+1, n)
 	}

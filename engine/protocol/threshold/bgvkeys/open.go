@@ -151,11 +151,14 @@ func (r *opened) take(from, number int, rows [][]uint64) {
 }
 
 func (r *opened) Frame(_ context.Context, from round.Party, _ string, index int, last bool, frame []byte) error {
+	//lodge:check bgvkeys/opened-frame [drop=last != (index == r.samples()-1)] some opened shares
+	//  can be missing
 	if last != (index == r.samples()-1) || len(frame) != r.sampleSize() {
 		return round.Malformed(from, errFrame)
 	}
 	for k, v := range r.rows {
 		var err error
+		//lodge:check bgvkeys/opened-residues opened shares have several encodings
 		if frame, err = r.unpack(v, k, frame); err != nil {
 			return round.Malformed(from, err)
 		}
@@ -166,7 +169,9 @@ func (r *opened) Frame(_ context.Context, from round.Party, _ string, index int,
 
 func (r *opened) Step(context.Context, round.Inbox) (transition, error) {
 	degree, faults := r.locate(r.sums, r.self)
+	//lodge:check bgvkeys/opened keys need not match what was dealt
 	if len(faults.Possible) > 0 && !r.Session.Hooks.Skips(CheckOpened) {
+		//lodge:check bgvkeys/opened-blame a party that must be wrong is not blamed
 		if len(faults.Certain) > 0 {
 			return transition{}, &round.Blame{
 				Party: round.Party(faults.Certain[0]), Check: CheckOpened, Reason: "opens other shares of the keys than it has",
@@ -196,6 +201,7 @@ func (r agreed) Wants() []round.Want {
 }
 
 func (r agreed) Step(_ context.Context, in round.Inbox) (transition, error) {
+	//lodge:check bgvkeys/agree parties continue with different keys
 	if err := round.Compare(r.Session, in, nameAgree, CheckAgree, r.digest); err != nil {
 		return transition{}, err
 	}

@@ -141,11 +141,14 @@ var errFrame = errors.New("a frame of the wrong length")
 
 func (r *dealt) Frame(_ context.Context, from round.Party, _ string, index int, last bool, frame []byte) error {
 	rows := r.sent(index, int(from), r.self)
+	//lodge:check bgvkeys/dealt-frame [drop=last != (index == r.frames()-1)] some dealt shares can
+	//  be missing
 	if last != (index == r.frames()-1) || len(frame) != r.size(rows) {
 		return round.Malformed(from, errFrame)
 	}
 	for _, row := range rows {
 		var err error
+		//lodge:check bgvkeys/dealt-residues dealt shares have several encodings
 		if frame, err = r.unpack(r.row, row.prime, frame); err != nil {
 			return round.Malformed(from, err)
 		}
@@ -164,6 +167,7 @@ func (r *dealt) Step(_ context.Context, in round.Inbox) (transition, error) {
 		}
 		p := round.Party(from)
 		bound := !r.sends(from, r.self) || in.Digest(p, nameShares) == r.given.Bound[from]
+		//lodge:check bgvkeys/bound a dealer can choose its shares after it knows the coin
 		if !bound && !r.Session.Hooks.Skips(CheckBound) {
 			return transition{}, &round.Blame{Party: p, Check: CheckBound, Reason: "sent other shares than it was bound to"}
 		}
@@ -171,6 +175,7 @@ func (r *dealt) Step(_ context.Context, in round.Inbox) (transition, error) {
 		if err != nil {
 			return transition{}, err
 		}
+		//lodge:check bgvkeys/fits dealt shares need not match the announced polynomials
 		if !r.fits(from, said) {
 			complaints[from] = 1
 		}
@@ -178,6 +183,8 @@ func (r *dealt) Step(_ context.Context, in round.Inbox) (transition, error) {
 	r.received.wipe()
 	r.own.wipe()
 	byzantine.Apply(r.Session.Hooks, nameComplaints, complaints)
+	//lodge:check bgvkeys/degree [swap=complaints=>make([]byte, r.n)] [run=Degree] a party that
+	//  received wrong shares does not complain
 	return complaint.Hear(complaint.Hearing{
 		Session: r.Session, Threshold: r.t, Name: nameComplaints, Check: CheckDegree, Mine: complaints,
 	}, r.open), nil

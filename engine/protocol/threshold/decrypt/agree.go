@@ -164,6 +164,8 @@ func checkSpans(spans []Span, count int) error {
 				return errors.New("a batch of that name is none")
 			}
 		}
+		//lodge:check decrypt/spans [drop=x.Count > left] a party can propose more records than
+		//  there are ciphertexts
 		if x.Count == 0 || x.Count > left || x.First+x.Count < x.First {
 			return fmt.Errorf("%d records from %d on, for %d ciphertexts", x.Count, x.First, count)
 		}
@@ -221,7 +223,10 @@ func (r agreement) Step(_ context.Context, in round.Inbox) (round.Transition[Ter
 	}
 	for _, w := range r.Wants() {
 		o, err := decodeOffer(in.Bytes(w.From, w.Name), count, w.From == 0)
+		//lodge:check decrypt/offer the sender of a malformed offer is not blamed
 		if err != nil {
+			//lodge:check threshold/agree/offer [as=continue] [run=TestMalformedOffers] the sender
+			//  of a malformed offer is not blamed
 			return round.Transition[Terms]{}, round.Malformed(w.From, err)
 		}
 		for i, id := range o.Held {

@@ -133,6 +133,7 @@ func Plaintexts(p Params, answers [][]Part) ([]uint64, error) {
 		words[k] = make([]uint64, len(answer))
 		defer clear(words[k])
 		for i, x := range answer {
+			//lodge:check threshold/answers/runs [run=TestAnswers] parts of different runs are added
 			if x.Run != answers[0][i].Run {
 				return nil, fmt.Errorf("%w: message %d", ErrRuns, i)
 			}

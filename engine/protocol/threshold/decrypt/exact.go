@@ -117,12 +117,15 @@ func (c *comparison) factors(a masks.And) (x, y []uint64) {
 func (r *run) collect(in round.Inbox, name string, list [][]uint64) error {
 	for _, w := range r.wants(name, len(list)) {
 		b := in.Bytes(w.From, w.Name)
+		//lodge:check decrypt/planes-length [swap=len(b) != 8*r.words()*len(list)=>len(b) >
+		//  8*r.words()*len(list)] the shared bits of some ciphertexts can be missing
 		if len(b) != 8*r.words()*len(list) {
 			return round.Malformed(w.From, errors.New("wrong length"))
 		}
 		for _, plane := range list {
 			for i := range plane {
 				x := binary.LittleEndian.Uint64(b)
+				//lodge:check decrypt/planes shared bits have several encodings
 				if x&^r.valid(i) != 0 {
 					return round.Malformed(w.From, errors.New("padding"))
 				}

@@ -44,6 +44,7 @@ func (p Params) Check() error {
 		return fmt.Errorf("%w: a quorum of %d", ErrParams, p.Parties)
 	case p.Kind.LogP() != p.LogP:
 		return fmt.Errorf("%w: masks for plaintexts of %d bits, which have %d", ErrParams, p.Kind.LogP(), p.LogP)
+	//lodge:check decrypt/eta the switch can be to a larger modulus
 	case p.Kind.LogEta > q:
 		return fmt.Errorf("%w: eta = 2^%d for a modulus of %d bits", ErrParams, p.Kind.LogEta, q)
 	case p.Kind.Odd != 0 && p.Modulus%2 == 0:

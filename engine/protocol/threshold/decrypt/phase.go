@@ -64,6 +64,7 @@ func (s *switcher) share(a []uint64, b uint64, secret []uint64, first bool) (uin
 	} else {
 		sum, residues = s.modulus.Inner(a, secret)
 	}
+	//lodge:check decrypt/residues [drop=!residues] ciphertexts with values outside the modulus pass
 	if !residues || b >= s.Modulus {
 		return 0, fmt.Errorf("%w: a residue is not below %d", ErrCiphertext, s.Modulus)
 	}

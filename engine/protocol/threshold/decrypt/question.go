@@ -67,6 +67,9 @@ func (q *Question) what() []byte {
 	}
 	h := round.Hash("lodge threshold question", round.Uint(q.Epoch), q.Keys[:], flag(q.Ring), round.Uint(uint64(q.Count)),
 		round.Uint(uint64(q.Each)), flag(q.Paper), q.Recipient, q.Ciphertexts[:])
+	//lodge:check threshold/flood/question [tests=./services/threshold] [run=TestFloodingTogether]
+	//  [redundant=the terms of the two modes differ anyway] parties disagree on how ciphertexts are
+	//  decrypted
 	if q.BGV {
 		h = round.Hash("lodge threshold question bgv", h[:], round.Uint(uint64(q.Level)), flag(q.Flooding))
 	}
@@ -97,6 +100,10 @@ func (q *Question) Statement(circuit string) []byte {
 	}
 	out := []byte("lodge provenance v1")
 	if q.Flooding {
+		//lodge:check threshold/flood/statement
+		//  [swap="lodge flooding provenance v1"=>"lodge provenance v1"]
+		//  [tests=./services/threshold] [run=TestFloodingProvenance] an attester's statement for
+		//  another mode counts for flooding
 		out = []byte("lodge flooding provenance v1")
 	}
 	for _, part := range [][]byte{round.Uint(q.Epoch), q.Keys[:], q.Ciphertexts[:], round.Uint(opened), []byte(circuit)} {
@@ -111,6 +118,8 @@ func (q *Question) Statement(circuit string) []byte {
 func (q *Question) Name(ciphertext [32]byte) [32]byte {
 	named := [1 + len(ciphertext)]byte{} // in one block of the hash
 	if q.Paper {
+		//lodge:check threshold/ledger/form [run=TestQuestion] answers of one form are returned for
+		//  the other
 		named[0] = 1
 	}
 	copy(named[1:], ciphertext[:])

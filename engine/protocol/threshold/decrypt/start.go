@@ -112,10 +112,12 @@ func Start(c Config) (round.Transition[*Result], error) {
 		return none, fmt.Errorf("%w: a session of %d, a key of %d", ErrParams, c.Session.Parties, len(c.Secret))
 	case c.Recipient < Outside || int(c.Recipient) >= c.Session.Parties:
 		return none, fmt.Errorf("%w: recipient %d", ErrParams, c.Recipient)
+	//lodge:check decrypt/kind masks of another eta, Phi or form are used
 	case c.Masks.Kind() != c.Params.Kind:
 		return none, fmt.Errorf("%w: of kind %v, want %v", ErrKind, c.Masks.Kind(), c.Params.Kind)
 	}
 	first, count := c.Masks.First(), c.Ciphertexts.Len()
+	//lodge:check decrypt/count a ciphertext lacks a mask, or a mask is wasted
 	if have := c.Masks.Count(); have != count && have != 0 {
 		return none, fmt.Errorf("%w: %d for %d ciphertexts", ErrKind, have, count)
 	}
@@ -175,6 +177,7 @@ func (r *run) packed(v []uint64, width int) []byte {
 // unpackAnswer is unpack for residues modulo eta.
 func unpackAnswer(v []uint64, b []byte, k masks.Kind, head round.Digest) (agreed bool, err error) {
 	agreed, err = unpack(v, b, k.LogEta, head)
+	//lodge:check decrypt/residues-of-answers answers modulo an odd eta have several encodings
 	if err == nil && !residues(k.Eta()).all(v) {
 		err = errors.New("no residue")
 	}
@@ -210,9 +213,12 @@ func (r *opened) Step(_ context.Context, in round.Inbox) (round.Transition[*Resu
 	part := make([]uint64, r.count)
 	for _, w := range r.Wants() {
 		agreed, err := unpack(part, in.Bytes(w.From, w.Name), r.Params.Kind.LogPhi, r.head)
+		//lodge:check decrypt/masked the sender of a malformed share is not blamed
 		if err != nil {
 			return round.Transition[*Result]{}, round.Malformed(w.From, err)
 		}
+		//lodge:check decrypt/agreement parties decrypt with different records or for different
+		//  recipients
 		if !agreed {
 			return round.Transition[*Result]{}, disagreement(w.From)
 		}
@@ -261,9 +267,11 @@ func (r answers) Step(_ context.Context, in round.Inbox) (round.Transition[*Resu
 	defer clear(part)
 	for _, w := range r.Wants() {
 		agreed, err := unpackAnswer(part, in.Bytes(w.From, w.Name), r.Params.Kind, r.head)
+		//lodge:check decrypt/answer the sender of a malformed answer is not blamed
 		if err != nil {
 			return round.Transition[*Result]{}, round.Malformed(w.From, err)
 		}
+		//lodge:check decrypt/agreement-of-answers answers of different runs are combined
 		if !agreed {
 			return round.Transition[*Result]{}, disagreement(w.From)
 		}
@@ -271,6 +279,7 @@ func (r answers) Step(_ context.Context, in round.Inbox) (round.Transition[*Resu
 			sum[i] = r.eta.add(sum[i], x)
 		}
 	}
+	//lodge:check decrypt/sums a sum that is not a plaintext goes unnoticed
 	if !plaintexts(sum, r.Params.Kind) {
 		clear(sum)
 		return round.Transition[*Result]{}, &round.Abort{Check: CheckAnswers, Reason: "answers add up to no plaintext"}
@@ -315,6 +324,7 @@ func Combine(p Params, count int, answers [][]byte) ([]uint64, error) {
 		switch {
 		case err != nil:
 			return nil, fmt.Errorf("%w: answer %d: %w", ErrAnswers, i, err)
+		//lodge:check decrypt/combine-agreement the recipient combines answers of different runs
 		case !agreed:
 			return nil, fmt.Errorf("%w: answer %d is of another run", ErrAnswers, i)
 		}
@@ -322,6 +332,7 @@ func Combine(p Params, count int, answers [][]byte) ([]uint64, error) {
 			sum[k] = residues(p.Kind.Eta()).add(sum[k], x)
 		}
 	}
+	//lodge:check decrypt/combine-sums the recipient accepts a sum that is not a plaintext
 	if !plaintexts(sum, p.Kind) {
 		clear(sum)
 		return nil, fmt.Errorf("%w: they add up to no plaintext", ErrAnswers)

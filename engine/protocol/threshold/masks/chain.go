@@ -113,6 +113,8 @@ func (r joins) Step(ctx context.Context, in round.Inbox) (round.Transition[*Batc
 
 // join takes the corrections of party p.
 func (r *run) join(p round.Party, message []byte) error {
+	//lodge:check masks/corrections [swap=len(message) != r.correctionSize()=>len(message) >
+	//  r.correctionSize()] shorter corrections pass
 	if len(message) != r.correctionSize() {
 		return &round.Blame{Party: p, Check: round.CheckShape, Reason: "wrong length of corrections"}
 	}
@@ -122,6 +124,8 @@ func (r *run) join(p round.Party, message []byte) error {
 	for k, m := range r.moduli {
 		kernel.Unpack(c, message, m.width) // of a multiple of 64 records: there is no padding
 		message = message[kernel.PackedSize(len(c), m.width):]
+		//lodge:check masks/correction-residues corrections modulo an odd number have several
+		//  encodings
 		if !m.residues(c) {
 			return &round.Blame{Party: p, Check: round.CheckShape, Reason: "a correction is no residue"}
 		}

@@ -99,12 +99,15 @@ func (r *opening) Step(_ context.Context, in round.Inbox) (round.Transition[*Bat
 		if messages[p] = r.message(); p != r.Session.Self {
 			messages[p] = in.Bytes(p, r.name("opened"))
 		}
+		//lodge:check masks/opened [swap=len(messages[p]) != r.size()=>len(messages[p]) > r.size()]
+		//  shorter opened records pass
 		if len(messages[p]) != r.size() {
 			blame := &round.Blame{Party: p, Check: round.CheckShape, Reason: "wrong length of opened records"}
 			return round.Transition[*Batch]{}, blame
 		}
 	}
 	for i := range r.chosen {
+		//lodge:check masks/mask opened records need not be correct
 		if !r.right(messages, i) {
 			return round.Transition[*Batch]{}, &round.Abort{Check: CheckMask, Reason: "an opened record is wrong"}
 		}

@@ -72,6 +72,8 @@ func (b *Batch) Take(n int) (*Batch, error) {
 	}
 	taken := &Batch{kind: b.kind, id: b.id, first: b.first, data: append([]byte(nil), b.data[:n*size]...)}
 	clear(b.data[:n*size])
+	//lodge:check masks/taken [swap=b.data[n*size:]=>b.data] records that were taken can be taken
+	//  again
 	b.data, b.first = b.data[n*size:], b.first+uint64(n)
 	b.spent = len(b.data) == 0
 	return taken, nil
@@ -99,11 +101,13 @@ func Import(kind Kind, id round.Digest, first uint64, records []byte) (*Batch, e
 		for at := size - 1; at < len(records); at += size {
 			high |= records[at]
 		}
+		//lodge:check masks/padding a record has several encodings
 		if high>>(8-unused) != 0 {
 			return nil, fmt.Errorf("%w: padding", ErrEncoding)
 		}
 	}
 	b := &Batch{kind: kind, id: id, first: first, data: records}
+	//lodge:check masks/record-residues a record of an odd kind has several encodings
 	if kind.Odd != 0 && !b.residues() {
 		return nil, fmt.Errorf("%w: a share is no residue", ErrEncoding)
 	}
@@ -123,6 +127,7 @@ func Join(batches ...*Batch) (*Batch, error) {
 	joined := &Batch{kind: batches[0].kind}
 	for _, b := range batches {
 		first, data, err := b.move()
+		//lodge:check masks/joined-kinds records of different kinds are joined
 		if err == nil && b.kind != joined.kind {
 			clear(data)
 			err = fmt.Errorf("%w: %v and %v", ErrKind, joined.kind, b.kind)
@@ -151,6 +156,7 @@ func (b *Batch) move() (first uint64, data []byte, err error) {
 	if b.spent {
 		return 0, nil, ErrSpent
 	}
+	//lodge:check masks/exported [as=data = b.data] records that were exported can be used again
 	data, b.data, b.spent = b.data, nil, true
 	return b.first, data, nil
 }
@@ -196,6 +202,7 @@ func (b *Batch) Spend() (*Values, error) {
 	}
 	v := decode(b.kind, b.data)
 	clear(b.data)
+	//lodge:check masks/spent one mask covers two noise values
 	b.data, b.spent = nil, true
 	return v, nil
 }

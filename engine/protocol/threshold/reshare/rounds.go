@@ -271,6 +271,8 @@ func (r announced) Step(_ context.Context, in round.Inbox) (transition, error) {
 	}
 	complaints := make([]byte, len(r.old.Parties))
 	for _, i := range r.dealers {
+		//lodge:check reshare/degree/primes [swap=r.sums[i]=>r.sums[i][:min(1, len(r.sums[i]))]]
+		//  [run=TestWrongDegree] new shares are verified modulo the first prime only
 		for k, sum := range r.sums[i] {
 			if r.old.Parties[i] != r.Session.Self && r.valueAt(k, r.said[i][k]) != sum {
 				complaints[i] = 1
@@ -331,10 +333,14 @@ func (r complained) Step(_ context.Context, in round.Inbox) (transition, error) 
 			}
 		}
 	}
+	//lodge:check reshare/degree complaints about new shares have no effect
 	if err := r.judgeDegree(against); err != nil && !r.Session.Hooks.Skips(CheckDegree) {
 		return transition{}, err
 	}
+	//lodge:check reshare/value/primes [swap=r.fields=>r.fields[:1]] [run=TestWrongValue$] values
+	//  that are handed over are verified modulo the first prime only
 	for k := range r.fields {
+		//lodge:check reshare/value a party can hand over other values than it held
 		if err := r.judgeValues(k); err != nil && !r.Session.Hooks.Skips(CheckValue) {
 			return transition{}, err
 		}

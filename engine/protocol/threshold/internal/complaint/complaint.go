@@ -14,10 +14,14 @@ import (
 // Note enters the complaints of a party, one byte for each dealer, in against, which lists who complains by dealer. The
 // error blames the party for a list that is none.
 func Note(against [][]int, list []byte, from int) error {
+	//lodge:check complaint/length [swap=len(list) != len(against)=>len(list) > len(against)] a list
+	//  of complaints can leave out dealers
 	if len(list) != len(against) {
 		return round.Malformed(round.Party(from), errors.New("complaints of the wrong length"))
 	}
 	for dealer, c := range list {
+		//lodge:check complaint/self [swap=c == 1 && dealer == from=>dealer == -1] a party can
+		//  complain about itself
 		if c > 1 || c == 1 && dealer == from {
 			return round.Malformed(round.Party(from), errors.New("a complaint that is none"))
 		}
@@ -35,6 +39,7 @@ func Note(against [][]int, list []byte, from int) error {
 // threshold, convict a dealer.
 func judge(against [][]int, self, threshold int, check string) error {
 	for dealer, list := range against {
+		//lodge:check complaint/dealer a dealer of wrong shares is not blamed
 		if slices.Contains(list, self) || len(list) > threshold && dealer != self {
 			return &round.Blame{
 				Party: round.Party(dealer), Check: check,
@@ -42,12 +47,14 @@ func judge(against [][]int, self, threshold int, check string) error {
 			}
 		}
 	}
+	//lodge:check complaint/false a party that complains about correct shares is not blamed
 	if list := against[self]; len(list) > 0 {
 		return &round.Blame{
 			Party: round.Party(list[0]), Check: check, Reason: "complains of shares that this party dealt right",
 		}
 	}
 	for dealer, list := range against {
+		//lodge:check complaint/suspects the run continues after a complaint about another party
 		if len(list) > 0 {
 			suspects := []round.Party{round.Party(dealer), round.Party(list[0])}
 			slices.Sort(suspects)
@@ -95,6 +102,9 @@ func (r *heard[R]) Step(ctx context.Context, in round.Inbox) (round.Transition[R
 			return round.Transition[R]{}, err
 		}
 	}
+	//lodge:check complaint/consequence
+	//  [tests=./engine/protocol/threshold/keygen,./engine/protocol/threshold/bgvkeys] [run=Degree]
+	//  complaints about dealt shares have no effect
 	if err := judge(against, int(r.Session.Self), r.Threshold, r.Check); err != nil && !r.Session.Hooks.Skips(r.Check) {
 		return round.Transition[R]{}, err
 	}

@@ -110,6 +110,10 @@ func (r *seeded[R]) Step(ctx context.Context, in round.Inbox) (round.Transition[
 			continue
 		}
 		b := in.Bytes(p, r.Name)
+		//lodge:check seeds/length [swap=len(b) != r.size(from, int(r.Session.Self))=>len(b) >
+		//  r.size(from, int(r.Session.Self))]
+		//  [tests=./engine/protocol/threshold/keygen,./engine/protocol/threshold/bgvkeys] a
+		//  truncated seed is accepted
 		if len(b) != r.size(from, int(r.Session.Self)) {
 			return round.Transition[R]{}, round.Malformed(p, errors.New("a seed of the wrong length"))
 		}
