@@ -81,7 +81,7 @@ func TestCheatsOfAVerifier(t *testing.T) {
 		}{
 			{"another nonce after the commitment", roundtest.Rewrite(culprit, open, roundtest.Flip(0)), round.CheckCommitment},
 			{"a truncated nonce", roundtest.Rewrite(culprit, open, roundtest.Truncate(1)), round.CheckCommitment},
-			{"a statement of its own", roundtest.Rewrite(culprit, open, roundtest.Extend(statementSize(b.instance.Proof))), round.CheckSize},
+			{"a statement", roundtest.Rewrite(culprit, open, roundtest.Extend(statementSize(b.instance.Proof))), round.CheckSize},
 			{"a truncated commitment", roundtest.Rewrite(culprit, commit, roundtest.Truncate(1)), round.CheckShape},
 			{"ciphertexts", roundtest.Deliver(culprit, round.All, open, roundtest.Renamed("p/ciphertexts")), round.CheckShape},
 		} {
