@@ -49,7 +49,7 @@ func (r verdicts) Step(_ context.Context, in round.Inbox) (round.Transition[roun
 		if p == r.Self || string(in.Bytes(p, Name)) == string(r.digest[:]) || r.Hooks.Skips(Check) {
 			continue
 		}
-		return round.Transition[round.Digest]{}, &round.Blame{Party: p, Check: Check, Reason: "accepts a result other than the one that follows from the broadcasts"}
+		return round.Transition[round.Digest]{}, &round.Blame{Party: p, Check: Check, Reason: "accepts a result that differs from the one the broadcasts give"}
 	}
 	return round.Done(r.digest), nil
 }
