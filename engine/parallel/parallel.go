@@ -8,7 +8,8 @@ import (
 	"sync/atomic"
 )
 
-// For calls f(i) for every i in [0, n) on up to workers goroutines and returns when all calls have returned.
+// For calls f(i) for every i in [0, n) on up to workers goroutines. It returns when all calls have
+// returned.
 func For(workers, n int, f func(i int)) {
 	workers = min(workers, n)
 	if workers <= 1 {

@@ -36,7 +36,7 @@ func checkHidden(t *testing.T, what, got string) {
 	}
 }
 
-func TestSecretsShowNothing(t *testing.T) {
+func TestSecretsAreRedacted(t *testing.T) {
 	b, box := NewBytes([]byte(canary)), NewBox(key{[]uint64{wordCanary}})
 	exported := struct {
 		Name string
@@ -103,7 +103,7 @@ func TestSecretsHaveNoEncoding(t *testing.T) {
 	}
 }
 
-func TestWipeEndsEveryCopy(t *testing.T) {
+func TestWipeErasesEveryCopy(t *testing.T) {
 	raw, words := []byte(canary), []uint64{wordCanary}
 	b, box := NewBytes(raw), NewBox(key{words})
 	held, heldBox := b, box

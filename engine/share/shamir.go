@@ -109,7 +109,8 @@ func (s *Shamir) interpolation(at uint64, points []uint64) []uint64 {
 // block is the number of slots that Combine processes at a time.
 const block = 512
 
-// Combine sets dst to the sum of weights[k] vecs[k] for public weights. dst may be one of the vectors.
+// Combine sets dst to the sum of weights[k] vecs[k] for public weights. dst may alias one of the
+// vectors.
 func (s *Shamir) Combine(dst []uint64, weights []uint64, vecs ...[]uint64) {
 	s.combine(dst, s.factors(weights), vecs)
 }

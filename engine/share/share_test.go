@@ -93,7 +93,7 @@ func TestEveryQuorum(t *testing.T) {
 
 // Over a small field, for every secret, the shares of any d parties take all values equally often
 // as the seeds vary.
-func TestSharesSayNothing(t *testing.T) {
+func TestSharesRevealNothing(t *testing.T) {
 	const q, n = 11, 5
 	s := shamir(t, q, n)
 	for degree := 1; degree <= 2; degree++ {
@@ -299,7 +299,7 @@ func TestLocate(t *testing.T) {
 }
 
 // A party that gives no share is never a suspect.
-func TestLocateAmongSome(t *testing.T) {
+func TestLocateWithMissingShares(t *testing.T) {
 	s := shamir(t, primes[2], 7)
 	shares := table(7, 1)
 	s.Share(shares, []uint64{5}, 1, source("some").Stream("x"))
@@ -317,7 +317,7 @@ func TestLocateAmongSome(t *testing.T) {
 // No set of liars within the bound makes an honest party certain to be wrong: if two liars of five
 // shift their shares onto a polynomial through an honest share, they cannot be distinguished from
 // it.
-func TestLocateFramesNobody(t *testing.T) {
+func TestLocateNeverFramesHonestParties(t *testing.T) {
 	s := shamir(t, primes[2], 5)
 	shares := table(5, 1)
 	s.Share(shares, []uint64{99}, 2, source("frame").Stream("x"))
@@ -372,7 +372,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-func TestVecShowsNothing(t *testing.T) {
+func TestVecIsRedacted(t *testing.T) {
 	v := Vec{123456789, 987654321}
 	encoded, err := json.Marshal(struct{ V Vec }{v})
 	if err != nil {

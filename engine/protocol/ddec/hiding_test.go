@@ -198,7 +198,7 @@ func TestTheEndErases(t *testing.T) {
 
 // The polynomials that a run returns to the pool contain nothing of its messages and sums. The test
 // also checks that there are any.
-func TestARunGivesBackZeros(t *testing.T) {
+func TestReturnedPolynomialsAreZero(t *testing.T) {
 	w := newWorld(t, "insecure-8", "p128", 3, 4)
 	ring.Trim()
 	w.run().OK(t)

@@ -120,7 +120,7 @@ func TestSecretsAndErrors(t *testing.T) {
 
 // Nonces are opened, so no nonce may be the beginning of a stream from which a secret value is
 // sampled.
-func TestNoncesAreNoSecrets(t *testing.T) {
+func TestNoncesAreNotSecrets(t *testing.T) {
 	const n, dim = 2, 2
 	s := testScheme(t, "insecure-6")
 	d, option := watch(0)

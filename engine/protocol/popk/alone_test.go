@@ -16,8 +16,8 @@ func alone(b *bench, prover round.Party) *bench {
 	return b
 }
 
-// One party proves: every party gets its ciphertexts, it keeps the messages, and the other parties get
-// zero shares and send only a few bytes.
+// One party proves: every party receives its ciphertexts, the prover keeps the messages, and the
+// other parties have zero shares and send only a few bytes.
 func TestOneProver(t *testing.T) {
 	for _, n := range []int{2, 3, 5} {
 		for _, prover := range []round.Party{0, round.Party(n / 2), round.Party(n - 1)} {
@@ -98,7 +98,7 @@ func TestCheatsOfAVerifier(t *testing.T) {
 }
 
 // Start rejects a single prover outside the session and a single prover of a MAC key.
-func TestOneProverIsOfTheSession(t *testing.T) {
+func TestSingleProverMustBeInTheSession(t *testing.T) {
 	for _, c := range []struct {
 		only round.Party
 		mac  bool

@@ -153,7 +153,7 @@ func proves(s Signatures, c Conflict, p Party) bool {
 }
 
 // A report that omits a broadcast or covers other broadcasts is malformed.
-func TestReportsAreOfTheirNames(t *testing.T) {
+func TestReportsMustCoverTheirNames(t *testing.T) {
 	names := []string{"a", "b"}
 	about := Hash("lodge echo names", []byte("a"), []byte("b"))
 	sent := append(make([]byte, 2*3*(32+64)), about[:]...)

@@ -6,8 +6,8 @@
 // ciphertext. It reveals only plaintexts. Each coefficient costs a record of package masks.
 //
 // Flooding: the quorum decrypts whole ciphertexts. The parties add noise to their answers that is
-// so much larger than the noise of the ciphertext that the latter is almost completely hidden. This
-// mode is far cheaper per coefficient. It needs a large modulus, a count of decryptions, and bounds
+// much larger than the noise of the ciphertext and hides it almost completely. This mode is far
+// cheaper per coefficient. It needs a large modulus, a count of decryptions, and bounds
 // on the noise of keys and ciphertexts.
 //
 // # Coefficients
@@ -18,7 +18,7 @@
 // (Additive), and package decrypt opens mu, with eta = Phi T (masks.OddKind). Messages computes m =
 // -mu Q_l modulo T and removes the ciphertext's scale. This never fails while the noise of the
 // ciphertext at its level l is at most bgv.Scheme.MaxNoise(l, 0, n), which is 2^LogNoise - R, times
-// Q_l/q_0. q_0 is so much larger than T 2^LogNoise that masks have two to four bits.
+// Q_l/q_0. q_0 exceeds T 2^LogNoise by enough that masks have only two to four bits.
 //
 // A client that needs slots decrypts all coefficients of a ciphertext, or first moves the message
 // to a few coefficients with Lattigo.
@@ -65,8 +65,8 @@
 // either mode. With flooding it learns more, and much earlier: noise beyond MaxNoise(l, FloodLevel,
 // n) is not hidden, and neither is s if this noise contains a multiple of s. So decrypt only
 // ciphertexts from clients that are trusted to encrypt, and from circuits whose noise is known; the
-// same applies to the keys (package bgvkeys, Security). A plaintext that depends on noise reveals
-// the noise.
+// same applies to the keys (package bgvkeys, Security). A plaintext that depends on noise is as
+// sensitive as the noise.
 //
 // # Cost
 //

@@ -36,7 +36,7 @@ type Flooding struct {
 //	N 2^LogDecryptions 2^LogNoise/(2E+1) <= 2^-40.
 func NewFlooding(s *bgv.Scheme, quorum int) (*Flooding, error) {
 	if s.FloodLevel < 0 || quorum < 2 || quorum > bgv.MaxParties {
-		return nil, fmt.Errorf("%w: set %s does not support flooding by %d parties", ErrParams, s.Name, quorum)
+		return nil, fmt.Errorf("%w: set %s supports no flooding by %d parties", ErrParams, s.Name, quorum)
 	}
 	f := &Flooding{scheme: s, quorum: quorum, basis: s.Level(s.FloodLevel)}
 	half := new(big.Int).Sub(f.basis.Modulus(), big.NewInt(1)) // T x < Q/2 if x <= (Q-1)/2T, because Q is odd

@@ -40,10 +40,25 @@
 // dealt or opened value are uniform, and the opened keys are LWE samples under s. In addition, a
 // party that deviates can
 //
-//   - deal a secret that is not ternary, large errors, or different ones modulo different primes. No check detects this. The keys are noisier than they should be, or useless. Decryption under masks still reveals only plaintexts, which may be wrong. Decryption by flooding hides only while noises are within the bound for which the flood was made: with keys whose noise is deliberately large, every such decryption reveals a little about noises, and hence about s. So use flooding only if the parties are known to have followed this protocol.
-//   - deal shares that do not lie on a polynomial of the degree. A random combination of everything that it dealt, modulo each prime, detects this with probability 1-2/q; the dealer was bound to all of it before the coin. The receiver of a wrong share and the dealer blame each other, and others suspect both, unless more than t parties complain.
-//   - open a wrong share of the keys. All parties hold all shares of each row, n of degree t (2t for s^2). Each party combines them with weights of its own. A party whose combination does not lie on the polynomial is blamed if no other set of at most t parties can explain the fault (share.Locate), that is, with f liars, if f + t < n-t (n-2t for s^2). Otherwise all parties that may have lied are suspects. With n = 2t+1 no share of s^2 is redundant, and a wrong one adds a number that its sender chooses to the sample; but dealing this number as an error has the same effect.
-//   - send different messages to two parties, which the echo detects; or stop. Then there is no output, and another run samples new secrets.
+//   - deal a secret that is not ternary, large errors, or different ones modulo different primes.
+//     No check detects this. The keys are noisier than they should be, or useless. Decryption under
+//     masks still reveals only plaintexts, which may be wrong. Decryption by flooding hides only
+//     while noises are within the bound for which the flood was made: with keys whose noise is
+//     deliberately large, every such decryption reveals a little about noises, and hence about s.
+//     So use flooding only if the parties are known to have followed this protocol.
+//   - deal shares that do not lie on a polynomial of the degree. A random combination of everything
+//     that it dealt, modulo each prime, detects this with probability 1-2/q; the dealer was bound
+//     to all of it before the coin. The receiver of a wrong share and the dealer blame each other,
+//     and others suspect both, unless more than t parties complain.
+//   - open a wrong share of the keys. All parties hold all shares of each row, n of degree t (2t
+//     for s^2). Each party combines them with weights of its own. A party whose combination does
+//     not lie on the polynomial is blamed if no other set of at most t parties can explain the
+//     fault (share.Locate), that is, with f liars, if f + t < n-t (n-2t for s^2). Otherwise all
+//     parties that may have lied are suspects. With n = 2t+1 no share of s^2 is redundant, and a
+//     wrong one adds a number that its sender chooses to the sample; but dealing this number as an
+//     error has the same effect.
+//   - send different messages to two parties, which the echo detects; or stop. Then there is no
+//     output, and another run samples new secrets.
 //
 // At most t parties may ever collude, including those that take part in later decryptions and
 // handovers. A failed check never reveals anything about a secret, and an honest party never blames

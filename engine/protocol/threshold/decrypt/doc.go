@@ -57,12 +57,12 @@
 //
 // If all parties follow the protocol, up to t of the quorum together with anyone except the
 // recipient learn only the sizes: v is uniform, and so is everything that levels and carry open.
-// Together with the recipient they learn the plaintexts and, in the paper's form, what a failure
-// reveals. A plaintext may itself depend on noise; the caller must decide which ciphertexts may be
+// Together with the recipient they learn the plaintexts and, in the paper's form, the leakage of
+// failures. A plaintext may itself depend on noise; the caller must decide which ciphertexts may be
 // decrypted.
 //
-// Two ciphertexts under one mask reveal the difference of their noises. A mask whose shares came
-// from another quorum reveals the difference of the shares. Both are linear equations in the key.
+// Two ciphertexts under one mask reveal the difference of their noises. Shares of two quorums under
+// one mask reveal the difference of the shares. Both are linear equations in the key.
 // So a run spends its masks when it starts, whatever its outcome, and a ciphertext whose decryption
 // failed needs another mask. Messages begin with a digest of everything on which the parties must
 // agree: session, parameters, records and recipient. The session's terms must ensure that the

@@ -10,7 +10,7 @@ import (
 )
 
 // begin sets the shares that need no peer: party 0's shares of the bits, and each party's shares of
-// the products of its own bits.
+// the products of the bits that it contributes.
 func (r *run) begin(ctx context.Context) (round.Transition[*Batch], error) {
 	for p := range r.moduli {
 		x := make([]uint64, r.records())

@@ -6,8 +6,9 @@ import (
 	"github.com/lodge-mpc/lodge/engine/ot"
 )
 
-// modulus is the modulus of the shares of one bit: a power of two, or an odd p times a power of
-// two. If it is even, transfers are modulo half of it, because their shares are doubled.
+// modulus describes arithmetic on the shares of one bit, modulo a power of two or an odd p times a
+// power of two. If the modulus is even, transfers are modulo half the modulus, because their shares
+// are doubled.
 type modulus struct {
 	m     uint64
 	width int // of a transferred value, in bits

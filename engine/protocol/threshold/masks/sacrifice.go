@@ -8,7 +8,7 @@ import (
 	"github.com/lodge-mpc/lodge/engine/protocol/round"
 )
 
-// complete returns the records, or goes on to open some of them.
+// complete returns the records, or continues by opening some records.
 func (r *run) complete(_ context.Context) (round.Transition[*Batch], error) {
 	values := r.values()
 	defer values.Wipe()

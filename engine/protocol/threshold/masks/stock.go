@@ -59,7 +59,7 @@ func (b *Batch) Count() int {
 // Format prints a placeholder, whatever the verb, so that a log cannot reveal the records.
 func (b *Batch) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, secret.Redacted) }
 
-// Take moves the first n records to a batch of their own. The error wraps ErrSpent or ErrCount.
+// Take moves the first n records to a new batch. The error wraps ErrSpent or ErrCount.
 func (b *Batch) Take(n int) (*Batch, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -135,7 +135,7 @@ func TestRecordsJoin(t *testing.T) {
 	}
 }
 
-func TestTakesAreLimited(t *testing.T) {
+func TestTakeChecksTheCount(t *testing.T) {
 	b := numbered(kinds[0], 5)
 	for _, n := range []int{0, -1, 6} {
 		if _, err := b.Take(n); !errors.Is(err, ErrCount) {

@@ -20,8 +20,17 @@
 // have been dealt. Errors remain undetected with probability 1/q for each prime q modulo which
 // there are any.
 //
-//   - Degree. Each dealer announces the polynomial of its weighted sum, hidden by the mask. A new party whose shares do not lie on it sends a complaint to all. The two know which of them lies and blame each other. The others suspect both, and blame a dealer about whom more than t' parties complain.
-//   - Value. The dealers' shares lie on polynomials of degree t. For each dealer except the first t+1, the weighted sum of its shares minus the value that follows from the shares of the first must be 0. The parties open this difference: it reveals nothing if it is 0, and otherwise only something about the lie. With w dealers, w-t-1 wrong ones are always detected. A dealer is blamed if no other set of dealers can explain the fault (share.Locate); otherwise all dealers that can are suspects. New parties whose shares of a difference do not lie on a polynomial of degree t' are identified in the same way.
+//   - Degree. Each dealer announces the polynomial of its weighted sum, hidden by the mask. A new
+//     party whose shares do not lie on it sends a complaint to all. The two know which of them lies
+//     and blame each other. The others suspect both, and blame a dealer about whom more than t'
+//     parties complain.
+//   - Value. The dealers' shares lie on polynomials of degree t. For each dealer except the first
+//     t+1, the weighted sum of its shares minus the value that follows from the shares of the first
+//     must be 0. The parties open this difference: it reveals nothing if it is 0, and otherwise
+//     only something about the lie. With w dealers, w-t-1 wrong ones are always detected. A dealer
+//     is blamed if no other set of dealers can explain the fault (share.Locate); otherwise all
+//     dealers that can are suspects. New parties whose shares of a difference do not lie on a
+//     polynomial of degree t' are identified in the same way.
 //
 // So with 2t+1 dealers no t of them can change the secrets undetected. With only t+1 dealers, for
 // example because no more parties are left, no redundant value exists to check a dealer's value: a
