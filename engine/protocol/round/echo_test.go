@@ -76,7 +76,7 @@ func TestEchoNamesWithSignatures(t *testing.T) {
 			},
 			want: map[Party]verdict{0: {3, false}, 1: {3, false}, 2: {3, false}},
 		},
-		"another version of its own": {
+		"another version of the reporter's broadcast": {
 			report: func(all []echo, reports [][]byte) {
 				at := 3 * (digest + ed25519.SignatureSize)
 				copy(reports[3][at:], other[:])

@@ -12,7 +12,7 @@ import (
 )
 
 // BenchmarkCoefficients decrypts 64 coefficients of a ciphertext under existing masks, by parties
-// that run one after the other on one processor. Time and bytes are per party and coefficient.
+// that run sequentially on one processor. Time and bytes are per party and coefficient.
 func BenchmarkCoefficients(b *testing.B) {
 	const count = 64
 	for _, name := range bgv.Names() {

@@ -69,9 +69,9 @@ func group(r row) int {
 	return 0
 }
 
-// announced returns how many numbers a dealer announces modulo a prime. For its combination of
-// degree t, these are the values at 0 and at the points of the parties that expand their shares;
-// likewise for its combination of degree 2t, if there is one.
+// announced returns how many numbers a dealer announces modulo a prime. For each of its
+// combinations, of degree t and possibly of degree 2t, these are the values at 0 and at the points
+// of the parties that expand their shares.
 func (p *plan) announced(prime int) int {
 	if prime < len(p.scheme.Q) {
 		return 3*p.t + 2

@@ -193,7 +193,7 @@ func TestAnswers(t *testing.T) {
 	}
 	read[1][2] = Part{read[0][2].Run, parts[1][2].Word + 1}
 	if _, err := Plaintexts(p, read); !errors.Is(err, ErrAnswers) {
-		t.Errorf("a sum that is no plaintext: %v", err)
+		t.Errorf("a sum that is not a plaintext: %v", err)
 	}
 	if _, err := Plaintexts(p, read[:1]); !errors.Is(err, ErrAnswers) {
 		t.Errorf("one answer of two: %v", err)

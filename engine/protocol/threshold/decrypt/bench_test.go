@@ -17,7 +17,7 @@ type repeated struct {
 func (r repeated) Len() int                    { return r.count }
 func (r repeated) At(i int) ([]uint64, uint64) { return r.list.At(i % len(r.list)) }
 
-// BenchmarkDecrypt decrypts 20,000 ciphertexts by parties that run one after the other. The
+// BenchmarkDecrypt decrypts 20,000 ciphertexts by parties that run sequentially. The
 // reported time is the total divided by the numbers of parties and ciphertexts.
 func BenchmarkDecrypt(b *testing.B) {
 	const count = 20000

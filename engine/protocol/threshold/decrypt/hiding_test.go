@@ -12,8 +12,7 @@ import (
 )
 
 // The values that parties open to each other are uniform, whatever the message and the noise, which
-// are the same in all ciphertexts here. So is the answer that the recipient receives from each
-// party.
+// are the same in all ciphertexts here. Each party's answer to the recipient is uniform, too.
 func TestOpenedIsUniform(t *testing.T) {
 	const count = 20000
 	for _, form := range []masks.Form{masks.Paper, masks.Exact} {

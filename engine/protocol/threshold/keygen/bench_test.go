@@ -9,7 +9,7 @@ import (
 	"github.com/lodge-mpc/lodge/engine/protocol/round/roundtest"
 )
 
-// BenchmarkKeygen makes the keys of the sets among three parties, which run one after the other on
+// BenchmarkKeygen makes the keys of the sets among three parties, which run sequentially on
 // one processor. Time, memory and bytes sent are those of one party.
 func BenchmarkKeygen(b *testing.B) {
 	const n, t = 3, 1

@@ -9,7 +9,7 @@ import (
 	"github.com/lodge-mpc/lodge/engine/protocol/round/roundtest"
 )
 
-// BenchmarkRecords makes 20,000 records by parties that run one after the other. The reported time
+// BenchmarkRecords makes 20,000 records by parties that run sequentially. The reported time
 // is the total divided by the numbers of parties and records.
 func BenchmarkRecords(b *testing.B) {
 	const count = 20000
