@@ -162,8 +162,9 @@ func (s *Set) Validate() error {
 	case s.LogDecryptions < 0 || s.LogDecryptions > 40:
 		return fail("2^%d decryptions are out of range", s.LogDecryptions)
 	case !(s.Variance >= 10.17) || s.Variance > 100:
-	//lodge:check bgv/rounding [drop=math.Exp2(float64(s.LogNoise)) < 1.5*s.Rounding(MaxParties)] a
 		return fail("errors of variance %v are out of range", s.Variance)
+	//lodge:check bgv/rounding [drop=math.Exp2(float64(s.LogNoise)) < 1.5*s.Rounding(MaxParties)] a
+	//  modulus switch adds more noise than decryption tolerates
 	case s.LogNoise > 30 || math.Exp2(float64(s.LogNoise)) < 1.5*s.Rounding(MaxParties):
 		return fail("a noise bound of 2^%d is out of range or too small for a switch, which adds up to %v", s.LogNoise, s.Rounding(MaxParties))
 	}
