@@ -1,6 +1,7 @@
 package histories
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -295,7 +296,15 @@ func (w *world) sweep(i int) {
 func (w *world) actCheck() {
 	b, i := w.batches[w.rng.IntN(len(w.batches))], w.party()
 	v := w.parties[i].vault()
-	if !w.parties[i].running() || v.BeginCheck(b.macKey, "session") != nil {
+	if !w.parties[i].running() {
+		return
+	}
+	err := v.BeginCheck(b.macKey, "session")
+	if errors.Is(err, vault.ErrCheckUnended) { // the end of an earlier check failed to be recorded
+		w.calm = false
+		w.renew()
+	}
+	if err != nil {
 		return
 	}
 	w.note("party %d: a check of %s begins", i, b.macKey)
