@@ -69,7 +69,7 @@ func (p *PublicKey) addZero(b, a ring.NTT, source *sample.Source) (c0, c1 ring.P
 	return c0, c1
 }
 
-// reduced gives x q_0/Q, rounded, and wipes x.
+// reduced returns x q_0/Q, rounded, and wipes x.
 func (s *Scheme) reduced(x ring.Poly) ring.Poly {
 	to := s.first.Borrow()
 	s.divide.DivRound(to, ring.Poly{C: x.C[:1]}, ring.Poly{C: x.C[1:]})
@@ -103,7 +103,7 @@ func (k *SecretKey) check(s *Scheme) error {
 	return nil
 }
 
-// openAnswer gives the messages at the targets of encoded answer g of so many. The error wraps ErrShape, ErrForeign or
+// openAnswer returns the messages at the targets of encoded answer g of so many. The error wraps ErrShape, ErrForeign or
 // ErrAnswer.
 func (k *SecretKey) openAnswer(s *Scheme, g, answers int, encoded []byte, targets []int) ([]uint64, error) {
 	if err := checkNumber(g, answers); err != nil {
@@ -135,12 +135,12 @@ func (k *SecretKey) secretPart(c1 ring.Poly) ring.Poly {
 	return p
 }
 
-// answerSize is the size in bytes of an encoded answer.
+// answerSize returns the size in bytes of an encoded answer.
 func (s *Scheme) answerSize(targets int) int {
 	return 32 + codec.PolySize(targets, s.Q[:1]) + codec.PolySize(s.N(), s.Q[:1])
 }
 
-// encodeAnswer gives the digest of the key, c_0 and c_1, and takes the answer apart.
+// encodeAnswer returns the digest of the key, c_0 and c_1, and takes the answer apart.
 func (s *Scheme) encodeAnswer(a *Answer) []byte {
 	b := append(make([]byte, 0, s.answerSize(len(a.c0))), a.key[:]...)
 	b = codec.AppendPoly(b, [][]uint64{a.c0}, s.Q[:1])
@@ -149,7 +149,7 @@ func (s *Scheme) encodeAnswer(a *Answer) []byte {
 	return b
 }
 
-// decodeAnswer is the inverse of encodeAnswer. The error wraps ErrAnswer, or ErrForeign.
+// decodeAnswer returns the inverse of encodeAnswer. The error wraps ErrAnswer, or ErrForeign.
 func (k *SecretKey) decodeAnswer(b []byte, targets int) (*Answer, error) {
 	s := k.scheme
 	switch {

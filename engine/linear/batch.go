@@ -80,16 +80,16 @@ func (p *BatchPlan) Distance() float64 { return p.distance }
 // UpBytes is what the owner of the key sends.
 func (p *BatchPlan) UpBytes() int { return p.scheme.InputsSize(p.Inputs) }
 
-// DownBytes is the size of all answers.
+// DownBytes returns the size of all answers.
 func (p *BatchPlan) DownBytes() int { return p.Answers * p.AnswerSize() }
 
-// AnswerSize is the size of an encoded answer.
+// AnswerSize returns the size of an encoded answer.
 func (p *BatchPlan) AnswerSize() int { return p.scheme.answerSize(p.PerAnswer * p.Height) }
 
 // Part is what an answer is of: outputs [Output, OutputEnd) and of each the rows [Row, RowEnd).
 type Part struct{ Output, OutputEnd, Row, RowEnd int }
 
-// Len is the number of results.
+// Len returns the number of results.
 func (x Part) Len() int { return (x.OutputEnd - x.Output) * (x.RowEnd - x.Row) }
 
 // PartOf says what answer g is of.
@@ -193,7 +193,7 @@ func (p *BatchPlan) own(matrices, vectors []uint64, part Part, i int) (sum uint6
 	return sum
 }
 
-// multiply gives the sum over the inputs of a block times their vectors.
+// multiply returns the sum over the inputs of a block times their vectors.
 func (e *BatchEvaluator) multiply(vectors []uint64, part Part, block int) (c0, c1 ring.NTT) {
 	p, s := e.plan, e.plan.scheme
 	c0, c1 = s.basis.NewNTT(), s.basis.NewNTT()
@@ -225,7 +225,7 @@ func (e *BatchEvaluator) multiply(vectors []uint64, part Part, block int) (c0, c
 	return c0, c1
 }
 
-// Open gives the owner's shares of the results of answer g, output by output. The error wraps ErrShape, ErrAnswer or
+// Open returns the owner's shares of the results of answer g, output by output. The error wraps ErrShape, ErrAnswer or
 // ErrForeign.
 func (p *BatchPlan) Open(k *SecretKey, g int, answer []byte) ([]uint64, error) {
 	v, err := k.openAnswer(p.scheme, g, p.Answers, answer, p.targets)

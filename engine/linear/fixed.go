@@ -26,7 +26,7 @@ func (s *Set) Fixed(bits, fraction uint) (Fixed, error) {
 	return Fixed{T: s.T, Fraction: fraction, Most: 1<<(bits-1) - 1}, nil
 }
 
-// Product is the encoding of sums of so many products of two numbers. The error wraps ErrRange if a sum may be out of
+// Product returns the encoding of sums of so many products of two numbers. The error wraps ErrRange if a sum may be out of
 // the range (-T/2, T/2), so that it would come out as another number.
 func (x Fixed) Product(y Fixed, terms int) (Fixed, error) {
 	shape := ProductShape{Inner: terms, MaxLeft: x.Most, MaxRight: y.Most}
@@ -51,10 +51,10 @@ func (e *RangeError) Error() string {
 	return fmt.Sprintf("%v: %s %d%s is not in [%s, %s]", ErrRange, e.What, e.Index, e.Of, plain(e.Low), plain(e.High))
 }
 
-// Unwrap gives ErrRange.
+// Unwrap returns ErrRange.
 func (e *RangeError) Unwrap() error { return ErrRange }
 
-// out is the error of a number that is out of the range.
+// out returns the error of a number that is out of the range.
 func (x Fixed) out(what string) error {
 	most := math.Ldexp(float64(x.Most), -int(x.Fraction))
 	return &RangeError{Low: -most, High: most, What: what}
@@ -89,7 +89,7 @@ func (x Fixed) DecodeAll(dst []float64, v []uint64) (err error) {
 	return nil
 }
 
-// Integer is the residue of an integer that is scaled already. The error is a *RangeError.
+// Integer returns the residue of an integer that is scaled already. The error is a *RangeError.
 func (x Fixed) Integer(v int64) (uint64, error) {
 	if magnitude(v) > x.Most {
 		return 0, &RangeError{Low: -float64(x.Most), High: float64(x.Most), What: "integer"}
@@ -100,7 +100,7 @@ func (x Fixed) Integer(v int64) (uint64, error) {
 	return uint64(v), nil
 }
 
-// Encode is the residue of a number, rounded to the nearest. The error is a *RangeError for one that is too
+// Encode returns the residue of a number, rounded to the nearest. The error is a *RangeError for one that is too
 // large, infinite or none.
 func (x Fixed) Encode(v float64) (uint64, error) {
 	r := math.Round(math.Ldexp(v, int(x.Fraction)))
@@ -110,7 +110,7 @@ func (x Fixed) Encode(v float64) (uint64, error) {
 	return x.Integer(int64(r))
 }
 
-// Signed is the integer of a residue. The error is a *RangeError for one that is out of the range.
+// Signed returns the integer of a residue. The error is a *RangeError for one that is out of the range.
 func (x Fixed) Signed(v uint64) (int64, error) {
 	negative := v > x.T/2
 	if negative && v < x.T {
@@ -125,7 +125,7 @@ func (x Fixed) Signed(v uint64) (int64, error) {
 	return int64(v), nil
 }
 
-// Decode is the number of a residue. The error is a *RangeError for one that is out of the range.
+// Decode returns the number of a residue. The error is a *RangeError for one that is out of the range.
 func (x Fixed) Decode(v uint64) (float64, error) {
 	r, err := x.Signed(v)
 	return math.Ldexp(float64(r), -int(x.Fraction)), err

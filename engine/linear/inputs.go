@@ -51,7 +51,7 @@ func (k *SecretKey) encrypt(count, workers int, fill func(i int, m []uint64), so
 	return in, nil
 }
 
-// all gives the halves (b, a) of all ciphertexts, which must be as many as wanted, of the key, and all there.
+// all returns the halves (b, a) of all ciphertexts, which must be as many as wanted, of the key, and all there.
 func (in *Inputs) all(p *PublicKey, count int) (b, a []ring.NTT, err error) {
 	if err := in.check(p, count); err != nil {
 		return nil, nil, err
@@ -66,16 +66,16 @@ func (in *Inputs) all(p *PublicKey, count int) (b, a []ring.NTT, err error) {
 	return b, a, nil
 }
 
-// Len is the number of ciphertexts.
+// Len returns the number of ciphertexts.
 func (in *Inputs) Len() int { return len(in.b) }
 
 // InputsHeaderSize is the size in bytes of what goes before the ciphertexts.
 const InputsHeaderSize = 32 + 32 + SeedSize
 
-// CiphertextSize is the size in bytes of an encoded fresh ciphertext.
+// CiphertextSize returns the size in bytes of an encoded fresh ciphertext.
 func (s *Scheme) CiphertextSize() int { return codec.PolySize(s.N(), s.Q) }
 
-// Header gives the hash of the set, the digest of the public key and the seed.
+// Header returns the hash of the set, the digest of the public key and the seed.
 func (in *Inputs) Header() []byte {
 	b := append(make([]byte, 0, InputsHeaderSize), in.scheme.hash[:]...)
 	return append(append(b, in.key[:]...), in.seed[:]...)
@@ -86,7 +86,7 @@ func (in *Inputs) AppendCiphertext(dst []byte, i int) []byte {
 	return codec.AppendPoly(dst, in.b[i].C, in.scheme.Q)
 }
 
-// ProofFrames is how many frames the proof of one's own inputs has.
+// ProofFrames returns the number of frames the proof of one's own inputs has.
 func (in *Inputs) ProofFrames() int { return len(in.sent) }
 
 // ProofFrame is one of them, in [0, ProofFrames).

@@ -113,7 +113,7 @@ func (s *Scheme) generateProved(k *SecretKey, p *PublicKey, key ring.NTT, source
 	k.digest, k.public = p.digest, p
 }
 
-// expand gives the uniform polynomial of a public seed.
+// expand returns the uniform polynomial of a public seed.
 func (s *Scheme) expand(seed *[SeedSize]byte, label string, i uint64) ring.NTT {
 	a := s.basis.BorrowNTT()
 	sample.Expand(a.C, s.Q, seed[:], label, i)
@@ -126,7 +126,7 @@ func (p *PublicKey) Digest() [32]byte { return p.digest }
 // Products reports whether the key serves products of ciphertexts.
 func (p *PublicKey) Products() bool { return len(p.b) > 1 }
 
-// PublicKeySize is the size in bytes of an encoded key.
+// PublicKeySize returns the size in bytes of an encoded key.
 func (s *Scheme) PublicKeySize(products bool) int {
 	samples := 1
 	if products {
@@ -135,7 +135,7 @@ func (s *Scheme) PublicKeySize(products bool) int {
 	return 2*SeedSize + samples*codec.PolySize(s.N(), s.Q)
 }
 
-// Encode gives the hash of the set, the seed, and b of each sample.
+// Encode returns the hash of the set, the seed, and b of each sample.
 func (p *PublicKey) Encode() []byte {
 	b := make([]byte, 0, p.scheme.PublicKeySize(p.Products()))
 	b = append(append(b, p.scheme.hash[:]...), p.seed[:]...)
@@ -145,7 +145,7 @@ func (p *PublicKey) Encode() []byte {
 	return b
 }
 
-// DecodePublicKey is the inverse of Encode. It takes nothing else, and allocates nothing before it has seen that the
+// DecodePublicKey returns the inverse of Encode. It takes nothing else, and allocates nothing before it has seen that the
 // length is right. The error wraps ErrKeys, or ErrForeign for a key of another set.
 func (s *Scheme) DecodePublicKey(b []byte) (*PublicKey, error) {
 	samples, size := 1, codec.PolySize(s.N(), s.Q)

@@ -117,7 +117,7 @@ func (w *world) noises(c0, c1 ring.Poly) (e []*big.Int, m []uint64) {
 	return e, m
 }
 
-// largest is the largest magnitude.
+// largest returns the largest magnitude.
 func largest(e []*big.Int) *big.Int {
 	most := new(big.Int)
 	for _, x := range e {

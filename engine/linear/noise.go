@@ -89,7 +89,7 @@ type flooding struct {
 	distance float64  // log2 of N answers noise/(2 bound + 1)
 }
 
-// flood gives the largest flood with which answers decode: with D = Q/q_0,
+// flood returns the largest flood with which answers decode: with D = Q/q_0,
 //
 //	(bound + noise)/D + rounding <= (q_0 - 1 - T)/2T.
 //

@@ -173,7 +173,7 @@ func TestNoiseDoesNotTellMatricesApart(t *testing.T) {
 	}
 }
 
-// addZeroOf is an answer without flood, mask and switch.
+// addZeroOf returns an answer without flood, mask and switch.
 func (p *PublicKey) addZeroOf(e *VectorEvaluator, m []uint64, source *sample.Source) (c0, c1 ring.Poly) {
 	b, a := e.multiply(m)
 	return p.addZero(b, a, source)

@@ -102,7 +102,7 @@ func tiles(n, most int) (sizes []int) {
 	return sizes
 }
 
-// fits gives the number of digits and of coefficients to an entry, if T and 63 bits have room for the results.
+// fits returns the number of digits and of coefficients to an entry, if T and 63 bits have room for the results.
 func (x ProductShape) fits(t uint64) (digits, stride int, err error) {
 	over := func(terms, a, b, limit uint64) bool {
 		hi, ab := bits.Mul64(a, b)
@@ -126,13 +126,13 @@ func (x ProductShape) fits(t uint64) (digits, stride int, err error) {
 	return digits, stride, nil
 }
 
-// perEntry is the number of coefficients that an entry of the product is read from.
+// perEntry returns the number of coefficients that an entry of the product is read from.
 func (p *ProductPlan) perEntry() int { return 2*p.digits - 1 }
 
 // Lefts and Rights are the numbers of ciphertexts of the factors.
 func (p *ProductPlan) Lefts() int { return p.downs * p.inners }
 
-// Rights is the number of ciphertexts of the right factor.
+// Rights returns the number of ciphertexts of the right factor.
 func (p *ProductPlan) Rights() int {
 	if p.Method == First {
 		return p.inners * p.Cols
@@ -140,7 +140,7 @@ func (p *ProductPlan) Rights() int {
 	return p.inners * p.acrosses
 }
 
-// moved is how many ciphertexts of the right factor the service adds up to one.
+// moved returns the number of ciphertexts of the right factor the service adds up to one.
 func (p *ProductPlan) moved() int {
 	if p.Method == First {
 		return p.TileCols
@@ -148,7 +148,7 @@ func (p *ProductPlan) moved() int {
 	return 1
 }
 
-// Answers is the number of answers.
+// Answers returns the number of answers.
 func (p *ProductPlan) Answers() int { return p.downs * p.acrosses }
 
 // Distance is log2 of the statistical distance of all answers from what says nothing of the factors but the product.
@@ -159,10 +159,10 @@ func (p *ProductPlan) UpBytes() int {
 	return 2*InputsHeaderSize + (p.Lefts()+p.Rights())*p.scheme.CiphertextSize()
 }
 
-// DownBytes is the size of all answers.
+// DownBytes returns the size of all answers.
 func (p *ProductPlan) DownBytes() int { return p.Answers() * p.AnswerSize() }
 
-// AnswerSize is the size of an encoded answer.
+// AnswerSize returns the size of an encoded answer.
 func (p *ProductPlan) AnswerSize() int {
 	return p.scheme.answerSize(p.TileRows * p.TileCols * p.perEntry())
 }
@@ -275,7 +275,7 @@ func (p *ProductPlan) Evaluator(key *PublicKey, left, right *Inputs) (*ProductEv
 	return e, nil
 }
 
-// beside gives the right factor as it is multiplied, times T: with columns side by side.
+// beside returns the right factor as it is multiplied, times T: with columns side by side.
 func (p *ProductPlan) beside(columns []ring.NTT) (tiles []ring.NTT) {
 	basis, each := p.scheme.basis, p.moved()
 	next := basis.BorrowNTT() // X^(k r), by which a column moves to the next place
@@ -328,7 +328,7 @@ func (p *ProductPlan) mask(source *sample.Source) []uint64 {
 	return mask
 }
 
-// multiply gives the ciphertext of degree two of an answer.
+// multiply returns the ciphertext of degree two of an answer.
 func (e *ProductEvaluator) multiply(g int) (c0, c1, c2 ring.NTT) {
 	p, basis := e.plan, e.plan.scheme.basis
 	c0, c1, c2 = basis.BorrowNTT(), basis.BorrowNTT(), basis.BorrowNTT()
@@ -385,7 +385,7 @@ func (p *ProductPlan) Open(k *SecretKey, g int, answer []byte, out []int64) erro
 	return nil
 }
 
-// signed is the integer in (-T/2, T/2) of a residue.
+// signed returns the integer in (-T/2, T/2) of a residue.
 func (s *Set) signed(v uint64) int64 {
 	if v > s.T/2 {
 		return int64(v) - int64(s.T)

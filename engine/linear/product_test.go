@@ -57,7 +57,7 @@ func repeated(n int, v int64) []int64 {
 	return c
 }
 
-// integers is the product over the integers.
+// integers returns the product over the integers.
 func (x ProductShape) integers(left, right []int64) []int64 {
 	out := make([]int64, x.Rows*x.Cols)
 	for i := range x.Rows {

@@ -57,7 +57,7 @@ func (s *Set) HasProof() bool { return s.Proof != nil }
 // beta is that of 2^-128 for the smoothing of Z^2N, with which key generation counts.
 func (s *Set) beta() float64 { return math.Sqrt((math.Log(2*float64(s.N())) + 128*math.Ln2) / math.Pi) }
 
-// honest is the width of responses.
+// honest returns the width of responses.
 func (p *ProofSizes) honest() float64 { return math.Hypot(p.SecretWidth, p.MaskWidth) }
 
 // checkProof refuses sizes with which responses would tell too much, or be refused.
@@ -74,7 +74,7 @@ func (s *Set) checkProof() string {
 	return ""
 }
 
-// ProofFrames is how many frames the proof of so many inputs has, 0 for a set without proofs: the challenge with the
+// ProofFrames returns the number of frames the proof of so many inputs has, 0 for a set without proofs: the challenge with the
 // responses of the secret, those of the error of the key, and those of each input.
 func (s *Set) ProofFrames(count int) int {
 	if s.Proof == nil {
@@ -83,7 +83,7 @@ func (s *Set) ProofFrames(count int) int {
 	return 2 + count
 }
 
-// ProofFrameSize is the size in bytes of frame i.
+// ProofFrameSize returns the size in bytes of frame i.
 func (s *Set) ProofFrameSize(i int) int {
 	switch i {
 	case 0:
@@ -94,10 +94,10 @@ func (s *Set) ProofFrameSize(i int) int {
 	return s.repetitions() * codec.SignedSize(s.N(), s.inputBits())
 }
 
-// inputBits is how many bits a coefficient of a response of an input has.
+// inputBits returns the number of bits a coefficient of a response of an input has.
 func (s *Set) inputBits() int { return proofBits + bits.Len64(s.T) }
 
-// InputsSize is the size in bytes of so many inputs, with their header and proof.
+// InputsSize returns the size in bytes of so many inputs, with their header and proof.
 func (s *Scheme) InputsSize(count int) int {
 	size := InputsHeaderSize + count*s.CiphertextSize()
 	for i := range min(2, s.ProofFrames(count)) {
@@ -131,7 +131,7 @@ func (s *Scheme) image(dst, a, z ring.NTT, x intpoly.Poly, divided bool) {
 	wipe(p)
 }
 
-// transform gives the evaluation form of small coefficients.
+// transform returns the evaluation form of small coefficients.
 func (s *Scheme) transform(x intpoly.Poly) ring.NTT {
 	p := s.basis.NewPoly()
 	s.basis.FromSmall(p, x)
@@ -164,7 +164,7 @@ func newTranscript(count int) *transcript {
 	return &transcript{ciphertexts: make([][sha256.Size]byte, count), images: make([][sha256.Size]byte, 1+count)}
 }
 
-// digest is the challenge, as it is sent.
+// digest returns the challenge, as it is sent.
 func (t *transcript) digest(p *PublicKey) (sum [sha256.Size]byte) {
 	h := sha256.New()
 	field := func(b []byte) {

@@ -263,7 +263,7 @@ func TestChallengesAreNotChosen(t *testing.T) {
 	}
 }
 
-// canonical is the largest absolute value at the roots of X^N+1.
+// canonical returns the largest absolute value at the roots of X^N+1.
 func canonical(z []int64) (most float64) {
 	n := len(z)
 	for j := range n {

@@ -6,7 +6,7 @@ import "sync"
 // package: one that is a part of something keeps that for two collections of garbage.
 var words, integers sync.Pool
 
-// take gives room for n values, which may be anything.
+// take returns room for n values, which may be anything.
 func take[T uint64 | int64](pool *sync.Pool, n int) []T {
 	if p, ok := pool.Get().(*[]T); ok && cap(*p) >= n {
 		return (*p)[:n]

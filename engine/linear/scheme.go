@@ -143,7 +143,7 @@ func (s *Scheme) multiplier(dst ring.NTT, m []uint64) {
 	s.basis.Forward(dst, ring.Poly(dst))
 }
 
-// scalar is a centred number modulo the primes, as a factor of ciphertexts.
+// scalar returns a centred number modulo the primes, as a factor of ciphertexts.
 func (s *Scheme) scalar(v uint64) []uint64 {
 	v = s.halved(v)
 	c := make([]uint64, len(s.Q))
@@ -193,7 +193,7 @@ func (s *Scheme) ternary(dst ring.NTT, stream *sample.Stream) {
 	s.basis.Forward(dst, ring.Poly(dst))
 }
 
-// decode gives the messages of coefficients from their phases modulo q_0, which it overwrites; as many as there are.
+// decode returns the messages of coefficients from their phases modulo q_0, which it overwrites; as many as there are.
 func (s *Scheme) decode(phase []uint64) []uint64 {
 	full, out := s.first.NewPoly(), s.plain.NewPoly()
 	copy(full.C[0], phase)

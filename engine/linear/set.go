@@ -103,7 +103,7 @@ func (e *UnknownError) Error() string {
 	return fmt.Sprintf("linear: unknown set %q (known: %s)", e.Name, strings.Join(e.Known, ", "))
 }
 
-// N is the ring degree.
+// N returns the ring degree.
 func (s *Set) N() int { return 1 << s.LogN }
 
 // LogQ is log2 of Q, the product of the primes.

@@ -33,7 +33,7 @@ func (s *Scheme) newSlots(l int) *slots {
 	return z
 }
 
-// rootOfUnity gives an element of this order, a power of two that divides T-1: a power of the least number that is no
+// rootOfUnity returns an element of this order, a power of two that divides T-1: a power of the least number that is no
 // square.
 func rootOfUnity(m *kernel.Modulus, order uint64) uint64 {
 	q := new(big.Int).SetUint64(m.Q)

@@ -107,7 +107,7 @@ func (s *Scheme) PlanVector(rows, cols int, packing Packing, slots int) (*Vector
 	return best, best.prepare()
 }
 
-// PaperSlots is the number of slots that the paper takes, sqrt(N rows/cols), as the nearest power of two: it counts
+// PaperSlots returns the number of slots that the paper takes, sqrt(N rows/cols), as the nearest power of two: it counts
 // ciphertexts, and answers are smaller than inputs here.
 func (s *Scheme) PaperSlots(rows, cols int) int {
 	e := math.Round(math.Log2(float64(s.N())*float64(rows)/float64(cols)) / 2)
@@ -131,10 +131,10 @@ func (p *VectorPlan) Distance() float64 { return p.distance }
 // UpBytes and DownBytes are what the owner of the key sends and gets.
 func (p *VectorPlan) UpBytes() int { return p.scheme.InputsSize(p.Blocks) }
 
-// DownBytes is the size of all answers.
+// DownBytes returns the size of all answers.
 func (p *VectorPlan) DownBytes() int { return p.Answers * p.AnswerSize() }
 
-// AnswerSize is the size of an encoded answer.
+// AnswerSize returns the size of an encoded answer.
 func (p *VectorPlan) AnswerSize() int { return p.scheme.answerSize(p.PerAnswer) }
 
 func (p *VectorPlan) bytes() int { return p.UpBytes() + p.DownBytes() }
@@ -239,14 +239,14 @@ func (p *VectorPlan) mask(rows int, source *sample.Source) (mask, shares []uint6
 	return mask, shares[:rows]
 }
 
-// results gives the entries of the product from the messages at the targets, in place.
+// results returns the entries of the product from the messages at the targets, in place.
 func (p *VectorPlan) results(v []uint64) {
 	if p.slots != nil {
 		p.slots.unpack(v, 1)
 	}
 }
 
-// multiply gives the sum over blocks of the packed rows times the inputs.
+// multiply returns the sum over blocks of the packed rows times the inputs.
 func (e *VectorEvaluator) multiply(rows []uint64) (c0, c1 ring.NTT) {
 	p, s := e.plan, e.plan.scheme
 	c0, c1 = s.basis.BorrowNTT(), s.basis.BorrowNTT()
@@ -278,7 +278,7 @@ func (p *VectorPlan) pack(packed, rows []uint64, b int) {
 	}
 }
 
-// Open gives the owner's shares of the products of answer g. The error wraps ErrShape, ErrAnswer or ErrForeign.
+// Open returns the owner's shares of the products of answer g. The error wraps ErrShape, ErrAnswer or ErrForeign.
 func (p *VectorPlan) Open(k *SecretKey, g int, answer []byte) ([]uint64, error) {
 	v, err := k.openAnswer(p.scheme, g, p.Answers, answer, p.targets)
 	if err != nil {

@@ -8,34 +8,35 @@ import (
 	"strings"
 )
 
-// Default names the set that is used when none is asked for.
+// Default is the name of the set used when the configuration does not choose one.
 const Default = "M11-4"
 
-// InsecurePrefix starts the name of every set that is not secure enough: those of the paper, and one for tests.
+// InsecurePrefix starts the name of every set below the security target: the paper's sets, and one
+// for tests.
 const InsecurePrefix = "insecure-"
 
 // A Set is one choice of dimensions, distributions and gadgets. Sets are data and must not be modified.
 type Set struct {
 	Name     string
-	Parties  int     // at most so many in one ciphertext
+	Parties  int     // maximal number of parties in one ciphertext
 	LogN     int     // ring Z[X]/(X^N+1), N = 2^LogN
 	Dim      int     // n, the dimension of LWE ciphertexts for each party
-	Block    int     // of so many coordinates of z at most one is 1
-	LWE      float64 // standard deviation of errors of encryptions and the switching key, as a part of the torus
-	Ring     float64 // that of errors of the other keys
+	Block    int     // in each block of this many coordinates of z, at most one is 1
+	LWE      float64 // standard deviation of errors of encryptions and the switching key, as a fraction of the torus
+	Ring     float64 // the same for errors of the other keys
 	Rotation Gadget  // of the rotation key
 	Lev      Gadget  // of accumulators
 	Uni      Gadget  // of the public part and the relinearisation key
 	Switch   Gadget  // of the switching key
-	Drop     int     // low bits of words modulo 2^64 that published keys do not have: they are far below the errors
-	Insecure bool    // the name says so too
+	Drop     int     // low bits of words modulo 2^64 that published keys omit: they are far below the errors
+	Insecure bool    // must agree with the name
 }
 
-// A Gadget cuts the torus into Digits digits of base B = 2^LogBase from the top: digit j counts B^-(j+1), and the rest is
-// rounded off. Digits are in [-B/2, B/2).
+// A Gadget decomposes the torus into Digits digits of base B = 2^LogBase from the top: digit j has
+// weight B^-(j+1), and the rest is rounded off. Digits are in [-B/2, B/2).
 type Gadget struct{ LogBase, Digits int }
 
-// paper is a set of Table 1 of the paper.
+// paper returns a set of Table 1 of the paper.
 func paper(name string, parties int, rotation, lev, uni Gadget) *Set {
 	return &Set{
 		Name: InsecurePrefix + "M11-" + name, Parties: parties, LogN: 11, Dim: 560, Block: 2, LWE: 3.05e-5, Ring: 4.63e-18,
@@ -43,8 +44,9 @@ func paper(name string, parties int, rotation, lev, uni Gadget) *Set {
 	}
 }
 
-// shipped is a set of 128 bits, whose ring errors have the deviation 2^-50. Deviations are written as they are: they are part
-// of the set's hash, and powers that are computed have other last bits on other processors.
+// shipped returns a set of 128-bit security whose ring errors have deviation 2^-50. Deviations are
+// literals because they are part of the set's hash, and computed powers may differ in the last bits
+// between processors.
 func shipped(parties, dim int, deviation float64, rotation, lev, switches Gadget) *Set {
 	return &Set{
 		Name: fmt.Sprintf("M11-%d", parties), Parties: parties, LogN: 11, Dim: dim, Block: 2,
@@ -71,18 +73,19 @@ func registry() []*Set {
 	}
 }
 
-// Security is a rough estimate of log2 of the cost of the primal attack on s by ring samples, and on z by LWE samples.
-// The tests have the model.
+// Security holds a rough estimate of log2 of the cost of the primal attack on s from ring samples,
+// and on z from LWE samples. The tests implement the model.
 type Security struct{ Ring, LWE float64 }
 
-// Least estimates of sets that are not insecure. The model is some five bits above the lattice estimator for binary
-// secrets of a few hundred coordinates, for which the second has room.
+// Minimal estimates for sets that are not insecure. The model is about five bits above the lattice
+// estimator for binary secrets of a few hundred coordinates; the second limit leaves a margin for
+// that.
 const (
 	leastRing = 130
 	leastLWE  = 133
 )
 
-// securities are the estimates by name, cut to a tenth of a bit.
+// securities holds the estimates by name, cut to a tenth of a bit.
 var securities = map[string]Security{
 	"M11-2":            {Ring: 134.1, LWE: 133.6},
 	"M11-4":            {Ring: 134.1, LWE: 133.7},
@@ -96,13 +99,13 @@ var securities = map[string]Security{
 	"insecure-M11-V":   {Ring: 115.6, LWE: 112.6},
 }
 
-// Security is the estimate of a set, or 0 where there is none.
+// Security returns the estimate for a set, or 0 if there is none.
 func (s *Set) Security() Security { return securities[s.Name] }
 
-// N is the ring degree.
+// N returns the ring degree.
 func (s *Set) N() int { return 1 << s.LogN }
 
-// MaxParties is the most that a ciphertext of any set can have.
+// MaxParties is the maximal number of parties in a ciphertext of any set.
 const MaxParties = 32
 
 // Sets lists every set, shipped ones first. The caller owns the result.
@@ -128,17 +131,18 @@ func Lookup(name string) (*Set, error) {
 	return nil, &UnknownError{Name: name, Known: Names()}
 }
 
-// For is the smallest set that is not insecure for so many parties in one ciphertext. The error wraps ErrParties.
+// For returns the smallest set that is not insecure and allows the given number of parties in one
+// ciphertext. The error wraps ErrParties.
 func For(parties int) (*Set, error) {
 	for _, s := range registry() {
 		if parties >= 1 && parties <= s.Parties && !s.Insecure {
 			return s, nil
 		}
 	}
-	return nil, fmt.Errorf("%w: no set for %d parties", ErrParties, parties)
+	return nil, fmt.Errorf("%w: no set supports %d parties", ErrParties, parties)
 }
 
-// UnknownError says that a set does not exist and which do.
+// UnknownError reports an unknown set and lists the known ones.
 type UnknownError struct {
 	Name  string
 	Known []string
@@ -148,16 +152,17 @@ func (e *UnknownError) Error() string {
 	return fmt.Sprintf("multikey: unknown set %q (known: %s)", e.Name, strings.Join(e.Known, ", "))
 }
 
-// Words of keys, and of LWE ciphertexts, are modulo two to the power of these.
+// Words of keys, and of LWE ciphertexts, are taken modulo two to these powers.
 const (
 	ringBits = 64
 	lweBits  = 32
 )
 
-// leastError is the least standard deviation of errors as integers; lwe.NewErrors takes no less.
+// leastError is the smallest standard deviation of errors as integers; lwe.NewErrors accepts none
+// below it.
 const leastError = 2.1
 
-// Validate checks what the mathematics and the security of a set require.
+// Validate checks the requirements of correctness and security on a set.
 func (s *Set) Validate() error {
 	fail := func(format string, a ...any) error {
 		return fmt.Errorf("multikey: set %s: %s", s.Name, fmt.Sprintf(format, a...))
@@ -170,31 +175,33 @@ func (s *Set) Validate() error {
 	case s.LogN < 4 || s.LogN > 12:
 		return fail("log2 N = %d is out of range", s.LogN)
 	case s.Block < 1 || s.Block > 8:
-		return fail("blocks of %d", s.Block)
+		return fail("blocks of %d are not supported", s.Block)
 	case s.Dim < s.Block || s.Dim >= s.N() || s.Dim%s.Block != 0 || s.Dim%2 != 0:
 		return fail("dimension %d is odd, not in [1, N), or not of blocks of %d", s.Dim, s.Block)
 	case !(s.LWE*(1<<lweBits) >= leastError && s.LWE < 0x1p-8) || !(s.Ring*(1<<ringBits) >= leastError && s.Ring < 0x1p-20):
-		return fail("errors of deviations %g and %g", s.LWE, s.Ring)
+		return fail("errors of deviations %g and %g are out of range", s.LWE, s.Ring)
 	case s.Drop < 0 || math.Exp2(float64(s.Drop)) > s.Ring*(1<<ringBits)/4 && s.Drop > 0:
-		return fail("%d bits that keys do not have show beside their errors", s.Drop)
+		return fail("dropping %d bits of keys is not negligible next to their errors", s.Drop)
 	}
 	for _, g := range []Gadget{s.Rotation, s.Lev, s.Uni, s.Switch} {
-		// 2 N B is the largest exponent difference that transforms have to carry beside a word's 53 bits.
+		// 2 N B is the largest exponent difference that transforms must represent in addition to a
+		// word's 53 bits.
 		if g.LogBase < 1 || g.LogBase > 20 || g.Digits < 1 || g.LogBase*g.Digits > 48 {
-			return fail("a gadget of %d digits of %d bits", g.Digits, g.LogBase)
+			return fail("a gadget of %d digits of %d bits is out of range", g.Digits, g.LogBase)
 		}
 	}
 	if g := s.Switch; g.LogBase*g.Digits > lweBits {
-		return fail("a switching gadget of %d digits of %d bits", g.Digits, g.LogBase)
+		return fail("a switching gadget of %d digits of %d bits is out of range", g.Digits, g.LogBase)
 	}
 	if f := s.Security(); !s.Insecure && (f.Ring < leastRing || f.LWE < leastLWE) {
-		return fail("no estimate of its security, or one below %d and %d bits", leastRing, leastLWE)
+		return fail("its security has no estimate, or one below %d and %d bits", leastRing, leastLWE)
 	}
 	return nil
 }
 
-// Hash identifies everything in the set that keys and ciphertexts depend on, its name included: SHA-256 of the fields,
-// each behind its length in eight bytes, big endian, as engine/params hashes its sets.
+// Hash returns the identity of everything in the set on which keys and ciphertexts depend,
+// including its name: SHA-256 of the fields, each preceded by its length in eight bytes, big
+// endian, as engine/params hashes its sets.
 func (s *Set) Hash() [32]byte {
 	h := sha256.New()
 	field := func(b []byte) {

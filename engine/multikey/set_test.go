@@ -9,8 +9,9 @@ import (
 	"github.com/lodge-mpc/lodge/engine/primaltest"
 )
 
-// estimate is what the model of lwe's sets says of the ring samples and of the LWE samples of a set. A coordinate of z is
-// 1 with the probability 1/(Block+1), one of s with 1/2 or so.
+// estimate returns the estimates for the ring samples and the LWE samples of a set, by the model of
+// lwe's sets. A coordinate of z is 1 with probability 1/(Block+1), and one of s with probability
+// about 1/2.
 func estimate(s *Set) Security {
 	p := 1 / float64(s.Block+1)
 	all, _ := s.ones()
@@ -22,8 +23,8 @@ func estimate(s *Set) Security {
 	}
 }
 
-// The table of estimates is that of the model; what is shipped has 128 bits with room for what the model leaves out, and
-// the paper's sets have what their names say.
+// The table of estimates matches the model. Shipped sets have 128 bits and a margin for the model's
+// inaccuracy; the paper's sets are insecure, as their names say.
 func TestSecurity(t *testing.T) {
 	shipped, weak := 0, 0
 	for _, s := range Sets() {
@@ -33,7 +34,7 @@ func TestSecurity(t *testing.T) {
 		got, want := estimate(s), s.Security()
 		for _, f := range [][2]float64{{got.Ring, want.Ring}, {got.LWE, want.LWE}} {
 			if math.Floor(10*f[0]+1e-6)/10 != f[1] {
-				t.Errorf("%s: the model gives %.2f, the table has %v", s.Name, got, want)
+				t.Errorf("%s: the model yields %.2f, the table has %v", s.Name, got, want)
 			}
 		}
 		if least := min(got.Ring, got.LWE); s.Insecure {
@@ -46,7 +47,7 @@ func TestSecurity(t *testing.T) {
 		}
 	}
 	if shipped != 5 || weak != 5 {
-		t.Errorf("%d sets are shipped and %d are the paper's, want 5 of both", shipped, weak)
+		t.Errorf("%d sets are shipped and %d are the paper's, want 5 of each", shipped, weak)
 	}
 }
 
@@ -129,7 +130,7 @@ func TestUnknownSet(t *testing.T) {
 	}
 }
 
-// Every field is in the hash, and what a caller does to a set stays with the caller.
+// The hash covers every field, and a caller's changes to a set do not affect the registry.
 func TestHash(t *testing.T) {
 	seen := map[[32]byte]string{}
 	add := func(name string, s *Set) {

@@ -173,7 +173,7 @@ func (u *upload) inputs(in *linear.Inputs) error {
 	return nil
 }
 
-// ignore gives nil for the end of a stream that its sender meets: Recv says what is wrong.
+// ignore returns nil for the end of a stream that its sender meets: Recv says what is wrong.
 func ignore(err error) error {
 	if errors.Is(err, io.EOF) {
 		return nil

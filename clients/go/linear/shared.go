@@ -225,7 +225,7 @@ func (p *plan) ask(ctx context.Context, share []uint64) (*Shares, error) {
 	return p.finish(err)
 }
 
-// finish gives the result, or erases what there is of it: shares of a run that has failed are of no use.
+// finish returns the result, or erases what there is of it: shares of a run that has failed are of no use.
 func (p *plan) finish(err error) (*Shares, error) {
 	if err != nil {
 		clear(p.result.Entries)

@@ -143,7 +143,7 @@ func ofSet(set *linear.Set) setVectors {
 	return v
 }
 
-// planned gives the sizes of a plan, or why there is none.
+// planned returns the sizes of a plan, or why there is none.
 func planned(s *linear.Scheme, err error, answers, up, size func() int, distance func() float64) planSizes {
 	p := planSizes{Set: s.Name}
 	if err != nil {

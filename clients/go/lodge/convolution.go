@@ -29,7 +29,7 @@ type ConvolutionTriple struct {
 	MACX, MACW, MACY Tensor
 }
 
-// Convolutions gives the tuples of kind convolution. See Err.
+// Convolutions returns the tuples of kind convolution. See Err.
 func (s *Shares) Convolutions() iter.Seq[ConvolutionTriple] {
 	c := s.Reservation.Class.Convolution
 	return each(s, func(v []Element) ConvolutionTriple {

@@ -86,7 +86,7 @@ var ofGRPC = map[codes.Code]Code{
 	codes.Canceled: Cancelled,
 }
 
-// FromError gives the Error of a call; nil for nil.
+// FromError returns the Error of a call; nil for nil.
 func FromError(err error) *Error {
 	if err == nil {
 		return nil

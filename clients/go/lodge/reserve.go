@@ -41,7 +41,7 @@ func Lease(d time.Duration) ReserveOption {
 	return func(q *stockv1.ReserveRequest) { q.Lease = durationpb.New(d) }
 }
 
-// IdempotencyKey gives the same reservation for the same key, of up to 64 characters. Without one Reserve makes a key, so
+// IdempotencyKey returns the same reservation for the same key, of up to 64 characters. Without one Reserve makes a key, so
 // that its own retries reserve once.
 func IdempotencyKey(key string) ReserveOption {
 	return func(q *stockv1.ReserveRequest) { q.IdempotencyKey = key }

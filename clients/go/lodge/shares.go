@@ -127,7 +127,7 @@ func (s *Shares) begin(head *tuplesv1.FetchResponse) *Error {
 // Size is the length of all records in bytes.
 func (s *Shares) Size() int64 { return int64(s.Reservation.Count) * int64(s.TupleBytes) }
 
-// Read gives the next bytes; io.EOF after the last of them, when their sum was right.
+// Read returns the next bytes; io.EOF after the last of them, when their sum was right.
 func (s *Shares) Read(b []byte) (int, error) {
 	for len(s.chunk) == 0 && len(b) > 0 {
 		if s.err != nil {

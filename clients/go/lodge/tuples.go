@@ -60,12 +60,12 @@ type Single struct{ A, MACA Element }
 // Input is an input mask. Clear is the value itself where this party is the one that knows it, and nil elsewhere.
 type Input struct{ A, MACA, Clear Element }
 
-// Triples gives the tuples of kind scalar. See Err.
+// Triples returns the tuples of kind scalar. See Err.
 func (s *Shares) Triples() iter.Seq[Triple] {
 	return each(s, func(v []Element) Triple { return Triple{v[0], v[1], v[2], v[3], v[4], v[5]} }, tuplefile.Scalar)
 }
 
-// Matrices gives the tuples of kind matrix. See Err.
+// Matrices returns the tuples of kind matrix. See Err.
 func (s *Shares) Matrices() iter.Seq[MatrixTriple] {
 	c := s.Reservation.Class
 	return each(s, func(v []Element) MatrixTriple {
@@ -79,22 +79,22 @@ func (s *Shares) Matrices() iter.Seq[MatrixTriple] {
 	}, tuplefile.Matrix)
 }
 
-// Squares gives the tuples of kind square. See Err.
+// Squares returns the tuples of kind square. See Err.
 func (s *Shares) Squares() iter.Seq[Square] {
 	return each(s, func(v []Element) Square { return Square{v[0], v[1], v[2], v[3]} }, tuplefile.Square)
 }
 
-// Inverses gives the tuples of kind inverse. See Err.
+// Inverses returns the tuples of kind inverse. See Err.
 func (s *Shares) Inverses() iter.Seq[Inverse] {
 	return each(s, func(v []Element) Inverse { return Inverse{v[0], v[1], v[2], v[3]} }, tuplefile.Inverse)
 }
 
-// Singles gives the tuples of kind random or bit. See Err.
+// Singles returns the tuples of kind random or bit. See Err.
 func (s *Shares) Singles() iter.Seq[Single] {
 	return each(s, func(v []Element) Single { return Single{v[0], v[1]} }, tuplefile.Random, tuplefile.Bit)
 }
 
-// Inputs gives the tuples of kind input. See Err.
+// Inputs returns the tuples of kind input. See Err.
 func (s *Shares) Inputs() iter.Seq[Input] {
 	return each(s, func(v []Element) Input {
 		if len(v) == 3 {

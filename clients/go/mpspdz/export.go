@@ -151,7 +151,7 @@ type ended struct{ io.ReadCloser }
 // Read fills p entirely.
 func (r ended) Read(p []byte) (int, error) { return io.ReadFull(r.ReadCloser, p) }
 
-// Finish says whether the stream ends here, and well.
+// Finish reports whether the stream ends here, and well.
 func (r ended) Finish() error {
 	n, err := r.ReadCloser.Read(make([]byte, 1))
 	if n > 0 || err == nil {

@@ -43,7 +43,7 @@ func (d *dealer) mul(a, b *big.Int) *big.Int {
 	return c.Mod(c, d.p)
 }
 
-// share gives every party an encoded share of x.
+// share returns every party an encoded share of x.
 func (d *dealer) share(x *big.Int) [][]byte {
 	out, rest := make([][]byte, len(d.keys)), new(big.Int).Set(x)
 	for i := 1; i < len(d.keys); i++ {
@@ -86,7 +86,7 @@ func (d *dealer) record(t Target) []*big.Int {
 	return v
 }
 
-// deal gives every party its shares of some records, in Lodge's encoding.
+// deal returns every party its shares of some records, in Lodge's encoding.
 func (d *dealer) deal(t Target, records int) [][]byte {
 	var values [][]*big.Int
 	for range records {

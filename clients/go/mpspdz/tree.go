@@ -211,7 +211,7 @@ func (t *Tree) Check(target Target) (pipe bool, err error) {
 	return t.o.Pipes, nil
 }
 
-// publish gives a finished file its name, which without force must be free.
+// publish returns a finished file its name, which without force must be free.
 func publish(temporary, path string, force bool) error {
 	if force {
 		return os.Rename(temporary, path)

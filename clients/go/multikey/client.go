@@ -64,7 +64,7 @@ type OwnKeys struct {
 	Bytes   uint64         `json:"bytes"` // of the public part
 	Created time.Time      `json:"created"`
 	Reason  string         `json:"reason,omitempty"`
-	// Pinned says whether they are of the context that the party's roster pins.
+	// Pinned reports whether they are of the context that the party's roster pins.
 	Pinned bool `json:"pinned"`
 }
 
@@ -80,7 +80,7 @@ func keysOf(party int, k *multikeyv1.MultikeyKeys) (*OwnKeys, error) {
 	return out, nil
 }
 
-// at gives the service of a party.
+// at returns the service of a party.
 func (c *Client) at(party int) (multikeyv1.KeysServiceClient, error) {
 	if party < 0 || party >= len(c.conns) {
 		return nil, &lodge.Error{Code: lodge.Invalid, What: fmt.Sprintf("party %d of %d", party, len(c.conns)), Next: "parties count from 0"}

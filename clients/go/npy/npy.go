@@ -131,7 +131,7 @@ func (x *Reader) Float() bool { return x.Type[1] == 'f' }
 // Unsigned is described with Float.
 func (x *Reader) Unsigned() bool { return x.Type[1] == 'u' }
 
-// each gives the next n entries' bytes, in order.
+// each returns the next n entries' bytes, in order.
 func (x *Reader) each(n int, f func(i int, b []byte) error) error {
 	if n > x.left {
 		return fmt.Errorf("%w: %d entries are left, and %d wanted", ErrFormat, x.left, n)

@@ -187,7 +187,7 @@ func fixed(to []byte, text string) error {
 	return nil
 }
 
-// OpenFile gives the messages of a file of answers that are sealed to this recipient, as the encoding of its ciphertexts
+// OpenFile returns the messages of a file of answers that are sealed to this recipient, as the encoding of its ciphertexts
 // has them.
 func (r *Recipient) OpenFile(f *AnswersFile) ([]uint64, error) {
 	if f.Known != "" {

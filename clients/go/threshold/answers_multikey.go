@@ -106,7 +106,7 @@ func (x *answerRecord) multikey(quorum []uint32) (list []decrypt.KeyOwner, err e
 	return list, nil
 }
 
-// openMultikey gives the bits of a file.
+// openMultikey returns the bits of a file.
 func (r *Recipient) openMultikey(f *AnswersFile) ([]uint64, error) {
 	all := make([]uint64, f.Messages)
 	for i := range all {

@@ -36,7 +36,7 @@ func bgvOf(name string) (*bgv.Scheme, error) {
 // BGV is the scheme of the keys' parameter set if that is one of BGV and BFV, and nil else.
 func (k *Key) BGV() *bgv.Scheme { return k.bgv }
 
-// Slots gives the slots of a whole message's coefficients, as Lattigo encodes them.
+// Slots returns the slots of a whole message's coefficients, as Lattigo encodes them.
 func (k *Key) Slots(coefficients []uint64) ([]uint64, error) {
 	if k.bgv == nil || len(coefficients) != k.bgv.N() {
 		return nil, invalid("", "%d coefficients under keys of %s are no message with slots", len(coefficients), k.Params)
@@ -131,7 +131,7 @@ func (r *Request) encodeBGV(k *Key) ([]byte, error) {
 // wrongQuorum is the code of parties that have answered for a ciphertext with others.
 const wrongQuorum lodge.Code = "wrong_quorum"
 
-// chooseFlooding gives a quorum of the holders that are up: of those that were not refused the first one whose members have
+// chooseFlooding returns a quorum of the holders that are up: of those that were not refused the first one whose members have
 // failed least in this call. Where nothing fails it is always the same, for a ciphertext stays with its quorum.
 func chooseFlooding(k *Key, failures map[int]int, refused map[string]bool) ([]int, error) {
 	up := slices.Sorted(slices.Values(k.Flooders))
@@ -179,7 +179,7 @@ func mostAnswer(k *Key, q *decrypt.Question) (int, error) {
 	return decrypt.MaxAnswer(params, q.Count*q.Each), nil
 }
 
-// combineBGV gives the coefficients of messages from answers in clear.
+// combineBGV returns the coefficients of messages from answers in clear.
 func (a *Answers) combineBGV() ([]uint64, error) {
 	s, err := bgvOf(a.Params)
 	if err != nil || s == nil {

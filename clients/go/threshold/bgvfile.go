@@ -94,7 +94,7 @@ func (h *fileHeader) checkBGV(s *lodgebgv.Scheme) error {
 	return h.checkCount(h.Coefficients, s.CiphertextSize(h.Level))
 }
 
-// writeBGV gives the encodings of the ciphertexts.
+// writeBGV returns the encodings of the ciphertexts.
 func (f *File) writeBGV(s *lodgebgv.Scheme, level int, write func([]byte)) error {
 	for i, ct := range f.BGV {
 		c, err := s.FromLattigo(ct)

@@ -262,7 +262,7 @@ func (a *Answers) result(k *Key, r *Request, quorum []int) (*Result, error) {
 	return out, err
 }
 
-// choose gives a quorum: the one that is asked for, or of those whose members are up one whose members have failed least in
+// choose returns a quorum: the one that is asked for, or of those whose members are up one whose members have failed least in
 // this call, and of these the one with most masks. Where none has masks, it is one that has not been asked yet and may
 // have answered before: what is repeated takes none.
 func choose(k *Key, r *Request, failures map[int]int, empty map[string]bool) ([]int, error) {
@@ -298,7 +298,7 @@ func choose(k *Key, r *Request, failures map[int]int, empty map[string]bool) ([]
 	return best.Quorum, nil
 }
 
-// another gives a quorum of holders that are up and that is not among some, or nil.
+// another returns a quorum of holders that are up and that is not among some, or nil.
 func (k *Key) another(but map[string]bool) []int {
 	var find func(have, from []int) []int
 	find = func(have, from []int) []int {
@@ -446,7 +446,7 @@ func (c *Client) askParty(ctx context.Context, party int, r *Request, q *decrypt
 	}
 }
 
-// combine gives the plaintexts of answers in clear.
+// combine returns the plaintexts of answers in clear.
 func (a *Answers) combine() ([]uint64, error) {
 	if a.Question.BGV {
 		return a.combineBGV()

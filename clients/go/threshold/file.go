@@ -85,7 +85,7 @@ func NewLWEFile(k *Key, list []*lwe.LWE, e lwe.Encoding) *File {
 	return &File{Epoch: k.Epoch, Params: k.Params, Keys: k.Digest, Encoding: e, Messages: len(list), LWE: list}
 }
 
-// Extract gives the messages of a file as LWE ciphertexts, with which gates and lookups compute.
+// Extract returns the messages of a file as LWE ciphertexts, with which gates and lookups compute.
 func (f *File) Extract() ([]*lwe.LWE, error) {
 	if f.BGV != nil {
 		return nil, invalid("compute with Lattigo", "BGV ciphertexts are no LWE ciphertexts")

@@ -42,7 +42,7 @@ func (k *Key) Multikey() *multikey.Set {
 	return k.multikey.Set
 }
 
-// encodeMultikey gives the encodings of multi-key ciphertexts, and notes the keys that they are under.
+// encodeMultikey returns the encodings of multi-key ciphertexts, and notes the keys that they are under.
 func (r *Request) encodeMultikey(k *Key) ([]byte, error) {
 	switch {
 	case k.multikey == nil:
@@ -88,7 +88,7 @@ func (r *Request) multikeyQuestion(q *decrypt.Question) {
 	}
 }
 
-// chooseOwners gives a quorum of the owners of the keys: of those in the group that have masks the smallest, whose members have
+// chooseOwners returns a quorum of the owners of the keys: of those in the group that have masks the smallest, whose members have
 // failed least in this call, and of these the one with most masks. Where none has masks it is the owners, who may have answered
 // before, with another party if there is one owner.
 func chooseOwners(k *Key, r *Request, failures map[int]int, empty map[string]bool) ([]int, error) {
@@ -133,7 +133,7 @@ func chooseOwners(k *Key, r *Request, failures map[int]int, empty map[string]boo
 	return owners, nil
 }
 
-// combineMultikey gives the bits of answers in clear, 0 or 1. The error wraps mkdecrypt.ErrNoise where one is no bit.
+// combineMultikey returns the bits of answers in clear, 0 or 1. The error wraps mkdecrypt.ErrNoise where one is no bit.
 func (a *Answers) combineMultikey() ([]uint64, error) {
 	s, err := multikeyOf(a.Params)
 	if err != nil || s == nil {

@@ -45,7 +45,7 @@ func ParsePublic(public []byte) (hpke.PublicKey, error) {
 	return k, nil
 }
 
-// Open gives the plaintexts of answers that are sealed to this recipient.
+// Open returns the plaintexts of answers that are sealed to this recipient.
 func (r *Recipient) Open(a *Answers) ([]uint64, error) {
 	if !a.Sealed || a.Question == nil || len(a.Parts) != len(a.Question.Quorum) {
 		return nil, invalid("", "these are no sealed answers")
