@@ -13,19 +13,20 @@ import (
 	"github.com/lodge-mpc/lodge/engine/secret"
 )
 
-// SecretKey is an s: ternary, or Gaussian where inputs are proved. Printing one shows nothing.
+// SecretKey is a secret s: ternary, or Gaussian where inputs are proved. Printing it reveals
+// nothing.
 type SecretKey struct {
 	scheme *Scheme
 	s      secret.Box[residues]
 	digest [32]byte // of its public key
 
-	// Where inputs are proved: the public key, what is known of it, and whether a proof was begun.
+	// Where inputs are proved: the public key, its witness, and whether a proof was begun.
 	public  *PublicKey
 	witness secret.Box[*witness]
 	proves  atomic.Bool
 }
 
-// residues lets a box hold a polynomial.
+// residues allows a box to hold a polynomial.
 type residues struct{ ring.NTT }
 
 // Wipe zeroes the polynomial.
@@ -39,13 +40,14 @@ func (k *SecretKey) Wipe() {
 	}
 }
 
-// PublicKey has samples (b, a) under s of which each a follows from the seed:
+// PublicKey holds samples (b, a) under s. Each a is derived from the seed:
 //
 //	the first     b = -a s + e
 //	the others    b = -a s + e + g_i s^2
 //
-// one for each prime i, g_i being 1 modulo it and 0 modulo the others. The others relinearise products of ciphertexts
-// and are left out where there are none. It is immutable and may be shared.
+// one for each prime i, where g_i is 1 modulo this prime and 0 modulo the others. The other samples
+// relinearise products of ciphertexts and are omitted if there are no such products. A PublicKey is
+// immutable and may be shared.
 type PublicKey struct {
 	scheme *Scheme
 	seed   [SeedSize]byte
@@ -54,7 +56,8 @@ type PublicKey struct {
 	digest [32]byte
 }
 
-// Generate makes keys; products says whether they serve products of ciphertexts, which those of sets with proofs never do. The source is for these keys alone.
+// Generate generates keys. products states whether they support products of ciphertexts, which keys
+// of sets with proofs never do. The source must be used for these keys only.
 func (s *Scheme) Generate(products bool, source *sample.Source) (*SecretKey, *PublicKey) {
 	k, p := &SecretKey{scheme: s}, &PublicKey{scheme: s}
 	seed := source.Stream("linear key seed")
@@ -92,8 +95,8 @@ func (s *Scheme) Generate(products bool, source *sample.Source) (*SecretKey, *Pu
 	return k, p
 }
 
-// generateProved makes keys with which inputs are proved: of Gaussian secrets, which it keeps. They serve no products of
-// ciphertexts.
+// generateProved generates keys for proved inputs, from Gaussian secrets, which it keeps. They do
+// not support products of ciphertexts.
 func (s *Scheme) generateProved(k *SecretKey, p *PublicKey, key ring.NTT, source *sample.Source) {
 	w, v := &witness{intpoly.New(s.N(), 1), intpoly.New(s.N(), 1)}, make([]int64, s.N())
 	k.witness = secret.NewBox(w)
@@ -120,10 +123,10 @@ func (s *Scheme) expand(seed *[SeedSize]byte, label string, i uint64) ring.NTT {
 	return a
 }
 
-// Digest identifies the key, its set included: SHA-256 of its encoding.
+// Digest returns the identity of the key including its set: SHA-256 of its encoding.
 func (p *PublicKey) Digest() [32]byte { return p.digest }
 
-// Products reports whether the key serves products of ciphertexts.
+// Products reports whether the key supports products of ciphertexts.
 func (p *PublicKey) Products() bool { return len(p.b) > 1 }
 
 // PublicKeySize returns the size in bytes of an encoded key.
@@ -145,22 +148,22 @@ func (p *PublicKey) Encode() []byte {
 	return b
 }
 
-// DecodePublicKey returns the inverse of Encode. It takes nothing else, and allocates nothing before it has seen that the
-// length is right. The error wraps ErrKeys, or ErrForeign for a key of another set.
+// DecodePublicKey is the inverse of Encode. It accepts nothing else, and allocates nothing before
+// it has checked the length. The error wraps ErrKeys, or ErrForeign for a key of another set.
 func (s *Scheme) DecodePublicKey(b []byte) (*PublicKey, error) {
 	samples, size := 1, codec.PolySize(s.N(), s.Q)
 	switch len(b) {
 	case s.PublicKeySize(false):
 	case s.PublicKeySize(true):
 		if s.HasProof() {
-			return nil, fmt.Errorf("%w: nothing proves more than the first sample", ErrKeys)
+			return nil, fmt.Errorf("%w: proofs cover only the first sample", ErrKeys)
 		}
 		samples += len(s.Q)
 	default:
-		return nil, fmt.Errorf("%w: %d bytes", ErrKeys, len(b))
+		return nil, fmt.Errorf("%w: a length of %d bytes is invalid", ErrKeys, len(b))
 	}
 	if !bytes.Equal(b[:SeedSize], s.hash[:]) {
-		return nil, fmt.Errorf("%w: a public key of a set that is not %s", ErrForeign, s.Name)
+		return nil, fmt.Errorf("%w: the public key is not of set %s", ErrForeign, s.Name)
 	}
 	p := &PublicKey{scheme: s, digest: sha256.Sum256(b), seed: [SeedSize]byte(b[SeedSize:])}
 	b = b[2*SeedSize:]

@@ -11,28 +11,29 @@ import (
 	"github.com/lodge-mpc/lodge/engine/params"
 )
 
-// DefaultVector and DefaultProduct name the sets that are used when none is asked for: of shared vectors and matrices,
-// and of products of encrypted matrices.
+// DefaultVector and DefaultProduct name the sets used when the caller does not choose one: for
+// shared vectors and matrices, and for products of encrypted matrices.
 const (
 	DefaultVector  = "V13-32"
 	DefaultProduct = "P13-40"
 )
 
-// DefaultProved names the set of shared vectors and matrices whose owners prove their inputs.
+// DefaultProved names the set for shared vectors and matrices whose owners prove their inputs.
 const DefaultProved = "V13-32-proved"
 
-// InsecurePrefix starts the name of every set that is too small to be secure. Such sets exist for tests.
+// InsecurePrefix starts the name of every set that is too small to be secure. Such sets exist for
+// tests.
 const InsecurePrefix = "insecure-"
 
 // A Set is one choice of ring, moduli and errors. Sets are data and must not be modified.
 type Set struct {
 	Name       string
 	LogN       int
-	Q          []uint64    // q_0, which answers are switched to, and the others
+	Q          []uint64    // q_0, to which answers are switched, and the others
 	T          uint64      // plaintext modulus, a prime that is 1 mod 2N
 	ErrorWidth float64     // width w of errors, of density exp(-pi x^2/w^2); secrets are ternary
-	Proof      *ProofSizes // of inputs, or nil; secrets are Gaussian then
-	Insecure   bool        // for tests only; the name says so too
+	Proof      *ProofSizes // sizes of proofs of inputs, or nil; with proofs, secrets are Gaussian
+	Insecure   bool        // for tests only; must agree with the name
 }
 
 // The largest primes of their size that are 1 mod 2^15.
@@ -73,7 +74,7 @@ func registry() []*Set {
 // Sets lists every set, shipped ones first. The caller owns the result.
 func Sets() []*Set { return registry() }
 
-// Names lists the sets that are not for tests.
+// Names lists the secure sets.
 func Names() (names []string) {
 	for _, s := range registry() {
 		if !s.Insecure {
@@ -93,7 +94,7 @@ func Lookup(name string) (*Set, error) {
 	return nil, &UnknownError{Name: name, Known: Names()}
 }
 
-// UnknownError says that a set does not exist and which do.
+// UnknownError reports an unknown set and lists the known ones.
 type UnknownError struct {
 	Name  string
 	Known []string
@@ -106,7 +107,7 @@ func (e *UnknownError) Error() string {
 // N returns the ring degree.
 func (s *Set) N() int { return 1 << s.LogN }
 
-// LogQ is log2 of Q, the product of the primes.
+// LogQ returns log2 of Q, the product of the primes.
 func (s *Set) LogQ() (sum float64) {
 	for _, q := range s.Q {
 		sum += math.Log2(float64(q))
@@ -114,10 +115,10 @@ func (s *Set) LogQ() (sum float64) {
 	return sum
 }
 
-// minErrorWidth is that of deviation 3.19, which the security table is for.
+// minErrorWidth is the width for deviation 3.19, which the security table assumes.
 const minErrorWidth = 7.99
 
-// Validate checks what the mathematics and the security table require of a set.
+// Validate checks the requirements of correctness and of the security table on a set.
 func (s *Set) Validate() error {
 	fail := func(format string, a ...any) error {
 		return fmt.Errorf("linear: set %s: %s", s.Name, fmt.Sprintf(format, a...))
@@ -130,9 +131,9 @@ func (s *Set) Validate() error {
 	case len(s.Q) < 2 || len(s.Q) > 16:
 		return fail("%d primes", len(s.Q))
 	case !s.prime(s.T) || s.T >= 1<<48:
-		return fail("T = %d is no prime of at most 48 bits that is 1 mod 2N", s.T)
+		return fail("T = %d is not a prime of at most 48 bits that is 1 mod 2N", s.T)
 	case !(s.ErrorWidth >= minErrorWidth) || s.ErrorWidth > 64:
-		return fail("errors of width %v", s.ErrorWidth)
+		return fail("errors of width %v are out of range", s.ErrorWidth)
 	}
 	if wrong := s.checkProof(); wrong != "" {
 		return fail("%s", wrong)
@@ -140,12 +141,12 @@ func (s *Set) Validate() error {
 	seen := map[uint64]bool{s.T: true}
 	for _, q := range s.Q {
 		if !s.prime(q) || q < 1<<33 || q >= 1<<61 || seen[q] {
-			return fail("%d is no prime of 34 to 61 bits that is 1 mod 2N and that is not used twice", q)
+			return fail("%d is not a prime of 34 to 61 bits that is 1 mod 2N, or is used twice", q)
 		}
 		seen[q] = true
 	}
 	if s.Q[0]/(2*s.T) < uint64(4*s.rounding()) {
-		return fail("a switch to q_0 = %d leaves too little room for its rounding", s.Q[0])
+		return fail("a switch to q_0 = %d leaves too little space for its rounding", s.Q[0])
 	}
 	if most := params.SecurityLimit(s.LogN); !s.Insecure && s.LogQ() > float64(most) {
 		return fail("log2 Q is %.2f, the limit for 128 bits of security %d", s.LogQ(), most)
@@ -158,8 +159,9 @@ func (s *Set) prime(q uint64) bool {
 	return q%(2<<s.LogN) == 1 && new(big.Int).SetUint64(q).ProbablyPrime(0) // exact under 2^64
 }
 
-// Hash identifies everything in the set that keys and ciphertexts depend on, its name included: SHA-256 of the fields,
-// each behind its length in eight bytes, big endian.
+// Hash returns the identity of everything in the set on which keys and ciphertexts depend,
+// including its name: SHA-256 of the fields, each preceded by its length in eight bytes, big
+// endian.
 func (s *Set) Hash() [32]byte {
 	h := sha256.New()
 	field := func(b []byte) {
