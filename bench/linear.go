@@ -48,12 +48,12 @@ func AllLinear() LinearShapes {
 	}
 	return LinearShapes{
 		Vectors: []LinearVector{{
-			Set: linear.DefaultVector, Rows: 4000, Cols: 2000,
+			Set: linear.Unproved, Rows: 4000, Cols: 2000,
 			Seconds: map[linear.Packing]float64{linear.Double: 0.6, linear.Forward: 3},
 			Bytes:   map[linear.Packing]float64{linear.Double: 7e6, linear.Forward: 120e6},
 		}},
-		Proved:  []LinearVector{{Set: linear.DefaultProved, Rows: 4000, Cols: 2000}},
-		Batches: []LinearBatch{{Set: linear.DefaultVector, Rows: 124 * 124, Cols: 4, Count: 12, Seconds: 0.08}},
+		Proved:  []LinearVector{{Set: linear.DefaultVector, Rows: 4000, Cols: 2000}},
+		Batches: []LinearBatch{{Set: linear.Unproved, Rows: 124 * 124, Cols: 4, Count: 12, Seconds: 0.08}},
 		Products: []LinearProduct{
 			{"binary_32_first", "P13-17", square(32, 1, linear.First), 0.05},
 			{"binary_32_second", "P13-17", square(32, 1, linear.Second), 0.05},

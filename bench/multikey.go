@@ -30,11 +30,11 @@ type GateSets struct {
 func AllGates() []GateSets {
 	const test = "insecure-M8-32"
 	return []GateSets{
-		{Parties: 2, Set: "M11-2", Paper: "insecure-M11-I", Among: 64},
-		{Parties: 4, Set: "M11-4", Paper: "insecure-M11-II"},
-		{Parties: 8, Set: "M11-8", Paper: "insecure-M11-III"},
-		{Parties: 16, Set: "M11-16", Paper: "insecure-M11-IV", Memory: true},
-		{Parties: 32, Set: "M11-32", Paper: "insecure-M11-V"},
+		{Parties: 2, Set: "M11-2-128", Paper: "insecure-M11-I", Among: 64},
+		{Parties: 4, Set: "M11-4-128", Paper: "insecure-M11-II"},
+		{Parties: 8, Set: "M11-8-128", Paper: "insecure-M11-III"},
+		{Parties: 16, Set: "M11-16-128", Paper: "insecure-M11-IV", Memory: true},
+		{Parties: 32, Set: "M11-32-128", Paper: "insecure-M11-V"},
 		{Parties: 4, Set: test, Paper: test, Among: 5, Memory: true},
 	}
 }

@@ -273,7 +273,7 @@ func TestOptionsInNames(t *testing.T) {
 			t.Errorf("%+v passes", bad)
 		}
 	}
-	if g := GatesFor(AllGates(), 5); len(g) != 1 || g[0].Parties != 5 || g[0].Set != "M11-8" {
+	if g := GatesFor(AllGates(), 5); len(g) != 1 || g[0].Parties != 5 || g[0].Set != "M11-8-128" {
 		t.Errorf("%+v", g)
 	}
 	if g := GatesFor(AllGates(), 100); g != nil {

@@ -315,7 +315,7 @@ var _ = Describe("decryption for a client", func() {
 		}
 		Expect(json.Unmarshal(session.Out.Contents(), &r)).To(Succeed())
 		Expect(r.Correct).To(BeTrue())
-		Expect(r.Security).To(Equal("passive"))
+		Expect(r.Security).To(Equal("passive_evaluator"))
 		Expect(r.Layers).To(HaveLen(3))
 	})
 

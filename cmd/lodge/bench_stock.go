@@ -140,7 +140,7 @@ func (b *stockBench) measure(ctx context.Context) (*stockMeasured, error) {
 				return err
 			}
 		}
-		return nil
+		return unlimited(net.Coordinator)
 	}})
 	if err != nil {
 		return nil, err
@@ -155,6 +155,16 @@ func (b *stockBench) measure(ctx context.Context) (*stockMeasured, error) {
 		return nil, err
 	}
 	return m, b.drawAll(ctx, c, m)
+}
+
+// unlimited lets clients reserve as fast as the benchmark asks.
+func unlimited(coordinator string) error {
+	f, err := os.OpenFile(coordinator, os.O_WRONLY|os.O_APPEND, 0)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString("\nreservations: {max_open: 1000000, max_tuples: 1000000000, per_second: 1e6, burst: 1000000}\n")
+	return errors.Join(err, f.Close())
 }
 
 // fill stores the tuples at a party that does not run, with keys that nobody uses.

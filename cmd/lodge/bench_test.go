@@ -44,8 +44,8 @@ func TestBenchNames(t *testing.T) {
 		"scalar_triples_per_cpu_second", "scalar_bytes_per_triple", "matrix_d128_cpu_seconds_per_triple", "matrix_d128_bytes_per_triple",
 		"peak_rss_scalar", "peak_rss_matrix_d128", "scalar_triples_per_cpu_second_s14_32", "matrix_d128_bytes_per_triple_s14_32",
 		"scalar_cpu_us_per_triple_p4096", "scalar_growth_p128_p4096", "scalar_first_batch_seconds_3_parties", "scalar_share_evaluate",
-		"threshold_keygen_cpu_seconds_t1_l11_53", "threshold_engine_decrypt_paper_t6_l11_50", "threshold_decrypt_us_exact_t1_l11_53",
-		"threshold_one_trips_paper_t1_l11_50", "threshold_masks_bytes_exact_t3_l11_50",
+		"threshold_keygen_cpu_seconds_t1_t11_53", "threshold_engine_decrypt_paper_t6_t11_4", "threshold_decrypt_us_exact_t1_t11_53",
+		"threshold_one_trips_paper_t1_t11_4", "threshold_masks_bytes_exact_t3_t11_4",
 		"multikey_nand_k2_among_64", "multikey_nand_k32_paper_tfhe_go", "multikey_nand_k8_speedup_2_cores", "multikey_memory_k16",
 		"scalar_triples_per_second_pipelined", "matrix_d128_triples_per_second_pipelined_s14_32", "peak_rss_matrix_d128_pipelined",
 	} {
@@ -115,7 +115,7 @@ func TestBenchTakesFieldDimAndParties(t *testing.T) {
 			"scalar_triples_per_cpu_second_s14_32_p256 matrix_d256_bytes_per_triple_s14_32_p256 keygen_d256_seconds_5_parties_s14_32 " +
 				"scalar_first_batch_seconds_5_parties_s14_32_p256 scalar_cpu_us_per_triple_p256_s14_32", "scalar_cpu_us_per_triple_p64_s14_32"},
 		{"protocol --set S14-32 --dim 512", "matrix_d512_cpu_seconds_per_triple_s14_32", "matrix_d128_cpu_seconds_per_triple_s14_32"},
-		{"threshold --parties 7", "threshold_keygen_seconds_t3_l11_50_n7 threshold_keygen_seconds_t1_l11_50_n7", "threshold_keygen_seconds_t6_l11_50"},
+		{"threshold --parties 7", "threshold_keygen_seconds_t3_t11_4_n7 threshold_keygen_seconds_t1_t11_4_n7", "threshold_keygen_seconds_t6_t11_4"},
 		{"multikey --parties 6", "multikey_nand_k6 multikey_nand_k6_speedup_2_cores", "multikey_nand_k4"},
 		{"stock --field p64 --parties 4", "stock_fetch_bytes_per_second", "mul_s14_64"},
 	} {
@@ -224,7 +224,7 @@ func TestBenchRefuses(t *testing.T) {
 		{"all", "--set", "none"}, {"all", "--json", "--text"}, {"all", "--parties", "1"}, {"all", "--duration", "0s"},
 		{"kernels", "--filter", "("}, {"kernels", "nonsense"},
 		{"kernels", "--parties", "3"}, {"linear", "--parties", "3"}, {"multikey", "--field", "p256"}, {"threshold", "--dim", "256"},
-		{"threshold", "--parties", "2"}, {"multikey", "--parties", "40"}, {"multikey", "--set", "M11-2", "--parties", "4"},
+		{"threshold", "--parties", "2"}, {"multikey", "--parties", "40"}, {"multikey", "--set", "M11-2-128", "--parties", "4"},
 		{"operations", "--field", "p64"}, {"operations", "--field", "p100"}, {"operations", "--dim", "100"}, {"operations", "--dim", "1024"},
 		{"operations", "--dim", "512", "--field", "p4096"}, {"kernels", "--list", "--dry-run"}, {"kernels", "--filter", "ntt", "--write", "x.md"},
 		{"paper", "--table", "none"}, {"paper", "--filter", "none"}, {"paper", "--filter", "("}, {"paper", "--set", "S14-64"}, {"paper", "--text"},

@@ -33,7 +33,7 @@ const (
 
 // What is wanted of key generation among three parties with the paper's set, and of a ciphertext by itself.
 const (
-	paperSet          = "L11-53"
+	paperSet          = "T11-53"
 	wantKeygenCPU     = 12
 	wantKeygenPeak    = 2e9
 	wantKeygenBytes   = 1.1e9

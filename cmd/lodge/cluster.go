@@ -40,6 +40,9 @@ func initCommand() *cobra.Command {
 			"their clients. All secrets of all parties are in one directory: this is for development.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := refuseLegacy(append([]string{o.Multikey}, o.Params...)...); err != nil {
+				return err
+			}
 			c, err := devnet.Write(args[0], o)
 			if err != nil {
 				return err

@@ -67,6 +67,9 @@ func composeInitCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			profiles := strings.Split(os.Getenv("COMPOSE_PROFILES"), ",")
 			o.Postgres = o.Postgres || slices.Contains(profiles, "postgres") || slices.Contains(profiles, "*")
+			if err := refuseLegacy(o.Params...); err != nil { // an existing cluster is installed again with the sets that it has
+				return err
+			}
 			made, err := devnet.Install(args[0], o, user)
 			switch {
 			case errors.Is(err, devnet.ErrOtherStore):

@@ -12,6 +12,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/lodge-mpc/lodge/services/config"
+	"github.com/lodge-mpc/lodge/services/plan"
 	"github.com/lodge-mpc/lodge/services/rpc"
 )
 
@@ -112,20 +113,23 @@ func checkConfig(path string, set []string) (configReport, error) {
 		roster, err := config.LoadRoster(path)
 		if err == nil {
 			r.Parties = len(roster.Parties)
+			if m := roster.Multikey; m != nil {
+				r.Warnings = plan.Warnings(m.Set)
+			}
 		}
 		return r, err
 	case data && !signing:
 		r.Of, r.Name = "coordinator", config.CoordinatorName
 		f, err := config.LoadCoordinator(path, set...)
 		if err == nil {
-			r.Listen, r.Parties, r.settings = f.Listen, len(f.Roster.Parties), f.Settings
+			r.Listen, r.Parties, r.settings, r.Warnings = f.Listen, len(f.Roster.Parties), f.Settings, warnings(f.Params)
 		}
 		return r.withSettings(), err
 	case owner && !signing:
 		r.Of = "evaluator"
 		f, err := config.LoadEvaluator(path, set...)
 		if err == nil {
-			r.Name, r.Listen, r.settings = f.Name, f.Listen, f.Settings
+			r.Name, r.Listen, r.settings, r.Warnings = f.Name, f.Listen, f.Settings, warnings(f.Params)
 		}
 		return r.withSettings(), err
 	case signing:
@@ -133,6 +137,7 @@ func checkConfig(path string, set []string) (configReport, error) {
 		f, err := config.LoadParty(path, set...)
 		if err == nil {
 			r.Name, r.Listen, r.Parties, r.settings = f.Name, f.Listen, len(f.Roster.Parties), f.Settings
+			r.Warnings = warnings(f.Policy.Params)
 			readers := f.Threshold.KeyReaders()
 			for i := range readers {
 				r.Warnings = append(r.Warnings, "threshold.rules: "+readers[i].Warning())
@@ -141,6 +146,15 @@ func checkConfig(path string, set []string) (configReport, error) {
 		return r.withSettings(), err
 	}
 	return r, errors.New("neither of a party (signing_key), nor of a coordinator (data_dir), nor of an evaluator (party), nor a roster (parties)")
+}
+
+// warnings are those about pinned sets.
+func warnings(pins []config.ParamsPin) []string {
+	var names []string
+	for _, p := range pins {
+		names = append(names, p.Name)
+	}
+	return plan.Warnings(names...)
 }
 
 func (r configReport) withSettings() configReport {
@@ -158,6 +172,7 @@ func printConfigs(w io.Writer, list []configReport) {
 			continue
 		case r.Of == "roster":
 			fmt.Fprintf(w, "%s: a roster of %d parties\n", r.File, r.Parties)
+			printWarnings(w, r)
 			continue
 		}
 		parties := ""
@@ -168,9 +183,13 @@ func printConfigs(w io.Writer, list []configReport) {
 		for _, s := range r.Settings {
 			fmt.Fprintf(w, "  %s: %s (%s)\n", s.Key, s.Value, s.From)
 		}
-		for _, warning := range r.Warnings {
-			fmt.Fprintf(w, "  warning: %s\n", warning)
-		}
+		printWarnings(w, r)
+	}
+}
+
+func printWarnings(w io.Writer, r configReport) {
+	for _, text := range r.Warnings {
+		fmt.Fprintf(w, "  warning: %s\n", text)
 	}
 }
 

@@ -54,6 +54,21 @@ func TestConfigCheck(t *testing.T) {
 	if out, err = run("check", filepath.Join(net.Dir, "ca.pem")); err == nil {
 		t.Errorf("a certificate is taken for a configuration: %s", out)
 	}
+	legacy, err := devnet.Write(filepath.Join(t.TempDir(), "legacy"), devnet.Options{Parties: 2, Params: []string{"insecure-8", "L11-53", "M11-4"}, Multikey: "M11-4", Insecure: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{legacy.Parties[0], legacy.Coordinator} {
+		out, err = run("check", path)
+		for _, want := range []string{"warning: set L11-53 is legacy (122.5 bits", "new keys are made with T11-53", "set M11-4 is legacy"} {
+			if err != nil || !strings.Contains(out, want) {
+				t.Errorf("%q is not in\n%s%v", want, out, err)
+			}
+		}
+	}
+	if out, err = run("check", filepath.Join(legacy.Dir, "roster.yaml")); err != nil || !strings.Contains(out, "warning: set M11-4 is legacy") {
+		t.Errorf("a roster with a legacy set: %v\n%s", err, out)
+	}
 	if out, err = run("keys", "party"); err != nil || !strings.Contains(out, "LODGE_CONFIG_POLICY_MAX_MEMORY") {
 		t.Errorf("%v\n%s", err, out)
 	}

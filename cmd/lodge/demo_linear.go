@@ -88,7 +88,7 @@ func runDemoLinear(cmd *cobra.Command, asJSON, keep bool) (err error) {
 	if err != nil {
 		return err
 	}
-	d := &linearRun{cluster: c, t: scheme.T, report: &linearDemo{Security: "passive", VectorSet: scheme.Name, ProductSet: linear.DefaultProduct}}
+	d := &linearRun{cluster: c, t: scheme.T, report: &linearDemo{Security: "passive_evaluator", VectorSet: scheme.Name, ProductSet: linear.DefaultProduct}}
 	if d.source, err = sample.Draw(crand.Reader, "demonstration of linear algebra"); err != nil {
 		return err
 	}
@@ -306,7 +306,8 @@ func (r *linearDemo) print(cmd *cobra.Command) error {
 	fmt.Fprintf(out, `
 An image of %d x %d pixels that one client shares, %d filters of %d x %d and weights of %d x %d that the other has:
 %s.
-Security: %s, clients and the party follow the protocol; sets %s and %s, 128 bits. No activations between the layers.
+Security: %s, which means that the party follows the protocol; sets %s, with inputs that the client proves, and %s.
+No activations between the layers.
 
   %-24s%12s%16s%14s%10s%12s
 `, demoSide, demoSide, demoFilters, demoKernel, demoKernel, demoClasses, demoHidden, verdict, r.Security, r.VectorSet, r.ProductSet,

@@ -46,7 +46,8 @@ type auctionRun struct {
 // multikeyReport is the outcome of `lodge demo multikey`.
 type multikeyReport struct {
 	Params         string     `json:"params"`
-	SecurityBits   float64    `json:"security_bits"` // 0: for tests
+	SecurityBits   float64    `json:"security_bits"` // against classical attacks; 0: for tests
+	QuantumBits    float64    `json:"quantum_security_bits"`
 	Bits           int        `json:"bits"`
 	Parties        []string   `json:"parties"`
 	Bids           []uint64   `json:"bids"`
@@ -108,6 +109,9 @@ func (o *demoMultikeyOptions) check() error {
 	set, err := multikey.Lookup(o.params)
 	if err != nil {
 		return invalid("`lodge params list` shows the sets for multi-key ciphertexts", "%v", err)
+	}
+	if err := refuseLegacy(o.params); err != nil {
+		return err
 	}
 	if most := min(set.Parties, maxDemoBidders); o.parties < 3 || o.parties > most {
 		return invalid(fmt.Sprintf("write 3 to %d: one of them is killed, and two are an auction", most), "--parties %d with %s", o.parties, set.Name)
@@ -188,8 +192,9 @@ func (d *multikeyRun) open() error {
 	}
 	d.scheme = context.Scheme
 	r := d.report
-	if f := d.scheme.Security(); !d.scheme.Insecure {
-		r.SecurityBits = min(f.Ring, f.LWE)
+	if !d.scheme.Insecure {
+		bits := d.scheme.Security().Least()
+		r.SecurityBits, r.QuantumBits = bits.Classical, bits.Quantum
 	}
 	for _, m := range d.net.Roster.Parties {
 		r.Parties, r.Bids = append(r.Parties, m.Name), append(r.Bids, rand.Uint64N(1<<r.Bits))

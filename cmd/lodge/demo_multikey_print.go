@@ -26,10 +26,7 @@ func (a *auctionRun) outcome() string {
 }
 
 func (r *multikeyReport) print(cmd *cobra.Command) error {
-	security := "none, a set for tests"
-	if r.SecurityBits > 0 {
-		security = fmt.Sprintf("2^%.0f by estimate", r.SecurityBits)
-	}
+	security := securityRecords{Classical: r.SecurityBits, Quantum: r.QuantumBits}.sentence(r.SecurityBits == 0)
 	bids := ""
 	for i, b := range r.Bids {
 		bids += fmt.Sprintf("   %s: %d", r.Parties[i], b)

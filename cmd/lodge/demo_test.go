@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/lodge-mpc/lodge/services/rpc"
 )
 
 // What cannot succeed is refused before any process starts, in words about the flag, and as JSON where that is asked.
@@ -65,10 +67,11 @@ func TestDemoRefusesFirst(t *testing.T) {
 	for want, args := range map[string][]string{
 		"--parties 2 with":  {"--parties", "2"},
 		"--parties 5 with":  {"--parties", "5"},
-		"--parties 9 with":  {"--params", "M11-16", "--parties", "9"},
+		"--parties 9 with":  {"--params", "M11-16-128", "--parties", "9"},
 		"--bits 0":          {"--bits", "0"},
 		"--bits 17":         {"--bits", "17"},
-		"multi-key":         {"--params", "L11-50"},
+		"multi-key":         {"--params", "T11-4"},
+		"legacy":            {"--params", "M11-4"},
 		"sets for multi-ke": {"--params", "M11-5"},
 	} {
 		if _, err := runLodge(t, append([]string{"demo", "multikey"}, args...)...); err == nil || !strings.Contains(err.Error(), want) {
@@ -98,7 +101,7 @@ func TestDemoMultikeyFitsOnAScreen(t *testing.T) {
 		AnswerBytes: 1 << 20, Decryptors: []string{"p0", "p1", "p2", "p3", "p4", "p5", "p6", "p7"},
 	}
 	r := multikeyReport{
-		Params: "insecure-M11-III", SecurityBits: 112, Bits: 16, KeysSeconds: 123.45, KeyBytes: 1 << 30, SpreadSeconds: 1234.5, EncryptSeconds: 12.3,
+		Params: "insecure-M11-III", SecurityBits: 112, QuantumBits: 103.5, Bits: 16, KeysSeconds: 123.45, KeyBytes: 1 << 30, SpreadSeconds: 1234.5, EncryptSeconds: 12.3,
 		BidBytes: 1 << 10, MasksSeconds: 123.4, Masks: demoMasks, Evaluator: "p0", All: run, Killed: "p7", RefusedCode: "unavailable",
 		Refused: "the multi-key keys bc2bdac8e45451f9 are those of no party that answers; no answer of p7 (unavailable)", Others: run, TotalSeconds: 12345.6,
 	}
@@ -164,7 +167,7 @@ func TestInitJSON(t *testing.T) {
 // What `lodge demo decrypt` says fits on a screen.
 func TestDemoThresholdFitsOnAScreen(t *testing.T) {
 	r := thresholdReport{
-		Parties: 7, Quorum: 4, Params: "L11-50", SecurityBits: 128, KeygenSecurity: "passive", Values: 1024, Correct: 2048, KeygenSeconds: 1234.5,
+		Parties: 7, Quorum: 4, Params: "T11-4", SecurityBits: 128.4, QuantumBits: 111.6, KeygenSecurity: "passive", Values: 1024, Correct: 2048, KeygenSeconds: 1234.5,
 		KeygenSentBytes: 1 << 40, Quorums: 35, Masks: 4096, MasksSentBytes: 1e6, Killed: "p6", Used: []string{"p0", "p1", "p2", "p3"},
 		RequestBytes: 1 << 30, AnswerBytes: 1 << 20, PaperFailure: 1e-9, PaperAnswerBytes: 1 << 20,
 	}
@@ -187,5 +190,25 @@ func TestDemoThresholdFitsOnAScreen(t *testing.T) {
 		if !strings.Contains(out.String(), word) {
 			t.Errorf("no %q in %s", word, out.String())
 		}
+	}
+}
+
+// Nothing new is set up with a legacy set, and the refusal names the successor.
+func TestLegacySetsAreRefused(t *testing.T) {
+	dir := t.TempDir()
+	for set, args := range map[string][]string{
+		"M11-4-128": {"init", dir + "/a", "--multikey", "M11-4"},
+		"T11-53":    {"init", dir + "/b", "--params", "L11-53"},
+		"T11-4":     {"demo", "decrypt", "--params", "L11-50"},
+		"M11-8-128": {"demo", "multikey", "--params", "M11-8"},
+	} {
+		_, err := runLodge(t, args...)
+		var refusal *rpc.Error
+		if !errors.As(err, &refusal) || refusal.Code != rpc.PolicyRefused || !strings.Contains(err.Error(), "new keys are made with "+set) {
+			t.Errorf("%v: %v", args, err)
+		}
+	}
+	if list, err := os.ReadDir(dir); err != nil || len(list) > 0 {
+		t.Errorf("left behind: %v, %v", list, err)
 	}
 }

@@ -29,7 +29,8 @@ type thresholdReport struct {
 	Parties          int      `json:"parties"`
 	Quorum           int      `json:"quorum_size"`
 	Params           string   `json:"params"`
-	SecurityBits     float64  `json:"security_bits"` // 0: for tests
+	SecurityBits     float64  `json:"security_bits"` // against classical attacks; 0: for tests
+	QuantumBits      float64  `json:"quantum_security_bits"`
 	KeygenSecurity   string   `json:"keygen_security"`
 	Values           int      `json:"values"`
 	Correct          int      `json:"correct"`
@@ -122,6 +123,9 @@ func (o *demoThresholdOptions) check(changed func(string) bool) error {
 	}
 	if _, err := lwe.Lookup(o.params); err != nil {
 		return invalid("`lodge params list` shows the sets for threshold keys", "%v", err)
+	}
+	if err := refuseLegacy(o.params); err != nil {
+		return err
 	}
 	if err := checkParties(o.parties); err != nil {
 		return err
@@ -303,7 +307,9 @@ func (c *cluster) useThreshold(ctx context.Context, r *thresholdReport, epoch ui
 // describe says what the keys are like.
 func (r *thresholdReport) describe(k *threshold.Key) {
 	s := k.Scheme()
-	r.KeygenSecurity, r.KeyBytes, r.SecurityBits = k.Security, k.KeyBytes, min(s.Security().Ring, s.Security().Switch)
+	bits := thresholdSecurity(s.Set)
+	r.QuantumBits = bits.Quantum
+	r.KeygenSecurity, r.KeyBytes, r.SecurityBits = k.Security, k.KeyBytes, bits.Classical
 	if p, err := decrypt.ParamsOf(s, k.Threshold, true); err == nil {
 		noise := s.NoiseOf(len(k.Holders), k.Threshold)
 		r.PaperFailure = decrypt.FailureProbability(p.Kind, p.Modulus, p.Parties, noise.Bootstrapped())
@@ -379,10 +385,7 @@ func (c *cluster) compute(ctx context.Context, r *thresholdReport, k *threshold.
 }
 
 func (r *thresholdReport) print(cmd *cobra.Command) error {
-	security := "for tests: no security"
-	if r.SecurityBits > 0 {
-		security = fmt.Sprintf("2^%.0f by estimate", r.SecurityBits)
-	}
+	security := securityRecords{Classical: r.SecurityBits, Quantum: r.QuantumBits}.sentence(r.SecurityBits == 0)
 	_, err := fmt.Fprintf(cmd.OutOrStdout(), `
 A client computed on %d encrypted values with %s, party %s was killed, and %s decrypted: any %d of %d do.
 Security: %s; honest majority at key generation, at most %d of the %d at decryption, all following the protocol.

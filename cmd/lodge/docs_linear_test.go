@@ -40,7 +40,7 @@ func TestLinearDocument(t *testing.T) {
 			if shape[0] == 4096 && packing == linear.Forward {
 				continue
 			}
-			p, err := schemes[linear.DefaultVector].PlanVector(shape[0], shape[1], packing, 0)
+			p, err := schemes[linear.Unproved].PlanVector(shape[0], shape[1], packing, 0)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -48,15 +48,15 @@ func TestLinearDocument(t *testing.T) {
 				p.Rows, p.Cols, p.Packing, p.PerAnswer, p.Width, count(p.UpBytes()), count(p.DownBytes()))
 		}
 	}
-	proved, err := schemes[linear.DefaultProved].PlanVector(4000, 2000, linear.Double, 0)
+	proved, err := schemes[linear.DefaultVector].PlanVector(4000, 2000, linear.Double, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	demand("\n| 4000 x 2000, inputs proved | %v %d x %d | %s | %s |\n", proved.Packing, proved.PerAnswer, proved.Width, count(proved.UpBytes()), count(proved.DownBytes()))
-	set := schemes[linear.DefaultProved]
+	set := schemes[linear.DefaultVector]
 	demand("\n- **Cost.** Each ciphertext has %s bytes of proof beside its own %s,", count(set.ProofFrameSize(2)), count(set.CiphertextSize()))
 	rows-- // which is no row
-	batch, err := schemes[linear.DefaultVector].PlanBatch(124*124, 4, 12, 1)
+	batch, err := schemes[linear.Unproved].PlanBatch(124*124, 4, 12, 1)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,8 +22,9 @@ func multikeyRows(t *testing.T) (sets, noise []string) {
 			t.Fatal(err)
 		}
 		n, security := set.Noise(set.Parties), "none"
-		if f := set.Security(); f.Ring > 0 {
-			security = fmt.Sprintf("%.1f, %.1f", f.Ring, f.LWE)
+		if set.LogN >= 11 {
+			f := set.Security()
+			security = fmt.Sprintf("%.1f, %.1f (%.1f)", f.Ring.Classical, f.LWE.Classical, f.Least().Quantum)
 		}
 		sets = append(sets, fmt.Sprintf("| `%s` | %d | %s | 2^%.0f | 2^%.0f | %.1f MB | %.0f MB |", set.Name, set.Parties, security,
 			n.Failure(n.Gate()), n.WorstFailure(), float64(s.KeySize())/1e6, float64(s.KeyMemory())/1e6))

@@ -27,7 +27,7 @@ lodge bench all --write docs/benchmarks.md`,
 	"bench kernels": `lodge bench kernels --filter 'ntt|matmul' --text
 lodge bench kernels --list`,
 	"bench linear":   `lodge bench linear --filter vector`,
-	"bench multikey": `lodge bench multikey --set M11-4`,
+	"bench multikey": `lodge bench multikey --set M11-4-128`,
 	"bench operations": `lodge bench operations --set S14-64 --duration 5s
 lodge bench operations --field p512 --dim 256 --dry-run`,
 	"bench paper": `lodge bench paper --dry-run
@@ -114,7 +114,7 @@ lodge keys encrypt 1 --in values --encoding padded --keys epoch-1.keys --out sec
 	"keys fetch": `lodge keys fetch 1 --out epoch-1.keys --cluster cluster
 lodge keys fetch 1 --evaluation --out epoch-1.keys --cluster cluster`,
 	"keys generate": `lodge keys generate --cluster cluster --wait
-lodge keys generate --threshold 1 --holders p0,p1,p2 --params L11-50 --cluster cluster`,
+lodge keys generate --threshold 1 --holders p0,p1,p2 --params T11-4 --cluster cluster`,
 	"keys list": `lodge keys list --cluster cluster`,
 	"keys masks": `lodge keys masks 1 --every-quorum --count 1000 --cluster cluster --wait
 lodge keys masks 1 --quorum p0,p2 --form paper --cluster cluster`,
@@ -161,7 +161,7 @@ lodge mk evaluate auction.netlist --in alice.mk --in bob.mk --party p0 --cluster
 lodge params list --all --json`,
 	"params show": `lodge params show S14-32
 lodge params show S14-32 --field p128 --parties 5 --dim 128
-lodge params show L11-50`,
+lodge params show T11-4`,
 	"party": `lodge party --config cluster/p0/party.yaml`,
 	"release": `lodge release ID --cluster cluster --dry-run
 lodge release ID --cluster cluster`,

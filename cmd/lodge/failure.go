@@ -17,6 +17,7 @@ import (
 	"github.com/lodge-mpc/lodge/clients/go/tuplefile"
 	"github.com/lodge-mpc/lodge/clients/go/verify"
 	"github.com/lodge-mpc/lodge/engine/params"
+	"github.com/lodge-mpc/lodge/services/audit"
 	"github.com/lodge-mpc/lodge/services/rpc"
 	"github.com/lodge-mpc/lodge/services/store"
 	"github.com/lodge-mpc/lodge/services/vault"
@@ -24,8 +25,8 @@ import (
 
 // Codes of failures that no server makes, beside those of package rpc.
 const (
-	checkFailed rpc.Code = "check_failed" // all could be looked at, and something is wrong
-	badShares   rpc.Code = "bad_shares"   // a directory or stream of shares is not what it says it is
+	checkFailed          = rpc.CheckFailed // all could be looked at, and something is wrong
+	badShares   rpc.Code = "bad_shares"    // a directory or stream of shares is not what it says it is
 )
 
 // errInterrupted is the error of a command that a signal ended.
@@ -169,6 +170,7 @@ var kinds = []struct {
 	{vault.ErrExists, rpc.Conflict, ""},
 	{vault.ErrState, rpc.Conflict, ""},
 	{vault.ErrQuarantine, rpc.Quarantined, "see `lodge store quarantine`"},
+	{store.ErrDamaged, checkFailed, "keep a copy of the store as it is, check its disk, and follow \"A damaged store\" in docs/operations/disaster-recovery.md"},
 	{store.ErrInUse, rpc.Conflict, "stop the party first"},
 	{params.ErrUse, rpc.Invalid, "`lodge params show` says what fits"},
 	{syscall.ENOSPC, rpc.Unavailable, "make room on the disk"},
@@ -190,6 +192,9 @@ func typed(err error) *rpc.Error {
 		if errors.Is(err, k.is) {
 			return rpc.Errorf(k.code, k.next, "%s", err.Error())
 		}
+	}
+	if broken := (*audit.BrokenError)(nil); errors.As(err, &broken) {
+		return rpc.Errorf(checkFailed, "keep the log as it is, and put back the one that belongs to this store: `lodge audit verify` says more", "%s", err.Error())
 	}
 	if unknown := (*params.UnknownError)(nil); errors.As(err, &unknown) {
 		return rpc.Errorf(rpc.Invalid, "write one of "+strings.Join(unknown.Known, ", ")+"; `lodge params list --all` names all sets", "unknown %s %q",

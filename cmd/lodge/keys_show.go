@@ -19,6 +19,7 @@ type thresholdRecord struct {
 	Epoch     uint64 `json:"epoch"`
 	State     string `json:"state"`
 	Params    string `json:"params"`
+	Successor string `json:"successor,omitempty"` // of a legacy set
 	Digest    string `json:"digest"`
 	Threshold int    `json:"threshold"`
 	Quorum    int    `json:"quorum"` // how many holders decrypt
@@ -36,12 +37,6 @@ type thresholdRecord struct {
 	Flooded       uint64   `json:"flooded,omitempty"`
 	FloodingLimit uint64   `json:"flooding_limit,omitempty"` // ciphertexts that a holder answers for with flooding
 	Flooders      []string `json:"flooders,omitempty"`       // those that do, of those that are up
-}
-
-// securityRecords are estimates of log2 of the cost of an attack on the secrets.
-type securityRecords struct {
-	Ring   float64 `json:"ring"`
-	Switch float64 `json:"switch"`
 }
 
 type holderRecord struct {
@@ -84,14 +79,16 @@ func describeThreshold(k *threshold.Key, names []string) (*thresholdRecord, erro
 	}
 	if s := k.Scheme(); s != nil {
 		r.Sizes = thresholdSizes{PublicKey: s.ChunkSize(0), Evaluation: k.KeyBytes, LWE: s.LWESize(), Ring: s.RingSize()}
-		r.Security, r.Forms = securityRecords{s.Security().Ring, s.Security().Switch}, formsOf(s, len(k.Holders), k.Threshold)
+		r.Successor = s.Successor
+		r.Security, r.Forms = thresholdSecurity(s.Set), formsOf(s, len(k.Holders), k.Threshold)
 	}
 	if s := k.BGV(); s != nil {
 		r.Sizes = thresholdSizes{PublicKey: s.ChunkSize(), Evaluation: k.KeyBytes, BGV: s.CiphertextSize(s.MaxLevel())}
 		r.Security, r.Forms = bgvSecurity(s.Set), bgvForms(s, k.Threshold)
 	}
 	if set := k.Multikey(); set != nil {
-		r.Group, r.Security = true, securityRecords{set.Security().Ring, set.Security().LWE}
+		r.Successor = set.Successor
+		r.Group, r.Security = true, multikeySecurity(set)
 	}
 	for i, p := range k.Holders {
 		h := holderRecord{Share: i}
@@ -154,11 +151,7 @@ func (r *thresholdRecord) print(w io.Writer) error {
 		fmt.Fprintf(t, "threshold\tany %d of %d holders decrypt\n", r.Quorum, len(r.Holders))
 		fmt.Fprintf(t, "key generation\t%s: honest majority, parties that follow the protocol\n", orDash(r.KeygenSecurity))
 	}
-	security := "for tests: no security"
-	if r.Security.Ring > 0 {
-		security = fmt.Sprintf("2^%.0f by estimate", min(r.Security.Ring, r.Security.Switch))
-	}
-	fmt.Fprintf(t, "parameters\t%s, security %s\n", r.Params, security)
+	fmt.Fprintf(t, "parameters\t%s, security %s\n", setName(r.Params, false, r.Successor), r.Security.sentence(r.Security.Classical == 0))
 	fmt.Fprintf(t, "digest\t%s\n", r.Digest)
 	fmt.Fprintf(t, "created\t%s\n", r.Created)
 	if r.Sizes.BGV > 0 {

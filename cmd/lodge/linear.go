@@ -18,8 +18,9 @@ import (
 )
 
 // linearText says what linear algebra is secure against; every text about it begins with it.
-const linearText = "Two-party linear algebra is passively secure: against clients and a party that follow the protocol. Parties refuse it\n" +
-	"unless their operators have set allow_passive_linear. docs/linear.md says more.\n\n"
+const linearText = "Two-party linear algebra is secure against a party that follows the protocol. Clients that share a product prove that\n" +
+	"their inputs are well formed. Parties refuse all of this unless their operators have set allow_passive_linear, and inputs\n" +
+	"without proofs unless they have set allow_unproved_linear too. docs/linear.md says more.\n\n"
 
 // filesText says what files there are.
 const filesText = "Files are NumPy's (.npy), or JSON (.json) with an array of numbers, or of rows of them."
@@ -35,7 +36,7 @@ func linearCommand() *cobra.Command {
 	o := &multiplier{}
 	cmd := &cobra.Command{
 		Use:   "linear",
-		Short: "Have a party multiply matrices and vectors that are encrypted or shared (passively secure)",
+		Short: "Have a party multiply matrices and vectors that are encrypted or shared (the party follows the protocol)",
 		Long: linearText + "multiply sends two encrypted matrices. vector and batch are the two ends of products on shares, of which one has the\n" +
 			"key and the other what is multiplied with; split and join make shares, and numbers of them.\n\n" + filesText,
 	}
@@ -43,7 +44,7 @@ func linearCommand() *cobra.Command {
 	f.StringVar(&o.cluster, "cluster", "", clusterUsage)
 	f.StringVar(&o.client, "client", "", "configuration of the client (default CLUSTER/clients/"+devnet.App+".yaml)")
 	f.StringVar(&o.party, "party", "", "party that multiplies (default: the client's own, or else the first)")
-	f.StringVar(&o.set, "set", "", "parameter set (default "+linear.DefaultProduct+" for encrypted matrices, and "+linear.DefaultVector+")")
+	f.StringVar(&o.set, "set", "", "parameter set (default "+linear.DefaultProduct+" for encrypted matrices, and "+linear.DefaultVector+" for shares)")
 	f.BoolVar(&o.json, "json", false, "write JSON")
 	complete(cmd, "set", linear.Names)
 	cmd.AddCommand(o.setsCommand(), o.multiplyCommand(), o.vectorCommand(), o.batchCommand(), o.splitCommand(), o.joinCommand())

@@ -47,7 +47,7 @@ func TestLinearCommand(t *testing.T) {
 	l.shows([]string{"linear", "sets"}, "V13-32", "P13-40")
 
 	// A matrix of numbers times a shared vector of numbers.
-	small := []string{"--set", "insecure-V6-32"}
+	small := []string{"--set", "insecure-V6-32-proved"}
 	run := func(args ...string) []string { return append(append([]string{"linear"}, args...), small...) }
 	v := put("v.json", "[0.5, -1.25, 2]")
 	m := put("m.json", "[[1.5, 2, -3], [0.25, 0, 1]]")
@@ -123,6 +123,7 @@ func linearRefusals(t *testing.T, l *live, path func(string) string, put func(na
 		l.refuses(rpc.Invalid, "bad.json", multiply(put("bad.json", text), b, "--out", out)...)
 	}
 	l.refuses(rpc.Invalid, "no integer", multiply(put("half.json", "[[0.5]]"), put("one.json", "[[1]]"), "--out", out)...)
+	l.refuses(rpc.PolicyRefused, "allow_unproved_linear", "linear", "vector", "--with", "client-p0", "--run", runID, "--share", v0, "--rows", "2", "--out", out, "--set", "insecure-V6-32")
 	l.refuses(rpc.Invalid, "there is no party", multiply(a, b, "--party", "p9", "--out", out)...)
 	vector := func(more ...string) []string {
 		return append(append([]string{"linear", "vector", "--with", "client-p0", "--out", out}, set...), more...)

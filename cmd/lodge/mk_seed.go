@@ -62,6 +62,9 @@ func seedCommitCommand() *cobra.Command {
 			if err != nil {
 				return misconfigured(err)
 			}
+			if err := refuseLegacy(set); err != nil {
+				return err
+			}
 			c, err := toss.New(label, set, founders)
 			if err != nil {
 				return tossed(err)

@@ -62,7 +62,7 @@ func paramsListCommand() *cobra.Command {
 			if err := printSets(cmd.OutOrStdout(), list); err != nil {
 				return err
 			}
-			fmt.Fprintln(cmd.OutOrStdout(), "\nKEYS says whether parties prove their shares of the keys. "+
+			fmt.Fprintln(cmd.OutOrStdout(), "\n"+securityNote+"KEYS says whether parties prove their shares of the keys. "+
 				"Where a set has no room for that, key generation is passively secure.\n\nFor threshold keys, whose key generation is passively secure:")
 			if err := printThresholdSets(cmd.OutOrStdout(), thresholds); err != nil {
 				return err
@@ -133,7 +133,8 @@ type setSummary struct {
 	Default          bool     `json:"default"`
 	LogN             int      `json:"log_n"`
 	LogQ             float64  `json:"log_q"`
-	SecurityLimit    int      `json:"log_q_limit"` // 0: no secure limit is known for this degree
+	Classical        float64  `json:"classical_bits"`
+	Quantum          float64  `json:"quantum_bits"`
 	Primes           int      `json:"primes"`
 	DigitPrimes      int      `json:"digit_primes"`
 	Secret           string   `json:"secret"`
@@ -152,9 +153,10 @@ type setSummary struct {
 
 func summarize(s *params.Set) setSummary {
 	hash := s.Hash()
+	bits := s.Security()
 	sum := setSummary{
 		Name: s.Name, Default: s.Name == params.Default, LogN: s.LogN, LogQ: s.LogQ(),
-		SecurityLimit: params.SecurityLimit(s.LogN), Primes: len(s.Q), DigitPrimes: s.DigitPrimes,
+		Classical: bits.Classical, Quantum: bits.Quantum, Primes: len(s.Q), DigitPrimes: s.DigitPrimes,
 		Secret: s.Secret.String(), Keys: s.Keys, KeygenSecurity: s.KeygenSecurity(), LogB: s.LogB,
 		LambdaDDec: s.LambdaDDec, LambdaSnd: s.LambdaSnd, LambdaSim: s.LambdaSim,
 		StatSecurityBits: s.StatSecurityBits(), Served: s.StatSecurityBits() >= params.MinStatSecurity,
@@ -168,17 +170,10 @@ func summarize(s *params.Set) setSummary {
 
 func printSets(w io.Writer, list []setSummary) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "SET\tN\tLOG Q\tLIMIT\tPRIMES\tDIGIT\tB\tSECRET\tKEYS\tFLOODING\tSTATISTICAL\tFIELDS")
+	fmt.Fprintln(t, "SET\tN\tLOG Q\tSECURITY\tPRIMES\tDIGIT\tB\tSECRET\tKEYS\tFLOODING\tSTATISTICAL\tFIELDS")
 	for _, s := range list {
-		name := s.Name
-		if s.Default {
-			name += " (default)"
-		}
-		limit := fmt.Sprint(s.SecurityLimit)
-		if s.Insecure {
-			limit = "insecure"
-		}
-		fmt.Fprintf(t, "%s\t2^%d\t%.1f\t%s\t%d\t%d\t~2^%d\t%s\t%s\t%d\t%s\t%s\n", name, s.LogN, s.LogQ, limit, s.Primes,
+		bits := securityRecords{Classical: s.Classical, Quantum: s.Quantum}
+		fmt.Fprintf(t, "%s\t2^%d\t%.1f\t%s\t%d\t%d\t~2^%d\t%s\t%s\t%d\t%s\t%s\n", setName(s.Name, s.Default, ""), s.LogN, s.LogQ, bits.column(s.Insecure), s.Primes,
 			s.DigitPrimes, s.LogB, s.Secret, s.Keys, s.LambdaDDec, statistical(s), fieldRange(s.Fields))
 	}
 	return t.Flush()

@@ -66,17 +66,11 @@ func printBGVSets(w io.Writer, list []*bgvSummary) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "SET\tN\tLOG QP\tLEVELS\tMESSAGES MODULO\tSECURITY\tFLOODING\tPUBLIC KEYS\tCIPHERTEXT")
 	for _, s := range list {
-		name, security, flooding := s.Name, "2^128", "none"
-		if s.Default {
-			name += " (default)"
-		}
-		if s.Insecure {
-			security = "insecure"
-		}
+		flooding := "none"
 		if s.Flooding {
 			flooding = fmt.Sprintf("2^%d, from level %d", s.LogDecryptions, s.FloodLevel)
 		}
-		fmt.Fprintf(t, "%s\t2^%d\t%.1f\t%d\t%d\t%s\t%s\t%s\t%s\n", name, s.LogN, s.LogQP, s.Levels, s.T, security, flooding, amount(float64(s.Sizes.Evaluation)),
+		fmt.Fprintf(t, "%s\t2^%d\t%.1f\t%d\t%d\t%s\t%s\t%s\t%s\n", setName(s.Name, s.Default, ""), s.LogN, s.LogQP, s.Levels, s.T, s.Security.column(s.Insecure), flooding, amount(float64(s.Sizes.Evaluation)),
 			amount(float64(s.Sizes.BGV)))
 	}
 	return t.Flush()

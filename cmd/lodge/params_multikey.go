@@ -27,6 +27,7 @@ type multikeySummary struct {
 	KeyBytes  int             `json:"key_bytes"`        // to publish
 	Gate      float64         `json:"log_gate_failure"` // of operands with a key of each, that are results of multiplexers
 	Insecure  bool            `json:"insecure"`
+	Successor string          `json:"successor,omitempty"` // of a legacy set
 	Hash      string          `json:"hash"`
 	Quorums   []multikeyUse   `json:"quorums"` // none: its noise is too much for decryption
 }
@@ -45,10 +46,10 @@ func summarizeMultikey(set *multikey.Set) (*multikeySummary, error) {
 	if err != nil {
 		return nil, err
 	}
-	hash, f := set.Hash(), set.Security()
+	hash := set.Hash()
 	r := &multikeySummary{
 		Name: set.Name, Threshold: true, Scheme: "multikey", Default: set.Name == multikey.Default, Parties: set.Parties, LogN: set.LogN, Dim: set.Dim,
-		Security: securityRecords{f.Ring, f.LWE}, KeyBytes: s.KeySize(),
+		Security: multikeySecurity(set), Successor: set.Successor, KeyBytes: s.KeySize(),
 		Gate: math.Round(10*set.Noise(set.Parties).WorstFailure()) / 10, Insecure: set.Insecure, Hash: hex.EncodeToString(hash[:]), Quorums: []multikeyUse{},
 	}
 	for n := 2; n <= set.Parties; n++ {
@@ -62,6 +63,15 @@ func summarizeMultikey(set *multikey.Set) (*multikeySummary, error) {
 		})
 	}
 	return r, nil
+}
+
+// multikeySecurity is the estimate for a set of multi-key ciphertexts; none for one in a ring for tests.
+func multikeySecurity(s *multikey.Set) securityRecords {
+	if s.LogN < 11 {
+		return securityRecords{}
+	}
+	bits := s.Security()
+	return securityOf(bits.Ring, bits.LWE)
 }
 
 // multikeySets are those that are secure, or all.
@@ -80,18 +90,11 @@ func printMultikeySets(w io.Writer, list []*multikeySummary) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "SET\tPARTIES\tN\tDIMENSION\tSECURITY\tA GATE FAILS\tKEYS")
 	for _, s := range list {
-		name := s.Name
-		if s.Default {
-			name += " (default)"
+		security := s.Security.column(s.Security.Classical == 0)
+		if s.Insecure && s.Security.Classical > 0 { // the paper's sets have some
+			security += ", insecure"
 		}
-		security := "insecure"
-		if least := min(s.Security.Ring, s.Security.Switch); least > 0 { // those of the paper have some
-			security = fmt.Sprintf("2^%.0f", least)
-			if s.Insecure {
-				security += ", insecure"
-			}
-		}
-		fmt.Fprintf(t, "%s\t%d\t2^%d\t%d\t%s\t2^%.0f\t%s\n", name, s.Parties, s.LogN, s.Dim, security, s.Gate, amount(float64(s.KeyBytes)))
+		fmt.Fprintf(t, "%s\t%d\t2^%d\t%d\t%s\t2^%.0f\t%s\n", setName(s.Name, s.Default, s.Successor), s.Parties, s.LogN, s.Dim, security, s.Gate, amount(float64(s.KeyBytes)))
 	}
 	return t.Flush()
 }
@@ -112,7 +115,7 @@ func showMultikeySet(cmd *cobra.Command, set *multikey.Set, field string, asJSON
 	if err := printMultikeySets(w, []*multikeySummary{r}); err != nil {
 		return err
 	}
-	fmt.Fprintf(w, "\nhash %s\n\n", r.Hash)
+	fmt.Fprintf(w, "\n%shash      %s\n\n", legacyLine(set.CheckNewKeys()), r.Hash)
 	if len(r.Quorums) == 0 {
 		_, err := fmt.Fprintln(w, "its noise is too much for joint decryption")
 		return err

@@ -30,7 +30,7 @@ func TestParamsList(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"S14-32 (default)", "S14-64", "S13-8", "S13-16", "S15-128", "p64..p4096", "passive", "L11-50 (default)", "2^134", "B13-17 (default)", "2^20, from level 1", "M11-4 (default)"} {
+	for _, want := range []string{"S14-32 (default)", "S14-64", "S13-8", "S13-16", "S15-128", "p64..p4096", "passive", "T11-4 (default)", "128.4 (111.6)", "2^-135", "L11-53 (legacy: new keys use T11-53)", "128.0 (118.2)", "B13-17 (default)", "2^20, from level 1", "M11-4-128 (default)", "M11-4 (legacy: new keys use M11-4-128)"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, out)
 		}
@@ -51,26 +51,26 @@ func TestParamsList(t *testing.T) {
 }
 
 func TestParamsShowMultikey(t *testing.T) {
-	out, err := runParams(t, "show", "M11-4")
+	out, err := runParams(t, "show", "M11-4-128")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"2^134", "2^-65", "62.4 MB", "6 bits", "hash "} {
+	for _, want := range []string{"128.3 (106.7)", "2^-166", "82.2 MB", "6 bits", "hash "} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, out)
 		}
 	}
-	if out, err = runParams(t, "show", "insecure-M11-V"); err != nil || !strings.Contains(out, "too much for joint decryption") || !strings.Contains(out, "2^113, insecure") {
+	if out, err = runParams(t, "show", "insecure-M11-V"); err != nil || !strings.Contains(out, "too much for joint decryption") || !strings.Contains(out, "103.6 (86.6), insecure") {
 		t.Errorf("%v in\n%s", err, out)
 	}
-	if out, err = runParams(t, "show", "insecure-M8-32"); err != nil || !strings.Contains(out, " insecure") || strings.Contains(out, "2^0") {
+	if out, err = runParams(t, "show", "insecure-M8-32"); err != nil || !strings.Contains(out, " insecure") || strings.Contains(out, "0.0 (0.0)") {
 		t.Errorf("%v in\n%s", err, out)
 	}
 	var d multikeySummary
-	if out, err = runParams(t, "show", "M11-16", "--json"); err != nil || json.Unmarshal([]byte(out), &d) != nil || len(d.Quorums) != 15 || d.Quorums[14].LogFailure > -60 {
+	if out, err = runParams(t, "show", "M11-16-128", "--json"); err != nil || json.Unmarshal([]byte(out), &d) != nil || len(d.Quorums) != 15 || d.Quorums[14].LogFailure > -128 {
 		t.Errorf("%v: %+v", err, d)
 	}
-	if _, err = runParams(t, "show", "M11-4", "--field", "p64"); err == nil {
+	if _, err = runParams(t, "show", "M11-4-128", "--field", "p64"); err == nil {
 		t.Error("a field of a set that has none")
 	}
 }
@@ -174,26 +174,29 @@ func TestWeakStatisticalSecurityIsFlagged(t *testing.T) {
 
 // Sets for threshold keys say what they are good for.
 func TestParamsShowThreshold(t *testing.T) {
-	out, err := runParams(t, "show", "L11-50")
+	out, err := runParams(t, "show", "T11-4")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"2^141.1 of the ring secret", "never", "0..15", "passive"} {
+	for _, want := range []string{"136.7 bits of the ring secret", "111.6 against quantum", "never", "0..15", "passive"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, out)
 		}
 	}
-	if out, err = runParams(t, "show", "L11-53", "--json"); err != nil {
+	if out, err = runParams(t, "show", "T11-53", "--json"); err != nil {
 		t.Fatal(err)
 	}
 	var d thresholdSetDetail
 	if err := json.Unmarshal([]byte(out), &d); err != nil {
 		t.Fatal(err)
 	}
-	if !d.Threshold || d.P != 16 || len(d.Noise) != 4 || len(d.Noise[0].Forms) != 2 || d.Noise[0].Forms[1].FailureProbability <= 0 || d.Noise[0].Lookup > -60 {
+	if !d.Threshold || d.P != 16 || len(d.Noise) != 4 || len(d.Noise[0].Forms) != 2 || d.Noise[0].Forms[1].FailureProbability <= 0 || d.Noise[0].Lookup > -128 {
 		t.Errorf("%+v", d)
 	}
-	if _, err = runParams(t, "show", "L11-50", "--field", "p64"); err == nil {
+	if out, err = runParams(t, "show", "L11-53"); err != nil || !strings.Contains(out, "legacy    set L11-53 is legacy (122.5 bits of classical security") {
+		t.Errorf("a legacy set: %v in\n%s", err, out)
+	}
+	if _, err = runParams(t, "show", "T11-4", "--field", "p64"); err == nil {
 		t.Error("a set for threshold keys has a field")
 	}
 }

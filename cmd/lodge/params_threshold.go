@@ -26,6 +26,8 @@ type thresholdSummary struct {
 	P              uint64          `json:"p"` // messages are from 0 to p-1
 	Dim            int             `json:"dim"`
 	Security       securityRecords `json:"security_bits"`
+	Lookup         float64         `json:"log_lookup_failure"`  // of sums of results, for any number of holders
+	Successor      string          `json:"successor,omitempty"` // of a legacy set
 	KeygenSecurity string          `json:"keygen_security"`
 	Sizes          thresholdSizes  `json:"bytes"`
 	Insecure       bool            `json:"insecure"`
@@ -40,7 +42,7 @@ func summarizeThreshold(set *lwe.Set) (*thresholdSummary, error) {
 	hash := set.Hash()
 	r := &thresholdSummary{
 		Name: set.Name, Threshold: true, Default: set.Name == lwe.Default, LogN: set.LogN, Q: fmt.Sprint(set.Q), LogQ: math.Round(100*math.Log2(float64(set.Q))) / 100,
-		P: set.P, Dim: set.Dim, Security: securityRecords{set.Security().Ring, set.Security().Switch}, KeygenSecurity: "passive", Insecure: set.Insecure,
+		P: set.P, Dim: set.Dim, Security: thresholdSecurity(set), Lookup: math.Round(10*set.LookupFailure()) / 10, Successor: set.Successor, KeygenSecurity: "passive", Insecure: set.Insecure,
 		Hash: hex.EncodeToString(hash[:]), Sizes: thresholdSizes{PublicKey: s.ChunkSize(0), Evaluation: lwe.HeaderSize, LWE: s.LWESize(), Ring: s.RingSize()},
 	}
 	for i := range s.Chunks() {
@@ -61,16 +63,9 @@ func thresholdSets(all bool) (list []*thresholdSummary) {
 
 func printThresholdSets(w io.Writer, list []*thresholdSummary) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "SET\tN\tLOG Q\tMESSAGES\tDIMENSION\tSECURITY\tPUBLIC KEYS\tCIPHERTEXT\tRING CIPHERTEXT")
+	fmt.Fprintln(t, "SET\tN\tLOG Q\tMESSAGES\tDIMENSION\tSECURITY\tA LOOK-UP FAILS\tPUBLIC KEYS\tCIPHERTEXT\tRING CIPHERTEXT")
 	for _, s := range list {
-		name, security := s.Name, fmt.Sprintf("2^%.0f", math.Floor(min(s.Security.Ring, s.Security.Switch)))
-		if s.Default {
-			name += " (default)"
-		}
-		if s.Insecure {
-			security = "insecure"
-		}
-		fmt.Fprintf(t, "%s\t2^%d\t%.1f\t0..%d\t%d\t%s\t%s\t%s\t%s\n", name, s.LogN, s.LogQ, s.P-1, s.Dim, security, amount(float64(s.Sizes.Evaluation)),
+		fmt.Fprintf(t, "%s\t2^%d\t%.1f\t0..%d\t%d\t%s\t2^%.0f\t%s\t%s\t%s\n", setName(s.Name, s.Default, s.Successor), s.LogN, s.LogQ, s.P-1, s.Dim, s.Security.column(s.Insecure), s.Lookup, amount(float64(s.Sizes.Evaluation)),
 			amount(float64(s.Sizes.LWE)), amount(float64(s.Sizes.Ring)))
 	}
 	return t.Flush()
@@ -107,12 +102,21 @@ func formsOf(s *lwe.Scheme, holders, threshold int) (list []formRecord) {
 	return list
 }
 
-// bgvSecurity is the estimate for a set of BGV: it is within a table for 128 bits.
+// thresholdSecurity is the estimate for a set of threshold keys; none for one that is for tests.
+func thresholdSecurity(s *lwe.Set) securityRecords {
+	if s.Insecure {
+		return securityRecords{}
+	}
+	bits := s.Security()
+	return securityOf(bits.Ring, bits.Switch)
+}
+
+// bgvSecurity is the estimate for a set of BGV.
 func bgvSecurity(s *bgv.Set) securityRecords {
 	if s.Insecure {
 		return securityRecords{}
 	}
-	return securityRecords{128, 128}
+	return securityOf(s.Security(), s.Security())
 }
 
 // bgvForms are the forms of masks of a set of BGV.
@@ -150,9 +154,9 @@ func showThresholdSet(cmd *cobra.Command, set *lwe.Set, field string, asJSON boo
 	if err := printThresholdSets(w, []*thresholdSummary{summary}); err != nil {
 		return err
 	}
-	fmt.Fprintf(w, "\nmodulus   %d\nsecurity  2^%.1f of the ring secret, 2^%.1f of the other, by estimate of the primal attack\n"+
+	fmt.Fprintf(w, "\nmodulus   %d\nsecurity  %.1f bits of the ring secret, %.1f of the other, against classical attacks; %.1f against quantum ones\n%s"+
 		"keys      passive: key generation is secure against parties that follow it\nhash      %s\n\n",
-		set.Q, summary.Security.Ring, summary.Security.Switch, summary.Hash)
+		set.Q, summary.Security.Ring, summary.Security.Switch, summary.Security.Quantum, legacyLine(set.CheckNewKeys()), summary.Hash)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "HOLDERS\tQUORUM\tA LOOK-UP FAILS\tA GATE FAILS\tMASKS\tA DECRYPTION FAILS\tBITS OF AN ANSWER")
 	for _, x := range d.Noise {

@@ -123,8 +123,21 @@ func note(a *doctor.Answer) string {
 	if s := a.Status.GetStore(); s.GetQuarantine()+s.GetFault() != "" {
 		return s.GetQuarantine() + s.GetFault()
 	}
+	for _, v := range a.Status.GetVolumes() {
+		if v.GetLow() {
+			return fmt.Sprintf("disk low: %s has %s free and needs %s; new work is refused", v.GetName(), amount(float64(v.GetFreeBytes())), amount(float64(v.GetMinFreeBytes())))
+		}
+	}
+	if f := a.Status.GetAudit().GetFault(); f != "" {
+		return f
+	}
 	if c := a.Status.GetConduct().GetRefusal(); c != "" {
 		return c
+	}
+	for _, d := range a.Status.GetLinear() {
+		if d.GetLogSpent() > d.GetLogBudget()-1 { // more than half
+			return fmt.Sprintf("products of clients %s and %s have spent a distance of 2^%.2f of 2^%.4g", d.GetClient(), d.GetWith(), d.GetLogSpent(), d.GetLogBudget())
+		}
 	}
 	var missing []string
 	for _, l := range a.Status.GetLinks() {
@@ -202,7 +215,19 @@ type processRecord struct {
 	Links       map[string]string `json:"links,omitempty"` // state by party
 	Store       *storeRecord      `json:"store,omitempty"`
 	Audit       *auditRecord      `json:"audit,omitempty"`
+	Volumes     []volumeRecord    `json:"volumes,omitempty"`
 	Conduct     *conductRecord    `json:"conduct,omitempty"`
+	Linear      []distanceRecord  `json:"linear,omitempty"`
+}
+
+// distanceRecord is the statistical distance that products on shares have spent.
+type distanceRecord struct {
+	Client    string  `json:"client"`
+	With      string  `json:"with"` // the client with the matrices
+	LogSpent  float64 `json:"log_spent"`
+	LogBudget float64 `json:"log_budget"`
+	Products  uint64  `json:"products"`
+	Lost      bool    `json:"lost,omitempty"` // the store was restored
 }
 
 type conductRecord struct {
@@ -225,6 +250,16 @@ type storeRecord struct {
 type auditRecord struct {
 	Sequence uint64 `json:"sequence"`
 	Hash     string `json:"hash"`
+	Fault    string `json:"fault,omitempty"` // why nothing can be appended
+}
+
+// volumeRecord is a file system that the process writes to.
+type volumeRecord struct {
+	Name    string `json:"name"`
+	Free    uint64 `json:"free_bytes"`
+	Total   uint64 `json:"total_bytes"`
+	MinFree uint64 `json:"min_free_bytes"`
+	Low     bool   `json:"low"` // new work is refused
 }
 
 func statusJSON(answers []*doctor.Answer, jobs []*coordinatorv1.Job) statusReport {
@@ -269,8 +304,14 @@ func processJSON(a *doctor.Answer) processRecord {
 	if c := s.GetConduct(); c != nil {
 		x.Conduct = &conductRecord{c.GetRefusal(), c.GetExcluded(), c.GetFailures(), c.GetMaxFailures()}
 	}
+	for _, d := range s.GetLinear() {
+		x.Linear = append(x.Linear, distanceRecord{d.GetClient(), d.GetWith(), d.GetLogSpent(), d.GetLogBudget(), d.GetProducts(), d.GetLost()})
+	}
 	if h := s.GetAudit(); h != nil {
-		x.Audit = &auditRecord{h.GetSequence(), hex.EncodeToString(h.GetHash())}
+		x.Audit = &auditRecord{h.GetSequence(), hex.EncodeToString(h.GetHash()), h.GetFault()}
+	}
+	for _, v := range s.GetVolumes() {
+		x.Volumes = append(x.Volumes, volumeRecord{v.GetName(), v.GetFreeBytes(), v.GetTotalBytes(), v.GetMinFreeBytes(), v.GetLow()})
 	}
 	return x
 }

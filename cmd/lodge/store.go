@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/lodge-mpc/lodge/services/audit"
 	"github.com/lodge-mpc/lodge/services/config"
 	"github.com/lodge-mpc/lodge/services/rpc"
 	"github.com/lodge-mpc/lodge/services/store"
@@ -23,10 +24,11 @@ const lookAgain = 200 * time.Millisecond
 
 // storeFlags are what every `lodge store` command takes.
 type storeFlags struct {
-	config string
-	json   bool
-	dry    bool
-	wait   time.Duration // for the party to stop
+	config   string
+	auditDir string // of the party, once its configuration is read
+	json     bool
+	dry      bool
+	wait     time.Duration // for the party to stop
 }
 
 // storeCommand is `lodge store`: the vault of a party that is stopped.
@@ -56,6 +58,7 @@ func (o *storeFlags) load() (vault.Place, *vault.Key, error) {
 	if err != nil {
 		return vault.Place{}, nil, misconfigured(err)
 	}
+	o.auditDir = f.AuditDir
 	key, err := vault.LoadKey(f.Vault.KeyFile)
 	if err != nil {
 		err = invalid("see vault.key_file in "+o.config, "%v", err)
@@ -108,6 +111,38 @@ type checkReport struct {
 	OK   bool            `json:"ok"`
 	Deep bool            `json:"deep"`
 	List []vault.Finding `json:"list"`
+	// Audit is what the audit log holds; nil where there is none.
+	Audit *audit.Summary `json:"audit,omitempty"`
+}
+
+// checkAudit verifies the chain of the audit log, which must have the entry that the store remembers.
+func (r *checkReport) checkAudit(v *vault.Vault, dir string) error {
+	head, err := v.AuditHead()
+	if err != nil {
+		return err
+	}
+	var known []audit.Hash
+	if head != "" {
+		h, err := audit.ParseHash(head)
+		if err != nil {
+			return err
+		}
+		known = append(known, h)
+	}
+	if _, err := os.Stat(dir); errors.Is(err, os.ErrNotExist) && head == "" {
+		return nil // the party has not been started
+	}
+	sum, err := audit.Verify(dir, known...)
+	r.Audit = &sum
+	switch {
+	case errors.Is(err, audit.ErrUnfinished):
+		r.List = append(r.List, vault.Finding{Where: "audit", What: err.Error(), Mended: true})
+	//lodge:check store-check/audit run=TestStoreCheckAudit `lodge store check` calls a store sound whose audit log was changed
+	case err != nil:
+		r.Findings++
+		r.List = append(r.List, vault.Finding{Where: "audit", What: err.Error()})
+	}
+	return nil
 }
 
 func (o *storeFlags) checkCommand() *cobra.Command {
@@ -115,9 +150,9 @@ func (o *storeFlags) checkCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check",
 		Short: "Check that everything in the store opens, is there, and agrees",
-		Long: "Open every record, and see that batches, reservations and blobs agree with each other. With --deep, also read all\n" +
-			"that is stored and see that it authenticates, and that what is erased is gone. Nothing is changed: what a crash\n" +
-			"has left half done is named, and mended when the party starts.",
+		Long: "Open every record, see that batches, reservations and blobs agree with each other, and verify the chain of the audit\n" +
+			"log. With --deep, also read all that is stored and see that it authenticates, and that what is erased is gone.\n" +
+			"Nothing is changed: what a crash has left half done is named, and mended when the party starts.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			v, _, err := o.examine(cmd)
@@ -129,6 +164,9 @@ func (o *storeFlags) checkCommand() *cobra.Command {
 			show := func(done, total int) { p.show(fmt.Sprintf("read %d of %d", done, total), false) }
 			r.Checked, err = v.Check(r.Deep, show, func(f vault.Finding) { r.List = append(r.List, f) })
 			p.done()
+			if err == nil {
+				err = r.checkAudit(v, o.auditDir)
+			}
 			if err != nil {
 				return err
 			}

@@ -34,6 +34,9 @@ func printCheck(w io.Writer, r checkReport) {
 		fmt.Fprintf(w, "%s: %s%s\n", f.Where, f.What, mark)
 	}
 	fmt.Fprintf(w, "%d records and %d blobs", r.Records, r.Blobs)
+	if r.Audit != nil {
+		fmt.Fprintf(w, ", and %d entries of the audit log,", r.Audit.Entries)
+	}
 	if r.Deep {
 		fmt.Fprintf(w, " with %d segments of tuples read", r.Segments)
 	}

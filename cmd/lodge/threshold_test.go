@@ -70,7 +70,7 @@ func TestThresholdCommands(t *testing.T) {
 	l.refuses(rpc.KeyPurpose, "lodge keys reshare", "keys", "rotate", "1")
 	l.completes([]string{"keys", "masks", ""}, "1")
 	l.completes([]string{"keys", "masks", "1", "--quorum", "p0,"}, "p0,p1", "p0,p2")
-	l.completes([]string{"keys", "generate", "--params", ""}, "L11-50")
+	l.completes([]string{"keys", "generate", "--params", ""}, "T11-4")
 
 	l.encrypts(path)
 	l.decrypts(path)

@@ -2,10 +2,6 @@ package main
 
 var bgvTable = []mutation{
 	{
-		Name: "security", File: "set.go", Protects: "sets have 128 bits of security",
-		Old: "!s.Insecure && s.LogQP() > most {", New: "!s.Insecure && s.LogQP() > most && false {",
-	},
-	{
 		Name: "name", File: "set.go", Protects: "a set for tests says so in its name",
 		Old: "case strings.HasPrefix(s.Name, InsecurePrefix) != s.Insecure:", New: "case false:",
 	},

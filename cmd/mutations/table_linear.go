@@ -2,10 +2,6 @@ package main
 
 var linearTable = []mutation{
 	{
-		Name: "security", File: "set.go", Protects: "sets have 128 bits of security",
-		Old: "!s.Insecure && s.LogQ() > float64(most) {", New: "!s.Insecure && s.LogQ() > float64(most) && false {",
-	},
-	{
 		Name: "name", File: "set.go", Protects: "a set for tests says so in its name",
 		Old: "case strings.HasPrefix(s.Name, InsecurePrefix) != s.Insecure:", New: "case false:",
 	},
@@ -316,5 +312,15 @@ var linearTable = []mutation{
 	{
 		Name: "fixed-residue", File: "fixed.go", Protects: "a residue of no number of the range is refused",
 		Old: "if v > x.Most {", New: "if v > x.Most && !negative {",
+	},
+	{
+		Name: "rounding-gap", File: "noise.go", Run: "TestFractionalInputsTellEntries|TestRounding",
+		Protects: "no part of a cell of the phase is without flood",
+		Old:      "roundingTail*math.Sqrt(float64(s.N())*s.secretVariance()/12)", New: "float64(s.N())/2",
+	},
+	{
+		Name: "rounding-tail", File: "noise.go", Run: "TestRounding",
+		Protects: "answers decode with the largest rounding errors",
+		Old:      "const roundingTail = 13.5", New: "const roundingTail = 8",
 	},
 }

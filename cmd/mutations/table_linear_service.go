@@ -72,4 +72,15 @@ var linearServiceTable = []mutation{
 		Protects: "whose matrix it was learns how often it was used",
 		Old:      "if _, err := s.Audit.Append(audit.Entry{Event: audit.Multiplied", New: "if _, err := s.Audit.Append(audit.Entry{Event: audit.Reserved",
 	},
+	{
+		Name: "spend", File: "budget.go", Run: "TestDistanceBudget",
+		Protects: "the distance of a product is counted before an answer leaves",
+		Old:      "s.Vault.SpendDistance(x.pair(), x.distance(), s.Policy.DistanceBudget())",
+		New:      "x.pair(), s.Vault.MayDistance(x.pair(), x.distance(), s.Policy.DistanceBudget())",
+	},
+	{
+		Name: "identity", File: "budget.go", Run: "TestDistanceBudget",
+		Protects: "another name of the same certificate has no budget of its own",
+		Old:      "Asks: asks.Identity, Answers: answers.Identity,", New: "Asks: asks.Name, Answers: answers.Name,",
+	},
 }

@@ -9,10 +9,6 @@ var multikeyTable = []mutation{
 		Old: "case strings.HasPrefix(s.Name, InsecurePrefix) != s.Insecure:", New: "case false:",
 	},
 	{
-		Name: "security", File: "set.go", Run: "Validate", Protects: "sets have 128 bits of security",
-		Old: "if f := s.Security(); !s.Insecure && (", New: "if f := s.Security(); false && (",
-	},
-	{
 		Name: "dropped", File: "set.go", Run: "Validate", Protects: "what keys do not have is far below their errors",
 		Old: "case s.Drop < 0 || math.Exp2(float64(s.Drop)) > s.Ring*(1<<ringBits)/4 && s.Drop > 0:", New: "case s.Drop < 0:",
 	},
@@ -22,7 +18,7 @@ var multikeyTable = []mutation{
 	},
 	{
 		Name: "shipped", File: "set.go", Run: "Sets", Protects: "no set that is not secure is chosen by itself",
-		Old: "parties <= s.Parties && !s.Insecure {", New: "parties <= s.Parties && s.Insecure {",
+		Old: "parties <= s.Parties && !s.Insecure && !s.Legacy() {", New: "parties <= s.Parties && s.Insecure {",
 	},
 	{
 		Name: "secret-length", File: "secret.go", Run: "SecretEncoding", Protects: "a secret key has one length",

@@ -8,16 +8,10 @@ const (
 )
 
 var paramsTable = []mutation{
-	// The registry and its security table.
-	{
-		Name: "secure-modulus", File: "set.go", Run: paramsSet,
-		Protects: "a modulus is no larger than what is secure in its ring",
-		Old:      "if got := s.Modulus().BitLen(); got > limit {",
-		New:      "if got := s.Modulus().BitLen(); got > limit && false {",
-	},
+	// The registry.
 	{
 		Name: "error-width", File: "set.go", Run: paramsSet,
-		Protects: "errors are as wide as the security table asks for",
+		Protects: "errors have a deviation of 3.19 at least",
 		Old:      "if s.ErrorWidth < minErrorWidth {", New: "if false {",
 	},
 	{
@@ -51,7 +45,7 @@ var paramsTable = []mutation{
 	},
 	{
 		Name: "secret-width", File: "set.go", Run: paramsSet,
-		Protects: "Gaussian secrets are as wide as the security table asks for",
+		Protects: "Gaussian secrets have a deviation of 3.19 at least",
 		Old:      "case s.Secret == Ternary && s.SecretWidth != 0, s.Secret == Gaussian && s.SecretWidth < minErrorWidth:",
 		New:      "case false:",
 	},

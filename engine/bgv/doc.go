@@ -31,8 +31,7 @@
 //
 // # Security of the sets
 //
-// log2 of Q P, the modulus of keys, is within the bound for 128 bits of classical security of ternary secrets and
-// errors of deviation 3.19 (Bossuat et al., Security guidelines for implementing homomorphic encryption, table 5.2):
-// 106, 214 and 430 for N = 2^12, 2^13 and 2^14. Of threshold keys, t parties know their own secrets and errors; what
-// the others add is a sum of ternary secrets, and errors of the whole variance.
+// Every set has 128 bits of classical security by package hardness, for samples of keys modulo Q P with ternary secrets.
+// Of threshold keys, t parties know their own secrets and errors; what the others add is a sum of ternary secrets, and
+// errors of the whole variance.
 package bgv

@@ -8,6 +8,8 @@ import (
 	"math/big"
 	"slices"
 	"strings"
+
+	"github.com/lodge-mpc/lodge/engine/hardness"
 )
 
 // Default names the set that is used when none is asked for.
@@ -76,8 +78,13 @@ func registry() []*Set {
 	}
 }
 
-// maxLogQP is log2 of the largest Q P for 128 bits of security, by log2 N.
-var maxLogQP = map[int]float64{12: 106, 13: 214, 14: 430}
+// Security is the estimate of package hardness for the samples of keys modulo Q P, of one honest party: its secret is
+// ternary. Of threshold keys, the errors of honest parties together have at least the variance of the set.
+func (s *Set) Security() hardness.Bits {
+	return hardness.Samples{
+		Dim: s.N(), LogQ: s.LogQP(), Deviation: math.Sqrt(s.Variance), Secret: hardness.Ternary,
+	}.Estimate()
+}
 
 // N is the ring degree.
 func (s *Set) N() int { return 1 << s.LogN }
@@ -133,7 +140,7 @@ func (e *UnknownError) Error() string {
 	return fmt.Sprintf("bgv: unknown set %q (known: %s)", e.Name, strings.Join(e.Known, ", "))
 }
 
-// Validate checks what the mathematics and the security table require of a set.
+// Validate checks what the mathematics and package hardness require of a set.
 func (s *Set) Validate() error {
 	fail := func(format string, a ...any) error {
 		return fmt.Errorf("bgv: set %s: %s", s.Name, fmt.Sprintf(format, a...))
@@ -163,8 +170,9 @@ func (s *Set) Validate() error {
 		}
 		seen[q] = true
 	}
-	if most := maxLogQP[s.LogN]; !s.Insecure && s.LogQP() > most {
-		return fail("log2 Q P is %.2f, the limit for 128 bits of security %v", s.LogQP(), most)
+	//lodge:check bgv/security run=TestValidateRefuses|TestSetsAreValid a set below 128 bits makes keys
+	if err := (hardness.Standing{Set: s.Name, Exact: true, Insecure: s.Insecure, Bits: s.Security()}).Check(); err != nil {
+		return fail("%v", err)
 	}
 	return nil
 }

@@ -150,7 +150,7 @@ func (s *Scheme) encodeAnswer(a *Answer) []byte {
 	return b
 }
 
-// decodeAnswer is the inverse of encodeAnswer. The error wraps ErrAnswer, or ErrForeign.
+// decodeAnswer returns the inverse of encodeAnswer. The error wraps ErrAnswer, or ErrForeign.
 func (k *SecretKey) decodeAnswer(b []byte, targets int) (*Answer, error) {
 	s := k.scheme
 	switch {

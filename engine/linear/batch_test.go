@@ -97,7 +97,7 @@ func batches(t *testing.T, w *world) {
 
 // Tests a shipped set, with columns in two blocks and with several columns in a ciphertext.
 func TestBatchesAtFullDegree(t *testing.T) {
-	w := newWorld(t, DefaultVector)
+	w := newWorld(t, Unproved)
 	for _, x := range [][4]int{{9000, 2, 2, 1}, {300, 4, 3, 5}} {
 		p, err := w.PlanBatch(x[0], x[1], x[2], x[3])
 		if err != nil {

@@ -10,7 +10,7 @@ import (
 // each direction.
 func BenchmarkVector(b *testing.B) {
 	const rows, cols = 4000, 2000
-	w := newWorld(b, DefaultVector)
+	w := newWorld(b, Unproved)
 	m, mine, yours := w.residues(rows*cols), w.residues(cols), w.residues(cols)
 	for _, packing := range packings[1:] {
 		p, err := w.PlanVector(rows, cols, packing, 0)
@@ -63,7 +63,7 @@ func BenchmarkVector(b *testing.B) {
 // BenchmarkBatch measures the sum over twelve matrices of 124^2 x 4 on one core, with the work of
 // both parties.
 func BenchmarkBatch(b *testing.B) {
-	w := newWorld(b, DefaultVector)
+	w := newWorld(b, Unproved)
 	p, err := w.PlanBatch(124*124, 4, 12, 1)
 	if err != nil {
 		b.Fatal(err)

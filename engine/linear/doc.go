@@ -51,5 +51,5 @@
 //
 // # Security of the sets
 //
-// log2 Q is within params.SecurityLimit, for ternary secrets and errors of deviation 3.19.
+// Every set has 128 bits of classical security by package hardness (Set.Security).
 package linear

@@ -80,27 +80,62 @@ func (s *Set) SquareNoise(terms, moved int) float64 {
 // up compensates for the rounding of floats.
 func up(x float64) float64 { return math.Ceil(x * (1 + 0x1p-30)) }
 
-// rounding bounds the noise that a switch of the modulus adds.
-func (s *Set) rounding() int64 { return int64(1+s.N())/2 + 2 }
+// roundingTail is the factor r for which a sum of rounding errors exceeds r standard deviations with a probability of at
+// most 2^-128; rounding derives it.
+const roundingTail = 13.5
+
+// secretVariance returns the variance of a coefficient of the secret key: 2/3 of a ternary one, w^2/2pi of a Gaussian one.
+func (s *Set) secretVariance() float64 {
+	if s.HasProof() {
+		return s.Proof.SecretWidth * s.Proof.SecretWidth / (2 * math.Pi)
+	}
+	return 2.0 / 3
+}
+
+// rounding bounds the error that a switch to q_0 adds to a coefficient of the phase, for an owner with an honest key. The
+// bound fails with a probability of at most 2^-128 for each coefficient, over the key and the answer; a failure makes that
+// coefficient decode to a wrong value.
+//
+// The switch rounds c_0 and c_1, with errors r_0 and r_1 in [-1/2, 1/2], and the phase changes by r_0 + r_1 s. finish has
+// added a fresh encryption of 0 to the answer, so c_1 is pseudorandom also to the owner of s, and the test |r_1 s| > x is
+// efficient. Up to the advantage against ring-LWE the coefficients of r_1 are therefore independent of s and of each other,
+// and uniform on the multiples of q_0/Q in [-1/2, 1/2]. A coefficient of r_1 s is a sum X of N products r s with independent
+// factors, and Chernoff's bound is
+//
+//		P(|X| > x) <= 2 E[exp(t r s)]^N exp(-t x).
+//
+//	  - Ternary s: E[exp(t r s)] is at most 1/3 + 2/3 sinh(t/2)/(t/2). Its series has the terms 2/3 t^2k/(4^k (2k+1)!), and
+//	    that of exp(t^2/36) has t^2k/(36^k k!), which is at least as large for every k >= 1. With V = N/18 the variance of X
+//	    and t = x/V this gives P <= 2 exp(-x^2/2V).
+//	  - Gaussian s of variance v: E[exp(t r s)] is at most E[exp(a r^2)] with a = t^2 v/2, and by Hoeffding's lemma for r^2 in
+//	    [0, 1/4], whose mean is at most 1/12, at most exp(a/12 + a^2/128). With V = N v/12 and x = 13.5 sqrt(V) the last term
+//	    adds 9342/N to the exponent, which is 1.6 bits for N = 2^13.
+//
+// For x = 13.5 sqrt(V) that is 2^-130.4 and 2^-128.8. r_0 depends on the phase and counts with its largest value, 1/2. Sets
+// for tests, with N = 64, have no such guarantee. The worst case of r_1 s, N/2, is 14 times as large for ternary keys of
+// N = 2^13: a flood that kept that distance left an eighth of every cell of the phase empty, and a client whose input has a
+// phase between two messages read the entries of a matrix from the place of the gap (TestFractionalInputsTellEntries).
+func (s *Set) rounding() int64 {
+	return int64(math.Ceil(0.5+roundingTail*math.Sqrt(float64(s.N())*s.secretVariance()/12))) + 2
+}
 
 // LogDistance is log2 of the largest statistical distance that all answers of one product may have
 // together.
 const LogDistance = -40
 
-// flooding describes how answers hide their noise.
+// flooding is the flood that hides the noise of a plan's answers.
 type flooding struct {
-	noise    float64
-	bound    *big.Int // of the flood
-	distance float64  // log2 of N answers noise/(2 bound + 1)
+	noise    float64  // bound on the noise of a coefficient
+	bound    *big.Int // E: the flood is uniform in [-E, E]
+	distance float64  // log2 of N answers noise/(2E + 1)
 }
 
-// flood returns the largest flood with which answers decode. With D = Q/q_0,
+// flood returns the largest flood with which answers decode: with D = Q/q_0,
 //
 //	(bound + noise)/D + rounding <= (q_0 - 1 - T)/2T.
 //
-// A uniform variable in [-E, E] and the same variable shifted by x have the statistical distance
-// |x|/(2E+1). The error wraps ErrNoise if this exceeds 2^LogDistance for all coefficients of all
-// answers together.
+// A uniform variable in [-E, E] and the same variable moved by x have the statistical distance |x|/(2E+1). The error wraps
+// ErrNoise if that adds up to more than 2^LogDistance over all coefficients of all answers.
 func (s *Set) flood(noise float64, answers int) (*flooding, error) {
 	room := big.NewInt(int64((s.Q[0]-1-s.T)/(2*s.T)) - s.rounding())
 	for _, q := range s.Q[1:] {

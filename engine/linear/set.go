@@ -8,18 +8,19 @@ import (
 	"math/big"
 	"strings"
 
-	"github.com/lodge-mpc/lodge/engine/params"
+	"github.com/lodge-mpc/lodge/engine/hardness"
 )
 
-// DefaultVector and DefaultProduct name the sets used when the caller does not choose one: for
-// shared vectors and matrices, and for products of encrypted matrices.
+// DefaultVector and DefaultProduct name the sets that are used when the caller names none: for products on shares, with
+// inputs that the owner of the key proves, and for products of encrypted matrices.
 const (
-	DefaultVector  = "V13-32"
+	DefaultVector  = "V13-32-proved"
 	DefaultProduct = "P13-40"
 )
 
-// DefaultProved names the set for shared vectors and matrices whose owners prove their inputs.
-const DefaultProved = "V13-32-proved"
+// Unproved names the set for products on shares whose inputs nobody proves. A client that sends malformed inputs under it
+// learns the entries of the matrix over many products; parties refuse it by default.
+const Unproved = "V13-32"
 
 // InsecurePrefix starts the name of every set that is too small to be secure. Such sets exist for
 // tests.
@@ -51,9 +52,9 @@ const width319 = 8.0 // of deviation 3.19
 
 func registry() []*Set {
 	shipped := []*Set{
-		{Name: "V13-32", LogN: 13, Q: []uint64{q48, q50a, q50b}, T: t32, ErrorWidth: width319},
+		{Name: Unproved, LogN: 13, Q: []uint64{q48, q50a, q50b}, T: t32, ErrorWidth: width319},
 		{
-			Name: DefaultProved, LogN: 13, Q: []uint64{q48, q44a, q44b, q44c}, T: t32, ErrorWidth: width319,
+			Name: DefaultVector, LogN: 13, Q: []uint64{q48, q44a, q44b, q44c}, T: t32, ErrorWidth: width319,
 			Proof: &ProofSizes{SecretWidth: 16, MaskWidth: 51, Bound: 19400},
 		},
 		{Name: "P13-17", LogN: 13, Q: []uint64{q44a, q50a, q50b}, T: t17, ErrorWidth: width319},
@@ -115,10 +116,10 @@ func (s *Set) LogQ() (sum float64) {
 	return sum
 }
 
-// minErrorWidth is the width for deviation 3.19, which the security table assumes.
+// minErrorWidth is that of deviation 3.19.
 const minErrorWidth = 7.99
 
-// Validate checks the requirements of correctness and of the security table on a set.
+// Validate checks what the mathematics and package hardness require of a set.
 func (s *Set) Validate() error {
 	fail := func(format string, a ...any) error {
 		return fmt.Errorf("linear: set %s: %s", s.Name, fmt.Sprintf(format, a...))
@@ -148,10 +149,24 @@ func (s *Set) Validate() error {
 	if s.Q[0]/(2*s.T) < uint64(4*s.rounding()) {
 		return fail("a switch to q_0 = %d leaves too little space for its rounding", s.Q[0])
 	}
-	if most := params.SecurityLimit(s.LogN); !s.Insecure && s.LogQ() > float64(most) {
-		return fail("log2 Q is %.2f, the limit for 128 bits of security %d", s.LogQ(), most)
+	//lodge:check linear/security run=TestValidateRefuses|TestSetsAreValid a set below 128 bits makes keys
+	if err := (hardness.Standing{Set: s.Name, Exact: true, Insecure: s.Insecure, Bits: s.Security()}).Check(); err != nil {
+		return fail("%v", err)
 	}
 	return nil
+}
+
+// Security returns the estimate of package hardness for the samples that the owner of a key publishes modulo Q. Proofs of
+// inputs tell hints about secrets and errors, with which they are as hard as half as wide ones.
+func (s *Set) Security() hardness.Bits {
+	samples := hardness.Samples{
+		Dim: s.N(), LogQ: s.LogQ(), Deviation: s.ErrorWidth / math.Sqrt(2*math.Pi), Secret: hardness.Ternary,
+	}
+	if p := s.Proof; p != nil {
+		half := p.SecretWidth / 2 / math.Sqrt(2*math.Pi)
+		samples.Deviation, samples.Secret = min(samples.Deviation, half), hardness.Gaussian(half)
+	}
+	return samples.Estimate()
 }
 
 // prime reports whether q is a prime that is 1 mod 2N.

@@ -21,8 +21,8 @@ func TestSetsAreValid(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if !names[DefaultVector] || !names[DefaultProduct] {
-		t.Error("a default names an unknown set")
+	if !names[DefaultVector] || !names[Unproved] || !names[DefaultProduct] {
+		t.Error("a default is no set")
 	}
 	if got := strings.Join(Names(), " "); got != "V13-32 V13-32-proved P13-17 P13-40" {
 		t.Errorf("names are %q", got)
@@ -51,7 +51,7 @@ func TestValidateRefuses(t *testing.T) {
 		"a bound too low":       func(s *Set) { s.Proof = &ProofSizes{16, 51, 19000} },
 		"not secure":            func(s *Set) { s.Q = append(s.Q, q44a, q44b) },
 	} {
-		s, err := Lookup(DefaultVector)
+		s, err := Lookup(Unproved)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -93,11 +93,11 @@ func TestHash(t *testing.T) {
 		"SecretWidth": func(s *Set) { s.Proof = &ProofSizes{17, 51, 19400} }, "MaskWidth": func(s *Set) { s.Proof = &ProofSizes{16, 52, 19400} },
 		"Bound": func(s *Set) { s.Proof = &ProofSizes{16, 51, 19401} },
 	} {
-		s, _ := Lookup(DefaultVector)
+		s, _ := Lookup(Unproved)
 		change(s)
 		add(name, s)
 	}
-	if s, _ := Lookup(DefaultVector); s.Validate() != nil {
+	if s, _ := Lookup(Unproved); s.Validate() != nil {
 		t.Error("a caller changed the registry")
 	}
 }

@@ -136,7 +136,7 @@ func TestRowsPerAnswer(t *testing.T) {
 
 // Tests a shipped set in the shape that the paper measures, except for the number of rows.
 func TestVectorAtFullDegree(t *testing.T) {
-	w := newWorld(t, DefaultVector)
+	w := newWorld(t, Unproved)
 	for _, packing := range packings[1:] {
 		p, err := w.PlanVector(130, 2000, packing, 0)
 		if err != nil {
@@ -151,7 +151,7 @@ func TestVectorAtFullDegree(t *testing.T) {
 
 // The plans match the documentation.
 func TestVectorPlans(t *testing.T) {
-	s, err := Find(DefaultVector)
+	s, err := Find(Unproved)
 	if err != nil {
 		t.Fatal(err)
 	}

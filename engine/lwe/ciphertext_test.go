@@ -36,7 +36,7 @@ func eachTiny(t *testing.T, f func(t *testing.T, s *lwe.Scheme)) {
 	}
 }
 
-var tiny = []string{"insecure-L8-50", "insecure-L8-53"}
+var tiny = []string{"insecure-L8-50", "insecure-L8-53", "insecure-T8-50"}
 
 var source = sample.NewSource([]byte("the source of tests of ciphertexts"))
 

@@ -47,7 +47,7 @@
 // One primitive, of an LWE ciphertext and a table, is under every gate and lookup:
 //
 //	switch keys     (0, b) - sum_ij d_ij K_ij, d_ij the digits of a_i: a ciphertext under s
-//	switch moduli   c = round(2N b/Q), c_i = round(2N a_i/Q) mod 2N
+//	switch moduli   c_i = round(2N a_i/Q), with the errors d_i = 2N a_i - Q c_i, and c = round((2N b - sum_i d_i/2)/Q) mod 2N
 //	rotate blindly  acc = (0, X^-c v); then for each i: acc += ((X^c_i - 1) acc) * RGSW(s_i)
 //	extract         coefficient 0 of acc, which is v at the phase
 //
@@ -71,31 +71,44 @@
 //	encrypted      N V/2 + sigma^2 + N sigma^2/2                    (u, z of variance 1/2)
 //	bootstrapped   n (2 l N d2 V + r2 (1 + N/2)/2)                  (half of s is 1)
 //	switched       that of the input + N l d2 W + r2 N/2
-//	rotated by     (2N/Q)^2 times that, + (1 + n/2)/12              (in units of 2N to the circle)
+//	rotated by     (2N/Q)^2 times that, + (1 + n/4)/12              (in units of 2N to the circle)
+//
+// # Rounding with the mean
+//
+// Modulus switching leaves the error sum_i d_i s_i/Q, with d_i/Q uniform in [-1/2, 1/2]. Its variance is (n/2)/12, as half
+// of the s_i are 1. But the d_i are public and the mean of each s_i is 1/2, so everybody knows the part sum_i d_i/2Q of it.
+// Centred sets subtract that part from b before b is rounded. What is left is sum_i d_i (s_i - 1/2)/Q, of variance
+// (n/4)/12, for one addition a coordinate. The error of rounding b adds 1/12. Sets that shipped before do not subtract it,
+// because that changes the words of results: they have (1 + n/2)/12.
 //
 // A lookup errs if what it is rotated by is off by N/2p or more, a gate if by N/4, XOR and XNOR, whose sums are
-// doubled, if by N/2. In all sets the rounding of modulus switching is nearly all of it: sqrt((1 + 512)/12) = 6.5 of 64
-// for lookups, a failure in 2^71, and less than one in 2^4000 for gates. That is why the gadgets may be as coarse as
-// they are: L11-50 has one digit of 23 bits for the rotation, whose noise of 2^35 is little next to Q/2N = 2^38, and an
-// eighth of the forward transforms of L11-53.
+// doubled, if by N/2. In all sets the rounding of modulus switching is nearly all of it: sqrt((1 + 232)/12) = 4.4 of 64
+// for lookups of T11-4. A lookup of a result fails with 2^-148, one of a sum of results (maxSum) under keys of 64 holders
+// with 2^-135, a gate with less than 2^-8000. These are averages over ciphertexts: the d_i are public, and an attacker
+// who picks among 2^64 ciphertexts the one with the largest sum of d_i^2, 1.27 times its mean, reaches 2^-110 to 2^-117.
+//
+// As rounding dominates, the gadgets may be coarse: T11-4 has one digit of 23 bits for the rotation, whose noise of 2^35
+// is little next to Q/2N = 2^38, and an eighth of the forward transforms of T11-53.
 //
 // # Sets
 //
-//	L11-50  Q = 2^50 - 16383, the largest prime that the kernels of 52 bits serve. The default. Its bootstrapped noise,
+//	T11-4   Q = 2^50 - 16383, the largest prime that the kernels of 52 bits serve. The default. Its bootstrapped noise,
 //	        2^35 of Q/p = 2^46, suits decryption with an exact carry, which asks only that it is below Q/4p or so.
-//	L11-53  the paper's. Bootstrapped noise is 2^-30 of Q/p, as the paper's own form of decryption needs it.
+//	T11-53  with the paper's Q. Bootstrapped noise is 2^-30 of Q/p, as the paper's own form of decryption needs it.
+//	L11-50  legacy, the predecessor of T11-4. Lookups fail with 2^-71.
+//	L11-53  legacy, the paper's: 122.5 bits of security by the model.
 //
-// The gadget of the paper's rotation key has 8 digits of 6 bits, which are not all 53 bits of its Q: they are the upper
-// ones, here and in its figures of noise. Set.Security has estimates of the security of z and s by the primal attack,
-// and a test has the model. They are those of samples alone: that samples under z of s_i and z s_i, and samples under s
-// of z, may be public together is the assumption of circular security that all such schemes make.
+// The gadget of the rotation key of T11-53 has 8 digits of 6 bits, the upper ones of the 53 bits of Q, as in the paper.
+// Set.Security has the estimates of package hardness for samples under z and under s. Those are of samples alone. That
+// samples under z of s_i and z s_i, and samples under s of z, may be public together is the assumption of circular
+// security that all such schemes make. Sets for new keys have 128 bits; legacy sets make no new keys (CheckNewKeys).
 //
 // # Cost
 //
-// Expanded keys take 112 MiB for L11-50, and 1.3 GiB for L11-53, most of which is the switching key of bits. A
+// Expanded keys take 116 MiB for T11-4, and 522 MiB for T11-53. A
 // bootstrap reads all of them, so an evaluator that has several to do takes four at a time through each part of the
 // keys. A step of the rotation costs 2l forward and 2 inverse transforms and 4l products of N words, the halves of a
-// pair of digits multiplied and added with one reduction. With AVX-512 IFMA and L11-50, two thirds of a bootstrap are
+// pair of digits multiplied and added with one reduction. With AVX-512 IFMA and T11-4, two thirds of a bootstrap are
 // transforms, a seventh products with the key, a twelfth the key switch, and the rest digits, monomials and sums.
 // Nothing is allocated.
 //

@@ -198,12 +198,13 @@ func (b *bench) flush(e *Evaluator) {
 	b.count = 0
 	s.keySwitch(b.switched[:count], e.switches, b.inputs[:count])
 	for k := range count {
-		s.start(b.acc[k], b.jobs[k].table, s.exponent(b.switched[k].b))
+		b.switched[k].round(s)
+		s.start(b.acc[k], b.jobs[k].table, b.switched[k].turn)
 	}
 	for i := range s.Dim {
 		rows := e.rotation.step(s, i)
 		for k := range count {
-			if c := s.exponent(b.switched[k].a[i]); c != 0 {
+			if c := b.switched[k].turns[i]; c != 0 {
 				b.rotator.step(s, b.acc[k], rows, c)
 			}
 		}

@@ -18,7 +18,25 @@ func (e *Evaluator) KeySwitcher(c *LWE, copies int) func() {
 }
 
 // Exponent is the rounding of modulus switching.
-func (s *Scheme) Exponent(x uint64) int { return s.exponent(x) }
+func (s *Scheme) Exponent(x uint64) int {
+	turn, _ := s.exponent(x)
+	return turn
+}
+
+// RoundingError is what it leaves, times Q.
+func (s *Scheme) RoundingError(x uint64) int64 {
+	_, d := s.exponent(x)
+	return d
+}
+
+// Turns are what modulus switching makes of a ciphertext under s.
+func (s *Scheme) Turns(a []uint64, b uint64) (turns []int, turn int) {
+	w := s.newSwitched()
+	copy(w.a, a)
+	w.b = b
+	w.round(s)
+	return w.turns, w.turn
+}
 
 // Signed is a digit of x in a gadget.
 func (s *Scheme) Signed(rotation bool, j int, x uint64) int64 {

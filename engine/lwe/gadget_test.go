@@ -134,7 +134,7 @@ func TestExponent(t *testing.T) {
 			}
 			v := new(big.Int).Mul(new(big.Int).SetUint64(x), big.NewInt(2*circle))
 			v.Add(v, new(big.Int).SetUint64(s.Q)).Div(v, new(big.Int).SetUint64(2*s.Q))
-			if got, want := s.exponent(x), v.Int64()%circle; int64(got) != want {
+			if got, want := s.Exponent(x), v.Int64()%circle; int64(got) != want {
 				t.Fatalf("%s: exponent of %d is %d, want %d", s.Name, x, got, want)
 			}
 		}

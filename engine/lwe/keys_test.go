@@ -111,7 +111,7 @@ func TestReceive(t *testing.T) {
 
 // The sizes of chunks for the shipped sets, without keys.
 func TestChunks(t *testing.T) {
-	for name, want := range map[string]int{"L11-50": 9, "L11-53": 65} {
+	for name, want := range map[string]int{"L11-50": 9, "L11-53": 65, "T11-4": 8, "T11-53": 59} {
 		s := newScheme(t, name)
 		if s.Chunks() != want {
 			t.Errorf("%s: %d chunks, want %d", name, s.Chunks(), want)

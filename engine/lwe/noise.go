@@ -87,13 +87,24 @@ func (n Noise) Switching() float64 {
 	return d*float64(g.Digits)*g.digitSquare()*n.Switch + d*varianceZ*g.dropSquare(n.Set.Q)
 }
 
-// Decision is the variance, in units of 2N to the whole circle, of what a blind rotation turns by, for an input of
-// given variance: after key switching, every coordinate is rounded to a multiple of Q/2N, which adds
+// Rounding is the variance that modulus switching adds, in units of 2N to the circle. Every coordinate a_i is rounded to
+// a multiple of Q/2N, with an error d_i/Q uniform in [-1/2, 1/2], and so is b:
 //
-//	(1 + n/2)/12.
+//	(1 + n/2)/12   of d_i s_i/Q, as half of the s_i are 1
+//	(1 + n/4)/12   if the set is Centred: of d_i (s_i - 1/2)/Q
+func (n Noise) Rounding() float64 {
+	square := meanS
+	if n.Set.Centred {
+		square -= meanS * meanS
+	}
+	return (1 + square*float64(n.Set.Dim)) / 12
+}
+
+// Decision is the variance, in units of 2N to the whole circle, of what a blind rotation turns by, for an input of
+// given variance: that of the input after key switching, and of rounding.
 func (n Noise) Decision(input float64) float64 {
 	unit := 2 * float64(n.Set.N()) / float64(n.Set.Q)
-	return (input+n.Switching())*unit*unit + (1+meanS*float64(n.Set.Dim))/12
+	return (input+n.Switching())*unit*unit + n.Rounding()
 }
 
 // LookupFailure is log2 of the probability that a lookup takes another entry than that of its input's message, for

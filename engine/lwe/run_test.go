@@ -172,7 +172,9 @@ func TestResultsAreFixed(t *testing.T) {
 	for name, want := range map[string]string{
 		tiny[0]:     "396bd9ebe5b002aea6222bdcbbf171e5c17ae02f30932c10d1a0c60f17c7e810",
 		tiny[1]:     "ad968724ddaa24c5b2e430ff1e7c3cda8e7aa745e9222f94cfd151ceac1a0c1a",
-		lwe.Default: "d379c549c12642df99795af3d59297598afbccc390f62815207971202b0add59",
+		"L11-50":    "d379c549c12642df99795af3d59297598afbccc390f62815207971202b0add59",
+		tiny[2]:     "a87c727c7b92b18f6f787a5f969d6718551c0ed1d2cd67a6fce17634b3eed3fb",
+		lwe.Default: "d2e2ea53569ea7a52ef575ebbd8cd0012441bde92c920964f0bbaab2b915c372",
 	} {
 		var s *subject
 		for p := kernel.Plain; p <= kernel.Best(); p++ {

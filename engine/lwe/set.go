@@ -8,10 +8,12 @@ import (
 	"math/bits"
 	"slices"
 	"strings"
+
+	"github.com/lodge-mpc/lodge/engine/hardness"
 )
 
 // Default names the set that is used when none is asked for.
-const Default = "L11-50"
+const Default = "T11-4"
 
 // InsecurePrefix starts the name of every set that is too small to be secure. Such sets exist for tests.
 const InsecurePrefix = "insecure-"
@@ -27,7 +29,11 @@ type Set struct {
 	SwitchVariance float64 // of errors of the switching key
 	Rotation       Gadget  // of the rotation key
 	Switch         Gadget  // of the switching key
+	Centred        bool    // modulus switching subtracts the mean of its rounding errors
 	Insecure       bool    // for tests only; the name says so too
+
+	// Successor names the set to make new keys with, if this one is legacy. It is not a part of the hash.
+	Successor string
 }
 
 // A Gadget cuts residues into digits of base B = 2^LogBase. Digit j counts g_j = 2^Drop B^j; what is below 2^Drop is
@@ -40,15 +46,29 @@ const (
 	q53 = 9007199254614017
 )
 
+// Standard deviations of the errors of switching keys: 2^28.5 modulo q50 and 2^31.5 modulo q53.
+const (
+	switch50 = 1 << 57
+	switch53 = 1 << 63
+)
+
 func registry() []*Set {
 	return []*Set{
 		{
+			Name: "T11-4", LogN: 11, Q: q50, P: 16, Dim: 928, Variance: 12.96, SwitchVariance: switch50,
+			Rotation: Gadget{LogBase: 23, Digits: 1}, Switch: Gadget{LogBase: 4, Digits: 4}, Centred: true,
+		},
+		{
+			Name: "T11-53", LogN: 11, Q: q53, P: 16, Dim: 928, Variance: 12.96, SwitchVariance: switch53,
+			Rotation: Gadget{LogBase: 6, Digits: 8}, Switch: Gadget{LogBase: 4, Digits: 4}, Centred: true,
+		},
+		{
 			Name: "L11-50", LogN: 11, Q: q50, P: 16, Dim: 1024, Variance: 12.96, SwitchVariance: 1 << 52,
-			Rotation: Gadget{LogBase: 23, Digits: 1}, Switch: Gadget{LogBase: 6, Digits: 3},
+			Rotation: Gadget{LogBase: 23, Digits: 1}, Switch: Gadget{LogBase: 6, Digits: 3}, Successor: "T11-4",
 		},
 		{
 			Name: "L11-53", LogN: 11, Q: q53, P: 16, Dim: 1024, Variance: 12.96, SwitchVariance: 11.56 * (1 << 52),
-			Rotation: Gadget{LogBase: 6, Digits: 8}, Switch: Gadget{LogBase: 1, Digits: 52},
+			Rotation: Gadget{LogBase: 6, Digits: 8}, Switch: Gadget{LogBase: 1, Digits: 52}, Successor: "T11-53",
 		},
 		{
 			Name: "insecure-L8-50", LogN: 8, Q: q50, P: 16, Dim: 16, Variance: 12.96, SwitchVariance: 1 << 52,
@@ -58,24 +78,62 @@ func registry() []*Set {
 			Name: "insecure-L8-53", LogN: 8, Q: q53, P: 16, Dim: 16, Variance: 12.96, SwitchVariance: 11.56 * (1 << 52),
 			Rotation: Gadget{LogBase: 6, Digits: 8}, Switch: Gadget{LogBase: 1, Digits: 52}, Insecure: true,
 		},
+		{ // For tests of what legacy sets may do.
+			Name: "insecure-L8-legacy", LogN: 8, Q: q50, P: 16, Dim: 16, Variance: 12.96, SwitchVariance: 1 << 52,
+			Rotation: Gadget{LogBase: 23, Digits: 1}, Switch: Gadget{LogBase: 6, Digits: 3}, Insecure: true, Successor: "insecure-T8-50",
+		},
+		{ // Wide errors would drown messages in so small a ring.
+			Name: "insecure-T8-50", LogN: 8, Q: q50, P: 16, Dim: 16, Variance: 12.96, SwitchVariance: 1 << 52,
+			Rotation: Gadget{LogBase: 23, Digits: 1}, Switch: Gadget{LogBase: 6, Digits: 3}, Centred: true, Insecure: true,
+		},
 	}
 }
 
-// Security is a rough estimate of log2 of the cost of the primal attack on the secret z by ring samples and on s by
-// samples of the switching key. The tests have the model.
-type Security struct{ Ring, Switch float64 }
+// Security is the estimate of package hardness for ring samples, whose secret is z (or the u of an encryption), and for
+// samples of the switching key, whose secret is s.
+type Security struct{ Ring, Switch hardness.Bits }
 
-// minSecurity is the least estimate of a set that is not for tests.
-const minSecurity = 128
+// Least is the smaller of both: breaking either kind of sample is enough.
+func (s Security) Least() hardness.Bits { return s.Ring.Min(s.Switch) }
 
-// securities are the estimates by name, cut to a tenth of a bit.
-var securities = map[string]Security{
-	"L11-50": {Ring: 141.1, Switch: 134.8},
-	"L11-53": {Ring: 132.3, Switch: 128.3},
+// Security estimates what the samples of a set resist. Any number of parties have wider errors than a set says, of
+// which an adversary knows a part; what remains is at least as wide (PartyVariance).
+func (s *Set) Security() Security {
+	q := math.Log2(float64(s.Q))
+	estimate := func(dim int, variance float64, secret hardness.Secret) hardness.Bits {
+		return hardness.Samples{Dim: dim, LogQ: q, Deviation: math.Sqrt(variance), Secret: secret}.Estimate()
+	}
+	return Security{
+		Ring:   estimate(s.N(), s.Variance, hardness.Difference),
+		Switch: estimate(s.Dim, s.SwitchVariance, hardness.Binary),
+	}
 }
 
-// Security is the estimate of a set, or 0 where there is none.
-func (s *Set) Security() Security { return securities[s.Name] }
+// maxHolders is the largest number of holders of a key, that of package share.
+const maxHolders = 64
+
+// maxSum bounds the square of a sum of coefficients that a circuit gives to results before it looks them up.
+const maxSum = 20
+
+// LookupFailure is log2 of the probability that a lookup of a sum of results, its coefficients' squares adding up to
+// maxSum at most, takes the wrong entry under the keys of any number of holders: the worst that circuits meet.
+func (s *Set) LookupFailure() float64 {
+	noise := s.NoiseOf(maxHolders, (maxHolders-1)/2)
+	return noise.LookupFailure(maxSum * noise.Bootstrapped())
+}
+
+// standing is what a set is judged by.
+func (s *Set) standing() hardness.Standing {
+	return hardness.Standing{
+		Set: s.Name, Successor: s.Successor, Insecure: s.Insecure, Bits: s.Security().Least(), LogFailure: s.LookupFailure(),
+	}
+}
+
+// Legacy reports whether new keys are refused and existing ones work.
+func (s *Set) Legacy() bool { return s.Successor != "" }
+
+// CheckNewKeys refuses new keys of a legacy set. The error is a *hardness.LegacyError, which names the successor.
+func (s *Set) CheckNewKeys() error { return s.standing().CheckNewKeys() }
 
 // N is the ring degree.
 func (s *Set) N() int { return 1 << s.LogN }
@@ -86,7 +144,7 @@ func (g Gadget) Drop(q uint64) int { return bits.Len64(q) - g.LogBase*g.Digits }
 // Factor is g_j, what digit j counts, j in [0, Digits).
 func (g Gadget) Factor(q uint64, j int) uint64 { return 1 << (g.Drop(q) + j*g.LogBase) }
 
-// Sets lists every set, shipped ones first. The caller owns the result.
+// Sets lists every set: those for new keys, legacy ones, those for tests. The caller owns the result.
 func Sets() []*Set { return registry() }
 
 // Lookup finds a set by name. The error is an *UnknownError.
@@ -96,7 +154,7 @@ func Lookup(name string) (*Set, error) {
 		if s.Name == name {
 			return s, nil
 		}
-		if !s.Insecure {
+		if !s.Insecure && !s.Legacy() {
 			names = append(names, s.Name)
 		}
 	}
@@ -139,6 +197,8 @@ func (s *Set) Validate() error {
 		return fail("dimension %d is not in [1, N]", s.Dim)
 	case !(s.Variance >= minVariance) || !(s.SwitchVariance >= minVariance):
 		return fail("errors are narrower than a standard deviation of %v", minDeviation)
+	case s.Centred && float64(s.Dim)*float64(s.Q) >= 1<<63:
+		return fail("%d rounding errors modulo %d may overflow a word", s.Dim, s.Q)
 	}
 	for _, x := range []struct {
 		g       Gadget
@@ -148,8 +208,9 @@ func (s *Set) Validate() error {
 			return fail("a gadget of %d digits of %d bits", x.g.Digits, x.g.LogBase)
 		}
 	}
-	if f := s.Security(); !s.Insecure && min(f.Ring, f.Switch) < minSecurity {
-		return fail("no estimate of its security, or one below %d bits", minSecurity)
+	//lodge:check lwe/security run=TestValidateRefuses a set below 128 bits, or that fails with more than 2^-128, makes keys
+	if err := s.standing().Check(); err != nil {
+		return fail("%v", err)
 	}
 	return nil
 }
@@ -174,14 +235,17 @@ func (s *Set) Hash() [32]byte {
 	} {
 		field(binary.BigEndian.AppendUint64(nil, v))
 	}
+	if s.Centred { // sets of before have the hash that they always had
+		field([]byte("centred rounding"))
+	}
 	return [32]byte(h.Sum(nil))
 }
 
-// Names lists the sets that are not for tests.
+// Names lists the sets for new keys.
 func Names() []string {
 	var names []string
 	for _, s := range registry() {
-		if !s.Insecure {
+		if !s.Insecure && !s.Legacy() {
 			names = append(names, s.Name)
 		}
 	}

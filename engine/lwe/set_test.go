@@ -1,39 +1,42 @@
 package lwe
 
 import (
+	"encoding/hex"
 	"errors"
 	"math"
 	"math/big"
+	"slices"
 	"strings"
 	"testing"
 
-	"github.com/lodge-mpc/lodge/engine/primaltest"
+	"github.com/lodge-mpc/lodge/engine/hardness"
+	"github.com/lodge-mpc/lodge/engine/share"
 )
 
-// The model of the table of estimates is that of package primaltest.
-func estimate(s *Set) Security {
-	q := float64(s.Q)
-	return Security{
-		Ring:   primaltest.Cost(s.N(), q, math.Sqrt(s.Variance), math.Sqrt(varianceZ)),
-		Switch: primaltest.Cost(s.Dim, q, math.Sqrt(s.SwitchVariance), 0.5),
-	}
-}
-
+// Sets for new keys have 128 bits by the model of package hardness. A legacy set falls short of that or of the bound on
+// failures, and names a set that does not.
 func TestSecurity(t *testing.T) {
-	shipped := 0
+	want := map[string]string{"T11-4": "", "T11-53": "", "L11-50": "T11-4", "L11-53": "T11-53"}
 	for _, s := range Sets() {
 		if s.Insecure {
 			continue
 		}
-		shipped++
-		got, want := estimate(s), s.Security()
-		for _, f := range [][2]float64{{got.Ring, want.Ring}, {got.Switch, want.Switch}} {
-			if math.Floor(10*f[0]+1e-6)/10 != f[1] || f[0] < 128 {
-				t.Errorf("%s: the model gives %v, the table has %v", s.Name, got, want)
-			}
+		successor, ok := want[s.Name]
+		if !ok || s.Successor != successor {
+			t.Errorf("%s has the successor %q", s.Name, s.Successor)
+		}
+		delete(want, s.Name)
+		security := s.Security()
+		t.Logf("%s: ring %v, switch %v, lookups fail with 2^%.1f", s.Name, security.Ring, security.Switch, s.LookupFailure())
+		good := security.Least().Classical >= 128 && s.LookupFailure() <= -128
+		if good == s.Legacy() {
+			t.Errorf("%s has %v and failures of 2^%.1f, and is legacy: %v", s.Name, security, s.LookupFailure(), s.Legacy())
+		}
+		if q := security.Least().Quantum; q < 105 || q >= security.Least().Classical {
+			t.Errorf("%s: %.1f bits against quantum computers", s.Name, q)
 		}
 		// Any number of parties: what is not known to the adversary is at least as wide.
-		for _, n := range []int{2, 3, 5, 21, 101} {
+		for _, n := range []int{2, 3, 5, 21, 64} {
 			threshold := (n - 1) / 2
 			honest := float64(n - threshold)
 			if PartyVariance(s.Variance, n, threshold)*honest < s.Variance*(1-1e-12) ||
@@ -42,8 +45,33 @@ func TestSecurity(t *testing.T) {
 			}
 		}
 	}
-	if shipped != 2 {
-		t.Errorf("%d sets are shipped, want 2", shipped)
+	if len(want) > 0 {
+		t.Errorf("missing: %v", want)
+	}
+	if maxHolders != share.MaxParties {
+		t.Errorf("failures are those of %d holders, and keys have up to %d", maxHolders, share.MaxParties)
+	}
+}
+
+// Legacy sets make no keys, and say which set does.
+func TestLegacyMakesNoKeys(t *testing.T) {
+	for _, s := range Sets() {
+		var legacy *hardness.LegacyError
+		err := s.CheckNewKeys()
+		if errors.As(err, &legacy) != s.Legacy() || (err == nil) == s.Legacy() {
+			t.Errorf("%s: %v", s.Name, err)
+			continue
+		}
+		if err == nil {
+			continue
+		}
+		next, err := Lookup(legacy.Successor)
+		if err != nil || next.CheckNewKeys() != nil || next.Q != s.Q || next.N() != s.N() || legacy.Reason == "" {
+			t.Errorf("%s: the successor %+v: %v", s.Name, legacy, err)
+		}
+		if slices.Contains(Names(), s.Name) {
+			t.Errorf("%s is listed for new keys", s.Name)
+		}
 	}
 }
 
@@ -78,7 +106,12 @@ func TestValidateRefuses(t *testing.T) {
 	for name, change := range map[string]func(s *Set){
 		"insecure, name hides":  func(s *Set) { s.Insecure = true },
 		"secure, name does not": func(s *Set) { s.Name = InsecurePrefix + s.Name },
-		"no estimate":           func(s *Set) { s.Name = "L11-51" },
+		"below 128 bits":        func(s *Set) { s.SwitchVariance /= 2 },
+		"narrow ring":           func(s *Set) { s.LogN, s.Dim = 10, 928 },
+		"fails too often":       func(s *Set) { s.SwitchVariance *= 64 },
+		"legacy without reason": func(s *Set) { s.Successor = "T11-53" },
+		"legacy and current":    func(s *Set) { s.Name, s.Dim, s.SwitchVariance = "L11-51", 1024, 11.56*(1<<49) },
+		"sum of errors":         func(s *Set) { s.Q, s.Dim = q53, 1024 },
 		"degree":                func(s *Set) { s.LogN = 14 },
 		"congruence":            func(s *Set) { s.Q += 2 },
 		"large modulus":         func(s *Set) { s.Q += 1 << 55 },
@@ -115,11 +148,26 @@ func TestValidateRefuses(t *testing.T) {
 func TestUnknownSet(t *testing.T) {
 	var unknown *UnknownError
 	_, err := Lookup("L11-52")
-	if want := `lwe: unknown set "L11-52" (known: L11-50, L11-53)`; !errors.As(err, &unknown) || err.Error() != want {
+	if want := `lwe: unknown set "L11-52" (known: T11-4, T11-53)`; !errors.As(err, &unknown) || err.Error() != want {
 		t.Errorf("unknown set: %v", err)
 	}
-	if got := strings.Join(Names(), " "); got != "L11-50 L11-53" {
+	if got := strings.Join(Names(), " "); got != "T11-4 T11-53" {
 		t.Errorf("names are %q", got)
+	}
+}
+
+// Keys, rosters and stores hold the hashes of sets that shipped. They never change.
+func TestHashesStay(t *testing.T) {
+	for name, want := range map[string]string{
+		"L11-50": "5c2ddf242ab0c4bcab029224e9a351369c7f150bd38ddf3d927efbc0bb885c18",
+		"L11-53": "059e93ac0c25f3039932518de69864320bc5eaffb295bc784a297b299f357a44",
+	} {
+		s := must(Lookup(name))
+		h := s.Hash()
+		s.Successor = ""
+		if got := hex.EncodeToString(h[:]); got != want || s.Hash() != h {
+			t.Errorf("%s has the hash %s", name, got)
+		}
 	}
 }
 
@@ -141,7 +189,7 @@ func TestHash(t *testing.T) {
 		"SwitchVariance":   func(s *Set) { s.SwitchVariance *= 2 },
 		"Rotation.LogBase": func(s *Set) { s.Rotation.LogBase++ }, "Rotation.Digits": func(s *Set) { s.Rotation.Digits++ },
 		"Switch.LogBase": func(s *Set) { s.Switch.LogBase++ }, "Switch.Digits": func(s *Set) { s.Switch.Digits++ },
-		"Insecure": func(s *Set) { s.Insecure = !s.Insecure },
+		"Insecure": func(s *Set) { s.Insecure = !s.Insecure }, "Centred": func(s *Set) { s.Centred = !s.Centred },
 	} {
 		s, _ := Lookup(Default)
 		change(s)

@@ -49,10 +49,13 @@ type switched struct {
 	terms []term
 	done  int      // terms that have been subtracted
 	sums  []uint64 // of rows times digits, in two's complement, since the last reduction
+
+	turns []int // a after modulus switching
+	turn  int   // b after modulus switching
 }
 
 func (s *Scheme) newSwitched() switched {
-	return switched{a: make([]uint64, s.Dim), sums: make([]uint64, s.Dim), terms: make([]term, 0, s.N()*s.Switch.Digits)}
+	return switched{a: make([]uint64, s.Dim), sums: make([]uint64, s.Dim), turns: make([]int, s.Dim), terms: make([]term, 0, s.N()*s.Switch.Digits)}
 }
 
 // cut starts a key switch: it lists the digits of c that are not 0. They are public.
@@ -120,10 +123,45 @@ func (w *switched) addBlock(s *Scheme, key *switchKey, end int) {
 	w.b = s.mod.Sub(w.b, s.mod.Reduce(0, b+shift))
 }
 
-// exponent is round(2N x/Q) mod 2N: a residue as a turn, in units of 2N to the circle.
-func (s *Scheme) exponent(x uint64) int {
+// exponent is round(2N x/Q) mod 2N, a residue as a turn in units of 2N to the circle, and the rounding error
+// d = 2N x - Q round(2N x/Q), an integer in [-Q/2, Q/2].
+func (s *Scheme) exponent(x uint64) (turn int, d int64) {
 	high, low := bits.Mul64(x, uint64(2*s.N()))
 	low, c := bits.Add64(low, s.Q/2, 0)
-	quotient, _ := bits.Div64(high+c, low, s.Q)
+	quotient, rest := bits.Div64(high+c, low, s.Q)
+	return int(quotient) & (2*s.N() - 1), int64(rest) - int64(s.Q/2)
+}
+
+// round switches the modulus of w: it sets the turns of all coordinates, in units of 2N to the circle.
+//
+// Rounding changes the phase by sum_i d_i s_i/Q less the error of b. The d_i are public, and each s_i has the mean 1/2,
+// so sum_i d_i/2 of it is known to everybody before the rotation. A centred set subtracts it from b, which leaves
+// sum_i d_i (s_i - 1/2)/Q:
+//
+//	round((2N b - sum_i d_i/2)/Q) = floor((4N b - sum_i d_i + Q)/2Q)
+//
+// As s_i - 1/2 is 1/2 or -1/2, its square is 1/4, where that of s_i has the mean 1/2: half of the variance.
+func (w *switched) round(s *Scheme) {
+	var sum int64 // |sum| <= n Q/2 < 2^62, which Validate ensures
+	for i, x := range w.a {
+		var d int64
+		w.turns[i], d = s.exponent(x)
+		sum += d
+	}
+	if !s.Centred {
+		w.turn, _ = s.exponent(w.b)
+		return
+	}
+	w.turn = s.centred(w.b, sum)
+}
+
+// centred is floor((4N b - sum + Q)/2Q) mod 2N, for |sum| < 2^62.
+func (s *Scheme) centred(b uint64, sum int64) int {
+	high, low := bits.Mul64(uint64(4*s.N()), b+s.Q) // with 2Q 2N added, which is a whole turn and makes it positive
+	low, carry := bits.Add64(low, s.Q, 0)
+	high += carry
+	low, borrow := bits.Sub64(low, uint64(sum), 0)
+	high -= borrow + uint64(sum>>63) // the sign of sum in the upper word
+	quotient, _ := bits.Div64(high, low, 2*s.Q)
 	return int(quotient) & (2*s.N() - 1)
 }

@@ -19,7 +19,7 @@ func (b *bench) merge(e *Evaluator, in *bootstrap) *extracted {
 	}
 	vec.Fill(c[0].Coeffs, eighthWide)
 	start := t.NewPoly()
-	t.MonomialMulPolyAssign(c[0], 2*s.N()-s.exponent(in.in.B), start)
+	t.MonomialMulPolyAssign(c[0], 2*s.N()-s.body(in.in), start)
 	c[0] = start
 
 	digits := make([]poly.FourierPoly, max(s.Lev.Digits, s.Uni.Digits))

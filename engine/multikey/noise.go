@@ -114,11 +114,21 @@ func (n Noise) Gate() float64 { return n.Merged() + n.Switching() }
 // Mux returns the variance of a result of a multiplexer, the sum of two merged ciphertexts.
 func (n Noise) Mux() float64 { return 2*n.Merged() + n.Switching() }
 
-// Rounding returns the variance of rounding a ciphertext to multiples of 1/2N.
+// Rounding returns the variance of rounding a ciphertext to multiples of 1/2N. In these units the error of a word is uniform in
+// [-1/2, 1/2], and a coordinate of z is 1 with probability p = 1/(Block+1):
+//
+//	(1 + k n p)/12         of d_i z_i
+//	(1 + k n p (1-p))/12   if the set is Centred: of d_i (z_i - p)
+//
+// Coordinates of a block depend on each other, but their errors do not, so that the squares add up.
 func (n Noise) Rounding() float64 {
-	_, z := n.Set.ones()
+	p := 1 / float64(n.Set.Block+1)
+	square := p
+	if n.Set.Centred {
+		square -= p * p
+	}
 	unit := 1 / float64(2*n.Set.N())
-	return (1 + float64(n.K)*z) / 12 * unit * unit
+	return (1 + float64(n.K)*float64(n.Set.Dim)*square) / 12 * unit * unit
 }
 
 // Failure returns log2 of the probability that a gate with two operands of the given variance

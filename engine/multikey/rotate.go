@@ -27,7 +27,37 @@ func (s *Scheme) exponent(x uint32) int {
 	return int((x+1<<(shift-1))>>shift) & (2*s.N() - 1)
 }
 
-// exponents returns the exponents of a part.
+// rounding is what rounding to a multiple of 1/2N leaves of a word, in [-2^31/2N, 2^31/2N).
+func (s *Scheme) rounding(x uint32) int32 {
+	shift := lweBits - s.LogN - 1
+	half := uint32(1) << (shift - 1)
+	return int32((x+half)&(2*half-1)) - int32(half)
+}
+
+// body returns the exponent of the word b of a ciphertext.
+//
+// Rounding the masks changes the phase b + sum_i a_i z_i by less than sum_i d_i z_i, with the public errors d_i of all
+// parts, and each z_i is 1 with probability p = 1/(Block+1). So sum_i d_i p of it is known before the rotation. A centred set
+// adds it to b first, rounded down to a word, which leaves sum_i d_i (z_i - p).
+func (s *Scheme) body(c *Ciphertext) int {
+	if !s.Centred {
+		return s.exponent(c.B)
+	}
+	var sum int64
+	for _, p := range c.Parts {
+		for _, x := range p.A {
+			sum += int64(s.rounding(x))
+		}
+	}
+	each := int64(s.Block + 1)
+	mean := sum / each
+	if sum%each < 0 { // division rounds towards 0
+		mean--
+	}
+	return s.exponent(c.B + uint32(mean))
+}
+
+// exponents are those of a part.
 func (s *Scheme) exponents(a []uint32) []uint16 {
 	list := make([]uint16, len(a))
 	for i, x := range a {

@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"math"
 	"strings"
+
+	"github.com/lodge-mpc/lodge/engine/hardness"
 )
 
-// Default is the name of the set used when the configuration does not choose one.
-const Default = "M11-4"
+// Default names the set that is used when none is asked for.
+const Default = "M11-4-128"
 
 // InsecurePrefix starts the name of every set below the security target: the paper's sets, and one
 // for tests.
@@ -28,8 +30,12 @@ type Set struct {
 	Lev      Gadget  // of accumulators
 	Uni      Gadget  // of the public part and the relinearisation key
 	Switch   Gadget  // of the switching key
-	Drop     int     // low bits of words modulo 2^64 that published keys omit: they are far below the errors
-	Insecure bool    // must agree with the name
+	Drop     int     // low bits of words modulo 2^64 that published keys do not have: they are far below the errors
+	Centred  bool    // rounding to multiples of 1/2N subtracts the mean of its errors
+	Insecure bool    // the name says so too
+
+	// Successor names the set to make new keys with, if this one is legacy. It is not a part of the hash.
+	Successor string
 }
 
 // A Gadget decomposes the torus into Digits digits of base B = 2^LogBase from the top: digit j has
@@ -44,23 +50,41 @@ func paper(name string, parties int, rotation, lev, uni Gadget) *Set {
 	}
 }
 
-// shipped returns a set of 128-bit security whose ring errors have deviation 2^-50. Deviations are
-// literals because they are part of the set's hash, and computed powers may differ in the last bits
-// between processors.
-func shipped(parties, dim int, deviation float64, rotation, lev, switches Gadget) *Set {
+// shipped returns a set whose ring errors have the deviation 2^-50. Deviations are written as constants because they are part of
+// the set's hash: computed powers differ in their last bits between processors.
+func shipped(name string, parties, dim int, deviation float64, rotation, lev, switches Gadget) *Set {
 	return &Set{
-		Name: fmt.Sprintf("M11-%d", parties), Parties: parties, LogN: 11, Dim: dim, Block: 2,
+		Name: name, Parties: parties, LogN: 11, Dim: dim, Block: 2,
 		LWE: deviation, Ring: 0x1p-50, Rotation: rotation, Lev: lev, Uni: Gadget{12, 2}, Switch: switches, Drop: 8,
 	}
 }
 
+// current returns a set for new keys.
+func current(parties, dim int, deviation float64, rotation, lev, switches Gadget) *Set {
+	s := shipped(fmt.Sprintf("M11-%d-128", parties), parties, dim, deviation, rotation, lev, switches)
+	s.Centred = true
+	return s
+}
+
+// legacy returns a set that shipped with fewer than 128 bits of security.
+func legacy(parties, dim int, deviation float64, rotation, lev, switches Gadget) *Set {
+	s := shipped(fmt.Sprintf("M11-%d", parties), parties, dim, deviation, rotation, lev, switches)
+	s.Successor = s.Name + "-128"
+	return s
+}
+
 func registry() []*Set {
 	return []*Set{
-		shipped(2, 684, 0x1.6a09e667f3bccp-16, Gadget{8, 5}, Gadget{11, 1}, Gadget{3, 5}),
-		shipped(4, 724, 0x1.6a09e667f3bccp-17, Gadget{11, 3}, Gadget{6, 2}, Gadget{3, 5}),
-		shipped(8, 684, 0x1.6a09e667f3bccp-16, Gadget{9, 4}, Gadget{7, 2}, Gadget{2, 7}),
-		shipped(16, 736, 0x1.306fe0a31b715p-17, Gadget{8, 5}, Gadget{8, 2}, Gadget{2, 7}),
-		shipped(32, 744, 0x1p-17, Gadget{6, 7}, Gadget{8, 2}, Gadget{2, 7}),
+		current(2, 716, 0x1.6a09e667f3bccp-16, Gadget{7, 6}, Gadget{12, 1}, Gadget{2, 7}),
+		current(4, 716, 0x1.6a09e667f3bccp-16, Gadget{9, 4}, Gadget{7, 2}, Gadget{2, 7}),
+		current(8, 776, 0x1p-17, Gadget{9, 4}, Gadget{7, 2}, Gadget{2, 8}),
+		current(16, 776, 0x1p-17, Gadget{7, 6}, Gadget{8, 2}, Gadget{2, 8}),
+		current(32, 820, 0x1.bdb8cdadbe124p-19, Gadget{8, 5}, Gadget{6, 3}, Gadget{2, 8}),
+		legacy(2, 684, 0x1.6a09e667f3bccp-16, Gadget{8, 5}, Gadget{11, 1}, Gadget{3, 5}),
+		legacy(4, 724, 0x1.6a09e667f3bccp-17, Gadget{11, 3}, Gadget{6, 2}, Gadget{3, 5}),
+		legacy(8, 684, 0x1.6a09e667f3bccp-16, Gadget{9, 4}, Gadget{7, 2}, Gadget{2, 7}),
+		legacy(16, 736, 0x1.306fe0a31b715p-17, Gadget{8, 5}, Gadget{8, 2}, Gadget{2, 7}),
+		legacy(32, 744, 0x1p-17, Gadget{6, 7}, Gadget{8, 2}, Gadget{2, 7}),
 		paper("I", 2, Gadget{12, 3}, Gadget{6, 2}, Gadget{10, 3}),
 		paper("II", 4, Gadget{8, 5}, Gadget{8, 2}, Gadget{6, 7}),
 		paper("III", 8, Gadget{9, 4}, Gadget{6, 3}, Gadget{4, 8}),
@@ -70,37 +94,56 @@ func registry() []*Set {
 			Name: InsecurePrefix + "M8-32", Parties: 32, LogN: 8, Dim: 32, Block: 2, LWE: 0x1p-20, Ring: 0x1p-50,
 			Rotation: Gadget{12, 3}, Lev: Gadget{8, 2}, Uni: Gadget{12, 2}, Switch: Gadget{2, 8}, Drop: 8, Insecure: true,
 		},
+		{ // For tests of what legacy sets may do.
+			Name: InsecurePrefix + "M8-legacy", Parties: 32, LogN: 8, Dim: 32, Block: 2, LWE: 0x1p-20, Ring: 0x1p-50,
+			Rotation: Gadget{12, 3}, Lev: Gadget{8, 2}, Uni: Gadget{12, 2}, Switch: Gadget{2, 8}, Drop: 8, Insecure: true,
+			Successor: InsecurePrefix + "M8-32-128",
+		},
+		{
+			Name: InsecurePrefix + "M8-32-128", Parties: 32, LogN: 8, Dim: 32, Block: 2, LWE: 0x1p-20, Ring: 0x1p-50,
+			Rotation: Gadget{12, 3}, Lev: Gadget{8, 2}, Uni: Gadget{12, 2}, Switch: Gadget{2, 8}, Drop: 8, Centred: true, Insecure: true,
+		},
 	}
 }
 
-// Security holds a rough estimate of log2 of the cost of the primal attack on s from ring samples,
-// and on z from LWE samples. The tests implement the model.
-type Security struct{ Ring, LWE float64 }
+// Security is the estimate of package hardness for ring samples, whose secret is s, and for LWE samples, whose secret is z.
+type Security struct{ Ring, LWE hardness.Bits }
 
-// Minimal estimates for sets that are not insecure. The model is about five bits above the lattice
-// estimator for binary secrets of a few hundred coordinates; the second limit leaves a margin for
-// that.
-const (
-	leastRing = 130
-	leastLWE  = 133
-)
+// Least returns the smaller of both: breaking either kind of sample is enough.
+func (s Security) Least() hardness.Bits { return s.Ring.Min(s.LWE) }
 
-// securities holds the estimates by name, cut to a tenth of a bit.
-var securities = map[string]Security{
-	"M11-2":            {Ring: 134.1, LWE: 133.6},
-	"M11-4":            {Ring: 134.1, LWE: 133.7},
-	"M11-8":            {Ring: 134.1, LWE: 133.6},
-	"M11-16":           {Ring: 134.1, LWE: 134.2},
-	"M11-32":           {Ring: 134.1, LWE: 133.7},
-	"insecure-M11-I":   {Ring: 115.6, LWE: 112.6},
-	"insecure-M11-II":  {Ring: 115.6, LWE: 112.6},
-	"insecure-M11-III": {Ring: 115.6, LWE: 112.6},
-	"insecure-M11-IV":  {Ring: 115.6, LWE: 112.6},
-	"insecure-M11-V":   {Ring: 115.6, LWE: 112.6},
+// Security estimates what the samples of a set resist. Attackers guess whole blocks of z. Of s they guess such
+// coordinates first, as each tells less than a bit; the others are uniform bits. The secrets t and r are ternary, with more
+// variance and more candidates than s.
+func (s *Set) Security() Security {
+	block := hardness.Blocks(s.Block)
+	z := float64(s.Dim) / float64(s.N())
+	all := hardness.Secret{Variance: z*block.Variance + (1-z)*hardness.Binary.Variance, LogSupport: block.LogSupport}
+	return Security{
+		Ring: hardness.Samples{Dim: s.N(), LogQ: ringBits, Deviation: math.Ldexp(s.Ring, ringBits), Secret: all}.Estimate(),
+		LWE:  hardness.Samples{Dim: s.Dim, LogQ: lweBits, Deviation: math.Ldexp(s.LWE, lweBits), Secret: block}.Estimate(),
+	}
 }
 
-// Security returns the estimate for a set, or 0 if there is none.
-func (s *Set) Security() Security { return securities[s.Name] }
+// LogFailure is log2 of the probability that the worst gate of any circuit, with as many parties as the set allows, gives a
+// wrong bit, or that a result of a multiplexer decrypts to one.
+func (s *Set) LogFailure() float64 {
+	n := s.Noise(s.Parties)
+	return max(n.WorstFailure(), n.DecryptionFailure(n.Mux()))
+}
+
+// standing is what a set is judged by.
+func (s *Set) standing() hardness.Standing {
+	return hardness.Standing{
+		Set: s.Name, Successor: s.Successor, Insecure: s.Insecure, Bits: s.Security().Least(), LogFailure: s.LogFailure(),
+	}
+}
+
+// Legacy reports whether new keys are refused and existing ones work.
+func (s *Set) Legacy() bool { return s.Successor != "" }
+
+// CheckNewKeys refuses new keys of a legacy set. The error is a *hardness.LegacyError, which names the successor.
+func (s *Set) CheckNewKeys() error { return s.standing().CheckNewKeys() }
 
 // N returns the ring degree.
 func (s *Set) N() int { return 1 << s.LogN }
@@ -108,13 +151,13 @@ func (s *Set) N() int { return 1 << s.LogN }
 // MaxParties is the maximal number of parties in a ciphertext of any set.
 const MaxParties = 32
 
-// Sets lists every set, shipped ones first. The caller owns the result.
+// Sets lists every set: those for new keys, legacy ones, insecure ones. The caller owns the result.
 func Sets() []*Set { return registry() }
 
-// Names lists the sets that are not insecure.
+// Names lists the sets for new keys.
 func Names() (names []string) {
 	for _, s := range registry() {
-		if !s.Insecure {
+		if !s.Insecure && !s.Legacy() {
 			names = append(names, s.Name)
 		}
 	}
@@ -131,11 +174,10 @@ func Lookup(name string) (*Set, error) {
 	return nil, &UnknownError{Name: name, Known: Names()}
 }
 
-// For returns the smallest set that is not insecure and allows the given number of parties in one
-// ciphertext. The error wraps ErrParties.
+// For returns the smallest set for new keys with this many parties in one ciphertext. The error wraps ErrParties.
 func For(parties int) (*Set, error) {
 	for _, s := range registry() {
-		if parties >= 1 && parties <= s.Parties && !s.Insecure {
+		if parties >= 1 && parties <= s.Parties && !s.Insecure && !s.Legacy() {
 			return s, nil
 		}
 	}
@@ -193,8 +235,9 @@ func (s *Set) Validate() error {
 	if g := s.Switch; g.LogBase*g.Digits > lweBits {
 		return fail("a switching gadget of %d digits of %d bits is out of range", g.Digits, g.LogBase)
 	}
-	if f := s.Security(); !s.Insecure && (f.Ring < leastRing || f.LWE < leastLWE) {
-		return fail("its security has no estimate, or one below %d and %d bits", leastRing, leastLWE)
+	//lodge:check multikey/security run=TestValidateRefuses a set below 128 bits, or that fails with more than 2^-128, makes keys
+	if err := s.standing().Check(); err != nil {
+		return fail("%v", err)
 	}
 	return nil
 }
@@ -221,6 +264,9 @@ func (s *Set) Hash() [32]byte {
 		uint64(s.Drop), insecure,
 	} {
 		field(binary.BigEndian.AppendUint64(nil, v))
+	}
+	if s.Centred { // sets of before have the hash that they always had
+		field([]byte("centred rounding"))
 	}
 	return [32]byte(h.Sum(nil))
 }

@@ -1,53 +1,72 @@
 package multikey
 
 import (
+	"encoding/hex"
 	"errors"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
-	"github.com/lodge-mpc/lodge/engine/primaltest"
+	"github.com/lodge-mpc/lodge/engine/hardness"
 )
 
-// estimate returns the estimates for the ring samples and the LWE samples of a set, by the model of
-// lwe's sets. A coordinate of z is 1 with probability 1/(Block+1), and one of s with probability
-// about 1/2.
-func estimate(s *Set) Security {
-	p := 1 / float64(s.Block+1)
-	all, _ := s.ones()
-	q := all / float64(s.N())
-	deviation := func(p float64) float64 { return math.Sqrt(p * (1 - p)) }
-	return Security{
-		Ring: primaltest.Cost(s.N(), 0x1p64, s.Ring*0x1p64, deviation(q)),
-		LWE:  primaltest.Cost(s.Dim, 0x1p32, s.LWE*0x1p32, deviation(p)),
-	}
-}
-
-// The table of estimates matches the model. Shipped sets have 128 bits and a margin for the model's
-// inaccuracy; the paper's sets are insecure, as their names say.
+// Sets for new keys have 128 bits by the model of package hardness and gates that fail with 2^-128 at most. Legacy sets
+// fall short of one of these and name a set that does not, and the paper's sets have what they always had.
 func TestSecurity(t *testing.T) {
-	shipped, weak := 0, 0
+	shipped, old, weak := 0, 0, 0
 	for _, s := range Sets() {
 		if s.LogN < 11 {
 			continue
 		}
-		got, want := estimate(s), s.Security()
-		for _, f := range [][2]float64{{got.Ring, want.Ring}, {got.LWE, want.LWE}} {
-			if math.Floor(10*f[0]+1e-6)/10 != f[1] {
-				t.Errorf("%s: the model yields %.2f, the table has %v", s.Name, got, want)
+		security := s.Security()
+		least := security.Least()
+		t.Logf("%s: ring %v, LWE %v, fails with 2^%.1f", s.Name, security.Ring, security.LWE, s.LogFailure())
+		switch {
+		case s.Insecure:
+			weak++
+			if least.Classical > 115 {
+				t.Errorf("%s has %v", s.Name, security)
+			}
+		case s.Legacy():
+			old++
+			if least.Classical >= 128 && s.LogFailure() <= -128 {
+				t.Errorf("%s is legacy, with %v and failures of 2^%.1f", s.Name, security, s.LogFailure())
+			}
+		default:
+			shipped++
+			if least.Classical < 128 || s.LogFailure() > -128 {
+				t.Errorf("%s has %v and failures of 2^%.1f", s.Name, security, s.LogFailure())
 			}
 		}
-		if least := min(got.Ring, got.LWE); s.Insecure {
-			weak++
-			if least < 110 || least > 116 {
-				t.Errorf("%s has %v", s.Name, got)
-			}
-		} else if shipped++; got.Ring < leastRing || got.LWE < leastLWE || leastRing < 128 || leastLWE < 128 {
-			t.Errorf("%s has %v", s.Name, got)
+		if !s.Insecure && !s.Legacy() && (least.Quantum < 105 || least.Quantum >= least.Classical) {
+			t.Errorf("%s: %v against quantum computers", s.Name, security)
 		}
 	}
-	if shipped != 5 || weak != 5 {
-		t.Errorf("%d sets are shipped and %d are the paper's, want 5 of each", shipped, weak)
+	if shipped != 5 || old != 5 || weak != 5 {
+		t.Errorf("%d sets for new keys, %d legacy ones and %d of the paper, want 5 of each", shipped, old, weak)
+	}
+}
+
+// Legacy sets make no keys, and say which set does.
+func TestLegacyMakesNoKeys(t *testing.T) {
+	for _, s := range Sets() {
+		var legacy *hardness.LegacyError
+		err := s.CheckNewKeys()
+		if errors.As(err, &legacy) != s.Legacy() || (err == nil) == s.Legacy() {
+			t.Errorf("%s: %v", s.Name, err)
+			continue
+		}
+		if err == nil {
+			continue
+		}
+		next, err := Lookup(legacy.Successor)
+		if err != nil || next.CheckNewKeys() != nil || next.Parties != s.Parties || legacy.Reason == "" {
+			t.Errorf("%s: the successor %+v: %v", s.Name, legacy, err)
+		}
+		if slices.Contains(Names(), s.Name) {
+			t.Errorf("%s is listed for new keys", s.Name)
+		}
 	}
 }
 
@@ -65,10 +84,12 @@ func TestSetsAreValid(t *testing.T) {
 	if !names[Default] || strings.HasPrefix(Default, InsecurePrefix) {
 		t.Error("the default set is missing, or insecure")
 	}
-	if got := strings.Join(Names(), " "); got != "M11-2 M11-4 M11-8 M11-16 M11-32" {
+	if got := strings.Join(Names(), " "); got != "M11-2-128 M11-4-128 M11-8-128 M11-16-128 M11-32-128" {
 		t.Errorf("names are %q", got)
 	}
-	for parties, want := range map[int]string{1: "M11-2", 2: "M11-2", 3: "M11-4", 9: "M11-16", 17: "M11-32", 32: "M11-32"} {
+	for parties, want := range map[int]string{
+		1: "M11-2-128", 2: "M11-2-128", 3: "M11-4-128", 9: "M11-16-128", 17: "M11-32-128", 32: "M11-32-128",
+	} {
 		if s, err := For(parties); err != nil || s.Name != want {
 			t.Errorf("%d parties: %v, %v", parties, s, err)
 		}
@@ -84,7 +105,12 @@ func TestValidateRefuses(t *testing.T) {
 	for name, change := range map[string]func(s *Set){
 		"insecure, name hides":  func(s *Set) { s.Insecure = true },
 		"secure, name does not": func(s *Set) { s.Name = InsecurePrefix + s.Name },
-		"no estimate":           func(s *Set) { s.Name = "M11-3" },
+		"below 128 bits":        func(s *Set) { s.LWE /= 1.2 },
+		"narrow ring":           func(s *Set) { s.Ring, s.Drop = 0x1p-52, 6 },
+		"fails too often":       func(s *Set) { s.LWE *= 2 },
+		"mean left out":         func(s *Set) { s.Parties, s.Centred = 12, false },
+		"legacy without reason": func(s *Set) { s.Successor = "M11-8-128" },
+		"legacy and current":    func(s *Set) { s.Name, s.Dim, s.Centred = "M11-4-127", 684, true },
 		"no parties":            func(s *Set) { s.Parties = 0 },
 		"many parties":          func(s *Set) { s.Parties = 33 },
 		"small degree":          func(s *Set) { s.LogN = 3 },
@@ -125,12 +151,30 @@ func TestValidateRefuses(t *testing.T) {
 func TestUnknownSet(t *testing.T) {
 	var unknown *UnknownError
 	_, err := Lookup("M11-3")
-	if want := `multikey: unknown set "M11-3" (known: M11-2, M11-4, M11-8, M11-16, M11-32)`; !errors.As(err, &unknown) || err.Error() != want {
+	if want := `multikey: unknown set "M11-3" (known: M11-2-128, M11-4-128, M11-8-128, M11-16-128, M11-32-128)`; !errors.As(err, &unknown) || err.Error() != want {
 		t.Errorf("unknown set: %v", err)
 	}
 }
 
-// The hash covers every field, and a caller's changes to a set do not affect the registry.
+// Keys, rosters and stores hold the hashes of sets that shipped. They never change.
+func TestHashesStay(t *testing.T) {
+	for name, want := range map[string]string{
+		"M11-2": "90f2b7f85d8ff168", "M11-4": "04c5f731333e7022", "M11-8": "212dadbe946c405d", "M11-16": "f4ff3e2b5d282122",
+		"M11-32": "c7bacd606bf87c27",
+	} {
+		s, err := Lookup(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h := s.Hash()
+		s.Successor = ""
+		if got := hex.EncodeToString(h[:8]); got != want || s.Hash() != h {
+			t.Errorf("%s has the hash %s", name, got)
+		}
+	}
+}
+
+// Every field is in the hash, and what a caller does to a set stays with the caller.
 func TestHash(t *testing.T) {
 	seen := map[[32]byte]string{}
 	add := func(name string, s *Set) {
@@ -151,6 +195,7 @@ func TestHash(t *testing.T) {
 		"Uni.LogBase": func(s *Set) { s.Uni.LogBase++ }, "Uni.Digits": func(s *Set) { s.Uni.Digits++ },
 		"Switch.LogBase": func(s *Set) { s.Switch.LogBase++ }, "Switch.Digits": func(s *Set) { s.Switch.Digits++ },
 		"Drop": func(s *Set) { s.Drop++ }, "Insecure": func(s *Set) { s.Insecure = !s.Insecure },
+		"Centred": func(s *Set) { s.Centred = !s.Centred },
 	} {
 		s, _ := Lookup(Default)
 		change(s)

@@ -1,5 +1,5 @@
 // Package params holds Lodge's parameters as data: the parameter sets (ring degree, moduli, key distributions), the
-// plaintext fields p = b^M+1 of each set, the table of moduli that give 128-bit security, and the noise model that
+// plaintext fields p = b^M+1 of each set, the security of each set by package hardness, and the noise model that
 // decides whether n parties can make triples of a given shape under a set.
 //
 // The sets follow MatriGear, Section 6 and Appendix B, with these corrections:

@@ -2,10 +2,13 @@ package params
 
 import (
 	"fmt"
+	"math"
 	"math/big"
 	"math/bits"
 	"slices"
 	"strings"
+
+	"github.com/lodge-mpc/lodge/engine/hardness"
 )
 
 // Default names the set that commands use when none is asked for.
@@ -168,18 +171,26 @@ func (e *UnknownError) Error() string {
 	return fmt.Sprintf("params: unknown %s %q (known: %s)", e.What, e.Name, strings.Join(e.Known, ", "))
 }
 
-// securityLimits bounds log2 q by log2 N for 128-bit classical security with uniform ternary secrets and errors of
-// standard deviation 3.19 (Bossuat et al., Security Guidelines for Implementing Homomorphic Encryption, Table 5.2).
-// Wider Gaussian secrets and errors are at least as hard. There is no special modulus, so q is all that keys reveal.
-var securityLimits = map[int]int{12: 106, 13: 214, 14: 430, 15: 868}
-
-// SecurityLimit is the largest log2 q with 128-bit security at ring degree 2^logN, or 0 where no limit is known.
-func SecurityLimit(logN int) int { return securityLimits[logN] }
-
-// minErrorWidth is the narrowest error that the security table covers, standard deviation 3.19.
+// minErrorWidth is the narrowest error of keys, standard deviation 3.19.
 const minErrorWidth = 7.99
 
-// Validate checks what the mathematics and the security table require of a set, field primality apart (field.New
+// Security is the estimate of package hardness for the samples that one party's keys publish modulo q: there is no
+// special modulus. Proofs of keys tell hints about secrets and errors, with which they are as hard as half as wide ones.
+func (s *Set) Security() hardness.Bits {
+	deviation := func(width float64) float64 {
+		if s.Keys == KeysProved {
+			width /= 2
+		}
+		return width / math.Sqrt(2*math.Pi)
+	}
+	secret := hardness.Ternary
+	if s.Secret == Gaussian {
+		secret = hardness.Gaussian(deviation(s.SecretWidth))
+	}
+	return hardness.Samples{Dim: s.N(), LogQ: s.LogQ(), Deviation: deviation(s.ErrorWidth), Secret: secret}.Estimate()
+}
+
+// Validate checks what the mathematics and package hardness require of a set, except field primality (field.New
 // checks that). Primality of the moduli is checked by ring.NewBasis and by this package's tests.
 func (s *Set) Validate() error {
 	fail := func(format string, a ...any) error {
@@ -215,12 +226,12 @@ func (s *Set) Validate() error {
 	if s.Insecure {
 		return nil
 	}
-	limit := SecurityLimit(s.LogN)
-	if got := s.Modulus().BitLen(); got > limit {
-		return fail("a modulus of %d bits exceeds the %d bits that are secure at N = 2^%d", got, limit, s.LogN)
-	}
 	if s.ErrorWidth < minErrorWidth {
-		return fail("errors are too narrow for the security table")
+		return fail("errors are narrower than a standard deviation of 3.19")
+	}
+	//lodge:check params/security run=TestSecurityTableRefuses a set below 128 bits makes keys
+	if err := (hardness.Standing{Set: s.Name, Exact: true, Bits: s.Security()}).Check(); err != nil {
+		return fail("%v", err)
 	}
 	return nil
 }

@@ -33,13 +33,9 @@ func TestSetsAreValid(t *testing.T) {
 	}
 }
 
-// The limits are typed in again, so that a slip in the table of the package shows.
+// Shipped sets have 128 bits by the model of package hardness. Their moduli are also within the table of Bossuat et al.,
+// Security Guidelines for Implementing Homomorphic Encryption, Table 5.2, which other authors computed.
 func TestSecurityTable(t *testing.T) {
-	for logN, bits := range map[int]int{11: 0, 12: 106, 13: 214, 14: 430, 15: 868, 16: 0} {
-		if got := SecurityLimit(logN); got != bits {
-			t.Errorf("SecurityLimit(%d) = %d, want %d", logN, got, bits)
-		}
-	}
 	limits := map[int]*big.Int{}
 	for logN, bits := range map[int]uint{12: 106, 13: 214, 14: 430, 15: 868} {
 		limits[logN] = new(big.Int).Lsh(big.NewInt(1), bits)
@@ -50,6 +46,11 @@ func TestSecurityTable(t *testing.T) {
 			continue
 		}
 		shipped++
+		bits := s.Security()
+		t.Logf("%s: %v", s.Name, bits)
+		if bits.Classical < 128 || bits.Quantum < 105 || bits.Quantum >= bits.Classical {
+			t.Errorf("%s has %v", s.Name, bits)
+		}
 		limit, ok := limits[s.LogN]
 		if !ok || s.Modulus().Cmp(limit) > 0 {
 			t.Errorf("%s: no 128-bit security at N = 2^%d with %d bits", s.Name, s.LogN, s.Modulus().BitLen())
@@ -60,7 +61,7 @@ func TestSecurityTable(t *testing.T) {
 	}
 }
 
-// A set that leaves the table is refused wherever it turns up.
+// A set below 128 bits is refused wherever it turns up.
 func TestSecurityTableRefuses(t *testing.T) {
 	tests := map[string]func(s *Set){
 		"one more prime":       func(s *Set) { s.Q, s.Aux = append(s.Q, q47[0]), append(s.Aux, aux47[0]) },

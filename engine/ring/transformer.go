@@ -19,7 +19,7 @@ func newNTT(m kernel.Modulus, r *lattigo.SubRing) (*kernel.NTT, error) {
 	return t, nil
 }
 
-// NewTransformer gives a ring of Lattigo the transforms of package kernel, which return the same
+// NewTransformer returns a ring of Lattigo the transforms of package kernel, which return the same
 // results:
 //
 //	lattigo.NewRingWithCustomNTT(n, primes, ring.NewTransformer, 2*n)

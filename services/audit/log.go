@@ -34,6 +34,7 @@ type Log struct {
 
 	wake    chan struct{}
 	stopped chan struct{} // closed when the writer has ended
+	room    room          // on the disk for entries to come; the writer's
 
 	mu       sync.Mutex
 	filling  *batch // what the writer takes next
@@ -41,7 +42,8 @@ type Log struct {
 	durable  Head
 	segments []*segment // what is durable
 	closed   bool
-	failed   error // the log cannot be written any more
+	failed   error // why nothing can be appended now; nil once a write has succeeded again
+	held     int64 // bytes that Hold has promised
 }
 
 // batch is what one write and one fsync make durable.
@@ -51,6 +53,8 @@ type batch struct {
 	head  Head
 	done  chan struct{}
 	err   error // set before done is closed
+	asks  bool  // Hold waits to hear whether there is room for what is held
+	full  error // why there is none; set before done is closed
 }
 
 func newBatch() *batch { return &batch{done: make(chan struct{})} }
@@ -128,7 +132,7 @@ func (l *Log) load() (torn []byte, err error) {
 		return nil, err
 	}
 	if len(l.segments) == 0 {
-		return nil, errors.Join(l.begin(1), syncDir(filepath.Dir(l.dir)))
+		return nil, errors.Join(l.begin(1, 0), syncDir(filepath.Dir(l.dir)))
 	}
 	l.sealed, l.durable = c.head, c.head
 	last := l.segments[len(l.segments)-1]
@@ -165,20 +169,31 @@ func (l *Log) owner(last *segment) error {
 	return nil
 }
 
-// begin makes the next file of the log.
-func (l *Log) begin(number int) error {
+// begin makes the next file of the log, with space for so many bytes that Hold has promised. After an error the log stays
+// in the file that it was in.
+func (l *Log) begin(number int, held int64) (err error) {
 	s := &segment{path: filepath.Join(l.dir, fileName(number)), number: number}
 	f, err := os.OpenFile(s.path, os.O_WRONLY|os.O_APPEND|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return fmt.Errorf("audit: %w", err)
 	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, f.Close(), os.Remove(s.path))
+		}
+	}()
+	if held > 0 {
+		if err := allocate(f, 0, held); err != nil && !errors.Is(err, errors.ErrUnsupported) {
+			return fmt.Errorf("audit: no space for the next file: %w", err)
+		}
+	}
 	if err := syncDir(l.dir); err != nil {
-		return errors.Join(err, f.Close())
+		return err
 	}
 	if l.file != nil {
 		l.file.Close() // all of it is durable
 	}
-	l.file = f
+	l.file, l.room = f, room{held}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.segments = append(l.segments, s)
@@ -198,7 +213,8 @@ func syncDir(dir string) error {
 }
 
 // Append gives e its place in the chain and returns when it is durable. Entries that are appended at the same time share
-// one fsync. An error after which the log may not hold what it should is final: every later call gives it too.
+// one fsync. After an error the entry counts as not written: the writer cuts the file back to the last durable entry, and
+// until that has succeeded every call fails. A full disk therefore stops the log only until there is space again.
 func (l *Log) Append(e Entry) (Head, error) {
 	if l == nil {
 		return Head{}, nil
@@ -207,7 +223,7 @@ func (l *Log) Append(e Entry) (Head, error) {
 	if err := e.validate(); err != nil {
 		return Head{}, err
 	}
-	b, head, err := l.enter(&e)
+	b, head, err := l.enter(&e) // the caller waits for b
 	if err != nil {
 		return Head{}, err
 	}
@@ -219,11 +235,8 @@ func (l *Log) Append(e Entry) (Head, error) {
 func (l *Log) enter(e *Entry) (*batch, Head, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	switch {
-	case l.failed != nil:
-		return nil, Head{}, l.failed
-	case l.closed:
-		return nil, Head{}, ErrClosed
+	if err := l.appendable(); err != nil {
+		return nil, Head{}, err
 	}
 	e.Seq, e.Prev, e.Time = l.sealed.Seq+1, l.sealed.Hash, l.opts.Now().UTC()
 	line, err := seal(e)
@@ -235,28 +248,49 @@ func (l *Log) enter(e *Entry) (*batch, Head, error) {
 	b.sizes = append(b.sizes, len(line)+1)
 	b.head = Head{e.Seq, e.Hash}
 	l.sealed = b.head
+	l.rouse()
+	return b, b.head, nil
+}
+
+// rouse has the writer look for something to do.
+func (l *Log) rouse() {
 	select {
 	case l.wake <- struct{}{}:
 	default:
 	}
-	return b, b.head, nil
 }
 
-// write makes batches durable until the log is closed or fails.
+// mendEvery is how often the writer tries to mend a log that cannot be written.
+const mendEvery = time.Second
+
+// write makes batches durable until the log is closed.
 func (l *Log) write() {
 	defer close(l.stopped)
-	for range l.wake {
+	tick := time.NewTicker(mendEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-l.wake:
+		case <-tick.C:
+			l.recover()
+			continue
+		}
 		l.mu.Lock()
 		b := l.filling
 		l.filling = newBatch()
-		closed := l.closed
+		closed, held := l.closed, l.held
 		l.mu.Unlock()
 		if len(b.sizes) > 0 {
 			b.err = l.store(b)
 			l.settle(b)
-			close(b.done)
 		}
-		if b.err != nil || closed {
+		if b.asks {
+			if b.full = b.err; b.full == nil {
+				b.full = l.reserve(held)
+			}
+		}
+		close(b.done)
+		if closed {
 			return
 		}
 	}
@@ -265,9 +299,12 @@ func (l *Log) write() {
 // store writes a batch, into the next file when this one is full.
 func (l *Log) store(b *batch) error {
 	if last := l.segments[len(l.segments)-1]; last.size >= l.opts.FileSize { // only the writer changes them
-		if err := l.begin(last.number + 1); err != nil {
+		l.mu.Lock()
+		held := l.held
+		l.mu.Unlock()
+		if err := l.begin(last.number+1, held); err != nil && held == 0 {
 			return err
-		}
+		} // else this file has the space that Hold has promised, and goes on
 	}
 	if _, err := l.file.Write(b.lines); err != nil {
 		return fmt.Errorf("audit: %w", err)
@@ -283,12 +320,10 @@ func (l *Log) settle(b *batch) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if b.err != nil {
-		l.failed = fmt.Errorf("audit: the log cannot be written; mend its disk and start the process again: %w", b.err)
-		b.err = l.failed
-		l.filling.err = l.failed
-		close(l.filling.done)
+		l.fail(b)
 		return
 	}
+	l.failed = nil
 	last := l.segments[len(l.segments)-1]
 	seq := b.head.Seq - uint64(len(b.sizes))
 	for _, n := range b.sizes {
@@ -296,6 +331,56 @@ func (l *Log) settle(b *batch) {
 		last.add(seq, n)
 	}
 	l.durable = b.head
+}
+
+// fail gives a failed batch, and the entries that follow it in the chain, their error, and begins again after the last
+// durable entry. The caller holds the lock.
+func (l *Log) fail(b *batch) {
+	b.err = fmt.Errorf("audit: the log cannot be written; it is tried again when its disk has space: %w", b.err)
+	next := l.filling
+	next.err, next.full = b.err, b.err
+	l.filling, l.sealed = newBatch(), l.durable
+	if l.failed = l.mend(); l.failed != nil {
+		l.failed = fmt.Errorf("%w, and its end cannot be mended: %w", b.err, l.failed)
+	}
+	close(next.done)
+}
+
+// mend cuts the last file back to its durable entries.
+func (l *Log) mend() error {
+	last := l.segments[len(l.segments)-1]
+	f, err := os.OpenFile(last.path, os.O_WRONLY|os.O_APPEND, 0)
+	if err != nil {
+		return fmt.Errorf("audit: %w", err)
+	}
+	if err = f.Truncate(last.size); err == nil {
+		err = f.Sync()
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("audit: %w", err), f.Close())
+	}
+	l.file.Close() // nothing of it is to be kept
+	l.file, l.room = f, room{}
+	return nil
+}
+
+// recover mends a log that could not be mended before.
+func (l *Log) recover() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.failed != nil && l.mend() == nil {
+		l.failed = nil
+	}
+}
+
+// Fault is nil, or why nothing can be appended now.
+func (l *Log) Fault() error {
+	if l == nil {
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.failed
 }
 
 // Head is the last durable entry.
@@ -317,14 +402,12 @@ func (l *Log) Close() error {
 	again := l.closed
 	l.closed = true
 	l.mu.Unlock()
-	select {
-	case l.wake <- struct{}{}:
-	default:
-	}
+	l.rouse()
 	<-l.stopped
 	if again {
 		return nil
 	}
+	_ = l.file.Truncate(l.segments[len(l.segments)-1].size) // gives back the space that was reserved
 	return l.release()
 }
 

@@ -88,18 +88,18 @@ type Summary struct {
 // again.
 func Verify(path string, known ...Hash) (Summary, error) {
 	sum, err := verify(path, known)
-	if errors.Is(err, errUnfinished) {
+	if errors.Is(err, ErrUnfinished) {
 		sum, err = verify(path, known)
 	}
 	return sum, err
 }
 
-// errUnfinished is wrapped by the error about a last line without an end.
-var errUnfinished = errors.New("is not whole: the process was killed while it wrote, or the line was cut")
+// ErrUnfinished is wrapped by the error about a last line without an end, which the next Open takes out.
+var ErrUnfinished = errors.New("is not whole: the process was killed while it wrote, or the line was cut")
 
 func (e *BrokenError) Unwrap() error {
-	if e.Reason == errUnfinished.Error() {
-		return errUnfinished
+	if e.Reason == ErrUnfinished.Error() {
+		return ErrUnfinished
 	}
 	return nil
 }
@@ -125,7 +125,7 @@ func verify(path string, known []Hash) (Summary, error) {
 		}
 		sum.Files++
 		if len(s.torn) > 0 {
-			return sum, &BrokenError{s.name(), int(s.entries) + 1, errUnfinished.Error()}
+			return sum, &BrokenError{s.name(), int(s.entries) + 1, ErrUnfinished.Error()}
 		}
 	}
 	return sum, c.complete()

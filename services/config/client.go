@@ -42,6 +42,8 @@ type Client struct {
 	Kinds []string `yaml:"kinds,omitempty"`
 	Quota *Quota   `yaml:"quota,omitempty"`
 	Rate  *Rate    `yaml:"rate,omitempty"`
+	// Reservations bound what this client holds of the stock, at the coordinator.
+	Reservations *ReserveLimits `yaml:"reservations,omitempty"`
 }
 
 // Quota bounds what a party gives to a client in a day, which begins at 00:00 UTC.
@@ -88,7 +90,12 @@ func Quotas(clients []Client) map[string]quota.Limits {
 
 // add puts the client into a directory.
 func (c *Client) add(d *rpc.Directory) error {
-	p := rpc.Principal{Role: rpc.Client, Name: c.Name, Party: -1, Permissions: c.Permissions, Tenants: c.Tenants, Kinds: c.Kinds}
+	p := rpc.Principal{
+		Role: rpc.Client, Name: c.Name, Party: -1, Identity: c.Identity, Permissions: c.Permissions, Tenants: c.Tenants, Kinds: c.Kinds,
+	}
+	if p.Identity == "" {
+		p.Identity = "oidc:" + c.OIDCSubject
+	}
 	if c.Rate != nil {
 		p.Rate = rpc.Rate{PerSecond: c.Rate.CallsPerSecond, Burst: c.Rate.Burst}
 	}
@@ -161,6 +168,9 @@ func (c *check) who(key string, cl Client) {
 
 // bounds checks how much a client may draw, where clients draw, and how often it may call.
 func (c *check) bounds(key string, cl Client, draws bool) {
+	if draws && cl.Reservations != nil {
+		c.failf("%s.reservations: the coordinator bounds them; write it there", key)
+	}
 	if !draws && cl.Quota != nil {
 		c.failf("%s.quota: a party counts what its clients draw; write it there", key)
 	}

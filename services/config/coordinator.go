@@ -50,6 +50,11 @@ type CoordinatorFile struct {
 	Reflection    bool `yaml:"reflection,omitempty"`
 	// Stock bounds what the policies of the stock make.
 	Stock StockLimits `yaml:"stock,omitempty"`
+	Disk  Disk        `yaml:"disk,omitempty"`
+	// Reservations bound what every client holds of the stock. TenantReservations take their place for a tenant, and those
+	// of a client for a client, value by value.
+	Reservations       ReserveLimits            `yaml:"reservations,omitempty"`
+	TenantReservations map[string]ReserveLimits `yaml:"tenant_reservations,omitempty"`
 
 	Roster   *Roster   `yaml:"-"`
 	Settings []Setting `yaml:"-"` // that took the place of the file's values
@@ -126,6 +131,7 @@ func LoadCoordinator(path string, set ...string) (*CoordinatorFile, error) {
 		c.failf("max_concurrent: %d; 1 to %d jobs run at the same time", f.MaxConcurrent, MaxJobs)
 	}
 	c.stock(&f.Stock, f.MaxConcurrent)
+	c.reservations(f)
 	for i, cl := range f.Clients {
 		if cl.Name == StockName {
 			c.failf("clients[%d].name: %q is the name under which policies submit jobs", i, cl.Name)

@@ -1,29 +1,57 @@
 package config
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // Linear bounds the products of matrices and vectors that clients with the permission "linear" have computed.
 type Linear struct {
-	// ProductsPerHour bounds those that each client begins in any hour; default 1000.
+	// ProductsPerHour bounds those that each client begins in any hour; default 100. An attack on unproved inputs needs
+	// thousands of products with one matrix, and a lower rate gives its owner time to see them in the audit log.
 	ProductsPerHour int `yaml:"products_per_hour,omitempty"`
 	// Wait is how long one end of a product on shares waits for the other client to come; default 2 m.
 	Wait Duration `yaml:"wait,omitempty"`
-	// RequireProofs refuses products on shares whose inputs nobody proves to be well formed.
-	RequireProofs bool `yaml:"require_proofs,omitempty"`
+	// LogDistanceBudget is log2 of the statistical distance that products on shares may spend between two clients, over all
+	// keys and matrices and for ever; default -30.
+	LogDistanceBudget float64 `yaml:"log_distance_budget,omitempty"`
+	// RequireProofs was the way to require proofs before that became the default. true changes nothing, and false is refused.
+	RequireProofs *bool `yaml:"require_proofs,omitempty"`
 }
 
-// WaitTime is Wait as time knows it.
+const (
+	defaultProductsPerHour   = 100
+	defaultLogDistanceBudget = -30
+	// A budget has room for one product of the largest distance that a plan may have, and means something.
+	leastLogDistanceBudget, mostLogDistanceBudget = -40, -10
+)
+
+// WaitTime is Wait as a time.Duration.
 func (l *Linear) WaitTime() time.Duration { return time.Duration(l.Wait) }
 
-// fill completes the bounds and refuses those that mean nothing.
+// DistanceBudget is the budget of statistical distance itself.
+func (l *Linear) DistanceBudget() float64 { return math.Exp2(l.LogDistanceBudget) }
+
+// fill sets the defaults and refuses values that make no sense.
 func (l *Linear) fill(c *check) {
 	if l.ProductsPerHour == 0 {
-		l.ProductsPerHour = 1000
+		l.ProductsPerHour = defaultProductsPerHour
 	}
 	if l.Wait == 0 {
 		l.Wait = Duration(2 * time.Minute)
 	}
+	if l.LogDistanceBudget == 0 {
+		l.LogDistanceBudget = defaultLogDistanceBudget
+	}
 	if l.ProductsPerHour < 0 {
 		c.failf("linear.products_per_hour: %d is negative", l.ProductsPerHour)
+	}
+	//lodge:check config/distance-budget [run=TestLinear] a budget of statistical distance that means nothing is accepted
+	if !(l.LogDistanceBudget >= leastLogDistanceBudget && l.LogDistanceBudget <= mostLogDistanceBudget) {
+		c.failf("linear.log_distance_budget: %v is not from %d to %d; -30 allows a distance of 2^-30", l.LogDistanceBudget, leastLogDistanceBudget, mostLogDistanceBudget)
+	}
+	//lodge:check config/require-proofs [run=TestLinear] a file that turned proofs off loads, and its clients are refused
+	if l.RequireProofs != nil && !*l.RequireProofs {
+		c.failf("linear.require_proofs: proofs are required unless the file says allow_unproved_linear: true; take require_proofs out")
 	}
 }

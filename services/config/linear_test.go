@@ -6,23 +6,27 @@ import (
 	"time"
 )
 
-// What clients may have multiplied is bounded, whether anything is said or not, and passive security is off.
+// Products are bounded by default, and neither passive security nor unproved inputs are accepted.
 func TestLinear(t *testing.T) {
 	f, err := loadThreshold(t, "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if f.AllowPassiveLinear || f.Linear.RequireProofs || f.Linear.ProductsPerHour != 1000 || f.Linear.WaitTime() != 2*time.Minute {
-		t.Errorf("by default: %v, %+v", f.AllowPassiveLinear, f.Linear)
+	if f.AllowPassiveLinear || f.AllowUnprovedLinear || f.Linear.ProductsPerHour != 100 || f.Linear.WaitTime() != 2*time.Minute || f.Linear.DistanceBudget() != 0x1p-30 {
+		t.Errorf("by default: %v, %v, %+v", f.AllowPassiveLinear, f.AllowUnprovedLinear, f.Linear)
 	}
-	f, err = loadThreshold(t, "allow_passive_linear: true\nlinear: {products_per_hour: 7, wait: 30s, require_proofs: true}\n")
+	f, err = loadThreshold(t, "allow_passive_linear: true\nallow_unproved_linear: true\nlinear: {products_per_hour: 7, wait: 30s, log_distance_budget: -35, require_proofs: true}\n")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !f.AllowPassiveLinear || f.Linear.ProductsPerHour != 7 || f.Linear.WaitTime() != 30*time.Second || !f.Linear.RequireProofs {
-		t.Errorf("%v, %+v", f.AllowPassiveLinear, f.Linear)
+	if !f.AllowPassiveLinear || !f.AllowUnprovedLinear || f.Linear.ProductsPerHour != 7 || f.Linear.WaitTime() != 30*time.Second || f.Linear.DistanceBudget() != 0x1p-35 {
+		t.Errorf("%v, %v, %+v", f.AllowPassiveLinear, f.AllowUnprovedLinear, f.Linear)
 	}
-	for bad, why := range map[string]string{"products_per_hour: -1": "negative", "wait: -1s": "not a positive time span", "set: P13-40": "config.Linear"} {
+	for bad, why := range map[string]string{
+		"products_per_hour: -1": "negative", "wait: -1s": "not a positive time span", "set: P13-40": "config.Linear",
+		"log_distance_budget: -41": "from -40 to -10", "log_distance_budget: -9": "from -40 to -10", "log_distance_budget: .nan": "from -40 to -10",
+		"require_proofs: false": "allow_unproved_linear: true",
+	} {
 		if _, err := loadThreshold(t, "linear: {"+bad+"}\n"); err == nil || !strings.Contains(err.Error(), why) {
 			t.Errorf("%s: %v", bad, err)
 		}

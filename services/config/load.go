@@ -95,7 +95,7 @@ const (
 	PermEncrypt  = "encrypt"  // have bits encrypted under this party's multi-key keys
 	PermEvaluate = "evaluate" // have netlists computed on multi-key ciphertexts
 	PermLinear   = "linear"   // multiply matrices and vectors, encrypted or shared
-	PermRetire   = "retire"   // erase an epoch, or multi-key keys
+	PermRetire   = "retire"   // revoke tuples of its tenants; for all tenants, drain and retire epochs and destroy multi-key keys
 	PermSubmit   = "submit"   // submit and cancel jobs at the coordinator
 	PermReserve  = "reserve"  // reserve tuples, and release reservations, at the coordinator
 	PermPolicy   = "policy"   // set the policies that keep the stock at the coordinator

@@ -33,7 +33,7 @@ func (m *Multikey) validate(c *check) {
 		return
 	}
 	if m.Set == "" {
-		c.failf("multikey.set: missing; `lodge params list` shows the sets for multi-key ciphertexts, M11-4 first")
+		c.failf("multikey.set: missing; `lodge params list` shows the sets for multi-key ciphertexts, M11-4-128 first")
 	}
 	b, err := hex.DecodeString(m.Seed)
 	if m.Seed != StandardSeed && (err != nil || len(b) != multikeySeedSize || hex.EncodeToString(b) != m.Seed) {

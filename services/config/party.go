@@ -49,6 +49,10 @@ type PartyFile struct {
 	// AllowPassiveLinear accepts two-party linear algebra for clients, which is
 	// secure against those who follow the protocol alone.
 	AllowPassiveLinear bool `yaml:"allow_passive_linear,omitempty"`
+	// AllowUnprovedLinear accepts products on shares whose inputs the owner of
+	// the key does not prove. A client that sends malformed inputs then learns
+	// the other client's matrix over thousands of products.
+	AllowUnprovedLinear bool `yaml:"allow_unproved_linear,omitempty"`
 	// Linear bounds what clients have multiplied.
 	Linear Linear `yaml:"linear,omitempty"`
 	// AllowInsecureParams accepts parameter sets that are too small to hide
@@ -60,6 +64,7 @@ type PartyFile struct {
 	// LogLevel is one of logs.Levels, until it is changed in the process; default info.
 	LogLevel string  `yaml:"log_level,omitempty"`
 	Tracing  Tracing `yaml:"tracing,omitempty"`
+	Disk     Disk    `yaml:"disk,omitempty"`
 
 	Roster   *Roster   `yaml:"-"`
 	Index    int       `yaml:"-"` // in the roster

@@ -16,6 +16,12 @@ import (
 // policy.max_memory of a file is LODGE_CONFIG_POLICY_MAX_MEMORY in the environment, and policy.max_memory=8GiB behind a
 // flag. Each is read as YAML would be at its place, and what names no key is refused, wherever it comes from.
 
+// Disk says how much space the file systems of a process must have.
+type Disk struct {
+	// MinFree is what each must have free, or the process begins no new work; default 256MiB, or 5 % of a smaller one.
+	MinFree Bytes `yaml:"min_free,omitempty"`
+}
+
 // EnvPrefix begins the names of the variables that are settings.
 const EnvPrefix = "LODGE_CONFIG_"
 

@@ -273,6 +273,10 @@ func (c *Coordinator) CancelJob(ctx context.Context, r *coordinatorv1.CancelJobR
 	if len(r.GetReason()) > maxReason {
 		return nil, rpc.Errorf(rpc.TooLarge, "", "a reason has at most %d characters", maxReason)
 	}
+	//lodge:check coordinator/cancel-tenants run=TestJobsOfTenants one tenant's client cancels the key generation of another
+	if err := c.mayCancel(ctx, e); err != nil {
+		return nil, err
+	}
 	c.mu.Lock()
 	if state := e.job.GetState(); state >= activating {
 		c.mu.Unlock()
@@ -294,6 +298,17 @@ func (c *Coordinator) CancelJob(ctx context.Context, r *coordinatorv1.CancelJobR
 	}
 	j, _ := c.snapshot(e)
 	return &coordinatorv1.CancelJobResponse{Job: j}, nil
+}
+
+// mayCancel returns an error unless the caller may cancel the job: its tenants' jobs, and jobs without a tenant, such as
+// key generation, if it submitted them or acts for every tenant.
+func (c *Coordinator) mayCancel(ctx context.Context, e *entry) error {
+	caller, _ := rpc.Caller(ctx)
+	j, _ := c.snapshot(e)
+	if e.request.GetTenant() != "" || j.GetSubmittedBy() == caller.Name {
+		return nil
+	}
+	return caller.CheckShared("job "+j.GetId(), c.file.Tenants())
 }
 
 const maxReason = 1000

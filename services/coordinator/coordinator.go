@@ -21,6 +21,7 @@ import (
 	statusv1 "github.com/lodge-mpc/lodge/proto/lodge/status/v1"
 	stockv1 "github.com/lodge-mpc/lodge/proto/lodge/stock/v1"
 	"github.com/lodge-mpc/lodge/services/config"
+	"github.com/lodge-mpc/lodge/services/disk"
 	"github.com/lodge-mpc/lodge/services/health"
 	"github.com/lodge-mpc/lodge/services/job"
 	"github.com/lodge-mpc/lodge/services/metrics"
@@ -45,6 +46,7 @@ type Coordinator struct {
 	timing      timing
 	inner       []rpc.Inner
 	health      *health.Server // nil without an address
+	disks       *disk.Watch
 
 	wake    chan struct{}
 	stopped chan struct{} // closed when the coordinator begins to stop
@@ -109,6 +111,7 @@ func Run(ctx context.Context, f *config.CoordinatorFile, version string, log *sl
 func open(f *config.CoordinatorFile, version string, log *slog.Logger) (_ *Coordinator, err error) {
 	c := &Coordinator{
 		file: f, version: version, log: log, metrics: metrics.New(version, metrics.Coordinator), timing: defaultTiming,
+		disks:     disk.New(uint64(f.Disk.MinFree), disk.Volume{Name: disk.Data, Dir: f.DataDir}),
 		rotations: newRotations(), jobs: map[string]*entry{}, wake: make(chan struct{}, 1), stopped: make(chan struct{}),
 	}
 	c.timing.away = time.Duration(f.PartyTimeout)
@@ -148,6 +151,10 @@ func open(f *config.CoordinatorFile, version string, log *slog.Logger) (_ *Coord
 	c.stock, err = stock.Open(stock.Options{
 		Dir: filepath.Join(f.DataDir, "stock"), Parties: parties, Queue: (*queue)(c), Metrics: c.metrics, Tenants: f.Tenants(), Log: log,
 		Ceilings: stock.Ceilings{Bytes: uint64(f.Stock.MaxBytesPerParty), Memory: uint64(f.Stock.MaxJobMemory), Jobs: f.Stock.MaxJobs},
+		Limits: func(client, tenant string) stock.Limits {
+			l := f.ReserveLimits(client, tenant)
+			return stock.Limits{Open: l.MaxOpen, Tuples: l.MaxTuples, Share: l.MaxShare, Lease: time.Duration(l.MaxLease), PerSecond: l.PerSecond, Burst: l.Burst}
+		},
 	})
 	return c, err
 }
@@ -180,8 +187,9 @@ func (c *Coordinator) server() (*rpc.Server, error) {
 	rules := maps.Clone(Rules)
 	maps.Copy(rules, status.Rules)
 	maps.Copy(rules, stock.Rules)
+	inner := append([]rpc.Inner{c.disks.Inner(newWork)}, c.inner...)
 	server, err := rpc.NewServer(rpc.Options{
-		Credentials: c.credentials, Directory: directory, Tokens: tokens, Rules: rules, Log: c.log, Reflection: c.file.Reflection, Inner: c.inner,
+		Credentials: c.credentials, Directory: directory, Tokens: tokens, Rules: rules, Log: c.log, Reflection: c.file.Reflection, Inner: inner,
 		Observe: func(method string, role rpc.Role, code string, took time.Duration) {
 			c.metrics.Call(method, string(role), code, took)
 		},
@@ -198,8 +206,17 @@ func (c *Coordinator) server() (*rpc.Server, error) {
 	statusv1.RegisterStatusServiceServer(server, &status.Service{
 		Name: config.CoordinatorName, Party: -1, Version: c.version, Roster: c.file.Roster.Hash(), Params: c.file.Params,
 		Log: c.log, Started: time.Now(), Ready: server.Ready, Running: c.running, Peers: c.links(), Certificate: c.credentials.NotAfter,
+		Disks: c.disks,
 	})
 	return server, nil
+}
+
+// newWork are the methods that are refused while the disk is low.
+var newWork = map[string]bool{
+	coordinatorv1.CoordinatorService_SubmitJob_FullMethodName:  true,
+	coordinatorv1.CoordinatorService_RotateKeys_FullMethodName: true,
+	stockv1.StockService_Reserve_FullMethodName:                true,
+	stockv1.StockService_SetPolicy_FullMethodName:              true,
 }
 
 // running counts the jobs that have begun and are not over.
@@ -247,7 +264,7 @@ func (c *Coordinator) serve(stop context.Context, l net.Listener) error {
 		server.SetReady(false)
 	})
 	server.SetReady(true)
-	c.health.Ready(server.Ready)
+	c.health.Ready(func() bool { return server.Ready() && c.disks.Low() == nil })
 	c.log.Info("coordinator is ready", "listen", l.Addr().String())
 	var keeping sync.WaitGroup
 	keeping.Go(func() { c.stock.Run(stop) })

@@ -365,10 +365,12 @@ func newNet(t *testing.T, n int) *fakeNet {
 	keeper := client("keeper", config.PermStatus, config.PermPolicy, config.PermReserve)
 	stranger := client("stranger", config.PermStatus, config.PermSubmit, config.PermPolicy, config.PermReserve)
 	stranger.Tenants = []string{"others"}
+	rotator := client("rotator", config.PermStatus, config.PermSubmit, config.PermPolicy)
+	rotator.Tenants = append(rotator.Tenants, stranger.Tenants...) // a rotation acts on an epoch of all
 	f.file = &config.CoordinatorFile{
 		Roster: roster, DataDir: filepath.Join(f.dir, "data"), JobTimeout: config.Duration(20 * time.Second), MaxConcurrent: 2,
 		TLS:     config.TLS{Certificate: f.path("coordinator.pem"), Key: f.path("coordinator.key"), CA: f.path("ca.pem")},
-		Clients: []config.Client{client("operator", config.PermStatus, config.PermSubmit), client("other", config.PermStatus, config.PermSubmit), client("viewer", config.PermStatus), client("rotator", config.PermStatus, config.PermSubmit, config.PermPolicy), keeper, stranger},
+		Clients: []config.Client{client("operator", config.PermStatus, config.PermSubmit), client("other", config.PermStatus, config.PermSubmit), client("viewer", config.PermStatus), rotator, keeper, stranger},
 		Stock:   config.StockLimits{MaxBytesPerParty: 1 << 40, MaxJobMemory: 1 << 40, MaxJobs: 2},
 		Params: []config.ParamsPin{{Name: "S14-32", Hash: fmt.Sprintf("%x", sha256.Sum256([]byte("set")))},
 			{Name: unproved, Hash: fmt.Sprintf("%x", sha256.Sum256([]byte("other set")))}},

@@ -55,8 +55,8 @@ func (c *Coordinator) observe(ctx context.Context) {
 	tick := time.NewTicker(diskEvery)
 	defer tick.Stop()
 	for {
-		if d, err := status.DiskOf(c.file.DataDir); err == nil {
-			c.metrics.Disk("data", d.Free, d.Total)
+		for _, s := range c.disks.Volumes() {
+			c.metrics.Disk(s.Name, s.Free, s.Total, s.MinFree, s.Low)
 		}
 		select {
 		case <-tick.C:

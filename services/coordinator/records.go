@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	coordinatorv1 "github.com/lodge-mpc/lodge/proto/lodge/coordinator/v1"
+	"github.com/lodge-mpc/lodge/services/store"
 )
 
 // records keeps jobs on disk, in the order of submission.
@@ -25,8 +26,14 @@ var (
 	ofRotations = []byte("rotations")
 )
 
+// openTime is how long to wait for another coordinator to close the records.
+const openTime = 2 * time.Second
+
 func openRecords(path string) (*records, error) {
-	db, err := bbolt.Open(path, 0o600, &bbolt.Options{Timeout: 2 * time.Second})
+	if err := store.VerifyFile(path, openTime, string(bucket), string(ofRotations)); err != nil {
+		return nil, fmt.Errorf("coordinator: %w", err)
+	}
+	db, err := bbolt.Open(path, 0o600, &bbolt.Options{Timeout: openTime})
 	if err != nil {
 		return nil, fmt.Errorf("coordinator: %s: %w (is another coordinator running?)", path, err)
 	}

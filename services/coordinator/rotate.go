@@ -66,6 +66,10 @@ func (c *Coordinator) RotateKeys(ctx context.Context, q *coordinatorv1.RotateKey
 		return nil, rpc.Errorf(rpc.Forbidden, "add the permission to this client in the coordinator's configuration",
 			"client %s lacks the permission %q: a rotation moves policies", caller.Name, config.PermPolicy)
 	}
+	//lodge:check coordinator/rotate-tenants run=TestRotationNeedsEveryTenant one tenant's client drains an epoch that all tenants use
+	if err := caller.CheckShared(fmt.Sprintf("epoch %d", q.GetEpoch()), c.file.Tenants()); err != nil {
+		return nil, err
+	}
 	if s := q.GetSecurity(); s != "" && s != proved {
 		return nil, rpc.Errorf(rpc.Invalid, "write proved, or leave it out", "security %.20q", s)
 	}

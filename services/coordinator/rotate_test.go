@@ -360,3 +360,15 @@ func refused(t *testing.T, err error, code rpc.Code) {
 		t.Errorf("got %v, want %s", err, code)
 	}
 }
+
+// A rotation drains an epoch that all tenants use, so it needs a client that acts for every tenant of the coordinator.
+func TestRotationNeedsEveryTenant(t *testing.T) {
+	f := newNet(t, 2)
+	keys := f.complete(keysJob())
+	if _, err := f.rotate("stranger", &coordinatorv1.RotateKeysRequest{Epoch: keys.GetEpoch()}); !is(err, rpc.Forbidden) {
+		t.Errorf("a client of one tenant: %v", err)
+	}
+	if r := f.running.rotations.of(keys.GetEpoch()); r != nil {
+		t.Errorf("a rotation began: %v", r)
+	}
+}

@@ -98,8 +98,11 @@ func TestJobsOfTenants(t *testing.T) {
 	}
 	last := f.submit(keysJob())
 	g.runs(last)
-	if err := cancelAt(stranger, last); err != nil {
-		t.Errorf("keys are of no tenant: %v", err)
+	if err := cancelAt(stranger, last); !is(err, rpc.Forbidden) {
+		t.Errorf("one tenant's client cancels keys for all: %v", err)
+	}
+	if err := cancelAt(f.dial("rotator"), last); err != nil {
+		t.Errorf("a client of every tenant: %v", err)
 	}
 	f.until(last, over)
 }

@@ -17,8 +17,8 @@ import (
 	statusv1 "github.com/lodge-mpc/lodge/proto/lodge/status/v1"
 	"github.com/lodge-mpc/lodge/services/audit"
 	"github.com/lodge-mpc/lodge/services/devnet"
+	"github.com/lodge-mpc/lodge/services/disk"
 	"github.com/lodge-mpc/lodge/services/pki"
-	"github.com/lodge-mpc/lodge/services/status"
 	"github.com/lodge-mpc/lodge/services/store"
 	"github.com/lodge-mpc/lodge/services/store/storetest"
 	"github.com/lodge-mpc/lodge/services/vault"
@@ -42,7 +42,7 @@ func TestThresholds(t *testing.T) {
 		return func(e *examination) { e.clock("p", ahead, by) }
 	}
 	room := func(free, total uint64) func(*examination) {
-		return func(e *examination) { e.room("p", status.Disk{Free: free, Total: total}) }
+		return func(e *examination) { e.room("p", disk.Space{Free: free, Total: total}) }
 	}
 	link := func(trip time.Duration, rate float64) func(*examination) {
 		return func(e *examination) {
@@ -122,7 +122,9 @@ func TestFaultsOfFiles(t *testing.T) {
 	}{
 		"configuration":   {edit("name: p0", "name: p0\nnonsense: 1"), "config", Fail, "nonsense"},
 		"pin":             {edit("hash: ffd1", "hash: 00d1"), "params", Fail, "insecure-8 has the hash"},
+		"legacy set":      {edit("\n    kinds:", "\n        - name: L11-53\n          hash: 059e93ac0c25f3039932518de69864320bc5eaffb295bc784a297b299f357a44\n    kinds:"), "params", Warn, "new keys are made with T11-53"},
 		"passive keys":    {edit("allow_insecure_params", "allow_passive_keygen: true\nallow_insecure_params"), "policy", Warn, "passively secure"},
+		"unproved linear": {edit("allow_insecure_params", "allow_unproved_linear: true\nallow_insecure_params"), "policy", Warn, "nobody has proved"},
 		"no sacrifice":    {edit("max_count", "allow_no_sacrifice: true\n    max_count"), "policy", Warn, "malformed evaluation keys"},
 		"memory":          {edit("max_memory: 4GiB", "max_memory: 4000000GiB"), "memory", Warn, "this machine has"},
 		"readable key":    {func(_ *testing.T, c *devnet.Cluster) error { return os.Chmod(file(c, "tls.key"), 0o644) }, "key-files", Fail, "mode 0644"},

@@ -16,10 +16,10 @@ import (
 
 	"github.com/lodge-mpc/lodge/services/audit"
 	"github.com/lodge-mpc/lodge/services/config"
+	"github.com/lodge-mpc/lodge/services/disk"
 	"github.com/lodge-mpc/lodge/services/plan"
 	"github.com/lodge-mpc/lodge/services/rpc"
 	"github.com/lodge-mpc/lodge/services/secretfile"
-	"github.com/lodge-mpc/lodge/services/status"
 	"github.com/lodge-mpc/lodge/services/store"
 	"github.com/lodge-mpc/lodge/services/vault"
 )
@@ -113,6 +113,10 @@ func (e *examination) local(ctx context.Context, p *Process) {
 	}
 	if p.Party.AllowPassiveLinear {
 		e.ok(p.Name, "policy", "two-party linear algebra, which is secure against those who follow the protocol alone, is allowed")
+	}
+	if p.Party.AllowUnprovedLinear {
+		e.warn(p.Name, "policy", "take allow_unproved_linear out, and have clients use the default set, whose inputs are proved",
+			"multiplies inputs that nobody has proved: a client with malformed ones learns the other client's matrix over thousands of products")
 	}
 	e.disk(p)
 	e.vault(ctx, p)
@@ -238,7 +242,7 @@ func days(d time.Duration) string {
 
 // pins holds the parameter sets of a configuration against those of this build.
 func (e *examination) pins(p *Process) {
-	good, insecure := 0, 0
+	good := 0
 	for _, pin := range p.params {
 		set, err := plan.Lookup(pin.Name)
 		switch {
@@ -247,8 +251,10 @@ func (e *examination) pins(p *Process) {
 		case set.Hash != pin.Sum():
 			e.fail(p.Name, "params", "agree with the other parties on one build and pin its hash", "%s has the hash %.8x in this build, and %.8s is pinned", pin.Name, set.Hash, pin.Hash)
 		case set.Insecure:
-			insecure++
 			e.warn(p.Name, "params", "take it out, unless this is a test", "%s hides nothing", pin.Name)
+		case set.Legacy != nil:
+			good++
+			e.warn(p.Name, "params", "pin the successor at every party, make keys with it, and take this set out once no keys of it are in use", "%s", oneLine(set.Legacy))
 		default:
 			good++
 		}
@@ -270,7 +276,7 @@ func (e *examination) disk(p *Process) {
 		}
 		dir = filepath.Dir(dir)
 	}
-	d, err := status.DiskOf(dir)
+	d, err := disk.SpaceOf(dir)
 	if err != nil {
 		e.warn(p.Name, "disk", "", "%s", oneLine(err))
 		return
@@ -288,7 +294,7 @@ func (e *examination) disk(p *Process) {
 }
 
 // room says whether there is room on a disk.
-func (e *examination) room(subject string, d status.Disk) {
+func (e *examination) room(subject string, d disk.Space) {
 	const next = "make room, or move the vault"
 	text := fmt.Sprintf("%s free of %s for the vault", size(float64(d.Free)), size(float64(d.Total)))
 	switch {

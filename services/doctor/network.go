@@ -11,10 +11,10 @@ import (
 
 	statusv1 "github.com/lodge-mpc/lodge/proto/lodge/status/v1"
 	"github.com/lodge-mpc/lodge/services/audit"
+	"github.com/lodge-mpc/lodge/services/disk"
 	"github.com/lodge-mpc/lodge/services/job"
 	"github.com/lodge-mpc/lodge/services/plan"
 	"github.com/lodge-mpc/lodge/services/rpc"
-	"github.com/lodge-mpc/lodge/services/status"
 )
 
 const (
@@ -157,7 +157,7 @@ func (e *examination) state(a *Answer) {
 			e.ok(a.Name, "store", "%.4x at generation %d, not in quarantine", st.GetId(), st.GetGeneration())
 		}
 		if st.GetDiskTotalBytes() > 0 {
-			e.room(a.Name, status.Disk{Free: st.GetDiskFreeBytes(), Total: st.GetDiskTotalBytes()})
+			e.room(a.Name, disk.Space{Free: st.GetDiskFreeBytes(), Total: st.GetDiskTotalBytes()})
 		}
 	}
 	if c := s.GetConduct(); c != nil {

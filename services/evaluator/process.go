@@ -22,7 +22,7 @@ import (
 // Run serves until ctx is done, and lets what runs end then, with what is inner around its handlers.
 func Run(ctx context.Context, f *config.EvaluatorFile, version string, log *slog.Logger, inner ...rpc.Inner) error {
 	debug.SetMemoryLimit(int64(f.MaxKeysMemory + f.MaxMemory))
-	if err := checkPins(f); err != nil {
+	if err := checkPins(f, log); err != nil {
 		return err
 	}
 	h, err := health.Start(f.HealthListen, log)
@@ -97,8 +97,8 @@ func Run(ctx context.Context, f *config.EvaluatorFile, version string, log *slog
 	return nil
 }
 
-// checkPins holds the pinned hashes against the sets of this build.
-func checkPins(f *config.EvaluatorFile) error {
+// checkPins compares the pinned hashes with the sets of this build and logs which sets are legacy.
+func checkPins(f *config.EvaluatorFile, log *slog.Logger) error {
 	for _, pin := range f.Params {
 		hash, insecure, err := lookup(pin.Name)
 		if err != nil {
@@ -109,6 +109,9 @@ func checkPins(f *config.EvaluatorFile) error {
 		}
 		if insecure && !f.AllowInsecureParams {
 			return fmt.Errorf("evaluator: parameter set %s is insecure; remove it, or set allow_insecure_params in a test", pin.Name)
+		}
+		if set, err := multikey.Lookup(pin.Name); err == nil && set.Legacy() {
+			log.Warn("a pinned parameter set makes no new keys", "set", pin.Name, "reason", set.CheckNewKeys())
 		}
 	}
 	return nil

@@ -24,7 +24,9 @@ type Terms struct {
 	Proved func(params string) bool
 	// Insecure says whether a parameter set is for tests only.
 	Insecure func(params string) bool
-	Now      func() time.Time // nil: time.Now
+	// NewKeys returns an error if new keys of a parameter set are refused. Resharing makes none. nil: no set is refused.
+	NewKeys func(params string) error
+	Now     func() time.Time // nil: time.Now
 }
 
 // Gate enforces a party's terms. It is safe for concurrent use.
@@ -102,6 +104,10 @@ func (g *Gate) Check(s *jobv1.SessionSpec) error {
 	if err := g.pins(s); err != nil {
 		return err
 	}
+	//lodge:check gate/new-keys run=TestCheck a party makes keys of a set that refuses new ones
+	if err := g.newKeys(s); err != nil {
+		return err
+	}
 	p := &g.terms.Policy
 	refuse := func(what string, args ...any) error {
 		return rpc.Errorf(rpc.PolicyRefused, "the party's operator can change its policy", what, args...)
@@ -157,6 +163,14 @@ func (g *Gate) pins(s *jobv1.SessionSpec) error {
 			"key generation under %s is only passively secure, and this party does not allow that", s.GetParams())
 	}
 	return nil
+}
+
+// newKeys refuses keys of a legacy set.
+func (g *Gate) newKeys(s *jobv1.SessionSpec) error {
+	if s.GetKind() != jobv1.Kind_KIND_KEYS || g.terms.NewKeys == nil {
+		return nil
+	}
+	return g.terms.NewKeys(s.GetParams())
 }
 
 // PassiveThreshold is the refusal of threshold keys by a party that has not allowed them.

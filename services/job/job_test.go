@@ -102,6 +102,12 @@ func TestCheck(t *testing.T) {
 		{name: "insecure allowed", spec: func(s *jobv1.SessionSpec) { s.Params, s.ParamsHash = "TOY", slices.Repeat([]byte{0x22}, 32) },
 			terms: func(t *Terms) { t.AllowInsecureParams = true }},
 		{name: "passive keygen", spec: keys, terms: func(t *Terms) { t.AllowPassiveKeygen = false }, want: rpc.PassiveKeygen},
+		{name: "keys of a legacy set", spec: keys, terms: func(t *Terms) {
+			t.NewKeys = func(string) error { return rpc.Errorf(rpc.PolicyRefused, "", "legacy") }
+		}, want: rpc.PolicyRefused},
+		{name: "triples under keys of a legacy set", terms: func(t *Terms) {
+			t.NewKeys = func(string) error { return rpc.Errorf(rpc.PolicyRefused, "", "legacy") }
+		}},
 		{name: "no sacrifice", spec: func(s *jobv1.SessionSpec) { s.NoSacrifice = true }, want: rpc.PolicyRefused},
 		{name: "no sacrifice allowed", spec: func(s *jobv1.SessionSpec) { s.NoSacrifice = true },
 			terms: func(t *Terms) { t.Policy.AllowNoSacrifice = true }},

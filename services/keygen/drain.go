@@ -22,6 +22,10 @@ func (s *Service) DrainEpoch(ctx context.Context, r *keygenv1.DrainEpochRequest)
 	if r.GetRevoke() && caller.Role != rpc.Client {
 		return nil, rpc.Errorf(rpc.Forbidden, "a client of the party with the permission retire may", "the coordinator erases nothing")
 	}
+	//lodge:check keygen/drain-tenants tests=./services/party run=TestRetireNeedsEveryTenant one tenant's client drains an epoch that all tenants use
+	if err := s.MayEnd(ctx, r.GetEpoch()); err != nil {
+		return nil, err
+	}
 	what := fmt.Sprintf("epoch %d", r.GetEpoch())
 	before, err := s.vault.Epoch(r.GetEpoch())
 	if err != nil {

@@ -36,14 +36,15 @@ var Rules = session.Rules("/lodge.keygen.v1.KeygenService/", rpc.Rules{
 type Service struct {
 	keygenv1.UnsafeKeygenServiceServer
 	session.Service
-	ring  *keyring.Ring
-	vault *vault.Vault
-	audit *audit.Log
+	ring    *keyring.Ring
+	vault   *vault.Vault
+	audit   *audit.Log
+	tenants []string // of the party's policy
 }
 
-// New serves key generation.
-func New(sessions *session.Registry, ring *keyring.Ring, v *vault.Vault, log *audit.Log) *Service {
-	s := &Service{ring: ring, vault: v, audit: log}
+// New serves key generation. tenants are those of the party's policy.
+func New(sessions *session.Registry, ring *keyring.Ring, v *vault.Vault, log *audit.Log, tenants []string) *Service {
+	s := &Service{ring: ring, vault: v, audit: log, tenants: tenants}
 	s.Service = session.NewService(sessions, jobv1.Protocol_PROTOCOL_KEYGEN, func(spec *jobv1.SessionSpec) session.Protocol {
 		return &run{s, spec}
 	})
@@ -90,6 +91,10 @@ func (s *Service) RetireEpoch(ctx context.Context, r *keygenv1.RetireEpochReques
 	if err := session.CheckReason(r.GetReason()); err != nil {
 		return nil, err
 	}
+	//lodge:check keygen/retire-tenants tests=./services/party run=TestRetireNeedsEveryTenant one tenant's client retires an epoch that all tenants use
+	if err := s.MayEnd(ctx, r.GetEpoch()); err != nil {
+		return nil, err
+	}
 	n, err := s.Retire(ctx, r.GetEpoch(), r.GetReason())
 	if err != nil {
 		return nil, err
@@ -99,6 +104,17 @@ func (s *Service) RetireEpoch(ctx context.Context, r *keygenv1.RetireEpochReques
 		return nil, err
 	}
 	return &keygenv1.RetireEpochResponse{Epoch: s.wire(e), ErasedBatches: uint64(n)}, nil
+}
+
+// MayEnd returns an error if the caller may not drain or retire the epoch. An epoch's keys serve every tenant of the
+// party's policy, and those of an earlier policy that still have MAC keys or batches under it. A client must act for all.
+func (s *Service) MayEnd(ctx context.Context, epoch uint64) error {
+	caller, _ := rpc.Caller(ctx)
+	stored, err := s.vault.Tenants(epoch)
+	if err != nil {
+		return err
+	}
+	return caller.CheckShared(fmt.Sprintf("epoch %d", epoch), append(stored, s.tenants...))
 }
 
 // Retire erases an epoch and counts the batches that held data. Sessions under it end as cancelled before its keys leave

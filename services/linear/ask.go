@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"math"
 	"time"
 
 	"github.com/lodge-mpc/lodge/engine/linear"
@@ -29,7 +30,7 @@ type end struct {
 }
 
 // open checks a header, plans what it asks for, and comes to the run.
-func (s *Service) open(h *linearv1.RunHeader, who side, client string) (_ *end, err error) {
+func (s *Service) open(h *linearv1.RunHeader, who side, caller rpc.Principal) (_ *end, err error) {
 	if h == nil {
 		return nil, rpc.Errorf(rpc.Invalid, "send the header first", "no header")
 	}
@@ -41,10 +42,10 @@ func (s *Service) open(h *linearv1.RunHeader, who side, client string) (_ *end, 
 	if who == giver {
 		room = x.answerRoom(s.Workers)
 	}
-	if x.call, err = s.admit(client, room); err != nil {
+	if x.call, err = s.admit(caller.Name, room); err != nil {
 		return nil, err
 	}
-	if x.run, x.leave, err = s.runs.enter(h, who, client); err != nil {
+	if x.run, x.leave, err = s.runs.enter(h, who, caller); err != nil {
 		x.call.Release()
 		return nil, err
 	}
@@ -86,7 +87,7 @@ func (s *Service) ask(stream linearv1.LinearService_AskServer, caller rpc.Princi
 	var in *linear.Inputs
 	err := upload(stream.Recv, func(m *linearv1.AskRequest) (_ time.Duration, err error) {
 		if x == nil {
-			if x, err = s.open(m.GetHeader(), owner, caller.Name); err != nil {
+			if x, err = s.open(m.GetHeader(), owner, caller); err != nil {
 				return 0, err
 			}
 			*at = x
@@ -192,7 +193,7 @@ func (s *Service) answer(stream linearv1.LinearService_AnswerServer, caller rpc.
 	ctx := stream.Context()
 	err := upload(stream.Recv, func(m *linearv1.AnswerRequest) (_ time.Duration, err error) {
 		if x == nil {
-			if x, err = s.open(m.GetHeader(), giver, caller.Name); err != nil {
+			if x, err = s.open(m.GetHeader(), giver, caller); err != nil {
 				return 0, err
 			}
 			*at = x
@@ -230,12 +231,19 @@ func (s *Service) begin(ctx context.Context, x *end, caller rpc.Principal, strea
 	if err := x.run.wait(ctx, owner, x.with, s.Policy.WaitTime()); err != nil {
 		return err
 	}
+	if err := s.mayDistance(x); err != nil { // before the input has come
+		return err
+	}
 	e, err := x.run.evaluator(ctx)
 	if err != nil {
 		return err
 	}
-	// Whoever owns the matrix counts how often it was used: distances add up.
-	note := fmt.Sprintf("%s, for client %s, security %s, distance 2^%.1f", x.shared, x.with, x.security(), x.terms().GetLogDistance())
+	spent, err := s.spend(x)
+	if err != nil {
+		return err
+	}
+	note := fmt.Sprintf("%s, for client %s, security %s, distance 2^%.1f, 2^%.1f spent of 2^%.1f", x.shared, x.with, x.security(),
+		x.terms().GetLogDistance(), math.Log2(spent.Spent), math.Log2(spent.Budget))
 	if _, err := s.Audit.Append(audit.Entry{Event: audit.Multiplied, Actor: caller.Name, Auth: audit.Auth(caller.Auth), Note: note}); err != nil {
 		return err
 	}

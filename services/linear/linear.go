@@ -2,13 +2,18 @@
 // client, and products of a matrix and a shared vector, or of shared matrices and vectors, for two clients of which one has
 // the key and the other what the party multiplies with. It is an adapter between lodge.linear.v1 and engine/linear.
 //
-// All of it is secure against clients and a party that follow the protocol, as that package says, and a party computes
-// only when its operator has allowed that by name. Nothing is durable: a call that fails leaves nothing behind, and
-// another one draws its own randomness.
+// The evaluating party has to follow the protocol, as that package says, and a party computes only when its operator has
+// allowed that by name. The client that owns the key of a product on shares proves that its inputs are well formed, unless
+// the operator accepts unproved ones.
+//
+// Each product on shares spends a statistical distance on the matrix of the client that answers. The vault adds it up for
+// each pair of clients, before the first answer leaves, and a product that exceeds the budget is refused (budget.go).
+// Nothing else is durable: a call that fails leaves nothing behind, and the next one draws its own randomness.
 package linear
 
 import (
 	"fmt"
+	"log/slog"
 	"slices"
 	"sync"
 	"time"
@@ -20,6 +25,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/job"
 	"github.com/lodge-mpc/lodge/services/metrics"
 	"github.com/lodge-mpc/lodge/services/rpc"
+	"github.com/lodge-mpc/lodge/services/vault"
 )
 
 const prefix = "/lodge.linear.v1.LinearService/"
@@ -43,9 +49,13 @@ type Config struct {
 	Gate    *job.Gate
 	Metrics *metrics.Metrics
 	Audit   *audit.Log
+	Vault   *vault.Vault
+	Log     *slog.Logger
 	Policy  config.Linear
 	// AllowPassive says that the operator accepts products that are secure against those who follow the protocol alone.
 	AllowPassive bool
+	// AllowUnproved says that the operator accepts products on shares whose inputs nobody proves to be well formed.
+	AllowUnproved bool
 	// AllowInsecure accepts sets that are too small to hide anything. For tests.
 	AllowInsecure bool
 	Workers       int
@@ -64,7 +74,9 @@ type Service struct {
 
 // New serves linear algebra.
 func New(c Config) *Service {
-	return &Service{Config: c, schemes: map[string]*linear.Scheme{}}
+	s := &Service{Config: c, schemes: map[string]*linear.Scheme{}}
+	s.showBudgets()
+	return s
 }
 
 // scheme gives the set of a name, if this party computes with it and it is the one that the client knows.

@@ -18,12 +18,12 @@ const proved = vectors + "-proved"
 
 // Products of inputs that are proved, at a party that takes no others: with a set for tests, and a vector with the one for use.
 func TestProvedProducts(t *testing.T) {
-	w := newWorld(t, func(f *config.PartyFile) { f.Linear.RequireProofs = true })
+	w := newWorld(t, func(f *config.PartyFile) { f.AllowUnprovedLinear = false })
 	asks, answers := w.as(devnet.App), w.as(matrixClient)
 	for _, c := range []struct {
 		name       string
 		rows, cols int
-	}{{proved, 70, 150}, {linear.DefaultProved, 30, 3000}} {
+	}{{proved, 70, 150}, {linear.DefaultVector, 30, 3000}} {
 		modulus := set(t, c.name).T
 		m, v1, v2 := residues(c.rows*c.cols, modulus), residues(c.cols, modulus), residues(c.cols, modulus)
 		askEnds, answerEnds := ends()
@@ -79,11 +79,27 @@ func TestProvedProducts(t *testing.T) {
 			t.Errorf("entry %d of a batch is %d, want %d", i, got, want)
 		}
 	}
+}
 
-	ask, _ := ends()
-	_, err := asks.AskVector(t.Context(), &client.Vector{Ends: ask, Rows: 1, Cols: 1}, []uint64{1})
-	if code(err) != "policy_refused" || !strings.Contains(err.Error(), linear.DefaultProved) {
-		t.Errorf("inputs that nobody proves: %v", err)
+// An unproved input is refused at both ends by default, and the error names the set, the version of clients and the setting.
+func TestUnprovedInputsAreRefused(t *testing.T) {
+	w := newWorld(t, func(f *config.PartyFile) { f.AllowUnprovedLinear, f.Linear.Wait = false, config.Duration(time.Second) })
+	asks, answers := w.as(devnet.App), w.as(matrixClient)
+	for _, name := range []string{vectors, linear.Unproved} {
+		ask, answer := ends()
+		ask.Set, answer.Set = name, name
+		_, askErr := asks.AskVector(t.Context(), &client.Vector{Ends: ask, Rows: 1, Cols: 1}, []uint64{1})
+		_, answerErr := answers.AnswerVector(t.Context(), &client.Vector{Ends: answer, Rows: 1, Cols: 1}, nil, func(_ int, into []uint64) error { clear(into); return nil })
+		for end, err := range map[string]error{"ask": askErr, "answer": answerErr} {
+			if code(err) != "policy_refused" {
+				t.Fatalf("%s under %s: %v", end, name, err)
+			}
+			for _, part := range []string{"not proved", linear.DefaultVector, "protocol version 13", "allow_unproved_linear"} {
+				if !strings.Contains(err.Error(), part) {
+					t.Errorf("%s under %s: %q does not say %q", end, name, err, part)
+				}
+			}
+		}
 	}
 }
 

@@ -58,20 +58,26 @@ type run struct {
 	means  meaning
 	came   [2]chan struct{} // closed when an end has come
 	ends   [2]bool
-	here   int             // ends
-	input  chan evaluators // one, of the owner of the key
-	answer chan []byte     // closed after the last
-	done   chan struct{}   // closed when the owner of the key has everything
+	who    [2]rpc.Principal // of the ends that have come
+	here   int              // ends
+	input  chan evaluators  // one, of the owner of the key
+	answer chan []byte      // closed after the last
+	done   chan struct{}    // closed when the owner of the key has everything
 }
 
 // lost is why an end fails when the other one has.
 func lost(who side, client string, err error) *rpc.Error {
-	code := rpc.FromError(err).Code
+	known := rpc.FromError(err)
+	if known.Code == rpc.Burnt { // the budget of both: another run is refused too
+		return known
+	}
+	code := known.Code
 	return rpc.Errorf(rpc.Unavailable, "both begin another run, with another id", "the %s, client %s, has failed: %s", who, client, code)
 }
 
-// enter is an end that comes, of a client. The caller calls leave with the outcome.
-func (r *runs) enter(h *linearv1.RunHeader, who side, client string) (_ *run, leave func(error), err error) {
+// enter joins a client's end to its run. The caller calls leave with the outcome.
+func (r *runs) enter(h *linearv1.RunHeader, who side, caller rpc.Principal) (_ *run, leave func(error), err error) {
+	client := caller.Name
 	if len(h.GetRun()) != runIDSize || h.GetWith() == "" {
 		return nil, nil, rpc.Errorf(rpc.Invalid, "draw 16 random bytes for both ends, and name the client at the other", "a run without an id of 16 bytes, or without another client")
 	}
@@ -99,7 +105,7 @@ func (r *runs) enter(h *linearv1.RunHeader, who side, client string) (_ *run, le
 		x.fail(err)
 		return nil, nil, err
 	}
-	x.ends[who] = true
+	x.ends[who], x.who[who] = true, caller
 	x.here++
 	close(x.came[who])
 	return x, func(err error) { r.leave(key, x, who, client, err) }, nil

@@ -27,15 +27,20 @@ type shared struct {
 	batch  *linear.BatchPlan
 }
 
-// openShared checks what both ends say, and plans it.
+// ProvedSince is the first protocol version whose clients prove their inputs unless they are told otherwise.
+const ProvedSince = 13
+
+// openShared validates what an end says, and plans the product.
 func (s *Service) openShared(h *linearv1.RunHeader) (*shared, error) {
 	scheme, err := s.scheme(h.GetSet(), h.GetSetHash())
 	if err != nil {
 		return nil, err
 	}
-	if s.Policy.RequireProofs && !scheme.HasProof() {
-		return nil, rpc.Errorf(rpc.PolicyRefused, "use a set with proofs, such as "+linear.DefaultProved,
-			"this party multiplies shares under sets with proofs alone, and %s has none", scheme.Name)
+	//lodge:check linearservice/unproved [run=TestUnprovedInputsAreRefused] a malformed input of a client tells it the matrix of the other
+	if !s.AllowUnproved && !scheme.HasProof() {
+		return nil, rpc.Errorf(rpc.PolicyRefused, fmt.Sprintf("name the set %s at both ends; clients of protocol version %d and later do by default. "+
+			"allow_unproved_linear: true in the party's file accepts %s, and what that tells is in docs/linear.md", linear.DefaultVector, ProvedSince, scheme.Name),
+			"inputs under set %s are not proved to be well formed, and this party requires proofs", scheme.Name)
 	}
 	tooLarge := func(what string, most uint64) error {
 		return rpc.Errorf(rpc.TooLarge, "multiply blocks of it", "%s of more than %d entries", what, most)

@@ -39,32 +39,48 @@ type world struct {
 	net *devnet.Cluster
 }
 
-// newWorld starts the first of two parties, whose file change may change first.
+// newWorld starts the first of two parties, whose file change may change first. Unproved inputs are accepted, as most tests
+// send them.
 func newWorld(t testing.TB, change func(f *config.PartyFile)) *world {
+	t.Helper()
+	w := &world{TB: t, net: cluster(t)}
+	t.Cleanup(w.start(func(f *config.PartyFile) {
+		f.AllowUnprovedLinear = true
+		if change != nil {
+			change(f)
+		}
+	}))
+	return w
+}
+
+// cluster writes the files of two parties and their clients.
+func cluster(t testing.TB) *devnet.Cluster {
 	t.Helper()
 	net, err := devnet.Write(filepath.Join(t.TempDir(), "cluster"), devnet.Options{Parties: 2, Params: []string{"insecure-8"}, Dev: true, Insecure: true, MaxMemory: 1 << 30})
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{TB: t, net: net}
-	f, err := config.LoadParty(net.Parties[0])
+	return net
+}
+
+// start starts the party on its store, and returns what stops it.
+func (w *world) start(change func(f *config.PartyFile)) (stop func()) {
+	w.Helper()
+	f, err := config.LoadParty(w.net.Parties[0])
 	if err != nil {
-		t.Fatal(err)
+		w.Fatal(err)
 	}
 	f.StopAfter = config.Duration(100 * time.Millisecond)
-	if change != nil {
-		change(f)
-	}
+	change(f)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- party.Run(ctx, f, "test", slog.New(slog.NewTextHandler(io.Discard, nil))) }()
-	t.Cleanup(func() {
+	return func() {
 		cancel()
 		if err := <-done; err != nil {
-			t.Error(err)
+			w.Error(err)
 		}
-	})
-	return w
+	}
 }
 
 // connect connects to the party as one of its clients.
@@ -292,6 +308,15 @@ func (w *world) waiting(ctx context.Context, conn *grpc.ClientConn) {
 func read(t testing.TB, path string) []byte {
 	t.Helper()
 	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func readAll(t testing.TB, r io.Reader) []byte {
+	t.Helper()
+	b, err := io.ReadAll(r)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,3 +20,11 @@ func (m *Metrics) LinearAnswers(product string, n int) {
 		m.answers.WithLabelValues(product).Add(float64(n))
 	}
 }
+
+// LinearDistance sets the part of its budget of statistical distance that a pair of clients has spent: the client that asks,
+// and the client with the matrix.
+func (m *Metrics) LinearDistance(client, with string, ratio float64) {
+	if m != nil {
+		m.distances.WithLabelValues(client, with).Set(ratio)
+	}
+}

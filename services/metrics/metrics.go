@@ -41,6 +41,7 @@ type Metrics struct {
 	jobsEnded     *prometheus.CounterVec
 	products      *prometheus.CounterVec
 	answers       *prometheus.CounterVec
+	distances     *prometheus.GaugeVec
 
 	peers           *peers
 	checks          *checks
@@ -80,6 +81,7 @@ func New(version string, process Process) *Metrics {
 		oracles:     newOracles(r),
 		products:    r.counter(Party, "lodge_linear_products_total", "Products of `outsourced` matrices, a `vector` or a `batch` that clients had multiplied: `ok`, or an error code.", "product", "outcome"),
 		answers:     r.counter(Party, "lodge_linear_answers_total", "Encrypted answers that were computed for such products.", "product"),
+		distances:   r.gauge(Party, "lodge_linear_distance_spent_ratio", "Part of the budget of statistical distance that products on shares have spent on the matrices of client `with` towards `client`, from 0 to 1.", "client", "with"),
 		jobsEnded:   r.counter(Coordinator, "lodge_jobs_ended_total", "Jobs that ended.", "kind", "state"),
 
 		peers:        newPeers(r),

@@ -7,6 +7,8 @@ type store struct {
 	bytes, quarantined, fault prometheus.Gauge
 	records                   *prometheus.GaugeVec
 	free, size                *prometheus.GaugeVec
+	least, low                *prometheus.GaugeVec
+	audit                     prometheus.Gauge
 }
 
 func newStore(r *register) *store {
@@ -18,7 +20,10 @@ func newStore(r *register) *store {
 		records:     r.gauge(Party, "lodge_store_records", "Records in the store, by kind.", "kind"),
 		free: r.gauge(Both, "lodge_disk_free_bytes",
 			"Free on the file system of the `store` (where it is embedded), the `audit` log, or the coordinator's `data`.", "volume"),
-		size: r.gauge(Both, "lodge_disk_size_bytes", "Size of the same file system.", "volume"),
+		size:  r.gauge(Both, "lodge_disk_size_bytes", "Size of the same file system.", "volume"),
+		least: r.gauge(Both, "lodge_disk_min_free_bytes", "What must be free on the same file system, or the process refuses new work.", "volume"),
+		low:   r.gauge(Both, "lodge_disk_low", "1 while the process refuses new work because the same file system has too little free, else 0.", "volume"),
+		audit: gauge("lodge_audit_fault", "1 while nothing can be written to the audit log, else 0."),
 	}
 }
 
@@ -42,10 +47,19 @@ func (m *Metrics) StoreSize(bytes int64, records map[string]int) {
 	}
 }
 
-// Disk sets the room on the file system of a volume.
-func (m *Metrics) Disk(volume string, free, size uint64) {
+// Disk sets the space on the file system of a volume, in bytes, and whether the process refuses new work because of it.
+func (m *Metrics) Disk(volume string, free, size, least uint64, low bool) {
 	if m != nil {
 		m.store.free.WithLabelValues(volume).Set(float64(free))
 		m.store.size.WithLabelValues(volume).Set(float64(size))
+		m.store.least.WithLabelValues(volume).Set(float64(least))
+		m.store.low.WithLabelValues(volume).Set(truth(low))
+	}
+}
+
+// AuditFault sets whether nothing can be written to the audit log.
+func (m *Metrics) AuditFault(fault bool) {
+	if m != nil {
+		m.store.audit.Set(truth(fault))
 	}
 }

@@ -16,6 +16,8 @@ type Deviation struct {
 	Sessions runner.Deviation
 	// Sends is around the streams to a peer, by its index.
 	Sends func(peer int) grpc.StreamClientInterceptor
+	// LegacyKeys makes keys of legacy sets, as parties did before a set was legacy.
+	LegacyKeys bool
 }
 
 // Deviate is Run for such a party. A configuration cannot ask for it.
@@ -25,7 +27,7 @@ func Deviate(ctx context.Context, f *config.PartyFile, version string, log *slog
 
 // dialling is what the deviation adds to the connection to a peer.
 func (d *Deviation) dialling(peer int) (list []rpc.DialOption) {
-	if d == nil {
+	if d == nil || d.Sends == nil {
 		return nil
 	}
 	return []rpc.DialOption{func(o *[]grpc.DialOption) { *o = append(*o, grpc.WithChainStreamInterceptor(d.Sends(peer))) }}
@@ -33,7 +35,7 @@ func (d *Deviation) dialling(peer int) (list []rpc.DialOption) {
 
 // sessions is the part for the sessions.
 func (d *Deviation) sessions() *runner.Deviation {
-	if d == nil {
+	if d == nil || d.Sessions.Session == nil {
 		return nil
 	}
 	return &d.Sessions

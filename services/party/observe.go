@@ -3,8 +3,6 @@ package party
 import (
 	"context"
 	"time"
-
-	"github.com/lodge-mpc/lodge/services/status"
 )
 
 // How often metrics of the store are taken, and those that read all of it.
@@ -21,9 +19,9 @@ func (p *party) observe(ctx context.Context) {
 	for {
 		reason, err := p.vault.Quarantined()
 		p.metrics.Store(reason != "", err != nil || p.vault.Healthy() != nil)
-		p.disk("audit", p.file.AuditDir)
-		if p.file.Vault.Dir != "" {
-			p.disk("store", p.file.Vault.Dir)
+		p.metrics.AuditFault(p.audit.Fault() != nil)
+		for _, s := range p.disks.Volumes() {
+			p.metrics.Disk(s.Name, s.Free, s.Total, s.MinFree, s.Low)
 		}
 		if time.Since(measured) >= measureEvery {
 			p.measure()
@@ -34,12 +32,6 @@ func (p *party) observe(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-	}
-}
-
-func (p *party) disk(volume, dir string) {
-	if d, err := status.DiskOf(dir); err == nil {
-		p.metrics.Disk(volume, d.Free, d.Total)
 	}
 }
 

@@ -32,6 +32,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/audit"
 	"github.com/lodge-mpc/lodge/services/config"
 	"github.com/lodge-mpc/lodge/services/decryption"
+	"github.com/lodge-mpc/lodge/services/disk"
 	"github.com/lodge-mpc/lodge/services/evaluator"
 	"github.com/lodge-mpc/lodge/services/exchange"
 	"github.com/lodge-mpc/lodge/services/health"
@@ -107,6 +108,7 @@ type party struct {
 	// toEvaluators are the credentials for them, if they are others than credentials.
 	toEvaluators *rpc.Credentials
 	health       *health.Server // nil without an address
+	disks        *disk.Watch
 
 	credentials *rpc.Credentials
 	traces      *traces.Tracer // nil without a collector
@@ -119,13 +121,13 @@ func newParty(f *config.PartyFile, version string, log *slog.Logger) (*party, er
 }
 
 func newDeviating(f *config.PartyFile, version string, log *slog.Logger, d *Deviation, inner []rpc.Inner) (_ *party, err error) {
-	p := &party{file: f, log: log, metrics: metrics.New(version, metrics.Party), deviation: d}
+	p := &party{file: f, log: log, metrics: metrics.New(version, metrics.Party), deviation: d, disks: watchDisks(f)}
 	defer func() {
 		if err != nil {
 			p.close()
 		}
 	}()
-	if err := checkPins(f); err != nil {
+	if err := checkPins(f, log); err != nil {
 		return nil, err
 	}
 	if p.multikey, err = contextOf(f); err != nil {
@@ -183,7 +185,7 @@ func newDeviating(f *config.PartyFile, version string, log *slog.Logger, d *Devi
 	}
 	p.server, err = rpc.NewServer(rpc.Options{
 		Credentials: p.credentials, Directory: directory, Tokens: tokens, Rules: rules, Log: log, Reflection: f.Reflection,
-		Inner: append([]rpc.Inner{p.book.Inner()}, inner...), Limits: f.Callers.Limits(), Refused: p.metrics.Refused,
+		Inner: append([]rpc.Inner{p.book.Inner(), p.disks.Inner(newWork)}, inner...), Limits: f.Callers.Limits(), Refused: p.metrics.Refused,
 		Observe: func(method string, role rpc.Role, code string, took time.Duration) {
 			p.metrics.Call(method, string(role), code, took)
 		},
@@ -240,7 +242,7 @@ func (p *party) register(x *exchange.Exchange, version string) error {
 	for i, m := range f.Roster.Parties {
 		peers.List = append(peers.List, tuples.Peer{Name: m.Name, Conn: p.conns[i]})
 	}
-	generating := keygen.New(p.sessions, ring, p.vault, p.audit)
+	generating := keygen.New(p.sessions, ring, p.vault, p.audit, f.Policy.Tenants)
 	keygenv1.RegisterKeygenServiceServer(p.server, generating)
 	decryptionv1.RegisterDecryptionServiceServer(p.server, &decryption.Service{
 		Sessions: p.sessions, Ring: ring, Vault: p.vault, Audit: p.audit, Announced: peers.Announced, Parties: n,
@@ -253,18 +255,18 @@ func (p *party) register(x *exchange.Exchange, version string) error {
 	p.serveEvaluation()
 	p.keys = keys.New(keys.Config{
 		Changed: p.published.Changed, Known: p.published,
-		Vault: p.vault, Audit: p.audit, Gate: p.sessions.Gate, Log: p.log, Context: p.multikey, Party: f.Index, Signer: signer, Workers: ring.Workers(),
-		Metrics: p.metrics,
+		Vault: p.vault, Audit: p.audit, Gate: p.sessions.Gate, Log: p.log, Context: p.multikey, Party: f.Index, Signer: signer, Workers: ring.Workers(), AllowLegacy: p.deviation != nil && p.deviation.LegacyKeys,
+		Metrics: p.metrics, Tenants: f.Policy.Tenants,
 	})
 	multikeyv1.RegisterKeysServiceServer(p.server, p.keys)
 	thresholdv1.RegisterThresholdServiceServer(p.server, p.threshold(ring.Workers()))
 	linearv1.RegisterLinearServiceServer(p.server, linear.New(linear.Config{
-		Gate: p.sessions.Gate, Metrics: p.metrics, Audit: p.audit, Policy: f.Linear, AllowPassive: f.AllowPassiveLinear, AllowInsecure: f.AllowInsecureParams,
-		Workers: ring.Workers(),
+		Gate: p.sessions.Gate, Metrics: p.metrics, Audit: p.audit, Vault: p.vault, Log: p.log, Policy: f.Linear,
+		AllowPassive: f.AllowPassiveLinear, AllowUnproved: f.AllowUnprovedLinear, AllowInsecure: f.AllowInsecureParams, Workers: ring.Workers(),
 	}))
 	p.tuples = tuples.New(tuples.Config{
 		Vault: p.vault, Audit: p.audit, Quota: quota.NewBook(config.Quotas(f.Clients), nil), Metrics: p.metrics, Log: p.log, Peers: peers,
-		MACKeyShare: making.MACKeyShare, Retire: generating.Retire,
+		MACKeyShare: making.MACKeyShare, MayRetire: generating.MayEnd, Retire: generating.Retire,
 	})
 	tuplesv1.RegisterTuplesServiceServer(p.server, p.tuples)
 	accusationsv1.RegisterAccusationsServiceServer(p.server, &accusations.Service{Book: p.book})
@@ -273,7 +275,7 @@ func (p *party) register(x *exchange.Exchange, version string) error {
 		Name: f.Name, Party: f.Index, Version: version, Roster: f.Roster.Hash(), Params: f.Policy.Params, Started: time.Now(),
 		Log: p.log, Ready: p.server.Ready, Running: p.sessions.Running, Peers: p.links(), Certificate: p.credentials.NotAfter,
 		Vault: p.vault, Place: vault.Place{Dir: f.Vault.Dir, PostgresDSNFile: f.Vault.PostgresDSNFile}, Audit: p.audit, MaxMemory: uint64(f.Policy.MaxMemory),
-		Conduct: p.book.Standing,
+		Conduct: p.book.Standing, DistanceBudget: f.Linear.DistanceBudget(), Disks: p.disks,
 	})
 	return nil
 }
@@ -317,23 +319,6 @@ func contextOf(f *config.PartyFile) (*multikey.Context, error) {
 		return nil, fmt.Errorf("party: the roster has multi-key ciphertexts of the set %q, which policy.params does not pin; `lodge params show` prints its hash", m.Set)
 	}
 	return multikey.ContextOf(m)
-}
-
-// checkPins holds the pinned hashes against the sets of this build.
-func checkPins(f *config.PartyFile) error {
-	for _, pin := range f.Policy.Params {
-		set, err := plan.Lookup(pin.Name)
-		if err != nil {
-			return err
-		}
-		if set.Hash != pin.Sum() {
-			return fmt.Errorf("party: parameter set %s has the hash %x in this build, but %s is pinned", pin.Name, set.Hash, pin.Hash)
-		}
-		if set.Insecure && !f.AllowInsecureParams {
-			return fmt.Errorf("party: parameter set %s is insecure; remove it, or set allow_insecure_params in a test", pin.Name)
-		}
-	}
-	return nil
 }
 
 // restore brings back the sessions whose results were stored and not yet activated: peers may have activated
@@ -408,6 +393,7 @@ func (p *party) registry(x *exchange.Exchange) (*session.Registry, error) {
 			set, err := plan.Lookup(name)
 			return err != nil || set.Insecure
 		},
+		NewKeys: p.newKeys(),
 	})
 	return session.NewRegistry(session.Config{
 		Gate: gate, Exchange: x, Self: round.Party(f.Index), Names: names, Signer: signer, Keys: keys, Roster: f.Roster.Hash(),
@@ -473,12 +459,6 @@ func (p *party) serve(stop context.Context) error {
 	p.server.Stop(calls)
 	p.log.Info("stopped")
 	return nil
-}
-
-// usable says whether the store is open and neither at fault nor in quarantine.
-func (p *party) usable() bool {
-	reason, err := p.vault.Quarantined()
-	return err == nil && reason == "" && p.vault.Healthy() == nil
 }
 
 func (p *party) close() {

@@ -4,9 +4,11 @@ import (
 	"errors"
 
 	"github.com/lodge-mpc/lodge/engine/bgv"
+	"github.com/lodge-mpc/lodge/engine/hardness"
 	"github.com/lodge-mpc/lodge/engine/lwe"
 	"github.com/lodge-mpc/lodge/engine/multikey"
 	"github.com/lodge-mpc/lodge/engine/params"
+	"github.com/lodge-mpc/lodge/services/rpc"
 )
 
 // Set is what services ask of a parameter set, of whichever scheme it is.
@@ -22,6 +24,34 @@ type Set struct {
 	Multikey bool
 	// Fields that the set serves; of threshold keys none.
 	Fields []params.FieldSpec
+	// Legacy is a *hardness.LegacyError if the set makes no new keys, and nil otherwise. Existing keys work.
+	Legacy error
+}
+
+// CheckNewKeys returns an *rpc.Error that names the successor if new keys of the set are refused: the set is legacy.
+// A group for multi-key ciphertexts is not refused. It has no keys of its own, and existing keys need it.
+func (s Set) CheckNewKeys() error {
+	var legacy *hardness.LegacyError
+	//lodge:check plan/legacy [tests=./services/threshold] run=TestLegacyKeys a legacy set makes threshold keys
+	if !s.Multikey && errors.As(s.Legacy, &legacy) {
+		return RefuseNewKeys(legacy)
+	}
+	return nil
+}
+
+// RefuseNewKeys is the refusal of new keys of a legacy set.
+func RefuseNewKeys(legacy *hardness.LegacyError) *rpc.Error {
+	return rpc.Errorf(rpc.PolicyRefused, "make keys with "+legacy.Successor+", and pin it at every party first", "no new keys: %v", legacy)
+}
+
+// Warnings says of each of these sets that is legacy what that means. Unknown names are left out.
+func Warnings(names ...string) (list []string) {
+	for _, name := range names {
+		if set, err := Lookup(name); err == nil && set.Legacy != nil {
+			list = append(list, set.Legacy.Error())
+		}
+	}
+	return list
 }
 
 // Lookup finds a set by its name. The error names the sets that there are.
@@ -32,7 +62,7 @@ func Lookup(name string) (Set, error) {
 	}
 	t, noLWE := lwe.Lookup(name)
 	if noLWE == nil {
-		return Set{Name: t.Name, Hash: t.Hash(), Insecure: t.Insecure, Threshold: true}, nil
+		return Set{Name: t.Name, Hash: t.Hash(), Insecure: t.Insecure, Threshold: true, Legacy: t.CheckNewKeys()}, nil
 	}
 	b, noBGV := bgv.Lookup(name)
 	if noBGV == nil {
@@ -42,5 +72,5 @@ func Lookup(name string) (Set, error) {
 	if noMultikey != nil {
 		return Set{}, errors.Join(err, noLWE, noBGV, noMultikey)
 	}
-	return Set{Name: m.Name, Hash: m.Hash(), Insecure: m.Insecure, Threshold: true, Multikey: true}, nil
+	return Set{Name: m.Name, Hash: m.Hash(), Insecure: m.Insecure, Threshold: true, Multikey: true, Legacy: m.CheckNewKeys()}, nil
 }

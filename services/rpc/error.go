@@ -27,7 +27,7 @@ const (
 	TooLarge        Code = "too_large"            // a message or request beyond its bound
 	PolicyRefused   Code = "policy_refused"       // this party's own job policy says no
 	RateLimited     Code = "rate_limited"         // allowed, but not so often
-	OverQuota       Code = "over_quota"           // allowed, but not so much in a day
+	OverQuota       Code = "over_quota"           // allowed, but not so much
 	Busy            Code = "busy"                 // allowed, but not beside what runs now
 	PinMismatch     Code = "pin_mismatch"         // roster, parameters or protocol version differ from the pinned ones
 	PassiveKeygen   Code = "passive_keygen"       // passively secure key generation is not allowed here
@@ -38,6 +38,8 @@ const (
 	Taken           Code = "taken"                // the tuples belong to another reservation
 	Expired         Code = "expired"              // the lease has ended
 	OutOfStock      Code = "out_of_stock"         // there are not so many tuples
+	DiskLow         Code = "disk_low"             // too little disk space for new work
+	CheckFailed     Code = "check_failed"         // what is stored is damaged; an operator must act
 	Quarantined     Code = "quarantined"          // the party's store was put back; its operator must look
 	Stopped         Code = "stopped"              // too many sessions failed with nobody named; an operator must act
 	Excluded        Code = "excluded"             // evidence convicts a party; the roster must change, or an operator pardon it
@@ -77,6 +79,8 @@ var grpcCodes = map[Code]codes.Code{
 	Taken:           codes.FailedPrecondition,
 	Expired:         codes.FailedPrecondition,
 	OutOfStock:      codes.ResourceExhausted,
+	DiskLow:         codes.ResourceExhausted,
+	CheckFailed:     codes.DataLoss,
 	Quarantined:     codes.FailedPrecondition,
 	Stopped:         codes.FailedPrecondition,
 	Excluded:        codes.FailedPrecondition,

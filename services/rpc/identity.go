@@ -33,6 +33,9 @@ type Principal struct {
 	Party int
 	// Auth is how this caller proved who it is.
 	Auth Auth
+	// Identity is what a Client is pinned by: the URI or DNS name of its certificate or, for a client with tokens alone, their
+	// subject after "oidc:". It stays the same when the client is given another name, so durable counts go by it.
+	Identity string
 	// Permissions of a Client, and the tenants whose batches it may see and draw.
 	Permissions, Tenants []string
 	// Kinds of tuples that a Client may draw; empty: all.

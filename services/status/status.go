@@ -5,6 +5,7 @@ package status
 import (
 	"context"
 	"log/slog"
+	"math"
 	"time"
 
 	"google.golang.org/grpc/connectivity"
@@ -14,6 +15,7 @@ import (
 	statusv1 "github.com/lodge-mpc/lodge/proto/lodge/status/v1"
 	"github.com/lodge-mpc/lodge/services/audit"
 	"github.com/lodge-mpc/lodge/services/config"
+	"github.com/lodge-mpc/lodge/services/disk"
 	"github.com/lodge-mpc/lodge/services/job"
 	"github.com/lodge-mpc/lodge/services/metrics"
 	"github.com/lodge-mpc/lodge/services/rpc"
@@ -41,6 +43,7 @@ type Service struct {
 	// Certificate says until when the one that is served is valid.
 	Certificate func() time.Time
 	Log         *slog.Logger // of the process
+	Disks       *disk.Watch
 
 	// Only of parties.
 	Vault     *vault.Vault
@@ -48,6 +51,8 @@ type Service struct {
 	Audit     *audit.Log
 	MaxMemory uint64                                  // of sessions
 	Conduct   func() (*accusationsv1.Standing, error) // of the roster's parties
+	// DistanceBudget bounds the statistical distance of products on shares between two clients.
+	DistanceBudget float64
 }
 
 // GetStatus implements the service.
@@ -79,8 +84,12 @@ func (s *Service) details(out *statusv1.GetStatusResponse) {
 		out.Links = append(out.Links, &statusv1.Link{Name: p.Name, Party: uint32(p.Party), State: linkState(p)})
 	}
 	out.MaxMemoryBytes, out.LogLevel = s.MaxMemory, s.logLevel()
+	for _, v := range s.Disks.Volumes() {
+		out.Volumes = append(out.Volumes, &statusv1.Volume{Name: v.Name, FreeBytes: v.Free, TotalBytes: v.Total, MinFreeBytes: v.MinFree, Low: v.Low})
+	}
 	if s.Vault != nil {
 		out.Store = s.store()
+		out.Linear = s.distances()
 	}
 	if s.Conduct != nil {
 		out.Conduct = s.conduct()
@@ -88,6 +97,9 @@ func (s *Service) details(out *statusv1.GetStatusResponse) {
 	if s.Audit != nil {
 		h := s.Audit.Head()
 		out.Audit = &statusv1.AuditHead{Sequence: h.Seq, Hash: h.Hash[:]}
+		if err := s.Audit.Fault(); err != nil {
+			out.Audit.Fault = err.Error()
+		}
 	}
 }
 
@@ -98,6 +110,20 @@ func (s *Service) conduct() *statusv1.Conduct {
 		return &statusv1.Conduct{Refusal: "unknown: " + err.Error()}
 	}
 	return &statusv1.Conduct{Refusal: x.GetRefusal(), Excluded: x.GetExcluded(), Failures: x.GetFailures(), MaxFailures: x.GetMaxFailures()}
+}
+
+// distances says what products on shares have spent. A store that cannot be read shows in Store.
+func (s *Service) distances() (out []*statusv1.LinearDistance) {
+	all, err := s.Vault.Distances()
+	if err != nil {
+		return nil
+	}
+	for _, d := range all {
+		out = append(out, &statusv1.LinearDistance{
+			Client: d.AsksName, With: d.AnswersName, LogSpent: math.Log2(d.Spent), LogBudget: math.Log2(s.DistanceBudget), Products: d.Products, Lost: d.Lost,
+		})
+	}
+	return out
 }
 
 // linkState is how a peer is connected. One that is not in use is woken.
@@ -129,8 +155,10 @@ func (s *Service) store() *statusv1.Store {
 		out.Fault = err.Error()
 	}
 	if !out.Postgres {
-		if d, err := DiskOf(s.Place.Dir); err == nil {
-			out.DiskFreeBytes, out.DiskTotalBytes = d.Free, d.Total
+		for _, v := range s.Disks.Volumes() {
+			if v.Name == disk.Store {
+				out.DiskFreeBytes, out.DiskTotalBytes = v.Free, v.Total
+			}
 		}
 	}
 	return out

@@ -235,3 +235,22 @@ func TestEpochsOfPolicies(t *testing.T) {
 		}
 	}
 }
+
+// Masks serve all tenants, so a client that acts for one of two neither sets nor deletes a policy of masks.
+func TestMaskPolicyNeedsEveryTenant(t *testing.T) {
+	s := testService(t)
+	s.tenants = []string{"dev", "other"}
+	ctx := rpc.WithCaller(t.Context(), rpc.Principal{Role: rpc.Client, Name: "c", Tenants: []string{"dev"}})
+	_, err := s.SetPolicy(ctx, &stockv1.SetPolicyRequest{Policy: &stockv1.Policy{Class: masksOf(0, 1), Low: 1, High: 2, Batch: 1}})
+	if e := rpc.FromError(err); e == nil || e.Code != rpc.Forbidden {
+		t.Errorf("set: %v", err)
+	}
+	_, err = s.DeletePolicy(ctx, &stockv1.DeletePolicyRequest{Class: masksOf(0, 1)})
+	if e := rpc.FromError(err); e == nil || e.Code != rpc.Forbidden {
+		t.Errorf("delete: %v", err)
+	}
+	both := rpc.WithCaller(t.Context(), rpc.Principal{Role: rpc.Client, Name: "c", Tenants: []string{"dev", "other"}})
+	if _, err := s.DeletePolicy(both, &stockv1.DeletePolicyRequest{Class: masksOf(0, 1)}); err != nil {
+		t.Errorf("a client of both tenants: %v", err)
+	}
+}

@@ -1,6 +1,7 @@
 package stock
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
@@ -83,6 +84,15 @@ func checkClass(caller rpc.Principal, class *tuplesv1.Class) error {
 	return nil
 }
 
+// checkShared returns an error if a policy of masks, which serve every tenant, is set by a client that does not act for all.
+func (s *Service) checkShared(caller rpc.Principal, class *tuplesv1.Class) error {
+	//lodge:check stock/masks-tenants run=TestMaskPolicyNeedsEveryTenant one tenant's client stops the masks that all tenants decrypt with
+	if masks(class) {
+		return caller.CheckShared("the policy of a quorum's masks", s.tenants)
+	}
+	return nil
+}
+
 // checkPolicy refuses a policy that no stock could follow.
 func (s *Service) checkPolicy(p *stockv1.Policy) error {
 	invalid := func(next, format string, args ...any) error { return rpc.Errorf(rpc.Invalid, next, format, args...) }
@@ -112,6 +122,9 @@ func (s *Service) SetPolicy(ctx context.Context, q *stockv1.SetPolicyRequest) (*
 	caller, _ := rpc.Caller(ctx)
 	msg := q.GetPolicy()
 	if err := checkClass(caller, msg.GetClass()); err != nil {
+		return nil, err
+	}
+	if err := s.checkShared(caller, msg.GetClass()); err != nil {
 		return nil, err
 	}
 	if err := s.checkPolicy(msg); err != nil {
@@ -152,7 +165,7 @@ func (s *Service) nextJob(id string) uint64 {
 // DeletePolicy implements the service.
 func (s *Service) DeletePolicy(ctx context.Context, q *stockv1.DeletePolicyRequest) (*stockv1.DeletePolicyResponse, error) {
 	caller, _ := rpc.Caller(ctx)
-	if err := checkClass(caller, q.GetClass()); err != nil {
+	if err := cmp.Or(checkClass(caller, q.GetClass()), s.checkShared(caller, q.GetClass())); err != nil {
 		return nil, err
 	}
 	id := policyID(q.GetClass(), q.GetEpoch())

@@ -53,6 +53,10 @@ func (s *Service) reserveFor(ctx context.Context, q *stockv1.ReserveRequest) (*s
 	if err := s.check(caller, q); err != nil {
 		return nil, err
 	}
+	tenant := q.GetClass().GetTenant()
+	if err := cmp.Or(s.limits.lease(caller.Name, tenant, lease(q)), s.limits.attempt(caller.Name, tenant, time.Now())); err != nil {
+		return nil, err
+	}
 	if q.GetIdempotencyKey() == "" {
 		r, err := s.reserve(ctx, caller, q, "")
 		return &stockv1.ReserveResponse{Reservation: r}, err
@@ -209,6 +213,11 @@ func (s *Service) reserve(ctx context.Context, caller rpc.Principal, q *stockv1.
 			s.Sync()
 			return nil, rpc.Errorf(rpc.OutOfStock, "reserve less at a time", "%d tuples lie in %d pieces, too many to name", q.GetCount(), len(ranges))
 		}
+		if err := s.admit(ctx, r); err != nil {
+			s.view.settle(ranges)
+			s.Sync()
+			return nil, err
+		}
 		answered, err := s.hold(ctx, r, key)
 		s.view.settle(ranges)
 		if err == nil {
@@ -320,6 +329,7 @@ func unreachable(err error) bool {
 // more. If that cannot be done at the parties now, it is when the lease ends. A coordinator that stops leaves it as it is:
 // the next one makes it whole when its client asks again.
 func (s *Service) abandon(r *tuplesv1.Reservation, key string, answered <-chan struct{}) {
+	s.limits.drop(r.GetId())
 	if s.stops() {
 		return
 	}

@@ -54,6 +54,7 @@ func (s *Service) settle(ctx context.Context, ids []string) (returned map[string
 // ended records how reservations ended. What a party has not heard of it may still hear of, if the proposal is late on its
 // way, until the lease ends; then it is settled once more.
 func (s *Service) ended(ids []string, returned, unheard map[string]bool) error {
+	s.limits.drop(ids...)
 	for _, id := range ids {
 		r, err := s.records.get(id)
 		if errors.Is(err, errNoReservation) {
@@ -82,11 +83,17 @@ func (s *Service) ended(ids []string, returned, unheard map[string]bool) error {
 func (s *Service) settleDue(ctx context.Context) {
 	tick := time.NewTicker(dueEvery)
 	defer tick.Stop()
-	for {
+	for compacted := time.Now(); ; {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
+		}
+		if time.Since(compacted) >= compactEvery {
+			if _, err := s.records.compact(time.Now(), keepReleased); err != nil {
+				s.log.Error("compacting the records of reservations", "error", err)
+			}
+			compacted = time.Now()
 		}
 		for n := maxItems; n == maxItems && ctx.Err() == nil; {
 			n = s.settleSome(ctx)

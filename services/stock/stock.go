@@ -65,6 +65,7 @@ type Service struct {
 	mu      sync.Mutex
 	pending map[string]*pending // reservations being made, by client and idempotency key
 
+	limits    *limiter
 	queue     Queue
 	ceilings  Ceilings
 	metrics   *metrics.Metrics
@@ -90,7 +91,8 @@ type Options struct {
 	Queue    Queue
 	Ceilings Ceilings
 	Metrics  *metrics.Metrics
-	Tenants  []string // that metrics may name; the others are summed up
+	Tenants  []string                           // that metrics may name; the others are summed up
+	Limits   func(client, tenant string) Limits // nil: no bounds
 	Log      *slog.Logger
 }
 
@@ -101,7 +103,7 @@ func Open(o Options) (*Service, error) {
 		return nil, fmt.Errorf("stock: %w", err)
 	}
 	s := OpenIn(in, o.Parties, o.Log)
-	s.queue, s.ceilings, s.metrics, s.tenants = o.Queue, o.Ceilings, o.Metrics, o.Tenants
+	s.queue, s.ceilings, s.metrics, s.tenants, s.limits.of = o.Queue, o.Ceilings, o.Metrics, o.Tenants, o.Limits
 	list, err := s.records.policies()
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
@@ -117,13 +119,14 @@ func Open(o Options) (*Service, error) {
 func OpenIn(in store.Store, parties []Party, log *slog.Logger) *Service {
 	s := &Service{
 		records: &records{in}, view: newView(), log: log, resync: make(chan struct{}, 1), stopped: make(chan struct{}), syncing: make(chan struct{}, 1), pending: map[string]*pending{},
-		queue: idle{}, changed: make(chan struct{}, 1), estimates: map[string]estimate{}, counted: map[string]bool{},
+		limits: newLimiter(), queue: idle{}, changed: make(chan struct{}, 1), estimates: map[string]estimate{}, counted: map[string]bool{},
 		policies: map[string]*policy{}, flows: newFlows(time.Now()),
 	}
 	for i, p := range parties {
 		s.parties = append(s.parties, newProposer(i, p))
 	}
 	s.recallDelivered()
+	s.recallHolds()
 	return s
 }
 

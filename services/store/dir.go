@@ -35,13 +35,17 @@ type directory struct {
 	objects string // path
 	db      *bbolt.DB
 	file    fs.FileInfo // of the database
+	raw     *os.File    // the database, for intact
 	group   *group
+
+	pageSize int  // of the database, in bytes
+	stuck    bool // a lock of bbolt is held for ever
 
 	life   sync.RWMutex // held shared by what writes, so that Close waits
 	closed bool
 
 	mu    sync.Mutex
-	fault error // after which nothing may be written: the disk may have lost what it took
+	fault error // after which nothing may be written: the disk may have lost what it took; after damage, nothing is read
 	names map[string]*name
 }
 
@@ -62,11 +66,17 @@ func OpenDir(dir string) (Store, error) {
 			return nil, err
 		}
 	}
-	var err error
-	// Which pages are free is found when the store is opened, 0.2 s for a million records, rather than written with every
-	// update: after large updates that would be most of what a small one writes.
-	d.db, err = bbolt.Open(d.records, 0o600, &bbolt.Options{
-		Timeout: time.Second, FreelistType: bbolt.FreelistMapType, NoFreelistSync: true, InitialMmapSize: mapped,
+	//lodge:check store/verify-file run=TestDamage a damaged page makes bbolt panic when the store is opened
+	if err := checkFile(d.records, openTime); err != nil {
+		return nil, err
+	}
+	// The list of free pages is rebuilt when the store is opened (0.2 s for a million records) instead of being written
+	// with every update. After large updates the list would dominate the bytes that a small update writes.
+	err := d.guarded(func() (err error) {
+		d.db, err = bbolt.Open(d.records, 0o600, &bbolt.Options{
+			Timeout: openTime, FreelistType: bbolt.FreelistMapType, NoFreelistSync: true, InitialMmapSize: mapped,
+		})
+		return err
 	})
 	if errors.Is(err, bolterrors.ErrTimeout) {
 		return nil, fmt.Errorf("%w: %s", ErrInUse, d.records)
@@ -75,23 +85,36 @@ func OpenDir(dir string) (Store, error) {
 		return nil, fmt.Errorf("store: %w", err)
 	}
 	if err := d.prepare(dir); err != nil {
-		return nil, errors.Join(err, d.db.Close())
+		return nil, errors.Join(err, d.closeDB(), closeFile(d.raw))
 	}
 	d.group = newGroup(d.begin)
+	d.group.damage = func(err error) { _ = d.damage(err) }
 	return d, nil
+}
+
+// openTime is how long OpenDir waits for another process to close the store.
+const openTime = time.Second
+
+func closeFile(f *os.File) error {
+	if f == nil {
+		return nil
+	}
+	return f.Close()
 }
 
 // prepare makes what a new store has, and erases the blobs that were not committed.
 func (d *directory) prepare(dir string) error {
-	err := d.db.Update(func(tx *bbolt.Tx) error {
-		if tx.Bucket(bucket) != nil {
-			return nil
-		}
-		if err := d.checkFresh(); err != nil {
+	err := d.guarded(func() error {
+		return d.db.Update(func(tx *bbolt.Tx) error {
+			if tx.Bucket(bucket) != nil {
+				return nil
+			}
+			if err := d.checkFresh(); err != nil {
+				return err
+			}
+			_, err := tx.CreateBucket(bucket)
 			return err
-		}
-		_, err := tx.CreateBucket(bucket)
-		return err
+		})
 	})
 	if errors.Is(err, errNoRecords) {
 		return err
@@ -99,9 +122,13 @@ func (d *directory) prepare(dir string) error {
 	if err != nil {
 		return fmt.Errorf("store: %w", err)
 	}
-	if d.file, err = os.Stat(d.records); err != nil {
+	if d.raw, err = os.Open(d.records); err == nil {
+		d.file, err = d.raw.Stat()
+	}
+	if err != nil {
 		return fmt.Errorf("store: %w", err)
 	}
+	d.pageSize = d.db.Info().PageSize
 	for _, path := range []string{filepath.Dir(filepath.Clean(dir)), dir} {
 		if err := syncDir(path); err != nil {
 			return err
@@ -163,19 +190,45 @@ func (d *directory) fail(err error) error {
 }
 
 func (d *directory) View(f func(Tx) error) error {
-	b, err := d.db.Begin(false)
+	r, err := d.transaction(false)
 	if errors.Is(err, bolterrors.ErrDatabaseNotOpen) {
 		return ErrClosed
 	}
 	if err != nil {
-		return fmt.Errorf("store: %w", err)
+		return err
 	}
-	t := &transaction{reads: &dirTx{tx: b, records: b.Bucket(bucket)}}
+	t := &transaction{reads: r}
 	defer func() {
 		t.ended = true
-		_ = b.Rollback() // of a read-only transaction: its end
+		_ = d.guarded(r.tx.Rollback) // of a read-only transaction: its end
 	}()
-	return f(t)
+	return d.damage(readable(func() error { return f(t) }))
+}
+
+// transaction begins one of bbolt, to write or to read.
+func (d *directory) transaction(write bool) (*dirTx, error) {
+	if err := d.intact(); err != nil {
+		return nil, err
+	}
+	t := &dirTx{d: d}
+	err := d.guarded(func() (err error) {
+		if t.tx, err = d.db.Begin(write); err != nil {
+			return err
+		}
+		if t.records = t.tx.Bucket(bucket); t.records == nil {
+			err = d.damage(damagedf("%s: its bucket of records is missing", d.records))
+		}
+		return err
+	})
+	switch {
+	case err == nil:
+		return t, nil
+	case t.tx == nil && errors.Is(err, ErrDamaged): // Begin panicked
+		d.stuck = true
+	case t.tx != nil:
+		t.rollback()
+	}
+	return nil, fmt.Errorf("store: %w", err)
 }
 
 func (d *directory) Update(f func(Tx) error) error { return d.group.update(f) }
@@ -188,15 +241,12 @@ func (d *directory) Close() error {
 		return nil
 	}
 	d.closed = true
-	if err := d.db.Close(); err != nil {
-		return fmt.Errorf("store: %w", err)
-	}
-	return nil
+	return errors.Join(d.closeDB(), d.raw.Close())
 }
 
 // dirTx is a transaction of the database.
 type dirTx struct {
-	d       *directory // nil: read only
+	d       *directory
 	tx      *bbolt.Tx
 	records *bbolt.Bucket
 }
@@ -207,14 +257,20 @@ func (d *directory) begin() (writing, error) {
 	if err := d.healthy(); err != nil {
 		return nil, err
 	}
-	tx, err := d.db.Begin(true)
+	t, err := d.transaction(true)
 	if err != nil {
-		return nil, fmt.Errorf("store: %w", err)
+		return nil, err
 	}
-	return &dirTx{d: d, tx: tx, records: tx.Bucket(bucket)}, nil
+	return t, nil
 }
 
-func (t *dirTx) get(key string) ([]byte, error) { return t.records.Get([]byte(key)), nil }
+func (t *dirTx) get(key string) (value []byte, err error) {
+	err = t.d.guarded(func() error {
+		value = t.records.Get([]byte(key))
+		return nil
+	})
+	return value, err
+}
 
 // getAll goes through the keys in their order, so that pages of one and the next are near each other.
 func (t *dirTx) getAll(keys []string, values [][]byte) error {
@@ -225,54 +281,78 @@ func (t *dirTx) getAll(keys []string, values [][]byte) error {
 	if !slices.IsSorted(keys) {
 		slices.SortFunc(order, func(a, b int) int { return strings.Compare(keys[a], keys[b]) })
 	}
-	for _, i := range order {
-		values[i] = t.records.Get([]byte(keys[i]))
-	}
-	return nil
+	return t.d.guarded(func() error {
+		for _, i := range order {
+			values[i] = t.records.Get([]byte(keys[i]))
+		}
+		return nil
+	})
 }
 
 func (t *dirTx) scan(prefix, after string, f func(string, []byte) (bool, error)) error {
-	c, p := t.records.Cursor(), []byte(prefix)
-	k, v := c.Seek([]byte(max(prefix, after)))
-	if k != nil && string(k) == after {
-		k, v = c.Next()
+	c, last := t.records.Cursor(), ""
+	var k, v []byte
+	move := func() error { // to the next record; the key is copied where a fault is damage
+		if c == nil {
+			return nil
+		}
+		if last == "" {
+			k, v = c.Seek([]byte(max(prefix, after)))
+			if k != nil && string(k) == after {
+				k, v = c.Next()
+			}
+		} else {
+			k, v = c.Next()
+		}
+		if k == nil || !bytes.HasPrefix(k, []byte(prefix)) {
+			c = nil
+			return nil
+		}
+		if key := string(k); key > last {
+			last = key
+			return nil
+		}
+		return damagedf("%s: the records are not in order after %q", t.d.records, last)
 	}
-	for ; k != nil && bytes.HasPrefix(k, p); k, v = c.Next() {
-		if more, err := f(string(k), v); err != nil || !more {
+	for {
+		if err := t.d.damage(t.d.guarded(move)); err != nil || c == nil {
+			return err
+		}
+		if more, err := f(last, v); err != nil || !more {
 			return err
 		}
 	}
-	return nil
 }
 
 func (t *dirTx) broken() error { return nil }
 
-func (t *dirTx) rollback() { _ = t.tx.Rollback() } // cannot fail: the transaction is open
+func (t *dirTx) rollback() {
+	if t.d.guarded(t.tx.Rollback) != nil { // the transaction is open, so only damage can make it fail
+		t.d.stuck = true
+	}
+}
 
 func (t *dirTx) commit(writes *layer) error {
-	for _, key := range writes.ordered() {
-		var err error
-		if value := writes.own[key]; value == nil {
-			err = t.records.Delete([]byte(key))
-		} else {
-			err = t.records.Put([]byte(key), value)
-		}
-		if err != nil {
-			t.rollback()
-			return fmt.Errorf("store: %w", err)
-		}
+	err := t.d.guarded(func() error { return t.write(writes) })
+	if err != nil {
+		t.rollback()
+		return fmt.Errorf("store: %w", err)
 	}
 	before := t.tx.ID() - 1
-	err := t.tx.Commit()
+	err = t.d.guarded(t.tx.Commit)
 	if err == nil {
 		return nil
+	}
+	if errors.Is(err, ErrDamaged) { // it panics before it writes anything
+		t.rollback()
+		return fmt.Errorf("store: %w", err)
 	}
 	// Once the root that names the new pages may be on the disk, the outcome is in doubt. Before that, the update did not
 	// take place; a full disk shows then, and the store is as it was. After an error of the disk itself nothing is sure.
 	took := true
-	if tx, beginErr := t.d.db.Begin(false); beginErr == nil {
-		took = tx.ID() != before
-		_ = tx.Rollback() // of a read-only transaction: its end
+	if r, beginErr := t.d.transaction(false); beginErr == nil {
+		took = r.tx.ID() != before
+		r.rollback()
 	}
 	if !took && !errors.Is(err, syscall.EIO) {
 		return fmt.Errorf("store: %w", err)
@@ -282,6 +362,22 @@ func (t *dirTx) commit(writes *layer) error {
 		err = fmt.Errorf("%w: %w", ErrUncertain, err)
 	}
 	return err
+}
+
+// write puts writes into the transaction.
+func (t *dirTx) write(writes *layer) error {
+	for _, key := range writes.ordered() {
+		var err error
+		if value := writes.own[key]; value == nil {
+			err = t.records.Delete([]byte(key))
+		} else {
+			err = t.records.Put([]byte(key), value)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func syncDir(dir string) error {

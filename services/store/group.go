@@ -28,7 +28,8 @@ const (
 // callers that wait their turn one after another, and commits. Each runs its function on its own goroutine, where its
 // panics belong, and on a layer of its own, which is dropped when the function fails.
 type group struct {
-	begin func() (writing, error)
+	begin  func() (writing, error)
+	damage func(error) // is told of a function that met damage; nil: nobody is
 
 	mu     sync.Mutex
 	wake   sync.Cond
@@ -69,14 +70,14 @@ func (g *group) update(f func(Tx) error) error {
 	for {
 		select {
 		case under := <-c.turn:
-			c.run(under)
+			c.run(under, g.damage)
 		case err := <-c.answer:
 			return err
 		}
 	}
 }
 
-func (c *call) run(under *layer) {
+func (c *call) run(under *layer, damage func(error)) {
 	t := &transaction{writes: newLayer(under)}
 	t.reads = t.writes
 	err := errGone
@@ -87,7 +88,10 @@ func (c *call) run(under *layer) {
 		}
 		c.ran <- err
 	}()
-	err = c.f(t)
+	err = readable(func() error { return c.f(t) })
+	if damage != nil && errors.Is(err, ErrDamaged) {
+		damage(err)
+	}
 }
 
 // close answers those who wait, and ends the leader.

@@ -24,6 +24,7 @@ var (
 	ErrFenced    = errors.New("store: another process has taken over")
 	ErrLineage   = errors.New("store: what is stored was replaced since it was opened")
 	ErrUnsafe    = errors.New("store: the storage may lose what was written")
+	ErrDamaged   = errors.New("store: the records are damaged")
 	ErrUncertain = errors.New("store: whether the write took place is unknown")
 )
 

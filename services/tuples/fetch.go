@@ -51,6 +51,13 @@ func (s *Service) Fetch(r *tuplesv1.FetchRequest, stream tuplesv1.TuplesService_
 			return err
 		}
 	}
+	// A delivery consumes tuples, and no byte leaves before it is in the audit log.
+	release, err := s.Audit.Hold(deliveryEntry(p, &x, true))
+	//lodge:check tuples/audit-room tests=./services/party run=TestFullAuditDisk a full audit disk consumes reservations that nobody gets
+	if err != nil {
+		return err
+	}
+	defer release()
 	x, first, err := s.deliver(ctx, x.ID, p)
 	if err != nil {
 		return refused(err, what)
@@ -86,6 +93,12 @@ func (s *Service) settle(ctx context.Context, p rpc.Principal, x *vault.Reservat
 
 // note writes a delivery into the audit log, before the first byte leaves.
 func (s *Service) note(p rpc.Principal, x *vault.Reservation, first bool) error {
+	_, err := s.Audit.Append(deliveryEntry(p, x, first))
+	return err
+}
+
+// deliveryEntry is what the audit log says of a delivery.
+func deliveryEntry(p rpc.Principal, x *vault.Reservation, first bool) audit.Entry {
 	e := entry(audit.Replayed, p, x.Class.Tenant, "reservation/"+x.ID)
 	if first {
 		e.Event = audit.Delivered
@@ -94,8 +107,7 @@ func (s *Service) note(p rpc.Principal, x *vault.Reservation, first bool) error 
 	for _, r := range x.Ranges {
 		e.Ranges = append(e.Ranges, audit.Range{Object: "batch/" + r.Batch, First: r.First, Count: r.Count})
 	}
-	_, err := s.Audit.Append(e)
-	return err
+	return e
 }
 
 // find gives a reservation that the caller may know of.

@@ -44,6 +44,10 @@ func (s *Service) DrawMacKey(ctx context.Context, r *tuplesv1.DrawMacKeyRequest)
 			return nil, rpc.Errorf(rpc.Forbidden, "add the permission to this client in the party's configuration",
 				"client %s lacks the permission %q: pooled key shares end their epoch", p.Name, config.PermRetire)
 		}
+		//lodge:check tuples/pool-tenants run=TestPoolNeedsEveryTenant one tenant's client erases an epoch by pooling its own MAC key
+		if err := s.MayRetire(ctx, k.Epoch); err != nil {
+			return nil, err
+		}
 	default:
 		return nil, rpc.Errorf(rpc.Invalid, "say PURPOSE_ONLINE or PURPOSE_VERIFY", "no purpose")
 	}

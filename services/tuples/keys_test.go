@@ -307,3 +307,23 @@ func TestLimits(t *testing.T) {
 		t.Error("something is recorded")
 	}
 }
+
+// Pooling a MAC key retires its epoch, so it needs a client that acts for every tenant with something under the epoch.
+func TestPoolNeedsEveryTenant(t *testing.T) {
+	n := newNet(t)
+	x := n.nodes[0]
+	w, err := x.vault.NewBatch(vault.Batch{ID: "theirs", Epoch: 1, MACKey: "theirs", Params: "set", Field: "p128", Kind: "scalar", Dim: 1,
+		Count: 1, Tenant: "other", TupleBytes: 8})
+	must(t, err)
+	defer w.Abort()
+	_, err = w.Write(make([]byte, 8))
+	must(t, err)
+	must(t, w.Commit(&vault.NewMACKey{MACKey: vault.MACKey{ID: "theirs", Epoch: 1, Params: "set", Field: "p128", Tenant: "other"}, Secret: []byte("x")}))
+	r, err := n.as("alice", 0).DrawMacKey(n.context(20*time.Second), &tuplesv1.DrawMacKeyRequest{MacKeyId: "mac", Purpose: verify})
+	if refusal(t, err, rpc.Forbidden); len(r.GetShare()) > 0 {
+		t.Error("a share left the party")
+	}
+	if e, err := x.vault.Epoch(1); err != nil || e.State != vault.EpochActive {
+		t.Errorf("epoch 1 is %s, %v", e.State, err)
+	}
+}

@@ -205,6 +205,14 @@ func (n *net3) start(x *node, l net.Listener) {
 	limits := map[string]quota.Limits{"poor": {Tuples: map[string]uint64{"scalar": 5}}}
 	x.service = New(Config{Vault: x.vault, Log: slog.New(slog.DiscardHandler), Peers: peers, Quota: quota.NewBook(limits, x.now),
 		MACKeyShare: func(k vault.MACKey) ([]byte, error) { return x.macShare(k) },
+		MayRetire: func(ctx context.Context, epoch uint64) error {
+			tenants, err := x.vault.Tenants(epoch)
+			if err != nil {
+				return err
+			}
+			caller, _ := rpc.Caller(ctx)
+			return caller.CheckShared("the epoch", tenants)
+		},
 		Retire: func(_ context.Context, epoch uint64, reason string) (int, error) {
 			return x.vault.RetireEpoch(epoch, reason)
 		}})

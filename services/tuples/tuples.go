@@ -49,6 +49,8 @@ type Config struct {
 	Peers   *Peers
 	// MACKeyShare gives the canonical encoding of this party's share of an active MAC key.
 	MACKeyShare func(vault.MACKey) ([]byte, error)
+	// MayRetire returns an error if the caller may not retire the epoch.
+	MayRetire func(ctx context.Context, epoch uint64) error
 	// Retire erases an epoch, also in memory, and returns when that is in the audit log.
 	Retire func(ctx context.Context, epoch uint64, reason string) (batches int, err error)
 }

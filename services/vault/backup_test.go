@@ -47,6 +47,7 @@ func furnished(t testing.TB) (*disk, *Key, *Vault) {
 	_, err = v.Acknowledge(1, peer)
 	must(t, err)
 	must(t, v.RememberAudit("of an entry"))
+	must(t, spend(v, alicesProducts, 0x1p-40, 0x1p-30))
 	return d, k, v
 }
 

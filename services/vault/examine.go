@@ -154,6 +154,10 @@ func (c *contents) add(v *Vault, key string, sealed []byte) error {
 		err = opened(v, key, sealed, func(x *Conduct) { is(conductKey(x.Roster)) })
 	case unnamedPrefix:
 		err = opened(v, key, sealed, func(u *Unnamed) { is(u.key()) })
+	case distancePrefix:
+		err = opened(v, key, sealed, func(d *Distance) { is(distanceKey(d.Asks, d.Answers)) })
+	case lostDistanceKey + "/":
+		err = opened(v, key, sealed, func(*lostDistance) {})
 	case auditKey + "/":
 		err = opened(v, key, sealed, func(*string) {})
 	case budgetPrefix:

@@ -265,6 +265,9 @@ func (v *Vault) quarantine(tx store.Tx, id *identity, beyond uint64, reason stri
 	if err := v.dropApprovals(tx, func(*Approval) bool { return true }); err != nil {
 		return nil, err
 	}
+	if err := v.loseDistances(tx); err != nil {
+		return nil, err
+	}
 	epochs, err := list[Epoch](v, tx, epochPrefix)
 	if err != nil {
 		return nil, err

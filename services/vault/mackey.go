@@ -3,6 +3,7 @@ package vault
 import (
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"time"
 
@@ -86,6 +87,29 @@ func (v *Vault) MACKey(id string) (k MACKey, err error) {
 
 // MACKeys lists all MAC keys by id, burnt ones included.
 func (v *Vault) MACKeys() ([]MACKey, error) { return records[MACKey](v, macPrefix) }
+
+// Tenants lists, in order, the tenants that have a MAC key or a batch under an epoch, in whatever state.
+func (v *Vault) Tenants(epoch uint64) ([]string, error) {
+	found := map[string]bool{}
+	err := v.store.View(func(tx store.Tx) error {
+		keys, err := list[MACKey](v, tx, macPrefix)
+		if err != nil {
+			return err
+		}
+		for _, k := range keys {
+			found[k.Tenant] = found[k.Tenant] || k.Epoch == epoch
+		}
+		batches, err := list[Batch](v, tx, batchPrefix)
+		for _, b := range batches {
+			if b != nil && b.Tenant != "" { // masks have none
+				found[b.Tenant] = found[b.Tenant] || b.Epoch == epoch
+			}
+		}
+		return err
+	})
+	maps.DeleteFunc(found, func(_ string, under bool) bool { return !under })
+	return slices.Sorted(maps.Keys(found)), err
+}
 
 // FindMACKey gives the active MAC key of an epoch, field and tenant, or ErrNotFound.
 func (v *Vault) FindMACKey(epoch uint64, field, tenant string) (MACKey, error) {

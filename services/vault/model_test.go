@@ -214,7 +214,7 @@ func (m *model) sweep() {
 			m.end(r)
 		}
 		switch {
-		case errors.Is(err, ErrNotFound) && (r.State == Released || r.State == Erased) && !r.Lease.Add(rememberFor).After(m.now):
+		case errors.Is(err, ErrNotFound) && (r.State == Released || r.State == Erased) && !r.remembered().After(m.now):
 			delete(m.held, id)
 		case err != nil || now.State != r.State:
 			m.fail("%s is %s, want %s: %v", id, now.State, r.State, err)

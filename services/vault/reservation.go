@@ -60,7 +60,8 @@ type Reservation struct {
 	Class   Class     `json:"class"`
 	Epoch   uint64    `json:"epoch"`
 	MACKey  string    `json:"mac_key"`
-	Ranges  []Range   `json:"ranges"`
+	Ranges  []Range   `json:"ranges"`            // none of one that was released
+	Tuples  uint64    `json:"tuples,omitempty"`  // of one that was released
 	Owner   string    `json:"owner"`             // the client that asked for it
 	Clients []string  `json:"clients,omitempty"` // who may draw it at each party; empty: who comes first
 	Lease   time.Time `json:"lease"`             // no byte leaves after
@@ -79,7 +80,7 @@ func (r *Reservation) Count() (n uint64) {
 	for _, x := range r.Ranges {
 		n += x.Count
 	}
-	return n
+	return n + r.Tuples
 }
 
 // digest binds everything that parties must have in common, and the public digests of the batches.
@@ -179,6 +180,9 @@ func (v *Vault) Reserve(r Reservation) (Reservation, error) {
 
 // same refuses another reservation under the id of an old one. Batches keep their digests, so that is all there is.
 func same(old, r *Reservation) error {
+	if old.State == Released && old.Lease.Equal(r.Lease) && old.Owner == r.Owner { // the rest is not recorded any more
+		return nil
+	}
 	if old.Class == r.Class && old.Epoch == r.Epoch && old.MACKey == r.MACKey && old.Owner == r.Owner && old.Lease.Equal(r.Lease) &&
 		slices.Equal(old.Clients, r.Clients) && slices.Equal(old.Ranges, r.Ranges) {
 		return nil
@@ -359,8 +363,25 @@ func (v *Vault) restock(held *openBatches, r *Reservation) error {
 			b.Lost += s.Count()
 		}
 	}
-	r.State = Released
-	return v.putReservation(held.tx, r, v.now().Add(rememberFor))
+	r.compact()
+	return v.putReservation(held.tx, r, r.remembered())
+}
+
+// compact marks a reservation as released, and drops what nobody needs of one. Its tuples are back in stock, undelivered
+// here for ever; the record stays so that a proposal that comes late, or again, does not hold tuples anew while the lease
+// lasts. That no tuple goes to two reservations does not depend on it: the batch says which are taken and which are gone.
+func (r *Reservation) compact() {
+	r.Tuples = r.Count()
+	r.State, r.Ranges, r.MACKey = Released, nil, ""
+}
+
+// remembered is until when the record of an ended reservation stays. After the lease no proposal of it is accepted, by a
+// clock that is not put back further than clockSlack.
+func (r *Reservation) remembered() time.Time {
+	if r.State == Released {
+		return r.Lease.Add(clockSlack)
+	}
+	return r.Lease.Add(rememberFor)
 }
 
 // end records the tuples of a reservation as gone, once flushed; the shares of those that are ending are then to be

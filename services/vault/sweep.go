@@ -143,12 +143,12 @@ func (s *sweep) one(held *openBatches, key string) (ranges int, err error) {
 		return 0, v.withdraw(tx, r)
 	case r.State == Consumed && ended, r.State == Withdrawn && !r.waits().After(s.now):
 		return len(r.Ranges), v.end(held, r)
-	case (r.State == Erased || r.State == Released) && !r.Lease.Add(rememberFor).After(s.now):
+	case (r.State == Erased || r.State == Released) && !r.remembered().After(s.now):
 		return 0, tx.Delete(reservationPrefix + id)
 	case r.State == Reserved || r.State == Consumed: // the clock was put back
 		return 0, v.putReservation(tx, r, r.Lease)
 	case r.State == Withdrawn:
 		return 0, v.putReservation(tx, r, r.waits())
 	}
-	return 0, v.putReservation(tx, r, r.Lease.Add(rememberFor))
+	return 0, v.putReservation(tx, r, r.remembered())
 }

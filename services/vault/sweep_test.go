@@ -52,15 +52,15 @@ func TestSweep(t *testing.T) {
 	sweep(0, Reserved, Consumed, Withdrawn, Released, Erased)
 	sweep(time.Hour-1, Reserved, Consumed, Withdrawn, Released, Erased)
 	sweep(1, Withdrawn, Erased, Withdrawn, Released, Erased)
-	sweep(withdrawnFor-time.Hour-1, Withdrawn, Erased, Withdrawn, Released, Erased)
-	sweep(1, Withdrawn, Erased, Erased, Released, Erased) // r2 was withdrawn an hour before its lease ended
-	sweep(time.Hour-1, Withdrawn, Erased, Erased, Released, Erased)
-	sweep(1, Erased, Erased, Erased, Released, Erased)
+	sweep(withdrawnFor-time.Hour-1, Withdrawn, Erased, Withdrawn, "", Erased)
+	sweep(1, Withdrawn, Erased, Erased, "", Erased) // r2 was withdrawn an hour before its lease ended
+	sweep(time.Hour-1, Withdrawn, Erased, Erased, "", Erased)
+	sweep(1, Erased, Erased, Erased, "", Erased)
 	b, err := v.Batch("batch-0")
 	if err != nil || b.Lost != 30 || b.Wiped.Count() != 40 || b.Free().Count() != 60 {
 		t.Fatalf("%+v, %v", b, err)
 	}
-	sweep(rememberFor-withdrawnFor-1, Erased, Erased, Erased, Released, Erased)
+	sweep(rememberFor-withdrawnFor-1, Erased, Erased, Erased, "", Erased)
 	sweep(1, Erased, "", Erased, "", "")
 	sweep(withdrawnFor, "", "", "", "", "")
 	must(t, v.store.View(func(tx store.Tx) error {

@@ -53,12 +53,12 @@ func (c *Client) Close() error {
 	return errors.Join(errs...)
 }
 
-// invalid is an error of what the caller gave.
+// invalid returns an error of what the caller gave.
 func invalid(next, format string, args ...any) error {
 	return &lodge.Error{Code: lodge.Invalid, What: fmt.Sprintf(format, args...), Next: next}
 }
 
-// failed is the error of a call of party i.
+// failed returns the error of a call of party i.
 func (c *Client) failed(i int, err error) error {
 	e := *lodge.FromError(err)
 	e.What = fmt.Sprintf("party %s: %s", c.parties[i].Name, e.What)
@@ -77,13 +77,13 @@ type Key struct {
 	hash     round.Digest
 }
 
-// Slots is how many values one ciphertext holds.
+// Slots returns the number of values one ciphertext holds.
 func (k *Key) Slots() int { return k.scheme.Slots() }
 
 // Modulus is that of the field.
 func (k *Key) Modulus() *big.Int { return k.scheme.Field.Modulus() }
 
-// SecurityBits is the statistical security of the answers' flooding, after 2^20 decrypted ciphertexts.
+// SecurityBits returns the statistical security of the answers' flooding, after 2^20 decrypted ciphertexts.
 func (k *Key) SecurityBits() int { return k.instance.StatSecurityBits }
 
 // CiphertextBytes is what is sent to every party for one decryption: the ciphertext and its proof.
@@ -208,7 +208,7 @@ func (k *Key) vector(values []*big.Int) (field.Vec, error) {
 	return v, nil
 }
 
-// NewestEpoch is the newest epoch at the first party that decrypts for clients; the client needs the permission status.
+// NewestEpoch returns the newest epoch at the first party that decrypts for clients; the client needs the permission status.
 func (c *Client) NewestEpoch(ctx context.Context) (uint64, error) {
 	r, err := keygenv1.NewKeygenServiceClient(c.conns[0]).ListEpochs(ctx, &keygenv1.ListEpochsRequest{})
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 	popkv1 "github.com/lodge-mpc/lodge/proto/lodge/popk/v1"
 )
 
-// workers is how many goroutines compute.
+// workers returns the number of goroutines compute.
 func workers() int { return runtime.GOMAXPROCS(0) }
 
 // chunk is how many bytes are sent at a time.
@@ -73,7 +73,7 @@ func (c *Client) EncryptAt(ctx context.Context, party int, k *Key, values []*big
 	return out, nil
 }
 
-// encoded is a vector as it goes to a party, for the caller to clear.
+// encoded returns a vector as it goes to a party, for the caller to clear.
 func encoded(f *field.Field, v field.Vec) []byte {
 	b := make([]byte, v.Len()*f.Size())
 	f.EncodeVec(b, v)

@@ -55,7 +55,7 @@ func Dial(c lodge.Config, party string) (*Client, error) {
 	return New(party, conn), nil
 }
 
-// New is a client of a party over a connection, which Close ends.
+// New returns a client of a party over a connection, which Close ends.
 func New(party string, conn *grpc.ClientConn) *Client {
 	return &Client{name: party, conn: conn, calls: linearv1.NewLinearServiceClient(conn)}
 }
@@ -70,17 +70,17 @@ func (c *Client) workers() int {
 	return runtime.GOMAXPROCS(0)
 }
 
-// invalid is an error of what the caller gave.
+// invalid returns an error of what the caller gave.
 func invalid(next, format string, args ...any) error {
 	return &lodge.Error{Code: lodge.Invalid, What: fmt.Sprintf(format, args...), Next: next}
 }
 
-// bad is an error of what the party sent.
+// bad returns an error of what the party sent.
 func (c *Client) bad(format string, args ...any) error {
 	return &lodge.Error{Code: lodge.BadShares, What: fmt.Sprintf("party %s: ", c.name) + fmt.Sprintf(format, args...), Next: "tell its operator"}
 }
 
-// failed is the error of a call.
+// failed returns the error of a call.
 func (c *Client) failed(err error) error {
 	if err == nil {
 		return nil
@@ -90,7 +90,7 @@ func (c *Client) failed(err error) error {
 	return &e
 }
 
-// ofEngine is an error of the engine, about what the caller gave.
+// ofEngine returns an error of the engine, about what the caller gave.
 func ofEngine(err error) error {
 	if err == nil {
 		return nil

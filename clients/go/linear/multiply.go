@@ -39,7 +39,7 @@ type Result struct {
 	LogDistance float64
 }
 
-// bound is the least 2^k - 1 that no entry exceeds in magnitude.
+// bound returns the least 2^k - 1 that no entry exceeds in magnitude.
 func bound(entries []int64) uint64 {
 	most := uint64(0)
 	for _, x := range entries {

@@ -26,7 +26,7 @@ type Ends struct {
 	Run Run
 	// With is the name of the client at the other end, as the party knows it.
 	With string
-	// Set names the parameter set; empty: that for vectors.
+	// Set names the parameter set; empty: linear.DefaultVector, under which the end that asks proves its input.
 	Set string
 	// Progress, if there is one, hears of bytes that were sent and answers that have come.
 	Progress func(Progress)
@@ -143,7 +143,7 @@ func (p *plan) tell(sent uint64, all uint64, answers int) {
 	}
 }
 
-// AskVector is the end that has the key: it sends its share of the vector, Cols residues modulo T, encrypted, and gets its
+// AskVector returns the end that has the key: it sends its share of the vector, Cols residues modulo T, encrypted, and gets its
 // share of the product.
 func (c *Client) AskVector(ctx context.Context, v *Vector, share []uint64) (*Shares, error) {
 	p, err := c.planVector(v)
@@ -153,7 +153,7 @@ func (c *Client) AskVector(ctx context.Context, v *Vector, share []uint64) (*Sha
 	return p.ask(ctx, share)
 }
 
-// AskBatch is the end that has the key: it sends its shares of the matrices, each row by row, one after the other, encrypted,
+// AskBatch returns the end that has the key: it sends its shares of the matrices, each row by row, one after the other, encrypted,
 // and gets its share of the results.
 func (c *Client) AskBatch(ctx context.Context, b *Batch, matrices []uint64) (*Shares, error) {
 	p, err := c.planBatch(b)
@@ -280,7 +280,7 @@ func receive(p *plan, answers *pieces, recv func() (response, error), done func(
 	}
 }
 
-// AnswerVector is the end that has the matrix, which row writes, of Cols residues modulo T, to what it is given, one row
+// AnswerVector returns the end that has the matrix, which row writes, of Cols residues modulo T, to what it is given, one row
 // after another; share is its share of the vector, or nil for 0. It gets its share of the product.
 func (c *Client) AnswerVector(ctx context.Context, v *Vector, share []uint64, row func(i int, into []uint64) error) (*Shares, error) {
 	p, err := c.planVector(v)
@@ -302,7 +302,7 @@ func (c *Client) AnswerVector(ctx context.Context, v *Vector, share []uint64, ro
 	})
 }
 
-// AnswerBatch is the end that has the vectors, Count of Cols residues for each output, and its shares of the matrices, or
+// AnswerBatch returns the end that has the vectors, Count of Cols residues for each output, and its shares of the matrices, or
 // nil for 0. It gets its share of the results.
 func (c *Client) AnswerBatch(ctx context.Context, b *Batch, matrices, vectors []uint64) (*Shares, error) {
 	p, err := c.planBatch(b)

@@ -356,7 +356,7 @@ func TestVectors(t *testing.T) {
 		{"V13-32", 10, 8192, linear.Forward, 0, false}, {"V13-32", 7, 9000, linear.Tiled, 69, false},
 		{"V13-32", 1 << 24, 1 << 24, linear.Cheapest, 0, false}, {"V13-32", 1, 1 << 25, linear.Cheapest, 0, false},
 		{"V13-32", 3, 3, linear.Double, 3, false}, {"V13-32", 3, 3, linear.Cheapest, 1, false},
-		{linear.DefaultProved, 4000, 2000, linear.Cheapest, 0, false}, {linear.DefaultProved, 100, 70, linear.Double, 0, false},
+		{linear.DefaultVector, 4000, 2000, linear.Cheapest, 0, false}, {linear.DefaultVector, 100, 70, linear.Double, 0, false},
 		{proved, 100, 70, linear.Cheapest, 0, false}, {proved, 20, 7, linear.Tiled, 0, false},
 		{small, 13, 9, linear.Cheapest, 0, true}, {small, 11, 70, linear.Double, 4, true}, {small, 5, 64, linear.Double, 1, true},
 		{small, 6, 100, linear.Forward, 0, true}, {small, 30, 21, linear.Tiled, 0, true}, {small, 3, 1, linear.Double, 64, true},
@@ -374,7 +374,7 @@ func TestVectors(t *testing.T) {
 		run   bool
 	}{
 		{"V13-32", [4]int{15376, 4, 12, 1}, false}, {"V13-32", [4]int{100, 9, 1, 30}, false}, {"V13-32", [4]int{1, 1, 1, 0}, false},
-		{linear.DefaultProved, [4]int{100, 9, 2, 30}, false},
+		{linear.DefaultVector, [4]int{100, 9, 2, 30}, false},
 		{small, [4]int{10, 3, 2, 4}, true}, {small, [4]int{100, 3, 2, 3}, true}, {small, [4]int{2, 5, 3, 1}, true}, {small, [4]int{64, 2, 1, 2}, true},
 	} {
 		one, plan := batchOf(x.set, x.shape)
@@ -394,7 +394,7 @@ func TestVectors(t *testing.T) {
 		{"P13-17", [3]int{32, 32, 32}, 1, 1, linear.First, false}, {"P13-17", [3]int{32, 32, 32}, 1, 1, linear.Second, false},
 		{"P13-40", [3]int{16, 16, 16}, 1023, 1023, linear.FewestBytes, false}, {"P13-40", [3]int{1, 1 << 24, 1}, 1, 1, linear.FewestBytes, false},
 		{"P13-40", [3]int{9, 300, 7}, 1 << 20, 1 << 20, linear.FewestBytes, false}, {"P13-40", [3]int{1, 0, 1}, 1, 1, linear.FewestBytes, false},
-		{linear.DefaultProved, [3]int{4, 4, 4}, 1, 1, linear.FewestBytes, false},
+		{linear.DefaultVector, [3]int{4, 4, 4}, 1, 1, linear.FewestBytes, false},
 		{"insecure-P6-40", [3]int{9, 7, 5}, 1<<16 - 1, 1<<16 - 1, linear.FewestBytes, true}, {"insecure-P6-17", [3]int{3, 8, 6}, 31, 127, linear.First, true},
 		{"insecure-P6-40", [3]int{5, 1, 4}, 1 << 38, 1, linear.Second, true},
 	} {

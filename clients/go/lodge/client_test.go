@@ -200,7 +200,7 @@ func dial(t testing.TB, f *fake, change func(*lodge.Config)) *lodge.Client {
 	return c
 }
 
-// triples is a party with so many random triples over p128, sent in chunks of the given size.
+// triples returns a party with so many random triples over p128, sent in chunks of the given size.
 func triples(count, chunk int) *fake {
 	f := &fake{
 		reservation: &tuplesv1.Reservation{

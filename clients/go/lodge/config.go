@@ -118,7 +118,7 @@ func (c *Config) check() error {
 	return nil
 }
 
-// own is the index of the client's party, or -1.
+// own returns the index of the client's party, or -1.
 func (c *Config) own() int {
 	if c.Party == "" {
 		return -1

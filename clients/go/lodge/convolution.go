@@ -13,7 +13,7 @@ type Tensor struct {
 	Elements []Element
 }
 
-// At is the element with these indices, one for each dimension, from 0.
+// At returns the element with these indices, one for each dimension, from 0.
 func (t Tensor) At(indices ...int) Element {
 	at := 0
 	for i, n := range t.Shape {

@@ -194,7 +194,7 @@ func verifyServer(s tls.ConnectionState, roots *x509.CertPool, identity string) 
 	return nil
 }
 
-// stock is the coordinator's service.
+// stock returns the coordinator's service.
 func (c *Client) stock() (stockv1.StockServiceClient, error) {
 	if c.coordinator == nil {
 		return nil, errorf(Invalid, "add it to the configuration", "this client has no coordinator")
@@ -202,7 +202,7 @@ func (c *Client) stock() (stockv1.StockServiceClient, error) {
 	return stockv1.NewStockServiceClient(c.coordinator), nil
 }
 
-// tuples is the party's service.
+// tuples returns the party's service.
 func (c *Client) tuples() (tuplesv1.TuplesServiceClient, error) {
 	if c.party == nil {
 		return nil, errorf(Invalid, "set party in the configuration", "this client has no party whose shares it could draw")

@@ -83,7 +83,7 @@ func FetchDir(ctx context.Context, conn grpc.ClientConnInterface, reservation, d
 	}
 }
 
-// ClassOf is the class of the tuples that a job makes.
+// ClassOf returns the class of the tuples that a job makes.
 func ClassOf(q *coordinatorv1.JobRequest) *tuplesv1.Class {
 	return &tuplesv1.Class{
 		Tenant: q.GetTenant(), Kind: q.GetKind(), Params: q.GetParams(), Field: q.GetField(), Shape: q.GetShape(), InputParty: q.GetInputParty(),

@@ -195,7 +195,7 @@ func (c *Client) ReportFailedCheck(ctx context.Context, macKeyID, reason string)
 	return batches, err
 }
 
-// wire is a class with what the configuration says of those left out.
+// wire returns a class with what the configuration says of those left out.
 func (c *Client) wire(x Class) (*tuplesv1.Class, error) {
 	w := &tuplesv1.Class{Tenant: x.Tenant, Params: x.Params, Field: x.Field}
 	for k, name := range kinds {

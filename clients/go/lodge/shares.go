@@ -124,7 +124,7 @@ func (s *Shares) begin(head *tuplesv1.FetchResponse) *Error {
 	return nil
 }
 
-// Size is the length of all records in bytes.
+// Size returns the length of all records in bytes.
 func (s *Shares) Size() int64 { return int64(s.Reservation.Count) * int64(s.TupleBytes) }
 
 // Read returns the next bytes; io.EOF after the last of them, when their sum was right.

@@ -14,7 +14,7 @@ import (
 // party's additive share of a value.
 type Element []byte
 
-// Int is the element as a number.
+// Int returns the element as a number.
 func (e Element) Int() *big.Int {
 	b := slices.Clone(e)
 	slices.Reverse(b)
@@ -39,7 +39,7 @@ type Matrix struct {
 	Elements      []Element
 }
 
-// At is the element of a row and a column, both from 0.
+// At returns the element of a row and a column, both from 0.
 func (m Matrix) At(row, column int) Element { return m.Elements[row*m.Columns+column] }
 
 // MatrixTriple has C = AB.

@@ -71,7 +71,7 @@ func (t Target) check(n int) error {
 	return nil
 }
 
-// values is the number of values in a record, MACs and clear values not counted.
+// values returns the number of values in a record, MACs and clear values not counted.
 func (t Target) values() int {
 	if t.Kind != Matrix {
 		return values[t.Kind]
@@ -80,7 +80,7 @@ func (t Target) values() int {
 	return s.Rows*s.Inner + s.Inner*s.Cols + s.Rows*s.Cols
 }
 
-// elements is the number of elements in a party's record.
+// elements returns the number of elements in a party's record.
 func (t Target) elements(party int) int {
 	if t.Kind == Input && t.Owner == party {
 		return 3

@@ -43,7 +43,7 @@ func wordsOf(x *big.Int) (w words) {
 	return w
 }
 
-// bytes is how many an element has in Montgomery form.
+// bytes returns the number of an element has in Montgomery form.
 func (m *montgomery) bytes() int { return 8 * m.limbs }
 
 // convert writes the Montgomery form of the canonical element src, both little-endian. It returns false, and then dst is

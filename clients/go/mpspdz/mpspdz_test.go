@@ -27,7 +27,7 @@ var testPrimes = map[int]*big.Int{
 	64: power(32, 5120, 2), 128: power(64, 3072, 2), 192: power(192, 238, 1), 256: power(64, 64, 4),
 }
 
-// little is the canonical encoding of x mod p.
+// little returns the canonical encoding of x mod p.
 func little(p *big.Int, x int64) []byte { return encode(p, big.NewInt(x)) }
 
 func encode(p, x *big.Int) []byte {
@@ -36,7 +36,7 @@ func encode(p, x *big.Int) []byte {
 	return b
 }
 
-// montgomeryBig is the Montgomery form by division: slow, and obviously right.
+// montgomeryBig returns the Montgomery form by division: slow, and obviously right.
 func montgomeryBig(p, x *big.Int) []byte {
 	limbs := (p.BitLen() + 63) / 64
 	y := new(big.Int).Lsh(x, uint(64*limbs))

@@ -144,7 +144,7 @@ func (p *Party) Await(ctx context.Context, id [16]byte, progress func(*multikeyv
 	}
 }
 
-// outcome is the error of a job that has ended.
+// outcome returns the error of a job that has ended.
 func outcome(j *multikeyv1.EvaluationJob) error {
 	switch j.GetState() {
 	case multikeyv1.EvaluationState_EVALUATION_STATE_DONE:

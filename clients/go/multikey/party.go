@@ -37,7 +37,7 @@ func invalid(next, format string, args ...any) error {
 	return &lodge.Error{Code: lodge.Invalid, What: fmt.Sprintf(format, args...), Next: next}
 }
 
-// wrong is an answer that is none.
+// wrong returns an answer that is none.
 func wrong(format string, args ...any) error {
 	return &lodge.Error{Code: lodge.Conflict, What: "the party sends something else than was asked for: " + fmt.Sprintf(format, args...), Next: "ask another party, and the operator of this one"}
 }
@@ -166,7 +166,7 @@ type Group struct {
 	Ciphertexts []*multikey.Ciphertext // where Batch is nil
 }
 
-// Len is the number of bits.
+// Len returns the number of bits.
 func (g *Group) Len() int {
 	if g.Batch != nil {
 		return g.Batch.Len()
@@ -185,7 +185,7 @@ func (g *Group) Keys() []multikey.KeyID {
 	return nil
 }
 
-// describe is the group as the wire has it.
+// describe returns the group as the wire has it.
 func (g *Group) describe() *multikeyv1.InputGroup {
 	x := &multikeyv1.InputGroup{Form: multikeyv1.InputForm_INPUT_FORM_CIPHERTEXTS, Count: uint32(g.Len())}
 	if g.Batch != nil {
@@ -276,7 +276,7 @@ func Digest(s *multikey.Scheme, groups []Group) (digest [32]byte) {
 	return digest
 }
 
-// ended is the error of a stream that has ended.
+// ended returns the error of a stream that has ended.
 func ended(err error) error {
 	if errors.Is(err, io.EOF) {
 		return wrong("it ends too early")

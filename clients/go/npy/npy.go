@@ -122,7 +122,7 @@ func short(err error) error {
 	return err
 }
 
-// Len is the number of entries that have not been read.
+// Len returns the number of entries that have not been read.
 func (x *Reader) Len() int { return x.left }
 
 // Float reports whether entries are floating point numbers, and Unsigned whether they are integers of at least 0.
@@ -156,7 +156,7 @@ func (x *Reader) each(n int, f func(i int, b []byte) error) error {
 	return nil
 }
 
-// word is an integer's bytes as a word, not extended.
+// word returns an integer's bytes as a word, not extended.
 func word(b []byte) (v uint64) {
 	for i, c := range b {
 		v |= uint64(c) << (8 * i)

@@ -217,7 +217,7 @@ const (
 	publicType  = "LODGE RECIPIENT PUBLIC KEY"
 )
 
-// PEM is the private key as a file has it.
+// PEM returns the private key as a file has it.
 func (r *Recipient) PEM() ([]byte, error) {
 	b, err := r.Bytes()
 	if err != nil {
@@ -226,7 +226,7 @@ func (r *Recipient) PEM() ([]byte, error) {
 	return pem.EncodeToMemory(&pem.Block{Type: privateType, Bytes: b}), nil
 }
 
-// PublicPEM is a public key as a file has it.
+// PublicPEM returns a public key as a file has it.
 func PublicPEM(k hpke.PublicKey) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: publicType, Bytes: k.Bytes()})
 }
@@ -249,7 +249,7 @@ func ParsePublicPEM(text []byte) (hpke.PublicKey, error) {
 	return ParsePublic(b)
 }
 
-// only is the content of a file of one PEM block of a type.
+// only returns the content of a file of one PEM block of a type.
 func only(text []byte, kind string) ([]byte, error) {
 	block, rest := pem.Decode(text)
 	if block == nil || block.Type != kind || len(rest) > 0 || len(block.Headers) > 0 {

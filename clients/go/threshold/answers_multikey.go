@@ -26,7 +26,7 @@ type ownerRecord struct {
 	Owner uint32 `json:"owner"`
 }
 
-// MultikeyAnswers is a file of answers about multi-key ciphertexts: each of answers is for the ciphertexts at its places.
+// MultikeyAnswers returns a file of answers about multi-key ciphertexts: each of answers is for the ciphertexts at its places.
 func MultikeyAnswers(list []*multikey.Ciphertext, answers []*Answers, places [][]int) (*AnswersFile, error) {
 	if len(answers) == 0 {
 		return nil, invalid("read them with `lodge mk decrypt` without a recipient", "everybody can read these bits")

@@ -33,7 +33,7 @@ func bgvOf(name string) (*bgv.Scheme, error) {
 	return scheme, err
 }
 
-// BGV is the scheme of the keys' parameter set if that is one of BGV and BFV, and nil else.
+// BGV returns the scheme of the keys' parameter set if that is one of BGV and BFV, and nil else.
 func (k *Key) BGV() *bgv.Scheme { return k.bgv }
 
 // Slots returns the slots of a whole message's coefficients, as Lattigo encodes them.

@@ -56,7 +56,7 @@ func EncryptBGV(k *Key, public *rlwe.PublicKey, values []uint64, slots bool) ([]
 	return list, nil
 }
 
-// NewBGVFile is a file of BGV ciphertexts of one level with so many values, in slots or in coefficients.
+// NewBGVFile returns a file of BGV ciphertexts of one level with so many values, in slots or in coefficients.
 func NewBGVFile(k *Key, list []*rlwe.Ciphertext, values int, slots bool) (*File, error) {
 	if err := k.isBGV(); err != nil {
 		return nil, err

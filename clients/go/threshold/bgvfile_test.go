@@ -12,7 +12,7 @@ import (
 
 const bgvTestSet = "insecure-B5-17"
 
-// bgvTestKey is a key pair of nobody in particular.
+// bgvTestKey returns a key pair of nobody in particular.
 func bgvTestKey(t testing.TB) (*Key, *rlwe.PublicKey) {
 	t.Helper()
 	k := &Key{Epoch: 7, Params: bgvTestSet, Digest: [32]byte{1, 2}}

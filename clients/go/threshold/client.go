@@ -82,12 +82,12 @@ func (c *Client) Close() error {
 	return errors.Join(errs...)
 }
 
-// invalid is an error of what the caller gave.
+// invalid returns an error of what the caller gave.
 func invalid(next, format string, args ...any) error {
 	return &lodge.Error{Code: lodge.Invalid, What: fmt.Sprintf(format, args...), Next: next}
 }
 
-// failed is the error of a call of party i.
+// failed returns the error of a call of party i.
 func (c *Client) failed(i int, err error) *lodge.Error {
 	e := *lodge.FromError(err)
 	e.What = fmt.Sprintf("party %s: %s", c.parties[i].Name, e.What)
@@ -134,7 +134,7 @@ type Masks struct {
 	NoiseBound         float64 `json:"noise_bound"` // as a part of the modulus
 }
 
-// Scheme is the scheme of the keys' parameter set, and nil if that is one of BGV.
+// Scheme returns the scheme of the keys' parameter set, and nil if that is one of BGV.
 func (k *Key) Scheme() *lwe.Scheme { return k.scheme }
 
 // Forms of masks by name.
@@ -336,7 +336,7 @@ func (k *Key) layout() (header, chunks int, size func(i int) int) {
 	return lwe.HeaderSize, k.scheme.Chunks(), k.scheme.ChunkSize
 }
 
-// digestOf is the digest of keys of the set with this header and these digests of chunks.
+// digestOf returns the digest of keys of the set with this header and these digests of chunks.
 func (k *Key) digestOf(header []byte, chunks [][32]byte) [32]byte {
 	if k.bgv != nil {
 		return bgv.DigestOf(header, chunks)

@@ -71,7 +71,7 @@ func EncodingOf(name string) (lwe.Encoding, error) {
 	return encodings[i], nil
 }
 
-// NewFile is a file of ring ciphertexts that Encrypt made of so many messages.
+// NewFile returns a file of ring ciphertexts that Encrypt made of so many messages.
 func NewFile(k *Key, ring []*lwe.Ring, messages int, e lwe.Encoding) *File {
 	f := &File{Epoch: k.Epoch, Params: k.Params, Keys: k.Digest, Encoding: e, Messages: messages, Ring: ring, Coefficients: k.scheme.N()}
 	if len(ring) == 1 {
@@ -80,7 +80,7 @@ func NewFile(k *Key, ring []*lwe.Ring, messages int, e lwe.Encoding) *File {
 	return f
 }
 
-// NewLWEFile is a file of LWE ciphertexts.
+// NewLWEFile returns a file of LWE ciphertexts.
 func NewLWEFile(k *Key, list []*lwe.LWE, e lwe.Encoding) *File {
 	return &File{Epoch: k.Epoch, Params: k.Params, Keys: k.Digest, Encoding: e, Messages: len(list), LWE: list}
 }

@@ -45,7 +45,7 @@ func first[K any](c *Client, k *Key, ask func(party int) (K, error)) (key K, err
 	return key, last
 }
 
-// opened is a stream of keys of which the first response has come.
+// opened returns a stream of keys of which the first response has come.
 func opened(ctx context.Context, conn *grpc.ClientConn, k *Key, first, count uint32) (grpc.ServerStreamingClient[thresholdv1.GetKeysResponse], *thresholdv1.GetKeysResponse, error) {
 	stream, err := thresholdv1.NewThresholdServiceClient(conn).GetKeys(ctx, &thresholdv1.GetKeysRequest{Epoch: k.Epoch, First: first, Count: count})
 	if err != nil {

@@ -34,7 +34,7 @@ func multikeyOf(name string) (*multikey.Scheme, error) {
 	return scheme, err
 }
 
-// Multikey is the set of a group for multi-key ciphertexts, and nil of threshold keys.
+// Multikey returns the set of a group for multi-key ciphertexts, and nil of threshold keys.
 func (k *Key) Multikey() *multikey.Set {
 	if k.multikey == nil {
 		return nil

@@ -30,10 +30,10 @@ func LoadRecipient(private []byte) (*Recipient, error) {
 	return &Recipient{k}, nil
 }
 
-// Bytes is the private key.
+// Bytes returns the private key.
 func (r *Recipient) Bytes() ([]byte, error) { return r.key.Bytes() }
 
-// Public is the public key, for those who ask.
+// Public returns the public key, for those who ask.
 func (r *Recipient) Public() hpke.PublicKey { return r.key.PublicKey() }
 
 // ParsePublic reads the public key of a recipient.

@@ -95,7 +95,7 @@ func must[T any](x T, err error) T {
 	return x
 }
 
-// packed is the encoding of N residues.
+// packed returns the encoding of N residues.
 func packed(s *lwe.Scheme, v []uint64) []byte {
 	return s.AppendRing(nil, &lwe.Ring{A: v, B: v})[:s.RingSize()/2]
 }
@@ -216,7 +216,8 @@ func TestVectors(t *testing.T) {
 	v.Answers = []answerVectors{
 		answers(t, "one run", small, 1, false, 20, 1, nil),
 		answers(t, "several runs", small, 2, false, 21, 3, nil),
-		answers(t, "large words", "L11-53", 3, true, 19, 2, nil),
+		answers(t, "large words", "T11-53", 3, true, 19, 2, nil),
+		answers(t, "large words of a legacy set", "L11-53", 3, true, 19, 2, nil),
 		answers(t, "another run", small, 1, false, 5, 1, func(parts [][]decrypt.Part) { parts[1][4].Run[0]++ }),
 		answers(t, "another word", small, 1, false, 5, 1, func(parts [][]decrypt.Part) { parts[0][3].Word ^= 1 }),
 	}

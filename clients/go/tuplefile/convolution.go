@@ -36,12 +36,12 @@ func (c Convolution) Check() error {
 	return nil
 }
 
-// OutHeight is the height of the result.
+// OutHeight returns the height of the result.
 func (c Convolution) OutHeight() int {
 	return (c.Height+2*c.PaddingHeight-c.KernelHeight)/c.StrideHeight + 1
 }
 
-// OutWidth is the width of the result.
+// OutWidth returns the width of the result.
 func (c Convolution) OutWidth() int {
 	return (c.Width+2*c.PaddingWidth-c.KernelWidth)/c.StrideWidth + 1
 }
@@ -52,7 +52,7 @@ func (c Convolution) Sizes() (x, w, y int) {
 	return size(c.Channels, c.Height, c.Width), size(c.Outputs, c.Channels, c.KernelHeight, c.KernelWidth), size(c.Outputs, c.OutHeight(), c.OutWidth())
 }
 
-// size is a product of sizes, as long as it is within the limit.
+// size returns a product of sizes, as long as it is within the limit.
 func size(sides ...int) int {
 	n := 1
 	for _, s := range sides {
@@ -63,7 +63,7 @@ func size(sides ...int) int {
 	return n
 }
 
-// String is the shape in some words: "3x32x32 by 16x3x3, stride 1x1, padding 1x1".
+// String returns the shape in some words: "3x32x32 by 16x3x3, stride 1x1, padding 1x1".
 func (c Convolution) String() string {
 	return fmt.Sprintf("%dx%dx%d by %dx%dx%d, stride %dx%d, padding %dx%d", c.Channels, c.Height, c.Width, c.Outputs,
 		c.KernelHeight, c.KernelWidth, c.StrideHeight, c.StrideWidth, c.PaddingHeight, c.PaddingWidth)

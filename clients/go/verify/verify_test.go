@@ -140,7 +140,7 @@ func (e *export) write(t testing.TB) []string {
 	return dirs
 }
 
-// at is the element of a party's record.
+// at returns the element of a party's record.
 func (e *export) at(party, tuple, element int) []byte {
 	return e.data[party][(tuple*(2*e.values+e.manifests[party].Clear())+element)*e.size:][:e.size]
 }
@@ -352,7 +352,7 @@ func TestConstantBitsAreFound(t *testing.T) {
 	}
 }
 
-// element is the integer of an encoded element.
+// element returns the integer of an encoded element.
 func element(b []byte) *big.Int {
 	b = slices.Clone(b)
 	slices.Reverse(b)

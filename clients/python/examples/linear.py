@@ -2,7 +2,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
-from lodge_mpc.linear import Fixed, LinearClient, Run, lookup
+from lodge_mpc.linear import DEFAULT_VECTOR, Fixed, LinearClient, Run, lookup
 
 CLIENTS = "lodge-dev/clients/"
 matrix, vector = np.array([[0.5, -1.25, 2.0], [3.0, 0.0, -0.75]]), np.array([4.0, 1.5, -2.0])
@@ -15,7 +15,7 @@ with (
     squares = app.multiply([[1, -2], [3, 4]], [[1, -2], [3, 4]]).entries
 
     # A vector that is shared by two clients of one party, times a matrix that the second has.
-    entries = Fixed.of(lookup("V13-32"), bits=12, fraction=4)
+    entries = Fixed.of(lookup(DEFAULT_VECTOR), bits=12, fraction=4)
     mine, theirs = entries.split(vector)
     run = Run.new("client-p0")  # whose name, and nothing else, the other end is told
     with ThreadPoolExecutor() as both:

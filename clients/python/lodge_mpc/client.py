@@ -135,8 +135,8 @@ class Client:
         stream brought is compared with the party's SHA-256.
 
         Raises:
-            LodgeError: ``not_found``, ``already_delivered`` (to another client), ``expired``, ``erased``, ``burnt``, ``conflict``
-                (a peer holds something else under that id, or it was released), or one that may be retried.
+            LodgeError: ``not_found``, ``already_delivered`` (to another client), ``expired``, ``erased``, ``burnt``,
+                ``conflict`` (a peer holds something else under that id, or it was released), or one that may be retried.
             BadSharesError: what came is not what was announced.
         """
         return Download(self._at_party(), _id(reservation), self.config.own, self._patience(timeout)).run()

@@ -107,7 +107,7 @@ class Vectors(unittest.TestCase):
                 coefficients = s.coefficients(slots)
                 self.assertEqual(sha256(pack(np.array(coefficients, np.uint64), 32)), v["slots"])
                 self.assertEqual(s.slots(coefficients), slots)
-        self.assertIsNone(lookup_bgv("L11-50"))
+        self.assertIsNone(lookup_bgv("T11-4"))
 
     def test_public_keys(self) -> None:
         for v in VECTORS["sets"]:

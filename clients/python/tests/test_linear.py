@@ -32,7 +32,8 @@ from lodge_mpc.linear import (
     unshare,
 )
 from lodge_mpc.linear import residues as arithmetic
-from lodge_mpc.linear.keys import SecretKey, gaussian
+from lodge_mpc.linear.gaussians import gaussian
+from lodge_mpc.linear.keys import SecretKey
 from lodge_mpc.linear.plans import BatchPlan, ProductPlan, VectorPlan
 from lodge_mpc.linear.residues import Signed, Words, centred, from_residues, pack, product, residues, times, unpack
 from lodge_mpc.linear.sets import LOG_DISTANCE, _sets, sets
@@ -159,9 +160,8 @@ def of_vectors(v: dict[str, Any], kind: str) -> VectorPlan | BatchPlan | Product
         plan = plan_batch(s, *v["shape"])
     else:
         plan = plan_product(s, tuple(v["shape"]), tuple(v["most"]), METHODS[v["method"]])
-    if s.proof is None:
-        distance = s.distance(plan.noise, plan.answers)
-        assert abs(distance - v["distance"]) < 1e-5 and distance <= LOG_DISTANCE
+    distance = s.distance(plan.noise, plan.answers)
+    assert abs(distance - v["distance"]) < 1e-5 and distance <= LOG_DISTANCE
     return plan
 
 

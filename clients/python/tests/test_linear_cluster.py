@@ -17,8 +17,10 @@ import numpy as np
 
 from lodge_mpc import Config, ConfigError, LodgeError
 from lodge_mpc.linear import (
+    DEFAULT_VECTOR,
     METHODS,
     PACKINGS,
+    UNPROVED,
     Fixed,
     LinearClient,
     ProductShares,
@@ -32,7 +34,7 @@ from lodge_mpc.linear import (
 
 CLUSTER = Path(os.environ.get("LODGE_CLUSTER", "lodge-dev"))
 PATIENCE = 20.0  # seconds, for machines that do much else
-SMALL, SMALL_PRODUCT = "insecure-V6-32", "insecure-P6-40"
+SMALL, SMALL_PRODUCT = "insecure-V6-32-proved", "insecure-P6-40"
 
 
 def extremes(shape: tuple[int, ...], t: int, seed: int) -> np.ndarray[Any, np.dtype[np.uint64]]:
@@ -161,8 +163,7 @@ class Linear(unittest.TestCase):
             (SMALL, 20, 130, "forward", 0),
             (SMALL, 33, 50, "double", 8),
             (SMALL, 33, 50, "tiled", 4),
-            (SMALL_PRODUCT, 9, 11, "double", 0),
-            ("V13-32", 300, 200, "cheapest", 0),
+            (DEFAULT_VECTOR, 300, 200, "cheapest", 0),
         ):
             with self.subTest(params, packing=packing):
                 t = lookup(params).t
@@ -173,7 +174,7 @@ class Linear(unittest.TestCase):
                 x, y = self.both(ask, partial(self.other.answer_vector, matrix=m, share=b, **options))
                 want = (m.astype(object) @ v.astype(object)) % t
                 self.assertEqual(unshare(x.entries, y.entries, t).tolist(), want.tolist())
-                self.assertEqual((x.t, y.t, x.security, y.security), (t, t, "passive", "passive"))
+                self.assertEqual((x.t, y.t, x.security, y.security), (t, t, "passive_evaluator", "passive_evaluator"))
                 self.assertEqual(x.log_distance, y.log_distance)
         self.assertEqual(PACKINGS[0], "cheapest")
 
@@ -203,7 +204,7 @@ class Linear(unittest.TestCase):
             (SMALL, 10, 3, 2, 4, True),
             (SMALL, 100, 3, 2, 3, True),
             (SMALL, 64, 1, 5, 1, False),
-            ("V13-32", 500, 3, 2, 5, True),
+            (DEFAULT_VECTOR, 500, 3, 2, 5, True),
         ):
             with self.subTest(params, rows=rows, outputs=outputs):
                 t = lookup(params).t
@@ -237,13 +238,15 @@ class Linear(unittest.TestCase):
         for call in calls:
             with self.assertRaises(ConfigError):
                 call()
-        proved: list[Callable[[], object]] = [
-            lambda: c.ask_vector(run, [1], 1, params="insecure-V6-32-proved"),
-            lambda: c.ask_batch(run, [[[1]]], 1, params="V13-32-proved"),
-        ]
-        for asked in proved:
-            with self.assertRaisesRegex(ConfigError, "not supported by the Python client yet"):
-                asked()
+        for unproved in ("insecure-V6-32", UNPROVED):  # for which the party would have to have a setting
+            for asked in (
+                partial(c.ask_vector, run, [1], 1, params=unproved),
+                partial(c.ask_batch, run, [[[1]]], 1, params=unproved),
+                partial(c.answer_vector, run, [[1]], params=unproved),
+            ):
+                with self.assertRaisesRegex(LodgeError, "allow_unproved_linear") as refused:
+                    asked()
+                self.assertEqual(refused.exception.code, "policy_refused")
         with self.assertRaises(RangeError) as caught:
             c.multiply([[1, 2], [3, 9]], [[1], [1]], params=SMALL_PRODUCT, max_left=8)
         self.assertEqual((caught.exception.index, caught.exception.high), ((1, 1), 8))

@@ -119,7 +119,7 @@ class Requests(unittest.TestCase):
 
     def test_refusals(self) -> None:
         c, owners = shared(), {b"a" * 32: 0, b"b" * 32: 1}
-        other = lookup_multikey("M11-2")
+        other = lookup_multikey("M11-2-128")
         assert other is not None
         foreign = MultikeyCiphertext(other, b"\x00" * 5)
         for name, list_, options in (
@@ -196,7 +196,7 @@ class Answers(unittest.TestCase):
         for name, change in {
             "keys": lambda a: setattr(a.keys, "key", bytes(32)),
             "batch": lambda a: setattr(a, "batch", a.batch[:-1]),
-            "set": lambda a: setattr(a.keys, "params", "M11-2"),
+            "set": lambda a: setattr(a.keys, "params", "M11-2-128"),
         }.items():
             with self.subTest(name), self.assertRaises(BadAnswersError):
                 self.encrypted(change)

@@ -107,7 +107,7 @@ class Files(unittest.TestCase):
         wrong += [changed("file", n, v) for n, v in (
             ("format", "x"), ("messages", 0), ("messages", "1"), ("epoch", -1), ("epoch", 1 << 64), ("requests", []),
             ("encoding", "plain"), ("each", 0), ("each", 33), ("keys", "xy"), ("recipient", "*"), ("threshold", 1),
-            ("params", "L11-50"), ("requests", [1]), ("messages", True))]  # fmt: skip
+            ("params", "T11-4"), ("requests", [1]), ("messages", True))]  # fmt: skip
         wrong += [changed("request", n, v) for n, v in (
             ("form", "lwe"), ("masks", "paper"), ("quorum", [0, 1]), ("quorum", [0, 1, -1]), ("quorum", [0, 1, True]),
             ("parts", []), ("parts", ["", "", ""]), ("count", 0), ("coefficients", 0), ("level", "1"), ("more", 1),
@@ -125,7 +125,7 @@ class Files(unittest.TestCase):
         owner = {"key": "61" * 32, "owner": 2}
         wrong: list[tuple[str, Any]] = [
             ("known", "??1"), ("known", "??x?"), ("known", "????"), ("known", ""), ("messages", 5), ("each", 1),
-            ("encoding", "bits"), ("params", "L11-50"), ("known", "?11?")]  # fmt: skip
+            ("encoding", "bits"), ("params", "T11-4"), ("known", "?11?")]  # fmt: skip
         of_request: list[tuple[str, Any]] = [
             ("places", [3, 0]), ("places", [3, 0, 0]), ("places", [3, 0, 2]), ("places", [3, 0, 4]),
             ("places", [3, 0, -1]), ("places", [3, False, 1]), ("places", "301"), ("owners", []), ("owners", [1]),

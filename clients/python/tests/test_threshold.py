@@ -311,7 +311,7 @@ class WhatPartiesSay(unittest.TestCase):
         two.keys.add().CopyFrom(two.keys[0])
         for name, answer in {
             "digest": said(1, digest=bytes(32)),
-            "set": said(1, params="L11-50"),
+            "set": said(1, params="T11-4"),
             "parameters": said(1, params_hash=bytes(32)),
             "holders": said(1, holders=[0, 2, 1]),
             "threshold": said(1, threshold=2, holders=[0, 1, 2, -1, -1]),

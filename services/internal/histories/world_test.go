@@ -194,6 +194,7 @@ func (p *party) serve(s store.Store, keys []ed25519.PublicKey) (any, func(contex
 	limits := map[string]quota.Limits{bounded: {Tuples: map[string]uint64{job.KindName(kind): dayLimit}}}
 	service := tuples.New(tuples.Config{Vault: v, Log: quiet, Peers: peers, Quota: quota.NewBook(limits, p.now),
 		MACKeyShare: func(k vault.MACKey) ([]byte, error) { return []byte(k.ID), macShare(v, k) },
+		MayRetire:   func(context.Context, uint64) error { return nil },
 		Retire:      func(_ context.Context, epoch uint64, reason string) (int, error) { return v.RetireEpoch(epoch, reason) }})
 	p.opened.Store(v)
 	return service, service.Run, v.Close, nil

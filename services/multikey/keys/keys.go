@@ -44,7 +44,11 @@ type Config struct {
 	Signer  ed25519.PrivateKey // of its records
 	Workers int
 	Metrics *metrics.Metrics
-	Known   Known // nil: nothing
+	// Tenants are those of the party's policy. Its multi-key keys serve all of them.
+	Tenants []string
+	Known   Known // nil: nothing is known
+	// AllowLegacy allows new keys of legacy sets. Only tests of existing legacy keys set it; no configuration does.
+	AllowLegacy bool
 	// Changed is called after keys were made or retired; nil: nobody wants to know.
 	Changed func()
 }

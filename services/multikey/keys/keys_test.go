@@ -21,6 +21,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/devnet"
 	"github.com/lodge-mpc/lodge/services/multikey"
 	"github.com/lodge-mpc/lodge/services/multikey/keys"
+	"github.com/lodge-mpc/lodge/services/rpc"
 	"github.com/lodge-mpc/lodge/services/vault"
 )
 
@@ -271,6 +272,20 @@ func TestMakingGoesOn(t *testing.T) {
 		t.Errorf("%v", made)
 	}
 	if list := c.list(); len(list) != 1 {
+		t.Errorf("%v", list)
+	}
+}
+
+// A party's multi-key keys serve every tenant of its policy, so a client that acts for one of two cannot destroy them.
+func TestDestroyNeedsEveryTenant(t *testing.T) {
+	w := newWorld(t, func(f *config.PartyFile) { f.Policy.Tenants = append(f.Policy.Tenants, "second") })
+	c := w.owner(1)
+	c.make(first)
+	_, err := c.DestroyKeys(t.Context(), &multikeyv1.DestroyKeysRequest{Version: 1, Reason: "test"})
+	if e := rpc.FromError(err); e == nil || e.Code != rpc.Forbidden {
+		t.Errorf("%v", err)
+	}
+	if list := c.list(); len(list) != 1 || list[0].GetState() != "active" {
 		t.Errorf("%v", list)
 	}
 }

@@ -5,14 +5,17 @@ import (
 	"bytes"
 	"context"
 	"crypto/ed25519"
+	"errors"
 	"io"
 
+	"github.com/lodge-mpc/lodge/engine/hardness"
 	mk "github.com/lodge-mpc/lodge/engine/multikey"
 	multikeyv1 "github.com/lodge-mpc/lodge/proto/lodge/multikey/v1"
 	"github.com/lodge-mpc/lodge/services/audit"
 	"github.com/lodge-mpc/lodge/services/job"
 	"github.com/lodge-mpc/lodge/services/keyring"
 	"github.com/lodge-mpc/lodge/services/multikey"
+	"github.com/lodge-mpc/lodge/services/plan"
 	"github.com/lodge-mpc/lodge/services/rpc"
 	"github.com/lodge-mpc/lodge/services/session"
 	"github.com/lodge-mpc/lodge/services/vault"
@@ -74,6 +77,11 @@ func (s *Store) begin(caller rpc.Principal, request []byte) (*making, error) {
 			close(m.done)
 			return m, nil
 		}
+	}
+	var legacy *hardness.LegacyError
+	//lodge:check multikeykeys/legacy run=TestLegacyKeys a legacy set makes multi-key keys
+	if !s.AllowLegacy && errors.As(s.Context.CheckNewKeys(), &legacy) {
+		return nil, plan.RefuseNewKeys(legacy)
 	}
 	call, err := s.Gate.AdmitCall(caller.Name, s.makingMemory())
 	if err != nil {

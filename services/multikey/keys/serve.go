@@ -47,6 +47,10 @@ func (s *Store) DestroyKeys(ctx context.Context, r *multikeyv1.DestroyKeysReques
 	if err := session.CheckReason(r.GetReason()); err != nil {
 		return nil, err
 	}
+	//lodge:check multikey/destroy-tenants run=TestDestroyNeedsEveryTenant one tenant's client destroys keys that all tenants use
+	if err := caller.CheckShared(s.name(r.GetVersion()), s.Tenants); err != nil {
+		return nil, err
+	}
 	k, err := s.Vault.MultikeyKey(r.GetVersion())
 	if err != nil {
 		return nil, keyring.Refused(err, s.name(r.GetVersion()))

@@ -9,30 +9,30 @@
     y = other.answer_vector(Run("app", name), m, share=share1)       # the other, which has the matrix
     product = unshare(x.entries, y.entries, x.t)                     # whoever gets both shares
 
-**Security is passive**: it holds against a party and clients that follow the protocol. The party learns the shapes and
-the bounds of the entries, and from the ciphertexts nothing. An end that answers shows its own input to the party, which
-is therefore its own; the end that asks learns its share, but for a statistical distance that results tell
-(``log_distance``), and that adds up over products with the same matrix. A key is drawn for every product. A party that
-deviates makes results wrong, unnoticed. docs/linear.md says more.
+**Security**: the party follows the protocol. It learns the shapes and the bounds of the entries, and from the
+ciphertexts nothing; a party that deviates makes results wrong, unnoticed. An end that answers shows its own input to
+the party, which is therefore its own. The end that asks proves that its key and inputs are well formed, and learns its
+share, but for a statistical distance that results tell (``log_distance``). Distances add up over products of the same
+two clients, and the party refuses products when their budget is used up ("burnt"). A key is drawn for every product.
+Parties refuse inputs that are not proved (``UNPROVED``), unless their operators have set allow_unproved_linear.
+docs/linear.md says more.
 
 **Not constant time**: numpy's times may depend on values, and copies of secrets stay in memory until Python uses it
 again. Where others can measure the machine closely, use the Go client or ``lodge linear``.
-
-Sets whose inputs are proved ("...-proved") are not supported by the Python client yet where it has the key; it answers
-under them.
 """
 
 from .calls import Progress
 from .client import LinearClient, Product, ProductShares, Run
 from .fixed import Fixed, RangeError, share, unshare
 from .plans import METHODS, PACKINGS, plan_batch, plan_product, plan_vector
-from .sets import DEFAULT_PRODUCT, DEFAULT_VECTOR, LinearSet, lookup, sets
+from .sets import DEFAULT_PRODUCT, DEFAULT_VECTOR, UNPROVED, LinearSet, lookup, sets
 
 __all__ = [
     "DEFAULT_PRODUCT",
     "DEFAULT_VECTOR",
     "METHODS",
     "PACKINGS",
+    "UNPROVED",
     "Fixed",
     "LinearClient",
     "LinearSet",

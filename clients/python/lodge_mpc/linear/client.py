@@ -178,13 +178,14 @@ class LinearClient:
             run: as the other end names it, which answers at about the same time.
             share: residues modulo t of the set.
             rows: of the matrix.
-            params: parameter set. Those whose inputs are proved are not supported by the Python client yet.
+            params: parameter set. Inputs under the default set are proved to be well formed, as parties require unless
+                their operators have set allow_unproved_linear.
             packing: see PACKINGS; both ends name the same.
             slots: rows to an answer; 0: the number with the fewest bytes.
             progress: hears of bytes that were sent and answers that have come.
             timeout: seconds. A run is never begun again by itself: it has failed for both ends if it has for one.
         """
-        s = _unproved(params)
+        s = lookup(params)
         v = words(share, s.t, "share")
         if v.ndim != 1:
             raise ConfigError(f"a share of shape {v.shape}", "give that of a vector")
@@ -209,7 +210,7 @@ class LinearClient:
 
         The others are those of ask_vector.
         """
-        s = _unproved(params)
+        s = lookup(params)
         v = words(shares, s.t, "share")
         if v.ndim != 3:
             raise ConfigError(f"shares of shape {v.shape}", "give those of count x rows x cols")
@@ -358,17 +359,6 @@ def _factor(values: npt.ArrayLike, most: int | None, what: str) -> tuple[Signed,
     if most >= 1 << 62:
         raise ConfigError(f"entries of up to {most}", "use fewer bits")
     return a.astype(np.int64), most
-
-
-def _unproved(params: str) -> LinearSet:
-    """A set of an end that has the key."""
-    s = lookup(params)
-    if s.proof is not None:
-        raise ConfigError(
-            f"keys of set {s.name} prove their inputs, which is not supported by the Python client yet",
-            "ask with the Go client or `lodge linear`, or under another set; answering from Python works with it",
-        )
-    return s
 
 
 _PRODUCT_METHODS = {

@@ -14,29 +14,11 @@ import numpy as np
 
 from ..errors import BadAnswersError
 from ..threshold.arithmetic import expand
-from ..threshold.ciphertexts import Random, gaussian_table, ternary
-from .residues import Signed, Words, centred, from_residues, pack, product, residues, scalar, size, unpack
+from ..threshold.ciphertexts import Random, ternary
+from .gaussians import gaussian
+from .prover import Prover, Witness, image, packed
+from .residues import Signed, Words, centred, from_residues, product, residues, scalar, size, unpack
 from .sets import SEED, LinearSet
-
-
-def gaussian(variance: float, count: int, random: Random) -> Signed:
-    """Discrete Gaussians, as threshold.ciphertexts.gaussian has them: a place in a table of 192 bits, and a sign.
-
-    The upper 64 bits say the place but for a chance of about 2^-58, in which all are compared.
-    """
-    table = gaussian_table(variance)
-    data = np.frombuffer(random(25 * count), np.uint8).reshape(count, 25)
-    high = np.ascontiguousarray(data[:, 16:24]).view("<u8").reshape(-1)
-    magnitudes = np.zeros(count, np.int64)
-    close = np.zeros(count, bool)
-    for limit in table:
-        upper = np.uint64(limit >> 128)
-        magnitudes += high > upper
-        close |= high == upper
-    for i in np.flatnonzero(close):
-        value = int.from_bytes(data[i, :24].tobytes(), "little")
-        magnitudes[i] = sum(map(value.__ge__, table))
-    return magnitudes * (1 - 2 * (data[:, 24] & 1).astype(np.int64))
 
 
 class Reader(Protocol):
@@ -69,6 +51,10 @@ class SecretKey:
     ) -> None:
         self.params, self._random = params, random
         self._errors = errors or (lambda count: gaussian(params.variance, count, random))
+        self._prover: Prover | None = None
+        if params.proof is not None:
+            self._prove(products, secret, errors)
+            return
         if secret is None:
             secret = np.array(ternary(params.n, random), np.int64)
         self._s = [params.transform(i).forward(secret) for i in range(len(params.q))]
@@ -79,8 +65,23 @@ class SecretKey:
             if i > 0:  # s^2 modulo one prime, and 0 modulo the others
                 q = params.q[i - 1]
                 rows[i - 1] = centred(rows[i - 1] + product(self._s[i - 1], self._s[i - 1], q), q)
-            self.public += self._packed(rows)
+            self.public += packed(self.params, rows)
         self.digest = hashlib.sha256(self.public).digest()
+
+    def _prove(self, products: bool, secret: Signed | None, errors: Callable[[int], Signed] | None) -> None:
+        """Makes a key that proves its inputs: with a Gaussian secret and error, and not for products of ciphertexts."""
+        s = self.params
+        if products or s.proof is None:
+            raise ValueError(f"keys of set {s.name} do not serve products of ciphertexts")
+        variance = s.secret_variance
+        secret = gaussian(variance, s.n, self._random) if secret is None else secret
+        error = gaussian(variance, s.n, self._random) if errors is None else errors(s.n)
+        self._s = [s.transform(i).forward(secret) for i in range(len(s.q))]
+        seed = self._random(SEED)
+        a = [from_residues(expand(q, s.n, seed, "linear key", 0, prime=i), q) for i, q in enumerate(s.q)]
+        self.public = s.hash() + seed + packed(s, image(s, a, self._s, error, divided=False))
+        self.digest = hashlib.sha256(self.public).digest()
+        self._prover = Prover(s, Witness(secret, error), seed=seed, digest=self.digest, random=self._random)
 
     def _sample(self, errors: Signed, message: Signed | None, seed: bytes, name: tuple[str, int]) -> list[Signed]:
         """Of (b, a) with the phase b + a s = m/t + e, the half b, in evaluation form."""
@@ -93,15 +94,20 @@ class SecretKey:
             out.append(centred(s.transform(i).forward(v) - product(a, self._s[i], q), q))
         return out
 
-    def _packed(self, rows: list[Signed]) -> bytes:
-        return b"".join(pack(residues(row, q), q) for row, q in zip(rows, self.params.q, strict=True))
-
     def encrypt(self, messages: Iterable[Signed]) -> list[bytes]:
-        """The header of fresh ciphertexts of centred messages, and each of them. They are of a new seed."""
+        """The header of fresh ciphertexts of centred messages, each of them, and their proof. They are of a new seed.
+
+        With a set whose inputs are proved a key encrypts one list.
+        """
         seed = self._random(SEED)
         out = [self.params.hash() + self.digest + seed]
+        if self.params.proof is not None:
+            if self._prover is None:
+                raise ValueError("a key proves one list of inputs; draw another key")
+            prover, self._prover = self._prover, None
+            return [*out, *prover.prove(messages, seed)]
         for i, m in enumerate(messages):
-            out.append(self._packed(self._sample(self._errors(self.params.n), m, seed, ("linear input", i))))
+            out.append(packed(self.params, self._sample(self._errors(self.params.n), m, seed, ("linear input", i))))
         return out
 
     def open(self, plan: Reader, answer: bytes) -> Words:

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from ..errors import ConfigError
 from .residues import Transform, size
 
-DEFAULT_VECTOR = "V13-32"  #: of shared vectors and matrices
+DEFAULT_VECTOR = "V13-32-proved"  #: of products on shares, whose inputs the owner of the key proves
+UNPROVED = "V13-32"  #: of products on shares with inputs that nobody proves; parties refuse it by default
 DEFAULT_PRODUCT = "P13-40"  #: of products of encrypted matrices
 
 SEED = 32  #: bytes of a public seed
@@ -19,7 +20,7 @@ INPUTS_HEADER = 32 + 32 + SEED  #: bytes before ciphertexts: hash of the set, di
 MAX_ENTRIES = 1 << 24  #: rows, and columns, that a matrix may have
 LOG_DISTANCE = -40.0  #: log2 of the statistical distance that all answers of a product may have together
 
-_PROOF_BITS = 10  # of a coefficient of a response, the sign included
+PROOF_BITS = 10  #: of a coefficient of a response, the sign included
 _SOUNDNESS = 130
 
 
@@ -41,7 +42,7 @@ class LinearSet:
     q: tuple[int, ...]  #: the first is that which answers are switched to
     t: int  #: values are modulo t, a prime
     error_width: float = 8.0  #: width w of errors, of density exp(-pi x^2/w^2)
-    proof: Proof | None = None  #: of inputs, if keys prove them; this client cannot make such proofs
+    proof: Proof | None = None  #: of inputs, if keys prove them
     insecure: bool = False  #: for tests only
 
     @property
@@ -95,10 +96,19 @@ class LinearSet:
         """Bytes of so many ciphertexts, with their header, and their proof if the set has one."""
         out = INPUTS_HEADER + count * self.ciphertext_size
         if self.proof is not None:
-            times = (_SOUNDNESS + self.log_n) // (self.log_n + 1)
-            short, long = (times * ((self.n * bits + 7) // 8) for bits in (_PROOF_BITS, _PROOF_BITS + 32))
+            short, long = (self.repetitions * ((self.n * bits + 7) // 8) for bits in (PROOF_BITS, self.input_bits))
             out += 32 + 2 * short + count * long
         return out
+
+    @property
+    def repetitions(self) -> int:
+        """Of a proof: each has 2 n challenges."""
+        return (_SOUNDNESS + self.log_n) // (self.log_n + 1)
+
+    @property
+    def input_bits(self) -> int:
+        """Bits of a coefficient of a response for an input."""
+        return PROOF_BITS + self.t.bit_length()
 
     def answer_size(self, targets: int) -> int:
         """Bytes of an answer of which so many coefficients are read."""
@@ -110,8 +120,7 @@ class LinearSet:
         Raises:
             ConfigError: the noise leaves no room for what hides it.
         """
-        rounding = (1 + self.n) // 2 + 2
-        room = (self.q[0] - 1 - self.t) // (2 * self.t) - rounding
+        room = (self.q[0] - 1 - self.t) // (2 * self.t) - self.rounding
         flood = room * math.prod(self.q[1:]) - int(noise)
         out = math.inf
         if flood > 0:
@@ -123,23 +132,44 @@ class LinearSet:
             )
         return out
 
-    # Bounds on noise. Those of sets with proofs are for owners that do not follow the protocol, and are the party's.
+    # Bounds on noise. Those of sets with proofs hold for owners that do not follow the protocol too.
+
+    @property
+    def secret_variance(self) -> float:
+        """Of a coefficient of the secret."""
+        return 2 / 3 if self.proof is None else self.proof.secret_width**2 / (2 * math.pi)
+
+    @property
+    def rounding(self) -> int:
+        """What a switch of the modulus adds to the noise, but for 2^-128."""
+        return math.ceil(0.5 + 13.5 * math.sqrt(self.n * self.secret_variance / 12)) + 2
 
     @property
     def _tail(self) -> float:
         return self.error_width * math.sqrt(129 * math.log(2) / math.pi)
 
+    def _proved(self, rounded: float) -> float:
+        """Twice a secret, or twice the phase of an input, as a proof bounds it."""
+        assert self.proof is not None
+        return _up(2 / math.sin(math.pi / (2 * self.n)) * (self.proof.bound + rounded))
+
     @property
     def _zero(self) -> float:
+        if self.proof is not None:
+            return _up((math.sqrt(self.n) + self._tail) * self._proved(0))
         return self._tail * math.sqrt(2 * self.n)
 
     def product_noise(self, terms: int, support: int) -> float:
         """Of sums of so many ciphertexts times polynomials, with messages of so many coefficients."""
+        if self.proof is not None:
+            return _up(terms * math.sqrt(self.n) * self.t / 2 * self._proved(self.n / 2) + 1 + self._zero)
         errors = self._tail * math.sqrt(terms * self.n) * self.t / 2
         return _up(errors + terms * support * self.t / 4 + 1 + self._zero)
 
     def scalar_noise(self, terms: int) -> float:
         """The same of numbers in the place of polynomials."""
+        if self.proof is not None:
+            return _up(terms * self.t / 2 * self._proved(self.n / 2) + 1 + self._zero)
         return _up(self._tail * math.sqrt(terms) * self.t / 2 + terms * self.t / 4 + 1 + self._zero)
 
     def square_noise(self, terms: int, moved: int) -> float:

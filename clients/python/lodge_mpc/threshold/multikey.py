@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import struct
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +21,8 @@ _HEAD = 32 + 32 + SEED_SIZE + 4  # of a batch: hash of the set, name of the keys
 _CHUNK = 3 << 20  # bytes of a chunk of the rotation key at most, but for one of a single coordinate
 _MODULUS = 1 << 32
 _LOG_P = 2  # an eighth is added to what is decrypted, so that bits are 0 and 1 of 4
-_DEVIATIONS = 9.2  # of the noise, which never fails below so many
+_DEVIATIONS = 13.2  # of the noise that never fail: more has a probability below 2^-128
+_LEGACY_DEVIATIONS = 9.2  # the same for sets that shipped earlier: 2^-64
 
 Gadget = tuple[int, int]  # log2 of the base, and digits
 
@@ -44,6 +45,8 @@ class MultikeySet:
     drop: int
     deviation: float  #: standard deviation of the noise of what has most of all results, of all parties
     insecure: bool = False  #: too few bits of security, or for tests only
+    centred: bool = False  #: evaluation subtracts the mean of rounding errors
+    successor: str = ""  #: of a legacy set, the set that makes new keys
 
     def hash(self) -> bytes:
         """SHA-256 of everything that keys and ciphertexts depend on."""
@@ -51,6 +54,8 @@ class MultikeySet:
         numbers = struct.pack(">4Q2d10Q", self.parties, self.log_n, self.dim, self.block, self.lwe, self.ring,
                               *self.rotation, *self.lev, *self.uni, *self.switch, self.drop, self.insecure)  # fmt: skip
         words = [numbers[i : i + 8] for i in range(0, len(numbers), 8)]
+        if self.centred:
+            words.append(b"centred rounding")
         for part in (b"lodge multikey set 1", self.name.encode(), *words):
             h.update(struct.pack(">Q", len(part)) + part)
         return h.digest()
@@ -74,18 +79,25 @@ class MultikeySet:
 
     def kind(self, parties: int) -> Kind:
         """How so many parties decrypt."""
+        deviations = _DEVIATIONS if self.centred else _LEGACY_DEVIATIONS
         if 2 <= parties <= max(2, self.parties):
             for log_phi in range(1, MAX_EXACT + 1):
-                if _DEVIATIONS * self.deviation <= max_noise(_MODULUS, 1 << _LOG_P, log_phi, parties):
+                if deviations * self.deviation <= max_noise(_MODULUS, 1 << _LOG_P, log_phi, parties):
                     return Kind(log_phi + _LOG_P, log_phi)
         raise ConfigError(f"{parties} parties do not decrypt under {self.name}", "see `lodge params show`")
 
 
 def _shipped(parties: int, dim: int, lwe: str, gadgets: tuple[Gadget, Gadget, Gadget], dev: float) -> MultikeySet:
     rotation, lev, switch = gadgets
+    name = f"M11-{parties}-128"
     return MultikeySet(
-        f"M11-{parties}", parties, 11, dim, 2, float.fromhex(lwe), 2.0**-50, rotation, lev, (12, 2), switch, 8, dev
+        name, parties, 11, dim, 2, float.fromhex(lwe), 2.0**-50, rotation, lev, (12, 2), switch, 8, dev, centred=True
     )
+
+
+def _legacy(parties: int, dim: int, lwe: str, gadgets: tuple[Gadget, Gadget, Gadget], dev: float) -> MultikeySet:
+    current = _shipped(parties, dim, lwe, gadgets, dev)
+    return replace(current, name=f"M11-{parties}", centred=False, successor=current.name)
 
 
 def _paper(name: str, parties: int, gadgets: tuple[Gadget, Gadget, Gadget], dev: float) -> MultikeySet:
@@ -94,22 +106,30 @@ def _paper(name: str, parties: int, gadgets: tuple[Gadget, Gadget, Gadget], dev:
 
 
 _TEST = 7.403199702050327e6
+_SMALL = MultikeySet(
+    "insecure-M8-32", 32, 8, 32, 2, 2.0**-20, 2.0**-50, (12, 3), (8, 2), (12, 2), (2, 8), 8, _TEST, True
+)
 _SETS = {
     s.name: s
     for s in (
-        _shipped(2, 684, "0x1.6a09e667f3bccp-16", ((8, 5), (11, 1), (3, 5)), 3.95865481317089e7),
-        _shipped(4, 724, "0x1.6a09e667f3bccp-17", ((11, 3), (6, 2), (3, 5)), 4.046865868208241e7),
-        _shipped(8, 684, "0x1.6a09e667f3bccp-16", ((9, 4), (7, 2), (2, 7)), 3.925658252773209e7),
-        _shipped(16, 736, "0x1.306fe0a31b715p-17", ((8, 5), (8, 2), (2, 7)), 3.8468384934632555e7),
-        _shipped(32, 744, "0x1p-17", ((6, 7), (8, 2), (2, 7)), 3.582041377192216e7),
+        _shipped(2, 716, "0x1.6a09e667f3bccp-16", ((7, 6), (12, 1), (2, 7)), 26982029.752395604),
+        _shipped(4, 716, "0x1.6a09e667f3bccp-16", ((9, 4), (7, 2), (2, 7)), 24701430.83360377),
+        _shipped(8, 776, "0x1p-17", ((9, 4), (7, 2), (2, 8)), 26087807.084646273),
+        _shipped(16, 776, "0x1p-17", ((7, 6), (8, 2), (2, 8)), 25674489.814159),
+        _shipped(32, 820, "0x1.bdb8cdadbe124p-19", ((8, 5), (6, 3), (2, 8)), 23599481.18223876),
+        _legacy(2, 684, "0x1.6a09e667f3bccp-16", ((8, 5), (11, 1), (3, 5)), 3.95865481317089e7),
+        _legacy(4, 724, "0x1.6a09e667f3bccp-17", ((11, 3), (6, 2), (3, 5)), 4.046865868208241e7),
+        _legacy(8, 684, "0x1.6a09e667f3bccp-16", ((9, 4), (7, 2), (2, 7)), 3.925658252773209e7),
+        _legacy(16, 736, "0x1.306fe0a31b715p-17", ((8, 5), (8, 2), (2, 7)), 3.8468384934632555e7),
+        _legacy(32, 744, "0x1p-17", ((6, 7), (8, 2), (2, 7)), 3.582041377192216e7),
         _paper("I", 2, ((12, 3), (6, 2), (10, 3)), 2.910477363430609e7),
         _paper("II", 4, ((8, 5), (8, 2), (6, 7)), 3.563410425875907e7),
         _paper("III", 8, ((9, 4), (6, 3), (4, 8)), 5.02715915877116e7),
         _paper("IV", 16, ((8, 5), (6, 3), (4, 9)), 7.06052128058918e7),
         _paper("V", 32, ((7, 6), (7, 3), (2, 16)), 1.0087657179364105e8),
-        MultikeySet(
-            "insecure-M8-32", 32, 8, 32, 2, 2.0**-20, 2.0**-50, (12, 3), (8, 2), (12, 2), (2, 8), 8, _TEST, True
-        ),
+        _SMALL,
+        replace(_SMALL, name="insecure-M8-legacy", successor="insecure-M8-32-128"),
+        replace(_SMALL, name="insecure-M8-32-128", centred=True),
     )
 }
 

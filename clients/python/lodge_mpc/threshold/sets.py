@@ -59,6 +59,8 @@ class ParameterSet:
     switch: tuple[int, int]
     psi: int  #: root of order 2n modulo q, whose power is in slot 0 of transforms
     insecure: bool = False  #: for tests only
+    centred: bool = False  #: evaluation subtracts the mean of rounding errors
+    successor: str = ""  #: of a legacy set, the set that makes new keys
 
     @property
     def n(self) -> int:
@@ -104,6 +106,8 @@ class ParameterSet:
         numbers = struct.pack(">4Q2d5Q", self.log_n, self.q, self.p, self.dim, self.variance, self.switch_variance,
                               *self.rotation, *self.switch, self.insecure)  # fmt: skip
         words = [numbers[i : i + 8] for i in range(0, len(numbers), 8)]
+        if self.centred:
+            words.append(b"centred rounding")
         for part in (b"lodge lwe set 1", self.name.encode(), *words):
             h.update(struct.pack(">Q", len(part)) + part)
         return h.digest()
@@ -113,13 +117,22 @@ _Q50, _Q53 = (1 << 50) - 16383, 9007199254614017
 _Rest = tuple[float, float, tuple[int, int], tuple[int, int]]
 _L50: _Rest = (12.96, 2.0**52, (23, 1), (6, 3))
 _L53: _Rest = (12.96, 11.56 * 2.0**52, (6, 8), (1, 52))
+_T50: _Rest = (12.96, 2.0**57, (23, 1), (4, 4))
+_T53: _Rest = (12.96, 2.0**63, (6, 8), (4, 4))
+_PSI50, _PSI53, _PSI_SMALL = 766175524286974, 6395427220433938, 721671020919133
 _SETS = {
     s.name: s
     for s in (
-        ParameterSet("L11-50", 11, _Q50, 16, 1024, *_L50, psi=766175524286974),
-        ParameterSet("L11-53", 11, _Q53, 16, 1024, *_L53, psi=6395427220433938),
-        ParameterSet("insecure-L8-50", 8, _Q50, 16, 16, *_L50, psi=721671020919133, insecure=True),
+        ParameterSet("T11-4", 11, _Q50, 16, 928, *_T50, psi=_PSI50, centred=True),
+        ParameterSet("T11-53", 11, _Q53, 16, 928, *_T53, psi=_PSI53, centred=True),
+        ParameterSet("L11-50", 11, _Q50, 16, 1024, *_L50, psi=_PSI50, successor="T11-4"),
+        ParameterSet("L11-53", 11, _Q53, 16, 1024, *_L53, psi=_PSI53, successor="T11-53"),
+        ParameterSet("insecure-L8-50", 8, _Q50, 16, 16, *_L50, psi=_PSI_SMALL, insecure=True),
         ParameterSet("insecure-L8-53", 8, _Q53, 16, 16, *_L53, psi=1127293743770373, insecure=True),
+        ParameterSet(
+            "insecure-L8-legacy", 8, _Q50, 16, 16, *_L50, psi=_PSI_SMALL, insecure=True, successor="insecure-T8-50"
+        ),
+        ParameterSet("insecure-T8-50", 8, _Q50, 16, 16, *_L50, psi=_PSI_SMALL, insecure=True, centred=True),
     )
 }
 

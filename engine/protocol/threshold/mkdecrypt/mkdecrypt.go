@@ -12,9 +12,9 @@
 // # Failure
 //
 // p = 4 leaves 1/8 for noise on either side, as decryption with all secrets does. The most noise has the sum of two results
-// that a multiplexer is (multikey.Noise.Mux). eta is the smallest for which noise of Deviations times its standard deviation
-// never fails, whatever the roundings of the parties add up to; more has the probability 2^-64. There is none for sets whose
-// noise is too large for that: parts of the paper's.
+// that a multiplexer is (multikey.Noise.Mux). eta is the smallest for which noise of deviations(set) times its standard
+// deviation never fails, whatever the roundings of the parties add up to; more has the probability 2^-128, or 2^-64 for sets
+// that shipped earlier, whose masks exist. There is none for sets whose noise is too large: some of the paper's.
 //
 // A plaintext of 2 or 3 is no bit: it is that of a ciphertext with more noise than any gate's result has, or that was made to
 // be so. Bits refuses it. Whoever may have ciphertexts of its own choice decrypted learns the noise of others by such, and by
@@ -30,8 +30,20 @@ import (
 	"github.com/lodge-mpc/lodge/engine/protocol/threshold/decrypt"
 )
 
-// Deviations is how many standard deviations of the noise never fail: erfc(Deviations/sqrt(2)) < 2^-64.
-const Deviations = 9.2
+// Numbers of standard deviations d with erfc(d/sqrt(2)) below 2^-64 and below 2^-128.
+const (
+	deviations64  = 9.2
+	deviations128 = 13.2
+)
+
+// deviations is how many standard deviations of the noise never fail. It decides what masks of a set are like, so it stays
+// as it was for sets that have masks already.
+func deviations(set *multikey.Set) float64 {
+	if set.Centred {
+		return deviations128
+	}
+	return deviations64
+}
 
 const (
 	modulus = 1 << 32     // Q
@@ -61,7 +73,7 @@ func Params(set *multikey.Set, parties, keys int) (decrypt.Params, error) {
 	if parties < 2 || parties > max(2, set.Parties) {
 		return decrypt.Params{}, fmt.Errorf("%w: a quorum of %d; %s is for 2 to %d", ErrParams, parties, set.Name, set.Parties)
 	}
-	kind, err := decrypt.ExactKind(modulus, logP, parties, Deviations*deviation(set))
+	kind, err := decrypt.ExactKind(modulus, logP, parties, deviations(set)*deviation(set))
 	if err != nil {
 		return decrypt.Params{}, fmt.Errorf("%w: %s: %w", ErrParams, set.Name, err)
 	}

@@ -215,8 +215,10 @@ func TestEdges(t *testing.T) {
 
 // The kinds of masks of every set that has some, for the most parties, and how rarely they fail. docs/multikey.md has them.
 func TestFailure(t *testing.T) {
-	if erfc := math.Erfc(Deviations / math.Sqrt2); math.Log2(erfc) > -64 {
-		t.Errorf("%v standard deviations: 2^%v", Deviations, math.Log2(erfc))
+	for d, bound := range map[float64]float64{deviations64: -64, deviations128: -128} {
+		if erfc := math.Log2(math.Erfc(d / math.Sqrt2)); erfc > bound || erfc < bound-3 {
+			t.Errorf("%v standard deviations: 2^%v", d, erfc)
+		}
 	}
 	none := map[string]bool{"insecure-M11-IV": true, "insecure-M11-V": true}
 	for _, set := range multikey.Sets() {
@@ -231,13 +233,17 @@ func TestFailure(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if f := Failure(set, p); f > -64 {
+			bound := -64.0
+			if !set.Insecure && !set.Legacy() {
+				bound = -128
+			}
+			if f := Failure(set, p); f > bound {
 				t.Errorf("%s with %d parties: 2^%.1f", set.Name, parties, f)
 			}
 			if smaller := p.Kind; smaller.LogPhi > 1 {
 				smaller.LogPhi--
 				smaller.LogEta--
-				if decrypt.MaxNoise(smaller, modulus, parties) >= Deviations*deviation(set) {
+				if decrypt.MaxNoise(smaller, modulus, parties) >= deviations(set)*deviation(set) {
 					t.Errorf("%s with %d parties: 2^%d would do", set.Name, parties, smaller.LogEta)
 				}
 			}

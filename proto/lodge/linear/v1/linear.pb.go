@@ -7,14 +7,16 @@
 // Two-party linear algebra at one party, which computes on what its clients
 // encrypt.
 //
-// Security: passive. Clients and the party follow the protocol. The party sees
-// ciphertexts of the owner of a key and nothing that depends on a decryption;
-// the owner learns its result, or its share of it, but for a statistical
-// distance that answers tell. An owner whose key or ciphertexts are malformed
-// can learn more, unless the set has inputs proved, and a party that deviates
-// makes results wrong, unnoticed. A
-// party refuses all of this unless its operator has set allow_passive_linear.
-// docs/linear.md says more.
+// Security: the party follows the protocol. It sees ciphertexts of the owner of
+// a key and nothing that depends on a decryption; a party that deviates makes
+// results wrong, unnoticed. The owner learns its result, or its share of it, but
+// for a statistical distance that the terms tell, and that parties add up and
+// bound for each pair of clients. The owner of the key of a product on shares
+// proves that its inputs are well formed and need not follow the protocol; with
+// a set without proofs an owner with malformed inputs learns the matrix of the
+// other client over thousands of products. Parties refuse such sets unless their
+// operators have set allow_unproved_linear, and all of this unless they have set
+// allow_passive_linear. docs/linear.md says more.
 //
 // Retries: unavailable, timed_out, busy and rate_limited may be retried as they
 // are, rate_limited after the time that it names, if any; all others need what

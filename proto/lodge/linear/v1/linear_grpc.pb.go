@@ -7,14 +7,16 @@
 // Two-party linear algebra at one party, which computes on what its clients
 // encrypt.
 //
-// Security: passive. Clients and the party follow the protocol. The party sees
-// ciphertexts of the owner of a key and nothing that depends on a decryption;
-// the owner learns its result, or its share of it, but for a statistical
-// distance that answers tell. An owner whose key or ciphertexts are malformed
-// can learn more, unless the set has inputs proved, and a party that deviates
-// makes results wrong, unnoticed. A
-// party refuses all of this unless its operator has set allow_passive_linear.
-// docs/linear.md says more.
+// Security: the party follows the protocol. It sees ciphertexts of the owner of
+// a key and nothing that depends on a decryption; a party that deviates makes
+// results wrong, unnoticed. The owner learns its result, or its share of it, but
+// for a statistical distance that the terms tell, and that parties add up and
+// bound for each pair of clients. The owner of the key of a product on shares
+// proves that its inputs are well formed and need not follow the protocol; with
+// a set without proofs an owner with malformed inputs learns the matrix of the
+// other client over thousands of products. Parties refuse such sets unless their
+// operators have set allow_unproved_linear, and all of this unless they have set
+// allow_passive_linear. docs/linear.md says more.
 //
 // Retries: unavailable, timed_out, busy and rate_limited may be retried as they
 // are, rate_limited after the time that it names, if any; all others need what
@@ -69,10 +71,11 @@ type LinearServiceClient interface {
 	// name), malformed_ciphertext (or key), foreign_ciphertext (of another key or
 	// set), bad_proof (that inputs are well formed), conflict (the ends do not mean
 	// the same, or an end is there already), policy_refused (passive, an insecure
-	// set, one without proofs, or memory), rate_limited (products in an hour), busy
-	// (two calls of this client run, or memory is short), unavailable (the other
-	// end has not come, or has failed), timed_out (an upload). [client with
-	// "linear"]
+	// set, one without proofs, or memory), burnt (the clients have used up their
+	// budget of statistical distance), quarantined (the party's store may be an old
+	// one), rate_limited (products in an hour), busy (two calls of this client run,
+	// or memory is short), unavailable (the other end has not come, or has failed),
+	// timed_out (an upload). [client with "linear"]
 	Ask(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[AskRequest, AskResponse], error)
 	// Answer is the end of whose matrix, or vectors, these are: it sends them, and
 	// its share of the other factor, in the clear to this party, which it trusts
@@ -82,7 +85,8 @@ type LinearServiceClient interface {
 	// announced), not_found (the set), pin_mismatch (another set of that name),
 	// conflict (the ends do not mean the same, or an end is there already),
 	// policy_refused (passive, an insecure set, one without proofs, or memory),
-	// rate_limited (products in an hour), busy (two calls of this client run, or
+	// burnt (the clients have used up their budget of statistical distance),
+	// quarantined (the party's store may be an old one), rate_limited (products in an hour), busy (two calls of this client run, or
 	// memory is short), unavailable (the other end has not come, or has failed),
 	// timed_out (an upload). [client with "linear"]
 	Answer(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[AnswerRequest, AnswerResponse], error)
@@ -159,10 +163,11 @@ type LinearServiceServer interface {
 	// name), malformed_ciphertext (or key), foreign_ciphertext (of another key or
 	// set), bad_proof (that inputs are well formed), conflict (the ends do not mean
 	// the same, or an end is there already), policy_refused (passive, an insecure
-	// set, one without proofs, or memory), rate_limited (products in an hour), busy
-	// (two calls of this client run, or memory is short), unavailable (the other
-	// end has not come, or has failed), timed_out (an upload). [client with
-	// "linear"]
+	// set, one without proofs, or memory), burnt (the clients have used up their
+	// budget of statistical distance), quarantined (the party's store may be an old
+	// one), rate_limited (products in an hour), busy (two calls of this client run,
+	// or memory is short), unavailable (the other end has not come, or has failed),
+	// timed_out (an upload). [client with "linear"]
 	Ask(grpc.BidiStreamingServer[AskRequest, AskResponse]) error
 	// Answer is the end of whose matrix, or vectors, these are: it sends them, and
 	// its share of the other factor, in the clear to this party, which it trusts
@@ -172,7 +177,8 @@ type LinearServiceServer interface {
 	// announced), not_found (the set), pin_mismatch (another set of that name),
 	// conflict (the ends do not mean the same, or an end is there already),
 	// policy_refused (passive, an insecure set, one without proofs, or memory),
-	// rate_limited (products in an hour), busy (two calls of this client run, or
+	// burnt (the clients have used up their budget of statistical distance),
+	// quarantined (the party's store may be an old one), rate_limited (products in an hour), busy (two calls of this client run, or
 	// memory is short), unavailable (the other end has not come, or has failed),
 	// timed_out (an upload). [client with "linear"]
 	Answer(grpc.BidiStreamingServer[AnswerRequest, AnswerResponse]) error

@@ -209,7 +209,12 @@ type GetStatusResponse struct {
 	// How the parties of the roster behave; only of parties. Detail.
 	Conduct *Conduct `protobuf:"bytes,18,opt,name=conduct,proto3" json:"conduct,omitempty"`
 	// How much it logs. Detail.
-	LogLevel      *LogLevel `protobuf:"bytes,19,opt,name=log_level,json=logLevel,proto3" json:"log_level,omitempty"`
+	LogLevel *LogLevel `protobuf:"bytes,19,opt,name=log_level,json=logLevel,proto3" json:"log_level,omitempty"`
+	// Statistical distances that products on shares have spent; only of parties,
+	// of pairs of clients that had products. Detail.
+	Linear []*LinearDistance `protobuf:"bytes,20,rep,name=linear,proto3" json:"linear,omitempty"`
+	// File systems that it writes to. Detail.
+	Volumes       []*Volume `protobuf:"bytes,21,rep,name=volumes,proto3" json:"volumes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -377,6 +382,111 @@ func (x *GetStatusResponse) GetLogLevel() *LogLevel {
 	return nil
 }
 
+func (x *GetStatusResponse) GetLinear() []*LinearDistance {
+	if x != nil {
+		return x.Linear
+	}
+	return nil
+}
+
+func (x *GetStatusResponse) GetVolumes() []*Volume {
+	if x != nil {
+		return x.Volumes
+	}
+	return nil
+}
+
+// LinearDistance is what products of two-party linear algebra have spent on the
+// matrices of one client towards another.
+type LinearDistance struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The client that asks, which may have learnt as much, by its last name.
+	Client string `protobuf:"bytes,1,opt,name=client,proto3" json:"client,omitempty"`
+	// The client with the matrices.
+	With string `protobuf:"bytes,2,opt,name=with,proto3" json:"with,omitempty"`
+	// log2 of the sum of the distances, and of the budget.
+	LogSpent  float64 `protobuf:"fixed64,3,opt,name=log_spent,json=logSpent,proto3" json:"log_spent,omitempty"`
+	LogBudget float64 `protobuf:"fixed64,4,opt,name=log_budget,json=logBudget,proto3" json:"log_budget,omitempty"`
+	Products  uint64  `protobuf:"varint,5,opt,name=products,proto3" json:"products,omitempty"`
+	// The store was restored, so products are unknown and the budget counts as
+	// used up.
+	Lost          bool `protobuf:"varint,6,opt,name=lost,proto3" json:"lost,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LinearDistance) Reset() {
+	*x = LinearDistance{}
+	mi := &file_lodge_status_v1_status_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LinearDistance) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LinearDistance) ProtoMessage() {}
+
+func (x *LinearDistance) ProtoReflect() protoreflect.Message {
+	mi := &file_lodge_status_v1_status_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LinearDistance.ProtoReflect.Descriptor instead.
+func (*LinearDistance) Descriptor() ([]byte, []int) {
+	return file_lodge_status_v1_status_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *LinearDistance) GetClient() string {
+	if x != nil {
+		return x.Client
+	}
+	return ""
+}
+
+func (x *LinearDistance) GetWith() string {
+	if x != nil {
+		return x.With
+	}
+	return ""
+}
+
+func (x *LinearDistance) GetLogSpent() float64 {
+	if x != nil {
+		return x.LogSpent
+	}
+	return 0
+}
+
+func (x *LinearDistance) GetLogBudget() float64 {
+	if x != nil {
+		return x.LogBudget
+	}
+	return 0
+}
+
+func (x *LinearDistance) GetProducts() uint64 {
+	if x != nil {
+		return x.Products
+	}
+	return 0
+}
+
+func (x *LinearDistance) GetLost() bool {
+	if x != nil {
+		return x.Lost
+	}
+	return false
+}
+
 type LogLevel struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// "debug", "info", "warn" or "error".
@@ -389,7 +499,7 @@ type LogLevel struct {
 
 func (x *LogLevel) Reset() {
 	*x = LogLevel{}
-	mi := &file_lodge_status_v1_status_proto_msgTypes[3]
+	mi := &file_lodge_status_v1_status_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -401,7 +511,7 @@ func (x *LogLevel) String() string {
 func (*LogLevel) ProtoMessage() {}
 
 func (x *LogLevel) ProtoReflect() protoreflect.Message {
-	mi := &file_lodge_status_v1_status_proto_msgTypes[3]
+	mi := &file_lodge_status_v1_status_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -414,7 +524,7 @@ func (x *LogLevel) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogLevel.ProtoReflect.Descriptor instead.
 func (*LogLevel) Descriptor() ([]byte, []int) {
-	return file_lodge_status_v1_status_proto_rawDescGZIP(), []int{3}
+	return file_lodge_status_v1_status_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *LogLevel) GetLevel() string {
@@ -443,7 +553,7 @@ type SetLogLevelRequest struct {
 
 func (x *SetLogLevelRequest) Reset() {
 	*x = SetLogLevelRequest{}
-	mi := &file_lodge_status_v1_status_proto_msgTypes[4]
+	mi := &file_lodge_status_v1_status_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -455,7 +565,7 @@ func (x *SetLogLevelRequest) String() string {
 func (*SetLogLevelRequest) ProtoMessage() {}
 
 func (x *SetLogLevelRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lodge_status_v1_status_proto_msgTypes[4]
+	mi := &file_lodge_status_v1_status_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -468,7 +578,7 @@ func (x *SetLogLevelRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetLogLevelRequest.ProtoReflect.Descriptor instead.
 func (*SetLogLevelRequest) Descriptor() ([]byte, []int) {
-	return file_lodge_status_v1_status_proto_rawDescGZIP(), []int{4}
+	return file_lodge_status_v1_status_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *SetLogLevelRequest) GetLevel() string {
@@ -494,7 +604,7 @@ type SetLogLevelResponse struct {
 
 func (x *SetLogLevelResponse) Reset() {
 	*x = SetLogLevelResponse{}
-	mi := &file_lodge_status_v1_status_proto_msgTypes[5]
+	mi := &file_lodge_status_v1_status_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -506,7 +616,7 @@ func (x *SetLogLevelResponse) String() string {
 func (*SetLogLevelResponse) ProtoMessage() {}
 
 func (x *SetLogLevelResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lodge_status_v1_status_proto_msgTypes[5]
+	mi := &file_lodge_status_v1_status_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -519,7 +629,7 @@ func (x *SetLogLevelResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetLogLevelResponse.ProtoReflect.Descriptor instead.
 func (*SetLogLevelResponse) Descriptor() ([]byte, []int) {
-	return file_lodge_status_v1_status_proto_rawDescGZIP(), []int{5}
+	return file_lodge_status_v1_status_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *SetLogLevelResponse) GetLogLevel() *LogLevel {
@@ -541,7 +651,7 @@ type Link struct {
 
 func (x *Link) Reset() {
 	*x = Link{}
-	mi := &file_lodge_status_v1_status_proto_msgTypes[6]
+	mi := &file_lodge_status_v1_status_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -553,7 +663,7 @@ func (x *Link) String() string {
 func (*Link) ProtoMessage() {}
 
 func (x *Link) ProtoReflect() protoreflect.Message {
-	mi := &file_lodge_status_v1_status_proto_msgTypes[6]
+	mi := &file_lodge_status_v1_status_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -566,7 +676,7 @@ func (x *Link) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Link.ProtoReflect.Descriptor instead.
 func (*Link) Descriptor() ([]byte, []int) {
-	return file_lodge_status_v1_status_proto_rawDescGZIP(), []int{6}
+	return file_lodge_status_v1_status_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Link) GetName() string {
@@ -590,6 +700,86 @@ func (x *Link) GetState() LinkState {
 	return LinkState_LINK_STATE_UNSPECIFIED
 }
 
+// Volume is a file system that a process writes to.
+type Volume struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// "store", "audit" or "data".
+	Name       string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	FreeBytes  uint64 `protobuf:"varint,2,opt,name=free_bytes,json=freeBytes,proto3" json:"free_bytes,omitempty"`
+	TotalBytes uint64 `protobuf:"varint,3,opt,name=total_bytes,json=totalBytes,proto3" json:"total_bytes,omitempty"`
+	// Below min_free_bytes it is low: the process refuses new work with disk_low,
+	// until a quarter more is free.
+	MinFreeBytes  uint64 `protobuf:"varint,4,opt,name=min_free_bytes,json=minFreeBytes,proto3" json:"min_free_bytes,omitempty"`
+	Low           bool   `protobuf:"varint,5,opt,name=low,proto3" json:"low,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Volume) Reset() {
+	*x = Volume{}
+	mi := &file_lodge_status_v1_status_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Volume) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Volume) ProtoMessage() {}
+
+func (x *Volume) ProtoReflect() protoreflect.Message {
+	mi := &file_lodge_status_v1_status_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Volume.ProtoReflect.Descriptor instead.
+func (*Volume) Descriptor() ([]byte, []int) {
+	return file_lodge_status_v1_status_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *Volume) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Volume) GetFreeBytes() uint64 {
+	if x != nil {
+		return x.FreeBytes
+	}
+	return 0
+}
+
+func (x *Volume) GetTotalBytes() uint64 {
+	if x != nil {
+		return x.TotalBytes
+	}
+	return 0
+}
+
+func (x *Volume) GetMinFreeBytes() uint64 {
+	if x != nil {
+		return x.MinFreeBytes
+	}
+	return 0
+}
+
+func (x *Volume) GetLow() bool {
+	if x != nil {
+		return x.Low
+	}
+	return false
+}
+
 type Store struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Of the store, and how far it is: a number that never goes back.
@@ -609,7 +799,7 @@ type Store struct {
 
 func (x *Store) Reset() {
 	*x = Store{}
-	mi := &file_lodge_status_v1_status_proto_msgTypes[7]
+	mi := &file_lodge_status_v1_status_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -621,7 +811,7 @@ func (x *Store) String() string {
 func (*Store) ProtoMessage() {}
 
 func (x *Store) ProtoReflect() protoreflect.Message {
-	mi := &file_lodge_status_v1_status_proto_msgTypes[7]
+	mi := &file_lodge_status_v1_status_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -634,7 +824,7 @@ func (x *Store) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Store.ProtoReflect.Descriptor instead.
 func (*Store) Descriptor() ([]byte, []int) {
-	return file_lodge_status_v1_status_proto_rawDescGZIP(), []int{7}
+	return file_lodge_status_v1_status_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Store) GetId() []byte {
@@ -704,7 +894,7 @@ type Conduct struct {
 
 func (x *Conduct) Reset() {
 	*x = Conduct{}
-	mi := &file_lodge_status_v1_status_proto_msgTypes[8]
+	mi := &file_lodge_status_v1_status_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -716,7 +906,7 @@ func (x *Conduct) String() string {
 func (*Conduct) ProtoMessage() {}
 
 func (x *Conduct) ProtoReflect() protoreflect.Message {
-	mi := &file_lodge_status_v1_status_proto_msgTypes[8]
+	mi := &file_lodge_status_v1_status_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -729,7 +919,7 @@ func (x *Conduct) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Conduct.ProtoReflect.Descriptor instead.
 func (*Conduct) Descriptor() ([]byte, []int) {
-	return file_lodge_status_v1_status_proto_rawDescGZIP(), []int{8}
+	return file_lodge_status_v1_status_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Conduct) GetRefusal() string {
@@ -765,14 +955,16 @@ type AuditHead struct {
 	// Entries of the log.
 	Sequence uint64 `protobuf:"varint,1,opt,name=sequence,proto3" json:"sequence,omitempty"`
 	// SHA-256 of the last one, which the chain ends with.
-	Hash          []byte `protobuf:"bytes,2,opt,name=hash,proto3" json:"hash,omitempty"`
+	Hash []byte `protobuf:"bytes,2,opt,name=hash,proto3" json:"hash,omitempty"`
+	// Why nothing can be appended; empty when it can.
+	Fault         string `protobuf:"bytes,3,opt,name=fault,proto3" json:"fault,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *AuditHead) Reset() {
 	*x = AuditHead{}
-	mi := &file_lodge_status_v1_status_proto_msgTypes[9]
+	mi := &file_lodge_status_v1_status_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -784,7 +976,7 @@ func (x *AuditHead) String() string {
 func (*AuditHead) ProtoMessage() {}
 
 func (x *AuditHead) ProtoReflect() protoreflect.Message {
-	mi := &file_lodge_status_v1_status_proto_msgTypes[9]
+	mi := &file_lodge_status_v1_status_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -797,7 +989,7 @@ func (x *AuditHead) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditHead.ProtoReflect.Descriptor instead.
 func (*AuditHead) Descriptor() ([]byte, []int) {
-	return file_lodge_status_v1_status_proto_rawDescGZIP(), []int{9}
+	return file_lodge_status_v1_status_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *AuditHead) GetSequence() uint64 {
@@ -812,6 +1004,13 @@ func (x *AuditHead) GetHash() []byte {
 		return x.Hash
 	}
 	return nil
+}
+
+func (x *AuditHead) GetFault() string {
+	if x != nil {
+		return x.Fault
+	}
+	return ""
 }
 
 // ErrorDetail travels in the details of every gRPC status that Lodge returns.
@@ -829,7 +1028,7 @@ type ErrorDetail struct {
 
 func (x *ErrorDetail) Reset() {
 	*x = ErrorDetail{}
-	mi := &file_lodge_status_v1_status_proto_msgTypes[10]
+	mi := &file_lodge_status_v1_status_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -841,7 +1040,7 @@ func (x *ErrorDetail) String() string {
 func (*ErrorDetail) ProtoMessage() {}
 
 func (x *ErrorDetail) ProtoReflect() protoreflect.Message {
-	mi := &file_lodge_status_v1_status_proto_msgTypes[10]
+	mi := &file_lodge_status_v1_status_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -854,7 +1053,7 @@ func (x *ErrorDetail) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ErrorDetail.ProtoReflect.Descriptor instead.
 func (*ErrorDetail) Descriptor() ([]byte, []int) {
-	return file_lodge_status_v1_status_proto_rawDescGZIP(), []int{10}
+	return file_lodge_status_v1_status_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ErrorDetail) GetCode() string {
@@ -886,7 +1085,7 @@ const file_lodge_status_v1_status_proto_rawDesc = "" +
 	"\x10GetStatusRequest\"3\n" +
 	"\tParamsPin\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
-	"\x04hash\x18\x02 \x01(\fR\x04hash\"\xbf\x06\n" +
+	"\x04hash\x18\x02 \x01(\fR\x04hash\"\xab\a\n" +
 	"\x11GetStatusResponse\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x19\n" +
 	"\x05party\x18\x02 \x01(\rH\x00R\x05party\x88\x01\x01\x12\x18\n" +
@@ -908,8 +1107,18 @@ const file_lodge_status_v1_status_proto_rawDesc = "" +
 	"\x05audit\x18\x10 \x01(\v2\x1a.lodge.status.v1.AuditHeadR\x05audit\x12(\n" +
 	"\x10max_memory_bytes\x18\x11 \x01(\x04R\x0emaxMemoryBytes\x122\n" +
 	"\aconduct\x18\x12 \x01(\v2\x18.lodge.status.v1.ConductR\aconduct\x126\n" +
-	"\tlog_level\x18\x13 \x01(\v2\x19.lodge.status.v1.LogLevelR\blogLevelB\b\n" +
-	"\x06_party\"R\n" +
+	"\tlog_level\x18\x13 \x01(\v2\x19.lodge.status.v1.LogLevelR\blogLevel\x127\n" +
+	"\x06linear\x18\x14 \x03(\v2\x1f.lodge.status.v1.LinearDistanceR\x06linear\x121\n" +
+	"\avolumes\x18\x15 \x03(\v2\x17.lodge.status.v1.VolumeR\avolumesB\b\n" +
+	"\x06_party\"\xa8\x01\n" +
+	"\x0eLinearDistance\x12\x16\n" +
+	"\x06client\x18\x01 \x01(\tR\x06client\x12\x12\n" +
+	"\x04with\x18\x02 \x01(\tR\x04with\x12\x1b\n" +
+	"\tlog_spent\x18\x03 \x01(\x01R\blogSpent\x12\x1d\n" +
+	"\n" +
+	"log_budget\x18\x04 \x01(\x01R\tlogBudget\x12\x1a\n" +
+	"\bproducts\x18\x05 \x01(\x04R\bproducts\x12\x12\n" +
+	"\x04lost\x18\x06 \x01(\bR\x04lost\"R\n" +
 	"\bLogLevel\x12\x14\n" +
 	"\x05level\x18\x01 \x01(\tR\x05level\x120\n" +
 	"\x05until\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x05until\"Y\n" +
@@ -921,7 +1130,15 @@ const file_lodge_status_v1_status_proto_rawDesc = "" +
 	"\x04Link\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05party\x18\x02 \x01(\rR\x05party\x120\n" +
-	"\x05state\x18\x03 \x01(\x0e2\x1a.lodge.status.v1.LinkStateR\x05state\"\xdb\x01\n" +
+	"\x05state\x18\x03 \x01(\x0e2\x1a.lodge.status.v1.LinkStateR\x05state\"\x94\x01\n" +
+	"\x06Volume\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1d\n" +
+	"\n" +
+	"free_bytes\x18\x02 \x01(\x04R\tfreeBytes\x12\x1f\n" +
+	"\vtotal_bytes\x18\x03 \x01(\x04R\n" +
+	"totalBytes\x12$\n" +
+	"\x0emin_free_bytes\x18\x04 \x01(\x04R\fminFreeBytes\x12\x10\n" +
+	"\x03low\x18\x05 \x01(\bR\x03low\"\xdb\x01\n" +
 	"\x05Store\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\fR\x02id\x12\x1e\n" +
 	"\n" +
@@ -938,10 +1155,11 @@ const file_lodge_status_v1_status_proto_rawDesc = "" +
 	"\arefusal\x18\x01 \x01(\tR\arefusal\x12\x1a\n" +
 	"\bexcluded\x18\x02 \x03(\tR\bexcluded\x12\x1a\n" +
 	"\bfailures\x18\x03 \x01(\rR\bfailures\x12!\n" +
-	"\fmax_failures\x18\x04 \x01(\rR\vmaxFailures\";\n" +
+	"\fmax_failures\x18\x04 \x01(\rR\vmaxFailures\"Q\n" +
 	"\tAuditHead\x12\x1a\n" +
 	"\bsequence\x18\x01 \x01(\x04R\bsequence\x12\x12\n" +
-	"\x04hash\x18\x02 \x01(\fR\x04hash\"I\n" +
+	"\x04hash\x18\x02 \x01(\fR\x04hash\x12\x14\n" +
+	"\x05fault\x18\x03 \x01(\tR\x05fault\"I\n" +
 	"\vErrorDetail\x12\x12\n" +
 	"\x04code\x18\x01 \x01(\tR\x04code\x12\x12\n" +
 	"\x04what\x18\x02 \x01(\tR\x04what\x12\x12\n" +
@@ -969,46 +1187,50 @@ func file_lodge_status_v1_status_proto_rawDescGZIP() []byte {
 }
 
 var file_lodge_status_v1_status_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_lodge_status_v1_status_proto_msgTypes = make([]protoimpl.MessageInfo, 11)
+var file_lodge_status_v1_status_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
 var file_lodge_status_v1_status_proto_goTypes = []any{
 	(LinkState)(0),                // 0: lodge.status.v1.LinkState
 	(*GetStatusRequest)(nil),      // 1: lodge.status.v1.GetStatusRequest
 	(*ParamsPin)(nil),             // 2: lodge.status.v1.ParamsPin
 	(*GetStatusResponse)(nil),     // 3: lodge.status.v1.GetStatusResponse
-	(*LogLevel)(nil),              // 4: lodge.status.v1.LogLevel
-	(*SetLogLevelRequest)(nil),    // 5: lodge.status.v1.SetLogLevelRequest
-	(*SetLogLevelResponse)(nil),   // 6: lodge.status.v1.SetLogLevelResponse
-	(*Link)(nil),                  // 7: lodge.status.v1.Link
-	(*Store)(nil),                 // 8: lodge.status.v1.Store
-	(*Conduct)(nil),               // 9: lodge.status.v1.Conduct
-	(*AuditHead)(nil),             // 10: lodge.status.v1.AuditHead
-	(*ErrorDetail)(nil),           // 11: lodge.status.v1.ErrorDetail
-	(*timestamppb.Timestamp)(nil), // 12: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),   // 13: google.protobuf.Duration
+	(*LinearDistance)(nil),        // 4: lodge.status.v1.LinearDistance
+	(*LogLevel)(nil),              // 5: lodge.status.v1.LogLevel
+	(*SetLogLevelRequest)(nil),    // 6: lodge.status.v1.SetLogLevelRequest
+	(*SetLogLevelResponse)(nil),   // 7: lodge.status.v1.SetLogLevelResponse
+	(*Link)(nil),                  // 8: lodge.status.v1.Link
+	(*Volume)(nil),                // 9: lodge.status.v1.Volume
+	(*Store)(nil),                 // 10: lodge.status.v1.Store
+	(*Conduct)(nil),               // 11: lodge.status.v1.Conduct
+	(*AuditHead)(nil),             // 12: lodge.status.v1.AuditHead
+	(*ErrorDetail)(nil),           // 13: lodge.status.v1.ErrorDetail
+	(*timestamppb.Timestamp)(nil), // 14: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),   // 15: google.protobuf.Duration
 }
 var file_lodge_status_v1_status_proto_depIdxs = []int32{
 	2,  // 0: lodge.status.v1.GetStatusResponse.params:type_name -> lodge.status.v1.ParamsPin
-	12, // 1: lodge.status.v1.GetStatusResponse.started:type_name -> google.protobuf.Timestamp
-	12, // 2: lodge.status.v1.GetStatusResponse.now:type_name -> google.protobuf.Timestamp
-	12, // 3: lodge.status.v1.GetStatusResponse.certificate_not_after:type_name -> google.protobuf.Timestamp
-	7,  // 4: lodge.status.v1.GetStatusResponse.links:type_name -> lodge.status.v1.Link
-	8,  // 5: lodge.status.v1.GetStatusResponse.store:type_name -> lodge.status.v1.Store
-	10, // 6: lodge.status.v1.GetStatusResponse.audit:type_name -> lodge.status.v1.AuditHead
-	9,  // 7: lodge.status.v1.GetStatusResponse.conduct:type_name -> lodge.status.v1.Conduct
-	4,  // 8: lodge.status.v1.GetStatusResponse.log_level:type_name -> lodge.status.v1.LogLevel
-	12, // 9: lodge.status.v1.LogLevel.until:type_name -> google.protobuf.Timestamp
-	13, // 10: lodge.status.v1.SetLogLevelRequest.span:type_name -> google.protobuf.Duration
-	4,  // 11: lodge.status.v1.SetLogLevelResponse.log_level:type_name -> lodge.status.v1.LogLevel
-	0,  // 12: lodge.status.v1.Link.state:type_name -> lodge.status.v1.LinkState
-	1,  // 13: lodge.status.v1.StatusService.GetStatus:input_type -> lodge.status.v1.GetStatusRequest
-	5,  // 14: lodge.status.v1.StatusService.SetLogLevel:input_type -> lodge.status.v1.SetLogLevelRequest
-	3,  // 15: lodge.status.v1.StatusService.GetStatus:output_type -> lodge.status.v1.GetStatusResponse
-	6,  // 16: lodge.status.v1.StatusService.SetLogLevel:output_type -> lodge.status.v1.SetLogLevelResponse
-	15, // [15:17] is the sub-list for method output_type
-	13, // [13:15] is the sub-list for method input_type
-	13, // [13:13] is the sub-list for extension type_name
-	13, // [13:13] is the sub-list for extension extendee
-	0,  // [0:13] is the sub-list for field type_name
+	14, // 1: lodge.status.v1.GetStatusResponse.started:type_name -> google.protobuf.Timestamp
+	14, // 2: lodge.status.v1.GetStatusResponse.now:type_name -> google.protobuf.Timestamp
+	14, // 3: lodge.status.v1.GetStatusResponse.certificate_not_after:type_name -> google.protobuf.Timestamp
+	8,  // 4: lodge.status.v1.GetStatusResponse.links:type_name -> lodge.status.v1.Link
+	10, // 5: lodge.status.v1.GetStatusResponse.store:type_name -> lodge.status.v1.Store
+	12, // 6: lodge.status.v1.GetStatusResponse.audit:type_name -> lodge.status.v1.AuditHead
+	11, // 7: lodge.status.v1.GetStatusResponse.conduct:type_name -> lodge.status.v1.Conduct
+	5,  // 8: lodge.status.v1.GetStatusResponse.log_level:type_name -> lodge.status.v1.LogLevel
+	4,  // 9: lodge.status.v1.GetStatusResponse.linear:type_name -> lodge.status.v1.LinearDistance
+	9,  // 10: lodge.status.v1.GetStatusResponse.volumes:type_name -> lodge.status.v1.Volume
+	14, // 11: lodge.status.v1.LogLevel.until:type_name -> google.protobuf.Timestamp
+	15, // 12: lodge.status.v1.SetLogLevelRequest.span:type_name -> google.protobuf.Duration
+	5,  // 13: lodge.status.v1.SetLogLevelResponse.log_level:type_name -> lodge.status.v1.LogLevel
+	0,  // 14: lodge.status.v1.Link.state:type_name -> lodge.status.v1.LinkState
+	1,  // 15: lodge.status.v1.StatusService.GetStatus:input_type -> lodge.status.v1.GetStatusRequest
+	6,  // 16: lodge.status.v1.StatusService.SetLogLevel:input_type -> lodge.status.v1.SetLogLevelRequest
+	3,  // 17: lodge.status.v1.StatusService.GetStatus:output_type -> lodge.status.v1.GetStatusResponse
+	7,  // 18: lodge.status.v1.StatusService.SetLogLevel:output_type -> lodge.status.v1.SetLogLevelResponse
+	17, // [17:19] is the sub-list for method output_type
+	15, // [15:17] is the sub-list for method input_type
+	15, // [15:15] is the sub-list for extension type_name
+	15, // [15:15] is the sub-list for extension extendee
+	0,  // [0:15] is the sub-list for field type_name
 }
 
 func init() { file_lodge_status_v1_status_proto_init() }
@@ -1023,7 +1245,7 @@ func file_lodge_status_v1_status_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lodge_status_v1_status_proto_rawDesc), len(file_lodge_status_v1_status_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   11,
+			NumMessages:   13,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -37,7 +37,7 @@ class ParamsPin(_message.Message):
     def __init__(self, name: _Optional[str] = ..., hash: _Optional[bytes] = ...) -> None: ...
 
 class GetStatusResponse(_message.Message):
-    __slots__ = ("name", "party", "version", "protocol_version", "roster_hash", "params", "ready", "started", "active_sessions", "rss_bytes", "peak_rss_bytes", "now", "certificate_not_after", "links", "store", "audit", "max_memory_bytes", "conduct", "log_level")
+    __slots__ = ("name", "party", "version", "protocol_version", "roster_hash", "params", "ready", "started", "active_sessions", "rss_bytes", "peak_rss_bytes", "now", "certificate_not_after", "links", "store", "audit", "max_memory_bytes", "conduct", "log_level", "linear", "volumes")
     NAME_FIELD_NUMBER: _ClassVar[int]
     PARTY_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
@@ -57,6 +57,8 @@ class GetStatusResponse(_message.Message):
     MAX_MEMORY_BYTES_FIELD_NUMBER: _ClassVar[int]
     CONDUCT_FIELD_NUMBER: _ClassVar[int]
     LOG_LEVEL_FIELD_NUMBER: _ClassVar[int]
+    LINEAR_FIELD_NUMBER: _ClassVar[int]
+    VOLUMES_FIELD_NUMBER: _ClassVar[int]
     name: str
     party: int
     version: str
@@ -76,7 +78,24 @@ class GetStatusResponse(_message.Message):
     max_memory_bytes: int
     conduct: Conduct
     log_level: LogLevel
-    def __init__(self, name: _Optional[str] = ..., party: _Optional[int] = ..., version: _Optional[str] = ..., protocol_version: _Optional[int] = ..., roster_hash: _Optional[bytes] = ..., params: _Optional[_Iterable[_Union[ParamsPin, _Mapping]]] = ..., ready: bool = ..., started: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., active_sessions: _Optional[int] = ..., rss_bytes: _Optional[int] = ..., peak_rss_bytes: _Optional[int] = ..., now: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., certificate_not_after: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., links: _Optional[_Iterable[_Union[Link, _Mapping]]] = ..., store: _Optional[_Union[Store, _Mapping]] = ..., audit: _Optional[_Union[AuditHead, _Mapping]] = ..., max_memory_bytes: _Optional[int] = ..., conduct: _Optional[_Union[Conduct, _Mapping]] = ..., log_level: _Optional[_Union[LogLevel, _Mapping]] = ...) -> None: ...
+    linear: _containers.RepeatedCompositeFieldContainer[LinearDistance]
+    volumes: _containers.RepeatedCompositeFieldContainer[Volume]
+    def __init__(self, name: _Optional[str] = ..., party: _Optional[int] = ..., version: _Optional[str] = ..., protocol_version: _Optional[int] = ..., roster_hash: _Optional[bytes] = ..., params: _Optional[_Iterable[_Union[ParamsPin, _Mapping]]] = ..., ready: bool = ..., started: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., active_sessions: _Optional[int] = ..., rss_bytes: _Optional[int] = ..., peak_rss_bytes: _Optional[int] = ..., now: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., certificate_not_after: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., links: _Optional[_Iterable[_Union[Link, _Mapping]]] = ..., store: _Optional[_Union[Store, _Mapping]] = ..., audit: _Optional[_Union[AuditHead, _Mapping]] = ..., max_memory_bytes: _Optional[int] = ..., conduct: _Optional[_Union[Conduct, _Mapping]] = ..., log_level: _Optional[_Union[LogLevel, _Mapping]] = ..., linear: _Optional[_Iterable[_Union[LinearDistance, _Mapping]]] = ..., volumes: _Optional[_Iterable[_Union[Volume, _Mapping]]] = ...) -> None: ...
+
+class LinearDistance(_message.Message):
+    __slots__ = ("client", "log_spent", "log_budget", "products", "lost")
+    CLIENT_FIELD_NUMBER: _ClassVar[int]
+    WITH_FIELD_NUMBER: _ClassVar[int]
+    LOG_SPENT_FIELD_NUMBER: _ClassVar[int]
+    LOG_BUDGET_FIELD_NUMBER: _ClassVar[int]
+    PRODUCTS_FIELD_NUMBER: _ClassVar[int]
+    LOST_FIELD_NUMBER: _ClassVar[int]
+    client: str
+    log_spent: float
+    log_budget: float
+    products: int
+    lost: bool
+    def __init__(self, client: _Optional[str] = ..., log_spent: _Optional[float] = ..., log_budget: _Optional[float] = ..., products: _Optional[int] = ..., lost: bool = ..., **kwargs) -> None: ...
 
 class LogLevel(_message.Message):
     __slots__ = ("level", "until")
@@ -110,6 +129,20 @@ class Link(_message.Message):
     state: LinkState
     def __init__(self, name: _Optional[str] = ..., party: _Optional[int] = ..., state: _Optional[_Union[LinkState, str]] = ...) -> None: ...
 
+class Volume(_message.Message):
+    __slots__ = ("name", "free_bytes", "total_bytes", "min_free_bytes", "low")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    FREE_BYTES_FIELD_NUMBER: _ClassVar[int]
+    TOTAL_BYTES_FIELD_NUMBER: _ClassVar[int]
+    MIN_FREE_BYTES_FIELD_NUMBER: _ClassVar[int]
+    LOW_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    free_bytes: int
+    total_bytes: int
+    min_free_bytes: int
+    low: bool
+    def __init__(self, name: _Optional[str] = ..., free_bytes: _Optional[int] = ..., total_bytes: _Optional[int] = ..., min_free_bytes: _Optional[int] = ..., low: bool = ...) -> None: ...
+
 class Store(_message.Message):
     __slots__ = ("id", "generation", "quarantine", "fault", "disk_free_bytes", "disk_total_bytes", "postgres")
     ID_FIELD_NUMBER: _ClassVar[int]
@@ -141,12 +174,14 @@ class Conduct(_message.Message):
     def __init__(self, refusal: _Optional[str] = ..., excluded: _Optional[_Iterable[str]] = ..., failures: _Optional[int] = ..., max_failures: _Optional[int] = ...) -> None: ...
 
 class AuditHead(_message.Message):
-    __slots__ = ("sequence", "hash")
+    __slots__ = ("sequence", "hash", "fault")
     SEQUENCE_FIELD_NUMBER: _ClassVar[int]
     HASH_FIELD_NUMBER: _ClassVar[int]
+    FAULT_FIELD_NUMBER: _ClassVar[int]
     sequence: int
     hash: bytes
-    def __init__(self, sequence: _Optional[int] = ..., hash: _Optional[bytes] = ...) -> None: ...
+    fault: str
+    def __init__(self, sequence: _Optional[int] = ..., hash: _Optional[bytes] = ..., fault: _Optional[str] = ...) -> None: ...
 
 class ErrorDetail(_message.Message):
     __slots__ = ("code", "what", "next")

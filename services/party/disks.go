@@ -1,0 +1,47 @@
+package party
+
+import (
+	decryptionv1 "github.com/lodge-mpc/lodge/proto/lodge/decryption/v1"
+	keygenv1 "github.com/lodge-mpc/lodge/proto/lodge/keygen/v1"
+	linearv1 "github.com/lodge-mpc/lodge/proto/lodge/linear/v1"
+	multikeyv1 "github.com/lodge-mpc/lodge/proto/lodge/multikey/v1"
+	popkv1 "github.com/lodge-mpc/lodge/proto/lodge/popk/v1"
+	thresholdv1 "github.com/lodge-mpc/lodge/proto/lodge/threshold/v1"
+	triplesv1 "github.com/lodge-mpc/lodge/proto/lodge/triples/v1"
+	tuplesv1 "github.com/lodge-mpc/lodge/proto/lodge/tuples/v1"
+	"github.com/lodge-mpc/lodge/services/config"
+	"github.com/lodge-mpc/lodge/services/disk"
+)
+
+// newWork are the methods that are refused while a disk is low. Fetching what is reserved, ending reservations and
+// revoking go on: they need little, and free space.
+var newWork = map[string]bool{
+	keygenv1.KeygenService_Start_FullMethodName:                   true,
+	triplesv1.TriplesService_Start_FullMethodName:                 true,
+	popkv1.PopkService_Start_FullMethodName:                       true,
+	thresholdv1.ThresholdService_Start_FullMethodName:             true,
+	thresholdv1.ThresholdService_Decrypt_FullMethodName:           true,
+	thresholdv1.ThresholdService_ApproveDecryption_FullMethodName: true,
+	decryptionv1.DecryptionService_DecryptShare_FullMethodName:    true,
+	tuplesv1.TuplesService_Propose_FullMethodName:                 true,
+	multikeyv1.KeysService_MakeKeys_FullMethodName:                true,
+	linearv1.LinearService_Multiply_FullMethodName:                true,
+	linearv1.LinearService_Ask_FullMethodName:                     true,
+	linearv1.LinearService_Answer_FullMethodName:                  true,
+}
+
+// watchDisks watches the file systems that a party writes to.
+func watchDisks(f *config.PartyFile) *disk.Watch {
+	volumes := []disk.Volume{{Name: disk.Audit, Dir: f.AuditDir}}
+	if f.Vault.Dir != "" {
+		volumes = append(volumes, disk.Volume{Name: disk.Store, Dir: f.Vault.Dir})
+	}
+	return disk.New(uint64(f.Disk.MinFree), volumes...)
+}
+
+// usable says whether this party can be used: its store is open, neither at fault nor in quarantine, its audit log can be
+// written, and no disk is low.
+func (p *party) usable() bool {
+	reason, err := p.vault.Quarantined()
+	return err == nil && reason == "" && p.vault.Healthy() == nil && p.audit.Fault() == nil && p.disks.Low() == nil
+}

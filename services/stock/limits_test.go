@@ -1,0 +1,169 @@
+package stock
+
+import (
+	"fmt"
+	"log/slog"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
+	tuplesv1 "github.com/lodge-mpc/lodge/proto/lodge/tuples/v1"
+	"github.com/lodge-mpc/lodge/services/rpc"
+	"github.com/lodge-mpc/lodge/services/store"
+)
+
+func reserved(id, owner, field string, count uint64, lease time.Time) *tuplesv1.Reservation {
+	return &tuplesv1.Reservation{Id: id, Owner: owner, Count: count, Class: &tuplesv1.Class{Tenant: "t", Kind: jobv1.Kind_KIND_SCALAR, Field: field},
+		Lease: timestamppb.New(lease), State: tuplesv1.ReservationState_RESERVATION_STATE_RESERVED}
+}
+
+// Each limit refuses what is beyond it with its code, says what is used and when to try again, and holds for one client
+// alone. What was delivered, has ended or was refused counts no more.
+func TestReserveLimits(t *testing.T) {
+	now := time.Now()
+	end := now.Add(time.Minute)
+	over := func(name string, err error, code rpc.Code, retry bool) {
+		t.Helper()
+		e := rpc.FromError(err)
+		if e == nil || e.Code != code || e.Next == "" || retry != (e.Retry > 0) {
+			t.Errorf("%s: %+v", name, e)
+		}
+	}
+	fine := func(name string, err error) {
+		t.Helper()
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	with := func(x Limits) *limiter {
+		l := newLimiter()
+		l.of = func(client, _ string) Limits {
+			if client == "free" {
+				return Limits{}
+			}
+			return x
+		}
+		return l
+	}
+	l := with(Limits{Open: 2})
+	fine("first", l.take(reserved("1", "c", "p64", 1, end), 9, now))
+	fine("second", l.take(reserved("2", "c", "p64", 1, end), 9, now))
+	over("open", l.take(reserved("3", "c", "p64", 1, end), 9, now), rpc.OverQuota, true)
+	fine("another client", l.take(reserved("4", "d", "p64", 1, end), 9, now))
+	for i := range 5 {
+		fine("without limits", l.take(reserved(fmt.Sprint("f", i), "free", "p64", 1, end), 9, now))
+	}
+	l.drop("1")
+	fine("after one was dropped", l.take(reserved("3", "c", "p64", 1, end), 9, now))
+
+	l = with(Limits{Tuples: 10})
+	fine("some", l.take(reserved("1", "c", "p64", 7, end), 99, now))
+	over("tuples", l.take(reserved("2", "c", "p128", 4, end), 99, now), rpc.OverQuota, true)
+	over("too many at once", l.take(reserved("2", "c", "p128", 1<<63, end), 99, now), rpc.OverQuota, true)
+	fine("up to the limit", l.take(reserved("2", "c", "p128", 3, end), 99, now))
+
+	l = with(Limits{Share: 0.5})
+	fine("half", l.take(reserved("1", "c", "p64", 50, end), 50, now))
+	over("more than half", l.take(reserved("2", "c", "p64", 1, end), 49, now), rpc.OverQuota, true)
+	fine("of another class", l.take(reserved("3", "c", "p128", 1, end), 9, now))
+	fine("another client's half", l.take(reserved("4", "d", "p64", 50, end), 0, now))
+
+	l = with(Limits{Lease: time.Hour})
+	fine("an hour", l.lease("c", "t", time.Hour))
+	over("lease", l.lease("c", "t", time.Hour+1), rpc.OverQuota, false)
+	fine("a lease without limits", l.lease("free", "t", maxLease))
+
+	l = with(Limits{PerSecond: 2, Burst: 3})
+	for range 3 {
+		fine("burst", l.attempt("c", "t", now))
+	}
+	over("rate", l.attempt("c", "t", now), rpc.RateLimited, true)
+	fine("another client's", l.attempt("d", "t", now))
+	fine("later", l.attempt("c", "t", now.Add(500*time.Millisecond)))
+	over("rate again", l.attempt("c", "t", now.Add(500*time.Millisecond)), rpc.RateLimited, true)
+}
+
+func testRecords(t *testing.T) (*records, store.Store) {
+	t.Helper()
+	in, err := store.OpenDir(t.TempDir() + "/stock")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { in.Close() })
+	return &records{in}, in
+}
+
+// A coordinator that starts again knows what clients hold.
+func TestHoldsAfterRestart(t *testing.T) {
+	r, in := testRecords(t)
+	end := time.Now().Add(time.Hour)
+	for i, state := range []tuplesv1.ReservationState{
+		tuplesv1.ReservationState_RESERVATION_STATE_RESERVED, tuplesv1.ReservationState_RESERVATION_STATE_CONSUMED, tuplesv1.ReservationState_RESERVATION_STATE_RESERVED,
+	} {
+		x := reserved(fmt.Sprint("r", i), "c", "p64", 3, end)
+		x.State = state
+		if err := r.add(x, "", time.Now()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := OpenIn(in, nil, slog.New(slog.DiscardHandler))
+	s.limits.of = func(string, string) Limits { return Limits{Open: 2} }
+	if err := s.admit(t.Context(), reserved("new", "c", "p64", 1, end)); rpc.FromError(err) == nil || rpc.FromError(err).Code != rpc.OverQuota {
+		t.Errorf("%v", err)
+	}
+}
+
+// Releasing again and again does not let the records grow: of those that were released the newest stay, those with an
+// idempotency key while their lease lasts, and those that a party may still hear of. Nothing that was delivered or is open
+// is forgotten.
+func TestCompact(t *testing.T) {
+	r, _ := testRecords(t)
+	now := time.Now()
+	add := func(id, key string, state tuplesv1.ReservationState, lease time.Duration, due bool) {
+		t.Helper()
+		x := reserved(id, "c", "p64", 1, now.Add(lease))
+		if err := r.add(x, key, now.Add(-time.Minute)); err != nil {
+			t.Fatal(err)
+		}
+		if x.State = state; state != tuplesv1.ReservationState_RESERVATION_STATE_RESERVED {
+			if _, err := r.end(x, due); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	const released, erased, open = tuplesv1.ReservationState_RESERVATION_STATE_RELEASED, tuplesv1.ReservationState_RESERVATION_STATE_ERASED, tuplesv1.ReservationState_RESERVATION_STATE_RESERVED
+	add("zzopen", "", open, time.Hour, false)
+	add("zzerased", "", erased, time.Hour, false)
+	add("zzdue", "", released, time.Hour, true)
+	add("zzkeyed", "c/k", released, time.Hour, false)
+	add("zzkeyedover", "c/l", released, -time.Second, false)
+	for round := range 6 {
+		for i := range 500 {
+			add(fmt.Sprintf("z%d-%03d", round, i), "", released, time.Hour, false)
+		}
+		if _, err := r.compact(now, 10); err != nil {
+			t.Fatal(err)
+		}
+	}
+	left := 0
+	err := r.newest("", func(_ string, x *tuplesv1.Reservation) bool {
+		left++
+		return true
+	})
+	if err != nil || left > 10+4 {
+		t.Errorf("%d are left, %v", left, err)
+	}
+	for _, id := range []string{"zzopen", "zzerased", "zzdue", "zzkeyed"} {
+		if _, err := r.get(id); err != nil {
+			t.Errorf("%s: %v", id, err)
+		}
+	}
+	if x, err := r.keyed("c/k"); err != nil || x.GetId() != "zzkeyed" {
+		t.Errorf("the key gives %v, %v", x, err)
+	}
+	if ids, err := r.due(now.Add(2*time.Hour), 100); err != nil || len(ids) != 2 {
+		t.Errorf("due are %q, %v", ids, err)
+	}
+}

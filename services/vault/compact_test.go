@@ -1,0 +1,73 @@
+package vault
+
+import (
+	"testing"
+	"time"
+
+	"github.com/lodge-mpc/lodge/services/store"
+)
+
+// A released reservation keeps a record of constant size, whatever ranges it had, until an hour after its lease. While the
+// record is there, the same proposal again holds nothing, and any other under its id is refused; when it is gone, the
+// lease is over and nobody revives it.
+func TestReleasedIsCompacted(t *testing.T) {
+	v := inMemory(t)
+	c := setClock(v)
+	stocked(t, v, 200)
+	var ranges []Range
+	for i := range uint64(40) {
+		ranges = append(ranges, in(0, 2*i, 1))
+	}
+	r := reserve(t, v, "r", ranges...)
+	r.State = ""
+	full := recordSize(t, v, "r")
+	free := func() uint64 {
+		b, err := v.Batch(ranges[0].Batch)
+		must(t, err)
+		return b.Count - b.Taken.Count()
+	}
+	_, err := v.Withdraw("r")
+	must(t, err)
+	_, err = v.Release("r", false)
+	must(t, err)
+	if n := recordSize(t, v, "r"); n >= full/2 {
+		t.Errorf("the record had %d bytes, and released %d", full, n)
+	}
+	x, err := v.Reservation("r")
+	must(t, err)
+	if x.Count() != r.Count() || x.State != Released || len(x.Ranges) != 0 || x.Digest == ([32]byte{}) {
+		t.Errorf("%+v", x)
+	}
+	now := free()
+	if again, err := v.Reserve(r); err != nil || again.State != Released {
+		t.Errorf("the same again: %s, %v", again.State, err)
+	}
+	other := r
+	other.Lease = r.Lease.Add(time.Second)
+	_, err = v.Reserve(other)
+	refused(t, err, ErrExists)
+	if n := free(); n != now || n != 200 {
+		t.Errorf("a proposal of a released reservation holds tuples: %d are free, and were %d", n, now)
+	}
+	c.Time = r.Lease.Add(clockSlack - time.Second)
+	must(t, v.Sweep())
+	if _, err := v.Reservation("r"); err != nil {
+		t.Errorf("forgotten too early: %v", err)
+	}
+	c.Time = r.Lease.Add(clockSlack + time.Second)
+	must(t, v.Sweep())
+	_, err = v.Reservation("r")
+	refused(t, err, ErrNotFound)
+	_, err = v.Reserve(r)
+	refused(t, err, ErrExpired)
+}
+
+func recordSize(t *testing.T, v *Vault, id string) (n int) {
+	t.Helper()
+	must(t, v.store.View(func(tx store.Tx) error {
+		b, err := tx.Get(reservationPrefix + id)
+		n = len(b)
+		return err
+	}))
+	return n
+}
