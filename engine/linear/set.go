@@ -116,10 +116,10 @@ func (s *Set) LogQ() (sum float64) {
 	return sum
 }
 
-// minErrorWidth is that of deviation 3.19.
+// minErrorWidth is the width for deviation 3.19.
 const minErrorWidth = 7.99
 
-// Validate checks what the mathematics and package hardness require of a set.
+// Validate checks the requirements of correctness and of package hardness on a set.
 func (s *Set) Validate() error {
 	fail := func(format string, a ...any) error {
 		return fmt.Errorf("linear: set %s: %s", s.Name, fmt.Sprintf(format, a...))
@@ -156,8 +156,9 @@ func (s *Set) Validate() error {
 	return nil
 }
 
-// Security returns the estimate of package hardness for the samples that the owner of a key publishes modulo Q. Proofs of
-// inputs tell hints about secrets and errors, with which they are as hard as half as wide ones.
+// Security returns the estimate of package hardness for the samples modulo Q that the owner of a
+// key publishes. Proofs of inputs reveal hints about secrets and errors; given these, they are as
+// hard as secrets and errors of half the width.
 func (s *Set) Security() hardness.Bits {
 	samples := hardness.Samples{
 		Dim: s.N(), LogQ: s.LogQ(), Deviation: s.ErrorWidth / math.Sqrt(2*math.Pi), Secret: hardness.Ternary,

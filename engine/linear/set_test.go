@@ -22,7 +22,7 @@ func TestSetsAreValid(t *testing.T) {
 		}
 	}
 	if !names[DefaultVector] || !names[Unproved] || !names[DefaultProduct] {
-		t.Error("a default is no set")
+		t.Error("a default names an unknown set")
 	}
 	if got := strings.Join(Names(), " "); got != "V13-32 V13-32-proved P13-17 P13-40" {
 		t.Errorf("names are %q", got)

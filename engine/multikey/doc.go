@@ -38,11 +38,13 @@
 //	extract  the constant coefficient, an LWE ciphertext under all coefficients of s_1, ..., s_k
 //	switch   for each party alone: the coordinates n to N-1 to z
 //
-// Rounding the masks a_i with public errors d_i moves the phase by <d_i, z_i>, and each coordinate of z_i has the mean
-// p = 1/(Block+1). A set that is Centred adds p times the sum of all errors to b before b is rounded. That leaves
-// <d_i, z_i - p>, of which each coordinate has the variance p(1-p)/12 in place of p/12: two thirds for blocks of two.
+// Rounding the masks a_i with public errors d_i moves the phase by <d_i, z_i>, and each coordinate
+// of z_i has the mean p = 1/(Block+1). A set that is Centred adds p times the sum of all errors to
+// b before b is rounded. This leaves <d_i, z_i - p>, where each coordinate has the variance
+// p(1-p)/12 instead of p/12: two thirds for blocks of two.
 //
-// Nothing depends on parties that are not in the ciphertext. Parts of single parties run on any number of goroutines.
+// Nothing depends on parties that are not in the ciphertext. The parts of single parties run on any
+// number of goroutines.
 //
 //	AND X+Y-1/8   NAND -X-Y+1/8   ANDNOT X-Y-1/8   NOTAND -X+Y-1/8    XOR  2X+2Y+1/4
 //	OR  X+Y+1/8   NOR  -X-Y-1/8   ORNOT  X-Y+1/8   NOTOR  -X+Y+1/8    XNOR -2X-2Y-1/4
@@ -65,11 +67,13 @@
 //
 // # Security
 //
-// Under the LWE and ring LWE assumptions, and circular security: samples under z of s, under s of r, under r of t,
-// and under t of z and z t are public together. Set.Security has the estimates of package hardness, with guesses of whole
-// blocks of z. Sets for new keys have 128 bits and gates that fail with 2^-128 at most; legacy sets (M11-2 to M11-32) make
-// no new keys. Failures are averages over ciphertexts (package lwe says what grinding gains). Keys that a party makes
-// badly spoil results in which it takes part, and nothing else; whoever sees the phase of a result sees its noise, which
-// depends on all secrets, so phases must be opened by a protocol that hides it. Secret.Phase is for such a protocol and
-// for tests.
+// The scheme relies on the LWE and ring LWE assumptions, and on circular security: samples under z
+// of s, under s of r, under r of t, and under t of z and z t are public together. Set.Security
+// holds the estimates of package hardness, including guesses of whole blocks of z. Sets for new
+// keys have 128 bits of security, and their gates fail with probability at most 2^-128; legacy sets
+// (M11-2 to M11-32) generate no new keys. Failure probabilities are averages over ciphertexts
+// (package lwe describes the gain from grinding). Bad keys of a party spoil the results in which it
+// takes part, and nothing else. The phase of a result reveals its noise, which depends on all
+// secrets, so phases must be opened by a protocol that hides it. Secret.Phase is for such a
+// protocol and for tests.
 package multikey

@@ -159,8 +159,9 @@ func TestNoise(t *testing.T) {
 	}
 }
 
-// Sets for new keys give a wrong bit with a probability of 2^-128 at most for every gate of every circuit, legacy sets with
-// 2^-64. The paper's sets have the probabilities below: with 16 and 32 parties nothing to rely on.
+// Every gate of every circuit fails with probability at most 2^-128 for sets for new keys, and
+// 2^-64 for legacy sets. The paper's sets have the probabilities below, and are unreliable with 16
+// and 32 parties.
 func TestFailures(t *testing.T) {
 	paper := map[string]float64{
 		"insecure-M11-I": -142, "insecure-M11-II": -84, "insecure-M11-III": -43, "insecure-M11-IV": -22, "insecure-M11-V": -12,

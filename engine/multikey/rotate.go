@@ -27,7 +27,7 @@ func (s *Scheme) exponent(x uint32) int {
 	return int((x+1<<(shift-1))>>shift) & (2*s.N() - 1)
 }
 
-// rounding is what rounding to a multiple of 1/2N leaves of a word, in [-2^31/2N, 2^31/2N).
+// rounding returns the error of rounding a word to a multiple of 1/2N, in [-2^31/2N, 2^31/2N).
 func (s *Scheme) rounding(x uint32) int32 {
 	shift := lweBits - s.LogN - 1
 	half := uint32(1) << (shift - 1)
@@ -57,7 +57,7 @@ func (s *Scheme) body(c *Ciphertext) int {
 	return s.exponent(c.B + uint32(mean))
 }
 
-// exponents are those of a part.
+// exponents returns the exponents of a part.
 func (s *Scheme) exponents(a []uint32) []uint16 {
 	list := make([]uint16, len(a))
 	for i, x := range a {

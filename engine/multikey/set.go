@@ -10,7 +10,7 @@ import (
 	"github.com/lodge-mpc/lodge/engine/hardness"
 )
 
-// Default names the set that is used when none is asked for.
+// Default names the set used when the configuration does not choose one.
 const Default = "M11-4-128"
 
 // InsecurePrefix starts the name of every set below the security target: the paper's sets, and one
@@ -34,7 +34,8 @@ type Set struct {
 	Centred  bool    // rounding to multiples of 1/2N subtracts the mean of its errors
 	Insecure bool    // the name says so too
 
-	// Successor names the set to make new keys with, if this one is legacy. It is not a part of the hash.
+	// Successor names the set for new keys that replaces this one, if this one is legacy. It is not
+	// part of the hash.
 	Successor string
 }
 
@@ -106,15 +107,16 @@ func registry() []*Set {
 	}
 }
 
-// Security is the estimate of package hardness for ring samples, whose secret is s, and for LWE samples, whose secret is z.
+// Security holds the estimates of package hardness for ring samples, whose secret is s, and for LWE
+// samples, whose secret is z.
 type Security struct{ Ring, LWE hardness.Bits }
 
 // Least returns the smaller of both: breaking either kind of sample is enough.
 func (s Security) Least() hardness.Bits { return s.Ring.Min(s.LWE) }
 
-// Security estimates what the samples of a set resist. Attackers guess whole blocks of z. Of s they guess such
-// coordinates first, as each tells less than a bit; the others are uniform bits. The secrets t and r are ternary, with more
-// variance and more candidates than s.
+// Security estimates the hardness of a set's samples. Attackers guess whole blocks of z. In s they
+// guess these coordinates first, because each contributes less than a bit; the others are uniform
+// bits. The secrets t and r are ternary, with more variance and more candidates than s.
 func (s *Set) Security() Security {
 	block := hardness.Blocks(s.Block)
 	z := float64(s.Dim) / float64(s.N())
@@ -125,24 +127,25 @@ func (s *Set) Security() Security {
 	}
 }
 
-// LogFailure is log2 of the probability that the worst gate of any circuit, with as many parties as the set allows, gives a
-// wrong bit, or that a result of a multiplexer decrypts to one.
+// LogFailure returns log2 of the probability that the worst gate of any circuit, with the maximal
+// number of parties, yields a wrong bit, or that a result of a multiplexer decrypts to a wrong bit.
 func (s *Set) LogFailure() float64 {
 	n := s.Noise(s.Parties)
 	return max(n.WorstFailure(), n.DecryptionFailure(n.Mux()))
 }
 
-// standing is what a set is judged by.
+// standing returns the properties that decide whether a set may be used.
 func (s *Set) standing() hardness.Standing {
 	return hardness.Standing{
 		Set: s.Name, Successor: s.Successor, Insecure: s.Insecure, Bits: s.Security().Least(), LogFailure: s.LogFailure(),
 	}
 }
 
-// Legacy reports whether new keys are refused and existing ones work.
+// Legacy reports whether the set only serves existing keys and new keys are refused.
 func (s *Set) Legacy() bool { return s.Successor != "" }
 
-// CheckNewKeys refuses new keys of a legacy set. The error is a *hardness.LegacyError, which names the successor.
+// CheckNewKeys returns an error for a legacy set. The error is a *hardness.LegacyError, which names
+// the successor.
 func (s *Set) CheckNewKeys() error { return s.standing().CheckNewKeys() }
 
 // N returns the ring degree.

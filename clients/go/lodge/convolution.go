@@ -7,7 +7,7 @@ import (
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
 )
 
-// Tensor has its elements in row-major order: those of the last dimension are side by side.
+// Tensor holds its elements in row-major order: elements along the last dimension are adjacent.
 type Tensor struct {
 	Shape    []int
 	Elements []Element
@@ -62,7 +62,7 @@ func wireConvolution(c tuplefile.Convolution) *jobv1.Convolution {
 	}
 }
 
-// convolutionOf is zero for none.
+// convolutionOf returns the shape, or zero if there is none.
 func convolutionOf(c *jobv1.Convolution) tuplefile.Convolution {
 	return tuplefile.Convolution{
 		Channels: int(c.GetChannels()), Height: int(c.GetHeight()), Width: int(c.GetWidth()),

@@ -10,8 +10,8 @@ import (
 	"github.com/lodge-mpc/lodge/clients/go/tuplefile"
 )
 
-// Element is an element of the field: little-endian, of the field's full length, below the prime. In tuples it is this
-// party's additive share of a value.
+// Element is an element of the field: little-endian, of the field's full length, below the prime.
+// In tuples it is this party's additive share of a value.
 type Element []byte
 
 // Int returns the element as a number.
@@ -27,37 +27,38 @@ func (e Element) String() string { return "[share]" }
 // GoString is String.
 func (e Element) GoString() string { return e.String() }
 
-// Triple has c = ab.
+// Triple satisfies c = ab.
 type Triple struct {
 	A, B, C          Element
-	MACA, MACB, MACC Element // shares of alpha times each, with the MAC key alpha
+	MACA, MACB, MACC Element // shares of alpha times each value, with the MAC key alpha
 }
 
-// Matrix has its elements in row-major order.
+// Matrix holds its elements in row-major order.
 type Matrix struct {
 	Rows, Columns int
 	Elements      []Element
 }
 
-// At returns the element of a row and a column, both from 0.
+// At returns the element at a row and a column, both counted from 0.
 func (m Matrix) At(row, column int) Element { return m.Elements[row*m.Columns+column] }
 
-// MatrixTriple has C = AB.
+// MatrixTriple satisfies C = AB.
 type MatrixTriple struct {
 	A, B, C          Matrix
 	MACA, MACB, MACC Matrix
 }
 
-// Square has A2 = A * A.
+// Square satisfies A2 = A * A.
 type Square struct{ A, A2, MACA, MACA2 Element }
 
-// Inverse has A * AInv = 1.
+// Inverse satisfies A * AInv = 1.
 type Inverse struct{ A, AInv, MACA, MACAInv Element }
 
 // Single is a random value, or a random bit: 0 or 1.
 type Single struct{ A, MACA Element }
 
-// Input is an input mask. Clear is the value itself where this party is the one that knows it, and nil elsewhere.
+// Input is an input mask. Clear is the plaintext value at the party that owns the mask, and nil
+// elsewhere.
 type Input struct{ A, MACA, Clear Element }
 
 // Triples returns the tuples of kind scalar. See Err.
@@ -104,10 +105,11 @@ func (s *Shares) Inputs() iter.Seq[Input] {
 	}, tuplefile.Input)
 }
 
-// blockBytes is about what is read at once. The elements of a block share its memory.
+// blockBytes is the approximate number of bytes read at once. The elements of a block share its
+// memory.
 const blockBytes = 64 << 10
 
-// each reads the tuples that are left and makes a T of the elements of each.
+// each reads the remaining tuples and builds a T from the elements of each.
 func each[T any](s *Shares, make1 func([]Element) T, of ...string) iter.Seq[T] {
 	return func(yield func(T) bool) {
 		if !slices.Contains(of, s.Reservation.Class.Kind) {
@@ -140,7 +142,7 @@ func each[T any](s *Shares, make1 func([]Element) T, of ...string) iter.Seq[T] {
 	}
 }
 
-// short notes that the bytes ended early, or did not end.
+// short records that the bytes ended within a tuple, or did not end.
 func (s *Shares) short(err error) {
 	var e *Error
 	switch {
