@@ -96,7 +96,7 @@ func (c *Client) failed(party int, err error) error {
 }
 
 // MakeKeys makes a party generate keys of its own. It needs the permission "operate". A call that
-// times out may be repeated: the party generates the keys once.
+// times out is repeated; the party generates the keys once.
 func (c *Client) MakeKeys(ctx context.Context, party int) (*OwnKeys, error) {
 	s, err := c.at(party)
 	if err != nil {
