@@ -1,6 +1,7 @@
-// Package linear has matrices and vectors multiplied by a party that sees none of what is encrypted: products of two
-// matrices of the caller's own (Multiply), and the two ends of products on shares, of which one has the key (AskVector,
-// AskBatch) and the other what is multiplied with (AnswerVector, AnswerBatch).
+// Package linear multiplies matrices and vectors with the help of a party that sees only
+// ciphertexts. It offers products of two matrices of the caller (Multiply), and the two ends of
+// products on shares: one end has the key (AskVector, AskBatch), the other the matrix or vectors to
+// multiply with (AnswerVector, AnswerBatch).
 //
 // Security holds against a party that follows the protocol. The party learns the shapes and the bounds of the entries, and
 // The party must follow the protocol for security to hold. It learns the shapes and the bounds of
