@@ -1,4 +1,4 @@
-""": Connections over mutual TLS, and calls with retries."""
+"""Connections over mutual TLS, and calls with retries."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Service:
                 self._channel.close()
 
     def call(self, method: str, request: Message, timeout: float, *, wait: bool = False) -> Any:
-        """: Makes one attempt of a unary call. It takes at most timeout seconds, including the wait for a connection.
+        """Makes one attempt of a unary call. It takes at most timeout seconds, including the wait for a connection.
         """
         end = time.monotonic() + timeout
         with self.errors(lambda: time.monotonic() >= end):
@@ -52,18 +52,18 @@ class Service:
             return call(request, timeout=timeout, metadata=self._headers(), wait_for_ready=wait)
 
     def stream(self, method: str, request: Message, timeout: float | None) -> Any:
-        """: Makes one attempt of a call with streamed responses, within errors_of it. The result has cancel()."""
+        """Makes one attempt of a call with streamed responses, within errors_of it. The result has cancel()."""
         with self.errors():
             return self._multicallable("unary_stream", method)(request, timeout=timeout, metadata=self._headers())
 
     def exchange(self, method: str, requests: Iterator[Message], timeout: float | None) -> Any:
-        """: Makes one attempt of a call with streamed requests, otherwise like stream."""
+        """Makes one attempt of a call with streamed requests, otherwise like stream."""
         with self.errors():
             return self._multicallable("stream_stream", method)(requests, timeout=timeout, metadata=self._headers())
 
     @contextmanager
     def errors(self, over: Callable[[], bool] = lambda: False) -> Iterator[None]:
-        """: Converts gRPC's errors to Lodge's. The deadline of a call may have passed by then."""
+        """Converts gRPC's errors to Lodge's. The deadline of a call may have passed by then."""
         try:
             yield
         except grpc.RpcError as error:
@@ -77,7 +77,7 @@ class Service:
             raise out from None
 
     def errors_of(self, call: Any) -> AbstractContextManager[None]:
-        """: Converts the errors of a streaming call."""
+        """Converts the errors of a streaming call."""
         return self.errors(lambda: call.time_remaining() == 0)
 
     def _multicallable(self, kind: str, method: str) -> Any:
@@ -86,7 +86,7 @@ class Service:
         return getattr(self._connected(), kind)(path, _serialize, GetMessageClass(m.output_type).FromString)
 
     def _headers(self) -> list[tuple[str, str]]:
-        """: Reads the bearer token, again for every call."""
+        """Reads the bearer token, again for every call."""
         if not self._server.token_file:
             return []
         try:
@@ -98,7 +98,7 @@ class Service:
         return [("authorization", f"Bearer {token}")]
 
     def _connected(self) -> Any:
-        """: Returns the channel, pinned to the server's current certificate."""
+        """Returns the channel, pinned to the server's current certificate."""
         with self._lock:
             if self._closed:
                 raise LodgeError("cancelled", "the client is closed")
@@ -134,29 +134,29 @@ def _serialize(message: Message) -> bytes:
 
 
 class Patience:
-    """: Controls how long to retry, with increasing delays."""
+    """Controls how long to retry, with increasing delays."""
 
     def __init__(self, seconds: float, deadline: float | None) -> None:
         self.seconds, self.deadline = seconds, deadline
         self.renew()
 
     def renew(self) -> None:
-        """: Resets the delay after data has arrived."""
+        """Resets the delay after data has arrived."""
         self._pause, self._until = 0.1, time.monotonic() + self.seconds
 
     def left(self) -> float | None:
-        """: Seconds until the deadline; None without a deadline."""
+        """Seconds until the deadline; None without a deadline."""
         return None if self.deadline is None else self.deadline - time.monotonic()
 
     def attempt(self) -> float:
-        """: Seconds for one attempt."""
+        """Seconds for one attempt."""
         left = self.left()
         if left is not None and left <= 0:
             raise LodgeError("timed_out", "the deadline passed")
         return CALL_TIME if left is None else min(CALL_TIME, left)
 
     def after(self, error: LodgeError) -> None:
-        """: Waits after a failure, or raises it if a further attempt is useless."""
+        """Waits after a failure, or raises it if a further attempt is useless."""
         pause = self._pause * random.uniform(0.5, 1.5)
         end = self._until if self.deadline is None else min(self._until, self.deadline)
         if not error.retry or time.monotonic() + pause > end:
@@ -166,7 +166,7 @@ class Patience:
 
 
 def retried(patience: Patience, attempt: Callable[[float], T]) -> T:
-    """: Returns the result of the first successful attempt."""
+    """Returns the result of the first successful attempt."""
     while True:
         try:
             return attempt(patience.attempt())
@@ -175,14 +175,14 @@ def retried(patience: Patience, attempt: Callable[[float], T]) -> T:
 
 
 class Watch:
-    """: Ends a stream that has received no data for some seconds."""
+    """Ends a stream that has received no data for some seconds."""
 
     def __init__(self, call: Any, seconds: float) -> None:
         self._call, self._seconds, self.stalled = call, seconds, False
         self._timer = self._started()
 
     def moved(self) -> None:
-        """: Restarts the time limit after data has arrived."""
+        """Restarts the time limit after data has arrived."""
         self.stop()
         self._timer = self._started()
 

@@ -1,4 +1,4 @@
-""": Reserves and draws tuples."""
+"""Reserves and draws tuples."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Client:
 
     @classmethod
     def from_config(cls, path: str | Path, *, patience: float = 30.0) -> Client:
-        """: Create a client from a file such as those that ``lodge init`` writes to clients/."""
+        """Create a client from a file such as those that ``lodge init`` writes to clients/."""
         return cls(Config.load(path), patience=patience)
 
     def __enter__(self) -> Client:
@@ -50,7 +50,7 @@ class Client:
         self.close()
 
     def close(self) -> None:
-        """: Close the connections and end all calls."""
+        """Close the connections and end all calls."""
         for service in (self._coordinator, self._party):
             if service is not None:
                 service.close()
@@ -102,9 +102,9 @@ class Client:
         if kind not in KINDS:
             raise ConfigError(f"{kind!r} is not a kind of tuples", f"write one of {', '.join(KINDS)}")
         if (shape is not None) != (kind == "matrix") or (input_party is not None) != (kind == "input"):
-            raise ConfigError("give a shape if and only if kind is matrix, and an input_party if and only if kind is input")
+            raise ConfigError("only matrices have a shape, and only input masks have an input_party")
         if (convolution is not None) != (kind == "convolution"):
-            raise ConfigError("give a convolution if and only if kind is convolution", "give convolution=Convolution(...)")
+            raise ConfigError("only convolutions have the shape of one", "give convolution=Convolution(...)")
         params, tenant = params or self.config.params, tenant or self.config.tenant
         try:
             tuples = Class(kind, field, params, tenant, shape, input_party, no_sacrifice, convolution)
@@ -136,13 +136,13 @@ class Client:
 
         Raises:
             LodgeError: ``not_found``, ``already_delivered`` (to another client), ``expired``, ``erased``, ``burnt``,
-                ``conflict`` (a peer has different data for that id, or it was released), or an error that may be retried.
+                ``conflict`` (a peer has different data for that id, or it was released), or one that may be retried.
             BadSharesError: the received data is not the announced data.
         """
         return Download(self._at_party(), _id(reservation), self.config.own, self._patience(timeout)).run()
 
     def release(self, reservation: Reservation | str, *, timeout: float | None = None) -> bool:
-        """: End a reservation of this client. Returns True if no party had delivered it and its tuples are back in
+        """End a reservation of this client. Returns True if no party had delivered it and its tuples are back in
         stock, and False if every party erases its shares.
         """
         request = stock_pb2.ReleaseRequest(id=_id(reservation))

@@ -1,4 +1,4 @@
-""": The errors of this package."""
+"""The errors of this package."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class LodgeError(Exception):
     """The error of a failed call to Lodge.
 
     Attributes:
-        code: stable identifier for programs, such as ``out_of_stock``, ``forbidden``, ``expired`` or ``already_delivered``.
+        code: stable name for programs, such as ``out_of_stock``, ``forbidden``, ``expired`` or ``already_delivered``.
         what: what happened, for people. It contains no secrets.
         next: what to do about it, or empty.
         retry: whether the same call may succeed later. The client has already retried for its patience.
@@ -47,35 +47,35 @@ class LodgeError(Exception):
 
 
 class ConfigError(LodgeError):
-    """: The configuration or the arguments are invalid; nothing was sent."""
+    """The configuration or the arguments are invalid; nothing was sent."""
 
     def __init__(self, what: str, next: str = "") -> None:
         super().__init__("invalid_request", what, next)
 
 
 class BadSharesError(LodgeError):
-    """: The received shares differ from the party's description. They must not be used; draw them again."""
+    """The received shares differ from the party's description. They must not be used; draw them again."""
 
     def __init__(self, what: str) -> None:
         super().__init__("bad_shares", what, "draw the reservation again")
 
 
 class BadKeysError(LodgeError):
-    """: The received keys are not those on which their holders agree. Encrypt nothing with them."""
+    """The received keys are not those on which their holders agree. Encrypt nothing with them."""
 
     def __init__(self, what: str) -> None:
         super().__init__("bad_keys", what, "ask another holder, and tell the parties' operators")
 
 
 class BadAnswersError(LodgeError):
-    """: The parties' answers are inconsistent or invalid."""
+    """The parties' answers are inconsistent or invalid."""
 
     def __init__(self, what: str, next: str = "ask another quorum, and tell the operators") -> None:
         super().__init__("bad_answers", what, next)
 
 
 def from_rpc(error: grpc.RpcError) -> LodgeError:
-    """: Return the LodgeError for a failed call."""
+    """Return the LodgeError for a failed call."""
     for key, value in error.trailing_metadata() or ():
         if key == "grpc-status-details-bin":
             detail = _detail(value)
@@ -85,7 +85,7 @@ def from_rpc(error: grpc.RpcError) -> LodgeError:
 
 
 def _detail(status: bytes) -> ErrorDetail | None:
-    """: Return Lodge's detail in a google.rpc.Status, whose third field is a list of Any."""
+    """Return Lodge's detail in a google.rpc.Status, whose third field is a list of Any."""
     message = Empty.FromString(status)
     for field in UnknownFieldSet(message):
         if field.field_number == 3 and field.wire_type == 2:

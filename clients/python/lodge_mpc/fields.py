@@ -1,4 +1,4 @@
-""": The primes of fields, and the layout of a tuple's elements (docs/export-format.md)."""
+"""The primes of fields, and the layout of a tuple's elements (docs/export-format.md)."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _FORMULAS: dict[int, dict[str, tuple[int, int]]] = {
 
 
 def modulus(params: str, field: str) -> int:
-    """: Return the prime of a field of a parameter set."""
+    """Return the prime of a field of a parameter set."""
     formula = _FORMULAS.get(_BASE_BITS.get(params, 0), {}).get(field)
     if formula is None:
         raise ConfigError(f"parameter set {params!r} has no field {field!r}, or this client is too old to know it")
@@ -61,7 +61,7 @@ Shape = tuple[int, ...]
 def layout(
     kind: str, shape: tuple[int, int, int] | None, clear: bool, convolution: Convolution | None = None
 ) -> dict[str, Shape]:
-    """: Return the names of a record's values, in order, each with the shape of its elements; () for one element."""
+    """Return the names of a record's values, in order, each with the shape of its elements; () for one element."""
     values: dict[str, Shape]
     if kind == "matrix" and shape is not None:
         rows, inner, columns = shape

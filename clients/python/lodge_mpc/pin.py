@@ -1,8 +1,8 @@
 """Verification of a server's certificate.
 
-gRPC for Python compares the dialled host name with a certificate, and cannot compare a URI. So this module first fetches
-the certificate over a separate TLS connection, verifies its chain, and compares its names with the identity in the
-configuration. Then gRPC is configured to accept exactly that certificate.
+gRPC for Python compares the dialled host name with a certificate, and cannot compare a URI. So this module first
+fetches the certificate over a separate TLS connection, verifies its chain, and compares its names with the identity in
+the configuration. Then gRPC is configured to accept exactly that certificate.
 """
 
 from __future__ import annotations
@@ -74,6 +74,6 @@ def fetch_pin(server: Server, config: Config) -> Pin:
 
 
 def _names(certificate: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """: Return the alternative names, each with its kind."""
+    """Return the alternative names, each with its kind."""
     for kind, value in certificate.get("subjectAltName", ()):
         yield str(kind), str(value)

@@ -1,4 +1,4 @@
-""": Reservations and stock."""
+"""Reservations and stock."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ._proto.lodge.job.v1 import job_pb2
 from ._proto.lodge.stock.v1 import stock_pb2
 from ._proto.lodge.tuples.v1 import tuples_pb2
 
-# : The kinds of tuples.
+#: The kinds of tuples.
 KINDS = ("scalar", "matrix", "square", "random", "bit", "inverse", "input", "convolution")
 
 _TO_WIRE = {kind: getattr(job_pb2, f"KIND_{kind.upper()}") for kind in KINDS}
@@ -20,7 +20,7 @@ _FROM_WIRE = {value: kind for kind, value in _TO_WIRE.items()}
 
 @dataclass(frozen=True)
 class Convolution:
-    """: The shape of convolutions, as shapes of numpy arrays: images are ``(channels, height, width)``, kernels
+    """The shape of convolutions, as shapes of numpy arrays: images are ``(channels, height, width)``, kernels
     ``(outputs, channels, kernel height, kernel width)``, and results :attr:`result`.
     """
 
@@ -69,7 +69,7 @@ class Convolution:
 
 @dataclass(frozen=True)
 class Class:
-    """: A class of tuples. All tuples of a class are interchangeable."""
+    """A class of tuples. All tuples of a class are interchangeable."""
 
     kind: str
     field: str
@@ -103,7 +103,7 @@ class Class:
 
 @dataclass(frozen=True)
 class Reservation:
-    """: Tuples that every party holds under one id, for one client at each."""
+    """Tuples that every party holds under one id, for one client at each."""
 
     id: str
     tuples: Class
@@ -124,7 +124,7 @@ class Reservation:
 
 @dataclass(frozen=True)
 class StockLevel:
-    """: The stock of one class in one epoch; counts are numbers of tuples, or None if unknown."""
+    """The stock of one class in one epoch; counts are numbers of tuples, or None if unknown."""
 
     tuples: Class
     epoch: int  #: 0: the newest, of which nothing is known but the policy that keeps it
@@ -144,7 +144,7 @@ class StockLevel:
 
 @dataclass(frozen=True)
 class AwayParty:
-    """: A party that the coordinator could not reach."""
+    """A party that the coordinator could not reach."""
 
     party: int  #: its index
     name: str
@@ -159,8 +159,8 @@ class Stock(Sequence[StockLevel]):
     """
 
     levels: tuple[StockLevel, ...]
-    # : UTC; the last time at which all parties reported. None if the coordinator has not heard from all of them since
-    # : it started; then only in_production is known.
+    #: UTC; the last time at which all parties reported. None if the coordinator has not heard from all of them since
+    #: it started; then only in_production is known.
     as_of: datetime | None
     away: tuple[AwayParty, ...]  #: parties that could not be asked last
 

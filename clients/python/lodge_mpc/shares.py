@@ -39,9 +39,9 @@ class Shares:
 
     For each value ``x`` there is ``mac_x``, a share of alpha x with the MAC key alpha (``Client.mac_key_share``).
 
-    Shapes: ``(n,)``; for matrices ``(n, rows, columns)``; for convolutions, images are ``(n, channels, height, width)``,
-    kernels ``(n, outputs, channels, height, width)`` and results ``(n, outputs, height, width)``. Elements are below
-    the modulus. In fields of 64 bits the arrays are uint64 and views of the received bytes; convert with
+    Shapes: ``(n,)``; for matrices ``(n, rows, columns)``; for convolutions, images are
+    ``(n, channels, height, width)``, kernels ``(n, outputs, channels, height, width)`` and results
+    ``(n, outputs, height, width)``. Elements are below the modulus. In fields of 64 bits the arrays are uint64 and views of the received bytes; convert with
     ``.astype(object)`` before you add or multiply. In larger fields they are arrays of Python's ints (dtype object),
     created on first use. ``raw`` returns uint64 limbs without a copy in every field.
 
@@ -83,7 +83,7 @@ class Shares:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """: Names of the values and MACs."""
+        """Names of the values and MACs."""
         return tuple(self._layout)
 
     def __len__(self) -> int:
@@ -108,7 +108,7 @@ class Shares:
         return value
 
     def raw(self, name: str) -> Limbs:
-        """: Limbs of a value's shares, least significant first: uint64 of shape (n, limbs), or for matrices (n, rows,
+        """Limbs of a value's shares, least significant first: uint64 of shape (n, limbs), or for matrices (n, rows,
         columns, limbs). The result is a view of the received bytes; nothing is copied.
         """
         at = 0
@@ -120,14 +120,14 @@ class Shares:
         raise KeyError(name)
 
     def wipe(self) -> None:
-        """: Overwrite the shares in this object with zeros. Python's ints created from them are not overwritten."""
+        """Overwrite the shares in this object with zeros. Python's ints created from them are not overwritten."""
         for name in self._layout:
             self.__dict__.pop(name, None)
         self._words.fill(0)
 
 
 def _integers(words: Limbs) -> Values:
-    """: Return Python's ints from little-endian limbs along the last axis."""
+    """Return Python's ints from little-endian limbs along the last axis."""
     size = 8 * words.shape[-1]
     data = np.ascontiguousarray(words).tobytes()
     out = np.empty(len(data) // size, dtype=object)
@@ -136,7 +136,7 @@ def _integers(words: Limbs) -> Values:
 
 
 class Download:
-    """: Draws a reservation into memory, and resumes broken streams."""
+    """Draws a reservation into memory, and resumes broken streams."""
 
     def __init__(self, party: Service, reservation: str, own: int | None, patience: Patience) -> None:
         self._party, self._id, self._own, self._patience = party, reservation, own, patience

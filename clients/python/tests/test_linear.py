@@ -455,7 +455,7 @@ class Hostile(unittest.TestCase):
             ("before the run is complete", [begin, answer(chunk=shares[:8])]),
             ("before the run is complete", [begin, answer(chunk=shares)]),
             ("end after", [begin, answer(chunk=shares[:8], complete=True)]),
-            ("more answers than there are", [begin, answer(chunk=shares + b"x", complete=True)]),
+            ("more answers than expected", [begin, answer(chunk=shares + b"x", complete=True)]),
             ("more after the end", [begin, whole, answer(chunk=b"x")]),
             ("is not below", [begin, answer(chunk=b"\xff" * 400, complete=True)]),
         ]
