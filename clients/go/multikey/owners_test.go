@@ -77,7 +77,7 @@ func TestOwners(t *testing.T) {
 		says string
 	}{
 		{under(1, 3), "", ""},
-		{under(1, 2), lodge.Conflict, "are theirs: a, b"},
+		{under(1, 2), lodge.Conflict, "claim the multi-key keys 0200000000000000: a, b"},
 		{under(1, 4), lodge.Unavailable, "no answer of c"},
 	} {
 		err := c.known(x.c, o)

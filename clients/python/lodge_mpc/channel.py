@@ -44,8 +44,7 @@ class Service:
                 self._channel.close()
 
     def call(self, method: str, request: Message, timeout: float, *, wait: bool = False) -> Any:
-        """Makes one attempt of a unary call. It takes at most timeout seconds, including the wait for a connection.
-        """
+        """Makes one attempt of a unary call. It takes at most timeout seconds, including the wait for a connection."""
         end = time.monotonic() + timeout
         with self.errors(lambda: time.monotonic() >= end):
             call = self._multicallable("unary_unary", method)

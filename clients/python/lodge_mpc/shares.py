@@ -39,9 +39,9 @@ class Shares:
 
     For each value ``x`` there is ``mac_x``, a share of alpha x with the MAC key alpha (``Client.mac_key_share``).
 
-    Shapes: ``(n,)``; for matrices ``(n, rows, columns)``; for convolutions, images are
-    ``(n, channels, height, width)``, kernels ``(n, outputs, channels, height, width)`` and results
-    ``(n, outputs, height, width)``. Elements are below the modulus. In fields of 64 bits the arrays are uint64 and views of the received bytes; convert with
+    Shapes: ``(n,)``; for matrices ``(n, rows, columns)``; for convolutions, images are ``(n, channels, height,
+    width)``, kernels ``(n, outputs, channels, height, width)`` and results ``(n, outputs, height, width)``. Elements
+    are below the modulus. In fields of 64 bits the arrays are uint64 and views of the received bytes; convert with
     ``.astype(object)`` before you add or multiply. In larger fields they are arrays of Python's ints (dtype object),
     created on first use. ``raw`` returns uint64 limbs without a copy in every field.
 

@@ -124,7 +124,7 @@ class LinearClient:
             method: see METHODS.
             progress: called with the bytes sent and answers received.
         timeout: seconds.
-        
+
         Raises:
             RangeError: an entry exceeds its magnitude.
             ConfigError: the shapes do not match, or sums may exceed the set's range.

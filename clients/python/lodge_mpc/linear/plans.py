@@ -296,8 +296,7 @@ class ProductPlan:
 def plan_product(
     s: LinearSet, shape: tuple[int, int, int], most: tuple[int, int], method: str = "fewest bytes"
 ) -> ProductPlan:
-    """Plan a product of two encrypted matrices of rows x inner and inner x cols, with entries of these magnitudes.
-    """
+    """Plan a product of two encrypted matrices of rows x inner and inner x cols, with entries of these magnitudes."""
     rows, inner, cols = shape
     _check_sizes(f"a product of {rows} x {inner} by {cols}", rows, inner, cols)
     if s.proof is not None:

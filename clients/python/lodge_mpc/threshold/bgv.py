@@ -259,8 +259,7 @@ class BGVCiphertext:
         return cls(params, level, scale, c0, c1)
 
     def __add__(self, other: BGVCiphertext) -> BGVCiphertext:
-        """Add values; the noise adds up too. Both ciphertexts must have the same level and scale, as fresh ones do.
-        """
+        """Add values; the noise adds up too. Both ciphertexts must have the same level and scale, as fresh ones do."""
         mine, its = (self.params, self.level, self.scale), (other.params, other.level, other.scale)
         if mine != its:
             raise ConfigError("ciphertexts of different sets, levels or scales", "bring them to one level with Lattigo")

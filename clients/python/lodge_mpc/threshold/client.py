@@ -116,8 +116,7 @@ class ThresholdClient:
         return PublicKey.received(s, digest, header, digests, chunk)
 
     def _public(self, key: Key, timeout: float | None) -> tuple[bytes, bytes, bytes, list[bytes]]:
-        """Download chunk 0 of the keys, their digest, the header, and the digests of all chunks, and compare them.
-        """
+        """Download chunk 0 of the keys, their digest, the header, and the digests of all chunks, and compare them."""
         end = _end(timeout)
 
         def fetch(service: Service) -> tuple[bytes, bytes, bytes, list[bytes]]:

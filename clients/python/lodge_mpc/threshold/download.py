@@ -116,8 +116,7 @@ def _first_chunk(path: str | Path) -> tuple[Start, bytes]:
 
 
 class KeyStream:
-    """Downloads chunks of the keys of an epoch from one holder, from first on, and compares each with its digest.
-    """
+    """Downloads chunks of the keys of an epoch from one holder, from first on, and compares each with its digest."""
 
     def __init__(self, service: Service, key: Key, first: int, count: int, timeout: float | None) -> None:
         self._service, self._first, self._count = service, first, count

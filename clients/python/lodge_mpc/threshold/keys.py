@@ -221,8 +221,7 @@ def _identity(k: threshold_pb2.ThresholdKey) -> tuple[object, ...]:
 
 
 def _check(k: threshold_pb2.ThresholdKey, party: int, names: Sequence[str]) -> None:
-    """Raise an error for descriptions with which a few parties could pass for more than threshold of the holders.
-    """
+    """Raise an error for descriptions with which a few parties could pass for more than threshold of the holders."""
     present = [p for p in k.holders if p >= 0]
     if any(p < -1 or p >= len(names) for p in k.holders):
         raise LodgeError(

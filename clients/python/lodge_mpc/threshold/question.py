@@ -58,8 +58,7 @@ class Question:
         return _hash("lodge threshold answer", self.digest, _number(party))
 
     def statement(self, circuit: str) -> bytes:
-        """The message that an attester signs on the origin of the ciphertexts, and on how much of each is opened.
-        """
+        """The message that an attester signs on the origin of the ciphertexts, and on how much of each is opened."""
         opened = _number(0 if self.form in ("lwe", "multikey") else self.each)
         tag = b"lodge flooding provenance v1" if self.masks == "flooding" else b"lodge provenance v1"
         return tag + _fields(_number(self.epoch), self.keys, self.ciphertexts, opened, circuit.encode())

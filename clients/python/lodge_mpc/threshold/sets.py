@@ -156,8 +156,7 @@ MAX_EXACT = 16  # bits of noise that exact masks compare
 
 @dataclass(frozen=True)
 class Kind:
-    """Parameters of decryption by a quorum: its parties' words add up to 2^log_phi times the message, modulo eta.
-    """
+    """Parameters of decryption by a quorum: its parties' words add up to 2^log_phi times the message, modulo eta."""
 
     log_eta: int  #: bits of a word
     log_phi: int
