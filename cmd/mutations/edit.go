@@ -59,10 +59,17 @@ func (s *source) change(m marker) (string, [2]int, error) {
 	}
 	slices.SortStableFunc(changes, func(a, b change) int { return cmp.Compare(a.from, b.from) })
 	span := [2]int{changes[0].from, changes[len(changes)-1].to}
-	for i, c := range changes[1:] {
-		if c.from < changes[i].to {
+	for i := 1; i < len(changes); i++ {
+		a, b := &changes[i-1], changes[i]
+		if b.from >= a.to {
+			continue
+		}
+		if a.text+b.text != "" {
 			return "", span, errors.New("two options edit the same code")
 		}
+		a.to = max(a.to, b.to) // two neighbours are dropped
+		changes = slices.Delete(changes, i, i+1)
+		i--
 	}
 	changes = append(s.keepUsed(chain, changes), changes...)
 	slices.SortStableFunc(changes, func(a, b change) int { return cmp.Compare(a.from, b.from) })
@@ -142,6 +149,14 @@ func (s *source) operate(chain []ast.Node, o operator) ([]change, error) {
 			return nil, errors.New("return= wants a statement or a function")
 		}
 		return []change{{s.offset(n.Pos()), s.offset(n.Pos()), text + "; "}}, nil
+	case "as":
+		if c, ok := n.(*ast.CaseClause); ok {
+			return []change{{s.offset(c.Colon) + 1, s.offset(c.End()), " " + o.to}}, nil
+		}
+		if _, ok := n.(ast.Stmt); !ok {
+			return nil, errors.New("as= wants a statement")
+		}
+		return []change{{s.offset(n.Pos()), s.offset(n.End()), o.to}}, nil
 	}
 	want, err := parseElement(o.from)
 	if err != nil {
@@ -155,12 +170,12 @@ func (s *source) operate(chain []ast.Node, o operator) ([]change, error) {
 	if o.name == "drop" {
 		return s.drop(at)
 	}
-	to, err := parseElement(o.to)
+	to, err := parseElements(o.to)
 	if err != nil {
 		return nil, fmt.Errorf("%s is not an expression: %w", o.to, err)
 	}
 	text := o.to
-	if _, ok := to.(*ast.BinaryExpr); ok && bound(at) {
+	if _, ok := to[0].(*ast.BinaryExpr); ok && bound(at) {
 		text = "(" + text + ")"
 	}
 	last := at[len(at)-1]
@@ -187,10 +202,7 @@ func (s *source) off(chain []ast.Node) ([]change, error) {
 	case *ast.IfStmt:
 		return []change{s.never(n.Cond)}, nil
 	case *ast.CaseClause:
-		if len(n.List) == 0 {
-			return nil, errors.New("a default cannot be switched off: use drop=, swap= or return=")
-		}
-		if sw, ok := chain[len(chain)-3].(*ast.SwitchStmt); !ok || sw.Tag != nil {
+		if sw, ok := chain[len(chain)-3].(*ast.SwitchStmt); !ok || sw.Tag != nil || len(n.List) == 0 {
 			return []change{{s.offset(n.Pos()), s.offset(n.End()), ""}}, nil
 		}
 		var all []change
@@ -204,9 +216,30 @@ func (s *source) off(chain []ast.Node) ([]change, error) {
 			{s.offset(n.End()), s.offset(n.End()), " }"},
 		}, nil
 	case ast.Expr:
+		if !s.alone(chain) {
+			return nil, errors.New("several elements stand on this line: mark the statement and use drop=")
+		}
 		return s.drop(chain)
 	}
 	return nil, errors.New("only a statement, case, operand, argument or element can be switched off: use drop=, swap= or return=")
+}
+
+// alone reports whether no other operand, argument or element follows the last node on its line.
+func (s *source) alone(chain []ast.Node) bool {
+	n, p := chain[len(chain)-1], chain[len(chain)-2]
+	line := s.fset.Position(n.End()).Line
+	alone := true
+	ast.Inspect(p, func(x ast.Node) bool {
+		if x == nil || x == p {
+			return true
+		}
+		if x.Pos() >= n.End() && s.fset.Position(x.Pos()).Line == line {
+			_, body := x.(*ast.BlockStmt)
+			alone = alone && body
+		}
+		return false
+	})
+	return alone
 }
 
 // never makes a condition false and still uses what it uses.
@@ -263,17 +296,29 @@ func (s *source) drop(chain []ast.Node) ([]change, error) {
 	return []change{{from, to, ""}}, nil
 }
 
-// parseElement parses an expression, or key: value as in a composite literal.
-func parseElement(text string) (ast.Expr, error) {
+// parseElements parses expressions, or key: value as in a composite literal.
+func parseElements(text string) ([]ast.Expr, error) {
 	e, err := parser.ParseExpr("_{" + text + "}")
 	if err != nil {
 		return nil, err
 	}
 	lit, ok := e.(*ast.CompositeLit)
-	if !ok || len(lit.Elts) != 1 {
+	if !ok || len(lit.Elts) == 0 {
+		return nil, errors.New("want an expression")
+	}
+	return lit.Elts, nil
+}
+
+// parseElement parses one expression.
+func parseElement(text string) (ast.Expr, error) {
+	list, err := parseElements(text)
+	if err != nil {
+		return nil, err
+	}
+	if len(list) != 1 {
 		return nil, errors.New("want one expression")
 	}
-	return lit.Elts[0], nil
+	return list[0], nil
 }
 
 // find looks for an expression in a node and gives the path to it. It must occur once in the header

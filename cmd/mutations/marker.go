@@ -24,7 +24,7 @@ const (
 )
 
 var (
-	nameForm  = regexp.MustCompile(`^[a-z0-9]+(/[a-z0-9-]+)+$`)
+	nameForm  = regexp.MustCompile(`^[a-z0-9-]+(/[a-z0-9-]+)+$`)
 	groupForm = regexp.MustCompile(`^[a-z][a-z0-9-]*$`)
 	groupUse  = regexp.MustCompile(`@[a-z][a-z0-9-]*`)
 )
@@ -38,7 +38,7 @@ type marker struct {
 	below int // the line of the marked code
 }
 
-// An operator is an option of a marker that edits the marked code: drop, swap or return.
+// An operator is an option of a marker that edits the marked code: drop, swap, as or return.
 type operator struct{ name, from, to string }
 
 // parseMarker reads the text of a marker without its prefix.
@@ -111,7 +111,7 @@ func (m *marker) set(option string) error {
 		return nil
 	}
 	if value == "" {
-		return fmt.Errorf("[%s] has no value, or is not an option (tests=, run=, hangs, redundant=, drop=, swap=, return=)", option)
+		return fmt.Errorf("[%s] has no value, or is not an option (tests=, run=, hangs, redundant=, drop=, swap=, as=, return=)", option)
 	}
 	switch key {
 	case "tests":
@@ -120,6 +120,8 @@ func (m *marker) set(option string) error {
 		m.Run = value
 	case "redundant":
 		m.Redundant = value
+	case "as":
+		m.edits = append(m.edits, operator{name: key, to: strings.TrimSpace(value)})
 	case "drop":
 		m.edits = append(m.edits, operator{name: key, from: value})
 	case "swap":
@@ -129,7 +131,7 @@ func (m *marker) set(option string) error {
 		}
 		m.edits = append(m.edits, operator{key, strings.TrimSpace(from), strings.TrimSpace(to)})
 	default:
-		return fmt.Errorf("[%s] is not an option (tests=, run=, hangs, redundant=, drop=, swap=, return=)", option)
+		return fmt.Errorf("[%s] is not an option (tests=, run=, hangs, redundant=, drop=, swap=, as=, return=)", option)
 	}
 	return nil
 }

@@ -89,12 +89,17 @@ func TestOperators(t *testing.T) {
 		{"element with a key", "[drop=B: z]", "_ = pair{A: x, B: z}", "_ = z; _ = pair{A: x}"},
 		{"swap", "[swap=z=>0]", "x = z", "_ = z; x = 0"},
 		{"swap binds", "[swap=z=>z+1]", "x = 2 * z", "x = 2 * (z+1)"},
+		{"swap for two", "[swap=B: z=>A: x, B: 2]", "_ = pair{B: z}", "_ = z; _ = pair{A: x, B: 2}"},
 		{"swap of the header first", "[swap=x=>0]", "if x < 0 {\n\t\tx++\n\t}", "if 0 < 0 {\n\t\tx++\n\t}"},
 		{"swap in a call over lines", "[swap=g(x,z)=>g(z)]", "g(\n\t\tx,\n\t\tz,\n\t)", "g(z)"},
+		{"neighbours", "[drop=z] [drop=5]", "g(x, z, 5)", "_ = z; g(x, )"},
+		{"other statement", "[as=x = 4]", "x = z", "_ = z; x = 4"},
 		{"return", "[return=2]", "f(z)", "return 2; f(z)"},
 		{"import", "[swap=strings.Count(\"a\", \"a\")=>0]", "x = strings.Count(\"a\", \"a\")", "x = 0"},
 		{"case", "", "", ""},
 		{"case with a tag", "", "", ""},
+		{"default", "", "", ""},
+		{"body of a case", "[as=x = 4]", "", ""},
 		{"element alone", "", "", ""},
 		{"function", "", "", ""},
 	} {
@@ -120,6 +125,11 @@ func TestOperators(t *testing.T) {
 		case "case with a tag":
 			source = "package a\nfunc h(x int) int {\n\tswitch x {\n\t" + marker + "\n\tcase 5:\n\t\treturn 2\n\t}\n\treturn x\n}\n"
 			want = strings.Replace(source, "case 5:\n\t\treturn 2", "", 1)
+		case "default", "body of a case":
+			source = "package a\nfunc h(x int) int {\n\tswitch x {\n\tcase 5:\n\t\treturn 2\n\t" + marker + "\n\tdefault:\n\t\tx++\n\t}\n\treturn x\n}\n"
+			if want = strings.Replace(source, "default:\n\t\tx++", "", 1); c.marker != "" {
+				want = strings.Replace(source, "default:\n\t\tx++", "default: x = 4", 1)
+			}
 		case "element alone":
 			source = "package a\nvar l = []int{\n\t1,\n\t" + marker + "\n\t2,\n\t3,\n}\n"
 			want = strings.Replace(source, "2,\n\t3", "3", 1)
@@ -159,7 +169,8 @@ func TestMarkersThatAreWrong(t *testing.T) {
 		{"no code below", function("\t" + marker + " it breaks\n\n\tx++"), "a.go:4: a/b: line 5 holds no code"},
 		{"behind the code", function("\tx++ " + marker + " it breaks\n\tx++"), "a.go:4:6: a/b: the marker does not begin its line"},
 		{"at the end of a block", function("\tif x > 0 {\n\t\tx++\n\t\t" + marker + " it breaks\n\t}"), "holds no code"},
-		{"before a default", function("\tswitch {\n\t" + marker + " it breaks\n\tdefault:\n\t\tx++\n\t}"), "default"},
+		{"several elements", function("\tx = max(\n\t\t" + marker + " it breaks\n\t\tx, 1)"), "several elements"},
+		{"a declaration as a statement", "package a\n\n" + marker + " [as=f()] it breaks\nvar x = 1\n", "as= wants"},
 		{"before a declaration", "package a\n\n" + marker + " it breaks\nvar x = 1\n", "only a statement"},
 		{"no such expression", function("\t" + marker + " [drop=y] it breaks\n\tx++"), "does not contain y"},
 		{"several such expressions", function("\t" + marker + " [drop=x] it breaks\n\tx = x + x"), "contains x 3 times"},

@@ -22,31 +22,6 @@ var linearServiceTable = []mutation{
 		Old:      "if len(list) >= most {", New: "if false {",
 	},
 	{
-		Name: "places", File: "multiply.go", Run: "TestPlacesAndMemory",
-		Protects: "what clients' calls hold is bounded",
-		Old:      "if err = call.Compute(); err == nil {", New: "if err == nil {",
-	},
-	{
-		Name: "factor-size", File: "multiply.go", Run: "TestMultiplyRefuses",
-		Protects: "a product is bounded before it is planned",
-		Old:      "if max(rows*inner, inner*cols, rows*cols) > maxEntries {", New: "if false {",
-	},
-	{
-		Name: "first", File: "multiply.go", Run: "TestMultiplyRefuses",
-		Protects: "an answer that is wanted is one of the product",
-		Old:      "if p.first >= p.plan.Answers() {", New: "if false {",
-	},
-	{
-		Name: "more", File: "intake.go", Run: "TestMultiplyRefuses|FuzzIntake",
-		Protects: "nothing is taken in beyond what set and shape fix",
-		Old:      "if x.come += uint64(len(chunk)); x.come > x.all {", New: "if x.come += uint64(len(chunk)); x.come > x.all+1<<20 {",
-	},
-	{
-		Name: "less", File: "intake.go", Run: "TestMultiplyRefuses|FuzzIntake",
-		Protects: "an upload that ends early is refused",
-		Old:      "if x.more {", New: "if false {",
-	},
-	{
 		Name: "twice", File: "runs.go", Run: "TestEndsMustFit",
 		Protects: "an end of a run is there once",
 		Old:      "case x.ends[who]:", New: "case false:",

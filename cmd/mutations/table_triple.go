@@ -31,10 +31,10 @@ var tripleTable = []mutation{
 		New:      "{Value: result.B, MAC: result.MACB}}",
 	},
 	{
-		Name: "mask", File: "triple.go", Run: tripleCheats + "|TestScalar",
+		Name: "mask", File: "collect.go", Run: tripleCheats + "|TestScalar|TestCollect",
 		Protects: "what the MAC check opens is masked",
-		Old:      "Mask: r.mask, Alpha",
-		New:      "Mask: maccheck.Pair{Value: r.Scheme.Field.NewVec(1), MAC: r.Scheme.Field.NewVec(1)}, Alpha",
+		Old:      "maccheck.Material{Mask: pair(first)}",
+		New:      "maccheck.Material{Mask: maccheck.Pair{Value: r.Scheme.Field.NewVec(1), MAC: r.Scheme.Field.NewVec(1)}}",
 	},
 	{
 		Name: "padding", File: "collect.go", Run: "Padding",
@@ -45,31 +45,6 @@ var tripleTable = []mutation{
 		Name: "padding-all", File: "collect.go", Run: "Padding", Protects: "the padding of every matrix is zero",
 		Old: "out := r.Scheme.Field.NewVec(r.Plan.Count * l.Rows * extra)\n\tat := 0\n\tfor t := range r.Plan.Count {",
 		New: "out := r.Scheme.Field.NewVec(r.Plan.Count * l.Rows * extra)\n\tat := 0\n\tfor t := range r.Plan.Count - 1 {",
-	},
-	{
-		Name: "windows", File: "convolution.go", Run: "TestWindows|TestEveryWindow",
-		Protects: "the windows that are multiplied are those of an image, with zeros around it",
-		Old:      "r.zeros = append(r.zeros, windows)", New: "_ = windows",
-	},
-	{
-		Name: "windows-all", File: "convolution.go", Run: "TestWindows|TestEveryWindow",
-		Protects: "every entry of a window is that of the image, not the first alone",
-		Old:      "f.Sub(window, window, entry)", New: "clear(window)",
-	},
-	{
-		Name: "windows-beyond", File: "convolution.go", Run: "TestWindows|TestEveryWindow",
-		Protects: "there are zeros around an image",
-		Old:      "if at < 0 {\n\t\t\t\t\tcontinue", New: "if at < 0 {\n\t\t\t\t\tclear(windows.At((t*p.Inner+row)*p.Cols + col))\n\t\t\t\t\tcontinue",
-	},
-	{
-		Name: "windows-read", File: "convolution.go", Run: "TestConvolution",
-		Protects: "every entry of an image is in a ciphertext",
-		Old:      "if last < side.size {", New: "if false {",
-	},
-	{
-		Name: "windows-gaps", File: "convolution.go", Run: "TestConvolution",
-		Protects: "no entry of an image is between windows, in no ciphertext",
-		Old:      "if windows > 1 && side.stride > side.kernel {", New: "if false {",
 	},
 	{
 		Name: "opened-products", File: "open.go", Run: "Opened|TestEveryValueOfEveryKind|TestCheats",
@@ -94,48 +69,10 @@ var tripleTable = []mutation{
 		Old:      "if !f.IsZero(opened.At(i)) {", New: "if true {",
 	},
 	{
-		Name: "sacrifice-relations", File: "sacrifice.go", Run: tripleCheats,
-		Protects: "products are those of their factors whatever the evaluation keys are",
-		Old:      "r.sacrificed = []maccheck.Pair{relations}", New: "_ = relations",
-	},
-	{
-		Name: "sacrifice-masked", File: "sacrifice.go", Run: tripleCheats,
-		Protects: "masked factors are what they are opened as",
-		Old:      "r.zeros = append(r.zeros, r.masked)", New: "_ = r.masked",
-	},
-	{
 		Name: "sacrifice-on", File: "plan.go", Run: tripleBasic + "|TestMalformed",
 		Protects: "products are sacrificed unless somebody says that they need not be",
-		Old:      "p := &Plan{Kind: kind, Sacrifice: kind.Multiplies()}",
-		New:      "p := &Plan{Kind: kind, Sacrifice: false}",
-	},
-	{
-		Name: "sacrifice-weights/coin", File: "sacrifice.go", Run: "TestErrorsForAForeseen|TestOrderOf",
-		Protects: "the weight of a sacrifice comes after all shares are fixed",
-		Old:      `r.Session.ID[:], coin[:])`, New: `r.Session.ID[:], coin[:0])`,
-	},
-	{
-		Name: "sacrifice-weights/session", File: "sacrifice.go", Run: "TestErrorsForAForeseen|TestOrderOf|TestASingle",
-		Protects: "the weight of a sacrifice is of its session",
-		Old:      `r.Session.ID[:], coin[:])`, New: `coin[:])`,
-	},
-	{
-		Name: "agree-mac-key", File: "agree.go", Run: "TestAgree",
-		Protects: "a MAC key is used if all parties hold the same",
-		Old:      "same = same && round.Digest(b) == r.held", New: "_ = round.Digest(b)",
-	},
-	{
-		Name: "agree-no-mac-key", File: "agree.go", Run: "TestAgree", Protects: "no MAC key is not a key that all hold",
-		Old: "same := r.held != round.Digest{}", New: "same := true",
-	},
-	{
-		Name: "agree-length", File: "agree.go", Run: "TestAgree|TestCheatsInAMAC|TestFaults",
-		Protects: "the name of a MAC key has one length",
-		Old:      "if len(b) != len(r.held) {", New: "if len(b) > len(r.held) {",
-	},
-	{
-		Name: "seed-length", File: "input.go", Run: "Input", Protects: "a seed has its length",
-		Old: "if len(got) != sample.SeedSize {", New: "if len(got) > sample.SeedSize {",
+		Old:      "p := &Plan{Kind: kind, Sacrifice: kind.Multiplies(), ",
+		New:      "p := &Plan{Kind: kind, Sacrifice: false, ",
 	},
 	{
 		Name: "one-prover", File: "triple.go", Run: "Input",
@@ -158,17 +95,6 @@ var tripleTable = []mutation{
 		Protects: "input masks are of a party of the session, and nothing else is of one party",
 		Old:      "if c.Plan.Owner < 0 || int(c.Plan.Owner) >= c.Session.Parties || c.Plan.Owner > 0 && c.Plan.Kind != Input {",
 		New:      "if false {",
-	},
-	{
-		Name: "stored-ciphertext", File: "mackey.go", Run: "TestCiphertexts|FuzzDecode",
-		Protects: "a stored MAC key is canonical",
-		Old:      "if err := codec.DecodePoly(c, s.Q.Primes(), frames[i]); err != nil {",
-		New:      "if err := codec.DecodePoly(c, s.Q.Primes(), frames[i]); false {",
-	},
-	{
-		Name: "mac-key-diagonal", File: "mackey.go", Run: "TestMACKeys|TestCheatsInAMAC",
-		Protects: "a MAC key is one constant in every slot",
-		Old:      "MACKey: true, Source", New: "MACKey: false, Source",
 	},
 	// What the digest of a batch is of, which the parties sign.
 	{
@@ -216,64 +142,5 @@ var tripleTable = []mutation{
 		Name: "digest/sacrifice", File: "judge.go", Run: tripleDigest + "|TestTrusting",
 		Protects: "a digest says whether products were sacrificed",
 		Old:      `fields = append(fields, []byte("sacrificed"))`, New: "",
-	},
-}
-
-var ddecTable = []mutation{
-	{
-		Name: "number-of-shares", File: "ddec.go", Run: "TestMalformed|TestSharesOf",
-		Protects: "every ciphertext gets a share of everybody",
-		Old:      "if last != (index == len(mine)-1) {", New: "if len(mine) < 0 {",
-	},
-	{
-		Name: "share-decodes", File: "ddec.go", Run: "TestMalformed|FuzzShare",
-		Protects: "decryption shares are canonical",
-		Old:      "if err := codec.DecodePoly(r.buffer.C, r.basis().Primes(), frame); err != nil {",
-		New:      "if err := codec.DecodePoly(r.buffer.C, r.basis().Primes(), frame); false {",
-	},
-	{
-		Name: "serves", File: "ddec.go", Run: "TestStartRefuses",
-		Protects: "the flooding is that of the scheme and of the number of parties",
-		Old:      "if err := c.Scheme.Serves(c.Instance, c.Session.Parties); err != nil {",
-		New:      "if err := c.Scheme.Serves(c.Instance, c.Session.Parties); false {",
-	},
-	{
-		Name: "flooding", File: "ddec.go", Run: "TestMasks|TestAnswers|TestSharesOf",
-		Protects: "a share hides the key behind its flooding",
-		Old:      "sample.Flood(e, i.FloodBound, flood)", New: "_ = flood",
-	},
-	{
-		Name: "client/messages", File: "client.go", Run: "TestClient|FuzzCombine",
-		Protects: "a client has the messages of all parties",
-		Old:      "if len(messages) != i.Use.Parties {", New: "if len(messages) > i.Use.Parties {",
-	},
-	{
-		Name: "client/decodes", File: "client.go", Run: "TestClient|FuzzCombine",
-		Protects: "messages to a client are canonical",
-		Old:      "if err := codec.DecodePoly(t.C, b.Primes(), m); err != nil {",
-		New:      "if err := codec.DecodePoly(t.C, b.Primes(), m); false {",
-	},
-	{
-		Name: "client/key", File: "client.go", Run: "TestClient|TestAnswers",
-		Protects: "ciphertexts that get the same answer have one place in the ledger",
-		Old:      `codec.AppendPoly(nil, switched.C1.C, s.Prefix(i.DDecPrimes).Primes()))`,
-		New:      `codec.AppendPoly(codec.AppendPoly(nil, ct.C1.C, s.Q.Primes()), switched.C1.C, s.Prefix(i.DDecPrimes).Primes()))`,
-	},
-}
-
-var gbfvTable = []mutation{
-	{
-		Name: "serves/set", File: "scheme.go", Run: "TestServes", Protects: "an instance is of the set of the scheme",
-		Old: "case i.Set.Hash() != s.Set.Hash():", New: "case false:",
-	},
-	{
-		Name: "serves/field", File: "scheme.go", Run: "TestServes",
-		Protects: "an instance is of the field of the scheme",
-		Old:      "case i.Field.M != s.Spec.M || i.Field.B.Cmp(s.Spec.B) != 0:", New: "case false:",
-	},
-	{
-		Name: "serves/parties", File: "scheme.go", Run: "TestServes",
-		Protects: "an instance is for the number of parties",
-		Old:      "case i.Use.Parties != parties:", New: "case false:",
 	},
 }

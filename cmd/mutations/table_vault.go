@@ -29,8 +29,8 @@ var vaultTable = []mutation{
 	{
 		Name: "reserve/mac-key", File: "reservation.go", Run: "TestBurn|TestReserv|TestOverlap",
 		Protects:  "nothing is reserved under a burnt MAC key",
-		Old:       "err = k.active()",
-		New:       "_ = k.active",
+		Old:       "err = k.live()",
+		New:       "_ = k.live",
 		Redundant: "what burns a MAC key revokes every batch under it in the same transaction, and of those nothing is reserved",
 	},
 	{
@@ -72,8 +72,8 @@ var vaultTable = []mutation{
 	{
 		Name: "reserve/again/lease", File: "reservation.go", Run: "TestReserveAgain",
 		Protects: "the same id with another lease is another reservation",
-		Old:      "old.Lease.Equal(r.Lease) &&",
-		New:      "true &&",
+		Old:      "old.Owner == r.Owner && old.Lease.Equal(r.Lease) &&",
+		New:      "old.Owner == r.Owner &&",
 	},
 	{
 		Name: "reserve/again/ranges", File: "reservation.go", Run: "TestReserveAgain",
@@ -320,15 +320,9 @@ var vaultTable = []mutation{
 	{
 		Name: "deliver/mac-key", File: "deliver.go", Run: "TestBurn|TestDeliver|TestRetire|TestModel",
 		Protects:  "nothing is delivered under a burnt MAC key",
-		Old:       "err = k.active()",
-		New:       "_ = k.active",
+		Old:       "err = k.live()",
+		New:       "_ = k.live",
 		Redundant: "what burns a MAC key revokes every batch under it in the same transaction, and of those nothing is read",
-	},
-	{
-		Name: "deliver/exposed", File: "deliver.go", Run: "TestMACKeys|TestBurn|TestDeliver|TestReservation",
-		Protects: "nothing is delivered while a check of the MAC key has no verdict",
-		Old:      "if err == nil && r.State == Reserved && len(k.Exposed) > 0 {",
-		New:      "if false {",
 	},
 	{
 		Name: "deliver/readable", File: "deliver.go", Run: "TestReplay|TestNamedClients|TestLeaseEnds|TestDeliver|TestReservationStates|TestModel",
@@ -392,78 +386,6 @@ var vaultTable = []mutation{
 		New:      "b.Taken, b.changed = b.Taken.AndNot(s), true",
 	},
 	// Decryptions.
-	{
-		Name: "ledger/epoch", File: "ledger.go", Run: "TestLedger|TestDecryptions|TestAnswers|TestRetire",
-		Protects: "an answer is of its epoch",
-		Old:      `return fmt.Sprintf("%s%020d/%x/%v", ledgerPrefix, k.Epoch, k.Digest, k.Quorum)`,
-		New:      `return fmt.Sprintf("%s%020d/%x/%v", ledgerPrefix, k.Epoch-k.Epoch, k.Digest, k.Quorum)`,
-	},
-	{
-		Name: "ledger/digest", File: "ledger.go", Run: "TestLedger|TestDecryptions|TestAnswers|TestRetire",
-		Protects: "an answer is of its ciphertext",
-		Old:      `return fmt.Sprintf("%s%020d/%x/%v", ledgerPrefix, k.Epoch, k.Digest, k.Quorum)`,
-		New:      `return fmt.Sprintf("%s%020d/%x/%v", ledgerPrefix, k.Epoch, k.Digest[:0], k.Quorum)`,
-	},
-	{
-		Name: "ledger/quorum", File: "ledger.go", Run: "TestLedger|TestDecryptions|TestAnswers|TestRetire",
-		Protects: "an answer is with its parties",
-		Old:      `return fmt.Sprintf("%s%020d/%x/%v", ledgerPrefix, k.Epoch, k.Digest, k.Quorum)`,
-		New:      `return fmt.Sprintf("%s%020d/%x/%v", ledgerPrefix, k.Epoch, k.Digest, k.Quorum[:0])`,
-	},
-	{
-		Name: "ledger/order", File: "ledger.go", Run: "TestLedger|TestDecryptions|TestAnswers|TestRetire",
-		Protects: "a quorum has one order, and so one answer",
-		Old:      `if !slices.IsSorted(k.Quorum) || client == "" {`,
-		New:      `if slices.IsSorted(k.Quorum) && client == "" {`,
-	},
-	{
-		Name: "ledger/client", File: "ledger.go", Run: "TestLedger|TestDecryptions|TestAnswers|TestRetire",
-		Protects: "an answer goes to the client that had it first",
-		Old:      "case err == nil && e.Client != a.client:",
-		New:      "case err == nil && false:",
-	},
-	{
-		Name: "ledger/once", File: "ledger.go", Run: "TestLedger|TestDecryptions|TestAnswers|TestRetire",
-		Protects: "a ciphertext has one answer, ever",
-		Old:      "case !errors.Is(err, ErrNotFound):\n\t\treturn e, err",
-		New:      "case false:\n\t\treturn e, err",
-	},
-	{
-		Name: "ledger/quarantine", File: "ledger.go", Run: "TestQuarantine",
-		Protects: "a store that may have been put back decrypts nothing",
-		Old:      "if err := v.trusted(tx); err != nil {\n\t\treturn nil, err\n\t}",
-		New:      "",
-	},
-	{
-		Name: "ledger/retired", File: "ledger.go", Run: "TestLedger|TestDecryptions|TestAnswers|TestRetire",
-		Protects: "nothing is decrypted under a retired epoch",
-		Old:      "case epoch.State == EpochRetired:",
-		New:      "case false:",
-	},
-	{
-		Name: "ledger/purpose", File: "ledger.go", Run: "TestLedger|TestDecryptions|TestAnswers|TestRetire",
-		Protects: "ciphertexts are decrypted under keys that were made for that",
-		Old:      "|| epoch.Purpose != purpose:",
-		New:      ":",
-	},
-	{
-		Name: "ledger/limit", File: "ledger.go", Run: "TestDecryptions|TestLedger",
-		Protects: "a key decrypts as many ciphertexts as its flooding is made for",
-		Old:      "if err := epoch.spend(1); err != nil {",
-		New:      "if err := epoch.spend(1); false {",
-	},
-	{
-		Name: "ledger/counted", File: "ledger.go", Run: "TestDecryptions|TestLedger",
-		Protects: "answers are counted",
-		Old:      "if err := put(v, tx, epochKey(a.epoch), epoch); err != nil {",
-		New:      "if err := error(nil); err != nil {",
-	},
-	{
-		Name: "spend/limit", File: "epoch.go", Run: "TestDecryptions",
-		Protects: "a key decrypts as many ciphertexts as its flooding is made for",
-		Old:      "if e.Decrypted > e.Limit || n > e.Limit-e.Decrypted {",
-		New:      "if false {",
-	},
 	// MAC keys.
 	{
 		Name: "mac-key/burnt", File: "mackey.go", Run: "TestBurn|TestRetire|TestMACKeys",
@@ -480,32 +402,26 @@ var vaultTable = []mutation{
 	{
 		Name: "mac-key/open", File: "mackey.go", Run: "TestBurn|TestRetire|TestMACKeys",
 		Protects: "a burnt MAC key is not read",
-		Old:      "if err == nil {\n\t\terr = k.active()\n\t}",
+		Old:      "if err == nil {\n\t\terr = k.live()\n\t}",
 		New:      "",
 	},
 	{
-		Name: "mac-key/expose", File: "mackey.go", Run: "TestMACKeys|TestBurn",
+		Name: "mac-key/check", File: "macchecks.go", Run: "TestFailedChecks|TestChecksUnderWay|TestTuplesAreGiven",
 		Protects: "a check is recorded as under way",
-		Old:      "k.Exposed = append(k.Exposed, session)",
+		Old:      "k.Checks = append(k.Checks, session)",
 		New:      "_ = session",
 	},
 	{
-		Name: "mac-key/expose-burnt", File: "mackey.go", Run: "TestMACKeys|TestBurn",
-		Protects: "no check begins under a burnt MAC key",
-		Old:      "if err == nil && k.State != MACActive {",
-		New:      "if false {",
+		Name: "mac-key/check-burnt", File: "macchecks.go", Run: "TestFailedChecks|TestChecksUnderWay",
+		Protects: "no check begins under a MAC key that makes no more batches",
+		Old:      "if k.State != MACActive {\n\t\t\treturn fmt.Errorf",
+		New:      "if false {\n\t\t\treturn fmt.Errorf",
 	},
 	{
-		Name: "mac-key/crash", File: "mackey.go", Run: "TestMACKeys",
-		Protects: "a check that a crash ended burns its MAC key",
-		Old:      "exposed[k.ID] = len(k.Exposed) > 0",
-		New:      "exposed[k.ID] = false",
-	},
-	{
-		Name: "mac-key/crash-batches", File: "mackey.go", Run: "TestMACKeys",
-		Protects: "a check that a crash ended revokes what is under its MAC key",
-		Old:      "return exposed[b.MACKey] }",
-		New:      "return false }",
+		Name: "mac-key/crash", File: "macchecks.go", Run: "TestChecksUnderWay",
+		Protects: "a check that a crash ended counts",
+		Old:      "slices.Clone(k.Checks), CheckUnfinished)",
+		New:      "slices.Clone(k.Checks), CheckPassed)",
 	},
 	{
 		Name: "mac-key/burn", File: "mackey.go", Run: "TestBurn",
@@ -520,72 +436,6 @@ var vaultTable = []mutation{
 		New:      "return false }, reason)",
 	},
 	// Batches and epochs.
-	{
-		Name: "batch/exists", File: "batch.go", Run: "TestBatch|TestTwoWriters|TestEpochs|TestRetire|TestModel",
-		Protects: "an id names one batch, ever",
-		Old:      "if _, err := v.Batch(w.batch.ID); err == nil {",
-		New:      "if _, err := v.Batch(w.batch.ID); err == nil && false {",
-	},
-	{
-		Name: "batch/begun", File: "batch.go", Run: "TestBatch|TestTwoWriters|TestEpochs|TestRetire|TestModel",
-		Protects: "a batch that there is is not written again",
-		Old:      "if _, err := v.Batch(b.ID); err == nil {",
-		New:      "if _, err := v.Batch(b.ID); err == nil && false {",
-	},
-	{
-		Name: "batch/fresh-mac-key", File: "batch.go", Run: "TestBatch|TestTwoWriters|TestEpochs|TestRetire|TestModel",
-		Protects: "a batch lies under a MAC key that is for it",
-		Old:      "if !fresh.fits(&w.batch) {",
-		New:      "if false {",
-	},
-	{
-		Name: "batch/mac-key/id", File: "batch.go", Run: "TestBatch|TestTwoWriters|TestEpochs|TestRetire|TestModel",
-		Protects: "a batch lies under a MAC key of its own",
-		Old:      "k.ID == b.MACKey && k.Epoch",
-		New:      "k.Epoch",
-	},
-	{
-		Name: "batch/mac-key/epoch", File: "batch.go", Run: "TestBatch|TestTwoWriters|TestEpochs|TestRetire|TestModel",
-		Protects: "a batch lies under a MAC key of its epoch",
-		Old:      "k.Epoch == b.Epoch && ",
-		New:      "",
-	},
-	{
-		Name: "batch/mac-key/field", File: "batch.go", Run: "TestBatch|TestTwoWriters|TestEpochs|TestRetire|TestModel",
-		Protects: "a batch lies under a MAC key of its field",
-		Old:      "k.Field == b.Field && ",
-		New:      "",
-	},
-	{
-		Name: "batch/mac-key/tenant", File: "batch.go", Run: "TestBatch|TestTwoWriters|TestEpochs|TestRetire|TestModel",
-		Protects: "a batch lies under a MAC key of its tenant",
-		Old:      " && k.Tenant == b.Tenant",
-		New:      "",
-	},
-	{
-		Name: "batch/usable", File: "batch.go", Run: "TestBatch|TestTwoWriters|TestEpochs|TestRetire|TestModel|TestBurn",
-		Protects: "no batch comes to lie under a MAC key that is burnt",
-		Old:      "case k.State != MACActive:",
-		New:      "case false:",
-	},
-	{
-		Name: "batch/fits", File: "batch.go", Run: "TestBatch|TestTwoWriters|TestEpochs|TestRetire|TestModel",
-		Protects: "no batch comes to lie under a MAC key of others",
-		Old:      "case !k.fits(b):",
-		New:      "case false:",
-	},
-	{
-		Name: "batch/quarantine", File: "batch.go", Run: "TestQuarantine",
-		Protects: "a store that may have been put back stores nothing",
-		Old:      "err = v.update(func(tx store.Tx) error {\n\t\tif err := v.trusted(tx); err != nil {\n\t\t\treturn err\n\t\t}",
-		New:      "err = v.update(func(tx store.Tx) error {",
-	},
-	{
-		Name: "batch/activate-revoked", File: "batch.go", Run: "TestBatch|TestTwoWriters|TestEpochs|TestRetire|TestModel",
-		Protects: "a revoked batch does not become available",
-		Old:      "case b.State == BatchRevoked:\n\t\t\treturn fmt.Errorf(\"%w: batch %s\", ErrErased, id)\n\t\tcase b.State != BatchLocked:",
-		New:      "case b.State != BatchLocked && b.State != BatchRevoked:",
-	},
 	// Stores that were put back.
 	{
 		Name: "store/generation", File: "identity.go", Run: "TestAcknowledge|TestSucceeds|TestVersions|TestGeneration|TestQuarantine|TestLineage",
@@ -655,36 +505,12 @@ var vaultTable = []mutation{
 		New:      "if err := error(nil); err != nil {",
 	},
 	{
-		Name: "roster/further", File: "roster.go", Run: "TestStoresAreKnown",
-		Protects: "of what is remembered of a store under several keys the furthest counts",
-		Old:      "if now.same(x.Peer.Version) && now.Generation >= x.Peer.Generation {",
-		New:      "if now.same(x.Peer.Version) {",
-	},
-	{
-		Name: "roster/stands", File: "roster.go", Run: "TestStoresAreKnown",
-		Protects: "a peer hears from which start on it has known the store",
-		Old:      "now != nil && (now.Since || now.First >= a.First)",
-		New:      "now != nil",
-	},
-	{
 		Name: "roster/anothers", File: "identity.go", Run: "TestNobodySpeaks",
 		Protects: "nobody speaks for the store of another party",
 		Old:      "if known(p) && bytes.Equal(p.ID, stored) {",
 		New:      "if false {",
 	},
 	// What is stored.
-	{
-		Name: "stored/magic", File: "object.go", Run: "TestObject|TestRecords|TestSegment|TestDamaged|TestErased|TestCheck",
-		Protects: "an object is of this version",
-		Old:      "if string(head[:wrappedStart]) != objectMagic {",
-		New:      "if false {",
-	},
-	{
-		Name: "stored/authentic", File: "object.go", Run: "TestObject|TestRecords|TestSegment|TestDamaged|TestErased|TestCheck",
-		Protects: "an object that does not authenticate is not read",
-		Old:      "r.in[:n], nil); err != nil {\n\t\treturn ErrCorrupt",
-		New:      "r.in[:n], nil); err != nil {\n\t\treturn io.EOF",
-	},
 	{
 		Name: "stored/header", File: "vault.go", Run: "TestWrongKey|TestRotateKey",
 		Protects: "a vault opens with its key alone",

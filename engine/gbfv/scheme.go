@@ -168,10 +168,14 @@ func roundQuotient(x, y *big.Int) *big.Int {
 // of parties.
 func (s *Scheme) Serves(i *params.Instance, parties int) error {
 	switch {
+	//lodge:check gbfv/serves/set [run=TestServes] an instance of another parameter set is used
 	case i.Set.Hash() != s.Set.Hash():
 		return fmt.Errorf("gbfv: the scheme has parameter set %s, the instance %s", s.Set.Name, i.Set.Name)
+	//lodge:check gbfv/serves/field [run=TestServes] an instance of another field is used
 	case i.Field.M != s.Spec.M || i.Field.B.Cmp(s.Spec.B) != 0:
 		return fmt.Errorf("gbfv: the scheme has field %s, the instance %s", s.Spec.Name, i.Field.Name)
+	//lodge:check gbfv/serves/parties [run=TestServes] an instance for another number of parties is
+	//  used
 	case i.Use.Parties != parties:
 		return fmt.Errorf("gbfv: %d parties, but the instance is for %d parties", parties, i.Use.Parties)
 	}

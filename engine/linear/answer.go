@@ -28,6 +28,8 @@ func (p *PublicKey) finish(b, a ring.NTT, mask []uint64, bound *big.Int, source 
 	c0, c1 = p.addZero(b, a, source)
 	if s.HasProof() { // the bound of a proof is for the doubled ciphertext
 		s.basis.Double(c0, c0)
+		//lodge:check linear/proof-double the noise of an answer is not the one that was proved to
+		//  be short
 		s.basis.Double(c1, c1)
 	}
 
@@ -36,9 +38,13 @@ func (p *PublicKey) finish(b, a ring.NTT, mask []uint64, bound *big.Int, source 
 	w := bound.BitLen()/64 + 1
 	flood, add := intpoly.Poly{W: w, C: take[uint64](&words, w*s.N())}, s.basis.Borrow()
 	sample.Flood(flood, bound, stream)
+	//lodge:check linear/flood [swap=s.basis.FromInt(add, flood)=>add.Zero()] the noise of an answer
+	//  reveals the matrix
 	s.basis.FromInt(add, flood)
 	giveBack(&words, flood.C)
 	s.basis.Add(c0, c0, add)
+	//lodge:check linear/mask [swap=s.message(add, mask)=>add.Zero()] unused coefficients of an
+	//  answer reveal the matrix
 	s.message(add, mask)
 	s.basis.Add(c0, c0, add)
 	wipe(add)
@@ -50,6 +56,8 @@ func (s *Scheme) mask(source *sample.Source) []uint64 {
 	stream := source.Stream("linear answer mask")
 	defer stream.Wipe()
 	m := take[uint64](&words, s.N())
+	//lodge:check linear/mask-uniform [swap=s.T=>s.T / 2] unused coefficients of an answer are
+	//  masked with half of the range
 	sample.Uniform(m, s.T, stream)
 	return m
 }
@@ -59,8 +67,12 @@ func (s *Scheme) mask(source *sample.Source) []uint64 {
 func (p *PublicKey) addZero(b, a ring.NTT, source *sample.Source) (c0, c1 ring.Poly) {
 	s := p.scheme
 	u := s.basis.BorrowNTT()
+	//lodge:check linear/zero-secret the zero encryption in an answer has no secret, and the
+	//  quotient reveals the matrix
 	s.ternary(u, source.Stream("linear answer secret"))
 	s.basis.MulAddNTT(b, p.b[0], u)
+	//lodge:check linear/zero an answer is a multiple of the input, and the quotient reveals the
+	//  matrix
 	s.basis.MulAddNTT(a, p.a[0], u)
 	wipe(ring.Poly(u))
 	c0, c1 = ring.Poly(b), ring.Poly(a)
@@ -90,6 +102,7 @@ func (p *PublicKey) answer(c0, c1 ring.Poly, targets []int) *Answer {
 
 // checkNumber returns an error unless g is the number of an answer.
 func checkNumber(g, answers int) error {
+	//lodge:check linear/answer-number [drop=g >= answers] an answer outside the plan is accepted
 	if g < 0 || g >= answers {
 		return fmt.Errorf("%w: there is no answer %d among %d answers", ErrShape, g, answers)
 	}
@@ -98,6 +111,7 @@ func checkNumber(g, answers int) error {
 
 // check returns an error unless the key is of the plan's set.
 func (k *SecretKey) check(s *Scheme) error {
+	//lodge:check linear/key-set a key of another parameter set is accepted
 	if k.scheme.hash != s.hash {
 		return fmt.Errorf("%w: the key is of set %s, but the plan is for set %s", ErrForeign, k.scheme.Name, s.Name)
 	}
@@ -154,16 +168,21 @@ func (s *Scheme) encodeAnswer(a *Answer) []byte {
 func (k *SecretKey) decodeAnswer(b []byte, targets int) (*Answer, error) {
 	s := k.scheme
 	switch {
+	//lodge:check linear/answer-length [swap=len(b) != s.answerSize(targets)=>len(b) < 32] an answer
+	//  is decoded without a limit on its size
 	case len(b) != s.answerSize(targets):
 		return nil, fmt.Errorf("%w: it has %d bytes, want %d", ErrAnswer, len(b), s.answerSize(targets))
+	//lodge:check linear/answer-key an answer under another key is accepted
 	case !bytes.Equal(b[:32], k.digest[:]):
 		return nil, fmt.Errorf("%w: the answer is under another key", ErrForeign)
 	}
 	a := &Answer{key: k.digest, c0: make([]uint64, targets), c1: s.first.Borrow()}
 	at := 32 + codec.PolySize(targets, s.Q[:1])
+	//lodge:check linear/answer-residues the first half of an answer has several encodings
 	if err := codec.DecodePoly([][]uint64{a.c0}, s.Q[:1], b[32:at]); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrAnswer, err)
 	}
+	//lodge:check linear/answer-uniform the second half of an answer has several encodings
 	if err := codec.DecodePoly(a.c1.C, s.Q[:1], b[at:]); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrAnswer, err)
 	}

@@ -33,10 +33,12 @@ type BatchPlan struct {
 // of rows and columns, for the given number of outputs. The error wraps ErrShape, or ErrNoise.
 func (s *Scheme) PlanBatch(rows, cols, count, outputs int) (*BatchPlan, error) {
 	for _, x := range []int{rows, cols, count, outputs} {
+		//lodge:check linear/batch [swap=1=>0] an empty batch is planned
 		if x < 1 || x > MaxEntries {
 			return nil, fmt.Errorf("%w: %d matrices of %d x %d for %d outputs", ErrShape, count, rows, cols, outputs)
 		}
 	}
+	//lodge:check linear/batch-columns the columns of a batch overflow
 	if cols > MaxEntries/count {
 		return nil, fmt.Errorf("%w: %d matrices of %d columns", ErrShape, count, cols)
 	}

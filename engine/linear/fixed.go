@@ -22,6 +22,7 @@ const maxFraction = 62
 // Fixed returns an encoding of numbers of at most bits bits, including the sign and the fraction.
 // The error wraps ErrRange.
 func (s *Set) Fixed(bits, fraction uint) (Fixed, error) {
+	//lodge:check linear/fixed [drop=uint64(1)<<(bits-1) > s.T/2] numbers do not fit T
 	if bits < 1 || bits > 63 || fraction > maxFraction || uint64(1)<<(bits-1) > s.T/2 {
 		return Fixed{}, fmt.Errorf("%w: numbers of %d bits, %d after the point, modulo %d", ErrRange, bits, fraction, s.T)
 	}
@@ -32,9 +33,12 @@ func (s *Set) Fixed(bits, fraction uint) (Fixed, error) {
 // wraps ErrRange if a sum may leave the range (-T/2, T/2) and so decode to a different number.
 func (x Fixed) Product(y Fixed, terms int) (Fixed, error) {
 	shape := ProductShape{Inner: terms, MaxLeft: x.Most, MaxRight: y.Most}
+	//lodge:check linear/fixed-product [drop=x.T != y.T] [drop=x.Fraction+y.Fraction > maxFraction]
+	//  products of different formats are mixed
 	if x.T != y.T || terms < 1 || x.Fraction+y.Fraction > maxFraction {
 		return Fixed{}, fmt.Errorf("%w: %d products of %+v and %+v", ErrRange, terms, x, y)
 	}
+	//lodge:check linear/fixed-sum sums of products wrap around T
 	if _, _, err := shape.fits(x.T); err != nil {
 		return Fixed{}, err
 	}
@@ -93,6 +97,8 @@ func (x Fixed) DecodeAll(dst []float64, v []uint64) (err error) {
 
 // Integer returns the residue of an integer that is already scaled. The error is a *RangeError.
 func (x Fixed) Integer(v int64) (uint64, error) {
+	//lodge:check linear/fixed-integer [swap=magnitude(v) > x.Most=>v > int64(x.Most)] an integer
+	//  below the range passes
 	if magnitude(v) > x.Most {
 		return 0, &RangeError{Low: -float64(x.Most), High: float64(x.Most), What: "integer"}
 	}
@@ -106,6 +112,9 @@ func (x Fixed) Integer(v int64) (uint64, error) {
 // number is too large, infinite or NaN.
 func (x Fixed) Encode(v float64) (uint64, error) {
 	r := math.Round(math.Ldexp(v, int(x.Fraction)))
+	//lodge:check linear/fixed-number [swap=!(math.Abs(r) <= float64(x.Most))=>math.Abs(r) >
+	//  float64(x.Most)] [redundant=NaN converts to the smallest integer on amd64, which is
+	//  rejected] NaN passes
 	if !(math.Abs(r) <= float64(x.Most)) || math.Abs(r) >= 1<<63 {
 		return 0, x.out("number")
 	}
@@ -119,6 +128,8 @@ func (x Fixed) Signed(v uint64) (int64, error) {
 	if negative && v < x.T {
 		v = x.T - v
 	}
+	//lodge:check linear/fixed-residue [swap=v > x.Most=>v > x.Most && !negative] a residue outside
+	//  the range passes
 	if v > x.Most {
 		return 0, &RangeError{Low: -float64(x.Most), High: float64(x.Most), What: "the integer of residue"}
 	}

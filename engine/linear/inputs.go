@@ -58,6 +58,7 @@ func (in *Inputs) all(p *PublicKey, count int) (b, a []ring.NTT, err error) {
 	if err := in.check(p, count); err != nil {
 		return nil, nil, err
 	}
+	//lodge:check linear/proof-wanted inputs are used before their proof is complete
 	if err := in.verified(); err != nil {
 		return nil, nil, err
 	}
@@ -99,10 +100,14 @@ func (in *Inputs) ProofFrame(i int) []byte { return in.sent[i] }
 // ErrForeign.
 func (p *PublicKey) ReceiveInputs(header []byte, count int) (*Inputs, error) {
 	switch {
+	//lodge:check linear/inputs-header [swap=len(header) != InputsHeaderSize=>len(header) < 64] a
+	//  header of the wrong size is accepted
 	case len(header) != InputsHeaderSize:
 		return nil, fmt.Errorf("%w: the header has %d bytes, want %d", ErrCiphertext, len(header), InputsHeaderSize)
+	//lodge:check linear/inputs-set ciphertexts of another parameter set are accepted
 	case !bytes.Equal(header[:32], p.scheme.hash[:]):
 		return nil, fmt.Errorf("%w: the ciphertexts are not of set %s", ErrForeign, p.scheme.Name)
+	//lodge:check linear/inputs-key ciphertexts under another key are accepted
 	case !bytes.Equal(header[32:64], p.digest[:]):
 		return nil, fmt.Errorf("%w: the ciphertexts are not under key %x", ErrForeign, p.digest)
 	}
@@ -118,19 +123,27 @@ func (p *PublicKey) ReceiveInputs(header []byte, count int) (*Inputs, error) {
 // missing.
 func (in *Inputs) Put(i int, b []byte) error {
 	switch {
+	//lodge:check linear/inputs-number [drop=i >= len(in.b)] a ciphertext outside the plan is
+	//  accepted
 	case i < 0 || i >= len(in.b):
 		return fmt.Errorf("%w: number %d of %d", ErrCiphertext, i, len(in.b))
+	//lodge:check linear/inputs-twice a second ciphertext replaces the first
 	case in.b[i].C != nil:
 		return fmt.Errorf("%w: number %d was received twice", ErrCiphertext, i)
+	//lodge:check linear/inputs-length [swap=len(b) != in.scheme.CiphertextSize()=>len(b) >
+	//  in.scheme.CiphertextSize()+1] [redundant=package codec checks the length too, after the
+	//  allocation] a ciphertext is decoded without a limit on its size
 	case len(b) != in.scheme.CiphertextSize():
 		return fmt.Errorf("%w: number %d has %d bytes, want %d", ErrCiphertext, i, len(b), in.scheme.CiphertextSize())
 	}
 	v := in.scheme.basis.BorrowNTT()
+	//lodge:check linear/inputs-residue a ciphertext has several encodings
 	if err := codec.DecodePoly(v.C, in.scheme.Q, b); err != nil {
 		return fmt.Errorf("%w: number %d: %w", ErrCiphertext, i, err)
 	}
 	in.b[i] = v
 	if in.proof != nil {
+		//lodge:check linear/proof-ciphertexts the challenge does not bind the inputs
 		in.proof.ciphertexts[i] = sha256.Sum256(b)
 	}
 	return nil
@@ -140,12 +153,17 @@ func (in *Inputs) Put(i int, b []byte) error {
 // missing. The error wraps ErrCiphertext, or ErrForeign.
 func (in *Inputs) check(p *PublicKey, count int) error {
 	switch {
+	//lodge:check linear/inputs-foreign ciphertexts under another key than the answer's are
+	//  evaluated
 	case in.key != p.digest:
-		return fmt.Errorf("%w: the ciphertexts are not under key %x", ErrForeign, p.digest)
+		return fmt.Errorf("%w: ciphertexts of a key that is not %x", ErrForeign, p.digest)
+	//lodge:check linear/inputs-count [swap=len(in.b) != count=>len(in.b) > count] inputs of the
+	//  wrong number are evaluated
 	case len(in.b) != count:
 		return fmt.Errorf("%w: there are %d, want %d", ErrCiphertext, len(in.b), count)
 	}
 	for i, b := range in.b {
+		//lodge:check linear/inputs-missing a missing ciphertext crashes the evaluation
 		if b.C == nil {
 			return fmt.Errorf("%w: number %d is missing", ErrCiphertext, i)
 		}

@@ -155,13 +155,16 @@ func (s *Scheme) DecodePublicKey(b []byte) (*PublicKey, error) {
 	switch len(b) {
 	case s.PublicKeySize(false):
 	case s.PublicKeySize(true):
+		//lodge:check linear/proof-samples key parts without a proof are accepted
 		if s.HasProof() {
 			return nil, fmt.Errorf("%w: proofs cover only the first sample", ErrKeys)
 		}
 		samples += len(s.Q)
+	//lodge:check linear/public-length a key is decoded without a limit on its size
 	default:
 		return nil, fmt.Errorf("%w: a length of %d bytes is invalid", ErrKeys, len(b))
 	}
+	//lodge:check linear/public-set a public key of another parameter set is accepted
 	if !bytes.Equal(b[:SeedSize], s.hash[:]) {
 		return nil, fmt.Errorf("%w: the public key is not of set %s", ErrForeign, s.Name)
 	}
@@ -169,6 +172,7 @@ func (s *Scheme) DecodePublicKey(b []byte) (*PublicKey, error) {
 	b = b[2*SeedSize:]
 	for i := range samples {
 		v := s.basis.NewNTT()
+		//lodge:check linear/public-residue a public key has several encodings
 		if err := codec.DecodePoly(v.C, s.Q, b[i*size:(i+1)*size]); err != nil {
 			return nil, fmt.Errorf("%w: sample %d: %w", ErrKeys, i, err)
 		}

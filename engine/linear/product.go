@@ -56,13 +56,17 @@ type ProductPlan struct {
 // range of T; or ErrNoise.
 func (s *Scheme) PlanProduct(shape ProductShape) (*ProductPlan, error) {
 	for _, x := range []int{shape.Rows, shape.Inner, shape.Cols} {
+		//lodge:check linear/product [swap=1=>0] an empty product is planned
 		if x < 1 || x > MaxEntries {
 			return nil, fmt.Errorf("%w: a product of %d x %d by %d", ErrShape, shape.Rows, shape.Inner, shape.Cols)
 		}
 	}
+	//lodge:check linear/product-proved products of ciphertexts are computed with a set whose proofs
+	//  do not cover them
 	if s.HasProof() {
 		return nil, fmt.Errorf("%w: set %s has proofs and supports only products on shares, not products of encrypted matrices", ErrShape, s.Name)
 	}
+	//lodge:check linear/method [drop=shape.Method > Second] an unknown method is accepted
 	if shape.Method > Second || shape.Base == 1 {
 		return nil, fmt.Errorf("%w: method %d with base %d", ErrShape, shape.Method, shape.Base)
 	}
@@ -70,6 +74,7 @@ func (s *Scheme) PlanProduct(shape ProductShape) (*ProductPlan, error) {
 	if err != nil {
 		return nil, err
 	}
+	//lodge:check linear/stride [swap=s.N()=>1 << 20] an entry has no room for its digits
 	if stride > s.N() {
 		return nil, fmt.Errorf("%w: %d digits in degree %d", ErrShape, digits, s.N())
 	}
@@ -124,6 +129,10 @@ func (x ProductShape) fits(t uint64) (digits, stride int, err error) {
 		left, right = min(left, x.Base-1), min(right, x.Base-1)
 		terms *= uint64(digits)
 	}
+	//lodge:check linear/overflow [drop=over(terms, left, right, (t-1)/2)] entries of the product
+	//  wrap around T
+	//lodge:check linear/overflow-words [drop=over(uint64(x.Inner), x.MaxLeft, x.MaxRight,
+	//  math.MaxInt64)] entries of the product overflow a word
 	if over(terms, left, right, (t-1)/2) || over(uint64(x.Inner), x.MaxLeft, x.MaxRight, math.MaxInt64) {
 		return 0, 0, fmt.Errorf("%w: sums of %d products of %d and %dexceed %[6]d, the largest that T = %[5]d allows", ErrRange,
 			terms, left, right, t, (t-1)/2)
@@ -176,10 +185,14 @@ func (p *ProductPlan) AnswerSize() int {
 // checkEntries returns an error unless v holds the given number of integers of at most the given
 // magnitude.
 func checkEntries(v []int64, count int, most uint64, what string) error {
+	//lodge:check linear/entries-count [swap=len(v) != count=>len(v) < 1] factors need not have the
+	//  shape of the plan
 	if len(v) != count {
 		return fmt.Errorf("%w: %d entries of the %s factor, want %d", ErrShape, len(v), what, count)
 	}
 	for _, x := range v {
+		//lodge:check linear/entries [swap=magnitude(x) > most=>x > int64(most)] entries larger than
+		//  planned make the product wrap around T
 		if magnitude(x) > most {
 			return fmt.Errorf("%w: an entry of the %s factor exceeds %d", ErrRange, what, most)
 		}
@@ -264,6 +277,7 @@ type ProductEvaluator struct {
 // Evaluator returns an evaluator for the factors. The error wraps ErrKeys if the key cannot
 // relinearise, ErrCiphertext or ErrForeign.
 func (p *ProductPlan) Evaluator(key *PublicKey, left, right *Inputs) (*ProductEvaluator, error) {
+	//lodge:check linear/relinearises a key without relinearisation is used for products
 	if !key.Products() {
 		return nil, fmt.Errorf("%w: the key has no samples for products", ErrKeys)
 	}
@@ -330,6 +344,8 @@ func (e *ProductEvaluator) Answer(g int, source *sample.Source) ([]byte, error) 
 
 // mask returns a polynomial that is uniform except at the entries of the product.
 func (p *ProductPlan) mask(source *sample.Source) []uint64 {
+	//lodge:check linear/product-mask [swap=p.scheme.mask(source)=>make([]uint64, p.scheme.N())] an
+	//  answer reveals other entries of the product
 	mask := p.scheme.mask(source)
 	for _, at := range p.targets {
 		mask[at] = 0
@@ -373,6 +389,7 @@ func (p *PublicKey) relinearise(c0, c1, c2 ring.NTT) {
 // Open writes the entries of the product in answer g to out, of Rows x Cols, row by row. The error
 // wraps ErrShape, ErrAnswer or ErrForeign.
 func (p *ProductPlan) Open(k *SecretKey, g int, answer []byte, out []int64) error {
+	//lodge:check linear/room the result is written beyond its buffer
 	if len(out) != p.Rows*p.Cols {
 		return fmt.Errorf("%w: the result has %d entries, want %d", ErrShape, len(out), p.Rows*p.Cols)
 	}

@@ -73,6 +73,11 @@ func (s *Set) checkProof() string {
 	switch {
 	case p == nil:
 		return ""
+	//lodge:check linear/proof-sizes [drop=!(p.SecretWidth >= 2*math.Sqrt2*s.beta())] the mask of a
+	//  secret is too narrow to hide it
+	//lodge:check linear/proof-masks [drop=!(p.MaskWidth >=
+	//  2*math.Sqrt(2*float64(s.repetitions()))*s.beta())] the mask of a response is too narrow to
+	//  hide it
 	case !(p.SecretWidth >= 2*math.Sqrt2*s.beta()) || !(p.MaskWidth >= 2*math.Sqrt(2*float64(s.repetitions()))*s.beta()):
 		return fmt.Sprintf("secrets of width %v under masks of width %v reveal too much", p.SecretWidth, p.MaskWidth)
 	case 6*p.honest() >= 1<<(proofBits-1) || float64(p.Bound) < 3.96*math.Sqrt(float64(s.N()))*p.honest():
@@ -227,10 +232,14 @@ func (in *Inputs) PutProof(i int, frame []byte) error {
 	}
 	s := in.scheme
 	switch {
+	//lodge:check linear/proof-order [drop=v.seen[i]] one response is accepted twice
 	case i < 0 || i >= len(v.seen) || v.seen[i] || i > 0 && !v.seen[0]:
 		return fmt.Errorf("%w: frame %d of %d out of order", ErrProof, i, len(v.seen))
+	//lodge:check linear/proof-input a proof is verified before its inputs have arrived
 	case i > 1 && in.b[i-2].C == nil:
 		return fmt.Errorf("%w: of input %d, which has not been received", ErrProof, i-2)
+	//lodge:check linear/proof-length [swap=len(frame) != s.ProofFrameSize(i)=>len(frame) <
+	//  s.ProofFrameSize(i)] a longer proof frame passes
 	case len(frame) != s.ProofFrameSize(i):
 		return fmt.Errorf("%w: frame %d has %d bytes, want %d", ErrProof, i, len(frame), s.ProofFrameSize(i))
 	}
@@ -276,6 +285,7 @@ func (v *verification) equation(i int, b, a ring.NTT, frame []byte, width int) e
 	v.images[i] = s.imagesDigest(func(r int, dst ring.NTT) {
 		s.image(dst, a, v.secrets[r], list[r], width != proofBits)
 		s.basis.MulNTT(turned, v.turns[r], b)
+		//lodge:check linear/proof-turned a proof passes for another key or other inputs
 		s.basis.SubNTT(dst, dst, turned)
 	})
 	return nil
@@ -290,9 +300,12 @@ func (s *Scheme) responses(frame []byte, width int, take func(r int, z intpoly.P
 			return err
 		}
 		copy(short.C, z.C)
+		//lodge:check linear/proof-divided [swap=width != proofBits=>width == proofBits] long inputs
+		//  pass if their message is chosen well
 		if width != proofBits {
 			s.divided(short)
 		}
+		//lodge:check linear/proof-norm long witnesses pass
 		if !s.norm.Within(short) {
 			return fmt.Errorf("response %d is longer than %d", r, s.Proof.Bound)
 		}
@@ -320,14 +333,18 @@ func (in *Inputs) verified() error {
 	switch {
 	case !in.scheme.HasProof():
 		return nil
+	//lodge:check linear/proof-nobody inputs are used without a proof
 	case v == nil:
 		return fmt.Errorf("%w: the inputs have no proof state", ErrProof)
 	}
 	for i, seen := range v.seen {
+		//lodge:check linear/proof-missing [redundant=the hash covers all equations, and a missing
+		//  one counts as zeros] an incomplete proof passes
 		if !seen {
 			return fmt.Errorf("%w: frame %d of %d is missing", ErrProof, i, len(v.seen))
 		}
 	}
+	//lodge:check linear/proof-challenge a prover chooses its own challenge
 	if v.digest(v.key) != v.challenge {
 		return fmt.Errorf("%w: the responses are not to this key, these inputs and this challenge", ErrProof)
 	}

@@ -37,6 +37,8 @@ type prover struct {
 func (k *SecretKey) proveInputs(
 	count, workers int, fill func(i int, m []uint64), source *sample.Source,
 ) (*Inputs, error) {
+	//lodge:check linear/proof-once [swap=!k.proves.CompareAndSwap(false, true)=>k.proves.Load()]
+	//  one key makes two proofs, whose responses reveal its secret
 	if !k.proves.CompareAndSwap(false, true) {
 		return nil, fmt.Errorf("%w: a key proves one list of inputs; draw another key", ErrKeys)
 	}
@@ -93,6 +95,7 @@ func (p *prover) maskInput(i int, source *sample.Source) {
 	defer clear(m)
 	for r := range p.repetitions() {
 		messages := source.Stream("linear mask message", uint64(i), uint64(r))
+		//lodge:check linear/proof-messages responses reveal messages
 		sample.Uniform(m, p.T, messages)
 		messages.Wipe()
 		p.inputMasks[i] = append(p.inputMasks[i], p.coset(m, p.masks, source.Stream("linear mask input", uint64(i), uint64(r))))
@@ -106,6 +109,8 @@ func (s *Scheme) coset(m []uint64, g *sample.Gaussian, stream *sample.Stream) in
 	n, mod := s.N(), s.plaintext()
 	centres, k := make([]sample.Frac, n), make([]int64, n)
 	for i, x := range m {
+		//lodge:check linear/proof-coset [as=centres[i], _ = sample.Frac{}, x] the errors of
+		//  a response depend on the message
 		centres[i] = s.fraction(mod.Neg(x))
 	}
 	g.SampleAt(k, centres, stream)

@@ -131,6 +131,8 @@ func (s *Scheme) centred(dst ring.Poly, m []uint64) { s.lift.Extend(dst, ring.Po
 // otherwise.
 func (s *Set) halved(x uint64) uint64 {
 	if s.HasProof() {
+		//lodge:check linear/proof-half [swap=(x + s.T&-(x&1))=>x] results are not halved although
+		//  answers are doubled
 		return (x + s.T&-(x&1)) / 2
 	}
 	return x

@@ -58,10 +58,16 @@ type VectorPlan struct {
 func (s *Scheme) PlanVector(rows, cols int, packing Packing, slots int) (*VectorPlan, error) {
 	n := s.N()
 	switch {
+	//lodge:check linear/matrix [drop=rows > MaxEntries] [drop=cols > MaxEntries] the size of a
+	//  matrix overflows
 	case rows < 1 || cols < 1 || rows > MaxEntries || cols > MaxEntries:
 		return nil, fmt.Errorf("%w: a matrix of %d x %d", ErrShape, rows, cols)
+	//lodge:check linear/packing [swap=Tiled=>100] [redundant=no plan exists for an unknown packing,
+	//  so planning fails] an unknown packing is accepted
 	case packing > Tiled:
 		return nil, fmt.Errorf("%w: packing %v is unknown", ErrShape, packing)
+	//lodge:check linear/slots [drop=slots > 0 && (packing == Cheapest || packing == Double &&
+	//  n%slots != 0)] a plan asks for more rows in an answer than its packing allows
 	case slots < 0 || slots > n || slots > 0 && (packing == Cheapest || packing == Double && n%slots != 0):
 		return nil, fmt.Errorf("%w: %d rows per answer are not possible in degree %d with packing %v", ErrShape, slots, n, packing)
 	}
@@ -103,6 +109,7 @@ func (s *Scheme) PlanVector(rows, cols int, packing Packing, slots int) (*Vector
 			consider(Double, n/l, l)
 		}
 	}
+	//lodge:check linear/rows-fit fewer rows than requested share an answer
 	if best == nil {
 		return nil, fmt.Errorf("%w: %d rows of %d entries do not fit in an answer of degree %d with packing %v", ErrShape, slots, cols, n, packing)
 	}
@@ -149,6 +156,7 @@ func (p *VectorPlan) RowsOf(g int) (from, to int) {
 
 // checkResidues returns an error unless v holds the given number of residues modulo T.
 func (s *Set) checkResidues(v []uint64, count int, what string) error {
+	//lodge:check linear/residues-count vectors and matrices need not have the shape of the plan
 	if len(v) != count {
 		return fmt.Errorf("%w: %d entries of %s, want %d", ErrShape, len(v), what, count)
 	}
@@ -156,6 +164,7 @@ func (s *Set) checkResidues(v []uint64, count int, what string) error {
 	for _, x := range v {
 		below = below && x < s.T
 	}
+	//lodge:check linear/residues entries outside the residues pass
 	if !below {
 		i := slices.IndexFunc(v, func(x uint64) bool { return x >= s.T })
 		return &RangeError{Index: i, High: float64(s.T - 1), What: "entry", Of: " of " + what}

@@ -115,13 +115,19 @@ type Receiver struct {
 // ErrOwner.
 func (s *Scheme) CheckHeader(owner uint32, header []byte) error {
 	switch {
+	//lodge:check multikey/header [swap=len(header) != HeaderSize=>len(header) < HeaderSize]
+	//  [run=Chunks] a header can have trailing bytes
 	case len(header) != HeaderSize:
 		return fmt.Errorf("%w: the header has %d bytes, want %d", ErrKeys, len(header), HeaderSize)
+	//lodge:check multikey/keys-set [run=Chunks] keys of another parameter set are accepted
 	case [32]byte(header) != s.hash:
 		return fmt.Errorf("%w: the keys are not for %s", ErrSet, s.Name)
+	//lodge:check multikey/keys-string [run=Chunks] keys of another common reference string are
+	//  accepted
 	case [32]byte(header[32:]) != s.crs:
 		return fmt.Errorf("%w: keys", ErrCRS)
 	}
+	//lodge:check multikey/owner [run=Chunks] a party registers keys for another party
 	if got := binary.LittleEndian.Uint32(header[64:]); got != owner {
 		return fmt.Errorf("%w: the owner is %d, want %d", ErrOwner, got, owner)
 	}
@@ -143,15 +149,19 @@ func (s *Scheme) Receive(owner uint32, header []byte) (*Receiver, error) {
 // error wraps ErrKeys, and one of package codec's if the chunk has the wrong size; the chunk then
 // remains missing.
 func (r *Receiver) Put(i int, chunk []byte) error {
+	//lodge:check multikey/chunk-number [drop=i < 0] [run=Chunks] a chunk with a negative number
+	//  crashes the receiver
 	if i < 0 || i >= len(r.have) {
 		return fmt.Errorf("%w: there is no chunk %d in keys of %d chunks", ErrKeys, i, len(r.have))
 	}
 	s := r.keys.s
+	//lodge:check multikey/chunk-length [run=Chunks] a chunk of the wrong length is accepted
 	if err := exactly("chunk", len(chunk), s.ChunkSize(i)); err != nil {
 		return fmt.Errorf("%w: chunk %d: %w", ErrKeys, i, err)
 	}
 	sum := sha256.Sum256(chunk)
 	if r.have[i] {
+		//lodge:check multikey/chunk-twice [run=Chunks] a second chunk replaces the first
 		if sum != r.hashes[i] {
 			return fmt.Errorf("%w: chunk %d was received twice and differs", ErrKeys, i)
 		}
@@ -181,9 +191,12 @@ func (r *Receiver) Missing() (list []int) {
 // Finish returns the keys if no chunk is missing and they have the given name. The error wraps
 // ErrKeys.
 func (r *Receiver) Finish(id KeyID) (*Keys, error) {
+	//lodge:check multikey/missing-chunks [swap=0=>1] [run=Chunks] [redundant=a missing chunk has
+	//  digest 0, which changes the name] incomplete keys are accepted
 	if list := r.Missing(); len(list) > 0 {
 		return nil, fmt.Errorf("%w: %d of %d chunks are missing", ErrKeys, len(list), len(r.have))
 	}
+	//lodge:check multikey/keys-name [run=Chunks] received keys need not match their identifier
 	if got := IDOf(r.keys.Header(), r.hashes); got != id {
 		return nil, fmt.Errorf("%w: the keys have the name %x, not %x", ErrKeys, got, id)
 	}

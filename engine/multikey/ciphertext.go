@@ -78,16 +78,26 @@ func Not(c *Ciphertext) *Ciphertext {
 // Check returns an error unless c is a ciphertext of the set. The error wraps ErrCiphertext, or
 // ErrParties.
 func (s *Scheme) Check(c *Ciphertext) error {
+	//lodge:check multikey/no-ciphertext [run=TasksAreRefused] a missing operand crashes the
+	//  evaluation
 	if c == nil {
 		return fmt.Errorf("%w: none", ErrCiphertext)
 	}
+	//lodge:check multikey/parties [run=TasksAreRefused] a ciphertext has more parties than the
+	//  noise allows
 	if len(c.Parts) > s.Parties {
 		return fmt.Errorf("%w: %d parties, but %s supports %d", ErrParties, len(c.Parts), s.Name, s.Parties)
 	}
 	for i, p := range c.Parts {
+		//lodge:check multikey/dimension [run=TasksAreRefused|Decryption] a part of the wrong
+		//  dimension crashes the evaluation
 		if len(p.A) != s.Dim {
 			return fmt.Errorf("%w: part %d does not have dimension %d", ErrCiphertext, i, s.Dim)
 		}
+		//lodge:check multikey/order [run=CiphertextEncoding] a ciphertext has several encodings
+		//lodge:check multikey/order-of-equals [swap=bytes.Compare(c.Parts[i-1].Key[:], p.Key[:]) >=
+		//  0=>bytes.Compare(c.Parts[i-1].Key[:], p.Key[:]) > 0]
+		//  [run=CiphertextEncoding|TasksAreRefused] a ciphertext names one key twice
 		if i > 0 && bytes.Compare(c.Parts[i-1].Key[:], p.Key[:]) >= 0 {
 			return fmt.Errorf("%w: the keys are not in ascending order", ErrCiphertext)
 		}
@@ -115,10 +125,13 @@ func (s *Scheme) AppendCiphertext(dst []byte, c *Ciphertext) []byte {
 // parts, the length and the order of the keys. The error wraps ErrCiphertext or ErrParties, or one
 // of package codec's.
 func (s *Scheme) DecodeCiphertext(src []byte) (*Ciphertext, error) {
+	//lodge:check multikey/empty [run=CiphertextEncoding] an empty ciphertext crashes the decoder
 	if len(src) == 0 {
 		return nil, fmt.Errorf("multikey: ciphertext: %w", codec.ErrTruncated)
 	}
 	k := int(src[0])
+	//lodge:check multikey/encoded-parties [run=CiphertextEncoding] a ciphertext is decoded without
+	//  a limit on its size
 	if k > s.Parties {
 		return nil, fmt.Errorf("%w: %d parties, but %s supports %d", ErrParties, k, s.Name, s.Parties)
 	}
@@ -131,6 +144,7 @@ func (s *Scheme) DecodeCiphertext(src []byte) (*Ciphertext, error) {
 	for i := range c.Parts {
 		c.Parts[i] = Part{KeyID(src[1+32*i:]), words[i*s.Dim : (i+1)*s.Dim : (i+1)*s.Dim]}
 	}
+	//lodge:check multikey/decoded [run=CiphertextEncoding] a decoded ciphertext need not be valid
 	if err := s.Check(c); err != nil {
 		return nil, err
 	}
@@ -140,8 +154,10 @@ func (s *Scheme) DecodeCiphertext(src []byte) (*Ciphertext, error) {
 // exactly returns an error unless the length is the given one.
 func exactly(what string, have, want int) error {
 	switch {
+	//lodge:check multikey/too-short [run=Encoding] a truncated input is decoded beyond its end
 	case have < want:
 		return fmt.Errorf("multikey: %s: %w: %d bytes, want %d", what, codec.ErrTruncated, have, want)
+	//lodge:check multikey/too-long [run=Encoding] an input can have trailing bytes
 	case have > want:
 		return fmt.Errorf("multikey: %s: %w: %d bytes, want %d", what, codec.ErrTrailing, have, want)
 	}
@@ -213,13 +229,18 @@ func (s *Scheme) AppendBatch(dst []byte, b *Batch) []byte {
 
 // DecodeBatch reads exactly one batch. The error wraps ErrCiphertext or ErrSet, or one of package codec's.
 func (s *Scheme) DecodeBatch(src []byte) (*Batch, error) {
+	//lodge:check multikey/batch-head [run=BatchEncoding] a truncated batch is decoded beyond its
+	//  end
 	if len(src) < batchHead {
 		return nil, fmt.Errorf("multikey: batch: %w: %d bytes", codec.ErrTruncated, len(src))
 	}
+	//lodge:check multikey/batch-set [run=BatchEncoding] a batch of another parameter set is
+	//  accepted
 	if [32]byte(src) != s.hash {
 		return nil, fmt.Errorf("%w: the batch is not for %s", ErrSet, s.Name)
 	}
 	count := binary.LittleEndian.Uint32(src[batchHead-4:])
+	//lodge:check multikey/batch-count [run=BatchEncoding] a batch has any size
 	if count > MaxBatch {
 		return nil, fmt.Errorf("%w: a batch of %d bits (at most %d)", ErrCiphertext, count, MaxBatch)
 	}

@@ -46,10 +46,16 @@ type expanded struct {
 func (e *Evaluator) Add(k *Keys, workers int) (KeyID, error) {
 	s := e.s
 	switch {
+	//lodge:check multikey/no-keys [drop=k.s == nil] [run=KeysOfOthers] missing keys crash the
+	//  evaluation
 	case k == nil || k.s == nil:
 		return KeyID{}, fmt.Errorf("%w: none", ErrKeys)
+	//lodge:check multikey/added-set [run=KeysOfOthers] keys of another parameter set crash the
+	//  evaluation
 	case k.s.hash != s.hash:
 		return KeyID{}, fmt.Errorf("%w: the keys are for %s, not for %s", ErrSet, k.s.Name, s.Name)
+	//lodge:check multikey/added-string [run=KeysOfOthers] keys of another common reference string
+	//  give wrong results
 	case k.s.crs != s.crs:
 		return KeyID{}, fmt.Errorf("%w: keys", ErrCRS)
 	}
@@ -246,14 +252,18 @@ type bootstrap struct {
 
 // plan checks a task, adds up its operands and looks up the keys.
 func (e *Evaluator) plan(t *Task) (*job, error) {
+	//lodge:check multikey/gate [swap=t.Gate < And || t.Gate >= gates=>t.Gate > gates]
+	//  [run=TasksAreRefused] an unknown gate is accepted
 	if t.Gate < And || t.Gate >= gates {
 		return nil, fmt.Errorf("%w: %v", ErrGate, t.Gate)
 	}
 	for _, c := range []*Ciphertext{t.A, t.B, t.C}[:t.Gate.Operands()] {
+		//lodge:check multikey/operands [run=TasksAreRefused] a malformed operand is evaluated
 		if err := e.s.Check(c); err != nil {
 			return nil, err
 		}
 	}
+	//lodge:check multikey/destination [run=TasksAreRefused] a gate without a destination crashes
 	if t.Dst == nil {
 		return nil, fmt.Errorf("%w: the task has no destination", ErrCiphertext)
 	}
@@ -266,6 +276,8 @@ func (e *Evaluator) plan(t *Task) (*job, error) {
 		sums = append(sums, e.s.combine(t.Gate, t.A, t.B))
 		union = len(sums[0].Parts)
 	}
+	//lodge:check multikey/union [run=TasksAreRefused] the result of a gate has more parties than
+	//  the noise allows
 	if union > e.s.Parties {
 		return nil, fmt.Errorf("%w: %d parties, but %s supports %d", ErrParties, union, e.s.Name, e.s.Parties)
 	}
@@ -276,6 +288,8 @@ func (e *Evaluator) plan(t *Task) (*job, error) {
 		b := &bootstrap{in: sum, acc: make([][][2]poly.FourierPoly, len(sum.Parts))}
 		for _, p := range sum.Parts {
 			x := e.keys[p.Key]
+			//lodge:check multikey/unknown-key [run=TasksAreRefused|NotInvolved] a ciphertext of a
+			//  party that has left crashes the evaluation
 			if x == nil {
 				return nil, fmt.Errorf("%w: %x", ErrUnknownKey, p.Key[:])
 			}
@@ -323,10 +337,13 @@ func (e *Evaluator) accumulate(ctx context.Context, workers int, all []*bootstra
 	if err != nil {
 		return err
 	}
+	//lodge:check multikey/rotated-number [run=@rotations] some rotations have no result
 	if len(got) != len(list) {
 		return fmt.Errorf("%w: rotate returned %d of %d rotations", ErrRotation, len(got), len(list))
 	}
 	for _, a := range got {
+		//lodge:check multikey/rotated-size [run=@rotations] results of rotations of another set are
+		//  used
 		if len(a) != e.s.accumulatorWords() {
 			return fmt.Errorf("%w: rotate returned an accumulator of %d words, want %d", ErrRotation, len(a), e.s.accumulatorWords())
 		}

@@ -58,6 +58,8 @@ func (k *Keys) store(i int, src []uint64) {
 	dst, drop := k.row(i), k.s.Drop
 	half := uint64(1) << drop >> 1
 	for j, x := range src {
+		//lodge:check multikey/rounding-of-keys [swap=x + half=>x + half - half] [run=Noise$|Pinned]
+		//  dropped bits of keys are truncated instead of rounded
 		dst[j] = (x + half) >> drop
 	}
 }
@@ -124,6 +126,9 @@ func (s *Scheme) drawTernary(source *sample.Source, label string) []uint64 {
 	defer clear(small)
 	stream := source.Stream(label)
 	defer stream.Wipe()
+	//lodge:check multikey/ternary [as=sample.Ternary(small, stream); for i := range small {
+	//  small[i] &= 1 }] [run=Noise$] the noise has another variance than the failure probability
+	//  assumes
 	sample.Ternary(small, stream)
 	out := make([]uint64, s.N())
 	for i, x := range small {

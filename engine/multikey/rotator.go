@@ -17,6 +17,8 @@ import (
 	"github.com/lodge-mpc/lodge/engine/sample"
 )
 
+//lodge:tests rotations TestRotationRefusals|TestRotationKeyRefusals
+
 // Rotate computes rotations and returns their accumulators in the same order.
 type Rotate func(ctx context.Context, list []Rotation) ([]Accumulator, error)
 
@@ -31,6 +33,7 @@ func (e *Evaluator) Rotate(ctx context.Context, workers int, list []Rotation) ([
 		e.lock.RLock()
 		keys[i] = e.keys[r.Key]
 		e.lock.RUnlock()
+		//lodge:check multikey/rotation-key [run=@rotations] a rotation with a missing key crashes
 		if keys[i] == nil {
 			return nil, fmt.Errorf("%w: %x", ErrUnknownKey, r.Key[:])
 		}
@@ -116,8 +119,12 @@ func (r *Rotator) Receive(
 ) (*RotationKey, error) {
 	s := r.s
 	switch {
+	//lodge:check multikey/rotation-header [run=@rotations] a header of rotation keys of the wrong
+	//  size is accepted
 	case len(header) != HeaderSize:
 		return nil, fmt.Errorf("%w: the header has %d bytes, want %d", ErrKeys, len(header), HeaderSize)
+	//lodge:check multikey/rotation-set [run=@rotations] rotation keys of another parameter set are
+	//  accepted
 	case [32]byte(header) != s.hash:
 		return nil, fmt.Errorf("%w: the keys are not for %s", ErrSet, s.Name)
 	}
@@ -127,12 +134,16 @@ func (r *Rotator) Receive(
 	digests := [][32]byte{first}
 	for i := 1; i < s.Chunks(); i++ {
 		chunk, err := next()
+		//lodge:check multikey/rotation-fewer [run=@rotations] incomplete rotation keys are accepted
 		if errors.Is(err, io.EOF) {
 			return nil, fmt.Errorf("%w: %d of %d chunks: %w", ErrKeys, i-1, s.Chunks()-1, codec.ErrTruncated)
 		}
 		if err != nil {
 			return nil, err
 		}
+		//lodge:check multikey/rotation-chunk [swap=exactly("chunk", len(chunk),
+		//  s.ChunkSize(i))=>error(nil)] [run=@rotations] a chunk of rotation keys of the wrong size
+		//  is accepted
 		if err := exactly("chunk", len(chunk), s.ChunkSize(i)); err != nil {
 			return nil, fmt.Errorf("%w: chunk %d: %w", ErrKeys, i, err)
 		}
@@ -143,11 +154,14 @@ func (r *Rotator) Receive(
 			r.row(&k.rows[from-before+n], chunk[n*s.elementSize():(n+1)*s.elementSize()], &seed, from-before+n)
 		})
 	}
+	//lodge:check multikey/rotation-more [run=@rotations] rotation keys can have trailing data
 	if _, err := next(); err == nil {
 		return nil, fmt.Errorf("%w: more than %d chunks: %w", ErrKeys, s.Chunks()-1, codec.ErrTrailing)
 	} else if !errors.Is(err, io.EOF) {
 		return nil, err
 	}
+	//lodge:check multikey/rotation-name [run=@rotations] received rotation keys need not match
+	//  their identifier
 	if got := IDOf(header, digests); got != id {
 		return nil, fmt.Errorf("%w: the keys have the name %x, not %x", ErrKeys, got, id)
 	}
@@ -189,10 +203,12 @@ func (r *Rotator) Rotate(
 // checkExponents returns an error unless list holds the exponents of a part. The error wraps
 // ErrRotation.
 func (s *Set) checkExponents(list []uint16) error {
+	//lodge:check multikey/exponents [run=@rotations] a rotation has too few or too many exponents
 	if len(list) != s.Dim {
 		return fmt.Errorf("%w: there are %d exponents, want %d", ErrRotation, len(list), s.Dim)
 	}
 	for i, e := range list {
+		//lodge:check multikey/exponent [run=@rotations] an exponent is out of range
 		if int(e) >= 2*s.N() {
 			return fmt.Errorf("%w: exponent %d is %d, but must be below %d", ErrRotation, i, e, 2*s.N())
 		}
@@ -213,6 +229,9 @@ func (s *Set) AppendExponents(dst []byte, list []uint16) []byte {
 
 // DecodeExponents reads the exponents of a rotation. The error wraps ErrRotation.
 func (s *Set) DecodeExponents(b []byte) ([]uint16, error) {
+	//lodge:check multikey/exponents-size [swap=exactly("exponents", len(b),
+	//  s.ExponentsSize())=>error(nil)] [run=@rotations] encoded exponents of the wrong size are
+	//  accepted
 	if err := exactly("exponents", len(b), s.ExponentsSize()); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrRotation, err)
 	}
@@ -232,6 +251,9 @@ func AppendAccumulator(dst []byte, a Accumulator) []byte { return appendWords(ds
 // DecodeAccumulator reads an accumulator. Every string of the right length encodes one. The error
 // wraps ErrRotation.
 func (s *Set) DecodeAccumulator(b []byte) (Accumulator, error) {
+	//lodge:check multikey/accumulator-size [swap=exactly("accumulator", len(b),
+	//  s.AccumulatorSize())=>error(nil)] [run=@rotations] encoded accumulators of the wrong size
+	//  are accepted
 	if err := exactly("accumulator", len(b), s.AccumulatorSize()); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrRotation, err)
 	}

@@ -69,10 +69,16 @@ func (k *Secret) AppendSecret(dst []byte) []byte {
 // DecodeSecret reads exactly one secret key. The error wraps ErrSecret, ErrSet or ErrCRS.
 func (s *Scheme) DecodeSecret(src []byte) (*Secret, error) {
 	switch {
+	//lodge:check multikey/secret-length [swap=len(src) != s.SecretSize()=>len(src) <
+	//  s.SecretSize()] [run=SecretEncoding] a secret key can have trailing bytes
 	case len(src) != s.SecretSize():
 		return nil, fmt.Errorf("%w: it has %d bytes, want %d", ErrSecret, len(src), s.SecretSize())
+	//lodge:check multikey/secret-set [run=SecretEncoding] a secret key of another parameter set is
+	//  accepted
 	case [32]byte(src) != s.hash:
 		return nil, fmt.Errorf("%w: the secret key is not for %s", ErrSet, s.Name)
+	//lodge:check multikey/secret-string [run=SecretEncoding] a secret key of another common
+	//  reference string is accepted
 	case [32]byte(src[32:]) != s.crs:
 		return nil, fmt.Errorf("%w: a secret key", ErrCRS)
 	}
@@ -88,6 +94,8 @@ func (s *Scheme) DecodeSecret(src []byte) (*Secret, error) {
 			ones |= x
 		}
 	}
+	//lodge:check multikey/secret-blocks [run=SecretEncoding] a block of a secret key has two
+	//  coordinates that are 1
 	if crowded != 0 {
 		c.Wipe()
 		return nil, fmt.Errorf("%w: a block with two ones", ErrSecret)
@@ -125,6 +133,8 @@ func (k *Secret) Encrypt(bits []bool, source *sample.Source) *Batch {
 // it. The sum of the shares of all parties and c.B is the phase, bit and noise. A share must not be
 // revealed to anyone as it is.
 func (k *Secret) Phase(c *Ciphertext) (uint32, error) {
+	//lodge:check multikey/share-of-malformed [run=Decryption] a share of a malformed ciphertext is
+	//  computed
 	if err := k.s.Check(c); err != nil {
 		return 0, err
 	}
@@ -174,6 +184,8 @@ func Decrypt(c *Ciphertext, secrets ...*Secret) (bool, error) {
 			phase, found = phase+share, true
 			break
 		}
+		//lodge:check multikey/missing-secret [run=Decryption] a decryption without one party's
+		//  secret gives a bit
 		if !found {
 			return false, fmt.Errorf("%w: the secret of %x", ErrUnknownKey, p.Key[:4])
 		}

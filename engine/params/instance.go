@@ -9,6 +9,8 @@ import (
 	"strings"
 )
 
+//lodge:tests uses TestInvalidUses|TestWhatFits|TestUseIsCompleted|TestProvedInstances|TestFlooding
+
 // Version of the protocols; part of every instance hash.
 const Version = 1
 
@@ -87,6 +89,8 @@ func (e *DoesNotFit) Error() string {
 // Resolve computes the instance for a use. The error wraps ErrUse, or is an *UnknownError for a field that the set does
 // not have, or a *DoesNotFit.
 func Resolve(s *Set, field string, u Use) (*Instance, error) {
+	//lodge:check params/validated [run=@uses|@set|TestDoesNotFit|TestSetsAreIndependent] an
+	//  instance of an invalid set is made
 	if err := s.Validate(); err != nil {
 		return nil, err
 	}
@@ -109,9 +113,11 @@ func Resolve(s *Set, field string, u Use) (*Instance, error) {
 }
 
 func (u Use) complete() (Use, error) {
+	//lodge:check params/use/parties [run=@uses] an instance has too few or too many parties
 	if u.Parties < 2 || u.Parties > MaxParties {
 		return u, fmt.Errorf("%w: %d parties", ErrUse, u.Parties)
 	}
+	//lodge:check params/use/dimension [run=@uses] blocks have a dimension without rotations
 	if u.Dim < 1 || u.Dim > maxInner || bits.OnesCount(uint(u.Dim)) != 1 {
 		return u, fmt.Errorf("%w: dimension %d is not a power of two", ErrUse, u.Dim)
 	}
@@ -123,9 +129,12 @@ func (u Use) complete() (Use, error) {
 	if u.Inner == 0 {
 		u.Inner = u.Dim
 	}
+	//lodge:check params/use/ciphertexts [run=@uses] a proof has no ciphertexts, or too many
 	if u.U < 1 || u.U > maxU {
 		return u, fmt.Errorf("%w: %d ciphertexts per proof", ErrUse, u.U)
 	}
+	//lodge:check params/use/inner [run=@uses] the noise bounds do not cover the length of inner
+	//  products
 	if u.Inner < u.Dim || u.Inner > maxInner || u.Inner%u.Dim != 0 {
 		return u, fmt.Errorf("%w: inner length %d is not a multiple of %d", ErrUse, u.Inner, u.Dim)
 	}
@@ -135,6 +144,7 @@ func (u Use) complete() (Use, error) {
 // fit computes an instance without its hash, or says what is missing.
 func fit(s *Set, f FieldSpec, u Use) (*Instance, *DoesNotFit) {
 	miss := &DoesNotFit{Set: s.Name, Field: f.Name, Use: u}
+	//lodge:check params/fits/slots [run=@uses|TestDoesNotFit] a block does not fit a ciphertext
 	if d := s.Slots(f); u.Dim > d {
 		miss.Reason = fmt.Sprintf("a ciphertext has %d slots", d)
 		return nil, miss
@@ -145,6 +155,8 @@ func fit(s *Set, f FieldSpec, u Use) (*Instance, *DoesNotFit) {
 		MACKey: newProof(s, f, 1, true),
 	}
 	i.VDiag = i.MACKey.V
+	//lodge:check params/fits/proved [run=@uses] keys are proved with a set that cannot afford the
+	//  proofs
 	if s.proved && s.Keys != KeysProved {
 		miss.Reason = "its modulus has no room for proofs of keys"
 		return nil, miss
@@ -157,11 +169,14 @@ func fit(s *Set, f FieldSpec, u Use) (*Instance, *DoesNotFit) {
 	for h := new(big.Int).Set(q); h.Cmp(need) < 0; h.Lsh(h, 1) {
 		miss.Short++
 	}
+	//lodge:check params/fits/noise [run=@uses|TestDoesNotFit] the noise overflows the modulus
 	if miss.Short > 0 {
 		miss.Reason = fmt.Sprintf("the noise needs a modulus of %.1f bits and q has %.1f, %d too few",
 			i.NeedLog2, i.HaveLog2, miss.Short)
 		return nil, miss
 	}
+	//lodge:check params/fits/flooding [run=@uses|TestDoesNotFit] [redundant=the noise bound already
+	//  includes the flooding] decryption has no modulus left for its flooding
 	if !i.setDecryption(v) {
 		miss.Reason = "the flooding of distributed decryption has no room"
 		return nil, miss
@@ -195,6 +210,9 @@ func (i *Instance) setDecryption(v noise) bool {
 			continue
 		}
 		e.Quo(e, n).Sub(e, one)
+		//lodge:check params/flooding [swap=i.Set.LambdaDDec=>i.Set.LambdaDDec / 2]
+		//  [run=TestFlooding|TestInstanceHashes] the flooding is smaller than the statistical
+		//  security demands
 		if e.Cmp(new(big.Int).Lsh(phaseBound, uint(i.Set.LambdaDDec))) >= 0 {
 			i.DDecPrimes, i.PhaseBound, i.FloodBound = k, phaseBound, e
 			i.FloodBits = log2Int(e) - log2Int(phaseBound)

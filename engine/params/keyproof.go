@@ -35,10 +35,16 @@ func (s *Set) keyChallenges(parties int) int {
 // the rotations fix are the powers of X^dim, 2N/dim of them, signs included.
 func (s *Set) KeyProof(parties, dim int) (KeyProof, error) {
 	switch {
+	//lodge:check params/key-proof/set [run=TestKeyProof|TestProvedInstances] keys are proved with a
+	//  set that cannot afford the proofs
 	case s.Keys != KeysProved:
 		return KeyProof{}, fmt.Errorf("params: keys of %s cannot be proved", s.Name)
+	//lodge:check params/key-proof/parties [run=TestKeyProof] the proof of a key is sized for an
+	//  unsupported number of parties
 	case parties < 2 || parties > MaxParties:
 		return KeyProof{}, fmt.Errorf("%w: %d parties", ErrUse, parties)
+	//lodge:check params/key-proof/dimension [run=TestKeyProof] the rotations leave too few
+	//  challenges
 	case dim < 1 || dim&(dim-1) != 0 || 2*s.N()/dim < minKeyChallenges:
 		return KeyProof{}, fmt.Errorf("%w: rotations of dimension %d", ErrUse, dim)
 	}
@@ -79,6 +85,10 @@ func (s *Set) IsProved() bool { return s.proved }
 // keyBounds is what is known about keys of n parties.
 func (s *Set) keyBounds(parties int) keyBounds {
 	if s.proved {
+		//lodge:check params/key-bounds [swap=provedKeys(s, parties,
+		//  s.keyChallenges(parties))=>honestKeys(s, parties)]
+		//  [run=TestProvedInstances|TestTablesOf|TestDefaultSet] noise bounds assume honest keys
+		//  although proofs show less
 		return provedKeys(s, parties, s.keyChallenges(parties))
 	}
 	return honestKeys(s, parties)

@@ -11,6 +11,8 @@ import (
 	"github.com/lodge-mpc/lodge/engine/hardness"
 )
 
+//lodge:tests set TestValidateRefuses|TestSecurityTable|TestSetsAreValid
+
 // Default names the set that commands use when none is asked for.
 const Default = "S14-32"
 
@@ -117,6 +119,8 @@ func (s *Set) StatSecurityBits() int { return s.LambdaDDec + 1 - s.LogN - logDec
 
 // CheckStatSecurity refuses a set that leaves less than MinStatSecurity bits; those for tests may.
 func (s *Set) CheckStatSecurity() error {
+	//lodge:check params/statistical-security [swap=MinStatSecurity=>0]
+	//  [run=TestTooLittle|TestStatistical] decryptions leave too little statistical security
 	if bits := s.StatSecurityBits(); bits < MinStatSecurity && !s.Insecure {
 		return fmt.Errorf("params: %s leaves %d bits of statistical security, fewer than %d", s.Name, bits, MinStatSecurity)
 	}
@@ -196,20 +200,27 @@ func (s *Set) Validate() error {
 	fail := func(format string, a ...any) error {
 		return fmt.Errorf("params: set %s: %s", s.Name, fmt.Sprintf(format, a...))
 	}
+	//lodge:check params/insecure-by-name [swap=strings.HasPrefix(s.Name, InsecurePrefix) !=
+	//  s.Insecure=>strings.HasPrefix(s.Name, InsecurePrefix) && !s.Insecure] [run=@set] an insecure
+	//  set does not say so in its name
 	if strings.HasPrefix(s.Name, InsecurePrefix) != s.Insecure {
 		return fail("name and Insecure disagree")
 	}
+	//lodge:check params/ring-degree [run=@set] a ring has a degree that the code does not support
 	if s.LogN < 2 || s.LogN > 16 {
 		return fail("log2 N = %d is out of range", s.LogN)
 	}
+	//lodge:check params/auxiliary-primes [run=@set] primes are missing, or have no auxiliary primes
 	if len(s.Q) == 0 || len(s.Q) != len(s.Aux) || s.DigitPrimes < 1 || s.DigitPrimes > len(s.Q) {
 		return fail("needs as many auxiliary primes as primes and at least one prime per digit")
 	}
+	//lodge:check params/auxiliary-modulus [run=@set] products overflow the auxiliary modulus
 	if product(s.Aux).Cmp(s.Modulus()) < 0 {
 		return fail("auxiliary modulus is smaller than q")
 	}
 	seen := map[uint64]bool{}
 	for _, q := range slices.Concat(s.Q, s.Aux) {
+		//lodge:check params/primes [run=@set] primes repeat, or have no roots of unity
 		if q%(2*uint64(s.N())) != 1 || q>>61 != 0 || seen[q] {
 			return fail("prime %d is repeated, too large, or not 1 mod 2N", q)
 		}
@@ -226,6 +237,7 @@ func (s *Set) Validate() error {
 	if s.Insecure {
 		return nil
 	}
+	//lodge:check params/error-width [run=@set] errors have a deviation below 3.19
 	if s.ErrorWidth < minErrorWidth {
 		return fail("errors are narrower than a standard deviation of 3.19")
 	}
@@ -238,14 +250,22 @@ func (s *Set) Validate() error {
 
 func (s *Set) validateKeys() error {
 	switch {
+	//lodge:check params/soundness [run=@set] proofs have less than 128 bits of soundness or
+	//  simulation
 	case s.LambdaSim != 128 || s.LambdaSnd != 128:
 		return fmt.Errorf("simulation and soundness are fixed at 128 bits")
+	//lodge:check params/secret-width [run=@set] Gaussian secrets are narrower than the security
+	//  table demands
 	case s.Secret == Ternary && s.SecretWidth != 0, s.Secret == Gaussian && s.SecretWidth < minErrorWidth:
 		return fmt.Errorf("secret width %v does not suit %v secrets", s.SecretWidth, s.Secret)
+	//lodge:check params/secret-distribution [run=@set] secrets have an unknown distribution
 	case s.Secret != Ternary && s.Secret != Gaussian:
 		return fmt.Errorf("unknown secret distribution")
+	//lodge:check params/keys-known [run=@set] the set has an unknown mode of key proofs
 	case s.Keys != KeysUnproved && s.Keys != KeysProved:
 		return fmt.Errorf("keys are neither proved nor unproved")
+	//lodge:check params/keys-gaussian [run=@set] proofs of keys are used with secrets that they do
+	//  not hide
 	case s.Keys == KeysProved && s.Secret != Gaussian:
 		return fmt.Errorf("proofs of keys need Gaussian secrets")
 	}
@@ -255,12 +275,16 @@ func (s *Set) validateKeys() error {
 func (s *Set) validateField(f FieldSpec) error {
 	n := s.N()
 	switch {
+	//lodge:check params/field-extension [run=@set] a field does not fit the ring
 	case f.M < 2 || bits.OnesCount(uint(f.M)) != 1 || f.M > n/2:
 		return fmt.Errorf("field %s: M = %d is not a power of two from 2 to N/2", f.Name, f.M)
+	//lodge:check params/field-base [run=@set] a field has a base too small for digits
 	case f.B.Cmp(big.NewInt(4)) < 0:
 		return fmt.Errorf("field %s: b is below 4", f.Name)
+	//lodge:check params/field-bits [run=@set] the noise bounds are computed for another base
 	case f.B.BitLen() != s.LogB:
 		return fmt.Errorf("field %s: b has %d bits, not %d", f.Name, f.B.BitLen(), s.LogB)
+	//lodge:check params/field-roots [run=@set] a field has no roots of unity
 	case uint(f.M)*f.B.TrailingZeroBits() < uint(s.LogN)+1:
 		return fmt.Errorf("field %s: 2N does not divide p-1", f.Name)
 	}

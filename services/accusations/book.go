@@ -80,6 +80,8 @@ const perCulprit = 16
 
 // Open reads the book in a vault.
 func Open(c Config) (*Book, error) {
+	//lodge:check accusations/offer/one [swap=receiving: make(chan struct{}, 1)=>receiving:
+	//  make(chan struct{}, 100)] [run=TestOffer] many files are verified at a time
 	b := &Book{Config: c, roster: c.Roster.Hash(), wake: make(chan struct{}, 1), receiving: make(chan struct{}, 1)}
 	c.Metrics.UnnamedChecks(checks...)
 	for range c.Roster.Parties {
@@ -111,7 +113,11 @@ func (b *Book) peers() (list []round.Party) {
 // convicts gives the party of the present roster that holds the key of an accusation, unless it was pardoned.
 func (b *Book) convicts(a *vault.Accusation) (round.Party, bool) {
 	for i, m := range b.Roster.Parties {
+		//lodge:check accusations/convicts/key [swap=m.SigningKey == a.Key=>m.Name == a.Culprit]
+		//  [run=TestAccusationFollows] a conviction follows a name instead of a signing key
 		if m.SigningKey == a.Key {
+			//lodge:check accusations/convicts/pardon [swap=a.Pardon == nil=>true] [run=TestPardon]
+			//  a pardoned party stays excluded
 			return round.Party(i), a.Pardon == nil
 		}
 	}
@@ -133,6 +139,8 @@ func (b *Book) read() error {
 			continue
 		}
 		proven++
+		//lodge:check accusations/convicts/policy [drop=b.Policy.OnProvenCheat == config.Exclude]
+		//  [run=TestPardon] a convicted party is excluded against the policy
 		if first, ok := out[p]; b.Policy.OnProvenCheat == config.Exclude && (!ok || a.When.Before(first.When)) {
 			out[p] = a
 		}
@@ -186,10 +194,14 @@ func (b *Book) Admit(spec *jobv1.SessionSpec) error {
 		if len(group) > 0 && !slices.Contains(group, uint32(p)) {
 			continue
 		}
+		//lodge:check accusations/admit/excluded [run=TestMuchEvidence] a session starts with a
+		//  convicted party
 		if err := b.Excluded(p); err != nil {
 			return err
 		}
 	}
+	//lodge:check accusations/admit/late [run=TestFailureThatIsNotRecorded] a session starts before
+	//  an earlier failure is recorded
 	if err := b.catchUp(); err != nil {
 		return rpc.Errorf(rpc.Unavailable, "see this party's log", "a failed session could not be recorded here yet")
 	}
@@ -197,6 +209,8 @@ func (b *Book) Admit(spec *jobv1.SessionSpec) error {
 	if err != nil {
 		return err
 	}
+	//lodge:check accusations/admit/stopped [return=nil] [run=TestStop] generation continues after
+	//  too many failures
 	return b.stopped(c)
 }
 
@@ -219,6 +233,10 @@ func (b *Book) Ended(spec *jobv1.SessionSpec, id round.Digest, f *runner.Failure
 	if !ok {
 		return
 	}
+	//lodge:check accusations/ended/peers [drop=f.Outcome == runner.PeerAbort] [run=TestWhatCounts]
+	//  the report of a peer clears parties that may have caused the failure
+	//lodge:check accusations/ended/everybody [drop=len(f.Suspects) == 0] [run=TestWhatCounts] a
+	//  failure without suspects counts against nobody
 	if f.Outcome == runner.PeerAbort || len(f.Suspects) == 0 {
 		f.Suspects = b.peers() // a peer whose check failed may lie, or was lied to by any other
 		if group := job.Participants(spec); len(group) > 0 {
@@ -230,10 +248,15 @@ func (b *Book) Ended(spec *jobv1.SessionSpec, id round.Digest, f *runner.Failure
 		Roster: b.roster, Job: session.Name(spec.GetRef()), Session: hex.EncodeToString(id[:]), Epoch: spec.GetEpoch(),
 		Check: check, Reason: f.Reason, Suspects: b.names(others),
 	}
+	//lodge:check accusations/ended/sacrifice [run=TestSacrifice] keys that gave wrong products are
+	//  used again
+	//lodge:check accusations/ended/sacrifice-here [drop=f.Outcome == runner.Aborted]
+	//  [run=TestSacrifice] one peer's report retires keys
 	if f.Outcome == runner.Aborted && check == checkSacrifice { // everybody sees it fail: a peer's word alone may be a lie
 		u.Drains = "a sacrifice failed in session " + u.Job + ": its evaluation keys are suspect"
 	}
 	b.mu.Lock()
+	//lodge:check accusations/ended/notes [run=TestWhatCounts] failures are not counted
 	b.late = append(b.late, u)
 	b.mu.Unlock()
 	if err := b.catchUp(); err != nil {
@@ -281,7 +304,7 @@ func (b *Book) note(u vault.Unnamed) error {
 
 // audit appends an entry. The log of the process says it when that cannot be.
 func (b *Book) audit(e audit.Entry) {
-	e.Note = printable(e.Note)
+	e.Note = audit.Printable(e.Note)
 	if _, err := b.Audit.Append(e); err != nil {
 		b.Log.Error("audit log", "event", e.Event, "error", err)
 	}
@@ -318,6 +341,9 @@ func (b *Book) convict(ctx context.Context, e *vault.Evidence, from string) (a v
 		return a, false, nil
 	}
 	f, err := b.verified(ctx, e)
+	//lodge:check accusations/convict/verified [as=if err != nil { f = &evidence.Finding{Culprit:
+	//  evidence.Party{Index: 2}} }] [run=TestWhatProvesNothing] a file convicts without
+	//  verification
 	if err != nil {
 		return a, false, err
 	}
@@ -339,7 +365,11 @@ func (b *Book) convict(ctx context.Context, e *vault.Evidence, from string) (a v
 	})
 	b.Log.Error("a party has cheated, and that is proved", "party", a.Culprit, "kind", a.Kind, "check", a.Check,
 		"accusation", a.ID, "from", from)
+	//lodge:check accusations/convict/at-once [run=TestMuchEvidence] a convicted party is excluded
+	//  only after a restart
 	b.reread()
+	//lodge:check accusations/convict/cancels [run=TestMuchEvidence] sessions with a convicted party
+	//  go on
 	if err := b.Excluded(culprit); err != nil {
 		b.CancelAll(rpc.FromError(err).What)
 	}
@@ -358,6 +388,8 @@ func (b *Book) verified(ctx context.Context, e *vault.Evidence) (*evidence.Findi
 	}
 	defer in.Close()
 	f, err := b.Verify(ctx, in, b.Roster)
+	//lodge:check accusations/convict/roster [run=TestWhatProvesNothing] a file convicts a party
+	//  outside the roster
 	if err == nil && (f.Culprit.Index < 0 || int(f.Culprit.Index) >= len(b.Roster.Parties)) {
 		err = &evidence.Error{Problem: evidence.OtherRoster, Reason: "it names nobody of the roster"}
 	}

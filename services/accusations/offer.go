@@ -63,8 +63,12 @@ func (l *limits) begin(now time.Time) *rpc.Error {
 	defer l.mu.Unlock()
 	wait := l.until.Sub(now)
 	switch {
+	//lodge:check accusations/limits/one [run=TestOffersAreLimited] a peer offers several files at a
+	//  time
 	case l.open:
 		return rpc.Errorf(rpc.Busy, "wait for its answer", "another file of this party is being looked at")
+	//lodge:check accusations/limits/rate [drop=l.bucket.AllowN(now, 1)] [run=TestOffersAreLimited]
+	//  a peer offers any number of files
 	case wait <= 0 && l.bucket.AllowN(now, 1):
 		l.open = true
 		return nil
@@ -86,7 +90,11 @@ func (l *limits) end(now time.Time, proof bool) {
 		l.pause, l.until = 0, time.Time{}
 		return
 	}
+	//lodge:check accusations/limits/longer [swap=2 * l.pause=>l.pause] [run=TestOffersAreLimited]
+	//  the wait after files that prove nothing does not grow
 	l.pause = min(max(2*l.pause, firstPause), mostPause)
+	//lodge:check accusations/limits/pause [run=TestOffersAreLimited] a peer need not wait after a
+	//  file that proves nothing
 	l.until = now.Add(l.pause)
 }
 
@@ -150,10 +158,14 @@ func (s *Service) offer(stream accusationsv1.AccusationsService_OfferServer) (kn
 		proof = true
 		return true, nil
 	case errors.As(err, &nothing):
+		//lodge:check accusations/offer/nothing [as=proof = true] [run=TestOffer] a peer whose files
+		//  prove nothing counts as one that proved something
 		b.Log.Warn("a peer offers what proves nothing", "peer", caller.Name, "error", err)
 		return false, rpc.Errorf(rpc.Invalid, "compare builds and rosters",
 			"the file proves nothing here: %s: %s", nothing.Problem, nothing.Reason)
 	}
+	//lodge:check accusations/offer/proof [swap=err == nil=>true] [run=TestOffer] a peer that offers
+	//  files that prove nothing is not slowed down
 	proof = err == nil
 	return false, err
 }
@@ -175,9 +187,12 @@ func (b *Book) take(stream accusationsv1.AccusationsService_OfferServer, first *
 // checkOffer refuses a beginning that nobody could have meant.
 func checkOffer(r *accusationsv1.OfferRequest) error {
 	switch {
+	//lodge:check accusations/offer/digest-form [drop=len(r.GetDigest()) != sha256.Size]
+	//  [run=TestOffer] a file is announced without a digest or a size
 	case len(r.GetDigest()) != sha256.Size || r.GetSize() == 0:
 		return rpc.Errorf(rpc.Invalid, "send the file's SHA-256 and size first",
 			"a digest of %d bytes of a file of %d", len(r.GetDigest()), r.GetSize())
+	//lodge:check accusations/offer/size [run=TestOffer] a file of any size is accepted
 	case r.GetSize() > maxFile:
 		return rpc.Errorf(rpc.TooLarge, "", "a file of %d bytes, of at most %d", r.GetSize(), maxFile)
 	}
@@ -189,6 +204,10 @@ func receive(stream accusationsv1.AccusationsService_OfferServer, first *accusat
 	left := first.GetSize()
 	take := func(m *accusationsv1.OfferRequest) error {
 		n := uint64(len(m.GetChunk()))
+		//lodge:check accusations/offer/chunk [drop=n > chunk] [run=TestOffer] a chunk of any size
+		//  is accepted
+		//lodge:check accusations/offer/longer [drop=n > left] [run=TestOffer] a file can be longer
+		//  than announced
 		if n > chunk || n > left {
 			return rpc.Errorf(rpc.TooLarge, "",
 				"a chunk beyond %d bytes, or a file beyond the %d that it should have", chunk, first.GetSize())
@@ -204,6 +223,9 @@ func receive(stream accusationsv1.AccusationsService_OfferServer, first *accusat
 	if err := rpc.Upload(limit, stream.Recv, take); err != nil {
 		return err
 	}
+	//lodge:check accusations/offer/digest [swap=!bytes.Equal(sum[:],
+	//  first.GetDigest())=>bytes.Equal(sum[:], nil)] [run=TestOffer] a file need not match its
+	//  announced digest
 	if sum := e.Digest(); !bytes.Equal(sum[:], first.GetDigest()) {
 		return rpc.Errorf(rpc.Invalid, "", "the file has another digest, or is cut short")
 	}

@@ -20,7 +20,10 @@ const prefix = "/lodge.accusations.v1.AccusationsService/"
 
 var (
 	look = rpc.Allow(rpc.Self, rpc.Client).With(config.PermStatus)
-	act  = rpc.Allow(rpc.Self, rpc.Client).With(config.PermAccusations)
+	//lodge:check accusations/act/permission [swap=config.PermAccusations=>config.PermStatus]
+	//  [tests=./services/internal/refusals] any client with status permission clears failures and
+	//  pardons cheats
+	act = rpc.Allow(rpc.Self, rpc.Client).With(config.PermAccusations)
 )
 
 // Rules say who may call what.
@@ -30,7 +33,9 @@ var Rules = rpc.Rules{
 	prefix + "GetEvidence":     look,
 	prefix + "ClearFailures":   act,
 	prefix + "Pardon":          act,
-	prefix + "Offer":           rpc.Allow(rpc.Peer),
+	//lodge:check accusations/offer/peers [swap=rpc.Allow(rpc.Peer)=>rpc.Allow(rpc.Peer,
+	//  rpc.Client)] [tests=./services/internal/refusals] clients can offer evidence
+	prefix + "Offer": rpc.Allow(rpc.Peer),
 }
 
 // Service implements lodge.accusations.v1.
@@ -133,6 +138,7 @@ func (s *Service) acting(ctx context.Context, reason string) (a vault.Act, e aud
 	if err := session.CheckReason(reason); err != nil {
 		return a, e, err
 	}
+	//lodge:check accusations/act/reason [run=TestPardon] an operator can act without a reason
 	if reason == "" {
 		return a, e, rpc.Errorf(rpc.Invalid, "say why, for those who look at it later", "no reason")
 	}
@@ -141,7 +147,7 @@ func (s *Service) acting(ctx context.Context, reason string) (a vault.Act, e aud
 		return a, e, rpc.Errorf(rpc.Unauthenticated, "", "no caller")
 	}
 	return vault.Act{When: s.Book.Vault.Now().UTC(), By: p.Name, Reason: reason},
-		audit.Entry{Actor: p.Name, Auth: audit.Auth(p.Auth), Note: printable(reason)}, nil
+		audit.Entry{Actor: p.Name, Auth: audit.Auth(p.Auth), Note: audit.Printable(reason)}, nil
 }
 
 // ClearFailures implements the service.
@@ -151,9 +157,14 @@ func (s *Service) ClearFailures(ctx context.Context, r *accusationsv1.ClearFailu
 		return nil, err
 	}
 	b := s.Book
+	//lodge:check accusations/act/late [run=TestFailureThatIsNotRecorded] [redundant=failures
+	//  recorded later are not among the cleared ones and count] failures that are not recorded yet
+	//  are cleared
 	if err := b.catchUp(); err != nil {
 		return nil, err
 	}
+	//lodge:check accusations/act/last [swap=r.GetLast()=>0] [run=TestStop] an operator clears
+	//  failures that it has not seen
 	n, err := b.Vault.ClearUnnamed(b.roster, r.GetLast(), act)
 	if err != nil {
 		return nil, refused(err)

@@ -2,8 +2,6 @@ package accusations
 
 import (
 	"slices"
-	"strings"
-	"unicode"
 
 	"github.com/lodge-mpc/lodge/engine/protocol/keygen"
 	"github.com/lodge-mpc/lodge/engine/protocol/maccheck"
@@ -17,14 +15,28 @@ const checkSacrifice = maccheck.CheckSacrifice
 
 // checks fail only when somebody cheats, and do not always tell who: of MACs, of what must be zero, of products, of
 // verdicts, and that all parties have the same broadcasts, ciphertexts and keys.
+//
+//lodge:check accusations/unnamed/zero [drop=maccheck.CheckZero] [run=TestWhatCounts] values that should be zero and are not do not count
+//lodge:check accusations/unnamed/sacrifice [drop=checkSacrifice] [run=TestWhatCounts] failed sacrifices do not count
+//lodge:check accusations/unnamed/verdict [drop=verdict.Check] [run=TestWhatCounts] differing verdicts do not count
+//lodge:check accusations/unnamed/echo [drop=round.CheckEcho] [run=TestWhatCounts] differing broadcasts do not count
+//lodge:check accusations/unnamed/evaluated [drop=triple.CheckEvaluated] [run=TestWhatCounts] differing ciphertexts do not count
+//lodge:check accusations/unnamed/agree [drop=keygen.CheckAgree] [run=TestWhatCounts] differing keys do not count
 var checks = []string{
+	//lodge:check accusations/unnamed/mac [drop=maccheck.CheckMAC] [run=TestWhatCounts] failed MAC
+	//  checks do not count
 	maccheck.CheckMAC, maccheck.CheckZero, checkSacrifice, verdict.Check, round.CheckEcho, triple.CheckEvaluated, keygen.CheckAgree,
 }
 
 // unnamed reports whether a session failed in one of these checks with nobody named, here or by the signed word of a peer,
 // and which. Time that is over, lost connections and cancelled sessions prove no cheat.
 func unnamed(f *runner.Failure) (check string, ok bool) {
+	//lodge:check accusations/unnamed/outcome [swap=f.Outcome == runner.Aborted=>f.Outcome !=
+	//  runner.PeerAbort] [run=TestWhatCounts] outcomes that are not cheats count
 	if f.Outcome == runner.Aborted {
+		//lodge:check accusations/unnamed/check [swap=slices.Contains(checks,
+		//  f.Check)=>!slices.Contains(checks, "")] [run=TestWhatCounts] failures that are not
+		//  cheats count
 		return f.Check, slices.Contains(checks, f.Check)
 	}
 	if f.Outcome != runner.PeerAbort {
@@ -32,28 +44,15 @@ func unnamed(f *runner.Failure) (check string, ok bool) {
 	}
 	for _, w := range f.Words {
 		switch {
+		//lodge:check accusations/unnamed/worst [run=TestWhatCounts] of several reports the mildest
+		//  counts
 		case w.Rejects(checkSacrifice): // of several, the one with most consequences
 			return checkSacrifice, true
+		//lodge:check accusations/unnamed/word [drop=w.Rejects(checks...)] [run=TestWhatCounts] a
+		//  peer's report counts for any check
 		case check == "" && w.Rejects(checks...):
 			check = w.Check
 		}
 	}
 	return check, check != ""
-}
-
-// maxNote is what the audit log takes as a note, in bytes.
-const maxNote = 1024
-
-// printable is text on one line that fits an audit entry.
-func printable(s string) string {
-	s = strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
-			return ' '
-		}
-		return r
-	}, strings.ToValidUTF8(s, "?"))
-	if len(s) > maxNote {
-		s = strings.ToValidUTF8(s[:maxNote], "")
-	}
-	return s
 }

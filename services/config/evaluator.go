@@ -93,6 +93,8 @@ func (e *Evaluators) fill(c *check, dir string, own TLS) {
 		} else if err := rpc.NewDirectory().Add(p.Identity, rpc.Principal{Name: p.Name}); err != nil {
 			fail("identity", "%v", err)
 		}
+		//lodge:check evaluators/identities [run=TestEvaluatorsAreRefused] one key serves two
+		//  domains
 		if other, ok := owners[p.Identity]; ok && other != p.Domain {
 			fail("identity", "%q is of domain %s too; whoever has its key is in both", p.Identity, other)
 		}
@@ -101,6 +103,8 @@ func (e *Evaluators) fill(c *check, dir string, own TLS) {
 			domains = append(domains, p.Domain)
 		}
 	}
+	//lodge:check evaluators/domains [run=TestEvaluatorsAreRefused] evaluators are compared within
+	//  one domain
 	if e.Check == Compare && len(domains) == 1 {
 		c.failf("evaluators.check: compare needs evaluators of two domains, and all are of %s: name one on a machine that somebody else administers, "+
 			"or write check: recompute to use nothing of theirs, or check: trust if you answer for them", domains[0])
@@ -117,6 +121,8 @@ func (e *Evaluators) apart(c *check, f *PartyFile) {
 		others[cl.Identity] = "client " + cl.Name
 	}
 	for i, p := range e.Processes {
+		//lodge:check evaluators/own [run=TestEvaluatorsAreRefused] a party of the roster is its own
+		//  evaluator
 		if other, ok := others[p.Identity]; ok {
 			c.failf("evaluators.processes[%d].identity: %q is that of %s; an evaluator has one of its own", i, p.Identity, other)
 		}

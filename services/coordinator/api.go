@@ -21,6 +21,8 @@ const prefix = "/lodge.coordinator.v1.CoordinatorService/"
 
 // Rules say who may call what.
 var Rules = rpc.Rules{
+	//lodge:check coordinator/job/permission [swap=config.PermSubmit=>config.PermStatus]
+	//  [tests=./services/internal/refusals] any client with status permission submits jobs
 	prefix + "SubmitJob":   rpc.Allow(rpc.Client).With(config.PermSubmit),
 	prefix + "GetJob":      rpc.Allow(rpc.Client).With(config.PermStatus),
 	prefix + "WatchJob":    rpc.Allow(rpc.Client).With(config.PermStatus),
@@ -35,9 +37,13 @@ var Rules = rpc.Rules{
 func (c *Coordinator) SubmitJob(ctx context.Context, r *coordinatorv1.SubmitJobRequest) (*coordinatorv1.SubmitJobResponse, error) {
 	caller, _ := rpc.Caller(ctx)
 	q := r.GetJob()
+	//lodge:check coordinator/job/key-length [run=TestAPI] an idempotency key takes any amount of
+	//  memory
 	if len(r.GetIdempotencyKey()) > 64 {
 		return nil, rpc.Errorf(rpc.TooLarge, "", "an idempotency key has at most 64 characters")
 	}
+	//lodge:check coordinator/job/tenant [run=TestJobsOfTenants] a client submits jobs for another
+	//  tenant
 	if err := serves(caller, q); err != nil {
 		return nil, err
 	}
@@ -50,8 +56,13 @@ func (c *Coordinator) SubmitJob(ctx context.Context, r *coordinatorv1.SubmitJobR
 	}
 	key := ""
 	if r.GetIdempotencyKey() != "" {
+		//lodge:check coordinator/job/key-owner [swap=caller.Name + "/" +
+		//  r.GetIdempotencyKey()=>r.GetIdempotencyKey()] [run=TestAPI] two clients share
+		//  idempotency keys
 		key = caller.Name + "/" + r.GetIdempotencyKey()
 	}
+	//lodge:check coordinator/job/epoch-there [run=TestAPI|TestRotate$] a job starts under keys that
+	//  do not exist
 	if err := c.epochThere(ctx, q, key); err != nil {
 		return nil, err
 	}
@@ -102,6 +113,9 @@ func (c *Coordinator) expected(key string) bool {
 
 // sees reports whether a caller may know of a job: those of its tenants, and those of no tenant, as for keys.
 func sees(caller rpc.Principal, q *coordinatorv1.JobRequest) bool {
+	//lodge:check coordinator/job/serves [swap=q.GetTenant() == "" ||
+	//  caller.Serves(q.GetTenant())=>caller.Name != ""] [run=TestJobsOfTenants] tenants are not
+	//  told apart
 	return q.GetTenant() == "" || caller.Serves(q.GetTenant())
 }
 
@@ -117,6 +131,8 @@ func serves(caller rpc.Principal, q *coordinatorv1.JobRequest) error {
 // seen finds a job that the caller may know of.
 func (c *Coordinator) seen(ctx context.Context, id string) (*entry, error) {
 	e, err := c.find(id)
+	//lodge:check coordinator/job/seen [run=TestJobsOfTenants] a client sees and cancels the jobs of
+	//  other tenants
 	if caller, _ := rpc.Caller(ctx); err == nil && !sees(caller, e.request) {
 		return nil, noJob(id)
 	}
@@ -125,15 +141,21 @@ func (c *Coordinator) seen(ctx context.Context, id string) (*entry, error) {
 
 // check refuses a job that no party could take.
 func (c *Coordinator) check(q *coordinatorv1.JobRequest) error {
+	//lodge:check coordinator/job/set [run=TestAPI] a job uses a parameter set that is not pinned
 	if _, pinned := config.Pin(c.file.Params, q.GetParams()); !pinned {
 		return rpc.Errorf(rpc.PolicyRefused, "pin the set in the coordinator's configuration", "parameter set %q is not pinned here", q.GetParams())
 	}
+	//lodge:check coordinator/job/valid [run=TestAPI] the coordinator accepts a job that every party
+	//  rejects
 	if err := job.Validate(c.trial(q), time.Now()); err != nil {
 		return err
 	}
+	//lodge:check coordinator/job/epoch [run=TestAPI] a job does not name its keys
 	if !job.MakesEpoch(q.GetKind()) && q.GetEpoch() == 0 {
 		return rpc.Errorf(rpc.Invalid, "generate keys first and name their epoch", "no epoch")
 	}
+	//lodge:check coordinator/job/input-party [run=TestAPI] input masks are for a party that does
+	//  not exist
 	if n := len(c.file.Roster.Parties); int64(q.GetInputParty()) >= int64(n) {
 		return rpc.Errorf(rpc.Invalid, "parties count from 0", "input party %d of %d", q.GetInputParty(), n)
 	}
@@ -142,6 +164,7 @@ func (c *Coordinator) check(q *coordinatorv1.JobRequest) error {
 			return rpc.Errorf(rpc.Invalid, "parties count from 0", "party %d of %d", p, n)
 		}
 	}
+	//lodge:check coordinator/job/timeout [run=TestAPI] a job has an invalid timeout
 	if t := q.GetTimeout(); t != nil && (t.CheckValid() != nil || t.AsDuration() <= 0) {
 		return rpc.Errorf(rpc.Invalid, "leave it out for the coordinator's own limit", "the timeout is not a positive time span")
 	}
@@ -161,6 +184,8 @@ func (c *Coordinator) add(q *coordinatorv1.JobRequest, key, client string) (*ent
 		for _, e := range c.jobs {
 			switch {
 			case e.key != key:
+			//lodge:check coordinator/job/key-body [run=TestAPI] an idempotency key returns another
+			//  job than was requested
 			case !proto.Equal(e.job.GetRequest(), q):
 				return nil, rpc.Errorf(rpc.Conflict, "use a new key", "job %s was submitted under this idempotency key, and asks for something else", e.job.GetId())
 			default:
@@ -270,6 +295,7 @@ func (c *Coordinator) CancelJob(ctx context.Context, r *coordinatorv1.CancelJobR
 	if err != nil {
 		return nil, err
 	}
+	//lodge:check coordinator/job/reason [run=TestLongReasons] a reason takes any amount of memory
 	if len(r.GetReason()) > maxReason {
 		return nil, rpc.Errorf(rpc.TooLarge, "", "a reason has at most %d characters", maxReason)
 	}
@@ -278,6 +304,8 @@ func (c *Coordinator) CancelJob(ctx context.Context, r *coordinatorv1.CancelJobR
 		return nil, err
 	}
 	c.mu.Lock()
+	//lodge:check coordinator/job/cancel [run=TestCancel|TestActivation] a job is cancelled after
+	//  the parties have activated its result
 	if state := e.job.GetState(); state >= activating {
 		c.mu.Unlock()
 		return nil, rpc.Errorf(rpc.Conflict, "", "job %s is %s", r.GetId(), stateName(state))

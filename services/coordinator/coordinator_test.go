@@ -571,3 +571,22 @@ func TestAPartyFarAhead(t *testing.T) {
 		t.Errorf("epoch %d after %d", next, first)
 	}
 }
+
+// A new epoch has a number that neither the coordinator nor any party has seen: not even if the
+// parties have lost the epochs before, or if a session under the number failed.
+func TestEpochsAreNumberedOnce(t *testing.T) {
+	f := newNet(t, 3)
+	first := f.complete(keysJob()).GetEpoch()
+	f.parties[1].change(func(p *fakeParty) {
+		p.epochs = append(p.epochs, &keygenv1.Epoch{Epoch: first + 5, State: keygenv1.EpochState_EPOCH_STATE_RETIRED})
+	})
+	if next := f.complete(keysJob()).GetEpoch(); next != first+6 {
+		t.Errorf("epoch %d, but a party knows epoch %d", next, first+5)
+	}
+	for _, p := range f.parties {
+		p.change(func(p *fakeParty) { p.epochs = nil })
+	}
+	if next := f.complete(keysJob()).GetEpoch(); next != first+7 {
+		t.Errorf("epoch %d, but epoch %d was made before", next, first+6)
+	}
+}

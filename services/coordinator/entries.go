@@ -35,6 +35,8 @@ func (c *Coordinator) update(e *entry, change func(j *coordinatorv1.Job)) error 
 	if now := next.GetState(); now != e.job.GetState() {
 		if err := c.records.put(next, e.key); err != nil {
 			c.log.Error("recording a job", "job", next.GetId(), "error", err)
+			//lodge:check coordinator/result/recorded [run=TestRecorded] the coordinator acts on a
+			//  state that is not recorded
 			if !job.Final(now) {
 				return err
 			}

@@ -27,6 +27,8 @@ const maxSamples = 9
 // EstimateJob implements the service.
 func (c *Coordinator) EstimateJob(ctx context.Context, r *coordinatorv1.EstimateJobRequest) (*coordinatorv1.EstimateJobResponse, error) {
 	caller, _ := rpc.Caller(ctx)
+	//lodge:check coordinator/job/tenant-of-estimate [run=TestJobsOfTenants] a client gets estimates
+	//  for another tenant
 	if err := serves(caller, r.GetJob()); err != nil {
 		return nil, err
 	}
@@ -43,6 +45,8 @@ func (c *Coordinator) estimate(ctx context.Context, q *coordinatorv1.JobRequest)
 	if !masks {
 		checked.Dim = max(1, q.GetDim())
 	}
+	//lodge:check coordinator/estimate/valid [run=TestEstimateRefusals] there is an estimate for an
+	//  invalid job
 	if err := c.check(checked); err != nil {
 		return nil, err
 	}
@@ -58,6 +62,8 @@ func (c *Coordinator) estimate(ctx context.Context, q *coordinatorv1.JobRequest)
 	out := &coordinatorv1.EstimateJobResponse{Tuples: first.GetTuples(), Dim: first.GetDim(), Basis: coordinatorv1.EstimateBasis_ESTIMATE_BASIS_MODEL}
 	seconds := 0.0
 	for _, a := range answers {
+		//lodge:check coordinator/estimate/agreed [run=TestEstimateRefusals] an estimate mixes
+		//  answers about different jobs
 		if a.GetTuples() != first.GetTuples() || a.GetDim() != first.GetDim() {
 			return nil, rpc.Errorf(rpc.Internal, "run the same release everywhere", "parties estimate different jobs for the same request")
 		}
@@ -66,7 +72,20 @@ func (c *Coordinator) estimate(ctx context.Context, q *coordinatorv1.JobRequest)
 		out.MemoryBytes = max(out.MemoryBytes, a.GetMemoryBytes())
 		seconds = max(seconds, a.GetComputeSeconds()+float64(a.GetSentBytes())/modelBandwidth)
 	}
-	if out.Tuples == 0 || out.Tuples > maxEstimate || out.TupleBytes > maxEstimate || out.SentBytes > 1<<60 || out.MemoryBytes > 1<<60 || !(seconds < 1e9) {
+	//lodge:check coordinator/estimate/possible [run=TestEstimateRefusals] an estimate is computed from
+	//  impossible numbers
+	//lodge:check coordinator/estimate/possible-none [drop=out.Tuples == 0]
+	//  [run=TestEstimateRefusals] a batch of no tuples crashes the coordinator
+	//lodge:check coordinator/estimate/possible-tuples [drop=out.Tuples > maxEstimate]
+	//  [run=TestEstimateRefusals] a batch has more tuples than any party can make
+	//lodge:check coordinator/estimate/possible-size [drop=out.TupleBytes > maxEstimate]
+	//  [run=TestEstimateRefusals] the size of an estimate overflows
+	//lodge:check coordinator/estimate/possible-memory [drop=out.MemoryBytes > 1<<60]
+	//  [run=TestEstimateRefusals] an estimate asks for impossible memory
+	//lodge:check coordinator/estimate/possible-time [drop=!(seconds < 1e9)]
+	//  [run=TestEstimateRefusals] an estimate has no duration
+	if out.Tuples == 0 || out.Tuples > maxEstimate || out.TupleBytes > maxEstimate ||
+		out.MemoryBytes > 1<<60 || !(seconds < 1e9) { // which bounds SentBytes too
 		return nil, rpc.Errorf(rpc.Internal, "see which release the parties run", "a party's estimate cannot be: %v", first)
 	}
 	out.Jobs = (q.GetCount()-1)/out.Tuples + 1
@@ -153,6 +172,8 @@ func (c *Coordinator) askAll(ctx context.Context, parties []*member, ask asking)
 		default:
 			e := *rpc.FromError(a.err)
 			e.What = "party " + p.name + " refuses: " + text(e.What, maxReason)
+			//lodge:check coordinator/estimate/refused [as=away = &e] [run=TestEstimateRefusals]
+			//  there is an estimate for a job that a party rejects
 			return nil, &e
 		}
 	}

@@ -3,6 +3,7 @@ package coordinator
 import (
 	"context"
 	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -124,6 +125,9 @@ func TestEstimateRefusals(t *testing.T) {
 	for name, change := range map[string]func(*triplesv1.EstimateResponse){
 		"nothing":      func(r *triplesv1.EstimateResponse) { r.Tuples = 0 },
 		"everything":   func(r *triplesv1.EstimateResponse) { r.TupleBytes = 1 << 63 },
+		"many tuples":  func(r *triplesv1.EstimateResponse) { r.Tuples = 1 << 32 },
+		"much traffic": func(r *triplesv1.EstimateResponse) { r.SentBytes = 1 << 61 },
+		"much memory":  func(r *triplesv1.EstimateResponse) { r.MemoryBytes = 1 << 61 },
 		"no time":      func(r *triplesv1.EstimateResponse) { r.ComputeSeconds = math.NaN() },
 		"other tuples": func(r *triplesv1.EstimateResponse) { r.Tuples++ },
 		"another dim":  func(r *triplesv1.EstimateResponse) { r.Dim++ },
@@ -132,15 +136,19 @@ func TestEstimateRefusals(t *testing.T) {
 			p.change(func(p *fakeParty) {
 				p.onEstimate = func(s *jobv1.SessionSpec) (*triplesv1.EstimateResponse, error) {
 					r := estimateOf(s)
-					if i == 0 || name == "nothing" {
+					if i == 0 || !strings.HasPrefix(name, "other") && !strings.HasPrefix(name, "another") {
 						change(r)
 					}
 					return r, nil
 				}
 			})
 		}
-		if _, err := f.estimate("operator", scalarJob(1)); !is(err, rpc.Internal) {
-			t.Errorf("%s: %v", name, err)
+		why := "cannot be"
+		if strings.HasPrefix(name, "other") || strings.HasPrefix(name, "another") {
+			why = "different jobs"
+		}
+		if _, err := f.estimate("operator", scalarJob(1)); !is(err, rpc.Internal) || !strings.Contains(err.Error(), why) {
+			t.Errorf("%s: %v, want %q", name, err, why)
 		}
 	}
 }

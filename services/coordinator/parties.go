@@ -112,12 +112,18 @@ func (m *member) hasEpoch(ctx context.Context, epoch uint64) error {
 		switch {
 		case e.GetEpoch() != epoch:
 			continue
+		//lodge:check coordinator/job/epoch-retired [run=TestAnEpochThat] a job starts under retired
+		//  keys
 		case e.GetState() == keygenv1.EpochState_EPOCH_STATE_RETIRED:
 			return rpc.Errorf(rpc.Burnt, next, "epoch %d is retired at party %s", epoch, m.name)
 		case e.GetState() == keygenv1.EpochState_EPOCH_STATE_DRAINING && e.GetSuccessor() != 0:
+			//lodge:check coordinator/job/epoch-draining [return=nil] [run=TestRotate$] a job starts
+			//  under keys that drain
 			return rpc.Errorf(rpc.Conflict, fmt.Sprintf("use epoch %d, which has taken its place", e.GetSuccessor()), "epoch %d is draining at party %s", epoch, m.name)
 		case e.GetState() == keygenv1.EpochState_EPOCH_STATE_DRAINING:
 			return rpc.Errorf(rpc.Conflict, next, "epoch %d is draining at party %s", epoch, m.name)
+		//lodge:check coordinator/job/epoch-roster [run=TestAnEpochThat] a job starts under keys of
+		//  another roster
 		case e.GetStanding() != keygenv1.RosterStanding_ROSTER_STANDING_SAME:
 			return rpc.Errorf(rpc.PinMismatch, "`lodge keys rotate` makes an epoch under the present roster", "epoch %d was made under another roster than that of party %s", epoch, m.name)
 		}
@@ -138,6 +144,9 @@ func (m *member) holds(ctx context.Context, j *coordinatorv1.Job) bool {
 		r, err := keygenv1.NewKeygenServiceClient(m.conn).ListEpochs(ctx, &keygenv1.ListEpochsRequest{}, waitForReady)
 		for _, e := range r.GetEpochs() {
 			if err == nil && e.GetEpoch() == j.GetEpoch() {
+				//lodge:check coordinator/result/held-keys [swap=e.GetState() !=
+				//  keygenv1.EpochState_EPOCH_STATE_LOCKED=>true] [run=TestHolds] keys that are
+				//  locked at one party are reported as active
 				return e.GetState() != keygenv1.EpochState_EPOCH_STATE_LOCKED
 			}
 		}
@@ -151,6 +160,9 @@ func (m *member) holds(ctx context.Context, j *coordinatorv1.Job) bool {
 		}
 		for _, b := range r.GetBatches() {
 			if b.GetId() == j.GetBatchId() {
+				//lodge:check coordinator/result/held-batches [swap=b.GetState() !=
+				//  tuplesv1.BatchState_BATCH_STATE_LOCKED=>true] [run=TestHolds] batches that are
+				//  locked at one party are reported as active
 				return b.GetState() != tuplesv1.BatchState_BATCH_STATE_LOCKED
 			}
 		}
@@ -170,6 +182,8 @@ func (m *member) sweep(ctx context.Context, keeps func(session string) bool) err
 		return err
 	}
 	for _, e := range epochs.GetEpochs() {
+		//lodge:check coordinator/result/swept-keys [run=TestSweep$] the keys of a failed job are
+		//  never erased
 		if e.GetState() == keygenv1.EpochState_EPOCH_STATE_LOCKED && !keeps(e.GetSession()) {
 			if err := cancelNamed(ctx, keys, e.GetSession()); err != nil {
 				return err
@@ -184,6 +198,8 @@ func (m *member) sweep(ctx context.Context, keeps func(session string) bool) err
 			return err
 		}
 		for _, b := range r.GetBatches() {
+			//lodge:check coordinator/result/swept [run=TestSweep$] the batches of a failed job are
+			//  never erased
 			if !keeps(b.GetId()) {
 				if err := cancelNamed(ctx, triples, b.GetId()); err != nil {
 					return err

@@ -62,6 +62,8 @@ func jobKeyOf(r *coordinatorv1.Rotation) string {
 // RotateKeys implements the service.
 func (c *Coordinator) RotateKeys(ctx context.Context, q *coordinatorv1.RotateKeysRequest) (*coordinatorv1.RotateKeysResponse, error) {
 	caller, _ := rpc.Caller(ctx)
+	//lodge:check coordinator/rotate/permission [run=TestRotateRefuses] a client without permission
+	//  moves policies to new keys
 	if !caller.May(config.PermPolicy) {
 		return nil, rpc.Errorf(rpc.Forbidden, "add the permission to this client in the coordinator's configuration",
 			"client %s lacks the permission %q: a rotation moves policies", caller.Name, config.PermPolicy)
@@ -70,6 +72,8 @@ func (c *Coordinator) RotateKeys(ctx context.Context, q *coordinatorv1.RotateKey
 	if err := caller.CheckShared(fmt.Sprintf("epoch %d", q.GetEpoch()), c.file.Tenants()); err != nil {
 		return nil, err
 	}
+	//lodge:check coordinator/rotate/word [run=TestRotateRefuses] an unknown security mode is
+	//  ignored
 	if s := q.GetSecurity(); s != "" && s != proved {
 		return nil, rpc.Errorf(rpc.Invalid, "write proved, or leave it out", "security %.20q", s)
 	}
@@ -89,6 +93,8 @@ func (c *Coordinator) RotateKeys(ctx context.Context, q *coordinatorv1.RotateKey
 	if q.GetDim() != 0 {
 		keys.Dim = q.GetDim()
 	}
+	//lodge:check coordinator/rotate/valid [run=TestRotateRefuses] keys are rotated to a parameter
+	//  set that is not pinned
 	if err := c.check(keys); err != nil {
 		return nil, err
 	}
@@ -105,6 +111,8 @@ func (c *Coordinator) rotation(q *coordinatorv1.RotateKeysRequest) (*coordinator
 	case proto.Equal(r.GetRequest(), q):
 		return r, nil
 	case r.GetState() == rotationCompleted:
+		//lodge:check coordinator/rotate/once [return=nil, nil] [run=TestRotate$] an epoch is
+		//  replaced twice
 		return nil, rpc.Errorf(rpc.Conflict, fmt.Sprintf("rotate epoch %d", r.GetSuccessor()), "epoch %d has taken the place of epoch %d, as it was asked for",
 			r.GetSuccessor(), q.GetEpoch())
 	}

@@ -140,6 +140,8 @@ func (c *Coordinator) lead(process context.Context, e *entry) {
 	state, f := verdict(c.sessions(ctx, e, c.spec(j, deadline), deadline))
 	if f == nil {
 		j, _ = c.snapshot(e)
+		//lodge:check coordinator/result/agreed [swap=agreed(j.GetParties())=>nil]
+		//  [run=TestFailures] a result is activated although the parties disagree
 		state, f = failed, agreed(j.GetParties())
 	}
 	if f == nil {
@@ -172,6 +174,7 @@ func (c *Coordinator) hold(e *entry, cancel func()) (before []*entry, release fu
 // settle makes the results of all parties the job's, unless a client has cancelled it. From here on it completes.
 func (c *Coordinator) settle(e *entry) (f *jobv1.Failure) {
 	err := c.update(e, func(j *coordinatorv1.Job) {
+		//lodge:check coordinator/result/cancelled [run=TestCancelled] a cancelled job completes
 		if e.stop != "" {
 			f = &jobv1.Failure{Outcome: outcomeCancelled, Reason: e.stop}
 			return
@@ -225,6 +228,8 @@ func (c *Coordinator) reach(ctx context.Context, e *entry, deadline time.Time) (
 	members := c.members(e.request)
 	answers := make(chan answer, len(members))
 	made := c.lastEpoch()
+	//lodge:check coordinator/epoch/made [as=next = 1] [run=TestEpochsAreNumberedOnce] an epoch
+	//  has the number of one that the coordinator has made before
 	next = made + 1
 	missing := map[int]string{}
 	for _, p := range members {
@@ -249,9 +254,13 @@ func (c *Coordinator) reach(ctx context.Context, e *entry, deadline time.Time) (
 		select {
 		case a := <-answers:
 			delete(missing, a.party)
+			//lodge:check coordinator/epoch/ahead [run=TestAPartyFarAhead] one party uses up the
+			//  numbers of epochs
 			if a.last > made+maxAhead {
 				a.err = rpc.Errorf(rpc.Invalid, "see whose data directory this is", "it knows epoch %d, and the last that was made here is %d", a.last, made)
 			} else {
+				//lodge:check coordinator/epoch/next [run=TestEpochsAreNumberedOnce] an epoch has the
+				//  number of one that a party knows
 				next = max(next, a.last+1)
 			}
 			ends = append(ends, a.ended)
@@ -284,6 +293,8 @@ func (c *Coordinator) sessions(ctx context.Context, e *entry, spec *jobv1.Sessio
 	defer time.AfterFunc(time.Until(deadline.Add(c.timing.late)), stop).Stop()
 	members := c.members(e.request)
 	ends := c.startAll(ctx, members, spec)
+	//lodge:check coordinator/result/all [run=TestFailures|TestJobs] a session that failed at one
+	//  party goes on at the others
 	if slices.ContainsFunc(ends, func(e ended) bool { return !e.ok() }) {
 		return ends
 	}
@@ -423,6 +434,8 @@ func (c *Coordinator) activate(ctx context.Context, e *entry) {
 		return
 	}
 	for i, p := range members {
+		//lodge:check coordinator/result/erased [run=TestAnErased] a job completes with a result
+		//  that one party has erased
 		if erased[i] != nil {
 			c.end(e, failed, &jobv1.Failure{Outcome: outcomeAbort, Check: "activation", Suspects: []uint32{uint32(p.index)},
 				Reason: fmt.Sprintf("party %d (%s) has erased its result: %s; what the others hold is of no use", p.index, p.name, rpc.FromError(erased[i]).What)})

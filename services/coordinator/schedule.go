@@ -180,6 +180,8 @@ func progressOf(j *coordinatorv1.Job, party int) *coordinatorv1.PartyProgress {
 func observe(j *coordinatorv1.Job, party int, st *jobv1.SessionStatus, parties uint32) {
 	at := progressOf(j, party)
 	at.Status, at.Reachable = heard(st, parties), true
+	//lodge:check coordinator/result/state [swap=storing=>completed] [run=TestObserve] the word of a
+	//  party completes a job
 	state := storing
 	for _, p := range j.Parties {
 		state = min(state, max(preparing, p.GetStatus().GetState()))
@@ -193,7 +195,11 @@ func observe(j *coordinatorv1.Job, party int, st *jobv1.SessionStatus, parties u
 // parties that exist. What it does not know it leaves out.
 func heard(st *jobv1.SessionStatus, parties uint32) *jobv1.SessionStatus {
 	list := func(named []uint32) (known []uint32) {
+		//lodge:check coordinator/heard/list [swap=named[:min(len(named), int(parties))]=>named]
+		//  [run=TestWhatIsHeard] a party's list of parties takes any amount of memory
 		for _, p := range named[:min(len(named), int(parties))] {
+			//lodge:check coordinator/heard/suspects [swap=p < parties=>true] [run=TestWhatIsHeard]
+			//  a party suspects an index outside the roster
 			if p < parties {
 				known = append(known, p)
 			}
@@ -202,6 +208,8 @@ func heard(st *jobv1.SessionStatus, parties uint32) *jobv1.SessionStatus {
 	}
 	out := &jobv1.SessionStatus{
 		Ref: &jobv1.SessionRef{JobId: word(st.GetRef().GetJobId()), Ordinal: st.GetRef().GetOrdinal()}, State: st.GetState(),
+		//lodge:check coordinator/heard/digest [swap=st.GetDigest()[:min(len(st.GetDigest()),
+		//  64)]=>st.GetDigest()] [run=TestWhatIsHeard] a party's digest takes any amount of memory
 		Digest: st.GetDigest()[:min(len(st.GetDigest()), 64)], Epoch: st.GetEpoch(), BatchId: word(st.GetBatchId()), Count: st.GetCount(),
 		Started: moment(st.GetStarted()), Ended: moment(st.GetEnded()), Rounds: st.GetRounds(), PeakRssBytes: st.GetPeakRssBytes(),
 		KeygenSecurity: word(st.GetKeygenSecurity()), StatisticalSecurityBits: st.GetStatisticalSecurityBits(),
@@ -218,6 +226,8 @@ func heard(st *jobv1.SessionStatus, parties uint32) *jobv1.SessionStatus {
 			Outcome: word(f.GetOutcome()), Round: word(f.GetRound()), RoundIndex: f.GetRoundIndex(), Check: word(f.GetCheck()),
 			Reason: text(f.GetReason(), maxReason), Suspects: list(f.GetSuspects()), Reporter: f.GetReporter(),
 		}
+		//lodge:check coordinator/heard/blame [drop=b.GetParty() < parties] [run=TestWhatIsHeard] a
+		//  party blames an index outside the roster
 		if b := f.GetBlame(); b != nil && f.GetOutcome() == outcomeBlame && b.GetParty() < parties {
 			out.Failure.Blame = &jobv1.Blame{Party: b.GetParty(), Check: word(b.GetCheck()), Reason: text(b.GetReason(), maxReason)}
 		}
@@ -229,10 +239,15 @@ func heard(st *jobv1.SessionStatus, parties uint32) *jobv1.SessionStatus {
 func word(s string) string { return text(s, 100) }
 
 // text is at most so many bytes of s, as UTF-8.
+//
+//lodge:check coordinator/heard/text [swap=s[:min(len(s), most)]=>s] [run=TestWhatIsHeard] a party's text takes any amount of memory
+//lodge:check coordinator/heard/utf8 [swap=strings.ToValidUTF8(s[:min(len(s), most)], "?")=>s[:min(len(s), most)]] [run=TestWhatIsHeard] a party's invalid text makes the job's record unwritable
 func text(s string, most int) string { return strings.ToValidUTF8(s[:min(len(s), most)], "?") }
 
 // moment is a time that can be shown, or nil.
 func moment(t *timestamppb.Timestamp) *timestamppb.Timestamp {
+	//lodge:check coordinator/heard/time [swap=!t.IsValid()=>t == nil] [run=TestWhatIsHeard] a
+	//  party's invalid time is stored and shown
 	if !t.IsValid() {
 		return nil
 	}
@@ -280,10 +295,20 @@ func agreed(parties []*coordinatorv1.PartyProgress) *jobv1.Failure {
 	for _, p := range parties {
 		s := p.GetStatus()
 		switch {
+		//lodge:check coordinator/result/form [run=TestAgreed] a result without a digest is accepted
 		case len(s.GetDigest()) != 32:
 			return &jobv1.Failure{Outcome: outcomeAbort, Check: "result", Suspects: []uint32{p.GetParty()},
 				Reason: fmt.Sprintf("party %d (%s) reports a result without a digest", p.GetParty(), p.GetName())}
+		//lodge:check coordinator/result/digest [drop=string(s.GetDigest()) !=
+		//  string(first.GetDigest())] [run=TestAgreed] parties with different results complete a
+		//  job
+		//lodge:check coordinator/result/epoch [drop=s.GetEpoch() != first.GetEpoch()]
+		//  [run=TestAgreed] parties with results of different epochs complete a job
+		//lodge:check coordinator/result/count [drop=s.GetCount() != first.GetCount()]
+		//  [run=TestAgreed] parties with different numbers of tuples complete a job
 		case string(s.GetDigest()) != string(first.GetDigest()) || s.GetEpoch() != first.GetEpoch() ||
+			//lodge:check coordinator/result/batch [run=TestAgreed] parties with differently named
+			//  batches complete a job
 			s.GetBatchId() != first.GetBatchId() || s.GetCount() != first.GetCount():
 			return &jobv1.Failure{Outcome: outcomeAbort, Check: "result",
 				Reason: fmt.Sprintf("parties %d and %d report different results; nothing was activated", parties[0].GetParty(), p.GetParty())}

@@ -208,6 +208,12 @@ func TestWhatIsHeardIsBounded(t *testing.T) {
 	if got.GetStarted() != nil || got.GetProgress().GetSince() != nil {
 		t.Error("a time that cannot be shown")
 	}
+	for i := range many {
+		many[i] = 1
+	}
+	if list := heard(st, 3).GetProgress().GetWaitingFor(); len(list) > 3 {
+		t.Errorf("a list of %d of 3 parties", len(list))
+	}
 	st.Failure.Blame.Party = 3
 	if heard(st, 3).GetFailure().GetBlame() != nil {
 		t.Error("blame of a party that does not exist")

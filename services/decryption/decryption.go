@@ -120,13 +120,21 @@ func (s *Service) decryptShare(stream decryptionv1.DecryptionService_DecryptShar
 
 // open checks a header and loads what it names.
 func (s *Service) open(h *decryptionv1.DecryptShareHeader, caller string) (*request, error) {
+	//lodge:check decryption/header [drop=h == nil] [tests=./services/party] [run=TestDecryption]
+	//  [redundant=a request without a header names no quorum and is rejected for that] a request
+	//  without a header crashes the service
 	if h == nil || len(h.GetContext()) > maxContext {
 		return nil, rpc.Errorf(rpc.Invalid, "send the header first; a context has at most 1024 bytes", "no header, or a context of %d bytes", len(h.GetContext()))
 	}
+	//lodge:check decryption/quorum [tests=./services/party] [run=TestDecryption] a subset of the
+	//  parties decrypts
 	if !slices.Equal(h.GetQuorum(), everybody(s.Parties)) {
 		return nil, rpc.Errorf(rpc.Invalid, "name all parties in ascending order", "quorum %v; keys of %d parties need all of them", h.GetQuorum(), s.Parties)
 	}
 	q := &request{header: h, caller: caller}
+	//lodge:check decryption/purpose
+	//  [swap=jobv1.Purpose_PURPOSE_DECRYPTION=>jobv1.Purpose_PURPOSE_TRIPLES]
+	//  [tests=./services/party] [run=TestDecryption] keys made for triples are used for decryption
 	epoch, err := s.Ring.Held(h.GetEpoch(), job.PurposeName(jobv1.Purpose_PURPOSE_DECRYPTION))
 	if err != nil {
 		return nil, err
@@ -141,8 +149,12 @@ func (s *Service) open(h *decryptionv1.DecryptShareHeader, caller string) (*requ
 	if q.keys, err = s.Ring.Load(epoch.ID, epoch.Purpose); err != nil {
 		return nil, err
 	}
+	//lodge:check decryption/context [drop=Context: h.GetContext()] [tests=./services/party]
+	//  [run=TestDecryption] a proof can be replayed in another context
 	q.client = popk.ClientConfig{
 		Scheme: q.scheme, Instance: instance, Key: q.keys.Public.Public, KeyHash: q.keys.PublicHash,
+		//lodge:check decryption/prover [swap=caller=>"client-a"] [tests=./services/party]
+		//  [run=TestDecryption] a client can have another client's ciphertext decrypted
 		Prover: caller, Context: h.GetContext(), Workers: s.Ring.Workers(),
 	}
 	return q, nil
@@ -159,6 +171,8 @@ func everybody(n int) []uint32 {
 // add collects ciphertext and proof, whose sizes the header determines.
 func (q *request) add(m *decryptionv1.DecryptShareRequest) error {
 	q.ciphertext, q.proof = append(q.ciphertext, m.GetCiphertext()...), append(q.proof, m.GetProof()...)
+	//lodge:check decryption/size [tests=./services/party] [run=TestDecryption] a client can send
+	//  any amount of data
 	if len(q.ciphertext) > q.client.CiphertextSize() || len(q.proof) > q.client.ProofSize() {
 		return rpc.Errorf(rpc.TooLarge, "", "a ciphertext of %s has %d bytes and its proof %d",
 			q.scheme.Set.Name, q.client.CiphertextSize(), q.client.ProofSize())
@@ -179,10 +193,20 @@ func (q *request) ledgerKey(doubled *gbfv.Ciphertext) vault.LedgerKey {
 func (s *Service) answer(ctx context.Context, q *request) (key vault.LedgerKey, held []byte, err error) {
 	doubled, err := popk.Verify(ctx, q.client, q.ciphertext, q.proof)
 	s.Sessions.Metrics.Proofs(metrics.ProofClient, err == nil, 1)
+	//lodge:check decryption/proof [tests=./services/party] [run=TestDecryption] a client can have a
+	//  ciphertext decrypted that it does not know the content of
 	if err != nil {
 		return key, nil, rpc.Errorf(rpc.Invalid, "prove the ciphertext under this epoch's key, with your own name and this context", "%v", err)
 	}
 	key = q.ledgerKey(doubled[0])
+	entry := audit.Entry{Event: audit.Decrypted, Actor: q.caller, Auth: audit.Auth(q.auth), Digest: key.Digest, Note: "answered",
+		Objects: []string{fmt.Sprintf("epoch/%d", key.Epoch)}}
+	release, err := s.Audit.Hold(entry)
+	//lodge:check decryption/audit-room tests=./services/party run=TestFullAuditDiskDecryption a full audit disk uses up the one decryption of a ciphertext
+	if err != nil {
+		return key, nil, err
+	}
+	defer release()
 	var fresh []byte
 	switch _, err = s.Vault.Decryption(key); {
 	case errors.Is(err, vault.ErrNotFound):
@@ -192,18 +216,18 @@ func (s *Service) answer(ctx context.Context, q *request) (key vault.LedgerKey, 
 	case err != nil:
 		return key, nil, err
 	}
+	//lodge:check decryption/recorded [as=held, first, err := fresh, true, error(nil)]
+	//  [tests=./services/party] [run=TestDecryption] an answer leaves before it is recorded in the
+	//  ledger
 	held, first, err := s.Vault.RecordDecryption(key, q.caller, fresh) // gives what is held to the client that it went to
 	if err != nil {
 		return key, nil, keyring.Refused(err, "this decryption")
 	}
-	outcome := "repeated"
-	if first {
-		outcome = "answered"
+	if !first {
+		entry.Note = "repeated"
 	}
-	s.Sessions.Metrics.Decryption(outcome)
-	e := audit.Entry{Event: audit.Decrypted, Actor: q.caller, Auth: audit.Auth(q.auth), Digest: key.Digest, Note: outcome,
-		Objects: []string{fmt.Sprintf("epoch/%d", key.Epoch)}}
-	if _, err := s.Audit.Append(e); err != nil {
+	s.Sessions.Metrics.Decryption(entry.Note)
+	if _, err := s.Audit.Append(entry); err != nil {
 		return key, nil, err
 	}
 	return key, held, s.Announced(ctx)
@@ -211,6 +235,8 @@ func (s *Service) answer(ctx context.Context, q *request) (key vault.LedgerKey, 
 
 // share makes this party's message. It leaves the party only if it is the first that is recorded.
 func (s *Service) share(q *request, key vault.LedgerKey, doubled *gbfv.Ciphertext) ([]byte, error) {
+	//lodge:check decryption/rate [tests=./services/party] [run=TestDecryption] a client gets more
+	//  answers than the policy allows
 	if err := s.Sessions.Gate.AdmitDecryption(); err != nil {
 		return nil, err
 	}

@@ -42,6 +42,8 @@ type watch struct {
 func newWatch(ctx context.Context, stall time.Duration) *watch {
 	w := &watch{stall: stall}
 	w.Context, w.cancel = context.WithCancelCause(ctx)
+	//lodge:check evaluator/stall [swap=stall=>100 * stall] [run=TestAnEvaluatorStands] an evaluator
+	//  that makes no progress holds a session
 	w.timer = time.AfterFunc(stall, func() { w.cancel(errStalled) })
 	return w
 }
@@ -127,6 +129,8 @@ func (i *instance) try(ctx context.Context, j *job) (_ []*gbfv.Ciphertext, missi
 	switch {
 	case answer == nil:
 		return nil, nil, faultf("it does not answer the header")
+	//lodge:check evaluator/answer [run=TestCheatsOfAnEvaluator] the answer to another request is
+	//  accepted
 	case string(answer.GetRequestDigest()) != string(digest[:]):
 		return nil, nil, faultf("it answers another request")
 	case len(answer.GetMissing()) > materials:
@@ -175,6 +179,8 @@ func (i *instance) results(w *watch, stream evaluatorv1.EvaluatorService_Evaluat
 	for {
 		m, err := stream.Recv()
 		if errors.Is(err, io.EOF) {
+			//lodge:check evaluator/results/complete [drop=!in.done()] [run=TestCheatsOfAnEvaluator]
+			//  incomplete results are accepted
 			if !begun || !in.done() {
 				return nil, faultf("it ends after %d of %d polynomials", in.read(), in.want)
 			}
@@ -188,19 +194,32 @@ func (i *instance) results(w *watch, stream evaluatorv1.EvaluatorService_Evaluat
 		}
 		switch kind := m.GetKind().(type) {
 		case *evaluatorv1.EvaluateResponse_Progress:
+			//lodge:check evaluator/progress [drop=kind.Progress.GetDone() <= done]
+			//  [drop=kind.Progress.GetDone() > most] [run=TestCheatsOfAnEvaluator] progress can
+			//  stand still or exceed the total
 			if begun || kind.Progress.GetDone() <= done || kind.Progress.GetDone() > most {
 				return nil, faultf("it says %d pieces are done, after %d", kind.Progress.GetDone(), done)
 			}
 			done = kind.Progress.GetDone()
 		case *evaluatorv1.EvaluateResponse_Results:
 			switch r := kind.Results; {
+			//lodge:check evaluator/results [drop=string(r.GetRequestDigest()) !=
+			//  string(request[:])] [run=TestCheatsOfAnEvaluator] the results of another request are
+			//  accepted
+			//lodge:check evaluator/results/once [drop=begun] [run=TestCheatsOfAnEvaluator] results
+			//  can begin twice
 			case begun || string(r.GetRequestDigest()) != string(request[:]):
 				return nil, faultf("its results are those of another request")
+			//lodge:check evaluator/results/number [run=TestCheatsOfAnEvaluator] results of the
+			//  wrong number are accepted
 			case int(r.GetCiphertexts()) != want:
 				return nil, faultf("it gives %d results of %d", r.GetCiphertexts(), want)
 			}
 			begun = true
 		case *evaluatorv1.EvaluateResponse_Frame:
+			//lodge:check evaluator/results/begun [run=TestCheatsOfAnEvaluator] [redundant=results
+			//  without a header are rejected at their end] polynomials arrive before the header of
+			//  the results
 			if !begun {
 				return nil, faultf("results before their header")
 			}

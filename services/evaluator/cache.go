@@ -8,6 +8,8 @@ import (
 	"github.com/lodge-mpc/lodge/services/rpc"
 )
 
+//lodge:tests served TestRequestsAreRefused|TestPut|TestBusy|TestTheCache
+
 // place names a material: its digest, and what it is the encoding for.
 type place struct {
 	material evaluatorv1.Material
@@ -56,6 +58,7 @@ func (c *cache) take(p place) (value any, release func(), ok bool) {
 func (c *cache) reserve(p place, bytes int64) (keep func(value any), err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	//lodge:check evaluator/memory/keys [run=@served] [hangs] cached keys exceed their memory limit
 	if bytes > c.limit {
 		return nil, rpc.Errorf(rpc.TooLarge, "raise max_keys_memory of this evaluator", "keys of %d bytes, and room for %d", bytes, c.limit)
 	}
@@ -107,10 +110,14 @@ func (b *budget) take(bytes int64) (release func(), err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	switch {
+	//lodge:check evaluator/memory/never [run=@served] a request that can never fit waits instead of
+	//  being rejected
 	case bytes > b.limit:
 		return nil, rpc.Errorf(rpc.TooLarge, "raise max_memory of this evaluator", "an evaluation of about %d bytes, and room for %d", bytes, b.limit)
+	//lodge:check evaluator/memory/number [run=@served] more evaluations run at a time than allowed
 	case b.count >= b.most:
 		return nil, rpc.Errorf(rpc.Busy, "try again when one has ended", "%d evaluations run", b.count)
+	//lodge:check evaluator/memory [run=@served] evaluations exceed the memory limit
 	case b.used+bytes > b.limit:
 		return nil, rpc.Errorf(rpc.Busy, "try again when one has ended", "an evaluation of about %d bytes, and %d left", bytes, b.limit-b.used)
 	}

@@ -116,6 +116,8 @@ func (u *Under) Evaluate(ctx context.Context, t evaluation.Task) ([]*gbfv.Cipher
 	j := &job{under: u, task: t}
 	j.task.Consume = false
 	p := u.pool
+	//lodge:check evaluator/limit [swap=p.o.Limit=>100 * p.o.Limit] [run=TestCheatsOfAnEvaluator] an
+	//  evaluator that reports progress holds a session forever
 	limited, cancel := context.WithTimeout(ctx, p.o.Limit)
 	defer cancel()
 	switch p.o.Check {
@@ -176,6 +178,8 @@ func (p *Pool) judge(ctx context.Context, j *job, answers []answer, reason strin
 	}
 	right := gbfv.Hash(own)
 	for i, a := range answers {
+		//lodge:check evaluator/named [run=TestCheatsOfAnEvaluator] an evaluator with a wrong result
+		//  is not named
 		if hashes[i] != right {
 			p.mismatch(a.from)
 		}
@@ -185,6 +189,8 @@ func (p *Pool) judge(ctx context.Context, j *job, answers []answer, reason strin
 
 // hold compares an answer with the party's own result.
 func (p *Pool) hold(a answer, right [32]byte) {
+	//lodge:check evaluator/named/recompute [run=TestCheatsOfAnEvaluator] an evaluator with a wrong
+	//  result is not named when the party recomputes everything
 	if gbfv.Hash(a.results) != right {
 		p.mismatch(a.from)
 	}
@@ -198,9 +204,13 @@ func (p *Pool) mismatch(from *process) {
 
 // agree says whether evaluators of two domains have computed the same, bit for bit.
 func agree(answers []answer) bool {
+	//lodge:check evaluator/compare/domains [drop=answers[0].from.Domain == answers[1].from.Domain]
+	//  [run=TestWhoAgrees] one administrator's two evaluators agree with themselves
 	if len(answers) != 2 || answers[0].from.Domain == answers[1].from.Domain {
 		return false
 	}
+	//lodge:check evaluator/compare [return=true] [run=TestWhoAgrees] a wrong result of one
+	//  evaluator is decrypted
 	return slices.EqualFunc(answers[0].results, answers[1].results, (*gbfv.Ciphertext).Equal)
 }
 

@@ -98,6 +98,8 @@ func (q *quest[T]) answer(ctx context.Context) *answerOf[T] {
 			return &answerOf[T]{i.of, results}
 		case ctx.Err() != nil:
 			return nil
+		//lodge:check evaluator/named/fault [run=TestCheatsOfAnEvaluator] an evaluator with an
+		//  invalid answer is not named
 		case wrong != nil:
 			p.exclude(i.of, wrong.what)
 		default:
@@ -113,6 +115,9 @@ func (q *quest[T]) take(ctx context.Context, domain string) *instance {
 	for {
 		p.mu.Lock()
 		best, some := p.choose(func(i *instance) bool {
+			//lodge:check evaluator/compare/asked [drop=(i.of.Domain == domain ||
+			//  !q.domains[i.of.Domain])] [run=TestOneDomain] [redundant=answers from one domain are
+			//  never used, and the party computes itself] both evaluators are of one domain
 			return (i.of.Domain == domain || !q.domains[i.of.Domain]) && q.what.may(i)
 		})
 		if best != nil {
@@ -140,6 +145,9 @@ func (q *quest[T]) take(ctx context.Context, domain string) *instance {
 func (p *Pool) choose(may func(*instance) bool) (best *instance, some bool) {
 	now := time.Now()
 	for _, x := range p.processes {
+		//lodge:check evaluator/excluded [run=TestCheatsOfAnEvaluator] [redundant=an excluded
+		//  evaluator may be asked beside two others, and its answer is compared as usual] an
+		//  evaluator that was wrong is used again
 		if x.excluded {
 			continue
 		}
@@ -167,11 +175,15 @@ func (p *Pool) able(may func(*instance) bool) bool {
 	defer p.mu.Unlock()
 	domains, now := map[string]bool{}, time.Now()
 	for _, x := range p.processes {
+		//lodge:check evaluator/excluded/enough [drop=!x.excluded] [run=TestCheatsOfAnEvaluator] an
+		//  excluded evaluator counts as available
 		if !x.excluded && slices.ContainsFunc(x.instances, func(i *instance) bool { return i.usable(now) && may(i) }) {
 			domains[x.Domain] = true
 		}
 	}
 	if p.o.Check == config.Compare {
+		//lodge:check evaluator/compare/alone [swap=1=>0] [run=TestNobodyToAsk] one evaluator alone
+		//  is used where two must agree
 		return len(domains) > 1
 	}
 	return len(domains) > 0

@@ -81,9 +81,13 @@ func (s *Service) rotations(q *evaluatorv1.RotateRequest) (r *multikey.Rotator, 
 	kind := r.Kind()
 	if n := len(q.GetKind()); n != 0 && n != len(kind) {
 		return nil, nil, rpc.Errorf(rpc.Invalid, "", "a kind of arithmetic of %d bytes, not %d", n, len(kind))
+		//lodge:check evaluator/rotations/kind [run=TestRotationsOfAnotherKind] an evaluator computes in
+		//  another arithmetic than requested
 	} else if n > 0 && string(q.GetKind()) != string(kind[:]) {
 		return nil, nil, rpc.Errorf(rpc.PinMismatch, "look at the capacity again", "this evaluator is of another kind of arithmetic")
 	}
+	//lodge:check evaluator/rotations/number [drop=n > maxRotations] [run=TestRotationsAreRefused] a
+	//  request has any number of rotations
 	if n := len(q.GetExponents()); n < 1 || n > maxRotations {
 		return nil, nil, rpc.Errorf(rpc.Invalid, "", "%d rotations, from 1 to %d can be", n, maxRotations)
 	}

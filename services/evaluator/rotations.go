@@ -56,6 +56,9 @@ func (g *Gates) may() (kind *[32]byte, ok bool) {
 	case config.Trust:
 		return nil, p.able(g.of(nil))
 	case config.Recompute:
+		//lodge:check evaluator/rotations/own-kind [as=return nil, p.able(g.of(nil))]
+		//  [run=TestNobodyToRotate] an evaluator of another arithmetic is compared with the party's
+		//  own result
 		return &g.kind, p.able(g.of(&g.kind))
 	}
 	for _, k := range append([][32]byte{g.kind}, p.kinds(g.hash)...) {
@@ -70,6 +73,8 @@ func (g *Gates) may() (kind *[32]byte, ok bool) {
 func (g *Gates) of(kind *[32]byte) func(*instance) bool {
 	return func(i *instance) bool {
 		k, ok := i.kinds[g.hash]
+		//lodge:check evaluator/rotations/one-kind [swap=*kind=>k] [run=TestNobodyToRotate]
+		//  evaluators of different arithmetic are compared
 		return ok && (kind == nil || k == *kind)
 	}
 }
@@ -182,10 +187,15 @@ func (g *Gates) batch(ctx context.Context, b *batch) ([]multikey.Accumulator, er
 			g.judge(answers, own, err)
 		}
 		return own, err
+	//lodge:check evaluator/rotations/compare [swap=answers[1].results=>answers[0].results]
+	//  [run=TestCheatsOfRotations] wrong rotations of one evaluator are used
 	case answers[0].from.Domain != answers[1].from.Domain && same(answers[0].results, answers[1].results):
 		return answers[0].results, nil
 	}
 	own, err := g.compute(ctx, b, "mismatch")
+	//lodge:check evaluator/rotations/unnamed [swap=*kind == g.kind=>true]
+	//  [run=TestRotationsOfAnotherKind] an evaluator is blamed although it computes with another
+	//  kind of arithmetic
 	if *kind == g.kind {
 		g.judge(answers, own, err)
 	} else if !g.alone.Swap(true) {
@@ -202,6 +212,8 @@ func same(a, b []multikey.Accumulator) bool {
 // judge names the evaluators whose answers are not the party's own, if it has one.
 func (g *Gates) judge(answers []accumulators, own []multikey.Accumulator, err error) {
 	for _, a := range answers {
+		//lodge:check evaluator/rotations/named [run=TestCheatsOfRotations] an evaluator with wrong
+		//  rotations is not named
 		if err == nil && !same(a.results, own) {
 			g.pool.mismatch(a.from)
 		}
@@ -263,6 +275,8 @@ func (i *instance) tryRotate(ctx context.Context, g *Gates, b *batch, kind *[32]
 	switch {
 	case answer == nil:
 		return nil, false, faultf("it does not answer the header")
+	//lodge:check evaluator/rotations/answer [run=TestCheatsOfRotations] the answer to another
+	//  request for rotations is accepted
 	case string(answer.GetRequestDigest()) != string(digest[:]):
 		return nil, false, faultf("it answers another request")
 	case len(answer.GetMissing()) == 1 && answer.GetMissing()[0] == evaluatorv1.Material_MATERIAL_ROTATION_KEY:
@@ -280,6 +294,8 @@ func (i *instance) accumulators(w *watch, stream evaluatorv1.EvaluatorService_Ro
 	for {
 		m, err := stream.Recv()
 		switch {
+		//lodge:check evaluator/rotations/complete [drop=have == want] [run=TestCheatsOfRotations]
+		//  rotations can be missing
 		case errors.Is(err, io.EOF) && have == want:
 			return list, nil
 		case errors.Is(err, io.EOF):
@@ -293,8 +309,12 @@ func (i *instance) accumulators(w *watch, stream evaluatorv1.EvaluatorService_Ro
 		switch {
 		case a == nil:
 			return nil, faultf("a message that belongs to nothing")
+		//lodge:check evaluator/rotations/index [run=TestCheatsOfRotations] a rotation outside the
+		//  request is accepted
 		case int64(a.GetIndex()) >= int64(want):
 			return nil, faultf("it gives rotation %d of %d", a.GetIndex(), want)
+		//lodge:check evaluator/rotations/once [run=TestCheatsOfRotations] a rotation is accepted
+		//  twice
 		case list[a.GetIndex()] != nil:
 			return nil, faultf("it gives rotation %d twice", a.GetIndex())
 		}

@@ -81,6 +81,7 @@ func (s *Service) pinned(name string, hash []byte) error {
 	if !ok {
 		return rpc.Errorf(rpc.PolicyRefused, "add it to params of this evaluator", "this evaluator does not compute with this parameter set")
 	}
+	//lodge:check evaluator/set [run=@served] the two sides compute with different parameters
 	if string(hash) != string(pin[:]) {
 		return rpc.Errorf(rpc.PinMismatch, "run the same build everywhere", "parameter set %s has another hash here", name)
 	}
@@ -177,6 +178,7 @@ func (s *Service) Put(stream evaluatorv1.EvaluatorService_PutServer) error {
 	case err != nil:
 		keep(nil)
 		return invalid(err)
+	//lodge:check evaluator/keys [run=TestPut] keys are cached under a digest that is not theirs
 	case digest != p.digest:
 		keep(nil)
 		return rpc.Errorf(rpc.Invalid, "", "what came has another digest than it was said to have")
@@ -308,6 +310,8 @@ func (s *Service) Evaluate(stream evaluatorv1.EvaluatorService_EvaluateServer) (
 		return stream.Send(&evaluatorv1.EvaluateResponse{Kind: &evaluatorv1.EvaluateResponse_Answer{Answer: answer}})
 	}
 	public := keys.(*keygen.PublicKeys)
+	//lodge:check evaluator/dimension [run=@served] [redundant=a product without its rotation keys
+	//  fails later] a product needs rotation keys that do not exist
 	if what.Dim > public.Dim {
 		return rpc.Errorf(rpc.Invalid, "", "matrices in blocks of %d, and rotation keys for %d", what.Dim, public.Dim)
 	}

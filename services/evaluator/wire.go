@@ -49,6 +49,8 @@ func shape(h *evaluatorv1.EvaluateHeader, of *gbfv.Scheme) (evaluation.Shape, er
 
 // requestDigest binds all that a header says.
 func requestDigest(h *evaluatorv1.EvaluateHeader) round.Digest {
+	//lodge:check evaluator/bound/keys [drop=h.GetKeysDigest()] [run=TestEveryField] an answer under
+	//  other keys is accepted
 	fields := [][]byte{h.GetNonce(), []byte(h.GetParams()), h.GetParamsHash(), []byte(h.GetField()), h.GetKeysDigest(), h.GetMacKeyDigest()}
 	for _, v := range []uint32{
 		h.GetInputs(), h.GetRows(), h.GetInner(), h.GetColumns(), h.GetDim(), h.GetFirst(), h.GetLast(), h.GetPrimes(), uint32(len(h.GetPairs())),
@@ -56,6 +58,8 @@ func requestDigest(h *evaluatorv1.EvaluateHeader) round.Digest {
 		fields = append(fields, round.Uint(uint64(v)))
 	}
 	for _, p := range h.GetPairs() {
+		//lodge:check evaluator/bound/pairs [drop=round.Uint(uint64(p.GetRight()))]
+		//  [run=TestEveryField] an answer to other products is accepted
 		fields = append(fields, round.Uint(uint64(p.GetLeft())), round.Uint(uint64(p.GetRight())))
 	}
 	return round.Hash("lodge evaluation", fields...)
@@ -112,6 +116,8 @@ func newReader(s *gbfv.Scheme, k, ciphertexts int) *reader {
 
 // frame takes the next polynomial.
 func (r *reader) frame(b []byte) error {
+	//lodge:check evaluator/results/more [run=TestAReaderTakesNoMore] more polynomials arrive than
+	//  were requested
 	if r.done() {
 		return fmt.Errorf("evaluator: more than %d polynomials", r.want)
 	}

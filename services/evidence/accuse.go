@@ -60,6 +60,9 @@ type draft struct {
 // and gives what it proves. The error is ErrNothing where the failure proves nothing to others.
 func (r *Recorder) Accuse(ctx context.Context, c Case, dir string) (*Finding, *os.File, error) {
 	var blame *round.Blame
+	//lodge:check evidence/accuse/self [drop=blame.Party == c.Self] [run=TestWhatIsKept]
+	//  [redundant=the file is verified before it is published, and a party that accuses itself
+	//  proves nothing] a party accuses itself
 	if r == nil || !errors.As(c.Err, &blame) || len(c.Nonces) == 0 || blame.Party == c.Self {
 		return nil, nil, ErrNothing
 	}
@@ -262,6 +265,8 @@ func plain(spec *jobv1.SessionSpec) (*jobv1.SessionSpec, error) {
 		return nil, err
 	}
 	out := new(jobv1.SessionSpec)
+	//lodge:check evidence/accuse/plain [as=return spec, known.Unmarshal(b, out)]
+	//  [run=TestProofUnder] a coordinator can prevent evidence by adding unknown fields to a spec
 	return out, known.Unmarshal(b, out)
 }
 

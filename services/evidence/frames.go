@@ -10,6 +10,8 @@ import (
 // the messages come in order; of what is passed over none may be shown.
 func (r *referee) frames(i int, take func(index int, frame []byte) error) error {
 	for ; r.read < i; r.read++ {
+		//lodge:check evidence/frames/passed [run=TestRefereeOfFrames] a frame of the wrong message
+		//  is read
 		if len(r.list[r.read].shown) > 0 {
 			return unreadable("frames of a %s that proves nothing", r.list[r.read].Name)
 		}
@@ -23,6 +25,8 @@ func (r *referee) frames(i int, take func(index int, frame []byte) error) error 
 		if r.room, err = block(r.in, r.room, round.MaxFrame); err != nil {
 			return err
 		}
+		//lodge:check evidence/frames/digest [run=TestLimitsOfWhoIsAccused|TestRefereeOfNames] a
+		//  shown frame need not be the signed one
 		if round.FrameDigest(r.room) != r.list[i].frames[index] {
 			return unproven("a frame is not that of its %s", r.list[i].Name)
 		}
@@ -35,11 +39,17 @@ func (r *referee) frames(i int, take func(index int, frame []byte) error) error 
 
 // whole gives messages[i] where all of it is shown, in memory of its own. It has at most limit bytes.
 func (r *referee) whole(i, limit int) ([]byte, error) {
+	//lodge:check evidence/frames/all [drop=len(r.list[i].shown) != len(r.list[i].frames)]
+	//  [run=TestRefereeOfFrames] a whole message can lack frames
+	//lodge:check evidence/frames/any [drop=len(r.list[i].shown) == 0] [run=TestRefereeOfFrames] a
+	//  whole message can be empty
 	if len(r.list[i].shown) != len(r.list[i].frames) || len(r.list[i].shown) == 0 {
 		return nil, unproven("not all of %s is shown", r.list[i].Name)
 	}
 	var b []byte
 	err := r.frames(i, func(_ int, frame []byte) error {
+		//lodge:check evidence/frames/limit [run=TestRefereeOfFrames] a whole message takes any
+		//  amount of memory
 		if len(b)+len(frame) > limit {
 			return unproven("%s is longer than any", r.list[i].Name)
 		}
@@ -52,12 +62,16 @@ func (r *referee) whole(i, limit int) ([]byte, error) {
 // end checks that the file has nothing but what has been read.
 func (r *referee) end() error {
 	for ; r.read < len(r.list); r.read++ {
+		//lodge:check evidence/frames/left [run=TestRefereeOfFrames] one cheat can be filed many
+		//  times with unused frames
 		if len(r.list[r.read].shown) > 0 {
 			return unreadable("frames of a %s that proves nothing", r.list[r.read].Name)
 		}
 	}
 	n, err := io.ReadFull(r.in, make([]byte, 1))
 	switch {
+	//lodge:check evidence/file/end [swap=0=>1] [run=TestRefereeOfFrames] a file can have trailing
+	//  data
 	case n > 0:
 		return unreadable("more than an accusation")
 	case err == io.EOF:

@@ -18,6 +18,13 @@ func (r *referee) keys() (*keygen.Judge, error) {
 		return nil, err
 	}
 	h, name := set.Hash(), plan.Name(r.spec.GetProtocol())
+	//lodge:check evidence/keys/protocol [drop=name != plan.Keygen] [run=TestRefereeOfKeys] keys are
+	//  judged in a session that makes none
+	//lodge:check evidence/keys/terms [drop=!bytes.Equal(r.st.GetParams(), h[:])]
+	//  [run=TestRefereeOfKeys] keys are judged by other parameters than the session's
+	//lodge:check evidence/keys/proved [drop=set.KeygenSecurity() != params.Proved]
+	//  [run=TestRefereeOfKeys] [redundant=a set without proofs has no bounds and so no judge] a
+	//  party is convicted for the proof of keys that have none
 	if name != plan.Keygen || !bytes.Equal(r.st.GetParams(), h[:]) || set.KeygenSecurity() != params.Proved {
 		return nil, unproven("not a session of proved key generation")
 	}
@@ -39,6 +46,10 @@ func (r *referee) badKeyProof() (check, reason string, err error) {
 	if err != nil {
 		return "", "", err
 	}
+	//lodge:check evidence/keys/proofs [drop=m.Name != keygen.NameProofs] [run=TestRefereeOfKeys]
+	//  another message is judged as the proofs
+	//lodge:check evidence/keys/frames [drop=len(m.frames) != j.Frames()] [run=TestRefereeOfKeys] a
+	//  proof with the wrong number of frames is judged
 	if m := r.list[0]; m.Name != keygen.NameProofs || len(m.frames) != j.Frames() {
 		return "", "", unproven("a %s of %d frames is not a proof", m.Name, len(m.frames))
 	}
@@ -50,6 +61,8 @@ func (r *referee) badKeyProof() (check, reason string, err error) {
 		if err != nil {
 			return "", "", err
 		}
+		//lodge:check evidence/keys/bound [drop=check == ""] [run=TestLimitsOfWhatIsProved] a party
+		//  whose responses are short is convicted
 		if check, err = j.Bound(index, frame); err != nil || check == "" {
 			return "", "", unproven("the responses are short, or malformed: %v", err)
 		}
@@ -70,6 +83,8 @@ func (r *referee) badKeyProof() (check, reason string, err error) {
 	if next, err = r.shares(j, next, equation, &x); err != nil {
 		return "", "", err
 	}
+	//lodge:check evidence/keys/nothing-else [run=TestLimitsOfWhoIsAccused] one cheat can be filed
+	//  many times with unused messages
 	if next != len(r.list) {
 		return "", "", unreadable("messages that prove nothing")
 	}
@@ -89,6 +104,13 @@ func (r *referee) badKeyProof() (check, reason string, err error) {
 
 // proof reads the frames of messages[0]: all heads and one equation.
 func (r *referee) proof(j *keygen.Judge, x *keygen.Exhibits) (equation int, err error) {
+	//lodge:check evidence/keys/heads [drop=len(r.list[0].shown) != j.Heads()+1]
+	//  [run=TestLimitsOfWhoIsAccused] [redundant=the judge of the equation demands all responses]
+	//  an equation is judged with responses for secrets missing
+	//lodge:check evidence/keys/heads-first [drop=r.list[0].shown[j.Heads()-1] != j.Heads()-1]
+	//  [run=TestLimitsOfWhoIsAccused] [redundant=frames come in order, and the judge of the
+	//  equation demands all earlier ones] an equation is judged with other frames than the
+	//  responses for secrets
 	if len(r.list[0].shown) != j.Heads()+1 || r.list[0].shown[j.Heads()-1] != j.Heads()-1 {
 		return 0, unproven("not the frames that a proof of an equation has")
 	}
@@ -105,14 +127,26 @@ func (r *referee) proof(j *keygen.Judge, x *keygen.Exhibits) (equation int, err 
 
 // named reads messages[i], which is of a party under a name that the history has, with these frames shown.
 func (r *referee) named(i int, from round.Party, name string, frames ...int) (list [][]byte, err error) {
+	//lodge:check evidence/keys/missing [run=TestRefereeOfNames] a file with messages missing
+	//  crashes the judge
 	if i >= len(r.list) {
 		return nil, unproven("a message is missing: %s of %s", name, r.who.Names[from])
 	}
 	m := r.list[i]
+	//lodge:check evidence/keys/name [drop=m.Name != name] [run=TestRefereeOfNames] a message of
+	//  another name takes the place of the expected one
+	//lodge:check evidence/keys/sender [drop=m.From != from] [run=TestRefereeOfNames] a message of
+	//  another party takes the place of the expected one
+	//lodge:check evidence/keys/agreed [drop=!r.agreed(m)] [run=TestRefereeOfNames] a message that
+	//  not all parties heard takes the place of the expected one
+	//lodge:check evidence/keys/shown [drop=len(m.shown) != len(frames)] [run=TestRefereeOfNames] a
+	//  message shows other frames than expected
 	if m.Name != name || m.From != from || !r.agreed(m) || len(m.shown) != len(frames) {
 		return nil, unproven("a %s of party %d where %s of party %d is due", m.Name, m.From, name, from)
 	}
 	err = r.frames(i, func(index int, frame []byte) error {
+		//lodge:check evidence/keys/frame [run=TestRefereeOfNames] another frame takes the place of
+		//  the expected one
 		if index != frames[len(list)] {
 			return unproven("frame %d of a %s, not %d", index, name, frames[len(list)])
 		}
@@ -129,6 +163,8 @@ func (r *referee) seeds(i int, x *keygen.Exhibits) (next int, err error) {
 		if err != nil {
 			return 0, err
 		}
+		//lodge:check evidence/keys/seed [run=TestRefereeOfNames] a seed of the wrong length is
+		//  accepted
 		if len(list[0]) != 2*round.NonceSize {
 			return 0, unproven("a seed of %d bytes", len(list[0]))
 		}

@@ -29,8 +29,13 @@ func (r *referee) shapes(of round.Party) (map[string]round.Shape, error) {
 		shapes = c.plan.Shapes(c.scheme)
 		shapes[verdict.Name] = round.Bare(len(round.Digest{}))
 		steps = []string{triple.StepMACKey, triple.StepBatch}
+		if c.plan.Pair != nil {
+			steps = append(steps, triple.StepPair)
+		}
 	}
 	for _, step := range steps {
+		//lodge:check evidence/shape/silent [swap=c.plan.Owner != of=>c.plan.Owner == of]
+		//  [run=TestRefereeOfProvers] a party that has nothing to prove is judged by a statement
 		if c.plan != nil && step == triple.StepBatch && c.plan.Kind == triple.Input && c.plan.Owner != of {
 			maps.Copy(shapes, popk.Silent(step))
 			continue
@@ -48,6 +53,8 @@ func (r *referee) shapes(of round.Party) (map[string]round.Shape, error) {
 // session's spec, which its signature binds. The message has another number of frames, or one is shown that is wrong.
 func (r *referee) malformed() (check, reason string, err error) {
 	m := r.list[0]
+	//lodge:check evidence/shape/alone [run=TestRefereeOfShapes] one cheat can be filed many times
+	//  with unused parts
 	if len(r.list) != 1 || len(r.history) > 0 {
 		return "", "", unreadable("not one message alone")
 	}
@@ -57,12 +64,18 @@ func (r *referee) malformed() (check, reason string, err error) {
 	}
 	shape, ok := shapes[m.Name]
 	switch {
+	//lodge:check evidence/shape/known [swap=!ok=>!ok && shape.Frames > 0] [run=TestRefereeOfShapes]
+	//  a party is convicted for a message that this version does not know
 	case !ok:
 		return "", "", unproven("what a %q has to be is not known", m.Name)
+	//lodge:check evidence/shape/frames [run=TestRefereeOfShapes] a party is convicted for a message
+	//  of which only the digest is shown
 	case len(m.frames) == 0:
 		return "", "", unproven("a %s without its frames", m.Name)
 	case len(m.frames) != shape.Frames && len(m.shown) == 0:
 		return round.CheckShape, fmt.Sprintf("%s has %d frames, not %d", m.Name, len(m.frames), shape.Frames), nil
+	//lodge:check evidence/shape/number [run=TestRefereeOfShapes] one cheat can be filed many times
+	//  with other numbers of frames
 	case len(m.frames) != shape.Frames:
 		return "", "", unreadable("a frame that proves nothing")
 	}
@@ -70,6 +83,8 @@ func (r *referee) malformed() (check, reason string, err error) {
 	if err != nil {
 		return "", "", err
 	}
+	//lodge:check evidence/shape/malformed [swap=err != nil=>len(frame) > 0]
+	//  [run=TestRefereeOfShapes] a party that sent a well-formed message is convicted
 	if err := shape.Check(index, frame); err != nil {
 		return round.CheckShape, fmt.Sprintf("frame %d of %s: %v", index, m.Name, err), nil
 	}
@@ -84,6 +99,12 @@ func (r *referee) wrongVerdict() (check, reason string, err error) {
 		return "", "", err
 	}
 	m := r.list[0]
+	//lodge:check evidence/verdict/alone [drop=len(r.list) != 1] [drop=len(r.history) > 0]
+	//  [run=TestRefereeOfVerdicts] one cheat can be filed many times with unused parts
+	//lodge:check evidence/verdict/triples [drop=c.plan == nil] [run=TestRefereeOfVerdicts] a
+	//  session without verdicts is judged for one
+	//lodge:check evidence/verdict/is-one [drop=m.Name != verdict.Name] [run=TestRefereeOfVerdicts]
+	//  another message is judged as a verdict
 	if len(r.list) != 1 || len(r.history) > 0 || c.plan == nil || m.Name != verdict.Name {
 		return "", "", unproven("not a verdict alone")
 	}
@@ -91,11 +112,15 @@ func (r *referee) wrongVerdict() (check, reason string, err error) {
 	switch {
 	case err != nil:
 		return "", "", err
+	//lodge:check evidence/verdict/length [run=TestRefereeOfVerdicts] a verdict of the wrong length
+	//  is judged
 	case len(b) != len(round.Digest{}):
 		return "", "", unproven("a verdict of %d bytes", len(b))
 	}
 	least, most := c.plan.Counts()
 	for count := least; count <= most; count++ {
+		//lodge:check evidence/verdict/wrong [run=TestRefereeOfVerdicts] a party that accepted the
+		//  agreed batch is convicted
 		if c.plan.Digest(r.session, c.key, count, m.Transcript) == round.Digest(b) {
 			return "", "", unproven("the verdict is about the batch that the broadcasts give")
 		}

@@ -31,6 +31,8 @@ func (r *referee) set() (*params.Set, *gbfv.Scheme, error) {
 	if err != nil {
 		return nil, nil, problem(OtherVersion, "parameters that this program does not have: %v", err)
 	}
+	//lodge:check evidence/computed/set [run=TestRefereeOfShapes] a session is judged by other
+	//  parameters than its own
 	if h := set.Hash(); !bytes.Equal(r.spec.GetParamsHash(), h[:]) {
 		return nil, nil, problem(OtherVersion, "the session's %s are other parameters than this program's", set.Name)
 	}
@@ -71,6 +73,8 @@ func (r *referee) computed() (*computed, error) {
 	if err != nil {
 		return nil, err
 	}
+	//lodge:check evidence/computed/key-hash [run=TestRefereeOfShapes] a session is judged without
+	//  the hash of its key
 	if len(r.st.GetKeyHash()) != len(round.Digest{}) {
 		return nil, unreadable("no hash of the key")
 	}
@@ -78,11 +82,17 @@ func (r *referee) computed() (*computed, error) {
 	for _, s := range []*params.Set{set, set.Proved()} {
 		switch name := plan.Name(r.spec.GetProtocol()); name {
 		case plan.Popk:
+			//lodge:check evidence/computed/terms-of-proofs [swap=plan.Terms(name, c.proof, c.key)
+			//  == terms=>len(terms) > 0] [run=TestRefereeOfTerms] a session of proofs is judged by
+			//  another key or other parameters
 			if c.proof, err = plan.Proof(r.spec, s, n); err == nil && plan.Terms(name, c.proof, c.key) == terms {
 				return c, nil
 			}
 		case plan.Triples:
 			c.plan, c.mac, err = plan.Batch(r.spec, s, n, scheme.N(), false)
+			//lodge:check evidence/computed/terms-of-triples [swap=plan.Terms(name, c.plan.Instance,
+			//  c.key) == terms=>len(terms) > 0] [run=TestRefereeOf] a session of triples is judged
+			//  by another key or other parameters
 			if err == nil && plan.Terms(name, c.plan.Instance, c.key) == terms {
 				return c, nil
 			}
@@ -104,9 +114,15 @@ func (r *referee) judge(c *computed, step string, of round.Party) (*popk.Judge, 
 		cfg.Instance, cfg.MACKey = c.mac, true
 	case c.plan != nil && step == triple.StepBatch:
 		cfg.Instance = c.plan.Instance
+		//lodge:check evidence/proof/only [run=TestRefereeOfProvers] a party that does not prove
+		//  input masks is convicted for their proof
 		if c.plan.Kind == triple.Input {
 			cfg.Only = &c.plan.Owner
 		}
+	case c.plan != nil && step == triple.StepPair && c.plan.Pair != nil:
+		cfg.Instance = c.plan.Pair
+	//lodge:check evidence/proof/step [run=TestRefereeOfStatements] [redundant=without an instance
+	//  there is no judge] a judge accepts a proof of a step that the session does not have
 	default:
 		return nil, nil, unproven("a session of %s has no proof %q", plan.Name(r.spec.GetProtocol()), step)
 	}
@@ -132,8 +148,13 @@ func (r *referee) badProof() (check, reason string, err error) {
 		return "", "", err
 	}
 	switch {
+	//lodge:check evidence/proof/bound-of-responses [drop=accused.Name == j.Response()]
+	//  [run=TestRefereeOf|TestLimitsOfWhoIsAccused] [redundant=no other message has frames of the
+	//  length of responses] the bound is applied to a message that is not a response
 	case accused.Name == j.Response() && len(r.list) == 1:
 		return r.responseBound(j)
+	//lodge:check evidence/proof/ciphertexts [drop=accused.Name == j.Ciphertexts()]
+	//  [run=TestRefereeOfStatements] another message is judged as ciphertexts
 	case accused.Name == j.Ciphertexts() && len(r.list) == 2:
 		return r.otherCiphertexts(j)
 	case accused.Name == j.Response() && len(r.list) == 3:
@@ -144,6 +165,8 @@ func (r *referee) badProof() (check, reason string, err error) {
 
 // one gives the only frame that is shown of messages[0], and its index.
 func (r *referee) one() (index int, frame []byte, err error) {
+	//lodge:check evidence/frames/one [run=TestRefereeOfFrames|TestRefereeOfShapes] a file that
+	//  shows no frame crashes the judge
 	if len(r.list[0].shown) != 1 {
 		return 0, nil, unproven("%d frames are shown of a %s, not one", len(r.list[0].shown), r.list[0].Name)
 	}
@@ -156,6 +179,8 @@ func (r *referee) one() (index int, frame []byte, err error) {
 
 // responseBound is for a response that is out of bounds: it takes nothing else.
 func (r *referee) responseBound(j *popk.Judge) (check, reason string, err error) {
+	//lodge:check evidence/proof/bound-alone [run=TestRefereeOfProvers] one cheat can be filed many
+	//  times with unused parts
 	if len(r.history) > 0 || len(r.st.GetKeySeed()) > 0 {
 		return "", "", unreadable("what a bound does not need")
 	}
@@ -163,6 +188,8 @@ func (r *referee) responseBound(j *popk.Judge) (check, reason string, err error)
 	if err != nil {
 		return "", "", err
 	}
+	//lodge:check evidence/proof/bound [drop=check == ""] [run=TestLimitsOfWhatIsProved] a party
+	//  whose response is short is convicted
 	if check, err = j.Bound(frame); err != nil || check == "" {
 		return "", "", unproven("the response is within its bounds, or malformed: %v", err)
 	}
@@ -171,11 +198,26 @@ func (r *referee) responseBound(j *popk.Judge) (check, reason string, err error)
 
 // opening is messages[i], the culprit's in the round before that of messages[0], where all parties opened under this name.
 func (r *referee) opening(i int, name string, size int) (b []byte, agreed round.Digest, err error) {
+	//lodge:check evidence/statement/heard [run=TestRefereeOfStatements] a proof is judged without
+	//  the statement that all parties heard
 	if len(r.history) == 0 {
 		return nil, agreed, unreadable("no history")
 	}
 	last, m := r.history[len(r.history)-1], r.list[i]
+	//lodge:check evidence/statement/last [drop=last.Name != name] [run=TestRefereeOfStatements] a
+	//  proof is judged by another broadcast than the last statement
+	//lodge:check evidence/statement/round [drop=r.list[0].Round != r.next(last)]
+	//  [run=TestRefereeOfStatements] a proof of a later round is judged by the statement
+	//lodge:check evidence/statement/name [drop=m.Name != name] [run=TestRefereeOfStatements]
+	//  [redundant=the digest of a message binds its name, and the history binds the digest] another
+	//  message is judged as the statement
+	//lodge:check evidence/statement/sender [drop=m.From != r.list[0].From]
+	//  [run=TestRefereeOfStatements] a proof is judged by another party's statement
+	//lodge:check evidence/statement/agreed [drop=m.Digest != last.Digests[m.From]]
+	//  [run=TestRefereeOfStatements] a proof is judged by a statement that not all parties heard
 	if last.Name != name || r.list[0].Round != r.next(last) || m.Name != name || m.From != r.list[0].From || m.Digest != last.Digests[m.From] ||
+		//lodge:check evidence/statement/sent [run=TestRefereeOfStatements] a proof is judged by a
+		//  statement of another round
 		m.Round != sent(last) {
 		return nil, agreed, unproven("%s of the round before is needed", name)
 	}
@@ -187,6 +229,8 @@ func (r *referee) opening(i int, name string, size int) (b []byte, agreed round.
 
 // otherCiphertexts is for ciphertexts that are not those of the statement.
 func (r *referee) otherCiphertexts(j *popk.Judge) (check, reason string, err error) {
+	//lodge:check evidence/ciphertexts/no-seed [run=TestRefereeOfStatements] one cheat can be filed
+	//  many times with an unused key seed
 	if len(r.st.GetKeySeed()) > 0 {
 		return "", "", unreadable("a key that proves nothing")
 	}
@@ -195,6 +239,8 @@ func (r *referee) otherCiphertexts(j *popk.Judge) (check, reason string, err err
 		return "", "", err
 	}
 	promised, err := j.Promised(b)
+	//lodge:check evidence/ciphertexts/promised [drop=promised == r.list[0].Digest]
+	//  [run=TestRefereeOfStatements] a party that sent the promised ciphertexts is convicted
 	if err != nil || promised == r.list[0].Digest {
 		return "", "", unproven("the ciphertexts are those of the statement, or that is malformed")
 	}
@@ -219,6 +265,15 @@ func (r *referee) proofEquation(c *computed, cfg *popk.Config) (check, reason st
 		return "", "", err
 	}
 	promised, err := j.Promised(b)
+	//lodge:check evidence/equation/ciphertexts [drop=m.Digest != promised]
+	//  [run=TestLimitsOfWhoIsAccused] a proof is judged by other ciphertexts than the statement
+	//  promised
+	//lodge:check evidence/equation/ciphertexts-name [drop=m.Name != j.Ciphertexts()]
+	//  [run=TestLimitsOfWhoIsAccused] [redundant=the digest of a message binds its name, and the
+	//  statement binds the digest] a proof is judged by another message than its ciphertexts
+	//lodge:check evidence/equation/all-ciphertexts [drop=len(m.shown) != len(m.frames)]
+	//  [run=TestLimitsOfWhoIsAccused] [redundant=the judge of the equation demands all ciphertexts]
+	//  a proof is judged with ciphertexts missing
 	if m := r.list[2]; err != nil || m.Digest != promised || m.Name != j.Ciphertexts() || len(m.shown) != len(m.frames) {
 		return "", "", unproven("not all ciphertexts of the statement are shown")
 	}
@@ -240,6 +295,8 @@ func (r *referee) proofEquation(c *computed, cfg *popk.Config) (check, reason st
 	switch {
 	case err != nil:
 		return "", "", unproven("%v", err)
+	//lodge:check evidence/equation/holds [run=TestLimitsOfWhatIsProved] a party whose response
+	//  opens its mask is convicted
 	case holds:
 		return "", "", unproven("the response opens its mask")
 	}
@@ -254,6 +311,8 @@ func (r *referee) key(c *computed) (*gbfv.PublicKey, error) {
 	}
 	r.room = b
 	key, hash, err := keygen.DecodePublic(c.scheme, r.st.GetKeySeed(), b)
+	//lodge:check evidence/equation/key [drop=hash != c.key] [run=TestLimitsOfWhoIsAccused] a proof
+	//  is judged under another key than the session's
 	if err != nil || hash != c.key {
 		return nil, unproven("not the key of the session")
 	}

@@ -44,6 +44,8 @@ func block(in io.Reader, room []byte, limit int) ([]byte, error) {
 		return nil, truncated(err)
 	}
 	n := binary.LittleEndian.Uint32(size[:])
+	//lodge:check evidence/file/block [run=TestReferee] one block of a file takes any amount of
+	//  memory
 	if n > uint32(limit) {
 		return nil, unreadable("a block of %d bytes; at most %d", n, limit)
 	}
@@ -79,7 +81,9 @@ func writeBlock(out io.Writer, b []byte) error {
 // canonical is the one encoding of a message of this package, and known reads one without what it has no field for.
 var (
 	canonical = proto.MarshalOptions{Deterministic: true}
-	known     = proto.UnmarshalOptions{DiscardUnknown: true}
+	//lodge:check evidence/file/no-unknown [swap=true=>false] [run=TestOneEncoding] one cheat can be
+	//  filed many times with unknown fields
+	known = proto.UnmarshalOptions{DiscardUnknown: true}
 )
 
 // maxFields bounds the fields of a statement, those of its parts included: each takes many times its encoding in memory.
@@ -109,6 +113,10 @@ func fields(b []byte, most, depth int) (n int, ok bool) {
 
 // decode reads the one encoding of a message.
 func decode(b []byte, to proto.Message) error {
+	//lodge:check evidence/file/fields [drop=n > maxFields] [run=TestFields] a statement with many
+	//  fields takes any amount of memory
+	//lodge:check evidence/file/inner-fields [swap=3=>0] [run=TestFields] nested fields of a
+	//  statement are not counted
 	if n, ok := fields(b, maxFields, 3); !ok || n > maxFields {
 		return unreadable("not an accusation, or one of more than %d fields", maxFields)
 	}
@@ -116,6 +124,8 @@ func decode(b []byte, to proto.Message) error {
 		return unreadable("not an accusation: %v", err)
 	}
 	again, err := canonical.Marshal(to)
+	//lodge:check evidence/file/one-encoding [drop=!bytes.Equal(again, b)] [run=TestOneEncoding] one
+	//  cheat can be filed many times in different encodings
 	if err != nil || !bytes.Equal(again, b) {
 		return unreadable("the accusation is not encoded as it has to be")
 	}
@@ -128,6 +138,8 @@ func head(in io.Reader, who Members) (*evidencev1.Statement, error) {
 	if _, err := io.ReadFull(in, first); err != nil {
 		return nil, truncated(err)
 	}
+	//lodge:check evidence/file/magic [run=TestLimitsOfWhoIsAccused] a file of another version is
+	//  read
 	if string(first) != magic {
 		if bytes.HasPrefix(first, []byte("lodge accusation ")) {
 			return nil, problem(OtherVersion, "the file is of another version than this program reads")
@@ -146,12 +158,22 @@ func head(in io.Reader, who Members) (*evidencev1.Statement, error) {
 		return nil, err
 	}
 	switch hash := st.GetSpec().GetRosterHash(); {
+	//lodge:check evidence/file/roster [run=TestOneEncoding] a file about another roster is accepted
 	case !bytes.Equal(hash, who.Hash[:]):
 		return nil, problem(OtherRoster, "the session was of the parties of roster %.8x, not of %.8x", hash, who.Hash[:])
+	//lodge:check evidence/file/accuser [drop=int64(st.GetAccuser()) >= int64(len(who.Keys))]
+	//  [run=TestLimitsOfWhoIsAccused] an accuser outside the roster crashes the judge
+	//lodge:check evidence/file/culprit [drop=int64(st.GetCulprit()) >= int64(len(who.Keys))]
+	//  [run=TestLimitsOfWhoIsAccused] [redundant=the first message is the culprit's, and every
+	//  sender is checked against the roster] a culprit outside the roster crashes the judge
 	case int64(st.GetAccuser()) >= int64(len(who.Keys)) || int64(st.GetCulprit()) >= int64(len(who.Keys)):
 		return nil, unreadable("a party that the roster does not have")
+	//lodge:check evidence/file/self [run=TestLimitsOfWhoIsAccused] a party is convicted by its own
+	//  accusation
 	case st.GetAccuser() == st.GetCulprit():
 		return nil, unproven("a party accuses itself")
+	//lodge:check evidence/file/signature [run=TestLimitsOfWhoIsAccused] a file need not be signed
+	//  by its accuser
 	case !verifyStatement(who.Keys[st.GetAccuser()], accusation):
 		return nil, unreadable("the accuser has not signed this")
 	case st.GetWhen().CheckValid() != nil:
@@ -173,6 +195,7 @@ func verifyStatement(key ed25519.PublicKey, a *evidencev1.Accusation) bool {
 // digests reads a list of digests.
 func digests(b []byte) ([]round.Digest, error) {
 	const size = len(round.Digest{})
+	//lodge:check evidence/file/digests [run=TestReferee] a list of digests can have trailing bytes
 	if len(b)%size != 0 {
 		return nil, unreadable("a list of digests has %d bytes", len(b))
 	}

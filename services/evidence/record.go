@@ -48,6 +48,10 @@ func NewRecorder(dir string, lost func(error)) *Recorder {
 
 // Frame keeps one of a streamed broadcast, if its want asks for that.
 func (r *Recorder) Frame(index uint32, w round.Want, i int, frame []byte) {
+	//lodge:check evidence/kept/frames [drop=w.KeepFrames > 0 && i >= w.KeepFrames]
+	//  [run=TestWhatIsKept] more frames of a stream are kept than its round needs
+	//lodge:check evidence/kept/broadcasts [drop=!w.Broadcast] [run=TestWhatIsKept] streams to one
+	//  party, which hold shares, are kept as evidence
 	if r == nil || !w.Broadcast || !w.Stream || w.KeepFrames > 0 && i >= w.KeepFrames {
 		return
 	}
@@ -94,6 +98,8 @@ func (r *Recorder) get(k at) *broadcast {
 // Message keeps a broadcast that is complete, and signed. The payload is that of one that is not streamed, and is not changed
 // any more.
 func (r *Recorder) Message(e exchange.Envelope, signature []byte, frames []round.Digest, payload []byte) {
+	//lodge:check evidence/kept/private [drop=e.To != round.All] [run=TestWhatIsKept] messages to
+	//  one party, which hold shares, are kept as evidence
 	if r == nil || e.To != round.All {
 		return
 	}
@@ -138,6 +144,10 @@ func (r *Recorder) Stepped(now uint32) {
 		case len(b.places) > 0 && b.places[0].of == &r.run:
 			b.small = true
 			continue
+		//lodge:check evidence/kept/small [drop=len(b.payload) <= maxSmall] [run=TestWhatIsKept] a
+		//  kept message takes any amount of memory
+		//lodge:check evidence/kept/all [drop=r.bytes+len(b.payload) <= maxKept]
+		//  [run=TestWhatIsKept] the kept messages together take any amount of memory
 		case b.payload != nil && len(b.payload) <= maxSmall && r.bytes+len(b.payload) <= maxKept:
 			b.small = true
 			r.bytes += len(b.payload)

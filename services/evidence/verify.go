@@ -83,8 +83,16 @@ func verify(ctx context.Context, file io.Reader, who Members) (*Finding, error) 
 	}
 	j, ok := judges[r.st.GetKind()]
 	switch {
+	//lodge:check evidence/file/kind [swap=!ok=>!ok && j.kind != ""] [run=TestLimitsOfWhoIsAccused]
+	//  a file of an unknown kind crashes the judge
 	case !ok:
 		return nil, unreadable("no kind of proof")
+	//lodge:check evidence/file/no-names [drop=len(r.st.GetNames()) > 0 && j.kind != FalseEcho]
+	//  [run=TestLimitsOfWhoIsAccused] one cheat can be filed many times with unused names
+	//lodge:check evidence/file/no-key-hash [drop=len(r.st.GetKeyHash()) > 0 && !keyed(r.st)]
+	//  [run=TestLimitsOfWhoIsAccused] one cheat can be filed many times with an unused key hash
+	//lodge:check evidence/file/no-seed [drop=len(r.st.GetKeySeed()) > 0 && j.kind != BadProof]
+	//  [run=TestLimitsOfWhoIsAccused] one cheat can be filed many times with an unused key seed
 	case len(r.st.GetNames()) > 0 && j.kind != FalseEcho, len(r.st.GetKeyHash()) > 0 && !keyed(r.st), len(r.st.GetKeySeed()) > 0 && j.kind != BadProof:
 		return nil, unreadable("what such a proof does not have")
 	}
@@ -125,10 +133,17 @@ func (r *referee) place() error {
 	switch {
 	case err != nil:
 		return err
+	//lodge:check evidence/session/nonces [run=TestLimitsOfWhoIsAccused] [redundant=the session
+	//  identifier binds the number of nonces, and the culprit signed it] a session is judged with
+	//  nonces missing
 	case len(nonces) != n:
 		return unreadable("%d nonces of %d parties", len(nonces), n)
+	//lodge:check evidence/session/version [run=TestOneEncoding] a session is judged by the rules of
+	//  another protocol version
 	case r.spec.GetProtocolVersion() != job.ProtocolVersion:
 		return problem(OtherVersion, "the session was of version %d, and this program judges version %d", r.spec.GetProtocolVersion(), job.ProtocolVersion)
+	//lodge:check evidence/session/terms [drop=len(r.st.GetParams()) != len(round.Digest{})]
+	//  [run=TestLimitsOfWhoIsAccused] a session is judged with malformed terms
 	case plan.Name(r.spec.GetProtocol()) == "" || len(r.st.GetParams()) != len(round.Digest{}):
 		return unreadable("a session of no protocol")
 	}
@@ -143,6 +158,11 @@ func (r *referee) place() error {
 			return err
 		}
 		next := round.Agreement{Round: int(a.GetRound()), Name: a.GetName(), Digests: list}
+		//lodge:check evidence/session/history-of-all [drop=len(list) != n]
+		//  [run=TestLimitsOfWhoIsAccused] a broadcast in the history can lack parties
+		//lodge:check evidence/session/history-in-order [drop=i > 0 && !before(r.history[i-1],
+		//  next)] [run=TestLimitsOfWhoIsAccused] [redundant=the transcript that the culprit signed
+		//  binds the order] the history can be out of order, so its last broadcast is not the last
 		if len(list) != n || len(next.Name) > maxName || i > 0 && !before(r.history[i-1], next) {
 			return unreadable("the history is not in order")
 		}
@@ -163,19 +183,31 @@ func (r *referee) messages() error {
 			return err
 		}
 		switch {
+		//lodge:check evidence/message/culprit [run=TestRefereeOfSignatures] the accused message
+		//  need not be the culprit's
 		case i == 0 && x.From != round.Party(r.st.GetCulprit()):
 			return unproven("the first message is not the culprit's")
+		//lodge:check evidence/message/signature [run=TestRefereeOfSignatures] the accused message
+		//  can have an invalid signature
 		case len(m.GetSignature()) > 0 && !x.Verify(r.who.Keys[x.From], m.GetSignature()):
 			return unproven("%s has not signed this %s in this session", r.who.Names[x.From], x.Name)
+		//lodge:check evidence/message/unsigned [swap=(i == 0 || !r.agreed(x))=>!r.agreed(x)]
+		//  [run=TestRefereeOfSignatures] the accused message needs no signature
+		//lodge:check evidence/message/agreed [swap=(i == 0 || !r.agreed(x))=>i == 0]
+		//  [run=TestRefereeOfSignatures] a message that the culprit never received counts
 		case len(m.GetSignature()) == 0 && (i == 0 || !r.agreed(x)):
 			return unproven("a %s that neither its sender nor the culprit has signed", x.Name)
 		}
 		r.list = append(r.list, x)
 	}
+	//lodge:check evidence/message/none [run=TestRefereeOfSignatures] a file without messages
+	//  crashes the judge
 	if len(r.list) == 0 {
 		return unreadable("no message")
 	}
 	t := round.NewTranscript(r.session, len(r.who.Keys)).After(r.session, r.history...)
+	//lodge:check evidence/message/transcript [run=TestRefereeOfSignatures] the history need not be
+	//  the one that the culprit signed
 	if len(r.history) > 0 && round.Digest(t) != r.list[0].Transcript {
 		return unproven("the history is not that of the accused message")
 	}
@@ -186,6 +218,11 @@ func (r *referee) message(m *evidencev1.Message) (x message, err error) {
 	if x.frames, err = digests(m.GetFrames()); err != nil {
 		return x, err
 	}
+	//lodge:check evidence/message/sender [drop=int64(m.GetFrom()) >= int64(len(r.who.Keys))]
+	//  [run=TestRefereeOfSignatures] a sender outside the roster crashes the judge
+	//lodge:check evidence/message/transcript-length [drop=len(m.GetTranscript()) !=
+	//  len(round.Digest{})] [run=TestRefereeOfSignatures] a transcript of the wrong length is
+	//  accepted
 	if int64(m.GetFrom()) >= int64(len(r.who.Keys)) || len(m.GetName()) > maxName || len(m.GetTranscript()) != len(round.Digest{}) {
 		return x, unreadable("a message of no party")
 	}
@@ -197,6 +234,8 @@ func (r *referee) message(m *evidencev1.Message) (x message, err error) {
 	case len(x.frames) == 0 && len(m.GetDigest()) == len(x.Digest) && len(m.GetShown()) == 0:
 		copy(x.Digest[:], m.GetDigest())
 		return x, nil
+	//lodge:check evidence/message/one-digest [drop=len(m.GetDigest()) > 0]
+	//  [run=TestRefereeOfSignatures] a message can claim another digest than that of its frames
 	case len(x.frames) == 0 || len(m.GetDigest()) > 0:
 		return x, unreadable("a message without a digest, or with two")
 	}
@@ -206,6 +245,11 @@ func (r *referee) message(m *evidencev1.Message) (x message, err error) {
 	}
 	x.Digest = h.Sum()
 	for i, s := range m.GetShown() {
+		//lodge:check evidence/message/shown-are-there [drop=int64(s) >= int64(len(x.frames))]
+		//  [run=TestReferee|TestLimitsOfWhoIsAccused] a file shows a frame that the message does
+		//  not have
+		//lodge:check evidence/message/shown-once [drop=i > 0 && int(s) <= x.shown[i-1]]
+		//  [run=TestRefereeOfSignatures] one frame can be shown in the place of another
 		if int64(s) >= int64(len(x.frames)) || i > 0 && int(s) <= x.shown[i-1] {
 			return x, unreadable("frames that are shown are not in order")
 		}
@@ -217,6 +261,12 @@ func (r *referee) message(m *evidencev1.Message) (x message, err error) {
 // agreed reports whether a message is in the history, which the culprit has signed.
 func (r *referee) agreed(m message) bool {
 	return slices.ContainsFunc(r.history, func(a round.Agreement) bool {
+		//lodge:check evidence/message/agreed-name [drop=a.Name == m.Name]
+		//  [run=TestRefereeOfSignatures] a broadcast of another name counts as the agreed one
+		//lodge:check evidence/message/agreed-round [drop=sent(a) == m.Round]
+		//  [run=TestRefereeOfSignatures] a broadcast of another round counts as the agreed one
+		//lodge:check evidence/message/agreed-digest [drop=a.Digests[m.From] == m.Digest]
+		//  [run=TestRefereeOfSignatures] a broadcast with other content counts as the agreed one
 		return a.Name == m.Name && sent(a) == m.Round && a.Digests[m.From] == m.Digest
 	})
 }

@@ -143,6 +143,9 @@ func (x *Exchange) Open(ref job.Ref, pins Pins, group ...round.Party) (*Session,
 		s.out = append(s.out, &outbox{s: s, peer: round.Party(i)})
 	}
 	x.mu.Lock()
+	//lodge:check exchange/hello/once
+	//  [run=TestFinish|TestMessages|TestLate|TestRestarted|TestResume|TestAbort] a session is
+	//  opened twice
 	if _, taken := x.sessions[ref]; taken {
 		x.mu.Unlock()
 		s.cancel()
@@ -234,6 +237,9 @@ func (x *Exchange) await(ctx context.Context, ref job.Ref, from round.Party) (*S
 // Exchange takes one peer's stream of one session.
 func (x *Exchange) Exchange(st exchangev1.ExchangeService_ExchangeServer) error {
 	caller, ok := rpc.Caller(st.Context())
+	//lodge:check exchange/peers [drop=caller.Role != rpc.Peer] [drop=round.Party(caller.Party) ==
+	//  x.cfg.Self] [run=TestStrangers] [redundant=the authorisation rules of the server admit peers
+	//  only] a caller that is not another party can open an exchange
 	if !ok || caller.Role != rpc.Peer || caller.Party < 0 || caller.Party >= len(x.cfg.Peers) || round.Party(caller.Party) == x.cfg.Self {
 		return rpc.Errorf(rpc.Forbidden, "", "only peers exchange")
 	}
@@ -279,6 +285,8 @@ func (x *Exchange) hello(st exchangev1.ExchangeService_ExchangeServer) (*exchang
 		if f.err != nil {
 			return nil, f.err
 		}
+		//lodge:check exchange/hello/first [run=TestAStream|TestStrangers] a stream need not begin
+		//  with a hello
 		if f.m.GetHello() == nil {
 			return nil, rpc.Errorf(rpc.Invalid, "", "a stream begins with a hello")
 		}
@@ -293,14 +301,24 @@ func (x *Exchange) hello(st exchangev1.ExchangeService_ExchangeServer) (*exchang
 func (s *Session) compare(from round.Party, h *exchangev1.Hello) error {
 	var what string
 	switch {
+	//lodge:check exchange/hello/version [run=TestPinsDiffer|TestStrangers] parties with different
+	//  protocol versions connect
 	case h.GetProtocolVersion() != job.ProtocolVersion:
 		what = fmt.Sprintf("protocol version %d, here %d", h.GetProtocolVersion(), job.ProtocolVersion)
+	//lodge:check exchange/hello/roster [run=TestPinsDiffer|TestStrangers] parties with different
+	//  rosters connect
 	case !bytes.Equal(h.GetRosterHash(), s.x.cfg.RosterHash[:]):
 		what = "another roster"
+	//lodge:check exchange/hello/params [run=TestPinsDiffer|TestStrangers] parties with different
+	//  parameters connect
 	case !bytes.Equal(h.GetParamsHash(), s.pins.ParamsHash[:]):
 		what = "another hash of parameters and keys"
+	//lodge:check exchange/hello/spec [run=TestPinsDiffer|TestStrangers] parties with different
+	//  specs connect
 	case !bytes.Equal(h.GetSpecDigest(), s.pins.SpecDigest[:]):
 		what = "another session spec"
+	//lodge:check exchange/hello/incarnation [run=TestPinsDiffer|TestStrangers|TestMalformed] a
+	//  hello does not identify its process
 	case len(h.GetIncarnation()) != len(s.incarnation):
 		return rpc.Errorf(rpc.Invalid, "", "the incarnation has %d bytes", len(h.GetIncarnation()))
 	default:

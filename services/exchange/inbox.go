@@ -51,12 +51,24 @@ func (b *inbox) accept(from round.Party, f *exchangev1.Frame) (*Frame, error) {
 	}
 	st := f.GetStart()
 	switch {
+	//lodge:check exchange/frame/order
+	//  [run=TestMalformedFrames|TestOversizedFrame|TestEmptyFrames|Inbox] frames are accepted out
+	//  of order
 	case f.GetSeq() != b.received:
 		return nil, malformed("frame %d of the stream where %d was due", f.GetSeq(), b.received)
+	//lodge:check exchange/frame/size
+	//  [run=TestMalformedFrames|TestOversizedFrame|TestEmptyFrames|Inbox] a frame exceeds the
+	//  memory set aside for it
 	case len(f.GetData()) > round.MaxFrame:
 		return nil, &round.Blame{Party: from, Check: round.CheckSize, Reason: fmt.Sprintf("a frame of %d bytes", len(f.GetData()))}
+	//lodge:check exchange/frame/start [swap=(st != nil) == b.open=>st == nil && !b.open]
+	//  [run=TestMalformedFrames|TestOversizedFrame|TestEmptyFrames|Inbox] a message starts before
+	//  the previous one has ended
 	case (st != nil) == b.open:
 		return nil, malformed("a message starts inside another, or none has started")
+	//lodge:check exchange/frame/shape
+	//  [run=TestMalformedFrames|TestOversizedFrame|TestEmptyFrames|Inbox] a message has no frames,
+	//  too many frames, or too long a name
 	case st != nil && (st.GetFrames() == 0 || st.GetFrames() > maxFrames || len(st.GetName()) == 0 || len(st.GetName()) > maxName):
 		return nil, malformed("a message of %d frames and a name of %d bytes", st.GetFrames(), len(st.GetName()))
 	}
@@ -64,9 +76,15 @@ func (b *inbox) accept(from round.Party, f *exchangev1.Frame) (*Frame, error) {
 		b.open, b.start, b.index = true, st, 0
 	}
 	last := b.index == int(b.start.GetFrames())-1
+	//lodge:check exchange/frame/end
+	//  [run=TestMalformedFrames|TestOversizedFrame|TestEmptyFrames|Inbox] a message ends before or
+	//  after its last frame
 	if (f.GetEnd() != nil) != last {
 		return nil, malformed("message %s ends in the wrong frame", clip(b.start.GetName()))
 	}
+	//lodge:check exchange/frame/signature
+	//  [run=TestMalformedFrames|TestOversizedFrame|TestEmptyFrames|Inbox] a message ends without a
+	//  digest or a signature
 	if end := f.GetEnd(); last && (len(end.GetDigest()) != len(round.Digest{}) || len(end.GetSignature()) != ed25519.SignatureSize) {
 		return nil, malformed("message %s has a digest of %d bytes and a signature of %d", clip(b.start.GetName()), len(end.GetDigest()), len(end.GetSignature()))
 	}
@@ -100,6 +118,8 @@ func (s *Session) attach(from round.Party, incarnation []byte) (generation int, 
 		return 0, 0, errAborted
 	case b.incarnation == nil:
 		b.incarnation = bytes.Clone(incarnation)
+	//lodge:check exchange/restarted [run=TestRestarted] a restarted process continues a session
+	//  with other randomness
 	case !bytes.Equal(b.incarnation, incarnation):
 		s.failLocked(&LostError{Peer: from, Name: name, Check: CheckIncarnation, Reason: "its process restarted within the session"})
 		return 0, 0, rpc.Errorf(rpc.SessionOver, "start a new session", "%s restarted within the session", name)
@@ -193,12 +213,17 @@ func (s *Session) push(st exchangev1.ExchangeService_ExchangeServer, from round.
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	b := s.in[from]
+	//lodge:check exchange/frame/window [swap=b.bytes+weight(f) <= s.x.cfg.Window=>true]
+	//  [run=TestBackpressure|TestEmptyFrames] a peer can send more than the receive window
 	err := s.until(st.Context(), func() bool {
 		return s.end != running || b.generation != generation || len(b.queue) == 0 || b.bytes+weight(f) <= s.x.cfg.Window
 	})
 	switch {
 	case err != nil:
 		return err
+	//lodge:check exchange/superseded [run=TestNewerStream] [redundant=both streams are of one
+	//  process and their frames are numbered, so each is taken once] an old stream of a peer
+	//  continues beside the new one
 	case b.generation != generation:
 		return errSuperseded
 	case s.end != running:

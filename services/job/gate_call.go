@@ -27,6 +27,7 @@ func (g *Gate) AdmitCall(client string, memory uint64) (*Call, error) {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	//lodge:check job/gate/calls [run=TestCalls] one client has any number of concurrent calls
 	if g.calls[client] >= callsPerClient {
 		return nil, rpc.Errorf(rpc.Busy, "try again when one has ended", "client %s has %d calls running", client, callsPerClient)
 	}
@@ -45,6 +46,8 @@ func (c *Call) Take(bytes uint64) error {
 	bytes = min(bytes, c.memory-c.taken)
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	//lodge:check job/gate/call-memory [run=TestCalls] calls use more memory than is set aside for
+	//  them
 	if most := g.callBudget(); g.callMemory+bytes > most {
 		return rpc.Errorf(rpc.Busy, "try again when another call has ended",
 			"clients' calls hold about %d bytes; with this they would be above %d", g.callMemory, most)

@@ -68,6 +68,10 @@ func (r *Ring) scheme(set, field string) (*gbfv.Scheme, error) {
 	if err != nil {
 		return nil, invalid(err)
 	}
+	//lodge:check keyring/statistical-security [tests=./services/party,./services/keyring]
+	//  [run=TestDecryption|TestRefusals|TestPassive|TestRetir|TestRoster|TestKeys|TestDrain|TestMixed]
+	//  [redundant=tests of the registry demand this of every set] decryptions leave too little
+	//  statistical security
 	if err := s.CheckStatSecurity(); err != nil {
 		return nil, rpc.Errorf(rpc.PolicyRefused, "use another parameter set", "%v", err)
 	}
@@ -123,6 +127,8 @@ func write(w *vault.EpochWriter, s *gbfv.Scheme, result keygen.Result) error {
 	secret := make([]byte, 0, 2*len(result.Secret))
 	defer func() { clear(secret[:cap(secret)]) }()
 	for _, c := range result.Secret {
+		//lodge:check keyring/secret [run=TestKeysThat] a secret coefficient is truncated when it is
+		//  stored
 		if c != int64(int16(c)) {
 			return errors.New("keyring: a secret does not fit its encoding")
 		}
@@ -147,6 +153,9 @@ func write(w *vault.EpochWriter, s *gbfv.Scheme, result keygen.Result) error {
 // Epoch gives the record of an epoch of this purpose under which something new may be made.
 func (r *Ring) Epoch(id uint64, purpose string) (vault.Epoch, error) {
 	e, err := r.Held(id, purpose)
+	//lodge:check keyring/draining [tests=./services/party,./services/keyring]
+	//  [run=TestDecryption|TestRefusals|TestPassive|TestRetir|TestRoster|TestKeys|TestDrain|TestMixed]
+	//  new tuples are made under an epoch that drains
 	if err == nil && e.State == vault.EpochDraining {
 		next := "`lodge keys rotate` makes another epoch"
 		if e.Successor != 0 {
@@ -167,14 +176,28 @@ func (r *Ring) Held(id uint64, purpose string) (vault.Epoch, error) {
 	switch {
 	case err != nil:
 		return e, Refused(err, fmt.Sprintf("epoch %d", id))
+	//lodge:check keyring/purpose [tests=./services/party,./services/keyring]
+	//  [run=TestDecryption|TestRefusals|TestPassive|TestRetir|TestRoster|TestKeys|TestDrain|TestMixed]
+	//  keys serve a purpose they were not made for
 	case e.Purpose != purpose:
 		return e, rpc.Errorf(rpc.KeyPurpose, "generate keys for this purpose", "epoch %d was made for %s, not for %s", id, e.Purpose, purpose)
+	//lodge:check keyring/retired [tests=./services/party,./services/keyring]
+	//  [run=TestDecryption|TestRefusals|TestPassive|TestRetir|TestRoster|TestKeys|TestDrain|TestMixed]
+	//  a retired epoch is used
 	case e.State == vault.EpochRetired:
 		return e, rpc.Errorf(rpc.Burnt, "use another epoch", "epoch %d is retired", id)
+	//lodge:check keyring/locked [run=TestKeysThat] an epoch is used before it is active at every
+	//  party
 	case e.State == vault.EpochLocked:
 		return e, rpc.Errorf(rpc.Conflict, "wait until the job that makes it is complete", "epoch %d is not active", id)
+	//lodge:check keyring/roster [tests=./services/party,./services/keyring]
+	//  [run=TestDecryption|TestRefusals|TestPassive|TestRetir|TestRoster|TestKeys|TestDrain|TestMixed]
+	//  keys of another roster are used
 	case r.vault.Standing(&e) != vault.SameRoster:
 		return e, Refused(fmt.Errorf("%w: epoch %d", vault.ErrRoster, id), "")
+	//lodge:check keyring/passive [tests=./services/party,./services/keyring]
+	//  [run=TestDecryption|TestRefusals|TestPassive|TestRetir|TestRoster|TestKeys|TestDrain|TestMixed]
+	//  unproved keys are used although the operator does not allow them
 	case e.KeygenSecurity != params.Proved && !r.passive:
 		return e, rpc.Errorf(rpc.PassiveKeygen, "`lodge keys rotate` makes an epoch of a set whose keys are proved; allow_passive_keygen: true accepts this, for development",
 			"the keys of epoch %d are only passively secure, and this party does not allow that", id)

@@ -61,6 +61,8 @@ func (x *intake) add(chunk []byte) error {
 	if len(chunk) > maxChunk {
 		return rpc.Errorf(rpc.TooLarge, "", "a chunk of %d bytes; at most %d", len(chunk), maxChunk)
 	}
+	//lodge:check linearservice/more [swap=x.all=>x.all + 1<<20]
+	//  [run=TestMultiplyRefuses|FuzzIntake] a client uploads more than the set and the shape need
 	if x.come += uint64(len(chunk)); x.come > x.all {
 		return rpc.Errorf(rpc.TooLarge, "", "more than the %d bytes that set and shape fix", x.all)
 	}
@@ -89,6 +91,8 @@ func (x *intake) add(chunk []byte) error {
 
 // whole refuses an upload that has ended early.
 func (x *intake) whole() error {
+	//lodge:check linearservice/less [run=TestMultiplyRefuses|FuzzIntake] an upload that ends early
+	//  is accepted
 	if x.more {
 		return rpc.Errorf(rpc.Invalid, "send all that set and shape fix", "the upload has ended after %d of %d bytes", x.come, x.all)
 	}

@@ -87,6 +87,8 @@ func (s *Service) admit(client string, room uint64) (*job.Call, error) {
 	if err != nil {
 		return nil, err
 	}
+	//lodge:check linearservice/places [swap=call.Compute()=>nil] [run=TestPlacesAndMemory] clients'
+	//  calls hold any amount of resources
 	if err = call.Compute(); err == nil {
 		err = s.rates.take(client, s.Policy.ProductsPerHour, time.Now())
 	}
@@ -107,6 +109,8 @@ func (s *Service) openProduct(h *linearv1.MultiplyHeader) (*product, error) {
 		return nil, err
 	}
 	rows, inner, cols := uint64(h.GetRows()), uint64(h.GetInner()), uint64(h.GetCols())
+	//lodge:check linearservice/factor-size [run=TestMultiplyRefuses] a product of any size is
+	//  planned
 	if max(rows*inner, inner*cols, rows*cols) > maxEntries {
 		return nil, rpc.Errorf(rpc.TooLarge, "multiply blocks of it", "a product of %d x %d by %d; factors have at most %d entries", rows, inner, cols, maxEntries)
 	}
@@ -125,6 +129,8 @@ func (s *Service) openProduct(h *linearv1.MultiplyHeader) (*product, error) {
 	if err != nil {
 		return nil, refusal(err)
 	}
+	//lodge:check linearservice/first [run=TestMultiplyRefuses] an answer outside the product is
+	//  requested
 	if p.first >= p.plan.Answers() {
 		return nil, rpc.Errorf(rpc.Invalid, "", "answer %d of %d", p.first, p.plan.Answers())
 	}

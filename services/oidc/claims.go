@@ -160,16 +160,24 @@ func parseRegistered(claims map[string]any) (r registered, err error) {
 func (r registered) valid(issuer, audience string, now time.Time) error {
 	second := float64(now.Unix())
 	switch {
+	//lodge:check oidc/issuer [run=TestClaims] a token of another issuer is accepted
 	case r.issuer != issuer:
 		return errors.New("it is of another issuer")
+	//lodge:check oidc/audience [run=TestClaims] a token for another audience is accepted
 	case !slices.Contains(r.audience, audience):
 		return errors.New("it is for another audience")
+	//lodge:check oidc/expiry [run=TestClaims] a token that never expires is accepted
 	case r.expiry == 0:
 		return errors.New("it does not say when it expires")
 	case r.expiry <= second:
 		return errors.New("it has expired")
+	//lodge:check oidc/not-before [run=TestTokens|TestServer] a token is accepted before it is valid
 	case r.before > second+skew.Seconds(): // go-oidc gives issuers' clocks five minutes
 		return errors.New("it is not valid yet")
+	//lodge:check oidc/subject [drop=r.subject == ""] [run=TestTokens|TestServer] a token without a
+	//  subject is accepted
+	//lodge:check oidc/subject-length [drop=len(r.subject) > maxSubject] [run=TestTokens|TestServer]
+	//  a subject takes any amount of memory
 	case r.subject == "" || len(r.subject) > maxSubject:
 		return errors.New("it has no subject")
 	}

@@ -70,6 +70,8 @@ func (k *keySet) verify(ctx context.Context, raw string) ([]byte, error) {
 		return nil, errSignature
 	}
 	id := token.Signatures[0].Header.KeyID
+	//lodge:check oidc/old [run=TestKeyRotation] a key that the issuer withdrew while no token came
+	//  is trusted
 	if k.old() {
 		k.renew(ctx)
 	}
@@ -95,10 +97,14 @@ func (k *keySet) verify(ctx context.Context, raw string) ([]byte, error) {
 // try verifies a token with the keys of its name, or all when it names none. It says whether there were any.
 func try(token *jose.JSONWebSignature, keys []jose.JSONWebKey, id string) (payload []byte, known bool) {
 	for i := range keys {
+		//lodge:check oidc/key-name [run=TestTokens|TestServer] a token is verified with another key
+		//  than it names
 		if id != "" && keys[i].KeyID != id {
 			continue
 		}
 		known = true
+		//lodge:check oidc/key-algorithm [run=TestTokens|TestServer] [redundant=each accepted
+		//  algorithm has its own type of key] a key is used with another algorithm than it is for
 		if keys[i].Algorithm != "" && keys[i].Algorithm != token.Signatures[0].Header.Algorithm {
 			continue
 		}
@@ -114,10 +120,13 @@ func try(token *jose.JSONWebSignature, keys []jose.JSONWebKey, id string) (paylo
 func (k *keySet) current() (keys []jose.JSONWebKey, heard bool) {
 	k.mu.Lock()
 	age := k.now().Sub(k.fetched)
+	//lodge:check oidc/stale [drop=age < staleAfter] [run=TestIssuerDown] the keys of an unreachable
+	//  issuer are trusted forever
 	if !k.fetched.IsZero() && age < staleAfter {
 		keys, heard = k.keys, !k.failed && k.running == nil
 	}
 	k.mu.Unlock()
+	//lodge:check oidc/refreshed [run=TestKeyRotation] a withdrawn key stays trusted
 	if keys != nil && age > refreshEvery {
 		k.refresh()
 	}
@@ -155,6 +164,9 @@ func (k *keySet) refresh() <-chan struct{} {
 		return k.running
 	}
 	now := k.now()
+	//lodge:check oidc/fetches [drop=since >= 0] [swap=retryEvery=>0]
+	//  [run=TestKeyRotation|TestTokens] tokens with unknown keys make the party flood the issuer
+	//  with requests
 	if since := now.Sub(k.tried); !k.tried.IsZero() && since >= 0 && since < retryEvery {
 		return nil
 	}
@@ -190,9 +202,11 @@ func (k *keySet) get(ctx context.Context) ([]jose.JSONWebKey, error) {
 	if err := k.document(ctx, strings.TrimSuffix(k.issuer, "/")+"/.well-known/openid-configuration", &discovery); err != nil {
 		return nil, err
 	}
+	//lodge:check oidc/issuer/itself [run=TestBadIssuers] the keys of another issuer are used
 	if discovery.Issuer != k.issuer {
 		return nil, fmt.Errorf("oidc: the discovery document is of the issuer %.200q", discovery.Issuer)
 	}
+	//lodge:check oidc/issuer/keys-over-tls [run=TestBadIssuers] keys are fetched without TLS
 	if !strings.HasPrefix(discovery.Keys, "https://") {
 		return nil, fmt.Errorf("oidc: the keys are at %.200q, which is not https", discovery.Keys)
 	}
@@ -202,6 +216,7 @@ func (k *keySet) get(ctx context.Context) ([]jose.JSONWebKey, error) {
 	if err := k.document(ctx, discovery.Keys, &set); err != nil {
 		return nil, err
 	}
+	//lodge:check oidc/issuer/keys [run=TestBadIssuers] a key set takes any amount of memory
 	if len(set.Keys) > maxKeys {
 		return nil, fmt.Errorf("oidc: %d keys; at most %d", len(set.Keys), maxKeys)
 	}
@@ -212,6 +227,7 @@ func (k *keySet) get(ctx context.Context) ([]jose.JSONWebKey, error) {
 			keys = append(keys, key)
 		}
 	}
+	//lodge:check oidc/issuer/none [run=TestBadIssuers] an empty key set replaces the known keys
 	if len(keys) == 0 {
 		return nil, errors.New("oidc: no key for RS256, ES256 or EdDSA among those of the issuer")
 	}
@@ -220,17 +236,27 @@ func (k *keySet) get(ctx context.Context) ([]jose.JSONWebKey, error) {
 
 // usable says whether a key is a public one for the algorithms that sign tokens.
 func usable(key *jose.JSONWebKey) bool {
+	//lodge:check oidc/key/use [drop=key.Use != "" && key.Use != "sig"] [run=TestBadIssuers] a key
+	//  for another use signs tokens
+	//lodge:check oidc/key/valid [drop=!key.Valid()] [run=TestBadIssuers] [redundant=an invalid key
+	//  is rejected when it is parsed] a malformed key is accepted
 	if key.Use != "" && key.Use != "sig" || !key.Valid() {
 		return false
 	}
 	switch public := key.Key.(type) {
 	case *rsa.PublicKey:
+		//lodge:check oidc/key/size [swap=public.N.BitLen() >= minRSA=>public != nil]
+		//  [run=TestBadIssuers] a short RSA key is accepted
 		return public.N.BitLen() >= minRSA
 	case *ecdsa.PublicKey:
+		//lodge:check oidc/key/curve [swap=public.Curve == elliptic.P256()=>public.Curve !=
+		//  elliptic.P224()] [run=TestBadIssuers|TestTokens] a key of another curve is accepted
 		return public.Curve == elliptic.P256()
 	case ed25519.PublicKey:
 		return true
 	}
+	//lodge:check oidc/key/other [swap=false=>true] [run=TestBadIssuers] a symmetric key that was
+	//  published signs tokens
 	return false
 }
 
@@ -246,6 +272,8 @@ func (k *keySet) document(ctx context.Context, url string, out any) error {
 		return fmt.Errorf("oidc: %w", err)
 	}
 	defer answer.Body.Close()
+	//lodge:check oidc/issuer/status [run=TestIssuerDown] an error page of the issuer is read as a
+	//  document
 	if answer.StatusCode != http.StatusOK {
 		return fmt.Errorf("oidc: %s answers %s", url, answer.Status)
 	}
@@ -253,6 +281,7 @@ func (k *keySet) document(ctx context.Context, url string, out any) error {
 	switch {
 	case err != nil:
 		return fmt.Errorf("oidc: %w", err)
+	//lodge:check oidc/issuer/document [run=TestBadIssuers] a document takes any amount of memory
 	case len(b) > maxDocument:
 		return fmt.Errorf("oidc: %s is larger than %d bytes", url, maxDocument)
 	case json.Unmarshal(b, out) != nil:

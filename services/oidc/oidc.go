@@ -27,9 +27,13 @@ import (
 )
 
 // algorithms that may sign a token: asymmetric ones only, whatever the issuer publishes.
+//
+//lodge:check oidc/algorithms [swap=jose.EdDSA=>jose.EdDSA, jose.RS512] [run=TestTokens|TestServer] tokens with an unwanted signature algorithm are accepted
 var algorithms = []jose.SignatureAlgorithm{jose.RS256, jose.ES256, jose.EdDSA}
 
 // skew is how far the issuer's clock may be ahead. An expired token has no such grace.
+//
+//lodge:check oidc/skew [swap=time.Minute=>3 * time.Minute] [run=TestTokens|TestServer] a token is accepted minutes before it is valid
 const skew = time.Minute
 
 // maxSubject bounds a subject in bytes (OpenID Connect Core 1.0, section 2).
@@ -56,6 +60,14 @@ var _ rpc.Tokens = (*Verifier)(nil)
 // ValidIssuer says whether an issuer can be discovered: an https URL without user, query or fragment.
 func ValidIssuer(issuer string) bool {
 	u, err := url.Parse(issuer)
+	//lodge:check oidc/issuer/url [drop=u.Scheme == "https"] [run=TestOptions] the issuer is
+	//  contacted without TLS
+	//lodge:check oidc/issuer/host [drop=u.Host != ""] [run=TestOptions] an issuer without a host is
+	//  accepted
+	//lodge:check oidc/issuer/user [drop=u.User == nil] [run=TestOptions] the issuer's URL holds a
+	//  password, which messages would show
+	//lodge:check oidc/issuer/query [drop=u.RawQuery == ""] [drop=u.Fragment == ""]
+	//  [drop=!strings.ContainsAny(issuer, "?#")] [run=TestOptions] one issuer has several names
 	return err == nil && u.Scheme == "https" && u.Host != "" && u.User == nil && u.RawQuery == "" && u.Fragment == "" && !strings.ContainsAny(issuer, "?#")
 }
 
@@ -65,6 +77,7 @@ func New(o Options) (*Verifier, error) {
 	if !ValidIssuer(o.Issuer) {
 		return nil, fmt.Errorf("oidc: issuer %q is not an https URL without query", o.Issuer)
 	}
+	//lodge:check oidc/no-audience [run=TestOptions] tokens for any audience are accepted
 	if o.Audience == "" {
 		return nil, errors.New("oidc: no audience: a token for anybody would do")
 	}
@@ -83,11 +96,17 @@ func New(o Options) (*Verifier, error) {
 		client: &http.Client{
 			Timeout: fetchTime,
 			Transport: &http.Transport{
-				Proxy:           http.ProxyFromEnvironment,
+				Proxy: http.ProxyFromEnvironment,
+				//lodge:check oidc/issuer/certificate [swap=RootCAs: roots=>RootCAs: roots,
+				//  InsecureSkipVerify: true] [run=TestIssuerCertificate] the issuer's certificate
+				//  is not verified
 				TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots},
 				MaxIdleConns:    1, IdleConnTimeout: 10 * time.Second, MaxResponseHeaderBytes: 64 << 10,
 			},
 			CheckRedirect: func(*http.Request, []*http.Request) error {
+				//lodge:check oidc/issuer/redirection
+				//  [swap=errors.New("it answers with a redirection; name the issuer where it is")=>nil]
+				//  [run=TestBadIssuers] the issuer's keys are fetched from a redirected address
 				return errors.New("it answers with a redirection; name the issuer where it is")
 			},
 		},
@@ -96,6 +115,8 @@ func New(o Options) (*Verifier, error) {
 	for _, a := range algorithms {
 		names = append(names, string(a))
 	}
+	//lodge:check oidc/signature [swap=Now: o.Now=>Now: o.Now, InsecureSkipSignatureCheck: true]
+	//  [run=TestTokens|TestServer] a token that the issuer did not sign is accepted
 	v.verifier = gooidc.NewVerifier(o.Issuer, v.keys, &gooidc.Config{ClientID: o.Audience, SupportedSigningAlgs: names, Now: o.Now})
 	v.keys.refresh()
 	return v, nil
@@ -111,6 +132,8 @@ func authorities(path string) (*x509.CertPool, error) {
 		return nil, fmt.Errorf("oidc: authority: %w", err)
 	}
 	roots := x509.NewCertPool()
+	//lodge:check oidc/issuer/authority [run=TestOptions] an unreadable authority file falls back to
+	//  the system's authorities
 	if !roots.AppendCertsFromPEM(b) {
 		return nil, fmt.Errorf("oidc: authority %s holds no certificate", path)
 	}
@@ -122,6 +145,10 @@ func (v *Verifier) Issuer() string { return v.opts.Issuer }
 
 // Verify checks a token and gives what it says. It waits at most waitTime for keys.
 func (v *Verifier) Verify(ctx context.Context, raw string) (rpc.Token, *rpc.Error) {
+	//lodge:check oidc/form [drop=!compact(raw)] [run=TestTokens|TestServer] a token has several
+	//  forms
+	//lodge:check oidc/length [drop=len(raw) > rpc.MaxToken] [run=TestTokens|TestServer] a token
+	//  takes any amount of memory
 	if len(raw) > rpc.MaxToken || !compact(raw) {
 		return rpc.Token{}, v.refuse("it is not a JSON Web Token in compact form")
 	}
@@ -135,6 +162,8 @@ func (v *Verifier) Verify(ctx context.Context, raw string) (rpc.Token, *rpc.Erro
 		return rpc.Token{}, e
 	case errors.Is(why, errUnknownKey):
 		return rpc.Token{}, v.refuse("the issuer " + v.opts.Issuer + " publishes no such key")
+	//lodge:check oidc/refused [swap=err != nil=>err != nil && token != nil]
+	//  [run=TestTokens|TestServer] an invalid token is accepted
 	case err != nil:
 		return rpc.Token{}, v.refuse(v.reason(raw))
 	}

@@ -45,9 +45,16 @@ var Anyone = Allow(Peer, Coordinator, Client, Self, Owner)
 
 func (rs Rules) check(method string, p Principal) *Error {
 	r, ok := rs[method]
+	//lodge:check rpc/rules [swap=!ok || !slices.Contains(r.Roles, p.Role)=>!ok &&
+	//  !slices.Contains(r.Roles, p.Role)]
+	//  [run=TestWhoMayCall|TestEveryMethod|TestClientAuthority|TestKindsOf|TestNoTLS|TestClientPins]
+	//  a method without a rule, or a caller without a role for it, is served
 	if !ok || !slices.Contains(r.Roles, p.Role) {
 		return Errorf(Forbidden, "", "%s %s may not call %s", p.Role, p.Name, method)
 	}
+	//lodge:check rpc/permission
+	//  [run=TestWhoMayCall|TestEveryMethod|TestClientAuthority|TestKindsOf|TestNoTLS|TestClientPins]
+	//  a client calls a method without its permission
 	if p.Role == Client && r.Permission != "" && !p.May(r.Permission) {
 		return Errorf(Forbidden, "add the permission to this client in the configuration of the process that was called",
 			"client %s lacks the permission %q for %s", p.Name, r.Permission, method)

@@ -202,6 +202,9 @@ func (c *Credentials) NotAfter() time.Time {
 // Server is the TLS configuration of a server: TLS 1.3, and a verified
 // certificate from every caller. Where tokens are taken a caller may have none.
 func (c *Credentials) Server(tokens bool) *tls.Config {
+	//lodge:check rpc/server/caller [swap=tls.RequireAndVerifyClientCert=>tls.RequestClientCert]
+	//  [run=TestWhoMayCall|TestNoTLS|TestNoTokens|TestClient] a caller without a certificate is
+	//  accepted
 	auth := tls.RequireAndVerifyClientCert
 	if tokens {
 		auth = tls.VerifyClientCertIfGiven
@@ -258,6 +261,8 @@ func verifyServer(s tls.ConnectionState, members *x509.CertPool, identity string
 		Intermediates: intermediates,
 		KeyUsages:     []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	})
+	//lodge:check rpc/server/chain [tests=./services/exchange] [run=TestStrangers] a server
+	//  certificate of another authority is accepted
 	if err != nil {
 		return fmt.Errorf("rpc: the server's certificate: %w", err)
 	}

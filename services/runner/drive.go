@@ -179,10 +179,14 @@ func deliver[R any](ctx context.Context, d *driver, m *round.Machine[R], f *exch
 	blame := func(check, reason string) error {
 		return &round.Blame{Party: f.From, Check: check, Reason: reason}
 	}
+	//lodge:check runner/over [run=TestCheat|TestOther] [redundant=the machine rejects frames of
+	//  finished rounds too] a frame of a finished round changes the state
 	if int(f.Round) < d.offset {
 		return blame(round.CheckDuplicate, "frame of a round that is over")
 	}
 	w, wanted := m.Want(f.From, f.Name)
+	//lodge:check runner/broadcast [run=TestMessagesOut] a broadcast need not be signed as a
+	//  broadcast
 	if wanted && int(f.Round) == d.index && w.Broadcast && !f.Broadcast {
 		return blame(round.CheckShape, f.Name+" is not signed as the broadcast that it is")
 	}
@@ -193,6 +197,8 @@ func deliver[R any](ctx context.Context, d *driver, m *round.Machine[R], f *exch
 	if err != nil {
 		hear(ctx, d, m, f, err)
 	}
+	//lodge:check runner/early [run=TestMessagesOut] a missing message goes unnoticed when later
+	//  ones arrive
 	if errors.Is(err, round.ErrEarly) { // its stream is in order, so something is missing for good
 		return blame(round.CheckShape, "message of a later round before those of this one")
 	}
@@ -219,6 +225,13 @@ func (d *driver) authenticate(f *exchange.Frame, digest, transcript round.Digest
 	}
 	e := d.envelope(int(f.Round), f.Name, f.From, to, transcript)
 	e.Digest = digest
+	//lodge:check runner/signature [swap=string(f.Digest) != string(digest[:]) ||
+	//  !e.Verify(d.o.Keys[f.From], f.Signature)=>string(f.Digest) != string(digest[:]) &&
+	//  e.Verify(d.o.Keys[f.From], f.Signature)] [run=TestWrongSigningKey|TestCheat] a message
+	//  without its sender's signature is accepted
+	//lodge:check runner/signature-digest [drop=string(f.Digest) != string(digest[:])]
+	//  [run=TestWrongSigningKey|TestCheat] [redundant=the signature is verified over the digest of
+	//  the received data] a signature for another message is accepted
 	if string(f.Digest) != string(digest[:]) || !e.Verify(d.o.Keys[f.From], f.Signature) {
 		return e, &round.Blame{Party: f.From, Check: CheckSignature, Reason: "the signature of " + f.Name + " does not verify"}
 	}

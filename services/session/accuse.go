@@ -28,6 +28,9 @@ func (s *Session) recorder() *evidence.Recorder {
 func (s *Session) accuse(ctx context.Context, kept *evidence.Recorder, params [32]byte, report runner.Report, err error) {
 	c := s.registry.Config
 	var f *runner.Failure
+	//lodge:check session/accuse/blamed [drop=f.Outcome != runner.Blamed] [run=TestRecord]
+	//  [redundant=an accusation needs a *round.Blame, which other outcomes do not have] a party is
+	//  accused after a session that blamed nobody
 	if kept == nil || !errors.As(err, &f) || f.Outcome != runner.Blamed {
 		return
 	}
@@ -45,6 +48,7 @@ func (s *Session) accuse(ctx context.Context, kept *evidence.Recorder, params [3
 	}
 	defer file.Close()
 	log.Warn("a cheat is proved", "kind", found.Kind)
+	//lodge:check session/accuse/handed-over [run=TestProvedCheats] a proved cheat is dropped
 	c.Accuse(found, file)
 }
 

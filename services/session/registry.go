@@ -124,6 +124,8 @@ func (r *Registry) Start(of jobv1.Protocol, spec *jobv1.SessionSpec, p Protocol)
 	if err != nil {
 		return nil, err
 	}
+	//lodge:check session/start/protocol [run=TestStart] a service starts a session of another
+	//  protocol
 	if spec.GetProtocol() != of {
 		return nil, rpc.Errorf(rpc.Invalid, "ask the service of that protocol", "a spec of %s was sent to the service of %s", spec.GetProtocol(), of)
 	}
@@ -134,12 +136,16 @@ func (r *Registry) Start(of jobv1.Protocol, spec *jobv1.SessionSpec, p Protocol)
 	if st != nil || err != nil {
 		return st, err
 	}
+	//lodge:check session/start/gate [run=TestStart] [redundant=the gate checks again when it admits
+	//  the session] a session starts against the party's policy
 	if err := r.Gate.Check(spec); err != nil {
 		return nil, err
 	}
 	if err := r.takesPart(spec); err != nil {
 		return nil, err
 	}
+	//lodge:check session/start/conduct-before [run=TestStart] [redundant=the check is repeated just
+	//  before the session starts] keys are loaded for a session with a convicted party
 	if err := r.behaved(spec); err != nil {
 		return nil, err
 	}
@@ -152,9 +158,13 @@ func (r *Registry) Start(of jobv1.Protocol, spec *jobv1.SessionSpec, p Protocol)
 	if st, err := r.begun(ref, digest); st != nil || err != nil {
 		return st, err
 	}
+	//lodge:check session/start/closed [run=TestStart] a session starts at a party that is shutting
+	//  down
 	if r.closed {
 		return nil, errStopping
 	}
+	//lodge:check session/start/conduct [run=TestStart] a session starts with a party that was
+	//  convicted meanwhile
 	if err := r.behaved(spec); err != nil {
 		return nil, err
 	}
@@ -216,6 +226,8 @@ func (r *Registry) admit(spec *jobv1.SessionSpec, memory uint64, p Protocol) (re
 		}
 	}
 	free, err := r.Gate.Admit(spec, memory)
+	//lodge:check session/start/room [as=if err != nil { free = func() {} }] [run=TestStart] a
+	//  session exceeds the party's memory
 	if err != nil {
 		leave()
 		return nil, err
@@ -238,6 +250,7 @@ func (r *Registry) begun(ref job.Ref, digest [32]byte) (*jobv1.SessionStatus, er
 	switch {
 	case !ok:
 		return nil, nil
+	//lodge:check session/start/again [run=TestStart] one reference names two sessions
 	case old.digest != digest:
 		return nil, rpc.Errorf(rpc.Conflict, "use a new ordinal", "session %s was started with another spec", ref)
 	}
@@ -273,6 +286,8 @@ func (r *Registry) stopEpoch(ctx context.Context, epoch uint64, reason string, w
 	r.mu.Lock()
 	var under []*Session
 	for _, s := range r.sessions {
+		//lodge:check session/cancel/epoch [tests=./services/party] [run=TestRetiringEnds] sessions
+		//  under a retired epoch go on
 		if s.Spec.GetEpoch() == epoch {
 			under = append(under, s)
 		}
@@ -294,6 +309,7 @@ func (r *Registry) CancelAll(reason string) {
 	r.mu.Lock()
 	var running []*Session
 	for _, s := range r.sessions {
+		//lodge:check session/cancel/all [run=TestResults] sessions with a convicted party go on
 		if !job.Final(s.Status().GetState()) {
 			running = append(running, s)
 		}
@@ -398,6 +414,8 @@ func (r *Registry) all() []*Session {
 }
 
 // unchecked are the states of sessions that have not begun their MAC check.
+//
+//lodge:check session/cancel/verifying [swap=s < jobv1.JobState_JOB_STATE_VERIFYING=>!job.Final(s)] [tests=./services/triples] [run=TestADrainKeeps] draining an epoch cancels a session that is opening its MAC key, which burns the key
 func unchecked(s jobv1.JobState) bool { return s < jobv1.JobState_JOB_STATE_VERIFYING }
 
 const reasonStopping = "the party is stopping"

@@ -117,6 +117,8 @@ func (s *Session) run(ctx context.Context, p Protocol, release func()) {
 func (s *Session) complete(stored *Stored) {
 	s.ending.Lock()
 	defer s.ending.Unlock()
+	//lodge:check session/complete/cancelled [run=TestResults] a result that arrives after
+	//  cancellation is kept
 	if s.cancelled {
 		if err := s.discard(stored, s.reason); err != nil {
 			s.lost("its result could not be erased; see this party's log")
@@ -165,6 +167,8 @@ func (s *Session) fail(ctx context.Context, err error) {
 		}
 		s.registry.Log.Error("session failed", "session", s.Spec.GetRef().GetJobId(), "error", err)
 	}
+	//lodge:check session/fail/conduct [run=TestFailuresAreNoted] a failure is published before it
+	//  is counted
 	if s.registry.Conduct != nil {
 		s.registry.Conduct.Ended(s.Spec, s.id, f)
 	}
@@ -212,6 +216,8 @@ func (s *Session) stopIf(reason string, which func(jobv1.JobState) bool) (done b
 	switch {
 	case !done:
 		return false, nil
+	//lodge:check session/cancel/complete [run=TestResults] a result that is active everywhere is
+	//  erased
 	case state == jobv1.JobState_JOB_STATE_COMPLETED:
 		return true, rpc.Errorf(rpc.Conflict, "retire the epoch or revoke the batch instead", "the session is complete")
 	case job.Final(state) || stored == nil:
@@ -253,10 +259,15 @@ func (s *Session) Activate(digest []byte) (*jobv1.SessionStatus, error) {
 	switch {
 	case state == jobv1.JobState_JOB_STATE_COMPLETED:
 		return s.Status(), nil
+	//lodge:check session/activate/erased [run=TestResults] a call waits for a result that was
+	//  erased
 	case stored != nil && job.Final(state):
 		return nil, rpc.Errorf(rpc.Burnt, "make another", "the result of the session is erased: %s", s.Status().GetFailure().GetReason())
+	//lodge:check session/activate/state [run=TestResults] a result is activated before it exists
 	case state != jobv1.JobState_JOB_STATE_ACTIVATING:
 		return nil, rpc.Errorf(rpc.Conflict, "wait until the session is ACTIVATING", "the session is %s", state)
+	//lodge:check session/activate/digest [run=TestResults] a result is activated that the party did
+	//  not compute
 	case string(digest) != string(stored.Digest[:]):
 		return nil, rpc.Errorf(rpc.Conflict, "cancel the session everywhere", "the digest is not the one that this party computed")
 	}

@@ -77,6 +77,12 @@ func (s *Service) decrypt(stream thresholdv1.ThresholdService_DecryptServer) err
 	if err := call.Compute(); err != nil {
 		return err
 	}
+	// A decryption spends masks and budgets, and no answer leaves before it is in the audit log.
+	release, err := s.Audit.Hold(q.entry("decrypted"))
+	if err != nil {
+		return err
+	}
+	defer release()
 	give := s.answer
 	if q.flooding() {
 		give = s.flood
@@ -137,6 +143,8 @@ func (s *Service) answered(q *request) ([][]vault.Answer, error) {
 	}
 	for i, list := range held {
 		for _, a := range list {
+			//lodge:check threshold/ledger/client [run=TestRepeats] an answer goes to another client
+			//  or recipient
 			if a.Client != q.recipients {
 				return nil, rpc.Errorf(rpc.Delivered, "a ciphertext is decrypted by a quorum for one client and recipient",
 					"message %d was decrypted for another client or recipient", i*q.batch.each()+a.First)

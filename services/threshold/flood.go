@@ -70,6 +70,8 @@ func (c *claims) free(digests [][32]byte) error {
 // refuse is free while c.mu is held.
 func (c *claims) refuse(digests [][32]byte) error {
 	for i, d := range digests {
+		//lodge:check threshold/flood/claim [run=TestClaims] two requests answer for one ciphertext
+		//  at the same time
 		if c.open[d] {
 			return rpc.Errorf(rpc.Busy, "ask again", "another request for ciphertext %d is under way", i)
 		}
@@ -178,6 +180,8 @@ func (f *flood) drive(ctx context.Context) error {
 	offer := decrypt.Offer{Held: make([]decrypt.RunID, len(f.held))}
 	for i, a := range f.held {
 		if a.Answer != nil {
+			//lodge:check threshold/flood/agree [run=TestFloodingLedger] a recorded answer is made
+			//  again
 			offer.Held[i] = a.Run
 		}
 	}
@@ -251,6 +255,9 @@ func (f *flood) begin(rs round.Session, source *sample.Source, t decrypt.Terms) 
 	if err := f.claim(); err != nil {
 		return f.refuse(err)
 	}
+	//lodge:check threshold/flood/begin [swap=f.Vault.BeginFloods(f.run)=>error(nil)]
+	//  [run=TestBGV$|TestFloodingLedger] a share is used before the flood and its quorum are
+	//  recorded
 	if err := f.Vault.BeginFloods(f.run); err != nil {
 		return f.refuse(f.refusedFlood(err))
 	}

@@ -32,6 +32,8 @@ func (q *request) intakeOf() *intake {
 // add takes the bytes that come next.
 func (x *intake) add(chunk []byte) error {
 	size := x.batch.size()
+	//lodge:check threshold/request/bound [run=TestMalformedRequests] more bytes than announced are
+	//  accepted
 	if x.taken += len(chunk); x.taken > x.most {
 		return rpc.Errorf(rpc.TooLarge, "", "%d ciphertexts of %s have %d bytes", x.most/size, x.set, x.most)
 	}
@@ -69,9 +71,13 @@ func (x *intake) decode(encoded []byte, sum [32]byte) error {
 // check ends the intake: with all that was announced, under the digest that was announced.
 func (x *intake) check(digest []byte) error {
 	size := x.batch.size()
+	//lodge:check threshold/request/length [run=TestMalformedRequests] fewer bytes than announced
+	//  are accepted
 	if x.taken != x.most {
 		return rpc.Errorf(rpc.Invalid, "send as many ciphertexts as the header says", "%d bytes; %d ciphertexts of %s have %d", x.taken, x.most/size, x.set, x.most)
 	}
+	//lodge:check threshold/request/digest [run=TestMalformedRequests] other ciphertexts than the
+	//  approved ones are decrypted
 	if string(x.sum.Sum(nil)) != string(digest) {
 		return rpc.Errorf(rpc.Invalid, "send the ciphertexts whose digest is in the header", "the ciphertexts have another digest than the header says")
 	}
@@ -80,6 +86,8 @@ func (x *intake) check(digest []byte) error {
 	}
 	seen := make(map[[32]byte]int, len(x.digests))
 	for i, d := range x.digests {
+		//lodge:check threshold/request/twice [run=TestEveryQuorum] [redundant=the ledger rejects it
+		//  too] one message is opened twice in a request
 		if first, twice := seen[d]; twice {
 			return rpc.Errorf(rpc.Invalid, "ask for each once", "ciphertexts %d and %d are the same", first, i)
 		}
@@ -102,6 +110,9 @@ func (q *request) some(messages []int) (list []vault.Messages) {
 	each := q.batch.each()
 	for _, i := range messages {
 		c, k := q.digests[i/each], i%each
+		//lodge:check threshold/ledger/some [swap=list[last].First+list[last].Count ==
+		//  k=>list[last].First+list[last].Count <= k] [run=TestSomeMessages] an answer is recorded
+		//  for another message
 		if last := len(list) - 1; last >= 0 && list[last].Ciphertext == c && list[last].First+list[last].Count == k {
 			list[last].Count++
 		} else {

@@ -64,11 +64,15 @@ func (s *Service) newEpoch(spec *jobv1.SessionSpec, scheme scheme) error {
 	}
 	group := s.group(spec)
 	if scheme.own() {
+		//lodge:check multikey/group/threshold [run=TestMultikeyRefusals] one member of a group
+		//  decrypts alone
 		if spec.GetThreshold() != 1 {
 			return rpc.Errorf(rpc.Invalid, "ask for threshold 1: two of a group decrypt, or more", "a threshold of %d; a group has no shared secret", spec.GetThreshold())
 		}
 		return nil
 	}
+	//lodge:check threshold/majority [run=TestRefusals] [redundant=the protocol makes the same
+	//  check] keys are made without an honest majority
 	if n, t := len(group), int64(spec.GetThreshold()); t < 1 || int64(n) < 2*t+1 || n > share.MaxParties {
 		return rpc.Errorf(rpc.Invalid, "take more than twice as many holders as the threshold", "a threshold of %d among %d holders leaves no honest majority", t, n)
 	}

@@ -74,6 +74,9 @@ func (s *Service) open(h *thresholdv1.DecryptHeader, caller rpc.Principal) (*req
 	if q.epoch, err = s.held(h.GetEpoch(), false); err != nil {
 		return nil, err
 	}
+	//lodge:check threshold/request/keys [swap=!bytes.Equal(h.GetKeysDigest(),
+	//  q.epoch.Digest[:])=>bytes.Equal(nil, q.epoch.Digest[:])] [run=TestRefusals] a ciphertext of
+	//  other keys is accepted
 	if !bytes.Equal(h.GetKeysDigest(), q.epoch.Digest[:]) {
 		return nil, rpc.Errorf(rpc.Foreign, "`lodge keys list` shows the digests; name the epoch whose keys the ciphertexts are under",
 			"the ciphertexts are of keys %.8x, and epoch %d has %.8x", h.GetKeysDigest(), q.epoch.ID, q.epoch.Digest)
@@ -147,6 +150,7 @@ func (q *request) checkForm() error {
 func (s *Service) allow(q *request) error {
 	const next = "the party's operator can change threshold.rules"
 	var ok bool
+	//lodge:check threshold/policy/rule [run=TestPolicy] a ciphertext is decrypted without a rule
 	if q.rule, ok = s.Policy.Rule(q.caller.Name, q.epoch.ID, q.epoch.Digest); !ok {
 		return rpc.Errorf(rpc.PolicyRefused, next, "no rule allows client %s to decrypt under epoch %d with keys %.8x", q.caller.Name, q.epoch.ID, q.epoch.Digest)
 	}
@@ -155,20 +159,30 @@ func (s *Service) allow(q *request) error {
 	if fault := q.rule.Fault(); fault != "" {
 		return rpc.Errorf(rpc.PolicyRefused, next, "the rule for client %s is not valid: %s", q.caller.Name, fault)
 	}
+	//lodge:check threshold/policy/messages [swap=uint64(q.rule.MaxMessages)=>1<<62 +
+	//  uint64(q.rule.MaxMessages)] [run=TestPolicy] a request is larger than its rule allows
 	if n := uint64(q.header.GetCount()) * uint64(q.batch.each()); n > uint64(q.rule.MaxMessages) {
 		return rpc.Errorf(rpc.PolicyRefused, "ask for fewer at a time", "%d messages; client %s may ask for %d at a time", n, q.caller.Name, q.rule.MaxMessages)
 	}
+	//lodge:check threshold/policy/flooding [run=TestBGVRefusals] a client without permission uses
+	//  flooding
 	if q.flooding() && !q.rule.AllowFlooding {
 		return rpc.Errorf(rpc.PolicyRefused, next, "client %s may not have ciphertexts decrypted with flooding (allow_flooding)", q.caller.Name)
 	}
+	//lodge:check multikey/rule [run=TestMultikeyPolicy] a rule opens a party's own keys although it
+	//  does not say so
 	if q.scheme.own() && !q.rule.AllowMultikey {
 		return rpc.Errorf(rpc.PolicyRefused, next, "client %s may not have multi-key ciphertexts decrypted (allow_multikey)", q.caller.Name)
 	}
+	//lodge:check threshold/policy/paper [run=TestPolicy] a client without permission uses the
+	//  paper's form, which can fail
 	if q.form() == jobv1.MaskForm_MASK_FORM_PAPER && !q.rule.AllowPaperForm {
 		return rpc.Errorf(rpc.PolicyRefused, next, "client %s may not ask for the paper's form (allow_paper_form)", q.caller.Name)
 	}
 	p := q.header.GetProvenance()
 	if p.GetAttester() == "" {
+		//lodge:check threshold/policy/unsigned [run=TestPolicy] a required signature on the origin
+		//  of ciphertexts is not demanded
 		if len(q.rule.Provenance) > 0 {
 			return rpc.Errorf(rpc.PolicyRefused, "send the word of one of them", "where ciphertexts of client %s come from must be signed by one of %q", q.caller.Name, q.rule.Provenance)
 		}
@@ -178,6 +192,8 @@ func (s *Service) allow(q *request) error {
 	if !known || len(q.rule.Provenance) > 0 && !slices.Contains(q.rule.Provenance, a.Name) {
 		return rpc.Errorf(rpc.PolicyRefused, next, "the word of %.40q is not taken here", p.GetAttester())
 	}
+	//lodge:check threshold/policy/signature [run=TestPolicy] an attester's signature is not
+	//  verified
 	if !ed25519.Verify(a.Public(), q.asked.Statement(p.GetCircuit()), p.GetSignature()) {
 		return rpc.Errorf(rpc.PolicyRefused, "have exactly these ciphertexts signed, for this epoch and circuit", "%s has not signed where these ciphertexts come from", a.Name)
 	}
@@ -227,6 +243,8 @@ func (r *rates) take(client string, n, most int, now time.Time) error {
 		r.used = map[string][]spent{}
 	}
 	r.used[client] = kept
+	//lodge:check threshold/policy/rate [run=TestPolicy] a client decrypts more messages per hour
+	//  than its rule allows
 	if n > most-sum {
 		e := rpc.Errorf(rpc.RateLimited, "try again later, or ask for fewer", "%d messages were decrypted for client %s within the hour, and it may have %d", sum, client, most)
 		if len(kept) > 0 && n <= most {

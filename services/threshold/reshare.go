@@ -115,14 +115,20 @@ func (r *reshareRun) checkFrom() error {
 	switch {
 	case r.from.Params != r.spec.GetParams():
 		return differs("made with %s, not with %s", r.from.Params, r.spec.GetParams())
+	//lodge:check threshold/reshare/from [run=TestReshareOfSomethingElse] holders reshare different
+	//  keys
 	case [32]byte(r.spec.GetFromDigest()) != r.from.Digest:
 		return differs("its keys have another digest here")
+	//lodge:check threshold/reshare/galois [run=TestBGVReshareRefusals] public keys change when keys
+	//  are reshared
 	case !slices.Equal(r.from.Galois, r.spec.GetGalois()):
 		return differs("its keys are for the automorphisms %v here, and for %v in the spec", r.from.Galois, r.spec.GetGalois())
 	case r.spec.GetFromThreshold() != r.from.Threshold || len(places) != len(r.spec.GetFromHolders()):
 		return differs("%d of %d holders here, and %d of %d in the spec", r.from.Threshold+1, len(places), r.spec.GetFromThreshold()+1, len(r.spec.GetFromHolders()))
 	}
 	for i, p := range r.spec.GetFromHolders() {
+		//lodge:check threshold/reshare/holders [run=TestReshareOfSomethingElse] holders disagree on
+		//  who holds which share
 		if p > 0 && places[i] != int(p)-1 {
 			return differs("share %d is held by party %d here, and by party %d in the spec", i, places[i], p-1)
 		}

@@ -30,9 +30,13 @@ func elements(galois []uint32) (list []uint64) {
 }
 
 func (s *bgvScheme) check(holders int, galois []uint32) error {
+	//lodge:check threshold/bgv/automorphisms [swap=elements(galois)=>nil]
+	//  [run=TestBGVReshareRefusals] keys are made for invalid automorphisms
 	if err := s.CheckGalois(elements(galois)); err != nil {
 		return rpc.Errorf(rpc.Invalid, fmt.Sprintf("name odd numbers above 1 and below %d, in ascending order", 2*s.N()), "%v", err)
 	}
+	//lodge:check threshold/reshare/size [run=TestBGVHolders] keys are reshared among too many
+	//  holders
 	if holders > bgv.MaxParties {
 		return rpc.Errorf(rpc.Invalid, "take fewer holders", "%d holders; keys of %s have %d at most", holders, s.Name, bgv.MaxParties)
 	}
@@ -126,6 +130,9 @@ func (s *bgvScheme) floods(holders int, threshold uint32) uint64 {
 	if _, err := bgvdecrypt.NewFlooding(s.Scheme, int(threshold)+1); err != nil {
 		return 0
 	}
+	//lodge:check threshold/bgv/share-of-limit [swap=1 << s.LogDecryptions /
+	//  uint64(holders-int(threshold))=>1 << s.LogDecryptions] [run=TestBGV$] all holders together
+	//  answer more often than the set allows
 	return 1 << s.LogDecryptions / uint64(holders-int(threshold))
 }
 
@@ -143,10 +150,16 @@ func (s *bgvScheme) ciphertexts(h *thresholdv1.DecryptHeader, threshold uint32) 
 	n := uint32(s.N())
 	c := &bgvCiphertexts{s: s.Scheme, level: int(h.GetLevel()), coefficients: int(h.GetCoefficients())}
 	switch {
+	//lodge:check threshold/bgv/form [run=TestBGVRefusals] BGV keys decrypt ciphertexts of another
+	//  scheme
 	case h.GetForm() != thresholdv1.CiphertextForm_CIPHERTEXT_FORM_BGV:
 		return nil, rpc.Errorf(rpc.Invalid, fmt.Sprintf("keys of %s decrypt BGV and BFV ciphertexts", s.Name), "ciphertexts of form %s", h.GetForm())
+	//lodge:check threshold/bgv/no-level [swap=uint32(s.MaxLevel())=>uint32(s.MaxLevel()) + 9]
+	//  [run=TestBGVRefusals] an unknown level makes the size of ciphertexts unknown
 	case h.GetLevel() > uint32(s.MaxLevel()):
 		return nil, rpc.Errorf(rpc.Invalid, "", "ciphertexts of level %d; those of %s have levels from 0 to %d", h.GetLevel(), s.Name, s.MaxLevel())
+	//lodge:check threshold/bgv/coefficients [drop=h.GetFlooding() != (h.GetCoefficients() == 0)]
+	//  [run=TestBGVRefusals] one request has two meanings of what is opened
 	case h.GetFlooding() != (h.GetCoefficients() == 0) || h.GetCoefficients() > n:
 		return nil, rpc.Errorf(rpc.Invalid, "", "%d coefficients of each; under masks 1 to %d, with flooding 0, which is all", h.GetCoefficients(), n)
 	case h.GetFlooding() && h.GetMasks() != jobv1.MaskForm_MASK_FORM_UNSPECIFIED:
@@ -159,6 +172,8 @@ func (s *bgvScheme) ciphertexts(h *thresholdv1.DecryptHeader, threshold uint32) 
 	if c.flooding, err = bgvdecrypt.NewFlooding(s.Scheme, int(threshold)+1); err != nil {
 		return nil, rpc.Errorf(rpc.Invalid, "open coefficients under masks", "%v", err)
 	}
+	//lodge:check threshold/bgv/low [run=TestBGVRefusals] ciphertexts without modulus for flooding
+	//  are accepted
 	if c.level < s.FloodLevel {
 		return nil, rpc.Errorf(rpc.Invalid, "open coefficients under masks, or decrypt them before they are switched to so low a level",
 			"ciphertexts of level %d; flooding takes those of level %d or more", c.level, s.FloodLevel)
@@ -184,6 +199,8 @@ func (c *bgvCiphertexts) memory() uint64 {
 }
 
 func (c *bgvCiphertexts) decode(encoded []byte) error {
+	//lodge:check threshold/bgv/level [run=TestBGVRefusals] ciphertexts of another level than agreed
+	//  are accepted
 	if int(encoded[0]) != c.level {
 		return fmt.Errorf("it is of level %d, and the header says %d", encoded[0], c.level)
 	}

@@ -137,6 +137,8 @@ func (s *lweScheme) ciphertexts(h *thresholdv1.DecryptHeader, _ uint32) (ciphert
 	n := uint32(s.N())
 	ring := h.GetForm() == thresholdv1.CiphertextForm_CIPHERTEXT_FORM_RING
 	switch {
+	//lodge:check threshold/request/form [run=TestMalformedRequests] ciphertexts of an unknown form
+	//  are accepted
 	case !ring && h.GetForm() != thresholdv1.CiphertextForm_CIPHERTEXT_FORM_LWE:
 		return nil, rpc.Errorf(rpc.Invalid, fmt.Sprintf("keys of %s decrypt LWE or ring ciphertexts: say which they are", s.Name), "ciphertexts of form %s", h.GetForm())
 	case ring != (h.GetCoefficients() > 0) || h.GetCoefficients() > n:

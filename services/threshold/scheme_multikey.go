@@ -93,9 +93,13 @@ func (s *multikeyScheme) ciphertexts(h *thresholdv1.DecryptHeader, _ uint32) (ci
 	}
 	keys := make([]mk.KeyID, len(h.GetMultikey()))
 	for i, x := range h.GetMultikey() {
+		//lodge:check multikey/keys/order [drop=i > 0 && bytes.Compare(x.GetKey(), keys[i-1][:]) <=
+		//  0] [run=TestMultikeyRefusals] a request names one key twice
 		if len(x.GetKey()) != len(keys[i]) || i > 0 && bytes.Compare(x.GetKey(), keys[i-1][:]) <= 0 {
 			return nil, rpc.Errorf(rpc.Invalid, "name each by its digest of 32 bytes, in ascending order", "key %d is none, or not in order", i)
 		}
+		//lodge:check multikey/owner/quorum [run=TestMultikeyRefusals] an owner of the keys takes no
+		//  part in the decryption
 		if !slices.Contains(h.GetQuorum(), x.GetOwner()) {
 			return nil, rpc.Errorf(rpc.WrongQuorum, "ask the owners of all keys that the ciphertexts are under",
 				"party %d, whose multi-key keys %.8x are in the ciphertexts, is not in the quorum %v", x.GetOwner(), x.GetKey(), h.GetQuorum())
@@ -139,6 +143,8 @@ func (s *Service) owned(q *request) error {
 		switch {
 		case err != nil:
 			return err
+		//lodge:check multikey/owner/self [run=TestMultikeyRefusals] a party's own keys are used as
+		//  another's
 		case mine && owner != self:
 			return wrongOwner(id, int(self), owner)
 		case mine:
@@ -176,6 +182,8 @@ func (s *Service) published(id mk.KeyID, owner uint32) error {
 		return wrongOwner(id, place, owner)
 	case mine:
 		return s.Keys.Unknown(id)
+	//lodge:check multikey/published/owner [drop=place == int(owner)] [run=TestPublishedOwners] a
+	//  party revokes the keys of another
 	case known && place == int(owner) && r.Revoked:
 		return rpc.Errorf(rpc.RetiredKey, "have the inputs encrypted anew, under keys that are in use", "version %d of the multi-key keys of party %d (%.8x) is retired", r.Version, place, id[:])
 	}

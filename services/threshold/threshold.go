@@ -104,6 +104,7 @@ func (s *Service) held(id uint64, fresh bool) (vault.Epoch, error) {
 	switch {
 	case err != nil:
 		return e, keyring.Refused(err, name)
+	//lodge:check threshold/purpose [run=TestPurposes] keys of another purpose decrypt
 	case e.Purpose != purpose:
 		return e, rpc.Errorf(rpc.KeyPurpose, "`lodge keys list` shows the threshold keys", "%s was made for %s, not for %s", name, e.Purpose, purpose)
 	case e.State == vault.EpochRetired:
@@ -115,6 +116,8 @@ func (s *Service) held(id uint64, fresh bool) (vault.Epoch, error) {
 		return e, rpc.Errorf(rpc.Conflict, "use the epoch that has taken its place", "%s is draining: nothing new is made for it", name)
 	case s.Vault.Standing(&e) != vault.SameRoster:
 		return e, displaced(&e, s.Vault.Places(&e), int(s.Sessions.Self))
+	//lodge:check threshold/passive [run=TestPassiveKeysAreRefused] [redundant=the gate rejects the
+	//  making of such keys] passively secure keys are used without the operator's permission
 	case !s.AllowPassive:
 		return e, job.PassiveThreshold()
 	}
@@ -143,6 +146,7 @@ func (s *Service) numbers(e *vault.Epoch, parties []uint32) ([]uint32, error) {
 	wrong := func(format string, args ...any) error {
 		return rpc.Errorf(rpc.WrongQuorum, fmt.Sprintf("name %d holders of epoch %d in ascending order", e.Threshold+1, e.ID), format, args...)
 	}
+	//lodge:check threshold/quorum/size [run=TestRefusals] a quorum of the wrong size decrypts
 	if least := int(e.Threshold) + 1; len(parties) != least && !(e.AnyQuorum && len(parties) > least) {
 		return nil, wrong("%d parties; the keys of epoch %d are for %d", len(parties), e.ID, least)
 	}
@@ -150,6 +154,8 @@ func (s *Service) numbers(e *vault.Epoch, parties []uint32) ([]uint32, error) {
 	numbers := make([]uint32, len(parties))
 	for i, p := range parties {
 		n := slices.Index(places, int(p))
+		//lodge:check threshold/quorum/order [drop=i > 0 && p <= parties[i-1]] [run=TestRefusals]
+		//  one quorum has several names
 		if n < 0 || i > 0 && p <= parties[i-1] {
 			return nil, wrong("party %d is no holder, or not in order", p)
 		}

@@ -39,6 +39,8 @@ func (u *upload) Alias(came mem.BufferSlice) bool {
 		return false
 	}
 	ciphertexts, size := protowire.ConsumeBytes(b[tag:])
+	//lodge:check threshold/request/part [drop=tag+size != n] [run=TestUploads] a part of a request
+	//  can have missing or trailing bytes
 	if size < 0 || tag+size != n {
 		uploads.Put(buffer)
 		return false

@@ -79,6 +79,8 @@ func (p *Peers) run(ctx context.Context) {
 		go p.hello(ctx, i)
 		go p.ask(ctx, i)
 	}
+	//lodge:check tuples/version/told [run=TestPeersAreTold] peers accept an old copy of a store for
+	//  which nobody waited
 	go p.tell(ctx)
 }
 
@@ -240,6 +242,8 @@ func (p *Peers) confirmed(ctx context.Context, id string, digest [32]byte) error
 		case <-p.ended:
 			return rpc.Errorf(rpc.Unavailable, "try again", "this party stops")
 		}
+		//lodge:check tuples/confirm/same-id [run=TestAnAnswer] two digests of one identifier are
+		//  confirmed together
 		if q.digest != digest {
 			return rpc.Errorf(rpc.Conflict, "", "reservation %s was recorded twice", id)
 		}
@@ -331,6 +335,9 @@ func (p *Peers) call(ctx context.Context, peer int, batch []*question) (later []
 		p.forget(peer)
 		return open
 	}
+	//lodge:check tuples/confirm/number [swap=len(r.GetAnswers()) !=
+	//  len(req.GetItems())=>len(r.GetAnswers()) < len(req.GetItems())] [run=TestNonsense] answers
+	//  are matched to the wrong questions
 	if err != nil || len(r.GetAnswers()) != len(req.GetItems()) {
 		return open
 	}
@@ -349,11 +356,15 @@ func (p *Peers) call(ctx context.Context, peer int, batch []*question) (later []
 		case tuplesv1.Answer_ANSWER_SAME:
 			q.answer(nil)
 		case tuplesv1.Answer_ANSWER_OTHER:
+			//lodge:check tuples/confirm/other [as=q.answer(nil)] [run=TestFetchNeeds|TestNonsense]
+			//  a peer that recorded another reservation does not stop the delivery
 			q.answer(rpc.Errorf(rpc.Conflict, "do not trust this coordinator: it proposed different reservations to the parties; reserve again",
 				"%s has recorded another reservation under this id", name))
 		case tuplesv1.Answer_ANSWER_ENDED:
 			q.answer(rpc.Errorf(rpc.Conflict, "reserve again", "the reservation has ended at %s", name))
 		default:
+			//lodge:check tuples/confirm/nonsense [as=q.answer(nil)] [run=TestNonsense] an invalid
+			//  answer counts as a confirmation
 			later = append(later, q)
 		}
 	}
@@ -366,6 +377,8 @@ func (s *Service) Confirm(ctx context.Context, r *tuplesv1.ConfirmRequest) (*tup
 	if err != nil {
 		return nil, err
 	}
+	//lodge:check tuples/confirm/items [run=TestLimits|TestConfirm] a peer asks any number of
+	//  questions
 	if len(r.GetItems()) > maxItems {
 		return nil, rpc.Errorf(rpc.TooLarge, "split them", "%d items in one call, of at most %d", len(r.GetItems()), maxItems)
 	}
@@ -374,6 +387,8 @@ func (s *Service) Confirm(ctx context.Context, r *tuplesv1.ConfirmRequest) (*tup
 		return nil, err
 	}
 	out := &tuplesv1.ConfirmResponse{Acknowledged: s.Vault.Heard(p.Party, version)}
+	//lodge:check tuples/confirm/acknowledged [run=TestConfirm|TestPutBack] a peer confirms to a
+	//  store that it has not acknowledged
 	if !out.Acknowledged {
 		return out, nil
 	}
@@ -389,8 +404,13 @@ func (s *Service) Confirm(ctx context.Context, r *tuplesv1.ConfirmRequest) (*tup
 		case errors.Is(err, vault.ErrNotFound):
 		case err != nil:
 			return nil, err
+		//lodge:check tuples/confirm/digest [run=TestConfirm|TestFetchNeeds] a peer confirms another
+		//  reservation than it recorded
 		case !bytes.Equal(x.Digest[:], item.GetDigest()):
 			answer = tuplesv1.Answer_ANSWER_OTHER
+		//lodge:check tuples/confirm/ended [swap=x.State == vault.Reserved || x.State ==
+		//  vault.Consumed=>true] [run=TestConfirm|TestFetchNeeds|TestNonsense] a peer whose
+		//  reservation has ended does not stop the delivery
 		case x.State == vault.Reserved || x.State == vault.Consumed:
 			answer = tuplesv1.Answer_ANSWER_SAME
 		default:

@@ -16,6 +16,8 @@ const maxItems = 256
 
 // each does something about many reservations at the same time, so that the store commits them together.
 func each(n int, do func(i int) (vault.Reservation, error), name func(i int) string) ([]*tuplesv1.Outcome, error) {
+	//lodge:check tuples/propose/number [run=TestLimits] the coordinator proposes any number of
+	//  reservations
 	if n > maxItems {
 		return nil, rpc.Errorf(rpc.TooLarge, "split them", "%d reservations in one call, of at most %d", n, maxItems)
 	}
@@ -43,6 +45,8 @@ func each(n int, do func(i int) (vault.Reservation, error), name func(i int) str
 func (s *Service) Propose(_ context.Context, r *tuplesv1.ProposeRequest) (*tuplesv1.ProposeResponse, error) {
 	list := r.GetReservations()
 	out, err := each(len(list), func(i int) (vault.Reservation, error) {
+		//lodge:check tuples/propose/names [run=TestPropose|TestLimits|TestConfirm|TestReserv] a
+		//  reservation with invalid names or times is proposed
 		if err := checkNames(list[i]); err != nil {
 			return vault.Reservation{}, err
 		}

@@ -33,10 +33,27 @@ func (p *Peers) sign(peer int, v vault.Version) *tuplesv1.StoreVersion {
 // statement is what a party signs of its store for a peer. It names both by their signing keys, and no roster: what was
 // said in one is a proof in the next.
 func (p *Peers) statement(party, peer int, v vault.Version) []byte {
+	//lodge:check tuples/version/party [swap=append(append([]byte("lodge store version v2\x00"),
+	//  p.Keys[party]...), p.Keys[peer]...)=>append(append([]byte("lodge store version v2\x00"),
+	//  p.Keys[peer]...))] [run=TestStatements] a signed version does not bind its party
+	//lodge:check tuples/version/peer [swap=append(append([]byte("lodge store version v2\x00"),
+	//  p.Keys[party]...), p.Keys[peer]...)=>append(append([]byte("lodge store version v2\x00"),
+	//  p.Keys[party]...))] [run=TestStatements] a signed version does not bind its receiver
 	b := append(append([]byte("lodge store version v2\x00"), p.Keys[party]...), p.Keys[peer]...)
+	//lodge:check tuples/version/first [drop=v.First] [run=TestStatements] a signed version does not
+	//  bind its first generation
+	//lodge:check tuples/version/generation [drop=v.Generation] [run=TestStatements] a signed
+	//  version does not bind its generation
+	//lodge:check tuples/version/started [drop=uint64(v.Started.UnixNano())] [run=TestStatements] a
+	//  signed version does not bind its start time
 	for _, n := range []uint64{v.First, v.Generation, uint64(v.Started.UnixNano())} {
 		b = binary.LittleEndian.AppendUint64(b, n)
 	}
+	//lodge:check tuples/version/store [swap=append(b, v.ID...)=>b] [run=TestStatements] a signed
+	//  version does not bind the store
+	//lodge:check tuples/version/incarnation [swap=append(append(b, v.ID...),
+	//  v.Incarnation...)=>append(b, v.ID...)] [run=TestStatements] a signed version does not bind
+	//  the incarnation
 	return append(append(b, v.ID...), v.Incarnation...)
 }
 
@@ -50,6 +67,9 @@ func (p *Peers) read(party, peer int, w *tuplesv1.StoreVersion) (vault.Version, 
 	v := vault.Version{ID: w.GetStoreId(), Incarnation: w.GetIncarnation(), Started: w.GetStarted().AsTime(), First: w.GetFirst(),
 		Generation: w.GetGeneration(), Signature: w.GetSignature()}
 	if party < 0 || party >= len(p.Keys) || len(v.ID) != 16 || len(v.Incarnation) != 16 || w.GetStarted().CheckValid() != nil ||
+		//lodge:check tuples/version/signature [drop=!ed25519.Verify(p.Keys[party],
+		//  p.statement(party, peer, v), v.Signature)] [run=TestForged] a store version need not be
+		//  signed by its party
 		!ed25519.Verify(p.Keys[party], p.statement(party, peer, v), v.Signature) {
 		return v, rpc.Errorf(rpc.Invalid, "", "the version of the store of party %d is malformed, or not signed by it", party)
 	}
@@ -117,6 +137,8 @@ func (p *Peers) introduce(ctx context.Context, peer int) error {
 		return nil
 	}
 	said, err := p.read(p.Self, peer, r.GetSeen())
+	//lodge:check tuples/introduce/proof [run=TestALying|TestForged] a peer puts this party into
+	//  quarantine without this party's own signature
 	if err != nil {
 		return fmt.Errorf("it says %q without a proof", r.GetReason())
 	}
@@ -124,6 +146,8 @@ func (p *Peers) introduce(ctx context.Context, peer int) error {
 	if err != nil {
 		return err
 	}
+	//lodge:check tuples/introduce/behind [run=TestALying] a peer puts this party into quarantine
+	//  with a version that proves nothing
 	if !behind {
 		return fmt.Errorf("it says %q, which what it shows does not prove", r.GetReason())
 	}

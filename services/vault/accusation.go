@@ -109,6 +109,9 @@ func (v *Vault) Accuse(a Accusation, e *Evidence, room EvidenceRoom) (fresh bool
 	var dropped []string
 	err = v.update(func(tx store.Tx) error {
 		fresh, dropped = false, nil
+		//lodge:check vault/accusation/once [swap=!errors.Is(err, ErrNotFound)=>err != nil &&
+		//  !errors.Is(err, ErrNotFound)] [run=TestConductIsDurable] the same evidence undoes a
+		//  pardon
 		if _, err := get[Accusation](v, tx, key); !errors.Is(err, ErrNotFound) {
 			return err
 		}
@@ -140,7 +143,15 @@ func (r EvidenceRoom) spare(all []*Accusation, a *Accusation) (spare []*Accusati
 		total += x.Size
 		of[x.Key]++
 	}
+	//lodge:check vault/accusation/first [swap=of[a.Key] == 0=>false] [run=TestRoomForEvidence] the
+	//  first evidence against a party is dropped for lack of space
 	first := of[a.Key] == 0
+	//lodge:check vault/accusation/per-culprit [swap=(of[a.Key] >= r.PerCulprit || total >
+	//  r.Bytes)=>total > r.Bytes] [run=TestRoomForEvidence] evidence against one party takes the
+	//  space of evidence against others
+	//lodge:check vault/accusation/room [swap=(of[a.Key] >= r.PerCulprit || total >
+	//  r.Bytes)=>of[a.Key] >= r.PerCulprit] [run=TestRoomForEvidence] evidence exceeds its storage
+	//  limit
 	if !first && (of[a.Key] >= r.PerCulprit || total > r.Bytes) {
 		return nil, fmt.Errorf("%w: there are %d accusations of %s", ErrFull, of[a.Key], a.Culprit)
 	}
@@ -149,6 +160,8 @@ func (r EvidenceRoom) spare(all []*Accusation, a *Accusation) (spare []*Accusati
 		if total <= r.Bytes {
 			break
 		}
+		//lodge:check vault/accusation/spare [swap=1=>0] [run=TestRoomForEvidence] the only
+		//  accusation of a party is deleted to make space
 		if of[x.Key] > 1 {
 			of[x.Key]--
 			total -= x.Size
@@ -188,6 +201,8 @@ func (v *Vault) OpenEvidence(id string) (io.ReadCloser, error) {
 // Pardon records that an accusation has no consequences from now on. One that was pardoned stays so, as it was.
 func (v *Vault) Pardon(id string, act Act) (a Accusation, err error) {
 	err = v.change(id, func(x *Accusation) bool {
+		//lodge:check vault/accusation/pardon [swap=x.Pardon == nil=>true]
+		//  [run=TestConductIsDurable] a second pardon replaces the first operator's
 		fresh := x.Pardon == nil
 		if fresh {
 			x.Pardon = &act

@@ -24,6 +24,8 @@ import (
 // origin is the epoch among some of the same keys in which they were made, nil if it is not there.
 func origin(epochs []*Epoch) *Epoch {
 	for _, e := range epochs {
+		//lodge:check vault/flooding/newcomer [swap=e.From == 0=>true]
+		//  [run=TestFloodingByNewHolders] resharing resets the count of floods
 		if e.From == 0 {
 			return e
 		}
@@ -36,6 +38,9 @@ func (e *Epoch) cost(origin *Epoch) uint64 {
 	if e == origin {
 		return 1
 	}
+	//lodge:check vault/flooding/cost [swap=uint64(origin.Threshold) + 1=>1]
+	//  [run=TestFloodingCostsByTheFirstThreshold] runs with one honest member count less than the
+	//  answers they may hide
 	return uint64(origin.Threshold) + 1
 }
 
@@ -52,6 +57,8 @@ func floodsLeft(epochs []*Epoch) uint64 {
 		if e.Decrypted > left/each {
 			return 0
 		}
+		//lodge:check vault/flooding/others-count [run=TestFloodingUnderNewShares] answers under
+		//  other epochs of the same keys are not counted
 		left -= e.Decrypted * each
 	}
 	return left / epochs[0].cost(made)
@@ -70,6 +77,9 @@ func (v *Vault) sameKeys(tx store.Tx, e *Epoch) ([]*Epoch, error) {
 	out := []*Epoch{e}
 	all, err := list[Epoch](v, tx, epochPrefix)
 	for _, x := range all {
+		//lodge:check vault/flooding/others [swap=x.Digest == e.Digest=>x.Digest != x.Digest]
+		//  [run=TestFloodingUnderNewShares] two epochs of the same keys flood one ciphertext with
+		//  different quorums
 		if x != nil && x.ID != e.ID && x.Purpose == PurposeThreshold && x.Digest == e.Digest {
 			out = append(out, x)
 		}

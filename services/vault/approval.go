@@ -50,14 +50,21 @@ func approvalKey(digest [32]byte) string { return fmt.Sprintf("%s%x", approvalPr
 // waits: it may be approved or used yet.
 func (a *Approval) waits(now time.Time) bool { return a.Used.IsZero() && now.Before(a.Expires) }
 
+//lodge:check vault/approval/enough [swap=a.Needs > 0 && len(a.By) >= a.Needs=>len(a.By) > 0] [run=TestApproval$] one approval is enough for every request
 func (a *Approval) approved() bool { return a.Needs > 0 && len(a.By) >= a.Needs }
 
 func (a *Approval) check(now time.Time) error {
 	switch {
+	//lodge:check vault/approval/client [drop=a.Client == ""] [drop=!validName(a.Client)]
+	//  [run=TestApprovalRefuses] a request has no client, or a name that cannot be recorded
+	//lodge:check vault/approval/note [drop=len(a.Note) > maxNote] [drop=!utf8.ValidString(a.Note)]
+	//  [run=TestApprovalRefuses] the note of a request has any size, or invalid text
 	case a.Client == "" || !validName(a.Client) || len(a.Note) > maxNote || !utf8.ValidString(a.Note):
 		return fmt.Errorf("%w: a request for approval without a proper client or note", ErrRange)
+	//lodge:check vault/approval/needs [run=TestApprovalRefuses] a request needs no approval
 	case a.Needs < 1 || a.Needs > maxClients:
 		return fmt.Errorf("%w: %d approvals", ErrRange, a.Needs)
+	//lodge:check vault/approval/expires [run=TestApprovalRefuses] a request waits forever
 	case !now.Before(a.Expires) || a.Expires.After(now.Add(MaxApprovalTime)):
 		return fmt.Errorf("%w: a request for approval expires within %s", ErrRange, MaxApprovalTime)
 	}
@@ -69,17 +76,25 @@ func (a *Approval) check(now time.Time) error {
 // of the client's wait.
 func (v *Vault) RequestApproval(a Approval) (out Approval, err error) {
 	now := v.now().UTC()
+	//lodge:check vault/approval/begins [as=a.When, a.Expires, a.Used = now, a.Expires.UTC(),
+	//  time.Time{}] [run=TestApproval] a client submits a request that is already approved
 	a.When, a.Expires, a.By, a.Used = now, a.Expires.UTC(), nil, time.Time{}
 	if err := a.check(now); err != nil {
 		return Approval{}, err
 	}
 	err = v.update(func(tx store.Tx) error {
+		//lodge:check vault/approval/epoch [run=TestApprovalRefuses] a request is for an epoch that
+		//  cannot decrypt
 		if _, err := v.answers(tx, a.Epoch, PurposeThreshold); err != nil {
 			return err
 		}
 		old, err := get[Approval](v, tx, approvalKey(a.Digest))
 		switch {
+		//lodge:check vault/approval/waits [run=TestApproval$] a retry loses approvals, or changes
+		//  what was approved
 		case err == nil && old.waits(now):
+			//lodge:check vault/approval/another [drop=old.Client != a.Client] [run=TestApproval$] a
+			//  client takes over another client's request
 			if out = *old; old.Client != a.Client || old.Epoch != a.Epoch {
 				return fmt.Errorf("%w: such a request, of another client or epoch", ErrExists)
 			}
@@ -97,6 +112,8 @@ func (v *Vault) RequestApproval(a Approval) (out Approval, err error) {
 		if err != nil {
 			return fmt.Errorf("vault: %w", err)
 		}
+		//lodge:check vault/approval/many [run=TestApprovalRefuses] one client's requests fill the
+		//  store
 		if waiting >= MaxWaiting {
 			return fmt.Errorf("%w: %d of client %s", ErrWaiting, waiting, a.Client)
 		}
@@ -108,10 +125,14 @@ func (v *Vault) RequestApproval(a Approval) (out Approval, err error) {
 
 // Approve records that a client approves another's request. It counts once, however often it is said.
 func (v *Vault) Approve(digest [32]byte, by string) (out Approval, err error) {
+	//lodge:check vault/approval/nobody [run=TestApproval] an approver has no name, or one that
+	//  cannot be recorded
 	if by == "" || !validName(by) {
 		return out, fmt.Errorf("%w: nobody approves", ErrRange)
 	}
 	err = v.update(func(tx store.Tx) error {
+		//lodge:check vault/approval/quarantine [run=TestApprovalsAndBackups] requests are approved
+		//  in quarantine
 		if err := v.trusted(tx); err != nil {
 			return err
 		}
@@ -121,12 +142,18 @@ func (v *Vault) Approve(digest [32]byte, by string) (out Approval, err error) {
 		}
 		out = *a
 		switch {
+		//lodge:check vault/approval/own [run=TestApproval$] a client approves its own request
 		case a.Client == by:
 			return fmt.Errorf("%w: client %s", ErrOwn, by)
+		//lodge:check vault/approval/used-closed [run=TestApproval$] a used request is approved
+		//  again
 		case !a.Used.IsZero():
 			return fmt.Errorf("%w: this request was used", ErrState)
+		//lodge:check vault/approval/late [run=TestApprovalExpires] an expired request is approved
 		case !a.waits(v.now()):
 			return fmt.Errorf("%w: this request, at %s", ErrExpired, a.Expires.Format(time.RFC3339))
+		//lodge:check vault/approval/twice [drop=slices.Contains(a.By, by)] [run=TestApproval$] one
+		//  approver counts twice
 		case slices.Contains(a.By, by) || len(a.By) >= maxClients:
 			return nil
 		}
@@ -171,9 +198,15 @@ func UseApproval(digest [32]byte, client string) Also {
 			return fmt.Errorf("%w: nobody has asked for it", ErrApproval)
 		case err != nil:
 			return err
+		//lodge:check vault/approval/use-client [drop=a.Client != client] [run=TestApproval$] a
+		//  client uses another client's approval
+		//lodge:check vault/approval/use-waits [drop=!a.waits(v.now())] [run=TestApproval] an
+		//  approval is used twice, or after it expired
 		case a.Client != client || !a.approved() || !a.waits(v.now()):
 			return fmt.Errorf("%w: %d of %d have, or it was used, or has expired, or is another client's", ErrApproval, len(a.By), a.Needs)
 		}
+		//lodge:check vault/approval/use-durable [run=TestApproval] a used approval is not recorded
+		//  as used
 		a.Used = v.now().UTC()
 		return put(v, tx, approvalKey(digest), a)
 	}}
@@ -209,6 +242,8 @@ func (v *Vault) sweepApprovals() error {
 			switch {
 			case err != nil:
 				bad = fmt.Errorf("%w: %s", err, key)
+			//lodge:check vault/approval/swept [run=TestApprovalExpires] expired requests are never
+			//  deleted
 			case !now.Before(a.Expires):
 				expired = append(expired, key)
 			}

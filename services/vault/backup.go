@@ -109,7 +109,13 @@ func (b *backup) records(tx store.Tx) (info BackupInfo, blobs []string, err erro
 	}
 	b.entry(entryInfo, "", text)
 	err = tx.Scan("", func(key string, sealed []byte) error {
+		//lodge:check vault/backup/identity [drop=key == identityKey]
+		//  [run=TestRestore$|TestBackupHasNo] a restored store has the identity of the lost one
+		//lodge:check vault/masks/backup [drop=strings.HasPrefix(key, maskPrefix)]
+		//  [run=TestBackupOfMasks] a backup includes the index of masks
 		if key == headerKey || key == identityKey || strings.HasPrefix(key, maskPrefix) ||
+			//lodge:check vault/approval/backup [run=TestApprovalsAndBackups] [redundant=a restore
+			//  begins in quarantine, which drops the approvals] a backup includes approvals
 			strings.HasPrefix(key, approvalPrefix) {
 			return nil
 		}
@@ -142,6 +148,8 @@ func (c *contents) kept() (names []string) {
 		}
 	}
 	for _, a := range c.accusations {
+		//lodge:check vault/accusation/backup [run=TestRestoreKeeps] accusations are lost in a
+		//  restore
 		names = append(names, a.object())
 	}
 	slices.Sort(names)
@@ -152,16 +160,22 @@ func (c *contents) kept() (names []string) {
 func (b *backup) tombstone(c *contents, key string, sealed []byte) ([]byte, error) {
 	const why = "restored from a backup, which has no shares"
 	var record any
+	//lodge:check vault/backup/batches [run=TestBackupHasNoShares|TestRestore$] a backup restores
+	//  tuples that may have been used
 	if x := c.batches[strings.TrimPrefix(key, batchPrefix)]; x != nil && strings.HasPrefix(key, batchPrefix) && x.revoke(why) {
 		record = x
 	}
 	if k := c.keys[strings.TrimPrefix(key, macPrefix)]; k != nil && strings.HasPrefix(key, macPrefix) && k.State != MACBurnt {
+		//lodge:check vault/backup/mac-keys [run=TestBackupHasNoShares|TestRestore$] a backup
+		//  restores MAC keys that may be burnt
 		k.State, k.Reason = MACBurnt, why
 		record = k
 	}
 	if strings.HasPrefix(key, epochPrefix) {
 		for _, e := range c.epochs {
 			if epochKey(e.ID) == key && !e.decrypts() && e.State != EpochRetired {
+				//lodge:check vault/backup/epochs [run=TestBackupHasNoShares|TestRestore$] a backup
+				//  holds keys that make tuples
 				e.State, e.Reason = EpochRetired, why
 				record = e
 			}
@@ -185,6 +199,8 @@ func (b *backup) begin(tx store.Tx) error {
 	}
 	key := make([]byte, keyLen)
 	defer clear(key)
+	//lodge:check vault/backup/key [run=TestBackupHasNoShares|TestBackupsHave] two backups share an
+	//  encryption key
 	rand.Read(key)
 	if b.aead, err = chunkCipher(key); err != nil {
 		return fmt.Errorf("vault: %w", err)
@@ -252,6 +268,7 @@ func (b *backup) blob(name string) error {
 		return err
 	}
 	_, err = io.Copy(io.Discard, in)
+	//lodge:check vault/backup/authentic [run=TestBackupOfDamage] a backup includes damaged data
 	if err = errors.Join(err, in.Close()); err != nil {
 		return err
 	}

@@ -123,6 +123,8 @@ type BatchWriter struct {
 
 // NewBatch begins to store a batch. An id is used once, ever.
 func (v *Vault) NewBatch(b Batch) (*BatchWriter, error) {
+	//lodge:check vault/batch/begun [run=TestBatch|TestTwoWriters|TestEpochs|TestRetire|TestModel]
+	//  an existing batch is written again
 	if _, err := v.Batch(b.ID); err == nil {
 		return nil, fmt.Errorf("%w: batch %s", ErrExists, b.ID)
 	}
@@ -150,6 +152,8 @@ func (w *BatchWriter) Write(p []byte) (int, error) { return w.shares.Write(p) }
 func (w *BatchWriter) Commit(fresh *NewMACKey) error {
 	defer w.Abort() // does nothing after success
 	v := w.v
+	//lodge:check vault/masks/fresh-mac-key [run=TestMasksOfAQuorum] a MAC key is stored under a
+	//  threshold key
 	if fresh != nil && w.batch.masks() {
 		return fmt.Errorf("%w: masks have no MAC key", ErrRange)
 	}
@@ -158,10 +162,15 @@ func (w *BatchWriter) Commit(fresh *NewMACKey) error {
 		return err
 	}
 	defer release()
+	//lodge:check vault/batch/exists [run=TestBatch|TestTwoWriters|TestEpochs|TestRetire|TestModel]
+	//  one identifier names two batches
 	if _, err := v.Batch(w.batch.ID); err == nil {
 		return fmt.Errorf("%w: batch %s", ErrExists, w.batch.ID)
 	}
 	if fresh != nil {
+		//lodge:check vault/batch/fresh-mac-key
+		//  [run=TestBatch|TestTwoWriters|TestEpochs|TestRetire|TestModel] a batch is stored under a
+		//  fresh MAC key that is not for it
 		if !fresh.fits(&w.batch) {
 			return fmt.Errorf("%w: MAC key %s is not for batch %s", ErrState, fresh.ID, w.batch.ID)
 		}
@@ -181,13 +190,19 @@ func (w *BatchWriter) Commit(fresh *NewMACKey) error {
 		return err
 	}
 	err = v.update(func(tx store.Tx) error {
+		//lodge:check vault/batch/quarantine [run=TestQuarantine] a store that may be an old copy
+		//  stores batches
 		if err := v.trusted(tx); err != nil {
 			return err
 		}
 		e, err := get[Epoch](v, tx, epochKey(w.batch.Epoch))
+		//lodge:check vault/drain/batch [drop=e.State != EpochActive] [run=TestDrainEpoch] a batch
+		//  is stored under an epoch that drains
 		if err != nil || e.State != EpochActive {
 			return fmt.Errorf("%w: epoch %d is not active", ErrState, w.batch.Epoch)
 		}
+		//lodge:check vault/roster/batch [run=TestStanding] a batch is stored under keys of another
+		//  roster
 		if err := v.works(e); err != nil {
 			return err
 		}
@@ -214,6 +229,18 @@ func (w *BatchWriter) Commit(fresh *NewMACKey) error {
 
 // fits reports whether a batch may lie under the key.
 func (k *MACKey) fits(b *Batch) bool {
+	//lodge:check vault/batch/mac-key/id [drop=k.ID == b.MACKey]
+	//  [run=TestBatch|TestTwoWriters|TestEpochs|TestRetire|TestModel] a batch is stored under a MAC
+	//  key with another identifier
+	//lodge:check vault/batch/mac-key/epoch [drop=k.Epoch == b.Epoch]
+	//  [run=TestBatch|TestTwoWriters|TestEpochs|TestRetire|TestModel] a batch is stored under a MAC
+	//  key of another epoch
+	//lodge:check vault/batch/mac-key/field [drop=k.Field == b.Field]
+	//  [run=TestBatch|TestTwoWriters|TestEpochs|TestRetire|TestModel] a batch is stored under a MAC
+	//  key of another field
+	//lodge:check vault/batch/mac-key/tenant [drop=k.Tenant == b.Tenant]
+	//  [run=TestBatch|TestTwoWriters|TestEpochs|TestRetire|TestModel] a batch is stored under a MAC
+	//  key of another tenant
 	return k.ID == b.MACKey && k.Epoch == b.Epoch && k.Field == b.Field && k.Tenant == b.Tenant
 }
 
@@ -223,8 +250,13 @@ func (v *Vault) usable(tx store.Tx, b *Batch) error {
 	switch {
 	case err != nil:
 		return err
+	//lodge:check vault/batch/usable
+	//  [run=TestBatch|TestTwoWriters|TestEpochs|TestRetire|TestModel|TestBurn] a batch is stored
+	//  under a burnt MAC key
 	case k.State != MACActive:
 		return fmt.Errorf("%w: MAC key %s is %s", ErrState, b.MACKey, k.State)
+	//lodge:check vault/batch/fits [run=TestBatch|TestTwoWriters|TestEpochs|TestRetire|TestModel] a
+	//  batch is stored under another batch's MAC key
 	case !k.fits(b):
 		return fmt.Errorf("%w: MAC key %s belongs to another epoch, field or tenant", ErrState, b.MACKey)
 	}
@@ -280,6 +312,9 @@ func (v *Vault) ActivateBatch(id string) error {
 		case err != nil:
 			return err
 		case b.State == BatchRevoked:
+			//lodge:check vault/batch/activate-revoked
+			//  [run=TestBatch|TestTwoWriters|TestEpochs|TestRetire|TestModel] a revoked batch
+			//  becomes available
 			return fmt.Errorf("%w: batch %s", ErrErased, id)
 		case b.State != BatchLocked:
 			return nil
@@ -340,6 +375,8 @@ func (v *Vault) revoke(tx store.Tx, which func(*Batch) bool, reason string) (obj
 		if err := put(v, tx, batchPrefix+b.ID, b); err != nil {
 			return nil, err
 		}
+		//lodge:check vault/masks/names [swap=dropMasks(tx, b)=>error(nil)]
+		//  [run=TestMasksCrash|TestCheckOfMasks|TestFreeMasks] revoked masks stay in the index
 		if err := dropMasks(tx, b); err != nil {
 			return nil, err
 		}

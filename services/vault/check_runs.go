@@ -97,6 +97,8 @@ func (l *ledgerCheck) pointers() error {
 		for i := range pieces {
 			p := &pieces[i]
 			l.total += uint64(p.count)
+			//lodge:check vault/runs/check [swap=r == nil || p.chunk >= r.Chunks=>r == nil &&
+			//  p.chunk < 0] [run=TestCheckOfRuns] pointers that lead nowhere go unnoticed
 			if r := l.runs[runKey(l.epoch.ID, p.run)]; r == nil || p.chunk >= r.Chunks {
 				l.find(key, "it points to chunk %d of run %x, which is not recorded, or has fewer", p.chunk, p.run)
 			}
@@ -127,6 +129,8 @@ func (l *ledgerCheck) deep() (err error) {
 			}
 		}
 	}
+	//lodge:check vault/runs/check-led [run=TestCheckOfRuns] pointers to other ciphertexts go
+	//  unnoticed
 	if l.led != l.total {
 		l.find(pointersOf(l.epoch.ID), "of %d of %d messages they do not lead to the answers", l.total-l.led, l.total)
 	}
@@ -163,11 +167,14 @@ func (l *ledgerCheck) answers(key string, r *runRecord) error {
 		for i, b := range held {
 			led, all := entries[i].led(r.Run, b)
 			l.led += uint64(led)
+			//lodge:check vault/runs/check-all [run=TestCheckOfRuns] answers without a pointer go
+			//  unnoticed
 			if !all {
 				l.find(places[i], "does not point to what is at %d of chunk %d of run %x, nor to another run", entries[i].offset, chunk, r.Run)
 			}
 		}
 	}
+	//lodge:check vault/runs/check-count [run=TestCheckOfRuns] missing answers of a run go unnoticed
 	if count != r.Count {
 		l.find(key, "it has answers for %d messages, and counts %d", count, r.Count)
 	}

@@ -58,6 +58,7 @@ type Tolerance struct {
 	Within time.Duration
 }
 
+//lodge:check vault/conduct/roster [swap=roster[:]=>roster[:0]] [run=TestConductIsDurable] failures of one roster stop another
 func conductKey(roster [32]byte) string { return conductPrefix + hex.EncodeToString(roster[:]) }
 
 func unnamedOf(roster [32]byte) string { return unnamedPrefix + hex.EncodeToString(roster[:]) + "/" }
@@ -95,6 +96,8 @@ func (v *Vault) UnnamedFailures(roster [32]byte) ([]Unnamed, error) {
 func (v *Vault) NoteUnnamed(u Unnamed, t Tolerance) (out Conduct, suspect bool, err error) {
 	run := v.update
 	if u.Drains != "" {
+		//lodge:check vault/conduct/suspect-generation [swap=v.advance=>v.update]
+		//  [run=TestSuspectEpoch] an old copy of the store forgets unnoticed that keys are suspect
 		run = v.advance
 	}
 	err = run(func(tx store.Tx) error {
@@ -114,6 +117,8 @@ func (v *Vault) NoteUnnamed(u Unnamed, t Tolerance) (out Conduct, suspect bool, 
 		}
 		c.Last++
 		u.Seq, u.When, u.Cleared = c.Last, v.now().UTC(), false
+		//lodge:check vault/conduct/room [swap=len(all) >= maxUnnamed=>false]
+		//  [run=TestRoomForEvidence] records of failures exceed their limit
 		for ; len(all) >= maxUnnamed; all = all[1:] {
 			if err := tx.Delete(all[0].key()); err != nil {
 				return fmt.Errorf("vault: %w", err)
@@ -123,13 +128,24 @@ func (v *Vault) NoteUnnamed(u Unnamed, t Tolerance) (out Conduct, suspect bool, 
 			return err
 		}
 		counted := slices.DeleteFunc(append(all, &u), func(x *Unnamed) bool {
+			//lodge:check vault/conduct/within [drop=u.When.Sub(x.When) >= t.Within]
+			//  [run=TestFailuresCount] failures outside the time window stop a roster
+			//lodge:check vault/conduct/cleared [drop=x.Cleared] [run=TestConductIsDurable] cleared
+			//  failures stop a roster
 			return x.Cleared || u.When.Sub(x.When) >= t.Within
 		})
+		//lodge:check vault/conduct/stop [run=TestFailuresCount] a roster continues after too many
+		//  failures
+		//lodge:check vault/conduct/stays [drop=c.Stopped == nil]
+		//  [run=TestFailuresCount|TestConductIsDurable] the reason for which a roster was stopped
+		//  changes
 		if len(counted) >= t.Most && c.Stopped == nil {
 			c.Stopped = &Stop{When: u.When, Failures: len(counted)}
 		}
 		if s := c.Stopped; s != nil {
 			for _, x := range counted {
+				//lodge:check vault/conduct/suspects [run=TestConductIsDurable] an operator does not
+				//  see all suspects
 				s.Suspects = merged(s.Suspects, x.Suspects)
 				s.Checks = merged(s.Checks, []string{x.Check})
 			}
@@ -170,6 +186,8 @@ func (v *Vault) ClearUnnamed(roster [32]byte, last uint64, act Act) (n int, err 
 		if err != nil {
 			return err
 		}
+		//lodge:check vault/conduct/last [run=TestConductIsDurable] an operator clears failures that
+		//  it has not seen
 		if last != 0 && last < c.Last {
 			return fmt.Errorf("%w: there are failures after %d, up to %d", ErrState, last, c.Last)
 		}
@@ -205,6 +223,8 @@ func (v *Vault) suspect(tx store.Tx, id uint64, reason string) (fresh bool, err 
 	if err != nil || e.State == EpochDraining && e.Reason != "" {
 		return false, err
 	}
+	//lodge:check vault/conduct/suspect [as=e.Reason = reason] [run=TestSuspectEpoch] suspect keys
+	//  make more tuples
 	e.State, e.Reason = EpochDraining, reason
 	return true, put(v, tx, epochKey(id), e)
 }

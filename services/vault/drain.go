@@ -10,6 +10,8 @@ import (
 // it, while what lies there may be reserved and delivered until it is used up, and clients' ciphertexts are decrypted. Its
 // successor is the epoch that is used instead, 0 for none; the first that was named stays. One that drains already stays so.
 func (v *Vault) DrainEpoch(id, successor uint64) error {
+	//lodge:check vault/drain/generation [swap=v.advance=>v.update] [run=TestDrainEpoch] an old copy
+	//  of the store forgets unnoticed that an epoch drains
 	return v.advance(func(tx store.Tx) error {
 		e, err := v.drainable(tx, id)
 		if err != nil {
@@ -25,8 +27,11 @@ func (v *Vault) drainable(tx store.Tx, id uint64) (*Epoch, error) {
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("%w: epoch %d", err, id)
+	//lodge:check vault/drain/there [run=TestDrainEpoch] a retired epoch drains
 	case e.State == EpochRetired:
 		return nil, fmt.Errorf("%w: epoch %d is retired", ErrErased, id)
+	//lodge:check vault/drain/locked [run=TestDrainEpoch] an epoch drains before it is active at
+	//  every party
 	case e.State == EpochLocked:
 		return nil, fmt.Errorf("%w: epoch %d is %s", ErrState, id, e.State)
 	}
@@ -34,6 +39,8 @@ func (v *Vault) drainable(tx store.Tx, id uint64) (*Epoch, error) {
 }
 
 func (v *Vault) drain(tx store.Tx, e *Epoch, successor uint64) error {
+	//lodge:check vault/drain/successor [drop=e.Successor != 0] [run=TestDrainEpoch] an epoch has
+	//  two successors
 	if e.State == EpochDraining && (e.Successor != 0 || successor == 0) {
 		return nil
 	}
@@ -45,6 +52,8 @@ func (v *Vault) drain(tx store.Tx, e *Epoch, successor uint64) error {
 // retired. It counts the batches that held data.
 func (v *Vault) RevokeEpoch(id, successor uint64, reason string) (batches int, err error) {
 	var objects []string
+	//lodge:check vault/drain/revoke-generation [swap=v.advance=>v.update] [run=TestGeneration] an
+	//  old copy of the store forgets unnoticed that an epoch was revoked
 	err = v.advance(func(tx store.Tx) error {
 		objects = nil
 		e, err := v.drainable(tx, id)
@@ -62,10 +71,14 @@ func (v *Vault) RevokeEpoch(id, successor uint64, reason string) (batches int, e
 
 // revokeUnder burns the MAC keys of an epoch and revokes its batches, and names the blobs to erase.
 func (v *Vault) revokeUnder(tx store.Tx, e *Epoch, reason string) (objects []string, batches int, err error) {
+	//lodge:check vault/drain/keys [swap=k.Epoch == e.ID=>false] [run=TestDrainEpoch] MAC keys
+	//  survive the revocation of their epoch
 	burnt, err := v.burn(tx, func(k *MACKey) bool { return k.Epoch == e.ID }, reason)
 	if err != nil {
 		return nil, 0, err
 	}
+	//lodge:check vault/drain/batches [swap=b.Epoch == e.ID=>false] [run=TestDrainEpoch] batches
+	//  survive the revocation of their epoch
 	revoked, err := v.revoke(tx, func(b *Batch) bool { return b.Epoch == e.ID }, reason)
 	return append(burnt, revoked...), len(revoked) / blobsPerBatch, err
 }

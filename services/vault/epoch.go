@@ -82,15 +82,21 @@ func (e *Epoch) decrypts() bool {
 func (e *Epoch) putBack() {
 	switch {
 	case e.Decrypted >= e.Limit:
+	//lodge:check vault/restore/flooding [run=TestFloodingAfterRestore] a restored store floods a
+	//  ciphertext again that it has forgotten
 	case e.Purpose == PurposeThreshold:
 		e.Decrypted = e.Limit
 	default:
+		//lodge:check vault/restore/halves [swap=(e.Limit - e.Decrypted) / 2=>(e.Limit -
+		//  e.Decrypted)] [run=TestRestore$] a restored key keeps its whole limit of decryptions
 		e.Limit = e.Decrypted + (e.Limit-e.Decrypted)/2
 	}
 }
 
 // spend counts n more decryptions.
 func (e *Epoch) spend(n uint64) error {
+	//lodge:check vault/spend/limit [run=TestDecryptions] sessions decrypt more ciphertexts than the
+	//  flooding of the key allows
 	if e.Decrypted > e.Limit || n > e.Limit-e.Decrypted {
 		return fmt.Errorf("%w: %d of %d under epoch %d, and %d more are asked for", ErrSpent, e.Decrypted, e.Limit, e.ID, n)
 	}
@@ -101,7 +107,11 @@ func (e *Epoch) spend(n uint64) error {
 // SpendDecryptions notes durably, before a session, that it may decrypt n ciphertexts under an epoch. They stay spent
 // however the session ends. ErrSpent when there are not so many left.
 func (v *Vault) SpendDecryptions(id, n uint64) error {
+	//lodge:check vault/epoch/spend-generation [swap=v.advance=>v.update] [run=TestGeneration] an
+	//  old copy of the store forgets decryptions unnoticed
 	return v.advance(func(tx store.Tx) error {
+		//lodge:check vault/epoch/spend-quarantine [run=TestQuarantine] a store that may be an old
+		//  copy lets a session decrypt
 		if err := v.trusted(tx); err != nil {
 			return err
 		}
@@ -109,9 +119,15 @@ func (v *Vault) SpendDecryptions(id, n uint64) error {
 		if err != nil {
 			return fmt.Errorf("%w: epoch %d", err, id)
 		}
+		//lodge:check vault/drain/session [drop=e.State != EpochActive] [run=TestDrainEpoch] a
+		//  session decrypts under an epoch that drains
+		//lodge:check vault/threshold/triples [drop=e.Purpose == PurposeThreshold]
+		//  [run=TestPurposesNeverCross] a session makes tuples under a threshold key
 		if e.State != EpochActive || e.Purpose == PurposeThreshold {
 			return fmt.Errorf("%w: epoch %d is %s, for %s", ErrState, id, e.State, e.Purpose)
 		}
+		//lodge:check vault/roster/spend [run=TestStanding] a session decrypts under keys of another
+		//  roster
 		if err := v.works(e); err != nil {
 			return err
 		}
@@ -138,6 +154,7 @@ type EpochWriter struct {
 
 // NewEpoch begins to store an epoch. An id is used once, ever.
 func (v *Vault) NewEpoch(e Epoch) (*EpochWriter, error) {
+	//lodge:check vault/epoch/once [run=TestEpochs|TestRetire] one identifier names two epochs
 	if _, err := v.Epoch(e.ID); err == nil {
 		return nil, fmt.Errorf("%w: epoch %d", ErrExists, e.ID)
 	}
@@ -148,6 +165,11 @@ func (v *Vault) NewEpoch(e Epoch) (*EpochWriter, error) {
 	if err := v.limitShares(&e); err != nil {
 		return nil, err
 	}
+	//lodge:check vault/roster/made-under [drop=e.RosterHash == p.hash] [run=TestHolders] keys of
+	//  another roster get the present parties as holders when they are stored
+	//lodge:check vault/threshold/holders [drop=e.Purpose != PurposeThreshold] [run=TestMembers]
+	//  [redundant=the standing of a threshold epoch ignores its holders] a threshold epoch depends
+	//  on the roster
 	if p := v.roster.Load(); p != nil && e.RosterHash == p.hash && e.Purpose != PurposeThreshold {
 		e.Holders = p.holders
 	}
@@ -172,6 +194,8 @@ func (w *EpochWriter) Commit() error {
 		return err
 	}
 	defer release()
+	//lodge:check vault/epoch/once-at-last [run=TestTwoWritersOfAnEpoch] one identifier names two
+	//  epochs when two writers commit
 	if _, err := w.v.Epoch(w.epoch.ID); err == nil {
 		return fmt.Errorf("%w: epoch %d", ErrExists, w.epoch.ID)
 	}
@@ -243,7 +267,9 @@ func (v *Vault) ActivateEpoch(id uint64) error {
 		case err != nil:
 			return fmt.Errorf("%w: epoch %d", err, id)
 		case e.State == EpochRetired:
+			//lodge:check vault/epoch/retired [run=TestRetire] a retired epoch is activated
 			return fmt.Errorf("%w: epoch %d", ErrErased, id)
+		//lodge:check vault/drain/stays [run=TestDrainEpoch] an epoch that drains is activated again
 		case e.State != EpochLocked:
 			return nil
 		}
@@ -256,6 +282,7 @@ func (v *Vault) ActivateEpoch(id uint64) error {
 func (v *Vault) OpenEpochSecret(id uint64) (io.ReadCloser, error) {
 	e, err := v.Epoch(id)
 	if err == nil {
+		//lodge:check vault/roster/secret [run=TestStanding] a key share of another roster is read
 		err = v.works(&e)
 	}
 	if err != nil {
@@ -276,6 +303,8 @@ func (v *Vault) openEpoch(id uint64, object func(*Epoch) string) (io.ReadCloser,
 		return nil, err
 	case e.State == EpochRetired:
 		return nil, fmt.Errorf("%w: epoch %d is retired", ErrErased, id)
+	//lodge:check vault/epoch/locked-keys [run=TestEpochs] keys are read before they are active at
+	//  every party
 	case e.State == EpochLocked:
 		return nil, fmt.Errorf("%w: epoch %d is %s", ErrState, id, e.State)
 	}
@@ -286,6 +315,8 @@ func (v *Vault) openEpoch(id uint64, object func(*Epoch) string) (io.ReadCloser,
 // answers of its decryption ledger. It counts the batches that held data.
 func (v *Vault) RetireEpoch(id uint64, reason string) (batches int, err error) {
 	var objects []string
+	//lodge:check vault/epoch/retire-generation [swap=v.advance=>v.update] [run=TestGeneration] an
+	//  old copy of the store forgets unnoticed that an epoch was retired
 	err = v.advance(func(tx store.Tx) error {
 		e, err := get[Epoch](v, tx, epochKey(id))
 		if err != nil {

@@ -67,15 +67,21 @@ type Flood struct {
 }
 
 func floodingKey(epoch uint64, digest [32]byte) string {
+	//lodge:check vault/flooding/key [swap=digest=>[32]byte{}] [run=TestFlooding$] all ciphertexts
+	//  share a place in the flooding ledger
 	return fmt.Sprintf("%s%020d/%x/flooding", ledgerPrefix, epoch, digest)
 }
 
 func (r *FloodRun) check() error {
+	//lodge:check vault/flooding/client [drop=r.Client == ""] [run=TestFlooding$] a flood has no
+	//  client
 	if r.Client == "" || len(r.Quorum) == 0 || len(r.Digests) == 0 || r.Run == (RunID{}) {
 		return fmt.Errorf("%w: a run with flooding without a client, a quorum, ciphertexts or an id", ErrRange)
 	}
 	seen := map[[32]byte]bool{}
 	for _, d := range r.Digests {
+		//lodge:check vault/flooding/twice [run=TestFlooding$] a ciphertext that is flooded twice in
+		//  a run counts once
 		if seen[d] {
 			return fmt.Errorf("%w: a ciphertext is twice in a run", ErrRange)
 		}
@@ -103,6 +109,9 @@ func (v *Vault) Floods(r FloodRun) ([]Flood, error) {
 				more++
 			}
 		}
+		//lodge:check vault/flooding/foreseen [tests=./services/threshold]
+		//  [run=TestFloodingIsSpentByRestore] a member of a quorum starts a flood that another must
+		//  reject
 		if err == nil && more > 0 {
 			err = mayFlood(epoch, others, more)
 		}
@@ -133,6 +142,8 @@ func (v *Vault) floods(tx store.Tx, r *FloodRun) (e *Epoch, others []*Epoch, err
 	if e, err = v.answers(tx, r.Epoch, PurposeThreshold); err != nil {
 		return nil, nil, err
 	}
+	//lodge:check vault/flooding/mine [swap=v.checkMine(e, r.Quorum)=>error(nil)]
+	//  [run=TestFlooding$] a flood is recorded of a quorum without this party
 	if err := v.checkMine(e, r.Quorum); err != nil {
 		return nil, nil, err
 	}
@@ -157,8 +168,10 @@ func (v *Vault) flood(tx store.Tx, r *FloodRun, digest [32]byte, others []*Epoch
 		return nil, nil
 	case err != nil:
 		return nil, err
+	//lodge:check vault/flooding/whose [run=TestFlooding$] two clients have one ciphertext flooded
 	case e.Client != r.Client:
 		return nil, fmt.Errorf("%w: a ciphertext of this run", ErrDelivered)
+	//lodge:check vault/flooding/quorum [run=TestFlooding$] two quorums flood one ciphertext
 	case !slices.Equal(e.Quorum, r.Quorum):
 		return nil, &QuorumError{e.Quorum}
 	}
@@ -184,6 +197,8 @@ func (v *Vault) BeginFloods(r FloodRun) error {
 			if err != nil {
 				return err
 			}
+			//lodge:check vault/flooding/released [run=TestFlooding] an answer that has left the
+			//  party is made again with fresh flooding
 			if e != nil && e.Released {
 				return fmt.Errorf("%w: a ciphertext of this run", ErrReleased)
 			}
@@ -195,9 +210,13 @@ func (v *Vault) BeginFloods(r FloodRun) error {
 				return err
 			}
 		}
+		//lodge:check vault/flooding/limit [swap=len(r.Digests)=>0] [run=TestFlooding] keys flood
+		//  more often than their set allows
 		if err := mayFlood(epoch, others, len(r.Digests)); err != nil {
 			return err
 		}
+		//lodge:check vault/flooding/count [run=TestFlooding] floods are not counted before they are
+		//  made
 		epoch.Decrypted += uint64(len(r.Digests))
 		return put(v, tx, epochKey(epoch.ID), epoch)
 	})
@@ -252,6 +271,10 @@ func (v *Vault) ReleaseFloods(r FloodRun, held []Flood) error {
 	}
 	r.Run = RunID{}
 	return v.changeFloods(&r, func(i int, e *LedgerEntry) error {
+		//lodge:check vault/flooding/unrecorded [drop=e.Object == ""] [run=TestFloodingThatEnds] an
+		//  answer is released before it is recorded
+		//lodge:check vault/flooding/another-run [drop=e.Run != held[i].Run]
+		//  [run=TestFloodingThatEnds] another answer than the recorded one is released
 		if e.Object == "" || e.Run != held[i].Run {
 			return fmt.Errorf("%w: another answer of this ciphertext is recorded, or none", ErrState)
 		}
@@ -265,11 +288,15 @@ func (v *Vault) changeFloods(r *FloodRun, change func(i int, e *LedgerEntry) err
 	return v.advance(func(tx store.Tx) error {
 		_, others, err := v.floods(tx, r)
 		if err == nil {
+			//lodge:check vault/approval/use-flooding [run=TestApprovalInOneStep] a flooded answer
+			//  is given without its approval
 			err = v.alsoDo(tx, also)
 		}
 		for i := 0; i < len(r.Digests) && err == nil; i++ {
 			var e *LedgerEntry
 			e, err = v.flood(tx, r, r.Digests[i], others)
+			//lodge:check vault/flooding/run [drop=r.Run != RunID{} && e.Run != r.Run]
+			//  [run=TestFloodingThatEnds] an answer is recorded for another run than was begun
 			if err == nil && (e == nil || r.Run != RunID{} && e.Run != r.Run) {
 				err = fmt.Errorf("%w: this run was not begun, or another one since", ErrState)
 			}

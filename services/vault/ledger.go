@@ -23,6 +23,15 @@ type LedgerKey struct {
 }
 
 func (k LedgerKey) key() string {
+	//lodge:check vault/ledger/epoch [swap=k.Epoch=>k.Epoch - k.Epoch]
+	//  [run=TestLedger|TestDecryptions|TestAnswers|TestRetire] answers of different epochs share a
+	//  place in the ledger
+	//lodge:check vault/ledger/digest [swap=k.Digest=>k.Digest[:0]]
+	//  [run=TestLedger|TestDecryptions|TestAnswers|TestRetire] answers to different ciphertexts
+	//  share a place in the ledger
+	//lodge:check vault/ledger/quorum [swap=k.Quorum=>k.Quorum[:0]]
+	//  [run=TestLedger|TestDecryptions|TestAnswers|TestRetire] answers of different quorums share a
+	//  place in the ledger
 	return fmt.Sprintf("%s%020d/%x/%v", ledgerPrefix, k.Epoch, k.Digest, k.Quorum)
 }
 
@@ -58,6 +67,8 @@ func (v *Vault) ledgerEntry(key string) (LedgerEntry, error) {
 // retired epoch ErrErased, and an epoch that has decrypted its limit ErrSpent.
 // first says whether this answer was recorded now.
 func (v *Vault) RecordDecryption(k LedgerKey, client string, answer []byte) (held []byte, first bool, err error) {
+	//lodge:check vault/ledger/order [run=TestLedger|TestDecryptions|TestAnswers|TestRetire] one
+	//  quorum in two orders has two answers
 	if !slices.IsSorted(k.Quorum) || client == "" {
 		return nil, false, fmt.Errorf("%w: quorum not ascending or no client", ErrState)
 	}
@@ -128,14 +139,22 @@ func (v *Vault) answered(tx store.Tx, a ledgerAnswer) (*LedgerEntry, error) {
 	}
 	e, err := get[LedgerEntry](v, tx, a.key)
 	switch {
+	//lodge:check vault/ledger/client [run=TestLedger|TestDecryptions|TestAnswers|TestRetire] an
+	//  answer goes to another client than the first time
 	case err == nil && e.Client != a.client:
 		return nil, fmt.Errorf("%w: this ciphertext", ErrDelivered)
+	//lodge:check vault/ledger/once [run=TestLedger|TestDecryptions|TestAnswers|TestRetire] a
+	//  ciphertext is answered twice with fresh flooding
 	case !errors.Is(err, ErrNotFound):
 		return e, err
 	}
+	//lodge:check vault/ledger/limit [run=TestDecryptions|TestLedger] a key decrypts more
+	//  ciphertexts than its flooding allows
 	if err := epoch.spend(1); err != nil {
 		return nil, err
 	}
+	//lodge:check vault/ledger/counted [swap=put(v, tx, epochKey(a.epoch), epoch)=>error(nil)]
+	//  [run=TestDecryptions|TestLedger] answers are not counted
 	if err := put(v, tx, epochKey(a.epoch), epoch); err != nil {
 		return nil, err
 	}
@@ -144,6 +163,8 @@ func (v *Vault) answered(tx store.Tx, a ledgerAnswer) (*LedgerEntry, error) {
 
 // answers gives an epoch of a purpose under which this party answers clients.
 func (v *Vault) answers(tx store.Tx, id uint64, purpose string) (*Epoch, error) {
+	//lodge:check vault/ledger/quarantine [run=TestQuarantine] a store that may be an old copy
+	//  decrypts
 	if err := v.trusted(tx); err != nil {
 		return nil, err
 	}
@@ -151,19 +172,30 @@ func (v *Vault) answers(tx store.Tx, id uint64, purpose string) (*Epoch, error) 
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("%w: epoch %d", err, id)
+	//lodge:check vault/ledger/retired [run=TestLedger|TestDecryptions|TestAnswers|TestRetire] a
+	//  ciphertext is decrypted under a retired epoch
 	case epoch.State == EpochRetired:
 		return nil, fmt.Errorf("%w: epoch %d is retired", ErrErased, id)
+	//lodge:check vault/ledger/purpose [drop=epoch.Purpose != purpose]
+	//  [run=TestLedger|TestDecryptions|TestAnswers|TestRetire] a ciphertext is decrypted under keys
+	//  of another purpose
 	case epoch.State == EpochLocked || epoch.Purpose != purpose:
 		return nil, fmt.Errorf("%w: epoch %d is %s, for %s", ErrState, id, epoch.State, epoch.Purpose)
 	}
+	//lodge:check vault/roster/ledger [swap=v.works(epoch)=>nil] [run=TestStanding] a client's
+	//  ciphertext is decrypted under keys of another roster
 	return epoch, v.works(epoch)
 }
 
 // forget drops the answers of an epoch, which the caller erases, and keeps that they were given.
 func (v *Vault) forget(tx store.Tx, epoch uint64) (objects []string, err error) {
+	//lodge:check vault/runs/forgotten [swap=v.forgetRuns(tx, epoch)=>error(nil)]
+	//  [run=TestRetireThreshold|TestLedgerCrash] the answers of a retired epoch are not erased
 	if err := v.forgetRuns(tx, epoch); err != nil {
 		return nil, err
 	}
+	//lodge:check vault/approval/retired [swap=v.dropApprovals(tx, func(a *Approval) bool {return
+	//  a.Epoch == epoch })=>error(nil)] [run=TestApprovalRefuses] approvals outlive their epoch
 	if err := v.dropApprovals(tx, func(a *Approval) bool { return a.Epoch == epoch }); err != nil {
 		return nil, err
 	}

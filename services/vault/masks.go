@@ -35,10 +35,13 @@ func (b *Batch) masks() bool { return b.Kind == KindMasks }
 // checkKind refuses a batch that is not as its kind has it.
 func (b *Batch) checkKind() error {
 	switch {
+	//lodge:check vault/masks/kind [run=TestMasksOfAQuorum] tuples have a quorum
 	case !b.masks() && (b.Form != "" || len(b.Quorum) > 0):
 		return fmt.Errorf("%w: batch %s, of kind %s, is of no quorum", ErrRange, b.ID, b.Kind)
+	//lodge:check vault/masks/form [run=TestMasksOfAQuorum] masks have an unknown form
 	case b.masks() && b.Form != MasksExact && b.Form != MasksPaper:
 		return fmt.Errorf("%w: masks of the form %q", ErrRange, b.Form)
+	//lodge:check vault/masks/mac-key [run=TestMasksOfAQuorum] masks have a MAC key
 	case b.masks() && b.MACKey != "":
 		return fmt.Errorf("%w: masks have no MAC key", ErrRange)
 	}
@@ -48,6 +51,10 @@ func (b *Batch) checkKind() error {
 // fitsUnder refuses a batch that cannot lie under an epoch: tuples are of keys for triples, and masks of threshold keys
 // and a quorum of theirs.
 func (b *Batch) fitsUnder(e *Epoch) error {
+	//lodge:check vault/threshold/batches [run=TestPurposesNeverCross] tuples are stored under
+	//  threshold keys, or masks under others
+	//lodge:check vault/threshold/batches-decryption [drop=e.Purpose == PurposeDecryption]
+	//  [run=TestPurposesNeverCross] tuples are stored under decryption keys
 	if b.masks() != (e.Purpose == PurposeThreshold) || e.Purpose == PurposeDecryption {
 		return fmt.Errorf("%w: epoch %d is for %s, and batch %s of kind %s", ErrState, e.ID, e.Purpose, b.ID, b.Kind)
 	}
@@ -132,6 +139,8 @@ func (v *Vault) masksOf(prefix string, which func(*Batch) bool) ([]Batch, error)
 // an error, and after a crash, they are lost, unless the error is a refusal: ErrTaken if any of them is spent already, or
 // those of a reservation. The caller wipes what it gets. The disk is rid of them with the sweeps that follow.
 func (v *Vault) SpendMasks(batch string, span Span, also ...Also) (shares []byte, err error) {
+	//lodge:check vault/masks/overflow [run=TestSpendMasks$] [redundant=such a span is outside of
+	//  the batch anyway] a span ends before it begins
 	if span.End() < span.First {
 		return nil, fmt.Errorf("%w: masks of batch %s", ErrRange, batch)
 	}
@@ -142,19 +151,27 @@ func (v *Vault) SpendMasks(batch string, span Span, also ...Also) (shares []byte
 		}
 	}()
 	var spent *Batch
+	//lodge:check vault/masks/generation [swap=v.advance=>v.update] [run=TestMasksMakeAGeneration]
+	//  an old copy of the store forgets unnoticed what was spent
 	err = v.advance(func(tx store.Tx) error {
 		b, err := v.spendable(tx, batch, span)
 		if err == nil {
+			//lodge:check vault/approval/use-masks [run=TestApprovalInOneStep] masks are spent
+			//  without an approval
 			err = v.alsoDo(tx, also)
 		}
 		if err != nil {
 			return err
 		}
+		//lodge:check vault/masks/durable [run=TestSpendMasks$|TestMasksCrash] spent masks are not
+		//  recorded as spent
 		b.Taken, b.Gone = b.Taken.With(span), b.Gone.With(span)
 		spent = b
 		return put(v, tx, batchPrefix+batch, b)
 	})
 	gone = err == nil || errors.Is(err, store.ErrUncertain)
+	//lodge:check vault/masks/uncertain [swap=err != nil=>err != nil && !gone] [run=TestMasksCrash]
+	//  masks are used although it is unknown whether they are spent
 	if err != nil {
 		return nil, err
 	}
@@ -163,6 +180,8 @@ func (v *Vault) SpendMasks(batch string, span Span, also ...Also) (shares []byte
 
 // spendable gives the batch of a span of masks that may be spent.
 func (v *Vault) spendable(tx store.Tx, batch string, x Span) (*Batch, error) {
+	//lodge:check vault/masks/quarantine [run=TestSpendMasks$] a store that may be an old copy gives
+	//  masks
 	if err := v.trusted(tx); err != nil {
 		return nil, err
 	}
@@ -170,12 +189,17 @@ func (v *Vault) spendable(tx store.Tx, batch string, x Span) (*Batch, error) {
 	switch {
 	case err != nil:
 		return nil, err
+	//lodge:check vault/masks/tuples [run=TestMasksAreForNobody] a session spends tuples that may be
+	//  a client's
 	case !b.masks():
 		return nil, fmt.Errorf("%w: batch %s, of kind %s", ErrMasks, batch, b.Kind)
 	}
+	//lodge:check vault/masks/available [swap=err != nil=>errors.Is(err, ErrRange)]
+	//  [run=TestSpendMasks$] masks are spent that not all parties have
 	if err := b.available(x); err != nil {
 		return nil, err
 	}
+	//lodge:check vault/masks/taken [run=TestSpendMasks$|TestMasksCrash] a mask is spent twice
 	if b.Taken.Within(x) > 0 {
 		return nil, fmt.Errorf("%w: masks of batch %s, from %d on, are spent", ErrTaken, batch, x.First)
 	}
@@ -183,9 +207,13 @@ func (v *Vault) spendable(tx store.Tx, batch string, x Span) (*Batch, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: epoch %d", err, b.Epoch)
 	}
+	//lodge:check vault/masks/bounded [run=TestSpendingIsBounded] spent masks take any amount of
+	//  memory
 	if x.Count > maxSpend/b.TupleBytes {
 		return nil, fmt.Errorf("%w: %d masks of batch %s are too many at once", ErrRange, x.Count, batch)
 	}
+	//lodge:check vault/masks/roster [swap=v.works(e)=>nil] [run=TestStandingOfThreshold] masks are
+	//  spent under a key that the present parties cannot use
 	return b, v.works(e)
 }
 
@@ -196,6 +224,8 @@ func (v *Vault) readSpent(b *Batch, span Span) ([]byte, error) {
 		return nil, fmt.Errorf("%w: masks of batch %s are lost", err, b.ID)
 	}
 	in := s.read(span, func(x Span) error {
+		//lodge:check vault/masks/wiped [run=TestMasksCrash] [redundant=masks are not erased while
+		//  they are being read] erased masks are read as zeros
 		if b.Wiped.Within(x) > 0 {
 			return fmt.Errorf("%w: of batch %s, from %d on", ErrErased, b.ID, x.First)
 		}

@@ -70,6 +70,9 @@ func (v *Vault) unwrap(name string, b io.ReaderAt) (key []byte, err error) {
 	if err := readFull(b, head, 0); err != nil {
 		return nil, fmt.Errorf("%w: header of %s", err, name)
 	}
+	//lodge:check vault/stored/magic
+	//  [run=TestObject|TestRecords|TestSegment|TestDamaged|TestErased|TestCheck] an object of
+	//  another version is read
 	if string(head[:wrappedStart]) != objectMagic {
 		return nil, ErrCorrupt
 	}
@@ -246,6 +249,9 @@ func (r *reader) next() error {
 	last := n < len(r.in)
 	n = min(n, chunkSize+gcmOverhead)
 	if r.out, err = r.aead.Open(r.in[:0], chunkNonce(r.index, last), r.in[:n], nil); err != nil {
+		//lodge:check vault/stored/authentic [swap=ErrCorrupt=>io.EOF]
+		//  [run=TestObject|TestRecords|TestSegment|TestDamaged|TestErased|TestCheck] an object that
+		//  does not authenticate is read as empty
 		return ErrCorrupt
 	}
 	r.at, r.done = r.at+int64(n), last

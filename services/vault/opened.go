@@ -33,6 +33,8 @@ func reopened[T any](o *openedRecords, key string, sealed []byte) *T {
 	o.mu.Lock()
 	held, ok := o.all[key]
 	o.mu.Unlock()
+	//lodge:check vault/opened/bytes [drop=!bytes.Equal(held.sealed, sealed)]
+	//  [run=TestOpenedRecords] a cached record is returned for changed bytes
 	if !ok || !bytes.Equal(held.sealed, sealed) {
 		return nil
 	}
@@ -40,6 +42,8 @@ func reopened[T any](o *openedRecords, key string, sealed []byte) *T {
 	if !ok {
 		return nil
 	}
+	//lodge:check vault/opened/apart [swap=c.clone()=>held.record.(*T)] [run=TestOpenedRecords] a
+	//  reader's change to a record changes it for others
 	return c.clone()
 }
 

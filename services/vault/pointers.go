@@ -41,6 +41,7 @@ func pointers(epoch uint64, quorum []uint32, ciphertexts [][32]byte) []string {
 	prefix := pointersOf(epoch)
 	var named []byte
 	for _, q := range quorum {
+		//lodge:check vault/runs/quorum [run=TestThresholdLedger$] two quorums share answers
 		named = binary.LittleEndian.AppendUint32(named, q)
 	}
 	of := len(named)
@@ -81,6 +82,8 @@ func decodePointer(b []byte) (pieces []answerPiece, err error) {
 				return nil, err
 			}
 		}
+		//lodge:check vault/runs/pointer [drop=p.first < end] [run=TestPointersAreChecked] a message
+		//  has two answers
 		if p.count < 1 || p.first < end {
 			return nil, ErrCorrupt
 		}
@@ -115,6 +118,8 @@ func replaced(old, run []answerPiece) (now []answerPiece, answered int) {
 				continue
 			}
 			answered -= min(n.end(), o.end()) - max(n.first, o.first)
+			//lodge:check vault/runs/kept [run=TestMessagesOfCiphertexts|TestLedgerOfAnyMessages] a
+			//  run overwrites earlier answers before its own messages
 			if o.first < n.first {
 				before := o
 				before.count = n.first - o.first
@@ -123,6 +128,8 @@ func replaced(old, run []answerPiece) (now []answerPiece, answered int) {
 			o.count = max(0, o.end()-n.end())
 			o.first = n.end()
 		}
+		//lodge:check vault/runs/kept-behind [run=TestMessagesOfCiphertexts|TestLedgerOfAnyMessages]
+		//  a run overwrites earlier answers after its own messages
 		if o.count > 0 {
 			now = append(now, o)
 		}
@@ -155,6 +162,8 @@ func entryAt(chunk []byte, offset, size int) (e entry, next int, err error) {
 			return e, 0, err
 		}
 	}
+	//lodge:check vault/runs/entry [drop=e.Count < 1] [run=TestPointersAreChecked] an entry holds
+	//  fewer answers than messages
 	if e.Count < 1 || e.Count > len(b)/size {
 		return e, 0, ErrCorrupt
 	}

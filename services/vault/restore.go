@@ -60,6 +60,7 @@ func Restore(s store.Store, in io.Reader, key *Key, opt RestoreOptions) (Restore
 	if err == nil && !opt.Check {
 		err = r.finish()
 	}
+	//lodge:check vault/restore/empties [run=TestDamagedBackup] a failed restore leaves data behind
 	if err != nil && !opt.Check {
 		err = errors.Join(err, r.v.empty())
 	}
@@ -90,16 +91,21 @@ func (r *restorer) claim() error {
 		}
 		blobs = nil
 	}
+	//lodge:check vault/restore/blobs [run=TestRestoreInto] a restore overwrites objects
 	if len(blobs) > 0 {
 		return fmt.Errorf("%w: the store is not empty", ErrExists)
 	}
 	return r.v.update(func(tx store.Tx) error {
 		err := tx.ScanAfter("", "", func(string, []byte) (bool, error) {
+			//lodge:check vault/restore/records [swap=fmt.Errorf("%w: the store is not empty",
+			//  ErrExists)=>nil] [run=TestRestoreInto] a restore overwrites records
 			return false, fmt.Errorf("%w: the store is not empty", ErrExists)
 		})
 		if err != nil {
 			return err
 		}
+		//lodge:check vault/restore/mark [swap=tx.Put(restoreKey, []byte{1})=>nil]
+		//  [run=TestRestoreAfterACrash] an unfinished restore goes unnoticed
 		return tx.Put(restoreKey, []byte{1})
 	})
 }
@@ -169,6 +175,8 @@ func (f *frames) next() error {
 		return cut(err, f.index)
 	}
 	n := binary.LittleEndian.Uint32(head[:])
+	//lodge:check vault/restore/frame-length [drop=n > chunkSize+gcmOverhead]
+	//  [run=TestDamagedBackup|TestFrames] a frame of a backup takes any amount of memory
 	if n < gcmOverhead || n > chunkSize+gcmOverhead {
 		return fmt.Errorf("%w: frame %d of %d bytes", ErrBackup, f.index, n)
 	}
@@ -176,6 +184,8 @@ func (f *frames) next() error {
 	if _, err := io.ReadFull(f.in, f.buf); err != nil {
 		return cut(err, f.index)
 	}
+	//lodge:check vault/restore/checksum [run=TestDamagedBackup] [redundant=damaged data does not
+	//  authenticate] damage looks like tampering
 	if crc32.Checksum(f.buf, castagnoli) != binary.LittleEndian.Uint32(head[4:]) {
 		return fmt.Errorf("%w: frame %d has another checksum", ErrBackup, f.index)
 	}
@@ -185,6 +195,9 @@ func (f *frames) next() error {
 		out, err = f.aead.Open(f.buf[:0], chunkNonce(f.index, true), sealed, f.head)
 		f.last = true
 	}
+	//lodge:check vault/restore/authentic [as=if err != nil { out = nil }] [run=TestDamagedBackup]
+	//  [redundant=such a frame yields nothing, and a backup that ends there is rejected] a frame
+	//  that does not authenticate is read
 	if err != nil {
 		return fmt.Errorf("%w: frame %d does not authenticate", ErrBackup, f.index)
 	}
@@ -215,7 +228,13 @@ func (f *frames) Read(p []byte) (int, error) {
 
 // end makes sure that there is nothing more.
 func (f *frames) end() error {
+	//lodge:check vault/restore/end [drop=f.last] [run=TestBackupWithout] a truncated backup is
+	//  restored
+	//lodge:check vault/restore/ends [drop=len(f.out) == 0] [run=TestDamagedBackup|TestCrafted] data
+	//  after the end of a backup is ignored
 	if len(f.out) == 0 && f.last {
+		//lodge:check vault/restore/appended [swap=errors.Is(err, io.EOF)=>err == nil || err != nil]
+		//  [run=TestDamagedBackup] bytes after the last frame of a backup are ignored
 		if _, err := io.ReadFull(f.in, make([]byte, 1)); errors.Is(err, io.EOF) {
 			return nil
 		}
@@ -229,6 +248,8 @@ func (r *restorer) read(in io.Reader, key *Key) error {
 	if _, err := io.ReadFull(in, r.head); err != nil {
 		return cut(err, 0)
 	}
+	//lodge:check vault/restore/magic [run=TestDamagedBackup] [redundant=every frame is bound to the
+	//  head, which begins with the magic bytes] a backup of another version is read
 	if string(r.head[:len(backupMagic)]) != backupMagic {
 		return fmt.Errorf("%w: it does not begin like one of this version", ErrBackup)
 	}
@@ -275,6 +296,8 @@ func (r *restorer) entries(f *frames) error {
 		case entryBlob:
 			err = r.blob(f, string(name))
 		case entryEnd:
+			//lodge:check vault/restore/end-of-nothing [swap=ErrBackup=>nil] [run=TestCrafted] the
+			//  end entry of a backup can hold data
 			if err := pieces(f, func([]byte) error { return ErrBackup }); err != nil {
 				return err
 			}
@@ -282,12 +305,16 @@ func (r *restorer) entries(f *frames) error {
 				return err
 			}
 			for name, missing := range r.wanted {
+				//lodge:check vault/restore/missing [run=TestCrafted] a backup with missing objects
+				//  is restored
 				if missing {
 					return fmt.Errorf("%w: blob %s is missing", ErrBackup, name)
 				}
 			}
 			return r.flush()
 		default:
+			//lodge:check vault/restore/kind [as=_, err = whole(f)] [run=TestCrafted] unknown
+			//  entries of a backup are skipped
 			err = fmt.Errorf("%w: an entry of kind %d", ErrBackup, head[0])
 		}
 		if err != nil {
@@ -307,6 +334,7 @@ func pieces(in io.Reader, f func([]byte) error) error {
 		if n == 0 {
 			return nil
 		}
+		//lodge:check vault/restore/piece [run=TestCrafted] a piece takes any amount of memory
 		if n > store.MaxValue {
 			return fmt.Errorf("%w: a piece of %d bytes", ErrBackup, n)
 		}
@@ -323,6 +351,7 @@ func pieces(in io.Reader, f func([]byte) error) error {
 // whole is a content of one piece.
 func whole(in io.Reader) (content []byte, err error) {
 	err = pieces(in, func(p []byte) error {
+		//lodge:check vault/restore/one-piece [run=TestCrafted] a record in two pieces is truncated
 		if content != nil {
 			return fmt.Errorf("%w: a record in pieces", ErrBackup)
 		}
@@ -347,6 +376,12 @@ func (r *restorer) record(in io.Reader, key string) error {
 		return err
 	}
 	c := newContents()
+	//lodge:check vault/restore/identity [drop=key == identityKey] [run=TestCrafted] a restored
+	//  store has the identity of the lost one
+	//lodge:check vault/restore/header [drop=key == headerKey] [run=TestCrafted] a restored store
+	//  has another key than its backup's head says
+	//lodge:check vault/restore/record [drop=err != nil] [run=TestCrafted] a record at the wrong
+	//  place is restored
 	if err := c.add(r.v, key, sealed); err != nil || key == headerKey || key == identityKey {
 		return fmt.Errorf("%w: record %q: %w", ErrBackup, key, err)
 	}
@@ -355,10 +390,14 @@ func (r *restorer) record(in io.Reader, key string) error {
 		r.wanted[name], r.dropped[name] = true, forDecryption && !r.opt.KeepDecryption
 	}
 	for name := range c.blobs() {
+		//lodge:check vault/restore/live [run=TestCrafted] tuples or MAC keys are restored
 		if !r.wanted[name] { // of tuples or a MAC key
 			return fmt.Errorf("%w: record %q is of something live", ErrBackup, key)
 		}
 	}
+	//lodge:check vault/restore/audit [drop=r.opt.NewAuditLog]
+	//  [run=TestRestoreForgets|TestRestore$|TestCrafted] a restored store forgets its audit log
+	//  although the operator did not say so
 	if key == auditKey && r.opt.NewAuditLog {
 		return nil
 	}
@@ -393,9 +432,11 @@ func (r *restorer) flush() error {
 
 // blob stores one that a record before has named.
 func (r *restorer) blob(in io.Reader, name string) (err error) {
+	//lodge:check vault/restore/of-nobody [run=TestCrafted] an object without a record is restored
 	if !r.wanted[name] {
 		return fmt.Errorf("%w: blob %s is nobody's, or there twice", ErrBackup, name)
 	}
+	//lodge:check vault/restore/blob-once [run=TestCrafted] one object is restored twice
 	r.wanted[name] = false
 	var w store.Writer
 	if !r.opt.Check && !r.dropped[name] {
@@ -426,9 +467,17 @@ func (r *restorer) finish() error {
 		reason := fmt.Sprintf("restored from a backup of %s, of store %s at generation %d", r.out.Taken.Format(time.RFC3339),
 			r.out.Store, r.out.Generation)
 		var err error
+		//lodge:check vault/restore/quarantine [as=if err = put(r.v, tx, identityKey,
+		//  r.v.newIdentity()); err != nil || reason == "" { return err }] [run=TestRestore$] a
+		//  restored store works before its operator confirms it
+		//lodge:check vault/restore/keeps [swap=r.opt.KeepDecryption=>true] [run=TestRestore$]
+		//  decryption keys are restored although the operator did not say so
 		if objects, err = r.v.quarantine(tx, r.v.newIdentity(), 0, reason, r.opt.KeepDecryption); err != nil {
 			return err
 		}
+		//lodge:check vault/pin/restored [swap=r.v.forgetStanding(tx)=>error(nil)]
+		//  [run=TestRestoreForgets] acknowledgements of parties that left count for a restored
+		//  store
 		if err := r.v.forgetStanding(tx); err != nil {
 			return err
 		}

@@ -33,6 +33,8 @@ func (r Roster) Holders() [32]byte {
 	h.Write([]byte("lodge holders v1\x00"))
 	for _, k := range r.Keys {
 		sum := sha256.Sum256(k)
+		//lodge:check vault/roster/holders-keys [run=TestStanding] the holders of keys are not bound
+		//  to their signing keys
 		h.Write(sum[:])
 	}
 	return [32]byte(h.Sum(nil))
@@ -99,6 +101,9 @@ func (v *Vault) Pin(r Roster) error {
 		case old.Hash == r.Hash:
 			return nil
 		default:
+			//lodge:check vault/pin/rearranges [swap=v.rearrange(tx, old, r.Keys)=>error(nil)]
+			//  [run=TestPeers] the record of a peer stays at its number when the roster is
+			//  rearranged
 			if err := v.rearrange(tx, old, r.Keys); err != nil {
 				return err
 			}
@@ -122,6 +127,11 @@ func (v *Vault) nameHolders(tx store.Tx, p *pinned) error {
 		return err
 	}
 	for _, e := range epochs {
+		//lodge:check vault/roster/holders-of-before [drop=e.RosterHash != p.hash] [run=TestHolders]
+		//  keys of another roster get the present parties as holders when the store is opened
+		//lodge:check vault/roster/holders-stay [drop=e.Holders != [32]byte{}]
+		//  [run=TestHolders|TestStanding] [redundant=the same roster has the same holders] the
+		//  holders of keys change
 		if e.Holders != [32]byte{} || e.RosterHash != p.hash || e.Purpose == PurposeThreshold {
 			continue
 		}
@@ -153,22 +163,45 @@ func (v *Vault) rearrange(tx store.Tx, old *rosterRecord, keys [][]byte) error {
 			return err
 		}
 		if p != nil || id.Peers[i] != nil {
+			//lodge:check vault/pin/away [run=TestPeers|TestStoresAre] a party that returns has no
+			//  record
 			old.Away[hex.EncodeToString(k)] = &awayPeer{p, id.Peers[i]}
 		}
+		//lodge:check vault/pin/forgets-numbers [swap=tx.Delete(peerKey(i))=>error(nil)]
+		//  [run=TestPeers|TestNobody] a party inherits the record of the party it replaced
 		if err := tx.Delete(peerKey(i)); err != nil {
 			return fmt.Errorf("vault: %w", err)
 		}
 	}
+	//lodge:check vault/pin/acknowledged [run=TestPeers] acknowledgements of former peers count for
+	//  new ones
 	id.Peers = nil
+	//lodge:check vault/pin/rosters [run=TestNobody] a replaced roster is forgotten, so a party has
+	//  a say about another's store
 	old.replaced()
 	gone := maps.Clone(old.Away)
 	for i, k := range keys {
 		name := hex.EncodeToString(k)
 		x := gone[name]
+		//lodge:check vault/pin/new-key-of-who-moved [drop=!hasKey(old.Keys, k)]
+		//  [run=TestAnotherParty] a party that moved inherits the record of one that left
+		//lodge:check vault/pin/new-key-of-who-left [drop=!hasKey(keys, old.Keys[i])]
+		//  [run=TestAnotherParty] a new party inherits the record of one that moved
 		if x == nil && i < len(old.Keys) && !hasKey(old.Keys, k) && !hasKey(keys, old.Keys[i]) {
+			//lodge:check vault/pin/new-key [swap=hex.EncodeToString(old.Keys[i])=>name]
+			//  [run=TestAReplaced|TestAPeer] a party with a new signing key loses its record
 			if y := gone[hex.EncodeToString(old.Keys[i])]; y != nil { // it may be the same party and store, with another key
+				//lodge:check vault/pin/new-key-standing [drop=Acknowledged: y.Acknowledged]
+				//  [run=TestAPeer] a party with a new signing key is not known to have acknowledged
+				//  this store
 				x = &awayPeer{Acknowledged: y.Acknowledged}
+				//lodge:check vault/pin/new-key-store [run=TestAReplaced] a party with a new signing
+				//  key loses its store's record
 				if y.Peer != nil {
+					//lodge:check vault/pin/new-key-guessed [drop=Guessed: true] [run=TestStoresAre]
+					//  a guessed record of a store counts against another store
+					//lodge:check vault/pin/new-key-former [drop=Former: y.Peer.Former]
+					//  [run=TestAReplaced] a replaced store comes back under a new signing key
 					x.Peer = &peer{Version: y.Peer.Version, Former: y.Peer.Former, Guessed: true}
 				}
 			}
@@ -184,6 +217,8 @@ func (v *Vault) rearrange(tx store.Tx, old *rosterRecord, keys [][]byte) error {
 		}
 		id.standsWith(i, x.Acknowledged)
 		if x.Peer != nil && !x.Peer.Guessed {
+			//lodge:check vault/pin/recall [as={}] [run=TestAPeer] a store is known by the latest
+			//  key of its party only
 			if _, err := v.recall(tx, id, old, i, name, x.Peer.ID); err != nil {
 				return err
 			}
@@ -195,6 +230,14 @@ func (v *Vault) rearrange(tx store.Tx, old *rosterRecord, keys [][]byte) error {
 // standsWith takes over where a peer stood with this store. What is of a store before a restore is not of this one.
 func (id *identity) standsWith(peer int, a *acknowledged) (changed bool) {
 	now := id.Peers[peer]
+	//lodge:check vault/roster/stands [drop=(now.Since || now.First >= a.First)]
+	//  [run=TestStoresAreKnown] a peer does not learn from which start it has known the store
+	//lodge:check vault/pin/store-of-now [drop=a.First > id.Generation] [run=TestWhere] an
+	//  acknowledgement from before a restore counts
+	//lodge:check vault/pin/standing-since [drop=now.Since] [run=TestWhere] a former standing counts
+	//  although the peer's store has been replaced
+	//lodge:check vault/pin/standing-first [drop=now.First >= a.First] [run=TestWhere] a former
+	//  standing counts although the peer's store is older
 	if a == nil || a.First > id.Generation || now != nil && (now.Since || now.First >= a.First) {
 		return false
 	}
@@ -230,15 +273,27 @@ func (v *Vault) recall(tx store.Tx, id *identity, r *rosterRecord, party int, ke
 		now = &peer{}
 	case err != nil:
 		return false, err
+	//lodge:check vault/pin/recall-formerly [run=TestAReplaced] a store that was replaced under
+	//  another key is accepted
 	case now.formerly(stored):
 		return false, nil // which is refused
 	}
 	further := false
 	for other, x := range r.Away {
+		//lodge:check vault/pin/recall-other [drop=!bytes.Equal(x.Peer.ID, stored)]
+		//  [run=TestStoresAre] a party is held to the store of another party
+		//lodge:check vault/pin/recall-together [drop=r.together(key, other)] [run=TestNobody] a
+		//  party has a say about the store of another party of its roster
+		//lodge:check vault/pin/recall-guessed [drop=x.Peer.Guessed] [run=TestAnotherParty] a
+		//  guessed record counts against another store
 		if x.Peer == nil || x.Peer.Guessed || !bytes.Equal(x.Peer.ID, stored) || r.together(key, other) {
 			continue
 		}
 		changed = id.standsWith(party, x.Acknowledged) || changed
+		//lodge:check vault/roster/further [drop=now.Generation >= x.Peer.Generation]
+		//  [run=TestStoresAreKnown] of two records of a store the older one counts
+		//lodge:check vault/pin/recall-further [run=TestStoresAre] an old copy of a store passes
+		//  because an older key knew it
 		if now.same(x.Peer.Version) && now.Generation >= x.Peer.Generation {
 			continue
 		}
@@ -249,6 +304,8 @@ func (v *Vault) recall(tx store.Tx, id *identity, r *rosterRecord, party int, ke
 		}
 		for _, f := range former {
 			if len(f) > 0 && !bytes.Equal(f, stored) && !p.formerly(f) && len(p.Former) < maxFormer {
+				//lodge:check vault/pin/recall-former [run=TestAReplaced] a replaced store comes
+				//  back under an older key
 				p.Former = append(p.Former, f)
 			}
 		}
@@ -278,8 +335,12 @@ func (v *Vault) Standing(e *Epoch) Standing {
 		return SameRoster
 	case e.Purpose == PurposeThreshold:
 		return p.leaves(e)
+	//lodge:check vault/roster/hash [swap=e.RosterHash == p.hash=>len(e.RosterHash) == len(p.hash)]
+	//  [run=TestStanding] keys of another roster are used
 	case e.RosterHash == p.hash:
 		return SameRoster
+	//lodge:check vault/roster/holders [swap=e.Holders == p.holders=>p != nil] [run=TestStanding]
+	//  shares are delivered although their holders have changed
 	case e.Holders == p.holders:
 		return SameParties
 	}
@@ -288,6 +349,8 @@ func (v *Vault) Standing(e *Epoch) Standing {
 
 // works refuses an epoch whose keys must not be used under the present roster.
 func (v *Vault) works(e *Epoch) error {
+	//lodge:check vault/roster/works [run=TestStanding] keys of another roster make tuples or
+	//  decrypt
 	if v.Standing(e) != SameRoster {
 		return fmt.Errorf("%w: epoch %d", ErrRoster, e.ID)
 	}
@@ -300,6 +363,8 @@ func (v *Vault) gives(tx store.Tx, id uint64) error {
 	if err != nil {
 		return fmt.Errorf("%w: epoch %d", err, id)
 	}
+	//lodge:check vault/roster/gives [swap=v.Standing(e) == OtherParties=>v.Standing(e) >
+	//  OtherParties] [run=TestStanding] shares of other parties are delivered
 	if v.Standing(e) == OtherParties {
 		return fmt.Errorf("%w, of other parties: epoch %d", ErrRoster, id)
 	}

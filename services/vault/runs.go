@@ -114,29 +114,47 @@ func (r *ThresholdRun) count() (n int) {
 
 // check refuses a run that is not as a ledger has it.
 func (r *ThresholdRun) check() error {
+	//lodge:check vault/runs/client [drop=r.Client == ""] [run=TestThresholdLedgerRefuses] an answer
+	//  has no client
+	//lodge:check vault/runs/client-length [drop=len(r.Client) > 2*maxName]
+	//  [run=TestThresholdLedgerRefuses] the name of a client has any length
+	//lodge:check vault/runs/client-text [drop=!utf8.ValidString(r.Client)]
+	//  [run=TestThresholdLedgerRefuses] two clients with invalid names are recorded as one
+	//lodge:check vault/runs/id [drop=r.Run == (RunID{})] [run=TestThresholdLedgerRefuses] runs
+	//  without an identifier are taken for one
 	if r.Client == "" || len(r.Client) > 2*maxName || !utf8.ValidString(r.Client) || r.Run == (RunID{}) {
 		return fmt.Errorf("%w: a run without an id or a proper client", ErrRange)
 	}
 	seen := make(map[[32]byte]struct{}, len(r.Messages))
 	n := 0
 	for i, m := range r.Messages {
+		//lodge:check vault/runs/messages [drop=m.First < 0] [drop=m.Count < 1] [drop=m.First >
+		//  maxRun-m.Count] [run=TestThresholdLedgerRefuses] a run has messages with invalid numbers
 		if m.First < 0 || m.Count < 1 || m.Count > maxRun || m.First > maxRun-m.Count {
 			return fmt.Errorf("%w: %d messages of a ciphertext, from %d on", ErrRange, m.Count, m.First)
 		}
 		if n += m.Count; n > maxRun {
 			break
 		}
+		//lodge:check vault/runs/overlap [drop=r.Messages[i-1].end() <= m.First]
+		//  [run=TestThresholdLedgerRefuses] overlapping messages have two answers in a run
 		if i > 0 && r.Messages[i-1].Ciphertext == m.Ciphertext && r.Messages[i-1].end() <= m.First {
 			continue
 		}
+		//lodge:check vault/runs/twice [run=TestThresholdLedgerRefuses] a message has two answers in
+		//  a run
 		if _, twice := seen[m.Ciphertext]; twice {
 			return fmt.Errorf("%w: a message is twice in a run, or its ciphertext in two places", ErrRange)
 		}
 		seen[m.Ciphertext] = struct{}{}
 	}
 	switch {
+	//lodge:check vault/runs/bounded [drop=n == 0] [drop=n > maxRun] [drop=r.AnswerBytes >
+	//  maxAnswer] [run=TestThresholdLedgerRefuses] a run does not fit into a transaction
 	case n == 0 || n > maxRun || r.AnswerBytes < 1 || r.AnswerBytes > maxAnswer || n*r.AnswerBytes > maxRunAnswer:
 		return fmt.Errorf("%w: a run of %d messages with answers of %d bytes", ErrRange, n, r.AnswerBytes)
+	//lodge:check vault/runs/length [run=TestThresholdLedgerRefuses] a message of a run has no
+	//  answer
 	case len(r.Answers) != n*r.AnswerBytes:
 		return fmt.Errorf("%w: %d bytes of answers for %d messages, of %d each", ErrRange, len(r.Answers), n, r.AnswerBytes)
 	}
@@ -159,6 +177,9 @@ func (r *ThresholdRun) sealed(aead cipher.AEAD) *sealedRun {
 	defer func() { clear(plain[:cap(plain)]) }()
 	flush := func() {
 		key := chunkKey(r.Epoch, r.Run, len(s.keys))
+		//lodge:check vault/runs/epoch-key [swap=seal(aead, key, plain)=>bytes.Clone(plain)]
+		//  [run=TestAnswersAreUnderTheEpoch] answers of a retired epoch stay readable in kept
+		//  records
 		s.keys, s.chunks = append(s.keys, key), append(s.chunks, seal(aead, key, plain))
 		clear(plain)
 		plain = plain[:0]
@@ -194,6 +215,8 @@ func (v *Vault) RecordThreshold(r ThresholdRun, also ...Also) error {
 		return err
 	}
 	e, err := v.Epoch(r.Epoch)
+	//lodge:check vault/runs/retired [run=TestRetireThreshold] [redundant=the secret of the epoch is
+	//  erased, and the transaction checks again] a run is recorded under a retired epoch
 	if err == nil && e.State == EpochRetired {
 		err = fmt.Errorf("%w: epoch %d is retired", ErrErased, r.Epoch)
 	}
@@ -210,9 +233,16 @@ func (v *Vault) RecordThreshold(r ThresholdRun, also ...Also) error {
 		AnswerBytes: r.AnswerBytes, Chunks: len(s.chunks),
 	}
 	places := pointers(r.Epoch, r.Quorum, s.ciphertexts)
+	//lodge:check vault/runs/generation [swap=v.advance=>v.update] [run=TestRunsMakeAGeneration] an
+	//  old copy of the store forgets answers unnoticed
 	return v.advance(func(tx store.Tx) error {
+		//lodge:check vault/runs/purpose [swap=PurposeThreshold=>e.Purpose]
+		//  [run=TestThresholdLedgerRefuses] a run is recorded under an epoch that is not a
+		//  threshold epoch
 		e, err := v.answers(tx, r.Epoch, PurposeThreshold)
 		if err == nil {
+			//lodge:check vault/runs/mine [run=TestThresholdLedgerRefuses] a run is recorded of a
+			//  quorum without this party
 			err = v.checkMine(e, r.Quorum)
 		}
 		var now [][]byte
@@ -220,6 +250,8 @@ func (v *Vault) RecordThreshold(r ThresholdRun, also ...Also) error {
 			now, err = v.replace(tx, &r, s, places, e)
 		}
 		if err == nil {
+			//lodge:check vault/approval/use-runs [run=TestApproval$] a run is answered without its
+			//  approval
 			err = v.alsoDo(tx, also)
 		}
 		if err == nil {
@@ -242,6 +274,7 @@ func (v *Vault) RecordThreshold(r ThresholdRun, also ...Also) error {
 // client, and counts those that are answered for the first time.
 func (v *Vault) replace(tx store.Tx, r *ThresholdRun, s *sealedRun, places []string, e *Epoch) ([][]byte, error) {
 	_, err := get[runRecord](v, tx, runKey(r.Epoch, r.Run))
+	//lodge:check vault/runs/again [run=TestThresholdLedgerRefuses] a run is recorded twice
 	if err == nil {
 		return nil, fmt.Errorf("%w: run %x", ErrExists, r.Run)
 	}
@@ -268,9 +301,13 @@ func (v *Vault) replace(tx store.Tx, r *ThresholdRun, s *sealedRun, places []str
 		if len(old) > 0 {
 			var fresh int
 			pieces, fresh = replaced(old, pieces)
+			//lodge:check vault/runs/counted-again [run=TestMessagesOfCiphertexts] first answers to
+			//  messages are not counted
 			e.Answered += uint64(fresh)
 		} else {
 			for k := range pieces {
+				//lodge:check vault/runs/counted [run=TestThresholdLedger$] the answers of a run are
+				//  not counted
 				e.Answered += uint64(pieces[k].count)
 			}
 		}
@@ -291,6 +328,8 @@ func (v *Vault) checkClient(tx store.Tx, r *ThresholdRun, old, pieces []answerPi
 		if err != nil {
 			return fmt.Errorf("%w: run %x", err, o.run)
 		}
+		//lodge:check vault/runs/delivered [run=TestThresholdLedgerRefuses] two clients get answers
+		//  to one ciphertext when they ask at the same time
 		if earlier.Client != r.Client {
 			return fmt.Errorf("%w: a message of this run", ErrDelivered)
 		}
@@ -315,6 +354,9 @@ func (v *Vault) ThresholdAnswers(epoch uint64, quorum []uint32, list []Messages)
 			return fmt.Errorf("%w: epoch %d", err, epoch)
 		}
 		if e.State != EpochRetired {
+			//lodge:check vault/runs/looked-up
+			//  [run=TestQuarantineOfAnswers|TestThresholdLedgerRefuses] a store that may be an old
+			//  copy, or is of another roster, answers
 			if e, err = v.answers(tx, epoch, PurposeThreshold); err != nil {
 				return err
 			}
@@ -406,6 +448,9 @@ func (x *answerReader) answer(p *answerPiece, m *Messages) (Answer, error) {
 		x.head = head
 	}
 	h := x.head
+	//lodge:check vault/runs/of-this [drop=h.Run != p.run] [drop=h.Epoch != x.epoch.ID]
+	//  [drop=!slices.Equal(h.Quorum, x.quorum)] [run=TestCheckOfRuns] a pointer leads to the answer
+	//  of another quorum or run
 	if h.Run != p.run || h.Epoch != x.epoch.ID || !slices.Equal(h.Quorum, x.quorum) || p.chunk >= h.Chunks || h.AnswerBytes < 1 {
 		return Answer{}, fmt.Errorf("%w: run %x is not of this", ErrCorrupt, p.run)
 	}
@@ -418,6 +463,10 @@ func (x *answerReader) answer(p *answerPiece, m *Messages) (Answer, error) {
 		return Answer{}, err
 	}
 	e, _, err := entryAt(x.plain, p.offset, h.AnswerBytes)
+	//lodge:check vault/runs/digest [drop=e.Ciphertext != m.Ciphertext] [run=TestCheckOfRuns] a
+	//  wrong pointer gives the answer to another ciphertext
+	//lodge:check vault/runs/piece [drop=!e.has(p)] [run=TestCheckOfRuns] a wrong pointer gives the
+	//  answer to another message
 	if err != nil || e.Ciphertext != m.Ciphertext || !e.has(p) {
 		return Answer{}, fmt.Errorf("%w: run %x has something else at %d of %d", ErrCorrupt, p.run, p.offset, p.chunk)
 	}

@@ -20,20 +20,27 @@ var ErrMasks = errors.New("vault: masks are for threshold decryption alone, whic
 // checkMembers refuses a new epoch whose members are not as its purpose has them.
 func (v *Vault) checkMembers(e *Epoch) error {
 	if e.Purpose != PurposeThreshold {
+		//lodge:check vault/threshold/of-others [run=TestMembers] keys for triples have a threshold
 		if e.Threshold > 0 || len(e.Members) > 0 || e.AnyQuorum {
 			return fmt.Errorf("%w: an epoch for %s has no threshold", ErrRange, e.Purpose)
 		}
 		return nil
 	}
 	n := len(e.Members)
+	//lodge:check vault/threshold/members [run=TestMembers] all members, or none, must take part in
+	//  a decryption
 	if n > maxMembers || e.Threshold == 0 || uint64(e.Threshold) >= uint64(n) {
 		return fmt.Errorf("%w: a threshold of %d with %d members", ErrRange, e.Threshold, n)
 	}
 	for i, m := range e.Members {
+		//lodge:check vault/threshold/members-twice [run=TestMembers] one member holds two shares of
+		//  a key
 		if len(m) == 0 || hasKey(e.Members[:i], m) {
 			return fmt.Errorf("%w: member %d has no key, or that of another", ErrRange, i)
 		}
 	}
+	//lodge:check vault/threshold/member [run=TestMembers] a party that is not a member stores a
+	//  share
 	if p := v.roster.Load(); p != nil && p.member(e) < 0 {
 		return fmt.Errorf("%w: this party is no member of epoch %d", ErrRange, e.ID)
 	}
@@ -73,6 +80,10 @@ func (p *pinned) leaves(e *Epoch) Standing {
 			here++
 		}
 	}
+	//lodge:check vault/threshold/enough [drop=here <= int(e.Threshold)]
+	//  [run=TestStandingOfThreshold] a key is used with too few of its members left
+	//lodge:check vault/threshold/self [drop=p.member(e) < 0] [run=TestStandingOfThreshold] a party
+	//  that is not a member uses a key
 	if here <= int(e.Threshold) || p.member(e) < 0 {
 		return OtherParties
 	}
@@ -84,8 +95,13 @@ func (e *Epoch) checkQuorum(quorum []uint32) error {
 	least := int(e.Threshold) + 1
 	good := len(quorum) == least || e.AnyQuorum && len(quorum) > least
 	for i, q := range quorum {
+		//lodge:check vault/threshold/quorum-member [drop=int64(q) < int64(len(e.Members))]
+		//  [run=TestMasksOfAQuorum] masks are of parties that are not members
+		//lodge:check vault/threshold/quorum-order [drop=(i == 0 || quorum[i-1] < q)]
+		//  [run=TestMasksOfAQuorum] a member is twice in a quorum
 		good = good && int64(q) < int64(len(e.Members)) && (i == 0 || quorum[i-1] < q)
 	}
+	//lodge:check vault/threshold/quorum [run=TestMasksOfAQuorum] masks are of an invalid quorum
 	if !good {
 		return fmt.Errorf("%w: %v is no quorum of epoch %d, which takes %d of %d members in ascending order",
 			ErrRange, quorum, e.ID, least, len(e.Members))
@@ -99,6 +115,8 @@ func (v *Vault) checkMine(e *Epoch, quorum []uint32) error {
 		return err
 	}
 	if p := v.roster.Load(); p != nil {
+		//lodge:check vault/threshold/quorum-mine [run=TestMasksOfAQuorum] a party stores masks of a
+		//  quorum that it is not in
 		if self := p.member(e); self < 0 || !slices.Contains(quorum, uint32(self)) {
 			return fmt.Errorf("%w: this party is not in the quorum %v of epoch %d", ErrRange, quorum, e.ID)
 		}

@@ -77,6 +77,8 @@ func (r *reading) of(batch string) Spans {
 
 // erasable gives the tuples of a batch that are to be erased now, with those that are already, and whether others wait.
 func (v *Vault) erasable(b *Batch, due bool) (gone Spans, waits bool) {
+	//lodge:check vault/masks/reading [swap=b.Gone.AndNot(v.reading.of(b.ID))=>b.Gone]
+	//  [run=TestSweepWhileReading] masks are erased while they are read
 	gone = b.Gone.AndNot(v.reading.of(b.ID))
 	if !b.masks() || due {
 		return gone, false
@@ -104,6 +106,8 @@ func (v *Vault) wipe(id string) (err error) {
 	defer func() {
 		switch {
 		case err != nil:
+			//lodge:check vault/masks/again [run=TestSweepOfMasksFails] a failed erasure is not
+			//  repeated
 			v.owe(id, time.Time{})
 		case !waits:
 			v.unwiped.CompareAndDelete(id, o) // unless more came meanwhile

@@ -31,7 +31,7 @@ const (
 	Delivered       Code = "already_delivered" // the reservation went to another client
 	Expired         Code = "expired"           // the lease has ended
 	OutOfStock      Code = "out_of_stock"      // there are not enough tuples
-	DiskLow         Code = "disk_low"          // a process has too little disk space for new work; may be retried
+	DiskLow         Code = "disk_low"          // a process has too little disk space for new work; try again when its operator has freed some
 	CheckFailed     Code = "check_failed"      // what a process has stored is damaged; its operator must act
 	Quarantined     Code = "quarantined"       // the party's store was restored from a backup; its operator must check it
 	Stopped         Code = "stopped"           // too many sessions failed without blame; a party's operator must act

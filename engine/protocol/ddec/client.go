@@ -31,18 +31,25 @@ func ClientShare(s *gbfv.Scheme, i *params.Instance, ct *gbfv.Ciphertext, secret
 // of modulus. Ciphertexts that are equal after the switch have the same ClientKey.
 func ClientKey(s *gbfv.Scheme, i *params.Instance, ct *gbfv.Ciphertext) round.Digest {
 	switched := s.SwitchModulus(ct, i.DDecPrimes)
+	//lodge:check ddec/client/key [swap=nil=>codec.AppendPoly(nil, ct.C1.C, s.Q.Primes())]
+	//  [run=TestClient|TestAnswers] ciphertexts with the same answer have several places in the
+	//  ledger
 	return round.Hash("lodge client ciphertext", codec.AppendPoly(nil, switched.C1.C, s.Prefix(i.DDecPrimes).Primes()))
 }
 
 // Combine returns the D slots of ct from all parties' messages, in the order of the roster. The error is
 // a *round.Blame if a message is malformed. A well-formed wrong message changes the result undetectably.
 func Combine(s *gbfv.Scheme, i *params.Instance, ct *gbfv.Ciphertext, messages [][]byte) (field.Vec, error) {
+	//lodge:check ddec/client/messages [swap=len(messages) != i.Use.Parties=>len(messages) >
+	//  i.Use.Parties] [run=TestClient|FuzzCombine] a client accepts messages from too few parties
 	if len(messages) != i.Use.Parties {
 		return field.Vec{}, fmt.Errorf("ddec: messages of %d parties, want %d", len(messages), i.Use.Parties)
 	}
 	b := s.Prefix(i.DDecPrimes)
 	sum, t := b.NewPoly(), b.NewPoly()
 	for p, m := range messages {
+		//lodge:check ddec/client/decodes [run=TestClient|FuzzCombine] a client accepts messages
+		//  that are not canonical
 		if err := codec.DecodePoly(t.C, b.Primes(), m); err != nil {
 			return field.Vec{}, round.Malformed(round.Party(p), err)
 		}

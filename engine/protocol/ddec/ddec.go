@@ -71,6 +71,8 @@ func (c *Config) combined(p round.Party) []int {
 func message(s *gbfv.Scheme, i *params.Instance, c1 ring.Poly, secret ring.NTT, mask field.Vec, flood *sample.Stream) ring.Poly {
 	k := i.DDecPrimes
 	e := intpoly.New(s.N(), (i.FloodBound.BitLen()+1+64)/64)
+	//lodge:check ddec/flooding [run=TestMasks|TestAnswers|TestSharesOf] a decryption share reveals
+	//  the key
 	sample.Flood(e, i.FloodBound, flood)
 	d := s.Prefix(k).Borrow()
 	s.DecryptionShare(d, c1, secret, e, mask, k)
@@ -84,6 +86,8 @@ func Start(c Config) (round.Transition[Shares], error) {
 	if c.Scheme == nil || c.Instance == nil || c.Source == nil || len(c.Ciphertexts) == 0 {
 		return round.Transition[Shares]{}, errors.New("ddec: configuration without scheme, instance, source or ciphertexts")
 	}
+	//lodge:check ddec/serves [run=TestStartRefuses] the flooding is that of another scheme or
+	//  another number of parties
 	if err := c.Scheme.Serves(c.Instance, c.Session.Parties); err != nil {
 		return round.Transition[Shares]{}, err
 	}
@@ -163,9 +167,13 @@ func (r *combine) Wants() []round.Want {
 
 func (r *combine) Frame(_ context.Context, from round.Party, _ string, index int, last bool, frame []byte) error {
 	mine := r.combined(r.Session.Self)
+	//lodge:check ddec/number-of-shares [swap=last != (index == len(mine)-1)=>len(mine) < 0]
+	//  [run=TestMalformed|TestSharesOf] a ciphertext can lack the share of a party
 	if last != (index == len(mine)-1) {
 		return &round.Blame{Party: from, Check: round.CheckShape, Reason: "wrong number of decryption shares"}
 	}
+	//lodge:check ddec/share-decodes [run=TestMalformed|FuzzShare] decryption shares that are not
+	//  canonical pass
 	if err := codec.DecodePoly(r.buffer.C, r.basis().Primes(), frame); err != nil {
 		return round.Malformed(from, err)
 	}

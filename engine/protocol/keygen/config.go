@@ -14,6 +14,8 @@ import (
 	"github.com/lodge-mpc/lodge/engine/secret"
 )
 
+//lodge:tests starts TestSecurityOfARun|TestStartRefuses|TestModes|TestDimensions
+
 // CheckAgree compares the keys that the parties computed.
 const CheckAgree = "keygen-agree"
 
@@ -36,6 +38,8 @@ func (c *Config) check() error {
 	switch {
 	case c.Scheme == nil || c.Source == nil:
 		return errors.New("keygen: configuration without scheme or source")
+	//lodge:check keygen/modes [run=@starts] a run accepts a security mode other than proved and
+	//  passive
 	case c.Security != Passive && c.Security != Proved:
 		return fmt.Errorf("keygen: unknown security %q (use %s or %s)", c.Security, Proved, Passive)
 	}
@@ -54,6 +58,8 @@ func (c *Config) check() error {
 }
 
 func checkDim(s *gbfv.Scheme, d int) error {
+	//lodge:check keygen/dimension [run=@starts] keys use rotations that challenges do not commute
+	//  with
 	if d < 1 || d&(d-1) != 0 || d > s.N()/2 {
 		return fmt.Errorf("keygen: no rotation keys of dimension %d", d)
 	}

@@ -133,6 +133,8 @@ func (at slot) automorphism() (g int, ok bool) {
 // not sent.
 func (st *statement) imageDigest(p ring.Poly) round.Digest {
 	primes := st.Scheme.Q.Primes()
+	//lodge:check keygen/equation-every-limb [swap=len(p.C)=>len(p.C) - 1] [run=TestEvery|@proofs]
+	//  an equation need not hold modulo the last prime
 	return round.HashEach("lodge keygen mask limbs", len(p.C), func(room []byte, i int) []byte {
 		return codec.AppendPoly(room, p.C[i:i+1], primes[i:i+1])
 	})
@@ -141,6 +143,8 @@ func (st *statement) imageDigest(p ring.Poly) round.Digest {
 // masksDigest returns the digest that represents the relations of the masks of all repetitions.
 func masksDigest(images []round.Digest) round.Digest {
 	all := make([]byte, 0, len(images)*len(round.Digest{}))
+	//lodge:check keygen/equation-every-repetition [swap=images=>images[1:]] [run=@proofs] the first
+	//  repetition of an equation is not verified
 	for _, d := range images {
 		all = append(all, d[:]...)
 	}
@@ -148,6 +152,8 @@ func masksDigest(images []round.Digest) round.Digest {
 }
 
 // shareDigest binds a party to a share that it sends after the challenge.
+//
+//lodge:check keygen/promises [swap=round.Hash("lodge keygen share", packed)=>round.Hash("lodge keygen share", packed[:8])] [run=@proofs] a promise binds only the start of a share
 func shareDigest(packed []byte) round.Digest { return round.Hash("lodge keygen share", packed) }
 
 // Sizes of a party's messages, in bytes.

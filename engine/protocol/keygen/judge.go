@@ -27,6 +27,8 @@ type Judge struct{ st *statement }
 
 // NewJudge returns a Judge for a session with this ID and number of parties.
 func NewJudge(id round.Digest, parties int, s *gbfv.Scheme, dim, workers int) (*Judge, error) {
+	//lodge:check keygen/judge/dimension [run=TestJudge] [redundant=parameters of the proof exist
+	//  for valid dimensions only] a judge accepts a dimension that has no rotations
 	if err := checkDim(s, dim); err != nil {
 		return nil, err
 	}
@@ -76,6 +78,8 @@ func (st *statement) signed(frame []byte, at int) (intpoly.Poly, error) {
 // responses decodes all responses of a frame of a proof. It returns an error if the frame is malformed.
 func (j *Judge) responses(index int, frame []byte) (list []intpoly.Poly, err error) {
 	st, start, size, count := j.st, 0, j.st.headSize(), 2
+	//lodge:check keygen/judge/frame [run=TestJudge] a judge accepts a frame number outside the
+	//  proof
 	if index < 0 || index >= st.frames() {
 		return nil, errors.New("keygen: frame index out of range")
 	}
@@ -83,10 +87,13 @@ func (j *Judge) responses(index int, frame []byte) (list []intpoly.Poly, err err
 		at := st.equations[index-st.proof.V]
 		start, size, count = st.shareSize(at), st.frameSize(at), st.proof.V
 	}
+	//lodge:check keygen/judge/length [run=TestJudge] a judge accepts a frame of the wrong length
 	if len(frame) != size {
 		return nil, fmt.Errorf("keygen: a frame of %d bytes, want %d", len(frame), size)
 	}
 	if start > 0 {
+		//lodge:check keygen/judge/share-decodes [run=TestJudge] a judge accepts shares that are not
+		//  canonical
 		if _, err := j.poly(frame[:start]); err != nil {
 			return nil, err
 		}
@@ -114,6 +121,7 @@ func (j *Judge) Bound(index int, frame []byte) (check string, err error) {
 		return "", err
 	}
 	for _, z := range list {
+		//lodge:check keygen/judge/bound [run=TestJudge] a judge accepts long responses
 		if !j.st.norm.Within(z) {
 			return CheckBound, nil
 		}
@@ -136,6 +144,12 @@ type Exhibits struct {
 // CheckEquation or "". It returns an error if the exhibits do not decide this.
 func (j *Judge) Equation(ctx context.Context, equation int, x Exhibits) (check string, err error) {
 	st := *j.st
+	//lodge:check keygen/judge/equation [drop=equation < 0] [drop=equation >= len(st.equations)]
+	//  [run=TestJudge] a judge accepts an equation number outside the proof
+	//lodge:check keygen/judge/statement [drop=len(x.Statement) != j.StatementSize()]
+	//  [run=TestJudge] a judge accepts a statement of the wrong length
+	//lodge:check keygen/judge/heads [drop=len(x.Heads) != st.proof.V] [run=TestJudge] a judge
+	//  verifies an equation with responses missing
 	if equation < 0 || equation >= len(st.equations) || len(x.Statement) != j.StatementSize() || len(x.Heads) != st.proof.V {
 		return "", errors.New("keygen: the exhibits belong to another proof")
 	}
@@ -147,10 +161,14 @@ func (j *Judge) Equation(ctx context.Context, equation int, x Exhibits) (check s
 	packed := x.Frame[:st.shareSize(at)]
 	if at.opened() {
 		packed = x.Share
+		//lodge:check keygen/judge/share [run=TestJudge] a judge accepts another share than the
+		//  statement promises
 	} else if shareDigest(packed) != promise.share {
 		return CheckShare, nil
 	}
 	share, err := j.poly(packed)
+	//lodge:check keygen/judge/opened-share-decodes [run=TestJudge] a judge accepts opened shares
+	//  that are not canonical
 	if err != nil {
 		return "", err
 	}
@@ -183,6 +201,8 @@ func (j *Judge) Equation(ctx context.Context, equation int, x Exhibits) (check s
 		pair.s.Free()
 		pair.u.Free()
 	}
+	//lodge:check keygen/judge/masks [swap=masksDigest(images) != promise.masks=>masksDigest(images)
+	//  == promise.masks] [run=TestJudge] a judge accepts responses that do not open their masks
 	if masksDigest(images) != promise.masks {
 		return CheckEquation, nil
 	}
@@ -191,12 +211,16 @@ func (j *Judge) Equation(ctx context.Context, equation int, x Exhibits) (check s
 
 // sum adds up the polynomials of all parties.
 func (j *Judge) sum(frames [][]byte) (ring.NTT, error) {
+	//lodge:check keygen/judge/sum-of-all [run=TestJudge] a judge sums h0 and h1 with parties
+	//  missing
 	if len(frames) != j.st.Session.Parties {
 		return ring.NTT{}, errors.New("keygen: the polynomials of all parties are needed")
 	}
 	sum := j.st.Scheme.Q.NewPoly()
 	for _, frame := range frames {
 		p, err := j.poly(frame)
+		//lodge:check keygen/judge/sum-decodes [run=TestJudge] a judge sums h0 and h1 that are not
+		//  canonical
 		if err != nil {
 			return ring.NTT{}, err
 		}
@@ -228,8 +252,12 @@ func (j *Judge) Shapes() map[string]round.Shape {
 func (j *Judge) opening(i int, frame []byte) error {
 	if i > 0 {
 		_, err := j.poly(frame)
+		//lodge:check keygen/judge/opening-decodes [return=nil] [run=TestJudge] a judge accepts an
+		//  opening whose polynomials are not canonical
 		return err
 	}
+	//lodge:check keygen/judge/opening-nonce [run=TestJudge] a judge accepts an opening without its
+	//  nonce
 	if len(frame) != round.NonceSize {
 		return fmt.Errorf("a nonce of %d bytes", len(frame))
 	}

@@ -65,6 +65,8 @@ func (k *PublicKeys) Frame(s *gbfv.Scheme, i int) []byte {
 // Digest returns the hash of the encoding. The parties compare it, and stored epochs record it.
 func (k *PublicKeys) Digest(s *gbfv.Scheme, workers int) round.Digest {
 	h := NewFramesHash()
+	//lodge:check keygen/agree-on-all [swap=EncodedFrames(s, k.Dim)=>EncodedFrames(s, k.Dim) - 1]
+	//  [run=TestEveryPolynomial] parties can differ in the last polynomial of the keys
 	total := EncodedFrames(s, k.Dim)
 	for start := 0; start < total; start += 16 {
 		frames := make([][]byte, min(16, total-start))
@@ -143,6 +145,8 @@ func Decode(s *gbfv.Scheme, d int, next func() ([]byte, error)) (*PublicKeys, er
 			if err != nil {
 				return nil, fmt.Errorf("keygen: reading key polynomial %d: %w", read, err)
 			}
+			//lodge:check keygen/stored-residues [run=TestKeysAreStored|FuzzDecode] stored keys that
+			//  are not canonical are loaded
 			if err := codec.DecodePoly(p.C, s.Q.Primes(), frame); err != nil {
 				return nil, fmt.Errorf("keygen: key polynomial %d: %w", read, err)
 			}
@@ -159,6 +163,9 @@ func Decode(s *gbfv.Scheme, d int, next func() ([]byte, error)) (*PublicKeys, er
 	case io.EOF:
 		return k, nil
 	case nil:
+		//lodge:check keygen/stored-end [swap=nil=>k] [swap=fmt.Errorf("keygen: %w after the keys",
+		//  codec.ErrTrailing)=>nil] [run=TestKeysAreStored|FuzzDecode] stored keys can have
+		//  trailing data
 		return nil, fmt.Errorf("keygen: %w after the keys", codec.ErrTrailing)
 	default:
 		return nil, fmt.Errorf("keygen: reading the end of keys: %w", err)

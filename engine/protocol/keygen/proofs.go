@@ -14,6 +14,8 @@ import (
 	"github.com/lodge-mpc/lodge/engine/sigma"
 )
 
+//lodge:tests proofs TestCheatsInProofs|TestOnlyTheNorm|TestResponsesNext|TestCopied|TestARogue|TestMalformedProofs|TestEveryResponse|TestScaledSharesAreRefused|FuzzProofs
+
 // The checks of proofs.
 const (
 	CheckBound    = "keygen-bound"    // a response is not short
@@ -69,6 +71,7 @@ func (r *proofs) Wants() []round.Want {
 }
 
 func (r *proofs) Frame(ctx context.Context, from round.Party, _ string, index int, last bool, frame []byte) error {
+	//lodge:check keygen/frames-of-proofs [run=@proofs] an equation can lack its proof
 	if last != (index == r.frames()-1) {
 		return round.Malformed(from, fmt.Errorf("%d frames of proofs, want %d", index+1, r.frames()))
 	}
@@ -80,15 +83,24 @@ func (r *proofs) Frame(ctx context.Context, from round.Party, _ string, index in
 
 // takeHead receives the responses for s and u of one repetition.
 func (r *proofs) takeHead(from round.Party, v int, frame []byte) error {
+	//lodge:check keygen/length-of-heads [swap=len(frame) != r.headSize()=>len(frame) <
+	//  r.headSize()] [run=@proofs] responses for secrets can be longer than expected
 	if len(frame) != r.headSize() {
 		return round.Malformed(from, fmt.Errorf("%d bytes of responses for secrets, want %d", len(frame), r.headSize()))
 	}
 	var z [2]intpoly.Poly
 	for i := range z {
 		z[i] = intpoly.New(r.Scheme.N(), 1)
+		//lodge:check keygen/head-decodes [run=@proofs] [redundant=N coefficients have no padding
+		//  and the length is checked before, so every frame decodes] responses for secrets that are
+		//  not canonical pass
 		if err := codec.DecodeSigned(z[i], r.proof.Bits, frame[i*r.responseSize():(i+1)*r.responseSize()]); err != nil {
 			return round.Malformed(from, err)
 		}
+		//lodge:check keygen/bound-of-secrets [run=@proofs] a party can use a long secret, which
+		//  leaks through decryptions
+		//lodge:check keygen/bound-of-both-secrets [swap=!r.norm.Within(z[i])=>i == 0 &&
+		//  !r.norm.Within(z[i])] [run=@proofs] a party can use a long ephemeral secret
 		if !r.norm.Within(z[i]) && !r.Session.Hooks.Skips(CheckBound) {
 			return &round.Blame{Party: from, Check: CheckBound, Reason: fmt.Sprintf("response %d of repetition %d for secrets", i, v)}
 		}
@@ -102,6 +114,8 @@ func (r *proofs) takeHead(from round.Party, v int, frame []byte) error {
 // the echo check is reported by Step, when all parties are known to have the same frames.
 func (r *proofs) takeEquation(ctx context.Context, from round.Party, i int, frame []byte) error {
 	at, p := r.equations[i], r.peers[from]
+	//lodge:check keygen/length-of-equations [swap=len(frame) != r.frameSize(at)=>len(frame) <
+	//  r.frameSize(at)] [run=@proofs] the proof of an equation can be longer than expected
 	if len(frame) != r.frameSize(at) {
 		return round.Malformed(from, fmt.Errorf("%d bytes of equation %d, want %d", len(frame), i, r.frameSize(at)))
 	}
@@ -109,9 +123,12 @@ func (r *proofs) takeEquation(ctx context.Context, from round.Party, i int, fram
 	if at.opened() {
 		share = p.opened[openedIndex(at, r.Scheme)]
 	} else {
+		//lodge:check keygen/share-decodes [run=@proofs] shares that are not canonical pass
 		if err := codec.DecodePoly(share.C, r.Scheme.Q.Primes(), frame[:size]); err != nil {
 			return round.Malformed(from, err)
 		}
+		//lodge:check keygen/share [run=@proofs] a party can send another share than the challenge
+		//  was made for
 		if shareDigest(frame[:size]) != p.promises[i].share && !r.Session.Hooks.Skips(CheckShare) {
 			r.accuse(from, CheckShare, "the share of equation %d is not the one of its statement", i, frame)
 		}
@@ -122,9 +139,14 @@ func (r *proofs) takeEquation(ctx context.Context, from round.Party, i int, fram
 	defer relation.free()
 	err := parallel.Try(ctx, r.Workers, r.proof.V, func(v int) error {
 		z, bytes := r.responses[v], r.responseSize()
+		//lodge:check keygen/response-decodes [run=@proofs] [redundant=N coefficients have no
+		//  padding and the length is checked before, so every frame decodes] responses for errors
+		//  that are not canonical pass
 		if err := codec.DecodeSigned(z, r.proof.Bits, frame[size+v*bytes:size+(v+1)*bytes]); err != nil {
 			return round.Malformed(from, err)
 		}
+		//lodge:check keygen/bound-of-errors [run=@proofs] a party can use long errors, which leak
+		//  through decryptions
 		if !r.norm.Within(z) && !r.Session.Hooks.Skips(CheckBound) {
 			return &round.Blame{Party: from, Check: CheckBound, Reason: fmt.Sprintf("response of repetition %d in equation %d", v, i)}
 		}
@@ -134,6 +156,7 @@ func (r *proofs) takeEquation(ctx context.Context, from round.Party, i int, fram
 	if err != nil {
 		return err
 	}
+	//lodge:check keygen/equation [run=@proofs] a share need not follow from the proved secrets
 	if masksDigest(images) != p.promises[i].masks && !r.Session.Hooks.Skips(CheckEquation) {
 		r.accuse(from, CheckEquation, "the responses do not open the masks of equation %d", i, frame)
 	}
@@ -162,6 +185,7 @@ func (r *proofs) accuse(p round.Party, check, format string, i int, frame []byte
 
 // Step reports a failed proof, or computes the keys that the proofs cover.
 func (r *proofs) Step(context.Context, round.Inbox) (round.Transition[Result], error) {
+	//lodge:check keygen/verdict [run=@proofs] a failed proof is accepted
 	if r.blame != nil {
 		return round.Transition[Result]{}, r.blame
 	}
@@ -193,6 +217,8 @@ func (r *proofs) keys() *PublicKeys {
 		if r.equations[i].opened() {
 			return
 		}
+		//lodge:check keygen/doubled [run=TestProvedKeysAreDoubled|TestProvedKeysWork] the parties
+		//  use keys that are not the ones proved (twice the shares)
 		q.Double(r.sums[i], r.sums[i])
 		if r.equations[i].kind == relinSecond {
 			q.Double(r.sums[i], r.sums[i])

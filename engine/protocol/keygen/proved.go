@@ -12,6 +12,8 @@ import (
 	"github.com/lodge-mpc/lodge/engine/sigma"
 )
 
+//lodge:tests fields TestEachFieldChangesTheChallenge
+
 // The steps of proved key generation after the reference string.
 const (
 	stepRelin     = "keygen/relin"
@@ -35,6 +37,8 @@ func openedIndex(at slot, s *gbfv.Scheme) int {
 
 func (o *openedPolys) Frame(_ context.Context, from round.Party, index int, _ bool, frame []byte) error {
 	p := o.byFrom[from][index]
+	//lodge:check keygen/opened-decodes [run=@proofs|TestMalformed] h0 and h1 that are not canonical
+	//  pass
 	if err := codec.DecodePoly(p.C, o.scheme.Q.Primes(), frame); err != nil {
 		return round.Malformed(from, err)
 	}
@@ -156,8 +160,26 @@ func prove(ctx context.Context, p *prover, polys [][]ring.Poly, o round.Opened) 
 // reference string, h0, h1 and the digests.
 func (st *statement) bound(transcript round.Digest) [][]byte {
 	set, p := st.Scheme.Set.Hash(), st.proof
+	//lodge:check keygen/challenge/set [drop=set[:]] [run=@fields] the challenge does not bind the
+	//  parameter set
+	//lodge:check keygen/challenge/dimension [drop=round.Uint(uint64(st.Dim))] [run=@fields] the
+	//  challenge does not bind the rotations
+	//lodge:check keygen/challenge/parties [drop=round.Uint(uint64(st.Session.Parties))]
+	//  [run=@fields] the challenge does not bind the number of parties
+	//lodge:check keygen/challenge/space [drop=round.Uint(uint64(p.Challenges))] [run=@fields] the
+	//  challenge does not bind its own space
+	//lodge:check keygen/challenge/bound [drop=round.Uint(uint64(p.Bound))] [run=@fields] the
+	//  challenge does not bind the bound
+	//lodge:check keygen/challenge/length [drop=round.Uint(uint64(p.Bits))] [run=@fields] the
+	//  challenge does not bind the length of coefficients
+	//lodge:check keygen/challenge/transcript [drop=transcript[:]] [run=@fields] a party knows the
+	//  challenge before the others' statements
 	return [][]byte{
+		//lodge:check keygen/challenge/session [drop=st.Session.ID[:]] [run=@fields] a proof can be
+		//  replayed in another session
 		st.Session.ID[:], set[:], round.Uint(uint64(st.Dim)), round.Uint(uint64(st.Session.Parties)), round.Uint(uint64(p.Challenges)),
+		//lodge:check keygen/challenge/repetitions [drop=round.Uint(uint64(p.V))] [run=@fields] the
+		//  challenge does not bind the number of repetitions
 		round.Uint(uint64(p.V)), round.Uint(uint64(p.Bound)), round.Uint(uint64(p.Bits)), transcript[:],
 	}
 }

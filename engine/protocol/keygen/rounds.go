@@ -9,6 +9,8 @@ import (
 	"github.com/lodge-mpc/lodge/engine/ring"
 )
 
+//lodge:tests passive TestCheatsAtEvery|TestReplayed|TestMalformedKey|TestARogueKey|TestARushing|FuzzShare
+
 // The steps of a run.
 const (
 	stepSeed   = "keygen/seed"
@@ -32,6 +34,8 @@ const (
 // ([][]byte).
 func Start(c Config) (round.Transition[Result], error) {
 	if c.Security == "" && c.Scheme != nil {
+		//lodge:check keygen/default-is-proved [swap=c.Scheme.Set.KeygenSecurity()=>Passive]
+		//  [run=@starts] keys are not proved although the parameter set supports proofs
 		c.Security = c.Scheme.Set.KeygenSecurity()
 	}
 	if err := c.check(); err != nil {
@@ -125,6 +129,7 @@ func (r agree) Wants() []round.Want {
 }
 
 func (r agree) Step(_ context.Context, in round.Inbox) (round.Transition[Result], error) {
+	//lodge:check keygen/agree [run=@passive|TestCheats] parties continue with different keys
 	if err := round.Compare(r.Session, in, nameAgree, CheckAgree, r.digest); err != nil {
 		return round.Transition[Result]{}, err
 	}

@@ -54,12 +54,24 @@ func (c *ClientConfig) check() error {
 	if c.Scheme == nil || c.Instance == nil || c.Key == nil {
 		return errors.New("popk: configuration without scheme, instance or key")
 	}
+	//lodge:check popk/client/serves [swap=c.Scheme.Serves(c.Instance, c.Instance.Use.Parties)=>nil]
+	//  [run=TestStartRefuses] a client's proof uses an instance of another scheme
 	return c.Scheme.Serves(c.Instance, c.Instance.Use.Parties)
 }
 
 func (c *ClientConfig) challenge(statement []byte) (sigma.Challenge, error) {
 	h := c.Instance.Hash()
+	//lodge:check popk/client/challenge/context [swap=c.Context=>nil] [run=Client|FuzzVerify] a
+	//  client's proof can be replayed in another context
+	//lodge:check popk/client/challenge/instance [drop=h[:]] [run=Client|FuzzVerify] a client's
+	//  challenge does not bind the parameters
+	//lodge:check popk/client/challenge/key [drop=c.KeyHash[:]] [run=Client|FuzzVerify] a client's
+	//  proof for one key passes for another
+	//lodge:check popk/client/challenge/statement [swap=statement=>statement[:0]]
+	//  [run=Client|FuzzVerify] a client knows the challenge before it chooses ciphertexts and masks
 	return newChallenge(c.Scheme, c.Instance.Proof, round.XOF("lodge popk client challenge",
+		//lodge:check popk/client/challenge/prover [drop=[]byte(c.Prover)] [run=Client|FuzzVerify]
+		//  one client's proof passes for another client
 		[]byte(c.Prover), c.Context, h[:], c.KeyHash[:], statement))
 }
 
@@ -129,6 +141,9 @@ func Verify(ctx context.Context, c ClientConfig, ciphertexts, proof []byte) ([]*
 	sizes := c.Instance.Proof
 	primes := c.Scheme.Q.Primes()
 	poly := codec.PolySize(c.Scheme.N(), primes)
+	//lodge:check popk/client/lengths [swap=len(ciphertexts) != c.CiphertextSize()=>len(ciphertexts)
+	//  < c.CiphertextSize()] [swap=len(proof) != c.ProofSize()=>len(proof) < c.ProofSize()]
+	//  [run=Client|FuzzVerify] a client's ciphertexts or proof can be longer than expected
 	if len(ciphertexts) != c.CiphertextSize() || len(proof) != c.ProofSize() {
 		return nil, fmt.Errorf("popk: %w: %d and %d bytes, want %d and %d", codec.ErrTruncated,
 			len(ciphertexts), len(proof), c.CiphertextSize(), c.ProofSize())
@@ -139,33 +154,47 @@ func Verify(ctx context.Context, c ClientConfig, ciphertexts, proof []byte) ([]*
 		list[i] = c.Scheme.NewCiphertext()
 		for half := range 2 {
 			f := 2*i + half
+			//lodge:check popk/client/ciphertext-decodes [run=Client|FuzzVerify] a client's
+			//  ciphertexts that are not canonical pass
 			if err := codec.DecodePoly(part(list, f), primes, ciphertexts[f*poly:(f+1)*poly]); err != nil {
 				return nil, err
 			}
 		}
 	}
+	//lodge:check popk/client/challenge/masks [drop=digests] [run=Client|FuzzVerify] a client knows
+	//  the challenge before it chooses its masks
 	w, err := c.challenge(slices.Concat(ciphertexts, digests))
 	if err != nil {
 		return nil, err
 	}
 	size := responseSize(c.Scheme.N(), sizes)
 	r := newResponse(c.Scheme.N(), sizes)
+	//lodge:check popk/client/every-repetition [swap=sizes.V=>sizes.V - 1]
+	//  [run=Client|FuzzVerify|TestEvery] the last repetition of a client's proof is not verified
 	for j := range sizes.V {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
+		//lodge:check popk/client/response-decodes [run=Client|FuzzVerify] [redundant=N coefficients
+		//  have no padding and the length is checked before, so every frame decodes] a client's
+		//  responses that are not canonical pass
 		if err := r.decode(sizes, answers[j*size:(j+1)*size]); err != nil {
 			return nil, err
 		}
+		//lodge:check popk/client/bound [run=Client|FuzzVerify] a client's long witnesses pass
 		if check := r.fault(sizes); check != "" {
 			return nil, fmt.Errorf("%w: %s in repetition %d", ErrProof, check, j)
 		}
 		subtract := func(mask *gbfv.Ciphertext) { subtractCombination(c.Scheme, mask, w, list, j) }
+		//lodge:check popk/client/equation [run=Client|FuzzVerify] a client's response for other
+		//  ciphertexts passes
 		if !opens(c.Scheme, sizes, c.Key, r, digestAt(digests, j), subtract) {
 			return nil, fmt.Errorf("%w: %s in repetition %d", ErrProof, CheckEquation, j)
 		}
 	}
 	for _, ct := range list {
+		//lodge:check popk/client/doubled [run=Client|FuzzVerify] the parties decrypt ciphertexts
+		//  that are not the ones proved (twice the client's)
 		c.Scheme.Double(ct, ct)
 	}
 	return list, nil

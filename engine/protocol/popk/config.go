@@ -15,6 +15,8 @@ import (
 	"github.com/lodge-mpc/lodge/engine/sigma"
 )
 
+//lodge:tests fields TestEachFieldChangesTheChallenge
+
 // The checks of the proof, as a Blame names them.
 const (
 	CheckBound    = "popk-bound"    // a response is not below its bound
@@ -62,9 +64,14 @@ func (c *Config) check() error {
 	switch {
 	case c.Scheme == nil || c.Instance == nil || c.Key == nil || c.Source == nil:
 		return errors.New("popk: configuration without scheme, instance, key or source")
+	//lodge:check popk/one-prover [run=TestOne|TestStart|TestCheats] a party outside the session can
+	//  be the single prover
 	case c.Only != nil && (*c.Only < 0 || int(*c.Only) >= c.Session.Parties || c.MACKey):
 		return errors.New("popk: the single prover is not in the roster, or the proof is for a MAC key")
 	}
+	//lodge:check popk/serves [swap=c.Scheme.Serves(c.Instance, c.Session.Parties)=>nil]
+	//  [run=TestStartRefuses] a proof uses an instance of another scheme or another number of
+	//  parties
 	return c.Scheme.Serves(c.Instance, c.Session.Parties)
 }
 
@@ -92,9 +99,27 @@ func (c *Config) bound(opened round.Digest) [][]byte {
 	case p.Diag:
 		kind = 1
 	case c.Only != nil:
+		//lodge:check popk/challenge/prover [swap=2 + uint64(*c.Only)=>2] [run=@fields] one party's
+		//  proof passes for another party
 		kind = 2 + uint64(*c.Only)
 	}
+	//lodge:check popk/challenge/step [drop=[]byte(c.Step)] [run=@fields] a proof can be replayed in
+	//  another step of the session
+	//lodge:check popk/challenge/instance [drop=h[:]] [run=@fields] the challenge does not bind the
+	//  parameters
+	//lodge:check popk/challenge/ciphertexts [drop=round.Uint(uint64(p.U))] [run=@fields] the
+	//  challenge does not bind the number of ciphertexts
+	//lodge:check popk/challenge/repetitions [drop=round.Uint(uint64(p.V))] [run=@fields] the
+	//  challenge does not bind the number of repetitions
+	//lodge:check popk/challenge/kind [swap=kind=>0 * kind] [run=@fields] a proof for a MAC key passes for
+	//  other ciphertexts, and one party's for all
+	//lodge:check popk/challenge/key [drop=c.KeyHash[:]] [run=@fields] a proof for one public key
+	//  passes for another
+	//lodge:check popk/challenge/statements [drop=opened[:]] [run=@fields|TestAChallengeBefore] a
+	//  prover knows the challenge before it chooses its statement
 	return [][]byte{
+		//lodge:check popk/challenge/session [drop=c.Session.ID[:]] [run=@fields] a proof can be
+		//  replayed in another session
 		c.Session.ID[:], []byte(c.Step), h[:], round.Uint(uint64(p.U)), round.Uint(uint64(p.V)), round.Uint(kind), c.KeyHash[:], opened[:],
 	}
 }

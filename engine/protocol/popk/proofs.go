@@ -14,6 +14,8 @@ import (
 	"github.com/lodge-mpc/lodge/engine/sigma"
 )
 
+//lodge:tests cheats TestCheats|TestEvery|TestLong|TestALong|TestBound|TestAnother|TestDisagreement|TestResponses|TestOne|TestReplay|TestVerdict|TestEquivocation|Fuzz
+
 // proofs receives the ciphertexts and responses of all parties and verifies each party's proof
 // separately, so that a failed check identifies the cheating party. The challenge is known before the
 // first ciphertext arrives. If a party sends many ciphertexts, proofs accumulates their combinations as
@@ -85,9 +87,12 @@ func (r *proofs) Frame(ctx context.Context, from round.Party, name string, index
 
 // takePoly receives one polynomial, half a ciphertext, of a party.
 func (r *proofs) takePoly(ctx context.Context, from round.Party, index int, last bool, frame []byte) error {
+	//lodge:check popk/last-ciphertext [run=@cheats] a prover can send fewer or more ciphertexts
+	//  than it promised
 	if want := 2 * r.sizes().U; last != (index == want-1) {
 		return round.Malformed(from, fmt.Errorf("%d polynomials of ciphertexts, want %d", index+1, want))
 	}
+	//lodge:check popk/ciphertext-decodes [run=@cheats] ciphertexts that are not canonical pass
 	if err := codec.DecodePoly(r.buffer.C, r.Scheme.Q.Primes(), frame); err != nil {
 		return round.Malformed(from, err)
 	}
@@ -102,14 +107,19 @@ func (r *proofs) takeResponse(ctx context.Context, from round.Party, index int, 
 	p := r.sizes()
 	a := &r.answers[r.waiting]
 	switch {
+	//lodge:check popk/response-after-ciphertexts [run=@cheats] the equation is verified before all
+	//  ciphertexts have arrived
 	case r.others[from].polys < 2*p.U:
 		return round.Malformed(from, errors.New("a response before the ciphertexts"))
+	//lodge:check popk/last-response [run=@cheats] some repetitions have no response
 	case last != (index == p.V-1):
 		return round.Malformed(from, fmt.Errorf("%d repetitions, want %d", index+1, p.V))
 	}
+	//lodge:check popk/response-decodes [run=@cheats] responses that are not canonical pass
 	if err := a.decode(p, frame); err != nil {
 		return round.Malformed(from, err)
 	}
+	//lodge:check popk/bound [run=@cheats] long witnesses pass
 	if check := a.fault(p); check != "" && !r.Session.Hooks.Skips(check) {
 		return &round.Blame{Party: from, Check: check, Reason: fmt.Sprintf("response to repetition %d", index)}
 	}
@@ -130,6 +140,7 @@ func (r *proofs) verify(ctx context.Context) error {
 		return nil
 	})
 	for _, a := range r.answers[:r.waiting] {
+		//lodge:check popk/equation [run=@cheats] a response for other ciphertexts passes
 		if a.wrong && (r.blame == nil || a.from < r.blame.Party) {
 			r.blame = &round.Blame{Party: a.from, Check: CheckEquation, Reason: fmt.Sprintf(
 				"the response to repetition %d does not open the combination of ciphertexts and mask", a.repetition),
@@ -144,6 +155,8 @@ func (r *proofs) verify(ctx context.Context) error {
 // it blames the first cheating party in the order of the roster.
 func (r *proofs) Step(ctx context.Context, in round.Inbox) (round.Transition[Result], error) {
 	var none round.Transition[Result]
+	//lodge:check popk/equation-rest [run=@cheats] responses still waiting when the last one arrives
+	//  are not verified
 	if err := r.verify(ctx); err != nil {
 		return none, err
 	}
@@ -151,8 +164,11 @@ func (r *proofs) Step(ctx context.Context, in round.Inbox) (round.Transition[Res
 		from := round.Party(p)
 		switch hooks := r.Session.Hooks; {
 		case s == nil:
+		//lodge:check popk/commitment [run=@cheats] a party can send other ciphertexts than the
+		//  challenge was made for
 		case in.Digest(from, r.ciphertextsName()) != s.sum && !hooks.Skips(round.CheckCommitment):
 			return none, &round.Blame{Party: from, Check: round.CheckCommitment, Reason: "the ciphertexts do not match the statement"}
+		//lodge:check popk/equation-verdict [run=@cheats] a failed proof is accepted
 		case r.blame != nil && r.blame.Party == from && !hooks.Skips(CheckEquation):
 			return none, r.blame
 		}
@@ -166,6 +182,8 @@ func (r *proofs) Step(ctx context.Context, in round.Inbox) (round.Transition[Res
 			return none, err
 		}
 	}
+	//lodge:check popk/doubled-ciphertexts [run=TestHonest] the parties use ciphertexts that are not
+	//  the ones proved (twice the sum)
 	for _, ct := range r.sums {
 		r.Scheme.Double(ct, ct)
 	}

@@ -83,6 +83,8 @@ func (r response) decode(p params.Proof, frame []byte) error {
 	n := r.z.N()
 	wz, wt := widths(p)
 	at := codec.SignedSize(p.Terms, wz)
+	//lodge:check popk/response-length [swap=len(frame) != responseSize(n, p)=>len(frame) <
+	//  responseSize(n, p)] [run=Fuzz|@cheats] longer responses pass
 	if len(frame) != responseSize(n, p) {
 		return errors.New("popk: a response has the wrong length")
 	}
@@ -95,6 +97,9 @@ func (r response) decode(p params.Proof, frame []byte) error {
 	}
 	if p.Diag {
 		for i := range p.Terms {
+			//lodge:check popk/diagonal [swap=i * n / p.Terms=>i]
+			//  [run=TestCheats|TestALong|TestAWitness|FuzzResponse] a MAC key can differ between
+			//  slots
 			copy(r.z.Coeff(i*n/p.Terms), z.Coeff(i))
 		}
 	}
@@ -110,10 +115,14 @@ func (r response) decode(p params.Proof, frame []byte) error {
 
 // fault returns the check that a response fails without further data, or "".
 func (r response) fault(p params.Proof) string {
+	//lodge:check popk/bound-of-messages [run=@cheats] long messages pass
 	if !r.message(p).Within(p.B1) {
 		return CheckBound
 	}
+	//lodge:check popk/bound-of-all-randomness [swap=r.t=>r.t[:2]] [run=@cheats] the third
+	//  polynomial of the randomness can be long
 	for i := range r.t {
+		//lodge:check popk/bound-of-randomness [run=@cheats] long randomness passes
 		if !r.t[i].Within(p.Bt1) {
 			return CheckBound
 		}

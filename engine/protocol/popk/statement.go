@@ -14,6 +14,8 @@ import (
 	"github.com/lodge-mpc/lodge/engine/sigma"
 )
 
+//lodge:tests opening TestOpens|TestMaskDigest|TestAnother|TestEveryRepetition|TestCheats
+
 // statement is another party's statement: the digest of its ciphertexts and the digests of its masks,
 // which it opened before the challenge was known. It also accumulates the ciphertexts received so far.
 type statement struct {
@@ -64,6 +66,8 @@ func (t *statement) subtract(from *gbfv.Ciphertext, j int) {
 }
 
 // mask returns the digest of the mask of repetition j.
+//
+//lodge:check popk/equation-own-repetition [return=digestAt(t.masks, 0)] [run=@opening|TestFolded] every repetition opens the same mask
 func (t *statement) mask(j int) []byte { return digestAt(t.masks, j) }
 
 func (t *statement) free() {
@@ -101,6 +105,8 @@ func packed(s *gbfv.Scheme, ct *gbfv.Ciphertext) (c0, c1 []byte) {
 // maskDigest returns the digest that represents a mask. Masks are not sent: the verifier computes the
 // mask of a response as Enc(z; t) - sum_i w_i ct_i and compares the digests.
 func maskDigest(s *gbfv.Scheme, mask *gbfv.Ciphertext) round.Digest {
+	//lodge:check popk/mask-digest [drop=mask.C1.C] [run=@opening] the digest of a mask does not
+	//  cover its second polynomial
 	limbs, primes := slices.Concat(mask.C0.C, mask.C1.C), s.Q.Primes()
 	return round.HashEach("lodge popk mask limbs", len(limbs), func(room []byte, i int) []byte {
 		return codec.AppendPoly(room, limbs[i:i+1], primes[i%len(primes):][:1])
@@ -124,6 +130,9 @@ func opens(
 	defer mask.Free()
 	subtract(mask)
 	d := maskDigest(s, mask)
+	//lodge:check popk/equation-masks [return=true] [run=@opening] a response need not open its mask
+	//lodge:check popk/equation-whole-digest [swap=bytes.Equal(d[:], digest)=>bytes.Equal(d[:4],
+	//  digest[:4])] [run=@opening] only a few bytes of a mask's digest are compared
 	return bytes.Equal(d[:], digest)
 }
 

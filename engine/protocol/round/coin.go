@@ -21,5 +21,11 @@ func CoinToss(s Session, step string, random io.Reader) (Transition[Digest], err
 
 // Coin returns the result of a coin toss in which the parties opened these seeds.
 func Coin(session Digest, step string, seeds [][]byte) Digest {
+	//lodge:check round/coin/session [drop=session[:]] [run=@binding] a coin of one session can be
+	//  replayed in another
+	//lodge:check round/coin/step [drop=[]byte(step)] [run=@binding] two steps of a session toss the
+	//  same coin
+	//lodge:check round/coin/seeds [swap=seeds=>seeds[:1]] [run=TestCoin|TestRushing] a coin depends
+	//  on the seed of one party only
 	return Hash("lodge coin", append([][]byte{session[:], []byte(step)}, seeds...)...)
 }

@@ -25,6 +25,14 @@ var errLength = errors.New("wrong length")
 
 // Commitment returns C_l for a party's opening with this digest.
 func Commitment(session Digest, step string, p Party, opening Digest) Digest {
+	//lodge:check round/commitment/session [drop=session[:]] [run=@faults|@binding] a commitment of
+	//  another session is accepted
+	//lodge:check round/commitment/step [drop=[]byte(step)] [run=@faults|@binding] a commitment of
+	//  another step is accepted
+	//lodge:check round/commitment/party [drop=Uint(uint64(p))] [run=@faults|@binding] a party can
+	//  copy another party's commitment and opening
+	//lodge:check round/commitment/opening [swap=opening[:]=>opening[:0]] [run=@faults|@binding] a
+	//  commitment does not bind what it opens to
 	return Hash("lodge commitment", session[:], []byte(step), Uint(uint64(p)), opening[:])
 }
 
@@ -145,6 +153,8 @@ func (r committed) Step(_ context.Context, in Inbox) (Transition[Opened], error)
 			continue
 		}
 		c := in.Bytes(p, CommitName(r.step))
+		//lodge:check round/commitment-length [swap=len(c) != len(commitments[p])=>len(c) >
+		//  len(commitments[p])] [run=@faults] a truncated commitment is accepted
 		if len(c) != len(commitments[p]) {
 			return Transition[Opened]{}, Malformed(p, errLength)
 		}
@@ -189,6 +199,10 @@ func (r revealed) Wants() []Want {
 
 // Frame consumes the nonce and passes the content to the sink.
 func (r revealed) Frame(ctx context.Context, from Party, _ string, index int, last bool, frame []byte) error {
+	//lodge:check round/opening-frames [run=@faults] an opening with the wrong frames, or without a
+	//  nonce, is accepted
+	//lodge:check round/opening-nonce [drop=index == 0 && len(frame) != NonceSize] [run=@faults] an
+	//  opening with a truncated nonce is accepted
 	if last != (index == r.limit(from).Frames) || index == 0 && len(frame) != NonceSize {
 		return Malformed(from, errLength)
 	}
@@ -209,6 +223,14 @@ func (r revealed) Step(_ context.Context, in Inbox) (Transition[Opened], error) 
 			continue
 		}
 		sum := in.Digest(p, OpenName(r.step))
+		//lodge:check round/commitment [run=@faults] a party can open something else than it
+		//  committed to
+		//lodge:check keygen/commitment [tests=./engine/protocol/keygen]
+		//  [run=TestCheatsAtEvery|TestARogueKey|TestARushing] a party chooses its share of a key after it has seen the others
+		//lodge:check keygen/commitment-of-proofs [tests=./engine/protocol/keygen]
+		//  [run=TestCheatsInProofs|TestCopied|TestARogue] a party chooses its statement after it has seen the others
+		//lodge:check maccheck/commitment [tests=./engine/protocol/maccheck] a party chooses its
+		//  sigma after the others and corrects an error with it
 		if Commitment(r.Session.ID, r.step, p, sum) != r.commitments[p] && !r.Hooks.Skips(CheckCommitment) {
 			return Transition[Opened]{}, &Blame{Party: p, Check: CheckCommitment, Reason: "opening does not match the commitment of " + r.step}
 		}
@@ -216,6 +238,9 @@ func (r revealed) Step(_ context.Context, in Inbox) (Transition[Opened], error) 
 			continue
 		}
 		b := in.Bytes(p, OpenName(r.step))
+		//lodge:check round/opening-length [swap=int64(len(b)) !=
+		//  NonceSize+r.limit(p).Bytes=>int64(len(b)) < NonceSize] [run=@faults] an opening of the
+		//  wrong length is accepted
 		if int64(len(b)) != NonceSize+r.limit(p).Bytes {
 			return Transition[Opened]{}, Malformed(p, errLength)
 		}

@@ -100,6 +100,12 @@ type echo struct {
 
 // signed returns the broadcast that p would have signed for this digest.
 func (e echo) signed(p Party, name string, d Digest) Signed {
+	//lodge:check round/echo-signature/round [drop=Round: e.round] [run=TestEcho] a signature of
+	//  another round counts as a second version
+	//lodge:check round/echo-signature/name [drop=Name: name] [run=TestEcho] a signature of another
+	//  message counts as a second version
+	//lodge:check round/echo-signature/transcript [drop=Transcript: Digest(e.transcript)]
+	//  [run=TestEcho] a signature after other broadcasts counts as a second version
 	return Signed{From: p, Round: e.round, Name: name, Transcript: Digest(e.transcript), Digest: d}
 }
 
@@ -124,9 +130,13 @@ type Report struct {
 // signatures of signatureSize bytes. An echo binds its sender to the names.
 func Reports(b []byte, names []string, parties, signatureSize int) ([]Report, error) {
 	size := len(Digest{}) + signatureSize
+	//lodge:check round/echo-length [swap=len(b) != len(names)*parties*size+len(Digest{})=>len(b) <
+	//  len(Digest{}) && parties*size >= 0] [run=TestReports] a report can leave out broadcasts
 	if len(b) != len(names)*parties*size+len(Digest{}) {
 		return nil, errLength
 	}
+	//lodge:check round/echo-names [run=TestReports] a report does not say which broadcasts it
+	//  covers
 	if about := namesDigest(names); Digest(b[len(b)-len(about):]) != about {
 		return nil, errNames
 	}
@@ -185,10 +195,13 @@ func (e echo) compare(report func(Party) []byte) error {
 			continue
 		}
 		list, err := Reports(report(from), e.broadcasts.names(), e.session.Parties, e.session.signatureSize())
+		//lodge:check round/echo-malformed [run=@faults] a malformed report is accepted
 		if err != nil {
 			return Malformed(from, err)
 		}
 		for _, r := range list {
+			//lodge:check round/echo-compared [run=@faults] conflicting reports of a broadcast go
+			//  unnoticed
 			if r.Digest != e.broadcasts[r.Name][r.About].digest {
 				conflicts = append(conflicts, e.conflict(from, r.About, r.Name, r.Digest, r.Signature))
 			}
@@ -204,6 +217,8 @@ func (e echo) conflict(from, about Party, name string, reported Digest, signatur
 		Reporter: from, About: about, Round: e.round, Name: name, Transcript: Digest(e.transcript),
 		Seen: seen.digest, Reported: reported, SeenSignature: seen.signature,
 	}
+	//lodge:check round/echo-signature [drop=s.Verify(e.signed(about, name, reported), signature)]
+	//  [run=TestEcho] a party is blamed for a version of a broadcast that it never signed
 	if s := e.session.Signatures; s != nil && s.Verify(e.signed(about, name, reported), signature) {
 		c.ReportedSignature = signature
 	}
@@ -212,6 +227,8 @@ func (e echo) conflict(from, about Party, name string, reported Digest, signatur
 
 // judge blames the lying party if it is certain, and lists the suspects otherwise.
 func (e echo) judge(conflicts []Conflict) error {
+	//lodge:check keygen/echo [swap=len(conflicts) == 0=>true] [tests=./engine/protocol/keygen]
+	//  [run=TestEquivocation] a party can send different proofs to different parties
 	if len(conflicts) == 0 {
 		return nil
 	}

@@ -11,6 +11,8 @@ import (
 	"github.com/lodge-mpc/lodge/engine/protocol/internal/byzantine"
 )
 
+//lodge:tests faults Faults|TestCopied|TestRushing|TestEquivocation|TestFalseEcho|TestFrames|TestEarly|TestBytesFraming|TestNonsense|TestStreamed|FuzzDeliver
+
 // ErrEarly is returned by Deliver for a frame of a later round. The driver delivers the frame again in
 // that round.
 var ErrEarly = errors.New("round: frame of a later round")
@@ -175,10 +177,13 @@ func (m *Machine[R]) Deliver(ctx context.Context, in Incoming) error {
 	if m.dead || m.result != nil {
 		return ErrDead
 	}
+	//lodge:check round/early [run=@faults] a frame of a later round is processed too early
 	if in.Round > m.index {
 		return ErrEarly
 	}
 	if err := m.deliver(ctx, in); err != nil {
+		//lodge:check round/dead [run=@faults|TestCancelled|TestChains] the machine continues after
+		//  an error
 		m.dead = true
 		return err
 	}
@@ -187,13 +192,17 @@ func (m *Machine[R]) Deliver(ctx context.Context, in Incoming) error {
 
 func (m *Machine[R]) deliver(ctx context.Context, in Incoming) error {
 	k := key{in.From, in.Name}
+	//lodge:check round/over [run=@faults|TestDuplicate|TestMachine] a frame of a finished round
+	//  changes the state
 	if in.Round < m.index {
 		return &Blame{Party: in.From, Check: CheckDuplicate, Reason: "frame of a round that is over"}
 	}
 	w, ok := m.wants[k]
+	//lodge:check round/unwanted [run=@faults] a message that the round does not expect is accepted
 	if !ok {
 		return &Blame{Party: in.From, Check: CheckShape, Reason: fmt.Sprintf("unwanted message %q", clip(in.Name))}
 	}
+	//lodge:check round/second [run=@faults] a second message replaces the first
 	if _, ok := m.inbox.received[k]; ok {
 		return &Blame{Party: in.From, Check: CheckDuplicate, Reason: "second " + in.Name}
 	}
@@ -223,16 +232,23 @@ func (m *Machine[R]) deliver(ctx context.Context, in Incoming) error {
 // check returns a *Blame for a frame that is out of order or too large.
 func (p *partial) check(w Want, in Incoming) error {
 	switch {
+	//lodge:check round/order [run=@faults] frames are accepted out of order
 	case in.Index != p.frames:
 		return &Blame{Party: in.From, Check: CheckShape, Reason: fmt.Sprintf("frame %d of %s, expected frame %d", in.Index, in.Name, p.frames)}
+	//lodge:check round/frame-size [run=@faults] a frame exceeds the memory that the receiver
+	//  planned for
 	case len(in.Payload) > MaxFrame:
 		return &Blame{Party: in.From, Check: CheckSize, Reason: "frame of " + in.Name + " is too large"}
+	//lodge:check round/frames [run=@faults] a message can have any number of frames
 	case p.frames >= w.MaxFrames:
 		return &Blame{Party: in.From, Check: CheckSize, Reason: "too many frames of " + in.Name}
+	//lodge:check round/bytes [run=@faults] a message can have any number of bytes
 	case p.bytes+int64(len(in.Payload)) > w.MaxBytes:
 		return &Blame{Party: in.From, Check: CheckSize, Reason: "too many bytes of " + in.Name}
 	case w.Stream:
 		return nil
+	//lodge:check round/framing [run=@faults] one message has several framings and so several
+	//  digests
 	case !in.Last && len(in.Payload) != MaxFrame, in.Last && in.Index > 0 && len(in.Payload) == 0:
 		return &Blame{Party: in.From, Check: CheckShape, Reason: "frames of " + in.Name + " are not full"}
 	}
@@ -275,6 +291,8 @@ func (m *Machine[R]) step(ctx context.Context) error {
 			return err
 		}
 		in, m.waiting = *m.waiting, nil
+		//lodge:check round/echo [swap=2=>1000] [run=@faults] a party can send different broadcasts to
+		//  different parties
 	} else if len(m.broadcasts) > 0 && m.session.Parties > 2 {
 		report := m.echo().report()
 		m.waiting = &in

@@ -10,6 +10,8 @@ import (
 	"github.com/lodge-mpc/lodge/engine/secret"
 )
 
+//lodge:tests binding TestEveryTerm|TestPrelude|TestOther|TestCoin|TestAgreement|TestTranscripts|TestDigest|TestHash
+
 // Session is one run of one protocol, as one party sees it. Every commitment, challenge and transcript
 // of the run includes its ID.
 type Session struct {
@@ -81,6 +83,17 @@ type Terms struct {
 
 // ID identifies the session before the parties' nonces are known. Only Prelude uses it.
 func (t Terms) ID() Digest {
+	//lodge:check round/terms/version [drop=Uint(t.Version)] [run=@binding] parties with different
+	//  versions join one session
+	//lodge:check round/terms/protocol [drop=[]byte(t.Protocol)] [run=@binding] a session does not
+	//  bind its protocol
+	//lodge:check round/terms/params [drop=t.Params[:]] [run=@binding] a session does not bind its
+	//  parameters
+	//lodge:check round/terms/roster [drop=t.Roster[:]] [run=@binding] a session does not bind its
+	//  roster
+	//lodge:check round/terms/epoch [drop=Uint(t.Epoch)] [run=@binding] a session does not bind its
+	//  epoch
+	//lodge:check round/terms/job [drop=t.Job[:]] [run=@binding] a session does not bind its job
 	return Hash("lodge terms", Uint(t.Version), []byte(t.Protocol), t.Params[:], t.Roster[:], Uint(t.Epoch), t.Job[:])
 }
 
@@ -112,10 +125,14 @@ func (r prelude) Step(_ context.Context, in Inbox) (Transition[Session], error) 
 	for p := range Party(r.Parties) {
 		nonce := r.nonce
 		if p != r.Self {
+			//lodge:check round/session/nonce-length [swap=len(nonce) != NonceSize=>len(nonce) >
+			//  NonceSize] [run=@binding|@faults] a truncated nonce is accepted
 			if nonce = in.Bytes(p, nonceName); len(nonce) != NonceSize {
 				return Transition[Session]{}, Malformed(p, errLength)
 			}
 		}
+		//lodge:check round/session/own-nonce [as=if p != r.Self { copy(nonces[p][:], nonce) }]
+		//  [run=@binding|TestPreludeMakes] the session does not depend on the party's own nonce
 		copy(nonces[p][:], nonce)
 	}
 	s := r.Session
@@ -128,7 +145,13 @@ func (r prelude) Step(_ context.Context, in Inbox) (Transition[Session], error) 
 func SessionID(t Terms, nonces []Digest) Digest { return sessionID(t.ID(), nonces) }
 
 func sessionID(terms Digest, nonces []Digest) Digest {
+	//lodge:check round/session/terms [drop=terms[:]] [run=@binding] parties with different terms
+	//  join one session
+	//lodge:check round/session/parties [drop=Uint(uint64(len(nonces)))] [run=@binding] a session
+	//  does not bind its number of parties
 	fields := [][]byte{terms[:], Uint(uint64(len(nonces)))}
+	//lodge:check round/session/nonces [swap=nonces=>nonces[:1]] [run=@binding] a session depends on
+	//  one party's nonce, so an honest party can enter it twice
 	for i := range nonces {
 		fields = append(fields, nonces[i][:])
 	}

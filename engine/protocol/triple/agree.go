@@ -25,15 +25,20 @@ func (r agreement) Wants() []round.Want {
 }
 
 func (r agreement) Step(_ context.Context, in round.Inbox) (round.Transition[bool], error) {
+	//lodge:check triple/agree-no-mac-key [swap=r.held != round.Digest{}=>true] [run=TestAgree]
+	//  parties without a MAC key agree that they hold the same one
 	same := r.held != round.Digest{}
 	for p := range round.Party(r.Parties) {
 		if p == r.Self {
 			continue
 		}
 		b := in.Bytes(p, nameMACKey)
+		//lodge:check triple/agree-length [swap=len(b) != len(r.held)=>len(b) > len(r.held)]
+		//  [run=TestAgree|TestCheatsInAMAC|TestFaults] a truncated MAC key identifier is accepted
 		if len(b) != len(r.held) {
 			return round.Transition[bool]{}, &round.Blame{Party: p, Check: round.CheckShape, Reason: "wrong length"}
 		}
+		//lodge:check triple/agree-mac-key [run=TestAgree] parties use different MAC keys
 		same = same && round.Digest(b) == r.held
 	}
 	return round.Done(same), nil

@@ -77,9 +77,13 @@ func (s ConvolutionShape) Product() (Shape, error) {
 		}
 		windows := positions(side.size, side.kernel, side.stride, side.padding)
 		last := (windows-1)*side.stride + side.kernel - side.padding
+		//lodge:check triple/windows-gaps [run=TestConvolution] entries between windows are in no
+		//  ciphertext
 		if windows > 1 && side.stride > side.kernel {
 			return none("a stride of %d with a kernel of %s %d passes over entries of the image: leave these out of it", side.stride, side.name, side.kernel)
 		}
+		//lodge:check triple/windows-read [run=TestConvolution] some entries of an image are in no
+		//  ciphertext
 		if last < side.size {
 			return none("no window reads beyond the first %d of a %s of %d: leave the rest out of the image", last, side.name, side.size)
 		}
@@ -188,6 +192,8 @@ func (r *batch) images() {
 	r.own(windows)
 	x.A, x.MACA = r.image(windows.Value), r.image(windows.MAC)
 	x.B, x.MACB = kernels.Value, kernels.MAC
+	//lodge:check triple/windows [run=TestWindows|TestEveryWindow] the multiplied windows need not
+	//  be those of the image
 	r.zeros = append(r.zeros, windows)
 }
 
@@ -200,6 +206,9 @@ func (r *batch) image(windows field.Vec) field.Vec {
 		for row := range p.Inner {
 			for col := range p.Cols {
 				at := s.at(row, col)
+				//lodge:check triple/windows-beyond [as=if at < 0 {
+				//  clear(windows.At((t*p.Inner+row)*p.Cols + col)); continue }]
+				//  [run=TestWindows|TestEveryWindow] the border around an image need not be zero
 				if at < 0 {
 					continue
 				}
@@ -208,6 +217,9 @@ func (r *batch) image(windows field.Vec) field.Vec {
 					copy(entry, window)
 					seen[at] = true
 				}
+				//lodge:check triple/windows-all [swap=f.Sub(window, window, entry)=>clear(window)]
+				//  [run=TestWindows|TestEveryWindow] only the first entry of a window must match
+				//  the image
 				f.Sub(window, window, entry)
 			}
 		}

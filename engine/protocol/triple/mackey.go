@@ -35,6 +35,8 @@ type MACKeyConfig struct {
 func StartMACKey(c MACKeyConfig) (round.Transition[MACKey], error) {
 	t, err := popk.Start(popk.Config{
 		Session: c.Session, Step: StepMACKey, Scheme: c.Scheme, Instance: c.Instance, Key: c.Public, KeyHash: c.KeyHash,
+		//lodge:check triple/mac-key-diagonal [swap=true=>false] [run=TestMACKeys|TestCheatsInAMAC]
+		//  a MAC key can differ between slots
 		MACKey: true, Source: c.Source, Workers: c.Workers,
 	})
 	if err != nil {
@@ -57,6 +59,8 @@ func EncodeCiphertext(s *gbfv.Scheme, ct *gbfv.Ciphertext) [2][]byte {
 func DecodeCiphertext(s *gbfv.Scheme, frames [2][]byte) (*gbfv.Ciphertext, error) {
 	ct := s.NewCiphertext()
 	for i, c := range [2][][]uint64{ct.C0.C, ct.C1.C} {
+		//lodge:check triple/stored-ciphertext [run=TestCiphertexts|FuzzDecode] a stored MAC key
+		//  that is not canonical is loaded
 		if err := codec.DecodePoly(c, s.Q.Primes(), frames[i]); err != nil {
 			return nil, fmt.Errorf("triple: ciphertext: %w", err)
 		}

@@ -10,6 +10,8 @@ import (
 	"github.com/lodge-mpc/lodge/engine/protocol/round"
 )
 
+//lodge:tests cheats TestCheatsInABatch|TestFaultsInABatch|TestMasked|TestOpened|TestASingle|TestErrorsFor|TestOrderOf|TestMalformed|TestPadding|TestEveryValue|TestEveryReleased|TestEveryPadding|TestCheatsOnInput|TestEveryInput|TestTheMask
+
 // The sacrifice. Beside the factors every batch proves vectors that are used for nothing else, f (and g), and computes
 // products h of them. Once all decryption shares are there, the parties toss a coin for public weights, open factors that
 // f (and g) mask, and are left with relations of shared values that hold if both products are right:
@@ -62,6 +64,12 @@ func (p *Plan) maskedElements() int {
 // maskFactors broadcasts this party's shares of the masked factors.
 func (r *batch) maskFactors(s spare, coin round.Digest) (round.Transition[Result], error) {
 	f, none := r.Scheme.Field, round.Transition[Result]{}
+	//lodge:check triple/sacrifice-weights/coin [drop=coin[:]]
+	//  [run=TestErrorsForAForeseen|TestOrderOf] a party knows the weight of the sacrifice before it
+	//  fixes its shares
+	//lodge:check triple/sacrifice-weights/session [drop=r.Session.ID[:]]
+	//  [run=TestErrorsForAForeseen|TestOrderOf|TestASingle] the weight of a sacrifice can be
+	//  replayed in another session
 	xof := round.XOF("lodge sacrifice weights", r.Session.ID[:], coin[:])
 	next := sacrificing{batch: r, spare: s}
 	total := r.Plan.maskedElements()
@@ -110,7 +118,10 @@ func (r sacrificing) Step(_ context.Context, in round.Inbox) (round.Transition[R
 		relations = r.relations(opened)
 	}
 	r.subtract(r.masked, opened)
+	//lodge:check triple/sacrifice-masked [run=@cheats] masked factors can be opened as other values
 	r.zeros = append(r.zeros, r.masked)
+	//lodge:check triple/sacrifice-relations [run=@cheats] products need not match their factors if
+	//  the evaluation keys are wrong
 	r.sacrificed = []maccheck.Pair{relations}
 	return r.multiplied()
 }

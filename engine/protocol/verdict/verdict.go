@@ -14,27 +14,24 @@ import (
 	"github.com/lodge-mpc/lodge/engine/protocol/round"
 )
 
-// Name is the name of the message, whose content is the digest.
+// Name is the name of the message. The message contains the digest.
 const Name = "verdict"
 
-// Check fails if a party accepts a digest other than the one that this party computed. Equal transcripts
-// give equal digests.
+// Check fails if a party accepts another digest than this party computed. Equal transcripts give
+// equal digests.
 const Check = "verdict"
 
-// Accept waits until ready has returned, states that this party accepts, and returns the digest when all
-// other parties accept too. The hook Name receives the digest (*round.Digest) before it is sent.
-func Accept(s round.Session, digest round.Digest, ready func(ctx context.Context) error) round.Transition[round.Digest] {
-	return round.Next(round.Local(func(ctx context.Context) (round.Transition[round.Digest], error) {
-		if err := ready(ctx); err != nil {
-			return round.Transition[round.Digest]{}, err
-		}
+// Accept states that this party, whose own checks have passed, accepts, and returns the digest when all other
+// parties accept too. The hook Name receives the digest (*round.Digest) before it is sent.
+func Accept(s round.Session, digest round.Digest) round.Transition[round.Digest] {
+	return round.Next(round.Local(func(context.Context) (round.Transition[round.Digest], error) {
 		said := digest
 		byzantine.Apply(s.Hooks, Name, &said)
 		return round.Next(round.Round[round.Digest](verdicts{s, digest}), round.Broadcast(Name, said[:])), nil
 	}))
 }
 
-// verdicts waits for the other parties' verdicts.
+// verdicts is the round in which the other parties' verdicts arrive.
 type verdicts struct {
 	round.Session
 	digest round.Digest
@@ -46,6 +43,9 @@ func (r verdicts) Wants() []round.Want {
 
 func (r verdicts) Step(_ context.Context, in round.Inbox) (round.Transition[round.Digest], error) {
 	for p := range round.Party(r.Parties) {
+		//lodge:check verdict/digest [swap=string(in.Bytes(p, Name)) ==
+		//  string(r.digest[:])=>string(in.Bytes(p, Name)) != ""] a party releases outputs that
+		//  another party has not accepted
 		if p == r.Self || string(in.Bytes(p, Name)) == string(r.digest[:]) || r.Hooks.Skips(Check) {
 			continue
 		}

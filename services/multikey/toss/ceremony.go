@@ -91,6 +91,8 @@ func (c *Ceremony) check() error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrCeremony, err)
 	}
+	//lodge:check toss/ceremony/hash [run=TestCeremonyRefused] the seed is for another set than the
+	//  founders agreed on
 	if set.Hash() != c.Hash {
 		return fmt.Errorf("%w: the set %s is another one here", ErrCeremony, c.Set)
 	}
@@ -106,6 +108,7 @@ func (c *Ceremony) check() error {
 			return fmt.Errorf("%w: two founders are called %s", ErrCeremony, f.Name)
 		case len(f.Key) != ed25519.PublicKeySize:
 			return fmt.Errorf("%w: the signing key of %s has %d bytes", ErrCeremony, f.Name, len(f.Key))
+		//lodge:check toss/ceremony/keys [run=TestCeremonyRefused] one founder has two seats
 		case i > 0 && bytes.Compare(f.Key, c.Founders[i-1].Key) <= 0:
 			return fmt.Errorf("%w: founders are not in the order of their keys, or two have the same", ErrCeremony)
 		}
@@ -136,6 +139,8 @@ const (
 // commitTo is the commitment to a founder's value. It is bound to the ceremony and the founder, so that nobody can hand out another's.
 func (c *Ceremony) commitTo(seat int, o *opening) [32]byte {
 	h := sha256.New()
+	//lodge:check toss/commitment/founder [drop=c.Founders[seat].Key] [run=TestCopiedCommitment] a
+	//  founder opens another founder's commitment as its own
 	for _, b := range [][]byte{[]byte(valueTag), c.digest[:], c.Founders[seat].Key, o.value[:], o.blind[:]} {
 		h.Write(b)
 	}

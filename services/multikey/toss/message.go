@@ -89,6 +89,7 @@ func (r *reader) list(n int) []signedCommitment {
 
 // open reads the line and the ceremony of a message.
 func open(b []byte, line string) (*reader, *Ceremony, error) {
+	//lodge:check toss/message/size [run=TestMessagesRefused] a message of any size is read
 	if len(b) > MaxSize {
 		return nil, nil, fmt.Errorf("%w: %d bytes; none has more than %d", ErrFile, len(b), MaxSize)
 	}
@@ -110,8 +111,11 @@ func open(b []byte, line string) (*reader, *Ceremony, error) {
 // done refuses a message that is too short, or goes on.
 func (r *reader) done() error {
 	switch {
+	//lodge:check toss/message/short [run=TestMessagesRefused] missing bytes are read as zeros
 	case r.short:
 		return fmt.Errorf("%w: it ends too early", ErrFile)
+	//lodge:check toss/message/end [swap=0=>1 << 30] [run=TestMessagesRefused] a message can have
+	//  trailing data
 	case len(r.left) > 0:
 		return fmt.Errorf("%w: %d bytes too many", ErrFile, len(r.left))
 	}
@@ -121,6 +125,8 @@ func (r *reader) done() error {
 // founder reads a place.
 func (r *reader) founder(c *Ceremony) (int, error) {
 	seat := int(r.bytes(1)[0])
+	//lodge:check toss/message/seat [swap=seat >= len(c.Founders)=>seat > 255]
+	//  [run=TestMessagesRefused] a seat outside the ceremony crashes the reader
 	if seat >= len(c.Founders) {
 		return 0, fmt.Errorf("%w: founder %d of %d", ErrFile, seat, len(c.Founders))
 	}

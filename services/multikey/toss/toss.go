@@ -42,18 +42,25 @@ func (c *Ceremony) signed(seat int, m *signedCommitment) bool {
 // ErrSignature, ErrFounder or ErrOwn, or is a *Fault with ErrTwice or ErrMissing.
 func (s *Secret) Reveal(key ed25519.PrivateKey, commitments []*Commitment) (*Reveal, error) {
 	c := s.Ceremony
+	//lodge:check toss/reveal/founder [drop=seat != s.seat] [run=TestRevealRefused] a founder's
+	//  reveal is signed with another founder's key
 	if seat, err := c.seat(key.Public().(ed25519.PublicKey)); err != nil || seat != s.seat {
 		return nil, ErrFounder
 	}
 	list, there := make([]signedCommitment, len(c.Founders)), make([]bool, len(c.Founders))
 	var twice []string
 	for _, m := range commitments {
+		//lodge:check toss/reveal/other [run=TestRevealRefused] a commitment to another toss is
+		//  accepted
 		if m.digest != c.digest {
 			return nil, fmt.Errorf("the commitment of %s: %w", m.Founder(), ErrOther)
 		}
+		//lodge:check toss/reveal/signature [run=TestRevealRefused] a commitment need not be signed
+		//  by its founder
 		if !c.signed(m.seat, &m.signedCommitment) {
 			return nil, fmt.Errorf("the commitment of %s: %w", m.Founder(), ErrSignature)
 		}
+		//lodge:check toss/reveal/twice [run=TestRevealRefused] a founder has two commitments
 		if there[m.seat] && list[m.seat].commitment != m.commitment {
 			twice = append(twice, m.Founder())
 		}
@@ -62,9 +69,13 @@ func (s *Secret) Reveal(key ed25519.PrivateKey, commitments []*Commitment) (*Rev
 	if err := fault(ErrTwice, twice); err != nil {
 		return nil, err
 	}
+	//lodge:check toss/reveal/missing [run=TestRevealRefused] a founder reveals before all have
+	//  committed
 	if err := c.missing(there); err != nil {
 		return nil, err
 	}
+	//lodge:check toss/reveal/own [run=TestRevealRefused] a founder does not notice that another
+	//  process signs with its key
 	if list[s.seat].commitment != c.commitTo(s.seat, &s.opening) {
 		return nil, ErrOwn
 	}
@@ -94,13 +105,19 @@ func Combine(reveals []*Reveal) (*Transcript, error) {
 	t := &Transcript{c, reveals[0].list, make([]signedOpening, len(c.Founders))}
 	there := make([]bool, len(c.Founders))
 	for _, m := range reveals {
+		//lodge:check toss/combine/other [run=TestCombineRefused] a reveal of another toss is
+		//  accepted
 		if m.digest != c.digest {
 			return nil, fmt.Errorf("the reveal of %s: %w", m.Founder(), ErrOther)
 		}
+		//lodge:check toss/combine/signature [run=TestCombineRefused] a founder is blamed for a
+		//  reveal that others changed
 		if !ed25519.Verify(c.Founders[m.seat].Key, c.revealSigned(m.seat, m.list, &m.opening), m.signature[:]) {
 			return nil, fmt.Errorf("the reveal of %s: %w", m.Founder(), ErrSignature)
 		}
 		for i := range m.list {
+			//lodge:check toss/combine/list [run=TestCombineRefused] a founder is blamed for
+			//  commitments that it never signed
 			if !c.signed(i, &m.list[i]) {
 				return nil, fmt.Errorf("the reveal of %s, and in it the commitment of %s: %w", m.Founder(), c.Founders[i].Name, ErrList)
 			}
@@ -110,6 +127,8 @@ func Combine(reveals []*Reveal) (*Transcript, error) {
 	if err := fault(ErrTwice, c.twice(reveals)); err != nil {
 		return nil, err
 	}
+	//lodge:check toss/combine/missing [run=TestCombineRefused] a founder that reveals nothing is
+	//  not blamed
 	if err := c.missing(there); err != nil {
 		return nil, err
 	}
@@ -123,6 +142,8 @@ func Combine(reveals []*Reveal) (*Transcript, error) {
 func (c *Ceremony) twice(reveals []*Reveal) (names []string) {
 	for i, f := range c.Founders {
 		for _, m := range reveals {
+			//lodge:check toss/combine/twice [swap=reveals[0]=>m] [run=TestCombineRefused] a founder
+			//  that shows different commitments to others is not blamed
 			if m.list[i].commitment != reveals[0].list[i].commitment {
 				names = append(names, f.Name)
 				break
@@ -137,13 +158,20 @@ func (c *Ceremony) twice(reveals []*Reveal) (names []string) {
 func (t *Transcript) Verify() error {
 	var wrong []string
 	for i, f := range t.Founders {
+		//lodge:check toss/verify/commitment [run=TestVerifyRefused] [redundant=the reveals sign all
+		//  commitments, and each reveal opens its founder's commitment] a transcript holds
+		//  commitments that its founders did not sign
 		if !t.signed(i, &t.list[i]) {
 			return fmt.Errorf("the commitment of %s: %w", f.Name, ErrSignature)
 		}
 		o := &t.opened[i]
+		//lodge:check toss/verify/reveal [run=TestVerifyRefused] a transcript holds reveals made
+		//  before all commitments were known
 		if !ed25519.Verify(f.Key, t.revealSigned(i, t.list, &o.opening), o.signature[:]) {
 			return fmt.Errorf("the reveal of %s: %w", f.Name, ErrSignature)
 		}
+		//lodge:check toss/verify/opening [run=TestCombineRefused|TestVerifyRefused] a founder
+		//  reveals another value than it committed to
 		if t.commitTo(i, &o.opening) != t.list[i].commitment {
 			wrong = append(wrong, f.Name)
 		}

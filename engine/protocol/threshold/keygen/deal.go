@@ -61,7 +61,7 @@ func (r *dealt) Wants() []round.Want {
 	return wants
 }
 
-var errFrame = errors.New("a frame of the wrong length")
+var errFrame = errors.New("a frame has the wrong length")
 
 func (r *dealt) Frame(_ context.Context, from round.Party, _ string, index int, last bool, frame []byte) error {
 	low, high := r.dealtFrames(int(from), r.self)
@@ -92,6 +92,8 @@ func (r *dealt) Step(_ context.Context, in round.Inbox) (transition, error) {
 		}
 		p := round.Party(from)
 		sent, _ := r.dealtFrames(from, r.self)
+		//lodge:check thresholdkeys/bound [run=TestBound] a dealer can choose its shares after it
+		//  knows the coin
 		if sent > 0 && in.Digest(p, nameShares) != r.given.Bound[from] && !r.Session.Hooks.Skips(CheckBound) {
 			return transition{}, &round.Blame{Party: p, Check: CheckBound, Reason: "sent shares that differ from its commitment"}
 		}
@@ -106,6 +108,8 @@ func (r *dealt) Step(_ context.Context, in round.Inbox) (transition, error) {
 	r.received.wipe()
 	r.own.wipe()
 	byzantine.Apply(r.Session.Hooks, nameComplaints, complaints)
+	//lodge:check thresholdkeys/degree [swap=complaints=>make([]byte, r.n)] [run=Degree] a party
+	//  that received wrong shares does not complain
 	return complaint.Hear(complaint.Hearing{
 		Session: r.Session, Threshold: r.t, Name: nameComplaints, Check: CheckDegree, Mine: complaints,
 	}, r.openSquares), nil

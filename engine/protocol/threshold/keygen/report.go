@@ -137,9 +137,12 @@ func (r reported) Step(_ context.Context, in round.Inbox) (transition, error) {
 			}
 		}
 	}
+	//lodge:check thresholdkeys/opened [run=TestKingAndSender] opened values need not match the
+	//  shares
 	if err := r.judge(); err != nil && !r.Session.Hooks.Skips(CheckOpened) {
 		return transition{}, err
 	}
+	//lodge:check thresholdkeys/square [run=TestSquareThatIsNone] a shared bit can be another value
 	if r.unsquare && !r.Session.Hooks.Skips(CheckSquare) {
 		return transition{}, &round.Abort{Check: CheckSquare, Reason: "an opened value is not a square, and all shares agree"}
 	}
@@ -242,6 +245,7 @@ func (r agreed) Wants() []round.Want {
 }
 
 func (r agreed) Step(_ context.Context, in round.Inbox) (transition, error) {
+	//lodge:check thresholdkeys/agree [run=TestOtherKeys] parties continue with different keys
 	if err := round.Compare(r.Session, in, nameAgree, CheckAgree, r.digest); err != nil {
 		return transition{}, err
 	}

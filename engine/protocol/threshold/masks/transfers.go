@@ -26,6 +26,8 @@ func (r offers) Step(ctx context.Context, in round.Inbox) (round.Transition[*Bat
 		defer source.Wipe()
 		sender, reply, err := ot.NewSender(r.pair(r.Session.Self, p), source, in.Bytes(p, r.name("offer")))
 		if err != nil {
+			//lodge:check masks/offer [swap=round.Malformed(p, err)=>err] the sender of an invalid
+			//  offer is not blamed
 			return round.Malformed(p, err)
 		}
 		r.senders[p] = sender
@@ -53,6 +55,8 @@ func (r replies) Step(ctx context.Context, in round.Inbox) (round.Transition[*Ba
 	err := parallel.Try(ctx, r.Workers, len(send), func(k int) error {
 		p := round.Party(k)
 		if err := r.receivers[p].Finish(in.Bytes(p, r.name("reply"))); err != nil {
+			//lodge:check masks/reply [swap=round.Malformed(p, err)=>err] the sender of an invalid
+			//  reply is not blamed
 			return round.Malformed(p, err)
 		}
 		r.receivers[p].Batch().Reserve(r.transfers())
@@ -96,14 +100,18 @@ func (r *extensions) Wants() []round.Want {
 }
 
 func (r *extensions) Frame(_ context.Context, from round.Party, _ string, index int, last bool, frame []byte) error {
+	//lodge:check masks/chunks some transfers can be missing
 	if last != (index == ot.Chunks(r.transfers())-1) {
 		return &round.Blame{Party: from, Check: round.CheckShape, Reason: "wrong number of chunks"}
 	}
 	err := r.senders[from].Extend(frame, ot.Chunk(r.transfers(), index))
 	switch {
+	//lodge:check masks/consistency a party with inconsistent choices is not blamed
 	case errors.Is(err, ot.ErrConsistency):
 		return &round.Blame{Party: from, Check: CheckConsistency, Reason: "its choices do not agree", Cause: err}
 	case err != nil:
+		//lodge:check masks/extension [swap=round.Malformed(from, err)=>err] the sender of a
+		//  malformed extension is not blamed
 		return round.Malformed(from, err)
 	}
 	return nil
