@@ -103,7 +103,7 @@ func TestDemoMultikeyFitsOnAScreen(t *testing.T) {
 	r := multikeyReport{
 		Params: "insecure-M11-III", SecurityBits: 112, QuantumBits: 103.5, Bits: 16, KeysSeconds: 123.45, KeyBytes: 1 << 30, SpreadSeconds: 1234.5, EncryptSeconds: 12.3,
 		BidBytes: 1 << 10, MasksSeconds: 123.4, Masks: demoMasks, Evaluator: "p0", All: run, Killed: "p7", RefusedCode: "unavailable",
-		Refused: "the multi-key keys bc2bdac8e45451f9 are those of no party that answers; no answer of p7 (unavailable)", Others: run, TotalSeconds: 12345.6,
+		Refused: "no party that responded owns the multi-key keys bc2bdac8e45451f9; no answer of p7 (unavailable)", Others: run, TotalSeconds: 12345.6,
 	}
 	for _, p := range run.Decryptors {
 		r.Parties, r.Bids = append(r.Parties, p), append(r.Bids, 65535)

@@ -47,7 +47,7 @@ func TestMkSealedCommands(t *testing.T) {
 	}
 	l.refuses(rpc.PolicyRefused, "", "mk", "decrypt", path("a"), "--provenance", path("other"))
 	l.refuses(rpc.Invalid, "another epoch", "mk", "decrypt", path("a"), "--provenance", path("word"), "--epoch", "2")
-	l.refuses(rpc.Invalid, "no word of an attester", "mk", "decrypt", path("a"), "--provenance", path("alice.pub"))
+	l.refuses(rpc.Invalid, "not an attester's file", "mk", "decrypt", path("a"), "--provenance", path("alice.pub"))
 	l.shows([]string{"mk", "decrypt", path("b"), "--provenance", path("other")}, "10\n")
 
 	l.refuses(rpc.Invalid, "--out", "mk", "decrypt", path("a"), "--provenance", path("word"), "--recipient", path("alice.pub"))

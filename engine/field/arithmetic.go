@@ -42,8 +42,8 @@ func (f *Field) Neg(dst, a Element) {
 	f.Sub(dst, zero[:f.limbs], a)
 }
 
-// Mul sets dst = a·b, on Montgomery forms: dst = a·b/R mod p with R = 2^(64 L). One operand may be
-// any L-limb integer, as long as the other is below p; dst is below p and may alias its operands.
+// Mul sets dst = a·b on Montgomery forms: dst = a·b/R mod p with R = 2^(64 L). One operand may be
+// any L-limb integer if the other is below p. dst is below p and may alias its operands.
 func (f *Field) Mul(dst, a, b Element) {
 	switch f.limbs {
 	case 1:
@@ -71,10 +71,10 @@ func (f *Field) subtractOnce(dst, t []uint64, top uint64) {
 	addWords(dst[:f.limbs], dst, f.mod, bitMask(borrow&^top))
 }
 
-// addWords sets dst = a + (b & mask) and returns what it carries. All have the length of dst, or more.
+// addWords sets dst = a + (b & mask) and returns the carry. a and b are at least as long as dst.
 func addWords(dst, a, b []uint64, mask uint64) (c uint64) {
 	a, b = a[:len(dst)], b[:len(dst)]
-	for ; len(dst) >= 4; dst, a, b = dst[4:], a[4:], b[4:] { // between two turns the carry leaves its flag
+	for ; len(dst) >= 4; dst, a, b = dst[4:], a[4:], b[4:] { // the carry is not in its flag between two iterations
 		d, x, y := (*[4]uint64)(dst), (*[4]uint64)(a), (*[4]uint64)(b)
 		d[0], c = bits.Add64(x[0], y[0]&mask, c)
 		d[1], c = bits.Add64(x[1], y[1]&mask, c)
@@ -87,7 +87,7 @@ func addWords(dst, a, b []uint64, mask uint64) (c uint64) {
 	return c
 }
 
-// subWords sets dst = a - b and returns what it borrows. All have the length of dst, or more.
+// subWords sets dst = a - b and returns the borrow. a and b are at least as long as dst.
 func subWords(dst, a, b []uint64) (c uint64) {
 	a, b = a[:len(dst)], b[:len(dst)]
 	for ; len(dst) >= 4; dst, a, b = dst[4:], a[4:], b[4:] {
@@ -123,7 +123,7 @@ func (f *Field) mul1(a, b uint64) uint64 {
 func mulAddWord(x, y, a, b uint64) (hi, lo uint64) {
 	hi, lo = bits.Mul64(x, y)
 	lo, c := bits.Add64(lo, a, 0)
-	hi, _ = bits.Add64(hi, 0, c) // not hi += c, for which the carry leaves its flag
+	hi, _ = bits.Add64(hi, 0, c) // not hi += c, which would move the carry out of its flag
 	lo, c = bits.Add64(lo, b, 0)
 	hi, _ = bits.Add64(hi, 0, c)
 	return hi, lo

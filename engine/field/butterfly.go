@@ -2,8 +2,8 @@ package field
 
 import "math/bits"
 
-// split sets (lo, hi) to (lo + z·hi, lo - z·hi), element by element. The usual numbers of limbs have loops of
-// their own. t is scratch.
+// split sets (lo, hi) to (lo + z·hi, lo - z·hi), element by element. There are special loops for
+// the usual numbers of limbs. t is scratch.
 func (f *Field) split(lo, hi Vec, z, t Element) {
 	x, y := lo.W, hi.W[:len(lo.W)]
 	switch f.limbs {

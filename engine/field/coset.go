@@ -21,11 +21,11 @@ import (
 // A sampler takes centres in [0,1): it gets the fractional part of t_k, and floor(t_k), which is 0
 // or -1 for balanced digits, is added to the integer that it returns. The sum is x_k + t_k.
 
-// fixed is a signed fixed-point number: words 0 and 1 hold 128 fractional bits, word 2 the integer
-// part, in two's complement.
+// fixed is a signed fixed-point number in two's complement: words 0 and 1 hold 128 fractional bits,
+// word 2 the integer part.
 type fixed [3]uint64
 
-// cosetPlan is how t is computed: T steps, b^T >= 2^125, before the first index that counts.
+// cosetPlan describes how t is computed: T steps, b^T >= 2^125, before the first index that counts.
 type cosetPlan struct {
 	lead int     // T
 	byB  divisor // b
@@ -43,7 +43,7 @@ func newCosetPlan(f *Field) cosetPlan {
 }
 
 // step returns floor((e+t)/b) at 128 fractional bits, for a signed e, |e| <= b, and |t| < 2 (which
-// holds of the result if b >= 4). It divides e+t+2b >= 0 and subtracts 2.
+// holds for the result if b >= 4). It divides e+t+2b >= 0 and subtracts 2.
 func (pl *cosetPlan) step(t fixed, e []uint64, negate uint64) fixed {
 	// x = ±e as three words, plus 2b, plus t
 	ext := bitMask(e[len(e)-1]>>63) ^ negate
@@ -60,7 +60,7 @@ func (pl *cosetPlan) step(t fixed, e []uint64, negate uint64) fixed {
 	x[2], c = bits.Add64(x[2], t[2], 0)
 	x[3], c = bits.Add64(x[3], sign, c)
 	x[4], _ = bits.Add64(x[4], sign, c)
-	if d := &pl.byB; d.words == 1 && d.shift == 0 { // x < 4b: its upper word is 0 and the next below b
+	if d := &pl.byB; d.words == 1 && d.shift == 0 { // x < 4b: its upper word is 0 and its next word is below b
 		var r uint64
 		x[2], r = d.step1(x[3], x[2])
 		x[1], r = d.step1(r, x[1])
@@ -77,16 +77,16 @@ func (pl *cosetPlan) step(t fixed, e []uint64, negate uint64) fixed {
 func (p *Packing) CosetCentres(centres []uint64, floors []int64, digits intpoly.Poly) {
 	p.wants(digits, p.digits.outWords)
 	if len(centres) != 2*p.n || len(floors) != p.n {
-		panic(fmt.Sprintf("field: %d words and %d integers for %d centres", len(centres), len(floors), p.n))
+		panic(fmt.Sprintf("field: storage for %d words and %d integers does not fit %d centres", len(centres), len(floors), p.n))
 	}
 	for j := 0; j < p.d; j += abreast {
 		p.columns(centres, floors, digits, j, min(abreast, p.d-j))
 	}
 }
 
-// columns is CosetCentres for n <= abreast columns from j on, side by side as every step of a column waits for the one
-// before. The error is below 2^-123: |t| <= 1 instead of 0 at the start leaves b^-T, and each rounding down at most
-// 2^-128 at the end.
+// columns is CosetCentres for n <= abreast columns from j on. It interleaves them because every
+// step of a column waits for the previous one. The error is below 2^-123: starting with 0 instead
+// of |t| <= 1 contributes b^-T, and each rounding down at most 2^-128 at the end.
 func (p *Packing) columns(centres []uint64, floors []int64, digits intpoly.Poly, j, n int) {
 	var t [abreast]fixed
 	m := p.f.m
@@ -107,16 +107,17 @@ func (p *Packing) columns(centres []uint64, floors []int64, digits intpoly.Poly,
 	}
 }
 
-// AssembleRandPack sets dst = e + P·x: dst_{iD+j} = e_{iD+j} + x_{(i-1)D+j} - b·x_{iD+j}, with x_{-D+j} =
-// -x_{(M-1)D+j}. For the digits e that were given to CosetCentres and x the sampled integers plus the integer parts
-// of the centres, it reduces to the same plaintext as the digits, and |dst| <= |e| + (b+1) max|x|, which dst's words
-// must hold. dst must not alias digits. In columns where digits are zero, centres and integer parts are zero; leaving
-// x zero there keeps a plaintext of the subring Z[X^D] in it.
+// AssembleRandPack sets dst = e + P·x: dst_{iD+j} = e_{iD+j} + x_{(i-1)D+j} - b·x_{iD+j}, with
+// x_{-D+j} = -x_{(M-1)D+j}. e are the digits passed to CosetCentres, and x the sampled integers
+// plus the integer parts of the centres. The result reduces to the same plaintext as the digits,
+// and |dst| <= |e| + (b+1) max|x|, which dst's words must hold. dst must not alias digits. In
+// columns where digits are zero, centres and integer parts are zero; if x is left zero there, a
+// plaintext of the subring Z[X^D] stays in it.
 func (p *Packing) AssembleRandPack(dst, digits intpoly.Poly, x []int64) {
 	p.wants(digits, p.digits.outWords)
 	p.wants(dst, 1)
 	if len(x) != p.n {
-		panic(fmt.Sprintf("field: %d integers for ring degree %d", len(x), p.n))
+		panic(fmt.Sprintf("field: %d integers do not match ring degree %d", len(x), p.n))
 	}
 	for k, v := range x {
 		var prev uint64
@@ -132,7 +133,7 @@ func (p *Packing) AssembleRandPack(dst, digits intpoly.Poly, x []int64) {
 	}
 }
 
-// signExtend copies the two's-complement src to dst, cutting it or repeating its sign.
+// signExtend copies the two's-complement src to dst, truncating or sign-extending it.
 func signExtend(dst, src []uint64) {
 	sign := bitMask(src[len(src)-1] >> 63)
 	for k := copy(dst, src); k < len(dst); k++ {

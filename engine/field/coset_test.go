@@ -24,8 +24,9 @@ func exactCentre(p *Packing, e intpoly.Poly, i, j int) *big.Int {
 	return sum
 }
 
-// TestRandPack checks for every field that centres are right to 2^-120, integer parts included,
-// that the assembled mu is e + P·(z + floor(t)), that it reduces to the plaintext, and its bound.
+// TestRandPack checks for every field that centres are accurate to 2^-120, integer parts included,
+// and that the assembled mu equals e + P·(z + floor(t)), reduces to the plaintext, and stays within
+// its bound.
 func TestRandPack(t *testing.T) {
 	forFields(t, func(t *testing.T, s spec, f *Field) {
 		p := newPacking(t, f, s.logN)
@@ -55,7 +56,7 @@ func TestRandPack(t *testing.T) {
 		}
 		p.AssembleRandPack(mu, e, floors)
 		if p.Reduce(back, mu); !f.EqualVec(back, c) {
-			t.Fatal("mu reduces to another plaintext")
+			t.Fatal("mu reduces to a different plaintext")
 		}
 		bound := new(big.Int).Add(f.b, big.NewInt(1))
 		bound.Mul(bound, big.NewInt(zMax+2))
@@ -76,7 +77,8 @@ func TestRandPack(t *testing.T) {
 				got := new(big.Int).SetUint64(centres[2*k])
 				got.Lsh(got, 64).Or(got, new(big.Int).SetUint64(centres[2*k+1]))
 				diff := got.Sub(got, frac)
-				// t so near to an integer that the fraction wraps has another, equally right, floor.
+				// If t is so close to an integer that the fraction wraps, its floor differs and is
+				// equally right.
 				if wrap := new(big.Int).Lsh(big.NewInt(1), 127); diff.CmpAbs(wrap) > 0 {
 					if diff.Sign() > 0 {
 						floor.Sub(floor, big.NewInt(1))
@@ -97,7 +99,7 @@ func TestRandPack(t *testing.T) {
 				want := signed(e.Coeff(k))
 				want.Add(want, prev).Sub(want, new(big.Int).Mul(f.b, x))
 				if want.Cmp(signed(mu.Coeff(k))) != 0 {
-					t.Fatalf("coefficient %d of column %d", i, j)
+					t.Fatalf("coefficient %d of column %d is wrong", i, j)
 				}
 				prev = x
 			}
@@ -106,7 +108,7 @@ func TestRandPack(t *testing.T) {
 }
 
 // TestRandPackMean checks the sign and the consistency of integer parts statistically: for z
-// sampled about the centres, x = z + floor(t) - t has mean zero in every column.
+// sampled around the centres, x = z + floor(t) - t has mean zero in every column.
 func TestRandPackMean(t *testing.T) {
 	f := small(t, 16, 4)
 	p := newPacking(t, f, 10)
@@ -139,7 +141,7 @@ func TestRandPackMean(t *testing.T) {
 	}
 }
 
-// words draws from a deterministic source.
+// words returns words from a deterministic source.
 type words struct{ r io.Reader }
 
 func (w words) next() uint64 {

@@ -9,11 +9,11 @@ import (
 	"github.com/lodge-mpc/lodge/engine/kernel"
 )
 
-// maxColumns are the most columns of digits that are made at a time.
+// maxColumns is the largest number of columns whose digits are computed at a time.
 const maxColumns = 8
 
-// digitPlan is how coefficients are cut into base-b digits: first by b^group, the largest power of
-// two of digits that fits a word (or b itself), then each group by b.
+// digitPlan describes how coefficients are cut into base-b digits: first by b^group, the largest
+// power of two of digits that fits a word (or b itself), then each group by b.
 type digitPlan struct {
 	group    int
 	byGroup  divisor // b^group
@@ -50,13 +50,13 @@ func newDigitPlan(f *Field) digitPlan {
 	return pl
 }
 
-// twoWords returns x < 2^128.
+// twoWords returns the two words of x < 2^128.
 func twoWords(x *big.Int) (hi, lo uint64) {
 	hi = new(big.Int).Rsh(x, 64).Uint64()
 	return hi, new(big.Int).And(x, new(big.Int).SetUint64(^uint64(0))).Uint64()
 }
 
-// DigitWords returns the words that a coefficient of Digits needs.
+// DigitWords returns the number of words per coefficient that Digits needs.
 func (p *Packing) DigitWords() int { return p.digits.outWords }
 
 // Digits sets dst to the canonical lift [mu]_R of a plaintext of D coefficients c_j: coefficient
@@ -87,7 +87,7 @@ func (p *Packing) Digits(dst intpoly.Poly, coeffs Vec) {
 	clear(high)
 }
 
-// wideDigits is Digits where a kernel takes several columns.
+// wideDigits is Digits for fields where a kernel processes several columns at a time.
 func (p *Packing) wideDigits(dst intpoly.Poly, coeffs Vec, m products) {
 	r := p.digits.radix
 	groups := make([]uint64, r.Words())
@@ -123,8 +123,9 @@ func (p *Packing) divideGroups(low, high []uint64, integers Vec) {
 	}
 }
 
-// balance sets columns of dst, from j on, to balanced digits: words s·width+c of low and high are group s of column
-// c, and the last width words of low the multiple of b^M. high is nil if groups are of one word.
+// balance sets columns of dst, from j on, to balanced digits. Words s·width+c of low and high hold
+// group s of column c, and the last width words of low hold the multiple of b^M. high is nil if
+// groups have one word.
 func (p *Packing) balance(dst intpoly.Poly, j, columns int, low, high []uint64, width int) {
 	pl := &p.digits
 	var carries [maxColumns]uint64
@@ -151,7 +152,7 @@ func (p *Packing) balance(dst intpoly.Poly, j, columns int, low, high []uint64, 
 	}
 }
 
-// put sets dst to digit+carry, less b if it is above b/2, and returns what it carries. digit < b.
+// put sets dst to digit+carry, minus b if it is above b/2, and returns the carry. digit < b.
 func (pl *digitPlan) put(dst []uint64, hi, lo, carry uint64) uint64 {
 	lo, c := bits.Add64(lo, carry, 0)
 	hi += c // digit+1 <= b < 2^128
@@ -190,12 +191,13 @@ func (p *Packing) wants(v intpoly.Poly, words int) {
 }
 
 // Reduce sets coeffs to mu mod P: c_j is the sum over i of mu_{iD+j}·b^i, mod p. Coefficients of mu
-// are signed and of any size and width.
+// are signed and may have any size and width.
 func (p *Packing) Reduce(coeffs Vec, mu intpoly.Poly) {
 	f := p.f
 	f.same(coeffs, p.twiddles)
 	p.wants(mu, 1)
-	// |sum| < 2^(64W-1)·b^M, so that L+W words hold it with its sign; taken as chunks of L words.
+	// |sum| < 2^(64W-1)·b^M, so L+W words hold it with its sign. They are processed in chunks of L
+	// words.
 	chunks := (f.limbs + mu.W + f.limbs - 1) / f.limbs
 	sum := make([]uint64, chunks*f.limbs)
 	parts := make([]Vec, chunks)
@@ -233,7 +235,8 @@ func (p *Packing) Reduce(coeffs Vec, mu intpoly.Poly) {
 	}
 }
 
-// fewWords are so few that a sum need not grow with its terms.
+// fewWords is the number of words up to which a sum has a fixed size instead of growing with its
+// terms.
 const fewWords = 6
 
 // evaluate sets sum to the sum over i of mu_{iD+j}·b^i, in two's complement.
@@ -244,7 +247,7 @@ func (p *Packing) evaluate(sum []uint64, mu intpoly.Poly, j int) {
 		clear(sum)
 	}
 	for k := range f.m {
-		// what k+1 terms sum to is below 2^(64W-1)·b^(k+1)
+		// the sum of k+1 terms is below 2^(64W-1)·b^(k+1)
 		longer := min(len(sum), mu.W+((k+1)*p.digits.bBits+63)/64)
 		ext := uint64(0)
 		if words > 0 {
@@ -261,7 +264,7 @@ func (p *Packing) evaluate(sum []uint64, mu intpoly.Poly, j int) {
 	}
 }
 
-// horner sets sum = sum·b + m, both in two's complement, m of at most as many words as sum.
+// horner sets sum = sum·b + m, both in two's complement. m has at most as many words as sum.
 func (pl *digitPlan) horner(sum, m []uint64) {
 	ext := bitMask(m[len(m)-1] >> 63)
 	if pl.bWords == 1 {

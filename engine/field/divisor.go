@@ -5,10 +5,10 @@ import (
 	"math/bits"
 )
 
-// divisor divides multi-word integers by a fixed public d of one or two words, in time that
-// depends on lengths alone: with a precomputed reciprocal instead of a divide instruction
+// divisor divides multi-word integers by a fixed public d of one or two words. Its time depends
+// only on lengths: it multiplies by a precomputed reciprocal instead of using a divide instruction
 // (Möller and Granlund, Improved division by invariant integers, 2011, algorithms 4 and 5), and
-// masks instead of branches for the corrections.
+// makes corrections with masks instead of branches.
 type divisor struct {
 	words  int    // of d
 	shift  uint   // d·2^shift has its top bit set
@@ -38,7 +38,7 @@ func newDivisor(d *big.Int) divisor {
 // divide replaces the little-endian integer x by floor(x/d) and returns the remainder, hi·2^64+lo.
 func (d *divisor) divide(x []uint64) (hi, lo uint64) {
 	n := len(x)
-	next := x[n-1] >> 1 >> (63 - d.shift) // what the normalising shift moves out of x
+	next := x[n-1] >> 1 >> (63 - d.shift) // bits that the normalising shift moves out of x
 	if d.words == 1 {
 		r := next
 		for i := n - 1; i >= 0; i-- {
@@ -53,7 +53,8 @@ func (d *divisor) divide(x []uint64) (hi, lo uint64) {
 	return r1 >> d.shift, r0>>d.shift | r1<<1<<(63-d.shift)
 }
 
-// abreast is how many integers are divided side by side: every step of a division waits for the one before.
+// abreast is the number of integers divided concurrently, because every step of a division waits
+// for the previous one.
 const abreast = 4
 
 // divideAbreast is divide for the first n words of several integers. It returns the remainders, lower word first.

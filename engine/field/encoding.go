@@ -9,10 +9,11 @@ import (
 // Size returns the bytes of an encoded element, ceil(Bits/8).
 func (f *Field) Size() int { return (f.bits + 7) / 8 }
 
-// Encode writes x, out of Montgomery form, as Size little-endian bytes. dst has exactly that length.
+// Encode converts x from Montgomery form and writes it as Size little-endian bytes. dst must have
+// exactly this length.
 func (f *Field) Encode(dst []byte, x Element) {
 	if len(dst) != f.Size() {
-		panic(fmt.Sprintf("field: %d bytes for an encoding of %d", len(dst), f.Size()))
+		panic(fmt.Sprintf("field: a buffer of %d bytes does not match an encoding of %d bytes", len(dst), f.Size()))
 	}
 	var words [maxLimbs]uint64
 	t := words[:f.limbs]
@@ -32,7 +33,7 @@ func (f *Field) store(dst []byte, x []uint64) {
 	}
 }
 
-// Decode reads what Encode writes. It returns ErrLength or ErrRange, and then x is 0.
+// Decode reads the output of Encode. On ErrLength or ErrRange it sets x to 0.
 func (f *Field) Decode(x Element, src []byte) error {
 	clear(x)
 	if len(src) != f.Size() {
@@ -61,12 +62,12 @@ func (f *Field) load(x Element, src []byte) {
 	}
 }
 
-// EncodeVec writes the encodings of v's elements one after the other. dst has exactly
-// Size·v.Len() bytes.
+// EncodeVec writes the encodings of v's elements consecutively. dst must have exactly Size·v.Len()
+// bytes.
 func (f *Field) EncodeVec(dst []byte, v Vec) {
 	size := f.Size()
 	if len(dst) != size*v.Len() {
-		panic(fmt.Sprintf("field: %d bytes for an encoding of %d", len(dst), size*v.Len()))
+		panic(fmt.Sprintf("field: a buffer of %d bytes does not match an encoding of %d bytes", len(dst), size*v.Len()))
 	}
 	if v.Len() < fewProducts {
 		for i := range v.Len() {
@@ -84,8 +85,8 @@ func (f *Field) EncodeVec(dst []byte, v Vec) {
 	m.wipe()
 }
 
-// DecodeVec reads v.Len() elements as EncodeVec writes them. It returns ErrLength or ErrRange, and
-// then v is 0.
+// DecodeVec reads v.Len() elements in the format of EncodeVec. On ErrLength or ErrRange it sets v
+// to 0.
 func (f *Field) DecodeVec(v Vec, src []byte) error {
 	size := f.Size()
 	if len(src) != size*v.Len() {
@@ -103,10 +104,10 @@ func (f *Field) DecodeVec(v Vec, src []byte) error {
 	return nil
 }
 
-// Random sets dst to uniform elements, by rejection: of the successive blocks of Size bytes of r,
-// cut to Bits bits, the first dst.Len() below p are its elements in order. It fails only if r does.
+// Random sets dst to uniform elements, by rejection. It reads r in blocks of Size bytes, cuts each
+// to Bits bits, and keeps the first dst.Len() values below p in order. It fails only if r does.
 func (f *Field) Random(dst Vec, r io.Reader) error {
-	const block = 1 << 12 // bytes wanted from r at a time
+	const block = 1 << 12 // bytes requested from r at a time
 	size := f.Size()
 	buf := make([]byte, max(1, min(dst.Len(), block/size))*size)
 	defer clear(buf)

@@ -22,16 +22,17 @@ const (
 	maxBits  = 4096
 	maxLimbs = maxBits / 64
 
-	// primalityRounds Miller-Rabin rounds follow a Baillie-PSW test when a field is made.
+	// primalityRounds is the number of Miller-Rabin rounds that follow a Baillie-PSW test when a
+	// field is created.
 	primalityRounds = 4
 )
 
 var (
 	// ErrParameters is wrapped by the errors of New and NewPacking.
 	ErrParameters = errors.New("field: unusable parameters")
-	// ErrLength means that an encoding does not have the exact length of what it should hold.
+	// ErrLength reports an encoding whose length does not match exactly.
 	ErrLength = errors.New("field: wrong length")
-	// ErrRange means that an encoded element is not below the modulus.
+	// ErrRange reports an encoded element that is not below the modulus.
 	ErrRange = errors.New("field: element out of range")
 )
 
@@ -58,8 +59,8 @@ type Field struct {
 // Element is an element of a field: its limbs in Montgomery form, in [0,p).
 type Element = []uint64
 
-// New returns Z_p for p = b^m+1. It refuses odd b, and p that is composite or not of 64 to 4096
-// bits.
+// New returns Z_p for p = b^m+1. It returns an error if b is odd, or p is composite or not of 64 to
+// 4096 bits.
 func New(b *big.Int, m int) (*Field, error) {
 	if b == nil || b.Sign() <= 0 || m < 1 || m > maxBits || m*(b.BitLen()-1) > maxBits {
 		return nil, fmt.Errorf("%w: p has more than %d bits, or b or M is not positive", ErrParameters, maxBits)
@@ -93,7 +94,7 @@ func newField(b *big.Int, m int) (*Field, error) {
 		limbs: (p.BitLen() + 63) / 64,
 	}
 	if f.limbs > maxLimbs {
-		return f, nil // refused by the caller
+		return f, nil // the caller rejects it
 	}
 	f.mod = f.words(p)
 	f.n0 = -inverse64(f.mod[0])
@@ -196,7 +197,7 @@ func (f *Field) Equal(a, b Element) bool {
 // Inverse sets dst to a^(p-2): the inverse of a, or 0 for a = 0.
 func (f *Field) Inverse(dst, a Element) { f.Exp(dst, a, f.inverseExp) }
 
-// Exp sets dst to a^e for a public exponent e >= 0, in time that depends on e alone.
+// Exp sets dst to a^e for a public exponent e >= 0. Its time depends only on e.
 func (f *Field) Exp(dst, a Element, e *big.Int) {
 	const window = 4
 	table := f.NewVec(1 << window)

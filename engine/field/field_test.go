@@ -24,7 +24,7 @@ func pow2(k uint, x int64) string {
 	return v.Sub(v, big.NewInt(x)).String()
 }
 
-// specs has the fields of all parameter sets, 64 to 4096 bits.
+// specs lists the fields of all parameter sets, 64 to 4096 bits.
 var specs = []spec{
 	{"240", 8, 13}, {"248", 16, 13},
 	{pow2(16, 256), 4, 13}, {pow2(16, 196), 8, 13}, {pow2(16, 22), 16, 13}, {pow2(16, 72), 32, 13},
@@ -37,7 +37,7 @@ var specs = []spec{
 	{pow2(128, 990), 32, 15},
 }
 
-var made sync.Map // spec -> *Field: primality tests of the largest fields are slow
+var made sync.Map // caches *Field by spec: primality tests of the largest fields are slow
 
 func (s spec) field(t testing.TB) *Field {
 	if f, ok := made.Load(s); ok {
@@ -52,7 +52,7 @@ func (s spec) field(t testing.TB) *Field {
 	return f
 }
 
-// forFields runs a subtest for every field, in short mode only for those of at most 1024 bits.
+// forFields runs a subtest for every field; in short mode only for those of at most 1024 bits.
 func forFields(t *testing.T, run func(t *testing.T, s spec, f *Field)) {
 	for _, s := range specs {
 		b, _ := new(big.Int).SetString(s.b, 10)
@@ -71,7 +71,7 @@ func small(t testing.TB, b int64, m int) *Field {
 	return f
 }
 
-// shake is a deterministic source.
+// shake returns a deterministic source.
 func shake(label string) io.Reader {
 	h := sha3.NewShake256()
 	h.Write([]byte(label))
@@ -97,7 +97,7 @@ func samples(t testing.TB, f *Field, n int) []*big.Int {
 	return out
 }
 
-// check compares every operation on a and b with integers.
+// check compares every operation on a and b with big integers.
 func check(t *testing.T, f *Field, a, b *big.Int) {
 	t.Helper()
 	p := f.Modulus()
@@ -128,7 +128,7 @@ func check(t *testing.T, f *Field, a, b *big.Int) {
 	f.Mul(z, z, z)
 	want("aliased square", new(big.Int).Mul(a, a))
 	if f.Equal(x, y) != (a.Cmp(b) == 0) || f.IsZero(x) != (a.Sign() == 0) {
-		t.Fatalf("comparison of %v and %v", a, b)
+		t.Fatalf("Equal is wrong for %v and %v", a, b)
 	}
 }
 
@@ -184,7 +184,7 @@ func TestArithmetic(t *testing.T) {
 	})
 }
 
-// TestMulUnreduced covers the promise that one operand may be any integer of L limbs.
+// TestMulUnreduced checks that one operand may be any integer of L limbs.
 func TestMulUnreduced(t *testing.T) {
 	forFields(t, func(t *testing.T, s spec, f *Field) {
 		x, z := f.NewElement(), f.NewElement()
@@ -249,7 +249,7 @@ func TestVectors(t *testing.T) {
 		}
 		f.Fill(a, s.At(0))
 		if !f.Equal(a.At(n-1), s.At(0)) || f.EqualVec(a, b) || !f.EqualVec(a, a.Clone()) || f.EqualVec(a, a.Slice(0, 3)) {
-			t.Fatal("Fill or EqualVec")
+			t.Fatal("Fill or EqualVec is wrong")
 		}
 	}
 }
@@ -303,7 +303,7 @@ func TestRandom(t *testing.T) {
 	if err := f.Random(v, shake("random")); err != nil {
 		t.Fatal(err)
 	}
-	// The same bytes by the definition.
+	// The bytes must also match the definition.
 	r, raw := shake("random"), make([]byte, 8)
 	for i := range v.Len() {
 		want := f.p
@@ -318,7 +318,7 @@ func TestRandom(t *testing.T) {
 			t.Fatalf("element %d", i)
 		}
 	}
-	// Cutting the request in two gives the same elements.
+	// Splitting the request in two yields the same elements.
 	w, s := f.NewVec(1000), shake("random")
 	if f.Random(w.Slice(0, 3), s) != nil || f.Random(w.Slice(3, 1000), s) != nil || !f.EqualVec(v, w) {
 		t.Fatal("result depends on the vector's length")

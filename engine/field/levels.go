@@ -1,12 +1,13 @@
 package field
 
-// levels computes the levels of a transform: h blocks of lo and hi, half elements each, and a factor z for each block.
+// levels computes the levels of a transform: h blocks of lo and hi, half elements each, and a
+// factor z for each block.
 type levels struct {
 	products
 	t, z Vec // scratch, a chunk of elements each
 }
 
-// newLevels is for transforms of D elements.
+// newLevels returns levels for transforms of D elements.
 func (p *Packing) newLevels() *levels {
 	l := &levels{products: p.f.products(p.d / 2)}
 	l.t = p.f.NewVec(min(chunk, max(1, p.d/2)))
@@ -20,7 +21,8 @@ func (l *levels) wipe() {
 	l.z.Wipe()
 }
 
-// fewAlike is the length of halves from which on their products are computed with one factor for all lanes of a kernel.
+// fewAlike is the smallest length of halves for which products use one factor in all lanes of a
+// kernel.
 const fewAlike = 8
 
 // split sets (lo, hi) of all blocks of v to (lo + z·hi, lo - z·hi).
@@ -94,8 +96,8 @@ func halves(v Vec, k, half int) (lo, hi Vec) {
 	return v.Slice(2*k*half, (2*k+1)*half), v.Slice((2*k+1)*half, (2*k+2)*half)
 }
 
-// together multiplies half elements of every block by its z, many blocks at a time: before sets the elements of a
-// block and after takes the products.
+// together multiplies half elements of every block by its z, many blocks at a time. before writes
+// the factors of a block and after receives the products.
 func (l *levels) together(z Vec, half int, before, after func(k int, t Vec)) {
 	most := l.t.Len() / half
 	for first := 0; first < z.Len(); first += most {

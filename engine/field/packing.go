@@ -6,11 +6,11 @@ import (
 	"math/bits"
 )
 
-// Packing maps vectors of D = N/M slots over Z_p to plaintexts of R = Z[X]/(X^N+1) modulo
-// P = X^D-b and back. R/P is Z_p[X]/(X^D-b), because b^M = -1; so a plaintext is D coefficients
-// c_0..c_{D-1} in Z_p, and slot i of it is its value at xi^(5^(iM/2)), where xi has order 2N and
-// xi^D = b (MatriGear, appendix B.1, which says order N). X -> X^(5^(rM/2)) rotates the slots left
-// by r.
+// Packing maps vectors of D = N/M slots over Z_p to plaintexts of R = Z[X]/(X^N+1) modulo P = X^D-b
+// and back. R/P is Z_p[X]/(X^D-b), because b^M = -1; so a plaintext consists of D coefficients
+// c_0..c_{D-1} in Z_p. Its slot i is its value at xi^(5^(iM/2)), where xi has order 2N and xi^D = b
+// (MatriGear, appendix B.1, where the order is given as N). X -> X^(5^(rM/2)) rotates the slots
+// left by r.
 //
 // A Packing is immutable and safe for concurrent use.
 type Packing struct {
@@ -18,10 +18,10 @@ type Packing struct {
 	n, d int
 
 	xi *big.Int
-	// position[i] is where the transform leaves slot i.
+	// position[i] is the place of slot i after the transform.
 	position []int
-	// twiddles[h+k], k < h, are the D-1 factors of the forward transform at its level of h blocks,
-	// and inverses[h+k] their inverses, the last level's (h = 1) divided by D.
+	// twiddles[h+k], k < h, are the D-1 factors of the forward transform at its level of h blocks.
+	// inverses[h+k] are their inverses; that of the last level (h = 1) is divided by D.
 	twiddles, inverses Vec
 	scale              Element // 1/D
 
@@ -29,12 +29,12 @@ type Packing struct {
 	coset  cosetPlan
 }
 
-// NewPacking returns the packing of ring degree N = 2^logN. M >= 2 must divide N and 2N must divide
-// p-1. xi is fixed by the field and N: for the smallest h that is no square mod p and
-// w = h^((p-1)/2N), it is the power w^k, k odd and below 2M, with (w^k)^D = b.
+// NewPacking returns the packing for ring degree N = 2^logN. M >= 2 must divide N, and 2N must
+// divide p-1. The field and N determine xi: let h be the smallest non-square mod p and w =
+// h^((p-1)/2N). Then xi is the power w^k, with k odd and below 2M, for which (w^k)^D = b.
 func NewPacking(f *Field, logN int) (*Packing, error) {
 	if logN < 1 || logN > 20 {
-		return nil, fmt.Errorf("%w: ring degree 2^%d", ErrParameters, logN)
+		return nil, fmt.Errorf("%w: ring degree 2^%d is not supported", ErrParameters, logN)
 	}
 	n := 1 << logN
 	order := new(big.Int).Sub(f.p, big.NewInt(1))
@@ -42,7 +42,7 @@ func NewPacking(f *Field, logN int) (*Packing, error) {
 		return nil, fmt.Errorf("%w: M=%d and ring degree %d need 2 <= M <= N and 2N | p-1", ErrParameters, f.m, n)
 	}
 	if f.b.BitLen() > 128 {
-		return nil, fmt.Errorf("%w: b has %d bits, at most 128 are packed", ErrParameters, f.b.BitLen())
+		return nil, fmt.Errorf("%w: b has %d bits; packing supports at most 128", ErrParameters, f.b.BitLen())
 	}
 	p := &Packing{f: f, n: n, d: n / f.m}
 	if p.xi = p.root(); p.xi == nil {
@@ -88,8 +88,8 @@ func (p *Packing) M() int { return p.f.m }
 // Field returns Z_p.
 func (p *Packing) Field() *Field { return p.f }
 
-// Xi returns the root of unity that orders the slots. Another choice permutes them, so parties
-// must agree on it.
+// Xi returns the root of unity that determines the order of slots. Parties must agree on it,
+// because another choice permutes the slots.
 func (p *Packing) Xi() *big.Int { return new(big.Int).Set(p.xi) }
 
 // Galois returns 5^(rM/2) mod 2N, the exponent g for which X -> X^g rotates the slots left by r
@@ -103,9 +103,9 @@ func (p *Packing) Galois(r int) int {
 	return g
 }
 
-// makeTransform fills position, twiddles and inverses. The forward transform splits
-// X^n - xi^t, whose roots are xi^e for the exponents e with n·e = t mod 2N, into
-// X^(n/2) - xi^(t/2) and X^(n/2) - xi^(t/2+N), from X^D - xi^D down to X - xi^t.
+// makeTransform computes position, twiddles and inverses. The forward transform splits X^n - xi^t,
+// whose roots are xi^e for the exponents e with n·e = t mod 2N, into X^(n/2) - xi^(t/2) and X^(n/2)
+// - xi^(t/2+N), from X^D - xi^D down to X - xi^t.
 func (p *Packing) makeTransform() {
 	f, mask := p.f, 2*p.n-1
 	squares := f.NewVec(bits.Len(uint(p.n)) + 1) // xi^(2^k)

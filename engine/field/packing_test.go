@@ -16,7 +16,7 @@ import (
 	"github.com/lodge-mpc/lodge/engine/intpoly"
 )
 
-// vector is one entry of testdata/packing.json; testdata/packing.py says what it holds.
+// vector is one entry of testdata/packing.json; testdata/packing.py describes its fields.
 type vector struct {
 	B       string
 	M, LogN int
@@ -149,12 +149,12 @@ func TestKnownAnswers(t *testing.T) {
 		}
 		e := intpoly.New(p.N(), 2)
 		if p.Digits(e, extreme); digitDigest(e) != want.Extreme {
-			t.Fatal("digits of extreme values")
+			t.Fatal("the digits of extreme values are wrong")
 		}
 	})
 }
 
-// checkCentres compares the upper words of centres with known ones, up to rounding.
+// checkCentres compares the upper words of centres with known values, up to rounding.
 func checkCentres(t *testing.T, p *Packing, e intpoly.Poly, want []string) {
 	t.Helper()
 	got := make([]uint64, 2*p.N())
@@ -166,7 +166,7 @@ func checkCentres(t *testing.T, p *Packing, e intpoly.Poly, want []string) {
 				t.Fatal(err)
 			}
 			if d := got[2*(i*p.D()+j)] - w + 1; d > 2 {
-				t.Fatalf("centre of coefficient %d of column %d", i, j)
+				t.Fatalf("the centre of coefficient %d of column %d is wrong", i, j)
 			}
 		}
 	}
@@ -211,14 +211,14 @@ func TestPackingDefinition(t *testing.T) {
 				p.Reduce(coeffs, mu)
 				p.Unpack(coeffs, coeffs)
 				if !f.EqualVec(coeffs.Slice(0, d-r), slots.Slice(r, d)) || !f.EqualVec(coeffs.Slice(d-r, d), slots.Slice(0, r)) {
-					t.Fatalf("rotation by %d", r)
+					t.Fatalf("the rotation by %d is wrong", r)
 				}
 				if d > 32 {
 					break
 				}
 			}
 			if p.Pack(slots, slots); !f.EqualVec(slots, unit) {
-				t.Fatal("Pack in place")
+				t.Fatal("Pack in place differs")
 			}
 		}
 	}
@@ -239,13 +239,13 @@ func TestDigitsExhaustively(t *testing.T) {
 			}
 			p.Digits(e, v)
 			if p.Reduce(back, e); !f.EqualVec(v, back) || maxAbs(e).Cmp(bound) > 0 {
-				t.Fatalf("digits of %d.. mod %v", x, f.p)
+				t.Fatalf("the digits of %d.. mod %v are wrong", x, f.p)
 			}
 		}
 	}
 }
 
-// TestReduce compares with integers, on the widest and on random coefficients of 1 to 4 words.
+// TestReduce compares with big integers, on the widest and on random coefficients of 1 to 4 words.
 func TestReduce(t *testing.T) {
 	forFields(t, func(t *testing.T, s spec, f *Field) {
 		p := newPacking(t, f, s.logN)
@@ -264,11 +264,11 @@ func TestReduce(t *testing.T) {
 							w[k] = w[k]<<8 | uint64(b)
 						}
 						switch top := k == words-1; {
-						case j == 0 && top: // least
+						case j == 0 && top: // smallest
 							w[k] = 1 << 63
 						case j == 0:
 							w[k] = 0
-						case j == 1 && top: // greatest
+						case j == 1 && top: // largest
 							w[k] = 1<<63 - 1
 						case j == 1 || j == 2: // -1
 							w[k] = ^uint64(0)
@@ -304,10 +304,10 @@ func TestPackConstant(t *testing.T) {
 	p.Unpack(slots, c)
 	want := f.NewVec(p.D())
 	if f.Fill(want, alpha.At(0)); !f.EqualVec(slots, want) || !p.IsConstant(c) {
-		t.Fatal("slots of a constant")
+		t.Fatal("the slots of a constant are wrong")
 	}
 	if p.Pack(slots, slots); !f.EqualVec(slots, c) {
-		t.Fatal("Pack of a constant")
+		t.Fatal("Pack of a constant is wrong")
 	}
 	e := intpoly.New(p.N(), 1)
 	p.Digits(e, c)

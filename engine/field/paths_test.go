@@ -27,7 +27,8 @@ func onPaths(t *testing.T, run func(path kernel.Path)) {
 	}
 }
 
-// ends fills v with random elements, after some of the words 0, 1, p-1 and R mod p in all pairs.
+// ends fills v with random elements, and puts the words 0, 1, p-1 and R mod p in all pairs at some
+// places.
 func ends(t *testing.T, f *Field, v Vec, salt string) {
 	t.Helper()
 	if err := f.Random(v, shake(salt)); err != nil {
@@ -43,9 +44,9 @@ func ends(t *testing.T, f *Field, v Vec, salt string) {
 	}
 }
 
-// What is computed for vectors is the same, word for word, on every path; on the first it is what Mul and Add give,
-// which
-// other tests compare with integers. Vectors are longer than a chunk and no multiple of what kernels take at a time.
+// Vector operations return the same words on every path. On the first path they agree with Mul and
+// Add, which other tests compare with big integers. The vectors are longer than a chunk, and their
+// length is not a multiple of a kernel's step.
 func TestVectorsOnPaths(t *testing.T) {
 	forFields(t, func(t *testing.T, _ spec, f *Field) {
 		for _, n := range []int{1, fewProducts, chunk + 9} {
@@ -95,7 +96,7 @@ func TestVectorsOnPaths(t *testing.T) {
 	})
 }
 
-// Packing, digits and reduction give the same words on every path.
+// Packing, digits and reduction return the same words on every path.
 func TestPackingOnPaths(t *testing.T) {
 	forFields(t, func(t *testing.T, s spec, f *Field) {
 		p := newPacking(t, f, s.logN)
@@ -120,7 +121,7 @@ func TestPackingOnPaths(t *testing.T) {
 				want = got
 			}
 			if !maps.EqualFunc(got, want, slices.Equal[[]uint64]) {
-				t.Errorf("%d limbs, path %v: other slots or digits", f.limbs, path)
+				t.Errorf("%d limbs, path %v: slots or digits differ", f.limbs, path)
 			}
 		})
 	})

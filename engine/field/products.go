@@ -2,21 +2,23 @@ package field
 
 import "github.com/lodge-mpc/lodge/engine/kernel"
 
-// products computes many products of elements. Where the selected path of package kernel multiplies several at a time
-// it does so, and otherwise as Mul. It is not safe for concurrent use; wipe ends it.
+// products computes many products of elements. If the selected path of package kernel multiplies
+// several at a time, it uses that kernel, and otherwise Mul. It is not safe for concurrent use. The
+// caller must call wipe.
 type products struct {
 	f    *Field
 	wide *kernel.WideBuffer // or nil
 }
 
 const (
-	// wideLimbs is the number of limbs from which on kernels take several products.
+	// wideLimbs is the smallest number of limbs for which kernels compute several products at a
+	// time.
 	wideLimbs = 3
-	// fewProducts are no faster together than one by one.
+	// fewProducts is the largest number of products that are not faster together than one by one.
 	fewProducts = 4
 )
 
-// products is for n products or more.
+// products returns a products for at least n products.
 func (f *Field) products(n int) products {
 	if f.wide == nil || n < fewProducts {
 		return products{f: f}

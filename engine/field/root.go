@@ -5,7 +5,8 @@ import (
 	"math/big"
 )
 
-// Roots takes square roots of public elements; its time depends on them. It is immutable and safe for concurrent use.
+// Roots computes square roots of public elements; its time depends on them. It is immutable and
+// safe for concurrent use.
 type Roots struct {
 	f         *Field
 	two, half Element
@@ -16,7 +17,7 @@ type Roots struct {
 // NewRoots prepares square roots in a field with M >= 2, whose p is 1 modulo 4.
 func NewRoots(f *Field) *Roots {
 	if f.mod[0]%4 != 1 {
-		panic(fmt.Sprintf("field: no method for square roots modulo %v", f.p))
+		panic(fmt.Sprintf("field: square roots modulo %v are not supported: p must be 1 mod 4", f.p))
 	}
 	r := &Roots{f: f, two: f.NewElement(), half: f.NewElement(), odd: new(big.Int).Rsh(f.p, 2)}
 	f.SetUint64(r.two, 2)
@@ -26,14 +27,15 @@ func NewRoots(f *Field) *Roots {
 	return r
 }
 
-// maxTurns bounds the elements that Sqrt tries, of which each serves with probability one half.
+// maxTurns bounds the number of attempts of Sqrt. Each succeeds with probability one half.
 const maxTurns = 256
 
-// Sqrt sets dst to the square root of a that is the smaller one as an integer, or reports that a is no square, or one of
-// those, if there are any, for which no turn serves.
+// Sqrt sets dst to the smaller square root of a, compared as integers. It reports false if a is not
+// a square, or if no attempt succeeds, for those squares, if there are any, where this happens.
 //
-// It is the method of Müller (2004). Let V_k = x^k + x^-k, a Lucas sequence, for x + 1/x = w - 2 with w = 4^i·a. If a is
-// a square and w - 4 is none, x is no element of the field and x^((p+1)/2) = 1, so that V_{(p-1)/4}^2 = x + 1/x + 2 = w.
+// It uses the method of Müller (2004). Let V_k = x^k + x^-k, a Lucas sequence, for x + 1/x = w - 2
+// with w = 4^i·a. If a is a square and w - 4 is not, then x is not in the field and x^((p+1)/2) =
+// 1, so that V_{(p-1)/4}^2 = x + 1/x + 2 = w.
 func (r *Roots) Sqrt(dst, a Element) bool {
 	f := r.f
 	if f.IsZero(a) {
@@ -100,7 +102,8 @@ func (r *Roots) lucas(v Element) {
 	}
 }
 
-// InverseVec sets dst to the inverses of public elements that are not 0: three products each, and one inverse.
+// InverseVec sets dst to the inverses of nonzero public elements. It uses three products per
+// element and one inversion.
 func (f *Field) InverseVec(dst, a Vec) {
 	f.same(dst, a)
 	n := a.Len()

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// All elements of a small field, and some of every large one.
+// Covers all elements of a small field, and some of every large one.
 func TestSqrt(t *testing.T) {
 	check := func(f *Field, r *Roots, a *big.Int) {
 		t.Helper()
@@ -14,10 +14,10 @@ func TestSqrt(t *testing.T) {
 		f.SetBig(x, a)
 		got, want := r.Sqrt(root, x), big.Jacobi(a, f.p) >= 0
 		if again := append(Element(nil), x...); r.Sqrt(again, again) != got || got && !f.Equal(again, root) {
-			t.Fatalf("%v modulo %v: another root in place", a, f.p)
+			t.Fatalf("%v modulo %v: the root in place differs", a, f.p)
 		}
 		if got != want {
-			t.Fatalf("%v modulo %v: a square %v, want %v", a, f.p, got, want)
+			t.Fatalf("%v modulo %v: Sqrt reports %v, want %v", a, f.p, got, want)
 		}
 		if v := f.Big(root); want && (new(big.Int).Mod(new(big.Int).Mul(v, v), f.p).Cmp(a) != 0 || v.Cmp(new(big.Int).Rsh(f.p, 1)) > 0) {
 			t.Fatalf("root of %v modulo %v: %v", a, f.p, v)
@@ -44,7 +44,7 @@ func TestSqrt(t *testing.T) {
 	})
 }
 
-// In place and not, with one element and many.
+// Covers inverses in place and not, of one element and of many.
 func TestInverseVec(t *testing.T) {
 	forFields(t, func(t *testing.T, _ spec, f *Field) {
 		for _, n := range []int{0, 1, 2, 7} {

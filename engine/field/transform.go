@@ -1,7 +1,7 @@
 package field
 
-// Pack sets coeffs to the plaintext whose slots are given. Both have D elements, and they may be
-// the same vector.
+// Pack sets coeffs to the plaintext with the given slots. Both have D elements and may be the same
+// vector.
 func (p *Packing) Pack(coeffs, slots Vec) {
 	p.f.same(coeffs, slots, p.twiddles)
 	src := slots
@@ -15,8 +15,8 @@ func (p *Packing) Pack(coeffs, slots Vec) {
 	p.inverse(coeffs)
 }
 
-// Unpack sets slots to the slots of the plaintext coeffs. Both have D elements, and they may be the
-// same vector.
+// Unpack sets slots to the slots of the plaintext coeffs. Both have D elements and may be the same
+// vector.
 func (p *Packing) Unpack(slots, coeffs Vec) {
 	p.f.same(slots, coeffs, p.twiddles)
 	values := coeffs.Clone()
@@ -47,8 +47,8 @@ func (p *Packing) IsConstant(coeffs Vec) bool {
 	return acc == 0
 }
 
-// forward evaluates v at the roots of X^D-b, in the order of makeTransform. A block
-// lo + hi·X^(n/2) becomes its remainders lo + z·hi and lo - z·hi.
+// forward evaluates v at the roots of X^D-b, in the order of makeTransform. A block lo + hi·X^(n/2)
+// is replaced by its remainders lo + z·hi and lo - z·hi.
 func (p *Packing) forward(v Vec) {
 	l := p.newLevels()
 	for h := 1; h < p.d; h *= 2 {
@@ -57,8 +57,8 @@ func (p *Packing) forward(v Vec) {
 	l.wipe()
 }
 
-// inverse undoes forward: every block gives back lo = (x+y)/2 and hi = (x-y)/2z, with all
-// the halves put into the last level.
+// inverse inverts forward: every block yields lo = (x+y)/2 and hi = (x-y)/2z, with all factors 1/2
+// moved into the last level.
 func (p *Packing) inverse(v Vec) {
 	l := p.newLevels()
 	for h := p.d / 2; h >= 1; h /= 2 {

@@ -14,10 +14,10 @@ func (f *Field) NewVec(n int) Vec { return Vec{L: f.limbs, W: make([]uint64, n*f
 // Len returns the number of elements.
 func (v Vec) Len() int { return len(v.W) / v.L }
 
-// At returns element i, aliased.
+// At returns element i, which shares v's storage.
 func (v Vec) At(i int) Element { return v.W[i*v.L : (i+1)*v.L : (i+1)*v.L] }
 
-// Slice returns elements i to j-1, aliased.
+// Slice returns elements i to j-1, which share v's storage.
 func (v Vec) Slice(i, j int) Vec { return Vec{L: v.L, W: v.W[i*v.L : j*v.L : j*v.L]} }
 
 // Clone returns a copy.
@@ -26,12 +26,12 @@ func (v Vec) Clone() Vec { return Vec{L: v.L, W: append([]uint64(nil), v.W...)} 
 // Wipe zeroes v.
 func (v Vec) Wipe() { clear(v.W) }
 
-// Format shows the shape of v and never its elements, which may be secret, whatever the verb.
+// Format prints the shape of v and never its elements, which may be secret, for any verb.
 func (v Vec) Format(s fmt.State, _ rune) {
 	fmt.Fprintf(s, "[%d words, %d to an element]", len(v.W), v.L)
 }
 
-// MarshalText shows what Format shows.
+// MarshalText returns the output of Format.
 func (v Vec) MarshalText() ([]byte, error) { return fmt.Append(nil, v), nil }
 
 // same panics unless the vectors belong to f and have equal lengths.
@@ -84,10 +84,12 @@ func (f *Field) ScaleVec(dst, a Vec, s Element) {
 	m.wipe()
 }
 
-// chunk is how many elements are computed before they are used, so that they are still in a cache.
+// chunk is the number of elements that are computed before they are used, so that they stay in
+// cache.
 const chunk = 64
 
-// inChunks calls do for successive parts i to j-1 of n elements, at most chunk each, with as many elements of scratch.
+// inChunks calls do for successive parts i to j-1 of n elements, at most chunk each, with scratch
+// for as many elements.
 func (f *Field) inChunks(n int, do func(i, j int, t Vec)) {
 	t := f.NewVec(min(n, chunk))
 	for i := 0; i < n; i += chunk {

@@ -44,7 +44,7 @@ func BenchmarkMatMul128(b *testing.B) {
 	runtime.ReadMemStats(&before)
 	var got gbfv.Grid
 	for b.Loop() {
-		got.Free() // as a batch does when it has switched the modulus
+		got.Free() // as a batch does after switching the modulus
 		var err error
 		if got, err = e.MatMul(context.Background(), p.ga, p.gb, runtime.GOMAXPROCS(0)); err != nil {
 			b.Fatal(err)

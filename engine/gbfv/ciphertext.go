@@ -8,8 +8,8 @@ import (
 	"github.com/lodge-mpc/lodge/engine/ring"
 )
 
-// Ciphertext is a pair over R_q in coefficient form, on the basis Q of its set, or on a prefix of it after
-// SwitchModulus.
+// Ciphertext is a pair of polynomials over R_q in coefficient form, on the basis Q of its set, or
+// on a prefix of Q after SwitchModulus.
 type Ciphertext struct{ C0, C1 ring.Poly }
 
 // NewCiphertext returns the zero ciphertext on basis Q.
@@ -17,12 +17,14 @@ func (s *Scheme) NewCiphertext() *Ciphertext {
 	return &Ciphertext{C0: s.Q.NewPoly(), C1: s.Q.NewPoly()}
 }
 
-// Borrow returns a ciphertext on basis Q that may be anything, to be written before it is read.
+// Borrow returns a ciphertext on basis Q with arbitrary content. The caller must write it before
+// reading it.
 func (s *Scheme) Borrow() *Ciphertext {
 	return &Ciphertext{C0: s.Q.Borrow(), C1: s.Q.Borrow()}
 }
 
-// Free gives the storage of a ciphertext back; it is not used any more. A nil ciphertext has none.
+// Free frees the storage of a ciphertext for reuse. The ciphertext must not be used afterwards.
+// Free accepts nil.
 func (c *Ciphertext) Free() {
 	if c != nil {
 		c.C0.Free()
@@ -65,7 +67,7 @@ func (s *Scheme) SubMonomial(dst, a *Ciphertext, e int) {
 	s.AddMonomial(dst, a, (e+s.N())%(2*s.N())) // -X^e = X^(e+N)
 }
 
-// MulPlain sets dst = mu·a for a plaintext mu, such as Digits gives. dst may be a.
+// MulPlain sets dst = mu·a for a plaintext mu, such as Digits returns. dst may be a.
 func (s *Scheme) MulPlain(dst, a *Ciphertext, mu intpoly.Poly) {
 	m, c, p := s.Q.BorrowNTT(), s.Q.BorrowNTT(), s.Q.Borrow()
 	defer func() {
@@ -85,8 +87,8 @@ func (s *Scheme) MulPlain(dst, a *Ciphertext, mu intpoly.Poly) {
 	}
 }
 
-// Hash is SHA-256 over a list of ciphertexts: their number, N, and for each polynomial the number of
-// primes and every residue, all as 64-bit little-endian integers.
+// Hash returns SHA-256 over a list of ciphertexts: their number, N, and for each polynomial the
+// number of primes and every residue, all as 64-bit little-endian integers.
 func Hash(list []*Ciphertext) [32]byte {
 	h := sha256.New()
 	var buf []byte

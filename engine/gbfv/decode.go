@@ -11,11 +11,11 @@ import (
 	"github.com/lodge-mpc/lodge/engine/ring"
 )
 
-// decoder computes round(P/q'·x) mod P for x modulo q' in residues x_l. The fraction x_k/q' mod 1 is
-// f_k = sum over l of y_l/q_l mod 1 with y_l = x_l·(q'/q_l)^-1 mod q_l; then mu_k = round(f_{k-D} - b·f_k),
-// where integers that are lost from f change mu by multiples of P. f has so many bits that the error of
-// mu's argument is below 1/(2q'), and as q' is odd the result is the exact rounding. Its operations do
-// not depend on x.
+// decoder computes round(P/q'·x) mod P for x modulo q' in residues x_l. The fraction x_k/q' mod 1
+// is f_k = sum over l of y_l/q_l mod 1 with y_l = x_l·(q'/q_l)^-1 mod q_l. Then mu_k =
+// round(f_{k-D} - b·f_k), because integers dropped from f change mu by multiples of P. f has enough
+// bits that the error of mu's argument is below 1/(2q'). As q' is odd, the result is the exact
+// rounding. The operations do not depend on x.
 type decoder struct {
 	d       int
 	q       []uint64
@@ -33,7 +33,8 @@ func newDecoder(spec params.FieldSpec, basis *ring.Basis) *decoder {
 	z := &decoder{
 		d: basis.N() / spec.M,
 		q: basis.Primes(),
-		// y_l < 2^61 times half a unit of the last place, for each prime, times b+1, below 1/(2q')
+		// y_l < 2^61 times half a unit in the last place, for each prime, times b+1, must be below
+		// 1/(2q')
 		words: (modulus.BitLen() + bitlen + 1 + bits.Len(uint(basis.Len())) + 61 + 63) / 64,
 		out:   (bitlen + 2 + 63) / 64,
 		b:     wordsOf(spec.B, (bitlen+63)/64),
@@ -132,9 +133,9 @@ func wordsOf(v *big.Int, n int) []uint64 {
 	return w
 }
 
-// Decode sets coeffs to round(P/q'·x) mod P as coefficients c_j in Z_p, where x = c0 + c1·s modulo the product q'
-// of the first k primes of Q, on Prefix(k). It is right if the invariant noise of every coefficient is
-// below 1/2. Field slots are what Pack.Unpack makes of the result.
+// Decode sets coeffs to round(P/q'·x) mod P as coefficients c_j in Z_p, where x = c0 + c1·s modulo
+// the product q' of the first k primes of Q, on Prefix(k). The result is correct if the invariant
+// noise of every coefficient is below 1/2. Pack.Unpack converts it to field slots.
 func (s *Scheme) Decode(coeffs field.Vec, x ring.Poly, k int) {
 	z := s.prefix(k).decode
 	mu := intpoly.New(s.N(), z.out)
@@ -143,8 +144,8 @@ func (s *Scheme) Decode(coeffs field.Vec, x ring.Poly, k int) {
 	mu.Wipe()
 }
 
-// Phase sets dst = c0 + c1·share modulo the first k primes of Q. The share of the secret key is in evaluation
-// form on basis Q or any longer prefix than k; ct is on Prefix(k).
+// Phase sets dst = c0 + c1·share modulo the first k primes of Q. The share of the secret key is in
+// evaluation form on basis Q or any prefix longer than k; ct is on Prefix(k).
 func (s *Scheme) Phase(dst ring.Poly, ct *Ciphertext, share ring.NTT, k int) {
 	s.mulShare(dst, ct.C1, share, k)
 	b := s.Prefix(k)
@@ -175,8 +176,9 @@ func (s *Scheme) Decrypt(slots field.Vec, ct *Ciphertext, key ring.NTT) {
 	coeffs.Wipe()
 }
 
-// SwitchModulus returns ct modulo the product q' of the first k primes of Q: round(q'/q·c) for both parts. The
-// error of the phase grows by the rounding, |r0 + r1·s| with coefficients of r within 1/2.
+// SwitchModulus returns ct modulo the product q' of the first k primes of Q: round(q'/q·c) for both
+// parts. The rounding adds |r0 + r1·s| to the error of the phase, with coefficients of r within
+// 1/2.
 func (s *Scheme) SwitchModulus(ct *Ciphertext, k int) *Ciphertext {
 	p := s.prefix(k)
 	if p.divider == nil {
@@ -189,10 +191,11 @@ func (s *Scheme) SwitchModulus(ct *Ciphertext, k int) *Ciphertext {
 	return out
 }
 
-// DecryptionShare sets dst = c1·share + flood and the encoded mask (see ScalePlain) modulo the first k primes of Q: one
-// party's message of distributed decryption (MatriGear, Fig. 6). c1 belongs to a ciphertext after SwitchModulus;
-// flood is uniform in the instance's range, mask the coefficients of a fresh uniform plaintext. The sum
-// of c0 and all shares decodes to the message plus all masks.
+// DecryptionShare sets dst = c1·share + flood and the encoded mask (see ScalePlain) modulo the
+// first k primes of Q. This is one party's message of distributed decryption (MatriGear, Fig. 6).
+// c1 belongs to a ciphertext after SwitchModulus, flood is uniform in the instance's range, and
+// mask holds the coefficients of a fresh uniform plaintext. The sum of c0 and all shares decodes to
+// the message plus all masks.
 func (s *Scheme) DecryptionShare(dst, c1 ring.Poly, share ring.NTT, flood intpoly.Poly, mask field.Vec, k int) {
 	b := s.Prefix(k)
 	s.mulShare(dst, c1, share, k)

@@ -10,7 +10,8 @@ import (
 	"github.com/lodge-mpc/lodge/engine/sample"
 )
 
-// edgeVectors returns coefficients that are random, and ones around multiples of p/b where digits carry.
+// edgeVectors returns random coefficients, and coefficients around multiples of p/b where digits
+// carry.
 func edgeVectors(t *testing.T, s *gbfv.Scheme) []field.Vec {
 	f := s.Field
 	random, edges := f.NewVec(s.Slots()), f.NewVec(s.Slots())
@@ -64,7 +65,7 @@ func TestScalePlainAgainstBig(t *testing.T) {
 	})
 }
 
-// bigDecode is round(P/q'·x) mod P, computed with big integers.
+// bigDecode returns round(P/q'·x) mod P, computed with big integers.
 func bigDecode(s *gbfv.Scheme, x ring.Poly, k int) field.Vec {
 	b := s.Prefix(k)
 	q, n, d := b.Modulus(), s.N(), s.Slots()
@@ -98,12 +99,13 @@ func TestDecodeAgainstBig(t *testing.T) {
 			for l, q := range b.Primes() {
 				sample.Uniform(x.C[l], q, source.Stream("uniform", uint64(k), uint64(l)))
 			}
-			// y: next to the places where rounding changes. x_k = (2m+1)·q'/(2b) for integers m, rounded.
+			// Values of y next to the places where rounding changes: x_k = (2m+1)·q'/(2b) for
+			// integers m, rounded.
 			values := make([]*big.Int, s.N())
 			for i := range values {
 				v := new(big.Int).Mul(b.Modulus(), big.NewInt(int64(2*i+1)))
 				values[i] = v.Div(v, new(big.Int).Lsh(s.Spec.B, 1))
-				if i < s.N()-s.Slots() && i%2 == 0 { // so that x_{k-D} is 0 at times
+				if i < s.N()-s.Slots() && i%2 == 0 { // so that x_{k-D} is sometimes 0
 					values[i].SetInt64(0)
 				}
 			}

@@ -10,16 +10,16 @@ import (
 // PublicKey is (P0, P1) = (-a·s + e, a) in evaluation form on basis Q.
 type PublicKey struct{ P0, P1 ring.NTT }
 
-// MessageWords is the number of words of a coefficient of a random plaintext or a PoPK response: digits of
-// b times Gaussians below 2^24, with a sign.
+// MessageWords returns the number of words of a coefficient of a random plaintext or a PoPK
+// response: digits of b times Gaussians below 2^24, with a sign.
 func (s *Scheme) MessageWords() int { return (s.Spec.B.BitLen() + 26 + 63) / 64 }
 
-// EncryptWith sets dst = r0·pk + (Delta·mu + r1, r2) mod q. It is linear over R in (mu, r), with exactly
-// Delta·mu and no rounding, as the proof of plaintext knowledge needs. mu may have any width; coefficients of r
-// are of one word, below 2^31 in magnitude. Both are secret.
+// EncryptWith sets dst = r0·pk + (Delta·mu + r1, r2) mod q. It is linear over R in (mu, r): it adds
+// exactly Delta·mu without rounding, as the proof of plaintext knowledge requires. mu may have any
+// width; coefficients of r have one word and are below 2^31 in magnitude. Both are secret.
 func (s *Scheme) EncryptWith(dst *Ciphertext, pk *PublicKey, mu intpoly.Poly, r [3]intpoly.Poly) {
 	if mu.N() != s.N() {
-		panic(fmt.Sprintf("gbfv: message of %d coefficients in a ring of degree %d", mu.N(), s.N()))
+		panic(fmt.Sprintf("gbfv: a message of %d coefficients does not match ring degree %d", mu.N(), s.N()))
 	}
 	m, p := s.Q.BorrowNTT(), s.Q.Borrow()
 	s.Q.FromInt(p, mu)
@@ -31,7 +31,8 @@ func (s *Scheme) EncryptWith(dst *Ciphertext, pk *PublicKey, mu intpoly.Poly, r 
 	m.Free()
 }
 
-// EncryptDiagWith is EncryptWith for mu in Z[X^D]: other coefficients do not count. Delta is in this ring too.
+// EncryptDiagWith is EncryptWith for mu in Z[X^D]; it ignores other coefficients. Delta is in this
+// ring too.
 func (s *Scheme) EncryptDiagWith(dst *Ciphertext, pk *PublicKey, mu intpoly.Poly, r [3]intpoly.Poly) {
 	s.encrypt(dst, pk, r, func(ring.NTT) {})
 	n := s.Pack.M()
@@ -48,11 +49,12 @@ func (s *Scheme) EncryptDiagWith(dst *Ciphertext, pk *PublicKey, mu intpoly.Poly
 	residues.Zero()
 }
 
-// encrypt sets dst = (r0·pk + (r1, r2) mod q), with what add adds to the first part in evaluation form.
+// encrypt sets dst = (r0·pk + (r1, r2) mod q). The callback add adds the message to the first part
+// in evaluation form.
 func (s *Scheme) encrypt(dst *Ciphertext, pk *PublicKey, r [3]intpoly.Poly, add func(acc ring.NTT)) {
 	for _, v := range r {
 		if v.N() != s.N() {
-			panic(fmt.Sprintf("gbfv: polynomial of %d coefficients in a ring of degree %d", v.N(), s.N()))
+			panic(fmt.Sprintf("gbfv: a polynomial of %d coefficients does not match ring degree %d", v.N(), s.N()))
 		}
 	}
 	p, e0, acc := s.Q.Borrow(), s.Q.BorrowNTT(), s.Q.BorrowNTT()

@@ -6,9 +6,9 @@ import (
 	"github.com/lodge-mpc/lodge/engine/ring"
 )
 
-// A product of ciphertexts treats its operands differently (MatriGear, section 3.2, computed in RNS): the left
-// one is scaled to round(Q'/q·ct) and extended to qQ', the right one is only extended. Either can be made once
-// and used in any number of products.
+// A product treats its two operands differently (MatriGear, section 3.2, computed in RNS): the left
+// one is scaled to round(Q'/q·ct) and extended to qQ', the right one is only extended. A prepared
+// operand can be used in any number of products.
 
 // Left is the left operand of products, in evaluation form on basis Full.
 type Left struct{ c [2]ring.NTT }
@@ -16,10 +16,10 @@ type Left struct{ c [2]ring.NTT }
 // Right is the right operand of products, in evaluation form on basis Full.
 type Right struct{ c [2]ring.NTT }
 
-// Free gives the operand's storage back; it is not used any more.
+// Free frees the operand's storage for reuse. The operand must not be used afterwards.
 func (l *Left) Free() { freeAll(l.c[:]) }
 
-// Free gives the operand's storage back; it is not used any more.
+// Free frees the operand's storage for reuse. The operand must not be used afterwards.
 func (r *Right) Free() { freeAll(r.c[:]) }
 
 func freeAll(list []ring.NTT) {
@@ -61,14 +61,15 @@ func (s *Scheme) Right(ct *Ciphertext) *Right {
 	return &out
 }
 
-// split views a polynomial on Full as its parts on Q and Aux.
+// split returns the parts on Q and Aux of a polynomial on Full, without copying.
 func (s *Scheme) split(p ring.Poly) (low, high ring.Poly) {
 	l := s.Q.Len()
 	return ring.Poly{C: p.C[:l]}, ring.Poly{C: p.C[l:]}
 }
 
-// scaleToAux sets dst, on Aux, to round(Q'/q·c): with t = Q'·c mod q, centred, Q'·c = t + q·w gives w, and
-// dividing 0 mod Q', t mod q by q gives w mod Q'. t is scratch on Q.
+// scaleToAux sets dst, on Aux, to round(Q'/q·c). With t = Q'·c mod q, centred, Q'·c = t + q·w
+// defines w; dividing the number that is 0 mod Q' and t mod q by q yields w mod Q'. t is scratch on
+// Q.
 func (s *Scheme) scaleToAux(dst, c, t ring.Poly) {
 	s.Q.MulScalar(t, c, s.auxModQ)
 	dst.Zero()
@@ -80,11 +81,12 @@ func (s *Scheme) scaleToAux(dst, c, t ring.Poly) {
 type Evaluator struct {
 	*Scheme
 	Keys Keys
-	// Ended is called when a piece of a longer evaluation has ended, by several goroutines at once, unless it is nil.
+	// Ended, unless nil, is called after each piece of a longer evaluation, by several goroutines
+	// concurrently.
 	Ended func()
 }
 
-// Tick tells Ended.
+// Tick calls Ended, unless it is nil.
 func (e *Evaluator) Tick() {
 	if e.Ended != nil {
 		e.Ended()
@@ -118,7 +120,7 @@ func (e *Evaluator) Mul(a *Left, b *Right) *Ciphertext {
 	return out
 }
 
-// divideTensor sets dst, on Q, to P·round(t/Q'). p is scratch on Full, and dst may be its part on Q.
+// divideTensor sets dst, on Q, to P·round(t/Q'). p is scratch on Full; dst may be its part on Q.
 func (s *Scheme) divideTensor(dst ring.Poly, t ring.NTT, p ring.Poly) {
 	s.Full.Inverse(p, t)
 	low, high := s.split(p)
@@ -136,15 +138,16 @@ func (a *accumulator) addTo(ct *Ciphertext) {
 	a.s.Q.Add(ct.C1, ct.C1, a.digit)
 }
 
-// Rotate returns ct with rotation i of dimension d applied: in every d x d matrix layout slots move i·D/d places
-// to the left. With d = Slots that is i places. d is a power of two up to Slots.
+// Rotate returns ct with rotation i of dimension d applied: in every d x d matrix layout, slots
+// move i·D/d places to the left. With d = Slots these are i places. d is a power of two up to
+// Slots.
 //
-// The gadget's wide digits cost noise that only evaluated ciphertexts have to spare: rotating a fresh ciphertext
-// and going on to multiply it twice does not fit the shipped sets.
+// The gadget's wide digits cost noise that only evaluated ciphertexts can spare: the shipped sets
+// do not support rotating a fresh ciphertext and then multiplying it twice.
 func (e *Evaluator) Rotate(ct *Ciphertext, i, d int) (*Ciphertext, error) {
 	s := e.Scheme
 	if !s.validDim(d) {
-		return nil, fmt.Errorf("gbfv: dimension %d of a rotation does not suit %d slots", d, s.Slots())
+		return nil, fmt.Errorf("gbfv: rotation dimension %d is not a power of two up to %d slots", d, s.Slots())
 	}
 	if i = (i%d + d) % d; i == 0 {
 		return ct.Clone(), nil

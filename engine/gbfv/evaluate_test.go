@@ -50,7 +50,7 @@ func TestRotate(t *testing.T) {
 				}
 			}
 			if g, h := gbfv.Galois(s.N(), 3, d), s.Pack.Galois(3); g != h {
-				t.Errorf("Galois element %d, packing has %d", g, h)
+				t.Errorf("Galois element is %d, that of the packing is %d", g, h)
 			}
 		})
 	}
@@ -79,7 +79,7 @@ func TestHashSeparates(t *testing.T) {
 	for _, list := range [][]*gbfv.Ciphertext{nil, {a}, {b}, {a, b}, {b, a}, {s.SwitchModulus(a, 2)}} {
 		h := gbfv.Hash(list)
 		if seen[h] || h != gbfv.Hash(list) {
-			t.Error("hashes collide or vary")
+			t.Error("hashes collide or are not deterministic")
 		}
 		seen[h] = true
 	}

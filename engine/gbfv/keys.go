@@ -7,33 +7,33 @@ import (
 	"github.com/lodge-mpc/lodge/engine/ring"
 )
 
-// ErrNoKey is wrapped when an evaluation needs a rotation key that does not exist.
-var ErrNoKey = errors.New("gbfv: no such rotation key")
+// ErrNoKey is wrapped when an evaluation needs a missing rotation key.
+var ErrNoKey = errors.New("gbfv: missing rotation key")
 
-// SwitchKey switches a multiple of some s' to s: for each gadget digit j, K0[j] = -a_j·s + s'·g_j + e_j and
-// K1[j] = a_j, in evaluation form on basis Q. s' is s^2 for relinearisation, and phi(s) for the rotation
-// phi: the automorphism comes before the switch.
+// SwitchKey switches a multiple of some s' to s. For each gadget digit j, K0[j] = -a_j·s + s'·g_j +
+// e_j and K1[j] = a_j, in evaluation form on basis Q. s' is s^2 for relinearisation, and phi(s) for
+// the rotation phi: the automorphism is applied before the switch.
 type SwitchKey struct{ K0, K1 []ring.NTT }
 
-// freeUniform gives K1 back.
+// freeUniform frees K1.
 func (k *SwitchKey) freeUniform() {
 	for _, a := range k.K1 {
 		a.Free()
 	}
 }
 
-// Keys provides evaluation keys. Uniform halves need not be stored: a provider may expand them from a seed
-// when asked. It is used by several goroutines at once.
+// Keys provides evaluation keys to several goroutines concurrently. A provider need not store
+// uniform halves; it may expand them from a seed on demand.
 type Keys interface {
 	Relin() *SwitchKey
-	// Rotation returns the key for X -> X^g, g = 5^(i·N/(2d)) mod 2N, which rotates the rows of d x d
-	// matrices by i, 0 < i < d. Keys for one d are keys for every smaller power of two. Its K1 is the caller's to
-	// give back.
+	// Rotation returns the key for X -> X^g, g = 5^(i·N/(2d)) mod 2N, which rotates the rows of d x
+	// d matrices by i, 0 < i < d. Keys for one d also serve every smaller power of two. The caller
+	// owns K1 and must free it.
 	Rotation(i, d int) (*SwitchKey, error)
 }
 
-// Galois returns 5^(i·N/(2d)) mod 2N for the exponent of rotation i of dimension d. It belongs to the ring,
-// not to a field.
+// Galois returns 5^(i·N/(2d)) mod 2N, the exponent of rotation i of dimension d. It depends on the
+// ring, not on a field.
 func Galois(n, i, d int) int {
 	g := 1
 	for range (i%d + d) % d * (n / (2 * d)) {
@@ -42,34 +42,35 @@ func Galois(n, i, d int) int {
 	return g
 }
 
-// KeyTable is a Keys that holds the halves K0 and asks for the halves K1 when they are needed.
+// KeyTable implements Keys. It stores the halves K0 and requests the halves K1 when they are
+// needed.
 type KeyTable struct {
 	N        int
 	RelinKey *SwitchKey
 	K0       map[int][]ring.NTT // by Galois element
-	// Uniform makes K1 for a Galois element anew each time.
+	// Uniform computes K1 for a Galois element on each call.
 	Uniform func(g int) []ring.NTT
 }
 
 // Relin returns the relinearisation key.
 func (t *KeyTable) Relin() *SwitchKey { return t.RelinKey }
 
-// Rotation implements Keys. The error wraps ErrNoKey.
+// Rotation implements Keys. Its error wraps ErrNoKey if the key is missing.
 func (t *KeyTable) Rotation(i, d int) (*SwitchKey, error) {
 	g := Galois(t.N, i, d)
 	k0, ok := t.K0[g]
 	if !ok {
-		return nil, fmt.Errorf("%w: %d of dimension %d", ErrNoKey, i, d)
+		return nil, fmt.Errorf("%w: rotation %d of dimension %d", ErrNoKey, i, d)
 	}
 	return &SwitchKey{K0: k0, K1: t.Uniform(g)}, nil
 }
 
-// digit is one gadget digit: an element x of R_q contributes the centred [x]_{Q_j}, Q_j the product of the
-// primes lo to hi-1, with the factor g_j = 1 mod Q_j, 0 mod the other primes.
+// digit is one gadget digit. An element x of R_q contributes the centred [x]_{Q_j}, where Q_j is
+// the product of the primes lo to hi-1, with the factor g_j = 1 mod Q_j and 0 mod the other primes.
 type digit struct {
 	lo, hi int
-	below  *ring.Extender // from the digit's primes to those before it; nil if none
-	above  *ring.Extender // and to those after it
+	below  *ring.Extender // from the digit's primes to the primes before them; nil if there are none
+	above  *ring.Extender // and to the primes after them
 }
 
 func newGadget(q *ring.Basis, width int) []digit {
@@ -88,10 +89,11 @@ func newGadget(q *ring.Basis, width int) []digit {
 	return all
 }
 
-// GadgetDigits is the number of digits of a switching key.
+// GadgetDigits returns the number of digits of a switching key.
 func (s *Scheme) GadgetDigits() int { return len(s.gadget) }
 
-// DigitPrimes returns the range [lo, hi) of primes on which the gadget factor g_j is 1; it is 0 on the others.
+// DigitPrimes returns the range [lo, hi) of primes on which the gadget factor g_j is 1; on the
+// others it is 0.
 func (s *Scheme) DigitPrimes(j int) (lo, hi int) { return s.gadget[j].lo, s.gadget[j].hi }
 
 // AddGadget adds g_j·x to dst.
@@ -114,7 +116,7 @@ func (d *digit) decompose(dst, x ring.Poly) {
 	}
 }
 
-// accumulator collects sums of key switches in evaluation form, with the buffers that they need.
+// accumulator collects sums of key switches in evaluation form, with the buffers for them.
 type accumulator struct {
 	s        *Scheme
 	c0, c1   ring.NTT
@@ -122,7 +124,7 @@ type accumulator struct {
 	digitNTT ring.NTT
 }
 
-// accumulator returns one with sums of 0. Give it back with done.
+// accumulator returns an accumulator with zero sums. The caller must call done.
 func (s *Scheme) accumulator() *accumulator {
 	return &accumulator{s: s, c0: s.Q.NewNTT(), c1: s.Q.NewNTT(), digit: s.Q.Borrow(), digitNTT: s.Q.BorrowNTT()}
 }
@@ -132,7 +134,8 @@ func (a *accumulator) done() {
 	freeAll([]ring.NTT{a.c0, a.c1, a.digitNTT})
 }
 
-// add adds x [.] key: a pair (c0, c1) with c0 + c1·s = x·s' + small, x in coefficient form.
+// add adds x [.] key: a pair (c0, c1) with c0 + c1·s = x·s' + small error, for x in coefficient
+// form.
 func (a *accumulator) add(x ring.Poly, key *SwitchKey) {
 	for j := range a.s.gadget {
 		a.s.gadget[j].decompose(a.digit, x)

@@ -6,20 +6,23 @@ import (
 	"github.com/lodge-mpc/lodge/engine/field"
 )
 
-// Order is how a block of a matrix is spread over d vectors (MatriGear, section 4, with indices mod d).
+// Order is the way a block of a matrix is spread over d vectors (MatriGear, section 4, with indices
+// mod d).
 type Order uint8
 
 const (
-	// Diagonal is iota: vector i holds a_{j,j+i} at place j. Left factors and products have it.
+	// Diagonal is iota: vector i holds a_{j,j+i} at place j. It is the order of left factors and
+	// products.
 	Diagonal Order = iota + 1
-	// Shifted is iota-tilde: vector i holds b_{j-i,j} at place j. Right factors have it.
+	// Shifted is iota-tilde: vector i holds b_{j-i,j} at place j. It is the order of right factors.
 	Shifted
 )
 
-// Layout places batches of equally large matrices in the slots of ciphertexts. A matrix of Rows x Cols is cut into
-// blocks of Dim x Dim, the last ones padded; a block takes Dim vectors of Slots places; place j of matrix t of
-// the batch is slot j·Batch+t, so that rotation i of dimension Dim rotates every matrix by i. Vectors are
-// ordered by block row, block column, and index within the block.
+// Layout places batches of matrices of equal size in the slots of ciphertexts. A matrix of Rows x
+// Cols is cut into blocks of Dim x Dim, the last ones padded. A block occupies Dim vectors of Slots
+// places. Place j of matrix t of the batch is slot j·Batch+t, so that rotation i of dimension Dim
+// rotates every matrix by i. Vectors are ordered by block row, block column, and index within the
+// block.
 type Layout struct {
 	Order      Order
 	Rows, Cols int
@@ -30,25 +33,25 @@ type Layout struct {
 // Layout returns the layout of rows x cols matrices in blocks of dim x dim.
 func (s *Scheme) Layout(order Order, rows, cols, dim int) (Layout, error) {
 	if !s.validDim(dim) || rows < 1 || cols < 1 {
-		return Layout{}, fmt.Errorf("gbfv: no layout of %d x %d matrices in blocks of %d and %d slots", rows, cols, dim, s.Slots())
+		return Layout{}, fmt.Errorf("gbfv: invalid layout of %d x %d matrices in blocks of %d with %d slots", rows, cols, dim, s.Slots())
 	}
 	return Layout{Order: order, Rows: rows, Cols: cols, Dim: dim, Slots: s.Slots()}, nil
 }
 
-// Batch is the number of matrices that are laid out side by side, Slots/Dim.
+// Batch returns the number of matrices that are laid out side by side, Slots/Dim.
 func (l Layout) Batch() int { return l.Slots / l.Dim }
 
-// BlockRows and BlockCols count the blocks of a matrix.
+// BlockRows returns the number of rows of blocks.
 func (l Layout) BlockRows() int { return (l.Rows + l.Dim - 1) / l.Dim }
 
-// BlockCols counts the blocks in a row of blocks.
+// BlockCols returns the number of blocks in a row of blocks.
 func (l Layout) BlockCols() int { return (l.Cols + l.Dim - 1) / l.Dim }
 
-// Vectors is the number of vectors, and of ciphertexts, that hold a batch.
+// Vectors returns the number of vectors, and of ciphertexts, that hold a batch.
 func (l Layout) Vectors() int { return l.BlockRows() * l.BlockCols() * l.Dim }
 
-// Place returns the vector and the slot of entry (row, col) of matrix t. Entries of the padding, up to whole blocks,
-// have places too.
+// Place returns the vector and the slot of entry (row, col) of matrix t. Padding entries, up to
+// whole blocks, have places too.
 func (l Layout) Place(t, row, col int) (vector, slot int) {
 	d := l.Dim
 	block := row/d*l.BlockCols() + col/d
@@ -91,7 +94,7 @@ func (l Layout) Decode(matrix field.Vec, t int, vectors []field.Vec) {
 	l.walk(t, func(k, vector, slot int) { copy(matrix.At(k), vectors[vector].At(slot)) })
 }
 
-// DecodeAll reads matrices 0, 1, ..., as many as there is room for, row-major, one after another.
+// DecodeAll reads matrices 0, 1, ... into dst until it is full, row-major and consecutively.
 func (l Layout) DecodeAll(matrices field.Vec, vectors []field.Vec) {
 	size, words := l.Rows*l.Cols, matrices.L
 	count, batch := matrices.Len()/size, l.Batch()

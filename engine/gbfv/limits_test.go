@@ -15,9 +15,10 @@ import (
 	"github.com/lodge-mpc/lodge/engine/ring"
 )
 
-// TestDistributedDecryptionAtItsLimits decrypts with the arithmetic of distributed decryption where the phase error is
-// its bound and every party floods with E, the signs chosen so that P times the error is as large as it can be. That
-// decodes for every set and field. Three more than E does not: the condition on E is tight, and the test sees it.
+// TestDistributedDecryptionAtItsLimits runs the arithmetic of distributed decryption with a phase
+// error equal to its bound. Every party floods with E, with the signs that make P times the error
+// as large as possible. This decodes for every set and field. Flooding with E + 3 does not: the
+// condition on E is tight, and the test detects it.
 func TestDistributedDecryptionAtItsLimits(t *testing.T) {
 	var cases []longtest.Case
 	for _, set := range params.Sets() {
@@ -41,22 +42,22 @@ func decryptsUpToItsLimit(t *testing.T, set *params.Set, field string, n int) {
 	}
 	l := newLimit(s, inst)
 	for _, signs := range []func(k int) bool{
-		func(k int) bool { return k/s.Slots()%2 == 1 }, // v_{k-D} and -b·v_k have one sign, but for the first D
+		func(k int) bool { return k/s.Slots()%2 == 1 }, // v_{k-D} and -b·v_k have one sign, except for the first D
 		func(k int) bool { return k/s.Slots()%2 == 0 },
 		func(int) bool { return false },
 		func(k int) bool { return k%3 == 0 },
 	} {
 		if !l.decrypts(signs, inst.FloodBound) {
-			t.Error("wrong at the limit")
+			t.Error("decryption fails at the limit")
 		}
 	}
 	over := new(big.Int).Add(inst.FloodBound, big.NewInt(3))
 	if l.decrypts(func(k int) bool { return k/s.Slots()%2 == 1 }, over) {
-		t.Error("right beyond the limit: the bound on the flooding is not tight")
+		t.Error("decryption succeeds beyond the limit: the bound on the flooding is not tight")
 	}
 }
 
-// limit is a ciphertext whose phase is known.
+// limit is a ciphertext with known phase.
 type limit struct {
 	s       *gbfv.Scheme
 	inst    *params.Instance
@@ -78,8 +79,8 @@ func newLimit(s *gbfv.Scheme, inst *params.Instance) *limit {
 	return l
 }
 
-// decrypts reports whether the message comes out when the phase error is the bound and every party floods with flood,
-// with minus signs where negative says.
+// decrypts reports whether the message is recovered when the phase error is the bound and every
+// party floods with flood, negated where negative says so.
 func (l *limit) decrypts(negative func(k int) bool, flood *big.Int) bool {
 	s, primes := l.s, l.inst.DDecPrimes
 	b, f := s.Prefix(primes), s.Field
@@ -95,7 +96,7 @@ func (l *limit) decrypts(negative func(k int) bool, flood *big.Int) bool {
 		}
 		return e
 	}
-	// c0 + (ideal + error - phase) has the error in place of its own.
+	// c0 + (ideal + error - phase) replaces the error of the ciphertext.
 	sum, t := l.ct.C0.Clone(), b.NewPoly()
 	b.FromInt(t, fill(l.inst.PhaseBound))
 	b.Add(sum, sum, t)

@@ -10,7 +10,7 @@ import (
 	"github.com/lodge-mpc/lodge/engine/ring"
 )
 
-// Grid is a matrix of blocks, each of Dim ciphertexts as in a Layout: block (i, j) is
+// Grid is a matrix of blocks of Dim ciphertexts each, as in a Layout: block (i, j) is
 // C[(i·Cols+j)·Dim : (i·Cols+j+1)·Dim].
 type Grid struct {
 	Rows, Cols, Dim int
@@ -23,23 +23,24 @@ func (g Grid) Block(i, j int) []*Ciphertext {
 	return g.C[at : at+g.Dim]
 }
 
-// Free gives the storage of all ciphertexts back.
+// Free frees the storage of all ciphertexts for reuse.
 func (g Grid) Free() {
 	for _, c := range g.C {
 		c.Free()
 	}
 }
 
-// MatMul multiplies grids of encrypted blocks: a in Diagonal order, b in Shifted order, the product in Diagonal order.
-// It is MatriGear, Algorithm 1, for each block of the product, with the sum over inner blocks taken before the
-// division and the key switches, so that any shape needs the d-1 rotation keys of its blocks and one
-// relinearisation key. The result does not depend on the number of workers. Beside its arguments and result it
-// holds about 3 blocks of polynomials on Full (one block is Dim polynomials), and three polynomials per worker.
+// MatMul multiplies grids of encrypted blocks: a in Diagonal order, b in Shifted order, the product
+// in Diagonal order. It runs MatriGear, Algorithm 1, for each block of the product, and adds up
+// inner blocks before the division and the key switches. So any shape needs only the d-1 rotation
+// keys of its blocks and one relinearisation key. The result does not depend on the number of
+// workers. In addition to its arguments and result it uses memory for about 3 blocks of polynomials
+// on Full (one block is Dim polynomials), and three polynomials per worker.
 func (e *Evaluator) MatMul(ctx context.Context, a, b Grid, workers int) (Grid, error) {
 	s := e.Scheme
 	if a.Dim != b.Dim || a.Cols != b.Rows || !s.validDim(a.Dim) ||
 		len(a.C) != a.Rows*a.Cols*a.Dim || len(b.C) != b.Rows*b.Cols*b.Dim || len(a.C)*len(b.C) == 0 {
-		return Grid{}, fmt.Errorf("gbfv: %d x %d blocks of %d times %d x %d blocks of %d do not form a product",
+		return Grid{}, fmt.Errorf("gbfv: %d x %d blocks of %d times %d x %d blocks of %d do not have matching shapes",
 			a.Rows, a.Cols, a.Dim, b.Rows, b.Cols, b.Dim)
 	}
 	m := newMatMul(e, a.Dim, max(1, workers))
@@ -61,16 +62,17 @@ func (e *Evaluator) MatMul(ctx context.Context, a, b Grid, workers int) (Grid, e
 	return out, nil
 }
 
-// matMul computes blocks of products. Write phi for X -> X^g, g = Galois(N, 1, d). Output i needs, before division
-// and key switching, the sums over k of a_{k,x}·phi^i(b_{i-k,y}) for x, y in {0, 1}, which belong to
-// 1, s, phi^i(s) and s·phi^i(s) for (x, y) = (0, 0), (1, 0), (0, 1), (1, 1).
+// matMul computes blocks of products. Let phi be X -> X^g, g = Galois(N, 1, d). Output i needs,
+// before division and key switching, the sums over k of a_{k,x}·phi^i(b_{i-k,y}) for x, y in {0,
+// 1}, which belong to 1, s, phi^i(s) and s·phi^i(s) for (x, y) = (0, 0), (1, 0), (0, 1), (1, 1).
 //
 // In evaluation form phi permutes slots in orbits s_0..s_{d-1}: phi(v)[s_j] = v[s_{j+1}]. On one orbit and modulo
 // one prime put A[j][j+k] = a_k[s_j] and B[r][c] = b_{c-r}[s_c], indices mod d. Then output i at s_j
 // is (A·B)[j][j+i]. So a block is N/d products of d x d matrices per prime, x and y.
 //
-// Memory is bounded by working on one x and y at a time, and for them on a few primes at a time: what an operand is
-// extended from is then read, and its digits computed, once for all of them.
+// To bound its memory, it processes one x and y at a time, and for them a few primes at a time, so
+// that the source of an operand's extension is read, and its digits are computed, once for all of
+// these primes.
 type matMul struct {
 	*Evaluator
 	d       int
@@ -80,18 +82,19 @@ type matMul struct {
 	groups  []group
 	leftAux []ring.Poly // round(Q'/q·a_{k,x}) on Aux, for one inner block
 	full    []ring.Poly // d sums on Full
-	// The operands modulo a group, in evaluation form. The product takes the place of the left one, which is in full,
-	// or in a tile of its own if there is something in full to add it to.
+	// The operands modulo a group, in evaluation form. The product replaces the left operand, which
+	// is in full, or in a separate tile if full holds a sum to which the product is added.
 	left, right []ring.Poly
-	// Not a part of this: the runtime holds on to a pool for two collections, and to what it is a part of.
+	// factors is a pointer, because the runtime retains a pool for two garbage collections, with
+	// the object that contains it.
 	factors *sync.Pool
 }
 
-// maxGroup bounds a group of primes. A limb per block element and prime of it is held at a time; with fewer primes what
-// the extension of an operand begins with is computed more often.
+// maxGroup bounds the primes of a group. The evaluation holds one limb per block element and prime
+// of the group. With fewer primes, the start of an operand's extension is recomputed more often.
 const maxGroup = 5
 
-// group is some primes of Full, from lo to hi-1, all of Q or all of Aux.
+// group is a range of primes of Full, from lo to hi-1. All of them belong to Q, or all to Aux.
 type group struct {
 	lo, hi int
 	basis  *ring.Basis
@@ -99,7 +102,7 @@ type group struct {
 	moduli []kernel.Modulus
 }
 
-// newGroups divides the primes into groups of about the same size.
+// newGroups divides the primes into groups of similar size.
 func newGroups(s *Scheme) []group {
 	var all []group
 	add := func(first, count int, from *ring.Basis) {
@@ -136,7 +139,7 @@ func newMatMul(e *Evaluator, d, workers int) *matMul {
 	return m
 }
 
-// newTile returns room for d polynomials modulo any group.
+// newTile returns storage for d polynomials modulo any group.
 func (m *matMul) newTile() (tile []ring.Poly) {
 	size := 0
 	for _, g := range m.groups {
@@ -148,7 +151,7 @@ func (m *matMul) newTile() (tile []ring.Poly) {
 	return tile
 }
 
-// free gives back what can serve other polynomials.
+// free frees the storage that other polynomials can reuse.
 func (m *matMul) free() {
 	for _, list := range [][]ring.Poly{m.full, m.leftAux, m.left, m.right} {
 		for _, p := range list {
@@ -195,8 +198,9 @@ func (m *matMul) block(ctx context.Context, left, right [][]*Ciphertext) ([]*Cip
 	return out, err
 }
 
-// switchKeys adds to ct the terms rotated of phi^i(s) and product of s·phi^i(s) (Algorithm 1, lines 8 to 11): with
-// u = rotated [.] rtk_i, v = product [.] rtk_i and w = v1 [.] rlk it adds (u0 + w0, u1 + v0 + w1).
+// switchKeys adds to ct the terms rotated of phi^i(s) and product of s·phi^i(s) (Algorithm 1, lines
+// 8 to 11). With u = rotated [.] rtk_i, v = product [.] rtk_i and w = v1 [.] rlk, it adds (u0 + w0,
+// u1 + v0 + w1).
 func (m *matMul) switchKeys(ct *Ciphertext, rotated, product ring.Poly, i int) error {
 	s := m.Scheme
 	acc := s.accumulator()
@@ -225,7 +229,7 @@ func (m *matMul) switchKeys(ct *Ciphertext, rotated, product ring.Poly, i int) e
 // tensor sets full[i] to the sum over inner blocks and k of a_{k,x}·phi^i(b_{i-k,y}), in evaluation form.
 func (m *matMul) tensor(ctx context.Context, left, right [][]*Ciphertext, x, y int) error {
 	for k := range left {
-		if y == 0 || len(left) > 1 { // it is there already if there is no other
+		if y == 0 || len(left) > 1 { // already computed unless there are other inner blocks
 			if err := m.scaleLeft(ctx, left[k], x); err != nil {
 				return err
 			}
@@ -250,7 +254,8 @@ func (m *matMul) tensor(ctx context.Context, left, right [][]*Ciphertext, x, y i
 	return nil
 }
 
-// tiles returns where the operands modulo a group are put. With add the left one does not take the place of its sum.
+// tiles returns storage for the operands modulo a group. With add, the left operand has separate
+// storage from its sum.
 func (m *matMul) tiles(g *group, add bool) (left, right []ring.Poly) {
 	if add && m.left == nil {
 		m.left = m.newTile()
@@ -304,7 +309,8 @@ func (m *matMul) fill(ctx context.Context, a, b []ring.Poly, right []*Ciphertext
 	})
 }
 
-// multiplyOrbits puts the product of the operands in the place of the first, modulo the primes of a group.
+// multiplyOrbits replaces the first operand with the product of the operands, modulo the primes of
+// a group.
 func (m *matMul) multiplyOrbits(ctx context.Context, left, right []ring.Poly, g *group) error {
 	a, b := make([][][]uint64, g.hi-g.lo), make([][][]uint64, g.hi-g.lo) // by prime, then in the order of rows
 	for l := range a {

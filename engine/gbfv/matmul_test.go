@@ -14,7 +14,7 @@ import (
 	"github.com/lodge-mpc/lodge/engine/sample"
 )
 
-// matrices returns random row-major matrices, one per place of the batch.
+// matrices returns random row-major matrices, one for each place of the batch.
 func matrices(t testing.TB, f *field.Field, l gbfv.Layout, label string) []field.Vec {
 	all := make([]field.Vec, l.Batch())
 	stream := sample.NewSource(seed).Stream(label)
@@ -104,7 +104,7 @@ func TestMatMul(t *testing.T) {
 		{"insecure-6", "p512", shape{2, 2, 2, 2}},    //
 		{"insecure-6", "p128", shape{9, 5, 3, 4}},    // blocks, padded
 		{"insecure-6", "p64", shape{4, 16, 8, 4}},    // four inner blocks
-		{"insecure-6", "p64", shape{8, 16, 8, 8}},    // two inner blocks, of as many columns as a vector has words
+		{"insecure-6", "p64", shape{8, 16, 8, 8}},    // two inner blocks, with one column per word of a vector
 		{"insecure-8-64", "p256", shape{8, 8, 8, 8}}, // digits of three primes
 		{"insecure-8-16", "p128", shape{4, 4, 4, 4}}, // digits of one prime
 		{"insecure-8", "p1024", shape{8, 8, 8, 8}},   // M = D/... larger M
@@ -123,8 +123,8 @@ func TestMatMul(t *testing.T) {
 	}
 }
 
-// TestMatMulIsDeterministic compares hashes for all paths of the kernels, several numbers of workers and values of
-// GOMAXPROCS.
+// TestMatMulIsDeterministic compares hashes across all paths of the kernels, several numbers of
+// workers and values of GOMAXPROCS.
 func TestMatMulIsDeterministic(t *testing.T) {
 	s := newScheme(t, "insecure-6", "p128")
 	k := gbfvtest.New(s, 2, 8, seed)
@@ -141,7 +141,7 @@ func TestMatMulIsDeterministic(t *testing.T) {
 			if h := gbfv.Hash(got.C); i == 0 && workers == 1 {
 				want = h
 			} else if h != want {
-				t.Errorf("%d workers, GOMAXPROCS %d: other ciphertexts", workers, procs)
+				t.Errorf("%d workers, GOMAXPROCS %d: the ciphertexts differ", workers, procs)
 			}
 		}
 		runtime.GOMAXPROCS(old)
@@ -161,7 +161,7 @@ func TestMatMulIsDeterministic(t *testing.T) {
 			t.Fatal(err)
 		}
 		if gbfv.Hash(got.C) != want {
-			t.Errorf("path %v: other ciphertexts", path)
+			t.Errorf("path %v: the ciphertexts differ", path)
 		}
 	}
 }
@@ -181,12 +181,13 @@ func TestMatMulRefusals(t *testing.T) {
 	}
 	for _, bad := range []gbfv.Grid{{}, {Rows: 1, Cols: 1, Dim: 2, C: good.gb.C[:2]}, {Rows: 2, Cols: 1, Dim: 4, C: good.gb.C}, {Rows: 1, Cols: 1, Dim: 4, C: good.gb.C[:3]}} {
 		if _, err := e.MatMul(context.Background(), good.ga, bad, 1); err == nil {
-			t.Error("accepted grids that do not match")
+			t.Error("MatMul accepted grids whose shapes do not match")
 		}
 	}
 }
 
-// TestLayout checks that Place and Entry are inverse bijections onto all slots, and iota and iota-tilde themselves.
+// TestLayout checks that Place and Entry are inverse bijections onto all slots, and checks iota and
+// iota-tilde against their definitions.
 func TestLayout(t *testing.T) {
 	s := newScheme(t, "insecure-6", "p128") // 16 slots
 	for _, order := range []gbfv.Order{gbfv.Diagonal, gbfv.Shifted} {
@@ -202,7 +203,7 @@ func TestLayout(t *testing.T) {
 						v, slot := l.Place(m, r, c)
 						seen[[2]int{v, slot}] = true
 						if m2, r2, c2 := l.Entry(v, slot); m2 != m || r2 != r || c2 != c {
-							t.Fatalf("entry (%d, %d, %d) comes back as (%d, %d, %d)", m, r, c, m2, r2, c2)
+							t.Fatalf("entry (%d, %d, %d) is mapped to a place and back to (%d, %d, %d)", m, r, c, m2, r2, c2)
 						}
 					}
 				}
@@ -217,7 +218,7 @@ func TestLayout(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			for count := range l.Batch() + 1 { // all at once as one after the other
+			for count := range l.Batch() + 1 { // decoding all at once equals decoding one by one
 				size := l.Rows * l.Cols
 				all, one := s.Field.NewVec(count*size), s.Field.NewVec(size)
 				l.DecodeAll(all, vectors)
@@ -228,7 +229,7 @@ func TestLayout(t *testing.T) {
 			}
 		}
 		if _, err := s.Layout(order, 4, 4, 3); err == nil {
-			t.Error("accepted blocks of 3")
+			t.Error("Layout accepted blocks of 3")
 		}
 	}
 	iota4, _ := s.Layout(gbfv.Diagonal, 4, 4, 4)

@@ -10,8 +10,9 @@ import (
 	"github.com/lodge-mpc/lodge/engine/params"
 )
 
-// margins are how far the largest measurement of a term lies under its bound, in bits, for every subject: at least from
-// and at most to. More would mean that the study does not reach the term, or that the term has become too loose.
+// margins bounds, for every subject, how far the largest measurement of a term lies below its
+// bound, in bits: at least from and at most to. A larger margin would mean that the study does not
+// exercise the term, or that the term has become too loose.
 var margins = map[string]struct{ from, to float64 }{
 	"s":          {0.5, 2},
 	"e":          {0.5, 2},
@@ -32,12 +33,13 @@ var margins = map[string]struct{ from, to float64 }{
 	"mac.c":      {0.2, 1.5},
 	"switch":     {0.1, 1.5},
 	"phase":      {0.1, 1.5},
-	// The bounds are those of products of matrices.
+	// The bounds for products of matrices.
 	"sacrifice.h":   {2.5, 20},
 	"sacrifice.mac": {0.2, 20},
 }
 
-// marginsProved are those of keys at the bounds of their proofs, where they differ: these are bounds without deviations.
+// marginsProved holds the margins that differ for keys at the bounds of their proofs: these are
+// bounds without deviations.
 var marginsProved = map[string]struct{ from, to float64 }{
 	"s":           {0, 0.1},
 	"e":           {0, 0.1},
@@ -54,11 +56,12 @@ var marginsProved = map[string]struct{ from, to float64 }{
 	"sacrifice.h": {1, 20},
 }
 
-// honestDepthTwo is how far alpha·c of honest batches lies under its bound at least, in bits, by set. The error of the
-// relinearisation key counts as honest in the bound too; where it is the largest term the distance is small.
+// honestDepthTwo is the minimal distance in bits between alpha·c of honest batches and its bound,
+// by set. The bound too counts the error of the relinearisation key as honest; if that error is the
+// largest term, the distance is small.
 var honestDepthTwo = map[string]float64{"S14-32": 8, "S14-64": 20, "S13-8": 12, "S13-16": 20, "S15-128": 20}
 
-// fieldsToStudy are the smallest field of a set, p128, and the largest.
+// fieldsToStudy returns the smallest field of a set, p128, and the largest.
 func fieldsToStudy(s *params.Set) (names []string) {
 	for i, f := range s.Fields {
 		if i == 0 || f.Name == "p128" || i == len(s.Fields)-1 {
@@ -68,18 +71,19 @@ func fieldsToStudy(s *params.Set) (names []string) {
 	return names
 }
 
-// mostParties is the largest number of parties, up to 16, that an instance has room for.
+// mostParties returns the largest number of parties, up to 16, that an instance supports.
 func mostParties(t testing.TB, s *params.Set, field string, dim int) int {
 	for n := 16; n >= 2; n-- {
 		if _, err := params.Resolve(s, field, params.Use{Parties: n, Dim: dim}); err == nil {
 			return n
 		}
 	}
-	t.Fatalf("%s has no room for %s, d = %d", s.Name, field, dim)
+	t.Fatalf("%s does not support %s, d = %d", s.Name, field, dim)
 	return 0
 }
 
-// subjects lists what is studied; everyday, in small rings and for the most parties, says which of it always.
+// subjects lists the instances to study. everyday marks those that always run: small rings and the
+// largest number of parties.
 func subjects(t testing.TB) (list []subject, everyday map[subject]bool) {
 	everyday = map[subject]bool{}
 	for _, s := range params.Sets() {
@@ -114,7 +118,7 @@ func subjects(t testing.TB) (list []subject, everyday map[subject]bool) {
 	return list, everyday
 }
 
-// TestNoiseStudy holds every measurement against the registry's term, with margins to both sides.
+// TestNoiseStudy compares every measurement with the registry's term, with margins on both sides.
 func TestNoiseStudy(t *testing.T) {
 	var results []result
 	var cases []longtest.Case
@@ -140,7 +144,7 @@ func TestNoiseStudy(t *testing.T) {
 	}
 }
 
-// hold measures a subject and holds the figures against the bounds.
+// hold measures a subject and compares the figures with the bounds.
 func (c subject) hold(t *testing.T) result {
 	r := result{subject: c, rows: map[string]row{}}
 	st := c.run(t)
@@ -162,7 +166,7 @@ func (c subject) hold(t *testing.T) result {
 	return r
 }
 
-// terms names the registry's terms, and the study's own.
+// terms lists the registry's terms, and the study's own.
 func terms(t testing.TB) (names []string) {
 	set, err := params.Lookup(params.Default)
 	if err != nil {

@@ -11,19 +11,20 @@ import (
 	"github.com/lodge-mpc/lodge/engine/params"
 )
 
-// result is what the study found of one subject, by term.
+// result holds the study's findings for one subject, by term.
 type result struct {
 	subject
 	rows map[string]row
 }
 
-// row is a term's bound, how far the largest measurement lies under it, both in bits, and the measurements.
+// row holds the bound of a term, the distance of the largest measurement below it, both in bits,
+// and the measurements.
 type row struct {
 	bound, margin float64
 	by            map[pattern]float64
 }
 
-// The tables stand between these lines.
+// The tables are located between these lines.
 const (
 	tablesBegin = "<!-- Tables: written by make noise. -->\n"
 	tablesEnd   = "<!-- End of tables. -->\n"
@@ -38,7 +39,7 @@ func writeTables(t testing.TB, path string, results []result) {
 	head, rest, ok := strings.Cut(string(text), tablesBegin)
 	_, tail, ok2 := strings.Cut(rest, tablesEnd)
 	if !ok || !ok2 {
-		t.Fatalf("%s has no place for tables", path)
+		t.Fatalf("%s has no marked lines for the tables", path)
 	}
 	var b strings.Builder
 	fmt.Fprint(&b, head, tablesBegin)
@@ -56,7 +57,7 @@ func header(b *strings.Builder, columns ...string) {
 	fmt.Fprintf(b, "| %s |\n|%s\n", strings.Join(columns, " | "), strings.Repeat("---|", len(columns)))
 }
 
-// marginTable has what the tests assert and the extremes that they saw.
+// marginTable prints the asserted margins and the observed extremes.
 func marginTable(t testing.TB, b *strings.Builder, results []result) {
 	fmt.Fprint(b, "\n### Margins over all instances with keys as honest parties make them\n\n")
 	header(b, "term", "asserted at least", "smallest", "largest", "asserted at most")
@@ -73,7 +74,8 @@ func marginTable(t testing.TB, b *strings.Builder, results []result) {
 	}
 }
 
-// patternTable has all measurements of the default set, p128, the largest number of parties.
+// patternTable prints all measurements for the default set, p128, and the largest number of
+// parties.
 func patternTable(t testing.TB, b *strings.Builder, results []result) {
 	i := slices.IndexFunc(results, func(r result) bool {
 		return r.set == params.Default && r.field == "p128" && r.parties == 16 && !r.proved
@@ -102,7 +104,7 @@ func patternTable(t testing.TB, b *strings.Builder, results []result) {
 	}
 }
 
-// honestTable has how far honest batches stay under the bounds, up to depth 2.
+// honestTable prints how far honest batches stay below the bounds, up to depth 2.
 func honestTable(b *strings.Builder, results []result) {
 	fmt.Fprint(b, "\n### Honest batches\n\nBits under the bound when all parties are honest.\n\n")
 	names := []string{"fresh", "tensor", "product", "mac.a", "mac.c", "phase"}
@@ -124,7 +126,7 @@ func honestTable(b *strings.Builder, results []result) {
 	}
 }
 
-// setTables has every term of every instance.
+// setTables prints every term of every instance.
 func setTables(t testing.TB, b *strings.Builder, results []result) {
 	for _, set := range params.Sets() {
 		own := slices.DeleteFunc(slices.Clone(results), func(r result) bool { return r.set != set.Name })

@@ -18,9 +18,10 @@ import (
 	"github.com/lodge-mpc/lodge/engine/sample"
 )
 
-// The noise study compares the phase error after every operation with the registry's terms, one by one. Keys are made
-// as honest parties make them; ciphertexts are what a proof of plaintext knowledge lets pass. docs/noise.md has its
-// model and results; "make noise" runs it at full size and writes the tables of that file.
+// The noise study compares the phase error after every operation with the registry's terms, one by
+// one. Keys are made as honest parties make them; ciphertexts are the worst that a proof of
+// plaintext knowledge accepts. docs/noise.md describes the model and the results; "make noise" runs
+// the study at full size and writes the tables of that file.
 
 var write = flag.String("write", "", "file whose tables the noise study replaces; with -long all")
 
@@ -28,15 +29,17 @@ var write = flag.String("write", "", "file whose tables the noise study replaces
 type pattern string
 
 const (
-	// honest: sums of what every party draws, doubled. These are not at the bounds.
+	// honest: sums of all parties' random values, doubled. These are not at the bounds.
 	honest pattern = "honest"
 	// signs: witnesses with coefficients of one size and random signs, at the bound of the canonical norm.
 	signs pattern = "signs"
-	// aligned: witnesses at the bound in every embedding, and in phase with the key errors, the secret key and the
-	// rounding of Delta, so that all their contributions add up; both factors are the same ciphertext, and so are all
-	// terms of an inner product. Nobody could choose them without the key.
+	// aligned: witnesses at the bound in every embedding, and in phase with the key errors, the
+	// secret key and the rounding of Delta, so that all their contributions add up. Both factors
+	// are the same ciphertext, and so are all terms of an inner product. Choosing them requires the
+	// key.
 	aligned pattern = "aligned"
-	// step: errors at the term's own inputs' bounds in every embedding; for products, in phase with what multiplies them.
+	// step: errors at the bounds of the term's own inputs in every embedding; for products, in
+	// phase with the other factor.
 	step pattern = "step"
 )
 
@@ -79,7 +82,7 @@ func float64Of(v *big.Int) float64 {
 	return f
 }
 
-// note keeps the largest value of a term for a pattern.
+// note records the largest value of a term for a pattern.
 func (st *study) note(term string, p pattern, value float64) {
 	st.bound(term)
 	if st.found[term] == nil {
@@ -88,7 +91,7 @@ func (st *study) note(term string, p pattern, value float64) {
 	st.found[term][p] = max(st.found[term][p], value)
 }
 
-// norm and top are the canonical norm of an error and its largest coefficient.
+// norm and top return the canonical norm of an error and its largest coefficient.
 func norm(e []*big.Int) float64 { return gbfvtest.Embed(gbfvtest.Floats(e)).Norm() }
 
 func top(e []*big.Int) (v float64) {
@@ -112,7 +115,8 @@ func (st *study) known(ct *gbfv.Ciphertext, slots field.Vec) encrypted {
 
 func (st *study) errorOf(x encrypted) []*big.Int { return st.k.PhaseError(x.ct, x.coeffs) }
 
-// encrypt makes the ciphertext of a witness, which stands for twice the sum of all parties' witnesses.
+// encrypt returns the ciphertext of a witness, which stands for twice the sum of all parties'
+// witnesses.
 func (st *study) encrypt(w witness) encrypted {
 	s := st.s
 	x := encrypted{s.NewCiphertext(), s.Field.NewVec(s.Slots()), s.Field.NewVec(s.Slots())}
@@ -122,7 +126,7 @@ func (st *study) encrypt(w witness) encrypted {
 	return x
 }
 
-// wraps notes |(c0+c1·s)/q| and returns its values.
+// wraps records |(c0+c1·s)/q| and returns its values.
 func (st *study) wraps(p pattern, ct *gbfv.Ciphertext) gbfvtest.Embedding {
 	c0, c1 := gbfvtest.Embed(gbfvtest.Floats(st.s.Q.ToBig(ct.C0))), gbfvtest.Embed(gbfvtest.Floats(st.s.Q.ToBig(ct.C1)))
 	for j := range c0 {
@@ -135,7 +139,7 @@ func (st *study) wraps(p pattern, ct *gbfv.Ciphertext) gbfvtest.Embedding {
 	return c0
 }
 
-// difference is the phase of a-b: what the keys' errors did.
+// difference returns the phase of a-b: the contribution of the keys' errors.
 func (st *study) difference(a, b *gbfv.Ciphertext) []*big.Int {
 	d := st.s.NewCiphertext()
 	st.s.Sub(d, a, b)
@@ -148,7 +152,7 @@ func (st *study) keys() {
 	st.note("e", st.drawn(), norm(st.k.PublicError()))
 }
 
-// drawn is how the keys were chosen.
+// drawn returns the pattern by which the keys were chosen.
 func (st *study) drawn() pattern {
 	if st.inst.Set.IsProved() {
 		return step
@@ -170,7 +174,7 @@ func (st *study) rotation() {
 	st.note("ks.rotate", st.drawn(), norm(st.difference(ct, bare)))
 }
 
-// synthetic encrypts zero with a uniform c1 and the error v, given by its values; nil for none.
+// synthetic encrypts zero with a uniform c1 and the error with the values v; nil means no error.
 func (st *study) synthetic(label string, v gbfvtest.Embedding) encrypted {
 	s := st.s
 	x := encrypted{s.NewCiphertext(), s.Field.NewVec(s.Slots()), s.Field.NewVec(s.Slots())}
@@ -194,8 +198,9 @@ func (st *study) addError(ct *gbfv.Ciphertext, v gbfvtest.Embedding) {
 	st.s.Q.Add(ct.C0, ct.C0, p)
 }
 
-// bound is a term as a double. Beside the registry's there are phase, what is decrypted, and alpha.own: alpha is the
-// larger of a proved ciphertext's bound and the MAC key's own, which is this.
+// bound returns a term as a double. In addition to the registry's terms there are phase, which is
+// decrypted, and alpha.own, the MAC key's own bound: alpha is the larger of this and a proved
+// ciphertext's bound.
 func (st *study) bound(term string) float64 {
 	switch term {
 	case "sacrifice.h":
@@ -210,19 +215,19 @@ func (st *study) bound(term string) float64 {
 	}
 	t, ok := st.inst.Term(term)
 	if !ok {
-		st.t.Fatalf("no term %q", term)
+		st.t.Fatalf("unknown term %q", term)
 	}
 	return float64Of(t.Bound)
 }
 
-// last measures a product by alpha: errors of coefficients.
+// last measures a product with alpha: errors of coefficients.
 func (st *study) last(term string, p pattern, alpha *gbfv.Left, mac, x encrypted) encrypted {
 	out := st.known(st.real.Mul(alpha, st.s.Right(x.ct)), mulVec(st.s.Field, mac.slots, x.slots))
 	st.note(term, p, top(st.errorOf(out)))
 	return out
 }
 
-// switched measures the switch to the decryption modulus, and the phase error that is decrypted.
+// switched measures the switch to the decryption modulus, and the phase error at decryption.
 func (st *study) switched(p pattern, x encrypted) {
 	s, primes := st.s, st.inst.DDecPrimes
 	before := st.errorOf(x)
@@ -280,7 +285,8 @@ func (st *study) steps() {
 	left, right := s.Left(zero.ct), s.Right(other.ct)
 	st.note("rounding", honest, norm(st.errorOf(encrypted{st.exact.Mul(left, right), zero.coeffs, zero.slots})))
 
-	// Every value of the product's error is P·(wrap_x·v_y + wrap_y·v_x); all of them are as large as they can be.
+	// Every value of the product's error is P·(wrap_x·v_y + wrap_y·v_x); all of them are at their
+	// maximum.
 	fresh := st.bound("fresh")
 	for i, wrap := range []gbfvtest.Embedding{st.wraps(honest, other.ct), st.wraps(honest, zero.ct)} {
 		st.addError([]encrypted{zero, other}[i].ct, inPhase(fresh, wrap))
@@ -290,8 +296,8 @@ func (st *study) steps() {
 	st.note("tensor", step, norm(st.k.PhaseError(bare, zero.coeffs)))
 	st.note("product", step, norm(st.k.PhaseError(c, zero.coeffs)))
 
-	// At the last level errors cannot be in phase with the other factor, whose c1 honest parties make uniform after
-	// witnesses are fixed; alpha·a is the exception.
+	// At the last level errors cannot be in phase with the other factor, because honest parties
+	// make its c1 uniform after witnesses are fixed; alpha·a is the exception.
 	mac := st.synthetic("alpha", st.randomPhases("alpha", st.bound("alpha")))
 	st.lastStep(mac)
 	wrap := st.wraps(honest, mac.ct)
@@ -301,7 +307,8 @@ func (st *study) steps() {
 	st.last("mac.a", step, s.Left(mac.ct), mac, st.synthetic("factor", inPhase(fresh, wrap)))
 }
 
-// matrices measures MatMul with the inner dimension of the instance. All ciphertexts are one, or all differ.
+// matrices measures MatMul with the inner dimension of the instance. Either all ciphertexts are the
+// same, or all differ.
 func (st *study) matrices(p pattern) {
 	s, d := st.s, st.inst.Use.Dim
 	var x, y []encrypted
@@ -344,8 +351,9 @@ func (st *study) matrices(p pattern) {
 	st.lastStep(st.synthetic("alpha", st.randomPhases("alpha", st.bound("alpha"))))
 }
 
-// sacrificed measures what the sacrifice of matrix products adds, one product of two proved ciphertexts and that times
-// alpha, against the bounds of the products of matrices, which cover them.
+// sacrificed measures the additional products of the sacrifice of matrix products: one product of
+// two proved ciphertexts, and that product times alpha. It compares them with the bounds of the
+// products of matrices, which cover them.
 func (st *study) sacrificed(p pattern) {
 	f, g := st.encrypt(st.witness(p, st.inst.Proof, 20)), st.encrypt(st.witness(p, st.inst.Proof, 21))
 	if p == aligned {
@@ -357,13 +365,13 @@ func (st *study) sacrificed(p pattern) {
 	st.switched(p, st.last("sacrifice.mac", p, st.s.Left(mac.ct), mac, h))
 }
 
-// lastStep measures alpha·c and the switch where the errors of alpha and c are at their bounds.
+// lastStep measures alpha·c and the switch when the errors of alpha and c are at their bounds.
 func (st *study) lastStep(mac encrypted) {
 	product := st.synthetic("product", st.randomPhases("product", st.bound("product")))
 	st.switched(step, st.last("mac.c", step, st.s.Left(mac.ct), mac, product))
 }
 
-// entry is output i of a product: the sum over k of x_k and rotation i of y_{i-k}.
+// entry returns output i of a product: the sum over k of x_k and rotation i of y_{i-k}.
 func (st *study) entry(x, y []encrypted, i int) field.Vec {
 	f, d, slots := st.s.Field, len(x), st.s.Slots()
 	sum, rotated := f.NewVec(slots), f.NewVec(slots)
@@ -378,7 +386,8 @@ func (st *study) entry(x, y []encrypted, i int) field.Vec {
 	return sum
 }
 
-// inPhase is the error of size bound in every embedding that makes the values of v·error real and positive.
+// inPhase returns the error of size bound in every embedding for which the values of v·error are
+// real and positive.
 func inPhase(bound float64, v gbfvtest.Embedding) gbfvtest.Embedding {
 	out := make(gbfvtest.Embedding, len(v))
 	for j, x := range v {
@@ -390,7 +399,7 @@ func inPhase(bound float64, v gbfvtest.Embedding) gbfvtest.Embedding {
 	return out
 }
 
-// randomPhases is an error of size bound in every embedding.
+// randomPhases returns an error of size bound in every embedding, with random phases.
 func (st *study) randomPhases(label string, bound float64) gbfvtest.Embedding {
 	return gbfvtest.RandomPhases(st.s.N(), bound, st.source.Stream("phases "+label))
 }
@@ -399,7 +408,7 @@ func (st *study) randomPhases(label string, bound float64) gbfvtest.Embedding {
 type subject struct {
 	set, field   string
 	parties, dim int  // of matrix blocks; 1 for scalars
-	proved       bool // keys as bad as their proofs let them be
+	proved       bool // keys at the bounds of their proofs
 }
 
 func (c subject) String() string {
@@ -425,7 +434,7 @@ func (c subject) run(t testing.TB) *study {
 	st := newStudy(t, s, inst, max(2, c.dim))
 	if c.dim > 1 {
 		for _, p := range patterns {
-			if c.dim <= 16 || p == aligned { // otherwise hundreds of ciphertexts
+			if c.dim <= 16 || p == aligned { // avoids hundreds of ciphertexts
 				st.matrices(p)
 			}
 			st.sacrificed(p)

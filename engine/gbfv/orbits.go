@@ -7,12 +7,14 @@ import (
 	"github.com/lodge-mpc/lodge/engine/ring"
 )
 
-// orbits lays out the matrices of matMul. The d slots of an orbit are side by side, in some order: multiplying
-// an exponent e by g^j, g = 1 mod 2N/d, changes the upper log d of its log 2N bits alone, which are the lower ones of
-// the number of its slot. So the words of an orbit are a row of d words in each polynomial, and putting them in their
-// places in a matrix turns the columns of what these rows form: the column at place p, slot s_j, by j.
+// orbits lays out the matrices of matMul. The d slots of an orbit are adjacent, in some order:
+// multiplying an exponent e by g^j, g = 1 mod 2N/d, changes only the upper log d of its log 2N
+// bits, which are the lower bits of the slot number. So the words of an orbit form a row of d words
+// in each polynomial. Moving the words to their places in a matrix means turning the columns of
+// these rows: the column at place p, slot s_j, by j.
 //
-// The matrices have slots in the order of their places. A is held transposed, and so is the product.
+// The matrices have slots in the order of their places. A is stored transposed, and so is the
+// product.
 type orbits struct {
 	d   int
 	all []orbit
@@ -33,7 +35,7 @@ func newOrbits(s *Scheme, d int) *orbits {
 		for j := range d {
 			p := slots.Index(i, j) - at.base
 			if p < 0 || p >= d {
-				panic(fmt.Sprintf("gbfv: slots of an orbit of %d are not side by side", d))
+				panic(fmt.Sprintf("gbfv: the slots of an orbit of %d are not adjacent", d))
 			}
 			shift[p] = j
 			at.places = append(at.places, p)
@@ -53,7 +55,7 @@ type factors struct {
 	sorted  [][]uint64 // the rows of c in the order of slots
 }
 
-// matrix is d rows of d words, one behind the other.
+// matrix consists of d rows of d words, stored consecutively.
 type matrix struct {
 	words []uint64
 	rows  [][]uint64
@@ -71,7 +73,8 @@ func (o *orbits) newFactors() *factors {
 	return &factors{newMatrix(o.d), newMatrix(o.d), newMatrix(o.d), make([][]uint64, o.d)}
 }
 
-// gather fills in the factors from the slots of an orbit: A^T from the limbs of a_0, a_1, ..., B from those of b_0, b_-1, ...
+// gather reads the factors from the slots of an orbit: A^T from the limbs of a_0, a_1, ..., B from
+// those of b_0, b_-1, ...
 func (f *factors) gather(o *orbit, a, b [][]uint64) {
 	o.shear.Down(f.a.rows, 0, a, o.base)
 	o.shear.Down(f.b.rows, 0, b, o.base)
@@ -83,7 +86,7 @@ func (f *factors) multiply(m *kernel.Modulus) {
 	kernel.MatMulTransposed(f.c.words, f.b.words, f.a.words, d, d, d, m.Q)
 }
 
-// scatter puts the product in the slots of an orbit.
+// scatter writes the product to the slots of an orbit.
 func (f *factors) scatter(o *orbit, to [][]uint64) {
 	for k, p := range o.places {
 		f.sorted[k] = f.c.rows[p]

@@ -6,11 +6,12 @@ import (
 	"github.com/lodge-mpc/lodge/engine/sample"
 )
 
-// RandPack sets mu to a random plaintext that reduces to the coefficients c_j in Z_p: mu = P·x for x from
-// the discrete Gaussian of g's width on the coset P^-1·c + Z^N (MatriGear, RandPack, sampled in x where it
-// is spherical). |mu| < (b+1)·max|x|. mu has at least MessageWords words per coefficient.
+// RandPack sets mu to a random plaintext that reduces to the coefficients c_j in Z_p: mu = P·x for
+// x from the discrete Gaussian of g's width on the coset P^-1·c + Z^N (MatriGear, RandPack, sampled
+// in x where it is spherical). |mu| < (b+1)·max|x|. mu has at least MessageWords words per
+// coefficient.
 //
-// No packing is needed for a random message: draw coeffs uniformly and unpack them to learn the slots.
+// A random message needs no packing: draw coeffs uniformly and unpack them to learn the slots.
 func (s *Scheme) RandPack(mu intpoly.Poly, coeffs field.Vec, g *sample.Gaussian, stream *sample.Stream) {
 	randPack(s.Pack, mu, coeffs, g, stream)
 }

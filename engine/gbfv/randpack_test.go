@@ -10,8 +10,9 @@ import (
 	"github.com/lodge-mpc/lodge/engine/sample"
 )
 
-// quotient is x with mu = (X^D-b)·x, to the precision of a double: x_k = (x_{k-D} - mu_k)/b, where x_{k-D} = -x_{k-D+N} for k < D.
-// A division by b takes 2^-LogB of the error of the value before, so two turns forget where they began.
+// quotient returns x with mu = (X^D-b)·x, to the precision of a double: x_k = (x_{k-D} - mu_k)/b,
+// where x_{k-D} = -x_{k-D+N} for k < D. A division by b reduces the error of the previous value by
+// 2^-LogB, so after two turns the starting values no longer matter.
 func quotient(s *gbfv.Scheme, mu intpoly.Poly) []float64 {
 	n, d := s.N(), s.Slots()
 	b, _ := new(big.Float).SetInt(s.Spec.B).Float64()
@@ -29,7 +30,7 @@ func quotient(s *gbfv.Scheme, mu intpoly.Poly) []float64 {
 	return x
 }
 
-// moments are those of x by the quarter of [0, 1) in which the centre of its coset is.
+// moments holds the moments of x by the quarter of [0, 1) that contains the centre of its coset.
 type moments [4]struct{ n, sum, squares float64 }
 
 func (m *moments) add(x float64) {
@@ -46,7 +47,7 @@ func (m *moments) check(t *testing.T, what string, width float64) {
 	variance := width * width / (2 * math.Pi)
 	for i, q := range m {
 		if q.n < 2000 {
-			t.Fatalf("%s: %v values in quarter %d", what, q.n, i)
+			t.Fatalf("%s: only %v values in quarter %d", what, q.n, i)
 		}
 		// six standard deviations
 		if mean := q.sum / q.n; math.Abs(mean) > 6*math.Sqrt(variance/q.n) {
@@ -58,8 +59,9 @@ func (m *moments) check(t *testing.T, what string, width float64) {
 	}
 }
 
-// The values x = z - t of a random plaintext mu = P·x have mean 0 wherever in [0, 1) the centre t of z is: what mu
-// shows of its message is the coset only, not a side of it. The widths are the smallest, where a centre shows most.
+// The values x = z - t of a random plaintext mu = P·x have mean 0 wherever the centre t of z lies
+// in [0, 1): mu reveals only the coset of its message, not a side. The test uses the smallest
+// widths, for which a centre shows most.
 func TestRandPackIsCentredOnItsCoset(t *testing.T) {
 	for _, c := range []struct{ set, field string }{{"insecure-8", "p128"}, {"insecure-8-16", "p128"}} {
 		s := newScheme(t, c.set, c.field)

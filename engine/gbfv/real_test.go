@@ -11,12 +11,12 @@ import (
 	"github.com/lodge-mpc/lodge/engine/params"
 )
 
-// TestRealSize runs the default set at full size: two levels, switch and decryption. Honest fresh ciphertexts stay far
-// under what proofs let pass; afterwards the error of the relinearisation key is the largest, in what is measured as in
-// the bounds.
+// TestRealSize runs the default set at full size: two levels, switch and decryption. Honest fresh
+// ciphertexts stay far below the worst that proofs accept. After the first product the error of the
+// relinearisation key dominates, both in measurements and in the bounds.
 func TestRealSize(t *testing.T) {
 	if testing.Short() {
-		t.Skip("full ring degree")
+		t.Skip("needs the full ring degree; run without -short")
 	}
 	const parties = 3
 	s := newScheme(t, params.Default, "p128")
@@ -33,7 +33,7 @@ func TestRealSize(t *testing.T) {
 		wantSlots(t, s.Field, term, k.Decrypt(ct), slots)
 		bound, _ := inst.Term(term)
 		noise := k.Noise(ct, slots)
-		t.Logf("%s: noise of %d bits, bound of %d", term, noise.BitLen(), bound.Bound.BitLen())
+		t.Logf("%s: noise of %d bits, bound of %d bits", term, noise.BitLen(), bound.Bound.BitLen())
 		if new(big.Int).Lsh(noise, uint(margin)).Cmp(bound.Bound) > 0 {
 			t.Errorf("%s: noise of %d bits is not %d under its bound", term, noise.BitLen(), margin)
 		}

@@ -11,8 +11,9 @@
 //   - gadget digits are taken modulo products of DigitPrimes primes, centred, without a special modulus;
 //   - in Algorithm 1 the terms a1·phi(b0) and a0·phi(b1) belong to s and phi(s), in this order.
 //
-// Evaluation uses integers only. A result depends on its inputs alone, never on the machine or the number
-// of workers, so that parties can compare hashes of evaluated ciphertexts before they decrypt.
+// Evaluation uses integers only. A result depends only on its inputs, never on the machine or the
+// number of workers, so that parties can compare hashes of evaluated ciphertexts before they
+// decrypt.
 //
 // Secret inputs (messages, encryption randomness, key shares) are neither branched nor indexed on, and no
 // copy of them outlives a call.
@@ -109,7 +110,7 @@ func New(set *params.Set, spec params.FieldSpec) (*Scheme, error) {
 	return s, nil
 }
 
-// N is the ring degree.
+// N returns the ring degree.
 func (s *Scheme) N() int { return s.Q.N() }
 
 // Slots is D, the number of field elements in a plaintext.
@@ -130,7 +131,7 @@ func (s *Scheme) Delta() ring.Poly {
 	return d
 }
 
-// Prefix is the basis of the first k primes of Q, for 1 <= k <= len(Q).
+// Prefix returns the basis of the first k primes of Q, for 1 <= k <= len(Q).
 func (s *Scheme) Prefix(k int) *ring.Basis { return s.prefixes[k-1].basis }
 
 // prefix returns the tables for the first k primes of Q.
@@ -163,19 +164,20 @@ func roundQuotient(x, y *big.Int) *big.Int {
 	return z.Div(z, new(big.Int).Lsh(y, 1))
 }
 
-// Serves reports an error unless an instance is of this scheme's set and field and for this many parties.
+// Serves returns an error unless the instance has this scheme's set and field and the given number
+// of parties.
 func (s *Scheme) Serves(i *params.Instance, parties int) error {
 	switch {
 	//lodge:check gbfv/serves/set [run=TestServes] an instance of another parameter set is used
 	case i.Set.Hash() != s.Set.Hash():
-		return fmt.Errorf("gbfv: scheme of %s, instance of %s", s.Set.Name, i.Set.Name)
+		return fmt.Errorf("gbfv: the scheme has parameter set %s, the instance %s", s.Set.Name, i.Set.Name)
 	//lodge:check gbfv/serves/field [run=TestServes] an instance of another field is used
 	case i.Field.M != s.Spec.M || i.Field.B.Cmp(s.Spec.B) != 0:
-		return fmt.Errorf("gbfv: scheme for %s, instance for %s", s.Spec.Name, i.Field.Name)
+		return fmt.Errorf("gbfv: the scheme has field %s, the instance %s", s.Spec.Name, i.Field.Name)
 	//lodge:check gbfv/serves/parties [run=TestServes] an instance for another number of parties is
 	//  used
 	case i.Use.Parties != parties:
-		return fmt.Errorf("gbfv: %d parties, instance for %d", parties, i.Use.Parties)
+		return fmt.Errorf("gbfv: %d parties, but the instance is for %d parties", parties, i.Use.Parties)
 	}
 	return nil
 }

@@ -15,7 +15,7 @@ import (
 
 var seed = bytes.Repeat([]byte{7}, 32)
 
-// schemes holds those that were made: large fields take a while.
+// schemes caches schemes, because large fields take a while.
 var schemes = map[string]*gbfv.Scheme{}
 
 func newScheme(t testing.TB, set, name string) *gbfv.Scheme {
@@ -54,7 +54,7 @@ func eachTiny(t *testing.T, run func(t *testing.T, s *gbfv.Scheme)) {
 func wantSlots(t *testing.T, f *field.Field, what string, got, want field.Vec) {
 	t.Helper()
 	if !f.EqualVec(got, want) {
-		t.Errorf("%s: wrong slots", what)
+		t.Errorf("%s: the slots are wrong", what)
 	}
 }
 
@@ -140,7 +140,7 @@ func TestMulPlain(t *testing.T) {
 	})
 }
 
-// TestEncryptWithIsLinear checks what the proof of plaintext knowledge relies on.
+// TestEncryptWithIsLinear checks the linearity on which the proof of plaintext knowledge relies.
 func TestEncryptWithIsLinear(t *testing.T) {
 	eachTiny(t, func(t *testing.T, s *gbfv.Scheme) {
 		k := gbfvtest.New(s, 2, 1, seed)
@@ -206,7 +206,7 @@ func TestRandPack(t *testing.T) {
 		s.Pack.Reduce(back, mu)
 		wantSlots(t, s.Field, "message", back, coeffs)
 		if !mu.Within(bound) {
-			t.Error("message is too large")
+			t.Error("the message is too large")
 		}
 
 		alpha := coeffs.At(0)
@@ -225,12 +225,13 @@ func TestRandPack(t *testing.T) {
 			}
 		}
 		if !mu.Within(bound) {
-			t.Error("diagonal message is too large")
+			t.Error("the diagonal message is too large")
 		}
 	})
 }
 
-// A message of the subring is encrypted as any other, and what is outside of it does not count.
+// EncryptDiagWith encrypts a message of the subring as EncryptWith does, and ignores coefficients
+// outside the subring.
 func TestEncryptDiag(t *testing.T) {
 	g, err := sample.NewGaussian(20)
 	if err != nil {
@@ -257,7 +258,7 @@ func TestEncryptDiag(t *testing.T) {
 		mu.SetBig(1, big.NewInt(7))
 		mu.SetBig(s.N()-1, big.NewInt(-7))
 		if s.EncryptDiagWith(got, k.Public, mu, r); !got.Equal(want) {
-			t.Error("a coefficient outside of the subring counts")
+			t.Error("a coefficient outside the subring changes the ciphertext")
 		}
 	})
 }

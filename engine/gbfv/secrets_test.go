@@ -10,7 +10,7 @@ import (
 	"github.com/lodge-mpc/lodge/engine/sample"
 )
 
-// Whoever makes a polynomial gets limbs that others gave back, with what they hold: those that held a secret are zero.
+// New polynomials reuse freed limbs with their content, so limbs that held a secret must be zero.
 func TestNothingSecretIsGivenBack(t *testing.T) {
 	s := newScheme(t, "insecure-6", "p128")
 	k := gbfvtest.New(s, 2, 1, seed)
@@ -27,13 +27,13 @@ func TestNothingSecretIsGivenBack(t *testing.T) {
 		ring.Trim()
 		use()
 		if given := ring.Trim(); given == 0 {
-			t.Errorf("%s gives nothing back", name)
+			t.Errorf("%s frees no limbs", name)
 		}
 		use()
-		for range 20 { // more than it has given back
+		for range 20 { // more polynomials than were freed
 			p := s.Full.Borrow()
 			if slices.ContainsFunc(p.C, func(c []uint64) bool { return slices.ContainsFunc(c, func(x uint64) bool { return x != 0 }) }) {
-				t.Errorf("%s leaves words that are not 0", name)
+				t.Errorf("%s leaves nonzero words", name)
 				break
 			}
 		}

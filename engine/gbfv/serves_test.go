@@ -6,7 +6,8 @@ import (
 	"github.com/lodge-mpc/lodge/engine/params"
 )
 
-// An instance of another set, field or number of parties is refused: its proofs would be of another size and soundness.
+// Serves rejects an instance of another set, field or number of parties: its proofs would differ in
+// size and soundness.
 func TestServes(t *testing.T) {
 	s := newScheme(t, "insecure-8", "p128")
 	instance := func(set, field string, parties int) *params.Instance {
@@ -27,7 +28,7 @@ func TestServes(t *testing.T) {
 		"set": instance("insecure-6", "p128", 3), "field": instance("insecure-8", "p64", 3), "number of parties": instance("insecure-8", "p128", 2),
 	} {
 		if s.Serves(i, 3) == nil {
-			t.Errorf("another %s is served", what)
+			t.Errorf("Serves accepted another %s", what)
 		}
 	}
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/lodge-mpc/lodge/engine/ring"
 )
 
-// vectorInputs makes the inputs of testdata/vectors.json: residue k of prime l of a polynomial is word k of SHAKE256 of
-// its label, reduced.
+// vectorInputs generates the inputs of testdata/vectors.json: residue k of prime l of a polynomial
+// is word k of SHAKE256 of its label, reduced.
 type vectorInputs struct{ *gbfv.Scheme }
 
 func (v vectorInputs) poly(label string) ring.Poly {
@@ -50,7 +50,7 @@ func (v vectorInputs) key(label string) *gbfv.SwitchKey {
 	return &key
 }
 
-// vectorKeys serves one rotation.
+// vectorKeys provides one rotation key.
 type vectorKeys struct{ relin, rotation *gbfv.SwitchKey }
 
 func (k vectorKeys) Relin() *gbfv.SwitchKey { return k.relin }
@@ -66,7 +66,7 @@ func (k vectorKeys) Rotation(i, d int) (*gbfv.SwitchKey, error) {
 	return key, nil
 }
 
-// TestVectors compares evaluated ciphertexts, residue for residue, with those of an oracle that computes with big
+// TestVectors compares evaluated ciphertexts, residue for residue, with those of an oracle with big
 // integers (testdata/vectors.py), for every shipped set.
 func TestVectors(t *testing.T) {
 	data, err := os.ReadFile("testdata/vectors.json")
@@ -82,7 +82,7 @@ func TestVectors(t *testing.T) {
 		have[v.Set] = true
 		t.Run(v.Set, func(t *testing.T) {
 			if testing.Short() && !strings.HasPrefix(v.Set, params.InsecurePrefix) {
-				t.Skip("full ring degree")
+				t.Skip("needs the full ring degree; run without -short")
 			}
 			s := newScheme(t, v.Set, v.Field)
 			in := vectorInputs{s}
@@ -102,7 +102,7 @@ func TestVectors(t *testing.T) {
 			}
 			check := func(what, want string, cts ...*gbfv.Ciphertext) {
 				if h := gbfv.Hash(cts); hex.EncodeToString(h[:]) != want {
-					t.Errorf("%s differs from the oracle's", what)
+					t.Errorf("%s differs from the oracle's result", what)
 				}
 			}
 			check("product", v.Mul, e.Mul(s.Left(a.C[0]), s.Right(b.C[0])))

@@ -14,13 +14,13 @@ import (
 	"github.com/lodge-mpc/lodge/engine/sample"
 )
 
-// witness is a message and encryption randomness: twice the sum of all parties'.
+// witness is a message and encryption randomness: twice the sum over all parties.
 type witness struct {
 	mu intpoly.Poly
 	r  [3]intpoly.Poly
 }
 
-// muWords holds messages at the proved bound: b times 2^64 at most, with a sign.
+// muWords is the width of messages at the proved bound: at most b times 2^64, with a sign.
 const muWords = 4
 
 func noRandomness(s *gbfv.Scheme) (r [3]intpoly.Poly) {
@@ -30,8 +30,9 @@ func noRandomness(s *gbfv.Scheme) (r [3]intpoly.Poly) {
 	return r
 }
 
-// extracted repeats what an accepted proof says of the doubled sum of witnesses, in the canonical norm: differences of
-// challenges have an inverse of at most 1/sin(pi/c), and responses of dim coefficients are below n·B1 and n·Bt1.
+// extracted returns the bounds that an accepted proof implies for the doubled sum of witnesses, in
+// the canonical norm: differences of challenges have an inverse of at most 1/sin(pi/c), and
+// responses of dim coefficients are below n·B1 and n·Bt1.
 func (st *study) extracted(p params.Proof) (mu2, r2 float64) {
 	n, c, dim := float64(st.s.N()), 2*float64(st.s.N()), float64(st.s.N())
 	if p.Diag {
@@ -41,7 +42,7 @@ func (st *study) extracted(p params.Proof) (mu2, r2 float64) {
 	return gap * 2 * dim * parties * float64Of(p.B1), gap * 2 * n * parties * float64Of(p.Bt1)
 }
 
-// witness makes the inputs of a pattern for a proof; index separates them.
+// witness generates the inputs of a pattern for a proof; index separates them.
 func (st *study) witness(p pattern, proof params.Proof, index uint64) witness {
 	if p == honest {
 		return st.honestWitness(proof, index)
@@ -60,14 +61,14 @@ func (st *study) witness(p pattern, proof params.Proof, index uint64) witness {
 		}
 		return w
 	}
-	// |e_rd|·mu, e·r0, r1 and s·r2 are positive in every embedding; e_rd has coefficients at multiples of D only, and so
-	// has mu then. The error is -e_rd·mu + e·r0 + r1 + s·r2.
+	// |e_rd|·mu, e·r0, r1 and s·r2 are positive in every embedding. e_rd has coefficients only at
+	// multiples of D, and so has mu. The error is -e_rd·mu + e·r0 + r1 + s·r2.
 	mu := inPhase(-mu2*(1-1e-9), st.roundingOfDelta())
 	if proof.Diag {
 		mu = gbfvtest.Embed(only(mu.Coefficients(), every))
 	}
 	st.place(w.mu, mu, mu2, every, index)
-	r2 -= float64(s.N()) // room for rounding
+	r2 -= float64(s.N()) // leaves a margin for rounding
 	key := gbfvtest.Embed(gbfvtest.Floats(st.k.PublicError()))
 	for i, with := range []gbfvtest.Embedding{key, constant(s.N()), st.secret} {
 		setFloats(w.r[i], inPhase(r2, with).Coefficients())
@@ -75,7 +76,7 @@ func (st *study) witness(p pattern, proof params.Proof, index uint64) witness {
 	return w
 }
 
-// honestWitness adds up what n parties draw, and doubles it.
+// honestWitness adds up the random values of n parties and doubles the sum.
 func (st *study) honestWitness(proof params.Proof, index uint64) witness {
 	s := st.s
 	w := witness{mu: intpoly.New(s.N(), muWords), r: noRandomness(s)}
@@ -114,7 +115,7 @@ func (st *study) honestWitness(proof params.Proof, index uint64) witness {
 	return w
 }
 
-// signs sets dst to random signs times the size that gives the canonical norm bound.
+// signs sets dst to random signs times the size whose canonical norm is bound.
 func (st *study) signs(dst intpoly.Poly, bound float64, every int, label string, index ...uint64) {
 	stream := st.source.Stream("signs "+label, index...)
 	c := make([]float64, dst.N())
@@ -128,10 +129,11 @@ func (st *study) signs(dst intpoly.Poly, bound float64, every int, label string,
 	setFloats(dst, c)
 }
 
-// place rounds a message to integers, with random low bits where doubles have none, and checks its norm.
+// place rounds a message to integers, with random low bits below the precision of doubles, and
+// checks its norm.
 func (st *study) place(dst intpoly.Poly, v gbfvtest.Embedding, bound float64, every int, index uint64) {
 	if n := v.Norm(); n > bound {
-		st.t.Fatalf("witness of norm %g above its bound %g", n, bound)
+		st.t.Fatalf("the witness has norm %g, above its bound %g", n, bound)
 	}
 	setFloats(dst, v.Coefficients())
 	low := new(big.Int).SetUint64(uint64(min(math.MaxInt64, bound*1e-10/float64(st.s.N()))))
@@ -165,7 +167,7 @@ func (st *study) roundingOfDelta() gbfvtest.Embedding {
 	return gbfvtest.Embed(e)
 }
 
-// only keeps every so-manyth coefficient.
+// only keeps every nth coefficient.
 func only(c []float64, every int) []float64 {
 	for k := range c {
 		if k%every != 0 {
@@ -191,7 +193,7 @@ func setFloats(dst intpoly.Poly, v []float64) {
 	}
 }
 
-// Witnesses of the study are where they should be: on their bounds, and their errors in phase.
+// Witnesses of the study lie on their bounds, and their errors are in phase.
 func TestWitnessesAreAtTheirBounds(t *testing.T) {
 	s := newScheme(t, "insecure-8", "p128")
 	inst, err := params.Resolve(s.Set, "p128", params.Use{Parties: 3, Dim: 1})
@@ -217,11 +219,12 @@ func TestWitnessesAreAtTheirBounds(t *testing.T) {
 				coeffs := s.Field.NewVec(s.Slots())
 				s.Pack.Reduce(coeffs, w.mu)
 				if !s.Pack.IsConstant(coeffs) || isZero(s.Field, coeffs) {
-					t.Errorf("%s: message of the MAC key is not a constant", p)
+					t.Errorf("%s: the message of the MAC key is not a constant", p)
 				}
 			}
 		}
-		// The error of aligned witnesses is the sum of what its parts can be at most, in every embedding.
+		// The error of aligned witnesses equals the sum of the maxima of its parts, in every
+		// embedding.
 		w := st.witness(aligned, proof, 0)
 		got := gbfvtest.Embed(gbfvtest.Floats(st.errorOf(st.encrypt(w))))
 		key, rounding := gbfvtest.Embed(gbfvtest.Floats(st.k.PublicError())), st.roundingOfDelta()

@@ -1,6 +1,7 @@
-// Package intpoly holds polynomials of Z[X]/(X^N+1) whose coefficients are small signed
-// integers of a fixed number of words: witnesses, masks and responses of proofs, flooding noise.
-// Nothing here branches on or indexes by a coefficient, except what says that it is for public values.
+// Package intpoly implements polynomials of Z[X]/(X^N+1) whose coefficients are signed integers of
+// a fixed, small number of words: witnesses, masks and responses of proofs, and flooding noise.
+// Apart from functions documented as being for public values, nothing branches on or indexes by a
+// coefficient.
 package intpoly
 
 import (
@@ -11,7 +12,8 @@ import (
 )
 
 // Poly is a polynomial with N signed coefficients. Coefficient k is the two's-complement
-// little-endian integer C[k*W : (k+1)*W]. Operations wrap modulo 2^(64 W); callers size W by bounds.
+// little-endian integer C[k*W : (k+1)*W]. Operations wrap modulo 2^(64 W); callers choose W by
+// bounds.
 type Poly struct {
 	W int
 	C []uint64
@@ -52,12 +54,12 @@ func (p Poly) Clone() Poly { return Poly{W: p.W, C: slices.Clone(p.C)} }
 // Wipe zeroes p.
 func (p Poly) Wipe() { clear(p.C) }
 
-// Format shows the shape of p and never its coefficients, which may be secret, whatever the verb.
+// Format prints the shape of p and never its coefficients, which may be secret, for any verb.
 func (p Poly) Format(s fmt.State, _ rune) {
 	fmt.Fprintf(s, "[%d words, %d to a coefficient]", len(p.C), p.W)
 }
 
-// MarshalText shows what Format shows.
+// MarshalText returns the output of Format.
 func (p Poly) MarshalText() ([]byte, error) { return fmt.Append(nil, p), nil }
 
 // Add sets dst = a + b, all of one width. dst may be an operand.
@@ -96,17 +98,17 @@ func Neg(dst, a Poly) {
 func same(ps ...Poly) {
 	for _, p := range ps {
 		if p.W != ps[0].W || len(p.C) != len(ps[0].C) {
-			panic(fmt.Sprintf("intpoly: %d coefficients of %d words beside %d of %d", p.N(), p.W, ps[0].N(), ps[0].W))
+			panic(fmt.Sprintf("intpoly: polynomials differ in shape: %d coefficients of %d words and %d of %d", p.N(), p.W, ps[0].N(), ps[0].W))
 		}
 	}
 }
 
-// AddMonomial sets dst += X^e a for e in [0, 2N). dst is at least as wide as a, whose sign is
-// extended, and shares no storage with it.
+// AddMonomial sets dst += X^e a for e in [0, 2N). dst is at least as wide as a, which is
+// sign-extended. They share no storage.
 func AddMonomial(dst, a Poly, e int) {
 	n := dst.N()
 	if a.N() != n || a.W > dst.W || e < 0 || e >= 2*n {
-		panic(fmt.Sprintf("intpoly: X^%d times %d coefficients of %d words into %d of %d", e, a.N(), a.W, n, dst.W))
+		panic(fmt.Sprintf("intpoly: X^%d times %d coefficients of %d words added to %d of %d", e, a.N(), a.W, n, dst.W))
 	}
 	sign := uint64(0)
 	if e >= n {
@@ -116,7 +118,7 @@ func AddMonomial(dst, a Poly, e int) {
 	addRun(dst.C[:e*dst.W], a.C[(n-e)*a.W:], dst.W, a.W, ^sign)
 }
 
-// AddAutomorphism sets dst += a(X^g) for odd g. dst is as wide as a, and shares no storage with it.
+// AddAutomorphism sets dst += a(X^g) for odd g. dst is as wide as a and shares no storage with it.
 func AddAutomorphism(dst, a Poly, g int) {
 	same(dst, a)
 	n := dst.N()
@@ -134,8 +136,8 @@ func AddAutomorphism(dst, a Poly, g int) {
 	}
 }
 
-// addRun adds coefficients of narrow words to as many of wide words, or subtracts them when sign is all ones. Equal and
-// usual widths have loops of their own.
+// addRun adds a run of coefficients of narrow words to coefficients of wide words, or subtracts
+// them if sign is all ones. There are separate loops for equal and usual widths.
 func addRun(dst, a []uint64, wide, narrow int, sign uint64) {
 	switch {
 	case wide == 1 && narrow == 1:
@@ -183,7 +185,7 @@ func addRun(dst, a []uint64, wide, narrow int, sign uint64) {
 	}
 }
 
-// addSigned adds a, or its negation when sign is all ones, to dst.
+// addSigned adds a, or its negation if sign is all ones, to dst.
 func addSigned(dst, a []uint64, sign uint64) {
 	extension := uint64(int64(a[len(a)-1])>>63) ^ sign
 	c := sign & 1

@@ -9,7 +9,7 @@ import (
 
 func pow2(e int) *big.Int { return new(big.Int).Lsh(big.NewInt(1), uint(e)) }
 
-// wrap gives v modulo 2^(64w) in [-2^(64w-1), 2^(64w-1)).
+// wrap returns v modulo 2^(64w) in [-2^(64w-1), 2^(64w-1)).
 func wrap(v *big.Int, w int) *big.Int {
 	m, half := pow2(64*w), pow2(64*w-1)
 	r := new(big.Int).Add(v, half)
@@ -82,7 +82,7 @@ func TestFromInt64(t *testing.T) {
 		c := p.Clone()
 		p.Wipe()
 		if c.Big(1).Int64() != 1 || p.Big(1).Sign() != 0 {
-			t.Fatal("a clone shares storage, or a wipe does not wipe")
+			t.Fatal("a clone shares storage with its source, or Wipe left nonzero words")
 		}
 	}
 }
@@ -187,7 +187,7 @@ func TestWithin(t *testing.T) {
 					p.SetBig(2, v)
 					want := v.CmpAbs(bound) < 0 && bound.Sign() > 0
 					if p.Within(bound) != want {
-						t.Fatalf("width %d: |%v| < %v is given as %v", w, v, bound, !want)
+						t.Fatalf("width %d: Within reports |%v| < %v as %v", w, v, bound, !want)
 					}
 				}
 			}
@@ -226,7 +226,7 @@ func BenchmarkAddMonomial(b *testing.B) {
 	}
 }
 
-// Coefficient k of a goes to place gk, with the sign of X^(gk).
+// Coefficient k of a moves to place gk, with the sign of X^(gk).
 func TestAddAutomorphism(t *testing.T) {
 	r := rand.New(rand.NewPCG(8, 8))
 	for w := 1; w <= 3; w++ {

@@ -7,18 +7,18 @@ import (
 
 // Values of a few bits each, packed without gaps, least significant bit first.
 
-// PackedSize is how many bytes n values of w bits take.
+// PackedSize returns the number of bytes that n values of w bits occupy.
 func PackedSize(n, w int) int { return (n*w + 7) / 8 }
 
-// checkWidth refuses values that are no words.
+// checkWidth panics unless w is between 1 and 64.
 func checkWidth(w int) {
 	if w < 1 || w > 64 {
-		panic(fmt.Sprintf("kernel: values of %d bits", w))
+		panic(fmt.Sprintf("kernel: values of %d bits are not supported (1 to 64)", w))
 	}
 }
 
-// Pack writes values below 2^w, 1 <= w <= 64, to the beginning of dst. The bits behind the last one are 0, to the end of
-// its byte.
+// Pack writes values below 2^w, 1 <= w <= 64, to the beginning of dst. It clears the bits between
+// the last value and the end of its byte.
 func Pack(dst []byte, v []uint64, w int) {
 	checkWidth(w)
 	dst = dst[:PackedSize(len(v), w):len(dst)]
@@ -31,7 +31,7 @@ func Pack(dst []byte, v []uint64, w int) {
 		if fill+w >= 64 {
 			binary.LittleEndian.PutUint64(dst[at:], acc)
 			at += 8
-			acc = x >> (64 - fill) // Go gives 0 for a shift of 64
+			acc = x >> (64 - fill) // in Go, a shift by 64 yields 0
 			fill -= 64
 		}
 		fill += w
@@ -43,8 +43,8 @@ func Pack(dst []byte, v []uint64, w int) {
 	}
 }
 
-// Unpack reads values of w bits from the beginning of src, and reports whether the bits behind the last one are 0, to the
-// end of its byte.
+// Unpack reads values of w bits from the beginning of src. It reports whether the bits between the
+// last value and the end of its byte are 0.
 func Unpack(v []uint64, src []byte, w int) bool {
 	checkWidth(w)
 	src = src[:PackedSize(len(v), w):len(src)]

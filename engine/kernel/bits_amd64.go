@@ -2,7 +2,8 @@
 
 package kernel
 
-// vectorPack packs the first values, and gives their number, if the selected path has a kernel for w.
+// vectorPack packs the first values if the selected path has a kernel for w, and returns their
+// number.
 func vectorPack(dst []byte, v []uint64, w int) int {
 	groups := wholeGroups(len(v), w, len(dst))
 	if Selected() < AVX512 || groups == 0 || w < 32 {
@@ -13,7 +14,8 @@ func vectorPack(dst []byte, v []uint64, w int) int {
 	return 8 * groups
 }
 
-// vectorUnpack unpacks the first values, and gives their number, if the selected path has a kernel for it.
+// vectorUnpack unpacks the first values if the selected path has a kernel for w, and returns their
+// number.
 func vectorUnpack(v []uint64, src []byte, w int) int {
 	groups := wholeGroups(len(v), w, len(src))
 	if Selected() < AVX512 || groups == 0 {
@@ -24,17 +26,17 @@ func vectorUnpack(v []uint64, src []byte, w int) int {
 	return 8 * groups
 }
 
-// lanes says where the bits of 8 words come from: each is the sum of three words that are moved, the first one to the
-// right and the others to the left.
+// lanes names the sources of the bits of 8 words. Each word is the sum of three shifted words: the
+// first is shifted right, the others left.
 type lanes struct {
 	word, shift [3][8]uint64
 }
 
-// none moves all bits away.
+// none shifts all bits out.
 const none = 64
 
-// packLanes puts 8 values of w >= 32 bits together: word j of the result has the end of the value that its first bit is of,
-// and the beginnings of the next two.
+// packLanes packs 8 values of w >= 32 bits. Word j of the result holds the end of the value to
+// which its first bit belongs, and the beginnings of the next two values.
 func packLanes(w int) (l lanes) {
 	for j := range 8 {
 		first := 64 * j / w
@@ -53,7 +55,8 @@ func packLanes(w int) (l lanes) {
 	return l
 }
 
-// unpackLanes takes 8 values of w bits apart: each is the end of a word and the beginning of the next.
+// unpackLanes unpacks 8 values of w bits. Each value consists of the end of one word and the
+// beginning of the next.
 func unpackLanes(w int) (l lanes) {
 	for i := range 8 {
 		at := i * w
@@ -63,7 +66,8 @@ func unpackLanes(w int) (l lanes) {
 	return l
 }
 
-// wholeGroups is how many groups of 8 values of w bits, n values in all, begin 64 bytes before the end or earlier.
+// wholeGroups returns how many groups of 8 values begin at least 64 bytes before the end of n
+// values of w bits.
 func wholeGroups(n, w, size int) int {
 	if size < 64 {
 		return 0

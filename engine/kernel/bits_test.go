@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// Every width, at lengths around those that vectors take, against an integer of all bits.
+// Packing is compared with a big integer for every width, at lengths around the sizes of vectors.
 func TestPack(t *testing.T) {
 	onPaths(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(81, 81))
@@ -25,21 +25,21 @@ func TestPack(t *testing.T) {
 				got := bytes.Repeat([]byte{0xa5}, size+9)
 				Pack(got, v, w)
 				if !bytes.Equal(got[size:], bytes.Repeat([]byte{0xa5}, 9)) {
-					t.Fatalf("%d values of %d bits: written behind the end", n, w)
+					t.Fatalf("%d values of %d bits: bytes after the end were written", n, w)
 				}
 				slices.Reverse(got[:size])
 				if new(big.Int).SetBytes(got[:size]).Cmp(want) != 0 {
-					t.Fatalf("%d values of %d bits: wrong", n, w)
+					t.Fatalf("%d values of %d bits: the packed bytes are wrong", n, w)
 				}
 				slices.Reverse(got[:size])
 				back := fill(make([]uint64, n+2), 77)
 				if !Unpack(back[:n], got, w) || !slices.Equal(back[:n], v) || back[n] != 77 || back[n+1] != 77 {
-					t.Fatalf("%d values of %d bits do not come back", n, w)
+					t.Fatalf("%d values of %d bits change when they are packed and unpacked", n, w)
 				}
 				for bit := n * w % 8; bit > 0 && bit < 8; bit++ {
 					got[size-1] ^= 1 << bit
 					if Unpack(back[:n], got, w) {
-						t.Fatalf("%d values of %d bits: bit %d behind the last one is not noticed", n, w, bit)
+						t.Fatalf("%d values of %d bits: a set bit %d after the last value was accepted", n, w, bit)
 					}
 					got[size-1] ^= 1 << bit
 				}

@@ -1,10 +1,12 @@
 package kernel
 
-// Digit is one digit of residues: the field of bits that Mask and Shift cut out of ((x + Centre) mod q) + Offset, less
-// Middle. Centre is a residue, the sum is below 2^64, and the digit is above -q and below q.
+// Digit describes one digit of a residue x: the bit field of ((x + Centre) mod q) + Offset that
+// Mask and Shift select, minus Middle. Centre is a residue, the sum is below 2^64, and the digit
+// lies between -q and q.
 type Digit struct{ Centre, Offset, Shift, Mask, Middle uint64 }
 
-// DigitVec sets dst to the digits of the residues a, as residues. Slices are at least as long as dst, which may be a.
+// DigitVec sets dst to the digits of the residues a, as residues. Slices are at least as long as
+// dst, and dst may be a.
 func (m *Modulus) DigitVec(dst, a []uint64, d *Digit) {
 	a = a[:len(dst)]
 	n := m.vectorDigit(dst, a, d)

@@ -2,7 +2,7 @@
 
 package kernel
 
-// vectorRoundFractions computes the first slots and gives their number.
+// vectorRoundFractions computes the first slots and returns their number.
 func vectorRoundFractions(v []uint8, y []uint64, stride int, f []Fraction) int {
 	path, n := Selected(), len(v)
 	switch {
@@ -20,7 +20,7 @@ func vectorRoundFractions(v []uint8, y []uint64, stride int, f []Fraction) int {
 	return n
 }
 
-// vectorApply computes the first slots and gives their number.
+// vectorApply computes the first slots and returns their number.
 func (s *Sum) vectorApply(dst, y []uint64, stride int, v []uint8) int {
 	path, n, terms := Selected(), len(dst), s.terms()
 	switch {

@@ -4,32 +4,32 @@
 
 package kernel
 
-// sum8IFMA is Sum.Apply for n slots, a multiple of 8, not 0, as many terms, and rows and moduli of at most 50 bits. weights are 2^52 c_i, inverse is 1/q mod 2^52, and multiple is q 2^halvings, at least half of what sums are below.
+// sum8IFMA computes Sum.Apply for n slots, a multiple of 8, not 0, the given number of terms, and rows and moduli of at most 50 bits. weights are 2^52 c_i, inverse is 1/q mod 2^52, and multiple is q 2^halvings, at least half of the upper bound of sums.
 //
 //go:noescape
 func sum8IFMA(dst *uint64, y *uint64, v *uint8, stride int, n int, weights *uint64, terms int, inverse uint64, multiple uint64, halvings int, q uint64)
 
-// sum32IFMA is Sum.Apply for n slots, a multiple of 32, not 0, as many terms, and rows and moduli of at most 50 bits. weights are 2^52 c_i, inverse is 1/q mod 2^52, and multiple is q 2^halvings, at least half of what sums are below.
+// sum32IFMA computes Sum.Apply for n slots, a multiple of 32, not 0, the given number of terms, and rows and moduli of at most 50 bits. weights are 2^52 c_i, inverse is 1/q mod 2^52, and multiple is q 2^halvings, at least half of the upper bound of sums.
 //
 //go:noescape
 func sum32IFMA(dst *uint64, y *uint64, v *uint8, stride int, n int, weights *uint64, terms int, inverse uint64, multiple uint64, halvings int, q uint64)
 
-// roundFractionsAVX2 is RoundFractions for n slots, a multiple of 4, not 0, and as many terms.
+// roundFractionsAVX2 computes RoundFractions for n slots, a multiple of 4, not 0, and the given number of terms.
 //
 //go:noescape
 func roundFractionsAVX2(v *uint8, y *uint64, stride int, n int, fractions *uint64, terms int)
 
-// sumAVX2 is Sum.Apply for n slots, a multiple of 4, not 0, and as many terms.
+// sumAVX2 computes Sum.Apply for n slots, a multiple of 4, not 0, and the given number of terms.
 //
 //go:noescape
 func sumAVX2(dst *uint64, y *uint64, v *uint8, stride int, n int, weights *uint64, terms int, q uint64)
 
-// roundFractionsAVX512 is RoundFractions for n slots, a multiple of 8, not 0, and as many terms.
+// roundFractionsAVX512 computes RoundFractions for n slots, a multiple of 8, not 0, and the given number of terms.
 //
 //go:noescape
 func roundFractionsAVX512(v *uint8, y *uint64, stride int, n int, fractions *uint64, terms int)
 
-// sumAVX512 is Sum.Apply for n slots, a multiple of 8, not 0, and as many terms.
+// sumAVX512 computes Sum.Apply for n slots, a multiple of 8, not 0, and the given number of terms.
 //
 //go:noescape
 func sumAVX512(dst *uint64, y *uint64, v *uint8, stride int, n int, weights *uint64, terms int, q uint64)

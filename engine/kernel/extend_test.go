@@ -9,14 +9,14 @@ import (
 	"testing"
 )
 
-// TestFraction sees that a fraction is below y/q by less than 3/2^64.
+// TestFraction checks that a fraction is below y/q by less than 3/2^64.
 func TestFraction(t *testing.T) {
 	r := rand.New(rand.NewPCG(51, 51))
 	for _, q := range moduli(r) {
 		m := mustModulus(t, q)
 		f := m.Fraction()
 		for _, y := range append(endpoints(r, 50, q), 0, q-1) {
-			exact := new(big.Int).Lsh(new(big.Int).SetUint64(y), 64) // times q
+			exact := new(big.Int).Lsh(new(big.Int).SetUint64(y), 64) // scaled by q
 			d := exact.Sub(exact, new(big.Int).Mul(new(big.Int).SetUint64(f.of(y)), new(big.Int).SetUint64(q)))
 			if d.Sign() < 0 || d.Cmp(new(big.Int).Mul(big.NewInt(3), new(big.Int).SetUint64(q))) >= 0 {
 				t.Fatalf("%d/%d is taken as %d/2^64", y, q, f.of(y))
@@ -25,7 +25,8 @@ func TestFraction(t *testing.T) {
 	}
 }
 
-// rowLengths are numbers of slots around those that vectors take, 4, 8 and 32, one after the other too.
+// rowLengths are numbers of slots around 4, 8 and 32, the group sizes of the vector code, and
+// around their sums.
 var rowLengths = []int{0, 1, 7, 8, 9, 15, 16, 20, 29, 30, 35, 42, 47, 63, 64, 70, 95}
 
 func TestRoundFractions(t *testing.T) {
@@ -63,11 +64,12 @@ func TestRoundFractions(t *testing.T) {
 	})
 }
 
-// Sums of two fractions, exact in every bit, that are 1/2 and one unit less: the first is rounded up and the other down.
+// Two fractions whose exact sum is 1/2 must be rounded up; if the sum is one unit less, it must be
+// rounded down.
 func TestRoundFractionsAtHalf(t *testing.T) {
 	r := rand.New(rand.NewPCG(55, 55))
 	const n = 16
-	p, q := mustModulus(t, 0x1a2b3c4d5e6f7081), mustModulus(t, 0x0f1e2d3c4b5a6979) // whose inverses have no zeros
+	p, q := mustModulus(t, 0x1a2b3c4d5e6f7081), mustModulus(t, 0x0f1e2d3c4b5a6979) // their inverses have no zero bits
 	f := []Fraction{p.Fraction(), q.Fraction()}
 	for _, short := range []uint64{0, 1} {
 		y := make([]uint64, 2*n)
@@ -75,7 +77,7 @@ func TestRoundFractionsAtHalf(t *testing.T) {
 			for f[0].of(y[k])+f[1].of(y[n+k]) != 1<<63-short {
 				y[k] = r.Uint64N(p.Q / 2)
 				hi, lo := bits.Mul64(1<<63-short-f[0].of(y[k]), q.Q)
-				y[n+k] = min(hi+lo>>63, q.Q-1) // y/q, to the nearest
+				y[n+k] = min(hi+lo>>63, q.Q-1) // y/q, rounded to nearest
 			}
 		}
 		onPaths(t, func(t *testing.T) {
@@ -141,7 +143,7 @@ func checkSum(t *testing.T, r *rand.Rand, q uint64, length, terms, n int) {
 				}
 			}
 			if got != want {
-				t.Fatalf("mod %d, %d terms of %d bits: slot %d of %d is %d, want %d", q, terms, length, k, n, got, want)
+				t.Fatalf("mod %d, %d terms of %d bits: slot %d of %d holds %d, want %d", q, terms, length, k, n, got, want)
 			}
 		}
 		for i := range terms {

@@ -2,8 +2,9 @@ package kernel
 
 import "math/bits"
 
-// Gaussian holds what candidates for a discrete Gaussian of width w are made and judged with; package sample says how the
-// method works and why its words are enough. For a candidate with the words h, v and r and the centre c,
+// : Gaussian holds the constants for making and judging candidates for a discrete Gaussian of width
+// w. Package sample explains the method and why its words suffice. For a candidate with the words
+// h, v and r and the centre c,
 //
 //	y  = number of entries of Table below h
 //	b  = v mod 2,  u = floor(v/2) mod 2^Log
@@ -11,7 +12,7 @@ import "math/bits"
 //	z  = -z0 and t = c, or 1 + z0 and t = 1-c for b = 1
 //	x  = (pi/w^2)(u (u + 2^(Log+1) y) + t (t + 2 z0))
 //
-// and it is accepted with probability exp(-x): if r/2^64 is below.
+// and it is accepted if r/2^64 < exp(-x), that is, with probability exp(-x).
 type Gaussian struct {
 	Log   uint64    // at most 14
 	Shift uint64    // pi/w^2 = (Ratio[0]/2^52 + Ratio[1]/2^104)/2^Shift, rounded down; from 1 to 31
@@ -19,11 +20,11 @@ type Gaussian struct {
 	Table []uint64  // ascending, not empty, of at most 60 entries
 }
 
-// Verdicts on a candidate.
+// Verdicts about a candidate.
 const (
 	Rejected uint8 = iota
 	Accepted
-	// Open says that 51 bits of r do not decide, or that h is an entry of Table.
+	// Open means that 51 bits of r do not decide, or that h equals an entry of Table.
 	Open
 )
 
@@ -45,7 +46,7 @@ const (
 	log2eBy26  = 0x5c551d9         // floor(2^26/ln 2)
 	expTerms   = 17
 	expUnits   = 51
-	sampleBits = 13 // of r that are not compared
+	sampleBits = 13 // low bits of r that are not compared
 )
 
 // expFactors[i] is floor(2^51/i!).
@@ -60,8 +61,9 @@ var expFactors = func() (f [expTerms]uint64) {
 	return f
 }()
 
-// Judge sets z and verdict for candidates with the words h, v and r and the centres (hi 2^64 + lo)/2^128. All have the same
-// length. z means something where the verdict is Accepted. Its time depends on the lengths alone.
+// Judge sets z and verdict for candidates with the words h, v and r and the centres (hi 2^64 +
+// lo)/2^128. All slices have the same length. z is valid only where the verdict is Accepted. The
+// running time depends only on the lengths.
 func (g *Gaussian) Judge(z []int64, verdict []uint8, h, v, r, hi, lo []uint64) {
 	n := len(z)
 	verdict, h, v, r, hi, lo = verdict[:n], h[:n], v[:n], r[:n], hi[:n], lo[:n]
@@ -84,7 +86,7 @@ func (g *Gaussian) judge(h, v, r, hi, lo uint64) (z int64, verdict uint8) {
 	return z, uint8(accepted&^open | open<<1)
 }
 
-// Compare is the verdict on a candidate whose probability is p.
+// Compare returns the verdict on a candidate whose probability is p.
 func Compare(p, r uint64) uint8 {
 	accepted, open := compare(p, r)
 	return uint8(accepted | open<<1)
@@ -96,7 +98,8 @@ func compare(p, r uint64) (accepted, open uint64) {
 	return accepted, uint64(d-openWindow-1) >> 63 &^ accepted
 }
 
-// Probability is exp(-x) in units of 2^-51, within 19, and z, of the candidate with the word v and y.
+// Probability returns exp(-x) in units of 2^-51, with an error of at most 19, and z, for the
+// candidate with the word v and y.
 func (g *Gaussian) Probability(y, v, hi, lo uint64) (p uint64, z int64) {
 	b, u := v&1, v>>1&(1<<g.Log-1)
 	ky := y << g.Log
@@ -120,7 +123,7 @@ func (g *Gaussian) Probability(y, v, hi, lo uint64) (p uint64, z int64) {
 	return expNeg52(x), (int64(z0) ^ sign) - sign + int64(b)
 }
 
-// expNeg52 is exp(-x/2^52) in units of 2^-51, for x < 2^57.
+// expNeg52 returns exp(-x/2^52) in units of 2^-51, for x < 2^57.
 func expNeg52(x uint64) uint64 {
 	n := x >> 20 * log2eBy26 >> 58 // n <= x/ln 2 < n + 1 + 2^-20
 	rest := x - n*ln2By57>>5

@@ -2,7 +2,7 @@
 
 package kernel
 
-// vectorJudge judges the first candidates and gives their number.
+// vectorJudge judges the first candidates and returns their number.
 func (g *Gaussian) vectorJudge(z []int64, verdict []uint8, h, v, r, hi, lo []uint64) int {
 	n := len(z) &^ 7
 	if Selected() < IFMA || n == 0 {

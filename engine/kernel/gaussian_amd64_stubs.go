@@ -4,7 +4,7 @@
 
 package kernel
 
-// judgeIFMA is Gaussian.Judge for n candidates, a multiple of 8, not 0. c has the ratio, the shift, 52 less that, the logarithm, and the bits of u.
+// judgeIFMA computes Gaussian.Judge for n candidates, a multiple of 8, not 0. c holds the ratio, the shift, 52 less that, the logarithm, and the bits of u.
 //
 //go:noescape
 func judgeIFMA(z *int64, verdict *uint8, h *uint64, v *uint64, r *uint64, hi *uint64, lo *uint64, n int, table *uint64, entries int, c *[6]uint64, factors *[17]uint64)

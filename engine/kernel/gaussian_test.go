@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// testGaussian is one of width w with 2^log <= w/4, or log 0, and a table that need not be that of the width.
+// testGaussian returns the constants for width w with 2^log <= w/4, or log 0. Its table need not
+// match the width.
 func testGaussian(r *rand.Rand, width float64, entries int) *Gaussian {
 	g := &Gaussian{}
 	for width/4 >= float64(uint64(2)<<g.Log) {
@@ -29,7 +30,7 @@ func testGaussian(r *rand.Rand, width float64, entries int) *Gaussian {
 	return g
 }
 
-// exactProbability is exp(-x), to about 2^-60.
+// exactProbability returns exp(-x), exact to about 2^-60.
 func (g *Gaussian) exactProbability(y, v, hi, lo uint64) float64 {
 	f := func(x uint64) *big.Float { return new(big.Float).SetPrec(300).SetUint64(x) }
 	t := f(hi)
@@ -48,14 +49,15 @@ func (g *Gaussian) exactProbability(y, v, hi, lo uint64) float64 {
 	return math.Exp(-e)
 }
 
-// orEdge is a word, of which one in four is the least and one in four the greatest.
+// orEdge returns a random word; one in four is the smallest word and one in four the largest.
 func orEdge(r *rand.Rand) uint64 {
 	return []uint64{0, math.MaxUint64, r.Uint64(), r.Uint64()}[r.IntN(4)]
 }
 
 var gaussianWidths = []float64{3, 3.01, 7.9, 8, 15.886, 402.7, 4000, 65535.9, 65536}
 
-// The probability of a candidate is within its bound, and its value is exact, at the ends of all ranges.
+// The probability of a candidate is within its error bound, and its value is exact, at the ends of
+// all ranges.
 func TestGaussianProbability(t *testing.T) {
 	r := rand.New(rand.NewPCG(71, 71))
 	edges := []uint64{0, 1, 1 << 63, math.MaxUint64, math.MaxUint64 - 1, 1 << 12, 1<<12 - 1}
@@ -74,7 +76,7 @@ func TestGaussianProbability(t *testing.T) {
 			if want := []int64{-z0, 1 + z0}[v&1]; z != want {
 				t.Fatalf("width %v: value %d, want %d", width, z, want)
 			}
-			// doubles lose 2^-53 of what is at most 1, twice
+			// a double loses 2^-53 of a number of at most 1, twice
 			d := math.Abs(float64(p) - g.exactProbability(y, v, hi, lo)*(1<<expUnits))
 			if worst = max(worst, d); d > 20 {
 				t.Fatalf("width %v, y %d, v %#x, centre %#x %#x: %v units off", width, y, v, hi, lo, d)
@@ -84,7 +86,8 @@ func TestGaussianProbability(t *testing.T) {
 	}
 }
 
-// A verdict counts the entries of the table below a word, leaves an entry itself open, and compares 51 bits.
+// A verdict counts the entries of the table below a word, leaves equality with an entry open, and
+// compares 51 bits.
 func TestGaussianVerdict(t *testing.T) {
 	onPaths(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(72, 72))
@@ -100,7 +103,7 @@ func TestGaussianVerdict(t *testing.T) {
 						last := len(h) - 1
 						p, _ := g.Probability(uint64(y), v[last], hi[last], lo[last])
 						if int64(p)+d < 0 || int64(p)+d >= 1<<expUnits {
-							d, verdict = -int64(p>>expUnits), Open // certainty is no number of 51 bits
+							d, verdict = -int64(p>>expUnits), Open // probability 1 does not fit in 51 bits
 						}
 						words = append(words, (p+uint64(d))<<sampleBits|r.Uint64()>>(64-sampleBits))
 						want = append(want, verdict)
@@ -136,7 +139,7 @@ func TestGaussianVerdict(t *testing.T) {
 	})
 }
 
-// All paths judge alike at every length, and write nothing beyond it.
+// All paths return the same verdicts at every length and write nothing beyond it.
 func TestGaussianPathsAgree(t *testing.T) {
 	var want []byte
 	onPaths(t, func(t *testing.T) {
@@ -155,20 +158,21 @@ func TestGaussianPathsAgree(t *testing.T) {
 				g.Judge(z[:n], verdict[:n], words[0], words[1], words[2], words[3], words[4])
 				got = fmt.Append(got, z, verdict)
 				if slices.ContainsFunc(z[n:], func(x int64) bool { return x != 99 }) || slices.ContainsFunc(verdict[n:], func(x uint8) bool { return x != 99 }) {
-					t.Fatalf("%d candidates: something was written beyond them", n)
+					t.Fatalf("%d candidates: words beyond them were written", n)
 				}
 			}
 		}
 		if want == nil {
-			want = got // of the plain path
+			want = got // from the plain path
 		}
 		if !bytes.Equal(got, want) {
-			t.Error("other verdicts than in plain Go")
+			t.Error("the verdicts differ from plain Go")
 		}
 	})
 }
 
-// The exponential is within its bound on both sides of the multiples of ln 2, and at the ends.
+// The exponential is within its error bound on both sides of the multiples of ln 2, and at the
+// ends.
 func TestExpNegAtItsEdges(t *testing.T) {
 	list := []uint64{0, 1, 1<<52 - 1, 1 << 52, 32<<52 - 1}
 	for n := range uint64(47) {
@@ -193,12 +197,12 @@ func TestExpFactors(t *testing.T) {
 			f.Mul(f, big.NewInt(int64(i)))
 		}
 		if want := new(big.Int).Quo(new(big.Int).Lsh(big.NewInt(1), expUnits), f); want.Uint64() != c {
-			t.Errorf("2^51/%d! is taken as %d, want %v", i, c, want)
+			t.Errorf("2^51/%d! is stored as %d, want %v", i, c, want)
 		}
 	}
 	for name, d := range map[string]float64{"2^57 ln 2": math.Ln2*(1<<57) - ln2By57, "2^26/ln 2": math.Log2E*(1<<26) - log2eBy26} {
 		if d < 0 || d >= 1 { // exact until it is a double
-			t.Errorf("%s is taken %v too small", name, d)
+			t.Errorf("%s is stored %v too small", name, d)
 		}
 	}
 }

@@ -2,13 +2,13 @@ package kernel
 
 import "math/bits"
 
-// Inner gives sum_i a_i b_i mod q for as many residues b, and whether those of a are residues; if one is not, the sum
-// means nothing.
+// Inner returns sum_i a_i b_i mod q for residues b, and reports whether all a are residues too. If
+// one is not, the sum is meaningless.
 func (m *Modulus) Inner(a, b []uint64) (sum uint64, residues bool) {
 	b = b[:len(a)]
 	sum, n, residues := m.vectorInner(a, b)
 	a, b = a[n:], b[n:]
-	// The sum of so many products of two residues, and one, is below 2^128.
+	// The sum of n products of two residues and one more residue is below 2^128.
 	block := 1 << min(20, 127-2*bits.Len64(m.Q))
 	for len(a) > 0 {
 		k := min(block, len(a))
@@ -20,11 +20,11 @@ func (m *Modulus) Inner(a, b []uint64) (sum uint64, residues bool) {
 	return sum, residues
 }
 
-// inner gives sum_i a_i b_i modulo 2^128, and the bits of all x and top - x for x in a. With top = q-1 none of those
-// reaches 2^63 if x is below q, and one does if it is not.
+// inner returns sum_i a_i b_i modulo 2^128, and the bits of all x and top - x for x in a. With top
+// = q-1, none of these reaches 2^63 if x is below q, and one does otherwise.
 func inner(a, b []uint64, top uint64) (hi, lo, above uint64) {
 	b = b[:len(a)]
-	var h0, l0, h1, l1, c uint64 // two sums, for the processor to add at once
+	var h0, l0, h1, l1, c uint64 // two sums, which the processor can add in parallel
 	for i := 0; i+1 < len(a); i += 2 {
 		x, y := a[i], a[i+1]
 		above |= x | (top - x) | y | (top - y)

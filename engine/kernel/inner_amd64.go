@@ -10,7 +10,7 @@ func (m *Modulus) vectorInner(a, b []uint64) (sum uint64, n int, residues bool) 
 	if Selected() < IFMA || bits.Len64(m.Q) > 52 {
 		return 0, 0, true
 	}
-	// A lane of the lower sums gets an eighth of the terms, each below 2^52.
+	// A lane of the lower sums receives an eighth of the terms, each below 2^52.
 	const most = 1 << 14
 	for n+32 <= len(a) {
 		k := min(most, (len(a)-n)&^31)

@@ -4,7 +4,7 @@
 
 package kernel
 
-// innerIFMA sets three vectors of sums over those of a and b: of the lower 52 bits of products, of the upper, and the bits of x and of top - x for x in a, any words; those of b are below 2^52. n is a multiple of 32, not 0.
+// innerIFMA sets three vectors of sums over a and b: of the lower 52 bits of products, of the upper, and the bits of x and of top - x for x in a, any words; words of b are below 2^52. n is a multiple of 32, not 0.
 //
 //go:noescape
 func innerIFMA(sums *uint64, a *uint64, b *uint64, n int, top uint64)

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// Inner products of every length about the sizes of vectors, and long ones of residues that are all q-1, are those of
-// math/big, and what is no residue is seen wherever it is.
+// Inner products agree with math/big at every length around the sizes of vectors and for long rows
+// of q-1, and an operand that is not a residue is detected at every position.
 func TestInner(t *testing.T) {
 	onPaths(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(9, 9))
@@ -43,7 +43,7 @@ func TestInner(t *testing.T) {
 					good := a[at]
 					a[at] = bad
 					if _, residues := m.Inner(a, b); residues {
-						t.Errorf("%d is a residue modulo %d, number %d of %d", bad, q, at, n)
+						t.Errorf("%d was accepted as a residue modulo %d, at position %d of %d", bad, q, at, n)
 					}
 					a[at] = good
 				}

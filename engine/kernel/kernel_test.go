@@ -9,13 +9,13 @@ import (
 
 const ones = ^uint64(0)
 
-// oracle gives (2^64 hi + lo) mod q by division.
+// oracle returns (2^64 hi + lo) mod q by division.
 func oracle(hi, lo, q uint64) uint64 {
 	_, r := bits.Div64(hi%q, lo, q)
 	return r
 }
 
-// moduli gives the smallest, the largest and random odd numbers of every allowed length.
+// moduli returns the smallest, the largest and random odd numbers of every allowed length.
 func moduli(r *rand.Rand) (qs []uint64) {
 	for n := 2; n <= MaxBits; n++ {
 		low, high := uint64(1)<<(n-1), uint64(1)<<n
@@ -45,7 +45,7 @@ func TestNewModulus(t *testing.T) {
 		want.Quo(want, new(big.Int).SetUint64(q))
 		got := new(big.Int).Lsh(new(big.Int).SetUint64(m.hi), 64)
 		if got.Add(got, new(big.Int).SetUint64(m.lo)).Cmp(want) != 0 {
-			t.Fatalf("constant of %d is %v", q, got)
+			t.Fatalf("the Barrett constant of %d is %v", q, got)
 		}
 	}
 }
@@ -81,7 +81,7 @@ func TestReduce(t *testing.T) {
 	}
 }
 
-// TestProduct takes the bounds of product literally: every x below 2^(2n).
+// TestProduct checks product up to its stated bound: every x below 2^(2n).
 func TestProduct(t *testing.T) {
 	r := rand.New(rand.NewPCG(8, 8))
 	for _, q := range moduli(r) {
@@ -124,8 +124,9 @@ func TestProduct(t *testing.T) {
 	}
 }
 
-// Multiples of q of which the estimate of product loses most: they end in as many ones as it cuts off, their quotients
-// are the largest, and the moduli little above a power of two, where what is cut off weighs most.
+// These are multiples of q for which the estimate in product loses most. They end in as many ones
+// as the estimate cuts off, their quotients are the largest, and their moduli are slightly above a
+// power of two, where the bits cut off weigh most.
 func TestProductLosesMost(t *testing.T) {
 	r := rand.New(rand.NewPCG(13, 13))
 	for n := 6; n <= MaxBits; n++ {
@@ -143,7 +144,7 @@ func TestProductLosesMost(t *testing.T) {
 				k := -(1 + end) * inverse & (cut - 1)
 				k += (most - k) / cut * cut
 				if hi, lo := bits.Mul64(k, q); m.product(hi, lo) != 0 {
-					t.Fatalf("%d times %d is not a multiple of it", k, q)
+					t.Fatalf("%d times %d is reduced to a nonzero residue", k, q)
 				}
 			}
 		}
@@ -189,7 +190,7 @@ func TestExp(t *testing.T) {
 	}
 }
 
-// residues gives n random residues.
+// residues returns n random residues.
 func residues(r *rand.Rand, n int, q uint64) []uint64 {
 	v := make([]uint64, n)
 	for i := range v {
@@ -246,7 +247,7 @@ func TestMatMulRefuses(t *testing.T) {
 		"even modulus":    func() { MatMul(make([]uint64, 1), make([]uint64, 1), make([]uint64, 1), 1, 1, 1, 8) },
 		"short result":    func() { MatMul(make([]uint64, 3), make([]uint64, 4), make([]uint64, 4), 2, 2, 2, 7) },
 		"short left side": func() { MatMul(make([]uint64, 4), make([]uint64, 3), make([]uint64, 4), 2, 2, 2, 7) },
-		"short right side": func() { // its storage goes on
+		"short right side": func() { // the backing array is longer
 			MatMul(make([]uint64, 4), make([]uint64, 4), make([]uint64, 3, 8), 2, 2, 2, 7)
 		},
 	} {

@@ -6,13 +6,13 @@ import (
 	"sync"
 )
 
-// columns is the number of columns of the right factor that a product treats at a time: three pairs of
-// accumulators are what amd64 has registers for beside the operands.
+// columns is the number of columns of the right factor that a product handles at a time. amd64 has
+// registers for three pairs of accumulators in addition to the operands.
 const columns = 3
 
-// MatMul sets dst = a b mod q for row-major matrices, a of m x k, b of k x n and dst of m x n, which shares no
-// storage with a or b. It accumulates products in two words and reduces once per entry, or, for the longest moduli or
-// rows, once every so many terms as cannot overflow.
+// MatMul sets dst = a b mod q for row-major matrices, a of m x k, b of k x n and dst of m x n. dst
+// shares no storage with a or b. It accumulates products in two words and reduces once per entry,
+// or, for the longest moduli or rows, as often as needed to prevent overflow.
 func MatMul(dst, a, b []uint64, m, k, n int, q uint64) {
 	matMul(dst, left{a, m, k, 1}, b, k, n, q)
 }
@@ -22,23 +22,25 @@ func MatMulTransposed(dst, a, b []uint64, m, k, n int, q uint64) {
 	matMul(dst, left{a, m, 1, m}, b, k, n, q)
 }
 
-// left is a left factor: entry (i, t) is word i next + t step.
+// left describes a left factor. Entry (i, t) is word i next + t step.
 type left struct {
 	words            []uint64
 	rows, next, step int
 }
 
-// scratch holds what products that are done have worked on. It is not erased: factors are public.
+// scratch pools the working memory of finished products. It is not erased because factors are
+// public.
 var scratch = sync.Pool{New: func() any { return new([]uint64) }}
 
-// work returns n words of any content, and what gives them back.
+// work returns n words with arbitrary content, and a function that returns them to the pool.
 func work(n int) (words []uint64, done func()) {
 	p := scratch.Get().(*[]uint64)
 	*p = slices.Grow((*p)[:0], n)[:n]
 	return *p, func() { scratch.Put(p) }
 }
 
-// byRows returns the same matrix of k columns with the entries of a row side by side, in words.
+// byRows returns the same matrix of k columns with the entries of a row next to each other, in
+// words.
 func (a left) byRows(words []uint64, k int) left {
 	out := left{words, a.rows, k, 1}
 	for t := range k {
@@ -55,7 +57,7 @@ func matMul(dst []uint64, a left, b []uint64, k, n int, q uint64) {
 		panic(err)
 	}
 	if len(a.words) < a.rows*k || len(b) < k*n || len(dst) < a.rows*n {
-		panic("kernel: matrix shorter than its dimensions")
+		panic("kernel: matrix is shorter than its dimensions")
 	}
 	if mod.vectorMatMul(dst, a, b, k, n) {
 		return
@@ -66,7 +68,7 @@ func matMul(dst []uint64, a left, b []uint64, k, n int, q uint64) {
 		a = a.byRows(words, k)
 	}
 	lazy := 1 << min(30, 128-2*bits.Len64(q))
-	panel := make([][columns]uint64, k) // columns of b, side by side, 0 beyond the last
+	panel := make([][columns]uint64, k) // columns of b, next to each other, 0 beyond the last
 	for j := 0; j < n; j += columns {
 		width := min(columns, n-j)
 		for t := range panel {
@@ -80,7 +82,7 @@ func matMul(dst []uint64, a left, b []uint64, k, n int, q uint64) {
 	}
 }
 
-// dot gives the products of a row with the columns of a panel.
+// dot returns the products of a row with the columns of a panel.
 func (m *Modulus) dot(row []uint64, panel [][columns]uint64, lazy int) (r [columns]uint64) {
 	for len(row) > 0 {
 		size := min(lazy, len(row))
@@ -93,7 +95,8 @@ func (m *Modulus) dot(row []uint64, panel [][columns]uint64, lazy int) (r [colum
 	return r
 }
 
-// accumulate gives the products as integers below 2^128. It is a function of its own for the sake of register allocation.
+// accumulate returns the products as integers below 2^128. It is a separate function for the sake
+// of register allocation.
 //
 //go:noinline
 func accumulate(row []uint64, panel [][columns]uint64) (h0, l0, h1, l1, h2, l2 uint64) {

@@ -10,7 +10,7 @@ type tile[C any] struct {
 	run  func(dst *uint64, stride int, a *uint64, next, step int, panel *uint64, k int, c *C, mask uint64)
 }
 
-// The tiles by vectors of columns, 8 each, in decreasing order of rows.
+// Tiles by number of vectors of 8 columns, in decreasing order of rows.
 var (
 	tilesIFMA = [][]tile[[10]uint64]{
 		{{4, matmul4x8IFMA}, {1, matmul1x8IFMA}},
@@ -21,7 +21,7 @@ var (
 	tilesAVX2   = [][]tile[[14]uint64]{{{1, matmul1x4AVX2}}} // 4 columns
 )
 
-// maxTermsIFMA bounds k in a tile: as many products of lower halves below 2^52 fit in a word.
+// maxTermsIFMA bounds k in a tile: the sum of this many lower halves below 2^52 fits in a word.
 const maxTermsIFMA = 1 << 12
 
 // vectorMatMul computes MatMul if the selected path has a kernel for the modulus.
@@ -29,7 +29,7 @@ func (m *Modulus) vectorMatMul(dst []uint64, a left, b []uint64, k, n int) bool 
 	if a.rows == 0 || k == 0 || n == 0 {
 		return false
 	}
-	switch path, _ := m.kernels(n+4, true); path { // any n, as tiles leave columns out
+	switch path, _ := m.kernels(n+4, true); path { // any n: tiles can mask out columns
 	case IFMA:
 		m.matMulIFMA(dst, a, b, k, n)
 	case AVX512:
@@ -55,11 +55,12 @@ func (m *Modulus) matMulIFMA(dst []uint64, a left, b []uint64, k, n int) {
 	}
 }
 
-// matMulHalves splits residues in halves for tiles of so many lanes.
+// matMulHalves splits residues into halves for tiles with the given number of lanes.
 func (m *Modulus) matMulHalves(tiles [][]tile[[14]uint64], lanes int, dst []uint64, a left, b []uint64, k, n int) {
 	length := bits.Len64(m.Q)
 	half := (length + 1) / 2
-	// Products of halves: lower ones below 2^(2 half), the two cross ones together below 2^(length+1).
+	// Products of halves: lower ones are below 2^(2 half), the two cross ones together below
+	// 2^(length+1).
 	lazy := min(64-2*half, 63-length, 20)
 	c := [14]uint64{m.Q, 1 << lazy}
 	for i, e := range []int{0, 32, half, half + 32, 2 * half, 2*half + 32} {
@@ -75,8 +76,8 @@ func (m *Modulus) matMulHalves(tiles [][]tile[[14]uint64], lanes int, dst []uint
 	multiplyTiles(tiles, lanes, &c, dst, a, right, panel, k, n)
 }
 
-// reduction52 is what a reduction of sums of lower and upper halves of 52 bits needs: q, 2q, 4q, -q, and 1, 2^52 and 2^104
-// mod q, each with floor(2^52 c/q).
+// reduction52 holds the constants that reduce sums of lower and upper halves of 52 bits: q, 2q, 4q,
+// -q, and 1, 2^52 and 2^104 mod q, each with floor(2^52 c/q).
 func (m *Modulus) reduction52() [10]uint64 {
 	c := [10]uint64{m.Q, 2 * m.Q, 4 * m.Q, -m.Q}
 	for i := range 3 {
@@ -95,7 +96,8 @@ func split(dst, src []uint64, bits int) {
 	}
 }
 
-// multiplyTiles sets dst to the product of k columns of a and of b, k x n, with vectors of so many lanes.
+// multiplyTiles sets dst to the product of k columns of a and of b, k x n, with vectors of the
+// given number of lanes.
 func multiplyTiles[C any](tiles [][]tile[C], lanes int, c *C, dst []uint64, a left, b, panel []uint64, k, n int) {
 	for j := 0; j < n; {
 		vectors := min(len(tiles), (n-j+lanes-1)/lanes)

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// innerProducts is the matrix product entry by entry, in two words with a reduction per term.
+// innerProducts returns the matrix product entry by entry, in two words with a reduction per term.
 func innerProducts(a, b []uint64, m, k, n int, q uint64) []uint64 {
 	out := make([]uint64, m*n)
 	for i := range m {
@@ -32,7 +32,8 @@ func fill(v []uint64, x uint64) []uint64 {
 	return v
 }
 
-// checkMatMul compares a product on the selected path with want, and sees that it writes nothing beside it.
+// checkMatMul compares a product on the selected path with want and checks that nothing is written
+// outside it.
 func checkMatMul(t *testing.T, want, a, b []uint64, m, k, n int, q uint64) {
 	t.Helper()
 	const guard = 16
@@ -40,7 +41,7 @@ func checkMatMul(t *testing.T, want, a, b []uint64, m, k, n int, q uint64) {
 	MatMul(dst, a, b, m, k, n, q)
 	for i, x := range dst {
 		if i >= m*n && x != ones {
-			t.Fatalf("%d x %d x %d mod %d: word %d behind the product was written", m, k, n, q, i-m*n)
+			t.Fatalf("%d x %d x %d mod %d: word %d after the product was written", m, k, n, q, i-m*n)
 		}
 		if i < m*n && x != want[i] {
 			t.Fatalf("%d x %d x %d mod %d: entry %d is %d, want %d", m, k, n, q, i, x, want[i])
@@ -59,7 +60,8 @@ func checkMatMul(t *testing.T, want, a, b []uint64, m, k, n int, q uint64) {
 	}
 }
 
-// Every length of modulus: the largest and the smallest modulus and a random one; extreme and random entries.
+// Covers every length of modulus: the smallest, the largest and a random modulus, with extreme and
+// random entries.
 func TestMatMulModuli(t *testing.T) {
 	onPaths(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(11, 11))
@@ -76,7 +78,8 @@ func TestMatMulModuli(t *testing.T) {
 	})
 }
 
-// Every remainder of rows and columns by the tiles, and lengths around what is added up without reduction.
+// Covers every remainder of rows and columns by the tiles, and lengths around the number of terms
+// per reduction.
 func TestMatMulShapes(t *testing.T) {
 	onPaths(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(12, 12))
@@ -92,7 +95,7 @@ func TestMatMulShapes(t *testing.T) {
 	})
 }
 
-// Sums of as many products of the largest residues as there can be before a reduction, and more.
+// Sums of the largest residues at the maximal number of terms before a reduction, and beyond.
 func TestMatMulLong(t *testing.T) {
 	onPaths(t, func(t *testing.T) {
 		for length := 2; length <= MaxBits; length += 1 {
@@ -111,8 +114,9 @@ func TestMatMulLong(t *testing.T) {
 	})
 }
 
-// Every tile with long sums: the largest residues for moduli whose constants are not small, as those of 2^length - 1
-// are, and random ones, which tell the terms of a factor apart.
+// Every tile with long sums: the largest residues for moduli whose constants are not small (unlike
+// those of 2^length - 1), and random residues, for which swapped terms of a factor change the
+// result.
 func TestMatMulTilesLong(t *testing.T) {
 	onPaths(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(14, 14))
@@ -132,15 +136,16 @@ func TestMatMulTilesLong(t *testing.T) {
 	})
 }
 
-// worst gives, of many moduli of so many bits, the one for which the quotients of products by 2^e mod q, for all e, are
-// the most wrong when they are estimated by so many bits, so that sums of such products are the largest.
+// worst returns, among many moduli of the given length, the one with the largest errors when the
+// quotients of products by 2^e mod q are estimated with the given number of bits. Sums of these
+// products are then the largest.
 func worst(t *testing.T, r *rand.Rand, length, bits int, e ...int) (q uint64) {
 	most := -1.0
 	for range 5000 {
 		p := uint64(1)<<(length-1) | r.Uint64N(1<<(length-1)) | 1
 		m, least := mustModulus(t, p), 1.0
 		for _, x := range e {
-			least = min(least, float64(m.Exp(2, uint64(x+bits)))/float64(p)) // of 2^bits (2^e mod q)/q, what is cut off
+			least = min(least, float64(m.Exp(2, uint64(x+bits)))/float64(p)) // the bits of 2^bits (2^e mod q)/q that are cut off
 		}
 		if least > most {
 			most, q = least, p
@@ -149,7 +154,7 @@ func worst(t *testing.T, r *rand.Rand, length, bits int, e ...int) (q uint64) {
 	return q
 }
 
-// Every tile with random entries for the moduli whose reductions need most to become canonical.
+// Every tile with random entries for the moduli whose reductions leave the largest values.
 func TestMatMulReductions(t *testing.T) {
 	r := rand.New(rand.NewPCG(15, 15))
 	short := worst(t, r, 50, 52, 0, 52)

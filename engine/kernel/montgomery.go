@@ -2,15 +2,16 @@ package kernel
 
 import "math/bits"
 
-// MontgomeryModulus multiplies residues in Montgomery's form, x 2^64 mod q, as Lattigo's rings keep those of polynomials
-// that are multiplied often: the product of a form and a residue is a residue, and that of two forms a form.
+// MontgomeryModulus multiplies residues in Montgomery form, x 2^64 mod q. Lattigo's rings keep
+// polynomials that are multiplied often in this form. The product of a form and a residue is a
+// residue; the product of two forms is a form.
 type MontgomeryModulus struct {
 	Modulus
 	inverse  uint64 // q^-1 mod 2^64
 	to, from Factor // 2^64 and 2^-64
 }
 
-// Montgomery prepares the form.
+// Montgomery prepares the Montgomery form modulo m.
 func (m *Modulus) Montgomery() MontgomeryModulus {
 	f := MontgomeryModulus{Modulus: *m, inverse: m.Q} // right modulo 2^3
 	for range 5 {
@@ -20,13 +21,13 @@ func (m *Modulus) Montgomery() MontgomeryModulus {
 	return f
 }
 
-// To sets dst = a 2^64 mod q, the forms of residues.
+// To sets dst = a 2^64 mod q: it converts residues to forms.
 func (m *MontgomeryModulus) To(dst, a []uint64) { m.ScaleByVec(dst, a, m.to) }
 
-// From sets dst = a/2^64 mod q, the residues of forms.
+// From sets dst = a/2^64 mod q: it converts forms to residues.
 func (m *MontgomeryModulus) From(dst, a []uint64) { m.ScaleByVec(dst, a, m.from) }
 
-// Mul gives a b/2^64 mod q.
+// Mul returns a b/2^64 mod q.
 func (m *MontgomeryModulus) Mul(a, b uint64) uint64 {
 	hi, lo := bits.Mul64(a, b)
 	minus, _ := bits.Mul64(lo*m.inverse, m.Q)

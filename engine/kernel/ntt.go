@@ -5,9 +5,10 @@ import (
 	"math/bits"
 )
 
-// NTT is the transform of Z_q[X]/(X^N+1): slot k of a transform is the value at psi^(2 rev(k) + 1), rev the reversal of
-// log N bits. It is computed by Cooley-Tukey and Gentleman-Sande butterflies with Shoup's products, on lazily reduced
-// values (Harvey, Faster arithmetic for number-theoretic transforms, 2014).
+// NTT transforms elements of Z_q[X]/(X^N+1): slot k of a transform is the value at psi^(2 rev(k) +
+// 1), where rev reverses log N bits. It uses Cooley-Tukey and Gentleman-Sande butterflies with
+// Shoup's products, on lazily reduced values (Harvey, Faster arithmetic for number-theoretic
+// transforms, 2014).
 type NTT struct {
 	Modulus
 	n                int
@@ -21,10 +22,10 @@ type roots struct{ c, scaled []uint64 }
 // NewNTT prepares transforms of degree n, a power of two from 16 to 2^20, for psi with psi^n = -1 mod q.
 func NewNTT(m Modulus, n int, psi uint64) (*NTT, error) {
 	if n < 16 || n > 1<<20 || n&(n-1) != 0 {
-		return nil, fmt.Errorf("kernel: no transforms of degree %d", n)
+		return nil, fmt.Errorf("kernel: degree %d is not supported: a transform needs a power of two from 16 to 2^20", n)
 	}
 	if psi >= m.Q || m.Exp(psi, uint64(n)) != m.Q-1 {
-		return nil, fmt.Errorf("kernel: %d is no root of order %d modulo %d", psi, 2*n, m.Q)
+		return nil, fmt.Errorf("kernel: %d is not a root of order %d modulo %d", psi, 2*n, m.Q)
 	}
 	t := &NTT{Modulus: m, n: n}
 	t.forward = t.powers(psi)
@@ -49,10 +50,10 @@ func (t *NTT) powers(r uint64) roots {
 	return out
 }
 
-// N is the degree.
+// N returns the degree.
 func (t *NTT) N() int { return t.n }
 
-// Forward sets dst to the transform of src, N residues each. They may be the same.
+// Forward sets dst to the transform of src, N residues each. dst may be src.
 func (t *NTT) Forward(dst, src []uint64) {
 	dst, src = dst[:t.n], src[:t.n]
 	if !t.vectorForward(dst, src) {
@@ -60,7 +61,7 @@ func (t *NTT) Forward(dst, src []uint64) {
 	}
 }
 
-// Inverse sets dst to what src is the transform of. They may be the same.
+// Inverse sets dst to the polynomial whose transform is src. dst may be src.
 func (t *NTT) Inverse(dst, src []uint64) {
 	dst, src = dst[:t.n], src[:t.n]
 	if !t.vectorInverse(dst, src) {
@@ -68,13 +69,13 @@ func (t *NTT) Inverse(dst, src []uint64) {
 	}
 }
 
-// lazy gives a c mod q or that plus q, for any word a.
+// lazy returns a c mod q or that plus q, for any word a.
 func lazy(a, c, scaled, q uint64) uint64 {
 	quotient, _ := bits.Mul64(a, scaled)
 	return a*c - quotient*q
 }
 
-// plainForward takes two levels at a time. Values are below 4q between levels.
+// plainForward computes two levels at a time. Values are below 4q between levels.
 func (t *NTT) plainForward(dst, src []uint64) {
 	copy(dst, src)
 	m, q2 := 1, 2*t.Q
@@ -97,7 +98,7 @@ func (t *NTT) plainForward(dst, src []uint64) {
 	t.forwardFours(dst)
 }
 
-// forwardBlock takes two levels of a block, with root k and its successors.
+// forwardBlock computes two levels of a block, with root k and its successors.
 func (t *NTT) forwardBlock(v []uint64, k int) {
 	quarter := len(v) / 4
 	w, s := &t.forward.c, &t.forward.scaled
@@ -118,7 +119,7 @@ func (t *NTT) forwardBlock(v []uint64, k int) {
 	}
 }
 
-// forwardFours takes the last two levels, on blocks of four words. The result is canonical.
+// forwardFours computes the last two levels, on blocks of four words. The result is canonical.
 func (t *NTT) forwardFours(v []uint64) {
 	q, q2 := t.Q, 2*t.Q
 	m := len(v) / 4
@@ -139,7 +140,7 @@ func (t *NTT) forwardFours(v []uint64) {
 	}
 }
 
-// inverseFours undoes forwardFours, but for a factor 4.
+// inverseFours inverts forwardFours up to a factor 4.
 func (t *NTT) inverseFours(v []uint64) {
 	q, q2 := t.Q, 2*t.Q
 	m := len(v) / 4
@@ -156,8 +157,8 @@ func (t *NTT) inverseFours(v []uint64) {
 	}
 }
 
-// plainInverse takes two levels at a time, but the last ones by themselves, the very last one with the division by N.
-// Values are below 2q between levels.
+// plainInverse computes two levels at a time, except the last ones, which are computed singly. The
+// very last level includes the division by N. Values are below 2q between levels.
 func (t *NTT) plainInverse(dst, src []uint64) {
 	copy(dst, src)
 	q, q2 := t.Q, 2*t.Q
@@ -190,7 +191,7 @@ func (t *NTT) plainInverse(dst, src []uint64) {
 	}
 }
 
-// inverseBlock undoes forwardBlock, but for a factor 4.
+// inverseBlock inverts forwardBlock up to a factor 4.
 func (t *NTT) inverseBlock(v []uint64, k int) {
 	quarter := len(v) / 4
 	w, s := &t.inverse.c, &t.inverse.scaled

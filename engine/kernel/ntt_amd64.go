@@ -4,7 +4,7 @@ package kernel
 
 import "math/bits"
 
-// passes are the assembly of a transform for one set of instructions.
+// passes holds the assembly of a transform for one instruction set.
 type passes struct {
 	forward2, forward4, inverse4 func(dst, src *uint64, c, scaled *uint64, k, blocks, part int, q uint64)
 	inverse2Last, inverse4Last   func(dst *uint64, c, scaled *uint64, part int, last *[4]uint64, q uint64)
@@ -36,7 +36,8 @@ func (t *NTT) passes() *passes {
 	return nil
 }
 
-// leaf is the number of words of a block of which all levels are taken before the next one: 16 KiB.
+// leaf is the number of words of a block (16 KiB) whose levels are all computed before the next
+// block.
 const leaf = 1 << 11
 
 // vectorForward computes Forward if the selected path has kernels for it.
@@ -96,7 +97,7 @@ func (t *NTT) vectorInverse(dst, src []uint64) bool {
 		p.inverse2Last(&dst[0], c, scaled, t.n/2, &t.last, t.Q)
 	case t.n > 16:
 		p.inverse4Last(&dst[0], c, scaled, t.n/4, &t.last, t.Q)
-	default: // all levels are taken
+	default: // all levels are done
 		f := Factor{t.last[0], t.last[1]}
 		for k, x := range dst {
 			dst[k] = t.Scale(x, f)

@@ -19,12 +19,12 @@ func forward4AVX2(dst *uint64, src *uint64, c *uint64, scaled *uint64, k int, bl
 //go:noescape
 func inverse4AVX2(dst *uint64, src *uint64, c *uint64, scaled *uint64, k int, blocks int, quarter int, q uint64)
 
-// inverse2LastAVX2 takes the last level of 2 half words, with the division by N.
+// inverse2LastAVX2 computes the last level of 2 half words, with the division by N.
 //
 //go:noescape
 func inverse2LastAVX2(dst *uint64, c *uint64, scaled *uint64, half int, last *[4]uint64, q uint64)
 
-// inverse4LastAVX2 takes the last two levels of 4 quarter words, with the division by N.
+// inverse4LastAVX2 computes the last two levels of 4 quarter words, with the division by N.
 //
 //go:noescape
 func inverse4LastAVX2(dst *uint64, c *uint64, scaled *uint64, quarter int, last *[4]uint64, q uint64)
@@ -54,12 +54,12 @@ func forward4AVX512(dst *uint64, src *uint64, c *uint64, scaled *uint64, k int, 
 //go:noescape
 func inverse4AVX512(dst *uint64, src *uint64, c *uint64, scaled *uint64, k int, blocks int, quarter int, q uint64)
 
-// inverse2LastAVX512 takes the last level of 2 half words, with the division by N.
+// inverse2LastAVX512 computes the last level of 2 half words, with the division by N.
 //
 //go:noescape
 func inverse2LastAVX512(dst *uint64, c *uint64, scaled *uint64, half int, last *[4]uint64, q uint64)
 
-// inverse4LastAVX512 takes the last two levels of 4 quarter words, with the division by N.
+// inverse4LastAVX512 computes the last two levels of 4 quarter words, with the division by N.
 //
 //go:noescape
 func inverse4LastAVX512(dst *uint64, c *uint64, scaled *uint64, quarter int, last *[4]uint64, q uint64)
@@ -89,12 +89,12 @@ func forward4IFMA(dst *uint64, src *uint64, c *uint64, scaled *uint64, k int, bl
 //go:noescape
 func inverse4IFMA(dst *uint64, src *uint64, c *uint64, scaled *uint64, k int, blocks int, quarter int, q uint64)
 
-// inverse2LastIFMA takes the last level of 2 half words, with the division by N.
+// inverse2LastIFMA computes the last level of 2 half words, with the division by N.
 //
 //go:noescape
 func inverse2LastIFMA(dst *uint64, c *uint64, scaled *uint64, half int, last *[4]uint64, q uint64)
 
-// inverse4LastIFMA takes the last two levels of 4 quarter words, with the division by N.
+// inverse4LastIFMA computes the last two levels of 4 quarter words, with the division by N.
 //
 //go:noescape
 func inverse4LastIFMA(dst *uint64, c *uint64, scaled *uint64, quarter int, last *[4]uint64, q uint64)

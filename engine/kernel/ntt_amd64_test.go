@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// lazyInput gives n words below limit: the ends of every range in between, and random ones.
+// lazyInput returns n words below limit: the ends of every range in between, and random ones.
 func lazyInput(r *rand.Rand, n int, q, limit uint64) []uint64 {
 	v := make([]uint64, n)
 	for i := range v {
@@ -25,7 +25,8 @@ func lazyInput(r *rand.Rand, n int, q, limit uint64) []uint64 {
 	return v
 }
 
-// levelsForward is the butterflies of blocks blocks of v with roots from k, and of as many levels, modulo q.
+// levelsForward computes the given levels of butterflies modulo q on a number of blocks of v, with
+// roots from k.
 func (t *NTT) levelsForward(v []uint64, k, blocks, levels int) []uint64 {
 	out := make([]uint64, len(v))
 	for i, x := range v {
@@ -45,7 +46,7 @@ func (t *NTT) levelsForward(v []uint64, k, blocks, levels int) []uint64 {
 	return out
 }
 
-// levelsInverse is the same of an inverse transform; k and blocks are those of the last level.
+// levelsInverse does the same for an inverse transform; k and blocks belong to the last level.
 func (t *NTT) levelsInverse(v []uint64, k, blocks, levels int) []uint64 {
 	out := make([]uint64, len(v))
 	for i, x := range v {
@@ -63,7 +64,8 @@ func (t *NTT) levelsInverse(v []uint64, k, blocks, levels int) []uint64 {
 	return out
 }
 
-// Every pass on values up to the ends of what its bounds allow, for the longest moduli: congruent, and within its bound.
+// Every pass, on values up to its input bound and for the longest moduli, returns congruent values
+// within its output bound.
 func TestPassesAtTheirBounds(t *testing.T) {
 	const n = 1 << 10
 	r := rand.New(rand.NewPCG(31, 31))
@@ -71,7 +73,7 @@ func TestPassesAtTheirBounds(t *testing.T) {
 		path   Path
 		p      *passes
 		length int
-		bound  uint64 // in q
+		bound  uint64 // in units of q
 	}{{IFMA, passesIFMA, MaxBitsIFMA, 2}, {AVX512, passesAVX512, MaxBits, 4}, {AVX2, passesAVX2, MaxBits, 4}} {
 		if c.path > best {
 			t.Skipf("this processor cannot run %v", c.path)

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// nttPrimes gives the largest primes of at most length bits that are 1 mod 2n.
+// nttPrimes returns the largest primes of at most length bits that are 1 mod 2n.
 func nttPrimes(length, n, count int) (qs []uint64) {
 	step := uint64(2 * n)
 	for q := (uint64(1)<<length-2)/step*step + 1; len(qs) < count && q > step; q -= step {
@@ -41,7 +41,7 @@ func (t *NTT) exponent(k int) uint64 {
 	return bits.Reverse64(uint64(k))>>(bits.LeadingZeros64(uint64(t.n))+1)*2 + 1
 }
 
-// extremes are inputs that drive values to the ends of their ranges, and random ones.
+// extremes returns inputs that drive values to the ends of their ranges, and random ones.
 func extremes(r *rand.Rand, n int, q uint64) [][]uint64 {
 	out := [][]uint64{
 		make([]uint64, n), fill(make([]uint64, n), q-1), fill(make([]uint64, n), 1),
@@ -67,7 +67,7 @@ func TestNewNTT(t *testing.T) {
 			t.Errorf("n=%d, psi=%d: %v", c.n, c.psi, err)
 		}
 	}
-	const large = 1 << 21 // too large, though there is a root
+	const large = 1 << 21 // too large, although a root exists
 	q := nttPrimes(61, large, 1)[0]
 	m = mustModulus(t, q)
 	for g := uint64(2); ; g++ {
@@ -80,7 +80,7 @@ func TestNewNTT(t *testing.T) {
 	}
 }
 
-// Every slot against the value of the polynomial by Horner's rule, and back.
+// Compares every slot with the value of the polynomial by Horner's rule, and transforms back.
 func TestNTTSlots(t *testing.T) {
 	onPaths(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(21, 21))
@@ -102,7 +102,7 @@ func TestNTTSlots(t *testing.T) {
 						}
 						tr.Inverse(y, y)
 						if !slices.Equal(x, y) {
-							t.Fatalf("n=%d q=%d: inverse", n, q)
+							t.Fatalf("n=%d q=%d: the inverse transform differs from the input", n, q)
 						}
 					}
 				}
@@ -111,7 +111,7 @@ func TestNTTSlots(t *testing.T) {
 	})
 }
 
-// Some slots of large degrees against big.Int.
+// Compares some slots of large degrees with big.Int.
 func TestNTTAgainstBig(t *testing.T) {
 	onPaths(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(22, 22))
@@ -134,7 +134,8 @@ func TestNTTAgainstBig(t *testing.T) {
 	})
 }
 
-// All degrees, every length of prime: equal to the plain path, inverse, in place or not, and the operands untouched.
+// For all degrees and every length of prime, a path agrees with the plain path, inverts, works in
+// place, and leaves other operands unchanged.
 func TestNTTPaths(t *testing.T) {
 	defer restore(Selected())
 	r := rand.New(rand.NewPCG(23, 23))
@@ -186,7 +187,7 @@ func comparePaths(t *testing.T, r *rand.Rand, tr *NTT) {
 			tr.Forward(out, out)
 			check("forward in place", x)
 			if !slices.Equal(out[n:], fill(make([]uint64, guard), ones)) {
-				t.Fatalf("n=%d q=%d, %v: written behind the end", n, q, p)
+				t.Fatalf("n=%d q=%d, %v: words after the end were written", n, q, p)
 			}
 		}
 	}

@@ -2,5 +2,5 @@
 
 package kernel
 
-// last is the last path of this build.
+// last names the best path that this build contains.
 const last = IFMA

@@ -2,4 +2,4 @@
 
 package kernel
 
-const last = AVX2 // of this build
+const last = AVX2 // in this build

@@ -2,4 +2,4 @@
 
 package kernel
 
-const last = AVX512 // of this build
+const last = AVX512 // in this build

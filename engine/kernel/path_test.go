@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// onPaths runs a test on every path that this processor has.
+// onPaths runs a test on every path that this processor supports.
 func onPaths(t *testing.T, f func(t *testing.T)) {
 	defer restore(Selected())
 	for p := range best + 1 {
@@ -30,11 +30,11 @@ func benchmarkPaths(b *testing.B, f func(b *testing.B)) {
 	}
 }
 
-// A build tag that is to leave paths out does, and the processor takes away no more than that.
+// A build tag removes the paths that it is meant to remove; the processor removes no others.
 func TestBuildTags(t *testing.T) {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
-		t.Fatal("a test without its build settings")
+		t.Fatal("the test binary has no build settings")
 	}
 	last := IFMA
 	for _, s := range info.Settings {
@@ -53,9 +53,9 @@ func TestBuildTags(t *testing.T) {
 		}
 	}
 	if Best() > last {
-		t.Errorf("path %v runs in a build that ends with %v", Best(), last)
+		t.Errorf("path %v runs in a build whose last path is %v", Best(), last)
 	}
-	t.Logf("paths up to %v, of %v in this build", Best(), last)
+	t.Logf("paths up to %v run; this build has paths up to %v", Best(), last)
 }
 
 func TestSelect(t *testing.T) {
@@ -72,7 +72,7 @@ func TestSelect(t *testing.T) {
 		}
 	}
 	if Select(IFMA+1) == nil || fmt.Sprint(IFMA+1) != "path(4)" {
-		t.Error("an unknown path")
+		t.Error("an unknown path was accepted")
 	}
 	if _, err := ParsePath("sse"); err == nil {
 		t.Error("sse was parsed")

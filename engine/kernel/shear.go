@@ -5,21 +5,22 @@ import (
 	"slices"
 )
 
-// Shear turns each column of a d x d matrix by its own number of rows. The rows may be anywhere, as parts of longer ones.
-// Its time depends on the shifts alone, which are public.
+// Shear turns each column of a d x d matrix by its own number of rows. The rows may be stored
+// anywhere, as parts of longer ones. The running time depends only on the shifts, which are public.
 type Shear struct {
 	shift []int
-	turns []turn // of 8 columns each, if vectors can take them
+	turns []turn // for 8 columns each, if the vector code supports the shifts
 }
 
-// turn is what vectors need for 8 columns whose shifts are first + (d/8) t: bit b of t for column i is bit 8b+i of bits.
+// turn describes 8 columns whose shifts are first + (d/8) t, for the vector code: bit b of t for
+// column i is bit 8b+i of bits.
 type turn struct{ first, bits uint64 }
 
 // NewShear prepares shifts in [0, d), one per column, for d a power of two.
 func NewShear(shift []int) (*Shear, error) {
 	d := len(shift)
 	if d == 0 || d&(d-1) != 0 || slices.Min(shift) < 0 || slices.Max(shift) >= d {
-		return nil, fmt.Errorf("kernel: no shear of %d columns with these shifts", d)
+		return nil, fmt.Errorf("kernel: invalid shear of %d columns: a shear needs a power of two of columns, and one shift in [0, %[1]d) for each", d)
 	}
 	s := &Shear{shift: slices.Clone(shift)}
 	step := d / 8
@@ -39,8 +40,8 @@ func NewShear(shift []int) (*Shear, error) {
 	return s, nil
 }
 
-// Down moves the word in row k of column p to row k + shift(p) mod d: row k is src[k][from:from+d], or dst[k][to:to+d].
-// The matrices have no word in common.
+// Down moves the word in row k of column p to row k + shift(p) mod d: row k is src[k][from:from+d],
+// or dst[k][to:to+d]. The matrices must not overlap.
 func (s *Shear) Down(dst [][]uint64, to int, src [][]uint64, from int) {
 	s.check(dst, to)
 	s.check(src, from)
@@ -73,8 +74,9 @@ func (s *Shear) Up(dst [][]uint64, to int, src [][]uint64, from int) {
 	})
 }
 
-// parts visits every row k in parts of 8 columns from p. The rows of 8 visits, d/8 apart, have the same 8 counterparts
-// if the shifts are such as vectors can take, so that all stay in cache.
+// parts visits every row k in parts of 8 columns from p. If the shifts have the form that vectors
+// support, the rows of 8 visits, d/8 apart, have the same 8 counterparts, so all of them stay in
+// cache.
 func (s *Shear) parts(visit func(k, p int)) {
 	d := len(s.shift)
 	step := max(1, d/8)
@@ -91,7 +93,7 @@ func (s *Shear) parts(visit func(k, p int)) {
 func (s *Shear) check(rows [][]uint64, at int) {
 	d := len(s.shift)
 	if len(rows) != d {
-		panic(fmt.Sprintf("kernel: %d rows in a shear of %d", len(rows), d))
+		panic(fmt.Sprintf("kernel: %d rows in a shear of %d rows", len(rows), d))
 	}
 	for _, r := range rows {
 		_ = r[at : at+d : len(r)]

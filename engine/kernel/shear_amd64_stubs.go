@@ -4,12 +4,12 @@
 
 package kernel
 
-// shearDownAVX512 is Shear.Down for d rows and columns, d a power of two from 8 on.
+// shearDownAVX512 computes Shear.Down for d rows and columns, d a power of two from 8 on.
 //
 //go:noescape
 func shearDownAVX512(dst *[]uint64, to int, src *[]uint64, from int, turns *uint64, d int)
 
-// shearUpAVX512 is Shear.Up for d rows and columns, d a power of two from 8 on.
+// shearUpAVX512 computes Shear.Up for d rows and columns, d a power of two from 8 on.
 //
 //go:noescape
 func shearUpAVX512(dst *[]uint64, to int, src *[]uint64, from int, turns *uint64, d int)

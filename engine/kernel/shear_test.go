@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// shifts gives numbers of rows to turn columns by: such as vectors can take, or any.
+// shifts returns numbers of rows to turn columns by, either restricted to the form that vectors
+// support or arbitrary.
 func shifts(r *rand.Rand, d int, regular bool) []int {
 	s := make([]int, d)
 	for p := range s {
@@ -19,7 +20,8 @@ func shifts(r *rand.Rand, d int, regular bool) []int {
 	return s
 }
 
-// matrixRows gives d rows of random words, of d words from at on with others around, in any order in memory.
+// matrixRows returns d rows of d random words each, which start at word at of longer rows, in
+// random order in memory.
 func matrixRows(r *rand.Rand, d int) (rows [][]uint64, at int) {
 	rows, at = make([][]uint64, d), r.IntN(3)
 	words := make([]uint64, d*(d+5))
@@ -70,7 +72,7 @@ func checkShear(t *testing.T, r *rand.Rand, s *Shear) {
 	}
 	s.Down(got, to, src, from)
 	if !equalRows(got, want) {
-		t.Fatalf("%d columns: down", d)
+		t.Fatalf("%d columns: Down is wrong", d)
 	}
 	back := cloneRows(src)
 	for _, row := range back {
@@ -78,7 +80,7 @@ func checkShear(t *testing.T, r *rand.Rand, s *Shear) {
 	}
 	s.Up(back, from, got, to)
 	if !equalRows(back, src) {
-		t.Fatalf("%d columns: up", d)
+		t.Fatalf("%d columns: Up is wrong", d)
 	}
 }
 
@@ -123,7 +125,7 @@ func BenchmarkShear(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	for _, length := range []int{d, 1 << 14} { // as in a matrix, and as in polynomials
+	for _, length := range []int{d, 1 << 14} { // as in a matrix and in polynomials
 		var src, dst [][]uint64
 		for range d {
 			src, dst = append(src, make([]uint64, length)), append(dst, make([]uint64, d))

@@ -2,7 +2,7 @@ package kernel
 
 import "math/bits"
 
-// The operations on vectors take slices at least as long as dst, which may be one of them.
+// The slices of a vector operation are at least as long as dst. dst may be one of the operands.
 
 // AddVec sets dst = a + b mod q.
 func (m *Modulus) AddVec(dst, a, b []uint64) {
@@ -100,7 +100,8 @@ func (m *Modulus) MulSumVec(dst, a, b, c, d []uint64) {
 	}
 }
 
-// AddMultiples adds f[0] a + f[1] b + f[2] c + f[3] d to dst, slot by slot modulo 2^64. dst must not be one of them.
+// AddMultiples adds f[0] a + f[1] b + f[2] c + f[3] d to dst, slot by slot modulo 2^64. dst must
+// not be an operand.
 func AddMultiples(dst, a, b, c, d []uint64, f *[4]uint64) {
 	n := len(dst)
 	a, b, c, d = a[:n], b[:n], c[:n], d[:n]

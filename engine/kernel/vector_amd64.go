@@ -4,7 +4,7 @@ package kernel
 
 import "math/bits"
 
-// kernels says for how many of n slots there are kernels on the selected path, and with which instructions.
+// kernels returns how many of n slots the selected path has kernels for, and their instruction set.
 func (m *Modulus) kernels(n int, products bool) (Path, int) {
 	path := Selected()
 	switch {
@@ -19,7 +19,8 @@ func (m *Modulus) kernels(n int, products bool) (Path, int) {
 	return Plain, 0
 }
 
-// The functions below compute what Modulus does under the same name for the first slots, and give their number.
+// Each function below computes the method of Modulus with the same name for the first slots and
+// returns their number.
 
 func (m *Modulus) vectorAdd(dst, a, b []uint64) int {
 	path, n := m.kernels(len(dst), false)
@@ -76,7 +77,7 @@ func (m *Modulus) vectorDigit(dst, a []uint64, d *Digit) int {
 	return n
 }
 
-// vectorScale is for residues a, or for any words.
+// vectorScale accepts residues a, or any words.
 func (m *Modulus) vectorScale(dst, a []uint64, f Factor, words bool) int {
 	path, n := m.kernels(len(dst), true)
 	if path == IFMA && words {

@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// vectorOperation is an operation on vectors and what slot it should give. b is ignored by those with one operand.
+// vectorOperation is an operation on vectors and the expected value of a slot. Operations with one
+// operand ignore b.
 type vectorOperation struct {
 	name string
 	run  func(m *Modulus, dst, a, b []uint64, c uint64)
@@ -64,7 +65,7 @@ var vectorOperations = []vectorOperation{
 		func(_, a, _, _, q uint64) uint64 { return product(a, unmontgomery(q), 0, q) }},
 }
 
-// digitOf is some digit of up to as many bits as stay below q.
+// digitOf returns a digit with the most bits that stay below q.
 func digitOf(q, c uint64) *Digit {
 	mask := uint64(1)<<(bits.Len64(q)-1) - 1
 	return &Digit{Centre: c, Offset: c / 3, Shift: c % 7, Mask: mask, Middle: []uint64{0, (mask + 1) / 2}[c%2]}
@@ -72,7 +73,7 @@ func digitOf(q, c uint64) *Digit {
 
 var unmontgomeryOf sync.Map
 
-// unmontgomery is 2^-64 mod q.
+// unmontgomery returns 2^-64 mod q.
 func unmontgomery(q uint64) uint64 {
 	if v, ok := unmontgomeryOf.Load(q); ok {
 		return v.(uint64)
@@ -83,7 +84,7 @@ func unmontgomery(q uint64) uint64 {
 	return v.Uint64()
 }
 
-// endpoints gives n residues, half of them at the ends of the range.
+// endpoints returns n residues, half of them at the ends of the range.
 func endpoints(r *rand.Rand, n int, q uint64) []uint64 {
 	v := residues(r, n, q)
 	for i := range v {
@@ -109,7 +110,7 @@ func (o vectorOperation) check(t *testing.T, m *Modulus, d, a, b []uint64, c uin
 			t.Fatalf("%s mod %d: slot %d of %d is %d, want %d", o.name, m.Q, i, n, x, want[i])
 		}
 		if i >= n && x != ones {
-			t.Fatalf("%s mod %d: %d slots: written behind the end", o.name, m.Q, n)
+			t.Fatalf("%s mod %d: %d slots: words after the end were written", o.name, m.Q, n)
 		}
 	}
 	for in := range 2 { // in place of either operand
@@ -120,13 +121,13 @@ func (o vectorOperation) check(t *testing.T, m *Modulus, d, a, b []uint64, c uin
 		}
 		o.run(m, dst, x, y, c)
 		if !slices.Equal(dst, want) {
-			t.Fatalf("%s mod %d: %d slots in place of operand %d", o.name, m.Q, n, in)
+			t.Fatalf("%s mod %d: %d slots, in place on operand %d, are wrong", o.name, m.Q, n, in)
 		}
 	}
 }
 
-// Every length of vector up to several times that of a register, moduli of every length, residues at the ends of
-// their range.
+// Covers every length of vector up to several registers, moduli of every length, and residues at
+// the ends of their range.
 func TestVectors(t *testing.T) {
 	onPaths(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(4, 4))
@@ -154,7 +155,8 @@ func TestVectors(t *testing.T) {
 	})
 }
 
-// Quotients that are most likely to be estimated wrongly: products just below and just above multiples of the modulus.
+// Products just below and just above multiples of the modulus, whose quotients are most likely to
+// be estimated wrongly.
 func TestVectorsNearMultiples(t *testing.T) {
 	onPaths(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(9, 9))
@@ -178,7 +180,7 @@ func TestVectorsNearMultiples(t *testing.T) {
 	})
 }
 
-// ReduceVec is for any words.
+// ReduceVec accepts any words.
 func TestReduceVec(t *testing.T) {
 	onPaths(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(10, 10))
@@ -228,7 +230,7 @@ func BenchmarkVectors(b *testing.B) {
 	}
 }
 
-// Words of any size, and every number of them up to several times those of a register.
+// Covers words of any size, and every number of words up to several registers.
 func TestAddMultiples(t *testing.T) {
 	onPaths(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(6, 6))
@@ -249,7 +251,7 @@ func TestAddMultiples(t *testing.T) {
 				}
 			}
 			if dst[n] != 7 {
-				t.Fatalf("%d slots: written behind the end", n)
+				t.Fatalf("%d slots: words after the end were written", n)
 			}
 		}
 	})

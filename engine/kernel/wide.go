@@ -5,31 +5,33 @@ import "math/big"
 // limbBits is the length of the limbs that the kernels of Wide multiply.
 const limbBits = 52
 
-// wideLanes integers are multiplied side by side.
+// wideLanes is the number of integers multiplied side by side.
 const wideLanes = 8
 
-// Wide is an odd modulus of several words for which many products are computed at a time.
+// Wide holds an odd modulus of several words for computing many products at a time.
 type Wide struct {
-	words int      // of the modulus: L
-	limbs int      // of 52 bits, whole blocks of them, with 52 limbs > 64 L
+	words int      // words of the modulus: L
+	limbs int      // number of 52-bit limbs: whole blocks, with 52 limbs > 64 L
 	mod   []uint64 // the modulus in limbs
 	n0    uint64   // -1/modulus modulo 2^52
-	// plain cuts an operand into limbs, scaled one times 2^(52 limbs - 64 L), so that the product of both divided by
-	// 2^(52 limbs) is the one divided by 2^(64 L). joined makes words again.
+	// plain cuts an operand into limbs. scaled does so times 2^(52 limbs - 64 L), so that the
+	// product of both divided by 2^(52 limbs) equals the product of the operands divided by 2^(64
+	// L). joined converts limbs back to words.
 	plain, scaled, joined []wideStep
 }
 
-// wideStep says where a limb or a word begins: so many bytes behind the start of a buffer, and the bit there.
+// wideStep locates a limb or a word: its offset in bytes from the start of a buffer, and the bit
+// there.
 type wideStep struct{ at, shift uint64 }
 
-// Buffers have zeros before and behind words, and behind limbs, where steps reach beyond the ends.
+// Buffers have zeros before and after words, and after limbs, because steps reach beyond the ends.
 const (
 	wordsBefore = 4
 	wordsBehind = 5
 	limbsBehind = 2
 )
 
-// NewWide prepares an odd modulus of 3 to 255 words, given as words, the lowest first.
+// NewWide prepares an odd modulus of 3 to 255 words, lowest word first.
 func NewWide(mod []uint64) *Wide {
 	const block = 4
 	n := len(mod)
@@ -54,7 +56,7 @@ func NewWide(mod []uint64) *Wide {
 	return w
 }
 
-// newWideStep finds a bit among vectors of so many bits to the lane.
+// newWideStep locates a bit in vectors with the given number of bits per lane.
 func newWideStep(bit, bits int) wideStep {
 	return wideStep{at: uint64(8 * wideLanes * (bit / bits)), shift: uint64(bit % bits)}
 }
@@ -64,10 +66,11 @@ type WideBuffer struct {
 	w             *Wide
 	words         []uint64
 	x, y, product []uint64
-	rows          []uint64 // operands and products of eights that are not full
+	rows          []uint64 // operands and products of incomplete groups of eight
 }
 
-// Buffer returns a buffer, or nil if the selected path has no kernel. Whoever is done with it wipes it.
+// Buffer returns a buffer, or nil if the selected path has no kernel. The caller must call Wipe
+// after use.
 func (w *Wide) Buffer() *WideBuffer {
 	if Selected() < IFMA {
 		return nil
@@ -83,7 +86,7 @@ func (w *Wide) Buffer() *WideBuffer {
 	}
 }
 
-// Wipe zeroes what products have left.
+// Wipe zeroes the intermediate values that products left in the buffer.
 func (b *WideBuffer) Wipe() {
 	if b == nil {
 		return
@@ -93,8 +96,9 @@ func (b *WideBuffer) Wipe() {
 	}
 }
 
-// Mul sets dst_i = x_i y_i/2^(64 L) modulo the modulus, in [0, modulus), for vectors of integers of L words each. One of
-// x_i and y_i is any integer and the other is below the modulus. dst may be an operand.
+// Mul sets dst_i = x_i y_i/2^(64 L) modulo the modulus, in [0, modulus), for vectors of integers of
+// L words each. One of x_i and y_i is any integer and the other is below the modulus. dst may be an
+// operand.
 func (b *WideBuffer) Mul(dst, x, y []uint64) {
 	l := b.w.words
 	for step := wideLanes * l; len(dst) > 0; {

@@ -12,7 +12,7 @@ func (b *WideBuffer) load(limbs, src []uint64, steps []wideStep) {
 	b.cut(limbs, src, 8*l, steps)
 }
 
-// spread makes z, of L words, the second operand of all lanes.
+// spread loads z, of L words, as the second operand of all lanes.
 func (b *WideBuffer) spread(z []uint64) { b.cut(b.y, z[:b.w.words], 0, b.w.plain) }
 
 func (b *WideBuffer) cut(limbs, src []uint64, stride int, steps []wideStep) {
@@ -20,7 +20,7 @@ func (b *WideBuffer) cut(limbs, src []uint64, stride int, steps []wideStep) {
 	wideLimbsAVX512(&limbs[0], &b.words[0], &steps[0].at, b.w.limbs)
 }
 
-// multiply sets dst to up to eight products of what was loaded.
+// multiply sets dst to up to eight products of the loaded integers.
 func (b *WideBuffer) multiply(dst []uint64) {
 	w := b.w
 	wideProductsIFMA(&b.product[0], &b.x[0], &b.y[0], &w.mod[0], w.n0, w.limbs)
@@ -34,7 +34,7 @@ func (b *WideBuffer) multiply(dst []uint64) {
 	copy(dst, b.rows)
 }
 
-// digits computes Digits from what was loaded.
+// digits computes Digits from the loaded integers.
 func (b *WideBuffer) digits(r *WideRadix, dst []uint64) {
 	w, q := b.w, b.x
 	wideProductsIFMA(&b.product[0], &b.x[0], &b.y[0], &w.mod[0], w.n0, w.limbs)

@@ -14,22 +14,22 @@ func wideProductsIFMA(t *uint64, x *uint64, y *uint64, mod *uint64, n0 uint64, n
 //go:noescape
 func wideQuotientsIFMA(q *uint64, t *uint64, mod *uint64, n0 uint64, n int)
 
-// wideFractionsIFMA adds (f + 1/2) unit/4 to the n limbs of y in each of eight lanes, where f is the upper limb of y over 2^52, and sets over to what is carried out. unit has n+1 limbs, the same in all lanes.
+// wideFractionsIFMA adds (f + 1/2) unit/4 to the n limbs of y in each of eight lanes, where f is the upper limb of y over 2^52, and sets over to the carry. unit has n+1 limbs, the same in all lanes.
 //
 //go:noescape
 func wideFractionsIFMA(y *uint64, unit *uint64, over *uint64, n int)
 
-// wideDigitsIFMA sets words from the last of count words on, in each of eight lanes, to the digits of the fraction y of n limbs, the upper one first, and destroys y. For every digit limbs below the one that firsts names, in bytes, are dropped.
+// wideDigitsIFMA sets words, starting with the last of count words, in each of eight lanes, to the digits of the fraction y of n limbs, the upper one first, and destroys y. For every digit, firsts holds the offset in bytes of the lowest limb to keep.
 //
 //go:noescape
 func wideDigitsIFMA(digits *uint64, y *uint64, firsts *uint64, base uint64, n int, count int)
 
-// wideLimbsAVX512 sets n limbs of 52 bits in each of eight lanes, from the words and the bit that the steps name.
+// wideLimbsAVX512 sets n limbs of 52 bits in each of eight lanes, from the words and bits at the given steps.
 //
 //go:noescape
 func wideLimbsAVX512(limbs *uint64, words *uint64, steps *uint64, n int)
 
-// wideWordsAVX512 carries the n sums of limbs and subtracts mod unless the result is negative, in each of eight lanes, and sets l words from the limb and the bit that the steps name, up to two limbs behind the n. mod has one lane.
+// wideWordsAVX512 carries the n sums of limbs and subtracts mod unless the result is negative, in each of eight lanes, and sets l words from the limbs and bits at the given steps, which reach up to two limbs beyond the n. mod has one lane.
 //
 //go:noescape
 func wideWordsAVX512(words *uint64, limbs *uint64, mod *uint64, steps *uint64, n int, l int)
@@ -39,7 +39,7 @@ func wideWordsAVX512(words *uint64, limbs *uint64, mod *uint64, steps *uint64, n
 //go:noescape
 func wideColumnsAVX512(words *uint64, rows *uint64, stride int, l int)
 
-// wideRowsAVX512 stores eight rows of l words that are stride bytes apart from the lanes of as many vectors, rounded up to eights.
+// wideRowsAVX512 stores eight rows of l words that are stride bytes apart from the lanes of l vectors, rounded up to a multiple of eight.
 //
 //go:noescape
 func wideRowsAVX512(rows *uint64, words *uint64, stride int, l int)

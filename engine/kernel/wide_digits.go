@@ -2,18 +2,19 @@ package kernel
 
 import "math/big"
 
-// WideRadix is a base of up to 64 bits in which integers modulo base^count + 1 are written.
+// WideRadix is a base of up to 64 bits for writing integers modulo base^count + 1.
 type WideRadix struct {
 	w      *Wide
 	base   uint64
 	count  int
 	scale  []uint64 // 2^(52 limbs) modulo the modulus
 	unit   []uint64 // 2^(52 limbs)/(base^count/4), in limbs
-	firsts []uint64 // for each digit from the upper one on, the first limb that matters, in bytes
+	firsts []uint64 // for each digit, upper one first, the first limb that matters, in bytes
 }
 
-// radixGuard is how many bits of fractions are kept beyond those that digits depend on: less than 2^8 digits are each
-// wrong by less than 2^-radixGuard of the last digit, and all of them must be by less than a half.
+// radixGuard is the number of extra bits of a fraction below those that digits depend on. Each of
+// less than 2^8 digits adds an error of less than 2^-radixGuard of the last digit, and the total
+// must be less than a half.
 const radixGuard = 12
 
 // Radix prepares a base, or returns nil if the modulus is not base^count + 1 or is too long for its limbs.
@@ -48,7 +49,7 @@ func (w *Wide) modulus() *big.Int {
 	return x
 }
 
-// limbsOf gives a value below 2^(52 n) as n limbs.
+// limbsOf returns a value below 2^(52 n) as n limbs.
 func limbsOf(v *big.Int, n int) []uint64 {
 	limbs := make([]uint64, n)
 	low := new(big.Int).SetUint64(1<<limbBits - 1)
@@ -59,18 +60,19 @@ func limbsOf(v *big.Int, n int) []uint64 {
 	return limbs
 }
 
-// Columns is how many integers Digits takes.
+// Columns returns the number of integers that Digits accepts.
 func (r *WideRadix) Columns() int { return wideLanes }
 
-// Words is the length of what Digits sets.
+// Words returns the number of words that Digits sets.
 func (r *WideRadix) Words() int { return wideLanes * (r.count + 1) }
 
-// Digits writes c_k = x_k/2^(64 L) modulo the modulus, for up to eight x_k below the modulus, L words each: dst[8i+k]
-// is digit i of c_k below base^count, and dst[8 count+k] is 1 for c_k = base^count and else 0. For x_k = 0 there may
-// be the digits of the modulus instead, 1, 0, ..., 0, 1.
-//
-// With q = -x/p mod R, where x = c R mod p and p is the modulus, c/p is (q + x/p)/R. So (c + 1/2)/base^count, which is
-// c/p + (c/p + 1/2)/base^count, is known closely enough, and multiplied by the base it gives the upper digit and what
+// Digits writes c_k = x_k/2^(64 L) modulo the modulus, for up to eight x_k below the modulus, L
+// words each: dst[8i+k] is digit i of c_k below base^count, and dst[8 count+k] is 1 for c_k =
+// base^count and else 0. For x_k = 0 the result may instead be the digits of the modulus, 1, 0,
+// ..., 0, 1.
+// With q = -x/p mod R, where x = c R mod p and p is the modulus, c/p is (q + x/p)/R. So (c +
+// 1/2)/base^count = c/p + (c/p + 1/2)/base^count can be computed closely enough. Multiplied by the
+// base, it yields the upper digit and the remaining fraction; R = 2^(52 limbs).
 // remains; R = 2^(52 limbs).
 func (b *WideBuffer) Digits(r *WideRadix, dst, x []uint64) {
 	b.spread(r.scale)

@@ -6,8 +6,9 @@ import (
 	"testing"
 )
 
-// Digits of integers at both ends of the range, next to every power of the base and next to multiples of powers, and
-// random ones, in even bases of many lengths and of any number of digits that has a kernel, against divisions.
+// Compares digits with divisions, for integers at both ends of the range, next to every power of
+// the base, next to multiples of powers, and random ones, in even bases of many lengths and for
+// every number of digits that has a kernel.
 func TestWideDigits(t *testing.T) {
 	if Best() < IFMA {
 		t.Skip("no kernel")
@@ -32,7 +33,7 @@ func TestWideDigits(t *testing.T) {
 			rad := w.Radix(base, count)
 			if rad == nil {
 				if limbBits*w.limbs-m.BitLen() >= radixGuard {
-					t.Errorf("base %d, %d digits: no radix", base, count)
+					t.Errorf("base %d, %d digits: Radix returned nil", base, count)
 				}
 				continue
 			}
@@ -78,6 +79,6 @@ func TestWideDigits(t *testing.T) {
 		}
 	}
 	if NewWide([]uint64{3, 2, 1}).Radix(4, 5) != nil {
-		t.Error("a base for a modulus of another form")
+		t.Error("Radix accepted a modulus that is not base^count + 1")
 	}
 }

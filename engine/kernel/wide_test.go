@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// words gives a value below 2^(64 n) as n words.
+// words returns a value below 2^(64 n) as n words.
 func words(x *big.Int, n int) []uint64 {
 	w := make([]uint64, n)
 	for i := range w {
@@ -16,9 +16,9 @@ func words(x *big.Int, n int) []uint64 {
 	return w
 }
 
-// Products of integers at both ends of all ranges, for moduli of every number of words up to several blocks of limbs
-// and
-// rows, and long ones, and any number of products: whole eights or not.
+// Covers products of integers at both ends of all ranges, for moduli of every number of words up to
+// several blocks of limbs and rows, and long ones, and any number of products, in complete groups
+// of eight or not.
 func TestWide(t *testing.T) {
 	if Best() < IFMA {
 		t.Skip("no kernel")
@@ -55,12 +55,12 @@ func TestWide(t *testing.T) {
 			got := make([]uint64, len(x))
 			b.Mul(got, x, y)
 			if !slices.Equal(got, want) {
-				t.Fatalf("%d words, %d products: wrong, modulus %x", n, count, m)
+				t.Fatalf("%d words, %d products are wrong modulo %x", n, count, m)
 			}
 			copy(got, x)
 			b.Mul(got, got, y)
 			if !slices.Equal(got, want) {
-				t.Fatalf("%d words, %d products in place: wrong", n, count)
+				t.Fatalf("%d words, %d products in place are wrong", n, count)
 			}
 
 			z := slices.Clone(y[:n])
@@ -73,7 +73,7 @@ func TestWide(t *testing.T) {
 			}
 			b.Scale(got, x, z)
 			if !slices.Equal(got, want) {
-				t.Fatalf("%d words, %d products by one factor: wrong", n, count)
+				t.Fatalf("%d words, %d products by one factor are wrong", n, count)
 			}
 			b.Wipe()
 			for _, v := range [][]uint64{b.words, b.x, b.y, b.product, b.rows} {
@@ -85,11 +85,11 @@ func TestWide(t *testing.T) {
 	}
 }
 
-// The kernel is not taken on paths that do not have it.
+// Paths without the kernel do not use it.
 func TestWidePaths(t *testing.T) {
 	onPaths(t, func(t *testing.T) {
 		if got := NewWide([]uint64{1, 2, 3}).Buffer() != nil; got != (Selected() == IFMA) {
-			t.Errorf("there is a buffer: %v", got)
+			t.Errorf("Buffer returned %v on a path without the kernel", got)
 		}
 	})
 }

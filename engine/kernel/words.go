@@ -2,9 +2,10 @@ package kernel
 
 import "math/bits"
 
-// Montgomery sets t to a b/2^(64 n) modulo mod, all of n words but for t, which has one more: its first word is the
-// upper one of the result, 0 or 1, and the others follow from the lowest on. n0 is -1/mod modulo 2^64. One of a and b is
-// any integer and the other is below mod; then the result is below 2 mod. t shares no storage with the others.
+// Montgomery sets t to a b/2^(64 n) modulo mod. All are n words long except t, which has one more:
+// the first word of t is the upper word of the result, 0 or 1, and the others follow, lowest first.
+// n0 is -1/mod modulo 2^64. One of a and b is any integer and the other is below mod; then the
+// result is below 2 mod. t shares no storage with the others.
 func Montgomery(t, a, b, mod []uint64, n0 uint64) {
 	n := len(mod)
 	t, a, b = t[:n+1], a[:n], b[:n]
@@ -12,7 +13,8 @@ func Montgomery(t, a, b, mod []uint64, n0 uint64) {
 	if vectorMontgomery(t, a, b, mod, n0) {
 		return
 	}
-	// Operands scanned word by word of b (CIOS; Koc, Acar, Kaliski 1996). After every word the sum is below a + mod.
+	// Operands are scanned word by word of b (CIOS; Koc, Acar, Kaliski 1996). After every word the
+	// sum is below a + mod.
 	sum := t[1:]
 	var top uint64
 	for _, w := range b {
@@ -43,7 +45,7 @@ func addMul(t, a []uint64, w uint64) (c uint64) {
 	return c
 }
 
-// addMulShift sets t[i-1] = word i of t + mod·q for i >= 1, where c is what word 0 carries, and
+// addMulShift sets t[i-1] = word i of t + mod·q for i >= 1, where c is the carry of word 0, and
 // returns the word carried out.
 func addMulShift(t, mod []uint64, q, c uint64) uint64 {
 	t = t[:len(mod)]

@@ -4,7 +4,7 @@
 
 package kernel
 
-// montgomeryADX is Montgomery for n words, a multiple of 8, not 0. All n+1 words of t are 0 at first.
+// montgomeryADX computes Montgomery for n words, a multiple of 8, not 0. All n+1 words of t must be 0.
 //
 //go:noescape
 func montgomeryADX(t *uint64, a *uint64, b *uint64, mod *uint64, n0 uint64, n int)

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// integer is the value of words, the lowest first.
+// integer returns the value of words, lowest first.
 func integer(words []uint64) *big.Int {
 	x := new(big.Int)
 	for _, w := range slices.Backward(words) {
@@ -17,7 +17,7 @@ func integer(words []uint64) *big.Int {
 	return x
 }
 
-// extremeWords gives n words that are random, all ones or zero.
+// extremeWords returns n words that are random, all ones or zero.
 func extremeWords(r *rand.Rand, n int) []uint64 {
 	v := make([]uint64, n)
 	kind := r.IntN(4)
@@ -32,7 +32,8 @@ func extremeWords(r *rand.Rand, n int) []uint64 {
 	return v
 }
 
-// Every number of words up to several times what the kernel takes at once, and long ones, at both ends of all ranges.
+// Covers every number of words up to several times the kernel's step, and long ones, at both ends
+// of all ranges.
 func TestMontgomery(t *testing.T) {
 	onPaths(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(71, 71))
@@ -72,7 +73,7 @@ func TestMontgomery(t *testing.T) {
 						t.Fatalf("%d words: %x times %x modulo %x", n, c[0], c[1], mod)
 					}
 					if out[n+1] != ones || out[n+2] != ones {
-						t.Fatalf("%d words: written behind the end", n)
+						t.Fatalf("%d words: words after the end were written", n)
 					}
 				}
 			}
@@ -89,7 +90,7 @@ func TestMontgomeryOfNothing(t *testing.T) {
 	})
 }
 
-// All paths give the same words, not only the same residue.
+// All paths return the same words, not merely the same residue.
 func TestMontgomeryPaths(t *testing.T) {
 	defer restore(Selected())
 	r := rand.New(rand.NewPCG(72, 72))
@@ -102,11 +103,11 @@ func TestMontgomeryPaths(t *testing.T) {
 			for p := range best + 1 {
 				restore(p)
 				out := make([]uint64, n+1)
-				Montgomery(out, a, b, mod, mod[0]) // any n0 gives some result
+				Montgomery(out, a, b, mod, mod[0]) // any n0 is accepted
 				if first == nil {
 					first = out
 				} else if !slices.Equal(out, first) {
-					t.Fatalf("%d words, path %v", n, p)
+					t.Fatalf("%d words: path %v differs", n, p)
 				}
 			}
 		}

@@ -11,21 +11,22 @@ import (
 	"github.com/lodge-mpc/lodge/engine/sample"
 )
 
-// Answer is what goes back to the owner of the key: of a ciphertext modulo q_0, c_1, and of c_0 the coefficients that
-// the plan reads.
+// Answer is sent to the owner of the key. For a ciphertext modulo q_0, it holds c_1 and the
+// coefficients of c_0 that the plan reads.
 type Answer struct {
 	key [32]byte
-	c0  []uint64 // at the targets of the plan, in their order
+	c0  []uint64 // at the targets of the plan, in order
 	c1  ring.Poly
 }
 
-// finish makes of a ciphertext, which it overwrites, one that says nothing but its phase, rounded, to the owner of the
-// key: a fresh encryption of 0 is added, both are doubled where inputs are proved, a flood uniform in [-bound, bound] in every coefficient, and mask, N
-// coefficients modulo T, to the message; then it is switched to q_0. The source is for this one alone.
+// finish turns a ciphertext, which it overwrites, into one that reveals only its rounded phase to
+// the owner of the key. It adds a fresh encryption of 0, doubles both where inputs are proved, adds
+// a flood uniform in [-bound, bound] to every coefficient, and mask, N coefficients modulo T, to
+// the message; then it switches to q_0. The source must be used for this ciphertext only.
 func (p *PublicKey) finish(b, a ring.NTT, mask []uint64, bound *big.Int, source *sample.Source) (c0, c1 ring.Poly) {
 	s := p.scheme
 	c0, c1 = p.addZero(b, a, source)
-	if s.HasProof() { // what is proved is short when it is doubled
+	if s.HasProof() { // the bound of a proof is for the doubled ciphertext
 		s.basis.Double(c0, c0)
 		//lodge:check linear/proof-double the noise of an answer is not the one that was proved to
 		//  be short
@@ -50,7 +51,7 @@ func (p *PublicKey) finish(b, a ring.NTT, mask []uint64, bound *big.Int, source 
 	return s.reduced(c0), s.reduced(c1)
 }
 
-// mask draws a uniform polynomial modulo T. Who has used it gives it back to words.
+// mask draws a uniform polynomial modulo T. The caller must return it to words.
 func (s *Scheme) mask(source *sample.Source) []uint64 {
 	stream := source.Stream("linear answer mask")
 	defer stream.Wipe()
@@ -61,8 +62,8 @@ func (s *Scheme) mask(source *sample.Source) []uint64 {
 	return m
 }
 
-// addZero adds a fresh encryption of 0 to a ciphertext, and gives the halves in coefficient form, in their place. The
-// error of c_0 is the flood, which is to come.
+// addZero adds a fresh encryption of 0 to a ciphertext, and returns the halves in coefficient form,
+// in place. It adds no error to c_0, because the flood is still to be added there.
 func (p *PublicKey) addZero(b, a ring.NTT, source *sample.Source) (c0, c1 ring.Poly) {
 	s := p.scheme
 	u := s.basis.BorrowNTT()
@@ -81,7 +82,7 @@ func (p *PublicKey) addZero(b, a ring.NTT, source *sample.Source) (c0, c1 ring.P
 	return c0, c1
 }
 
-// reduced gives x q_0/Q, rounded, and wipes x.
+// reduced returns x q_0/Q, rounded, and wipes x.
 func (s *Scheme) reduced(x ring.Poly) ring.Poly {
 	to := s.first.Borrow()
 	s.divide.DivRound(to, ring.Poly{C: x.C[:1]}, ring.Poly{C: x.C[1:]})
@@ -89,7 +90,7 @@ func (s *Scheme) reduced(x ring.Poly) ring.Poly {
 	return to
 }
 
-// answer leaves of c_0 what the targets are.
+// answer keeps only the target coefficients of c_0.
 func (p *PublicKey) answer(c0, c1 ring.Poly, targets []int) *Answer {
 	a := &Answer{key: p.digest, c0: make([]uint64, len(targets)), c1: c1}
 	for i, at := range targets {
@@ -99,26 +100,26 @@ func (p *PublicKey) answer(c0, c1 ring.Poly, targets []int) *Answer {
 	return a
 }
 
-// checkNumber refuses what is no answer's number.
+// checkNumber returns an error unless g is the number of an answer.
 func checkNumber(g, answers int) error {
 	//lodge:check linear/answer-number [drop=g >= answers] an answer outside the plan is accepted
 	if g < 0 || g >= answers {
-		return fmt.Errorf("%w: answer %d of %d", ErrShape, g, answers)
+		return fmt.Errorf("%w: there is no answer %d among %d answers", ErrShape, g, answers)
 	}
 	return nil
 }
 
-// check refuses a key of another set than the plan is for.
+// check returns an error unless the key is of the plan's set.
 func (k *SecretKey) check(s *Scheme) error {
 	//lodge:check linear/key-set a key of another parameter set is accepted
 	if k.scheme.hash != s.hash {
-		return fmt.Errorf("%w: a key of set %s, and the plan is for %s", ErrForeign, k.scheme.Name, s.Name)
+		return fmt.Errorf("%w: the key is of set %s, but the plan is for set %s", ErrForeign, k.scheme.Name, s.Name)
 	}
 	return nil
 }
 
-// openAnswer gives the messages at the targets of encoded answer g of so many. The error wraps ErrShape, ErrForeign or
-// ErrAnswer.
+// openAnswer returns the messages at the targets of encoded answer g. The error wraps ErrShape,
+// ErrForeign or ErrAnswer.
 func (k *SecretKey) openAnswer(s *Scheme, g, answers int, encoded []byte, targets []int) ([]uint64, error) {
 	if err := checkNumber(g, answers); err != nil {
 		return nil, err
@@ -140,7 +141,7 @@ func (k *SecretKey) openAnswer(s *Scheme, g, answers int, encoded []byte, target
 	return s.decode(phase), nil
 }
 
-// secretPart is c_1 s modulo q_0.
+// secretPart returns c_1 s modulo q_0.
 func (k *SecretKey) secretPart(c1 ring.Poly) ring.Poly {
 	s, p := k.scheme, k.scheme.first.Borrow()
 	s.first.Forward(ring.NTT(p), c1)
@@ -149,12 +150,12 @@ func (k *SecretKey) secretPart(c1 ring.Poly) ring.Poly {
 	return p
 }
 
-// answerSize is the size in bytes of an encoded answer.
+// answerSize returns the size in bytes of an encoded answer.
 func (s *Scheme) answerSize(targets int) int {
 	return 32 + codec.PolySize(targets, s.Q[:1]) + codec.PolySize(s.N(), s.Q[:1])
 }
 
-// encodeAnswer gives the digest of the key, c_0 and c_1, and takes the answer apart.
+// encodeAnswer returns the digest of the key, c_0 and c_1. It consumes the answer.
 func (s *Scheme) encodeAnswer(a *Answer) []byte {
 	b := append(make([]byte, 0, s.answerSize(len(a.c0))), a.key[:]...)
 	b = codec.AppendPoly(b, [][]uint64{a.c0}, s.Q[:1])
@@ -163,17 +164,17 @@ func (s *Scheme) encodeAnswer(a *Answer) []byte {
 	return b
 }
 
-// decodeAnswer is the inverse of encodeAnswer. The error wraps ErrAnswer, or ErrForeign.
+// decodeAnswer returns the inverse of encodeAnswer. The error wraps ErrAnswer, or ErrForeign.
 func (k *SecretKey) decodeAnswer(b []byte, targets int) (*Answer, error) {
 	s := k.scheme
 	switch {
 	//lodge:check linear/answer-length [swap=len(b) != s.answerSize(targets)=>len(b) < 32] an answer
 	//  is decoded without a limit on its size
 	case len(b) != s.answerSize(targets):
-		return nil, fmt.Errorf("%w: %d bytes, want %d", ErrAnswer, len(b), s.answerSize(targets))
+		return nil, fmt.Errorf("%w: it has %d bytes, want %d", ErrAnswer, len(b), s.answerSize(targets))
 	//lodge:check linear/answer-key an answer under another key is accepted
 	case !bytes.Equal(b[:32], k.digest[:]):
-		return nil, fmt.Errorf("%w: an answer under another key", ErrForeign)
+		return nil, fmt.Errorf("%w: the answer is under another key", ErrForeign)
 	}
 	a := &Answer{key: k.digest, c0: make([]uint64, targets), c1: s.first.Borrow()}
 	at := 32 + codec.PolySize(targets, s.Q[:1])

@@ -9,10 +9,11 @@ import (
 	"github.com/lodge-mpc/lodge/engine/ring"
 )
 
-// Attacks of a client with a malformed input on the matrix that it is multiplied with. An honest input has a phase on the
-// grid Z/T, up to noise, and the flood spreads the phase of every answer over one cell of the grid. The attacker encrypts
-// an input whose phase is a fraction f of a cell: the answer at the place of entry x then lies around f x, and wherever the
-// flood leaves a part of the cell empty, the position of the gap tells f x modulo 1.
+// Attacks by a client with a malformed input on the matrix with which the party multiplies the
+// input. An honest input has a phase on the grid Z/T, up to noise, and the flood spreads the phase
+// of every answer over one cell of the grid. The attacker encrypts an input whose phase is a
+// fraction f of a cell. The answer at the place of entry x then lies around f x, and wherever the
+// flood leaves a part of the cell empty, the position of the gap reveals f x modulo 1.
 
 // target is a row of entries that a client attacks with one input for each product.
 type target struct {
@@ -37,7 +38,7 @@ func newTarget(t *testing.T, set string, most uint64) *target {
 	return x
 }
 
-// worstCaseFlood is the flood that was used when rounding was bounded by its worst case, (1 + N)/2 + 2.
+// worstCaseFlood returns the flood for the former worst-case bound on rounding, (1 + N)/2 + 2.
 func (x *target) worstCaseFlood() *big.Int {
 	e := big.NewInt(int64((x.Q[0]-1-x.T)/(2*x.T)) - int64(1+x.N())/2 - 2)
 	for _, q := range x.Q[1:] {
@@ -67,7 +68,7 @@ func (x *target) malformed(t *testing.T, f float64) *Inputs {
 	return in
 }
 
-// evaluator takes an input without looking at its proof.
+// evaluator accepts an input without verifying its proof.
 func (x *target) evaluator(in *Inputs) *VectorEvaluator {
 	return &VectorEvaluator{plan: x.plan, key: x.public, b: in.b, a: []ring.NTT{x.expand(&in.seed, "linear input", 0)}}
 }
@@ -83,8 +84,9 @@ func (x *target) answer(e *VectorEvaluator, flood *big.Int) []float64 {
 	return positions
 }
 
-// guesses attacks the first coefficients of the row, each of which is one of so many values, with one input and answer for
-// each fraction. It returns the attacker's guesses that are right: the value that puts the fewest answers into the gap.
+// guesses attacks the first coefficients of the row, each of which has the given number of possible
+// values, with one input and answer for each fraction. It returns how many of the attacker's
+// guesses are right. A guess is the value that puts the fewest answers into the gap.
 func (x *target) guesses(t *testing.T, flood *big.Int, fractions []float64, coefficients, values int) (right int) {
 	t.Helper()
 	whole, _ := new(big.Float).Quo(new(big.Float).SetInt(x.basis.Modulus()), new(big.Float).SetUint64(2*x.T)).Float64()
@@ -101,7 +103,7 @@ func (x *target) guesses(t *testing.T, flood *big.Int, fractions []float64, coef
 	}
 	for k := range coefficients {
 		of := misses[k*values : (k+1)*values]
-		first := x.below(values) // of equally good values the attacker takes one at random
+		first := x.below(values) // among equally good values the attacker chooses one at random
 		best := first
 		for i := range values {
 			if v := (first + i) % values; of[v] < of[best] {
@@ -115,7 +117,7 @@ func (x *target) guesses(t *testing.T, flood *big.Int, fractions []float64, coef
 	return right
 }
 
-// spread are random fractions of a cell.
+// spread returns random fractions of a cell.
 func (x *target) spread(n int) []float64 {
 	list := make([]float64, n)
 	for i := range list {
@@ -124,7 +126,7 @@ func (x *target) spread(n int) []float64 {
 	return list
 }
 
-// halves are n times half of a cell.
+// halves returns n times half of a cell.
 func halves(n int) []float64 {
 	list := make([]float64, n)
 	for i := range list {
@@ -133,8 +135,8 @@ func halves(n int) []float64 {
 	return list
 }
 
-// Under the flood of the worst-case bound 180 products recover 62 of 64 entries of 12 bits. Under the flood that ships they
-// recover no more than guessing does, also without proofs.
+// Under the flood of the worst-case bound 180 products recover 62 of 64 entries of 12 bits. Under
+// the shipped flood they recover no more than guessing does, even without proofs.
 func TestFractionalInputsTellEntries(t *testing.T) {
 	const products, entries, values = 180, 64, 1 << 12
 	x := newTarget(t, Unproved, values)
@@ -146,8 +148,9 @@ func TestFractionalInputsTellEntries(t *testing.T) {
 	}
 }
 
-// Where inputs are proved, an input with a fraction of a cell is refused. A proof has the slack 2, so phases of half a cell
-// are all that a proof might miss; the evaluator doubles what it computes, and such products tell nothing.
+// Where inputs are proved, an input with a fraction of a cell is refused. Proofs have slack 2, so a
+// proof could only miss phases of half a cell. The evaluator doubles its ciphertexts, and such
+// products reveal nothing.
 func TestProvedInputsTellNothing(t *testing.T) {
 	const products = 180
 	x := newTarget(t, DefaultVector, 1<<12)
@@ -163,8 +166,9 @@ func TestProvedInputsTellNothing(t *testing.T) {
 	}
 }
 
-// Why proofs are the default: the smaller gap slows the attack on unproved inputs down and does not stop it. An input with
-// a phase of half a cell tells whether each entry is odd, now after hundreds of products and before after dozens.
+// Proofs are the default because the smaller gap slows the attack on unproved inputs down but does
+// not stop it. An input with a phase of half a cell reveals whether each entry is odd: now after
+// hundreds of products, before after dozens.
 func TestUnprovedInputsTellParities(t *testing.T) {
 	x := newTarget(t, Unproved, 1<<12)
 	n := x.N()
@@ -172,6 +176,6 @@ func TestUnprovedInputsTellParities(t *testing.T) {
 		t.Errorf("under the flood of the worst-case bound %d of %d parities are found: the attack does not work", right, n)
 	}
 	if right := x.guesses(t, x.plan.bound, halves(240), n, 2); right < n*7/10 {
-		t.Errorf("under the flood that ships %d of %d parities are found: what the documentation says is wrong", right, n)
+		t.Errorf("under the shipped flood %d of %d parities are found: the documentation is wrong", right, n)
 	}
 }

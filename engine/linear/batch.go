@@ -7,20 +7,21 @@ import (
 	"github.com/lodge-mpc/lodge/engine/sample"
 )
 
-// BatchPlan is how the sums over a batch of shared matrices M_k times vectors v_ok of the other party, for outputs o,
-// are computed: sum_k M_k v_ok. It is public, immutable, and both parties make the same one.
+// BatchPlan describes how to compute the sums sum_k M_k v_ok over a batch of shared matrices M_k
+// times vectors v_ok of the other party, for outputs o. It is public and immutable, and both
+// parties compute the same plan.
 //
-// Columns of all matrices are numbered k Cols + j, and cut into blocks of Height rows. Of one block, PerInput = e
-// columns are side by side in a ciphertext, at i h, and the vectors of PerAnswer = m outputs in a polynomial, at (o e +
-// e-1-i) h, so that their sums stand at (o e + e-1) h: with e = 1 that is scaling of columns, and merging of outputs by
-// rotation.
+// Columns of all matrices are numbered k Cols + j, and cut into blocks of Height rows. A ciphertext
+// holds PerInput = e columns of one block next to each other, at i h. A polynomial holds the
+// vectors of PerAnswer = m outputs, at (o e + e-1-i) h, so that their sums are at (o e + e-1) h.
+// With e = 1 this means scaling columns, and merging outputs by rotation.
 type BatchPlan struct {
 	scheme                     *Scheme
 	Rows, Cols, Count, Outputs int
 	Height                     int // h
-	Blocks                     int // of a column
-	PerInput                   int // e, columns to a ciphertext
-	PerAnswer                  int // m, outputs to an answer
+	Blocks                     int // per column
+	PerInput                   int // e, columns per ciphertext
+	PerAnswer                  int // m, outputs per answer
 	Inputs                     int // ciphertexts
 	Answers                    int
 
@@ -28,8 +29,8 @@ type BatchPlan struct {
 	*flooding
 }
 
-// PlanBatch plans sums over count matrices of so many rows and columns, for so many outputs, with the fewest bytes. The
-// error wraps ErrShape, or ErrNoise.
+// PlanBatch returns the plan with the fewest bytes for sums over count matrices of the given number
+// of rows and columns, for the given number of outputs. The error wraps ErrShape, or ErrNoise.
 func (s *Scheme) PlanBatch(rows, cols, count, outputs int) (*BatchPlan, error) {
 	for _, x := range []int{rows, cols, count, outputs} {
 		//lodge:check linear/batch [swap=1=>0] an empty batch is planned
@@ -73,28 +74,30 @@ func (s *Scheme) PlanBatch(rows, cols, count, outputs int) (*BatchPlan, error) {
 	return best, err
 }
 
-// scalars says that polynomials of vectors are numbers.
+// scalars reports whether polynomials of vectors are numbers.
 func (p *BatchPlan) scalars() bool { return p.PerInput*p.PerAnswer == 1 }
 
-// Distance is log2 of the statistical distance of all answers from what says nothing of the vectors but the result.
+// Distance returns log2 of the statistical distance between all answers together and a distribution
+// that depends on the vectors only through the result.
 func (p *BatchPlan) Distance() float64 { return p.distance }
 
-// UpBytes is what the owner of the key sends.
+// UpBytes returns the number of bytes that the owner of the key sends.
 func (p *BatchPlan) UpBytes() int { return p.scheme.InputsSize(p.Inputs) }
 
-// DownBytes is the size of all answers.
+// DownBytes returns the size of all answers.
 func (p *BatchPlan) DownBytes() int { return p.Answers * p.AnswerSize() }
 
-// AnswerSize is the size of an encoded answer.
+// AnswerSize returns the size of an encoded answer.
 func (p *BatchPlan) AnswerSize() int { return p.scheme.answerSize(p.PerAnswer * p.Height) }
 
-// Part is what an answer is of: outputs [Output, OutputEnd) and of each the rows [Row, RowEnd).
+// Part describes the content of an answer: outputs [Output, OutputEnd) and, for each, the rows
+// [Row, RowEnd).
 type Part struct{ Output, OutputEnd, Row, RowEnd int }
 
-// Len is the number of results.
+// Len returns the number of results.
 func (x Part) Len() int { return (x.OutputEnd - x.Output) * (x.RowEnd - x.Row) }
 
-// PartOf says what answer g is of.
+// PartOf returns the content of answer g.
 func (p *BatchPlan) PartOf(g int) Part {
 	group, block := g/p.Blocks, g%p.Blocks
 	return Part{
@@ -102,8 +105,8 @@ func (p *BatchPlan) PartOf(g int) Part {
 	}
 }
 
-// Encrypt encrypts the owner's shares of the matrices, each row by row, one after the other. The source is for this
-// call alone. The error wraps ErrShape, ErrRange or ErrForeign.
+// Encrypt encrypts the owner's shares of the matrices, each row by row, consecutively. The source
+// must be used for this call only. The error wraps ErrShape, ErrRange or ErrForeign.
 func (p *BatchPlan) Encrypt(k *SecretKey, matrices []uint64, workers int, source *sample.Source) (*Inputs, error) {
 	if err := k.check(p.scheme); err != nil {
 		return nil, err
@@ -126,14 +129,15 @@ func (p *BatchPlan) Encrypt(k *SecretKey, matrices []uint64, workers int, source
 	}, source)
 }
 
-// BatchEvaluator is the owner of the vectors, with what came from the owner of the key. It may be shared.
+// BatchEvaluator evaluates for the owner of the vectors, with the inputs received from the owner of
+// the key. It may be shared.
 type BatchEvaluator struct {
 	plan *BatchPlan
 	key  *PublicKey
 	b, a []ring.NTT
 }
 
-// Evaluator takes the inputs. The error wraps ErrCiphertext, or ErrForeign.
+// Evaluator returns an evaluator for the inputs. The error wraps ErrCiphertext, or ErrForeign.
 func (p *BatchPlan) Evaluator(key *PublicKey, in *Inputs) (*BatchEvaluator, error) {
 	b, a, err := in.all(key, p.Inputs)
 	if err != nil {
@@ -142,9 +146,10 @@ func (p *BatchPlan) Evaluator(key *PublicKey, in *Inputs) (*BatchEvaluator, erro
 	return &BatchEvaluator{plan: p, key: key, b: b, a: a}, nil
 }
 
-// Answer computes answer g from all vectors, Count of Cols entries for each output, and this party's shares of the
-// matrices, or nil for 0. It gives the answer, encoded, and this party's shares of the results, output by output. The
-// source is for this answer alone. The error wraps ErrShape or ErrRange.
+// Answer computes answer g from all vectors, Count of Cols entries for each output, and this
+// party's shares of the matrices, or nil for 0. It returns the encoded answer and this party's
+// shares of the results, output by output. The source must be used for this answer only. The error
+// wraps ErrShape or ErrRange.
 func (e *BatchEvaluator) Answer(
 	g int, vectors, matrices []uint64, source *sample.Source,
 ) (answer []byte, shares []uint64, err error) {
@@ -174,7 +179,7 @@ func (e *BatchEvaluator) Answer(
 	return s.encodeAnswer(e.key.answer(b, a, p.targets)), shares, nil
 }
 
-// results are the coefficients of results in v, of N of them.
+// results returns the coefficients of v, of N, that hold results.
 func (p *BatchPlan) results(v []uint64, part Part) (out []uint64) {
 	for o := range part.OutputEnd - part.Output {
 		at := (o*p.PerInput + p.PerInput - 1) * p.Height
@@ -183,7 +188,7 @@ func (p *BatchPlan) results(v []uint64, part Part) (out []uint64) {
 	return out
 }
 
-// own is result i of a part for this party's matrices.
+// own returns result i of a part for this party's matrices.
 func (p *BatchPlan) own(matrices, vectors []uint64, part Part, i int) (sum uint64) {
 	mod, rows := p.scheme.plaintext(), part.RowEnd-part.Row
 	output, row := part.Output+i/rows, part.Row+i%rows
@@ -195,7 +200,7 @@ func (p *BatchPlan) own(matrices, vectors []uint64, part Part, i int) (sum uint6
 	return sum
 }
 
-// multiply gives the sum over the inputs of a block times their vectors.
+// multiply returns the sum over the inputs of a block times their vectors.
 func (e *BatchEvaluator) multiply(vectors []uint64, part Part, block int) (c0, c1 ring.NTT) {
 	p, s := e.plan, e.plan.scheme
 	c0, c1 = s.basis.NewNTT(), s.basis.NewNTT()
@@ -227,7 +232,7 @@ func (e *BatchEvaluator) multiply(vectors []uint64, part Part, block int) (c0, c
 	return c0, c1
 }
 
-// Open gives the owner's shares of the results of answer g, output by output. The error wraps ErrShape, ErrAnswer or
+// Open returns the owner's shares of the results of answer g, output by output. The error wraps ErrShape, ErrAnswer or
 // ErrForeign.
 func (p *BatchPlan) Open(k *SecretKey, g int, answer []byte) ([]uint64, error) {
 	v, err := k.openAnswer(p.scheme, g, p.Answers, answer, p.targets)

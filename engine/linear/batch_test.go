@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// batch computes sums over shared matrices, every message by way of its encoding, and gives the sums of the shares,
-// output by output.
+// batch computes sums over shared matrices, encodes and decodes every message, and returns the sums
+// of the shares, output by output.
 func (w *world) batch(t testing.TB, p *BatchPlan, mine, yours, vectors []uint64) []uint64 {
 	t.Helper()
 	w.renew()
@@ -37,12 +37,12 @@ func (w *world) batch(t testing.TB, p *BatchPlan, mine, yours, vectors []uint64)
 		}
 	}
 	if up := w.InputsSize(in.Len()); up != p.UpBytes() || down != p.DownBytes() {
-		t.Errorf("%d bytes and %d back, and the plan says %d and %d", up, down, p.UpBytes(), p.DownBytes())
+		t.Errorf("%d bytes and %d back, but the plan says %d and %d", up, down, p.UpBytes(), p.DownBytes())
 	}
 	return out
 }
 
-// sums are sum_k M_k v_ok modulo T.
+// sums returns sum_k M_k v_ok modulo T.
 func (p *BatchPlan) sums(matrices, vectors []uint64) []uint64 {
 	var out []uint64
 	size := p.Rows * p.Cols
@@ -57,7 +57,7 @@ func (p *BatchPlan) sums(matrices, vectors []uint64) []uint64 {
 	return out
 }
 
-// Random and extreme shapes and values.
+// Tests random and extreme shapes and values.
 func TestBatches(t *testing.T) {
 	for _, set := range []string{"insecure-V6-32", "insecure-V6-32-proved"} {
 		t.Run(set, func(t *testing.T) { batches(t, newWorld(t, set)) })
@@ -95,7 +95,7 @@ func batches(t *testing.T, w *world) {
 	}
 }
 
-// A set that is not for tests, with columns in two blocks and with several in a ciphertext.
+// Tests a shipped set, with columns in two blocks and with several columns in a ciphertext.
 func TestBatchesAtFullDegree(t *testing.T) {
 	w := newWorld(t, Unproved)
 	for _, x := range [][4]int{{9000, 2, 2, 1}, {300, 4, 3, 5}} {
@@ -106,7 +106,7 @@ func TestBatchesAtFullDegree(t *testing.T) {
 		n := x[0] * x[1] * x[2]
 		mine, yours, vectors := w.residues(n), w.residues(n), w.residues(x[1]*x[2]*x[3])
 		if got := w.batch(t, p, mine, yours, vectors); !slices.Equal(got, p.sums(w.sum(mine, yours), vectors)) {
-			t.Errorf("%v: other sums", x)
+			t.Errorf("%v: the sums are wrong", x)
 		}
 	}
 }

@@ -5,8 +5,9 @@ import (
 	"testing"
 )
 
-// BenchmarkVector is the product of a matrix of 4000 x 2000 with a shared vector, modulo T of 32 bits, on one core: the
-// owner of the key alone, the owner of the matrix alone, and the bytes each way.
+// BenchmarkVector measures the product of a matrix of 4000 x 2000 with a shared vector, modulo T of
+// 32 bits, on one core: the owner of the key alone, the owner of the matrix alone, and the bytes in
+// each direction.
 func BenchmarkVector(b *testing.B) {
 	const rows, cols = 4000, 2000
 	w := newWorld(b, Unproved)
@@ -59,7 +60,8 @@ func BenchmarkVector(b *testing.B) {
 	}
 }
 
-// BenchmarkBatch is the sum over twelve matrices of 124^2 x 4, all of it on one core.
+// BenchmarkBatch measures the sum over twelve matrices of 124^2 x 4 on one core, with the work of
+// both parties.
 func BenchmarkBatch(b *testing.B) {
 	w := newWorld(b, Unproved)
 	p, err := w.PlanBatch(124*124, 4, 12, 1)
@@ -90,7 +92,8 @@ func BenchmarkBatch(b *testing.B) {
 	b.ReportMetric(float64(p.DownBytes())/1e6, "MB-down")
 }
 
-// BenchmarkProduct multiplies encrypted matrices, all of it on one core: encryption, the service and decryption.
+// BenchmarkProduct multiplies encrypted matrices on one core: encryption, the service and
+// decryption.
 func BenchmarkProduct(b *testing.B) {
 	square := func(n int, most uint64, method Method, base uint64) ProductShape {
 		return ProductShape{Rows: n, Inner: n, Cols: n, MaxLeft: most, MaxRight: most, Method: method, Base: base}

@@ -7,28 +7,30 @@ import (
 	"strconv"
 )
 
-// Fixed is how real numbers and integers of a range are residues modulo T: x is round(x 2^Fraction), at most Most in
-// magnitude, and negative integers are T minus theirs. Products have the sum of both fractions.
+// Fixed encodes real numbers and bounded integers as residues modulo T. x is encoded as round(x
+// 2^Fraction), at most Most in magnitude, and a negative integer as T minus its magnitude. The
+// fraction of a product is the sum of both fractions.
 type Fixed struct {
 	T        uint64
-	Fraction uint   // bits behind the point
+	Fraction uint   // bits after the point
 	Most     uint64 // largest magnitude of an integer
 }
 
-// maxFraction is the largest number of bits behind the point.
+// maxFraction is the largest number of bits after the point.
 const maxFraction = 62
 
-// Fixed prepares numbers of at most bits bits, the sign and the fraction included. The error wraps ErrRange.
+// Fixed returns an encoding of numbers of at most bits bits, including the sign and the fraction.
+// The error wraps ErrRange.
 func (s *Set) Fixed(bits, fraction uint) (Fixed, error) {
 	//lodge:check linear/fixed [drop=uint64(1)<<(bits-1) > s.T/2] numbers do not fit T
 	if bits < 1 || bits > 63 || fraction > maxFraction || uint64(1)<<(bits-1) > s.T/2 {
-		return Fixed{}, fmt.Errorf("%w: numbers of %d bits, %d behind the point, modulo %d", ErrRange, bits, fraction, s.T)
+		return Fixed{}, fmt.Errorf("%w: numbers of %d bits, %d after the point, modulo %d", ErrRange, bits, fraction, s.T)
 	}
 	return Fixed{T: s.T, Fraction: fraction, Most: 1<<(bits-1) - 1}, nil
 }
 
-// Product is the encoding of sums of so many products of two numbers. The error wraps ErrRange if a sum may be out of
-// the range (-T/2, T/2), so that it would come out as another number.
+// Product returns the encoding of sums of the given number of products of two numbers. The error
+// wraps ErrRange if a sum may leave the range (-T/2, T/2) and so decode to a different number.
 func (x Fixed) Product(y Fixed, terms int) (Fixed, error) {
 	shape := ProductShape{Inner: terms, MaxLeft: x.Most, MaxRight: y.Most}
 	//lodge:check linear/fixed-product [drop=x.T != y.T] [drop=x.Fraction+y.Fraction > maxFraction]
@@ -43,7 +45,7 @@ func (x Fixed) Product(y Fixed, terms int) (Fixed, error) {
 	return Fixed{T: x.T, Fraction: x.Fraction + y.Fraction, Most: uint64(terms) * x.Most * y.Most}, nil
 }
 
-// RangeError says that an entry is out of a range, and never what it is. It wraps ErrRange.
+// RangeError reports the position of an entry out of range, and never its value. It wraps ErrRange.
 type RangeError struct {
 	Index     int // of the entry, from 0
 	Low, High float64
@@ -55,16 +57,16 @@ func (e *RangeError) Error() string {
 	return fmt.Sprintf("%v: %s %d%s is not in [%s, %s]", ErrRange, e.What, e.Index, e.Of, plain(e.Low), plain(e.High))
 }
 
-// Unwrap gives ErrRange.
+// Unwrap returns ErrRange.
 func (e *RangeError) Unwrap() error { return ErrRange }
 
-// out is the error of a number that is out of the range.
+// out returns the error for a number that is out of range.
 func (x Fixed) out(what string) error {
 	most := math.Ldexp(float64(x.Most), -int(x.Fraction))
 	return &RangeError{Low: -most, High: most, What: what}
 }
 
-// at says which entry an error is of.
+// at adds the entry's position to an error.
 func at(err error, i int) error {
 	var out *RangeError
 	if errors.As(err, &out) {
@@ -73,7 +75,7 @@ func at(err error, i int) error {
 	return err
 }
 
-// EncodeAll is Encode of as many numbers.
+// EncodeAll encodes each number of a slice.
 func (x Fixed) EncodeAll(dst []uint64, v []float64) (err error) {
 	for i := range dst {
 		if dst[i], err = x.Encode(v[i]); err != nil {
@@ -83,7 +85,7 @@ func (x Fixed) EncodeAll(dst []uint64, v []float64) (err error) {
 	return nil
 }
 
-// DecodeAll is Decode of as many residues.
+// DecodeAll decodes each residue of a slice.
 func (x Fixed) DecodeAll(dst []float64, v []uint64) (err error) {
 	for i := range dst {
 		if dst[i], err = x.Decode(v[i]); err != nil {
@@ -93,7 +95,7 @@ func (x Fixed) DecodeAll(dst []float64, v []uint64) (err error) {
 	return nil
 }
 
-// Integer is the residue of an integer that is scaled already. The error is a *RangeError.
+// Integer returns the residue of an integer that is already scaled. The error is a *RangeError.
 func (x Fixed) Integer(v int64) (uint64, error) {
 	//lodge:check linear/fixed-integer [swap=magnitude(v) > x.Most=>v > int64(x.Most)] an integer
 	//  below the range passes
@@ -106,8 +108,8 @@ func (x Fixed) Integer(v int64) (uint64, error) {
 	return uint64(v), nil
 }
 
-// Encode is the residue of a number, rounded to the nearest. The error is a *RangeError for one that is too
-// large, infinite or none.
+// Encode returns the residue of a number, rounded to nearest. The error is a *RangeError if the
+// number is too large, infinite or NaN.
 func (x Fixed) Encode(v float64) (uint64, error) {
 	r := math.Round(math.Ldexp(v, int(x.Fraction)))
 	//lodge:check linear/fixed-number [swap=!(math.Abs(r) <= float64(x.Most))=>math.Abs(r) >
@@ -119,7 +121,8 @@ func (x Fixed) Encode(v float64) (uint64, error) {
 	return x.Integer(int64(r))
 }
 
-// Signed is the integer of a residue. The error is a *RangeError for one that is out of the range.
+// Signed returns the integer of a residue. The error is a *RangeError if the residue is out of
+// range.
 func (x Fixed) Signed(v uint64) (int64, error) {
 	negative := v > x.T/2
 	if negative && v < x.T {
@@ -136,7 +139,8 @@ func (x Fixed) Signed(v uint64) (int64, error) {
 	return int64(v), nil
 }
 
-// Decode is the number of a residue. The error is a *RangeError for one that is out of the range.
+// Decode returns the number of a residue. The error is a *RangeError if the residue is out of
+// range.
 func (x Fixed) Decode(v uint64) (float64, error) {
 	r, err := x.Signed(v)
 	return math.Ldexp(float64(r), -int(x.Fraction)), err

@@ -20,10 +20,10 @@ func TestFixedPoint(t *testing.T) {
 				t.Fatalf("%v: %d, %v", float64(v)+off, r, err)
 			}
 			if back, err := x.Decode(r); err != nil || back != float64(v)/128 {
-				t.Fatalf("%v comes back as %v, %v", float64(v)/128, back, err)
+				t.Fatalf("%v is decoded as %v, %v", float64(v)/128, back, err)
 			}
 			if i, err := x.Integer(int64(v)); err != nil || i != r {
-				t.Fatalf("%d is %d, not %d, %v", v, i, r, err)
+				t.Fatalf("%d is encoded as %d, want %d, %v", v, i, r, err)
 			}
 		}
 	}
@@ -50,7 +50,7 @@ func TestFixedPoint(t *testing.T) {
 	})
 }
 
-// An error names the entry and the range.
+// An error states the entry and the range.
 func TestRangeErrors(t *testing.T) {
 	w := newWorld(t, "insecure-V6-32")
 	x, err := w.Fixed(12, 7)
@@ -79,7 +79,8 @@ func TestRangeErrors(t *testing.T) {
 	}
 }
 
-// A layer of a network on numbers with a point: shares in, shares out, and what comes out is the product, exactly.
+// Computes a layer of a network on fixed-point shares; the shares of the result add up to exactly
+// the product.
 func TestFixedPointLayer(t *testing.T) {
 	const rows, cols = 10, 33
 	w := newWorld(t, "insecure-V6-32")

@@ -11,20 +11,21 @@ import (
 	"github.com/lodge-mpc/lodge/engine/sample"
 )
 
-// Inputs are fresh ciphertexts of the owner of a key. Of (b, a) with the phase b + a s = m/T + e, the uniform half a
-// follows from the seed and is never sent. Both halves are in evaluation form.
+// Inputs are fresh ciphertexts of the owner of a key. In (b, a) with the phase b + a s = m/T + e,
+// the uniform half a is derived from the seed and is never sent. Both halves are in evaluation
+// form.
 type Inputs struct {
 	scheme *Scheme
 	key    [32]byte // digest of the public key
 	seed   [SeedSize]byte
-	b      []ring.NTT // nil where one has not come
+	b      []ring.NTT // nil until received
 
 	sent  [][]byte      // own proof, by frame
-	proof *verification // of inputs that were received, where proofs are wanted
+	proof *verification // of received inputs, if the set has proofs
 }
 
-// encrypt makes ciphertexts of count messages of N coefficients modulo T, which fill writes to zeroed storage. The
-// source is for these alone. The error wraps ErrKeys.
+// encrypt encrypts count messages of N coefficients modulo T, which fill writes to zeroed storage.
+// The source must be used for these ciphertexts only. The error wraps ErrKeys.
 func (k *SecretKey) encrypt(count, workers int, fill func(i int, m []uint64), source *sample.Source) (*Inputs, error) {
 	s, key := k.scheme, k.s.Open()
 	if s.HasProof() {
@@ -51,7 +52,8 @@ func (k *SecretKey) encrypt(count, workers int, fill func(i int, m []uint64), so
 	return in, nil
 }
 
-// all gives the halves (b, a) of all ciphertexts, which must be as many as wanted, of the key, and all there.
+// all returns the halves (b, a) of all ciphertexts. It returns an error unless their number and key
+// are as expected and none is missing.
 func (in *Inputs) all(p *PublicKey, count int) (b, a []ring.NTT, err error) {
 	if err := in.check(p, count); err != nil {
 		return nil, nil, err
@@ -67,16 +69,16 @@ func (in *Inputs) all(p *PublicKey, count int) (b, a []ring.NTT, err error) {
 	return b, a, nil
 }
 
-// Len is the number of ciphertexts.
+// Len returns the number of ciphertexts.
 func (in *Inputs) Len() int { return len(in.b) }
 
-// InputsHeaderSize is the size in bytes of what goes before the ciphertexts.
+// InputsHeaderSize is the size in bytes of the header that precedes the ciphertexts.
 const InputsHeaderSize = 32 + 32 + SeedSize
 
-// CiphertextSize is the size in bytes of an encoded fresh ciphertext.
+// CiphertextSize returns the size in bytes of an encoded fresh ciphertext.
 func (s *Scheme) CiphertextSize() int { return codec.PolySize(s.N(), s.Q) }
 
-// Header gives the hash of the set, the digest of the public key and the seed.
+// Header returns the hash of the set, the digest of the public key and the seed.
 func (in *Inputs) Header() []byte {
 	b := append(make([]byte, 0, InputsHeaderSize), in.scheme.hash[:]...)
 	return append(append(b, in.key[:]...), in.seed[:]...)
@@ -87,27 +89,27 @@ func (in *Inputs) AppendCiphertext(dst []byte, i int) []byte {
 	return codec.AppendPoly(dst, in.b[i].C, in.scheme.Q)
 }
 
-// ProofFrames is how many frames the proof of one's own inputs has.
+// ProofFrames returns the number of frames in the proof of one's own inputs.
 func (in *Inputs) ProofFrames() int { return len(in.sent) }
 
-// ProofFrame is one of them, in [0, ProofFrames).
+// ProofFrame returns frame i, in [0, ProofFrames).
 func (in *Inputs) ProofFrame(i int) []byte { return in.sent[i] }
 
-// ReceiveInputs starts with the header of as many ciphertexts as a plan says, under a key, and Put and, with a
-// set that has proofs, PutProof go on. The error
-// wraps ErrCiphertext, or ErrForeign.
+// ReceiveInputs starts receiving a plan's number of ciphertexts under a key, with their header. The
+// caller continues with Put and, if the set has proofs, PutProof. The error wraps ErrCiphertext, or
+// ErrForeign.
 func (p *PublicKey) ReceiveInputs(header []byte, count int) (*Inputs, error) {
 	switch {
 	//lodge:check linear/inputs-header [swap=len(header) != InputsHeaderSize=>len(header) < 64] a
 	//  header of the wrong size is accepted
 	case len(header) != InputsHeaderSize:
-		return nil, fmt.Errorf("%w: a header of %d bytes, want %d", ErrCiphertext, len(header), InputsHeaderSize)
+		return nil, fmt.Errorf("%w: the header has %d bytes, want %d", ErrCiphertext, len(header), InputsHeaderSize)
 	//lodge:check linear/inputs-set ciphertexts of another parameter set are accepted
 	case !bytes.Equal(header[:32], p.scheme.hash[:]):
-		return nil, fmt.Errorf("%w: ciphertexts of a set that is not %s", ErrForeign, p.scheme.Name)
+		return nil, fmt.Errorf("%w: the ciphertexts are not of set %s", ErrForeign, p.scheme.Name)
 	//lodge:check linear/inputs-key ciphertexts under another key are accepted
 	case !bytes.Equal(header[32:64], p.digest[:]):
-		return nil, fmt.Errorf("%w: ciphertexts of a key that is not %x", ErrForeign, p.digest)
+		return nil, fmt.Errorf("%w: the ciphertexts are not under key %x", ErrForeign, p.digest)
 	}
 	in := &Inputs{scheme: p.scheme, key: p.digest, seed: [SeedSize]byte(header[64:]), b: make([]ring.NTT, count)}
 	if p.scheme.HasProof() {
@@ -117,7 +119,8 @@ func (p *PublicKey) ReceiveInputs(header []byte, count int) (*Inputs, error) {
 	return in, nil
 }
 
-// Put takes ciphertext i, once. The error wraps ErrCiphertext; the ciphertext is then still missing.
+// Put stores ciphertext i, once. The error wraps ErrCiphertext; the ciphertext then remains
+// missing.
 func (in *Inputs) Put(i int, b []byte) error {
 	switch {
 	//lodge:check linear/inputs-number [drop=i >= len(in.b)] a ciphertext outside the plan is
@@ -126,7 +129,7 @@ func (in *Inputs) Put(i int, b []byte) error {
 		return fmt.Errorf("%w: number %d of %d", ErrCiphertext, i, len(in.b))
 	//lodge:check linear/inputs-twice a second ciphertext replaces the first
 	case in.b[i].C != nil:
-		return fmt.Errorf("%w: number %d came twice", ErrCiphertext, i)
+		return fmt.Errorf("%w: number %d was received twice", ErrCiphertext, i)
 	//lodge:check linear/inputs-length [swap=len(b) != in.scheme.CiphertextSize()=>len(b) >
 	//  in.scheme.CiphertextSize()+1] [redundant=package codec checks the length too, after the
 	//  allocation] a ciphertext is decoded without a limit on its size
@@ -146,8 +149,8 @@ func (in *Inputs) Put(i int, b []byte) error {
 	return nil
 }
 
-// check refuses inputs that are not as many as wanted, of the key, and all there. The error wraps ErrCiphertext, or
-// ErrForeign.
+// check returns an error unless the number and the key of inputs are as expected and no input is
+// missing. The error wraps ErrCiphertext, or ErrForeign.
 func (in *Inputs) check(p *PublicKey, count int) error {
 	switch {
 	//lodge:check linear/inputs-foreign ciphertexts under another key than the answer's are
@@ -157,7 +160,7 @@ func (in *Inputs) check(p *PublicKey, count int) error {
 	//lodge:check linear/inputs-count [swap=len(in.b) != count=>len(in.b) > count] inputs of the
 	//  wrong number are evaluated
 	case len(in.b) != count:
-		return fmt.Errorf("%w: %d, want %d", ErrCiphertext, len(in.b), count)
+		return fmt.Errorf("%w: there are %d, want %d", ErrCiphertext, len(in.b), count)
 	}
 	for i, b := range in.b {
 		//lodge:check linear/inputs-missing a missing ciphertext crashes the evaluation

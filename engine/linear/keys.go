@@ -13,19 +13,20 @@ import (
 	"github.com/lodge-mpc/lodge/engine/secret"
 )
 
-// SecretKey is an s: ternary, or Gaussian where inputs are proved. Printing one shows nothing.
+// SecretKey is a secret s: ternary, or Gaussian where inputs are proved. Printing it reveals
+// nothing.
 type SecretKey struct {
 	scheme *Scheme
 	s      secret.Box[residues]
 	digest [32]byte // of its public key
 
-	// Where inputs are proved: the public key, what is known of it, and whether a proof was begun.
+	// Where inputs are proved: the public key, its witness, and whether a proof was begun.
 	public  *PublicKey
 	witness secret.Box[*witness]
 	proves  atomic.Bool
 }
 
-// residues lets a box hold a polynomial.
+// residues allows a box to hold a polynomial.
 type residues struct{ ring.NTT }
 
 // Wipe zeroes the polynomial.
@@ -39,13 +40,14 @@ func (k *SecretKey) Wipe() {
 	}
 }
 
-// PublicKey has samples (b, a) under s of which each a follows from the seed:
+// PublicKey holds samples (b, a) under s. Each a is derived from the seed:
 //
 //	the first     b = -a s + e
 //	the others    b = -a s + e + g_i s^2
 //
-// one for each prime i, g_i being 1 modulo it and 0 modulo the others. The others relinearise products of ciphertexts
-// and are left out where there are none. It is immutable and may be shared.
+// one for each prime i, where g_i is 1 modulo this prime and 0 modulo the others. The other samples
+// relinearise products of ciphertexts and are omitted if there are no such products. A PublicKey is
+// immutable and may be shared.
 type PublicKey struct {
 	scheme *Scheme
 	seed   [SeedSize]byte
@@ -54,7 +56,8 @@ type PublicKey struct {
 	digest [32]byte
 }
 
-// Generate makes keys; products says whether they serve products of ciphertexts, which those of sets with proofs never do. The source is for these keys alone.
+// Generate generates keys. products states whether they support products of ciphertexts, which keys
+// of sets with proofs never do. The source must be used for these keys only.
 func (s *Scheme) Generate(products bool, source *sample.Source) (*SecretKey, *PublicKey) {
 	k, p := &SecretKey{scheme: s}, &PublicKey{scheme: s}
 	seed := source.Stream("linear key seed")
@@ -92,8 +95,8 @@ func (s *Scheme) Generate(products bool, source *sample.Source) (*SecretKey, *Pu
 	return k, p
 }
 
-// generateProved makes keys with which inputs are proved: of Gaussian secrets, which it keeps. They serve no products of
-// ciphertexts.
+// generateProved generates keys for proved inputs, from Gaussian secrets, which it keeps. They do
+// not support products of ciphertexts.
 func (s *Scheme) generateProved(k *SecretKey, p *PublicKey, key ring.NTT, source *sample.Source) {
 	w, v := &witness{intpoly.New(s.N(), 1), intpoly.New(s.N(), 1)}, make([]int64, s.N())
 	k.witness = secret.NewBox(w)
@@ -113,20 +116,20 @@ func (s *Scheme) generateProved(k *SecretKey, p *PublicKey, key ring.NTT, source
 	k.digest, k.public = p.digest, p
 }
 
-// expand gives the uniform polynomial of a public seed.
+// expand returns the uniform polynomial of a public seed.
 func (s *Scheme) expand(seed *[SeedSize]byte, label string, i uint64) ring.NTT {
 	a := s.basis.BorrowNTT()
 	sample.Expand(a.C, s.Q, seed[:], label, i)
 	return a
 }
 
-// Digest identifies the key, its set included: SHA-256 of its encoding.
+// Digest returns the identity of the key including its set: SHA-256 of its encoding.
 func (p *PublicKey) Digest() [32]byte { return p.digest }
 
-// Products reports whether the key serves products of ciphertexts.
+// Products reports whether the key supports products of ciphertexts.
 func (p *PublicKey) Products() bool { return len(p.b) > 1 }
 
-// PublicKeySize is the size in bytes of an encoded key.
+// PublicKeySize returns the size in bytes of an encoded key.
 func (s *Scheme) PublicKeySize(products bool) int {
 	samples := 1
 	if products {
@@ -135,7 +138,7 @@ func (s *Scheme) PublicKeySize(products bool) int {
 	return 2*SeedSize + samples*codec.PolySize(s.N(), s.Q)
 }
 
-// Encode gives the hash of the set, the seed, and b of each sample.
+// Encode returns the hash of the set, the seed, and b of each sample.
 func (p *PublicKey) Encode() []byte {
 	b := make([]byte, 0, p.scheme.PublicKeySize(p.Products()))
 	b = append(append(b, p.scheme.hash[:]...), p.seed[:]...)
@@ -145,8 +148,8 @@ func (p *PublicKey) Encode() []byte {
 	return b
 }
 
-// DecodePublicKey is the inverse of Encode. It takes nothing else, and allocates nothing before it has seen that the
-// length is right. The error wraps ErrKeys, or ErrForeign for a key of another set.
+// DecodePublicKey returns the inverse of Encode. It accepts nothing else, and allocates nothing before
+// it has checked the length. The error wraps ErrKeys, or ErrForeign for a key of another set.
 func (s *Scheme) DecodePublicKey(b []byte) (*PublicKey, error) {
 	samples, size := 1, codec.PolySize(s.N(), s.Q)
 	switch len(b) {
@@ -154,16 +157,16 @@ func (s *Scheme) DecodePublicKey(b []byte) (*PublicKey, error) {
 	case s.PublicKeySize(true):
 		//lodge:check linear/proof-samples key parts without a proof are accepted
 		if s.HasProof() {
-			return nil, fmt.Errorf("%w: nothing proves more than the first sample", ErrKeys)
+			return nil, fmt.Errorf("%w: proofs cover only the first sample", ErrKeys)
 		}
 		samples += len(s.Q)
 	//lodge:check linear/public-length a key is decoded without a limit on its size
 	default:
-		return nil, fmt.Errorf("%w: %d bytes", ErrKeys, len(b))
+		return nil, fmt.Errorf("%w: a length of %d bytes is invalid", ErrKeys, len(b))
 	}
 	//lodge:check linear/public-set a public key of another parameter set is accepted
 	if !bytes.Equal(b[:SeedSize], s.hash[:]) {
-		return nil, fmt.Errorf("%w: a public key of a set that is not %s", ErrForeign, s.Name)
+		return nil, fmt.Errorf("%w: the public key is not of set %s", ErrForeign, s.Name)
 	}
 	p := &PublicKey{scheme: s, digest: sha256.Sum256(b), seed: [SeedSize]byte(b[SeedSize:])}
 	b = b[2*SeedSize:]

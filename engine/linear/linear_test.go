@@ -8,7 +8,7 @@ import (
 	"github.com/lodge-mpc/lodge/engine/sample"
 )
 
-// world is a key and what its users have.
+// world holds a key and its users' data.
 type world struct {
 	*Scheme
 	secret *SecretKey
@@ -28,27 +28,27 @@ func newWorld(t testing.TB, name string) *world {
 	return w
 }
 
-// renew draws other keys where a key proves one list of inputs.
+// renew generates new keys if a key proves only one list of inputs.
 func (w *world) renew() {
 	if w.HasProof() {
 		w.secret, w.public = w.Generate(false, w.source())
 	}
 }
 
-// source is another one for every call.
+// source returns a different source on every call.
 func (w *world) source() *sample.Source {
 	w.calls++
 	return sample.NewSource(make([]byte, 32)).Sub("linear tests", w.calls)
 }
 
-// residues are uniform modulo T.
+// residues returns uniform residues modulo T.
 func (w *world) residues(n int) []uint64 {
 	v := make([]uint64, n)
 	sample.Uniform(v, w.T, w.random)
 	return v
 }
 
-// constant is v, n times.
+// constant returns v, n times.
 func constant(n int, v uint64) []uint64 {
 	c := make([]uint64, n)
 	for i := range c {
@@ -57,10 +57,10 @@ func constant(n int, v uint64) []uint64 {
 	return c
 }
 
-// below is uniform below n.
+// below returns a uniform number below n.
 func (w *world) below(n int) int { return int(w.random.Uint64() % uint64(n)) }
 
-// product is M v modulo T.
+// product returns M v modulo T.
 func (s *Set) product(m, v []uint64) []uint64 {
 	mod, out := s.plaintext(), make([]uint64, len(m)/len(v))
 	for i, x := range m {
@@ -69,14 +69,14 @@ func (s *Set) product(m, v []uint64) []uint64 {
 	return out
 }
 
-// sum is x + y modulo T.
+// sum returns x + y modulo T.
 func (s *Set) sum(x, y []uint64) []uint64 {
 	mod, out := s.plaintext(), make([]uint64, len(x))
 	mod.AddVec(out, x, y)
 	return out
 }
 
-// phase is c_0 + c_1 s modulo the primes of the halves.
+// phase returns c_0 + c_1 s modulo the primes of the halves.
 func (w *world) phase(c0, c1 ring.Poly) ring.Poly {
 	basis := w.basis.Prefix(len(c0.C))
 	p := basis.NewPoly()
@@ -87,7 +87,7 @@ func (w *world) phase(c0, c1 ring.Poly) ring.Poly {
 	return p
 }
 
-// noises are e of the phase m/T + e, m centred, and the messages m modulo T.
+// noises returns e of the phase m/T + e, with m centred, and the messages m modulo T.
 func (w *world) noises(c0, c1 ring.Poly) (e []*big.Int, m []uint64) {
 	phase, basis, t := w.phase(c0, c1), w.basis.Prefix(len(c0.C)), new(big.Int).SetUint64(w.T)
 	q := basis.Modulus()
@@ -117,7 +117,7 @@ func (w *world) noises(c0, c1 ring.Poly) (e []*big.Int, m []uint64) {
 	return e, m
 }
 
-// largest is the largest magnitude.
+// largest returns the largest magnitude.
 func largest(e []*big.Int) *big.Int {
 	most := new(big.Int)
 	for _, x := range e {
@@ -128,7 +128,7 @@ func largest(e []*big.Int) *big.Int {
 	return most
 }
 
-// coefficients are halves in evaluation form.
+// coefficients returns the coefficients of halves in evaluation form.
 func (w *world) coefficients(b, a ring.NTT) (c0, c1 ring.Poly) {
 	c0, c1 = w.basis.NewPoly(), w.basis.NewPoly()
 	w.basis.Inverse(c0, b)

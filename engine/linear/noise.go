@@ -6,27 +6,29 @@ import (
 	"math/big"
 )
 
-// The noise of a ciphertext is e in its phase m/T + e, with m centred. Errors are drawn; all else is as bad as it can
-// be. A sum of errors of width w with a vector u of weights exceeds r |u| with a probability of at most 2 exp(-pi
-// r^2/w^2), as discrete Gaussians are no wider than continuous ones, and tail is the r for which that is 2^-128: the
-// bounds here are wrong for one coefficient with that probability at most.
+// The noise of a ciphertext is e in its phase m/T + e, with m centred. Errors are random; all other
+// values are assumed to be the worst case. A sum of errors of width w with a vector u of weights
+// exceeds r |u| with probability at most 2 exp(-pi r^2/w^2), as discrete Gaussians are no wider
+// than continuous ones. tail is the r for which this is 2^-128: each bound here is wrong for one
+// coefficient with at most that probability.
 
 func (s *Set) tail() float64 { return s.ErrorWidth * math.Sqrt(129*math.Ln2/math.Pi) }
 
-// FreshNoise bounds the noise of fresh ciphertexts.
+// FreshNoise returns a bound on the noise of fresh ciphertexts.
 func (s *Set) FreshNoise() float64 { return s.tail() }
 
-// proved bounds what a proof shows, each in the canonical norm and so as a vector and in each coefficient: twice the
-// secret, twice the error of the key, and twice the phase of an input, its message included. A response differs from
-// another one by at most twice its bound, and by N/2 more where it was rounded, and 2/(X^w - X^w') is at most
-// 1/sin(pi/2N).
+// proved returns the bounds that a proof guarantees, each in the canonical norm and so for the
+// vector and each coefficient: for twice the secret, twice the error of the key, and twice the
+// phase of an input, including its message. Two responses differ by at most twice their bound, plus
+// N/2 where they were rounded, and 2/(X^w - X^w') is at most 1/sin(pi/2N).
 func (s *Set) proved() (secret, input float64) {
 	n := float64(s.N())
 	most := 2 / math.Sin(math.Pi/(2*n))
 	return up(most * float64(s.Proof.Bound)), up(most * (float64(s.Proof.Bound) + n/2))
 }
 
-// ZeroNoise bounds that of encryptions of 0 under the public key, e u + e_1 s; where inputs are proved, of twice that.
+// ZeroNoise returns a bound on the noise of encryptions of 0 under the public key, e u + e_1 s;
+// where inputs are proved, of twice that.
 func (s *Set) ZeroNoise() float64 {
 	if s.HasProof() {
 		secret, _ := s.proved()
@@ -35,9 +37,10 @@ func (s *Set) ZeroNoise() float64 {
 	return s.tail() * math.Sqrt(2*float64(s.N()))
 }
 
-// ProductNoise bounds the noise of a sum of so many fresh ciphertexts times polynomials modulo T, where messages have
-// so many coefficients that are not 0, with an encryption of 0 added. What products of centred messages are beyond T is
-// noise too. Where inputs are proved it is for owners that do not follow the protocol, with everything doubled.
+// ProductNoise returns a bound on the noise of a sum of terms fresh ciphertexts times polynomials
+// modulo T, where messages have support nonzero coefficients, with an encryption of 0 added. The
+// part of products of centred messages beyond T counts as noise too. Where inputs are proved, the
+// bound holds for owners that do not follow the protocol, with everything doubled.
 func (s *Set) ProductNoise(terms, support int) float64 {
 	t, n := float64(s.T), float64(s.N())
 	if s.HasProof() {
@@ -48,7 +51,7 @@ func (s *Set) ProductNoise(terms, support int) float64 {
 	return up(errors + float64(terms)*float64(support)*t/4 + 1 + s.ZeroNoise())
 }
 
-// ScalarNoise is ProductNoise for numbers in the place of polynomials.
+// ScalarNoise is ProductNoise for numbers instead of polynomials.
 func (s *Set) ScalarNoise(terms int) float64 {
 	t := float64(s.T)
 	if s.HasProof() {
@@ -59,9 +62,10 @@ func (s *Set) ScalarNoise(terms int) float64 {
 	return up(errors + float64(terms)*t/4 + 1 + s.ZeroNoise())
 }
 
-// SquareNoise bounds the noise of a sum of so many products of a fresh ciphertext and a sum of moved ones, whose messages
-// have no coefficient in common, after relinearisation, with an encryption of 0 added: of m m'/T + m e' + m' e + T e e'
-// and the digits of the gadget, which are at most half their primes.
+// SquareNoise returns a bound on the noise of a sum of products of a fresh ciphertext and a sum of
+// moved ciphertexts whose messages have no coefficient in common, after relinearisation, with an
+// encryption of 0 added: of m m'/T + m e' + m' e + T e e' and the digits of the gadget, which are
+// at most half their primes.
 func (s *Set) SquareNoise(terms, moved int) float64 {
 	t, n, k := float64(s.T), float64(s.N()), float64(terms)
 	long, wider := s.tail()*math.Sqrt(k*n), math.Sqrt(float64(moved))
@@ -73,14 +77,14 @@ func (s *Set) SquareNoise(terms, moved int) float64 {
 	return up(k*n*t/4 + 1 + t/2*long*(1+wider) + t*s.tail()*wider*long + digits + s.ZeroNoise())
 }
 
-// up covers the rounding of floats.
+// up compensates for the rounding of floats.
 func up(x float64) float64 { return math.Ceil(x * (1 + 0x1p-30)) }
 
 // roundingTail is the factor r for which a sum of rounding errors exceeds r standard deviations with a probability of at
 // most 2^-128; rounding derives it.
 const roundingTail = 13.5
 
-// secretVariance is the variance of a coefficient of the secret key: 2/3 of a ternary one, w^2/2pi of a Gaussian one.
+// secretVariance returns the variance of a coefficient of the secret key: 2/3 of a ternary one, w^2/2pi of a Gaussian one.
 func (s *Set) secretVariance() float64 {
 	if s.HasProof() {
 		return s.Proof.SecretWidth * s.Proof.SecretWidth / (2 * math.Pi)
@@ -115,7 +119,8 @@ func (s *Set) rounding() int64 {
 	return int64(math.Ceil(0.5+roundingTail*math.Sqrt(float64(s.N())*s.secretVariance()/12))) + 2
 }
 
-// LogDistance is log2 of the statistical distance that all answers of one product may have together.
+// LogDistance is log2 of the largest statistical distance that all answers of one product may have
+// together.
 const LogDistance = -40
 
 // flooding is the flood that hides the noise of a plan's answers.

@@ -9,19 +9,21 @@ import (
 	"github.com/lodge-mpc/lodge/engine/ring"
 )
 
-// within checks noises against a bound, and that the bound is not idle: at most so many bits over the largest.
+// within compares noises with a bound, and checks that the bound is tight: at most the given number
+// of bits over the largest.
 func within(t *testing.T, what string, e []*big.Int, bound, slack float64) {
 	t.Helper()
 	most, _ := new(big.Float).SetInt(largest(e)).Float64()
 	if most > bound {
-		t.Errorf("%s: a noise of 2^%.1f, the bound is 2^%.1f", what, math.Log2(most), math.Log2(bound))
+		t.Errorf("%s: a noise of 2^%.1fexceeds the bound 2^%.1f", what, math.Log2(most), math.Log2(bound))
 	}
 	if most*math.Exp2(slack) < bound {
-		t.Errorf("%s: noises up to 2^%.1f, and the bound is 2^%.1f", what, math.Log2(most), math.Log2(bound))
+		t.Errorf("%s: noises up to 2^%.1fleave the bound 2^%.1f too loose", what, math.Log2(most), math.Log2(bound))
 	}
 }
 
-// Measured noises of every operation, before the flood, are within their bounds, on the largest messages and factors.
+// The measured noise of every operation, before the flood, stays within its bound for the largest
+// messages and factors.
 func TestNoiseIsWithinItsBounds(t *testing.T) {
 	for _, set := range Sets() {
 		t.Run(set.Name, func(t *testing.T) {
@@ -36,7 +38,7 @@ func TestNoiseIsWithinItsBounds(t *testing.T) {
 	}
 }
 
-// encrypted are inputs all of whose entries are v.
+// encrypted returns inputs whose entries are all v.
 func (w *world) encrypted(t testing.TB, count int, v uint64) *Inputs {
 	t.Helper()
 	in, err := w.secret.encrypt(count, 1, func(_ int, m []uint64) { copy(m, constant(w.N(), v)) }, w.source())
@@ -117,8 +119,8 @@ func (w *world) noiseOfSquares(t *testing.T) {
 	within(t, "squares of moved columns", got, w.SquareNoise(terms, cols), 7)
 }
 
-// With the largest flood and the largest noise an answer decodes, and with more it does not: the bound on the flood is
-// tight but for the rounding, which is at most a quarter of the room.
+// With the largest flood and the largest noise an answer decodes, and with more it does not: the
+// bound on the flood is tight except for the rounding, which takes at most a quarter of the margin.
 func TestLargestFloodDecodes(t *testing.T) {
 	for _, name := range []string{"insecure-V6-32", "insecure-P6-17", "insecure-P6-40"} {
 		w := newWorld(t, name)
@@ -150,13 +152,13 @@ func TestLargestFloodDecodes(t *testing.T) {
 				}
 			}
 			if c.good && right != w.N() || !c.good && right > w.N()/2 {
-				t.Errorf("%s, noise of %d bits: %d of %d coefficients are right", name, c.e.BitLen(), right, w.N())
+				t.Errorf("%s, noise of %d bits: %d of %d coefficients are correct", name, c.e.BitLen(), right, w.N())
 			}
 		}
 	}
 }
 
-// What leaves too little room for a flood is refused before anything is computed.
+// Plans that leave too little space for a flood are refused before anything is computed.
 func TestNoRoomForNoise(t *testing.T) {
 	s, err := Find("V13-32")
 	if err != nil {

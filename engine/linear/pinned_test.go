@@ -9,8 +9,8 @@ import (
 	"github.com/lodge-mpc/lodge/engine/sample"
 )
 
-// What is said with fixed randomness: keys, inputs and answers of each kind of plan. Two builds that differ here do not
-// understand each other.
+// Pins the messages for fixed randomness: keys, inputs and answers of each kind of plan. Builds
+// that differ here are not compatible.
 func TestMessagesArePinned(t *testing.T) {
 	pins := map[string]string{}
 	for _, name := range []string{"insecure-V6-32", "insecure-P6-40", Unproved} {

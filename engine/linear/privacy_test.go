@@ -9,9 +9,10 @@ import (
 	"github.com/lodge-mpc/lodge/engine/sample"
 )
 
-// The papers' protocols as they are printed, which leak, and what the same attacks find in answers of this package.
+// Tests the papers' protocols as printed, which leak, and applies the same attacks to answers of
+// this package.
 
-// quotient is x/y in R, for y that has no zeros.
+// quotient returns x/y in R, for y without zeros.
 func (w *world) quotient(t *testing.T, x, y ring.NTT) []*big.Int {
 	t.Helper()
 	out := w.basis.NewNTT()
@@ -20,7 +21,7 @@ func (w *world) quotient(t *testing.T, x, y ring.NTT) []*big.Int {
 		q := new(big.Int).SetUint64(w.Q[i])
 		for k, v := range row {
 			if v == 0 {
-				t.Fatal("a ciphertext that nothing can be divided by")
+				t.Fatal("the ciphertext is not invertible")
 			}
 			out.C[i][k] = new(big.Int).ModInverse(new(big.Int).SetUint64(v), q).Uint64()
 		}
@@ -32,7 +33,7 @@ func (w *world) quotient(t *testing.T, x, y ring.NTT) []*big.Int {
 	return w.lifted(p)
 }
 
-// lifted are centred coefficients.
+// lifted returns centred coefficients.
 func (w *world) lifted(p ring.Poly) []*big.Int {
 	basis := w.basis.Prefix(len(p.C))
 	q, out := basis.Modulus(), make([]*big.Int, w.N())
@@ -52,7 +53,7 @@ func (w *world) lifted(p ring.Poly) []*big.Int {
 	return out
 }
 
-// matches counts the coefficients that are those of a packed matrix, centred.
+// matches counts the coefficients that equal those of a packed matrix, centred.
 func (w *world) matches(got []*big.Int, packed []uint64) (n int) {
 	for k, x := range got {
 		if x.IsInt64() && x.Int64() == w.signed(packed[k]) {
@@ -62,9 +63,9 @@ func (w *world) matches(got []*big.Int, packed []uint64) (n int) {
 	return n
 }
 
-// Algorithm 1 of Crypt-CNN as it is printed, with one block: c_1 of the answer divided by that of the input is the
-// packed matrix. Adding the mask, which is a plaintext, changes c_0 alone. With a fresh encryption of 0 the quotient
-// tells nothing, before the switch and after it.
+// In Algorithm 1 of Crypt-CNN as printed, with one block, c_1 of the answer divided by c_1 of the
+// input is the packed matrix. Adding the mask, a plaintext, changes only c_0. With a fresh
+// encryption of 0 the quotient reveals nothing, before the switch and after it.
 func TestQuotientOfAnswerIsNotTheMatrix(t *testing.T) {
 	w := newWorld(t, "insecure-V6-32")
 	for _, packing := range packings[1:] {
@@ -102,7 +103,7 @@ func TestQuotientOfAnswerIsNotTheMatrix(t *testing.T) {
 			}
 		}
 		if long < w.N()*9/10 {
-			t.Errorf("%v: %d of %d coefficients of what is added to c_1 are as long as uniform ones", packing, long, w.N())
+			t.Errorf("%v: %d of %d coefficients added to c_1 are as long as uniform ones", packing, long, w.N())
 		}
 		w.basis.Inverse(a, ring.NTT(a))
 		w.basis.Forward(ring.NTT(a), a)
@@ -119,8 +120,9 @@ func TestQuotientOfAnswerIsNotTheMatrix(t *testing.T) {
 	}
 }
 
-// An encryption of 0 without a flood leaves the noise p e + e', of which the owner of the key knows e: divided by it,
-// and rounded, it is p where e is long and p short. So noises tell matrices apart, and with the flood they do not.
+// An encryption of 0 without a flood leaves the noise p e + e', and the owner of the key knows e.
+// Divided by e and rounded, the noise is p if e is long and p short. So noises distinguish
+// matrices; with the flood they do not.
 func TestNoiseDoesNotTellMatricesApart(t *testing.T) {
 	w := newWorld(t, "insecure-V6-32")
 	p, err := w.PlanVector(64, 1, Forward, 64)
@@ -138,7 +140,7 @@ func TestNoiseDoesNotTellMatricesApart(t *testing.T) {
 	const cells = 16
 	matrices := [][]uint64{constant(64, 0), constant(64, w.T/2)}
 	counts, plain := [2][cells]float64{}, [2]*big.Int{}
-	// Noises after the switch are at most (q_0/T)/2, of which a cell is the sixteenth part.
+	// Noises after the switch are at most (q_0/T)/2; a cell is a sixteenth of this range.
 	width := int64(w.Q[0]/w.T)/cells + 1
 	const runs = 400
 	for i, m := range matrices {
@@ -155,7 +157,8 @@ func TestNoiseDoesNotTellMatricesApart(t *testing.T) {
 	if plain[1].Cmp(new(big.Int).Lsh(plain[0], 8)) < 0 {
 		t.Errorf("without a flood the largest noises are %v and %v", plain[0], plain[1])
 	}
-	// Both have all their noises, and the difference of two counts has their sum as its variance.
+	// Both histograms contain all noises, so the variance of the difference of two counts is their
+	// sum.
 	var chi float64
 	for c := range cells {
 		if sum := counts[0][c] + counts[1][c]; sum > 0 {
@@ -163,23 +166,24 @@ func TestNoiseDoesNotTellMatricesApart(t *testing.T) {
 			chi += d * d / sum
 		}
 	}
-	if chi > 60 { // of 15 degrees of freedom: above with probability 2e-7
+	if chi > 60 { // with 15 degrees of freedom: exceeded with probability 2e-7
 		t.Errorf("noises of two matrices differ: chi-square %.1f, %v", chi, counts)
 	}
 	for _, n := range counts[0][1 : cells-1] {
 		if n < 0.8*64*runs/cells || n > 1.2*64*runs/cells {
-			t.Errorf("noises are not spread: %v", counts)
+			t.Errorf("the noises are concentrated: %v", counts)
 		}
 	}
 }
 
-// addZeroOf is an answer without flood, mask and switch.
+// addZeroOf returns an answer without flood, mask and switch.
 func (p *PublicKey) addZeroOf(e *VectorEvaluator, m []uint64, source *sample.Source) (c0, c1 ring.Poly) {
 	b, a := e.multiply(m)
 	return p.addZero(b, a, source)
 }
 
-// chiSquare is that of residues modulo T in 16 cells: of 15 degrees of freedom if they are uniform.
+// chiSquare returns the statistic of residues modulo T in 16 cells, with 15 degrees of freedom if
+// they are uniform.
 func (s *Set) chiSquare(v []uint64) (chi float64) {
 	var cells [16]float64
 	for _, x := range v {
@@ -192,7 +196,7 @@ func (s *Set) chiSquare(v []uint64) (chi float64) {
 	return chi
 }
 
-// others are the coefficients of messages that are no targets.
+// others returns the coefficients of messages that are not targets.
 func others(m []uint64, targets []int) (out []uint64) {
 	for k, x := range m {
 		if !slices.Contains(targets, k) {
@@ -202,8 +206,8 @@ func others(m []uint64, targets []int) (out []uint64) {
 	return out
 }
 
-// Coefficients of a vector's product that are not read are uniform, and so are the shares; without the mask they are
-// the same every time, and 0 for a matrix of zeros.
+// Coefficients of a vector's product that are not read are uniform, and so are the shares. Without
+// the mask they are the same every time, and 0 for a zero matrix.
 func TestOtherCoefficientsOfVectorsAreUniform(t *testing.T) {
 	w := newWorld(t, "insecure-V6-32")
 	for _, packing := range packings[1:] {
@@ -247,7 +251,7 @@ func TestOtherCoefficientsOfVectorsAreUniform(t *testing.T) {
 	}
 }
 
-// So are those of a batch, whether vectors are numbers or polynomials.
+// The same holds for a batch, whether vectors are numbers or polynomials.
 func TestOtherCoefficientsOfBatchesAreUniform(t *testing.T) {
 	w := newWorld(t, "insecure-V6-32")
 	for _, shape := range [][4]int{{40, 2, 2, 1}, {5, 2, 2, 3}} {
@@ -277,11 +281,12 @@ func TestOtherCoefficientsOfBatchesAreUniform(t *testing.T) {
 	}
 }
 
-// messages are those of all coefficients of an answer before it is cut.
+// messages returns all coefficients of an answer before it is cut.
 func (w *world) messages(c0, c1 ring.Poly) []uint64 { return w.decode(w.phase(c0, c1).C[0]) }
 
-// The packed product as it is printed: a coefficient that is none of the product is a single product of entries, here
-// the last one of the left factor with one of the right. In answers it is uniform, and so are all others.
+// In the packed product as printed, a coefficient outside the product is a single product of
+// entries, here of the last entry of the left factor with one of the right. In answers it is
+// uniform, and so are all others.
 func TestCrossTermsAreMasked(t *testing.T) {
 	w := newWorld(t, "insecure-P6-17")
 	p, err := w.PlanProduct(ProductShape{Rows: 4, Inner: 4, Cols: 4, MaxLeft: 30, MaxRight: 30, Method: Second})

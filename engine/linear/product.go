@@ -11,33 +11,36 @@ import (
 	"github.com/lodge-mpc/lodge/engine/sample"
 )
 
-// Method says how many columns of the right factor share a ciphertext.
+// Method is the number of columns of the right factor per ciphertext.
 type Method uint8
 
-// Methods. Tiles of r x k and k x c with r k c <= N are multiplied with one multiplication. With the second method that is
-// how they are encrypted. With the first each column of the right factor is a ciphertext, and the service moves c of them
-// side by side before it multiplies.
+// Methods. Tiles of r x k and k x c with r k c <= N are multiplied with one multiplication. The
+// second method encrypts tiles like this. With the first, each column of the right factor is a
+// ciphertext, and the service places c of them next to each other before it multiplies.
 const (
 	FewestBytes Method = iota // tiles of the second method whose ciphertexts have the fewest bytes
 	First
 	Second
 )
 
-// ProductShape says what a product is of. Entries are integers of at most these magnitudes.
+// ProductShape describes the factors of a product. Entries are integers of at most the given
+// magnitudes.
 type ProductShape struct {
 	Rows, Inner, Cols int // Rows x Inner times Inner x Cols
 	MaxLeft, MaxRight uint64
 	Method            Method
-	// Base is 0, or that of the paper's variant for entries that are large for T, which packs their digits: it takes 2d
-	// times the coefficients for d digits, and shows the sums of products of digits instead of their values alone. It
-	// is there to be compared.
+	// Base is 0, or the digit base of the paper's variant for entries that are too large for T. It
+	// packs digits: it needs 2d times the coefficients for d digits, and reveals the sums of
+	// products of digits instead of only their values. It exists for comparison.
 	Base uint64
 }
 
-// ProductPlan is how two encrypted matrices are multiplied. It is public, immutable, and the owner of the key and the
-// service make the same one. Entry a_iu of a tile of the left factor is at u + i k, and b_uj of the right at j k r - u,
-// where X^-x is -X^(N-x); the entries of the product are at i k + j k r, and all else there is at other places. A column
-// that is encrypted by itself has j = 0. With digits all of that is times 2d, and digits follow each other.
+// ProductPlan describes how two encrypted matrices are multiplied. It is public and immutable, and
+// the owner of the key and the service compute the same plan. Entry a_iu of a tile of the left
+// factor is at u + i k, and b_uj of the right at j k r - u, where X^-x is -X^(N-x). The entries of
+// the product are at i k + j k r, and all other terms are elsewhere. A column that is encrypted by
+// itself has j = 0. With digits, all positions are multiplied by 2d, and the digits of an entry are
+// consecutive.
 type ProductPlan struct {
 	ProductShape
 	scheme                  *Scheme
@@ -49,8 +52,8 @@ type ProductPlan struct {
 	*flooding
 }
 
-// PlanProduct plans a product. The error wraps ErrShape; ErrRange, if the product may be out of the range of T; or
-// ErrNoise.
+// PlanProduct plans a product. The error wraps ErrShape; ErrRange, if the product may exceed the
+// range of T; or ErrNoise.
 func (s *Scheme) PlanProduct(shape ProductShape) (*ProductPlan, error) {
 	for _, x := range []int{shape.Rows, shape.Inner, shape.Cols} {
 		//lodge:check linear/product [swap=1=>0] an empty product is planned
@@ -61,7 +64,7 @@ func (s *Scheme) PlanProduct(shape ProductShape) (*ProductPlan, error) {
 	//lodge:check linear/product-proved products of ciphertexts are computed with a set whose proofs
 	//  do not cover them
 	if s.HasProof() {
-		return nil, fmt.Errorf("%w: set %s is for products on shares; of these all is the owner's, and there is nothing to prove", ErrShape, s.Name)
+		return nil, fmt.Errorf("%w: set %s has proofs and supports only products on shares, not products of encrypted matrices", ErrShape, s.Name)
 	}
 	//lodge:check linear/method [drop=shape.Method > Second] an unknown method is accepted
 	if shape.Method > Second || shape.Base == 1 {
@@ -96,7 +99,8 @@ func (s *Scheme) PlanProduct(shape ProductShape) (*ProductPlan, error) {
 	return best, err
 }
 
-// tiles lists the sizes of at most most into which n is cut evenly, one for each number of pieces.
+// tiles lists the sizes, at most most, into which n can be cut evenly, one for each number of
+// pieces.
 func tiles(n, most int) (sizes []int) {
 	for x := min(n, most); x > 0; {
 		sizes = append(sizes, x)
@@ -107,7 +111,8 @@ func tiles(n, most int) (sizes []int) {
 	return sizes
 }
 
-// fits gives the number of digits and of coefficients to an entry, if T and 63 bits have room for the results.
+// fits returns the number of digits and the number of coefficients per entry. The error wraps
+// ErrRange if results do not fit in T or in 63 bits.
 func (x ProductShape) fits(t uint64) (digits, stride int, err error) {
 	over := func(terms, a, b, limit uint64) bool {
 		hi, ab := bits.Mul64(a, b)
@@ -129,19 +134,19 @@ func (x ProductShape) fits(t uint64) (digits, stride int, err error) {
 	//lodge:check linear/overflow-words [drop=over(uint64(x.Inner), x.MaxLeft, x.MaxRight,
 	//  math.MaxInt64)] entries of the product overflow a word
 	if over(terms, left, right, (t-1)/2) || over(uint64(x.Inner), x.MaxLeft, x.MaxRight, math.MaxInt64) {
-		return 0, 0, fmt.Errorf("%w: sums of %d products of %d and %d, of which T = %d holds up to %d", ErrRange,
+		return 0, 0, fmt.Errorf("%w: sums of %d products of %d and %dexceed %[6]d, the largest that T = %[5]d allows", ErrRange,
 			terms, left, right, t, (t-1)/2)
 	}
 	return digits, stride, nil
 }
 
-// perEntry is the number of coefficients that an entry of the product is read from.
+// perEntry returns the number of coefficients from which an entry of the product is read.
 func (p *ProductPlan) perEntry() int { return 2*p.digits - 1 }
 
-// Lefts and Rights are the numbers of ciphertexts of the factors.
+// Lefts returns the number of ciphertexts of the left factor.
 func (p *ProductPlan) Lefts() int { return p.downs * p.inners }
 
-// Rights is the number of ciphertexts of the right factor.
+// Rights returns the number of ciphertexts of the right factor.
 func (p *ProductPlan) Rights() int {
 	if p.Method == First {
 		return p.inners * p.Cols
@@ -149,7 +154,7 @@ func (p *ProductPlan) Rights() int {
 	return p.inners * p.acrosses
 }
 
-// moved is how many ciphertexts of the right factor the service adds up to one.
+// moved returns the number of ciphertexts of the right factor that the service adds up.
 func (p *ProductPlan) moved() int {
 	if p.Method == First {
 		return p.TileCols
@@ -157,26 +162,28 @@ func (p *ProductPlan) moved() int {
 	return 1
 }
 
-// Answers is the number of answers.
+// Answers returns the number of answers.
 func (p *ProductPlan) Answers() int { return p.downs * p.acrosses }
 
-// Distance is log2 of the statistical distance of all answers from what says nothing of the factors but the product.
+// Distance returns log2 of the statistical distance between all answers together and a distribution
+// that depends on the factors only through the product.
 func (p *ProductPlan) Distance() float64 { return p.distance }
 
-// UpBytes is what the owner of the key sends, without keys.
+// UpBytes returns the number of bytes that the owner of the key sends, without keys.
 func (p *ProductPlan) UpBytes() int {
 	return 2*InputsHeaderSize + (p.Lefts()+p.Rights())*p.scheme.CiphertextSize()
 }
 
-// DownBytes is the size of all answers.
+// DownBytes returns the size of all answers.
 func (p *ProductPlan) DownBytes() int { return p.Answers() * p.AnswerSize() }
 
-// AnswerSize is the size of an encoded answer.
+// AnswerSize returns the size of an encoded answer.
 func (p *ProductPlan) AnswerSize() int {
 	return p.scheme.answerSize(p.TileRows * p.TileCols * p.perEntry())
 }
 
-// checkEntries refuses what is not so many integers of at most a magnitude.
+// checkEntries returns an error unless v holds the given number of integers of at most the given
+// magnitude.
 func checkEntries(v []int64, count int, most uint64, what string) error {
 	//lodge:check linear/entries-count [swap=len(v) != count=>len(v) < 1] factors need not have the
 	//  shape of the plan
@@ -187,7 +194,7 @@ func checkEntries(v []int64, count int, most uint64, what string) error {
 		//lodge:check linear/entries [swap=magnitude(x) > most=>x > int64(most)] entries larger than
 		//  planned make the product wrap around T
 		if magnitude(x) > most {
-			return fmt.Errorf("%w: an entry of the %s factor is beyond %d", ErrRange, what, most)
+			return fmt.Errorf("%w: an entry of the %s factor exceeds %d", ErrRange, what, most)
 		}
 	}
 	return nil
@@ -198,7 +205,8 @@ func magnitude(x int64) uint64 {
 	return uint64((x ^ sign) - sign)
 }
 
-// put writes the digits of an entry to m from at on, of which -1 as the sign is that of X^N.
+// put writes the digits of an entry to m from position at on. A wrap-around changes the sign,
+// because X^N = -1.
 func (p *ProductPlan) put(m []uint64, at int, x int64) {
 	if at < 0 {
 		at, x = at+p.scheme.N(), -x
@@ -216,8 +224,8 @@ func (p *ProductPlan) put(m []uint64, at int, x int64) {
 	}
 }
 
-// EncryptLeft encrypts the left factor, row by row. The source is for this call alone. The error wraps ErrShape,
-// ErrRange or ErrForeign.
+// EncryptLeft encrypts the left factor, row by row. The source must be used for this call only. The
+// error wraps ErrShape, ErrRange or ErrForeign.
 func (p *ProductPlan) EncryptLeft(k *SecretKey, entries []int64, workers int, source *sample.Source) (*Inputs, error) {
 	if err := k.check(p.scheme); err != nil {
 		return nil, err
@@ -235,8 +243,8 @@ func (p *ProductPlan) EncryptLeft(k *SecretKey, entries []int64, workers int, so
 	}, source)
 }
 
-// EncryptRight encrypts the right factor, row by row. The source is for this call alone. The error wraps ErrShape,
-// ErrRange or ErrForeign.
+// EncryptRight encrypts the right factor, row by row. The source must be used for this call only.
+// The error wraps ErrShape, ErrRange or ErrForeign.
 func (p *ProductPlan) EncryptRight(k *SecretKey, entries []int64, workers int, source *sample.Source) (*Inputs, error) {
 	if err := k.check(p.scheme); err != nil {
 		return nil, err
@@ -258,7 +266,7 @@ func (p *ProductPlan) EncryptRight(k *SecretKey, entries []int64, workers int, s
 	}, source)
 }
 
-// ProductEvaluator is the service that multiplies. It may be shared.
+// ProductEvaluator is the service's side of a product. It may be shared.
 type ProductEvaluator struct {
 	plan           *ProductPlan
 	key            *PublicKey
@@ -266,12 +274,12 @@ type ProductEvaluator struct {
 	rightB, rightA []ring.NTT // times T
 }
 
-// Evaluator takes the factors. The error wraps ErrKeys, for a key that does not relinearise, ErrCiphertext or
-// ErrForeign.
+// Evaluator returns an evaluator for the factors. The error wraps ErrKeys if the key cannot
+// relinearise, ErrCiphertext or ErrForeign.
 func (p *ProductPlan) Evaluator(key *PublicKey, left, right *Inputs) (*ProductEvaluator, error) {
 	//lodge:check linear/relinearises a key without relinearisation is used for products
 	if !key.Products() {
-		return nil, fmt.Errorf("%w: the key has nothing for products", ErrKeys)
+		return nil, fmt.Errorf("%w: the key has no samples for products", ErrKeys)
 	}
 	e := &ProductEvaluator{plan: p, key: key}
 	var err error
@@ -289,7 +297,8 @@ func (p *ProductPlan) Evaluator(key *PublicKey, left, right *Inputs) (*ProductEv
 	return e, nil
 }
 
-// beside gives the right factor as it is multiplied, times T: with columns side by side.
+// beside returns the right factor in the form used by the multiplication, times T: with columns
+// next to each other.
 func (p *ProductPlan) beside(columns []ring.NTT) (tiles []ring.NTT) {
 	basis, each := p.scheme.basis, p.moved()
 	next := basis.BorrowNTT() // X^(k r), by which a column moves to the next place
@@ -318,8 +327,8 @@ func (p *ProductPlan) beside(columns []ring.NTT) (tiles []ring.NTT) {
 	return tiles
 }
 
-// Answer computes answer g, encoded. Coefficients that are not of the product are masked. The source is for this answer
-// alone. The error wraps ErrShape.
+// Answer computes answer g, encoded. It masks coefficients that are not part of the product. The
+// source must be used for this answer only. The error wraps ErrShape.
 func (e *ProductEvaluator) Answer(g int, source *sample.Source) ([]byte, error) {
 	p, s := e.plan, e.plan.scheme
 	if err := checkNumber(g, p.Answers()); err != nil {
@@ -333,7 +342,7 @@ func (e *ProductEvaluator) Answer(g int, source *sample.Source) ([]byte, error) 
 	return s.encodeAnswer(e.key.answer(b, a, p.targets)), nil
 }
 
-// mask is uniform where no entry of the product is.
+// mask returns a polynomial that is uniform except at the entries of the product.
 func (p *ProductPlan) mask(source *sample.Source) []uint64 {
 	//lodge:check linear/product-mask [swap=p.scheme.mask(source)=>make([]uint64, p.scheme.N())] an
 	//  answer reveals other entries of the product
@@ -344,7 +353,7 @@ func (p *ProductPlan) mask(source *sample.Source) []uint64 {
 	return mask
 }
 
-// multiply gives the ciphertext of degree two of an answer.
+// multiply returns the ciphertext of degree two of an answer.
 func (e *ProductEvaluator) multiply(g int) (c0, c1, c2 ring.NTT) {
 	p, basis := e.plan, e.plan.scheme.basis
 	c0, c1, c2 = basis.BorrowNTT(), basis.BorrowNTT(), basis.BorrowNTT()
@@ -362,7 +371,7 @@ func (e *ProductEvaluator) multiply(g int) (c0, c1, c2 ring.NTT) {
 	return c0, c1, c2
 }
 
-// relinearise adds to (c0, c1) what c2 s^2 is, but for noise, and wipes c2.
+// relinearise adds c2 s^2, up to noise, to (c0, c1), and wipes c2.
 func (p *PublicKey) relinearise(c0, c1, c2 ring.NTT) {
 	s := p.scheme
 	whole, digit := ring.Poly(c2), s.basis.Borrow()
@@ -377,12 +386,12 @@ func (p *PublicKey) relinearise(c0, c1, c2 ring.NTT) {
 	wipe(whole)
 }
 
-// Open writes what answer g says of the product to out, of Rows x Cols, row by row. The error wraps ErrShape, ErrAnswer
-// or ErrForeign.
+// Open writes the entries of the product in answer g to out, of Rows x Cols, row by row. The error
+// wraps ErrShape, ErrAnswer or ErrForeign.
 func (p *ProductPlan) Open(k *SecretKey, g int, answer []byte, out []int64) error {
 	//lodge:check linear/room the result is written beyond its buffer
 	if len(out) != p.Rows*p.Cols {
-		return fmt.Errorf("%w: room for %d entries of %d", ErrShape, len(out), p.Rows*p.Cols)
+		return fmt.Errorf("%w: the result has %d entries, want %d", ErrShape, len(out), p.Rows*p.Cols)
 	}
 	v, err := k.openAnswer(p.scheme, g, p.Answers(), answer, p.targets)
 	if err != nil {
@@ -402,7 +411,7 @@ func (p *ProductPlan) Open(k *SecretKey, g int, answer []byte, out []int64) erro
 	return nil
 }
 
-// signed is the integer in (-T/2, T/2) of a residue.
+// signed returns the integer in (-T/2, T/2) of a residue.
 func (s *Set) signed(v uint64) int64 {
 	if v > s.T/2 {
 		return int64(v) - int64(s.T)
@@ -416,7 +425,7 @@ func (e *ProductEvaluator) Multiply(workers int, source *sample.Source) [][]byte
 	parallel.For(workers, len(answers), func(g int) {
 		answer, err := e.Answer(g, source.Sub("linear answer", uint64(g)))
 		if err != nil {
-			panic(err) // the number is one of an answer
+			panic(err) // the number is valid
 		}
 		answers[g] = answer
 	})

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// multiply multiplies encrypted matrices, every message by way of its encoding.
+// multiply multiplies encrypted matrices, and encodes and decodes every message.
 func (w *world) multiply(t testing.TB, p *ProductPlan, left, right []int64) []int64 {
 	t.Helper()
 	l, err := p.EncryptLeft(w.secret, left, 2, w.source())
@@ -29,12 +29,12 @@ func (w *world) multiply(t testing.TB, p *ProductPlan, left, right []int64) []in
 		}
 	}
 	if up := 2*InputsHeaderSize + (l.Len()+r.Len())*w.CiphertextSize(); up != p.UpBytes() || down != p.DownBytes() {
-		t.Errorf("%d bytes and %d back, and the plan says %d and %d", up, down, p.UpBytes(), p.DownBytes())
+		t.Errorf("%d bytes and %d back, but the plan says %d and %d", up, down, p.UpBytes(), p.DownBytes())
 	}
 	return out
 }
 
-// entries are integers of at most a magnitude, one in eight of them as large as can be.
+// entries returns integers of at most a magnitude; one in eight has the maximal magnitude.
 func (w *world) entries(n int, most uint64) []int64 {
 	v := make([]int64, n)
 	for i := range v {
@@ -57,7 +57,7 @@ func repeated(n int, v int64) []int64 {
 	return c
 }
 
-// integers is the product over the integers.
+// integers returns the product over the integers.
 func (x ProductShape) integers(left, right []int64) []int64 {
 	out := make([]int64, x.Rows*x.Cols)
 	for i := range x.Rows {
@@ -89,7 +89,7 @@ func (w *world) checkProduct(t *testing.T, shape ProductShape) {
 	}
 }
 
-// Both methods, binary and wide entries, on random and extreme shapes and values.
+// Tests both methods, binary and wide entries, random and extreme shapes and values.
 func TestProducts(t *testing.T) {
 	for _, name := range []string{"insecure-P6-17", "insecure-P6-40"} {
 		w := newWorld(t, name)
@@ -113,7 +113,7 @@ func TestProducts(t *testing.T) {
 	}
 }
 
-// The paper's variant gives the same from a small T.
+// The paper's variant computes the same with a small T.
 func TestProductsOfDigits(t *testing.T) {
 	w := newWorld(t, "insecure-P6-17")
 	for _, base := range []uint64{2, 3, 10, 16} {
@@ -131,7 +131,7 @@ func TestProductsOfDigits(t *testing.T) {
 	}
 }
 
-// A set that is not for tests, in the smallest of the papers' shapes.
+// Tests a shipped set with the smallest of the papers' shapes.
 func TestProductAtFullDegree(t *testing.T) {
 	newWorld(t, DefaultProduct).checkProduct(t, ProductShape{Rows: 16, Inner: 16, Cols: 16, MaxLeft: 1023, MaxRight: 1023})
 }

@@ -14,53 +14,60 @@ import (
 	"github.com/lodge-mpc/lodge/engine/sigma"
 )
 
-// With a set that has proofs, the owner of the key shows that its key and its inputs are well formed, so that the bound
-// on the noise, and with it the flood, holds for an owner that does not follow the protocol too. It knows short s, e and
-// v_i with
+// With a set that has proofs, the owner of the key proves that its key and its inputs are well
+// formed. So the bound on the noise, and with it the flood, also holds for an owner that does not
+// follow the protocol. It knows short s, e and v_i with
 //
 //	b   = -a s + e           of the key
 //	b_i = -a_i s + v_i/T     of each input, v_i being its message modulo T
 //
-// as all of these are linear: it applies them to masks, hashes what comes out with all that is public, and turns its
-// secrets by the monomials that the hash says, one for each of V repetitions, the same in all equations:
+// All of these are linear. The prover applies them to masks, hashes the results with all public
+// values, and multiplies its secrets by the monomials that the hash determines, one for each of V
+// repetitions, the same in all equations:
 //
 //	z = y + X^w s, and so on.
 //
-// Who checks applies the equations to the responses, takes X^w times the key or the input away, and must get the same
-// hash. Two answers to different monomials give, as 2/(X^w - X^w') is a polynomial, a short S = 2 s with short
-// 2 (b + a s) and 2 (b_i + a_i s), all under the same S. So the evaluating party doubles what it computes before it
-// floods it (finish), and multiplies by the half of its own entries modulo T to begin with: the owner decrypts as always.
+// The verifier applies the equations to the responses, subtracts X^w times the key or the input,
+// and must get the same hash. As 2/(X^w - X^w') is a polynomial, two answers to different monomials
+// yield a short S = 2 s with short 2 (b + a s) and 2 (b_i + a_i s), all under the same S. So the
+// evaluating party doubles its ciphertexts before it floods them (finish), and initially multiplies
+// by half of its own entries modulo T: the owner decrypts as always.
 //
-// Secrets, the errors of the key and v_i/T are discrete Gaussians, the last on the coset of the message; masks too, with
-// uniform messages. As in key generation (docs/security/key-generation.md), secrets with these responses known are no
-// easier than of a Gaussian half as wide. A key proves one list of inputs, since more responses tell more.
+// Secrets, the errors of the key and v_i/T are discrete Gaussians, the last on the coset of the
+// message; so are masks, with uniform messages. As in key generation
+// (docs/security/key-generation.md), secrets are, given these responses, no easier than secrets of
+// a Gaussian half as wide. A key proves only one list of inputs, since more responses reveal more.
 
-// ProofSizes says how owners of keys prove that these and inputs are well formed.
+// ProofSizes holds the sizes of the proofs with which owners show that their keys and inputs are
+// well formed.
 type ProofSizes struct {
 	SecretWidth float64 // of the secret, of the error of the key, and of inputs divided by T
 	MaskWidth   float64
 	Bound       int64 // of the canonical norm of responses, those of inputs divided by T and rounded
 }
 
-// proofBits is how many bits a coefficient of a response has, the sign included, divided by T for inputs.
+// proofBits is the number of bits of a coefficient of a response, including the sign; for inputs,
+// of the response divided by T.
 const proofBits = 10
 
-// soundness is log2 of the number of challenges, at least: 128 bits, and two for what is lost in a proof of many equations.
+// soundness is log2 of the minimal number of challenges: 128 bits, and two for the loss in a proof
+// of many equations.
 const soundness = 130
 
-// repetitions is V: each has 2N challenges.
+// repetitions returns V. Each repetition has 2N challenges.
 func (s *Set) repetitions() int { return (soundness + s.LogN) / (s.LogN + 1) }
 
 // HasProof reports whether inputs under keys of the set are proved to be well formed.
 func (s *Set) HasProof() bool { return s.Proof != nil }
 
-// beta is that of 2^-128 for the smoothing of Z^2N, with which key generation counts.
+// beta returns the value for an error of 2^-128 in the smoothing of Z^2N, as in key generation.
 func (s *Set) beta() float64 { return math.Sqrt((math.Log(2*float64(s.N())) + 128*math.Ln2) / math.Pi) }
 
-// honest is the width of responses.
+// honest returns the width of responses.
 func (p *ProofSizes) honest() float64 { return math.Hypot(p.SecretWidth, p.MaskWidth) }
 
-// checkProof refuses sizes with which responses would tell too much, or be refused.
+// checkProof returns a description of sizes with which responses would reveal too much or be
+// refused, or an empty string.
 func (s *Set) checkProof() string {
 	p := s.Proof
 	switch {
@@ -72,15 +79,16 @@ func (s *Set) checkProof() string {
 	//  2*math.Sqrt(2*float64(s.repetitions()))*s.beta())] the mask of a response is too narrow to
 	//  hide it
 	case !(p.SecretWidth >= 2*math.Sqrt2*s.beta()) || !(p.MaskWidth >= 2*math.Sqrt(2*float64(s.repetitions()))*s.beta()):
-		return fmt.Sprintf("secrets of width %v under masks of width %v", p.SecretWidth, p.MaskWidth)
+		return fmt.Sprintf("secrets of width %v under masks of width %v reveal too much", p.SecretWidth, p.MaskWidth)
 	case 6*p.honest() >= 1<<(proofBits-1) || float64(p.Bound) < 3.96*math.Sqrt(float64(s.N()))*p.honest():
-		return fmt.Sprintf("responses of width %v, and a bound of %d", p.honest(), p.Bound)
+		return fmt.Sprintf("responses of width %v may exceed the bound of %d", p.honest(), p.Bound)
 	}
 	return ""
 }
 
-// ProofFrames is how many frames the proof of so many inputs has, 0 for a set without proofs: the challenge with the
-// responses of the secret, those of the error of the key, and those of each input.
+// ProofFrames returns the number of frames in the proof of the given number of inputs, 0 for a set
+// without proofs: the challenge with the responses of the secret, those of the error of the key,
+// and those of each input.
 func (s *Set) ProofFrames(count int) int {
 	if s.Proof == nil {
 		return 0
@@ -88,7 +96,7 @@ func (s *Set) ProofFrames(count int) int {
 	return 2 + count
 }
 
-// ProofFrameSize is the size in bytes of frame i.
+// ProofFrameSize returns the size in bytes of frame i.
 func (s *Set) ProofFrameSize(i int) int {
 	switch i {
 	case 0:
@@ -99,10 +107,10 @@ func (s *Set) ProofFrameSize(i int) int {
 	return s.repetitions() * codec.SignedSize(s.N(), s.inputBits())
 }
 
-// inputBits is how many bits a coefficient of a response of an input has.
+// inputBits returns the number of bits of a coefficient of an input's response.
 func (s *Set) inputBits() int { return proofBits + bits.Len64(s.T) }
 
-// InputsSize is the size in bytes of so many inputs, with their header and proof.
+// InputsSize returns the size in bytes of the given number of inputs, including header and proof.
 func (s *Scheme) InputsSize(count int) int {
 	size := InputsHeaderSize + count*s.CiphertextSize()
 	for i := range min(2, s.ProofFrames(count)) {
@@ -114,7 +122,8 @@ func (s *Scheme) InputsSize(count int) int {
 	return size
 }
 
-// ProofMemory is about what checking a proof takes, in bytes, beside the inputs.
+// ProofMemory returns the approximate memory in bytes for checking a proof, in addition to the
+// inputs.
 func (s *Set) ProofMemory() int {
 	if !s.HasProof() {
 		return 0
@@ -136,7 +145,7 @@ func (s *Scheme) image(dst, a, z ring.NTT, x intpoly.Poly, divided bool) {
 	wipe(p)
 }
 
-// transform gives the evaluation form of small coefficients.
+// transform returns the evaluation form of small coefficients.
 func (s *Scheme) transform(x intpoly.Poly) ring.NTT {
 	p := s.basis.NewPoly()
 	s.basis.FromSmall(p, x)
@@ -144,7 +153,8 @@ func (s *Scheme) transform(x intpoly.Poly) ring.NTT {
 	return ring.NTT(p)
 }
 
-// imagesDigest stands for the images of an equation, one for each repetition, which are not sent.
+// imagesDigest returns a hash of the images of an equation, one for each repetition. The images are
+// not sent.
 func (s *Scheme) imagesDigest(image func(v int, dst ring.NTT)) (sum [sha256.Size]byte) {
 	h, dst := sha256.New(), s.basis.BorrowNTT()
 	var room []byte
@@ -158,7 +168,8 @@ func (s *Scheme) imagesDigest(image func(v int, dst ring.NTT)) (sum [sha256.Size
 	return sum
 }
 
-// transcript is what a challenge follows from: the set, the key, the inputs, and the images of all equations.
+// transcript holds the values that determine a challenge: the set, the key, the inputs, and the
+// images of all equations.
 type transcript struct {
 	seed        [SeedSize]byte
 	ciphertexts [][sha256.Size]byte
@@ -169,7 +180,7 @@ func newTranscript(count int) *transcript {
 	return &transcript{ciphertexts: make([][sha256.Size]byte, count), images: make([][sha256.Size]byte, 1+count)}
 }
 
-// digest is the challenge, as it is sent.
+// digest returns the challenge in the form in which it is sent.
 func (t *transcript) digest(p *PublicKey) (sum [sha256.Size]byte) {
 	h := sha256.New()
 	field := func(b []byte) {
@@ -201,7 +212,7 @@ func (s *Set) monomials(digest [sha256.Size]byte) sigma.Challenge {
 	return c
 }
 
-// verification is a proof as it comes.
+// verification is the state of a proof while it is received.
 type verification struct {
 	*transcript
 	key       *PublicKey
@@ -211,12 +222,13 @@ type verification struct {
 	seen      []bool     // by frame
 }
 
-// PutProof takes a frame of the proof, each once, the first one before the others and that of an input after the input.
-// The error wraps ErrProof, and says what does not hold; Verified says whether the whole does.
+// PutProof accepts a frame of the proof. Each frame must be sent once, the first one before the
+// others and that of an input after the input. The error wraps ErrProof and names the failed check;
+// Verified reports whether the whole proof holds.
 func (in *Inputs) PutProof(i int, frame []byte) error {
 	v := in.proof
 	if v == nil {
-		return fmt.Errorf("%w: none is wanted with set %s, or these inputs are one's own", ErrProof, in.scheme.Name)
+		return fmt.Errorf("%w: no proof is expected: set %s has no proofs, or the inputs are the caller's own", ErrProof, in.scheme.Name)
 	}
 	s := in.scheme
 	switch {
@@ -225,7 +237,7 @@ func (in *Inputs) PutProof(i int, frame []byte) error {
 		return fmt.Errorf("%w: frame %d of %d out of order", ErrProof, i, len(v.seen))
 	//lodge:check linear/proof-input a proof is verified before its inputs have arrived
 	case i > 1 && in.b[i-2].C == nil:
-		return fmt.Errorf("%w: of input %d, which has not come", ErrProof, i-2)
+		return fmt.Errorf("%w: of input %d, which has not been received", ErrProof, i-2)
 	//lodge:check linear/proof-length [swap=len(frame) != s.ProofFrameSize(i)=>len(frame) <
 	//  s.ProofFrameSize(i)] a longer proof frame passes
 	case len(frame) != s.ProofFrameSize(i):
@@ -233,7 +245,7 @@ func (in *Inputs) PutProof(i int, frame []byte) error {
 	}
 	switch i {
 	case 0:
-		v.challenge, v.secrets, v.turns = [sha256.Size]byte(frame), nil, nil // nothing stays of a frame that was refused
+		v.challenge, v.secrets, v.turns = [sha256.Size]byte(frame), nil, nil // a refused frame must leave no state behind
 		c := s.monomials(v.challenge)
 		err := s.responses(frame[sha256.Size:], proofBits, func(r int, z intpoly.Poly) {
 			v.secrets = append(v.secrets, s.transform(z))
@@ -279,7 +291,7 @@ func (v *verification) equation(i int, b, a ring.NTT, frame []byte, width int) e
 	return nil
 }
 
-// responses decodes the responses of one equation, and refuses one that is too long.
+// responses decodes the responses of one equation, and returns an error if one is too long.
 func (s *Scheme) responses(frame []byte, width int, take func(r int, z intpoly.Poly)) error {
 	z, short := intpoly.New(s.N(), 1), intpoly.New(s.N(), 1)
 	size := codec.SignedSize(s.N(), width)
@@ -302,7 +314,7 @@ func (s *Scheme) responses(frame []byte, width int, take func(r int, z intpoly.P
 	return nil
 }
 
-// divided divides coefficients by T, which is odd, and rounds. It is for public values.
+// divided divides coefficients by T, which is odd, and rounds. It is only for public values.
 func (s *Set) divided(z intpoly.Poly) {
 	t := int64(s.T)
 	for k, c := range z.C {
@@ -315,7 +327,7 @@ func (s *Set) divided(z intpoly.Poly) {
 	}
 }
 
-// verified refuses inputs whose proof is not there or does not hold. The error wraps ErrProof.
+// verified returns an error unless the inputs have a valid proof. The error wraps ErrProof.
 func (in *Inputs) verified() error {
 	v := in.proof
 	switch {
@@ -323,7 +335,7 @@ func (in *Inputs) verified() error {
 		return nil
 	//lodge:check linear/proof-nobody inputs are used without a proof
 	case v == nil:
-		return fmt.Errorf("%w: nobody has checked these inputs", ErrProof)
+		return fmt.Errorf("%w: the inputs have no proof state", ErrProof)
 	}
 	for i, seen := range v.seen {
 		//lodge:check linear/proof-missing [redundant=the hash covers all equations, and a missing

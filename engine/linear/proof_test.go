@@ -17,7 +17,7 @@ import (
 
 const provedSet = "insecure-V6-32-proved"
 
-// received are the key and inputs as they come, up to the first that is refused.
+// received returns the key and inputs as received, up to the first refused message.
 func receive(s *Scheme, key []byte, in *Inputs) (*PublicKey, *Inputs, error) {
 	p, err := s.DecodePublicKey(key)
 	if err != nil {
@@ -43,7 +43,7 @@ func receive(s *Scheme, key []byte, in *Inputs) (*PublicKey, *Inputs, error) {
 	return p, out, err
 }
 
-// A set that is not for tests.
+// Tests a shipped set.
 func TestProvedProductsAtFullDegree(t *testing.T) {
 	w := newWorld(t, "V13-32-proved")
 	p, err := w.PlanVector(70, 9000, Cheapest, 0)
@@ -56,7 +56,8 @@ func TestProvedProductsAtFullDegree(t *testing.T) {
 	}
 }
 
-// Who has no proof, one of something else, or one that was touched anywhere, is refused by the check that is for it.
+// A missing proof, a proof of something else, and a proof changed anywhere are each refused by the
+// intended check.
 func TestProofsAreChecked(t *testing.T) {
 	w := newWorld(t, provedSet)
 	const count = 3
@@ -142,19 +143,19 @@ func TestProofsAreChecked(t *testing.T) {
 	if !errors.Is(err, ErrProof) || !strings.Contains(err.Error(), "out of order") {
 		t.Errorf("a frame twice: %v", err)
 	}
-	if err := out.PutProof(2, in.sent[2]); !errors.Is(err, ErrProof) || !strings.Contains(err.Error(), "which has not come") {
+	if err := out.PutProof(2, in.sent[2]); !errors.Is(err, ErrProof) || !strings.Contains(err.Error(), "which has not been received") {
 		t.Errorf("a frame before its input: %v", err)
 	}
 	if _, _, err := in.all(w.public, count); !errors.Is(err, ErrProof) {
-		t.Errorf("inputs that nobody has checked: %v", err)
+		t.Errorf("inputs without proof state: %v", err)
 	}
 	plain := newWorld(t, "insecure-V6-32")
 	if err := plain.received(t, plain.encrypted(t, 1, 1)).PutProof(0, in.sent[0]); !errors.Is(err, ErrProof) {
-		t.Errorf("a proof that nobody wants: %v", err)
+		t.Errorf("a proof that is not expected: %v", err)
 	}
 }
 
-// A proof tells something of the secret, and two tell more: a key makes one.
+// A key makes one proof only: a proof reveals something about the secret, and two reveal more.
 func TestAKeyProvesOnce(t *testing.T) {
 	w := newWorld(t, provedSet)
 	p, err := w.PlanVector(2, 2, Cheapest, 0)
@@ -169,7 +170,7 @@ func TestAKeyProvesOnce(t *testing.T) {
 	}
 }
 
-// What is not covered by a proof is refused: samples for products of ciphertexts, and plans of these.
+// Data without a proof is refused: samples for products of ciphertexts, and plans of such products.
 func TestProvedSetsHaveNoProductsOfCiphertexts(t *testing.T) {
 	w := newWorld(t, provedSet)
 	if w.public.Products() {
@@ -184,8 +185,8 @@ func TestProvedSetsHaveNoProductsOfCiphertexts(t *testing.T) {
 	}
 }
 
-// Owners who know no short secrets: what they prove, with all else as honest provers do it, is refused by whom it is sent
-// to, or comes to nothing when they make it.
+// Owners without short secrets cannot produce an accepted proof. They follow the honest prover
+// otherwise; the verifier refuses their proof, or proving fails.
 func TestLongSecretsAreRefused(t *testing.T) {
 	for name, cheat := range map[string]func(w *world){
 		"secret": func(w *world) {
@@ -225,7 +226,7 @@ func TestLongSecretsAreRefused(t *testing.T) {
 	}
 }
 
-// rekey makes the public key of a changed witness.
+// rekey computes the public key of a changed witness.
 func (w *world) rekey() {
 	x, key := w.secret.witness.Open(), w.secret.s.Open()
 	w.basis.FromInt(ring.Poly(key.NTT), x.s)
@@ -239,7 +240,7 @@ func (w *world) redigest() {
 	w.secret.digest = w.public.digest
 }
 
-// Responses made without any secret, for a challenge that was chosen first, pass the equations, and it is the hash that
+// Responses made without any secret, for a challenge chosen first, satisfy the equations; the hash
 // refuses them.
 func TestChallengesAreNotChosen(t *testing.T) {
 	w := newWorld(t, provedSet)
@@ -263,7 +264,7 @@ func TestChallengesAreNotChosen(t *testing.T) {
 	}
 }
 
-// canonical is the largest absolute value at the roots of X^N+1.
+// canonical returns the largest absolute value at the roots of X^N+1.
 func canonical(z []int64) (most float64) {
 	n := len(z)
 	for j := range n {
@@ -276,11 +277,11 @@ func canonical(z []int64) (most float64) {
 	return most
 }
 
-// The bounds of products of what was proved hold for inputs as long as a proof allows, and are not idle: signs that
-// conspire come near.
+// The bounds of products of proved inputs hold for inputs as long as a proof allows. They are
+// tight: adversarial signs come close.
 func (w *world) noiseOfProvedProducts(t *testing.T) {
 	if !w.Insecure {
-		return // the same formulas, and canonical is slow
+		return // the formulas are the same, and canonical is slow
 	}
 	const terms = 5
 	n := w.N()
@@ -293,7 +294,7 @@ func (w *world) noiseOfProvedProducts(t *testing.T) {
 	x, p := intpoly.New(n, 1), make([]uint64, n)
 	for k, sign := range signs {
 		x.C[k] = uint64(size * sign)
-		if at := (n - k) % n; sign > 0 == (k == 0) { // coefficient 0 of the product adds up what is at k and N - k
+		if at := (n - k) % n; sign > 0 == (k == 0) { // coefficient 0 of the product adds up the values at k and N - k
 			p[at] = w.T / 2
 		} else {
 			p[at] = w.T - w.T/2
@@ -315,7 +316,7 @@ func (w *world) noiseOfProvedProducts(t *testing.T) {
 	}
 	double, mod, factor := make([]uint64, n), w.plaintext(), w.basis.NewNTT()
 	for k, v := range p {
-		double[k] = mod.Add(v, v) // which multiplier halves
+		double[k] = mod.Add(v, v) // multiplier halves it
 	}
 	w.multiplier(factor, double)
 	within(t, "product", noise(func(dst, x ring.NTT) { w.basis.MulAddNTT(dst, x, factor) }), w.ProductNoise(terms, n), 2)
@@ -326,8 +327,8 @@ func (w *world) noiseOfProvedProducts(t *testing.T) {
 	}), w.ScalarNoise(terms), 5)
 }
 
-// Responses say nothing of messages: modulo T they are uniform whatever is encrypted, and divided by T as wide as masks
-// and inputs are together.
+// Responses reveal nothing about messages: modulo T they are uniform for every message, and divided
+// by T they are as wide as masks and inputs together.
 func TestResponsesSayNothingOfMessages(t *testing.T) {
 	for _, message := range []uint64{0, 1, t32 / 2, t32 - 1} {
 		w := newWorld(t, provedSet)

@@ -13,7 +13,7 @@ import (
 	"github.com/lodge-mpc/lodge/engine/sigma"
 )
 
-// witness is what the owner of a key knows of it, for a proof.
+// witness is the secret knowledge of a key's owner, for a proof.
 type witness struct{ s, e intpoly.Poly }
 
 // Wipe zeroes both.
@@ -22,7 +22,7 @@ func (w *witness) Wipe() {
 	w.e.Wipe()
 }
 
-// prover makes the proof of one list of inputs. Masks become responses in their places.
+// prover generates the proof of one list of inputs. Responses overwrite the masks.
 type prover struct {
 	*Scheme
 	key        *witness
@@ -32,7 +32,8 @@ type prover struct {
 	inputMasks [][]intpoly.Poly  // of v, by input and repetition
 }
 
-// proveInputs makes inputs as encrypt does, with v on the coset of the message, and their proof.
+// proveInputs encrypts as encrypt does, with v on the coset of the message, and generates the proof
+// of the inputs.
 func (k *SecretKey) proveInputs(
 	count, workers int, fill func(i int, m []uint64), source *sample.Source,
 ) (*Inputs, error) {
@@ -88,7 +89,7 @@ func (p *prover) maskKey(source *sample.Source) {
 	}
 }
 
-// maskInput draws the masks of v of an input: of uniform messages.
+// maskInput draws the masks for v of an input, with uniform messages.
 func (p *prover) maskInput(i int, source *sample.Source) {
 	m := make([]uint64, p.N())
 	defer clear(m)
@@ -101,7 +102,8 @@ func (p *prover) maskInput(i int, source *sample.Source) {
 	}
 }
 
-// coset draws v that is m modulo T, with v/T Gaussian: v = T k - c for c = -m modulo T and k with the centre c/T.
+// coset draws v that is m modulo T, with v/T Gaussian: v = T k - c for c = -m modulo T and k with
+// the centre c/T.
 func (s *Scheme) coset(m []uint64, g *sample.Gaussian, stream *sample.Stream) intpoly.Poly {
 	defer stream.Wipe()
 	n, mod := s.N(), s.plaintext()
@@ -121,7 +123,8 @@ func (s *Scheme) coset(m []uint64, g *sample.Gaussian, stream *sample.Stream) in
 	return v
 }
 
-// fraction is c/T in units of 2^-128, less than two of them below it: c floor(2^192/T)/2^192.
+// fraction returns c/T in units of 2^-128, rounded down with an error of less than two units: c
+// floor(2^192/T)/2^192.
 func (s *Scheme) fraction(c uint64) sample.Frac {
 	h0, _ := bits.Mul64(c, s.inverse[0])
 	h1, l1 := bits.Mul64(c, s.inverse[1])
@@ -131,7 +134,7 @@ func (s *Scheme) fraction(c uint64) sample.Frac {
 	return sample.Frac{Hi: hi, Lo: lo}
 }
 
-// respond turns masks into responses, and packs them.
+// respond turns masks into responses and packs them.
 func (p *prover) respond(in *Inputs, challenge [sha256.Size]byte, workers int) error {
 	c := p.monomials(challenge)
 	in.sent = make([][]byte, p.ProofFrames(len(in.b)))
@@ -144,7 +147,7 @@ func (p *prover) respond(in *Inputs, challenge [sha256.Size]byte, workers int) e
 	parallel.For(workers, len(in.b), func(i int) { frame(2+i, p.inputMasks[i], p.inputs[i], p.inputBits(), nil) })
 	for _, err := range errs {
 		if err != nil {
-			return fmt.Errorf("linear: own response, draw again: %w", err)
+			return fmt.Errorf("linear: the response is too long; encrypt again with a new key: %w", err)
 		}
 	}
 	return nil
@@ -160,7 +163,7 @@ func (p *prover) pack(dst []byte, c sigma.Challenge, masks []intpoly.Poly, x int
 	return dst, nil
 }
 
-// wipe erases masks and what was encrypted. What became responses is public.
+// wipe erases masks and messages. Masks that became responses are public.
 func (p *prover) wipe() {
 	for _, y := range p.secrets {
 		y.Zero()

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// refused checks that all of these give the error.
+// refused checks that all errors wrap the given one.
 func refused(t *testing.T, want error, cases map[string]error) {
 	t.Helper()
 	for name, err := range cases {
@@ -134,7 +134,8 @@ func edited(b []byte, at int, v byte) []byte {
 	return c
 }
 
-// Keys and ciphertexts of others, and what is cut short or no residue, is refused by name.
+// Keys and ciphertexts of other parties, truncated data, and values that are not residues are
+// refused with the right error.
 func TestMessagesAreRefused(t *testing.T) {
 	w, other := newWorld(t, "insecure-V6-32"), newWorld(t, "insecure-P6-40")
 	again := newWorld(t, "insecure-V6-32")
@@ -216,8 +217,8 @@ func TestMessagesAreRefused(t *testing.T) {
 	})
 }
 
-// Repetitions of a first frame that was refused for its last one are not those that the proof is checked with: their
-// challenge was chosen before everything else.
+// Repetitions of a first frame that was refused because of its last response must not be used to
+// check the proof: their challenge was chosen before everything else.
 func TestRefusedFramesAreForgotten(t *testing.T) {
 	w := newWorld(t, provedSet)
 	in := w.encrypted(t, 1, 9)
@@ -244,11 +245,11 @@ func TestRefusedFramesAreForgotten(t *testing.T) {
 		t.Errorf("%d responses, want %d", n, w.repetitions())
 	}
 	if err := out.verified(); err != nil {
-		t.Errorf("a proof after a frame that was refused: %v", err)
+		t.Errorf("a proof after a refused frame: %v", err)
 	}
 }
 
-// A wiped key is of no use.
+// A wiped key cannot be used.
 func TestWipedKey(t *testing.T) {
 	w := newWorld(t, "insecure-V6-32")
 	w.secret.Wipe()

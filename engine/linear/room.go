@@ -2,11 +2,11 @@ package linear
 
 import "sync"
 
-// Room for coefficients that is used again: what is computed for an answer takes some of it each time. Pools are of the
-// package: one that is a part of something keeps that for two collections of garbage.
+// Pools of memory for coefficients, which every answer needs. The pools are package variables,
+// because a pool inside an object retains that object for two garbage collections.
 var words, integers sync.Pool
 
-// take gives room for n values, which may be anything.
+// take returns memory for n values with arbitrary content.
 func take[T uint64 | int64](pool *sync.Pool, n int) []T {
 	if p, ok := pool.Get().(*[]T); ok && cap(*p) >= n {
 		return (*p)[:n]
@@ -14,7 +14,7 @@ func take[T uint64 | int64](pool *sync.Pool, n int) []T {
 	return make([]T, n)
 }
 
-// giveBack clears room and gives it back.
+// giveBack clears the memory and returns it to its pool.
 func giveBack[T uint64 | int64](pool *sync.Pool, v []T) {
 	clear(v)
 	pool.Put(&v)

@@ -13,7 +13,7 @@ import (
 	"github.com/lodge-mpc/lodge/engine/sigma"
 )
 
-// What is refused; errors of this package wrap one of these, or are an *UnknownError.
+// Errors that callers can cause. Errors of this package wrap one of these, or are an *UnknownError.
 var (
 	ErrShape      = errors.New("linear: wrong shape")
 	ErrRange      = errors.New("linear: value out of range")
@@ -28,7 +28,7 @@ var (
 // SeedSize is the size in bytes of a public seed.
 const SeedSize = sample.SeedSize
 
-// Scheme is a set that is ready for use. It is immutable and may be shared.
+// Scheme is a prepared set. It is immutable and may be shared.
 type Scheme struct {
 	*Set
 	hash   [32]byte
@@ -44,7 +44,8 @@ type Scheme struct {
 	times  []uint64 // T modulo the primes
 	moved  uint64   // Q/q_0 modulo T
 
-	// Of sets with proofs: Gaussians of secrets and of masks, the norm of responses, and floor(2^192/T).
+	// For sets with proofs: Gaussians of secrets and of masks, the norm of responses, and
+	// floor(2^192/T).
 	witnesses, masks *sample.Gaussian
 	norm             *sigma.Norm
 	inverse          [3]uint64
@@ -84,7 +85,7 @@ func New(set *Set) (*Scheme, error) {
 	return s, err
 }
 
-// prepareProof prepares what proofs take.
+// prepareProof prepares the tables for proofs.
 func (s *Scheme) prepareProof(t *big.Int) (err error) {
 	p, all := s.Proof, new(big.Int).Lsh(big.NewInt(1), 192)
 	all.Quo(all, t)
@@ -105,7 +106,7 @@ func (s *Scheme) prepareProof(t *big.Int) (err error) {
 	return nil
 }
 
-// Find prepares the set of a name. The error may be an *UnknownError.
+// Find prepares the set with the given name. The error may be an *UnknownError.
 func Find(name string) (*Scheme, error) {
 	set, err := Lookup(name)
 	if err != nil {
@@ -114,7 +115,7 @@ func Find(name string) (*Scheme, error) {
 	return New(set)
 }
 
-// plaintext is arithmetic modulo T.
+// plaintext returns the arithmetic modulo T.
 func (s *Set) plaintext() *kernel.Modulus {
 	m, err := kernel.NewModulus(s.T)
 	if err != nil {
@@ -126,7 +127,8 @@ func (s *Set) plaintext() *kernel.Modulus {
 // centred sets dst to the residues modulo Q of coefficients modulo T, each in (-T/2, T/2).
 func (s *Scheme) centred(dst ring.Poly, m []uint64) { s.lift.Extend(dst, ring.Poly{C: [][]uint64{m}}) }
 
-// halved is half of a residue modulo T where answers are doubled, and the residue itself elsewhere.
+// halved returns half of a residue modulo T if answers are doubled, and the residue itself
+// otherwise.
 func (s *Set) halved(x uint64) uint64 {
 	if s.HasProof() {
 		//lodge:check linear/proof-half [swap=(x + s.T&-(x&1))=>x] results are not halved although
@@ -136,7 +138,8 @@ func (s *Set) halved(x uint64) uint64 {
 	return x
 }
 
-// multiplier sets dst to centred coefficients, as a factor of ciphertexts. It may overwrite them.
+// multiplier sets dst to centred coefficients, in the form of a factor of ciphertexts. It may
+// overwrite the coefficients.
 func (s *Scheme) multiplier(dst ring.NTT, m []uint64) {
 	for i, x := range m {
 		m[i] = s.halved(x)
@@ -145,7 +148,7 @@ func (s *Scheme) multiplier(dst ring.NTT, m []uint64) {
 	s.basis.Forward(dst, ring.Poly(dst))
 }
 
-// scalar is a centred number modulo the primes, as a factor of ciphertexts.
+// scalar returns a centred number modulo the primes, in the form of a factor of ciphertexts.
 func (s *Scheme) scalar(v uint64) []uint64 {
 	v = s.halved(v)
 	c := make([]uint64, len(s.Q))
@@ -158,7 +161,7 @@ func (s *Scheme) scalar(v uint64) []uint64 {
 	return c
 }
 
-// message sets dst to m/T, as ciphertexts have it.
+// message sets dst to m/T, the encoding of messages in ciphertexts.
 func (s *Scheme) message(dst ring.Poly, m []uint64) {
 	s.centred(dst, m)
 	s.basis.MulScalar(dst, dst, s.scale)
@@ -170,7 +173,7 @@ func (s *Scheme) addErrors(dst ring.Poly, stream *sample.Stream) {
 	s.addSmall(dst, s.gauss.Sample, stream)
 }
 
-// addSmall adds what a sampler draws, in [-2^31, 2^31].
+// addSmall adds the output of a sampler, in [-2^31, 2^31].
 func (s *Scheme) addSmall(dst ring.Poly, sampler func([]int64, *sample.Stream), stream *sample.Stream) {
 	r := s.basis.Borrow()
 	s.drawSmall(r, sampler, stream)
@@ -178,7 +181,7 @@ func (s *Scheme) addSmall(dst ring.Poly, sampler func([]int64, *sample.Stream), 
 	wipe(r)
 }
 
-// drawSmall sets dst to what a sampler draws, in [-2^31, 2^31].
+// drawSmall sets dst to the output of a sampler, in [-2^31, 2^31].
 func (s *Scheme) drawSmall(dst ring.Poly, sampler func([]int64, *sample.Stream), stream *sample.Stream) {
 	v, p := take[int64](&integers, s.N()), intpoly.Poly{W: 1, C: take[uint64](&words, s.N())}
 	sampler(v, stream)
@@ -195,7 +198,7 @@ func (s *Scheme) ternary(dst ring.NTT, stream *sample.Stream) {
 	s.basis.Forward(dst, ring.Poly(dst))
 }
 
-// decode gives the messages of coefficients from their phases modulo q_0, which it overwrites; as many as there are.
+// decode returns the messages for phases modulo q_0, which it overwrites.
 func (s *Scheme) decode(phase []uint64) []uint64 {
 	full, out := s.first.NewPoly(), s.plain.NewPoly()
 	copy(full.C[0], phase)
@@ -209,7 +212,7 @@ func (s *Scheme) decode(phase []uint64) []uint64 {
 	return message
 }
 
-// wipe zeroes a polynomial and gives it back.
+// wipe zeroes a polynomial and frees its memory for reuse.
 func wipe(p ring.Poly) {
 	p.Zero()
 	p.Free()

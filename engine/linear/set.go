@@ -22,18 +22,19 @@ const (
 // learns the entries of the matrix over many products; parties refuse it by default.
 const Unproved = "V13-32"
 
-// InsecurePrefix starts the name of every set that is too small to be secure. Such sets exist for tests.
+// InsecurePrefix starts the name of every set that is too small to be secure. Such sets exist for
+// tests.
 const InsecurePrefix = "insecure-"
 
 // A Set is one choice of ring, moduli and errors. Sets are data and must not be modified.
 type Set struct {
 	Name       string
 	LogN       int
-	Q          []uint64    // q_0, which answers are switched to, and the others
+	Q          []uint64    // q_0, to which answers are switched, and the others
 	T          uint64      // plaintext modulus, a prime that is 1 mod 2N
 	ErrorWidth float64     // width w of errors, of density exp(-pi x^2/w^2); secrets are ternary
-	Proof      *ProofSizes // of inputs, or nil; secrets are Gaussian then
-	Insecure   bool        // for tests only; the name says so too
+	Proof      *ProofSizes // sizes of proofs of inputs, or nil; with proofs, secrets are Gaussian
+	Insecure   bool        // for tests only; must agree with the name
 }
 
 // The largest primes of their size that are 1 mod 2^15.
@@ -74,7 +75,7 @@ func registry() []*Set {
 // Sets lists every set, shipped ones first. The caller owns the result.
 func Sets() []*Set { return registry() }
 
-// Names lists the sets that are not for tests.
+// Names lists the secure sets.
 func Names() (names []string) {
 	for _, s := range registry() {
 		if !s.Insecure {
@@ -94,7 +95,7 @@ func Lookup(name string) (*Set, error) {
 	return nil, &UnknownError{Name: name, Known: Names()}
 }
 
-// UnknownError says that a set does not exist and which do.
+// UnknownError reports an unknown set and lists the known ones.
 type UnknownError struct {
 	Name  string
 	Known []string
@@ -104,10 +105,10 @@ func (e *UnknownError) Error() string {
 	return fmt.Sprintf("linear: unknown set %q (known: %s)", e.Name, strings.Join(e.Known, ", "))
 }
 
-// N is the ring degree.
+// N returns the ring degree.
 func (s *Set) N() int { return 1 << s.LogN }
 
-// LogQ is log2 of Q, the product of the primes.
+// LogQ returns log2 of Q, the product of the primes.
 func (s *Set) LogQ() (sum float64) {
 	for _, q := range s.Q {
 		sum += math.Log2(float64(q))
@@ -115,10 +116,10 @@ func (s *Set) LogQ() (sum float64) {
 	return sum
 }
 
-// minErrorWidth is that of deviation 3.19.
+// minErrorWidth is the width for deviation 3.19.
 const minErrorWidth = 7.99
 
-// Validate checks what the mathematics and package hardness require of a set.
+// Validate checks the requirements of correctness and of package hardness on a set.
 func (s *Set) Validate() error {
 	fail := func(format string, a ...any) error {
 		return fmt.Errorf("linear: set %s: %s", s.Name, fmt.Sprintf(format, a...))
@@ -131,9 +132,9 @@ func (s *Set) Validate() error {
 	case len(s.Q) < 2 || len(s.Q) > 16:
 		return fail("%d primes", len(s.Q))
 	case !s.prime(s.T) || s.T >= 1<<48:
-		return fail("T = %d is no prime of at most 48 bits that is 1 mod 2N", s.T)
+		return fail("T = %d is not a prime of at most 48 bits that is 1 mod 2N", s.T)
 	case !(s.ErrorWidth >= minErrorWidth) || s.ErrorWidth > 64:
-		return fail("errors of width %v", s.ErrorWidth)
+		return fail("errors of width %v are out of range", s.ErrorWidth)
 	}
 	if wrong := s.checkProof(); wrong != "" {
 		return fail("%s", wrong)
@@ -141,12 +142,12 @@ func (s *Set) Validate() error {
 	seen := map[uint64]bool{s.T: true}
 	for _, q := range s.Q {
 		if !s.prime(q) || q < 1<<33 || q >= 1<<61 || seen[q] {
-			return fail("%d is no prime of 34 to 61 bits that is 1 mod 2N and that is not used twice", q)
+			return fail("%d is not a prime of 34 to 61 bits that is 1 mod 2N, or is used twice", q)
 		}
 		seen[q] = true
 	}
 	if s.Q[0]/(2*s.T) < uint64(4*s.rounding()) {
-		return fail("a switch to q_0 = %d leaves too little room for its rounding", s.Q[0])
+		return fail("a switch to q_0 = %d leaves too little space for its rounding", s.Q[0])
 	}
 	//lodge:check linear/security run=TestValidateRefuses|TestSetsAreValid a set below 128 bits makes keys
 	if err := (hardness.Standing{Set: s.Name, Exact: true, Insecure: s.Insecure, Bits: s.Security()}).Check(); err != nil {
@@ -155,8 +156,9 @@ func (s *Set) Validate() error {
 	return nil
 }
 
-// Security is the estimate of package hardness for the samples that the owner of a key publishes modulo Q. Proofs of
-// inputs tell hints about secrets and errors, with which they are as hard as half as wide ones.
+// Security returns the estimate of package hardness for the samples modulo Q that the owner of a
+// key publishes. Proofs of inputs reveal hints about secrets and errors; given these, they are as
+// hard as secrets and errors of half the width.
 func (s *Set) Security() hardness.Bits {
 	samples := hardness.Samples{
 		Dim: s.N(), LogQ: s.LogQ(), Deviation: s.ErrorWidth / math.Sqrt(2*math.Pi), Secret: hardness.Ternary,
@@ -173,8 +175,9 @@ func (s *Set) prime(q uint64) bool {
 	return q%(2<<s.LogN) == 1 && new(big.Int).SetUint64(q).ProbablyPrime(0) // exact under 2^64
 }
 
-// Hash identifies everything in the set that keys and ciphertexts depend on, its name included: SHA-256 of the fields,
-// each behind its length in eight bytes, big endian.
+// Hash returns the identity of everything in the set on which keys and ciphertexts depend,
+// including its name: SHA-256 of the fields, each preceded by its length in eight bytes, big
+// endian.
 func (s *Set) Hash() [32]byte {
 	h := sha256.New()
 	field := func(b []byte) {

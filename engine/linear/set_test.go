@@ -22,7 +22,7 @@ func TestSetsAreValid(t *testing.T) {
 		}
 	}
 	if !names[DefaultVector] || !names[Unproved] || !names[DefaultProduct] {
-		t.Error("a default is no set")
+		t.Error("a default names an unknown set")
 	}
 	if got := strings.Join(Names(), " "); got != "V13-32 V13-32-proved P13-17 P13-40" {
 		t.Errorf("names are %q", got)
@@ -74,7 +74,7 @@ func TestUnknownSet(t *testing.T) {
 	}
 }
 
-// Every field is in the hash, and what a caller does to a set stays with the caller.
+// The hash covers every field, and a caller's changes to a set do not affect the registry.
 func TestHash(t *testing.T) {
 	seen := map[[32]byte]string{}
 	add := func(name string, s *Set) {

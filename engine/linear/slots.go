@@ -7,10 +7,11 @@ import (
 	"github.com/lodge-mpc/lodge/engine/kernel"
 )
 
-// slots is double packing: modulo T, with T = 1 mod 2l, X^N + 1 is the product of l factors X^d - beta, d = N/l, for
-// the odd powers beta of a root w of order 2l. With Y = X^d, coefficient r of all slots belongs to the polynomial of
-// X^r in Y, of which they are the values at the betas: packing is a negacyclic transform of l vectors of d
-// coefficients. Slots are in the order that the transform leaves them in.
+// slots implements double packing: modulo T, with T = 1 mod 2l, X^N + 1 is the product of l factors
+// X^d - beta, d = N/l, for the odd powers beta of a root w of order 2l. With Y = X^d, the values of
+// coefficient r in all slots are the values at the betas of the polynomial in Y that belongs to
+// X^r. So packing is a negacyclic transform of l vectors of d coefficients. Slots are in the order
+// in which the transform leaves them.
 type slots struct {
 	mod     kernel.Modulus
 	l, d    int
@@ -33,8 +34,8 @@ func (s *Scheme) newSlots(l int) *slots {
 	return z
 }
 
-// rootOfUnity gives an element of this order, a power of two that divides T-1: a power of the least number that is no
-// square.
+// rootOfUnity returns an element of the given order, a power of two that divides T-1: a power of
+// the smallest non-square.
 func rootOfUnity(m *kernel.Modulus, order uint64) uint64 {
 	q := new(big.Int).SetUint64(m.Q)
 	g := int64(2)
@@ -44,7 +45,8 @@ func rootOfUnity(m *kernel.Modulus, order uint64) uint64 {
 	return m.Exp(uint64(g), (m.Q-1)/order)
 }
 
-// unpack replaces coefficients of N/width positions, width to each power of Y, by those of the slots, width to each.
+// unpack replaces coefficients of N/width positions, width for each power of Y, by those of the
+// slots, width for each slot.
 func (z *slots) unpack(v []uint64, width int) {
 	scratch := make([]uint64, len(v)/2+1)
 	for m, t := 1, z.l*width/2; m < z.l; m, t = 2*m, t/2 {

@@ -9,22 +9,23 @@ import (
 	"github.com/lodge-mpc/lodge/engine/sample"
 )
 
-// Packing says where the rows of a matrix lie in a polynomial.
+// Packing determines the positions of a matrix's rows in a polynomial.
 type Packing uint8
 
-// Packings. Rows are cut into blocks of d entries, and l of them share a polynomial.
+// Packings. Rows are cut into blocks of d entries, and l rows share a polynomial.
 const (
-	// Cheapest is that of the others with the fewest bytes.
+	// Cheapest selects the packing with the fewest bytes.
 	Cheapest Packing = iota
-	// Forward has the fewest blocks, the least d with N >= d, and as many rows side by side as there is room for.
+	// Forward uses the fewest blocks, the smallest d with N >= d, and as many rows next to each
+	// other as fit.
 	Forward
-	// Double has rows in l = N/d slots modulo T, for a power of two d.
+	// Double places rows in l = N/d slots modulo T, for a power of two d.
 	Double
-	// Tiled is Forward with more blocks: rows of any d side by side.
+	// Tiled is Forward with more blocks: rows of any d next to each other.
 	Tiled
 )
 
-// String names the packing.
+// String returns the packing's name.
 func (p Packing) String() string {
 	if names := [...]string{"cheapest", "forward", "double", "tiled"}; int(p) < len(names) {
 		return names[p]
@@ -32,18 +33,18 @@ func (p Packing) String() string {
 	return fmt.Sprintf("Packing(%d)", uint8(p))
 }
 
-// MaxEntries is how many rows and how many columns a matrix may have.
+// MaxEntries is the maximal number of rows and of columns of a matrix.
 const MaxEntries = 1 << 24
 
-// VectorPlan is how a matrix is multiplied with a shared vector. It is public, immutable, and both parties make the
-// same one.
+// VectorPlan describes how a matrix is multiplied with a shared vector. It is public and immutable,
+// and both parties compute the same plan.
 type VectorPlan struct {
 	scheme     *Scheme
 	Rows, Cols int
 	Packing    Packing // not Cheapest
 	Width      int     // d
-	PerAnswer  int     // l, rows to an answer
-	Blocks     int     // of a row, which is how many ciphertexts the vector takes
+	PerAnswer  int     // l, rows per answer
+	Blocks     int     // per row, which is the number of ciphertexts of the vector
 	Answers    int     // ceil(Rows/l)
 
 	slots   *slots
@@ -51,8 +52,9 @@ type VectorPlan struct {
 	*flooding
 }
 
-// PlanVector plans the product of a matrix of so many rows and columns. slots asks for so many rows to an answer, a
-// power of two for Double, or for the number with the fewest bytes if it is 0. The error wraps ErrShape, or ErrNoise.
+// PlanVector plans the product of a matrix of the given size. slots is the number of rows per
+// answer, a power of two for Double; 0 selects the number with the fewest bytes. The error wraps
+// ErrShape, or ErrNoise.
 func (s *Scheme) PlanVector(rows, cols int, packing Packing, slots int) (*VectorPlan, error) {
 	n := s.N()
 	switch {
@@ -63,18 +65,18 @@ func (s *Scheme) PlanVector(rows, cols int, packing Packing, slots int) (*Vector
 	//lodge:check linear/packing [swap=Tiled=>100] [redundant=no plan exists for an unknown packing,
 	//  so planning fails] an unknown packing is accepted
 	case packing > Tiled:
-		return nil, fmt.Errorf("%w: %v is no packing", ErrShape, packing)
+		return nil, fmt.Errorf("%w: packing %v is unknown", ErrShape, packing)
 	//lodge:check linear/slots [drop=slots > 0 && (packing == Cheapest || packing == Double &&
 	//  n%slots != 0)] a plan asks for more rows in an answer than its packing allows
 	case slots < 0 || slots > n || slots > 0 && (packing == Cheapest || packing == Double && n%slots != 0):
-		return nil, fmt.Errorf("%w: %d rows to an answer of degree %d, packing %v", ErrShape, slots, n, packing)
+		return nil, fmt.Errorf("%w: %d rows per answer are not possible in degree %d with packing %v", ErrShape, slots, n, packing)
 	}
 	var best *VectorPlan
 	consider := func(packing Packing, d, l int) {
 		if slots > 0 && slots != l {
 			return
 		}
-		if slots == 0 && packing != Double { // as many answers, of fewer rows
+		if slots == 0 && packing != Double { // as many answers, of fewer rows each
 			answers := (rows + l - 1) / l
 			l = (rows + answers - 1) / answers
 		}
@@ -109,13 +111,13 @@ func (s *Scheme) PlanVector(rows, cols int, packing Packing, slots int) (*Vector
 	}
 	//lodge:check linear/rows-fit fewer rows than requested share an answer
 	if best == nil {
-		return nil, fmt.Errorf("%w: no %d rows of %d to an answer of degree %d, %v", ErrShape, slots, cols, n, packing)
+		return nil, fmt.Errorf("%w: %d rows of %d entries do not fit in an answer of degree %d with packing %v", ErrShape, slots, cols, n, packing)
 	}
 	return best, best.prepare()
 }
 
-// PaperSlots is the number of slots that the paper takes, sqrt(N rows/cols), as the nearest power of two: it counts
-// ciphertexts, and answers are smaller than inputs here.
+// PaperSlots returns the paper's number of slots, sqrt(N rows/cols), as the nearest power of two.
+// The paper counts ciphertexts; here answers are smaller than inputs.
 func (s *Scheme) PaperSlots(rows, cols int) int {
 	e := math.Round(math.Log2(float64(s.N())*float64(rows)/float64(cols)) / 2)
 	return 1 << int(min(max(e, 0), float64(s.LogN)))
@@ -132,26 +134,27 @@ func (p *VectorPlan) prepare() (err error) {
 	return err
 }
 
-// Distance is log2 of the statistical distance of all answers from what says nothing of the matrix but the result.
+// Distance returns log2 of the statistical distance between all answers together and a distribution
+// that depends on the matrix only through the result.
 func (p *VectorPlan) Distance() float64 { return p.distance }
 
-// UpBytes and DownBytes are what the owner of the key sends and gets.
+// UpBytes returns the number of bytes that the owner of the key sends.
 func (p *VectorPlan) UpBytes() int { return p.scheme.InputsSize(p.Blocks) }
 
-// DownBytes is the size of all answers.
+// DownBytes returns the size of all answers.
 func (p *VectorPlan) DownBytes() int { return p.Answers * p.AnswerSize() }
 
-// AnswerSize is the size of an encoded answer.
+// AnswerSize returns the size of an encoded answer.
 func (p *VectorPlan) AnswerSize() int { return p.scheme.answerSize(p.PerAnswer) }
 
 func (p *VectorPlan) bytes() int { return p.UpBytes() + p.DownBytes() }
 
-// RowsOf says which rows answer g is of: [from, to).
+// RowsOf returns the rows of answer g: [from, to).
 func (p *VectorPlan) RowsOf(g int) (from, to int) {
 	return g * p.PerAnswer, min((g+1)*p.PerAnswer, p.Rows)
 }
 
-// checkResidues refuses what is not so many residues modulo T.
+// checkResidues returns an error unless v holds the given number of residues modulo T.
 func (s *Set) checkResidues(v []uint64, count int, what string) error {
 	//lodge:check linear/residues-count vectors and matrices need not have the shape of the plan
 	if len(v) != count {
@@ -169,8 +172,8 @@ func (s *Set) checkResidues(v []uint64, count int, what string) error {
 	return nil
 }
 
-// Encrypt encrypts the owner's share of the vector, residues modulo T. The source is for this call alone. The error
-// wraps ErrShape, ErrRange or ErrForeign.
+// Encrypt encrypts the owner's share of the vector, residues modulo T. The source must be used for
+// this call only. The error wraps ErrShape, ErrRange or ErrForeign.
 func (p *VectorPlan) Encrypt(k *SecretKey, share []uint64, workers int, source *sample.Source) (*Inputs, error) {
 	if err := k.check(p.scheme); err != nil {
 		return nil, err
@@ -185,14 +188,15 @@ func (p *VectorPlan) Encrypt(k *SecretKey, share []uint64, workers int, source *
 	}, source)
 }
 
-// VectorEvaluator is the owner of the matrix, with what came from the owner of the key. It may be shared.
+// VectorEvaluator evaluates for the owner of the matrix, with the inputs received from the owner of
+// the key. It may be shared.
 type VectorEvaluator struct {
 	plan *VectorPlan
 	key  *PublicKey
 	b, a []ring.NTT
 }
 
-// Evaluator takes the inputs. The error wraps ErrCiphertext, or ErrForeign.
+// Evaluator returns an evaluator for the inputs. The error wraps ErrCiphertext, or ErrForeign.
 func (p *VectorPlan) Evaluator(key *PublicKey, in *Inputs) (*VectorEvaluator, error) {
 	b, a, err := in.all(key, p.Blocks)
 	if err != nil {
@@ -201,9 +205,10 @@ func (p *VectorPlan) Evaluator(key *PublicKey, in *Inputs) (*VectorEvaluator, er
 	return &VectorEvaluator{plan: p, key: key, b: b, a: a}, nil
 }
 
-// Answer multiplies the rows of answer g, one after the other, with the vector of which vector is this party's share,
-// or nil for 0. It gives the answer, encoded, and this party's shares of the products; those that the answer decrypts
-// to are the others. The source is for this answer alone. The error wraps ErrShape or ErrRange.
+// Answer multiplies the rows of answer g, consecutive in one slice, with the vector. vector is this
+// party's share of it, or nil for 0. It returns the encoded answer and this party's shares of the
+// products; the answer decrypts to the other shares. The source must be used for this answer only.
+// The error wraps ErrShape or ErrRange.
 func (e *VectorEvaluator) Answer(
 	g int, rows, vector []uint64, source *sample.Source,
 ) (answer []byte, shares []uint64, err error) {
@@ -233,7 +238,8 @@ func (e *VectorEvaluator) Answer(
 	return s.encodeAnswer(e.key.answer(b, a, p.targets)), shares, nil
 }
 
-// mask draws a uniform polynomial modulo T, and gives the negatives of what it adds to the results.
+// mask draws a uniform polynomial modulo T, and returns the negated values that it adds to the
+// results.
 func (p *VectorPlan) mask(rows int, source *sample.Source) (mask, shares []uint64) {
 	s := p.scheme
 	mask = s.mask(source)
@@ -248,14 +254,14 @@ func (p *VectorPlan) mask(rows int, source *sample.Source) (mask, shares []uint6
 	return mask, shares[:rows]
 }
 
-// results gives the entries of the product from the messages at the targets, in place.
+// results returns the entries of the product from the messages at the targets, in place.
 func (p *VectorPlan) results(v []uint64) {
 	if p.slots != nil {
 		p.slots.unpack(v, 1)
 	}
 }
 
-// multiply gives the sum over blocks of the packed rows times the inputs.
+// multiply returns the sum over blocks of the packed rows times the inputs.
 func (e *VectorEvaluator) multiply(rows []uint64) (c0, c1 ring.NTT) {
 	p, s := e.plan, e.plan.scheme
 	c0, c1 = s.basis.BorrowNTT(), s.basis.BorrowNTT()
@@ -287,7 +293,7 @@ func (p *VectorPlan) pack(packed, rows []uint64, b int) {
 	}
 }
 
-// Open gives the owner's shares of the products of answer g. The error wraps ErrShape, ErrAnswer or ErrForeign.
+// Open returns the owner's shares of the products of answer g. The error wraps ErrShape, ErrAnswer or ErrForeign.
 func (p *VectorPlan) Open(k *SecretKey, g int, answer []byte) ([]uint64, error) {
 	v, err := k.openAnswer(p.scheme, g, p.Answers, answer, p.targets)
 	if err != nil {

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// run multiplies a matrix with a shared vector, every message by way of its encoding, and gives the sum of the shares.
+// run multiplies a matrix with a shared vector, encodes and decodes every message, and returns the
+// sum of the shares.
 func (w *world) run(t testing.TB, p *VectorPlan, m, mine, yours []uint64) []uint64 {
 	t.Helper()
 	w.renew()
@@ -40,12 +41,12 @@ func (w *world) run(t testing.TB, p *VectorPlan, m, mine, yours []uint64) []uint
 		up += len(in.ProofFrame(i))
 	}
 	if up != p.UpBytes() || down != p.DownBytes() {
-		t.Errorf("%d bytes and %d back, and the plan says %d and %d", up, down, p.UpBytes(), p.DownBytes())
+		t.Errorf("%d bytes and %d back, but the plan says %d and %d", up, down, p.UpBytes(), p.DownBytes())
 	}
 	return out
 }
 
-// received are inputs that went over the wire, the last one first.
+// received returns inputs after encoding and decoding, the last one first.
 func (w *world) received(t testing.TB, in *Inputs) *Inputs {
 	t.Helper()
 	key, err := w.DecodePublicKey(w.public.Encode())
@@ -71,7 +72,7 @@ func (w *world) received(t testing.TB, in *Inputs) *Inputs {
 
 var packings = []Packing{Cheapest, Forward, Double, Tiled}
 
-// Every packing, on random and extreme shapes and values.
+// Tests every packing on random and extreme shapes and values.
 func TestMatrixTimesSharedVector(t *testing.T) {
 	for _, set := range []string{"insecure-V6-32", "insecure-V6-32-proved"} {
 		t.Run(set, func(t *testing.T) { vectors(t, newWorld(t, set)) })
@@ -110,7 +111,7 @@ func vectors(t *testing.T, w *world) {
 	}
 }
 
-// Every number of rows to an answer that a packing can have.
+// Tests every number of rows per answer that a packing can have.
 func TestRowsPerAnswer(t *testing.T) {
 	w := newWorld(t, "insecure-V6-32")
 	for _, packing := range packings[1:] {
@@ -127,13 +128,13 @@ func TestRowsPerAnswer(t *testing.T) {
 			}
 			m, x := w.residues(7*23), w.residues(23)
 			if got := w.run(t, p, m, x, nil); !slices.Equal(got, w.product(m, x)) {
-				t.Errorf("%v, %d rows to an answer: another product", packing, l)
+				t.Errorf("%v, %d rows to an answer: the product is wrong", packing, l)
 			}
 		}
 	}
 }
 
-// A set that is not for tests, in the shape that the paper measures, but for the number of rows.
+// Tests a shipped set in the shape that the paper measures, except for the number of rows.
 func TestVectorAtFullDegree(t *testing.T) {
 	w := newWorld(t, Unproved)
 	for _, packing := range packings[1:] {
@@ -143,12 +144,12 @@ func TestVectorAtFullDegree(t *testing.T) {
 		}
 		m, x, y := w.residues(130*2000), w.residues(2000), w.residues(2000)
 		if got := w.run(t, p, m, x, y); !slices.Equal(got, w.product(m, w.sum(x, y))) {
-			t.Errorf("%v: another product", packing)
+			t.Errorf("%v: the product is wrong", packing)
 		}
 	}
 }
 
-// Plans are those that the documentation has.
+// The plans match the documentation.
 func TestVectorPlans(t *testing.T) {
 	s, err := Find(Unproved)
 	if err != nil {
@@ -177,7 +178,7 @@ func TestVectorPlans(t *testing.T) {
 	}
 }
 
-// The cheapest plan is cheapest.
+// No other plan has fewer bytes than the cheapest.
 func TestCheapestPlan(t *testing.T) {
 	s, err := Find("insecure-V6-32")
 	if err != nil {
@@ -191,7 +192,7 @@ func TestCheapestPlan(t *testing.T) {
 		for _, packing := range packings[1:] {
 			for l := range s.N() + 1 {
 				if p, err := s.PlanVector(shape[0], shape[1], packing, l); err == nil && p.bytes() < cheapest.bytes() {
-					t.Errorf("%v: %v with %d rows to an answer takes fewer bytes", shape, packing, l)
+					t.Errorf("%v: %v with %d rows to an answer has fewer bytes", shape, packing, l)
 				}
 			}
 		}

@@ -10,26 +10,27 @@ import (
 	"github.com/lodge-mpc/lodge/engine/sample"
 )
 
-// eighth is 1/8 of the torus, and eighthWide the same in words of keys.
+// eighth is 1/8 of the torus, and eighthWide is the same in words of keys.
 const (
 	eighth     = 1 << (lweBits - 3)
 	eighthWide = 1 << (ringBits - 3)
 )
 
-// Part is the part of one party in a ciphertext: n words that meet the party's z in the phase.
+// Part is the part of one party in a ciphertext: n words that are multiplied by the party's z in
+// the phase.
 type Part struct {
 	Key KeyID
 	A   []uint32
 }
 
-// Ciphertext is an LWE ciphertext under the keys of its parts, in ascending order of their names: its phase is
-// B + sum <A, z>. A ciphertext without parts is a bit that everybody can read.
+// Ciphertext is an LWE ciphertext under the keys of its parts, in ascending order of their names.
+// Its phase is B + sum <A, z>. A ciphertext without parts is a public bit.
 type Ciphertext struct {
 	Parts []Part
 	B     uint32
 }
 
-// Trivial is the ciphertext of a bit that everybody can read.
+// Trivial returns the ciphertext of a public bit, without parts.
 func Trivial(bit bool) *Ciphertext {
 	if bit {
 		return &Ciphertext{B: eighth}
@@ -53,7 +54,7 @@ func (c *Ciphertext) Equal(o *Ciphertext) bool {
 	})
 }
 
-// Keys are the names of the keys that a ciphertext is under.
+// Keys returns the names of the keys under which a ciphertext is encrypted.
 func (c *Ciphertext) Keys() []KeyID {
 	ids := make([]KeyID, len(c.Parts))
 	for i, p := range c.Parts {
@@ -62,7 +63,7 @@ func (c *Ciphertext) Keys() []KeyID {
 	return ids
 }
 
-// Not is the ciphertext of the other bit, under the same keys. It has no more noise.
+// Not returns the ciphertext of the opposite bit, under the same keys and with the same noise.
 func Not(c *Ciphertext) *Ciphertext {
 	d := c.Clone()
 	d.B = -d.B
@@ -74,7 +75,8 @@ func Not(c *Ciphertext) *Ciphertext {
 	return d
 }
 
-// Check refuses what is no ciphertext of the set. The error wraps ErrCiphertext, or ErrParties.
+// Check returns an error unless c is a ciphertext of the set. The error wraps ErrCiphertext, or
+// ErrParties.
 func (s *Scheme) Check(c *Ciphertext) error {
 	//lodge:check multikey/no-ciphertext [run=TasksAreRefused] a missing operand crashes the
 	//  evaluation
@@ -84,26 +86,26 @@ func (s *Scheme) Check(c *Ciphertext) error {
 	//lodge:check multikey/parties [run=TasksAreRefused] a ciphertext has more parties than the
 	//  noise allows
 	if len(c.Parts) > s.Parties {
-		return fmt.Errorf("%w: %d, and %s is for %d", ErrParties, len(c.Parts), s.Name, s.Parties)
+		return fmt.Errorf("%w: %d parties, but %s supports %d", ErrParties, len(c.Parts), s.Name, s.Parties)
 	}
 	for i, p := range c.Parts {
 		//lodge:check multikey/dimension [run=TasksAreRefused|Decryption] a part of the wrong
 		//  dimension crashes the evaluation
 		if len(p.A) != s.Dim {
-			return fmt.Errorf("%w: part %d has not dimension %d", ErrCiphertext, i, s.Dim)
+			return fmt.Errorf("%w: part %d does not have dimension %d", ErrCiphertext, i, s.Dim)
 		}
 		//lodge:check multikey/order [run=CiphertextEncoding] a ciphertext has several encodings
 		//lodge:check multikey/order-of-equals [swap=bytes.Compare(c.Parts[i-1].Key[:], p.Key[:]) >=
 		//  0=>bytes.Compare(c.Parts[i-1].Key[:], p.Key[:]) > 0]
 		//  [run=CiphertextEncoding|TasksAreRefused] a ciphertext names one key twice
 		if i > 0 && bytes.Compare(c.Parts[i-1].Key[:], p.Key[:]) >= 0 {
-			return fmt.Errorf("%w: keys are not in ascending order", ErrCiphertext)
+			return fmt.Errorf("%w: the keys are not in ascending order", ErrCiphertext)
 		}
 	}
 	return nil
 }
 
-// CiphertextSize is the size in bytes of an encoded ciphertext of k parts: k, the keys' names, B, and n words for each.
+// CiphertextSize returns the size in bytes of an encoded ciphertext of k parts: k, the keys' names, B, and n words for each.
 func (s *Scheme) CiphertextSize(k int) int { return 1 + 4 + k*(32+4*s.Dim) }
 
 // AppendCiphertext appends the encoding of a ciphertext that Check accepts.
@@ -119,8 +121,9 @@ func (s *Scheme) AppendCiphertext(dst []byte, c *Ciphertext) []byte {
 	return dst
 }
 
-// DecodeCiphertext reads exactly one ciphertext. All words are canonical; the number of parts, the length and the order
-// of the keys are not free. The error wraps ErrCiphertext or ErrParties, or one of package codec's.
+// DecodeCiphertext reads exactly one ciphertext. The encoding is canonical: it fixes the number of
+// parts, the length and the order of the keys. The error wraps ErrCiphertext or ErrParties, or one
+// of package codec's.
 func (s *Scheme) DecodeCiphertext(src []byte) (*Ciphertext, error) {
 	//lodge:check multikey/empty [run=CiphertextEncoding] an empty ciphertext crashes the decoder
 	if len(src) == 0 {
@@ -130,7 +133,7 @@ func (s *Scheme) DecodeCiphertext(src []byte) (*Ciphertext, error) {
 	//lodge:check multikey/encoded-parties [run=CiphertextEncoding] a ciphertext is decoded without
 	//  a limit on its size
 	if k > s.Parties {
-		return nil, fmt.Errorf("%w: %d, and %s is for %d", ErrParties, k, s.Name, s.Parties)
+		return nil, fmt.Errorf("%w: %d parties, but %s supports %d", ErrParties, k, s.Name, s.Parties)
 	}
 	if err := exactly("ciphertext", len(src), s.CiphertextSize(k)); err != nil {
 		return nil, err
@@ -148,7 +151,7 @@ func (s *Scheme) DecodeCiphertext(src []byte) (*Ciphertext, error) {
 	return c, nil
 }
 
-// exactly demands a length.
+// exactly returns an error unless the length is the given one.
 func exactly(what string, have, want int) error {
 	switch {
 	//lodge:check multikey/too-short [run=Encoding] a truncated input is decoded beyond its end
@@ -174,8 +177,8 @@ func decodeShort(v []uint32, src []byte) {
 	}
 }
 
-// Batch is what a party publishes of bits that it encrypts: the masks are expanded from a seed, so that a bit takes
-// four bytes.
+// Batch holds the public part of bits that a party encrypted. Masks are expanded from a seed, so
+// that a bit takes four bytes.
 type Batch struct {
 	Key  KeyID
 	Seed [SeedSize]byte
@@ -184,10 +187,10 @@ type Batch struct {
 	s *Scheme
 }
 
-// MaxBatch is the most bits in a batch.
+// MaxBatch is the maximal number of bits in a batch.
 const MaxBatch = 1 << 20
 
-// Len is the number of bits.
+// Len returns the number of bits.
 func (b *Batch) Len() int { return len(b.B) }
 
 // mask sets a to the mask of bit i. buffer holds n/2 words.
@@ -195,7 +198,8 @@ func (b *Batch) mask(a []uint32, buffer []uint64, i int) {
 	expandShort(a, buffer, &b.Seed, "multikey encryption", uint64(i))
 }
 
-// expandShort fills dst with words modulo 2^32, an even number, the lower half of each word of the stream first.
+// expandShort fills dst, of even length, with words modulo 2^32, the lower half of each word of the
+// stream first.
 func expandShort(dst []uint32, buffer []uint64, seed *[SeedSize]byte, label string, index ...uint64) {
 	sample.ExpandWords(buffer[:len(dst)/2], seed[:], label, index...)
 	for i, w := range buffer[:len(dst)/2] {
@@ -203,18 +207,18 @@ func expandShort(dst []uint32, buffer []uint64, seed *[SeedSize]byte, label stri
 	}
 }
 
-// Ciphertext is the ciphertext of bit i, in [0, Len()).
+// Ciphertext returns the ciphertext of bit i, in [0, Len()).
 func (b *Batch) Ciphertext(i int) *Ciphertext {
 	c := &Ciphertext{B: b.B[i], Parts: []Part{{b.Key, make([]uint32, b.s.Dim)}}}
 	b.mask(c.Parts[0].A, make([]uint64, b.s.Dim/2), i)
 	return c
 }
 
-// batchHead is the size in bytes of what an encoded batch begins with: the set's hash, the key's name, the seed, and
-// the number of bits.
+// batchHead is the size in bytes of the beginning of an encoded batch: the set's hash, the key's
+// name, the seed, and the number of bits.
 const batchHead = 32 + 32 + SeedSize + 4
 
-// BatchSize is the size in bytes of an encoded batch of so many bits.
+// BatchSize returns the size in bytes of an encoded batch of the given number of bits.
 func (s *Scheme) BatchSize(bits int) int { return batchHead + 4*bits }
 
 // AppendBatch appends the encoding of a batch.
@@ -233,12 +237,12 @@ func (s *Scheme) DecodeBatch(src []byte) (*Batch, error) {
 	//lodge:check multikey/batch-set [run=BatchEncoding] a batch of another parameter set is
 	//  accepted
 	if [32]byte(src) != s.hash {
-		return nil, fmt.Errorf("%w: a batch not of %s", ErrSet, s.Name)
+		return nil, fmt.Errorf("%w: the batch is not for %s", ErrSet, s.Name)
 	}
 	count := binary.LittleEndian.Uint32(src[batchHead-4:])
 	//lodge:check multikey/batch-count [run=BatchEncoding] a batch has any size
 	if count > MaxBatch {
-		return nil, fmt.Errorf("%w: a batch of %d bits, the most are %d", ErrCiphertext, count, MaxBatch)
+		return nil, fmt.Errorf("%w: a batch of %d bits (at most %d)", ErrCiphertext, count, MaxBatch)
 	}
 	if err := exactly("batch", len(src), s.BatchSize(int(count))); err != nil {
 		return nil, err

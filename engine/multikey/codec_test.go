@@ -25,7 +25,7 @@ func TestCiphertextEncoding(t *testing.T) {
 			t.Errorf("%d parts: %v", k, err)
 		}
 		if k > 1 && (got.Equal(Not(c)) || !got.Equal(Not(Not(c)))) {
-			t.Error("ciphertexts that differ are equal")
+			t.Error("Equal accepts ciphertexts that differ")
 		}
 	}
 	b := s.AppendCiphertext(nil, s.of(t, true, everyParty(2), 1))
@@ -54,8 +54,9 @@ func TestCiphertextEncoding(t *testing.T) {
 	}
 }
 
-// Flipped bits of a ciphertext, and its parts under each other's keys in the right order, give some bit and no error, and
-// the keys stay what they were: what is to be decrypted is a matter of agreement, not of form.
+// Flipped bits of a ciphertext, or parts moved to each other's keys in the right order, decrypt to
+// some bit without an error, and the keys stay the same. Which ciphertext to decrypt is a matter of
+// agreement among the parties, not of encoding.
 func TestFlippedBitsAreHarmless(t *testing.T) {
 	s := newSubject(t, cheap, 3)
 	b := s.AppendCiphertext(nil, s.of(t, true, everyParty(2), 1))
@@ -78,7 +79,7 @@ func TestFlippedBitsAreHarmless(t *testing.T) {
 	if err != nil || s.Check(out) != nil {
 		t.Errorf("parts under each other's keys: %v", err)
 	}
-	for at := 1; at < 65; at += 9 { // names of keys: another one, or out of order
+	for at := 1; at < 65; at += 9 { // names of keys: unknown, or out of order
 		c, err := s.DecodeCiphertext(flip(b, at))
 		if err != nil {
 			continue
@@ -139,7 +140,7 @@ func FuzzCiphertext(f *testing.F) {
 			t.Error(err)
 		}
 		if !bytes.Equal(s.AppendCiphertext(nil, c), b) {
-			t.Error("a second encoding")
+			t.Error("a batch has a second encoding")
 		}
 		if _, err := s.secrets[0].Phase(c); err != nil {
 			t.Error(err)
@@ -160,10 +161,10 @@ func FuzzBatch(f *testing.F) {
 			return
 		}
 		if !bytes.Equal(s.AppendBatch(nil, batch), b) {
-			t.Error("a second encoding")
+			t.Error("a ciphertext has a second encoding")
 		}
 		if batch.Len() > 0 && s.Check(batch.Ciphertext(batch.Len()-1)) != nil {
-			t.Error("a malformed ciphertext")
+			t.Error("a malformed ciphertext was accepted")
 		}
 	})
 }
@@ -178,12 +179,12 @@ func FuzzSecret(f *testing.F) {
 			return
 		}
 		if !bytes.Equal(secret.AppendSecret(nil), b) {
-			t.Error("a second encoding")
+			t.Error("a secret has a second encoding")
 		}
 	})
 }
 
-// Chunk 0 of a set whose keys are small, and a header.
+// The input is chunk 0 of a set whose keys are small, and a header.
 func FuzzKeys(f *testing.F) {
 	s := newSubject(f, cheap, 1)
 	f.Add(s.keys[0].Header(), s.keys[0].AppendChunk(nil, 0))

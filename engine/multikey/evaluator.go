@@ -11,14 +11,14 @@ import (
 	"github.com/lodge-mpc/lodge/engine/parallel"
 )
 
-// Evaluator computes gates with the keys of the parties that it has been given. It is safe for concurrent use. Its time
-// depends on ciphertexts, which are public, and on the parties in them alone.
+// Evaluator computes gates with the keys added to it. It is safe for concurrent use. Its time
+// depends only on ciphertexts, which are public, and on their parties.
 type Evaluator struct {
 	s       *Scheme
 	public  []poly.FourierPoly // b_0 = -a_j, of the common reference string
 	lock    sync.RWMutex
 	keys    map[KeyID]*expanded
-	benches *sync.Pool // not a part of this, as a maker's is not
+	benches *sync.Pool // a pointer, as in maker
 }
 
 // NewEvaluator returns an evaluator without keys.
@@ -32,17 +32,17 @@ func NewEvaluator(s *Scheme) *Evaluator {
 	return e
 }
 
-// expanded are the keys of a party, masks and all, as evaluation takes them.
+// expanded holds the keys of a party, including masks, in the form used by evaluation.
 type expanded struct {
 	public   []poly.FourierPoly    // b_j
 	relin    []poly.FourierPoly    // d_j
 	relin2   [][2]poly.FourierPoly // f0_j, f_j
 	rotation [][2]poly.FourierPoly // rows of coordinate i at 2 Rotation.Digits i
-	switches []uint32              // for each coordinate and digit, the mask and then the sample
+	switches []uint32              // for each coordinate and digit, the mask followed by the sample
 }
 
-// Add expands keys on so many goroutines and returns their name; it keeps nothing of keys. The error wraps ErrKeys,
-// ErrSet or ErrCRS.
+// Add expands keys on the given number of goroutines and returns their name. It does not retain
+// keys. The error wraps ErrKeys, ErrSet or ErrCRS.
 func (e *Evaluator) Add(k *Keys, workers int) (KeyID, error) {
 	s := e.s
 	switch {
@@ -53,7 +53,7 @@ func (e *Evaluator) Add(k *Keys, workers int) (KeyID, error) {
 	//lodge:check multikey/added-set [run=KeysOfOthers] keys of another parameter set crash the
 	//  evaluation
 	case k.s.hash != s.hash:
-		return KeyID{}, fmt.Errorf("%w: keys of %s, not of %s", ErrSet, k.s.Name, s.Name)
+		return KeyID{}, fmt.Errorf("%w: the keys are for %s, not for %s", ErrSet, k.s.Name, s.Name)
 	//lodge:check multikey/added-string [run=KeysOfOthers] keys of another common reference string
 	//  give wrong results
 	case k.s.crs != s.crs:
@@ -70,21 +70,22 @@ func (e *Evaluator) Add(k *Keys, workers int) (KeyID, error) {
 	return id, nil
 }
 
-// Has reports whether keys of this name are here.
+// Has reports whether the keys with this name have been added.
 func (e *Evaluator) Has(id KeyID) bool {
 	e.lock.RLock()
 	defer e.lock.RUnlock()
 	return e.keys[id] != nil
 }
 
-// Remove forgets keys, which those that compute with them keep until they have done.
+// Remove drops keys. Running computations retain them until they are done.
 func (e *Evaluator) Remove(id KeyID) {
 	e.lock.Lock()
 	defer e.lock.Unlock()
 	delete(e.keys, id)
 }
 
-// KeyMemory is about how many bytes an evaluator takes for the keys of one party.
+// KeyMemory returns the approximate number of bytes that an evaluator needs for the keys of one
+// party.
 func (s *Scheme) KeyMemory() int {
 	_, each := s.rows()
 	elements := 4*s.Uni.Digits + 2*s.Dim*each
@@ -135,7 +136,7 @@ func (e *Evaluator) expand(k *Keys, workers int) *expanded {
 	return x
 }
 
-// bench is what one goroutine computes with.
+// bench holds the working memory of one goroutine.
 type bench struct {
 	transform  *poly.Evaluator[uint64]
 	decomposer *tfhe.Decomposer[uint64]
@@ -169,31 +170,34 @@ func (s *Scheme) newBench() *bench {
 	return b
 }
 
-// Task is a gate.
+// Task describes a gate with its operands and its result.
 type Task struct {
 	Gate    Gate
-	Dst     *Ciphertext // is set; may be an operand of this task, and must not be one of another that runs with it
-	A, B, C *Ciphertext // C for Mux alone
+	Dst     *Ciphertext // the result; may be an operand of this task, but not of another task in the same Run
+	A, B, C *Ciphertext // C only for Mux
 }
 
-// Gate is the ciphertext of a gate of bits, on so many goroutines; c counts for Mux alone. Errors are those of Run.
+// Gate returns the ciphertext of a gate, computed on the given number of goroutines. c is used only
+// for Mux. Errors are those of Run.
 func (e *Evaluator) Gate(ctx context.Context, workers int, g Gate, a, b, c *Ciphertext) (*Ciphertext, error) {
 	dst := new(Ciphertext)
 	err := e.Run(ctx, workers, []Task{{Gate: g, Dst: dst, A: a, B: b, C: c}})
 	return dst, err
 }
 
-// Run computes tasks that do not depend on each other on up to so many goroutines, which share the parties of a task
-// too. What is wrong with any task is reported before any is computed, as the error of the first one: it wraps ErrGate,
-// ErrCiphertext, ErrParties, or ErrUnknownKey. When ctx ends, no further part starts, and results are incomplete.
+// Run computes independent tasks on at most the given number of goroutines, which also share the
+// parties of a task. It validates all tasks before it computes any, and reports the first error: it
+// wraps ErrGate, ErrCiphertext, ErrParties, or ErrUnknownKey. When ctx ends, no further part
+// starts, and results are incomplete.
 func (e *Evaluator) Run(ctx context.Context, workers int, tasks []Task) error {
 	return e.RunWith(ctx, workers, tasks, nil)
 }
 
-// together is how many rotations are handed over at a time.
+// together is the number of rotations passed to a Rotate at a time.
 const together = 64
 
-// RunWith is Run with rotations that rotate computes, in their order; nil: here. The error may be rotate's, too.
+// RunWith is Run with rotations computed by rotate, in order; nil computes them locally. It also
+// returns rotate's errors.
 func (e *Evaluator) RunWith(ctx context.Context, workers int, tasks []Task, rotate Rotate) error {
 	jobs := make([]*job, len(tasks))
 	for i := range tasks {
@@ -202,7 +206,8 @@ func (e *Evaluator) RunWith(ctx context.Context, workers int, tasks []Task, rota
 			return fmt.Errorf("task %d: %w", i, err)
 		}
 	}
-	// A group has enough parts for all goroutines, and its accumulators are all that is held at a time.
+	// A group has enough parts for all goroutines. Only the accumulators of one group are in memory
+	// at a time.
 	for len(jobs) > 0 {
 		n := min(max(1, workers), len(jobs))
 		if rotate != nil {
@@ -216,7 +221,8 @@ func (e *Evaluator) RunWith(ctx context.Context, workers int, tasks []Task, rota
 	return nil
 }
 
-// first is how many of the jobs, one at least, have at most so many rotations.
+// first returns how many of the jobs, at least one, have together at most the given number of
+// rotations.
 func first(jobs []*job, most int) int {
 	for n, j := range jobs {
 		for _, b := range j.bootstraps {
@@ -229,14 +235,14 @@ func first(jobs []*job, most int) int {
 	return len(jobs)
 }
 
-// job is a task with the bootstraps that it takes: one, or the two of a multiplexer.
+// job is a task with its bootstraps: one, or the two of a multiplexer.
 type job struct {
 	dst        *Ciphertext
 	bootstraps []*bootstrap
 	result     *extracted // their sum
 }
 
-// bootstrap is the sum of a gate on its way.
+// bootstrap is the sum of a gate while it is processed.
 type bootstrap struct {
 	in     *Ciphertext
 	keys   []*expanded // of its parts
@@ -259,7 +265,7 @@ func (e *Evaluator) plan(t *Task) (*job, error) {
 	}
 	//lodge:check multikey/destination [run=TasksAreRefused] a gate without a destination crashes
 	if t.Dst == nil {
-		return nil, fmt.Errorf("%w: no place for the result", ErrCiphertext)
+		return nil, fmt.Errorf("%w: the task has no destination", ErrCiphertext)
 	}
 	sums := []*Ciphertext{}
 	union := 0
@@ -273,7 +279,7 @@ func (e *Evaluator) plan(t *Task) (*job, error) {
 	//lodge:check multikey/union [run=TasksAreRefused] the result of a gate has more parties than
 	//  the noise allows
 	if union > e.s.Parties {
-		return nil, fmt.Errorf("%w: %d, and %s is for %d", ErrParties, union, e.s.Name, e.s.Parties)
+		return nil, fmt.Errorf("%w: %d parties, but %s supports %d", ErrParties, union, e.s.Name, e.s.Parties)
 	}
 	j := &job{dst: t.Dst}
 	e.lock.RLock()
@@ -294,7 +300,7 @@ func (e *Evaluator) plan(t *Task) (*job, error) {
 	return j, nil
 }
 
-// try computes n things on so many goroutines, each with a bench.
+// try runs f for n items on the given number of goroutines, each with a bench.
 func (e *Evaluator) try(ctx context.Context, workers, n int, f func(b *bench, i int)) error {
 	return parallel.Try(ctx, workers, n, func(i int) error {
 		b := e.benches.Get().(*bench)
@@ -304,7 +310,7 @@ func (e *Evaluator) try(ctx context.Context, workers, n int, f func(b *bench, i 
 	})
 }
 
-// accumulate has all rotations of bootstraps computed.
+// accumulate computes all rotations of the bootstraps, locally or with rotate.
 func (e *Evaluator) accumulate(ctx context.Context, workers int, all []*bootstrap, rotate Rotate) error {
 	type part struct {
 		b *bootstrap
@@ -333,13 +339,13 @@ func (e *Evaluator) accumulate(ctx context.Context, workers int, all []*bootstra
 	}
 	//lodge:check multikey/rotated-number [run=@rotations] some rotations have no result
 	if len(got) != len(list) {
-		return fmt.Errorf("%w: %d of %d rotations", ErrRotation, len(got), len(list))
+		return fmt.Errorf("%w: rotate returned %d of %d rotations", ErrRotation, len(got), len(list))
 	}
 	for _, a := range got {
 		//lodge:check multikey/rotated-size [run=@rotations] results of rotations of another set are
 		//  used
 		if len(a) != e.s.accumulatorWords() {
-			return fmt.Errorf("%w: %d words, not %d", ErrRotation, len(a), e.s.accumulatorWords())
+			return fmt.Errorf("%w: rotate returned an accumulator of %d words, want %d", ErrRotation, len(a), e.s.accumulatorWords())
 		}
 	}
 	return e.try(ctx, workers, len(parts), func(b *bench, i int) {
@@ -348,7 +354,7 @@ func (e *Evaluator) accumulate(ctx context.Context, workers int, all []*bootstra
 	})
 }
 
-// compute takes jobs through all parts of a gate.
+// compute runs jobs through all stages of a gate.
 func (e *Evaluator) compute(ctx context.Context, workers int, jobs []*job, rotate Rotate) error {
 	var merges []*bootstrap
 	for _, j := range jobs {

@@ -8,7 +8,7 @@ import (
 // Gate is a function of two bits, or the multiplexer of three.
 type Gate uint8
 
-// Gates.
+// The gates.
 const (
 	And    Gate = iota + 1
 	Nand        // not (A and B)
@@ -26,7 +26,7 @@ const (
 
 var gateNames = [gates]string{"", "AND", "NAND", "OR", "NOR", "XOR", "XNOR", "ANDNOT", "NOTAND", "ORNOT", "NOTOR", "MUX"}
 
-// String names the gate.
+// String returns the name of the gate.
 func (g Gate) String() string {
 	if g > 0 && g < gates {
 		return gateNames[g]
@@ -42,7 +42,7 @@ func Gates() (list []Gate) {
 	return list
 }
 
-// Operands is how many bits a gate takes.
+// Operands returns the number of operands of a gate.
 func (g Gate) Operands() int {
 	if g == Mux {
 		return 3
@@ -50,7 +50,7 @@ func (g Gate) Operands() int {
 	return 2
 }
 
-// Bit is what a gate is of bits that everybody can read. The third counts for Mux alone.
+// Bit returns the value of a gate on plaintext bits. The third is used only for Mux.
 func (g Gate) Bit(a, b, c bool) bool {
 	if g == Mux {
 		if a {
@@ -69,7 +69,7 @@ func (g Gate) Bit(a, b, c bool) bool {
 	return (sum+16)%8 < 4 // in eighths of the torus
 }
 
-// linear is what a gate of bits x, y in {-1, 1} is the sign of, in eighths: a x + b y + c.
+// linear describes a gate of bits x, y in {-1, 1} as the sign of a x + b y + c, in eighths.
 type linear struct{ a, b, c int }
 
 var linears = [gates]linear{
@@ -78,7 +78,7 @@ var linears = [gates]linear{
 	Xor: {2, 2, 2}, Xnor: {-2, -2, -2}, // 6, 2 or -2
 }
 
-// combine is the sum of a gate, under the keys of both operands.
+// combine returns the sum of a gate, under the keys of both operands.
 func (s *Scheme) combine(g Gate, x, y *Ciphertext) *Ciphertext {
 	l := linears[g]
 	p, q := uint32(l.a), uint32(l.b) // modulo 2^32

@@ -12,7 +12,8 @@ import (
 	"github.com/lodge-mpc/lodge/engine/longtest"
 )
 
-// table runs a truth table: of every gate, with every assignment of the groups of parties to operands, and all bits.
+// table runs truth tables: every gate, every assignment of the groups of parties to operands, and
+// all bits.
 func table(t *testing.T, s *subject, workers int, groups [][]int, gates []Gate) {
 	t.Helper()
 	type expected struct {
@@ -57,7 +58,7 @@ func table(t *testing.T, s *subject, workers int, groups [][]int, gates []Gate) 
 	}
 	for i, task := range tasks {
 		if got, off := s.decrypt(t, task.Dst); got != results[i].want {
-			t.Errorf("%s, %s: %v, off by %g", s.Name, results[i].name, got, off)
+			t.Errorf("%s, %s: decrypts to %v, off by %g", s.Name, results[i].name, got, off)
 		}
 	}
 }
@@ -83,7 +84,8 @@ func TestBits(t *testing.T) {
 	}
 }
 
-// All gates, with every assignment of one, two and three keys to operands, and with operands under one to four keys.
+// Tests all gates, with every assignment of one, two and three keys to operands, and with operands
+// under one to four keys.
 func TestTruthTables(t *testing.T) {
 	s := newSubject(t, cheap, 4)
 	table(t, s, 2, [][]int{{0}, {1}, {2}}, Gates())
@@ -93,7 +95,8 @@ func TestTruthTables(t *testing.T) {
 	}
 }
 
-// All gates, with every assignment of so many keys to operands, and with all of them in every operand.
+// Tests all gates with every assignment of the given number of keys to operands, and with all of
+// them in every operand.
 func TestAssignments(t *testing.T) {
 	alone := func(k int) (groups [][]int) {
 		for i := range k {
@@ -116,26 +119,26 @@ func TestAssignments(t *testing.T) {
 	longtest.Run(t, cases)
 }
 
-// A set that is shipped, once a day.
+// Tests a shipped set; runs daily.
 func TestShippedSet(t *testing.T) {
 	s := newSubject(t, "M11-2", 2)
 	table(t, s, 2, [][]int{{0, 1}}, []Gate{Xor})
 }
 
-// All sets, with one key, some, and as many as they are for; 32 included.
+// Tests all sets with one key, with some, and with their maximal number; 32 included.
 func TestTruthTablesOnEverySet(t *testing.T) {
 	var cases []longtest.Case
 	for _, set := range Sets() {
 		for k := 1; k <= set.Parties; k *= 2 {
 			if k < 8 && k < set.Parties && set.LogN == 8 {
-				continue // every day
+				continue // runs daily
 			}
 			cases = append(cases, longtest.Case{Name: fmt.Sprintf("%s/%d", set.Name, k), Run: func(t *testing.T) {
 				defer forget(set.Name)
 				defer debug.SetGCPercent(debug.SetGCPercent(20)) // the keys of 32 parties are half of a machine's memory
 				s := newSubject(t, set.Name, k)
 				all := everyParty(k)
-				if set.Name == "insecure-M11-V" && k == 32 { // which fails once in 2^12
+				if set.Name == "insecure-M11-V" && k == 32 { // this one fails once in 2^12
 					table(t, s, 2, [][]int{all}, []Gate{Nand})
 					return
 				}
@@ -149,7 +152,8 @@ func TestTruthTablesOnEverySet(t *testing.T) {
 	longtest.Run(t, cases)
 }
 
-// Random circuits of depth 20 give what they give on bits, whatever the number of goroutines: with the noise of gates too.
+// Random circuits of depth 20 compute the same as on plaintext bits, for any number of goroutines
+// and with the noise of gates.
 func TestCircuits(t *testing.T) {
 	cases := []longtest.Case{{Name: cheap, Everyday: true, Run: func(t *testing.T) { randomCircuit(t, cheap, 4) }}}
 	for _, name := range []string{Default, "M11-8"} {
@@ -165,7 +169,8 @@ func TestCircuits(t *testing.T) {
 	longtest.Run(t, cases)
 }
 
-// randomCircuit computes six gates a level, or as many as there are parties, on bits of all of them.
+// randomCircuit computes six gates a level, or one per party if there are more parties, on bits of
+// all of them.
 func randomCircuit(t *testing.T, set string, parties int) {
 	s := newSubject(t, set, parties)
 	r := rand.New(rand.NewPCG(3, 3))
@@ -202,7 +207,8 @@ func randomCircuit(t *testing.T, set string, parties int) {
 	}
 }
 
-// One goroutine or many, alone or with others, in place of an operand: the same ciphertext.
+// The ciphertext is the same with one goroutine or many, alone or with others, and in place of an
+// operand.
 func TestRun(t *testing.T) {
 	s := newSubject(t, cheap, 3)
 	a, b, c := s.encrypt(0, true, 1), s.of(t, true, []int{1, 2}, 2), s.encrypt(2, false, 3)
@@ -223,7 +229,7 @@ func TestRun(t *testing.T) {
 			}
 			for i, task := range tasks {
 				if !task.Dst.Equal(want) {
-					t.Errorf("%v, %d workers: task %d gives another ciphertext", g, workers, i)
+					t.Errorf("%v, %d workers: task %d yields a different ciphertext", g, workers, i)
 				}
 			}
 		}
@@ -238,7 +244,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// Bits that everybody can read take part like others, and nobody's key is needed for them alone.
+// Public bits work like others, and a gate of public bits alone needs no key.
 func TestTrivial(t *testing.T) {
 	s := newSubject(t, cheap, 2)
 	for bits := range 4 {
@@ -256,8 +262,8 @@ func TestTrivial(t *testing.T) {
 	}
 }
 
-// A gate needs the keys of the parties in it and no others. What leaves blocks only what it is in, with an error that
-// names the key.
+// A gate needs the keys of the parties in it and no others. Removing keys blocks only gates that
+// involve them, with an error that names the key.
 func TestPartiesThatAreNotInvolved(t *testing.T) {
 	s := newSubject(t, cheap, 4)
 	few := NewEvaluator(s.Scheme)
@@ -276,21 +282,21 @@ func TestPartiesThatAreNotInvolved(t *testing.T) {
 		t.Errorf("two of four parties: %v", err)
 	}
 	if _, err := few.Gate(t.Context(), 1, And, a, c, nil); !errors.Is(err, ErrUnknownKey) {
-		t.Errorf("a party that is not there: %v", err)
+		t.Errorf("an unknown party: %v", err)
 	}
 	few.Remove(b.Parts[0].Key)
 	if few.Has(b.Parts[0].Key) || !few.Has(a.Parts[0].Key) {
-		t.Error("the wrong keys are gone")
+		t.Error("the wrong keys were removed")
 	}
 	if _, err := few.Gate(t.Context(), 1, And, a, b, nil); !errors.Is(err, ErrUnknownKey) {
-		t.Errorf("a party that has left: %v", err)
+		t.Errorf("a removed party: %v", err)
 	}
 	if _, err := few.Gate(t.Context(), 1, And, a, Not(a), nil); err != nil {
-		t.Errorf("one that stayed: %v", err)
+		t.Errorf("a remaining party: %v", err)
 	}
 }
 
-// What is malformed is refused before anything is computed.
+// Malformed tasks are refused before anything is computed.
 func TestTasksAreRefused(t *testing.T) {
 	s := newSubject(t, cheap, 3)
 	good := s.encrypt(0, true, 1)
@@ -334,7 +340,7 @@ func TestTasksAreRefused(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if (err != nil) != (len(first.Parts) == 0) {
-			t.Errorf("%s: another task was computed, or not", name)
+			t.Errorf("%s: the state of the other task is wrong", name)
 		}
 	}
 }

@@ -11,17 +11,18 @@ import (
 	"github.com/lodge-mpc/lodge/engine/secret"
 )
 
-// KeyID names a party's keys: their digest. Ciphertexts name the keys that they are under, so that keys cannot be
+// KeyID names a party's keys by their digest. Ciphertexts name their keys, so that keys cannot be
 // mistaken for those of another party or version.
 type KeyID [32]byte
 
-// Keys are what a party publishes: the halves of samples that masks do not determine, without Drop low bits. Masks are
-// expanded from the seed, and from the common reference string. Words are, N at a time,
+// Keys are a party's public keys: the halves of samples that masks do not determine, without Drop
+// low bits. Masks are expanded from the seed and the common reference string. Words are stored N at
+// a time:
 //
-//	public b_j for each digit of Uni, relin d_j and f0_j likewise, and then for each of n coordinates the rotation rows:
-//	those of z_i for each digit of Rotation, and those of t z_i.
+// public b_j for each digit of Uni, relin d_j and f0_j likewise, followed for each of n coordinates
+// by the rotation rows: those of z_i for each digit of Rotation, and those of t z_i.
 type Keys struct {
-	Owner uint32 // a number that says whose they are, for the registry that takes them
+	Owner uint32 // the owner's number in the registry that accepts the keys
 	Seed  [SeedSize]byte
 
 	s     *Scheme
@@ -29,10 +30,11 @@ type Keys struct {
 	short []uint32 // the switching key: for each coordinate n <= i < N, each digit
 }
 
-// rows are the numbers of ring elements: of what comes before the rotation key, and of each coordinate of that.
+// rows returns the number of ring elements before the rotation key, and for each coordinate of the
+// rotation key.
 func (s *Scheme) rows() (first, each int) { return 3 * s.Uni.Digits, 2 * s.Rotation.Digits }
 
-// newKeys returns keys of zeros.
+// newKeys returns zero keys.
 func (s *Scheme) newKeys(owner uint32, seed [SeedSize]byte) *Keys {
 	first, each := s.rows()
 	return &Keys{
@@ -41,17 +43,17 @@ func (s *Scheme) newKeys(owner uint32, seed [SeedSize]byte) *Keys {
 	}
 }
 
-// row is ring element i of the words.
+// row returns ring element i of the words.
 func (k *Keys) row(i int) []uint64 { return k.words[i*k.s.N() : (i+1)*k.s.N()] }
 
-// load sets dst to ring element i as it was, but for the bits that are dropped.
+// load sets dst to the original ring element i, except for the dropped bits.
 func (k *Keys) load(dst []uint64, i int) {
 	for j, x := range k.row(i) {
 		dst[j] = x << k.s.Drop
 	}
 }
 
-// store rounds ring element i to what keys have of it.
+// store rounds ring element i to the precision of keys.
 func (k *Keys) store(i int, src []uint64) {
 	dst, drop := k.row(i), k.s.Drop
 	half := uint64(1) << drop >> 1
@@ -62,7 +64,7 @@ func (k *Keys) store(i int, src []uint64) {
 	}
 }
 
-// Masks of ring elements: of f_j in the relinearisation key, and of rows of the rotation key.
+// Masks of ring elements: f_j of the relinearisation key, and the rows of the rotation key.
 func (s *Scheme) relinMask(dst []uint64, seed *[SeedSize]byte, j int) {
 	sample.ExpandWords(dst, seed[:], "multikey relinearisation key", uint64(j))
 }
@@ -71,21 +73,23 @@ func (s *Scheme) rotationMask(dst []uint64, seed *[SeedSize]byte, i, row int) {
 	sample.ExpandWords(dst, seed[:], "multikey rotation key", uint64(i), uint64(row))
 }
 
-// switchMask sets dst, n words for each digit, to the masks of coordinate i of the switching key. buffer has as many
-// words.
+// switchMask sets dst, n words for each digit, to the masks of coordinate i of the switching key.
+// buffer has the same length.
 func (s *Scheme) switchMask(dst []uint32, buffer []uint64, seed *[SeedSize]byte, i int) {
 	expandShort(dst, buffer, seed, "multikey switching key", uint64(i))
 }
 
-// Generate makes a party's keys of fresh randomness, on so many goroutines. The source is for one call.
+// Generate generates a party's keys from fresh randomness, on the given number of goroutines. A
+// source must be used for one call only.
 func (s *Scheme) Generate(owner uint32, source *sample.Source, workers int) (*Secret, *Keys) {
 	var seed [SeedSize]byte
 	_, _ = source.Stream("multikey public seed").Read(seed[:])
 	return s.GenerateWithSeed(owner, seed, source, workers)
 }
 
-// GenerateWithSeed is Generate with a public seed of the caller's, from which the masks are expanded. The seed must differ from
-// those of other keys. It may be a commitment, because the name of the keys is a digest of it.
+// GenerateWithSeed is Generate with the caller's public seed, from which the masks are expanded.
+// The seed must differ from those of other keys. It may be a commitment, because the name of the
+// keys is a digest over it.
 func (s *Scheme) GenerateWithSeed(owner uint32, seed [SeedSize]byte, source *sample.Source, workers int) (*Secret, *Keys) {
 	c, keys := s.drawSecret(source), s.newKeys(owner, seed)
 	m := &maker{s: s, keys: keys, source: source, bits: c.bits}
@@ -103,20 +107,20 @@ func (s *Scheme) GenerateWithSeed(owner uint32, seed [SeedSize]byte, source *sam
 	return &Secret{s: s, id: keys.ID(), held: secret.NewBox(c)}, keys
 }
 
-// maker makes keys. Everything that it draws is of streams with names of their own, so that the order in which
-// goroutines run changes nothing.
+// maker generates keys. Each random value comes from a stream with its own name, so that the order
+// in which goroutines run does not matter.
 type maker struct {
 	s       *Scheme
 	keys    *Keys
 	source  *sample.Source
 	bits    []uint64   // of s
 	turned  []uint64   // t
-	benches *sync.Pool // not a part of this: the runtime holds on to a pool for two collections, and to what it is a part of
+	benches *sync.Pool // a pointer, because the runtime retains a pool for two garbage collections, with the object that contains it
 
 	secret, turnedSecret poly.FourierPoly // s and t
 }
 
-// drawTernary draws a secret of uniform coefficients in {-1, 0, 1}.
+// drawTernary draws a secret with uniform coefficients in {-1, 0, 1}.
 func (s *Scheme) drawTernary(source *sample.Source, label string) []uint64 {
 	small := make([]int64, s.N())
 	defer clear(small)
@@ -148,13 +152,13 @@ func (s *Scheme) newMakerBench() *makerBench {
 	}
 }
 
-// wipe erases what a bench has of secrets.
+// wipe erases the secrets in a bench.
 func (b *makerBench) wipe() {
 	clear(b.sum)
 	clear(b.errors)
 }
 
-// noise sets b.sum to errors of a name.
+// noise sets b.sum to errors from the named stream.
 func (m *maker) noise(b *makerBench, label string, index ...uint64) {
 	stream := m.source.Stream(label, index...)
 	defer stream.Wipe()
@@ -181,7 +185,7 @@ func (b *makerBench) add(short []uint64, g uint64) {
 	}
 }
 
-// first makes the public part and the relinearisation key.
+// first generates the public part and the relinearisation key.
 func (m *maker) first() {
 	s, u := m.s, m.s.Uni.Digits
 	b := m.benches.Get().(*makerBench)
@@ -210,7 +214,7 @@ func (m *maker) first() {
 	}
 }
 
-// rotation makes the rows of coordinate i.
+// rotation generates the rows of coordinate i.
 func (m *maker) rotation(i int) {
 	s := m.s
 	b := m.benches.Get().(*makerBench)
@@ -231,7 +235,7 @@ func (m *maker) rotation(i int) {
 	}
 }
 
-// switching makes the samples of coordinate n+i of the vector of an extracted phase.
+// switching generates the samples of coordinate n+i of the vector of an extracted phase.
 func (m *maker) switching(i int) {
 	s, digits := m.s, m.s.Switch.Digits
 	b := m.benches.Get().(*makerBench)

@@ -14,7 +14,8 @@ import (
 	"github.com/lodge-mpc/lodge/engine/sample"
 )
 
-// The common reference string is what a sentence gives; and what a seed and a set give never changes.
+// The common reference string derives from a sentence, and the result for a seed and a set never
+// changes.
 func TestCRSIsPinned(t *testing.T) {
 	seed := StandardSeed()
 	if got, want := hex.EncodeToString(seed[:]), "3f201de216001d67500c0ffd45185b2b22734ceb417143a26d328732f9718a3e"; got != want {
@@ -35,11 +36,12 @@ func TestCRSIsPinned(t *testing.T) {
 	}
 	other, err := New(set, [SeedSize]byte{1})
 	if err != nil || other.CRS() == schemeOf(t, cheap).CRS() {
-		t.Errorf("another seed gives the same string: %v", err)
+		t.Errorf("a different seed yields the same string: %v", err)
 	}
 }
 
-// Keys and ciphertexts of given randomness never change, and do not depend on the number of goroutines.
+// Keys and ciphertexts for fixed randomness never change and do not depend on the number of
+// goroutines.
 func TestKeysArePinned(t *testing.T) {
 	s := schemeOf(t, cheap)
 	for workers := range 4 {
@@ -54,7 +56,8 @@ func TestKeysArePinned(t *testing.T) {
 	}
 }
 
-// Every block of z has at most one 1, all cases are as frequent, and so are both values of the other coefficients.
+// Every block of z has at most one 1. All cases are equally frequent, and so are both values of the
+// other coefficients.
 func TestSecretsHaveTheirDistribution(t *testing.T) {
 	s := schemeOf(t, cheap)
 	cases, rest := make([]float64, s.Block+1), 0.0
@@ -90,7 +93,7 @@ func TestSecretsHaveTheirDistribution(t *testing.T) {
 	}
 }
 
-// 10^5 bits decrypt to what they were.
+// 10^5 bits decrypt correctly.
 func TestEncryption(t *testing.T) {
 	s := newSubject(t, cheap, 1)
 	bits := make([]bool, 100_000)
@@ -105,7 +108,7 @@ func TestEncryption(t *testing.T) {
 	}
 }
 
-// Keys are what they were after they have been cut into chunks and put together in any order.
+// Keys are unchanged after they have been split into chunks and reassembled in any order.
 func TestChunks(t *testing.T) {
 	for _, name := range []string{cheap, "insecure-M11-I", "M11-4"} {
 		s := schemeOf(t, name)
@@ -142,7 +145,7 @@ func TestChunks(t *testing.T) {
 	}
 	got, err := r.Finish(k.ID())
 	if err != nil || got.Owner != 1 || !slices.Equal(got.words, k.words) || !slices.Equal(got.short, k.short) || got.ID() != k.ID() {
-		t.Errorf("other keys: %v", err)
+		t.Errorf("keys with another name: %v", err)
 	}
 }
 
@@ -171,7 +174,7 @@ func TestChunksAreRefused(t *testing.T) {
 		"a flipped set":     {s.Scheme, 1, flip(header, 3), ErrSet},
 		"a flipped string":  {s.Scheme, 1, flip(header, 40), ErrCRS},
 		"a flipped owner":   {s.Scheme, 1, flip(header, 66), ErrOwner},
-		"flipped, own word": {s.Scheme, 1, flip(header, 70), nil}, // the seed: found by the name in the end
+		"flipped, own word": {s.Scheme, 1, flip(header, 70), nil}, // the seed: detected by the name at the end
 	} {
 		if _, err := c.s.Receive(c.owner, c.header); !errors.Is(err, c.want) || c.want == nil && err != nil {
 			t.Errorf("%s: %v", name, err)
@@ -199,10 +202,11 @@ func TestChunksAreRefused(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if len(r.Missing()) != s.Chunks() {
-			t.Errorf("%s: it was taken", name)
+			t.Errorf("%s: the chunk was accepted", name)
 		}
 	}
-	// Any bit of a chunk, or of the seed, gives keys of another name; a second chunk in the place of one is refused.
+	// Flipping any bit of a chunk or of the seed changes the name of the keys; a different chunk in
+	// place of a received one is rejected.
 	for at, h := range [][]byte{header, flip(header, 99)} {
 		r, err := s.Receive(1, h)
 		if err != nil {
@@ -217,16 +221,16 @@ func TestChunksAreRefused(t *testing.T) {
 				t.Fatal(err)
 			}
 			if err := r.Put(i, flip(b, 5)); !errors.Is(err, ErrKeys) {
-				t.Errorf("another chunk %d in its place: %v", i, err)
+				t.Errorf("a different chunk %d in its place: %v", i, err)
 			}
 		}
 		if _, err := r.Finish(k.ID()); !errors.Is(err, ErrKeys) {
-			t.Errorf("other keys by this name: %v", err)
+			t.Errorf("different keys with this name: %v", err)
 		}
 	}
 }
 
-// flip is b with one bit of byte i flipped.
+// flip returns b with one bit of byte i flipped.
 func flip(b []byte, i int) []byte {
 	b = bytes.Clone(b)
 	b[i] ^= 4
@@ -256,9 +260,10 @@ func TestKeysOfOthersAreRefused(t *testing.T) {
 	}
 }
 
-// Keys with words that no key generation gives spoil what their party is in, with an answer all the same, and nothing
-// else: what others have among themselves has the same words as without them. So do keys made with another string, whose
-// header says otherwise.
+// Keys with words that key generation never produces spoil the results of gates with their party,
+// which still return a result, and nothing else: gates among the other parties have the same words
+// as without these keys. The same holds for keys made with another common reference string whose
+// header denies it.
 func TestHostileKeys(t *testing.T) {
 	s := newSubject(t, cheap, 2)
 	set, _ := Lookup(cheap)
@@ -348,11 +353,11 @@ func TestSecretEncoding(t *testing.T) {
 	}
 	got.Wipe()
 	if !got.held.Empty() {
-		t.Error("a wiped secret is there")
+		t.Error("a wiped secret is not erased")
 	}
 }
 
-// Joint decryption needs the secrets of exactly the keys in a ciphertext, wherever they stand.
+// Joint decryption needs the secrets of exactly the keys in a ciphertext, in any position.
 func TestDecryption(t *testing.T) {
 	s := newSubject(t, cheap, 4)
 	c := s.of(t, true, []int{3, 0, 2}, 5)
@@ -363,7 +368,7 @@ func TestDecryption(t *testing.T) {
 		t.Errorf("without one of the secrets: %v", err)
 	}
 	if share, err := s.secrets[1].Phase(c); err != nil || share != 0 {
-		t.Errorf("the share of a party that is not in it: %d, %v", share, err)
+		t.Errorf("the share of a party that is not in the ciphertext: %d, %v", share, err)
 	}
 	c.Parts[0].A = c.Parts[0].A[1:]
 	if _, err := s.secrets[0].Phase(c); !errors.Is(err, ErrCiphertext) {

@@ -10,14 +10,14 @@ import (
 	"github.com/sp301415/tfhe-go/tfhe"
 )
 
-// library has tfhe-go's own evaluator of the same keys.
+// library holds tfhe-go's own evaluator with the same keys.
 type library struct {
 	s      *subject
 	params mktfhe.Parameters[uint64]
 	e      *mktfhe.BinaryEvaluator[uint64]
 }
 
-// newLibrary takes the keys of the first parties.
+// newLibrary loads the keys of the first parties.
 func newLibrary(s *subject, parties int) *library {
 	literal := func(g Gadget) tfhe.GadgetParametersLiteral[uint64] {
 		return tfhe.GadgetParametersLiteral[uint64]{Base: 1 << g.LogBase, Level: g.Digits}
@@ -38,7 +38,7 @@ func newLibrary(s *subject, parties int) *library {
 	return l
 }
 
-// key is a party's key in the library's types.
+// key returns a party's key in the library's types.
 func (l *library) key(x *expanded) mktfhe.EvaluationKey[uint64] {
 	s := l.s
 	crs := make([]poly.FourierPoly, s.Uni.Digits)
@@ -88,7 +88,7 @@ func (l *library) key(x *expanded) mktfhe.EvaluationKey[uint64] {
 	return k
 }
 
-// to is a ciphertext in the library's type, and from the other way.
+// to and from convert a ciphertext to and from the library's type.
 func (l *library) to(c *Ciphertext) mktfhe.LWECiphertext[uint64] {
 	out := mktfhe.NewLWECiphertext(l.params)
 	out.Value[0] = uint64(c.B) << 32
@@ -114,7 +114,7 @@ func (l *library) from(c mktfhe.LWECiphertext[uint64]) *Ciphertext {
 	return out
 }
 
-// everyParty lists the first k.
+// everyParty returns the first k parties.
 func everyParty(k int) (list []int) {
 	for i := range k {
 		list = append(list, i)
@@ -122,7 +122,7 @@ func everyParty(k int) (list []int) {
 	return list
 }
 
-// The library makes the same of our keys and ciphertexts.
+// The library computes the same results from our keys and ciphertexts.
 func TestLibraryAgrees(t *testing.T) {
 	s := newSubject(t, cheap, 3)
 	l := newLibrary(s, 3)
@@ -131,12 +131,13 @@ func TestLibraryAgrees(t *testing.T) {
 		x, y := s.of(t, a, everyParty(3), 1), s.of(t, b, everyParty(3), 2)
 		got, off := s.decrypt(t, l.from(l.e.NAND(l.to(x), l.to(y))))
 		if got != (!a || !b) || off > 0.01 || off < -0.01 {
-			t.Errorf("%v NAND %v is %v for the library, off by %g", a, b, got, off)
+			t.Errorf("the library computes %v NAND %v as %v, off by %g", a, b, got, off)
 		}
 	}
 }
 
-// BenchmarkNAND compares a gate of k parties on one goroutine with the library's own, by the same keys.
+// BenchmarkNAND compares a gate of k parties on one goroutine with the library's own gate and the
+// same keys.
 func BenchmarkNAND(b *testing.B) {
 	for _, c := range []struct {
 		set string
@@ -174,7 +175,7 @@ func BenchmarkNAND(b *testing.B) {
 	}
 }
 
-// forget lets go of the keys of a set.
+// forget removes the keys of a set.
 func forget(name string) {
 	subjects.Lock()
 	defer subjects.Unlock()

@@ -7,8 +7,9 @@ import (
 	"github.com/sp301415/tfhe-go/math/vec"
 )
 
-// merge turns the constant 1/8 by the whole phase of a bootstrap, whose parties have rotated, and extracts the constant
-// coefficient. Before product i only c_0, ..., c_i-1 are not 0, and a product costs no more than they do.
+// merge rotates the constant 1/8 by the whole phase of a bootstrap, whose parties are already
+// rotated, and extracts the constant coefficient. Before product i only c_0, ..., c_i-1 are
+// nonzero, and the cost of a product depends only on these.
 func (b *bench) merge(e *Evaluator, in *bootstrap) *extracted {
 	s, t := e.s, b.transform
 	k := len(in.in.Parts)
@@ -32,7 +33,7 @@ func (b *bench) merge(e *Evaluator, in *bootstrap) *extracted {
 	public := b.sums[0] // v of the paper: the sum of digits of y_j times b_j
 	for i, acc := range in.acc {
 		for j := range i + 1 {
-			// (x_j, y_j) = c_j (.) acc, x_j in place of c_j.
+			// (x_j, y_j) = c_j (.) acc, with x_j replacing c_j.
 			b.decompose(c[j], s.lev, digits)
 			for half, row := range b.rows {
 				for l := range s.Lev.Digits {
@@ -42,7 +43,7 @@ func (b *bench) merge(e *Evaluator, in *bootstrap) *extracted {
 			t.ToPolyAssignUnsafe(b.rows[0], c[j])
 			t.ToPolyAssignUnsafe(b.rows[1], b.product)
 
-			// u_j = <h(y_j), d_i>, and what y_j adds to v.
+			// u_j = <h(y_j), d_i>, and the contribution of y_j to v.
 			part := e.public
 			if j > 0 {
 				part = in.keys[j-1].public
@@ -73,11 +74,12 @@ type extracted struct {
 	a    [][]uint64 // N words for each party
 	b    uint64
 
-	short []Part // switched
+	short []Part // after the key switch
 	body  []uint32
 }
 
-// extract takes the constant coefficient of a merged ciphertext: (c_j s_j)_0 = <(c_0, -c_N-1, ..., -c_1), s_j>.
+// extract returns the constant coefficient of a merged ciphertext: (c_j s_j)_0 = <(c_0, -c_N-1,
+// ..., -c_1), s_j>.
 func extract(in *bootstrap, c []poly.Poly[uint64]) *extracted {
 	x := &extracted{b: c[0].Coeffs[0], keys: in.keys}
 	for i, p := range in.in.Parts {
@@ -92,7 +94,8 @@ func extract(in *bootstrap, c []poly.Poly[uint64]) *extracted {
 	return x
 }
 
-// sum is what the bootstraps of a job give together. Those of a multiplexer have -1/8 or 1/8 each, not both the latter.
+// sum adds up the bootstraps of a job. Each of the two of a multiplexer is -1/8 or 1/8, and not
+// both are 1/8.
 func (j *job) sum() *extracted {
 	x := j.bootstraps[0].merged
 	for _, o := range j.bootstraps[1:] {
@@ -103,7 +106,7 @@ func (j *job) sum() *extracted {
 	return x
 }
 
-// add is the sum of two, under the keys of both.
+// add returns the sum of two, under the keys of both.
 func (x *extracted) add(y *extracted) *extracted {
 	sum := &extracted{b: x.b + y.b}
 	for i, j := 0, 0; i < len(x.ids) || j < len(y.ids); {
@@ -123,16 +126,16 @@ func (x *extracted) add(y *extracted) *extracted {
 	return sum
 }
 
-// append takes over part i of another.
+// append appends part i of another ciphertext.
 func (x *extracted) append(o *extracted, i int) {
 	x.ids, x.keys, x.a = append(x.ids, o.ids[i]), append(x.keys, o.keys[i]), append(x.a, o.a[i])
 }
 
-// switchKey brings part i under z: its first n words are under z as they are, rounded to 2^32 parts, and digits of the
-// others meet the party's switching key.
+// switchKey converts part i to z: its first n words are already under z and are rounded to 2^32
+// parts; digits of the others are multiplied by the party's switching key.
 func (x *extracted) switchKey(s *Scheme, i int) {
 	a, width := x.a[i], s.Dim+1
-	out := make([]uint32, width) // the sample is the last
+	out := make([]uint32, width) // the sample is last
 	for j := range s.Dim {
 		out[j] = round(a[j])
 	}
@@ -142,7 +145,7 @@ func (x *extracted) switchKey(s *Scheme, i int) {
 	digits := make([]uint32, g.Digits)
 	for j, w := range a[s.Dim:] {
 		w = (w + 1<<(rest-1)) >> rest
-		for d := g.Digits - 1; d >= 0; d-- { // the lowest first, with what it carries
+		for d := g.Digits - 1; d >= 0; d-- { // the lowest first, with its carry
 			low := w & (2*half - 1)
 			w >>= g.LogBase
 			if low >= half {
@@ -161,10 +164,10 @@ func (x *extracted) switchKey(s *Scheme, i int) {
 	x.short[i], x.body[i] = Part{x.ids[i], out[:s.Dim:s.Dim]}, out[s.Dim]
 }
 
-// round is a word modulo 2^64 in 2^32 parts.
+// round returns a word modulo 2^64 in 2^32 parts.
 func round(x uint64) uint32 { return uint32((x + 1<<31) >> 32) }
 
-// ciphertext puts the switched parts together.
+// ciphertext assembles the switched parts.
 func (x *extracted) ciphertext() Ciphertext {
 	c := Ciphertext{Parts: x.short, B: round(x.b)}
 	for _, b := range x.body {

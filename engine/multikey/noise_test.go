@@ -11,15 +11,15 @@ import (
 	"github.com/lodge-mpc/lodge/engine/sample"
 )
 
-// exact is the product of words and a short element of R.
+// exact returns the product of words and a short element of R.
 func exact(s *Scheme, a, small []uint64) []uint64 {
 	t := s.transform.ShallowCopy()
 	short := t.ToFourierPoly(poly.Poly[uint64]{Coeffs: small})
 	return t.ShortFourierPolyMulPoly(poly.Poly[uint64]{Coeffs: a}, short).Coeffs
 }
 
-// accumulated is the mean square of what rotated accumulators of the first party of a subject are off by. The source is
-// what its keys were drawn from.
+// accumulated returns the mean square of the errors of rotated accumulators of a subject's first
+// party. source must be the source of that party's keys.
 func (s *subject) accumulated(r *rand.Rand, source *sample.Source, rounds int) float64 {
 	bits, turned := s.secrets[0].held.Open().bits, s.drawTernary(source, "multikey rotation secret")
 	x := s.e.keys[s.secrets[0].ID()]
@@ -50,7 +50,7 @@ func (s *subject) accumulated(r *rand.Rand, source *sample.Source, rounds int) f
 	return sum / float64(rounds*s.Lev.Digits)
 }
 
-// solo is a subject of one party for a set of a test.
+// solo returns a subject with one party for a test set.
 func solo(t *testing.T, set Set) *subject {
 	t.Helper()
 	scheme, err := New(&set, StandardSeed())
@@ -66,7 +66,8 @@ func solo(t *testing.T, set Set) *subject {
 	return s
 }
 
-// What transforms of double precision add is what the model says, within a factor: errors of keys are nearly none here.
+// Transforms of double precision add the error of the model, within a factor; errors of keys are
+// negligible here.
 func TestTransformError(t *testing.T) {
 	for _, g := range []Gadget{{7, 6}, {12, 4}} {
 		set, err := Lookup("insecure-M11-I")
@@ -77,19 +78,20 @@ func TestTransformError(t *testing.T) {
 		s := solo(t, *set)
 		got, want := s.accumulated(rand.New(rand.NewPCG(1, 1)), s.source, 3), s.Noise(1).Accumulator()
 		if got < want/4 || got > want {
-			t.Errorf("gadget %v: deviation 2^%.2f, the model has 2^%.2f", g, math.Log2(got)/2, math.Log2(want)/2)
+			t.Errorf("gadget %v: deviation 2^%.2f, the model says 2^%.2f", g, math.Log2(got)/2, math.Log2(want)/2)
 		}
 	}
 }
 
-// merged is the variance of the merged ciphertexts of a gate and of what the switch adds, with no noise in operands.
+// merged returns the variance of the merged ciphertexts of a gate and of the errors that the switch
+// adds, with noiseless operands.
 func (s *subject) merged(t *testing.T, r *rand.Rand, k, rounds int) (merged, switching float64) {
 	t.Helper()
 	for range rounds {
 		in := &bootstrap{in: &Ciphertext{B: eighth}}
 		for _, secret := range s.secrets[:k] {
 			a := make([]uint32, s.Dim)
-			for i := range a { // what is not rounded
+			for i := range a { // without the rounding
 				a[i] = uint32(r.IntN(2*s.N())) << (lweBits - s.LogN - 1)
 			}
 			in.in.Parts = append(in.in.Parts, Part{secret.ID(), a})
@@ -123,27 +125,27 @@ func (s *subject) merged(t *testing.T, r *rand.Rand, k, rounds int) (merged, swi
 	return merged, switching
 }
 
-// The noise of every part of a gate has the variance of the model, or somewhat less: some of its terms are upper
-// estimates.
+// The noise of every part of a gate has the variance of the model, or slightly less, because some
+// terms are upper estimates.
 func TestNoise(t *testing.T) {
 	r := rand.New(rand.NewPCG(2, 2))
 	s := newSubject(t, cheap, 4)
 	n := s.Noise(4)
 	if got, want := s.accumulated(r, s.source.Sub("party", 0), 20), n.Accumulator(); got < want/4 || got > want*1.2 {
-		t.Errorf("accumulators: deviation 2^%.2f, the model has 2^%.2f", math.Log2(got)/2, math.Log2(want)/2)
+		t.Errorf("accumulators: deviation 2^%.2f, the model says 2^%.2f", math.Log2(got)/2, math.Log2(want)/2)
 	}
 	for _, k := range []int{1, 2, 4} {
 		n = s.Noise(k)
 		merged, switching := s.merged(t, r, k, 150)
 		least := 1.4
-		if k == 1 { // the constant that the first product takes has few digits, which are exact
+		if k == 1 { // the constant in the first product has few digits, which are exact
 			least = 1e4
 		}
 		if want := n.Merged(); merged < want/least || merged > want*1.4 {
-			t.Errorf("%d parties: merged 2^%.2f, the model has 2^%.2f", k, math.Log2(merged)/2, math.Log2(want)/2)
+			t.Errorf("%d parties: merged 2^%.2f, the model says 2^%.2f", k, math.Log2(merged)/2, math.Log2(want)/2)
 		}
 		if want := n.Switching(); switching < want/1.6 || switching > want*1.6 {
-			t.Errorf("%d parties: switching 2^%.2f, the model has 2^%.2f", k, math.Log2(switching)/2, math.Log2(want)/2)
+			t.Errorf("%d parties: switching 2^%.2f, the model says 2^%.2f", k, math.Log2(switching)/2, math.Log2(want)/2)
 		}
 	}
 	sum := 0.0
@@ -153,12 +155,13 @@ func TestNoise(t *testing.T) {
 		sum += off * off / float64(batch.Len())
 	}
 	if want := n.Fresh(); sum < want/1.2 || sum > want*1.2 {
-		t.Errorf("encryption: deviation 2^%.2f, the model has 2^%.2f", math.Log2(sum)/2, math.Log2(want)/2)
+		t.Errorf("encryption: deviation 2^%.2f, the model says 2^%.2f", math.Log2(sum)/2, math.Log2(want)/2)
 	}
 }
 
-// Sets for new keys give a wrong bit with a probability of 2^-128 at most for every gate of every circuit, legacy sets with
-// 2^-64. The paper's sets have the probabilities below: with 16 and 32 parties nothing to rely on.
+// Every gate of every circuit fails with probability at most 2^-128 for sets for new keys, and
+// 2^-64 for legacy sets. The paper's sets have the probabilities below, and are unreliable with 16
+// and 32 parties.
 func TestFailures(t *testing.T) {
 	paper := map[string]float64{
 		"insecure-M11-I": -142, "insecure-M11-II": -84, "insecure-M11-III": -43, "insecure-M11-IV": -22, "insecure-M11-V": -12,
@@ -177,7 +180,7 @@ func TestFailures(t *testing.T) {
 			t.Errorf("%s: the worst gate fails with probability 2^%.1f", s.Name, worst)
 		}
 		if want, ok := paper[s.Name]; ok && (gate > want || gate < want-3) {
-			t.Errorf("%s: a gate fails with probability 2^%.1f, want 2^%.0f or so", s.Name, gate, want)
+			t.Errorf("%s: a gate fails with probability 2^%.1f, want about 2^%.0f", s.Name, gate, want)
 		}
 		for k := 1; k < s.Parties; k++ {
 			if s.Noise(k).WorstFailure() > s.Noise(k+1).WorstFailure() {
@@ -187,16 +190,17 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// The model's failures are those that happen, where they can be counted: of operands close to where the sign changes.
+// The observed failure rate matches the model where failures can be counted: with operands close to
+// the change of sign.
 func TestFailuresHappen(t *testing.T) {
 	s := newSubject(t, cheap, 2)
 	n := s.Noise(2)
-	const distance, count = 2, 400 // in deviations
+	const distance, count = 2, 400 // distance in deviations
 	spread := math.Sqrt(n.Rounding() + 2*2*n.Fresh())
 	wrong := 0
 	for i := range uint64(count) {
 		a, b := s.encrypt(0, true, 7, i), s.encrypt(1, true, 8, i)
-		a.B -= eighth - uint32((distance*spread-0.25/float64(s.N()))*(1<<lweBits)) // their sum less 1/8 is so far from 0
+		a.B -= eighth - uint32((distance*spread-0.25/float64(s.N()))*(1<<lweBits)) // the distance of their sum less 1/8 from 0
 		out, err := s.e.Gate(t.Context(), 1, And, a, b, nil)
 		if err != nil {
 			t.Fatal(err)
@@ -207,11 +211,11 @@ func TestFailuresHappen(t *testing.T) {
 	}
 	want := math.Erfc(distance/math.Sqrt2) / 2 * count // 9
 	if w := float64(wrong); w < want/4 || w > want*4 {
-		t.Errorf("%d of %d gates give the wrong bit, want %.0f or so", wrong, count, want)
+		t.Errorf("%d of %d gates give the wrong bit, want about %.0f", wrong, count, want)
 	}
 }
 
-// The same for sets of full size, with as many parties as is bearable.
+// Runs the same measurements for sets of full size, with as many parties as memory and time allow.
 func TestNoiseOnEverySet(t *testing.T) {
 	var cases []longtest.Case
 	for _, set := range Sets() {

@@ -4,7 +4,7 @@ import (
 	"github.com/sp301415/tfhe-go/math/poly"
 )
 
-// decompose sets dst to the transforms of the digits of p, of the gadget that the library calls g.
+// decompose sets dst to the transforms of the digits of p in gadget g (the library's form).
 func (b *bench) decompose(p poly.Poly[uint64], g gadget, dst []poly.FourierPoly) {
 	b.decomposer.DecomposePolyAssign(p, g, b.pieces[:g.Level()])
 	for j := range g.Level() {
@@ -21,20 +21,20 @@ func (b *bench) multiply(dst, x, y poly.FourierPoly, first bool) {
 	}
 }
 
-// exponent is a word of an LWE ciphertext rounded to a multiple of 1/2N, modulo 2N.
+// exponent returns a word of an LWE ciphertext rounded to a multiple of 1/2N, modulo 2N.
 func (s *Scheme) exponent(x uint32) int {
 	shift := lweBits - s.LogN - 1
 	return int((x+1<<(shift-1))>>shift) & (2*s.N() - 1)
 }
 
-// rounding is what rounding to a multiple of 1/2N leaves of a word, in [-2^31/2N, 2^31/2N).
+// rounding returns the error of rounding a word to a multiple of 1/2N, in [-2^31/2N, 2^31/2N).
 func (s *Scheme) rounding(x uint32) int32 {
 	shift := lweBits - s.LogN - 1
 	half := uint32(1) << (shift - 1)
 	return int32((x+half)&(2*half-1)) - int32(half)
 }
 
-// body is the exponent of the word b of a ciphertext.
+// body returns the exponent of the word b of a ciphertext.
 //
 // Rounding the masks changes the phase b + sum_i a_i z_i by less than sum_i d_i z_i, with the public errors d_i of all
 // parts, and each z_i is 1 with probability p = 1/(Block+1). So sum_i d_i p of it is known before the rotation. A centred set
@@ -57,7 +57,7 @@ func (s *Scheme) body(c *Ciphertext) int {
 	return s.exponent(c.B + uint32(mean))
 }
 
-// exponents are those of a part.
+// exponents returns the exponents of a part.
 func (s *Scheme) exponents(a []uint32) []uint16 {
 	list := make([]uint16, len(a))
 	for i, x := range a {
@@ -66,20 +66,21 @@ func (s *Scheme) exponents(a []uint32) []uint16 {
 	return list
 }
 
-// Rotation is what a bootstrap asks of one party's keys alone: X^-<a, z>, exponents a being multiples of 1/2N.
+// Rotation is the part of a bootstrap that needs only one party's keys: X^-<a, z>, where a consists
+// of multiples of 1/2N.
 type Rotation struct {
 	Key       KeyID
 	Exponents []uint16 // one for each coordinate, below 2N
 }
 
-// Accumulator is what a rotation gives: the words of its ring elements, of each digit of Lev the two halves of a
-// ciphertext.
+// Accumulator is the result of a rotation: the words of its ring elements, two halves of a
+// ciphertext for each digit of Lev.
 type Accumulator []uint64
 
-// accumulatorWords is the number of words of an accumulator.
+// accumulatorWords returns the number of words of an accumulator.
 func (s *Scheme) accumulatorWords() int { return 2 * s.Lev.Digits * s.N() }
 
-// elements are the ring elements of an accumulator, which share its words.
+// elements returns the ring elements of an accumulator, which share its words.
 func (s *Scheme) elements(a Accumulator) [][2]poly.Poly[uint64] {
 	list := make([][2]poly.Poly[uint64], s.Lev.Digits)
 	for l := range list {
@@ -91,8 +92,9 @@ func (s *Scheme) elements(a Accumulator) [][2]poly.Poly[uint64] {
 	return list
 }
 
-// rotate computes a party's accumulators of gadget Lev, row l being a ring ciphertext of B^-(l+1) X^-<a, z>, from the
-// rows of its rotation key. A step takes the coordinates of a block, of which at most one is 1:
+// rotate computes a party's accumulators of gadget Lev from the rows of its rotation key. Row l is
+// a ring ciphertext of B^-(l+1) X^-<a, z>. A step processes the coordinates of a block, of which at
+// most one is 1:
 //
 //	acc <- acc + sum_i (X^-a_i - 1) (acc (*) RGSW(z_i)),
 //
@@ -144,7 +146,7 @@ func (b *bench) rotate(s *Scheme, rotation [][2]poly.FourierPoly, exponents []ui
 	return out
 }
 
-// transforms are those of an accumulator's elements.
+// transforms returns the transforms of an accumulator's elements.
 func (b *bench) transforms(s *Scheme, a Accumulator) [][2]poly.FourierPoly {
 	acc := s.elements(a)
 	out := make([][2]poly.FourierPoly, len(acc))

@@ -19,11 +19,11 @@ import (
 
 //lodge:tests rotations TestRotationRefusals|TestRotationKeyRefusals
 
-// Rotate computes rotations, in their order.
+// Rotate computes rotations and returns their accumulators in the same order.
 type Rotate func(ctx context.Context, list []Rotation) ([]Accumulator, error)
 
-// Rotate computes rotations on so many goroutines, with keys that are here. The error wraps ErrRotation or
-// ErrUnknownKey, or is ctx's.
+// Rotate computes rotations on the given number of goroutines, with the keys added to e. The error
+// wraps ErrRotation or ErrUnknownKey, or is ctx's.
 func (e *Evaluator) Rotate(ctx context.Context, workers int, list []Rotation) ([]Accumulator, error) {
 	keys := make([]*expanded, len(list))
 	for i, r := range list {
@@ -45,8 +45,8 @@ func (e *Evaluator) Rotate(ctx context.Context, workers int, list []Rotation) ([
 	return out, err
 }
 
-// Rotator computes rotations and nothing else, whatever the common reference string: what a process has of a set that
-// helps others to compute. It is safe for concurrent use.
+// Rotator computes only rotations, for any common reference string. A process that helps others to
+// compute needs one for each set. It is safe for concurrent use.
 type Rotator struct {
 	s       *Scheme
 	benches *sync.Pool
@@ -62,12 +62,13 @@ func NewRotator(set *Set) (*Rotator, error) {
 	return &Rotator{s: s, benches: &sync.Pool{New: func() any { return s.newBench() }}, kind: s.Kind()}, nil
 }
 
-// kindBlocks is the number of steps that tell a kind of arithmetic: before the first one a half is 0, and every other one
-// meets what the roundings of those before it became.
+// kindBlocks is the number of steps that determine the kind of arithmetic. Before the first step
+// one half is 0; every later step processes the rounding errors of the steps before.
 const kindBlocks = 4
 
-// Kind tells what transforms of this process give: SHA-256 of a tag, the set's hash, and the words of a rotation under
-// fixed rows. Processes of one kind compute the same words of all rotations; of others, only the same bits.
+// Kind identifies the arithmetic of transforms in this process: SHA-256 of a tag, the set's hash,
+// and the words of a rotation with fixed rows. Processes of one kind compute the same words for all
+// rotations; processes of different kinds compute only the same bits.
 func (s *Scheme) Kind() [32]byte {
 	seed := sha256.Sum256([]byte("Lodge multi-key TFHE: the rows by which a kind of arithmetic is told, version 1"))
 	b := s.newBench()
@@ -91,26 +92,28 @@ func (s *Scheme) Kind() [32]byte {
 	return [32]byte(h.Sum(nil))
 }
 
-// Set is what was prepared.
+// Set returns the rotator's set.
 func (r *Rotator) Set() *Set { return r.s.Set }
 
-// Kind is that of the scheme.
+// Kind returns the scheme's kind of arithmetic.
 func (r *Rotator) Kind() [32]byte { return r.kind }
 
-// RotationKey is what rotations take of a party's keys, ready to compute with.
+// RotationKey holds the part of a party's keys that rotations need, prepared for computation.
 type RotationKey struct{ rows [][2]poly.FourierPoly }
 
-// RotationKeyMemory is about how many bytes a rotator takes for the keys of one party.
+// RotationKeyMemory returns the approximate number of bytes that a rotator needs for the keys of
+// one party.
 func (s *Set) RotationKeyMemory() int { return 16 * s.N() * s.Dim * 2 * s.Rotation.Digits }
 
-// RotationMemory is about how many bytes a rotation takes.
+// RotationMemory returns the approximate number of bytes that a rotation needs.
 func (s *Set) RotationMemory() int {
 	return 8 * s.N() * (2*s.Lev.Digits*(3+s.Rotation.Digits) + max(s.Rotation.Digits, s.Lev.Digits, s.Uni.Digits) + 8)
 }
 
-// Receive reads the keys of a name: their header, the digest of the first chunk, of which rotations take nothing, and the
-// others in their order, which next gives until io.EOF. Chunks are expanded as they come, on so many goroutines, and
-// nothing of them is kept. The error wraps ErrKeys, ErrSet, one of package codec's, or is next's.
+// Receive reads the keys with the given name: their header, the digest of the first chunk, whose
+// content rotations do not need, and the other chunks in order, which next returns until io.EOF. It
+// expands chunks as they arrive, on the given number of goroutines, without retaining them. The
+// error wraps ErrKeys, ErrSet, one of package codec's, or is next's.
 func (r *Rotator) Receive(
 	id KeyID, header []byte, first [32]byte, workers int, next func() ([]byte, error),
 ) (*RotationKey, error) {
@@ -119,11 +122,11 @@ func (r *Rotator) Receive(
 	//lodge:check multikey/rotation-header [run=@rotations] a header of rotation keys of the wrong
 	//  size is accepted
 	case len(header) != HeaderSize:
-		return nil, fmt.Errorf("%w: a header of %d bytes, want %d", ErrKeys, len(header), HeaderSize)
+		return nil, fmt.Errorf("%w: the header has %d bytes, want %d", ErrKeys, len(header), HeaderSize)
 	//lodge:check multikey/rotation-set [run=@rotations] rotation keys of another parameter set are
 	//  accepted
 	case [32]byte(header) != s.hash:
-		return nil, fmt.Errorf("%w: keys not of %s", ErrSet, s.Name)
+		return nil, fmt.Errorf("%w: the keys are not for %s", ErrSet, s.Name)
 	}
 	seed := [SeedSize]byte(header[68:])
 	before, each := s.rows()
@@ -160,7 +163,7 @@ func (r *Rotator) Receive(
 	//lodge:check multikey/rotation-name [run=@rotations] received rotation keys need not match
 	//  their identifier
 	if got := IDOf(header, digests); got != id {
-		return nil, fmt.Errorf("%w: their name is %x, not %x", ErrKeys, got, id)
+		return nil, fmt.Errorf("%w: the keys have the name %x, not %x", ErrKeys, got, id)
 	}
 	return k, nil
 }
@@ -180,8 +183,9 @@ func (r *Rotator) row(dst *[2]poly.FourierPoly, encoded []byte, seed *[SeedSize]
 	dst[1] = b.transform.ToFourierPoly(b.product)
 }
 
-// Rotate computes rotations of one party on so many goroutines, and gives each to ended, in calls that do not overlap and
-// in no order. The error is ctx's, or the first of ended.
+// Rotate computes rotations of one party on the given number of goroutines. It passes each result
+// to ended, in calls that do not overlap and in any order. The error is ctx's, or the first of
+// ended.
 func (r *Rotator) Rotate(
 	ctx context.Context, workers int, k *RotationKey, list [][]uint16, ended func(i int, a Accumulator) error,
 ) error {
@@ -196,22 +200,23 @@ func (r *Rotator) Rotate(
 	})
 }
 
-// checkExponents refuses what are no exponents of a part. The error wraps ErrRotation.
+// checkExponents returns an error unless list holds the exponents of a part. The error wraps
+// ErrRotation.
 func (s *Set) checkExponents(list []uint16) error {
 	//lodge:check multikey/exponents [run=@rotations] a rotation has too few or too many exponents
 	if len(list) != s.Dim {
-		return fmt.Errorf("%w: %d exponents, want %d", ErrRotation, len(list), s.Dim)
+		return fmt.Errorf("%w: there are %d exponents, want %d", ErrRotation, len(list), s.Dim)
 	}
 	for i, e := range list {
 		//lodge:check multikey/exponent [run=@rotations] an exponent is out of range
 		if int(e) >= 2*s.N() {
-			return fmt.Errorf("%w: exponent %d is %d, and they are below %d", ErrRotation, i, e, 2*s.N())
+			return fmt.Errorf("%w: exponent %d is %d, but must be below %d", ErrRotation, i, e, 2*s.N())
 		}
 	}
 	return nil
 }
 
-// ExponentsSize is the size in bytes of the exponents of a rotation.
+// ExponentsSize returns the size in bytes of the exponents of a rotation.
 func (s *Set) ExponentsSize() int { return 2 * s.Dim }
 
 // AppendExponents appends the exponents of a rotation, two bytes each, least significant first.
@@ -237,14 +242,14 @@ func (s *Set) DecodeExponents(b []byte) ([]uint16, error) {
 	return list, s.checkExponents(list)
 }
 
-// AccumulatorSize is the size in bytes of what a rotation gives.
+// AccumulatorSize returns the size in bytes of an encoded accumulator.
 func (s *Set) AccumulatorSize() int { return 16 * s.Lev.Digits * s.N() }
 
 // AppendAccumulator appends the words of an accumulator, least significant byte first.
 func AppendAccumulator(dst []byte, a Accumulator) []byte { return appendWords(dst, a) }
 
-// DecodeAccumulator reads an accumulator: every string of the right length is the encoding of one. The error wraps
-// ErrRotation.
+// DecodeAccumulator reads an accumulator. Every string of the right length encodes one. The error
+// wraps ErrRotation.
 func (s *Set) DecodeAccumulator(b []byte) (Accumulator, error) {
 	//lodge:check multikey/accumulator-size [swap=exactly("accumulator", len(b),
 	//  s.AccumulatorSize())=>error(nil)] [run=@rotations] encoded accumulators of the wrong size

@@ -12,7 +12,7 @@ import (
 	"github.com/lodge-mpc/lodge/engine/codec"
 )
 
-// published is what is sent of keys to who rotates.
+// published holds the parts of keys that are sent to a helper that computes rotations.
 type published struct {
 	id     KeyID
 	header []byte
@@ -53,8 +53,8 @@ func rotatorOf(t testing.TB, name string) *Rotator {
 	return r
 }
 
-// Gates whose rotations are computed by who has been sent rotation keys and exponents, and sends accumulators, have the
-// same words as those that are computed here.
+// Gates have the same words if a helper computes their rotations from rotation keys and exponents
+// as if they are computed locally.
 func TestRotationsElsewhere(t *testing.T) {
 	s := newSubject(t, cheap, 3)
 	r := rotatorOf(t, cheap)
@@ -89,7 +89,7 @@ func TestRotationsElsewhere(t *testing.T) {
 		}
 		return out, nil
 	}
-	const gates = 40 // more rotations than are handed over together
+	const gates = 40 // more rotations than are passed on together
 	a, b, c := s.of(t, true, everyParty(2), 1), s.of(t, false, []int{1, 2}, 2), s.encrypt(0, true, 3)
 	tasks := func() (list []Task) {
 		for range gates {
@@ -106,18 +106,18 @@ func TestRotationsElsewhere(t *testing.T) {
 	}
 	for i := range want {
 		if !got[i].Dst.Equal(want[i].Dst) {
-			t.Fatalf("gate %d has other words", i)
+			t.Fatalf("gate %d has different words", i)
 		}
 	}
 	if calls != 2 {
-		t.Errorf("rotations were handed over %d times", calls)
+		t.Errorf("rotations were passed on %d times", calls)
 	}
 	if first([]*job{{bootstraps: []*bootstrap{{in: a}}}}, 1) != 1 {
-		t.Error("a gate with more rotations than are handed over together is not computed")
+		t.Error("a gate with more rotations than are passed on together is not computed")
 	}
 }
 
-// What is no rotation, or no result of one, is refused.
+// Malformed rotations and malformed results of rotations are refused.
 func TestRotationRefusals(t *testing.T) {
 	s := newSubject(t, cheap, 2)
 	good := Rotation{Key: s.secrets[0].ID(), Exponents: make([]uint16, s.Dim)}
@@ -165,7 +165,7 @@ func TestRotationRefusals(t *testing.T) {
 	}
 }
 
-// Rotation keys are those of their name, or refused.
+// Rotation keys that do not match their name are refused.
 func TestRotationKeyRefusals(t *testing.T) {
 	s := newSubject(t, cheap, 2)
 	r := rotatorOf(t, cheap)
@@ -215,22 +215,23 @@ func TestRotationKeyRefusals(t *testing.T) {
 	}
 }
 
-// Processes on one machine are of one kind, for each set, and accumulators that come late are not asked for.
+// Processes on one machine have one kind of arithmetic for each set, and Rotate stops at an error
+// of ended.
 func TestKinds(t *testing.T) {
 	known := map[[32]byte]string{}
 	for _, set := range Sets() {
 		r := rotatorOf(t, set.Name)
 		if r.Kind() != rotatorOf(t, set.Name).Kind() {
-			t.Errorf("%s: a kind is told in two ways", set.Name)
+			t.Errorf("%s: two rotators report different kinds", set.Name)
 		}
 		if other := known[r.Kind()]; other != "" {
-			t.Errorf("%s and %s have one kind", set.Name, other)
+			t.Errorf("%s and %s have the same kind", set.Name, other)
 		}
 		known[r.Kind()] = set.Name
 	}
 	s, r := newSubject(t, cheap, 1), rotatorOf(t, cheap)
 	if s.Kind() != r.Kind() {
-		t.Error("a rotator is of another kind than its scheme")
+		t.Error("the rotator and its scheme differ in kind")
 	}
 	k, err := publishedOf(s.keys[0]).receive(r)
 	if err != nil {
@@ -287,7 +288,7 @@ func FuzzAccumulator(f *testing.F) {
 		if !bytes.Equal(AppendAccumulator(nil, x), b) {
 			t.Error("another encoding")
 		}
-		// Any words are those of some result.
+		// Every string of the right length decodes to an accumulator.
 		dst := new(Ciphertext)
 		err = s.e.RunWith(t.Context(), 1, []Task{{Gate: And, Dst: dst, A: a, B: a}}, func(context.Context, []Rotation) ([]Accumulator, error) {
 			return []Accumulator{x}, nil
@@ -311,7 +312,7 @@ func FuzzRotationKey(f *testing.F) {
 		}
 		k, err := p.receive(r)
 		if err == nil && (k == nil || !bytes.Equal(header, good.header) || !bytes.Equal(chunk, good.chunks[0])) {
-			t.Error("other keys have the name")
+			t.Error("different keys have the same name")
 		}
 		if err != nil && !errors.Is(err, ErrKeys) && !errors.Is(err, ErrSet) {
 			t.Error(err)

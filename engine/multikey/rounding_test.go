@@ -8,7 +8,8 @@ import (
 	"github.com/lodge-mpc/lodge/engine/longtest"
 )
 
-// A centred set turns by the mean of the rounding errors, rounded down, whatever its sign; the others by b alone.
+// A centred set rotates by the mean of the rounding errors, rounded down, for either sign; the
+// other sets rotate only by b.
 func TestBody(t *testing.T) {
 	for _, name := range []string{cheap, cheap + "-128", Default} {
 		s := schemeOf(t, name)
@@ -29,14 +30,15 @@ func TestBody(t *testing.T) {
 				want = s.exponent(c.B + uint32(int64(math.Floor(float64(sum)/float64(s.Block+1)))))
 			}
 			if got := s.body(c); got != want {
-				t.Fatalf("%s: turns by %d with errors of %d, want %d", name, got, sum, want)
+				t.Fatalf("%s: rotates by %d with errors of %d, want %d", name, got, sum, want)
 			}
 		}
 	}
 }
 
-// Rounding errors of ciphertexts of k parties have the variance and the tails of the model. Every day some thousands, and
-// with -long all 200,000 for each set and number of parties.
+// Rounding errors of ciphertexts of k parties have the variance and the tails of the model. Daily
+// runs use some thousands of errors; with -long all, the test uses 200,000 for each set and number
+// of parties.
 func TestRoundingOnEverySet(t *testing.T) {
 	count := 4_000
 	if longtest.All() {

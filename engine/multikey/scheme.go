@@ -11,25 +11,28 @@ import (
 	"github.com/lodge-mpc/lodge/engine/sample"
 )
 
-// What callers can have wrong; errors of this package wrap one of these, or one of package codec's.
+// Errors that callers can cause. Errors of this package wrap one of these, or one of package
+// codec's.
 var (
 	ErrCiphertext = errors.New("multikey: malformed ciphertext")
 	ErrKeys       = errors.New("multikey: malformed keys")
 	ErrSecret     = errors.New("multikey: malformed secret key")
-	ErrSet        = errors.New("multikey: of another parameter set")
-	ErrCRS        = errors.New("multikey: of another common reference string")
-	ErrOwner      = errors.New("multikey: keys of another party")
-	ErrUnknownKey = errors.New("multikey: a key that is not here")
+	ErrSet        = errors.New("multikey: made for another parameter set")
+	ErrCRS        = errors.New("multikey: made for another common reference string")
+	ErrOwner      = errors.New("multikey: the keys belong to another party")
+	ErrUnknownKey = errors.New("multikey: missing key")
 	ErrParties    = errors.New("multikey: too many parties in one ciphertext")
-	ErrGate       = errors.New("multikey: no such gate")
+	ErrGate       = errors.New("multikey: unknown gate")
 	ErrRotation   = errors.New("multikey: malformed rotation")
 )
 
-// SeedSize is the size in bytes of public seeds: of the common reference string, of masks of keys and of ciphertexts.
+// SeedSize is the size in bytes of public seeds: of the common reference string, and of the masks
+// of keys and ciphertexts.
 const SeedSize = 32
 
-// StandardSeed is the seed of the common reference string that nobody chose: SHA-256 of a sentence. Parties that trust
-// no sentence toss a coin instead. Whoever chose the string freely could know a trapdoor of it.
+// StandardSeed returns the standard seed of the common reference string: SHA-256 of a sentence.
+// Parties that do not trust it can toss a coin instead. A party that chooses the string freely
+// could know a trapdoor.
 func StandardSeed() [SeedSize]byte {
 	return sha256.Sum256([]byte("Lodge multi-key TFHE: the common reference string, version 1"))
 }
@@ -38,10 +41,10 @@ func StandardSeed() [SeedSize]byte {
 type Scheme struct {
 	*Set
 	hash                  [32]byte
-	crs                   [32]byte                // its digest
+	crs                   [32]byte                // digest of the string
 	string                [][]uint64              // a_j
-	rotation, lev, uni    gadget                  // as the library has them
-	transform             *poly.Evaluator[uint64] // of which each goroutine has a copy
+	rotation, lev, uni    gadget                  // in the library's form
+	transform             *poly.Evaluator[uint64] // each goroutine has a copy
 	lweErrors, ringErrors *lwe.Errors
 }
 
@@ -51,7 +54,8 @@ func (g Gadget) compile() gadget {
 	return tfhe.GadgetParametersLiteral[uint64]{Base: 1 << g.LogBase, Level: g.Digits}.Compile()
 }
 
-// New prepares a valid set with the common reference string of a public seed: StandardSeed, or what a coin toss gave.
+// New prepares a valid set with the common reference string of a public seed: StandardSeed or the
+// result of a coin toss.
 func New(set *Set, seed [SeedSize]byte) (*Scheme, error) {
 	if err := set.Validate(); err != nil {
 		return nil, err
@@ -83,5 +87,5 @@ func errorsOf(deviation float64, bits int) (*lwe.Errors, error) {
 	return lwe.NewErrors(d * d)
 }
 
-// CRS is the digest of the common reference string and the set: SHA-256 of a tag, the set's hash, and the words.
+// CRS returns the digest of the common reference string and the set: SHA-256 of a tag, the set's hash, and the words.
 func (s *Scheme) CRS() [32]byte { return s.crs }

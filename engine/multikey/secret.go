@@ -8,26 +8,27 @@ import (
 	"github.com/lodge-mpc/lodge/engine/secret"
 )
 
-// Secret is a party's secret key. It redacts itself and can be wiped.
+// Secret is a party's secret key. It prints only its name, and Wipe erases it.
 type Secret struct {
 	s    *Scheme
 	id   KeyID
 	held secret.Box[*coefficients]
 }
 
-// coefficients are the N bits of s, of which z is the beginning.
+// coefficients are the N bits of s, which begin with z.
 type coefficients struct{ bits []uint64 }
 
 // Wipe zeroes the bits.
 func (c *coefficients) Wipe() { clear(c.bits) }
 
-// ID names the keys that belong to the secret, which ciphertexts under it name.
+// ID returns the name of the public keys that belong to the secret. Ciphertexts under them carry
+// this name.
 func (k *Secret) ID() KeyID { return k.id }
 
 // Wipe erases the secret.
 func (k *Secret) Wipe() { k.held.Wipe() }
 
-// Format shows the key's name, whatever the verb.
+// Format prints the key's name, for any verb.
 func (k *Secret) Format(f fmt.State, _ rune) { fmt.Fprintf(f, "multikey secret of %x", k.id[:4]) }
 
 // drawSecret draws the coefficients. Its time does not depend on them.
@@ -47,11 +48,11 @@ func (s *Scheme) drawSecret(source *sample.Source) *coefficients {
 	return c
 }
 
-// SecretSize is the size in bytes of an encoded secret key: the set's hash, the digest of the common reference string,
+// SecretSize returns the size in bytes of an encoded secret key: the set's hash, the digest of the common reference string,
 // the key's name, and N bits.
 func (s *Scheme) SecretSize() int { return 96 + s.N()/8 }
 
-// AppendSecret appends the encoding of a secret, which is for a vault.
+// AppendSecret appends the encoding of a secret, for storage in a vault.
 func (k *Secret) AppendSecret(dst []byte) []byte {
 	dst = append(append(append(dst, k.s.hash[:]...), k.s.crs[:]...), k.id[:]...)
 	bits := k.held.Open().bits
@@ -71,11 +72,11 @@ func (s *Scheme) DecodeSecret(src []byte) (*Secret, error) {
 	//lodge:check multikey/secret-length [swap=len(src) != s.SecretSize()=>len(src) <
 	//  s.SecretSize()] [run=SecretEncoding] a secret key can have trailing bytes
 	case len(src) != s.SecretSize():
-		return nil, fmt.Errorf("%w: %d bytes, want %d", ErrSecret, len(src), s.SecretSize())
+		return nil, fmt.Errorf("%w: it has %d bytes, want %d", ErrSecret, len(src), s.SecretSize())
 	//lodge:check multikey/secret-set [run=SecretEncoding] a secret key of another parameter set is
 	//  accepted
 	case [32]byte(src) != s.hash:
-		return nil, fmt.Errorf("%w: a secret key not of %s", ErrSet, s.Name)
+		return nil, fmt.Errorf("%w: the secret key is not for %s", ErrSet, s.Name)
 	//lodge:check multikey/secret-string [run=SecretEncoding] a secret key of another common
 	//  reference string is accepted
 	case [32]byte(src[32:]) != s.crs:
@@ -102,8 +103,9 @@ func (s *Scheme) DecodeSecret(src []byte) (*Secret, error) {
 	return &Secret{s: s, id: KeyID(src[64:]), held: secret.NewBox(c)}, nil
 }
 
-// Encrypt encrypts bits under the party's own key. The source is for one call: two batches of the same one reveal how
-// their bits differ. With masks from a public seed that the source gives,
+// Encrypt encrypts bits under the party's own key. A source must be used for one call only: two
+// batches from the same source reveal how their bits differ. With masks from a public seed drawn
+// from the source, it computes
 //
 //	b = m + e - <a, z>,  m = -1/8 or 1/8.
 func (k *Secret) Encrypt(bits []bool, source *sample.Source) *Batch {
@@ -127,8 +129,9 @@ func (k *Secret) Encrypt(bits []bool, source *sample.Source) *Batch {
 	return b
 }
 
-// Phase is the party's part of the phase of c: <a, z> of its part, and 0 if it has none. The sum of the parts of all
-// parties of a ciphertext and of c.B is the phase, bit and noise. It must reach nobody as it is.
+// Phase returns the party's share of the phase of c: <a, z> of its part, or 0 if c has no part of
+// it. The sum of the shares of all parties and c.B is the phase, bit and noise. A share must not be
+// revealed to anyone as it is.
 func (k *Secret) Phase(c *Ciphertext) (uint32, error) {
 	//lodge:check multikey/share-of-malformed [run=Decryption] a share of a malformed ciphertext is
 	//  computed
@@ -143,15 +146,16 @@ func (k *Secret) Phase(c *Ciphertext) (uint32, error) {
 	return 0, nil
 }
 
-// Negated sets dst to -z modulo 2^32, n words: with it <a, z> is -<a, dst>, as threshold decryption has its phases. The
-// caller wipes it.
+// Negated sets dst to -z modulo 2^32, n words, so that <a, z> = -<a, dst>, the form of phases in
+// threshold decryption. The caller must wipe dst.
 func (k *Secret) Negated(dst []uint64) {
 	for i, bit := range k.held.Open().bits[:k.s.Dim] {
 		dst[i] = -bit & (1<<32 - 1)
 	}
 }
 
-// dot is the inner product of words and the bits that z begins with, in a time that does not depend on them.
+// dot returns the inner product of words and the first bits of s, z. Its time does not depend on
+// the bits.
 func dot(a []uint32, bits []uint64) (sum uint32) {
 	for i, x := range a {
 		sum += x & -uint32(bits[i])
@@ -159,11 +163,12 @@ func dot(a []uint32, bits []uint64) (sum uint32) {
 	return sum
 }
 
-// Decode is the bit of a phase.
+// Decode returns the bit of a phase.
 func Decode(phase uint32) bool { return phase>>31 == 0 }
 
-// Decrypt decrypts with the secrets of all parties of a ciphertext in one place: for tests, and for parties that are
-// one. The error wraps ErrCiphertext, or ErrUnknownKey if a secret is missing.
+// Decrypt decrypts with the secrets of all parties of a ciphertext in one process: for tests, and
+// for parties that share a process. The error wraps ErrCiphertext, or ErrUnknownKey if a secret is
+// missing.
 func Decrypt(c *Ciphertext, secrets ...*Secret) (bool, error) {
 	phase := c.B
 	for _, p := range c.Parts {

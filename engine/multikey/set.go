@@ -10,21 +10,22 @@ import (
 	"github.com/lodge-mpc/lodge/engine/hardness"
 )
 
-// Default names the set that is used when none is asked for.
+// Default names the set used when the configuration does not choose one.
 const Default = "M11-4-128"
 
-// InsecurePrefix starts the name of every set that is not secure enough: those of the paper, and one for tests.
+// InsecurePrefix starts the name of every set below the security target: the paper's sets, and one
+// for tests.
 const InsecurePrefix = "insecure-"
 
 // A Set is one choice of dimensions, distributions and gadgets. Sets are data and must not be modified.
 type Set struct {
 	Name     string
-	Parties  int     // at most so many in one ciphertext
+	Parties  int     // maximal number of parties in one ciphertext
 	LogN     int     // ring Z[X]/(X^N+1), N = 2^LogN
 	Dim      int     // n, the dimension of LWE ciphertexts for each party
-	Block    int     // of so many coordinates of z at most one is 1
-	LWE      float64 // standard deviation of errors of encryptions and the switching key, as a part of the torus
-	Ring     float64 // that of errors of the other keys
+	Block    int     // in each block of this many coordinates of z, at most one is 1
+	LWE      float64 // standard deviation of errors of encryptions and the switching key, as a fraction of the torus
+	Ring     float64 // the same for errors of the other keys
 	Rotation Gadget  // of the rotation key
 	Lev      Gadget  // of accumulators
 	Uni      Gadget  // of the public part and the relinearisation key
@@ -33,15 +34,16 @@ type Set struct {
 	Centred  bool    // rounding to multiples of 1/2N subtracts the mean of its errors
 	Insecure bool    // the name says so too
 
-	// Successor names the set to make new keys with, if this one is legacy. It is not a part of the hash.
+	// Successor names the set for new keys that replaces this one, if this one is legacy. It is not
+	// part of the hash.
 	Successor string
 }
 
-// A Gadget cuts the torus into Digits digits of base B = 2^LogBase from the top: digit j counts B^-(j+1), and the rest is
-// rounded off. Digits are in [-B/2, B/2).
+// A Gadget decomposes the torus into Digits digits of base B = 2^LogBase from the top: digit j has
+// weight B^-(j+1), and the rest is rounded off. Digits are in [-B/2, B/2).
 type Gadget struct{ LogBase, Digits int }
 
-// paper is a set of Table 1 of the paper.
+// paper returns a set of Table 1 of the paper.
 func paper(name string, parties int, rotation, lev, uni Gadget) *Set {
 	return &Set{
 		Name: InsecurePrefix + "M11-" + name, Parties: parties, LogN: 11, Dim: 560, Block: 2, LWE: 3.05e-5, Ring: 4.63e-18,
@@ -49,7 +51,7 @@ func paper(name string, parties int, rotation, lev, uni Gadget) *Set {
 	}
 }
 
-// shipped is a set whose ring errors have the deviation 2^-50. Deviations are written as constants because they are part of
+// shipped returns a set whose ring errors have the deviation 2^-50. Deviations are written as constants because they are part of
 // the set's hash: computed powers differ in their last bits between processors.
 func shipped(name string, parties, dim int, deviation float64, rotation, lev, switches Gadget) *Set {
 	return &Set{
@@ -58,14 +60,14 @@ func shipped(name string, parties, dim int, deviation float64, rotation, lev, sw
 	}
 }
 
-// current is a set for new keys.
+// current returns a set for new keys.
 func current(parties, dim int, deviation float64, rotation, lev, switches Gadget) *Set {
 	s := shipped(fmt.Sprintf("M11-%d-128", parties), parties, dim, deviation, rotation, lev, switches)
 	s.Centred = true
 	return s
 }
 
-// legacy is a set that shipped with fewer than 128 bits of security.
+// legacy returns a set that shipped with fewer than 128 bits of security.
 func legacy(parties, dim int, deviation float64, rotation, lev, switches Gadget) *Set {
 	s := shipped(fmt.Sprintf("M11-%d", parties), parties, dim, deviation, rotation, lev, switches)
 	s.Successor = s.Name + "-128"
@@ -105,15 +107,16 @@ func registry() []*Set {
 	}
 }
 
-// Security is the estimate of package hardness for ring samples, whose secret is s, and for LWE samples, whose secret is z.
+// Security holds the estimates of package hardness for ring samples, whose secret is s, and for LWE
+// samples, whose secret is z.
 type Security struct{ Ring, LWE hardness.Bits }
 
-// Least is the smaller of both: breaking either kind of sample is enough.
+// Least returns the smaller of both: breaking either kind of sample is enough.
 func (s Security) Least() hardness.Bits { return s.Ring.Min(s.LWE) }
 
-// Security estimates what the samples of a set resist. Attackers guess whole blocks of z. Of s they guess such
-// coordinates first, as each tells less than a bit; the others are uniform bits. The secrets t and r are ternary, with more
-// variance and more candidates than s.
+// Security estimates the hardness of a set's samples. Attackers guess whole blocks of z. In s they
+// guess these coordinates first, because each contributes less than a bit; the others are uniform
+// bits. The secrets t and r are ternary, with more variance and more candidates than s.
 func (s *Set) Security() Security {
 	block := hardness.Blocks(s.Block)
 	z := float64(s.Dim) / float64(s.N())
@@ -124,30 +127,31 @@ func (s *Set) Security() Security {
 	}
 }
 
-// LogFailure is log2 of the probability that the worst gate of any circuit, with as many parties as the set allows, gives a
-// wrong bit, or that a result of a multiplexer decrypts to one.
+// LogFailure returns log2 of the probability that the worst gate of any circuit, with the maximal
+// number of parties, yields a wrong bit, or that a result of a multiplexer decrypts to a wrong bit.
 func (s *Set) LogFailure() float64 {
 	n := s.Noise(s.Parties)
 	return max(n.WorstFailure(), n.DecryptionFailure(n.Mux()))
 }
 
-// standing is what a set is judged by.
+// standing returns the properties that decide whether a set may be used.
 func (s *Set) standing() hardness.Standing {
 	return hardness.Standing{
 		Set: s.Name, Successor: s.Successor, Insecure: s.Insecure, Bits: s.Security().Least(), LogFailure: s.LogFailure(),
 	}
 }
 
-// Legacy reports whether new keys are refused and existing ones work.
+// Legacy reports whether the set only serves existing keys and new keys are refused.
 func (s *Set) Legacy() bool { return s.Successor != "" }
 
-// CheckNewKeys refuses new keys of a legacy set. The error is a *hardness.LegacyError, which names the successor.
+// CheckNewKeys returns an error for a legacy set. The error is a *hardness.LegacyError, which names
+// the successor.
 func (s *Set) CheckNewKeys() error { return s.standing().CheckNewKeys() }
 
-// N is the ring degree.
+// N returns the ring degree.
 func (s *Set) N() int { return 1 << s.LogN }
 
-// MaxParties is the most that a ciphertext of any set can have.
+// MaxParties is the maximal number of parties in a ciphertext of any set.
 const MaxParties = 32
 
 // Sets lists every set: those for new keys, legacy ones, insecure ones. The caller owns the result.
@@ -173,17 +177,17 @@ func Lookup(name string) (*Set, error) {
 	return nil, &UnknownError{Name: name, Known: Names()}
 }
 
-// For is the smallest set for new keys with this many parties in one ciphertext. The error wraps ErrParties.
+// For returns the smallest set for new keys with this many parties in one ciphertext. The error wraps ErrParties.
 func For(parties int) (*Set, error) {
 	for _, s := range registry() {
 		if parties >= 1 && parties <= s.Parties && !s.Insecure && !s.Legacy() {
 			return s, nil
 		}
 	}
-	return nil, fmt.Errorf("%w: no set for %d parties", ErrParties, parties)
+	return nil, fmt.Errorf("%w: no set supports %d parties", ErrParties, parties)
 }
 
-// UnknownError says that a set does not exist and which do.
+// UnknownError reports an unknown set and lists the known ones.
 type UnknownError struct {
 	Name  string
 	Known []string
@@ -193,16 +197,17 @@ func (e *UnknownError) Error() string {
 	return fmt.Sprintf("multikey: unknown set %q (known: %s)", e.Name, strings.Join(e.Known, ", "))
 }
 
-// Words of keys, and of LWE ciphertexts, are modulo two to the power of these.
+// Words of keys, and of LWE ciphertexts, are taken modulo two to these powers.
 const (
 	ringBits = 64
 	lweBits  = 32
 )
 
-// leastError is the least standard deviation of errors as integers; lwe.NewErrors takes no less.
+// leastError is the smallest standard deviation of errors as integers; lwe.NewErrors accepts none
+// below it.
 const leastError = 2.1
 
-// Validate checks what the mathematics and the security of a set require.
+// Validate checks the requirements of correctness and security on a set.
 func (s *Set) Validate() error {
 	fail := func(format string, a ...any) error {
 		return fmt.Errorf("multikey: set %s: %s", s.Name, fmt.Sprintf(format, a...))
@@ -215,22 +220,23 @@ func (s *Set) Validate() error {
 	case s.LogN < 4 || s.LogN > 12:
 		return fail("log2 N = %d is out of range", s.LogN)
 	case s.Block < 1 || s.Block > 8:
-		return fail("blocks of %d", s.Block)
+		return fail("blocks of %d are not supported", s.Block)
 	case s.Dim < s.Block || s.Dim >= s.N() || s.Dim%s.Block != 0 || s.Dim%2 != 0:
 		return fail("dimension %d is odd, not in [1, N), or not of blocks of %d", s.Dim, s.Block)
 	case !(s.LWE*(1<<lweBits) >= leastError && s.LWE < 0x1p-8) || !(s.Ring*(1<<ringBits) >= leastError && s.Ring < 0x1p-20):
-		return fail("errors of deviations %g and %g", s.LWE, s.Ring)
+		return fail("errors of deviations %g and %g are out of range", s.LWE, s.Ring)
 	case s.Drop < 0 || math.Exp2(float64(s.Drop)) > s.Ring*(1<<ringBits)/4 && s.Drop > 0:
-		return fail("%d bits that keys do not have show beside their errors", s.Drop)
+		return fail("dropping %d bits of keys is not negligible next to their errors", s.Drop)
 	}
 	for _, g := range []Gadget{s.Rotation, s.Lev, s.Uni, s.Switch} {
-		// 2 N B is the largest exponent difference that transforms have to carry beside a word's 53 bits.
+		// 2 N B is the largest exponent difference that transforms must represent in addition to a
+		// word's 53 bits.
 		if g.LogBase < 1 || g.LogBase > 20 || g.Digits < 1 || g.LogBase*g.Digits > 48 {
-			return fail("a gadget of %d digits of %d bits", g.Digits, g.LogBase)
+			return fail("a gadget of %d digits of %d bits is out of range", g.Digits, g.LogBase)
 		}
 	}
 	if g := s.Switch; g.LogBase*g.Digits > lweBits {
-		return fail("a switching gadget of %d digits of %d bits", g.Digits, g.LogBase)
+		return fail("a switching gadget of %d digits of %d bits is out of range", g.Digits, g.LogBase)
 	}
 	//lodge:check multikey/security run=TestValidateRefuses a set below 128 bits, or that fails with more than 2^-128, makes keys
 	if err := s.standing().Check(); err != nil {
@@ -239,8 +245,9 @@ func (s *Set) Validate() error {
 	return nil
 }
 
-// Hash identifies everything in the set that keys and ciphertexts depend on, its name included: SHA-256 of the fields,
-// each behind its length in eight bytes, big endian, as engine/params hashes its sets.
+// Hash returns the identity of everything in the set on which keys and ciphertexts depend,
+// including its name: SHA-256 of the fields, each preceded by its length in eight bytes, big
+// endian, as engine/params hashes its sets.
 func (s *Set) Hash() [32]byte {
 	h := sha256.New()
 	field := func(b []byte) {

@@ -11,8 +11,9 @@ import (
 	"github.com/lodge-mpc/lodge/engine/hardness"
 )
 
-// Sets for new keys have 128 bits by the model of package hardness and gates that fail with 2^-128 at most. Legacy sets
-// fall short of one of these and name a set that does not, and the paper's sets have what they always had.
+// Sets for new keys have 128 bits by the model of package hardness and gates that fail with
+// probability at most 2^-128. Legacy sets miss one of these goals and name a set that reaches both.
+// The paper's sets keep their estimates.
 func TestSecurity(t *testing.T) {
 	shipped, old, weak := 0, 0, 0
 	for _, s := range Sets() {
@@ -48,7 +49,7 @@ func TestSecurity(t *testing.T) {
 	}
 }
 
-// Legacy sets make no keys, and say which set does.
+// Legacy sets generate no keys, and name the set to use instead.
 func TestLegacyMakesNoKeys(t *testing.T) {
 	for _, s := range Sets() {
 		var legacy *hardness.LegacyError
@@ -156,7 +157,7 @@ func TestUnknownSet(t *testing.T) {
 	}
 }
 
-// Keys, rosters and stores hold the hashes of sets that shipped. They never change.
+// Keys, rosters and stores contain the hashes of shipped sets, so the hashes never change.
 func TestHashesStay(t *testing.T) {
 	for name, want := range map[string]string{
 		"M11-2": "90f2b7f85d8ff168", "M11-4": "04c5f731333e7022", "M11-8": "212dadbe946c405d", "M11-16": "f4ff3e2b5d282122",
@@ -174,7 +175,7 @@ func TestHashesStay(t *testing.T) {
 	}
 }
 
-// Every field is in the hash, and what a caller does to a set stays with the caller.
+// The hash covers every field, and a caller's changes to a set do not affect the registry.
 func TestHash(t *testing.T) {
 	seen := map[[32]byte]string{}
 	add := func(name string, s *Set) {

@@ -7,10 +7,10 @@ import (
 	"github.com/lodge-mpc/lodge/engine/sample"
 )
 
-// cheap is the set of tests whose subject is not the set.
+// cheap names the set for tests that work with any set.
 const cheap = InsecurePrefix + "M8-32"
 
-// subject is a scheme with parties that have keys, and an evaluator that has them all.
+// subject is a scheme with parties and their keys, and an evaluator with all of these keys.
 type subject struct {
 	*Scheme
 	source  *sample.Source
@@ -37,7 +37,7 @@ var subjects struct {
 	have map[string]*subject
 }
 
-// newSubject is a subject with at least so many parties, which tests share.
+// newSubject returns a subject with at least the given number of parties. Tests share it.
 func newSubject(t testing.TB, name string, parties int) *subject {
 	t.Helper()
 	subjects.Lock()
@@ -58,19 +58,20 @@ func newSubject(t testing.TB, name string, parties int) *subject {
 			t.Fatalf("party %d: %v", i, err)
 		}
 		if !s.Insecure || s.LogN > 8 {
-			keys = nil // large, and nobody asks for them
+			keys = nil // the keys are large and no longer needed
 		}
 		s.secrets, s.keys = append(s.secrets, secret), append(s.keys, keys)
 	}
 	return s
 }
 
-// encrypt is a bit under a party's key, drawn by a name.
+// encrypt returns a bit under a party's key, with randomness from the named stream.
 func (s *subject) encrypt(party int, bit bool, name ...uint64) *Ciphertext {
 	return s.secrets[party].Encrypt([]bool{bit}, s.source.Sub("encrypt", append(name, uint64(party))...)).Ciphertext(0)
 }
 
-// of is an encryption under several parties' keys: a sum of bits of theirs whose phases are 0 but for the first one's.
+// of returns an encryption under several parties' keys: a sum of their bits whose phases are 0
+// except the first one's.
 func (s *subject) of(t testing.TB, bit bool, parties []int, name ...uint64) *Ciphertext {
 	t.Helper()
 	c := s.encrypt(parties[0], bit, name...)
@@ -85,14 +86,14 @@ func (s *subject) of(t testing.TB, bit bool, parties []int, name ...uint64) *Cip
 	return c
 }
 
-// add is the sum of two ciphertexts.
+// add returns the sum of two ciphertexts.
 func (s *subject) add(a, b *Ciphertext) *Ciphertext {
 	c := s.combine(Or, a, b)
 	c.B -= eighth
 	return c
 }
 
-// decrypt is the bit of c and what its phase is off by, as a part of the torus.
+// decrypt returns the bit of c and the error of its phase, as a fraction of the torus.
 func (s *subject) decrypt(t testing.TB, c *Ciphertext) (bool, float64) {
 	t.Helper()
 	bit, err := Decrypt(c, s.secrets...)

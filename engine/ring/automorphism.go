@@ -32,8 +32,8 @@ func (b *Basis) AutomorphismNTT(dst, x NTT, g int) {
 	}
 }
 
-// slots gives for each slot, with exponent e, the slot with exponent g e: x(X^g) has in slot k what x has
-// in slots(g)[k].
+// slots returns the permutation of slots for g: slot k of x(X^g) holds the value of x in slot
+// slots(g)[k]. A slot with exponent e maps to the slot with exponent g e.
 func (b *Basis) slots(g int) []uint64 {
 	index, err := lattigo.AutomorphismNTTIndex(b.n, uint64(2*b.n), uint64(g&(2*b.n-1)))
 	if err != nil {
@@ -73,8 +73,9 @@ func NewOrbits(b *Basis, g, d int) *Orbits {
 	return o
 }
 
-// Count is the number of orbits.
+// Count returns the number of orbits.
 func (o *Orbits) Count() int { return len(o.slot) / o.d }
 
-// Index is slot s_j of an orbit: s_0, ..., s_(d-1), where x(X^g) has in s_j what x has in s_(j+1), indices mod d.
+// Index returns slot s_j of an orbit s_0, ..., s_(d-1). Slot s_j of x(X^g) holds the value of x in
+// s_(j+1), indices mod d.
 func (o *Orbits) Index(orbit, j int) int { return int(o.slot[orbit*o.d+j]) }

@@ -26,7 +26,7 @@ func TestAutomorphisms(t *testing.T) {
 	}
 }
 
-// order gives the order of g modulo 2n.
+// order returns the order of g modulo 2n.
 func order(g, n int) int {
 	d := 1
 	for x := g; x != 1; x = x * g % (2 * n) {

@@ -7,14 +7,14 @@ import (
 	"github.com/lodge-mpc/lodge/engine/kernel"
 )
 
-// Binomial is X^d - c, as a divisor.
+// Binomial is X^d - c, prepared as a divisor.
 type Binomial struct {
 	basis   *Basis
 	d       int
 	c, last []kernel.Factor // c, and -1/(c^m + 1) for m = N/d, modulo the primes
 }
 
-// NewBinomial prepares X^d - c for d that divides N and c^(N/d) + 1 that no prime divides.
+// NewBinomial prepares X^d - c. d must divide N, and none of the primes may divide c^(N/d) + 1.
 func NewBinomial(b *Basis, d int, c *big.Int) *Binomial {
 	if d < 1 || b.n%d != 0 {
 		panic(fmt.Sprintf("ring: division by a binomial of degree %d in degree %d", d, b.n))
@@ -32,8 +32,8 @@ func NewBinomial(b *Basis, d int, c *big.Int) *Binomial {
 	return z
 }
 
-// Divide sets dst to y with (X^d - c)·y = x. dst must not be x. With parts of d coefficients, y_{i-1} = x_i + c·y_i for i > 0
-// and y_{m-1} = -sum_i c^i·x_i/(c^m + 1).
+// Divide sets dst to y with (X^d - c)·y = x. dst must not be x. In parts of d coefficients, y_{i-1}
+// = x_i + c·y_i for i > 0 and y_{m-1} = -sum_i c^i·x_i/(c^m + 1).
 func (z *Binomial) Divide(dst, x Poly) {
 	n, d := z.basis.n, z.d
 	for j, l := range z.basis.limbs {

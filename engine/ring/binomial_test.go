@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// A quotient times the divisor is what was divided.
+// The quotient times the divisor equals the dividend.
 func TestBinomial(t *testing.T) {
 	r := rand.New(rand.NewPCG(91, 91))
 	tried := 0

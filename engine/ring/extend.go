@@ -9,20 +9,23 @@ import (
 	"github.com/lodge-mpc/lodge/engine/kernel"
 )
 
-// block is the number of coefficients that a lift or a division treats at a time, to stay in cache.
+// block is the number of coefficients that a lift or a division processes at a time, to stay in
+// cache.
 const block = 512
 
 // maxTerms is the largest number of primes to extend from.
 const maxTerms = kernel.MaxTerms
 
-// Extender lifts a polynomial from one basis to another: the residues of its centred coefficients, in
-// (-F/2, F/2] for the modulus F of the basis it comes from. With y_i = x_i (F/f_i)^-1 mod f_i,
+// Extender lifts a polynomial from one basis to another. The result holds the residues of its
+// centred coefficients, in (-F/2, F/2] for the modulus F of the source basis. With y_i = x_i
+// (F/f_i)^-1 mod f_i,
 //
 //	x = sum_i y_i F/f_i - v F,   v = floor(sum_i y_i/f_i + 1/2).
 //
-// v is computed from 64-bit approximations of y_i/f_i that are below by less than 3·2^-64 each, so it may be 1 too
-// small for a centred x in (-F/2, -F/2 + 3·len·2^-64·F), whose lift is then x+F, just above F/2. Which one it is
-// is fixed by integers alone. There is no such x for a single prime.
+// v is computed from 64-bit approximations of y_i/f_i that are below by less than 3·2^-64 each, so
+// it may be 1 too small for a centred x in (-F/2, -F/2 + 3·len·2^-64·F), whose lift is then x+F,
+// just above F/2. Integer arithmetic alone decides which of the two results. There is no such x for
+// a single prime.
 type Extender struct {
 	from, to  *Basis
 	inverse   []kernel.Factor // (F/f_i)^-1 mod f_i
@@ -58,8 +61,9 @@ func NewExtender(from, to *Basis) *Extender {
 	return e
 }
 
-// Lift holds what the lift of a polynomial to any prime starts from, so that it is computed once when the primes
-// are wanted one at a time. It is as large as the polynomial, and an eighth of a limb more.
+// Lift holds the precomputation that lifts of a polynomial to all primes share, so that it is
+// computed once when primes are processed one at a time. It is as large as the polynomial plus an
+// eighth of a limb.
 type Lift struct {
 	y []uint64 // per block of coefficients: all y_0, all y_1, and so on
 	v []uint8
@@ -83,7 +87,7 @@ func (e *Extender) Prepare(dst *Lift, src Poly) {
 	}
 }
 
-// Limb sets dst to prime j of the basis to of what Extend gives.
+// Limb sets dst to prime j of the target basis, as Extend would.
 func (e *Extender) Limb(dst []uint64, src *Lift, j int) {
 	for start := 0; start < e.from.n; start += block {
 		part := src.part(start, min(block, e.from.n-start))
@@ -110,7 +114,8 @@ func (e *Extender) Extend(dst, src Poly) {
 	scratch.Wipe()
 }
 
-// digits fills in y_i and v for the coefficients of src from start that dst, a block, has room for.
+// digits computes y_i and v for the coefficients of src from start on; dst, a block, determines
+// their number.
 func (e *Extender) digits(dst Lift, src Poly, start int) {
 	size := len(dst.v)
 	for i, l := range e.from.limbs {
@@ -129,9 +134,10 @@ func (e *Extender) combine(dst []uint64, src Lift, j int) {
 	sum.Apply(dst, src.y, size, src.v)
 }
 
-// Divider divides by the modulus of some primes: for x on keep and drop together it gives round(x/Drop) on
-// keep. It subtracts the remainder as Extender lifts it: exact for a single prime; otherwise a quotient whose
-// fraction is above 1/2 by less than 3·len·2^-64 may be rounded down, the same way on every machine.
+// Divider divides by the modulus of some primes: for x on keep and drop together it computes
+// round(x/Drop) on keep. It subtracts the remainder as Extender lifts it. The result is exact for a
+// single prime; otherwise a quotient whose fraction is above 1/2 by less than 3·len·2^-64 may be
+// rounded down, the same way on every machine.
 type Divider struct {
 	keep    *Basis
 	extend  *Extender
@@ -144,7 +150,7 @@ func NewDivider(keep, drop *Basis) *Divider {
 	m := drop.Modulus()
 	for j, l := range keep.limbs {
 		if d.extend.shared[j] >= 0 {
-			panic(fmt.Sprintf("ring: division by %d keeps it", l.Q))
+			panic(fmt.Sprintf("ring: the divisor %d is among the primes to keep", l.Q))
 		}
 		d.inverse = append(d.inverse, l.Factor(l.Inverse(new(big.Int).Mod(m, new(big.Int).SetUint64(l.Q)).Uint64())))
 	}

@@ -15,8 +15,8 @@ func uncertain(from *Basis) *big.Int {
 	return w.Rsh(w, 64)
 }
 
-// centredValues gives values in (-F/2, F/2), random ones and those where an error is most likely, in two
-// parts: with a certain lift, and without.
+// centredValues returns values in (-F/2, F/2): random ones and those where an error is most likely.
+// The two parts hold the values whose lift is certain and the others.
 func centredValues(r *rand.Rand, from *Basis) (certain, open []*big.Int) {
 	f := from.Modulus()
 	half := new(big.Int).Rsh(f, 1) // (F-1)/2
@@ -104,7 +104,7 @@ func TestExtend(t *testing.T) {
 			want := c.to.NewPoly()
 			c.to.FromBig(want, v)
 			if !got.Equal(want) {
-				t.Fatalf("%s: values %v are not lifted", name, v)
+				t.Fatalf("%s: the lift of values %v has a wrong length", name, v)
 			}
 		})
 		f := c.from.Modulus()
@@ -153,7 +153,7 @@ func TestExtendInPlace(t *testing.T) {
 	e.Extend(want, part)
 	e.Extend(x, part)
 	if !x.Equal(want) || !(Poly{x.C[1:3]}).Equal(keep) {
-		t.Fatal("an extension onto its own limbs differs")
+		t.Fatal("an extension in place differs")
 	}
 	wantPoly(t, full, x, from.ToBig(keep), "lift")
 }
@@ -167,7 +167,7 @@ func TestExtenderRefusesManyPrimes(t *testing.T) {
 	NewExtender(mustBasis(t, 4, primesOf(4, 40, maxTerms+1)...), mustBasis(t, 4, 97))
 }
 
-// round gives round(x/d) for odd d.
+// round returns round(x/d) for odd d.
 func round(x, d *big.Int) *big.Int {
 	twice := new(big.Int).Lsh(x, 1)
 	twice.Add(twice, d)
@@ -189,7 +189,8 @@ func TestDivRound(t *testing.T) {
 	} {
 		d := NewDivider(c.keep, c.drop)
 		both, drop := Join(c.keep, c.drop), c.drop.Modulus()
-		// x = m·Drop + e with e and m of any kind; the fraction e/Drop is certain where the lift of e is.
+		// x = m·Drop + e with all kinds of e and m; the fraction e/Drop is certain where the lift
+		// of e is.
 		remainders, _ := centredValues(r, c.drop)
 		quotients, _ := centredValues(r, c.keep)
 		values := make([]*big.Int, len(remainders))

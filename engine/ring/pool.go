@@ -2,17 +2,18 @@ package ring
 
 import "sync"
 
-// Polynomials are large, and a batch needs tens of gigabytes of them one after another: what is made anew each time is
-// cleared by the machine each time, which took a third of a batch's time. So the limbs of a polynomial that is no longer
-// needed go back with Free, and whatever makes a polynomial uses them again. They are kept until Trim.
+// Polynomials are large, and a batch needs tens of gigabytes of them one after another. New memory
+// must be cleared each time, which used to take a third of a batch's time. So Free keeps the limbs
+// of a polynomial that is no longer needed, and new polynomials reuse them. Limbs are kept until
+// Trim.
 
-// limbs holds what has been given back, by length.
+// limbs holds the freed limbs by length.
 var limbs struct {
 	sync.Mutex
 	free map[int][][]uint64
 }
 
-// borrow returns a polynomial with any content, of limbs of n words.
+// borrow returns a polynomial with arbitrary content, of limbs of n words.
 func borrow(n, count int) [][]uint64 {
 	c := make([][]uint64, count, count+1)
 	limbs.Lock()
@@ -27,7 +28,7 @@ func borrow(n, count int) [][]uint64 {
 	for i := reused; i < count; i++ {
 		c[i] = make([]uint64, n)
 	}
-	_ = append(c, c[0]) // behind the last limb is the first, where a view of some of the limbs does not have it
+	_ = append(c, c[0]) // the last limb is followed by the first; a view of some of the limbs is not
 	return c
 }
 
@@ -44,23 +45,25 @@ func (b *Basis) NewPoly() Poly { return Poly{b.zero()} }
 // NewNTT returns the zero polynomial in evaluation form.
 func (b *Basis) NewNTT() NTT { return NTT{b.zero()} }
 
-// Borrow returns a polynomial whose coefficients may be anything, to be written before it is read.
+// Borrow returns a polynomial with arbitrary coefficients. The caller must write it before reading
+// it.
 func (b *Basis) Borrow() Poly { return Poly{borrow(b.n, len(b.limbs))} }
 
-// BorrowNTT returns a polynomial in evaluation form whose values may be anything, to be written before it is read.
+// BorrowNTT returns a polynomial in evaluation form with arbitrary values. The caller must write it
+// before reading it.
 func (b *Basis) BorrowNTT() NTT { return NTT{borrow(b.n, len(b.limbs))} }
 
-// Free gives the limbs of p back for other polynomials, and takes them out of p and its copies, so that who uses it again
-// panics. Secrets are zeroed before. It panics unless p is whole, as one that this package made, and was not given back
-// before.
+// Free makes the limbs of p available to other polynomials and removes them from p and its copies,
+// so that any later use panics. The caller must zero secrets first. Free panics unless p is a whole
+// polynomial made by this package and was not freed before.
 func (p Poly) Free() {
 	if len(p.C) == 0 {
 		return
 	}
-	limbs.Lock() // of two that give the same back at once, one finds it given back
+	limbs.Lock() // if two goroutines free the same polynomial concurrently, the second one detects it
 	defer limbs.Unlock()
 	if cap(p.C) != len(p.C)+1 || len(p.C[0]) == 0 || len(p.C[:cap(p.C)][len(p.C)]) == 0 || &p.C[:cap(p.C)][len(p.C)][0] != &p.C[0][0] {
-		panic("ring: giving back a part of a polynomial, or one that was given back")
+		panic("ring: Free of a part of a polynomial, or of a freed one")
 	}
 	if limbs.free == nil {
 		limbs.free = map[int][][]uint64{}
@@ -70,17 +73,17 @@ func (p Poly) Free() {
 	clear(p.C)
 }
 
-// Free gives the limbs of p back, as those of a Poly.
+// Free frees the limbs of p, like Poly.Free.
 func (p NTT) Free() { Poly(p).Free() }
 
-// Kept is how many bytes have been given back and wait to be used again, by polynomials of degree n and by others.
+// Kept returns the number of freed bytes kept for reuse, in limbs of degree n and in others.
 func Kept(n int) (same, other int64) {
 	limbs.Lock()
 	defer limbs.Unlock()
 	return kept(n)
 }
 
-// kept is Kept for who holds the lock.
+// kept is Kept for a caller that holds the lock.
 func kept(n int) (same, other int64) {
 	for length, list := range limbs.free {
 		if bytes := int64(len(list)) * int64(length) * 8; length == n {
@@ -92,8 +95,8 @@ func kept(n int) (same, other int64) {
 	return same, other
 }
 
-// Trim leaves all limbs that were given back to the garbage collector, and returns how many bytes that is. What is computed
-// meanwhile only finds fewer limbs to use again.
+// Trim leaves all freed limbs to the garbage collector, and returns their size in bytes. Concurrent
+// computations merely find fewer limbs to reuse.
 func Trim() (bytes int64) {
 	limbs.Lock()
 	defer limbs.Unlock()

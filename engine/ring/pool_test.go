@@ -15,7 +15,8 @@ func fill(p Poly, v uint64) {
 	}
 }
 
-// What is given back comes again, once, in polynomials of any number of limbs, and as zero where that is promised.
+// Freed limbs are reused once each, in polynomials of any number of limbs, and are zero where
+// NewPoly promises it.
 func TestStorageIsUsedAgain(t *testing.T) {
 	three, two := mustBasis(t, 4, primesOf(4, 30, 3)...), mustBasis(t, 4, primesOf(4, 30, 2)...)
 	Trim()
@@ -35,7 +36,7 @@ func TestStorageIsUsedAgain(t *testing.T) {
 		}
 	}
 	if reused != 3 {
-		t.Errorf("%d of 3 limbs were used again", reused)
+		t.Errorf("%d of 3 limbs were reused", reused)
 	}
 	for i, c := range q.C {
 		if len(c) != 16 || slices.ContainsFunc(c, func(x uint64) bool { return x != 0 }) {
@@ -46,19 +47,19 @@ func TestStorageIsUsedAgain(t *testing.T) {
 	r.Free()
 	for _, c := range []struct{ n, same, other int64 }{{16, 5 * 16 * 8, 0}, {32, 0, 5 * 16 * 8}} {
 		if same, other := Kept(int(c.n)); same != c.same || other != c.other {
-			t.Errorf("for degree %d, %d bytes are kept, and %d of others", c.n, same, other)
+			t.Errorf("for degree %d, %d bytes are kept, and %d for other degrees", c.n, same, other)
 		}
 	}
 	if n := Trim(); n != 5*16*8 {
 		t.Errorf("%d bytes were kept, want %d", n, 5*16*8)
 	}
 	if same, other := Kept(16); same != 0 || other != 0 || Trim() != 0 {
-		t.Error("kept after Trim")
+		t.Error("limbs are kept after Trim")
 	}
 }
 
-// A part of a polynomial is refused, and what was given back: two owners of the same words would follow. Who uses it
-// after that panics, through any copy.
+// Free refuses a part of a polynomial and a freed one: otherwise two owners would share the same
+// words. Any use after Free panics, through any copy.
 func TestFreeRefusesParts(t *testing.T) {
 	b := mustBasis(t, 4, primesOf(4, 30, 3)...)
 	p, gone := b.NewPoly(), b.NewPoly()
@@ -88,7 +89,7 @@ func TestFreeRefusesParts(t *testing.T) {
 	c.Free()
 }
 
-// Many goroutines never get the same words.
+// Concurrent goroutines never obtain the same words.
 func TestStorageHasOneOwner(t *testing.T) {
 	b := mustBasis(t, 4, primesOf(4, 30, 3)...)
 	var wg sync.WaitGroup
@@ -99,7 +100,7 @@ func TestStorageHasOneOwner(t *testing.T) {
 				fill(p, g<<32|i)
 				for _, c := range p.C {
 					if slices.ContainsFunc(c, func(x uint64) bool { return x != g<<32|i }) {
-						t.Error("another wrote here")
+						t.Error("another goroutine wrote to these words")
 						return
 					}
 				}
@@ -110,7 +111,8 @@ func TestStorageHasOneOwner(t *testing.T) {
 	wg.Wait()
 }
 
-// Of many that give the same polynomial back at once, one does, and its limbs are there once.
+// If many goroutines free the same polynomial concurrently, one succeeds, and its limbs are kept
+// once.
 func TestFreeAtOnce(t *testing.T) {
 	b := mustBasis(t, 4, primesOf(4, 30, 3)...)
 	for range 200 {
@@ -130,7 +132,7 @@ func TestFreeAtOnce(t *testing.T) {
 		}
 		wg.Wait()
 		if n := refused.Load(); n != 7 {
-			t.Fatalf("%d of 8 were refused, want 7", n)
+			t.Fatalf("%d of 8 calls of Free panicked, want 7", n)
 		}
 		if n := Trim(); n != 3*16*8 {
 			t.Fatalf("%d bytes were kept, want %d", n, 3*16*8)

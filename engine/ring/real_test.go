@@ -11,7 +11,7 @@ import (
 	"github.com/lodge-mpc/lodge/engine/ring"
 )
 
-// realBases gives the bases of a parameter set in use and random polynomials on both.
+// realBases returns the bases of a parameter set in use and random polynomials on both.
 func realBases(t testing.TB) (q, aux *ring.Basis, x, y ring.Poly) {
 	set, err := params.Lookup("S14-32")
 	if err != nil {
@@ -40,7 +40,7 @@ func realBases(t testing.TB) (q, aux *ring.Basis, x, y ring.Poly) {
 
 func TestRealSize(t *testing.T) {
 	q, aux, x, y := realBases(t)
-	// A sparse factor, whose product is a sum of few monomials.
+	// Multiplies by a sparse factor; the product is a sum of few monomials.
 	sparse, want, v, w := q.NewPoly(), q.NewPoly(), q.NewNTT(), q.NewNTT()
 	for _, e := range []int{0, 1, 77, q.N() - 1} {
 		for i := range sparse.C {
@@ -56,7 +56,7 @@ func TestRealSize(t *testing.T) {
 	got := q.NewPoly()
 	q.Inverse(got, v)
 	if !got.Equal(want) {
-		t.Error("product with a sum of monomials")
+		t.Error("the product with a sum of monomials is wrong")
 	}
 	q.Automorphism(want, x, 5)
 	q.Inverse(got, turned)
@@ -72,7 +72,7 @@ func TestRealSize(t *testing.T) {
 		t.Error("extension")
 	}
 
-	// round((lift of x, y)/Q): the difference to x, y modulo Aux is the lift divided by Q.
+	// round((lift of x, y)/Q): its difference to x, y modulo Aux is the lift divided by Q.
 	ring.NewDivider(aux, q).DivRound(lifted, y, x)
 	m := q.Modulus()
 	residues := make([]uint64, aux.Len())
@@ -82,7 +82,7 @@ func TestRealSize(t *testing.T) {
 	aux.MulScalar(lifted, lifted, residues)
 	aux.Add(lifted, lifted, wantAux)
 	if !lifted.Equal(y) {
-		t.Error("division by Q")
+		t.Error("the division by Q is wrong")
 	}
 }
 

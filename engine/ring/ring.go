@@ -1,5 +1,6 @@
-// Package ring implements R_q = Z_q[X]/(X^N+1) for a product q of distinct primes that are 1 mod 2N, in
-// residue number system. Polynomials in coefficient form (Poly) and in evaluation form (NTT) are
+// Package ring implements R_q = Z_q[X]/(X^N+1) for a product q of distinct primes that are 1 mod
+// 2N, in a residue number system. Polynomials in coefficient form (Poly) and in evaluation form
+// (NTT) have different types. Every residue is canonical, in [0, q_i).
 // different types. Every residue is canonical, in [0, q_i).
 //
 // Everything is exact integer arithmetic, so results are the same on every machine. The roots and the order of slots
@@ -43,7 +44,7 @@ type Basis struct {
 // NewBasis prepares primes of at most 61 bits, each 1 mod 2^(logN+1).
 func NewBasis(logN int, primes []uint64) (*Basis, error) {
 	if logN < 4 || 1<<logN > maxDegree || len(primes) == 0 {
-		return nil, fmt.Errorf("ring: degree 2^%d with %d primes", logN, len(primes))
+		return nil, fmt.Errorf("ring: degree 2^%d with %d primes is not supported", logN, len(primes))
 	}
 	b := &Basis{n: 1 << logN}
 	for _, q := range primes {
@@ -53,7 +54,7 @@ func NewBasis(logN int, primes []uint64) (*Basis, error) {
 		}
 		b.limbs = append(b.limbs, &limb{Modulus: m})
 	}
-	r, err := lattigo.NewRing(b.n, primes) // refuses what is not prime, distinct and 1 mod 2N
+	r, err := lattigo.NewRing(b.n, primes) // rejects primes that are composite, repeated or not 1 mod 2N
 	if err != nil {
 		return nil, fmt.Errorf("ring: %w", err)
 	}
@@ -65,7 +66,7 @@ func NewBasis(logN int, primes []uint64) (*Basis, error) {
 	return b, nil
 }
 
-// Join is the basis of a's primes and then b's.
+// Join returns the basis of a's primes followed by b's.
 func Join(a, b *Basis) *Basis {
 	if a.n != b.n {
 		panic("ring: joined bases differ in degree")
@@ -73,16 +74,16 @@ func Join(a, b *Basis) *Basis {
 	return &Basis{n: a.n, limbs: slices.Concat(a.limbs, b.limbs)}
 }
 
-// Range is the basis of primes i to j-1.
+// Range returns the basis of primes i to j-1.
 func (b *Basis) Range(i, j int) *Basis { return &Basis{n: b.n, limbs: b.limbs[i:j:j]} }
 
-// Prefix is the basis of the first k primes.
+// Prefix returns the basis of the first k primes.
 func (b *Basis) Prefix(k int) *Basis { return b.Range(0, k) }
 
-// N is the degree.
+// N returns the degree.
 func (b *Basis) N() int { return b.n }
 
-// Len is the number of primes.
+// Len returns the number of primes.
 func (b *Basis) Len() int { return len(b.limbs) }
 
 // Primes lists the primes.
@@ -94,7 +95,7 @@ func (b *Basis) Primes() []uint64 {
 	return p
 }
 
-// Modulus is the product of the primes.
+// Modulus returns the product of the primes.
 func (b *Basis) Modulus() *big.Int {
 	q := big.NewInt(1)
 	for _, l := range b.limbs {
@@ -126,14 +127,14 @@ func (p Poly) Clone() Poly { return Poly{cloneTable(p.C)} }
 // Clone returns a copy.
 func (p NTT) Clone() NTT { return NTT{cloneTable(p.C)} }
 
-// Copy sets the limbs of p to those of o, which has at least as many.
+// Copy sets the limbs of p to those of o, which has at least as many limbs.
 func (p Poly) Copy(o Poly) {
 	for i := range p.C {
 		copy(p.C[i], o.C[i])
 	}
 }
 
-// Copy sets the limbs of p to those of o, which has at least as many.
+// Copy sets the limbs of p to those of o, which has at least as many limbs.
 func (p NTT) Copy(o NTT) { Poly(p).Copy(Poly(o)) }
 
 // Zero sets p to 0.
@@ -142,16 +143,16 @@ func (p Poly) Zero() { zeroTable(p.C) }
 // Zero sets p to 0.
 func (p NTT) Zero() { zeroTable(p.C) }
 
-// Format shows the number of primes and never the residues, which may be secret, whatever the verb.
+// Format prints the number of primes and never the residues, which may be secret, for any verb.
 func (p Poly) Format(s fmt.State, _ rune) { fmt.Fprintf(s, "[%d primes]", len(p.C)) }
 
-// Format shows the number of primes and never the residues, which may be secret, whatever the verb.
+// Format prints the number of primes and never the residues, which may be secret, for any verb.
 func (p NTT) Format(s fmt.State, v rune) { Poly(p).Format(s, v) }
 
-// MarshalText shows what Format shows.
+// MarshalText returns the output of Format.
 func (p Poly) MarshalText() ([]byte, error) { return fmt.Append(nil, p), nil }
 
-// MarshalText shows what Format shows.
+// MarshalText returns the output of Format.
 func (p NTT) MarshalText() ([]byte, error) { return fmt.Append(nil, p), nil }
 
 // Equal reports whether p and o have the same residues, in variable time.
@@ -160,14 +161,14 @@ func (p Poly) Equal(o Poly) bool { return slices.EqualFunc(p.C, o.C, slices.Equa
 // Equal reports whether p and o have the same residues, in variable time.
 func (p NTT) Equal(o NTT) bool { return slices.EqualFunc(p.C, o.C, slices.Equal[[]uint64]) }
 
-// Forward sets dst to the evaluation form of src, with which it may share its storage.
+// Forward sets dst to the evaluation form of src. They may share storage.
 func (b *Basis) Forward(dst NTT, src Poly) {
 	for i, l := range b.limbs {
 		l.ntt.Forward(dst.C[i], src.C[i])
 	}
 }
 
-// Inverse sets dst to the coefficient form of src, with which it may share its storage.
+// Inverse sets dst to the coefficient form of src. They may share storage.
 func (b *Basis) Inverse(dst Poly, src NTT) {
 	for i, l := range b.limbs {
 		l.ntt.Inverse(dst.C[i], src.C[i])
@@ -256,23 +257,25 @@ func (b *Basis) checkMonomial(e int) {
 	}
 }
 
-// smallBits bounds what FromSmall takes.
+// smallBits bounds the magnitude of FromSmall's coefficients.
 const smallBits = 31
 
-// FromSmall is FromInt for coefficients of one word, below 2^31 in magnitude, and primes above that.
+// FromSmall is FromInt for coefficients of one word, below 2^31 in magnitude, and primes above
+// 2^31.
 func (b *Basis) FromSmall(dst Poly, v intpoly.Poly) {
 	if v.W != 1 {
 		panic(fmt.Sprintf("ring: small coefficients of %d words", v.W))
 	}
 	for i, l := range b.limbs {
 		if l.Q>>smallBits == 0 {
-			panic(fmt.Sprintf("ring: %d is no prime for small coefficients", l.Q))
+			panic(fmt.Sprintf("ring: prime %d is too small for FromSmall", l.Q))
 		}
 		l.SignedVec(dst.C[i], v.C)
 	}
 }
 
-// MulAddSubring sets dst += x(X^d) y(X^d) for polynomials x and y of N/d coefficients, which are in the subring of X^d.
+// MulAddSubring sets dst += x(X^d) y(X^d) for polynomials x and y of N/d coefficients. The product
+// lies in the subring of X^d.
 func (b *Basis) MulAddSubring(dst, x, y Poly, d int) {
 	m := b.n / d
 	for l, q := range b.limbs {
@@ -290,7 +293,8 @@ func (b *Basis) MulAddSubring(dst, x, y Poly, d int) {
 	}
 }
 
-// FromInt sets dst to v modulo the primes. v may be shorter than polynomials of this ring; then dst is as short.
+// FromInt sets dst to v modulo the primes. v may have fewer coefficients than this ring's degree;
+// then dst is as short.
 func (b *Basis) FromInt(dst Poly, v intpoly.Poly) {
 	n := v.N()
 	size := min(block, n)
@@ -321,8 +325,8 @@ func (b *Basis) FromInt(dst Poly, v intpoly.Poly) {
 	clear(signs)
 }
 
-// wordSums prepares the residue of an integer of so many words, of which MaxWordTerms at a time are added up, the first
-// ones with -2^(64 words) if the sign is set.
+// wordSums computes the residue of an integer of the given number of words. It adds up MaxWordTerms
+// words at a time. The first sum includes -2^(64 words) if the sign is set.
 func (l *limb) wordSums(words int) (sums []*kernel.Sum) {
 	shift := l.Reduce(1, 0) // 2^64
 	wrap := l.Neg(l.Exp(shift, uint64(words)))

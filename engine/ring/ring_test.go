@@ -8,7 +8,7 @@ import (
 	"github.com/lodge-mpc/lodge/engine/intpoly"
 )
 
-// primesOf gives count primes of the given length that are 1 mod 2^(logN+1), the largest first.
+// primesOf returns count primes of the given length that are 1 mod 2^(logN+1), the largest first.
 func primesOf(logN, length, count int) (out []uint64) {
 	step := uint64(2) << logN
 	for q := uint64(1)<<length - step + 1; len(out) < count; q -= step {
@@ -27,7 +27,7 @@ func mustBasis(t testing.TB, logN int, primes ...uint64) *Basis {
 	return b
 }
 
-// small gives bases of degree 16: small primes, the largest, mixed ones.
+// small returns bases of degree 16: with small primes, the largest primes, and mixed ones.
 func small(t testing.TB) []*Basis {
 	return []*Basis{
 		mustBasis(t, 4, 97),
@@ -53,7 +53,7 @@ func randomPoly(r *rand.Rand, b *Basis) Poly {
 	return p
 }
 
-// lift gives the coefficients of p, in [0, q) and not centred, by Garner's method, limb after limb.
+// lift returns the coefficients of p, in [0, q) and not centred, by Garner's method, limb after limb.
 func lift(b *Basis, p Poly) []*big.Int {
 	out := make([]*big.Int, b.N())
 	for k := range out {
@@ -90,7 +90,7 @@ func schoolbook(x, y []*big.Int) []*big.Int {
 	return out
 }
 
-// substitute gives x(X^g) by definition.
+// substitute returns x(X^g) by definition.
 func substitute(x []*big.Int, g int) []*big.Int {
 	n := len(x)
 	out := make([]*big.Int, n)
@@ -151,13 +151,13 @@ func TestBasisParts(t *testing.T) {
 			}
 		}
 	}
-	// A part works on longer polynomials and leaves their other limbs alone.
+	// A prefix of a basis works on longer polynomials without changing their other limbs.
 	r := rand.New(rand.NewPCG(9, 9))
 	x, y := randomPoly(r, b), randomPoly(r, b)
 	keep := y.Clone()
 	other := b.NewNTT()
 	if other.Copy(NTT(y)); !other.Equal(NTT(y)) {
-		t.Fatal("a copy differs")
+		t.Fatal("a copy differs from its source")
 	}
 	b.Prefix(2).MulMonomial(y, x, 3)
 	if !other.Equal(NTT(keep)) {
@@ -165,7 +165,7 @@ func TestBasisParts(t *testing.T) {
 	}
 	b.Prefix(2).Add(y, y, x)
 	if (Poly{y.C[2:]}).Equal(Poly{keep.C[2:]}) == false || (Poly{y.C[:2]}).Equal(Poly{keep.C[:2]}) {
-		t.Fatal("a prefix touched more, or less, than its limbs")
+		t.Fatal("a prefix changed other limbs than its own")
 	}
 }
 
@@ -241,11 +241,11 @@ func TestProducts(t *testing.T) {
 		inPlace := x.Clone()
 		b.Forward(NTT(inPlace), inPlace)
 		if !NTT(inPlace).Equal(X) {
-			t.Fatal("transform in place")
+			t.Fatal("a transform in place differs")
 		}
 		b.Inverse(inPlace, NTT(inPlace))
 		if !inPlace.Equal(x) {
-			t.Fatal("inverse transform in place")
+			t.Fatal("an inverse transform in place differs")
 		}
 
 		p, xb, yb, zb := b.NewNTT(), lift(b, x), lift(b, y), lift(b, z)
@@ -298,7 +298,7 @@ func TestMonomials(t *testing.T) {
 		func() {
 			defer func() {
 				if recover() == nil {
-					t.Errorf("X^%d is added", e)
+					t.Errorf("AddMonomial accepted X^%d", e)
 				}
 			}()
 			b.AddMonomial(b.NewPoly(), b.NewPoly(), e)

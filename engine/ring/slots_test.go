@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// root gives g^((q-1)/2N) for the smallest primitive root g > 2 of q, found by trial. All parties must use the
-// same one, as keys are sent in evaluation form.
+// root returns g^((q-1)/2N) for the smallest primitive root g > 2 of q, found by trial. All parties
+// must use the same root because keys are sent in evaluation form.
 func root(n int, q uint64) uint64 {
 	for g := uint64(3); ; g++ {
 		x, order := g, uint64(1)
@@ -24,7 +24,7 @@ func root(n int, q uint64) uint64 {
 	}
 }
 
-// Slot k holds the value at root^(2 rev(k) + 1), rev the reversal of log N bits.
+// Slot k holds the value at root^(2 rev(k) + 1), where rev reverses log N bits.
 func TestSlots(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	for _, c := range []struct {
@@ -51,7 +51,8 @@ func TestSlots(t *testing.T) {
 	}
 }
 
-// Primes of real size are too large for the trial of TestSlots: the roots that the transform of X shows are pinned.
+// Primes of real size are too large for the search in TestSlots, so their roots, which the
+// transform of X reveals, are pinned.
 func TestRootsArePinned(t *testing.T) {
 	for _, c := range []struct {
 		logN    int

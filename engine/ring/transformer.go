@@ -9,8 +9,8 @@ import (
 	"github.com/lodge-mpc/lodge/engine/kernel"
 )
 
-// newNTT prepares the transform of a prime with the root that Lattigo takes: g^((q-1)/2N) for the smallest primitive
-// root g > 2.
+// newNTT prepares the transform of a prime with Lattigo's root: g^((q-1)/2N) for the smallest
+// primitive root g > 2.
 func newNTT(m kernel.Modulus, r *lattigo.SubRing) (*kernel.NTT, error) {
 	t, err := kernel.NewNTT(m, r.N, m.Exp(r.PrimitiveRoot, (m.Q-1)/uint64(2*r.N)))
 	if err != nil {
@@ -19,16 +19,18 @@ func newNTT(m kernel.Modulus, r *lattigo.SubRing) (*kernel.NTT, error) {
 	return t, nil
 }
 
-// NewTransformer gives a ring of Lattigo's the transforms of package kernel, with the same results:
+// NewTransformer returns a ring of Lattigo the transforms of package kernel, which return the same
+// results:
 //
 //	lattigo.NewRingWithCustomNTT(n, primes, ring.NewTransformer, 2*n)
 //
-// It is for Z_q[X]/(X^N+1), not for the conjugate-invariant ring. Degrees and primes that package kernel does not
-// serve keep Lattigo's transform. Lattigo does not know the type of a ring with a transformer that is not its own:
-// Ring.Type, and what asks it, such as Ring.Automorphism on coefficients and marshalling, panics.
+// It supports Z_q[X]/(X^N+1), not the conjugate-invariant ring. Degrees and primes that package
+// kernel does not support keep Lattigo's transform. Lattigo does not know the type of a ring with a
+// foreign transformer: Ring.Type panics, and so do its callers, such as Ring.Automorphism on
+// coefficients and marshalling.
 func NewTransformer(r *lattigo.SubRing, n int) lattigo.NumberTheoreticTransformer {
 	if r.NthRoot != uint64(2*n) {
-		panic("ring: a transformer for another ring than that modulo X^N+1")
+		panic("ring: the transformer supports only rings modulo X^N+1")
 	}
 	m, err := kernel.NewModulus(r.Modulus)
 	if err != nil || n < 16 || n > maxDegree {
@@ -43,13 +45,14 @@ func NewTransformer(r *lattigo.SubRing, n int) lattigo.NumberTheoreticTransforme
 	})}
 }
 
-// transformer prepares its tables when they are first wanted: Lattigo does not yet know the root when it asks for one.
+// transformer prepares its tables on first use, because Lattigo does not know the root yet when it
+// creates the transformer.
 type transformer struct {
 	kernel.Modulus
 	prepared func() *kernel.NTT
 }
 
-// Forward takes any words, as Lattigo's values may be reduced lazily.
+// Forward accepts any words, because Lattigo may reduce its values lazily.
 func (t *transformer) Forward(src, dst []uint64) {
 	ntt := t.prepared()
 	dst = dst[:ntt.N()]
@@ -64,7 +67,7 @@ func (t *transformer) Backward(src, dst []uint64) {
 	ntt.Inverse(dst, dst)
 }
 
-// The lazy forms may give less reduced values.
+// The lazy forms may leave values less reduced; here they reduce fully.
 
 func (t *transformer) ForwardLazy(src, dst []uint64) { t.Forward(src, dst) }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/lodge-mpc/lodge/engine/kernel"
 )
 
-// onPaths runs a test with every kernel that this processor has.
+// onPaths runs a test with every kernel that this processor supports.
 func onPaths(t *testing.T, f func(t *testing.T)) {
 	before := kernel.Selected()
 	defer func() { selectPath(t, before) }()
@@ -27,7 +27,7 @@ func selectPath(t testing.TB, p kernel.Path) {
 	}
 }
 
-// transformPrimes are 1 mod 2^17 or, the smaller ones, 1 mod 2^10.
+// transformPrimes are 1 mod 2^17; the smaller ones are 1 mod 2^10.
 func transformPrimes(logN int) []uint64 {
 	out := []uint64{0x1fffffffffe00001, 0x7fffffff380001, 0x3ffffffef40001, 0x1ffffffea0001, 0x7fffffbc0001}
 	if logN <= 8 {
@@ -44,7 +44,8 @@ func random(r *rand.Rand, n int, limit uint64) []uint64 {
 	return v
 }
 
-// Transforms of a basis, and of Lattigo's ring with the transformer, are those of Lattigo's own ring.
+// Transforms of a basis, and of Lattigo's ring with the transformer, equal those of Lattigo's own
+// ring.
 func TestTransformsAreLattigos(t *testing.T) {
 	onPaths(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(41, 41))
@@ -76,18 +77,18 @@ func TestTransformsAreLattigos(t *testing.T) {
 				s.NTT(x.C[i], want)
 				custom.SubRings[i].NTT(x.C[i], got)
 				if !slices.Equal(want, v.C[i]) || !slices.Equal(want, got) {
-					t.Fatalf("N=2^%d, q=%#x: forward", logN, s.Modulus)
+					t.Fatalf("N=2^%d, q=%#x: the forward transform differs", logN, s.Modulus)
 				}
 				custom.SubRings[i].INTT(got, got)
 				if !slices.Equal(x.C[i], got) || !slices.Equal(x.C[i], back.C[i]) {
-					t.Fatalf("N=2^%d, q=%#x: inverse", logN, s.Modulus)
+					t.Fatalf("N=2^%d, q=%#x: the inverse transform differs", logN, s.Modulus)
 				}
 			}
 		}
 	})
 }
 
-// The transformer takes lazily reduced values, and even any words.
+// The transformer accepts lazily reduced values and any other words.
 func TestTransformerReduces(t *testing.T) {
 	onPaths(t, func(t *testing.T) {
 		const n = 32
@@ -126,7 +127,7 @@ func TestTransformerElsewhere(t *testing.T) {
 	}
 	defer func() {
 		if recover() == nil {
-			t.Error("a transformer for the conjugate-invariant ring")
+			t.Error("the conjugate-invariant ring was accepted")
 		}
 	}()
 	_, _ = lattigo.NewRingWithCustomNTT(16, []uint64{193}, NewTransformer, 64)
@@ -168,7 +169,7 @@ func BenchmarkTransforms(b *testing.B) {
 	}
 }
 
-// Every path passes what the best one does.
+// Every path passes the tests that the best path passes.
 func TestOnPaths(t *testing.T) {
 	onPaths(t, func(t *testing.T) {
 		for name, f := range map[string]func(*testing.T){

@@ -8,8 +8,9 @@ import (
 	"github.com/lodge-mpc/lodge/engine/kernel"
 )
 
-// The discrete Gaussian D of width w and centre c in [0, 1) has D(z) proportional to exp(-pi (z-c)^2/w^2)
-// over the integers z. It is sampled in three exact steps, of which only the last rejects:
+// The discrete Gaussian D of width w and centre c in [0, 1) has D(z) proportional to exp(-pi
+// (z-c)^2/w^2) over the integers z. It is sampled in three exact steps, of which only the last
+// rejects:
 //
 //  1. y >= 0 from the half Gaussian of width w/k, by a table of its distribution function, scanned whole;
 //     k is the largest power of two up to w/4, and 1 for w < 4, which keeps the table short.
@@ -18,20 +19,24 @@ import (
 //  3. Accept z with probability exp(-x), x = (pi/w^2) (u (u + 2 k y) + t (t + 2 z0)). The weight of z is
 //     then exp(-pi y^2 k^2/w^2) exp(-x) = exp(-pi (z-c)^2/w^2), and every z has exactly one (y, u, b).
 //
-// This is the shape of Falcon's SamplerZ (a half Gaussian, a sign, an exponential), with integers for its
-// floating point and any width for its fixed one. A candidate is accepted with probability w/(w+k), at least 3/4.
+// This has the structure of Falcon's SamplerZ (a half Gaussian, a sign, an exponential), with
+// integers instead of floating point and any width instead of a fixed one. A candidate is accepted
+// with probability w/(w+k), at least 3/4.
 //
-// Candidates are judged many at a time (package kernel), in rounds: each value that is still wanted gets a candidate,
-// and what is rejected comes back in the next round. A candidate is three words: h, whose place in the table is y; v, of
-// which b and u are; and r, compared with exp(-x).
+// Package kernel judges many candidates at a time, in rounds: each missing value gets a candidate,
+// and rejected candidates are replaced in the next round. A candidate is three words: h, whose
+// position in the table is y; v, which holds b and u; and r, which is compared with exp(-x).
 //
-// Accuracy. The table has 192 bits and ends where less than 2^-192 is left: at most 60 entries, an error below 2^-185 for
-// each candidate. Of its entries the kernel knows 64 bits, and leaves the candidate open if h has the same; then 128 more
-// bits are drawn. Step 3 decides whether a uniform number is below exp(-x), lazily: the kernel computes P = 2^51 exp(-x) in
-// words, within 19 (below), and decides by the first 51 bits of the number unless they are within 32 of P. Then, with
-// probability 2^-45, 192 bits are drawn after the first 63, and all 255 are compared with 2^255 exp(-x), computed to more
-// than 256 bits. The accepted distribution differs from D by less than 2^-180. A centre is 128 bits: moving one by 2^-128
-// moves D by less than 2^-129 in statistical distance, whose growth is half the mean deviation of 2 pi (z-c)/w^2, at most
+// Accuracy. The table has 192 bits and ends where less than 2^-192 is left: at most 60 entries, an
+// error below 2^-185 for each candidate. The kernel has the upper 64 bits of its entries and leaves
+// the candidate open if h equals one of them; then 128 more bits are drawn. Step 3 decides lazily
+// whether a uniform number is below exp(-x): the kernel computes P = 2^51 exp(-x) in words, within
+// 19 (see below), and decides by the first 51 bits of the number unless they are within 32 of P.
+// Otherwise, with probability 2^-45, 192 bits are drawn after the first 63, and all 255 are
+// compared with 2^255 exp(-x), computed to more than 256 bits. The accepted distribution differs
+// from D by less than 2^-180. A centre has 128 bits: moving one by 2^-128 moves D by less than
+// 2^-129 in statistical distance, whose growth is half the mean deviation of 2 pi (z-c)/w^2, at
+// most sqrt(pi/2)/w.
 // sqrt(pi/2)/w.
 //
 // Error of P, in units of 2^-51, for w >= 3. The table ends at k y < 6.65 w, so z0 < 6.9 w and x < 32.
@@ -63,10 +68,10 @@ type Gaussian struct {
 	kernel kernel.Gaussian // 2^Log is k
 }
 
-// NewGaussian prepares a width, 3 <= w <= 65536, taken as the exact value of the double.
+// NewGaussian prepares the width w, 3 <= w <= 65536, as the exact value of the double.
 func NewGaussian(width float64) (*Gaussian, error) {
 	if !(width >= minWidth && width <= maxWidth) {
-		return nil, fmt.Errorf("sample: Gaussian of width %v, want %d to %d", width, minWidth, maxWidth)
+		return nil, fmt.Errorf("sample: Gaussian width %v is not supported (%d to %d)", width, minWidth, maxWidth)
 	}
 	g := &Gaussian{width: width}
 	for width/4 >= float64(uint64(2)<<g.kernel.Log) {
@@ -88,7 +93,7 @@ func NewGaussian(width float64) (*Gaussian, error) {
 	return g, nil
 }
 
-// halfTable is the table of the distribution on y >= 0 with weights exp(-scale y^2).
+// halfTable returns the table of the distribution on y >= 0 with weights exp(-scale y^2).
 func halfTable(scale *big.Float) (table [][3]uint64) {
 	var sums []*big.Float
 	total := newFloat()
@@ -101,20 +106,20 @@ func halfTable(scale *big.Float) (table [][3]uint64) {
 		total = newFloat().Add(total, weight)
 		sums = append(sums, total)
 	}
-	for _, sum := range sums[:len(sums)-1] { // what is above the last is the last value
+	for _, sum := range sums[:len(sums)-1] { // the value after the last sum needs no entry
 		p, _ := newFloat().SetMantExp(newFloat().Quo(sum, total), 192).Int(nil)
 		table = append(table, [3]uint64(words(p, 3)))
 	}
 	return table
 }
 
-// Width is the width w.
+// Width returns the width w.
 func (g *Gaussian) Width() float64 { return g.width }
 
 // Sample fills dst from the Gaussian with centre 0.
 func (g *Gaussian) Sample(dst []int64, s *Stream) { g.sample(dst, nil, s) }
 
-// SampleAt fills dst[i] from the Gaussian with centre centres[i], of which there are as many.
+// SampleAt fills dst[i] from the Gaussian with centre centres[i]. Both slices have the same length.
 func (g *Gaussian) SampleAt(dst []int64, centres []Frac, s *Stream) {
 	if len(dst) != len(centres) {
 		panic(fmt.Sprintf("sample: %d centres for %d values", len(centres), len(dst)))
@@ -122,16 +127,16 @@ func (g *Gaussian) SampleAt(dst []int64, centres []Frac, s *Stream) {
 	g.sample(dst, centres, s)
 }
 
-// batch is how many values are drawn side by side.
+// batch is the number of values drawn at a time.
 const batch = 512
 
-// round is the storage of a round of candidates.
+// round holds the candidates of a round.
 type round struct {
 	words   [3 * batch]uint64
 	hi, lo  [batch]uint64 // the centres
 	z       [batch]int64
 	verdict [batch]uint8
-	at      [batch]uint16 // where the values belong
+	at      [batch]uint16 // positions of the values
 }
 
 // sample is SampleAt, with centres 0 if centres is nil.
@@ -148,12 +153,13 @@ func (g *Gaussian) sample(dst []int64, centres []Frac, s *Stream) {
 	r.wipe()
 }
 
-// wipe erases what has been drawn. It is a call of its own so that no compiler takes it for idle.
+// wipe erases the drawn values. It is a separate function so that no compiler removes it as
+// useless.
 //
 //go:noinline
 func (r *round) wipe() { *r = round{} }
 
-// fill draws up to batch values. What it does depends on the verdicts, not on values.
+// fill draws up to batch values. Its control flow depends on the verdicts, not on values.
 func (g *Gaussian) fill(dst []int64, centres []Frac, s *Stream, r *round) {
 	left := len(dst)
 	for i := range left {
@@ -175,30 +181,31 @@ func (g *Gaussian) fill(dst []int64, centres []Frac, s *Stream, r *round) {
 				z[i], v = g.resolve([3]uint64{w[i], w[n+i], w[2*n+i]}, Frac{r.hi[i], r.lo[i]}, s)
 			}
 			at := r.at[i]
-			dst[at] = z[i] // and again, if it is rejected
+			dst[at] = z[i] // rejected values are drawn again
 			r.at[left] = at
 			left += int(kernel.Accepted - v)
 		}
 	}
 }
 
-// candidate is what step 3 decides on.
+// candidate holds the inputs of step 3.
 type candidate struct {
 	y, u, b uint64
 	c       Frac
 }
 
-// word is the word of a candidate with b and u.
+// word packs b and u into the candidate's word.
 func (v candidate) word() uint64 { return v.u<<1 | v.b }
 
-// value is z.
+// value returns z.
 func (g *Gaussian) value(v candidate) int64 {
 	_, z := g.kernel.Probability(v.y, v.word(), v.c.Hi, v.c.Lo)
 	return z
 }
 
-// resolve judges a candidate that the kernel leaves open, of the words h, v and r, which happens with probability 2^-45: that
-// it branches and uses big integers, whose time depends on the candidate, shows nothing that matters.
+// resolve judges a candidate with the words h, v and r that the kernel leaves open. This happens
+// with probability 2^-45, so its branches and its big integers, whose time depends on the
+// candidate, reveal nothing that matters.
 func (g *Gaussian) resolve(w [3]uint64, c Frac, s *Stream) (z int64, verdict uint8) {
 	v := candidate{y: g.half(w[0], s), u: w[1] >> 1 & (1<<g.kernel.Log - 1), b: w[1] & 1, c: c}
 	p, z := g.kernel.Probability(v.y, v.word(), c.Hi, c.Lo)
@@ -209,7 +216,8 @@ func (g *Gaussian) resolve(w [3]uint64, c Frac, s *Stream) (z int64, verdict uin
 	return z, verdict
 }
 
-// half is the place in the table of the number whose upper word is h, with two more words if h does not decide.
+// half returns the position in the table of a number whose upper word is h. It draws two more words
+// if h does not decide.
 func (g *Gaussian) half(h uint64, s *Stream) (y uint64) {
 	var lower, middle uint64
 	for _, e := range g.table {
@@ -222,12 +230,12 @@ func (g *Gaussian) half(h uint64, s *Stream) (y uint64) {
 		_, c := bits.Sub64(lower, e[0], 0)
 		_, c = bits.Sub64(middle, e[1], c)
 		_, c = bits.Sub64(h, e[2], c)
-		y += 1 - c // it is not below the entry
+		y += 1 - c // add 1 if the number is not below the entry
 	}
 	return y
 }
 
-// refine decides by the first 63 bits, r, and 192 more.
+// refine decides by the first 63 bits, r, and 192 more bits.
 func (g *Gaussian) refine(v candidate, r uint64, s *Stream) uint8 {
 	uniform := new(big.Int).SetUint64(r)
 	for range 3 {
@@ -256,13 +264,13 @@ func (g *Gaussian) threshold(v candidate) *big.Int {
 	return limit
 }
 
-// fracInt is 2^128 c.
+// fracInt returns 2^128 c.
 func fracInt(c Frac) *big.Int {
 	v := new(big.Int).SetUint64(c.Hi)
 	return v.Lsh(v, 64).Or(v, new(big.Int).SetUint64(c.Lo))
 }
 
-// precision of big floats in bits.
+// Precision of big floats, in bits.
 const precision = 320
 
 func newFloat() *big.Float { return new(big.Float).SetPrec(precision) }

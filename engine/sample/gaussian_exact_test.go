@@ -10,16 +10,16 @@ import (
 	"github.com/lodge-mpc/lodge/engine/kernel"
 )
 
-// The exact tests: an oracle at 512 bits that shares no constant and no exponential with the sampler, and
-// streams whose words are chosen.
+// The exact tests use an oracle at 512 bits that shares no constant and no exponential with the
+// sampler, and streams of chosen words.
 
 const oraclePrecision = 512
 
 func oracleFloat() *big.Float { return new(big.Float).SetPrec(oraclePrecision) }
 
-// oraclePi is Machin's 16 arctan(1/5) - 4 arctan(1/239).
+// oraclePi returns Machin's 16 arctan(1/5) - 4 arctan(1/239).
 var oraclePi = func() *big.Float {
-	arctan := func(inverse int64) *big.Int { // times 2^oraclePrecision
+	arctan := func(inverse int64) *big.Int { // scaled by 2^oraclePrecision
 		term := new(big.Int).Lsh(big.NewInt(1), oraclePrecision)
 		term.Quo(term, big.NewInt(inverse))
 		sum := new(big.Int)
@@ -38,7 +38,7 @@ var oraclePi = func() *big.Float {
 	return oracleFloat().SetMantExp(oracleFloat().SetInt(p), -oraclePrecision)
 }()
 
-// oracleExpNeg is exp(-x) for 0 <= x < 1000, the inverse of a series of positive terms.
+// oracleExpNeg returns exp(-x) for 0 <= x < 1000, as the inverse of a series of positive terms.
 func oracleExpNeg(x *big.Float) *big.Float {
 	sum, term := oracleFloat().SetInt64(1), oracleFloat().SetInt64(1)
 	for i := int64(1); term.Sign() != 0 && term.MantExp(nil) > -oraclePrecision; i++ {
@@ -57,7 +57,8 @@ func oracleWeight(width float64, z int64, c Frac) *big.Float {
 	return oracleExpNeg(d.Mul(d, d).Mul(d, oraclePi))
 }
 
-// oracleAccept is the probability with which a candidate must be accepted: the weight of its z over that of y.
+// oracleAccept returns the required acceptance probability of a candidate: the weight of its z
+// divided by that of y.
 func oracleAccept(g *Gaussian, v candidate) *big.Float {
 	return oracleFloat().Quo(oracleWeight(g.width, g.value(v), v.c), oracleWeight(g.width, int64(v.y<<g.kernel.Log), Frac{}))
 }
@@ -69,7 +70,8 @@ func exponentOf(x *big.Float) int {
 	return x.MantExp(nil)
 }
 
-// The whole law of the sampler, from its table and its acceptance thresholds, is within 2^-180 of D.
+// The exact distribution of the sampler, derived from its table and its acceptance thresholds, is
+// within 2^-180 of D.
 func TestExactLaw(t *testing.T) {
 	widths := []float64{3, 3.999, 4, 7.943, 15.886, 33.3}
 	if !testing.Short() {
@@ -81,7 +83,7 @@ func TestExactLaw(t *testing.T) {
 			t.Fatal(err)
 		}
 		if len(g.table) > 60 {
-			t.Errorf("width %v: a table of %d entries", width, len(g.table))
+			t.Errorf("width %v: the table has %d entries", width, len(g.table))
 		}
 		centres := testCentres
 		if width > 30 {
@@ -114,7 +116,7 @@ func lawDistance(t *testing.T, g *Gaussian, c Frac) (*big.Float, int) {
 		}
 		share := new(big.Int).Sub(upTo, before)
 		if share.Sign() < 0 {
-			t.Fatalf("entry %d of the table is below the one before", y)
+			t.Fatalf("entry %d of the table is below its predecessor", y)
 		}
 		before = upTo
 		for u := range uint64(1) << g.kernel.Log {
@@ -129,7 +131,7 @@ func lawDistance(t *testing.T, g *Gaussian, c Frac) (*big.Float, int) {
 			}
 		}
 	}
-	for z := int64(-8 * g.width); z <= int64(8*g.width); z++ { // beyond are 2^-280
+	for z := int64(-8 * g.width); z <= int64(8*g.width); z++ { // the weight beyond is 2^-280
 		exact[z] = oracleWeight(g.width, z, c)
 		exactTotal.Add(exactTotal, exact[z])
 	}
@@ -179,8 +181,8 @@ func TestProbabilityIsWithinItsBound(t *testing.T) {
 		worst = max(worst, math.Abs(off))
 	})
 	t.Logf("off by at most %.1f units of 2^-51", worst)
-	if worst >= 19 { // what is within 32 is compared exactly
-		t.Errorf("probability is off by %.1f units of 2^-51, the analysis says less than 19", worst)
+	if worst >= 19 { // numbers within 32 are compared exactly
+		t.Errorf("probability is off by %.1f units of 2^-51; the analysis allows less than 19", worst)
 	}
 }
 
@@ -196,7 +198,8 @@ func TestThresholdIsExact(t *testing.T) {
 	}
 }
 
-// Every decision that the first comparison leaves open, and those at its edges, are those of all 255 bits.
+// The decisions that the first comparison leaves open, and those at its edges, agree with a
+// comparison of all 255 bits.
 func TestResolveDecidesByAllBits(t *testing.T) {
 	refined, decided := 0, 0
 	candidates(t, 4, func(g *Gaussian, v candidate) {
@@ -207,7 +210,7 @@ func TestResolveDecidesByAllBits(t *testing.T) {
 			h = g.table[v.y-1][2] + 1
 		}
 		if v.y > 0 && h == 0 || v.y < uint64(len(g.table)) && h >= g.table[v.y][2] {
-			return // no word says so by itself
+			return // no single word decides here
 		}
 		try := func(first int64, rest *big.Int) {
 			if first < 0 {
@@ -219,11 +222,11 @@ func TestResolveDecidesByAllBits(t *testing.T) {
 			number.Or(number, rest)
 			value, verdict := g.resolve([3]uint64{h, v.word(), uint64(first)<<1 | uint64(first)&1}, v.c, s)
 			if got, want := verdict == kernel.Accepted, number.Cmp(limit) < 0; got != want || value != z {
-				t.Fatalf("width %v, %v: %d and %x accepted: %v", g.width, v, first, rest, got)
+				t.Fatalf("width %v, %v: %d and %x are accepted: %v", g.width, v, first, rest, got)
 			}
 			off := first>>12 - int64(p)
 			if inside := off >= -32 && off <= 32; inside != (s.at == 24) || s.at != 0 && s.at != 24 {
-				t.Fatalf("%d bytes decided %d beside %d", s.at, first, p)
+				t.Fatalf("%d bytes were drawn to decide %d against %d", s.at, first, p)
 			}
 			if s.at == 24 {
 				refined++
@@ -246,11 +249,12 @@ func TestResolveDecidesByAllBits(t *testing.T) {
 		}
 	})
 	if refined < 1000 || decided < 100 {
-		t.Errorf("%d refined and %d decided at once", refined, decided)
+		t.Errorf("%d candidates were refined and %d decided at once", refined, decided)
 	}
 }
 
-// The place in the table is that of 192 bits, of which the lower ones are drawn where the upper word does not decide.
+// The position in the table is that of a 192-bit number. Its lower bits are drawn if the upper word
+// does not decide.
 func TestHalfReadsItsTable(t *testing.T) {
 	g, err := NewGaussian(7.943)
 	if err != nil {
@@ -259,14 +263,14 @@ func TestHalfReadsItsTable(t *testing.T) {
 	check := func(h, middle, lower, want uint64, drawn int) {
 		t.Helper()
 		if s := scripted(lower, middle); g.half(h, s) != want || s.at != drawn {
-			t.Errorf("%#x %#x %#x: want %d with %d bytes more, not %d", h, middle, lower, want, drawn, s.at)
+			t.Errorf("%#x %#x %#x: want %d with %d more bytes, read %d", h, middle, lower, want, drawn, s.at)
 		}
 	}
 	check(0, 0, 0, 0, 0)
 	check(math.MaxUint64, math.MaxUint64, math.MaxUint64, uint64(len(g.table)), 16)
 	for i, e := range g.table {
 		if i > 0 && g.table[i-1][2] == e[2] || i+1 < len(g.table) && g.table[i+1][2] == e[2] {
-			continue // the last ones share their upper word
+			continue // the last entries share their upper word
 		}
 		check(e[2], e[1], e[0], uint64(i+1), 16)
 		r0, c := bits.Sub64(e[0], 1, 0)
@@ -280,7 +284,8 @@ func TestHalfReadsItsTable(t *testing.T) {
 	}
 }
 
-// oneByOne gives what a Gaussian of the centres gives if its candidates are judged one after the other.
+// oneByOne returns the samples of a Gaussian for the given centres when candidates are judged one
+// by one.
 func oneByOne(g *Gaussian, centres []Frac, s *Stream) []int64 {
 	values := make([]int64, len(centres))
 	for start := 0; start < len(centres); start += batch {
@@ -315,7 +320,7 @@ func randomCentres(n int) []Frac {
 	return centres
 }
 
-// What is rejected gets other words and keeps its centre.
+// A rejected value is drawn again with new words and keeps its centre.
 func TestRoundsJudgeOneByOne(t *testing.T) {
 	for _, width := range []float64{3, 15.886, 402.7} {
 		g, err := NewGaussian(width)
@@ -326,13 +331,14 @@ func TestRoundsJudgeOneByOne(t *testing.T) {
 			centres, got := randomCentres(n), make([]int64, n)
 			g.SampleAt(got, centres, source(8).Stream("x"))
 			if !slices.Equal(got, oneByOne(g, centres, source(8).Stream("x"))) {
-				t.Errorf("width %v: %d values are others than one by one", width, n)
+				t.Errorf("width %v: %d values differ from sampling one by one", width, n)
 			}
 		}
 	}
 }
 
-// What the kernel leaves open, which random words nearly never do, is resolved with the candidate's own words and centre.
+// Random words nearly never produce candidates that the kernel leaves open. They are resolved with
+// the candidate's own words and centre.
 func TestOpenCandidatesAreResolved(t *testing.T) {
 	for _, width := range []float64{3, 15.886, 402.7} {
 		g, err := NewGaussian(width)
@@ -369,7 +375,7 @@ func TestOpenCandidatesAreResolved(t *testing.T) {
 	}
 }
 
-// The kernel has the upper words of the table, and pi/w^2 to 104 bits, rounded down.
+// The kernel holds the upper words of the table, and pi/w^2 to 104 bits, rounded down.
 func TestKernelHasItsConstants(t *testing.T) {
 	for _, width := range []float64{3, 3.999, 4, 7.943, 15.886, 402.7, 5000.3, maxWidth} {
 		g, err := NewGaussian(width)
@@ -377,13 +383,13 @@ func TestKernelHasItsConstants(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !slices.EqualFunc(g.table, g.kernel.Table, func(e [3]uint64, upper uint64) bool { return e[2] == upper }) {
-			t.Errorf("width %v: the kernel has another table", width)
+			t.Errorf("width %v: the table of the kernel differs", width)
 		}
 		w := oracleFloat().SetFloat64(width)
 		want := oracleFloat().Quo(oraclePi, w.Mul(w, w))
 		scaled, _ := want.SetMantExp(want, 104+int(g.kernel.Shift)).Int(nil)
 		if r := words(scaled, 2); g.kernel.Ratio != [2]uint64{r[1]<<12 | r[0]>>52, r[0] & (1<<52 - 1)} || g.kernel.Ratio[0]>>51 != 1 {
-			t.Errorf("width %v: pi/w^2 is taken as %#x/2^%d", width, g.kernel.Ratio, g.kernel.Shift)
+			t.Errorf("width %v: pi/w^2 is stored as %#x/2^%d", width, g.kernel.Ratio, g.kernel.Shift)
 		}
 	}
 }

@@ -7,10 +7,11 @@ import (
 	"testing"
 )
 
-// The statistical tests: draws against the exact probabilities, which doubles give to 15 digits, far finer
-// than a million draws can see.
+// The statistical tests compare draws with the exact probabilities. Doubles have 15 digits, far
+// more precision than a million draws can resolve.
 
-// law is the discrete Gaussian of a width and a centre, tabulated on an interval that holds all but 2^-150.
+// law is the discrete Gaussian with a width and a centre, tabulated on an interval that omits less
+// than 2^-150.
 type law struct {
 	from        int64
 	probability []float64
@@ -31,7 +32,7 @@ func newLaw(width, centre float64) law {
 	return l
 }
 
-// share is the probability of [a, b].
+// share returns the probability of [a, b].
 func (l law) share(a, b float64) (p float64) {
 	for i, x := range l.probability {
 		if z := float64(l.from + int64(i)); a <= z && z <= b {
@@ -41,7 +42,7 @@ func (l law) share(a, b float64) (p float64) {
 	return p
 }
 
-// moments are the mean and the variance.
+// moments returns the mean and the variance.
 func (l law) moments() (mean, variance float64) {
 	for i, p := range l.probability {
 		mean += p * float64(l.from+int64(i))
@@ -53,8 +54,8 @@ func (l law) moments() (mean, variance float64) {
 	return mean, variance
 }
 
-// fits compares values with l by chi-square on at most 48 cells of neighbours: few enough for the test to see a
-// width that is 1 % off.
+// fits compares values with l by chi-square on at most 48 cells of neighbouring values: few enough
+// to detect a width that is 1 % off.
 func (l law) fits(values []int64) (ok bool, statistic, low, high float64) {
 	n := float64(len(values))
 	cellOf := make([]int, len(l.probability))
@@ -68,7 +69,7 @@ func (l law) fits(values []int64) (ok bool, statistic, low, high float64) {
 		cellOf[i] = last
 		expected[last] += n * p
 	}
-	for expected[len(expected)-1] < 10 { // the end of the tail joins the cell before
+	for expected[len(expected)-1] < 10 { // merge the end of the tail into the cell before
 		last := len(expected) - 1
 		expected[last-1] += expected[last]
 		expected = expected[:last]
@@ -107,7 +108,7 @@ func draw(t *testing.T, width float64, c Frac, n int, s *Stream) []int64 {
 }
 
 func TestGaussianFitsItsLaw(t *testing.T) {
-	const n = 1_000_000 // with fewer, the test would not see a width 1 % off
+	const n = 1_000_000 // fewer samples would not reveal a width that is 1 % off
 	for _, width := range []float64{3, 4.5, 7.943, 15.886, 33.3, 402.7, 1000} {
 		t.Run(fmt.Sprint(width), func(t *testing.T) {
 			t.Parallel()
@@ -119,7 +120,8 @@ func TestGaussianFitsItsLaw(t *testing.T) {
 				}
 				checkMoments(t, c.name, right, values)
 				checkTails(t, c.name, right, values)
-				// The same test refuses a width 1 % off and a centre 1 % of a width off.
+				// The same test rejects a width that is 1 % off and a centre that is off by 1 % of
+				// a width.
 				for what, wrong := range map[string]law{
 					"a width 1 % more":     newLaw(width*1.01, c.value),
 					"a width 1 % less":     newLaw(width/1.01, c.value),
@@ -152,14 +154,15 @@ func checkMoments(t *testing.T, name string, l law, values []int64) {
 		t.Errorf("centre %s: the mean is %g off", name, d)
 	}
 	if d := math.Abs(squares/n/variance - 1); d > 5*math.Sqrt(2/n) {
-		t.Errorf("centre %s: the variance is %g of itself off", name, d)
+		t.Errorf("centre %s: the variance is off by a factor of 1 %+g", name, d)
 	}
 	if d := math.Abs(products / n / variance); d > 5/math.Sqrt(n) {
-		t.Errorf("centre %s: neighbours correlate by %g", name, d)
+		t.Errorf("centre %s: neighbouring values have correlation %g", name, d)
 	}
 }
 
-// checkTails compares the numbers beyond 2 to 4.5 standard deviations on each side, by Bernstein's bound.
+// checkTails compares the number of values beyond 2 to 4.5 standard deviations on each side with
+// Bernstein's bound.
 func checkTails(t *testing.T, name string, l law, values []int64) {
 	t.Helper()
 	mean, variance := l.moments()

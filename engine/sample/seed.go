@@ -8,18 +8,21 @@ import (
 	"github.com/lodge-mpc/lodge/engine/secret"
 )
 
-// drawSize is how many bytes Draw reads: two seeds, so that a generator that repeats itself is noticed within one draw.
+// drawSize is the number of bytes that Draw reads: two seeds, so that a generator that repeats
+// itself is detected within one draw.
 const drawSize = 2 * SeedSize
 
-// ErrWeakSeed is wrapped by Draw's error for bytes that no working generator gives.
-var ErrWeakSeed = errors.New("sample: a seed that is not random")
+// ErrWeakSeed is wrapped by Draw's error if the bytes are visibly not random. A working generator
+// does not produce such bytes.
+var ErrWeakSeed = errors.New("sample: the seed is not random")
 
-// Draw makes a source of fresh randomness, which it reads from random, for one purpose and for what binds it: public data
-// that tells this use from every other, such as the session's id, in which every party has a nonce, and the party. Where a
-// generator gives the same bytes twice, as it may in the copy of a machine that was running, uses that are bound to
-// something else still have unrelated sources; the same use has the same one. Binding adds no entropy.
+// Draw reads fresh randomness and returns a source for one purpose. The source is bound to bind:
+// public data that distinguishes this use from every other, such as the party and the session's id,
+// to which every party contributes a nonce. A generator may return the same bytes twice, for
+// example in the copy of a running machine. Uses bound to different data still have unrelated
+// sources then; the same use has the same source. Binding adds no entropy.
 //
-// This is the only way by which production code makes a source of its own; NewSource takes seeds as they are.
+// Production code creates its own sources only with Draw; NewSource accepts any seed.
 func Draw(random io.Reader, purpose string, bind ...[]byte) (*Source, error) {
 	seed := make([]byte, drawSize)
 	defer clear(seed)
@@ -33,18 +36,20 @@ func Draw(random io.Reader, purpose string, bind ...[]byte) (*Source, error) {
 	return &Source{secret.NewBytes(hashFields(fields...))}, nil
 }
 
-// Limits of weakness, for the 64 bytes of a draw. Uniform bytes fail none of its tests but with probability 2^-59: eight
-// bits that could stand still have 2^-60 together, and the others less than 2^-120 (64 bytes, or 63 differences, of fewer
-// than 20 values: at most C(256,19) (19/256)^63, which is below 2^-140).
+// Limits of weakness for the 64 bytes of a draw. Uniform bytes fail one of its tests with
+// probability at most 2^-59: eight bits that could be constant contribute 2^-60 together, and the
+// other tests less than 2^-120 (64 bytes, or 63 differences, with fewer than 20 values: at most
+// C(256,19) (19/256)^63, which is below 2^-140).
 const (
 	leastValues = 20
 	mostPeriod  = drawSize / 2
 )
 
-// weakness says what is wrong with the bytes of a draw, or nothing. It finds generators that are broken in plain ways:
-// constants, text, counters, short cycles, a bit that stands still. It cannot find one whose output looks random and is
-// not secret, such as a hash of the time or the generator of a copied machine: no test of the output can. Its time depends
-// on the bytes only if it refuses them.
+// weakness returns the flaw in the bytes of a draw, or an empty string. It detects generators that
+// are broken in simple ways: constants, text, counters, short cycles, a constant bit. It cannot
+// detect output that looks random and is not secret, such as a hash of the time or the generator of
+// a copied machine; no test of the output can. Its time depends on the bytes only if it refuses
+// them.
 func weakness(seed []byte) string {
 	for period := 1; period <= mostPeriod; period++ {
 		var differs byte
@@ -77,7 +82,8 @@ func weakness(seed []byte) string {
 	return ""
 }
 
-// distinct is the number of values among at most 256 bytes, in a time that does not depend on them.
+// distinct returns the number of different values among at most 256 bytes. Its time does not depend
+// on them.
 func distinct(bytes []byte) int {
 	n := 0
 	for i, b := range bytes {

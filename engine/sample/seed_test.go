@@ -10,14 +10,15 @@ import (
 	"testing"
 )
 
-// uniform is the nth draw of a generator that works.
+// uniform returns the nth draw of a working generator.
 func uniform(n uint64) []byte {
 	b := make([]byte, drawSize)
 	source(42).Stream("draws", n).Read(b)
 	return b
 }
 
-// What is plainly not random is refused, by its flaw; random bytes, and random bytes with one such trait less, are not.
+// Bytes that are visibly not random are refused, with their flaw. Random bytes pass, and so do
+// bytes that barely avoid a flaw.
 func TestWeakness(t *testing.T) {
 	fill := func(of func(i int) byte) []byte {
 		b := make([]byte, drawSize)
@@ -85,7 +86,7 @@ func TestDistinct(t *testing.T) {
 		all[i] = byte(i)
 	}
 	if got := distinct(all); got != 256 {
-		t.Errorf("%d of all bytes", got)
+		t.Errorf("distinct counts %d of all 256 bytes", got)
 	}
 }
 
@@ -97,11 +98,12 @@ func TestDrawNeedsAllBytes(t *testing.T) {
 	}
 	r := bytes.NewReader(slices.Concat(uniform(1), uniform(2)))
 	if _, err := Draw(r, "test"); err != nil || r.Len() != drawSize {
-		t.Errorf("%d bytes are left: %v", r.Len(), err)
+		t.Errorf("%d bytes are left unread: %v", r.Len(), err)
 	}
 }
 
-// A generator that repeats itself gives unrelated sources to uses that are bound to different things, and the same to one.
+// If a generator repeats itself, uses bound to different data have unrelated sources, and the same
+// use has the same source.
 func TestRepeatedDrawsAreBound(t *testing.T) {
 	first := func(seed uint64, purpose string, bind ...[]byte) string {
 		t.Helper()
@@ -135,6 +137,6 @@ func TestRepeatedDrawsAreBound(t *testing.T) {
 		seen[got] = name
 	}
 	if again := first(1, "use", a); seen[again] != "a" {
-		t.Error("the same draw for the same use is another source")
+		t.Error("the same draw for the same use yields a different source")
 	}
 }

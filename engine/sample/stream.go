@@ -1,13 +1,17 @@
-// Package sample draws the random values of the engine from named streams of a cryptographic generator:
-// uniform residues, ternary and discrete Gaussian polynomials, and the flooding of distributed decryption.
+// Package sample draws the random values of the engine from named streams of a cryptographic
+// generator: uniform residues, ternary and discrete Gaussian polynomials, and the flooding noise of
+// distributed decryption.
 //
-// A Source is a seed; Stream and Sub derive independent streams and sources from it by name, so that every
-// value has one place that draws it and nothing depends on the order of calls. Derivation is SHAKE256 over
-// length-prefixed fields (derive); a stream is AES-256 in counter mode (newStream). Seeds enter from outside
-// the engine, by Draw, which refuses what is plainly not random and binds them to their use. Whoever expands a public seed gets the same polynomial; Expand fixes how.
+// A Source is a seed. Stream and Sub derive independent streams and sources from it by name, so
+// that every value is drawn in one place and nothing depends on the order of calls. Derivation is
+// SHAKE256 over length-prefixed fields (derive); a stream is AES-256 in counter mode (newStream).
+// Seeds enter from outside the engine through Draw, which refuses bytes that are visibly not random
+// and binds them to their use. A public seed expands to the same polynomial for every party; Expand
+// fixes how.
 //
-// The discrete Gaussian, with its error analysis, is described in gaussian.go. Rejection makes the time of a sampler depend on what it
-// rejects, and for a Gaussian on the centre; accepted values are neither branched nor indexed on.
+// gaussian.go describes the discrete Gaussian and its error analysis. Rejection makes the time of a
+// sampler depend on rejected values, and for a Gaussian on the centre. Nothing branches on or
+// indexes by accepted values.
 package sample
 
 import (
@@ -22,7 +26,8 @@ import (
 	"github.com/lodge-mpc/lodge/engine/secret"
 )
 
-// SeedSize is the length in bytes of seeds that this package derives, and the least it accepts.
+// SeedSize is the length in bytes of the seeds that this package derives, and the minimum that it
+// accepts.
 const SeedSize = 32
 
 const bufferSize = 4096
@@ -30,35 +35,38 @@ const bufferSize = 4096
 // Source is a secret seed. It is safe for concurrent use until it is wiped.
 type Source struct{ seed secret.Bytes }
 
-// NewSource makes a source of a given seed of at least SeedSize bytes, which it copies and does not judge: for tests, for
-// measurements, and for seeds that a protocol derives or exchanges. Production code draws its own with Draw; a list in
-// engine/seeds_test.go has who else may call this.
+// NewSource returns a source for a given seed of at least SeedSize bytes. It copies the seed and
+// does not judge it. It is meant for tests, measurements, and seeds that a protocol derives or
+// exchanges. Production code draws seeds with Draw; engine/seeds_test.go lists the other permitted
+// callers.
 func NewSource(seed []byte) *Source {
 	if len(seed) < SeedSize {
-		panic(fmt.Sprintf("sample: seed of %d bytes", len(seed)))
+		panic(fmt.Sprintf("sample: seed of %d bytes is too short", len(seed)))
 	}
 	return &Source{secret.NewBytes(bytes.Clone(seed))}
 }
 
-// Sub is the source of this name. It panics on a wiped source.
+// Sub returns the source with this name. It panics on a wiped source.
 func (s *Source) Sub(label string, index ...uint64) *Source {
 	return &Source{secret.NewBytes(derive("lodge source", s.seed.Open(), label, index))}
 }
 
-// Stream is the stream of this name. The same name gives the same stream again. It panics on a wiped source.
+// Stream returns the stream with this name. The same name yields the same stream again. It panics
+// on a wiped source.
 func (s *Source) Stream(label string, index ...uint64) *Stream {
 	return newStream(derive("lodge stream", s.seed.Open(), label, index))
 }
 
-// Wipe erases the seed. Streams and sources that were made of it stay usable.
+// Wipe erases the seed. Streams and sources derived from it remain usable.
 func (s *Source) Wipe() { s.seed.Wipe() }
 
-// Format shows nothing of the seed, whatever the verb.
+// Format prints nothing of the seed, for any verb.
 func (Source) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, secret.Redacted) }
 
-// derive is the first SeedSize bytes of SHAKE256(F(tag) F(seed) F(label) F(index[0]) F(index[1]) ...), where
-// F(x) is the length of x in bytes followed by x, and lengths and indices are 8 bytes, least significant
-// first. Fields that carry their lengths can be read back, so different names never give the same input.
+// derive returns the first SeedSize bytes of SHAKE256(F(tag) F(seed) F(label) F(index[0])
+// F(index[1]) ...), where F(x) is the length of x in bytes followed by x, and lengths and indices
+// are 8 bytes, least significant first. The encoding is injective because fields carry their
+// lengths, so different names never yield the same input.
 func derive(tag string, seed []byte, label string, index []uint64) []byte {
 	fields := [][]byte{[]byte(tag), seed, []byte(label)}
 	for _, i := range index {
@@ -67,7 +75,8 @@ func derive(tag string, seed []byte, label string, index []uint64) []byte {
 	return hashFields(fields...)
 }
 
-// hashFields is the first SeedSize bytes of SHAKE256 of the fields, each behind its length.
+// hashFields returns the first SeedSize bytes of SHAKE256 of the fields, each preceded by its
+// length.
 func hashFields(fields ...[]byte) []byte {
 	h := sha3.NewSHAKE256()
 	var n [8]byte
@@ -84,12 +93,12 @@ func hashFields(fields ...[]byte) []byte {
 // Stream is an endless string of random bytes. It is not safe for concurrent use.
 type Stream struct {
 	ctr    cipher.Stream     // nil once wiped
-	at     int               // what precedes it in buffer is used up
-	buffer *[bufferSize]byte // a pointer, as fmt with a wrong verb follows the first one in an unexported field
+	at     int               // bytes before it in buffer are used up
+	buffer *[bufferSize]byte // a pointer, because fmt with a wrong verb follows the first one in an unexported field
 }
 
-// newStream is the key stream of AES-256 in counter mode, the counter being a block of 16 bytes, most
-// significant first, that starts at 0. It clears the key.
+// newStream returns the key stream of AES-256 in counter mode. The counter is a block of 16 bytes,
+// most significant first, that starts at 0. It clears the key.
 func newStream(key []byte) *Stream {
 	block, err := aes.NewCipher(key)
 	if err != nil {
@@ -116,15 +125,15 @@ func (s *Stream) Read(p []byte) (int, error) {
 			s.fill()
 		}
 		k := copy(p, s.buffer[s.at:])
-		clear(s.buffer[s.at : s.at+k]) // what has been read is nobody else's to find
+		clear(s.buffer[s.at : s.at+k]) // no later reader of this memory may find bytes already used
 		s.at += k
 		p = p[k:]
 	}
 	return n, nil
 }
 
-// Uint64 is a uniform word: the next 8 bytes, least significant first. What a Read of another length left
-// over at the end of a buffer is passed over.
+// Uint64 returns a uniform word: the next 8 bytes, least significant first. It skips a rest of less
+// than 8 bytes that a Read left at the end of a buffer.
 func (s *Stream) Uint64() uint64 {
 	if s.at > bufferSize-8 {
 		s.fill()
@@ -135,7 +144,7 @@ func (s *Stream) Uint64() uint64 {
 	return v
 }
 
-// words fills dst with what as many calls of Uint64 give.
+// words fills dst with the results of successive calls of Uint64.
 func (s *Stream) words(dst []uint64) {
 	for len(dst) > 0 {
 		if s.at > bufferSize-8 {
@@ -152,14 +161,14 @@ func (s *Stream) words(dst []uint64) {
 	}
 }
 
-// Wipe erases what is buffered and drops the key, which the cipher does not let us erase. A wiped stream
+// Wipe erases the buffer and drops the key, which the cipher does not let us erase. A wiped stream
 // panics when it is read.
 func (s *Stream) Wipe() {
 	clear(s.buffer[:])
 	s.ctr, s.at = nil, bufferSize
 }
 
-// Format shows nothing of the stream, whatever the verb.
+// Format prints nothing of the stream, for any verb.
 func (*Stream) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, secret.Redacted) }
 
 var _ io.Reader = (*Stream)(nil)

@@ -15,7 +15,7 @@ import (
 
 func source(b byte) *Source { return NewSource(bytes.Repeat([]byte{b}, SeedSize)) }
 
-// scripted is a stream that begins with the given words.
+// scripted returns a stream that begins with the given words.
 func scripted(words ...uint64) *Stream {
 	s := source(0).Stream("after the script")
 	s.fill()
@@ -69,7 +69,7 @@ func TestStreamDoesNotDependOnHowItIsRead(t *testing.T) {
 		pieces.Read(b[at : at+n])
 	}
 	if !bytes.Equal(a, b) {
-		t.Error("bytes depend on the pieces")
+		t.Error("the bytes depend on the lengths of reads")
 	}
 	words := s.Stream("same")
 	for at := 0; at < len(a); at += 8 {
@@ -151,7 +151,7 @@ func TestExpandReadsItsWholeName(t *testing.T) {
 	want := get(1, "a", 2)
 	for _, other := range []string{get(2, "a", 2), get(1, "b", 2), get(1, "a", 3), get(1, "a"), get(1, "a", 2, 0)} {
 		if other == want {
-			t.Error("Expand ignores a part of its name")
+			t.Error("Expand ignores part of its name")
 		}
 	}
 }
@@ -182,7 +182,8 @@ func TestSourcesAndStreamsShowNothing(t *testing.T) {
 	}
 }
 
-// Many words at once are those of as many calls of Uint64, wherever the buffer stands.
+// Reading many words at once yields the results of successive calls of Uint64, at every position of
+// the buffer.
 func TestWordsAreThoseOfUint64(t *testing.T) {
 	for _, before := range []int{0, 1, 8, 13, bufferSize - 16, bufferSize - 9, bufferSize - 8, bufferSize - 7, bufferSize - 1, bufferSize} {
 		for _, n := range []int{0, 1, 2, bufferSize / 8, bufferSize/8 + 1, 3*bufferSize/8 + 5} {
@@ -197,7 +198,7 @@ func TestWordsAreThoseOfUint64(t *testing.T) {
 				}
 			}
 			if *all.buffer != *single.buffer || all.Uint64() != single.Uint64() {
-				t.Errorf("%d words after %d bytes leave another buffer", n, before)
+				t.Errorf("%d words after %d bytes leave a different buffer", n, before)
 			}
 		}
 	}
@@ -214,17 +215,17 @@ func TestWipe(t *testing.T) {
 		t.Error("the seed survives Wipe")
 	}
 	if seed[0] != 9 {
-		t.Error("Wipe erases what its caller passed")
+		t.Error("Wipe erases the caller's seed")
 	}
 	if sub.Stream("x").Uint64() == 0 || stream.Uint64() == 0 {
-		t.Error("what was made before does not work")
+		t.Error("streams derived before Wipe do not work")
 	}
 	for range 9 {
 		stream.Uint64()
 		stream.Read(make([]byte, 5))
 	}
 	if stream.at != 8+9*(8+5) || !bytes.Equal(stream.buffer[:stream.at], make([]byte, stream.at)) {
-		t.Error("the buffer holds what was read")
+		t.Error("the buffer still holds bytes already read")
 	}
 	stream.Wipe()
 	if *stream.buffer != [bufferSize]byte{} || stream.ctr != nil {

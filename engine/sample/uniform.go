@@ -10,11 +10,11 @@ import (
 	"github.com/lodge-mpc/lodge/engine/intpoly"
 )
 
-// Uniform fills dst with uniform residues modulo q >= 1 by masked rejection: it reads words, keeps of each
-// the bits that q-1 needs, and takes what is below q, in order. Only rejection shows in its time.
+// Uniform fills dst with uniform residues modulo q >= 1 by masked rejection. It reads words, masks
+// each to the length of q-1, and keeps those below q, in order. Only rejections influence its time.
 func Uniform(dst []uint64, q uint64, s *Stream) {
 	if q == 0 {
-		panic("sample: modulus 0")
+		panic("sample: the modulus is 0")
 	}
 	mask := ^uint64(0) >> bits.LeadingZeros64(q-1)
 	for len(dst) > 0 {
@@ -35,10 +35,11 @@ func Uniform(dst []uint64, q uint64, s *Stream) {
 	}
 }
 
-// Expand fills dst with a uniform polynomial that everybody who knows the public seed gets. It is fixed for
-// all parties and versions: dst[i] holds residues modulo primes[i], taken in the order of Uniform from the
-// words, least significant byte first, of the AES-256 counter-mode stream (newStream) under the key
-// derive("lodge common reference string", seed, label, (index..., i)).
+// Expand fills dst with a uniform polynomial that everyone can derive from the public seed. The
+// result is fixed for all parties and versions: dst[i] holds residues modulo primes[i], taken in
+// the order of Uniform from the words, least significant byte first, of the AES-256 counter-mode
+// stream (newStream) under the key derive("lodge common reference string", seed, label, (index...,
+// i)).
 func Expand(dst [][]uint64, primes []uint64, seed []byte, label string, index ...uint64) {
 	if len(dst) != len(primes) {
 		panic(fmt.Sprintf("sample: %d polynomials for %d primes", len(dst), len(primes)))
@@ -50,13 +51,14 @@ func Expand(dst [][]uint64, primes []uint64, seed []byte, label string, index ..
 	}
 }
 
-// ExpandWords is Expand for whole words, residues modulo 2^64: the words of the stream of index 0 as they are.
+// ExpandWords is Expand for whole words, residues modulo 2^64: the unmodified words of the stream
+// of index 0.
 func ExpandWords(dst []uint64, seed []byte, label string, index ...uint64) {
 	name := append(slices.Clone(index), 0)
 	newStream(derive("lodge common reference string", seed, label, name)).words(dst)
 }
 
-// Ternary fills dst with uniform values of {-1, 0, 1}: two bits each, 3 being rejected.
+// Ternary fills dst with uniform values of {-1, 0, 1} from two bits each; 3 is rejected.
 func Ternary(dst []int64, s *Stream) {
 	var word uint64
 	left := 0
@@ -72,12 +74,12 @@ func Ternary(dst []int64, s *Stream) {
 	}
 }
 
-// Flood fills dst with integers that are uniform in [-bound, bound], by masked rejection of candidates for
-// the value plus bound. The bound is at least 1, and the words of dst hold it and a sign. The bound is
-// public; only rejection shows in the time.
+// Flood fills dst with integers that are uniform in [-bound, bound], by masked rejection of
+// candidates for the value plus bound. The bound is at least 1 and public, and the words of dst
+// must hold it and a sign. Only rejections influence the time.
 func Flood(dst intpoly.Poly, bound *big.Int, s *Stream) {
 	if bound.Sign() <= 0 || bound.BitLen() > 64*dst.W-1 {
-		panic(fmt.Sprintf("sample: flooding of %d bits in %d words", bound.BitLen(), dst.W))
+		panic(fmt.Sprintf("sample: flooding of %d bits and a sign does not fit in %d words", bound.BitLen(), dst.W))
 	}
 	width := new(big.Int).Lsh(bound, 1) // candidates are in [0, width]
 	limit, shift := words(width, dst.W), words(bound, dst.W)
@@ -89,7 +91,7 @@ func Flood(dst intpoly.Poly, bound *big.Int, s *Stream) {
 			c[i] = s.Uint64()
 		}
 		c[n-1] &= mask
-		clear(c[n:])     // becomes the sign below
+		clear(c[n:])     // the sign is set below
 		var above uint64 // 1 if limit < c
 		for i := range c {
 			_, above = bits.Sub64(limit[i], c[i], above)
@@ -105,7 +107,7 @@ func Flood(dst intpoly.Poly, bound *big.Int, s *Stream) {
 	}
 }
 
-// words is the n least significant words of v >= 0.
+// words returns the n least significant words of v >= 0.
 func words(v *big.Int, n int) []uint64 {
 	out := make([]uint64, n)
 	t := new(big.Int).Set(v)

@@ -10,13 +10,14 @@ import (
 	"github.com/lodge-mpc/lodge/engine/intpoly"
 )
 
-// doubt is x in the bounds that tests of statistics use. Where the sampler is right, a bound fails with
-// probability at most exp(-x) on each side, about 10^-7; with fixed seeds it then fails always or never.
+// doubt is x in the bounds of the statistical tests. If the sampler is correct, a bound fails with
+// probability at most exp(-x) on each side, about 10^-7. As seeds are fixed, it then fails always
+// or never.
 const doubt = 16
 
-// chiSquare compares counts with expected numbers, all 10 or more. It returns the statistic and the interval
-// that holds it by the inequalities of Laurent and Massart for the chi-square distribution (Annals of
-// Statistics 28, 2000, lemma 1), to which it is close for such numbers.
+// chiSquare compares counts with expected numbers, all 10 or more. It returns the statistic and an
+// interval for it by the inequalities of Laurent and Massart for the chi-square distribution
+// (Annals of Statistics 28, 2000, lemma 1), which approximates the statistic well for such numbers.
 func chiSquare(count []int, expected []float64) (statistic, low, high float64) {
 	for i, e := range expected {
 		d := float64(count[i]) - e
@@ -43,7 +44,7 @@ func TestFlatCountsAreToldFromOthers(t *testing.T) {
 		t.Errorf("statistic %.1f, bound %.1f", s, high)
 	}
 	if s, _, high := chiSquare([]int{10_700, 9_300, 10_000}, []float64{10_000, 10_000, 10_000}); s < high {
-		t.Errorf("a share 7 %% off gives %.1f, within %.1f", s, high)
+		t.Errorf("a share that is 7 %% off passes with %.1f, within %.1f", s, high)
 	}
 }
 
@@ -81,12 +82,13 @@ func TestUniformRejects(t *testing.T) {
 	if want := []uint64{96, 5, 0, 1}; !slices.Equal(dst, want) {
 		t.Errorf("residues %v, want %v", dst, want)
 	}
-	// In pieces, across buffers, and after odd reads, the same as word by word.
+	// Reading in pieces, across buffers, and after odd reads yields the same residues as word by
+	// word.
 	for _, odd := range []int{0, 1, 7, 8, 4091} {
 		a, b := source(1).Stream("pieces"), source(1).Stream("pieces")
 		a.Read(make([]byte, odd))
 		b.Read(make([]byte, odd))
-		for n := range 700 { // single ones at last, so that some call takes the last word of a buffer and no more
+		for n := range 700 { // the last pieces are single residues, so that some call takes exactly the last word of a buffer
 			dst := make([]uint64, 1)
 			if n < 60 {
 				dst = make([]uint64, 11*n)
@@ -122,7 +124,7 @@ func TestTernaryIsUniform(t *testing.T) {
 	few := make([]int64, 5)
 	Ternary(few, scripted(0b00_11_01_10_11_11_10_00))
 	if want := []int64{-1, 1, 1, 0, -1}; !slices.Equal(few, want) {
-		t.Errorf("the bits give %v, want %v", few, want)
+		t.Errorf("the bits yield %v, want %v", few, want)
 	}
 }
 
@@ -140,7 +142,7 @@ func TestFloodIsUniformOnItsInterval(t *testing.T) {
 	one := big.NewInt(1)
 	for _, bits := range []uint{61, 62, 63, 64, 65, 101, 126, 127, 128, 190} {
 		power := new(big.Int).Lsh(one, bits)
-		odd := new(big.Int).Add(power, new(big.Int).Rsh(power, 2)) // 5/4 of it, and some
+		odd := new(big.Int).Add(power, new(big.Int).Rsh(power, 2)) // more than 5/4 of the power
 		for i, e := range []*big.Int{power, new(big.Int).Sub(power, one), odd.Add(odd, big.NewInt(12345))} {
 			p := intpoly.New(6000, 3)
 			Flood(p, e, s.Stream("wide", uint64(bits), uint64(i)))
@@ -170,7 +172,8 @@ func TestFloodAtItsEdges(t *testing.T) {
 		words  []uint64
 		values []string
 	}{
-		// Candidates 0 and 2E are kept, 2E+1 and what is above are not, bits above those of 2E do not count.
+		// Candidates 0 and 2E are kept, 2E+1 and larger ones are not, and bits above those of 2E do
+		// not count.
 		{"5", 1, []uint64{0, 10, 11, 15, top, 1<<60 + 5, 16}, []string{"-5", "5", "0", "-5"}},
 		{"5", 3, []uint64{0, 10, 11, 15}, []string{"-5", "5"}},
 		{"9223372036854775807", 1, []uint64{0, top, top - 1, 1 << 63}, []string{"-9223372036854775807", "9223372036854775807", "1"}},
@@ -224,7 +227,7 @@ func BenchmarkFlood(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/1024, "ns/sample")
 }
 
-// Whole words are those that residues modulo 2^63 are cut from.
+// Whole words are the words from which residues modulo 2^63 are cut.
 func TestExpandWords(t *testing.T) {
 	seed := make([]byte, SeedSize)
 	words, residues := make([]uint64, 1000), [][]uint64{make([]uint64, 1000)}
@@ -238,6 +241,6 @@ func TestExpandWords(t *testing.T) {
 		high += int(w >> 63)
 	}
 	if high < 400 || high > 600 {
-		t.Errorf("the upper bit of %d words is 1", high)
+		t.Errorf("the upper bit is 1 in %d words", high)
 	}
 }

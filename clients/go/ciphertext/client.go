@@ -21,14 +21,14 @@ import (
 	keygenv1 "github.com/lodge-mpc/lodge/proto/lodge/keygen/v1"
 )
 
-// Client is connected to all parties. It may be used by several goroutines at once.
+// Client is connected to all parties. It may be used by several goroutines concurrently.
 type Client struct {
 	name    string
 	parties []lodge.Server
 	conns   []*grpc.ClientConn
 }
 
-// Dial prepares a client of all parties in the configuration. It connects when it is first used.
+// Dial returns a client of all parties in the configuration. It connects on first use.
 func Dial(c lodge.Config) (*Client, error) {
 	if c.Name == "" || len(c.Parties) == 0 {
 		return nil, invalid("`lodge init` writes configurations of clients", "the configuration names no client or no parties")
@@ -44,7 +44,7 @@ func Dial(c lodge.Config) (*Client, error) {
 	return x, nil
 }
 
-// Close ends the connections, and with them all calls.
+// Close closes the connections and ends all calls.
 func (c *Client) Close() error {
 	var errs []error
 	for _, conn := range c.conns {
@@ -53,12 +53,12 @@ func (c *Client) Close() error {
 	return errors.Join(errs...)
 }
 
-// invalid is an error of what the caller gave.
+// invalid returns an error about the caller's input.
 func invalid(next, format string, args ...any) error {
 	return &lodge.Error{Code: lodge.Invalid, What: fmt.Sprintf(format, args...), Next: next}
 }
 
-// failed is the error of a call of party i.
+// failed returns the error of a call of party i.
 func (c *Client) failed(i int, err error) error {
 	e := *lodge.FromError(err)
 	e.What = fmt.Sprintf("party %s: %s", c.parties[i].Name, e.What)
@@ -77,16 +77,17 @@ type Key struct {
 	hash     round.Digest
 }
 
-// Slots is how many values one ciphertext holds.
+// Slots returns the number of values in one ciphertext.
 func (k *Key) Slots() int { return k.scheme.Slots() }
 
-// Modulus is that of the field.
+// Modulus returns the prime of the field.
 func (k *Key) Modulus() *big.Int { return k.scheme.Field.Modulus() }
 
-// SecurityBits is the statistical security of the answers' flooding, after 2^20 decrypted ciphertexts.
+// SecurityBits returns the statistical security of the answers' flooding, after 2^20 decrypted ciphertexts.
 func (k *Key) SecurityBits() int { return k.instance.StatSecurityBits }
 
-// CiphertextBytes is what is sent to every party for one decryption: the ciphertext and its proof.
+// CiphertextBytes returns the number of bytes sent to every party for one decryption: the
+// ciphertext and its proof.
 func (k *Key) CiphertextBytes() int {
 	c := k.agreed("", nil)
 	return c.CiphertextSize() + c.ProofSize()
@@ -98,7 +99,7 @@ func (k *Key) MemoryBytes() int64 {
 	return c.MemoryBytes()
 }
 
-// Key fetches an epoch's public key from every party; all must have the same.
+// Key downloads an epoch's public key from every party. All must have the same key.
 func (c *Client) Key(ctx context.Context, epoch uint64, fieldName string) (*Key, error) {
 	var k *Key
 	var first []byte
@@ -111,7 +112,7 @@ func (c *Client) Key(ctx context.Context, epoch uint64, fieldName string) (*Key,
 		if i > 0 {
 			if !bytes.Equal(same, first) {
 				return nil, &lodge.Error{Code: lodge.Conflict, Next: "ask the parties' operators; encrypt nothing until they agree",
-					What: fmt.Sprintf("party %s has another public key of epoch %d than party %s", c.parties[i].Name, epoch, c.parties[0].Name)}
+					What: fmt.Sprintf("the public key of epoch %[2]d at party %[1]s differs from that at party %[3]s", c.parties[i].Name, epoch, c.parties[0].Name)}
 			}
 			continue
 		}
@@ -126,14 +127,14 @@ func (c *Client) Key(ctx context.Context, epoch uint64, fieldName string) (*Key,
 	return k, nil
 }
 
-// newKey builds what follows from the parameter set.
+// newKey derives the rest of a Key from the parameter set.
 func newKey(e *keygenv1.Epoch, fieldName string, parties int) (*Key, error) {
 	set, err := params.Lookup(e.GetParams())
 	if err != nil {
 		return nil, invalid("use the release of Lodge that the parties run", "%v", err)
 	}
 	if hash := set.Hash(); !bytes.Equal(hash[:], e.GetParamsHash()) {
-		return nil, invalid("use the release of Lodge that the parties run", "the parties have other parameters under the name %s", set.Name)
+		return nil, invalid("use the release of Lodge that the parties run", "the parties have different parameters under the name %s", set.Name)
 	}
 	spec, err := set.Field(fieldName)
 	if err != nil {
@@ -156,7 +157,7 @@ func newKey(e *keygenv1.Epoch, fieldName string, parties int) (*Key, error) {
 	return k, nil
 }
 
-// publicKey fetches the two pieces of a public key from one party.
+// publicKey downloads the two pieces of a public key from one party.
 func publicKey(ctx context.Context, conn *grpc.ClientConn, epoch uint64) (e *keygenv1.Epoch, seed, frame []byte, err error) {
 	stream, err := keygenv1.NewKeygenServiceClient(conn).GetPublicKey(ctx, &keygenv1.GetPublicKeyRequest{Epoch: epoch})
 	if err != nil {
@@ -184,14 +185,15 @@ func publicKey(ctx context.Context, conn *grpc.ClientConn, epoch uint64) (e *key
 	return e, frames[0], frames[1], nil
 }
 
-// agreed is what prover and verifiers agree on.
+// agreed returns the data on which prover and verifiers must agree.
 func (k *Key) agreed(prover string, bound []byte) popk.ClientConfig {
 	return popk.ClientConfig{
 		Scheme: k.scheme, Instance: k.instance, Key: k.public, KeyHash: k.hash, Prover: prover, Context: bound, Workers: workers(),
 	}
 }
 
-// vector puts values into slots; what is left are zeros. Values are from 0 to the modulus less 1.
+// vector puts values into slots and fills the rest with zeros. Values are from 0 to the modulus
+// less 1.
 func (k *Key) vector(values []*big.Int) (field.Vec, error) {
 	f := k.scheme.Field
 	if len(values) > k.Slots() {
@@ -208,7 +210,8 @@ func (k *Key) vector(values []*big.Int) (field.Vec, error) {
 	return v, nil
 }
 
-// NewestEpoch is the newest epoch at the first party that decrypts for clients; the client needs the permission status.
+// NewestEpoch returns the first party's newest epoch that decrypts for clients. The client needs
+// the permission status.
 func (c *Client) NewestEpoch(ctx context.Context) (uint64, error) {
 	r, err := keygenv1.NewKeygenServiceClient(c.conns[0]).ListEpochs(ctx, &keygenv1.ListEpochsRequest{})
 	if err != nil {

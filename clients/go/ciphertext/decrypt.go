@@ -16,14 +16,15 @@ import (
 	decryptionv1 "github.com/lodge-mpc/lodge/proto/lodge/decryption/v1"
 )
 
-// Decryption is what came of asking the parties.
+// Decryption is the result of Decrypt.
 type Decryption struct {
 	Values  []*big.Int
 	Answers [][]byte // the parties' messages, in the order of the roster
 }
 
-// Decrypt asks all parties, at the same time, for their messages and combines them. It fails if any party does not answer.
-// Asked again, the parties give the same answers, so that a call that failed may be repeated.
+// Decrypt requests the messages of all parties concurrently and combines them. It fails if any
+// party does not respond. Parties give the same answers to a repeated request, so a failed call may
+// be retried.
 func (c *Client) Decrypt(ctx context.Context, k *Key, x *Ciphertext) (*Decryption, error) {
 	doubled, err := k.doubled(ctx, x)
 	if err != nil {
@@ -40,7 +41,7 @@ func (c *Client) Decrypt(ctx context.Context, k *Key, x *Ciphertext) (*Decryptio
 			var failed error
 			if answers[i], failed = c.answer(ctx, conn, x, size); failed != nil {
 				once.Do(func() { err = c.failed(i, failed) })
-				cancel() // one that is missing is enough to fail
+				cancel() // one missing answer is enough to fail
 			}
 		})
 	}
@@ -60,7 +61,7 @@ func (c *Client) Decrypt(ctx context.Context, k *Key, x *Ciphertext) (*Decryptio
 	return out, nil
 }
 
-// quorum names all parties: keys need them all.
+// quorum lists all parties, because the keys need all of them.
 func (c *Client) quorum() []uint32 {
 	all := make([]uint32, len(c.conns))
 	for i := range all {
@@ -109,15 +110,15 @@ func (c *Client) answer(ctx context.Context, conn *grpc.ClientConn, x *Ciphertex
 	return answer, nil
 }
 
-// Answered is what a party's ledger holds for a ciphertext.
+// Answered is the entry for a ciphertext in a party's ledger.
 type Answered struct {
 	Party    string    `json:"party"`
 	Answered bool      `json:"answered"`
 	When     time.Time `json:"when,omitzero"`
-	ToUs     bool      `json:"to_us"` // to this client, which may ask again
+	ToUs     bool      `json:"to_us"` // to this client, which may request it again
 }
 
-// Answers asks every party whether it has answered for a ciphertext. Nothing is decrypted.
+// Answers requests from every party whether it has answered for a ciphertext. Nothing is decrypted.
 func (c *Client) Answers(ctx context.Context, k *Key, x *Ciphertext) ([]Answered, error) {
 	doubled, err := k.doubled(ctx, x)
 	if err != nil {

@@ -19,14 +19,14 @@ import (
 	popkv1 "github.com/lodge-mpc/lodge/proto/lodge/popk/v1"
 )
 
-// workers is how many goroutines compute.
+// workers returns the number of goroutines to compute with.
 func workers() int { return runtime.GOMAXPROCS(0) }
 
-// chunk is how many bytes are sent at a time.
+// chunk is the number of bytes sent at a time.
 const chunk = 1 << 20
 
-// Encrypt encrypts values on this machine, in the first slots of one ciphertext, and proves that this client knows them.
-// The proof holds for the given context only, of up to MaxContext bytes.
+// Encrypt encrypts values on this machine, in the first slots of one ciphertext, and proves that
+// this client knows them. The proof holds only for the given context, of up to MaxContext bytes.
 func (c *Client) Encrypt(ctx context.Context, k *Key, values []*big.Int, bound []byte) (*Ciphertext, error) {
 	half, err := c.halved(k, values, bound)
 	if err != nil {
@@ -35,7 +35,7 @@ func (c *Client) Encrypt(ctx context.Context, k *Key, values []*big.Int, bound [
 	defer half.Wipe()
 	secret := encoded(k.scheme.Field, half)
 	defer clear(secret)
-	// With the values, even a seed that were drawn twice would not mask two statements alike.
+	// The values are included so that even a seed drawn twice would not mask two statements alike.
 	source, err := sample.Draw(rand.Reader, "client's proof", []byte(c.name), bound, secret)
 	if err != nil {
 		return nil, err
@@ -49,8 +49,8 @@ func (c *Client) Encrypt(ctx context.Context, k *Key, values []*big.Int, bound [
 	return out, nil
 }
 
-// EncryptAt has a party, by its index, encrypt the values and prove them for this client, which spares the client the work
-// and tells the party the values.
+// EncryptAt has a party, given by its index, encrypt the values and prove them for this client.
+// This saves the client the work and reveals the values to the party.
 func (c *Client) EncryptAt(ctx context.Context, party int, k *Key, values []*big.Int, bound []byte) (*Ciphertext, error) {
 	if err := c.known(party); err != nil {
 		return nil, err
@@ -68,12 +68,12 @@ func (c *Client) EncryptAt(ctx context.Context, party int, k *Key, values []*big
 		return nil, c.failed(party, err)
 	}
 	if err := c.Verify(ctx, k, out); err != nil {
-		return nil, c.failed(party, fmt.Errorf("what it proved does not verify: %w", err))
+		return nil, c.failed(party, fmt.Errorf("its proof does not verify: %w", err))
 	}
 	return out, nil
 }
 
-// encoded is a vector as it goes to a party, for the caller to clear.
+// encoded returns the encoding of a vector that is sent to a party. The caller must clear it.
 func encoded(f *field.Field, v field.Vec) []byte {
 	b := make([]byte, v.Len()*f.Size())
 	f.EncodeVec(b, v)
@@ -91,7 +91,7 @@ func (c *Client) known(party int) error {
 	return nil
 }
 
-// halved is half of every value, in the slots of a ciphertext.
+// halved returns half of every value, in the slots of a ciphertext.
 func (c *Client) halved(k *Key, values []*big.Int, bound []byte) (field.Vec, error) {
 	if len(bound) > MaxContext {
 		return field.Vec{}, invalid("", "a context of %d bytes; it has at most %d", len(bound), MaxContext)
@@ -112,7 +112,7 @@ func (c *Ciphertext) header() *popkv1.ProofHeader {
 	return &popkv1.ProofHeader{Epoch: c.Epoch, Field: c.Field, Context: c.Context, Ciphertexts: 1}
 }
 
-// prove fills in what a party made of encoded values.
+// prove completes a ciphertext with a party's output for encoded values.
 func prove(ctx context.Context, conn *grpc.ClientConn, out *Ciphertext, encoded []byte, size, proofSize int) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -155,19 +155,19 @@ func pieces(b []byte, send func([]byte) error) error {
 	return nil
 }
 
-// ErrProof is wrapped by the error for a ciphertext whose proof does not hold.
+// ErrProof is wrapped by the error for a ciphertext with an invalid proof.
 var ErrProof = errors.New("ciphertext: the proof does not hold")
 
-// Verify checks on this machine that the proof holds, for the client and context that the ciphertext names.
+// Verify verifies the proof on this machine, for the client and context named by the ciphertext.
 func (c *Client) Verify(ctx context.Context, k *Key, x *Ciphertext) error {
 	_, err := k.doubled(ctx, x)
 	return err
 }
 
-// doubled is twice the ciphertext, once its proof has been verified.
+// doubled returns twice the ciphertext, after verifying its proof.
 func (k *Key) doubled(ctx context.Context, x *Ciphertext) (*gbfv.Ciphertext, error) {
 	if x.Epoch != k.Epoch || x.Field != k.Field || x.Params != k.Params {
-		return nil, invalid("fetch the key of its epoch", "a ciphertext of epoch %d over %s with %s, and a key of epoch %d over %s with %s",
+		return nil, invalid("fetch the key of its epoch", "the ciphertext is of epoch %d over %s with %s, but the key is of epoch %d over %s with %s",
 			x.Epoch, x.Field, x.Params, k.Epoch, k.Field, k.Params)
 	}
 	if x.Values < 0 || x.Values > k.Slots() {
@@ -183,7 +183,8 @@ func (k *Key) doubled(ctx context.Context, x *Ciphertext) (*gbfv.Ciphertext, err
 	return list[0], nil
 }
 
-// VerifyAt has a party, by its index, check the proof. Parties check proofs of the client that asks only.
+// VerifyAt has a party, given by its index, verify the proof. Parties verify only proofs of the
+// requesting client.
 func (c *Client) VerifyAt(ctx context.Context, party int, x *Ciphertext) error {
 	if err := c.known(party); err != nil {
 		return err

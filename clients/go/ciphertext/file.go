@@ -14,10 +14,10 @@ type Ciphertext struct {
 	Epoch  uint64 `json:"epoch"`
 	Params string `json:"params"`
 	Field  string `json:"field"`
-	// Values that were encrypted; the slots behind them hold zeros.
+	// Values is the number of encrypted values; the remaining slots hold zeros.
 	Values int `json:"values"`
-	// Prover is the client, by the name that the parties know it by, and Context a text of its choice; the proof holds for
-	// these only.
+	// Prover is the client's name at the parties, and Context a text of its choice; the proof holds
+	// only for these.
 	Prover  string `json:"prover"`
 	Context []byte `json:"context"`
 
@@ -25,7 +25,8 @@ type Ciphertext struct {
 	ProofBytes []byte `json:"-"`
 }
 
-// magic begins a file: a line of it, a line of JSON with the sizes of what follows, the ciphertext, the proof.
+// magic is the first line of a file. A line of JSON with sizes, the ciphertext and the proof
+// follow.
 const magic = "lodge ciphertext 1"
 
 // MaxContext bounds Context in bytes.
@@ -33,7 +34,7 @@ const MaxContext = 1 << 10
 
 const (
 	maxHeader = 8 << 10
-	maxBytes  = 256 << 20 // of the ciphertext, and of the proof; those of all sets are below
+	maxBytes  = 256 << 20 // of the ciphertext, and of the proof; all sets stay below
 )
 
 type header struct {
@@ -59,7 +60,7 @@ func (c *Ciphertext) WriteTo(w io.Writer) (int64, error) {
 	return written, nil
 }
 
-// Read reads a file that WriteTo wrote. What it says of itself is checked when it is used.
+// Read reads a file that WriteTo wrote. Its fields are validated when they are used.
 func Read(r io.Reader) (*Ciphertext, error) {
 	b := bufio.NewReader(r)
 	line := func(limit int) (string, error) {

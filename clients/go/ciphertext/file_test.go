@@ -60,14 +60,14 @@ func TestFile(t *testing.T) {
 	}
 }
 
-// A file that promises much costs what it holds.
+// A file that announces much data uses no more memory than its actual content.
 func TestFileOfPromises(t *testing.T) {
 	x := sampleFile()
 	head := bytes.Replace(written(t, x), []byte(`"ciphertext_bytes":150`), []byte(`"ciphertext_bytes":268435456`), 1)
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	if _, err := Read(bytes.NewReader(head)); err == nil {
-		t.Error("it was read")
+		t.Error("the truncated file was read")
 	}
 	if runtime.ReadMemStats(&after); after.TotalAlloc-before.TotalAlloc > 1<<20 {
 		t.Errorf("%d bytes for a file of %d", after.TotalAlloc-before.TotalAlloc, len(head))

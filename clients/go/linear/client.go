@@ -18,14 +18,15 @@ import (
 	linearv1 "github.com/lodge-mpc/lodge/proto/lodge/linear/v1"
 )
 
-// Client is connected to one party. It may be used by several goroutines at once.
+// Client is connected to one party. It may be used by several goroutines concurrently.
 type Client struct {
 	name  string // of the party
 	conn  *grpc.ClientConn
 	calls linearv1.LinearServiceClient
-	// Patience is how long products of encrypted matrices are begun again after errors that pass; 0 means 30 s.
+	// Patience is how long products of encrypted matrices are retried after temporary errors; 0
+	// means 30 s.
 	Patience time.Duration
-	// Workers bounds the goroutines that encrypt; 0 means one for each processor.
+	// Workers is the maximal number of goroutines that encrypt; 0 means one per processor.
 	Workers int
 }
 
@@ -38,8 +39,8 @@ const (
 	passiveEvaluator = "passive_evaluator"
 )
 
-// Dial prepares a client of the party of that name, or of the configuration's own if it is empty. It connects when it is
-// first used.
+// Dial returns a client of the named party, or of the configuration's own party if the name is
+// empty. It connects on first use.
 func Dial(c lodge.Config, party string) (*Client, error) {
 	if party == "" {
 		party = c.Party
@@ -55,12 +56,12 @@ func Dial(c lodge.Config, party string) (*Client, error) {
 	return New(party, conn), nil
 }
 
-// New is a client of a party over a connection, which Close ends.
+// New returns a client of a party over a connection, which Close ends.
 func New(party string, conn *grpc.ClientConn) *Client {
 	return &Client{name: party, conn: conn, calls: linearv1.NewLinearServiceClient(conn)}
 }
 
-// Close ends the connection, and with it all calls.
+// Close closes the connection and ends all calls.
 func (c *Client) Close() error { return c.conn.Close() }
 
 func (c *Client) workers() int {
@@ -70,17 +71,17 @@ func (c *Client) workers() int {
 	return runtime.GOMAXPROCS(0)
 }
 
-// invalid is an error of what the caller gave.
+// invalid returns an error about the caller's input.
 func invalid(next, format string, args ...any) error {
 	return &lodge.Error{Code: lodge.Invalid, What: fmt.Sprintf(format, args...), Next: next}
 }
 
-// bad is an error of what the party sent.
+// bad returns an error about the party's response.
 func (c *Client) bad(format string, args ...any) error {
 	return &lodge.Error{Code: lodge.BadShares, What: fmt.Sprintf("party %s: ", c.name) + fmt.Sprintf(format, args...), Next: "tell its operator"}
 }
 
-// failed is the error of a call.
+// failed returns the error of a call.
 func (c *Client) failed(err error) error {
 	if err == nil {
 		return nil
@@ -90,7 +91,7 @@ func (c *Client) failed(err error) error {
 	return &e
 }
 
-// ofEngine is an error of the engine, about what the caller gave.
+// ofEngine converts an engine's error about the caller's input.
 func ofEngine(err error) error {
 	if err == nil {
 		return nil
@@ -98,7 +99,7 @@ func ofEngine(err error) error {
 	return invalid("", "%v", err)
 }
 
-// find prepares a set by name, or the one that is used when none is asked for.
+// find prepares a set by name, or the default set if the name is empty.
 func find(name, other string) (*linear.Scheme, error) {
 	if name == "" {
 		name = other
@@ -107,10 +108,10 @@ func find(name, other string) (*linear.Scheme, error) {
 	return s, ofEngine(err)
 }
 
-// draw seeds what a product is encrypted with.
+// draw returns the randomness for encrypting a product.
 func draw(purpose string) (*sample.Source, error) { return sample.Draw(rand.Reader, purpose) }
 
-// upload sends bytes in chunks. An error is that of the call, which Recv tells.
+// upload sends bytes in chunks. Errors are reported by Recv.
 type upload struct {
 	send   func(chunk []byte) error
 	held   []byte
@@ -136,7 +137,7 @@ func (u *upload) Write(b []byte) (int, error) {
 	return n, nil
 }
 
-// flush sends what is held; the message is not used again.
+// flush sends the buffered bytes; the message must not be used again.
 func (u *upload) flush() error {
 	if len(u.held) == 0 {
 		return nil
@@ -173,7 +174,8 @@ func (u *upload) inputs(in *linear.Inputs) error {
 	return nil
 }
 
-// ignore gives nil for the end of a stream that its sender meets: Recv says what is wrong.
+// ignore returns nil for io.EOF, the sender's error when a stream has ended: Recv reports the
+// cause.
 func ignore(err error) error {
 	if errors.Is(err, io.EOF) {
 		return nil
@@ -181,7 +183,7 @@ func ignore(err error) error {
 	return err
 }
 
-// pieces cuts what comes into pieces of known sizes.
+// pieces splits received data into pieces of known sizes.
 type pieces struct {
 	size func(i int) int // of piece i
 	take func(i int, b []byte) error
@@ -190,7 +192,7 @@ type pieces struct {
 	most int
 }
 
-var errMore = errors.New("more answers than there are")
+var errMore = errors.New("more answers than expected")
 
 func (p *pieces) add(b []byte) error {
 	for len(b) > 0 {
@@ -211,15 +213,15 @@ func (p *pieces) add(b []byte) error {
 	return nil
 }
 
-// checkTerms compares what the party says of a product with what its plan is.
+// checkTerms compares the party's terms of a product with the plan.
 func (c *Client) checkTerms(t *linearv1.Terms, security string, answers, size int) error {
 	if t.GetSecurity() != security || int(t.GetAnswers()) != answers || t.GetAnswerBytes() != uint64(size) {
-		return c.bad("it plans %d answers of %d bytes, security %q; here there are %d of %d, %s", t.GetAnswers(), t.GetAnswerBytes(), t.GetSecurity(), answers, size, security)
+		return c.bad("it plans %d answers of %d bytes with security %q, but this client plans %d of %d bytes, %s", t.GetAnswers(), t.GetAnswerBytes(), t.GetSecurity(), answers, size, security)
 	}
 	return nil
 }
 
-// again waits before another attempt, if that makes sense until then.
+// again waits before another attempt, if one can succeed before the deadline.
 func again(ctx context.Context, err error, until time.Time) error {
 	if e := lodge.FromError(err); !e.Retry() || time.Now().Add(pause).After(until) {
 		return err

@@ -1,13 +1,18 @@
-// Package linear has matrices and vectors multiplied by a party that sees none of what is encrypted: products of two
-// matrices of the caller's own (Multiply), and the two ends of products on shares, of which one has the key (AskVector,
-// AskBatch) and the other what is multiplied with (AnswerVector, AnswerBatch).
+// Package linear multiplies matrices and vectors with the help of a party that sees only
+// ciphertexts. It offers products of two matrices of the caller (Multiply), and the two ends of
+// products on shares: one end has the key (AskVector, AskBatch), the other the matrix or vectors to
+// multiply with (AnswerVector, AnswerBatch).
 //
 // Security holds against a party that follows the protocol. The party learns the shapes and the bounds of the entries, and
-// from the ciphertexts nothing. An end that answers shows its own input to the party, which is therefore its own. The end that
-// asks proves that its key and input are well formed, whatever it does otherwise, and learns its share, but for a statistical
-// distance that Shares tell. Distances add up over products of the same two clients; the party refuses products with the code
-// "burnt" when their budget is used up. A key is drawn for every product and erased after it.
+// The party must follow the protocol for security to hold. It learns the shapes and the bounds of
+// the entries, and nothing from the ciphertexts. An answering end reveals its input to the party,
+// so the party must be its own. An asking end proves that its key and input are well formed, so it
+// need not be trusted to follow the protocol; it learns its share, up to a statistical distance
+// that Shares reports. Distances add up over products of the same two clients; the party refuses
+// products with the code "burnt" when their budget is used up. Every product uses a new key, which
+// is erased afterwards.
 //
-// Under linear.Unproved nobody proves anything, and a client with malformed inputs learns the matrix over thousands of
-// products. Parties refuse it unless their operators have set allow_unproved_linear. docs/linear.md says more.
+// Under linear.Unproved no input is proved, and a client with malformed inputs learns the matrix
+// over thousands of products. Parties refuse this set unless their operators have set
+// allow_unproved_linear. docs/linear.md has details.
 package linear

@@ -18,7 +18,7 @@ import (
 
 const testSet = "insecure-V6-32"
 
-// hostile is a party that takes everything and answers what a test says.
+// hostile is a party that accepts everything and responds as a test specifies.
 type hostile struct {
 	linearv1.UnimplementedLinearServiceServer
 	multiply []*linearv1.MultiplyResponse
@@ -26,7 +26,7 @@ type hostile struct {
 	answer   []*linearv1.AnswerResponse
 }
 
-// script takes all of a stream and sends what is said.
+// script receives the whole stream and sends the scripted responses.
 func script[In, Out any](recv func() (In, error), send func(Out) error, list []Out) error {
 	for {
 		_, err := recv()
@@ -49,7 +49,7 @@ func (h *hostile) Multiply(s linearv1.LinearService_MultiplyServer) error {
 	return script(s.Recv, s.Send, h.multiply)
 }
 func (h *hostile) Ask(s linearv1.LinearService_AskServer) error {
-	for _, m := range h.ask { // the client ends its side when it has everything
+	for _, m := range h.ask { // the client closes its side when it has everything
 		if err := s.Send(m); err != nil {
 			return err
 		}
@@ -60,7 +60,7 @@ func (h *hostile) Answer(s linearv1.LinearService_AnswerServer) error {
 	return script(s.Recv, s.Send, h.answer)
 }
 
-// client of a hostile party.
+// client returns a client of a hostile party.
 func (h *hostile) client(t *testing.T) *Client {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -80,7 +80,7 @@ func (h *hostile) client(t *testing.T) *Client {
 	return c
 }
 
-// refused is an error for what the party sent, which says why.
+// refused checks that the error blames the party's response and gives the reason.
 func refused(t *testing.T, name string, err error, why string) {
 	t.Helper()
 	var e *lodge.Error
@@ -89,7 +89,7 @@ func refused(t *testing.T, name string, err error, why string) {
 	}
 }
 
-// What a party answers to encrypted matrices is held against the plan and the key.
+// A party's response to encrypted matrices is checked against the plan and the key.
 func TestHostileProducts(t *testing.T) {
 	p := &Product{Set: "insecure-P6-17", Rows: 9, Inner: 9, Cols: 9, Left: make([]int64, 81), Right: make([]int64, 81), MaxLeft: 3, MaxRight: 3}
 	plan, _, err := p.Plan()
@@ -118,12 +118,12 @@ func TestHostileProducts(t *testing.T) {
 		got, err := (&hostile{multiply: c.send}).client(t).Multiply(t.Context(), p)
 		refused(t, c.name, err, c.why)
 		if got != nil {
-			t.Errorf("%s: there is a result", c.name)
+			t.Errorf("%s: returned a result", c.name)
 		}
 	}
 }
 
-// What a party sends to either end of a product on shares is held against the plan.
+// A party's response to either end of a product on shares is checked against the plan.
 func TestHostileRuns(t *testing.T) {
 	v := &Vector{Ends: Ends{Run: NewRun(), With: "other", Set: testSet}, Rows: 100, Cols: 3}
 	s, err := linear.Find(testSet)
@@ -139,7 +139,7 @@ func TestHostileRuns(t *testing.T) {
 	ask := func(list ...*linearv1.AskResponse) error {
 		got, err := (&hostile{ask: list}).client(t).AskVector(t.Context(), v, make([]uint64, v.Cols))
 		if got != nil {
-			t.Error("the end that asks has a result")
+			t.Error("the asking end returned a result")
 		}
 		return err
 	}
@@ -168,19 +168,19 @@ func TestHostileRuns(t *testing.T) {
 		{"cut short", "before the run is complete", []*linearv1.AnswerResponse{first, {Chunk: shares[:8]}}},
 		{"not complete", "before the run is complete", []*linearv1.AnswerResponse{first, {Chunk: shares}}},
 		{"complete too early", "end after", []*linearv1.AnswerResponse{first, {Chunk: shares[:8], Complete: true}}},
-		{"more shares", "more answers than there are", []*linearv1.AnswerResponse{first, {Chunk: append(shares[:len(shares):len(shares)], 0), Complete: true}}},
+		{"more shares", "more answers than expected", []*linearv1.AnswerResponse{first, {Chunk: append(shares[:len(shares):len(shares)], 0), Complete: true}}},
 		{"more after the end", "more after the end", []*linearv1.AnswerResponse{first, all, {Chunk: []byte{0}}}},
 		{"no residues", "", []*linearv1.AnswerResponse{first, {Chunk: above, Complete: true}}},
 	} {
 		got, err := answer(c.send...)
 		refused(t, "answer: "+c.name, err, c.why)
 		if got != nil {
-			t.Errorf("answer: %s: there is a result", c.name)
+			t.Errorf("answer: %s: returned a result", c.name)
 		}
 	}
 }
 
-// What the caller gives is checked before anything is sent.
+// The caller's input is checked before anything is sent.
 func TestInputsAreChecked(t *testing.T) {
 	c := (&hostile{}).client(t)
 	ends := Ends{Run: NewRun(), With: "other", Set: testSet}

@@ -11,16 +11,17 @@ import (
 	linearv1 "github.com/lodge-mpc/lodge/proto/lodge/linear/v1"
 )
 
-// Product is one of two matrices of the caller's own, of integers.
+// Product is a product of two integer matrices of the caller.
 type Product struct {
-	// Set names the parameter set; empty: that for products.
+	// Set names the parameter set; empty means the default for products.
 	Set               string
 	Rows, Inner, Cols int     // Rows x Inner times Inner x Cols
 	Left, Right       []int64 // row by row
-	// MaxLeft and MaxRight are magnitudes that no entry exceeds, which the party learns; 0 is the least 2^k - 1 that does.
+	// MaxLeft and MaxRight bound the magnitudes of the entries. The party learns them. 0 means the
+	// smallest sufficient 2^k - 1.
 	MaxLeft, MaxRight uint64
 	Method            linear.Method
-	// Progress, if there is one, hears of bytes that were sent and answers that have come.
+	// Progress, unless nil, is called with the number of bytes sent and of answers received.
 	Progress func(Progress)
 }
 
@@ -33,13 +34,14 @@ type Progress struct {
 // Result of Multiply.
 type Result struct {
 	Entries []int64 // Rows x Cols, row by row
-	// Up and Down are bytes, those of attempts that failed included, and Attempts how many there were.
+	// Up and Down are the bytes in each direction, including those of failed attempts; Attempts is
+	// the number of attempts.
 	Up, Down    uint64
 	Attempts    int
 	LogDistance float64
 }
 
-// bound is the least 2^k - 1 that no entry exceeds in magnitude.
+// bound returns the smallest 2^k - 1 that no entry exceeds in magnitude.
 func bound(entries []int64) uint64 {
 	most := uint64(0)
 	for _, x := range entries {
@@ -49,7 +51,7 @@ func bound(entries []int64) uint64 {
 	return 1<<bits.Len64(most) - 1
 }
 
-// Plan is how the product is computed, by this side and the party's.
+// Plan returns the plan that both this client and the party compute.
 func (p *Product) Plan() (*linear.ProductPlan, *linear.Scheme, error) {
 	scheme, err := find(p.Set, linear.DefaultProduct)
 	if err != nil {
@@ -66,7 +68,7 @@ func (p *Product) Plan() (*linear.ProductPlan, *linear.Scheme, error) {
 	return plan, scheme, ofEngine(err)
 }
 
-// multiplication is one that is under way.
+// multiplication is the state of a running product.
 type multiplication struct {
 	*Client
 	*Product
@@ -79,8 +81,8 @@ type multiplication struct {
 	*Result
 }
 
-// Multiply has the party multiply two matrices that it sees encrypted only. It is begun again after errors that pass, for
-// the answers that are missing.
+// Multiply has the party multiply two matrices that it sees only encrypted. It retries after
+// temporary errors, and requests only the missing answers again.
 func (c *Client) Multiply(ctx context.Context, p *Product) (*Result, error) {
 	m := &multiplication{Client: c, Product: p, Result: &Result{Entries: make([]int64, max(0, p.Rows*p.Cols))}}
 	var err error
@@ -124,7 +126,7 @@ func (c *Client) Multiply(ctx context.Context, p *Product) (*Result, error) {
 	}
 }
 
-// attempt sends everything and takes the answers that are missing.
+// attempt sends everything and receives the missing answers.
 func (m *multiplication) attempt(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -169,7 +171,7 @@ func (m *multiplication) tell(sent uint64) {
 	}
 }
 
-// receive takes terms and answers.
+// receive receives terms and answers.
 func (m *multiplication) receive(stream linearv1.LinearService_MultiplyClient, sent uint64) error {
 	first, err := stream.Recv()
 	if err != nil {
@@ -196,7 +198,7 @@ func (m *multiplication) receive(stream linearv1.LinearService_MultiplyClient, s
 		case errors.Is(err, io.EOF):
 			return m.bad("its answers end after %d of %d", m.done, m.plan.Answers())
 		case err != nil && m.done == m.plan.Answers():
-			return nil // only the end of the stream is lost
+			return nil // all answers have arrived; only the end of the stream is lost
 		case err != nil:
 			return m.failed(err)
 		}

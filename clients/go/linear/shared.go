@@ -12,27 +12,28 @@ import (
 	linearv1 "github.com/lodge-mpc/lodge/proto/lodge/linear/v1"
 )
 
-// Run names a product on shares. Both ends use the same, for nothing else.
+// Run names a product on shares. Both ends use the same name, and use it only once.
 type Run [16]byte
 
-// NewRun draws a name.
+// NewRun returns a random name.
 func NewRun() (r Run) {
 	rand.Read(r[:])
 	return r
 }
 
-// Ends are what both ends of a product on shares say.
+// Ends holds the parameters that both ends of a product on shares must agree on.
 type Ends struct {
 	Run Run
 	// With is the name of the client at the other end, as the party knows it.
 	With string
-	// Set names the parameter set; empty: linear.DefaultVector, under which the end that asks proves its input.
+	// Set names the parameter set; empty means linear.DefaultVector, under which the asking end
+	// proves its input.
 	Set string
-	// Progress, if there is one, hears of bytes that were sent and answers that have come.
+	// Progress, unless nil, is called with the number of bytes sent and of answers received.
 	Progress func(Progress)
 }
 
-// Vector is a matrix times a shared vector.
+// Vector is a product of a matrix and a shared vector.
 type Vector struct {
 	Ends
 	Rows, Cols int
@@ -40,22 +41,22 @@ type Vector struct {
 	Slots      int
 }
 
-// Batch is, for each output, the sum over shared matrices times vectors.
+// Batch is, for each output, a sum over shared matrices times vectors.
 type Batch struct {
 	Ends
 	Rows, Cols, Count, Outputs int
 }
 
-// Shares are an end's share of a product, modulo T.
+// Shares holds one end's share of a product, modulo T.
 type Shares struct {
-	Entries     []uint64 // rows of the product; of a batch those of one output after those of another
+	Entries     []uint64 // rows of the product; for a batch, output by output
 	T           uint64
 	Up, Down    uint64 // bytes
 	LogDistance float64
-	Security    string // "passive", or "passive_evaluator" if the owner of the key has proved its input
+	Security    string // "passive", or "passive_evaluator" if the owner of the key proved its input
 }
 
-// plan is that of a vector or a batch.
+// plan is the plan of a vector or a batch.
 type plan struct {
 	*Client
 	Ends
@@ -65,7 +66,7 @@ type plan struct {
 	batch   *linear.BatchPlan
 	answers int
 	size    int
-	inputs  int // bytes, of the key and the input
+	inputs  int // bytes of the key and the input
 	result  *Shares
 }
 
@@ -114,7 +115,7 @@ func (c *Client) planBatch(b *Batch) (*plan, error) {
 	return p, nil
 }
 
-// put writes what an answer says to its place in the result.
+// put writes the results of an answer to their places.
 func (p *plan) put(g int, v []uint64) {
 	if p.vector != nil {
 		from, to := p.vector.RowsOf(g)
@@ -128,7 +129,7 @@ func (p *plan) put(g int, v []uint64) {
 	}
 }
 
-// results of answer g.
+// results returns the results of answer g.
 func (p *plan) results(g int) int {
 	if p.vector != nil {
 		from, to := p.vector.RowsOf(g)
@@ -143,8 +144,8 @@ func (p *plan) tell(sent uint64, all uint64, answers int) {
 	}
 }
 
-// AskVector is the end that has the key: it sends its share of the vector, Cols residues modulo T, encrypted, and gets its
-// share of the product.
+// AskVector runs the end that has the key. It sends its encrypted share of the vector, Cols
+// residues modulo T, and receives its share of the product.
 func (c *Client) AskVector(ctx context.Context, v *Vector, share []uint64) (*Shares, error) {
 	p, err := c.planVector(v)
 	if err != nil {
@@ -153,8 +154,8 @@ func (c *Client) AskVector(ctx context.Context, v *Vector, share []uint64) (*Sha
 	return p.ask(ctx, share)
 }
 
-// AskBatch is the end that has the key: it sends its shares of the matrices, each row by row, one after the other, encrypted,
-// and gets its share of the results.
+// AskBatch runs the end that has the key. It sends its encrypted shares of the matrices, each row
+// by row, consecutively, and receives its share of the results.
 func (c *Client) AskBatch(ctx context.Context, b *Batch, matrices []uint64) (*Shares, error) {
 	p, err := c.planBatch(b)
 	if err != nil {
@@ -225,7 +226,7 @@ func (p *plan) ask(ctx context.Context, share []uint64) (*Shares, error) {
 	return p.finish(err)
 }
 
-// finish gives the result, or erases what there is of it: shares of a run that has failed are of no use.
+// finish returns the result, or erases it on error: shares of a failed run are useless.
 func (p *plan) finish(err error) (*Shares, error) {
 	if err != nil {
 		clear(p.result.Entries)
@@ -234,14 +235,15 @@ func (p *plan) finish(err error) (*Shares, error) {
 	return p.result, nil
 }
 
-// response is what both ends get.
+// response is the common form of the responses to both ends.
 type response interface {
 	GetTerms() *linearv1.Terms
 	GetChunk() []byte
 	GetComplete() bool
 }
 
-// receive takes terms and answers until the run is complete, and calls done when it has everything.
+// receive receives terms and answers until the run is complete, and calls done when it has
+// everything.
 func receive(p *plan, answers *pieces, recv func() (response, error), done func()) error {
 	first, err := recv()
 	if err != nil {
@@ -280,8 +282,9 @@ func receive(p *plan, answers *pieces, recv func() (response, error), done func(
 	}
 }
 
-// AnswerVector is the end that has the matrix, which row writes, of Cols residues modulo T, to what it is given, one row
-// after another; share is its share of the vector, or nil for 0. It gets its share of the product.
+// AnswerVector runs the end that has the matrix. row writes its rows, of Cols residues modulo T,
+// one after another; share is this end's share of the vector, or nil for 0. It returns this end's
+// share of the product.
 func (c *Client) AnswerVector(ctx context.Context, v *Vector, share []uint64, row func(i int, into []uint64) error) (*Shares, error) {
 	p, err := c.planVector(v)
 	if err != nil {
@@ -291,7 +294,7 @@ func (c *Client) AnswerVector(ctx context.Context, v *Vector, share []uint64, ro
 		share = make([]uint64, v.Cols)
 	}
 	if len(share) != v.Cols {
-		return nil, invalid("", "%d entries of the vector, want %d", len(share), v.Cols)
+		return nil, invalid("", "the vector has %d entries, want %d", len(share), v.Cols)
 	}
 	return p.answer(ctx, v.Rows+1, v.Cols, func(i int, into []uint64) error {
 		if i == 0 {
@@ -302,8 +305,8 @@ func (c *Client) AnswerVector(ctx context.Context, v *Vector, share []uint64, ro
 	})
 }
 
-// AnswerBatch is the end that has the vectors, Count of Cols residues for each output, and its shares of the matrices, or
-// nil for 0. It gets its share of the results.
+// AnswerBatch runs the end that has the vectors, Count of Cols residues for each output, and its
+// shares of the matrices, or nil for 0. It returns this end's share of the results.
 func (c *Client) AnswerBatch(ctx context.Context, b *Batch, matrices, vectors []uint64) (*Shares, error) {
 	p, err := c.planBatch(b)
 	if err != nil {
@@ -325,7 +328,7 @@ func (c *Client) AnswerBatch(ctx context.Context, b *Batch, matrices, vectors []
 	})
 }
 
-// answer sends so many lines of cols residues and takes the shares as they come.
+// answer sends the given number of lines of cols residues and receives the shares as they arrive.
 func (p *plan) answer(ctx context.Context, lines, cols int, line func(i int, into []uint64) error) (*Shares, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -336,7 +339,7 @@ func (p *plan) answer(ctx context.Context, lines, cols int, line func(i int, int
 	modulus := []uint64{p.scheme.T}
 	all := uint64(codec.PolySize(cols, modulus)) * uint64(lines)
 	up := &upload{send: func(chunk []byte) error { return stream.Send(&linearv1.AnswerRequest{Chunk: chunk}) }}
-	var mine error // what is wrong with the input
+	var mine error // an error in the caller's input
 	var sending sync.WaitGroup
 	sending.Go(func() {
 		if mine = p.lines(up, stream, lines, cols, line); mine != nil {
@@ -365,9 +368,9 @@ func (p *plan) answer(ctx context.Context, lines, cols int, line func(i int, int
 	return p.finish(err)
 }
 
-// lines sends what is multiplied with. Its error is of the input alone.
+// lines sends the factors. It only returns errors of the caller's input.
 func (p *plan) lines(up *upload, stream linearv1.LinearService_AnswerClient, lines, cols int, line func(i int, into []uint64) error) error {
-	if stream.Send(&linearv1.AnswerRequest{Header: p.header}) != nil { // Recv says what is wrong, here and below
+	if stream.Send(&linearv1.AnswerRequest{Header: p.header}) != nil { // Recv reports the cause, here and below
 		return nil
 	}
 	v, modulus := make([]uint64, cols), []uint64{p.scheme.T}
@@ -379,7 +382,7 @@ func (p *plan) lines(up *upload, stream linearv1.LinearService_AnswerClient, lin
 		}
 		for _, x := range v {
 			if x >= p.scheme.T {
-				return invalid("reduce it", "an entry of line %d is no residue modulo %d", i, p.scheme.T)
+				return invalid("reduce it", "an entry of line %d is not a residue modulo %d", i, p.scheme.T)
 			}
 		}
 		b = codec.AppendPoly(b[:0], [][]uint64{v}, modulus)

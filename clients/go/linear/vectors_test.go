@@ -18,11 +18,12 @@ import (
 	"github.com/lodge-mpc/lodge/engine/sample"
 )
 
-var update = flag.Bool("update", false, "write what the Python client is held against into its testdata")
+var update = flag.Bool("update", false, "update the vectors in the Python client's testdata")
 
 var vectorsPath = filepath.Join("..", "..", "python", "tests", "testdata", "linear.json")
 
-// vectors are what other clients must compute alike. The tests of the Python client read them.
+// vectors are the results that other clients must reproduce. The tests of the Python client read
+// them.
 type vectors struct {
 	Sets     []setVectors     `json:"sets"`
 	Vectors  []vectorVectors  `json:"vectors"`
@@ -34,16 +35,16 @@ type vectors struct {
 type setVectors struct {
 	Name       string `json:"name"`
 	Hash       string `json:"hash"`
-	Key        int    `json:"key"` // sizes in bytes, without and with what products take
+	Key        int    `json:"key"` // sizes in bytes, without and with samples for products
 	ProductKey int    `json:"product_key"`
 	Ciphertext int    `json:"ciphertext"`
-	// Transform and Expanded are SHA-256 of packed residues modulo all primes: of the transform of -1 + X + 2 X^2 + ...,
-	// and of what a seed of zeros is expanded to.
+	// Transform and Expanded are SHA-256 of packed residues modulo all primes: of the transform of
+	// -1 + X + 2 X^2 + ..., and of the expansion of a zero seed.
 	Transform string `json:"transform"`
 	Expanded  string `json:"expanded"`
 }
 
-// planSizes are what every plan has; none if the product does not fit, for the reason.
+// planSizes holds the sizes of any plan; if the product is not possible, only the reason.
 type planSizes struct {
 	Set        string  `json:"set"`
 	Answers    int     `json:"answers"`
@@ -81,15 +82,16 @@ type productVectors struct {
 	Tile   [3]int        `json:"tile"`
 }
 
-// runVectors are a product with the randomness of the owner of the key, as signed bytes, and what the evaluator answers.
+// runVectors holds a product with the randomness of the owner of the key, as signed bytes, and the
+// evaluator's answers.
 type runVectors struct {
 	Kind      string    `json:"kind"`
-	Plan      int       `json:"plan"` // among those of its kind
+	Plan      int       `json:"plan"` // index among the plans of its kind
 	Secret    string    `json:"secret"`
 	KeySeed   string    `json:"key_seed"`
 	KeyErrors []string  `json:"key_errors"`
 	Key       string    `json:"key"`    // SHA-256
-	Inputs    []inputs  `json:"inputs"` // of a product left and right
+	Inputs    []inputs  `json:"inputs"` // for a product, left and right
 	Values    [][]int64 `json:"values"`
 	Answers   []string  `json:"answers"`
 	Own       []int64   `json:"own"` // the evaluator's shares, answer by answer
@@ -143,7 +145,7 @@ func ofSet(set *linear.Set) setVectors {
 	return v
 }
 
-// planned gives the sizes of a plan, or why there is none.
+// planned returns the sizes of a plan, or the reason why there is none.
 func planned(s *linear.Scheme, err error, answers, up, size func() int, distance func() float64) planSizes {
 	p := planSizes{Set: s.Name}
 	if err != nil {
@@ -188,7 +190,7 @@ func productOf(set string, shape [3]int, left, right uint64, method linear.Metho
 	return v, p
 }
 
-// owner draws keys and says with what.
+// owner generates keys and returns the randomness used.
 func owner(set string, products bool) (*linear.Scheme, *linear.SecretKey, *linear.PublicKey, runVectors) {
 	s := must(linear.Find(set))
 	source := sample.NewSource(make([]byte, 32))
@@ -207,7 +209,7 @@ func owner(set string, products bool) (*linear.Scheme, *linear.SecretKey, *linea
 	return s, secret, public, v
 }
 
-// sent says with what inputs were encrypted from a source.
+// sent returns the randomness used to encrypt inputs from a source.
 func sent(s *linear.Scheme, in *linear.Inputs, source *sample.Source) inputs {
 	header := in.Header()
 	v, all := inputs{Seed: hex.EncodeToString(header[64:])}, header
@@ -220,7 +222,7 @@ func sent(s *linear.Scheme, in *linear.Inputs, source *sample.Source) inputs {
 	return v
 }
 
-// residues are some of all sizes, the extremes among them.
+// residues returns residues of all sizes, including the extremes.
 func residues(n int, t uint64) (v []uint64) {
 	for i := range uint64(n) {
 		switch i % 4 {
@@ -244,10 +246,11 @@ func integers(v []uint64) (out []int64) {
 	return out
 }
 
-// kept are the runs of the file, whose answers are opened again: what the evaluator draws may change.
+// kept holds the runs of the file, whose answers are opened again, because the evaluator's
+// randomness may change.
 type kept []runVectors
 
-// next takes the run that comes next, if there are any.
+// next returns the next run, if there is one.
 func (k *kept) next() *runVectors {
 	if len(*k) == 0 {
 		return nil
@@ -257,7 +260,7 @@ func (k *kept) next() *runVectors {
 	return &v
 }
 
-// answers are those of the file, or else new ones.
+// answers returns the answers of the file, or else new ones.
 func (v *runVectors) answers(file *runVectors, count int, answer func(g int) (encoded []byte, own []uint64, err error)) {
 	if file != nil && len(file.Answers) == count {
 		v.Answers, v.Own = file.Answers, file.Own
@@ -331,7 +334,7 @@ func productRun(at int, p *linear.ProductPlan, set string, file *runVectors) run
 	return v
 }
 
-// TestVectors holds the file that the Python client is tested with against what this client computes.
+// TestVectors compares the vectors of the Python client's tests with this client's results.
 func TestVectors(t *testing.T) {
 	var v, file vectors
 	if !*update {
@@ -411,6 +414,6 @@ func TestVectors(t *testing.T) {
 		}
 	}
 	if got := must(os.ReadFile(vectorsPath)); !bytes.Equal(got, want) {
-		t.Fatalf("%s is another; if that is meant, run this test with -update, and the Python client's tests", vectorsPath)
+		t.Fatalf("%s has changed; if this is intended, run this test with -update, and the Python client's tests", vectorsPath)
 	}
 }

@@ -39,7 +39,7 @@ const (
 	reservationID       = "0123456789abcdef"
 )
 
-// fake is a coordinator and a party, scripted by a test.
+// fake is a coordinator and a party controlled by a test.
 type fake struct {
 	tuplesv1.UnimplementedTuplesServiceServer
 
@@ -47,14 +47,14 @@ type fake struct {
 	failures []error // of the next calls
 	keys     []string
 	froms    []uint64
-	tokens   []string // that came with the reservations
+	tokens   []string // received with the reservations
 
 	reservation *tuplesv1.Reservation
 	tupleBytes  uint64
 	data        []byte
 	// send streams data[from*tupleBytes:]; a test may replace it.
 	send func(call int, data []byte, stream tuplesv1.TuplesService_FetchServer) error
-	// Of the stock.
+	// State of the stock.
 	asOf *timestamppb.Timestamp
 	away bool
 }
@@ -109,7 +109,7 @@ func (f *fake) Fetch(q *tuplesv1.FetchRequest, stream tuplesv1.TuplesService_Fet
 	return f.send(call, f.data[q.GetFrom()*f.tupleBytes:], stream)
 }
 
-// sendAll streams data in chunks of the given sizes, and the right sum.
+// sendAll streams data in chunks of the given sizes, followed by the correct sum.
 func sendAll(stream tuplesv1.TuplesService_FetchServer, data []byte, size int) error {
 	sum := sha256.Sum256(data)
 	for len(data) > 0 {
@@ -130,7 +130,7 @@ func detailed(c codes.Code, code lodge.Code) error {
 	return s.Err()
 }
 
-// serve starts f, and writes the configuration of a client for it.
+// serve starts f, and writes a client configuration for it.
 func serve(t testing.TB, f *fake) (config string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -200,7 +200,8 @@ func dial(t testing.TB, f *fake, change func(*lodge.Config)) *lodge.Client {
 	return c
 }
 
-// triples is a party with so many random triples over p128, sent in chunks of the given size.
+// triples returns a party with the given number of random triples over p128, sent in chunks of the
+// given size.
 func triples(count, chunk int) *fake {
 	f := &fake{
 		reservation: &tuplesv1.Reservation{
@@ -255,7 +256,7 @@ func TestReserveWaitsForStock(t *testing.T) {
 	}
 }
 
-// A token stands for the certificate, and is read anew for every call.
+// A token replaces the certificate, and is read again for every call.
 func TestTokens(t *testing.T) {
 	f := &fake{}
 	path := filepath.Join(t.TempDir(), "token")
@@ -304,7 +305,7 @@ func TestErrors(t *testing.T) {
 		f.failures = append(f.failures, status.Error(codes.Unavailable, "gone"))
 	}
 	var ctx context.Context
-	for patience := 300 * time.Millisecond; ; patience *= 2 { // until one attempt has ended within it
+	for patience := 300 * time.Millisecond; ; patience *= 2 { // until one attempt ends within it
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(t.Context(), patience)
 		_, err := c.MACKeyShare(ctx, "k")
@@ -316,15 +317,15 @@ func TestErrors(t *testing.T) {
 			break
 		}
 		if patience > time.Minute {
-			t.Fatalf("what failed is not said: %v", err)
+			t.Fatalf("the cause of the failure is missing: %v", err)
 		}
 	}
 	if _, err := c.MACKeyShare(ctx, "k"); !errors.As(err, &e) {
-		t.Errorf("a context that has ended gives %v", err)
+		t.Errorf("a cancelled context yields %v", err)
 	}
 }
 
-// The server is who its certificate says, not who answers at an address.
+// The client identifies a server by its certificate, not by its address.
 func TestIdentityIsChecked(t *testing.T) {
 	for name, change := range map[string]func(*lodge.Config){
 		"another identity":  func(c *lodge.Config) { c.Parties[0].Identity = "spiffe://test/party/p1" },
@@ -347,7 +348,7 @@ func TestFetch(t *testing.T) {
 	}
 	b, err := io.ReadAll(s)
 	if err != nil || string(b) != string(f.data) || s.Size() != int64(len(b)) || s.Modulus.BitLen() != 128 || s.ElementBytes != 16 {
-		t.Errorf("%d of %d bytes came, %v; %v", len(b), len(f.data), err, s)
+		t.Errorf("received %d of %d bytes, %v; %v", len(b), len(f.data), err, s)
 	}
 	if s, err = c.Fetch(t.Context(), reservationID); err != nil {
 		t.Fatal(err)
@@ -356,7 +357,7 @@ func TestFetch(t *testing.T) {
 	for x := range s.Triples() {
 		for i, e := range []lodge.Element{x.A, x.B, x.C, x.MACA, x.MACB, x.MACC} {
 			if at := n*96 + i*16; string(e) != string(f.data[at:at+16]) {
-				t.Fatalf("element %d of triple %d is another", i, n)
+				t.Fatalf("element %d of triple %d differs", i, n)
 			}
 		}
 		n++
@@ -378,7 +379,7 @@ func TestFetch(t *testing.T) {
 	}
 }
 
-// A stream that breaks anywhere, any number of times, gives the same bytes.
+// A stream that breaks anywhere, any number of times, yields the same bytes.
 func TestFetchResumes(t *testing.T) {
 	for name, broken := range map[string]error{
 		"unavailable": status.Error(codes.Unavailable, "connection reset"), "timed out": detailed(codes.DeadlineExceeded, lodge.TimedOut),
@@ -412,7 +413,7 @@ func resume(t *testing.T, broken error) {
 	}
 }
 
-// Only the checksum is missing: the last tuple comes again.
+// If only the checksum is missing, the last tuple is sent again.
 func TestFetchResumesForTheChecksum(t *testing.T) {
 	f := triples(3, 0)
 	f.send = func(call int, data []byte, stream tuplesv1.TuplesService_FetchServer) error {
@@ -434,7 +435,7 @@ func TestFetchRefuses(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*fake)
 		want   lodge.Code
-		opens  bool // the first message is right
+		opens  bool // the first message is valid
 	}{
 		"another reservation":  {func(f *fake) { f.reservation.Id = "x" }, lodge.BadShares, false},
 		"an unknown field":     {func(f *fake) { f.reservation.Class.Field = "p127" }, lodge.BadShares, false},
@@ -481,7 +482,7 @@ func cut(err error) func(int, []byte, tuplesv1.TuplesService_FetchServer) error 
 	return func(int, []byte, tuplesv1.TuplesService_FetchServer) error { return err }
 }
 
-// other breaks once, and then has other tuples under the same id.
+// other breaks once, and then sends different tuples under the same id.
 func other(f *fake) func(int, []byte, tuplesv1.TuplesService_FetchServer) error {
 	return func(_ int, data []byte, stream tuplesv1.TuplesService_FetchServer) error {
 		f.reservation.Digest = []byte{8}
@@ -511,7 +512,8 @@ func TestLoadRefuses(t *testing.T) {
 	}
 }
 
-// Shares as they come over TLS on this machine, the sums of both sides included: as bytes, and as values.
+// Measures the transfer of shares over TLS on this machine, as bytes and as values, including both
+// sides' checksums.
 func BenchmarkFetch(b *testing.B) {
 	f := triples(1<<19, 512<<10)
 	c := dial(b, f, nil)

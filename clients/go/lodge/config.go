@@ -15,26 +15,27 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Config says who a client is and where its services are. The YAML form is what `lodge init` writes as
-// clients/NAME.yaml, and what every client of Lodge reads, in whatever language.
+// Config holds a client's identity and the addresses of its services. Its YAML form is written by
+// `lodge init` as clients/NAME.yaml and read by Lodge's clients in all languages.
 type Config struct {
-	// Name that the coordinator and the party know this client by.
+	// Name is the client's name at the coordinator and the party.
 	Name string `yaml:"name"`
-	// Tenant and Params stand in for those that a Class leaves out.
+	// Tenant and Params are the defaults for a Class that omits them.
 	Tenant string `yaml:"tenant,omitempty"`
 	Params string `yaml:"params,omitempty"`
 
 	Coordinator Server   `yaml:"coordinator"`
 	Parties     []Server `yaml:"parties"` // in the order of the roster
-	// Party is the name of the one whose shares this client draws; empty for a client of the coordinator alone.
+	// Party names the party whose shares this client draws; it is empty for a client that uses only
+	// the coordinator.
 	Party string `yaml:"party,omitempty"`
 
 	TLS TLS `yaml:"tls"`
 
-	// Certificate and Roots are used instead of the files of TLS, where they are set.
+	// Certificate and Roots, if set, replace the files of TLS.
 	Certificate *tls.Certificate `yaml:"-"`
 	Roots       *x509.CertPool   `yaml:"-"`
-	// Patience is how long a call goes on trying while nothing comes from the other side; 0 means 30 s.
+	// Patience is how long a call is retried while the other side does not respond; 0 means 30 s.
 	Patience time.Duration `yaml:"-"`
 }
 
@@ -42,21 +43,23 @@ type Config struct {
 type Server struct {
 	Name    string `yaml:"name,omitempty"`
 	Address string `yaml:"address"`
-	// Identity is a URI or DNS name that the server's certificate must carry, exactly; the address plays no part.
+	// Identity is a URI or DNS name that the server's certificate must carry exactly. The address
+	// is not compared.
 	Identity string `yaml:"identity"`
-	// TokenFile holds a bearer token for this server, where it takes them: instead of a certificate, or beside one. It is
-	// read anew for every call.
+	// TokenFile holds a bearer token for this server, if it accepts tokens, instead of a
+	// certificate or in addition to one. It is read again for every call.
 	TokenFile string `yaml:"token_file,omitempty"`
 }
 
-// TLS names PEM files. A client that has a token for every server needs no certificate and no key. In a configuration file their paths are relative to its directory.
+// TLS names PEM files. A client with a token for every server needs no certificate and no key. In a
+// configuration file, paths are relative to its directory.
 type TLS struct {
 	Certificate string `yaml:"certificate"` // the client's chain, leaf first
 	Key         string `yaml:"key"`
 	CA          string `yaml:"ca"` // authority of the coordinator's and the parties' certificates
 }
 
-// maxConfig bounds a configuration file, in bytes.
+// maxConfig is the maximal size of a configuration file in bytes.
 const maxConfig = 1 << 20
 
 // Load reads a client's configuration file strictly: unknown keys are errors.
@@ -113,12 +116,12 @@ func (c *Config) check() error {
 		}
 	}
 	if c.Party != "" && c.own() < 0 {
-		return bad("name one of parties", "there is no party %q", c.Party)
+		return bad("name one of parties", "the configuration names no party %q", c.Party)
 	}
 	return nil
 }
 
-// own is the index of the client's party, or -1.
+// own returns the index of the client's party, or -1.
 func (c *Config) own() int {
 	if c.Party == "" {
 		return -1

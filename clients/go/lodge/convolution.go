@@ -7,13 +7,13 @@ import (
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
 )
 
-// Tensor has its elements in row-major order: those of the last dimension are side by side.
+// Tensor holds its elements in row-major order: elements along the last dimension are adjacent.
 type Tensor struct {
 	Shape    []int
 	Elements []Element
 }
 
-// At is the element with these indices, one for each dimension, from 0.
+// At returns the element with these indices, one for each dimension, from 0.
 func (t Tensor) At(indices ...int) Element {
 	at := 0
 	for i, n := range t.Shape {
@@ -29,7 +29,7 @@ type ConvolutionTriple struct {
 	MACX, MACW, MACY Tensor
 }
 
-// Convolutions gives the tuples of kind convolution. See Err.
+// Convolutions returns the tuples of kind convolution. See Err.
 func (s *Shares) Convolutions() iter.Seq[ConvolutionTriple] {
 	c := s.Reservation.Class.Convolution
 	return each(s, func(v []Element) ConvolutionTriple {
@@ -62,7 +62,7 @@ func wireConvolution(c tuplefile.Convolution) *jobv1.Convolution {
 	}
 }
 
-// convolutionOf is zero for none.
+// convolutionOf returns the shape, or zero if there is none.
 func convolutionOf(c *jobv1.Convolution) tuplefile.Convolution {
 	return tuplefile.Convolution{
 		Channels: int(c.GetChannels()), Height: int(c.GetHeight()), Width: int(c.GetWidth()),

@@ -26,7 +26,7 @@ func TestConvolutionClasses(t *testing.T) {
 		t.Errorf("a record of %d elements", l.elements())
 	}
 	if l := layoutOf(Class{Kind: tuplefile.ConvolutionKind}, 0); l.elements() != 0 {
-		t.Errorf("a record of %d elements, of no shape", l.elements())
+		t.Errorf("a record of %d elements without a shape", l.elements())
 	}
 	bad := shape
 	bad.StrideWidth = 0
@@ -48,7 +48,7 @@ func TestConvolutionClasses(t *testing.T) {
 	}
 }
 
-// The values of a record are where the format says.
+// The values of a record are in the order of the format.
 func TestConvolutionsOfAStream(t *testing.T) {
 	shape := tuplefile.Convolution{Channels: 1, Height: 2, Width: 2, Outputs: 1, KernelHeight: 2, KernelWidth: 1, StrideHeight: 1, StrideWidth: 1}
 	record := make([]byte, 2*(4+2+2))

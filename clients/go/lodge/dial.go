@@ -22,28 +22,28 @@ import (
 	tuplesv1 "github.com/lodge-mpc/lodge/proto/lodge/tuples/v1"
 )
 
-// maxMessage bounds every message in bytes, as the servers do.
+// maxMessage is the maximal size of a message in bytes, as on the servers.
 const maxMessage = 4<<20 + 64<<10
 
-// defaultPatience is how long a call goes on trying while nothing comes from the other side.
+// defaultPatience is how long a call is retried while the other side does not respond.
 const defaultPatience = 30 * time.Second
 
-// Client reserves tuples at the coordinator and draws the shares of its own party. It may be used by several goroutines
-// at once.
+// Client reserves tuples at the coordinator and draws the shares of its own party. It may be used
+// by several goroutines concurrently.
 type Client struct {
 	config      Config
-	coordinator *grpc.ClientConn // nil: not named by the configuration
-	party       *grpc.ClientConn // nil: not named by the configuration
+	coordinator *grpc.ClientConn // nil if the configuration does not name one
+	party       *grpc.ClientConn // nil if the configuration does not name one
 	patience    time.Duration
 }
 
-// Dial prepares a client. It connects when it is first used, and again by itself.
+// Dial returns a client. It connects on first use, and reconnects by itself.
 func Dial(c Config) (*Client, error) {
 	if err := c.check(); err != nil {
 		return nil, err
 	}
 	if c.Coordinator.Address == "" && c.Party == "" {
-		return nil, errorf(Invalid, "name a coordinator, a party or both", "the configuration leads nowhere")
+		return nil, errorf(Invalid, "name a coordinator, a party or both", "the configuration names neither a coordinator nor a party")
 	}
 	certs, roots, err := c.credentials(c.tokens())
 	if err != nil {
@@ -66,8 +66,8 @@ func Dial(c Config) (*Client, error) {
 	return x, nil
 }
 
-// Connect prepares a connection to one of the servers, with the client's certificate or token, for calls that this package
-// has no method for. It connects when it is first used, and again by itself.
+// Connect returns a connection to one of the servers, with the client's certificate or token, for
+// calls without a method in this package. It connects on first use, and reconnects by itself.
 func (c *Config) Connect(s Server) (*grpc.ClientConn, error) {
 	certs, roots, err := c.credentials(s.TokenFile != "")
 	if err != nil {
@@ -76,7 +76,7 @@ func (c *Config) Connect(s Server) (*grpc.ClientConn, error) {
 	return connect(s, certs, roots)
 }
 
-// Close ends the connections, and with them all calls.
+// Close closes the connections and ends all calls.
 func (c *Client) Close() error {
 	var errs []error
 	for _, conn := range []*grpc.ClientConn{c.coordinator, c.party} {
@@ -87,10 +87,11 @@ func (c *Client) Close() error {
 	return errors.Join(errs...)
 }
 
-// Config is what the client was made of.
+// Config returns the client's configuration.
 func (c *Client) Config() Config { return c.config }
 
-// credentials are the client's certificate, none if there is none and tokens stand for it, and the servers' authorities.
+// credentials returns the client's certificate, if it has one, and the authorities of the servers.
+// Without a certificate, tokens identify the client.
 func (c *Config) credentials(tokens bool) (certs []tls.Certificate, roots *x509.CertPool, err error) {
 	switch {
 	case c.Certificate != nil:
@@ -122,7 +123,7 @@ func (c *Config) tokens() bool {
 	return (c.Coordinator.Address == "" || c.Coordinator.TokenFile != "") && (i < 0 || c.Parties[i].TokenFile != "")
 }
 
-// token puts the token in a file into the headers of every call.
+// token adds the token from a file to the headers of every call.
 type token string
 
 func (t token) GetRequestMetadata(context.Context, ...string) (map[string]string, error) {
@@ -137,7 +138,7 @@ func (t token) GetRequestMetadata(context.Context, ...string) (map[string]string
 	return map[string]string{"authorization": "Bearer " + raw}, nil
 }
 
-// RequireTransportSecurity keeps the token from connections that others can read.
+// RequireTransportSecurity prevents the token from being sent over unencrypted connections.
 func (token) RequireTransportSecurity() bool { return true }
 
 func connect(s Server, certs []tls.Certificate, roots *x509.CertPool) (*grpc.ClientConn, error) {
@@ -146,7 +147,8 @@ func connect(s Server, certs []tls.Certificate, roots *x509.CertPool) (*grpc.Cli
 			MinVersion:   tls.VersionTLS13,
 			Certificates: certs,
 			NextProtos:   []string{"h2"},
-			// Chain and name are verified below; only the comparison with the host name that was dialled is replaced.
+			// The chain and the name are verified below; only the comparison with the dialled host
+			// name is replaced.
 			InsecureSkipVerify: true,
 			VerifyConnection:   func(t tls.ConnectionState) error { return verifyServer(t, roots, s.Identity) },
 		})),
@@ -194,24 +196,24 @@ func verifyServer(s tls.ConnectionState, roots *x509.CertPool, identity string) 
 	return nil
 }
 
-// stock is the coordinator's service.
+// stock returns the coordinator's service.
 func (c *Client) stock() (stockv1.StockServiceClient, error) {
 	if c.coordinator == nil {
-		return nil, errorf(Invalid, "add it to the configuration", "this client has no coordinator")
+		return nil, errorf(Invalid, "add it to the configuration", "the configuration has no coordinator")
 	}
 	return stockv1.NewStockServiceClient(c.coordinator), nil
 }
 
-// tuples is the party's service.
+// tuples returns the party's service.
 func (c *Client) tuples() (tuplesv1.TuplesServiceClient, error) {
 	if c.party == nil {
-		return nil, errorf(Invalid, "set party in the configuration", "this client has no party whose shares it could draw")
+		return nil, errorf(Invalid, "set party in the configuration", "the configuration names no party to draw shares from")
 	}
 	return tuplesv1.NewTuplesServiceClient(c.party), nil
 }
 
-// call runs f, with a deadline for each attempt, until it succeeds, fails for good, ctx is done, or has failed for as long
-// as the client's patience.
+// call runs f, with a deadline for each attempt, until it succeeds, fails permanently, ctx is done,
+// or it has failed for the duration of the client's patience.
 func (c *Client) call(ctx context.Context, f func(context.Context) error) error {
 	p := c.pause()
 	for {
@@ -227,5 +229,6 @@ func (c *Client) call(ctx context.Context, f func(context.Context) error) error 
 	}
 }
 
-// callTime bounds one attempt of a call that does not stream; it is shorter than what the servers allow.
+// callTime is the time limit of one attempt of a call that does not stream; it is shorter than the
+// servers' limit.
 const callTime = 25 * time.Second

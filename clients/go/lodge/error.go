@@ -13,10 +13,10 @@ import (
 	statusv1 "github.com/lodge-mpc/lodge/proto/lodge/status/v1"
 )
 
-// Code is the stable name of an error.
+// Code is the stable identifier of an error.
 type Code string
 
-// Codes that clients meet. A server may have more; it says so in words, too.
+// Error codes of this client. A server may have more; the text of an error explains it too.
 const (
 	Unauthenticated Code = "unauthenticated"   // no usable certificate
 	Forbidden       Code = "forbidden"         // this client may not do this
@@ -25,30 +25,30 @@ const (
 	PolicyRefused   Code = "policy_refused"    // a policy says no
 	RateLimited     Code = "rate_limited"      // allowed, but not so often; may be retried
 	OverQuota       Code = "over_quota"        // more than this client may have
-	Busy            Code = "busy"              // allowed, but not beside what runs now; may be retried
-	NotFound        Code = "not_found"         // no such thing, or it is another tenant's
-	Conflict        Code = "conflict"          // the same name with other content, or the wrong state
+	Busy            Code = "busy"              // allowed, but not concurrently with the present work; may be retried
+	NotFound        Code = "not_found"         // does not exist or belongs to another tenant
+	Conflict        Code = "conflict"          // the same name with different content, or the wrong state
 	Delivered       Code = "already_delivered" // the reservation went to another client
 	Expired         Code = "expired"           // the lease has ended
-	OutOfStock      Code = "out_of_stock"      // there are not so many tuples
+	OutOfStock      Code = "out_of_stock"      // there are not enough tuples
 	DiskLow         Code = "disk_low"          // a process has too little disk space for new work; try again when its operator has freed some
 	CheckFailed     Code = "check_failed"      // what a process has stored is damaged; its operator must act
-	Quarantined     Code = "quarantined"       // the party's store was put back; its operator must look
-	Stopped         Code = "stopped"           // too many sessions failed with nobody named; a party's operator must act
+	Quarantined     Code = "quarantined"       // the party's store was restored from a backup; its operator must check it
+	Stopped         Code = "stopped"           // too many sessions failed without blame; a party's operator must act
 	Excluded        Code = "excluded"          // evidence convicts a party; the roster must change, or an operator pardon it
-	KeyPurpose      Code = "key_purpose"       // keys of one purpose do not serve another
+	KeyPurpose      Code = "key_purpose"       // keys for one purpose cannot be used for another
 	Burnt           Code = "burnt"             // the MAC key is burnt, or its epoch retired
 	Erased          Code = "erased"            // the tuples were used, discarded or revoked, and are erased
 	Unavailable     Code = "unavailable"       // not ready or not reachable; may be retried
 	TimedOut        Code = "timed_out"         // the deadline passed; may be retried
 	Cancelled       Code = "cancelled"         // the caller gave up
-	Internal        Code = "internal"          // a fault of the other side
-	// BadShares is made by this package: what came is not what the party said it would send.
+	Internal        Code = "internal"          // a fault of the server
+	// BadShares is set by this package: the received shares differ from the party's description.
 	BadShares Code = "bad_shares"
 )
 
-// Error is what every call of this package fails with. Code is for programs, What and Next are for people; none of them
-// carries a secret.
+// Error is the error type of every call of this package. Code is for programs, What and Next are
+// for people. None of them contains a secret.
 type Error struct {
 	Code Code
 	What string // what happened
@@ -72,7 +72,8 @@ func (e *Error) Is(target error) bool {
 	return ok && t.Code == e.Code && (t.What == "" || t.What == e.What)
 }
 
-// Retry reports whether the same call may succeed later as it is. The client has retried for its patience already.
+// Retry reports whether the same call may succeed later. The client has already retried for the
+// duration of its patience.
 func (e *Error) Retry() bool {
 	switch e.Code {
 	case Unavailable, TimedOut, Busy, RateLimited:
@@ -81,14 +82,14 @@ func (e *Error) Retry() bool {
 	return false
 }
 
-// ofGRPC names an error that gRPC itself made.
+// ofGRPC returns the code of an error from gRPC itself.
 var ofGRPC = map[codes.Code]Code{
 	codes.Unauthenticated: Unauthenticated, codes.PermissionDenied: Forbidden, codes.InvalidArgument: Invalid, codes.ResourceExhausted: TooLarge,
 	codes.NotFound: NotFound, codes.FailedPrecondition: Conflict, codes.Unavailable: Unavailable, codes.DeadlineExceeded: TimedOut,
 	codes.Canceled: Cancelled,
 }
 
-// FromError gives the Error of a call; nil for nil.
+// FromError returns the Error of a call, or nil for nil.
 func FromError(err error) *Error {
 	if err == nil {
 		return nil
@@ -124,18 +125,19 @@ const (
 	maxPause   = 3 * time.Second
 )
 
-// pauses are the pauses between attempts, longer each time.
+// pauses are the increasing delays between attempts.
 type pauses struct {
 	next  time.Duration
 	until time.Time
-	last  *Error // of the other side
+	last  *Error // from the server
 }
 
 func (c *Client) pause() *pauses {
 	return &pauses{next: firstPause, until: time.Now().Add(c.patience)}
 }
 
-// after waits after a failure, if another attempt makes sense; otherwise it gives the error to end with.
+// after waits after a failure if a further attempt can succeed; otherwise it returns the final
+// error.
 func (p *pauses) after(ctx context.Context, err *Error) *Error {
 	if ctx.Err() != nil {
 		if end := FromError(ctx.Err()); err.Code == end.Code && p.last != nil {
@@ -157,7 +159,7 @@ func (p *pauses) after(ctx context.Context, err *Error) *Error {
 	}
 }
 
-// ended names the end of ctx, with what was wrong before it.
+// ended returns the error for the end of ctx, with the failure before it.
 func ended(ctx context.Context, err *Error) *Error {
 	out := *FromError(ctx.Err())
 	if err.Code != out.Code && err.Code != Cancelled {

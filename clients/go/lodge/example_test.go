@@ -8,7 +8,7 @@ import (
 	"github.com/lodge-mpc/lodge/clients/go/lodge"
 )
 
-// One party's program reserves triples, and draws its shares of them.
+// The program of one party reserves triples, and draws its shares.
 func Example() {
 	config, err := lodge.Load("lodge-dev/clients/client-p0.yaml")
 	check(err)
@@ -24,7 +24,7 @@ func Example() {
 	check(shares.Err())
 }
 
-// What there is, or that nobody knows.
+// Prints the stock, or that it is unknown.
 func ExampleClient_Stock() {
 	config, err := lodge.Load("lodge-dev/clients/client-p0.yaml")
 	check(err)

@@ -17,16 +17,18 @@ import (
 	tuplesv1 "github.com/lodge-mpc/lodge/proto/lodge/tuples/v1"
 )
 
-// Origin is what a client knows about tuples beyond what the party says.
+// Origin holds what the client knows about tuples in addition to the party's description.
 type Origin struct {
 	Parties, Party int
 	KeygenSecurity string
-	// Pooled says that the caller adds up all parties' shares of the MAC key to check the tuples, and retires the epoch.
+	// Pooled states that the caller adds up all parties' shares of the MAC key to check the tuples,
+	// and retires the epoch.
 	Pooled bool
 }
 
-// FetchDir draws a reservation, with the MAC-key share, from the party at conn and writes it to dir (see package
-// tuplefile). The party gives a reservation to one client; the same client may ask again while the lease lasts.
+// FetchDir draws a reservation, with the MAC-key share, from the party at conn and writes it to dir
+// (see package tuplefile). The party gives a reservation to one client only; the same client may
+// draw it again while the lease lasts.
 func FetchDir(ctx context.Context, conn grpc.ClientConnInterface, reservation, dir string, o Origin) (err error) {
 	client := tuplesv1.NewTuplesServiceClient(conn)
 	ctx, stop := context.WithCancel(ctx)
@@ -44,7 +46,7 @@ func FetchDir(ctx context.Context, conn grpc.ClientConnInterface, reservation, d
 		return err
 	}
 	if len(key.GetShare()) == 0 {
-		return errorf(BadShares, "", "no share of the MAC key came")
+		return errorf(BadShares, "", "the party sent no share of the MAC key")
 	}
 	defer clear(key.GetShare())
 	m, size, err := ManifestOf(head.GetReservation(), key.GetShare(), o)
@@ -83,7 +85,7 @@ func FetchDir(ctx context.Context, conn grpc.ClientConnInterface, reservation, d
 	}
 }
 
-// ClassOf is the class of the tuples that a job makes.
+// ClassOf returns the class of the tuples that a job produces.
 func ClassOf(q *coordinatorv1.JobRequest) *tuplesv1.Class {
 	return &tuplesv1.Class{
 		Tenant: q.GetTenant(), Kind: q.GetKind(), Params: q.GetParams(), Field: q.GetField(), Shape: q.GetShape(), InputParty: q.GetInputParty(),
@@ -97,13 +99,13 @@ var kinds = map[jobv1.Kind]string{
 	jobv1.Kind_KIND_INPUT: tuplefile.Input, jobv1.Kind_KIND_CONVOLUTION: tuplefile.ConvolutionKind,
 }
 
-// ManifestOf describes a party's shares of a reservation as package tuplefile does; size is the bytes of an element. The key
-// is the party's share of the MAC key, nil to leave it out.
+// ManifestOf describes a party's shares of a reservation in the format of package tuplefile. size
+// is the size of an element in bytes. key is the party's share of the MAC key, or nil to omit it.
 func ManifestOf(r *tuplesv1.Reservation, key []byte, o Origin) (m tuplefile.Manifest, size int, err error) {
 	c := r.GetClass()
 	kind, ok := kinds[c.GetKind()]
 	if !ok {
-		return m, 0, fmt.Errorf("lodge: tuples of kind %s, which this client does not know", c.GetKind())
+		return m, 0, fmt.Errorf("lodge: tuples of kind %s are not supported by this client", c.GetKind())
 	}
 	p, err := verify.Modulus(c.GetParams(), c.GetField())
 	if err != nil {
@@ -111,7 +113,7 @@ func ManifestOf(r *tuplesv1.Reservation, key []byte, o Origin) (m tuplefile.Mani
 	}
 	size = (p.BitLen() + 7) / 8
 	if key != nil && len(key) != size {
-		return m, 0, fmt.Errorf("lodge: a MAC-key share of %d bytes", len(key))
+		return m, 0, fmt.Errorf("lodge: a MAC-key share of %d bytes has the wrong length", len(key))
 	}
 	m = tuplefile.Manifest{
 		FormatVersion: tuplefile.FormatVersion, Kind: kind, Params: c.GetParams(), Field: c.GetField(), Modulus: p.String(),

@@ -13,7 +13,8 @@ import (
 	tuplesv1 "github.com/lodge-mpc/lodge/proto/lodge/tuples/v1"
 )
 
-// Whatever a party says of its batch, the client refuses it or writes a manifest that it can read again.
+// Whatever a party says about its batch, the client refuses it or writes a manifest that it can
+// read again.
 func FuzzManifest(f *testing.F) {
 	for _, r := range []*tuplesv1.Reservation{
 		{Id: "b-1", Count: 3, Epoch: 1, Class: &tuplesv1.Class{Params: "S14-32", Field: "p128", Kind: jobv1.Kind_KIND_SCALAR}},

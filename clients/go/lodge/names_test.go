@@ -10,7 +10,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/pki"
 )
 
-// A server whose DNS name is written like a party's URI is not that party.
+// A server whose DNS name looks like a party's URI is not accepted as that party.
 func TestDNSNamesAreNoURIs(t *testing.T) {
 	const alice = "spiffe://lodge/party/alice"
 	ca, err := pki.NewAuthority("test", time.Hour)

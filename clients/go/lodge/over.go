@@ -2,15 +2,15 @@ package lodge
 
 import "google.golang.org/grpc"
 
-// Over makes a client of connections that the caller has made, where Dial does not serve: with a bearer token, say. A
-// connection that is nil is of a process that the client does not call. Of the configuration Party, the names in Parties,
-// Tenant, Params and Patience matter. Close ends the connections.
+// Over creates a client from the caller's own connections, for cases that Dial does not support. A
+// nil connection means that the client does not call that server. Of the configuration only Party,
+// the names in Parties, Tenant, Params and Patience are used. Close closes the connections.
 func Over(c Config, coordinator, party *grpc.ClientConn) (*Client, error) {
 	if coordinator == nil && party == nil {
 		return nil, errorf(Invalid, "connect to a coordinator, a party or both", "no connection")
 	}
 	if party != nil && c.own() < 0 {
-		return nil, errorf(Invalid, "name one of parties", "a connection to a party, and there is no party %q", c.Party)
+		return nil, errorf(Invalid, "name one of parties", "there is a connection to a party, but the configuration names no party %q", c.Party)
 	}
 	x := &Client{config: c, coordinator: coordinator, party: party, patience: c.Patience}
 	if x.patience == 0 {
@@ -22,5 +22,6 @@ func Over(c Config, coordinator, party *grpc.ClientConn) (*Client, error) {
 // FetchOption changes what Fetch draws.
 type FetchOption func(*Shares)
 
-// From begins with this tuple of the reservation, counted from 0, to go on where an earlier program ended.
+// From starts with this tuple of the reservation, counted from 0, to continue where an earlier
+// program ended.
 func From(tuple uint64) FetchOption { return func(s *Shares) { s.from = tuple } }

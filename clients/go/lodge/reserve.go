@@ -14,61 +14,65 @@ import (
 	tuplesv1 "github.com/lodge-mpc/lodge/proto/lodge/tuples/v1"
 )
 
-// Class says what tuples are. All tuples of a class are as good as each other.
+// Class describes tuples. All tuples of a class are interchangeable.
 type Class struct {
 	Kind   string // as in tuplefile: scalar, matrix, square, random, bit, inverse, input or convolution
 	Field  string // as p128
 	Params string // parameter set; empty: that of the configuration
 	Tenant string // empty: that of the configuration
-	// Rows x Inner times Inner x Columns; only of matrices.
+	// Rows x Inner times Inner x Columns; only for matrices.
 	Rows, Inner, Columns int
-	// Convolution is the shape of convolutions, and zero of other tuples.
+	// Convolution is the shape of convolutions, and zero for other tuples.
 	Convolution tuplefile.Convolution
-	// InputParty knows the values of input masks; only of those.
+	// InputParty knows the values of input masks; only for these.
 	InputParty int
-	// NoSacrifice takes products that were made without a sacrifice, and only those.
+	// NoSacrifice requests only products that were made without a sacrifice.
 	NoSacrifice bool
 }
 
 // ReserveOption changes how tuples are reserved.
 type ReserveOption func(*stockv1.ReserveRequest)
 
-// Epoch reserves tuples of this key epoch; without it those of the newest that has enough.
+// Epoch reserves tuples of this key epoch. Without it, Reserve uses the newest epoch that has
+// enough tuples.
 func Epoch(n uint64) ReserveOption { return func(q *stockv1.ReserveRequest) { q.Epoch = n } }
 
-// Lease keeps the tuples for this long; without it for 10 minutes. What is not drawn by then is erased or back in stock.
+// Lease reserves the tuples for this long; the default is 10 minutes. Tuples that are not drawn by
+// then are erased or returned to stock.
 func Lease(d time.Duration) ReserveOption {
 	return func(q *stockv1.ReserveRequest) { q.Lease = durationpb.New(d) }
 }
 
-// IdempotencyKey gives the same reservation for the same key, of up to 64 characters. Without one Reserve makes a key, so
-// that its own retries reserve once.
+// IdempotencyKey makes Reserve return the same reservation for the same key, of up to 64
+// characters. Without it Reserve generates a key, so that its own retries reserve once.
 func IdempotencyKey(key string) ReserveOption {
 	return func(q *stockv1.ReserveRequest) { q.IdempotencyKey = key }
 }
 
-// For says who may draw, by the names that clients have at the parties: one for all parties, or one for each in the order
-// of the roster. Without it any client of the tenant may, and at each party the first one has it alone.
+// For names the clients that may draw the tuples, as the parties know them: one client for all
+// parties, or one for each in the order of the roster. Without it any client of the tenant may
+// draw; at each party, the first client that draws is the only one.
 func For(clients ...string) ReserveOption {
 	return func(q *stockv1.ReserveRequest) { q.Clients = clients }
 }
 
-// Wait waits until there is enough, at most until the context ends.
+// Wait waits until there are enough tuples, at most until the context ends.
 func Wait() ReserveOption { return func(q *stockv1.ReserveRequest) { q.Wait = true } }
 
-// Reservation holds tuples at every party under one id. All parties' clients draw the same tuples with it.
+// Reservation identifies tuples that are held at every party under one id. The clients of all
+// parties draw the same tuples with it.
 type Reservation struct {
 	ID       string
 	Class    Class
 	Count    uint64 // tuples
 	Epoch    uint64 // of the keys
 	MACKeyID string
-	Lease    time.Time // nothing is given out after it
+	Lease    time.Time // after which no shares are delivered
 	Owner    string    // the client that reserved
-	Clients  []string  // who may draw, see For
+	Clients  []string  // clients that may draw, see For
 }
 
-// Reserve holds count tuples of a class at all parties at once.
+// Reserve reserves count tuples of a class at all parties.
 func (c *Client) Reserve(ctx context.Context, class Class, count uint64, options ...ReserveOption) (*Reservation, error) {
 	stock, err := c.stock()
 	if err != nil {
@@ -99,7 +103,8 @@ func (c *Client) Reserve(ctx context.Context, class Class, count uint64, options
 		case !errors.Is(err, &Error{Code: OutOfStock}) && !errors.Is(err, &Error{Code: TimedOut}):
 			return nil, err
 		}
-		// The server waited for as long as it allows one call; a stock that refuses at once must not be asked in a loop.
+		// The server has waited as long as it allows one call. A stock that refuses at once must
+		// not be polled in a tight loop.
 		select {
 		case <-ctx.Done():
 		case <-time.After(firstPause):
@@ -107,8 +112,8 @@ func (c *Client) Reserve(ctx context.Context, class Class, count uint64, options
 	}
 }
 
-// Release ends a reservation of this client. What no party delivered goes back into stock, which returned says;
-// otherwise every party erases its shares.
+// Release ends a reservation of this client. It returns the number of tuples that go back into
+// stock because no party delivered them; every party erases the shares of the others.
 func (c *Client) Release(ctx context.Context, id string) (returned bool, err error) {
 	stock, err := c.stock()
 	if err != nil {
@@ -122,20 +127,23 @@ func (c *Client) Release(ctx context.Context, id string) (returned bool, err err
 	return returned, err
 }
 
-// Stock is what there is of every class and epoch.
+// Stock holds the levels of every class and epoch.
 type Stock struct {
 	Levels []*stockv1.Stock
-	// AsOf is when all parties said what they have: the zero time if the coordinator has not heard all of them since it
-	// started. Then Levels say what is in production, and nothing is known of the rest.
+	// AsOf is the last time at which all parties reported their stock, or the zero time if the
+	// coordinator has not heard from all of them since it started. In that case Levels hold only
+	// the tuples in production; the stock is unknown.
 	AsOf time.Time
-	// Away are the parties that could not be asked last. While there are any nothing can be reserved.
+	// Away lists the parties that could not be reached last. While there are any, no tuples can be
+	// reserved.
 	Away []*stockv1.AwayParty
 }
 
-// Known reports whether the numbers of Levels are facts, if old ones while parties are away.
+// Known reports whether the numbers of Levels are known. They may be old while parties are
+// unreachable.
 func (s *Stock) Known() bool { return !s.AsOf.IsZero() }
 
-// Stock asks what there is in an epoch; 0 means in all.
+// Stock requests the levels of an epoch; 0 means all epochs.
 func (c *Client) Stock(ctx context.Context, epoch uint64) (*Stock, error) {
 	stock, err := c.stock()
 	if err != nil {
@@ -156,13 +164,15 @@ func (c *Client) Stock(ctx context.Context, epoch uint64) (*Stock, error) {
 	return s, nil
 }
 
-// MACKeyShare draws the party's share of a MAC key, which its online phase needs: a little-endian element below the prime.
+// MACKeyShare draws the party's share of a MAC key, which its online phase needs: a little-endian
+// element below the prime.
 func (c *Client) MACKeyShare(ctx context.Context, id string) (Element, error) {
 	return c.drawKey(ctx, id, tuplesv1.Purpose_PURPOSE_ONLINE)
 }
 
-// PoolMACKeyShare draws the share to be added up with the other parties', to check tuples. Whoever sees the sum can
-// forge, so the key is burnt and its epoch retired, with all that is left under it, before the share leaves the party.
+// PoolMACKeyShare draws the share for pooling with the other parties' shares, to check tuples. The
+// sum allows forgeries, so the party burns the key and retires its epoch, including all tuples left
+// under it, before it releases the share.
 func (c *Client) PoolMACKeyShare(ctx context.Context, id string) (Element, error) {
 	return c.drawKey(ctx, id, tuplesv1.Purpose_PURPOSE_VERIFY)
 }
@@ -180,8 +190,9 @@ func (c *Client) drawKey(ctx context.Context, id string, purpose tuplesv1.Purpos
 	return share, err
 }
 
-// ReportFailedCheck burns a MAC key and all tuples under it at this party, because an online check that fails reveals the
-// key. It gives how many batches were revoked. The reason, of up to 1000 bytes, is for the party's log.
+// ReportFailedCheck burns a MAC key and all tuples under it at this party, because a failed online
+// check reveals the key. It returns the number of revoked batches. The reason, of up to 1000 bytes,
+// is written to the party's log.
 func (c *Client) ReportFailedCheck(ctx context.Context, macKeyID, reason string) (batches int, err error) {
 	tuples, err := c.tuples()
 	if err != nil {
@@ -195,7 +206,7 @@ func (c *Client) ReportFailedCheck(ctx context.Context, macKeyID, reason string)
 	return batches, err
 }
 
-// wire is a class with what the configuration says of those left out.
+// wire returns a class with omitted fields taken from the configuration.
 func (c *Client) wire(x Class) (*tuplesv1.Class, error) {
 	w := &tuplesv1.Class{Tenant: x.Tenant, Params: x.Params, Field: x.Field}
 	for k, name := range kinds {
@@ -214,7 +225,7 @@ func (c *Client) wire(x Class) (*tuplesv1.Class, error) {
 	}
 	const most = 1 << 16
 	if min(x.Rows, x.Inner, x.Columns, x.InputParty) < 0 || max(x.Rows, x.Inner, x.Columns, x.InputParty) > most {
-		return nil, errorf(Invalid, "", "a dimension or a party that is negative or above %d", most)
+		return nil, errorf(Invalid, "", "a dimension or a party is negative or above %d", most)
 	}
 	if x.Rows != 0 || x.Inner != 0 || x.Columns != 0 {
 		w.Shape = &jobv1.Shape{Rows: uint32(x.Rows), Inner: uint32(x.Inner), Columns: uint32(x.Columns)}
@@ -224,7 +235,7 @@ func (c *Client) wire(x Class) (*tuplesv1.Class, error) {
 			return nil, errorf(Invalid, "", "%v", err)
 		}
 		if w.Shape != nil {
-			return nil, errorf(Invalid, "leave rows, inner and columns out", "a class of matrices and of convolutions")
+			return nil, errorf(Invalid, "leave rows, inner and columns out", "the class has the dimensions of matrices and a convolution")
 		}
 		w.Shape = &jobv1.Shape{Convolution: wireConvolution(x.Convolution)}
 	}

@@ -16,38 +16,43 @@ import (
 	tuplesv1 "github.com/lodge-mpc/lodge/proto/lodge/tuples/v1"
 )
 
-// Shares is a stream of one party's shares of a reservation. Read gives the bytes of the records of docs/export-format.md,
-// and Tuples, Triples and their like give them as values; use one or the other. A stream that breaks is taken up again
-// where it ended, also when the party was restarted, for as long as the client is patient and the lease lasts.
+// Shares is a stream of one party's shares of a reservation. Read returns the bytes of the records
+// of docs/export-format.md; Tuples, Triples and similar methods return them as values. Use one or
+// the other. A broken stream is resumed where it ended, even after a restart of the party, as long
+// as the client's patience and the lease last.
 //
-// Everything that came over a stream is compared with the party's SHA-256 at its end; what came before a break has TLS
-// alone to vouch for it. Values are given out before the end: only when Read has returned io.EOF, or Err nil after a range
-// over values, are all of them as the party sent them. Close a stream that is not read to its end.
+// At the end of a stream, all data received over it is compared with the party's SHA-256; data
+// received before a break is protected only by TLS. Values are returned before the end. They are
+// known to be complete and as the party sent them only when Read has returned io.EOF, or Err
+// returns nil after a range over values. The caller must close a stream that it does not read to
+// the end.
 type Shares struct {
 	Reservation *Reservation
 	// Modulus is the prime of the field.
 	Modulus *big.Int
-	// ElementBytes is the length of an element, TupleBytes that of a tuple's record at this party.
+	// ElementBytes is the size of an element, and TupleBytes that of a tuple's record at this
+	// party.
 	ElementBytes, TupleBytes int
 
-	from   uint64 // tuple that it begins with
+	from   uint64 // the stream's first tuple
 	ctx    context.Context
 	stop   context.CancelFunc
 	client *Client
 	tuples tuplesv1.TuplesServiceClient
 	digest []byte // of the reservation, the same in every stream
 
-	stream grpc.ServerStreamingClient[tuplesv1.FetchResponse] // nil: to be opened
+	stream grpc.ServerStreamingClient[tuplesv1.FetchResponse] // nil if not open
 	sum    hash.Hash                                          // of the stream
-	skip   int64                                              // bytes of the stream that were given out before it began
-	chunk  []byte                                             // received and not yet given out
-	at     int64                                              // bytes given out, and those before the first
+	skip   int64                                              // bytes of the stream that were returned before it began
+	chunk  []byte                                             // received and not yet returned
+	at     int64                                              // bytes returned, plus those before the first tuple
 	done   bool
 	err    error
 }
 
-// Fetch begins to draw a reservation from the client's party. The party gives it to one client; the same client may draw it
-// again while the lease lasts, and gets the same bytes.
+// Fetch starts drawing a reservation from the client's party. The party gives a reservation to one
+// client only; the same client may draw it again while the lease lasts, and receives the same
+// bytes.
 func (c *Client) Fetch(ctx context.Context, reservation string, options ...FetchOption) (*Shares, error) {
 	tuples, err := c.tuples()
 	if err != nil {
@@ -71,12 +76,12 @@ func (c *Client) Fetch(ctx context.Context, reservation string, options ...Fetch
 	}
 }
 
-// open begins a stream at the tuple that the next byte belongs to.
+// open opens a stream at the tuple of the next byte.
 func (s *Shares) open() *Error {
 	s.stream = nil
 	from := int64(s.from)
 	if s.TupleBytes > 0 {
-		// All bytes may be here, and the sum not: then the last tuple comes again.
+		// If all bytes have been received but not the sum, the last tuple is requested again.
 		from = min(s.at/int64(s.TupleBytes), int64(s.Reservation.Count)-1)
 		s.skip = s.at - from*int64(s.TupleBytes)
 	}
@@ -95,7 +100,7 @@ func (s *Shares) open() *Error {
 	return nil
 }
 
-// begin takes the first message of a stream.
+// begin processes the first message of a stream.
 func (s *Shares) begin(head *tuplesv1.FetchResponse) *Error {
 	r := head.GetReservation()
 	if r.GetId() != s.Reservation.ID {
@@ -103,7 +108,7 @@ func (s *Shares) begin(head *tuplesv1.FetchResponse) *Error {
 	}
 	if s.TupleBytes > 0 {
 		if !bytes.Equal(r.GetDigest(), s.digest) || head.GetTupleBytes() != uint64(s.TupleBytes) {
-			return errorf(BadShares, "", "the party sends another reservation %s than before", r.GetId())
+			return errorf(BadShares, "", "the party changed reservation %s between two streams", r.GetId())
 		}
 		return nil
 	}
@@ -124,10 +129,10 @@ func (s *Shares) begin(head *tuplesv1.FetchResponse) *Error {
 	return nil
 }
 
-// Size is the length of all records in bytes.
+// Size returns the length of all records in bytes.
 func (s *Shares) Size() int64 { return int64(s.Reservation.Count) * int64(s.TupleBytes) }
 
-// Read gives the next bytes; io.EOF after the last of them, when their sum was right.
+// Read returns the next bytes. It returns io.EOF after the last byte, if the checksum matched.
 func (s *Shares) Read(b []byte) (int, error) {
 	for len(s.chunk) == 0 && len(b) > 0 {
 		if s.err != nil {
@@ -146,13 +151,13 @@ func (s *Shares) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// fail ends the stream for good.
+// fail ends the stream permanently.
 func (s *Shares) fail(err *Error) {
 	s.err = err
 	s.stop()
 }
 
-// more takes the next message, over a new stream if the last one broke.
+// more receives the next message, over a new stream if the last one broke.
 func (s *Shares) more() *Error {
 	p := s.client.pause()
 	for {
@@ -199,12 +204,12 @@ func (s *Shares) receive() *Error {
 		return errorf(BadShares, "draw the reservation again", "the party sent %d bytes of %d", s.at, s.Size())
 	}
 	s.done = true
-	_, _ = s.stream.Recv() // the end of the call; the shares are here, whatever it says
+	_, _ = s.stream.Recv() // receives the end of the call; its status is irrelevant because the shares are complete
 	s.stop()
 	return nil
 }
 
-// Close ends the stream.
+// Close closes the stream.
 func (s *Shares) Close() error {
 	s.stop()
 	clear(s.chunk)
@@ -215,12 +220,12 @@ func (s *Shares) Close() error {
 	return nil
 }
 
-// Err is what a range over values ended with: nil after the last tuple.
+// Err returns the error that ended a range over values: nil after the last tuple.
 func (s *Shares) Err() error { return s.err }
 
-// layout is how the elements of a tuple's record at this party are arranged.
+// layout describes the elements of a tuple's record at this party.
 type layout struct {
-	parts []int // elements of each value: 1, or those of a matrix or an image
+	parts []int // elements of each value: 1, or the size of a matrix or an image
 	clear int
 }
 
@@ -232,7 +237,8 @@ func (l layout) elements() int {
 	return n
 }
 
-// layoutOf a class, as the party of this index has it; nothing for a kind that is not known.
+// layoutOf returns the layout of a class at the party with this index; it is empty for an unknown
+// kind.
 func layoutOf(c Class, party int) (l layout) {
 	switch c.Kind {
 	case tuplefile.Scalar:
@@ -257,11 +263,11 @@ func layoutOf(c Class, party int) (l layout) {
 	return l
 }
 
-// String describes the stream and none of its shares.
+// String describes the stream without its shares.
 func (s *Shares) String() string {
 	r := s.Reservation
 	return fmt.Sprintf("%d %s tuples over %s (%s), epoch %d, reservation %s", r.Count, r.Class.Kind, r.Class.Field, r.Class.Params, r.Epoch, r.ID)
 }
 
-// GoString is String.
+// GoString returns String.
 func (s *Shares) GoString() string { return s.String() }

@@ -45,7 +45,7 @@ func TestStock(t *testing.T) {
 			t.Errorf("%s: %+v", name, s)
 		}
 		if (len(s.Away) == 1) != c.away || c.away && (s.Away[0].GetName() != "p1" || s.Away[0].GetReason() != "gone") {
-			t.Errorf("%s: away are %v", name, s.Away)
+			t.Errorf("%s: the unreachable parties are %v", name, s.Away)
 		}
 	}
 	f := &fake{failures: []error{detailed(codes.PermissionDenied, lodge.Forbidden)}}

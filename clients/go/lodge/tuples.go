@@ -10,11 +10,11 @@ import (
 	"github.com/lodge-mpc/lodge/clients/go/tuplefile"
 )
 
-// Element is an element of the field: little-endian, of the field's full length, below the prime. In tuples it is this
-// party's additive share of a value.
+// Element is an element of the field: little-endian, of the field's full length, below the prime.
+// In tuples it is this party's additive share of a value.
 type Element []byte
 
-// Int is the element as a number.
+// Int returns the element as a number.
 func (e Element) Int() *big.Int {
 	b := slices.Clone(e)
 	slices.Reverse(b)
@@ -27,45 +27,46 @@ func (e Element) String() string { return "[share]" }
 // GoString is String.
 func (e Element) GoString() string { return e.String() }
 
-// Triple has c = ab.
+// Triple satisfies c = ab.
 type Triple struct {
 	A, B, C          Element
-	MACA, MACB, MACC Element // shares of alpha times each, with the MAC key alpha
+	MACA, MACB, MACC Element // shares of alpha times each value, with the MAC key alpha
 }
 
-// Matrix has its elements in row-major order.
+// Matrix holds its elements in row-major order.
 type Matrix struct {
 	Rows, Columns int
 	Elements      []Element
 }
 
-// At is the element of a row and a column, both from 0.
+// At returns the element at a row and a column, both counted from 0.
 func (m Matrix) At(row, column int) Element { return m.Elements[row*m.Columns+column] }
 
-// MatrixTriple has C = AB.
+// MatrixTriple satisfies C = AB.
 type MatrixTriple struct {
 	A, B, C          Matrix
 	MACA, MACB, MACC Matrix
 }
 
-// Square has A2 = A * A.
+// Square satisfies A2 = A * A.
 type Square struct{ A, A2, MACA, MACA2 Element }
 
-// Inverse has A * AInv = 1.
+// Inverse satisfies A * AInv = 1.
 type Inverse struct{ A, AInv, MACA, MACAInv Element }
 
 // Single is a random value, or a random bit: 0 or 1.
 type Single struct{ A, MACA Element }
 
-// Input is an input mask. Clear is the value itself where this party is the one that knows it, and nil elsewhere.
+// Input is an input mask. Clear is the plaintext value at the party that owns the mask, and nil
+// elsewhere.
 type Input struct{ A, MACA, Clear Element }
 
-// Triples gives the tuples of kind scalar. See Err.
+// Triples returns the tuples of kind scalar. See Err.
 func (s *Shares) Triples() iter.Seq[Triple] {
 	return each(s, func(v []Element) Triple { return Triple{v[0], v[1], v[2], v[3], v[4], v[5]} }, tuplefile.Scalar)
 }
 
-// Matrices gives the tuples of kind matrix. See Err.
+// Matrices returns the tuples of kind matrix. See Err.
 func (s *Shares) Matrices() iter.Seq[MatrixTriple] {
 	c := s.Reservation.Class
 	return each(s, func(v []Element) MatrixTriple {
@@ -79,22 +80,22 @@ func (s *Shares) Matrices() iter.Seq[MatrixTriple] {
 	}, tuplefile.Matrix)
 }
 
-// Squares gives the tuples of kind square. See Err.
+// Squares returns the tuples of kind square. See Err.
 func (s *Shares) Squares() iter.Seq[Square] {
 	return each(s, func(v []Element) Square { return Square{v[0], v[1], v[2], v[3]} }, tuplefile.Square)
 }
 
-// Inverses gives the tuples of kind inverse. See Err.
+// Inverses returns the tuples of kind inverse. See Err.
 func (s *Shares) Inverses() iter.Seq[Inverse] {
 	return each(s, func(v []Element) Inverse { return Inverse{v[0], v[1], v[2], v[3]} }, tuplefile.Inverse)
 }
 
-// Singles gives the tuples of kind random or bit. See Err.
+// Singles returns the tuples of kind random or bit. See Err.
 func (s *Shares) Singles() iter.Seq[Single] {
 	return each(s, func(v []Element) Single { return Single{v[0], v[1]} }, tuplefile.Random, tuplefile.Bit)
 }
 
-// Inputs gives the tuples of kind input. See Err.
+// Inputs returns the tuples of kind input. See Err.
 func (s *Shares) Inputs() iter.Seq[Input] {
 	return each(s, func(v []Element) Input {
 		if len(v) == 3 {
@@ -104,10 +105,11 @@ func (s *Shares) Inputs() iter.Seq[Input] {
 	}, tuplefile.Input)
 }
 
-// blockBytes is about what is read at once. The elements of a block share its memory.
+// blockBytes is the approximate number of bytes read at once. The elements of a block share its
+// memory.
 const blockBytes = 64 << 10
 
-// each reads the tuples that are left and makes a T of the elements of each.
+// each reads the remaining tuples and builds a T from the elements of each.
 func each[T any](s *Shares, make1 func([]Element) T, of ...string) iter.Seq[T] {
 	return func(yield func(T) bool) {
 		if !slices.Contains(of, s.Reservation.Class.Kind) {
@@ -140,7 +142,7 @@ func each[T any](s *Shares, make1 func([]Element) T, of ...string) iter.Seq[T] {
 	}
 }
 
-// short notes that the bytes ended early, or did not end.
+// short records that the bytes ended within a tuple, or did not end.
 func (s *Shares) short(err error) {
 	var e *Error
 	switch {

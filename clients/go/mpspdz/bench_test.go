@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// BenchmarkWrite converts scalar triples of each number of limbs and drops them; the rate is that of Lodge's encoding.
+// BenchmarkWrite converts scalar triples of each number of limbs and discards them; the rate is
+// that of Lodge's encoding.
 func BenchmarkWrite(b *testing.B) {
 	for _, bits := range []int{64, 128, 192, 256} {
 		b.Run(fmt.Sprintf("bits=%d", bits), func(b *testing.B) {

@@ -16,24 +16,26 @@ import (
 	"github.com/lodge-mpc/lodge/clients/go/tuplefile"
 )
 
-// ErrSources means share directories that do not belong together.
+// ErrSources reports share directories that do not belong together.
 var ErrSources = errors.New("mpspdz: sources do not belong together")
 
-// errNoReader ends the wait for readers of pipes when one reader has gone and no pipe is being read.
+// errNoReader ends the wait for readers of pipes when one reader has gone and no pipe is being
+// read.
 var errNoReader = errors.New("mpspdz: no reader came")
 
-// ExportOptions say how Export writes; see Options for the first three.
+// ExportOptions configures Export; see Options for the first three fields.
 type ExportOptions struct {
 	Suffix string
 	Force  bool
 	Pipes  bool
 	DryRun bool // check everything but the shares, and write nothing
-	Pooled bool // for trying only: take tuples that were checked with everybody's share of the MAC key
-	// Progress is told now and then how many bytes of shares were taken, and of how many. It may be nil.
+	Pooled bool // for trials only: accept tuples that were checked with all parties' shares of the MAC key
+	// Progress, unless nil, is called from time to time with the number of bytes of shares
+	// processed, and their total.
 	Progress func(done, total int64)
 }
 
-// Report says what Export wrote, or would write.
+// Report describes what Export wrote or, in a dry run, would write.
 type Report struct {
 	Dir       string       `json:"dir"` // of the files
 	Parties   int          `json:"parties"`
@@ -44,7 +46,7 @@ type Report struct {
 	Files     []FileReport `json:"files"`
 }
 
-// FileReport describes one file of MP-SPDZ's. Of Records, MP-SPDZ can use the first Usable.
+// FileReport describes one of MP-SPDZ's files. MP-SPDZ can use the first Usable of its Records.
 type FileReport struct {
 	Path    string   `json:"path"`
 	Kind    string   `json:"kind"`
@@ -53,19 +55,20 @@ type FileReport struct {
 	Usable  int64    `json:"usable"`
 	Bytes   int64    `json:"bytes"`
 	Pipe    bool     `json:"pipe,omitempty"`
-	Ended   string   `json:"ended,omitempty"` // why a pipe did not get everything
+	Ended   string   `json:"ended,omitempty"` // why a pipe did not receive everything
 }
 
-// source is shares of one batch, and group all those that go into one file, in order.
+// source holds the shares of one batch, and group all sources of one file, in order.
 type (
 	source struct {
 		name     string // for errors
 		dir      string // empty for streams
 		manifest tuplefile.Manifest
 		open     func(context.Context) (shares, error)
-		once     bool // it cannot be read to see whether it is whole, and then again
+		once     bool // it cannot be read twice, for a check and for the export
 	}
-	// shares reads until the manifest's tuples are read; Finish says whether that was all, and as it should be.
+	// shares reads the manifest's tuples. Finish reports whether the data ended there and was
+	// valid.
 	shares interface {
 		io.ReadCloser
 		Finish() error
@@ -78,7 +81,7 @@ type (
 	}
 )
 
-// exporter is one call of Export.
+// exporter is the state of one call of Export.
 type exporter struct {
 	o      ExportOptions
 	tree   *Tree
@@ -87,24 +90,25 @@ type exporter struct {
 	total  int64 // bytes of shares
 	mu     sync.Mutex
 	done   int64                   // of total
-	gone   atomic.Bool             // the reader of a pipe
-	named  bool                    // files, or some of them, have got their names
-	fail   context.CancelCauseFunc // ends everything
-	stop   context.CancelCauseFunc // ends what goes into pipes
+	gone   atomic.Bool             // the reader of a pipe closed it
+	named  bool                    // some files have been given their final names
+	fail   context.CancelCauseFunc // cancels everything
+	stop   context.CancelCauseFunc // cancels writing to pipes
 }
 
-// Export writes the shares of directories that one party drew (see package tuplefile), of any kinds but of one key
-// epoch, to out/Player-Data. A directory without a manifest stands for those in it. Batches of the same kind go into one
-// file, in the order given. Everything is checked before anything is written: that the directories go together, that
-// no batch is there twice, that each file has the length that it should, and that nothing is in the way. Files appear
-// when all of them are written; a pipe is fed as it is read, after its sources' digests were checked.
+// Export writes the shares of one party's directories (see package tuplefile), of any kinds but of
+// one key epoch, to out/Player-Data. A directory without a manifest is replaced by its
+// subdirectories. Batches of the same kind go into one file, in the given order. Before it writes
+// anything, Export checks that the directories belong together, that no batch occurs twice, that
+// each file has the right length, and that no file is in the way. Files get their names when all of
+// them are complete; a pipe is fed as it is read, after its sources' digests were checked.
 //
-// A directory that was exported before is refused without Force: the file exported.json in it says where to. It is on disk
-// before anything leaves, and taken back if nothing has.
+// Without Force, a directory that was exported before is refused: its file exported.json records
+// the destination. The record is on disk before any share is written, and is removed if none was.
 //
-// A reader that closes its pipe early is no error: the file's report says so. When one has, and no pipe is being read,
-// Export does not wait for readers of the other pipes any longer. An error comes with a report only if shares have left
-// through pipes.
+// A reader that closes its pipe early is not an error; the file's report states it. After that, if
+// no pipe is being read, Export stops waiting for readers of the other pipes. A report accompanies
+// an error only if shares have left through pipes.
 func Export(ctx context.Context, from []string, out string, o ExportOptions) (*Report, error) {
 	dirs, err := tuplefile.Find(from...)
 	if err != nil {
@@ -124,16 +128,16 @@ func Export(ctx context.Context, from []string, out string, o ExportOptions) (*R
 	return export(ctx, list, out, o)
 }
 
-// Stream is shares that come from elsewhere than a directory. Open is called when they are needed, once, and not in a dry
-// run; what it gives ends with io.EOF after the manifest's tuples, and with another error when they are not as they should
-// be. The manifest's Files are not looked at.
+// Stream provides shares from a source other than a directory. Open is called once, when the shares
+// are needed, and never in a dry run. Its reader must return io.EOF after the manifest's tuples,
+// and another error if the shares are invalid. The manifest's Files are ignored.
 type Stream struct {
 	Manifest tuplefile.Manifest
 	Open     func(context.Context) (io.ReadCloser, error)
 }
 
-// ExportStreams is Export for streams, which go straight into the files or pipes: what comes into a pipe before a stream
-// turns out bad has left.
+// ExportStreams is Export for streams, which are written directly to the files or pipes: shares
+// written to a pipe before a stream fails cannot be recalled.
 func ExportStreams(ctx context.Context, from []Stream, out string, o ExportOptions) (*Report, error) {
 	var list []source
 	for _, s := range from {
@@ -145,13 +149,13 @@ func ExportStreams(ctx context.Context, from []Stream, out string, o ExportOptio
 	return export(ctx, list, out, o)
 }
 
-// ended is a stream whose end can be asked for.
+// ended is a stream whose end can be checked.
 type ended struct{ io.ReadCloser }
 
-// Read fills p entirely.
+// Read fills p completely.
 func (r ended) Read(p []byte) (int, error) { return io.ReadFull(r.ReadCloser, p) }
 
-// Finish says whether the stream ends here, and well.
+// Finish reports whether the stream ends here without an error.
 func (r ended) Finish() error {
 	n, err := r.ReadCloser.Read(make([]byte, 1))
 	if n > 0 || err == nil {
@@ -209,7 +213,7 @@ func export(ctx context.Context, from []source, out string, o ExportOptions) (*R
 	return report, err
 }
 
-// once refuses directories that were exported before.
+// once returns an error for directories that were exported before.
 func (e *exporter) once(from []source) error {
 	for _, s := range from {
 		if s.dir == "" || e.o.Force {
@@ -227,7 +231,7 @@ func (e *exporter) once(from []source) error {
 	return nil
 }
 
-// note notes in each directory where its shares go.
+// note records the destination in each directory.
 func (e *exporter) note(from []source) error {
 	to, err := filepath.Abs(e.tree.dir)
 	if err != nil {
@@ -247,7 +251,7 @@ func (e *exporter) note(from []source) error {
 	return nil
 }
 
-// forget takes the notes back.
+// forget removes the records.
 func forget(from []source) (err error) {
 	for _, s := range from {
 		if s.dir != "" {
@@ -257,7 +261,7 @@ func forget(from []source) (err error) {
 	return err
 }
 
-// sources sorts them by file. It returns what they have in common.
+// sources sorts the sources by file. It returns the common part of their manifests.
 func (e *exporter) sources(from []source) (head tuplefile.Manifest, err error) {
 	batches := make(map[string]string)
 	for i, s := range from {
@@ -327,7 +331,7 @@ func treeOf(ctx context.Context, m tuplefile.Manifest, out string, o ExportOptio
 	})
 }
 
-// check refuses what cannot succeed, as far as that shows without reading shares. Sources of pipes are read.
+// check reports problems that can be detected without reading shares. Sources of pipes are read.
 func (e *exporter) check() error {
 	for _, g := range e.groups {
 		pipe, err := e.tree.Check(g.target)
@@ -356,11 +360,11 @@ func (e *exporter) check() error {
 	return nil
 }
 
-// bytes of a source's shares.
+// bytes returns the size of a source's shares.
 func (e *exporter) bytes(s source) int64 { return s.manifest.Tuples * s.manifest.RecordBytes(e.size) }
 
-// write makes all files, fills them side by side, since the order in which pipes are read is not known, and gives them
-// their names if all went well.
+// write creates all files, fills them concurrently, since the order in which pipes are read is
+// unknown, and gives them their final names if there was no error.
 func (e *exporter) write(ctx context.Context) (err error) {
 	defer func() {
 		for _, g := range e.groups {
@@ -385,7 +389,7 @@ func (e *exporter) write(ctx context.Context) (err error) {
 	}
 	wg.Wait()
 	if err := errors.Join(errs...); err != nil {
-		if ctx.Err() != nil { // say once what ended everything
+		if ctx.Err() != nil { // report the cause only once
 			err = context.Cause(ctx)
 		}
 		return err
@@ -399,7 +403,7 @@ func (e *exporter) write(ctx context.Context) (err error) {
 	return err
 }
 
-// fill writes the sources of a file; a pipe is closed afterwards, so that its reader sees the end.
+// fill writes the sources of a file. It closes a pipe afterwards, so that the reader sees the end.
 func (e *exporter) fill(ctx context.Context, g *group) error {
 	var err error
 	for _, s := range g.sources {
@@ -456,7 +460,7 @@ func (e *exporter) copy(ctx context.Context, f *File, s source) error {
 	return nil
 }
 
-// took counts what was written.
+// took counts the written bytes.
 func (e *exporter) took(n int64) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -466,7 +470,7 @@ func (e *exporter) took(n int64) {
 	}
 }
 
-// report describes a file that was written, or with DryRun would be.
+// report describes a file that was written, or would be written in a dry run.
 func (e *exporter) report(g *group) (FileReport, error) {
 	r := FileReport{Path: e.tree.Path(g.target), Kind: g.target.Kind}
 	for _, s := range g.sources {

@@ -18,7 +18,7 @@ import (
 	"github.com/lodge-mpc/lodge/clients/go/tuplefile"
 )
 
-// export deals records to share directories, one for each party, below root/batch.
+// export writes each party's shares of records to a share directory below root/batch.
 func (d *dealer) export(t *testing.T, root, batch string, target Target, records int) (dirs []string) {
 	t.Helper()
 	dims := tuplefile.Dims{M: 1, K: 1, N: 1}
@@ -43,8 +43,8 @@ func (d *dealer) export(t *testing.T, root, batch string, target Target, records
 	return dirs
 }
 
-// Batches of several kinds become a tree that the independent reader accepts; a dry run says the same before and writes
-// nothing.
+// Batches of several kinds become a tree that the independent reader accepts. A dry run reports the
+// same in advance and writes nothing.
 func TestExport(t *testing.T) {
 	root, out := t.TempDir(), filepath.Join(t.TempDir(), "out")
 	d := newDealer(testPrimes[128], 2)
@@ -115,7 +115,7 @@ func TestExport(t *testing.T) {
 			t.Errorf("into the same files: %v", err)
 		}
 		if list, err := tuplefile.Exports(from[0]); err != nil || len(list) != 0 {
-			t.Errorf("noted after a refusal: %v, %v", list, err)
+			t.Errorf("recorded after a refusal: %v, %v", list, err)
 		}
 	}
 	if text, err := reader(t, out); err != nil {
@@ -163,9 +163,9 @@ func TestExportRefuses(t *testing.T) {
 		"changed":     {[]string{a[0], changed[0]}, tuplefile.ErrDigest},
 		"nowhere":     {[]string{filepath.Join(root, "nowhere")}, fs.ErrNotExist},
 	} {
-		for _, pipes := range []bool{false, true} { // nobody reads these
+		for _, pipes := range []bool{false, true} { // no process reads these
 			out := t.TempDir()
-			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second) // what is not refused waits for readers
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second) // a test that is not refused waits for readers
 			if r, err := Export(ctx, c.from, out, ExportOptions{Pipes: pipes}); r != nil || !errors.Is(err, c.want) {
 				t.Errorf("%s, pipes %v: %v, %v", name, pipes, r, err)
 			}
@@ -194,8 +194,8 @@ func edit(file, before, after string) error {
 	return os.WriteFile(file, bytes.Replace(text, []byte(before), []byte(after), 1), 0o600)
 }
 
-// Pipes are fed in whatever order they are read. When a reader has gone, pipes that nobody opened are given up, and the
-// report says how far each came.
+// Pipes are fed in any order in which they are read. When a reader has gone, pipes without a reader
+// are abandoned, and the report states how much was written to each.
 func TestExportToPipes(t *testing.T) {
 	root, out := t.TempDir(), t.TempDir()
 	d := newDealer(testPrimes[128], 2)
@@ -249,7 +249,7 @@ func TestExportToPipes(t *testing.T) {
 	if left, err := filepath.Glob(filepath.Join(dir, "*s-p-P0")); err != nil || len(without(left, "MAC")) > 0 {
 		t.Errorf("left behind: %v, %v", left, err)
 	}
-	// An interrupt while nobody reads is an error without a report: nothing has left.
+	// An interrupt without any reader is an error without a report: no share was written.
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
 	defer cancel()
 	if r, err := Export(ctx, from, t.TempDir(), ExportOptions{Pipes: true}); r != nil || !errors.Is(err, ErrExported) {

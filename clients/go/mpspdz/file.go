@@ -13,45 +13,46 @@ import (
 
 const (
 	bufferBytes = 1 << 18
-	// pollPipe is how often a pipe is tried that has no reader yet.
+	// pollPipe is the interval of attempts to open a pipe without a reader.
 	pollPipe = 10 * time.Millisecond
 )
 
 var (
-	// ErrRange means an element that is not below the prime.
+	// ErrRange reports an element that is not below the prime.
 	ErrRange = errors.New("mpspdz: share is not below the prime")
-	// ErrPartial means that a file was closed in the middle of a record.
+	// ErrPartial reports that a file was closed in the middle of a record.
 	ErrPartial = errors.New("mpspdz: the last record is not whole")
-	// ErrReaderGone means that the reader of a pipe closed it before everything was written.
+	// ErrReaderGone reports that the reader of a pipe closed it before everything was written.
 	ErrReaderGone = errors.New("mpspdz: the reader has closed the pipe")
 	errClosed     = errors.New("mpspdz: file is closed")
 )
 
-// File takes records of one target, in Lodge's encoding and cut anywhere, and writes them in MP-SPDZ's. It is an
-// io.WriteCloser.
+// File accepts records of one target in Lodge's encoding, split at any point, and writes them in
+// MP-SPDZ's. It is an io.WriteCloser.
 type File struct {
 	tree   *Tree
 	target Target
 	path   string
 	pipe   bool
-	made   bool // the pipe is ours to remove
+	made   bool // the tree created the pipe and must remove it
 
 	file    *os.File // nil while a pipe waits for its reader
 	stop    func() bool
 	out     []byte
-	half    []byte // the values of the record, in Montgomery form, until their MACs come
-	cut     []byte // the beginning of an element
-	at      int    // elements of the record that were taken
-	per     int    // elements of a record
-	taken   int64  // records, whole
+	half    []byte // the values of the record, in Montgomery form, until their MACs arrive
+	cut     []byte // the incomplete element at the end of the data
+	at      int    // elements of the record received so far
+	per     int    // elements per record
+	taken   int64  // complete records
 	err     error
-	written atomic.Int64 // bytes, the header's included
-	reading atomic.Bool  // a pipe has a reader
+	written atomic.Int64 // bytes, including the header
+	reading atomic.Bool  // the pipe has a reader
 }
 
-// File makes the file of a target under a temporary name; Close gives it its own. A target that is a named pipe, or that
-// is to be one (see Options.Pipes), is opened by the first Write that fills the buffer, which waits for a reader. It
-// fails with ErrExists if the name is taken, and with ErrKind for what MP-SPDZ has no file for.
+// File creates the file of a target under a temporary name; Close renames it. If the target is a
+// named pipe, or will be one (see Options.Pipes), the first Write that fills the buffer opens it
+// and waits for a reader. File returns ErrExists if the name is in use, and ErrKind if MP-SPDZ has
+// no file for the target.
 func (t *Tree) File(target Target) (*File, error) {
 	pipe, err := t.Check(target)
 	if err != nil {
@@ -81,7 +82,7 @@ func (t *Tree) File(target Target) (*File, error) {
 	return f, nil
 }
 
-// makePipe makes the named pipe, unless there is one.
+// makePipe creates the named pipe, unless it exists.
 func (f *File) makePipe() error {
 	info, err := os.Lstat(f.path)
 	if err == nil && info.Mode().IsRegular() && f.tree.o.Force {
@@ -98,13 +99,14 @@ func (f *File) makePipe() error {
 	return nil
 }
 
-// Path returns the name that the file has after Close.
+// Path returns the file's final name, which it has after Close.
 func (f *File) Path() string { return f.path }
 
-// Pipe reports whether it is a named pipe.
+// Pipe reports whether the file is a named pipe.
 func (f *File) Pipe() bool { return f.pipe }
 
-// Records returns how many whole records have left for the disk or the pipe. It may be called at any time.
+// Records returns the number of complete records written to the disk or the pipe. It may be called
+// at any time.
 func (f *File) Records() int64 {
 	return max(0, f.written.Load()-int64(len(f.tree.header))) / int64(f.per*f.tree.m.bytes())
 }
@@ -112,11 +114,12 @@ func (f *File) Records() int64 {
 // Usable returns how many of Records MP-SPDZ can use, see Target.Usable.
 func (f *File) Usable() int64 { return f.target.Usable(f.Records()) }
 
-// Bytes returns the length of what has left for the disk or the pipe. It may be called at any time.
+// Bytes returns the number of bytes written to the disk or the pipe. It may be called at any time.
 func (f *File) Bytes() int64 { return f.written.Load() }
 
-// Write takes shares: for each record the values, then their MACs, then the clear value if it is this party's input. An
-// error is final: ErrRange for an element that is not below p, ErrReaderGone, the context's, or the file system's.
+// Write accepts shares: for each record the values, then their MACs, then the plaintext value if
+// this party owns the input. Errors are permanent: ErrRange for an element that is not below p,
+// ErrReaderGone, the context's, or the file system's.
 func (f *File) Write(p []byte) (n int, err error) {
 	if f.err != nil {
 		return 0, f.err
@@ -141,7 +144,7 @@ func (f *File) Write(p []byte) (n int, err error) {
 	return n, nil
 }
 
-// take converts one element. A value waits for its MAC.
+// take converts one element. A value is held until its MAC arrives.
 func (f *File) take(element []byte) error {
 	var x [8 * maxLimbs]byte
 	width, values := f.tree.m.bytes(), len(f.half)/f.tree.m.bytes()
@@ -166,7 +169,7 @@ func (f *File) take(element []byte) error {
 	return nil
 }
 
-// flush writes the buffer, to a pipe when it has a reader.
+// flush writes the buffer, to a pipe once it has a reader.
 func (f *File) flush() error {
 	if f.file == nil {
 		if err := f.openPipe(); err != nil {
@@ -185,7 +188,8 @@ func (f *File) flush() error {
 	return err
 }
 
-// openPipe waits until a pipe has a reader. It is open without blocking, so that the end of the context ends a Write.
+// openPipe waits until a pipe has a reader. It opens the pipe without blocking, so that the end of
+// the context ends a Write.
 func (f *File) openPipe() error {
 	for {
 		file, err := os.OpenFile(f.path, os.O_WRONLY|syscall.O_NONBLOCK, 0)
@@ -198,7 +202,7 @@ func (f *File) openPipe() error {
 			f.stop = context.AfterFunc(f.tree.ctx, func() { _ = file.SetWriteDeadline(time.Unix(1, 0)) })
 			return nil
 		}
-		if !errors.Is(err, syscall.ENXIO) { // ENXIO: nobody reads it yet
+		if !errors.Is(err, syscall.ENXIO) { // ENXIO: there is no reader yet
 			return err
 		}
 		select {
@@ -209,8 +213,9 @@ func (f *File) openPipe() error {
 	}
 }
 
-// Close finishes the file: what is buffered is written, and a file that is no pipe gets its name. After an error of
-// Write, or in the middle of a record (ErrPartial), it does what Abort does and returns that error.
+// Close completes the file: it writes the buffer and gives a regular file its final name. After an
+// error of Write, or in the middle of a record (ErrPartial), it acts like Abort and returns the
+// error.
 func (f *File) Close() error {
 	if f.err == nil && (f.at != 0 || len(f.cut) > 0) {
 		f.err = fmt.Errorf("%w: %s", ErrPartial, f.path)
@@ -234,7 +239,7 @@ func (f *File) Close() error {
 	return nil
 }
 
-// Abort ends the file and removes what was written; what went into a pipe stays there. After Close it does nothing.
+// Abort discards the file; data written to a pipe cannot be recalled. After Close it does nothing.
 func (f *File) Abort() error {
 	if errors.Is(f.err, errClosed) {
 		return nil

@@ -8,10 +8,11 @@ import (
 
 const maxLimbs = MaxPrimeBits / 64
 
-// words are the limbs of an integer, the lowest first; those from the field's L on are 0.
+// words holds the limbs of an integer, lowest first; limbs from the field's L on are 0.
 type words [maxLimbs]uint64
 
-// montgomery brings elements of Z_p into Montgomery form, x R mod p with R = 2^(64 L), L = ceil(bits(p)/64).
+// montgomery converts elements of Z_p to Montgomery form, x R mod p with R = 2^(64 L), L =
+// ceil(bits(p)/64).
 type montgomery struct {
 	limbs int    // L
 	size  int    // bytes of a canonical element, ceil(bits/8)
@@ -43,11 +44,11 @@ func wordsOf(x *big.Int) (w words) {
 	return w
 }
 
-// bytes is how many an element has in Montgomery form.
+// bytes returns the size of an element in Montgomery form.
 func (m *montgomery) bytes() int { return 8 * m.limbs }
 
-// convert writes the Montgomery form of the canonical element src, both little-endian. It returns false, and then dst is
-// not to be used, if src is not below p.
+// convert writes the Montgomery form of the canonical element src, both little-endian. It returns
+// false if src is not below p; dst is then invalid.
 func (m *montgomery) convert(dst, src []byte) bool {
 	var x words
 	if len(src) < m.bytes() {
@@ -100,7 +101,7 @@ func (m *montgomery) scale(x *words) {
 	}
 }
 
-// addProduct adds a y to t, of equally many limbs, and returns the limb that does not fit.
+// addProduct adds a y to t, which has the same number of limbs, and returns the overflowing limb.
 func addProduct(t, a []uint64, y uint64) (carry uint64) {
 	for j := range t {
 		hi, lo := bits.Mul64(a[j], y)
@@ -113,7 +114,7 @@ func addProduct(t, a []uint64, y uint64) (carry uint64) {
 	return carry
 }
 
-// scale2 is scale for two limbs, unrolled: primes of 65 to 128 bits are the usual ones.
+// scale2 is scale for two limbs, unrolled, because primes of 65 to 128 bits are the usual ones.
 func (m *montgomery) scale2(x *words) {
 	r0, r1, p0, p1 := m.rr[0], m.rr[1], m.p[0], m.p[1]
 	var t0, t1, t2 uint64 // below 2p after every round

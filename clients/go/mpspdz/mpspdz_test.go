@@ -22,12 +22,12 @@ func power(base, x, exponent int64) *big.Int {
 	return b.Add(b, big.NewInt(1))
 }
 
-// testPrimes are fields of Lodge by their length, and 2^192-237.
+// testPrimes are Lodge's fields by length, and 2^192-237.
 var testPrimes = map[int]*big.Int{
 	64: power(32, 5120, 2), 128: power(64, 3072, 2), 192: power(192, 238, 1), 256: power(64, 64, 4),
 }
 
-// little is the canonical encoding of x mod p.
+// little returns the canonical encoding of x mod p.
 func little(p *big.Int, x int64) []byte { return encode(p, big.NewInt(x)) }
 
 func encode(p, x *big.Int) []byte {
@@ -36,7 +36,7 @@ func encode(p, x *big.Int) []byte {
 	return b
 }
 
-// montgomeryBig is the Montgomery form by division: slow, and obviously right.
+// montgomeryBig returns the Montgomery form by division: slow, and obviously correct.
 func montgomeryBig(p, x *big.Int) []byte {
 	limbs := (p.BitLen() + 63) / 64
 	y := new(big.Int).Lsh(x, uint(64*limbs))
@@ -49,7 +49,7 @@ func number(t testing.TB, s string) *big.Int {
 	t.Helper()
 	x, ok := new(big.Int).SetString(s, 10)
 	if !ok {
-		t.Fatalf("%q is no number", s)
+		t.Fatalf("%q is not a number", s)
 	}
 	return x
 }
@@ -80,7 +80,7 @@ func TestVectors(t *testing.T) {
 			t.Errorf("%s modulo %s: %x, want %s", e.Value, e.Prime, got, e.Montgomery)
 		}
 		if want := montgomeryBig(p, x); hex.EncodeToString(want) != e.Montgomery {
-			t.Errorf("%s modulo %s: the oracle has %x, want %s", e.Value, e.Prime, want, e.Montgomery)
+			t.Errorf("%s modulo %s: the oracle computes %x, want %s", e.Value, e.Prime, want, e.Montgomery)
 		}
 	}
 	for _, h := range v.Headers {
@@ -121,8 +121,8 @@ func unhex(t testing.TB, s string) []byte {
 	return b
 }
 
-// Conversion is that of the oracle for primes of every length, at the edges and inside; what is not below the prime is
-// refused.
+// Conversion agrees with the oracle for primes of every length, at the edges and inside. Values
+// that are not below the prime are refused.
 func TestMontgomery(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for bits := MinPrimeBits; bits <= MaxPrimeBits; bits++ {
@@ -135,7 +135,7 @@ func TestMontgomery(t *testing.T) {
 		default:
 			p.Rsh(p, 1).Add(p, big.NewInt(1+2*rng.Int64N(1<<20)))
 		}
-		m := newMontgomery(p) // which needs an odd p, not a prime
+		m := newMontgomery(p) // it needs an odd p, not a prime
 		got := make([]byte, m.bytes())
 		values := []*big.Int{big.NewInt(0), big.NewInt(1), new(big.Int).Sub(p, big.NewInt(1)), new(big.Int).Rsh(p, 1)}
 		for range 20 {
@@ -153,7 +153,7 @@ func TestMontgomery(t *testing.T) {
 		top := bytes.Repeat([]byte{0xff}, m.size)
 		for _, bad := range [][]byte{reversed(p.FillBytes(make([]byte, m.size))), top} {
 			if m.convert(got, bad) {
-				t.Fatalf("%x passes as an element modulo %v", bad, p)
+				t.Fatalf("%x is accepted as an element modulo %v", bad, p)
 			}
 		}
 	}
@@ -164,7 +164,8 @@ func reversed(b []byte) []byte {
 	return b
 }
 
-// A file holds each value next to its MAC, however the shares are cut, and the clear value at the owner.
+// A file holds each value next to its MAC, for any split of the shares, and the plaintext value at
+// the owner.
 func TestLayout(t *testing.T) {
 	p := testPrimes[128]
 	for _, c := range []struct {
@@ -209,7 +210,7 @@ func TestLayout(t *testing.T) {
 			}
 			got, err := os.ReadFile(filepath.Join(dir, "Player-Data", "3-p-128", c.name+"-T0"))
 			if err != nil || !bytes.Equal(got, append(slices.Clone(tree.header), want...)) {
-				t.Errorf("%s in steps of %d: %v, or other content", c.name, step, err)
+				t.Errorf("%s in steps of %d: %v, or different content", c.name, step, err)
 			}
 			if f.Records() != records || f.Bytes() != int64(len(got)) {
 				t.Errorf("%s: %d records in %d bytes", c.name, f.Records(), f.Bytes())
@@ -238,7 +239,7 @@ func TestUsable(t *testing.T) {
 			t.Errorf("%v: %d of %d, want %d", c.target, got, c.records, c.want)
 		}
 	}
-	// The rule itself: count triples need ceil(3 count/101) 101 shares.
+	// The rule: count triples need ceil(3 count/101) blocks of 101 shares.
 	for records := range int64(1000) {
 		u := (Target{Kind: Scalar}).Usable(records)
 		fits := func(count int64) bool { return (3*count+100)/101*101 <= 3*records }
@@ -261,7 +262,7 @@ func TestRefusals(t *testing.T) {
 	}{
 		"no prime":       {func(o *Options) { o.Prime = nil }, ErrPrime, ""},
 		"negative":       {func(o *Options) { o.Prime = big.NewInt(-7) }, ErrPrime, ""},
-		"short prime":    {func(o *Options) { o.Prime = big.NewInt(1<<62 - 57) }, ErrPrime, "it has 62 bits, and stock builds of MP-SPDZ take 64 to 256"},
+		"short prime":    {func(o *Options) { o.Prime = big.NewInt(1<<62 - 57) }, ErrPrime, "it has 62 bits, but stock builds of MP-SPDZ support 64 to 256"},
 		"long prime":     {func(o *Options) { o.Prime = power(64, 428, 8) }, ErrPrime, "it has 512 bits"},
 		"composite":      {func(o *Options) { o.Prime = new(big.Int).Sub(p, big.NewInt(1)) }, ErrPrime, "composite"},
 		"one party":      {func(o *Options) { o.Parties, o.Party = 1, 0 }, ErrOptions, ""},
@@ -298,12 +299,12 @@ func TestRefusals(t *testing.T) {
 	}
 	for _, format := range []string{"%v", "%+v", "%#v", "%s"} {
 		if s := fmt.Sprintf(format, good); !strings.Contains(s, "party 1 of 3") || strings.Contains(s, fmt.Sprint(good.KeyShare)) {
-			t.Errorf("%s gives %s", format, s)
+			t.Errorf("%s prints %s", format, s)
 		}
 	}
 }
 
-// The document has the vectors and the names that the code has.
+// The document contains the same vectors and names as the code.
 func TestDocument(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "mp-spdz.md"))
 	if err != nil {
@@ -319,7 +320,7 @@ func TestDocument(t *testing.T) {
 	}
 	for _, v := range hexadecimal {
 		if !bytes.Contains(vectors, v) {
-			t.Errorf("%s is no vector of the tests", v)
+			t.Errorf("%s is not a vector of the tests", v)
 		}
 	}
 	shape := strings.NewReplacer("P7-8", "P<i>-<j>", "P7", "P<i>", "1x2x3", "<r>x<k>x<c>")

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// aTree is one of two parties over 128 bits, whose bits are written.
+// aTree returns the tree of one of two parties over 128 bits, for writing bits.
 func aTree(t *testing.T, ctx context.Context, dir string, o Options) *Tree {
 	t.Helper()
 	o.Prime, o.Parties = testPrimes[128], 2
@@ -39,7 +39,8 @@ func aFile(t *testing.T, tree *Tree) *File {
 
 const bitRecord = 32
 
-// A pipe gets what a file gets, waits for its reader, goes no further than the reader, and is removed if the tree made it.
+// A pipe receives the same data as a file, waits for its reader, runs at the reader's speed, and is
+// removed if the tree created it.
 func TestPipes(t *testing.T) {
 	shares := bytes.Repeat(little(testPrimes[128], 77), 2*100000) // several buffers
 	file := filepath.Join(t.TempDir(), "Player-Data")
@@ -84,7 +85,7 @@ func TestPipes(t *testing.T) {
 		}
 		select {
 		case err := <-done:
-			t.Fatalf("all was written to a reader of %d bytes: %v", len(got), err)
+			t.Fatalf("everything was written although the reader read %d bytes: %v", len(got), err)
 		case <-time.After(20 * time.Millisecond):
 		}
 		rest, err := io.ReadAll(r)
@@ -100,7 +101,8 @@ func TestPipes(t *testing.T) {
 	}
 }
 
-// A reader that goes away, or an interrupt while none comes or none reads, ends a Write; Records says how far it came.
+// If a reader goes away, or an interrupt occurs while there is no reader or the reader does not
+// read, Write ends. Records states how much was written.
 func TestPipesEndEarly(t *testing.T) {
 	shares := bytes.Repeat(little(testPrimes[128], 77), 2*100000)
 	t.Run("reader", func(t *testing.T) {
@@ -147,7 +149,7 @@ func TestPipesEndEarly(t *testing.T) {
 	}
 }
 
-// Nothing is overwritten but with Force, and what says the same may stay.
+// Files are overwritten only with Force; identical text files may stay.
 func TestOverwriting(t *testing.T) {
 	dir := t.TempDir()
 	write := func(tree *Tree, value int64) {
@@ -155,7 +157,7 @@ func TestOverwriting(t *testing.T) {
 		f := aFile(t, tree)
 		_, err := f.Write(bytes.Repeat(little(testPrimes[128], value), 2))
 		if _, again := tree.File(Target{Kind: Bit}); !errors.Is(again, ErrExists) {
-			t.Errorf("twice at a time: %v", again)
+			t.Errorf("two files of one target at a time: %v", again)
 		}
 		if err := errors.Join(err, f.Close()); err != nil {
 			t.Fatal(err)
@@ -174,7 +176,7 @@ func TestOverwriting(t *testing.T) {
 	write(aTree(t, t.Context(), dir, Options{Force: true}), 2)
 	second, err := os.ReadFile(tree.Path(Target{Kind: Bit}))
 	if err != nil || bytes.Equal(first, second) || len(first) != len(second) {
-		t.Errorf("with force: %v, or the same content", err)
+		t.Errorf("with force: %v, or the content is unchanged", err)
 	}
 	o := Options{Prime: testPrimes[128], Parties: 2, KeyShare: little(testPrimes[128], 6)}
 	if _, err := NewTree(t.Context(), dir, o); !errors.Is(err, ErrExists) {
@@ -182,9 +184,9 @@ func TestOverwriting(t *testing.T) {
 	}
 	write(aTree(t, t.Context(), dir, Options{Force: true, KeyShare: o.KeyShare}), 3)
 	if _, err := NewTree(t.Context(), dir, o); err != nil {
-		t.Errorf("the key that is there now: %v", err)
+		t.Errorf("the present key: %v", err)
 	}
-	// A file that appears while another is written is not overwritten either.
+	// A file that appears while another is being written is not overwritten either.
 	f := aFile(t, aTree(t, t.Context(), dir, Options{KeyShare: o.KeyShare, Suffix: "-T2"}))
 	if err := os.WriteFile(f.Path(), []byte("x"), 0o600); err != nil {
 		t.Fatal(err)
@@ -197,7 +199,7 @@ func TestOverwriting(t *testing.T) {
 	}
 }
 
-// Shares that are not below the prime, and records that are not whole, leave no file.
+// Shares that are not below the prime, and incomplete records, leave no file.
 func TestBadShares(t *testing.T) {
 	good := bytes.Repeat(little(testPrimes[128], 3), 7)
 	for name, c := range map[string]struct {
@@ -221,7 +223,7 @@ func TestBadShares(t *testing.T) {
 			t.Errorf("%s: left behind: %v, %v", name, left, err)
 		}
 		if _, err := f.Write(good); err == nil {
-			t.Errorf("%s: writing goes on", name)
+			t.Errorf("%s: writing continues", name)
 		}
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// dealer makes authenticated shares with math/big, for tests.
+// dealer creates authenticated shares with math/big, for tests.
 type dealer struct {
 	p     *big.Int
 	keys  []*big.Int
@@ -43,7 +43,7 @@ func (d *dealer) mul(a, b *big.Int) *big.Int {
 	return c.Mod(c, d.p)
 }
 
-// share gives every party an encoded share of x.
+// share returns every party an encoded share of x.
 func (d *dealer) share(x *big.Int) [][]byte {
 	out, rest := make([][]byte, len(d.keys)), new(big.Int).Set(x)
 	for i := 1; i < len(d.keys); i++ {
@@ -55,7 +55,7 @@ func (d *dealer) share(x *big.Int) [][]byte {
 	return out
 }
 
-// record is what a target's tuple consists of.
+// record returns the values of a target's tuple.
 func (d *dealer) record(t Target) []*big.Int {
 	a, b := d.value(), d.value()
 	switch t.Kind {
@@ -86,7 +86,7 @@ func (d *dealer) record(t Target) []*big.Int {
 	return v
 }
 
-// deal gives every party its shares of some records, in Lodge's encoding.
+// deal returns every party its shares of some records, in Lodge's encoding.
 func (d *dealer) deal(t Target, records int) [][]byte {
 	var values [][]*big.Int
 	for range records {
@@ -95,7 +95,7 @@ func (d *dealer) deal(t Target, records int) [][]byte {
 	return d.dealValues(t, values)
 }
 
-// dealValues is deal of records that the caller chooses.
+// dealValues is deal for records chosen by the caller.
 func (d *dealer) dealValues(t Target, records [][]*big.Int) [][]byte {
 	out := make([][]byte, len(d.keys))
 	for _, v := range records {
@@ -121,7 +121,7 @@ func allTargets(n int) []Target {
 	return targets
 }
 
-// write writes all kinds, each party's files below the directory that dir names.
+// write writes all kinds, each party's files below the directory returned by dir.
 func (d *dealer) write(t *testing.T, records int, suffix string, dir func(party int) string) {
 	t.Helper()
 	for _, target := range allTargets(len(d.keys)) {
@@ -205,8 +205,8 @@ func TestIndependentReader(t *testing.T) {
 	}
 }
 
-// The reader refuses a tree that differs from a good one in any byte of any file (with three parties, in any that is
-// tried).
+// The reader refuses a tree that differs from a valid one in any byte of any file (with three
+// parties, in a sample of bytes).
 func TestReaderRefusesEveryByte(t *testing.T) {
 	for _, c := range []struct{ bits, parties, step, least int }{{64, 2, 1, 1300}, {128, 3, 9, 400}} {
 		t.Run(fmt.Sprintf("bits=%d,n=%d", c.bits, c.parties), func(t *testing.T) {
@@ -231,7 +231,7 @@ func TestReaderRefusesEveryByte(t *testing.T) {
 	}
 }
 
-// What is wrong with a whole tree, and the words for it; the exit status is 1.
+// Defects of a whole tree, and the messages for them; the exit status is 1.
 func TestReaderRefuses(t *testing.T) {
 	const sub = "Player-Data/2-p-64/"
 	rename := func(from, to string) func(string) error {
@@ -249,7 +249,7 @@ func TestReaderRefuses(t *testing.T) {
 		"different numbers of record": nil,
 		"is no file that":             rename("Bits-p-P1", "Bits-p-P1.new"),
 		"the header is not that":      rename("Squares-p-P0", "Inverses-p-P1"),
-		"not a prime": func(dir string) error { // that stock builds take
+		"not a prime": func(dir string) error { // one that stock builds accept
 			if err := os.Rename(filepath.Join(dir, sub), filepath.Join(dir, "Player-Data/2-p-61")); err != nil {
 				return err
 			}
@@ -265,9 +265,9 @@ func TestReaderRefuses(t *testing.T) {
 			d := newDealer(testPrimes[64], 2)
 			at := func(int) string { return dir }
 			switch want {
-			case "c is not a b": // consistent in all but the relation
+			case "c is not a b": // consistent in all respects except the relation
 				shares := d.deal(Target{Kind: Input}, 3)
-				shares[0] = append(shares[0][:16], append(shares[0][24:40], shares[0][48:64]...)...) // no clear values
+				shares[0] = append(shares[0][:16], append(shares[0][24:40], shares[0][48:64]...)...) // no plaintext values
 				for i, s := range shares {
 					var record []byte // the three values, then the three MACs
 					for _, k := range []int{0, 16, 32, 8, 24, 40} {
@@ -293,8 +293,8 @@ func TestReaderRefuses(t *testing.T) {
 	}
 }
 
-// Zeros and what was there before are refused in every kind, also under another suffix, and where the same values have
-// new shares; of bits only the shares are looked at.
+// Zeros and repeated values are refused in every kind, also with another suffix and with new shares
+// of the same values. For bits only the shares are compared.
 func TestReaderRefusesWhatIsNotNew(t *testing.T) {
 	factor, share, zero := "a factor was there before", "a share of a bit was there before", "a factor is zero"
 	d := newDealer(testPrimes[64], 2)
@@ -311,7 +311,7 @@ func TestReaderRefusesWhatIsNotNew(t *testing.T) {
 	type trial struct {
 		name, want string
 		files      []file
-		again      bool // the shares of the first file once more, at its end
+		again      bool // repeats the shares of the first file at its end
 	}
 	trials := []trial{
 		{name: "a and b", want: factor, files: []file{{scalar, "", values{products(a, a)}}}},

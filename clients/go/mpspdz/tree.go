@@ -15,7 +15,7 @@ import (
 	"sync"
 )
 
-// Limits of stock builds of MP-SPDZ, and of what Lodge has.
+// Limits of stock builds of MP-SPDZ, and of Lodge's fields.
 const (
 	MinPrimeBits = 64
 	MaxPrimeBits = 256
@@ -23,21 +23,23 @@ const (
 )
 
 var (
-	// ErrPrime means a prime that MP-SPDZ's stock builds cannot use, or a number that is none.
+	// ErrPrime reports a prime that MP-SPDZ's stock builds cannot use, or a number that is not
+	// prime.
 	ErrPrime = errors.New("mpspdz: unusable prime")
-	// ErrOptions means options that contradict themselves.
+	// ErrOptions reports contradictory options.
 	ErrOptions = errors.New("mpspdz: bad options")
-	// ErrNoKey means tuples whose manifest lacks the share of the MAC key, which MP-SPDZ needs with every file.
+	// ErrNoKey reports tuples whose manifest lacks the share of the MAC key, which MP-SPDZ needs
+	// with every file.
 	ErrNoKey = errors.New("mpspdz: the share of the MAC key was not drawn with the tuples")
-	// ErrPooled means tuples whose MAC key, or even values, somebody has put together to check them.
+	// ErrPooled reports tuples whose MAC key, or even values, were reconstructed to check them.
 	ErrPooled = errors.New("mpspdz: the share of the MAC key was drawn to check the tuples, with those of all parties")
-	// ErrExists means that something is in the way: a file with the same name, or one that says something else.
+	// ErrExists reports an existing file with the same name, or one with different content.
 	ErrExists = errors.New("mpspdz: would overwrite")
-	// ErrExported means shares that were exported before: used twice, they reveal inputs.
+	// ErrExported reports shares that were exported before: used twice, they reveal inputs.
 	ErrExported = errors.New("mpspdz: exported before")
 )
 
-// Options say whose tree it is. KeyShare is secret; String and GoString leave it out.
+// Options describes the owner of a tree. KeyShare is secret; String and GoString omit it.
 type Options struct {
 	Prime    *big.Int // of 64 to 256 bits
 	Parties  int
@@ -45,7 +47,7 @@ type Options struct {
 	KeyShare []byte // of the MAC key: a canonical element, little-endian
 	Suffix   string // of the data files: "", or "-T0" for MP-SPDZ's -f, "-T1" for its second thread and so on
 	Force    bool   // overwrite
-	Pipes    bool   // make named pipes instead of files
+	Pipes    bool   // create named pipes instead of files
 }
 
 // String describes the options without their secret.
@@ -57,9 +59,10 @@ func (o Options) String() string {
 // GoString is String.
 func (o Options) GoString() string { return o.String() }
 
-// Tree is one party's part of a directory Player-Data. It is safe for concurrent use; each File is for one goroutine.
+// Tree is one party's part of a directory Player-Data. It is safe for concurrent use; each File is
+// for one goroutine.
 type Tree struct {
-	ctx    context.Context // ends waiting for the readers of pipes
+	ctx    context.Context // ends the wait for readers of pipes
 	dir    string          // Player-Data/<n>-p-<bits>
 	o      Options
 	m      *montgomery
@@ -74,16 +77,17 @@ type Tree struct {
 
 var suffixes = regexp.MustCompile(`^(-T(0|[1-9][0-9]{0,5}))?$`)
 
-// NewTree prepares the part of a party of dir/Player-Data. It refuses, with ErrExists and unless there is Force, a
-// directory that has another prime or another share of the MAC key. Nothing is written before the first File. The
-// context is for Files that are pipes: a Write that waits for a reader fails when it ends.
+// NewTree prepares a party's part of dir/Player-Data. Without Force it returns ErrExists for a
+// directory with a different prime or a different share of the MAC key. Nothing is written before
+// the first File. The context applies to Files that are pipes: a Write that waits for a reader
+// fails when it ends.
 func NewTree(ctx context.Context, dir string, o Options) (*Tree, error) {
 	if o.Prime == nil || o.Prime.Sign() <= 0 {
 		return nil, fmt.Errorf("%w: it is not positive", ErrPrime)
 	}
 	n := o.Prime.BitLen()
 	if n < MinPrimeBits || n > MaxPrimeBits {
-		return nil, fmt.Errorf("%w: it has %d bits, and stock builds of MP-SPDZ take %d to %d", ErrPrime, n, MinPrimeBits,
+		return nil, fmt.Errorf("%w: it has %d bits, but stock builds of MP-SPDZ support %d to %d", ErrPrime, n, MinPrimeBits,
 			MaxPrimeBits)
 	}
 	if !o.Prime.ProbablyPrime(20) {
@@ -120,8 +124,8 @@ func NewTree(ctx context.Context, dir string, o Options) (*Tree, error) {
 
 func decimal(bigEndian []byte) string { return new(big.Int).SetBytes(bigEndian).String() }
 
-// header is what each data file begins with: the length of the rest, the type, the prime with its sign and length, 1 for
-// Montgomery form, and the share of the MAC key in that form.
+// header returns the beginning of each data file: the length of the rest, the type, the prime with
+// its sign and length, 1 for Montgomery form, and the share of the MAC key in that form.
 func header(p *big.Int, share []byte) []byte {
 	h := append(make([]byte, 8), "SPDZ gfp"...)
 	h = append(h, 0)
@@ -133,12 +137,13 @@ func header(p *big.Int, share []byte) []byte {
 	return h
 }
 
-// texts are the files that are no data, by name.
+// texts returns the content of the text files, by name.
 func (t *Tree) texts() map[string]string {
 	return map[string]string{"Params-Data": t.params, "Player-MAC-Keys-p-P" + strconv.Itoa(t.o.Party): t.key}
 }
 
-// checkText refuses a file of other content, without Force. The error quotes neither.
+// checkText returns an error for an existing file with different content, unless Force is set. The
+// error quotes neither content.
 func (t *Tree) checkText(name, text string) error {
 	got, err := os.ReadFile(filepath.Join(t.dir, name))
 	switch {
@@ -147,11 +152,11 @@ func (t *Tree) checkText(name, text string) error {
 	case err != nil:
 		return err
 	default:
-		return fmt.Errorf("%w %s, which says something else", ErrExists, filepath.Join(t.dir, name))
+		return fmt.Errorf("%w %s, which has different content", ErrExists, filepath.Join(t.dir, name))
 	}
 }
 
-// make makes the directory and its text files, once.
+// make creates the directory and its text files, once.
 func (t *Tree) make() error {
 	if t.made {
 		return nil
@@ -180,13 +185,13 @@ func (t *Tree) make() error {
 	return nil
 }
 
-// Path returns where the file of a target goes.
+// Path returns the path of a target's file.
 func (t *Tree) Path(target Target) string {
 	return filepath.Join(t.dir, target.name(t.o.Party)+t.o.Suffix)
 }
 
-// Check refuses what File would refuse, and makes nothing. It reports whether the target is to be a named pipe: it is
-// one already, or Options.Pipes says so.
+// Check returns the errors of File without creating anything. It reports whether the target will be
+// a named pipe: because it already is one, or because of Options.Pipes.
 func (t *Tree) Check(target Target) (pipe bool, err error) {
 	if err := target.check(t.o.Parties); err != nil {
 		return false, err
@@ -211,7 +216,7 @@ func (t *Tree) Check(target Target) (pipe bool, err error) {
 	return t.o.Pipes, nil
 }
 
-// publish gives a finished file its name, which without force must be free.
+// publish gives a completed file its final name, which must be free unless Force is set.
 func publish(temporary, path string, force bool) error {
 	if force {
 		return os.Rename(temporary, path)
@@ -220,7 +225,7 @@ func publish(temporary, path string, force bool) error {
 	if err == nil {
 		return os.Remove(temporary)
 	}
-	// A file system without links can only look first.
+	// On a file system without links the only way is to look first.
 	if _, stat := os.Lstat(path); stat == nil || errors.Is(err, fs.ErrExist) {
 		return fmt.Errorf("%w %s", ErrExists, path)
 	}

@@ -9,12 +9,13 @@ import (
 	"github.com/lodge-mpc/lodge/engine/multikey"
 )
 
-// Attest signs where ciphertexts come from, as an attester that the parties' policies name, for their decryption by a group: of
-// an epoch, or the newest that is active if it is 0. The parties are asked for the group and for whose keys these are.
+// Attest signs the origin of ciphertexts, as an attester that the parties' policies name, for their
+// decryption by a group: that of an epoch, or the newest active group if epoch is 0. It requests
+// the group and the owners of the keys from the parties.
 func (c *Client) Attest(ctx context.Context, list []*multikey.Ciphertext, epoch uint64, attester, circuit string, key ed25519.PrivateKey) (*threshold.Provenance, error) {
 	requests := requestsOf(list)
 	if len(requests) == 0 {
-		return nil, &lodge.Error{Code: lodge.Invalid, What: "everybody can read these bits", Next: "decrypt them without an attester's word"}
+		return nil, &lodge.Error{Code: lodge.Invalid, What: "these bits are public", Next: "decrypt them without an attester's signature"}
 	}
 	o := c.owners(ctx)
 	k, err := c.group(ctx, epoch)
@@ -35,7 +36,7 @@ func (c *Client) Attest(ctx context.Context, list []*multikey.Ciphertext, epoch 
 	return p, nil
 }
 
-// requestsOf are the ciphertexts of each request, without those that everybody can read.
+// requestsOf returns the ciphertexts of each request, without public bits.
 func requestsOf(list []*multikey.Ciphertext) (requests [][]*multikey.Ciphertext) {
 	for _, places := range threshold.ByKeys(list) {
 		var some []*multikey.Ciphertext
@@ -49,14 +50,14 @@ func requestsOf(list []*multikey.Ciphertext) (requests [][]*multikey.Ciphertext)
 	return requests
 }
 
-// epoch is that of the attester's word, if there is one for as many requests.
+// epoch returns the epoch of the provenance, if it was signed for this number of requests.
 func (r *Decryption) epoch() (uint64, error) {
 	p := r.Provenance
 	if p == nil {
 		return r.Epoch, nil
 	}
 	if n := len(requestsOf(r.Ciphertexts)); n != len(p.Signatures) || r.Epoch != 0 && r.Epoch != p.Epoch {
-		return 0, &lodge.Error{Code: lodge.Invalid, What: "the attester's word is for other ciphertexts, or another epoch", Next: "have these signed"}
+		return 0, &lodge.Error{Code: lodge.Invalid, What: "the attester signed other ciphertexts, or another epoch", Next: "have these ciphertexts signed"}
 	}
 	return p.Epoch, nil
 }

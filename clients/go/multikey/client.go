@@ -18,12 +18,12 @@ import (
 	multikeyv1 "github.com/lodge-mpc/lodge/proto/lodge/multikey/v1"
 )
 
-// Client talks to all parties of a roster.
+// Client is connected to all parties of a roster.
 type Client struct {
 	parties []lodge.Server
 	conns   []*grpc.ClientConn
-	listing time.Duration // that a party may take to list its keys
-	// Threshold is the same client for groups: their masks, and what it asks of quorums.
+	listing time.Duration // time limit for a party to list its keys
+	// Threshold is the same client for groups: it lists their masks and sends requests to quorums.
 	Threshold *threshold.Client
 }
 
@@ -44,7 +44,7 @@ func Dial(c lodge.Config) (*Client, error) {
 	return x, nil
 }
 
-// Close ends the connections, and with them all calls.
+// Close closes the connections and ends all calls.
 func (c *Client) Close() error {
 	errs := []error{c.Threshold.Close()}
 	for _, conn := range c.conns {
@@ -53,7 +53,7 @@ func (c *Client) Close() error {
 	return errors.Join(errs...)
 }
 
-// OwnKeys are a version of a party's own keys, as the party says.
+// OwnKeys describes a version of a party's own keys, as reported by the party.
 type OwnKeys struct {
 	Party   int            `json:"party"`
 	Version uint64         `json:"version"`
@@ -64,7 +64,8 @@ type OwnKeys struct {
 	Bytes   uint64         `json:"bytes"` // of the public part
 	Created time.Time      `json:"created"`
 	Reason  string         `json:"reason,omitempty"`
-	// Pinned says whether they are of the context that the party's roster pins.
+	// Pinned reports whether the keys belong to the set and common reference string that the
+	// party's roster pins.
 	Pinned bool `json:"pinned"`
 }
 
@@ -74,16 +75,16 @@ func keysOf(party int, k *multikeyv1.MultikeyKeys) (*OwnKeys, error) {
 		Reason: k.GetReason(), Pinned: k.GetPinned(), Name: fmt.Sprintf("%x", k.GetKey()),
 	}
 	if len(k.GetKey()) != len(out.Key) {
-		return nil, &lodge.Error{Code: lodge.Internal, What: fmt.Sprintf("party %d names keys by %d bytes", party, len(k.GetKey()))}
+		return nil, &lodge.Error{Code: lodge.Internal, What: fmt.Sprintf("party %d sent a key name of %d bytes", party, len(k.GetKey()))}
 	}
 	copy(out.Key[:], k.GetKey())
 	return out, nil
 }
 
-// at gives the service of a party.
+// at returns the service of a party.
 func (c *Client) at(party int) (multikeyv1.KeysServiceClient, error) {
 	if party < 0 || party >= len(c.conns) {
-		return nil, &lodge.Error{Code: lodge.Invalid, What: fmt.Sprintf("party %d of %d", party, len(c.conns)), Next: "parties count from 0"}
+		return nil, &lodge.Error{Code: lodge.Invalid, What: fmt.Sprintf("there is no party %d among %d", party, len(c.conns)), Next: "parties count from 0"}
 	}
 	return multikeyv1.NewKeysServiceClient(c.conns[party]), nil
 }
@@ -94,8 +95,8 @@ func (c *Client) failed(party int, err error) error {
 	return &e
 }
 
-// MakeKeys has a party make keys of its own, with the permission "operate". A call that times out is repeated: the party makes
-// them once.
+// MakeKeys makes a party generate keys of its own. It needs the permission "operate". A call that
+// times out is repeated; the party generates the keys once.
 func (c *Client) MakeKeys(ctx context.Context, party int) (*OwnKeys, error) {
 	s, err := c.at(party)
 	if err != nil {
@@ -114,7 +115,7 @@ func (c *Client) MakeKeys(ctx context.Context, party int) (*OwnKeys, error) {
 	}
 }
 
-// ListKeys lists a party's own keys by version, retired ones included.
+// ListKeys lists a party's own keys by version, including retired ones.
 func (c *Client) ListKeys(ctx context.Context, party int) ([]*OwnKeys, error) {
 	s, err := c.at(party)
 	if err != nil {
@@ -135,8 +136,8 @@ func (c *Client) ListKeys(ctx context.Context, party int) ([]*OwnKeys, error) {
 	return list, nil
 }
 
-// DestroyKeys has a party erase a version of its keys for good, with the permission "retire": what is under them is never
-// decrypted again.
+// DestroyKeys makes a party erase a version of its keys permanently. It needs the permission
+// "retire". Ciphertexts under these keys can never be decrypted again.
 func (c *Client) DestroyKeys(ctx context.Context, party int, version uint64, reason string) (*OwnKeys, error) {
 	s, err := c.at(party)
 	if err != nil {
@@ -149,11 +150,12 @@ func (c *Client) DestroyKeys(ctx context.Context, party int, version uint64, rea
 	return keysOf(party, r.GetKeys())
 }
 
-// MaxBits is how many bits a party encrypts in one call.
+// MaxBits is the maximal number of bits that a party encrypts in one call.
 const MaxBits = 1 << 18
 
-// Encrypt has a party encrypt at most MaxBits bits under a version of its keys, with the permission "encrypt"; version 0 is the
-// newest that is in use. The party sees the bits: ask one's own.
+// Encrypt makes a party encrypt at most MaxBits bits under a version of its keys. It needs the
+// permission "encrypt". Version 0 is the newest version in use. The party sees the bits, so use a
+// party that may see them.
 func (c *Client) Encrypt(ctx context.Context, scheme *multikey.Scheme, party int, version uint64, bits []bool) (*multikey.Batch, error) {
 	s, err := c.at(party)
 	if err != nil {
@@ -175,25 +177,27 @@ func (c *Client) Encrypt(ctx context.Context, scheme *multikey.Scheme, party int
 		return nil, fmt.Errorf("multikey: party %s: %w", c.parties[party].Name, err)
 	}
 	if batch.Len() != len(bits) || string(batch.Key[:]) != string(r.GetKeys().GetKey()) {
-		return nil, &lodge.Error{Code: lodge.Internal, What: fmt.Sprintf("party %s answers with a batch of other bits or keys", c.parties[party].Name)}
+		return nil, &lodge.Error{Code: lodge.Internal, What: fmt.Sprintf("party %s returned a batch with a different number of bits or under different keys", c.parties[party].Name)}
 	}
 	return batch, nil
 }
 
-// Owners asks all parties for their keys, and leaves out those that several have. Those that do not answer are in down, with why.
+// Owners requests the keys of all parties, and omits keys that several parties claim. down holds
+// the parties that do not respond, with the reason.
 func (c *Client) Owners(ctx context.Context) (owners map[multikey.KeyID]int, down map[int]error) {
 	o := c.owners(ctx)
 	return o.of, o.down
 }
 
-// owners are what parties say of their keys.
+// owners holds the parties' claims about their keys.
 type owners struct {
 	of       map[multikey.KeyID]int
-	disputed map[multikey.KeyID][]int // those of which several say that they are theirs
+	disputed map[multikey.KeyID][]int // keys that several parties claim
 	down     map[int]error
 }
 
-// owners asks all parties at once, and waits for none of them for long: what is not under its keys takes nothing of it.
+// owners requests the keys of all parties concurrently, with a short time limit: a missing party
+// does not affect ciphertexts that are not under its keys.
 func (c *Client) owners(ctx context.Context) *owners {
 	ctx, cancel := context.WithTimeout(ctx, c.listing)
 	defer cancel()
@@ -233,32 +237,35 @@ func (c *Client) owners(ctx context.Context) *owners {
 	return o
 }
 
-// Decryption is what is to be decrypted, and how.
+// Decryption describes ciphertexts to decrypt and the way to decrypt them.
 type Decryption struct {
 	Ciphertexts []*multikey.Ciphertext
-	Epoch       uint64 // of the group; 0: the newest that is active
-	// Recipient is whose public key the parties seal their answers to; nil: they answer this client.
+	Epoch       uint64 // of the group; 0: the newest active one
+	// Recipient is the public key to which the parties encrypt their answers; nil means this
+	// client.
 	Recipient hpke.PublicKey
-	// Quorum is who decrypts, the owners among them; nil lets the client choose.
+	// Quorum lists the parties that decrypt, which must include the owners; nil lets the client
+	// choose.
 	Quorum []int
-	// Provenance is the word of an attester for these ciphertexts, or nil. The epoch is its own.
+	// Provenance is an attester's signature for these ciphertexts, or nil. It determines the epoch.
 	Provenance *threshold.Provenance
-	// Prepare is called with each request for ciphertexts under the same keys, and may sign where they come from.
+	// Prepare is called with each request, for ciphertexts under the same keys, and may sign their
+	// origin.
 	Prepare func(*threshold.Key, *threshold.Request) error
 }
 
-// Decrypted is what came of it.
+// Decrypted is the result of Decrypt.
 type Decrypted struct {
-	Bits    []bool // in the order of the ciphertexts; nil if the answers are sealed to somebody else
+	Bits    []bool // in the order of the ciphertexts; nil if the answers are encrypted to another recipient
 	Epoch   uint64
 	Quorums [][]int
-	// Answers are those of each part of the request, and Places of which ciphertexts they are.
+	// Answers holds the answers to each request, and Places the indices of its ciphertexts.
 	Answers []*threshold.Answers
 	Places  [][]int
 }
 
-// Decrypt has the owners of the keys decrypt ciphertexts, those under the same keys at a time. Bits that everybody can read are
-// read here.
+// Decrypt has the owners of the keys decrypt ciphertexts, with one request for all ciphertexts
+// under the same keys. Public bits are read without a request.
 func (c *Client) Decrypt(ctx context.Context, r *Decryption) (*Decrypted, error) {
 	o := c.owners(ctx)
 	out := &Decrypted{Bits: make([]bool, len(r.Ciphertexts))}
@@ -308,7 +315,7 @@ func (c *Client) Decrypt(ctx context.Context, r *Decryption) (*Decrypted, error)
 	return out, nil
 }
 
-// known refuses ciphertexts under keys of which no party says that they are its own, or several.
+// known returns an error for ciphertexts under keys that no party, or several parties, claim.
 func (c *Client) known(x *multikey.Ciphertext, o *owners) error {
 	for _, id := range x.Keys() {
 		if _, known := o.of[id]; known {
@@ -319,12 +326,12 @@ func (c *Client) known(x *multikey.Ciphertext, o *owners) error {
 			for _, p := range list {
 				names = append(names, c.parties[p].Name)
 			}
-			return &lodge.Error{Code: lodge.Conflict, What: fmt.Sprintf("several parties say that the multi-key keys %.8x are theirs: %s", id[:], strings.Join(names, ", ")),
-				Next: "ask their operators: `lodge mk registry list` shows at every party whose they are"}
+			return &lodge.Error{Code: lodge.Conflict, What: fmt.Sprintf("several parties claim the multi-key keys %.8x: %s", id[:], strings.Join(names, ", ")),
+				Next: "ask their operators: `lodge mk registry list` shows the owner at every party"}
 		}
 		if len(o.down) == 0 {
-			return &lodge.Error{Code: "unknown_key", What: fmt.Sprintf("the multi-key keys %.8x are those of no party of the roster", id[:]),
-				Next: "have the inputs encrypted anew, under keys of parties that are there"}
+			return &lodge.Error{Code: "unknown_key", What: fmt.Sprintf("no party of the roster owns the multi-key keys %.8x", id[:]),
+				Next: "have the inputs encrypted again, under keys of parties of the roster"}
 		}
 		var away []string
 		for i, p := range c.parties {
@@ -332,13 +339,13 @@ func (c *Client) known(x *multikey.Ciphertext, o *owners) error {
 				away = append(away, fmt.Sprintf("%s (%s)", p.Name, lodge.FromError(err).Code))
 			}
 		}
-		return &lodge.Error{Code: lodge.Unavailable, What: fmt.Sprintf("the multi-key keys %.8x are those of no party that answers; no answer of %s", id[:], strings.Join(away, ", ")),
-			Next: "ask again when all parties are up: without their owner nobody decrypts what is under keys"}
+		return &lodge.Error{Code: lodge.Unavailable, What: fmt.Sprintf("no party that responded owns the multi-key keys %.8x; no answer of %s", id[:], strings.Join(away, ", ")),
+			Next: "retry when all parties are up: ciphertexts can only be decrypted with the owner of their keys"}
 	}
 	return nil
 }
 
-// group finds a group: of an epoch, or the newest that is active.
+// group returns a group: that of an epoch, or the newest active one.
 func (c *Client) group(ctx context.Context, epoch uint64) (*threshold.Key, error) {
 	if epoch > 0 {
 		return c.Threshold.Key(ctx, epoch)
@@ -354,7 +361,7 @@ func (c *Client) group(ctx context.Context, epoch uint64) (*threshold.Key, error
 		}
 	}
 	if found == nil {
-		return nil, &lodge.Error{Code: lodge.NotFound, What: "no party that can be reached is in a group for multi-key ciphertexts", Next: "`lodge keys generate --params` with a set of theirs makes one"}
+		return nil, &lodge.Error{Code: lodge.NotFound, What: "no reachable party is in a group for multi-key ciphertexts", Next: "create one with `lodge keys generate --params` and a multi-key set"}
 	}
 	return found, nil
 }

@@ -16,9 +16,10 @@ import (
 	multikeyv1 "github.com/lodge-mpc/lodge/proto/lodge/multikey/v1"
 )
 
-// Request is a netlist to compute, and its inputs in order: so many bits together as the netlist has.
+// Request is a netlist to compute and its inputs, whose total number of bits must match the
+// netlist, in order.
 type Request struct {
-	ID      [16]byte // drawn when it is used first; the same again is the same job
+	ID      [16]byte // drawn on first use; a request with the same ID is the same job
 	Netlist *circuit.Netlist
 	Inputs  []Group
 }
@@ -37,12 +38,12 @@ func (p *Party) header(r *Request, text []byte) (*multikeyv1.EvaluationHeader, e
 		bits += r.Inputs[i].Len()
 	}
 	if want := r.Netlist.InputBits(); bits != want {
-		return nil, invalid("give the inputs of the netlist in its order", "%d bits, and the netlist has %d", bits, want)
+		return nil, invalid("give the inputs of the netlist in its order", "%d bits, but the netlist has %d", bits, want)
 	}
 	return h, nil
 }
 
-// send sends bytes in chunks. What goes wrong the answer says.
+// send sends bytes in chunks. Errors are reported by the response.
 func send[M any](stream interface{ Send(*M) error }, message func(chunk []byte) *M, b []byte) {
 	for len(b) > 0 {
 		n := min(len(b), chunkSize)
@@ -53,7 +54,7 @@ func send[M any](stream interface{ Send(*M) error }, message func(chunk []byte) 
 	}
 }
 
-// Estimate says what an evaluation would take, and sends no inputs.
+// Estimate returns the cost of an evaluation without sending inputs.
 func (p *Party) Estimate(ctx context.Context, r *Request) (*multikeyv1.EvaluationCost, error) {
 	text := r.Netlist.Append(nil)
 	h, err := p.header(r, text)
@@ -64,7 +65,7 @@ func (p *Party) Estimate(ctx context.Context, r *Request) (*multikeyv1.Evaluatio
 	if err != nil {
 		return nil, lodge.FromError(err)
 	}
-	_ = stream.Send(&multikeyv1.EstimateRequest{Header: h}) // the answer says what is wrong
+	_ = stream.Send(&multikeyv1.EstimateRequest{Header: h}) // the response reports the error
 	send(stream, func(b []byte) *multikeyv1.EstimateRequest { return &multikeyv1.EstimateRequest{Chunk: b} }, text)
 	m, err := stream.CloseAndRecv()
 	if err != nil {
@@ -73,7 +74,7 @@ func (p *Party) Estimate(ctx context.Context, r *Request) (*multikeyv1.Evaluatio
 	return m.GetCost(), nil
 }
 
-// Submit has a netlist computed, and does not wait for it.
+// Submit submits a netlist and returns without waiting for the result.
 func (p *Party) Submit(ctx context.Context, r *Request) (*multikeyv1.EvaluationJob, error) {
 	body := r.Netlist.Append(nil)
 	h, err := p.header(r, body)
@@ -87,7 +88,7 @@ func (p *Party) Submit(ctx context.Context, r *Request) (*multikeyv1.EvaluationJ
 	if err != nil {
 		return nil, lodge.FromError(err)
 	}
-	_ = stream.Send(&multikeyv1.SubmitRequest{Header: h}) // the answer says what is wrong
+	_ = stream.Send(&multikeyv1.SubmitRequest{Header: h}) // the response reports the error
 	send(stream, func(b []byte) *multikeyv1.SubmitRequest { return &multikeyv1.SubmitRequest{Chunk: b} }, body)
 	m, err := stream.CloseAndRecv()
 	if err != nil {
@@ -96,7 +97,7 @@ func (p *Party) Submit(ctx context.Context, r *Request) (*multikeyv1.EvaluationJ
 	return m.GetJob(), nil
 }
 
-// Jobs lists the client's evaluations, the last first.
+// Jobs lists the client's evaluations, latest first.
 func (p *Party) Jobs(ctx context.Context) ([]*multikeyv1.EvaluationJob, error) {
 	m, err := p.evaluation.ListJobs(ctx, &multikeyv1.ListJobsRequest{})
 	if err != nil {
@@ -105,7 +106,7 @@ func (p *Party) Jobs(ctx context.Context) ([]*multikeyv1.EvaluationJob, error) {
 	return m.GetJobs(), nil
 }
 
-// Cancel ends an evaluation.
+// Cancel cancels an evaluation.
 func (p *Party) Cancel(ctx context.Context, id [16]byte) (*multikeyv1.EvaluationJob, error) {
 	m, err := p.evaluation.CancelJob(ctx, &multikeyv1.CancelJobRequest{RequestId: id[:]})
 	if err != nil {
@@ -114,11 +115,11 @@ func (p *Party) Cancel(ctx context.Context, id [16]byte) (*multikeyv1.Evaluation
 	return m.GetJob(), nil
 }
 
-// pause is how long a watch that broke off is not begun again.
+// pause is the delay before a broken watch is resumed.
 const pause = time.Second
 
-// Await watches an evaluation until it ends, also where the connection breaks. Progress, which may be nil, hears of it. The
-// error is of a job that has not succeeded, too.
+// Await watches an evaluation until it ends, and resumes after broken connections. It calls
+// progress, which may be nil. It returns an error also if the job has not succeeded.
 func (p *Party) Await(ctx context.Context, id [16]byte, progress func(*multikeyv1.EvaluationJob)) (*multikeyv1.EvaluationJob, error) {
 	for {
 		stream, err := p.evaluation.WatchJob(ctx, &multikeyv1.WatchJobRequest{RequestId: id[:]}, grpc.WaitForReady(true))
@@ -144,7 +145,7 @@ func (p *Party) Await(ctx context.Context, id [16]byte, progress func(*multikeyv
 	}
 }
 
-// outcome is the error of a job that has ended.
+// outcome returns the error of a finished job.
 func outcome(j *multikeyv1.EvaluationJob) error {
 	switch j.GetState() {
 	case multikeyv1.EvaluationState_EVALUATION_STATE_DONE:
@@ -155,18 +156,18 @@ func outcome(j *multikeyv1.EvaluationJob) error {
 	return &lodge.Error{Code: lodge.Code(j.GetCode()), What: j.GetWhat(), Next: j.GetNext()}
 }
 
-// Result fetches the result of a job that is done, and holds it against its digest. When the connection breaks it goes on
-// where it was. Receive, which may be nil, hears how many bytes are there.
+// Result downloads the result of a finished job and verifies its digest. It resumes after broken
+// connections. It calls receive, which may be nil, with the number of bytes received.
 func (p *Party) Result(ctx context.Context, j *multikeyv1.EvaluationJob, receive func(done, of int)) ([]Group, error) {
 	var count, size int
 	for _, g := range j.GetResults() {
 		count += int(g.GetCount())
 		if len(g.GetKeys()) > p.scheme.Parties || count > circuit.MaxWires {
-			return nil, wrong("a result that cannot be")
+			return nil, wrong("an invalid result")
 		}
 		size += int(g.GetCount()) * p.scheme.CiphertextSize(len(g.GetKeys()))
 	}
-	var b []byte // which grows with what comes
+	var b []byte // grows with the received data
 	for {
 		before := len(b)
 		err := p.some(ctx, j.GetResultDigest(), &b, size, receive)
@@ -187,12 +188,12 @@ func (p *Party) Result(ctx context.Context, j *multikeyv1.EvaluationJob, receive
 	}
 	digest := Digest(p.scheme, groups)
 	if len(b) > 0 || !bytes.Equal(digest[:], j.GetResultDigest()) {
-		return nil, wrong("ciphertexts of another digest")
+		return nil, wrong("ciphertexts with a different digest")
 	}
 	return groups, nil
 }
 
-// some fetches what is missing of a result of so many bytes.
+// some downloads the missing part of a result of the given size.
 func (p *Party) some(ctx context.Context, digest []byte, b *[]byte, size int, receive func(done, of int)) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -205,7 +206,7 @@ func (p *Party) some(ctx context.Context, digest []byte, b *[]byte, size int, re
 		return ended(err)
 	}
 	if head.GetBytes() != uint64(size) {
-		return wrong("%d bytes, not %d", head.GetBytes(), size)
+		return wrong("%d bytes, want %d", head.GetBytes(), size)
 	}
 	for len(*b) < size {
 		m, err := stream.Recv()
@@ -223,7 +224,7 @@ func (p *Party) some(ctx context.Context, digest []byte, b *[]byte, size int, re
 	return nil
 }
 
-// Evaluate submits a request, waits for it, and fetches the result, whose digest the job has.
+// Evaluate submits a request, waits for it, and downloads the result, whose digest the job states.
 func (p *Party) Evaluate(ctx context.Context, r *Request, progress func(*multikeyv1.EvaluationJob)) ([]Group, *multikeyv1.EvaluationJob, error) {
 	if _, err := p.Submit(ctx, r); err != nil {
 		return nil, nil, err
@@ -236,7 +237,7 @@ func (p *Party) Evaluate(ctx context.Context, r *Request, progress func(*multike
 	return groups, j, err
 }
 
-// Ciphertexts are the ciphertexts of groups, in order.
+// Ciphertexts returns the ciphertexts of groups, in order.
 func Ciphertexts(groups []Group) (list []*multikey.Ciphertext) {
 	for _, g := range groups {
 		for i := range g.Len() {

@@ -14,13 +14,13 @@ import (
 	multikeyv1 "github.com/lodge-mpc/lodge/proto/lodge/multikey/v1"
 )
 
-// A file of ciphertexts has a line that says what it is, a line of JSON that describes the groups, and their encodings, one
-// after the other.
+// A file of ciphertexts consists of a line with its format, a line of JSON that describes the
+// groups, and the encodings of the groups, consecutively.
 
 const fileLine = "lodge multikey ciphertexts 1\n"
 
-// ErrFile says that a file has no ciphertexts of the scheme.
-var ErrFile = errors.New("multikey: no file of multi-key ciphertexts")
+// ErrFile reports that a file does not hold ciphertexts of the scheme.
+var ErrFile = errors.New("multikey: not a file of multi-key ciphertexts")
 
 const (
 	maxFileHead   = 1 << 20
@@ -43,7 +43,7 @@ var fileForms = map[string]multikeyv1.InputForm{
 	"batch": multikeyv1.InputForm_INPUT_FORM_BATCH, "ciphertexts": multikeyv1.InputForm_INPUT_FORM_CIPHERTEXTS,
 }
 
-// Write writes groups.
+// Write writes groups to a file.
 func Write(w io.Writer, s *multikey.Scheme, groups []Group) error {
 	crs := s.CRS()
 	h := fileHead{Set: s.Name, CRS: hex.EncodeToString(crs[:]), Groups: []fileGroup{}}
@@ -71,7 +71,8 @@ func Write(w io.Writer, s *multikey.Scheme, groups []Group) error {
 	return out.Flush()
 }
 
-// Read reads what Write wrote, up to its end. The error wraps ErrFile, multikey.ErrSet, or multikey.ErrCRS.
+// Read reads the output of Write to the end of r. The error wraps ErrFile, multikey.ErrSet, or
+// multikey.ErrCRS.
 func Read(r io.Reader, s *multikey.Scheme) ([]Group, error) {
 	in := bufio.NewReader(r)
 	line := make([]byte, len(fileLine))
@@ -84,7 +85,7 @@ func Read(r io.Reader, s *multikey.Scheme) ([]Group, error) {
 	}
 	crs := s.CRS()
 	if h.Set != s.Name {
-		return nil, fmt.Errorf("%w: ciphertexts of %.40q, not of %s", multikey.ErrSet, h.Set, s.Name)
+		return nil, fmt.Errorf("%w: the ciphertexts are of %.40q, not of %s", multikey.ErrSet, h.Set, s.Name)
 	}
 	if h.CRS != hex.EncodeToString(crs[:]) {
 		return nil, fmt.Errorf("%w: the ciphertexts", multikey.ErrCRS)
@@ -95,7 +96,7 @@ func Read(r io.Reader, s *multikey.Scheme) ([]Group, error) {
 		for _, k := range x.Keys {
 			id, err := hex.DecodeString(k)
 			if err != nil || len(id) != len(multikey.KeyID{}) || hex.EncodeToString(id) != k {
-				return nil, fmt.Errorf("%w: group %d: %.80q is no name of keys", ErrFile, i, k)
+				return nil, fmt.Errorf("%w: group %d: %.80q is not a key name", ErrFile, i, k)
 			}
 			d.Keys = append(d.Keys, id)
 		}
@@ -106,7 +107,7 @@ func Read(r io.Reader, s *multikey.Scheme) ([]Group, error) {
 		if x.Form == "batch" {
 			size = s.BatchSize(int(x.Count))
 		}
-		var b bytes.Buffer // which grows with what comes
+		var b bytes.Buffer // grows with the received data
 		if _, err := io.CopyN(&b, in, int64(size)); err != nil {
 			return nil, fmt.Errorf("%w: group %d: %w", ErrFile, i, err)
 		}
@@ -117,18 +118,18 @@ func Read(r io.Reader, s *multikey.Scheme) ([]Group, error) {
 		groups = append(groups, g)
 	}
 	if _, err := in.ReadByte(); !errors.Is(err, io.EOF) {
-		return nil, fmt.Errorf("%w: something follows the ciphertexts", ErrFile)
+		return nil, fmt.Errorf("%w: the ciphertexts are followed by more data", ErrFile)
 	}
 	return groups, nil
 }
 
-// readHead reads the line of JSON, which is as Write writes it.
+// readHead reads the line of JSON, which must be exactly in the form that Write writes.
 func readHead(in *bufio.Reader) (h fileHead, err error) {
 	var line []byte
 	for len(line) == 0 || line[len(line)-1] != '\n' {
 		b, err := in.ReadByte()
 		if err != nil || len(line) == maxFileHead {
-			return h, fmt.Errorf("%w: the line that describes it does not end", ErrFile)
+			return h, fmt.Errorf("%w: its header line does not end", ErrFile)
 		}
 		line = append(line, b)
 	}
@@ -137,7 +138,7 @@ func readHead(in *bufio.Reader) (h fileHead, err error) {
 	}
 	again, err := json.Marshal(h)
 	if err != nil || string(again)+"\n" != string(line) || len(h.Groups) > maxFileGroups {
-		return h, fmt.Errorf("%w: the line that describes it is not as it is written", ErrFile)
+		return h, fmt.Errorf("%w: its header line is not in canonical form", ErrFile)
 	}
 	return h, nil
 }

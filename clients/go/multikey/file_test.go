@@ -23,7 +23,7 @@ func scheme(t testing.TB, seed [32]byte, name string) *multikey.Scheme {
 	return s
 }
 
-// groups are a batch of three bits, and two ciphertexts of nobody.
+// groups returns a batch of three bits, and two public bits.
 func groups(s *multikey.Scheme) []Group {
 	source := sample.NewSource(make([]byte, 32))
 	secret, _ := s.Generate(1, source.Sub("keys"), 2)
@@ -44,7 +44,7 @@ func TestFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	if Digest(s, got) != Digest(s, list) || len(got) != 3 || len(Ciphertexts(got)) != 6 {
-		t.Errorf("other ciphertexts are read: %v", got)
+		t.Errorf("different ciphertexts are read: %v", got)
 	}
 	key := strings.SplitN(strings.SplitN(text, `"keys":["`, 2)[1], `"`, 2)[0]
 	for name, x := range map[string]struct {
@@ -91,7 +91,7 @@ func FuzzRead(f *testing.F) {
 		}
 		var b bytes.Buffer
 		if err := Write(&b, s, list); err != nil || !bytes.Equal(b.Bytes(), text) {
-			t.Errorf("%v, and what is read is written as something else", err)
+			t.Errorf("%v, or writing a file again changes it", err)
 		}
 	})
 }

@@ -16,7 +16,7 @@ import (
 	multikeyv1 "github.com/lodge-mpc/lodge/proto/lodge/multikey/v1"
 )
 
-// owner says which keys are its own, or if they are nil nothing.
+// owner lists its keys, or does not respond if they are nil.
 type owner struct {
 	multikeyv1.UnimplementedKeysServiceServer
 	keys []multikey.KeyID
@@ -56,7 +56,8 @@ func clientOf(t *testing.T, list ...*owner) *Client {
 	return c
 }
 
-// A party that lies about its keys, or says nothing, keeps nobody from what is under the keys of others.
+// A party that makes false claims about its keys, or does not respond, does not prevent decryption
+// under the keys of others.
 func TestOwners(t *testing.T) {
 	under := func(ids ...byte) *multikey.Ciphertext {
 		c := &multikey.Ciphertext{}
@@ -76,7 +77,7 @@ func TestOwners(t *testing.T) {
 		says string
 	}{
 		{under(1, 3), "", ""},
-		{under(1, 2), lodge.Conflict, "are theirs: a, b"},
+		{under(1, 2), lodge.Conflict, "claim the multi-key keys 0200000000000000: a, b"},
 		{under(1, 4), lodge.Unavailable, "no answer of c"},
 	} {
 		err := c.known(x.c, o)

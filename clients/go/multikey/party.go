@@ -1,5 +1,6 @@
-// Package multikey is a client of one party for multi-key ciphertexts: it lists and fetches the public keys of all parties,
-// and has netlists computed on bits that several parties have encrypted under their own keys (docs/multikey.md).
+// Package multikey is a client for multi-key ciphertexts. It lists and downloads the public keys of
+// all parties, and has netlists computed on bits that several parties encrypted under their own
+// keys (docs/multikey.md).
 package multikey
 
 import (
@@ -19,16 +20,16 @@ import (
 	multikeyv1 "github.com/lodge-mpc/lodge/proto/lodge/multikey/v1"
 )
 
-// Party is a party that is asked. It may be used by several goroutines at once.
+// Party is a connection to one party. It may be used by several goroutines concurrently.
 type Party struct {
 	scheme     *multikey.Scheme
 	registry   multikeyv1.RegistryServiceClient
 	evaluation multikeyv1.EvaluationServiceClient
-	stall      time.Duration // without anything of keys that are fetched
+	stall      time.Duration // longest wait for more of the keys being downloaded
 }
 
-// At asks the party at a connection, which Connect of a lodge.Config makes. The scheme has the set and the common reference
-// string that the roster pins.
+// At returns a client of the party at a connection, which Connect of a lodge.Config creates. The
+// scheme has the set and the common reference string that the roster pins.
 func At(conn grpc.ClientConnInterface, s *multikey.Scheme) *Party {
 	return &Party{s, multikeyv1.NewRegistryServiceClient(conn), multikeyv1.NewEvaluationServiceClient(conn), 30 * time.Second}
 }
@@ -37,12 +38,12 @@ func invalid(next, format string, args ...any) error {
 	return &lodge.Error{Code: lodge.Invalid, What: fmt.Sprintf(format, args...), Next: next}
 }
 
-// wrong is an answer that is none.
+// wrong returns the error for an invalid response.
 func wrong(format string, args ...any) error {
-	return &lodge.Error{Code: lodge.Conflict, What: "the party sends something else than was asked for: " + fmt.Sprintf(format, args...), Next: "ask another party, and the operator of this one"}
+	return &lodge.Error{Code: lodge.Conflict, What: "the party sent an invalid response: " + fmt.Sprintf(format, args...), Next: "use another party, and tell the operator of this one"}
 }
 
-// Published lists the versions of the keys of all parties that this one knows, by owner and version.
+// Published lists the versions of all parties' keys that this party stores, by owner and version.
 func (p *Party) Published(ctx context.Context) ([]*multikeyv1.PublishedKey, error) {
 	m, err := p.registry.ListPublished(ctx, &multikeyv1.ListPublishedRequest{})
 	if err != nil {
@@ -55,12 +56,13 @@ func (p *Party) Published(ctx context.Context) ([]*multikeyv1.PublishedKey, erro
 	return m.GetKeys(), nil
 }
 
-// Keys fetches the public keys of a name, and checks them. When the connection breaks it goes on where it was. Receive, which
-// may be nil, hears how many chunks have come. A party of which nothing comes for half a minute is unavailable.
+// Keys downloads the public keys with the given name and verifies them. It resumes after broken
+// connections. It calls receive, which may be nil, with the number of chunks received. A party that
+// sends nothing for half a minute is unavailable.
 func (p *Party) Keys(ctx context.Context, id multikey.KeyID, receive func(chunks, of int)) (*multikey.Keys, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	stalled := &lodge.Error{Code: lodge.Unavailable, What: fmt.Sprintf("nothing came for %v", p.stall), Next: "ask another party"}
+	stalled := &lodge.Error{Code: lodge.Unavailable, What: fmt.Sprintf("no data received for %v", p.stall), Next: "use another party"}
 	idle := time.AfterFunc(p.stall, func() { cancel(stalled) })
 	defer idle.Stop()
 	k, err := p.keys(ctx, id, func(chunks, of int) {
@@ -75,7 +77,7 @@ func (p *Party) Keys(ctx context.Context, id multikey.KeyID, receive func(chunks
 	return k, err
 }
 
-// keys goes on where the connection broke, while something comes.
+// keys resumes the download after broken connections while data arrives.
 func (p *Party) keys(ctx context.Context, id multikey.KeyID, came func(chunks, of int)) (*multikey.Keys, error) {
 	d := &download{scheme: p.scheme, id: id, came: came}
 	for {
@@ -95,16 +97,16 @@ func (p *Party) keys(ctx context.Context, id multikey.KeyID, came func(chunks, o
 	return k, nil
 }
 
-// download is keys on their way.
+// download is the state of a download of keys.
 type download struct {
 	scheme *multikey.Scheme
 	id     multikey.KeyID
 	came   func(chunks, of int)
-	in     *multikey.Receiver // nil until their head has come
-	next   int                // the chunk that is missing
+	in     *multikey.Receiver // nil until the header has been received
+	next   int                // the next missing chunk
 }
 
-// some fetches what is missing.
+// some downloads the missing chunks.
 func (d *download) some(ctx context.Context, registry multikeyv1.RegistryServiceClient) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -127,7 +129,7 @@ func (d *download) some(ctx context.Context, registry multikeyv1.RegistryService
 			return ended(err)
 		}
 		if int(m.GetIndex()) != d.next || sha256.Sum256(m.GetChunk()) != digests[d.next] {
-			return wrong("chunk %d is another one", d.next)
+			return wrong("chunk %d does not match its digest", d.next)
 		}
 		if err := d.in.Put(d.next, m.GetChunk()); err != nil {
 			return wrong("%v", err)
@@ -138,7 +140,7 @@ func (d *download) some(ctx context.Context, registry multikeyv1.RegistryService
 	return nil
 }
 
-// begin takes the head, and gives the digests of the chunks.
+// begin reads the header, and returns the digests of the chunks.
 func (d *download) begin(head *multikeyv1.GetPublishedResponse) ([][32]byte, error) {
 	digests := make([][32]byte, len(head.GetChunkDigests()))
 	for i, x := range head.GetChunkDigests() {
@@ -151,7 +153,7 @@ func (d *download) begin(head *multikeyv1.GetPublishedResponse) ([][32]byte, err
 	if d.in != nil {
 		return digests, nil
 	}
-	// Whose keys these are the header says, which the name is a digest of.
+	// The header states the owner, and the name is a digest over the header.
 	var err error
 	if d.in, err = d.scheme.Receive(binary.LittleEndian.Uint32(h[64:]), h); err != nil {
 		return nil, wrong("%v", err)
@@ -159,14 +161,14 @@ func (d *download) begin(head *multikeyv1.GetPublishedResponse) ([][32]byte, err
 	return digests, nil
 }
 
-// Group is ciphertexts that follow one another and are under the same keys: a batch, as a party has encrypted it, or
+// Group holds consecutive ciphertexts under the same keys: a batch as a party encrypted it, or
 // results of evaluations.
 type Group struct {
 	Batch       *multikey.Batch
-	Ciphertexts []*multikey.Ciphertext // where Batch is nil
+	Ciphertexts []*multikey.Ciphertext // if Batch is nil
 }
 
-// Len is the number of bits.
+// Len returns the number of bits.
 func (g *Group) Len() int {
 	if g.Batch != nil {
 		return g.Batch.Len()
@@ -174,7 +176,7 @@ func (g *Group) Len() int {
 	return len(g.Ciphertexts)
 }
 
-// Keys are the names of the keys.
+// Keys returns the names of the keys.
 func (g *Group) Keys() []multikey.KeyID {
 	switch {
 	case g.Batch != nil:
@@ -185,7 +187,7 @@ func (g *Group) Keys() []multikey.KeyID {
 	return nil
 }
 
-// describe is the group as the wire has it.
+// describe returns the group's description in wire format.
 func (g *Group) describe() *multikeyv1.InputGroup {
 	x := &multikeyv1.InputGroup{Form: multikeyv1.InputForm_INPUT_FORM_CIPHERTEXTS, Count: uint32(g.Len())}
 	if g.Batch != nil {
@@ -197,7 +199,7 @@ func (g *Group) describe() *multikeyv1.InputGroup {
 	return x
 }
 
-// append appends the encoding.
+// append appends the group's encoding.
 func (g *Group) append(dst []byte, s *multikey.Scheme) []byte {
 	if g.Batch != nil {
 		return s.AppendBatch(dst, g.Batch)
@@ -208,7 +210,7 @@ func (g *Group) append(dst []byte, s *multikey.Scheme) []byte {
 	return dst
 }
 
-// decode reads a group that is described, and gives what follows it.
+// decode reads a described group, and returns the rest.
 func decode(s *multikey.Scheme, d *multikeyv1.InputGroup, b []byte) (g Group, rest []byte, err error) {
 	count := int(d.GetCount())
 	switch d.GetForm() {
@@ -249,13 +251,14 @@ func decode(s *multikey.Scheme, d *multikeyv1.InputGroup, b []byte) (g Group, re
 			same = bytes.Equal(ids[j][:], d.GetKeys()[j])
 		}
 		if !same {
-			return g, nil, fmt.Errorf("%w: it is under other keys than is said", multikey.ErrCiphertext)
+			return g, nil, fmt.Errorf("%w: its keys differ from its description", multikey.ErrCiphertext)
 		}
 	}
 	return g, b, nil
 }
 
-// Digest names ciphertexts as results and requests for decryption do: SHA-256 over the SHA-256 of each.
+// Digest returns the digest by which results and decryption requests name ciphertexts: SHA-256 over
+// the SHA-256 of each.
 func Digest(s *multikey.Scheme, groups []Group) (digest [32]byte) {
 	h := sha256.New()
 	var b []byte
@@ -276,7 +279,7 @@ func Digest(s *multikey.Scheme, groups []Group) (digest [32]byte) {
 	return digest
 }
 
-// ended is the error of a stream that has ended.
+// ended returns the error for a stream that has ended.
 func ended(err error) error {
 	if errors.Is(err, io.EOF) {
 		return wrong("it ends too early")

@@ -14,7 +14,7 @@ import (
 	multikeyv1 "github.com/lodge-mpc/lodge/proto/lodge/multikey/v1"
 )
 
-// silent is a party that takes calls and sends nothing.
+// silent is a party that accepts calls and sends nothing.
 type silent struct {
 	multikeyv1.UnimplementedRegistryServiceServer
 	called chan struct{}
@@ -26,7 +26,7 @@ func (s silent) GetPublished(_ *multikeyv1.GetPublishedRequest, stream multikeyv
 	return stream.Context().Err()
 }
 
-// A party that stalls is unavailable, so that another one is asked.
+// A party that stalls is unavailable, so that the caller can use another one.
 func TestKeysOfAPartyThatStalls(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -44,12 +44,12 @@ func TestKeysOfAPartyThatStalls(t *testing.T) {
 	p := At(conn, scheme(t, [32]byte{1}, "insecure-M8-32"))
 	p.stall = time.Second
 	_, err = p.Keys(t.Context(), multikey.KeyID{}, nil)
-	if e := new(lodge.Error); !errors.As(err, &e) || e.Code != lodge.Unavailable || e.What != "nothing came for 1s" {
+	if e := new(lodge.Error); !errors.As(err, &e) || e.Code != lodge.Unavailable || e.What != "no data received for 1s" {
 		t.Errorf("%v", err)
 	}
 	select {
 	case <-called:
 	default:
-		t.Error("the party was never asked")
+		t.Error("the party received no request")
 	}
 }

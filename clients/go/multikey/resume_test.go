@@ -18,13 +18,13 @@ import (
 	multikeyv1 "github.com/lodge-mpc/lodge/proto/lodge/multikey/v1"
 )
 
-// party answers as a test says.
+// party responds as a test specifies.
 type party struct {
 	multikeyv1.UnimplementedRegistryServiceServer
 	multikeyv1.UnimplementedEvaluationServiceServer
 	keys   *multikey.Keys
-	each   func(asked, chunk int) error // before a chunk of the so-manieth request is sent
-	first  []uint32                     // chunks that were asked for
+	each   func(asked, chunk int) error // called before each chunk, with the number of the request
+	first  []uint32                     // first chunk of each request
 	result *multikeyv1.GetResultResponse
 }
 
@@ -53,7 +53,7 @@ func (p *party) GetResult(_ *multikeyv1.GetResultRequest, stream multikeyv1.Eval
 	return stream.Send(p.result)
 }
 
-// serve asks a party.
+// serve starts a party.
 func serve(t *testing.T, p *party, s *multikey.Scheme) *Party {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -73,13 +73,13 @@ func serve(t *testing.T, p *party, s *multikey.Scheme) *Party {
 	return At(conn, s)
 }
 
-// Keys come on where the connection broke, and not for ever where nothing comes.
+// A download of keys resumes after broken connections, and ends if no data arrives.
 func TestKeysAreResumed(t *testing.T) {
 	s := scheme(t, multikey.StandardSeed(), "insecure-M8-32")
 	_, keys := s.Generate(7, sample.NewSource(make([]byte, 32)).Sub("resumed"), 2)
 	broken := status.Error(codes.Unavailable, "broken")
 	p := &party{keys: keys, each: func(asked, chunk int) error {
-		if chunk == asked { // one more each time
+		if chunk == asked { // one more in each request
 			return broken
 		}
 		return nil
@@ -93,17 +93,17 @@ func TestKeysAreResumed(t *testing.T) {
 	}
 	for i, first := range p.first {
 		if int(first) != i {
-			t.Errorf("chunks were asked for from %v on", p.first)
+			t.Errorf("chunks were requested from %v on", p.first)
 		}
 	}
 	p.each = func(int, int) error { return broken }
 	var failed *lodge.Error
 	if _, err := serve(t, p, s).Keys(t.Context(), keys.ID(), nil); !errors.As(err, &failed) || failed.Code != lodge.Unavailable {
-		t.Errorf("nothing comes: %v", err)
+		t.Errorf("without data: %v", err)
 	}
 }
 
-// What a party says of a result takes no memory before it comes.
+// The stated size of a result uses no memory before its data arrives.
 func TestResultsThatCannotBe(t *testing.T) {
 	s := scheme(t, multikey.StandardSeed(), "insecure-M8-32")
 	all := slices.Repeat([][]byte{make([]byte, 32)}, s.Parties)

@@ -14,9 +14,9 @@ import (
 	"github.com/lodge-mpc/lodge/engine/multikey/circuit"
 )
 
-var update = flag.Bool("update", false, "write what the Python client is held against into its testdata")
+var update = flag.Bool("update", false, "update the vectors in the Python client's testdata")
 
-// vectors are what other clients must read alike. The tests of the Python client read them.
+// vectors are the files that other clients must read identically. The tests of the Python client read them.
 type vectors struct {
 	File     string            `json:"file"` // of ciphertexts
 	CRS      string            `json:"crs"`
@@ -33,7 +33,7 @@ type netlistVectors struct {
 	Gates   int    `json:"gates"`
 }
 
-// everyGate has each gate once, and what netlists of others look like.
+// everyGate returns a netlist with each gate once, in the forms that other tools write.
 func everyGate() string {
 	lines := []string{"", "2 2 1\t", "1 3"}
 	wire := 3
@@ -69,7 +69,7 @@ func itoa(x int) string {
 	return string(b)
 }
 
-// TestVectors holds the file that the Python client is tested with against what this client reads and writes.
+// TestVectors compares the vectors of the Python client's tests with this client's results.
 func TestVectors(t *testing.T) {
 	s := scheme(t, multikey.StandardSeed(), "insecure-M8-32")
 	list, crs := groups(s), s.CRS()
@@ -125,6 +125,6 @@ func TestVectors(t *testing.T) {
 		}
 	}
 	if got, err := os.ReadFile(path); err != nil || !bytes.Equal(got, append(want, '\n')) {
-		t.Fatalf("%s is another (%v); if that is meant, run this test with -update, and the Python client's tests", path, err)
+		t.Fatalf("%s is another (%v); if this is intended, run this test with -update, and the Python client's tests", path, err)
 	}
 }

@@ -1,6 +1,7 @@
-// Package npy reads and writes NumPy's files of one array, format versions 1.0 and 2.0 (numpy.lib.format): integers and
-// floating point numbers, little-endian, in C order. It reads exactly what NumPy writes and nothing else, and holds no more
-// than it is asked for, so that a large matrix is read row by row.
+// Package npy reads and writes NumPy's files of one array, format versions 1.0 and 2.0
+// (numpy.lib.format): integers and floating point numbers, little-endian, in C order. It reads
+// exactly what NumPy writes, and holds only the requested entries, so that a large matrix can be
+// read row by row.
 package npy
 
 import (
@@ -14,7 +15,7 @@ import (
 	"strings"
 )
 
-// ErrFormat is wrapped by all errors about a file that is not as it must be; ErrRange by those about a number.
+// ErrFormat is wrapped by all errors about malformed files, ErrRange by those about numbers.
 var (
 	ErrFormat = errors.New("npy: malformed file")
 	ErrRange  = errors.New("npy: number out of range")
@@ -22,20 +23,20 @@ var (
 
 const (
 	magic     = "\x93NUMPY"
-	maxHeader = 1 << 10 // bytes, of which the arrays here take a few dozen
+	maxHeader = 1 << 10 // bytes; the arrays here need a few dozen
 	maxDims   = 8
 	align     = 64
-	block     = 1 << 12 // entries that are decoded at a time
+	block     = 1 << 12 // number of entries decoded at a time
 )
 
 var header = regexp.MustCompile(`^\{'descr': '([<|][iuf][1248])', 'fortran_order': (True|False), 'shape': \(([0-9, ]*)\), \} *\n$`)
 
-// sizes of types, in bytes.
+// sizes holds the sizes of types in bytes.
 var sizes = map[string]int{
 	"|i1": 1, "<i2": 2, "<i4": 4, "<i8": 8, "|u1": 1, "<u2": 2, "<u4": 4, "<u8": 8, "<f4": 4, "<f8": 8,
 }
 
-// Reader reads an array's entries one after the other.
+// Reader reads the entries of an array in order.
 type Reader struct {
 	Shape []int
 	Type  string // as NumPy writes it, such as "<i8"
@@ -66,7 +67,7 @@ func NewReader(r io.Reader) (*Reader, error) {
 		return nil, fmt.Errorf("%w: version %d.%d; versions 1.0 and 2.0 are read", ErrFormat, head[6], head[7])
 	}
 	if length > maxHeader {
-		return nil, fmt.Errorf("%w: a header of more than %d bytes", ErrFormat, maxHeader)
+		return nil, fmt.Errorf("%w: the header has more than %d bytes", ErrFormat, maxHeader)
 	}
 	text := make([]byte, length)
 	if _, err := io.ReadFull(r, text); err != nil {
@@ -74,7 +75,7 @@ func NewReader(r io.Reader) (*Reader, error) {
 	}
 	m := header.FindStringSubmatch(string(text))
 	if m == nil {
-		return nil, fmt.Errorf("%w: the header %.100q is none of a plain array of numbers", ErrFormat, text)
+		return nil, fmt.Errorf("%w: the header %.100q does not describe a plain array of numbers", ErrFormat, text)
 	}
 	x := &Reader{Type: m[1], r: r, size: sizes[m[1]]}
 	if x.size == 0 {
@@ -90,7 +91,7 @@ func NewReader(r io.Reader) (*Reader, error) {
 	return x, nil
 }
 
-// parseShape reads what stands between the parentheses, as Python writes a tuple.
+// parseShape reads the text between the parentheses, in the form of a Python tuple.
 func parseShape(text string) (shape []int, entries int, err error) {
 	entries = 1
 	if text == "" {
@@ -114,7 +115,7 @@ func parseShape(text string) (shape []int, entries int, err error) {
 	return shape, entries, nil
 }
 
-// short makes the end of a file that comes too early an error of the format.
+// short converts an early end of the file into a format error.
 func short(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return fmt.Errorf("%w: it ends too early", ErrFormat)
@@ -122,19 +123,19 @@ func short(err error) error {
 	return err
 }
 
-// Len is the number of entries that have not been read.
+// Len returns the number of entries that have not been read.
 func (x *Reader) Len() int { return x.left }
 
-// Float reports whether entries are floating point numbers, and Unsigned whether they are integers of at least 0.
+// Float reports whether entries are floating point numbers.
 func (x *Reader) Float() bool { return x.Type[1] == 'f' }
 
-// Unsigned is described with Float.
+// Unsigned reports whether entries are unsigned integers.
 func (x *Reader) Unsigned() bool { return x.Type[1] == 'u' }
 
-// each gives the next n entries' bytes, in order.
+// each passes the bytes of the next n entries to a function, in order.
 func (x *Reader) each(n int, f func(i int, b []byte) error) error {
 	if n > x.left {
-		return fmt.Errorf("%w: %d entries are left, and %d wanted", ErrFormat, x.left, n)
+		return fmt.Errorf("%w: %d entries are left, but %d were requested", ErrFormat, x.left, n)
 	}
 	if x.held == nil {
 		x.held = make([]byte, block*x.size)
@@ -156,7 +157,7 @@ func (x *Reader) each(n int, f func(i int, b []byte) error) error {
 	return nil
 }
 
-// word is an integer's bytes as a word, not extended.
+// word returns an integer's bytes as a word, without sign extension.
 func word(b []byte) (v uint64) {
 	for i, c := range b {
 		v |= uint64(c) << (8 * i)
@@ -164,15 +165,15 @@ func word(b []byte) (v uint64) {
 	return v
 }
 
-// Integers reads the next entries. The error wraps ErrFormat; ErrRange, for one beyond 63 bits or no integer; or is that of
-// the file.
+// Integers reads the next entries. The error wraps ErrFormat; ErrRange, for an entry that exceeds
+// 63 bits or is not an integer; or is that of the file.
 func (x *Reader) Integers(dst []int64) error {
 	return x.each(len(dst), func(i int, b []byte) error {
 		switch {
 		case x.Float():
 			f := x.float(b)
 			if f != math.Trunc(f) || math.Abs(f) >= 1<<62 {
-				return fmt.Errorf("%w: an entry is no integer of 62 bits", ErrRange)
+				return fmt.Errorf("%w: an entry is not an integer of 62 bits", ErrRange)
 			}
 			dst[i] = int64(f)
 		case x.Unsigned():
@@ -200,7 +201,7 @@ func (x *Reader) Words(dst []uint64) error {
 	})
 }
 
-// Floats reads the next entries, rounded to the nearest where they are integers of more than 53 bits.
+// Floats reads the next entries. Integers of more than 53 bits are rounded to nearest.
 func (x *Reader) Floats(dst []float64) error {
 	return x.each(len(dst), func(i int, b []byte) error {
 		switch {
@@ -223,14 +224,14 @@ func (x *Reader) float(b []byte) float64 {
 	return math.Float64frombits(word(b))
 }
 
-// End refuses entries that have not been read, and bytes after them.
+// End returns an error if entries have not been read, or if bytes follow them.
 func (x *Reader) End() error {
 	if x.left > 0 {
 		return fmt.Errorf("%w: %d entries are left", ErrFormat, x.left)
 	}
 	switch n, err := io.ReadFull(x.r, make([]byte, 1)); {
 	case n > 0:
-		return fmt.Errorf("%w: there is more behind its entries", ErrFormat)
+		return fmt.Errorf("%w: data follows the entries", ErrFormat)
 	case !errors.Is(err, io.EOF):
 		return err
 	}
@@ -246,7 +247,7 @@ func Write[T int64 | uint64 | float64](w io.Writer, shape []int, entries []T) er
 		words[i] = strconv.Itoa(d)
 	}
 	if n != len(entries) {
-		return fmt.Errorf("%w: %d entries of the shape %v", ErrFormat, len(entries), shape)
+		return fmt.Errorf("%w: %d entries do not match the shape %v", ErrFormat, len(entries), shape)
 	}
 	tuple := strings.Join(words, ", ")
 	if len(shape) == 1 {

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// file is one that NumPy would write, with a header and data.
+// file returns a file as NumPy writes it, with a header and data.
 func file(head string, data ...byte) []byte {
 	text := head + strings.Repeat(" ", (64-(10+len(head)+1)%64)%64) + "\n"
 	b := append([]byte("\x93NUMPY\x01\x00"), byte(len(text)), byte(len(text)>>8))
@@ -21,7 +21,7 @@ func of(descr, shape string) string {
 	return "{'descr': '" + descr + "', 'fortran_order': False, 'shape': (" + shape + "), }"
 }
 
-// What is written is what NumPy writes: np.save of np.array([[1, -2], [3, 4]]).
+// The output equals NumPy's: np.save of np.array([[1, -2], [3, 4]]).
 func TestNumPyWritesTheSame(t *testing.T) {
 	var b bytes.Buffer
 	if err := Write(&b, []int{2, 2}, []int64{1, -2, 3, 4}); err != nil {
@@ -37,7 +37,7 @@ func TestNumPyWritesTheSame(t *testing.T) {
 	}
 }
 
-// All types are read, as integers, as words where they have no sign, and as floating point numbers.
+// All types are read as integers, as words if unsigned, and as floating point numbers.
 func TestTypes(t *testing.T) {
 	for _, c := range []struct {
 		descr string
@@ -78,7 +78,7 @@ func TestTypes(t *testing.T) {
 
 func shape(n int) string { return map[int]string{1: "1,", 2: "2,", 3: "3,"}[n] }
 
-// What is no plain array is refused.
+// Files other than plain arrays are refused.
 func TestRefuses(t *testing.T) {
 	good := file(of("<i8", "1,"), 1, 0, 0, 0, 0, 0, 0, 0)
 	change := func(at int, to byte) []byte {
@@ -137,7 +137,8 @@ func TestRefuses(t *testing.T) {
 	}
 }
 
-// What is read and written again is the same, and nothing makes the reader panic or hold much.
+// Reading a file and writing it again preserves it, and no input makes the reader panic or use much
+// memory.
 func FuzzReader(f *testing.F) {
 	f.Add(file(of("<i8", "1,"), 1, 0, 0, 0, 0, 0, 0, 0))
 	f.Add(file(of("<u8", "2, 1"), make([]byte, 16)...))

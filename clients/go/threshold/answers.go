@@ -14,22 +14,22 @@ import (
 	"github.com/lodge-mpc/lodge/engine/protocol/threshold/decrypt"
 )
 
-// AnswersFile is what quorums have answered for a file of ciphertexts, sealed to somebody else, in the order of its
-// requests.
+// AnswersFile holds the quorums' answers for a file of ciphertexts, sealed to a recipient, in the
+// order of its requests.
 type AnswersFile struct {
 	Encoding lwe.Encoding
-	// Slots and Coefficients are of BGV ciphertexts: how the values lie in them.
+	// Slots and Coefficients describe how the values are placed in BGV ciphertexts.
 	Slots        bool
 	Coefficients int
-	Messages     int // in use
+	Messages     int // number of messages in use
 	Answers      []*Answers
-	// Known and Places are of multi-key ciphertexts: bits that everybody can read, with ? for the others, and where those
-	// of each of the answers are.
+	// Known and Places are for multi-key ciphertexts. Known holds the public bits, with ? for the
+	// others; Places holds the positions of the bits of each answer.
 	Known  string
 	Places [][]int
 }
 
-// answersRecord is the JSON of an AnswersFile.
+// answersRecord is the JSON form of an AnswersFile.
 type answersRecord struct {
 	Format    string         `json:"format"`
 	Epoch     uint64         `json:"epoch"`
@@ -39,12 +39,12 @@ type answersRecord struct {
 	Encoding  string         `json:"encoding"`
 	Messages  int            `json:"messages"`
 	Recipient []byte         `json:"recipient"`
-	Each      int            `json:"each,omitempty"` // values of a BGV ciphertext
+	Each      int            `json:"each,omitempty"` // values per BGV ciphertext
 	Known     string         `json:"known,omitempty"`
 	Requests  []answerRecord `json:"requests"`
 }
 
-// answerRecord is one request, and the sealed answers of its quorum.
+// answerRecord holds one request and the sealed answers of its quorum.
 type answerRecord struct {
 	ID           string   `json:"id"`
 	Quorum       []uint32 `json:"quorum"`
@@ -53,17 +53,18 @@ type answerRecord struct {
 	Coefficients int      `json:"coefficients"`
 	Masks        string   `json:"masks"` // exact or paper
 	Ciphertexts  string   `json:"ciphertexts"`
-	// Of BGV ciphertexts alone: their level, and the encodings, which it takes to open the answers.
+	// Only for BGV ciphertexts: their level, and their encodings, which are needed to open the
+	// answers.
 	Level   int    `json:"level,omitempty"`
 	Encoded []byte `json:"encoded,omitempty"`
-	// Of multi-key ciphertexts alone: the owners of their keys, and which bits these are.
+	// Only for multi-key ciphertexts: the owners of their keys, and the positions of the bits.
 	Owners []ownerRecord `json:"owners,omitempty"`
 	Places []int         `json:"places,omitempty"`
 	Parts  [][]byte      `json:"parts"`
 }
 
 const (
-	maskless      = "flooding" // in the place of a form of masks
+	maskless      = "flooding" // instead of a form of masks
 	answersFormat = "lodge threshold answers 1"
 	maxAnswers    = 256 << 20
 )
@@ -105,11 +106,11 @@ func (f *AnswersFile) WriteTo(w io.Writer) (int64, error) {
 	return int64(n), err
 }
 
-// ReadAnswers reads what WriteTo wrote.
+// ReadAnswers reads the output of WriteTo.
 func ReadAnswers(r io.Reader) (*AnswersFile, error) {
 	f, err := readAnswers(r)
 	if err != nil {
-		return nil, invalid("`lodge decrypt --recipient` writes such files", "no sealed answers: %v", err)
+		return nil, invalid("`lodge decrypt --recipient` writes such files", "not a file of sealed answers: %v", err)
 	}
 	return f, nil
 }
@@ -164,7 +165,7 @@ func readAnswers(in io.Reader) (*AnswersFile, error) {
 		case x.Count < 1 || x.Coefficients < 1 || x.Count > maxAnswers || x.Coefficients > maxAnswers/x.Count || !q.Ring && !q.BGV && x.Coefficients != 1:
 			return nil, fmt.Errorf("%d ciphertexts of %d messages", x.Count, x.Coefficients)
 		}
-		for _, part := range x.Parts { // a message takes a bit at least
+		for _, part := range x.Parts { // a message has at least one bit
 			if x.Count*x.Coefficients > 8*len(part) {
 				return nil, fmt.Errorf("an answer of %d bytes for %d messages", len(part), x.Count*x.Coefficients)
 			}
@@ -177,7 +178,7 @@ func readAnswers(in io.Reader) (*AnswersFile, error) {
 	return f, f.checkMultikey()
 }
 
-// fixed reads hexadecimal digits for exactly so many bytes.
+// fixed reads hexadecimal digits for the given number of bytes.
 func fixed(to []byte, text string) error {
 	b, err := hex.DecodeString(text)
 	if err != nil || len(b) != len(to) {
@@ -187,8 +188,8 @@ func fixed(to []byte, text string) error {
 	return nil
 }
 
-// OpenFile gives the messages of a file of answers that are sealed to this recipient, as the encoding of its ciphertexts
-// has them.
+// OpenFile returns the messages of a file of answers sealed to this recipient, in the encoding of
+// its ciphertexts.
 func (r *Recipient) OpenFile(f *AnswersFile) ([]uint64, error) {
 	if f.Known != "" {
 		return r.openMultikey(f)
@@ -202,7 +203,7 @@ func (r *Recipient) OpenFile(f *AnswersFile) ([]uint64, error) {
 		all = append(all, m...)
 	}
 	if len(all) < f.Messages {
-		return nil, invalid("", "%d messages are in the answers, and the file says %d", len(all), f.Messages)
+		return nil, invalid("", "the answers hold %d messages, but the file states %d", len(all), f.Messages)
 	}
 	if q := f.Answers[0].Question; q.BGV {
 		file := File{Params: f.Answers[0].Params, Messages: f.Messages, Slots: f.Slots, Coefficients: f.Coefficients, Flooding: q.Flooding}
@@ -211,13 +212,13 @@ func (r *Recipient) OpenFile(f *AnswersFile) ([]uint64, error) {
 	return Values(f.Answers[0].Params, f.Encoding, all[:f.Messages])
 }
 
-// The files of recipients are PEM blocks of these types.
+// Types of the PEM blocks in recipients' files.
 const (
 	privateType = "LODGE RECIPIENT PRIVATE KEY"
 	publicType  = "LODGE RECIPIENT PUBLIC KEY"
 )
 
-// PEM is the private key as a file has it.
+// PEM returns the private key in the form of a file.
 func (r *Recipient) PEM() ([]byte, error) {
 	b, err := r.Bytes()
 	if err != nil {
@@ -226,12 +227,12 @@ func (r *Recipient) PEM() ([]byte, error) {
 	return pem.EncodeToMemory(&pem.Block{Type: privateType, Bytes: b}), nil
 }
 
-// PublicPEM is a public key as a file has it.
+// PublicPEM returns a public key in the form of a file.
 func PublicPEM(k hpke.PublicKey) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: publicType, Bytes: k.Bytes()})
 }
 
-// ParseRecipientPEM reads a file with a private key.
+// ParseRecipientPEM parses a file with a private key.
 func ParseRecipientPEM(text []byte) (*Recipient, error) {
 	b, err := only(text, privateType)
 	if err != nil {
@@ -240,7 +241,7 @@ func ParseRecipientPEM(text []byte) (*Recipient, error) {
 	return LoadRecipient(b)
 }
 
-// ParsePublicPEM reads a file with a public key.
+// ParsePublicPEM parses a file with a public key.
 func ParsePublicPEM(text []byte) (hpke.PublicKey, error) {
 	b, err := only(text, publicType)
 	if err != nil {
@@ -249,7 +250,7 @@ func ParsePublicPEM(text []byte) (hpke.PublicKey, error) {
 	return ParsePublic(b)
 }
 
-// only is the content of a file of one PEM block of a type.
+// only returns the content of a file that must consist of one PEM block of the given type.
 func only(text []byte, kind string) ([]byte, error) {
 	block, rest := pem.Decode(text)
 	if block == nil || block.Type != kind || len(rest) > 0 || len(block.Headers) > 0 {
@@ -257,7 +258,7 @@ func only(text []byte, kind string) ([]byte, error) {
 		if block != nil {
 			found = fmt.Sprintf("%.60q", block.Type)
 		}
-		return nil, invalid("`lodge decrypt recipient` writes a private key and a public one", "a file of one %s was expected, and it has %s", kind, found)
+		return nil, invalid("`lodge decrypt recipient` writes a private key and a public one", "want a file of one %s, but it holds %s", kind, found)
 	}
 	return block.Bytes, nil
 }

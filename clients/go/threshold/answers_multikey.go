@@ -11,25 +11,26 @@ import (
 	"github.com/lodge-mpc/lodge/engine/protocol/threshold/decrypt"
 )
 
-// Answers about multi-key ciphertexts are those of several requests, each for the bits under the same keys, whose places the
-// file says. Bits that everybody can read are in the file.
+// Answers for multi-key ciphertexts belong to several requests, each for the bits under the same
+// keys. The file states the positions of these bits, and contains the public bits.
 
 // multikeyForm is the form of multi-key ciphertexts in files of answers.
 const multikeyForm = "multikey"
 
-// sealedBit is in the place of a bit that is in the answers.
+// sealedBit marks a bit that is in the answers.
 const sealedBit = '?'
 
-// ownerRecord says whose keys are those of a name.
+// ownerRecord states the owner of the keys with a name.
 type ownerRecord struct {
 	Key   string `json:"key"`
 	Owner uint32 `json:"owner"`
 }
 
-// MultikeyAnswers is a file of answers about multi-key ciphertexts: each of answers is for the ciphertexts at its places.
+// MultikeyAnswers returns a file of answers for multi-key ciphertexts. Each element of answers is
+// for the ciphertexts at its places.
 func MultikeyAnswers(list []*multikey.Ciphertext, answers []*Answers, places [][]int) (*AnswersFile, error) {
 	if len(answers) == 0 {
-		return nil, invalid("read them with `lodge mk decrypt` without a recipient", "everybody can read these bits")
+		return nil, invalid("read them with `lodge mk decrypt` without a recipient", "these bits are public")
 	}
 	first := answers[0]
 	for _, a := range answers {
@@ -50,7 +51,7 @@ func MultikeyAnswers(list []*multikey.Ciphertext, answers []*Answers, places [][
 	return f, f.checkMultikey()
 }
 
-// checkMultikey refuses places that are not those of the bits that are sealed, each once.
+// checkMultikey returns an error unless the places are exactly those of the sealed bits, each once.
 func (f *AnswersFile) checkMultikey() error {
 	if f.Known == "" && f.Places == nil {
 		return nil
@@ -66,7 +67,7 @@ func (f *AnswersFile) checkMultikey() error {
 		}
 		for _, at := range places {
 			if at < 0 || at >= len(missing) || missing[at] != sealedBit {
-				return fmt.Errorf("a bit is at place %d of %d, which is none, or taken", at, len(missing))
+				return fmt.Errorf("a bit is at place %d of %d, which does not exist or is already used", at, len(missing))
 			}
 			missing[at] = '0'
 		}
@@ -77,7 +78,7 @@ func (f *AnswersFile) checkMultikey() error {
 	return nil
 }
 
-// putMultikey notes the owners of the keys of a question.
+// putMultikey records the owners of the keys of a question.
 func (x *answerRecord) putMultikey(q *decrypt.Question, places []int) {
 	x.Form, x.Places = multikeyForm, places
 	for _, k := range q.Multikey {
@@ -85,7 +86,7 @@ func (x *answerRecord) putMultikey(q *decrypt.Question, places []int) {
 	}
 }
 
-// multikey reads the owners of a request's keys, which are in ascending order, and no others are there.
+// multikey reads the owners of a request's keys, which must be in ascending order and complete.
 func (x *answerRecord) multikey(quorum []uint32) (list []decrypt.KeyOwner, err error) {
 	if (x.Form == multikeyForm) != (len(x.Owners) > 0) || x.Form != multikeyForm && x.Places != nil {
 		return nil, fmt.Errorf("%d owners of keys in the form %q", len(x.Owners), x.Form)
@@ -96,7 +97,7 @@ func (x *answerRecord) multikey(quorum []uint32) (list []decrypt.KeyOwner, err e
 			return nil, err
 		}
 		if i > 0 && bytes.Compare(list[i-1].Key[:], k.Key[:]) >= 0 || !slices.Contains(quorum, k.Owner) {
-			return nil, fmt.Errorf("the owner of keys %d is party %d, which has not answered, or keys are not in ascending order", i, k.Owner)
+			return nil, fmt.Errorf("the owner of keys %d is party %d, which has not answered, or the keys are not in ascending order", i, k.Owner)
 		}
 		list = append(list, k)
 	}
@@ -106,7 +107,7 @@ func (x *answerRecord) multikey(quorum []uint32) (list []decrypt.KeyOwner, err e
 	return list, nil
 }
 
-// openMultikey gives the bits of a file.
+// openMultikey returns the bits of a file.
 func (r *Recipient) openMultikey(f *AnswersFile) ([]uint64, error) {
 	all := make([]uint64, f.Messages)
 	for i := range all {

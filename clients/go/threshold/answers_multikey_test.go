@@ -9,7 +9,8 @@ import (
 	"github.com/lodge-mpc/lodge/engine/protocol/threshold/decrypt"
 )
 
-// multikeyAnswersFile is of four bits: two under the keys of two parties, one that everybody can read, and one of one party.
+// multikeyAnswersFile holds answers for four bits: two under the keys of two parties, a public one,
+// and one of a single party.
 func multikeyAnswersFile(t testing.TB) *AnswersFile {
 	t.Helper()
 	under := func(names ...byte) *multikey.Ciphertext {
@@ -32,7 +33,8 @@ func multikeyAnswersFile(t testing.TB) *AnswersFile {
 	return f
 }
 
-// Answers about multi-key ciphertexts are read as they are written, and nothing is that does not say where its bits are.
+// Answers for multi-key ciphertexts are read as they were written, and files with invalid places of
+// bits are refused.
 func TestMultikeyAnswersFile(t *testing.T) {
 	var b bytes.Buffer
 	if _, err := multikeyAnswersFile(t).WriteTo(&b); err != nil {
@@ -73,10 +75,10 @@ func TestMultikeyAnswersFile(t *testing.T) {
 	}
 	full := multikeyAnswersFile(t)
 	if _, err := MultikeyAnswers([]*multikey.Ciphertext{multikey.Trivial(true)}, nil, nil); err == nil {
-		t.Error("a file without answers is made")
+		t.Error("a file without answers was created")
 	}
 	full.Answers[1].Epoch = 4
 	if _, err := MultikeyAnswers(make([]*multikey.Ciphertext, 0), full.Answers, full.Places); err == nil {
-		t.Error("a file of two groups is made")
+		t.Error("a file of two groups was created")
 	}
 }

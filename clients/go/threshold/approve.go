@@ -10,9 +10,9 @@ import (
 	thresholdv1 "github.com/lodge-mpc/lodge/proto/lodge/threshold/v1"
 )
 
-// Approval is a request for decryption that waits for approval at a party, or has it.
+// Approval is a request for decryption that needs approval at a party, or has received it.
 type Approval struct {
-	Request    string    `json:"request"` // what the error approval_needed names, hexadecimal
+	Request    string    `json:"request"` // named by the error approval_needed, in hexadecimal
 	Client     string    `json:"client"`
 	Epoch      uint64    `json:"epoch"`
 	Messages   uint32    `json:"messages"`
@@ -24,7 +24,7 @@ type Approval struct {
 	Used       bool      `json:"used"`
 }
 
-// each calls all parties at the same time.
+// each calls all parties concurrently.
 func (c *Client) each(f func(i int, t thresholdv1.ThresholdServiceClient) error) []error {
 	errs := make([]error, len(c.conns))
 	var group sync.WaitGroup
@@ -39,8 +39,8 @@ func (c *Client) each(f func(i int, t thresholdv1.ThresholdServiceClient) error)
 	return errs
 }
 
-// Approvals lists what each party knows of requests that need approval: each party keeps its own list. Of one that cannot
-// say, errs has why.
+// Approvals lists each party's requests that need approval; each party keeps its own list. errs
+// holds the errors of parties that did not list them.
 func (c *Client) Approvals(ctx context.Context) (lists [][]Approval, errs []error) {
 	lists = make([][]Approval, len(c.conns))
 	errs = c.each(func(i int, t thresholdv1.ThresholdServiceClient) error {
@@ -53,8 +53,8 @@ func (c *Client) Approvals(ctx context.Context) (lists [][]Approval, errs []erro
 	return lists, errs
 }
 
-// Approve approves a request of another client at every party that knows it. Of the others errs has why: not_found where
-// the client has not asked that party.
+// Approve approves another client's request at every party that knows it. errs holds the errors of
+// the other parties: not_found if the client has not sent the request to that party.
 func (c *Client) Approve(ctx context.Context, request []byte) (at []*Approval, errs []error) {
 	at = make([]*Approval, len(c.conns))
 	errs = c.each(func(i int, t thresholdv1.ThresholdServiceClient) error {
@@ -75,7 +75,7 @@ func approval(a *thresholdv1.Approval) Approval {
 	}
 }
 
-// Parties are the names of the parties, in the order of the roster.
+// Parties returns the names of the parties, in the order of the roster.
 func (c *Client) Parties() (names []string) {
 	for _, p := range c.parties {
 		names = append(names, p.Name)

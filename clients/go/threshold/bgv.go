@@ -14,17 +14,17 @@ import (
 	"github.com/lodge-mpc/lodge/engine/protocol/threshold/decrypt"
 )
 
-// bgvSchemes of the sets that were asked for.
+// Prepared BGV schemes of the sets used so far.
 var bgvSchemes sync.Map // of *bgv.Scheme, by name
 
-// bgvOf prepares a set of BGV; nil if there is none of this name.
+// bgvOf prepares a set of BGV; it returns nil if there is no set with this name.
 func bgvOf(name string) (*bgv.Scheme, error) {
 	if known, ok := bgvSchemes.Load(name); ok {
 		return known.(*bgv.Scheme), nil
 	}
 	set, err := bgv.Lookup(name)
 	if err != nil {
-		return nil, nil //nolint:nilerr,nilnil // perhaps it is one of package lwe
+		return nil, nil //nolint:nilerr,nilnil // it may be a set of package lwe
 	}
 	scheme, err := bgv.New(set)
 	if err == nil {
@@ -33,26 +33,27 @@ func bgvOf(name string) (*bgv.Scheme, error) {
 	return scheme, err
 }
 
-// BGV is the scheme of the keys' parameter set if that is one of BGV and BFV, and nil else.
+// BGV returns the scheme of the keys' parameter set if it is a set of BGV and BFV, and nil
+// otherwise.
 func (k *Key) BGV() *bgv.Scheme { return k.bgv }
 
-// Slots gives the slots of a whole message's coefficients, as Lattigo encodes them.
+// Slots returns the slots of a message given by all its coefficients, in Lattigo's encoding.
 func (k *Key) Slots(coefficients []uint64) ([]uint64, error) {
 	if k.bgv == nil || len(coefficients) != k.bgv.N() {
-		return nil, invalid("", "%d coefficients under keys of %s are no message with slots", len(coefficients), k.Params)
+		return nil, invalid("", "%d coefficients under keys of %s are not a message with slots", len(coefficients), k.Params)
 	}
 	return k.bgv.Slots(coefficients)
 }
 
-// isBGV refuses keys that are not of BGV.
+// isBGV returns an error for keys that are not of BGV.
 func (k *Key) isBGV() error {
 	if k.bgv == nil {
-		return invalid("use keys of a BGV set", "%s is no set of BGV", k.Params)
+		return invalid("use keys of a BGV set", "%s is not a set of BGV", k.Params)
 	}
 	return nil
 }
 
-// isLWE refuses keys that are not of package lwe.
+// isLWE returns an error for keys that are not of package lwe.
 func (k *Key) isLWE() error {
 	if k.multikey != nil {
 		return invalid("use the package multikey", "%s is a set for multi-key ciphertexts", k.Params)
@@ -63,8 +64,8 @@ func (k *Key) isLWE() error {
 	return nil
 }
 
-// BGVPublicKey fetches the public key of an epoch of BGV keys, in Lattigo's type, from one of the holders, and refuses one
-// that is not of the digest on which the holders agree.
+// BGVPublicKey downloads the public key of an epoch of BGV keys, in Lattigo's type, from one of the
+// holders, and refuses a key that does not have the digest on which the holders agree.
 func (c *Client) BGVPublicKey(ctx context.Context, k *Key) (*rlwe.PublicKey, error) {
 	if err := k.isBGV(); err != nil {
 		return nil, err
@@ -78,8 +79,9 @@ func (c *Client) BGVPublicKey(ctx context.Context, k *Key) (*rlwe.PublicKey, err
 	})
 }
 
-// BGVKeys fetches all public keys of an epoch of BGV keys, with which anybody computes: in Lattigo's types the public key,
-// and the keys for relinearisation and for the automorphisms that the keys have. It goes on as EvaluationKeys does.
+// BGVKeys downloads all public keys of an epoch of BGV keys, which allow anyone to compute on its
+// ciphertexts: in Lattigo's types, the public key, and the keys for relinearisation and for the
+// supported automorphisms. It resumes like EvaluationKeys.
 func (c *Client) BGVKeys(ctx context.Context, k *Key, progress func(done, of int)) (*rlwe.PublicKey, *rlwe.MemEvaluationKeySet, error) {
 	if err := k.isBGV(); err != nil {
 		return nil, nil, err
@@ -98,16 +100,16 @@ func (c *Client) BGVKeys(ctx context.Context, k *Key, progress func(done, of int
 	return public, evaluation, nil
 }
 
-// encodeBGV checks BGV ciphertexts and gives their encodings one after the other.
+// encodeBGV validates BGV ciphertexts and returns their concatenated encodings.
 func (r *Request) encodeBGV(k *Key) ([]byte, error) {
 	if err := k.isBGV(); err != nil {
 		return nil, err
 	}
 	switch {
 	case r.Paper:
-		return nil, invalid("ask for exact masks", "there are no masks of the paper's form for BGV")
+		return nil, invalid("ask for exact masks", "BGV does not support masks of the paper's form")
 	case r.Flooding && r.Coefficients != 0:
-		return nil, invalid("leave out coefficients", "with flooding whole ciphertexts are decrypted, and %d coefficients of each are asked for", r.Coefficients)
+		return nil, invalid("leave out coefficients", "flooding decrypts whole ciphertexts, but %d coefficients of each are requested", r.Coefficients)
 	case !r.Flooding && (r.Coefficients < 1 || r.Coefficients > k.bgv.N()):
 		return nil, invalid(fmt.Sprintf("from 1 to %d are opened of each under masks, or all with flooding", k.bgv.N()), "%d coefficients", r.Coefficients)
 	}
@@ -121,21 +123,22 @@ func (r *Request) encodeBGV(k *Key) ([]byte, error) {
 			r.level = c.Level
 		}
 		if c.Level != r.level {
-			return nil, invalid("ask for those of each level by themselves", "ciphertext %d is of level %d, and the first one of level %d", i, c.Level, r.level)
+			return nil, invalid("use one request for the ciphertexts of each level", "ciphertext %d is of level %d, but the first one is of level %d", i, c.Level, r.level)
 		}
 		b = append(b, k.bgv.EncodeCiphertext(c)...)
 	}
 	return b, nil
 }
 
-// wrongQuorum is the code of parties that have answered for a ciphertext with others.
+// wrongQuorum is the code of parties that have answered for a ciphertext in another quorum.
 const wrongQuorum lodge.Code = "wrong_quorum"
 
-// chooseFlooding gives a quorum of the holders that are up: of those that were not refused the first one whose members have
-// failed least in this call. Where nothing fails it is always the same, for a ciphertext stays with its quorum.
+// chooseFlooding returns a quorum of the holders that are up: among those that were not refused,
+// the first one whose members failed least in this call. Without failures it is always the same
+// quorum, because a ciphertext stays with its quorum.
 func chooseFlooding(k *Key, failures map[int]int, refused map[string]bool) ([]int, error) {
 	up := slices.Sorted(slices.Values(k.Flooders))
-	if len(up) <= k.Threshold { // the parties say why it is none
+	if len(up) <= k.Threshold { // the parties report the reason
 		up = slices.Sorted(slices.Values(k.Up))
 	}
 	var best []int
@@ -163,7 +166,7 @@ func chooseFlooding(k *Key, failures map[int]int, refused map[string]bool) ([]in
 	return best, nil
 }
 
-// mostAnswer bounds the answer to a question, in bytes.
+// mostAnswer returns the maximal size of an answer to a question, in bytes.
 func mostAnswer(k *Key, q *decrypt.Question) (int, error) {
 	if q.Flooding {
 		f, err := bgvdecrypt.NewFlooding(k.bgv, k.Threshold+1)
@@ -179,11 +182,11 @@ func mostAnswer(k *Key, q *decrypt.Question) (int, error) {
 	return decrypt.MaxAnswer(params, q.Count*q.Each), nil
 }
 
-// combineBGV gives the coefficients of messages from answers in clear.
+// combineBGV returns the coefficients of messages from plaintext answers.
 func (a *Answers) combineBGV() ([]uint64, error) {
 	s, err := bgvOf(a.Params)
 	if err != nil || s == nil {
-		return nil, invalid("use the release of Lodge that the parties run", "%s is no set of BGV: %v", a.Params, err)
+		return nil, invalid("use the release of Lodge that the parties run", "%s is not a set of BGV: %v", a.Params, err)
 	}
 	q := a.Question
 	list, err := a.decoded(s)
@@ -217,7 +220,7 @@ func (a *Answers) combineBGV() ([]uint64, error) {
 	return slices.Concat(selected.Messages(opened)...), nil
 }
 
-// decoded are the ciphertexts that the answers are to.
+// decoded returns the ciphertexts to which the answers belong.
 func (a *Answers) decoded(s *bgv.Scheme) (list []*bgv.Ciphertext, err error) {
 	q := a.Question
 	if q.Level < 0 || q.Level > s.MaxLevel() || q.Each < 1 || q.Each > s.N() || q.Flooding && q.Each != s.N() || len(a.Ciphertexts) != q.Count*s.CiphertextSize(q.Level) ||

@@ -21,7 +21,8 @@ import (
 	"github.com/lodge-mpc/lodge/engine/sample"
 )
 
-// bgvVectors are what other clients must compute alike of BGV ciphertexts and of sealed answers.
+// bgvVectors are the results for BGV ciphertexts and sealed answers that other clients must
+// reproduce.
 type bgvVectors struct {
 	Sets      []bgvSetVectors    `json:"sets"`
 	Answers   []bgvAnswerVectors `json:"answers"`
@@ -39,7 +40,8 @@ type bgvSetVectors struct {
 	Kinds     []int    `json:"kinds"` // 1000 log eta + log Phi for thresholds 1, 2, ...
 	// Slots is the SHA-256 of the coefficients, packed in 32 bits each, of the message with 7 i^2 mod T in slot i.
 	Slots hexBytes `json:"slots"`
-	// Keys have b the transform of X + 2 X^2 + ... in the public key, and zeros in all else.
+	// In the keys, b of the public key is the transform of X + 2 X^2 + ..., and all other values
+	// are zero.
 	Header hexBytes `json:"header"`
 	Digest hexBytes `json:"digest"`
 	Chunk  hexBytes `json:"chunk"` // SHA-256 of the first
@@ -48,17 +50,17 @@ type bgvSetVectors struct {
 	Encryption *bgvEncryptionVectors `json:"encryption,omitempty"` // of small sets
 }
 
-// bgvEncryptionVectors are an encryption by Lattigo under the public key, with the randomness that it has drawn, of values
-// i^3 mod T in as many places as there are.
+// bgvEncryptionVectors holds an encryption by Lattigo under the public key, with the randomness
+// that it drew, of values i^3 mod T in all places.
 type bgvEncryptionVectors struct {
-	U            hexBytes `json:"u"` // signed bytes, as the others
+	U            hexBytes `json:"u"` // signed bytes, like the others
 	E0           hexBytes `json:"e0"`
 	E1           hexBytes `json:"e1"`
 	Coefficients hexBytes `json:"coefficients"` // the ciphertexts
 	Slots        hexBytes `json:"slots"`
 }
 
-// bgvAnswerVectors are answers to a ciphertext of any residues, whatever they make of it.
+// bgvAnswerVectors holds answers to a ciphertext of arbitrary residues, and their result.
 type bgvAnswerVectors struct {
 	Name       string     `json:"name"`
 	Set        string     `json:"set"`
@@ -69,7 +71,7 @@ type bgvAnswerVectors struct {
 	Messages   []uint64   `json:"messages"`
 }
 
-// questionVectors are what parties are asked, and what their answers are bound to if they are sealed.
+// questionVectors holds requests to parties, and the context to which sealed answers are bound.
 type questionVectors struct {
 	Name        string   `json:"name"`
 	ID          hexBytes `json:"id"`
@@ -88,7 +90,7 @@ type questionVectors struct {
 	Statement   hexBytes `json:"statement"`
 }
 
-// recipientVectors are a key pair, and something that is sealed to it.
+// recipientVectors holds a key pair and data sealed to it.
 type recipientVectors struct {
 	Private    hexBytes `json:"private"`
 	Public     hexBytes `json:"public"`
@@ -97,12 +99,12 @@ type recipientVectors struct {
 	Info       hexBytes `json:"info"`
 	Plain      hexBytes `json:"plain"`
 	Sealed     hexBytes `json:"sealed"`
-	// Files are of answers that are sealed to the recipient, and Messages what is in each.
+	// Files holds files of answers sealed to the recipient, and Messages the messages in each.
 	Files    []string   `json:"files"`
 	Messages [][]uint64 `json:"messages"`
 }
 
-// bgvKeysOf are the keys of the vectors of a set.
+// bgvKeysOf returns the keys of a set's vectors.
 func bgvKeysOf(s *bgv.Scheme) *bgv.Keys {
 	galois := []uint64{s.Galois(1), s.RotateRows()}
 	slices.Sort(galois)
@@ -147,14 +149,15 @@ func ofBGVSet(t *testing.T, set *bgv.Set) bgvSetVectors {
 	return v
 }
 
-// lattigoRing are the coefficients of a message in slots.
+// lattigoRing returns the coefficients of a message in slots.
 func lattigoRing(s *bgv.Scheme, slots []uint64) ([]uint64, error) {
 	p := s.Lattigo.RingT().NewPoly()
 	err := lattigobgv.NewEncoder(s.Lattigo).EncodeRingT(slots, s.Lattigo.NewScale(1), p)
 	return p.Coeffs[0], err
 }
 
-// bgvEncryption has Lattigo encrypt twice with the same randomness, and draws that once more.
+// bgvEncryption has Lattigo encrypt twice with the same randomness, and draws that randomness once
+// more.
 func bgvEncryption(t *testing.T, s *bgv.Scheme, keys *bgv.Keys) *bgvEncryptionVectors {
 	v := &bgvEncryptionVectors{}
 	values := make([]uint64, s.N())
@@ -189,7 +192,8 @@ func bgvEncryption(t *testing.T, s *bgv.Scheme, keys *bgv.Keys) *bgvEncryptionVe
 	return v
 }
 
-// bgvAnswers are answers to one ciphertext of a level and scale, of which 5 coefficients are opened, or all with flooding.
+// bgvAnswers returns answers to one ciphertext of a level and scale, of which 5 coefficients are
+// opened, or all with flooding.
 func bgvAnswers(t *testing.T, name string, level int, scale uint64, flooding bool) bgvAnswerVectors {
 	s := must(bgv.New(must(bgv.Lookup(name))))
 	v := bgvAnswerVectors{Name: fmt.Sprintf("%s, level %d, flooding %v", name, level, flooding), Set: name, Threshold: 2, Flooding: flooding}
@@ -283,7 +287,7 @@ func recipientOfVectors(t *testing.T) recipientVectors {
 	return v
 }
 
-// add adds a file of one request, whose parts are answers that are sealed.
+// add adds a file of one request, whose parts are sealed answers.
 func (v *recipientVectors) add(t *testing.T, to *threshold.Recipient, f *threshold.AnswersFile, a *threshold.Answers, parts []hexBytes) {
 	q := a.Question
 	q.Keys, q.Recipient = [32]byte(digest([]byte("keys"))), v.Public
@@ -300,8 +304,8 @@ func (v *recipientVectors) add(t *testing.T, to *threshold.Recipient, f *thresho
 	v.Messages = append(v.Messages, must(to.OpenFile(must(threshold.ReadAnswers(&b)))))
 }
 
-// TestBGVVectors holds the file that the Python client's BGV and sealed answers are tested with against what this client
-// computes.
+// TestBGVVectors compares the vectors of the Python client's tests of BGV and sealed answers with
+// this client's results.
 func TestBGVVectors(t *testing.T) {
 	var v bgvVectors
 	for _, set := range bgv.Sets() {

@@ -13,7 +13,7 @@ import (
 	lodgebgv "github.com/lodge-mpc/lodge/engine/bgv"
 )
 
-// The encodings of values in BGV ciphertexts, as files name them.
+// The encodings of values in BGV ciphertexts, as named in files.
 const (
 	slotsName        = "slots"
 	coefficientsName = "coefficients"
@@ -26,8 +26,8 @@ func bgvEncoding(slots bool) string {
 	return coefficientsName
 }
 
-// EncryptBGV encrypts values, from 0 to the plaintext modulus less 1, in as many BGV ciphertexts as they take: in slots, or in
-// coefficients.
+// EncryptBGV encrypts values, from 0 to the plaintext modulus less 1, in the required number of BGV
+// ciphertexts: in slots, or in coefficients.
 func EncryptBGV(k *Key, public *rlwe.PublicKey, values []uint64, slots bool) ([]*rlwe.Ciphertext, error) {
 	if err := k.isBGV(); err != nil {
 		return nil, err
@@ -56,7 +56,8 @@ func EncryptBGV(k *Key, public *rlwe.PublicKey, values []uint64, slots bool) ([]
 	return list, nil
 }
 
-// NewBGVFile is a file of BGV ciphertexts of one level with so many values, in slots or in coefficients.
+// NewBGVFile returns a file of BGV ciphertexts of one level with the given number of values, in
+// slots or in coefficients.
 func NewBGVFile(k *Key, list []*rlwe.Ciphertext, values int, slots bool) (*File, error) {
 	if err := k.isBGV(); err != nil {
 		return nil, err
@@ -68,7 +69,7 @@ func NewBGVFile(k *Key, list []*rlwe.Ciphertext, values int, slots bool) (*File,
 	return f, nil
 }
 
-// bgvHeader describes a file of BGV ciphertexts.
+// bgvHeader returns the header of a file of BGV ciphertexts.
 func (f *File) bgvHeader(s *lodgebgv.Scheme, h *fileHeader) error {
 	if f.LWE != nil || f.Ring != nil {
 		return errors.New("ciphertexts of several kinds")
@@ -81,7 +82,7 @@ func (f *File) bgvHeader(s *lodgebgv.Scheme, h *fileHeader) error {
 	return h.checkBGV(s)
 }
 
-// checkBGV refuses what no file of BGV ciphertexts says of itself.
+// checkBGV returns an error for an invalid header of a file of BGV ciphertexts.
 func (h *fileHeader) checkBGV(s *lodgebgv.Scheme) error {
 	switch {
 	case h.Form != "bgv" || h.Encoding != slotsName && h.Encoding != coefficientsName:
@@ -94,7 +95,7 @@ func (h *fileHeader) checkBGV(s *lodgebgv.Scheme) error {
 	return h.checkCount(h.Coefficients, s.CiphertextSize(h.Level))
 }
 
-// writeBGV gives the encodings of the ciphertexts.
+// writeBGV returns the encodings of the ciphertexts.
 func (f *File) writeBGV(s *lodgebgv.Scheme, level int, write func([]byte)) error {
 	for i, ct := range f.BGV {
 		c, err := s.FromLattigo(ct)
@@ -113,7 +114,7 @@ func (f *File) writeBGV(s *lodgebgv.Scheme, level int, write func([]byte)) error
 func (f *File) readBGV(r *bufio.Reader, s *lodgebgv.Scheme, h *fileHeader) error {
 	b := make([]byte, s.CiphertextSize(h.Level))
 	f.Slots = h.Encoding == slotsName
-	for i := range h.Count { // costs no more memory than there is input
+	for i := range h.Count { // uses no more memory than the input
 		if _, err := io.ReadFull(r, b); err != nil {
 			return fmt.Errorf("it ends in ciphertext %d of %d", i, h.Count)
 		}
@@ -129,14 +130,14 @@ func (f *File) readBGV(r *bufio.Reader, s *lodgebgv.Scheme, h *fileHeader) error
 	return nil
 }
 
-// bgvRequests are what is asked for to have a file of BGV ciphertexts decrypted.
+// bgvRequests returns the requests that decrypt a file of BGV ciphertexts.
 func (f *File) bgvRequests(s *lodgebgv.Scheme, most int) ([]*Request, error) {
 	each := f.Coefficients
 	if f.Flooding {
 		each = s.N()
 	}
 	if most < each {
-		return nil, invalid(fmt.Sprintf("write %d or more: a ciphertext has so many", each), "%d messages at a time", most)
+		return nil, invalid(fmt.Sprintf("write %d or more: a ciphertext has this many", each), "%d messages at a time", most)
 	}
 	var list []*Request
 	for part := range slices.Chunk(f.BGV, most/each) {
@@ -149,7 +150,8 @@ func (f *File) bgvRequests(s *lodgebgv.Scheme, most int) ([]*Request, error) {
 	return list, nil
 }
 
-// Values are what the opened messages of all requests of a file say, one after the other, in its encoding.
+// Values returns the values in the opened messages of all requests of a file, concatenated, in its
+// encoding.
 func (f *File) Values(opened []uint64) ([]uint64, error) {
 	s, err := bgvOf(f.Params)
 	if err != nil {
@@ -166,7 +168,7 @@ func (f *File) Values(opened []uint64) ([]uint64, error) {
 	for part := range slices.Chunk(opened, each) {
 		if f.Slots {
 			if len(part) != s.N() {
-				return nil, invalid("", "%d coefficients are no message with slots", len(part))
+				return nil, invalid("", "%d coefficients are not a message with slots", len(part))
 			}
 			if part, err = s.Slots(part); err != nil {
 				return nil, err
@@ -175,7 +177,7 @@ func (f *File) Values(opened []uint64) ([]uint64, error) {
 		out = append(out, part[:min(f.Coefficients, len(part), f.Messages-len(out))]...)
 	}
 	if len(out) != f.Messages {
-		return nil, invalid("", "%d values, and the file has %d", len(out), f.Messages)
+		return nil, invalid("", "%d values, but the file has %d", len(out), f.Messages)
 	}
 	return out, nil
 }

@@ -12,7 +12,7 @@ import (
 
 const bgvTestSet = "insecure-B5-17"
 
-// bgvTestKey is a key pair of nobody in particular.
+// bgvTestKey returns a key pair for tests.
 func bgvTestKey(t testing.TB) (*Key, *rlwe.PublicKey) {
 	t.Helper()
 	k := &Key{Epoch: 7, Params: bgvTestSet, Digest: [32]byte{1, 2}}
@@ -23,7 +23,7 @@ func bgvTestKey(t testing.TB) (*Key, *rlwe.PublicKey) {
 	return k, g.GenPublicKeyNew(g.GenSecretKeyNew())
 }
 
-// A file of BGV ciphertexts is read as it was written, and nothing else is.
+// A file of BGV ciphertexts is read as it was written, and modified files are refused.
 func TestBGVFiles(t *testing.T) {
 	k, public := bgvTestKey(t)
 	values := make([]uint64, 40)
@@ -50,25 +50,25 @@ func TestBGVFiles(t *testing.T) {
 			}
 			for i, c := range got.BGV {
 				if !c.Equal(list[i]) {
-					t.Errorf("ciphertext %d is another", i)
+					t.Errorf("ciphertext %d differs", i)
 				}
 			}
 			for _, bad := range [][]byte{whole[:len(whole)-1], append(slices.Clone(whole), 0), bytes.Replace(whole, []byte(`"level":2`), []byte(`"level":1`), 1), bytes.Replace(whole, []byte(`"level":2`), []byte(`"level":3`), 1)} {
 				if _, err := ReadFile(bytes.NewReader(bad)); err == nil {
-					t.Error("another file is read")
+					t.Error("a modified file was accepted")
 				}
 			}
 		}
 	}
 	if _, err := EncryptBGV(k, public, []uint64{65537}, true); err == nil {
-		t.Error("a value that is too large is encrypted")
+		t.Error("a value that is too large was encrypted")
 	}
 	if _, err := EncryptBGV(k, public, nil, true); err == nil {
-		t.Error("no values are encrypted")
+		t.Error("an empty list of values was encrypted")
 	}
 }
 
-// What is asked for, and what the answers say.
+// Tests the requests for a file, and the values in the answers.
 func TestBGVFileRequests(t *testing.T) {
 	k, public := bgvTestKey(t)
 	list, err := EncryptBGV(k, public, make([]uint64, 70), true)
@@ -86,7 +86,7 @@ func TestBGVFileRequests(t *testing.T) {
 			t.Errorf("%+v, %v", requests, err)
 		}
 		if _, err := f.Requests(31); err == nil {
-			t.Error("less than a ciphertext is asked for")
+			t.Error("a request for less than a ciphertext was accepted")
 		}
 		opened := make([]uint64, 3*32)
 		values, err := f.Values(opened)
@@ -94,7 +94,7 @@ func TestBGVFileRequests(t *testing.T) {
 			t.Errorf("%v, %v", values, err)
 		}
 		if _, err := f.Values(opened[:64]); err == nil {
-			t.Error("too few values")
+			t.Error("too few values were accepted")
 		}
 	}
 	some, err := NewBGVFile(k, list[:1], 3, false)

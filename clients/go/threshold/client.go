@@ -23,25 +23,26 @@ import (
 	thresholdv1 "github.com/lodge-mpc/lodge/proto/lodge/threshold/v1"
 )
 
-// Client is connected to all parties. It may be used by several goroutines at once.
+// Client is connected to all parties. It may be used by several goroutines concurrently.
 type Client struct {
 	parties []lodge.Server
 	conns   []*grpc.ClientConn
-	// Patience is how long a party may take to say that it is there, before others are asked instead; 0 means 3 s.
+	// Patience is how long a party may take to respond before the client uses others instead; 0
+	// means 3 s.
 	Patience time.Duration
 
 	mu     sync.Mutex
-	waited map[int]time.Time // when a party was last waited for that could not be reached
+	waited map[int]time.Time // when the client last waited for each unreachable party
 }
 
-// reconnect is how long a party that could not be reached is waited for: for a connection over a long link, and no longer, as
-// everybody waits for one that is down.
+// reconnect is how long the client waits for an unreachable party: long enough for a connection
+// over a slow link, and not longer, because every client waits for a party that is down.
 const reconnect = 300 * time.Millisecond
 
-// waitAgain is how long a party that could not be reached is not waited for again.
+// waitAgain is how long the client does not wait again for an unreachable party.
 const waitAgain = 10 * time.Second
 
-// waits reports whether a party that cannot be reached is to be waited for.
+// waits reports whether to wait for an unreachable party.
 func (c *Client) waits(party int) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -57,7 +58,7 @@ func (c *Client) waits(party int) bool {
 
 const defaultPatience = 3 * time.Second
 
-// Dial prepares a client of all parties in the configuration. It connects when it is first used.
+// Dial returns a client of all parties in the configuration. It connects on first use.
 func Dial(c lodge.Config) (*Client, error) {
 	if len(c.Parties) == 0 {
 		return nil, invalid("`lodge init` writes configurations of clients", "the configuration names no parties")
@@ -73,7 +74,7 @@ func Dial(c lodge.Config) (*Client, error) {
 	return x, nil
 }
 
-// Close ends the connections, and with them all calls.
+// Close closes the connections and ends all calls.
 func (c *Client) Close() error {
 	var errs []error
 	for _, conn := range c.conns {
@@ -82,39 +83,42 @@ func (c *Client) Close() error {
 	return errors.Join(errs...)
 }
 
-// invalid is an error of what the caller gave.
+// invalid returns an error about the caller's input.
 func invalid(next, format string, args ...any) error {
 	return &lodge.Error{Code: lodge.Invalid, What: fmt.Sprintf(format, args...), Next: next}
 }
 
-// failed is the error of a call of party i.
+// failed returns the error of a call of party i.
 func (c *Client) failed(i int, err error) *lodge.Error {
 	e := *lodge.FromError(err)
 	e.What = fmt.Sprintf("party %s: %s", c.parties[i].Name, e.What)
 	return &e
 }
 
-// Key is what the holders say of the keys of an epoch.
+// Key describes the keys of an epoch, as reported by the holders.
 type Key struct {
 	Epoch     uint64   `json:"epoch"`
 	State     string   `json:"state"`
 	Params    string   `json:"params"`
 	Digest    [32]byte `json:"-"`
 	Threshold int      `json:"threshold"` // any Threshold + 1 of the holders decrypt
-	Holders   []int    `json:"holders"`   // places in the roster, by the number of their share; -1 for one that has left
+	Holders   []int    `json:"holders"`   // places in the roster, by the number of their share; -1 for a holder that has left
 	Security  string   `json:"keygen_security"`
 	Created   time.Time
 	KeyBytes  uint64 `json:"key_bytes"`
-	// Up are the holders that have answered, and Decrypted what each has answered for.
+	// Up lists the holders that responded, and Decrypted the number of ciphertexts that each has
+	// answered for.
 	Up        []int          `json:"up"`
 	Decrypted map[int]uint64 `json:"decrypted"`
 	Masks     []Masks        `json:"masks"`
-	// Dispute is what the parties do not agree on, if there is anything; then they say nothing else of the keys.
+	// Dispute is the disagreement of the parties about the keys, if any; the other fields are then
+	// unreliable.
 	Dispute error `json:"-"`
 
-	// Galois are the automorphisms X -> X^g that BGV keys are made for. Flooded is how many ciphertexts the holder that has
-	// most has answered for with flooding, or has begun to, and FloodingLimit how many each may; 0 says that there is none.
-	// Flooders are those of Up that may: holders of new shares may not who held none when the keys were made.
+	// Galois lists the automorphisms X -> X^g of BGV keys. Flooded is the largest number of
+	// ciphertexts for which a holder has answered, or begun to answer, with flooding; FloodingLimit
+	// is the limit for each holder, 0 for none. Flooders lists the parties of Up that may flood:
+	// holders of new shares may not if they held no share when the keys were generated.
 	Galois        []uint64 `json:"galois,omitempty"`
 	Flooded       uint64   `json:"flooded,omitempty"`
 	FloodingLimit uint64   `json:"flooding_limit,omitempty"`
@@ -125,28 +129,29 @@ type Key struct {
 	multikey *multikey.Scheme
 }
 
-// Masks are what a quorum has in stock: the least that one of its members has.
+// Masks describes a quorum's stock of masks: the smallest number that one of its members has.
 type Masks struct {
 	Quorum             []int   `json:"quorum"`
 	Form               string  `json:"form"`
 	Free               uint64  `json:"free"`
 	FailureProbability float64 `json:"failure_probability"`
-	NoiseBound         float64 `json:"noise_bound"` // as a part of the modulus
+	NoiseBound         float64 `json:"noise_bound"` // as a fraction of the modulus
 }
 
-// Scheme is the scheme of the keys' parameter set, and nil if that is one of BGV.
+// Scheme returns the scheme of the keys' parameter set, or nil for a set of BGV.
 func (k *Key) Scheme() *lwe.Scheme { return k.scheme }
 
 // Forms of masks by name.
 var forms = map[string]jobv1.MaskForm{"exact": jobv1.MaskForm_MASK_FORM_EXACT, "paper": jobv1.MaskForm_MASK_FORM_PAPER}
 
-// said is what one party says of a key.
+// said is one party's description of a key.
 type said struct {
 	party int
 	key   *thresholdv1.ThresholdKey
 }
 
-// ask has all parties list their keys, and gives what those say that answer in time; down are the others, with why.
+// ask lists the keys of all parties, and returns the responses that arrive in time; down holds the
+// other parties, with the reason.
 func (c *Client) ask(ctx context.Context) (keys map[uint64][]said, down map[int]error) {
 	patience := c.Patience
 	if patience == 0 {
@@ -159,7 +164,7 @@ func (c *Client) ask(ctx context.Context) (keys map[uint64][]said, down map[int]
 	for i, conn := range c.conns {
 		group.Go(func() {
 			r, err := thresholdv1.NewThresholdServiceClient(conn).ListKeys(ctx, &thresholdv1.ListKeysRequest{})
-			if err != nil && lodge.FromError(err).Code == lodge.Unavailable { // it may be back, and nobody has tried
+			if err != nil && lodge.FromError(err).Code == lodge.Unavailable { // the party may be back without having been tried
 				conn.ResetConnectBackoff()
 				if c.waits(i) {
 					r, err = waitFor(ctx, conn, min(reconnect, patience), r, err)
@@ -175,7 +180,7 @@ func (c *Client) ask(ctx context.Context) (keys map[uint64][]said, down map[int]
 			down[i] = c.failed(i, errs[i])
 		}
 		for _, k := range list {
-			if by := keys[k.GetEpoch()]; len(by) == 0 || by[len(by)-1].party != i { // a party has one voice
+			if by := keys[k.GetEpoch()]; len(by) == 0 || by[len(by)-1].party != i { // each party counts once
 				keys[k.GetEpoch()] = append(by, said{i, k})
 			}
 		}
@@ -183,7 +188,8 @@ func (c *Client) ask(ctx context.Context) (keys map[uint64][]said, down map[int]
 	return keys, down
 }
 
-// waitFor asks a party that could not be reached once more, and gives what it answers in time, or what it was asked with.
+// waitFor sends the request once more to a party that could not be reached, and returns its
+// response, or else the previous error.
 func waitFor(ctx context.Context, conn *grpc.ClientConn, patience time.Duration, r *thresholdv1.ListKeysResponse, err error) (*thresholdv1.ListKeysResponse, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -194,8 +200,8 @@ func waitFor(ctx context.Context, conn *grpc.ClientConn, patience time.Duration,
 	return r, err
 }
 
-// Keys lists the threshold keys that the parties know, by epoch. Parties that cannot be reached are left out, and named in
-// down.
+// Keys lists the threshold keys that the parties know, by epoch. down holds the parties that could
+// not be reached.
 func (c *Client) Keys(ctx context.Context) (list []*Key, down map[int]error, err error) {
 	keys, down := c.ask(ctx)
 	if len(down) == len(c.conns) {
@@ -203,7 +209,7 @@ func (c *Client) Keys(ctx context.Context) (list []*Key, down map[int]error, err
 	}
 	for epoch, by := range keys {
 		k, err := c.merge(by)
-		if err != nil { // of the others they may agree
+		if err != nil { // the parties may agree about other keys
 			k = &Key{Epoch: epoch, State: "disputed", Dispute: err}
 		}
 		list = append(list, k)
@@ -212,8 +218,8 @@ func (c *Client) Keys(ctx context.Context) (list []*Key, down map[int]error, err
 	return list, down, nil
 }
 
-// Key finds the keys of an epoch; 0 is the newest that is active, groups aside. More than Threshold of the holders must say the same of
-// it: then one of them at least is honest.
+// Key returns the keys of an epoch; 0 is the newest active epoch, except groups. More than
+// Threshold of the holders must agree, so that at least one of them is honest.
 func (c *Client) Key(ctx context.Context, epoch uint64) (*Key, error) {
 	list, down, err := c.Keys(ctx)
 	if err != nil {
@@ -226,8 +232,8 @@ func (c *Client) Key(ctx context.Context, epoch uint64) (*Key, error) {
 		}
 	}
 	if found == nil {
-		return nil, &lodge.Error{Code: lodge.NotFound, What: fmt.Sprintf("no party that can be reached has such threshold keys (%d of %d can)", len(c.conns)-len(down), len(c.conns)),
-			Next: "`lodge keys list` shows what there is, `lodge keys generate` makes keys"}
+		return nil, &lodge.Error{Code: lodge.NotFound, What: fmt.Sprintf("no reachable party has such threshold keys (%d of %d are reachable)", len(c.conns)-len(down), len(c.conns)),
+			Next: "`lodge keys list` lists the keys, `lodge keys generate` creates keys"}
 	}
 	if found.Dispute != nil {
 		return nil, found.Dispute
@@ -238,9 +244,9 @@ func (c *Client) Key(ctx context.Context, epoch uint64) (*Key, error) {
 	return found, nil
 }
 
-// tooFew says which holders are missing.
+// tooFew returns an error that names the missing holders.
 func (c *Client) tooFew(k *Key, down map[int]error) error {
-	what := fmt.Sprintf("%d of the holders of epoch %d can be reached, and %d must decrypt", len(k.Up), k.Epoch, k.Threshold+1)
+	what := fmt.Sprintf("%d of the holders of epoch %d can be reached, but %d must decrypt", len(k.Up), k.Epoch, k.Threshold+1)
 	for _, p := range k.Holders {
 		if err := down[p]; err != nil {
 			what += "; " + lodge.FromError(err).What
@@ -249,7 +255,7 @@ func (c *Client) tooFew(k *Key, down map[int]error) error {
 	return &lodge.Error{Code: lodge.Unavailable, What: what, Next: "start them again"}
 }
 
-// merge puts together what several parties say of a key, who must agree.
+// merge combines the descriptions of a key by several parties, who must agree.
 func (c *Client) merge(by []said) (*Key, error) {
 	by = living(by)
 	first := by[0].key
@@ -260,7 +266,7 @@ func (c *Client) merge(by []said) (*Key, error) {
 	copy(k.Digest[:], first.GetDigest())
 	for _, p := range first.GetHolders() {
 		if p < -1 || int(p) >= len(c.conns) {
-			return nil, &lodge.Error{Code: lodge.Conflict, What: fmt.Sprintf("party %s names holders that this client does not know", c.parties[by[0].party].Name), Next: "see that the configuration lists the parties of the roster in order"}
+			return nil, &lodge.Error{Code: lodge.Conflict, What: fmt.Sprintf("party %s names holders that this client does not know", c.parties[by[0].party].Name), Next: "check that the configuration lists the parties of the roster in order"}
 		}
 		k.Holders = append(k.Holders, int(p))
 	}
@@ -279,13 +285,13 @@ func (c *Client) merge(by []said) (*Key, error) {
 		return nil, err
 	}
 	if !bytes.Equal(hash[:], first.GetParamsHash()) {
-		return nil, invalid("use the release of Lodge that the parties run", "the parties have other parameters under the name %s", k.Params)
+		return nil, invalid("use the release of Lodge that the parties run", "the parties have different parameters under the name %s", k.Params)
 	}
 	for _, s := range by {
 		if s.key.GetParams() != first.GetParams() || !bytes.Equal(s.key.GetDigest(), first.GetDigest()) || s.key.GetThreshold() != first.GetThreshold() ||
 			!slices.Equal(s.key.GetHolders(), first.GetHolders()) || !slices.Equal(s.key.GetGalois(), first.GetGalois()) {
 			return nil, &lodge.Error{Code: lodge.Conflict, Next: "ask the parties' operators; encrypt nothing until they agree",
-				What: fmt.Sprintf("party %s says something else about the keys of epoch %d than party %s: keys %.8x with a threshold of %d, and keys %.8x with %d", c.parties[s.party].Name, k.Epoch,
+				What: fmt.Sprintf("parties %[1]s and %[3]s disagree about the keys of epoch %[2]d: keys %.8[4]x with a threshold of %[5]d, and keys %.8[6]x with %[7]d", c.parties[s.party].Name, k.Epoch,
 					c.parties[by[0].party].Name, s.key.GetDigest(), s.key.GetThreshold(), first.GetDigest(), first.GetThreshold())}
 		}
 		if s.key.GetState() != "active" {
@@ -305,7 +311,7 @@ func (c *Client) merge(by []said) (*Key, error) {
 	return k, nil
 }
 
-// load prepares the scheme of the keys' set, and gives the set's hash.
+// load prepares the scheme of the keys' set, and returns the set's hash.
 func (k *Key) load() (hash [32]byte, err error) {
 	if k.multikey != nil {
 		return k.multikey.Hash(), nil
@@ -325,7 +331,8 @@ func (k *Key) load() (hash [32]byte, err error) {
 	return k.scheme.Hash(), nil
 }
 
-// layout is how the public keys are cut: the bytes of the header, the number of chunks, and the bytes of each.
+// layout describes how the public keys are split: the bytes of the header, the number of chunks,
+// and the bytes of each.
 func (k *Key) layout() (header, chunks int, size func(i int) int) {
 	if k.multikey != nil {
 		return 0, 0, func(int) int { return 0 }
@@ -336,7 +343,7 @@ func (k *Key) layout() (header, chunks int, size func(i int) int) {
 	return lwe.HeaderSize, k.scheme.Chunks(), k.scheme.ChunkSize
 }
 
-// digestOf is the digest of keys of the set with this header and these digests of chunks.
+// digestOf returns the digest of keys of the set with this header and these digests of chunks.
 func (k *Key) digestOf(header []byte, chunks [][32]byte) [32]byte {
 	if k.bgv != nil {
 		return bgv.DigestOf(header, chunks)
@@ -344,7 +351,8 @@ func (k *Key) digestOf(header []byte, chunks [][32]byte) [32]byte {
 	return lwe.DigestOf(header, chunks)
 }
 
-// living leaves out what parties say of keys that they have erased, where others have different ones under the number.
+// living removes descriptions of erased keys if other parties have different keys under the same
+// number.
 func living(by []said) []said {
 	i := slices.IndexFunc(by, func(s said) bool { return s.key.GetState() != retired })
 	if i < 0 {
@@ -358,21 +366,23 @@ func living(by []said) []said {
 // retired is the state of an epoch whose shares are erased.
 const retired = "retired"
 
-// plausible refuses keys with which a single party could pass for the majority of their holders.
+// plausible returns an error for keys for which a single party could pass for the majority of the
+// holders.
 func (k *Key) plausible(anyQuorum bool) error {
 	n := len(k.Holders)
-	if k.multikey != nil && anyQuorum && k.Threshold == 1 && n >= 2 { // nobody's secrets are another's
+	if k.multikey != nil && anyQuorum && k.Threshold == 1 && n >= 2 { // no party holds another's secrets
 		n = math.MaxInt
 	}
 	present := slices.DeleteFunc(slices.Sorted(slices.Values(k.Holders)), func(p int) bool { return p < 0 })
 	if k.Threshold < 1 || 2*k.Threshold >= n || anyQuorum != (k.multikey != nil) || len(slices.Compact(slices.Clone(present))) != len(present) {
 		return &lodge.Error{Code: lodge.Conflict, Next: "ask the parties' operators; encrypt nothing until they agree",
-			What: fmt.Sprintf("a party lists keys of epoch %d with a threshold of %d and the holders %v, which are none", k.Epoch, k.Threshold, k.Holders)}
+			What: fmt.Sprintf("a party lists keys of epoch %d with the impossible threshold %d and holders %v", k.Epoch, k.Threshold, k.Holders)}
 	}
 	return nil
 }
 
-// stock is what all members of a quorum have: of each that can be reached the least.
+// stock returns the masks that all members of a quorum have: the minimum over the reachable
+// members.
 func stock(by []said, quorum int, larger bool) (list []Masks) {
 	type entry struct {
 		Masks
@@ -402,7 +412,7 @@ func stock(by []said, quorum int, larger bool) (list []Masks) {
 	}
 	for _, name := range order {
 		e := found[name]
-		if fits := len(e.Quorum) == quorum || larger && len(e.Quorum) > quorum; fits && e.seen == len(e.Quorum) { // all of it are there
+		if fits := len(e.Quorum) == quorum || larger && len(e.Quorum) > quorum; fits && e.seen == len(e.Quorum) { // all of its members have responded
 			list = append(list, e.Masks)
 		}
 	}
@@ -410,11 +420,12 @@ func stock(by []said, quorum int, larger bool) (list []Masks) {
 	return list
 }
 
-// MaskParams is how a quorum decrypts under masks, of the paper's form or exact ones. BGV keys and groups have the latter; how
-// many parties are in the quorum counts for groups alone, of which it is for ciphertexts under one key.
+// MaskParams returns the parameters with which a quorum decrypts under masks, of the paper's form
+// or exact ones. BGV keys and groups use exact masks. The number of parties in the quorum matters
+// only for groups, and the parameters are for ciphertexts under one key.
 func (k *Key) MaskParams(quorum int, paper bool) (decrypt.Params, error) {
 	if k.scheme == nil && paper {
-		return decrypt.Params{}, invalid("ask for exact masks", "there are no masks of the paper's form for %s", k.Params)
+		return decrypt.Params{}, invalid("ask for exact masks", "%s does not support masks of the paper's form", k.Params)
 	}
 	if k.multikey != nil {
 		return mkdecrypt.Params(k.multikey.Set, quorum, 1)

@@ -18,7 +18,7 @@ func fourParties() *Client {
 	return &Client{parties: make([]lodge.Server, 4), conns: make([]*grpc.ClientConn, 4)}
 }
 
-// stated is what a party says of keys that 2 of 3 hold, at places 0, 2 and 3.
+// stated is a party's description of keys held by 2 of 3 holders, at places 0, 2 and 3.
 func stated(t *testing.T, change func(*thresholdv1.ThresholdKey)) *thresholdv1.ThresholdKey {
 	t.Helper()
 	set, err := lwe.Lookup("insecure-L8-50")
@@ -36,7 +36,7 @@ func stated(t *testing.T, change func(*thresholdv1.ThresholdKey)) *thresholdv1.T
 	return k
 }
 
-// What parties say of keys is taken if they agree and it can be.
+// The parties' descriptions of keys are accepted if they agree and are plausible.
 func TestMerge(t *testing.T) {
 	c := fourParties()
 	less := stated(t, func(k *thresholdv1.ThresholdKey) { k.Masks[0].Free = 5 })
@@ -46,10 +46,10 @@ func TestMerge(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !slices.Equal(k.Up, []int{0, 2}) {
-		t.Errorf("%v are up; party 1 holds nothing", k.Up)
+		t.Errorf("%v are up; party 1 holds no share", k.Up)
 	}
 	if len(k.Masks) != 1 || k.Masks[0].Free != 5 {
-		t.Errorf("masks %+v: what one has less nobody can use", k.Masks)
+		t.Errorf("masks %+v: only masks that all members have are usable", k.Masks)
 	}
 	for name, change := range map[string]func(*thresholdv1.ThresholdKey){
 		"threshold of none":   func(k *thresholdv1.ThresholdKey) { k.Threshold = 0 },
@@ -69,7 +69,7 @@ func TestMerge(t *testing.T) {
 	})
 	for _, by := range [][]said{{{0, erased}, {1, erased}, {2, stated(t, nil)}}, {{0, stated(t, nil)}, {1, erased}}} {
 		if k, err := c.merge(by); err != nil || k.State != "active" || k.Digest != [32]byte{} || len(k.Up) != 1 {
-			t.Errorf("beside other keys that are erased: %+v, %v", k, err)
+			t.Errorf("next to different keys that are erased: %+v, %v", k, err)
 		}
 	}
 	if k, err := c.merge([]said{{0, erased}}); err != nil || k.State != "retired" {
@@ -87,7 +87,8 @@ func TestMerge(t *testing.T) {
 	}
 }
 
-// Of the quorums whose parties have failed least the one with most masks is asked, and none that was out of them.
+// Among the quorums with the fewest failures, the client chooses the one with most masks, and none
+// that ran out of masks.
 func TestChoose(t *testing.T) {
 	k := &Key{Masks: []Masks{{Quorum: []int{0, 1}, Form: "exact", Free: 9}, {Quorum: []int{0, 2}, Form: "exact", Free: 5}, {Quorum: []int{1, 2}, Form: "paper", Free: 50}}}
 	for _, c := range []struct {
@@ -108,7 +109,7 @@ func TestChoose(t *testing.T) {
 	if _, err := choose(k, &Request{}, nil, none); lodge.FromError(err).Code != lodge.OutOfStock {
 		t.Errorf("%v", err)
 	}
-	// Where something was decrypted before, it may be that.
+	// If a quorum may have decrypted the ciphertexts before, it can be chosen again without masks.
 	k.Threshold, k.Up, k.Decrypted = 1, []int{3, 0, 2}, map[int]uint64{0: 0, 2: 9, 3: 9}
 	for _, want := range [][]int{{0, 3}, {2, 3}} {
 		got, err := choose(k, &Request{}, nil, none)
@@ -118,6 +119,6 @@ func TestChoose(t *testing.T) {
 		none[fmt.Sprint(got)] = true
 	}
 	if _, err := choose(k, &Request{}, nil, none); lodge.FromError(err).Code != lodge.OutOfStock {
-		t.Errorf("all were asked: %v", err)
+		t.Errorf("all quorums were tried: %v", err)
 	}
 }

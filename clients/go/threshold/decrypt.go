@@ -22,40 +22,42 @@ import (
 	thresholdv1 "github.com/lodge-mpc/lodge/proto/lodge/threshold/v1"
 )
 
-// Request is what is to be decrypted: LWE ciphertexts of one message each, or ring or BGV ciphertexts of which the first
-// Coefficients are opened.
+// Request describes ciphertexts to decrypt: LWE ciphertexts of one message each, or ring or BGV
+// ciphertexts of which the first Coefficients are opened.
 type Request struct {
 	LWE  []*lwe.LWE
 	Ring []*lwe.Ring
-	// BGV are ciphertexts of BGV or BFV, of one level and of degree one.
+	// BGV holds ciphertexts of BGV or BFV, of one level and of degree one.
 	BGV          []*rlwe.Ciphertext
 	Coefficients int
-	// Multikey are multi-key ciphertexts of one bit each, all under the same keys, and Owners says whose these are, by places in
-	// the roster. All of them must be in the quorum.
+	// Multikey holds multi-key ciphertexts of one bit each, all under the same keys. Owners maps
+	// these keys to their owners' places in the roster. All owners must be in the quorum.
 	Multikey []*multikey.Ciphertext
 	Owners   map[multikey.KeyID]int
-	// Flooding has whole BGV ciphertexts decrypted with noise added in place of masks, where the parties' rules allow it. A
-	// ciphertext is decrypted so by one quorum, for ever, which Result.Quorum names.
+	// Flooding requests decryption of whole BGV ciphertexts with added noise instead of masks,
+	// where the parties' policies allow it. A ciphertext stays with one quorum forever, which
+	// Result.Quorum names.
 	Flooding bool
-	// Paper asks for masks of the paper's form: two flights, and a probability of failure.
+	// Paper selects masks of the paper's form: two round trips, and a probability of failure.
 	Paper bool
-	// Quorum is who decrypts, by their places in the roster; nil lets the client choose among those that are up and
-	// have masks in stock.
+	// Quorum lists the parties that decrypt, by their places in the roster; nil lets the client
+	// choose among those that are up and have masks in stock.
 	Quorum []int
-	// Recipient is whose public key the parties seal their answers to; nil: they answer this client.
+	// Recipient is the public key to which the parties seal their answers; nil means this client.
 	Recipient hpke.PublicKey
-	// Circuit and Attester say where the ciphertexts come from, signed with Sign, for policies that ask.
+	// Circuit and Attester describe the origin of the ciphertexts, signed with Sign, for policies
+	// that require it.
 	Circuit, Attester string
 	Signature         []byte
 
-	encoded []byte           // once they are
-	digest  [32]byte         // of them
+	encoded []byte           // set by encode
+	digest  [32]byte         // of the encodings
 	level   int              // of BGV ciphertexts
 	keys    []multikey.KeyID // of multi-key ciphertexts
-	owners  []int            // of these
+	owners  []int            // of these keys
 }
 
-// Digest names the ciphertexts: the SHA-256 of the SHA-256 of each encoding.
+// Digest returns the name of the ciphertexts: the SHA-256 of the SHA-256 of each encoding.
 func (r *Request) Digest(k *Key) ([32]byte, error) {
 	if _, err := r.encode(k); err != nil {
 		return [32]byte{}, err
@@ -63,7 +65,7 @@ func (r *Request) Digest(k *Key) ([32]byte, error) {
 	return r.digest, nil
 }
 
-// Sign signs where the ciphertexts of a request come from, as an attester that the parties' policies name.
+// Sign signs the origin of a request's ciphertexts, as an attester that the parties' policies name.
 func (r *Request) Sign(k *Key, attester, circuit string, key ed25519.PrivateKey) error {
 	q, err := r.question(k, nil)
 	if err != nil {
@@ -74,7 +76,7 @@ func (r *Request) Sign(k *Key, attester, circuit string, key ed25519.PrivateKey)
 	return nil
 }
 
-// encode checks the ciphertexts and gives their encodings one after the other.
+// encode validates the ciphertexts and returns their concatenated encodings.
 func (r *Request) encode(k *Key) ([]byte, error) {
 	if r.encoded != nil {
 		return r.encoded, nil
@@ -105,7 +107,7 @@ func (r *Request) encodings(k *Key) ([]byte, error) {
 		return nil, invalid("leave it out", "LWE and ring ciphertexts are decrypted without flooding")
 	}
 	if len(r.Ring) > 0 && (r.Coefficients < 1 || r.Coefficients > k.scheme.N()) {
-		return nil, invalid(fmt.Sprintf("from 1 to %d are opened of each", k.scheme.N()), "%d coefficients", r.Coefficients)
+		return nil, invalid(fmt.Sprintf("from 1 to %d coefficients of each can be opened", k.scheme.N()), "%d coefficients", r.Coefficients)
 	}
 	var b []byte
 	for i, c := range r.LWE {
@@ -130,7 +132,7 @@ func (r *Request) form() string {
 	return "exact"
 }
 
-// question is what is asked of a quorum.
+// question returns the request to a quorum.
 func (r *Request) question(k *Key, quorum []int) (*decrypt.Question, error) {
 	digest, err := r.Digest(k)
 	if err != nil {
@@ -161,7 +163,8 @@ func (r *Request) question(k *Key, quorum []int) (*decrypt.Question, error) {
 	return q, nil
 }
 
-// Answers are what the parties of a quorum have answered: sealed to a recipient who is not the client, or in clear.
+// Answers holds the answers of a quorum's parties: sealed to a recipient other than the client, or
+// in plaintext.
 type Answers struct {
 	Epoch     uint64            `json:"epoch"`
 	Params    string            `json:"params"`
@@ -169,24 +172,26 @@ type Answers struct {
 	Question  *decrypt.Question `json:"question"`
 	Sealed    bool              `json:"sealed"`
 	Parts     [][]byte          `json:"parts"` // in the order of the quorum
-	// Ciphertexts are the encodings of BGV ciphertexts, without which answers are no messages.
+	// Ciphertexts holds the encodings of BGV ciphertexts, which are needed to decode the answers.
 	Ciphertexts []byte `json:"ciphertexts,omitempty"`
 }
 
-// Result is what came of a request.
+// Result is the result of a request.
 type Result struct {
-	// Messages are nil if the answers are sealed to somebody else. Of BGV ciphertexts they are coefficients, one ciphertext
-	// after the other; Key.Slots has the slots of whole ones.
+	// Messages is nil if the answers are sealed to another recipient. For BGV ciphertexts it holds
+	// coefficients, one ciphertext after the other; Key.Slots converts those of whole ciphertexts.
 	Messages []uint64
 	Quorum   []int
 	Answers  *Answers
 }
 
-// attempts is how many quorums are asked at most, and others that are refused because a ciphertext has a quorum already.
+// attempts is the maximal number of quorums to try; quorums refused because a ciphertext already
+// has another one do not count.
 const attempts = 8
 
-// Decrypt has a quorum decrypt. If one of its parties cannot be reached, or its masks run out, the next quorum is asked.
-// Asked again, the parties of a quorum give the same answers for the same ciphertexts, to the same client.
+// Decrypt has a quorum decrypt. If one of its parties cannot be reached, or its masks run out, it
+// tries another quorum. The parties of a quorum give the same answers to a repeated request of the
+// same client for the same ciphertexts.
 func (c *Client) Decrypt(ctx context.Context, k *Key, r *Request) (*Result, error) {
 	if _, err := r.encode(k); err != nil {
 		return nil, err
@@ -201,7 +206,7 @@ func (c *Client) Decrypt(ctx context.Context, k *Key, r *Request) (*Result, erro
 			var failed int
 			if answers, failed, err = c.askQuorum(ctx, k, r, quorum); err == nil {
 				out, err := answers.result(k, r, quorum)
-				if errors.Is(err, decrypt.ErrRuns) { // one has lost its answer meanwhile: asked again they agree
+				if errors.Is(err, decrypt.ErrRuns) { // a party lost its answer meanwhile; a repeated request makes the answers agree
 					last = err
 					continue
 				}
@@ -215,7 +220,7 @@ func (c *Client) Decrypt(ctx context.Context, k *Key, r *Request) (*Result, erro
 				last = err
 				continue // without a pause
 			}
-			if lodge.FromError(err).Code == wrongQuorum && r.Flooding && r.Quorum == nil && len(empty) < 64 { // perhaps the next is the one
+			if lodge.FromError(err).Code == wrongQuorum && r.Flooding && r.Quorum == nil && len(empty) < 64 { // the next quorum may be the right one
 				empty[fmt.Sprint(quorum)] = true
 				if _, none := choose(k, r, failures, empty); none == nil {
 					last = err
@@ -232,7 +237,7 @@ func (c *Client) Decrypt(ctx context.Context, k *Key, r *Request) (*Result, erro
 		case <-ctx.Done():
 			return nil, err
 		}
-		now, err := c.Key(ctx, k.Epoch) // what is in stock, and who is up, has changed
+		now, err := c.Key(ctx, k.Epoch) // the stock, and the parties that are up, have changed
 		if err != nil {
 			return nil, errors.Join(err, last)
 		}
@@ -241,17 +246,17 @@ func (c *Client) Decrypt(ctx context.Context, k *Key, r *Request) (*Result, erro
 	return nil, last
 }
 
-// jitter keeps those apart who ask for the same at the same time.
+// jitter separates clients that send the same request at the same time.
 func jitter() time.Duration {
 	var b [1]byte
 	rand.Read(b[:])
 	return time.Duration(b[0]) * time.Millisecond
 }
 
-// pause is how much longer each attempt is waited for than the one before.
+// pause is the increase of the delay from one attempt to the next.
 const pause = 200 * time.Millisecond
 
-// result puts the answers together unless they are somebody else's.
+// result combines the answers, unless they are sealed to another recipient.
 func (a *Answers) result(k *Key, r *Request, quorum []int) (*Result, error) {
 	out := &Result{Quorum: quorum, Answers: a}
 	if r.Recipient != nil {
@@ -262,9 +267,10 @@ func (a *Answers) result(k *Key, r *Request, quorum []int) (*Result, error) {
 	return out, err
 }
 
-// choose gives a quorum: the one that is asked for, or of those whose members are up one whose members have failed least in
-// this call, and of these the one with most masks. Where none has masks, it is one that has not been asked yet and may
-// have answered before: what is repeated takes none.
+// choose returns a quorum: the requested one, or among those whose members are up one whose members
+// failed least in this call, and of these the one with most masks. If no quorum has masks, it
+// returns one that has not been tried yet and may have answered before: repeated answers need no
+// masks.
 func choose(k *Key, r *Request, failures map[int]int, empty map[string]bool) ([]int, error) {
 	if r.Quorum != nil {
 		return r.Quorum, nil
@@ -293,12 +299,12 @@ func choose(k *Key, r *Request, failures map[int]int, empty map[string]bool) ([]
 	}
 	if best == nil {
 		return nil, &lodge.Error{Code: lodge.OutOfStock, What: fmt.Sprintf("no quorum of epoch %d whose parties are up (%v) has %s masks", k.Epoch, k.Up, r.form()),
-			Next: fmt.Sprintf("`lodge keys masks %d` makes some", k.Epoch)}
+			Next: fmt.Sprintf("create masks with `lodge keys masks %d`", k.Epoch)}
 	}
 	return best.Quorum, nil
 }
 
-// another gives a quorum of holders that are up and that is not among some, or nil.
+// another returns a quorum of holders that are up and that is not in the given set, or nil.
 func (k *Key) another(but map[string]bool) []int {
 	var find func(have, from []int) []int
 	find = func(have, from []int) []int {
@@ -318,11 +324,12 @@ func (k *Key) another(but map[string]bool) []int {
 	return find(nil, slices.Sorted(slices.Values(k.Up)))
 }
 
-// maskSpent is the code of parties that do not agree about their stock: others are proposed next.
+// maskSpent is the code of parties that disagree about their stock: the next attempt proposes other
+// masks.
 const maskSpent lodge.Code = "mask_spent"
 
-// worthAnother reports whether another attempt can succeed: not for want of masks, unless a party that has some may be
-// back.
+// worthAnother reports whether another attempt can succeed. It cannot if masks are missing, unless
+// a party that has some may be back.
 func worthAnother(err error, k *Key, r *Request) bool {
 	switch lodge.FromError(err).Code {
 	case lodge.OutOfStock:
@@ -333,8 +340,8 @@ func worthAnother(err error, k *Key, r *Request) bool {
 	return false
 }
 
-// askQuorum asks all parties of a quorum at the same time. When one fails the others are not waited for; failed is the
-// one whose failure says most.
+// askQuorum sends a request to all parties of a quorum concurrently. If one fails, it does not wait
+// for the others; failed is the party whose error is most informative.
 func (c *Client) askQuorum(ctx context.Context, k *Key, r *Request, quorum []int) (*Answers, int, error) {
 	q, err := r.question(k, quorum)
 	if err != nil {
@@ -355,11 +362,11 @@ func (c *Client) askQuorum(ctx context.Context, k *Key, r *Request, quorum []int
 	var group sync.WaitGroup
 	for i, p := range quorum {
 		if p < 0 || p >= len(c.conns) {
-			return nil, -1, invalid("parties count from 0", "party %d of %d", p, len(c.conns))
+			return nil, -1, invalid("parties count from 0", "there is no party %d among %d", p, len(c.conns))
 		}
 		group.Go(func() {
 			if out.Parts[i], errs[i] = c.askParty(ctx, p, r, q, most); errs[i] != nil {
-				time.AfterFunc(grace, cancel) // others may know better why
+				time.AfterFunc(grace, cancel) // other parties may know the cause
 			}
 		})
 	}
@@ -376,13 +383,13 @@ func (c *Client) askQuorum(ctx context.Context, k *Key, r *Request, quorum []int
 	return out, -1, nil
 }
 
-// grace is how long the parties' own accounts of a failure are waited for.
+// grace is how long the client waits for other parties' errors after a failure.
 const grace = 300 * time.Millisecond
 
-// sealOverhead is what sealing adds to an answer.
+// sealOverhead is the number of bytes that sealing adds to an answer.
 const sealOverhead = 2048
 
-// weight orders errors by how much they say about the cause.
+// weight ranks errors by how informative they are about the cause.
 func weight(err error) int {
 	switch lodge.FromError(err).Code {
 	case lodge.Cancelled:
@@ -428,7 +435,7 @@ func (c *Client) askParty(ctx context.Context, party int, r *Request, q *decrypt
 	if err == nil {
 		err = stream.CloseSend()
 	}
-	if err != nil && !errors.Is(err, io.EOF) { // after io.EOF Recv has the reason
+	if err != nil && !errors.Is(err, io.EOF) { // after io.EOF Recv returns the cause
 		return nil, err
 	}
 	var answer []byte
@@ -446,7 +453,7 @@ func (c *Client) askParty(ctx context.Context, party int, r *Request, q *decrypt
 	}
 }
 
-// combine gives the plaintexts of answers in clear.
+// combine returns the plaintexts of unsealed answers.
 func (a *Answers) combine() ([]uint64, error) {
 	if a.Question.BGV {
 		return a.combineBGV()
@@ -465,7 +472,7 @@ func (a *Answers) combine() ([]uint64, error) {
 	return a.plaintexts(params)
 }
 
-// plaintexts adds the words of all answers up.
+// plaintexts adds up the words of all answers.
 func (a *Answers) plaintexts(params decrypt.Params) (_ []uint64, err error) {
 	count := a.Question.Count * a.Question.Each
 	parts := make([][]decrypt.Part, len(a.Parts))

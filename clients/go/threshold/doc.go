@@ -1,7 +1,7 @@
-// Package threshold is the client of threshold keys for Go programs: it fetches their public and evaluation keys, encrypts,
-// and has any threshold + 1 of the holders decrypt, going round those that are down.
+// Package threshold is the Go client for threshold keys. It downloads their public and evaluation
+// keys, encrypts, and has any threshold + 1 of the holders decrypt, avoiding those that are down.
 //
-// A ciphertext that anybody gets decrypted tells them its message, and what is decrypted may depend on noise: which
-// client may decrypt what is for the parties' policies to say, and each party holds to its own. The package's results are
-// right if the parties of the quorum follow the protocol.
+// A client whose ciphertext is decrypted learns its message, and the result may depend on noise. So
+// the parties' policies decide which client may decrypt which ciphertexts, and each party enforces
+// its own policy. The package's results are correct if the parties of the quorum follow the protocol.
 package threshold

@@ -16,33 +16,34 @@ import (
 	"github.com/lodge-mpc/lodge/engine/lwe"
 )
 
-// File is ciphertexts under threshold keys, as files have them: LWE ciphertexts of one message each, or ring ciphertexts
-// of which each but the last has Coefficients messages.
+// File holds ciphertexts under threshold keys in the form of files: LWE ciphertexts of one message
+// each, or ring ciphertexts each of which, except the last, has Coefficients messages.
 type File struct {
 	Epoch    uint64
 	Params   string
-	Keys     [32]byte // digest of the keys that they are under
+	Keys     [32]byte // digest of their keys
 	Encoding lwe.Encoding
-	// Messages are in the first coefficients of ring ciphertexts; what follows the last one is not used.
+	// Messages are in the first coefficients of ring ciphertexts; coefficients after the last
+	// message are unused.
 	Messages     int
-	Coefficients int // of each ring ciphertext that are opened; 0 for LWE ciphertexts
+	Coefficients int // number of opened coefficients of each ring ciphertext; 0 for LWE ciphertexts
 
 	LWE  []*lwe.LWE
 	Ring []*lwe.Ring
-	// BGV are ciphertexts of one level, with values in Slots, or in the first Coefficients.
+	// BGV holds ciphertexts of one level, with values in Slots, or in the first Coefficients.
 	BGV   []*rlwe.Ciphertext
 	Slots bool
-	// Flooding is how BGV ciphertexts are asked for, which no file says.
+	// Flooding requests decryption of BGV ciphertexts with flooding. It is not stored in files.
 	Flooding bool
 }
 
-// fileMagic begins a file of ciphertexts: a line of it, a line of JSON, and the encodings of the ciphertexts one after the
-// other.
+// fileMagic is the first line of a file of ciphertexts. A line of JSON and the encodings of the
+// ciphertexts follow.
 const fileMagic = "lodge threshold ciphertexts 1"
 
 const (
 	maxFileHeader = 4 << 10
-	// MaxFileBytes bounds the ciphertexts of one file.
+	// MaxFileBytes bounds the size of the ciphertexts of one file.
 	MaxFileBytes = 1 << 30
 )
 
@@ -62,16 +63,16 @@ type fileHeader struct {
 // Encodings that a file can name.
 var encodings = []lwe.Encoding{lwe.Plain, lwe.Padded, lwe.Boolean}
 
-// EncodingOf finds an encoding by its name.
+// EncodingOf returns the encoding with the given name.
 func EncodingOf(name string) (lwe.Encoding, error) {
 	i := slices.IndexFunc(encodings, func(e lwe.Encoding) bool { return e.String() == name })
 	if i < 0 {
-		return 0, invalid("write plain, padded or boolean", "encoding %q", name)
+		return 0, invalid("write plain, padded or boolean", "unknown encoding %q", name)
 	}
 	return encodings[i], nil
 }
 
-// NewFile is a file of ring ciphertexts that Encrypt made of so many messages.
+// NewFile returns a file of ring ciphertexts that Encrypt made of the given number of messages.
 func NewFile(k *Key, ring []*lwe.Ring, messages int, e lwe.Encoding) *File {
 	f := &File{Epoch: k.Epoch, Params: k.Params, Keys: k.Digest, Encoding: e, Messages: messages, Ring: ring, Coefficients: k.scheme.N()}
 	if len(ring) == 1 {
@@ -80,15 +81,16 @@ func NewFile(k *Key, ring []*lwe.Ring, messages int, e lwe.Encoding) *File {
 	return f
 }
 
-// NewLWEFile is a file of LWE ciphertexts.
+// NewLWEFile returns a file of LWE ciphertexts.
 func NewLWEFile(k *Key, list []*lwe.LWE, e lwe.Encoding) *File {
 	return &File{Epoch: k.Epoch, Params: k.Params, Keys: k.Digest, Encoding: e, Messages: len(list), LWE: list}
 }
 
-// Extract gives the messages of a file as LWE ciphertexts, with which gates and lookups compute.
+// Extract returns the messages of a file as LWE ciphertexts, the form in which gates and lookups
+// compute.
 func (f *File) Extract() ([]*lwe.LWE, error) {
 	if f.BGV != nil {
-		return nil, invalid("compute with Lattigo", "BGV ciphertexts are no LWE ciphertexts")
+		return nil, invalid("compute with Lattigo", "BGV ciphertexts cannot be extracted as LWE ciphertexts")
 	}
 	if f.Ring == nil {
 		return f.LWE, nil
@@ -105,7 +107,7 @@ func (f *File) Extract() ([]*lwe.LWE, error) {
 	return list, nil
 }
 
-// header describes the file, which it checks.
+// header returns the header of the file, after validation.
 func (f *File) header() (fileHeader, error) {
 	h := fileHeader{
 		Epoch: f.Epoch, Params: f.Params, Keys: hex.EncodeToString(f.Keys[:]), Form: "lwe", Encoding: f.Encoding.String(),
@@ -131,7 +133,7 @@ func (f *File) header() (fileHeader, error) {
 	return h, h.check()
 }
 
-// check refuses what no file says of itself.
+// check returns an error for an invalid header.
 func (h *fileHeader) check() error {
 	if b, err := bgvOf(h.Params); err != nil || b != nil {
 		if err == nil {
@@ -158,7 +160,8 @@ func (h *fileHeader) check() error {
 	return h.checkCount(each, size)
 }
 
-// checkCount checks the rest of a file whose ciphertexts have so many messages, and so many bytes.
+// checkCount validates the rest of the header of a file whose ciphertexts have the given number of
+// messages and bytes.
 func (h *fileHeader) checkCount(each, size int) error {
 	if b, err := hex.DecodeString(h.Keys); err != nil || len(b) != 32 || hex.EncodeToString(b) != h.Keys {
 		return errors.New("the digest of the keys is not 64 hexadecimal digits")
@@ -176,7 +179,7 @@ func (h *fileHeader) checkCount(each, size int) error {
 func (f *File) WriteTo(w io.Writer) (int64, error) {
 	h, err := f.header()
 	if err != nil {
-		return 0, invalid("", "this is no file of ciphertexts: %v", err)
+		return 0, invalid("", "the file of ciphertexts is invalid: %v", err)
 	}
 	line, err := json.Marshal(h)
 	if err != nil {
@@ -219,11 +222,11 @@ func (f *File) WriteTo(w io.Writer) (int64, error) {
 	return written, err
 }
 
-// ReadFile reads what WriteTo wrote, and nothing else: of each file there is one encoding.
+// ReadFile reads the output of WriteTo. It accepts only the one encoding of each file.
 func ReadFile(r io.Reader) (*File, error) {
 	f, err := readFile(bufio.NewReader(r))
 	if err != nil {
-		return nil, invalid("`lodge keys encrypt` writes such files", "no ciphertexts under threshold keys: %v", err)
+		return nil, invalid("`lodge keys encrypt` writes such files", "not a file of ciphertexts under threshold keys: %v", err)
 	}
 	return f, nil
 }
@@ -249,7 +252,7 @@ func readFile(r *bufio.Reader) (*File, error) {
 		return nil, err
 	}
 	if _, err := r.ReadByte(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("there are more bytes than it says")
+		return nil, errors.New("it has more bytes than its header states")
 	}
 	return f, nil
 }
@@ -264,7 +267,7 @@ func (f *File) readLWE(r *bufio.Reader, h *fileHeader) error {
 	if h.Form == "ring" {
 		b = make([]byte, scheme.RingSize())
 	}
-	for i := range h.Count { // costs no more memory than there is input
+	for i := range h.Count { // uses no more memory than the input
 		if _, err := io.ReadFull(r, b); err != nil {
 			return fmt.Errorf("it ends in ciphertext %d of %d", i, h.Count)
 		}
@@ -284,7 +287,8 @@ func (f *File) readLWE(r *bufio.Reader, h *fileHeader) error {
 	return nil
 }
 
-// readHeader reads a line of magic and one of JSON in the one form that it is written in.
+// readHeader reads the magic line and a line of JSON, which must be in the form that WriteTo
+// writes.
 func readHeader(r *bufio.Reader, magic string, to any) error {
 	first, err := readLine(r, len(magic))
 	if err != nil {
@@ -301,12 +305,12 @@ func readHeader(r *bufio.Reader, magic string, to any) error {
 		return err
 	}
 	if again, err := json.Marshal(to); err != nil || !bytes.Equal(again, line) {
-		return errors.New("its header is written in another way than Lodge writes it")
+		return errors.New("its header is not in canonical form")
 	}
 	return nil
 }
 
-// readLine reads a line of at most so many bytes.
+// readLine reads a line of at most the given number of bytes.
 func readLine(r *bufio.Reader, most int) ([]byte, error) {
 	var text []byte
 	for len(text) <= most {
@@ -322,7 +326,7 @@ func readLine(r *bufio.Reader, most int) ([]byte, error) {
 	return nil, fmt.Errorf("a line of more than %d bytes", most)
 }
 
-// schemes of the sets that were asked for.
+// Prepared schemes of the sets used so far.
 var schemes sync.Map // of *lwe.Scheme, by name
 
 // schemeOf prepares a set.
@@ -341,8 +345,8 @@ func schemeOf(name string) (*lwe.Scheme, error) {
 	return scheme, err
 }
 
-// Requests are what is asked for to have the messages of a file decrypted, of at most so many messages each: padded
-// ciphertexts are doubled, which makes them plain ones.
+// Requests returns the requests that decrypt a file, of at most the given number of messages each.
+// Padded ciphertexts are doubled, which makes them plain ones.
 func (f *File) Requests(most int) ([]*Request, error) {
 	if s, err := bgvOf(f.Params); err != nil || s != nil {
 		if err != nil {
@@ -358,7 +362,7 @@ func (f *File) Requests(most int) ([]*Request, error) {
 		return nil, err
 	}
 	if most < 1 || f.Ring != nil && most < f.Coefficients {
-		return nil, invalid(fmt.Sprintf("write %d or more: a ciphertext has so many", max(1, f.Coefficients)), "%d messages at a time", most)
+		return nil, invalid(fmt.Sprintf("write %d or more: a ciphertext has this many", max(1, f.Coefficients)), "%d messages at a time", most)
 	}
 	var list []*Request
 	for part := range slices.Chunk(f.LWE, most) {
@@ -384,8 +388,8 @@ func doubled[C any](list []*C, twice func(*C) *C) []*C {
 	return out
 }
 
-// Values are what opened messages say in an encoding: for Boolean p/8 is 1 and -p/8 is 0, and everything else is not what
-// a gate gives.
+// Values returns the values of opened messages in an encoding. For Boolean, p/8 is 1, -p/8 is 0,
+// and any other message is an error, because gates do not produce it.
 func Values(params string, e lwe.Encoding, opened []uint64) ([]uint64, error) {
 	if e != lwe.Boolean {
 		return opened, nil
@@ -401,13 +405,13 @@ func Values(params string, e lwe.Encoding, opened []uint64) ([]uint64, error) {
 			out[i] = 1
 		case scheme.P - scheme.P/8:
 		default:
-			return nil, invalid("decrypt it as what it is", "message %d is %d, which is no bit", i, m)
+			return nil, invalid("decrypt it with its own encoding", "message %d is %d, which is not a bit", i, m)
 		}
 	}
 	return out, nil
 }
 
-// strictJSON reads one value without unknown members.
+// strictJSON decodes one value without unknown members.
 func strictJSON(b []byte, to any) error {
 	d := json.NewDecoder(bytes.NewReader(b))
 	d.DisallowUnknownFields()

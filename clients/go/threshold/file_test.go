@@ -23,7 +23,7 @@ func testKey(t testing.TB) *Key {
 	return &Key{Epoch: 7, Params: testSet, Digest: [32]byte{1, 2, 3}, scheme: scheme}
 }
 
-// ringFile has two ring ciphertexts with 300 messages of 256 each.
+// ringFile holds two ring ciphertexts with 300 messages of 256 each.
 func ringFile(t testing.TB) *File {
 	k := testKey(t)
 	list := []*lwe.Ring{k.scheme.NewRing(), k.scheme.NewRing()}
@@ -87,7 +87,7 @@ func TestFile(t *testing.T) {
 	}
 }
 
-// A file that promises much costs what it holds.
+// A file that announces much data uses no more memory than its actual content.
 func TestFileOfPromises(t *testing.T) {
 	whole := written(t, lweFile(t))
 	head := bytes.Replace(whole, []byte(`"count":3`), []byte(`"count":100000`), 1)
@@ -102,7 +102,7 @@ func TestFileOfPromises(t *testing.T) {
 	}
 }
 
-// What is asked for is in parts of the size that is asked for, and padded ciphertexts are doubled.
+// Requests have the given size, and padded ciphertexts are doubled.
 func TestFileRequests(t *testing.T) {
 	f := ringFile(t)
 	list, err := f.Requests(256)
@@ -113,7 +113,7 @@ func TestFileRequests(t *testing.T) {
 		t.Errorf("%v, %v", list, err)
 	}
 	if _, err = f.Requests(255); err == nil {
-		t.Error("half a ciphertext was asked for")
+		t.Error("a request for half a ciphertext was accepted")
 	}
 	if list, err = lweFile(t).Requests(2); err != nil || len(list) != 2 || len(list[1].LWE) != 1 || list[1].LWE[0].B != 99 {
 		t.Errorf("%v, %v", list, err)
@@ -138,7 +138,7 @@ func FuzzReadFile(f *testing.F) {
 			return
 		}
 		if again := written(t, x); !bytes.Equal(again, b) {
-			t.Errorf("it is written in another way")
+			t.Errorf("writing it again changes it")
 		}
 	})
 }
@@ -155,12 +155,12 @@ func FuzzReadAnswers(f *testing.F) {
 			t.Fatal(err)
 		}
 		if _, err := ReadAnswers(&out); err != nil {
-			t.Errorf("what was written is not read: %v", err)
+			t.Errorf("the written file is not accepted: %v", err)
 		}
 	})
 }
 
-// The files of a recipient are of one kind each.
+// Each of a recipient's files is accepted only as its own type.
 func TestRecipientFiles(t *testing.T) {
 	r, err := NewRecipient()
 	if err != nil {
@@ -183,6 +183,6 @@ func TestRecipientFiles(t *testing.T) {
 		}
 	}
 	if _, err := ParseRecipientPEM(public); err == nil {
-		t.Error("a public key is taken for a private one")
+		t.Error("a public key was accepted as a private one")
 	}
 }

@@ -20,8 +20,9 @@ import (
 	"github.com/lodge-mpc/lodge/engine/lwe"
 )
 
-// keyMagic begins a file of public keys: a line of it, a line of JSON, the header of the keys, the SHA-256 of every chunk,
-// and the chunks from the first on: one, which has the public key, or all, with the evaluation keys.
+// keyMagic is the first line of a file of public keys. A line of JSON, the header of the keys, the
+// SHA-256 of every chunk, and the chunks follow: the first one, which contains the public key, or
+// all of them, including the evaluation keys.
 const keyMagic = "lodge threshold keys 1"
 
 // keyHeader is the line of JSON.
@@ -30,7 +31,7 @@ type keyHeader struct {
 	Params string `json:"params"`
 	Digest string `json:"digest"`
 	Chunks int    `json:"chunks"`
-	// Galois are the automorphisms of BGV keys.
+	// Galois lists the automorphisms of BGV keys.
 	Galois []uint64 `json:"galois,omitempty"`
 }
 
@@ -38,7 +39,7 @@ func (h keyHeader) equal(other keyHeader) bool {
 	return h.Epoch == other.Epoch && h.Params == other.Params && h.Digest == other.Digest && h.Chunks == other.Chunks && slices.Equal(h.Galois, other.Galois)
 }
 
-// keyStart is what a file of keys has before the chunks.
+// keyStart is the part of a file of keys before the chunks.
 type keyStart struct {
 	keyHeader
 	key     *Key // epoch, set and digest
@@ -47,7 +48,7 @@ type keyStart struct {
 	size    int64 // bytes before the chunks
 }
 
-// readKeyStart reads what is before the chunks, which must be of the digest that it names.
+// readKeyStart reads the part before the chunks, which must match the digest that it names.
 func readKeyStart(r *bufio.Reader) (*keyStart, error) {
 	s := &keyStart{}
 	if err := readHeader(r, keyMagic, &s.keyHeader); err != nil {
@@ -74,14 +75,14 @@ func readKeyStart(r *bufio.Reader) (*keyStart, error) {
 		}
 	}
 	if s.key.digestOf(s.header, s.digests) != s.key.Digest {
-		return nil, fmt.Errorf("the digests of its chunks are not those of keys %.16s", s.Digest)
+		return nil, fmt.Errorf("the digests of its chunks do not match keys %.16s", s.Digest)
 	}
 	line, err := json.Marshal(s.keyHeader)
 	s.size = int64(len(keyMagic) + len(line) + 2 + header + 32*len(s.digests))
 	return s, err
 }
 
-// bytes are what is before the chunks.
+// bytes returns the part before the chunks.
 func (s *keyStart) bytes() ([]byte, error) {
 	line, err := json.Marshal(s.keyHeader)
 	b := append(append([]byte(keyMagic+"\n"), line...), '\n')
@@ -92,22 +93,22 @@ func (s *keyStart) bytes() ([]byte, error) {
 	return b, err
 }
 
-// KeyFile is a file of public keys that was read.
+// KeyFile holds the content of a file of public keys.
 type KeyFile struct {
-	Key    *Key           // epoch, set, digest and automorphisms alone
-	Public *lwe.PublicKey // nil where the keys are of BGV
-	// Evaluation are the keys to compute with, if the file has them.
+	Key    *Key           // only epoch, set, digest and automorphisms
+	Public *lwe.PublicKey // nil for BGV keys
+	// Evaluation holds the keys to compute with, if the file contains them.
 	Evaluation *lwe.Keys
-	// BGVPublic and BGVEvaluation are those of BGV keys, in Lattigo's types.
+	// BGVPublic and BGVEvaluation are the same for BGV keys, in Lattigo's types.
 	BGVPublic     *rlwe.PublicKey
 	BGVEvaluation *rlwe.MemEvaluationKeySet
 }
 
-// ReadKeys reads a file that FetchKeys has made.
+// ReadKeys reads a file written by FetchKeys.
 func ReadKeys(r io.Reader) (*KeyFile, error) {
 	f, err := readKeys(bufio.NewReader(r))
 	if err != nil {
-		return nil, invalid("`lodge keys fetch` writes such files", "no public threshold keys: %v", err)
+		return nil, invalid("`lodge keys fetch` writes such files", "not a file of public threshold keys: %v", err)
 	}
 	return f, nil
 }
@@ -126,7 +127,7 @@ func readKeys(r *bufio.Reader) (*KeyFile, error) {
 			return nil, fmt.Errorf("it ends in chunk %d of %d", i, s.Chunks)
 		}
 		if sha256.Sum256(chunk) != s.digests[i] {
-			return nil, fmt.Errorf("chunk %d is another than its digest says", i)
+			return nil, fmt.Errorf("chunk %d does not match its digest", i)
 		}
 		if i == 0 {
 			if err := f.public(s, chunk); err != nil {
@@ -145,7 +146,7 @@ func readKeys(r *bufio.Reader) (*KeyFile, error) {
 		}
 	}
 	if _, err := r.ReadByte(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("there are more bytes than it says")
+		return nil, errors.New("it has more bytes than its header states")
 	}
 	switch in := in.(type) {
 	case *lwe.Receiver:
@@ -159,7 +160,7 @@ func readKeys(r *bufio.Reader) (*KeyFile, error) {
 	return f, err
 }
 
-// public takes the public key out of chunk 0.
+// public returns the public key in chunk 0.
 func (f *KeyFile) public(s *keyStart, chunk []byte) (err error) {
 	if s.key.bgv != nil {
 		f.BGVPublic, err = s.key.bgv.ReceivePublicKey(s.key.Digest, s.header, s.digests, chunk)
@@ -169,7 +170,7 @@ func (f *KeyFile) public(s *keyStart, chunk []byte) (err error) {
 	return err
 }
 
-// receive begins to put the keys together.
+// receive starts assembling the keys.
 func (s *keyStart) receive() (receiver, error) {
 	if s.key.bgv != nil {
 		return s.key.bgv.Receive(s.header)
@@ -177,9 +178,10 @@ func (s *keyStart) receive() (receiver, error) {
 	return s.key.scheme.Receive(s.header)
 }
 
-// FetchKeys writes the public key of an epoch to a file, or with evaluation all public keys. What is not complete is in a
-// file with ".part" behind its name: the next call goes on with it, and asks the holders for what is missing, one after
-// the other. Progress, which may be nil, hears how many bytes there are.
+// FetchKeys writes the public key of an epoch to a file or, with evaluation, all public keys.
+// Incomplete data is kept in a file with the suffix ".part": the next call continues with it and
+// requests the missing chunks from the holders, in order. It calls progress, which may be nil, with
+// the number of bytes received.
 func (c *Client) FetchKeys(ctx context.Context, k *Key, path string, evaluation bool, progress func(done, of int64)) error {
 	part := path + ".part"
 	f, err := os.OpenFile(part, os.O_RDWR|os.O_CREATE, 0o644)
@@ -209,7 +211,7 @@ func (c *Client) FetchKeys(ctx context.Context, k *Key, path string, evaluation 
 	}
 	if d.have < want.Chunks {
 		if last == nil {
-			last = &lodge.Error{Code: lodge.Unavailable, What: "no holder can be reached", Next: "the same command goes on where this ended"}
+			last = &lodge.Error{Code: lodge.Unavailable, What: "no holder can be reached", Next: "run the same command again to continue"}
 		}
 		return last
 	}
@@ -219,18 +221,18 @@ func (c *Client) FetchKeys(ctx context.Context, k *Key, path string, evaluation 
 	return os.Rename(part, path)
 }
 
-// keyDownload is a file that grows.
+// keyDownload is the state of a download to a file.
 type keyDownload struct {
 	client   *Client
 	file     *os.File
 	want     keyHeader
 	key      *Key
-	start    *keyStart // once it is there
+	start    *keyStart // nil until received
 	have     int       // chunks
 	progress func(done, of int64)
 }
 
-// resume takes what an earlier call has left, as far as it is right.
+// resume uses the valid part of an earlier call's data.
 func (d *keyDownload) resume() error {
 	r := bufio.NewReaderSize(d.file, 1<<20)
 	_, _, size := d.key.layout()
@@ -252,7 +254,7 @@ func (d *keyDownload) resume() error {
 	return err
 }
 
-// offset is where a chunk begins.
+// offset returns the position of a chunk.
 func (d *keyDownload) offset(chunk int) int64 {
 	if d.start == nil {
 		return 0
@@ -271,7 +273,7 @@ func (d *keyDownload) tell() {
 	}
 }
 
-// from takes what is missing from a holder.
+// from downloads the missing chunks from a holder.
 func (d *keyDownload) from(ctx context.Context, party int) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -287,13 +289,13 @@ func (d *keyDownload) from(ctx context.Context, party int) error {
 	for d.have < d.want.Chunks {
 		m, err := stream.Recv()
 		if errors.Is(err, io.EOF) {
-			return fmt.Errorf("%d chunks did not come", d.want.Chunks-d.have)
+			return fmt.Errorf("%d chunks were not received", d.want.Chunks-d.have)
 		}
 		if err != nil {
 			return err
 		}
 		if int(m.GetIndex()) != d.have || sha256.Sum256(m.GetChunk()) != d.start.digests[d.have] {
-			return fmt.Errorf("chunk %d is another than its digest says", d.have)
+			return fmt.Errorf("chunk %d does not match its digest", d.have)
 		}
 		if _, err := d.file.Write(m.GetChunk()); err != nil {
 			return err
@@ -304,7 +306,7 @@ func (d *keyDownload) from(ctx context.Context, party int) error {
 	return nil
 }
 
-// begin writes what is before the chunks.
+// begin writes the part before the chunks.
 func (d *keyDownload) begin(header []byte, digests [][]byte) error {
 	s := &keyStart{keyHeader: d.want, header: header}
 	for _, x := range digests {

@@ -17,8 +17,8 @@ import (
 	thresholdv1 "github.com/lodge-mpc/lodge/proto/lodge/threshold/v1"
 )
 
-// PublicKey fetches the public key of an epoch from one of the holders, and refuses one that is not of the digest on which
-// the holders agree. Of BGV keys it is BGVPublicKey.
+// PublicKey downloads the public key of an epoch from one of the holders, and refuses a key that
+// does not have the digest on which the holders agree. For BGV keys use BGVPublicKey.
 func (c *Client) PublicKey(ctx context.Context, k *Key) (*lwe.PublicKey, error) {
 	if err := k.isLWE(); err != nil {
 		return nil, err
@@ -32,7 +32,7 @@ func (c *Client) PublicKey(ctx context.Context, k *Key) (*lwe.PublicKey, error) 
 	})
 }
 
-// first asks the holders one after the other, until one gives something.
+// first tries the holders in order until one succeeds.
 func first[K any](c *Client, k *Key, ask func(party int) (K, error)) (key K, err error) {
 	var last error
 	for _, p := range k.Up {
@@ -45,7 +45,7 @@ func first[K any](c *Client, k *Key, ask func(party int) (K, error)) (key K, err
 	return key, last
 }
 
-// opened is a stream of keys of which the first response has come.
+// opened returns a stream of keys whose first response has arrived.
 func opened(ctx context.Context, conn *grpc.ClientConn, k *Key, first, count uint32) (grpc.ServerStreamingClient[thresholdv1.GetKeysResponse], *thresholdv1.GetKeysResponse, error) {
 	stream, err := thresholdv1.NewThresholdServiceClient(conn).GetKeys(ctx, &thresholdv1.GetKeysRequest{Epoch: k.Epoch, First: first, Count: count})
 	if err != nil {
@@ -56,13 +56,14 @@ func opened(ctx context.Context, conn *grpc.ClientConn, k *Key, first, count uin
 		return nil, nil, err
 	}
 	if !bytes.Equal(head.GetDigest(), k.Digest[:]) || !k.begins(head) {
-		return nil, nil, &lodge.Error{Code: lodge.Conflict, What: "it sends other keys than the holders agree on", Next: "ask the parties' operators"}
+		return nil, nil, &lodge.Error{Code: lodge.Conflict, What: "its keys differ from those on which the holders agree", Next: "ask the parties' operators"}
 	}
 	return stream, head, nil
 }
 
-// begins reports whether header and digests of chunks are those of the keys, so that each chunk can be checked alone: what
-// one holder has sent before it failed goes together with what the next one sends.
+// begins reports whether header and chunk digests belong to the keys. Then each chunk can be
+// verified alone, and chunks from a holder that failed can be combined with those from the next
+// one.
 func (k *Key) begins(head *thresholdv1.GetKeysResponse) bool {
 	digests := make([][32]byte, len(head.GetChunkDigests()))
 	for i, d := range head.GetChunkDigests() {
@@ -75,7 +76,7 @@ func (k *Key) begins(head *thresholdv1.GetKeysResponse) bool {
 	return len(digests) == chunks && k.digestOf(head.GetHeader(), digests) == k.Digest
 }
 
-// publicPart is what a public key is in, as a holder sends it.
+// publicPart is the chunk, in the form a holder sends, that contains the public key.
 type publicPart struct {
 	header, chunk []byte
 	digests       [][32]byte
@@ -99,8 +100,9 @@ func fetchPublic(ctx context.Context, conn *grpc.ClientConn, k *Key) (*publicPar
 	return p, nil
 }
 
-// EvaluationKeys fetches all public keys of an epoch, with which anybody computes. When a holder fails, the next one goes
-// on with what is missing. Progress, which may be nil, hears how many chunks have come. Of BGV keys it is BGVKeys.
+// EvaluationKeys downloads all public keys of an epoch, which allow anyone to compute on its
+// ciphertexts. If a holder fails, the next one continues with the missing chunks. It calls
+// progress, which may be nil, with the number of chunks received. For BGV keys use BGVKeys.
 func (c *Client) EvaluationKeys(ctx context.Context, k *Key, progress func(done, of int)) (*lwe.Keys, error) {
 	if err := k.isLWE(); err != nil {
 		return nil, err
@@ -114,13 +116,13 @@ func (c *Client) EvaluationKeys(ctx context.Context, k *Key, progress func(done,
 	})
 }
 
-// receiver puts keys together.
+// receiver assembles keys from chunks.
 type receiver interface {
 	Put(i int, chunk []byte) error
 	Missing() []int
 }
 
-// all takes all chunks from the holders, and gives what finish makes of them.
+// all receives all chunks from the holders, and returns the result of finish.
 func all[K any](ctx context.Context, c *Client, k *Key, progress func(done, of int), receive func(header []byte) (receiver, func() (K, error), error)) (keys K, err error) {
 	var in receiver
 	var finish func() (K, error)
@@ -143,12 +145,12 @@ func all[K any](ctx context.Context, c *Client, k *Key, progress func(done, of i
 		if err == nil {
 			return keys, nil
 		}
-		in, last = nil, c.failed(p, err) // which chunk was wrong nobody knows
+		in, last = nil, c.failed(p, err) // the bad chunk cannot be identified
 	}
 	return keys, last
 }
 
-// collect takes the chunks from a holder that are missing.
+// collect receives the missing chunks from a holder.
 func (c *Client) collect(ctx context.Context, party int, k *Key, in receiver, begin func(header []byte) (receiver, error), progress func(done, of int)) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -179,7 +181,7 @@ func (c *Client) collect(ctx context.Context, party int, k *Key, in receiver, be
 		digests := head.GetChunkDigests()
 		i := int(m.GetIndex())
 		if sum := sha256.Sum256(m.GetChunk()); i >= len(digests) || !bytes.Equal(sum[:], digests[i]) {
-			return fmt.Errorf("chunk %d is another than its digest says", i)
+			return fmt.Errorf("chunk %d does not match its digest", i)
 		}
 		if err := in.Put(i, m.GetChunk()); err != nil {
 			return err
@@ -189,13 +191,14 @@ func (c *Client) collect(ctx context.Context, party int, k *Key, in receiver, be
 		}
 	}
 	if n := len(in.Missing()); n > 0 {
-		return fmt.Errorf("%d chunks did not come", n)
+		return fmt.Errorf("%d chunks were not received", n)
 	}
 	return nil
 }
 
-// Encrypt encrypts messages, from 0 to the plaintext modulus less 1, in as many ring ciphertexts as they take: each has as
-// many as the ring has coefficients. Package lwe has more encodings, and extracts LWE ciphertexts to compute with.
+// Encrypt encrypts messages, from 0 to the plaintext modulus less 1, in the required number of ring
+// ciphertexts. Each holds as many messages as the ring has coefficients. Package lwe has more
+// encodings, and extracts LWE ciphertexts to compute with.
 func Encrypt(k *Key, public *lwe.PublicKey, messages []uint64, e lwe.Encoding) ([]*lwe.Ring, error) {
 	if err := k.isLWE(); err != nil {
 		return nil, err

@@ -14,7 +14,7 @@ import (
 	thresholdv1 "github.com/lodge-mpc/lodge/proto/lodge/threshold/v1"
 )
 
-// holder sends what it has of keys.
+// holder sends the keys that it has.
 type holder struct {
 	thresholdv1.UnimplementedThresholdServiceServer
 	head   *thresholdv1.GetKeysResponse
@@ -50,7 +50,8 @@ func (h *holder) serve(t *testing.T) *grpc.ClientConn {
 	return conn
 }
 
-// What a lying holder sends of keys, and then no more, does not spoil what an honest one sends after it.
+// Keys received from a lying holder before it stops do not invalidate those received from an honest
+// one afterwards.
 func TestKeysAfterLies(t *testing.T) {
 	s, err := bgvOf("insecure-B5-8")
 	if err != nil || s == nil {

@@ -12,20 +12,22 @@ import (
 	"github.com/lodge-mpc/lodge/engine/protocol/threshold/mkdecrypt"
 )
 
-// Keys of a set for multi-key ciphertexts are those of a group: its parties have keys of their own, and together they have
-// masks alone. Package clients/go/multikey is for programs that use them.
+// Keys of a set for multi-key ciphertexts belong to a group: its parties have their own keys, and
+// share only masks. Programs should use package clients/go/multikey.
 
-// multikeySchemes of the sets that were asked for. Ciphertexts depend on the set alone, not on the common reference string.
+// Prepared multi-key schemes of the sets used so far. Ciphertexts depend only on the set, not on
+// the common reference string.
 var multikeySchemes sync.Map // of *multikey.Scheme, by name
 
-// multikeyOf prepares a set for multi-key ciphertexts; nil if there is none of this name.
+// multikeyOf prepares a set for multi-key ciphertexts; it returns nil if there is no set with this
+// name.
 func multikeyOf(name string) (*multikey.Scheme, error) {
 	if known, ok := multikeySchemes.Load(name); ok {
 		return known.(*multikey.Scheme), nil
 	}
 	set, err := multikey.Lookup(name)
 	if err != nil {
-		return nil, nil //nolint:nilerr,nilnil // perhaps it is one of another package
+		return nil, nil //nolint:nilerr,nilnil // it may be a set of another package
 	}
 	scheme, err := multikey.New(set, multikey.StandardSeed())
 	if err == nil {
@@ -34,7 +36,7 @@ func multikeyOf(name string) (*multikey.Scheme, error) {
 	return scheme, err
 }
 
-// Multikey is the set of a group for multi-key ciphertexts, and nil of threshold keys.
+// Multikey returns the set of a group for multi-key ciphertexts, or nil for threshold keys.
 func (k *Key) Multikey() *multikey.Set {
 	if k.multikey == nil {
 		return nil
@@ -42,11 +44,11 @@ func (k *Key) Multikey() *multikey.Set {
 	return k.multikey.Set
 }
 
-// encodeMultikey gives the encodings of multi-key ciphertexts, and notes the keys that they are under.
+// encodeMultikey returns the encodings of multi-key ciphertexts, and records their keys.
 func (r *Request) encodeMultikey(k *Key) ([]byte, error) {
 	switch {
 	case k.multikey == nil:
-		return nil, invalid("name a group for multi-key ciphertexts", "%s is no set of multi-key ciphertexts", k.Params)
+		return nil, invalid("name a group for multi-key ciphertexts", "%s is not a set for multi-key ciphertexts", k.Params)
 	case r.Paper || r.Flooding || r.Coefficients != 0:
 		return nil, invalid("leave these out", "multi-key ciphertexts are decrypted with exact masks, and have no coefficients")
 	}
@@ -59,28 +61,28 @@ func (r *Request) encodeMultikey(k *Key) ([]byte, error) {
 			r.keys = c.Keys()
 		}
 		if !slices.Equal(r.keys, c.Keys()) {
-			return nil, invalid("ask for those under each set of keys by themselves", "ciphertext %d is under other keys than the first one", i)
+			return nil, invalid("use one request for the ciphertexts under each set of keys", "ciphertext %d and the first one are under different keys", i)
 		}
 		b = k.multikey.AppendCiphertext(b, c)
 	}
 	if len(r.keys) == 0 {
-		return nil, invalid("read them with multikey.Decrypt", "ciphertexts that everybody can read")
+		return nil, invalid("read them with multikey.Decrypt", "the ciphertexts are public bits")
 	}
 	r.owners = nil
 	for _, id := range r.keys {
 		p, known := r.Owners[id]
 		if !known {
-			return nil, &lodge.Error{Code: unknownKey, What: fmt.Sprintf("nobody is named as the owner of the multi-key keys %.8x", id[:]), Next: "ask the parties for their keys"}
+			return nil, &lodge.Error{Code: unknownKey, What: fmt.Sprintf("no owner is given for the multi-key keys %.8x", id[:]), Next: "list the parties' keys to find their owners"}
 		}
 		r.owners = append(r.owners, p)
 	}
 	return b, nil
 }
 
-// unknownKey is the code of keys that nobody has.
+// unknownKey is the code for keys without a known owner.
 const unknownKey lodge.Code = "unknown_key"
 
-// multikeyQuestion adds what is asked about multi-key ciphertexts.
+// multikeyQuestion adds the data about multi-key ciphertexts to a question.
 func (r *Request) multikeyQuestion(q *decrypt.Question) {
 	q.Count = len(r.Multikey)
 	for i, id := range r.keys {
@@ -88,19 +90,20 @@ func (r *Request) multikeyQuestion(q *decrypt.Question) {
 	}
 }
 
-// chooseOwners gives a quorum of the owners of the keys: of those in the group that have masks the smallest, whose members have
-// failed least in this call, and of these the one with most masks. Where none has masks it is the owners, who may have answered
-// before, with another party if there is one owner.
+// chooseOwners returns a quorum that includes the owners of the keys: among the group's quorums
+// with masks the smallest ones, of these the ones whose members failed least in this call, and of
+// these the one with most masks. If no quorum has masks, it returns the owners, who may have
+// answered before, plus another party if there is only one owner.
 func chooseOwners(k *Key, r *Request, failures map[int]int, empty map[string]bool) ([]int, error) {
 	owners := slices.Compact(slices.Sorted(slices.Values(r.owners)))
 	for _, p := range owners {
 		if !slices.Contains(k.Holders, p) {
-			return nil, &lodge.Error{Code: wrongQuorum, What: fmt.Sprintf("party %d, whose keys the ciphertexts are under, is not in the group of epoch %d", p, k.Epoch),
-				Next: "make a group with it, or have the inputs encrypted anew without it"}
+			return nil, &lodge.Error{Code: wrongQuorum, What: fmt.Sprintf("party %d, an owner of the ciphertexts' keys, is not in the group of epoch %d", p, k.Epoch),
+				Next: "create a group with it, or have the inputs encrypted again without it"}
 		}
 		if !slices.Contains(k.Up, p) {
-			return nil, &lodge.Error{Code: lodge.Unavailable, What: fmt.Sprintf("party %d, whose keys the ciphertexts are under, cannot be reached; without it nobody decrypts them", p),
-				Next: "ask again when it is up"}
+			return nil, &lodge.Error{Code: lodge.Unavailable, What: fmt.Sprintf("party %d, an owner of the ciphertexts' keys, cannot be reached; they cannot be decrypted without it", p),
+				Next: "retry when it is up"}
 		}
 	}
 	var best *Masks
@@ -127,17 +130,18 @@ func chooseOwners(k *Key, r *Request, failures map[int]int, empty map[string]boo
 	}
 	slices.Sort(owners)
 	if len(owners) < 2 || empty[fmt.Sprint(owners)] {
-		return nil, &lodge.Error{Code: lodge.OutOfStock, What: fmt.Sprintf("no quorum of epoch %d that is up and has the owners %v in it has masks", k.Epoch, r.owners),
-			Next: fmt.Sprintf("`lodge keys masks %d --quorum` makes some", k.Epoch)}
+		return nil, &lodge.Error{Code: lodge.OutOfStock, What: fmt.Sprintf("no quorum of epoch %d that is up and includes the owners %v has masks", k.Epoch, r.owners),
+			Next: fmt.Sprintf("create masks with `lodge keys masks %d --quorum`", k.Epoch)}
 	}
 	return owners, nil
 }
 
-// combineMultikey gives the bits of answers in clear, 0 or 1. The error wraps mkdecrypt.ErrNoise where one is no bit.
+// combineMultikey returns the bits of plaintext answers, 0 or 1. The error wraps mkdecrypt.ErrNoise
+// if one is not a bit.
 func (a *Answers) combineMultikey() ([]uint64, error) {
 	s, err := multikeyOf(a.Params)
 	if err != nil || s == nil {
-		return nil, invalid("", "%s is no set of multi-key ciphertexts", a.Params)
+		return nil, invalid("", "%s is not a set for multi-key ciphertexts", a.Params)
 	}
 	params, err := mkdecrypt.Params(s.Set, len(a.Question.Quorum), len(a.Question.Multikey))
 	if err != nil {
@@ -154,8 +158,8 @@ func (a *Answers) combineMultikey() ([]uint64, error) {
 	return opened, nil
 }
 
-// ByKeys sorts ciphertexts by the keys that they are under: lists of places, each of ciphertexts under the same keys, in the
-// order in which they first come.
+// ByKeys groups ciphertexts by their keys. It returns lists of indices, each for ciphertexts under
+// the same keys, in the order of their first occurrence.
 func ByKeys(list []*multikey.Ciphertext) (groups [][]int) {
 	found := map[string]int{}
 	for i, c := range list {

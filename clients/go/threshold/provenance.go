@@ -6,13 +6,14 @@ import (
 	"io"
 )
 
-// Provenance is the word of an attester for a file of ciphertexts: where they come from, signed for each request that the
-// file takes. Others than its holders need nothing to check it with, and the parties check it with the attester's public key.
+// Provenance holds an attester's signatures on the origin of the ciphertexts of a file, one for
+// each request for the file. The parties verify it with the attester's public key; clients need not
+// verify it.
 type Provenance struct {
 	Attester   string   `json:"attester"`
 	Circuit    string   `json:"circuit"`
-	Epoch      uint64   `json:"epoch"` // whose holders decrypt
-	Batch      int      `json:"batch"` // messages of a request, at most
+	Epoch      uint64   `json:"epoch"` // epoch whose holders decrypt
+	Batch      int      `json:"batch"` // maximal number of messages in a request
 	Signatures [][]byte `json:"signatures"`
 }
 
@@ -21,14 +22,15 @@ const (
 	maxProvenance    = 16 << 20
 )
 
-// provenanceRecord is the JSON of a Provenance.
+// provenanceRecord is the JSON form of a Provenance.
 type provenanceRecord struct {
 	Format string `json:"format"`
 	Provenance
 }
 
-// Attest signs where the ciphertexts of a file come from, as an attester that the parties' policies name. They are asked for
-// in requests of at most so many messages, of the holders of an epoch that has the file's keys.
+// Attest signs the origin of a file's ciphertexts, as an attester that the parties' policies name.
+// The signatures are for requests of at most the given number of messages, to the holders of an
+// epoch with the file's keys.
 func (f *File) Attest(epoch uint64, most int, attester, circuit string, key ed25519.PrivateKey) (*Provenance, error) {
 	k := &Key{Epoch: epoch, Params: f.Params, Digest: f.Keys}
 	if _, err := k.load(); err != nil {
@@ -48,7 +50,7 @@ func (f *File) Attest(epoch uint64, most int, attester, circuit string, key ed25
 	return p, nil
 }
 
-// Put puts the word into the requests of the file that it is for.
+// Put adds the signatures to the requests of the file that was signed.
 func (p *Provenance) Put(list []*Request) error {
 	if len(list) != len(p.Signatures) {
 		return invalid("sign this file", "%d signatures for %d requests", len(p.Signatures), len(list))
@@ -59,7 +61,7 @@ func (p *Provenance) Put(list []*Request) error {
 	return nil
 }
 
-// WriteTo writes the word as JSON.
+// WriteTo writes the provenance as JSON.
 func (p *Provenance) WriteTo(w io.Writer) (int64, error) {
 	b, err := json.MarshalIndent(provenanceRecord{provenanceFormat, *p}, "", "  ")
 	if err != nil {
@@ -69,16 +71,16 @@ func (p *Provenance) WriteTo(w io.Writer) (int64, error) {
 	return int64(n), err
 }
 
-// ReadProvenance reads what WriteTo has written.
+// ReadProvenance reads the output of WriteTo.
 func ReadProvenance(in io.Reader) (*Provenance, error) {
 	var r provenanceRecord
 	d := json.NewDecoder(io.LimitReader(in, maxProvenance))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&r); err != nil || r.Format != provenanceFormat {
-		return nil, invalid("`lodge decrypt attest` writes one", "no word of an attester: %v", err)
+		return nil, invalid("`lodge decrypt attest` writes one", "not an attester's file: %v", err)
 	}
 	if r.Attester == "" || r.Epoch == 0 || r.Batch < 1 || len(r.Signatures) == 0 {
-		return nil, invalid("`lodge decrypt attest` writes one", "a word without attester, epoch, batch or signatures")
+		return nil, invalid("`lodge decrypt attest` writes one", "the attester, epoch, batch or signatures are missing")
 	}
 	for _, s := range r.Signatures {
 		if len(s) != ed25519.SignatureSize {

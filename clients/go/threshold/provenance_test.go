@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// The word for a file has a signature of each request that it takes, and is read as it was written.
+// The provenance of a file has a signature for each request, and is read as it was written.
 func TestProvenanceFiles(t *testing.T) {
 	public, private, err := ed25519.GenerateKey(nil)
 	if err != nil {
@@ -32,11 +32,11 @@ func TestProvenanceFiles(t *testing.T) {
 			for i, r := range list {
 				q, err := r.question(k, nil)
 				if err != nil || r.Attester != "pipeline" || !ed25519.Verify(public, q.Statement("mean"), r.Signature) {
-					t.Errorf("request %d: %v, no signature of it", i, err)
+					t.Errorf("request %d: %v, or its signature is wrong", i, err)
 				}
 			}
 			if word.Put(append(list, &Request{})) == nil {
-				t.Error("a request without a signature")
+				t.Error("a request without a signature was accepted")
 			}
 			var b bytes.Buffer
 			if n, err := word.WriteTo(&b); err != nil || n != int64(b.Len()) {
@@ -61,6 +61,6 @@ func TestProvenanceFiles(t *testing.T) {
 		}
 	}
 	if _, err := lweFile(t).Attest(9, 0, "pipeline", "mean", private); err == nil {
-		t.Error("none at a time")
+		t.Error("a batch of 0 messages was accepted")
 	}
 }

@@ -5,14 +5,15 @@ import (
 	"fmt"
 )
 
-// kem is what answers are sealed with: a key encapsulation that is as hard for quantum computers as the ciphertexts.
+// kem seals answers. It is a key encapsulation with the same post-quantum security as the
+// ciphertexts.
 func kem() hpke.KEM { return hpke.MLKEM768X25519() }
 
-// Recipient reads what others have decrypted for it: parties seal their answers to its public key, so that neither they
-// nor whoever asks them sees a plaintext.
+// Recipient reads answers that others requested for it: parties seal their answers to its public
+// key, so that neither the parties nor the requesting client learn a plaintext.
 type Recipient struct{ key hpke.PrivateKey }
 
-// NewRecipient makes a key pair.
+// NewRecipient generates a key pair.
 func NewRecipient() (*Recipient, error) {
 	k, err := kem().GenerateKey()
 	if err != nil {
@@ -21,34 +22,34 @@ func NewRecipient() (*Recipient, error) {
 	return &Recipient{k}, nil
 }
 
-// LoadRecipient reads a private key that Bytes has written.
+// LoadRecipient reads the output of Bytes.
 func LoadRecipient(private []byte) (*Recipient, error) {
 	k, err := kem().NewPrivateKey(private)
 	if err != nil {
-		return nil, invalid("", "no private key of a recipient: %v", err)
+		return nil, invalid("", "not a recipient's private key: %v", err)
 	}
 	return &Recipient{k}, nil
 }
 
-// Bytes is the private key.
+// Bytes returns the private key.
 func (r *Recipient) Bytes() ([]byte, error) { return r.key.Bytes() }
 
-// Public is the public key, for those who ask.
+// Public returns the public key, for the clients that send requests.
 func (r *Recipient) Public() hpke.PublicKey { return r.key.PublicKey() }
 
 // ParsePublic reads the public key of a recipient.
 func ParsePublic(public []byte) (hpke.PublicKey, error) {
 	k, err := kem().NewPublicKey(public)
 	if err != nil {
-		return nil, invalid("", "no public key of a recipient: %v", err)
+		return nil, invalid("", "not a recipient's public key: %v", err)
 	}
 	return k, nil
 }
 
-// Open gives the plaintexts of answers that are sealed to this recipient.
+// Open returns the plaintexts of answers sealed to this recipient.
 func (r *Recipient) Open(a *Answers) ([]uint64, error) {
 	if !a.Sealed || a.Question == nil || len(a.Parts) != len(a.Question.Quorum) {
-		return nil, invalid("", "these are no sealed answers")
+		return nil, invalid("", "these answers are not sealed")
 	}
 	clear := *a
 	var err error

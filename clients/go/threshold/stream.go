@@ -7,10 +7,11 @@ import (
 	"github.com/lodge-mpc/lodge/engine/lwe"
 )
 
-// Stream has LWE ciphertexts decrypted as they come, until the channel is closed, and gives their messages in the same
-// order. What has come while a request was under way is the next one, of at most so many messages; prepare, which may be
-// nil, says how it is asked for, and signs where it comes from. The sequence ends with the first error, and the caller
-// whose loop ends before it cancels ctx, or drains the channel.
+// Stream has LWE ciphertexts decrypted as they arrive, until the channel is closed, and yields
+// their messages in the same order. Ciphertexts that arrive during a request form the next one, of
+// at most the given number of messages. prepare, which may be nil, sets options of a request, and
+// may sign the origin of its ciphertexts. The sequence ends with the first error. A caller that
+// ends its loop earlier must cancel ctx or drain the channel.
 func (c *Client) Stream(ctx context.Context, k *Key, in <-chan *lwe.LWE, most int, prepare func(*Request) error) iter.Seq2[uint64, error] {
 	return func(yield func(uint64, error) bool) {
 		if most < 1 {
@@ -29,7 +30,7 @@ func (c *Client) Stream(ctx context.Context, k *Key, in <-chan *lwe.LWE, most in
 				err = prepare(r)
 			}
 			if err == nil && r.Recipient != nil {
-				err = invalid("use Decrypt", "answers that are sealed to somebody else are no messages")
+				err = invalid("use Decrypt", "answers sealed to another recipient cannot be read")
 			}
 			if err == nil {
 				got, err = c.Decrypt(ctx, k, r)
@@ -50,7 +51,8 @@ func (c *Client) Stream(ctx context.Context, k *Key, in <-chan *lwe.LWE, most in
 	}
 }
 
-// waiting takes what there is in a channel, and waits for the first; open says that more may come.
+// waiting returns the available items of a channel and waits for the first; open reports whether
+// more may arrive.
 func waiting(ctx context.Context, in <-chan *lwe.LWE, most int) (batch []*lwe.LWE, open bool) {
 	select {
 	case x, ok := <-in:

@@ -9,12 +9,12 @@ import (
 	"github.com/lodge-mpc/lodge/engine/sample"
 )
 
-// multikeyVectors are what the Python client computes of multi-key ciphertexts.
+// multikeyVectors holds the Python client's results for multi-key ciphertexts.
 type multikeyVectors struct {
 	Sets        []multikeySetVectors `json:"sets"`
 	Batch       hexBytes             `json:"batch"`
 	Ciphertexts []hexBytes           `json:"ciphertexts"` // of the batch
-	Readable    hexBytes             `json:"readable"`    // a 1 that everybody can read
+	Readable    hexBytes             `json:"readable"`    // a public 1
 	Digest      hexBytes             `json:"digest"`      // of the ciphertexts
 	Owner       uint32               `json:"owner"`
 	Question    hexBytes             `json:"question"`
@@ -24,7 +24,8 @@ type multikeySetVectors struct {
 	Name    string   `json:"name"`
 	Hash    hexBytes `json:"hash"`
 	Parties int      `json:"parties"`
-	// Words has the bits of a word that two parties answer, three, and so on; 0 where they cannot decrypt.
+	// Words holds the bits of words answered by two parties, three, and so on; 0 if they cannot
+	// decrypt.
 	Words []int `json:"words"`
 }
 

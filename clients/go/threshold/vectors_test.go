@@ -15,13 +15,14 @@ import (
 	"github.com/lodge-mpc/lodge/engine/sample"
 )
 
-var update = flag.Bool("update", false, "write what the Python client is held against into its testdata")
+var update = flag.Bool("update", false, "update the vectors in the Python client's testdata")
 
-// vectors are what other clients must compute alike. The tests of the Python client read them.
+// vectors are the results that other clients must reproduce. The tests of the Python client read
+// them.
 type vectors struct {
 	Sets    []setVectors    `json:"sets"`
 	Answers []answerVectors `json:"answers"`
-	// Statement is what attesters sign.
+	// Statement is the message that attesters sign.
 	Statement statementVectors `json:"statement"`
 	Digest    digestVectors    `json:"digest"`
 }
@@ -32,25 +33,26 @@ type setVectors struct {
 	ChunkSizes []int            `json:"chunk_sizes"`
 	Sizes      [2]int           `json:"sizes"` // of LWE and ring ciphertexts
 	Kinds      map[string][]int `json:"kinds"` // by form, 1000 log eta + log Phi for thresholds 1, 2, ...
-	// Encodings are all messages' residues.
+	// Encodings holds the residues of all messages.
 	Encodings map[string][]uint64 `json:"encodings"`
-	// Transform and Expanded are SHA-256 of packed residues: of the transform of X + 2 X^2 + ..., and of the half of the
-	// public key that is expanded from the seed.
+	// Transform and Expanded are SHA-256 of packed residues: of the transform of X + 2 X^2 + ...,
+	// and of the half of the public key that is expanded from the seed.
 	Transform  hexBytes          `json:"transform"`
 	Expanded   hexBytes          `json:"expanded"`
 	Encryption encryptionVectors `json:"encryption"`
 }
 
-// encryptionVectors are an encryption: of messages k mod p in the first 100 coefficients under a public key with b the
-// transform of X + 2 X^2 + ..., and u, e1 and e2 as given. The keys have nothing but the public one.
+// encryptionVectors holds an encryption of messages k mod p in the first 100 coefficients, under a
+// public key whose b is the transform of X + 2 X^2 + ..., and with the given u, e1 and e2. The keys
+// consist only of the public key.
 type encryptionVectors struct {
 	Header       hexBytes            `json:"header"`
 	Digest       hexBytes            `json:"digest"`
-	U            hexBytes            `json:"u"` // signed bytes, as the others
+	U            hexBytes            `json:"u"` // signed bytes, like the others
 	E1           hexBytes            `json:"e1"`
 	E2           hexBytes            `json:"e2"`
 	Ring         map[string]hexBytes `json:"ring"` // SHA-256 of the ciphertext, by encoding
-	LWE          map[string]hexBytes `json:"lwe"`  // the same of what is extracted of it, one after the other
+	LWE          map[string]hexBytes `json:"lwe"`  // the same for the extracted LWE ciphertexts, concatenated
 	Coefficients []int               `json:"coefficients"`
 }
 
@@ -72,7 +74,7 @@ type statementVectors struct {
 	Ring        hexBytes `json:"of_3_of_each"` // of ring ciphertexts of which 3 coefficients are opened
 }
 
-// digestVectors are what names ciphertexts, of which there are count, all of one size.
+// digestVectors holds the names of count ciphertexts of one size.
 type digestVectors struct {
 	Count       int      `json:"count"`
 	Ciphertexts hexBytes `json:"ciphertexts"`
@@ -95,7 +97,7 @@ func must[T any](x T, err error) T {
 	return x
 }
 
-// packed is the encoding of N residues.
+// packed returns the encoding of N residues.
 func packed(s *lwe.Scheme, v []uint64) []byte {
 	return s.AppendRing(nil, &lwe.Ring{A: v, B: v})[:s.RingSize()/2]
 }
@@ -171,7 +173,8 @@ func encryption(s *lwe.Scheme, keys *lwe.Keys) encryptionVectors {
 	return v
 }
 
-// answers are those of a quorum for messages k mod p, of runs of this many different ids; change may spoil them.
+// answers returns the answers of a quorum for messages k mod p, of runs with the given number of
+// different ids; change may modify them.
 func answers(t *testing.T, name, set string, threshold int, paper bool, count, runs int, change func([][]decrypt.Part)) answerVectors {
 	s := must(lwe.New(must(lwe.Lookup(set))))
 	p := must(decrypt.ParamsOf(s, threshold, paper))
@@ -206,7 +209,7 @@ func answers(t *testing.T, name, set string, threshold int, paper bool, count, r
 	return v
 }
 
-// TestVectors holds the file that the Python client is tested with against what this client computes.
+// TestVectors compares the vectors of the Python client's tests with this client's results.
 func TestVectors(t *testing.T) {
 	var v vectors
 	for _, set := range lwe.Sets() {
@@ -235,7 +238,7 @@ func TestVectors(t *testing.T) {
 	compare(t, "threshold.json", v)
 }
 
-// compare holds a file of the Python client's testdata against vectors.
+// compare compares a file of the Python client's testdata with vectors.
 func compare(t *testing.T, name string, v any) {
 	t.Helper()
 	want := append(must(json.MarshalIndent(v, "", " ")), '\n')
@@ -256,6 +259,6 @@ func compare(t *testing.T, name string, v any) {
 		at := 0
 		for ; at < min(len(got), len(want)) && got[at] == want[at]; at++ {
 		}
-		t.Fatalf("%s differs from byte %d on; if that is meant, run this test with -update, and the Python client's tests", path, at)
+		t.Fatalf("%s differs from byte %d on; if this is intended, run this test with -update, and the Python client's tests", path, at)
 	}
 }

@@ -1,8 +1,9 @@
 // Package tuplefile reads and writes exported share directories, the form in which one party's shares of a batch of
 // tuples leave Lodge. The format is specified in docs/export-format.md.
 //
-// A directory holds one party's shares: manifest.json, which says what they are, and one data file of fixed-width
-// little-endian canonical field elements. The data file is a sequence of records, one per tuple, such as:
+// A directory holds one party's shares: manifest.json, which describes them, and one data file of
+// fixed-width little-endian canonical field elements. The data file is a sequence of records, one
+// per tuple, for example:
 //
 //	scalar   a, b, c, then the shares of their MACs             (6 elements)
 //	matrix   A (m x k), B (k x n), C (m x n), row-major, then the shares of their MACs in the same order

@@ -9,17 +9,18 @@ import (
 	"time"
 )
 
-// ExportedName is the file that a directory has once its shares have gone elsewhere, so that they do not go twice.
+// ExportedName is a file in a directory whose shares have been exported elsewhere; it prevents a
+// second export.
 const ExportedName = "exported.json"
 
-// Exported says where the shares of a directory went.
+// Exported records a destination of a directory's shares.
 type Exported struct {
 	To   string    `json:"to"`
-	Time time.Time `json:"time"` // UTC; when it began
+	Time time.Time `json:"time"` // UTC; start of the export
 }
 
-// Exports says where the shares of a directory have gone, or may have, in order. A note that cannot be read says that they
-// went to an unknown place.
+// Exports returns the destinations to which the shares of a directory have been, or may have been,
+// exported, in order. A record that cannot be read counts as an unknown place.
 func Exports(dir string) (list []Exported, err error) {
 	b, err := os.ReadFile(filepath.Join(dir, ExportedName))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -34,8 +35,9 @@ func Exports(dir string) (list []Exported, err error) {
 	return list, nil
 }
 
-// NoteExport notes on disk, beside earlier notes, that the shares of a directory are about to go somewhere. A first note
-// that somebody else makes at the same time is fs.ErrExist.
+// NoteExport records on disk, in addition to earlier records, that the shares of a directory are
+// about to be exported. If another process writes the first record concurrently, the error is
+// fs.ErrExist.
 func NoteExport(dir, to string) error {
 	list, err := Exports(dir)
 	if err != nil {
@@ -72,7 +74,7 @@ func syncDir(dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// ForgetExport takes the last note back: nothing has left.
+// ForgetExport removes the last record, because no share was exported.
 func ForgetExport(dir string) error {
 	list, err := Exports(dir)
 	if err != nil {

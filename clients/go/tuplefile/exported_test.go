@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// Notes add up, the last can be taken back, and a damaged one still says that shares may have left.
+// Records accumulate, the last one can be removed, and a damaged file still says that shares may
+// have been exported.
 func TestExports(t *testing.T) {
 	dir := t.TempDir()
 	holds := func(want ...string) {
@@ -45,7 +46,7 @@ func TestExports(t *testing.T) {
 		do(os.WriteFile(path, []byte(text), 0o600))
 		holds("an unknown place")
 	}
-	if err := writeFirst(path, nil); !errors.Is(err, fs.ErrExist) { // somebody else's first note
+	if err := writeFirst(path, nil); !errors.Is(err, fs.ErrExist) { // another process's first record
 		t.Error(err)
 	}
 	if err := NoteExport(filepath.Join(dir, "nowhere"), "/a"); !errors.Is(err, fs.ErrNotExist) {

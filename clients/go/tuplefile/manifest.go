@@ -27,7 +27,7 @@ const (
 	maxValues        = 1 << 24 // in one tuple; 2048 x 2048 x 2048 fits
 )
 
-// Kinds of tuples, by the values of a record: those below, and the MAC of each.
+// Kinds of tuples, with the values of a record: those listed, and the MAC of each.
 const (
 	Scalar  = "scalar"  // a, b, ab
 	Matrix  = "matrix"  // A, B, AB
@@ -35,15 +35,15 @@ const (
 	Random  = "random"  // a
 	Bit     = "bit"     // 0 or 1
 	Inverse = "inverse" // a, 1/a
-	Input   = "input"   // a; and, after the MAC, the value that a's shares add up to, in the record of InputParty
+	Input   = "input"   // a; and, in the record of InputParty, the plaintext value after the MAC
 
-	ConvolutionKind = "convolution" // an image X, kernels W, and what they give, Y
+	ConvolutionKind = "convolution" // an image X, kernels W, and their convolution Y
 )
 
-// values is how many values there are in a tuple of a kind other than matrices and convolutions.
+// values holds the number of values in a tuple of each kind except matrices and convolutions.
 var values = map[string]int{Scalar: 3, Square: 2, Random: 1, Bit: 1, Inverse: 2, Input: 1}
 
-// Errors of this package; every error that it returns wraps one of them or comes from the file system.
+// Errors of this package; every error wraps one of them or is the file system's.
 var (
 	ErrManifest  = errors.New("tuplefile: bad manifest")
 	ErrTruncated = errors.New("tuplefile: data file is shorter than its manifest says")
@@ -52,7 +52,8 @@ var (
 	ErrCount     = errors.New("tuplefile: wrong number of bytes written")
 )
 
-// Dims is the shape of a product: A is M x K, B is K x N, C is M x N. All but matrices have 1 x 1 x 1.
+// Dims is the shape of a product: A is M x K, B is K x N, C is M x N. For all kinds except matrices
+// it is 1 x 1 x 1.
 type Dims struct {
 	M int `json:"m"`
 	K int `json:"k"`
@@ -66,7 +67,8 @@ type File struct {
 	Bytes  int64  `json:"bytes"`
 }
 
-// Manifest says what one party's directory holds. Its MACKeyShare is secret; String and GoString leave it out.
+// Manifest describes the content of one party's directory. Its MACKeyShare is secret; String and
+// GoString omit it.
 type Manifest struct {
 	FormatVersion int    `json:"format_version"`
 	Kind          string `json:"kind"`
@@ -79,15 +81,17 @@ type Manifest struct {
 	Batch         string `json:"batch"` // the same at every party
 	Tuples        int64  `json:"tuples"`
 	Dims          Dims   `json:"dims"`
-	InputParty    int    `json:"input_party,omitempty"` // of input masks: who knows the values
+	InputParty    int    `json:"input_party,omitempty"` // of input masks: the party that knows the values
 	// Convolution is the shape of convolutions, nil for other tuples.
 	Convolution *Convolution `json:"convolution,omitempty"`
-	// MACKeyShare is decimal, below the modulus; empty where only the tuples were drawn.
+	// MACKeyShare is decimal, below the modulus; it is empty if only the tuples were drawn.
 	MACKeyShare string `json:"mac_key_share,omitempty"`
-	// MACKeyPooled says that the share was drawn to be added up with the others', so that the party has retired its epoch.
+	// MACKeyPooled states that the share was drawn for pooling with the others, so the party has
+	// retired its epoch.
 	MACKeyPooled   bool   `json:"mac_key_pooled,omitempty"`
 	KeygenSecurity string `json:"keygen_security"`
-	// NoSacrifice says that products were made without a sacrifice: malformed evaluation keys would have made wrong ones.
+	// NoSacrifice states that products were made without a sacrifice: malformed evaluation keys
+	// would have made them wrong.
 	NoSacrifice bool   `json:"no_sacrifice,omitempty"`
 	Files       []File `json:"files"`
 }
@@ -105,7 +109,7 @@ func (m Manifest) String() string {
 // GoString is String.
 func (m Manifest) GoString() string { return m.String() }
 
-// Values returns the number of values in one tuple, MACs not counted: for matrices mk + kn + mn.
+// Values returns the number of values in one tuple, without MACs: for matrices mk + kn + mn.
 func (m Manifest) Values() int {
 	if m.Convolution != nil {
 		x, w, y := m.Convolution.Sizes()
@@ -118,7 +122,8 @@ func (m Manifest) Values() int {
 	return d.M*d.K + d.K*d.N + d.M*d.N
 }
 
-// Clear returns the number of values that one tuple's record at this party has in clear after its shares.
+// Clear returns the number of plaintext values after the shares in one tuple's record at this
+// party.
 func (m Manifest) Clear() int {
 	if m.Kind == Input && m.Party == m.InputParty {
 		return 1
@@ -126,12 +131,14 @@ func (m Manifest) Clear() int {
 	return 0
 }
 
-// RecordBytes returns the length of one tuple's record at this party for elements of the given number of bytes.
+// RecordBytes returns the length of one tuple's record at this party for elements of the given
+// number of bytes.
 func (m Manifest) RecordBytes(elementBytes int) int64 {
 	return int64(2*m.Values()+m.Clear()) * int64(elementBytes)
 }
 
-// check validates everything that needs no arithmetic modulo the modulus. files says whether Files must be complete.
+// check validates everything that needs no arithmetic modulo the modulus. files states whether
+// Files must be complete.
 func (m Manifest) check(files bool) error {
 	bad := func(format string, args ...any) error {
 		return fmt.Errorf("%w: %s", ErrManifest, fmt.Sprintf(format, args...))
@@ -140,9 +147,9 @@ func (m Manifest) check(files bool) error {
 	case m.FormatVersion != FormatVersion:
 		return bad("format_version %d, want %d", m.FormatVersion, FormatVersion)
 	case m.Kind != Matrix && m.Kind != ConvolutionKind && values[m.Kind] == 0:
-		return bad("kind is none of %s, %s, %s, %s, %s, %s, %s and %s", Scalar, Matrix, Square, Random, Bit, Inverse, Input, ConvolutionKind)
+		return bad("kind must be %s, %s, %s, %s, %s, %s, %s or %s", Scalar, Matrix, Square, Random, Bit, Inverse, Input, ConvolutionKind)
 	case (m.Convolution != nil) != (m.Kind == ConvolutionKind):
-		return bad("convolutions, and only they, have the shape of one")
+		return bad("a manifest must have the shape of a convolution if and only if its kind is convolution")
 	case m.Parties < 1 || m.Parties > maxParties:
 		return bad("%d parties", m.Parties)
 	case m.Party < 0 || m.Party >= m.Parties:
@@ -160,7 +167,7 @@ func (m Manifest) check(files bool) error {
 	case m.Values() > maxValues:
 		return bad("%d values in one tuple, at most %d", m.Values(), maxValues)
 	case m.Kind != Matrix && m.Dims != Dims{1, 1, 1}:
-		return bad("tuples that are no matrices with dims %dx%dx%d", m.Dims.M, m.Dims.K, m.Dims.N)
+		return bad("tuples that are not matrices with dims %dx%dx%d", m.Dims.M, m.Dims.K, m.Dims.N)
 	case !decimal(m.Modulus):
 		return bad("modulus is not a canonical decimal number")
 	case m.MACKeyShare != "" && !decimal(m.MACKeyShare):
@@ -207,12 +214,13 @@ func decimal(s string) bool {
 	return true
 }
 
-// ParseManifest decodes a manifest strictly: known keys only, each value in range, nothing after it.
+// ParseManifest decodes a manifest strictly: only known keys, each value in range, and no further
+// data.
 func ParseManifest(data []byte) (Manifest, error) {
 	var m Manifest
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.DisallowUnknownFields()
-	// The decoder's own errors can quote the input, which holds a key share.
+	// The decoder's errors can quote the input, which holds a key share.
 	if err := dec.Decode(&m); err != nil {
 		return Manifest{}, fmt.Errorf("%w: not the expected JSON object", ErrManifest)
 	}
@@ -242,22 +250,22 @@ func ReadManifest(dir string) (Manifest, error) {
 	return ParseManifest(data)
 }
 
-// AddPooledKey puts a share of the MAC key, in decimal, that was drawn to be pooled into the manifest of a directory, which
-// may have no other.
+// AddPooledKey adds a share of the MAC key, in decimal, that was drawn for pooling to the manifest
+// of a directory. The manifest must not have a different share.
 func AddPooledKey(dir, share string) error {
 	m, err := ReadManifest(dir)
 	if err != nil {
 		return err
 	}
 	if m.MACKeyShare != "" && m.MACKeyShare != share {
-		return fmt.Errorf("%w: %s has a share of another MAC key", ErrManifest, dir)
+		return fmt.Errorf("%w: %s already has a different share of the MAC key", ErrManifest, dir)
 	}
 	m.MACKeyShare, m.MACKeyPooled = share, true
 	return WriteManifest(dir, m)
 }
 
-// Find returns the share directories among dirs: a directory with a manifest stands for itself, one without stands for
-// its immediate subdirectories that have one.
+// Find returns the share directories among dirs. A directory without a manifest is replaced by its
+// immediate subdirectories that have one.
 func Find(dirs ...string) ([]string, error) {
 	var found []string
 	for _, dir := range dirs {

@@ -23,8 +23,9 @@ type Reader struct {
 	left int64
 }
 
-// Open opens dir for reading. The data file must have the length that the manifest states and that its tuples of
-// elements of elementBytes bytes take: ErrTruncated or ErrTrailing otherwise, before anything is read.
+// Open opens dir for reading. The data file must have the length stated in the manifest, which must
+// match its tuples with elements of elementBytes bytes. Otherwise Open returns ErrTruncated or
+// ErrTrailing before it reads any data.
 func Open(dir string, m Manifest, elementBytes int) (*Reader, error) {
 	if err := m.check(true); err != nil {
 		return nil, err
@@ -34,7 +35,7 @@ func Open(dir string, m Manifest, elementBytes int) (*Reader, error) {
 		return nil, err
 	}
 	if m.Files[0].Bytes != want {
-		return nil, fmt.Errorf("%w: %s is said to have %d bytes, its tuples take %d", ErrManifest, DataName,
+		return nil, fmt.Errorf("%w: %s has %d bytes according to the manifest, but its tuples need %d", ErrManifest, DataName,
 			m.Files[0].Bytes, want)
 	}
 	f, err := os.Open(filepath.Join(dir, DataName))
@@ -55,7 +56,7 @@ func Open(dir string, m Manifest, elementBytes int) (*Reader, error) {
 	return &Reader{Manifest: m, file: f, buf: bufio.NewReaderSize(f, 1<<18), sum: sha256.New(), left: want}, nil
 }
 
-// Read fills p entirely, or fails with ErrTruncated.
+// Read fills p completely, or returns ErrTruncated.
 func (r *Reader) Read(p []byte) (int, error) {
 	if int64(len(p)) > r.left {
 		return 0, ErrTruncated
@@ -69,7 +70,8 @@ func (r *Reader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Finish checks, after the last element, that nothing is left and that the digest is the manifest's.
+// Finish checks, after the last element, that no data is left and that the digest matches the
+// manifest.
 func (r *Reader) Finish() error {
 	if r.left != 0 {
 		return fmt.Errorf("%w: %d bytes were not read", ErrTrailing, r.left)

@@ -14,21 +14,23 @@ import (
 	"reflect"
 )
 
-// PartialName is the file that a directory has while its data is not complete: the manifest, and how much is on disk.
+// PartialName is a file in a directory with incomplete data: it holds the manifest, and how much
+// data is on disk.
 const PartialName = "partial.json"
 
-// checkpointEvery is how many bytes may have to be fetched again after a crash.
+// checkpointEvery is the maximal number of bytes to download again after a crash.
 const checkpointEvery = 64 << 20
 
 // partial is the content of PartialName.
 type partial struct {
 	Manifest Manifest `json:"manifest"`
-	Bytes    int64    `json:"bytes"` // of the data file that are on disk
+	Bytes    int64    `json:"bytes"` // size of the data file on disk
 }
 
-// Resume is Create for a directory that may hold a part of the same data, from a Writer of Resume that ended with Keep or
-// with its process. It returns how many tuples are there already: the next Write goes on after them. A part of other data,
-// or a complete directory, is an error.
+// Resume is Create for a directory that may hold part of the same data, from a Writer of Resume
+// that ended with Keep or with its process. It returns the number of complete tuples: the next
+// Write continues after them. It returns an error if the directory holds part of other data, or is
+// complete.
 func Resume(dir string, m Manifest, elementBytes int) (w *Writer, tuples int64, err error) {
 	m.Files = nil
 	if err := m.check(false); err != nil {
@@ -51,7 +53,7 @@ func Resume(dir string, m Manifest, elementBytes int) (w *Writer, tuples int64, 
 		return nil, 0, err
 	}
 	if p.Manifest.Files = nil; !reflect.DeepEqual(p.Manifest, m) {
-		return nil, 0, fmt.Errorf("%w: %s holds a part of something else: %v", ErrManifest, dir, p.Manifest)
+		return nil, 0, fmt.Errorf("%w: %s holds part of other data: %v", ErrManifest, dir, p.Manifest)
 	}
 	if w, err = reopen(dir, m, elementBytes, p.Bytes); err != nil {
 		return nil, 0, err
@@ -67,12 +69,12 @@ func readPartial(dir string) (p partial, err error) {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()
 	if len(data) > maxManifestBytes || d.Decode(&p) != nil || p.Bytes < 0 { // the decoder's error can quote a key share
-		return p, fmt.Errorf("%w: %s is not what a writer leaves; remove the directory", ErrManifest, filepath.Join(dir, PartialName))
+		return p, fmt.Errorf("%w: %s is damaged; remove the directory", ErrManifest, filepath.Join(dir, PartialName))
 	}
 	return p, nil
 }
 
-// reopen goes on after the whole records among the first bytes of the data file.
+// reopen continues after the complete records among the first bytes of the data file.
 func reopen(dir string, m Manifest, elementBytes int, bytes int64) (_ *Writer, err error) {
 	want, err := m.dataBytes(elementBytes)
 	if err != nil {
@@ -96,11 +98,11 @@ func reopen(dir string, m Manifest, elementBytes int, bytes int64) (_ *Writer, e
 	if err := f.Truncate(keep); err != nil {
 		return nil, err
 	}
-	w.buf = bufio.NewWriterSize(f, 1<<18) // the file stands at keep
+	w.buf = bufio.NewWriterSize(f, 1<<18) // the file is positioned at keep
 	return w, nil
 }
 
-// checkpoint puts what was written on disk, and notes how much that is.
+// checkpoint flushes the data to disk, and records its size.
 func (w *Writer) checkpoint() error {
 	if err := errors.Join(w.buf.Flush(), w.file.Sync()); err != nil {
 		return err
@@ -109,7 +111,7 @@ func (w *Writer) checkpoint() error {
 	return writeJSON(w.dir, PartialName, partial{w.manifest, w.n})
 }
 
-// Keep ends the writer and leaves what was written for Resume.
+// Keep closes the writer and keeps the data for Resume.
 func (w *Writer) Keep() error {
 	if !w.resumes {
 		return w.Abort()

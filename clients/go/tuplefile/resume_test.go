@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// A part that was kept, or that a killed process left, goes on where whole records end; what is there in the end is what one
-// writer would have written.
+// A partial file, kept or left by a killed process, is continued after its last complete record.
+// The result equals the output of a single writer.
 func TestResume(t *testing.T) {
 	data := make([]byte, 5*exampleRecord)
 	for i := range data {
@@ -21,7 +21,7 @@ func TestResume(t *testing.T) {
 	m.Tuples = 5
 	for name, end := range map[string]func(w *Writer, dir string) error{
 		"kept":   func(w *Writer, _ string) error { return w.Keep() },
-		"killed": func(w *Writer, _ string) error { return w.file.Close() }, // nothing was put on disk since the beginning
+		"killed": func(w *Writer, _ string) error { return w.file.Close() }, // no data was flushed since the beginning
 		"torn": func(w *Writer, dir string) error { // garbage after the checkpoint
 			err := w.Keep()
 			f, _ := os.OpenFile(filepath.Join(dir, DataName), os.O_WRONLY|os.O_APPEND, 0)
@@ -44,7 +44,7 @@ func TestResume(t *testing.T) {
 			other := m
 			other.Batch = "c"
 			if _, _, err := Resume(dir, other, 8); !errors.Is(err, ErrManifest) || strings.Contains(err.Error(), m.MACKeyShare) {
-				t.Errorf("a part of something else: %v", err)
+				t.Errorf("part of other data: %v", err)
 			}
 			w, n, err = Resume(dir, m, 8)
 			if err != nil || n != map[string]int64{"killed": 0, "kept": 2, "torn": 2}[name] {
@@ -67,7 +67,7 @@ func TestResume(t *testing.T) {
 			defer r.Close()
 			read := make([]byte, len(data))
 			if _, err := io.ReadFull(r, read); err != nil || string(read) != string(data) {
-				t.Errorf("%v, or other bytes", err)
+				t.Errorf("%v, or different bytes", err)
 			}
 			if err := r.Finish(); err != nil {
 				t.Error(err)
@@ -82,7 +82,7 @@ func TestResume(t *testing.T) {
 	}
 }
 
-// Long data is put on disk now and then, so that a killed process loses little.
+// Long data is flushed regularly, so that a killed process loses little.
 func TestCheckpoints(t *testing.T) {
 	dir, m := t.TempDir(), example()
 	m.Kind, m.Dims, m.Tuples = Random, Dims{1, 1, 1}, 5<<20 // 16 bytes each

@@ -20,7 +20,7 @@ func example() Manifest {
 	}
 }
 
-// One record of example: 2 + 2 + 1 values and as many MACs of 8 bytes.
+// One record of example: 2 + 2 + 1 values and the same number of MACs of 8 bytes.
 const exampleRecord = 80
 
 func TestWriteThenRead(t *testing.T) {
@@ -39,7 +39,7 @@ func TestWriteThenRead(t *testing.T) {
 		}
 	}
 	if _, err := os.Stat(filepath.Join(dir, ManifestName)); !errors.Is(err, os.ErrNotExist) {
-		t.Error("there is a manifest before Close")
+		t.Error("the manifest exists before Close")
 	}
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
@@ -70,7 +70,7 @@ func TestWriteThenRead(t *testing.T) {
 		}
 	}
 	if !bytes.Equal(got, data) {
-		t.Error("other data came back")
+		t.Error("the data that was read differs")
 	}
 	if err := r.Finish(); err != nil {
 		t.Error(err)
@@ -151,7 +151,7 @@ func TestOpenChecksLengths(t *testing.T) {
 	}
 }
 
-// The record of the party that knows input masks has a value more.
+// The record of the party that knows input masks has one more value.
 func TestRecordOfTheOwnerIsLonger(t *testing.T) {
 	m := example()
 	m.Kind, m.Dims, m.InputParty = Input, Dims{1, 1, 1}, 2

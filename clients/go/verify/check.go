@@ -14,19 +14,19 @@ import (
 // soundnessBits: a wrong matrix product passes with probability at most 2^-soundnessBits.
 const soundnessBits = 100
 
-// checker holds what is the same for all triples of a batch.
+// checker holds the data common to all triples of a batch.
 type checker struct {
 	manifest tuplefile.Manifest
 	p, alpha *big.Int
 	size     int // bytes per element
-	values   int // per triple, MACs not counted
+	values   int // per triple, without MACs
 	vectors  int // of Freivalds' method
 	seen     map[[16]byte]struct{}
-	share    []byte // of the first value of the last tuple that was read, at the first party
+	share    []byte // the first party's share of the first value of the last tuple read
 	ones     int64  // bits that are not 0
 }
 
-// manyBits is so many that honest ones are not all the same.
+// manyBits is a number of honest bits that are practically never all equal.
 const manyBits = 128
 
 func newChecker(m tuplefile.Manifest, p, alpha *big.Int) *checker {
@@ -50,7 +50,7 @@ func (c *checker) newReport() *Report {
 	}
 }
 
-// chunk is a run of triples, each the sums over the parties: values, then MACs, all in [0,p).
+// chunk is a run of triples, each summed over the parties: values, then MACs, all in [0,p).
 type chunk struct {
 	first    int64 // index of the first triple
 	tuples   int
@@ -136,7 +136,7 @@ func (c *checker) read(readers []*tuplefile.Reader, tuple int64, sums []big.Int)
 	return nil
 }
 
-// readClear reads the values that a party has in clear and compares them with the sums.
+// readClear reads a party's plaintext values and compares them with the sums.
 func (c *checker) readClear(readers []*tuplefile.Reader, ch *chunk, i int, sums []big.Int) error {
 	buf := make([]byte, c.size)
 	var x big.Int
@@ -158,9 +158,9 @@ func (c *checker) readClear(readers []*tuplefile.Reader, ch *chunk, i int, sums 
 	return nil
 }
 
-// compare looks for factors that are zero or that were there before: a mask used twice gives away what it hid. Factors are
-// what is drawn at random: both of a triple, and the first value of other tuples. Bits repeat, but a party's shares of them do
-// not.
+// compare searches for factors that are zero or repeated: a mask used twice reveals what it hides.
+// Factors are the random values: both factors of a triple, and the first value of other tuples.
+// Bits repeat, but a party's shares of them do not.
 func (c *checker) compare(ch *chunk, i int) {
 	parts := c.split(ch.sums[2*i*c.values:][:c.values])
 	factors := parts[:1]
@@ -187,7 +187,7 @@ func (c *checker) compare(ch *chunk, i int) {
 	}
 }
 
-// once fails a tuple if the same bytes were there before.
+// once fails a tuple if the same bytes occurred before.
 func (c *checker) once(ch *chunk, i, values int, b []byte) {
 	if ch.first+int64(i) >= maxCompared {
 		return
@@ -200,7 +200,7 @@ func (c *checker) once(ch *chunk, i, values int, b []byte) {
 	c.seen[key] = struct{}{}
 }
 
-// split cuts one tuple's values into A, B, C, or as many as there are.
+// split splits one tuple's values into A, B, C, or as many parts as there are.
 func (c *checker) split(values []big.Int) (parts [][]big.Int) {
 	d := c.manifest.Dims
 	sizes := [3]int{d.M * d.K, d.K * d.N, d.M * d.N}
@@ -245,8 +245,9 @@ func (c *checker) wrongMACs(values, macs []big.Int) (wrong int) {
 	return wrong
 }
 
-// wrongRows counts the rows in which C differs from A*B, exactly but for matrices, and for these as far as random vectors
-// tell; of convolutions the outputs. Of other tuples it is 1 if the relation between the values does not hold.
+// wrongRows counts the rows in which C differs from A*B: exactly, except for matrices, where it
+// uses random vectors. For convolutions it counts outputs. For other tuples it returns 1 if the
+// relation between the values does not hold.
 func (c *checker) wrongRows(values []big.Int) int {
 	one := []big.Int{*big.NewInt(1)}
 	a := values[:1]
@@ -299,7 +300,7 @@ func (c *checker) times(matrix, vector []big.Int, rows, cols int) []big.Int {
 	return out
 }
 
-// randomVector draws uniformly from Z_p^n by rejection.
+// randomVector draws a uniform vector from Z_p^n by rejection.
 func (c *checker) randomVector(n int) []big.Int {
 	v := make([]big.Int, n)
 	bits := c.p.BitLen()

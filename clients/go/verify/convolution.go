@@ -2,8 +2,8 @@ package verify
 
 import "math/big"
 
-// windows writes an image as the matrix that kernels are multiplied with: a column for each place of a kernel, and in it
-// what the kernel meets there, zero beyond the image.
+// windows rewrites an image as the matrix by which kernels are multiplied: each column holds the
+// image values under one position of the kernel, with zeros outside the image.
 func (c *checker) windows(image []big.Int) []big.Int {
 	s := c.manifest.Convolution
 	out := make([]big.Int, 0, s.Channels*s.KernelHeight*s.KernelWidth*s.OutHeight()*s.OutWidth())

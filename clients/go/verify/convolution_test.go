@@ -17,7 +17,8 @@ func convolutions(t testing.TB) *export {
 		})
 }
 
-// convolve draws an image and kernels, and gives them and their convolution, by its definition.
+// convolve draws an image and kernels, and returns them and their convolution, computed by
+// definition.
 func convolve(s tuplefile.Convolution, random func() *big.Int, p *big.Int) (all []*big.Int) {
 	x, w, _ := s.Sizes()
 	for range x + w {
@@ -39,7 +40,7 @@ func convolve(s tuplefile.Convolution, random func() *big.Int, p *big.Int) (all 
 	return all
 }
 
-// Parties that mean other convolutions, if as large, do not agree.
+// Manifests with different convolutions of the same size are inconsistent.
 func TestConvolutionsOfOtherShapes(t *testing.T) {
 	e := convolutions(t)
 	other := *e.manifests[0].Convolution

@@ -8,17 +8,18 @@ import (
 	"github.com/lodge-mpc/lodge/clients/go/tuplefile"
 )
 
-// ErrModulus is a modulus that is not the one that its parameter set and field stand for.
+// ErrModulus reports a modulus that does not belong to its parameter set and field.
 var ErrModulus = errors.New("verify: wrong modulus")
 
-// baseBits gives log2 b of the fields of each parameter set (rounded up): the sets' names say it too.
+// baseBits holds log2 b of the fields of each parameter set (rounded up), which the sets' names
+// state too.
 var baseBits = map[string]uint{
 	"S13-8": 8, "S13-16": 16, "S14-32": 32, "S14-64": 64, "S15-128": 128,
 	// Rings too small to be secure, for tests.
 	"insecure-6": 32, "insecure-8": 32, "insecure-11": 32, "insecure-8-16": 16, "insecure-8-64": 64,
 }
 
-// formula is p = (2^baseBits - x)^m + 1.
+// formula stands for p = (2^baseBits - x)^m + 1.
 type formula struct {
 	x int64
 	m int64
@@ -41,11 +42,11 @@ var formulas = map[uint]map[string]formula{
 	128: {"p256": {40192, 2}, "p512": {640, 4}, "p1024": {48, 8}, "p2048": {576, 16}, "p4096": {990, 32}},
 }
 
-// Modulus returns the prime of a field of a parameter set, from the documented formula.
+// Modulus returns the prime of a field of a parameter set, computed from the documented formula.
 func Modulus(params, field string) (*big.Int, error) {
 	logB, ok := baseBits[params]
 	if !ok {
-		return nil, fmt.Errorf("%w: no parameter set %q", ErrModulus, params)
+		return nil, fmt.Errorf("%w: unknown parameter set %q", ErrModulus, params)
 	}
 	f, ok := formulas[logB][field]
 	if !ok {
@@ -57,7 +58,7 @@ func Modulus(params, field string) (*big.Int, error) {
 	return p.Add(p, big.NewInt(1)), nil
 }
 
-// modulus reads the manifest's modulus and checks that it is the field's, and prime.
+// modulus reads the manifest's modulus and checks that it is the field's prime.
 func modulus(m tuplefile.Manifest) (*big.Int, error) {
 	want, err := Modulus(m.Params, m.Field)
 	if err != nil {
@@ -65,9 +66,10 @@ func modulus(m tuplefile.Manifest) (*big.Int, error) {
 	}
 	p, ok := new(big.Int).SetString(m.Modulus, 10)
 	if !ok || p.Cmp(want) != 0 {
-		return nil, fmt.Errorf("%w: not that of field %s of set %s", ErrModulus, m.Field, m.Params)
+		return nil, fmt.Errorf("%w: it is not the modulus of field %s of set %s", ErrModulus, m.Field, m.Params)
 	}
-	// The table is fixed, so this guards against a slip in it: Baillie-PSW and two Miller-Rabin bases.
+	// The table is fixed; this check detects errors in it, with Baillie-PSW and two Miller-Rabin
+	// bases.
 	if !p.ProbablyPrime(2) {
 		return nil, fmt.Errorf("%w: field %s of set %s is not prime", ErrModulus, m.Field, m.Params)
 	}

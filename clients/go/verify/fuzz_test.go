@@ -9,7 +9,7 @@ import (
 	"github.com/lodge-mpc/lodge/clients/go/tuplefile"
 )
 
-// A party's shares are refused, or found wrong, unless they are the ones that belong to the others'.
+// A party's shares are refused, or found wrong, unless they match those of the other parties.
 func FuzzShares(f *testing.F) {
 	e := newExport(f, tuplefile.Scalar, "S14-32", "p64", 2, 2, tuplefile.Dims{M: 1, K: 1, N: 1})
 	honest := e.data[1]

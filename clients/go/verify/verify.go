@@ -13,7 +13,8 @@ import (
 	"github.com/lodge-mpc/lodge/clients/go/tuplefile"
 )
 
-// Errors that end a run without a report. Those of tuplefile (truncated, trailing, digest, manifest) pass through.
+// Errors that end a run without a report. Those of tuplefile (truncated, trailing, digest,
+// manifest) are passed on.
 var (
 	ErrRoster       = errors.New("verify: not one directory for each party")
 	ErrInconsistent = errors.New("verify: the parties' manifests disagree")
@@ -22,7 +23,7 @@ var (
 	ErrNotCanonical = errors.New("verify: element is not below the modulus")
 )
 
-// ElementError says where an element is that is not canonical. It wraps ErrNotCanonical.
+// ElementError locates an element that is not canonical. It wraps ErrNotCanonical.
 type ElementError struct {
 	Party   int
 	Tuple   int64
@@ -36,23 +37,24 @@ func (e *ElementError) Error() string {
 // Unwrap returns ErrNotCanonical.
 func (e *ElementError) Unwrap() error { return ErrNotCanonical }
 
-// Options of Dirs. The zero value serves.
+// Options configures Dirs. The zero value is valid.
 type Options struct {
-	MaxFailures int                     // failures listed in the report, 100 if 0; counts are complete anyway
-	Retired     bool                    // all parties have retired the epoch: shares of the MAC key may be of an online phase
+	MaxFailures int                     // failures listed in the report, 100 if 0; counts are always complete
+	Retired     bool                    // all parties have retired the epoch, so shares of the MAC key for an online phase are acceptable
 	Progress    func(done, total int64) // triples checked, called in order
 }
 
 const (
 	scalarsPerChunk = 512
-	// Sums held at once: a budget in elements, besides the one chunk that there always is.
+	// Number of sums held at a time: a budget in elements, in addition to one chunk.
 	elementsInFlight = 1 << 21
-	// Factors are compared for repeats among this many triples, which bounds the memory that takes.
+	// Factors are compared for repeats among this many triples, to bound memory.
 	maxCompared = 1 << 20
 )
 
-// Dirs checks the share directories of all parties of one batch, in any order. A directory without a manifest stands for
-// its subdirectories. Findings about triples are in the report; an error means that no verdict on them was reached.
+// Dirs checks the share directories of all parties of one batch, in any order. A directory without
+// a manifest is replaced by its subdirectories. Findings about triples are in the report; an error
+// means that no verdict was reached.
 func Dirs(ctx context.Context, dirs []string, opt Options) (*Report, error) {
 	dirs, err := tuplefile.Find(dirs...)
 	if err != nil {
@@ -88,7 +90,8 @@ func Dirs(ctx context.Context, dirs []string, opt Options) (*Report, error) {
 	return run(ctx, readers, newChecker(manifests[0], p, alpha), opt)
 }
 
-// consistent checks that every party is there once and that all say the same about what they share.
+// consistent checks that every party is present once and that all manifests agree on the common
+// fields.
 func consistent(ms []tuplefile.Manifest) error {
 	shared := func(m tuplefile.Manifest) tuplefile.Manifest {
 		m.Party, m.MACKeyShare, m.MACKeyPooled, m.Files = 0, "", false, nil
@@ -105,7 +108,7 @@ func consistent(ms []tuplefile.Manifest) error {
 			return fmt.Errorf("%w: %v (party %d) or %v (party %d)", ErrInconsistent, a, first.Party, b, m.Party)
 		}
 		if seen[m.Party] {
-			return fmt.Errorf("%w: party %d is there twice", ErrRoster, m.Party)
+			return fmt.Errorf("%w: party %d occurs twice", ErrRoster, m.Party)
 		}
 		seen[m.Party] = true
 	}
@@ -115,8 +118,8 @@ func consistent(ms []tuplefile.Manifest) error {
 	return nil
 }
 
-// macKey adds up the key shares. Whoever knows the sum can forge, so shares that are not meant to be added up are refused,
-// unless their epoch is retired. A zero key would make every MAC right that is zero.
+// macKey adds up the key shares. The sum allows forgeries, so shares that are not meant for pooling
+// are refused unless their epoch is retired. With a zero key, every MAC of zero would be correct.
 func macKey(ms []tuplefile.Manifest, p *big.Int, retired bool) (*big.Int, error) {
 	alpha := new(big.Int)
 	for _, m := range ms {
@@ -138,7 +141,8 @@ func macKey(ms []tuplefile.Manifest, p *big.Int, retired bool) (*big.Int, error)
 	return alpha, nil
 }
 
-// run pipes chunks of summed triples from one reader to the workers and collects their findings in order.
+// run passes chunks of summed triples from one reader to the workers and collects their findings in
+// order.
 func run(ctx context.Context, readers []*tuplefile.Reader, c *checker, opt Options) (*Report, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

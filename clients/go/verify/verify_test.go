@@ -18,7 +18,7 @@ import (
 	"github.com/lodge-mpc/lodge/clients/go/tuplefile"
 )
 
-// export is a batch before it is written: everything that a test may want to spoil.
+// export is a batch before it is written, so that tests can modify any part.
 type export struct {
 	manifests []tuplefile.Manifest
 	data      [][]byte
@@ -115,7 +115,7 @@ func newExport(t testing.TB, kind, params, field string, parties, tuples int, d 
 	return e
 }
 
-// write makes the directories, with manifests whose digests fit the data.
+// write creates the directories, with manifests whose digests match the data.
 func (e *export) write(t testing.TB) []string {
 	t.Helper()
 	root := t.TempDir()
@@ -140,12 +140,12 @@ func (e *export) write(t testing.TB) []string {
 	return dirs
 }
 
-// at is the element of a party's record.
+// at returns the element of a party's record.
 func (e *export) at(party, tuple, element int) []byte {
 	return e.data[party][(tuple*(2*e.values+e.manifests[party].Clear())+element)*e.size:][:e.size]
 }
 
-// ownedBy makes another party the one that knows the input masks, by having it change places with party 0.
+// ownedBy makes another party the owner of the input masks by swapping it with party 0.
 func (e *export) ownedBy(owner int) *export {
 	e.data[0], e.data[owner] = e.data[owner], e.data[0]
 	for i := range e.manifests {
@@ -155,7 +155,7 @@ func (e *export) ownedBy(owner int) *export {
 	return e
 }
 
-// bump adds one to a share; the tests' shares are random and so not p-1.
+// bump adds one to a share; the tests' shares are random and so never p-1.
 func bump(b []byte) {
 	for i := range b {
 		b[i]++
@@ -173,7 +173,7 @@ func matrices(t testing.TB) *export {
 	return newExport(t, tuplefile.Matrix, "S13-8", "p64", 2, 3, tuplefile.Dims{M: 4, K: 3, N: 5})
 }
 
-// others makes tuples of a kind without products of its own.
+// others returns tuples of a kind without its own products.
 func others(kind string) func(t testing.TB) *export {
 	return func(t testing.TB) *export {
 		return newExport(t, kind, "S14-32", "p128", 2, 40, tuplefile.Dims{M: 1, K: 1, N: 1})
@@ -196,7 +196,7 @@ func TestGoodTuplesPass(t *testing.T) {
 	} {
 		var last int64
 		dirs := e.write(t)
-		slices.Reverse(dirs) // the order does not matter
+		slices.Reverse(dirs) // the order is irrelevant
 		r, err := Dirs(context.Background(), dirs, Options{Progress: func(done, _ int64) { last = done }})
 		if err != nil {
 			t.Fatal(err)
@@ -211,7 +211,7 @@ func TestGoodTuplesPass(t *testing.T) {
 	}
 }
 
-// Every single wrong number of a triple is found, named and counted, wherever it is.
+// Every single wrong number of a triple is detected, named and counted, at every position.
 func TestWrongValuesAreFound(t *testing.T) {
 	type spoil struct {
 		name string
@@ -270,7 +270,7 @@ func TestWrongValuesAreFound(t *testing.T) {
 		for _, s := range f.spoils {
 			for party := range 2 {
 				e := f.make(t)
-				if s.at >= 2*e.values { // what a party has in clear
+				if s.at >= 2*e.values { // a party's plaintext value
 					e = e.ownedBy(party)
 				}
 				bump(e.at(party, f.tuple, s.at))
@@ -294,7 +294,8 @@ func TestWrongValuesAreFound(t *testing.T) {
 	}
 }
 
-// What is neither 0 nor 1 is no bit, whatever its MAC says; bits repeat, and other values do not.
+// A value other than 0 and 1 fails as a bit, whatever its MAC. Bits may repeat; other values may
+// not.
 func TestBitsAndRepeats(t *testing.T) {
 	for value, want := range map[int64][]string{0: {CheckMACA}, 1: {CheckMACA}, 2: {CheckMACA, CheckProduct}, -1: {CheckMACA, CheckProduct}} {
 		e := others(tuplefile.Bit)(t)
@@ -302,7 +303,7 @@ func TestBitsAndRepeats(t *testing.T) {
 		rest := new(big.Int).Sub(big.NewInt(value), element(e.at(1, 7, 0)))
 		wrong := new(big.Int).Mod(rest, p).FillBytes(make([]byte, e.size))
 		slices.Reverse(wrong)
-		if copy(e.at(0, 7, 0), wrong); e.at(0, 7, 1)[0]&1 == 0 { // and its MAC is off
+		if copy(e.at(0, 7, 0), wrong); e.at(0, 7, 1)[0]&1 == 0 { // and its MAC is wrong
 			e.at(0, 7, 1)[0]++
 		} else {
 			e.at(0, 7, 1)[0]--
@@ -333,7 +334,7 @@ func TestBitsAndRepeats(t *testing.T) {
 	}
 }
 
-// Bits that are all the same are no random ones, if there are many.
+// Many equal bits are rejected as not random.
 func TestConstantBitsAreFound(t *testing.T) {
 	for _, tuples := range []int{manyBits - 1, manyBits} {
 		e := newExport(t, tuplefile.Bit, "S14-32", "p128", 2, tuples, tuplefile.Dims{M: 1, K: 1, N: 1})
@@ -352,7 +353,7 @@ func TestConstantBitsAreFound(t *testing.T) {
 	}
 }
 
-// element is the integer of an encoded element.
+// element returns the integer of an encoded element.
 func element(b []byte) *big.Int {
 	b = slices.Clone(b)
 	slices.Reverse(b)
@@ -390,8 +391,8 @@ func TestZeroAndRepeatedFactorsAreFound(t *testing.T) {
 	}
 }
 
-// A wrong C is found although its MACs are right: nothing but the product is wrong. Nor do errors pass that add up to zero
-// in their row.
+// A wrong C is detected although its MACs are correct and only the product is wrong. Errors that
+// add up to zero in their row do not pass either.
 func TestWrongProductWithRightMACs(t *testing.T) {
 	for _, c := range []struct {
 		make   func(testing.TB) *export
@@ -436,9 +437,9 @@ func TestUnusableExportsAreRefused(t *testing.T) {
 		}
 	}
 	for name, c := range map[string]struct {
-		before func(*export)           // changes what is written
-		after  func([]string)          // changes what was written
-		dirs   func([]string) []string // changes what is given to the checker
+		before func(*export)           // changes the batch before it is written
+		after  func([]string)          // changes the written files
+		dirs   func([]string) []string // changes the checker's arguments
 		want   error
 	}{
 		"party missing":        {dirs: func(d []string) []string { return d[:2] }, want: ErrRoster},
@@ -566,7 +567,8 @@ func swap(t *testing.T, a, b string) {
 	}
 }
 
-// The matrices' random check against plain multiplication, over every wrong entry of a small product.
+// Compares the random check of matrices with plain multiplication, over every wrong entry of a
+// small product.
 func TestFreivaldsFindsEveryEntry(t *testing.T) {
 	e := matrices(t)
 	p, _ := new(big.Int).SetString(e.manifests[0].Modulus, 10)
@@ -591,7 +593,7 @@ func TestFreivaldsFindsEveryEntry(t *testing.T) {
 		}
 	}
 	if wrong := c.wrongRows(values); wrong != 0 {
-		t.Fatalf("%d rows of a right product are wrong", wrong)
+		t.Fatalf("%d rows of a correct product are reported as wrong", wrong)
 	}
 	one := big.NewInt(1)
 	for i := range ab {
@@ -623,7 +625,7 @@ func TestEveryModulusIsPrimeAndFitsItsName(t *testing.T) {
 		}
 	}
 	if sets == 0 {
-		t.Error("no set was looked at")
+		t.Error("no set was checked")
 	}
 }
 

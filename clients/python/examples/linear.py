@@ -11,10 +11,10 @@ with (
     LinearClient.from_config(CLIENTS + "app.yaml") as app,
     LinearClient.from_config(CLIENTS + "client-p0.yaml") as model,
 ):
-    # Two matrices of one's own, which the party sees encrypted.
+    # Two matrices of this client, which the party sees only encrypted.
     squares = app.multiply([[1, -2], [3, 4]], [[1, -2], [3, 4]]).entries
 
-    # A vector that is shared by two clients of one party, times a matrix that the second has.
+    # A vector shared by two clients of one party, times a matrix of the second client.
     entries = Fixed.of(lookup(DEFAULT_VECTOR), bits=12, fraction=4)
     mine, theirs = entries.split(vector)
     run = Run.new("client-p0")  # whose name, and nothing else, the other end is told

@@ -1,4 +1,4 @@
-"""Connections over mutual TLS, and calls that are retried."""
+"""Connections over mutual TLS, and calls with retries."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from .config import Config, Server
 from .errors import LodgeError, from_rpc
 from .pin import Pin, fetch_pin
 
-MAX_MESSAGE = (4 << 20) + (64 << 10)  # bytes, as the servers have it
-STALL_TIME = 30.0  # seconds without anything of a stream
-CALL_TIME = 25.0  # seconds for one attempt of a call that does not stream; less than what the servers allow
+MAX_MESSAGE = (4 << 20) + (64 << 10)  # bytes, as on the servers
+STALL_TIME = 30.0  # longest time without data on a stream, in seconds
+CALL_TIME = 25.0  # seconds for one attempt of a call that does not stream; less than the servers' limit
 
 T = TypeVar("T")
 
@@ -34,7 +34,7 @@ class Service:
         self._lock = threading.Lock()
         self._pin: Pin | None = None
         self._channel: Any = None
-        self._suspect = True  # whether the server may have another certificate than the pinned one
+        self._suspect = True  # whether the server's certificate may have changed since it was pinned
         self._closed = False
 
     def close(self) -> None:
@@ -44,38 +44,39 @@ class Service:
                 self._channel.close()
 
     def call(self, method: str, request: Message, timeout: float, *, wait: bool = False) -> Any:
-        """One attempt of a unary call, of at most timeout seconds, of which it may wait for a connection."""
+        """Makes one attempt of a unary call. It takes at most timeout seconds, including the wait for a connection."""
         end = time.monotonic() + timeout
         with self.errors(lambda: time.monotonic() >= end):
             call = self._multicallable("unary_unary", method)
             return call(request, timeout=timeout, metadata=self._headers(), wait_for_ready=wait)
 
     def stream(self, method: str, request: Message, timeout: float | None) -> Any:
-        """One attempt of a call whose responses are iterated over, within errors_of it; it has cancel()."""
+        """Makes one attempt of a call with streamed responses, within errors_of it. The result has cancel()."""
         with self.errors():
             return self._multicallable("unary_stream", method)(request, timeout=timeout, metadata=self._headers())
 
     def exchange(self, method: str, requests: Iterator[Message], timeout: float | None) -> Any:
-        """One attempt of a call with requests one after the other, otherwise like stream."""
+        """Makes one attempt of a call with streamed requests, otherwise like stream."""
         with self.errors():
             return self._multicallable("stream_stream", method)(requests, timeout=timeout, metadata=self._headers())
 
     @contextmanager
     def errors(self, over: Callable[[], bool] = lambda: False) -> Iterator[None]:
-        """Turns what gRPC raises into Lodge's errors. A call's time may be over by then."""
+        """Converts gRPC's errors to Lodge's. The deadline of a call may have passed by then."""
         try:
             yield
         except grpc.RpcError as error:
             out = from_rpc(error)
             if out.code == "unavailable":
                 self._suspect = True
-            # A server resets a call whose time is over, which may come before this side has looked at its clock.
+            # A server resets a call after its deadline, possibly before this side has noticed that the deadline has
+            # passed.
             if out.code == "cancelled" and not self._closed and over():
                 out = LodgeError("timed_out", "deadline exceeded")
             raise out from None
 
     def errors_of(self, call: Any) -> AbstractContextManager[None]:
-        """The errors of a call that streams."""
+        """Converts the errors of a streaming call."""
         return self.errors(lambda: call.time_remaining() == 0)
 
     def _multicallable(self, kind: str, method: str) -> Any:
@@ -84,7 +85,7 @@ class Service:
         return getattr(self._connected(), kind)(path, _serialize, GetMessageClass(m.output_type).FromString)
 
     def _headers(self) -> list[tuple[str, str]]:
-        """The bearer token, read anew for every call."""
+        """Reads the bearer token, again for every call."""
         if not self._server.token_file:
             return []
         try:
@@ -96,7 +97,7 @@ class Service:
         return [("authorization", f"Bearer {token}")]
 
     def _connected(self) -> Any:
-        """The channel, with the certificate that the server has now."""
+        """Returns the channel, pinned to the server's current certificate."""
         with self._lock:
             if self._closed:
                 raise LodgeError("cancelled", "the client is closed")
@@ -132,18 +133,18 @@ def _serialize(message: Message) -> bytes:
 
 
 class Patience:
-    """How long to go on trying, in pauses that grow."""
+    """Controls how long to retry, with increasing delays."""
 
     def __init__(self, seconds: float, deadline: float | None) -> None:
         self.seconds, self.deadline = seconds, deadline
         self.renew()
 
     def renew(self) -> None:
-        """Something came: begin anew."""
+        """Resets the delay after data has arrived."""
         self._pause, self._until = 0.1, time.monotonic() + self.seconds
 
     def left(self) -> float | None:
-        """Seconds until the deadline; None without one."""
+        """Seconds until the deadline; None without a deadline."""
         return None if self.deadline is None else self.deadline - time.monotonic()
 
     def attempt(self) -> float:
@@ -154,7 +155,7 @@ class Patience:
         return CALL_TIME if left is None else min(CALL_TIME, left)
 
     def after(self, error: LodgeError) -> None:
-        """Pause after a failure, or raise it if another attempt makes no sense."""
+        """Waits after a failure, or raises it if a further attempt is useless."""
         pause = self._pause * random.uniform(0.5, 1.5)
         end = self._until if self.deadline is None else min(self._until, self.deadline)
         if not error.retry or time.monotonic() + pause > end:
@@ -164,7 +165,7 @@ class Patience:
 
 
 def retried(patience: Patience, attempt: Callable[[float], T]) -> T:
-    """The result of the first attempt that succeeds."""
+    """Returns the result of the first successful attempt."""
     while True:
         try:
             return attempt(patience.attempt())
@@ -173,14 +174,14 @@ def retried(patience: Patience, attempt: Callable[[float], T]) -> T:
 
 
 class Watch:
-    """Ends a stream of which nothing has come for some seconds."""
+    """Ends a stream that has received no data for some seconds."""
 
     def __init__(self, call: Any, seconds: float) -> None:
         self._call, self._seconds, self.stalled = call, seconds, False
         self._timer = self._started()
 
     def moved(self) -> None:
-        """Something came: begin anew."""
+        """Restarts the time limit after data has arrived."""
         self.stop()
         self._timer = self._started()
 

@@ -1,4 +1,4 @@
-"""Reserving and drawing tuples."""
+"""Reserves and draws tuples."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from .shares import Download, Shares
 
 
 class Client:
-    """A client of the coordinator and of its own party.
+    """A client of the coordinator and of one party.
 
-    Every call is retried while the other side is unavailable, busy or limits the rate, until nothing came for
+    Calls are retried while the server is unavailable, busy or limits the rate, until no data has arrived for
     ``patience`` seconds or the call's own ``timeout`` (seconds, from its start) has passed. Calls raise LodgeError.
-    A client may be used by several threads at once; use it in a ``with`` statement, or close it.
+    A client may be used by several threads concurrently. Use it in a ``with`` statement, or close it.
     """
 
     def __init__(self, config: Config, *, patience: float = 30.0) -> None:
@@ -40,7 +40,7 @@ class Client:
 
     @classmethod
     def from_config(cls, path: str | Path, *, patience: float = 30.0) -> Client:
-        """A client by a file such as those that ``lodge init`` writes to clients/."""
+        """Create a client from a file such as those that ``lodge init`` writes to clients/."""
         return cls(Config.load(path), patience=patience)
 
     def __enter__(self) -> Client:
@@ -50,7 +50,7 @@ class Client:
         self.close()
 
     def close(self) -> None:
-        """End the connections, and with them all calls."""
+        """Close the connections and end all calls."""
         for service in (self._coordinator, self._party):
             if service is not None:
                 service.close()
@@ -74,37 +74,37 @@ class Client:
         wait: bool = False,
         timeout: float | None = None,
     ) -> Reservation:
-        """Hold count tuples at all parties at once.
+        """Reserve count tuples at all parties.
 
         Args:
             kind: one of KINDS.
             field: such as ``p128``, the field with a prime of 128 bits.
-            count: of tuples.
-            params: parameter set; default the configuration's.
-            tenant: default the configuration's.
-            shape: (rows, inner, columns) of matrices: a is rows x inner, b is inner x columns.
-            input_party: of input masks, the index of the party that knows the values.
+            count: number of tuples.
+            params: parameter set; the default is the configuration's.
+            tenant: the default is the configuration's.
+            shape: (rows, inner, columns) for matrices: a is rows x inner, b is inner x columns.
+            input_party: for input masks, the index of the party that knows the values.
             convolution: shape of convolutions, such as ``Convolution((3, 32, 32), 16, (3, 3), padding=(1, 1))``.
-            no_sacrifice: take products that were made without a sacrifice, and only those.
-            epoch: of the keys; 0 means the newest that has enough.
-            lease: how long the tuples are kept for this; default 10 minutes.
-            clients: who may fetch, by their names at the parties: nobody named means any client of the tenant, the
-                first at each party; one name for all parties, or one for each.
-            key: idempotency key of up to 64 characters; the same key gives the same reservation. One is made if none is
-                given, so that retries reserve once.
-            wait: wait until there is enough, for as long as timeout says.
+            no_sacrifice: only products that were made without a sacrifice.
+            epoch: key epoch; 0 means the newest that has enough tuples.
+            lease: how long the tuples are reserved; default 10 minutes.
+            clients: names of the clients that may fetch. Empty means any client of the tenant, the
+                first one at each party. Give one name for all parties, or one for each.
+            key: idempotency key of up to 64 characters; the same key yields the same reservation. By default
+                a key is generated, so that retries reserve once.
+            wait: wait until there are enough tuples, at most for timeout.
             timeout: seconds.
 
         Raises:
-            LodgeError: ``out_of_stock``, ``over_quota``, ``forbidden``, ``conflict`` (the key was used for something
-                else), or one that may be retried.
+            LodgeError: ``out_of_stock``, ``over_quota``, ``forbidden``, ``conflict`` (the key was used for another
+                reservation), or an error that may be retried.
         """
         if kind not in KINDS:
             raise ConfigError(f"{kind!r} is not a kind of tuples", f"write one of {', '.join(KINDS)}")
         if (shape is not None) != (kind == "matrix") or (input_party is not None) != (kind == "input"):
-            raise ConfigError("matrices, and only they, have a shape; input masks, and only they, an input_party")
+            raise ConfigError("only matrices have a shape, and only input masks have an input_party")
         if (convolution is not None) != (kind == "convolution"):
-            raise ConfigError("convolutions, and only they, have the shape of one", "give convolution=Convolution(...)")
+            raise ConfigError("only convolutions have the shape of one", "give convolution=Convolution(...)")
         params, tenant = params or self.config.params, tenant or self.config.tenant
         try:
             tuples = Class(kind, field, params, tenant, shape, input_party, no_sacrifice, convolution)
@@ -124,35 +124,36 @@ class Client:
                 left = patience.left()
                 if not wait or error.code not in ("out_of_stock", "timed_out") or (left is not None and left <= 0):
                     raise
-            time.sleep(0.1)  # the server waits for as long as it allows one call
+            time.sleep(0.1)  # the server has waited as long as it allows one call
             patience.renew()
 
     def fetch(self, reservation: Reservation | str, *, timeout: float | None = None) -> Shares:
-        """Draw this party's shares of a reservation, by its id or as reserve gave it.
+        """Draw this party's shares of a reservation, given by its id or as returned by reserve.
 
-        The party gives them to one client; the same client may draw them again while the lease lasts, and gets the
-        same bytes. A stream that breaks is taken up again where it ended, also when the party was restarted. What each
-        stream brought is compared with the party's SHA-256.
+        The party gives them to one client only; the same client may draw them again while the lease lasts, and gets
+        the same bytes. A broken stream is resumed where it ended, even after a restart of the party. The data of each
+        stream is compared with the party's SHA-256.
 
         Raises:
             LodgeError: ``not_found``, ``already_delivered`` (to another client), ``expired``, ``erased``, ``burnt``,
-                ``conflict`` (a peer holds something else under that id, or it was released), or one that may be retried.
-            BadSharesError: what came is not what was announced.
+                ``conflict`` (a peer has different data for that id, or it was released), or one that may be retried.
+            BadSharesError: the received data is not the announced data.
         """
         return Download(self._at_party(), _id(reservation), self.config.own, self._patience(timeout)).run()
 
     def release(self, reservation: Reservation | str, *, timeout: float | None = None) -> bool:
-        """End a reservation of this client. True: no party had delivered it, and its tuples are back in stock. False:
-        every party erases its shares."""
+        """End a reservation of this client. Returns True if no party had delivered it and its tuples are back in
+        stock, and False if every party erases its shares.
+        """
         request = stock_pb2.ReleaseRequest(id=_id(reservation))
         patience = self._patience(timeout)
         return bool(retried(patience, lambda limit: self._at_coordinator().call("Release", request, limit)).returned)
 
     def stock(self, epoch: int = 0, *, timeout: float | None = None) -> Stock:
-        """What there is of each class and epoch, of all epochs or one: a sequence of StockLevel.
+        """Return the stock of each class and epoch, for all epochs or one: a sequence of StockLevel.
 
-        Its as_of says of what time that is, and its away which parties the coordinator cannot reach. A coordinator that
-        has not heard all parties since it started knows no counts: then as_of and the levels' counts are None.
+        Its as_of is the time of the counts, and its away lists the parties that the coordinator cannot reach. If the
+        coordinator has not heard from all parties since it started, as_of and the levels' counts are None.
         """
         request = stock_pb2.GetStockRequest(epoch=epoch)
         patience = self._patience(timeout)
@@ -160,12 +161,12 @@ class Client:
         return Stock.of(answer)
 
     def mac_key_share(self, key: Reservation | str, *, pool: bool = False, timeout: float | None = None) -> int:
-        """This party's share of a MAC key, by its id or as that of a reservation: a number below the prime.
+        """Return this party's share of a MAC key, given by its id or by a reservation: a number below the prime.
 
         The parties' shares add up to alpha, modulo the prime.
 
-        With pool the share is to be added up with the others', to check tuples. Whoever sees the sum can forge, so the
-        key is burnt and its epoch retired, with all tuples that are left under it, before the share leaves the party.
+        With pool the share is for pooling with the other parties' shares, to check tuples. The sum allows forgeries, so
+        the party burns the key and retires its epoch, including all tuples left under it, before it releases the share.
         """
         purpose = tuples_pb2.PURPOSE_VERIFY if pool else tuples_pb2.PURPOSE_ONLINE
         request = tuples_pb2.DrawMacKeyRequest(mac_key_id=_mac_key(key), purpose=purpose)
@@ -177,9 +178,9 @@ class Client:
         return share
 
     def report_failed_check(self, key: Reservation | str, reason: str = "", *, timeout: float | None = None) -> int:
-        """Burn a MAC key and all tuples under it at this party, because an online check that fails reveals the key.
+        """Burn a MAC key and all tuples under it at this party, because a failed online check reveals the key.
 
-        Returns how many batches were revoked. The reason, of up to 1000 bytes, is for the party's log.
+        Returns the number of revoked batches. The reason, of up to 1000 bytes, is written to the party's log.
         """
         request = tuples_pb2.ReportFailedCheckRequest(mac_key_id=_mac_key(key), reason=reason)
         patience = self._patience(timeout)
@@ -191,12 +192,12 @@ class Client:
 
     def _at_coordinator(self) -> Service:
         if self._coordinator is None:
-            raise ConfigError("this client has no coordinator", "add it to the configuration")
+            raise ConfigError("the configuration has no coordinator", "add it to the configuration")
         return self._coordinator
 
     def _at_party(self) -> Service:
         if self._party is None:
-            raise ConfigError("this client has no party whose shares it could draw", "set party in the configuration")
+            raise ConfigError("the configuration names no party to draw shares from", "set party in the configuration")
         return self._party
 
 

@@ -1,4 +1,4 @@
-"""Who a client is, and where its services are."""
+"""The configuration of a client: its identity and the addresses of its services."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Server:
 
 @dataclass(frozen=True)
 class Config:
-    """The same as the file that ``lodge init`` writes as clients/NAME.yaml."""
+    """The content of the file that ``lodge init`` writes as clients/NAME.yaml."""
 
     certificate: str | Path  #: PEM file: the client's chain, leaf first; empty if there is a token for every server
     key: str | Path  #: PEM file
@@ -38,9 +38,9 @@ class Config:
 
     def __post_init__(self) -> None:
         if self.party and self.own is None:
-            raise ConfigError(f"there is no party {self.party!r}", "name one of parties")
+            raise ConfigError(f"the configuration names no party {self.party!r}", "name one of parties")
         if not self.party and self.coordinator is None:
-            raise ConfigError("the configuration leads nowhere", "name a coordinator, a party or both")
+            raise ConfigError("the configuration names neither a coordinator nor a party", "name one or both")
         called = [self.coordinator] if self.coordinator else []
         called += [self.parties[self.own]] if self.own is not None else []
         if not self.certificate and not all(s.token_file for s in called):
@@ -48,7 +48,7 @@ class Config:
 
     @property
     def own(self) -> int | None:
-        """Index of the client's party; None without one."""
+        """Index of the client's party; None if there is none."""
         return next((i for i, p in enumerate(self.parties) if p.name == self.party), None) if self.party else None
 
     @classmethod
@@ -71,7 +71,7 @@ class Config:
         return cls(certificate, key, ca, known, parties, party, name, tenant, params)
 
     def with_changes(self, **changes: Any) -> Config:
-        """A copy with other values."""
+        """Return a copy with other values."""
         unknown = set(changes) - {f.name for f in fields(self)}
         if unknown:
             raise ConfigError(f"a configuration has no {', '.join(sorted(unknown))}")

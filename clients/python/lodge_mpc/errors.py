@@ -1,4 +1,4 @@
-"""What calls fail with."""
+"""The errors of this package."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ._proto.lodge.status.v1.status_pb2 import ErrorDetail
 
 RETRYABLE = frozenset({"unavailable", "timed_out", "busy", "rate_limited"})
 
-# Names of errors that gRPC itself made.
+# Codes for errors from gRPC itself.
 _OF_GRPC = {
     grpc.StatusCode.UNAUTHENTICATED: "unauthenticated",
     grpc.StatusCode.PERMISSION_DENIED: "forbidden",
@@ -26,13 +26,13 @@ _OF_GRPC = {
 
 
 class LodgeError(Exception):
-    """What a call to Lodge failed with.
+    """The error of a failed call to Lodge.
 
     Attributes:
         code: stable name for programs, such as ``out_of_stock``, ``forbidden``, ``expired`` or ``already_delivered``.
-        what: what happened, for people. Never a secret.
+        what: what happened, for people. It contains no secrets.
         next: what to do about it, or empty.
-        retry: whether the same call may succeed later. The client has retried for its patience already.
+        retry: whether the same call may succeed later. The client has already retried for its patience.
     """
 
     def __init__(self, code: str, what: str, next: str = "") -> None:
@@ -47,45 +47,45 @@ class LodgeError(Exception):
 
 
 class ConfigError(LodgeError):
-    """A configuration that leads nowhere, or arguments that make no sense; nothing was sent."""
+    """The configuration or the arguments are invalid; nothing was sent."""
 
     def __init__(self, what: str, next: str = "") -> None:
         super().__init__("invalid_request", what, next)
 
 
 class BadSharesError(LodgeError):
-    """What came is not what the party said that it would send. The shares must not be used; draw them again."""
+    """The received shares differ from the party's description. They must not be used; draw them again."""
 
     def __init__(self, what: str) -> None:
         super().__init__("bad_shares", what, "draw the reservation again")
 
 
 class BadKeysError(LodgeError):
-    """What came are not the keys on which their holders agree. Encrypt nothing with them."""
+    """The received keys are not those on which their holders agree. Encrypt nothing with them."""
 
     def __init__(self, what: str) -> None:
         super().__init__("bad_keys", what, "ask another holder, and tell the parties' operators")
 
 
 class BadAnswersError(LodgeError):
-    """What parties have answered does not fit together."""
+    """The parties' answers are inconsistent or invalid."""
 
     def __init__(self, what: str, next: str = "ask another quorum, and tell the operators") -> None:
         super().__init__("bad_answers", what, next)
 
 
 def from_rpc(error: grpc.RpcError) -> LodgeError:
-    """The error that a call ended with."""
+    """Return the LodgeError for a failed call."""
     for key, value in error.trailing_metadata() or ():
         if key == "grpc-status-details-bin":
             detail = _detail(value)
             if detail is not None:
                 return LodgeError(detail.code, detail.what, detail.next)
-    return LodgeError(_OF_GRPC.get(error.code(), "internal"), error.details() or "no reason given")
+    return LodgeError(_OF_GRPC.get(error.code(), "internal"), error.details() or "the server gave no reason")
 
 
 def _detail(status: bytes) -> ErrorDetail | None:
-    """Lodge's detail in a google.rpc.Status, whose third field is a list of Any."""
+    """Return Lodge's detail in a google.rpc.Status, whose third field is a list of Any."""
     message = Empty.FromString(status)
     for field in UnknownFieldSet(message):
         if field.field_number == 3 and field.wire_type == 2:

@@ -1,4 +1,4 @@
-"""The primes of fields, and how the elements of a tuple are arranged (docs/export-format.md)."""
+"""The primes of fields, and the layout of a tuple's elements (docs/export-format.md)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .errors import ConfigError
 if TYPE_CHECKING:
     from .reservation import Convolution
 
-# Bits of the base of each parameter set; those named insecure are for tests.
+# Bits of the base of each parameter set; insecure sets are for tests.
 _BASE_BITS = {"S13-8": 8, "S13-16": 16, "S14-32": 32, "S14-64": 64, "S15-128": 128}
 _BASE_BITS |= {"insecure-6": 32, "insecure-8": 32, "insecure-11": 32, "insecure-8-16": 16, "insecure-8-64": 64}
 
@@ -47,7 +47,7 @@ _FORMULAS: dict[int, dict[str, tuple[int, int]]] = {
 
 
 def modulus(params: str, field: str) -> int:
-    """The prime of a field of a parameter set."""
+    """Return the prime of a field of a parameter set."""
     formula = _FORMULAS.get(_BASE_BITS.get(params, 0), {}).get(field)
     if formula is None:
         raise ConfigError(f"parameter set {params!r} has no field {field!r}, or this client is too old to know it")
@@ -61,7 +61,7 @@ Shape = tuple[int, ...]
 def layout(
     kind: str, shape: tuple[int, int, int] | None, clear: bool, convolution: Convolution | None = None
 ) -> dict[str, Shape]:
-    """Names of a record's values, in order, each with the shape of its elements; () for one element."""
+    """Return the names of a record's values, in order, each with the shape of its elements; () for one element."""
     values: dict[str, Shape]
     if kind == "matrix" and shape is not None:
         rows, inner, columns = shape
@@ -73,7 +73,7 @@ def layout(
     else:
         names = {"scalar": "a b c", "square": "a a2", "inverse": "a a_inv", "random": "a", "bit": "a", "input": "a"}
         if kind not in names:
-            raise ConfigError(f"tuples of kind {kind!r}, which this client does not know")
+            raise ConfigError(f"tuples of kind {kind!r} are not supported by this client")
         values = dict.fromkeys(names[kind].split(), ())
     values |= {f"mac_{name}": s for name, s in values.items()}
     if clear:

@@ -1,8 +1,8 @@
-"""Whose certificate a server has.
+"""Verification of a server's certificate.
 
-gRPC for Python compares the host name that is dialled with a certificate, and cannot be told to look for a URI. So the
-certificate is fetched first, over a connection of Python's own: there its chain is verified and its names are compared
-with the identity that the configuration gives. Then gRPC is made to accept that one certificate and no other.
+gRPC for Python compares the dialled host name with a certificate, and cannot compare a URI. So this module first
+fetches the certificate over a separate TLS connection, verifies its chain, and compares its names with the identity in
+the configuration. Then gRPC is configured to accept exactly that certificate.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ class Pin:
 
 
 def fetch_pin(server: Server, config: Config) -> Pin:
-    """Connect, verify and give the certificate.
+    """Connect, and return the verified certificate.
 
     Raises:
-        LodgeError: ``unavailable``; ``unauthenticated`` if the server is not who the configuration says.
+        LodgeError: ``unavailable``; ``unauthenticated`` if the server does not have the configured identity.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_3
@@ -56,8 +56,8 @@ def fetch_pin(server: Server, config: Config) -> Pin:
     except ValueError as error:
         raise ConfigError(f"{server.address!r} is not host:port") from error
     except OSError as error:
-        raise LodgeError("unavailable", f"{server.address}: {error}", "see that it runs and listens there") from error
-    # A DNS name that is written like a URI names nobody: an authority may let anybody choose a DNS name.
+        raise LodgeError("unavailable", f"{server.address}: {error}", "check that it runs and listens there") from error
+    # A DNS name that looks like a URI is ignored: an authority may let anyone choose a DNS name.
     identities = [value for kind, value in names if kind == "URI" or (kind == "DNS" and not set(value) & set(":/"))]
     if server.identity not in identities:
         raise LodgeError(
@@ -74,6 +74,6 @@ def fetch_pin(server: Server, config: Config) -> Pin:
 
 
 def _names(certificate: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """Alternative names, each with its kind."""
+    """Return the alternative names, each with its kind."""
     for kind, value in certificate.get("subjectAltName", ()):
         yield str(kind), str(value)

@@ -1,4 +1,4 @@
-"""Reservations and stock, as Python has them."""
+"""Reservations and stock."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ._proto.lodge.job.v1 import job_pb2
 from ._proto.lodge.stock.v1 import stock_pb2
 from ._proto.lodge.tuples.v1 import tuples_pb2
 
-#: Kinds of tuples.
+#: The kinds of tuples.
 KINDS = ("scalar", "matrix", "square", "random", "bit", "inverse", "input", "convolution")
 
 _TO_WIRE = {kind: getattr(job_pb2, f"KIND_{kind.upper()}") for kind in KINDS}
@@ -20,8 +20,9 @@ _FROM_WIRE = {value: kind for kind, value in _TO_WIRE.items()}
 
 @dataclass(frozen=True)
 class Convolution:
-    """The shape of convolutions, which is that of numpy arrays: of images ``(channels, height, width)``, of kernels
-    ``(outputs, channels, kernel height, kernel width)``, and of what they give :attr:`result`."""
+    """The shape of convolutions, as shapes of numpy arrays: images are ``(channels, height, width)``, kernels
+    ``(outputs, channels, kernel height, kernel width)``, and results :attr:`result`.
+    """
 
     image: tuple[int, int, int]  #: channels, height, width
     outputs: int
@@ -68,7 +69,7 @@ class Convolution:
 
 @dataclass(frozen=True)
 class Class:
-    """What tuples are; all tuples of a class are as good as each other."""
+    """A class of tuples. All tuples of a class are interchangeable."""
 
     kind: str
     field: str
@@ -123,7 +124,7 @@ class Reservation:
 
 @dataclass(frozen=True)
 class StockLevel:
-    """What there is of one class in one epoch; counts are of tuples, and None where they are not known."""
+    """The stock of one class in one epoch; counts are numbers of tuples, or None if unknown."""
 
     tuples: Class
     epoch: int  #: 0: the newest, of which nothing is known but the policy that keeps it
@@ -143,7 +144,7 @@ class StockLevel:
 
 @dataclass(frozen=True)
 class AwayParty:
-    """A party that the coordinator could not ask."""
+    """A party that the coordinator could not reach."""
 
     party: int  #: its index
     name: str
@@ -152,14 +153,14 @@ class AwayParty:
 
 @dataclass(frozen=True)
 class Stock(Sequence[StockLevel]):
-    """What there is of each class and epoch: a sequence of levels, which says of what time they are.
+    """The stock of each class and epoch: a sequence of levels, with the time at which they were reported.
 
-    While a party is away nothing can be reserved, whatever the levels say.
+    While a party is unreachable, no tuples can be reserved, whatever the levels are.
     """
 
     levels: tuple[StockLevel, ...]
-    #: UTC; when all parties said what they have. None if the coordinator has not heard all of them since it started:
-    #: then no count is known but in_production.
+    #: UTC; the last time at which all parties reported. None if the coordinator has not heard from all of them since
+    #: it started; then only in_production is known.
     as_of: datetime | None
     away: tuple[AwayParty, ...]  #: parties that could not be asked last
 

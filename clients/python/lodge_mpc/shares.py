@@ -25,7 +25,7 @@ class Shares:
     A value and its MAC share are attributes, by the kind of the tuples:
 
     =========== ==================== ================================================================
-    kind        values               what they satisfy, once added up
+    kind        values               relation of the sums over the parties
     =========== ==================== ================================================================
     scalar      ``a``, ``b``, ``c``  c = a b
     matrix      ``a``, ``b``, ``c``  the same, as matrices
@@ -34,18 +34,18 @@ class Shares:
     inverse     ``a``, ``a_inv``     a a_inv = 1
     random      ``a``
     bit         ``a``                a is 0 or 1
-    input       ``a``                at the party that knows it, ``clear`` is the value itself, not a share
+    input       ``a``                at the owning party, ``clear`` is the plaintext value, not a share
     =========== ==================== ================================================================
 
     For each value ``x`` there is ``mac_x``, a share of alpha x with the MAC key alpha (``Client.mac_key_share``).
 
-    Shapes: ``(n,)``; of matrices ``(n, rows, columns)``; of convolutions images are ``(n, channels, height, width)``,
-    kernels ``(n, outputs, channels, height, width)`` and results ``(n, outputs, height, width)``. Elements are below
-    the modulus. In fields of 64 bits the arrays are uint64 and views of what came over the network; convert with
+    Shapes: ``(n,)``; for matrices ``(n, rows, columns)``; for convolutions, images are ``(n, channels, height,
+    width)``, kernels ``(n, outputs, channels, height, width)`` and results ``(n, outputs, height, width)``. Elements
+    are below the modulus. In fields of 64 bits the arrays are uint64 and views of the received bytes; convert with
     ``.astype(object)`` before you add or multiply. In larger fields they are arrays of Python's ints (dtype object),
-    made when first asked for. ``raw`` has uint64 limbs without a copy in every field.
+    created on first use. ``raw`` returns uint64 limbs without a copy in every field.
 
-    Shares are secret, and printing this object shows none.
+    Shares are secret, and printing this object reveals none.
     """
 
     reservation: Reservation
@@ -78,12 +78,12 @@ class Shares:
         if tuple_bytes != 8 * self._limbs * elements:
             raise BadSharesError(f"a {c.kind} tuple has {8 * self._limbs * elements} bytes, not {tuple_bytes}")
         if reservation.count == 0:
-            raise BadSharesError("a reservation of no tuples")
+            raise BadSharesError("the reservation has no tuples")
         self._words: Limbs = np.empty((reservation.count, elements, self._limbs), dtype="<u8")
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The values and MACs that there are."""
+        """Names of the values and MACs."""
         return tuple(self._layout)
 
     def __len__(self) -> int:
@@ -108,8 +108,9 @@ class Shares:
         return value
 
     def raw(self, name: str) -> Limbs:
-        """Limbs of a value's shares, least significant first: uint64 of shape (n, limbs), or of matrices
-        (n, rows, columns, limbs). A view of the bytes that came; nothing is copied."""
+        """Limbs of a value's shares, least significant first: uint64 of shape (n, limbs), or for matrices (n, rows,
+        columns, limbs). The result is a view of the received bytes; nothing is copied.
+        """
         at = 0
         for key, shape in self._layout.items():
             size = math.prod(shape)
@@ -119,14 +120,14 @@ class Shares:
         raise KeyError(name)
 
     def wipe(self) -> None:
-        """Overwrite the shares in this object with zeros. Python's ints that were made of them are not reached."""
+        """Overwrite the shares in this object with zeros. Python's ints created from them are not overwritten."""
         for name in self._layout:
             self.__dict__.pop(name, None)
         self._words.fill(0)
 
 
 def _integers(words: Limbs) -> Values:
-    """Python's ints of little-endian limbs along the last axis."""
+    """Return Python's ints from little-endian limbs along the last axis."""
     size = 8 * words.shape[-1]
     data = np.ascontiguousarray(words).tobytes()
     out = np.empty(len(data) // size, dtype=object)
@@ -135,7 +136,7 @@ def _integers(words: Limbs) -> Values:
 
 
 class Download:
-    """Draws a reservation into memory, and goes on where a stream broke."""
+    """Draws a reservation into memory, and resumes broken streams."""
 
     def __init__(self, party: Service, reservation: str, own: int | None, patience: Patience) -> None:
         self._party, self._id, self._own, self._patience = party, reservation, own, patience
@@ -155,7 +156,7 @@ class Download:
     def _stream(self) -> Shares:
         start, skip = 0, 0
         if self._shares is not None:
-            # All bytes may be here, and their sum not: then the last tuple comes again.
+            # If all bytes have been received but not their sum, the last tuple is requested again.
             start = min(self._got // self._tuple_bytes, len(self._shares) - 1)
             skip = self._got - start * self._tuple_bytes
         request = tuples_pb2.FetchRequest(reservation_id=self._id, **{"from": start})
@@ -200,5 +201,5 @@ class Download:
             self._tuple_bytes, self._digest = head.tuple_bytes, head.reservation.digest
             self._data = self._shares._words.reshape(-1).view(np.uint8).data
         elif head.reservation.digest != self._digest or head.tuple_bytes != self._tuple_bytes:
-            raise BadSharesError(f"the party sends another reservation {self._id} than before")
+            raise BadSharesError(f"the party changed reservation {self._id} between two streams")
         return self._shares

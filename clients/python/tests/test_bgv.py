@@ -1,6 +1,6 @@
-"""Tests of BGV ciphertexts that need no cluster: what the Go client and Lattigo compute, and what is malformed.
+"""Tests of BGV ciphertexts that need no cluster: comparison with the Go client and Lattigo, and malformed data.
 
-``go test ./clients/go/threshold -run TestBGVVectors -update`` writes what they compute into testdata.
+``go test ./clients/go/threshold -run TestBGVVectors -update`` updates the vectors in testdata.
 """
 
 from __future__ import annotations
@@ -65,13 +65,13 @@ def vector(s: BGVSet = SMALL) -> dict[str, Any]:
 
 
 def first_chunk(s: BGVSet) -> bytes:
-    """Chunk 0 of the vectors' keys, of which all others are zero."""
+    """Chunk 0 of the vectors' keys; all other chunks are zero."""
     ramp = np.arange(s.n, dtype=np.uint64)
     return _pack(np.stack([_Transform.of(s.log_n, q).forward(ramp) for q in s.q + s.p]), s.q + s.p)
 
 
 def parts(s: BGVSet, **changes: Any) -> dict[str, Any]:
-    """What the vectors' public key comes in."""
+    """The data from which the vectors' public key is read."""
     v, first = vector(s), first_chunk(s)
     digests = [hashlib.sha256(first).digest()]
     digests += [hashlib.sha256(bytes(v["chunk_size"])).digest()] * (v["chunks"] - 1)
@@ -118,7 +118,7 @@ class Vectors(unittest.TestCase):
                 self.assertEqual(sha256(_pack(public._a, s.q + s.p)), v["uniform"])
 
     def test_encryption(self) -> None:
-        """The bytes are those of Lattigo, with the same randomness."""
+        """The bytes equal Lattigo's, with the same randomness."""
         for v in VECTORS["sets"]:
             if (e := v.get("encryption")) is None:
                 continue
@@ -175,7 +175,7 @@ class Vectors(unittest.TestCase):
 
 class Arithmetic(unittest.TestCase):
     def test_products(self) -> None:
-        """Products of the largest residues are exact, whichever way floats round."""
+        """Products of the largest residues are exact, for any rounding of floats."""
         for s in SMALL, known("insecure-B6-31"), known("insecure-B5-8"):
             for q in (*s.q, *s.p, s.t):
                 edge = [0, 1, 2, q // 2, q // 2 + 1, q - 2, q - 1]
@@ -362,7 +362,7 @@ class Asked(unittest.TestCase):
             Request(no_room, [other], None, coefficients=None, flooding=True)
 
     def test_quorums_that_refuse(self) -> None:
-        """A ciphertext that another quorum has decrypted with flooding is asked of that one."""
+        """A ciphertext that another quorum has decrypted with flooding is sent to that quorum."""
         c = ciphertext()
         part = bytes(32) + _pack(np.zeros((2, SMALL.n), np.uint64), SMALL.q[:2])
         refusal = LodgeError("wrong_quorum", "by others")

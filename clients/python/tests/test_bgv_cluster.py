@@ -99,7 +99,7 @@ class BGVKeys(unittest.TestCase):
         both = word(self.key, ciphertexts)
         first = self.attested.decrypt(self.key, ciphertexts, flooding=True, quorum=(1, 2), provenance=both)
         self.assertEqual((self.params.slots(first.messages[:32]), first.messages[32:]), (x, x))
-        # It stays that quorum's, which the client finds.
+        # The ciphertext stays with that quorum, which the client finds.
         before = self.client.key(self.key.epoch).flooded
         one = word(self.key, ciphertexts[:1])
         again = self.attested.decrypt(self.key, ciphertexts[:1], flooding=True, encoding="slots", provenance=one)
@@ -160,7 +160,7 @@ class BGVKeys(unittest.TestCase):
 
     @unittest.skipIf(MISSING, "cryptography 48 or later is not installed")
     def test_recipient_of_other_keys(self) -> None:
-        """LWE and ring ciphertexts are decrypted for somebody else too."""
+        """LWE and ring ciphertexts can be decrypted for a recipient too."""
         key = self.client.key()
         public = self.client.public_key(key)
         for encoding, messages in ("plain", [3, 1, 4]), ("padded", [0, 5, 15]), ("boolean", [1, 0, 1]):

@@ -27,7 +27,7 @@ def config(i: int) -> Config:
 
 
 class CuttingProxy:
-    """Passes connections on, and cuts each after so many bytes from the server, as often as cuts says."""
+    """Forwards connections, and cuts each after a number of bytes from the server; cuts is the number of cuts."""
 
     def __init__(self, target: str, after: int, cuts: int) -> None:
         host, _, port = target.rpartition(":")
@@ -81,7 +81,7 @@ class Cluster(unittest.TestCase):
         return reserved, shares, sum(c.mac_key_share(reserved) for c in self.clients)
 
     def opened(self, shares: list[Shares], key: int) -> dict[str, Any]:
-        """Values of tuples, whose MACs are right."""
+        """Values of tuples, after checking their MACs."""
         p, values = shares[0].modulus, dict[str, Any]()
         for name in shares[0].names:
             if name == "clear":
@@ -217,7 +217,7 @@ class Cluster(unittest.TestCase):
         self.assertEqual(levels["matrix", "p128"].tuples.shape, (3, 2, 4))
 
     def test_zz_pooled_and_reported(self) -> None:
-        """The last test, since it burns what the others draw."""
+        """The last test, because it burns the stock of the others."""
         r = self.clients[0].reserve("scalar", field="p64", count=1)
         self.clients[0].mac_key_share(r, pool=True)
         for call in (lambda: self.clients[0].mac_key_share(r), lambda: self.clients[0].fetch(r)):

@@ -1,6 +1,6 @@
-"""Tests of two-party linear algebra that need no cluster: what the Go client computes, and extreme values.
+"""Tests of two-party linear algebra that need no cluster: comparison with the Go client, and extreme values.
 
-``go test ./clients/go/linear -run TestVectors -update`` writes what the Go client computes into testdata.
+``go test ./clients/go/linear -run TestVectors -update`` updates the vectors in testdata.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class Arithmetic(unittest.TestCase):
         return sorted({s * v for v in some if v <= most for s in (1, -1)})
 
     def test_products(self) -> None:
-        """Of all extremes, up to the bounds that times allows."""
+        """Products of all extremes, up to the bounds of times."""
         rng = np.random.default_rng(1)
         for q in PRIMES:
             with self.subTest(q):
@@ -103,7 +103,7 @@ class Arithmetic(unittest.TestCase):
             np.testing.assert_array_equal(residues(from_residues(all_, q), q), all_)
 
     def test_transforms(self) -> None:
-        """Products of polynomials of extreme coefficients, and of few."""
+        """Products of polynomials with extreme coefficients, and with few."""
         rng = np.random.default_rng(2)
         for s in (lookup("insecure-P6-40"), lookup("insecure-V6-32")):
             for i, q in enumerate(s.q):
@@ -122,7 +122,7 @@ class Arithmetic(unittest.TestCase):
                     self.assertEqual(got, [v % q for v in want])
 
     def test_large_transforms(self) -> None:
-        """Extremes in the full degree come back, several at a time."""
+        """Transforming extremes forth and back in the full degree returns them, several at a time."""
         s = lookup("P13-40")
         for i, q in enumerate(s.q):
             half = q // 2
@@ -142,7 +142,7 @@ class Arithmetic(unittest.TestCase):
                     unpack(bad, count, q)
 
     def test_errors(self) -> None:
-        """The same as those of the exact table, also where the upper bits do not say enough."""
+        """The samples equal those of the exact table, even if the upper bits do not decide."""
         table = gaussian_table(lookup("V13-32").variance)
         values = [v + d for v in table[:20] for d in (-1, 0, 1)] + [0, (1 << 192) - 1] + [i << 180 for i in range(4096)]
         data = b"".join(v.to_bytes(24, "little") + bytes([i & 1]) for i, v in enumerate(values))
@@ -279,7 +279,7 @@ class Runs(unittest.TestCase):
                 key.open(plan, bad)
 
     def test_fresh(self) -> None:
-        """Nothing is drawn twice."""
+        """No random value is used twice."""
         s = lookup("insecure-P6-40")
         m = [np.zeros(s.n, np.int64)] * 2
         seen = Counter[bytes]()
@@ -370,7 +370,7 @@ class Numbers(unittest.TestCase):
 
 
 class Hostile(unittest.TestCase):
-    """What a party sends is held against the plan and the key."""
+    """The party's messages are checked against the plan and the key."""
 
     SET = "insecure-V6-32"
 
@@ -455,7 +455,7 @@ class Hostile(unittest.TestCase):
             ("before the run is complete", [begin, answer(chunk=shares[:8])]),
             ("before the run is complete", [begin, answer(chunk=shares)]),
             ("end after", [begin, answer(chunk=shares[:8], complete=True)]),
-            ("more answers than there are", [begin, answer(chunk=shares + b"x", complete=True)]),
+            ("more answers than expected", [begin, answer(chunk=shares + b"x", complete=True)]),
             ("more after the end", [begin, whole, answer(chunk=b"x")]),
             ("is not below", [begin, answer(chunk=b"\xff" * 400, complete=True)]),
         ]
@@ -465,7 +465,7 @@ class Hostile(unittest.TestCase):
                 self.refused(why, lambda c=c: c.answer_vector(run, matrix, params=self.SET))  # type: ignore[misc]
 
     def test_proved(self) -> None:
-        """An end that answers under a set with proofs wants to hear that they were checked."""
+        """Under a set with proofs the answering end requires confirmation that they were verified."""
         name, run = f"{self.SET}-proved", Run.new("other")
         plan, answer = plan_vector(lookup(name), 10, 3), linear_pb2.AnswerResponse
         whole, matrix = answer(chunk=bytes(40), complete=True), np.zeros((10, 3), np.int64)

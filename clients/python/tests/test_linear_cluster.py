@@ -1,4 +1,4 @@
-"""Tests against a cluster (LODGE_CLUSTER) whose first party multiplies what its clients encrypt."""
+"""Tests against a cluster (LODGE_CLUSTER) whose first party multiplies for its clients."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ SMALL, SMALL_PRODUCT = "insecure-V6-32-proved", "insecure-P6-40"
 
 
 def extremes(shape: tuple[int, ...], t: int, seed: int) -> np.ndarray[Any, np.dtype[np.uint64]]:
-    """Residues of which many are the largest, the least and those in the middle."""
+    """Residues, many of which are the largest, the smallest and those in the middle."""
     rng = np.random.default_rng(seed)
     v = rng.integers(0, t, shape, dtype=np.uint64)
     special = np.array([0, 1, t - 1, t // 2, t // 2 + 1], np.uint64)
@@ -63,7 +63,7 @@ class Linear(unittest.TestCase):
     def both(
         self, ask: Callable[[Run], ProductShares], answer: Callable[[Run], ProductShares]
     ) -> tuple[ProductShares, ProductShares]:
-        """Both ends of a run at the same time."""
+        """Runs both ends of a run concurrently."""
         run = Run.new("client-p0")
         with ThreadPoolExecutor(1) as pool:
             asked = pool.submit(ask, run)
@@ -94,12 +94,12 @@ class Linear(unittest.TestCase):
         self.assertEqual(got.entries.tolist(), [[-5, -10], [15, 10]])
 
     def test_interruptions(self) -> None:
-        """What was cut off goes on with the answer that is missing."""
+        """An interrupted product is resumed with the missing answer."""
         c = LinearClient(self.app._service._config, party=self.app.party, patience=PATIENCE)
         exchange, cuts = c._service.exchange, [2, 3, 1]
 
         class Cut:
-            """A call of which so many responses come, and half of the last."""
+            """A call that yields a number of responses, and half of the last one."""
 
             def __init__(self, call: Any, left: int) -> None:
                 self.call, self.left = call, left
@@ -133,12 +133,12 @@ class Linear(unittest.TestCase):
         self.assertLess(got.down, once.down + once.down)
 
     def test_cut_off_at_the_end(self) -> None:
-        """What has all its answers is done, though how the call ended was never heard."""
+        """A product is complete when all answers have arrived, even if the end of the call is lost."""
         c = LinearClient(self.app._service._config, party=self.app.party, patience=PATIENCE)
         exchange = c._service.exchange
 
         class Cut:
-            """A call that fails where it would end."""
+            """A call that fails at its end."""
 
             def __init__(self, call: Any) -> None:
                 self.call, self.cancel = call, call.cancel
@@ -179,7 +179,7 @@ class Linear(unittest.TestCase):
         self.assertEqual(PACKINGS[0], "cheapest")
 
     def test_rows_of_a_file(self) -> None:
-        """Numbers with a fraction, in a file that is mapped, or one row after the other; a vector of one's own."""
+        """Numbers with a fraction, from a mapped file or as single rows, with an unshared vector."""
         s, rng = lookup(SMALL), np.random.default_rng(4)
         entries, values = Fixed.of(s, 10, 6), Fixed.of(s, 12, 8)
         m, v = rng.uniform(-7.9, 7.9, (90, 64)), rng.uniform(-7.9, 7.9, 64)
@@ -252,7 +252,7 @@ class Linear(unittest.TestCase):
         self.assertEqual((caught.exception.index, caught.exception.high), ((1, 1), 8))
 
     def test_what_fails(self) -> None:
-        """Rows that are wrong end the run at both ends; so do ends that mean different things."""
+        """Invalid rows end the run at both ends; so do inconsistent parameters."""
         t = lookup(SMALL).t
         for matrix, error in (
             ([[1, 2, 3], [4, 5, t]], RangeError),

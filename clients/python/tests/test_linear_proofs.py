@@ -29,13 +29,13 @@ from lodge_mpc.threshold.arithmetic import unpack as unpack_bits
 
 
 def unsigned(data: bytes, count: int, width: int) -> Signed:
-    """Undoes signed."""
+    """Inverse of signed."""
     v = unpack_bits(data, count, width).astype(np.int64)
     return np.where(v >> (width - 1), v - (1 << width), v)
 
 
 def rows(s: LinearSet, data: bytes) -> list[Signed]:
-    """A polynomial as it is sent."""
+    """The encoding of a polynomial."""
     out, at = [], 0
     for q in s.q:
         end = at + size(s.n, q)
@@ -45,7 +45,7 @@ def rows(s: LinearSet, data: bytes) -> list[Signed]:
 
 
 def verified(s: LinearSet, public: bytes, parts: list[bytes]) -> bool:
-    """Whether a proof holds, as the party verifies it, but for the norms of responses."""
+    """Verify a proof as the party does, except for the norms of responses."""
     header, count = parts[0], (len(parts) - 3) // 2  # a header, ciphertexts, and two frames more than these
     ciphertexts, frames = parts[1 : 1 + count], parts[1 + count :]
     assert len(header) == INPUTS_HEADER and header[32:64] == hashlib.sha256(public).digest()
@@ -113,7 +113,7 @@ class Proofs(unittest.TestCase):
             SecretKey(lookup("insecure-V6-32-proved"), True)
 
     def test_coset(self) -> None:
-        """Values are their message modulo t, and divided by t they have the law of the Gaussian around 0."""
+        """Values equal their message modulo t, and divided by t they follow the Gaussian around 0."""
         s, n = lookup("V13-32-proved"), 100_000
         for width in (16.0, 51.0):
             for message in (0, 1, s.t // 3, s.t // 2, s.t // 2 + 1, s.t - 1):

@@ -1,6 +1,6 @@
-"""Tests of multi-key ciphertexts that need no cluster: what the Go client computes, and what parties should not say.
+"""Tests of multi-key ciphertexts that need no cluster: comparison with the Go client, and invalid responses.
 
-``go test ./clients/go/threshold -run TestMultikeyVectors -update`` writes what the Go client computes into testdata.
+``go test ./clients/go/threshold -run TestMultikeyVectors -update`` updates the vectors in testdata.
 """
 
 from __future__ import annotations
@@ -182,7 +182,7 @@ class Requests(unittest.TestCase):
 
 
 class Answers(unittest.TestCase):
-    """Parties that say what they should not."""
+    """Parties with invalid responses."""
 
     def encrypted(self, change: Callable[[keys_pb2.EncryptResponse], None]) -> Batch:
         answer = keys_pb2.EncryptResponse(batch=batch().encode())

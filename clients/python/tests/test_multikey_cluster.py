@@ -85,7 +85,7 @@ class Multikey(unittest.TestCase):
             self.assertRaises(ConfigError, self.client.read, 0, other)
 
     def test_fetch_keys(self) -> None:
-        """Of both owners, by record and by name; what is in the file already is not fetched again."""
+        """Downloads keys of both owners, by record and by name; keys already in the file are not downloaded again."""
         seen = list[int]()
         for record in self.client.published(0):
             with tempfile.TemporaryDirectory() as directory:
@@ -101,7 +101,7 @@ class Multikey(unittest.TestCase):
                 self.refused("unknown_key", self.client.fetch_keys, bytes(32), Path(directory) / "nothing")
 
     def test_sealed(self) -> None:
-        """The recipient reads the bits, of three sets of keys and of none, also from a file."""
+        """The recipient reads bits under three sets of keys and public ones, also from a file."""
         try:
             to = Recipient.generate()
         except ConfigError as error:

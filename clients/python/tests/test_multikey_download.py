@@ -1,4 +1,4 @@
-"""Tests of fetching multi-key keys from parties that follow a script: they break off, or send what they should not."""
+"""Tests of downloading multi-key keys from scripted parties, which break off or send invalid data."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ Script = list[GetPublishedResponse | LodgeError | None]
 
 
 class Stream:
-    """What a party sends: messages, and errors in their places; at None it waits until it is cancelled."""
+    """The data that a party sends: messages and errors in order; at None it waits until it is cancelled."""
 
     def __init__(self, script: Script) -> None:
         self._script, self._cancelled = iter(script), threading.Event()
@@ -74,7 +74,7 @@ class Fetch(unittest.TestCase):
         self.asked: list[tuple[str, int]] = []
 
     def fetch(self, *scripts: Script, key: bytes | PublishedKeys = KEY) -> list[int]:
-        """Each call is answered by the next script."""
+        """Each call runs the next script."""
         left, seen = list(scripts), list[int]()
 
         def stream(service: Service, method: str, request: GetPublishedRequest, timeout: Any) -> Stream:
@@ -126,7 +126,7 @@ class Fetch(unittest.TestCase):
         self.assertEqual(self.asked, [])
 
     def test_a_hostile_party(self) -> None:
-        """It is left for the next, which is asked for what is missing; alone, it is an error and no file."""
+        """The next party is used for the missing chunks; without one, the download fails and leaves no file."""
         other = bytes([0]) * len(CHUNKS[1])
         digests = [DIGESTS[0], hashlib.sha256(other).digest()]
         foreign = SET.hash() + bytes(32) + HEADER[64:] if SET else b""
@@ -169,7 +169,7 @@ class Fetch(unittest.TestCase):
         self.assertEqual(caught.exception.code, "unknown_key")
 
     def test_sizes(self) -> None:
-        """They are those of docs/multikey.md, and of the keys that services publish."""
+        """The sizes match docs/multikey.md and the keys that services publish."""
         sizes = {"M11-2-128": 123.3, "M11-4-128": 82.2, "M11-8-128": 89.1, "M11-16-128": 133.6, "M11-32-128": 117.7}
         sizes |= {"M11-2": 98.2, "M11-4": 62.4, "M11-8": 78.6, "M11-16": 105.6, "M11-32": 149.4}  # legacy
         for name, megabytes in sizes.items():

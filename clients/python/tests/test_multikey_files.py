@@ -1,6 +1,6 @@
-"""Tests of netlists and of files of ciphertexts, which the Go client has written.
+"""Tests of netlists and of files of ciphertexts written by the Go client.
 
-``go test ./clients/go/multikey -run TestVectors -update`` writes what the Go client writes into testdata.
+``go test ./clients/go/multikey -run TestVectors -update`` updates the files in testdata.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Netlists(unittest.TestCase):
         self.assertIn("line 6: no gate 'NADA'", caught.exception.what)
 
     def test_before_sending(self) -> None:
-        """A client tells what is wrong before it asks anybody."""
+        """A client reports mistakes before it sends any request."""
         servers = [Server("127.0.0.1:1", "x", f"p{i}") for i in range(3)]
         client = MultikeyClient(Config("c", "k", "ca", Server("127.0.0.1:1", "x"), servers), patience=0.1)
         with tempfile.TemporaryDirectory() as directory, client:

@@ -1,4 +1,4 @@
-"""Tests that need no cluster: configurations, fields, and parties that send what they should not."""
+"""Tests that need no cluster: configurations, fields, and parties that send invalid data."""
 
 from __future__ import annotations
 
@@ -187,7 +187,7 @@ class Reset(grpc.RpcError):  # type: ignore[misc]
 
 
 class Resets(unittest.TestCase):
-    """A server resets calls whose time is over, and this side may hear of that before it looks at its own clock."""
+    """A server resets calls after their deadline, possibly before this side has noticed the deadline."""
 
     def test_streams(self) -> None:
         server = Server("127.0.0.1:1", "x")
@@ -204,7 +204,7 @@ class Resets(unittest.TestCase):
 
 
 class FakeParty:
-    """Stands in for a connection to a party: each call gives the next script."""
+    """Replaces a connection to a party: each call runs the next script."""
 
     def __init__(self, *scripts: Callable[[int], Iterator[Any]]) -> None:
         self.scripts = list(scripts)

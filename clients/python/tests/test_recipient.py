@@ -1,4 +1,4 @@
-"""Tests of sealed answers that need no cluster. Those that open any are skipped where cryptography is not installed."""
+"""Tests of sealed answers that need no cluster. Tests that open answers are skipped without cryptography."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ else:
 
 
 def bgv_answers(flooding: bool) -> tuple[SealedAnswers, list[int]]:
-    """Answers of the vectors, not sealed, and their messages."""
+    """The unsealed answers of the vectors, and their messages."""
     v = next(v for v in VECTORS["answers"] if v["flooding"] == flooding)
     data = bytes.fromhex(v["ciphertext"])
     q = Question(
@@ -56,7 +56,7 @@ def lwe_answers() -> tuple[SealedAnswers, list[int]]:
 
 
 def bit_answers() -> SealedAnswers:
-    """Answers about three bits under a party's keys, and a fourth that everybody can read; none is right."""
+    """Answers for three bits under a party's keys, and a fourth, public bit; the parts are dummies."""
     q = Question(
         id=bytes(16), epoch=3, keys=bytes(32), quorum=(0, 2), form="multikey", count=3, each=1, ciphertexts=bytes(32),
         recipient=bytes.fromhex(V["public"]), multikey=((b"a" * 32, 2), (b"b" * 32, 0)))  # fmt: skip
@@ -65,7 +65,7 @@ def bit_answers() -> SealedAnswers:
 
 
 def sealed(answers: SealedAnswers, public: bytes) -> SealedAnswers:
-    """The answers as parties seal them."""
+    """The answers, sealed as parties do."""
     first = mlkem.MLKEM768PublicKey.from_public_bytes(public[:1184])
     second = x25519.X25519PublicKey.from_public_bytes(public[1184:])
     to = hpke.MLKEM768X25519PublicKey(first, second)
@@ -87,7 +87,7 @@ class Files(unittest.TestCase):
                     SealedAnswers.read(Path(directory) / "nothing")
 
     def test_of_the_go_client(self) -> None:
-        """Its files are read, and written alike."""
+        """The Go client's files are read, and written identically."""
         for text in V["files"]:
             self.assertEqual(SealedAnswers.decode(text.encode()).encode(), text.encode())
         bits = (TESTDATA / "multikey_sealed.json").read_bytes()
@@ -120,7 +120,7 @@ class Files(unittest.TestCase):
                 SealedAnswers.decode(data)
 
     def test_malformed_bits(self) -> None:
-        """Every bit is known or at one place, and owners have answered."""
+        """Every bit is known or at one place, and all owners have answered."""
         good = bit_answers().encode()
         owner = {"key": "61" * 32, "owner": 2}
         wrong: list[tuple[str, Any]] = [
@@ -154,7 +154,7 @@ class Files(unittest.TestCase):
                 check_public(key)
 
     def test_without_the_extra(self) -> None:
-        """Who has not installed it hears what to install."""
+        """Without the package, the error states what to install."""
         with patch.dict(sys.modules, {"cryptography.exceptions": None}), self.assertRaises(ConfigError) as caught:
             Recipient.generate()
         self.assertIn("lodge-mpc[sealed]", caught.exception.next)
@@ -163,7 +163,7 @@ class Files(unittest.TestCase):
 @unittest.skipIf(missing, "cryptography 48 or later is not installed")
 class Opening(unittest.TestCase):
     def test_vectors(self) -> None:
-        """The key pair is the one that the Go client expands, and opens what Go has sealed."""
+        """The key pair equals the Go client's, and opens data sealed by Go."""
         to = Recipient(bytes.fromhex(V["private"]))
         self.assertEqual(to.public.hex(), V["public"])
         info, text = bytes.fromhex(V["info"]), bytes.fromhex(V["sealed"])

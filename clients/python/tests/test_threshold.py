@@ -1,6 +1,6 @@
-"""Tests of threshold keys that need no cluster: what the Go client computes, and parties that say what they should not.
+"""Tests of threshold keys that need no cluster: comparison with the Go client, and parties with invalid responses.
 
-``go test ./clients/go/threshold -run TestVectors -update`` writes what the Go client computes into testdata.
+``go test ./clients/go/threshold -run TestVectors -update`` updates the vectors in testdata.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def sha256(data: bytes) -> str:
 
 
 def first_chunk(s: ParameterSet) -> bytes:
-    """Chunk 0 of the vectors' keys, which are zero but for the public key."""
+    """Chunk 0 of the vectors' keys, which are zero except the public key."""
     ramp = pack(np.array(Transform.of(s).forward(range(s.n)), np.uint64), s.width)
     return ramp + bytes(s.chunk_size(0) - len(ramp))
 
@@ -189,7 +189,7 @@ class PublicKeys(unittest.TestCase):
 
 class Encryption(unittest.TestCase):
     def decrypted(self, z: list[int], c: RingCiphertext) -> list[int]:
-        """Messages by the secret z, for which b - a z is computed with sums of rotations."""
+        """Decrypt messages with the secret z, computing b - a z with sums of rotations."""
         s, phase = SMALL, [int(v) for v in c.b]
         for i, sign in enumerate(z):
             if sign:
@@ -266,14 +266,14 @@ class Packing(unittest.TestCase):
                 make.decode(SMALL, data)
 
     def test_aes(self) -> None:
-        """FIPS 197 has this key; openssl enc -aes-256-ecb gives the blocks 0 and 256."""
+        """The key is from FIPS 197; openssl enc -aes-256-ecb computes the blocks 0 and 256."""
         key = bytes(range(32))
         self.assertEqual(_keystream(key, 0, 1).hex(), "f29000b62a499fd0a9f39a6add2e7780")
         self.assertEqual(_keystream(key, 0, 300)[16 * 256 : 16 * 257], _keystream(key, 256, 1))
 
 
 def said(party: int, **changes: Any) -> threshold_pb2.ListKeysResponse:
-    """What a party says of keys of epoch 4, with exact masks of two quorums."""
+    """A party's description of the keys of epoch 4, with exact masks of two quorums."""
     fields: dict[str, Any] = {
         "epoch": 4,
         "state": "active",
@@ -333,7 +333,7 @@ class WhatPartiesSay(unittest.TestCase):
                     self.assertEqual(caught.exception.code, "conflict")
 
     def test_a_dispute_leaves_other_epochs(self) -> None:
-        """A party that lies about one epoch stands in the way of no other."""
+        """A party that lies about one epoch does not affect other epochs."""
         answers = {i: said(i) for i in range(3)}
         answers[1].keys.add().CopyFrom(said(1, epoch=9, threshold=0).keys[0])
         keys, disputes = merged(answers, NAMES)
@@ -341,7 +341,7 @@ class WhatPartiesSay(unittest.TestCase):
         self.assertEqual(Keys(keys, (), disputes).find(0).epoch, 4)
 
     def test_erased_keys_are_no_dispute(self) -> None:
-        """Other keys under the number of an epoch, which are erased, stand in nobody's way."""
+        """Erased keys with the same epoch number do not affect the present keys."""
         other = said(0, digest=b"x" * 32)
         other.keys[0].state = "retired"
         keys, disputes = merged({0: other, 1: said(1), 2: said(2)}, NAMES)
@@ -362,7 +362,7 @@ class WhatPartiesSay(unittest.TestCase):
 
 
 class FakeParty:
-    """A party that answers with what it is given, one after the other."""
+    """A party that returns the given answers in order."""
 
     def __init__(self, party: int, *answers: bytes | LodgeError) -> None:
         self.party, self.answers = party, list(answers)
@@ -407,7 +407,7 @@ class Decrypting(unittest.TestCase):
         return bytes([7, 1, 0]) + run * 16 + bytes([word])
 
     def test_asked(self) -> None:
-        """All parties of a quorum are asked the same."""
+        """All parties of a quorum receive the same request."""
         parties = FakeParty(0, self.answer(100)), FakeParty(1, self.answer(128 + 5 * 8 - 100)), FakeParty(2)
         client, key = self.client(*parties)
         c = LWECiphertext(SMALL, np.arange(SMALL.n, dtype=np.uint64), 5)
@@ -419,7 +419,7 @@ class Decrypting(unittest.TestCase):
         self.assertEqual(parties[0].received, c.encode())
 
     def test_asked_again(self) -> None:
-        """Answers of different runs, malformed ones and spent masks do not end it; what a policy says does."""
+        """Differing runs, malformed answers and spent masks lead to another attempt; a policy error does not."""
         good, c = (self.answer(0), self.answer(24)), LWECiphertext(SMALL, np.zeros(SMALL.n, np.uint64), 5)
         bad_answers: dict[str, bytes | LodgeError] = {
             "runs": self.answer(0, b"s"),
@@ -457,7 +457,7 @@ class Decrypting(unittest.TestCase):
         with self.assertRaises(LodgeError) as caught:
             client.decrypt(key, [c])
         self.assertEqual(caught.exception.code, "out_of_stock")
-        # Whoever has answered before may answer again without masks.
+        # A quorum that has answered before may answer again without masks.
         twice = self.answer(24), self.answer(24)
         client, key = self.client(FakeParty(0, empty, empty), FakeParty(1, *good), FakeParty(2, *twice))
         without = replace(key, masks=(), decrypted={1: 7})

@@ -27,7 +27,7 @@ def config() -> Config:
 
 @contextmanager
 def dead_end() -> Iterator[str]:
-    """An address that takes connections and never says anything."""
+    """An address that accepts connections and never responds."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         yield f"127.0.0.1:{listener.getsockname()[1]}"
 
@@ -48,7 +48,7 @@ class ThresholdKeys(unittest.TestCase):
         cls.client.close()
 
     def without(self, party: int, address: str) -> ThresholdClient:
-        """A client that looks for one party somewhere else."""
+        """A client with a different address for one party."""
         c = config()
         parties = [replace(p, address=address) if i == party else p for i, p in enumerate(c.parties)]
         return ThresholdClient(replace(c, parties=parties), patience=PATIENCE)
@@ -85,7 +85,7 @@ class ThresholdKeys(unittest.TestCase):
                 self.assertEqual(self.client.decrypt(self.key, extracted, encoding=encoding).messages, messages)
 
     def test_repeats(self) -> None:
-        """The same quorum gives the same answers, and spends nothing for them."""
+        """The same quorum repeats the same answers, without spending masks."""
         c = self.public.encrypt([9])
         first = self.client.decrypt(self.key, c, coefficients=1)
         before = self.client.key(self.key.epoch).decrypted
@@ -102,7 +102,7 @@ class ThresholdKeys(unittest.TestCase):
             self.assertEqual((key.up, [m.quorum for m in key.masks]), ((0, 2), [(0, 2)]))
             self.assertEqual([a.party for a in client.keys().away], [1])
             self.assertEqual(client.public_key(key)._b, self.public._b)
-            # What was known of the stock while it was there leads to it, and from there to the others.
+            # The known stock of the quorum leads to it first, and from there to the others.
             self.assertEqual(client.decrypt(self.key, c, coefficients=2).quorum, (0, 2))
             with self.assertRaises(LodgeError) as caught:
                 client.decrypt(key, c, coefficients=2, quorum=(0, 1), timeout=3)

@@ -2,14 +2,14 @@
 """Check MP-SPDZ preprocessing files of all parties against each other.
 
 Give the Player-Data trees of all parties: one directory that holds every party's files, or one for each party. A
-directory may be Player-Data itself, a directory <n>-p-<bits> of it, or the one that contains Player-Data.
+directory may be Player-Data itself, its subdirectory <n>-p-<bits>, or the parent of Player-Data.
 
-Everything is read: headers, the prime, the shares of the MAC key, and every record, which is opened. For each value the
-MAC is checked, and then what its kind promises: c = a b, a square, a bit, an inverse, a matrix product, an input mask's
-clear value. What is drawn at random must be new: a factor that is zero, or that was there before in any file, is refused,
-and so are bits whose first shares repeat. The exit status is 1 if anything is wrong, missing, left over or empty.
+The checker reads all data: headers, the prime, the shares of the MAC key, and every record, which it opens. For each
+value it checks the MAC and the relation of its kind: c = a b, a square, a bit, an inverse, a matrix product, an input
+mask's plaintext value. Random values must be fresh: a factor that is zero, or that occurred before in any file, is
+refused, and so are bits whose first shares repeat. The exit status is 1 if data is wrong, missing, left over or empty.
 
-Whoever runs this has every party's shares in one place. What was checked this way is for trying only.
+This tool needs every party's shares in one place. Use shares checked this way only for trials.
 
 Only Python's standard library is used, and no code that wrote the files.
 """
@@ -43,7 +43,7 @@ VALUES = {"Triples": 3, "Squares": 2, "Bits": 1, "Inverses": 2, "Inputs": 1}
 
 
 class Bad(Exception):
-    """What is wrong with the files; the message says where."""
+    """The files are invalid; the message states where."""
 
 
 @dataclass
@@ -60,7 +60,7 @@ class Report:
 
 @dataclass(frozen=True)
 class Group:
-    """What files that belong together hold."""
+    """The content of files that belong together."""
 
     name: str  # without party
     stem: str
@@ -79,7 +79,7 @@ class Tree:
     unmont: int  # R^-1 mod p
     keys: dict[int, int]
     data: dict[Group, dict[int, Path]]
-    seen: set[bytes] = field(default_factory=set)  # digests of what was drawn, of all kinds
+    seen: set[bytes] = field(default_factory=set)  # digests of random values, of all kinds
 
     @property
     def alpha(self) -> int:
@@ -155,7 +155,7 @@ def read_key(path: Path, parties: int, prime: int) -> int:
 
 
 def group_of(name: str) -> tuple[Group, int] | None:
-    """What a file of this name holds, and whose it is; None for a name that no data file has."""
+    """Return the content and owner of a file by its name; None for a name that no data file has."""
     m = DATA.fullmatch(name)
     if m is None:
         return None
@@ -212,7 +212,7 @@ def load(directories: list[Path]) -> Tree:
 
 
 def header(tree: Tree, party: int) -> bytes:
-    """What a party's data files must begin with."""
+    """Return the required beginning of a party's data files."""
     length = (tree.prime.bit_length() + 7) // 8
     key = (tree.keys[party] << 8 * tree.width) % tree.prime
     rest = b"SPDZ gfp" + b"\0" + length.to_bytes(4, "little") + tree.prime.to_bytes(length, "big")
@@ -278,7 +278,7 @@ def drawn(group: Group, values: list[int]) -> list[list[int]]:
 
 
 def check_new(tree: Tree, group: Group, share: int, values: list[int]) -> str:
-    """What is not new in a record, or nothing. Bits repeat; the first party's shares of them, as share, do not."""
+    """Return the repeated value of a record, if any. Bits repeat; the first party's shares of bits, share, do not."""
     factors = [[share]] if group.stem == "Bits" else drawn(group, values)
     if group.stem != "Bits" and not all(map(any, factors)):
         return "a factor is zero"
@@ -293,7 +293,7 @@ def check_new(tree: Tree, group: Group, share: int, values: list[int]) -> str:
 
 
 def check_record(tree: Tree, group: Group, shares: list[list[int]], compare: bool) -> str:
-    """What is wrong with one record of all parties, or nothing. With compare it is held against those before."""
+    """Return the defect of one record of all parties, if any. With compare it is compared with those before."""
     opened = [sum(column) % tree.prime for column in zip(*(s[: 2 * group.values] for s in shares))]
     values, macs = opened[0::2], opened[1::2]
     again = check_new(tree, group, shares[0][0], values) if compare else ""

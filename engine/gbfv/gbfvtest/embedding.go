@@ -8,8 +8,9 @@ import (
 	"github.com/lodge-mpc/lodge/engine/sample"
 )
 
-// An Embedding is a polynomial with real coefficients by its values at the roots of X^N+1: value j belongs to
-// exp(i·pi·(2j+1)/N), and value N-1-j is its conjugate. It is for measuring: its doubles have 53 bits.
+// An Embedding represents a polynomial with real coefficients by its values at the roots of X^N+1:
+// value j belongs to exp(i·pi·(2j+1)/N), and value N-1-j is its conjugate. It is for measurements
+// only: its doubles have 53 bits.
 type Embedding []complex128
 
 // Embed evaluates a polynomial. N is a power of two.
@@ -23,7 +24,7 @@ func Embed(coeffs []float64) Embedding {
 	return v
 }
 
-// Coefficients is the inverse of Embed. What is left of imaginary parts, by rounding, is dropped.
+// Coefficients is the inverse of Embed. It drops the imaginary parts that rounding leaves.
 func (v Embedding) Coefficients() []float64 {
 	n := len(v)
 	t := append(Embedding(nil), v...)
@@ -35,7 +36,7 @@ func (v Embedding) Coefficients() []float64 {
 	return c
 }
 
-// Norm is the canonical norm: the largest absolute value.
+// Norm returns the canonical norm: the largest absolute value.
 func (v Embedding) Norm() (top float64) {
 	for _, x := range v {
 		top = max(top, cmplx.Abs(x))
@@ -80,7 +81,7 @@ func Floats(v []*big.Int) []float64 {
 	return f
 }
 
-// RandomPhases are n values of a real polynomial that all have this size.
+// RandomPhases returns the n values of a real polynomial with random phases, all of the given size.
 func RandomPhases(n int, size float64, stream *sample.Stream) Embedding {
 	v := make(Embedding, n)
 	for j := range n / 2 {

@@ -1,5 +1,5 @@
-// Package gbfvtest makes generalized BFV keys in one process, for tests only: the caller holds every party's
-// secret. Real keys come from distributed key generation.
+// Package gbfvtest creates generalized BFV keys in one process, for tests only: the caller holds
+// every party's secret. Real keys come from distributed key generation.
 package gbfvtest
 
 import (
@@ -22,14 +22,15 @@ type Key struct {
 
 	scheme *gbfv.Scheme
 	source *sample.Source
-	bounds *Bounds // nil for sums of what parties draw
+	bounds *Bounds // nil for sums of the parties' random values
 }
 
 // Bounds are the canonical norms of a key's secret and errors.
 type Bounds struct{ Secret, Error, RelinError float64 }
 
-// New makes the joint key of n parties with rotation keys for dimension dim (1 for none), as each party would: errors
-// and secrets are sums of n of the set's distributions. The seed has at least 32 bytes.
+// New returns the joint key of n parties with rotation keys for dimension dim (1 for none),
+// generated as each party would: errors and secrets are sums of n samples of the set's
+// distributions. The seed has at least 32 bytes.
 func New(s *gbfv.Scheme, n, dim int, seed []byte) *Key {
 	k := &Key{scheme: s, source: sample.NewSource(seed), Secret: s.Q.NewNTT()}
 	for party := range n {
@@ -41,8 +42,8 @@ func New(s *gbfv.Scheme, n, dim int, seed []byte) *Key {
 	return k
 }
 
-// AtBounds makes a key whose secret and errors have values of one size, with random phases: the worst that proofs of its
-// shares let pass. It has no shares.
+// AtBounds returns a key whose secret and errors have values of one size, with random phases: the
+// worst key that proofs of its shares accept. It has no shares.
 func AtBounds(s *gbfv.Scheme, b Bounds, dim int, seed []byte) *Key {
 	k := &Key{scheme: s, source: sample.NewSource(seed), bounds: &b}
 	k.Secret = k.ofNorm("secret", b.Secret)
@@ -54,7 +55,8 @@ func AtBounds(s *gbfv.Scheme, b Bounds, dim int, seed []byte) *Key {
 
 const relinAtBound = "relin"
 
-// ofNorm is a polynomial with all values of this size, less what rounding to integers may add.
+// ofNorm returns a polynomial with all values of this size, minus the amount that rounding to
+// integers may add.
 func (k *Key) ofNorm(label string, size float64, index ...uint64) ring.NTT {
 	v := make([]int64, k.scheme.N())
 	size -= 3 * math.Sqrt(float64(len(v)))
@@ -64,7 +66,7 @@ func (k *Key) ofNorm(label string, size float64, index ...uint64) ring.NTT {
 	return k.lift(v)
 }
 
-// complete makes the public key and the table of evaluation keys.
+// complete computes the public key and the table of evaluation keys.
 func (k *Key) complete(dim int, relin *gbfv.SwitchKey) {
 	s := k.scheme
 	zero := s.Q.NewNTT()
@@ -125,7 +127,7 @@ func (k *Key) uniform(label string, index uint64) []ring.NTT {
 	return all
 }
 
-// switchKey makes a switching key from target to the secret.
+// switchKey returns a switching key from target to the secret.
 func (k *Key) switchKey(target ring.NTT, label string, index uint64) *gbfv.SwitchKey {
 	s := k.scheme
 	key := &gbfv.SwitchKey{K1: k.uniform(label, index)}
@@ -139,7 +141,7 @@ func (k *Key) switchKey(target ring.NTT, label string, index uint64) *gbfv.Switc
 	return key
 }
 
-// error sums one error of each party, or is one at its bound.
+// error returns the sum of one error per party, or an error at its bound.
 func (k *Key) error(label string, index ...uint64) ring.NTT {
 	if b := k.bounds; b != nil {
 		size := b.Error
@@ -156,8 +158,9 @@ func (k *Key) error(label string, index ...uint64) ring.NTT {
 	return e
 }
 
-// relinKey makes the relinearisation key in the two rounds of key generation: H0 = -u·a + s·g + e0 and H1 = s·a + e1,
-// then K0 = s·H0 + (u-s)·H1 + e2 and K1 = H1. Its error s·e0 + u·e1 + e2 is much larger than that of one party's key.
+// relinKey computes the relinearisation key in the two rounds of key generation: H0 = -u·a + s·g +
+// e0 and H1 = s·a + e1, then K0 = s·H0 + (u-s)·H1 + e2 and K1 = H1. Its error s·e0 + u·e1 + e2 is
+// much larger than that of one party's key.
 func (k *Key) relinKey() *gbfv.SwitchKey {
 	s := k.scheme
 	u := s.Q.NewNTT()

@@ -8,8 +8,8 @@ import (
 	"github.com/lodge-mpc/lodge/engine/ring"
 )
 
-// Noise returns the largest coefficient of the phase error of ct as an encryption of slots: of c0 + c1·s - (q/P)·mu,
-// centred, to within 1. It works after SwitchModulus too.
+// Noise returns the largest coefficient of the phase error of ct as an encryption of slots: of c0 +
+// c1·s - (q/P)·mu, centred, to within 1. It also accepts ciphertexts after SwitchModulus.
 func (k *Key) Noise(ct *gbfv.Ciphertext, slots field.Vec) *big.Int {
 	coeffs := k.scheme.Field.NewVec(k.scheme.Slots())
 	k.scheme.Pack.Pack(coeffs, slots)
@@ -22,7 +22,8 @@ func (k *Key) Noise(ct *gbfv.Ciphertext, slots field.Vec) *big.Int {
 	return top
 }
 
-// PhaseError returns the error whose largest coefficient Noise gives, for a message given as coefficients c_j in Z_p.
+// PhaseError returns the error whose largest coefficient Noise returns, for a message given as
+// coefficients c_j in Z_p.
 func (k *Key) PhaseError(ct *gbfv.Ciphertext, coeffs field.Vec) []*big.Int {
 	s := k.scheme
 	primes := len(ct.C0.C)
@@ -67,7 +68,7 @@ type exact struct {
 	relin *gbfv.SwitchKey
 }
 
-// without takes the errors out of a switching key from target.
+// without removes the errors from a switching key from target.
 func (k *Key) without(key *gbfv.SwitchKey, target ring.NTT) *gbfv.SwitchKey {
 	s := k.scheme
 	out := &gbfv.SwitchKey{K1: key.K1}

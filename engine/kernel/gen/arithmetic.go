@@ -5,7 +5,7 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// instructions is a set of instructions that a kernel is written for.
+// instructions is the instruction set for which a kernel is written.
 type instructions string
 
 const (
@@ -14,8 +14,9 @@ const (
 	ifma   instructions = "IFMA"
 )
 
-// factor is a residue prepared as a multiplier, by Shoup's method: c, its scaled quotient, and the upper halves of
-// the words of both. With AVX2, which has few registers, it may be words in memory that are loaded where they are used.
+// factor is a residue prepared as a multiplier by Shoup's method: c, its scaled quotient, and the
+// upper halves of the words of both. AVX2 has few registers, so there a factor may consist of words
+// in memory that are loaded where they are used.
 type factor struct {
 	c, scaled           reg.VecVirtual
 	cUpper, scaledUpper reg.VecVirtual
@@ -52,7 +53,7 @@ func (a *assembler) arithmetic(set instructions, q reg.VecVirtual) *arithmetic {
 	return m
 }
 
-// factor is a multiplier c and floor(2^64 c/q), in all lanes.
+// factor returns a multiplier c and floor(2^64 c/q), in all lanes.
 func (a *assembler) factor(m *arithmetic, c, scaled Mem) factor {
 	if m.set == avx2 {
 		return factor{at: []Mem{c, scaled}}
@@ -109,7 +110,7 @@ func (m *arithmetic) scale(a *assembler, x reg.VecVirtual, f factor) reg.VecVirt
 	return r
 }
 
-// load loads c, or with 1 its quotient, if they are in memory.
+// load loads c, or its quotient for index 1, if they are in memory.
 func (f *factor) load(a *assembler, which int) {
 	if f.at == nil {
 		return

@@ -5,8 +5,8 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// packing writes what puts values of a few bits together and takes them apart, 8 at a time: a permutation and a shift
-// for each of the words that a word gets bits from.
+// packing writes the kernels that pack and unpack values of a few bits, 8 at a time. They use a
+// permutation and a shift for each source word of a word.
 func packing(a *assembler) {
 	a.function("packAVX512", "dst *byte, v *uint64, groups, w int, word, shift *uint64",
 		"packs groups of 8 values of w bits, 32 <= w <= 64. It writes 64 bytes for each, w bytes apart. groups > 0.")
@@ -52,7 +52,7 @@ func packing(a *assembler) {
 	a.done()
 }
 
-// table loads so many vectors that a parameter points to.
+// table loads the given number of vectors from the address in a parameter.
 func (a *assembler) table(name string, count int) []reg.VecVirtual {
 	at := a.arg(name)
 	list := make([]reg.VecVirtual, count)

@@ -45,11 +45,12 @@ func (r *rowSums) rows(a *assembler, do func(y reg.VecVirtual)) {
 	a.ADDQ(Imm(uint64(8*a.words())), r.y)
 }
 
-// roundFractions is RoundFractions: the sums modulo 2^64, and the number of times that they overflow. A sum is kept with
-// its upper bit flipped, so that words are compared as signed ones; 1/2 is then 0.
+// roundFractions implements RoundFractions: the sums modulo 2^64, and the number of their
+// overflows. A sum is kept with its upper bit flipped, so that words can be compared as signed
+// ones; 1/2 is then 0.
 func (a *assembler) roundFractions(set instructions) {
 	a.function("roundFractions"+string(set), "v *uint8, y *uint64, stride, n int, fractions *uint64, terms int",
-		"is RoundFractions for n slots, a multiple of %d, not 0, and as many terms.", a.words())
+		"computes RoundFractions for n slots, a multiple of %d, not 0, and the given number of terms.", a.words())
 	v, n, r := a.arg("v"), a.arg("n"), a.rowSums("fractions")
 	half, low32, length := a.lanes(1<<63), a.lanes(1<<32-1), a.lanes(64)
 	var one reg.VecVirtual
@@ -80,7 +81,8 @@ func (a *assembler) roundFractions(set instructions) {
 	a.done()
 }
 
-// countGreater adds 1, not used with AVX2, to the lanes of count in which x > y as signed words. It may destroy x.
+// countGreater adds 1 (unused with AVX2) to the lanes of count in which x > y as signed words. It
+// may destroy x.
 func (a *assembler) countGreater(x, y, one, count reg.VecVirtual) {
 	if a.avx2 {
 		a.VPCMPGTQ(y, x, x)
@@ -107,13 +109,14 @@ func (a *assembler) storeBytes(x reg.VecVirtual, to reg.GPVirtual) {
 	a.VMOVD(lower, Mem{Base: to})
 }
 
-// sum52 adds up lower and upper halves of products below 2^100, 61 at most, for so many vectors of slots at a time. With
-// m = lo/q mod 2^52, lo + 2^52 hi - m q is a multiple of 2^52, which the weights make up for.
+// sum52 adds up the lower and upper halves of at most 61 products below 2^100, for the given number
+// of vectors of slots at a time. With m = lo/q mod 2^52, lo + 2^52 hi - m q is a multiple of 2^52;
+// the weights compensate for this factor.
 func (a *assembler) sum52(vectors int) {
 	a.function(fmt.Sprintf("sum%dIFMA", 8*vectors),
 		"dst, y *uint64, v *uint8, stride, n int, weights *uint64, terms int, inverse, multiple uint64, halvings int, q uint64",
-		"is Sum.Apply for n slots, a multiple of %d, not 0, as many terms, and rows and moduli of at most 50 bits. "+
-			"weights are 2^52 c_i, inverse is 1/q mod 2^52, and multiple is q 2^halvings, at least half of what sums are below.", 8*vectors)
+		"computes Sum.Apply for n slots, a multiple of %d, not 0, the given number of terms, and rows and moduli of at most 50 bits. "+
+			"weights are 2^52 c_i, inverse is 1/q mod 2^52, and multiple is q 2^halvings, at least half of the upper bound of sums.", 8*vectors)
 	dst, y, v, n := a.arg("dst"), a.arg("y"), a.arg("v"), a.arg("n")
 	stride, weights, terms := a.arg("stride"), a.arg("weights"), a.arg("terms")
 	inverse, multiple, q, halvings := a.broadcast("inverse"), a.broadcast("multiple"), a.broadcast("q"), a.arg("halvings")
@@ -177,7 +180,7 @@ func (a *assembler) sum52(vectors int) {
 // sum64 adds up products by Shoup's method, below 4q.
 func (a *assembler) sum64(set instructions) {
 	a.function("sum"+string(set), "dst, y *uint64, v *uint8, stride, n int, weights *uint64, terms int, q uint64",
-		"is Sum.Apply for n slots, a multiple of %d, not 0, and as many terms.", a.words())
+		"computes Sum.Apply for n slots, a multiple of %d, not 0, and the given number of terms.", a.words())
 	dst, v, n, r := a.arg("dst"), a.arg("v"), a.arg("n"), a.rowSums("weights")
 	m := a.arithmetic(set, a.broadcast("q"))
 	sum, x := a.vec(), a.vec()

@@ -9,7 +9,7 @@ import (
 func gaussian(a *assembler) {
 	a.function("judgeIFMA",
 		"z *int64, verdict *uint8, h, v, r, hi, lo *uint64, n int, table *uint64, entries int, c *[6]uint64, factors *[17]uint64",
-		"is Gaussian.Judge for n candidates, a multiple of 8, not 0. c has the ratio, the shift, 52 less that, the logarithm, and "+
+		"computes Gaussian.Judge for n candidates, a multiple of 8, not 0. c holds the ratio, the shift, 52 less that, the logarithm, and "+
 			"the bits of u.")
 	at := map[string]reg.GPVirtual{}
 	for _, name := range []string{"z", "verdict", "h", "v", "r", "hi", "lo", "n"} {
@@ -113,7 +113,7 @@ func gaussian(a *assembler) {
 	a.VPADDQ(b, z, z)
 	a.move(z, Mem{Base: at["z"]})
 
-	// the verdict
+	// The verdict.
 	d, verdict := a.load(Mem{Base: at["r"]}), a.zero()
 	a.VPSRLQ(Imm(13), d, d)
 	a.VPSUBQ(p, d, d)

@@ -2,12 +2,12 @@ package main
 
 import . "github.com/mmcloughlin/avo/operand"
 
-// inner writes inner products of words below 2^52, by four sums at a time.
+// inner writes inner products of words below 2^52, with four sums at a time.
 func inner(a *assembler) {
 	a.avx2 = false
 	a.function("innerIFMA", "sums, a, b *uint64, n int, top uint64",
-		"sets three vectors of sums over those of a and b: of the lower 52 bits of products, of the upper, and the bits of "+
-			"x and of top - x for x in a, any words; those of b are below 2^52. n is a multiple of 32, not 0.")
+		"sets three vectors of sums over a and b: of the lower 52 bits of products, of the upper, and the bits of "+
+			"x and of top - x for x in a, any words; words of b are below 2^52. n is a multiple of 32, not 0.")
 	sums, x, y, n, top := a.arg("sums"), a.arg("a"), a.arg("b"), a.arg("n"), a.broadcast("top")
 	lo, hi, bits := a.zeros(4), a.zeros(4), a.zero()
 	a.Label("vector")

@@ -74,13 +74,14 @@ func (f file) generate(directory string) error {
 	return nil
 }
 
-// assembler adds to avo what all kernels use. Vectors are of 8 words, or of 4 with AVX2.
+// assembler extends avo with the operations that all kernels share. Vectors have 8 words, or 4 with
+// AVX2.
 type assembler struct {
 	*build.Context
 	avx2 bool
 }
 
-// words is the length of a vector.
+// words returns the length of a vector.
 func (a *assembler) words() int {
 	if a.avx2 {
 		return 4
@@ -105,7 +106,7 @@ func (a *assembler) move(from, to operand.Op) {
 	}
 }
 
-// function begins a function that keeps none of its pointers.
+// function begins a function that does not retain its pointers.
 func (a *assembler) function(name, parameters, doc string, args ...any) {
 	a.Function(name)
 	a.Attributes(attr.NOSPLIT)
@@ -160,7 +161,7 @@ func (a *assembler) clear(z reg.VecVirtual) {
 	if err != nil {
 		log.Fatal(err)
 	}
-	i.CancellingInputs = true // avo does not know that the old value does not matter
+	i.CancellingInputs = true // avo does not know that the old value is irrelevant
 	a.Instruction(i)
 }
 
@@ -180,7 +181,8 @@ func (a *assembler) once(x, c reg.VecVirtual) {
 	a.smaller(t, x, x)
 }
 
-// smaller sets z to x or y, the smaller one as unsigned words. With AVX2, to y if x is negative, else to x.
+// smaller sets z to the smaller of x and y as unsigned words. With AVX2, it sets z to y if x is
+// negative, else to x.
 func (a *assembler) smaller(x, y, z reg.VecVirtual) {
 	if a.avx2 {
 		a.VBLENDVPD(x, y, x, z)

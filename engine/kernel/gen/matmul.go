@@ -23,9 +23,9 @@ func matmul(a *assembler) {
 	a.matmul64(avx2, 1)
 }
 
-// matmul52 multiplies rows of a by columns, 8 per vector, of a panel. Sums of lower and upper halves of the products
-// stay in registers: with k <= 4096 the lower ones are below 2^64 and, as the modulus has at most 50 bits, the upper
-// ones below 2^60.
+// matmul52 multiplies rows of a by columns of a panel, 8 per vector. Sums of lower and upper halves
+// of the products stay in registers. With k <= 4096 the lower sums are below 2^64 and, as the
+// modulus has at most 50 bits, the upper ones below 2^60.
 func (a *assembler) matmul52(rows, vectors int) {
 	a.function(fmt.Sprintf("matmul%dx%dIFMA", rows, 8*vectors),
 		"dst *uint64, stride int, a *uint64, next, step int, panel *uint64, k int, c *[10]uint64, mask uint64",
@@ -73,7 +73,8 @@ func (a *assembler) matmul52(rows, vectors int) {
 	a.done()
 }
 
-// rows returns the addresses of up to 4 rows of words at a pointer, a parameter of words apart. All have the same base.
+// rows returns the addresses of up to 4 rows of words at a pointer. A parameter holds their
+// distance in words. All share one base.
 func (a *assembler) rows(pointer, apart string, rows int) []Mem {
 	base := a.arg(pointer)
 	at := []Mem{{Base: base}}
@@ -119,9 +120,10 @@ func (a *assembler) reduce52(c reg.GPVirtual, low, lo, hi reg.VecVirtual) reg.Ve
 	return sum
 }
 
-// matmul64 multiplies rows of a by the columns of a vector. Entries of a and of the panel are split, lower half in the lower 32
-// bits. Sums of the products of halves stay in registers. After lazy terms, before they can overflow, their upper 32
-// bits are added to one sum, and they themselves, modulo 2^64, to another.
+// matmul64 multiplies rows of a by the columns of a vector. Entries of a and of the panel are
+// split, lower half in the lower 32 bits. Sums of the products of halves stay in registers. After
+// lazy terms, before they can overflow, their upper 32 bits are added to one sum, and they
+// themselves, modulo 2^64, to another.
 func (a *assembler) matmul64(set instructions, rows int) {
 	columns := a.words()
 	a.function(fmt.Sprintf("matmul%dx%d%s", rows, columns, set),
@@ -157,7 +159,7 @@ func (a *assembler) matmul64(set instructions, rows int) {
 		lower, cross := multiply(x0, b0), multiply(x0, b1)
 		a.VPADDQ(lower, sum[3*r], sum[3*r])
 		other, upper := multiply(x1, b0), multiply(x1, b1)
-		a.VPADDQ(other, cross, cross) // one addition to each sum, as they wait for each other
+		a.VPADDQ(other, cross, cross) // one addition to each sum, as each addition waits for the one before
 		a.VPADDQ(upper, sum[3*r+2], sum[3*r+2])
 		a.VPADDQ(cross, sum[3*r+1], sum[3*r+1])
 	}
@@ -179,7 +181,7 @@ func (a *assembler) matmul64(set instructions, rows int) {
 	for r := range rows {
 		var total reg.VecVirtual
 		for i := 3 * r; i < 3*r+3; i++ {
-			t := a.vec() // what the lower 32 bits add up to
+			t := a.vec() // sum of the lower 32 bits
 			a.VPSLLQ(Imm(32), upper[i], t)
 			a.VPSUBQ(t, wide[i], wide[i])
 			for half, x := range []reg.VecVirtual{wide[i], upper[i]} {

@@ -6,9 +6,9 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// ntt writes the passes of transforms. A pass takes one or two levels, or the four on 16 consecutive words.
-// With bound = 2q (IFMA) or 4q, values are below twice the bound between the levels of a forward transform, and
-// below the bound between those of an inverse one.
+// ntt writes the passes of transforms. A pass covers one or two levels, or four levels on 16
+// consecutive words. With bound = 2q (IFMA) or 4q, values are below twice the bound between the
+// levels of a forward transform, and below the bound between those of an inverse one.
 func ntt(a *assembler) {
 	index := a.indices()
 	for _, set := range []instructions{avx2, avx512, ifma} {
@@ -63,11 +63,11 @@ func (a *assembler) passes(set instructions, index map[string]Mem) {
 			a.factor(m, Mem{Base: p, Disp: 16}, Mem{Base: p, Disp: 24}),
 		}
 	}
-	m, at, f := last("inverse2Last", "half", "takes the last level of 2 half words, with the division by N.")
+	m, at, f := last("inverse2Last", "half", "computes the last level of 2 half words, with the division by N.")
 	a.levels(at, "half", 2, func() func([]reg.VecVirtual) {
 		return func(x []reg.VecVirtual) { m.last(a, x[0], x[1], f) }
 	})
-	m, at, f = last("inverse4Last", "quarter", "takes the last two levels of 4 quarter words, with the division by N.")
+	m, at, f = last("inverse4Last", "quarter", "computes the last two levels of 4 quarter words, with the division by N.")
 	a.levels(at, "quarter", 4, func() func([]reg.VecVirtual) {
 		g, h := m.root(a, at, 2, 0), m.root(a, at, 2, 8)
 		return func(x []reg.VecVirtual) {
@@ -92,7 +92,7 @@ func (a *assembler) passes(set instructions, index map[string]Mem) {
 	}
 }
 
-// cursor walks over blocks and their roots.
+// cursor walks through blocks and their roots.
 type cursor struct {
 	dst, src, c, scaled, k, blocks reg.GPVirtual // k in bytes
 }
@@ -103,7 +103,7 @@ func (a *assembler) cursor() *cursor {
 	return at
 }
 
-// cursorInPlace is for one block, with root 1.
+// cursorInPlace returns a cursor for one block, with root 1.
 func (a *assembler) cursorInPlace() *cursor {
 	at := &cursor{dst: a.arg("dst"), c: a.arg("c"), scaled: a.arg("scaled"), k: a.GP64(), blocks: a.GP64()}
 	at.src = at.dst
@@ -112,12 +112,13 @@ func (a *assembler) cursorInPlace() *cursor {
 	return at
 }
 
-// root loads factor scale·k, or the one disp bytes behind it, into all lanes.
+// root loads the factor at scale·k, or disp bytes after it, into all lanes.
 func (m *arithmetic) root(a *assembler, at *cursor, scale uint8, disp int) factor {
 	return a.factor(m, Mem{Base: at.c, Index: at.k, Scale: scale, Disp: disp}, Mem{Base: at.scaled, Index: at.k, Scale: scale, Disp: disp})
 }
 
-// roots loads the 8 factors from scale·k. With an index only those lanes that it names.
+// roots loads the 8 factors from scale·k on. With an index, it loads only the lanes that the index
+// selects.
 func (m *arithmetic) roots(a *assembler, at *cursor, scale uint8, index reg.VecVirtual) factor {
 	f := factor{c: a.vec(), scaled: a.vec()}
 	c, scaled := Mem{Base: at.c, Index: at.k, Scale: scale}, Mem{Base: at.scaled, Index: at.k, Scale: scale}
@@ -131,8 +132,9 @@ func (m *arithmetic) roots(a *assembler, at *cursor, scale uint8, index reg.VecV
 	return m.prepare(a, f)
 }
 
-// levels walks over blocks of parts times so many words as the parameter says. prepare loads the roots of a block and
-// returns what is to be done with vectors that are so many words apart.
+// levels loops over blocks that consist of the given number of parts; the parameter holds the words
+// per part. prepare loads the roots of a block and returns the operation on the vectors at the same
+// place in each part.
 func (a *assembler) levels(at *cursor, parameter string, parts int, prepare func() func([]reg.VecVirtual)) {
 	words, step, back, left := a.arg(parameter), a.GP64(), a.GP64(), a.GP64()
 	a.MOVQ(words, step)
@@ -211,7 +213,8 @@ func (m *arithmetic) last(a *assembler, x, y reg.VecVirtual, f [2]factor) {
 	m.canonical(a, y)
 }
 
-// indices are the permutations of forward16 and inverse16; 8 to 15 are lanes of the second vector.
+// indices holds the permutations of forward16 and inverse16; 8 to 15 are lanes of the second
+// vector.
 func (a *assembler) indices() map[string]Mem {
 	out := map[string]Mem{}
 	for _, x := range []struct {
@@ -242,7 +245,7 @@ func (a *assembler) load(at Mem) reg.VecVirtual {
 	return z
 }
 
-// permute sets (x, y) to what two indices choose from both.
+// permute sets (x, y) to the lanes of both vectors that two indices select.
 func (a *assembler) permute(x, y, first, second reg.VecVirtual) {
 	t := a.ZMM()
 	a.move(x, t)

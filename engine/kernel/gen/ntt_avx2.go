@@ -7,7 +7,8 @@ import (
 
 // The passes of 16 words with vectors of 4.
 
-// quarters loads the four factors from 4k, or 8k, and disp bytes on; with a pattern of lanes for VPERMQ, those.
+// quarters loads the four factors at 4k, or 8k, plus disp bytes. With a pattern of lanes for
+// VPERMQ, it permutes them.
 func (m *arithmetic) quarters(a *assembler, at *cursor, scale uint8, disp int, pattern uint8) factor {
 	f := factor{c: a.vec(), scaled: a.vec()}
 	c, scaled := Mem{Base: at.c, Index: at.k, Scale: scale, Disp: disp}, Mem{Base: at.scaled, Index: at.k, Scale: scale, Disp: disp}

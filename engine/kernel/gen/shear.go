@@ -5,8 +5,9 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// shear writes the turning of columns. In 8 columns whose shifts are first + (d/8) t, the words of the 8 rows k + (d/8) x
-// go to, or come from, the 8 rows k + first + (d/8) x mod d: within these columns t is a rotation of 8 vectors.
+// shear writes the kernel that turns columns. In 8 columns whose shifts are first + (d/8) t, the
+// words of the 8 rows k + (d/8) x move to, or come from, the 8 rows k + first + (d/8) x mod d.
+// Within these columns t is a rotation of 8 vectors.
 func shear(a *assembler) {
 	a.shear("shearDownAVX512", "Shear.Down", true)
 	a.shear("shearUpAVX512", "Shear.Up", false)
@@ -14,7 +15,7 @@ func shear(a *assembler) {
 
 func (a *assembler) shear(name, doc string, down bool) {
 	a.function(name, "dst *[]uint64, to int, src *[]uint64, from int, turns *uint64, d int",
-		"is %s for d rows and columns, d a power of two from 8 on.", doc)
+		"computes %s for d rows and columns, d a power of two from 8 on.", doc)
 	dst, to, src, from := a.arg("dst"), a.arg("to"), a.arg("src"), a.arg("from")
 	turns, d := a.arg("turns"), a.arg("d")
 	mask, step, first, turn, left, row, at := a.GP64(), a.GP64(), a.GP64(), a.GP64(), a.GP64(), a.GP64(), a.GP64()
@@ -71,7 +72,8 @@ func (a *assembler) shear(name, doc string, down bool) {
 	a.done()
 }
 
-// rotate returns the vectors with those lanes that a bit of the turn names moved down, or up, by 2^bit vectors.
+// rotate returns the vectors, moving the lanes that a bit of the turn selects down, or up, by 2^bit
+// vectors.
 func (a *assembler) rotate(v []reg.VecVirtual, bit int, turn reg.GPVirtual, down bool) []reg.VecVirtual {
 	k, out := a.K(), make([]reg.VecVirtual, len(v))
 	a.KMOVB(Mem{Base: turn, Disp: 8 + bit}, k)

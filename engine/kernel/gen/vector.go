@@ -7,7 +7,7 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// vector writes the operations on vectors of any length, slot by slot.
+// vector writes the slot-by-slot operations on vectors of any length.
 func vector(a *assembler) {
 	for _, set := range []instructions{avx2, avx512, ifma} {
 		a.avx2 = set == avx2
@@ -20,7 +20,7 @@ func vector(a *assembler) {
 	}
 }
 
-// sums are additions and subtractions.
+// sums writes additions and subtractions.
 func (a *assembler) sums(set instructions) {
 	a.slots("add", set, []string{"a", "b"}, "", "dst = a + b mod q", func() operation {
 		q := a.broadcast("q")
@@ -43,7 +43,7 @@ func (a *assembler) sums(set instructions) {
 		return func(x []reg.VecVirtual) reg.VecVirtual {
 			sum := a.vec()
 			a.VPADDQ(q, x[0], sum)
-			a.smaller(x[0], sum, x[0]) // as words, a negative integer is large, and plus q it is not
+			a.smaller(x[0], sum, x[0]) // a negative integer is large as a word, and plus q it is not
 			return x[0]
 		}
 	})
@@ -98,7 +98,7 @@ func (a *assembler) products(set instructions) {
 	}
 }
 
-// sumsOfProducts are one of two products modulo q, for IFMA, and one of multiples of words.
+// sumsOfProducts writes a sum of two products modulo q, for IFMA, and a sum of multiples of words.
 func (a *assembler) sumsOfProducts(set instructions) {
 	if set == ifma {
 		a.slots("mulSum", set, []string{"a", "b", "c", "d"}, "short, shift ", "dst = a b + c d mod q, with fields of Modulus",
@@ -123,8 +123,8 @@ func (a *assembler) sumsOfProducts(set instructions) {
 		})
 }
 
-// montgomeryProducts are a b/2^64 mod q: with t = a b q^-1 mod 2^64, a b - t q is a multiple of 2^64, and its upper word is
-// the difference of those of a b and t q.
+// montgomeryProducts writes a b/2^64 mod q. With t = a b q^-1 mod 2^64, a b - t q is a multiple of
+// 2^64, and its upper word is the difference of the upper words of a b and t q.
 func (a *assembler) montgomeryProducts(set instructions) {
 	for _, add := range []bool{false, true} {
 		name, doc, operands := "mulMontgomery", "dst = a b/2^64 mod q", []string{"a", "b"}
@@ -156,8 +156,8 @@ func (a *assembler) montgomeryProducts(set instructions) {
 // operation computes the slots of a vector. It may destroy its operands.
 type operation func([]reg.VecVirtual) reg.VecVirtual
 
-// slots writes a function that applies an operation to n slots of operands, of which the last may be dst. more are its parameters of words
-// but for q.
+// slots writes a function that applies an operation to n slots of operands, of which the last may
+// be dst. more lists its word parameters except q.
 func (a *assembler) slots(name string, set instructions, operands []string, more, doc string, prepare func() operation) {
 	parameters := "dst"
 	for _, o := range operands {
@@ -209,7 +209,7 @@ func (a *assembler) slots(name string, set instructions, operands []string, more
 	a.JZ(LabelRef("done"))
 	ones, k := a.GP64(), a.K()
 	a.MOVQ(U32(0xff), ones)
-	a.SHLXQ(n, ones, ones) // the 8 bits from bit n
+	a.SHLXQ(n, ones, ones) // the 8 bits from bit n on
 	a.NOTQ(ones)
 	a.KMOVB(ones.As32(), k)
 	for j, f := range from {
@@ -230,8 +230,9 @@ func (a *assembler) subtract(x, y, q reg.VecVirtual) reg.VecVirtual {
 	return d
 }
 
-// product52 is for moduli of n <= 50 bits, with short = floor(2^(n+62)/q) and shift = n-2. The quotient is estimated
-// from floor(x/2^(n-2)) < 2^52 and floor(2^(n+50)/q) < 2^51; each being less by a fraction, the remainder is below 2.5q.
+// product52 serves moduli of n <= 50 bits, with short = floor(2^(n+62)/q) and shift = n-2. The
+// quotient is estimated from floor(x/2^(n-2)) < 2^52 and floor(2^(n+50)/q) < 2^51. Each loses a
+// fraction, so the remainder is below 2.5q.
 func (a *assembler) product52(add bool) operation {
 	m := a.arithmetic(ifma, a.broadcast("q"))
 	short, right, left := a.broadcast("short"), a.broadcast("shift"), a.lanes(52)
@@ -256,8 +257,9 @@ func (a *assembler) product52(add bool) operation {
 	}
 }
 
-// productSum52 is product52 for x = a b + c d < 2^(2n+1): the quotient is estimated from floor(x/2^(n-1)) < 2^52 and
-// floor(2^(n+51)/q) < 2^52, each being less by a fraction, and is less than 3 too small.
+// productSum52 is product52 for x = a b + c d < 2^(2n+1): the quotient is estimated from
+// floor(x/2^(n-1)) < 2^52 and floor(2^(n+51)/q) < 2^52. Each loses a fraction, so the estimate is
+// less than 3 too small.
 func (a *assembler) productSum52() operation {
 	m := a.arithmetic(ifma, a.broadcast("q"))
 	short, right, left := a.broadcast("short"), a.broadcast("shift"), a.lanes(51)
@@ -283,7 +285,8 @@ func (a *assembler) productSum52() operation {
 	}
 }
 
-// product64 is the product of Modulus. As upperProduct is less by up to 2 more, the remainder is below 4q.
+// product64 computes the product of Modulus. As upperProduct may be too small by 2 more, the
+// remainder is below 4q.
 func (a *assembler) product64(set instructions, add bool) operation {
 	m := a.arithmetic(set, a.broadcast("q"))
 	short, right, left, low32 := a.broadcast("short"), a.broadcast("shift"), a.lanes(64), a.lanes(1<<32-1)

@@ -18,13 +18,15 @@ func wide(a *assembler) {
 	a.wideRows()
 }
 
-// wideBlock is how many limbs of each operand are multiplied at a time. The loops want whole blocks.
+// wideBlock is the number of limbs of each operand that are multiplied at a time. The loops need
+// whole blocks.
 const wideBlock = 4
 
-// wideProducts scans operands block by block (CIOS; Koc, Acar, Kaliski 1996): for every block of y, t = (t + x y + m q)
-// over 2^(52 wideBlock), where q makes the division exact. The limbs of t are sums of words below 2^52: a limb lives
-// for n/4 blocks of y, each of which adds 16 words and a carry, so that they stay below 2^64 without being carried.
-// Without operands t is given, and q is what is wanted.
+// wideProducts scans operands block by block (CIOS; Koc, Acar, Kaliski 1996). For every block of y
+// it sets t = (t + x y + m q)/2^(52 wideBlock), where q makes the division exact. The limbs of t
+// are sums of words below 2^52. A limb lives for n/4 blocks of y, each of which adds 16 words and a
+// carry, so limbs stay below 2^64 without carrying. Without operands, t is the input and q the
+// output.
 func (a *assembler) wideProducts(operands bool) {
 	var t, x, y reg.GPVirtual
 	if operands {
@@ -100,7 +102,7 @@ func (a *assembler) wideProducts(operands bool) {
 	a.ADDQ(U32(64*wideBlock), to)
 	a.ADDQ(U32(8*wideBlock), m)
 	p.begin(to, true)
-	for r := range wideBlock { // no two rows in succession add to quite the same limbs
+	for r := range wideBlock { // successive rows do not add to the same limbs
 		if operands {
 			p.row(r, b, a.load(Mem{Base: from, Disp: 64 * r}))
 			r = (r + wideBlock/2) % wideBlock
@@ -123,11 +125,11 @@ func (a *assembler) wideProducts(operands bool) {
 	a.done()
 }
 
-// wideFractions makes fractions of quotients.
+// wideFractions writes the kernel that turns quotients into fractions.
 func (a *assembler) wideFractions() {
 	a.function("wideFractionsIFMA", "y, unit, over *uint64, n int",
 		"adds (f + 1/2) unit/4 to the n limbs of y in each of eight lanes, where f is the upper limb of y over 2^52, "+
-			"and sets over to what is carried out. unit has n+1 limbs, the same in all lanes.")
+			"and sets over to the carry. unit has n+1 limbs, the same in all lanes.")
 	y, unit, over, n := a.arg("y"), a.arg("unit"), a.arg("over"), a.arg("n")
 	low, f, carry := a.lowest52(), a.vec(), a.zero()
 	top := a.GP64()
@@ -152,11 +154,11 @@ func (a *assembler) wideFractions() {
 	a.done()
 }
 
-// wideDigits multiplies fractions by the base again and again; each integer part is a digit.
+// wideDigits multiplies fractions by the base repeatedly; each integer part is a digit.
 func (a *assembler) wideDigits() {
 	a.function("wideDigitsIFMA", "digits, y, firsts *uint64, base uint64, n, count int",
-		"sets words from the last of count words on, in each of eight lanes, to the digits of the fraction y of n limbs, "+
-			"the upper one first, and destroys y. For every digit limbs below the one that firsts names, in bytes, are dropped.")
+		"sets words, starting with the last of count words, in each of eight lanes, to the digits of the fraction y of n limbs, "+
+			"the upper one first, and destroys y. For every digit, firsts holds the offset in bytes of the lowest limb to keep.")
 	digits, y, firsts := a.arg("digits"), a.arg("y"), a.arg("firsts")
 	base, low := a.broadcast("base"), a.lowest52()
 	upper := a.vec()
@@ -168,7 +170,7 @@ func (a *assembler) wideDigits() {
 	a.MOVQ(count, at)
 	a.SHLQ(Imm(6), at)
 	a.ADDQ(at, digits)
-	// what is added to this limb, the next and the one after it
+	// sums to add to this limb, the next and the one after it
 	carry, x, sum, next, after := a.vec(), a.vec(), a.vec(), a.vec(), a.vec()
 	a.Label("digit")
 	a.SUBQ(Imm(64), digits)
@@ -181,7 +183,7 @@ func (a *assembler) wideDigits() {
 	a.Label("limb")
 	a.move(Mem{Base: at}, x)
 	a.clear(after)
-	a.VPMADD52LUQ(base, x, sum) // of the base, the lowest 52 bits
+	a.VPMADD52LUQ(base, x, sum) // uses only the lowest 52 bits of the base
 	a.VPMADD52HUQ(base, x, next)
 	a.VPMADD52HUQ(upper, x, after)
 	a.VPMADD52LUQ(upper, x, next)
@@ -203,7 +205,7 @@ func (a *assembler) wideDigits() {
 	a.done()
 }
 
-// wideSums are the limbs of a block of t and of the next: low[k] + high[k] is limb k.
+// wideSums holds the limbs of a block of t and of the next block: low[k] + high[k] is limb k.
 type wideSums struct {
 	*assembler
 	low  [2*wideBlock - 1]reg.VecVirtual
@@ -221,7 +223,7 @@ func (a *assembler) wideSums() *wideSums {
 	return p
 }
 
-// begin loads a block of t; with carried it adds what the block before has left in low.
+// begin loads a block of t; with carried it adds the sums that the previous block left in low.
 func (p *wideSums) begin(t reg.GPVirtual, carried bool) {
 	for k := range wideBlock {
 		at := Mem{Base: t, Disp: 64 * k}
@@ -247,9 +249,8 @@ func (p *wideSums) row(r int, b []reg.VecVirtual, v reg.VecVirtual) {
 	}
 }
 
-// quotients finds q, for which the first block plus q m is divisible by 2^(52 wideBlock), and adds q m. high[k] is in
-// low[k]
-// already where it is not in the next block.
+// quotients computes q, for which the first block plus q m is divisible by 2^(52 wideBlock), and
+// adds q m. For limbs that are not in the next block, high[k] is already added to low[k].
 func (p *wideSums) quotients(q []reg.VecVirtual, m reg.GPVirtual, n0 reg.VecVirtual) {
 	mod := make([]reg.VecVirtual, wideBlock)
 	for r := range mod {
@@ -292,13 +293,13 @@ func (p *wideSums) shift() {
 	}
 }
 
-// wideStep is {bytes from the start of the buffer, shift}.
+// wideStep is {offset in bytes from the start of the buffer, shift}.
 const wideStep = 16
 
 // wideLimbs cuts words into limbs.
 func (a *assembler) wideLimbs() {
 	a.function("wideLimbsAVX512", "limbs, words, steps *uint64, n int",
-		"sets n limbs of 52 bits in each of eight lanes, from the words and the bit that the steps name.")
+		"sets n limbs of 52 bits in each of eight lanes, from the words and bits at the given steps.")
 	limbs, words, steps, n := a.arg("limbs"), a.arg("words"), a.arg("steps"), a.arg("n")
 	low, word := a.lowest52(), a.lanes(64)
 	at := a.GP64()
@@ -320,11 +321,11 @@ func (a *assembler) wideLimbs() {
 	a.done()
 }
 
-// wideWords carries and reduces sums and makes words of them.
+// wideWords carries and reduces sums and converts them to words.
 func (a *assembler) wideWords() {
 	a.function("wideWordsAVX512", "words, limbs, mod, steps *uint64, n, l int",
 		"carries the n sums of limbs and subtracts mod unless the result is negative, in each of eight lanes, and sets l "+
-			"words from the limb and the bit that the steps name, up to two limbs behind the n. mod has one lane.")
+			"words from the limbs and bits at the given steps, which reach up to two limbs beyond the n. mod has one lane.")
 	words, limbs, mod, steps := a.arg("words"), a.arg("limbs"), a.arg("mod"), a.arg("steps")
 	n, l := a.arg("n"), a.arg("l")
 	low, carry, sign := a.lowest52(), a.zero(), a.zero()
@@ -393,10 +394,10 @@ func (a *assembler) wideColumns() {
 	a.turn("words", "rows", false)
 }
 
-// wideRows is the reverse.
+// wideRows writes the inverse of wideColumns.
 func (a *assembler) wideRows() {
 	a.function("wideRowsAVX512", "rows, words *uint64, stride, l int",
-		"stores eight rows of l words that are stride bytes apart from the lanes of as many vectors, rounded up to eights.")
+		"stores eight rows of l words that are stride bytes apart from the lanes of l vectors, rounded up to a multiple of eight.")
 	a.turn("words", "rows", true)
 }
 
@@ -414,7 +415,7 @@ func (a *assembler) turn(vectors, rows string, back bool) {
 	}
 	k := a.K()
 	a.Label("square")
-	a.BZHIQ(l, ones, bits) // all ones from 8 words on, as only 8 bits are taken
+	a.BZHIQ(l, ones, bits) // all ones if at least 8 words remain, as only 8 bits are used
 	a.KMOVB(bits.As32(), k)
 	v := make([]reg.VecVirtual, 8)
 	for i := range v {

@@ -5,10 +5,10 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// words writes the product of Montgomery for integers of several words.
+// words writes the Montgomery product for integers of several words.
 func words(a *assembler) {
 	a.function("montgomeryADX", "t, a, b, mod *uint64, n0 uint64, n int",
-		"is Montgomery for n words, a multiple of 8, not 0. All n+1 words of t are 0 at first.")
+		"computes Montgomery for n words, a multiple of 8, not 0. All n+1 words of t must be 0.")
 	t, x, b, mod := a.arg("t"), a.arg("a"), a.arg("b"), a.arg("mod")
 	n, top, left := a.arg("n"), a.GP64(), a.GP64()
 	a.XORQ(top, top)
@@ -39,15 +39,16 @@ func words(a *assembler) {
 	a.RET()
 }
 
-// addMul adds RDX times the n words of x to those of t from the second on, stores the sum so many bytes behind t, and
-// returns the word that it carries. The carries of both additions to the lower half of a product run along two flags.
+// addMul adds RDX times the n words of x to the words of t from the second on, stores the sum at
+// the given offset in bytes after t, and returns the carry word. The carries of the two additions
+// to the lower half of a product use separate flags.
 func (a *assembler) addMul(t, x, n reg.GPVirtual, to int, name string) (carry reg.GPVirtual) {
 	i, zero, lower := a.GP64(), a.GP64(), a.GP64()
 	upper := [2]reg.GPVirtual{a.GP64(), a.GP64()}
 	a.XORQ(i, i)
 	a.XORQ(upper[0], upper[0])
 	a.Label(name)
-	a.XORQ(zero, zero) // and no flags
+	a.XORQ(zero, zero) // also clears the flags
 	for j := range 8 {
 		a.MULXQ(Mem{Base: x, Index: i, Scale: 8, Disp: 8 * j}, lower, upper[(j+1)%2])
 		a.ADCXQ(upper[j%2], lower)

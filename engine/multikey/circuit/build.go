@@ -6,14 +6,15 @@ import (
 	"github.com/lodge-mpc/lodge/engine/multikey"
 )
 
-// Builder writes netlists. Values are numbers of wires, the lowest bit first.
+// Builder writes netlists. Values are slices of wire numbers, lowest bit first.
 type Builder struct {
 	inputs []int
 	gates  []Gate
 	wires  uint32
 }
 
-// Input is a new input value of so many bits. All inputs come before the first gate.
+// Input returns a new input value of the given number of bits. All inputs must come before the
+// first gate.
 func (b *Builder) Input(bits int) []uint32 {
 	if len(b.gates) > 0 {
 		panic("circuit: an input after a gate")
@@ -35,13 +36,13 @@ func (b *Builder) add(op Op, in ...uint32) uint32 {
 	return g.Out
 }
 
-// Gate is a gate of as many wires as it has operands.
+// Gate appends a gate and returns its wire. The number of wires must match the gate's operands.
 func (b *Builder) Gate(g multikey.Gate, in ...uint32) uint32 { return b.add(Op(g), in...) }
 
-// Not is the opposite of a wire.
+// Not returns the negation of a wire.
 func (b *Builder) Not(a uint32) uint32 { return b.add(Inv, a) }
 
-// Constant is a wire that is always the same.
+// Constant returns a wire with a constant bit.
 func (b *Builder) Constant(bit bool) uint32 {
 	if bit {
 		return b.add(True)
@@ -49,7 +50,7 @@ func (b *Builder) Constant(bit bool) uint32 {
 	return b.add(False)
 }
 
-// Choose is x if the wire is true, else y, which has as many bits.
+// Choose returns x if the wire is true, else y. Both have the same number of bits.
 func (b *Builder) Choose(which uint32, x, y []uint32) []uint32 {
 	out := make([]uint32, len(x))
 	for i := range x {
@@ -58,7 +59,7 @@ func (b *Builder) Choose(which uint32, x, y []uint32) []uint32 {
 	return out
 }
 
-// Add is x + y, which have the same number of bits, with a bit more.
+// Add returns x + y, with one more bit than x and y, which have the same number of bits.
 func (b *Builder) Add(x, y []uint32) []uint32 {
 	carry, out := b.Constant(false), make([]uint32, 0, len(x)+1)
 	for i := range x {
@@ -69,16 +70,16 @@ func (b *Builder) Add(x, y []uint32) []uint32 {
 	return append(out, carry)
 }
 
-// Less is whether x < y, which have the same number of bits.
+// Less returns whether x < y. Both have the same number of bits.
 func (b *Builder) Less(x, y []uint32) uint32 {
 	less := b.Constant(false)
-	for i := range x { // the highest bit that differs decides
+	for i := range x { // the highest differing bit decides
 		less = b.Gate(multikey.Mux, b.Gate(multikey.Xor, x[i], y[i]), y[i], less)
 	}
 	return less
 }
 
-// Equal is whether x = y, which have the same number of bits.
+// Equal returns whether x = y. Both have the same number of bits.
 func (b *Builder) Equal(x, y []uint32) uint32 {
 	bits := make([]uint32, len(x))
 	for i := range x {
@@ -87,7 +88,7 @@ func (b *Builder) Equal(x, y []uint32) uint32 {
 	return b.tree(multikey.And, bits)
 }
 
-// tree is a gate of all of some wires, in few levels.
+// tree combines wires with a gate in few levels.
 func (b *Builder) tree(g multikey.Gate, bits []uint32) uint32 {
 	for len(bits) > 1 {
 		half := make([]uint32, 0, (len(bits)+1)/2)
@@ -102,7 +103,7 @@ func (b *Builder) tree(g multikey.Gate, bits []uint32) uint32 {
 	return bits[0]
 }
 
-// Count is how many of some wires are true.
+// Count returns the number of true wires.
 func (b *Builder) Count(bits []uint32) []uint32 {
 	numbers := make([][]uint32, len(bits))
 	for i, w := range bits {
@@ -122,7 +123,7 @@ func (b *Builder) Count(bits []uint32) []uint32 {
 	return numbers[0]
 }
 
-// widen puts zeros on top until there are so many bits.
+// widen appends high zeros up to the given number of bits.
 func (b *Builder) widen(x []uint32, bits int) []uint32 {
 	x = slices.Clone(x)
 	for len(x) < bits {
@@ -131,7 +132,7 @@ func (b *Builder) widen(x []uint32, bits int) []uint32 {
 	return x
 }
 
-// Netlist has these outputs, which it copies to the last wires.
+// Netlist returns the netlist with these outputs, which it copies to the last wires.
 func (b *Builder) Netlist(outputs ...[]uint32) *Netlist {
 	n := &Netlist{Inputs: b.inputs}
 	for _, value := range outputs {

@@ -12,7 +12,7 @@ import (
 	"github.com/lodge-mpc/lodge/engine/sample"
 )
 
-// world is the set for tests with some parties.
+// world holds the test set with some parties.
 type world struct {
 	*multikey.Scheme
 	local   Local
@@ -42,7 +42,7 @@ func newWorld(t testing.TB, parties int) *world {
 	return w
 }
 
-// encrypt has bit i of a circuit under the key that owner names; -1 is one that everybody can read.
+// encrypt encrypts bit i of a circuit under the key that owner names; -1 means a public bit.
 func (w *world) encrypt(bits []bool, owner func(i int) int) []*multikey.Ciphertext {
 	list := make([]*multikey.Ciphertext, len(bits))
 	for i, bit := range bits {
@@ -63,7 +63,7 @@ func keysOf(list []*multikey.Ciphertext) (keys [][]multikey.KeyID) {
 	return keys
 }
 
-// compute is what a netlist gives of encrypted bits.
+// compute returns the outputs of a netlist on encrypted bits.
 func (w *world) compute(t testing.TB, n *Netlist, in []*multikey.Ciphertext) []bool {
 	t.Helper()
 	p, err := n.Compile()
@@ -100,8 +100,8 @@ func (w *world) compute(t testing.TB, n *Netlist, in []*multikey.Ciphertext) []b
 	return bits
 }
 
-// random is a netlist of all gates, negations, copies and constants, of so many levels: each gate takes a wire of the
-// level before.
+// random returns a netlist of all gates, negations, copies and constants with the given number of
+// levels: each gate uses a wire of the level before.
 func random(r *rand.Rand, inputs, depth, width int) *Netlist {
 	b := new(Builder)
 	all := b.Input(inputs)
@@ -138,8 +138,8 @@ func bitsOf(r *rand.Rand, n int) []bool {
 	return list
 }
 
-// What is compiled computes the same as what is written: on ciphertexts that everybody can read, which are cheap, many
-// netlists, and on encrypted ones of four parties a deep one.
+// A compiled netlist computes the same as its source: many netlists on public bits, which are
+// cheap, and a deep one on bits encrypted by four parties.
 func TestRandomNetlists(t *testing.T) {
 	w := newWorld(t, 4)
 	r := rand.New(rand.NewPCG(1, 2))
@@ -168,7 +168,7 @@ func TestRandomNetlists(t *testing.T) {
 		check(n, func(i int) int { return i % 4 })
 	}
 	if deepest < 20 {
-		t.Errorf("the deepest has %d levels, want 20", deepest)
+		t.Errorf("the deepest netlist has %d levels, want 20", deepest)
 	}
 }
 
@@ -188,7 +188,7 @@ func binary(x, width int) (bits []bool) {
 	return bits
 }
 
-// The examples compute what they say, of all small numbers.
+// The examples are correct for all small numbers.
 func TestExamples(t *testing.T) {
 	eval := func(n *Netlist, width int, values ...int) (out []int) {
 		t.Helper()
@@ -237,11 +237,11 @@ func TestExamples(t *testing.T) {
 		t.Errorf("the intersection has %d", got[0])
 	}
 	if got := eval(Intersection(1, 1, 2), 2, 3, 3); got[0] != 1 {
-		t.Errorf("the intersection of the same has %d", got[0])
+		t.Errorf("the intersection of equal lists has %d", got[0])
 	}
 }
 
-// An auction of bids under four parties' own keys.
+// Runs an auction on bids under four parties' own keys.
 func TestEncryptedAuction(t *testing.T) {
 	w := newWorld(t, 4)
 	bids := []int{9, 14, 3, 12}
@@ -261,7 +261,7 @@ func TestEncryptedAuction(t *testing.T) {
 	}
 }
 
-// What is known before, or twice the same, is not computed.
+// Known and duplicate gates are not computed.
 func TestCompiled(t *testing.T) {
 	gates := func(build func(b *Builder, x, y, z uint32) []uint32) (*Program, int) {
 		b := new(Builder)
@@ -291,7 +291,7 @@ func TestCompiled(t *testing.T) {
 			return []uint32{b.Gate(multikey.Mux, x, y, z), b.Gate(multikey.Mux, b.Not(x), b.Not(z), b.Not(y))}
 		}},
 		{1, func(b *Builder, x, y, z uint32) []uint32 {
-			b.Gate(multikey.Mux, x, y, z) // which nothing takes
+			b.Gate(multikey.Mux, x, y, z) // unused
 			return []uint32{b.Gate(multikey.Or, x, z)}
 		}},
 	} {
@@ -305,15 +305,15 @@ func TestCompiled(t *testing.T) {
 	}
 }
 
-// The cost has the parties that are in ciphertexts, and those alone.
+// The cost counts exactly the parties in ciphertexts.
 func TestCost(t *testing.T) {
 	w := newWorld(t, 0)
 	ids := []multikey.KeyID{{1}, {2}, {3}}
 	b := new(Builder)
 	in := b.Input(4)
-	x := b.Gate(multikey.And, in[0], in[1])    // of party 1 alone
-	y := b.Gate(multikey.Xor, in[2], in[3])    // of 2 and 3
-	z := b.Gate(multikey.Mux, in[0], x, in[2]) // of 1, and of 1 and 2
+	x := b.Gate(multikey.And, in[0], in[1])    // under party 1
+	y := b.Gate(multikey.Xor, in[2], in[3])    // under 2 and 3
+	z := b.Gate(multikey.Mux, in[0], x, in[2]) // under 1, and under 1 and 2
 	p, err := b.Netlist([]uint32{b.Gate(multikey.Or, y, z)}).Compile()
 	if err != nil {
 		t.Fatal(err)
@@ -350,7 +350,8 @@ func TestCost(t *testing.T) {
 	}
 }
 
-// An evaluation ends when it is cancelled, and when a key is missing, and memory has no more than the cost says.
+// An evaluation ends when it is cancelled or a key is missing, and keeps no more results in memory
+// than the cost says.
 func TestRunEnds(t *testing.T) {
 	w := newWorld(t, 2)
 	n := Adder(8)
@@ -434,7 +435,7 @@ func TestRefused(t *testing.T) {
 	}
 	n.Gates[0].Op = 77
 	if _, err := n.Compile(); !errors.Is(err, ErrSyntax) {
-		t.Errorf("a gate that is none: %v", err)
+		t.Errorf("an unknown gate: %v", err)
 	}
 	n.Gates[0] = Gate{Op: True, In: [3]uint32{0, 0, 1}, Out: 4}
 	if err := n.Check(); !errors.Is(err, ErrSyntax) {
@@ -449,11 +450,12 @@ func TestRefused(t *testing.T) {
 		}
 	}
 	if _, err := MakeExample("lottery", 3); !errors.Is(err, ErrInputs) {
-		t.Errorf("no example: %v", err)
+		t.Errorf("an unknown example: %v", err)
 	}
 }
 
-// A line of more fields than can be takes no more memory than one that has as many as can be, wherever it is.
+// A line with too many fields uses no more memory than a line with the maximal number, anywhere in
+// the netlist.
 func TestLongLines(t *testing.T) {
 	const fields = 1 << 20
 	long := strings.Repeat("1 ", fields) + "MAND\n"
@@ -463,12 +465,12 @@ func TestLongLines(t *testing.T) {
 			t.Errorf("after %q: %v, %v", before, n, err)
 		}
 		if cap(p.fields) > 32 {
-			t.Errorf("after %q: room for %d fields", before, cap(p.fields))
+			t.Errorf("after %q: memory for %d fields", before, cap(p.fields))
 		}
 	}
 }
 
-// MAND is so many gates AND.
+// MAND is read as several AND gates.
 func TestManyAnd(t *testing.T) {
 	n, err := Parse([]byte("2 7\n2 2 2\n1 3\n4 2 0 1 2 3 4 5 MAND\n1 1 1 6 EQ\n"))
 	if err != nil {
@@ -492,13 +494,13 @@ func FuzzParse(f *testing.F) {
 		n, err := Parse(text)
 		if err != nil {
 			if !errors.Is(err, ErrSyntax) && !errors.Is(err, ErrTooBig) && !errors.Is(err, ErrWire) {
-				t.Fatalf("an error of no kind: %v", err)
+				t.Fatalf("the error wraps no error of this package: %v", err)
 			}
 			return
 		}
 		again, err := Parse(n.Append(nil))
 		if err != nil || again.Digest() != n.Digest() {
-			t.Fatalf("read again: %v", err)
+			t.Fatalf("reading the appended text failed: %v", err)
 		}
 		p, err := n.Compile()
 		if err != nil {

@@ -7,25 +7,27 @@ import (
 	"github.com/lodge-mpc/lodge/engine/multikey"
 )
 
-// MaxKeys is under how many keys the inputs of one evaluation can be together; one ciphertext can be under fewer.
+// MaxKeys is the maximal number of keys of all inputs of one evaluation; one ciphertext can be
+// under fewer.
 const MaxKeys = 64
 
-// Cost is what a program takes with inputs under certain keys.
+// Cost is the cost of a program with inputs under given keys.
 type Cost struct {
 	Gates int
 	Depth int
-	// Bootstraps is how many bootstraps have so many parties, [0, MaxParties].
+	// Bootstraps is the number of bootstraps by number of parties, [0, MaxParties].
 	Bootstraps []int
-	// Switches is how many parts of single parties are switched back.
+	// Switches is the number of key switches, each of one party's part.
 	Switches int
-	// Held is the most bytes of results that are kept at a time, and Output those of what comes out, encoded.
+	// Held is the maximal size in bytes of results held at a time. Output is the size of the
+	// encoded outputs.
 	Held, Output int
 }
 
-// Total is the number of bootstraps.
+// Total returns the number of bootstraps.
 func (c *Cost) Total() int { return sum(c.Bootstraps) }
 
-// Rotations is the number of rotations, each of one party, which are nearly all of the time.
+// Rotations returns the number of rotations, each for one party, which dominate the computing time.
 func (c *Cost) Rotations() (n int) {
 	for k, count := range c.Bootstraps {
 		n += k * count
@@ -33,13 +35,14 @@ func (c *Cost) Rotations() (n int) {
 	return n
 }
 
-// keySet has a bit for each key that a ciphertext is under.
+// keySet has a bit for each key of a ciphertext.
 type keySet uint64
 
 func (k keySet) size() int { return bits.OnesCount64(uint64(k)) }
 
-// Cost says what a program takes with inputs under certain keys, and refuses, before anything is computed, one that
-// brings too many parties together. The error wraps ErrInputs, ErrKeys, or multikey.ErrParties.
+// Cost returns the cost of a program with inputs under given keys. It rejects a program that
+// combines too many parties, before anything is computed. The error wraps ErrInputs, ErrKeys, or
+// multikey.ErrParties.
 func (p *Program) Cost(s *multikey.Scheme, inputs [][]multikey.KeyID) (*Cost, error) {
 	sets, err := p.keySets(s, inputs)
 	if err != nil {
@@ -61,13 +64,13 @@ func (p *Program) Cost(s *multikey.Scheme, inputs [][]multikey.KeyID) (*Cost, er
 	return c, nil
 }
 
-// memory is about what a ciphertext of k parties takes.
+// memory returns the approximate size of a ciphertext of k parties.
 func memory(s *multikey.Scheme, k int) int { return 48 + k*(64+4*s.Dim) }
 
-// keySets are the keys of each node.
+// keySets returns the keys of each node.
 func (p *Program) keySets(s *multikey.Scheme, inputs [][]multikey.KeyID) ([]keySet, error) {
 	if len(inputs) != p.inputs {
-		return nil, fmt.Errorf("%w: %d, not %d", ErrInputs, len(inputs), p.inputs)
+		return nil, fmt.Errorf("%w: there are %d, want %d", ErrInputs, len(inputs), p.inputs)
 	}
 	places := map[multikey.KeyID]int{}
 	sets := make([]keySet, 1+p.inputs+len(p.nodes))
@@ -79,12 +82,12 @@ func (p *Program) keySets(s *multikey.Scheme, inputs [][]multikey.KeyID) ([]keyS
 				places[id] = at
 			}
 			if at >= MaxKeys {
-				return nil, fmt.Errorf("%w: the most are %d", ErrKeys, MaxKeys)
+				return nil, fmt.Errorf("%w: at most %d", ErrKeys, MaxKeys)
 			}
 			sets[1+i] |= 1 << at
 		}
 		if n := sets[1+i].size(); n > s.Parties {
-			return nil, fmt.Errorf("%w: input %d has %d, and %s is for %d", multikey.ErrParties, i, n, s.Name, s.Parties)
+			return nil, fmt.Errorf("%w: input %d has %d, but %s supports %d", multikey.ErrParties, i, n, s.Name, s.Parties)
 		}
 	}
 	for i := range p.nodes {
@@ -93,13 +96,13 @@ func (p *Program) keySets(s *multikey.Scheme, inputs [][]multikey.KeyID) ([]keyS
 			sets[at] |= sets[l.node()]
 		}
 		if k := sets[at].size(); k > s.Parties {
-			return nil, fmt.Errorf("%w: a gate of level %d brings %d together, and %s is for %d", multikey.ErrParties, p.level(i), k, s.Name, s.Parties)
+			return nil, fmt.Errorf("%w: a gate of level %d combines %d parties, but %s supports %d", multikey.ErrParties, p.level(i), k, s.Name, s.Parties)
 		}
 	}
 	return sets, nil
 }
 
-// level is that of a node, from 1.
+// level returns the level of a node, from 1.
 func (p *Program) level(i int) int {
 	for l, end := range p.levels {
 		if i < end {
@@ -109,7 +112,7 @@ func (p *Program) level(i int) int {
 	return len(p.levels)
 }
 
-// slabSize is how many gates of a level are computed between two looks at what can be forgotten.
+// slabSize is the number of gates of a level that are computed before unused results are dropped.
 const slabSize = 1024
 
 // slabs calls f with pieces [from, to) of the nodes, of one level each.
@@ -127,7 +130,7 @@ func (p *Program) slabs(f func(from, to int) error) error {
 	return nil
 }
 
-// lastUses says after which node's slab each node is forgotten; outputs never are.
+// lastUses returns for each node the node in whose slab it is last used; outputs are kept.
 func (p *Program) lastUses() []int {
 	last := make([]int, 1+p.inputs+len(p.nodes))
 	for i := range p.nodes {
@@ -141,17 +144,17 @@ func (p *Program) lastUses() []int {
 	return last
 }
 
-// held is the most that results take at a time.
+// held returns the maximal size of results held at a time.
 func (p *Program) held(size func(node uint32) int) (most int) {
 	last, now := p.lastUses(), 0
 	for _, l := range p.outputs {
-		now += size(l.node()) // those that are copies; twice what is a gate's own
+		now += size(l.node()) // outputs that are copies; a gate's own result counts twice
 	}
 	forget := make([][]uint32, len(p.nodes)+1)
 	for node := 1 + p.inputs; node < len(last); node++ {
 		forget[last[node]] = append(forget[last[node]], uint32(node))
 	}
-	_ = p.slabs(func(from, to int) error { // which gives no error
+	_ = p.slabs(func(from, to int) error { // the callback returns no error
 		for i := from; i < to; i++ {
 			now += size(uint32(1 + p.inputs + i))
 		}

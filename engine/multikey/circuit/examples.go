@@ -8,21 +8,23 @@ import (
 	"github.com/lodge-mpc/lodge/engine/multikey"
 )
 
-// Adder adds up two numbers of so many bits.
+// Adder returns a netlist that adds two numbers of the given number of bits.
 func Adder(width int) *Netlist {
 	b := new(Builder)
 	x, y := b.Input(width), b.Input(width)
 	return b.Netlist(b.Add(x, y))
 }
 
-// Comparator is whether the first of two numbers is less than the second, and whether they are the same.
+// Comparator returns a netlist that computes whether the first of two numbers is less than the
+// second, and whether they are equal.
 func Comparator(width int) *Netlist {
 	b := new(Builder)
 	x, y := b.Input(width), b.Input(width)
 	return b.Netlist([]uint32{b.Less(x, y)}, []uint32{b.Equal(x, y)})
 }
 
-// FirstPrice is an auction: which of some bids is the highest, the first one of several, and this bid.
+// FirstPrice returns an auction: it outputs the index of the highest bid, the first one of several,
+// and this bid.
 func FirstPrice(bidders, width int) *Netlist {
 	b, bids := auction(bidders, width)
 	winner := b.constant(0, indexBits(bidders))
@@ -35,7 +37,7 @@ func FirstPrice(bidders, width int) *Netlist {
 	return b.Netlist(winner, best)
 }
 
-// SecondPrice is FirstPrice with the second highest bid in place of the highest, which nobody learns.
+// SecondPrice is FirstPrice with the second highest bid instead of the highest, which stays secret.
 func SecondPrice(bidders, width int) *Netlist {
 	b, bids := auction(bidders, width)
 	winner := b.constant(0, indexBits(bidders))
@@ -50,7 +52,8 @@ func SecondPrice(bidders, width int) *Netlist {
 	return b.Netlist(winner, second)
 }
 
-// Intersection is how many numbers two parties have in common, of two lists without repetitions.
+// Intersection returns a netlist that counts the numbers that two parties' lists without
+// repetitions have in common.
 func Intersection(first, second, width int) *Netlist {
 	b := new(Builder)
 	lists := [2][][]uint32{make([][]uint32, first), make([][]uint32, second)}
@@ -78,10 +81,10 @@ func auction(bidders, width int) (b *Builder, bids [][]uint32) {
 	return b, bids
 }
 
-// indexBits is what it takes to number so many.
+// indexBits returns the number of bits of an index below the given number.
 func indexBits(n int) int { return max(1, bits.Len(uint(n-1))) }
 
-// constant is a number of so many bits.
+// constant returns a number of the given number of bits.
 func (b *Builder) constant(x, width int) (value []uint32) {
 	for i := range width {
 		value = append(value, b.Constant(x>>i&1 == 1))
@@ -89,7 +92,7 @@ func (b *Builder) constant(x, width int) (value []uint32) {
 	return value
 }
 
-// Example is a netlist of this package, by name: what its arguments are, and the most that each can be.
+// Example describes a netlist of this package: its name, its arguments, and their maxima.
 type Example struct {
 	Name      string
 	Arguments []string
@@ -97,7 +100,7 @@ type Example struct {
 	Make      func(arguments []int) *Netlist
 }
 
-// Examples lists them.
+// Examples lists the examples.
 func Examples() []Example {
 	return []Example{
 		{"adder", []string{"bits"}, []int{1 << 12}, func(a []int) *Netlist { return Adder(a[0]) }},
@@ -108,12 +111,12 @@ func Examples() []Example {
 	}
 }
 
-// MakeExample makes an example by name. The error wraps ErrInputs.
+// MakeExample builds the named example. The error wraps ErrInputs.
 func MakeExample(name string, arguments ...int) (*Netlist, error) {
 	all := Examples()
 	i := slices.IndexFunc(all, func(e Example) bool { return e.Name == name })
 	if i < 0 {
-		return nil, fmt.Errorf("%w: no example %.40q", ErrInputs, name)
+		return nil, fmt.Errorf("%w: unknown example %.40q", ErrInputs, name)
 	}
 	e := all[i]
 	if len(arguments) != len(e.Arguments) {
@@ -121,7 +124,7 @@ func MakeExample(name string, arguments ...int) (*Netlist, error) {
 	}
 	for j, x := range arguments {
 		if x < 1 || x > e.Most[j] {
-			return nil, fmt.Errorf("%w: %s of %s is from 1 to %d", ErrInputs, e.Arguments[j], name, e.Most[j])
+			return nil, fmt.Errorf("%w: %s of %s must be from 1 to %d", ErrInputs, e.Arguments[j], name, e.Most[j])
 		}
 	}
 	n := e.Make(arguments)

@@ -8,25 +8,25 @@ import (
 	"github.com/lodge-mpc/lodge/engine/multikey"
 )
 
-// What can be wrong with a netlist, its inputs, or their keys. Errors wrap one of these.
+// Errors of a netlist, its inputs, or their keys. Errors of this package wrap one of these.
 var (
 	ErrSyntax = errors.New("circuit: malformed netlist")
-	ErrTooBig = errors.New("circuit: a netlist beyond its bounds")
-	ErrWire   = errors.New("circuit: a wire that cannot be")
-	ErrInputs = errors.New("circuit: other inputs than the netlist has")
-	ErrKeys   = errors.New("circuit: inputs under too many keys")
+	ErrTooBig = errors.New("circuit: the netlist is too large")
+	ErrWire   = errors.New("circuit: invalid wire")
+	ErrInputs = errors.New("circuit: the inputs do not match the netlist")
+	ErrKeys   = errors.New("circuit: the inputs are under too many keys")
 )
 
-// Bounds of a netlist.
+// Limits on a netlist.
 const (
-	MaxWires = 1 << 20  // so that gates are fewer, too
+	MaxWires = 1 << 20  // limits gates, too
 	MaxText  = 64 << 20 // bytes
 )
 
-// An Op is what a netlist's gate does. The first ones are package multikey's gates.
+// An Op is the operation of a netlist's gate. The first ones are package multikey's gates.
 type Op uint8
 
-// The other ones.
+// Further operations.
 const (
 	Inv   Op = iota + 128
 	Copy     // of a wire
@@ -34,7 +34,7 @@ const (
 	True
 )
 
-// operands is how many wires go in.
+// operands returns the number of input wires.
 func (o Op) operands() int {
 	switch o {
 	case Inv, Copy:
@@ -45,14 +45,14 @@ func (o Op) operands() int {
 	return multikey.Gate(o).Operands()
 }
 
-// A Gate sets the wire Out. It takes as many wires as its Op has operands, the others are 0.
+// A Gate sets the wire Out. It uses as many wires of In as its Op has operands; the others are 0.
 type Gate struct {
 	Op  Op
 	In  [3]uint32
 	Out uint32
 }
 
-// Netlist is a circuit as its author wrote it.
+// Netlist is a circuit in source form.
 type Netlist struct {
 	Inputs  []int // bits of each value
 	Outputs []int
@@ -60,10 +60,10 @@ type Netlist struct {
 	Gates   []Gate // in an order in which they can be computed
 }
 
-// InputBits is the number of bits of all inputs.
+// InputBits returns the number of bits of all inputs.
 func (n *Netlist) InputBits() int { return sum(n.Inputs) }
 
-// OutputBits is the number of bits of all outputs.
+// OutputBits returns the number of bits of all outputs.
 func (n *Netlist) OutputBits() int { return sum(n.Outputs) }
 
 func sum(list []int) (total int) {
@@ -73,10 +73,11 @@ func sum(list []int) (total int) {
 	return total
 }
 
-// Check refuses what is no netlist. The error wraps ErrTooBig, ErrSyntax, or ErrWire.
+// Check returns an error unless the netlist is valid. The error wraps ErrTooBig, ErrSyntax, or
+// ErrWire.
 func (n *Netlist) Check() error {
 	if n.Wires < 1 || n.Wires > MaxWires {
-		return fmt.Errorf("%w: %d wires, from 1 to %d can be", ErrTooBig, n.Wires, MaxWires)
+		return fmt.Errorf("%w: %d wires (from 1 to %d are allowed)", ErrTooBig, n.Wires, MaxWires)
 	}
 	for what, list := range map[string][]int{"input": n.Inputs, "output": n.Outputs} {
 		total := 0
@@ -87,7 +88,7 @@ func (n *Netlist) Check() error {
 			total += bits
 		}
 		if total == 0 {
-			return fmt.Errorf("%w: no %s", ErrSyntax, what)
+			return fmt.Errorf("%w: missing %s", ErrSyntax, what)
 		}
 	}
 	defined := make([]bool, n.Wires)
@@ -99,35 +100,35 @@ func (n *Netlist) Check() error {
 	}
 	for i, g := range n.Gates {
 		if g.Op.String() == "" {
-			return fmt.Errorf("%w: gate %d does nothing that is known", ErrSyntax, i)
+			return fmt.Errorf("%w: gate %d has an unknown operation", ErrSyntax, i)
 		}
 		k := g.Op.operands()
 		for j, w := range g.In {
 			switch {
 			case j >= k && w != 0:
-				return fmt.Errorf("%w: gate %d has an operand too many", ErrSyntax, i)
+				return fmt.Errorf("%w: gate %d has too many operands", ErrSyntax, i)
 			case j < k && (int(w) >= n.Wires || !defined[w]):
-				return fmt.Errorf("%w: gate %d takes wire %d, which is not defined before", ErrWire, i, w)
+				return fmt.Errorf("%w: gate %d uses wire %d before its definition", ErrWire, i, w)
 			}
 		}
 		if int(g.Out) >= n.Wires || defined[g.Out] {
-			return fmt.Errorf("%w: gate %d sets wire %d, which there is not, or which is set already", ErrWire, i, g.Out)
+			return fmt.Errorf("%w: gate %d sets wire %d, which does not exist or is already set", ErrWire, i, g.Out)
 		}
 		defined[g.Out] = true
 	}
 	return nil
 }
 
-// Digest names a netlist: SHA-256 of a tag and of its text as Append writes it.
+// Digest returns the name of a netlist: SHA-256 of a tag and of its text as Append writes it.
 func (n *Netlist) Digest() [32]byte {
 	return sha256.Sum256(n.Append([]byte("lodge netlist 1\n")))
 }
 
-// Eval is what a netlist that Check accepts computes of bits that everybody can read: gate by gate, as it is written.
-// The error wraps ErrInputs.
+// Eval computes a netlist that passes Check on plaintext bits, gate by gate in source form. The
+// error wraps ErrInputs.
 func (n *Netlist) Eval(inputs []bool) ([]bool, error) {
 	if len(inputs) != n.InputBits() {
-		return nil, fmt.Errorf("%w: %d bits, not %d", ErrInputs, len(inputs), n.InputBits())
+		return nil, fmt.Errorf("%w: there are %d bits, want %d", ErrInputs, len(inputs), n.InputBits())
 	}
 	wires := make([]bool, n.Wires)
 	copy(wires, inputs)

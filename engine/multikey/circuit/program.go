@@ -4,8 +4,8 @@ import (
 	"github.com/lodge-mpc/lodge/engine/multikey"
 )
 
-// A literal is a bit of a program: twice a node, plus 1 if it is the opposite of the node's bit. Node 0 is false, nodes
-// 1 to inputs are the inputs, and then come gates.
+// A literal refers to a bit of a program: twice a node, plus 1 if the bit is negated. Node 0 is
+// false, nodes 1 to inputs are the inputs, followed by the gates.
 type literal uint32
 
 func (l literal) node() uint32   { return uint32(l >> 1) }
@@ -19,34 +19,34 @@ func (l literal) flip(b bool) literal {
 	return l
 }
 
-// node is a gate that has to be bootstrapped: one of And, AndNot, NotAnd, Or, Xor of two nodes, which are false if these
-// are, or Mux of three, whose second or third alone may be inverted.
+// node is a gate that needs bootstrapping: And, AndNot, NotAnd, Or or Xor of two nodes, which are
+// false if both nodes are, or Mux of three, of which only the second and third may be inverted.
 type node struct {
 	gate    multikey.Gate
 	a, b, c literal
 }
 
-// Program is a netlist that is ready to be computed. It is immutable.
+// Program is a compiled netlist. It is immutable.
 type Program struct {
 	inputs  int
 	nodes   []node    // in ascending order of levels
 	outputs []literal // may name the same node more than once
-	levels  []int     // where each level of nodes ends
+	levels  []int     // end of each level of nodes
 }
 
-// InputBits is how many ciphertexts go in.
+// InputBits returns the number of input ciphertexts.
 func (p *Program) InputBits() int { return p.inputs }
 
-// OutputBits is how many come out.
+// OutputBits returns the number of output ciphertexts.
 func (p *Program) OutputBits() int { return len(p.outputs) }
 
-// Gates is the number of gates that are computed.
+// Gates returns the number of gates that are computed.
 func (p *Program) Gates() int { return len(p.nodes) }
 
-// Depth is the number of levels: of gates that wait for one another.
+// Depth returns the number of levels, which are computed sequentially.
 func (p *Program) Depth() int { return len(p.levels) }
 
-// Bootstraps is how many gates take: one each, and two a multiplexer.
+// Bootstraps returns the number of bootstraps: one for each gate, and two for a multiplexer.
 func (p *Program) Bootstraps() (n int) {
 	for _, x := range p.nodes {
 		n++
@@ -57,7 +57,7 @@ func (p *Program) Bootstraps() (n int) {
 	return n
 }
 
-// Compile checks a netlist and prepares it. The error is Check's.
+// Compile checks and prepares a netlist. The error is Check's.
 func (n *Netlist) Compile() (*Program, error) {
 	if err := n.Check(); err != nil {
 		return nil, err
@@ -87,19 +87,20 @@ func (n *Netlist) Compile() (*Program, error) {
 type compiler struct {
 	inputs uint32
 	nodes  []node
-	known  map[node]literal // that compute the same are one
+	known  map[node]literal // gates that compute the same are merged
 }
 
-// gate is the literal of a gate of literals.
+// gate returns the literal of a gate of literals.
 func (c *compiler) gate(g multikey.Gate, in [3]literal) literal {
-	var roots []uint32 // that it depends on, ascending, at most three
+	var roots []uint32 // the nodes it depends on, ascending, at most three
 	for _, l := range in[:g.Operands()] {
 		roots = insert(roots, l.node())
 	}
 	if len(roots) == 3 {
 		return c.mux(in)
 	}
-	// The gate as a function of two roots, one of which may not be there: bit 2x+y is what it is of x and y.
+	// The gate as a function of two roots, one of which may be missing: bit 2x+y is its value at x
+	// and y.
 	table := 0
 	for i := range 4 {
 		bits := [3]bool{}
@@ -134,12 +135,12 @@ func (c *compiler) gate(g multikey.Gate, in [3]literal) literal {
 	return out.flip(inverted)
 }
 
-// twoBits are the gates that depend on two bits, and are false if these are, by their tables.
+// twoBits lists, by their tables, the gates that depend on two bits and are false if both are.
 var twoBits = map[int]multikey.Gate{
 	2: multikey.NotAnd, 4: multikey.AndNot, 6: multikey.Xor, 8: multikey.And, 14: multikey.Or,
 }
 
-// insert puts a root in its place if it is not there; false is none.
+// insert inserts a root in order, unless it is already present or false.
 func insert(roots []uint32, r uint32) []uint32 {
 	at := 0
 	for ; at < len(roots) && roots[at] <= r; at++ {
@@ -156,7 +157,7 @@ func insert(roots []uint32, r uint32) []uint32 {
 	return roots
 }
 
-// mux is the literal of a multiplexer of three nodes.
+// mux returns the literal of a multiplexer of three nodes.
 func (c *compiler) mux(in [3]literal) literal {
 	if in[0].inverted() {
 		in = [3]literal{in[0] ^ 1, in[2], in[1]}
@@ -176,12 +177,12 @@ func (c *compiler) node(n node) literal {
 	return l
 }
 
-// operands are the literals that a node takes.
+// operands returns the literals that a node uses.
 func (n *node) operands() []literal {
 	return []literal{n.a, n.b, n.c}[:n.gate.Operands()]
 }
 
-// program leaves out what no output depends on, and puts nodes in the order of their levels.
+// program drops nodes that no output depends on, and sorts the others by level.
 func (c *compiler) program(outputs []literal) *Program {
 	first := c.inputs + 1
 	used := make([]bool, int(first)+len(c.nodes))
@@ -210,7 +211,7 @@ func (c *compiler) program(outputs []literal) *Program {
 		counts[level[at]-1]++
 	}
 	p := &Program{inputs: int(c.inputs)}
-	places, total := make([]int, len(counts)), 0 // where the next node of each level goes
+	places, total := make([]int, len(counts)), 0 // position of the next node of each level
 	for l, n := range counts {
 		places[l] = total
 		total += n

@@ -9,19 +9,20 @@ import (
 	"github.com/lodge-mpc/lodge/engine/parallel"
 )
 
-// A Computer computes gates that do not depend on each other, and says from time to time how many more have ended.
+// A Computer computes independent gates and reports, from time to time, how many more are done.
 type Computer interface {
 	Compute(ctx context.Context, tasks []multikey.Task, ended func(more int)) error
 }
 
-// Local computes in this process, on so many goroutines, but for the rotations if Rotate is set.
+// Local computes in this process on the given number of goroutines. If Rotate is set, it computes
+// the rotations.
 type Local struct {
 	Evaluator *multikey.Evaluator
 	Workers   int
 	Rotate    multikey.Rotate
 }
 
-// Of rotations elsewhere so many groups of gates are waited for beside each other.
+// With remote rotations, this many groups of gates are in progress concurrently.
 const (
 	groupElsewhere  = 16
 	groupsElsewhere = 4
@@ -29,7 +30,7 @@ const (
 
 // Compute implements Computer. Errors are those of the evaluator's RunWith.
 func (l Local) Compute(ctx context.Context, tasks []multikey.Task, ended func(more int)) error {
-	group, beside := max(1, l.Workers), 1 // as the evaluator takes them
+	group, beside := max(1, l.Workers), 1 // the evaluator's own grouping
 	if l.Rotate != nil {
 		group, beside = groupElsewhere, groupsElsewhere
 	}
@@ -46,9 +47,10 @@ func (l Local) Compute(ctx context.Context, tasks []multikey.Task, ended func(mo
 	})
 }
 
-// Run computes a program on ciphertexts that input gives by number, as often as they are used, and returns those of its
-// outputs, which are the caller's own. Progress, which may be nil, hears how many gates have ended, in calls that do not
-// overlap. Results are forgotten after their last use. The error is the computer's, or ctx's.
+// Run computes a program on ciphertexts, which input returns by number, possibly several times, and
+// returns the output ciphertexts, which the caller owns. progress, which may be nil, receives the
+// number of finished gates, in calls that do not overlap. Results are dropped after their last use.
+// The error is the computer's, or ctx's.
 func (p *Program) Run(ctx context.Context, c Computer, input func(i int) *multikey.Ciphertext, progress func(gates int)) ([]*multikey.Ciphertext, error) {
 	r := &run{Program: p, input: input, results: make([]*multikey.Ciphertext, len(p.nodes))}
 	last := p.lastUses()
@@ -101,20 +103,20 @@ func (p *Program) Run(ctx context.Context, c Computer, input func(i int) *multik
 	return out, nil
 }
 
-// run is a program on its way.
+// run is the state of a running program.
 type run struct {
 	*Program
 	input   func(i int) *multikey.Ciphertext
 	results []*multikey.Ciphertext
 }
 
-// place says which gate a literal is of, if it is of one.
+// place returns the gate of a literal, if it is a gate's.
 func (r *run) place(l literal) (int, bool) {
 	first := 1 + r.inputs
 	return int(l.node()) - first, int(l.node()) >= first
 }
 
-// of is the ciphertext of a literal.
+// of returns the ciphertext of a literal.
 func (r *run) of(l literal) *multikey.Ciphertext {
 	var c *multikey.Ciphertext
 	at, is := r.place(l)

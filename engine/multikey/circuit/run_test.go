@@ -10,7 +10,8 @@ import (
 	"github.com/lodge-mpc/lodge/engine/multikey"
 )
 
-// Circuits whose rotations are computed elsewhere, for several groups of gates beside each other, give the same words.
+// Circuits have the same words if rotations are computed elsewhere, for several groups of gates
+// concurrently.
 func TestRotationsElsewhere(t *testing.T) {
 	w := newWorld(t, 2)
 	n := random(rand.New(rand.NewPCG(1, 2)), 8, 2, 100)
@@ -35,7 +36,7 @@ func TestRotationsElsewhere(t *testing.T) {
 		last = gates
 	})
 	if err != nil || last != p.Gates() || !slices.EqualFunc(want, got, (*multikey.Ciphertext).Equal) {
-		t.Errorf("after %d of %d gates: %v, or other words", last, p.Gates(), err)
+		t.Errorf("after %d of %d gates: %v, or different words", last, p.Gates(), err)
 	}
 	broken := errors.New("broken")
 	elsewhere.Rotate = func(context.Context, []multikey.Rotation) ([]multikey.Accumulator, error) { return nil, broken }

@@ -17,7 +17,7 @@ var names = func() map[string]Op {
 	return m
 }()
 
-// String names the op as netlists do; nothing if there is no such op.
+// String returns the op's name in netlists, or an empty string for an unknown op.
 func (o Op) String() string {
 	switch o {
 	case Inv:
@@ -68,7 +68,7 @@ func (n *Netlist) Append(dst []byte) []byte {
 // Parse reads a netlist. The error wraps ErrTooBig, ErrSyntax, or ErrWire, and names the line.
 func Parse(text []byte) (*Netlist, error) {
 	if len(text) > MaxText {
-		return nil, fmt.Errorf("%w: %d bytes, the most are %d", ErrTooBig, len(text), MaxText)
+		return nil, fmt.Errorf("%w: %d bytes (at most %d)", ErrTooBig, len(text), MaxText)
 	}
 	p := &parser{text: text, most: 2}
 	n, err := p.netlist()
@@ -81,16 +81,17 @@ func Parse(text []byte) (*Netlist, error) {
 	return n, nil
 }
 
-// parser takes a text line by line.
+// parser reads a text line by line.
 type parser struct {
 	text   []byte
 	line   int
 	fields [][]byte // of the line
-	most   int      // that a line can have
+	most   int      // maximal number per line
 }
 
-// next goes to the next line that has fields. Of one that has more than can be it takes one more than that, which whoever
-// counts them refuses, so that no line takes a multiple of its own memory.
+// next advances to the next line that has fields. If the line has too many fields, it keeps one
+// more than the maximum, which the caller's count rejects, so that no line uses a multiple of its
+// own memory.
 func (p *parser) next() bool {
 	for len(p.text) > 0 {
 		var line []byte
@@ -115,36 +116,36 @@ func (p *parser) next() bool {
 	return false
 }
 
-// number is field i of the line.
+// number returns field i of the line.
 func (p *parser) number(i int) (int, error) {
 	if i >= len(p.fields) {
 		return 0, fmt.Errorf("%w: %d fields are too few", ErrSyntax, len(p.fields))
 	}
 	f := p.fields[i]
 	if len(f) > 1 && f[0] == '0' || len(f) > 9 {
-		return 0, fmt.Errorf("%w: %.20q is no number that can be", ErrSyntax, f)
+		return 0, fmt.Errorf("%w: %.20q is not a valid number", ErrSyntax, f)
 	}
 	x := 0
 	for _, c := range f {
 		if c < '0' || c > '9' {
-			return 0, fmt.Errorf("%w: %.20q is no number", ErrSyntax, f)
+			return 0, fmt.Errorf("%w: %.20q is not a number", ErrSyntax, f)
 		}
 		x = 10*x + int(c-'0')
 	}
 	return x, nil
 }
 
-// exactly demands a number of fields.
+// exactly returns an error unless the line has the given number of fields.
 func (p *parser) exactly(n int) error {
 	if len(p.fields) != n {
-		return fmt.Errorf("%w: %d fields, not %d", ErrSyntax, len(p.fields), n)
+		return fmt.Errorf("%w: %d fields, want %d", ErrSyntax, len(p.fields), n)
 	}
 	return nil
 }
 
 func (p *parser) netlist() (*Netlist, error) {
 	if !p.next() {
-		return nil, fmt.Errorf("%w: no line", ErrSyntax)
+		return nil, fmt.Errorf("%w: missing line", ErrSyntax)
 	}
 	n := new(Netlist)
 	if err := p.exactly(2); err != nil {
@@ -158,9 +159,9 @@ func (p *parser) netlist() (*Netlist, error) {
 		return nil, err
 	}
 	if n.Wires > MaxWires || lines > n.Wires {
-		return nil, fmt.Errorf("%w: %d gates and %d wires, the most are %d", ErrTooBig, lines, n.Wires, MaxWires)
+		return nil, fmt.Errorf("%w: %d gates and %d wires (at most %d)", ErrTooBig, lines, n.Wires, MaxWires)
 	}
-	p.most = 3*n.Wires + 3 // of MAND, which has most
+	p.most = 3*n.Wires + 3 // for MAND, which has the most
 	if n.Inputs, err = p.values(n.Wires); err != nil {
 		return nil, err
 	}
@@ -169,14 +170,14 @@ func (p *parser) netlist() (*Netlist, error) {
 	}
 	for i := range lines {
 		if !p.next() {
-			return nil, fmt.Errorf("%w: %d gates, not %d", ErrSyntax, i, lines)
+			return nil, fmt.Errorf("%w: %d gates, want %d", ErrSyntax, i, lines)
 		}
 		if err := p.gate(n); err != nil {
 			return nil, err
 		}
 	}
 	if p.next() {
-		return nil, fmt.Errorf("%w: more than the %d gates", ErrSyntax, lines)
+		return nil, fmt.Errorf("%w: more than %d gates", ErrSyntax, lines)
 	}
 	return n, nil
 }
@@ -184,7 +185,7 @@ func (p *parser) netlist() (*Netlist, error) {
 // values reads the line of inputs or of outputs.
 func (p *parser) values(wires int) ([]int, error) {
 	if !p.next() {
-		return nil, fmt.Errorf("%w: no inputs or outputs", ErrSyntax)
+		return nil, fmt.Errorf("%w: missing inputs or outputs", ErrSyntax)
 	}
 	count, err := p.number(0)
 	if err != nil {
@@ -199,13 +200,13 @@ func (p *parser) values(wires int) ([]int, error) {
 			return nil, err
 		}
 		if total += list[i]; total > wires {
-			return nil, fmt.Errorf("%w: more bits than the %d wires", ErrWire, wires)
+			return nil, fmt.Errorf("%w: more bits than %d wires", ErrWire, wires)
 		}
 	}
 	return list, nil
 }
 
-// gate reads the line of a gate, which with MAND are several.
+// gate reads the line of a gate; a MAND line yields several gates.
 func (p *parser) gate(n *Netlist) error {
 	name := string(p.fields[len(p.fields)-1])
 	in, err := p.number(0)
@@ -226,7 +227,7 @@ func (p *parser) gate(n *Netlist) error {
 			return err
 		}
 		if w >= n.Wires {
-			return fmt.Errorf("%w: %d of %d", ErrWire, w, n.Wires)
+			return fmt.Errorf("%w: wire %d of %d", ErrWire, w, n.Wires)
 		}
 		wires[i] = uint32(w)
 	}
@@ -250,11 +251,11 @@ func (p *parser) gate(n *Netlist) error {
 			return err
 		}
 		if wires[0] > 1 {
-			return fmt.Errorf("%w: %d is no bit", ErrSyntax, wires[0])
+			return fmt.Errorf("%w: %d is not a bit", ErrSyntax, wires[0])
 		}
 		add = []Gate{{Op: False + Op(wires[0]), Out: wires[1]}}
 	case op == 0:
-		return fmt.Errorf("%w: no gate %.20q", ErrSyntax, name)
+		return fmt.Errorf("%w: unknown gate %.20q", ErrSyntax, name)
 	default:
 		if err := shape(op.operands(), 1); err != nil {
 			return err
@@ -264,7 +265,7 @@ func (p *parser) gate(n *Netlist) error {
 		add = []Gate{g}
 	}
 	if n.Gates = append(n.Gates, add...); len(n.Gates) > n.Wires {
-		return fmt.Errorf("%w: more gates than the %d wires", ErrWire, n.Wires)
+		return fmt.Errorf("%w: more gates than %d wires", ErrWire, n.Wires)
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-"""Messages to a party that multiplies, and what it answers."""
+"""Messages to a party that multiplies, and its responses."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _CHUNK = 1 << 20  # bytes in one request, at most
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a product is."""
+    """The progress of a product."""
 
     sent: int  #: bytes
     to_send: int
@@ -33,7 +33,7 @@ class Progress:
 
 
 class Told:
-    """What is said of a call under way, and what its party has said."""
+    """The header of a call, and the party's terms."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class Told:
             self.security = "passive_evaluator"
 
     def begin(self) -> None:
-        """Another attempt."""
+        """Prepares another attempt."""
         self._sent = 0
 
     def sent(self, count: int) -> None:
@@ -69,7 +69,7 @@ class Told:
         return BadAnswersError(f"party {self.party}: {what}", "tell its operator")
 
     def named(self, error: LodgeError) -> LodgeError:
-        """The error of a call of the party."""
+        """Return the error of a call of the party."""
         if isinstance(error, ConfigError) or error.what.startswith("party "):
             return error
         if isinstance(error, BadAnswersError):
@@ -84,17 +84,17 @@ class Told:
             raise self.named(error) from None
 
     def check(self, terms: linear_pb2.Terms) -> None:
-        """Compares what the party says of a product with what its plan is."""
+        """Compare the party's terms of a product with the plan."""
         want = (self.plan.answers, self.plan.answer_size, self.security)
         said = (terms.answers, terms.answer_bytes, terms.security)
         if said != want:
-            raise self.bad("it plans {} answers of {} bytes, security {!r}".format(*said)
-                           + "; here there are {} of {}, {}".format(*want))  # fmt: skip
+            raise self.bad("it plans {} answers of {} bytes with security {!r}".format(*said)
+                           + ", but this client plans {} of {} bytes, {}".format(*want))  # fmt: skip
         self.log_distance = terms.log_distance
 
 
 class Pieces:
-    """Cuts what comes into pieces of known sizes."""
+    """Splits received data into pieces of known sizes."""
 
     def __init__(self, size_of: Callable[[int], int], take: Callable[[int, bytes], None], most: int) -> None:
         self._size_of, self._take, self._most = size_of, take, most
@@ -102,14 +102,14 @@ class Pieces:
         self.done = 0
 
     def restart(self) -> None:
-        """What comes next begins with a piece."""
+        """Reports whether the next data starts a new piece."""
         self._held.clear()
 
     def add(self, chunk: bytes) -> None:
         self._held += chunk
         while self._held:
             if self.done == self._most:
-                raise BadAnswersError("more answers than there are")
+                raise BadAnswersError("more answers than expected")
             need = self._size_of(self.done)
             if len(self._held) < need:
                 return
@@ -120,13 +120,13 @@ class Pieces:
 
 
 class Line:
-    """Rows of a matrix, of residues or encoded as such: an array, or one row after the other."""
+    """Rows of a matrix, of residues or encoded as residues: an array, or single rows in order."""
 
     def __init__(
         self, rows: Any, t: int, what: str, *, encoding: Fixed | None = None, shape: tuple[int, int] | None = None
     ) -> None:
         if encoding is not None and encoding.t != t:
-            raise ConfigError(f"an encoding modulo {encoding.t}, and the set has {t}", "take that of the set")
+            raise ConfigError(f"an encoding modulo {encoding.t}, but the set has {t}", "use an encoding of the set")
         self._rows, self._t, self._what, self._encoding = rows, t, what, encoding
         self._count: int
         self._width: int
@@ -134,11 +134,11 @@ class Line:
 
     @property
     def size(self) -> int:
-        """In bytes."""
+        """The size in bytes."""
         return self._count * size(self._width, self._t)
 
     def packed(self) -> Iterator[bytes]:
-        """Each row."""
+        """Yields each row."""
         found = 0
         for found, row in enumerate(self._rows, 1):
             if found > self._count:
@@ -158,7 +158,7 @@ class Line:
 
 
 def chunks(parts: Iterable[bytes]) -> Iterator[bytes]:
-    """The same bytes in chunks of at most 1 MiB."""
+    """Yields the same bytes in chunks of at most 1 MiB."""
     held = bytearray()
     for part in parts:
         held += part
@@ -170,14 +170,14 @@ def chunks(parts: Iterable[bytes]) -> Iterator[bytes]:
 
 
 class _Upload:
-    """Requests, which gRPC takes from another thread. What fails there ends the call, and is kept."""
+    """Requests, which gRPC reads from another thread. An exception there ends the call and is stored."""
 
     def __init__(self, told: Told, header: Message, parts: Iterable[bytes], request: Callable[..., Message]) -> None:
         self._told, self._header, self._parts, self._request = told, header, parts, request
         self.error: Exception | None = None
         self.call: Any = None
-        self.begun = threading.Event()  # set when there is a call, or there will be none
-        self.end = threading.Event()  # set when this side may end after all is sent
+        self.begun = threading.Event()  # set once there is a call, or there will be none
+        self.end = threading.Event()  # set when this side may end after sending everything
 
     def __iter__(self) -> Iterator[Message]:
         try:
@@ -185,7 +185,7 @@ class _Upload:
             for chunk in chunks(self._parts):
                 yield self._request(chunk=chunk)
                 self._told.sent(len(chunk))
-        except Exception as error:  # of the caller's rows, or of its progress
+        except Exception as error:  # from the caller's rows or progress callback
             self.error = error
             self.begun.wait()
             if self.call is not None:
@@ -196,7 +196,9 @@ class _Upload:
 
 @contextmanager
 def _called(service: Service, method: str, upload: _Upload, timeout: float | None) -> Iterator[Any]:
-    """A call under way, which ends with the block. What the caller has given wrong comes before what came of it."""
+    """A running call, which ends with the block. An error in the caller's input takes precedence over the call's
+    error.
+    """
     try:
         upload.call = service.exchange(method, iter(upload), timeout)
         upload.begun.set()
@@ -221,9 +223,9 @@ def _first(told: Told, responses: Any) -> None:
 def multiplying(
     service: Service, told: Told, header: Message, *, parts: list[bytes], pieces: Pieces, timeout: float | None
 ) -> None:
-    """One attempt of a product of encrypted matrices."""
+    """Makes one attempt of a product of encrypted matrices."""
     upload = _Upload(told, header, parts, linear_pb2.MultiplyRequest)
-    upload.end.set()  # this side ends when all is sent
+    upload.end.set()  # this side ends after sending everything
     told.begin()
     pieces.restart()
     with _called(service, "Multiply", upload, timeout) as responses:
@@ -239,7 +241,7 @@ def multiplying(
 def asking(
     service: Service, told: Told, header: Message, *, parts: list[bytes], pieces: Pieces, timeout: float | None
 ) -> None:
-    """The end that has the key. Its side ends when it has everything, by which the party knows that it does."""
+    """Runs the end with the key. It closes its side when it has received everything, which tells the party so."""
     upload = _Upload(told, header, parts, linear_pb2.AskRequest)
     with _called(service, "Ask", upload, timeout) as responses:
         _receive(told, responses, pieces, upload.end.set)
@@ -254,7 +256,7 @@ def answering(
     out: Words,
     timeout: float | None,
 ) -> None:
-    """The end that has the matrix."""
+    """Runs the end with the matrix."""
     plan, t = told.plan, told.plan.params.t
     assert not isinstance(plan, ProductPlan)
 
@@ -273,7 +275,7 @@ def answering(
 
 
 def _receive(told: Told, responses: Any, pieces: Pieces, done: Callable[[], None]) -> None:
-    """Takes terms and answers until the run is complete."""
+    """Receives terms and answers until the run is complete."""
     _first(told, responses)
     complete = False
     for r in responses:

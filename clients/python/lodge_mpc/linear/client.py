@@ -26,7 +26,7 @@ from .sets import DEFAULT_PRODUCT, DEFAULT_VECTOR, LinearSet, lookup, sets
 
 @dataclass(frozen=True)
 class Product:
-    """What came of a product of encrypted matrices."""
+    """The result of a product of encrypted matrices."""
 
     entries: Signed
     up: int  #: bytes, those of attempts that failed included
@@ -37,7 +37,7 @@ class Product:
 
 @dataclass(frozen=True)
 class ProductShares:
-    """An end's share of a product on shares: both ends' add up to it modulo t."""
+    """One end's share of a product on shares. The two shares add up to the product modulo t."""
 
     entries: Words  #: of a vector by rows; of a batch outputs x rows
     t: int
@@ -49,27 +49,27 @@ class ProductShares:
 
 @dataclass(frozen=True)
 class Run:
-    """A product on shares. Both ends use the same id, for nothing else, and name each other's client."""
+    """A product on shares. Both ends use the same id only once, and name each other's client."""
 
     other: str  #: name of the client at the other end, as the party knows it
     id: bytes
 
     @classmethod
     def new(cls, other: str) -> Run:
-        """A run of a new name, of 16 random bytes, which the other end must be told."""
+        """Return a run with a new random name of 16 bytes, which must be sent to the other end."""
         return cls(other, secrets.token_bytes(16))
 
 
 class LinearClient:
-    """A client of one party that multiplies what is encrypted.
+    """A client of one party that multiplies encrypted data.
 
-    Calls raise LodgeError. A client may be used by several threads at once; use it in a ``with`` statement, or close
-    it. Security is passive: see ``help(lodge_mpc.linear)``.
+    Calls raise LodgeError. A client may be used by several threads concurrently. Use it in a ``with`` statement, or
+    close it. Security is passive: see ``help(lodge_mpc.linear)``.
 
     Args:
-        config: with the party.
-        party: its name; default the configuration's own, or else the first.
-        patience: seconds in which products of encrypted matrices are begun again after errors that pass.
+        config: a configuration with the party.
+        party: the party's name; default the configuration's own party, or else the first one.
+        patience: seconds for which products of encrypted matrices are retried after temporary errors.
     """
 
     def __init__(self, config: Config, *, party: str = "", patience: float = 30.0) -> None:
@@ -82,7 +82,7 @@ class LinearClient:
 
     @classmethod
     def from_config(cls, path: str | Path, *, party: str = "", patience: float = 30.0) -> LinearClient:
-        """A client by a file such as those that ``lodge init`` writes to clients/."""
+        """Create a client from a file such as those that ``lodge init`` writes to clients/."""
         return cls(Config.load(path), party=party, patience=patience)
 
     def __enter__(self) -> LinearClient:
@@ -92,12 +92,12 @@ class LinearClient:
         self.close()
 
     def close(self) -> None:
-        """End the connections, and with them all calls."""
+        """Close the connections and end all calls."""
         self._service.close()
 
     @staticmethod
     def sets() -> list[LinearSet]:
-        """The parameter sets that are not for tests."""
+        """Return the names of the secure parameter sets."""
         return sets()
 
     def multiply(
@@ -112,22 +112,23 @@ class LinearClient:
         progress: Callable[[Progress], None] | None = None,
         timeout: float | None = None,
     ) -> Product:
-        """Have the party multiply two matrices of integers that it sees encrypted only.
+        """Have the party multiply two integer matrices that it sees only encrypted.
 
-        What was interrupted is sent again, for the answers that are missing.
+        An interrupted product is retried for the missing answers.
 
         Args:
-            left, right: of shapes rows x inner and inner x cols.
+            left, right: matrices of shapes rows x inner and inner x cols.
             params: parameter set.
-            max_left, max_right: magnitudes that no entry exceeds, which the party learns; default the least 2^k - 1.
+            max_left, max_right: bounds on the magnitudes of entries, which the party learns; default the smallest
+            2^k - 1.
             method: see METHODS.
-            progress: hears of bytes that were sent and answers that have come.
-            timeout: seconds.
+            progress: called with the bytes sent and answers received.
+        timeout: seconds.
 
         Raises:
             RangeError: an entry exceeds its magnitude.
-            ConfigError: shapes that do not fit, or sums that may be out of the set's range.
-            BadAnswersError: what the party sends are no answers to this.
+            ConfigError: the shapes do not match, or sums may exceed the set's range.
+            BadAnswersError: the party's answers are invalid.
         """
         s, end = lookup(params), _end(timeout)
         a, most_left = _factor(left, max_left, "left")
@@ -154,7 +155,7 @@ class LinearClient:
                 break
             except LodgeError as error:
                 if error.retry and pieces.done == plan.answers:
-                    break  # cut off after the last answer, behind which there is none to ask for
+                    break  # cut off after the last answer, so no answer is missing
                 if pieces.done > before:
                     waiting.renew()
                 waiting.after(told.named(error))
@@ -172,18 +173,18 @@ class LinearClient:
         progress: Callable[[Progress], None] | None = None,
         timeout: float | None = None,
     ) -> ProductShares:
-        """The end that has the key: send the share of a vector, encrypted, and get the share of a matrix times it.
+        """Run the end with the key: send the encrypted share of a vector, and get a share of its product with a matrix.
 
         Args:
-            run: as the other end names it, which answers at about the same time.
+            run: the run, as named by the other end, which must answer at about the same time.
             share: residues modulo t of the set.
-            rows: of the matrix.
+            rows: number of rows of the matrix.
             params: parameter set. Inputs under the default set are proved to be well formed, as parties require unless
                 their operators have set allow_unproved_linear.
-            packing: see PACKINGS; both ends name the same.
-            slots: rows to an answer; 0: the number with the fewest bytes.
+            packing: see PACKINGS; both ends must use the same one.
+            slots: rows per answer; 0 means the number with the fewest bytes.
             progress: hears of bytes that were sent and answers that have come.
-            timeout: seconds. A run is never begun again by itself: it has failed for both ends if it has for one.
+            timeout: seconds. A run is not retried automatically: if it fails for one end, it fails for both.
         """
         s = lookup(params)
         v = words(share, s.t, "share")
@@ -202,11 +203,11 @@ class LinearClient:
         progress: Callable[[Progress], None] | None = None,
         timeout: float | None = None,
     ) -> ProductShares:
-        """The end that has the key: send shares of matrices, encrypted, and get shares of sums of them times vectors.
+        """Run the end with the key: send encrypted shares of matrices, and get shares of sums of products with vectors.
 
         Args:
             shares: residues modulo t, of shape count x rows x cols.
-            outputs: for how many the other end has vectors.
+            outputs: number of outputs for which the other end has vectors.
 
         The others are those of ask_vector.
         """
@@ -232,13 +233,13 @@ class LinearClient:
         progress: Callable[[Progress], None] | None = None,
         timeout: float | None = None,
     ) -> ProductShares:
-        """The end that has the matrix, which the party sees: get the share of it times a shared vector.
+        """Run the end with the matrix, which the party sees: get a share of its product with a shared vector.
 
         Args:
-            matrix: residues modulo t, or with an encoding numbers: an array, a memmap that is larger than memory, or
-                rows one after the other, with their shape.
+            matrix: residues modulo t, or numbers if there is an encoding: an array, a memmap larger than memory, or
+                single rows in order, with their shape.
             share: of the vector; default 0.
-            shape: rows and columns, of a matrix that does not tell.
+            shape: rows and columns, for a matrix without a shape.
             encoding: of the entries.
 
         The others are those of ask_vector.
@@ -273,11 +274,11 @@ class LinearClient:
         progress: Callable[[Progress], None] | None = None,
         timeout: float | None = None,
     ) -> ProductShares:
-        """The end that has the vectors, which the party sees: get shares of sums of shared matrices times them.
+        """Run the end with the vectors, which the party sees: get shares of sums of shared matrices times the vectors.
 
         Args:
-            vectors: residues modulo t, or with an encoding numbers, of shape outputs x count x cols.
-            rows: of the matrices.
+            vectors: residues modulo t, or numbers if there is an encoding, of shape outputs x count x cols.
+            rows: number of rows of the matrices.
             shares: of the matrices, of shape count x rows x cols; default 0.
             encoding: of the vectors' entries.
 
@@ -349,7 +350,7 @@ def _left(end: float | None) -> float | None:
 
 
 def _factor(values: npt.ArrayLike, most: int | None, what: str) -> tuple[Signed, int]:
-    """A factor, and the magnitude that no entry exceeds."""
+    """Return a factor, and a bound on the magnitude of its entries."""
     a = integers(values, f"the {what} factor")
     if a.ndim != 2 or not a.size:
         raise ConfigError(f"a {what} factor of shape {a.shape}", "give a matrix")
@@ -388,7 +389,7 @@ def _header(run: Run, p: VectorPlan | BatchPlan) -> linear_pb2.RunHeader:
     if len(run.id) != 16 or not run.other:
         raise ConfigError("a run without a name of 16 bytes, or without another client", "draw one with Run.new")
     header = linear_pb2.RunHeader(run=run.id, set=p.params.name, set_hash=p.params.hash())
-    setattr(header, "with", run.other)  # a word of Python
+    setattr(header, "with", run.other)  # with is a keyword in Python
     if isinstance(p, VectorPlan):
         packing, slots = p.wanted
         v = linear_pb2.VectorShape(rows=p.rows, cols=p.cols, packing=_PACKINGS[packing], slots=slots)

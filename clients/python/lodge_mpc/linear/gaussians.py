@@ -9,16 +9,16 @@ from .residues import Signed, Words
 
 
 def gaussian(variance: float, count: int, random: Random) -> Signed:
-    """Discrete Gaussians, as threshold.ciphertexts.gaussian has them: a place in a table of 192 bits, and a sign.
+    """Draw discrete Gaussians like threshold.ciphertexts.gaussian: a position in a table of 192 bits, and a sign.
 
-    The upper 64 bits say the place but for a chance of about 2^-58, in which all are compared.
+    The upper 64 bits determine the position except with probability about 2^-58, when all bits are compared.
     """
     table = gaussian_table(variance)
     data = np.frombuffer(random(25 * count), np.uint8).reshape(count, 25)
     high = np.ascontiguousarray(data[:, 16:24]).view("<u8").reshape(-1)
     magnitudes = np.zeros(count, np.int64)
     close = np.zeros(count, bool)
-    for limit in table:  # all of it, whatever the value
+    for limit in table:  # all of it, for every value
         upper = np.uint64(limit >> 128)
         magnitudes += high > upper
         close |= high == upper
@@ -29,7 +29,9 @@ def gaussian(variance: float, count: int, random: Random) -> Signed:
 
 
 def uniform(q: int, count: int, random: Random) -> Words:
-    """Uniform residues modulo q < 2^63: numbers of as many bits, of which those above are drawn again."""
+    """Return uniform residues modulo q < 2^63: random numbers with the length of q; those not below q are drawn
+    again.
+    """
     out, left = np.zeros(count, np.uint64), np.arange(count)
     mask = np.uint64((1 << (q - 1).bit_length()) - 1)
     while len(left):

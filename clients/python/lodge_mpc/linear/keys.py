@@ -1,6 +1,6 @@
-"""Keys of the owner, fresh ciphertexts, and what answers decrypt to, as engine/linear has them.
+"""Keys of the owner, fresh ciphertexts, and decryption of answers, as in engine/linear.
 
-A ciphertext (c0, c1) of m has the phase c0 + c1 s = m/t + e. Nothing here computes with ciphertexts: parties do.
+A ciphertext (c0, c1) of m has the phase c0 + c1 s = m/t + e. This module does not compute on ciphertexts; parties do.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .sets import SEED, LinearSet
 
 
 class Reader(Protocol):
-    """A plan, as far as answers are read."""
+    """The part of a plan that is needed to read answers."""
 
     @property
     def targets(self) -> Signed: ...
@@ -31,13 +31,13 @@ class Reader(Protocol):
 
 
 class SecretKey:
-    """A key for one product: it is drawn, encrypts, decrypts, and is forgotten.
+    """A key for one product. It encrypts the inputs, decrypts the answers, and is then discarded.
 
     Args:
-        params: the set.
-        products: whether it serves products of ciphertexts.
-        random: gives random bytes. Whoever knows or can repeat them can read what is encrypted.
-        errors: draws as many errors; for tests.
+        params: the parameter set.
+        products: whether the key supports products of ciphertexts.
+        random: returns random bytes. Anyone who knows or can repeat them can read the encrypted data.
+        errors: draws the given number of errors; for tests.
     """
 
     def __init__(
@@ -69,10 +69,12 @@ class SecretKey:
         self.digest = hashlib.sha256(self.public).digest()
 
     def _prove(self, products: bool, secret: Signed | None, errors: Callable[[int], Signed] | None) -> None:
-        """Makes a key that proves its inputs: with a Gaussian secret and error, and not for products of ciphertexts."""
+        """Create a key that proves its inputs: with a Gaussian secret and error, and not for products of
+        ciphertexts.
+        """
         s = self.params
         if products or s.proof is None:
-            raise ValueError(f"keys of set {s.name} do not serve products of ciphertexts")
+            raise ValueError(f"keys of set {s.name} do not support products of ciphertexts")
         variance = s.secret_variance
         secret = gaussian(variance, s.n, self._random) if secret is None else secret
         error = gaussian(variance, s.n, self._random) if errors is None else errors(s.n)
@@ -84,7 +86,7 @@ class SecretKey:
         self._prover = Prover(s, Witness(secret, error), seed=seed, digest=self.digest, random=self._random)
 
     def _sample(self, errors: Signed, message: Signed | None, seed: bytes, name: tuple[str, int]) -> list[Signed]:
-        """Of (b, a) with the phase b + a s = m/t + e, the half b, in evaluation form."""
+        """Return the half b, in evaluation form, of (b, a) with the phase b + a s = m/t + e."""
         s, out = self.params, []
         for i, q in enumerate(s.q):
             v = errors
@@ -95,9 +97,9 @@ class SecretKey:
         return out
 
     def encrypt(self, messages: Iterable[Signed]) -> list[bytes]:
-        """The header of fresh ciphertexts of centred messages, each of them, and their proof. They are of a new seed.
+        """Yield the header of fresh ciphertexts of centred messages, each ciphertext, and their proof, with a new seed.
 
-        With a set whose inputs are proved a key encrypts one list.
+        If the set has proofs, a key encrypts only one list.
         """
         seed = self._random(SEED)
         out = [self.params.hash() + self.digest + seed]
@@ -111,16 +113,16 @@ class SecretKey:
         return out
 
     def open(self, plan: Reader, answer: bytes) -> Words:
-        """The messages at the coefficients of an answer that a plan reads.
+        """Return the messages at the coefficients of an answer that a plan reads.
 
         Raises:
-            BadAnswersError: it is no answer under this key.
+            BadAnswersError: it is not an answer under this key.
         """
         s, q, targets = self.params, self.params.q[0], plan.targets
         if len(answer) != plan.answer_size:
-            raise BadAnswersError(f"an answer of {len(answer)} bytes, not {plan.answer_size}", _TELL)
+            raise BadAnswersError(f"an answer of {len(answer)} bytes, want {plan.answer_size}", _TELL)
         if answer[:32] != self.digest:
-            raise BadAnswersError("an answer under another key", _TELL)
+            raise BadAnswersError("the answer is under another key", _TELL)
         cut = 32 + size(len(targets), q)
         try:
             c0, c1 = unpack(answer[32:cut], len(targets), q), unpack(answer[cut:], s.n, q)

@@ -1,4 +1,4 @@
-"""How products are computed: packings, and sizes of messages. Parties and other clients make the same plans."""
+"""Plans of products: packings, and sizes of messages. Parties and other clients compute the same plans."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ METHODS = ("fewest bytes", "first", "second")  #: how many columns of a right fa
 
 @dataclass(frozen=True)
 class VectorPlan:
-    """How a matrix is multiplied with a shared vector: rows are cut into blocks, and some share a polynomial."""
+    """The plan for a matrix times a shared vector: rows are cut into blocks, and several share a polynomial."""
 
     params: LinearSet
     rows: int
@@ -29,7 +29,7 @@ class VectorPlan:
 
     @property
     def inputs(self) -> int:
-        """Ciphertexts that the vector takes: blocks of a row."""
+        """Ciphertexts of the vector: blocks per row."""
         return -(-self.cols // self.width)
 
     @property
@@ -38,7 +38,7 @@ class VectorPlan:
 
     @property
     def up_bytes(self) -> int:
-        """What the owner of the key sends, without the key."""
+        """Size of the data that the owner of the key sends, without the key."""
         return self.params.inputs_size(self.inputs)
 
     @property
@@ -55,7 +55,7 @@ class VectorPlan:
         return np.arange(1, self.per_answer + 1) * self.width - 1
 
     def messages(self, share: Words) -> Iterator[Signed]:
-        """What the owner of the key encrypts: blocks backward, the same in all slots."""
+        """The polynomials that the owner of the key encrypts: blocks backward, the same in all slots."""
         for at in range(0, self.cols, self.width):
             part = from_residues(share[at : at + self.width], self.params.t)
             m = np.zeros(self.params.n, np.int64)
@@ -63,38 +63,40 @@ class VectorPlan:
             yield m
 
     def place(self, g: int, values: Words, out: Words) -> None:
-        """Writes what the targets of answer g are to its rows of the result."""
+        """Write the values at the targets of answer g to its rows of the result."""
         if self.packing == "double":
             t = self.params.t
             values = residues(self.params.slots(self.per_answer).forward(from_residues(values, t)), t)
         self.put(g, values[: self.results(g)], out)
 
     def results(self, g: int) -> int:
-        """How many entries of the product answer g has."""
+        """Number of entries of the product in answer g."""
         return min(self.per_answer, self.rows - g * self.per_answer)
 
     def put(self, g: int, shares: Words, out: Words) -> None:
-        """Writes shares of the entries of answer g to the result."""
+        """Write shares of the entries of answer g to the result."""
         at = g * self.per_answer
         out[at : at + len(shares)] = shares
 
 
 def plan_vector(s: LinearSet, rows: int, cols: int, packing: str = "cheapest", slots: int = 0) -> VectorPlan:
-    """The product of a matrix and a vector, with so many rows to an answer or, if slots is 0, the fewest bytes."""
+    """Plan a product of a matrix and a vector with slots rows per answer; 0 selects the number with the fewest
+    bytes.
+    """
     _check_sizes(f"a matrix of {rows} x {cols}", rows, cols)
     if packing not in PACKINGS:
         raise ConfigError(f"packing {packing!r}", f"name one of {', '.join(PACKINGS)}")
     n = s.n
     wrong = slots > 0 and (packing == "cheapest" or (packing == "double" and n % slots != 0))
     if not 0 <= slots <= n or wrong:
-        raise ConfigError(f"{slots} rows to an answer of degree {n}, packing {packing}", "let the client choose")
+        raise ConfigError(f"{slots} rows per answer do not fit degree {n}, {packing}", "let the client choose")
     best, least = list[VectorPlan](), -(-cols // n)
     widest = -(-cols // least)
 
     def consider(name: str, width: int, per: int) -> None:
         if slots not in (0, per):
             return
-        if slots == 0 and name != "double":  # as many answers, of fewer rows
+        if slots == 0 and name != "double":  # as many answers, of fewer rows each
             per = -(-rows // -(-rows // per))
         best.append(VectorPlan(s, rows, cols, name, width, per, (packing, slots)))
         best[:] = [min(best, key=_bytes)]
@@ -108,15 +110,15 @@ def plan_vector(s: LinearSet, rows: int, cols: int, packing: str = "cheapest", s
         for log in range(s.log_n + 1):
             consider("double", n >> log, 1 << log)
     if not best:
-        raise ConfigError(f"no {slots} rows of {cols} to an answer of degree {n}, {packing}", "let the client choose")
+        raise ConfigError(f"{slots} rows of {cols} do not fit degree {n}, {packing}", "let the client choose")
     return best[0]
 
 
 @dataclass(frozen=True)
 class BatchPlan:
-    """How sums over shared matrices times vectors are computed, for each output.
+    """The plan for sums over shared matrices times vectors, for each output.
 
-    Columns of all matrices are cut into blocks of some height, of which a ciphertext has per_input side by side.
+    Columns of all matrices are cut into blocks of equal height. A ciphertext holds per_input blocks side by side.
     """
 
     params: LinearSet
@@ -159,7 +161,7 @@ class BatchPlan:
         return out
 
     def messages(self, share: Words) -> Iterator[Signed]:
-        """What the owner of the key encrypts of its share, count x rows x cols."""
+        """The polynomials that the owner of the key encrypts for its share, count x rows x cols."""
         columns = share.reshape(self.count, self.rows, self.cols).transpose(0, 2, 1).reshape(-1, self.rows)
         for number in range(self.inputs):
             first, row = number // self.blocks * self.per_input, number % self.blocks * self.height
@@ -183,14 +185,14 @@ class BatchPlan:
         out[outputs, rows] = shares.reshape(outputs.stop - outputs.start, -1)
 
     def _part(self, g: int) -> tuple[slice, slice]:
-        """What answer g is of: outputs, and rows of each."""
+        """The content of answer g: outputs, and rows of each."""
         first, row = g // self.blocks * self.per_answer, g % self.blocks * self.height
         outputs = slice(first, min(first + self.per_answer, self.outputs))
         return outputs, slice(row, min(row + self.height, self.rows))
 
 
 def plan_batch(s: LinearSet, rows: int, cols: int, count: int, outputs: int) -> BatchPlan:
-    """Sums over count matrices of so many rows and columns, for so many outputs, with the fewest bytes."""
+    """Plan sums over count matrices of the given size, for the given number of outputs, with the fewest bytes."""
     what = f"{count} matrices of {rows} x {cols} for {outputs} outputs"
     _check_sizes(what, rows, cols, count, outputs, cols * count)
     blocks = -(-rows // s.n)
@@ -206,11 +208,11 @@ def plan_batch(s: LinearSet, rows: int, cols: int, count: int, outputs: int) -> 
 
 @dataclass(frozen=True)
 class ProductPlan:
-    """How two encrypted matrices are multiplied: in tiles of rows x inner and inner x cols.
+    """The plan for a product of two encrypted matrices, in tiles of rows x inner and inner x cols.
 
     Entry (i, u) of a tile of the left factor is at u + i k for k = tile_inner, and (u, j) of the right one at
     j k r - u for r = tile_rows, where X^-x is -X^(n-x); the entries of the product are at i k + j k r. With the first
-    method columns of the right factor are ciphertexts, each with j = 0, and who multiplies moves them.
+    method columns of the right factor are ciphertexts, each with j = 0, and the party moves them.
     """
 
     params: LinearSet
@@ -239,7 +241,7 @@ class ProductPlan:
 
     @property
     def _columns(self) -> int:
-        """Columns of the right factor to a ciphertext."""
+        """Columns of the right factor per ciphertext."""
         return 1 if self.method == "first" else self.tile_cols
 
     @property
@@ -263,7 +265,7 @@ class ProductPlan:
         return np.arange(self.tile_rows * self.tile_cols) * self.tile_inner
 
     def left_messages(self, a: Signed) -> Iterator[Signed]:
-        """What is encrypted of the left factor."""
+        """The polynomials to encrypt for the left factor."""
         r, k = self.tile_rows, self.tile_inner
         for row in range(0, self.shape[0], r):
             for inner in range(0, self.shape[1], k):
@@ -273,7 +275,7 @@ class ProductPlan:
                 yield m
 
     def right_messages(self, b: Signed) -> Iterator[Signed]:
-        """What is encrypted of the right factor."""
+        """The polynomials to encrypt for the right factor."""
         r, k, c, n = self.tile_rows, self.tile_inner, self._columns, self.params.n
         for inner in range(0, self.shape[1], k):
             for col in range(0, self.shape[2], c):
@@ -294,7 +296,7 @@ class ProductPlan:
 def plan_product(
     s: LinearSet, shape: tuple[int, int, int], most: tuple[int, int], method: str = "fewest bytes"
 ) -> ProductPlan:
-    """A product of two encrypted matrices of rows x inner and inner x cols, with entries of these magnitudes."""
+    """Plan a product of two encrypted matrices of rows x inner and inner x cols, with entries of these magnitudes."""
     rows, inner, cols = shape
     _check_sizes(f"a product of {rows} x {inner} by {cols}", rows, inner, cols)
     if s.proof is not None:
@@ -313,16 +315,16 @@ def plan_product(
 
 
 def check_sums(t: int, terms: int, a: int, b: int) -> None:
-    """Refuses sums of so many products of magnitudes that can leave the range of t."""
+    """Raise an error if sums of this many products of these magnitudes can exceed the range of t."""
     if min(a, b) < 0 or terms * a * b > (t - 1) // 2:
         raise ConfigError(
-            f"sums of {terms} products of {a} and {b}, of which t = {t} holds up to {(t - 1) // 2}",
+            f"sums of {terms} products of {a} and {b}, but t = {t} allows at most {(t - 1) // 2}",
             "use fewer bits, or a set with a larger t",
         )
 
 
 def _cuts(n: int, most: int) -> Iterator[int]:
-    """The sizes of at most most into which n is cut evenly, one for each number of pieces."""
+    """The sizes, at most most, into which n can be cut evenly, one for each number of pieces."""
     x = min(n, most)
     while x > 0:
         yield x
@@ -331,7 +333,7 @@ def _cuts(n: int, most: int) -> Iterator[int]:
 
 
 def _bytes(p: VectorPlan | BatchPlan | ProductPlan) -> int:
-    """What is sent both ways."""
+    """The number of bytes sent in both directions."""
     return p.up_bytes + p.answers * p.answer_size
 
 

@@ -1,12 +1,12 @@
-"""Proofs that the owner of a key makes of its key and inputs, as engine/linear/proof.go and prover.go have them.
+"""Proofs by the owner of a key about its key and inputs, as in engine/linear/proof.go and prover.go.
 
 The owner knows short s, e and v_i with
 
     b   = -a s + e           of the key
     b_i = -a_i s + v_i/t     of each input, v_i being its message modulo t
 
-It applies the equations to masks, hashes the images with all that is public, and responds with z = y + X^w x for the
-monomials X^w of the hash, one for each repetition. A key proves one list of inputs: more responses tell more of s.
+It applies the equations to masks, hashes the images with all public values, and responds with z = y + X^w x for the
+monomials X^w of the hash, one for each repetition. A key proves one list of inputs: more responses reveal more of s.
 
 Secrets, masks and v/t are discrete Gaussians, the last on the coset of the message. The cosets are drawn by rejection
 with probabilities in floats of 53 bits, so each value has its probability up to a factor of 1 + 2^-48. Over 2^40 values
@@ -35,10 +35,10 @@ Rows = list[Signed]  #: a polynomial modulo each prime, in evaluation form
 
 
 def coset(s: LinearSet, messages: Words, width: float, random: Random) -> Signed:
-    """Draws v = m modulo t with v/t from the discrete Gaussian of a width, for each message m.
+    """Draw v = m modulo t with v/t from the discrete Gaussian of a width, for each message m.
 
     v = t k - c with c = -m modulo t, and k around c/t. A candidate is drawn around the nearest integer and kept with
-    probability exp(-pi ((x - f)^2 - x^2)/width^2), up to a constant factor, where f is what c/t has beyond it.
+    probability exp(-pi ((x - f)^2 - x^2)/width^2), up to a constant factor, where f is the rest of c/t.
     """
     negated = np.where(messages == 0, np.uint64(0), np.uint64(s.t) - messages).astype(np.int64)
     nearest = (2 * negated > s.t).astype(np.int64)
@@ -58,14 +58,14 @@ def coset(s: LinearSet, messages: Words, width: float, random: Random) -> Signed
 
 
 def turned(x: Signed, exponent: int) -> Signed:
-    """x times X^exponent modulo X^n + 1, for an exponent below 2 n."""
+    """Return x times X^exponent modulo X^n + 1, for an exponent below 2 n."""
     n = len(x)
     y = np.concatenate([x, -x, x])
     return y[2 * n - exponent : 3 * n - exponent]
 
 
 def signed(x: Signed, width: int) -> bytes:
-    """Integers in two's complement of width bits each."""
+    """Encode integers in two's complement of width bits each."""
     if ((x >> (width - 1)) != (x >> 63)).any():
         raise ValueError(f"a response needs more than {width} bits")
     return pack_bits((x & ((1 << width) - 1)).astype(np.uint64), width)
@@ -73,20 +73,20 @@ def signed(x: Signed, width: int) -> bytes:
 
 @dataclass(frozen=True)
 class Witness:
-    """What the owner of a key knows of it."""
+    """The secret knowledge of a key's owner."""
 
     s: Signed
     e: Signed
 
 
 class Prover:
-    """Encrypts one list of messages under a key, and proves the key and the inputs.
+    """Encrypts one list of messages under a key, and proves that the key and the inputs are well formed.
 
     Args:
         params: a set with proofs.
-        witness: of the key.
+        witness: witness of the key.
         seed, digest: the seed of the key's uniform half, and the digest of the public key.
-        random: gives random bytes.
+        random: returns random bytes.
     """
 
     def __init__(self, params: LinearSet, witness: Witness, *, seed: bytes, digest: bytes, random: Random) -> None:
@@ -100,7 +100,9 @@ class Prover:
         self._images = [self._images_of(self._uniform(seed, "linear key", 0), self._masks[1], divided=False)]
 
     def prove(self, messages: Iterable[Signed], input_seed: bytes) -> Iterator[bytes]:
-        """The ciphertexts of centred messages, under the seed of their header, and then the frames of the proof."""
+        """Yield the ciphertexts of centred messages, under the seed of their header, followed by the frames of the
+        proof.
+        """
         s, values, masks, sums = self._s, list[Signed](), list[list[Signed]](), list[bytes]()
         for i, m in enumerate(messages):
             a = self._uniform(input_seed, "linear input", i)
@@ -140,7 +142,7 @@ class Prover:
 
 
 def image(s: LinearSet, a: Rows, z: Rows, x: Signed, *, divided: bool) -> Rows:
-    """x - a z, or x/t - a z, modulo each prime."""
+    """Return x - a z, or x/t - a z, modulo each prime."""
     out = Rows()
     for i, q in enumerate(s.q):
         v = scalar(centred(x, q), pow(s.t, -1, q), q) if divided else x
@@ -149,12 +151,12 @@ def image(s: LinearSet, a: Rows, z: Rows, x: Signed, *, divided: bool) -> Rows:
 
 
 def packed(s: LinearSet, rows: Rows) -> bytes:
-    """A polynomial as it is sent."""
+    """Encode a polynomial for sending."""
     return b"".join(pack(residues(row, q), q) for row, q in zip(rows, s.q, strict=True))
 
 
 def images_digest(s: LinearSet, images: Iterable[Rows]) -> bytes:
-    """SHA-256 of the images of one equation, one for each repetition."""
+    """Return SHA-256 of the images of one equation, one for each repetition."""
     h = hashlib.sha256()
     for rows in images:
         h.update(packed(s, rows))
@@ -162,7 +164,7 @@ def images_digest(s: LinearSet, images: Iterable[Rows]) -> bytes:
 
 
 def transcript(s: LinearSet, key: bytes, seed: bytes, ciphertexts: list[bytes], images: list[bytes]) -> bytes:
-    """The challenge: SHA-256 of the set, the key, the inputs and the images of all equations."""
+    """Return the challenge: SHA-256 of the set, the key, the inputs and the images of all equations."""
     h, fields = hashlib.sha256(), [b"lodge linear proof 1", s.hash(), key, seed]
     for digests in (ciphertexts, images):
         fields += [struct.pack(">Q", len(digests)), *digests]
@@ -172,6 +174,6 @@ def transcript(s: LinearSet, key: bytes, seed: bytes, ciphertexts: list[bytes], 
 
 
 def monomials(s: LinearSet, challenge: bytes) -> list[int]:
-    """The exponents that a challenge expands to, one for each repetition."""
+    """Return the exponents expanded from a challenge, one for each repetition."""
     drawn = hashlib.shake_256(b"lodge linear challenge" + challenge).digest(2 * s.repetitions)
     return [int(w) & (2 * s.n - 1) for w in np.frombuffer(drawn, "<u2")]

@@ -24,21 +24,21 @@ LIMIT = 1 << 56  #: of the primes for which the bounds below hold
 def centred(x: Signed, q: int) -> Signed:
     """Residues of at most (1/2 + 2^-21) q in magnitude, of any x up to 2^30 q.
 
-    The quotient is at most 2^30 and has the errors of four roundings (of x, q, 1/q and the product), so that it is off
-    by less than 2^-21 before it is rounded to an integer.
+    The quotient is at most 2^30 and has the errors of four roundings (of x, q, 1/q and the product), so its error is
+    below 2^-21 before it is rounded to an integer.
     """
     out: Signed = x - np.rint(x * (1.0 / q)).astype(np.int64) * q
     return out
 
 
 def residues(x: Signed, q: int) -> Words:
-    """Centred residues as those from 0 to q - 1."""
+    """Return centred residues as residues from 0 to q - 1."""
     x = np.where(x < 0, x + q, x)
     return np.where(x >= q, x - q, x).astype(np.uint64)
 
 
 def from_residues(x: Words, q: int) -> Signed:
-    """Undoes residues."""
+    """Inverse of residues."""
     v = x.astype(np.int64)
     return np.where(v > q // 2, v - q, v)
 
@@ -59,19 +59,19 @@ def _quotients(b: Signed, q: int) -> Floats:
 
 
 def product(a: Signed, b: Signed, q: int) -> Signed:
-    """Products of centred residues, centred."""
+    """Return products of centred residues, centred."""
     return times(a, b, _quotients(b, q), q)
 
 
 def scalar(a: Signed, b: int, q: int) -> Signed:
-    """Centred residues times a number."""
+    """Return centred residues times a number."""
     b %= q
     b -= q if b > q // 2 else 0
     return product(a, np.array([b], np.int64), q)
 
 
 def _reversed(n: int) -> Signed:
-    """Numbers below n with their bits reversed."""
+    """Return the numbers below n with their bits reversed."""
     bits = n.bit_length() - 1
     return np.array([int(f"{i:0{bits}b}"[::-1], 2) if bits else 0 for i in range(n)], np.int64)
 
@@ -80,12 +80,12 @@ class Transform:
     """The number theoretic transform of Z_q[X]/(X^n+1): place k has the value at psi^(2 rev(k) + 1).
 
     Values are rows of a table of height x width, n = height width: the first layers of butterflies go between rows, and
-    the others, in the table transposed, as well. So numpy's inner loops are never short.
+    the others, in the table transposed, as well. So numpy's inner loops are always long.
     """
 
     def __init__(self, n: int, q: int, psi: int) -> None:
         if not q < LIMIT or pow(psi, n, q) != q - 1:
-            raise ValueError(f"no transform of degree {n} modulo {q} with {psi}")
+            raise ValueError(f"{psi} does not define a transform of degree {n} modulo {q}")
         self.n, self.q = n, q
         self._width = 1 << ((n.bit_length() - 1) // 2)
         self._height = n // self._width
@@ -95,11 +95,11 @@ class Transform:
     @staticmethod
     @functools.cache
     def of(n: int, q: int, psi: int) -> Transform:
-        """The transform, which is prepared once."""
+        """Return the transform, which is prepared once."""
         return Transform(n, q, psi)
 
     def _layers(self, root: int) -> list[tuple[Signed, Floats]]:
-        """The factors of each layer, shaped for it, and their quotients."""
+        """Return the factors of each layer, in its shape, and their quotients."""
         powers, power = [1] * self.n, 1
         for i in range(self.n):
             powers[i], power = power, power * root % self.q
@@ -116,7 +116,7 @@ class Transform:
         return out
 
     def forward(self, values: Signed) -> Signed:
-        """Cooley-Tukey butterflies, of centred residues in the last dimension, centred."""
+        """Cooley-Tukey butterflies on centred residues in the last dimension; results are centred."""
         q, shape = self.q, values.shape
         x = values.reshape(-1, self.n)
         for i, (roots, quotients) in enumerate(self._forward):
@@ -150,7 +150,7 @@ class Transform:
         return self._width if 1 << layer < self._height else self._height
 
     def _back(self, x: Signed) -> Signed:
-        """In their order, after the last layer."""
+        """Returns the values in order, after the last layer."""
         return self._turned(x, self._width, self._height) if self._width > 1 else x
 
     def _there(self, x: Signed) -> Signed:
@@ -162,7 +162,7 @@ class Transform:
 
 
 def pack(values: Words, q: int) -> bytes:
-    """Residues modulo q, in as many bits each as q - 1 has, the lowest first."""
+    """Pack residues modulo q, each in the number of bits of q - 1, lowest first."""
     width = (q - 1).bit_length()
     if width % 8:
         return pack_bits(values, width)
@@ -170,7 +170,7 @@ def pack(values: Words, q: int) -> bytes:
 
 
 def unpack(data: bytes, count: int, q: int) -> Words:
-    """Undoes pack; ValueError where data is nothing that it has made."""
+    """Inverse of pack; raises ValueError for invalid data."""
     width = (q - 1).bit_length()
     if width % 8 or len(data) != size(count, q):
         out = unpack_bits(data, count, width)
@@ -184,5 +184,5 @@ def unpack(data: bytes, count: int, q: int) -> Words:
 
 
 def size(count: int, q: int) -> int:
-    """Bytes of so many packed residues."""
+    """Return the size of the given number of packed residues."""
     return packed_size(count, (q - 1).bit_length())

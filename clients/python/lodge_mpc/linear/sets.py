@@ -1,4 +1,4 @@
-"""Parameter sets of two-party linear algebra, as engine/linear/set.go and noise.go have them."""
+"""Parameter sets of two-party linear algebra, as in engine/linear/set.go and noise.go."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _SOUNDNESS = 130
 
 @dataclass(frozen=True)
 class Proof:
-    """How owners of keys prove that their inputs are well formed."""
+    """Sizes of the proofs that inputs are well formed."""
 
     secret_width: float
     mask_width: float
@@ -55,11 +55,11 @@ class LinearSet:
 
     @property
     def variance(self) -> float:
-        """Of errors."""
+        """Variance of errors."""
         return self.error_width**2 / (2 * math.pi)
 
     def hash(self) -> bytes:
-        """SHA-256 of everything that keys and ciphertexts depend on."""
+        """SHA-256 of all fields on which keys and ciphertexts depend."""
         h = hashlib.sha256()
         words = [struct.pack(">Q", v) for v in (self.log_n, len(self.q), self.t)]
         words += [struct.pack(">d", self.error_width), struct.pack(">Q", self.insecure)]
@@ -72,12 +72,12 @@ class LinearSet:
         return h.digest()
 
     def transform(self, i: int) -> Transform:
-        """Of prime i."""
+        """The transform of prime i."""
         q = self.q[i]
         return Transform.of(self.n, q, pow(_ROOTS[q], (q - 1) // (2 * self.n), q))
 
     def slots(self, count: int) -> Transform:
-        """Of so many slots modulo t, with a power of the least number that is no square."""
+        """The transform for the given number of slots modulo t, with a power of the smallest non-square."""
         g = 2
         while pow(g, (self.t - 1) // 2, self.t) == 1:
             g += 1
@@ -85,15 +85,15 @@ class LinearSet:
 
     @property
     def ciphertext_size(self) -> int:
-        """Bytes of a fresh ciphertext."""
+        """Size of a fresh ciphertext."""
         return sum(size(self.n, q) for q in self.q)
 
     def key_size(self, products: bool) -> int:
-        """Bytes of a public key, with what products of ciphertexts take or without."""
+        """Size of a public key, with or without the samples for products of ciphertexts."""
         return 2 * SEED + (1 + len(self.q) * products) * self.ciphertext_size
 
     def inputs_size(self, count: int) -> int:
-        """Bytes of so many ciphertexts, with their header, and their proof if the set has one."""
+        """Size of the given number of ciphertexts, with their header, and their proof if the set has one."""
         out = INPUTS_HEADER + count * self.ciphertext_size
         if self.proof is not None:
             short, long = (self.repetitions * ((self.n * bits + 7) // 8) for bits in (PROOF_BITS, self.input_bits))
@@ -102,7 +102,7 @@ class LinearSet:
 
     @property
     def repetitions(self) -> int:
-        """Of a proof: each has 2 n challenges."""
+        """Repetitions of a proof: each has 2 n challenges."""
         return (_SOUNDNESS + self.log_n) // (self.log_n + 1)
 
     @property
@@ -111,14 +111,14 @@ class LinearSet:
         return PROOF_BITS + self.t.bit_length()
 
     def answer_size(self, targets: int) -> int:
-        """Bytes of an answer of which so many coefficients are read."""
+        """Size of an answer of which the given number of coefficients are read."""
         return 32 + size(targets, self.q[0]) + size(self.n, self.q[0])
 
     def distance(self, noise: float, answers: int) -> float:
-        """log2 of the statistical distance of all answers from what says nothing but the result.
+        """Return log2 of the statistical distance of all answers from a distribution that depends only on the result.
 
         Raises:
-            ConfigError: the noise leaves no room for what hides it.
+            ConfigError: the noise leaves no space for a flood that hides it.
         """
         room = (self.q[0] - 1 - self.t) // (2 * self.t) - self.rounding
         flood = room * math.prod(self.q[1:]) - int(noise)
@@ -132,16 +132,16 @@ class LinearSet:
             )
         return out
 
-    # Bounds on noise. Those of sets with proofs hold for owners that do not follow the protocol too.
+    # Bounds on noise. For sets with proofs they also hold for owners that do not follow the protocol.
 
     @property
     def secret_variance(self) -> float:
-        """Of a coefficient of the secret."""
+        """Variance of a coefficient of the secret."""
         return 2 / 3 if self.proof is None else self.proof.secret_width**2 / (2 * math.pi)
 
     @property
     def rounding(self) -> int:
-        """What a switch of the modulus adds to the noise, but for 2^-128."""
+        """Noise added by a switch of the modulus, except with probability 2^-128."""
         return math.ceil(0.5 + 13.5 * math.sqrt(self.n * self.secret_variance / 12)) + 2
 
     @property
@@ -149,7 +149,7 @@ class LinearSet:
         return self.error_width * math.sqrt(129 * math.log(2) / math.pi)
 
     def _proved(self, rounded: float) -> float:
-        """Twice a secret, or twice the phase of an input, as a proof bounds it."""
+        """Bounds on twice a secret, or twice the phase of an input, guaranteed by a proof."""
         assert self.proof is not None
         return _up(2 / math.sin(math.pi / (2 * self.n)) * (self.proof.bound + rounded))
 
@@ -160,20 +160,20 @@ class LinearSet:
         return self._tail * math.sqrt(2 * self.n)
 
     def product_noise(self, terms: int, support: int) -> float:
-        """Of sums of so many ciphertexts times polynomials, with messages of so many coefficients."""
+        """Noise of sums of ciphertexts times polynomials, with messages of the given number of coefficients."""
         if self.proof is not None:
             return _up(terms * math.sqrt(self.n) * self.t / 2 * self._proved(self.n / 2) + 1 + self._zero)
         errors = self._tail * math.sqrt(terms * self.n) * self.t / 2
         return _up(errors + terms * support * self.t / 4 + 1 + self._zero)
 
     def scalar_noise(self, terms: int) -> float:
-        """The same of numbers in the place of polynomials."""
+        """The same for numbers instead of polynomials."""
         if self.proof is not None:
             return _up(terms * self.t / 2 * self._proved(self.n / 2) + 1 + self._zero)
         return _up(self._tail * math.sqrt(terms) * self.t / 2 + terms * self.t / 4 + 1 + self._zero)
 
     def square_noise(self, terms: int, moved: int) -> float:
-        """Of sums of so many products of a ciphertext and a sum of moved ones, after relinearisation."""
+        """Noise of sums of products of a ciphertext and a sum of moved ones, after relinearisation."""
         t, n, long, wider = self.t, self.n, self._tail * math.sqrt(terms * self.n), math.sqrt(moved)
         digits = self._tail * math.sqrt(len(self.q) * n) * max(self.q) / 2
         squares = t / 2 * long * (1 + wider) + t * self._tail * wider * long
@@ -184,7 +184,7 @@ def _up(x: float) -> float:
     return math.ceil(x * (1 + 2.0**-30))
 
 
-# The primes, and of each the smallest primitive root above 2: transforms have a power of it.
+# The primes, with the smallest primitive root above 2 of each: transforms use a power of the root.
 _Q56, _Q50, _Q48 = 72057594037370881, (1125899904679937, 1125899903991809), 281474976546817
 _Q44 = (17592183914497, 17592183390209, 17592183324673)
 _ROOTS = dict(zip((_Q56, *_Q50, _Q48, *_Q44), (19, 3, 3, 5, 5, 3, 5), strict=True))
@@ -214,12 +214,12 @@ def _sets() -> dict[str, LinearSet]:
 
 
 def sets() -> list[LinearSet]:
-    """The sets that are not for tests."""
+    """Return the secure sets."""
     return [s for s in _sets().values() if not s.insecure]
 
 
 def lookup(name: str) -> LinearSet:
-    """Finds a set by its name."""
+    """Return the set with the given name."""
     found = _sets().get(name)
     if found is None:
         known = ", ".join(s.name for s in sets())

@@ -3,11 +3,11 @@
     from lodge_mpc.multikey import MultikeyClient
     with MultikeyClient.from_config("app.yaml") as client:
         inputs = [client.encrypt(0, [1, 0, 1]), client.encrypt(1, [0, 1, 1])]  # by two parties, under their own keys
-        result = client.evaluate(0, netlist, inputs)                           # by the first, who need not decrypt
+        result = client.evaluate(0, netlist, inputs)                           # by the first, which need not decrypt
         bits = client.decrypt(result.ciphertexts).bits                         # by both
 
-A party that encrypts sees the bits: ask one's own. What a result is worth is what the party is that computed it, and
-decryption holds against parties that follow the protocol (docs/multikey.md).
+A party that encrypts sees the bits, so use your own party. A result is only as trustworthy as the party that computed
+it, and decryption is secure against parties that follow the protocol (docs/multikey.md).
 """
 
 from ..threshold.multikey import Batch, MultikeyCiphertext, MultikeySet

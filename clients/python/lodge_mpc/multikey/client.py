@@ -1,4 +1,4 @@
-"""The client of parties that have keys of their own."""
+"""The client of parties with their own keys."""
 
 from __future__ import annotations
 
@@ -43,19 +43,19 @@ from .owners import owners_of
 
 T = TypeVar("T")
 
-MAX_BITS = 1 << 18  # that a party encrypts in one call
+MAX_BITS = 1 << 18  # maximal number of bits per call
 _UPLOAD = 1 << 20  # bytes in one request
 
 
 class MultikeyClient:
     """A client of all parties, for bits under their own keys.
 
-    Calls raise LodgeError, and name parties by their places in the roster. A client may be used by several threads at
-    once; use it in a ``with`` statement, or close it.
+    Calls raise LodgeError, and identify parties by their places in the roster. A client may be used by several threads
+    concurrently. Use it in a ``with`` statement, or close it.
 
     Args:
         config: with all parties in the order of the roster.
-        patience: seconds in which a party must say that it is there.
+        patience: seconds in which a party must respond.
     """
 
     def __init__(self, config: Config, *, patience: float = 3.0) -> None:
@@ -73,7 +73,7 @@ class MultikeyClient:
 
     @classmethod
     def from_config(cls, path: str | Path, *, patience: float = 3.0) -> MultikeyClient:
-        """A client by a file such as ``clients/app.yaml``, which ``lodge init`` writes."""
+        """Create a client from a file such as ``clients/app.yaml``, which ``lodge init`` writes."""
         return cls(Config.load(path), patience=patience)
 
     def __enter__(self) -> MultikeyClient:
@@ -83,29 +83,29 @@ class MultikeyClient:
         self.close()
 
     def close(self) -> None:
-        """End the connections, and with them all calls."""
+        """Close the connections and end all calls."""
         self.threshold.close()
         for service in self._keys + self._registry + self._evaluation:
             service.close()
 
     def parameter_set(self, party: int) -> MultikeySet:
-        """The set that a party's roster pins."""
+        """Return the set that a party's roster pins."""
         return self._context(party)[0]
 
     def keys(self, party: int) -> list[OwnKeys]:
-        """A party's own keys by version, those included that are retired."""
+        """Return a party's own keys by version, including retired ones."""
         return [own(k) for k in self._call(self._keys, party, "ListKeys", keys_pb2.ListKeysRequest()).keys]
 
     def make_keys(self, party: int, *, timeout: float = 300.0) -> OwnKeys:
-        """Have a party make keys of its own, which takes seconds; with the permission ``operate``."""
+        """Make a party generate keys of its own, which takes seconds. Needs the permission ``operate``."""
         request = keys_pb2.MakeKeysRequest(request_id=secrets.token_bytes(16))
         answer = self._call(self._keys, party, "MakeKeys", request, patience=timeout, timeout=timeout)
         return own(answer.keys)
 
     def encrypt(self, party: int, bits: Sequence[int], *, version: int = 0) -> Batch:
-        """Have a party encrypt bits under its keys, of the newest version unless another is named.
+        """Have a party encrypt bits under its keys, by default those of the newest version.
 
-        The party sees the bits. It takes the permission ``encrypt``, and is never repeated by itself.
+        The party sees the bits. Needs the permission ``encrypt``. The call is not retried automatically.
         """
         if not 1 <= len(bits) <= MAX_BITS or any(b not in (0, 1) for b in bits):
             raise ConfigError(f"{len(bits)} bits", f"give 1 to {MAX_BITS} of 0 and 1")
@@ -117,11 +117,11 @@ class MultikeyClient:
             raise ConfigError(f"this client does not know the set {answer.keys.params}", "use one of their release")
         batch = self._read(party, lambda: Batch.decode(s, answer.batch))
         if len(batch) != len(bits) or batch.key != answer.keys.key:
-            raise BadAnswersError(f"party {self._names[party]} answers with a batch of other bits or keys")
+            raise BadAnswersError(f"party {self._names[party]} returned a batch of other bits or keys")
         return batch
 
     def published(self, party: int) -> list[PublishedKeys]:
-        """The keys of all parties that one of them knows."""
+        """Return the keys of all parties that one of them knows."""
         answer = self._call(self._registry, party, "ListPublished", registry_pb2.ListPublishedRequest())
         return [PublishedKeys(k.owner, k.name, k.version, k.key, k.state, k.present, k.weak_owner) for k in answer.keys]
 
@@ -135,18 +135,18 @@ class MultikeyClient:
     ) -> None:
         """Download public keys into a file, as ``lodge mk registry fetch`` does.
 
-        A party that fails or sends something else is left for the next, which is asked for what is missing. So does
-        the next call go on, with what is in a file whose name ends in ``.part``. Keys that are in the file already are
-        not fetched again. Every chunk is compared with its digest, and these with the name of the keys.
+        If a party fails or sends different data, the next one is used for the missing chunks. Incomplete data is kept
+        in a file with the suffix ``.part``, and the next call continues with it. Keys already in the file are not
+        downloaded again. Every chunk is compared with its digest, and the digests with the name of the keys.
 
         Args:
-            key: the name of the keys, as ciphertexts have it, or one that published gave, whose owner is asked first.
-            path: of the file.
-            progress: hears how many chunks there are, and of how many.
+            key: the name of the keys, as in ciphertexts, or an entry of published, whose owner is tried first.
+            path: path of the file.
+            progress: called with the number of chunks received, and their total.
             timeout: seconds.
 
         Raises:
-            BadKeysError: all parties that answer send something else.
+            BadKeysError: all parties that respond send different data.
             LodgeError: ``unknown_key``, ``retired_key``, ``unavailable``.
         """
         order = list(range(len(self._names)))
@@ -154,7 +154,7 @@ class MultikeyClient:
             order.sort(key=key.owner.__ne__)
             key = key.key
         if len(key) != 32:
-            raise ConfigError(f"{len(key)} bytes are no name of keys", "published lists them")
+            raise ConfigError(f"{len(key)} bytes are not a key name", "published lists them")
         download, waiting = KeysDownload(key, path, progress), self._patience(timeout)
         if download.complete:
             return
@@ -175,7 +175,7 @@ class MultikeyClient:
         download.finish()
 
     def estimate(self, party: int, netlist: str, inputs: Inputs) -> Cost:
-        """What an evaluation would take; no inputs are sent."""
+        """Return the cost of an evaluation; no inputs are sent."""
         text = checked(netlist, inputs)
         header = self._header(party, secrets.token_bytes(16), text, inputs)
 
@@ -187,13 +187,13 @@ class MultikeyClient:
         return cost(self._send(party, "Estimate", messages).cost)
 
     def submit(self, party: int, netlist: str, inputs: Inputs, *, request_id: bytes = b"") -> Evaluation:
-        """Have a party compute a netlist, and do not wait for it; with the permission ``evaluate``.
+        """Have a party compute a netlist, without waiting for the result. Needs the permission ``evaluate``.
 
         Args:
             party: place in the roster.
-            netlist: in Bristol Fashion, as docs/multikey.md describes it. It is checked before it is sent.
-            inputs: all its input bits in order: batches, and ciphertexts such as those of other results.
-            request_id: 16 bytes; the same request again answers with the same job.
+            netlist: in Bristol Fashion, as described in docs/multikey.md. It is validated before it is sent.
+            inputs: all input bits in order: batches, and ciphertexts such as those of other results.
+            request_id: 16 bytes; a request with the same id returns the same job.
         """
         text = checked(netlist, inputs)
         body = text + b"".join(x.encode() for x in inputs)
@@ -207,17 +207,19 @@ class MultikeyClient:
         return evaluation(self._send(party, "Submit", messages).job)
 
     def jobs(self, party: int) -> list[Evaluation]:
-        """The client's evaluations at a party, the last first."""
+        """Return the client's evaluations at a party, latest first."""
         answer = self._call(self._evaluation, party, "ListJobs", evaluation_pb2.ListJobsRequest())
         return [evaluation(j) for j in answer.jobs]
 
     def job(self, party: int, request_id: bytes) -> Evaluation:
-        """One of the client's evaluations."""
+        """Return one of the client's evaluations."""
         request = evaluation_pb2.GetJobRequest(request_id=request_id)
         return evaluation(self._call(self._evaluation, party, "GetJob", request).job)
 
     def read(self, party: int, path: str | Path) -> list[Batch | MultikeyCiphertext]:
-        """The inputs in a file of ``lodge mk`` or of write, if they are of a party's set and reference string."""
+        """Read the inputs in a file of ``lodge mk`` or of write, which must be of a party's set and reference
+        string.
+        """
         f, (s, crs) = read_inputs(path), self._context(party)
         if f.params != s or f.crs != crs:
             raise ConfigError(
@@ -227,19 +229,21 @@ class MultikeyClient:
         return f.inputs
 
     def write(self, party: int, path: str | Path, inputs: Inputs) -> None:
-        """Write batches and ciphertexts of a party's set to a new file, which ``lodge mk`` reads."""
+        """Write batches and ciphertexts of a party's set to a new file, which ``lodge mk`` can read."""
         s, crs = self._context(party)
         if any(x.params != s for x in inputs):
             raise ConfigError(f"inputs that are not of {s.name}", "write those of one set to a file")
         write_inputs(path, crs, inputs)
 
     def cancel(self, party: int, request_id: bytes) -> Evaluation:
-        """End an evaluation that has not ended."""
+        """Cancel a running evaluation."""
         request = evaluation_pb2.CancelJobRequest(request_id=request_id)
         return evaluation(self._call(self._evaluation, party, "CancelJob", request).job)
 
     def watch(self, party: int, request_id: bytes, *, timeout: float | None = None) -> Iterator[Evaluation]:
-        """An evaluation, about every second when something has changed, until it ends. Broken off, it goes on."""
+        """Yield an evaluation, about once a second when it has changed, until it ends. Resumes after broken
+        connections.
+        """
         waiting = self._patience(timeout)
         while True:
             try:
@@ -259,7 +263,7 @@ class MultikeyClient:
                 waiting.attempt()
                 waiting.after(self._named(party, error))
             else:
-                time.sleep(0.1)  # it ended without a result, as when the party goes away
+                time.sleep(0.1)  # it ended without a result, for example because the party stopped
 
     def wait(
         self,
@@ -272,7 +276,7 @@ class MultikeyClient:
         """Wait until an evaluation is done.
 
         Raises:
-            LodgeError: what it has failed with, or ``cancelled``.
+            LodgeError: the error of the evaluation, or ``cancelled``.
         """
         last = None
         for last in self.watch(party, request_id, timeout=timeout):
@@ -284,12 +288,12 @@ class MultikeyClient:
         return last
 
     def result(self, party: int, job: Evaluation, *, timeout: float | None = None) -> Result:
-        """Fetch the result of an evaluation that is done, and hold it against its digest.
+        """Download the result of a finished evaluation and verify its digest.
 
-        What was interrupted goes on where it was.
+        Interrupted downloads are resumed.
 
         Raises:
-            BadAnswersError: the party sends other ciphertexts than it has named.
+            BadAnswersError: the ciphertexts do not match the digest.
         """
         if job.state != "done":
             raise ConfigError(f"the evaluation is {job.state}", "wait until it is done")
@@ -308,10 +312,10 @@ class MultikeyClient:
             part = bytes(data[at : at + length])
             found = self._read(party, partial(decoded, s, form, count, part))
             if any(c.keys != keys for c in found):
-                raise BadAnswersError(f"party {self._names[party]} sends ciphertexts under other keys than it says")
+                raise BadAnswersError(f"party {self._names[party]} sends ciphertexts under undeclared keys")
             ciphertexts, at = ciphertexts + found, at + length
         if result_digest(ciphertexts) != job.result_digest:
-            raise BadAnswersError(f"party {self._names[party]} sends ciphertexts of another digest")
+            raise BadAnswersError(f"party {self._names[party]} sends ciphertexts with a different digest")
         return Result(ciphertexts, job.result_digest, job)
 
     def evaluate(
@@ -323,7 +327,7 @@ class MultikeyClient:
         progress: Callable[[Evaluation], None] | None = None,
         timeout: float | None = None,
     ) -> Result:
-        """Have a party compute a netlist, wait, and fetch the result."""
+        """Have a party compute a netlist, wait, and download the result."""
         j = self.submit(party, netlist, inputs)
         return self.result(party, self.wait(party, j.request_id, progress=progress, timeout=timeout))
 
@@ -336,19 +340,19 @@ class MultikeyClient:
         recipient: bytes = b"",
         timeout: float | None = None,
     ) -> OpenedBits:
-        """Have the owners of the keys decrypt, those ciphertexts at a time that are under the same keys.
+        """Have the owners of the keys decrypt, with one request for all ciphertexts under the same keys.
 
         Args:
             ciphertexts: results, or ``Batch.ciphertexts``.
-            epoch: of the group; 0 is the newest that is active.
-            quorum: who decrypts, the owners among them; default the smallest that has masks.
-            recipient: public key that the parties seal their answers to, as ``read_recipient`` gives it. This client
-                learns no bit then: ``sealed`` has them, for ``Recipient.open`` and ``lodge decrypt open``.
+            epoch: epoch of the group; 0 is the newest active one.
+            quorum: the parties that decrypt, including the owners; default the smallest that has masks.
+            recipient: public key to which the parties seal their answers, from ``read_recipient``. This client
+                then learns no bits: ``sealed`` holds them, for ``Recipient.open`` and ``lodge decrypt open``.
             timeout: seconds, for each set of keys.
 
         Raises:
             LodgeError: ``unknown_key``, ``retired_key``, ``unavailable`` (an owner is down), ``out_of_stock`` (masks),
-                ``policy_refused``, ``approval_needed`` and others that the parties give.
+                ``policy_refused``, ``approval_needed`` and other errors of the parties.
         """
         bits, quorums, used = [0] * len(ciphertexts), list[tuple[int, ...]](), 0
         by_keys: dict[tuple[bytes, ...], list[int]] = {}
@@ -357,7 +361,7 @@ class MultikeyClient:
         for i in by_keys.pop((), []):
             bits[i] = ciphertexts[i].bit or 0
         if recipient and not by_keys:
-            raise ConfigError("everybody can read these bits", "decrypt them without a recipient")
+            raise ConfigError("these bits are public", "decrypt them without a recipient")
         known, sealed, threshold = ["?" if c.keys else str(c.bit) for c in ciphertexts], list[SealedRequest](), 0
         owners = self._owners({k for keys in by_keys for k in keys}) if by_keys else {}
         for places in by_keys.values():
@@ -382,13 +386,13 @@ class MultikeyClient:
         return owners_of(wanted, self._names, lambda party: {k.key for k in self.keys(party)})
 
     def _context(self, party: int) -> tuple[MultikeySet, bytes]:
-        """The set and the digest of the reference string that a party's roster pins."""
+        """Return the set and the digest of the reference string that a party's roster pins."""
         if party not in self._contexts:
             answer = self._call(self._registry, party, "ListPublished", registry_pb2.ListPublishedRequest())
             s = lookup_multikey(answer.params)
             if s is None or s.hash() != answer.params_hash:
                 raise ConfigError(
-                    f"this client does not know the set {answer.params!r} as the parties have it",
+                    f"this client does not know the set {answer.params!r} as the parties define it",
                     "use the client of their release",
                 )
             self._contexts[party] = s, answer.crs_digest
@@ -403,7 +407,7 @@ class MultikeyClient:
         )
 
     def _some(self, party: int, name: bytes, data: bytearray, want: int, waiting: Patience) -> None:
-        """Fetches what is missing of a result."""
+        """Download the missing part of a result."""
         service = self._evaluation[self._place(party)]
         request = evaluation_pb2.GetResultRequest(result_digest=name, offset=len(data))
         stream = service.stream("GetResult", request, waiting.left())
@@ -411,7 +415,7 @@ class MultikeyClient:
             with service.errors_of(stream):
                 head = next(stream, None)
                 if head is None or head.bytes != want:
-                    raise BadAnswersError(f"party {self._names[party]} sends another result than it has said")
+                    raise BadAnswersError(f"party {self._names[party]} sends a different result than announced")
                 for message in stream:
                     waiting.renew()
                     data += message.chunk
@@ -420,10 +424,10 @@ class MultikeyClient:
         finally:
             stream.cancel()
         if len(data) < want:
-            raise LodgeError("unavailable", "the result ended too early", "ask again")
+            raise LodgeError("unavailable", "the result ended too early", "retry")
 
     def _send(self, party: int, method: str, messages: Callable[[], Iterator[Message]]) -> Any:
-        """The answer to requests one after the other; such calls are idempotent."""
+        """Return the response to streamed requests; such calls are idempotent."""
         service = self._evaluation[self._place(party)]
 
         def attempt(timeout: float) -> Any:
@@ -448,7 +452,7 @@ class MultikeyClient:
         patience: float | None = None,
         timeout: float | None = None,
     ) -> Any:
-        """The answer to a call that is idempotent."""
+        """Return the response to an idempotent call."""
         service, waiting = services[self._place(party)], self._patience(timeout, patience)
         try:
             return retried(waiting, lambda t: service.call(method, request, t))
@@ -471,7 +475,7 @@ class MultikeyClient:
         return party
 
     def _named(self, party: int, error: LodgeError) -> LodgeError:
-        """The error of a call of a party."""
+        """Return the error of a call of a party."""
         if isinstance(error, BadKeysError):
             return BadKeysError(f"party {self._names[party]}: {error.what}")
         if isinstance(error, (BadAnswersError, ConfigError)) or error.what.startswith("party "):

@@ -1,6 +1,6 @@
-"""Files of ciphertexts, as the commands ``lodge mk`` read and write them.
+"""Files of ciphertexts in the format of the ``lodge mk`` commands.
 
-A line says what a file is, a line of JSON describes the groups, and their encodings follow.
+A file consists of a line with its format, a line of JSON that describes the groups, and their encodings.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ _NEXT = "`lodge mk` and write_inputs write such files"
 
 @dataclass(frozen=True)
 class InputsFile:
-    """What a file has."""
+    """The content of a file."""
 
     params: MultikeySet
     crs: bytes  #: digest of the common reference string
     inputs: list[Batch | MultikeyCiphertext]
 
     def ciphertexts(self) -> list[MultikeyCiphertext]:
-        """Of each bit."""
+        """The ciphertext of each bit."""
         return [c for x in self.inputs for c in (x.ciphertexts() if isinstance(x, Batch) else [x])]
 
 
 def write_inputs(path: str | Path, crs: bytes, inputs: Inputs) -> None:
-    """Write batches and ciphertexts, of one set, to a file that is not there yet."""
+    """Write batches and ciphertexts of one set to a new file."""
     if not inputs or len({x.params.name for x in inputs}) > 1:
         raise ConfigError("inputs of no set, or of several", "write those of one set to a file")
     head = {"set": inputs[0].params.name, "crs": crs.hex(), "groups": [_described(g) for g in groups(inputs)]}
@@ -54,17 +54,17 @@ def _described(g: evaluation_pb2.InputGroup) -> dict[str, Any]:
 
 
 def read_inputs(path: str | Path) -> InputsFile:
-    """Read a file, up to its end.
+    """Read a file to its end.
 
     Raises:
-        ConfigError: it is none.
+        ConfigError: the file is invalid.
     """
     data = Path(path).read_bytes()
     try:
         return _read(data)
     except (ValueError, TypeError, KeyError, ConfigError, BadAnswersError) as error:
         what = error.what if isinstance(error, (ConfigError, BadAnswersError)) else error
-        raise ConfigError(f"{path}: no file of multi-key ciphertexts: {what}", _NEXT) from None
+        raise ConfigError(f"{path}: not a file of multi-key ciphertexts: {what}", _NEXT) from None
 
 
 def _read(data: bytes) -> InputsFile:
@@ -72,7 +72,7 @@ def _read(data: bytes) -> InputsFile:
         raise ValueError(f"it does not begin with {_LINE[:-1].decode()!r}")
     end = data.find(b"\n", len(_LINE), len(_LINE) + _MAX_HEAD)
     if end < 0:
-        raise ValueError("the line that describes it does not end")
+        raise ValueError("its header line does not end")
     line = data[len(_LINE) : end]
     h = json.loads(line)
     list_ = [_group(g) for g in h["groups"]]
@@ -80,7 +80,7 @@ def _read(data: bytes) -> InputsFile:
     again = {"set": h["set"], "crs": crs.hex(), "groups": [{"form": f, "count": c, "keys": [k.hex() for k in keys]}
                                                            for f, c, keys in list_]}  # fmt: skip
     if json.dumps(again, separators=(",", ":")).encode() != line or len(crs) != 32 or len(list_) > _MAX_GROUPS:
-        raise ValueError("the line that describes it is not as it is written")
+        raise ValueError("its header line is not in canonical form")
     if s is None:
         raise ValueError(f"the set {h['set'][:40]!r} is not known")
     out, at = list[Batch | MultikeyCiphertext](), end + 1
@@ -91,10 +91,10 @@ def _read(data: bytes) -> InputsFile:
         found: list[Batch | MultikeyCiphertext] = [Batch.decode(s, part)] if form == "batch" else []
         found = found or [*decoded(s, form, count, part)]
         if any(x.keys != keys for x in found) or sum(map(len, found)) != count:
-            raise ValueError(f"group {i} has other bits or keys than its description")
+            raise ValueError(f"group {i} does not match its description")
         out, at = out + found, at + len(part)
     if at != len(data):
-        raise ValueError("something follows the ciphertexts")
+        raise ValueError("the ciphertexts are followed by more data")
     return InputsFile(s, crs, out)
 
 
@@ -103,5 +103,5 @@ def _group(g: dict[str, Any]) -> tuple[str, int, tuple[bytes, ...]]:
     if form not in ("batch", "ciphertexts") or type(count) is not int or not 0 < count <= _MAX_COUNT:
         raise ValueError(f"a group of {count} in the form {form!r}")
     if any(len(k) != 32 for k in keys) or (form == "batch" and len(keys) != 1):
-        raise ValueError("what is no name of keys")
+        raise ValueError("a key name is invalid")
     return form, count, keys

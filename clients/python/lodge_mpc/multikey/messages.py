@@ -1,4 +1,4 @@
-"""What parties say of keys for multi-key ciphertexts, and of netlists that they compute."""
+"""The parties' messages about keys for multi-key ciphertexts, and about evaluations of netlists."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Inputs = Sequence[Batch | MultikeyCiphertext]
 
 @dataclass(frozen=True)
 class OwnKeys:
-    """A version of a party's own keys, as the party says."""
+    """A version of a party's own keys, as reported by the party."""
 
     version: int
     state: str  #: active or retired
@@ -38,7 +38,7 @@ class OwnKeys:
 
 @dataclass(frozen=True)
 class PublishedKeys:
-    """A version of the keys of an owner, as the party knows it that was asked."""
+    """A version of an owner's keys, as known by the party that listed it."""
 
     owner: int  #: place in the roster
     name: str
@@ -64,7 +64,7 @@ class Cost:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """A netlist that a party computes."""
+    """An evaluation of a netlist at a party."""
 
     request_id: bytes
     state: str  #: waiting, running, done, failed or cancelled
@@ -82,7 +82,7 @@ class Evaluation:
 
 @dataclass(frozen=True)
 class Result:
-    """Output bits of a netlist, under the keys that went into each."""
+    """Output bits of a netlist, each under the keys of the inputs it depends on."""
 
     ciphertexts: list[MultikeyCiphertext]
     digest: bytes  #: as the party has said, and as these have
@@ -100,7 +100,9 @@ class OpenedBits:
 
 
 def result_digest(ciphertexts: Sequence[MultikeyCiphertext]) -> bytes:
-    """Names ciphertexts as results, and requests for decryption, do: SHA-256 over the SHA-256 of each."""
+    """Return the digest by which results and decryption requests name ciphertexts: SHA-256 over the SHA-256 of
+    each.
+    """
     return hashlib.sha256(b"".join(hashlib.sha256(c.encode()).digest() for c in ciphertexts)).digest()
 
 
@@ -128,7 +130,7 @@ def evaluation(j: evaluation_pb2.EvaluationJob) -> Evaluation:
 
 
 def groups(inputs: Inputs) -> list[evaluation_pb2.InputGroup]:
-    """Inputs as they are named: each batch by itself, and ciphertexts together that follow one another."""
+    """Return descriptions of the inputs: each batch alone, and consecutive ciphertexts together."""
     out = list[evaluation_pb2.InputGroup]()
     for x in inputs:
         batch = isinstance(x, Batch)
@@ -141,14 +143,14 @@ def groups(inputs: Inputs) -> list[evaluation_pb2.InputGroup]:
 
 
 def size(s: MultikeySet, form: str, count: int, keys: tuple[bytes, ...]) -> int:
-    """Bytes of a group of a result."""
+    """Return the size of a group of a result."""
     if len(keys) > s.parties:
         raise BadAnswersError(f"a result under {len(keys)} keys")
     return s.batch_size(count) if form == "batch" else count * s.ciphertext_size(len(keys))
 
 
 def decoded(s: MultikeySet, form: str, count: int, data: bytes) -> list[MultikeyCiphertext]:
-    """The ciphertexts of a group of a result."""
+    """Return the ciphertexts of a group of a result."""
     if form == "batch":
         return Batch.decode(s, data).ciphertexts()
     each = max(1, len(data) // max(1, count))

@@ -1,4 +1,4 @@
-"""Whose multi-key keys are whose, as parties say."""
+"""The owners of multi-key keys, as claimed by the parties."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from ..errors import LodgeError
 
 
 def owners_of(wanted: set[bytes], names: Sequence[str], keys: Callable[[int], set[bytes]]) -> dict[bytes, int]:
-    """The places of those who say that keys are theirs: one of each that is wanted.
+    """Return the place of the party that claims each of the given keys.
 
     Raises:
-        LodgeError: nobody does, or several do.
+        LodgeError: no party claims a key, or several do.
     """
     owners, disputed, away = dict[bytes, int](), dict[bytes, int](), list[str]()
     for party, name in enumerate(names):
@@ -24,15 +24,15 @@ def owners_of(wanted: set[bytes], names: Sequence[str], keys: Callable[[int], se
     for k in sorted(wanted & set(disputed)):
         raise LodgeError(
             "conflict",
-            f"several parties say that the keys {k[:4].hex()} are theirs: {names[owners[k]]}, {names[disputed[k]]}",
-            "ask their operators: `lodge mk registry list` shows at every party whose they are",
+            f"several parties claim the keys {k[:4].hex()}: {names[owners[k]]}, {names[disputed[k]]}",
+            "ask their operators: `lodge mk registry list` shows the owner at every party",
         )
     for k in sorted(wanted - set(owners)):
         if away:
             raise LodgeError(
                 "unavailable",
-                f"the keys {k[:4].hex()} are those of no party that answers; no answer of {', '.join(away)}",
-                "ask again when all parties are up: without their owner nobody decrypts what is under keys",
+                f"no party that responded owns the keys {k[:4].hex()}; no answer of {', '.join(away)}",
+                "retry when all parties are up: ciphertexts can only be decrypted with the owner of their keys",
             )
-        raise LodgeError("unknown_key", f"the keys {k[:4].hex()} are those of no party", "have it encrypted anew")
+        raise LodgeError("unknown_key", f"no party owns the keys {k[:4].hex()}", "encrypt the inputs again")
     return owners

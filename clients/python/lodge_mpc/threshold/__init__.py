@@ -1,4 +1,4 @@
-"""Threshold keys: fetch and check them, encrypt under them, and have any threshold + 1 of their holders decrypt.
+"""Threshold keys: download and verify them, encrypt, and have any threshold + 1 of their holders decrypt.
 
     from lodge_mpc.threshold import ThresholdClient
     with ThresholdClient.from_config("app.yaml") as client:
@@ -6,13 +6,13 @@
         ciphertexts = client.public_key(key).encrypt([3, 1, 4])
         opened = client.decrypt(key, ciphertexts, coefficients=3)   # opened.messages == [3, 1, 4]
 
-Keys of BGV and BFV sets are used alike: ``bgv_public_key`` encrypts values in coefficients or slots, and whole
-ciphertexts are decrypted with ``flooding=True`` where the parties allow it.
+Keys of BGV and BFV sets are used in the same way: ``bgv_public_key`` encrypts values in coefficients or slots, and
+whole ciphertexts are decrypted with ``flooding=True`` where the parties allow it.
 
-A ciphertext that anybody gets decrypted tells them its message, and what is decrypted may depend on noise: which
-client may decrypt what is for the parties' policies to say. Results are right if the parties of the quorum follow the
-protocol. Encryption is not constant time (see PublicKey). Answers are sealed to a recipient by ``decrypt_for``; opening
-them takes ``pip install 'lodge-mpc[sealed]'`` (see Recipient).
+A client whose ciphertext is decrypted learns its message, and the result may depend on noise. So the parties' policies
+decide which client may decrypt which ciphertexts. Results are correct if the parties of the quorum follow the protocol.
+ Encryption is not constant time (see PublicKey). Answers are sealed to a recipient by ``decrypt_for``; opening
+them needs ``pip install 'lodge-mpc[sealed]'`` (see Recipient).
 """
 
 from .bgv import BGV_ENCODINGS, BGVCiphertext, BGVPublicKey, BGVSet

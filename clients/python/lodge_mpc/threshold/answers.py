@@ -1,4 +1,4 @@
-"""What parties answer, put together: engine/protocol/threshold/decrypt/answer.go."""
+"""Combination of the parties' answers: engine/protocol/threshold/decrypt/answer.go."""
 
 from __future__ import annotations
 
@@ -15,14 +15,16 @@ _RUN_SIZE, _MAX_RUNS = 16, (1 << 16) - 1
 
 
 class RunsDifferError(BadAnswersError):
-    """Parties have answered in different runs, as when one of them has lost its answer. Asked again, they agree."""
+    """Parties have answered in different runs, for example because one lost its answer. A repeated request makes
+    them agree.
+    """
 
     def __init__(self, message: int) -> None:
-        super().__init__(f"parties have answered for message {message} in different runs", "ask again")
+        super().__init__(f"parties have answered for message {message} in different runs", "retry")
 
 
 class Reader(Protocol):
-    """How what the parties of a quorum answer is read."""
+    """Reader of the answers of a quorum's parties."""
 
     @property
     def most(self) -> int: ...
@@ -32,20 +34,20 @@ class Reader(Protocol):
 
 @dataclass(frozen=True, repr=False)
 class Answer:
-    """A party's part of each plaintext: a word, and the run that it is of."""
+    """A party's share of each plaintext: a word, and its run."""
 
     runs: Sequence[bytes]
     words: Sequence[int]
 
     @classmethod
     def decode(cls, kind: Kind, count: int, data: bytes) -> Answer:
-        """Reads an answer for count messages.
+        """Read an answer for count messages.
 
-        After a byte with the length of words come the number of runs and their ids; for each message the number of its
-        run, if there are several; and the words, packed.
+        It consists of a byte with the length of words, the number of runs and their ids, the number of each message's
+        run if there are several runs, and the packed words.
         """
         if len(data) < 3 or data[0] != kind.log_eta:
-            raise BadAnswersError("no answer of these parameters")
+            raise BadAnswersError("the answer does not have these parameters")
         (several,), at = struct.unpack_from("<H", data, 1), 3
         if not 1 <= several <= count or len(data) < at + several * _RUN_SIZE:
             raise BadAnswersError(f"an answer of {several} runs")
@@ -54,7 +56,7 @@ class Answer:
         numbers: Sequence[int] = [0] * count
         if several > 1:
             if len(data) < at + 2 * count:
-                raise BadAnswersError("an answer that is too short")
+                raise BadAnswersError("the answer is too short")
             numbers = struct.unpack_from(f"<{count}H", data, at)
             at += 2 * count
         if max(numbers) >= several:
@@ -64,20 +66,20 @@ class Answer:
         except ValueError as error:
             raise BadAnswersError(f"an answer whose words have {error}") from error
         if any(int(w) >= kind.eta for w in words):
-            raise BadAnswersError("an answer with a word that is too large")
+            raise BadAnswersError("the answer has a word that is too large")
         return cls([ids[i] for i in numbers], [int(w) for w in words])
 
 
 def max_answer(kind: Kind, count: int) -> int:
-    """Bytes of the longest answer for count messages."""
+    """Size of the longest answer for count messages."""
     return 3 + min(count, _MAX_RUNS) * _RUN_SIZE + 2 * count + packed_size(count, kind.log_eta)
 
 
 def plaintexts(kind: Kind, answers: Sequence[Answer]) -> list[int]:
-    """The messages of which all parties of a quorum have answered.
+    """Return the messages from the answers of all parties of a quorum.
 
     Raises:
-        BadAnswersError: the words add up to no plaintexts.
+        BadAnswersError: the words do not add up to valid plaintexts.
         RunsDifferError: parties have answered for a message in different runs.
     """
     out = []
@@ -86,27 +88,27 @@ def plaintexts(kind: Kind, answers: Sequence[Answer]) -> list[int]:
             raise RunsDifferError(i)
         total = sum(a.words[i] for a in answers) % kind.eta
         if total % (1 << kind.log_phi):
-            raise BadAnswersError("the parties' words add up to no plaintext")
+            raise BadAnswersError("the parties' words do not add up to a valid plaintext")
         out.append(total >> kind.log_phi)
     return out
 
 
 @dataclass(frozen=True)
 class Masked:
-    """Reads answers that are made under masks."""
+    """Reads answers made under masks."""
 
     kind: Kind
     count: int  #: of messages
 
     @property
     def most(self) -> int:
-        """Bytes of the longest answer."""
+        """Size of the longest answer."""
         return max_answer(self.kind, self.count)
 
     def check(self, data: bytes) -> None:
-        """Refuses what is no answer of one party."""
+        """Raise an error unless the data is an answer of one party."""
         Answer.decode(self.kind, self.count, data)
 
     def messages(self, parts: Sequence[bytes]) -> list[int]:
-        """Puts the answers of a quorum together."""
+        """Combine the answers of a quorum."""
         return plaintexts(self.kind, [Answer.decode(self.kind, self.count, data) for data in parts])

@@ -1,6 +1,6 @@
-"""Residues: packing, transforms, and what everybody expands from a public seed.
+"""Residues: packing, transforms, and expansion of public seeds.
 
-Python's integers take a time that depends on their values. Nothing here is meant to hide them.
+The time of operations on Python's integers depends on their values. Nothing here is constant time.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ Residues = npt.NDArray[np.uint64]
 
 
 def pack(values: Residues, width: int) -> bytes:
-    """Numbers of width bits one after the other, least significant bit first."""
+    """Pack numbers of width bits, least significant bit first."""
     octets = values.astype("<u8").view(np.uint8).reshape(-1, 8)
     bits = np.unpackbits(octets, axis=1, bitorder="little")[:, :width]
     return np.packbits(bits.reshape(-1), bitorder="little").tobytes()
 
 
 def unpack(data: bytes, count: int, width: int) -> Residues:
-    """Undoes pack, for data of exactly the right size whose padding is zero."""
+    """Inverse of pack, for data of exactly the right size whose padding is zero."""
     if len(data) != packed_size(count, width):
-        raise ValueError(f"{len(data)} bytes, not {packed_size(count, width)}")
+        raise ValueError(f"{len(data)} bytes, want {packed_size(count, width)}")
     bits = np.unpackbits(np.frombuffer(data, np.uint8), bitorder="little")
     if bits[count * width :].any():
         raise ValueError("padding is not zero")
@@ -46,7 +46,7 @@ def residues(data: bytes, count: int, s: ParameterSet) -> Residues:
 
 
 class Transform:
-    """The number theoretic transform of Z_q[X]/(X^n+1): slot k has the value at psi^(2 rev(k) + 1)."""
+    """The number theoretic transform of Z_q[X]/(X^n+1): slot k holds the value at psi^(2 rev(k) + 1)."""
 
     def __init__(self, s: ParameterSet) -> None:
         self.q, self.n = s.q, s.n
@@ -57,7 +57,7 @@ class Transform:
     @staticmethod
     @functools.cache
     def of(s: ParameterSet) -> Transform:
-        """The transform of a set, which is prepared once."""
+        """Return the transform of a set, which is prepared once."""
         return Transform(s)
 
     @staticmethod
@@ -94,10 +94,10 @@ class Transform:
 
 
 def expand(q: int, count: int, seed: bytes, label: str, index: int, *, prime: int = 0) -> Residues:
-    """Uniform residues modulo q that everybody who knows the seed has.
+    """Return uniform residues modulo q, derived from a public seed.
 
-    They are taken, by rejection of what is not below q, from the stream of AES-256 in counter mode whose key is
-    SHAKE256 of the fields below, each behind its length.
+    They are drawn, by rejection of values that are not below q, from the stream of AES-256 in counter mode whose key
+    is SHAKE256 of the fields below, each preceded by its length.
     """
     key, mask = _stream_key(seed, label, index, prime), np.uint64((1 << (q - 1).bit_length()) - 1)
     taken, first = np.empty(0, np.uint64), 0
@@ -109,7 +109,7 @@ def expand(q: int, count: int, seed: bytes, label: str, index: int, *, prime: in
 
 
 def expand_words(count: int, seed: bytes, label: str, index: int) -> Residues:
-    """Words of the same stream as they are."""
+    """Return the unmodified words of the same stream."""
     stream = _keystream(_stream_key(seed, label, index, 0), 0, (count + 1) // 2)
     return np.frombuffer(stream, "<u8")[:count].astype(np.uint64)
 
@@ -122,7 +122,7 @@ def _stream_key(seed: bytes, label: str, index: int, prime: int) -> bytes:
     return h.digest(32)
 
 
-# AES-256, for keys that are public: its tables are looked up at secret places, which a cache shows.
+# AES-256, only for public keys: its table lookups depend on the key, which a cache reveals.
 
 
 @functools.cache
@@ -160,7 +160,9 @@ def _schedule(key: bytes) -> list[npt.NDArray[np.uint8]]:
 
 
 def _keystream(key: bytes, first: int, blocks: int) -> bytes:
-    """Blocks of the key stream: encryptions of the numbers from first on, of 16 bytes, most significant first."""
+    """Return blocks of the key stream: encryptions of the numbers from first on, of 16 bytes, most significant
+    first.
+    """
     box, double = _tables()
     keys, rows = _schedule(key), np.array([(5 * i) % 16 for i in range(16)])
     state = np.zeros((blocks, 16), np.uint8)

@@ -1,7 +1,7 @@
-"""BGV and BFV, as Lattigo's package schemes/bgv and engine/bgv have them: sets, ciphertexts, encryption, and answers.
+"""BGV and BFV as in Lattigo's package schemes/bgv and in engine/bgv: sets, ciphertexts, encryption, and answers.
 
 A ciphertext (c0, c1) of a message m, a polynomial modulo t times the scale, has the phase c0 + c1 s = m/t + e modulo
-the product of the primes of its level. Nothing here computes with ciphertexts but sums: that is Lattigo's.
+the product of the primes of its level. The only computation on ciphertexts here is addition; use Lattigo for others.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from .arithmetic import Residues, expand, pack, unpack
 from .ciphertexts import Random, gaussian, ternary
 from .sets import KeyLayout, Kind, packed_size
 
-#: Where values lie in a message: in its coefficients, or in the slots with which products go value by value.
+#: The position of values in a message: in its coefficients, or in the slots, which products multiply value by value.
 BGV_ENCODINGS = ("coefficients", "slots")
 
 
 @dataclass(frozen=True)
 class BGVSet:
-    """One choice of rings, moduli and limits, as engine/bgv/set.go has it."""
+    """One choice of rings, moduli and limits, as in engine/bgv/set.go."""
 
     name: str
     log_n: int  #: ring Z[X]/(X^n+1), n = 2^log_n
@@ -52,22 +52,22 @@ class BGVSet:
         return len(self.q) - 1
 
     def ciphertext_size(self, level: int) -> int:
-        """Bytes of an encoded ciphertext."""
+        """Size of an encoded ciphertext."""
         return 5 + 2 * rows_size(self, self.q[: level + 1])
 
     def layout(self, galois: Sequence[int]) -> KeyLayout:
-        """How public keys with these automorphisms are cut: a chunk has one sample modulo all primes."""
+        """The division of public keys with these automorphisms: a chunk has one sample modulo all primes."""
         digits = -(-len(self.q) // len(self.p))
         sizes = (rows_size(self, self.q + self.p),) * (1 + digits * (1 + len(galois)))
         end = struct.pack(f"<B{len(galois)}I", len(galois), *galois)
         return KeyLayout(self.name, self.hash(), b"lodge bgv keys 1", sizes, end)
 
     def kind(self, threshold: int) -> Kind:
-        """How threshold + 1 parties decrypt under masks."""
+        """Parameters with which threshold + 1 parties decrypt under masks."""
         return Kind.of_odd(self.q[0], self.t, threshold, math.ldexp(1.0, self.log_noise))
 
     def hash(self) -> bytes:
-        """SHA-256 of everything that keys and ciphertexts depend on."""
+        """SHA-256 of all fields on which keys and ciphertexts depend."""
         h = hashlib.sha256()
         numbers = struct.pack(
             f">4Qd3qQ{len(self.q + self.p)}Q", self.log_n, len(self.q), len(self.p), self.t, self.variance,
@@ -78,27 +78,27 @@ class BGVSet:
         return h.digest()
 
     def coefficients(self, slots: Sequence[int]) -> list[int]:
-        """The coefficients of the message with these values in its slots, as Lattigo encodes them."""
+        """Return the coefficients of the message with these values in its slots, in Lattigo's encoding."""
         values = np.zeros(self.n, np.uint64)
         values[_places(self.log_n)[: len(slots)]] = slots
         return [int(v) for v in _Transform.of(self.log_n, self.t).inverse(values)]
 
     def slots(self, coefficients: Sequence[int]) -> list[int]:
-        """The slots of a whole message's coefficients, as Lattigo encodes them."""
+        """Return the slots of a message given by all its coefficients, in Lattigo's encoding."""
         if len(coefficients) != self.n:
-            raise ConfigError(f"{len(coefficients)} coefficients are no message with slots", f"open all {self.n}")
+            raise ConfigError(f"{len(coefficients)} coefficients are not a message with slots", f"open all {self.n}")
         values = _Transform.of(self.log_n, self.t).forward(np.array(coefficients, np.uint64))
         return [int(v) for v in values[_places(self.log_n)]]
 
     def values(self, opened: Sequence[int], each: int, encoding: str) -> list[int]:
-        """What opened coefficients, so many of each ciphertext, are in an encoding."""
+        """Return the values of opened coefficients, the same number for each ciphertext, in an encoding."""
         check_bgv_encoding(encoding)
         if encoding == "coefficients":
             return list(opened)
         return [v for at in range(0, len(opened), each) for v in self.slots(opened[at : at + each])]
 
 
-# The primes, and of each the smallest primitive root above 2: transforms have a power of it, as Lattigo's.
+# The primes, with the smallest primitive root above 2 of each: transforms use a power of the root, as in Lattigo.
 _Q55 = (36028797017456641, 36028797016178689, 36028797014704129)
 _Q53 = (9007199253921793, 9007199252840449, 9007199252807681, 9007199252545537, 9007199252119553, 9007199251660801)
 _Q49, _Q36, _Q35 = 562949952798721, 68718428161, (34359410689, 34359214081)
@@ -118,18 +118,20 @@ _BGV_SETS = {
 
 
 def lookup_bgv(name: str) -> BGVSet | None:
-    """Finds a set by its name; None if it is none of BGV, or this client is too old to know it."""
+    """Return the set with the given name; None if it is not a set of BGV, or this client is too old to know it."""
     return _BGV_SETS.get(name)
 
 
 def check_bgv_encoding(encoding: str) -> None:
     if encoding not in BGV_ENCODINGS:
-        raise ConfigError(f"{encoding!r} is no encoding of BGV", f"write one of {', '.join(BGV_ENCODINGS)}")
+        raise ConfigError(f"{encoding!r} is not an encoding of BGV", f"write one of {', '.join(BGV_ENCODINGS)}")
 
 
 @functools.cache
 def _places(log_n: int) -> Residues:
-    """Which place of a transform has each slot: powers of 5 in the first row, and their negatives in the second."""
+    """Return the place of each slot in a transform: powers of 5 in the first row, and their negatives in the
+    second.
+    """
     n, power, first = 1 << log_n, 1, []
     for _ in range(n // 2):
         first.append(int(f"{power >> 1:0{log_n}b}"[::-1], 2))
@@ -137,21 +139,21 @@ def _places(log_n: int) -> Residues:
     return np.array(first + [n - 1 - v for v in first], np.uint64)
 
 
-# Residues modulo several primes are rows of a table.
+# Residues modulo several primes are stored as rows of a table.
 
 
 def _times(a: Residues, b: Residues, q: int) -> Residues:
-    """Products of residues modulo q < 2^55.
+    """Return products of residues modulo q < 2^55.
 
-    The quotient is off by no more than 21, as floats have 53 bits: what is left, taken modulo 2^64, fits into 63 bits
-    and a sign.
+    The error of the quotient is at most 21, as floats have 53 bits, so the remainder, taken modulo 2^64, fits into 63
+    bits and a sign.
     """
     quotient = (a.astype(np.float64) * b.astype(np.float64) / q).astype(np.uint64)
     return ((a * b - quotient * np.uint64(q)).view(np.int64) % q).astype(np.uint64)
 
 
 class _Transform:
-    """The number theoretic transform of Z_q[X]/(X^n+1): slot k has the value at psi^(2 rev(k) + 1)."""
+    """The number theoretic transform of Z_q[X]/(X^n+1): slot k holds the value at psi^(2 rev(k) + 1)."""
 
     def __init__(self, log_n: int, q: int) -> None:
         self.n, self.q = 1 << log_n, q
@@ -163,7 +165,7 @@ class _Transform:
     @staticmethod
     @functools.cache
     def of(log_n: int, q: int) -> _Transform:
-        """The transform for a degree and a prime, which is prepared once."""
+        """Return the transform for a degree and a prime, which is prepared once."""
         return _Transform(log_n, q)
 
     def _powers(self, root: int, order: Sequence[int]) -> Residues:
@@ -193,7 +195,7 @@ class _Transform:
 
 
 def rows_size(s: BGVSet, primes: Sequence[int]) -> int:
-    """Bytes of a packed polynomial."""
+    """Size of a packed polynomial."""
     return sum(packed_size(s.n, (q - 1).bit_length()) for q in primes)
 
 
@@ -202,9 +204,9 @@ def _pack(rows: Residues, primes: Sequence[int]) -> bytes:
 
 
 def _unpack(s: BGVSet, data: bytes, primes: Sequence[int]) -> Residues:
-    """Undoes _pack; ValueError where data is nothing that it has made."""
+    """Inverse of _pack; raises ValueError for invalid data."""
     if len(data) != rows_size(s, primes):
-        raise ValueError(f"{len(data)} bytes, not {rows_size(s, primes)}")
+        raise ValueError(f"{len(data)} bytes, want {rows_size(s, primes)}")
     rows, at = [], 0
     for q in primes:
         width = (q - 1).bit_length()
@@ -218,7 +220,7 @@ def _unpack(s: BGVSet, data: bytes, primes: Sequence[int]) -> Residues:
 
 
 def _numbers(rows: Residues, primes: Sequence[int]) -> list[int]:
-    """The numbers below the product of the primes that have these residues."""
+    """Return the numbers below the product of the primes that have these residues."""
     product = math.prod(primes)
     weights = [product // q * pow(product // q, -1, q) for q in primes]
     columns = zip(*(row.tolist() for row in rows), strict=True)
@@ -236,28 +238,28 @@ class BGVCiphertext:
     c1: Residues
 
     def encode(self) -> bytes:
-        """The canonical encoding, as parties and other clients have it."""
+        """Return the canonical encoding, which parties and other clients use too."""
         primes = self.params.q[: self.level + 1]
         return struct.pack("<BI", self.level, self.scale) + _pack(self.c0, primes) + _pack(self.c1, primes)
 
     @classmethod
     def decode(cls, params: BGVSet, data: bytes) -> BGVCiphertext:
-        """Reads exactly one encoding."""
+        """Read exactly one encoding."""
         if len(data) < 5 or data[0] > params.max_level or len(data) != params.ciphertext_size(data[0]):
-            raise ConfigError(f"no BGV ciphertext under {params.name}: {len(data)} bytes")
+            raise ConfigError(f"not a BGV ciphertext under {params.name}: {len(data)} bytes")
         level, scale = struct.unpack_from("<BI", data)
         if not 1 <= scale < params.t:
-            raise ConfigError(f"no BGV ciphertext under {params.name}: scale {scale}")
+            raise ConfigError(f"not a BGV ciphertext under {params.name}: scale {scale}")
         primes = params.q[: level + 1]
         middle = 5 + rows_size(params, primes)
         try:
             c0, c1 = _unpack(params, data[5:middle], primes), _unpack(params, data[middle:], primes)
         except ValueError as error:
-            raise ConfigError(f"no BGV ciphertext under {params.name}: {error}") from error
+            raise ConfigError(f"not a BGV ciphertext under {params.name}: {error}") from error
         return cls(params, level, scale, c0, c1)
 
     def __add__(self, other: BGVCiphertext) -> BGVCiphertext:
-        """Values add up, and so does the noise. Both must have the same level and scale, as fresh ones do."""
+        """Add values; the noise adds up too. Both ciphertexts must have the same level and scale, as fresh ones do."""
         mine, its = (self.params, self.level, self.scale), (other.params, other.level, other.scale)
         if mine != its:
             raise ConfigError("ciphertexts of different sets, levels or scales", "bring them to one level with Lattigo")
@@ -266,17 +268,17 @@ class BGVCiphertext:
 
     @property
     def _factor(self) -> int:
-        """What takes the scale off a message."""
+        """Return the factor that removes the scale from a message."""
         return pow(self.scale, -1, self.params.t)
 
     def opened(self, mu: Sequence[int]) -> list[int]:
-        """Coefficients of the message from what is opened of them under masks, at level 0."""
+        """Return coefficients of the message from those opened under masks, at level 0."""
         s = self.params
         factor = -math.prod(s.q[: self.level + 1]) * self._factor % s.t
         return [v * factor % s.t for v in mu]
 
     def flooded(self, parts: Sequence[Residues]) -> list[int]:
-        """The coefficients of the message from the parties' parts at the level of floods."""
+        """Return the coefficients of the message from the parties' shares at the flooding level."""
         s = self.params
         primes, dropped = s.q[: s.flood_level + 1], math.prod(s.q[s.flood_level + 1 : self.level + 1])
         modulus, factor = math.prod(primes), dropped * self._factor % s.t
@@ -293,7 +295,7 @@ class BGVCiphertext:
 class BGVPublicKey:
     """The public key of an epoch of BGV keys: a sample (b, a) with b = -a s + e modulo all primes, in evaluation form.
 
-    **Not constant time**, as PublicKey is not: where others can measure encryptions closely, encrypt with Lattigo.
+    **Not constant time**, like PublicKey: where others can measure encryptions closely, encrypt with Lattigo.
     """
 
     def __init__(self, params: BGVSet, seed: bytes, b: Residues) -> None:
@@ -307,14 +309,14 @@ class BGVPublicKey:
         cls, params: BGVSet, *, layout: KeyLayout, digest: bytes, header: bytes, chunk_digests: Sequence[bytes],
         first: bytes,
     ) -> BGVPublicKey:  # fmt: skip
-        """The public key among keys of a digest, from their header, the digests of their chunks, and chunk 0 alone.
+        """Return the public key of keys with a digest, from their header, the digests of their chunks, and chunk 0.
 
         Raises:
-            BadKeysError: they are not those of the digest.
+            BadKeysError: the data does not match the digest.
         """
         layout.check(digest, header, chunk_digests)
         if hashlib.sha256(first).digest() != chunk_digests[0]:
-            raise BadKeysError("chunk 0 is another than its digest says")
+            raise BadKeysError("chunk 0 does not match its digest")
         try:
             b = _unpack(params, first, params.q + params.p)
         except ValueError as error:
@@ -324,15 +326,15 @@ class BGVPublicKey:
     def encrypt(
         self, values: Sequence[int], encoding: str = "coefficients", *, random: Random = secrets.token_bytes
     ) -> list[BGVCiphertext]:
-        """Encrypts values in as many ciphertexts as they take, each of ``params.n``; see BGV_ENCODINGS.
+        """Encrypt values in ciphertexts of ``params.n`` values each; see BGV_ENCODINGS.
 
-        As Lattigo has it, u is uniform of -1, 0 and 1 in each coefficient, e0 and e1 are errors of the set's variance,
+        As in Lattigo, u is uniform of -1, 0 and 1 in each coefficient, e0 and e1 are errors of the set's variance,
         and a ciphertext is (b u + e0, a u + e1) divided by the first special prime, with m/t added to the first part.
 
         Args:
-            values: from 0 to t - 1.
+            values: numbers from 0 to t - 1.
             encoding: one of BGV_ENCODINGS.
-            random: gives random bytes. Whoever knows or can repeat them can read the values.
+            random: returns random bytes. Anyone who knows or can repeat them can read the values.
         """
         check_bgv_encoding(encoding)
         s, out = self.params, []
@@ -348,7 +350,7 @@ class BGVPublicKey:
     def _encrypted(
         self, message: Sequence[int], u: Sequence[int], e0: Sequence[int], e1: Sequence[int]
     ) -> BGVCiphertext:
-        """A ciphertext of given randomness."""
+        """Encrypt with given randomness."""
         s = self.params
         c0, c1 = self._divided(self._b, u, e0), self._divided(self._a, u, e1)
         m = np.array([*message, *[0] * (s.n - len(message))], np.uint64)
@@ -357,7 +359,7 @@ class BGVPublicKey:
         return BGVCiphertext(s, s.max_level, 1, c0, c1)
 
     def _divided(self, key: Residues, u: Sequence[int], e: Sequence[int]) -> Residues:
-        """The product of u and half of the key, and e, divided by the first special prime and rounded."""
+        """Return u times half of the key, plus e, divided by the first special prime and rounded."""
         s = self.params
         special, places = s.p[0], [*range(len(s.q)), len(s.q)]
         small, errors = np.array(u, np.int64), np.array(e, np.int64)
@@ -376,7 +378,7 @@ class BGVPublicKey:
 
 @dataclass(frozen=True)
 class MaskedCoefficients:
-    """Reads answers to the first coefficients of ciphertexts that are opened under masks."""
+    """Reads answers for the first coefficients of ciphertexts opened under masks."""
 
     ciphertexts: Sequence[BGVCiphertext]
     masked: Masked
@@ -393,12 +395,12 @@ class MaskedCoefficients:
         return [m for i, c in enumerate(self.ciphertexts) for m in c.opened(mu[i * each : (i + 1) * each])]
 
 
-_RUN = 32  # bytes that name a run, in the answer of each of its parties to a ciphertext
+_RUN = 32  # size of a run's name, in each party's answer to a ciphertext
 
 
 @dataclass(frozen=True)
 class Flooded:
-    """Reads answers to whole ciphertexts that are decrypted with flooding."""
+    """Reads answers for whole ciphertexts decrypted with flooding."""
 
     ciphertexts: Sequence[BGVCiphertext]
 
@@ -416,7 +418,7 @@ class Flooded:
         return len(self.ciphertexts) * self._size
 
     def _split(self, data: bytes) -> list[tuple[bytes, Residues]]:
-        """By ciphertext the run and the party's part."""
+        """Return the run and the party's share for each ciphertext."""
         if len(data) != self.most:
             raise BadAnswersError(f"an answer of {len(data)} bytes to {len(self.ciphertexts)} ciphertexts")
         s, size = self.ciphertexts[0].params, self._size

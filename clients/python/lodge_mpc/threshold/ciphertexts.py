@@ -1,4 +1,4 @@
-"""Encryption under threshold keys: ciphertexts, the public key, and the errors that it takes."""
+"""Encryption under threshold keys: ciphertexts, the public key, and the errors for encryption."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from ..errors import BadKeysError, ConfigError
 from .arithmetic import Residues, Transform, expand, pack, residues
 from .sets import ParameterSet, packed_size
 
-#: Where on the circle of residues a message lies. "plain": m in [0, p) at q m/p, which is what decryption opens, and
-#: sums wrap around. "padded": m in [0, p) at q m/2p, which lookups take; twice such a ciphertext is a plain one.
-#: "boolean": 0 at -q/8 and 1 at q/8, which gates take.
+#: The position of a message on the circle of residues. "plain": m in [0, p) at q m/p, which decryption opens; sums
+#: wrap around. "padded": m in [0, p) at q m/2p, for lookups; twice such a ciphertext is a plain one. "boolean": 0 at
+#: -q/8 and 1 at q/8, for gates.
 ENCODINGS = ("plain", "padded", "boolean")
 
 Random = Callable[[int], bytes]
@@ -26,11 +26,11 @@ Random = Callable[[int], bytes]
 
 def check_encoding(encoding: str) -> None:
     if encoding not in ENCODINGS:
-        raise ConfigError(f"{encoding!r} is no encoding", f"write one of {', '.join(ENCODINGS)}")
+        raise ConfigError(f"{encoding!r} is not an encoding", f"write one of {', '.join(ENCODINGS)}")
 
 
 def encode(s: ParameterSet, message: int, encoding: str) -> int:
-    """The residue of a message."""
+    """Return the residue of a message."""
     check_encoding(encoding)
     limit = 2 if encoding == "boolean" else s.p
     if not 0 <= message < limit:
@@ -43,13 +43,13 @@ def encode(s: ParameterSet, message: int, encoding: str) -> int:
 
 
 def decoded(s: ParameterSet, opened: Sequence[int], encoding: str) -> list[int]:
-    """What opened messages, residues modulo p, are in an encoding."""
+    """Return the values of opened messages, residues modulo p, in an encoding."""
     if encoding != "boolean":
         return list(opened)
     bits = {s.p // 8: 1, s.p - s.p // 8: 0}
     bad = next((i for i, m in enumerate(opened) if m not in bits), None)
     if bad is not None:
-        raise ConfigError(f"message {bad} is {opened[bad]}, which is no bit", "have it decrypted as a plain one")
+        raise ConfigError(f"message {bad} is {opened[bad]}, which is not a bit", "decrypt it with the plain encoding")
     return [bits[m] for m in opened]
 
 
@@ -62,63 +62,63 @@ class LWECiphertext:
     b: int
 
     def encode(self) -> bytes:
-        """The canonical encoding, as parties and other clients have it."""
+        """Return the canonical encoding, which parties and other clients use too."""
         last = np.array([self.b], np.uint64)
         return pack(self.a, self.params.width) + pack(last, self.params.width)
 
     @classmethod
     def decode(cls, params: ParameterSet, data: bytes) -> LWECiphertext:
-        """Reads exactly one encoding."""
+        """Read exactly one encoding."""
         cut = packed_size(params.n, params.width)
         try:
             a, b = residues(data[:cut], params.n, params), residues(data[cut:], 1, params)
         except ValueError as error:
-            raise ConfigError(f"no LWE ciphertext under {params.name}: {error}") from error
+            raise ConfigError(f"not an LWE ciphertext under {params.name}: {error}") from error
         return cls(params, a, int(b[0]))
 
     def doubled(self) -> LWECiphertext:
-        """Twice the ciphertext, which of a padded one is a plain one."""
+        """Return twice the ciphertext. For a padded one, this is a plain one."""
         return self + self
 
     def __add__(self, other: LWECiphertext) -> LWECiphertext:
-        """Messages of one encoding add up; so does the noise."""
+        """Add messages of one encoding; the noise adds up too."""
         q = _same(self.params, other.params)
         return LWECiphertext(self.params, (self.a + other.a) % np.uint64(q), (self.b + other.b) % q)
 
 
 @dataclass(frozen=True, eq=False)
 class RingCiphertext:
-    """A ciphertext of as many messages as there are coefficients: its phase is b - a z, modulo X^n + 1."""
+    """A ciphertext of n messages, one per coefficient: its phase is b - a z, modulo X^n + 1."""
 
     params: ParameterSet
     a: Residues
     b: Residues
 
     def encode(self) -> bytes:
-        """The canonical encoding, as parties and other clients have it."""
+        """Return the canonical encoding, which parties and other clients use too."""
         return pack(self.a, self.params.width) + pack(self.b, self.params.width)
 
     @classmethod
     def decode(cls, params: ParameterSet, data: bytes) -> RingCiphertext:
-        """Reads exactly one encoding."""
+        """Read exactly one encoding."""
         cut = packed_size(params.n, params.width)
         try:
             a, b = residues(data[:cut], params.n, params), residues(data[cut:], params.n, params)
         except ValueError as error:
-            raise ConfigError(f"no ring ciphertext under {params.name}: {error}") from error
+            raise ConfigError(f"not a ring ciphertext under {params.name}: {error}") from error
         return cls(params, a, b)
 
     def doubled(self) -> RingCiphertext:
-        """Twice the ciphertext, which of a padded one is a plain one."""
+        """Return twice the ciphertext. For a padded one, this is a plain one."""
         return self + self
 
     def __add__(self, other: RingCiphertext) -> RingCiphertext:
-        """Messages of one encoding add up, coefficient by coefficient; so does the noise."""
+        """Add messages of one encoding, coefficient by coefficient; the noise adds up too."""
         q = np.uint64(_same(self.params, other.params))
         return RingCiphertext(self.params, (self.a + other.a) % q, (self.b + other.b) % q)
 
     def extract(self, k: int) -> LWECiphertext:
-        """A ciphertext of message k alone, with the same noise: gates and lookups compute with these."""
+        """Return a ciphertext of message k only, with the same noise, for gates and lookups."""
         n, q = self.params.n, np.uint64(self.params.q)
         if not 0 <= k < n:
             raise ConfigError(f"coefficient {k} of {n}")
@@ -135,10 +135,10 @@ def _same(a: ParameterSet, b: ParameterSet) -> int:
 class PublicKey:
     """The public key of an epoch: a ring sample (a, b = a z + e), in evaluation form.
 
-    **Not constant time.** Encryption computes with Python's integers, whose time depends on their values, and Python
-    leaves copies of messages and of encryption randomness in memory. Somebody who can measure the time of encryptions
-    closely, as another process on the same machine may, can learn about messages. Where that matters, encrypt with
-    the Go client or ``lodge keys encrypt``, whose times do not depend on messages and errors.
+    **Not constant time.** Encryption uses Python's integers, whose time depends on their values, and Python leaves
+    copies of messages and of encryption randomness in memory. An attacker who can measure the time of encryptions
+    closely, for example from another process on the same machine, can learn about messages. If that matters, encrypt
+    with the Go client or ``lodge keys encrypt``, whose times do not depend on messages and errors.
     """
 
     def __init__(self, params: ParameterSet, seed: bytes, b: Residues) -> None:
@@ -150,14 +150,14 @@ class PublicKey:
     def received(
         cls, params: ParameterSet, digest: bytes, header: bytes, chunk_digests: Sequence[bytes], first: bytes
     ) -> PublicKey:
-        """The public key among keys of a digest, from their header, the digests of their chunks, and chunk 0 alone.
+        """Return the public key of keys with a digest, from their header, the digests of their chunks, and chunk 0.
 
         Raises:
-            BadKeysError: they are not those of the digest.
+            BadKeysError: the data does not match the digest.
         """
         params.layout.check(digest, header, chunk_digests)
         if hashlib.sha256(first).digest() != chunk_digests[0]:
-            raise BadKeysError("chunk 0 is another than its digest says")
+            raise BadKeysError("chunk 0 does not match its digest")
         words = packed_size(params.n, params.width)
         try:
             b = residues(first[:words], params.n, params)
@@ -168,16 +168,16 @@ class PublicKey:
     def encrypt(
         self, messages: Sequence[int], encoding: str = "plain", *, random: Random = secrets.token_bytes
     ) -> list[RingCiphertext]:
-        """Encrypts messages in as many ring ciphertexts as they take, each of ``params.n``; see ENCODINGS.
+        """Encrypt messages in ring ciphertexts of ``params.n`` messages each; see ENCODINGS.
 
         With u a difference of bits in each coefficient, and errors e1 and e2 from the discrete Gaussian of the set's
         variance, whose distribution function is inverted with 192 bits, a ciphertext is (a u + e1, b u + e2 + m).
         These are the distributions of the Go client's encryptions.
 
         Args:
-            messages: from 0 to p - 1, or of "boolean" 0 and 1.
+            messages: numbers from 0 to p - 1, or 0 and 1 for "boolean".
             encoding: one of ENCODINGS.
-            random: gives random bytes. Whoever knows or can repeat them can read the messages.
+            random: returns random bytes. Anyone who knows or can repeat them can read the messages.
         """
         s, out = self.params, []
         for at in range(0, max(len(messages), 1), s.n):
@@ -189,7 +189,7 @@ class PublicKey:
     def _encrypted(
         self, phases: Sequence[int], u: Sequence[int], e1: Sequence[int], e2: Sequence[int]
     ) -> RingCiphertext:
-        """A ciphertext of given randomness."""
+        """Encrypt with given randomness."""
         s, transform = self.params, Transform.of(self.params)
         values = transform.forward([x % s.q for x in u])
         a = transform.inverse([x * y % s.q for x, y in zip(self._a, values, strict=True)])
@@ -203,7 +203,7 @@ class PublicKey:
 
 
 def differences(count: int, random: Random) -> list[int]:
-    """Differences of two uniform bits each: -1 and 1 with probability 1/4 each, and 0 otherwise."""
+    """Return differences of two uniform bits each: -1 and 1 with probability 1/4 each, and 0 otherwise."""
     bits = int.from_bytes(random((2 * count + 7) // 8), "little")
     return [(bits >> 2 * i & 1) - (bits >> (2 * i + 1) & 1) for i in range(count)]
 
@@ -215,7 +215,7 @@ _TABLE_BITS = 192
 def gaussian_table(variance: float) -> tuple[int, ...]:
     """floor(2^192 P(\\|z\\| <= k)) for k = 0, 1, ... and z with probabilities proportional to exp(-z^2/(2 variance)).
 
-    It ends where less than 2^-192 is left.
+    The table ends where less than 2^-192 is left.
     """
     with localcontext() as context:
         context.prec = 90
@@ -228,7 +228,7 @@ def gaussian_table(variance: float) -> tuple[int, ...]:
 
 
 def ternary(count: int, random: Random) -> list[int]:
-    """Uniform values of -1, 0 and 1: two bits each, of which one value is drawn again."""
+    """Return uniform values of -1, 0 and 1: two bits each; one of the four values is drawn again."""
     out: list[int] = []
     while len(out) < count:
         drawn = random((count - len(out) + 3) // 4 + 1)
@@ -237,7 +237,7 @@ def ternary(count: int, random: Random) -> list[int]:
 
 
 def gaussian(variance: float, count: int, random: Random) -> list[int]:
-    """Discrete Gaussians: each a place in the table, all of which is scanned, and a sign.
+    """Return discrete Gaussians: each is a position in the table, which is scanned completely, and a sign.
 
     The distribution differs from the exact one by less than 2^-180.
     """

@@ -28,33 +28,33 @@ from .request import Call, Ciphertexts, Provenance, Request
 
 T = TypeVar("T")
 
-ATTEMPTS = 8  # quorums that are asked at most
-MOST_REFUSED = 64  # and others that refuse as a ciphertext has its quorum already
-PAUSE = 0.2  # seconds by which each attempt is waited for longer than the one before
-GRACE = 0.3  # seconds for which the parties' own accounts of a failure are waited for
+ATTEMPTS = 8  # maximal number of quorums to try
+MOST_REFUSED = 64  # additional quorums that may refuse because the ciphertext already has one
+PAUSE = 0.2  # increase of the delay from one attempt to the next, in seconds
+GRACE = 0.3  # seconds to wait for other parties' errors after a failure
 
-# Errors after which another quorum, or the same one later, may answer.
+# Errors after which another quorum, or the same one later, may succeed.
 _WORTH_ANOTHER = {"unavailable", "timed_out", "out_of_stock", "busy", "quarantined", "stopped", "excluded"}
 _WORTH_ANOTHER |= {"mask_spent", "bad_answers"}
 
 
 @dataclass(frozen=True)
 class Decryption:
-    """What came of a request."""
+    """The result of a request."""
 
     messages: list[int]  #: of each ciphertext in turn; of BGV ciphertexts values in the encoding
     quorum: tuple[int, ...]
 
 
 class ThresholdClient:
-    """A client of all parties.
+    """A client connected to all parties.
 
-    Calls raise LodgeError. A client may be used by several threads at once; use it in a ``with`` statement, or close
-    it.
+    Calls raise LodgeError. A client may be used by several threads concurrently. Use it in a ``with`` statement, or
+    close it.
 
     Args:
-        config: of a client that may have ciphertexts decrypted, with all parties in the order of the roster.
-        patience: seconds in which a party must say that it is there, before others are asked instead.
+        config: configuration of a client that may decrypt, with all parties in the order of the roster.
+        patience: seconds in which a party must respond before others are used instead.
     """
 
     def __init__(self, config: Config, *, patience: float = 3.0) -> None:
@@ -70,7 +70,7 @@ class ThresholdClient:
 
     @classmethod
     def from_config(cls, path: str | Path, *, patience: float = 3.0) -> ThresholdClient:
-        """A client by a file such as ``clients/app.yaml``, which ``lodge init`` writes."""
+        """Create a client from a file such as ``clients/app.yaml``, which ``lodge init`` writes."""
         return cls(Config.load(path), patience=patience)
 
     def __enter__(self) -> ThresholdClient:
@@ -80,14 +80,14 @@ class ThresholdClient:
         self.close()
 
     def close(self) -> None:
-        """End the connections, and with them all calls."""
+        """Close the connections and end all calls."""
         for service in self._parties:
             service.close()
 
     def keys(self) -> Keys:
-        """The threshold keys that the parties know, by epoch.
+        """Return the threshold keys that the parties know, by epoch.
 
-        Parties that cannot be reached are in its ``away``, and epochs of which parties say different things in its
+        The result lists unreachable parties in ``away``, and epochs about which parties disagree in
         ``disputes``.
         """
         said, errors = self._ask_all(self._list)
@@ -98,25 +98,25 @@ class ThresholdClient:
         return Keys(keys, tuple(away), disputes)
 
     def key(self, epoch: int = 0) -> Key:
-        """The keys of an epoch; 0 is the newest that is active. More than threshold of the holders must say the same.
+        """Return the keys of an epoch; 0 is the newest active one. More than threshold of the holders must agree.
 
         Raises:
-            LodgeError: ``not_found``; ``unavailable`` if too few of the holders are up; ``conflict`` if parties say
-                different things.
+            LodgeError: ``not_found``; ``unavailable`` if too few of the holders are up; ``conflict`` if parties
+                disagree.
         """
         return self.keys().find(epoch)
 
     def public_key(self, key: Key, *, timeout: float | None = None) -> PublicKey:
-        """The public key of an epoch, from one of the holders.
+        """Download the public key of an epoch from one of the holders.
 
         Raises:
-            BadKeysError: the last holder that was asked sent another key than the holders agree on.
+            BadKeysError: the last holder sent a key other than that on which the holders agree.
         """
         s, (chunk, digest, header, digests) = key.set, self._public(key, timeout)
         return PublicKey.received(s, digest, header, digests, chunk)
 
     def _public(self, key: Key, timeout: float | None) -> tuple[bytes, bytes, bytes, list[bytes]]:
-        """Chunk 0 of the keys, their digest, the header, and the digests of all chunks, held against each other."""
+        """Download chunk 0 of the keys, their digest, the header, and the digests of all chunks, and compare them."""
         end = _end(timeout)
 
         def fetch(service: Service) -> tuple[bytes, bytes, bytes, list[bytes]]:
@@ -138,15 +138,15 @@ class ThresholdClient:
     ) -> None:
         """Download the public keys of an epoch into a file, as ``lodge keys fetch`` does.
 
-        What is not complete is in a file whose name ends in ``.part``, and the next call goes on with it. When a holder
-        fails, the next one is asked for what is missing. Every chunk is compared with its digest.
+        Incomplete data is kept in a file with the suffix ``.part``, and the next call continues with it. If a holder
+        fails, the next one is used for the missing chunks. Every chunk is compared with its digest.
 
         Args:
-            key: as key or keys gave it.
-            path: of the file. It is for programs that compute with ciphertexts; ``read_public_key`` reads the public
-                key in it.
-            evaluation: with the evaluation keys, which are large; otherwise the public key alone.
-            progress: hears how many chunks there are, and of how many.
+            key: as returned by key or keys.
+                path: path of the file. It is for programs that compute with ciphertexts; ``read_public_key`` reads its
+                public key.
+            evaluation: include the evaluation keys, which are large; otherwise only the public key.
+            progress: called with the number of chunks received, and their total.
             timeout: seconds.
         """
         download, end = KeyDownload(key, path, evaluation, progress), _end(timeout)
@@ -155,14 +155,14 @@ class ThresholdClient:
         download.finish()
 
     def bgv_public_key(self, key: Key, *, timeout: float | None = None) -> BGVPublicKey:
-        """The public key of an epoch of BGV keys, from one of the holders.
+        """Download the public key of an epoch of BGV keys from one of the holders.
 
         Raises:
-            BadKeysError: the last holder that was asked sent another key than the holders agree on.
+            BadKeysError: the last holder sent a key other than that on which the holders agree.
         """
         s = key.bgv
         if s is None:
-            raise ConfigError(f"{key.params} is no set of BGV", "ask for its public_key")
+            raise ConfigError(f"{key.params} is not a set of BGV", "ask for its public_key")
         chunk, digest, header, digests = self._public(key, timeout)
         return BGVPublicKey.received(
             s, layout=key.layout, digest=digest, header=header, chunk_digests=digests, first=chunk
@@ -184,29 +184,29 @@ class ThresholdClient:
     ) -> Decryption:
         """Have a quorum decrypt.
 
-        If one of its parties cannot be reached, or its masks run out, the next quorum is asked. Asked again, the
-        parties of a quorum give the same answers for the same ciphertexts, to the same client.
+        If one of its parties cannot be reached, or its masks run out, another quorum is tried. The parties of a quorum
+        give the same answers to a repeated request of the same client for the same ciphertexts.
 
         Args:
-            key: as key or keys gave it.
+            key: as returned by key or keys.
             ciphertexts: LWE ciphertexts, of one message each, ring ciphertexts, or BGV ciphertexts of one level.
-            coefficients: of ring and BGV ciphertexts, and only they: how many messages of each are opened, from the
-                first.
-            flooding: have whole BGV ciphertexts decrypted with noise added in place of masks, where the parties' rules
-                allow it. A ciphertext is decrypted so by one quorum for ever, which the client finds.
-            encoding: of the messages, "plain" unless it is another. Padded ciphertexts are doubled, which makes them
-                plain ones; of boolean ones the messages are 0 and 1. Of BGV ciphertexts "coefficients" or "slots".
+            coefficients: only for ring and BGV ciphertexts: the number of messages of each to open, from the first
+                one.
+            flooding: decrypt whole BGV ciphertexts with added noise instead of masks, where the parties' policies
+                allow it. A ciphertext stays with one quorum forever, which the client finds.
+            encoding: encoding of the messages, by default "plain". Padded ciphertexts are doubled, which makes them
+                plain ones; messages of boolean ones are 0 and 1. For BGV ciphertexts "coefficients" or "slots".
             masks: "exact", or "paper" for masks that cost less and fail with a small probability.
-            quorum: who decrypts, by their places in the roster; default one of those that are up and have masks.
-            provenance: where the ciphertexts come from, for policies that ask.
-            owners: of keys, by their names, places in the roster: where key is a group, and the ciphertexts are
-                multi-key ciphertexts under the same keys. ``MultikeyClient.decrypt`` finds groups and owners.
+            quorum: the parties that decrypt, by place in the roster; by default one that is up and has masks.
+            provenance: the origin of the ciphertexts, for policies that require it.
+            owners: the place in the roster of each key's owner, by key name: if key is a group, and the ciphertexts
+                are multi-key ciphertexts under the same keys. ``MultikeyClient.decrypt`` finds groups and owners.
             timeout: seconds.
 
         Raises:
             LodgeError: ``out_of_stock`` (masks), ``unavailable``, ``policy_refused``, ``approval_needed``,
-                ``already_delivered`` (to another client), ``foreign_ciphertext`` and others that the parties give.
-            BadAnswersError: what the parties have answered adds up to no messages.
+                ``already_delivered`` (to another client), ``foreign_ciphertext`` and other errors of the parties.
+            BadAnswersError: the parties' answers do not add up to valid messages.
         """
         request = Request(
             key, ciphertexts, encoding, coefficients=coefficients, flooding=flooding, masks=masks,
@@ -228,13 +228,13 @@ class ThresholdClient:
         owners: Mapping[bytes, int] | None = None,
         timeout: float | None = None,
     ) -> SealedAnswers:
-        """Have a quorum decrypt for somebody else, to whose public key the parties seal their answers.
+        """Have a quorum decrypt for a recipient, to whose public key the parties seal their answers.
 
-        This client learns no message. The recipient has them by ``Recipient.open``, or ``lodge decrypt open``.
+        This client learns no message. The recipient opens them with ``Recipient.open``, or ``lodge decrypt open``.
 
         Args:
-            recipient: public key, as ``Recipient.public`` or ``read_recipient`` gives it.
-            key: and the others, as of decrypt.
+            recipient: public key, as returned by ``Recipient.public`` or ``read_recipient``.
+            key: this and the other arguments are those of decrypt.
         """
         check_public(recipient)
         request = Request(
@@ -258,7 +258,7 @@ class ThresholdClient:
         timeout: float | None,
         finish: Callable[[Question, Sequence[bytes]], T],
     ) -> T:
-        """Asks quorums until one has answered, and gives what finish makes of the answers."""
+        """Try quorums until one has answered, and return the result of finish."""
         key, end, failures, empty = request.key, _end(timeout), Counter[int](), set[tuple[int, ...]]()
         attempt = 0
         while True:
@@ -270,16 +270,16 @@ class ThresholdClient:
                 failures[failed.party] += 1
                 last = self._failed(failed.party, failed.error)
                 again = last.code in _WORTH_ANOTHER
-                if last.code == "out_of_stock":  # for so many messages, whatever it has
+                if last.code == "out_of_stock":  # no quorum has masks for this many messages
                     again = quorum is None
                     empty.add(chosen)
                 if last.code == "wrong_quorum" and request.flooding and quorum is None and len(empty) < MOST_REFUSED:
-                    empty.add(chosen)  # perhaps the next is the one that has the ciphertext
+                    empty.add(chosen)  # the next quorum may be the one that has the ciphertext
                     if _flooding(key, failures, empty) is not None:
                         continue
             except LodgeError as error:
                 last = error
-                # A party that is down may be back, and with it masks.
+                # A party that is down may come back, with its masks.
                 waits = error.code == "out_of_stock" and len(key.up) < len(key.holders)
                 again = waits or isinstance(error, RunsDifferError)
             pause, attempt = attempt * PAUSE, attempt + 1
@@ -287,12 +287,12 @@ class ThresholdClient:
                 raise last
             time.sleep(pause)
             try:
-                key = self.key(key.epoch)  # what is in stock, and who is up, has changed
+                key = self.key(key.epoch)  # the stock, and the parties that are up, have changed
             except LodgeError as error:
                 raise error from last
 
     def _failed(self, party: int, error: LodgeError) -> LodgeError:
-        """The error of a call of a party."""
+        """Return the error of a call of a party."""
         for kind in (BadKeysError, BadAnswersError):
             if isinstance(error, kind):
                 return kind(f"party {self._names[party]}: {error.what}")
@@ -305,13 +305,13 @@ class ThresholdClient:
         except LodgeError as error:
             if error.code != "unavailable":
                 raise
-            # It may be back, and nobody has tried.
+            # The party may be back without having been tried.
             answer = service.call("ListKeys", request, max(0.0, end - time.monotonic()), wait=True)
         assert isinstance(answer, threshold_pb2.ListKeysResponse)
         return answer
 
     def _ask_all(self, ask: Callable[[Service, float], T]) -> tuple[dict[int, T], dict[int, LodgeError]]:
-        """What each party answers within the patience, and the errors of the others."""
+        """Return the responses that arrive within the patience, and the errors of the other parties."""
         end = time.monotonic() + self.patience
         pool = ThreadPoolExecutor(len(self._parties))
         futures = [pool.submit(ask, service, end) for service in self._parties]
@@ -321,7 +321,7 @@ class ThresholdClient:
         return {i: f.result() for i, f in enumerate(futures) if i not in errors}, errors
 
     def _from_a_holder(self, key: Key, fetch: Callable[[Service], T]) -> T:
-        """What the first holder gives that can, of those that are up."""
+        """Return the result of the first holder, among those that are up, that succeeds."""
         last = LodgeError("unavailable", "no holder can be reached")
         for party in key.up:
             try:
@@ -331,7 +331,7 @@ class ThresholdClient:
         raise last
 
     def _ask_quorum(self, request: Request, quorum: Sequence[int], end: float | None) -> tuple[Question, list[bytes]]:
-        """Asks all parties of a quorum at the same time. When one fails the others are not waited for."""
+        """Send a request to all parties of a quorum concurrently. If one fails, do not wait for the others."""
         if any(not 0 <= p < len(self._parties) for p in quorum):
             raise ConfigError(f"a quorum of {list(quorum)} among {len(self._parties)} parties", "parties count from 0")
         question = request.question(quorum)
@@ -340,7 +340,7 @@ class ThresholdClient:
         pool = ThreadPoolExecutor(len(calls))
         futures = [pool.submit(call.run, request, header, _left(end)) for call in calls]
         if any(f.exception() for f in wait(futures, return_when=FIRST_EXCEPTION).done):
-            wait(futures, timeout=GRACE)  # others may know better why
+            wait(futures, timeout=GRACE)  # other parties may know the cause
             for call in calls:
                 call.cancel()
         pool.shutdown(wait=False, cancel_futures=True)
@@ -352,7 +352,7 @@ class ThresholdClient:
 
 
 class _PartyError(Exception):
-    """A party's failure, which says most of those of a quorum."""
+    """The most informative failure of a quorum's parties."""
 
     def __init__(self, party: int, error: LodgeError) -> None:
         super().__init__(str(error))
@@ -360,7 +360,7 @@ class _PartyError(Exception):
 
 
 def _errors(futures: Sequence[Future[T]], late: LodgeError) -> dict[int, LodgeError]:
-    """The errors of those that have failed, or are not done."""
+    """Return the errors of the calls that failed or are not done."""
     out = {}
     for i, future in enumerate(futures):
         if not future.done() or future.cancelled():
@@ -371,7 +371,7 @@ def _errors(futures: Sequence[Future[T]], late: LodgeError) -> dict[int, LodgeEr
 
 
 def _weight(error: LodgeError) -> int:
-    """Orders errors by how much they say about the cause."""
+    """Rank errors by how informative they are about the cause."""
     return {"cancelled": 0, "timed_out": 1, "unavailable": 2}.get(error.code, 3)
 
 
@@ -384,9 +384,10 @@ def _left(end: float | None) -> float | None:
 
 
 def _choose(key: Key, request: Request, failures: Counter[int], empty: set[tuple[int, ...]]) -> tuple[int, ...]:
-    """Of the quorums whose members are up one whose members have failed least, and of these the one with most masks.
+    """Choose, among the quorums that are up, one whose members failed least, and of these the one with most masks.
 
-    Where none has masks, it is one that has not been asked yet and may have answered before: a repeat takes none.
+    If no quorum has masks, choose one that has not been tried yet and may have answered before: repeated answers
+    need no masks.
     """
 
     if request.multikey:
@@ -409,23 +410,24 @@ def _choose(key: Key, request: Request, failures: Counter[int], empty: set[tuple
         raise LodgeError(
             "out_of_stock",
             f"no quorum of epoch {key.epoch} whose parties are up {list(key.up)} has enough {request.masks} masks",
-            f"`lodge keys masks {key.epoch}` makes some",
+            f"create masks with `lodge keys masks {key.epoch}`",
         )
     return max(stocked, key=rank).quorum
 
 
 def _choose_owners(key: Key, request: Request, failures: Counter[int], empty: set[tuple[int, ...]]) -> tuple[int, ...]:
-    """Of the quorums with all owners of the keys in them, and with masks, the smallest.
+    """Choose, among the quorums with masks that include all owners of the keys, the smallest.
 
-    Where none has masks it is the owners, who may have answered before, with another party if there is one owner.
+    If no quorum has masks, choose the owners, who may have answered before, plus another party if there is only one
+    owner.
     """
     owners = sorted({owner for _, owner in request.multikey})
     for p in owners:
-        what = f"party {p}, whose keys the ciphertexts are under, "
+        what = f"party {p}, an owner of the ciphertexts' keys, "
         if p not in key.holders:
-            raise LodgeError("wrong_quorum", f"{what}is not in the group of epoch {key.epoch}", "make a group with it")
+            raise LodgeError("wrong_quorum", f"{what}is not in the group of epoch {key.epoch}", "create another")
         if p not in key.up:
-            raise LodgeError("unavailable", f"{what}cannot be reached", "ask again when it is up: nobody else can")
+            raise LodgeError("unavailable", f"{what}cannot be reached", "retry when it is up: it is needed")
     fit = [m for m in key.masks if m.form == "exact" and m.free > 0 and set(owners) <= set(m.quorum)]
     stocked = [m for m in fit if m.quorum not in empty]
     if stocked:
@@ -435,17 +437,17 @@ def _choose_owners(key: Key, request: Request, failures: Counter[int], empty: se
     if len(quorum) < 2 or quorum in empty:
         raise LodgeError(
             "out_of_stock",
-            f"no quorum of epoch {key.epoch} that is up and has the owners {owners} in it has masks",
-            f"`lodge keys masks {key.epoch} --quorum` makes some",
+            f"no quorum of epoch {key.epoch} that is up and includes the owners {owners} has masks",
+            f"create masks with `lodge keys masks {key.epoch} --quorum`",
         )
     return quorum
 
 
 def _flooding(key: Key, failures: Counter[int], refused: set[tuple[int, ...]]) -> tuple[int, ...] | None:
-    """Of the quorums that may and have not refused, the first one whose members have failed least.
+    """Choose, among the permitted quorums that have not refused, the first one whose members failed least.
 
-    Where nothing fails it is always the same, for a ciphertext stays with its quorum. Where too few may, the parties of
-    another say so.
+    Without failures it is always the same quorum, because a ciphertext stays with its quorum. If too few holders are
+    permitted, the parties of another quorum report it.
     """
     among = key.flooders if len(key.flooders) > key.threshold else key.up
     others = [q for q in combinations(sorted(among), key.threshold + 1) if q not in refused]

@@ -1,4 +1,4 @@
-"""Public keys in a file, as ``lodge keys fetch`` writes them too, and what is downloaded into one."""
+"""Public keys in a file, in the format of ``lodge keys fetch``, and downloads to such files."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from .ciphertexts import PublicKey
 from .keys import Key
 from .sets import KeyLayout, lookup
 
-# A file is a line of this, a line of JSON, the header of the keys, the SHA-256 of every chunk, and the chunks from the
-# first on: one, which has the public key, or all, with the evaluation keys.
+# A file consists of this line, a line of JSON, the header of the keys, the SHA-256 of every chunk, and the chunks:
+# the first one, which contains the public key, or all of them, including the evaluation keys.
 _MAGIC = b"lodge threshold keys 1\n"
 _MAX_LINE = 4096
 
@@ -29,7 +29,7 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class Start:
-    """What a file has before the chunks."""
+    """The part of a file before the chunks."""
 
     epoch: int
     params: str
@@ -54,17 +54,17 @@ class Start:
 
     @classmethod
     def read(cls, file: BinaryIO) -> Start:
-        """Reads it from a file.
+        """Read it from a file.
 
         Raises:
-            ValueError: there is none, or not in the one form in which it is written.
+            ValueError: it is missing or not in canonical form.
         """
         if file.read(len(_MAGIC)) != _MAGIC:
-            raise ValueError("it begins with something else")
+            raise ValueError("its first line is not that of a key file")
         line = file.readline(_MAX_LINE)
         data = json.loads(line)
         if not isinstance(data, dict) or sorted(data.keys() - {"galois"}) != ["chunks", "digest", "epoch", "params"]:
-            raise ValueError("its second line is not that of keys")
+            raise ValueError("its second line does not describe keys")
         name, galois = str(data["params"]), tuple(data.get("galois", ()))
         empty = cls(data["epoch"], name, bytes.fromhex(data["digest"]), data["chunks"], b"", (), galois)
         layout = empty.layout
@@ -72,25 +72,27 @@ class Start:
         start = replace(empty, header=header, chunk_digests=[digests[i : i + 32] for i in range(0, len(digests), 32)])
         layout.check(start.digest, header, start.chunk_digests)
         if not start.encode().startswith(_MAGIC + line) or start.chunks not in (1, layout.chunks) or start.epoch < 1:
-            raise ValueError("its second line is written in another way")
+            raise ValueError("its second line is not in canonical form")
         return start
 
 
 def read_public_key(path: str | Path) -> tuple[Start, PublicKey]:
-    """The public key in a file of keys for LWE and ring ciphertexts, and what the file says that they are."""
+    """Read the public key from a file of keys for LWE and ring ciphertexts, with the file's description of the
+    keys.
+    """
     start, first = _first_chunk(path)
     if lookup_bgv(start.params) is not None:
-        raise ConfigError(f"{path} has keys of BGV", "read it with read_bgv_public_key")
+        raise ConfigError(f"{path} holds BGV keys", "read it with read_bgv_public_key")
     s = lookup(start.params)
     return start, PublicKey.received(s, start.digest, start.header, start.chunk_digests, first)
 
 
 def read_bgv_public_key(path: str | Path) -> tuple[Start, BGVPublicKey]:
-    """The public key in a file of BGV keys, and what the file says that they are."""
+    """Read the public key from a file of BGV keys, with the file's description of the keys."""
     start, first = _first_chunk(path)
     s = lookup_bgv(start.params)
     if s is None:
-        raise ConfigError(f"{path} has no keys of BGV", "read it with read_public_key")
+        raise ConfigError(f"{path} does not hold BGV keys", "read it with read_public_key")
     return start, BGVPublicKey.received(
         s,
         layout=start.layout,
@@ -102,19 +104,19 @@ def read_bgv_public_key(path: str | Path) -> tuple[Start, BGVPublicKey]:
 
 
 def _first_chunk(path: str | Path) -> tuple[Start, bytes]:
-    """What a file of keys begins with."""
+    """Return the beginning of a file of keys."""
     try:
         with Path(path).open("rb") as file:
             start = Start.read(file)
             return start, file.read(start.layout.chunk_sizes[0])
     except (OSError, ValueError, TypeError, AttributeError, struct.error) as error:
         raise ConfigError(
-            f"{path} has no public threshold keys: {error}", "`lodge keys fetch` writes such files"
+            f"{path} is not a file of public threshold keys: {error}", "`lodge keys fetch` writes such files"
         ) from error
 
 
 class KeyStream:
-    """Chunks of the keys of an epoch from one holder, from first on, each held against its digest."""
+    """Downloads chunks of the keys of an epoch from one holder, from first on, and compares each with its digest."""
 
     def __init__(self, service: Service, key: Key, first: int, count: int, timeout: float | None) -> None:
         self._service, self._first, self._count = service, first, count
@@ -124,7 +126,7 @@ class KeyStream:
             head = next(iter(self._call), None)
         if head is None or head.digest != key.digest:
             self._call.cancel()
-            raise BadKeysError("it sends other keys than the holders agree on")
+            raise BadKeysError("its keys differ from those on which the holders agree")
         self.header, self.chunk_digests = head.header, list(head.chunk_digests)
         try:
             key.layout.check(key.digest, self.header, self.chunk_digests)
@@ -133,25 +135,25 @@ class KeyStream:
             raise
 
     def chunks(self, take: Callable[[bytes], Any]) -> None:
-        """Gives the chunks to take, one after the other."""
+        """Yield the requested chunks in order."""
         at = self._first
         try:
             with self._service.errors_of(self._call):
                 for message in self._call:
                     if at == self._first + self._count:
-                        raise BadKeysError("it sends more chunks than it was asked for")
+                        raise BadKeysError("it sends more chunks than requested")
                     if message.index != at or hashlib.sha256(message.chunk).digest() != self.chunk_digests[at]:
-                        raise BadKeysError(f"chunk {at} is another than its digest says")
+                        raise BadKeysError(f"chunk {at} does not match its digest")
                     take(message.chunk)
                     at += 1
         finally:
             self._call.cancel()
         if at < self._first + self._count:
-            raise LodgeError("unavailable", f"{self._first + self._count - at} chunks did not come")
+            raise LodgeError("unavailable", f"{self._first + self._count - at} chunks were not received")
 
 
 class KeyDownload:
-    """Downloads keys into a file whose name ends in .part until it is complete, and goes on where it ended."""
+    """Downloads keys to a file with the suffix .part until it is complete, and resumes earlier downloads."""
 
     def __init__(self, key: Key, path: str | Path, evaluation: bool, progress: Progress | None) -> None:
         self._key, self._progress, self._layout = key, progress, key.layout
@@ -168,7 +170,7 @@ class KeyDownload:
         return self._have < self._chunks
 
     def take_from(self, service: Service, timeout: float | None) -> None:
-        """Takes what is missing from a holder."""
+        """Download the missing chunks from a holder."""
         stream = KeyStream(service, self._key, self._have, self._chunks - self._have, timeout)
         with self._part.open("ab") as file:
             if self._start is None:
@@ -186,7 +188,7 @@ class KeyDownload:
             os.fsync(file.fileno())
 
     def finish(self) -> None:
-        """Gives the file its name."""
+        """Rename the complete file."""
         self._part.replace(self._path)
 
     def _wanted(self, header: bytes, digests: Sequence[bytes]) -> Start:
@@ -194,7 +196,7 @@ class KeyDownload:
         return Start(k.epoch, k.params, k.digest, self._chunks, header, digests, k.galois)
 
     def _resume(self, file: BinaryIO) -> int:
-        """Where what an earlier download has left ends being right."""
+        """Return the end of the valid part of an earlier download."""
         try:
             start = Start.read(file)
         except (LodgeError, ValueError, TypeError, AttributeError, struct.error):

@@ -1,4 +1,4 @@
-"""What the holders of threshold keys say of them."""
+"""Threshold keys as described by their holders."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FORMS = {name: getattr(job_pb2, f"MASK_FORM_{name.upper()}") for name in MASKS}
 
 @dataclass(frozen=True)
 class Masks:
-    """What a quorum whose members are all up has in stock: the least that one of them has."""
+    """The stock of masks of a quorum whose members are all up: the smallest number that one of them has."""
 
     quorum: tuple[int, ...]  #: places in the roster
     form: str  #: one of MASKS
@@ -33,7 +33,7 @@ class Masks:
 
 @dataclass(frozen=True)
 class Key:
-    """What the holders that can be reached say, alike, of the keys of an epoch."""
+    """The reachable holders' common description of the keys of an epoch."""
 
     epoch: int
     state: str  #: locked, active, draining or retired
@@ -54,10 +54,10 @@ class Key:
 
     @property
     def set(self) -> ParameterSet:
-        """The parameter set of keys for LWE and ring ciphertexts.
+        """Return the parameter set of keys for LWE and ring ciphertexts.
 
         Raises:
-            ConfigError: this client does not know it, or the parties have another one under its name.
+            ConfigError: this client does not know the set, or the parties have a different one under its name.
         """
         if lookup_multikey(self.params) is not None:
             raise ConfigError(f"{self.params} is a set for multi-key ciphertexts", "use MultikeyClient")
@@ -67,7 +67,7 @@ class Key:
 
     @property
     def bgv(self) -> BGVSet | None:
-        """The parameter set if it is one of BGV and BFV, and else None.
+        """Return the parameter set if it is one of BGV and BFV, and None otherwise.
 
         Raises:
             ConfigError: the parties have another one under its name.
@@ -77,7 +77,7 @@ class Key:
 
     @property
     def multikey(self) -> MultikeySet | None:
-        """The parameter set of a group for multi-key ciphertexts, which has masks and no keys, and else None.
+        """Return the parameter set of a group for multi-key ciphertexts, which has masks and no keys, or None.
 
         Raises:
             ConfigError: the parties have another one under its name.
@@ -87,25 +87,25 @@ class Key:
 
     @property
     def flooders(self) -> tuple[int, ...]:
-        """Holders that are up and may answer with flooding: those of new shares may not who held none at first."""
+        """Holders that are up and may flood. Holders of new shares may not if they held no share at first."""
         return tuple(p for p in self.up if self.flooding_limit.get(p))
 
     @property
     def layout(self) -> KeyLayout:
-        """How the public keys are cut into chunks."""
+        """The division of the public keys into chunks."""
         return self.set.layout if self.bgv is None else self.bgv.layout(self.galois)
 
     def _same(self, s: S) -> S:
         if s.hash() != self.params_hash:
             raise ConfigError(
-                f"the parties have other parameters under the name {self.params}", "use the client of their release"
+                f"the parties have different parameters under the name {self.params}", "use the client of their release"
             )
         return s
 
 
 @dataclass(frozen=True)
 class Keys(Sequence[Key]):
-    """The threshold keys that parties know, by epoch: a sequence that says which parties could not be asked."""
+    """The threshold keys that parties know, by epoch: a sequence that also lists the unreachable parties."""
 
     keys: tuple[Key, ...]
     away: tuple[AwayParty, ...]
@@ -122,14 +122,14 @@ class Keys(Sequence[Key]):
         return len(self.keys)
 
     def find(self, epoch: int) -> Key:
-        """The keys of an epoch, or with 0 the newest that are active and no group.
+        """Return the keys of an epoch, or with 0 the newest active keys, except groups.
 
-        More than threshold of the holders must say the same of them: then one of them at least is honest.
+        More than threshold of the holders must agree, so that at least one of them is honest.
         """
         return self._find(epoch, "threshold keys", group=False)
 
     def find_group(self, epoch: int = 0) -> Key:
-        """The group for multi-key ciphertexts of an epoch, or with 0 the newest that is active."""
+        """Return the group for multi-key ciphertexts of an epoch, or with 0 the newest active one."""
         return self._find(epoch, "group for multi-key ciphertexts", group=True)
 
     def _find(self, epoch: int, what: str, *, group: bool) -> Key:
@@ -138,17 +138,17 @@ class Keys(Sequence[Key]):
         of = [k for k in self.keys if epoch or (lookup_multikey(k.params) is not None) == group]
         found = [k for k in of if k.epoch == epoch or (not epoch and k.state == "active")]
         if not found:
-            raise LodgeError("not_found", f"no party that can be reached has such {what}{self._missing()}")
+            raise LodgeError("not_found", f"no reachable party has such {what}{self._missing()}")
         key = found[-1]
         if len(key.up) <= key.threshold:
             raise LodgeError(
                 "unavailable",
-                f"{len(key.up)} of the holders of epoch {key.epoch} can be reached, and {key.threshold + 1} must "
+                f"{len(key.up)} of the holders of epoch {key.epoch} can be reached, but {key.threshold + 1} must "
                 f"decrypt{self._missing()}",
                 "start them again",
             )
         if key.multikey is None:
-            _ = key.layout  # of a set that this client knows
+            _ = key.layout  # checks that this client knows the set
         return key
 
     def _missing(self) -> str:
@@ -159,10 +159,10 @@ Said = Mapping[int, threshold_pb2.ListKeysResponse]
 
 
 def merged(said: Said, names: Sequence[str]) -> tuple[tuple[Key, ...], dict[int, LodgeError]]:
-    """Puts together what parties say of keys, by their places in the roster.
+    """Combine the parties' descriptions of keys, by their places in the roster.
 
-    The second result has the epochs of which they say different things, or what no holders of threshold keys say: of
-    the others they may agree.
+    The second result lists the epochs about which parties disagree or give implausible descriptions. They may agree
+    about the others.
     """
     by_epoch: dict[int, list[tuple[int, threshold_pb2.ThresholdKey]]] = {}
     for party, answer in sorted(said.items()):
@@ -180,7 +180,7 @@ def merged(said: Said, names: Sequence[str]) -> tuple[tuple[Key, ...], dict[int,
 
 
 def _living(by: Mapping[int, threshold_pb2.ThresholdKey]) -> Mapping[int, threshold_pb2.ThresholdKey]:
-    """Leaves out what parties say of keys that they have erased, where others have different ones under the number."""
+    """Remove descriptions of erased keys if other parties have different keys under the same number."""
     digest = next((k.digest for k in by.values() if k.state != "retired"), None)
     return {p: k for p, k in by.items() if k.state != "retired" or digest is None or k.digest == digest}
 
@@ -192,7 +192,7 @@ def _merge(by: Mapping[int, threshold_pb2.ThresholdKey], names: Sequence[str]) -
         _check(k, party, names)
         if _identity(k) != _identity(first):
             raise _conflict(
-                f"party {names[party]} says something else about the keys of epoch {k.epoch} than party "
+                f"party {names[party]} disagrees about the keys of epoch {k.epoch} with party "
                 f"{names[first_party]}: keys {k.digest[:8].hex()}, and keys {first.digest[:8].hex()}"
             )
     states = [k.state for k in by.values() if k.state != "active"]
@@ -221,17 +221,17 @@ def _identity(k: threshold_pb2.ThresholdKey) -> tuple[object, ...]:
 
 
 def _check(k: threshold_pb2.ThresholdKey, party: int, names: Sequence[str]) -> None:
-    """Refuses what would let a few parties pass for more than threshold of the holders."""
+    """Raise an error for descriptions with which a few parties could pass for more than threshold of the holders."""
     present = [p for p in k.holders if p >= 0]
     if any(p < -1 or p >= len(names) for p in k.holders):
         raise LodgeError(
             "conflict",
             f"party {names[party]} names holders that this client does not know",
-            "see that the configuration lists the parties of the roster in order",
+            "check that the configuration lists the parties of the roster in order",
         )
     if party not in present:
-        raise _conflict(f"party {names[party]} lists the keys of epoch {k.epoch}, of which it holds nothing")
-    group = lookup_multikey(k.params) is not None  # nobody's secrets are another's there
+        raise _conflict(f"party {names[party]} lists the keys of epoch {k.epoch}, although it holds no share of them")
+    group = lookup_multikey(k.params) is not None  # no party holds another's secrets there
     bad = k.threshold != 1 or len(k.holders) < 2 if group else k.threshold < 1 or 2 * k.threshold >= len(k.holders)
     if bad or k.any_quorum != group or len(set(present)) < len(present):
         raise _conflict(
@@ -252,7 +252,7 @@ def _stock(by: Mapping[int, threshold_pb2.ThresholdKey]) -> tuple[Masks, ...]:
     names = {form: name for name, form in FORMS.items()}
     out = []
     for (quorum, form), members in sorted(found.items(), key=lambda x: x[0]):
-        if form in names and set(quorum) == set(members):  # all of it are there
+        if form in names and set(quorum) == set(members):  # all of its members have responded
             m, free = next(iter(members.values())), min(m.free for m in members.values())
             out.append(Masks(quorum, names[form], free, m.failure_probability, m.noise_bound))
     return tuple(out)

@@ -1,4 +1,4 @@
-"""Ciphertexts of bits under several parties' own keys, as engine/multikey has them, and how quorums decrypt them."""
+"""Ciphertexts of bits under several parties' own keys, as in engine/multikey, and their decryption by quorums."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from .sets import MAX_EXACT, Kind, max_noise
 SEED_SIZE = 32
 MAX_BATCH = 1 << 20  # bits of a batch
 _HEAD = 32 + 32 + SEED_SIZE + 4  # of a batch: hash of the set, name of the keys, seed, number of bits
-_CHUNK = 3 << 20  # bytes of a chunk of the rotation key at most, but for one of a single coordinate
+_CHUNK = 3 << 20  # maximal size of a chunk of the rotation key, except one with a single coordinate
 _MODULUS = 1 << 32
-_LOG_P = 2  # an eighth is added to what is decrypted, so that bits are 0 and 1 of 4
-_DEVIATIONS = 13.2  # of the noise that never fail: more has a probability below 2^-128
+_LOG_P = 2  # an eighth is added before decryption, so that bits are 0 and 1 of 4
+_DEVIATIONS = 13.2  # noise up to this many deviations never fails; more has probability below 2^-128
 _LEGACY_DEVIATIONS = 9.2  # the same for sets that shipped earlier: 2^-64
 
 Gadget = tuple[int, int]  # log2 of the base, and digits
@@ -29,7 +29,7 @@ Gadget = tuple[int, int]  # log2 of the base, and digits
 
 @dataclass(frozen=True)
 class MultikeySet:
-    """One choice of dimensions, distributions and gadgets. Whoever sets them down differently has other ciphertexts."""
+    """One choice of dimensions, distributions and gadgets. Different values make ciphertexts incompatible."""
 
     name: str
     parties: int  #: at most so many in one ciphertext
@@ -49,7 +49,7 @@ class MultikeySet:
     successor: str = ""  #: of a legacy set, the set that makes new keys
 
     def hash(self) -> bytes:
-        """SHA-256 of everything that keys and ciphertexts depend on."""
+        """SHA-256 of all fields on which keys and ciphertexts depend."""
         h = hashlib.sha256()
         numbers = struct.pack(">4Q2d10Q", self.parties, self.log_n, self.dim, self.block, self.lwe, self.ring,
                               *self.rotation, *self.lev, *self.uni, *self.switch, self.drop, self.insecure)  # fmt: skip
@@ -61,15 +61,17 @@ class MultikeySet:
         return h.digest()
 
     def ciphertext_size(self, keys: int) -> int:
-        """Bytes of a ciphertext under so many keys."""
+        """Size of a ciphertext under the given number of keys."""
         return 1 + 4 + keys * (32 + 4 * self.dim)
 
     def batch_size(self, count: int) -> int:
-        """Bytes of a batch of so many bits."""
+        """Size of a batch of the given number of bits."""
         return _HEAD + 4 * count
 
     def chunk_sizes(self) -> tuple[int, ...]:
-        """Bytes of the chunks of public keys: the first with what is small, and those of the rotation key."""
+        """Sizes of the chunks of public keys: the first with the small parts, followed by those of the rotation
+        key.
+        """
         n = 1 << self.log_n
         element = (n * (64 - self.drop) + 7) // 8
         first, each = 3 * self.uni[1], 2 * self.rotation[1]  # ring elements: before it, and of each coordinate
@@ -78,13 +80,13 @@ class MultikeySet:
         return small, *(min(per, self.dim - at) * each * element for at in range(0, self.dim, per))
 
     def kind(self, parties: int) -> Kind:
-        """How so many parties decrypt."""
+        """Parameters with which the given number of parties decrypt."""
         deviations = _DEVIATIONS if self.centred else _LEGACY_DEVIATIONS
         if 2 <= parties <= max(2, self.parties):
             for log_phi in range(1, MAX_EXACT + 1):
                 if deviations * self.deviation <= max_noise(_MODULUS, 1 << _LOG_P, log_phi, parties):
                     return Kind(log_phi + _LOG_P, log_phi)
-        raise ConfigError(f"{parties} parties do not decrypt under {self.name}", "see `lodge params show`")
+        raise ConfigError(f"{parties} parties cannot decrypt under {self.name}", "see `lodge params show`")
 
 
 def _shipped(parties: int, dim: int, lwe: str, gadgets: tuple[Gadget, Gadget, Gadget], dev: float) -> MultikeySet:
@@ -135,18 +137,18 @@ _SETS = {
 
 
 def lookup_multikey(name: str) -> MultikeySet | None:
-    """Finds a set by its name; None if there is none."""
+    """Return the set with the given name; None if there is none."""
     return _SETS.get(name)
 
 
 def lookup_multikey_hash(hash_: bytes) -> MultikeySet | None:
-    """Finds a set by its hash; None if there is none."""
+    """Return the set with the given hash; None if there is none."""
     return next((s for s in _SETS.values() if s.hash() == hash_), None)
 
 
 @dataclass(frozen=True, repr=False)
 class MultikeyCiphertext:
-    """A bit under the keys of some parties, or one that everybody can read, under none."""
+    """A bit under the keys of some parties, or a public bit without keys."""
 
     params: MultikeySet
     data: bytes  #: the encoding
@@ -164,7 +166,7 @@ class MultikeyCiphertext:
 
     @property
     def bit(self) -> int | None:
-        """The bit if everybody can read it, and else None."""
+        """The bit if it is public, and None otherwise."""
         return None if self.data[0] else int(self.data[4] < 0x80)
 
     def encode(self) -> bytes:
@@ -172,13 +174,13 @@ class MultikeyCiphertext:
 
     @classmethod
     def decode(cls, s: MultikeySet, data: bytes) -> MultikeyCiphertext:
-        """Reads exactly one ciphertext.
+        """Read exactly one ciphertext.
 
         Raises:
-            ConfigError: it is none of the set.
+            ConfigError: the data is not of the set.
         """
         if not data or data[0] > s.parties or len(data) != s.ciphertext_size(data[0]):
-            raise ConfigError(f"{len(data)} bytes are no ciphertext of {s.name}")
+            raise ConfigError(f"{len(data)} bytes are not a ciphertext of {s.name}")
         c = cls(s, bytes(data))
         if any(a >= b for a, b in zip(c.keys, c.keys[1:], strict=False)):
             raise ConfigError("the keys of a ciphertext are not in ascending order")
@@ -187,7 +189,7 @@ class MultikeyCiphertext:
 
 @dataclass(frozen=True, repr=False)
 class Batch:
-    """Bits under one party's keys, as the party has encrypted them: four bytes each, beside a seed for the rest."""
+    """Bits under one party's keys, as encrypted by that party: four bytes each, and a seed for the rest."""
 
     params: MultikeySet
     key: bytes  #: name of the keys
@@ -205,13 +207,13 @@ class Batch:
         return (self.key,)
 
     def ciphertext(self, i: int) -> MultikeyCiphertext:
-        """The ciphertext of bit i."""
+        """Return the ciphertext of bit i."""
         words = expand_words(self.params.dim // 2, self.seed, "multikey encryption", i)
         b = struct.pack("<I", int(self.b[i]))
         return MultikeyCiphertext(self.params, b"\x01" + self.key + b + words.astype("<u8").tobytes())
 
     def ciphertexts(self) -> list[MultikeyCiphertext]:
-        """The ciphertexts of all bits."""
+        """Return the ciphertexts of all bits."""
         return [self.ciphertext(i) for i in range(len(self))]
 
     def encode(self) -> bytes:
@@ -220,13 +222,13 @@ class Batch:
 
     @classmethod
     def decode(cls, s: MultikeySet, data: bytes) -> Batch:
-        """Reads exactly one batch.
+        """Read exactly one batch.
 
         Raises:
-            ConfigError: it is none of the set.
+            ConfigError: the data is not of the set.
         """
         if len(data) < _HEAD or data[:32] != s.hash():
-            raise ConfigError(f"{len(data)} bytes are no batch of {s.name}")
+            raise ConfigError(f"{len(data)} bytes are not a batch of {s.name}")
         (count,) = struct.unpack_from("<I", data, _HEAD - 4)
         if count > MAX_BATCH or len(data) != s.batch_size(count):
             raise ConfigError(f"a batch of {count} bits in {len(data)} bytes")
@@ -235,7 +237,7 @@ class Batch:
 
 @dataclass(frozen=True)
 class MaskedBits:
-    """Reads answers of a quorum, which depend on how many parties are in it."""
+    """Reads answers of a quorum; they depend on the number of its parties."""
 
     masked: Masked
 
@@ -247,26 +249,26 @@ class MaskedBits:
         self.masked.check(data)
 
     def messages(self, parts: Sequence[bytes]) -> list[int]:
-        """Bits.
+        """Return the bits.
 
         Raises:
-            BadAnswersError: something else comes out, as of ciphertexts with more noise than results have.
+            BadAnswersError: a result is not a bit, as for ciphertexts with more noise than results of gates have.
         """
         bits = self.masked.messages(parts)
         if any(b > 1 for b in bits):
-            raise BadAnswersError("what is decrypted is no bit: more noise than results have", "compute it again")
+            raise BadAnswersError("the result is not a bit: the ciphertext has too much noise", "compute it again")
         return bits
 
 
 def checked(
     s: MultikeySet, ciphertexts: Sequence[object], owners: Mapping[bytes, int]
 ) -> tuple[list[MultikeyCiphertext], list[tuple[bytes, int]]]:
-    """Ciphertexts of one request, which are under the same keys, and these with their owners."""
+    """Ciphertexts of one request, which are under the same keys, and the owners of these keys."""
     out = [c for c in ciphertexts if isinstance(c, MultikeyCiphertext) and c.params == s]
     if not out or len(out) < len(ciphertexts) or len({c.keys for c in out}) > 1:
-        raise ConfigError(f"these are not multi-key ciphertexts of {s.name} under the same keys", "ask for each alone")
+        raise ConfigError(f"these are not multi-key ciphertexts of {s.name} under the same keys", "split the request")
     if not out[0].keys:
-        raise ConfigError("everybody can read these ciphertexts", "read their bit")
+        raise ConfigError("these ciphertexts are public bits", "read their bit")
     if any(k not in owners for k in out[0].keys):
-        raise ConfigError("nobody is named as the owner of some keys", "use MultikeyClient.decrypt, which asks")
+        raise ConfigError("some keys have no owner given", "use MultikeyClient.decrypt, which finds owners")
     return out, [(k, owners[k]) for k in out[0].keys]

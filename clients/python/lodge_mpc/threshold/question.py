@@ -1,4 +1,4 @@
-"""What parties of a quorum are asked, and what is bound to it: engine/protocol/threshold/decrypt/question.go."""
+"""The request to the parties of a quorum, and its digests: engine/protocol/threshold/decrypt/question.go."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 
 def _hash(tag: str, *fields: bytes) -> bytes:
-    """SHA-256 of the tag and the fields, each behind its length."""
+    """SHA-256 of the tag and the fields, each preceded by its length."""
     return hashlib.sha256(_fields(tag.encode(), *fields)).digest()
 
 
@@ -22,7 +22,7 @@ def _number(v: int) -> bytes:
 
 @dataclass(frozen=True)
 class Question:
-    """What a client asks each party of a quorum, in the same words."""
+    """A client's request to a quorum, the same for every party."""
 
     id: bytes  #: of the request, different for each
     epoch: int
@@ -39,7 +39,7 @@ class Question:
 
     @property
     def digest(self) -> bytes:
-        """What the parties compare before anything else."""
+        """The digest that the parties compare before anything else."""
         ring, paper = bytes([self.form == "ring"]), bytes([self.masks == "paper"])
         what = _hash(
             "lodge threshold question", _number(self.epoch), self.keys, ring, _number(self.count), _number(self.each),
@@ -54,11 +54,11 @@ class Question:
         return _hash("lodge threshold request", self.id, quorum, what)
 
     def info(self, party: int) -> bytes:
-        """What the answer of a party is bound to that is sealed for a recipient."""
+        """The context to which a party's sealed answer is bound."""
         return _hash("lodge threshold answer", self.digest, _number(party))
 
     def statement(self, circuit: str) -> bytes:
-        """What an attester signs who says where the ciphertexts come from, and how much of each is opened."""
+        """The message that an attester signs on the origin of the ciphertexts, and on how much of each is opened."""
         opened = _number(0 if self.form in ("lwe", "multikey") else self.each)
         tag = b"lodge flooding provenance v1" if self.masks == "flooding" else b"lodge provenance v1"
         return tag + _fields(_number(self.epoch), self.keys, self.ciphertexts, opened, circuit.encode())

@@ -1,7 +1,7 @@
-"""Answers that parties seal to somebody's public key: HPKE (RFC 9180) with ML-KEM-768 and X25519.
+"""Answers that parties seal to a recipient's public key: HPKE (RFC 9180) with ML-KEM-768 and X25519.
 
-Asking for them takes nothing else. Making key pairs and opening answers takes the package ``cryptography``, of version
-48 or later: ``pip install lodge-mpc[sealed]``.
+Requesting them needs no further package. Generating key pairs and opening answers needs the package ``cryptography``,
+version 48 or later: ``pip install lodge-mpc[sealed]``.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _MAX_FILE = 256 << 20
 
 @dataclass(frozen=True)
 class SealedRequest:
-    """What a quorum was asked, and its parties' sealed answers."""
+    """A request to a quorum, and the sealed answers of its parties."""
 
     question: Question
     parts: tuple[bytes, ...]
@@ -43,7 +43,7 @@ class SealedRequest:
 
 @dataclass(frozen=True)
 class SealedAnswers:
-    """What quorums have answered for somebody else, in a form that all clients read."""
+    """The quorums' answers for a recipient, in a form that all clients read."""
 
     params: str
     threshold: int
@@ -54,7 +54,7 @@ class SealedAnswers:
     known: str = ""  #: bits under several parties' keys: 0 and 1 of those that everybody can read, ? of the others
 
     def encode(self) -> bytes:
-        """The file as JSON, as ``lodge decrypt --recipient`` writes it."""
+        """Return the file as JSON, in the format of ``lodge decrypt --recipient``."""
         q = self.requests[0].question
         out: dict[str, Any] = {
             "format": _FORMAT,
@@ -75,11 +75,11 @@ class SealedAnswers:
 
     @classmethod
     def decode(cls, data: bytes) -> SealedAnswers:
-        """Reads what encode or the Go client wrote."""
+        """Read the output of encode or of the Go client."""
         try:
             return _answers(json.loads(data))
         except (ValueError, TypeError, KeyError, AttributeError) as error:
-            raise ConfigError(f"no sealed answers: {error}", "`lodge decrypt --recipient` writes such files") from error
+            raise ConfigError(f"not sealed answers: {error}", "`lodge decrypt --recipient` writes them") from error
 
     def write(self, path: str | Path) -> None:
         """Write the file."""
@@ -92,7 +92,7 @@ class SealedAnswers:
             with Path(path).open("rb") as file:
                 data = file.read(_MAX_FILE + 1)
         except OSError as error:
-            raise ConfigError(f"no sealed answers: {error}") from error
+            raise ConfigError(f"not sealed answers: {error}") from error
         if len(data) > _MAX_FILE:
             raise ConfigError(f"{path} has more than {_MAX_FILE} bytes")
         return cls.decode(data)
@@ -124,10 +124,10 @@ def _record(r: SealedRequest) -> dict[str, Any]:
 
 
 def _fields(data: Any, known: Mapping[str, type], optional: Mapping[str, type]) -> dict[str, Any]:
-    """An object of exactly these fields."""
+    """Return an object that must have exactly these fields."""
     both = {**known, **optional}
     if not isinstance(data, dict) or not known.keys() <= data.keys() <= both.keys():
-        raise ValueError("other fields than such files have")
+        raise ValueError("the fields are not those of such files")
     for name, value in data.items():
         if type(value) is not both[name] or (isinstance(value, int) and not 0 <= value < 1 << 63):
             raise ValueError(f"{name} is {value!r:.80}")
@@ -155,15 +155,15 @@ def _answers(data: Any) -> SealedAnswers:
 
 
 def sealed_bits(params: str, threshold: int, known: str, requests: Sequence[SealedRequest]) -> SealedAnswers:
-    """Answers about bits under several parties' keys, each of which is known or at one place of one request.
+    """Read answers for bits under several parties' keys. Each bit is known or at one place of one request.
 
     Raises:
-        ValueError: they are not.
+        ValueError: the answers are invalid.
     """
     if not set(known) <= set("01?"):
         raise ValueError(f"known bits {known!r:.80}")
     if any(r.question.count != len(r.places) for r in requests):
-        raise ValueError("other places than bits")
+        raise ValueError("the number of places is not that of the bits")
     missing = [i for i, bit in enumerate(known) if bit == "?"]
     if sorted(at for r in requests for at in r.places) != missing:
         raise ValueError("a bit is in no answer, or in several")
@@ -171,12 +171,12 @@ def sealed_bits(params: str, threshold: int, known: str, requests: Sequence[Seal
 
 
 def _owners(data: Sequence[Any], quorum: Sequence[int]) -> tuple[tuple[bytes, int], ...]:
-    """Keys in ascending order, whose owners have answered."""
+    """Read the keys, which must be in ascending order, with owners that have answered."""
     records = [_fields(x, {"key": str, "owner": int}, {}) for x in data]
     out = tuple((bytes.fromhex(x["key"]), int(x["owner"])) for x in records)
     names = [key for key, _ in out]
     if not out or names != sorted(set(names)) or any(len(k) != 32 or owner not in quorum for k, owner in out):
-        raise ValueError("owners that have not answered, or keys that are not in ascending order")
+        raise ValueError("an owner has not answered, or the keys are not in ascending order")
     return out
 
 
@@ -196,7 +196,7 @@ def _request(of: Mapping[str, Any], data: Any) -> SealedRequest:
     if not all(type(p) is int and 0 <= p < 1 << 32 for p in x["quorum"]) or min(x["count"], x["coefficients"]) < 1:
         raise ValueError(f"{x['count']} ciphertexts of {x['coefficients']} messages, quorum {x['quorum']!r:.80}")
     parts = tuple(base64.b64decode(p, validate=True) for p in x["parts"])
-    if any(x["count"] * x["coefficients"] > 8 * len(p) for p in parts):  # a message takes a bit at least
+    if any(x["count"] * x["coefficients"] > 8 * len(p) for p in parts):  # a message has at least one bit
         raise ValueError("answers that are too short")
     places = tuple(x.get("places", ()))
     if any(type(at) is not int for at in places) or (multikey and x["coefficients"] != 1):
@@ -219,7 +219,7 @@ def _request(of: Mapping[str, Any], data: Any) -> SealedRequest:
 
 
 def _reader(answers: SealedAnswers, r: SealedRequest) -> Reader:
-    """How opened answers are read."""
+    """Return the reader for opened answers."""
     q, s = r.question, lookup_bgv(answers.params)
     if (m := lookup_multikey(answers.params)) is not None:
         return MaskedBits(Masked(m.kind(len(q.quorum)), q.count))
@@ -240,24 +240,24 @@ def _reader(answers: SealedAnswers, r: SealedRequest) -> Reader:
 
 
 def check_public(key: bytes) -> None:
-    """Refuses what is no public key of a recipient."""
+    """Raise an error unless key has the form of a recipient's public key."""
     if len(key) != _ML_KEM + _X25519:
-        raise ConfigError(f"{len(key)} bytes are no public key of a recipient", f"it has {_ML_KEM + _X25519}")
+        raise ConfigError(f"{len(key)} bytes are not a recipient's public key", f"it has {_ML_KEM + _X25519}")
 
 
 class Recipient:
-    """A key pair to whose public half parties seal answers, so that nobody between sees a plaintext.
+    """A key pair. Parties seal answers to its public key, so that no client or party in between sees a plaintext.
 
     Args:
-        private: 32 bytes, as ``private`` gives them. Whoever has them reads all answers.
+        private: 32 bytes, as returned by ``private``. Anyone who has them can read all answers.
 
     Raises:
-        ConfigError: the package ``cryptography`` is not there, or is too old.
+        ConfigError: the package ``cryptography`` is missing or too old.
     """
 
     def __init__(self, private: bytes) -> None:
         if len(private) != _SEED_SIZE:
-            raise ConfigError(f"{len(private)} bytes are no private key of a recipient", f"it has {_SEED_SIZE}")
+            raise ConfigError(f"{len(private)} bytes are not a recipient's private key", f"it has {_SEED_SIZE}")
         self.private = private
         self._open, self.public = _key_pair(private)
 
@@ -266,16 +266,16 @@ class Recipient:
 
     @classmethod
     def generate(cls) -> Recipient:
-        """Make a key pair."""
+        """Generate a key pair."""
         return cls(secrets.token_bytes(_SEED_SIZE))
 
     @classmethod
     def read(cls, path: str | Path) -> Recipient:
-        """Read a private key, as ``lodge decrypt recipient`` writes it."""
+        """Read a private key in the format of ``lodge decrypt recipient``."""
         return cls(_read_pem(path, _PRIVATE))
 
     def write(self, path: str | Path) -> None:
-        """Write the private key into a new file that only its owner can read."""
+        """Write the private key to a new file that only its owner can read."""
         file = Path(path)
         try:
             file.touch(mode=0o600, exist_ok=False)
@@ -284,15 +284,15 @@ class Recipient:
             raise ConfigError(f"the private key cannot be written: {error}") from error
 
     def write_public(self, path: str | Path) -> None:
-        """Write the public key, for those who have ciphertexts decrypted for this recipient."""
+        """Write the public key, for clients that request decryption for this recipient."""
         Path(path).write_text(_pem(_PUBLIC, self.public), encoding="ascii")
 
     def open(self, answers: SealedAnswers) -> list[int]:
-        """The messages of answers, in the encoding of their ciphertexts.
+        """Return the messages of answers, in the encoding of their ciphertexts.
 
         Raises:
-            BadAnswersError: they are sealed to somebody else, or are answers to something else, or add up to no
-                messages.
+            BadAnswersError: the answers are sealed to another recipient, belong to another request, or do not add up
+                to valid messages.
         """
         out: list[int] = []
         bits = [int(bit == "1") for bit in answers.known]
@@ -310,13 +310,13 @@ class Recipient:
         if bits:
             return bits
         if len(out) < answers.messages:
-            raise BadAnswersError(f"{len(out)} messages, and the file says {answers.messages}")
+            raise BadAnswersError(f"{len(out)} messages, but the file states {answers.messages}")
         used, bgv = out[: answers.messages], answers.encoding in BGV_ENCODINGS
         return used if bgv else values(answers.params, answers.encoding, 1, used)
 
 
 def read_recipient(path: str | Path) -> bytes:
-    """The public key of a recipient in a file, as ``lodge decrypt recipient`` writes it."""
+    """Read a recipient's public key from a file in the format of ``lodge decrypt recipient``."""
     public = _read_pem(path, _PUBLIC)
     check_public(public)
     return public
@@ -326,14 +326,16 @@ Opener = Callable[[bytes, bytes], bytes]
 
 
 def _key_pair(private: bytes) -> tuple[Opener, bytes]:
-    """What opens under a private key, and the public key: MLKEM768-X25519 expands its keys from a seed (X-Wing)."""
+    """Return the function that opens answers, and the public key: MLKEM768-X25519 expands its keys from a seed
+    (X-Wing).
+    """
     try:
         from cryptography.exceptions import InvalidTag, UnsupportedAlgorithm  # noqa: PLC0415
         from cryptography.hazmat.primitives import hpke  # noqa: PLC0415
         from cryptography.hazmat.primitives.asymmetric import mlkem, x25519  # noqa: PLC0415
     except ImportError as error:
         raise ConfigError(
-            f"sealed answers take the package cryptography, of version 48 or later: {error}",
+            f"sealed answers need the package cryptography, version 48 or later: {error}",
             "pip install 'lodge-mpc[sealed]', or open them with `lodge decrypt open`",
         ) from error
     seed = hashlib.shake_256(private).digest(96)
@@ -363,13 +365,13 @@ def _pem(kind: str, data: bytes) -> str:
 
 
 def _read_pem(path: str | Path, kind: str) -> bytes:
-    """What a file of one block of a kind has."""
+    """Return the content of a file of one block of a kind."""
     try:
         text = Path(path).read_text(encoding="ascii")
         lines: Sequence[str] = text.split()
         data = base64.b64decode("".join(lines[len(kind.split()) + 1 : -len(kind.split()) - 1]), validate=True)
         if text != _pem(kind, data):
-            raise ValueError(f"it is no block of {kind}")
+            raise ValueError(f"it is not a block of {kind}")
     except (OSError, ValueError) as error:
         raise ConfigError(
             f"{path}: {error}", "`lodge decrypt recipient` writes a private key and a public one"

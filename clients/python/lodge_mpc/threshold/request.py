@@ -1,4 +1,4 @@
-"""What parties are asked to decrypt."""
+"""Requests for decryption."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .question import Question
 from .sets import Kind, ParameterSet, lookup
 
 UPLOAD = 1 << 20  # bytes of ciphertexts in one request
-_SEAL = 2048  # bytes that sealing adds to an answer, at most
+_SEAL = 2048  # maximal number of bytes that sealing adds to an answer
 
 Ciphertexts = (
     Sequence[RingCiphertext] | Sequence[LWECiphertext] | Sequence[BGVCiphertext] | Sequence[MultikeyCiphertext]
@@ -30,10 +30,10 @@ Ciphertexts = (
 
 @dataclass(frozen=True)
 class Provenance:
-    """Who says where ciphertexts come from, for policies that ask.
+    """An attester's statement on the origin of ciphertexts, for policies that require it.
 
-    The signature is Ed25519 over ``statement``; this package does not sign, as that takes a package that it does not
-    depend on.
+    The signature is Ed25519 over ``statement``. This package does not sign, because that needs a package on which it
+    does not depend.
     """
 
     attester: str  #: as in the parties' policies
@@ -50,17 +50,17 @@ def statement(
     encoding: str | None = None,
     flooding: bool = False,
 ) -> bytes:
-    """What an attester signs who says where ciphertexts come from that are decrypted in an encoding.
+    """Return the message that an attester signs on the origin of ciphertexts that are decrypted in an encoding.
 
-    Of ring and BGV ciphertexts it says how many coefficients of each are opened, and nobody can open more; and that
-    BGV ciphertexts are decrypted with flooding, if they are.
+    For ring and BGV ciphertexts it states how many coefficients of each may be opened. It also states whether BGV
+    ciphertexts are decrypted with flooding.
     """
     request = Request(key, ciphertexts, encoding, coefficients=coefficients, flooding=flooding)
     return request.question(()).statement(circuit)
 
 
 def values(params: str, encoding: str, each: int, opened: Sequence[int]) -> list[int]:
-    """What opened messages, so many of each ciphertext, are in an encoding."""
+    """Return the values of opened messages, the same number for each ciphertext, in an encoding."""
     if encoding == "bits":
         return list(opened)
     if (s := lookup_bgv(params)) is not None:
@@ -69,7 +69,9 @@ def values(params: str, encoding: str, each: int, opened: Sequence[int]) -> list
 
 
 def encoded(s: ParameterSet, ciphertexts: Sequence[RingCiphertext] | Sequence[LWECiphertext], encoding: str) -> bytes:
-    """The encodings of ciphertexts one after the other. Padded ones are doubled: decryption opens plain ones."""
+    """Return the concatenated encodings of ciphertexts. Padded ones are doubled, because decryption opens plain
+    ones.
+    """
     check_encoding(encoding)
     if any(c.params != s for c in ciphertexts):
         raise ConfigError(f"the ciphertexts are not under {s.name}")
@@ -77,7 +79,7 @@ def encoded(s: ParameterSet, ciphertexts: Sequence[RingCiphertext] | Sequence[LW
 
 
 def digest(data: bytes, count: int) -> bytes:
-    """Names ciphertexts, given as their encodings one after the other: the SHA-256 of the SHA-256 of each."""
+    """Return the name of ciphertexts, given by their concatenated encodings: the SHA-256 of the SHA-256 of each."""
     size = len(data) // count
     view = memoryview(data)
     each = (hashlib.sha256(view[at : at + size]).digest() for at in range(0, len(data), size))
@@ -85,7 +87,7 @@ def digest(data: bytes, count: int) -> bytes:
 
 
 class Request:
-    """What is to be decrypted, as parties are asked for it."""
+    """A request for decryption, as sent to the parties."""
 
     def __init__(
         self,
@@ -115,43 +117,43 @@ class Request:
         self.digest = digest(self.data, self.count)
 
     def _lwe(self, s: ParameterSet, ciphertexts: Ciphertexts, encoding: str, coefficients: int | None) -> None:
-        """Checks and encodes LWE or ring ciphertexts."""
+        """Check and encode LWE or ring ciphertexts."""
         kind, ring = Kind.of(s, self.key.threshold, self.masks), all(isinstance(c, RingCiphertext) for c in ciphertexts)
         if not ciphertexts or not (ring or all(isinstance(c, LWECiphertext) for c in ciphertexts)):
-            raise ConfigError("neither LWE ciphertexts nor ring ciphertexts", "give some of one sort")
+            raise ConfigError("these are neither LWE ciphertexts nor ring ciphertexts", "give ciphertexts of one kind")
         if self.flooding:
             raise ConfigError("LWE and ring ciphertexts are decrypted without flooding", "leave it out")
         if ring != (coefficients is not None):
-            raise ConfigError("ring ciphertexts, and only they, are decrypted by coefficients", "say how many of each")
+            raise ConfigError("only ring ciphertexts are decrypted by coefficients", "give their number for each")
         if coefficients is not None and not 1 <= coefficients <= s.n:
-            raise ConfigError(f"{coefficients} coefficients", f"from 1 to {s.n} are opened of each")
+            raise ConfigError(f"{coefficients} coefficients", f"from 1 to {s.n} of each can be opened")
         self.form, self.encoding, self.each = "ring" if ring else "lwe", encoding, coefficients or 1
         self.data = encoded(s, cast(Sequence[RingCiphertext], ciphertexts), encoding)
         self.reader = Masked(kind, self.count * self.each)
 
     def _multikey(self, s: MultikeySet, ciphertexts: Ciphertexts, owners: Mapping[bytes, int]) -> None:
-        """Checks and encodes multi-key ciphertexts."""
+        """Check and encode multi-key ciphertexts."""
         list_, self.multikey = checked(s, ciphertexts, owners)
         self.form, self.encoding, self.each = "multikey", "bits", 1
         self.data = b"".join(c.encode() for c in list_)
-        self.reader = MaskedBits(Masked(s.kind(2), self.count))  # of the quorum that is asked, once it is known
+        self.reader = MaskedBits(Masked(s.kind(2), self.count))  # for the chosen quorum, set later
 
     def _bgv(self, s: BGVSet, ciphertexts: Ciphertexts, encoding: str, coefficients: int | None) -> None:
-        """Checks and encodes BGV ciphertexts."""
+        """Check and encode BGV ciphertexts."""
         check_bgv_encoding(encoding)
         list_ = [c for c in ciphertexts if isinstance(c, BGVCiphertext) and c.params == s]
         if not list_ or len(list_) < len(ciphertexts) or len({c.level for c in list_}) > 1:
-            raise ConfigError(f"these are not BGV ciphertexts under {s.name} of one level", "ask for each by itself")
+            raise ConfigError(f"not BGV ciphertexts under {s.name} of one level", "split the request by level")
         self.level = list_[0].level
         if self.masks != "exact":
-            raise ConfigError(f"there are no {self.masks} masks for BGV", "ask for exact ones")
+            raise ConfigError(f"BGV does not support {self.masks} masks", "use exact masks")
         if self.flooding and (coefficients is not None or not 0 <= s.flood_level <= self.level):
             raise ConfigError(
-                f"with flooding whole ciphertexts of level {s.flood_level} or more are decrypted",
+                f"flooding decrypts whole ciphertexts of level {s.flood_level} or more",
                 "leave out coefficients, or open some under masks",
             )
         if not self.flooding and (coefficients is None or not 1 <= coefficients <= s.n):
-            raise ConfigError(f"{coefficients} coefficients", f"from 1 to {s.n} are opened of each, or all by flooding")
+            raise ConfigError(f"{coefficients} coefficients", f"from 1 to {s.n} can be opened, or all by flooding")
         self.form, self.encoding, self.each = "bgv", encoding, coefficients or s.n
         if encoding == "slots" and self.each < s.n:
             raise ConfigError(f"{self.each} coefficients have no slots", f"open all {s.n}")
@@ -163,7 +165,7 @@ class Request:
             self.reader = MaskedCoefficients(list_, masked)
 
     def question(self, quorum: Sequence[int]) -> Question:
-        """What is asked of a quorum, with an id of its own, the same for all its parties."""
+        """Return the request to a quorum, with its own id, the same for all its parties."""
         masks = "flooding" if self.flooding else self.masks
         if (s := self.key.multikey) is not None:
             self.reader = MaskedBits(Masked(s.kind(len(quorum)), self.count))
@@ -183,7 +185,7 @@ class Request:
         )
 
     def header(self, q: Question) -> threshold_pb2.DecryptHeader:
-        """The question as it is sent."""
+        """Return the question in the form in which it is sent."""
         form = {
             "lwe": threshold_pb2.CIPHERTEXT_FORM_LWE,
             "ring": threshold_pb2.CIPHERTEXT_FORM_RING,
@@ -212,7 +214,7 @@ class Request:
         return header
 
     def opened(self, parts: Sequence[bytes]) -> list[int]:
-        """The messages that the answers of a quorum have, in their encoding."""
+        """Return the messages from the answers of a quorum, in their encoding."""
         return values(self.key.params, self.encoding, self.each, self.reader.messages(parts))
 
     def messages(self, header: threshold_pb2.DecryptHeader) -> Iterator[threshold_pb2.DecryptRequest]:
@@ -222,7 +224,7 @@ class Request:
 
 
 class Call:
-    """A request at one party, which another thread may cancel."""
+    """A request to one party, which another thread may cancel."""
 
     def __init__(self, service: Service) -> None:
         self._service, self._lock = service, threading.Lock()

@@ -1,4 +1,4 @@
-"""Parameter sets of threshold keys, as engine/lwe/set.go has them, and how quorums decrypt under them."""
+"""Parameter sets of threshold keys, as in engine/lwe/set.go, and the parameters of decryption."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from dataclasses import dataclass
 
 from ..errors import BadKeysError, ConfigError
 
-CHUNK_WORDS = 1 << 19  # residues in a chunk of public keys, the last one aside
+CHUNK_WORDS = 1 << 19  # residues in a chunk of public keys, except the last one
 SEED_SIZE = 32
-HEADER_SIZE = 32 + SEED_SIZE  # of public keys: the hash of the set, and a seed; of BGV keys there is more
+HEADER_SIZE = 32 + SEED_SIZE  # of public keys: the hash of the set, and a seed; BGV keys have more
 
 
 @dataclass(frozen=True)
 class KeyLayout:
-    """How public keys are cut into chunks, whose digests and the header make up the digest of the keys."""
+    """The division of public keys into chunks. The digest of the keys covers the header and the chunks' digests."""
 
     params: str
     params_hash: bytes
@@ -34,19 +34,19 @@ class KeyLayout:
         return HEADER_SIZE + len(self.header_end)
 
     def check(self, digest: bytes, header: bytes, chunk_digests: Sequence[bytes]) -> None:
-        """Refuses a header and digests of chunks that are not those of keys of a digest."""
+        """Raise an error unless a header and chunk digests match the digest of keys."""
         lengths = len(header) != self.header_size or any(len(d) != 32 for d in chunk_digests)
         if lengths or len(chunk_digests) != self.chunks:
-            raise BadKeysError(f"a header of {len(header)} bytes and {len(chunk_digests)} chunks")
+            raise BadKeysError(f"a header of {len(header)} bytes and {len(chunk_digests)} chunks are invalid")
         if header[:32] != self.params_hash or header[HEADER_SIZE:] != self.header_end:
-            raise BadKeysError(f"keys of a set that is not {self.params}, or for other automorphisms")
+            raise BadKeysError(f"the keys are not of set {self.params}, or are for other automorphisms")
         if hashlib.sha256(self.tag + header + b"".join(chunk_digests)).digest() != digest:
-            raise BadKeysError(f"they are not those of digest {digest.hex()}")
+            raise BadKeysError(f"they do not match digest {digest.hex()}")
 
 
 @dataclass(frozen=True)
 class ParameterSet:
-    """One choice of rings, moduli and distributions. Whoever sets them down differently cannot work with the keys."""
+    """One choice of rings, moduli and distributions. Different values make a client incompatible with the keys."""
 
     name: str
     log_n: int  #: ring Z[X]/(X^n+1), n = 2^log_n, which is also the dimension of LWE ciphertexts
@@ -73,26 +73,26 @@ class ParameterSet:
 
     @property
     def lwe_size(self) -> int:
-        """Bytes of an encoded LWE ciphertext."""
+        """Size of an encoded LWE ciphertext."""
         return packed_size(self.n, self.width) + packed_size(1, self.width)
 
     @property
     def ring_size(self) -> int:
-        """Bytes of an encoded ring ciphertext."""
+        """Size of an encoded ring ciphertext."""
         return 2 * packed_size(self.n, self.width)
 
     @property
     def key_words(self) -> int:
-        """Residues in the public keys: the public key, the switching key and the rotation key."""
+        """Number of residues in the public keys: the public key, the switching key and the rotation key."""
         return self.n * (1 + self.switch[1] + 2 * self.dim * self.rotation[1])
 
     @property
     def chunks(self) -> int:
-        """Chunks that public keys are cut into."""
+        """Number of chunks of the public keys."""
         return -(-self.key_words // CHUNK_WORDS)
 
     def chunk_size(self, i: int) -> int:
-        """Bytes of chunk i."""
+        """Size of chunk i."""
         return packed_size(min(CHUNK_WORDS, self.key_words - i * CHUNK_WORDS), self.width)
 
     @property
@@ -101,7 +101,7 @@ class ParameterSet:
         return KeyLayout(self.name, self.hash(), b"lodge lwe keys 1", sizes)
 
     def hash(self) -> bytes:
-        """SHA-256 of everything that keys and ciphertexts depend on."""
+        """SHA-256 of all fields on which keys and ciphertexts depend."""
         h = hashlib.sha256()
         numbers = struct.pack(">4Q2d5Q", self.log_n, self.q, self.p, self.dim, self.variance, self.switch_variance,
                               *self.rotation, *self.switch, self.insecure)  # fmt: skip
@@ -138,25 +138,25 @@ _SETS = {
 
 
 def lookup(name: str) -> ParameterSet:
-    """Finds a set by its name."""
+    """Return the set with the given name."""
     found = _SETS.get(name)
     if found is None:
-        raise ConfigError(f"parameter set {name!r} is none of threshold keys, or this client is too old to know it")
+        raise ConfigError(f"parameter set {name!r} is unknown; this client may be too old")
     return found
 
 
 def packed_size(count: int, width: int) -> int:
-    """Bytes of so many packed numbers of width bits."""
+    """Size of the given number of packed numbers of width bits."""
     return (count * width + 7) // 8
 
 
 MASKS = ("exact", "paper")  #: forms of masks
-MAX_EXACT = 16  # bits of noise that are compared
+MAX_EXACT = 16  # bits of noise that exact masks compare
 
 
 @dataclass(frozen=True)
 class Kind:
-    """How a quorum decrypts: its parties' words add up to 2^log_phi times the message, modulo eta."""
+    """Parameters of decryption by a quorum: its parties' words add up to 2^log_phi times the message, modulo eta."""
 
     log_eta: int  #: bits of a word
     log_phi: int
@@ -168,7 +168,9 @@ class Kind:
 
     @classmethod
     def of_odd(cls, q: int, t: int, threshold: int, bound: float) -> Kind:
-        """The kind with the smallest phi for which noise up to a bound never fails, of messages modulo an odd t."""
+        """Return the kind with the smallest phi for which noise up to a bound never fails, for messages modulo an
+        odd t.
+        """
         for log_phi in range(1, MAX_EXACT + 1):
             kind = cls(log_phi + t.bit_length(), log_phi, t)
             phi, eta = math.ldexp(1.0, log_phi), float(kind.eta)
@@ -179,13 +181,13 @@ class Kind:
 
     @classmethod
     def of(cls, s: ParameterSet, threshold: int, masks: str) -> Kind:
-        """The kind for threshold + 1 parties.
+        """Return the kind for threshold + 1 parties.
 
-        With exact masks it is the one with the smallest phi for which noise of q/4p, half of what makes a ciphertext
+        With exact masks it has the smallest phi for which noise of q/4p, half of the amount that makes a ciphertext
         ambiguous, never fails.
         """
         if masks not in MASKS:
-            raise ConfigError(f"{masks!r} is no form of masks", f"write one of {', '.join(MASKS)}")
+            raise ConfigError(f"{masks!r} is not a form of masks", f"write one of {', '.join(MASKS)}")
         log_p = s.p.bit_length() - 1
         if masks == "paper":
             return cls(s.width, s.width - log_p)
@@ -196,6 +198,8 @@ class Kind:
 
 
 def max_noise(q: int, p: int, log_phi: int, parties: int) -> float:
-    """The largest noise that never fails, computed as the parties do: less 2^-40 of it, which is more than rounding."""
+    """Return the largest noise that never fails, computed as the parties do: less 2^-40 of it, a margin for
+    rounding.
+    """
     phi = math.ldexp(1.0, log_phi)
     return ((phi - parties) * q / (2 * phi * p)) * (1 - math.ldexp(1.0, -40)) - p
