@@ -64,7 +64,7 @@ var _ = Describe("the secrets of processes", Ordered, func() {
 		for name, p := range c.procs {
 			limits := read(fmt.Sprintf("/proc/%d/limits", p.Command.Process.Pid))
 			Expect(string(limits)).To(MatchRegexp(`(?m)^Max core file size +0 +0 `), name)
-			Expect(p.Err.Contents()).NotTo(ContainSubstring("core dumps are not switched off"), name)
+			Expect(p.Err.Contents()).NotTo(ContainSubstring("core dumps could not be disabled"), name)
 		}
 	})
 
