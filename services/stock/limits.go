@@ -269,7 +269,7 @@ func (s *Service) recallHolds() {
 		return true
 	})
 	if err != nil {
-		s.log.Error("looking for open reservations", "error", err)
+		s.log.Error("cannot read open reservations", "error", err)
 	}
 }
 
@@ -305,7 +305,7 @@ func (s *Service) refused(why *refusal) error {
 	return why.Error
 }
 
-// freeOf is how many tuples of a class can be reserved, under all epochs and MAC keys.
+// freeOf returns the number of available tuples of a class, under all epochs and MAC keys.
 func (v *view) freeOf(c key) (n uint64) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
