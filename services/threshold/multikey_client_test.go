@@ -11,7 +11,8 @@ import (
 	"github.com/lodge-mpc/lodge/services/devnet"
 )
 
-// The client of multi-key ciphertexts finds owners and group by itself, and asks for those under the same keys at a time.
+// The client of multi-key ciphertexts finds owners and group itself, and sends one request for the
+// ciphertexts under the same keys.
 func TestMultikeyClient(t *testing.T) {
 	o := newOwners(t, 3, nil)
 	for _, quorum := range [][]uint32{{0, 1}, {0, 2}} {
@@ -63,5 +64,5 @@ func TestMultikeyClient(t *testing.T) {
 	refused(t, err, "unknown_key", "of no party of the roster")
 	o.running[1]()
 	_, err = app.Decrypt(t.Context(), &mkclient.Decryption{Ciphertexts: []*mk.Ciphertext{foreign}})
-	refused(t, err, lodge.Unavailable, "no answer of p1")
+	refused(t, err, lodge.Unavailable, "no answer from p1")
 }
