@@ -28,8 +28,9 @@ var checks = []string{
 	maccheck.CheckMAC, maccheck.CheckZero, checkSacrifice, verdict.Check, round.CheckEcho, triple.CheckEvaluated, keygen.CheckAgree,
 }
 
-// unnamed reports whether a session failed in one of these checks with nobody named, here or by the signed word of a peer,
-// and which. Time that is over, lost connections and cancelled sessions prove no cheat.
+// unnamed reports whether a session failed in one of these checks without naming a party, at this
+// party or according to a peer's signed statement, and in which check. Timeouts, lost connections
+// and cancelled sessions prove no cheat.
 func unnamed(f *runner.Failure) (check string, ok bool) {
 	//lodge:check accusations/unnamed/outcome [swap=f.Outcome == runner.Aborted=>f.Outcome !=
 	//  runner.PeerAbort] [run=TestWhatCounts] outcomes that are not cheats count

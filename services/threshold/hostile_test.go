@@ -152,9 +152,9 @@ func TestHostileRequests(t *testing.T) {
 		}
 		return keys() != nil
 	})
-	refused(t, keys(), lodge.Busy, "32 streams open")
+	refused(t, keys(), lodge.Busy, "32 streams running")
 	_, err = w.raw(ctx, 0, k, c, nil)
-	refused(t, err, lodge.Busy, "32 streams open")
+	refused(t, err, lodge.Busy, "32 streams running")
 	if _, err := service.ListKeys(ctx, &thresholdv1.ListKeysRequest{}); err != nil {
 		t.Errorf("a unary call: %v", err)
 	}

@@ -64,5 +64,5 @@ func TestMultikeyClient(t *testing.T) {
 	refused(t, err, "unknown_key", "of no party of the roster")
 	o.running[1]()
 	_, err = app.Decrypt(t.Context(), &mkclient.Decryption{Ciphertexts: []*mk.Ciphertext{foreign}})
-	refused(t, err, lodge.Unavailable, "no answer from p1")
+	refused(t, err, lodge.Unavailable, "no answer of p1")
 }

@@ -333,7 +333,7 @@ func TestMultikeyRefusals(t *testing.T) {
 		{"a level", both, func(h *thresholdv1.DecryptHeader) { h.Level = 1 }, lodge.Invalid, "levels"},
 		{"the paper's form", both, func(h *thresholdv1.DecryptHeader) { h.Masks = jobv1.MaskForm_MASK_FORM_PAPER }, lodge.Invalid, "paper's form"},
 		{"a quorum of one", one, func(h *thresholdv1.DecryptHeader) { h.Quorum = []uint32{0} }, "wrong_quorum", "1 parties"},
-		{"another group", both, func(h *thresholdv1.DecryptHeader) { h.KeysDigest[0] ^= 1 }, "foreign_ciphertext", "the ciphertexts are of keys"},
+		{"another group", both, func(h *thresholdv1.DecryptHeader) { h.KeysDigest[0] ^= 1 }, "foreign_ciphertext", "the request names keys"},
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			digest := o.group.Digest

@@ -121,7 +121,7 @@ func TestPolicyKeepsMasks(t *testing.T) {
 		t.Errorf("%d jobs of policies", made)
 	}
 	_, err = w.stock.Reserve(t.Context(), &stockv1.ReserveRequest{Class: class(quorum), Count: 1})
-	refused(t, err, lodge.Invalid, "never reserved")
+	refused(t, err, lodge.Invalid, "cannot be reserved")
 
 	job := &coordinatorv1.JobRequest{
 		Kind: jobv1.Kind_KIND_MASKS, Purpose: jobv1.Purpose_PURPOSE_THRESHOLD, Params: set, Epoch: epoch, Count: batch, Group: quorum, Form: jobv1.MaskForm_MASK_FORM_EXACT,

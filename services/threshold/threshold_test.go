@@ -218,7 +218,7 @@ func TestMasksOfSeveralBatches(t *testing.T) {
 		t.Helper()
 		_, err := w.app.Decrypt(t.Context(), k, ring(c, n, 0, 2))
 		refused(t, err, lodge.OutOfStock, fmt.Sprintf("has %d free exact masks", free))
-		if e := lodge.FromError(err); free > 0 && !strings.Contains(e.What+e.Next, fmt.Sprintf("no more than %d at a time", free)) { // a peer's error combines both in one text
+		if e := lodge.FromError(err); free > 0 && !strings.Contains(e.What+e.Next, fmt.Sprintf("at most %d at a time", free)) { // a peer's error combines both in one text
 			t.Errorf("no hint: %v", e)
 		}
 	}
