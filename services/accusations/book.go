@@ -260,7 +260,7 @@ func (b *Book) Ended(spec *jobv1.SessionSpec, id round.Digest, f *runner.Failure
 	//  used again
 	//lodge:check accusations/ended/sacrifice-here [drop=f.Outcome == runner.Aborted]
 	//  [run=TestSacrifice] one peer's report retires keys
-	if f.Outcome == runner.Aborted && check == checkSacrifice { // everybody sees it fail: a peer's word alone may be a lie
+	if f.Outcome == runner.Aborted && check == checkSacrifice { // every party sees a failed sacrifice, so a peer's report is not needed and could be a lie
 		u.Drains = "a sacrifice failed in session " + u.Job + ": its evaluation keys are suspect"
 	}
 	b.mu.Lock()

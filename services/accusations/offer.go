@@ -67,7 +67,7 @@ func (l *limits) begin(now time.Time) *rpc.Error {
 	//lodge:check accusations/limits/one [run=TestOffersAreLimited] a peer offers several files at a
 	//  time
 	case l.open:
-		return rpc.Errorf(rpc.Busy, "wait for its answer", "another file of this party is being looked at")
+		return rpc.Errorf(rpc.Busy, "wait for the response to it", "another file of this party is being verified")
 	//lodge:check accusations/limits/rate [drop=l.bucket.AllowN(now, 1)] [run=TestOffersAreLimited]
 	//  a peer offers any number of files
 	case wait <= 0 && l.bucket.AllowN(now, 1):
@@ -161,7 +161,7 @@ func (s *Service) offer(stream accusationsv1.AccusationsService_OfferServer) (kn
 	case errors.As(err, &nothing):
 		//lodge:check accusations/offer/nothing [as=proof = true] [run=TestOffer] a peer whose files
 		//  prove nothing counts as one that proved something
-		b.Log.Warn("a peer offers what proves nothing", "peer", caller.Name, "error", err)
+		b.Log.Warn("a peer offered a file that proves nothing", "peer", caller.Name, "error", err)
 		return false, rpc.Errorf(rpc.Invalid, "compare builds and rosters",
 			"the file proves nothing here: %s: %s", nothing.Problem, nothing.Reason)
 	}

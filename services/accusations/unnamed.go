@@ -13,8 +13,9 @@ import (
 
 const checkSacrifice = maccheck.CheckSacrifice
 
-// checks fail only when somebody cheats, and do not always tell who: of MACs, of what must be zero, of products, of
-// verdicts, and that all parties have the same broadcasts, ciphertexts and keys.
+// checks lists the checks that fail only if a party cheats, but do not always identify it: checks
+// of MACs, of values that must be zero, of products, of verdicts, and of the agreement on
+// broadcasts, ciphertexts and keys.
 //
 //lodge:check accusations/unnamed/zero [drop=maccheck.CheckZero] [run=TestWhatCounts] values that should be zero and are not do not count
 //lodge:check accusations/unnamed/sacrifice [drop=checkSacrifice] [run=TestWhatCounts] failed sacrifices do not count
@@ -47,7 +48,7 @@ func unnamed(f *runner.Failure) (check string, ok bool) {
 		switch {
 		//lodge:check accusations/unnamed/worst [run=TestWhatCounts] of several reports the mildest
 		//  counts
-		case w.Rejects(checkSacrifice): // of several, the one with most consequences
+		case w.Rejects(checkSacrifice): // of several checks, the one with the most consequences
 			return checkSacrifice, true
 		//lodge:check accusations/unnamed/word [drop=w.Rejects(checks...)] [run=TestWhatCounts] a
 		//  peer's report counts for any check

@@ -87,7 +87,7 @@ func (c *Coordinator) estimate(ctx context.Context, q *coordinatorv1.JobRequest)
 	//  [run=TestEstimateRefusals] an estimate has no duration
 	if out.Tuples == 0 || out.Tuples > maxEstimate || out.TupleBytes > maxEstimate ||
 		out.MemoryBytes > 1<<60 || !(seconds < 1e9) { // which bounds SentBytes too
-		return nil, rpc.Errorf(rpc.Internal, "see which release the parties run", "a party's estimate cannot be: %v", first)
+		return nil, rpc.Errorf(rpc.Internal, "compare the releases that the parties run", "a party's estimate is invalid: %v", first)
 	}
 	out.Jobs = (q.GetCount()-1)/out.Tuples + 1
 	out.StoredBytes = out.Tuples * out.TupleBytes

@@ -359,7 +359,7 @@ func TestRestartWithTwoInFlight(t *testing.T) {
 			}
 		}
 		if n := f.locked(); n != 0 {
-			t.Errorf("%d results are left locked", n)
+			t.Errorf("%d results stay locked", n)
 		}
 	}
 }

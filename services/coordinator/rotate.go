@@ -115,7 +115,7 @@ func (c *Coordinator) rotation(q *coordinatorv1.RotateKeysRequest) (*coordinator
 	case r.GetState() == rotationCompleted:
 		//lodge:check coordinator/rotate/once [return=nil, nil] [run=TestRotate$] an epoch is
 		//  replaced twice
-		return nil, rpc.Errorf(rpc.Conflict, fmt.Sprintf("rotate epoch %d", r.GetSuccessor()), "epoch %d has taken the place of epoch %d, as it was asked for",
+		return nil, rpc.Errorf(rpc.Conflict, fmt.Sprintf("rotate epoch %d", r.GetSuccessor()), "epoch %d has already replaced epoch %d with the requested keys",
 			r.GetSuccessor(), q.GetEpoch())
 	}
 	return nil, rpc.Errorf(rpc.Conflict, "repeat the same request, or wait until the rotation ends", "epoch %d is being replaced by a rotation with a different request", q.GetEpoch())

@@ -240,7 +240,7 @@ func heard(st *jobv1.SessionStatus, parties uint32) *jobv1.SessionStatus {
 // word returns a name of bounded length.
 func word(s string) string { return text(s, 100) }
 
-// text is at most so many bytes of s, as UTF-8.
+// text returns at most most bytes of s as valid UTF-8.
 //
 //lodge:check coordinator/heard/text [swap=s[:min(len(s), most)]=>s] [run=TestWhatIsHeard] a party's text takes any amount of memory
 //lodge:check coordinator/heard/utf8 [swap=strings.ToValidUTF8(s[:min(len(s), most)], "?")=>s[:min(len(s), most)]] [run=TestWhatIsHeard] a party's invalid text makes the job's record unwritable

@@ -251,7 +251,7 @@ func (e *examination) pins(p *Process) {
 		case set.Hash != pin.Sum():
 			e.fail(p.Name, "params", "agree with the other parties on one build and pin its hash", "%s has the hash %.8x in this build, but the configuration pins %.8s", pin.Name, set.Hash, pin.Hash)
 		case set.Insecure:
-			e.warn(p.Name, "params", "take it out, unless this is a test", "%s hides nothing", pin.Name)
+			e.warn(p.Name, "params", "remove it, unless this is a test", "%s provides no security", pin.Name)
 		case set.Legacy != nil:
 			good++
 			e.warn(p.Name, "params", "pin the successor at every party, make keys with it, and take this set out once no keys of it are in use", "%s", oneLine(set.Legacy))

@@ -129,7 +129,7 @@ func (i *instance) try(ctx context.Context, j *job) (_ []*gbfv.Ciphertext, missi
 	answer, digest := m.GetAnswer(), requestDigest(h)
 	switch {
 	case answer == nil:
-		return nil, nil, faultf("it does not answer the header")
+		return nil, nil, faultf("the stream ended without a response to the header")
 	//lodge:check evaluator/answer [run=TestCheatsOfAnEvaluator] the answer to another request is
 	//  accepted
 	case string(answer.GetRequestDigest()) != string(digest[:]):
@@ -210,7 +210,7 @@ func (i *instance) results(w *watch, stream evaluatorv1.EvaluatorService_Evaluat
 			//lodge:check evaluator/results/once [drop=begun] [run=TestCheatsOfAnEvaluator] results
 			//  can begin twice
 			case begun || string(r.GetRequestDigest()) != string(request[:]):
-				return nil, faultf("its results are those of another request")
+				return nil, faultf("the results have the digest of another request")
 			//lodge:check evaluator/results/number [run=TestCheatsOfAnEvaluator] results of the
 			//  wrong number are accepted
 			case int(r.GetCiphertexts()) != want:

@@ -10,7 +10,8 @@ import (
 
 //lodge:tests served TestRequestsAreRefused|TestPut|TestBusy|TestTheCache
 
-// place names a material: its digest, and what it is the encoding for.
+// place identifies a material by its digest and by the parameter set and field that it is encoded
+// for.
 type place struct {
 	material evaluatorv1.Material
 	params   string
@@ -115,10 +116,10 @@ func (b *budget) take(bytes int64) (release func(), err error) {
 	//lodge:check evaluator/memory/never [run=@served] a request that can never fit waits instead of
 	//  being rejected
 	case bytes > b.limit:
-		return nil, rpc.Errorf(rpc.TooLarge, "raise max_memory of this evaluator", "an evaluation of about %d bytes, and room for %d", bytes, b.limit)
+		return nil, rpc.Errorf(rpc.TooLarge, "raise max_memory of this evaluator", "the evaluation needs about %d bytes, but the limit is %d bytes", bytes, b.limit)
 	//lodge:check evaluator/memory/number [run=@served] more evaluations run at a time than allowed
 	case b.count >= b.most:
-		return nil, rpc.Errorf(rpc.Busy, "try again when one has ended", "%d evaluations run", b.count)
+		return nil, rpc.Errorf(rpc.Busy, "try again when an evaluation has ended", "%d evaluations run already", b.count)
 	//lodge:check evaluator/memory [run=@served] evaluations exceed the memory limit
 	case b.used+bytes > b.limit:
 		return nil, rpc.Errorf(rpc.Busy, "try again when an evaluation has ended", "the evaluation needs about %d bytes, but only %d bytes are free", bytes, b.limit-b.used)

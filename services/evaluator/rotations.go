@@ -280,7 +280,7 @@ func (i *instance) tryRotate(ctx context.Context, g *Gates, b *batch, kind *[32]
 	answer, digest := m.GetAnswer(), rotateDigest(q)
 	switch {
 	case answer == nil:
-		return nil, false, faultf("it does not answer the header")
+		return nil, false, faultf("the stream ended without a response to the header")
 	//lodge:check evaluator/rotations/answer [run=TestCheatsOfRotations] the answer to another
 	//  request for rotations is accepted
 	case string(answer.GetRequestDigest()) != string(digest[:]):
@@ -315,11 +315,11 @@ func (i *instance) accumulators(w *watch, stream evaluatorv1.EvaluatorService_Ro
 		a := m.GetAccumulator()
 		switch {
 		case a == nil:
-			return nil, faultf("a message that belongs to nothing")
+			return nil, faultf("unexpected message")
 		//lodge:check evaluator/rotations/index [run=TestCheatsOfRotations] a rotation outside the
 		//  request is accepted
 		case int64(a.GetIndex()) >= int64(want):
-			return nil, faultf("it gives rotation %d of %d", a.GetIndex(), want)
+			return nil, faultf("the evaluator sent rotation %d of %d", a.GetIndex(), want)
 		//lodge:check evaluator/rotations/once [run=TestCheatsOfRotations] a rotation is accepted
 		//  twice
 		case list[a.GetIndex()] != nil:

@@ -33,7 +33,7 @@ func (r *referee) equivocation() (check, reason string, err error) {
 	//lodge:check evidence/equivocation/name [drop=a.Name != b.Name] [run=TestRefereeOfVersions]
 	//  messages of two names count as equivocation
 	case len(r.st.GetMessages()[1].GetSignature()) == 0 || a.From != b.From || a.Round != b.Round || a.Name != b.Name:
-		return "", "", unproven("the messages are not two versions of one")
+		return "", "", unproven("the messages are not two versions of one message")
 	//lodge:check evidence/equivocation/differs [run=TestRefereeOfVersions] the same message twice
 	//  counts as equivocation
 	case a.Digest == b.Digest:
@@ -66,7 +66,7 @@ func (r *referee) wrongOpening() (check, reason string, err error) {
 	//lodge:check evidence/opening/round [run=TestRefereeOfOpenings] an opening of a later round is
 	//  judged
 	case open.Round != r.next(last):
-		return "", "", unproven("%s does not come in the round after %s", open.Name, commit.Name)
+		return "", "", unproven("%s is not sent in the round after %s", open.Name, commit.Name)
 	//lodge:check evidence/opening/commitment [drop=commit.Digest != last.Digests[commit.From]]
 	//  [run=TestRefereeOfOpenings] an opening is judged against a commitment that not all parties
 	//  heard

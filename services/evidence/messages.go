@@ -68,7 +68,7 @@ func (r *referee) malformed() (check, reason string, err error) {
 	//lodge:check evidence/shape/known [swap=!ok=>!ok && shape.Frames > 0] [run=TestRefereeOfShapes]
 	//  a party is convicted for a message that this version does not know
 	case !ok:
-		return "", "", unproven("what a %q has to be is not known", m.Name)
+		return "", "", unproven("the form of %q is not known", m.Name)
 	//lodge:check evidence/shape/frames [run=TestRefereeOfShapes] a party is convicted for a message
 	//  of which only the digest is shown
 	case len(m.frames) == 0:

@@ -164,14 +164,14 @@ func head(in io.Reader, who Members) (*evidencev1.Statement, error) {
 	switch hash := st.GetSpec().GetRosterHash(); {
 	//lodge:check evidence/file/roster [run=TestOneEncoding] a file about another roster is accepted
 	case !bytes.Equal(hash, who.Hash[:]):
-		return nil, problem(OtherRoster, "the session was of the parties of roster %.8x, not of %.8x", hash, who.Hash[:])
+		return nil, problem(OtherRoster, "the session's parties are those of roster %.8x, not of %.8x", hash, who.Hash[:])
 	//lodge:check evidence/file/accuser [drop=int64(st.GetAccuser()) >= int64(len(who.Keys))]
 	//  [run=TestLimitsOfWhoIsAccused] an accuser outside the roster crashes the judge
 	//lodge:check evidence/file/culprit [drop=int64(st.GetCulprit()) >= int64(len(who.Keys))]
 	//  [run=TestLimitsOfWhoIsAccused] [redundant=the first message is the culprit's, and every
 	//  sender is checked against the roster] a culprit outside the roster crashes the judge
 	case int64(st.GetAccuser()) >= int64(len(who.Keys)) || int64(st.GetCulprit()) >= int64(len(who.Keys)):
-		return nil, unreadable("a party that the roster does not have")
+		return nil, unreadable("the roster does not have this party")
 	//lodge:check evidence/file/self [run=TestLimitsOfWhoIsAccused] a party is convicted by its own
 	//  accusation
 	case st.GetAccuser() == st.GetCulprit():

@@ -88,7 +88,7 @@ func verify(ctx context.Context, file io.Reader, who Members) (*Finding, error) 
 	//lodge:check evidence/file/kind [swap=!ok=>!ok && j.kind != ""] [run=TestLimitsOfWhoIsAccused]
 	//  a file of an unknown kind crashes the judge
 	case !ok:
-		return nil, unreadable("no kind of proof")
+		return nil, unreadable("unknown kind of proof")
 	//lodge:check evidence/file/no-names [drop=len(r.st.GetNames()) > 0 && j.kind != FalseEcho]
 	//  [run=TestLimitsOfWhoIsAccused] one cheat can be filed many times with unused names
 	//lodge:check evidence/file/no-key-hash [drop=len(r.st.GetKeyHash()) > 0 && !keyed(r.st)]
@@ -143,7 +143,7 @@ func (r *referee) place() error {
 	//lodge:check evidence/session/version [run=TestOneEncoding] a session is judged by the rules of
 	//  another protocol version
 	case r.spec.GetProtocolVersion() != job.ProtocolVersion:
-		return problem(OtherVersion, "the session was of version %d, and this program judges version %d", r.spec.GetProtocolVersion(), job.ProtocolVersion)
+		return problem(OtherVersion, "the session has version %d, but this program judges version %d", r.spec.GetProtocolVersion(), job.ProtocolVersion)
 	//lodge:check evidence/session/terms [drop=len(r.st.GetParams()) != len(round.Digest{})]
 	//  [run=TestLimitsOfWhoIsAccused] a session is judged with malformed terms
 	case plan.Name(r.spec.GetProtocol()) == "" || len(r.st.GetParams()) != len(round.Digest{}):
@@ -189,7 +189,7 @@ func (r *referee) messages() error {
 		//lodge:check evidence/message/culprit [run=TestRefereeOfSignatures] the accused message
 		//  need not be the culprit's
 		case i == 0 && x.From != round.Party(r.st.GetCulprit()):
-			return unproven("the first message is not the culprit's")
+			return unproven("the first message is not from the accused party")
 		//lodge:check evidence/message/signature [run=TestRefereeOfSignatures] the accused message
 		//  can have an invalid signature
 		case len(m.GetSignature()) > 0 && !x.Verify(r.who.Keys[x.From], m.GetSignature()):

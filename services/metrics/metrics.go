@@ -110,7 +110,7 @@ func New(version string, process Process) *Metrics {
 	for _, limit := range []string{"open", "tuples", "share", "lease", "rate"} {
 		m.reservationsRefused.WithLabelValues(limit)
 	}
-	r.note(All, "gauge", "lodge_certificate_expiry_timestamp_seconds", "When the certificate that this process serves expires, in Unix time.")
+	r.note(All, "gauge", "lodge_certificate_expiry_timestamp_seconds", "Expiry of the certificate that this process serves, in Unix time.")
 	m.list = r.list
 	return m
 }

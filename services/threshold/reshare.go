@@ -118,7 +118,7 @@ func (r *reshareRun) checkFrom() error {
 	//lodge:check threshold/reshare/from [run=TestReshareOfSomethingElse] holders reshare different
 	//  keys
 	case [32]byte(r.spec.GetFromDigest()) != r.from.Digest:
-		return differs("its keys have another digest here")
+		return differs("its keys have another digest at this party")
 	//lodge:check threshold/reshare/galois [run=TestBGVReshareRefusals] public keys change when keys
 	//  are reshared
 	case !slices.Equal(r.from.Galois, r.spec.GetGalois()):

@@ -39,7 +39,7 @@ type model struct {
 	counted [parties]map[string]spans.Set
 	rolled  [parties]bool // an older copy of its store was restored once
 	active  [parties]map[string]bool
-	heard   [parties][parties]uint64 // generation of the second's store that the first has acknowledged
+	heard   [parties][parties]uint64 // generation of the second party's store that the first party acknowledged
 
 	wrong []string
 }
@@ -295,7 +295,7 @@ func (m *model) outcomes(i int, list []*tuplesv1.Outcome) {
 	}
 }
 
-// count notes what a party has recorded as delivered, before it may forget that.
+// count records the deliveries in a party's records before the party may delete these.
 func (m *model) count(i int) {
 	v := m.w.parties[i].vault()
 	if v == nil {

@@ -50,7 +50,7 @@ type Config struct {
 	Known   Known // nil: nothing is known
 	// AllowLegacy allows new keys of legacy sets. Only tests of existing legacy keys set it; no configuration does.
 	AllowLegacy bool
-	// Changed is called after keys were made or retired; nil: nobody wants to know.
+	// Changed, if not nil, is called after keys were made or retired.
 	Changed func()
 }
 

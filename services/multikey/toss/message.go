@@ -114,7 +114,7 @@ func (r *reader) done() error {
 	switch {
 	//lodge:check toss/message/short [run=TestMessagesRefused] missing bytes are read as zeros
 	case r.short:
-		return fmt.Errorf("%w: it ends too early", ErrFile)
+		return fmt.Errorf("%w: it is truncated", ErrFile)
 	//lodge:check toss/message/end [swap=0=>1 << 30] [run=TestMessagesRefused] a message can have
 	//  trailing data
 	case len(r.left) > 0:
