@@ -129,7 +129,7 @@ var _ = Describe("two batches in flight", Ordered, func() {
 		ends(c.submit(long), c.submit(triplesJob(epoch))) // from now on this party is called first and refuses immediately
 		first, second, third := c.submit(long), c.submit(triplesJob(epoch)), c.submit(triplesJob(epoch))
 		Eventually(func() string { return c.job(second).GetReason() }, within, time.Millisecond).Should(
-			HavePrefix("waiting for the jobs beside it: party 1 (p1) refuses: 1 sessions run already"))
+			HavePrefix("waiting for concurrent jobs: party 1 (p1) refuses: 1 sessions run already"))
 		Expect(c.job(third).GetReason()).To(Equal("waiting for the jobs before it"))
 		ends(first, second, third)
 		next()
