@@ -12,10 +12,10 @@ lodge_round_compute_seconds_bucket{protocol="triples",round="local",le="0.001"} 
 lodge_round_compute_seconds_sum{protocol="keygen",round="keygen/agree"} 100
 lodge_round_compute_seconds_sum{protocol="triples",round="local"} 3
 lodge_round_compute_seconds_sum{protocol="triples",round="triple/ciphertexts"} 5
-lodge_round_compute_seconds_sum{protocol="triples",round="triple/mac/sigma/open"} 1
+lodge_round_compute_seconds_sum{protocol="triples",round="triple/mac/z/open"} 1
 lodge_round_duration_seconds_sum{protocol="triples",round="local"} 3
 lodge_round_duration_seconds_sum{protocol="triples",round="triple/ciphertexts"} 6
-lodge_round_duration_seconds_sum{protocol="triples",round="triple/mac/sigma/open"} 2
+lodge_round_duration_seconds_sum{protocol="triples",round="triple/mac/z/open"} 2
 process_cpu_seconds_total 12.5
 `
 
@@ -52,7 +52,7 @@ func TestShares(t *testing.T) {
 func TestPhaseOf(t *testing.T) {
 	for round, want := range map[string]string{
 		"local": "sample", "mackey/response": "mackey", "triple/mackey": "mackey", "triple/statement/open": "prove", "triple/ciphertexts": "evaluate",
-		"triple/share": "decrypt", "triple/mac/sigma/commit": "check", "triple/sacrifice/coin/open": "check", "triple/sacrifice": "check", "prelude/nonce": "other", "triple": "other", "echo": "other",
+		"triple/share": "decrypt", "triple/mac/z/commit": "check", "triple/sacrifice/coin/open": "check", "triple/sacrifice": "check", "prelude/nonce": "other", "triple": "other", "echo": "other",
 	} {
 		if got := phaseOf(round); got != want {
 			t.Errorf("%s belongs to %s, want %s", round, got, want)

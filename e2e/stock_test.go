@@ -18,7 +18,7 @@ import (
 
 var _ = Describe("a policy", func() {
 	It("keeps stock between its marks while a client reserves, across kills of the coordinator", func() {
-		const low, high, block, draw = 900, 1800, 511, 150 // a block of this set has 512 slots
+		const low, high, block, draw = 900, 1800, 508, 150 // a block of this set has 512 slots
 		c := newCluster(2)
 		epoch := c.complete(keysJob()).GetEpoch()
 		service := stockv1.NewStockServiceClient(c.operator)

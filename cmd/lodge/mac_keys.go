@@ -40,10 +40,11 @@ type macKeyRecord struct {
 	Tenant  string `json:"tenant"`
 	Created string `json:"created"`
 	Reason  string `json:"reason,omitempty"`
+	Failed  uint32 `json:"failed_checks,omitempty"`
 }
 
 func macKeyJSON(k *tuplesv1.MacKey) macKeyRecord {
-	return macKeyRecord{k.GetId(), macKeyState(k), k.GetEpoch(), k.GetField(), k.GetTenant(), when(k.GetCreated()), k.GetReason()}
+	return macKeyRecord{k.GetId(), macKeyState(k), k.GetEpoch(), k.GetField(), k.GetTenant(), when(k.GetCreated()), k.GetReason(), k.GetFailedChecks()}
 }
 
 func macKeyState(k *tuplesv1.MacKey) string {
@@ -75,10 +76,10 @@ func (o *operator) macKeysListCommand() *cobra.Command {
 					return err
 				}
 				t := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
-				fmt.Fprintln(t, "ID\tSTATE\tEPOCH\tFIELD\tTENANT\tAGE\tREASON")
+				fmt.Fprintln(t, "ID\tSTATE\tEPOCH\tFIELD\tTENANT\tAGE\tFAILED\tREASON")
 				for _, k := range r.GetKeys() {
-					fmt.Fprintf(t, "%s\t%s\t%d\t%s\t%s\t%s\t%s\n", k.GetId(), macKeyState(k), k.GetEpoch(), k.GetField(), k.GetTenant(),
-						time.Since(k.GetCreated().AsTime()).Round(time.Second), orDash(oneLine(k.GetReason())))
+					fmt.Fprintf(t, "%s\t%s\t%d\t%s\t%s\t%s\t%d\t%s\n", k.GetId(), macKeyState(k), k.GetEpoch(), k.GetField(), k.GetTenant(),
+						time.Since(k.GetCreated().AsTime()).Round(time.Second), k.GetFailedChecks(), orDash(oneLine(k.GetReason())))
 				}
 				return t.Flush()
 			})

@@ -3,11 +3,11 @@ package main
 var maccheckTable = []mutation{
 	{
 		Name: "mac", File: "maccheck.go", Protects: "values are those of the MACs",
-		Old: "if !f.EqualVec(sum, f.NewVec(combinations)) && ", New: "if false && ",
+		Old: "if !f.EqualVec(sum, f.NewVec(Combinations)) && ", New: "if false && ",
 	},
 	{
 		Name: "mac-all-combinations", File: "maccheck.go", Protects: "the MACs of all three combinations are checked",
-		Old: "if !f.EqualVec(sum, f.NewVec(combinations)) && ", New: "if !f.IsZero(sum.At(0)) && ",
+		Old: "if !f.EqualVec(sum, f.NewVec(Combinations)) && ", New: "if !f.IsZero(sum.At(0)) && ",
 	},
 	{
 		Name: "zero", File: "maccheck.go", Protects: "padding and differences of opened values are zero",
@@ -18,15 +18,13 @@ var maccheckTable = []mutation{
 		Old: "if !f.IsZero(r.relation.At(0)) && ", New: "if false && ",
 	},
 	{
-		Name: "no-zeros", File: "maccheck.go",
-		Protects: "without values that must be zero nobody makes others open alpha times something",
-		Old:      "if i > 0 && len(pairs) == 0 && !r.Field.IsZero(t.At(i)) {",
-		New:      "if i > 0 && len(pairs) == 0 && false {",
+		Name: "no-zeros", File: "maccheck.go", Protects: "nobody adds to a combination that has no values",
+		Old: "if !r.used(k%Combinations) && !r.Field.IsZero(t.At(k)) {", New: "if k < 0 {",
 	},
 	{
-		Name: "no-sacrificed", File: "maccheck.go", Protects: "the same where nothing is sacrificed",
-		Old: "if i > 0 && len(pairs) == 0 && !r.Field.IsZero(t.At(i)) {",
-		New: "if i == 1 && len(pairs) == 0 && !r.Field.IsZero(t.At(i)) {",
+		Name: "no-m", File: "maccheck.go", Protects: "the same for what hides the MAC of such a combination",
+		Old: "if !r.used(k%Combinations) && !r.Field.IsZero(t.At(k)) {",
+		New: "if k < Combinations && !r.used(k) && !r.Field.IsZero(t.At(k)) {",
 	},
 	{
 		Name: "shares-decode", File: "maccheck.go", Protects: "opened shares are canonical",
@@ -34,7 +32,7 @@ var maccheckTable = []mutation{
 		New: "if err := r.decode(t, in.Bytes(p, r.openName())); false {",
 	},
 	{
-		Name: "sigmas-decode", File: "maccheck.go", Protects: "sigmas are canonical",
+		Name: "z-decode", File: "maccheck.go", Protects: "each z is canonical",
 		Old: "if err := r.decode(t, payload); err != nil {", New: "if err := r.decode(t, payload); false {",
 	},
 	{
@@ -64,8 +62,8 @@ var maccheckTable = []mutation{
 		Old: "if err := f.Random(w, xof); err != nil {\n\t\t\t\treturn err\n\t\t\t}", New: "f.Fill(w, f.One())",
 	},
 	{
-		Name: "exposed", File: "maccheck.go", Protects: "the MAC key counts as burnt before the sigma is shown",
-		Old: "if err == nil {\n\t\terr = r.before()\n\t}", New: "",
+		Name: "opening", File: "maccheck.go", Protects: "a check counts before anything of it is opened",
+		Old: "if c.Opening != nil {", New: "if false {",
 	},
 	{
 		Name: "numbers", File: "maccheck.go", Protects: "every value has a MAC",

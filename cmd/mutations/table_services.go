@@ -2,22 +2,22 @@ package main
 
 var triplesTable = []mutation{
 	{
-		Name: "burn", File: "run.go", Run: "TestAPeerThatWithholds",
-		Protects: "a session that ends without a verdict burns its MAC key",
-		Old:      "if r.fresh || !open && !failedHere(err) {",
-		New:      "if r.fresh || (!open || true) && !failedHere(err) {",
+		Name: "check/unfinished", File: "checks.go", Run: "TestHowAnEnd|TestAPeerThatWithholds",
+		Protects: "a check that does not end counts",
+		Old:      "	return vault.CheckUnfinished\n",
+		New:      "	return vault.CheckPassed\n",
 	},
 	{
-		Name: "burn-failed", File: "run.go", Run: "TestWhatBurns|TestOnlyTheOwn",
-		Protects: "every check that shows the MAC key burns it",
+		Name: "check/failed", File: "checks.go", Run: "TestHowAnEnd|TestOnlyTheOwn",
+		Protects: "every check that drops a batch counts",
 		Old:      "var verdicts = []string{maccheck.CheckMAC, maccheck.CheckZero, maccheck.CheckSacrifice}",
 		New:      "var verdicts = []string{maccheck.CheckMAC}",
 	},
 	{
-		Name: "burn-rejected", File: "run.go", Run: "TestWhatBurns",
-		Protects: "a signed word that a check failed elsewhere burns the MAC key",
-		Old:      "(!r.settled || rejected(err))",
-		New:      "!r.settled",
+		Name: "check/rejected", File: "checks.go", Run: "TestHowAnEnd",
+		Protects: "a signed word that a check failed elsewhere counts",
+		Old:      "failedHere(err) || rejected(err)",
+		New:      "failedHere(err)",
 	},
 	{
 		Name: "verdict/signed", File: "verdict.go", Run: "TestActivation",
@@ -50,16 +50,16 @@ var triplesTable = []mutation{
 		New:      "if err := accepted(&b, of.Keys); false {",
 	},
 	{
-		Name: "expose", File: "run.go", Run: "TestAPeerThatWithholds|TestNothingIsStored|TestAMACKeyThat|TestClaims|TestAPassed|TestAKeyIs|TestWaiting|TestOnlyTheOwn",
-		Protects: "a check is recorded as under way before the sigma is shown",
-		Old:      "return r.unlessBurnt(r.vault.ExposeMACKey(r.macID, r.name()))",
+		Name: "check/begin", File: "checks.go", Run: "TestAPeerThatWithholds|TestAnEndBefore",
+		Protects: "a check is recorded as under way before anything is opened",
+		Old:      "return r.unlessGone(r.vault.BeginCheck(r.macID, r.name()))",
 		New:      "return nil",
 	},
 	{
-		Name: "settle", File: "run.go", Run: "TestNothingIsAccepted",
-		Protects: "nothing is stored before the other checks of the key have a verdict",
-		Old:      "if err := await(ctx, r.claims.settle(r.macID, r.name())); err != nil {",
-		New:      "if err := await(ctx, r.claims.settle(r.macID, r.name())[:0]); err != nil {",
+		Name: "check/proved", File: "checks.go", Run: "TestHowAnEnd|TestABatchIsReleased",
+		Protects: "under keys that are not proved only a batch that all accept leaves the MAC key alone",
+		Old:      "case r.passed && r.proved:",
+		New:      "case r.passed:",
 	},
 	{
 		Name: "unreleased", File: "verdict.go", Run: "TestAnUnreleased",

@@ -31,10 +31,10 @@ var tripleTable = []mutation{
 		New:      "{Value: result.B, MAC: result.MACB}}",
 	},
 	{
-		Name: "mask", File: "triple.go", Run: tripleCheats + "|TestScalar",
+		Name: "mask", File: "collect.go", Run: tripleCheats + "|TestScalar|TestCollect",
 		Protects: "what the MAC check opens is masked",
-		Old:      "Mask: r.mask, Alpha",
-		New:      "Mask: maccheck.Pair{Value: r.Scheme.Field.NewVec(1), MAC: r.Scheme.Field.NewVec(1)}, Alpha",
+		Old:      "maccheck.Material{Mask: pair(first)}",
+		New:      "maccheck.Material{Mask: maccheck.Pair{Value: r.Scheme.Field.NewVec(1), MAC: r.Scheme.Field.NewVec(1)}}",
 	},
 	{
 		Name: "padding", File: "collect.go", Run: "Padding",
@@ -71,8 +71,8 @@ var tripleTable = []mutation{
 	{
 		Name: "sacrifice-on", File: "plan.go", Run: tripleBasic + "|TestMalformed",
 		Protects: "products are sacrificed unless somebody says that they need not be",
-		Old:      "p := &Plan{Kind: kind, Sacrifice: kind.Multiplies()}",
-		New:      "p := &Plan{Kind: kind, Sacrifice: false}",
+		Old:      "p := &Plan{Kind: kind, Sacrifice: kind.Multiplies(), ",
+		New:      "p := &Plan{Kind: kind, Sacrifice: false, ",
 	},
 	{
 		Name: "one-prover", File: "triple.go", Run: "Input",

@@ -41,8 +41,8 @@ var tuplesTable = []mutation{
 	{
 		Name: "fetch/delivered", File: "fetch.go", Run: "TestFetch|TestNamedClients|TestLease|TestConfirm|TestNonsense",
 		Protects: "what is sent is recorded as delivered",
-		Old:      "x, first, err := s.deliver(ctx, x.ID, p)\n\tif err != nil {",
-		New:      "x2, first, err := s.deliver(ctx, x.ID, p)\n\tif err == nil {\n\t\tx = x2\n\t}\n\tif false {",
+		Old:      "x, first, err := s.Vault.DeliverCharged(x.ID, p.Name, s.Peers.Self, s.Quota)\n\tif err != nil {",
+		New:      "x2, first, err := s.Vault.DeliverCharged(x.ID, p.Name, s.Peers.Self, s.Quota)\n\tif err == nil {\n\t\tx = x2\n\t}\n\tif false {",
 	},
 	{
 		Name: "fetch/lease", File: "fetch.go", Run: "TestLease",

@@ -29,8 +29,8 @@ var vaultTable = []mutation{
 	{
 		Name: "reserve/mac-key", File: "reservation.go", Run: "TestBurn|TestReserv|TestOverlap",
 		Protects:  "nothing is reserved under a burnt MAC key",
-		Old:       "err = k.active()",
-		New:       "_ = k.active",
+		Old:       "err = k.live()",
+		New:       "_ = k.live",
 		Redundant: "what burns a MAC key revokes every batch under it in the same transaction, and of those nothing is reserved",
 	},
 	{
@@ -320,15 +320,9 @@ var vaultTable = []mutation{
 	{
 		Name: "deliver/mac-key", File: "deliver.go", Run: "TestBurn|TestDeliver|TestRetire|TestModel",
 		Protects:  "nothing is delivered under a burnt MAC key",
-		Old:       "err = k.active()",
-		New:       "_ = k.active",
+		Old:       "err = k.live()",
+		New:       "_ = k.live",
 		Redundant: "what burns a MAC key revokes every batch under it in the same transaction, and of those nothing is read",
-	},
-	{
-		Name: "deliver/exposed", File: "deliver.go", Run: "TestMACKeys|TestBurn|TestDeliver|TestReservation",
-		Protects: "nothing is delivered while a check of the MAC key has no verdict",
-		Old:      "if err == nil && r.State == Reserved && len(k.Exposed) > 0 {",
-		New:      "if false {",
 	},
 	{
 		Name: "deliver/readable", File: "deliver.go", Run: "TestReplay|TestNamedClients|TestLeaseEnds|TestDeliver|TestReservationStates|TestModel",
@@ -408,32 +402,26 @@ var vaultTable = []mutation{
 	{
 		Name: "mac-key/open", File: "mackey.go", Run: "TestBurn|TestRetire|TestMACKeys",
 		Protects: "a burnt MAC key is not read",
-		Old:      "if err == nil {\n\t\terr = k.active()\n\t}",
+		Old:      "if err == nil {\n\t\terr = k.live()\n\t}",
 		New:      "",
 	},
 	{
-		Name: "mac-key/expose", File: "mackey.go", Run: "TestMACKeys|TestBurn",
+		Name: "mac-key/check", File: "macchecks.go", Run: "TestFailedChecks|TestChecksUnderWay|TestTuplesAreGiven",
 		Protects: "a check is recorded as under way",
-		Old:      "k.Exposed = append(k.Exposed, session)",
+		Old:      "k.Checks = append(k.Checks, session)",
 		New:      "_ = session",
 	},
 	{
-		Name: "mac-key/expose-burnt", File: "mackey.go", Run: "TestMACKeys|TestBurn",
-		Protects: "no check begins under a burnt MAC key",
-		Old:      "if err == nil && k.State != MACActive {",
-		New:      "if false {",
+		Name: "mac-key/check-burnt", File: "macchecks.go", Run: "TestFailedChecks|TestChecksUnderWay",
+		Protects: "no check begins under a MAC key that makes no more batches",
+		Old:      "if k.State != MACActive {\n\t\t\treturn fmt.Errorf",
+		New:      "if false {\n\t\t\treturn fmt.Errorf",
 	},
 	{
-		Name: "mac-key/crash", File: "mackey.go", Run: "TestMACKeys",
-		Protects: "a check that a crash ended burns its MAC key",
-		Old:      "exposed[k.ID] = len(k.Exposed) > 0",
-		New:      "exposed[k.ID] = false",
-	},
-	{
-		Name: "mac-key/crash-batches", File: "mackey.go", Run: "TestMACKeys",
-		Protects: "a check that a crash ended revokes what is under its MAC key",
-		Old:      "return exposed[b.MACKey] }",
-		New:      "return false }",
+		Name: "mac-key/crash", File: "macchecks.go", Run: "TestChecksUnderWay",
+		Protects: "a check that a crash ended counts",
+		Old:      "slices.Clone(k.Checks), CheckUnfinished)",
+		New:      "slices.Clone(k.Checks), CheckPassed)",
 	},
 	{
 		Name: "mac-key/burn", File: "mackey.go", Run: "TestBurn",

@@ -10,9 +10,10 @@ import (
 
 	"github.com/lodge-mpc/lodge/engine/longtest"
 	"github.com/lodge-mpc/lodge/engine/protocol/cheattest"
-	"github.com/lodge-mpc/lodge/engine/protocol/maccheck"
+
 	"github.com/lodge-mpc/lodge/engine/protocol/round"
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
+	tuplesv1 "github.com/lodge-mpc/lodge/proto/lodge/tuples/v1"
 	"github.com/lodge-mpc/lodge/services/runner"
 )
 
@@ -71,9 +72,9 @@ func newCheated(t *testing.T, n int) *cluster {
 func (c *cluster) holds(t *testing.T, cheat *cheattest.Cheat) {
 	c.t = t
 	culprit, ends := len(c.conns)-1, cheat.OnWire()
-	var keys []string
+	var keys []*tuplesv1.MacKey
 	for i := range culprit {
-		keys = append(keys, c.macKey(i))
+		keys = append(keys, c.macKey(i, ""))
 	}
 	c.order("cheat " + cheat.Name)
 	s := c.spec(cheat.In)
@@ -94,20 +95,15 @@ func (c *cluster) holds(t *testing.T, cheat *cheattest.Cheat) {
 		if c.has(i, s) {
 			t.Errorf("party %d holds a batch of the session", i)
 		}
-		if cheat.In == cheattest.First || told(all[i], ends) {
+		if cheat.In == cheattest.First || keys[i] == nil {
 			continue
 		}
-		if now := c.macKey(i); (now != keys[i]) != ends.Burns {
-			t.Errorf("party %d had the MAC key %q and has %q, burnt: %v", i, keys[i], now, ends.Burns)
+		now := c.macKey(i, keys[i].GetId())
+		if counted := now.GetFailedChecks() > keys[i].GetFailedChecks(); counted != ends.Counts || now.GetState() == tuplesv1.MacKeyState_MAC_KEY_STATE_BURNT {
+			t.Errorf("party %d has the MAC key %v, and had %v, counts: %v", i, now, keys[i], ends.Counts)
 		}
 	}
 	c.complete(c.spec(cheattest.Scalars))
-}
-
-// told reports whether a party has heard of a failed check of zeros before it looked itself. Nothing is exposed then, and it
-// may or may not burn the MAC key.
-func told(st *jobv1.SessionStatus, ends cheattest.Ends) bool {
-	return ends.Check == maccheck.CheckZero && runner.Outcome(st.GetFailure().GetOutcome()) == runner.PeerAbort
 }
 
 // ended holds the end at one honest party: it has no result, names nobody but the culprit, and knows the check.

@@ -320,17 +320,19 @@ func (c *cluster) complete(s *jobv1.SessionSpec) {
 	}
 }
 
-// macKey is the MAC key that party i holds of the tenant of most sessions, empty if there is none.
-func (c *cluster) macKey(i int) string {
+// macKey is the record of a MAC key at party i; with no id that of the active one of the tenant of most sessions, nil if there
+// is none.
+func (c *cluster) macKey(i int, id string) *tuplesv1.MacKey {
 	c.t.Helper()
 	r, err := tuplesv1.NewTuplesServiceClient(c.conns[i]).ListMacKeys(c.context(), &tuplesv1.ListMacKeysRequest{})
 	must(c.t, err)
 	for _, k := range r.GetKeys() {
-		if k.GetTenant() == devnet.Tenant && k.GetEpoch() == c.epoch && k.GetState() == tuplesv1.MacKeyState_MAC_KEY_STATE_ACTIVE {
-			return k.GetId()
+		active := k.GetTenant() == devnet.Tenant && k.GetEpoch() == c.epoch && k.GetState() == tuplesv1.MacKeyState_MAC_KEY_STATE_ACTIVE
+		if k.GetId() == id || id == "" && active {
+			return k
 		}
 	}
-	return ""
+	return nil
 }
 
 // has reports whether party i holds something of a session's batch.

@@ -98,8 +98,8 @@ func endOf(e cheattest.Ends) string {
 	case cheattest.Suspects:
 		s += ", suspected"
 	}
-	if e.Burns {
-		s += ", MAC key burnt"
+	if e.Counts {
+		s += ", counts"
 	}
 	return s
 }

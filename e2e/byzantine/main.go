@@ -105,18 +105,18 @@ func (c *cheater) order(verb, argument string) error {
 // writeTable writes all cheats.
 func writeTable(out io.Writer) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "NAME\tSESSION\tPARTIES\tTHREATS\tCHECK\tNAMED\tMAC KEY\tWHAT IT DOES")
+	fmt.Fprintln(w, "NAME\tSESSION\tPARTIES\tTHREATS\tCHECK\tNAMED\tCOUNTS\tWHAT IT DOES")
 	for _, c := range cheattest.Table() {
 		ends := c.OnWire()
-		check, key := ends.Check, ""
+		check, counts := ends.Check, ""
 		if check == "" {
 			check = "(passes)"
 		}
-		if ends.Burns {
-			key = "burnt"
+		if ends.Counts {
+			counts = "yes"
 		}
 		threats := strings.Trim(fmt.Sprint(c.Threats), "[]")
-		fmt.Fprintf(w, "%s\t%s\t%d+\t%s\t%s\t%s\t%s\t%s\n", c.Name, c.In, c.From, threats, check, ends.Named, key, c.Does)
+		fmt.Fprintf(w, "%s\t%s\t%d+\t%s\t%s\t%s\t%s\t%s\n", c.Name, c.In, c.From, threats, check, ends.Named, counts, c.Does)
 	}
 	fmt.Fprintln(w, "\nATTACK\tENDS\t\t\t\t\t\tWHAT IT DOES")
 	for _, a := range attacks() {

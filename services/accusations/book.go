@@ -304,7 +304,7 @@ func (b *Book) note(u vault.Unnamed) error {
 
 // audit appends an entry. The log of the process says it when that cannot be.
 func (b *Book) audit(e audit.Entry) {
-	e.Note = printable(e.Note)
+	e.Note = audit.Printable(e.Note)
 	if _, err := b.Audit.Append(e); err != nil {
 		b.Log.Error("audit log", "event", e.Event, "error", err)
 	}

@@ -147,7 +147,7 @@ func (s *Service) acting(ctx context.Context, reason string) (a vault.Act, e aud
 		return a, e, rpc.Errorf(rpc.Unauthenticated, "", "no caller")
 	}
 	return vault.Act{When: s.Book.Vault.Now().UTC(), By: p.Name, Reason: reason},
-		audit.Entry{Actor: p.Name, Auth: audit.Auth(p.Auth), Note: printable(reason)}, nil
+		audit.Entry{Actor: p.Name, Auth: audit.Auth(p.Auth), Note: audit.Printable(reason)}, nil
 }
 
 // ClearFailures implements the service.

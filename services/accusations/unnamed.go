@@ -2,8 +2,6 @@ package accusations
 
 import (
 	"slices"
-	"strings"
-	"unicode"
 
 	"github.com/lodge-mpc/lodge/engine/protocol/keygen"
 	"github.com/lodge-mpc/lodge/engine/protocol/maccheck"
@@ -57,21 +55,4 @@ func unnamed(f *runner.Failure) (check string, ok bool) {
 		}
 	}
 	return check, check != ""
-}
-
-// maxNote is what the audit log takes as a note, in bytes.
-const maxNote = 1024
-
-// printable is text on one line that fits an audit entry.
-func printable(s string) string {
-	s = strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
-			return ' '
-		}
-		return r
-	}, strings.ToValidUTF8(s, "?"))
-	if len(s) > maxNote {
-		s = strings.ToValidUTF8(s[:maxNote], "")
-	}
-	return s
 }

@@ -65,19 +65,23 @@ type Event string
 
 // The events. A reader takes others too, so that it can verify the log of a later version.
 const (
-	Reserved     Event = "reserved"      // ranges were set aside for a client
-	Delivered    Event = "delivered"     // a client was given shares; the entry is durable before the first byte leaves
-	Replayed     Event = "replayed"      // the same client was given the same shares again
-	Released     Event = "released"      // a reservation ended undelivered
-	Expired      Event = "expired"       // the lease of a reservation ended
-	Exported     Event = "exported"      // shares were written to files
-	MACKeyDrawn  Event = "mac_key_drawn" // a client was given this party's share of a MAC key
-	MACKeyBurnt  Event = "mac_key_burnt" // a MAC key and the tuples under it are dead
-	Decrypted    Event = "decrypted"     // a client was given a decryption share
-	Approved     Event = "approved"      // a client approved another's request for decryption
-	Multiplied   Event = "multiplied"    // what a client gave was multiplied with what another one had encrypted
-	EpochDrained Event = "epoch_drained" // an epoch makes nothing new
-	EpochRetired Event = "epoch_retired" // an epoch's keys were erased
+	Reserved    Event = "reserved"      // ranges were set aside for a client
+	Delivered   Event = "delivered"     // a client was given shares; the entry is durable before the first byte leaves
+	Replayed    Event = "replayed"      // the same client was given the same shares again
+	Released    Event = "released"      // a reservation ended undelivered
+	Expired     Event = "expired"       // the lease of a reservation ended
+	Exported    Event = "exported"      // shares were written to files
+	MACKeyDrawn Event = "mac_key_drawn" // a client was given this party's share of a MAC key
+	MACKeyBurnt Event = "mac_key_burnt" // a MAC key and the tuples under it are dead
+	// MACCheckFailed is a batch that was dropped because its MAC check failed or did not end. MACKeyRetired is a MAC key
+	// under which nothing new is made; its tuples stay valid.
+	MACCheckFailed Event = "mac_check_failed"
+	MACKeyRetired  Event = "mac_key_retired"
+	Decrypted      Event = "decrypted"     // a client was given a decryption share
+	Approved       Event = "approved"      // a client approved another's request for decryption
+	Multiplied     Event = "multiplied"    // what a client gave was multiplied with what another one had encrypted
+	EpochDrained   Event = "epoch_drained" // an epoch makes nothing new
+	EpochRetired   Event = "epoch_retired" // an epoch's keys were erased
 	// MultikeyMade and MultikeyRetired are of the party's own multi-key keys: a version was made, or erased.
 	MultikeyMade    Event = "multikey_made"
 	MultikeyRetired Event = "multikey_retired"
@@ -237,4 +241,18 @@ func decode(line []byte) (Entry, error) {
 		return e, errors.New("is not in the one encoding of its entry")
 	}
 	return e, nil
+}
+
+// Printable is text on one line that fits a note.
+func Printable(s string) string {
+	s = strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(s, "?"))
+	if len(s) > maxNote {
+		s = strings.ToValidUTF8(s[:maxNote], "")
+	}
+	return s
 }

@@ -258,7 +258,7 @@ func (w *world) batch(spec *jobv1.SessionSpec, d *runner.Deviation, culprit int)
 			})
 		})
 		return round.Then(result, func(_ context.Context, r triple.Result) (round.Transition[triple.Result], error) {
-			return round.Map(verdict.Accept(s, r.Digest, func(context.Context) error { return nil }), func(round.Digest) (triple.Result, error) { return r, nil }), nil
+			return round.Map(verdict.Accept(s, r.Digest), func(round.Digest) (triple.Result, error) { return r, nil }), nil
 		}), nil
 	})
 }

@@ -27,7 +27,7 @@ import (
 var everyday = map[string]evidence.Kind{
 	"alter:keygen/seed/open":         evidence.WrongOpening,
 	"alter:keygen/relin/open":        evidence.WrongOpening,
-	"alter:triple/mac/sigma/open":    evidence.WrongOpening,
+	"alter:triple/mac/z/open":        evidence.WrongOpening,
 	"alter:mackey/ciphertexts":       evidence.BadProof,
 	"alter:mackey/response":          evidence.BadProof,
 	"alter:triple/ciphertexts":       evidence.BadProof,

@@ -29,6 +29,9 @@ func (r *referee) shapes(of round.Party) (map[string]round.Shape, error) {
 		shapes = c.plan.Shapes(c.scheme)
 		shapes[verdict.Name] = round.Bare(len(round.Digest{}))
 		steps = []string{triple.StepMACKey, triple.StepBatch}
+		if c.plan.Pair != nil {
+			steps = append(steps, triple.StepPair)
+		}
 	}
 	for _, step := range steps {
 		//lodge:check evidence/shape/silent [swap=c.plan.Owner != of=>c.plan.Owner == of]

@@ -119,6 +119,8 @@ func (r *referee) judge(c *computed, step string, of round.Party) (*popk.Judge, 
 		if c.plan.Kind == triple.Input {
 			cfg.Only = &c.plan.Owner
 		}
+	case c.plan != nil && step == triple.StepPair && c.plan.Pair != nil:
+		cfg.Instance = c.plan.Pair
 	//lodge:check evidence/proof/step [run=TestRefereeOfStatements] [redundant=without an instance
 	//  there is no judge] a judge accepts a proof of a step that the session does not have
 	default:

@@ -122,7 +122,7 @@ func (w *world) batch(name string, spec *jobv1.SessionSpec) {
 			})
 		})
 		return round.Then(made, func(_ context.Context, r triple.Result) (round.Transition[round.Digest], error) {
-			return verdict.Accept(s, r.Digest, func(context.Context) error { return nil }), nil
+			return verdict.Accept(s, r.Digest), nil
 		}), nil
 	}
 	lockstep(w.t, w.note, w.name+"triples/"+name, terms, start)

@@ -150,7 +150,7 @@ func said(s round.Session, random io.Reader) (round.Transition[round.Digest], er
 	t, err := round.CommitOpen(s, "pinned", random, []byte{byte(s.Self)}, 1)
 	return round.Then(t, func(_ context.Context, o round.Opened) (round.Transition[round.Digest], error) {
 		return round.Then(private{s}.start(), func(context.Context, bool) (round.Transition[round.Digest], error) {
-			return verdict.Accept(s, o.Transcript, func(context.Context) error { return nil }), nil
+			return verdict.Accept(s, o.Transcript), nil
 		}), nil
 	}), err
 }

@@ -20,7 +20,7 @@ import (
 // ProtocolVersion is the version of everything that parties say to each other.
 // Parties of different versions refuse each other's sessions. It changes with
 // what they say, which TestWhatPartiesSayIsPinned has the hashes of.
-const ProtocolVersion = 12
+const ProtocolVersion = 13
 
 // Ref names a session within this process: job id and ordinal.
 type Ref struct {

@@ -51,7 +51,7 @@ func newChecks(r *register) *checks {
 		proofs: r.counter(Party, "lodge_proofs_checked_total",
 			"Proofs that were verified: of peers about `plaintexts` and `keys`, and of a `client`. The outcome is `ok` or `refused`.", "proof", "outcome"),
 		mac: r.counter(Party, "lodge_mac_check_failures_total",
-			"Checks of MACs that failed: `offline`, before anything was released, or `online`, as a client reports. Each burns a MAC key.", "phase"),
+			"Checks of MACs that failed: `offline`, before anything was released, which drops the batch, or `online`, as a client reports, which burns a MAC key.", "phase"),
 		evidenceLost: r.count(Party, "lodge_evidence_lost_total", "Sessions that could not keep all that evidence of a cheat may need."),
 	}
 	for _, proof := range []string{ProofPlaintexts, ProofKeys, ProofClient} {

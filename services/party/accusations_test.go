@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -61,6 +62,11 @@ func (n *network) fails(number int) {
 	}
 	if !strings.Contains(checks, "mac") {
 		n.t.Errorf("no check failed: %s", checks)
+	}
+	for _, x := range n.nodes { // a failed check leaves the key as it is
+		if err := x.party.vault.RetireMACKey(fmt.Sprintf("mac-planted-%d", number), "test"); err != nil {
+			n.t.Fatal(err)
+		}
 	}
 }
 
@@ -123,7 +129,9 @@ func stopAndGoOn(t *testing.T, n *network) {
 		}
 		events = append(events, e.Event)
 	}
-	if got, want := join(events), join([]audit.Event{audit.Unnamed, audit.Unnamed, audit.Unnamed, audit.Stopped, audit.Cleared}); got != want {
+	if got, want := join(events), join([]audit.Event{
+		audit.MACCheckFailed, audit.Unnamed, audit.MACCheckFailed, audit.Unnamed, audit.MACCheckFailed, audit.Unnamed, audit.Stopped, audit.Cleared,
+	}); got != want {
 		t.Errorf("events %s, want %s", got, want)
 	}
 }

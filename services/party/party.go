@@ -247,7 +247,7 @@ func (p *party) register(x *exchange.Exchange, version string) error {
 	decryptionv1.RegisterDecryptionServiceServer(p.server, &decryption.Service{
 		Sessions: p.sessions, Ring: ring, Vault: p.vault, Audit: p.audit, Announced: peers.Announced, Parties: n,
 	})
-	making := triples.New(p.sessions, ring, p.vault, n, p.evaluators)
+	making := triples.New(p.sessions, ring, p.vault, n, p.evaluators, p.audit)
 	triplesv1.RegisterTriplesServiceServer(p.server, making)
 	if err := p.openRegistry(); err != nil {
 		return err

@@ -42,7 +42,7 @@ func (o Options) count(f *Failure) {
 			o.Metrics.Proofs(metrics.ProofKeys, false, 1)
 		}
 	case Aborted:
-		if f.Check == maccheck.CheckMAC || f.Check == maccheck.CheckZero {
+		if f.Check == maccheck.CheckMAC || f.Check == maccheck.CheckZero || f.Check == maccheck.CheckSacrifice {
 			o.Metrics.MACCheckFailed(false)
 		}
 	}

@@ -1,7 +1,6 @@
 package triples
 
 import (
-	"context"
 	"sync"
 
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
@@ -17,14 +16,14 @@ type slot struct {
 
 func slotOf(s *jobv1.SessionSpec) slot { return slot{s.GetEpoch(), s.GetField(), s.GetTenant()} }
 
-// claims are what the sessions of this party that run beside each other must know of each other: who uses and who makes
-// the MAC key of a slot, and whose MAC check may have told a key to a cheating peer and has no verdict yet.
+// claims says which sessions of this party use or make the MAC key of each slot. Under proved keys any number of sessions
+// use a MAC key at the same time, because a failed check reveals nothing about it. Under keys that are not proved a failure may
+// reveal it, so that one session uses it at a time, and stores its batch only after its verdict.
 type claims struct {
 	vault *vault.Vault
 
 	mu      sync.Mutex
 	holders map[slot]*holders
-	exposed map[string]map[string]chan struct{} // by MAC key and session, closed when the key is settled or burnt
 }
 
 // holders are the sessions of a slot: some that use its MAC key, or one that makes it.
@@ -34,7 +33,7 @@ type holders struct {
 }
 
 func newClaims(v *vault.Vault) *claims {
-	return &claims{vault: v, holders: map[slot]*holders{}, exposed: map[string]map[string]chan struct{}{}}
+	return &claims{vault: v, holders: map[slot]*holders{}}
 }
 
 var errMACKeyBusy = rpc.Errorf(rpc.Busy, "try again when that session has ended and its result is active",
@@ -48,8 +47,8 @@ type claim struct {
 }
 
 // enter admits a session that uses the slot's active MAC key, or that makes one because there is none. While one is
-// made, and until it is active or gone, nobody else enters.
-func (c *claims) enter(s slot) (*claim, error) {
+// made, and until it is active or gone, nobody else enters. An exclusive session enters alone.
+func (c *claims) enter(s slot, exclusive bool) (*claim, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	keys, err := c.vault.MACKeys()
@@ -72,6 +71,10 @@ func (c *claims) enter(s slot) (*claim, error) {
 		h = new(holders)
 		c.holders[s] = h
 	case h.maker || x.maker:
+		return nil, errMACKeyBusy
+	}
+	//lodge:check triples/exclusive under unproved keys a batch is accepted under a MAC key that another session reveals
+	if exclusive && h.users > 0 {
 		return nil, errMACKeyBusy
 	}
 	if h.maker = x.maker; !x.maker {
@@ -108,45 +111,4 @@ func (x *claim) leave() {
 	if *h == (holders{}) {
 		delete(x.of.holders, x.slot)
 	}
-}
-
-// expose notes a session that is about to open its part of a MAC check.
-func (c *claims) expose(key, session string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.exposed[key] == nil {
-		c.exposed[key] = map[string]chan struct{}{}
-	}
-	c.exposed[key][session] = make(chan struct{})
-}
-
-// settle notes that a session's check has passed, or that its key is burnt, and gives the sessions whose checks of the
-// same key have no verdict at this moment.
-func (c *claims) settle(key, session string) (others []<-chan struct{}) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	all := c.exposed[key]
-	if own := all[session]; own != nil {
-		close(own)
-		delete(all, session)
-	}
-	for _, other := range all {
-		others = append(others, other)
-	}
-	if len(all) == 0 {
-		delete(c.exposed, key)
-	}
-	return others
-}
-
-// await returns when the others have a verdict. They do not wait for us in turn: we have ours.
-func await(ctx context.Context, others []<-chan struct{}) error {
-	for _, other := range others {
-		select {
-		case <-other:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-	return nil
 }

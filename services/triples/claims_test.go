@@ -7,10 +7,7 @@ import (
 	"testing"
 	"time"
 
-	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
 	"github.com/lodge-mpc/lodge/services/rpc"
-	"github.com/lodge-mpc/lodge/services/runner"
-	"github.com/lodge-mpc/lodge/services/session"
 	"github.com/lodge-mpc/lodge/services/vault"
 )
 
@@ -69,13 +66,13 @@ func TestClaims(t *testing.T) {
 	s := slot{1, "p128", "dev"}
 	enter := func() *claim {
 		t.Helper()
-		x, err := c.enter(s)
+		x, err := c.enter(s, false)
 		must(t, err)
 		return x
 	}
 	refused := func(when string) {
 		t.Helper()
-		if _, err := c.enter(s); !busy(err) {
+		if _, err := c.enter(s, false); !busy(err) {
 			t.Errorf("%s: %v", when, err)
 		}
 	}
@@ -85,7 +82,7 @@ func TestClaims(t *testing.T) {
 	}
 	refused("while the key is made")
 	for _, other := range []slot{{2, "p128", "dev"}, {1, "p256", "dev"}, {1, "p128", "rival"}} {
-		x, err := c.enter(other)
+		x, err := c.enter(other, false)
 		must(t, err)
 		x.leave()
 	}
@@ -127,17 +124,25 @@ func TestClaims(t *testing.T) {
 	enter().leave()
 }
 
-// exposedRuns are two sessions under one active MAC key that have both opened their parts of its check.
-func exposedRuns(t *testing.T) (v *vault.Vault, c *claims, a, b *run) {
-	v = testVault(t)
-	must(t, addBatch(v, "b-0", "mac-1", true))
-	must(t, v.ActivateBatch("b-0"))
-	s := &Service{vault: v, claims: newClaims(v)}
-	spec := &jobv1.SessionSpec{Epoch: 1, Field: "p128", Tenant: "dev"}
-	a, b = &run{Service: s, spec: spec, macID: "mac-1", id: [32]byte{1}}, &run{Service: s, spec: spec, macID: "mac-1", id: [32]byte{2}}
-	must(t, a.expose())
-	must(t, b.expose())
-	return v, s.claims, a, b
+// An exclusive session uses a MAC key alone.
+func TestExclusiveClaims(t *testing.T) {
+	v := testVault(t)
+	must(t, addBatch(v, "b-1", "mac-1", true))
+	must(t, v.ActivateBatch("b-1"))
+	c, s := newClaims(v), slot{1, "p128", "dev"}
+	first, err := c.enter(s, true)
+	must(t, err)
+	if _, err := c.enter(s, true); !busy(err) {
+		t.Errorf("two sessions use a MAC key under keys that are not proved: %v", err)
+	}
+	first.leave()
+	first, err = c.enter(s, true)
+	must(t, err)
+	must(t, first.make())
+	first.leave()
+	if len(c.holders) != 0 {
+		t.Errorf("%v are left", c.holders)
+	}
 }
 
 // soon ends what should not wait: it fails instead of hanging.
@@ -145,106 +150,4 @@ func soon(t *testing.T) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	t.Cleanup(cancel)
 	return ctx
-}
-
-// settling runs settle until ended has been called, which must be what it waits for.
-func settling(t *testing.T, r *run, end func()) error {
-	t.Helper()
-	done := make(chan error, 1)
-	go func() { done <- r.settle(soon(t)) }()
-	select {
-	case err := <-done:
-		t.Fatalf("a result before the other check has a verdict: %v", err)
-	case <-time.After(50 * time.Millisecond):
-	}
-	end()
-	select {
-	case err := <-done:
-		return err
-	case <-time.After(5 * time.Second):
-		t.Fatal("it waits on")
-		return nil
-	}
-}
-
-func burntRefusal(err error) bool {
-	var f *runner.Failure
-	return errors.As(err, &f) && f.Outcome == session.Refused && f.Check == string(rpc.Burnt)
-}
-
-// A check that passes while another session may have told the key to a cheating peer proves nothing until that one has
-// a verdict.
-func TestAPassedCheckWaitsForTheOthers(t *testing.T) {
-	v, c, a, b := exposedRuns(t)
-	must(t, settling(t, b, func() { must(t, a.settle(soon(t))) })) // a has nobody to wait for: b has its verdict
-	must(t, addBatch(v, "b-2", "mac-1", false))
-	if len(c.exposed) != 0 {
-		t.Errorf("%v are left", c.exposed)
-	}
-	if k, err := v.MACKey("mac-1"); err != nil || k.State != vault.MACActive || len(k.Exposed) != 0 {
-		t.Errorf("%+v, %v", k, err)
-	}
-}
-
-// When the other check fails, or ends without a verdict, nothing of this session is stored, however it ran.
-func TestAKeyIsBurntWhileAnotherSessionUsesIt(t *testing.T) {
-	noVerdict := &runner.Failure{Outcome: runner.Timeout}
-	t.Run("after its check", func(t *testing.T) {
-		v, _, a, b := exposedRuns(t)
-		if err := settling(t, b, func() { a.burn(noVerdict) }); !burntRefusal(err) {
-			t.Errorf("it accepts: %v", err)
-		}
-		err := addBatch(v, "b-2", "mac-1", false)
-		if err == nil || !burntRefusal(b.unlessBurnt(err)) {
-			t.Errorf("a batch under the burnt key: %v", err)
-		}
-	})
-	t.Run("before its verdict", func(t *testing.T) {
-		_, _, a, b := exposedRuns(t)
-		a.burn(noVerdict)
-		if err := b.settle(soon(t)); !burntRefusal(err) {
-			t.Errorf("got %v", err)
-		}
-	})
-	t.Run("before its check", func(t *testing.T) {
-		_, c, a, b := exposedRuns(t)
-		late := &run{Service: a.Service, spec: a.spec, macID: a.macID, id: [32]byte{3}}
-		a.burn(noVerdict)
-		err := late.expose()
-		if !burntRefusal(err) {
-			t.Errorf("got %v", err)
-		}
-		late.burn(err)
-		b.burn(noVerdict)
-		if len(c.exposed) != 0 {
-			t.Errorf("%v are left", c.exposed)
-		}
-	})
-	t.Run("after it is stored, and after it is active", func(t *testing.T) {
-		v, _, a, b := exposedRuns(t)
-		must(t, settling(t, b, func() { must(t, a.settle(soon(t))) }))
-		must(t, addBatch(v, "b-2", "mac-1", false))
-		must(t, addBatch(v, "b-3", "mac-1", false))
-		must(t, v.ActivateBatch("b-3"))
-		must(t, a.expose())
-		a.burn(noVerdict)
-		if err := v.ActivateBatch("b-2"); !errors.Is(err, vault.ErrErased) {
-			t.Errorf("activated under the burnt key: %v", err)
-		}
-		_, err := v.Reserve(vault.Reservation{ID: "r", Class: vault.Class{Tenant: "dev", Field: "p128"}, Epoch: 1, MACKey: "mac-1", Owner: "client",
-			Ranges: []vault.Range{{Batch: "b-3", Span: vault.Span{Count: 1}}}, Lease: time.Now().Add(time.Hour)})
-		if !errors.Is(err, vault.ErrErased) {
-			t.Errorf("reserved under the burnt key: %v", err)
-		}
-	})
-}
-
-// Whoever waits for another's verdict ends with its own session.
-func TestWaitingForAVerdictEnds(t *testing.T) {
-	_, _, _, b := exposedRuns(t)
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if err := b.settle(ctx); !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v", err)
-	}
 }

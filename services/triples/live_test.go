@@ -38,7 +38,7 @@ const (
 	liveField = "p128"
 )
 
-// live is two parties that make triples over real connections, with an active epoch 1 and an active MAC key with a batch
+// live is two parties that make triples over real connections, with an active epoch 1, whose keys count as proved or not, and an active MAC key with a batch
 // under it, of which a reservation has the tuples. The test is their coordinator.
 type live struct {
 	t        *testing.T
@@ -48,7 +48,7 @@ type live struct {
 	macKey   string
 }
 
-func newLive(t *testing.T) *live {
+func newLive(t *testing.T, security string) *live {
 	t.Helper()
 	set, err := params.Lookup(liveSet)
 	must(t, err)
@@ -72,6 +72,7 @@ func newLive(t *testing.T) *live {
 		v := emptyVault(t)
 		e := vault.Epoch{
 			ID: 1, Params: liveSet, ParamsHash: hash, Purpose: "triples", Digest: keys[i].Keys.Digest(scheme, 1), Dim: 1, Limit: params.MaxDecryptions,
+			KeygenSecurity: security,
 		}
 		w, err := keyring.Store(v, e, scheme, keys[i])
 		must(t, err)
@@ -84,7 +85,7 @@ func newLive(t *testing.T) *live {
 			Metrics: metrics.New("test", metrics.Both), Log: slog.New(slog.DiscardHandler),
 		})
 		t.Cleanup(sessions.Close)
-		n.services = append(n.services, New(sessions, keyring.New(v, 1, true), v, 2, nil))
+		n.services = append(n.services, New(sessions, keyring.New(v, 1, true), v, 2, nil, nil))
 	}
 
 	first := n.spec()
@@ -170,7 +171,7 @@ func (n *live) batches(party int) int {
 	return len(all)
 }
 
-// deviating is a party that does everything until it is to open its sigma, where hold runs, and until it is to accept, where
+// deviating is a party that does everything until it is to open its combinations of the MAC check, where hold runs, and until it is to accept, where
 // end runs instead.
 type deviating struct {
 	*run
@@ -195,7 +196,7 @@ func (r deviating) Run(ctx context.Context, s *session.Session) (*session.Stored
 			}
 			return triple.Start(triple.Config{
 				Session: rs, Plan: r.plan, Scheme: r.scheme, Keys: r.keys.Public.Keys(r.scheme), Public: r.keys.Public.Public,
-				KeyHash: r.keys.PublicHash, Secret: r.keys.Secret, MAC: r.mac, Source: source, Workers: 1, Exposed: r.hold,
+				KeyHash: r.keys.PublicHash, Secret: r.keys.Secret, MAC: r.mac, Source: source, Workers: 1, Opening: r.hold,
 			})
 		})
 		return round.Then(t, func(_ context.Context, result triple.Result) (round.Transition[triple.Result], error) {
@@ -205,66 +206,92 @@ func (r deviating) Run(ctx context.Context, s *session.Session) (*session.Stored
 	return &session.Stored{}, err
 }
 
-// A peer that has everybody's sigma and keeps its own may know the MAC key. From then on nothing under the key goes
-// out, long before the peer is given up, and when it is, the key is burnt.
-func TestAPeerThatWithholdsItsSigmaCostsTheMACKey(t *testing.T) {
-	n := newLive(t)
-	s := n.services[0]
-	if k := n.key(0); k.State != vault.MACActive || len(k.Exposed) != 0 {
-		t.Fatalf("before: %+v", k)
-	}
-	spec := n.spec()
-	end := make(chan struct{})
-	give := sync.OnceFunc(func() { close(end) })
-	t.Cleanup(give)
+// holds starts a session in which party 1 stops before it opens its combinations, and waits until party 0 has opened its own.
+// give lets party 1 go on, to an end with err.
+func (n *live) holds(err error, end func(round.Session, triple.Result) (round.Transition[triple.Result], error)) (spec *jobv1.SessionSpec, give func()) {
+	n.t.Helper()
+	spec = n.spec()
+	given := make(chan struct{})
+	give = sync.OnceFunc(func() { close(given) })
+	n.t.Cleanup(give)
 	peer := n.services[1]
-	_, err := peer.Sessions.Start(jobv1.Protocol_PROTOCOL_TRIPLES, spec, deviating{run: &run{Service: peer, spec: spec}, hold: func() error {
-		<-end
-		return errors.New("it keeps its sigma")
-	}})
-	must(t, err)
+	_, started := peer.Sessions.Start(jobv1.Protocol_PROTOCOL_TRIPLES, spec, deviating{run: &run{Service: peer, spec: spec}, hold: func() error {
+		<-given
+		return err
+	}, end: end})
+	must(n.t, started)
 	n.start(0, spec)
-	n.until("the exposure of the key", func() bool { return len(n.key(0).Exposed) > 0 })
-	if k := n.key(0); k.State != vault.MACActive {
-		t.Errorf("while the peer may still open its sigma: %+v", k)
+	n.until("the opening of party 0", func() bool { return len(n.key(0).Checks) > 0 })
+	return spec, give
+}
+
+// A peer that sees what the others open and keeps its own ends the session without a result. Under proved keys that counts, and
+// nothing waits for it or is lost. Under others it burns the MAC key.
+func TestAPeerThatWithholdsItsOpening(t *testing.T) {
+	for _, security := range []string{params.Proved, params.Passive} {
+		t.Run(security, func(t *testing.T) {
+			n := newLive(t, security)
+			s, before := n.services[0], n.batches(0)
+			spec, give := n.holds(errors.New("it keeps its opening"), nil)
+			if _, _, err := s.vault.Deliver("r", "client", 0); err != nil {
+				t.Errorf("while the check is under way: %v", err)
+			}
+			give()
+			n.until("the end of the session", func() bool { return job.Final(n.status(0, spec).GetState()) })
+			if st := n.status(0, spec); st.GetState() != jobv1.JobState_JOB_STATE_FAILED || st.GetFailure().GetCheck() == "mac" {
+				t.Errorf("%v", st)
+			}
+			k := n.key(0)
+			_, _, err := s.vault.Deliver("r", "client", 0)
+			if proved := security == params.Proved; proved && (err != nil || k.State != vault.MACActive || k.Failed != 1 || len(k.Checks) > 0) {
+				t.Errorf("%+v, %v", k, err)
+			} else if !proved && (!errors.Is(err, vault.ErrErased) || k.State != vault.MACBurnt) {
+				t.Errorf("%+v, %v", k, err)
+			}
+			if n.batches(0) != before {
+				t.Error("a batch is stored")
+			}
+		})
 	}
-	if _, _, err := s.vault.Deliver("r", "client", 0); !errors.Is(err, vault.ErrExposed) {
-		t.Errorf("delivered under an exposed key: %v", err)
+}
+
+// Under proved keys sessions under one MAC key wait neither for each other's check nor for its result. Under keys that are not
+// proved a second session is refused as long as the first runs.
+func TestSessionsUnderOneMACKey(t *testing.T) {
+	n := newLive(t, params.Proved)
+	held, give := n.holds(errors.New("it keeps its opening"), nil)
+	before := n.batches(0)
+	other := n.spec()
+	n.start(0, other)
+	n.start(1, other)
+	n.ends(0, other)
+	n.ends(1, other)
+	if n.batches(0) != before+1 || len(n.key(0).Checks) != 1 || job.Final(n.status(0, held).GetState()) {
+		t.Errorf("%d batches of %d, %+v", n.batches(0), before, n.key(0))
 	}
 	give()
-	n.until("the end of the session", func() bool { return job.Final(n.status(0, spec).GetState()) })
-	if st := n.status(0, spec); st.GetState() != jobv1.JobState_JOB_STATE_FAILED || st.GetFailure().GetCheck() == "mac" {
-		t.Errorf("%v", st)
+	n.until("the end of the session", func() bool { return job.Final(n.status(0, held).GetState()) })
+	if k := n.key(0); k.State != vault.MACActive || k.Failed != 1 || k.InARow != 0 {
+		t.Errorf("%+v", k)
 	}
-	if k := n.key(0); k.State != vault.MACBurnt {
-		t.Errorf("after: %+v", k)
-	}
-	if _, _, err := s.vault.Deliver("r", "client", 0); !errors.Is(err, vault.ErrErased) {
-		t.Errorf("delivered under a burnt key: %v", err)
+
+	n = newLive(t, params.Passive)
+	n.holds(errors.New("it keeps its opening"), nil)
+	if _, err := n.services[0].Start(t.Context(), &jobv1.StartRequest{Spec: n.spec()}); !busy(err) {
+		t.Errorf("two sessions under a MAC key whose keys are not proved: %v", err)
 	}
 }
 
 // An epoch that drains ends what has only begun under it. A session that is in its MAC check goes on to its verdict and
-// stores nothing: its end before that would cost the MAC key, and with it all tuples that are to be used up.
+// stores nothing: its end before that would count as a failed check of the MAC key.
 func TestADrainKeepsTheMACKey(t *testing.T) {
-	n := newLive(t)
-	s, peer := n.services[0], n.services[1]
-	begun, checking := n.spec(), n.spec()
+	n := newLive(t, params.Proved)
+	s := n.services[0]
+	begun := n.spec()
 	n.start(0, begun) // the peer never hears of it
-	given := make(chan struct{})
-	give := sync.OnceFunc(func() { close(given) })
-	t.Cleanup(give)
-	_, err := peer.Sessions.Start(jobv1.Protocol_PROTOCOL_TRIPLES, checking, deviating{run: &run{Service: peer, spec: checking}, hold: func() error {
-		<-given
-		return nil
-	}, end: func(rs round.Session, result triple.Result) (round.Transition[triple.Result], error) {
-		return round.Map(verdict.Accept(rs, result.Digest, func(context.Context) error { return nil }), func(round.Digest) (triple.Result, error) {
-			return result, nil
-		}), nil
-	}})
-	must(t, err)
-	n.start(0, checking)
-	n.until("the exposure of the key", func() bool { return len(n.key(0).Exposed) > 0 })
+	checking, give := n.holds(nil, func(rs round.Session, result triple.Result) (round.Transition[triple.Result], error) {
+		return round.Map(verdict.Accept(rs, result.Digest), func(round.Digest) (triple.Result, error) { return result, nil }), nil
+	})
 	before := n.batches(0)
 	must(t, s.vault.DrainEpoch(1, 0))
 	s.Sessions.DrainEpoch(soon(t), 1, "epoch 1 is draining")
@@ -279,7 +306,7 @@ func TestADrainKeepsTheMACKey(t *testing.T) {
 	if f := n.status(0, checking).GetFailure(); f.GetOutcome() != string(session.Refused) || !strings.Contains(f.GetReason(), "epoch 1 is draining") {
 		t.Errorf("%v", f)
 	}
-	if k := n.key(0); k.State != vault.MACActive || len(k.Exposed) != 0 || n.batches(0) != before {
+	if k := n.key(0); k.State != vault.MACActive || len(k.Checks) != 0 || k.Failed != 0 || n.batches(0) != before {
 		t.Errorf("%+v, %d batches of %d", k, n.batches(0), before)
 	}
 	if _, _, err := s.vault.Deliver("r", "client", 0); err != nil {
@@ -289,7 +316,7 @@ func TestADrainKeepsTheMACKey(t *testing.T) {
 
 // A result that was erased before its activation says so, and not that it may come: nobody waits for it.
 func TestActivationOfWhatIsErased(t *testing.T) {
-	n := newLive(t)
+	n := newLive(t, params.Proved)
 	s, spec := n.services[0], n.spec()
 	n.start(0, spec)
 	n.start(1, spec)
@@ -310,50 +337,9 @@ func TestActivationOfWhatIsErased(t *testing.T) {
 	}
 }
 
-// While another session under the same MAC key has opened its sigma and has no verdict, a party whose check has passed
-// does not say that it accepts, so that nobody stores anything; and never, should the key be burnt.
-func TestNothingIsAcceptedBeforeTheOthersHaveAVerdict(t *testing.T) {
-	n := newLive(t)
-	s := n.services[0]
-	for i, end := range []struct {
-		what   string
-		other  func(*run)
-		stored bool
-	}{
-		{"passes", func(other *run) { must(t, other.settle(soon(t))) }, true},
-		{"has no verdict", func(other *run) { other.burn(&runner.Failure{Outcome: runner.Timeout}) }, false},
-	} {
-		before, beforeAtPeer := n.batches(0), n.batches(1)
-		other := &run{Service: s, spec: n.spec(), macID: n.macKey, id: [32]byte{9, byte(i)}}
-		must(t, other.expose())
-		spec := n.spec()
-		n.start(0, spec)
-		n.start(1, spec)
-		n.until("the peer's verdict", func() bool { return n.status(1, spec).GetProgress().GetRound() == verdict.Name })
-		n.until("the session's own verdict", func() bool { return len(n.key(0).Exposed) == 1 })
-		time.Sleep(50 * time.Millisecond)
-		if n.batches(0) != before || n.batches(1) != beforeAtPeer {
-			t.Fatalf("stored before the other check %s", end.what)
-		}
-		end.other(other)
-		n.until("the end of the wait", func() bool { return n.status(0, spec).GetState() >= jobv1.JobState_JOB_STATE_ACTIVATING })
-		st := n.status(0, spec)
-		switch {
-		case end.stored && (st.GetState() != jobv1.JobState_JOB_STATE_ACTIVATING || n.batches(0) != before+1):
-			t.Errorf("the other check %s: %v", end.what, st)
-		case !end.stored && (st.GetFailure().GetCheck() != string(rpc.Burnt) || n.batches(0) != before):
-			t.Errorf("the other check %s: %v", end.what, st)
-		}
-		n.until("the end at the peer", func() bool { return n.status(1, spec).GetState() >= jobv1.JobState_JOB_STATE_ACTIVATING })
-		if got := n.batches(1); got > beforeAtPeer != end.stored {
-			t.Errorf("the other check %s: the peer has %d batches, and had %d", end.what, got, beforeAtPeer)
-		}
-	}
-}
-
 // A MAC key that is given up for a new one is erased in memory before the new one takes its place.
 func TestAMACKeyThatIsGivenUpIsErased(t *testing.T) {
-	n := newLive(t)
+	n := newLive(t, params.Proved)
 	_, err := n.services[1].vault.BurnMACKey(n.macKey, "test")
 	must(t, err)
 	spec, runs := n.spec(), make([]*run, 2)
@@ -381,6 +367,12 @@ func TestAMACKeyThatIsGivenUpIsErased(t *testing.T) {
 	}).OK(t)
 	if !f.IsZero(old.At(0)) {
 		t.Error("the share of the old key is still there")
+	}
+	if k := n.key(0); k.State != vault.MACRetired {
+		t.Errorf("the old key: %+v", k)
+	}
+	if _, _, err := n.services[0].vault.Deliver("r", "client", 0); err != nil {
+		t.Errorf("what was released under the old key: %v", err)
 	}
 	if f.IsZero(runs[0].mac.Share.At(0)) {
 		t.Error("the share of the new key is gone")

@@ -6,18 +6,17 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 
 	"github.com/lodge-mpc/lodge/engine/field"
 	"github.com/lodge-mpc/lodge/engine/gbfv"
 	"github.com/lodge-mpc/lodge/engine/params"
-	"github.com/lodge-mpc/lodge/engine/protocol/maccheck"
 	"github.com/lodge-mpc/lodge/engine/protocol/popk"
 	"github.com/lodge-mpc/lodge/engine/protocol/round"
 	"github.com/lodge-mpc/lodge/engine/protocol/triple"
 	"github.com/lodge-mpc/lodge/engine/protocol/verdict"
 	"github.com/lodge-mpc/lodge/engine/sample"
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
+	"github.com/lodge-mpc/lodge/services/audit"
 	"github.com/lodge-mpc/lodge/services/evaluator"
 	"github.com/lodge-mpc/lodge/services/job"
 	"github.com/lodge-mpc/lodge/services/keyring"
@@ -46,9 +45,10 @@ type run struct {
 	fresh  bool // whether it was made in this session
 	mac    triple.MACKey
 	id     round.Digest
-	// exposed is set when this party is about to open what a failed MAC check turns into the MAC key, and settled when
-	// its own check has passed.
-	exposed, settled bool
+	proved bool // whether the keys of the epoch are proved
+	// opened is set when this party is about to open its combinations of the MAC check, and passed when its own check has
+	// passed.
+	opened, passed bool
 }
 
 // Memory implements session.Protocol.
@@ -60,6 +60,7 @@ func (r *run) Memory() (uint64, error) {
 	if epoch.Params != r.spec.GetParams() {
 		return 0, rpc.Errorf(rpc.Invalid, "", "epoch %d was made with %s, not %s", r.spec.GetEpoch(), epoch.Params, r.spec.GetParams())
 	}
+	r.proved = epoch.KeygenSecurity == params.Proved
 	if r.scheme, err = r.ring.Scheme(r.spec.GetParams(), r.spec.GetField()); err != nil {
 		return 0, err
 	}
@@ -88,7 +89,7 @@ func (r *run) Memory() (uint64, error) {
 
 // Claim implements session.Claimant.
 func (r *run) Claim() (release func(), err error) {
-	if r.claim, err = r.claims.enter(slotOf(r.spec)); err != nil {
+	if r.claim, err = r.claims.enter(slotOf(r.spec), !r.proved); err != nil {
 		return nil, err
 	}
 	return r.claim.leave, nil
@@ -123,8 +124,11 @@ func (r *run) Run(ctx context.Context, s *session.Session) (*session.Stored, err
 			return r.accept(rs, result), nil
 		}), nil
 	})
+	if ended := r.endCheck(err); err == nil {
+		err = ended
+	}
 	if err != nil {
-		r.burn(err)
+		result.Wipe()
 		return nil, err
 	}
 	defer result.Wipe()
@@ -157,15 +161,17 @@ func (r *run) findMACKey() (round.Digest, error) {
 	return round.Hash("lodge mac key", []byte(r.held.ID), r.held.Digest[:]), nil
 }
 
-// withFreshKey makes a MAC key first. A key that only some parties hold is given up, unless another session uses it.
+// withFreshKey makes a MAC key first. A key that only some parties hold is retired, unless another session uses it: what was
+// released under it stays valid at the parties that hold it.
 func (r *run) withFreshKey(rs round.Session, source *sample.Source) (round.Transition[triple.Result], error) {
 	if err := r.claim.make(); err != nil {
 		return round.Transition[triple.Result]{}, session.Refuse(rpc.FromError(err))
 	}
 	if r.macID != "" {
-		if _, err := r.vault.BurnMACKey(r.macID, "not all parties hold it"); err != nil {
+		if err := r.vault.RetireMACKey(r.macID, "not all parties hold it"); err != nil {
 			return round.Transition[triple.Result]{}, err
 		}
+		r.note(audit.MACKeyRetired, "not all parties hold it")
 	}
 	r.fresh, r.macID = true, "mac-"+hex.EncodeToString(rs.ID[:8])
 	t, err := triple.StartMACKey(triple.MACKeyConfig{
@@ -187,7 +193,7 @@ func (r *run) batch(rs round.Session, source *sample.Source) (round.Transition[t
 	return triple.Start(triple.Config{
 		Session: rs, Plan: r.plan, Scheme: r.scheme, Keys: r.keys.Public.Keys(r.scheme), Public: r.keys.Public.Public,
 		KeyHash: r.keys.PublicHash, Secret: r.keys.Secret, MAC: r.mac, Source: source.Sub("batch"), Workers: r.ring.Workers(),
-		Exposed: r.expose, Turn: r.turn, Evaluator: r.evaluators.For(evaluator.Under{
+		Opening: r.beginCheck, Turn: r.turn, Evaluator: r.evaluators.For(evaluator.Under{
 			Scheme: r.scheme, Keys: r.keys.Public, KeysDigest: r.keys.Epoch.Digest, MACKey: r.mac.Ciphertext, Operand: r.mac.Operand,
 		}),
 	})
@@ -199,82 +205,6 @@ func (r *run) turn(ctx context.Context) (leave func(), err error) {
 	class := fmt.Sprintf("%s %s %s %d %dx%dx%d %v", job.KindName(s.GetKind()), s.GetParams(), s.GetField(), s.GetDim(),
 		shape.GetRows(), shape.GetInner(), shape.GetColumns(), r.plan.Convolution)
 	return r.turns.take(ctx, class, r.age)
-}
-
-// expose notes, and for a stored MAC key durably, that the key is burnt unless the check has a verdict.
-func (r *run) expose() error {
-	r.exposed, r.settled = true, false
-	if r.fresh {
-		return nil
-	}
-	r.claims.expose(r.macID, r.name())
-	return r.unlessBurnt(r.vault.ExposeMACKey(r.macID, r.name()))
-}
-
-// settle records that this party's check has passed. Before it says so to the others it waits for the sessions that have
-// opened their parts of a check of the same key and have no verdict: should one of them have told the key to a cheating
-// peer, this check proved nothing, and the key is burnt by then.
-func (r *run) settle(ctx context.Context) error {
-	if !r.exposed || r.fresh {
-		return nil
-	}
-	if err := r.vault.SettleMACKey(r.macID, r.name()); err != nil {
-		return r.unlessBurnt(err) // it is burnt, here or when this session has ended
-	}
-	r.settled = true
-	if err := await(ctx, r.claims.settle(r.macID, r.name())); err != nil {
-		return err
-	}
-	k, err := r.vault.MACKey(r.macID)
-	if err == nil && k.State != vault.MACActive {
-		err = fmt.Errorf("triples: the MAC key is %s", k.State)
-	}
-	return r.unlessBurnt(err)
-}
-
-// name is how the session appears in the records of MAC keys.
-func (r *run) name() string { return hex.EncodeToString(r.id[:]) }
-
-// unlessBurnt says of an error of the vault that the MAC key was burnt in another session, if it was.
-func (r *run) unlessBurnt(err error) error {
-	if err == nil || r.fresh {
-		return err
-	}
-	if k, found := r.vault.MACKey(r.macID); found == nil && k.State == vault.MACBurnt {
-		return session.Refuse(rpc.Errorf(rpc.Burnt, "submit the job again", "the MAC key was burnt meanwhile: %s", k.Reason))
-	}
-	return err
-}
-
-// burn erases the MAC key and everything under it when the MAC check has failed here or, by its signed word, at another
-// party, or when the session ended without a verdict after this party began to open its part of the check: a peer that
-// saw the parts of all others then knows the key if it cheated, however it ended the session.
-func (r *run) burn(err error) {
-	open := r.exposed && (!r.settled || rejected(err))
-	if r.fresh || !open && !failedHere(err) {
-		return // a key that was made in this session is gone with it
-	}
-	if _, err := r.vault.BurnMACKey(r.macID, "the MAC check failed or ended without a verdict"); err != nil {
-		r.Sessions.Log.Error("burning a MAC key", "mac_key", r.macID, "error", err)
-		return // whoever waits for a verdict waits on: this key is not to be trusted
-	}
-	r.claims.settle(r.macID, r.name())
-}
-
-// verdicts are the checks after whose failure the MAC key is no secret any more.
-var verdicts = []string{maccheck.CheckMAC, maccheck.CheckZero, maccheck.CheckSacrifice}
-
-// failedHere reports whether this party's own MAC check failed.
-func failedHere(err error) bool {
-	var f *runner.Failure
-	return errors.As(err, &f) && f.Outcome == runner.Aborted && slices.Contains(verdicts, f.Check)
-}
-
-// rejected reports whether another party has signed that its MAC check failed. Before this party has opened its part the
-// key is no more known than it was, so such a word burns nothing then.
-func rejected(err error) bool {
-	var f *runner.Failure
-	return errors.As(err, &f) && slices.ContainsFunc(f.Words, func(w runner.Word) bool { return w.Rejects(verdicts...) })
 }
 
 // store writes the batch, and the MAC key if it is new, locked.
@@ -307,7 +237,7 @@ func (r *run) store(result *triple.Result, accepted []runner.Broadcast) (*sessio
 		if _, gone := r.ring.Epoch(b.Epoch, job.PurposeName(r.spec.GetPurpose())); errors.Is(err, vault.ErrState) && gone != nil {
 			return nil, session.Refuse(rpc.FromError(gone)) // it drains since the session began
 		}
-		return nil, keyring.Refused(r.unlessBurnt(err), "this batch")
+		return nil, keyring.Refused(r.unlessGone(err), "this batch")
 	}
 	return Locked(r.vault, b, r.Sessions), nil
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/runner"
 )
 
-// A peer that says in the first round that its MAC check failed must not cost the others a key.
+// Only a failure of this party's own check counts as one here; what peers say needs their signature.
 func TestOnlyTheOwnCheckFails(t *testing.T) {
 	for _, c := range []struct {
 		err  error

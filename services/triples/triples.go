@@ -5,6 +5,7 @@ package triples
 import (
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
 	triplesv1 "github.com/lodge-mpc/lodge/proto/lodge/triples/v1"
+	"github.com/lodge-mpc/lodge/services/audit"
 	"github.com/lodge-mpc/lodge/services/evaluator"
 	"github.com/lodge-mpc/lodge/services/keyring"
 	"github.com/lodge-mpc/lodge/services/rpc"
@@ -25,13 +26,14 @@ type Service struct {
 	turns   *turns
 	parties int
 	operand operand
+	audit   *audit.Log // nil writes nothing
 	// evaluators compute products in this party's place; nil without.
 	evaluators *evaluator.Pool
 }
 
-// New serves the triples of n parties, with these evaluators, if any.
-func New(sessions *session.Registry, ring *keyring.Ring, v *vault.Vault, n int, evaluators *evaluator.Pool) *Service {
-	s := &Service{ring: ring, vault: v, claims: newClaims(v), turns: newTurns(sessions.Limits.Compute / 2), parties: n, evaluators: evaluators}
+// New serves the triples of n parties, with these evaluators and this audit log, if any.
+func New(sessions *session.Registry, ring *keyring.Ring, v *vault.Vault, n int, evaluators *evaluator.Pool, log *audit.Log) *Service {
+	s := &Service{audit: log, ring: ring, vault: v, claims: newClaims(v), turns: newTurns(sessions.Limits.Compute / 2), parties: n, evaluators: evaluators}
 	s.Service = session.NewService(sessions, jobv1.Protocol_PROTOCOL_TRIPLES, func(spec *jobv1.SessionSpec) session.Protocol {
 		return &run{Service: s, spec: spec}
 	})

@@ -15,9 +15,10 @@ import (
 
 // accept says to the others that this party's checks have passed, and gives the result when all have said so.
 func (r *run) accept(rs round.Session, result triple.Result) round.Transition[triple.Result] {
+	r.passed = true
 	held := &unreleased{&result}
 	rs.Secrets.Own(held)
-	return round.Map(verdict.Accept(rs, result.Digest, r.settle), func(round.Digest) (triple.Result, error) {
+	return round.Map(verdict.Accept(rs, result.Digest), func(round.Digest) (triple.Result, error) {
 		held.result = nil
 		return result, nil
 	})

@@ -1,10 +1,10 @@
 package triples
 
 import (
-	"context"
 	"crypto/ed25519"
 	"crypto/rand"
 	"errors"
+	"log/slog"
 	"testing"
 
 	"github.com/lodge-mpc/lodge/engine/field"
@@ -26,85 +26,121 @@ import (
 // What a party that has accepted does when another does not.
 func TestABatchIsReleasedOnlyWithAllVerdicts(t *testing.T) {
 	for name, test := range map[string]struct {
-		say   func(rs round.Session, result triple.Result) (round.Transition[triple.Result], error)
-		check string
-		burnt bool
+		say    func(rs round.Session, result triple.Result) (round.Transition[triple.Result], error)
+		check  string
+		failed int // checks of the MAC key under proved keys; under others every such end burns it
 	}{
 		"rejects": {func(round.Session, triple.Result) (round.Transition[triple.Result], error) {
 			return round.Transition[triple.Result]{}, &round.Abort{Check: maccheck.CheckMAC, Reason: "test"}
-		}, maccheck.CheckMAC, true},
+		}, maccheck.CheckMAC, 1},
 		"rejects products": {func(round.Session, triple.Result) (round.Transition[triple.Result], error) {
 			return round.Transition[triple.Result]{}, &round.Abort{Check: maccheck.CheckSacrifice, Reason: "test"}
-		}, maccheck.CheckSacrifice, true},
+		}, maccheck.CheckSacrifice, 1},
 		"accepts another batch": {func(rs round.Session, result triple.Result) (round.Transition[triple.Result], error) {
-			return round.Map(verdict.Accept(rs, round.Hash("another"), func(context.Context) error { return nil }),
+			return round.Map(verdict.Accept(rs, round.Hash("another")),
 				func(round.Digest) (triple.Result, error) { return result, nil }), nil
-		}, verdict.Check, false},
+		}, verdict.Check, 0},
 		"ends for another reason": {func(round.Session, triple.Result) (round.Transition[triple.Result], error) {
 			return round.Transition[triple.Result]{}, errors.New("no disk")
-		}, "", false},
+		}, "", 0},
 	} {
-		t.Run(name, func(t *testing.T) {
-			n := newLive(t)
-			before := n.batches(0)
-			spec, peer := n.spec(), n.services[1]
-			// Its own check has passed, so party 0 has opened its sigma; it has its verdict when that is settled.
-			say := func(rs round.Session, result triple.Result) (round.Transition[triple.Result], error) {
-				for k, err := n.services[0].vault.MACKey(n.macKey); err != nil || len(k.Exposed) > 0; {
-					k, err = n.services[0].vault.MACKey(n.macKey)
+		for _, security := range []string{params.Proved, params.Passive} {
+			t.Run(name+", "+security, func(t *testing.T) {
+				n := newLive(t, security)
+				before := n.batches(0)
+				spec, peer := n.spec(), n.services[1]
+				// Party 0 has passed its own check when it waits for the verdict of its peer.
+				say := func(rs round.Session, result triple.Result) (round.Transition[triple.Result], error) {
+					n.until("the verdict of party 0", func() bool { return n.status(0, spec).GetProgress().GetRound() == verdict.Name })
+					return test.say(rs, result)
 				}
-				return test.say(rs, result)
-			}
-			_, err := peer.Sessions.Start(jobv1.Protocol_PROTOCOL_TRIPLES, spec, deviating{run: &run{Service: peer, spec: spec}, end: say})
-			must(t, err)
-			n.start(0, spec)
-			n.until("the end of the session", func() bool { return job.Final(n.status(0, spec).GetState()) })
-			if st := n.status(0, spec); st.GetState() != jobv1.JobState_JOB_STATE_FAILED || st.GetFailure().GetCheck() != test.check {
-				t.Errorf("%v", st)
-			}
-			if k := n.key(0); (k.State == vault.MACBurnt) != test.burnt {
-				t.Errorf("%+v", k)
-			}
-			if n.batches(0) != before {
-				t.Error("a batch is stored that not all accept")
-			}
-		})
+				_, err := peer.Sessions.Start(jobv1.Protocol_PROTOCOL_TRIPLES, spec, deviating{run: &run{Service: peer, spec: spec}, end: say})
+				must(t, err)
+				n.start(0, spec)
+				n.until("the end of the session", func() bool { return job.Final(n.status(0, spec).GetState()) })
+				if st := n.status(0, spec); st.GetState() != jobv1.JobState_JOB_STATE_FAILED || st.GetFailure().GetCheck() != test.check {
+					t.Errorf("%v", st)
+				}
+				k := n.key(0)
+				if security == params.Proved && (k.State != vault.MACActive || k.Failed != test.failed || len(k.Checks) > 0) {
+					t.Errorf("%+v, want %d failed checks", k, test.failed)
+				}
+				if security == params.Passive && k.State != vault.MACBurnt {
+					t.Errorf("%+v", k)
+				}
+				if n.batches(0) != before {
+					t.Error("a batch is stored that not all accept")
+				}
+			})
+		}
 	}
 }
 
-// A word of a peer burns a key when it is signed and this party has opened its part of a check.
-func TestWhatBurnsAKey(t *testing.T) {
+// How a session's end counts for its MAC key, once this party has opened its combinations.
+func TestHowAnEndCounts(t *testing.T) {
 	word := func(outcome runner.Outcome, check string) []runner.Word {
 		return []runner.Word{{Farewell: exchange.Farewell{Outcome: string(outcome), Check: check}}}
 	}
 	rejects := word(runner.Aborted, maccheck.CheckMAC)
 	for name, test := range map[string]struct {
-		exposed, settled, fresh bool
-		failure                 runner.Failure
-		want                    bool
+		passed           bool
+		failure          *runner.Failure
+		proved, unproved vault.CheckResult
 	}{
-		"nothing opened, the peer rejects":      {failure: runner.Failure{Outcome: runner.PeerAbort, Check: "mac", Words: rejects}},
-		"nothing opened, timeout":               {failure: runner.Failure{Outcome: runner.Timeout}},
-		"opened, timeout":                       {exposed: true, failure: runner.Failure{Outcome: runner.Timeout}, want: true},
-		"opened, the own check fails":           {exposed: true, failure: runner.Failure{Outcome: runner.Aborted, Check: "mac"}, want: true},
-		"passed, timeout":                       {exposed: true, settled: true, failure: runner.Failure{Outcome: runner.Timeout}},
-		"passed, the peer rejects":              {exposed: true, settled: true, failure: runner.Failure{Outcome: runner.PeerAbort, Words: rejects}, want: true},
-		"passed, the peer rejects without sign": {exposed: true, settled: true, failure: runner.Failure{Outcome: runner.PeerAbort, Check: "mac"}},
-		"passed, the peer has an echo conflict": {exposed: true, settled: true, failure: runner.Failure{Outcome: runner.PeerAbort, Words: word(runner.Aborted, round.CheckEcho)}},
-		"passed, the peer timed out":            {exposed: true, settled: true, failure: runner.Failure{Outcome: runner.PeerAbort, Words: word(runner.Timeout, "mac")}},
-		"a key of this session":                 {exposed: true, fresh: true, failure: runner.Failure{Outcome: runner.Aborted, Check: "mac"}},
+		"a batch":                       {true, nil, vault.CheckPassed, vault.CheckPassed},
+		"timeout":                       {false, &runner.Failure{Outcome: runner.Timeout}, vault.CheckUnfinished, vault.CheckUnfinished},
+		"the peer is blamed":            {false, &runner.Failure{Outcome: runner.Blamed, Check: "commitment"}, vault.CheckUnfinished, vault.CheckUnfinished},
+		"the own check fails":           {false, &runner.Failure{Outcome: runner.Aborted, Check: "mac"}, vault.CheckFailed, vault.CheckFailed},
+		"the peer rejects":              {false, &runner.Failure{Outcome: runner.PeerAbort, Words: rejects}, vault.CheckFailed, vault.CheckFailed},
+		"passed, timeout":               {true, &runner.Failure{Outcome: runner.Timeout}, vault.CheckPassed, vault.CheckUnfinished},
+		"passed, the peer rejects":      {true, &runner.Failure{Outcome: runner.PeerAbort, Words: rejects}, vault.CheckFailed, vault.CheckFailed},
+		"passed, an unsigned rejection": {true, &runner.Failure{Outcome: runner.PeerAbort, Check: "mac"}, vault.CheckPassed, vault.CheckUnfinished},
+		"passed, an echo conflict":      {true, &runner.Failure{Outcome: runner.PeerAbort, Words: word(runner.Aborted, round.CheckEcho)}, vault.CheckPassed, vault.CheckUnfinished},
 	} {
-		v := testVault(t)
-		must(t, addBatch(v, "b-0", "mac-1", true))
-		must(t, v.ActivateBatch("b-0"))
-		service := &Service{vault: v, claims: newClaims(v)}
-		service.Sessions = session.NewRegistry(session.Config{})
-		r := &run{Service: service, macID: "mac-1", exposed: test.exposed, settled: test.settled, fresh: test.fresh}
-		r.burn(&test.failure)
-		if k, err := v.MACKey("mac-1"); err != nil || (k.State == vault.MACBurnt) != test.want {
-			t.Errorf("%s: %+v, %v", name, k, err)
+		var err error
+		if test.failure != nil {
+			err = test.failure
+		}
+		for proved, want := range map[bool]vault.CheckResult{true: test.proved, false: test.unproved} {
+			if got := (&run{passed: test.passed, proved: proved}).result(err); got != want {
+				t.Errorf("%s, proved %v: %d, want %d", name, proved, got, want)
+			}
 		}
 	}
+}
+
+// Nothing is recorded of a session that has opened nothing, or whose MAC key is gone with it.
+func TestAnEndBeforeTheOpeningCountsNothing(t *testing.T) {
+	v := testVault(t)
+	must(t, addBatch(v, "b-0", "mac-1", true))
+	must(t, v.ActivateBatch("b-0"))
+	service := &Service{vault: v, claims: newClaims(v)}
+	service.Sessions = session.NewRegistry(session.Config{Log: slog.New(slog.DiscardHandler)})
+	failure := &runner.Failure{Outcome: runner.PeerAbort, Words: []runner.Word{{Farewell: exchange.Farewell{Outcome: string(runner.Aborted), Check: maccheck.CheckMAC}}}}
+	for _, r := range []*run{{}, {opened: true, fresh: true}} {
+		r.Service, r.spec, r.macID = service, &jobv1.SessionSpec{}, "mac-1"
+		must(t, r.endCheck(failure))
+		if k, err := v.MACKey("mac-1"); err != nil || k.State != vault.MACActive || k.Failed != 0 {
+			t.Errorf("%+v, %v", k, err)
+		}
+	}
+	r := &run{Service: service, spec: &jobv1.SessionSpec{}, macID: "mac-1"}
+	must(t, r.beginCheck())
+	must(t, r.endCheck(failure))
+	if k, err := v.MACKey("mac-1"); err != nil || k.State != vault.MACBurnt { // the keys of this epoch are not proved
+		t.Errorf("%+v, %v", k, err)
+	}
+	if err := r.beginCheck(); !goneRefusal(err) {
+		t.Errorf("a check under a burnt key: %v", err)
+	}
+	if err := r.unlessGone(addBatch(v, "b-2", "mac-1", false)); !goneRefusal(err) {
+		t.Errorf("a batch under a burnt key: %v", err)
+	}
+}
+
+func goneRefusal(err error) bool {
+	var f *runner.Failure
+	return errors.As(err, &f) && f.Outcome == session.Refused && f.Check == string(rpc.Burnt)
 }
 
 // Activation takes the signatures of all parties over what is stored, and nothing else.

@@ -14,10 +14,8 @@ import (
 )
 
 const (
-	chunk       = 512 << 10             // of share data in a response
-	confirmTime = 10 * time.Second      // for the peers to confirm a reservation
-	exposedTime = 10 * time.Second      // for a check of the MAC key to have its verdict
-	exposedStep = 20 * time.Millisecond // between two looks at it
+	chunk       = 512 << 10        // of share data in a response
+	confirmTime = 10 * time.Second // for the peers to confirm a reservation
 )
 
 // Fetch implements the service.
@@ -58,7 +56,7 @@ func (s *Service) Fetch(r *tuplesv1.FetchRequest, stream tuplesv1.TuplesService_
 		return err
 	}
 	defer release()
-	x, first, err := s.deliver(ctx, x.ID, p)
+	x, first, err := s.Vault.DeliverCharged(x.ID, p.Name, s.Peers.Self, s.Quota)
 	if err != nil {
 		return refused(err, what)
 	}
@@ -121,22 +119,6 @@ func (s *Service) find(p rpc.Principal, id string) (vault.Reservation, error) {
 			"no reservation %q at this party", id)
 	}
 	return x, err
-}
-
-// deliver records the delivery; while a check of the MAC key has no verdict it waits.
-func (s *Service) deliver(ctx context.Context, id string, p rpc.Principal) (x vault.Reservation, first bool, err error) {
-	until := time.Now().Add(exposedTime)
-	for {
-		x, first, err = s.Vault.DeliverCharged(id, p.Name, s.Peers.Self, s.Quota)
-		if !errors.Is(err, vault.ErrExposed) || time.Now().After(until) {
-			return x, first, err
-		}
-		select {
-		case <-ctx.Done():
-			return x, false, ctx.Err()
-		case <-time.After(exposedStep):
-		}
-	}
 }
 
 // send streams so many bytes of shares and their checksum, and stops when the lease ends.

@@ -115,8 +115,6 @@ func refused(err error, what string) error {
 		return rpc.Errorf(rpc.Expired, "reserve again", "the lease of %s has ended", what)
 	case errors.Is(err, vault.ErrWithdrawn):
 		return rpc.Errorf(rpc.Conflict, "reserve again", "%s was withdrawn before it was fetched", what)
-	case errors.Is(err, vault.ErrExposed):
-		return rpc.Errorf(rpc.Busy, "try again in a moment", "a check of the MAC key of %s has no verdict yet", what)
 	case errors.Is(err, vault.ErrQuarantine):
 		return rpc.Errorf(rpc.Quarantined, "the operator runs `lodge store quarantine` at this party", "%v", err)
 	}

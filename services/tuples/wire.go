@@ -28,9 +28,10 @@ var reservationStates = map[vault.ReservationState]tuplesv1.ReservationState{
 }
 
 var macStates = map[vault.MACState]tuplesv1.MacKeyState{
-	vault.MACLocked: tuplesv1.MacKeyState_MAC_KEY_STATE_LOCKED,
-	vault.MACActive: tuplesv1.MacKeyState_MAC_KEY_STATE_ACTIVE,
-	vault.MACBurnt:  tuplesv1.MacKeyState_MAC_KEY_STATE_BURNT,
+	vault.MACLocked:  tuplesv1.MacKeyState_MAC_KEY_STATE_LOCKED,
+	vault.MACActive:  tuplesv1.MacKeyState_MAC_KEY_STATE_ACTIVE,
+	vault.MACRetired: tuplesv1.MacKeyState_MAC_KEY_STATE_RETIRED,
+	vault.MACBurnt:   tuplesv1.MacKeyState_MAC_KEY_STATE_BURNT,
 }
 
 func wireClass(c vault.Class) *tuplesv1.Class {
@@ -99,7 +100,7 @@ func reservationOf(r *tuplesv1.Reservation) vault.Reservation {
 
 func wireMACKey(k *vault.MACKey) *tuplesv1.MacKey {
 	return &tuplesv1.MacKey{Id: k.ID, State: macStates[k.State], Epoch: k.Epoch, Field: k.Field, Tenant: k.Tenant,
-		Created: timestamppb.New(k.Created), Reason: k.Reason}
+		Created: timestamppb.New(k.Created), Reason: k.Reason, FailedChecks: uint32(k.Failed)}
 }
 
 // selected reports whether a state is one of those asked for; none asks for all.

@@ -102,7 +102,7 @@ func (c *checking) batch(b *Batch) {
 		c.find(where, "its MAC key %s is not recorded", b.MACKey)
 	case b.stored() && k.State == MACBurnt:
 		c.find(where, "is %s under MAC key %s, which is burnt", b.State, k.ID)
-	case b.State == BatchAvailable && k.State != MACActive:
+	case b.State == BatchAvailable && k.State == MACLocked:
 		c.find(where, "is available under MAC key %s, which is %s", k.ID, k.State)
 	}
 	i := slices.IndexFunc(c.epochs, func(e *Epoch) bool { return e.ID == b.Epoch })

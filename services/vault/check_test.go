@@ -204,7 +204,7 @@ func TestCheckOfErasure(t *testing.T) {
 func TestExamineLeavesAlone(t *testing.T) {
 	d, k, v := furnished(t)
 	d.blobs["nobodys"] = []byte("x")
-	must(t, v.ExposeMACKey("mac-1", "s"))
+	must(t, v.BeginCheck("mac-1", "s"))
 	d.writes = 0
 	e, err := Examine(&memory{disk: d}, k)
 	must(t, err)

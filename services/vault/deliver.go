@@ -75,13 +75,10 @@ func (v *Vault) deliverable(held *openBatches, r *Reservation, client string, pa
 	}
 	k, err := v.macKey(held.tx, r.MACKey)
 	if err == nil {
-		err = k.active()
+		err = k.live()
 	}
 	if err == nil {
 		err = v.gives(held.tx, k.Epoch)
-	}
-	if err == nil && r.State == Reserved && len(k.Exposed) > 0 {
-		err = fmt.Errorf("%w: MAC key %s", ErrExposed, k.ID)
 	}
 	if err != nil {
 		return err

@@ -15,9 +15,10 @@ type MACState string
 
 // The states of a MAC key, in order.
 const (
-	MACLocked MACState = "locked"
-	MACActive MACState = "active"
-	MACBurnt  MACState = "burnt" // its check failed or its epoch ended; erased
+	MACLocked  MACState = "locked"
+	MACActive  MACState = "active"
+	MACRetired MACState = "retired" // no new batch comes under it; tuples that were released under it stay valid
+	MACBurnt   MACState = "burnt"   // it must not be trusted, or its epoch ended; erased with every batch under it
 )
 
 // MACKey is a key of a tenant in a field, of which this party holds a share.
@@ -31,7 +32,13 @@ type MACKey struct {
 	Digest  [32]byte  `json:"digest"` // of its public part
 	Created time.Time `json:"created"`
 	Reason  string    `json:"reason,omitempty"`
-	// Exposed names the sessions that have opened what tells the key to a cheating peer, and have no verdict yet.
+	// Checks names the sessions whose MAC check is under way: their check triples are consumed, and no result is known.
+	Checks []string `json:"checks,omitempty"`
+	// Failed counts the checks that failed or did not end, and InARow those that failed since one passed.
+	Failed int `json:"failed,omitempty"`
+	InARow int `json:"in_a_row,omitempty"`
+	// Exposed is in records of protocol version 12 and before, whose check revealed the key when it failed: sessions that
+	// had opened their part and had no verdict. Open burns such a key.
 	Exposed []string `json:"exposed,omitempty"`
 }
 
@@ -125,10 +132,10 @@ func (v *Vault) FindMACKey(epoch uint64, field, tenant string) (MACKey, error) {
 	return MACKey{}, fmt.Errorf("%w: no active MAC key", ErrNotFound)
 }
 
-// active says of a MAC key what keeps it from being used, if anything.
-func (k *MACKey) active() error {
+// live says what keeps the tuples under a MAC key from being used, if anything.
+func (k *MACKey) live() error {
 	switch k.State {
-	case MACActive:
+	case MACActive, MACRetired:
 		return nil
 	case MACBurnt:
 		return fmt.Errorf("%w: MAC key %s is burnt", ErrErased, k.ID)
@@ -136,11 +143,11 @@ func (k *MACKey) active() error {
 	return fmt.Errorf("%w: MAC key %s is %s", ErrState, k.ID, k.State)
 }
 
-// OpenMACKey reads what was stored with an active MAC key; the caller wipes it.
+// OpenMACKey reads what was stored with an active or retired MAC key; the caller wipes it.
 func (v *Vault) OpenMACKey(id string) (io.ReadCloser, error) {
 	k, err := v.MACKey(id)
 	if err == nil {
-		err = k.active()
+		err = k.live()
 	}
 	if err == nil {
 		err = v.store.View(func(tx store.Tx) error { return v.gives(tx, k.Epoch) })
@@ -151,51 +158,7 @@ func (v *Vault) OpenMACKey(id string) (io.ReadCloser, error) {
 	return v.open(k.object())
 }
 
-// ExposeMACKey records that a session is about to open its part of a MAC check. If the session ends without a verdict,
-// the key must be burnt; if this process ends first, Open burns it.
-func (v *Vault) ExposeMACKey(id, session string) error {
-	return v.changeMACKey(v.advance, id, func(k *MACKey) { k.Exposed = append(k.Exposed, session) })
-}
-
-// SettleMACKey records that the check of a session has passed.
-func (v *Vault) SettleMACKey(id, session string) error {
-	return v.changeMACKey(v.update, id, func(k *MACKey) {
-		k.Exposed = slices.DeleteFunc(k.Exposed, func(s string) bool { return s == session })
-	})
-}
-
-// changeMACKey changes the record of an active MAC key.
-func (v *Vault) changeMACKey(run func(func(store.Tx) error) error, id string, change func(k *MACKey)) error {
-	return run(func(tx store.Tx) error {
-		k, err := v.macKey(tx, id)
-		if err == nil && k.State != MACActive {
-			err = fmt.Errorf("%w: MAC key %s is %s", ErrState, id, k.State)
-		}
-		if err != nil {
-			return err
-		}
-		change(k)
-		return put(v, tx, macPrefix+id, k)
-	})
-}
-
-// burnExposed burns the MAC keys whose checks were under way when the process ended. Their data is left to the sweep.
-func (v *Vault) burnExposed() error {
-	return v.advance(func(tx store.Tx) error {
-		exposed := map[string]bool{}
-		_, err := v.burn(tx, func(k *MACKey) bool {
-			exposed[k.ID] = len(k.Exposed) > 0
-			return exposed[k.ID]
-		}, "the process ended during a MAC check")
-		if err == nil {
-			_, err = v.revoke(tx, func(b *Batch) bool { return exposed[b.MACKey] }, "its MAC key is burnt")
-		}
-		return err
-	})
-}
-
-// BurnMACKey erases a MAC key whose check has failed, or that must not be trusted any more, and every batch under it,
-// verified or not. It counts the batches that held data.
+// BurnMACKey erases a MAC key that must not be trusted any more, and every batch under it, verified or not. It counts the batches that held data.
 func (v *Vault) BurnMACKey(id, reason string) (batches int, err error) {
 	var objects []string
 	err = v.advance(func(tx store.Tx) error {
@@ -224,7 +187,7 @@ func (v *Vault) burn(tx store.Tx, which func(*MACKey) bool, reason string) (obje
 		if k.State == MACBurnt || !which(k) {
 			continue
 		}
-		k.State, k.Reason = MACBurnt, reason
+		k.State, k.Reason, k.Checks = MACBurnt, reason, nil
 		if err := put(v, tx, macPrefix+k.ID, k); err != nil {
 			return nil, err
 		}

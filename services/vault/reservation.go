@@ -197,7 +197,7 @@ func (v *Vault) take(tx store.Tx, r *Reservation) error {
 	}
 	k, err := v.macKey(tx, r.MACKey)
 	if err == nil {
-		err = k.active()
+		err = k.live()
 	}
 	if err == nil {
 		err = v.gives(tx, k.Epoch)

@@ -49,7 +49,6 @@ var (
 	ErrTaken      = errors.New("vault: tuples belong to another reservation")
 	ErrExpired    = errors.New("vault: the lease has ended")
 	ErrWithdrawn  = errors.New("vault: withdrawn")
-	ErrExposed    = errors.New("vault: a check of the MAC key has no verdict yet")
 	ErrQuarantine = errors.New("vault: in quarantine")
 	ErrRolledBack = errors.New("vault: the peer's store was put back")
 )
@@ -305,10 +304,10 @@ func each[T any](v *Vault, prefix, after string, f func(*T) bool) error {
 	})
 }
 
-// recover burns MAC keys whose check had no verdict, and erases the data of
+// recover ends the MAC checks that were under way, and erases the data of
 // what is recorded as gone, and data that no record names.
 func (v *Vault) recover() error {
-	if err := v.burnExposed(); err != nil {
+	if err := v.recoverChecks(); err != nil {
 		return err
 	}
 	var keep map[string]string

@@ -5,6 +5,7 @@ import (
 	"github.com/lodge-mpc/lodge/engine/gbfv"
 	"github.com/lodge-mpc/lodge/engine/protocol/ddec"
 	"github.com/lodge-mpc/lodge/engine/protocol/internal/byzantine"
+	"github.com/lodge-mpc/lodge/engine/protocol/maccheck"
 	"github.com/lodge-mpc/lodge/engine/protocol/popk"
 	"github.com/lodge-mpc/lodge/engine/protocol/triple"
 	"github.com/lodge-mpc/lodge/engine/ring"
@@ -118,9 +119,15 @@ func ofBatches() []*Cheat {
 			func(h byzantine.Hooks, e *Env) {
 				byzantine.On(h, "triple/mac/open", func(v field.Vec) { add(v.At(2), e.Scheme.Field) })
 			}),
-		row("wrong-sigma", "commits to a sigma that is wrong", Scalars, failsMAC, 15, flipped("triple/mac/sigma/commit")),
-		row("other-sigma", "opens another sigma than it committed to", Scalars, exposed, 15,
-			flipped("triple/mac/sigma/open")),
+		row("wrong-z", "commits to a z that is wrong", Scalars, failsMAC, 15, flipped("triple/mac/z/commit")),
+		row("other-z", "opens another z than it committed to", Scalars, unopened, 15,
+			flipped("triple/mac/z/open")),
+		row("wrong-m", "adds 1 to what hides its MAC in the MAC check", Scalars, failsMAC, 15, func(h byzantine.Hooks, e *Env) {
+			byzantine.On(h, "triple/mac/open", func(v field.Vec) { add(v.At(maccheck.Combinations), e.Scheme.Field) })
+		}),
+		row("wrong-check-triple", "adds 1 to its share of the product of a check triple", Scalars, failsMAC, 15, func(h byzantine.Hooks, e *Env) {
+			byzantine.On(h, "triple/material", func(m *maccheck.Material) { add(m.Triples[0].C.At(0), e.Scheme.Field) })
+		}),
 		row("other-coin", "opens another seed of the coin of the MAC check than it committed to", Scalars, committed,
 			0, flipped("triple/mac/coin/open")),
 		row("other-sacrifice-coin", "opens another seed of the coin of the sacrifice than it committed to", Scalars,

@@ -1,6 +1,6 @@
 // Package cheattest is the table of what a party may do wrong, each cheat under a name: what it does, in which session
-// and from how many parties on, which check must end the session, whom the honest parties must name, and whether their
-// MAC key is burnt. The tests of this package run every cheat in one process; a party for tests runs one over a real
+// and from how many parties on, which check must end the session, whom the honest parties must name, and whether the
+// session counts as a failed check of their MAC key. The tests of this package run every cheat in one process; a party for tests runs one over a real
 // network. docs/security/byzantine.md shows the table.
 package cheattest
 
@@ -54,7 +54,8 @@ const CheckLate = "late"
 type Ends struct {
 	Check string // that ends it, or CheckLate; empty where the cheat gains nothing and the session passes
 	Named Named
-	Burns bool // the MAC key that the session used
+	// Counts says whether it counts as a failed check of the MAC key: the parties had opened their combinations.
+	Counts bool
 }
 
 // Cheat is a row of the table.

@@ -32,8 +32,8 @@ func TestByzantine(t *testing.T) {
 
 // holds runs a cheat and holds its end against the table.
 func holds(t *testing.T, w *world, c *Cheat) {
-	exposed := make([]bool, w.n)
-	out, unfired := w.cheats(t, c, exposed)
+	opened := make([]bool, w.n)
+	out, unfired := w.cheats(t, c, opened)
 	if len(unfired) > 0 {
 		t.Errorf("the hooks %v have not run", unfired)
 	}
@@ -57,8 +57,8 @@ func holds(t *testing.T, w *world, c *Cheat) {
 		return
 	}
 	for p := range culprit {
-		if got := burns(out.Errors[p], exposed[p]); got != c.Ends.Burns {
-			t.Errorf("party %d burns its MAC key: %v, want %v (%v)", p, got, c.Ends.Burns, out.Errors[p])
+		if opened[p] != c.Ends.Counts {
+			t.Errorf("the session counts at party %d: %v, want %v (%v)", p, opened[p], c.Ends.Counts, out.Errors[p])
 		}
 	}
 }
@@ -143,7 +143,7 @@ func TestTable(t *testing.T) {
 		if seen[c.Name] || c.Name == "" || c.Does == "" || c.From < 2 || !slices.Contains(Sessions, c.In) {
 			t.Errorf("the row %+v is not complete", c)
 		}
-		if e := c.OnWire(); e.Check == "" && (e.Named != Nobody || e.Burns) {
+		if e := c.OnWire(); e.Check == "" && (e.Named != Nobody || e.Counts) {
 			t.Errorf("%s passes and costs something", c.Name)
 		}
 		seen[c.Name] = true

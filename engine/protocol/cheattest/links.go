@@ -69,10 +69,10 @@ func ofLinks() (list []*Cheat) {
 	}
 	seen := Ends{Check: round.CheckEcho, Named: Suspects}
 	for _, m := range Messages() {
-		costs := m.Name == "triple/mac/sigma/open"
+		counts := m.counts()
 		if m.Broadcast {
 			ends := seen
-			ends.Burns = costs
+			ends.Counts = counts
 			proved := ends // by the signatures that echoes have
 			if proved.Named = Certain; m.Name == "prelude/nonce" {
 				proved.Named = Suspects // before the session has a name of its own that may be a party which was restarted
@@ -87,8 +87,8 @@ func ofLinks() (list []*Cheat) {
 
 	for _, m := range Messages() {
 		switch m.Name {
-		case "keygen/statement/open", "triple/statement/open", "triple/share", "triple/mac/sigma/open":
-			ends := Ends{Check: CheckLate, Named: Suspects, Burns: m.Name == "triple/mac/sigma/open"}
+		case "keygen/statement/open", "triple/statement/open", "triple/share", "triple/mac/z/open":
+			ends := Ends{Check: CheckLate, Named: Suspects, Counts: m.counts()}
 			add("silent", "says nothing any more, from its "+m.Name+" on", m, Silence, 2, ends, nil)
 		}
 	}

@@ -31,17 +31,17 @@ type Message struct {
 // blamed is an end with the culprit named.
 func blamed(check string) Ends { return Ends{Check: check, Named: Certain} }
 
-// burnt is the same end, which costs the MAC key.
-func (e Ends) burnt() Ends {
-	e.Burns = true
+// counted is the same end, which counts as a failed check of the MAC key.
+func (e Ends) counted() Ends {
+	e.Counts = true
 	return e
 }
 
 var (
 	committed = blamed(round.CheckCommitment)
-	exposed   = committed.burnt()
-	failsMAC  = Ends{Check: maccheck.CheckMAC, Burns: true}
-	failsZero = Ends{Check: maccheck.CheckZero, Burns: true}
+	unopened  = committed.counted()
+	failsMAC  = Ends{Check: maccheck.CheckMAC, Counts: true}
+	failsZero = Ends{Check: maccheck.CheckZero, Counts: true}
 	malformed = blamed(round.CheckShape)
 	passes    = Ends{}
 )
@@ -70,6 +70,10 @@ func Messages() []Message {
 		{Name: "triple/statement/open", In: Scalars, Broadcast: true, altered: committed},
 		{Name: "triple/ciphertexts", In: Scalars, Broadcast: true, Streamed: true, altered: committed},
 		{Name: "triple/response", In: Scalars, Broadcast: true, Streamed: true, altered: blamed(popk.CheckEquation)},
+		{Name: "checkpair/statement/commit", In: Inputs, Broadcast: true, altered: committed},
+		{Name: "checkpair/statement/open", In: Inputs, Broadcast: true, altered: committed},
+		{Name: "checkpair/ciphertexts", In: Inputs, Broadcast: true, Streamed: true, altered: committed},
+		{Name: "checkpair/response", In: Inputs, Broadcast: true, Streamed: true, altered: blamed(popk.CheckEquation)},
 		{Name: "triple/evaluated", In: Scalars, Broadcast: true, altered: Ends{Check: triple.CheckEvaluated,
 			Named: Suspects}, reflected: &passes},
 		{Name: "triple/seed", In: Inputs, altered: failsMAC},
@@ -82,8 +86,8 @@ func Messages() []Message {
 		{Name: "triple/mac/coin/open", In: Scalars, Broadcast: true, altered: committed},
 		{Name: "triple/mac/open", In: Scalars, Broadcast: true, altered: failsMAC, replayed: &failsZero,
 			reflected: &failsZero},
-		{Name: "triple/mac/sigma/commit", In: Scalars, Broadcast: true, altered: exposed},
-		{Name: "triple/mac/sigma/open", In: Scalars, Broadcast: true, altered: exposed},
+		{Name: "triple/mac/z/commit", In: Scalars, Broadcast: true, altered: unopened},
+		{Name: "triple/mac/z/open", In: Scalars, Broadcast: true, altered: unopened},
 		{Name: verdict.Name, In: Scalars, Broadcast: true, altered: blamed(verdict.Check), reflected: &passes},
 	}
 }
@@ -96,12 +100,17 @@ func (m Message) opens() bool {
 // compared reports whether the message is a digest that all parties compute.
 func (m Message) compared() bool { return m.altered.Named == Suspects || m.Name == verdict.Name }
 
+// counts reports whether the parties have opened products, or combinations in the MAC check, when this message is due.
+func (m Message) counts() bool {
+	return m.Name == "triple/products" || strings.HasPrefix(m.Name, "triple/mac/") && !strings.HasPrefix(m.Name, "triple/mac/coin/")
+}
+
 // late is how it ends when the message does not come: where others follow it in its round, they come too early.
 func (m Message) late() Ends {
 	if strings.HasSuffix(m.Name, "/ciphertexts") {
 		return malformed
 	}
-	return Ends{Check: CheckLate, Named: Suspects, Burns: m.Name == "triple/mac/sigma/open"}
+	return Ends{Check: CheckLate, Named: Suspects, Counts: m.counts()}
 }
 
 // ofMessages does the same things with every message: the culprit says to everybody, and in its echo, what it should not.
@@ -142,10 +151,10 @@ func ofMessages() (list []*Cheat) {
 		switch {
 		case m.opens() && !m.Streamed:
 			short = committed
-			short.Burns = m.altered.Burns
 		case m.compared(): // what is no digest differs
 			short = m.altered
 		}
+		short.Counts = m.counts()
 		add("cut", "leaves out the last byte of its "+m.Name, short, []int{10},
 			func(_ *Env, _ round.Party, frames [][]byte) [][]byte {
 				last := &frames[len(frames)-1]
@@ -153,7 +162,7 @@ func ofMessages() (list []*Cheat) {
 				return frames
 			})
 		large := blamed(round.CheckSize)
-		large.Burns = m.Name == "triple/mac/sigma/open"
+		large.Counts = m.counts()
 		add("extend", "adds a byte to its "+m.Name, large, []int{10},
 			func(_ *Env, _ round.Party, frames [][]byte) [][]byte {
 				last := &frames[len(frames)-1]
@@ -171,7 +180,7 @@ func altering(m Message) []int {
 	switch m.Name {
 	case "triple/ciphertexts", "triple/response", "mackey/ciphertexts", "mackey/response", "triple/statement/open":
 		return []int{2}
-	case "triple/mac/sigma/open":
+	case "triple/mac/z/open":
 		return []int{15}
 	}
 	return nil

@@ -2,7 +2,6 @@ package cheattest
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"testing"
@@ -12,7 +11,6 @@ import (
 	"github.com/lodge-mpc/lodge/engine/params"
 	"github.com/lodge-mpc/lodge/engine/protocol/internal/byzantine"
 	"github.com/lodge-mpc/lodge/engine/protocol/keygen"
-	"github.com/lodge-mpc/lodge/engine/protocol/maccheck"
 	"github.com/lodge-mpc/lodge/engine/protocol/round"
 	"github.com/lodge-mpc/lodge/engine/protocol/round/roundtest"
 	"github.com/lodge-mpc/lodge/engine/protocol/triple"
@@ -98,9 +96,9 @@ func (w *world) plan(t *testing.T, in Session) *triple.Plan {
 	return p
 }
 
-// run runs a session. Randomness and the session's name depend on the label. exposed notes whose MAC key an end without a
-// verdict costs.
-func (w *world) run(t *testing.T, in Session, label string, exposed []bool,
+// run runs a session. Randomness and the session's name depend on the label. opened notes who has opened
+// its combinations in a MAC check that has not passed there.
+func (w *world) run(t *testing.T, in Session, label string, opened []bool,
 	options ...roundtest.Option) *roundtest.Outcome[ended] {
 	t.Helper()
 	var plan *triple.Plan
@@ -128,9 +126,9 @@ func (w *world) run(t *testing.T, in Session, label string, exposed []bool,
 			return round.Then(triple.AgreeOnMACKey(s, held), func(_ context.Context,
 				same bool) (round.Transition[ended], error) {
 				if same {
-					return w.batch(s, plan, w.macs[s.Self], source, exposed)
+					return w.batch(s, plan, w.macs[s.Self], source, opened)
 				}
-				return w.fresh(s, plan, source, exposed)
+				return w.fresh(s, plan, source, opened)
 			}), nil
 		}), nil
 	}, options...)
@@ -138,7 +136,7 @@ func (w *world) run(t *testing.T, in Session, label string, exposed []bool,
 
 // fresh makes a MAC key and a batch under it.
 func (w *world) fresh(s round.Session, plan *triple.Plan, source *sample.Source,
-	exposed []bool) (round.Transition[ended], error) {
+	opened []bool) (round.Transition[ended], error) {
 	k := w.keys[s.Self].Keys
 	t, err := triple.StartMACKey(triple.MACKeyConfig{
 		Session: s, Scheme: w.scheme, Instance: w.macKey, Public: k.Public, KeyHash: k.PublicHash(w.scheme),
@@ -148,20 +146,20 @@ func (w *world) fresh(s round.Session, plan *triple.Plan, source *sample.Source,
 		return round.Transition[ended]{}, err
 	}
 	return round.Then(t, func(_ context.Context, m triple.MACKey) (round.Transition[ended], error) {
-		return w.batch(s, plan, m, source, exposed)
+		return w.batch(s, plan, m, source, opened)
 	}), nil
 }
 
 func (w *world) batch(s round.Session, plan *triple.Plan, mac triple.MACKey, source *sample.Source,
-	exposed []bool) (round.Transition[ended], error) {
+	opened []bool) (round.Transition[ended], error) {
 	k := w.keys[s.Self]
 	t, err := triple.Start(triple.Config{
 		Session: s, Plan: plan, Scheme: w.scheme, Keys: k.Keys.Keys(w.scheme), Public: k.Keys.Public,
 		KeyHash: k.Keys.PublicHash(w.scheme),
 		Secret:  keygen.Lift(w.scheme, k.Secret), MAC: mac, Source: source.Sub("batch"), Workers: 1,
-		Exposed: func() error {
-			if exposed != nil {
-				exposed[s.Self] = true
+		Opening: func() error {
+			if opened != nil {
+				opened[s.Self] = true
 			}
 			return nil
 		},
@@ -170,12 +168,10 @@ func (w *world) batch(s round.Session, plan *triple.Plan, mac triple.MACKey, sou
 		return round.Transition[ended]{}, err
 	}
 	return round.Then(t, func(_ context.Context, r triple.Result) (round.Transition[ended], error) {
-		accepted := verdict.Accept(s, r.Digest, func(context.Context) error {
-			if exposed != nil { // the check has a verdict here
-				exposed[s.Self] = false
-			}
-			return nil
-		})
+		if opened != nil { // the check has passed here
+			opened[s.Self] = false
+		}
+		accepted := verdict.Accept(s, r.Digest)
 		return round.Map(accepted, func(round.Digest) (ended, error) { return ended{batch: &r, mac: mac}, nil }), nil
 	}), nil
 }
@@ -192,7 +188,7 @@ func (w *world) earlier(t *testing.T, in Session) *roundtest.Recording {
 }
 
 // cheats runs a cheat of the last party.
-func (w *world) cheats(t *testing.T, c *Cheat, exposed []bool) (*roundtest.Outcome[ended], []string) {
+func (w *world) cheats(t *testing.T, c *Cheat, opened []bool) (*roundtest.Outcome[ended], []string) {
 	t.Helper()
 	v, culprit := &roundtest.View{}, round.Party(w.n-1)
 	var past *roundtest.Recording
@@ -209,7 +205,7 @@ func (w *world) cheats(t *testing.T, c *Cheat, exposed []bool) (*roundtest.Outco
 	if c.Fault != nil {
 		options = append(options, onLinks(culprit, c.Fault))
 	}
-	return w.run(t, c.In, "cheat", exposed, options...), unfired()
+	return w.run(t, c.In, "cheat", opened, options...), unfired()
 }
 
 // onLinks is a fault as the lockstep driver has it.
@@ -237,13 +233,6 @@ func onLinks(culprit round.Party, f *Fault) roundtest.Option {
 		return deliver(roundtest.Unending)
 	}
 	panic(fmt.Sprintf("no fault %q without a network", f.Kind))
-}
-
-// burns reports whether a party burns its MAC key after this end of a session.
-func burns(err error, exposed bool) bool {
-	var abort *round.Abort
-	failed := errors.As(err, &abort) && (abort.Check == maccheck.CheckMAC || abort.Check == maccheck.CheckZero || abort.Check == maccheck.CheckSacrifice)
-	return err != nil && (exposed || failed)
 }
 
 // verify fails the test unless scalar triples and all MACs are right.

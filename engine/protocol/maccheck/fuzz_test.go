@@ -14,7 +14,7 @@ import (
 // party sends.
 func FuzzMessages(f *testing.F) {
 	field := testField(f, "p64")
-	names := []string{step + "/open", step + "/sigma/open"}
+	names := []string{step + "/open", step + "/z/open"}
 	honest := make([][]byte, len(names))
 	out := deal(f, field, 2, 3).run(roundtest.Record())
 	for i, name := range names {
@@ -25,9 +25,9 @@ func FuzzMessages(f *testing.F) {
 			f.Add(i == 1, data)
 		}
 	}
-	f.Fuzz(func(t *testing.T, sigma bool, data []byte) {
+	f.Fuzz(func(t *testing.T, z bool, data []byte) {
 		i := 0
-		if sigma {
+		if z {
 			i = 1
 		}
 		err := deal(t, field, 2, 3).run(roundtest.Cheat(1, byzantine.New()), roundtest.Rewrite(1, names[i], roundtest.Payload(data))).Errors[0]

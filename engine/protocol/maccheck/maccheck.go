@@ -1,39 +1,70 @@
-// Package maccheck is the linear MAC check: before anything is released, all parties check that all values
-// of a batch and their MACs agree, by opening one random combination of them.
+// Package maccheck checks all values of a batch against their MACs, and reveals nothing about the MAC key when the check
+// fails.
 //
-// With shares [v_k] of values, shares gamma_l(v_k) of alpha v_k, and one authenticated random [rho] that is
-// used for nothing else:
+// Each party holds additive shares v_l of every value v, and shares gamma_l(v) of alpha v. A cheating party can change a
+// value by a known error, or its MAC, but cannot make the two agree without alpha. The check opens random combinations:
 //
-//  1. coin: all parties toss a coin after every share is fixed; it gives weights chi_k in Z_p;
-//  2. open: every party broadcasts y_l = rho_l + sum_k chi_k v_k,l, and the echo check runs;
-//  3. sigma: every party commits to sigma_l = gamma_l(y) - alpha_l y and opens it, and the openings are
-//     echoed too, as a cheat may open differently to different parties;
-//  4. accept if and only if the sigma_l sum to zero.
+//   - combination 0: everything that will be released, masked by one authenticated random value rho;
+//   - combination 1 (Zeros): shared values that must be zero;
+//   - combination 2 (Sacrificed): shared values that are zero if products are right.
 //
-// A batch in which some value and its MAC differ passes with probability at most 2/p. Success leaks nothing
-// about alpha. After a failure alpha is burnt: the opened sigma_l say too much about it. Nobody can be named,
-// as what was wrong is a share that only its owner knows.
+// Each nonempty combination i consumes one check triple: shares of random a_i and b_i, of c_i = a_i b_i, and of
+// gamma(b_i) = alpha b_i. The parties then run these rounds:
 //
-// Alpha is burnt as well when this party has opened its sigma and the check then has no verdict. A peer that
-// adds a known eps to one value makes the sigma_l sum to -chi eps alpha; if it waits for the others' sigma_l it
-// knows alpha, and can end the session in any way but by opening its own: by silence, by an opening that does
-// not match, by an echo that does not. Config.Exposed tells the owner of alpha when this begins.
+//  1. Coin: the parties toss a coin after all shares are fixed. It gives the weights chi.
+//  2. Open: party l broadcasts its share Y_(i,l) of each combination and m_(i,l) = gamma_l(Y_i) - a_(i,l). All add up both.
+//     If Y_1 is not zero, they abort with CheckZero.
+//  3. Commit: party l commits to z_(i,l) = c_(i,l) + m_i b_(i,l) - Y_i gamma_l(b_i).
+//  4. Reveal: the parties open their commitments. If some sum of the z_(i,l) is not zero, they abort with CheckMAC. If Y_2
+//     is not zero, they abort with CheckSacrifice.
 //
-// Values that must be zero, the padding of matrices that fill no whole number of blocks, the difference between a
-// value and what was opened as it, or that between entries that hold the same of an image, are checked in the same rounds: a combination of them with weights of its own is
-// opened without a mask, must be zero, and its MAC is checked beside y's. Without such values, which is public, the
-// shares of that combination and of its sigma are zero: who sends another is named. Were it added up, the honest parties
-// would open alpha_l times it.
+// With three or more parties, package round compares the broadcasts of a round before any party sends the next message.
+// Step 3 therefore starts only after all honest parties have seen the same Y and m, and a result needs the same openings
+// at all honest parties. An empty combination has zero shares everywhere: a party that sends others is blamed.
 //
-// What must be zero if products are right (Config.Sacrificed) is a third combination in the same way. It is looked at when
-// its MAC has been: if that is right, then no share was wrong but products are, which malformed evaluation keys make. A party
-// cannot raise this check by what it does in a batch.
+// # Why it is correct
 //
-// Soundness of all three together. When the coin is tossed, what every value is by its MAC is fixed, and so is what the
-// cheats among the parties will have it be. If the two differ anywhere, or something that must be zero is not, then the error
-// of one combination at least is not zero but with probability 1/p over its weights; and an error of a combination that is
-// not zero passes only if the sigmas, which are committed to before one is seen, make up for alpha times it, with probability
-// 1/p over alpha. Each fault of whatever kind passes with 2/p in all.
+// The sum of the z_(i,l) is c + (gamma(Y) - a) b - Y gamma(b) = b (gamma(Y) - alpha Y), which is zero if the MACs are right.
+//
+// # Why it is sound
+//
+// Let the cheating parties shift Y by eps and gamma(Y) by delta, shift c and gamma(b) by errors of their own, and send m
+// after they saw everybody else's. The sum is then b (delta - alpha eps) + E. E is fixed by the end of step 3, because z is
+// committed to before any other party's z is known, and b is uniform given everything seen until then: m hides gamma(Y)
+// behind a, and nothing else depends on b. If delta differs from alpha eps, the sum is zero for one value of b in p. If
+// delta equals alpha eps for eps other than 0, the adversary has guessed alpha, which succeeds for one value in p. The
+// weights add 1/p. So every fault passes with probability at most 3/p.
+//
+// # Why a failure reveals nothing
+//
+// Everything that the adversary sees is Y (masked by rho, or zero), m (masked by a) and the sum of the honest parties' z.
+// Given the adversary's errors, the sum of all z is b (delta - alpha eps) + E. For every alpha except the one with
+// delta = alpha eps, b (delta - alpha eps) is uniform and independent of Y and m, so the views under all these alphas have
+// the same distribution. A failed check tells the adversary only that one guess of alpha was wrong, at most three guesses
+// in all. TestFailureHidesAlpha enumerates this over a field of five elements. Alpha and everything released under it
+// stay valid. services/vault counts the failures of a key, and retires it after too many of them.
+//
+// # Conditions
+//
+// The proof needs each of these; the tests show the attack without it.
+//
+//   - A check triple takes no part in the sacrifice, in openings, or in a release. A wrong opening of its masked factor
+//     leaks b, and z / b = delta - alpha eps reveals alpha.
+//   - A check triple and rho serve one check. Two checks with one triple and different Y reveal alpha by the difference of
+//     their m. Start marks Material as consumed and refuses it the second time. The mark need not survive a crash: check
+//     triples live only in the memory of one session, together with the shares they belong to. A session is never
+//     resumed. A party that restarts, or is rolled back to a snapshot, joins a new session with a new identifier, to
+//     which every peer contributes a nonce and from which all its randomness is drawn. The end of a run erases Material.
+//     What is durable is the number of checks: Config.Opening lets the owner of the MAC key count every check that was
+//     opened and did not pass, also if the process ends.
+//   - Each combination has a check triple of its own. With one for all and weights known before the opening, a cheat
+//     opens Y_1 = 0 and moves the difference into Y_0, which passes for every alpha.
+//   - z is committed to. Otherwise the last party to speak cancels the sum. For m no commitment is needed.
+//   - Nothing of a failed batch is opened to find out who cheated: opened MACs reveal alpha. Retire alpha first.
+//
+// A check triple may be unverified: errors in c and gamma(b) only enter E. But a and b must be uniform and unknown, which
+// malformed evaluation keys can break. Under unproved keys an error may depend on secrets, and a failure may then say more
+// than this package promises; services/triples burns such a MAC key.
 package maccheck
 
 import (
@@ -48,17 +79,16 @@ import (
 	"github.com/lodge-mpc/lodge/engine/sample"
 )
 
-// The checks.
+// The checks. A failure drops the batch and names nobody.
 const (
-	CheckMAC  = "mac"  // values and MACs differ: the MAC key is burnt
-	CheckZero = "zero" // what must be zero is not: the MAC key is burnt
+	CheckMAC  = "mac"  // values and MACs differ
+	CheckZero = "zero" // a value that must be zero is not
 
-	// CheckSacrifice fails where products are wrong and their MACs right. The MAC key is burnt, and the evaluation keys are
-	// malformed.
+	// CheckSacrifice fails if products are wrong although their MACs are right, which only malformed evaluation keys cause.
 	CheckSacrifice = "sacrifice"
 )
 
-// Pair is this party's shares of values and of their MACs, entry by entry.
+// Pair holds this party's shares of values and of their MACs, entry by entry.
 type Pair struct{ Value, MAC field.Vec }
 
 // Config is what all parties of a run agree on, and what is this party's own.
@@ -67,49 +97,58 @@ type Config struct {
 	Step    string
 	Field   *field.Field
 	Values  []Pair // everything that will be released
-	Zeros   []Pair // what must be zero; may be empty
-	// Sacrificed must be zero if products are right; may be empty.
+	Zeros   []Pair // values that must be zero; may be empty
+	// Sacrificed lists values that are zero if products are right; may be empty.
 	Sacrificed []Pair
-	Mask       Pair      // one fresh authenticated random value, which the run erases
-	Alpha      field.Vec // this party's share of the MAC key: one element
+	Material   *Material
 	Source     *sample.Source
-	// Exposed is called when this party is about to open its sigma; nil does nothing. From then on alpha is burnt
-	// unless the run gives a result: after every error, a timeout, or the end of this process. An error ends the
-	// run before anything is opened.
-	Exposed func() error
+	// Opening is called before this party opens anything; nil does nothing. An error ends the run before the opening.
+	// The caller notes here, durably, that a check under its MAC key is under way: a run that ends without a result after
+	// this call counts as a failure, whatever the reason.
+	Opening func() error
 }
 
 // Passed is the result: the hash over all broadcasts of the session, the same at every honest party.
 type Passed struct{ Transcript round.Digest }
 
-// combinations is how many are opened: y, and those of Zeros and of Sacrificed.
-const combinations = 3
+// Combinations is the number of combinations: of Values, Zeros and Sacrificed.
+const Combinations = 3
+
+// pairs lists the values of every combination.
+func (c *Config) pairs() [Combinations][]Pair {
+	return [Combinations][]Pair{c.Values, c.Zeros, c.Sacrificed}
+}
+
+// used reports whether combination i is opened. All parties know which are.
+func (c *Config) used(i int) bool { return i == 0 || len(c.pairs()[i]) > 0 }
 
 func (c *Config) openName() string { return c.Step + "/open" }
+func (c *Config) zName() string    { return c.Step + "/z" }
 
-// Start begins a run. The hook STEP/open gets the opened shares of y and of both combinations of zeros (field.Vec), STEP/sigma/commit
-// and .../open the encoded sigmas.
+// Start begins a run, which consumes and erases c.Material whatever its end. The hook STEP/open gets this party's shares of
+// the combinations and then of m (field.Vec), STEP/z/commit and STEP/z/open get the encoded z.
 func Start(c Config) (round.Transition[Passed], error) {
-	if c.Field == nil || c.Source == nil || !single(c.Mask.Value) || !single(c.Mask.MAC) || !single(c.Alpha) {
-		return round.Transition[Passed]{}, errors.New("maccheck: configuration without field, source, mask or MAC key")
+	var none round.Transition[Passed]
+	if c.Field == nil || c.Source == nil || c.Material == nil {
+		return none, errors.New("maccheck: configuration without field, source or material")
 	}
-	c.Session.Secrets.Own(c.Mask.Value, c.Mask.MAC, c.Source)
 	for _, p := range slices.Concat(c.Values, c.Zeros, c.Sacrificed) {
 		if p.Value.Len() != p.MAC.Len() {
-			return round.Transition[Passed]{}, errors.New("maccheck: values and MACs differ in number")
+			return none, errors.New("maccheck: the numbers of values and MACs differ")
 		}
+	}
+	c.Session.Secrets.Own(c.Material, c.Source)
+	if err := c.Material.consume(c.used); err != nil {
+		return none, err
 	}
 	t, err := round.CoinToss(c.Session, c.Step+"/coin", c.Source.Stream("coin"))
 	if err != nil {
-		return round.Transition[Passed]{}, err
+		return none, err
 	}
 	return round.Then(t, func(_ context.Context, coin round.Digest) (round.Transition[Passed], error) {
 		return open(c, coin)
 	}), nil
 }
-
-// single reports whether v is one element.
-func single(v field.Vec) bool { return len(v.W) > 0 && v.Len() == 1 }
 
 // combine adds sum chi_k value_k to value and sum chi_k mac_k to mac, with weights read from xof.
 func combine(f *field.Field, value, mac field.Element, pairs []Pair, xof io.Reader) error {
@@ -131,115 +170,119 @@ func combine(f *field.Field, value, mac field.Element, pairs []Pair, xof io.Read
 	return nil
 }
 
-// open broadcasts this party's shares of the combinations.
+// combined gives this party's shares of the combinations and of their MACs.
+func (c *Config) combined(coin round.Digest) (shares, macs field.Vec, err error) {
+	shares, macs = c.Field.NewVec(Combinations), c.Field.NewVec(Combinations)
+	c.Session.Secrets.Own(shares, macs)
+	copy(shares.At(0), c.Material.Mask.Value.At(0))
+	copy(macs.At(0), c.Material.Mask.MAC.At(0))
+	for i, pairs := range c.pairs() {
+		xof := round.XOF("lodge mac check weights", c.Session.ID[:], []byte(c.Step), coin[:], round.Uint(uint64(i)))
+		if err := combine(c.Field, shares.At(i), macs.At(i), pairs, xof); err != nil {
+			return shares, macs, err
+		}
+	}
+	return shares, macs, nil
+}
+
+// open broadcasts this party's shares of the combinations and of m.
 func open(c Config, coin round.Digest) (round.Transition[Passed], error) {
 	f := c.Field
-	r := opening{Config: c, shares: f.NewVec(combinations), macs: f.NewVec(combinations)}
-	c.Session.Secrets.Own(r.shares, r.macs)
-	copy(r.shares.At(0), c.Mask.Value.At(0))
-	copy(r.macs.At(0), c.Mask.MAC.At(0))
-	for i, pairs := range [combinations][]Pair{c.Values, c.Zeros, c.Sacrificed} {
-		xof := round.XOF("lodge mac check weights", c.Session.ID[:], []byte(c.Step), coin[:], round.Uint(uint64(i)))
-		if err := combine(f, r.shares.At(i), r.macs.At(i), pairs, xof); err != nil {
+	shares, macs, err := c.combined(coin)
+	if err != nil {
+		return round.Transition[Passed]{}, err
+	}
+	own := f.NewVec(2 * Combinations)
+	copy(own.W, shares.W)
+	for i := range Combinations {
+		if c.used(i) {
+			c.Material.Triples[i].hide(f, own.At(Combinations+i), macs.At(i))
+		}
+	}
+	if c.Opening != nil {
+		if err := c.Opening(); err != nil {
 			return round.Transition[Passed]{}, err
 		}
 	}
-	byzantine.Apply(c.Session.Hooks, c.openName(), r.shares)
-	payload := make([]byte, combinations*f.Size())
-	f.EncodeVec(payload, r.shares)
-	return round.Next(round.Round[Passed](r), round.Broadcast(c.openName(), payload)), nil
+	byzantine.Apply(c.Session.Hooks, c.openName(), own)
+	payload := make([]byte, own.Len()*f.Size())
+	f.EncodeVec(payload, own)
+	return round.Next(round.Round[Passed](opening{Config: c, own: own}), round.Broadcast(c.openName(), payload)), nil
 }
 
-// opening waits for the shares of the combinations.
+// opening waits for the other parties' shares of the combinations and of m.
 type opening struct {
 	Config
-	shares, macs field.Vec // this party's of the combinations, and gamma_l of each
-	relation     field.Vec // what was opened of Sacrificed
+	own      field.Vec // what this party broadcast: Y, then m
+	relation field.Vec // the opened combination of Sacrificed
 }
 
 func (r opening) Wants() []round.Want {
-	return r.Session.Each(round.Want{Name: r.openName(), MaxBytes: int64(combinations * r.Field.Size()), Broadcast: true})
+	return r.Session.Each(round.Want{Name: r.openName(), MaxBytes: int64(2 * Combinations * r.Field.Size()), Broadcast: true})
 }
 
 func (r opening) Step(_ context.Context, in round.Inbox) (round.Transition[Passed], error) {
-	f := r.Field
-	sum, t := r.shares.Clone(), f.NewVec(combinations)
+	f, none := r.Field, round.Transition[Passed]{}
+	sum, t := r.own.Clone(), f.NewVec(r.own.Len())
 	for p := range round.Party(r.Session.Parties) {
 		if p == r.Session.Self {
 			continue
 		}
 		if err := r.decode(t, in.Bytes(p, r.openName())); err != nil {
-			return round.Transition[Passed]{}, round.Malformed(p, err)
+			return none, round.Malformed(p, err)
 		}
 		f.AddVec(sum, sum, t)
 	}
 	if !f.IsZero(sum.At(1)) && !r.Session.Hooks.Skips(CheckZero) {
-		return round.Transition[Passed]{}, &round.Abort{
-			Check: CheckZero, Reason: "padding of a matrix, the difference of a value and what was opened as it, or of windows and their image, is not zero",
+		return none, &round.Abort{
+			Check: CheckZero, Reason: "a value that must be zero is not: padding of a matrix, an opened value that differs from the shared one, or a window that is not of its image",
 		}
 	}
 	r.relation = sum.Slice(2, 3).Clone()
-	sigma := f.NewVec(combinations) // gamma_l - alpha_l times the opened value
-	f.ScaleVec(sigma, sum, r.Alpha.At(0))
-	f.SubVec(sigma, r.macs, sigma)
-	payload := make([]byte, combinations*f.Size())
-	f.EncodeVec(payload, sigma)
-	sigma.Wipe()
-	next, err := round.CommitOpen(r.Session, r.Config.Step+"/sigma", r.Source.Stream("sigma nonce"), payload, len(payload))
-	if err != nil {
-		return round.Transition[Passed]{}, err
+	z := f.NewVec(Combinations)
+	for i := range Combinations {
+		if r.used(i) {
+			r.Material.Triples[i].multiply(f, z.At(i), sum.At(i), sum.At(Combinations+i))
+		}
 	}
-	if r.Exposed != nil {
-		next.Next = exposing{next.Next, r.Exposed}
+	payload := make([]byte, z.Len()*f.Size())
+	f.EncodeVec(payload, z)
+	z.Wipe()
+	next, err := round.CommitOpen(r.Session, r.zName(), r.Source.Stream("z nonce"), payload, len(payload))
+	if err != nil {
+		return none, err
 	}
 	return round.Map(next, func(o round.Opened) (Passed, error) { return r.verdict(o) }), nil
 }
 
-// decode reads a party's shares of the combinations, or its sigmas of them.
+// decode reads what a party broadcast or opened: one element for each combination, or two.
 func (r opening) decode(t field.Vec, payload []byte) error {
 	if err := r.Field.DecodeVec(t, payload); err != nil {
 		return err
 	}
-	for i, pairs := range [combinations][]Pair{1: r.Zeros, 2: r.Sacrificed} {
-		if i > 0 && len(pairs) == 0 && !r.Field.IsZero(t.At(i)) {
-			return errors.New("maccheck: something is opened as zero where there are no zeros")
+	for k := range t.Len() {
+		if !r.used(k%Combinations) && !r.Field.IsZero(t.At(k)) {
+			return errors.New("maccheck: a share of an empty combination is not zero")
 		}
 	}
 	return nil
 }
 
-// exposing is the round that has all commitments and leads to the openings; it calls before first.
-type exposing struct {
-	round.Round[round.Opened]
-	before func() error
-}
-
-func (r exposing) Step(ctx context.Context, in round.Inbox) (round.Transition[round.Opened], error) {
-	t, err := r.Round.Step(ctx, in)
-	if err == nil {
-		err = r.before()
-	}
-	if err != nil {
-		return round.Transition[round.Opened]{}, err
-	}
-	return t, nil
-}
-
-// verdict adds up the sigmas.
+// verdict adds up the z.
 func (r opening) verdict(o round.Opened) (Passed, error) {
 	f := r.Field
-	sum, t := f.NewVec(combinations), f.NewVec(combinations)
+	sum, t := f.NewVec(Combinations), f.NewVec(Combinations)
 	for p, payload := range o.Payloads {
 		if err := r.decode(t, payload); err != nil {
 			return Passed{}, round.Malformed(round.Party(p), err)
 		}
 		f.AddVec(sum, sum, t)
 	}
-	if !f.EqualVec(sum, f.NewVec(combinations)) && !r.Session.Hooks.Skips(CheckMAC) {
+	if !f.EqualVec(sum, f.NewVec(Combinations)) && !r.Session.Hooks.Skips(CheckMAC) {
 		return Passed{}, &round.Abort{Check: CheckMAC, Reason: "values and MACs of the batch differ"}
 	}
 	if !f.IsZero(r.relation.At(0)) && !r.Session.Hooks.Skips(CheckSacrifice) {
-		return Passed{}, &round.Abort{Check: CheckSacrifice, Reason: "products with right MACs are not those of their factors: the evaluation keys are malformed"}
+		return Passed{}, &round.Abort{Check: CheckSacrifice, Reason: "products with right MACs are wrong: the evaluation keys are malformed"}
 	}
 	return Passed{Transcript: o.Transcript}, nil
 }

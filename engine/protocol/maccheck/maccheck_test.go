@@ -80,9 +80,24 @@ func deal(t testing.TB, f *field.Field, n, zeros int) *dealt {
 		return out
 	}
 	x, y, mask := pairs(random(7)), pairs(random(300)), pairs(random(1))
+	material := make([]*Material, n)
+	for p := range material {
+		material[p] = &Material{Mask: mask[p]}
+	}
+	for i := range Combinations {
+		a, b, c := random(1), pairs(random(1)), f.NewVec(1)
+		for p := range b {
+			f.AddVec(c, c, b[p].Value)
+		}
+		f.MulVec(c, c, a)
+		as, cs := share(a), share(c)
+		for p := range material {
+			material[p].Triples[i] = Triple{A: as[p], B: b[p].Value, C: cs[p], MACB: b[p].MAC}
+		}
+	}
 	z, sacrificed := pairs(f.NewVec(zeros)), pairs(f.NewVec(zeros))
-	for p, a := range share(alpha) {
-		d.inputs[p] = Config{Step: step, Field: f, Values: []Pair{x[p], y[p]}, Mask: mask[p], Alpha: a}
+	for p := range n {
+		d.inputs[p] = Config{Step: step, Field: f, Values: []Pair{x[p], y[p]}, Material: material[p]}
 		if zeros > 0 {
 			d.inputs[p].Zeros, d.inputs[p].Sacrificed = []Pair{z[p]}, []Pair{sacrificed[p]}
 		}
@@ -93,9 +108,18 @@ func deal(t testing.TB, f *field.Field, n, zeros int) *dealt {
 func (d *dealt) run(options ...roundtest.Option) *roundtest.Outcome[Passed] {
 	return roundtest.Lockstep(len(d.inputs), func(s round.Session) (round.Transition[Passed], error) {
 		c := d.inputs[s.Self]
-		c.Session, c.Source = s, source("run", s.Self)
+		c.Session, c.Source, c.Material = s, source("run", s.Self), c.Material.clone()
 		return Start(c)
 	}, options...)
+}
+
+// clone copies material that has not been consumed, so that a test can run one input several times.
+func (m *Material) clone() *Material {
+	out := &Material{Mask: Pair{m.Mask.Value.Clone(), m.Mask.MAC.Clone()}}
+	for i, t := range m.Triples {
+		out.Triples[i] = Triple{A: t.A.Clone(), B: t.B.Clone(), C: t.C.Clone(), MACB: t.MACB.Clone()}
+	}
+	return out
 }
 
 // bump adds one.
@@ -158,9 +182,12 @@ var cheats = []struct {
 	{name: "a wrong share of a value", wrong: func(f *field.Field, c *Config) { bump(f, c.Values[0].Value.At(3)) }, check: CheckMAC},
 	{name: "a wrong share of the last value", wrong: func(f *field.Field, c *Config) { bump(f, c.Values[1].Value.At(299)) }, check: CheckMAC},
 	{name: "a wrong share of a MAC", wrong: func(f *field.Field, c *Config) { bump(f, c.Values[1].MAC.At(256)) }, check: CheckMAC},
-	{name: "a wrong share of alpha", wrong: func(f *field.Field, c *Config) { bump(f, c.Alpha.At(0)) }, check: CheckMAC},
-	{name: "a wrong share of the mask", wrong: func(f *field.Field, c *Config) { bump(f, c.Mask.Value.At(0)) }, check: CheckMAC},
-	{name: "a wrong share of the mask's MAC", wrong: func(f *field.Field, c *Config) { bump(f, c.Mask.MAC.At(0)) }, check: CheckMAC},
+	{name: "a wrong share of the mask", wrong: func(f *field.Field, c *Config) { bump(f, c.Material.Mask.Value.At(0)) }, check: CheckMAC},
+	{name: "a wrong share of the mask's MAC", wrong: func(f *field.Field, c *Config) { bump(f, c.Material.Mask.MAC.At(0)) }, check: CheckMAC},
+	{name: "a wrong share of a check triple's a", wrong: func(f *field.Field, c *Config) { bump(f, c.Material.Triples[0].A.At(0)) }, check: CheckMAC},
+	{name: "a wrong share of a check triple's b", wrong: func(f *field.Field, c *Config) { bump(f, c.Material.Triples[1].B.At(0)) }, check: CheckMAC},
+	{name: "a wrong share of a check triple's product", wrong: func(f *field.Field, c *Config) { bump(f, c.Material.Triples[2].C.At(0)) }, check: CheckMAC},
+	{name: "a wrong share of a check triple's MAC", wrong: func(f *field.Field, c *Config) { bump(f, c.Material.Triples[0].MACB.At(0)) }, check: CheckMAC},
 	{name: "two errors that cancel without weights", wrong: func(f *field.Field, c *Config) {
 		v := c.Values[0].Value
 		bump(f, v.At(0))
@@ -191,33 +218,45 @@ var cheats = []struct {
 	{name: "an opened product that is wrong", fault: func(p round.Party) roundtest.Option {
 		return roundtest.Rewrite(p, step+"/open", roundtest.Flip(8*32))
 	}, check: CheckMAC},
-	{name: "sigma wrong from the start", fault: func(p round.Party) roundtest.Option {
-		return hooked(p, step+"/sigma/commit", func(b *[]byte) { *b = append([]byte{(*b)[0] ^ 1}, (*b)[1:]...) })
+	{name: "an opened m of the values that is wrong", fault: func(p round.Party) roundtest.Option {
+		return roundtest.Rewrite(p, step+"/open", roundtest.Flip(8*48))
 	}, check: CheckMAC},
-	{name: "sigma of the zeros wrong from the start", fault: func(p round.Party) roundtest.Option {
-		return hooked(p, step+"/sigma/commit", func(b *[]byte) {
+	{name: "an opened m of the zeros that is wrong", fault: func(p round.Party) roundtest.Option {
+		return roundtest.Rewrite(p, step+"/open", roundtest.Flip(8*64))
+	}, check: CheckMAC},
+	{name: "an m of zeros where there are none", none: true, fault: func(p round.Party) roundtest.Option {
+		return roundtest.Rewrite(p, step+"/open", roundtest.Flip(8*64))
+	}, check: round.CheckShape, blamed: true},
+	{name: "an m of products where there are none", none: true, fault: func(p round.Party) roundtest.Option {
+		return roundtest.Rewrite(p, step+"/open", roundtest.Flip(8*80))
+	}, check: round.CheckShape, blamed: true},
+	{name: "z wrong from the start", fault: func(p round.Party) roundtest.Option {
+		return hooked(p, step+"/z/commit", func(b *[]byte) { *b = append([]byte{(*b)[0] ^ 1}, (*b)[1:]...) })
+	}, check: CheckMAC},
+	{name: "z of the zeros wrong from the start", fault: func(p round.Party) roundtest.Option {
+		return hooked(p, step+"/z/commit", func(b *[]byte) {
 			*b = bytes.Clone(*b)
 			(*b)[16] ^= 1
 		})
 	}, check: CheckMAC},
-	{name: "sigma of the products wrong from the start", fault: func(p round.Party) roundtest.Option {
-		return hooked(p, step+"/sigma/commit", func(b *[]byte) {
+	{name: "z of the products wrong from the start", fault: func(p round.Party) roundtest.Option {
+		return hooked(p, step+"/z/commit", func(b *[]byte) {
 			*b = bytes.Clone(*b)
 			(*b)[32] ^= 1
 		})
 	}, check: CheckMAC},
-	{name: "sigma changed after its commitment", fault: func(p round.Party) roundtest.Option {
-		return roundtest.Rewrite(p, step+"/sigma/open", roundtest.Flip(-9))
+	{name: "z changed after its commitment", fault: func(p round.Party) roundtest.Option {
+		return roundtest.Rewrite(p, step+"/z/open", roundtest.Flip(-9))
 	}, check: round.CheckCommitment, blamed: true},
-	{name: "sigma copied from another party", copies: step + "/sigma", check: round.CheckCommitment, blamed: true},
+	{name: "z copied from another party", copies: step + "/z", check: round.CheckCommitment, blamed: true},
 	{name: "a coin changed after its commitment", fault: func(p round.Party) roundtest.Option {
 		return roundtest.Rewrite(p, step+"/coin/open", roundtest.Flip(-1))
 	}, check: round.CheckCommitment, blamed: true},
-	{name: "a sigma that is no field element", fault: func(p round.Party) roundtest.Option {
-		return hooked(p, step+"/sigma/commit", func(b *[]byte) { *b = bytes.Repeat([]byte{0xff}, len(*b)) })
+	{name: "a z that is no field element", fault: func(p round.Party) roundtest.Option {
+		return hooked(p, step+"/z/commit", func(b *[]byte) { *b = bytes.Repeat([]byte{0xff}, len(*b)) })
 	}, check: round.CheckShape, blamed: true},
 	{name: "a value that is no field element", fault: func(p round.Party) roundtest.Option {
-		return roundtest.Rewrite(p, step+"/open", roundtest.Payload(bytes.Repeat([]byte{0xff}, combinations*16)))
+		return roundtest.Rewrite(p, step+"/open", roundtest.Payload(bytes.Repeat([]byte{0xff}, 2*Combinations*16)))
 	}, check: round.CheckShape, blamed: true},
 	{name: "values cut short", fault: func(p round.Party) roundtest.Option {
 		return roundtest.Rewrite(p, step+"/open", roundtest.Truncate(1))
@@ -225,14 +264,14 @@ var cheats = []struct {
 	{name: "values with something after them", fault: func(p round.Party) roundtest.Option {
 		return roundtest.Rewrite(p, step+"/open", roundtest.Extend(1))
 	}, check: round.CheckSize, blamed: true},
-	{name: "sigma cut short", fault: func(p round.Party) roundtest.Option {
-		return hooked(p, step+"/sigma/commit", func(b *[]byte) { *b = (*b)[:len(*b)-1] })
+	{name: "z cut short", fault: func(p round.Party) roundtest.Option {
+		return hooked(p, step+"/z/commit", func(b *[]byte) { *b = (*b)[:len(*b)-1] })
 	}, check: round.CheckShape, blamed: true},
 	{name: "a zero is opened where there are none", none: true, fault: func(p round.Party) roundtest.Option {
 		return roundtest.Rewrite(p, step+"/open", roundtest.Flip(8*16))
 	}, check: round.CheckShape, blamed: true},
-	{name: "a sigma of zeros where there are none", none: true, fault: func(p round.Party) roundtest.Option {
-		return hooked(p, step+"/sigma/commit", func(b *[]byte) {
+	{name: "a z of zeros where there are none", none: true, fault: func(p round.Party) roundtest.Option {
+		return hooked(p, step+"/z/commit", func(b *[]byte) {
 			*b = bytes.Clone(*b)
 			(*b)[16] ^= 1
 		})
@@ -240,8 +279,8 @@ var cheats = []struct {
 	{name: "a product is opened where there are none", none: true, fault: func(p round.Party) roundtest.Option {
 		return roundtest.Rewrite(p, step+"/open", roundtest.Flip(8*32))
 	}, check: round.CheckShape, blamed: true},
-	{name: "a sigma of products where there are none", none: true, fault: func(p round.Party) roundtest.Option {
-		return hooked(p, step+"/sigma/commit", func(b *[]byte) {
+	{name: "a z of products where there are none", none: true, fault: func(p round.Party) roundtest.Option {
+		return hooked(p, step+"/z/commit", func(b *[]byte) {
 			*b = bytes.Clone(*b)
 			(*b)[32] ^= 1
 		})
@@ -250,10 +289,10 @@ var cheats = []struct {
 		return roundtest.Link(p, 0, step+"/open", roundtest.Flip(0))
 	}, check: round.CheckEcho},
 	{name: "different commitments to different parties", parties: 3, fault: func(p round.Party) roundtest.Option {
-		return roundtest.Link(p, 0, step+"/sigma/commit", roundtest.Flip(0))
+		return roundtest.Link(p, 0, step+"/z/commit", roundtest.Flip(0))
 	}, check: round.CheckEcho},
 	{name: "different openings to different parties", parties: 3, fault: func(p round.Party) roundtest.Option {
-		return roundtest.Link(p, 0, step+"/sigma/open", roundtest.Flip(-1))
+		return roundtest.Link(p, 0, step+"/z/open", roundtest.Flip(-1))
 	}, check: round.CheckEcho},
 }
 
@@ -329,97 +368,20 @@ func TestAWrongProductWithARightMAC(t *testing.T) {
 	}
 }
 
-// Why Exposed exists: a peer with an error of its own in one value, which waits for the sigma of the others and never
-// opens its own, knows alpha. Whoever waits for it has called Exposed, and burns alpha.
-func TestAPeerThatWithholdsItsSigmaKnowsAlpha(t *testing.T) {
-	f := testField(t, "p128")
-	for _, n := range []int{2, 3} {
-		culprit := round.Party(n - 1)
-		d := deal(t, f, n, 0)
-		own := &d.inputs[culprit]
-		// The error takes the place of the mask's share: its weight is 1.
-		bump(f, own.Mask.Value.At(0))
-		exposed := make([]bool, n)
-		for p := range d.inputs {
-			d.inputs[p].Exposed = func() error {
-				exposed[p] = true
-				return nil
-			}
-		}
-		ownSigma := f.NewVec(combinations)
-		h := byzantine.On(byzantine.New(), step+"/sigma/commit", func(b *[]byte) {
-			if err := f.DecodeVec(ownSigma, *b); err != nil {
-				t.Error(err)
-			}
-		})
-		out := d.run(roundtest.Cheat(culprit, h), roundtest.Rewrite(culprit, step+"/sigma/open", roundtest.Drop), roundtest.Record())
-		out.Stalls(t, culprit, step+"/sigma/open")
-
-		sum, v := ownSigma.Clone(), f.NewVec(combinations)
-		for p := range culprit {
-			opening := out.Recording.Frames(p, culprit, step+"/sigma/open")[0]
-			if err := f.DecodeVec(v, opening[len(opening)-combinations*f.Size():]); err != nil {
-				t.Fatal(err)
-			}
-			f.AddVec(sum, sum, v)
-			if !exposed[p] {
-				t.Errorf("party %d has opened its sigma and does not know that alpha is exposed", p)
-			}
-		}
-		f.Neg(sum.At(0), sum.At(0))
-		if !f.Equal(sum.At(0), d.alpha) {
-			t.Errorf("%d parties: the experiment does not find alpha", n)
-		}
-	}
-}
-
-// Exposed runs when all commitments are there and before anything is opened, and its error keeps sigma back.
-func TestExposed(t *testing.T) {
-	f := testField(t, "p128")
-	const n = 3
-	for name, c := range map[string]struct {
-		fault roundtest.Option
-		want  bool
-	}{
-		"no value from a peer":        {roundtest.Rewrite(2, step+"/open", roundtest.Drop), false},
-		"no commitment from a peer":   {roundtest.Rewrite(2, step+"/sigma/commit", roundtest.Drop), false},
-		"two commitments from a peer": {roundtest.Link(2, 0, step+"/sigma/commit", roundtest.Flip(0)), false},
-		"two openings from a peer":    {roundtest.Link(2, 0, step+"/sigma/open", roundtest.Flip(0)), true},
-		"a zero where there are none": {roundtest.Rewrite(2, step+"/open", roundtest.Flip(8*16)), false},
-		"sigma wrong":                 {roundtest.Rewrite(2, step+"/sigma/open", roundtest.Flip(0)), true},
-	} {
-		d := deal(t, f, n, 0)
-		calls := make([]int, n)
-		for p := range d.inputs {
-			d.inputs[p].Exposed = func() error {
-				calls[p]++
-				return nil
-			}
-		}
-		out := d.run(c.fault, roundtest.Record())
-		for p := range round.Party(2) {
-			opened := out.Recording.Frames(p, roundtest.Any, step+"/sigma/open") != nil
-			if opened != c.want || (calls[p] == 1) != c.want || out.Errors[p] == nil {
-				t.Errorf("%s: party %d has opened: %v, calls: %d, error: %v", name, p, opened, calls[p], out.Errors[p])
-			}
-		}
-	}
-	d := deal(t, f, n, 0)
-	failure := errors.New("disk is full")
-	d.inputs[0].Exposed = func() error { return failure }
-	out := d.run(roundtest.Record())
-	if !errors.Is(out.Errors[0], failure) || out.Recording.Frames(0, roundtest.Any, step+"/sigma/open") != nil {
-		t.Errorf("a party that cannot note the exposure ends with %v", out.Errors[0])
-	}
-}
-
 func TestStartRefuses(t *testing.T) {
 	f := testField(t, "p128")
 	for name, change := range map[string]func(c *Config){
-		"no field":                func(c *Config) { c.Field = nil },
-		"no source":               func(c *Config) { c.Source = nil },
-		"no mask":                 func(c *Config) { c.Mask = Pair{f.NewVec(0), f.NewVec(0)} },
-		"two masks":               func(c *Config) { c.Mask.Value = f.NewVec(2) },
+		"no field":            func(c *Config) { c.Field = nil },
+		"no source":           func(c *Config) { c.Source = nil },
+		"no material":         func(c *Config) { c.Material = nil },
+		"no mask":             func(c *Config) { c.Material.Mask = Pair{f.NewVec(0), f.NewVec(0)} },
+		"two masks":           func(c *Config) { c.Material.Mask.Value = f.NewVec(2) },
+		"no check triple":     func(c *Config) { c.Material.Triples[0] = Triple{} },
+		"no triple for zeros": func(c *Config) { c.Zeros, c.Material.Triples[1] = []Pair{{f.NewVec(1), f.NewVec(1)}}, Triple{} },
+		"one triple for two": func(c *Config) {
+			c.Zeros, c.Material.Triples[1] = []Pair{{f.NewVec(1), f.NewVec(1)}}, c.Material.Triples[0]
+		},
+		"the mask in a triple":    func(c *Config) { c.Material.Triples[0].B = c.Material.Mask.Value },
 		"a value less":            func(c *Config) { c.Values[0].Value = f.NewVec(6) },
 		"a MAC of a product more": func(c *Config) { c.Sacrificed = []Pair{{f.NewVec(1), f.NewVec(2)}} },
 		"a MAC of a zero more":    func(c *Config) { c.Zeros = []Pair{{f.NewVec(1), f.NewVec(2)}} },

@@ -13,9 +13,9 @@ import (
 // weighed is how many weights of each kind the tests look at: more than one block of combine, in two pairs.
 const weighed = 300
 
-// weights are the weights of values, of zeros and of what is sacrificed, read off what open would broadcast of unit vectors. With mac they are
+// weights are the weights of values, of zeros and of what is sacrificed, read off the combinations of unit vectors. With mac they are
 // read off the combination of the MACs instead.
-func weights(t *testing.T, f *field.Field, session round.Session, step string, coin round.Digest, mac bool) (chi [combinations]field.Vec) {
+func weights(t *testing.T, f *field.Field, session round.Session, step string, coin round.Digest, mac bool) (chi [Combinations]field.Vec) {
 	t.Helper()
 	for i := range chi {
 		chi[i] = f.NewVec(weighed)
@@ -33,15 +33,16 @@ func weights(t *testing.T, f *field.Field, session round.Session, step string, c
 		return pairs
 	}
 	for k := range weighed {
-		next, err := open(Config{
-			Session: session, Step: step, Field: f, Values: one(k), Zeros: one(k), Sacrificed: one(k), Mask: Pair{f.NewVec(1), f.NewVec(1)},
-		}, coin)
+		c := Config{
+			Session: session, Step: step, Field: f, Values: one(k), Zeros: one(k), Sacrificed: one(k),
+			Material: &Material{Mask: Pair{f.NewVec(1), f.NewVec(1)}},
+		}
+		opened, macs, err := c.combined(coin)
 		if err != nil {
 			t.Fatal(err)
 		}
-		opened := next.Next.(opening).shares
 		if mac {
-			opened = next.Next.(opening).macs
+			opened = macs
 		}
 		for i := range chi {
 			copy(chi[i].At(k), opened.At(i))
@@ -73,7 +74,7 @@ func TestWeightsDependOnEverything(t *testing.T) {
 	} {
 		chi := weights(t, f, c.session, c.step, c.coin, false)
 		for k := range weighed {
-			for i, what := range [combinations]string{"value", "zero", "product"} {
+			for i, what := range [Combinations]string{"value", "zero", "product"} {
 				x := chi[i].At(k)
 				where := fmt.Sprintf("%s %d of %s", what, k, c.name)
 				if f.IsZero(x) {
@@ -103,7 +104,7 @@ func TestErrorsForForeseenWeightsAreFound(t *testing.T) {
 		var coin round.Digest
 		session := round.Session{ID: round.Hash("roundtest session"), Parties: n}
 		foreseen := weights(t, f, session, step, coin, false)
-		for i, check := range [combinations]string{CheckMAC, CheckZero, CheckMAC} {
+		for i, check := range [Combinations]string{CheckMAC, CheckZero, CheckMAC} {
 			d := deal(t, f, n, 5)
 			plant(f, d.inputs[culprit].list(i), foreseen[i])
 			aborts(t, d.run(roundtest.Cheat(culprit, byzantine.New())).Errors, culprit, check)
@@ -113,7 +114,7 @@ func TestErrorsForForeseenWeightsAreFound(t *testing.T) {
 
 // list gives the shares of what combination i is of.
 func (c *Config) list(i int) field.Vec {
-	return [combinations][]Pair{c.Values, c.Zeros, c.Sacrificed}[i][0].Value
+	return [Combinations][]Pair{c.Values, c.Zeros, c.Sacrificed}[i][0].Value
 }
 
 // plant adds errors that cancel under the weights chi.

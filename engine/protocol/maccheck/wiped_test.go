@@ -16,12 +16,15 @@ func TestTheEndErases(t *testing.T) {
 	if _, err := Start(c); err != nil {
 		t.Fatal(err)
 	}
-	next, err := open(c, round.Hash("a coin"))
+	shares, macs, err := c.combined(round.Hash("a coin"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := next.Next.(opening)
-	secrets := map[string]field.Vec{"mask": c.Mask.Value, "mask's MAC": c.Mask.MAC, "shares": r.shares, "MACs": r.macs}
+	m := c.Material
+	secrets := map[string]field.Vec{
+		"mask": m.Mask.Value, "mask's MAC": m.Mask.MAC, "shares": shares, "MACs": macs,
+		"triple": m.Triples[2].A, "triple's b": m.Triples[1].B, "triple's product": m.Triples[0].C, "triple's MAC": m.Triples[0].MACB,
+	}
 	for name, v := range secrets {
 		if f.EqualVec(v, f.NewVec(v.Len())) {
 			t.Fatalf("no %s to erase", name)

@@ -3,6 +3,7 @@ package triple
 import (
 	"flag"
 	"fmt"
+	"slices"
 	"testing"
 )
 
@@ -90,5 +91,39 @@ func BenchmarkConvolutions(b *testing.B) {
 			b.ReportMetric(float64(plan.SentBytes(w.scheme))/tuples, "B/tuple")
 			b.ReportMetric(float64(plan.MemoryBytes(2))/1e9, "GB")
 		})
+	}
+}
+
+// BenchmarkKinds makes the smallest and the largest batch of each kind, of two parties in one process: time, on one core, and
+// bytes are of one party for one batch, and tuples is how many a batch gives. docs/performance.md compares two versions by it.
+func BenchmarkKinds(b *testing.B) {
+	const n, keyDim = 2, 32
+	w := newNetwork(b, *benchSet, "p128", n, keyDim)
+	for p := range w.macs {
+		w.macs[p].Operand = w.scheme.Left(w.macs[p].Ciphertext)
+	}
+	for _, c := range []struct {
+		name  string
+		kind  Kind
+		shape Shape
+	}{
+		{"scalar", Scalar, Shape{}}, {"square", Square, Shape{}}, {"random", Random, Shape{}}, {"input", Input, Shape{}},
+		{"matrix", Matrix, Shape{32, 32, 32}},
+	} {
+		for _, count := range []int{1, MaxBlocks * w.scheme.Slots()} {
+			if c.kind == Matrix && count > 1 {
+				continue
+			}
+			plan := w.plan(b, c.kind, c.shape, 0, count)
+			b.Run(fmt.Sprintf("%s/blocks=%d", c.name, plan.Blocks), func(b *testing.B) {
+				var sent int64
+				for b.Loop() {
+					sent = slices.Max(w.run(plan).OK(b).Sent)
+				}
+				b.ReportMetric(b.Elapsed().Seconds()*1e3/float64(b.N)/n, "ms/batch")
+				b.ReportMetric(float64(sent), "B/batch")
+				b.ReportMetric(float64(plan.Count), "tuples")
+			})
+		}
 	}
 }

@@ -88,8 +88,8 @@ var cheats = []cheat{
 	{"an opened value that is wrong", func(w *network) byzantine.Hooks {
 		return byzantine.On(byzantine.New(), "triple/mac/open", func(v field.Vec) { w.scheme.Field.Add(v.At(0), v.At(0), w.scheme.Field.One()) })
 	}, maccheck.CheckMAC, false},
-	{"a sigma that is wrong from the start", func(*network) byzantine.Hooks { return flipped("triple/mac/sigma/commit") }, maccheck.CheckMAC, false},
-	{"a sigma that changes after its commitment", func(*network) byzantine.Hooks { return flipped("triple/mac/sigma/open") }, round.CheckCommitment, true},
+	{"a z that is wrong from the start", func(*network) byzantine.Hooks { return flipped("triple/mac/z/commit") }, maccheck.CheckMAC, false},
+	{"a z that changes after its commitment", func(*network) byzantine.Hooks { return flipped("triple/mac/z/open") }, round.CheckCommitment, true},
 	{"a coin that changes after its commitment", func(*network) byzantine.Hooks { return flipped("triple/mac/coin/open") }, round.CheckCommitment, true},
 	{"a ciphertext that changes after its commitment", func(*network) byzantine.Hooks { return touched() }, round.CheckCommitment, true},
 	{"an answer to another challenge", func(*network) byzantine.Hooks {
@@ -227,7 +227,7 @@ func TestFaultsInABatch(t *testing.T) {
 		}
 		for _, name := range []string{
 			"triple/statement/commit", "triple/statement/open", "triple/ciphertexts", "triple/response", "triple/evaluated",
-			sacrificeCoin + "/commit", sacrificeCoin + "/open", sacrificeName, "triple/mac/coin/commit", "triple/mac/coin/open", "triple/mac/open", "triple/mac/sigma/commit", "triple/mac/sigma/open",
+			sacrificeCoin + "/commit", sacrificeCoin + "/open", sacrificeName, "triple/mac/coin/commit", "triple/mac/coin/open", "triple/mac/open", "triple/mac/z/commit", "triple/mac/z/open",
 		} {
 			t.Run("two versions of "+name, func(t *testing.T) {
 				w.run(plan, roundtest.Link(culprit, 0, name, roundtest.Flip(0))).Aborted(t, culprit, round.CheckEcho)
@@ -245,17 +245,17 @@ func allOnes(_ *roundtest.View, frames [][]byte) [][]byte {
 	return frames
 }
 
-// From the opening of the MAC check on, and not before, an end without a verdict costs the MAC key.
-func TestExposed(t *testing.T) {
+// A check counts from the moment at which its combinations are opened, and not before.
+func TestOpening(t *testing.T) {
 	for _, n := range []int{2, 3} {
 		w, culprit := newNetwork(t, "insecure-8", "p128", n, 1), round.Party(n-1)
 		plan := w.plan(t, Scalar, Shape{}, 0, 50)
-		for name, want := range map[string]bool{"triple/share": false, "triple/mac/open": false, "triple/mac/sigma/commit": false, "triple/mac/sigma/open": true} {
-			w.exposed = make([]bool, n)
+		for name, want := range map[string]bool{"triple/share": false, "triple/mac/coin/open": false, "triple/mac/open": true, "triple/mac/z/open": true} {
+			w.opened = make([]bool, n)
 			w.run(plan, roundtest.Rewrite(culprit, name, roundtest.Drop))
-			for p, got := range w.exposed[:culprit] {
+			for p, got := range w.opened[:culprit] {
 				if got != want {
-					t.Errorf("%d parties, without %s: party %d is exposed: %v", n, name, p, got)
+					t.Errorf("%d parties, without %s: party %d has opened: %v", n, name, p, got)
 				}
 			}
 		}

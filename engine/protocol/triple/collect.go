@@ -4,6 +4,7 @@ import (
 	"github.com/lodge-mpc/lodge/engine/field"
 	"github.com/lodge-mpc/lodge/engine/gbfv"
 	"github.com/lodge-mpc/lodge/engine/protocol/ddec"
+	"github.com/lodge-mpc/lodge/engine/protocol/internal/byzantine"
 	"github.com/lodge-mpc/lodge/engine/protocol/maccheck"
 	"github.com/lodge-mpc/lodge/engine/sample"
 )
@@ -40,7 +41,39 @@ func fillRandom(f *field.Field, v field.Vec, stream *sample.Stream) {
 // spare is what is sacrificed: f, g and h, element i of each for element i of what they mask. Only matrices have g.
 type spare struct{ f, g, h maccheck.Pair }
 
-// collect arranges the shares as values and MACs of triples, with the mask of the check and the padding that must
+// reserve takes what the MAC check consumes out of the slots that are reserved for it, the first of which masks the check. The
+// others make check triples: a triple is one by itself, and two random values with their squares make one. The reserved slots
+// follow those of the tuples that are released, sacrificed and opened, or are in vectors that hold nothing else.
+func (r *batch) reserve(c, macA, macB, macRho, squares []field.Vec) {
+	n, first, values, macs := r.extent, r.Plan.Count, r.a, macA
+	skipped := 0 // vectors before the first that was squared
+	switch {
+	case n.rho > 0:
+		first, values, macs = 0, r.rho, macRho
+	case n.squares > 0:
+		skipped = n.a - n.squares
+	default:
+		squares = c
+	}
+	at := func(vectors []field.Vec, i int) field.Vec {
+		return vectors[i/r.Plan.slots].Slice(i%r.Plan.slots, i%r.Plan.slots+1).Clone()
+	}
+	pair := func(i int) maccheck.Pair { return maccheck.Pair{Value: at(values, i), MAC: at(macs, i)} }
+	r.material = maccheck.Material{Mask: pair(first)}
+	for k := range r.Plan.Kind.checkTriples() {
+		if r.Plan.Kind == Scalar || r.Plan.Kind == Inverse {
+			i := first + 1 + k
+			r.material.Triples[k] = maccheck.Triple{A: at(r.a, i), B: at(r.b, i), C: at(c, i), MACB: at(macB, i)}
+			continue
+		}
+		i := first + 1 + 2*k
+		square := func(i int) field.Vec { return at(squares, i-skipped*r.Plan.slots) }
+		r.material.Triples[k] = maccheck.TripleOfSquares(r.Scheme.Field, pair(i), pair(i+1), square(i), square(i+1))
+	}
+	byzantine.Apply(r.Session.Hooks, "triple/material", &r.material)
+}
+
+// collect arranges the shares as values and MACs of tuples, takes out what the MAC check consumes and the padding that must
 // be zero, and gives what is sacrificed.
 func (r *batch) collect(shares ddec.Shares) (spare, error) {
 	n := r.extent
@@ -50,7 +83,8 @@ func (r *batch) collect(shares ddec.Shares) (spare, error) {
 		return head
 	}
 	c, macA, macB, macC, macRho := cut(n.c), cut(n.a), cut(n.b), cut(n.c), cut(n.rho)
-	h, macF, macG, macH := cut(n.h), cut(n.f), cut(n.g), cut(n.h)
+	h, macF, macG, macH, squares := cut(n.h), cut(n.f), cut(n.g), cut(n.h), cut(n.squares)
+	r.reserve(c, macA, macB, macRho, squares)
 	result := &Result{Count: r.Plan.Count}
 	r.result = result
 	count := r.Plan.Count // of the elements that are sacrificed of each
@@ -66,12 +100,8 @@ func (r *batch) collect(shares ddec.Shares) (spare, error) {
 		if la.Cols%la.Dim != 0 {
 			r.zeros = []maccheck.Pair{{Value: r.padding(la, r.a), MAC: r.padding(la, macA)}}
 		}
-		r.mask = maccheck.Pair{Value: r.rho.Slice(0, 1).Clone(), MAC: macRho[0].Slice(0, 1).Clone()}
 		count *= r.Plan.Shape.Inner
 	} else {
-		// The last a masks the check; the rest of that triple is dropped.
-		at, slot := len(r.a)-1, r.Scheme.Slots()-1
-		r.mask = maccheck.Pair{Value: r.a[at].Slice(slot, slot+1).Clone(), MAC: macA[at].Slice(slot, slot+1).Clone()}
 		result.A, result.B, result.C = r.flat(r.a, count), r.flat(r.b, count), r.flat(c, count)
 		result.MACA, result.MACB, result.MACC = r.flat(macA, count), r.flat(macB, count), r.flat(macC, count)
 		result.Clear = r.flat(r.clear, count)

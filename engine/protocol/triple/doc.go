@@ -12,7 +12,8 @@
 //  3. compare: the parties compare the hash of what they will decrypt;
 //  4. decrypt: each ciphertext is decrypted once to shares (package ddec);
 //  5. sacrifice: the parties toss a coin, open masked factors, and have relations that are zero if products are right;
-//  6. check: the linear MAC check (package maccheck) over everything that will be released, and these relations.
+//  6. check: the linear MAC check (package maccheck) over everything that will be released, and these relations. It consumes
+//     slots that are reserved for it.
 //
 // For bits and inverses the products are opened before the check, which covers what was opened (see open.go). For input
 // masks one party proves, and seeds for the shares are sent beside the hash of step 3 (see input.go).
@@ -31,9 +32,9 @@
 //     w for matrices, where u^T (C - A B) w does not vanish. h need not be right: an error in it is a constant of the
 //     polynomial. So the relation is zero with probability 2/p at most, by Schwartz and Zippel.
 //   - Otherwise the relation, or the difference of a masked factor and what was opened as it, is not zero, and the MAC check
-//     accepts it with probability 2/p at most (package maccheck): its weights are tossed after the masked factors are open.
+//     accepts it with probability 3/p at most (package maccheck): its weights are tossed after the masked factors are open.
 //
-// A batch with a wrong product is thus released with probability 4/p at most, 2^-126 for p of 128 bits and 2^-62 for p of 64.
+// A batch with a wrong product is thus released with probability 5/p at most, 2^-125 for p of 128 bits and 2^-61 for p of 64.
 // One repetition is enough for the statistical security that every parameter set promises, which a test holds against its
 // fields. More than that with a field of 64 bits would take two repetitions and two MAC keys. That alpha is unknown is an
 // assumption here as everywhere: if malformed keys tell it to a peer, no check under it means anything.
@@ -51,6 +52,14 @@
 // A matrix triple of rows x inner times inner x columns is cut into blocks of d x d. Where inner is no
 // multiple of d, the columns of a beyond it must be zero, or else they would add to c: every party puts zeros
 // there, and the check opens a random combination of these authenticated values, which must be zero.
+//
+// The MAC check consumes a random value that masks it and a check triple for each combination that it opens. Their slots are
+// neither sacrificed nor opened nor released (collect.go): a wrong opening of a masked factor would reveal b of a check triple,
+// and with it, in a check that fails, the MAC key. Scalars and inverses reserve triples. Squares and bits make a check triple
+// of two squares, as (x+y)(x-y) = x^2 - y^2. Random values, matrices and convolutions have one vector squared for that, whose
+// square is decrypted too. The owner of input masks knows all that it proves alone, so all parties prove one more vector in the
+// same rounds. Check triples are of the same batch and unverified; package maccheck says why that suffices. They live as long
+// as the run, and are erased with it, so that no other check can use them.
 //
 // Convolution triples are matrix triples whose second factor is the windows of an image (convolution.go). That they are is
 // checked in the same way, by differences that must be zero.

@@ -13,6 +13,10 @@ func (p *Plan) SentBytes(s *gbfv.Scheme) int64 {
 	n := int64(p.Instance.Use.Parties)
 	proof := popk.ClientConfig{Scheme: s, Instance: p.Instance}
 	sent := (n - 1) * int64(proof.CiphertextSize()+proof.ProofSize())
+	if p.Pair != nil {
+		pair := popk.ClientConfig{Scheme: s, Instance: p.Pair}
+		sent += (n - 1) * int64(pair.CiphertextSize()+pair.ProofSize())
+	}
 	share := int64(codec.PolySize(s.N(), s.Q.Primes()[:p.Instance.DDecPrimes]))
 	sent += (int64(p.Decryptions()) - int64(p.Decryptions())/n) * share
 	opened := p.maskedElements()
@@ -38,7 +42,10 @@ func (p *Plan) Transforms() int64 {
 	}
 	total := encryption * primes * (int64(p.Instance.U+p.Instance.V) + (provers-1)*int64(p.Instance.V))
 	relinearization := primes * primes // a digit for each prime, transformed for all
-	products := int64(n.proved() + n.products() + len(p.pairing()))
+	if p.Pair != nil {
+		total += encryption * primes * (int64(p.Pair.U+p.Pair.V) + int64(p.Pair.Use.Parties-1)*int64(p.Pair.V))
+	}
+	products := int64(n.proved() + n.products() + n.squares + len(p.pairing()))
 	if p.Kind.matrices() {
 		// Every row of blocks meets every column of them: both parts of both operands are extended to the basis of products
 		// and transformed, once with either part of the other, and multiplied as matrices. Each sum of products goes back and

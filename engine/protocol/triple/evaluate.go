@@ -53,7 +53,12 @@ func (p *portion) place(out, results []*gbfv.Ciphertext, n extent) {
 	}
 	for i, number := range p.products {
 		out[n.product(number)] = results[macs+i]
-		out[n.productMAC(number)] = results[macs+len(p.products)+i]
+		mac := results[macs+len(p.products)+i]
+		if number >= n.products() {
+			mac.Free() // nothing needs the MAC of a square
+			continue
+		}
+		out[n.productMAC(number)] = mac
 	}
 }
 
@@ -68,7 +73,7 @@ func span(lo, hi int) (list []int) {
 // whole is the portion that is the batch.
 func (r *batch) whole() portion {
 	p, n := r.Plan, r.extent
-	w := portion{inputs: span(0, n.proved()), products: span(0, n.products())}
+	w := portion{inputs: span(0, n.proved()), products: span(0, n.products()+n.squares)}
 	w.shape = evaluation.Shape{Count: n.proved(), Last: n.proved(), Primes: p.Instance.DDecPrimes}
 	if p.Kind.matrices() {
 		w.shape.Rows, w.shape.Inner, w.shape.Cols = p.blocks(p.Shape.Rows), p.blocks(p.Shape.Inner), p.blocks(p.Shape.Cols)

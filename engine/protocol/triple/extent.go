@@ -1,18 +1,19 @@
 package triple
 
-// extent is how many ciphertexts of each there are. Proved are a, b, the mask rho of matrices, and what is sacrificed: f and
-// g. Products are c and h. Decrypted are c, alpha a, alpha b, alpha c, alpha rho, h, alpha f, alpha g and alpha h. All lists
-// are in these orders.
-type extent struct{ a, b, c, rho, f, g, h int }
+// extent counts the ciphertexts of each kind. Proved are a, b, the vectors rho that only the MAC check consumes, and the
+// sacrificed f and g. Products with MACs are c and h; squares, which have no MAC, are of the vectors that check triples are
+// made of. Decrypted are c, alpha a, alpha b, alpha c, alpha rho, h, alpha f, alpha g, alpha h, and the squares. All lists are
+// in these orders.
+type extent struct{ a, b, c, rho, f, g, h, squares int }
 
 func (n extent) proved() int    { return n.a + n.b + n.rho + n.f + n.g }
 func (n extent) products() int  { return n.c + n.h }
-func (n extent) decrypted() int { return n.proved() + 2*n.products() }
+func (n extent) decrypted() int { return n.proved() + 2*n.products() + n.squares }
 
 // A product of two proved ciphertexts.
 type product struct{ left, right, number int }
 
-// pairing lists the products of pairs of ciphertexts: all but the c of matrices.
+// pairing lists the products of pairs of ciphertexts: all except the c of matrices.
 func (p *Plan) pairing() (list []product) {
 	n := p.extent()
 	f := n.a + n.b + n.rho // the first of these
@@ -34,10 +35,18 @@ func (p *Plan) pairing() (list []product) {
 		}
 		list = append(list, x)
 	}
+	squared := n.a + n.b // the first vector of which there is a square
+	if n.rho == 0 {
+		squared = n.a - n.squares
+	}
+	for i := range n.squares {
+		list = append(list, product{squared + i, squared + i, n.products() + i})
+	}
 	return list
 }
 
-// The places in the list of what is decrypted: of alpha times proved ciphertext i, of product i, and of alpha times that.
+// The places in the list of what is decrypted: of alpha times proved ciphertext i, of product or square i, and of alpha times
+// product i.
 
 func (n extent) provedMAC(i int) int {
 	switch {
@@ -50,8 +59,11 @@ func (n extent) provedMAC(i int) int {
 }
 
 func (n extent) product(i int) int {
-	if i < n.c {
+	switch {
+	case i < n.c:
 		return i
+	case i >= n.products():
+		return n.decrypted() - n.squares + i - n.products()
 	}
 	return n.c + n.a + n.b + n.rho + i
 }

@@ -185,7 +185,7 @@ func TestEveryInputMaskIsChecked(t *testing.T) {
 			}
 			for _, name := range []string{
 				"triple/statement/commit", "triple/statement/open", "triple/ciphertexts", "triple/response", "triple/evaluated",
-				"triple/mac/coin/commit", "triple/mac/coin/open", "triple/mac/open", "triple/mac/sigma/commit", "triple/mac/sigma/open",
+				"triple/mac/coin/commit", "triple/mac/coin/open", "triple/mac/open", "triple/mac/z/commit", "triple/mac/z/open",
 			} {
 				if proof := name == "triple/ciphertexts" || name == "triple/response"; n > 2 && (owner == culprit || !proof) {
 					w.run(plan, roundtest.Link(culprit, 0, name, roundtest.Flip(0))).Aborted(t, culprit, round.CheckEcho)

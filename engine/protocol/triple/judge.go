@@ -10,6 +10,7 @@ import (
 const (
 	StepMACKey = "mackey"
 	StepBatch  = "triple"
+	StepPair   = "checkpair" // of what the MAC check of input masks consumes
 )
 
 const stepMAC = "triple/mac"

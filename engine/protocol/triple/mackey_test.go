@@ -106,10 +106,15 @@ func TestPlans(t *testing.T) {
 		keyDim int
 		want   Plan // without instance; Count 0 is a refusal
 	}{
-		{Scalar, Shape{}, 0, 1, 1, Plan{Dim: 1, Blocks: 1, Count: slots - 1}},
-		{Scalar, Shape{}, 0, slots - 1, 1, Plan{Dim: 1, Blocks: 1, Count: slots - 1}},
-		{Scalar, Shape{}, 0, slots, 1, Plan{Dim: 1, Blocks: 2, Count: 2*slots - 1}},
-		{Scalar, Shape{}, 0, 1 << 30, 1, Plan{Dim: 1, Blocks: MaxBlocks, Count: MaxBlocks*slots - 1}},
+		// A mask and three check triples take four slots; squares make a triple of two.
+		{Scalar, Shape{}, 0, 1, 1, Plan{Dim: 1, Blocks: 1, Count: slots - 4}},
+		{Scalar, Shape{}, 0, slots - 4, 1, Plan{Dim: 1, Blocks: 1, Count: slots - 4}},
+		{Scalar, Shape{}, 0, slots - 3, 1, Plan{Dim: 1, Blocks: 2, Count: 2*slots - 4}},
+		{Scalar, Shape{}, 0, 1 << 30, 1, Plan{Dim: 1, Blocks: MaxBlocks, Count: MaxBlocks*slots - 4}},
+		{Inverse, Shape{}, 0, slots, 1, Plan{Dim: 1, Blocks: 2, Count: 2*slots - 4}},
+		{Square, Shape{}, 0, slots - 7, 1, Plan{Dim: 1, Blocks: 1, Count: slots - 7}},
+		{Bit, Shape{}, 0, slots - 6, 1, Plan{Dim: 1, Blocks: 2, Count: 2*slots - 7}},
+		{Random, Shape{}, 0, slots - 3, 1, Plan{Dim: 1, Blocks: 1, Count: slots - 3}},
 		{Scalar, Shape{}, 0, 0, 1, Plan{}},
 		{Matrix, Shape{4, 4, 4}, 0, 1, 16, Plan{Dim: 4, Count: slots / 4}},
 		{Matrix, Shape{5, 3, 2}, 0, 1, 16, Plan{Dim: 1, Count: slots}},
@@ -125,7 +130,7 @@ func TestPlans(t *testing.T) {
 		{Matrix, Shape{4, -1, 4}, 0, 1, 16, Plan{}},
 		{Matrix, Shape{4, 4, 1<<14 + 1}, 0, 1, 16, Plan{}},
 		{Matrix, Shape{1 << 14, 1 << 14, 1 << 14}, 1, 1, 16, Plan{}},
-		{Input, Shape{}, 0, slots, 1, Plan{Dim: 1, Blocks: 2, Count: 2*slots - 1}},
+		{Input, Shape{}, 0, slots, 1, Plan{Dim: 1, Blocks: 1, Count: slots}},
 		{0, Shape{}, 0, 1, 16, Plan{}},
 		{Input + 1, Shape{}, 0, 1, 16, Plan{}},
 	} {

@@ -24,6 +24,12 @@ type opening struct{ *batch }
 
 // open broadcasts this party's shares of the products. The hook triple/products gets them (field.Vec).
 func (r *batch) open() (round.Transition[Result], error) {
+	if r.Opening != nil {
+		if err := r.Opening(); err != nil {
+			return round.Transition[Result]{}, err
+		}
+		r.Opening = nil // the MAC check is part of the same opening
+	}
 	byzantine.Apply(r.Session.Hooks, productsName, r.result.C)
 	payload := make([]byte, r.Plan.Count*r.Scheme.Field.Size())
 	r.Scheme.Field.EncodeVec(payload, r.result.C)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/lodge-mpc/lodge/engine/gbfv"
 	"github.com/lodge-mpc/lodge/engine/params"
+	"github.com/lodge-mpc/lodge/engine/protocol/maccheck"
 	"github.com/lodge-mpc/lodge/engine/protocol/popk"
 	"github.com/lodge-mpc/lodge/engine/protocol/round"
 )
@@ -42,7 +43,12 @@ type Plan struct {
 	Dim         int // d, the size of blocks; 1 for scalars
 	Blocks      int // of D scalar triples
 	pairs       int // of vectors that are sacrificed for matrices: a slot of each for each inner index of each matrix
-	Count       int // triples that the batch yields
+	// reserved is the number of slots that the MAC check consumes, and slots that of a ciphertext.
+	reserved, slots int
+	// Pair is the instance of the proof of vectors that all parties make for input masks, because their owner must not know
+	// what the MAC check consumes; nil for other kinds.
+	Pair  *params.Instance
+	Count int // triples that the batch yields
 	// Sacrifice says whether products are checked to be those of their factors, and not what malformed evaluation keys make
 	// of them. Random values and input masks have no products.
 	Sacrifice bool
@@ -60,14 +66,17 @@ func NewPlan(set *params.Set, fieldName string, parties int, kind Kind, shape Sh
 	if count < 1 {
 		return nil, errors.New("triple: a batch of no triples")
 	}
-	p := &Plan{Kind: kind, Sacrifice: kind.Multiplies()}
-	slots := set.Slots(spec)
+	p := &Plan{Kind: kind, Sacrifice: kind.Multiplies(), slots: set.Slots(spec), reserved: kind.reserved()}
+	slots := p.slots
 	use := params.Use{Parties: parties, Dim: 1}
 	switch kind {
 	case Scalar, Inverse, Square, Bit, Random, Input:
-		// one slot gives the random value that masks the MAC check
-		p.Dim, p.Blocks = 1, min(MaxBlocks, (count+slots)/slots)
-		p.Count = p.Blocks*slots - 1
+		reserved := p.reserved
+		if kind == Input {
+			reserved = 0 // these slots are in vectors of their own
+		}
+		p.Dim, p.Blocks = 1, min(MaxBlocks, max(p.checkVectors(), (count+reserved+slots-1)/slots))
+		p.Count = p.Blocks*slots - reserved
 	case Matrix:
 		if shape.Rows < 1 || shape.Inner < 1 || shape.Cols < 1 || max(shape.Rows, shape.Inner, shape.Cols) > maxSide {
 			return nil, fmt.Errorf("triple: no product of %d x %d and %d x %d matrices", shape.Rows, shape.Inner, shape.Inner, shape.Cols)
@@ -91,10 +100,43 @@ func NewPlan(set *params.Set, fieldName string, parties int, kind Kind, shape Sh
 		return nil, fmt.Errorf("triple: unknown kind %d", kind)
 	}
 	p.pairs = (p.Count*shape.Inner + slots - 1) / slots
-	use.U = p.extent().proved()
-	p.Instance, err = params.Resolve(set, fieldName, use)
+	use.U = p.proved()
+	if p.Instance, err = params.Resolve(set, fieldName, use); err != nil || kind != Input {
+		return p, err
+	}
+	p.Pair, err = params.Resolve(set, fieldName, params.Use{Parties: parties, Dim: 1, U: p.extent().rho})
 	return p, err
 }
+
+// proved is the number of ciphertexts that the proof of a batch is of.
+func (p *Plan) proved() int {
+	n := p.extent()
+	if p.Kind == Input {
+		return n.a // the proof of all parties has an instance of its own
+	}
+	return n.proved()
+}
+
+// checkTriples is the number of check triples that the MAC check of a batch consumes at most: one for each combination that
+// it opens.
+func (k Kind) checkTriples() int {
+	if k.Multiplies() {
+		return maccheck.Combinations
+	}
+	return 1
+}
+
+// reserved is the number of slots that the MAC check of a batch consumes: one that masks it, and for each check triple a
+// scalar triple, or two squares.
+func (k Kind) reserved() int {
+	if k == Scalar || k == Inverse {
+		return 1 + k.checkTriples()
+	}
+	return 1 + 2*k.checkTriples()
+}
+
+// checkVectors is the number of ciphertexts in which the reserved slots are.
+func (p *Plan) checkVectors() int { return (p.reserved + p.slots - 1) / p.slots }
 
 // Multiplies reports whether tuples of this kind hold products of encrypted values, which malformed evaluation keys make
 // wrong with right MACs.
@@ -111,7 +153,7 @@ func (p *Plan) Trusting() (*Plan, error) {
 	t := *p
 	t.Sacrifice = false
 	use := p.Instance.Use
-	use.U = t.extent().proved()
+	use.U = t.proved()
 	var err error
 	t.Instance, err = params.Resolve(p.Instance.Set, p.Instance.Field.Name, use)
 	return &t, err
@@ -141,11 +183,15 @@ func (p *Plan) extent() extent {
 		return extent{a: n, b: n, c: n, f: spare, h: spare}
 	case Square, Bit:
 		return extent{a: n, c: n, f: spare, h: spare}
-	case Random, Input:
-		return extent{a: n}
+	case Random:
+		return extent{a: n, squares: p.checkVectors()}
+	case Input:
+		return extent{a: n, rho: p.checkVectors(), squares: p.checkVectors()}
 	}
-	s := p.Shape
-	e := extent{a: p.vectors(s.Rows, s.Inner), b: p.vectors(s.Inner, s.Cols), c: p.vectors(s.Rows, s.Cols), rho: 1}
+	s, check := p.Shape, p.checkVectors()
+	e := extent{
+		a: p.vectors(s.Rows, s.Inner), b: p.vectors(s.Inner, s.Cols), c: p.vectors(s.Rows, s.Cols), rho: check, squares: check,
+	}
 	if p.Sacrifice {
 		e.f, e.g, e.h = p.pairs, p.pairs, p.pairs
 	}
@@ -190,15 +236,15 @@ const scratch = 24
 func (p *Plan) MemoryBytes(workers int) int64 {
 	set, n := p.Instance.Set, p.extent()
 	poly := int64(set.N()) * int64(len(set.Q)) * 8
-	polys := 2*int64(n.proved()+n.c+n.h) + scratch*int64(workers)
+	polys := 2*int64(n.proved()+n.products()+n.squares) + scratch*int64(workers)
 	if p.Kind.matrices() {
 		polys += 7 * int64(p.Dim) // sums on Full, the left operand scaled, tiles of both, two terms to switch
 	} else {
 		polys += 2 * int64(p.Decryptions()*p.Instance.DDecPrimes/len(set.Q))
 	}
-	provers := p.Instance.Use.Parties
-	if p.Kind == Input {
-		provers = 2 // a party proves, or verifies one proof
+	proof := popk.MemoryBytes(p.Instance, p.Instance.Use.Parties, false, workers)
+	if p.Kind == Input { // a party proves, or verifies one proof, and all prove the pair at the same time
+		proof = popk.MemoryBytes(p.Instance, 2, false, workers) + popk.MemoryBytes(p.Pair, p.Pair.Use.Parties, false, workers)
 	}
-	return max(popk.MemoryBytes(p.Instance, provers, false, workers), polys*poly) * 3 / 2
+	return max(proof, polys*poly) * 3 / 2
 }

@@ -97,7 +97,7 @@ func TestSecretsAreNotPrinted(t *testing.T) {
 		"result": out.Results[0], "mac key": w.macs[0], "secret key": w.keys[0].Secret, "lifted": lifted,
 		"config": Config{Secret: lifted, MAC: w.macs[0], Source: seed("x", 0)},
 		"shares": ddec.Shares{out.Results[0].A}, "proof": popk.Result{Shares: []field.Vec{out.Results[0].B}},
-		"check": maccheck.Config{Alpha: w.macs[0].Share, Mask: maccheck.Pair{Value: out.Results[0].A, MAC: out.Results[0].MACA}},
+		"check": maccheck.Config{Material: &maccheck.Material{Mask: maccheck.Pair{Value: out.Results[0].A, MAC: out.Results[0].MACA}}},
 	}
 	var words []string
 	for _, v := range []uint64{out.Results[0].A.W[0], out.Results[0].B.W[0], w.macs[0].Share.W[0], w.macs[0].Share.W[1], lifted.C[0][0]} {

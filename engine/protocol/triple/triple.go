@@ -37,9 +37,9 @@ type Config struct {
 	Evaluator evaluation.Evaluator
 	// Turn is waited for before this party itself computes the products, and left when it has; nil: it computes at once.
 	Turn func(context.Context) (leave func(), err error)
-	// Exposed is called when an end of the run without a result begins to cost the MAC key; see maccheck.Config. It
-	// may be nil where the MAC key serves this run only.
-	Exposed func() error
+	// Opening is called once, before this party opens products or combinations of the MAC check; see maccheck.Config. It may
+	// be nil.
+	Opening func() error
 }
 
 // Result is one party's shares of a batch that passed the check: of values and of their products with the
@@ -67,20 +67,20 @@ type batch struct {
 	Config
 	a, b   []field.Vec // shares of the factors, by ciphertext
 	clear  []field.Vec // the values of input masks, at their owner
-	rho    field.Vec   // matrices: shares of the vector whose first slot masks the check
+	rho    []field.Vec // matrices and input masks: shares of the vectors that only the MAC check consumes
 	f, g   []field.Vec // shares of what is sacrificed
 	extent extent
 	list   []*gbfv.Ciphertext // what is decrypted, until it is
 	result *Result            // until the check has passed
 
 	// what the MAC check takes beside the result
-	mask              maccheck.Pair
+	material          maccheck.Material
 	zeros, sacrificed []maccheck.Pair
 }
 
-// Wipe erases the shares, but for a result that was handed over.
+// Wipe erases the shares, except a result that was handed over.
 func (r *batch) Wipe() {
-	for _, v := range slices.Concat([]field.Vec{r.rho}, r.a, r.b, r.f, r.g, r.clear) {
+	for _, v := range slices.Concat(r.a, r.b, r.rho, r.f, r.g, r.clear) {
 		v.Wipe()
 	}
 	if r.result != nil {
@@ -91,7 +91,7 @@ func (r *batch) Wipe() {
 // Start begins a batch.
 //
 // Hooks of tests: those of the protocols it runs; triple/message, which makes a matrix factor uniform where it must be
-// zero (*bool); triple/images, which gets this party's shares of images, and triple/window, which gets what changes the
+// zero (*bool); triple/material, which gets what the MAC check consumes (*maccheck.Material); triple/images, which gets this party's shares of images, and triple/window, which gets what changes the
 // vectors of their windows (*func(int, field.Vec)); triple/decrypted, which gets the decrypted shares (ddec.Shares);
 // triple/products, which gets this party's shares of products before they are opened (field.Vec); triple/sacrifice,
 // which gets those of the masked factors (field.Vec); triple/shares, which gets the shares after the proof
@@ -137,7 +137,28 @@ func Start(c Config) (round.Transition[Result], error) {
 	if err != nil {
 		return round.Transition[Result]{}, err
 	}
+	if c.Plan.Kind == Input {
+		return r.withPair(t)
+	}
 	return round.Then(t, r.proved), nil
+}
+
+// withPair has all parties prove the vectors that the MAC check consumes, in the rounds in which the owner of input masks
+// proves these. The owner knows all that it proves alone, and the check triples must be unknown to everybody.
+func (r *batch) withPair(masks round.Transition[popk.Result]) (round.Transition[Result], error) {
+	t, err := popk.Start(popk.Config{
+		Session: r.Session, Step: StepPair, Scheme: r.Scheme, Instance: r.Plan.Pair, Key: r.Public, KeyHash: r.KeyHash,
+		Source: r.Source.Sub("check pair"), Workers: r.Workers,
+	})
+	if err != nil {
+		return round.Transition[Result]{}, err
+	}
+	return round.Then(round.Both(masks, t), func(ctx context.Context, p round.Results[popk.Result, popk.Result]) (round.Transition[Result], error) {
+		all := p.First
+		all.Ciphertexts = append(all.Ciphertexts, p.Second.Ciphertexts...)
+		all.Shares = append(all.Shares, p.Second.Shares...)
+		return r.proved(ctx, all)
+	}), nil
 }
 
 // proved evaluates and compares.
@@ -147,9 +168,7 @@ func (r *batch) proved(ctx context.Context, proved popk.Result) (round.Transitio
 	rest := proved.Shares
 	r.a, rest = rest[:n.a], rest[n.a:]
 	r.b, rest = rest[:n.b], rest[n.b:]
-	if n.rho == 1 {
-		r.rho, rest = rest[0], rest[1:]
-	}
+	r.rho, rest = rest[:n.rho], rest[n.rho:]
 	r.f, r.g = rest[:n.f], rest[n.f:]
 	var err error
 	if r.list, err = r.evaluate(ctx, proved.Ciphertexts); err != nil {
@@ -215,7 +234,7 @@ func (r *batch) decrypted(_ context.Context, shares ddec.Shares) (round.Transiti
 	if err != nil {
 		return round.Transition[Result]{}, err
 	}
-	r.own(r.mask)
+	r.Session.Secrets.Own(&r.material)
 	r.own(r.zeros...)
 	if r.Plan.Sacrifice {
 		r.own(spare.f, spare.g, spare.h)
@@ -249,8 +268,7 @@ func (r *batch) check(finish func()) (round.Transition[Result], error) {
 	t, err := maccheck.Start(maccheck.Config{
 		Session: r.Session, Step: stepMAC, Field: r.Scheme.Field,
 		Values: []maccheck.Pair{{Value: result.A, MAC: result.MACA}, {Value: result.B, MAC: result.MACB}, {Value: result.C, MAC: result.MACC}},
-		Zeros:  r.zeros, Sacrificed: r.sacrificed, Mask: r.mask, Alpha: r.MAC.Share, Source: r.Source.Sub("mac check"),
-		Exposed: r.Exposed,
+		Zeros:  r.zeros, Sacrificed: r.sacrificed, Material: &r.material, Source: r.Source.Sub("mac check"), Opening: r.Opening,
 	})
 	if err != nil {
 		return round.Transition[Result]{}, err

@@ -34,8 +34,8 @@ type network struct {
 	evaluators map[round.Party]evaluation.Evaluator
 	// turn is Config.Turn of all
 	turn func(context.Context) (leave func(), err error)
-	// exposed notes calls of Config.Exposed, unless it is nil
-	exposed []bool
+	// opened notes calls of Config.Opening, unless it is nil
+	opened []bool
 }
 
 func seed(label string, p round.Party) *sample.Source {
@@ -120,9 +120,9 @@ func (w *network) run(plan *Plan, options ...roundtest.Option) *roundtest.Outcom
 			KeyHash: k.Keys.PublicHash(w.scheme), Secret: keygen.Lift(w.scheme, k.Secret), MAC: w.macs[s.Self],
 			Source: seed("batch"+w.label+w.labels[s.Self], s.Self), Workers: 2, Evaluator: w.evaluators[s.Self], Turn: w.turn,
 		}
-		if w.exposed != nil {
-			c.Exposed = func() error {
-				w.exposed[s.Self] = true
+		if w.opened != nil {
+			c.Opening = func() error {
+				w.opened[s.Self] = true
 				return nil
 			}
 		}

@@ -146,6 +146,8 @@ func TestCollect(t *testing.T) {
 	f := w.scheme.Field
 	for _, plan := range []*Plan{
 		w.plan(t, Scalar, Shape{}, 0, 1), w.plan(t, Scalar, Shape{}, 0, 100), w.plan(t, Matrix, Shape{4, 4, 4}, 4, 1),
+		w.plan(t, Inverse, Shape{}, 0, 100), w.plan(t, Square, Shape{}, 0, 100), w.plan(t, Bit, Shape{}, 0, 100),
+		w.plan(t, Random, Shape{}, 0, 1), w.plan(t, Random, Shape{}, 0, 100), w.plan(t, Input, Shape{}, 0, 100),
 		w.plan(t, Matrix, Shape{5, 6, 2}, 4, 1), w.plan(t, Matrix, Shape{2, 9, 3}, 4, 1), w.trusting(t, w.plan(t, Matrix, Shape{5, 6, 2}, 4, 1)),
 	} {
 		r := w.state(plan)
@@ -175,17 +177,15 @@ func TestCollect(t *testing.T) {
 		r.a, r.b, r.f, r.g = fill(n.a), fill(n.b), fill(n.f), fill(n.g)
 		shares := append(ddec.Shares(nil), c...)
 		shares = append(append(append(shares, negative(r.a)...), negative(r.b)...), negative(c)...)
-		rho := fill(n.rho)
-		if n.rho == 1 {
-			r.rho = rho[0]
-			shares = append(shares, negative(rho)...)
-		}
+		r.rho = fill(n.rho)
+		shares = append(shares, negative(r.rho)...)
 		shares = append(append(append(append(shares, h...), negative(r.f)...), negative(r.g)...), negative(h)...)
+		shares = append(shares, fill(n.squares)...)
 		spare, err := r.collect(shares)
 		if err != nil {
 			t.Fatal(err)
 		}
-		result, mask := r.result, r.mask
+		result, mask := r.result, r.material.Mask
 		all := []maccheck.Pair{spare.f, spare.g, spare.h, mask, {Value: result.A, MAC: result.MACA}, {Value: result.B, MAC: result.MACB}, {Value: result.C, MAC: result.MACC}}
 		seen := map[string]string{}
 		for i, pair := range append(all, r.zeros...) {
@@ -202,6 +202,9 @@ func TestCollect(t *testing.T) {
 			}
 		}
 		a, b, products := plan.Elements()
+		if plan.Kind.opens() {
+			products = 1 // which are opened and not released
+		}
 		padding := 0
 		if plan.Kind == Matrix {
 			padding = plan.Count * plan.Shape.Rows * (plan.blocks(plan.Shape.Inner)*plan.Dim - plan.Shape.Inner)
@@ -216,16 +219,49 @@ func TestCollect(t *testing.T) {
 		if want := 1 + plan.Count*(a+b+products) + padding + masks; len(seen) != want || mask.Value.Len() != 1 {
 			t.Errorf("%v: %d values are checked, want %d", plan.Shape, len(seen), want)
 		}
+		w.reservedAlone(t, plan, &r.material, seen)
 		if plan.Kind == Scalar {
 			want := f.NewElement() // the slot after the last triple
 			if f.SetUint64(want, uint64((n.c+n.h)*w.scheme.Slots()+plan.Count+1)); !f.Equal(mask.Value.At(0), want) {
-				t.Error("the mask of scalars is not the a that is dropped")
+				t.Error("the mask of scalars is not the a of the first reserved slot")
 			}
 			for i, v := range shares {
 				if !f.EqualVec(v, f.NewVec(v.Len())) {
 					t.Errorf("decrypted shares %d are still there beside the result", i)
 				}
 			}
+		}
+	}
+}
+
+// reservedAlone fails the test if something of a check triple is among the values that are released, sacrificed or opened, or
+// if two check triples share something.
+func (w *network) reservedAlone(t *testing.T, plan *Plan, m *maccheck.Material, seen map[string]string) {
+	t.Helper()
+	f := w.scheme.Field
+	half, two := f.NewElement(), f.NewElement()
+	f.SetUint64(two, 2)
+	f.Inverse(half, two)
+	for k := range plan.Kind.checkTriples() {
+		x := m.Triples[k]
+		secrets, mac := []field.Vec{x.A, x.B, x.C}, x.B.Clone()
+		if plan.Kind != Scalar && plan.Kind != Inverse { // a and b are the sum and the difference of two values
+			u, v := x.A.Clone(), x.A.Clone()
+			f.AddVec(u, u, x.B)
+			f.SubVec(v, v, x.B)
+			f.ScaleVec(u, u, half)
+			f.ScaleVec(v, v, half)
+			secrets = []field.Vec{u, v}
+		}
+		for i, s := range secrets {
+			where := fmt.Sprintf("element %d of check triple %d", i, k)
+			if other, ok := seen[fmt.Sprint(s.At(0))]; ok {
+				t.Errorf("%v, kind %d: %s is value %s", plan.Shape, plan.Kind, where, other)
+			}
+			seen[fmt.Sprint(s.At(0))] = where
+		}
+		if f.NegVec(mac, mac); !f.EqualVec(mac, x.MACB) {
+			t.Errorf("%v, kind %d: check triple %d has the MAC of another value", plan.Shape, plan.Kind, k)
 		}
 	}
 }

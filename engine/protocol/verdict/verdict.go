@@ -21,14 +21,10 @@ const Name = "verdict"
 // give equal digests.
 const Check = "verdict"
 
-// Accept waits until ready has returned, states that this party accepts, and returns the digest when all
-// other parties accept too. The hook Name receives the digest (*round.Digest) before it is sent.
-func Accept(s round.Session, digest round.Digest, ready func(ctx context.Context) error) round.Transition[round.Digest] {
-	return round.Next(round.Local(func(ctx context.Context) (round.Transition[round.Digest], error) {
-		//lodge:check verdict/ready a party that is not ready accepts the outputs
-		if err := ready(ctx); err != nil {
-			return round.Transition[round.Digest]{}, err
-		}
+// Accept says that this party, whose own checks have passed, accepts, and gives its result when all others do. The hook Name
+// gets the digest (*round.Digest) before it is sent.
+func Accept(s round.Session, digest round.Digest) round.Transition[round.Digest] {
+	return round.Next(round.Local(func(context.Context) (round.Transition[round.Digest], error) {
 		said := digest
 		byzantine.Apply(s.Hooks, Name, &said)
 		return round.Next(round.Round[round.Digest](verdicts{s, digest}), round.Broadcast(Name, said[:])), nil

@@ -8,6 +8,7 @@ import (
 
 	tuplesv1 "github.com/lodge-mpc/lodge/proto/lodge/tuples/v1"
 	"github.com/lodge-mpc/lodge/services/rpc"
+	"github.com/lodge-mpc/lodge/services/vault"
 )
 
 // manner is what may happen in a history.
@@ -114,7 +115,7 @@ func (w *world) acts(m manner) (list []func()) {
 	add(2, w.actRelease)
 	add(2, func() { w.pass(time.Duration(1+w.rng.IntN(15)) * time.Second) })
 	add(1, w.actActivate)
-	add(1, w.actExpose)
+	add(1, w.actCheck)
 	if m.network {
 		add(2, w.actNetwork)
 	}
@@ -289,26 +290,26 @@ func (w *world) sweep(i int) {
 	}
 }
 
-// actExpose: a check of a MAC key begins, clients fetch meanwhile, and it passes or fails.
-func (w *world) actExpose() {
+// actCheck: a check of a MAC key begins, clients fetch meanwhile, and it passes, does not end, or a client reports that one of its
+// own failed. The keys of these histories are not proved, so that a check that does not pass burns the MAC key.
+func (w *world) actCheck() {
 	b, i := w.batches[w.rng.IntN(len(w.batches))], w.party()
 	v := w.parties[i].vault()
-	if !w.parties[i].running() || v.ExposeMACKey(b.macKey, "session") != nil {
+	if !w.parties[i].running() || v.BeginCheck(b.macKey, "session") != nil {
 		return
 	}
 	w.note("party %d: a check of %s begins", i, b.macKey)
 	passes, took := w.rng.IntN(8) > 0, time.Duration(w.rng.IntN(12))*time.Second
 	w.calm = w.calm && passes
-	w.model.expose(i, b.macKey, true)
 	together(w.aFetch(), func() {
 		time.Sleep(took)
-		w.model.expose(i, b.macKey, false)
 		if passes {
-			w.note("party %d: the check passes: %s", i, outcome(v.SettleMACKey(b.macKey, "session")))
+			_, err := v.EndCheck(b.macKey, "session", vault.CheckPassed)
+			w.note("party %d: the check passes: %s", i, outcome(err))
 			return
 		}
-		_, err := v.BurnMACKey(b.macKey, "a check failed")
-		w.note("party %d: the check fails: %s", i, outcome(err))
+		_, err := v.EndCheck(b.macKey, "session", vault.CheckUnfinished)
+		w.note("party %d: the check does not end: %s", i, outcome(err))
 		w.renew()
 	})
 }

@@ -39,8 +39,7 @@ type model struct {
 	counted [parties]map[string]spans.Set
 	rolled  [parties]bool // its store was put back once
 	active  [parties]map[string]bool
-	exposed [parties]map[string]map[string]bool // MAC keys of which a check has no verdict, with what was delivered before
-	heard   [parties][parties]uint64            // generation of the second's store that the first has acknowledged
+	heard   [parties][parties]uint64 // generation of the second's store that the first has acknowledged
 
 	wrong []string
 }
@@ -63,7 +62,7 @@ func newModel(w *world) *model {
 	m := &model{w: w, bodies: map[string]string{}}
 	for i := range parties {
 		m.owners[i], m.ended[i], m.dead[i] = map[place]owner{}, map[string]end{}, map[string]end{}
-		m.counted[i], m.active[i], m.exposed[i] = map[string]spans.Set{}, map[string]bool{}, map[string]map[string]bool{}
+		m.counted[i], m.active[i] = map[string]spans.Set{}, map[string]bool{}
 	}
 	return m
 }
@@ -133,9 +132,6 @@ func (d *delivery) begin(r *tuplesv1.Reservation, size uint64) {
 		m.violated("party %d gives %s, which is kept for %v, to %s", d.party, r.GetId(), c, d.client.Name)
 	case m.held[d.party]:
 		m.violated("party %d gives %s in quarantine", d.party, r.GetId())
-	}
-	if before := m.exposed[d.party][r.GetMacKeyId()]; before != nil && !before[r.GetId()] {
-		m.violated("party %d gives %s while a check of its MAC key has no verdict", d.party, r.GetId())
 	}
 	key, body := name(r.GetId(), r.GetLease().AsTime()), bodyOf(r)
 	if m.bodies[key] == "" {
@@ -295,24 +291,6 @@ func (m *model) outcomes(i int, list []*tuplesv1.Outcome) {
 		if _, ok := m.ended[i][key]; !ok {
 			m.ended[i][key] = e
 		}
-	}
-}
-
-// expose notes that a check of a MAC key begins or ends.
-func (m *model) expose(i int, key string, on bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if !on {
-		delete(m.exposed[i], key)
-		return
-	}
-	before := map[string]bool{}
-	err := m.w.parties[i].vault().Reservations("", func(r *vault.Reservation) bool {
-		before[r.ID] = r.Client != ""
-		return true
-	})
-	if m.exposed[i][key] = before; err != nil {
-		delete(m.exposed[i], key) // the party ends
 	}
 }
 

@@ -201,6 +201,15 @@ func (r *Recording) Frames(from, to round.Party, name string) [][]byte {
 	return nil
 }
 
+// Names lists the names of the messages.
+func (r *Recording) Names() map[string]bool {
+	names := map[string]bool{}
+	for _, m := range r.messages {
+		names[m.name] = true
+	}
+	return names
+}
+
 func copied(frames [][]byte) [][]byte {
 	out := make([][]byte, len(frames))
 	for i, f := range frames {

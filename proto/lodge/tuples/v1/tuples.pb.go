@@ -154,8 +154,9 @@ func (ReservationState) EnumDescriptor() ([]byte, []int) {
 	return file_lodge_tuples_v1_tuples_proto_rawDescGZIP(), []int{1}
 }
 
-// MacKeyState: LOCKED (stored with its first batch), ACTIVE, BURNT (a check
-// failed, it was pooled, or its epoch ended; erased).
+// MacKeyState: LOCKED (stored with its first batch), ACTIVE, RETIRED (makes no
+// new batches; its tuples stay valid), BURNT (a client reported a failed check,
+// it was pooled, or its epoch ended; erased).
 type MacKeyState int32
 
 const (
@@ -163,6 +164,7 @@ const (
 	MacKeyState_MAC_KEY_STATE_LOCKED      MacKeyState = 1
 	MacKeyState_MAC_KEY_STATE_ACTIVE      MacKeyState = 2
 	MacKeyState_MAC_KEY_STATE_BURNT       MacKeyState = 3
+	MacKeyState_MAC_KEY_STATE_RETIRED     MacKeyState = 4
 )
 
 // Enum value maps for MacKeyState.
@@ -172,12 +174,14 @@ var (
 		1: "MAC_KEY_STATE_LOCKED",
 		2: "MAC_KEY_STATE_ACTIVE",
 		3: "MAC_KEY_STATE_BURNT",
+		4: "MAC_KEY_STATE_RETIRED",
 	}
 	MacKeyState_value = map[string]int32{
 		"MAC_KEY_STATE_UNSPECIFIED": 0,
 		"MAC_KEY_STATE_LOCKED":      1,
 		"MAC_KEY_STATE_ACTIVE":      2,
 		"MAC_KEY_STATE_BURNT":       3,
+		"MAC_KEY_STATE_RETIRED":     4,
 	}
 )
 
@@ -1324,14 +1328,16 @@ func (x *ListBatchesResponse) GetNext() string {
 }
 
 type MacKey struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
-	State         MacKeyState            `protobuf:"varint,2,opt,name=state,proto3,enum=lodge.tuples.v1.MacKeyState" json:"state,omitempty"`
-	Epoch         uint64                 `protobuf:"varint,3,opt,name=epoch,proto3" json:"epoch,omitempty"`
-	Field         string                 `protobuf:"bytes,4,opt,name=field,proto3" json:"field,omitempty"`
-	Tenant        string                 `protobuf:"bytes,5,opt,name=tenant,proto3" json:"tenant,omitempty"`
-	Created       *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=created,proto3" json:"created,omitempty"`
-	Reason        string                 `protobuf:"bytes,7,opt,name=reason,proto3" json:"reason,omitempty"`
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Id      string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	State   MacKeyState            `protobuf:"varint,2,opt,name=state,proto3,enum=lodge.tuples.v1.MacKeyState" json:"state,omitempty"`
+	Epoch   uint64                 `protobuf:"varint,3,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	Field   string                 `protobuf:"bytes,4,opt,name=field,proto3" json:"field,omitempty"`
+	Tenant  string                 `protobuf:"bytes,5,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	Created *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=created,proto3" json:"created,omitempty"`
+	Reason  string                 `protobuf:"bytes,7,opt,name=reason,proto3" json:"reason,omitempty"`
+	// MAC checks under the key that failed or did not end. 64 retire it.
+	FailedChecks  uint32 `protobuf:"varint,8,opt,name=failed_checks,json=failedChecks,proto3" json:"failed_checks,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1413,6 +1419,13 @@ func (x *MacKey) GetReason() string {
 		return x.Reason
 	}
 	return ""
+}
+
+func (x *MacKey) GetFailedChecks() uint32 {
+	if x != nil {
+		return x.FailedChecks
+	}
+	return 0
 }
 
 type ListMacKeysRequest struct {
@@ -2638,7 +2651,7 @@ const file_lodge_tuples_v1_tuples_proto_rawDesc = "" +
 	"\x05limit\x18\x04 \x01(\rR\x05limit\"[\n" +
 	"\x13ListBatchesResponse\x120\n" +
 	"\abatches\x18\x01 \x03(\v2\x16.lodge.tuples.v1.BatchR\abatches\x12\x12\n" +
-	"\x04next\x18\x02 \x01(\tR\x04next\"\xde\x01\n" +
+	"\x04next\x18\x02 \x01(\tR\x04next\"\x83\x02\n" +
 	"\x06MacKey\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x122\n" +
 	"\x05state\x18\x02 \x01(\x0e2\x1c.lodge.tuples.v1.MacKeyStateR\x05state\x12\x14\n" +
@@ -2646,7 +2659,8 @@ const file_lodge_tuples_v1_tuples_proto_rawDesc = "" +
 	"\x05field\x18\x04 \x01(\tR\x05field\x12\x16\n" +
 	"\x06tenant\x18\x05 \x01(\tR\x06tenant\x124\n" +
 	"\acreated\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\acreated\x12\x16\n" +
-	"\x06reason\x18\a \x01(\tR\x06reason\"\x14\n" +
+	"\x06reason\x18\a \x01(\tR\x06reason\x12#\n" +
+	"\rfailed_checks\x18\b \x01(\rR\ffailedChecks\"\x14\n" +
 	"\x12ListMacKeysRequest\"B\n" +
 	"\x13ListMacKeysResponse\x12+\n" +
 	"\x04keys\x18\x01 \x03(\v2\x17.lodge.tuples.v1.MacKeyR\x04keys\"e\n" +
@@ -2731,12 +2745,13 @@ const file_lodge_tuples_v1_tuples_proto_rawDesc = "" +
 	"\x1aRESERVATION_STATE_CONSUMED\x10\x02\x12\x1f\n" +
 	"\x1bRESERVATION_STATE_WITHDRAWN\x10\x03\x12\x1e\n" +
 	"\x1aRESERVATION_STATE_RELEASED\x10\x04\x12\x1c\n" +
-	"\x18RESERVATION_STATE_ERASED\x10\x05*y\n" +
+	"\x18RESERVATION_STATE_ERASED\x10\x05*\x94\x01\n" +
 	"\vMacKeyState\x12\x1d\n" +
 	"\x19MAC_KEY_STATE_UNSPECIFIED\x10\x00\x12\x18\n" +
 	"\x14MAC_KEY_STATE_LOCKED\x10\x01\x12\x18\n" +
 	"\x14MAC_KEY_STATE_ACTIVE\x10\x02\x12\x17\n" +
-	"\x13MAC_KEY_STATE_BURNT\x10\x03*J\n" +
+	"\x13MAC_KEY_STATE_BURNT\x10\x03\x12\x19\n" +
+	"\x15MAC_KEY_STATE_RETIRED\x10\x04*J\n" +
 	"\aPurpose\x12\x17\n" +
 	"\x13PURPOSE_UNSPECIFIED\x10\x00\x12\x12\n" +
 	"\x0ePURPOSE_ONLINE\x10\x01\x12\x12\n" +

@@ -34,6 +34,7 @@ class MacKeyState(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     MAC_KEY_STATE_LOCKED: _ClassVar[MacKeyState]
     MAC_KEY_STATE_ACTIVE: _ClassVar[MacKeyState]
     MAC_KEY_STATE_BURNT: _ClassVar[MacKeyState]
+    MAC_KEY_STATE_RETIRED: _ClassVar[MacKeyState]
 
 class Purpose(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
@@ -63,6 +64,7 @@ MAC_KEY_STATE_UNSPECIFIED: MacKeyState
 MAC_KEY_STATE_LOCKED: MacKeyState
 MAC_KEY_STATE_ACTIVE: MacKeyState
 MAC_KEY_STATE_BURNT: MacKeyState
+MAC_KEY_STATE_RETIRED: MacKeyState
 PURPOSE_UNSPECIFIED: Purpose
 PURPOSE_ONLINE: Purpose
 PURPOSE_VERIFY: Purpose
@@ -246,7 +248,7 @@ class ListBatchesResponse(_message.Message):
     def __init__(self, batches: _Optional[_Iterable[_Union[Batch, _Mapping]]] = ..., next: _Optional[str] = ...) -> None: ...
 
 class MacKey(_message.Message):
-    __slots__ = ("id", "state", "epoch", "field", "tenant", "created", "reason")
+    __slots__ = ("id", "state", "epoch", "field", "tenant", "created", "reason", "failed_checks")
     ID_FIELD_NUMBER: _ClassVar[int]
     STATE_FIELD_NUMBER: _ClassVar[int]
     EPOCH_FIELD_NUMBER: _ClassVar[int]
@@ -254,6 +256,7 @@ class MacKey(_message.Message):
     TENANT_FIELD_NUMBER: _ClassVar[int]
     CREATED_FIELD_NUMBER: _ClassVar[int]
     REASON_FIELD_NUMBER: _ClassVar[int]
+    FAILED_CHECKS_FIELD_NUMBER: _ClassVar[int]
     id: str
     state: MacKeyState
     epoch: int
@@ -261,7 +264,8 @@ class MacKey(_message.Message):
     tenant: str
     created: _timestamp_pb2.Timestamp
     reason: str
-    def __init__(self, id: _Optional[str] = ..., state: _Optional[_Union[MacKeyState, str]] = ..., epoch: _Optional[int] = ..., field: _Optional[str] = ..., tenant: _Optional[str] = ..., created: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., reason: _Optional[str] = ...) -> None: ...
+    failed_checks: int
+    def __init__(self, id: _Optional[str] = ..., state: _Optional[_Union[MacKeyState, str]] = ..., epoch: _Optional[int] = ..., field: _Optional[str] = ..., tenant: _Optional[str] = ..., created: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., reason: _Optional[str] = ..., failed_checks: _Optional[int] = ...) -> None: ...
 
 class ListMacKeysRequest(_message.Message):
     __slots__ = ()

@@ -1,0 +1,177 @@
+package vault
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/lodge-mpc/lodge/services/store"
+)
+
+// provedEpoch makes the keys of epoch 1 proved ones.
+func provedEpoch(t *testing.T, v *Vault) {
+	t.Helper()
+	must(t, v.update(func(tx store.Tx) error {
+		e, err := get[Epoch](v, tx, epochKey(1))
+		if err == nil {
+			e.KeygenSecurity = provedKeys
+			err = put(v, tx, epochKey(1), e)
+		}
+		return err
+	}))
+}
+
+// check runs a check of mac-1 that ends like this.
+func check(t *testing.T, v *Vault, session string, result CheckResult) MACKey {
+	t.Helper()
+	must(t, v.BeginCheck("mac-1", session))
+	k, err := v.EndCheck("mac-1", session, result)
+	must(t, err)
+	return k
+}
+
+// Too many failures retire a MAC key under proved keys: nothing new comes under it, and what was released stays valid.
+func TestFailedChecksRetireAMACKey(t *testing.T) {
+	for name, c := range map[string]struct {
+		results func(i int) CheckResult
+		after   int // so many checks that do not pass
+	}{
+		"three in a row":  {func(int) CheckResult { return CheckFailed }, MaxFailedInARow},
+		"some do not end": {func(int) CheckResult { return CheckUnfinished }, MaxFailedChecks},
+		"many in all": {func(i int) CheckResult {
+			if i%3 == 2 {
+				return CheckPassed
+			}
+			return CheckFailed
+		}, MaxFailedChecks},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := inMemory(t)
+			stocked(t, v, 5)
+			provedEpoch(t, v)
+			reserve(t, v, "before", in(0, 0, 2))
+			failed := 0
+			for i := 0; failed < c.after; i++ {
+				if k, err := v.MACKey("mac-1"); err != nil || k.State != MACActive || k.Failed != failed {
+					t.Fatalf("after %d failures: %+v, %v", failed, k, err)
+				}
+				result := c.results(i)
+				if result != CheckPassed {
+					failed++
+				}
+				check(t, v, fmt.Sprint(i), result)
+			}
+			if k, err := v.MACKey("mac-1"); err != nil || k.State != MACRetired || k.Reason == "" || len(k.Checks) > 0 {
+				t.Fatalf("%+v, %v", k, err)
+			}
+			_, err := v.FindMACKey(1, "p128", "demo")
+			refused(t, err, ErrNotFound)
+			refused(t, v.BeginCheck("mac-1", "next"), ErrState)
+			refused(t, storeBatch(v, batchOf("new", 5), nil), ErrState)
+			got, err := fetch(v, "before", "alice")
+			wantShares(t, got, err, in(0, 0, 2))
+			reserve(t, v, "after", in(0, 2, 2))
+			got, err = fetch(v, "after", "alice")
+			wantShares(t, got, err, in(0, 2, 2))
+			key, err := v.OpenMACKey("mac-1") // for clients, which check what they open
+			must(t, err)
+			must(t, key.Close())
+		})
+	}
+}
+
+// A check that is under way delays nobody, and one that fails takes nothing away under proved keys.
+func TestTuplesAreGivenDuringAndAfterACheckThatFails(t *testing.T) {
+	v := inMemory(t)
+	stocked(t, v, 5)
+	provedEpoch(t, v)
+	must(t, v.BeginCheck("mac-1", "s"))
+	reserve(t, v, "r", in(0, 0, 2))
+	got, err := fetch(v, "r", "alice")
+	wantShares(t, got, err, in(0, 0, 2))
+	must(t, storeBatch(v, batchOf("another", 5), nil))
+	k, err := v.EndCheck("mac-1", "s", CheckFailed)
+	if must(t, err); k.State != MACActive || k.Failed != 1 || k.InARow != 1 {
+		t.Errorf("%+v", k)
+	}
+	if k = check(t, v, "t", CheckPassed); k.Failed != 1 || k.InARow != 0 {
+		t.Errorf("%+v", k)
+	}
+	// A session that has no check under way changes nothing.
+	if k, err = v.EndCheck("mac-1", "t", CheckFailed); err != nil || k.Failed != 1 {
+		t.Errorf("%+v, %v", k, err)
+	}
+	refused(t, v.BeginCheck("none", "s"), ErrNotFound)
+	_, err = v.EndCheck("none", "s", CheckFailed)
+	refused(t, err, ErrNotFound)
+}
+
+// Under keys that are not proved, a check that fails or does not end burns the MAC key with everything under it.
+func TestFailedChecksUnderUnprovedKeysBurn(t *testing.T) {
+	for _, result := range []CheckResult{CheckFailed, CheckUnfinished} {
+		v := inMemory(t)
+		stocked(t, v, 5)
+		before := objects(t, v)
+		if k := check(t, v, "s", CheckPassed); k.State != MACActive {
+			t.Fatalf("%+v", k)
+		}
+		if k := check(t, v, "s", result); k.State != MACBurnt {
+			t.Errorf("%+v", k)
+		}
+		if b, err := v.Batch("batch-0"); err != nil || b.State != BatchRevoked {
+			t.Errorf("%+v, %v", b, err)
+		}
+		if n := objects(t, v); n != before-3 { // the key, and the two of the batch
+			t.Errorf("%d objects of %d left", n, before)
+		}
+	}
+}
+
+// A check that was under way when the process ended counts as one that did not end.
+func TestChecksUnderWayWhenTheProcessEnds(t *testing.T) {
+	for _, proved := range []bool{true, false} {
+		d, k := newDisk(), &Key{}
+		v := d.open(t, k)
+		stocked(t, v, 5)
+		if proved {
+			provedEpoch(t, v)
+		}
+		must(t, v.BeginCheck("mac-1", "s"))
+		must(t, v.BeginCheck("mac-1", "t"))
+		must(t, v.BeginCheck("mac-1", "passes"))
+		_, err := v.EndCheck("mac-1", "passes", CheckPassed)
+		must(t, err)
+		v = d.open(t, k)
+		key, err := v.MACKey("mac-1")
+		must(t, err)
+		want := MACActive
+		if !proved {
+			want = MACBurnt
+		}
+		if key.State != want || len(key.Checks) > 0 || proved && (key.Failed != 2 || key.InARow != 0) {
+			t.Errorf("proved %v: %+v", proved, key)
+		}
+		v = d.open(t, k) // once
+		if again, err := v.MACKey("mac-1"); err != nil || again.Failed != key.Failed || again.State != want {
+			t.Errorf("proved %v: %+v, %v", proved, again, err)
+		}
+	}
+}
+
+// A key that other parties do not hold is retired, and no check retires it for another reason.
+func TestRetireMACKey(t *testing.T) {
+	v := inMemory(t)
+	stocked(t, v, 5)
+	must(t, v.RetireMACKey("mac-1", "not all parties hold it"))
+	must(t, v.RetireMACKey("mac-1", "again"))
+	if k, err := v.MACKey("mac-1"); err != nil || k.State != MACRetired || k.Reason != "not all parties hold it" {
+		t.Errorf("%+v, %v", k, err)
+	}
+	if n, err := v.BurnMACKey("mac-1", "a client reports a failed check"); err != nil || n != 1 {
+		t.Errorf("%d, %v", n, err)
+	}
+	must(t, v.RetireMACKey("mac-1", "later"))
+	if k, err := v.MACKey("mac-1"); err != nil || k.State != MACBurnt {
+		t.Errorf("%+v, %v", k, err)
+	}
+	refused(t, v.RetireMACKey("none", ""), ErrNotFound)
+}
