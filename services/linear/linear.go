@@ -81,6 +81,8 @@ func New(c Config) *Service {
 
 // scheme gives the set of a name, if this party computes with it and it is the one that the client knows.
 func (s *Service) scheme(name string, hash []byte) (*linear.Scheme, error) {
+	//lodge:check linearservice/passive [run=TestPassiveIsRefused] passively secure products are
+	//  computed without the operator's permission
 	if !s.AllowPassive {
 		return nil, rpc.Errorf(rpc.PolicyRefused, "allow_passive_linear: true accepts that; docs/linear.md says what it means",
 			"linear algebra is secure against those who follow the protocol alone, and this party does not allow that")
@@ -89,10 +91,14 @@ func (s *Service) scheme(name string, hash []byte) (*linear.Scheme, error) {
 	if err != nil {
 		return nil, rpc.Errorf(rpc.NotFound, fmt.Sprintf("name one of %q", linear.Names()), "there is no set %.40q for linear algebra", name)
 	}
+	//lodge:check linearservice/set-hash [run=Refuse] the two sides compute with different parameter
+	//  sets
 	if want := set.Hash(); string(hash) != string(want[:]) {
 		return nil, rpc.Errorf(rpc.PinMismatch, "use a client of the party's version",
 			"set %s has the hash %x here, and the client knows another", set.Name, want)
 	}
+	//lodge:check linearservice/insecure [run=TestMultiplySecurely] insecure parameter sets are used
+	//  without the operator's permission
 	if set.Insecure && !s.AllowInsecure {
 		return nil, rpc.Errorf(rpc.PolicyRefused, "use another set; allow_insecure_params: true is for tests", "set %s is insecure", set.Name)
 	}
@@ -121,6 +127,8 @@ func (r *rates) take(client string, most int, now time.Time) error {
 		r.begun = map[string][]time.Time{}
 	}
 	r.begun[client] = list
+	//lodge:check linearservice/rate [run=TestWhoMayMultiply] a client gets more products per hour
+	//  than the policy allows
 	if len(list) >= most {
 		e := rpc.Errorf(rpc.RateLimited, "", "client %s has begun %d products within the hour, as many as it may", client, len(list))
 		e.Retry = list[0].Add(time.Hour).Sub(now)
